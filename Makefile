@@ -1,0 +1,88 @@
+# Hearth: `make demo` shows the main job, `make check` runs the tests. `make help` lists the rest.
+
+VERSION  := 0.1.0
+O        ?= build
+CC       ?= cc
+SAN      ?=
+CSTD     := -std=gnu11
+WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
+OPT      ?= -O2 -g
+DEFS     := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=314 -DHEARTH_VERSION='"$(VERSION)"'
+
+COMMON_PKGS := glib-2.0 gio-2.0 jansson
+DRIVER_PKGS := libnghttp2 libprotobuf-c libcurl
+CACHE_PKGS  := fuse3 lmdb libxxhash libmicrohttpd
+
+PKG_CFLAGS = $(shell pkg-config --cflags $(COMMON_PKGS) $(DRIVER_PKGS) $(filter-out lmdb,$(CACHE_PKGS)))
+libs       = $(shell pkg-config --libs $(1))
+
+CFLAGS   ?=
+ALL_CFLAGS = $(CSTD) $(OPT) $(WARN) $(DEFS) $(SAN) -I. -I$(O)/proto $(PKG_CFLAGS) -pthread -MMD -MP $(CFLAGS)
+LDLIBS_DRIVER = $(call libs,$(COMMON_PKGS) $(DRIVER_PKGS)) -lcephfs -lrados -lrbd -pthread
+LDLIBS_CACHE  = $(call libs,$(COMMON_PKGS) $(filter-out lmdb,$(CACHE_PKGS))) -llmdb -lcephfs -lrados -pthread
+LDLIBS_CTL    = $(call libs,$(COMMON_PKGS)) -pthread
+
+PROGRAMS := $(O)/hearth-csi $(O)/hearthd $(O)/hearthctl
+
+DRIVER_SRC := $(wildcard driver/*.c driver/*/*.c)
+CACHE_SRC  := $(wildcard cache/*.c cache/*/*.c)
+WIRE_SRC   := cache/control/wire.c
+CMD_SHARED := cmd/log.c
+TOOL_SRC   := $(wildcard tests/tools/*.c)
+UNIT_SRC   := $(wildcard tests/unit/*/*_test.c tests/unit/*/*/*_test.c)
+
+PROTO_C    := $(O)/proto/csi.pb-c.c
+obj         = $(patsubst %.c,$(O)/obj/%.o,$(1))
+DRIVER_OBJ := $(call obj,$(DRIVER_SRC)) $(O)/obj/csi.pb-c.o
+CACHE_OBJ  := $(call obj,$(CACHE_SRC))
+UNIT_BIN   := $(patsubst %.c,$(O)/%,$(UNIT_SRC))
+TOOL_BIN   := $(patsubst tests/tools/%.c,$(O)/tools/%,$(TOOL_SRC))
+
+.PHONY: all
+all: deps $(PROGRAMS)
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+.PHONY: deps
+deps: ## install what building needs (apt, when missing)
+	@tests/tools/install-deps build
+
+$(O)/hearth-csi: $(call obj,cmd/hearth-csi.c $(CMD_SHARED) $(WIRE_SRC)) $(DRIVER_OBJ)
+	$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER)
+$(O)/hearthd: $(call obj,cmd/hearthd.c $(CMD_SHARED)) $(CACHE_OBJ)
+	$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_CACHE)
+$(O)/hearthctl: $(call obj,cmd/hearthctl.c $(WIRE_SRC))
+	$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_CTL)
+
+$(PROTO_C) $(O)/proto/csi.pb-c.h &: proto/csi.proto
+	@mkdir -p $(O)/proto
+	protoc-c --proto_path=proto --c_out=$(O)/proto csi.proto
+$(O)/obj/csi.pb-c.o: $(PROTO_C)
+	@mkdir -p $(@D)
+	$(CC) $(CSTD) $(OPT) $(SAN) -I$(O)/proto $(PKG_CFLAGS) -c -o $@ $<
+$(O)/obj/%.o: %.c | $(O)/proto/csi.pb-c.h
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -c -o $@ $<
+
+# Archives, so that a test links only what it uses.
+$(O)/driver.a: $(DRIVER_OBJ)
+	@rm -f $@; $(AR) rcs $@ $^
+$(O)/cache.a: $(CACHE_OBJ)
+	@rm -f $@; $(AR) rcs $@ $^
+$(O)/tests/unit/driver/%_test: $(O)/obj/tests/unit/driver/%_test.o $(O)/driver.a $(call obj,$(WIRE_SRC))
+	@mkdir -p $(@D)
+	$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER) $(call libs,check)
+$(O)/tests/unit/cache/%_test: $(O)/obj/tests/unit/cache/%_test.o $(O)/cache.a
+	@mkdir -p $(@D)
+	$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_CACHE) $(call libs,check)
+$(O)/tools/%: $(O)/obj/tests/tools/%.o $(O)/driver.a $(O)/cache.a
+	@mkdir -p $(@D)
+	$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER) $(LDLIBS_CACHE)
+
+-include $(shell find $(O)/obj -name '*.d' 2>/dev/null)
+
+.PHONY: clean
+clean: ## remove build/
+	rm -rf $(O)

@@ -1,0 +1,100 @@
+/*
+ * The control protocol of hearthd: JSON objects, one per SOCK_SEQPACKET message, with at most one
+ * file descriptor by SCM_RIGHTS. Client: hearth-csi --role=node, hearthctl. One request is
+ * answered by one reply before the next is read from the same connection; a client may open
+ * several connections. The socket is mode 0600; the server also checks SO_PEERCRED for uid 0 or
+ * its own.
+ *
+ * Request  {"op": "...", ...}
+ * Reply    {"ok": true, ...} or {"ok": false, "code": "<CODE>", "error": "<what and the mend>"}
+ *          CODE: INVALID_ARGUMENT NOT_FOUND ALREADY_EXISTS FAILED_PRECONDITION UNAVAILABLE
+ *                PERMISSION_DENIED DEADLINE_EXCEEDED ABORTED INTERNAL UNIMPLEMENTED
+ *                (gRPC's names, so the node plugin passes them on)
+ *
+ * op "hello"   -> {"version": "0.1.0", "pid": N, "cacheDir": "...", "protocol": 1}
+ * op "open"    {"volume": ID, "origin": ORIGIN, "cache": bool, "cacheQuota": bytes, "readOnly": bool}
+ *              Connects to the origin and checks that rootPath exists. Repeating it with the same
+ *              spec is fine; with another, ALREADY_EXISTS. Reply {"attached": bool}.
+ *              A volume that was opened on a connection that ends before "attach" is closed again.
+ *   ORIGIN     {"type": "cephfs", "clusterID": s, "monitors": [s...], "fsName": s, "rootPath": s,
+ *               "userID": s, "userKey": s, "timeoutSec": n}
+ *              {"type": "dir", "rootPath": s}
+ * op "attach"  {"volume": ID} + the mounted /dev/fuse descriptor: serve it.
+ * op "detach"  {"volume": ID}: stop serving and disconnect. Fine when unknown.
+ *              Send it after the unmount.
+ * op "fetch"   {"volume": ID} -> {"spec": <as given to open>} + a duplicate of the descriptor.
+ *              For a restarted node plugin. Secrets stay in memory on both sides.
+ * op "status"  -> {"daemon": {"version", "pid", "uptimeSec"}, "cache": {"dir", "disk": "ok"|
+ *              "suspect"|"bypass"|"off", "objects", "bytes", "maxBytes", "maxInodes", "freeBytes",
+ *              "evictedObjects", "evictedBytes", "originBytes", "fillsActive", "fillsCompleted",
+ *              "fillsFailed", "diskErrors"}, "volumes": N}
+ * op "volumes" {"after": ID or ""} -> {"volumes": [VOLUME...], "more": bool}, ordered by ID
+ *   VOLUME     {"volume", "type", "clusterID", "fsName", "rootPath", "attached", "cache", "readOnly",
+ *               "bytesCached", "bytesTotal" (of the volume's files; -1: not known), "objects",
+ *               "opens", "hits", "misses", "bytesStore", "bytesFill", "bytesOrigin",
+ *               "bytesWritten", "nodes"}
+ * op "volume"  {"volume": ID} -> {"volume": VOLUME} or NOT_FOUND
+ * op "warm"    {"volume": ID, "path": "sub/tree" (default ""), "wait": false} -> {"job": N}
+ * op "job"     {"job": N} -> {"job": N, "volume", "path", "state": "running"|"done"|"failed"|
+ *              "cancelled", "filesDone", "filesTotal", "bytesDone", "bytesTotal", "filesFailed",
+ *              "scanning": bool, "elapsedMs", "error"}
+ * op "cancel"  {"job": N}
+ * op "evict"   {"volume": ID (absent: everything), "bytes": N (absent: all)} -> {"freedBytes": N}
+ *
+ * Unknown ops answer UNIMPLEMENTED; unknown or ill-typed fields INVALID_ARGUMENT, naming the field.
+ */
+#ifndef HEARTH_CONTROL_WIRE_H
+#define HEARTH_CONTROL_WIRE_H
+
+#include <glib.h>
+#include <jansson.h>
+#include "cache/autofd.h"
+
+#define WIRE_DEFAULT_SOCKET "/run/hearth/hearthd.sock"
+#define WIRE_MAX_MESSAGE (128 * 1024)
+
+/*
+ * Connects. Errors: G_IO_ERROR (NOT_FOUND, CONNECTION_REFUSED, ...), message names the path.
+ * Returns the descriptor (CLOEXEC) or -1.
+ */
+int wire_connect(const char *path, GError **error);
+/*
+ * Listens: first connects, to refuse a live socket; removes the file only on ECONNREFUSED;
+ * mode 0600. Returns the descriptor or -1.
+ */
+int wire_listen(const char *path, GError **error);
+
+/* Sends one message, with descriptor `fd` unless it is -1 (borrowed). */
+gboolean wire_send(int socket, const json_t *message, int fd, GError **error);
+/*
+ * Receives one message; *fd gets the descriptor or -1 (caller's; fd may be NULL: then a descriptor
+ * received is closed). timeout_ms -1: no limit. NULL with error G_IO_ERROR_CLOSED at end of
+ * connection, TIMED_OUT, INVALID_DATA for what is no JSON object, too large, or carries more than
+ * one descriptor. Buffers that held the message are wiped.
+ */
+json_t *wire_receive(int socket, int *fd, int timeout_ms, GError **error);
+
+/*
+ * One request and its reply. NULL on transport errors as above, or when the reply is not ok:
+ * then domain WIRE_ERROR, with the code of the list above and the peer's text.
+ */
+json_t *wire_call(int socket, const json_t *request, int send_fd, int *receive_fd, int timeout_ms,
+                  GError **error);
+
+#define WIRE_ERROR (wire_error_quark())
+GQuark wire_error_quark(void);
+typedef enum WireError {
+    WIRE_ERROR_INTERNAL,
+    WIRE_ERROR_INVALID_ARGUMENT,
+    WIRE_ERROR_NOT_FOUND,
+    WIRE_ERROR_ALREADY_EXISTS,
+    WIRE_ERROR_FAILED_PRECONDITION,
+    WIRE_ERROR_UNAVAILABLE,
+    WIRE_ERROR_PERMISSION_DENIED,
+    WIRE_ERROR_DEADLINE_EXCEEDED,
+    WIRE_ERROR_ABORTED,
+    WIRE_ERROR_UNIMPLEMENTED,
+} WireError;
+const char *wire_error_name(WireError code);
+
+#endif

@@ -1,0 +1,195 @@
+/*
+ * An origin is where a volume's bytes come from: a CephFS subtree or, for development and unit
+ * tests, a local directory. FUSE sessions, the store's fills and warm jobs see Ceph only
+ * through this table, so only cephfs.c includes Ceph's headers.
+ *
+ * Conventions: every function returns 0 or a count on success and -errno on failure; it may block
+ * on the network, so no lock is held across a call; every function may be called from any thread.
+ *
+ * Ownership: OriginNode is a counted reference to an inode. Functions that give one out give the
+ * caller a reference of its own, given back with put(). OriginFile belongs to the caller until
+ * close().
+ */
+#ifndef HEARTH_ORIGIN_H
+#define HEARTH_ORIGIN_H
+
+#include <glib.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+typedef struct Origin Origin;
+typedef struct OriginNode OriginNode;
+typedef struct OriginFile OriginFile;
+typedef struct OriginDir OriginDir;
+
+/*
+ * Attributes of an inode. `version` changes whenever the content or the metadata does (CephFS:
+ * change attribute; dir: derived from ctime). `snapshot` is 0 for a live inode, else the id of
+ * the snapshot the inode belongs to.
+ */
+typedef struct OriginAttr {
+    struct stat st;
+    uint64_t version;
+    uint64_t snapshot;
+} OriginAttr;
+
+/* Which fields of a stat setattr() applies. */
+enum {
+    ORIGIN_SET_MODE = 1 << 0,
+    ORIGIN_SET_UID = 1 << 1,
+    ORIGIN_SET_GID = 1 << 2,
+    ORIGIN_SET_SIZE = 1 << 3,
+    ORIGIN_SET_ATIME = 1 << 4,
+    ORIGIN_SET_MTIME = 1 << 5,
+    ORIGIN_SET_CTIME = 1 << 6,
+};
+
+/* Who creates an inode: becomes its owner. */
+typedef struct OriginCaller {
+    uid_t uid;
+    gid_t gid;
+} OriginCaller;
+
+/* One directory entry. `node` is NULL unless readdir was asked for attributes; the reader puts it. */
+typedef struct OriginEntry {
+    char name[256];
+    uint64_t ino;
+    mode_t type; /* S_IFMT bits */
+    int64_t next; /* offset to continue after this entry */
+    OriginNode *node;
+    OriginAttr attr;
+} OriginEntry;
+
+typedef enum OriginLease {
+    ORIGIN_LEASE_NONE,
+    ORIGIN_LEASE_READ,  /* no one writes the inode while this is held */
+    ORIGIN_LEASE_WRITE, /* no one else reads or writes it */
+} OriginLease;
+
+/*
+ * Called once when a granted lease must be returned: return it soon, with
+ * lease(file, ORIGIN_LEASE_NONE), after dropping what was cached under it. Runs on a thread of
+ * the origin's that may hold its locks: it must only queue work, never call the origin.
+ */
+typedef void (*OriginRecall)(OriginFile *file, void *data);
+
+/*
+ * What the origin tells its user on its own: content or a name may have changed. Called from a
+ * thread of the origin's; same rule as OriginRecall.
+ */
+typedef struct OriginListener {
+    void (*inode_changed)(void *data, uint64_t ino, uint64_t snapshot, int64_t off, int64_t len);
+    void (*entry_changed)(void *data, uint64_t parent_ino, uint64_t parent_snapshot,
+                          const char *name);
+    void *data;
+} OriginListener;
+
+typedef struct OriginOps {
+    const char *type;
+
+    /* Flushes, disconnects and frees. All nodes and files must have been given back. */
+    void (*destroy)(Origin *o);
+
+    int (*root)(Origin *o, OriginNode **node, OriginAttr *attr);
+    int (*lookup)(Origin *o, OriginNode *parent, const char *name, OriginNode **node,
+                  OriginAttr *attr);
+    /* Finds an inode by number, without a path (after a restart). */
+    int (*resolve)(Origin *o, uint64_t ino, uint64_t snapshot, OriginNode **node,
+                   OriginAttr *attr);
+    OriginNode *(*get)(Origin *o, OriginNode *node);
+    void (*put)(Origin *o, OriginNode *node);
+
+    /* Current attributes; asks the origin unless what is known is guaranteed current. */
+    int (*getattr)(Origin *o, OriginNode *node, OriginAttr *attr);
+    int (*setattr)(Origin *o, OriginNode *node, const struct stat *st, unsigned set,
+                   OriginAttr *attr);
+
+    /* flags as open(2); O_DIRECT asks that the bytes read not be cached in memory. */
+    int (*open)(Origin *o, OriginNode *node, int flags, OriginFile **file);
+    int (*create)(Origin *o, OriginNode *parent, const char *name, mode_t mode, int flags,
+                  const OriginCaller *caller, OriginNode **node, OriginFile **file,
+                  OriginAttr *attr);
+    ssize_t (*read)(Origin *o, OriginFile *file, void *buf, size_t len, uint64_t off);
+    ssize_t (*write)(Origin *o, OriginFile *file, const void *buf, size_t len, uint64_t off);
+    int (*fsync)(Origin *o, OriginFile *file, gboolean data_only);
+    /* Writes back all that is dirty of an inode, whichever file it was written through. */
+    int (*sync_node)(Origin *o, OriginNode *node);
+    int (*fallocate)(Origin *o, OriginFile *file, int mode, uint64_t off, uint64_t len);
+    int (*close)(Origin *o, OriginFile *file);
+
+    /*
+     * Takes or gives back a lease on an open file's inode. -EAGAIN: somebody is using the inode
+     * in a way that conflicts; -EOPNOTSUPP: this origin cannot promise anything.
+     */
+    int (*lease)(Origin *o, OriginFile *file, OriginLease kind, OriginRecall recall, void *data);
+
+    int (*mkdir)(Origin *o, OriginNode *parent, const char *name, mode_t mode,
+                 const OriginCaller *caller, OriginNode **node, OriginAttr *attr);
+    int (*mknod)(Origin *o, OriginNode *parent, const char *name, mode_t mode, dev_t rdev,
+                 const OriginCaller *caller, OriginNode **node, OriginAttr *attr);
+    int (*symlink)(Origin *o, OriginNode *parent, const char *name, const char *target,
+                   const OriginCaller *caller, OriginNode **node, OriginAttr *attr);
+    int (*link)(Origin *o, OriginNode *node, OriginNode *parent, const char *name,
+                OriginAttr *attr);
+    int (*unlink)(Origin *o, OriginNode *parent, const char *name);
+    int (*rmdir)(Origin *o, OriginNode *parent, const char *name);
+    /* flags: 0 or RENAME_NOREPLACE/RENAME_EXCHANGE; -EINVAL where not supported. */
+    int (*rename)(Origin *o, OriginNode *from, const char *name, OriginNode *to,
+                  const char *new_name, unsigned flags);
+    int (*readlink)(Origin *o, OriginNode *node, char *buf, size_t size);
+
+    int (*opendir)(Origin *o, OriginNode *node, OriginDir **dir);
+    /* Continues at `off` (0 or an entry's `next`). 1: *entry is filled; 0: end of directory. */
+    int (*readdir)(Origin *o, OriginDir *dir, int64_t off, gboolean with_attr,
+                   OriginEntry *entry);
+    int (*closedir)(Origin *o, OriginDir *dir);
+
+    /* As getxattr(2): size 0 asks for the length. */
+    ssize_t (*getxattr)(Origin *o, OriginNode *node, const char *name, void *buf, size_t size);
+    ssize_t (*listxattr)(Origin *o, OriginNode *node, char *buf, size_t size);
+    int (*setxattr)(Origin *o, OriginNode *node, const char *name, const void *value, size_t size,
+                    int flags);
+    int (*removexattr)(Origin *o, OriginNode *node, const char *name);
+
+    int (*statfs)(Origin *o, OriginNode *node, struct statvfs *st);
+
+    /* POSIX and flock locks; `wait` may block. NULL: locks stay local to the node. */
+    int (*getlk)(Origin *o, OriginFile *file, struct flock *lock, uint64_t owner);
+    int (*setlk)(Origin *o, OriginFile *file, const struct flock *lock, uint64_t owner,
+                 gboolean wait);
+} OriginOps;
+
+/* Implementations embed this as their first member. */
+struct Origin {
+    const OriginOps *ops;
+    /* Names the namespace inode numbers belong to: cluster fsid (16 bytes) and file system id. */
+    uint8_t space[24];
+    /* Set before the first call; NULL members are not called. */
+    OriginListener listener;
+};
+
+/* What it takes to reach a CephFS subtree. Borrowed for the call; the key is not logged. */
+typedef struct CephfsOriginConfig {
+    const char *monitors; /* comma separated host:port or [v2:..,v1:..] */
+    const char *user_id;  /* without "client." */
+    const char *key;
+    const char *fs_name; /* NULL: the cluster's default */
+    const char *root_path;
+    unsigned timeout_sec;
+    uint64_t memory_bytes; /* object cacher bound for writes; 0: 32 MiB */
+} CephfsOriginConfig;
+
+/* Errors are in G_IO_ERROR: TIMED_OUT, PERMISSION_DENIED, NOT_FOUND, FAILED; they name the value and the mend. */
+Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error);
+/* A local directory as origin: development and tests. Leases are granted and recalled among the openers of this origin only. */
+Origin *origin_dir_open(const char *path, GError **error);
+
+static inline void origin_close(Origin *o)
+{
+    if (o)
+        o->ops->destroy(o);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Origin, origin_close)
+
+#endif

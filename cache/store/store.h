@@ -1,0 +1,119 @@
+/*
+ * The store: whole-file objects on the node's NVMe. An object is named by where its bytes come
+ * from (ObjectKey), so it never needs invalidation: a changed file has another name. One hearthd
+ * owns one store directory (lock file).
+ *
+ *   <dir>/hearth-store      magic, format version, boot id of the last owner
+ *   <dir>/lock              flock(2) by the owner
+ *   <dir>/objects/xx/<id>   complete objects, linked in only when complete; xx = first byte of id
+ *   <dir>/partial/          fills under way; emptied at start
+ *   <dir>/index.mdb         LMDB: id -> size, checksum, last use, volume; rebuilt by scanning if lost
+ *
+ * Every public function is safe from any thread. No lock of the store is held across an Origin
+ * call or disk I/O of object data. Data-path functions return 0/count or -errno.
+ */
+#ifndef HEARTH_STORE_H
+#define HEARTH_STORE_H
+
+#include <glib.h>
+#include <stdint.h>
+#include "cache/origin/origin.h"
+
+typedef struct Store Store;
+typedef struct StoreFill StoreFill;
+
+/* 128 bits of XXH3 over the packed little-endian ObjectKey. */
+typedef struct ObjectId {
+    uint8_t bytes[16];
+} ObjectId;
+
+/*
+ * Identity of content. Snapshots and live inodes of one version share an object. mtime and size
+ * stand beside the version, because a client that dies with unflushed changes lets the next
+ * writer reuse a version number.
+ */
+typedef struct ObjectKey {
+    uint8_t space[24]; /* Origin.space */
+    uint64_t ino;
+    uint64_t version;
+    uint64_t size;
+    int64_t mtime_sec;
+    uint32_t mtime_nsec;
+} ObjectKey;
+
+void object_key_init(ObjectKey *key, const Origin *origin, const OriginAttr *attr);
+void object_key_id(const ObjectKey *key, ObjectId *id);
+
+typedef enum StoreDisk {
+    STORE_DISK_OK,
+    STORE_DISK_SUSPECT, /* an I/O error was seen; the next few decide */
+    STORE_DISK_BYPASS,  /* not used: reads go to Ceph; tried again after a while */
+} StoreDisk;
+
+typedef struct StoreConfig {
+    const char *dir;
+    uint64_t max_bytes;  /* objects together; 0: bounded by the file system's free space alone */
+    uint64_t max_inodes; /* 0: likewise */
+    unsigned high_percent, low_percent; /* watermarks; 0: 90 and 80 */
+    unsigned fill_threads;              /* 0: 4 */
+    size_t chunk_bytes;                 /* unit of a fill; 0: 4 MiB */
+} StoreConfig;
+
+typedef struct StoreStats {
+    uint64_t objects, bytes;         /* held */
+    uint64_t max_bytes, max_inodes;  /* effective bounds */
+    uint64_t evicted_objects, evicted_bytes;
+    uint64_t fills_started, fills_completed, fills_failed, fills_active;
+    uint64_t origin_bytes; /* read from origins by fills */
+    uint64_t disk_errors;
+    StoreDisk disk;
+} StoreStats;
+
+/* Creates or opens the directory. Errors: G_IO_ERROR; the message names the path and the mend. */
+Store *store_open(const StoreConfig *config, GError **error);
+/* Waits for fills to stop, flushes the index, frees. */
+void store_close(Store *store);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Store, store_close)
+
+/*
+ * Opens a complete object for reading and counts a use. Returns the descriptor (caller closes),
+ * -ENOENT when it is not held, another -errno when the disk fails. An object whose length is not
+ * `size` is dropped and reported as not held.
+ */
+int store_open_object(Store *store, const ObjectId *id, uint64_t size);
+/* Whether a complete object is held: no disk access beyond the index. */
+gboolean store_has(Store *store, const ObjectId *id);
+
+/*
+ * Joins the fill of an object or begins it: however many callers, one fetch. `tag` names who wants
+ * it (a volume, a dataset) for accounting. The fill takes references of its own on node, and runs
+ * on the store's threads until complete, also after every caller has left. Before the object is
+ * linked in, the node's attributes are read again: if they no longer make `key`, it is discarded.
+ * Returns NULL when the store cannot take it (disk in bypass, no room even after eviction, larger
+ * than the bound): read from the origin then.
+ */
+StoreFill *store_fill(Store *store, Origin *origin, OriginNode *node, const ObjectKey *key,
+                      const char *tag);
+/*
+ * Reads bytes of an object being filled, waiting for the chunks that hold them; asked-for chunks
+ * are fetched before others. Short only at the end of the object. -EIO and others: the fill failed
+ * (a store fault or the origin's error); the caller reads from the origin instead.
+ */
+ssize_t store_fill_read(StoreFill *fill, void *buf, size_t len, uint64_t off);
+/* Waits until complete. 0, or -errno; -ESTALE: the file changed while it was filled; -ECANCELED. */
+int store_fill_wait(StoreFill *fill);
+StoreFill *store_fill_ref(StoreFill *fill);
+void store_fill_unref(StoreFill *fill);
+/* Stops every fill that reads from this origin and waits until none uses it (before origin_close). */
+void store_cancel_fills(Store *store, Origin *origin);
+
+/* Tells of an I/O error met while reading an object's descriptor: drops the object, feeds disk health. */
+void store_report_bad(Store *store, const ObjectId *id, int error);
+
+/* Drops objects tagged `tag` (NULL: all), least recently used first, until `bytes` are freed (UINT64_MAX: all). Returns the bytes freed. */
+uint64_t store_evict(Store *store, const char *tag, uint64_t bytes);
+/* Bytes and objects held that were filled for this tag. */
+void store_tag_usage(Store *store, const char *tag, uint64_t *bytes, uint64_t *objects);
+void store_stats(Store *store, StoreStats *stats);
+
+#endif
