@@ -8,6 +8,7 @@
  *             \-> NONE (refused)  \-> NONE (handles_return_leases, handle_release)
  *
  * HELD is set only when the content belongs to the leased version, so whoever sees it may use it.
+ * From TRYING to the way back to NONE the lease owns one reference to the handle.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -95,7 +96,6 @@ static void recall(OriginFile *file, void *data)
         if (state != LEASE_HELD && state != LEASE_TRYING)
             return;
     } while (!atomic_compare_exchange_weak(&h->lease, &state, LEASE_RECALLED));
-    atomic_fetch_add(&h->refs, 1);
     notifier_recall(h->session->notifier, h);
 }
 
@@ -119,10 +119,8 @@ void handles_return_leases(Session *s, Node *node)
     LIST_FOREACH(h, &node->handles, in_node)
     {
         int is_held = LEASE_HELD;
-        if (!h->writer && atomic_compare_exchange_strong(&h->lease, &is_held, LEASE_RECALLED)) {
-            atomic_fetch_add(&h->refs, 1);
+        if (!h->writer && atomic_compare_exchange_strong(&h->lease, &is_held, LEASE_RECALLED))
             g_ptr_array_add(held, h);
-        }
     }
     pthread_mutex_unlock(&node->mutex);
     for (guint i = 0; i < held->len; i++) {
@@ -185,18 +183,23 @@ static gboolean take_lease(Handle *h, OriginAttr *attr, int *r)
         return *r == 0;
     }
     int state = LEASE_NONE;
+    atomic_fetch_add(&h->refs, 1);
     if (!atomic_compare_exchange_strong(&h->lease, &state, LEASE_TRYING)) {
+        handle_unref(h);
         *r = -EAGAIN;
         return state == LEASE_HELD;
     }
     gboolean granted = s->origin->ops->lease(s->origin, h->file, h->kind, recall, h) == 0;
     *r = granted ? look_at_version(h, attr) : current_attr(s, h->node, attr);
-    if (granted && *r < 0)
+    gboolean usable = granted && *r == 0;
+    if (granted && !usable)
         s->origin->ops->lease(s->origin, h->file, ORIGIN_LEASE_NONE, NULL, NULL);
     state = LEASE_TRYING;
-    gboolean usable = granted && *r == 0;
-    return atomic_compare_exchange_strong(&h->lease, &state, usable ? LEASE_HELD : LEASE_NONE) &&
-           usable;
+    gboolean kept =
+        atomic_compare_exchange_strong(&h->lease, &state, usable ? LEASE_HELD : LEASE_NONE);
+    if (kept && !usable)
+        handle_unref(h);
+    return kept && usable;
 }
 
 /* Decides whether the kernel's pages and attributes are of the version now open. */
@@ -287,7 +290,8 @@ void handle_release(Handle *h)
         atomic_fetch_sub(&h->node->writers, 1);
     /* From here a recall finds nothing to do; closing the file gives the lease back. */
     int held = LEASE_HELD;
-    atomic_compare_exchange_strong(&h->lease, &held, LEASE_NONE);
+    if (atomic_compare_exchange_strong(&h->lease, &held, LEASE_NONE))
+        handle_unref(h);
     handle_unref(h);
 }
 
