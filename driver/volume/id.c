@@ -103,7 +103,8 @@ gsize volume_id_room(const VolumeId *id)
     return length < VOLUME_ID_MAX ? VOLUME_ID_MAX - length : 0;
 }
 
-/* NULL for what encoding would not write, or what could leave its directory as a path's component. */
+/* NULL for what encoding would not write, or what could leave its directory as a path's component.
+ */
 static char *unescape(const char *text)
 {
     GString *out = g_string_new(NULL);
