@@ -21,7 +21,7 @@ typedef enum Kind {
     KIND_STATIC,  /* belongs in a static PV */
 } Kind;
 
-enum { CEPHFS = 1 << VOLUME_CEPHFS, DIR = 1 << VOLUME_DIR, ALL = CEPHFS | DIR, RBD = 1 << 16 };
+enum { CEPHFS = 1 << VOLUME_CEPHFS, ALL = CEPHFS | 1 << VOLUME_DIR, RBD = 1 << 16 };
 
 #define NOWHERE G_MAXSIZE
 #define AT(field) offsetof(VolumeParams, field)
