@@ -9,6 +9,7 @@
 #include "driver/backend/ceph_conn.h"
 #include "driver/backend/cephfs_mgr.h"
 #include "driver/backend/reach.h"
+#include "driver/node/bounded.h"
 #include "driver/volume/config.h"
 #include "driver/volume/record.h"
 
@@ -17,6 +18,7 @@
 typedef struct Cephfs {
     char *config_path;
     CephConns *conns;
+    Bounded *probes; /* at most one hangs, in the resolver */
 } Cephfs;
 
 typedef struct Session {
@@ -147,6 +149,26 @@ static BackendVolume *volume_look(void *session, const VolumeId *id, gint64 dead
     return cephfs_mgr_look(s->conn, &subvolume, deadline_us, error);
 }
 
+typedef struct ReachJob {
+    GPtrArray *clusters;
+    gint64 deadline_us;
+    GError *error;
+} ReachJob;
+
+static void reach_run(void *data)
+{
+    ReachJob *job = data;
+    reach_monitors(job->clusters, job->deadline_us, &job->error);
+}
+
+static void reach_free(void *data)
+{
+    ReachJob *job = data;
+    g_ptr_array_unref(job->clusters);
+    g_clear_error(&job->error);
+    g_free(job);
+}
+
 /*
  * Secrets come only with requests, so an idle controller can but see whether a monitor of each
  * cluster takes a connection; where there is an authenticated one, it is asked.
@@ -157,8 +179,20 @@ static gboolean probe(void *backend, gint64 deadline_us, GError **error)
     g_autoptr(GPtrArray) clusters = config_load(b->config_path, error);
     if (!clusters)
         return FALSE;
-    if (!reach_monitors(clusters, deadline_us, error))
+    gint64 left_ms = (deadline_us - g_get_monotonic_time()) / 1000;
+    ReachJob *job = g_new0(ReachJob, 1);
+    job->clusters = g_ptr_array_ref(clusters);
+    job->deadline_us = deadline_us;
+    /* A little longer than the sockets get, so that their message wins over the bound's. */
+    if (!bounded_run(b->probes, "probe", "reaching the monitors", reach_run, job, reach_free,
+                     left_ms + 250, error))
         return FALSE;
+    GError *unreached = g_steal_pointer(&job->error);
+    reach_free(job);
+    if (unreached) {
+        g_propagate_error(error, unreached);
+        return FALSE;
+    }
     for (guint i = 0; i < clusters->len; i++) {
         const ClusterConfig *cluster = clusters->pdata[i];
         if (!ceph_conns_check(b->conns, cluster->cluster_id, deadline_us, error))
@@ -171,6 +205,7 @@ static void cephfs_free(void *backend)
 {
     Cephfs *b = backend;
     ceph_conns_free(b->conns);
+    bounded_free(b->probes);
     g_free(b->config_path);
     g_free(b);
 }
@@ -196,6 +231,7 @@ Backend *backend_cephfs_new(const char *config_path)
     Cephfs *b = g_new0(Cephfs, 1);
     b->config_path = g_strdup(config_path);
     b->conns = ceph_conns_new();
+    b->probes = bounded_new(1);
     Backend *backend = g_new0(Backend, 1);
     backend->ops = &ops;
     backend->impl = b;
