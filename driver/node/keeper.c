@@ -1,7 +1,7 @@
 #include "driver/node/keeper.h"
 #include <pthread.h>
 #include <unistd.h>
-#include "driver/node/hearthd.h"
+#include "driver/node/spec.h"
 
 struct Keeper {
     pthread_mutex_t lock;

@@ -125,8 +125,8 @@ char *mount_canonical_path(const char *path, const char *field, GError **error)
         return NULL;
     }
     if (strlen(path) >= PATH_MAX) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "%s: longer than %d bytes", field, PATH_MAX - 1);
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "%s: longer than %d bytes",
+                    field, PATH_MAX - 1);
         return NULL;
     }
     g_auto(GStrv) parts = g_strsplit(path, "/", -1);

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include "cache/autofd.h"
+#include "driver/node/spec.h"
 
 #define RECONNECT_MS 500
 #define FETCH_TIMEOUT_MS 5000
