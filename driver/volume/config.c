@@ -150,14 +150,8 @@ ClusterConfig *config_find(const char *path, const char *cluster_id, GError **er
     g_autoptr(GString) known = g_string_new(NULL);
     for (guint i = 0; i < clusters->len; i++) {
         ClusterConfig *cluster = clusters->pdata[i];
-        if (strcmp(cluster->cluster_id, cluster_id) == 0) {
-            g_ptr_array_set_free_func(clusters, NULL);
-            for (guint j = 0; j < clusters->len; j++) {
-                if (j != i)
-                    cluster_config_free(clusters->pdata[j]);
-            }
-            return cluster;
-        }
+        if (strcmp(cluster->cluster_id, cluster_id) == 0)
+            return g_ptr_array_steal_index(clusters, i);
         g_string_append_printf(known, "%s%s", i ? ", " : "", cluster->cluster_id);
     }
     g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,

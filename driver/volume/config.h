@@ -3,8 +3,9 @@
  *
  *     {"clusterID": s, "monitors": [s, ...], "cephFS": {"subvolumeGroup": s}, ...}
  *
- * Other members (readAffinity, netNamespaceFilePath, rbd, ...) are ignored. The file is read for every look-up:
- * it is small, and a changed ConfigMap then counts at once, with no state to go stale.
+ * Other members (readAffinity, netNamespaceFilePath, rbd, ...) are ignored. The file is read for
+ * every look-up: it is small, and a changed ConfigMap then counts at once, with no state to go
+ * stale.
  */
 #ifndef HEARTH_DRIVER_VOLUME_CONFIG_H
 #define HEARTH_DRIVER_VOLUME_CONFIG_H

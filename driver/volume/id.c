@@ -1,5 +1,6 @@
 /* See id.h for the format. Decoding is strict: what it accepts, encoding reproduces. */
 #include "driver/volume/id.h"
+#include "driver/volume/name.h"
 #include <string.h>
 
 #define SEPARATOR '~'
@@ -103,7 +104,7 @@ gsize volume_id_room(const VolumeId *id)
     return length < VOLUME_ID_MAX ? VOLUME_ID_MAX - length : 0;
 }
 
-/* NULL for what encoding would not write, or what could leave its directory as a path's component. */
+/* NULL for what encoding would not write. */
 static char *unescape(const char *text)
 {
     GString *out = g_string_new(NULL);
@@ -156,6 +157,9 @@ VolumeId *volume_id_decode(const char *text, GError **error)
             gboolean good = n_words == n + 2;
             for (guint i = 0; good && i < n; i++)
                 good = (*parts[i] = unescape(words[i + 2])) != NULL;
+            /* All but the cluster's ID become names in Ceph or components of paths. */
+            for (guint i = 0; good && i < n; i++)
+                good = parts[i] == &id->cluster_id || name_is_plain(*parts[i]);
             if (good)
                 return g_steal_pointer(&id);
         } else if (later_version(text)) {

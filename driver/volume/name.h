@@ -1,7 +1,7 @@
 /*
  * From the name a request gives to the name the volume has in its backend. It is a function of the
- * request alone, so that a retry after any crash finds what the first attempt left, and it keeps the
- * request's name where it can, so that an admin sees the PV's name in Ceph.
+ * request alone, so that a retry after any crash finds what the first attempt left, and it keeps
+ * the request's name where it can, so that an admin sees the PV's name in Ceph.
  */
 #ifndef HEARTH_DRIVER_VOLUME_NAME_H
 #define HEARTH_DRIVER_VOLUME_NAME_H
