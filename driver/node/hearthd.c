@@ -103,7 +103,7 @@ gboolean hearthd_open(HearthdLink *link, const json_t *spec, gint64 timeout_ms, 
     json_t *request = json_deep_copy(spec);
     json_object_set_new(request, "op", json_string("open"));
     json_t *reply = call(link, request, -1, NULL, timeout_ms, error);
-    spec_free(request);
+    node_spec_free(request);
     if (!reply)
         return FALSE;
     *attached = json_is_true(json_object_get(reply, "attached"));
@@ -152,11 +152,11 @@ json_t *hearthd_fetch(HearthdLink *link, const char *volume, gint64 timeout_ms, 
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
                     "hearthd answered \"fetch\" of volume %s without its spec or descriptor",
                     volume);
-        spec_free(reply);
+        node_spec_free(reply);
         return NULL;
     }
     json_t *copy = json_deep_copy(spec);
-    spec_free(reply);
+    node_spec_free(reply);
     *fuse_fd = hearth_steal_fd(&fd);
     return copy;
 }

@@ -38,7 +38,7 @@ gboolean hearthd_detach(HearthdLink *link, const char *volume, gint64 timeout_ms
 gboolean hearthd_is_attached(HearthdLink *link, const char *volume, gint64 timeout_ms,
                              gboolean *attached, GError **error);
 /* The spec and a duplicate of the descriptor, both the caller's; the spec holds a secret:
- * spec_free(). */
+ * node_spec_free(). */
 json_t *hearthd_fetch(HearthdLink *link, const char *volume, gint64 timeout_ms, int *fuse_fd,
                       GError **error);
 /* Whether hearthd is there and speaks our protocol. */

@@ -16,7 +16,7 @@ typedef struct Kept {
 static void kept_free(void *data)
 {
     Kept *kept = data;
-    spec_free(kept->spec);
+    node_spec_free(kept->spec);
     if (kept->fuse_fd >= 0)
         close(kept->fuse_fd);
     g_free(kept);

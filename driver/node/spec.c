@@ -21,12 +21,12 @@ static void wipe(json_t *value)
         json_array_foreach(value, index, child) wipe(child);
 }
 
-void spec_free(json_t *spec)
+void node_spec_free(json_t *spec)
 {
     wipe(spec);
     json_decref(spec);
 }
-gboolean spec_same_volume(const json_t *a, const json_t *b)
+gboolean node_spec_same_volume(const json_t *a, const json_t *b)
 {
     static const char *const outer[] = {"cache", "cacheQuota", "readOnly"};
     static const char *const inner[] = {"type", "clusterID", "fsName", "rootPath"};
@@ -44,7 +44,7 @@ gboolean spec_same_volume(const json_t *a, const json_t *b)
     return TRUE;
 }
 
-gboolean spec_parse_quantity(const char *text, gint64 *bytes)
+gboolean node_spec_parse_quantity(const char *text, gint64 *bytes)
 {
     static const struct {
         const char *suffix;
@@ -145,13 +145,15 @@ static json_t *cephfs_origin(const char *volume, GHashTable *context, GHashTable
                   "monitors", monitors, "rootPath", path, "userID", secrets->user, "userKey",
                   secrets->key, "timeoutSec", CONNECT_TIMEOUT_SEC);
     const char *fs_name = value_of(context, "fsName");
-    if (origin && fs_name)
-        json_object_set_new(origin, "fsName", json_string(fs_name));
+    if (origin && fs_name && json_object_set_new(origin, "fsName", json_string(fs_name)) != 0) {
+        node_spec_free(origin); /* not UTF-8 */
+        return NULL;
+    }
     return origin;
 }
 
-json_t *spec_new(const char *volume, GHashTable *context, GHashTable *secrets,
-                 const char *config_path, gboolean read_only, GError **error)
+json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secrets,
+                      const char *config_path, gboolean read_only, GError **error)
 {
     VolumeType type;
     if (!volume_type(volume, context, &type, error))
@@ -164,7 +166,7 @@ json_t *spec_new(const char *volume, GHashTable *context, GHashTable *secrets,
     }
     const char *quota = value_of(context, "cacheQuota");
     gint64 quota_bytes = 0;
-    if (quota && !spec_parse_quantity(quota, &quota_bytes)) {
+    if (quota && !node_spec_parse_quantity(quota, &quota_bytes)) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
                     "volume %s: cacheQuota \"%s\": give bytes, or a number with Ki, Mi, Gi, Ti",
                     volume, quota);

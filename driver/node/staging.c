@@ -170,8 +170,8 @@ static gboolean check_same(Staging *s, HearthdLink *link, const char *volume, co
     if (!watch_fetch(s->keeper, link, volume, error))
         return FALSE;
     json_t *kept = keeper_spec(s->keeper, volume);
-    gboolean same = kept && spec_same_volume(kept, spec);
-    spec_free(kept);
+    gboolean same = kept && node_spec_same_volume(kept, spec);
+    node_spec_free(kept);
     if (!same)
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
                     "volume %s is staged at %s already, with other parameters; unstage it first",
@@ -354,7 +354,7 @@ static gboolean ensure_served(Staging *s, const char *volume, const char *staged
                      (json_is_true(json_object_get(spec, "readOnly")) ? MOUNT_ATTR_RDONLY : 0);
     gboolean served = clear(s, volume, staged, TRUE, deadline, error) &&
                       mount_volume_at(s, link, volume, staged, spec, attrs, deadline, error);
-    spec_free(spec);
+    node_spec_free(spec);
     if (!served)
         return FALSE;
     g_message("volume %s: mounted anew at %s after hearthd lost it", volume, staged);

@@ -27,7 +27,7 @@ gboolean watch_fetch(Keeper *keeper, HearthdLink *link, const char *volume, GErr
     if (!spec)
         return FALSE;
     keeper_put(keeper, volume, spec, fd);
-    spec_free(spec);
+    node_spec_free(spec);
     return TRUE;
 }
 

@@ -191,13 +191,13 @@ static gboolean stage(RpcCall *call, const ProtobufCMessage *request, ProtobufCM
     g_autoptr(GHashTable) secrets = g_hash_table_new(g_str_hash, g_str_equal);
     for (size_t i = 0; i < r->n_secrets; i++)
         g_hash_table_replace(secrets, r->secrets[i]->key, r->secrets[i]->value);
-    json_t *spec = spec_new(r->volume_id, context, secrets, service->config_path,
-                            (attrs & MOUNT_ATTR_RDONLY) != 0, error);
+    json_t *spec = node_spec_new(r->volume_id, context, secrets, service->config_path,
+                                 (attrs & MOUNT_ATTR_RDONLY) != 0, error);
     if (!spec)
         return FALSE;
     gboolean staged = staging_stage(service->staging, r->volume_id, path, spec, attrs,
                                     time_for(call, CALL_MS), error);
-    spec_free(spec);
+    node_spec_free(spec);
     return staged;
 }
 

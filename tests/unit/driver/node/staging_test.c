@@ -41,7 +41,7 @@ static gboolean stage_as(Fixture *f, const char *volume, const char *root, const
     json_t *spec = spec_for(volume, root, key, FALSE);
     g_clear_error(&f->error);
     gboolean done = staging_stage(f->staging, volume, path, spec, ATTRS, LIMIT_MS, &f->error);
-    spec_free(spec);
+    node_spec_free(spec);
     ck_assert(done == (f->error == NULL));
     return done;
 }
