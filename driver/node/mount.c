@@ -78,9 +78,9 @@ static int kernel_mount_fuse(NodeMounter *m, int fuse_fd, const char *volume, ui
     const struct {
         const char *key, *value; /* no value: a flag */
     } options[] = {
-        {"source", source},       {"subtype", "hearth"}, {"fd", fd_text},
-        {"rootmode", "40000"},    {"user_id", "0"},      {"group_id", "0"},
-        {"max_read", "1048576"},  {"allow_other", NULL}, {"default_permissions", NULL},
+        {"source", source},      {"subtype", "hearth"}, {"fd", fd_text},
+        {"rootmode", "40000"},   {"user_id", "0"},      {"group_id", "0"},
+        {"max_read", "1048576"}, {"allow_other", NULL}, {"default_permissions", NULL},
         {"ro", NULL} /* last */,
     };
     hearth_autofd int context = fsopen("fuse", FSOPEN_CLOEXEC);
@@ -125,12 +125,12 @@ static gboolean fd_dev(int fd, dev_t *dev)
     return TRUE;
 }
 
-static int kernel_clone(NodeMounter *m, const char *path, dev_t dev, uint64_t attrs,
-                        GError **error)
+static int kernel_clone(NodeMounter *m, const char *path, dev_t dev, uint64_t attrs, GError **error)
 {
     (void)m;
-    hearth_autofd int fd = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC |
-                                                         AT_NO_AUTOMOUNT | AT_SYMLINK_NOFOLLOW);
+    hearth_autofd int fd =
+        open_tree(AT_FDCWD, path,
+                  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_NO_AUTOMOUNT | AT_SYMLINK_NOFOLLOW);
     if (fd < 0) {
         set_errno(error, HEARTH_ERROR_INTERNAL, errno, "binding %s", path);
         return -1;
@@ -143,8 +143,8 @@ static int kernel_clone(NodeMounter *m, const char *path, dev_t dev, uint64_t at
     }
     struct mount_attr attr = {
         .attr_set = attrs,
-        .attr_clr = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC | MOUNT_ATTR__ATIME |
-                    MOUNT_ATTR_NODIRATIME,
+        .attr_clr =
+            MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC | MOUNT_ATTR__ATIME | MOUNT_ATTR_NODIRATIME,
     };
     if (mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) != 0) {
         set_errno(error, HEARTH_ERROR_INTERNAL, errno,
