@@ -12,12 +12,11 @@
  *                (gRPC's names, so the node plugin passes them on)
  *
  * op "hello"   -> {"version": "0.1.0", "pid": N, "cacheDir": "...", "protocol": 1}
- * op "open"    {"volume": ID, "origin": ORIGIN, "cache": bool, "cacheQuota": bytes, "readOnly": bool}
- *              Connects to the origin and checks that rootPath exists. Repeating it with the same
- *              spec is fine; with another, ALREADY_EXISTS. Reply {"attached": bool}.
- *              A volume that was opened on a connection that ends before "attach" is closed again.
- *   ORIGIN     {"type": "cephfs", "clusterID": s, "monitors": [s...], "fsName": s, "rootPath": s,
- *               "userID": s, "userKey": s, "timeoutSec": n}
+ * op "open"    {"volume": ID, "origin": ORIGIN, "cache": bool, "cacheQuota": bytes, "readOnly":
+ * bool} Connects to the origin and checks that rootPath exists. Repeating it with the same spec is
+ * fine; with another, ALREADY_EXISTS. Reply {"attached": bool}. A volume that was opened on a
+ * connection that ends before "attach" is closed again. ORIGIN     {"type": "cephfs", "clusterID":
+ * s, "monitors": [s...], "fsName": s, "rootPath": s, "userID": s, "userKey": s, "timeoutSec": n}
  *              {"type": "dir", "rootPath": s}
  * op "attach"  {"volume": ID} + the mounted /dev/fuse descriptor: serve it.
  * op "detach"  {"volume": ID}: stop serving and disconnect. Fine when unknown.
@@ -29,8 +28,8 @@
  *              "evictedObjects", "evictedBytes", "originBytes", "fillsActive", "fillsCompleted",
  *              "fillsFailed", "diskErrors"}, "volumes": N}
  * op "volumes" {"after": ID or ""} -> {"volumes": [VOLUME...], "more": bool}, ordered by ID
- *   VOLUME     {"volume", "type", "clusterID", "fsName", "rootPath", "attached", "cache", "readOnly",
- *               "bytesCached", "bytesTotal" (of the volume's files; -1: not known), "objects",
+ *   VOLUME     {"volume", "type", "clusterID", "fsName", "rootPath", "attached", "cache",
+ * "readOnly", "bytesCached", "bytesTotal" (of the volume's files; -1: not known), "objects",
  *               "opens", "hits", "misses", "bytesStore", "bytesFill", "bytesOrigin",
  *               "bytesWritten", "nodes"}
  * op "volume"  {"volume": ID} -> {"volume": VOLUME} or NOT_FOUND

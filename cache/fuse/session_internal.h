@@ -1,0 +1,84 @@
+/* What the files of a session share. Only cache/fuse/ includes this. */
+#ifndef HEARTH_FUSE_SESSION_INTERNAL_H
+#define HEARTH_FUSE_SESSION_INTERNAL_H
+
+#include <fuse_lowlevel.h>
+#include "cache/fuse/nodes.h"
+#include "cache/fuse/notify.h"
+#include "cache/fuse/session.h"
+
+/*
+ * For how long the kernel may use what it was told without asking (seconds). A path is looked up
+ * at every use (names: 0), so attributes only outlive their lookup for descriptors that are already
+ * open; what a listing told is good for the stat() calls that follow it, and open() checks it.
+ */
+#define VALID_NAME_SEC 0.0
+#define VALID_ATTR_SEC 0.1
+#define VALID_LISTED_SEC 0.1
+
+typedef struct SessionCounters {
+    _Atomic uint64_t opens, hits, misses;
+    _Atomic uint64_t bytes_store, bytes_fill, bytes_origin, bytes_written;
+} SessionCounters;
+
+struct Session {
+    Origin *origin;
+    Store *store; /* may be NULL */
+    char *volume;
+    gboolean read_only;
+    struct fuse_session *fuse;
+    Nodes *nodes;
+    Notifier *notifier;
+    SessionCounters counters;
+    pthread_mutex_t open_mutex; /* guards the two lists */
+    LIST_HEAD(, Handle) handles;
+    LIST_HEAD(, Listing) listings;
+
+    void (*ended)(void *data);
+    void *ended_data;
+    unsigned n_threads;
+    pthread_t *threads;
+    _Atomic unsigned running;
+    _Atomic int stopping;
+};
+
+static inline Session *session_of(fuse_req_t req)
+{
+    return fuse_req_userdata(req);
+}
+
+/* The kernel names a node only after a lookup; one it never looked up is answered ESTALE. */
+#define USE_NODE_OR_REPLY(session, req, ino)                                                       \
+    ({                                                                                             \
+        Node *found_node = nodes_use((session)->nodes, (ino));                                     \
+        if (!found_node) {                                                                         \
+            fuse_reply_err((req), ESTALE);                                                         \
+            return;                                                                                \
+        }                                                                                          \
+        found_node;                                                                                \
+    })
+
+/* Remembers what the kernel is told, so that open() can see whether it is still true. */
+void entry_fill(Session *session, Node *node, const OriginAttr *attr, struct fuse_entry_param *e);
+
+void names_ops(struct fuse_lowlevel_ops *ops);
+void files_ops(struct fuse_lowlevel_ops *ops);
+void dirs_ops(struct fuse_lowlevel_ops *ops);
+void attrs_ops(struct fuse_lowlevel_ops *ops);
+
+/* What the kernel did not release before the end. No worker is running. */
+void handles_close_all(Session *session);
+void dirs_close_all(Session *session);
+
+/* Opened by names.c's create. Takes over `file`; returns the handle for fi->fh. */
+/* Ends the opening: what was asked from the kernel or its reply was lost. */
+void handle_release(Handle *handle);
+Handle *handle_new(Session *session, Node *node, OriginFile *file, int flags);
+
+/* Gives back the leases of a node's readers and drops the kernel's pages: somebody here will write.
+ */
+void handles_return_leases(Session *session, Node *node);
+/* A recalled lease: drop pages, give it back. From the notifier. */
+void handle_recalled(Session *session, Handle *handle);
+
+#endif
