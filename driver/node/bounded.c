@@ -1,8 +1,8 @@
 /*
  * A job has two holders, its thread and its caller; whoever is last frees it. `done` and
  * `abandoned` decide who that is and change only under the lock. Threads are detached: joining one
- * that the kernel holds would hang the joiner too. The state is counted for the same reason: a stuck
- * thread may outlive the owner.
+ * that the kernel holds would hang the joiner too. The state is counted for the same reason: a
+ * stuck thread may outlive the owner.
  */
 #include "driver/node/bounded.h"
 #include <errno.h>
@@ -142,8 +142,7 @@ gboolean bounded_run(Bounded *b, const char *key, const char *what, void (*run)(
     struct timespec deadline;
     deadline_after(&deadline, timeout_ms);
     pthread_mutex_lock(&b->lock);
-    while (!job->done &&
-           pthread_cond_timedwait(&job->finished, &b->lock, &deadline) != ETIMEDOUT)
+    while (!job->done && pthread_cond_timedwait(&job->finished, &b->lock, &deadline) != ETIMEDOUT)
         ;
     gboolean done = job->done;
     if (!done) {
@@ -157,8 +156,7 @@ gboolean bounded_run(Bounded *b, const char *key, const char *what, void (*run)(
         return TRUE;
     }
     g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED,
-                "%s: no answer within %" G_GINT64_FORMAT
-                " ms; check hearthd and the Ceph cluster",
+                "%s: no answer within %" G_GINT64_FORMAT " ms; check hearthd and the Ceph cluster",
                 what, timeout_ms);
     return FALSE;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "cache/autofd.h"
 #include "cache/control/wire.h"
+#include "driver/node/spec.h"
 
 #define PROTOCOL 1
 
@@ -35,8 +36,8 @@ static void set_error(const char *path, const char *what, const GError *cause, G
                     "hearthd at %s did not answer \"%s\" in time", path, what);
     } else {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE,
-                    "hearthd at %s: %s (%s); is the hearthd pod of this node running?", path,
-                    what, cause->message);
+                    "hearthd at %s: %s (%s); is the hearthd pod of this node running?", path, what,
+                    cause->message);
     }
 }
 
@@ -102,7 +103,7 @@ gboolean hearthd_open(HearthdLink *link, const json_t *spec, gint64 timeout_ms, 
     json_t *request = json_deep_copy(spec);
     json_object_set_new(request, "op", json_string("open"));
     json_t *reply = call(link, request, -1, NULL, timeout_ms, error);
-    spec_free(request);
+    node_spec_free(request);
     if (!reply)
         return FALSE;
     *attached = json_is_true(json_object_get(reply, "attached"));
@@ -151,11 +152,11 @@ json_t *hearthd_fetch(HearthdLink *link, const char *volume, gint64 timeout_ms, 
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
                     "hearthd answered \"fetch\" of volume %s without its spec or descriptor",
                     volume);
-        spec_free(reply);
+        node_spec_free(reply);
         return NULL;
     }
     json_t *copy = json_deep_copy(spec);
-    spec_free(reply);
+    node_spec_free(reply);
     *fuse_fd = hearth_steal_fd(&fd);
     return copy;
 }
@@ -178,25 +179,4 @@ gboolean hearthd_probe(const char *socket_path, gint64 timeout_ms, GError **erro
                     "release of both",
                     socket_path, (long long)protocol, PROTOCOL);
     return protocol == PROTOCOL;
-}
-
-static void wipe(json_t *value)
-{
-    const char *key;
-    size_t index;
-    json_t *child;
-    if (json_is_string(value))
-        explicit_bzero((char *)json_string_value(value), json_string_length(value));
-    else if (json_is_object(value))
-        json_object_foreach(value, key, child)
-            wipe(child);
-    else if (json_is_array(value))
-        json_array_foreach(value, index, child)
-            wipe(child);
-}
-
-void spec_free(json_t *spec)
-{
-    wipe(spec);
-    json_decref(spec);
 }

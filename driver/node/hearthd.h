@@ -25,8 +25,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HearthdLink, hearthd_close)
 int hearthd_link_fd(const HearthdLink *link);
 
 /*
- * spec: {"volume", "origin", "cache", "readOnly", "cacheQuota"?}, as "open" takes them. *attached: it
- * is being served already.
+ * spec: {"volume", "origin", "cache", "readOnly", "cacheQuota"?}, as "open" takes them. *attached:
+ * it is being served already.
  */
 gboolean hearthd_open(HearthdLink *link, const json_t *spec, gint64 timeout_ms, gboolean *attached,
                       GError **error);
@@ -37,13 +37,11 @@ gboolean hearthd_detach(HearthdLink *link, const char *volume, gint64 timeout_ms
 /* Whether hearthd serves the volume; *attached is FALSE for one it does not know. */
 gboolean hearthd_is_attached(HearthdLink *link, const char *volume, gint64 timeout_ms,
                              gboolean *attached, GError **error);
-/* The spec and a duplicate of the descriptor, both the caller's; the spec holds a secret: spec_free(). */
+/* The spec and a duplicate of the descriptor, both the caller's; the spec holds a secret:
+ * node_spec_free(). */
 json_t *hearthd_fetch(HearthdLink *link, const char *volume, gint64 timeout_ms, int *fuse_fd,
                       GError **error);
 /* Whether hearthd is there and speaks our protocol. */
 gboolean hearthd_probe(const char *socket_path, gint64 timeout_ms, GError **error);
-
-/* Overwrites every string in a spec, then frees it. It must have no other holder. */
-void spec_free(json_t *spec);
 
 #endif

@@ -1,7 +1,7 @@
 #include "driver/node/keeper.h"
 #include <pthread.h>
 #include <unistd.h>
-#include "driver/node/hearthd.h"
+#include "driver/node/spec.h"
 
 struct Keeper {
     pthread_mutex_t lock;
@@ -16,7 +16,7 @@ typedef struct Kept {
 static void kept_free(void *data)
 {
     Kept *kept = data;
-    spec_free(kept->spec);
+    node_spec_free(kept->spec);
     if (kept->fuse_fd >= 0)
         close(kept->fuse_fd);
     g_free(kept);

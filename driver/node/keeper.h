@@ -25,7 +25,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Keeper, keeper_free)
 
 /* Replaces what was kept of the volume. Copies the spec; takes the descriptor (-1: none). */
 void keeper_put(Keeper *keeper, const char *volume, const json_t *spec, int fuse_fd);
-/* A copy of the spec, for spec_free(); NULL when the volume is not kept. */
+/* A copy of the spec, for node_spec_free(); NULL when the volume is not kept. */
 json_t *keeper_spec(Keeper *keeper, const char *volume);
 /* Whether both spec and descriptor are kept. */
 gboolean keeper_is_complete(Keeper *keeper, const char *volume);

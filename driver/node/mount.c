@@ -78,9 +78,9 @@ static int kernel_mount_fuse(NodeMounter *m, int fuse_fd, const char *volume, ui
     const struct {
         const char *key, *value; /* no value: a flag */
     } options[] = {
-        {"source", source},       {"subtype", "hearth"}, {"fd", fd_text},
-        {"rootmode", "40000"},    {"user_id", "0"},      {"group_id", "0"},
-        {"max_read", "1048576"},  {"allow_other", NULL}, {"default_permissions", NULL},
+        {"source", source},      {"subtype", "hearth"}, {"fd", fd_text},
+        {"rootmode", "40000"},   {"user_id", "0"},      {"group_id", "0"},
+        {"max_read", "1048576"}, {"allow_other", NULL}, {"default_permissions", NULL},
         {"ro", NULL} /* last */,
     };
     hearth_autofd int context = fsopen("fuse", FSOPEN_CLOEXEC);
@@ -125,12 +125,12 @@ static gboolean fd_dev(int fd, dev_t *dev)
     return TRUE;
 }
 
-static int kernel_clone(NodeMounter *m, const char *path, dev_t dev, uint64_t attrs,
-                        GError **error)
+static int kernel_clone(NodeMounter *m, const char *path, dev_t dev, uint64_t attrs, GError **error)
 {
     (void)m;
-    hearth_autofd int fd = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC |
-                                                         AT_NO_AUTOMOUNT | AT_SYMLINK_NOFOLLOW);
+    hearth_autofd int fd =
+        open_tree(AT_FDCWD, path,
+                  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_NO_AUTOMOUNT | AT_SYMLINK_NOFOLLOW);
     if (fd < 0) {
         set_errno(error, HEARTH_ERROR_INTERNAL, errno, "binding %s", path);
         return -1;
@@ -143,8 +143,8 @@ static int kernel_clone(NodeMounter *m, const char *path, dev_t dev, uint64_t at
     }
     struct mount_attr attr = {
         .attr_set = attrs,
-        .attr_clr = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC | MOUNT_ATTR__ATIME |
-                    MOUNT_ATTR_NODIRATIME,
+        .attr_clr =
+            MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC | MOUNT_ATTR__ATIME | MOUNT_ATTR_NODIRATIME,
     };
     if (mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) != 0) {
         set_errno(error, HEARTH_ERROR_INTERNAL, errno,
@@ -218,19 +218,29 @@ static int open_mount_point(const char *path, GError **error)
     return fd;
 }
 
+/* FALSE with the error when the open directory is the root of a mount. */
+static gboolean check_no_mount(int point, const char *path, GError **error)
+{
+    struct statx stx;
+    if (statx(point, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &stx) != 0) {
+        set_errno(error, HEARTH_ERROR_INTERNAL, errno, "%s", path);
+        return FALSE;
+    }
+    if (!(stx.stx_attributes & STATX_ATTR_MOUNT_ROOT))
+        return TRUE;
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                "%s: something was mounted there meanwhile; try again", path);
+    return FALSE;
+}
+
 static gboolean kernel_place(NodeMounter *m, int mount_fd, const char *path, GError **error)
 {
     (void)m;
     hearth_autofd int point = open_mount_point(path, error);
     if (point < 0)
         return FALSE;
-    struct statx stx;
-    if (statx(point, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &stx) == 0 &&
-        stx.stx_attributes & STATX_ATTR_MOUNT_ROOT) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                    "%s: something else was mounted there meanwhile", path);
+    if (!check_no_mount(point, path, error))
         return FALSE;
-    }
     if (move_mount(mount_fd, "", point, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) !=
         0) {
         set_errno(error, HEARTH_ERROR_INTERNAL, errno, "mounting on %s", path);
@@ -293,13 +303,21 @@ static gboolean kernel_make_dir(NodeMounter *m, const char *path, gboolean *made
         set_errno(error, HEARTH_ERROR_INTERNAL, errno, "creating %s", path);
         return FALSE;
     }
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) {
-        if (errno == ENOTDIR || errno == ELOOP)
+    hearth_autofd int point = open_path(path, O_DIRECTORY);
+    if (point < 0) {
+        if (errno == ENOTDIR)
             g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
                         "%s exists and is no directory; remove it", path);
         else
             set_errno(error, HEARTH_ERROR_INTERNAL, errno, "%s", path);
+        return FALSE;
+    }
+    /* Reading a directory could hang if it is a mount. */
+    if (!check_no_mount(point, path, error))
+        return FALSE;
+    int fd = openat(point, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        set_errno(error, HEARTH_ERROR_INTERNAL, errno, "%s", path);
         return FALSE;
     }
     DIR *dir = fdopendir(fd);

@@ -1,7 +1,7 @@
 /*
- * The mounts of a node: what is mounted where (mountinfo, proc(5)), and the few operations on mounts
- * and mount points that publishing a volume takes. NodeMounter is a table so that its users are
- * tested without root, with each operation failing in turn.
+ * The mounts of a node: what is mounted where (mountinfo, proc(5)), and the few operations on
+ * mounts and mount points that publishing a volume takes. NodeMounter is a table so that its users
+ * are tested without root, with each operation failing in turn.
  *
  * A volume's file system has type "fuse.hearth" and source "hearth:<volume id>": the mount table
  * alone tells which mounts are ours, after any restart.
@@ -75,8 +75,8 @@ typedef struct NodeMounterOps {
     int (*mount_fuse)(NodeMounter *m, int fuse_fd, const char *volume, uint64_t attrs,
                       GError **error);
     /*
-     * A detached bind of the mount at `path`, or -1. Its flags are `attrs`, not those of the original.
-     * FAILED_PRECONDITION when what is mounted there is not `dev` (any more).
+     * A detached bind of the mount at `path`, or -1. Its flags are `attrs`, not those of the
+     * original. FAILED_PRECONDITION when what is mounted there is not `dev` (any more).
      */
     int (*clone)(NodeMounter *m, const char *path, dev_t dev, uint64_t attrs, GError **error);
     /*
@@ -92,11 +92,12 @@ typedef struct NodeMounterOps {
     gboolean (*unmount)(NodeMounter *m, const char *path, gboolean lazy, gint64 timeout_ms,
                         GError **error);
     /*
-     * Makes `path` an empty directory, or finds that it is one; *made tells which. FAILED_PRECONDITION
-     * when it is something else, or not empty.
+     * Makes `path` an empty directory, or finds that it is one; *made tells which.
+     * FAILED_PRECONDITION when it is something else, or not empty.
      */
     gboolean (*make_dir)(NodeMounter *m, const char *path, gboolean *made, GError **error);
-    /* Removes an empty directory; fine when there is none. FAILED_PRECONDITION for something else. */
+    /* Removes an empty directory; fine when there is none. FAILED_PRECONDITION for something else.
+     */
     gboolean (*remove_dir)(NodeMounter *m, const char *path, GError **error);
     gboolean (*statvfs)(NodeMounter *m, const char *path, dev_t dev, gint64 timeout_ms,
                         struct statvfs *st, GError **error);

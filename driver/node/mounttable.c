@@ -125,8 +125,8 @@ char *mount_canonical_path(const char *path, const char *field, GError **error)
         return NULL;
     }
     if (strlen(path) >= PATH_MAX) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "%s: longer than %d bytes", field, PATH_MAX - 1);
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "%s: longer than %d bytes",
+                    field, PATH_MAX - 1);
         return NULL;
     }
     g_auto(GStrv) parts = g_strsplit(path, "/", -1);
@@ -149,17 +149,16 @@ char *mount_canonical_path(const char *path, const char *field, GError **error)
                     "%s \"%.200s\": not a path that can be mounted on", field, path);
         return NULL;
     }
-    if (parent->len == 0)
-        g_string_append_c(parent, '/');
+    g_string_append(parent, "/."); /* so that a file is refused */
     char *real = realpath(parent->str, NULL);
     if (!real) {
         int rc = errno;
-        g_set_error(error, HEARTH_ERROR,
-                    rc == ENOENT ? HEARTH_ERROR_NOT_FOUND
-                    : rc == ENOTDIR || rc == ELOOP || rc == ENAMETOOLONG
-                        ? HEARTH_ERROR_INVALID_ARGUMENT
-                        : HEARTH_ERROR_INTERNAL,
-                    "%s: its directory %s: %s", field, parent->str, g_strerror(rc));
+        g_set_error(
+            error, HEARTH_ERROR,
+            rc == ENOENT                                         ? HEARTH_ERROR_NOT_FOUND
+            : rc == ENOTDIR || rc == ELOOP || rc == ENAMETOOLONG ? HEARTH_ERROR_INVALID_ARGUMENT
+                                                                 : HEARTH_ERROR_INTERNAL,
+            "%s: its directory %.*s: %s", field, (int)parent->len - 1, parent->str, g_strerror(rc));
         return NULL;
     }
     char *canonical = g_strdup_printf("%s/%s", strcmp(real, "/") == 0 ? "" : real, last);

@@ -7,6 +7,7 @@
 #include "driver/node/busy.h"
 #include "driver/node/hearthd.h"
 #include "driver/node/keeper.h"
+#include "driver/node/spec.h"
 #include "driver/node/watch.h"
 
 /* For one question to hearthd that needs no Ceph. */
@@ -110,8 +111,8 @@ static const MountEntry *find_live(Staging *s, const GPtrArray *table, const cha
 }
 
 /*
- * Takes all mounts of the volume away from `path`. Only a dead one is unmounted while in use: nobody
- * can do anything with it. `stale`: the caller knows that they are dead.
+ * Takes all mounts of the volume away from `path`. Only a dead one is unmounted while in use:
+ * nobody can do anything with it. `stale`: the caller knows that they are dead.
  */
 static gboolean clear(Staging *s, const char *volume, const char *path, gboolean stale,
                       Deadline deadline, GError **error)
@@ -162,25 +163,6 @@ static gboolean detach_if_last(Staging *s, const char *volume, Deadline deadline
     return FALSE;
 }
 
-/* What of a spec decides which bytes are seen and how; the rest says how to reach them. */
-static gboolean same_volume(const json_t *a, const json_t *b)
-{
-    static const char *const outer[] = {"cache", "cacheQuota", "readOnly"};
-    static const char *const inner[] = {"type", "clusterID", "fsName", "rootPath"};
-    const json_t *oa = json_object_get(a, "origin"), *ob = json_object_get(b, "origin");
-    for (guint i = 0; i < G_N_ELEMENTS(outer); i++) {
-        const json_t *va = json_object_get(a, outer[i]), *vb = json_object_get(b, outer[i]);
-        if (va != vb && !json_equal(va, vb))
-            return FALSE;
-    }
-    for (guint i = 0; i < G_N_ELEMENTS(inner); i++) {
-        const json_t *va = json_object_get(oa, inner[i]), *vb = json_object_get(ob, inner[i]);
-        if (va != vb && !json_equal(va, vb))
-            return FALSE;
-    }
-    return TRUE;
-}
-
 /* Checks that what is staged and served is what is asked for. */
 static gboolean check_same(Staging *s, HearthdLink *link, const char *volume, const char *path,
                            const json_t *spec, GError **error)
@@ -188,8 +170,8 @@ static gboolean check_same(Staging *s, HearthdLink *link, const char *volume, co
     if (!watch_fetch(s->keeper, link, volume, error))
         return FALSE;
     json_t *kept = keeper_spec(s->keeper, volume);
-    gboolean same = kept && same_volume(kept, spec);
-    spec_free(kept);
+    gboolean same = kept && node_spec_same_volume(kept, spec);
+    node_spec_free(kept);
     if (!same)
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
                     "volume %s is staged at %s already, with other parameters; unstage it first",
@@ -229,8 +211,8 @@ static gboolean open_volume(Staging *s, HearthdLink *link, Attempt *a, const jso
         if (same)
             *live = found;
         else
-            g_propagate_prefixed_error(error, g_steal_pointer(&cause), "mounted at %s: ",
-                                       found->target);
+            g_propagate_prefixed_error(error, g_steal_pointer(&cause),
+                                       "mounted at %s: ", found->target);
         return same;
     }
     if (!hearthd_detach(link, a->volume, left_ms(deadline, ASK_MS), error))
@@ -269,9 +251,9 @@ static gboolean try_mount(Staging *s, HearthdLink *link, Attempt *a, const json_
 }
 
 /* Mounts the volume at `path`, where nothing is mounted; all or nothing. */
-static gboolean mount_volume_at(Staging *s, HearthdLink *link, const char *volume,
-                                const char *path, const json_t *spec, uint64_t attrs,
-                                Deadline deadline, GError **error)
+static gboolean mount_volume_at(Staging *s, HearthdLink *link, const char *volume, const char *path,
+                                const json_t *spec, uint64_t attrs, Deadline deadline,
+                                GError **error)
 {
     Attempt a = {.volume = volume, .path = path, .fuse_fd = -1, .mount_fd = -1};
     gboolean mounted = try_mount(s, link, &a, spec, attrs, deadline, error);
@@ -370,18 +352,17 @@ static gboolean ensure_served(Staging *s, const char *volume, const char *staged
     }
     uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
                      (json_is_true(json_object_get(spec, "readOnly")) ? MOUNT_ATTR_RDONLY : 0);
-    gboolean served =
-        clear(s, volume, staged, TRUE, deadline, error) &&
-        mount_volume_at(s, link, volume, staged, spec, attrs, deadline, error);
-    spec_free(spec);
+    gboolean served = clear(s, volume, staged, TRUE, deadline, error) &&
+                      mount_volume_at(s, link, volume, staged, spec, attrs, deadline, error);
+    node_spec_free(spec);
     if (!served)
         return FALSE;
     g_message("volume %s: mounted anew at %s after hearthd lost it", volume, staged);
     g_autoptr(GPtrArray) now = list(s, error);
     entry = now ? mount_find(now, staged) : NULL;
     if (now && !entry)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
-                    "%s: unmounted meanwhile; try again", staged);
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED, "%s: unmounted meanwhile; try again",
+                    staged);
     if (entry)
         *dev = entry->dev;
     return entry != NULL;

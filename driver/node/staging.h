@@ -41,12 +41,13 @@ gboolean staging_unstage(Staging *s, const char *volume, const char *path, gint6
                          GError **error);
 /*
  * exclusive: no second target is allowed, FAILED_PRECONDITION. ALREADY_EXISTS: published there but
- * for reading only instead of writing, or the reverse. FAILED_PRECONDITION: not staged at `staged`, or
- * something else is at the target.
+ * for reading only instead of writing, or the reverse. FAILED_PRECONDITION: not staged at `staged`,
+ * or something else is at the target.
  */
 gboolean staging_publish(Staging *s, const char *volume, const char *staged, const char *target,
                          uint64_t attrs, gboolean exclusive, gint64 timeout_ms, GError **error);
-/* Removes the target directory too. Fine when nothing is there. target NULL: its directory is gone. */
+/* Removes the target directory too. Fine when nothing is there. target NULL: its directory is gone.
+ */
 gboolean staging_unpublish(Staging *s, const char *volume, const char *target, gint64 timeout_ms,
                            GError **error);
 /* NOT_FOUND: the volume is not mounted at `path`. */

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include "cache/autofd.h"
+#include "driver/node/spec.h"
 
 #define RECONNECT_MS 500
 #define FETCH_TIMEOUT_MS 5000
@@ -27,7 +27,7 @@ gboolean watch_fetch(Keeper *keeper, HearthdLink *link, const char *volume, GErr
     if (!spec)
         return FALSE;
     keeper_put(keeper, volume, spec, fd);
-    spec_free(spec);
+    node_spec_free(spec);
     return TRUE;
 }
 

@@ -20,7 +20,8 @@ Watch *watch_new(const char *socket_path, NodeMounter *mounter, Keeper *keeper, 
 /* Stops and joins the thread. */
 void watch_free(Watch *watch);
 
-/* Fetches a volume that is not kept completely. FALSE with hearthd's error, NOT_FOUND among them. */
+/* Fetches a volume that is not kept completely. FALSE with hearthd's error, NOT_FOUND among them.
+ */
 gboolean watch_fetch(Keeper *keeper, HearthdLink *link, const char *volume, GError **error);
 
 #endif
