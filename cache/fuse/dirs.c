@@ -1,7 +1,6 @@
 /*
- * Listings. READDIRPLUS spares the kernel a lookup per name, but libcephfs cannot promise that a
- * name stays: what a listing tells is valid for a moment, for regular files only, and open() checks
- * it (files.c).
+ * Listings. READDIRPLUS spares the kernel a lookup per name; such a name is valid for a moment and
+ * checked when it is opened (names_check).
  */
 #include <errno.h>
 #include <string.h>
@@ -28,7 +27,9 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     Session *s = session_of(req);
     Node *node = USE_NODE_OR_REPLY(s, req, ino);
     OriginDir *dir;
-    int r = s->origin->ops->opendir(s->origin, node->origin, &dir);
+    int r = names_check(s, node);
+    if (r == 0)
+        r = s->origin->ops->opendir(s->origin, node->origin, &dir);
     if (r < 0) {
         fuse_reply_err(req, -r);
         nodes_done(s->nodes, node);
@@ -126,11 +127,7 @@ static size_t add_entry_plus(fuse_req_t req, Listing *l, char *buf, size_t size)
         Node *node =
             nodes_found(s->nodes, g_steal_pointer(&p->node), &p->attr, l->node->id, p->name, &r);
         if (node) {
-            entry_fill(s, node, &p->attr, &e);
-            if (S_ISREG(p->attr.st.st_mode)) {
-                e.entry_timeout = VALID_LISTED_SEC;
-                atomic_store(&node->listed, 1);
-            }
+            entry_fill(node, &p->attr, TRUE, &e);
             nodes_done(s->nodes, node);
         }
     }

@@ -221,45 +221,17 @@ static void open_reader(Handle *h, struct fuse_file_info *fi)
         atomic_fetch_add(content_was_held(h->content) ? &s->counters.hits : &s->counters.misses, 1);
 }
 
-/* The listing the kernel found it in may be out of date: ESTALE makes it look up again. */
-static gboolean still_there(Session *s, Node *node)
-{
-    if (!atomic_load(&node->listed))
-        return TRUE;
-    pthread_mutex_lock(&node->mutex);
-    uint64_t parent_id = node->parent;
-    g_autofree char *name = g_strdup(node->name);
-    pthread_mutex_unlock(&node->mutex);
-    Node *parent = nodes_use(s->nodes, parent_id);
-    if (!parent)
-        return FALSE;
-    OriginNode *found;
-    OriginAttr attr;
-    gboolean same = FALSE;
-    if (s->origin->ops->lookup(s->origin, parent->origin, name, &found, &attr) == 0) {
-        Node *there = nodes_use_inode(s->nodes, attr.st.st_ino, attr.snapshot);
-        same = there == node;
-        nodes_done(s->nodes, there);
-        s->origin->ops->put(s->origin, found);
-    }
-    nodes_done(s->nodes, parent);
-    return same;
-}
-
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     Session *s = session_of(req);
     Node *node = USE_NODE_OR_REPLY(s, req, ino);
     gboolean writer = (fi->flags & O_ACCMODE) != O_RDONLY;
     OriginFile *file;
-    if (!still_there(s, node)) {
-        fuse_reply_err(req, ESTALE);
-        nodes_done(s->nodes, node);
-        return;
-    }
     if (writer)
         handles_return_leases(s, node);
-    int r = s->origin->ops->open(s->origin, node->origin, fi->flags & ~(O_CREAT | O_EXCL), &file);
+    int r = names_check(s, node);
+    if (r == 0)
+        r = s->origin->ops->open(s->origin, node->origin, fi->flags & ~(O_CREAT | O_EXCL), &file);
     if (r < 0) {
         fuse_reply_err(req, -r);
         nodes_done(s->nodes, node);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <time.h>
 #include "cache/fuse/session_internal.h"
 
 static OriginCaller caller_of(fuse_req_t req)
@@ -10,17 +11,59 @@ static OriginCaller caller_of(fuse_req_t req)
     return (OriginCaller){.uid = ctx->uid, .gid = ctx->gid};
 }
 
-void entry_fill(Session *s, Node *node, const OriginAttr *attr, struct fuse_entry_param *e)
+static int64_t now_ms(void)
 {
-    (void)s;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void entry_fill(Node *node, const OriginAttr *attr, gboolean keep_name, struct fuse_entry_param *e)
+{
     *e = (struct fuse_entry_param){
         .ino = node->id,
         .attr = attr->st,
-        .attr_timeout = VALID_ATTR_SEC,
-        .entry_timeout = VALID_NAME_SEC,
+        .attr_timeout = VALID_SEC,
+        .entry_timeout = keep_name ? VALID_SEC : 0,
     };
     atomic_store(&node->attr_version, attr->version);
-    atomic_store(&node->listed, 0);
+    /* Twice as long as the kernel's clock may take it for. */
+    atomic_store(&node->name_until, keep_name ? now_ms() + 2 * VALID_MS : 0);
+}
+
+static int check_name(Session *s, Node *node, Node *parent, const char *name)
+{
+    OriginNode *found;
+    OriginAttr attr;
+    int r = s->origin->ops->lookup(s->origin, parent->origin, name, &found, &attr);
+    if (r < 0)
+        return r == -ENOENT ? -ESTALE : r;
+    Node *there = nodes_use_inode(s->nodes, attr.st.st_ino, attr.snapshot);
+    nodes_done(s->nodes, there);
+    s->origin->ops->put(s->origin, found);
+    return there == node ? 0 : -ESTALE;
+}
+
+int names_check(Session *s, Node *node)
+{
+    int r = 0;
+    int64_t now = now_ms();
+    Node *at = nodes_use(s->nodes, node->id);
+    while (r == 0 && at && at->id != FUSE_ROOT_ID && atomic_load(&at->name_until) > now) {
+        pthread_mutex_lock(&at->mutex);
+        uint64_t parent_id = at->parent;
+        g_autofree char *name = g_strdup(at->name);
+        pthread_mutex_unlock(&at->mutex);
+        Node *parent = nodes_use(s->nodes, parent_id);
+        r = parent ? check_name(s, at, parent, name) : -ESTALE;
+        /* Once: who holds the directory open, whatever its name, goes on with it. */
+        if (r == -ESTALE)
+            atomic_store(&at->name_until, 0);
+        nodes_done(s->nodes, at);
+        at = parent;
+    }
+    nodes_done(s->nodes, at);
+    return r;
 }
 
 static void reply_entry(Session *s, fuse_req_t req, Node *parent, const char *name, int r,
@@ -36,7 +79,7 @@ static void reply_entry(Session *s, fuse_req_t req, Node *parent, const char *na
         return;
     }
     struct fuse_entry_param e;
-    entry_fill(s, node, attr, &e);
+    entry_fill(node, attr, S_ISDIR(attr->st.st_mode), &e);
     /* The kernel did not get the reply (interrupted): it does not count the lookup either. */
     if (fuse_reply_entry(req, &e) == -ENOENT)
         nodes_forget(s->nodes, node->id, 1);
@@ -49,7 +92,9 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent_id, const char *name)
     Node *parent = USE_NODE_OR_REPLY(s, req, parent_id);
     OriginNode *found = NULL;
     OriginAttr attr;
-    int r = s->origin->ops->lookup(s->origin, parent->origin, name, &found, &attr);
+    int r = names_check(s, parent);
+    if (r == 0)
+        r = s->origin->ops->lookup(s->origin, parent->origin, name, &found, &attr);
     reply_entry(s, req, parent, name, r, found, &attr);
     nodes_done(s->nodes, parent);
 }
@@ -193,7 +238,7 @@ static void op_create(fuse_req_t req, fuse_ino_t parent_id, const char *name, mo
         fuse_reply_err(req, -r);
     } else {
         struct fuse_entry_param e;
-        entry_fill(s, node, &attr, &e);
+        entry_fill(node, &attr, FALSE, &e);
         Handle *handle = handle_new(s, node, file, fi->flags);
         fi->fh = (uintptr_t)handle;
         if (fuse_reply_create(req, &e, fi) == -ENOENT) {

@@ -33,8 +33,8 @@ typedef struct Node {
     /* Written through this session since the last sync_node(): not to be cached before. */
     _Atomic int dirty;
     _Atomic int writers; /* handles open for writing */
-    /* The kernel knows it from a listing, not from a lookup: open() checks the name again. */
-    _Atomic int listed;
+    /* Until then (CLOCK_MONOTONIC_COARSE, ms) the kernel may use the name without asking. */
+    _Atomic int64_t name_until;
 
     pthread_mutex_t mutex;       /* guards the three below */
     LIST_HEAD(, Handle) handles; /* open ones */

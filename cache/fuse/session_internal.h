@@ -8,13 +8,13 @@
 #include "cache/fuse/session.h"
 
 /*
- * For how long the kernel may use what it was told without asking (seconds). A path is looked up
- * at every use (names: 0), so attributes only outlive their lookup for descriptors that are already
- * open; what a listing told is good for the stat() calls that follow it, and open() checks it.
+ * For how long the kernel may use what it was told without asking (seconds). libcephfs does not say
+ * when a name loses its lease, so a name that is used unasked is checked by whatever comes of it:
+ * lookup below it, open and opendir check the names that led there (names_check) and answer ESTALE,
+ * on which the kernel walks the path again, asking. Only stat() may lag, by this much.
  */
-#define VALID_NAME_SEC 0.0
-#define VALID_ATTR_SEC 0.1
-#define VALID_LISTED_SEC 0.1
+#define VALID_SEC 0.1
+#define VALID_MS 100
 
 typedef struct SessionCounters {
     _Atomic uint64_t opens, hits, misses;
@@ -58,8 +58,16 @@ static inline Session *session_of(fuse_req_t req)
         found_node;                                                                                \
     })
 
-/* Remembers what the kernel is told, so that open() can see whether it is still true. */
-void entry_fill(Session *session, Node *node, const OriginAttr *attr, struct fuse_entry_param *e);
+/*
+ * What the kernel is told of a name. `keep_name`: it may use it again unasked; else it asks at
+ * every use.
+ */
+void entry_fill(Node *node, const OriginAttr *attr, gboolean keep_name, struct fuse_entry_param *e);
+/*
+ * Whether the names the kernel used unasked to reach `node` still lead there. 0, -ESTALE, or the
+ * origin's error. Asks the origin only for names given out in the last VALID_MS.
+ */
+int names_check(Session *session, Node *node);
 
 void names_ops(struct fuse_lowlevel_ops *ops);
 void files_ops(struct fuse_lowlevel_ops *ops);

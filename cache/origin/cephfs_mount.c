@@ -45,6 +45,13 @@ static gboolean configure(struct ceph_mount_info *mount, const CephfsOriginConfi
         {"log_to_stderr", "false"},
         {"err_to_stderr", "false"},
         {"log_to_file", "false"},
+        /* Gathering debug lines in memory costs more than a warm lookup. */
+        {"debug_client", "0/0"},
+        {"debug_ms", "0/0"},
+        {"debug_objecter", "0/0"},
+        {"debug_objectcacher", "0/0"},
+        {"debug_monc", "0/0"},
+        {"debug_auth", "0/0"},
         {"client_mount_timeout", timeout},
         {"client_permissions", "false"},
         {"client_oc_size", memory},

@@ -1,0 +1,25 @@
+/*
+ * Which volumes and mount points an operation is working on. Nobody waits: a second operation is
+ * refused with ABORTED, as CSI asks, and the caller tries again.
+ */
+#ifndef HEARTH_NODE_BUSY_H
+#define HEARTH_NODE_BUSY_H
+
+#include <glib.h>
+#include "driver/error.h"
+
+typedef struct Busy Busy;
+typedef struct BusyHold BusyHold;
+
+Busy *busy_new(void);
+void busy_free(Busy *busy);
+
+/*
+ * Takes the volume and, unless NULL, the mount point; both or neither. NULL with ABORTED when
+ * another holds either.
+ */
+BusyHold *busy_take(Busy *busy, const char *volume, const char *path, GError **error);
+void busy_release(BusyHold *hold);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BusyHold, busy_release)
+
+#endif
