@@ -13,6 +13,7 @@
 #ifndef HEARTH_ORIGIN_H
 #define HEARTH_ORIGIN_H
 
+#include <fcntl.h>
 #include <glib.h>
 #include <stdint.h>
 #include <sys/stat.h>
