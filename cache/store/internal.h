@@ -59,7 +59,9 @@ typedef struct Room {
 typedef struct Wake {
     pthread_mutex_t lock;
     pthread_cond_t cond;
-    gboolean kicked, stop; /* lock */
+    pthread_cond_t idle;            /* the thread has ended a round and waits */
+    gboolean kicked, stop, waiting; /* lock */
+    uint64_t rounds;                /* lock: ended */
 } Wake;
 
 struct Store {
@@ -95,6 +97,8 @@ void wake_stop(Wake *wake);
 /* Waits for a kick, at most timeout_ms. FALSE: told to stop. */
 gboolean wake_wait(Wake *wake, uint64_t timeout_ms);
 gboolean wake_stopping(Wake *wake);
+/* Kicks, and waits until a round that began after this call has ended. */
+void wake_round(Wake *wake);
 /* Makes `cond` measure time by CLOCK_MONOTONIC. */
 void cond_init_monotonic(pthread_cond_t *cond);
 struct timespec deadline_after_ms(uint64_t ms);
