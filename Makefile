@@ -31,6 +31,7 @@ PROGRAMS := $(O)/hearth-csi $(O)/hearthd $(O)/hearthctl
 DRIVER_SRC := $(wildcard driver/*.c driver/*/*.c)
 CACHE_SRC  := $(wildcard cache/*.c cache/*/*.c)
 WIRE_SRC   := cache/control/wire.c
+CTL_SRC    := $(WIRE_SRC) cache/control/size.c cache/control/mounts.c
 CMD_SHARED := cmd/log.c
 TOOL_SRC   := $(wildcard tests/tools/*.c)
 UNIT_SRC   := $(wildcard tests/unit/*/*_test.c tests/unit/*/*/*_test.c)
@@ -59,7 +60,7 @@ $(O)/hearth-csi: $(call obj,cmd/hearth-csi.c $(CMD_SHARED) $(WIRE_SRC)) $(DRIVER
 $(O)/hearthd: $(call obj,cmd/hearthd.c $(CMD_SHARED)) $(CACHE_OBJ)
 	$(call say,LD)
 	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_CACHE)
-$(O)/hearthctl: $(call obj,cmd/hearthctl.c $(WIRE_SRC))
+$(O)/hearthctl: $(call obj,$(wildcard cmd/hearthctl*.c) $(CTL_SRC))
 	$(call say,LD)
 	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_CTL)
 

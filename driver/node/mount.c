@@ -218,19 +218,29 @@ static int open_mount_point(const char *path, GError **error)
     return fd;
 }
 
+/* FALSE with the error when the open directory is the root of a mount. */
+static gboolean check_no_mount(int point, const char *path, GError **error)
+{
+    struct statx stx;
+    if (statx(point, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &stx) != 0) {
+        set_errno(error, HEARTH_ERROR_INTERNAL, errno, "%s", path);
+        return FALSE;
+    }
+    if (!(stx.stx_attributes & STATX_ATTR_MOUNT_ROOT))
+        return TRUE;
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                "%s: something was mounted there meanwhile; try again", path);
+    return FALSE;
+}
+
 static gboolean kernel_place(NodeMounter *m, int mount_fd, const char *path, GError **error)
 {
     (void)m;
     hearth_autofd int point = open_mount_point(path, error);
     if (point < 0)
         return FALSE;
-    struct statx stx;
-    if (statx(point, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &stx) == 0 &&
-        stx.stx_attributes & STATX_ATTR_MOUNT_ROOT) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                    "%s: something else was mounted there meanwhile", path);
+    if (!check_no_mount(point, path, error))
         return FALSE;
-    }
     if (move_mount(mount_fd, "", point, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) !=
         0) {
         set_errno(error, HEARTH_ERROR_INTERNAL, errno, "mounting on %s", path);
@@ -293,13 +303,21 @@ static gboolean kernel_make_dir(NodeMounter *m, const char *path, gboolean *made
         set_errno(error, HEARTH_ERROR_INTERNAL, errno, "creating %s", path);
         return FALSE;
     }
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) {
-        if (errno == ENOTDIR || errno == ELOOP)
+    hearth_autofd int point = open_path(path, O_DIRECTORY);
+    if (point < 0) {
+        if (errno == ENOTDIR)
             g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
                         "%s exists and is no directory; remove it", path);
         else
             set_errno(error, HEARTH_ERROR_INTERNAL, errno, "%s", path);
+        return FALSE;
+    }
+    /* Reading a directory could hang if it is a mount. */
+    if (!check_no_mount(point, path, error))
+        return FALSE;
+    int fd = openat(point, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        set_errno(error, HEARTH_ERROR_INTERNAL, errno, "%s", path);
         return FALSE;
     }
     DIR *dir = fdopendir(fd);

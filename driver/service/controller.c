@@ -268,7 +268,10 @@ static gboolean validate_volume_capabilities(RpcCall *call, const ProtobufCMessa
         out->message = rpc_strdup(call, why);
         return TRUE;
     }
-    /* The request is of the call's arena, so its parts can be given back as they are. */
+    /*
+     * The request is of the call's arena, so its parts can be given back as they are; every map's
+     * entry is a message of a key and a value, whatever its descriptor is called.
+     */
     Csi__V1__ValidateVolumeCapabilitiesResponse__Confirmed *confirmed =
         rpc_alloc(call, sizeof(*confirmed));
     if (!confirmed)
