@@ -63,7 +63,8 @@ running() { [ -n "${PID[$1]:-}" ] && [ "$(start_time "${PID[$1]}")" = "${PIDSTAR
 spawn() { # NAME COMMAND...: in the background, in a session of its own, logging to $TMP/log/NAME.log
     local name=$1
     shift
-    setsid "$@" </dev/null >>"$TMP/log/$name.log" 2>&1 &
+    # The keys in this script's environment are for jq alone.
+    env -u ADMIN_KEY -u PROVISIONER_KEY -u NODE_KEY -u NODE_ID setsid "$@" </dev/null >>"$TMP/log/$name.log" 2>&1 &
     PID[$name]=$!
     PIDSTART[$name]=$(start_time $!)
 }
