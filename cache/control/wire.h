@@ -12,17 +12,24 @@
  *                (gRPC's names, so the node plugin passes them on)
  *
  * op "hello"   -> {"version": "0.1.0", "pid": N, "cacheDir": "...", "protocol": 1}
- * op "open"    {"volume": ID, "origin": ORIGIN, "cache": bool, "cacheQuota": bytes, "readOnly":
- * bool} Connects to the origin and checks that rootPath exists. Repeating it with the same spec is
- * fine; with another, ALREADY_EXISTS. Reply {"attached": bool}. A volume that was opened on a
- * connection that ends before "attach" is closed again. ORIGIN     {"type": "cephfs", "clusterID":
- * s, "monitors": [s...], "fsName": s, "rootPath": s, "userID": s, "userKey": s, "timeoutSec": n}
+ * op "open"    {"volume": ID, "origin": ORIGIN, "cache": bool, "cacheQuota": bytes,
+ *               "readOnly": bool} -> {"attached": bool}
+ *              Connects to the origin and checks that rootPath exists. Repeating it with the same
+ *              spec is fine; with another, ALREADY_EXISTS, unless the mount of the first is gone:
+ *              then it is opened anew. "monitors", "userKey" and "timeoutSec" say how to reach the
+ *              same bytes: they may differ, and the newer are kept. "cache" (default true),
+ *              "cacheQuota" (0: none) and "readOnly" (false) may be absent. A volume that was
+ *              opened on a connection that ends before "attach" is closed again.
+ *   ORIGIN     {"type": "cephfs", "clusterID": s, "monitors": [s...], "fsName": s,
+ *               "rootPath": s, "userID": s, "userKey": s, "timeoutSec": n}
  *              {"type": "dir", "rootPath": s}
- * op "attach"  {"volume": ID} + the mounted /dev/fuse descriptor: serve it.
+ * op "attach"  {"volume": ID} + the mounted /dev/fuse descriptor: serve it. ALREADY_EXISTS while a
+ *              mount of the volume is served.
  * op "detach"  {"volume": ID}: stop serving and disconnect. Fine when unknown.
  *              Send it after the unmount.
  * op "fetch"   {"volume": ID} -> {"spec": <as given to open>} + a duplicate of the descriptor.
  *              For a restarted node plugin. Secrets stay in memory on both sides.
+ *              FAILED_PRECONDITION when no mount is served.
  * op "status"  -> {"daemon": {"version", "pid", "uptimeSec"}, "cache": {"dir", "disk": "ok"|
  *              "suspect"|"bypass"|"off", "objects", "bytes", "maxBytes", "maxInodes", "freeBytes",
  *              "evictedObjects", "evictedBytes", "originBytes", "fillsActive", "fillsCompleted",
@@ -34,12 +41,16 @@
  *               "bytesWritten", "nodes"}
  * op "volume"  {"volume": ID} -> {"volume": VOLUME} or NOT_FOUND
  * op "warm"    {"volume": ID, "path": "sub/tree" (default ""), "wait": false} -> {"job": N}
+ *              A running job of the same volume and path is joined. "wait": answers when it ended.
  * op "job"     {"job": N} -> {"job": N, "volume", "path", "state": "running"|"done"|"failed"|
  *              "cancelled", "filesDone", "filesTotal", "bytesDone", "bytesTotal", "filesFailed",
  *              "scanning": bool, "elapsedMs", "error"}
+ *              "error" is the reason of "failed", or the first file's of filesFailed, or "". The
+ *              last 64 jobs that ended can be asked for.
  * op "cancel"  {"job": N}
  * op "evict"   {"volume": ID (absent: everything), "bytes": N (absent: all)} -> {"freedBytes": N}
  *
+ * A second "open", "attach" or "detach" of one volume waits for the first; ABORTED after 30 s.
  * Unknown ops answer UNIMPLEMENTED; unknown or ill-typed fields INVALID_ARGUMENT, naming the field.
  */
 #ifndef HEARTH_CONTROL_WIRE_H
@@ -51,6 +62,13 @@
 
 #define WIRE_DEFAULT_SOCKET "/run/hearth/hearthd.sock"
 #define WIRE_MAX_MESSAGE (128 * 1024)
+#define WIRE_SEND_TIMEOUT_MS 10000
+
+/*
+ * Makes jansson overwrite what it frees, so that no secret outlives its message in memory. Call it
+ * first thing in main(), before any JSON; what json_dumps() returns is still freed by free().
+ */
+void wire_wipe_freed_json(void);
 
 /*
  * Connects. Errors: G_IO_ERROR (NOT_FOUND, CONNECTION_REFUSED, ...), message names the path.
@@ -59,11 +77,16 @@
 int wire_connect(const char *path, GError **error);
 /*
  * Listens: first connects, to refuse a live socket; removes the file only on ECONNREFUSED;
- * mode 0600. Returns the descriptor or -1.
+ * mode 0600. Makes the directory (0700) when there is none. Returns the descriptor or -1.
  */
 int wire_listen(const char *path, GError **error);
+/* Accepts: -1 with G_IO_ERROR. The descriptor is CLOEXEC, its buffers hold a whole message. */
+int wire_accept(int listener, GError **error);
 
-/* Sends one message, with descriptor `fd` unless it is -1 (borrowed). */
+/*
+ * Sends one message, with descriptor `fd` unless it is -1 (borrowed). A peer that does not read
+ * for WIRE_SEND_TIMEOUT_MS is an error, TIMED_OUT. MESSAGE_TOO_LARGE past WIRE_MAX_MESSAGE.
+ */
 gboolean wire_send(int socket, const json_t *message, int fd, GError **error);
 /*
  * Receives one message; *fd gets the descriptor or -1 (caller's; fd may be NULL: then a descriptor
@@ -95,5 +118,7 @@ typedef enum WireError {
     WIRE_ERROR_UNIMPLEMENTED,
 } WireError;
 const char *wire_error_name(WireError code);
+/* The reply that tells of `error`, whose domain is WIRE_ERROR or G_IO_ERROR. */
+json_t *wire_error_reply(const GError *error);
 
 #endif

@@ -1,0 +1,84 @@
+#include "cache/control/fields.h"
+#include "cache/control/wire.h"
+#include <string.h>
+
+static const char *const type_names[] = {
+    [FIELD_STRING] = "a string of at most 4096 bytes",
+    [FIELD_COUNT] = "an integer of 0 or more",
+    [FIELD_BOOLEAN] = "true or false",
+    [FIELD_OBJECT] = "an object",
+    [FIELD_STRINGS] = "an array of 1 to 64 strings",
+};
+
+static gboolean is_string(const json_t *value)
+{
+    return json_is_string(value) && json_string_length(value) <= FIELD_MAX_STRING;
+}
+
+static gboolean has_type(const json_t *value, FieldType type)
+{
+    switch (type) {
+    case FIELD_STRING:
+        return is_string(value);
+    case FIELD_COUNT:
+        return json_is_integer(value) && json_integer_value(value) >= 0;
+    case FIELD_BOOLEAN:
+        return json_is_boolean(value);
+    case FIELD_OBJECT:
+        return json_is_object(value);
+    case FIELD_STRINGS:
+        break;
+    }
+    size_t n = json_array_size(value);
+    if (!json_is_array(value) || n < 1 || n > FIELD_MAX_STRINGS)
+        return FALSE;
+    for (size_t i = 0; i < n; i++)
+        if (!is_string(json_array_get(value, i)))
+            return FALSE;
+    return TRUE;
+}
+
+static const Field *find(const Field *table, const char *name)
+{
+    for (const Field *f = table; f->name; f++)
+        if (strcmp(f->name, name) == 0)
+            return f;
+    return NULL;
+}
+
+static char *known_names(const Field *table)
+{
+    GString *names = g_string_new(NULL);
+    for (const Field *f = table; f->name; f++)
+        g_string_append_printf(names, "%s%s", names->len ? ", " : "", f->name);
+    return g_string_free(names, FALSE);
+}
+
+gboolean fields_check(const char *what, const json_t *object, const Field *table, GError **error)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)object, name, value)
+    {
+        const Field *f = find(table, name);
+        if (!f) {
+            g_autofree char *known = known_names(table);
+            g_set_error(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT,
+                        "%s: unknown field '%.64s'; the fields are: %s", what, name, known);
+            return FALSE;
+        }
+        if (!has_type(value, f->type)) {
+            g_set_error(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT, "%s: field '%s' must be %s",
+                        what, name, type_names[f->type]);
+            return FALSE;
+        }
+    }
+    for (const Field *f = table; f->name; f++) {
+        if (f->required && !json_object_get(object, f->name)) {
+            g_set_error(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT, "%s: field '%s' is missing",
+                        what, f->name);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}

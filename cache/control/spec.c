@@ -1,0 +1,187 @@
+#include "cache/control/spec.h"
+#include "cache/control/fields.h"
+#include "cache/control/wire.h"
+#include <gio/gio.h>
+#include <string.h>
+
+#define MAX_VOLUME_ID 512
+#define DEFAULT_TIMEOUT_SEC 25
+#define MAX_TIMEOUT_SEC 600
+
+static const Field open_fields[] = {
+    {"volume", FIELD_STRING, TRUE},     {"origin", FIELD_OBJECT, TRUE},
+    {"cache", FIELD_BOOLEAN, FALSE},    {"cacheQuota", FIELD_COUNT, FALSE},
+    {"readOnly", FIELD_BOOLEAN, FALSE}, {NULL, 0, FALSE},
+};
+
+static const Field cephfs_fields[] = {
+    {"type", FIELD_STRING, TRUE},
+    {"clusterID", FIELD_STRING, FALSE},
+    {"monitors", FIELD_STRINGS, TRUE},
+    {"fsName", FIELD_STRING, FALSE},
+    {"rootPath", FIELD_STRING, TRUE},
+    {"userID", FIELD_STRING, TRUE},
+    {"userKey", FIELD_STRING, TRUE},
+    {"timeoutSec", FIELD_COUNT, FALSE},
+    {NULL, 0, FALSE},
+};
+
+static const Field dir_fields[] = {
+    {"type", FIELD_STRING, TRUE},
+    {"rootPath", FIELD_STRING, TRUE},
+    {NULL, 0, FALSE},
+};
+
+static gboolean refuse(GError **error, const char *text)
+{
+    g_set_error_literal(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT, text);
+    return FALSE;
+}
+
+static const char *get_string(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    return text ? text : "";
+}
+
+static char *join_monitors(const json_t *array)
+{
+    GString *joined = g_string_new(NULL);
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        const char *one = json_string_value(json_array_get(array, i));
+        if (one[0])
+            g_string_append_printf(joined, "%s%s", joined->len ? "," : "", one);
+    }
+    return g_string_free(joined, FALSE);
+}
+
+static gboolean read_origin(VolumeSpec *spec, const json_t *origin, GError **error)
+{
+    spec->type = get_string(origin, "type");
+    gboolean cephfs = strcmp(spec->type, "cephfs") == 0;
+    if (!cephfs && strcmp(spec->type, "dir") != 0) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT,
+                    "origin: field 'type' is '%.32s'; use cephfs or dir", spec->type);
+        return FALSE;
+    }
+    if (!fields_check("origin", origin, cephfs ? cephfs_fields : dir_fields, error))
+        return FALSE;
+    spec->root_path = get_string(origin, "rootPath");
+    if (spec->root_path[0] != '/')
+        return refuse(error, "origin: field 'rootPath' must be an absolute path");
+    spec->cluster_id = get_string(origin, "clusterID");
+    spec->fs_name = get_string(origin, "fsName");
+    spec->user_id = get_string(origin, "userID");
+    spec->user_key = get_string(origin, "userKey");
+    if (!cephfs)
+        return TRUE;
+    if (!spec->user_id[0])
+        return refuse(error, "origin: field 'userID' is empty");
+    if (!spec->user_key[0])
+        return refuse(error, "origin: field 'userKey' is empty");
+    spec->monitors = join_monitors(json_object_get(origin, "monitors"));
+    if (!spec->monitors[0])
+        return refuse(error, "origin: field 'monitors' names no monitor");
+    json_t *timeout = json_object_get(origin, "timeoutSec");
+    json_int_t seconds = timeout ? json_integer_value(timeout) : DEFAULT_TIMEOUT_SEC;
+    if (seconds > MAX_TIMEOUT_SEC)
+        return refuse(error, "origin: field 'timeoutSec' must be at most 600");
+    spec->timeout_sec = seconds ? (unsigned)seconds : DEFAULT_TIMEOUT_SEC;
+    return TRUE;
+}
+
+VolumeSpec *spec_parse(const json_t *request, GError **error)
+{
+    g_autoptr(VolumeSpec) spec = g_new0(VolumeSpec, 1);
+    spec->json = json_deep_copy(request);
+    json_object_del(spec->json, "op");
+    if (!fields_check("open", spec->json, open_fields, error))
+        return NULL;
+    /* "fetch" gives it back within one message. */
+    if (json_dumpb(spec->json, NULL, 0, JSON_COMPACT) > WIRE_MAX_MESSAGE / 2) {
+        refuse(error, "open: the spec is larger than 64 KiB");
+        return NULL;
+    }
+    spec->volume = get_string(spec->json, "volume");
+    if (!spec->volume[0] || strlen(spec->volume) > MAX_VOLUME_ID) {
+        refuse(error, "open: field 'volume' must be 1 to 512 bytes long");
+        return NULL;
+    }
+    const json_t *cache = json_object_get(spec->json, "cache");
+    spec->cache = !cache || json_is_true(cache);
+    spec->read_only = json_is_true(json_object_get(spec->json, "readOnly"));
+    spec->quota_bytes = (uint64_t)json_integer_value(json_object_get(spec->json, "cacheQuota"));
+    if (!read_origin(spec, json_object_get(spec->json, "origin"), error))
+        return NULL;
+    return g_steal_pointer(&spec);
+}
+
+void spec_free(VolumeSpec *spec)
+{
+    if (!spec)
+        return;
+    /* The JSON library overwrites only when the program asked for it; this must not depend on it.
+     */
+    json_t *key = json_object_get(json_object_get(spec->json, "origin"), "userKey");
+    if (json_is_string(key))
+        explicit_bzero((char *)json_string_value(key), json_string_length(key));
+    json_decref(spec->json);
+    g_free(spec->monitors);
+    g_free(spec);
+}
+
+const char *spec_difference(const VolumeSpec *a, const VolumeSpec *b)
+{
+    if (strcmp(a->type, b->type) != 0)
+        return "origin.type";
+    if (strcmp(a->cluster_id, b->cluster_id) != 0)
+        return "origin.clusterID";
+    if (strcmp(a->fs_name, b->fs_name) != 0)
+        return "origin.fsName";
+    if (strcmp(a->root_path, b->root_path) != 0)
+        return "origin.rootPath";
+    if (strcmp(a->user_id, b->user_id) != 0)
+        return "origin.userID";
+    if (a->cache != b->cache)
+        return "cache";
+    if (a->quota_bytes != b->quota_bytes)
+        return "cacheQuota";
+    if (a->read_only != b->read_only)
+        return "readOnly";
+    return NULL;
+}
+
+Origin *spec_connect(const VolumeSpec *spec, GError **error)
+{
+    g_autoptr(Origin) origin = NULL;
+    if (spec->monitors) {
+        const CephfsOriginConfig config = {
+            .monitors = spec->monitors,
+            .user_id = spec->user_id,
+            .key = spec->user_key,
+            .fs_name = spec->fs_name[0] ? spec->fs_name : NULL,
+            .root_path = spec->root_path,
+            .timeout_sec = spec->timeout_sec,
+        };
+        origin = origin_cephfs_open(&config, error);
+    } else {
+        origin = origin_dir_open(spec->root_path, error);
+    }
+    if (!origin)
+        return NULL;
+    OriginNode *root;
+    OriginAttr attr;
+    int result = origin->ops->root(origin, &root, &attr);
+    if (result < 0) {
+        g_set_error(error, G_IO_ERROR, g_io_error_from_errno(-result), "rootPath %s: %s",
+                    spec->root_path, g_strerror(-result));
+        return NULL;
+    }
+    origin->ops->put(origin, root);
+    if (!S_ISDIR(attr.st.st_mode)) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT, "rootPath %s is no directory",
+                    spec->root_path);
+        return NULL;
+    }
+    return g_steal_pointer(&origin);
+}

@@ -1,0 +1,30 @@
+/* What "open" was given: checked, and kept in memory for "fetch". It holds the secret. */
+#ifndef HEARTH_CONTROL_SPEC_H
+#define HEARTH_CONTROL_SPEC_H
+
+#include <glib.h>
+#include <jansson.h>
+#include <stdint.h>
+#include "cache/origin/origin.h"
+
+typedef struct VolumeSpec {
+    json_t *json; /* as given, without "op"; what follows points into it */
+    const char *volume, *type, *cluster_id, *fs_name, *root_path, *user_id, *user_key;
+    char *monitors; /* joined by commas; NULL for type dir */
+    unsigned timeout_sec;
+    gboolean cache, read_only;
+    uint64_t quota_bytes; /* 0: none */
+} VolumeSpec;
+
+/* NULL with WIRE_ERROR_INVALID_ARGUMENT naming the field. */
+VolumeSpec *spec_parse(const json_t *request, GError **error);
+void spec_free(VolumeSpec *spec);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(VolumeSpec, spec_free)
+
+/* The name of the first field in which they are different volumes, or NULL. How the same bytes are
+ * reached (monitors, key, timeout) is no difference. */
+const char *spec_difference(const VolumeSpec *a, const VolumeSpec *b);
+/* Connects, and checks that the root is a directory. Blocks. */
+Origin *spec_connect(const VolumeSpec *spec, GError **error);
+
+#endif

@@ -1,0 +1,432 @@
+/*
+ * One lock guards the table and the fields of every volume; it is never held across a call to an
+ * origin, to the store or to session_start/stop. A volume's claim (busy) is what serialises those.
+ *
+ * Invariants, under the lock:
+ * 1. A volume is freed only by its claimant, when it has no pins, after it left the table.
+ * 2. origin, session and spec change only under the claim (and the lock, for readers).
+ * 3. Once closing is set no pin is granted until the origin is gone.
+ */
+#include "cache/control/volumes_internal.h"
+#include "cache/control/wire.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CLAIM_TIMEOUT_SEC 30
+#define CLOSE_TIMEOUT_SEC 60
+
+static void free_volume(Volume *v)
+{
+    spec_free(v->spec);
+    g_free(v->id);
+    g_free(v);
+}
+
+/* ---- claims ---- */
+
+/*
+ * Waits until nobody else is at work on the volume and claims it. *volume is NULL when there is
+ * none, unless `make`. FALSE: another was at work for too long, or hearthd stops.
+ */
+static gboolean claim(Volumes *vs, const char *id, gboolean make, Volume **volume, GError **error)
+{
+    struct timespec deadline = volumes_after_ms(CLAIM_TIMEOUT_SEC * 1000L);
+    gboolean claimed = FALSE;
+    pthread_mutex_lock(&vs->lock);
+    for (;;) {
+        Volume *v = g_hash_table_lookup(vs->by_id, id);
+        if (make && vs->stopping) {
+            g_set_error(error, WIRE_ERROR, WIRE_ERROR_UNAVAILABLE,
+                        "hearthd is stopping; try again when it is back");
+            break;
+        }
+        if (!v && make) {
+            v = g_new0(Volume, 1);
+            v->id = g_strdup(id);
+            v->bytes_total = v->bytes_counted = -1;
+            g_hash_table_insert(vs->by_id, v->id, v);
+        }
+        if (!v || !v->busy) {
+            if (v)
+                v->busy = TRUE;
+            *volume = v;
+            claimed = TRUE;
+            break;
+        }
+        if (pthread_cond_timedwait(&vs->changed, &vs->lock, &deadline) == ETIMEDOUT) {
+            g_set_error(error, WIRE_ERROR, WIRE_ERROR_ABORTED,
+                        "volume %s: another operation is under way; try again", id);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&vs->lock);
+    return claimed;
+}
+
+/* Ends a claim. A volume without origin leaves the table. */
+static void release(Volumes *vs, Volume *v)
+{
+    pthread_mutex_lock(&vs->lock);
+    gboolean gone = v->origin == NULL;
+    v->busy = FALSE;
+    if (gone)
+        g_hash_table_remove(vs->by_id, v->id);
+    pthread_cond_broadcast(&vs->changed);
+    pthread_mutex_unlock(&vs->lock);
+    if (gone)
+        free_volume(v);
+}
+
+/* ---- pins ---- */
+
+static Volume *pin_locked(Volumes *vs, const char *id, GError **error)
+{
+    Volume *v = g_hash_table_lookup(vs->by_id, id);
+    if (!v || !v->origin) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_NOT_FOUND,
+                    "volume %s is not open on this node; 'hearthctl status' lists those that are",
+                    id);
+        return NULL;
+    }
+    if (atomic_load(&v->closing)) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_ABORTED, "volume %s is being detached", id);
+        return NULL;
+    }
+    v->pins++;
+    return v;
+}
+
+Volume *volumes_pin(Volumes *vs, const char *id, GError **error)
+{
+    pthread_mutex_lock(&vs->lock);
+    Volume *v = pin_locked(vs, id, error);
+    pthread_mutex_unlock(&vs->lock);
+    return v;
+}
+
+void volumes_unpin(Volumes *vs, Volume *v)
+{
+    pthread_mutex_lock(&vs->lock);
+    v->pins--;
+    pthread_cond_broadcast(&vs->changed);
+    pthread_mutex_unlock(&vs->lock);
+}
+
+const char *volume_id(const Volume *v)
+{
+    return v->id;
+}
+
+Origin *volume_origin(const Volume *v)
+{
+    return v->origin;
+}
+
+gboolean volume_cached(const Volume *v)
+{
+    return v->cached;
+}
+
+uint64_t volume_quota_bytes(const Volume *v)
+{
+    return v->quota_bytes;
+}
+
+gboolean volume_closing(Volume *v)
+{
+    return atomic_load(&v->closing);
+}
+
+void volumes_set_counted(Volumes *vs, Volume *v, uint64_t bytes)
+{
+    pthread_mutex_lock(&vs->lock);
+    v->bytes_counted = (int64_t)MIN(bytes, (uint64_t)G_MAXINT64);
+    pthread_mutex_unlock(&vs->lock);
+}
+
+/* ---- open, attach, detach ---- */
+
+/*
+ * Stops serving a claimed volume and disconnects it. FALSE: somebody still waits for Ceph with a
+ * pin; the volume stays, closing, and another detach goes on from there.
+ */
+static gboolean close_claimed(Volumes *vs, Volume *v, GError **error)
+{
+    pthread_mutex_lock(&vs->lock);
+    atomic_store(&v->closing, TRUE);
+    Session *session = g_steal_pointer(&v->session);
+    pthread_mutex_unlock(&vs->lock);
+    if (session)
+        session_stop(session);
+    if (!v->origin)
+        return TRUE;
+
+    gint64 deadline = g_get_monotonic_time() + CLOSE_TIMEOUT_SEC * G_TIME_SPAN_SECOND;
+    pthread_mutex_lock(&vs->lock);
+    while (v->pins && g_get_monotonic_time() < deadline) {
+        /* Again each time: a job may have begun one more fill before it saw `closing`. */
+        pthread_mutex_unlock(&vs->lock);
+        if (vs->store)
+            store_cancel_fills(vs->store, v->origin);
+        pthread_mutex_lock(&vs->lock);
+        struct timespec soon = volumes_after_ms(100);
+        if (v->pins)
+            pthread_cond_timedwait(&vs->changed, &vs->lock, &soon);
+    }
+    gboolean free_to_go = v->pins == 0;
+    pthread_mutex_unlock(&vs->lock);
+    if (!free_to_go) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_UNAVAILABLE,
+                    "volume %s: Ceph does not answer a request that is still under way; it is "
+                    "no longer served, detach it again to disconnect",
+                    v->id);
+        return FALSE;
+    }
+    if (vs->store)
+        store_cancel_fills(vs->store, v->origin);
+    origin_close(v->origin);
+    pthread_mutex_lock(&vs->lock);
+    v->origin = NULL;
+    atomic_store(&v->closing, FALSE);
+    atomic_store(&v->ended, FALSE);
+    v->bytes_total = v->bytes_counted = -1;
+    pthread_mutex_unlock(&vs->lock);
+    return TRUE;
+}
+
+static void set_spec(Volumes *vs, Volume *v, VolumeSpec *spec)
+{
+    pthread_mutex_lock(&vs->lock);
+    VolumeSpec *old = v->spec;
+    v->spec = spec;
+    pthread_mutex_unlock(&vs->lock);
+    spec_free(old);
+}
+
+static gboolean connect_claimed(Volumes *vs, Volume *v, VolumeSpec *spec, GError **error)
+{
+    Origin *origin = spec_connect(spec, error);
+    if (!origin)
+        return FALSE;
+    int64_t total = volumes_measure(origin);
+    set_spec(vs, v, spec);
+    pthread_mutex_lock(&vs->lock);
+    v->origin = origin;
+    v->cached = spec->cache;
+    v->quota_bytes = spec->quota_bytes;
+    v->bytes_total = total;
+    pthread_mutex_unlock(&vs->lock);
+    return TRUE;
+}
+
+/* What is left to do about a volume that is open already; FALSE with *error NULL: open it. */
+static gboolean reuse_claimed(Volumes *vs, Volume *v, VolumeSpec **spec, GError **error)
+{
+    if (!v->origin)
+        return FALSE;
+    if (atomic_load(&v->ended) || atomic_load(&v->closing)) {
+        close_claimed(vs, v, error);
+        return FALSE;
+    }
+    const char *difference = spec_difference(v->spec, *spec);
+    if (difference) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_ALREADY_EXISTS,
+                    "volume %s is open with another %s; unmount and detach it first", v->id,
+                    difference);
+        return FALSE;
+    }
+    set_spec(vs, v, g_steal_pointer(spec));
+    return TRUE;
+}
+
+gboolean volumes_open(Volumes *vs, VolumeSpec *given, uint64_t connection, gboolean *attached,
+                      GError **error)
+{
+    g_autoptr(VolumeSpec) spec = given;
+    Volume *v;
+    if (!claim(vs, spec->volume, TRUE, &v, error))
+        return FALSE;
+    GError *failed = NULL;
+    gboolean open = reuse_claimed(vs, v, &spec, &failed);
+    if (!open && !failed) {
+        open = connect_claimed(vs, v, spec, &failed);
+        if (open)
+            g_steal_pointer(&spec);
+    }
+    if (open) {
+        *attached = v->session != NULL;
+        if (!*attached) {
+            pthread_mutex_lock(&vs->lock);
+            v->opener = connection;
+            pthread_mutex_unlock(&vs->lock);
+        }
+    }
+    release(vs, v);
+    if (failed)
+        g_propagate_prefixed_error(error, failed, "open: ");
+    return open;
+}
+
+/* On a session's thread, which may hold the session's locks: so it takes none of ours. */
+static void on_ended(void *data)
+{
+    Volume *v = data;
+    atomic_store(&v->ended, TRUE);
+}
+
+static gboolean attach_claimed(Volumes *vs, Volume *v, int fuse_fd, GError **error)
+{
+    hearth_autofd int fd = fuse_fd;
+    if (atomic_load(&v->closing)) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION,
+                    "volume %s is being detached; open it again first", v->id);
+        return FALSE;
+    }
+    if (v->session && !atomic_load(&v->ended)) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_ALREADY_EXISTS,
+                    "volume %s is attached to another mount; unmount and detach it first", v->id);
+        return FALSE;
+    }
+    pthread_mutex_lock(&vs->lock);
+    Session *old = g_steal_pointer(&v->session);
+    pthread_mutex_unlock(&vs->lock);
+    if (old)
+        session_stop(old);
+    atomic_store(&v->ended, FALSE);
+    const SessionConfig config = {
+        .volume = v->id,
+        .origin = v->origin,
+        .store = v->cached ? vs->store : NULL,
+        .read_only = v->spec->read_only,
+        .threads = vs->fuse_threads,
+    };
+    Session *session = session_start(&config, hearth_steal_fd(&fd), on_ended, v, error);
+    if (!session)
+        return FALSE;
+    pthread_mutex_lock(&vs->lock);
+    v->session = session;
+    v->opener = 0;
+    pthread_mutex_unlock(&vs->lock);
+    return TRUE;
+}
+
+gboolean volumes_attach(Volumes *vs, const char *id, int fuse_fd, GError **error)
+{
+    Volume *v;
+    if (!claim(vs, id, FALSE, &v, error)) {
+        close(fuse_fd);
+        return FALSE;
+    }
+    if (!v) {
+        close(fuse_fd);
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_NOT_FOUND,
+                    "volume %s is not open; open it on this connection first", id);
+        return FALSE;
+    }
+    gboolean attached = attach_claimed(vs, v, fuse_fd, error);
+    release(vs, v);
+    return attached;
+}
+
+gboolean volumes_detach(Volumes *vs, const char *id, GError **error)
+{
+    Volume *v;
+    if (!claim(vs, id, FALSE, &v, error))
+        return FALSE;
+    if (!v)
+        return TRUE;
+    gboolean closed = close_claimed(vs, v, error);
+    release(vs, v);
+    return closed;
+}
+
+json_t *volumes_fetch(Volumes *vs, const char *id, int *fuse_fd, GError **error)
+{
+    Volume *v;
+    json_t *spec = NULL;
+    if (!claim(vs, id, FALSE, &v, error))
+        return NULL;
+    if (!v) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_NOT_FOUND, "volume %s is not open", id);
+    } else if (!v->session || atomic_load(&v->ended)) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION,
+                    "volume %s is open, but no mount of it is served", id);
+    } else {
+        *fuse_fd = fcntl(session_fd(v->session), F_DUPFD_CLOEXEC, 0);
+        if (*fuse_fd < 0)
+            g_set_error(error, WIRE_ERROR, WIRE_ERROR_INTERNAL,
+                        "volume %s: cannot duplicate its descriptor: %s", id, g_strerror(errno));
+        else
+            spec = json_deep_copy(v->spec->json);
+    }
+    if (v)
+        release(vs, v);
+    return spec;
+}
+
+static gboolean opened_by(const Volume *v, const void *data)
+{
+    return v->opener == *(const uint64_t *)data;
+}
+
+void volumes_connection_ended(Volumes *vs, uint64_t connection)
+{
+    g_autoptr(GPtrArray) ids = volumes_collect_ids(vs, opened_by, &connection);
+    for (guint i = 0; i < ids->len; i++) {
+        Volume *v;
+        g_autoptr(GError) error = NULL;
+        if (!claim(vs, ids->pdata[i], FALSE, &v, &error)) {
+            g_warning("volume %s stays open: %s", (char *)ids->pdata[i], error->message);
+            continue;
+        }
+        if (!v)
+            continue;
+        if (v->opener == connection && !close_claimed(vs, v, &error))
+            g_warning("%s", error->message);
+        release(vs, v);
+    }
+}
+
+Volumes *volumes_new(Store *store, unsigned fuse_threads)
+{
+    Volumes *vs = g_new0(Volumes, 1);
+    vs->store = store;
+    vs->fuse_threads = fuse_threads;
+    pthread_mutex_init(&vs->lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&vs->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    vs->by_id = g_hash_table_new(g_str_hash, g_str_equal);
+    int failed = pthread_create(&vs->upkeep, NULL, volumes_run_upkeep, vs);
+    if (failed)
+        g_error("cannot start a thread: %s", g_strerror(failed));
+    return vs;
+}
+
+void volumes_free(Volumes *vs)
+{
+    if (!vs)
+        return;
+    pthread_mutex_lock(&vs->lock);
+    vs->stopping = TRUE;
+    pthread_cond_broadcast(&vs->changed);
+    pthread_mutex_unlock(&vs->lock);
+    pthread_join(vs->upkeep, NULL);
+    g_autoptr(GPtrArray) ids = volumes_collect_ids(vs, volumes_is_open, NULL);
+    for (guint i = 0; i < ids->len; i++) {
+        g_autoptr(GError) error = NULL;
+        if (!volumes_detach(vs, ids->pdata[i], &error))
+            g_warning("%s", error->message);
+    }
+    /* What could not be detached goes with the process. */
+    if (g_hash_table_size(vs->by_id))
+        return;
+    g_hash_table_unref(vs->by_id);
+    pthread_cond_destroy(&vs->changed);
+    pthread_mutex_destroy(&vs->lock);
+    g_free(vs);
+}

@@ -1,0 +1,61 @@
+/*
+ * The volumes hearthd serves.
+ *
+ *   (none) --open--> OPENED --attach--> ATTACHED --unmounted--> ENDED
+ *      ^                |                  |                      |
+ *      +----------------+-----detach-------+----------------------+
+ *
+ * Two kinds of hold keep a volume in place:
+ *  - a claim: one of open, attach, detach, fetch is at work on it, which may block on Ceph for
+ *    long. A second one waits for the claim; other volumes are not concerned;
+ *  - pins: jobs and measurements use its origin. Closing tells them (volume_closing) and waits.
+ */
+#ifndef HEARTH_CONTROL_VOLUMES_H
+#define HEARTH_CONTROL_VOLUMES_H
+
+#include <glib.h>
+#include <stdint.h>
+#include "cache/control/spec.h"
+#include "cache/report/status.h"
+#include "cache/store/store.h"
+
+typedef struct Volumes Volumes;
+typedef struct Volume Volume;
+
+/* `store` is borrowed; NULL: no cache. fuse_threads: of each session, 0: its default. */
+Volumes *volumes_new(Store *store, unsigned fuse_threads);
+/* Detaches every volume, frees. No other call may run or follow. Jobs must have ended. */
+void volumes_free(Volumes *volumes);
+
+/* Takes the spec. `connection` names who opens it: see volumes_connection_ended(). */
+gboolean volumes_open(Volumes *volumes, VolumeSpec *spec, uint64_t connection, gboolean *attached,
+                      GError **error);
+/* Takes the descriptor, also on error. */
+gboolean volumes_attach(Volumes *volumes, const char *id, int fuse_fd, GError **error);
+gboolean volumes_detach(Volumes *volumes, const char *id, GError **error);
+/* The spec (caller's) and a duplicate of the descriptor. */
+json_t *volumes_fetch(Volumes *volumes, const char *id, int *fuse_fd, GError **error);
+/* Closes what this connection opened last and nobody has attached. */
+void volumes_connection_ended(Volumes *volumes, uint64_t connection);
+
+guint volumes_count(Volumes *volumes);
+/* The volumes whose ID is greater than `after`, by ID: ReportVolume, freed with the array. Never
+ * waits for a claim. */
+GPtrArray *volumes_list(Volumes *volumes, const char *after, guint max);
+/* One; NULL when unknown. */
+ReportVolume *volumes_report(Volumes *volumes, const char *id);
+
+/* NULL with WIRE_ERROR_NOT_FOUND, or ABORTED when it is being closed. */
+Volume *volumes_pin(Volumes *volumes, const char *id, GError **error);
+void volumes_unpin(Volumes *volumes, Volume *volume);
+/* Of a pinned volume; they do not change while it is pinned. */
+const char *volume_id(const Volume *volume);
+Origin *volume_origin(const Volume *volume);
+gboolean volume_cached(const Volume *volume);
+uint64_t volume_quota_bytes(const Volume *volume);
+/* Whether to stop using a pinned volume. */
+gboolean volume_closing(Volume *volume);
+/* What a walk over all its files has counted; used when the origin itself cannot tell. */
+void volumes_set_counted(Volumes *volumes, Volume *volume, uint64_t bytes);
+
+#endif

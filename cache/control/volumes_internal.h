@@ -1,0 +1,56 @@
+/* Shared by volumes.c (life of a volume) and volumes_report.c (what is told of it, upkeep). */
+#ifndef HEARTH_CONTROL_VOLUMES_INTERNAL_H
+#define HEARTH_CONTROL_VOLUMES_INTERNAL_H
+
+#include "cache/control/volumes.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+struct Volume {
+    char *id;
+    VolumeSpec *spec; /* NULL until the origin is connected */
+    Origin *origin;
+    Session *session;
+    gboolean cached;
+    uint64_t quota_bytes;
+    gboolean busy;
+    unsigned pins;
+    uint64_t opener;                    /* connection that opened it; 0 once attached */
+    int64_t bytes_total, bytes_counted; /* told by the origin; by a walk; -1: not known */
+    /* Not under the lock: set by a session's thread, read in loops over files. */
+    atomic_bool ended, closing;
+};
+
+struct Volumes {
+    Store *store;
+    unsigned fuse_threads;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* a claim or a pin ended, or stopping */
+    GHashTable *by_id;
+    gboolean stopping;
+    pthread_t upkeep;
+};
+
+static inline struct timespec volumes_after_ms(long ms)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += ms / 1000;
+    t.tv_nsec += ms % 1000 * 1000000;
+    if (t.tv_nsec >= 1000000000) {
+        t.tv_sec++;
+        t.tv_nsec -= 1000000000;
+    }
+    return t;
+}
+
+/* volumes_report.c */
+int64_t volumes_measure(Origin *origin); /* bytes of its files, -1: not known */
+gboolean volumes_is_open(const Volume *v, const void *after);
+/* The IDs for which `wanted` holds under the lock, copied, in order. */
+GPtrArray *volumes_collect_ids(Volumes *vs, gboolean (*wanted)(const Volume *, const void *),
+                               const void *data);
+void *volumes_run_upkeep(void *volumes);
+
+#endif

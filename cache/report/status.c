@@ -1,0 +1,78 @@
+#include "cache/report/status.h"
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+/* JSON has no unsigned 64 bits; nothing counted here gets there. */
+static json_int_t count(uint64_t n)
+{
+    return (json_int_t)MIN(n, (uint64_t)G_MAXINT64);
+}
+
+void report_volume_free(ReportVolume *volume)
+{
+    if (!volume)
+        return;
+    g_free(volume->volume);
+    g_free(volume->type);
+    g_free(volume->cluster_id);
+    g_free(volume->fs_name);
+    g_free(volume->root_path);
+    g_free(volume);
+}
+
+json_t *report_volume(const ReportVolume *v)
+{
+    const SessionStats *s = &v->session;
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+        "s:I, s:I}",
+        "volume", v->volume, "type", v->type, "clusterID", v->cluster_id, "fsName", v->fs_name,
+        "rootPath", v->root_path, "attached", v->attached, "cache", v->cache, "readOnly",
+        v->read_only, "bytesCached", count(v->bytes_cached), "bytesTotal",
+        (json_int_t)v->bytes_total, "objects", count(v->objects), "opens", count(s->opens), "hits",
+        count(s->hits), "misses", count(s->misses), "bytesStore", count(s->bytes_store),
+        "bytesFill", count(s->bytes_fill), "bytesOrigin", count(s->bytes_origin), "bytesWritten",
+        count(s->bytes_written), "nodes", count(s->nodes));
+}
+
+static const char *disk_name(const StoreStats *store)
+{
+    if (!store)
+        return "off";
+    switch (store->disk) {
+    case STORE_DISK_OK:
+        return "ok";
+    case STORE_DISK_SUSPECT:
+        return "suspect";
+    case STORE_DISK_BYPASS:
+        break;
+    }
+    return "bypass";
+}
+
+static uint64_t free_bytes(const char *dir)
+{
+    struct statvfs st;
+    if (!dir || statvfs(dir, &st) < 0)
+        return 0;
+    return (uint64_t)st.f_bavail * st.f_frsize;
+}
+
+json_t *report_status(const ReportStatus *status)
+{
+    static const StoreStats none;
+    const StoreStats *s = status->store ? status->store : &none;
+    json_t *daemon = json_pack("{s:s, s:i, s:I}", "version", HEARTH_VERSION, "pid", (int)getpid(),
+                               "uptimeSec", (json_int_t)status->uptime_sec);
+    json_t *cache = json_pack(
+        "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "dir",
+        status->cache_dir ? status->cache_dir : "", "disk", disk_name(status->store), "objects",
+        count(s->objects), "bytes", count(s->bytes), "maxBytes", count(s->max_bytes), "maxInodes",
+        count(s->max_inodes), "freeBytes", count(free_bytes(status->cache_dir)), "evictedObjects",
+        count(s->evicted_objects), "evictedBytes", count(s->evicted_bytes), "originBytes",
+        count(s->origin_bytes), "fillsActive", count(s->fills_active), "fillsCompleted",
+        count(s->fills_completed), "fillsFailed", count(s->fills_failed), "diskErrors",
+        count(s->disk_errors));
+    return json_pack("{s:o, s:o, s:I}", "daemon", daemon, "cache", cache, "volumes",
+                     count(status->volumes));
+}

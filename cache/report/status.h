@@ -1,0 +1,36 @@
+/* The JSON of hearthd's "status" and "volumes": what hearthctl shows and the node plugin reports.
+ */
+#ifndef HEARTH_REPORT_STATUS_H
+#define HEARTH_REPORT_STATUS_H
+
+#include <glib.h>
+#include <jansson.h>
+#include <stdint.h>
+#include "cache/fuse/session.h"
+#include "cache/store/store.h"
+
+/* One volume at one moment; owns its strings. */
+typedef struct ReportVolume {
+    char *volume, *type, *cluster_id, *fs_name, *root_path;
+    gboolean attached, cache, read_only;
+    int64_t bytes_total; /* -1: not known */
+    uint64_t bytes_cached, objects;
+    SessionStats session;
+} ReportVolume;
+
+void report_volume_free(ReportVolume *volume);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(ReportVolume, report_volume_free)
+/* A VOLUME of cache/control/wire.h. */
+json_t *report_volume(const ReportVolume *volume);
+
+typedef struct ReportStatus {
+    int64_t uptime_sec;
+    const char *cache_dir;   /* NULL: none */
+    const StoreStats *store; /* NULL: the store is off */
+    uint64_t volumes;
+} ReportStatus;
+
+/* The members of a "status" reply. Free bytes are asked of the cache directory's file system. */
+json_t *report_status(const ReportStatus *status);
+
+#endif

@@ -1,0 +1,208 @@
+/*
+ * hearth-csi: the CSI plugin, in one of two roles. Flags and wiring; see hearth-csi(8). All work is
+ * in driver/: Identity and, by role, Controller or Node, on one unix socket.
+ */
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "cache/control/wire.h"
+#include "cmd/log.h"
+#include "driver/backend/backend.h"
+#include "driver/rpc/server.h"
+#include "driver/service/call_log.h"
+#include "driver/service/controller.h"
+#include "driver/service/identity.h"
+#include "driver/service/node.h"
+#include "driver/volume/config.h"
+
+#define DEFAULT_ENDPOINT "unix:///csi/csi.sock"
+/* Kubernetes kills a pod 30 s after SIGTERM. */
+#define GRACE_MS 20000
+
+typedef struct Options {
+    char *role, *endpoint, *driver_name, *cluster_config, *node_id, *hearthd_socket, *tier, *zone,
+        *log_level, *dir_root;
+    gboolean version;
+} Options;
+
+/* The flag, else the variable, else the default; the caller's. */
+static char *value_or(char *flag, const char *variable, const char *fallback)
+{
+    const char *value = variable ? g_getenv(variable) : NULL;
+    return flag ? flag : g_strdup(value && *value ? value : fallback);
+}
+
+static gboolean parse_options(int *argc, char ***argv, Options *o, GError **error)
+{
+    const GOptionEntry entries[] = {
+        {"role", 0, 0, G_OPTION_ARG_STRING, &o->role, "What to serve: controller or node", "ROLE"},
+        {"endpoint", 0, 0, G_OPTION_ARG_STRING, &o->endpoint,
+         "Socket to listen on (CSI_ENDPOINT, else " DEFAULT_ENDPOINT ")", "unix://PATH"},
+        {"driver-name", 0, 0, G_OPTION_ARG_STRING, &o->driver_name,
+         "Name of the driver (" IDENTITY_DEFAULT_NAME ")", "NAME"},
+        {"cluster-config", 0, 0, G_OPTION_ARG_FILENAME, &o->cluster_config,
+         "ceph-csi's config.json (" CONFIG_DEFAULT_PATH ")", "FILE"},
+        {"node-id", 0, 0, G_OPTION_ARG_STRING, &o->node_id,
+         "node: the Kubernetes node's name (NODE_ID)", "NAME"},
+        {"hearthd-socket", 0, 0, G_OPTION_ARG_FILENAME, &o->hearthd_socket,
+         "node: hearthd's control socket (" WIRE_DEFAULT_SOCKET ")", "PATH"},
+        {"tier", 0, 0, G_OPTION_ARG_STRING, &o->tier,
+         "node: nvme (default), or none for a node without a cache disk", "TIER"},
+        {"zone", 0, 0, G_OPTION_ARG_STRING, &o->zone, "node: the zone it is in, if any", "ZONE"},
+        {"dir-root", 0, 0, G_OPTION_ARG_FILENAME, &o->dir_root,
+         "controller: also provision type=dir under this directory, for development", "DIR"},
+        {"log-level", 0, 0, G_OPTION_ARG_STRING, &o->log_level,
+         "error, warning, info (default) or debug", "LEVEL"},
+        {"version", 0, 0, G_OPTION_ARG_NONE, &o->version, "Print the version and exit", NULL},
+        {NULL, 0, 0, 0, NULL, NULL, NULL}};
+    g_autoptr(GOptionContext) context = g_option_context_new("- Hearth's CSI plugin");
+    g_option_context_add_main_entries(context, entries, NULL);
+    if (!g_option_context_parse(context, argc, argv, error))
+        return FALSE;
+    if (*argc > 1) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION,
+                    "\"%s\": options only, no arguments", (*argv)[1]);
+        return FALSE;
+    }
+    o->endpoint = value_or(o->endpoint, "CSI_ENDPOINT", DEFAULT_ENDPOINT);
+    o->driver_name = value_or(o->driver_name, NULL, IDENTITY_DEFAULT_NAME);
+    o->cluster_config = value_or(o->cluster_config, NULL, CONFIG_DEFAULT_PATH);
+    o->node_id = value_or(o->node_id, "NODE_ID", "");
+    o->hearthd_socket = value_or(o->hearthd_socket, NULL, WIRE_DEFAULT_SOCKET);
+    o->tier = value_or(o->tier, NULL, "nvme");
+    return o->version || identity_check_name(o->driver_name, error);
+}
+
+/* "unix:///path", "unix:/path" or "/path". NULL for another scheme. */
+static const char *socket_path(const char *endpoint, GError **error)
+{
+    const char *path = endpoint;
+    if (g_str_has_prefix(path, "unix://"))
+        path += strlen("unix://");
+    else if (g_str_has_prefix(path, "unix:"))
+        path += strlen("unix:");
+    if (*path == '/' && !strstr(path, "://"))
+        return path;
+    g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                "endpoint \"%s\": give a unix socket as unix:///PATH", endpoint);
+    return NULL;
+}
+
+static gboolean probe_node(void *service, GError **error)
+{
+    return node_service_probe(service, error);
+}
+
+/* The services of the role. */
+typedef struct Role {
+    Controller *controller;
+    NodeService *node;
+    IdentityConfig identity;
+} Role;
+
+static gboolean make_role(Role *role, const Options *o, GError **error)
+{
+    role->identity.driver_name = o->driver_name;
+    role->identity.version = HEARTH_VERSION;
+    if (g_strcmp0(o->role, "controller") == 0) {
+        Backend *backends[2];
+        gsize n = 0;
+        if (o->dir_root && !(backends[n++] = backend_dir_new(o->dir_root, error)))
+            return FALSE;
+        /* With --dir-root alone there is no cluster to provision on, nor to probe. */
+        if (!o->dir_root || g_file_test(o->cluster_config, G_FILE_TEST_EXISTS))
+            backends[n++] = backend_cephfs_new(o->cluster_config);
+        role->controller = controller_new(backends, n);
+        role->identity.probe = controller_probe;
+        role->identity.probe_data = role->controller;
+        return TRUE;
+    }
+    if (g_strcmp0(o->role, "node") == 0) {
+        NodeServiceConfig config = {.node_id = o->node_id,
+                                    .hearthd_socket = o->hearthd_socket,
+                                    .config_path = o->cluster_config,
+                                    .tier = o->tier,
+                                    .zone = o->zone};
+        role->node = node_service_new(&config, error);
+        role->identity.probe = probe_node;
+        role->identity.probe_data = role->node;
+        return role->node != NULL;
+    }
+    g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                "--role=%s: use controller or node", o->role ? o->role : "");
+    return FALSE;
+}
+
+static gboolean serve(const Options *o, Role *role, GError **error)
+{
+    RpcServerConfig config = {.socket_path = socket_path(o->endpoint, error)};
+    if (!config.socket_path)
+        return FALSE;
+    /* Threads inherit the mask, so that only sigwait() below sees these. */
+    sigset_t stop;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTERM);
+    sigaddset(&stop, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &stop, NULL);
+    signal(SIGPIPE, SIG_IGN);
+
+    g_autoptr(CallLog) log = call_log_new();
+    if (!make_role(role, o, error))
+        return FALSE;
+    RpcServer *server = rpc_server_new(&config, error);
+    if (!server)
+        return FALSE;
+    call_log_add(log, server, identity_methods(), &role->identity);
+    if (role->controller)
+        call_log_add(log, server, controller_methods(), role->controller);
+    if (role->node)
+        call_log_add(log, server, node_service_methods(), role->node);
+    if (!rpc_server_start(server, error)) {
+        rpc_server_stop(server, 0);
+        return FALSE;
+    }
+    g_message("%s %s serves as %s on %s", o->driver_name, HEARTH_VERSION, o->role,
+              config.socket_path);
+    int signal_number = 0;
+    while (sigwait(&stop, &signal_number) != 0)
+        continue;
+    g_message("stopping on %s", strsignal(signal_number));
+    if (!rpc_server_stop(server, GRACE_MS)) {
+        /* Handlers that Ceph or the kernel holds still use the services. */
+        g_warning("calls still hang; exiting without them");
+        fflush(NULL);
+        _exit(EXIT_SUCCESS);
+    }
+    return TRUE;
+}
+
+int main(int argc, char **argv)
+{
+    setlocale(LC_MESSAGES, "C");
+    Options options = {0};
+    Role role = {0};
+    GError *error = NULL;
+    if (!parse_options(&argc, &argv, &options, &error) ||
+        (!options.version && !log_init("hearth-csi", options.log_level, &error))) {
+        fprintf(stderr, "hearth-csi: %s\n", error->message);
+        return 2;
+    }
+    if (options.version) {
+        puts("hearth-csi " HEARTH_VERSION);
+        return EXIT_SUCCESS;
+    }
+    gboolean good = serve(&options, &role, &error);
+    if (!good)
+        g_critical("%s", error->message);
+    controller_free(role.controller);
+    node_service_free(role.node);
+    /*
+     * Threads that a dead Ceph holds are left behind (node/bounded.h); destructors of its libraries
+     * must not run under them.
+     */
+    fflush(NULL);
+    _exit(good ? EXIT_SUCCESS : EXIT_FAILURE);
+}

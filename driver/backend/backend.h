@@ -1,0 +1,87 @@
+/*
+ * Where volumes are made. A backend is a table of primitives; the order of steps that makes
+ * provisioning safe to repeat is written once, over the table, in provision.h. Only this folder
+ * includes Ceph headers.
+ *
+ * All functions may block until `deadline_us` (of g_get_monotonic_time()) and no longer, and may be
+ * called from many threads; a session is used by one at a time. Errors are in HEARTH_ERROR:
+ *   NOT_FOUND            where a function says so, and nowhere else
+ *   UNAUTHENTICATED      the cluster does not take this user and key
+ *   PERMISSION_DENIED    the user is not allowed to do it
+ *   UNAVAILABLE, DEADLINE_EXCEEDED, ABORTED   try again
+ *   FAILED_PRECONDITION, RESOURCE_EXHAUSTED, INTERNAL   an admin must act
+ *   INVALID_ARGUMENT     the request cannot work; nothing was made
+ */
+#ifndef HEARTH_DRIVER_BACKEND_BACKEND_H
+#define HEARTH_DRIVER_BACKEND_BACKEND_H
+
+#include <glib.h>
+#include "driver/error.h"
+#include "driver/volume/id.h"
+#include "driver/volume/params.h"
+#include "driver/volume/secrets.h"
+
+typedef struct BackendVolume {
+    char *path;   /* what to mount: in the file system, or on the node for VOLUME_DIR */
+    gint64 bytes; /* its quota; 0: none */
+} BackendVolume;
+
+void backend_volume_free(BackendVolume *volume);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BackendVolume, backend_volume_free)
+
+typedef struct BackendOps {
+    VolumeType type;
+    gboolean needs_secrets;
+
+    /* The ID a volume of these parameters will have, but for the name. INVALID_ARGUMENT,
+     * FAILED_PRECONDITION. */
+    VolumeId *(*locate)(void *backend, const VolumeParams *params, GError **error);
+
+    /* A session with the place `where` names (its name does not matter). `secrets` may be NULL
+     * unless needed. */
+    void *(*open)(void *backend, const VolumeId *where, const Secrets *secrets, gint64 deadline_us,
+                  GError **error);
+    void (*close)(void *session);
+
+    /*
+     * Records: small texts by volume name. Creation is exclusive and atomic: when there is one
+     * already, *existed is TRUE and nothing changes. Reading: NOT_FOUND. Removing what is not there
+     * succeeds.
+     */
+    gboolean (*record_create)(void *session, const char *name, const char *text, gboolean *existed,
+                              gint64 deadline_us, GError **error);
+    char *(*record_read)(void *session, const char *name, gsize *length, gint64 deadline_us,
+                         GError **error);
+    gboolean (*record_remove)(void *session, const char *name, gint64 deadline_us, GError **error);
+
+    /*
+     * Volumes. Creating one that a crashed attempt left complete or in part succeeds. Removing what
+     * is not there succeeds; FAILED_PRECONDITION when it has snapshots. Looking: NOT_FOUND.
+     */
+    gboolean (*volume_create)(void *session, const VolumeId *id, const VolumeParams *params,
+                              gint64 bytes, gint64 deadline_us, GError **error);
+    gboolean (*volume_remove)(void *session, const VolumeId *id, gint64 deadline_us,
+                              GError **error);
+    BackendVolume *(*volume_look)(void *session, const VolumeId *id, gint64 deadline_us,
+                                  GError **error);
+
+    /* Whether provisioning could work now, without a request's secrets. */
+    gboolean (*probe)(void *backend, gint64 deadline_us, GError **error);
+    void (*free)(void *backend);
+} BackendOps;
+
+typedef struct Backend {
+    const BackendOps *ops;
+    void *impl; /* passed to ops as `backend` */
+} Backend;
+
+/* Frees impl by ops->free and the struct. NULL is fine. */
+void backend_free(Backend *backend);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Backend, backend_free)
+
+/* CephFS subvolumes through the mgr; `config_path` is ceph-csi's config.json (volume/config.h). */
+Backend *backend_cephfs_new(const char *config_path);
+/* Directories under `root`, for machines without Ceph; sizes are recorded, not enforced. */
+Backend *backend_dir_new(const char *root, GError **error);
+
+#endif

@@ -1,0 +1,371 @@
+/*
+ * The cache. A connection is found by a hash of cluster, monitors, user and key: a changed Secret
+ * or config.json makes a new one, and the old one goes when it was idle for IDLE_US. The key itself
+ * is given to librados and not kept.
+ *
+ * Locks: CephConns.lock guards the table and the fields said in ceph_internal.h; it is not held
+ * across any call of librados.
+ */
+#include "driver/backend/ceph_internal.h"
+#include "driver/backend/reach.h"
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#define CONNECT_SECONDS 10
+#define GREETING_SECONDS 3
+#define IDLE_US (10 * 60 * G_USEC_PER_SEC)
+#define MAX_CONNECTIONS 32
+#define MAX_STUCK 64
+
+struct CephConns {
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* a state changed */
+    GHashTable *table;      /* key -> CephConn, a reference each */
+    Bounded *bounded;
+};
+
+CephConns *ceph_conns_new(void)
+{
+    CephConns *c = g_new0(CephConns, 1);
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&c->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    c->table = g_hash_table_new(g_str_hash, g_str_equal);
+    c->bounded = bounded_new(MAX_STUCK);
+    return c;
+}
+
+void ceph_conns_free(CephConns *c)
+{
+    if (!c)
+        return;
+    GHashTableIter iter;
+    gpointer conn;
+    g_hash_table_iter_init(&iter, c->table);
+    while (g_hash_table_iter_next(&iter, NULL, &conn)) {
+        g_hash_table_iter_remove(&iter);
+        ceph_conn_unref(conn);
+    }
+    g_hash_table_unref(c->table);
+    bounded_free(c->bounded);
+    pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->lock);
+    g_free(c);
+}
+
+CephConn *ceph_conn_ref(CephConn *conn)
+{
+    atomic_fetch_add(&conn->references, 1);
+    return conn;
+}
+
+void ceph_conn_unref(CephConn *conn)
+{
+    if (!conn || atomic_fetch_sub(&conn->references, 1) != 1)
+        return;
+    if (conn->cluster)
+        rados_shutdown(conn->cluster);
+    g_clear_error(&conn->failure);
+    g_free(conn->cluster_id);
+    g_free(conn->user);
+    g_free(conn->monitors);
+    g_free(conn->key);
+    g_free(conn);
+}
+
+const char *ceph_conn_user(const CephConn *conn)
+{
+    return conn->user;
+}
+
+/* SHA-256 over the parts with their ends, so that no two lists are the same text. */
+static char *table_key(const ClusterConfig *cluster, const char *monitors, const Secrets *secrets)
+{
+    const char *parts[] = {cluster->cluster_id, monitors, secrets->user, secrets->key};
+    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
+    for (guint i = 0; i < G_N_ELEMENTS(parts); i++)
+        g_checksum_update(sum, (const guchar *)parts[i], (gssize)strlen(parts[i]) + 1);
+    return g_strdup(g_checksum_get_string(sum));
+}
+
+/* No ceph.conf and no keyring file is read: what a request may do is in the request alone. */
+static gboolean configure(CephConn *conn, const Secrets *secrets, GError **error)
+{
+    const char *const options[][2] = {
+        {"key", secrets->key},
+        {"client_mount_timeout", G_STRINGIFY(CONNECT_SECONDS)},
+        {"rados_osd_op_timeout", "30"},
+        {"ms_async_op_threads", "1"},
+        {"log_to_stderr", "false"},
+        {"err_to_stderr", "false"},
+        {"log_file", ""},
+        {"admin_socket", ""},
+    };
+    g_autofree char *entity = g_strconcat("client.", conn->user, NULL);
+    int rc = rados_create2(&conn->cluster, "ceph", entity, 0);
+    for (guint i = 0; rc == 0 && i < G_N_ELEMENTS(options); i++) {
+        rc = rados_conf_set(conn->cluster, options[i][0], options[i][1]);
+        if (rc != 0) {
+            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "librados option %s: %s",
+                        options[i][0], g_strerror(-rc));
+            return FALSE;
+        }
+    }
+    if (rc != 0)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "librados for %s: %s", entity,
+                    g_strerror(-rc));
+    return rc == 0;
+}
+
+typedef struct ConnectJob {
+    CephConn *conn;
+    char **monitors;
+    int rc;
+} ConnectJob;
+
+static void connect_run(void *data)
+{
+    ConnectJob *job = data;
+    gint64 until_us = g_get_monotonic_time() + GREETING_SECONDS * G_USEC_PER_SEC;
+    g_auto(GStrv) monitors = reach_explicit(job->monitors, until_us);
+    g_autofree char *hosts = g_strjoinv(",", monitors);
+    job->rc = rados_conf_set(job->conn->cluster, "mon_host", hosts);
+    if (job->rc == 0)
+        job->rc = rados_connect(job->conn->cluster);
+}
+
+static void connect_free(void *data)
+{
+    ConnectJob *job = data;
+    ceph_conn_unref(job->conn);
+    g_strfreev(job->monitors);
+    g_free(job);
+}
+
+static void unreachable(GError **error, const CephConn *conn)
+{
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE,
+                "no monitor of cluster %s served client.%s at %s; check the addresses in "
+                "config.json, and with `ceph status` that the monitors have a quorum",
+                conn->cluster_id, conn->user, conn->monitors);
+}
+
+static gboolean connect_now(CephConn *conn, char **monitors, const Secrets *secrets,
+                            gint64 deadline_us, GError **error)
+{
+    if (!configure(conn, secrets, error))
+        return FALSE;
+    ConnectJob *job = g_new0(ConnectJob, 1);
+    job->conn = ceph_conn_ref(conn);
+    job->monitors = g_strdupv(monitors);
+    /* librados gives up by itself; this is for a request that has less time, or a DNS that hangs.
+     */
+    deadline_us = MIN(deadline_us, g_get_monotonic_time() +
+                                       (CONNECT_SECONDS + GREETING_SECONDS) * G_USEC_PER_SEC);
+    g_autoptr(GError) cause = NULL;
+    if (!ceph_conn_run(conn, "connecting", connect_run, job, connect_free, deadline_us, &cause)) {
+        if (g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED))
+            unreachable(error, conn);
+        else
+            g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    int rc = job->rc;
+    connect_free(job);
+    if (rc == -EACCES || rc == -EPERM || rc == -EKEYREJECTED || rc == -ENOENT)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAUTHENTICATED,
+                    "cluster %s refuses client.%s: the user is not there or the key in the Secret "
+                    "is not its key; compare with `ceph auth get client.%s`",
+                    conn->cluster_id, conn->user, conn->user);
+    else if (rc == -EINVAL)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAUTHENTICATED,
+                    "cluster %s: librados refuses the key of client.%s or the addresses %s; the "
+                    "key must be what `ceph auth print-key client.%s` prints",
+                    conn->cluster_id, conn->user, conn->monitors, conn->user);
+    else if (rc == -ETIMEDOUT)
+        unreachable(error, conn);
+    else if (rc != 0)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE,
+                    "connecting to cluster %s at %s as client.%s: %s", conn->cluster_id,
+                    conn->monitors, conn->user, g_strerror(-rc));
+    return rc == 0;
+}
+
+gboolean ceph_conn_run(CephConn *conn, const char *what, void (*run)(void *), void *data,
+                       void (*free_data)(void *), gint64 deadline_us, GError **error)
+{
+    static atomic_uint serial;
+    g_autofree char *key = g_strdup_printf("%u", atomic_fetch_add(&serial, 1));
+    gint64 left_ms = (deadline_us - g_get_monotonic_time()) / 1000;
+    g_autoptr(GError) cause = NULL;
+    if (bounded_run(conn->bounded, key, what, run, data, free_data, MAX(left_ms, 0), &cause))
+        return TRUE;
+    if (g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED))
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED,
+                    "%s: cluster %s did not answer within %" G_GINT64_FORMAT
+                    " ms; check `ceph status`, then try again",
+                    what, conn->cluster_id, MAX(left_ms, 0));
+    else
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE,
+                    "%s: too many calls to Ceph hang; check `ceph status` of cluster %s", what,
+                    conn->cluster_id);
+    return FALSE;
+}
+
+/* Takes out of the table what is broken, long idle or too much; the caller unrefs them unlocked. */
+static GPtrArray *sweep_locked(CephConns *c)
+{
+    GPtrArray *out = g_ptr_array_new();
+    gint64 now = g_get_monotonic_time();
+    GHashTableIter iter;
+    gpointer value;
+    g_hash_table_iter_init(&iter, c->table);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        CephConn *conn = value;
+        gboolean full = g_hash_table_size(c->table) >= MAX_CONNECTIONS;
+        gboolean idle =
+            atomic_load(&conn->references) == 1 && (full || now - conn->used_us > IDLE_US);
+        if (conn->state == CONN_READY && (idle || atomic_load(&conn->broken))) {
+            g_hash_table_iter_remove(&iter);
+            g_ptr_array_add(out, conn);
+        }
+    }
+    return out;
+}
+
+/* Waits for another's attempt. TRUE when it succeeded. */
+static gboolean await_locked(CephConns *c, CephConn *conn, gint64 deadline_us, GError **error)
+{
+    struct timespec until = {.tv_sec = deadline_us / G_USEC_PER_SEC,
+                             .tv_nsec = deadline_us % G_USEC_PER_SEC * 1000};
+    while (conn->state == CONN_CONNECTING) {
+        if (pthread_cond_timedwait(&c->changed, &c->lock, &until) == ETIMEDOUT &&
+            conn->state == CONN_CONNECTING) {
+            unreachable(error, conn);
+            return FALSE;
+        }
+    }
+    if (conn->state == CONN_FAILED)
+        g_propagate_error(error, g_error_copy(conn->failure));
+    return conn->state == CONN_READY;
+}
+
+static CephConn *conn_new(CephConns *c, const ClusterConfig *cluster, const Secrets *secrets,
+                          const char *key, const char *monitors)
+{
+    CephConn *conn = g_new0(CephConn, 1);
+    atomic_init(&conn->references, 1);
+    conn->cluster_id = g_strdup(cluster->cluster_id);
+    conn->user = g_strdup(secrets->user);
+    conn->monitors = g_strdup(monitors);
+    conn->key = g_strdup(key);
+    conn->bounded = c->bounded;
+    conn->state = CONN_CONNECTING;
+    return conn;
+}
+
+CephConn *ceph_conns_get(CephConns *c, const ClusterConfig *cluster, const Secrets *secrets,
+                         gint64 deadline_us, GError **error)
+{
+    g_autofree char *monitors = g_strjoinv(",", cluster->monitors);
+    g_autofree char *key = table_key(cluster, monitors, secrets);
+
+    pthread_mutex_lock(&c->lock);
+    g_autoptr(GPtrArray) old = sweep_locked(c);
+    CephConn *conn = g_hash_table_lookup(c->table, key);
+    gboolean good = FALSE;
+    if (conn) {
+        ceph_conn_ref(conn);
+        good = await_locked(c, conn, deadline_us, error);
+        conn->used_us = g_get_monotonic_time();
+        pthread_mutex_unlock(&c->lock);
+    } else {
+        conn = conn_new(c, cluster, secrets, key, monitors);
+        g_hash_table_insert(c->table, conn->key, ceph_conn_ref(conn));
+        pthread_mutex_unlock(&c->lock);
+
+        g_autoptr(GError) failure = NULL;
+        good = connect_now(conn, cluster->monitors, secrets, deadline_us, &failure);
+
+        pthread_mutex_lock(&c->lock);
+        conn->state = good ? CONN_READY : CONN_FAILED;
+        conn->used_us = g_get_monotonic_time();
+        if (!good) {
+            g_hash_table_remove(c->table, conn->key);
+            g_ptr_array_add(old, conn); /* the table's reference */
+            conn->failure = g_error_copy(failure);
+            g_propagate_error(error, g_steal_pointer(&failure));
+        }
+        pthread_cond_broadcast(&c->changed);
+        pthread_mutex_unlock(&c->lock);
+    }
+    for (guint i = 0; i < old->len; i++)
+        ceph_conn_unref(old->pdata[i]);
+    if (!good)
+        g_clear_pointer(&conn, ceph_conn_unref);
+    return conn;
+}
+
+typedef struct CheckJob {
+    CephConn *conn;
+} CheckJob;
+
+static void check_run(void *data)
+{
+    CheckJob *job = data;
+    const char *command = "{\"prefix\": \"fsid\"}";
+    char *output = NULL, *status = NULL;
+    size_t output_length, status_length;
+    rados_mon_command(job->conn->cluster, &command, 1, NULL, 0, &output, &output_length, &status,
+                      &status_length);
+    rados_buffer_free(output);
+    rados_buffer_free(status);
+}
+
+static void check_free(void *data)
+{
+    CheckJob *job = data;
+    atomic_store(&job->conn->checking, FALSE);
+    ceph_conn_unref(job->conn);
+    g_free(job);
+}
+
+gboolean ceph_conns_check(CephConns *c, const char *cluster_id, gint64 deadline_us, GError **error)
+{
+    g_autoptr(GPtrArray) conns = g_ptr_array_new();
+    pthread_mutex_lock(&c->lock);
+    GHashTableIter iter;
+    gpointer value;
+    g_hash_table_iter_init(&iter, c->table);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        CephConn *conn = value;
+        if (conn->state == CONN_READY && strcmp(conn->cluster_id, cluster_id) == 0)
+            g_ptr_array_add(conns, ceph_conn_ref(conn));
+    }
+    pthread_mutex_unlock(&c->lock);
+
+    gboolean good = TRUE;
+    for (guint i = 0; i < conns->len; i++) {
+        CephConn *conn = conns->pdata[i];
+        gboolean hangs = good && atomic_exchange(&conn->checking, TRUE);
+        if (good && !hangs) {
+            CheckJob *job = g_new0(CheckJob, 1);
+            job->conn = ceph_conn_ref(conn);
+            hangs = !ceph_conn_run(conn, "asking the monitors", check_run, job, check_free,
+                                   deadline_us, NULL);
+            if (!hangs)
+                check_free(job);
+        }
+        if (hangs) {
+            good = FALSE;
+            unreachable(error, conn);
+        }
+        ceph_conn_unref(conn);
+    }
+    return good;
+}

@@ -1,0 +1,72 @@
+/*
+ * Connections to Ceph clusters, shared by requests of the same cluster, user and key. librados can
+ * block for as long as Ceph is away, and its own timeout on mgr commands (rados_mon_op_timeout)
+ * leaves pointers into a returned stack frame behind; so every blocking call runs on a thread of
+ * its own that is left behind when the deadline passes (node/bounded.h), and keeps its connection
+ * alive until it returns.
+ */
+#ifndef HEARTH_DRIVER_BACKEND_CEPH_CONN_H
+#define HEARTH_DRIVER_BACKEND_CEPH_CONN_H
+
+#include <glib.h>
+#include <jansson.h>
+#include "driver/volume/config.h"
+#include "driver/volume/secrets.h"
+
+typedef struct CephConns CephConns;
+typedef struct CephConn CephConn;
+
+CephConns *ceph_conns_new(void);
+/* Connections in use by calls that were left behind are closed by them. */
+void ceph_conns_free(CephConns *conns);
+
+/*
+ * A reference to a connected one; made when there is none, once for all who ask at the same time.
+ * UNAVAILABLE names the monitors; UNAUTHENTICATED names the user.
+ */
+CephConn *ceph_conns_get(CephConns *conns, const ClusterConfig *cluster, const Secrets *secrets,
+                         gint64 deadline_us, GError **error);
+CephConn *ceph_conn_ref(CephConn *conn);
+void ceph_conn_unref(CephConn *conn);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(CephConn, ceph_conn_unref)
+
+/*
+ * Whether the monitors answer on the connections to `cluster_id`: TRUE when there is none. One
+ * check at a time a connection: while an earlier one hangs, the answer is UNAVAILABLE at once.
+ */
+gboolean ceph_conns_check(CephConns *conns, const char *cluster_id, gint64 deadline_us,
+                          GError **error);
+
+typedef enum CephTarget { CEPH_MON, CEPH_MGR } CephTarget;
+
+typedef struct CephReply {
+    int rc;       /* 0 or -errno, Ceph's */
+    char *output; /* NUL-terminated */
+    char *status; /* a line for people, never NULL */
+} CephReply;
+void ceph_reply_clear(CephReply *reply);
+
+/* FALSE when no answer came in time: UNAVAILABLE or DEADLINE_EXCEEDED. */
+gboolean ceph_conn_command(CephConn *conn, CephTarget target, const json_t *command,
+                           CephReply *reply, gint64 deadline_us, GError **error);
+
+typedef enum CephObjectOp {
+    CEPH_OBJECT_CREATE, /* exclusive, with its content, in one step; rc -EEXIST */
+    CEPH_OBJECT_READ,   /* into *data; rc -ENOENT */
+    CEPH_OBJECT_REMOVE, /* rc -ENOENT */
+} CephObjectOp;
+
+/*
+ * One operation on a small object. FALSE when no answer came in time; else *rc is 0 or -errno.
+ * Reading gives *data (caller's, NUL-terminated) of *length bytes; -EFBIG beyond `max`.
+ */
+gboolean ceph_conn_object(CephConn *conn, CephObjectOp op, const char *pool, const char *nspace,
+                          const char *object, const char *text, gsize max, int *rc, char **data,
+                          gsize *length, gint64 deadline_us, GError **error);
+
+/* Sets the error for an answer `rc` of Ceph's; `what` is the thing done, `status` may be NULL. */
+void ceph_conn_fail(GError **error, CephConn *conn, int rc, const char *what, const char *status);
+
+const char *ceph_conn_user(const CephConn *conn);
+
+#endif

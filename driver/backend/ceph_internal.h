@@ -1,0 +1,33 @@
+/* What ceph_conn.c (the cache, connecting) and ceph_call.c (commands, objects) share. */
+#ifndef HEARTH_DRIVER_BACKEND_CEPH_INTERNAL_H
+#define HEARTH_DRIVER_BACKEND_CEPH_INTERNAL_H
+
+#include <rados/librados.h>
+#include <stdatomic.h>
+#include "driver/backend/ceph_conn.h"
+#include "driver/node/bounded.h"
+
+typedef enum ConnState { CONN_CONNECTING, CONN_READY, CONN_FAILED } ConnState;
+
+struct CephConn {
+    atomic_int references;
+    rados_t cluster;
+    char *cluster_id, *user, *monitors, *key; /* key: of the cache's table, no secret */
+    Bounded *bounded;                         /* borrowed of the cache, see ceph_conn_run() */
+    atomic_bool broken;                       /* the cluster shut us out: make another */
+    atomic_bool checking;                     /* a ceph_conns_check() is under way or hangs */
+    /* Below: guarded by the cache's lock. */
+    ConnState state;
+    GError *failure;
+    gint64 used_us;
+};
+
+/*
+ * Runs run(data) on a thread until the deadline. TRUE: it returned and `data` is still the
+ * caller's. FALSE: `data` was handed over and is freed by free_data when the thread ends; data must
+ * hold what it uses, a reference to the connection too.
+ */
+gboolean ceph_conn_run(CephConn *conn, const char *what, void (*run)(void *), void *data,
+                       void (*free_data)(void *), gint64 deadline_us, GError **error);
+
+#endif

@@ -1,0 +1,239 @@
+/*
+ * CephFS: a volume is a subvolume, a record is an object "vol.<name>" in the namespace "hearth" of
+ * the file system's metadata pool. That pool is where ceph-csi keeps its own and what its
+ * documented capabilities (osd "allow rw tag cephfs metadata=*") reach.
+ */
+#include <errno.h>
+#include <string.h>
+#include "driver/backend/backend.h"
+#include "driver/backend/ceph_conn.h"
+#include "driver/backend/cephfs_mgr.h"
+#include "driver/backend/reach.h"
+#include "driver/node/bounded.h"
+#include "driver/volume/config.h"
+#include "driver/volume/record.h"
+
+#define NAMESPACE "hearth"
+
+typedef struct Cephfs {
+    char *config_path;
+    CephConns *conns;
+    Bounded *probes; /* at most one hangs, in the resolver */
+} Cephfs;
+
+typedef struct Session {
+    CephConn *conn;
+    char *fs_name, *pool;
+} Session;
+
+static VolumeId *locate(void *backend, const VolumeParams *params, GError **error)
+{
+    Cephfs *b = backend;
+    g_autoptr(ClusterConfig) cluster = config_find(b->config_path, params->cluster_id, error);
+    if (!cluster)
+        return NULL;
+    VolumeId *id = g_new0(VolumeId, 1);
+    id->type = VOLUME_CEPHFS;
+    id->cluster_id = g_strdup(params->cluster_id);
+    id->fs_name = g_strdup(params->fs_name);
+    id->group = g_strdup(cluster->subvolume_group);
+    return id;
+}
+
+static void session_close(void *session)
+{
+    Session *s = session;
+    ceph_conn_unref(s->conn);
+    g_free(s->fs_name);
+    g_free(s->pool);
+    g_free(s);
+}
+
+static void *session_open(void *backend, const VolumeId *where, const Secrets *secrets,
+                          gint64 deadline_us, GError **error)
+{
+    Cephfs *b = backend;
+    g_autoptr(ClusterConfig) cluster = config_find(b->config_path, where->cluster_id, error);
+    if (!cluster)
+        return NULL;
+    g_autoptr(CephConn) conn = ceph_conns_get(b->conns, cluster, secrets, deadline_us, error);
+    if (!conn)
+        return NULL;
+    char *pool = cephfs_mgr_metadata_pool(conn, where->fs_name, deadline_us, error);
+    if (!pool)
+        return NULL;
+    Session *s = g_new0(Session, 1);
+    s->conn = g_steal_pointer(&conn);
+    s->fs_name = g_strdup(where->fs_name);
+    s->pool = pool;
+    return s;
+}
+
+static char *object_name(const char *name)
+{
+    return g_strconcat("vol.", name, NULL);
+}
+
+/* One operation; answers other than 0 and `expected` are errors. */
+static gboolean object(Session *s, CephObjectOp op, const char *name, const char *text,
+                       int expected, int *rc, char **data, gsize *length, gint64 deadline_us,
+                       GError **error)
+{
+    g_autofree char *oid = object_name(name);
+    if (!ceph_conn_object(s->conn, op, s->pool, NAMESPACE, oid, text, RECORD_MAX, rc, data, length,
+                          deadline_us, error))
+        return FALSE;
+    if (*rc == 0 || *rc == expected)
+        return TRUE;
+    g_autofree char *what = g_strdup_printf("record %s in pool %s", oid, s->pool);
+    ceph_conn_fail(error, s->conn, *rc, what, NULL);
+    return FALSE;
+}
+
+static gboolean record_create(void *session, const char *name, const char *text, gboolean *existed,
+                              gint64 deadline_us, GError **error)
+{
+    int rc;
+    if (!object(session, CEPH_OBJECT_CREATE, name, text, -EEXIST, &rc, NULL, NULL, deadline_us,
+                error))
+        return FALSE;
+    *existed = rc == -EEXIST;
+    return TRUE;
+}
+
+static char *record_read(void *session, const char *name, gsize *length, gint64 deadline_us,
+                         GError **error)
+{
+    int rc;
+    char *data = NULL;
+    if (!object(session, CEPH_OBJECT_READ, name, NULL, -ENOENT, &rc, &data, length, deadline_us,
+                error))
+        return NULL;
+    if (!data)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "volume %s has no record", name);
+    return data;
+}
+
+static gboolean record_remove(void *session, const char *name, gint64 deadline_us, GError **error)
+{
+    int rc;
+    return object(session, CEPH_OBJECT_REMOVE, name, NULL, -ENOENT, &rc, NULL, NULL, deadline_us,
+                  error);
+}
+
+static Subvolume subvolume_of(const VolumeId *id)
+{
+    return (Subvolume){.fs_name = id->fs_name, .group = id->group, .name = id->name};
+}
+
+static gboolean volume_create(void *session, const VolumeId *id, const VolumeParams *params,
+                              gint64 bytes, gint64 deadline_us, GError **error)
+{
+    Session *s = session;
+    Subvolume subvolume = subvolume_of(id);
+    return cephfs_mgr_create(s->conn, &subvolume, bytes, params->pool, deadline_us, error);
+}
+
+static gboolean volume_remove(void *session, const VolumeId *id, gint64 deadline_us, GError **error)
+{
+    Session *s = session;
+    Subvolume subvolume = subvolume_of(id);
+    return cephfs_mgr_remove(s->conn, &subvolume, deadline_us, error);
+}
+
+static BackendVolume *volume_look(void *session, const VolumeId *id, gint64 deadline_us,
+                                  GError **error)
+{
+    Session *s = session;
+    Subvolume subvolume = subvolume_of(id);
+    return cephfs_mgr_look(s->conn, &subvolume, deadline_us, error);
+}
+
+typedef struct ReachJob {
+    GPtrArray *clusters;
+    gint64 deadline_us;
+    GError *error;
+} ReachJob;
+
+static void reach_run(void *data)
+{
+    ReachJob *job = data;
+    reach_monitors(job->clusters, job->deadline_us, &job->error);
+}
+
+static void reach_free(void *data)
+{
+    ReachJob *job = data;
+    g_ptr_array_unref(job->clusters);
+    g_clear_error(&job->error);
+    g_free(job);
+}
+
+/*
+ * Secrets come only with requests, so an idle controller can but see whether a monitor of each
+ * cluster takes a connection; where there is an authenticated one, it is asked.
+ */
+static gboolean probe(void *backend, gint64 deadline_us, GError **error)
+{
+    Cephfs *b = backend;
+    g_autoptr(GPtrArray) clusters = config_load(b->config_path, error);
+    if (!clusters)
+        return FALSE;
+    gint64 left_ms = (deadline_us - g_get_monotonic_time()) / 1000;
+    ReachJob *job = g_new0(ReachJob, 1);
+    job->clusters = g_ptr_array_ref(clusters);
+    job->deadline_us = deadline_us;
+    /* A little longer than the sockets get, so that their message wins over the bound's. */
+    if (!bounded_run(b->probes, "probe", "reaching the monitors", reach_run, job, reach_free,
+                     left_ms + 250, error))
+        return FALSE;
+    GError *unreached = g_steal_pointer(&job->error);
+    reach_free(job);
+    if (unreached) {
+        g_propagate_error(error, unreached);
+        return FALSE;
+    }
+    for (guint i = 0; i < clusters->len; i++) {
+        const ClusterConfig *cluster = clusters->pdata[i];
+        if (!ceph_conns_check(b->conns, cluster->cluster_id, deadline_us, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static void cephfs_free(void *backend)
+{
+    Cephfs *b = backend;
+    ceph_conns_free(b->conns);
+    bounded_free(b->probes);
+    g_free(b->config_path);
+    g_free(b);
+}
+
+static const BackendOps ops = {
+    .type = VOLUME_CEPHFS,
+    .needs_secrets = TRUE,
+    .locate = locate,
+    .open = session_open,
+    .close = session_close,
+    .record_create = record_create,
+    .record_read = record_read,
+    .record_remove = record_remove,
+    .volume_create = volume_create,
+    .volume_remove = volume_remove,
+    .volume_look = volume_look,
+    .probe = probe,
+    .free = cephfs_free,
+};
+
+Backend *backend_cephfs_new(const char *config_path)
+{
+    Cephfs *b = g_new0(Cephfs, 1);
+    b->config_path = g_strdup(config_path);
+    b->conns = ceph_conns_new();
+    b->probes = bounded_new(1);
+    Backend *backend = g_new0(Backend, 1);
+    backend->ops = &ops;
+    backend->impl = b;
+    return backend;
+}

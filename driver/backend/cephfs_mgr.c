@@ -1,0 +1,157 @@
+#include "driver/backend/cephfs_mgr.h"
+#include <errno.h>
+#include <string.h>
+
+/* Any user of a pod may write, as in ceph-csi: Kubernetes narrows it by fsGroup. */
+#define SUBVOLUME_MODE "777"
+
+static void reply_cleanup(CephReply *reply)
+{
+    ceph_reply_clear(reply);
+}
+#define reply_auto __attribute__((cleanup(reply_cleanup)))
+
+/* Sends {"prefix": prefix, "vol_name": ..., "sub_name": ..., "group_name": ...} and `more`'s
+ * members. */
+static gboolean send(CephConn *conn, const char *prefix, const Subvolume *s, json_t *more,
+                     CephReply *reply, gint64 deadline_us, GError **error)
+{
+    json_t *command = more ? more : json_object();
+    json_object_set_new(command, "prefix", json_string(prefix));
+    json_object_set_new(command, "vol_name", json_string(s->fs_name));
+    json_object_set_new(command, "group_name", json_string(s->group));
+    if (s->name)
+        json_object_set_new(command, "sub_name", json_string(s->name));
+    json_object_set_new(command, "format", json_string("json"));
+    gboolean answered = ceph_conn_command(conn, CEPH_MGR, command, reply, deadline_us, error);
+    json_decref(command);
+    return answered;
+}
+
+static void fail(GError **error, CephConn *conn, const CephReply *reply, const char *prefix,
+                 const Subvolume *s)
+{
+    g_autofree char *what =
+        g_strdup_printf("%s %s/%s/%s", prefix, s->fs_name, s->group, s->name ? s->name : "");
+    ceph_conn_fail(error, conn, reply->rc, what, reply->status);
+}
+
+static gboolean create_group(CephConn *conn, const Subvolume *s, gint64 deadline_us, GError **error)
+{
+    reply_auto CephReply reply = {0};
+    Subvolume group = {.fs_name = s->fs_name, .group = s->group};
+    const char *prefix = "fs subvolumegroup create";
+    if (!send(conn, prefix, &group, NULL, &reply, deadline_us, error))
+        return FALSE;
+    if (reply.rc != 0 && reply.rc != -EEXIST) {
+        fail(error, conn, &reply, prefix, &group);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+gboolean cephfs_mgr_create(CephConn *conn, const Subvolume *s, gint64 bytes, const char *pool,
+                           gint64 deadline_us, GError **error)
+{
+    const char *prefix = "fs subvolume create";
+    for (int attempt = 0;; attempt++) {
+        reply_auto CephReply reply = {0};
+        json_t *more = json_object();
+        json_object_set_new(more, "size", json_integer(bytes));
+        json_object_set_new(more, "mode", json_string(SUBVOLUME_MODE));
+        if (pool)
+            json_object_set_new(more, "pool_layout", json_string(pool));
+        if (!send(conn, prefix, s, more, &reply, deadline_us, error))
+            return FALSE;
+        if (reply.rc == 0 || reply.rc == -EEXIST)
+            return TRUE;
+        /* The usual case has the group, so it is made only when missed. */
+        if (reply.rc != -ENOENT || attempt > 0) {
+            fail(error, conn, &reply, prefix, s);
+            return FALSE;
+        }
+        if (!create_group(conn, s, deadline_us, error))
+            return FALSE;
+    }
+}
+
+gboolean cephfs_mgr_remove(CephConn *conn, const Subvolume *s, gint64 deadline_us, GError **error)
+{
+    reply_auto CephReply reply = {0};
+    const char *prefix = "fs subvolume rm";
+    if (!send(conn, prefix, s, NULL, &reply, deadline_us, error))
+        return FALSE;
+    if (reply.rc != 0 && reply.rc != -ENOENT)
+        fail(error, conn, &reply, prefix, s);
+    return reply.rc == 0 || reply.rc == -ENOENT;
+}
+
+BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *s, gint64 deadline_us,
+                               GError **error)
+{
+    reply_auto CephReply reply = {0};
+    const char *prefix = "fs subvolume info";
+    if (!send(conn, prefix, s, NULL, &reply, deadline_us, error))
+        return NULL;
+    if (reply.rc == -ENOENT) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND,
+                    "subvolume %s/%s/%s does not exist", s->fs_name, s->group, s->name);
+        return NULL;
+    }
+    if (reply.rc != 0) {
+        fail(error, conn, &reply, prefix, s);
+        return NULL;
+    }
+    json_t *info = json_loads(reply.output, 0, NULL);
+    const char *path = json_string_value(json_object_get(info, "path"));
+    BackendVolume *volume = NULL;
+    if (path && *path == '/') {
+        volume = g_new0(BackendVolume, 1);
+        volume->path = g_strdup(path);
+        /* "infinite" without a quota, which is no integer: 0. */
+        volume->bytes = json_integer_value(json_object_get(info, "bytes_quota"));
+    } else {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
+                    "%s %s/%s/%s: the mgr's answer has no path", prefix, s->fs_name, s->group,
+                    s->name);
+    }
+    json_decref(info);
+    return volume;
+}
+
+char *cephfs_mgr_metadata_pool(CephConn *conn, const char *fs_name, gint64 deadline_us,
+                               GError **error)
+{
+    reply_auto CephReply reply = {0};
+    json_t *command = json_pack("{s:s, s:s}", "prefix", "fs ls", "format", "json");
+    gboolean answered = ceph_conn_command(conn, CEPH_MON, command, &reply, deadline_us, error);
+    json_decref(command);
+    if (!answered)
+        return NULL;
+    if (reply.rc != 0) {
+        ceph_conn_fail(error, conn, reply.rc, "fs ls", reply.status);
+        return NULL;
+    }
+    json_t *list = json_loads(reply.output, 0, NULL);
+    g_autoptr(GString) known = g_string_new(NULL);
+    char *pool = NULL;
+    gsize i;
+    json_t *fs;
+    json_array_foreach(list, i, fs)
+    {
+        const char *name = json_string_value(json_object_get(fs, "name"));
+        const char *metadata = json_string_value(json_object_get(fs, "metadata_pool"));
+        if (!name || !metadata)
+            continue;
+        g_string_append_printf(known, "%s%s", known->len ? ", " : "", name);
+        if (!pool && strcmp(name, fs_name) == 0)
+            pool = g_strdup(metadata);
+    }
+    json_decref(list);
+    if (!pool)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "fsName \"%s\": client.%s sees no such file system on the cluster; there are: "
+                    "%s",
+                    fs_name, ceph_conn_user(conn), known->len ? known->str : "none");
+    return pool;
+}

@@ -1,0 +1,182 @@
+#include "driver/node/hearthd.h"
+#include <gio/gio.h>
+#include <string.h>
+#include "cache/autofd.h"
+#include "cache/control/wire.h"
+#include "driver/node/spec.h"
+
+#define PROTOCOL 1
+
+struct HearthdLink {
+    int fd;
+    char *path;
+};
+
+static const int codes[] = {
+    [WIRE_ERROR_INTERNAL] = HEARTH_ERROR_INTERNAL,
+    [WIRE_ERROR_INVALID_ARGUMENT] = HEARTH_ERROR_INVALID_ARGUMENT,
+    [WIRE_ERROR_NOT_FOUND] = HEARTH_ERROR_NOT_FOUND,
+    [WIRE_ERROR_ALREADY_EXISTS] = HEARTH_ERROR_ALREADY_EXISTS,
+    [WIRE_ERROR_FAILED_PRECONDITION] = HEARTH_ERROR_FAILED_PRECONDITION,
+    [WIRE_ERROR_UNAVAILABLE] = HEARTH_ERROR_UNAVAILABLE,
+    [WIRE_ERROR_PERMISSION_DENIED] = HEARTH_ERROR_PERMISSION_DENIED,
+    [WIRE_ERROR_DEADLINE_EXCEEDED] = HEARTH_ERROR_DEADLINE_EXCEEDED,
+    [WIRE_ERROR_ABORTED] = HEARTH_ERROR_ABORTED,
+    [WIRE_ERROR_UNIMPLEMENTED] = HEARTH_ERROR_UNIMPLEMENTED,
+};
+
+static void set_error(const char *path, const char *what, const GError *cause, GError **error)
+{
+    if (cause->domain == WIRE_ERROR) {
+        gboolean known = cause->code >= 0 && (size_t)cause->code < G_N_ELEMENTS(codes);
+        g_set_error(error, HEARTH_ERROR, known ? codes[cause->code] : HEARTH_ERROR_INTERNAL,
+                    "hearthd: %s", cause->message);
+    } else if (g_error_matches(cause, G_IO_ERROR, G_IO_ERROR_TIMED_OUT)) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED,
+                    "hearthd at %s did not answer \"%s\" in time", path, what);
+    } else {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE,
+                    "hearthd at %s: %s (%s); is the hearthd pod of this node running?", path, what,
+                    cause->message);
+    }
+}
+
+HearthdLink *hearthd_connect(const char *socket_path, gboolean *absent, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    int fd = wire_connect(socket_path, &cause);
+    if (absent)
+        *absent = g_error_matches(cause, G_IO_ERROR, G_IO_ERROR_NOT_FOUND) ||
+                  g_error_matches(cause, G_IO_ERROR, G_IO_ERROR_CONNECTION_REFUSED);
+    if (fd < 0) {
+        set_error(socket_path, "connect", cause, error);
+        return NULL;
+    }
+    HearthdLink *link = g_new0(HearthdLink, 1);
+    link->fd = fd;
+    link->path = g_strdup(socket_path);
+    return link;
+}
+
+void hearthd_close(HearthdLink *link)
+{
+    if (!link)
+        return;
+    close(link->fd);
+    g_free(link->path);
+    g_free(link);
+}
+
+int hearthd_link_fd(const HearthdLink *link)
+{
+    return link->fd;
+}
+
+static json_t *call(HearthdLink *link, const json_t *request, int send_fd, int *receive_fd,
+                    gint64 timeout_ms, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    int timeout = (int)CLAMP(timeout_ms, 0, G_MAXINT);
+    json_t *reply = wire_call(link->fd, request, send_fd, receive_fd, timeout, &cause);
+    if (!reply)
+        set_error(link->path, json_string_value(json_object_get(request, "op")), cause, error);
+    return reply;
+}
+
+static json_t *call_volume(HearthdLink *link, const char *op, const char *volume, int send_fd,
+                           int *receive_fd, gint64 timeout_ms, GError **error)
+{
+    json_t *request = json_pack("{s:s, s:s}", "op", op, "volume", volume);
+    if (!request) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "the volume ID is not UTF-8");
+        return NULL;
+    }
+    json_t *reply = call(link, request, send_fd, receive_fd, timeout_ms, error);
+    json_decref(request);
+    return reply;
+}
+
+gboolean hearthd_open(HearthdLink *link, const json_t *spec, gint64 timeout_ms, gboolean *attached,
+                      GError **error)
+{
+    json_t *request = json_deep_copy(spec);
+    json_object_set_new(request, "op", json_string("open"));
+    json_t *reply = call(link, request, -1, NULL, timeout_ms, error);
+    node_spec_free(request);
+    if (!reply)
+        return FALSE;
+    *attached = json_is_true(json_object_get(reply, "attached"));
+    json_decref(reply);
+    return TRUE;
+}
+
+gboolean hearthd_attach(HearthdLink *link, const char *volume, int fuse_fd, gint64 timeout_ms,
+                        GError **error)
+{
+    json_t *reply = call_volume(link, "attach", volume, fuse_fd, NULL, timeout_ms, error);
+    json_decref(reply);
+    return reply != NULL;
+}
+
+gboolean hearthd_detach(HearthdLink *link, const char *volume, gint64 timeout_ms, GError **error)
+{
+    json_t *reply = call_volume(link, "detach", volume, -1, NULL, timeout_ms, error);
+    json_decref(reply);
+    return reply != NULL;
+}
+
+gboolean hearthd_is_attached(HearthdLink *link, const char *volume, gint64 timeout_ms,
+                             gboolean *attached, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    json_t *reply = call_volume(link, "volume", volume, -1, NULL, timeout_ms, &cause);
+    if (!reply && !g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND)) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    *attached = json_is_true(json_object_get(json_object_get(reply, "volume"), "attached"));
+    json_decref(reply);
+    return TRUE;
+}
+
+json_t *hearthd_fetch(HearthdLink *link, const char *volume, gint64 timeout_ms, int *fuse_fd,
+                      GError **error)
+{
+    hearth_autofd int fd = -1;
+    json_t *reply = call_volume(link, "fetch", volume, -1, &fd, timeout_ms, error);
+    if (!reply)
+        return NULL;
+    json_t *spec = json_object_get(reply, "spec");
+    if (!json_is_object(spec) || fd < 0) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
+                    "hearthd answered \"fetch\" of volume %s without its spec or descriptor",
+                    volume);
+        node_spec_free(reply);
+        return NULL;
+    }
+    json_t *copy = json_deep_copy(spec);
+    node_spec_free(reply);
+    *fuse_fd = hearth_steal_fd(&fd);
+    return copy;
+}
+
+gboolean hearthd_probe(const char *socket_path, gint64 timeout_ms, GError **error)
+{
+    g_autoptr(HearthdLink) link = hearthd_connect(socket_path, NULL, error);
+    if (!link)
+        return FALSE;
+    json_t *request = json_pack("{s:s}", "op", "hello");
+    json_t *reply = call(link, request, -1, NULL, timeout_ms, error);
+    json_decref(request);
+    if (!reply)
+        return FALSE;
+    json_int_t protocol = json_integer_value(json_object_get(reply, "protocol"));
+    json_decref(reply);
+    if (protocol != PROTOCOL)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                    "hearthd at %s speaks protocol %lld, this node plugin %d: use the same "
+                    "release of both",
+                    socket_path, (long long)protocol, PROTOCOL);
+    return protocol == PROTOCOL;
+}

@@ -1,0 +1,205 @@
+/*
+ * The part of mount.h that only parses: mountinfo, paths, flags. Nothing here changes a mount.
+ */
+#include "driver/node/mount.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/sysmacros.h>
+
+void mount_entry_free(MountEntry *entry)
+{
+    if (!entry)
+        return;
+    g_free(entry->root);
+    g_free(entry->target);
+    g_free(entry->type);
+    g_free(entry->source);
+    g_free(entry);
+}
+
+/* The kernel writes space, tab, newline, backslash and # as \ and three octal digits. */
+static char *unescape(const char *s)
+{
+    char *out = g_malloc(strlen(s) + 1), *o = out;
+    while (*s) {
+        if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' &&
+            s[3] >= '0' && s[3] <= '7') {
+            *o++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
+            s += 4;
+        } else {
+            *o++ = *s++;
+        }
+    }
+    *o = '\0';
+    return out;
+}
+
+static gboolean has_option(const char *options, const char *name)
+{
+    g_auto(GStrv) list = g_strsplit(options, ",", -1);
+    return g_strv_contains((const gchar *const *)list, name);
+}
+
+static gboolean parse_number(const char *s, char end, uint64_t *value, const char **rest)
+{
+    if (!g_ascii_isdigit(*s))
+        return FALSE;
+    char *stop;
+    errno = 0;
+    *value = strtoull(s, &stop, 10);
+    if (errno != 0 || *stop != end)
+        return FALSE;
+    if (rest)
+        *rest = stop + 1;
+    return TRUE;
+}
+
+/*
+ * 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
+ * id parent dev root target options [optional fields] - type source super-options
+ */
+MountEntry *mount_parse_line(const char *line)
+{
+    g_auto(GStrv) fields = g_strsplit(line, " ", -1);
+    guint n = g_strv_length(fields);
+    guint dash = 6;
+    while (dash < n && strcmp(fields[dash], "-") != 0)
+        dash++;
+    if (dash + 3 >= n)
+        return NULL;
+    uint64_t id, major_no, minor_no;
+    const char *minor_text;
+    if (!parse_number(fields[0], '\0', &id, NULL) ||
+        !parse_number(fields[2], ':', &major_no, &minor_text) ||
+        !parse_number(minor_text, '\0', &minor_no, NULL) || fields[4][0] != '/')
+        return NULL;
+    MountEntry *entry = g_new0(MountEntry, 1);
+    entry->id = id;
+    entry->dev = makedev(major_no, minor_no);
+    entry->root = unescape(fields[3]);
+    entry->target = unescape(fields[4]);
+    entry->type = unescape(fields[dash + 1]);
+    entry->source = unescape(fields[dash + 2]);
+    entry->read_only = has_option(fields[5], "ro") || has_option(fields[dash + 3], "ro");
+    return entry;
+}
+
+GPtrArray *mount_parse(const char *text)
+{
+    GPtrArray *table = g_ptr_array_new_with_free_func((GDestroyNotify)mount_entry_free);
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (guint i = 0; lines[i]; i++) {
+        MountEntry *entry = mount_parse_line(lines[i]);
+        if (entry)
+            g_ptr_array_add(table, entry);
+    }
+    return table;
+}
+
+const MountEntry *mount_find(const GPtrArray *table, const char *target)
+{
+    for (guint i = table->len; i > 0; i--) {
+        const MountEntry *entry = table->pdata[i - 1];
+        if (strcmp(entry->target, target) == 0)
+            return entry;
+    }
+    return NULL;
+}
+
+const char *mount_volume(const MountEntry *entry)
+{
+    if (strcmp(entry->type, MOUNT_TYPE) != 0 ||
+        !g_str_has_prefix(entry->source, MOUNT_SOURCE_PREFIX))
+        return NULL;
+    return entry->source + strlen(MOUNT_SOURCE_PREFIX);
+}
+
+char *mount_canonical_path(const char *path, const char *field, GError **error)
+{
+    if (path[0] != '/') {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "%s \"%.200s\": give an absolute path", field, path);
+        return NULL;
+    }
+    if (strlen(path) >= PATH_MAX) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "%s: longer than %d bytes",
+                    field, PATH_MAX - 1);
+        return NULL;
+    }
+    g_auto(GStrv) parts = g_strsplit(path, "/", -1);
+    g_autoptr(GString) parent = g_string_new(NULL);
+    const char *last = NULL;
+    for (guint i = 0; parts[i]; i++) {
+        if (strcmp(parts[i], ".") == 0 || strcmp(parts[i], "..") == 0) {
+            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                        "%s \"%s\": \"%s\" is not allowed in it", field, path, parts[i]);
+            return NULL;
+        }
+        if (parts[i][0] == '\0')
+            continue;
+        if (last)
+            g_string_append_printf(parent, "/%s", last);
+        last = parts[i];
+    }
+    if (!last || strlen(last) > NAME_MAX) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "%s \"%.200s\": not a path that can be mounted on", field, path);
+        return NULL;
+    }
+    g_string_append(parent, "/."); /* so that a file is refused */
+    char *real = realpath(parent->str, NULL);
+    if (!real) {
+        int rc = errno;
+        g_set_error(
+            error, HEARTH_ERROR,
+            rc == ENOENT                                         ? HEARTH_ERROR_NOT_FOUND
+            : rc == ENOTDIR || rc == ELOOP || rc == ENAMETOOLONG ? HEARTH_ERROR_INVALID_ARGUMENT
+                                                                 : HEARTH_ERROR_INTERNAL,
+            "%s: its directory %.*s: %s", field, (int)parent->len - 1, parent->str, g_strerror(rc));
+        return NULL;
+    }
+    char *canonical = g_strdup_printf("%s/%s", strcmp(real, "/") == 0 ? "" : real, last);
+    free(real);
+    return canonical;
+}
+
+gboolean mount_parse_flags(char *const *flags, size_t n, uint64_t *attrs, GError **error)
+{
+    static const struct {
+        const char *name;
+        uint64_t clear, set;
+    } known[] = {
+        {"ro", 0, MOUNT_ATTR_RDONLY},
+        {"rw", MOUNT_ATTR_RDONLY, 0},
+        {"noexec", 0, MOUNT_ATTR_NOEXEC},
+        {"exec", MOUNT_ATTR_NOEXEC, 0},
+        {"noatime", MOUNT_ATTR__ATIME, MOUNT_ATTR_NOATIME},
+        {"relatime", MOUNT_ATTR__ATIME, MOUNT_ATTR_RELATIME},
+        {"nodiratime", 0, MOUNT_ATTR_NODIRATIME},
+        /* Always so. */
+        {"nosuid", 0, 0},
+        {"nodev", 0, 0},
+    };
+    uint64_t bits = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+    for (size_t i = 0; i < n; i++) {
+        g_auto(GStrv) words = g_strsplit(flags[i], ",", -1); /* "ro,noatime" is one flag to some */
+        for (guint w = 0; words[w]; w++) {
+            guint k = 0;
+            while (k < G_N_ELEMENTS(known) && strcmp(known[k].name, words[w]) != 0)
+                k++;
+            if (k == G_N_ELEMENTS(known)) {
+                g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                            "mount option \"%.100s\" is not supported; use ro, rw, exec, noexec, "
+                            "noatime, relatime, nodiratime, nosuid, nodev",
+                            words[w]);
+                return FALSE;
+            }
+            bits = (bits & ~known[k].clear) | known[k].set;
+        }
+    }
+    *attrs = bits;
+    return TRUE;
+}

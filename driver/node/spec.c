@@ -1,0 +1,192 @@
+#include "driver/node/spec.h"
+#include <errno.h>
+#include <string.h>
+#include "driver/volume/config.h"
+#include "driver/volume/id.h"
+#include "driver/volume/secrets.h"
+
+/* For connecting to Ceph; the deadline of the call bounds it further. */
+#define CONNECT_TIMEOUT_SEC 30
+
+static void wipe(json_t *value)
+{
+    const char *key;
+    size_t index;
+    json_t *child;
+    if (json_is_string(value))
+        explicit_bzero((char *)json_string_value(value), json_string_length(value));
+    else if (json_is_object(value))
+        json_object_foreach(value, key, child) wipe(child);
+    else if (json_is_array(value))
+        json_array_foreach(value, index, child) wipe(child);
+}
+
+void node_spec_free(json_t *spec)
+{
+    wipe(spec);
+    json_decref(spec);
+}
+gboolean node_spec_same_volume(const json_t *a, const json_t *b)
+{
+    static const char *const outer[] = {"cache", "cacheQuota", "readOnly"};
+    static const char *const inner[] = {"type", "clusterID", "fsName", "rootPath"};
+    const json_t *oa = json_object_get(a, "origin"), *ob = json_object_get(b, "origin");
+    for (guint i = 0; i < G_N_ELEMENTS(outer); i++) {
+        const json_t *va = json_object_get(a, outer[i]), *vb = json_object_get(b, outer[i]);
+        if (va != vb && !json_equal(va, vb))
+            return FALSE;
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(inner); i++) {
+        const json_t *va = json_object_get(oa, inner[i]), *vb = json_object_get(ob, inner[i]);
+        if (va != vb && !json_equal(va, vb))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+gboolean node_spec_parse_quantity(const char *text, gint64 *bytes)
+{
+    static const struct {
+        const char *suffix;
+        gint64 factor;
+    } units[] = {
+        {"", 1},
+        {"k", 1000},
+        {"M", 1000 * 1000},
+        {"G", 1000LL * 1000 * 1000},
+        {"T", 1000LL * 1000 * 1000 * 1000},
+        {"P", 1000LL * 1000 * 1000 * 1000 * 1000},
+        {"Ki", 1LL << 10},
+        {"Mi", 1LL << 20},
+        {"Gi", 1LL << 30},
+        {"Ti", 1LL << 40},
+        {"Pi", 1LL << 50},
+    };
+    if (!g_ascii_isdigit(text[0]))
+        return FALSE;
+    char *rest;
+    errno = 0;
+    gint64 number = g_ascii_strtoll(text, &rest, 10);
+    if (errno != 0)
+        return FALSE;
+    for (guint i = 0; i < G_N_ELEMENTS(units); i++)
+        if (strcmp(rest, units[i].suffix) == 0)
+            return !__builtin_mul_overflow(number, units[i].factor, bytes);
+    return FALSE;
+}
+
+/* A value of the context; NULL when it is absent or empty. */
+static const char *value_of(GHashTable *context, const char *key)
+{
+    const char *value = g_hash_table_lookup(context, key);
+    return value && *value ? value : NULL;
+}
+
+static const char *required(GHashTable *context, const char *key, const char *volume,
+                            GError **error)
+{
+    const char *value = value_of(context, key);
+    if (!value)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "volume %s: the volume context has no %s; for a static volume put it into "
+                    "volumeAttributes of the PersistentVolume",
+                    volume, key);
+    return value;
+}
+
+/* An absolute path without "..": it comes from a PersistentVolume that a user may have written. */
+static const char *root_path(GHashTable *context, const char *volume, GError **error)
+{
+    const char *path = required(context, "rootPath", volume, error);
+    if (!path)
+        return NULL;
+    g_auto(GStrv) parts = g_strsplit(path, "/", -1);
+    if (path[0] == '/' && !g_strv_contains((const gchar *const *)parts, ".."))
+        return path;
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                "volume %s: rootPath \"%s\": give an absolute path without \"..\"", volume, path);
+    return NULL;
+}
+
+static gboolean volume_type(const char *volume, GHashTable *context, VolumeType *type,
+                            GError **error)
+{
+    const char *name = value_of(context, "type");
+    if (name) {
+        if (volume_type_parse(name, type))
+            return TRUE;
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "volume %s: type \"%s\" is not known; use cephfs or dir", volume, name);
+        return FALSE;
+    }
+    g_autoptr(VolumeId) id = volume_id_decode(volume, NULL);
+    *type = id ? id->type : VOLUME_CEPHFS;
+    return TRUE;
+}
+
+static json_t *cephfs_origin(const char *volume, GHashTable *context, GHashTable *secret_map,
+                             const char *config_path, GError **error)
+{
+    const char *cluster_id = required(context, "clusterID", volume, error);
+    const char *path = cluster_id ? root_path(context, volume, error) : NULL;
+    if (!path)
+        return NULL;
+    g_autoptr(ClusterConfig) cluster = config_find(config_path, cluster_id, error);
+    if (!cluster)
+        return NULL;
+    g_autoptr(Secrets) secrets = secrets_new(secret_map, SECRETS_PREFER_USER, error);
+    if (!secrets)
+        return NULL;
+    json_t *monitors = json_array();
+    for (char **m = cluster->monitors; *m; m++)
+        json_array_append_new(monitors, json_string(*m));
+    json_t *origin =
+        json_pack("{s:s, s:s, s:o, s:s, s:s, s:s, s:i}", "type", "cephfs", "clusterID", cluster_id,
+                  "monitors", monitors, "rootPath", path, "userID", secrets->user, "userKey",
+                  secrets->key, "timeoutSec", CONNECT_TIMEOUT_SEC);
+    const char *fs_name = value_of(context, "fsName");
+    if (origin && fs_name && json_object_set_new(origin, "fsName", json_string(fs_name)) != 0) {
+        node_spec_free(origin); /* not UTF-8 */
+        return NULL;
+    }
+    return origin;
+}
+
+json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secrets,
+                      const char *config_path, gboolean read_only, GError **error)
+{
+    VolumeType type;
+    if (!volume_type(volume, context, &type, error))
+        return NULL;
+    const char *cache = value_of(context, "cache");
+    if (cache && strcmp(cache, "on") != 0 && strcmp(cache, "off") != 0) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "volume %s: cache \"%s\": use on or off", volume, cache);
+        return NULL;
+    }
+    const char *quota = value_of(context, "cacheQuota");
+    gint64 quota_bytes = 0;
+    if (quota && !node_spec_parse_quantity(quota, &quota_bytes)) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "volume %s: cacheQuota \"%s\": give bytes, or a number with Ki, Mi, Gi, Ti",
+                    volume, quota);
+        return NULL;
+    }
+    json_t *origin = NULL;
+    if (type == VOLUME_CEPHFS) {
+        origin = cephfs_origin(volume, context, secrets, config_path, error);
+    } else {
+        const char *path = root_path(context, volume, error);
+        origin = path ? json_pack("{s:s, s:s}", "type", "dir", "rootPath", path) : NULL;
+    }
+    json_t *spec = NULL;
+    if (origin)
+        spec = json_pack("{s:s, s:o, s:b, s:b}", "volume", volume, "origin", origin, "cache",
+                         !cache || strcmp(cache, "on") == 0, "readOnly", read_only);
+    if (spec && quota_bytes > 0)
+        json_object_set_new(spec, "cacheQuota", json_integer(quota_bytes));
+    if (!spec && error && !*error)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "volume %s: its context or its secrets are not UTF-8", volume);
+    return spec;
+}

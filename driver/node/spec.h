@@ -1,0 +1,33 @@
+/*
+ * A volume's spec: what hearthd is told to open (op "open" in cache/control/wire.h, without the
+ * op), made of what a NodeStageVolume request says. It holds the Ceph key: free it with
+ * node_spec_free().
+ */
+#ifndef HEARTH_NODE_SPEC_H
+#define HEARTH_NODE_SPEC_H
+
+#include <glib.h>
+#include <jansson.h>
+#include "driver/error.h"
+
+/*
+ * `context` is the volume context, name -> value: type, clusterID, fsName, rootPath, cache,
+ * cacheQuota; others are ignored, for CO and provisioner add their own. A missing type is the
+ * volume ID's, or "cephfs" for a static volume. `secrets` is name -> value. Monitors come from the
+ * cluster file at config_path. INVALID_ARGUMENT, or FAILED_PRECONDITION for the cluster file.
+ */
+json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secrets,
+                      const char *config_path, gboolean read_only, GError **error);
+/* Overwrites every string, then frees. It must have no other holder. NULL is fine. */
+void node_spec_free(json_t *spec);
+
+/*
+ * Whether both mean the same bytes, seen the same way. How to reach them (monitors, user and key,
+ * time limit) may differ: keys are rotated and monitors move while a volume is staged.
+ */
+gboolean node_spec_same_volume(const json_t *a, const json_t *b);
+
+/* "10Gi", "500M", "1048576": Kubernetes' quantities without fractions. */
+gboolean node_spec_parse_quantity(const char *text, gint64 *bytes);
+
+#endif

@@ -1,0 +1,472 @@
+#include "driver/node/staging.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mount.h>
+#include "cache/autofd.h"
+#include "driver/node/busy.h"
+#include "driver/node/hearthd.h"
+#include "driver/node/keeper.h"
+#include "driver/node/spec.h"
+#include "driver/node/watch.h"
+
+/* For one question to hearthd that needs no Ceph. */
+#define ASK_MS 5000
+/* For taking back, also when the caller's time is over. */
+#define CLEANUP_MS 5000
+/* For the attributes of a mount of which it is only asked whether it is dead. */
+#define DEAD_PROBE_MS 2000
+/* An unmount is given this at least: one that is begun and not waited for would come as a surprise.
+ */
+#define UNMOUNT_LEAST_MS 2000
+/* Mounts stacked on one path, made by hand or by older kernels' races. */
+#define MAX_STACKED 16
+
+struct Staging {
+    NodeMounter *mounter;
+    char *socket_path;
+    Keeper *keeper;
+    Busy *busy;
+    Watch *watch;
+};
+
+/* A moment in monotonic time until which an operation may wait. */
+typedef gint64 Deadline;
+
+static Deadline deadline_in(gint64 ms)
+{
+    return g_get_monotonic_time() + CLAMP(ms, 0, 24 * 3600 * 1000) * 1000;
+}
+
+static gint64 left_ms(Deadline deadline, gint64 at_most)
+{
+    return CLAMP((deadline - g_get_monotonic_time()) / 1000, 0, at_most);
+}
+
+Staging *staging_new(NodeMounter *mounter, const char *hearthd_socket)
+{
+    Staging *s = g_new0(Staging, 1);
+    s->mounter = mounter;
+    s->socket_path = g_strdup(hearthd_socket);
+    s->keeper = keeper_new();
+    s->busy = busy_new();
+    s->watch = watch_new(hearthd_socket, mounter, s->keeper, s->busy);
+    return s;
+}
+
+void staging_free(Staging *s)
+{
+    if (!s)
+        return;
+    watch_free(s->watch);
+    busy_free(s->busy);
+    keeper_free(s->keeper);
+    node_mounter_free(s->mounter);
+    g_free(s->socket_path);
+    g_free(s);
+}
+
+static GPtrArray *list(Staging *s, GError **error)
+{
+    return s->mounter->ops->list(s->mounter, error);
+}
+
+static gboolean is_of_volume(const MountEntry *entry, const char *volume)
+{
+    return g_strcmp0(mount_volume(entry), volume) == 0;
+}
+
+/* FALSE with the error when something other than the volume is mounted at `path`. */
+static gboolean check_owner(const MountEntry *entry, const char *volume, GError **error)
+{
+    const char *owner = mount_volume(entry);
+    if (g_strcmp0(owner, volume) == 0)
+        return TRUE;
+    if (owner)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                    "%s: volume %s is mounted there, not %s; unmount it first", entry->target,
+                    owner, volume);
+    else
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                    "%s: \"%s\" of type %s is mounted there; unmount it first", entry->target,
+                    entry->source, entry->type);
+    return FALSE;
+}
+
+/* Whether the mount's connection is gone for good. One that merely hangs is not dead. */
+static gboolean is_dead(Staging *s, const char *path)
+{
+    g_autoptr(GError) cause = NULL;
+    return !s->mounter->ops->probe(s->mounter, -1, path, DEAD_PROBE_MS, &cause) &&
+           g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION);
+}
+
+/* A mount of the volume that answers, wherever it is; NULL: none. Borrowed from the table. */
+static const MountEntry *find_live(Staging *s, const GPtrArray *table, const char *volume)
+{
+    for (guint i = 0; i < table->len; i++) {
+        const MountEntry *entry = table->pdata[i];
+        if (is_of_volume(entry, volume) && mount_find(table, entry->target) == entry &&
+            !is_dead(s, entry->target))
+            return entry;
+    }
+    return NULL;
+}
+
+/* Whether the mount is still in the table; TRUE when that cannot be read. */
+static gboolean is_mounted(Staging *s, const char *path, uint64_t id)
+{
+    g_autoptr(GPtrArray) table = list(s, NULL);
+    const MountEntry *entry = table ? mount_find(table, path) : NULL;
+    return !table || (entry && entry->id == id);
+}
+
+/* Unmounts; one that is in use only when it is dead, for nobody can do anything with it. */
+static gboolean unmount(Staging *s, const MountEntry *entry, gboolean stale, Deadline deadline,
+                        GError **error)
+{
+    const NodeMounterOps *ops = s->mounter->ops;
+    gint64 limit = MAX(left_ms(deadline, G_MAXINT64), UNMOUNT_LEAST_MS);
+    g_autoptr(GError) cause = NULL;
+    if (ops->unmount(s->mounter, entry->target, stale, limit, &cause))
+        return TRUE;
+    if (!stale && g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION) &&
+        is_dead(s, entry->target))
+        return ops->unmount(s->mounter, entry->target, TRUE, limit, error);
+    /* Writing back may hang when the mount has gone already; detaching from hearthd ends that. */
+    if (!is_mounted(s, entry->target, entry->id))
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&cause));
+    return FALSE;
+}
+
+/* Takes all mounts of the volume away from `path`. `stale`: the caller knows that they are dead. */
+static gboolean clear(Staging *s, const char *volume, const char *path, gboolean stale,
+                      Deadline deadline, GError **error)
+{
+    for (unsigned i = 0; i < MAX_STACKED; i++) {
+        g_autoptr(GPtrArray) table = list(s, error);
+        if (!table)
+            return FALSE;
+        const MountEntry *entry = mount_find(table, path);
+        if (!entry)
+            return TRUE;
+        if (!check_owner(entry, volume, error) || !unmount(s, entry, stale, deadline, error))
+            return FALSE;
+    }
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
+                "%s: still mounted after %d unmounts; unmount it by hand", path, MAX_STACKED);
+    return FALSE;
+}
+
+/* Lets hearthd and the keeper forget the volume if no mount of it is left. */
+static gboolean detach_if_last(Staging *s, const char *volume, Deadline deadline, GError **error)
+{
+    g_autoptr(GPtrArray) table = list(s, error);
+    if (!table)
+        return FALSE;
+    for (guint i = 0; i < table->len; i++)
+        if (is_of_volume(table->pdata[i], volume))
+            return TRUE;
+    keeper_drop(s->keeper, volume);
+    gboolean absent;
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, &absent, &cause);
+    if (link ? hearthd_detach(link, volume, left_ms(deadline, G_MAXINT64), &cause) : absent)
+        return TRUE; /* a hearthd that is not there serves nothing */
+    g_propagate_error(error, g_steal_pointer(&cause));
+    return FALSE;
+}
+
+/* Checks that what is staged and served is what is asked for. */
+static gboolean check_same(Staging *s, HearthdLink *link, const char *volume, const char *path,
+                           const json_t *spec, GError **error)
+{
+    if (!watch_fetch(s->keeper, link, volume, error))
+        return FALSE;
+    json_t *kept = keeper_spec(s->keeper, volume);
+    gboolean same = kept && node_spec_same_volume(kept, spec);
+    node_spec_free(kept);
+    if (!same)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
+                    "volume %s is staged at %s already, with other parameters; unstage it first",
+                    volume, path);
+    return same;
+}
+
+/* What an attempt to mount a volume has done so far. */
+typedef struct Attempt {
+    const char *volume, *path;
+    gboolean made_dir, opened;
+    int fuse_fd, mount_fd;
+} Attempt;
+
+/*
+ * Opens the volume at hearthd. What it may still hold of an earlier time is closed first, unless a
+ * mount of it is in use: then *live is that mount.
+ */
+static gboolean open_volume(Staging *s, HearthdLink *link, Attempt *a, const json_t *spec,
+                            const GPtrArray *table, const MountEntry **live, Deadline deadline,
+                            GError **error)
+{
+    gboolean attached = FALSE;
+    g_autoptr(GError) cause = NULL;
+    *live = NULL;
+    a->opened = hearthd_open(link, spec, left_ms(deadline, G_MAXINT64), &attached, &cause);
+    if (a->opened && !attached)
+        return TRUE;
+    if (!a->opened && !g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS)) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    const MountEntry *found = find_live(s, table, a->volume);
+    if (found) {
+        gboolean same = a->opened;
+        a->opened = FALSE; /* not by us: taking back leaves it alone */
+        if (same)
+            *live = found;
+        else
+            g_propagate_prefixed_error(error, g_steal_pointer(&cause),
+                                       "mounted at %s: ", found->target);
+        return same;
+    }
+    if (!hearthd_detach(link, a->volume, left_ms(deadline, ASK_MS), error))
+        return FALSE;
+    a->opened = hearthd_open(link, spec, left_ms(deadline, G_MAXINT64), &attached, error);
+    return a->opened;
+}
+
+static gboolean try_mount(Staging *s, HearthdLink *link, Attempt *a, const json_t *spec,
+                          uint64_t attrs, Deadline deadline, GError **error)
+{
+    NodeMounter *m = s->mounter;
+    g_autoptr(GPtrArray) table = list(s, error);
+    if (!table || !m->ops->make_dir(m, a->path, &a->made_dir, error))
+        return FALSE;
+    const MountEntry *live;
+    if (!open_volume(s, link, a, spec, table, &live, deadline, error))
+        return FALSE;
+    if (live) {
+        /* Served already, but not here: its staging mount was taken away by someone else. */
+        a->mount_fd = m->ops->clone(m, live->target, live->dev, attrs, error);
+        return a->mount_fd >= 0 && watch_fetch(s->keeper, link, a->volume, error) &&
+               m->ops->place(m, a->mount_fd, a->path, error);
+    }
+    a->fuse_fd = m->ops->open_fuse(m, error);
+    if (a->fuse_fd < 0)
+        return FALSE;
+    a->mount_fd = m->ops->mount_fuse(m, a->fuse_fd, a->volume, attrs, error);
+    if (a->mount_fd < 0 ||
+        !hearthd_attach(link, a->volume, a->fuse_fd, left_ms(deadline, G_MAXINT64), error) ||
+        !m->ops->probe(m, a->mount_fd, a->path, left_ms(deadline, G_MAXINT64), error) ||
+        !m->ops->place(m, a->mount_fd, a->path, error))
+        return FALSE;
+    keeper_put(s->keeper, a->volume, spec, hearth_steal_fd(&a->fuse_fd));
+    return TRUE;
+}
+
+/* Mounts the volume at `path`, where nothing is mounted; all or nothing. */
+static gboolean mount_volume_at(Staging *s, HearthdLink *link, const char *volume, const char *path,
+                                const json_t *spec, uint64_t attrs, Deadline deadline,
+                                GError **error)
+{
+    Attempt a = {.volume = volume, .path = path, .fuse_fd = -1, .mount_fd = -1};
+    gboolean mounted = try_mount(s, link, &a, spec, attrs, deadline, error);
+    if (a.mount_fd >= 0)
+        close(a.mount_fd);
+    if (a.fuse_fd >= 0)
+        close(a.fuse_fd);
+    if (mounted)
+        return TRUE;
+    /* The link may be of no more use after the failure, so the volume is detached over another. */
+    if (a.opened) {
+        g_autoptr(HearthdLink) second = hearthd_connect(s->socket_path, NULL, NULL);
+        g_autoptr(GError) cause = NULL;
+        if (second && !hearthd_detach(second, volume, CLEANUP_MS, &cause))
+            g_warning("volume %s: taking a failed mount back: %s", volume, cause->message);
+    }
+    if (a.made_dir) {
+        g_autoptr(GError) cause = NULL;
+        if (!s->mounter->ops->remove_dir(s->mounter, path, &cause))
+            g_warning("volume %s: taking a failed mount back: %s", volume, cause->message);
+    }
+    return FALSE;
+}
+
+gboolean staging_stage(Staging *s, const char *volume, const char *path, const json_t *spec,
+                       uint64_t attrs, gint64 timeout_ms, GError **error)
+{
+    Deadline deadline = deadline_in(timeout_ms);
+    g_autoptr(BusyHold) hold = busy_take(s->busy, volume, path, error);
+    if (!hold)
+        return FALSE;
+    g_autoptr(GPtrArray) table = list(s, error);
+    if (!table)
+        return FALSE;
+    const MountEntry *entry = mount_find(table, path);
+    if (entry && !check_owner(entry, volume, error))
+        return FALSE;
+    g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, NULL, error);
+    if (!link)
+        return FALSE;
+    if (entry) {
+        gboolean attached;
+        if (!hearthd_is_attached(link, volume, left_ms(deadline, ASK_MS), &attached, error))
+            return FALSE;
+        if (attached && !is_dead(s, path))
+            return check_same(s, link, volume, path, spec, error);
+        if (!clear(s, volume, path, TRUE, deadline, error))
+            return FALSE;
+        keeper_drop(s->keeper, volume);
+    }
+    return mount_volume_at(s, link, volume, path, spec, attrs, deadline, error);
+}
+
+gboolean staging_unstage(Staging *s, const char *volume, const char *path, gint64 timeout_ms,
+                         GError **error)
+{
+    Deadline deadline = deadline_in(timeout_ms);
+    g_autoptr(BusyHold) hold = busy_take(s->busy, volume, path, error);
+    return hold && (!path || clear(s, volume, path, FALSE, deadline, error)) &&
+           detach_if_last(s, volume, deadline, error);
+}
+
+/*
+ * The mount of the volume at `staged`, made anew from what the keeper has when hearthd lost it.
+ * Gives its device.
+ */
+static gboolean ensure_served(Staging *s, const char *volume, const char *staged, dev_t *dev,
+                              Deadline deadline, GError **error)
+{
+    g_autoptr(GPtrArray) table = list(s, error);
+    if (!table)
+        return FALSE;
+    const MountEntry *entry = mount_find(table, staged);
+    if (!entry) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                    "volume %s is not staged at %s; stage it first", volume, staged);
+        return FALSE;
+    }
+    if (!check_owner(entry, volume, error))
+        return FALSE;
+    *dev = entry->dev;
+    g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, NULL, error);
+    gboolean attached;
+    if (!link || !hearthd_is_attached(link, volume, left_ms(deadline, ASK_MS), &attached, error))
+        return FALSE;
+    if (attached && !is_dead(s, staged))
+        return TRUE;
+
+    json_t *spec = keeper_spec(s->keeper, volume);
+    if (!spec) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                    "volume %s is staged at %s but hearthd no longer serves it; unstage it and "
+                    "stage it again",
+                    volume, staged);
+        return FALSE;
+    }
+    uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                     (json_is_true(json_object_get(spec, "readOnly")) ? MOUNT_ATTR_RDONLY : 0);
+    gboolean served = clear(s, volume, staged, TRUE, deadline, error) &&
+                      mount_volume_at(s, link, volume, staged, spec, attrs, deadline, error);
+    node_spec_free(spec);
+    if (!served)
+        return FALSE;
+    g_message("volume %s: mounted anew at %s after hearthd lost it", volume, staged);
+    g_autoptr(GPtrArray) now = list(s, error);
+    entry = now ? mount_find(now, staged) : NULL;
+    if (now && !entry)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED, "%s: unmounted meanwhile; try again",
+                    staged);
+    if (entry)
+        *dev = entry->dev;
+    return entry != NULL;
+}
+
+/* FALSE with the error when the volume is mounted anywhere but at its staging path and `target`. */
+static gboolean check_exclusive(const GPtrArray *table, const char *volume, dev_t dev,
+                                const char *staged, const char *target, GError **error)
+{
+    for (guint i = 0; i < table->len; i++) {
+        const MountEntry *entry = table->pdata[i];
+        /* By suffix: where the host's root is mounted too, each mount is listed once more. */
+        if (!is_of_volume(entry, volume) || entry->dev != dev ||
+            g_str_has_suffix(entry->target, staged) || g_str_has_suffix(entry->target, target))
+            continue;
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                    "volume %s is for a single writer and published at %s already", volume,
+                    entry->target);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+gboolean staging_publish(Staging *s, const char *volume, const char *staged, const char *target,
+                         uint64_t attrs, gboolean exclusive, gint64 timeout_ms, GError **error)
+{
+    Deadline deadline = deadline_in(timeout_ms);
+    NodeMounter *m = s->mounter;
+    g_autoptr(BusyHold) hold = busy_take(s->busy, volume, target, error);
+    dev_t dev;
+    if (!hold || !ensure_served(s, volume, staged, &dev, deadline, error))
+        return FALSE;
+    g_autoptr(GPtrArray) table = list(s, error);
+    if (!table || (exclusive && !check_exclusive(table, volume, dev, staged, target, error)))
+        return FALSE;
+    const MountEntry *entry = mount_find(table, target);
+    if (entry) {
+        if (!check_owner(entry, volume, error))
+            return FALSE;
+        if (entry->dev == dev) {
+            const MountEntry *origin = mount_find(table, staged);
+            gboolean wanted = (attrs & MOUNT_ATTR_RDONLY) || (origin && origin->read_only);
+            if (entry->read_only == wanted)
+                return TRUE;
+            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
+                        "volume %s is published at %s already, %s; unpublish it first", volume,
+                        target, entry->read_only ? "for reading only" : "for writing");
+            return FALSE;
+        }
+        /* Another device: a bind of an earlier mount, which is stale. */
+        if (!clear(s, volume, target, TRUE, deadline, error))
+            return FALSE;
+    }
+    gboolean made;
+    if (!m->ops->make_dir(m, target, &made, error))
+        return FALSE;
+    hearth_autofd int bind = m->ops->clone(m, staged, dev, attrs, error);
+    if (bind >= 0 && m->ops->place(m, bind, target, error))
+        return TRUE;
+    g_autoptr(GError) cause = NULL;
+    if (made && !m->ops->remove_dir(m, target, &cause))
+        g_warning("volume %s: taking a failed publication back: %s", volume, cause->message);
+    return FALSE;
+}
+
+gboolean staging_unpublish(Staging *s, const char *volume, const char *target, gint64 timeout_ms,
+                           GError **error)
+{
+    Deadline deadline = deadline_in(timeout_ms);
+    g_autoptr(BusyHold) hold = busy_take(s->busy, volume, target, error);
+    if (!hold)
+        return FALSE;
+    if (target && (!clear(s, volume, target, FALSE, deadline, error) ||
+                   !s->mounter->ops->remove_dir(s->mounter, target, error)))
+        return FALSE;
+    return detach_if_last(s, volume, deadline, error);
+}
+
+gboolean staging_statvfs(Staging *s, const char *volume, const char *path, gint64 timeout_ms,
+                         struct statvfs *st, GError **error)
+{
+    g_autoptr(GPtrArray) table = list(s, error);
+    if (!table)
+        return FALSE;
+    const MountEntry *entry = mount_find(table, path);
+    if (!entry || !is_of_volume(entry, volume)) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "volume %s is not mounted at %s",
+                    volume, path);
+        return FALSE;
+    }
+    return s->mounter->ops->statvfs(s->mounter, path, entry->dev, timeout_ms, st, error);
+}

@@ -1,0 +1,344 @@
+/*
+ * Each call: check the arguments, find the backend, lock, provision, answer. The locks are the
+ * request's name and the volume's ID, so that neither two creations nor a creation and a deletion
+ * of one volume overlap; the second gets ABORTED.
+ */
+#include "driver/service/controller.h"
+#include <string.h>
+#include "csi.pb-c.h"
+#include "driver/backend/provision.h"
+#include "driver/node/busy.h"
+#include "driver/service/capability.h"
+#include "driver/service/context.h"
+#include "driver/volume/name.h"
+
+/* For callers that set no deadline; and what is left for the answer to travel. */
+#define CALL_MS (110 * 1000)
+#define ANSWER_MS 300
+#define PROBE_MS 2000
+#define MAX_BACKENDS 4
+
+struct Controller {
+    Backend *backends[MAX_BACKENDS];
+    gsize n_backends;
+    Busy *busy;
+};
+
+Controller *controller_new(Backend *const *backends, gsize n)
+{
+    g_assert(n <= MAX_BACKENDS);
+    Controller *c = g_new0(Controller, 1);
+    for (gsize i = 0; i < n; i++)
+        c->backends[c->n_backends++] = backends[i];
+    c->busy = busy_new();
+    return c;
+}
+
+void controller_free(Controller *c)
+{
+    if (!c)
+        return;
+    for (gsize i = 0; i < c->n_backends; i++)
+        backend_free(c->backends[i]);
+    busy_free(c->busy);
+    g_free(c);
+}
+
+gboolean controller_probe(void *controller, GError **error)
+{
+    Controller *c = controller;
+    gint64 deadline_us = g_get_monotonic_time() + PROBE_MS * 1000;
+    for (gsize i = 0; i < c->n_backends; i++) {
+        const Backend *b = c->backends[i];
+        if (!b->ops->probe(b->impl, deadline_us, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gint64 deadline_of(const RpcCall *call)
+{
+    gint64 left_ms = MIN(rpc_time_left_ms(call), CALL_MS) - ANSWER_MS;
+    return g_get_monotonic_time() + MAX(left_ms, 0) * 1000;
+}
+
+static gboolean invalid(GError **error, const char *text)
+{
+    g_set_error_literal(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, text);
+    return FALSE;
+}
+
+static const Backend *backend_of(const Controller *c, VolumeType type, GError **error)
+{
+    for (gsize i = 0; i < c->n_backends; i++) {
+        if (c->backends[i]->ops->type == type)
+            return c->backends[i];
+    }
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "type=%s is not enabled here%s",
+                volume_type_name(type),
+                type == VOLUME_DIR ? "; it is for development: start the driver with --dir-root"
+                                   : "");
+    return NULL;
+}
+
+static gboolean read_secrets(const Backend *b, GHashTable *map, Secrets **secrets, GError **error)
+{
+    *secrets = b->ops->needs_secrets ? secrets_new(map, SECRETS_PREFER_ADMIN, error) : NULL;
+    return *secrets || !b->ops->needs_secrets;
+}
+
+/* What must hold of a creation whatever the backend. */
+static gboolean check_create(const Csi__V1__CreateVolumeRequest *r, GError **error)
+{
+    if (!name_check_request(r->name, error) ||
+        !capability_check_form(r->volume_capabilities, r->n_volume_capabilities, error))
+        return FALSE;
+    if (r->volume_content_source)
+        return invalid(error, "volume_content_source: snapshots and clones are not in this "
+                              "release; create an empty volume");
+    if (r->n_mutable_parameters)
+        return invalid(error, "mutable_parameters: there are none in this release; leave the "
+                              "VolumeAttributesClass out");
+    return TRUE;
+}
+
+/* The volume's place and name; its ID as text is *text. */
+static VolumeId *place(const Backend *b, const VolumeParams *params, const char *request_name,
+                       char **text, GError **error)
+{
+    g_autoptr(VolumeId) id = b->ops->locate(b->impl, params, error);
+    if (!id)
+        return NULL;
+    id->name = name_backend(params->name_prefix, request_name, volume_id_room(id), error);
+    if (!id->name)
+        return NULL;
+    *text = volume_id_encode(id, error);
+    return *text ? g_steal_pointer(&id) : NULL;
+}
+
+static void fill_volume(RpcCall *call, Csi__V1__CreateVolumeResponse *response, const char *id,
+                        const VolumeId *where, const VolumeRecord *record,
+                        const BackendVolume *volume)
+{
+    ContextPair pairs[CONTEXT_MAX];
+    gsize n = context_of(where, record, volume, pairs);
+    Csi__V1__Volume *out = rpc_alloc(call, sizeof(*out));
+    if (!out)
+        return;
+    csi__v1__volume__init(out);
+    out->volume_id = rpc_strdup(call, id);
+    out->capacity_bytes = record->bytes;
+    out->volume_context = rpc_alloc(call, n * sizeof(*out->volume_context));
+    for (gsize i = 0; i < n && out->volume_context; i++) {
+        Csi__V1__Volume__VolumeContextEntry *entry = rpc_alloc(call, sizeof(*entry));
+        if (!entry)
+            break;
+        csi__v1__volume__volume_context_entry__init(entry);
+        entry->key = rpc_strdup(call, pairs[i].name);
+        entry->value = rpc_strdup(call, pairs[i].value);
+        out->volume_context[out->n_volume_context++] = entry;
+    }
+    context_clear(pairs, n);
+    response->volume = out;
+}
+
+static gboolean create_volume(RpcCall *call, const ProtobufCMessage *request,
+                              ProtobufCMessage *response, void *service, GError **error)
+{
+    Controller *c = service;
+    const Csi__V1__CreateVolumeRequest *r = (const Csi__V1__CreateVolumeRequest *)request;
+    if (!check_create(r, error))
+        return FALSE;
+    g_autoptr(GHashTable) parameters = CONTEXT_TABLE(r->parameters, r->n_parameters);
+    g_autoptr(VolumeParams) params = params_parse(parameters, error);
+    if (!params || !capability_check_supported(r->volume_capabilities, r->n_volume_capabilities,
+                                               params->type, error))
+        return FALSE;
+    CapacityRange range = {0};
+    if (r->capacity_range)
+        range = (CapacityRange){r->capacity_range->required_bytes, r->capacity_range->limit_bytes};
+    gint64 bytes;
+    const Backend *b = backend_of(c, params->type, error);
+    if (!b || !capacity_choose(range, &bytes, error))
+        return FALSE;
+    g_autoptr(Secrets) secrets = NULL;
+    g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
+    g_autofree char *text = NULL;
+    g_autoptr(VolumeId) id = place(b, params, r->name, &text, error);
+    if (!id || !read_secrets(b, given, &secrets, error))
+        return FALSE;
+
+    g_autoptr(BusyHold) name_hold = busy_take(c->busy, r->name, NULL, error);
+    g_autoptr(BusyHold) id_hold = name_hold ? busy_take(c->busy, text, NULL, error) : NULL;
+    if (!id_hold)
+        return FALSE;
+    g_autoptr(VolumeRecord) record = NULL;
+    g_autoptr(BackendVolume) volume = NULL;
+    if (!provision_create(b, id, r->name, params, range, secrets, deadline_of(call), &record,
+                          &volume, error))
+        return FALSE;
+    fill_volume(call, (Csi__V1__CreateVolumeResponse *)response, text, id, record, volume);
+    return TRUE;
+}
+
+static gboolean delete_volume(RpcCall *call, const ProtobufCMessage *request,
+                              ProtobufCMessage *response, void *service, GError **error)
+{
+    (void)response;
+    Controller *c = service;
+    const Csi__V1__DeleteVolumeRequest *r = (const Csi__V1__DeleteVolumeRequest *)request;
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(VolumeId) id = volume_id_decode(r->volume_id, &cause);
+    if (!id) {
+        /* No ID of ours names no volume of ours: deleted already, as far as CSI is concerned. */
+        if (g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND))
+            return TRUE;
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    const Backend *b = backend_of(c, id->type, error);
+    if (!b)
+        return FALSE;
+    g_autoptr(Secrets) secrets = NULL;
+    g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
+    if (!read_secrets(b, given, &secrets, error))
+        return FALSE;
+    g_autoptr(BusyHold) hold = busy_take(c->busy, r->volume_id, NULL, error);
+    return hold && provision_delete(b, id, secrets, deadline_of(call), error);
+}
+
+/* NULL: the volume is what the request says. Else why not, the caller's. */
+static char *mismatch(const Csi__V1__ValidateVolumeCapabilitiesRequest *r, const VolumeId *id,
+                      const VolumeRecord *record, const BackendVolume *volume)
+{
+    g_autoptr(GError) cause = NULL;
+    if (!capability_check_supported(r->volume_capabilities, r->n_volume_capabilities, id->type,
+                                    &cause))
+        return g_strdup(cause->message);
+    if (r->n_mutable_parameters)
+        return g_strdup("mutable_parameters: there are none in this release");
+
+    g_autoptr(GHashTable) context = CONTEXT_TABLE(r->volume_context, r->n_volume_context);
+    ContextPair pairs[CONTEXT_MAX];
+    gsize n = context_of(id, record, volume, pairs);
+    const char *differs = context_difference(pairs, n, context);
+    char *text = differs ? g_strdup_printf("volume_context: %s is another one's", differs) : NULL;
+    context_clear(pairs, n);
+    if (text || r->n_parameters == 0)
+        return text;
+
+    g_autoptr(GHashTable) parameters = CONTEXT_TABLE(r->parameters, r->n_parameters);
+    g_autoptr(VolumeParams) params = params_parse(parameters, &cause);
+    CapacityRange any = {0};
+    if (!params || !record_check_same(record, record->request_name, params, id, any, &cause))
+        return g_strdup(cause->message);
+    return NULL;
+}
+
+static gboolean validate_volume_capabilities(RpcCall *call, const ProtobufCMessage *request,
+                                             ProtobufCMessage *response, void *service,
+                                             GError **error)
+{
+    Controller *c = service;
+    const Csi__V1__ValidateVolumeCapabilitiesRequest *r =
+        (const Csi__V1__ValidateVolumeCapabilitiesRequest *)request;
+    Csi__V1__ValidateVolumeCapabilitiesResponse *out =
+        (Csi__V1__ValidateVolumeCapabilitiesResponse *)response;
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(VolumeId) id = volume_id_decode(r->volume_id, &cause);
+    gboolean missing = g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT);
+    /* What is wrong with the request itself comes before whether there is such a volume. */
+    if (!missing && !capability_check_form(r->volume_capabilities, r->n_volume_capabilities, error))
+        return FALSE;
+    if (!id) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    const Backend *b = backend_of(c, id->type, error);
+    g_autoptr(Secrets) secrets = NULL;
+    g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
+    g_autoptr(VolumeRecord) record = NULL;
+    g_autoptr(BackendVolume) volume = NULL;
+    if (!b || !read_secrets(b, given, &secrets, error) ||
+        !provision_look(b, id, secrets, deadline_of(call), &record, &volume, error))
+        return FALSE;
+
+    g_autofree char *why = mismatch(r, id, record, volume);
+    if (why) {
+        out->message = rpc_strdup(call, why);
+        return TRUE;
+    }
+    /*
+     * The request is of the call's arena, so its parts can be given back as they are; every map's
+     * entry is a message of a key and a value, whatever its descriptor is called.
+     */
+    Csi__V1__ValidateVolumeCapabilitiesResponse__Confirmed *confirmed =
+        rpc_alloc(call, sizeof(*confirmed));
+    if (!confirmed)
+        return TRUE;
+    csi__v1__validate_volume_capabilities_response__confirmed__init(confirmed);
+    confirmed->n_volume_capabilities = r->n_volume_capabilities;
+    confirmed->volume_capabilities = r->volume_capabilities;
+    confirmed->n_volume_context = r->n_volume_context;
+    confirmed->volume_context = (void *)r->volume_context;
+    confirmed->n_parameters = r->n_parameters;
+    confirmed->parameters = (void *)r->parameters;
+    out->confirmed = confirmed;
+    return TRUE;
+}
+
+static gboolean get_capabilities(RpcCall *call, const ProtobufCMessage *request,
+                                 ProtobufCMessage *response, void *service, GError **error)
+{
+    static const Csi__V1__ControllerServiceCapability__RPC__Type types[] = {
+        CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__CREATE_DELETE_VOLUME,
+        CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__SINGLE_NODE_MULTI_WRITER,
+    };
+    (void)request, (void)service, (void)error;
+    Csi__V1__ControllerGetCapabilitiesResponse *r =
+        (Csi__V1__ControllerGetCapabilitiesResponse *)response;
+    r->capabilities = rpc_alloc(call, G_N_ELEMENTS(types) * sizeof(*r->capabilities));
+    for (gsize i = 0; i < G_N_ELEMENTS(types) && r->capabilities; i++) {
+        Csi__V1__ControllerServiceCapability *capability = rpc_alloc(call, sizeof(*capability));
+        Csi__V1__ControllerServiceCapability__RPC *rpc = rpc_alloc(call, sizeof(*rpc));
+        if (!capability || !rpc)
+            break;
+        csi__v1__controller_service_capability__init(capability);
+        csi__v1__controller_service_capability__rpc__init(rpc);
+        rpc->type = types[i];
+        capability->type_case = CSI__V1__CONTROLLER_SERVICE_CAPABILITY__TYPE_RPC;
+        capability->rpc = rpc;
+        r->capabilities[r->n_capabilities++] = capability;
+    }
+    return TRUE;
+}
+
+#define ROW(name, lower, handler)                                                                  \
+    {                                                                                              \
+        "/csi.v1.Controller/" name, &csi__v1__##lower##_request__descriptor,                       \
+            &csi__v1__##lower##_response__descriptor, handler                                      \
+    }
+
+static const RpcMethod methods[] = {
+    ROW("CreateVolume", create_volume, create_volume),
+    ROW("DeleteVolume", delete_volume, delete_volume),
+    ROW("ValidateVolumeCapabilities", validate_volume_capabilities, validate_volume_capabilities),
+    ROW("ControllerGetCapabilities", controller_get_capabilities, get_capabilities),
+    ROW("ControllerPublishVolume", controller_publish_volume, NULL),
+    ROW("ControllerUnpublishVolume", controller_unpublish_volume, NULL),
+    ROW("ListVolumes", list_volumes, NULL),
+    ROW("GetCapacity", get_capacity, NULL),
+    ROW("CreateSnapshot", create_snapshot, NULL),
+    ROW("DeleteSnapshot", delete_snapshot, NULL),
+    ROW("ListSnapshots", list_snapshots, NULL),
+    ROW("GetSnapshot", get_snapshot, NULL),
+    ROW("ControllerExpandVolume", controller_expand_volume, NULL),
+    ROW("ControllerGetVolume", controller_get_volume, NULL),
+    ROW("ControllerModifyVolume", controller_modify_volume, NULL),
+    {NULL, NULL, NULL, NULL},
+};
+
+const RpcMethod *controller_methods(void)
+{
+    return methods;
+}

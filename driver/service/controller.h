@@ -1,0 +1,27 @@
+/*
+ * The CSI Controller service (CSI 1.12). It keeps nothing: a volume's ID says where it is, its
+ * record in Ceph says what was asked for, and a repeated call rolls forward whatever the last one
+ * left.
+ */
+#ifndef HEARTH_DRIVER_SERVICE_CONTROLLER_H
+#define HEARTH_DRIVER_SERVICE_CONTROLLER_H
+
+#include <glib.h>
+#include "driver/backend/backend.h"
+#include "driver/rpc/server.h"
+
+typedef struct Controller Controller;
+
+/* Takes over `n` backends, one for a type at most; none may be NULL. */
+Controller *controller_new(Backend *const *backends, gsize n);
+/* After the RPC server has stopped. */
+void controller_free(Controller *controller);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Controller, controller_free)
+
+/* For rpc_server_add(), with the Controller as its service. */
+const RpcMethod *controller_methods(void);
+
+/* Every backend's probe, within 2 s; for IdentityConfig.probe with the Controller as its data. */
+gboolean controller_probe(void *controller, GError **error);
+
+#endif

@@ -1,0 +1,400 @@
+#include "driver/service/node.h"
+#include <string.h>
+#include <sys/mount.h>
+#include "cache/control/wire.h"
+#include "csi.pb-c.h"
+#include "driver/node/hearthd.h"
+#include "driver/node/spec.h"
+#include "driver/node/staging.h"
+#include "driver/volume/config.h"
+
+/* CSI 1.12, NodeGetInfoResponse.node_id. */
+#define NODE_ID_MAX 256
+/* Longer than our own IDs: a static volume's is what an admin wrote. */
+#define VOLUME_HANDLE_MAX 256
+/* kubelet gives staging two minutes. */
+#define CALL_MS (110 * 1000)
+#define STATS_MS (10 * 1000)
+#define PROBE_MS 2000
+/* Left for the answer to travel before the caller's deadline. */
+#define ANSWER_MS 250
+
+struct NodeService {
+    char *node_id, *hearthd_socket, *config_path, *tier, *zone;
+    Staging *staging;
+};
+
+static gboolean is_label_value(const char *text)
+{
+    size_t n = strlen(text);
+    if (n == 0 || n > 63 || !g_ascii_isalnum(text[0]) || !g_ascii_isalnum(text[n - 1]))
+        return FALSE;
+    for (size_t i = 0; i < n; i++)
+        if (!g_ascii_isalnum(text[i]) && !strchr("-_.", text[i]))
+            return FALSE;
+    return TRUE;
+}
+
+NodeService *node_service_new(const NodeServiceConfig *config, GError **error)
+{
+    g_autoptr(NodeMounter) mounter = config->mounter ? config->mounter : node_mounter_new();
+    if (!config->node_id || !config->node_id[0] || strlen(config->node_id) > NODE_ID_MAX) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "the node ID must have 1 to %d bytes: give the node's name", NODE_ID_MAX);
+        return NULL;
+    }
+    if (g_strcmp0(config->tier, "nvme") != 0 && g_strcmp0(config->tier, "none") != 0) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "tier \"%s\": use nvme for a node with a cache disk, none for one without",
+                    config->tier ? config->tier : "");
+        return NULL;
+    }
+    const char *zone = config->zone && config->zone[0] ? config->zone : NULL;
+    if (zone && !is_label_value(zone)) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "zone \"%s\": must be a Kubernetes label value, at most 63 of [A-Za-z0-9._-]",
+                    zone);
+        return NULL;
+    }
+    NodeService *service = g_new0(NodeService, 1);
+    service->node_id = g_strdup(config->node_id);
+    service->hearthd_socket =
+        g_strdup(config->hearthd_socket ? config->hearthd_socket : WIRE_DEFAULT_SOCKET);
+    service->config_path =
+        g_strdup(config->config_path ? config->config_path : CONFIG_DEFAULT_PATH);
+    service->tier = g_strdup(config->tier);
+    service->zone = g_strdup(zone);
+    service->staging = staging_new(g_steal_pointer(&mounter), service->hearthd_socket);
+    return service;
+}
+
+void node_service_free(NodeService *service)
+{
+    if (!service)
+        return;
+    staging_free(service->staging);
+    g_free(service->node_id);
+    g_free(service->hearthd_socket);
+    g_free(service->config_path);
+    g_free(service->tier);
+    g_free(service->zone);
+    g_free(service);
+}
+
+gboolean node_service_probe(NodeService *service, GError **error)
+{
+    return hearthd_probe(service->hearthd_socket, PROBE_MS, error);
+}
+
+static gint64 time_for(RpcCall *call, gint64 at_most)
+{
+    gint64 left = rpc_time_left_ms(call);
+    return CLAMP(left - MIN(left / 2, ANSWER_MS), 0, at_most);
+}
+
+static gboolean invalid(GError **error, const char *message)
+{
+    g_set_error_literal(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, message);
+    return FALSE;
+}
+
+static gboolean check_volume_id(const char *id, GError **error)
+{
+    if (!id[0])
+        return invalid(error, "volume_id is missing");
+    if (strlen(id) > VOLUME_HANDLE_MAX)
+        return invalid(error, "volume_id is longer than 256 bytes");
+    for (const char *c = id; *c; c++)
+        if (g_ascii_iscntrl(*c))
+            return invalid(error, "volume_id has control characters");
+    return TRUE;
+}
+
+/* A path to mount on; its directory must exist. */
+static char *mount_point(const char *path, const char *field, GError **error)
+{
+    if (!path[0]) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "%s is missing", field);
+        return NULL;
+    }
+    g_autoptr(GError) cause = NULL;
+    char *canonical = mount_canonical_path(path, field, &cause);
+    if (g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND))
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION, "%s", cause->message);
+    else if (cause)
+        g_propagate_error(error, g_steal_pointer(&cause));
+    return canonical;
+}
+
+/* As above for a path that is to be cleared: *path is NULL when its directory is gone. */
+static gboolean cleared_point(const char *given, const char *field, char **path, GError **error)
+{
+    *path = NULL;
+    if (!given[0]) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "%s is missing", field);
+        return FALSE;
+    }
+    g_autoptr(GError) cause = NULL;
+    *path = mount_canonical_path(given, field, &cause);
+    if (!cause || g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND))
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&cause));
+    return FALSE;
+}
+
+/* Checks the capability and turns it into mount attributes; a reader's mode makes it read-only. */
+static gboolean parse_capability(const Csi__V1__VolumeCapability *capability, uint64_t *attrs,
+                                 GError **error)
+{
+    if (!capability)
+        return invalid(error, "volume_capability is missing");
+    if (capability->access_type_case == CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK)
+        return invalid(error, "block volumes are not supported: set volumeMode: Filesystem");
+    if (capability->access_type_case != CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_MOUNT)
+        return invalid(error, "volume_capability has no access type");
+    if (!capability->access_mode ||
+        capability->access_mode->mode <= CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__UNKNOWN ||
+        capability->access_mode->mode >
+            CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__SINGLE_NODE_MULTI_WRITER)
+        return invalid(error, "volume_capability has no access mode, or one that is not known");
+    const Csi__V1__VolumeCapability__MountVolume *mount = capability->mount;
+    if (!mount_parse_flags(mount ? mount->mount_flags : NULL, mount ? mount->n_mount_flags : 0,
+                           attrs, error))
+        return FALSE;
+    switch (capability->access_mode->mode) {
+    case CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__SINGLE_NODE_READER_ONLY:
+    case CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__MULTI_NODE_READER_ONLY:
+        *attrs |= MOUNT_ATTR_RDONLY;
+        break;
+    default:
+        break;
+    }
+    return TRUE;
+}
+
+static gboolean stage(RpcCall *call, const ProtobufCMessage *request, ProtobufCMessage *response,
+                      void *data, GError **error)
+{
+    NodeService *service = data;
+    const Csi__V1__NodeStageVolumeRequest *r = (const void *)request;
+    (void)response;
+    uint64_t attrs;
+    if (!check_volume_id(r->volume_id, error))
+        return FALSE;
+    g_autofree char *path = mount_point(r->staging_target_path, "staging_target_path", error);
+    if (!path || !parse_capability(r->volume_capability, &attrs, error))
+        return FALSE;
+    /* Both borrow the request's strings; of a name given twice the last counts, as in protobuf. */
+    g_autoptr(GHashTable) context = g_hash_table_new(g_str_hash, g_str_equal);
+    for (size_t i = 0; i < r->n_volume_context; i++)
+        g_hash_table_replace(context, r->volume_context[i]->key, r->volume_context[i]->value);
+    g_autoptr(GHashTable) secrets = g_hash_table_new(g_str_hash, g_str_equal);
+    for (size_t i = 0; i < r->n_secrets; i++)
+        g_hash_table_replace(secrets, r->secrets[i]->key, r->secrets[i]->value);
+    json_t *spec = node_spec_new(r->volume_id, context, secrets, service->config_path,
+                                 (attrs & MOUNT_ATTR_RDONLY) != 0, error);
+    if (!spec)
+        return FALSE;
+    gboolean staged = staging_stage(service->staging, r->volume_id, path, spec, attrs,
+                                    time_for(call, CALL_MS), error);
+    node_spec_free(spec);
+    return staged;
+}
+
+static gboolean unstage(RpcCall *call, const ProtobufCMessage *request, ProtobufCMessage *response,
+                        void *data, GError **error)
+{
+    NodeService *service = data;
+    const Csi__V1__NodeUnstageVolumeRequest *r = (const void *)request;
+    (void)response;
+    g_autofree char *path = NULL;
+    return check_volume_id(r->volume_id, error) &&
+           cleared_point(r->staging_target_path, "staging_target_path", &path, error) &&
+           staging_unstage(service->staging, r->volume_id, path, time_for(call, CALL_MS), error);
+}
+
+static gboolean publish(RpcCall *call, const ProtobufCMessage *request, ProtobufCMessage *response,
+                        void *data, GError **error)
+{
+    NodeService *service = data;
+    const Csi__V1__NodePublishVolumeRequest *r = (const void *)request;
+    (void)response;
+    uint64_t attrs;
+    if (!check_volume_id(r->volume_id, error))
+        return FALSE;
+    g_autofree char *target = mount_point(r->target_path, "target_path", error);
+    if (!target || !parse_capability(r->volume_capability, &attrs, error))
+        return FALSE;
+    if (!r->staging_target_path[0]) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                    "staging_target_path is missing: stage volume %s first", r->volume_id);
+        return FALSE;
+    }
+    g_autofree char *staged = mount_point(r->staging_target_path, "staging_target_path", error);
+    if (!staged)
+        return FALSE;
+    if (strcmp(staged, target) == 0)
+        return invalid(error, "target_path and staging_target_path are the same");
+    if (r->readonly)
+        attrs |= MOUNT_ATTR_RDONLY;
+    gboolean exclusive = r->volume_capability->access_mode->mode ==
+                         CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__SINGLE_NODE_SINGLE_WRITER;
+    return staging_publish(service->staging, r->volume_id, staged, target, attrs, exclusive,
+                           time_for(call, CALL_MS), error);
+}
+
+static gboolean unpublish(RpcCall *call, const ProtobufCMessage *request,
+                          ProtobufCMessage *response, void *data, GError **error)
+{
+    NodeService *service = data;
+    const Csi__V1__NodeUnpublishVolumeRequest *r = (const void *)request;
+    (void)response;
+    g_autofree char *target = NULL;
+    return check_volume_id(r->volume_id, error) &&
+           cleared_point(r->target_path, "target_path", &target, error) &&
+           staging_unpublish(service->staging, r->volume_id, target, time_for(call, CALL_MS),
+                             error);
+}
+
+static Csi__V1__VolumeUsage *usage(RpcCall *call, Csi__V1__VolumeUsage__Unit unit, guint64 total,
+                                   guint64 free, guint64 available, guint64 block)
+{
+    Csi__V1__VolumeUsage *u = rpc_alloc(call, sizeof(*u));
+    if (!u)
+        return NULL;
+    csi__v1__volume_usage__init(u);
+    u->unit = unit;
+    u->total = (gint64)(total * block);
+    u->available = (gint64)(available * block);
+    u->used = (gint64)((total - MIN(total, free)) * block);
+    return u;
+}
+
+static gboolean out_of_memory(GError **error)
+{
+    g_set_error_literal(error, HEARTH_ERROR, HEARTH_ERROR_RESOURCE_EXHAUSTED,
+                        "no memory for the response");
+    return FALSE;
+}
+
+static gboolean get_volume_stats(RpcCall *call, const ProtobufCMessage *request,
+                                 ProtobufCMessage *response, void *data, GError **error)
+{
+    NodeService *service = data;
+    const Csi__V1__NodeGetVolumeStatsRequest *r = (const void *)request;
+    Csi__V1__NodeGetVolumeStatsResponse *out = (void *)response;
+    if (!check_volume_id(r->volume_id, error))
+        return FALSE;
+    if (!r->volume_path[0])
+        return invalid(error, "volume_path is missing");
+    g_autoptr(GError) cause = NULL;
+    g_autofree char *path = mount_canonical_path(r->volume_path, "volume_path", &cause);
+    if (!path) {
+        /* Nothing is mounted at a path that cannot be: the volume is not there. */
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "%s", cause->message);
+        return FALSE;
+    }
+    struct statvfs st;
+    if (!staging_statvfs(service->staging, r->volume_id, path, time_for(call, STATS_MS), &st,
+                         error))
+        return FALSE;
+    out->usage = rpc_alloc(call, 2 * sizeof(*out->usage));
+    if (!out->usage)
+        return out_of_memory(error);
+    guint64 block = st.f_frsize ? st.f_frsize : st.f_bsize;
+    out->usage[0] = usage(call, CSI__V1__VOLUME_USAGE__UNIT__BYTES, st.f_blocks, st.f_bfree,
+                          st.f_bavail, block);
+    out->usage[1] =
+        usage(call, CSI__V1__VOLUME_USAGE__UNIT__INODES, st.f_files, st.f_ffree, st.f_favail, 1);
+    if (!out->usage[0] || !out->usage[1])
+        return out_of_memory(error);
+    out->n_usage = 2;
+    return TRUE;
+}
+
+static gboolean get_capabilities(RpcCall *call, const ProtobufCMessage *request,
+                                 ProtobufCMessage *response, void *data, GError **error)
+{
+    static const Csi__V1__NodeServiceCapability__RPC__Type types[] = {
+        CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__STAGE_UNSTAGE_VOLUME,
+        CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__GET_VOLUME_STATS,
+        CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__SINGLE_NODE_MULTI_WRITER,
+    };
+    Csi__V1__NodeGetCapabilitiesResponse *out = (void *)response;
+    (void)request, (void)data;
+    out->capabilities = rpc_alloc(call, G_N_ELEMENTS(types) * sizeof(*out->capabilities));
+    if (!out->capabilities)
+        return out_of_memory(error);
+    for (guint i = 0; i < G_N_ELEMENTS(types); i++) {
+        Csi__V1__NodeServiceCapability *capability = rpc_alloc(call, sizeof(*capability));
+        Csi__V1__NodeServiceCapability__RPC *rpc = rpc_alloc(call, sizeof(*rpc));
+        if (!capability || !rpc)
+            return out_of_memory(error);
+        csi__v1__node_service_capability__init(capability);
+        csi__v1__node_service_capability__rpc__init(rpc);
+        rpc->type = types[i];
+        capability->type_case = CSI__V1__NODE_SERVICE_CAPABILITY__TYPE_RPC;
+        capability->rpc = rpc;
+        out->capabilities[out->n_capabilities++] = capability;
+    }
+    return TRUE;
+}
+
+static gboolean add_segment(RpcCall *call, Csi__V1__Topology *topology, const char *key,
+                            const char *value)
+{
+    Csi__V1__Topology__SegmentsEntry *entry = rpc_alloc(call, sizeof(*entry));
+    if (!entry)
+        return FALSE;
+    csi__v1__topology__segments_entry__init(entry);
+    entry->key = rpc_strdup(call, key);
+    entry->value = rpc_strdup(call, value);
+    topology->segments[topology->n_segments++] = entry;
+    return entry->key && entry->value;
+}
+
+/* Constants only: kubelet refuses a topology that changes. */
+static gboolean get_info(RpcCall *call, const ProtobufCMessage *request, ProtobufCMessage *response,
+                         void *data, GError **error)
+{
+    const NodeService *service = data;
+    Csi__V1__NodeGetInfoResponse *out = (void *)response;
+    (void)request;
+    Csi__V1__Topology *topology = rpc_alloc(call, sizeof(*topology));
+    if (!topology)
+        return out_of_memory(error);
+    csi__v1__topology__init(topology);
+    topology->segments = rpc_alloc(call, 2 * sizeof(*topology->segments));
+    if (!topology->segments || !add_segment(call, topology, NODE_TOPOLOGY_TIER, service->tier) ||
+        (service->zone && !add_segment(call, topology, NODE_TOPOLOGY_ZONE, service->zone)))
+        return out_of_memory(error);
+    out->node_id = service->node_id;
+    out->accessible_topology = topology;
+    return TRUE;
+}
+
+static const RpcMethod methods[] = {
+    {"/csi.v1.Node/NodeStageVolume", &csi__v1__node_stage_volume_request__descriptor,
+     &csi__v1__node_stage_volume_response__descriptor, stage},
+    {"/csi.v1.Node/NodeUnstageVolume", &csi__v1__node_unstage_volume_request__descriptor,
+     &csi__v1__node_unstage_volume_response__descriptor, unstage},
+    {"/csi.v1.Node/NodePublishVolume", &csi__v1__node_publish_volume_request__descriptor,
+     &csi__v1__node_publish_volume_response__descriptor, publish},
+    {"/csi.v1.Node/NodeUnpublishVolume", &csi__v1__node_unpublish_volume_request__descriptor,
+     &csi__v1__node_unpublish_volume_response__descriptor, unpublish},
+    {"/csi.v1.Node/NodeGetVolumeStats", &csi__v1__node_get_volume_stats_request__descriptor,
+     &csi__v1__node_get_volume_stats_response__descriptor, get_volume_stats},
+    /* Growing is CephFS's alone: a volume's quota changes without the node. */
+    {"/csi.v1.Node/NodeExpandVolume", &csi__v1__node_expand_volume_request__descriptor,
+     &csi__v1__node_expand_volume_response__descriptor, NULL},
+    {"/csi.v1.Node/NodeGetCapabilities", &csi__v1__node_get_capabilities_request__descriptor,
+     &csi__v1__node_get_capabilities_response__descriptor, get_capabilities},
+    {"/csi.v1.Node/NodeGetInfo", &csi__v1__node_get_info_request__descriptor,
+     &csi__v1__node_get_info_response__descriptor, get_info},
+    {NULL, NULL, NULL, NULL},
+};
+
+const RpcMethod *node_service_methods(void)
+{
+    return methods;
+}

@@ -1,0 +1,38 @@
+/*
+ * The CSI Node service (CSI 1.12): checks the arguments of a call, turns them into paths, flags and
+ * a spec, and leaves the work to node/staging.h.
+ */
+#ifndef HEARTH_SERVICE_NODE_H
+#define HEARTH_SERVICE_NODE_H
+
+#include <glib.h>
+#include "driver/node/mount.h"
+#include "driver/rpc/server.h"
+
+#define NODE_TOPOLOGY_TIER "topology.csi.hearth.dev/tier"
+#define NODE_TOPOLOGY_ZONE "topology.csi.hearth.dev/zone"
+
+typedef struct NodeService NodeService;
+
+/* Strings are copied. */
+typedef struct NodeServiceConfig {
+    const char *node_id;        /* the Kubernetes node's name; 1 to 256 bytes */
+    const char *hearthd_socket; /* NULL: WIRE_DEFAULT_SOCKET */
+    const char *config_path;    /* the clusters (volume/config.h); NULL: CONFIG_DEFAULT_PATH */
+    const char *tier;           /* "nvme" or "none"; constant while the node is registered */
+    const char *zone;           /* NULL or "": none */
+    NodeMounter *mounter;       /* NULL: the kernel's. Taken over, also on error */
+} NodeServiceConfig;
+
+NodeService *node_service_new(const NodeServiceConfig *config, GError **error);
+/* After the RPC server has stopped. Mounts stay. */
+void node_service_free(NodeService *service);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(NodeService, node_service_free)
+
+/* For rpc_server_add(), with the NodeService as its service. */
+const RpcMethod *node_service_methods(void);
+
+/* Whether volumes can be staged: hearthd answers. */
+gboolean node_service_probe(NodeService *service, GError **error);
+
+#endif

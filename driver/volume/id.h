@@ -1,0 +1,46 @@
+/*
+ * Volume IDs. An ID says by itself where a volume is, so that no call needs a look-up table:
+ *
+ *     h1~cephfs~CLUSTERID~FSNAME~GROUP~NAME
+ *     h1~dir~NAME
+ *
+ * "h1" is the format's version. A byte outside [A-Za-z0-9._-] is written %XX (upper case), so an ID
+ * is printable and has none of '/', ':' and ','. There is one spelling for a volume: a string that
+ * decodes is exactly what encoding gives back, and locks may be keyed by it.
+ */
+#ifndef HEARTH_DRIVER_VOLUME_ID_H
+#define HEARTH_DRIVER_VOLUME_ID_H
+
+#include <glib.h>
+#include "driver/error.h"
+
+/* The CSI limit on strings (spec, "Size Limits"). */
+#define VOLUME_ID_MAX 128
+
+typedef enum VolumeType { VOLUME_CEPHFS, VOLUME_DIR } VolumeType;
+
+const char *volume_type_name(VolumeType type);
+gboolean volume_type_parse(const char *name, VolumeType *type);
+
+typedef struct VolumeId {
+    VolumeType type;
+    char *cluster_id, *fs_name, *group; /* NULL for VOLUME_DIR */
+    char *name;                         /* what the backend calls it */
+} VolumeId;
+
+void volume_id_free(VolumeId *id);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(VolumeId, volume_id_free)
+
+/* The caller's string. INVALID_ARGUMENT when it is longer than VOLUME_ID_MAX, naming the parts. */
+char *volume_id_encode(const VolumeId *id, GError **error);
+
+/*
+ * INVALID_ARGUMENT: empty. NOT_FOUND: no ID of this driver, hence no volume of ours.
+ * FAILED_PRECONDITION: of a later version of it, whose volume may well exist.
+ */
+VolumeId *volume_id_decode(const char *text, GError **error);
+
+/* Bytes an ID leaves for the name, which may be none; `id->name` is not looked at. */
+gsize volume_id_room(const VolumeId *id);
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * A StorageClass's parameters, by ceph-csi's names, as a struct. Nothing is ignored: an unknown
+ * name, a value out of range, a name of another type of volume and a feature this release does not
+ * have are each refused with INVALID_ARGUMENT that names the parameter and what would do.
+ */
+#ifndef HEARTH_DRIVER_VOLUME_PARAMS_H
+#define HEARTH_DRIVER_VOLUME_PARAMS_H
+
+#include <glib.h>
+#include <jansson.h>
+#include "driver/volume/id.h"
+
+#define PARAMS_DEFAULT_PREFIX "csi-vol-" /* ceph-csi's too */
+#define PARAMS_PREFIX_MAX 64
+
+typedef struct VolumeParams {
+    VolumeType type;
+    char *cluster_id, *fs_name; /* NULL for VOLUME_DIR */
+    char *pool;                 /* data pool of the subvolume's layout; NULL: the file system's */
+    char *name_prefix;
+    gboolean cache;
+    guint64 cache_quota;                      /* bytes; 0: none */
+    char *pv_name, *pvc_name, *pvc_namespace; /* whom it is for; NULL when not told */
+} VolumeParams;
+
+/* `map` is name -> value, borrowed; NULL means none. */
+VolumeParams *params_parse(GHashTable *map, GError **error);
+void params_free(VolumeParams *params);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(VolumeParams, params_free)
+
+/*
+ * What makes two requests the same volume, in one spelling: defaults filled in, without the claim
+ * it is for. A new reference.
+ */
+json_t *params_to_json(const VolumeParams *params);
+
+/*
+ * Bytes from a Kubernetes quantity: digits with an optional k, M, G, T, P, E or Ki ... Ei.
+ * FALSE for anything else and beyond G_MAXINT64.
+ */
+gboolean params_parse_size(const char *text, guint64 *bytes);
+
+#endif

@@ -1,0 +1,129 @@
+/*
+ * {"version": 1, "kind": "volume", "requestName", "group", "bytes", "parameters": {...},
+ *  "claim": {"pv", "pvc", "namespace"}, "created": "<UTC>"}; the claim is for the admin's eyes.
+ */
+#include "driver/volume/record.h"
+#include <string.h>
+
+#define RECORD_VERSION 1
+
+void record_free(VolumeRecord *record)
+{
+    if (!record)
+        return;
+    g_free(record->request_name);
+    g_free(record->group);
+    json_decref(record->params);
+    g_free(record);
+}
+
+static void set_text(json_t *object, const char *name, const char *value)
+{
+    if (value)
+        json_object_set_new(object, name, json_string(value));
+}
+
+char *record_encode(const char *request_name, const VolumeParams *params, const VolumeId *id,
+                    gint64 bytes)
+{
+    g_autoptr(GDateTime) now = g_date_time_new_now_utc();
+    g_autofree char *created = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
+    json_t *root = json_object();
+    json_object_set_new(root, "version", json_integer(RECORD_VERSION));
+    set_text(root, "kind", "volume");
+    set_text(root, "requestName", request_name);
+    set_text(root, "group", id->group ? id->group : "");
+    json_object_set_new(root, "bytes", json_integer(bytes));
+    json_object_set_new(root, "parameters", params_to_json(params));
+    json_t *claim = json_object();
+    set_text(claim, "pv", params->pv_name);
+    set_text(claim, "pvc", params->pvc_name);
+    set_text(claim, "namespace", params->pvc_namespace);
+    json_object_set_new(root, "claim", claim);
+    set_text(root, "created", created);
+    char *dumped = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(root);
+    char *text = g_strdup(dumped);
+    free(dumped);
+    return text;
+}
+
+VolumeRecord *record_decode(const char *name, const char *text, gsize length, GError **error)
+{
+    json_error_t at;
+    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);
+    json_int_t version = json_integer_value(json_object_get(root, "version"));
+    const char *kind = json_string_value(json_object_get(root, "kind"));
+    const char *request_name = json_string_value(json_object_get(root, "requestName"));
+    const char *group = json_string_value(json_object_get(root, "group"));
+    json_int_t bytes = json_integer_value(json_object_get(root, "bytes"));
+    json_t *params = json_object_get(root, "parameters");
+    VolumeRecord *record = NULL;
+    if (version > RECORD_VERSION) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                    "record vol.%s has format %d, this driver knows %d; run a later version", name,
+                    (int)version, RECORD_VERSION);
+    } else if (version < 1 || g_strcmp0(kind, "volume") != 0 || !request_name || !group ||
+               bytes <= 0 || !json_is_object(params)) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
+                    "record vol.%s is damaged; look at it (rados -N hearth get), and put it right "
+                    "or remove it",
+                    name);
+    } else {
+        record = g_new0(VolumeRecord, 1);
+        record->request_name = g_strdup(request_name);
+        record->group = g_strdup(group);
+        record->bytes = bytes;
+        record->params = json_incref(params);
+    }
+    json_decref(root);
+    return record;
+}
+
+/* The first member that differs, or NULL. */
+static const char *difference(json_t *a, json_t *b)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(a, name, value)
+    {
+        json_t *other = json_object_get(b, name);
+        if (!other || !json_equal(value, other))
+            return name;
+    }
+    json_object_foreach(b, name, value)
+    {
+        if (!json_object_get(a, name))
+            return name;
+    }
+    return NULL;
+}
+
+gboolean record_check_same(const VolumeRecord *record, const char *request_name,
+                           const VolumeParams *params, const VolumeId *id, CapacityRange range,
+                           GError **error)
+{
+    if (strcmp(record->request_name, request_name) != 0) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
+                    "volume %s belongs to another request, \"%s\"; use another name", id->name,
+                    record->request_name);
+        return FALSE;
+    }
+    if (!capacity_fits(range, record->bytes)) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
+                    "volume %s exists with %" G_GINT64_FORMAT
+                    " bytes, which the request (required %" G_GINT64_FORMAT
+                    ", limit %" G_GINT64_FORMAT ") does not ask for",
+                    id->name, record->bytes, range.required, range.limit);
+        return FALSE;
+    }
+    json_t *wanted = params_to_json(params);
+    const char *name = difference(record->params, wanted);
+    if (!name && strcmp(record->group, id->group ? id->group : "") != 0)
+        name = "subvolumeGroup";
+    if (name)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
+                    "volume %s exists with another %s", id->name, name);
+    json_decref(wanted);
+    return name == NULL;
+}

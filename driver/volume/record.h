@@ -1,0 +1,40 @@
+/*
+ * Name records: what the backend cannot hold of a volume, one JSON object under its name, created
+ * before the volume and removed after it. A name with a record and no volume is a creation to
+ * finish; a volume with no record is not ours to delete. Here is the content; backend/ does the
+ * I/O.
+ */
+#ifndef HEARTH_DRIVER_VOLUME_RECORD_H
+#define HEARTH_DRIVER_VOLUME_RECORD_H
+
+#include <glib.h>
+#include <jansson.h>
+#include "driver/volume/capacity.h"
+#include "driver/volume/id.h"
+#include "driver/volume/params.h"
+
+/* Records are small; more than this is no record. */
+#define RECORD_MAX 16384
+
+typedef struct VolumeRecord {
+    char *request_name;
+    char *group; /* "" for VOLUME_DIR */
+    gint64 bytes;
+    json_t *params; /* params_to_json() */
+} VolumeRecord;
+
+void record_free(VolumeRecord *record);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(VolumeRecord, record_free)
+
+/* The text to store; the caller's. `id` has its name. */
+char *record_encode(const char *request_name, const VolumeParams *params, const VolumeId *id,
+                    gint64 bytes);
+/* INTERNAL: not a record; FAILED_PRECONDITION: of a later format. `name` is for the message. */
+VolumeRecord *record_decode(const char *name, const char *text, gsize length, GError **error);
+
+/* ALREADY_EXISTS, saying which part differs, unless the request is the recorded one. */
+gboolean record_check_same(const VolumeRecord *record, const char *request_name,
+                           const VolumeParams *params, const VolumeId *id, CapacityRange range,
+                           GError **error);
+
+#endif

@@ -1,0 +1,160 @@
+#include <limits.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/sysmacros.h>
+#include "driver/node/mount.h"
+#include "tests/unit/harness.h"
+
+START_TEST(parses_a_line_with_and_without_optional_fields)
+{
+    g_autoptr(MountEntry) e = mount_parse_line(
+        "36 35 98:7 /mnt1 /mnt2 rw,noatime master:1 shared:2 - ext3 /dev/root rw,errors=continue");
+    ck_assert_ptr_nonnull(e);
+    ck_assert_uint_eq(e->id, 36);
+    ck_assert_uint_eq(e->dev, makedev(98, 7));
+    ck_assert_str_eq(e->root, "/mnt1");
+    ck_assert_str_eq(e->target, "/mnt2");
+    ck_assert_str_eq(e->type, "ext3");
+    ck_assert_str_eq(e->source, "/dev/root");
+    ck_assert(!e->read_only);
+    g_autoptr(MountEntry) bare =
+        mount_parse_line("36 35 0:7 / /x ro - fuse.hearth hearth:v rw,user_id=0");
+    ck_assert_ptr_nonnull(bare);
+    ck_assert(bare->read_only);
+    ck_assert_str_eq(mount_volume(bare), "v");
+    g_autoptr(MountEntry) super = mount_parse_line("36 35 0:7 / /x rw - fuse.hearth hearth:v ro");
+    ck_assert(super->read_only);
+}
+END_TEST
+
+START_TEST(decodes_escapes)
+{
+    g_autoptr(MountEntry) e =
+        mount_parse_line("1 2 0:7 / /a\\040b\\011c\\012d\\134e\\043f rw - fuse.hearth "
+                         "hearth:x\\040y rw");
+    ck_assert_ptr_nonnull(e);
+    ck_assert_str_eq(e->target, "/a b\tc\nd\\e#f");
+    ck_assert_str_eq(mount_volume(e), "x y");
+    g_autoptr(MountEntry) odd = mount_parse_line("1 2 0:7 / /a\\9b\\04 rw - t s rw");
+    ck_assert_str_eq(odd->target, "/a\\9b\\04");
+}
+END_TEST
+
+START_TEST(skips_malformed_lines)
+{
+    static const char *const bad[] = {
+        "",
+        "36 35 98:0 / /x rw",
+        "36 35 98:0 / /x rw - ext3",
+        "x 35 98:0 / /x rw - ext3 s rw",
+        "36 35 98 / /x rw - ext3 s rw",
+        "36 35 98:y / /x rw - ext3 s rw",
+        "36 35 98:0 / relative rw - ext3 s rw",
+        "99999999999999999999999 35 98:0 / /x rw - ext3 s rw",
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(bad); i++)
+        ck_assert_msg(!mount_parse_line(bad[i]), "accepted: %s", bad[i]);
+    g_autoptr(GPtrArray) table =
+        mount_parse("garbage\n1 2 0:7 / /x rw - t first rw\n2 1 0:8 / /x rw - t second rw\n");
+    ck_assert_uint_eq(table->len, 2);
+}
+END_TEST
+
+START_TEST(finds_the_topmost_mount)
+{
+    g_autoptr(GPtrArray) table = mount_parse("1 2 0:7 / /x rw - t first rw\n"
+                                             "2 1 0:8 / /x rw - t second rw\n"
+                                             "3 1 0:9 / /x/y rw - t third rw\n");
+    ck_assert_str_eq(mount_find(table, "/x")->source, "second");
+    ck_assert_ptr_null(mount_find(table, "/"));
+    ck_assert_ptr_null(mount_find(table, "/x/"));
+}
+END_TEST
+
+START_TEST(only_our_type_and_source_is_a_volume)
+{
+    g_autoptr(GPtrArray) table = mount_parse("1 2 0:7 / /a rw - fuse.other hearth:v rw\n"
+                                             "1 2 0:7 / /b rw - fuse.hearth other:v rw\n"
+                                             "1 2 0:7 / /c rw - fuse.hearth hearth:v rw\n");
+    ck_assert_ptr_null(mount_volume(table->pdata[0]));
+    ck_assert_ptr_null(mount_volume(table->pdata[1]));
+    ck_assert_str_eq(mount_volume(table->pdata[2]), "v");
+}
+END_TEST
+
+static void expect_code(const char *path, int code)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *canonical = mount_canonical_path(path, "target_path", &error);
+    ck_assert_msg(!canonical, "accepted: %.100s", path);
+    ck_assert_msg(g_error_matches(error, HEARTH_ERROR, code), "%s", error->message);
+    ck_assert_ptr_nonnull(strstr(error->message, "target_path"));
+}
+
+START_TEST(refuses_paths_that_cannot_be_mounted_on)
+{
+    expect_code("", HEARTH_ERROR_INVALID_ARGUMENT);
+    expect_code("/", HEARTH_ERROR_INVALID_ARGUMENT);
+    expect_code("///", HEARTH_ERROR_INVALID_ARGUMENT);
+    expect_code("relative/path", HEARTH_ERROR_INVALID_ARGUMENT);
+    expect_code("/tmp/../etc", HEARTH_ERROR_INVALID_ARGUMENT);
+    expect_code("/tmp/..", HEARTH_ERROR_INVALID_ARGUMENT);
+    expect_code("/tmp/./x", HEARTH_ERROR_INVALID_ARGUMENT);
+    expect_code("/nonexistent-directory/x/y", HEARTH_ERROR_NOT_FOUND);
+    expect_code("/proc/self/stat/x", HEARTH_ERROR_INVALID_ARGUMENT);
+    g_autofree char *component = g_strnfill(300, 'a');
+    g_autofree char *long_name = g_strconcat("/tmp/", component, NULL);
+    expect_code(long_name, HEARTH_ERROR_INVALID_ARGUMENT);
+    g_autofree char *fill = g_strnfill(PATH_MAX, 'a');
+    g_autofree char *long_path = g_strconcat("/", fill, NULL);
+    expect_code(long_path, HEARTH_ERROR_INVALID_ARGUMENT);
+}
+END_TEST
+
+START_TEST(resolves_the_parent_but_not_the_last_component)
+{
+    char *made = harness_tmpdir();
+    char *dir = realpath(made, NULL);
+    g_autofree char *link = g_build_filename(dir, "link", NULL);
+    g_autofree char *real = g_build_filename(dir, "real", NULL);
+    ck_assert_int_eq(mkdir(real, 0700), 0);
+    ck_assert_int_eq(symlink(real, link), 0);
+    g_autofree char *asked = g_strconcat(link, "//x/", NULL);
+    g_autofree char *wanted = g_build_filename(real, "x", NULL);
+    g_autofree char *got = mount_canonical_path(asked, "p", NULL);
+    ck_assert_str_eq(got, wanted);
+    g_autofree char *last = mount_canonical_path(link, "p", NULL);
+    ck_assert_str_eq(last, link);
+    g_autofree char *top = mount_canonical_path("/x", "p", NULL);
+    ck_assert_str_eq(top, "/x");
+    free(dir);
+    harness_remove(made);
+}
+END_TEST
+
+START_TEST(translates_allowed_flags_and_names_the_rest)
+{
+    uint64_t attrs = 0;
+    char *flags[] = {"ro", "noexec,noatime", "nodiratime"};
+    ck_assert(mount_parse_flags(flags, 3, &attrs, NULL));
+    ck_assert_uint_eq(attrs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY |
+                                 MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NOATIME | MOUNT_ATTR_NODIRATIME);
+    char *back[] = {"ro", "noexec", "noatime", "rw", "exec", "relatime"};
+    ck_assert(mount_parse_flags(back, 6, &attrs, NULL));
+    ck_assert_uint_eq(attrs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    static const char *const refused[] = {"suid", "dev", "fd=3", "bind", "allow_other"};
+    for (guint i = 0; i < G_N_ELEMENTS(refused); i++) {
+        g_autoptr(GError) error = NULL;
+        char *one[] = {(char *)refused[i]};
+        ck_assert(!mount_parse_flags(one, 1, &attrs, &error));
+        ck_assert(g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT));
+        ck_assert_ptr_nonnull(strstr(error->message, refused[i]));
+    }
+}
+END_TEST
+
+HARNESS_MAIN("driver/node/mounttable", parses_a_line_with_and_without_optional_fields,
+             decodes_escapes, skips_malformed_lines, finds_the_topmost_mount,
+             only_our_type_and_source_is_a_volume, refuses_paths_that_cannot_be_mounted_on,
+             resolves_the_parent_but_not_the_last_component,
+             translates_allowed_flags_and_names_the_rest)
