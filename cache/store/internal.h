@@ -142,9 +142,10 @@ void room_bounds(Store *store, uint64_t *max_bytes, uint64_t *max_inodes);
 /* --- evict.c --- */
 /*
  * Removes objects of `tag` (NULL: all), least recently used first, until both amounts are reached.
- * Returns what was removed.
+ * Returns what was removed. With evict_lock held: decide how much under it too, or two will each
+ * remove what one was enough for.
  */
-IndexTotals store_evict_lru(Store *store, const TagId *tag, uint64_t bytes, uint64_t objects);
+IndexTotals store_evict_locked(Store *store, const TagId *tag, uint64_t bytes, uint64_t objects);
 void *store_evictor(void *store);
 
 #endif

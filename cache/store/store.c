@@ -316,6 +316,10 @@ int store_open_present(Store *store, const ObjectId *id, uint64_t size)
     hearth_autofd int fd = layout_open_object(&store->layout, id);
     if (fd == -ENOENT)
         return fd;
+    if (fd == -ELOOP || fd == -ENXIO) { /* a symbolic link, a socket: none of ours */
+        store_drop(store, id);
+        return -ENOENT;
+    }
     if (fd < 0 || fstat(fd, &st) < 0) {
         int rc = fd < 0 ? fd : -errno;
         disk_failed(&store->disk, rc, store_mono_ms());
@@ -414,12 +418,15 @@ int store_publish(Store *store, Partial *partial, const Record *record, gboolean
 
 void store_drop(Store *store, const ObjectId *id)
 {
+    if (!ledger_removing(&store->ledger, id, FALSE))
+        return;
     gboolean noted = ledger_drop(&store->ledger, id);
     int rc = layout_unlink_object(&store->layout, id);
     if (rc < 0 && rc != -ENOENT)
         disk_failed(&store->disk, rc, store_mono_ms());
     if (!noted)
         forget_record(store, id);
+    ledger_removed(&store->ledger, id);
 }
 
 void store_report_bad(Store *store, const ObjectId *id, int error)
@@ -464,7 +471,10 @@ uint64_t store_evict(Store *store, const char *tag, uint64_t bytes)
 {
     TagId id;
     tag_id(tag, &id);
-    return store_evict_lru(store, tag ? &id : NULL, bytes, 0).bytes;
+    pthread_mutex_lock(&store->evict_lock);
+    IndexTotals removed = store_evict_locked(store, tag ? &id : NULL, bytes, 0);
+    pthread_mutex_unlock(&store->evict_lock);
+    return removed.bytes;
 }
 
 void store_tag_usage(Store *store, const char *tag, uint64_t *bytes, uint64_t *objects)
