@@ -70,6 +70,8 @@ START_TEST(bad_requests_are_refused_before_anything_is_made)
     refused(w, create_request("pvc-1", dir, GIB), invalid, "--dir-root");
     refused(w, create_request("pvc-1", good_parameters, -1), invalid, "negative");
 
+    refused(w, create_request("pvc-1", good_parameters, 0), invalid, "capacity_range");
+
     Csi__V1__CreateVolumeRequest *r = create_request("pvc-1", good_parameters, 2 * GIB);
     r->capacity_range->limit_bytes = GIB;
     refused(w, r, HEARTH_ERROR_OUT_OF_RANGE, "limit_bytes");
