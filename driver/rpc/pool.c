@@ -126,11 +126,10 @@ gboolean rpc_pool_stop(RpcPool *pool, unsigned wait_ms)
         timed_out = pthread_cond_timedwait(&pool->retired, &pool->lock, &until);
     gboolean done = pool->working == 0;
     pthread_mutex_unlock(&pool->lock);
+    for (unsigned i = 0; i < pool->threads; i++)
+        done ? pthread_join(pool->handles[i], NULL) : pthread_detach(pool->handles[i]);
     if (!done)
         return FALSE;
-
-    for (unsigned i = 0; i < pool->threads; i++)
-        pthread_join(pool->handles[i], NULL);
     pthread_cond_destroy(&pool->wake);
     pthread_cond_destroy(&pool->retired);
     pthread_mutex_destroy(&pool->lock);
