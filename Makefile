@@ -7,6 +7,10 @@ SAN      ?=
 CSTD     := -std=gnu11
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
 OPT      ?= -O2 -g
+# V=1 shows the commands.
+Q        := $(if $(V),,@)
+say       = @printf '  %-5s %s\n' $(1) $(patsubst $(O)/%,%,$@)
+MAKEFLAGS := $(if $(filter -j%,$(MAKEFLAGS)),$(MAKEFLAGS),$(MAKEFLAGS) -j$(shell nproc))
 DEFS     := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=314 -DHEARTH_VERSION='"$(VERSION)"'
 
 COMMON_PKGS := glib-2.0 gio-2.0 jansson
@@ -27,6 +31,7 @@ PROGRAMS := $(O)/hearth-csi $(O)/hearthd $(O)/hearthctl
 DRIVER_SRC := $(wildcard driver/*.c driver/*/*.c)
 CACHE_SRC  := $(wildcard cache/*.c cache/*/*.c)
 WIRE_SRC   := cache/control/wire.c
+CTL_SRC    := $(WIRE_SRC) cache/control/size.c cache/control/mounts.c
 CMD_SHARED := cmd/log.c
 TOOL_SRC   := $(wildcard tests/tools/*.c)
 UNIT_SRC   := $(wildcard tests/unit/*/*_test.c tests/unit/*/*/*_test.c)
@@ -50,21 +55,27 @@ deps: ## install what building needs (apt, when missing)
 	@tests/tools/install-deps build
 
 $(O)/hearth-csi: $(call obj,cmd/hearth-csi.c $(CMD_SHARED) $(WIRE_SRC)) $(DRIVER_OBJ)
-	$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER)
+	$(call say,LD)
+	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER)
 $(O)/hearthd: $(call obj,cmd/hearthd.c $(CMD_SHARED)) $(CACHE_OBJ)
-	$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_CACHE)
-$(O)/hearthctl: $(call obj,cmd/hearthctl.c $(WIRE_SRC))
-	$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_CTL)
+	$(call say,LD)
+	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_CACHE)
+$(O)/hearthctl: $(call obj,$(wildcard cmd/hearthctl*.c) $(CTL_SRC))
+	$(call say,LD)
+	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_CTL)
 
 $(PROTO_C) $(O)/proto/csi.pb-c.h &: proto/csi.proto
 	@mkdir -p $(O)/proto
-	protoc-c --proto_path=proto --c_out=$(O)/proto csi.proto
+	$(call say,PROTO)
+	$(Q)protoc-c --proto_path=proto --c_out=$(O)/proto csi.proto
 $(O)/obj/csi.pb-c.o: $(PROTO_C)
 	@mkdir -p $(@D)
-	$(CC) $(CSTD) $(OPT) $(SAN) -I$(O)/proto $(PKG_CFLAGS) -c -o $@ $<
+	$(call say,CC)
+	$(Q)$(CC) $(CSTD) $(OPT) $(SAN) -I$(O)/proto $(PKG_CFLAGS) -c -o $@ $<
 $(O)/obj/%.o: %.c | $(O)/proto/csi.pb-c.h
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -c -o $@ $<
+	$(call say,CC)
+	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 # Archives, so that a test links only what it uses.
 $(O)/driver.a: $(DRIVER_OBJ)
@@ -73,13 +84,16 @@ $(O)/cache.a: $(CACHE_OBJ)
 	@rm -f $@; $(AR) rcs $@ $^
 $(O)/tests/unit/driver/%_test: $(O)/obj/tests/unit/driver/%_test.o $(O)/driver.a $(call obj,$(WIRE_SRC))
 	@mkdir -p $(@D)
-	$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER) $(call libs,check)
+	$(call say,LD)
+	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER) $(call libs,check)
 $(O)/tests/unit/cache/%_test: $(O)/obj/tests/unit/cache/%_test.o $(O)/cache.a
 	@mkdir -p $(@D)
-	$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_CACHE) $(call libs,check)
+	$(call say,LD)
+	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_CACHE) $(call libs,check)
 $(O)/tools/%: $(O)/obj/tests/tools/%.o $(O)/driver.a $(O)/cache.a
 	@mkdir -p $(@D)
-	$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER) $(LDLIBS_CACHE)
+	$(call say,LD)
+	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER) $(LDLIBS_CACHE)
 
 -include $(shell find $(O)/obj -name '*.d' 2>/dev/null)
 

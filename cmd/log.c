@@ -36,9 +36,8 @@ static GLogWriterOutput write_json(GLogLevelFlags level, const GLogField *fields
     for (gsize i = 0; i < n; i++) {
         const GLogField *f = &fields[i];
         if (strcmp(f->key, "MESSAGE") == 0) {
-            g_autofree char *text = f->length < 0
-                                        ? g_utf8_make_valid(f->value, -1)
-                                        : g_utf8_make_valid(f->value, (gssize)f->length);
+            g_autofree char *text = f->length < 0 ? g_utf8_make_valid(f->value, -1)
+                                                  : g_utf8_make_valid(f->value, (gssize)f->length);
             json_object_set_new(line, "msg", json_string(text));
         } else if (islower((unsigned char)f->key[0]) && f->length < 0) {
             g_autofree char *text = g_utf8_make_valid(f->value, -1);

@@ -12,14 +12,16 @@
  *                (gRPC's names, so the node plugin passes them on)
  *
  * op "hello"   -> {"version": "0.1.0", "pid": N, "cacheDir": "...", "protocol": 1}
- * op "open"    {"volume": ID, "origin": ORIGIN, "cache": bool, "cacheQuota": bytes, "readOnly":
- * bool} Connects to the origin and checks that rootPath exists. Repeating it with the same spec is
- * fine; with another, ALREADY_EXISTS, unless the mount of the first is gone: then it is opened
- * anew. "monitors", "userKey" and "timeoutSec" say how to reach the same bytes: they may differ,
- * and the newer are kept. Reply {"attached": bool}. A volume that was opened on a connection that
- * ends before "attach" is closed again. "cache" (default true), "cacheQuota" (0: none) and
- * "readOnly" (false) may be absent. ORIGIN     {"type": "cephfs", "clusterID": s, "monitors":
- * [s...], "fsName": s, "rootPath": s, "userID": s, "userKey": s, "timeoutSec": n}
+ * op "open"    {"volume": ID, "origin": ORIGIN, "cache": bool, "cacheQuota": bytes,
+ *               "readOnly": bool} -> {"attached": bool}
+ *              Connects to the origin and checks that rootPath exists. Repeating it with the same
+ *              spec is fine; with another, ALREADY_EXISTS, unless the mount of the first is gone:
+ *              then it is opened anew. "monitors", "userKey" and "timeoutSec" say how to reach the
+ *              same bytes: they may differ, and the newer are kept. "cache" (default true),
+ *              "cacheQuota" (0: none) and "readOnly" (false) may be absent. A volume that was
+ *              opened on a connection that ends before "attach" is closed again.
+ *   ORIGIN     {"type": "cephfs", "clusterID": s, "monitors": [s...], "fsName": s,
+ *               "rootPath": s, "userID": s, "userKey": s, "timeoutSec": n}
  *              {"type": "dir", "rootPath": s}
  * op "attach"  {"volume": ID} + the mounted /dev/fuse descriptor: serve it. ALREADY_EXISTS while a
  *              mount of the volume is served.

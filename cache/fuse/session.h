@@ -22,12 +22,12 @@ typedef struct SessionConfig {
 
 typedef struct SessionStats {
     uint64_t opens;
-    uint64_t hits, misses;            /* opens for reading, of regular files that may be cached */
-    uint64_t bytes_store;             /* read from complete objects */
-    uint64_t bytes_fill;              /* read from objects being filled */
-    uint64_t bytes_origin;            /* read past the store */
+    uint64_t hits, misses; /* opens for reading, of regular files that may be cached */
+    uint64_t bytes_store;  /* read from complete objects */
+    uint64_t bytes_fill;   /* read from objects being filled */
+    uint64_t bytes_origin; /* read past the store */
     uint64_t bytes_written;
-    uint64_t nodes;                   /* inodes the kernel holds */
+    uint64_t nodes; /* inodes the kernel holds */
 } SessionStats;
 
 /*
@@ -40,7 +40,8 @@ Session *session_start(const SessionConfig *config, int fuse_fd, void (*ended)(v
 void session_stats(Session *session, SessionStats *stats);
 /* The descriptor, borrowed: to hand a duplicate to the keeper. */
 int session_fd(Session *session);
-/* Stops the threads, gives every node and file back to the origin, frees. The mount, if there still is one, answers ENOTCONN. */
+/* Stops the threads, gives every node and file back to the origin, frees. The mount, if there still
+ * is one, answers ENOTCONN. */
 void session_stop(Session *session);
 
 #endif

@@ -52,11 +52,12 @@ typedef struct OriginCaller {
     gid_t gid;
 } OriginCaller;
 
-/* One directory entry. `node` is NULL unless readdir was asked for attributes; the reader puts it. */
+/* One directory entry. `node` is NULL unless readdir was asked for attributes; the reader puts it.
+ */
 typedef struct OriginEntry {
     char name[256];
     uint64_t ino;
-    mode_t type; /* S_IFMT bits */
+    mode_t type;  /* S_IFMT bits */
     int64_t next; /* offset to continue after this entry */
     OriginNode *node;
     OriginAttr attr;
@@ -83,6 +84,8 @@ typedef struct OriginListener {
     void (*inode_changed)(void *data, uint64_t ino, uint64_t snapshot, int64_t off, int64_t len);
     void (*entry_changed)(void *data, uint64_t parent_ino, uint64_t parent_snapshot,
                           const char *name);
+    /* The origin asks that the inode be given back, to bound what it holds (MDS cap recall). */
+    void (*inode_unwanted)(void *data, uint64_t ino, uint64_t snapshot);
     void *data;
 } OriginListener;
 
@@ -91,13 +94,17 @@ typedef struct OriginOps {
 
     /* Flushes, disconnects and frees. All nodes and files must have been given back. */
     void (*destroy)(Origin *o);
+    /*
+     * Sets who is told of changes (copied); NULL: nobody, and no call is running any more on
+     * return. The member itself is NULL for an origin that never has anything to tell.
+     */
+    void (*listen)(Origin *o, const OriginListener *listener);
 
     int (*root)(Origin *o, OriginNode **node, OriginAttr *attr);
     int (*lookup)(Origin *o, OriginNode *parent, const char *name, OriginNode **node,
                   OriginAttr *attr);
     /* Finds an inode by number, without a path (after a restart). */
-    int (*resolve)(Origin *o, uint64_t ino, uint64_t snapshot, OriginNode **node,
-                   OriginAttr *attr);
+    int (*resolve)(Origin *o, uint64_t ino, uint64_t snapshot, OriginNode **node, OriginAttr *attr);
     OriginNode *(*get)(Origin *o, OriginNode *node);
     void (*put)(Origin *o, OriginNode *node);
 
@@ -142,8 +149,7 @@ typedef struct OriginOps {
 
     int (*opendir)(Origin *o, OriginNode *node, OriginDir **dir);
     /* Continues at `off` (0 or an entry's `next`). 1: *entry is filled; 0: end of directory. */
-    int (*readdir)(Origin *o, OriginDir *dir, int64_t off, gboolean with_attr,
-                   OriginEntry *entry);
+    int (*readdir)(Origin *o, OriginDir *dir, int64_t off, gboolean with_attr, OriginEntry *entry);
     int (*closedir)(Origin *o, OriginDir *dir);
 
     /* As getxattr(2): size 0 asks for the length. */
@@ -154,11 +160,6 @@ typedef struct OriginOps {
     int (*removexattr)(Origin *o, OriginNode *node, const char *name);
 
     int (*statfs)(Origin *o, OriginNode *node, struct statvfs *st);
-
-    /* POSIX and flock locks; `wait` may block. NULL: locks stay local to the node. */
-    int (*getlk)(Origin *o, OriginFile *file, struct flock *lock, uint64_t owner);
-    int (*setlk)(Origin *o, OriginFile *file, const struct flock *lock, uint64_t owner,
-                 gboolean wait);
 } OriginOps;
 
 /* Implementations embed this as their first member. */
@@ -166,8 +167,6 @@ struct Origin {
     const OriginOps *ops;
     /* Names the namespace inode numbers belong to: cluster fsid (16 bytes) and file system id. */
     uint8_t space[24];
-    /* Set before the first call; NULL members are not called. */
-    OriginListener listener;
 };
 
 /* What it takes to reach a CephFS subtree. Borrowed for the call; the key is not logged. */
@@ -181,9 +180,11 @@ typedef struct CephfsOriginConfig {
     uint64_t memory_bytes; /* object cacher bound for writes; 0: 32 MiB */
 } CephfsOriginConfig;
 
-/* Errors are in G_IO_ERROR: TIMED_OUT, PERMISSION_DENIED, NOT_FOUND, FAILED; they name the value and the mend. */
+/* Errors are in G_IO_ERROR: TIMED_OUT, PERMISSION_DENIED, NOT_FOUND, FAILED; they name the value
+ * and the mend. */
 Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error);
-/* A local directory as origin: development and tests. Leases are granted and recalled among the openers of this origin only. */
+/* A local directory as origin: development and tests. Leases are granted and recalled among the
+ * openers of this origin only. */
 Origin *origin_dir_open(const char *path, GError **error);
 
 static inline void origin_close(Origin *o)

@@ -7,7 +7,8 @@
  *   <dir>/lock              flock(2) by the owner
  *   <dir>/objects/xx/<id>   complete objects, linked in only when complete; xx = first byte of id
  *   <dir>/partial/          fills under way; emptied at start
- *   <dir>/index.mdb         LMDB: id -> size, checksum, last use, volume; rebuilt by scanning if lost
+ *   <dir>/index.mdb         LMDB: id -> size, checksum, last use, volume; rebuilt by scanning if
+ * lost
  *
  * Every public function is safe from any thread. No lock of the store is held across an Origin
  * call or disk I/O of object data. Data-path functions return 0/count or -errno.
@@ -60,8 +61,8 @@ typedef struct StoreConfig {
 } StoreConfig;
 
 typedef struct StoreStats {
-    uint64_t objects, bytes;         /* held */
-    uint64_t max_bytes, max_inodes;  /* effective bounds */
+    uint64_t objects, bytes;        /* held */
+    uint64_t max_bytes, max_inodes; /* effective bounds */
     uint64_t evicted_objects, evicted_bytes;
     uint64_t fills_started, fills_completed, fills_failed, fills_active;
     uint64_t origin_bytes; /* read from origins by fills */
@@ -104,13 +105,16 @@ ssize_t store_fill_read(StoreFill *fill, void *buf, size_t len, uint64_t off);
 int store_fill_wait(StoreFill *fill);
 StoreFill *store_fill_ref(StoreFill *fill);
 void store_fill_unref(StoreFill *fill);
-/* Stops every fill that reads from this origin and waits until none uses it (before origin_close). */
+/* Stops every fill that reads from this origin and waits until none uses it (before origin_close).
+ */
 void store_cancel_fills(Store *store, Origin *origin);
 
-/* Tells of an I/O error met while reading an object's descriptor: drops the object, feeds disk health. */
+/* Tells of an I/O error met while reading an object's descriptor: drops the object, feeds disk
+ * health. */
 void store_report_bad(Store *store, const ObjectId *id, int error);
 
-/* Drops objects tagged `tag` (NULL: all), least recently used first, until `bytes` are freed (UINT64_MAX: all). Returns the bytes freed. */
+/* Drops objects tagged `tag` (NULL: all), least recently used first, until `bytes` are freed
+ * (UINT64_MAX: all). Returns the bytes freed. */
 uint64_t store_evict(Store *store, const char *tag, uint64_t bytes);
 /* Bytes and objects held that were filled for this tag. */
 void store_tag_usage(Store *store, const char *tag, uint64_t *bytes, uint64_t *objects);

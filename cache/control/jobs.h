@@ -1,0 +1,33 @@
+/* Warm jobs: each a thread that warms one path of one volume, and a record of how far it is. */
+#ifndef HEARTH_CONTROL_JOBS_H
+#define HEARTH_CONTROL_JOBS_H
+
+#include <glib.h>
+#include <jansson.h>
+#include <stdint.h>
+#include "cache/control/volumes.h"
+
+#define JOBS_MAX_RUNNING 64
+#define JOBS_MAX_ENDED 64
+
+typedef struct Jobs Jobs;
+
+/* Both borrowed; a NULL store refuses every job. */
+Jobs *jobs_new(Volumes *volumes, Store *store);
+/* Starts no new ones and tells those that run to stop; who waits for one is answered soon. */
+void jobs_cancel_all(Jobs *jobs);
+/* Cancels what runs and waits for it. No other call may run or follow. */
+void jobs_free(Jobs *jobs);
+
+/*
+ * Begins a job, or joins the running one of this volume and path. Blocks while the origin looks for
+ * the path. Errors: NOT_FOUND, INVALID_ARGUMENT, FAILED_PRECONDITION (no cache), UNAVAILABLE.
+ */
+gboolean jobs_warm(Jobs *jobs, const char *volume, const char *path, uint64_t *id, GError **error);
+/* As the protocol's "job"; NULL with NOT_FOUND. */
+json_t *jobs_report(Jobs *jobs, uint64_t id, GError **error);
+gboolean jobs_cancel(Jobs *jobs, uint64_t id, GError **error);
+/* Waits until the job has ended. */
+void jobs_wait(Jobs *jobs, uint64_t id);
+
+#endif

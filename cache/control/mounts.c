@@ -1,0 +1,102 @@
+#include "cache/control/mounts.h"
+#include <gio/gio.h>
+#include <string.h>
+
+/* One line: ID parent major:minor root mountpoint options [optional...] - fstype source options */
+typedef struct Mount {
+    char *root, *point, *fstype, *source;
+} Mount;
+
+static void clear_mount(Mount *m)
+{
+    g_free(m->root);
+    g_free(m->point);
+    g_free(m->fstype);
+    g_free(m->source);
+    *m = (Mount){0};
+}
+
+/* The kernel writes space, tab, newline and backslash as three octal digits. */
+static char *unescape(const char *field)
+{
+    GString *text = g_string_new(NULL);
+    for (const char *p = field; *p; p++) {
+        if (p[0] == '\\' && p[1] >= '0' && p[1] <= '3' && p[2] >= '0' && p[2] <= '7' &&
+            p[3] >= '0' && p[3] <= '7') {
+            g_string_append_c(text, (char)((p[1] - '0') * 64 + (p[2] - '0') * 8 + (p[3] - '0')));
+            p += 3;
+        } else {
+            g_string_append_c(text, *p);
+        }
+    }
+    return g_string_free(text, FALSE);
+}
+
+static gboolean parse_line(const char *line, Mount *m)
+{
+    g_auto(GStrv) fields = g_strsplit(line, " ", -1);
+    guint n = g_strv_length(fields);
+    guint dash = 6;
+    while (dash < n && strcmp(fields[dash], "-") != 0)
+        dash++;
+    if (dash + 2 >= n)
+        return FALSE;
+    m->root = unescape(fields[3]);
+    m->point = unescape(fields[4]);
+    m->fstype = unescape(fields[dash + 1]);
+    m->source = unescape(fields[dash + 2]);
+    return TRUE;
+}
+
+/* What of `path` is beneath `point`, without a leading slash; NULL when it is not. */
+static const char *beneath(const char *path, const char *point)
+{
+    if (strcmp(point, "/") == 0)
+        return path + 1;
+    size_t length = strlen(point);
+    if (strncmp(path, point, length) != 0)
+        return NULL;
+    if (path[length] == '\0')
+        return path + length;
+    return path[length] == '/' ? path + length + 1 : NULL;
+}
+
+/* The deepest mount point above the path; of several on one point the last covers the others. */
+static gboolean find_mount(const char *mountinfo, const char *path, Mount *found)
+{
+    g_auto(GStrv) lines = g_strsplit(mountinfo, "\n", -1);
+    gboolean any = FALSE;
+    for (char **line = lines; *line; line++) {
+        Mount m = {0};
+        if (parse_line(*line, &m) && beneath(path, m.point) &&
+            (!any || strlen(m.point) >= strlen(found->point))) {
+            clear_mount(found);
+            *found = m;
+            any = TRUE;
+        } else {
+            clear_mount(&m);
+        }
+    }
+    return any;
+}
+
+gboolean mounts_find_volume(const char *mountinfo, const char *path, char **volume, char **inside,
+                            GError **error)
+{
+    Mount m = {0};
+    gboolean found = find_mount(mountinfo, path, &m);
+    if (!found || strcmp(m.fstype, MOUNTS_FSTYPE) != 0 ||
+        !g_str_has_prefix(m.source, MOUNTS_SOURCE_PREFIX)) {
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
+                    "%s is on no Hearth volume (it is on %s, mounted at %s)", path,
+                    found ? m.fstype : "nothing known", found ? m.point : "-");
+        clear_mount(&m);
+        return FALSE;
+    }
+    const char *root = m.root[0] == '/' ? m.root + 1 : m.root;
+    const char *rest = beneath(path, m.point);
+    *volume = g_strdup(m.source + strlen(MOUNTS_SOURCE_PREFIX));
+    *inside = g_strdup_printf("%s%s%s", root, root[0] && rest[0] ? "/" : "", rest);
+    clear_mount(&m);
+    return TRUE;
+}

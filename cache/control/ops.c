@@ -1,0 +1,282 @@
+/*
+ * An operation is a row: its name, its fields, its handler. Handlers add to the reply or set an
+ * error; dispatch does the rest, so that no handler can forget to refuse a field or to close a
+ * descriptor.
+ */
+#include "cache/control/ops.h"
+#include "cache/control/fields.h"
+#include "cache/control/wire.h"
+#include <string.h>
+#include <sys/stat.h>
+
+#define PAGE_VOLUMES 64
+#define PAGE_BYTES (WIRE_MAX_MESSAGE - 1024)
+
+typedef struct Call {
+    Control *control;
+    uint64_t connection;
+    const json_t *request;
+    int fd;       /* a handler that keeps it steals it */
+    int reply_fd; /* likewise to send */
+    json_t *reply;
+} Call;
+
+typedef gboolean (*Handler)(Call *call, GError **error);
+
+typedef struct Op {
+    const char *name;
+    Handler handler;
+    const Field *fields; /* NULL: the handler checks them */
+    gboolean wants_fd;
+} Op;
+
+static const char *string_field(const Call *call, const char *name)
+{
+    return json_string_value(json_object_get(call->request, name));
+}
+
+static uint64_t count_field(const Call *call, const char *name)
+{
+    return (uint64_t)json_integer_value(json_object_get(call->request, name));
+}
+
+static gboolean op_hello(Call *call, GError **error)
+{
+    (void)error;
+    json_t *hello = json_pack(
+        "{s:s, s:i, s:s, s:i}", "version", HEARTH_VERSION, "pid", (int)getpid(), "cacheDir",
+        call->control->cache_dir ? call->control->cache_dir : "", "protocol", 1);
+    json_object_update(call->reply, hello);
+    json_decref(hello);
+    return TRUE;
+}
+
+static gboolean op_open(Call *call, GError **error)
+{
+    gboolean attached;
+    VolumeSpec *spec = spec_parse(call->request, error);
+    if (!spec || !volumes_open(call->control->volumes, spec, call->connection, &attached, error))
+        return FALSE;
+    json_object_set_new(call->reply, "attached", json_boolean(attached));
+    return TRUE;
+}
+
+static gboolean op_attach(Call *call, GError **error)
+{
+    struct stat st;
+    if (call->fd < 0 || fstat(call->fd, &st) < 0 || !S_ISCHR(st.st_mode)) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT,
+                    "attach: the message must carry the descriptor of a mounted /dev/fuse");
+        return FALSE;
+    }
+    return volumes_attach(call->control->volumes, string_field(call, "volume"),
+                          hearth_steal_fd(&call->fd), error);
+}
+
+static gboolean op_detach(Call *call, GError **error)
+{
+    return volumes_detach(call->control->volumes, string_field(call, "volume"), error);
+}
+
+static gboolean op_fetch(Call *call, GError **error)
+{
+    json_t *spec =
+        volumes_fetch(call->control->volumes, string_field(call, "volume"), &call->reply_fd, error);
+    if (!spec)
+        return FALSE;
+    json_object_set_new(call->reply, "spec", spec);
+    return TRUE;
+}
+
+static gboolean op_status(Call *call, GError **error)
+{
+    (void)error;
+    Control *c = call->control;
+    StoreStats stats = {0};
+    if (c->store)
+        store_stats(c->store, &stats);
+    const ReportStatus status = {
+        .uptime_sec = (g_get_monotonic_time() - c->started_us) / G_TIME_SPAN_SECOND,
+        .cache_dir = c->cache_dir,
+        .store = c->store ? &stats : NULL,
+        .volumes = volumes_count(c->volumes),
+    };
+    json_t *report = report_status(&status);
+    json_object_update(call->reply, report);
+    json_decref(report);
+    return TRUE;
+}
+
+static gboolean op_volumes(Call *call, GError **error)
+{
+    (void)error;
+    /* One more than a page holds tells whether there are more. */
+    g_autoptr(GPtrArray) list =
+        volumes_list(call->control->volumes, string_field(call, "after"), PAGE_VOLUMES + 1);
+    json_t *page = json_array();
+    size_t bytes = 0;
+    guint i = 0;
+    for (; i < list->len && i < PAGE_VOLUMES; i++) {
+        json_t *volume = report_volume(list->pdata[i]);
+        size_t size = json_dumpb(volume, NULL, 0, JSON_COMPACT);
+        if (i > 0 && bytes + size > PAGE_BYTES) {
+            json_decref(volume);
+            break;
+        }
+        bytes += size + 1;
+        json_array_append_new(page, volume);
+    }
+    json_object_set_new(call->reply, "volumes", page);
+    json_object_set_new(call->reply, "more", json_boolean(i < list->len));
+    return TRUE;
+}
+
+static gboolean op_volume(Call *call, GError **error)
+{
+    const char *id = string_field(call, "volume");
+    g_autoptr(ReportVolume) volume = volumes_report(call->control->volumes, id);
+    if (!volume) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_NOT_FOUND, "volume %s is not open on this node",
+                    id);
+        return FALSE;
+    }
+    json_object_set_new(call->reply, "volume", report_volume(volume));
+    return TRUE;
+}
+
+static gboolean op_warm(Call *call, GError **error)
+{
+    uint64_t id;
+    Jobs *jobs = call->control->jobs;
+    const char *path = string_field(call, "path");
+    if (!jobs_warm(jobs, string_field(call, "volume"), path ? path : "", &id, error))
+        return FALSE;
+    if (json_is_true(json_object_get(call->request, "wait")))
+        jobs_wait(jobs, id);
+    json_object_set_new(call->reply, "job", json_integer((json_int_t)id));
+    return TRUE;
+}
+
+static gboolean op_job(Call *call, GError **error)
+{
+    json_t *report = jobs_report(call->control->jobs, count_field(call, "job"), error);
+    if (!report)
+        return FALSE;
+    json_object_update(call->reply, report);
+    json_decref(report);
+    return TRUE;
+}
+
+static gboolean op_cancel(Call *call, GError **error)
+{
+    return jobs_cancel(call->control->jobs, count_field(call, "job"), error);
+}
+
+/* What a volume left in the cache can be evicted after it was detached, too. */
+static gboolean op_evict(Call *call, GError **error)
+{
+    Control *c = call->control;
+    const char *id = string_field(call, "volume");
+    if (!c->store) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION,
+                    "hearthd runs without a cache; see its log and --cache-dir");
+        return FALSE;
+    }
+    if (id) {
+        uint64_t bytes = 0, objects = 0;
+        g_autoptr(ReportVolume) open = volumes_report(c->volumes, id);
+        store_tag_usage(c->store, id, &bytes, &objects);
+        if (!open && !objects) {
+            g_set_error(error, WIRE_ERROR, WIRE_ERROR_NOT_FOUND,
+                        "volume %s is not open on this node and nothing of it is cached", id);
+            return FALSE;
+        }
+    }
+    uint64_t wanted =
+        json_object_get(call->request, "bytes") ? count_field(call, "bytes") : UINT64_MAX;
+    uint64_t freed = wanted ? store_evict(c->store, id, wanted) : 0;
+    json_object_set_new(call->reply, "freedBytes",
+                        json_integer((json_int_t)MIN(freed, (uint64_t)G_MAXINT64)));
+    return TRUE;
+}
+
+static const Field no_fields[] = {{NULL, 0, FALSE}};
+static const Field volume_fields[] = {{"volume", FIELD_STRING, TRUE}, {NULL, 0, FALSE}};
+static const Field page_fields[] = {{"after", FIELD_STRING, FALSE}, {NULL, 0, FALSE}};
+static const Field job_fields[] = {{"job", FIELD_COUNT, TRUE}, {NULL, 0, FALSE}};
+static const Field warm_fields[] = {{"volume", FIELD_STRING, TRUE},
+                                    {"path", FIELD_STRING, FALSE},
+                                    {"wait", FIELD_BOOLEAN, FALSE},
+                                    {NULL, 0, FALSE}};
+static const Field evict_fields[] = {
+    {"volume", FIELD_STRING, FALSE}, {"bytes", FIELD_COUNT, FALSE}, {NULL, 0, FALSE}};
+
+static const Op ops[] = {
+    {"hello", op_hello, no_fields, FALSE},       {"open", op_open, NULL, FALSE},
+    {"attach", op_attach, volume_fields, TRUE},  {"detach", op_detach, volume_fields, FALSE},
+    {"fetch", op_fetch, volume_fields, FALSE},   {"status", op_status, no_fields, FALSE},
+    {"volumes", op_volumes, page_fields, FALSE}, {"volume", op_volume, volume_fields, FALSE},
+    {"warm", op_warm, warm_fields, FALSE},       {"job", op_job, job_fields, FALSE},
+    {"cancel", op_cancel, job_fields, FALSE},    {"evict", op_evict, evict_fields, FALSE},
+};
+
+static const Op *find_op(const char *name)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(ops); i++)
+        if (strcmp(ops[i].name, name) == 0)
+            return &ops[i];
+    return NULL;
+}
+
+static gboolean check_fields(const Op *op, const json_t *request, GError **error)
+{
+    if (!op->fields)
+        return TRUE;
+    json_t *fields = json_copy((json_t *)request);
+    json_object_del(fields, "op");
+    gboolean fine = fields_check(op->name, fields, op->fields, error);
+    json_decref(fields);
+    return fine;
+}
+
+static gboolean run(Call *call, GError **error)
+{
+    const char *name = string_field(call, "op");
+    if (!name) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT,
+                    "field 'op' is missing or no string");
+        return FALSE;
+    }
+    const Op *op = find_op(name);
+    if (!op) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_UNIMPLEMENTED,
+                    "op '%.32s' is not known to hearthd " HEARTH_VERSION, name);
+        return FALSE;
+    }
+    if (call->fd >= 0 && !op->wants_fd) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT, "%s: takes no file descriptor",
+                    name);
+        return FALSE;
+    }
+    return check_fields(op, call->request, error) && op->handler(call, error);
+}
+
+json_t *ops_dispatch(Control *control, uint64_t connection, const json_t *request, int fd,
+                     int *reply_fd)
+{
+    Call call = {.control = control,
+                 .connection = connection,
+                 .request = request,
+                 .fd = fd,
+                 .reply_fd = -1,
+                 .reply = json_object()};
+    g_autoptr(GError) error = NULL;
+    json_object_set_new(call.reply, "ok", json_true());
+    gboolean fine = run(&call, &error);
+    hearth_close_fd(&call.fd);
+    *reply_fd = call.reply_fd;
+    if (fine)
+        return call.reply;
+    json_decref(call.reply);
+    return wire_error_reply(error);
+}

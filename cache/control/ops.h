@@ -1,0 +1,27 @@
+/* What hearthd answers: one table of operations over the volumes, the jobs and the store. */
+#ifndef HEARTH_CONTROL_OPS_H
+#define HEARTH_CONTROL_OPS_H
+
+#include <glib.h>
+#include <jansson.h>
+#include <stdint.h>
+#include "cache/control/jobs.h"
+#include "cache/control/volumes.h"
+#include "cache/store/store.h"
+
+typedef struct Control {
+    Volumes *volumes;
+    Jobs *jobs;
+    Store *store;          /* NULL: off */
+    const char *cache_dir; /* NULL: none */
+    gint64 started_us;
+} Control;
+
+/*
+ * Handles one request and makes its reply (caller's). `connection` names the peer. Takes `fd`, the
+ * descriptor that came with the request (-1: none); *reply_fd gets the caller's to send, or -1.
+ */
+json_t *ops_dispatch(Control *control, uint64_t connection, const json_t *request, int fd,
+                     int *reply_fd);
+
+#endif

@@ -1,0 +1,26 @@
+/* hearthd's control socket: accepts connections and serves cache/control/wire.h on them. */
+#ifndef HEARTH_CONTROL_SERVER_H
+#define HEARTH_CONTROL_SERVER_H
+
+#include <glib.h>
+#include "cache/store/store.h"
+
+/* More are answered UNAVAILABLE and closed. */
+#define CONTROL_MAX_CONNECTIONS 32
+
+typedef struct ControlServer ControlServer;
+
+typedef struct ControlServerConfig {
+    const char *socket_path;
+    Store *store;          /* borrowed; NULL: off */
+    const char *cache_dir; /* shown in status; NULL: none */
+    unsigned fuse_threads; /* of each session; 0: its default */
+} ControlServerConfig;
+
+/* Listens when this returns. */
+ControlServer *control_server_start(const ControlServerConfig *config, GError **error);
+/* No new requests; jobs are cancelled, sessions stopped, origins closed; removes the socket file;
+ * frees. */
+void control_server_stop(ControlServer *server);
+
+#endif

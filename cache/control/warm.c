@@ -1,0 +1,375 @@
+/*
+ * The walk keeps up to IN_FLIGHT fills under way and waits for the oldest when it has more, so the
+ * store's threads always have work and memory does not depend on the number of files.
+ *
+ * It stops with an error, rather than go round in circles, when what it has warmed and the next
+ * file exceed the store's bound or the volume's quota: each further file would evict an earlier
+ * one.
+ */
+#include "cache/control/warm.h"
+#include "cache/control/walk.h"
+#include "cache/control/wire.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define IN_FLIGHT 8
+/* Larger files are waited for step by step, to show progress and to be stopped. */
+#define STEP_BYTES (4u << 20)
+
+typedef struct Pending {
+    StoreFill *fill;
+    OriginNode *node; /* a reference */
+    uint64_t size;
+    char *path;
+} Pending;
+
+typedef struct Run {
+    Warm *warm;
+    Pending pending[IN_FLIGHT]; /* a ring */
+    unsigned first, count;
+    uint64_t bytes_in_flight;
+    gboolean stopped;
+    GError *error; /* why the walk cannot go on */
+} Run;
+
+char *warm_path(const char *path, GError **error)
+{
+    GString *clean = g_string_new(NULL);
+    g_auto(GStrv) parts = g_strsplit(path, "/", -1);
+    for (char **part = parts; *part; part++) {
+        if (!(*part)[0] || strcmp(*part, ".") == 0)
+            continue;
+        if (strcmp(*part, "..") == 0) {
+            g_set_error(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT,
+                        "path '%s': must not contain '..'", path);
+            g_string_free(clean, TRUE);
+            return NULL;
+        }
+        g_string_append_printf(clean, "%s%s", clean->len ? "/" : "", *part);
+    }
+    return g_string_free(clean, FALSE);
+}
+
+static void set_find_error(GError **error, int result, const char *path, char **part)
+{
+    WireError code = result == -ENOENT      ? WIRE_ERROR_NOT_FOUND
+                     : result == -ENOTDIR   ? WIRE_ERROR_NOT_FOUND
+                     : result == -EACCES    ? WIRE_ERROR_PERMISSION_DENIED
+                     : result == -ETIMEDOUT ? WIRE_ERROR_DEADLINE_EXCEEDED
+                                            : WIRE_ERROR_INTERNAL;
+    g_set_error(error, WIRE_ERROR, code, "path '%s' in the volume: %s%s%s", path, part ? *part : "",
+                part ? ": " : "", g_strerror(-result));
+}
+
+gboolean warm_find(Origin *origin, const char *path, OriginNode **node, OriginAttr *attr,
+                   GError **error)
+{
+    OriginNode *at;
+    int result = origin->ops->root(origin, &at, attr);
+    if (result < 0) {
+        set_find_error(error, result, path, NULL);
+        return FALSE;
+    }
+    g_auto(GStrv) parts = g_strsplit(path, "/", -1);
+    for (char **part = parts; *part && path[0]; part++) {
+        OriginNode *child;
+        result = origin->ops->lookup(origin, at, *part, &child, attr);
+        origin->ops->put(origin, at);
+        if (result < 0) {
+            set_find_error(error, result, path, part);
+            return FALSE;
+        }
+        at = child;
+    }
+    if (!S_ISDIR(attr->st.st_mode) && !S_ISREG(attr->st.st_mode)) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT,
+                    "path '%s' in the volume is neither a directory nor a regular file%s", path,
+                    S_ISLNK(attr->st.st_mode) ? ", but a symbolic link: name its target" : "");
+        origin->ops->put(origin, at);
+        return FALSE;
+    }
+    *node = at;
+    return TRUE;
+}
+
+void warm_init(Warm *warm)
+{
+    pthread_mutex_init(&warm->lock, NULL);
+    atomic_store(&warm->scanning, TRUE);
+}
+
+void warm_clear(Warm *warm)
+{
+    pthread_mutex_destroy(&warm->lock);
+    g_free(warm->first_error);
+}
+
+char *warm_first_error(Warm *warm)
+{
+    pthread_mutex_lock(&warm->lock);
+    char *text = g_strdup(warm->first_error);
+    pthread_mutex_unlock(&warm->lock);
+    return text;
+}
+
+static void file_failed(Warm *warm, const char *path, const char *why)
+{
+    atomic_fetch_add(&warm->files_failed, 1);
+    pthread_mutex_lock(&warm->lock);
+    if (!warm->first_error)
+        warm->first_error = g_strdup_printf("%s: %s", path[0] ? path : "/", why);
+    pthread_mutex_unlock(&warm->lock);
+}
+
+static void file_done(Warm *warm, uint64_t bytes)
+{
+    atomic_fetch_add(&warm->files_done, 1);
+    atomic_fetch_add(&warm->bytes_done, bytes);
+}
+
+static gboolean should_stop(Run *run)
+{
+    if (!run->stopped && run->warm->stop(run->warm->data))
+        run->stopped = TRUE;
+    return run->stopped;
+}
+
+/*
+ * Waits for a fill, counting its bytes as they come. -EINTR: asked to stop; the fill goes on
+ * without us. On failure nothing stays counted.
+ */
+static int wait_fill(Run *run, StoreFill *fill, uint64_t size)
+{
+    Warm *warm = run->warm;
+    uint64_t counted = 0;
+    int result = 0;
+    for (uint64_t off = 0; size > STEP_BYTES && off < size; off += STEP_BYTES) {
+        char byte;
+        if (should_stop(run)) {
+            result = -EINTR;
+            break;
+        }
+        /* The last byte of the step: there once the chunk that ends it is. */
+        uint64_t step = MIN(size - off, (uint64_t)STEP_BYTES);
+        ssize_t n = store_fill_read(fill, &byte, 1, off + step - 1);
+        if (n <= 0)
+            break; /* store_fill_wait() says why */
+        counted += step;
+        atomic_fetch_add(&warm->bytes_done, step);
+    }
+    if (result == 0)
+        result = store_fill_wait(fill);
+    if (result == 0)
+        file_done(warm, size - counted);
+    else
+        atomic_fetch_sub(&warm->bytes_done, counted);
+    return result;
+}
+
+/* The file changed while it was filled: once more, with what it is now. */
+static int fill_again(Run *run, const Pending *p)
+{
+    Warm *warm = run->warm;
+    OriginAttr attr;
+    ObjectKey key;
+    int result = warm->origin->ops->getattr(warm->origin, p->node, &attr);
+    if (result < 0)
+        return result;
+    object_key_init(&key, warm->origin, &attr);
+    StoreFill *fill = store_fill(warm->store, warm->origin, p->node, &key, warm->tag);
+    if (!fill)
+        return -ENOSPC;
+    result = wait_fill(run, fill, (uint64_t)attr.st.st_size);
+    store_fill_unref(fill);
+    return result;
+}
+
+static void finish_oldest(Run *run)
+{
+    Warm *warm = run->warm;
+    Pending p = run->pending[run->first];
+    run->first = (run->first + 1) % IN_FLIGHT;
+    run->count--;
+    run->bytes_in_flight -= p.size;
+    if (!should_stop(run)) {
+        int result = wait_fill(run, p.fill, p.size);
+        if (result == -ESTALE)
+            result = fill_again(run, &p);
+        if (result == -ESTALE)
+            file_failed(warm, p.path, "it changes while it is read");
+        else if (result < 0 && !should_stop(run))
+            file_failed(warm, p.path, g_strerror(-result));
+    }
+    store_fill_unref(p.fill);
+    warm->origin->ops->put(warm->origin, p.node);
+    g_free(p.path);
+}
+
+static void finish_all(Run *run)
+{
+    while (run->count)
+        finish_oldest(run);
+}
+
+static void fail(Run *run, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static void fail(Run *run, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (!run->error)
+        run->error = g_error_new_valist(WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION, format, args);
+    va_end(args);
+}
+
+static gboolean fits(Run *run, const char *path, uint64_t size)
+{
+    Warm *warm = run->warm;
+    StoreStats stats = {0};
+    store_stats(warm->store, &stats);
+    uint64_t wanted = atomic_load(&warm->bytes_done) + run->bytes_in_flight + size;
+    if (stats.max_bytes && wanted > stats.max_bytes) {
+        fail(run,
+             "the cache is too small: it holds at most %" G_GUINT64_FORMAT
+             " bytes, and '%s' would be past that; warm a part of the volume (--path) or give "
+             "hearthd a larger --cache-size",
+             stats.max_bytes, path);
+        return FALSE;
+    }
+    if (warm->quota_bytes) {
+        uint64_t bytes = 0, objects = 0;
+        store_tag_usage(warm->store, warm->tag, &bytes, &objects);
+        if (bytes + run->bytes_in_flight + size > warm->quota_bytes) {
+            fail(run,
+                 "the volume's cacheQuota of %" G_GUINT64_FORMAT
+                 " bytes is reached at '%s'; warm a part of the volume (--path) or raise it",
+                 warm->quota_bytes, path);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+static StoreFill *begin_fill(Run *run, OriginNode *node, const ObjectKey *key)
+{
+    Warm *warm = run->warm;
+    StoreFill *fill = store_fill(warm->store, warm->origin, node, key, warm->tag);
+    if (fill || run->count == 0)
+        return fill;
+    /* What is under way may hold the room this one needs. */
+    finish_all(run);
+    return run->stopped ? NULL : store_fill(warm->store, warm->origin, node, key, warm->tag);
+}
+
+/* The store takes no more: says why. */
+static void refused(Run *run, const char *path, uint64_t size)
+{
+    StoreStats stats = {0};
+    store_stats(run->warm->store, &stats);
+    if (stats.disk == STORE_DISK_BYPASS)
+        fail(run, "the cache disk fails and is not used for now (at '%s'); see hearthd's log",
+             path);
+    else
+        fail(run,
+             "the cache has no room for '%s' (%" G_GUINT64_FORMAT
+             " bytes), even after eviction; free space on its file system or evict another volume",
+             path, size);
+}
+
+static gboolean fill_file(void *data, const char *path, OriginNode *node, const OriginAttr *attr)
+{
+    Run *run = data;
+    Warm *warm = run->warm;
+    uint64_t size = (uint64_t)attr->st.st_size;
+    if (should_stop(run))
+        return FALSE;
+    ObjectKey key;
+    ObjectId id;
+    object_key_init(&key, warm->origin, attr);
+    object_key_id(&key, &id);
+    if (size == 0 || store_has(warm->store, &id)) {
+        file_done(warm, size);
+        return TRUE;
+    }
+    if (!fits(run, path, size))
+        return FALSE;
+    if (run->count == IN_FLIGHT)
+        finish_oldest(run);
+    StoreFill *fill = begin_fill(run, node, &key);
+    if (!fill) {
+        if (!run->stopped)
+            refused(run, path, size);
+        return FALSE;
+    }
+    run->pending[(run->first + run->count++) % IN_FLIGHT] =
+        (Pending){.fill = fill,
+                  .node = warm->origin->ops->get(warm->origin, node),
+                  .size = size,
+                  .path = g_strdup(path)};
+    run->bytes_in_flight += size;
+    return TRUE;
+}
+
+static void directory_failed(void *data, const char *path, int error)
+{
+    Run *run = data;
+    file_failed(run->warm, path, g_strerror(error));
+}
+
+static gboolean count_file(void *data, const char *path, OriginNode *node, const OriginAttr *attr)
+{
+    (void)path, (void)node;
+    Run *run = data;
+    atomic_fetch_add(&run->warm->files_total, 1);
+    atomic_fetch_add(&run->warm->bytes_total, (uint64_t)attr->st.st_size);
+    return !should_stop(run);
+}
+
+static gboolean ask_number(Warm *warm, OriginNode *node, const char *name, guint64 *number)
+{
+    char text[32];
+    ssize_t n = warm->origin->ops->getxattr(warm->origin, node, name, text, sizeof(text) - 1);
+    if (n <= 0)
+        return FALSE;
+    text[n] = '\0';
+    return g_ascii_string_to_unsigned(text, 10, 0, G_MAXINT64, number, NULL);
+}
+
+/* Totals: CephFS keeps them (a little late) in the directory; elsewhere a first walk counts. */
+static void find_totals(Run *run, OriginNode *node, const OriginAttr *attr, const char *path)
+{
+    Warm *warm = run->warm;
+    guint64 files, bytes;
+    if (S_ISDIR(attr->st.st_mode) && ask_number(warm, node, "ceph.dir.rfiles", &files) &&
+        ask_number(warm, node, "ceph.dir.rbytes", &bytes)) {
+        atomic_store(&warm->files_total, files);
+        atomic_store(&warm->bytes_total, bytes);
+    } else {
+        const WalkVisitor counter = {.file = count_file, .data = run};
+        walk(warm->origin, node, attr, path, &counter);
+    }
+    atomic_store(&warm->scanning, FALSE);
+}
+
+WarmResult warm_run(Warm *warm, OriginNode *node, const OriginAttr *attr, const char *path,
+                    GError **error)
+{
+    Run run = {.warm = warm};
+    const WalkVisitor filler = {.file = fill_file, .failed = directory_failed, .data = &run};
+    find_totals(&run, node, attr, path);
+    gboolean complete = !run.stopped && walk(warm->origin, node, attr, path, &filler);
+    finish_all(&run);
+    if (complete && !run.stopped) {
+        /* What was told before the walk was an estimate. */
+        atomic_store(&warm->files_total,
+                     atomic_load(&warm->files_done) + atomic_load(&warm->files_failed));
+        if (!atomic_load(&warm->files_failed))
+            atomic_store(&warm->bytes_total, atomic_load(&warm->bytes_done));
+        return WARM_DONE;
+    }
+    if (run.error) {
+        g_propagate_error(error, run.error);
+        return WARM_FAILED;
+    }
+    return WARM_STOPPED;
+}

@@ -1,0 +1,465 @@
+/*
+ * Open files. A reader holds a read lease where the origin grants one: while it is held nobody
+ * writes the file, so the version seen at open() names the bytes, the store may serve them and the
+ * kernel may keep its pages. A recall takes the lease away: later reads go to the origin and drop
+ * the pages behind them, until a lease is granted again. A snapshot's files need no lease.
+ *
+ *   NONE -> TRYING -> HELD (take_lease) -> RECALLED (recall) -> NONE (handle_recalled)
+ *             \-> NONE (refused)  \-> NONE (handles_return_leases, handle_release)
+ *
+ * HELD is set only when the content belongs to the leased version, so whoever sees it may use it.
+ * From TRYING to the way back to NONE the lease owns one reference to the handle.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "cache/fuse/content.h"
+#include "cache/fuse/session_internal.h"
+
+enum {
+    LEASE_NONE,
+    LEASE_TRYING,
+    LEASE_HELD,
+    LEASE_RECALLED,
+};
+
+struct Handle {
+    LIST_ENTRY(Handle) in_session;
+    LIST_ENTRY(Handle) in_node;
+    Session *session;
+    Node *node;
+    OriginFile *file;
+    gboolean writer, reader, append;
+    OriginLease kind;
+    _Atomic unsigned refs;
+    _Atomic int lease;
+    pthread_mutex_t mutex; /* guards content, plain */
+    Content *content;      /* what the store has of the leased version; NULL: nothing */
+    OriginFile *plain;     /* for pages written back through an O_APPEND handle */
+};
+
+static Handle *handle_of(struct fuse_file_info *fi)
+{
+    return (Handle *)(uintptr_t)fi->fh;
+}
+
+Handle *handle_new(Session *s, Node *node, OriginFile *file, int flags)
+{
+    Handle *h = g_new0(Handle, 1);
+    h->session = s;
+    h->node = nodes_use(s->nodes, node->id);
+    h->file = file;
+    h->writer = (flags & O_ACCMODE) != O_RDONLY;
+    h->reader = (flags & O_ACCMODE) != O_WRONLY;
+    h->append = (flags & O_APPEND) != 0;
+    h->kind = h->writer ? ORIGIN_LEASE_WRITE : ORIGIN_LEASE_READ;
+    h->refs = 1;
+    pthread_mutex_init(&h->mutex, NULL);
+    pthread_mutex_lock(&s->open_mutex);
+    LIST_INSERT_HEAD(&s->handles, h, in_session);
+    pthread_mutex_unlock(&s->open_mutex);
+    pthread_mutex_lock(&node->mutex);
+    LIST_INSERT_HEAD(&node->handles, h, in_node);
+    pthread_mutex_unlock(&node->mutex);
+    if (h->writer)
+        atomic_fetch_add(&node->writers, 1);
+    if (h->writer || flags & O_TRUNC) {
+        atomic_store(&node->dirty, 1);
+        atomic_store(&node->page_version, 0);
+    }
+    return h;
+}
+
+static void handle_unref(Handle *h)
+{
+    if (atomic_fetch_sub(&h->refs, 1) != 1)
+        return;
+    Session *s = h->session;
+    content_unref(h->content);
+    if (h->plain)
+        s->origin->ops->close(s->origin, h->plain);
+    s->origin->ops->close(s->origin, h->file);
+    nodes_done(s->nodes, h->node);
+    pthread_mutex_destroy(&h->mutex);
+    g_free(h);
+}
+
+/* May hold the origin's locks. A handle that is being released is NONE by then and is left alone.
+ */
+static void recall(OriginFile *file, void *data)
+{
+    (void)file;
+    Handle *h = data;
+    int state = atomic_load(&h->lease);
+    do {
+        if (state != LEASE_HELD && state != LEASE_TRYING)
+            return;
+    } while (!atomic_compare_exchange_weak(&h->lease, &state, LEASE_RECALLED));
+    notifier_recall(h->session->notifier, h);
+}
+
+/* Pages first: whoever waits for the lease may write as soon as it is back. */
+void handle_recalled(Session *s, Handle *h)
+{
+    atomic_store(&h->node->page_version, 0);
+    atomic_store(&h->node->attr_version, 0);
+    fuse_lowlevel_notify_inval_inode(s->fuse, h->node->id, 0, 0);
+    s->origin->ops->lease(s->origin, h->file, ORIGIN_LEASE_NONE, NULL, NULL);
+    int recalled = LEASE_RECALLED;
+    atomic_compare_exchange_strong(&h->lease, &recalled, LEASE_NONE);
+    handle_unref(h);
+}
+
+void handles_return_leases(Session *s, Node *node)
+{
+    g_autoptr(GPtrArray) held = g_ptr_array_new_with_free_func((GDestroyNotify)handle_unref);
+    Handle *h;
+    pthread_mutex_lock(&node->mutex);
+    LIST_FOREACH(h, &node->handles, in_node)
+    {
+        int is_held = LEASE_HELD;
+        if (!h->writer && atomic_compare_exchange_strong(&h->lease, &is_held, LEASE_RECALLED))
+            g_ptr_array_add(held, h);
+    }
+    pthread_mutex_unlock(&node->mutex);
+    for (guint i = 0; i < held->len; i++) {
+        h = g_ptr_array_index(held, i);
+        s->origin->ops->lease(s->origin, h->file, ORIGIN_LEASE_NONE, NULL, NULL);
+        atomic_store(&h->lease, LEASE_NONE);
+    }
+}
+
+/* What was written here must be in the origin under its final version before it is cached. */
+static int current_attr(Session *s, Node *node, OriginAttr *attr)
+{
+    if (atomic_load(&node->writers) == 0 && atomic_exchange(&node->dirty, 0)) {
+        int r = s->origin->ops->sync_node(s->origin, node->origin);
+        if (r < 0) {
+            atomic_store(&node->dirty, 1);
+            return r;
+        }
+    }
+    return s->origin->ops->getattr(s->origin, node->origin, attr);
+}
+
+static gboolean cacheable(const Session *s, const OriginAttr *attr)
+{
+    return s->store && S_ISREG(attr->st.st_mode) && attr->st.st_size > 0;
+}
+
+/* What the version is now and what the store has of it. */
+static int look_at_version(Handle *h, OriginAttr *attr)
+{
+    Session *s = h->session;
+    int r = current_attr(s, h->node, attr);
+    if (r < 0)
+        return r;
+    Content *content = NULL, *old;
+    if (!h->writer && cacheable(s, attr) && !atomic_load(&h->node->dirty))
+        content = content_open(s->store, s->origin, attr);
+    pthread_mutex_lock(&h->mutex);
+    old = h->content;
+    h->content = content;
+    pthread_mutex_unlock(&h->mutex);
+    content_unref(old);
+    return 0;
+}
+
+static gboolean immutable(const Node *node)
+{
+    return node->id >> 48 != 0;
+}
+
+/*
+ * Tries to get the file guaranteed unchanged, with h->content of that version. FALSE: somebody uses
+ * it in a way that conflicts. *attr is filled unless *r is an error.
+ */
+static gboolean take_lease(Handle *h, OriginAttr *attr, int *r)
+{
+    Session *s = h->session;
+    if (immutable(h->node)) {
+        *r = look_at_version(h, attr);
+        return *r == 0;
+    }
+    int state = LEASE_NONE;
+    atomic_fetch_add(&h->refs, 1);
+    if (!atomic_compare_exchange_strong(&h->lease, &state, LEASE_TRYING)) {
+        handle_unref(h);
+        *r = -EAGAIN;
+        return state == LEASE_HELD;
+    }
+    gboolean granted = s->origin->ops->lease(s->origin, h->file, h->kind, recall, h) == 0;
+    *r = granted ? look_at_version(h, attr) : current_attr(s, h->node, attr);
+    gboolean usable = granted && *r == 0;
+    if (granted && !usable)
+        s->origin->ops->lease(s->origin, h->file, ORIGIN_LEASE_NONE, NULL, NULL);
+    state = LEASE_TRYING;
+    gboolean kept =
+        atomic_compare_exchange_strong(&h->lease, &state, usable ? LEASE_HELD : LEASE_NONE);
+    if (kept && !usable)
+        handle_unref(h);
+    return kept && usable;
+}
+
+/* Decides whether the kernel's pages and attributes are of the version now open. */
+static void open_reader(Handle *h, struct fuse_file_info *fi)
+{
+    Session *s = h->session;
+    Node *node = h->node;
+    OriginAttr attr;
+    int r;
+    gboolean leased = take_lease(h, &attr, &r);
+    if (r < 0 || atomic_load(&node->attr_version) != attr.version)
+        fuse_lowlevel_notify_inval_inode(s->fuse, node->id, -1, 0);
+    if (!leased) {
+        atomic_store(&node->page_version, 0);
+        return;
+    }
+    fi->keep_cache = atomic_exchange(&node->page_version, attr.version) == attr.version;
+    if (h->content)
+        atomic_fetch_add(content_was_held(h->content) ? &s->counters.hits : &s->counters.misses, 1);
+}
+
+static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    Session *s = session_of(req);
+    Node *node = USE_NODE_OR_REPLY(s, req, ino);
+    gboolean writer = (fi->flags & O_ACCMODE) != O_RDONLY;
+    OriginFile *file;
+    if (writer || fi->flags & O_TRUNC)
+        handles_return_leases(s, node);
+    int r = names_check(s, node);
+    if (r == 0)
+        r = s->origin->ops->open(s->origin, node->origin, fi->flags & ~(O_CREAT | O_EXCL), &file);
+    if (r < 0) {
+        fuse_reply_err(req, -r);
+        nodes_done(s->nodes, node);
+        return;
+    }
+    Handle *h = handle_new(s, node, file, fi->flags);
+    atomic_fetch_add(&s->counters.opens, 1);
+    if (!writer) {
+        fi->noflush = 1;
+        open_reader(h, fi);
+    }
+    fi->fh = (uintptr_t)h;
+    if (fuse_reply_open(req, fi) == -ENOENT)
+        handle_release(h);
+    nodes_done(s->nodes, node);
+}
+
+void handle_release(Handle *h)
+{
+    Session *s = h->session;
+    pthread_mutex_lock(&s->open_mutex);
+    LIST_REMOVE(h, in_session);
+    pthread_mutex_unlock(&s->open_mutex);
+    pthread_mutex_lock(&h->node->mutex);
+    LIST_REMOVE(h, in_node);
+    pthread_mutex_unlock(&h->node->mutex);
+    if (h->writer)
+        atomic_fetch_sub(&h->node->writers, 1);
+    /* From here a recall finds nothing to do; closing the file gives the lease back. */
+    int held = LEASE_HELD;
+    if (atomic_compare_exchange_strong(&h->lease, &held, LEASE_NONE))
+        handle_unref(h);
+    handle_unref(h);
+}
+
+void handles_close_all(Session *s)
+{
+    Handle *h;
+    while ((h = LIST_FIRST(&s->handles)))
+        handle_release(h);
+}
+
+static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    (void)ino;
+    fuse_reply_err(req, 0);
+    handle_release(handle_of(fi));
+}
+
+static Content *content_of(Handle *h)
+{
+    pthread_mutex_lock(&h->mutex);
+    Content *c = h->content ? content_ref(h->content) : NULL;
+    pthread_mutex_unlock(&h->mutex);
+    return c;
+}
+
+/* Whether the bytes read now may stay in the kernel. */
+static gboolean pages_may_stay(Handle *h)
+{
+    if (immutable(h->node) || atomic_load(&h->lease) == LEASE_HELD)
+        return TRUE;
+    OriginAttr attr;
+    int r;
+    return take_lease(h, &attr, &r);
+}
+
+static ssize_t read_through(Handle *h, void *buf, size_t len, uint64_t off, gboolean leased)
+{
+    Session *s = h->session;
+    Content *c = leased ? content_of(h) : NULL;
+    if (c) {
+        ContentSource source = CONTENT_OBJECT;
+        ssize_t n = content_read(c, h->node->origin, s->volume, buf, len, off, &source);
+        content_unref(c);
+        if (n >= 0) {
+            atomic_fetch_add(source == CONTENT_OBJECT ? &s->counters.bytes_store
+                                                      : &s->counters.bytes_fill,
+                             (uint64_t)n);
+            return n;
+        }
+    }
+    ssize_t n = s->origin->ops->read(s->origin, h->file, buf, len, off);
+    if (n > 0)
+        atomic_fetch_add(&s->counters.bytes_origin, (uint64_t)n);
+    return n;
+}
+
+/* One buffer a thread, grown to the largest read the kernel sends. */
+typedef struct ReadBuffer {
+    char *data;
+    size_t size;
+} ReadBuffer;
+
+static pthread_key_t buffer_key;
+static pthread_once_t buffer_once = PTHREAD_ONCE_INIT;
+
+static void buffer_free(void *data)
+{
+    ReadBuffer *b = data;
+    free(b->data);
+    g_free(b);
+}
+
+static void buffer_key_make(void)
+{
+    pthread_key_create(&buffer_key, buffer_free);
+}
+
+static char *read_buffer(size_t size)
+{
+    pthread_once(&buffer_once, buffer_key_make);
+    ReadBuffer *b = pthread_getspecific(buffer_key);
+    if (!b) {
+        b = g_new0(ReadBuffer, 1);
+        pthread_setspecific(buffer_key, b);
+    }
+    if (b->size < size) {
+        free(b->data);
+        b->data = g_malloc(size);
+        b->size = size;
+    }
+    return b->data;
+}
+
+static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+                    struct fuse_file_info *fi)
+{
+    (void)ino;
+    Handle *h = handle_of(fi);
+    char *buf = read_buffer(size);
+    gboolean stay = pages_may_stay(h);
+    uint64_t node_id = h->node->id;
+    ssize_t n = read_through(h, buf, size, (uint64_t)off, stay);
+    if (!stay)
+        atomic_store(&h->node->page_version, 0);
+    Notifier *notifier = h->session->notifier;
+    if (n < 0)
+        fuse_reply_err(req, (int)-n);
+    else
+        fuse_reply_buf(req, buf, (size_t)n);
+    /* The handle may be gone once the reply is out. */
+    if (!stay && n > 0)
+        notifier_drop_pages(notifier, node_id, off, n);
+}
+
+/* O_APPEND is the origin's to honour, but a page written back from a mapping has its place. */
+static int file_for_write(Handle *h, gboolean page, OriginFile **file)
+{
+    int r = 0;
+    *file = h->file;
+    if (!page || !h->append)
+        return 0;
+    Session *s = h->session;
+    pthread_mutex_lock(&h->mutex);
+    OriginFile *plain = h->plain;
+    pthread_mutex_unlock(&h->mutex);
+    if (!plain) {
+        r = s->origin->ops->open(s->origin, h->node->origin, O_WRONLY, &plain);
+        if (r < 0)
+            return r;
+        pthread_mutex_lock(&h->mutex);
+        OriginFile *first = h->plain;
+        if (!first)
+            h->plain = plain;
+        pthread_mutex_unlock(&h->mutex);
+        if (first) {
+            s->origin->ops->close(s->origin, plain);
+            plain = first;
+        }
+    }
+    *file = plain;
+    return 0;
+}
+
+static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
+                     struct fuse_file_info *fi)
+{
+    (void)ino;
+    Handle *h = handle_of(fi);
+    Session *s = h->session;
+    OriginFile *file;
+    ssize_t n = file_for_write(h, fi->writepage, &file);
+    if (n == 0)
+        n = s->origin->ops->write(s->origin, file, buf, size, (uint64_t)off);
+    atomic_store(&h->node->dirty, 1);
+    atomic_store(&h->node->page_version, 0);
+    if (n < 0) {
+        fuse_reply_err(req, (int)-n);
+        return;
+    }
+    atomic_fetch_add(&s->counters.bytes_written, (uint64_t)n);
+    fuse_reply_write(req, (size_t)n);
+}
+
+static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+    (void)ino;
+    Handle *h = handle_of(fi);
+    Session *s = h->session;
+    int r = s->origin->ops->fsync(s->origin, h->file, datasync);
+    pthread_mutex_lock(&h->mutex);
+    OriginFile *plain = h->plain;
+    pthread_mutex_unlock(&h->mutex);
+    if (r == 0 && plain)
+        r = s->origin->ops->fsync(s->origin, plain, datasync);
+    fuse_reply_err(req, -r);
+}
+
+static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,
+                         struct fuse_file_info *fi)
+{
+    (void)ino;
+    Handle *h = handle_of(fi);
+    Session *s = h->session;
+    int r = s->origin->ops->fallocate(s->origin, h->file, mode, (uint64_t)off, (uint64_t)len);
+    atomic_store(&h->node->dirty, 1);
+    atomic_store(&h->node->page_version, 0);
+    fuse_reply_err(req, -r);
+}
+
+void files_ops(struct fuse_lowlevel_ops *ops)
+{
+    ops->open = op_open;
+    ops->release = op_release;
+    ops->read = op_read;
+    ops->write = op_write;
+    ops->fsync = op_fsync;
+    ops->fallocate = op_fallocate;
+}

@@ -1,0 +1,65 @@
+/*
+ * The table of inodes the kernel knows. A node ID is a stable number made of the inode number and
+ * the snapshot, not a pointer, so that a later process can serve the same kernel again:
+ *
+ *   bits 0-47  inode number (CephFS allocates 2^40 per MDS rank)
+ *   bits 48-63 0 for a live inode, else the snapshot's tag (nodes_tag)
+ *   FUSE_ROOT_ID (1) stands for the root, whatever its number
+ *
+ * Sharded by node ID; a shard's mutex guards its hash table and the counts of its nodes. No lock is
+ * held across a call to the origin.
+ */
+#ifndef HEARTH_FUSE_NODES_H
+#define HEARTH_FUSE_NODES_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include "cache/origin/origin.h"
+
+typedef struct Nodes Nodes;
+typedef struct Handle Handle;
+
+typedef struct Node {
+    uint64_t id;
+    OriginNode *origin; /* one reference, given back when the node goes */
+    uint64_t lookups;   /* the kernel's; shard mutex */
+    unsigned uses;      /* running operations and open handles; shard mutex */
+
+    /* Content version of the pages and of the attributes the kernel may hold; 0: unknown. */
+    _Atomic uint64_t page_version;
+    _Atomic uint64_t attr_version;
+    /* Written through this session since the last sync_node(): not to be cached before. */
+    _Atomic int dirty;
+    _Atomic int writers; /* handles open for writing */
+    /* Until then (CLOCK_MONOTONIC_COARSE, ms) the kernel may use the name without asking. */
+    _Atomic int64_t name_until;
+
+    pthread_mutex_t mutex;       /* guards the three below */
+    LIST_HEAD(, Handle) handles; /* open ones */
+    uint64_t parent;             /* where the kernel last found it: to drop its dentry when asked */
+    char *name;
+} Node;
+
+Nodes *nodes_new(Origin *origin, OriginNode *root, const OriginAttr *attr);
+/* Gives every node back to the origin. No operation may be running. */
+void nodes_free(Nodes *nodes);
+
+/* The node, in use until node_done(); NULL when the kernel does not know it. */
+Node *nodes_use(Nodes *nodes, uint64_t id);
+/* The same by the origin's numbers, for what the origin tells on its own. */
+Node *nodes_use_inode(Nodes *nodes, uint64_t ino, uint64_t snapshot);
+void nodes_done(Nodes *nodes, Node *node);
+
+/*
+ * Takes over `origin_node` as found under `name` of `parent`, and counts one lookup of the
+ * kernel's. The node returned is in use until nodes_done(). -EOVERFLOW in *error: more snapshots
+ * than tags.
+ */
+Node *nodes_found(Nodes *nodes, OriginNode *origin_node, const OriginAttr *attr, uint64_t parent,
+                  const char *name, int *error);
+void nodes_forget(Nodes *nodes, uint64_t id, uint64_t count);
+uint64_t nodes_count(Nodes *nodes);
+
+#endif

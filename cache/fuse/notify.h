@@ -1,0 +1,27 @@
+/*
+ * What the origin tells us (changed, unwanted, lease recalled) and what reads leave behind is told
+ * to the kernel from threads of its own: the origin's callbacks hold its locks, and the kernel may
+ * wait for pages that another request is filling.
+ */
+#ifndef HEARTH_FUSE_NOTIFY_H
+#define HEARTH_FUSE_NOTIFY_H
+
+#include <stdint.h>
+#include "cache/origin/origin.h"
+
+typedef struct Notifier Notifier;
+typedef struct Session Session;
+typedef struct Handle Handle;
+
+Notifier *notifier_start(Session *session);
+/* Handles what is queued, then ends. No origin callback may come any more. */
+void notifier_stop(Notifier *notifier);
+
+/* Has the origin tell this notifier. */
+void notifier_listen(Notifier *notifier, Origin *origin);
+/* The handle is kept by the queue until handle_recalled() has run on it. */
+void notifier_recall(Notifier *notifier, Handle *handle);
+/* Drops the pages of [off, off+len) of a node. */
+void notifier_drop_pages(Notifier *notifier, uint64_t node_id, int64_t off, int64_t len);
+
+#endif

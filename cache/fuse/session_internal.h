@@ -1,0 +1,92 @@
+/* What the files of a session share. Only cache/fuse/ includes this. */
+#ifndef HEARTH_FUSE_SESSION_INTERNAL_H
+#define HEARTH_FUSE_SESSION_INTERNAL_H
+
+#include <fuse_lowlevel.h>
+#include "cache/fuse/nodes.h"
+#include "cache/fuse/notify.h"
+#include "cache/fuse/session.h"
+
+/*
+ * For how long the kernel may use what it was told without asking (seconds). libcephfs does not say
+ * when a name loses its lease, so a name that is used unasked is checked by whatever comes of it:
+ * lookup below it, open and opendir check the names that led there (names_check) and answer ESTALE,
+ * on which the kernel walks the path again, asking. Only stat() may lag, by this much.
+ */
+#define VALID_SEC 0.1
+#define VALID_MS 100
+
+typedef struct SessionCounters {
+    _Atomic uint64_t opens, hits, misses;
+    _Atomic uint64_t bytes_store, bytes_fill, bytes_origin, bytes_written;
+} SessionCounters;
+
+struct Session {
+    Origin *origin;
+    Store *store; /* may be NULL */
+    char *volume;
+    gboolean read_only;
+    struct fuse_session *fuse;
+    Nodes *nodes;
+    Notifier *notifier;
+    SessionCounters counters;
+    pthread_mutex_t open_mutex; /* guards the two lists */
+    LIST_HEAD(, Handle) handles;
+    LIST_HEAD(, Listing) listings;
+
+    void (*ended)(void *data);
+    void *ended_data;
+    unsigned n_threads;
+    pthread_t *threads;
+    _Atomic unsigned running;
+    _Atomic int stopping;
+};
+
+static inline Session *session_of(fuse_req_t req)
+{
+    return fuse_req_userdata(req);
+}
+
+/* The kernel names a node only after a lookup; one it never looked up is answered ESTALE. */
+#define USE_NODE_OR_REPLY(session, req, ino)                                                       \
+    ({                                                                                             \
+        Node *found_node = nodes_use((session)->nodes, (ino));                                     \
+        if (!found_node) {                                                                         \
+            fuse_reply_err((req), ESTALE);                                                         \
+            return;                                                                                \
+        }                                                                                          \
+        found_node;                                                                                \
+    })
+
+/*
+ * What the kernel is told of a name. `keep_name`: it may use it again unasked; else it asks at
+ * every use.
+ */
+void entry_fill(Node *node, const OriginAttr *attr, gboolean keep_name, struct fuse_entry_param *e);
+/*
+ * Whether the names the kernel used unasked to reach `node` still lead there. 0, -ESTALE, or the
+ * origin's error. Asks the origin only for names given out in the last VALID_MS.
+ */
+int names_check(Session *session, Node *node);
+
+void names_ops(struct fuse_lowlevel_ops *ops);
+void files_ops(struct fuse_lowlevel_ops *ops);
+void dirs_ops(struct fuse_lowlevel_ops *ops);
+void attrs_ops(struct fuse_lowlevel_ops *ops);
+
+/* What the kernel did not release before the end. No worker is running. */
+void handles_close_all(Session *session);
+void dirs_close_all(Session *session);
+
+/* Opened by names.c's create. Takes over `file`; returns the handle for fi->fh. */
+/* Ends the opening: what was asked from the kernel or its reply was lost. */
+void handle_release(Handle *handle);
+Handle *handle_new(Session *session, Node *node, OriginFile *file, int flags);
+
+/* Gives back the leases of a node's readers and drops the kernel's pages: somebody here will write.
+ */
+void handles_return_leases(Session *session, Node *node);
+/* A recalled lease: drop pages, give it back. From the notifier. */
+void handle_recalled(Session *session, Handle *handle);
+
+#endif

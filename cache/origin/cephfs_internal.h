@@ -1,0 +1,30 @@
+/* What cephfs_mount.c (connection) and cephfs.c (operations) share. */
+#ifndef HEARTH_ORIGIN_CEPHFS_INTERNAL_H
+#define HEARTH_ORIGIN_CEPHFS_INTERNAL_H
+
+#include <cephfs/libcephfs.h>
+#include <pthread.h>
+#include "cache/origin/origin.h"
+
+typedef struct CephfsOrigin {
+    Origin base;
+    struct ceph_mount_info *mount;
+    UserPerm *perms;                /* the mount's own (root); borrowed */
+    gboolean leases;                /* delegations are switched on */
+    pthread_mutex_t listener_mutex; /* guards listener, also while it is called */
+    OriginListener listener;
+} CephfsOrigin;
+
+/* src/include/types.h: CEPH_NOSNAP marks what is live. */
+#define CEPHFS_NOSNAP ((uint64_t)-2)
+
+static inline uint64_t cephfs_snapshot(uint64_t snapid)
+{
+    return snapid == CEPHFS_NOSNAP ? 0 : snapid;
+}
+
+extern const OriginOps cephfs_origin_ops;
+void cephfs_destroy(Origin *origin);
+void cephfs_listen(Origin *origin, const OriginListener *listener);
+
+#endif

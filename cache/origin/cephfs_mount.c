@@ -1,0 +1,223 @@
+/*
+ * Connecting to CephFS. The key goes to libcephfs by option, in memory, never by a keyring file or
+ * an argument. Permission checks are the kernel's (default_permissions), so that a warm open needs
+ * no second opinion; libcephfs acts as root.
+ */
+#include "cache/origin/cephfs_internal.h"
+#include <errno.h>
+#include <gio/gio.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DEFAULT_TIMEOUT_SEC 25
+#define DEFAULT_MEMORY_BYTES (32u << 20)
+/* Inodes kept beyond those the kernel holds: what makes an epoch after dropped caches cheap. */
+#define INODE_CACHE "65536"
+/* How long a recalled lease may take to come back; less than the MDS's session autoclose (300 s).
+ */
+#define LEASE_RETURN_SEC 60
+
+static gboolean set_option(struct ceph_mount_info *mount, const char *name, const char *value,
+                           GError **error)
+{
+    int r = ceph_conf_set(mount, name, value);
+    if (r == 0)
+        return TRUE;
+    g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT, "libcephfs refuses option %s: %s",
+                name, g_strerror(-r));
+    return FALSE;
+}
+
+static gboolean configure(struct ceph_mount_info *mount, const CephfsOriginConfig *config,
+                          GError **error)
+{
+    g_autofree char *timeout =
+        g_strdup_printf("%u", config->timeout_sec ? config->timeout_sec : DEFAULT_TIMEOUT_SEC);
+    g_autofree char *memory = g_strdup_printf(
+        "%" G_GUINT64_FORMAT, config->memory_bytes ? config->memory_bytes : DEFAULT_MEMORY_BYTES);
+    const struct {
+        const char *name, *value;
+    } options[] = {
+        {"mon_host", config->monitors},
+        {"key", config->key},
+        {"keyring", ""},
+        {"log_file", ""},
+        {"log_to_stderr", "false"},
+        {"err_to_stderr", "false"},
+        {"log_to_file", "false"},
+        /* Gathering debug lines in memory costs more than a warm lookup. */
+        {"debug_client", "0/0"},
+        {"debug_ms", "0/0"},
+        {"debug_objecter", "0/0"},
+        {"debug_objectcacher", "0/0"},
+        {"debug_monc", "0/0"},
+        {"debug_auth", "0/0"},
+        {"client_mount_timeout", timeout},
+        {"client_permissions", "false"},
+        {"client_oc_size", memory},
+        {"client_cache_size", INODE_CACHE},
+        /* An outage longer than the session ends in a new session, not in a dead mount. */
+        {"client_reconnect_stale", "true"},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(options); i++)
+        if (!set_option(mount, options[i].name, options[i].value, error))
+            return FALSE;
+    return TRUE;
+}
+
+static void set_mount_error(const CephfsOriginConfig *config, int r, GError **error)
+{
+    switch (-r) {
+    case ETIMEDOUT:
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
+                    "no answer from the monitors at %s within %u s: check the cluster's "
+                    "\"monitors\" in config.json and the network, and that the MDS is active",
+                    config->monitors,
+                    config->timeout_sec ? config->timeout_sec : DEFAULT_TIMEOUT_SEC);
+        break;
+    case EACCES:
+    case EPERM:
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED,
+                    "the cluster at %s refuses user client.%s for %s: check userID and userKey in "
+                    "the secret and the user's mds and osd capabilities",
+                    config->monitors, config->user_id, config->root_path);
+        break;
+    case ENOENT:
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
+                    "file system %s has no path %s, or there is no such file system",
+                    config->fs_name ? config->fs_name : "(default)", config->root_path);
+        break;
+    default:
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "cannot mount %s of %s at %s: %s",
+                    config->root_path, config->fs_name ? config->fs_name : "the file system",
+                    config->monitors, g_strerror(-r));
+    }
+}
+
+/* fsid and file system id: what makes inode numbers unique in the world. */
+static gboolean read_space(CephfsOrigin *o, GError **error)
+{
+    struct Inode *root = NULL;
+    char fsid[64] = "";
+    int r = ceph_ll_lookup_root(o->mount, &root);
+    if (r == 0) {
+        r = ceph_ll_getxattr(o->mount, root, "ceph.cluster_fsid", fsid, sizeof(fsid) - 1, o->perms);
+        ceph_ll_put(o->mount, root);
+    }
+    if (r < 0) {
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "cannot read the cluster's fsid: %s",
+                    g_strerror(-r));
+        return FALSE;
+    }
+    size_t n = 0;
+    for (const char *c = fsid; *c && n < 32; c++) {
+        int digit = g_ascii_xdigit_value(*c);
+        if (digit < 0)
+            continue;
+        uint8_t *byte = &o->base.space[n / 2];
+        *byte = (uint8_t)(*byte << 4 | digit);
+        n++;
+    }
+    if (n != 32) {
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "the cluster's fsid is no UUID: %s",
+                    fsid);
+        return FALSE;
+    }
+    int64_t id = GINT64_TO_LE(ceph_get_fs_cid(o->mount));
+    memcpy(o->base.space + 16, &id, sizeof(id));
+    return TRUE;
+}
+
+static void ino_changed(void *data, vinodeno_t vino, int64_t off, int64_t len)
+{
+    CephfsOrigin *o = data;
+    pthread_mutex_lock(&o->listener_mutex);
+    if (o->listener.inode_changed)
+        o->listener.inode_changed(o->listener.data, vino.ino.val, cephfs_snapshot(vino.snapid.val),
+                                  off, len);
+    pthread_mutex_unlock(&o->listener_mutex);
+}
+
+static void dentry_changed(void *data, vinodeno_t dir, vinodeno_t ino, const char *name, size_t len)
+{
+    (void)ino;
+    CephfsOrigin *o = data;
+    char copy[256];
+    if (len >= sizeof(copy))
+        return;
+    memcpy(copy, name, len);
+    copy[len] = '\0';
+    pthread_mutex_lock(&o->listener_mutex);
+    if (o->listener.entry_changed)
+        o->listener.entry_changed(o->listener.data, dir.ino.val, cephfs_snapshot(dir.snapid.val),
+                                  copy);
+    pthread_mutex_unlock(&o->listener_mutex);
+}
+
+static void release_wanted(void *data, vinodeno_t vino)
+{
+    CephfsOrigin *o = data;
+    pthread_mutex_lock(&o->listener_mutex);
+    if (o->listener.inode_unwanted)
+        o->listener.inode_unwanted(o->listener.data, vino.ino.val,
+                                   cephfs_snapshot(vino.snapid.val));
+    pthread_mutex_unlock(&o->listener_mutex);
+}
+
+void cephfs_listen(Origin *origin, const OriginListener *listener)
+{
+    CephfsOrigin *o = (CephfsOrigin *)origin;
+    pthread_mutex_lock(&o->listener_mutex);
+    o->listener = listener ? *listener : (OriginListener){0};
+    pthread_mutex_unlock(&o->listener_mutex);
+}
+
+Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
+{
+    g_autofree CephfsOrigin *o = g_new0(CephfsOrigin, 1);
+    o->base.ops = &cephfs_origin_ops;
+    pthread_mutex_init(&o->listener_mutex, NULL);
+    int r = ceph_create(&o->mount, config->user_id);
+    if (r < 0) {
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "libcephfs: %s", g_strerror(-r));
+        return NULL;
+    }
+    if (!configure(o->mount, config, error))
+        goto fail;
+    r = ceph_init(o->mount);
+    if (r == 0 && config->fs_name)
+        r = ceph_select_filesystem(o->mount, config->fs_name);
+    if (r == 0)
+        r = ceph_mount(o->mount, config->root_path);
+    if (r < 0) {
+        set_mount_error(config, r, error);
+        goto fail;
+    }
+    o->perms = ceph_mount_perms(o->mount);
+    r = ceph_set_deleg_timeout(o->mount, LEASE_RETURN_SEC);
+    o->leases = r == 0;
+    if (!read_space(o, error)) {
+        ceph_unmount(o->mount);
+        goto fail;
+    }
+    struct ceph_client_callback_args callbacks = {
+        .handle = o,
+        .ino_cb = ino_changed,
+        .dentry_cb = dentry_changed,
+        .ino_release_cb = release_wanted,
+    };
+    ceph_ll_register_callbacks(o->mount, &callbacks);
+    return &g_steal_pointer(&o)->base;
+fail:
+    ceph_release(o->mount);
+    return NULL;
+}
+
+void cephfs_destroy(Origin *origin)
+{
+    CephfsOrigin *o = (CephfsOrigin *)origin;
+    ceph_unmount(o->mount);
+    ceph_release(o->mount);
+    pthread_mutex_destroy(&o->listener_mutex);
+    g_free(o);
+}

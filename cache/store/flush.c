@@ -1,0 +1,242 @@
+/*
+ * The flusher. A record promises that an object's bytes survive a power cut, so the order is
+ * always: sync the file system, then commit the records. One syncfs(2) for a few seconds of fills
+ * costs far less than an fsync(2) for each of ten thousand small files.
+ *
+ * A sync that fails means that the bytes of any object of the batch may be lost although its pages
+ * look clean: all of the batch is removed.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+#include <fcntl.h>
+#include "cache/store/internal.h"
+
+#define YOUNG_MS 60000 /* an owner that lived so long did not die of its index */
+
+static GPtrArray *collect(Ledger *ledger)
+{
+    GPtrArray *batch = g_ptr_array_new();
+    GHashTableIter iter;
+    gpointer value;
+    pthread_mutex_lock(&ledger->lock);
+    g_hash_table_iter_init(&iter, ledger->pending);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        Pending *pending = value;
+        if (pending->state != PENDING_LINKED)
+            continue;
+        pending->state = PENDING_FLUSHING;
+        g_ptr_array_add(batch, pending);
+    }
+    pthread_mutex_unlock(&ledger->lock);
+    return batch;
+}
+
+/* The bytes or the records of these did not reach the disk. */
+static void discard(Store *store, GPtrArray *batch)
+{
+    for (guint i = 0; i < batch->len; i++)
+        layout_unlink_object(&store->layout, &((Pending *)batch->pdata[i])->id);
+    pthread_mutex_lock(&store->ledger.lock);
+    for (guint i = 0; i < batch->len; i++)
+        ledger_remove_locked(&store->ledger, batch->pdata[i]);
+    pthread_mutex_unlock(&store->ledger.lock);
+}
+
+static int sync_objects(Store *store)
+{
+    int rc = store->hooks.syncfs ? store->hooks.syncfs(store->hooks.data, store->layout.objects_fd)
+                                 : syncfs(store->layout.objects_fd);
+    return rc < 0 ? -errno : 0;
+}
+
+/*
+ * Deletions come first: an id may have been dropped and filled again. `put` gets the members of the
+ * batch that a record is written for.
+ */
+static GArray *changes_of(Store *store, GPtrArray *batch, GPtrArray *put, guint *n_dropped)
+{
+    Ledger *ledger = &store->ledger;
+    GArray *changes = g_array_new(FALSE, FALSE, sizeof(IndexChange));
+    GHashTableIter iter;
+    gpointer key;
+    pthread_mutex_lock(&ledger->lock);
+    g_hash_table_iter_init(&iter, ledger->dropped);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        IndexChange change = {.op = INDEX_DELETE, .id = *(ObjectId *)key};
+        g_array_append_val(changes, change);
+    }
+    *n_dropped = changes->len;
+    for (guint i = 0; i < batch->len; i++) {
+        Pending *pending = batch->pdata[i];
+        if (pending->dropped)
+            continue;
+        IndexChange change = {.op = INDEX_PUT, .id = pending->id, .record = pending->record};
+        g_array_append_val(changes, change);
+        g_ptr_array_add(put, pending);
+    }
+    pthread_mutex_unlock(&ledger->lock);
+
+    size_t n;
+    g_autofree ObjectId *uses = ledger_take_uses(ledger, &n);
+    uint64_t now = store_wall_ms(store);
+    for (size_t i = 0; i < n; i++) {
+        IndexChange change = {.op = INDEX_TOUCH, .id = uses[i], .record.last_use_ms = now};
+        g_array_append_val(changes, change);
+    }
+    return changes;
+}
+
+static void settle(Store *store, GPtrArray *batch, GPtrArray *put, const GArray *changes,
+                   guint n_dropped, const IndexTotals *delta)
+{
+    Ledger *ledger = &store->ledger;
+    pthread_mutex_lock(&ledger->lock);
+    ledger->indexed.bytes += delta->bytes;
+    ledger->indexed.objects += delta->objects;
+    for (guint i = 0; i < n_dropped; i++)
+        g_hash_table_remove(ledger->dropped, &g_array_index(changes, IndexChange, i).id);
+    for (guint i = 0; i < put->len; i++) {
+        Pending *pending = put->pdata[i];
+        if (pending->dropped) /* since the changes were made up */
+            ledger_note_dropped_locked(ledger, &pending->id);
+    }
+    for (guint i = 0; i < batch->len; i++)
+        ledger_remove_locked(ledger, batch->pdata[i]);
+    pthread_mutex_unlock(&ledger->lock);
+}
+
+int store_flush(Store *store)
+{
+    pthread_mutex_lock(&store->flush_lock);
+    g_autoptr(GPtrArray) batch = collect(&store->ledger);
+    g_autoptr(GPtrArray) put = g_ptr_array_new();
+    int rc = batch->len ? sync_objects(store) : 0;
+    if (rc < 0) {
+        discard(store, batch);
+    } else {
+        guint n_dropped;
+        g_autoptr(GArray) changes = changes_of(store, batch, put, &n_dropped);
+        IndexTotals delta;
+        uint64_t slack = store->hooks.slack_ms == UINT64_MAX ? 0 : store->hooks.slack_ms;
+        rc = index_apply(store->index, (IndexChange *)changes->data, changes->len, slack, &delta);
+        if (rc < 0)
+            discard(store, batch);
+        else
+            settle(store, batch, put, changes, n_dropped, &delta);
+        if (rc == -EUCLEAN)
+            atomic_store(&store->index_lost, TRUE);
+    }
+    pthread_mutex_unlock(&store->flush_lock);
+    if (rc < 0) {
+        g_warning("cache: recording %u new objects: %s: they were removed", batch->len,
+                  g_strerror(-rc));
+        disk_failed(&store->disk, rc, store_mono_ms());
+    } else if (batch->len) {
+        disk_succeeded(&store->disk, store_mono_ms());
+    }
+    return rc;
+}
+
+/* --- what the flusher does besides: trial writes, taking a lost directory or index over again ---
+ */
+
+static int probe_write(Store *store)
+{
+    static const char text[4096] = "hearth";
+    char back[sizeof(text)];
+    Partial partial;
+    int rc = layout_partial_create(&store->layout, &partial);
+    if (rc < 0)
+        return rc;
+    ssize_t n = store->hooks.pwrite
+                    ? store->hooks.pwrite(store->hooks.data, partial.fd, text, sizeof(text), 0)
+                    : pwrite(partial.fd, text, sizeof(text), 0);
+    if (n != sizeof(text))
+        rc = n < 0 ? -errno : -EIO;
+    else if (fsync(partial.fd) < 0)
+        rc = -errno;
+    else if (pread(partial.fd, back, sizeof(back), 0) != sizeof(back) ||
+             memcmp(text, back, sizeof(back)) != 0)
+        rc = -EIO;
+    layout_partial_forget(&store->layout, &partial);
+    close(partial.fd);
+    return rc;
+}
+
+static int begin_index_again(Store *store)
+{
+    /* No eviction between an index that is gone and one that is not scanned yet. */
+    pthread_mutex_lock(&store->evict_lock);
+    pthread_mutex_lock(&store->flush_lock);
+    int rc = index_reset(store->index);
+    if (rc == 0) {
+        ledger_reset(&store->ledger, &(IndexTotals){0, 0});
+        atomic_store(&store->index_lost, FALSE);
+        atomic_store(&store->scanned, FALSE);
+    }
+    pthread_mutex_unlock(&store->flush_lock);
+    pthread_mutex_unlock(&store->evict_lock);
+    return rc;
+}
+
+static int probe(Store *store)
+{
+    if (!layout_present(&store->layout)) {
+        g_autoptr(GError) error = NULL;
+        LayoutTrust trust;
+        LayoutOptions options = {.boot_id = store->hooks.boot_id,
+                                 .any_filesystem = store->hooks.any_filesystem};
+        if (!layout_reopen(&store->layout, &options, &trust, &error)) {
+            g_warning("%s", error->message);
+            return -EIO;
+        }
+        if (trust == LAYOUT_UNTRUSTED)
+            atomic_store(&store->trust, LAYOUT_UNTRUSTED);
+        atomic_store(&store->index_lost, TRUE);
+        room_forget(store);
+    }
+    if (atomic_load(&store->index_lost)) {
+        int rc = begin_index_again(store);
+        if (rc < 0)
+            return rc;
+    }
+    return probe_write(store);
+}
+
+static void scan_if_due(Store *store)
+{
+    if (atomic_load(&store->scanned))
+        return;
+    int rc = store_scan(store);
+    if (rc < 0) {
+        if (rc != -ECANCELED)
+            disk_failed(&store->disk, rc, store_mono_ms());
+        return;
+    }
+    if (layout_mark(&store->layout, FORMAT_STATE_OPEN, store->layout.crashes + 1) < 0)
+        return;
+    atomic_store(&store->trust, LAYOUT_SAME_BOOT);
+    atomic_store(&store->scanned, TRUE);
+}
+
+void *store_flusher(void *data)
+{
+    Store *store = data;
+    uint64_t started = store_mono_ms();
+    gboolean grown_up = FALSE;
+    do {
+        uint64_t now = store_mono_ms();
+        if (disk_tick(&store->disk, now))
+            disk_probed(&store->disk, probe(store));
+        if (disk_state(&store->disk) == STORE_DISK_BYPASS)
+            continue;
+        if (atomic_load(&store->index_lost))
+            begin_index_again(store);
+        scan_if_due(store);
+        store_flush(store);
+        if (!grown_up && now - started > YOUNG_MS && atomic_load(&store->scanned))
+            grown_up = layout_mark(&store->layout, FORMAT_STATE_OPEN, 0) == 0;
+    } while (wake_wait(&store->flusher, store->hooks.flush_ms));
+    return NULL;
+}

@@ -1,0 +1,151 @@
+/*
+ * The store's parts together, for the files of this folder and their tests.
+ *
+ * Locks, in order; none is held across an Origin call or I/O of object data:
+ *
+ *   Evict.lock     one eviction at a time; held across unlinks and index commits
+ *   Flush.lock     one flush at a time; held across syncfs and index commits
+ *   Fills.lock     fills and their chunks (fill.h)
+ *   Room.lock      the sample of the file system's use
+ *   Ledger.lock, Disk.lock, Flush.wake_lock, Evict.wake_lock     leaves
+ *
+ * Threads: `fill_threads` workers (fill.c), one flusher (flush.c), one evictor (evict.c), all owned
+ * by store.c and joined in store_close().
+ */
+#ifndef HEARTH_STORE_INTERNAL_H
+#define HEARTH_STORE_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/statvfs.h>
+#include "cache/store/disk.h"
+#include "cache/store/fill.h"
+#include "cache/store/index.h"
+#include "cache/store/layout.h"
+#include "cache/store/ledger.h"
+#include "cache/store/store.h"
+
+/* What tests replace. NULL or 0: the real thing. */
+typedef struct StoreHooks {
+    const char *boot_id;
+    gboolean named_partials;
+    gboolean any_filesystem;
+    uint64_t flush_ms;              /* 0: 5000 */
+    uint64_t check_ms;              /* between looks at the file system's use; 0: 5000 */
+    uint64_t retry_ms;              /* of the disk in bypass; 0: 30000 */
+    uint64_t slack_ms;              /* uses closer together are one; 0: 60000; UINT64_MAX: none */
+    uint64_t grace_ms;              /* a one-chunk fill waits so long for its reader; 0: 10 */
+    uint64_t (*now_ms)(void *data); /* since 1970, for last uses */
+    int (*statvfs)(void *data, int fd, struct statvfs *st);
+    int (*syncfs)(void *data, int fd);
+    ssize_t (*pwrite)(void *data, int fd, const void *buf, size_t len, off_t off);
+    void *data;
+} StoreHooks;
+
+/* As store_open(); hooks are copied, hooks->data and boot_id borrowed until store_close(). */
+Store *store_open_hooked(const StoreConfig *config, const StoreHooks *hooks, GError **error);
+
+/* The file system as last seen, and what was removed but not yet seen to be free. */
+typedef struct Room {
+    pthread_mutex_t lock;
+    gboolean sampled;            /* lock, and all below */
+    uint64_t sampled_at_ms;      /* monotonic */
+    uint64_t used, total;        /* bytes, as df(1) reckons */
+    uint64_t files, files_total; /* 0: this file system does not count inodes */
+    uint64_t credit_bytes, credit_files;
+    uint64_t credit_at_ms;
+} Room;
+
+typedef struct Wake {
+    pthread_mutex_t lock;
+    pthread_cond_t cond;
+    pthread_cond_t idle;            /* the thread has ended a round and waits */
+    gboolean kicked, stop, waiting; /* lock */
+    uint64_t rounds;                /* lock: ended */
+} Wake;
+
+struct Store {
+    StoreConfig config; /* defaults filled in; dir is layout.path */
+    StoreHooks hooks;
+    Layout layout;
+    Index *index;
+    Ledger ledger;
+    Disk disk;
+    Room room;
+    Fills fills;
+
+    pthread_mutex_t flush_lock;
+    Wake flusher;
+    pthread_t flusher_thread;
+    atomic_int trust;       /* LayoutTrust: UNTRUSTED while objects without a record may be bad */
+    atomic_bool scanned;    /* objects without a record have been dealt with */
+    atomic_bool index_lost; /* begin it anew and scan */
+
+    pthread_mutex_t evict_lock;
+    Wake evictor;
+    pthread_t evictor_thread;
+    atomic_ulong evicted_objects, evicted_bytes;
+};
+
+/* --- store.c --- */
+uint64_t store_wall_ms(Store *store);
+uint64_t store_mono_ms(void);
+void wake_init(Wake *wake);
+void wake_destroy(Wake *wake);
+void wake_kick(Wake *wake);
+void wake_stop(Wake *wake);
+/* Waits for a kick, at most timeout_ms. FALSE: told to stop. */
+gboolean wake_wait(Wake *wake, uint64_t timeout_ms);
+gboolean wake_stopping(Wake *wake);
+/* Kicks, and waits until a round that began after this call has ended. */
+void wake_round(Wake *wake);
+/* Makes `cond` measure time by CLOCK_MONOTONIC. */
+void cond_init_monotonic(pthread_cond_t *cond);
+struct timespec deadline_after_ms(uint64_t ms);
+
+/* Opens a complete object; a use is counted by store_open_object() alone. */
+int store_open_present(Store *store, const ObjectId *id, uint64_t size);
+/*
+ * Links a complete, verified file in. The reservation of record_charge(size) becomes the object's,
+ * unless an error is returned; -EEXIST: it is held already. `patient`: wait for a flush rather
+ * than fail with -EBUSY.
+ */
+int store_publish(Store *store, Partial *partial, const Record *record, gboolean patient);
+/* Removes an object that cannot be used. */
+void store_drop(Store *store, const ObjectId *id);
+/* Reads the object and compares with its recorded checksum. 0, -EBADMSG, -ENOENT, -errno. */
+int store_verify(Store *store, const ObjectId *id);
+
+/* --- flush.c --- */
+/* Syncs the objects waiting, then records them; deletes records of dropped ones; applies uses. */
+int store_flush(Store *store);
+void *store_flusher(void *store);
+
+/* --- scan.c --- */
+/*
+ * Deals with objects that have no record: adopts them, or, when untrusted, removes them. Stops
+ * early when the flusher is told to stop. Run by one thread at a time.
+ */
+int store_scan(Store *store);
+
+/* --- room.c --- */
+/* Reserves room for an object, evicting if it must. FALSE: there is none. */
+gboolean room_reserve(Store *store, uint64_t size);
+/* What to evict now to get from above a high watermark to the low one. */
+IndexTotals room_excess(Store *store);
+/* Tells that objects were removed, whose space the file system may not show as free yet. */
+void room_credit(Store *store, const IndexTotals *removed);
+/* Forgets the sample: what was believed about the file system proved wrong. */
+void room_forget(Store *store);
+void room_bounds(Store *store, uint64_t *max_bytes, uint64_t *max_inodes);
+
+/* --- evict.c --- */
+/*
+ * Removes objects of `tag` (NULL: all), least recently used first, until both amounts are reached.
+ * Returns what was removed. With evict_lock held: decide how much under it too, or two will each
+ * remove what one was enough for.
+ */
+IndexTotals store_evict_locked(Store *store, const TagId *tag, uint64_t bytes, uint64_t objects);
+void *store_evictor(void *store);
+
+#endif

@@ -1,0 +1,238 @@
+/*
+ * Room: how much the store may hold. Two bounds apply, each with a high and a low watermark: the
+ * configured one, on what the ledger says; and the file system's own, on what statvfs(2) says, for
+ * both bytes and inodes, because others write there too and a full file system helps nobody.
+ *
+ * Space of an object that somebody has open is not free when the object is removed. So nothing here
+ * loops until statvfs shows room: what was removed is noted as credit, the credit counts as free
+ * until seen, and it halves every minute in case it never is.
+ */
+#include <errno.h>
+#include <string.h>
+#include "cache/store/internal.h"
+
+#define SAMPLE_MS 250
+#define CREDIT_HALF_MS 60000
+
+static uint64_t percent(uint64_t of, unsigned n)
+{
+    return of / 100 * n + of % 100 * n / 100;
+}
+
+static uint64_t above(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+static void see_freed(uint64_t *credit, uint64_t before, uint64_t now)
+{
+    *credit -= MIN(*credit, above(before, now));
+}
+
+/* Looks at the file system anew unless it was looked at a moment ago. */
+static void sample_locked(Store *store, uint64_t max_age_ms)
+{
+    Room *room = &store->room;
+    uint64_t now = store_mono_ms();
+    if (room->sampled && now - room->sampled_at_ms < max_age_ms)
+        return;
+    struct statvfs st;
+    int rc = store->hooks.statvfs
+                 ? store->hooks.statvfs(store->hooks.data, store->layout.objects_fd, &st)
+                 : fstatvfs(store->layout.objects_fd, &st);
+    if (rc < 0)
+        return;
+    uint64_t unit = st.f_frsize ? st.f_frsize : st.f_bsize;
+    uint64_t used = above(st.f_blocks, st.f_bfree) * unit;
+    uint64_t files = above(st.f_files, st.f_ffree);
+    if (room->sampled) {
+        see_freed(&room->credit_bytes, room->used, used);
+        see_freed(&room->credit_files, room->files, files);
+    }
+    if (now - room->credit_at_ms >= CREDIT_HALF_MS) {
+        room->credit_bytes /= 2;
+        room->credit_files /= 2;
+        room->credit_at_ms = now;
+    }
+    room->used = used;
+    room->total = used + st.f_bavail * unit;
+    room->files = files;
+    /* btrfs has no inode count, XFS makes inodes as it goes: nothing to keep within. */
+    room->files_total = st.f_files && st.f_favail ? files + st.f_favail : 0;
+    room->sampled = TRUE;
+    room->sampled_at_ms = now;
+}
+
+void room_credit(Store *store, const IndexTotals *removed)
+{
+    Room *room = &store->room;
+    pthread_mutex_lock(&room->lock);
+    if (room->credit_bytes == 0 && room->credit_files == 0)
+        room->credit_at_ms = store_mono_ms();
+    room->credit_bytes += removed->bytes;
+    room->credit_files += removed->objects;
+    pthread_mutex_unlock(&room->lock);
+}
+
+void room_forget(Store *store)
+{
+    Room *room = &store->room;
+    pthread_mutex_lock(&room->lock);
+    room->sampled = FALSE;
+    room->credit_bytes = room->credit_files = 0;
+    pthread_mutex_unlock(&room->lock);
+}
+
+IndexTotals room_excess(Store *store)
+{
+    const StoreConfig *config = &store->config;
+    Room *room = &store->room;
+    IndexTotals sum = ledger_sum(&store->ledger);
+    IndexTotals held = ledger_held(&store->ledger);
+    IndexTotals excess = {0, 0};
+    if (config->max_bytes && sum.bytes > percent(config->max_bytes, config->high_percent))
+        excess.bytes = above(sum.bytes, percent(config->max_bytes, config->low_percent));
+    if (config->max_inodes && sum.objects > percent(config->max_inodes, config->high_percent))
+        excess.objects = above(sum.objects, percent(config->max_inodes, config->low_percent));
+
+    pthread_mutex_lock(&room->lock);
+    sample_locked(store, SAMPLE_MS);
+    if (room->sampled) {
+        uint64_t used = above(room->used, room->credit_bytes);
+        uint64_t files = above(room->files, room->credit_files);
+        if (used > percent(room->total, config->high_percent))
+            excess.bytes =
+                MAX(excess.bytes, above(used, percent(room->total, config->low_percent)));
+        if (room->files_total && files > percent(room->files_total, config->high_percent))
+            excess.objects =
+                MAX(excess.objects, above(files, percent(room->files_total, config->low_percent)));
+    }
+    pthread_mutex_unlock(&room->lock);
+    excess.bytes = MIN(excess.bytes, held.bytes);
+    excess.objects = MIN(excess.objects, held.objects);
+    return excess;
+}
+
+/* The configured bound: reserves if there is room, or tells what is missing. */
+static gboolean try_reserve(Store *store, uint64_t charge, IndexTotals *missing)
+{
+    const StoreConfig *config = &store->config;
+    Ledger *ledger = &store->ledger;
+    pthread_mutex_lock(&ledger->lock);
+    uint64_t bytes =
+        ledger->indexed.bytes + ledger->waiting.bytes + ledger->reserved.bytes + charge;
+    uint64_t objects =
+        ledger->indexed.objects + ledger->waiting.objects + ledger->reserved.objects + 1;
+    missing->bytes = config->max_bytes ? above(bytes, config->max_bytes) : 0;
+    missing->objects = config->max_inodes ? above(objects, config->max_inodes) : 0;
+    gboolean fits = missing->bytes == 0 && missing->objects == 0;
+    if (fits) {
+        ledger->reserved.bytes += charge;
+        ledger->reserved.objects++;
+    }
+    pthread_mutex_unlock(&ledger->lock);
+    if (fits &&
+        ((config->max_bytes && bytes > percent(config->max_bytes, config->high_percent)) ||
+         (config->max_inodes && objects > percent(config->max_inodes, config->high_percent))))
+        wake_kick(&store->evictor);
+    return fits;
+}
+
+/*
+ * The file system: reservations must not go beyond halfway from the high watermark to full. What
+ * is reserved may be written already; counting it twice errs on the safe side.
+ */
+static gboolean file_system_fits(Store *store, uint64_t max_age_ms, IndexTotals *missing)
+{
+    Room *room = &store->room;
+    IndexTotals sum = ledger_sum(&store->ledger), held = ledger_held(&store->ledger);
+    unsigned limit = (store->config.high_percent + 100) / 2;
+    gboolean press = FALSE;
+    *missing = (IndexTotals){0, 0};
+    pthread_mutex_lock(&room->lock);
+    sample_locked(store, max_age_ms);
+    if (room->sampled) {
+        uint64_t used = room->used + sum.bytes - held.bytes;
+        missing->bytes = above(used, percent(room->total, limit));
+        press = used > percent(room->total, store->config.high_percent);
+        if (room->files_total) {
+            uint64_t files = room->files + sum.objects - held.objects;
+            missing->objects = above(files, percent(room->files_total, limit));
+            press |= files > percent(room->files_total, store->config.high_percent);
+        }
+    }
+    pthread_mutex_unlock(&room->lock);
+    if (press)
+        wake_kick(&store->evictor);
+    return missing->bytes == 0 && missing->objects == 0;
+}
+
+static gboolean reserve_evicting(Store *store, uint64_t charge)
+{
+    IndexTotals missing;
+    if (try_reserve(store, charge, &missing))
+        return TRUE;
+    pthread_mutex_lock(&store->evict_lock);
+    gboolean fits = try_reserve(store, charge, &missing); /* others may have evicted meanwhile */
+    if (!fits) {
+        store_evict_locked(store, NULL, missing.bytes, missing.objects);
+        fits = try_reserve(store, charge, &missing);
+    }
+    pthread_mutex_unlock(&store->evict_lock);
+    return fits;
+}
+
+/* Evicts once, and only if it can be enough and was not done already. */
+static gboolean relieve_file_system(Store *store)
+{
+    IndexTotals missing;
+    if (file_system_fits(store, SAMPLE_MS, &missing))
+        return TRUE;
+    pthread_mutex_lock(&store->evict_lock);
+    gboolean fits = file_system_fits(store, SAMPLE_MS, &missing);
+    IndexTotals held = ledger_held(&store->ledger);
+    pthread_mutex_lock(&store->room.lock);
+    gboolean awaited =
+        store->room.credit_bytes >= missing.bytes && store->room.credit_files >= missing.objects;
+    pthread_mutex_unlock(&store->room.lock);
+    if (!fits && !awaited && missing.bytes <= held.bytes && missing.objects <= held.objects) {
+        store_evict_locked(store, NULL, missing.bytes, missing.objects);
+        fits = file_system_fits(store, 0, &missing);
+    }
+    pthread_mutex_unlock(&store->evict_lock);
+    return fits;
+}
+
+gboolean room_reserve(Store *store, uint64_t size)
+{
+    uint64_t charge = record_charge(size);
+    const StoreConfig *config = &store->config;
+    /* What does not fit below the high watermark would be evicted as soon as it is complete. */
+    if (config->max_bytes && charge > percent(config->max_bytes, config->high_percent))
+        return FALSE;
+    if (!reserve_evicting(store, charge))
+        return FALSE;
+    if (relieve_file_system(store))
+        return TRUE;
+    ledger_unreserve(&store->ledger, charge);
+    return FALSE;
+}
+
+void room_bounds(Store *store, uint64_t *max_bytes, uint64_t *max_inodes)
+{
+    const StoreConfig *config = &store->config;
+    Room *room = &store->room;
+    IndexTotals held = ledger_held(&store->ledger);
+    uint64_t bytes = UINT64_MAX, files = UINT64_MAX;
+    pthread_mutex_lock(&room->lock);
+    sample_locked(store, SAMPLE_MS);
+    if (room->sampled) {
+        bytes = held.bytes + above(percent(room->total, config->high_percent), room->used);
+        if (room->files_total)
+            files =
+                held.objects + above(percent(room->files_total, config->high_percent), room->files);
+    }
+    pthread_mutex_unlock(&room->lock);
+    *max_bytes = config->max_bytes ? MIN(config->max_bytes, bytes) : bytes;
+    *max_inodes = config->max_inodes ? MIN(config->max_inodes, files) : files;
+}

@@ -1,0 +1,511 @@
+/*
+ * The store, put together: opening and closing, looking objects up, linking them in, dropping them.
+ * The parts are named in internal.h, with the order of their locks.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <gio/gio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+#include "cache/autofd.h"
+#include "cache/store/internal.h"
+
+#define CRASHES_TO_DISTRUST_INDEX 5
+
+/* --- time and waking --- */
+
+uint64_t store_wall_ms(Store *store)
+{
+    if (store->hooks.now_ms)
+        return store->hooks.now_ms(store->hooks.data);
+    return (uint64_t)g_get_real_time() / 1000;
+}
+
+uint64_t store_mono_ms(void)
+{
+    return (uint64_t)g_get_monotonic_time() / 1000;
+}
+
+void cond_init_monotonic(pthread_cond_t *cond)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+struct timespec deadline_after_ms(uint64_t ms)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += (time_t)(ms / 1000);
+    t.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (t.tv_nsec >= 1000000000) {
+        t.tv_nsec -= 1000000000;
+        t.tv_sec++;
+    }
+    return t;
+}
+
+void wake_init(Wake *wake)
+{
+    *wake = (Wake){.kicked = FALSE};
+    pthread_mutex_init(&wake->lock, NULL);
+    cond_init_monotonic(&wake->cond);
+    pthread_cond_init(&wake->idle, NULL);
+}
+
+void wake_destroy(Wake *wake)
+{
+    pthread_cond_destroy(&wake->cond);
+    pthread_cond_destroy(&wake->idle);
+    pthread_mutex_destroy(&wake->lock);
+}
+
+void wake_kick(Wake *wake)
+{
+    pthread_mutex_lock(&wake->lock);
+    wake->kicked = TRUE;
+    pthread_cond_signal(&wake->cond);
+    pthread_mutex_unlock(&wake->lock);
+}
+
+void wake_stop(Wake *wake)
+{
+    pthread_mutex_lock(&wake->lock);
+    wake->stop = TRUE;
+    pthread_cond_signal(&wake->cond);
+    pthread_mutex_unlock(&wake->lock);
+}
+
+gboolean wake_stopping(Wake *wake)
+{
+    pthread_mutex_lock(&wake->lock);
+    gboolean stop = wake->stop;
+    pthread_mutex_unlock(&wake->lock);
+    return stop;
+}
+
+void wake_round(Wake *wake)
+{
+    pthread_mutex_lock(&wake->lock);
+    uint64_t target = wake->rounds + (wake->waiting && !wake->kicked ? 1 : 2);
+    wake->kicked = TRUE;
+    pthread_cond_signal(&wake->cond);
+    while (wake->rounds < target && !wake->stop) {
+        /* A round under way may end without having seen the kick consumed by it. */
+        if (wake->waiting && !wake->kicked) {
+            wake->kicked = TRUE;
+            pthread_cond_signal(&wake->cond);
+        }
+        pthread_cond_wait(&wake->idle, &wake->lock);
+    }
+    pthread_mutex_unlock(&wake->lock);
+}
+
+gboolean wake_wait(Wake *wake, uint64_t timeout_ms)
+{
+    struct timespec deadline = deadline_after_ms(timeout_ms);
+    pthread_mutex_lock(&wake->lock);
+    wake->rounds++;
+    wake->waiting = TRUE;
+    pthread_cond_broadcast(&wake->idle);
+    while (!wake->kicked && !wake->stop &&
+           pthread_cond_timedwait(&wake->cond, &wake->lock, &deadline) != ETIMEDOUT)
+        ;
+    wake->kicked = wake->waiting = FALSE;
+    gboolean go_on = !wake->stop;
+    pthread_mutex_unlock(&wake->lock);
+    return go_on;
+}
+
+/* --- opening and closing --- */
+
+static gboolean set_defaults(Store *store, const StoreConfig *config, const StoreHooks *hooks,
+                             GError **error)
+{
+    StoreConfig *c = &store->config;
+    StoreHooks *h = &store->hooks;
+    *c = *config;
+    if (hooks)
+        *h = *hooks;
+    if (!c->high_percent && !c->low_percent) {
+        c->high_percent = 90;
+        c->low_percent = 80;
+    }
+    if (!c->fill_threads)
+        c->fill_threads = 4;
+    if (!c->chunk_bytes)
+        c->chunk_bytes = 4 << 20;
+    h->flush_ms = h->flush_ms ? h->flush_ms : 5000;
+    h->check_ms = h->check_ms ? h->check_ms : 5000;
+    h->retry_ms = h->retry_ms ? h->retry_ms : 30000;
+    h->slack_ms = h->slack_ms ? h->slack_ms : 60000;
+    h->grace_ms = h->grace_ms ? h->grace_ms : 10;
+    const char *wrong = NULL;
+    if (!c->dir || !c->dir[0])
+        wrong = "no directory is named";
+    else if (c->high_percent > 100 || c->low_percent >= c->high_percent)
+        wrong = "watermarks must be low < high <= 100 percent";
+    else if (c->chunk_bytes < 4096 || c->chunk_bytes > (64 << 20) || c->chunk_bytes % 4096)
+        wrong = "chunks must be of 4 KiB to 64 MiB, in steps of 4 KiB";
+    else if (c->fill_threads > 64)
+        wrong = "at most 64 fill threads";
+    if (wrong)
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT, "cache: %s", wrong);
+    return wrong == NULL;
+}
+
+static gboolean open_index(Store *store, LayoutTrust trust, GError **error)
+{
+    g_autofree char *path = g_build_filename(store->layout.path, FORMAT_INDEX_NAME, NULL);
+    g_autofree char *lock = g_build_filename(store->layout.path, FORMAT_INDEX_LOCK_NAME, NULL);
+    if (store->layout.crashes >= CRASHES_TO_DISTRUST_INDEX) {
+        g_warning("cache: %u owners in a row died young: the index is made anew",
+                  store->layout.crashes);
+        unlink(path);
+        unlink(lock);
+    }
+    gboolean created;
+    store->index = index_open(path, &created, error);
+    if (!store->index)
+        return FALSE;
+    IndexTotals totals;
+    int rc = index_totals(store->index, &totals);
+    if (rc < 0) {
+        g_set_error(error, G_IO_ERROR, g_io_error_from_errno(-rc),
+                    "cache index %s: %s; remove the file, it is rebuilt", path, g_strerror(-rc));
+        return FALSE;
+    }
+    ledger_indexed(&store->ledger, &totals);
+    atomic_store(&store->trust, (int)trust);
+    atomic_store(&store->scanned, trust == LAYOUT_CLEAN && !created);
+    return TRUE;
+}
+
+static gboolean start_thread(pthread_t *thread, void *(*run)(void *), Store *store, GError **error)
+{
+    int rc = pthread_create(thread, NULL, run, store);
+    if (rc != 0)
+        g_set_error(error, G_IO_ERROR, g_io_error_from_errno(rc), "cache: starting a thread: %s",
+                    g_strerror(rc));
+    return rc == 0;
+}
+
+static void stop_thread(pthread_t *thread, Wake *wake)
+{
+    wake_stop(wake);
+    pthread_join(*thread, NULL);
+}
+
+static void free_parts(Store *store)
+{
+    index_close(store->index);
+    layout_close(&store->layout);
+    fills_destroy(store);
+    ledger_destroy(&store->ledger);
+    disk_destroy(&store->disk);
+    wake_destroy(&store->flusher);
+    wake_destroy(&store->evictor);
+    pthread_mutex_destroy(&store->room.lock);
+    pthread_mutex_destroy(&store->flush_lock);
+    pthread_mutex_destroy(&store->evict_lock);
+    g_free(store);
+}
+
+static gboolean start(Store *store, LayoutTrust trust, GError **error)
+{
+    if (!open_index(store, trust, error))
+        return FALSE;
+    if (!fills_start(store, error) ||
+        !start_thread(&store->flusher_thread, store_flusher, store, error)) {
+        fills_stop(store);
+        return FALSE;
+    }
+    if (!start_thread(&store->evictor_thread, store_evictor, store, error)) {
+        fills_stop(store);
+        stop_thread(&store->flusher_thread, &store->flusher);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+Store *store_open_hooked(const StoreConfig *config, const StoreHooks *hooks, GError **error)
+{
+    Store *store = g_new0(Store, 1);
+    if (!set_defaults(store, config, hooks, error)) {
+        g_free(store);
+        return NULL;
+    }
+    LayoutOptions options = {.boot_id = store->hooks.boot_id,
+                             .any_filesystem = store->hooks.any_filesystem,
+                             .named_partials = store->hooks.named_partials};
+    LayoutTrust trust;
+    if (!layout_open(&store->layout, config->dir, &options, &trust, error)) {
+        g_free(store);
+        return NULL;
+    }
+    store->config.dir = store->layout.path;
+    pthread_mutex_init(&store->room.lock, NULL);
+    pthread_mutex_init(&store->flush_lock, NULL);
+    pthread_mutex_init(&store->evict_lock, NULL);
+    wake_init(&store->flusher);
+    wake_init(&store->evictor);
+    disk_init(&store->disk, store->hooks.retry_ms);
+    ledger_init(&store->ledger);
+    fills_init(store);
+    if (!start(store, trust, error)) {
+        free_parts(store);
+        return NULL;
+    }
+    return store;
+}
+
+Store *store_open(const StoreConfig *config, GError **error)
+{
+    return store_open_hooked(config, NULL, error);
+}
+
+void store_close(Store *store)
+{
+    if (!store)
+        return;
+    fills_stop(store);
+    stop_thread(&store->evictor_thread, &store->evictor);
+    stop_thread(&store->flusher_thread, &store->flusher);
+    gboolean whole = disk_state(&store->disk) != STORE_DISK_BYPASS && store_flush(store) == 0 &&
+                     atomic_load(&store->scanned) && !atomic_load(&store->index_lost);
+    index_close(g_steal_pointer(&store->index));
+    if (whole)
+        layout_mark(&store->layout, FORMAT_STATE_CLEAN, 0);
+    free_parts(store);
+}
+
+/* --- looking up --- */
+
+static gboolean is_recorded(Store *store, const ObjectId *id)
+{
+    switch (ledger_find(&store->ledger, id)) {
+    case LEDGER_HELD:
+        return TRUE;
+    case LEDGER_DROPPED:
+        return FALSE;
+    case LEDGER_UNKNOWN:
+        break;
+    }
+    return index_has(store->index, id);
+}
+
+gboolean store_has(Store *store, const ObjectId *id)
+{
+    return disk_state(&store->disk) != STORE_DISK_BYPASS && is_recorded(store, id);
+}
+
+int store_open_present(Store *store, const ObjectId *id, uint64_t size)
+{
+    struct stat st;
+    if (disk_state(&store->disk) == STORE_DISK_BYPASS ||
+        (atomic_load(&store->trust) == LAYOUT_UNTRUSTED && !is_recorded(store, id)))
+        return -ENOENT;
+    hearth_autofd int fd = layout_open_object(&store->layout, id);
+    if (fd == -ENOENT)
+        return fd;
+    if (fd == -ELOOP || fd == -ENXIO) { /* a symbolic link, a socket: none of ours */
+        store_drop(store, id);
+        return -ENOENT;
+    }
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        int rc = fd < 0 ? fd : -errno;
+        disk_failed(&store->disk, rc, store_mono_ms());
+        return rc;
+    }
+    if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != size ||
+        st.st_mtim.tv_sec != object_id_seal(id)) {
+        atomic_fetch_add(&store->disk.errors, 1);
+        store_drop(store, id);
+        return -ENOENT;
+    }
+    return hearth_steal_fd(&fd);
+}
+
+int store_open_object(Store *store, const ObjectId *id, uint64_t size)
+{
+    int fd = store_open_present(store, id, size);
+    if (fd >= 0)
+        ledger_used(&store->ledger, id);
+    return fd;
+}
+
+/* --- linking in and dropping --- */
+
+static int forget_record(Store *store, const ObjectId *id)
+{
+    IndexChange change = {.op = INDEX_DELETE, .id = *id};
+    IndexTotals delta;
+    int rc = index_apply(store->index, &change, 1, 0, &delta);
+    if (rc == 0)
+        ledger_indexed(&store->ledger, &delta);
+    else if (rc == -EUCLEAN)
+        atomic_store(&store->index_lost, TRUE);
+    return rc;
+}
+
+static int seal(Store *store, Partial *partial, const ObjectId *id, const Record *record)
+{
+    FormatRecord raw;
+    (void)store;
+    record_encode(record, &raw);
+    /* A file system without attributes, or a full one: a rebuilt index will know less. */
+    if (fsetxattr(partial->fd, FORMAT_RECORD_XATTR, &raw, sizeof(raw), 0) < 0 && errno == EIO)
+        return -EIO;
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = object_id_seal(id)}};
+    return futimens(partial->fd, times) < 0 ? -errno : 0;
+}
+
+static int link_in(Store *store, Partial *partial, const ObjectId *id, const Record *record)
+{
+    Record old;
+    int rc = seal(store, partial, id, record);
+    if (rc < 0)
+        return rc;
+    /*
+     * A record whose file is gone would vouch for this one, whose bytes are not synced yet. It must
+     * be gone, durably, before the name appears.
+     */
+    rc = index_get(store->index, id, &old);
+    if (rc != -ENOENT)
+        rc = forget_record(store, id);
+    if (rc < 0 && rc != -ENOENT)
+        return rc;
+    rc = layout_partial_link(&store->layout, partial, id);
+    if (rc == -EEXIST) { /* one without a record: this one is known to be good */
+        layout_unlink_object(&store->layout, id);
+        rc = layout_partial_link(&store->layout, partial, id);
+    }
+    return rc;
+}
+
+int store_publish(Store *store, Partial *partial, const Record *record, gboolean patient)
+{
+    ObjectId id;
+    object_key_id(&record->key, &id);
+    int rc = ledger_announce(&store->ledger, &id, record);
+    for (int tries = 0; rc == -EBUSY && patient && tries < 8; tries++) {
+        rc = store_flush(store);
+        if (rc == 0)
+            rc = ledger_announce(&store->ledger, &id, record);
+    }
+    if (rc == -EBUSY)
+        wake_kick(&store->flusher);
+    if (rc < 0)
+        return rc;
+    rc = link_in(store, partial, &id, record);
+    uint64_t waiting = ledger_linked(&store->ledger, &id, rc == 0, record_charge(record->key.size));
+    if (waiting >= LEDGER_PENDING_EARLY)
+        wake_kick(&store->flusher);
+    if (rc == 0)
+        disk_succeeded(&store->disk, store_mono_ms());
+    else
+        disk_failed(&store->disk, rc, store_mono_ms());
+    return rc;
+}
+
+void store_drop(Store *store, const ObjectId *id)
+{
+    if (!ledger_removing(&store->ledger, id, FALSE))
+        return;
+    gboolean noted = ledger_drop(&store->ledger, id);
+    int rc = layout_unlink_object(&store->layout, id);
+    if (rc < 0 && rc != -ENOENT)
+        disk_failed(&store->disk, rc, store_mono_ms());
+    if (!noted)
+        forget_record(store, id);
+    ledger_removed(&store->ledger, id);
+}
+
+void store_report_bad(Store *store, const ObjectId *id, int error)
+{
+    store_drop(store, id);
+    disk_failed(&store->disk, error, store_mono_ms());
+}
+
+int store_verify(Store *store, const ObjectId *id)
+{
+    Record record;
+    int rc = index_get(store->index, id, &record);
+    if (rc < 0)
+        return rc;
+    hearth_autofd int fd = store_open_present(store, id, record.key.size);
+    if (fd < 0)
+        return fd;
+    if (record.anonymous || record.chunk_bytes == 0)
+        return 0; /* nothing to compare with */
+    g_autofree uint8_t *buf = g_malloc(record.chunk_bytes);
+    XXH3_state_t *state = XXH3_createState();
+    XXH3_64bits_reset(state);
+    uint64_t off = 0;
+    do {
+        size_t len = (size_t)MIN(record.chunk_bytes, record.key.size - off);
+        ssize_t n = pread(fd, buf, len, (off_t)off);
+        if (n < 0 || (size_t)n != len)
+            rc = n < 0 ? -errno : -EBADMSG;
+        uint64_t hash = htole64(XXH3_64bits(buf, len));
+        XXH3_64bits_update(state, &hash, sizeof(hash));
+        off += len;
+    } while (rc == 0 && off < record.key.size);
+    if (rc == 0 && XXH3_64bits_digest(state) != record.data_checksum)
+        rc = -EBADMSG;
+    XXH3_freeState(state);
+    return rc;
+}
+
+/* --- accounting --- */
+
+uint64_t store_evict(Store *store, const char *tag, uint64_t bytes)
+{
+    TagId id;
+    tag_id(tag, &id);
+    pthread_mutex_lock(&store->evict_lock);
+    IndexTotals removed = store_evict_locked(store, tag ? &id : NULL, bytes, 0);
+    pthread_mutex_unlock(&store->evict_lock);
+    return removed.bytes;
+}
+
+void store_tag_usage(Store *store, const char *tag, uint64_t *bytes, uint64_t *objects)
+{
+    TagId id;
+    IndexTotals indexed;
+    tag_id(tag, &id);
+    IndexTotals waiting = ledger_waiting_of(&store->ledger, &id);
+    index_tag_totals(store->index, &id, &indexed);
+    *bytes = indexed.bytes + waiting.bytes;
+    *objects = indexed.objects + waiting.objects;
+}
+
+void store_stats(Store *store, StoreStats *stats)
+{
+    Fills *fills = &store->fills;
+    IndexTotals held = ledger_held(&store->ledger);
+    *stats = (StoreStats){
+        .objects = held.objects,
+        .bytes = held.bytes,
+        .evicted_objects = atomic_load(&store->evicted_objects),
+        .evicted_bytes = atomic_load(&store->evicted_bytes),
+        .fills_started = atomic_load(&fills->started),
+        .fills_completed = atomic_load(&fills->completed),
+        .fills_failed = atomic_load(&fills->failed),
+        .origin_bytes = atomic_load(&fills->origin_bytes),
+        .disk_errors = atomic_load(&store->disk.errors),
+        .disk = disk_state(&store->disk),
+    };
+    room_bounds(store, &stats->max_bytes, &stats->max_inodes);
+    pthread_mutex_lock(&fills->lock);
+    stats->fills_active = fills->n_live;
+    pthread_mutex_unlock(&fills->lock);
+}

@@ -1,0 +1,247 @@
+/*
+ * hearthd: the cache of one node. Reads flags, opens the store, serves the control socket until
+ * SIGTERM or SIGINT. The socket's appearance says that it is ready.
+ *
+ * A cache directory that cannot be used is no reason not to serve volumes: hearthd then runs with
+ * the store off and says so in its log and in "status".
+ */
+#include "cache/control/server.h"
+#include "cache/control/size.h"
+#include "cache/control/wire.h"
+#include "cmd/log.h"
+#include <errno.h>
+#include <gio/gio.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#define STOP_TIMEOUT_SEC 25
+
+typedef struct Options {
+    char *socket, *cache_dir, *cache_size, *log_level;
+    gint64 cache_inodes;
+    int high, low, fill_threads, fuse_threads;
+    gboolean no_cache, require_cache, version;
+} Options;
+
+static const char summary[] =
+    "Serves CephFS volumes through a cache in a local directory. The node plugin of Hearth\n"
+    "(hearth-csi --role=node) and hearthctl talk to it over --socket.";
+
+static const char description[] =
+    "Sizes are bytes, or a number with K, M, G, T (powers of 1000) or Ki, Mi, Gi, Ti (powers of\n"
+    "1024). The cache directory should be on an ext4 or XFS file system of its own, on NVMe.\n"
+    "\n"
+    "Examples:\n"
+    "  hearthd --cache-dir=/var/lib/hearth --cache-size=800G\n"
+    "  hearthd --no-cache --socket=/tmp/hearthd.sock --log-level=debug\n";
+
+static void set_bad_value(GError **error, const char *text)
+{
+    g_set_error_literal(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, text);
+}
+
+static gboolean check_range(const char *name, int value, int min, int max, GError **error)
+{
+    if (value == 0 || (value >= min && value <= max))
+        return TRUE;
+    g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "--%s=%d: must be %d to %d", name,
+                value, min, max);
+    return FALSE;
+}
+
+static gboolean check_options(const Options *o, GError **error)
+{
+    if (!o->no_cache && (!o->cache_dir || !o->cache_dir[0])) {
+        set_bad_value(error, "--cache-dir is missing: name a directory on a local disk, or give "
+                             "--no-cache to serve without a cache");
+        return FALSE;
+    }
+    if (o->no_cache && (o->cache_dir || o->require_cache)) {
+        set_bad_value(error, "--no-cache excludes --cache-dir and --require-cache");
+        return FALSE;
+    }
+    if (o->cache_dir && o->cache_dir[0] != '/') {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--cache-dir=%s: must be an absolute path", o->cache_dir);
+        return FALSE;
+    }
+    if (o->cache_inodes < 0) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--cache-inodes=%" G_GINT64_FORMAT ": must be 0 (no bound) or more",
+                    o->cache_inodes);
+        return FALSE;
+    }
+    if (!check_range("high-watermark", o->high, 2, 100, error) ||
+        !check_range("low-watermark", o->low, 1, 99, error) ||
+        !check_range("fill-threads", o->fill_threads, 1, 256, error) ||
+        !check_range("fuse-threads", o->fuse_threads, 1, 256, error))
+        return FALSE;
+    if ((o->low ? o->low : 80) >= (o->high ? o->high : 90)) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--low-watermark=%d: must be below --high-watermark=%d", o->low ? o->low : 80,
+                    o->high ? o->high : 90);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean parse_options(int *argc, char ***argv, Options *o, GError **error)
+{
+    const GOptionEntry entries[] = {
+        {"socket", 's', 0, G_OPTION_ARG_FILENAME, &o->socket,
+         "Control socket (default: " WIRE_DEFAULT_SOCKET ")", "PATH"},
+        {"cache-dir", 0, 0, G_OPTION_ARG_FILENAME, &o->cache_dir,
+         "Directory of the cache; made when there is none", "DIR"},
+        {"cache-size", 0, 0, G_OPTION_ARG_STRING, &o->cache_size,
+         "Most bytes to cache (default: what the file system has)", "SIZE"},
+        {"cache-inodes", 0, 0, G_OPTION_ARG_INT64, &o->cache_inodes,
+         "Most files to cache (default: what the file system has)", "N"},
+        {"high-watermark", 0, 0, G_OPTION_ARG_INT, &o->high,
+         "Evict when fuller than this percentage (default: 90)", "PERCENT"},
+        {"low-watermark", 0, 0, G_OPTION_ARG_INT, &o->low,
+         "Evict down to this percentage (default: 80)", "PERCENT"},
+        {"fill-threads", 0, 0, G_OPTION_ARG_INT, &o->fill_threads,
+         "Threads that fetch into the cache (default: 4)", "N"},
+        {"fuse-threads", 0, 0, G_OPTION_ARG_INT, &o->fuse_threads,
+         "Threads that serve each volume (default: 8)", "N"},
+        {"no-cache", 0, 0, G_OPTION_ARG_NONE, &o->no_cache, "Read everything from Ceph", NULL},
+        {"require-cache", 0, 0, G_OPTION_ARG_NONE, &o->require_cache,
+         "Exit when the cache directory cannot be used, instead of serving without", NULL},
+        {"log-level", 0, 0, G_OPTION_ARG_STRING, &o->log_level,
+         "error, warning, info (default) or debug", "LEVEL"},
+        {"version", 0, 0, G_OPTION_ARG_NONE, &o->version, "Print the version and exit", NULL},
+        G_OPTION_ENTRY_NULL};
+    g_autoptr(GOptionContext) context = g_option_context_new(NULL);
+    g_option_context_set_summary(context, summary);
+    g_option_context_set_description(context, description);
+    g_option_context_add_main_entries(context, entries, NULL);
+    if (!g_option_context_parse(context, argc, argv, error))
+        return FALSE;
+    if (*argc > 1) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "unexpected argument '%s'; see hearthd --help", (*argv)[1]);
+        return FALSE;
+    }
+    return o->version || check_options(o, error);
+}
+
+/* Each node of a directory origin and each open object is a descriptor. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        g_warning("cannot raise the limit of open files: %s", g_strerror(errno));
+}
+
+/* NULL with *error NULL: serve without a cache. */
+static Store *open_store(const Options *o, GError **error)
+{
+    if (o->no_cache)
+        return NULL;
+    StoreConfig config = {
+        .dir = o->cache_dir,
+        .max_inodes = (uint64_t)o->cache_inodes,
+        .high_percent = (unsigned)o->high,
+        .low_percent = (unsigned)o->low,
+        .fill_threads = (unsigned)o->fill_threads,
+    };
+    if (o->cache_size && !size_parse("--cache-size", o->cache_size, &config.max_bytes, error))
+        return NULL;
+    g_autoptr(GError) failed = NULL;
+    Store *store = store_open(&config, &failed);
+    if (store || !failed)
+        return store;
+    if (o->require_cache) {
+        g_propagate_error(error, g_steal_pointer(&failed));
+        return NULL;
+    }
+    g_critical("serving without a cache, every read goes to Ceph: %s; mend it and restart "
+               "hearthd",
+               failed->message);
+    return NULL;
+}
+
+static int fail(const GError *error)
+{
+    fprintf(stderr, "hearthd: %s\n", error->message);
+    return error->domain == G_OPTION_ERROR ? 2 : 1;
+}
+
+/* Ceph may keep a request for ever; a mount that is not served any more must not wait for that. */
+static void give_up(int signal_number)
+{
+    (void)signal_number;
+    static const char text[] =
+        "{\"level\":\"error\",\"program\":\"hearthd\",\"msg\":\"stopping took "
+        "too long, ending now\"}\n";
+    if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+        _exit(2);
+    _exit(1);
+}
+
+static void wait_for_signal(const sigset_t *signals)
+{
+    int number;
+    while (sigwait(signals, &number) != 0)
+        ;
+    g_message("stopping: %s", strsignal(number));
+    struct sigaction action = {.sa_handler = give_up};
+    sigaction(SIGALRM, &action, NULL);
+    alarm(STOP_TIMEOUT_SEC);
+}
+
+int main(int argc, char **argv)
+{
+    Options o = {0};
+    g_autoptr(GError) error = NULL;
+    wire_wipe_freed_json();
+    if (!parse_options(&argc, &argv, &o, &error))
+        return fail(error);
+    if (o.version) {
+        printf("hearthd %s\n", HEARTH_VERSION);
+        return 0;
+    }
+    if (!log_init("hearthd", o.log_level, &error))
+        return fail(error);
+    raise_descriptor_limit();
+    umask(077);
+    /* Blocked before the first thread, so that every thread leaves them to sigwait(). */
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+
+    Store *store = open_store(&o, &error);
+    if (error)
+        return fail(error);
+    const ControlServerConfig config = {
+        .socket_path = o.socket ? o.socket : WIRE_DEFAULT_SOCKET,
+        .store = store,
+        .cache_dir = o.cache_dir,
+        .fuse_threads = (unsigned)o.fuse_threads,
+    };
+    ControlServer *server = control_server_start(&config, &error);
+    if (!server) {
+        if (store)
+            store_close(store);
+        return fail(error);
+    }
+    g_message("hearthd %s serves %s, cache %s", HEARTH_VERSION, config.socket_path,
+              store ? o.cache_dir : "off");
+    wait_for_signal(&signals);
+    control_server_stop(server);
+    if (store)
+        store_close(store);
+    g_message("stopped");
+    return 0;
+}

@@ -1,0 +1,339 @@
+# Sourced by tests/integration/*_test.sh and by the demo: a Ceph, the three programs, CSI calls, and a
+# cleanup that runs however the script ends. A test is a script of its own with a directory of its
+# own, $TMP, removed at the end with every mount and process it made.
+#
+#   pass NAME | fail NAME REASON | skip NAME REASON       one line each, counted by ./run
+#   check NAME COMMAND...                                 pass when it succeeds, else fail
+#   start_ceph; start_controller; start_hearthd [FLAGS]; start_node; start_hearth [FLAGS]
+#   csi controller|node METHOD JSON      TRUE when OK; the reply is in $REPLY_JSON, the status in
+#                                        $CSI_CODE and $CSI_MESSAGE. Secrets: write $SECRETS or
+#                                        $NODE_SECRETS as a jq variable, see csi_json.
+#   create_volume NAME [BYTES] [PARAMETERS-JSON]   -> $VOLUME_ID $VOLUME_CONTEXT
+#   stage; publish; unpublish; unstage; delete     of that volume, at $STAGE and $TARGET
+#   talk_start NAME COMMAND...; talk NAME WORDS... a program that answers lines -> $ANSWER
+#
+# Nothing secret is put on a command line: jq takes it from the environment, csi-call from stdin.
+
+set -uo pipefail
+TOP=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
+BUILD=${HEARTH_BUILD:-$TOP/build}
+ONE_NODE=$TOP/tests/ceph/one-node
+TEST_NAME=${TEST_NAME:-$(basename "$0" .sh)}
+FAILED=0
+declare -A PID PIDSTART TALK_IN TALK_OUT
+PATH=$PATH:/usr/sbin:/sbin
+
+pass() { echo "pass $TEST_NAME: $1"; }
+fail() {
+    echo "fail $TEST_NAME: $1: ${2:-no reason given}"
+    FAILED=$((FAILED + 1))
+}
+skip() { echo "skip $TEST_NAME: $1: $2"; }
+
+check() { # NAME COMMAND...
+    local name=$1 out
+    shift
+    if out=$("$@" 2>&1); then
+        pass "$name"
+    else
+        fail "$name" "$* gave: ${out:-an exit code}"
+    fi
+}
+
+same() { # NAME GOT WANTED
+    if [ "$2" = "$3" ]; then pass "$1"; else fail "$1" "got \"$2\", wanted \"$3\""; fi
+}
+
+die() {
+    fail "${STEP:-setup}" "$*"
+    exit 1
+}
+
+# ---- cleanup ----
+
+start_time() { # of a process, so that a reused pid is never killed; empty for one that is gone
+    local stat
+    { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
+    set -- ${stat##*) }
+    [ "$1" != Z ] && echo "${20}"
+}
+
+running() { [ -n "${PID[$1]:-}" ] && [ "$(start_time "${PID[$1]}")" = "${PIDSTART[$1]}" ]; }
+
+spawn() { # NAME COMMAND...: in the background, in a session of its own, logging to $TMP/log/NAME.log
+    local name=$1
+    shift
+    # The keys in this script's environment are for jq alone.
+    env -u ADMIN_KEY -u PROVISIONER_KEY -u NODE_KEY -u NODE_ID setsid "$@" </dev/null >>"$TMP/log/$name.log" 2>&1 &
+    PID[$name]=$!
+    PIDSTART[$name]=$(start_time $!)
+}
+
+end() { # NAME [SIGNAL] [SECONDS]: stops a spawned program; KILL after the time
+    local name=$1 tries=$((${3:-25} * 20))
+    running "$name" || return 0
+    kill "-${2:-TERM}" "${PID[$name]}" 2>/dev/null
+    while running "$name" && [ $tries -gt 0 ]; do
+        sleep 0.05
+        tries=$((tries - 1))
+    done
+    if running "$name"; then
+        echo "$name did not stop on ${2:-TERM}; killed" >&2
+        kill -KILL "${PID[$name]}" 2>/dev/null
+    fi
+    wait "${PID[$name]}" 2>/dev/null
+    unset "PID[$name]" "PIDSTART[$name]"
+    return 0
+}
+
+mounts_below() { # DIR: mount points, the last mounted first; mountinfo writes a blank as \040
+    awk -v d="$1/" '{ gsub(/\\040/, " ", $5); if (index($5 "/", d) == 1) print $5 }' \
+        /proc/self/mountinfo | tac
+}
+
+unmount_below() {
+    local point
+    while IFS= read -r point; do
+        umount -l -- "$point" 2>/dev/null
+    done < <(mounts_below "$1")
+}
+
+# A later one is run first.
+AT_EXIT=()
+at_exit() { AT_EXIT=("$*" "${AT_EXIT[@]}"); }
+
+cleanup() {
+    local status=$? name
+    trap '' INT TERM HUP
+    trap - EXIT
+    for name in "${AT_EXIT[@]}"; do
+        eval "$name"
+    done
+    for name in "${!TALK_IN[@]}"; do
+        talk_end "$name"
+    done
+    unmount_below "$TMP"
+    for name in node controller "${!PID[@]}"; do
+        [ "$name" = hearthd ] || end "$name"
+    done
+    end hearthd
+    unmount_below "$TMP"
+    if [ "$FAILED" -gt 0 ] && [ -z "${QUIET:-}" ]; then
+        for name in "$TMP"/log/*.log; do
+            [ -s "$name" ] || continue
+            echo "--- the end of $(basename "$name")" >&2
+            tail -n 15 "$name" >&2
+        done
+    fi
+    [ -z "${OWN_CEPH:-}" ] || "$ONE_NODE" rm "$OWN_CEPH"
+    rm -rf --one-file-system "$TMP"
+    [ $status -ne 0 ] || [ "$FAILED" -eq 0 ] || status=1
+    exit $status
+}
+
+init() { # once, by each script
+    if [ "$(id -u)" != 0 ]; then
+        skip all "needs root, to mount"
+        exit 0
+    fi
+    TMP=$(mktemp -d "${HEARTH_TEST_DIR:-/var/tmp}/hearth-XXXXXX") || exit 1
+    trap cleanup EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
+    mkdir -p "$TMP"/{log,run,mnt}
+    CONTROLLER=$TMP/run/controller.sock NODE=$TMP/run/node.sock HEARTHD=$TMP/run/hearthd.sock
+    STAGE=$TMP/mnt/stage TARGET=$TMP/mnt/pod/volume CACHE=${CACHE:-$TMP/cache}
+    mkdir -p "$TMP/mnt/pod"
+}
+
+# ---- the programs ----
+
+start_ceph() { # the cluster ./run has started, else one of this script's own
+    local dir=${HEARTH_CEPH:-}
+    if [ -z "$dir" ]; then
+        dir=$(mktemp -d /var/tmp/hearth-ceph-XXXXXX)
+        OWN_CEPH=$dir
+        "$ONE_NODE" start "$dir" || die "Ceph does not start"
+    fi
+    CEPH_DIR=$dir
+    . "$dir/env"
+    export ADMIN_KEY PROVISIONER_KEY NODE_KEY ADMIN_ID PROVISIONER_ID NODE_ID
+    # Beside the cluster that works, ones that do not.
+    jq '. + [{clusterID: "refused", monitors: ["127.0.0.1:1"]},
+             {clusterID: "silent", monitors: ["192.0.2.1:6789"]}]' "$dir/config.json" >"$TMP/config.json"
+}
+
+ceph_cmd() { "$ONE_NODE" ceph "$CEPH_DIR" "$@"; }
+osd_bytes() { "$ONE_NODE" perf "$CEPH_DIR" osd.0 osd.op_out_bytes; }
+
+wait_for() { # SECONDS COMMAND...
+    local tries=$(($1 * 20))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        [ $((tries -= 1)) -gt 0 ] || return 1
+        sleep 0.05
+    done
+}
+
+wait_socket() { # NAME SOCKET
+    local tries=400
+    until [ -S "$2" ]; do
+        running "$1" || { tail -n 5 "$TMP/log/$1.log" >&2; die "$1 does not start"; }
+        [ $((tries -= 1)) -gt 0 ] || die "$1 has made no socket in 20 s"
+        sleep 0.05
+    done
+}
+
+start_controller() {
+    rm -f "$CONTROLLER"
+    spawn controller "$BUILD/hearth-csi" --role=controller --endpoint="unix://$CONTROLLER" \
+        --cluster-config="$TMP/config.json"
+    wait_socket controller "$CONTROLLER"
+}
+start_hearthd() { # [FLAGS]
+    rm -f "$HEARTHD"
+    spawn hearthd "$BUILD/hearthd" --socket="$HEARTHD" --cache-dir="$CACHE" "$@"
+    wait_socket hearthd "$HEARTHD"
+}
+start_node() {
+    rm -f "$NODE"
+    spawn node "$BUILD/hearth-csi" --role=node --endpoint="unix://$NODE" --node-id=test-node \
+        --hearthd-socket="$HEARTHD" --cluster-config="$TMP/config.json"
+    wait_socket node "$NODE"
+}
+start_hearth() { # [FLAGS of hearthd]
+    start_controller
+    start_hearthd "$@"
+    start_node
+}
+
+hearthctl() { "$BUILD/hearthctl" --socket "$HEARTHD" "$@"; }
+# A number of the volume's, or of the cache's, in hearthctl status.
+volume_stat() { hearthctl status --json | jq -r --arg v "$VOLUME_ID" ".volumes[] | select(.volume == \$v) | .$1"; }
+cache_stat() { hearthctl status --json | jq -r ".cache.$1"; }
+
+drop_page_cache() {
+    sync
+    echo 3 >/proc/sys/vm/drop_caches
+}
+
+# ---- CSI ----
+
+# Builds JSON with jq: csi_json PROGRAM [jq options]. $secrets (the provisioner's) and $node_secrets
+# are there, without being arguments of a process.
+csi_json() {
+    local program=$1
+    shift
+    jq -cn "$@" '
+        {userID: env.PROVISIONER_ID, userKey: env.PROVISIONER_KEY} as $secrets |
+        {userID: env.NODE_ID, userKey: env.NODE_KEY} as $node_secrets | '"$program"
+}
+
+csi() { # controller|node METHOD JSON
+    local socket=$CONTROLLER out
+    [ "$1" = node ] && socket=$NODE
+    CSI_STARTED=$SECONDS CSI_CODE=OK CSI_MESSAGE=
+    if REPLY_JSON=$("$BUILD/tools/csi-call" --timeout "${CSI_TIMEOUT:-60}" "$socket" "$2" <<<"$3" 2>"$TMP/csi.err"); then
+        return 0
+    fi
+    out=$(<"$TMP/csi.err")
+    CSI_CODE=${out%%:*} CSI_MESSAGE=${out#*: }
+    return 1
+}
+
+CAPABILITY='{mount: {}, access_mode: {mode: "MULTI_NODE_MULTI_WRITER"}}'
+
+create_request() { # NAME BYTES PARAMETERS
+    csi_json "{name: \$name, capacity_range: {required_bytes: \$bytes},
+        volume_capabilities: [$CAPABILITY], secrets: \$secrets,
+        parameters: ({clusterID: \$fsid, fsName: \"hearthfs\"} + \$parameters)}" \
+        --arg name "$1" --argjson bytes "$2" --argjson parameters "$3" --arg fsid "$CEPH_FSID"
+}
+
+create_volume() { # NAME [BYTES] [PARAMETERS]
+    csi controller CreateVolume "$(create_request "$1" "${2:-2147483648}" "${3:-"{}"}")" || return 1
+    VOLUME_ID=$(jq -r .volume.volume_id <<<"$REPLY_JSON")
+    VOLUME_CONTEXT=$(jq -c '.volume.volume_context // {}' <<<"$REPLY_JSON")
+    ROOT_PATH=$(jq -r .rootPath <<<"$VOLUME_CONTEXT")
+}
+
+stage_request() {
+    csi_json "{volume_id: \$id, staging_target_path: \$stage, volume_capability: $CAPABILITY,
+        volume_context: \$context, secrets: \$node_secrets}" \
+        --arg id "$VOLUME_ID" --arg stage "$STAGE" --argjson context "$VOLUME_CONTEXT"
+}
+publish_request() {
+    csi_json "{volume_id: \$id, staging_target_path: \$stage, target_path: \$target,
+        volume_capability: $CAPABILITY, volume_context: \$context, readonly: (\$readonly == \"true\")}" \
+        --arg id "$VOLUME_ID" --arg stage "$STAGE" --arg target "$TARGET" \
+        --argjson context "$VOLUME_CONTEXT" --arg readonly "${READONLY:-false}"
+}
+stage() {
+    mkdir -p "$STAGE"
+    csi node NodeStageVolume "$(stage_request)"
+}
+publish() { csi node NodePublishVolume "$(publish_request)"; }
+unpublish() {
+    csi node NodeUnpublishVolume "$(csi_json '{volume_id: $id, target_path: $target}' \
+        --arg id "$VOLUME_ID" --arg target "$TARGET")"
+}
+unstage() {
+    csi node NodeUnstageVolume "$(csi_json '{volume_id: $id, staging_target_path: $stage}' \
+        --arg id "$VOLUME_ID" --arg stage "$STAGE")"
+}
+delete_volume() {
+    csi controller DeleteVolume "$(csi_json '{volume_id: $id, secrets: $secrets}' --arg id "$VOLUME_ID")"
+}
+
+said() { echo "$CSI_CODE: $CSI_MESSAGE"; }
+
+# A volume ready to use at $TARGET, removed at the end.
+published_volume() { # NAME [BYTES] [PARAMETERS]
+    create_volume "$@" || die "CreateVolume: $(said)"
+    at_exit remove_volume
+    stage || die "NodeStageVolume: $(said)"
+    publish || die "NodePublishVolume: $(said)"
+}
+remove_volume() {
+    unpublish && unstage
+    delete_volume || echo "DeleteVolume: $(said)" >&2
+}
+
+# ---- programs that answer lines ----
+
+talk_start() { # NAME COMMAND...
+    local name=$1 in out
+    shift
+    rm -f "$TMP/run/$name".{in,out}
+    mkfifo "$TMP/run/$name".{in,out}
+    "$@" <"$TMP/run/$name.in" >"$TMP/run/$name.out" 2>>"$TMP/log/$name.log" &
+    PID[$name]=$!
+    PIDSTART[$name]=$(start_time $!)
+    exec {in}>"$TMP/run/$name.in" {out}<"$TMP/run/$name.out"
+    TALK_IN[$name]=$in TALK_OUT[$name]=$out
+    IFS= read -r -t 60 -u "$out" ANSWER && [ "$ANSWER" = ok ]
+}
+
+talk() { # NAME WORDS...: TRUE when it answers "ok"; $ANSWER is what follows
+    local name=$1
+    shift
+    printf '%s\n' "$*" >&"${TALK_IN[$name]}"
+    IFS= read -r -t 60 -u "${TALK_OUT[$name]}" ANSWER || { ANSWER="no answer in 60 s"; return 1; }
+    case $ANSWER in
+    ok) ANSWER= ;;
+    ok\ *) ANSWER=${ANSWER#ok } ;;
+    *) return 1 ;;
+    esac
+}
+
+talk_end() {
+    local in=${TALK_IN[$1]} out=${TALK_OUT[$1]}
+    exec {in}>&- {out}<&-
+    unset "TALK_IN[$1]" "TALK_OUT[$1]"
+    end "$1" TERM 5
+}
+
+second_client() { # the volume's directory through plain libcephfs; then: talk client ...
+    talk_start client "$BUILD/tools/cephfs-client" "$CEPH_CONF" admin "$CEPH_KEYRING" hearthfs "$ROOT_PATH" ||
+        die "the second client does not connect: $(tail -n 2 "$TMP/log/client.log")"
+}

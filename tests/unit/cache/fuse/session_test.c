@@ -1,0 +1,336 @@
+/* A session on a directory origin and a real store, with the kernel played by the test. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include "cache/fuse/session.h"
+#include "tests/unit/cache/fuse/fake_kernel.h"
+
+typedef struct World {
+    char *dir, *cache;
+    Origin *origin;
+    Store *store;
+    Session *session;
+    Kernel kernel;
+    _Atomic int ended;
+} World;
+
+static void put(World *w, const char *name, const char *text)
+{
+    g_autofree char *path = g_build_filename(w->dir, name, NULL);
+    ck_assert(g_file_set_contents(path, text, -1, NULL));
+}
+
+static void on_end(void *data)
+{
+    atomic_store(&((World *)data)->ended, 1);
+}
+
+static void world_up(World *w)
+{
+    GError *error = NULL;
+    *w = (World){.dir = harness_tmpdir(), .cache = harness_tmpdir()};
+    put(w, "f", "first version");
+    w->origin = origin_dir_open(w->dir, &error);
+    ck_assert_msg(w->origin != NULL, "%s", error ? error->message : "");
+    StoreConfig store = {.dir = w->cache, .max_bytes = 64 << 20};
+    w->store = store_open(&store, &error);
+    ck_assert_msg(w->store != NULL, "%s", error ? error->message : "");
+    SessionConfig config = {.volume = "v", .origin = w->origin, .store = w->store, .threads = 4};
+    w->session = session_start(&config, kernel_start(&w->kernel), on_end, w, &error);
+    ck_assert_msg(w->session != NULL, "%s", error ? error->message : "");
+    kernel_init(&w->kernel);
+}
+
+static void world_down(World *w)
+{
+    session_stop(w->session);
+    store_cancel_fills(w->store, w->origin);
+    store_close(w->store);
+    origin_close(w->origin);
+    if (w->kernel.fd >= 0)
+        close(w->kernel.fd);
+    harness_remove(w->dir);
+    harness_remove(w->cache);
+}
+
+static uint64_t lookup(World *w, const char *name)
+{
+    Reply *r = kernel_lookup(&w->kernel, 1, name);
+    ck_assert_int_eq(r->error, 0);
+    return r->entry.nodeid;
+}
+
+static uint64_t open_file(World *w, uint64_t node, int flags, gboolean *keep)
+{
+    Reply *r = kernel_open(&w->kernel, node, flags);
+    ck_assert_int_eq(r->error, 0);
+    if (keep)
+        *keep = (r->open.open_flags & FOPEN_KEEP_CACHE) != 0;
+    return r->open.fh;
+}
+
+static void expect_text(World *w, uint64_t node, uint64_t fh, const char *text)
+{
+    Reply *r = kernel_read(&w->kernel, node, fh, 0, 4096);
+    ck_assert_int_eq(r->error, 0);
+    ck_assert_uint_eq(r->len, strlen(text));
+    ck_assert_mem_eq(r->data, text, r->len);
+}
+
+/* Another client of the same origin changes the file; waits for leases as the origin demands. */
+static void *write_elsewhere(void *data)
+{
+    World *w = data;
+    const OriginOps *ops = w->origin->ops;
+    OriginNode *root, *node;
+    OriginAttr attr;
+    OriginFile *file;
+    ck_assert_int_eq(ops->root(w->origin, &root, &attr), 0);
+    ck_assert_int_eq(ops->lookup(w->origin, root, "f", &node, &attr), 0);
+    ck_assert_int_eq(ops->open(w->origin, node, O_WRONLY, &file), 0);
+    ck_assert_int_eq(ops->write(w->origin, file, "other version", 13, 0), 13);
+    ops->close(w->origin, file);
+    ops->put(w->origin, node);
+    ops->put(w->origin, root);
+    return NULL;
+}
+
+static SessionStats stats_of(World *w)
+{
+    SessionStats stats;
+    session_stats(w->session, &stats);
+    return stats;
+}
+
+START_TEST(second_open_is_served_by_the_store)
+{
+    World w;
+    world_up(&w);
+    uint64_t node = lookup(&w, "f");
+    uint64_t fh = open_file(&w, node, O_RDONLY, NULL);
+    expect_text(&w, node, fh, "first version");
+    kernel_release(&w.kernel, node, fh);
+    fh = open_file(&w, node, O_RDONLY, NULL);
+    expect_text(&w, node, fh, "first version");
+    kernel_release(&w.kernel, node, fh);
+    SessionStats stats = stats_of(&w);
+    ck_assert_uint_eq(stats.misses, 1);
+    ck_assert_uint_eq(stats.hits, 1);
+    ck_assert_uint_eq(stats.bytes_fill, 13);
+    ck_assert_uint_eq(stats.bytes_store, 13);
+    ck_assert_uint_eq(stats.bytes_origin, 0);
+    world_down(&w);
+}
+END_TEST
+
+START_TEST(pages_are_kept_only_for_the_same_version)
+{
+    World w;
+    world_up(&w);
+    gboolean keep;
+    uint64_t node = lookup(&w, "f");
+    kernel_release(&w.kernel, node, open_file(&w, node, O_RDONLY, &keep));
+    ck_assert(!keep);
+    kernel_release(&w.kernel, node, open_file(&w, node, O_RDONLY, &keep));
+    ck_assert(keep);
+    write_elsewhere(&w);
+    uint64_t fh = open_file(&w, node, O_RDONLY, &keep);
+    ck_assert(!keep);
+    expect_text(&w, node, fh, "other version");
+    ck_assert_uint_gt(w.kernel.attrs_dropped, 0);
+    kernel_release(&w.kernel, node, fh);
+    world_down(&w);
+}
+END_TEST
+
+START_TEST(writer_elsewhere_waits_until_pages_are_dropped)
+{
+    World w;
+    world_up(&w);
+    uint64_t node = lookup(&w, "f");
+    uint64_t fh = open_file(&w, node, O_RDONLY, NULL);
+    expect_text(&w, node, fh, "first version");
+    ck_assert_uint_eq(w.kernel.pages_dropped, 0);
+    pthread_t writer;
+    pthread_create(&writer, NULL, write_elsewhere, &w);
+    pthread_join(writer, NULL);
+    expect_text(&w, node, fh, "other version");
+    ck_assert_uint_gt(w.kernel.pages_dropped, 0);
+    ck_assert_uint_eq(w.kernel.dropped_node, node);
+    kernel_release(&w.kernel, node, fh);
+    world_down(&w);
+}
+END_TEST
+
+START_TEST(read_beside_a_writer_leaves_no_pages)
+{
+    World w;
+    world_up(&w);
+    const OriginOps *ops = w.origin->ops;
+    OriginNode *root, *there;
+    OriginAttr attr;
+    OriginFile *writer;
+    ck_assert_int_eq(ops->root(w.origin, &root, &attr), 0);
+    ck_assert_int_eq(ops->lookup(w.origin, root, "f", &there, &attr), 0);
+    ck_assert_int_eq(ops->open(w.origin, there, O_WRONLY, &writer), 0);
+
+    uint64_t node = lookup(&w, "f");
+    gboolean keep;
+    uint64_t fh = open_file(&w, node, O_RDONLY, &keep);
+    ck_assert(!keep);
+    expect_text(&w, node, fh, "first version");
+    ck_assert_int_eq(ops->write(w.origin, writer, "FIRST", 5, 0), 5);
+    expect_text(&w, node, fh, "FIRST version");
+    while (w.kernel.pages_dropped == 0)
+        kernel_receive(&w.kernel, 0, NULL, 10000);
+    ck_assert_uint_eq(stats_of(&w).bytes_store, 0);
+    ops->close(w.origin, writer);
+    ops->put(w.origin, there);
+    ops->put(w.origin, root);
+
+    expect_text(&w, node, fh, "FIRST version");
+    ck_assert_uint_eq(stats_of(&w).bytes_fill, 13);
+    kernel_release(&w.kernel, node, fh);
+    world_down(&w);
+}
+END_TEST
+
+START_TEST(own_writer_ends_the_leases_of_own_readers)
+{
+    World w;
+    world_up(&w);
+    uint64_t node = lookup(&w, "f");
+    uint64_t reader = open_file(&w, node, O_RDONLY, NULL);
+    expect_text(&w, node, reader, "first version");
+    uint64_t writer = open_file(&w, node, O_WRONLY, NULL);
+    struct {
+        struct fuse_write_in in;
+        char text[5];
+    } body = {{.fh = writer, .size = 5}, "FIRST"};
+    Reply *r = kernel_call(&w.kernel, FUSE_WRITE, node, &body, sizeof(body.in) + 5);
+    ck_assert_int_eq(r->error, 0);
+    ck_assert_uint_eq(r->write.size, 5);
+    expect_text(&w, node, reader, "FIRST version");
+    kernel_release(&w.kernel, node, writer);
+    kernel_release(&w.kernel, node, reader);
+    world_down(&w);
+}
+END_TEST
+
+START_TEST(name_moved_elsewhere_is_stale_once)
+{
+    World w;
+    world_up(&w);
+    g_autofree char *old = g_build_filename(w.dir, "d", NULL);
+    g_autofree char *moved = g_build_filename(w.dir, "moved", NULL);
+    ck_assert_int_eq(g_mkdir(old, 0755), 0);
+    put(&w, "d/inside", "text");
+    uint64_t dir = lookup(&w, "d");
+    ck_assert_int_eq(g_rename(old, moved), 0);
+    ck_assert_int_eq(g_mkdir(old, 0755), 0);
+    ck_assert_int_eq(kernel_lookup(&w.kernel, dir, "inside")->error, -ESTALE);
+    /* Who holds the directory open, whatever its name, goes on. */
+    ck_assert_int_eq(kernel_lookup(&w.kernel, dir, "inside")->error, 0);
+    ck_assert_uint_ne(lookup(&w, "d"), dir);
+    world_down(&w);
+}
+END_TEST
+
+START_TEST(file_replaced_after_a_listing_is_not_opened)
+{
+    World w;
+    world_up(&w);
+    Reply *r = kernel_call(&w.kernel, FUSE_OPENDIR, 1, &(struct fuse_open_in){0},
+                           sizeof(struct fuse_open_in));
+    struct fuse_read_in in = {.fh = r->open.fh, .size = 4096};
+    r = kernel_call(&w.kernel, FUSE_READDIRPLUS, 1, &in, sizeof(in));
+    ck_assert_int_eq(r->error, 0);
+    uint64_t node = 0;
+    for (size_t at = 0; at < r->len;) {
+        const struct fuse_direntplus *e = (void *)(r->data + at);
+        if (e->dirent.namelen == 1 && e->dirent.name[0] == 'f')
+            node = e->entry_out.nodeid;
+        at += FUSE_DIRENTPLUS_SIZE(e);
+    }
+    ck_assert_uint_ne(node, 0);
+    put(&w, "new", "second file");
+    g_autofree char *from = g_build_filename(w.dir, "new", NULL);
+    g_autofree char *to = g_build_filename(w.dir, "f", NULL);
+    ck_assert_int_eq(g_rename(from, to), 0);
+    ck_assert_int_eq(kernel_open(&w.kernel, node, O_RDONLY)->error, -ESTALE);
+    uint64_t now = lookup(&w, "f");
+    ck_assert_uint_ne(now, node);
+    uint64_t fh = open_file(&w, now, O_RDONLY, NULL);
+    expect_text(&w, now, fh, "second file");
+    kernel_release(&w.kernel, now, fh);
+    world_down(&w);
+}
+END_TEST
+
+START_TEST(without_a_store_everything_is_read_from_the_origin)
+{
+    World w;
+    world_up(&w);
+    session_stop(w.session);
+    close(w.kernel.fd);
+    SessionConfig config = {.volume = "v", .origin = w.origin};
+    w.session = session_start(&config, kernel_start(&w.kernel), on_end, &w, NULL);
+    kernel_init(&w.kernel);
+    uint64_t node = lookup(&w, "f");
+    uint64_t fh = open_file(&w, node, O_RDONLY, NULL);
+    expect_text(&w, node, fh, "first version");
+    ck_assert_uint_eq(stats_of(&w).bytes_origin, 13);
+    kernel_release(&w.kernel, node, fh);
+    world_down(&w);
+}
+END_TEST
+
+START_TEST(object_lost_from_the_disk_is_read_from_the_origin)
+{
+    World w;
+    world_up(&w);
+    uint64_t node = lookup(&w, "f");
+    uint64_t fh = open_file(&w, node, O_RDONLY, NULL);
+    expect_text(&w, node, fh, "first version");
+    kernel_release(&w.kernel, node, fh);
+    g_autofree char *objects = g_build_filename(w.cache, "objects", NULL);
+    nftw(objects, harness_remove_cb, 16, FTW_DEPTH | FTW_PHYS);
+    fh = open_file(&w, node, O_RDONLY, NULL);
+    expect_text(&w, node, fh, "first version");
+    kernel_release(&w.kernel, node, fh);
+    world_down(&w);
+}
+END_TEST
+
+START_TEST(end_of_the_connection_is_told_once)
+{
+    World w;
+    world_up(&w);
+    uint64_t node = lookup(&w, "f");
+    open_file(&w, node, O_RDONLY, NULL);
+    shutdown(w.kernel.fd, SHUT_RDWR);
+    for (int i = 0; i < 1000 && !atomic_load(&w.ended); i++)
+        g_usleep(10000);
+    ck_assert_int_eq(w.ended, 1);
+    world_down(&w);
+}
+END_TEST
+
+START_TEST(unknown_node_is_stale_not_fatal)
+{
+    World w;
+    world_up(&w);
+    ck_assert_int_eq(kernel_lookup(&w.kernel, 999999999, "x")->error, -ESTALE);
+    ck_assert_int_eq(kernel_open(&w.kernel, 999999999, O_RDONLY)->error, -ESTALE);
+    world_down(&w);
+}
+END_TEST
+
+HARNESS_MAIN("cache/fuse/session", second_open_is_served_by_the_store,
+             pages_are_kept_only_for_the_same_version,
+             writer_elsewhere_waits_until_pages_are_dropped, read_beside_a_writer_leaves_no_pages,
+             own_writer_ends_the_leases_of_own_readers, name_moved_elsewhere_is_stale_once,
+             file_replaced_after_a_listing_is_not_opened,
+             without_a_store_everything_is_read_from_the_origin,
+             object_lost_from_the_disk_is_read_from_the_origin, end_of_the_connection_is_told_once,
+             unknown_node_is_stale_not_fatal)
