@@ -223,4 +223,22 @@ after=$(threads)
 # Calls that were left behind by the hung Ceph must not keep it.
 end controller TERM 25
 same stops_on_sigterm "$(grep -c 'stopping on' "$TMP/log/controller.log")" 1
+
+# ---- without Ceph ----
+mkdir "$TMP/volumes"
+spawn controller "$BUILD/hearth-csi" --role=controller --endpoint="unix://$CONTROLLER" \
+    --cluster-config="$TMP/none.json" --dir-root="$TMP/volumes"
+wait_socket controller "$CONTROLLER"
+csi controller Probe '{}'
+code a_directory_is_healthy OK
+request=$(create_request pvc-dir 1073741824 '{}' | jq -c 'del(.secrets) | .parameters = {type: "dir"}')
+csi controller CreateVolume "$request"
+code a_directory_is_a_volume OK
+VOLUME_ID=$(jq -r .volume.volumeId <<<"$REPLY_JSON")
+same at_its_path "$(jq -r .volume.volumeContext.rootPath <<<"$REPLY_JSON")" "$TMP/volumes/csi-vol-pvc-dir"
+same for_every_user "$(stat -c %a "$TMP/volumes/csi-vol-pvc-dir")" 777
+csi controller CreateVolume "$request"
+same again_the_same "$(jq -r .volume.volumeId <<<"$REPLY_JSON")" "$VOLUME_ID"
+delete_volume
+same deleted_whole "$(find "$TMP/volumes" -mindepth 1)" "$TMP/volumes/.hearth"
 exit 0
