@@ -691,7 +691,8 @@ END_TEST
 
 START_TEST(stop_does_not_wait_for_a_handler_for_ever)
 {
-    Rig *rig = g_new(Rig, 1); /* the handler keeps using it */
+    static Rig kept; /* the handler keeps using it */
+    Rig *rig = &kept;
     rig_start(rig, 1, 0);
     Raw raw;
     raw_open(&raw, rig);
