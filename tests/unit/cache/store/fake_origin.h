@@ -16,7 +16,7 @@
 
 struct OriginNode {
     OriginAttr attr;
-    int refs; /* FakeOrigin.lock */
+    int refs; /* FakeOrigin.lock; a test's own node starts with 1 and outlives the store */
 };
 
 struct OriginFile {
@@ -72,8 +72,10 @@ static OriginNode *fake_get(Origin *o, OriginNode *node)
 static void fake_put(Origin *o, OriginNode *node)
 {
     pthread_mutex_lock(&fake_of(o)->lock);
-    node->refs--;
+    gboolean last = --node->refs == 0;
     pthread_mutex_unlock(&fake_of(o)->lock);
+    if (last)
+        g_free(node);
 }
 
 static int fake_getattr(Origin *o, OriginNode *node, OriginAttr *attr)

@@ -108,11 +108,13 @@ static inline int fixture_fill(Fixture *f, OriginNode *node, const char *tag)
 /* Fills a file of this number and size; it must succeed. */
 static inline ObjectId fixture_put(Fixture *f, uint64_t ino, uint64_t size, const char *tag)
 {
-    OriginNode node = fake_file(ino, size);
+    OriginNode made = fake_file(ino, size);
+    OriginNode *node = g_memdup2(&made, sizeof(made));
     ObjectKey key;
     ObjectId id;
-    fake_key(&f->origin, &node, &key, &id);
-    ck_assert_int_eq(fixture_fill(f, &node, tag), 0);
+    fake_key(&f->origin, node, &key, &id);
+    ck_assert_int_eq(fixture_fill(f, node, tag), 0);
+    fake_put(&f->origin.base, node);
     return id;
 }
 
