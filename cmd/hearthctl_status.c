@@ -32,7 +32,7 @@ static char *percent(uint64_t part, uint64_t whole)
 static char *volume_state(const json_t *v)
 {
     return g_strdup_printf("%s%s",
-                           json_is_true(json_object_get(v, "attached")) ? "attached" : "open",
+                           json_is_true(json_object_get(v, "attached")) ? "attached" : "unmounted",
                            json_is_true(json_object_get(v, "readOnly")) ? ",ro" : "");
 }
 

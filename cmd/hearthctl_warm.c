@@ -11,9 +11,10 @@
 #include <unistd.h>
 
 #define BAR_WIDTH 24
+#define FIRST_INTERVAL_MS 10
 #define TERMINAL_INTERVAL_MS 200
 #define PLAIN_INTERVAL_MS 1000
-#define PLAIN_LINE_EVERY 3
+#define PLAIN_LINE_EVERY_SEC 3
 
 static const char *const cannot_reach = "hearthctl: the job is still running in hearthd\n";
 
@@ -64,16 +65,16 @@ static int print_result(const json_t *job)
     const char *state = ctl_string(job, "state"), *why = ctl_string(job, "error");
     uint64_t failed = ctl_number(job, "filesFailed");
     g_autofree char *bytes = size_format(ctl_number(job, "bytesDone"));
-    g_autofree char *speed = size_format(rate_of(job));
-    printf("%s: %" G_GUINT64_FORMAT " files, %s warm in %.1f s (%s/s)\n", ctl_string(job, "volume"),
-           ctl_number(job, "filesDone"), bytes, (double)ctl_number(job, "elapsedMs") / 1000, speed);
+    uint64_t files = ctl_number(job, "filesDone");
+    printf("%s: %" G_GUINT64_FORMAT " file%s, %s warm in %.1f s\n", ctl_string(job, "volume"),
+           files, files == 1 ? "" : "s", bytes, (double)ctl_number(job, "elapsedMs") / 1000);
     fflush(stdout);
     if (strcmp(state, "done") == 0 && failed == 0)
         return CTL_OK;
     if (strcmp(state, "done") == 0)
         fprintf(stderr,
-                "hearthctl: %" G_GUINT64_FORMAT " files could not be warmed; the first: %s\n",
-                failed, why);
+                "hearthctl: %" G_GUINT64_FORMAT " file%s could not be warmed; the first: %s\n",
+                failed, failed == 1 ? "" : "s", why);
     else
         fprintf(stderr, "hearthctl: the job %s%s%s\n",
                 strcmp(state, "cancelled") == 0 ? "was cancelled" : "failed", why[0] ? ": " : "",
@@ -103,14 +104,15 @@ static gboolean is_running(const json_t *job)
 static int follow(Ctl *ctl, uint64_t id)
 {
     gboolean terminal = isatty(STDERR_FILENO);
-    int interval = terminal ? TERMINAL_INTERVAL_MS : PLAIN_INTERVAL_MS;
-    struct timespec wait = {interval / 1000, interval % 1000 * 1000000L};
+    long longest_ms = terminal ? TERMINAL_INTERVAL_MS : PLAIN_INTERVAL_MS;
+    long wait_ms = FIRST_INTERVAL_MS;
+    gint64 last_line = g_get_monotonic_time();
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
     sigprocmask(SIG_BLOCK, &signals, NULL);
-    unsigned round = 0, signals_seen = 0;
+    unsigned signals_seen = 0;
     for (;;) {
         g_autoptr(GError) error = NULL;
         json_t *job = ask_job(ctl, id, &error);
@@ -125,14 +127,16 @@ static int follow(Ctl *ctl, uint64_t id)
         }
         if (terminal) {
             print_bar(job);
-        } else if (++round % PLAIN_LINE_EVERY == 0) {
+        } else if (g_get_monotonic_time() - last_line > PLAIN_LINE_EVERY_SEC * G_USEC_PER_SEC) {
             g_autofree char *text = describe(job);
             fprintf(stderr, "%s\n", text);
+            last_line = g_get_monotonic_time();
         }
         json_decref(job);
-        /* The first answer comes soon: most jobs on a warm volume are over at once. */
-        struct timespec soon = {0, 50 * 1000000L};
-        if (sigtimedwait(&signals, NULL, round == 0 && !terminal ? &soon : &wait) > 0) {
+        /* Often at first: most jobs on a warm volume are over at once. */
+        struct timespec wait = {wait_ms / 1000, wait_ms % 1000 * 1000000};
+        wait_ms = MIN(wait_ms * 2, longest_ms);
+        if (sigtimedwait(&signals, NULL, &wait) > 0) {
             if (++signals_seen > 1) {
                 fputs(cannot_reach, stderr);
                 return CTL_FAILED;

@@ -63,8 +63,9 @@ Handle *handle_new(Session *s, Node *node, OriginFile *file, int flags)
     pthread_mutex_lock(&node->mutex);
     LIST_INSERT_HEAD(&node->handles, h, in_node);
     pthread_mutex_unlock(&node->mutex);
-    if (h->writer) {
+    if (h->writer)
         atomic_fetch_add(&node->writers, 1);
+    if (h->writer || flags & O_TRUNC) {
         atomic_store(&node->dirty, 1);
         atomic_store(&node->page_version, 0);
     }
@@ -227,7 +228,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     Node *node = USE_NODE_OR_REPLY(s, req, ino);
     gboolean writer = (fi->flags & O_ACCMODE) != O_RDONLY;
     OriginFile *file;
-    if (writer)
+    if (writer || fi->flags & O_TRUNC)
         handles_return_leases(s, node);
     int r = names_check(s, node);
     if (r == 0)

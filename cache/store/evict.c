@@ -36,11 +36,13 @@ static void apply_uses(Store *store)
 static gboolean remove_batch(Store *store, const IndexEntry *entries, size_t n,
                              IndexTotals *removed)
 {
-    IndexChange changes[BATCH];
+    g_autofree IndexChange *changes = g_new(IndexChange, n);
     size_t gone = 0;
     int rc = 0;
     *removed = (IndexTotals){0, 0};
     for (size_t i = 0; i < n && rc == 0; i++) {
+        if (!ledger_removing(&store->ledger, &entries[i].id, TRUE))
+            continue;
         rc = layout_unlink_object(&store->layout, &entries[i].id);
         if (rc == 0) {
             removed->bytes += record_charge(entries[i].size);
@@ -52,6 +54,8 @@ static gboolean remove_batch(Store *store, const IndexEntry *entries, size_t n,
             changes[gone++] = (IndexChange){.op = INDEX_DELETE,
                                             .id = entries[i].id,
                                             .record.last_use_ms = entries[i].last_use_ms};
+        else
+            ledger_removed(&store->ledger, &entries[i].id);
     }
     IndexTotals delta;
     int indexed = index_apply(store->index, changes, gone, 0, &delta);
@@ -59,6 +63,8 @@ static gboolean remove_batch(Store *store, const IndexEntry *entries, size_t n,
         ledger_indexed(&store->ledger, &delta);
     else if (indexed == -EUCLEAN)
         atomic_store(&store->index_lost, TRUE);
+    for (size_t i = 0; i < gone; i++)
+        ledger_removed(&store->ledger, &changes[i].id);
     room_credit(store, removed);
     atomic_fetch_add(&store->evicted_objects, removed->objects);
     atomic_fetch_add(&store->evicted_bytes, removed->bytes);
@@ -68,13 +74,12 @@ static gboolean remove_batch(Store *store, const IndexEntry *entries, size_t n,
     return rc == 0;
 }
 
-IndexTotals store_evict_lru(Store *store, const TagId *tag, uint64_t bytes, uint64_t objects)
+IndexTotals store_evict_locked(Store *store, const TagId *tag, uint64_t bytes, uint64_t objects)
 {
     IndexTotals total = {0, 0};
     IndexCursor cursor = {.started = FALSE};
     IndexEntry *entries = g_new(IndexEntry, BATCH);
     gboolean flushed = FALSE;
-    pthread_mutex_lock(&store->evict_lock);
     apply_uses(store);
     while (total.bytes < bytes || total.objects < objects) {
         uint64_t want_bytes = bytes - MIN(bytes, total.bytes);
@@ -97,7 +102,6 @@ IndexTotals store_evict_lru(Store *store, const TagId *tag, uint64_t bytes, uint
             cursor.started = FALSE;
         }
     }
-    pthread_mutex_unlock(&store->evict_lock);
     g_free(entries);
     return total;
 }
@@ -108,9 +112,11 @@ void *store_evictor(void *data)
     do {
         if (disk_state(&store->disk) == STORE_DISK_BYPASS)
             continue;
+        pthread_mutex_lock(&store->evict_lock);
         IndexTotals excess = room_excess(store);
         if (excess.bytes || excess.objects)
-            store_evict_lru(store, NULL, excess.bytes, excess.objects);
+            store_evict_locked(store, NULL, excess.bytes, excess.objects);
+        pthread_mutex_unlock(&store->evict_lock);
     } while (wake_wait(&store->evictor, store->hooks.check_ms));
     return NULL;
 }

@@ -565,9 +565,11 @@ static int wait_chunk_locked(Fills *fills, StoreFill *fill, uint64_t chunk)
     while (state_of(fill) == FILL_ACTIVE && !(fill->ready && fill->chunks[chunk] == CHUNK_DONE)) {
         if (fetch_inline_locked(fills, fill))
             continue;
-        if (!waiting)
+        if (!waiting) {
             TAILQ_INSERT_TAIL(&fill->waiters, &waiter, link);
-        waiting = TRUE;
+            waiting = TRUE;
+            pthread_cond_broadcast(&fill->changed);
+        }
         if (fill->ready && fill->chunks[chunk] == CHUNK_MISSING)
             want_locked(fills, fill);
         pthread_cond_wait(&fill->changed, &fills->lock);
@@ -618,6 +620,15 @@ int store_fill_wait(StoreFill *fill)
     int rc = fill->result;
     pthread_mutex_unlock(&fills->lock);
     return rc;
+}
+
+void store_fill_await_waiter(StoreFill *fill)
+{
+    Fills *fills = &fill->store->fills;
+    pthread_mutex_lock(&fills->lock);
+    while (TAILQ_EMPTY(&fill->waiters))
+        pthread_cond_wait(&fill->changed, &fills->lock);
+    pthread_mutex_unlock(&fills->lock);
 }
 
 /* --- stopping --- */

@@ -49,4 +49,7 @@ gboolean fills_start(Store *store, GError **error);
 void fills_stop(Store *store);
 void fills_destroy(Store *store);
 
+/* For tests: returns when a reader waits for a chunk of this fill. */
+void store_fill_await_waiter(StoreFill *fill);
+
 #endif

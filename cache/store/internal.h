@@ -59,7 +59,9 @@ typedef struct Room {
 typedef struct Wake {
     pthread_mutex_t lock;
     pthread_cond_t cond;
-    gboolean kicked, stop; /* lock */
+    pthread_cond_t idle;            /* the thread has ended a round and waits */
+    gboolean kicked, stop, waiting; /* lock */
+    uint64_t rounds;                /* lock: ended */
 } Wake;
 
 struct Store {
@@ -95,6 +97,8 @@ void wake_stop(Wake *wake);
 /* Waits for a kick, at most timeout_ms. FALSE: told to stop. */
 gboolean wake_wait(Wake *wake, uint64_t timeout_ms);
 gboolean wake_stopping(Wake *wake);
+/* Kicks, and waits until a round that began after this call has ended. */
+void wake_round(Wake *wake);
 /* Makes `cond` measure time by CLOCK_MONOTONIC. */
 void cond_init_monotonic(pthread_cond_t *cond);
 struct timespec deadline_after_ms(uint64_t ms);
@@ -138,9 +142,10 @@ void room_bounds(Store *store, uint64_t *max_bytes, uint64_t *max_inodes);
 /* --- evict.c --- */
 /*
  * Removes objects of `tag` (NULL: all), least recently used first, until both amounts are reached.
- * Returns what was removed.
+ * Returns what was removed. With evict_lock held: decide how much under it too, or two will each
+ * remove what one was enough for.
  */
-IndexTotals store_evict_lru(Store *store, const TagId *tag, uint64_t bytes, uint64_t objects);
+IndexTotals store_evict_locked(Store *store, const TagId *tag, uint64_t bytes, uint64_t objects);
 void *store_evictor(void *store);
 
 #endif

@@ -13,6 +13,7 @@ void ledger_init(Ledger *ledger)
     pthread_cond_init(&ledger->changed, NULL);
     ledger->pending = g_hash_table_new_full(object_id_hash, object_id_equal, NULL, g_free);
     ledger->dropped = g_hash_table_new_full(object_id_hash, object_id_equal, g_free, NULL);
+    ledger->removing = g_hash_table_new_full(object_id_hash, object_id_equal, g_free, NULL);
     ledger->uses = g_new(ObjectId, LEDGER_USES_MAX);
     ledger->random = 0x9e3779b97f4a7c15ULL;
 }
@@ -21,6 +22,7 @@ void ledger_destroy(Ledger *ledger)
 {
     g_hash_table_destroy(ledger->pending);
     g_hash_table_destroy(ledger->dropped);
+    g_hash_table_destroy(ledger->removing);
     g_free(ledger->uses);
     pthread_cond_destroy(&ledger->changed);
     pthread_mutex_destroy(&ledger->lock);
@@ -32,9 +34,10 @@ int ledger_announce(Ledger *ledger, const ObjectId *id, const Record *record)
     pthread_mutex_lock(&ledger->lock);
     for (;;) {
         Pending *present = g_hash_table_lookup(ledger->pending, id);
-        if (!present)
+        gboolean removing = g_hash_table_contains(ledger->removing, id);
+        if (!present && !removing)
             break;
-        if (!present->dropped && present->state != PENDING_LINKING) {
+        if (!removing && !present->dropped && present->state != PENDING_LINKING) {
             rc = -EEXIST;
             break;
         }
@@ -87,6 +90,26 @@ void ledger_note_dropped_locked(Ledger *ledger, const ObjectId *id)
     g_hash_table_add(ledger->dropped, g_memdup2(id, sizeof(*id)));
 }
 
+gboolean ledger_removing(Ledger *ledger, const ObjectId *id, gboolean recorded)
+{
+    pthread_mutex_lock(&ledger->lock);
+    const Pending *pending = g_hash_table_lookup(ledger->pending, id);
+    gboolean may = !g_hash_table_contains(ledger->removing, id) &&
+                   !(pending && (recorded || pending->state == PENDING_LINKING));
+    if (may)
+        g_hash_table_add(ledger->removing, g_memdup2(id, sizeof(*id)));
+    pthread_mutex_unlock(&ledger->lock);
+    return may;
+}
+
+void ledger_removed(Ledger *ledger, const ObjectId *id)
+{
+    pthread_mutex_lock(&ledger->lock);
+    g_hash_table_remove(ledger->removing, id);
+    pthread_cond_broadcast(&ledger->changed);
+    pthread_mutex_unlock(&ledger->lock);
+}
+
 gboolean ledger_drop(Ledger *ledger, const ObjectId *id)
 {
     gboolean noted = TRUE;
@@ -112,7 +135,8 @@ LedgerFinding ledger_find(Ledger *ledger, const ObjectId *id)
     if (pending)
         finding =
             pending->dropped || pending->state == PENDING_LINKING ? LEDGER_DROPPED : LEDGER_HELD;
-    else if (g_hash_table_contains(ledger->dropped, id))
+    else if (g_hash_table_contains(ledger->dropped, id) ||
+             g_hash_table_contains(ledger->removing, id))
         finding = LEDGER_DROPPED;
     pthread_mutex_unlock(&ledger->lock);
     return finding;

@@ -34,9 +34,10 @@ typedef struct Pending {
 
 typedef struct Ledger {
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* an object left `pending` */
+    pthread_cond_t changed; /* an object left `pending` or `removing`, or was linked */
     GHashTable *pending;    /* ObjectId * in the value -> Pending */
     GHashTable *dropped;    /* set of ObjectId * */
+    GHashTable *removing;   /* set of ObjectId *: files being removed; few */
     IndexTotals indexed, waiting, reserved;
     ObjectId *uses;
     size_t n_uses;
@@ -61,8 +62,12 @@ int ledger_announce(Ledger *ledger, const ObjectId *id, const Record *record);
  */
 uint64_t ledger_linked(Ledger *ledger, const ObjectId *id, gboolean linked, uint64_t reserved);
 /*
- * Notes that an object is removed. FALSE: too many such notes, delete the record now.
+ * Begins to remove an object's file: until ledger_removed(), nobody links one of this name. FALSE:
+ * somebody else is linking or removing it, or (for eviction, `recorded`) it has only just come.
  */
+gboolean ledger_removing(Ledger *ledger, const ObjectId *id, gboolean recorded);
+void ledger_removed(Ledger *ledger, const ObjectId *id);
+/* Notes that an object was removed. FALSE: too many such notes, delete the record now. */
 gboolean ledger_drop(Ledger *ledger, const ObjectId *id);
 LedgerFinding ledger_find(Ledger *ledger, const ObjectId *id);
 void ledger_used(Ledger *ledger, const ObjectId *id);

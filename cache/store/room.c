@@ -167,31 +167,53 @@ static gboolean file_system_fits(Store *store, uint64_t max_age_ms, IndexTotals 
     return missing->bytes == 0 && missing->objects == 0;
 }
 
+static gboolean reserve_evicting(Store *store, uint64_t charge)
+{
+    IndexTotals missing;
+    if (try_reserve(store, charge, &missing))
+        return TRUE;
+    pthread_mutex_lock(&store->evict_lock);
+    gboolean fits = try_reserve(store, charge, &missing); /* others may have evicted meanwhile */
+    if (!fits) {
+        store_evict_locked(store, NULL, missing.bytes, missing.objects);
+        fits = try_reserve(store, charge, &missing);
+    }
+    pthread_mutex_unlock(&store->evict_lock);
+    return fits;
+}
+
+/* Evicts once, and only if it can be enough and was not done already. */
+static gboolean relieve_file_system(Store *store)
+{
+    IndexTotals missing;
+    if (file_system_fits(store, SAMPLE_MS, &missing))
+        return TRUE;
+    pthread_mutex_lock(&store->evict_lock);
+    gboolean fits = file_system_fits(store, SAMPLE_MS, &missing);
+    IndexTotals held = ledger_held(&store->ledger);
+    pthread_mutex_lock(&store->room.lock);
+    gboolean awaited =
+        store->room.credit_bytes >= missing.bytes && store->room.credit_files >= missing.objects;
+    pthread_mutex_unlock(&store->room.lock);
+    if (!fits && !awaited && missing.bytes <= held.bytes && missing.objects <= held.objects) {
+        store_evict_locked(store, NULL, missing.bytes, missing.objects);
+        fits = file_system_fits(store, 0, &missing);
+    }
+    pthread_mutex_unlock(&store->evict_lock);
+    return fits;
+}
+
 gboolean room_reserve(Store *store, uint64_t size)
 {
     uint64_t charge = record_charge(size);
     const StoreConfig *config = &store->config;
-    IndexTotals missing;
     /* What does not fit below the high watermark would be evicted as soon as it is complete. */
     if (config->max_bytes && charge > percent(config->max_bytes, config->high_percent))
         return FALSE;
-    if (!try_reserve(store, charge, &missing)) {
-        store_evict_lru(store, NULL, missing.bytes, missing.objects);
-        if (!try_reserve(store, charge, &missing))
-            return FALSE;
-    }
-    if (file_system_fits(store, SAMPLE_MS, &missing))
+    if (!reserve_evicting(store, charge))
+        return FALSE;
+    if (relieve_file_system(store))
         return TRUE;
-    /* Once, and only if it can be enough; what is open elsewhere stays occupied all the same. */
-    uint64_t credit;
-    pthread_mutex_lock(&store->room.lock);
-    credit = store->room.credit_bytes;
-    pthread_mutex_unlock(&store->room.lock);
-    if (missing.bytes <= ledger_held(&store->ledger).bytes && credit < missing.bytes + charge) {
-        store_evict_lru(store, NULL, missing.bytes, missing.objects);
-        if (file_system_fits(store, 0, &missing))
-            return TRUE;
-    }
     ledger_unreserve(&store->ledger, charge);
     return FALSE;
 }

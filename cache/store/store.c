@@ -58,11 +58,13 @@ void wake_init(Wake *wake)
     *wake = (Wake){.kicked = FALSE};
     pthread_mutex_init(&wake->lock, NULL);
     cond_init_monotonic(&wake->cond);
+    pthread_cond_init(&wake->idle, NULL);
 }
 
 void wake_destroy(Wake *wake)
 {
     pthread_cond_destroy(&wake->cond);
+    pthread_cond_destroy(&wake->idle);
     pthread_mutex_destroy(&wake->lock);
 }
 
@@ -90,14 +92,34 @@ gboolean wake_stopping(Wake *wake)
     return stop;
 }
 
+void wake_round(Wake *wake)
+{
+    pthread_mutex_lock(&wake->lock);
+    uint64_t target = wake->rounds + (wake->waiting && !wake->kicked ? 1 : 2);
+    wake->kicked = TRUE;
+    pthread_cond_signal(&wake->cond);
+    while (wake->rounds < target && !wake->stop) {
+        /* A round under way may end without having seen the kick consumed by it. */
+        if (wake->waiting && !wake->kicked) {
+            wake->kicked = TRUE;
+            pthread_cond_signal(&wake->cond);
+        }
+        pthread_cond_wait(&wake->idle, &wake->lock);
+    }
+    pthread_mutex_unlock(&wake->lock);
+}
+
 gboolean wake_wait(Wake *wake, uint64_t timeout_ms)
 {
     struct timespec deadline = deadline_after_ms(timeout_ms);
     pthread_mutex_lock(&wake->lock);
+    wake->rounds++;
+    wake->waiting = TRUE;
+    pthread_cond_broadcast(&wake->idle);
     while (!wake->kicked && !wake->stop &&
            pthread_cond_timedwait(&wake->cond, &wake->lock, &deadline) != ETIMEDOUT)
         ;
-    wake->kicked = FALSE;
+    wake->kicked = wake->waiting = FALSE;
     gboolean go_on = !wake->stop;
     pthread_mutex_unlock(&wake->lock);
     return go_on;
@@ -294,6 +316,10 @@ int store_open_present(Store *store, const ObjectId *id, uint64_t size)
     hearth_autofd int fd = layout_open_object(&store->layout, id);
     if (fd == -ENOENT)
         return fd;
+    if (fd == -ELOOP || fd == -ENXIO) { /* a symbolic link, a socket: none of ours */
+        store_drop(store, id);
+        return -ENOENT;
+    }
     if (fd < 0 || fstat(fd, &st) < 0) {
         int rc = fd < 0 ? fd : -errno;
         disk_failed(&store->disk, rc, store_mono_ms());
@@ -392,12 +418,15 @@ int store_publish(Store *store, Partial *partial, const Record *record, gboolean
 
 void store_drop(Store *store, const ObjectId *id)
 {
+    if (!ledger_removing(&store->ledger, id, FALSE))
+        return;
     gboolean noted = ledger_drop(&store->ledger, id);
     int rc = layout_unlink_object(&store->layout, id);
     if (rc < 0 && rc != -ENOENT)
         disk_failed(&store->disk, rc, store_mono_ms());
     if (!noted)
         forget_record(store, id);
+    ledger_removed(&store->ledger, id);
 }
 
 void store_report_bad(Store *store, const ObjectId *id, int error)
@@ -442,7 +471,10 @@ uint64_t store_evict(Store *store, const char *tag, uint64_t bytes)
 {
     TagId id;
     tag_id(tag, &id);
-    return store_evict_lru(store, tag ? &id : NULL, bytes, 0).bytes;
+    pthread_mutex_lock(&store->evict_lock);
+    IndexTotals removed = store_evict_locked(store, tag ? &id : NULL, bytes, 0);
+    pthread_mutex_unlock(&store->evict_lock);
+    return removed.bytes;
 }
 
 void store_tag_usage(Store *store, const char *tag, uint64_t *bytes, uint64_t *objects)

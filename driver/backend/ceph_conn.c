@@ -7,12 +7,14 @@
  * across any call of librados.
  */
 #include "driver/backend/ceph_internal.h"
+#include "driver/backend/reach.h"
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
 
 #define CONNECT_SECONDS 10
+#define GREETING_SECONDS 3
 #define IDLE_US (10 * 60 * G_USEC_PER_SEC)
 #define MAX_CONNECTIONS 32
 #define MAX_STUCK 64
@@ -95,7 +97,6 @@ static char *table_key(const ClusterConfig *cluster, const char *monitors, const
 static gboolean configure(CephConn *conn, const Secrets *secrets, GError **error)
 {
     const char *const options[][2] = {
-        {"mon_host", conn->monitors},
         {"key", secrets->key},
         {"client_mount_timeout", G_STRINGIFY(CONNECT_SECONDS)},
         {"rados_osd_op_timeout", "30"},
@@ -123,40 +124,49 @@ static gboolean configure(CephConn *conn, const Secrets *secrets, GError **error
 
 typedef struct ConnectJob {
     CephConn *conn;
+    char **monitors;
     int rc;
 } ConnectJob;
 
 static void connect_run(void *data)
 {
     ConnectJob *job = data;
-    job->rc = rados_connect(job->conn->cluster);
+    gint64 until_us = g_get_monotonic_time() + GREETING_SECONDS * G_USEC_PER_SEC;
+    g_auto(GStrv) monitors = reach_explicit(job->monitors, until_us);
+    g_autofree char *hosts = g_strjoinv(",", monitors);
+    job->rc = rados_conf_set(job->conn->cluster, "mon_host", hosts);
+    if (job->rc == 0)
+        job->rc = rados_connect(job->conn->cluster);
 }
 
 static void connect_free(void *data)
 {
     ConnectJob *job = data;
     ceph_conn_unref(job->conn);
+    g_strfreev(job->monitors);
     g_free(job);
 }
 
 static void unreachable(GError **error, const CephConn *conn)
 {
     g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE,
-                "no monitor of cluster %s answered at %s; check the addresses in config.json and "
-                "that the cluster is up",
-                conn->cluster_id, conn->monitors);
+                "no monitor of cluster %s served client.%s at %s; check the addresses in "
+                "config.json, and with `ceph status` that the monitors have a quorum",
+                conn->cluster_id, conn->user, conn->monitors);
 }
 
-static gboolean connect_now(CephConn *conn, const Secrets *secrets, gint64 deadline_us,
-                            GError **error)
+static gboolean connect_now(CephConn *conn, char **monitors, const Secrets *secrets,
+                            gint64 deadline_us, GError **error)
 {
     if (!configure(conn, secrets, error))
         return FALSE;
     ConnectJob *job = g_new0(ConnectJob, 1);
     job->conn = ceph_conn_ref(conn);
+    job->monitors = g_strdupv(monitors);
     /* librados gives up by itself; this is for a request that has less time, or a DNS that hangs.
      */
-    deadline_us = MIN(deadline_us, g_get_monotonic_time() + (CONNECT_SECONDS + 2) * G_USEC_PER_SEC);
+    deadline_us = MIN(deadline_us, g_get_monotonic_time() +
+                                       (CONNECT_SECONDS + GREETING_SECONDS) * G_USEC_PER_SEC);
     g_autoptr(GError) cause = NULL;
     if (!ceph_conn_run(conn, "connecting", connect_run, job, connect_free, deadline_us, &cause)) {
         if (g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED))
@@ -280,7 +290,7 @@ CephConn *ceph_conns_get(CephConns *c, const ClusterConfig *cluster, const Secre
         pthread_mutex_unlock(&c->lock);
 
         g_autoptr(GError) failure = NULL;
-        good = connect_now(conn, secrets, deadline_us, &failure);
+        good = connect_now(conn, cluster->monitors, secrets, deadline_us, &failure);
 
         pthread_mutex_lock(&c->lock);
         conn->state = good ? CONN_READY : CONN_FAILED;

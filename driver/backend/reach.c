@@ -12,47 +12,49 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define PORT_MSGR2 3300
+#define PORT_MSGR1 6789
+#define GREETING_BYTES 8 /* "ceph v2\n", "ceph v02" */
+
 static void address_clear(void *data)
 {
     g_free(((ReachAddress *)data)->host);
 }
 
-static void add(GArray *out, const char *host, guint16 port)
+static void add(GArray *out, const char *host, guint16 port, gboolean bare)
 {
-    ReachAddress address = {.host = g_strdup(host), .port = port};
+    ReachAddress address = {.host = g_strdup(host), .port = port, .bare = bare};
     g_array_append_val(out, address);
 }
 
-/* "HOST", "HOST:PORT", "[V6]", "[V6]:PORT", bare V6; "/NONCE" may follow. */
+/* "HOST", "HOST:PORT", "[V6]", "[V6]:PORT", bare V6; "v1:" before and "/NONCE" after are fine. */
 static void parse_one(const char *text, GArray *out)
 {
-    if (g_str_has_prefix(text, "v1:") || g_str_has_prefix(text, "v2:"))
+    gboolean typed = g_str_has_prefix(text, "v1:") || g_str_has_prefix(text, "v2:");
+    if (typed)
         text += 3;
-    g_autofree char *host = g_strndup(text, strcspn(text, "/"));
-    char *port_text = NULL;
-    char *colon = strrchr(host, ':');
-    if (*host == '[') {
-        char *end = strchr(host, ']');
+    g_autofree char *whole = g_strndup(text, strcspn(text, "/"));
+    char *host = whole, *port_text = NULL, *colon = strrchr(whole, ':');
+    if (*whole == '[') {
+        char *end = strchr(whole, ']');
         if (!end)
             return;
         if (end[1] == ':')
             port_text = end + 2;
         *end = '\0';
-        memmove(host, host + 1, strlen(host));
-    } else if (colon && strchr(host, ':') == colon) {
+        host = whole + 1;
+    } else if (colon && strchr(whole, ':') == colon) {
         *colon = '\0';
         port_text = colon + 1;
     }
-    if (!*host)
-        return;
     guint64 port = 0;
-    if (port_text && !g_ascii_string_to_unsigned(port_text, 10, 1, 65535, &port, NULL))
+    if (!*host || (port_text && !g_ascii_string_to_unsigned(port_text, 10, 1, 65535, &port, NULL)))
         return;
     if (port) {
-        add(out, host, (guint16)port);
+        add(out, host, (guint16)port, !typed && port != PORT_MSGR1 && port != PORT_MSGR2);
     } else {
-        add(out, host, 3300);
-        add(out, host, 6789);
+        add(out, host, PORT_MSGR2, FALSE);
+        add(out, host, PORT_MSGR1, FALSE);
     }
 }
 
@@ -61,7 +63,7 @@ GArray *reach_parse(const char *monitor)
     GArray *out = g_array_new(FALSE, TRUE, sizeof(ReachAddress));
     g_array_set_clear_func(out, address_clear);
     gsize length = strlen(monitor);
-    /* A list has brackets around it, and so may a bare IPv6 address: only a list has a "v1:". */
+    /* A list has brackets around it, and so has an IPv6 address: only a list has a "v1:". */
     gboolean list = g_str_has_prefix(monitor, "[v") && monitor[length - 1] == ']';
     g_autofree char *inner = list ? g_strndup(monitor + 1, length - 2) : g_strdup(monitor);
     g_auto(GStrv) parts = g_strsplit(inner, ",", 16);
@@ -70,8 +72,22 @@ GArray *reach_parse(const char *monitor)
     return out;
 }
 
-static void start(const ReachAddress *address, guint cluster, GArray *polls, GArray *attempts,
-                  gboolean *reached)
+/* One connection on its way to a greeting. */
+typedef struct Attempt {
+    guint group; /* of several addresses of which one must answer */
+    gboolean connected;
+    gsize length;
+    char greeting[GREETING_BYTES];
+} Attempt;
+
+/* attempts[i] belongs to polls[i]; answer[group] is 0, '1' or '2'. */
+typedef struct Round {
+    GArray *polls, *attempts;
+    char *answer;
+    guint answers;
+} Round;
+
+static void begin(Round *round, const ReachAddress *address, guint group)
 {
     g_autofree char *port = g_strdup_printf("%u", address->port);
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
@@ -82,86 +98,138 @@ static void start(const ReachAddress *address, guint cluster, GArray *polls, GAr
         int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
             continue;
-        if (connect(fd, a->ai_addr, a->ai_addrlen) == 0) {
-            reached[cluster] = TRUE;
+        if (connect(fd, a->ai_addr, a->ai_addrlen) != 0 && errno != EINPROGRESS) {
             close(fd);
-        } else if (errno == EINPROGRESS) {
-            struct pollfd poll = {.fd = fd, .events = POLLOUT};
-            g_array_append_val(polls, poll);
-            g_array_append_val(attempts, cluster);
-        } else {
-            close(fd);
+            continue;
         }
+        struct pollfd poll = {.fd = fd, .events = POLLOUT};
+        Attempt attempt = {.group = group};
+        g_array_append_val(round->polls, poll);
+        g_array_append_val(round->attempts, attempt);
     }
     freeaddrinfo(found);
 }
 
-/* Takes what connected or failed; its entry is then ignored by poll(). */
-static void settle(GArray *polls, const GArray *attempts, gboolean *reached)
+/* TRUE when the attempt is over. */
+static gboolean advance(Round *round, struct pollfd *p, Attempt *a)
 {
-    for (guint i = 0; i < polls->len; i++) {
-        struct pollfd *p = &g_array_index(polls, struct pollfd, i);
-        if (p->fd < 0 || !p->revents)
-            continue;
+    if (!a->connected) {
         int failure = 0;
         socklen_t length = sizeof(failure);
-        if (getsockopt(p->fd, SOL_SOCKET, SO_ERROR, &failure, &length) == 0 && failure == 0)
-            reached[g_array_index(attempts, guint, i)] = TRUE;
-        close(p->fd);
-        p->fd = -1;
+        if (getsockopt(p->fd, SOL_SOCKET, SO_ERROR, &failure, &length) != 0 || failure != 0)
+            return TRUE;
+        a->connected = TRUE;
+        p->events = POLLIN;
+        return FALSE;
     }
+    ssize_t n = recv(p->fd, a->greeting + a->length, GREETING_BYTES - a->length, 0);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return FALSE;
+    if (n <= 0)
+        return TRUE;
+    a->length += (gsize)n;
+    if (a->length < GREETING_BYTES)
+        return FALSE;
+    if (memcmp(a->greeting, "ceph v2\n", GREETING_BYTES) == 0)
+        round->answer[a->group] = '2';
+    else if (memcmp(a->greeting, "ceph v0", 7) == 0)
+        round->answer[a->group] = '1';
+    round->answers += round->answer[a->group] != 0;
+    return TRUE;
 }
 
-static gboolean pending(const GArray *polls, const GArray *attempts, const gboolean *reached)
+static gboolean pending(const Round *round)
 {
-    for (guint i = 0; i < polls->len; i++) {
-        if (g_array_index(polls, struct pollfd, i).fd >= 0 &&
-            !reached[g_array_index(attempts, guint, i)])
+    for (guint i = 0; i < round->polls->len; i++) {
+        if (g_array_index(round->polls, struct pollfd, i).fd >= 0 &&
+            !round->answer[g_array_index(round->attempts, Attempt, i).group])
             return TRUE;
     }
     return FALSE;
 }
 
-gboolean reach_monitors(const GPtrArray *clusters, gint64 deadline_us, GError **error)
+/*
+ * Until every group has an answer or none to hope for, or the deadline, which `grace_ms` after the
+ * first answer is. Closes all.
+ */
+static void finish(Round *round, gint64 deadline_us, gint64 grace_ms)
 {
-    g_autofree gboolean *reached = g_new0(gboolean, clusters->len + 1);
-    g_autoptr(GArray) polls = g_array_new(FALSE, TRUE, sizeof(struct pollfd));
-    g_autoptr(GArray) attempts = g_array_new(FALSE, TRUE, sizeof(guint));
+    gboolean answered = FALSE;
+    while (pending(round)) {
+        if (!answered && round->answers > 0) {
+            answered = TRUE;
+            deadline_us = MIN(deadline_us, g_get_monotonic_time() + grace_ms * 1000);
+        }
+        gint64 left_ms = (deadline_us - g_get_monotonic_time()) / 1000;
+        int n = left_ms > 0 ? poll((struct pollfd *)round->polls->data, round->polls->len,
+                                   (int)MIN(left_ms, 60000))
+                            : 0;
+        if (left_ms <= 0 || (n < 0 && errno != EINTR))
+            break;
+        for (guint i = 0; n > 0 && i < round->polls->len; i++) {
+            struct pollfd *p = &g_array_index(round->polls, struct pollfd, i);
+            if (p->fd >= 0 && p->revents &&
+                advance(round, p, &g_array_index(round->attempts, Attempt, i))) {
+                close(p->fd);
+                p->fd = -1; /* poll() passes it over */
+            }
+        }
+    }
+    for (guint i = 0; i < round->polls->len; i++) {
+        int fd = g_array_index(round->polls, struct pollfd, i).fd;
+        if (fd >= 0)
+            close(fd);
+    }
+}
+
+static void round_init(Round *round, guint groups)
+{
+    round->polls = g_array_new(FALSE, TRUE, sizeof(struct pollfd));
+    round->attempts = g_array_new(FALSE, TRUE, sizeof(Attempt));
+    round->answer = g_malloc0(groups + 1);
+    round->answers = 0;
+}
+
+static void round_clear(Round *round)
+{
+    g_array_unref(round->polls);
+    g_array_unref(round->attempts);
+    g_free(round->answer);
+}
+
+void reach_monitors(const GPtrArray *clusters, gboolean *reached, gint64 deadline_us)
+{
+    Round round;
+    round_init(&round, clusters->len);
     for (guint i = 0; i < clusters->len; i++) {
         const ClusterConfig *cluster = clusters->pdata[i];
         for (char **monitor = cluster->monitors; *monitor; monitor++) {
             g_autoptr(GArray) addresses = reach_parse(*monitor);
             for (guint j = 0; j < addresses->len; j++)
-                start(&g_array_index(addresses, ReachAddress, j), i, polls, attempts, reached);
+                begin(&round, &g_array_index(addresses, ReachAddress, j), i);
         }
     }
-    while (pending(polls, attempts, reached)) {
-        gint64 left_ms = (deadline_us - g_get_monotonic_time()) / 1000;
-        if (left_ms <= 0)
-            break;
-        int n = poll((struct pollfd *)polls->data, polls->len, (int)MIN(left_ms, 60000));
-        if (n > 0)
-            settle(polls, attempts, reached);
-        else if (n < 0 && errno != EINTR)
-            break;
+    finish(&round, deadline_us, REACH_GRACE_MS);
+    for (guint i = 0; i < clusters->len; i++)
+        reached[i] = round.answer[i] != 0;
+    round_clear(&round);
+}
+
+char **reach_explicit(char *const *monitors, gint64 deadline_us)
+{
+    guint n = g_strv_length((char **)monitors);
+    Round round;
+    round_init(&round, n);
+    for (guint i = 0; i < n; i++) {
+        g_autoptr(GArray) addresses = reach_parse(monitors[i]);
+        if (addresses->len == 1 && g_array_index(addresses, ReachAddress, 0).bare)
+            begin(&round, &g_array_index(addresses, ReachAddress, 0), i);
     }
-    for (guint i = 0; i < polls->len; i++) {
-        int fd = g_array_index(polls, struct pollfd, i).fd;
-        if (fd >= 0)
-            close(fd);
-    }
-    g_autoptr(GString) lost = g_string_new(NULL);
-    for (guint i = 0; i < clusters->len; i++) {
-        const ClusterConfig *cluster = clusters->pdata[i];
-        g_autofree char *monitors = g_strjoinv(",", cluster->monitors);
-        if (!reached[i])
-            g_string_append_printf(lost, "%s%s (%s)", lost->len ? ", " : "", cluster->cluster_id,
-                                   monitors);
-    }
-    if (lost->len)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE,
-                    "no monitor can be reached of cluster %s; check the addresses in config.json "
-                    "and the network",
-                    lost->str);
-    return lost->len == 0;
+    finish(&round, deadline_us, G_MAXINT32);
+    char **out = g_new0(char *, n + 1);
+    for (guint i = 0; i < n; i++)
+        out[i] = round.answer[i] ? g_strdup_printf("v%c:%s", round.answer[i], monitors[i])
+                                 : g_strdup(monitors[i]);
+    round_clear(&round);
+    return out;
 }

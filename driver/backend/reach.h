@@ -1,4 +1,8 @@
-/* Whether a monitor of each cluster takes a TCP connection: what can be known without a secret. */
+/*
+ * Whether Ceph monitors answer at their addresses: what can be known without a secret. A monitor
+ * greets whoever connects with "ceph v2\n" (msgr2) or "ceph v027" (msgr1), so a TCP connection that
+ * something else takes does not count.
+ */
 #ifndef HEARTH_DRIVER_BACKEND_REACH_H
 #define HEARTH_DRIVER_BACKEND_REACH_H
 
@@ -6,20 +10,30 @@
 #include "driver/error.h"
 
 /*
- * `clusters` holds ClusterConfig*. All monitors are tried at once. UNAVAILABLE names the clusters
- * none of whose monitors answered, and their addresses.
+ * `clusters` holds ClusterConfig*. All their monitors are tried at once; reached[i] tells whether
+ * one of cluster i answered. Ends at the deadline, or REACH_GRACE_MS after the first answer: one
+ * cluster that is away must not make the answer about the others late.
  */
-gboolean reach_monitors(const GPtrArray *clusters, gint64 deadline_us, GError **error);
+#define REACH_GRACE_MS 200
+void reach_monitors(const GPtrArray *clusters, gboolean *reached, gint64 deadline_us);
+
+/*
+ * The same list with "v1:" or "v2:" before addresses that do not tell and whose monitor answered;
+ * caller's. For "ADDRESS:PORT" with a port other than Ceph's two, librados tries both protocols
+ * in turn, and a refused key then looks like a monitor that does not answer.
+ */
+char **reach_explicit(char *const *monitors, gint64 deadline_us);
 
 typedef struct ReachAddress {
     char *host;
-    guint16 port; /* 0 in the text: Ceph's two, 3300 and 6789 */
+    guint16 port;
+    gboolean bare; /* was written "ADDRESS:PORT" with another port than Ceph's two */
 } ReachAddress;
 
 /*
- * The TCP addresses of one element of Ceph's mon_host: "10.0.0.1", "10.0.0.1:6789",
- * "[fd00::1]:6789", "v2:10.0.0.1:3300/0", "[v2:10.0.0.1:3300,v1:10.0.0.1:6789]". ReachAddress,
- * caller's.
+ * The TCP addresses of one element of Ceph's mon_host: "10.0.0.1" (both of Ceph's ports),
+ * "10.0.0.1:6789", "[fd00::1]:6789", "v2:10.0.0.1:3300/0",
+ * "[v2:10.0.0.1:3300,v1:10.0.0.1:6789]". ReachAddress, caller's.
  */
 GArray *reach_parse(const char *monitor);
 

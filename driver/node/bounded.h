@@ -2,8 +2,8 @@
  * Runs a function that may hang in the kernel (statvfs on a FUSE mount whose Ceph is away) and
  * waits for it only so long. A thread in the kernel cannot be cancelled, so one that outstays its
  * time is left behind and counted as stuck; when it returns it frees what it was given. The number
- * of stuck threads is bounded: one a key (a volume), `max_stuck` together; beyond that a call fails
- * at once instead of starting another.
+ * of stuck threads is bounded: one a key (what is done to which mount), `max_stuck` together;
+ * beyond that a call fails at once instead of starting another.
  */
 #ifndef HEARTH_NODE_BOUNDED_H
 #define HEARTH_NODE_BOUNDED_H

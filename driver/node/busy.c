@@ -3,18 +3,21 @@
 
 struct Busy {
     pthread_mutex_t lock;
-    GHashTable *held; /* "volume <id>", "path <path>"; guarded by lock */
+    pthread_cond_t released; /* by the background */
+    GHashTable *held;        /* "volume <id>", "path <path>" -> BusyHold; guarded by lock */
 };
 
 struct BusyHold {
     Busy *busy;
     char *volume, *path; /* keys in `held`, owned here */
+    gboolean background;
 };
 
 Busy *busy_new(void)
 {
     Busy *b = g_new0(Busy, 1);
     pthread_mutex_init(&b->lock, NULL);
+    pthread_cond_init(&b->released, NULL);
     b->held = g_hash_table_new(g_str_hash, g_str_equal);
     return b;
 }
@@ -24,38 +27,70 @@ void busy_free(Busy *b)
     if (!b)
         return;
     g_hash_table_unref(b->held);
+    pthread_cond_destroy(&b->released);
     pthread_mutex_destroy(&b->lock);
     g_free(b);
 }
 
-BusyHold *busy_take(Busy *b, const char *volume, const char *path, GError **error)
+static BusyHold *hold_new(Busy *b, const char *volume, const char *path, gboolean background)
 {
     BusyHold *hold = g_new0(BusyHold, 1);
     hold->busy = b;
     hold->volume = g_strconcat("volume ", volume, NULL);
     hold->path = path ? g_strconcat("path ", path, NULL) : NULL;
+    hold->background = background;
+    return hold;
+}
 
-    pthread_mutex_lock(&b->lock);
-    const char *taken = NULL;
-    if (g_hash_table_contains(b->held, hold->volume))
-        taken = hold->volume;
-    else if (path && g_hash_table_contains(b->held, hold->path))
-        taken = hold->path;
-    if (!taken) {
-        g_hash_table_add(b->held, hold->volume);
-        if (path)
-            g_hash_table_add(b->held, hold->path);
-    }
-    pthread_mutex_unlock(&b->lock);
-    if (!taken)
-        return hold;
-
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
-                "another operation on %s is running; try again when it has ended", taken);
+static void hold_free(BusyHold *hold)
+{
     g_free(hold->volume);
     g_free(hold->path);
     g_free(hold);
+}
+
+/* Who holds what `hold` wants; *key is what that is. */
+static const BusyHold *holder_locked(Busy *b, const BusyHold *hold, const char **key)
+{
+    *key = hold->volume;
+    const BusyHold *other = g_hash_table_lookup(b->held, hold->volume);
+    if (other || !hold->path)
+        return other;
+    *key = hold->path;
+    return g_hash_table_lookup(b->held, hold->path);
+}
+
+static BusyHold *take(Busy *b, BusyHold *hold, GError **error)
+{
+    const char *key;
+    pthread_mutex_lock(&b->lock);
+    const BusyHold *other = holder_locked(b, hold, &key);
+    while (other && other->background && !hold->background) {
+        pthread_cond_wait(&b->released, &b->lock);
+        other = holder_locked(b, hold, &key);
+    }
+    if (!other) {
+        g_hash_table_insert(b->held, hold->volume, hold);
+        if (hold->path)
+            g_hash_table_insert(b->held, hold->path, hold);
+    }
+    pthread_mutex_unlock(&b->lock);
+    if (!other)
+        return hold;
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
+                "another operation on %s is running; try again when it has ended", key);
+    hold_free(hold);
     return NULL;
+}
+
+BusyHold *busy_take(Busy *b, const char *volume, const char *path, GError **error)
+{
+    return take(b, hold_new(b, volume, path, FALSE), error);
+}
+
+BusyHold *busy_take_background(Busy *b, const char *volume)
+{
+    return take(b, hold_new(b, volume, NULL, TRUE), NULL);
 }
 
 void busy_release(BusyHold *hold)
@@ -67,8 +102,8 @@ void busy_release(BusyHold *hold)
     g_hash_table_remove(b->held, hold->volume);
     if (hold->path)
         g_hash_table_remove(b->held, hold->path);
+    if (hold->background)
+        pthread_cond_broadcast(&b->released);
     pthread_mutex_unlock(&b->lock);
-    g_free(hold->volume);
-    g_free(hold->path);
-    g_free(hold);
+    hold_free(hold);
 }

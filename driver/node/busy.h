@@ -1,6 +1,7 @@
 /*
  * Which volumes and mount points an operation is working on. Nobody waits: a second operation is
- * refused with ABORTED, as CSI asks, and the caller tries again.
+ * refused with ABORTED, as CSI asks, and the caller tries again. The exception is work of our own
+ * in the background, of which no caller knows: it is short, and waited for.
  */
 #ifndef HEARTH_NODE_BUSY_H
 #define HEARTH_NODE_BUSY_H
@@ -19,6 +20,8 @@ void busy_free(Busy *busy);
  * another holds either.
  */
 BusyHold *busy_take(Busy *busy, const char *volume, const char *path, GError **error);
+/* As above for the background: the volume alone, and NULL without an error. */
+BusyHold *busy_take_background(Busy *busy, const char *volume);
 void busy_release(BusyHold *hold);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BusyHold, busy_release)
 

@@ -193,7 +193,7 @@ static gboolean kernel_probe(NodeMounter *m, int mount_fd, const char *path, gin
     ProbeJob *job = g_new0(ProbeJob, 1);
     job->fd = fd;
     g_autofree char *what = g_strdup_printf("attributes of %s", path);
-    if (!bounded_run(k->bounded, path, what, probe_run, job, fd_job_free, timeout_ms, error))
+    if (!bounded_run(k->bounded, what, what, probe_run, job, fd_job_free, timeout_ms, error))
         return FALSE;
     int rc = job->rc;
     fd_job_free(job);
@@ -277,7 +277,7 @@ static gboolean kernel_unmount(NodeMounter *m, const char *path, gboolean lazy, 
     job->flags = UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0);
     g_autofree char *what = g_strdup_printf("unmounting %s", path);
     /* The last unmount writes dirty pages back, which a hung server never answers. */
-    if (!bounded_run(k->bounded, path, what, unmount_run, job, unmount_free, timeout_ms, error))
+    if (!bounded_run(k->bounded, what, what, unmount_run, job, unmount_free, timeout_ms, error))
         return FALSE;
     int rc = job->rc;
     unmount_free(job);
@@ -285,7 +285,8 @@ static gboolean kernel_unmount(NodeMounter *m, const char *path, gboolean lazy, 
         return TRUE;
     if (rc == EBUSY)
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                    "%s is in use: a process has a file open or its working directory there "
+                    "%s is in use: a process has a file open or its working directory there, or a "
+                    "call on it hangs "
                     "(fuser -vm %s shows which)",
                     path, path);
     else
@@ -374,7 +375,7 @@ static gboolean kernel_statvfs(NodeMounter *m, const char *path, dev_t dev, gint
     StatvfsJob *job = g_new0(StatvfsJob, 1);
     job->fd = hearth_steal_fd(&fd);
     g_autofree char *what = g_strdup_printf("usage of %s", path);
-    if (!bounded_run(k->bounded, path, what, statvfs_run, job, fd_job_free, timeout_ms, error))
+    if (!bounded_run(k->bounded, what, what, statvfs_run, job, fd_job_free, timeout_ms, error))
         return FALSE;
     int rc = job->rc;
     *st = job->st;

@@ -88,7 +88,11 @@ typedef struct NodeMounterOps {
                       GError **error);
     /* Places a detached mount on a directory that is not a mount point and not a symlink. */
     gboolean (*place)(NodeMounter *m, int mount_fd, const char *path, GError **error);
-    /* Takes the topmost mount away. FAILED_PRECONDITION when it is in use, unless `lazy`. */
+    /*
+     * Takes the topmost mount away. FAILED_PRECONDITION when it is in use, unless `lazy`. The
+     * kernel takes it out of the table first and writes back then: after DEADLINE_EXCEEDED look
+     * again.
+     */
     gboolean (*unmount)(NodeMounter *m, const char *path, gboolean lazy, gint64 timeout_ms,
                         GError **error);
     /*

@@ -16,6 +16,9 @@
 #define CLEANUP_MS 5000
 /* For the attributes of a mount of which it is only asked whether it is dead. */
 #define DEAD_PROBE_MS 2000
+/* An unmount is given this at least: one that is begun and not waited for would come as a surprise.
+ */
+#define UNMOUNT_LEAST_MS 2000
 /* Mounts stacked on one path, made by hand or by older kernels' races. */
 #define MAX_STACKED 16
 
@@ -110,10 +113,34 @@ static const MountEntry *find_live(Staging *s, const GPtrArray *table, const cha
     return NULL;
 }
 
-/*
- * Takes all mounts of the volume away from `path`. Only a dead one is unmounted while in use:
- * nobody can do anything with it. `stale`: the caller knows that they are dead.
- */
+/* Whether the mount is still in the table; TRUE when that cannot be read. */
+static gboolean is_mounted(Staging *s, const char *path, uint64_t id)
+{
+    g_autoptr(GPtrArray) table = list(s, NULL);
+    const MountEntry *entry = table ? mount_find(table, path) : NULL;
+    return !table || (entry && entry->id == id);
+}
+
+/* Unmounts; one that is in use only when it is dead, for nobody can do anything with it. */
+static gboolean unmount(Staging *s, const MountEntry *entry, gboolean stale, Deadline deadline,
+                        GError **error)
+{
+    const NodeMounterOps *ops = s->mounter->ops;
+    gint64 limit = MAX(left_ms(deadline, G_MAXINT64), UNMOUNT_LEAST_MS);
+    g_autoptr(GError) cause = NULL;
+    if (ops->unmount(s->mounter, entry->target, stale, limit, &cause))
+        return TRUE;
+    if (!stale && g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION) &&
+        is_dead(s, entry->target))
+        return ops->unmount(s->mounter, entry->target, TRUE, limit, error);
+    /* Writing back may hang when the mount has gone already; detaching from hearthd ends that. */
+    if (!is_mounted(s, entry->target, entry->id))
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&cause));
+    return FALSE;
+}
+
+/* Takes all mounts of the volume away from `path`. `stale`: the caller knows that they are dead. */
 static gboolean clear(Staging *s, const char *volume, const char *path, gboolean stale,
                       Deadline deadline, GError **error)
 {
@@ -124,20 +151,8 @@ static gboolean clear(Staging *s, const char *volume, const char *path, gboolean
         const MountEntry *entry = mount_find(table, path);
         if (!entry)
             return TRUE;
-        if (!check_owner(entry, volume, error))
+        if (!check_owner(entry, volume, error) || !unmount(s, entry, stale, deadline, error))
             return FALSE;
-        const NodeMounterOps *ops = s->mounter->ops;
-        g_autoptr(GError) cause = NULL;
-        if (ops->unmount(s->mounter, path, stale, left_ms(deadline, G_MAXINT64), &cause))
-            continue;
-        if (!stale && g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION) &&
-            is_dead(s, path)) {
-            if (ops->unmount(s->mounter, path, TRUE, left_ms(deadline, G_MAXINT64), error))
-                continue;
-            return FALSE;
-        }
-        g_propagate_error(error, g_steal_pointer(&cause));
-        return FALSE;
     }
     g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
                 "%s: still mounted after %d unmounts; unmount it by hand", path, MAX_STACKED);

@@ -45,7 +45,7 @@ static void fetch_all(Watch *w, HearthdLink *link)
         if (!volume || !g_hash_table_add(seen, (gpointer)volume))
             continue;
         /* One that is worked on now is kept, or dropped, by whoever works on it. */
-        g_autoptr(BusyHold) hold = busy_take(w->busy, volume, NULL, NULL);
+        g_autoptr(BusyHold) hold = busy_take_background(w->busy, volume);
         if (!hold || keeper_is_complete(w->keeper, volume))
             continue;
         g_autoptr(GError) cause = NULL;

@@ -1,6 +1,6 @@
 /*
- * Decode, handle, encode. Request bytes and arena are wiped and freed before the reply is handed
- * over, so a slow reader of the response holds nothing but the response.
+ * Decode, handle, encode. Request bytes are wiped and freed once decoded, the arena before the
+ * reply is handed over: a slow reader of the response holds nothing but the response.
  */
 #include "driver/rpc/call.h"
 
@@ -83,6 +83,8 @@ static ProtobufCMessage *decode(RpcCall *call, GError **error)
                         "message %s is malformed", type->name);
         return NULL;
     }
+    /* Decoding copied it: a handler that hangs should not hold a share of the budget. */
+    rpc_buffer_clear(&call->request);
     rpc_settle_maps(request);
     return request;
 }
@@ -129,8 +131,7 @@ void rpc_call_run(RpcCall *call)
 {
     g_autoptr(GError) error = NULL;
     /* Nobody waits: the handler need not start what the caller will ask again. */
-    gboolean late = rpc_time_left_ms(call) == 0 && call->deadline_us <= g_get_monotonic_time();
-    if (late || atomic_load(&call->abandoned)) {
+    if (atomic_load(&call->abandoned) || call->deadline_us <= g_get_monotonic_time()) {
         call->reply =
             (RpcReply){.code = HEARTH_ERROR_DEADLINE_EXCEEDED,
                        .message = g_strdup("the deadline passed before a worker was free")};

@@ -44,8 +44,10 @@ struct RpcClient {
 static ssize_t read_request(nghttp2_session *session, int32_t id, uint8_t *out, size_t capacity,
                             uint32_t *flags, nghttp2_data_source *source, void *user_data)
 {
-    (void)session, (void)id, (void)source;
+    (void)session, (void)source;
     RpcClient *client = user_data;
+    if (id != client->stream_id) /* given up */
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     size_t n = MIN(capacity, client->body_length - client->body_sent);
     memcpy(out, client->body + client->body_sent, n);
     client->body_sent += n;

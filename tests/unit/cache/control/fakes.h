@@ -1,0 +1,347 @@
+/*
+ * A store, a FUSE session and a CephFS origin that do what a test says. A program that includes
+ * this has its own store_*, session_* and origin_cephfs_open; the linker then takes none from the
+ * archive.
+ */
+#ifndef HEARTH_TESTS_CONTROL_FAKES_H
+#define HEARTH_TESTS_CONTROL_FAKES_H
+
+#include "cache/fuse/session.h"
+#include "cache/origin/origin.h"
+#include "cache/store/store.h"
+#include <errno.h>
+#include <gio/gio.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- store ---- */
+
+struct Store {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    GHashTable *held; /* "inode:version:size" -> FakeObject */
+    gboolean hold_fills;
+    gboolean full;
+    int fill_result; /* of every fill */
+    int stale_once;  /* that many fills end with ESTALE */
+    uint64_t max_bytes;
+    StoreDisk disk;
+    unsigned started, waiting, live, most_live;
+    const Origin *cancelled;
+};
+
+typedef struct FakeObject {
+    char *tag;
+    uint64_t size;
+} FakeObject;
+
+struct StoreFill {
+    Store *store;
+    const Origin *origin;
+    char *name, *tag;
+    uint64_t size;
+    gboolean ended, stale;
+    int result;
+};
+
+static inline void fake_object_free(gpointer data)
+{
+    FakeObject *object = data;
+    g_free(object->tag);
+    g_free(object);
+}
+
+static inline Store *fake_store_new(void)
+{
+    Store *store = g_new0(Store, 1);
+    pthread_mutex_init(&store->lock, NULL);
+    pthread_cond_init(&store->changed, NULL);
+    store->held = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, fake_object_free);
+    return store;
+}
+
+static inline void fake_store_free(Store *store)
+{
+    g_hash_table_unref(store->held);
+    pthread_cond_destroy(&store->changed);
+    pthread_mutex_destroy(&store->lock);
+    g_free(store);
+}
+
+static inline void fake_store_release_fills(Store *store)
+{
+    pthread_mutex_lock(&store->lock);
+    store->hold_fills = FALSE;
+    pthread_cond_broadcast(&store->changed);
+    pthread_mutex_unlock(&store->lock);
+}
+
+/* Waits until somebody waits for a fill. */
+static inline void fake_store_await_waiter(Store *store)
+{
+    pthread_mutex_lock(&store->lock);
+    while (!store->waiting)
+        pthread_cond_wait(&store->changed, &store->lock);
+    pthread_mutex_unlock(&store->lock);
+}
+
+void object_key_init(ObjectKey *key, const Origin *origin, const OriginAttr *attr)
+{
+    memset(key, 0, sizeof(*key));
+    memcpy(key->space, origin->space, sizeof(key->space));
+    key->ino = attr->st.st_ino;
+    key->version = attr->version;
+    key->size = (uint64_t)attr->st.st_size;
+}
+
+void object_key_id(const ObjectKey *key, ObjectId *id)
+{
+    memcpy(id->bytes, &key->ino, 8);
+    uint64_t rest = key->version * 31 + key->size;
+    memcpy(id->bytes + 8, &rest, 8);
+}
+
+static inline char *fake_name(const ObjectId *id)
+{
+    uint64_t words[2];
+    memcpy(words, id->bytes, 16);
+    return g_strdup_printf("%" G_GINT64_MODIFIER "x:%" G_GINT64_MODIFIER "x", words[0], words[1]);
+}
+
+gboolean store_has(Store *store, const ObjectId *id)
+{
+    g_autofree char *name = fake_name(id);
+    pthread_mutex_lock(&store->lock);
+    gboolean has = g_hash_table_contains(store->held, name);
+    pthread_mutex_unlock(&store->lock);
+    return has;
+}
+
+StoreFill *store_fill(Store *store, Origin *origin, OriginNode *node, const ObjectKey *key,
+                      const char *tag)
+{
+    (void)node;
+    ObjectId id;
+    object_key_id(key, &id);
+    StoreFill *fill = NULL;
+    pthread_mutex_lock(&store->lock);
+    if (!store->full) {
+        fill = g_new0(StoreFill, 1);
+        fill->store = store;
+        fill->origin = origin;
+        fill->name = fake_name(&id);
+        fill->tag = g_strdup(tag);
+        fill->size = key->size;
+        fill->stale = store->stale_once > 0 && store->stale_once--;
+        store->started++;
+        store->live++;
+        store->most_live = MAX(store->most_live, store->live);
+    }
+    pthread_mutex_unlock(&store->lock);
+    return fill;
+}
+
+static inline void fake_fill_finish_locked(StoreFill *fill)
+{
+    Store *store = fill->store;
+    if (fill->ended)
+        return;
+    fill->ended = TRUE;
+    fill->result = store->cancelled == fill->origin ? -ECANCELED
+                   : fill->stale                    ? -ESTALE
+                                                    : store->fill_result;
+    if (fill->result == 0) {
+        FakeObject *object = g_new0(FakeObject, 1);
+        object->tag = g_strdup(fill->tag);
+        object->size = fill->size;
+        g_hash_table_replace(store->held, g_strdup(fill->name), object);
+    }
+}
+
+int store_fill_wait(StoreFill *fill)
+{
+    Store *store = fill->store;
+    pthread_mutex_lock(&store->lock);
+    store->waiting++;
+    pthread_cond_broadcast(&store->changed);
+    while (store->hold_fills && store->cancelled != fill->origin)
+        pthread_cond_wait(&store->changed, &store->lock);
+    store->waiting--;
+    fake_fill_finish_locked(fill);
+    int result = fill->result;
+    pthread_mutex_unlock(&store->lock);
+    return result;
+}
+
+/* The first chunk is there at once; later ones when fills are not held. */
+ssize_t store_fill_read(StoreFill *fill, void *buf, size_t len, uint64_t off)
+{
+    if (off >= (4u << 20)) {
+        int result = store_fill_wait(fill);
+        if (result < 0)
+            return result;
+    }
+    memset(buf, 0, len);
+    return (ssize_t)len;
+}
+
+void store_fill_unref(StoreFill *fill)
+{
+    pthread_mutex_lock(&fill->store->lock);
+    fill->store->live--;
+    pthread_mutex_unlock(&fill->store->lock);
+    g_free(fill->name);
+    g_free(fill->tag);
+    g_free(fill);
+}
+
+void store_cancel_fills(Store *store, Origin *origin)
+{
+    pthread_mutex_lock(&store->lock);
+    store->cancelled = origin;
+    pthread_cond_broadcast(&store->changed);
+    pthread_mutex_unlock(&store->lock);
+}
+
+uint64_t store_evict(Store *store, const char *tag, uint64_t bytes)
+{
+    uint64_t freed = 0;
+    GHashTableIter iter;
+    gpointer value;
+    pthread_mutex_lock(&store->lock);
+    g_hash_table_iter_init(&iter, store->held);
+    while (freed < bytes && g_hash_table_iter_next(&iter, NULL, &value)) {
+        FakeObject *object = value;
+        if (tag && strcmp(tag, object->tag) != 0)
+            continue;
+        freed += object->size;
+        g_hash_table_iter_remove(&iter);
+    }
+    pthread_mutex_unlock(&store->lock);
+    return freed;
+}
+
+void store_tag_usage(Store *store, const char *tag, uint64_t *bytes, uint64_t *objects)
+{
+    GHashTableIter iter;
+    gpointer value;
+    *bytes = *objects = 0;
+    pthread_mutex_lock(&store->lock);
+    g_hash_table_iter_init(&iter, store->held);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        FakeObject *object = value;
+        if (strcmp(tag, object->tag) == 0) {
+            *bytes += object->size;
+            *objects += 1;
+        }
+    }
+    pthread_mutex_unlock(&store->lock);
+}
+
+void store_stats(Store *store, StoreStats *stats)
+{
+    memset(stats, 0, sizeof(*stats));
+    pthread_mutex_lock(&store->lock);
+    stats->objects = g_hash_table_size(store->held);
+    stats->max_bytes = store->max_bytes;
+    stats->disk = store->disk;
+    pthread_mutex_unlock(&store->lock);
+}
+
+/* ---- session ---- */
+
+struct Session {
+    int fd;
+    void (*ended)(void *data);
+    void *data;
+    gboolean read_only, cached;
+};
+
+/* The session started last, and how many there are. */
+static Session *fake_session;
+static int fake_sessions;
+static gboolean fake_session_fails;
+
+Session *session_start(const SessionConfig *config, int fuse_fd, void (*ended)(void *data),
+                       void *data, GError **error)
+{
+    if (fake_session_fails) {
+        close(fuse_fd);
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "the kernel refused");
+        return NULL;
+    }
+    Session *session = g_new0(Session, 1);
+    session->fd = fuse_fd;
+    session->ended = ended;
+    session->data = data;
+    session->read_only = config->read_only;
+    session->cached = config->store != NULL;
+    fake_session = session;
+    fake_sessions++;
+    return session;
+}
+
+void session_stats(Session *session, SessionStats *stats)
+{
+    (void)session;
+    memset(stats, 0, sizeof(*stats));
+    stats->opens = 3;
+}
+
+int session_fd(Session *session)
+{
+    return session->fd;
+}
+
+void session_stop(Session *session)
+{
+    close(session->fd);
+    fake_sessions--;
+    if (fake_session == session)
+        fake_session = NULL;
+    g_free(session);
+}
+
+/* ---- CephFS ---- */
+
+static pthread_mutex_t fake_ceph_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t fake_ceph_changed = PTHREAD_COND_INITIALIZER;
+static gboolean fake_ceph_hangs;
+static unsigned fake_ceph_callers;
+static int fake_ceph_error; /* a GIOErrorEnum, 0: connect to the local directory rootPath */
+
+Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
+{
+    pthread_mutex_lock(&fake_ceph_lock);
+    fake_ceph_callers++;
+    pthread_cond_broadcast(&fake_ceph_changed);
+    while (fake_ceph_hangs)
+        pthread_cond_wait(&fake_ceph_changed, &fake_ceph_lock);
+    int failure = fake_ceph_error;
+    pthread_mutex_unlock(&fake_ceph_lock);
+    if (failure) {
+        g_set_error(error, G_IO_ERROR, failure, "monitors %s: no", config->monitors);
+        return NULL;
+    }
+    return origin_dir_open(config->root_path, error);
+}
+
+static inline void fake_ceph_hang(gboolean hang)
+{
+    pthread_mutex_lock(&fake_ceph_lock);
+    fake_ceph_hangs = hang;
+    fake_ceph_callers = hang ? 0 : fake_ceph_callers;
+    pthread_cond_broadcast(&fake_ceph_changed);
+    pthread_mutex_unlock(&fake_ceph_lock);
+}
+
+static inline void fake_ceph_await_caller(void)
+{
+    pthread_mutex_lock(&fake_ceph_lock);
+    while (!fake_ceph_callers)
+        pthread_cond_wait(&fake_ceph_changed, &fake_ceph_lock);
+    pthread_mutex_unlock(&fake_ceph_lock);
+}
+
+#endif
