@@ -31,6 +31,15 @@ typedef struct Options {
     gboolean no_cache, require_cache, version;
 } Options;
 
+static void clear_options(Options *o)
+{
+    g_free(o->socket);
+    g_free(o->cache_dir);
+    g_free(o->cache_size);
+    g_free(o->log_level);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
+
 static const char summary[] =
     "Serves CephFS volumes through a cache in a local directory. The node plugin of Hearth\n"
     "(hearth-csi --role=node) and hearthctl talk to it over --socket.";
@@ -240,7 +249,7 @@ static void wait_for_signal(const sigset_t *signals)
 
 int main(int argc, char **argv)
 {
-    Options o = {0};
+    g_auto(Options) o = {0};
     g_autoptr(GError) error = NULL;
     wire_wipe_freed_json();
     if (!parse_options(&argc, &argv, &o, &error))

@@ -16,6 +16,7 @@
 #include "cache/store/internal.h"
 
 #define BATCH 256
+#define TURN_BATCHES 4
 
 /* Recency that is known only in memory so far decides as well. */
 static void apply_uses(Store *store)
@@ -74,49 +75,111 @@ static gboolean remove_batch(Store *store, const IndexEntry *entries, size_t n,
     return rc == 0;
 }
 
-IndexTotals store_evict_locked(Store *store, const TagId *tag, uint64_t bytes, uint64_t objects)
+void evict_turn_init(EvictTurn *turn)
+{
+    *turn = (EvictTurn){.taken = FALSE};
+    pthread_mutex_init(&turn->lock, NULL);
+    pthread_cond_init(&turn->over, NULL);
+}
+
+void evict_turn_destroy(EvictTurn *turn)
+{
+    pthread_cond_destroy(&turn->over);
+    pthread_mutex_destroy(&turn->lock);
+}
+
+void evict_begin(Store *store, gboolean for_fill)
+{
+    EvictTurn *turn = &store->evict_turn;
+    pthread_mutex_lock(&turn->lock);
+    turn->waiting += for_fill ? 1 : 0;
+    while (turn->taken || (!for_fill && turn->waiting > 0))
+        pthread_cond_wait(&turn->over, &turn->lock);
+    turn->waiting -= for_fill ? 1 : 0;
+    turn->taken = TRUE;
+    pthread_mutex_unlock(&turn->lock);
+}
+
+void evict_end(Store *store)
+{
+    EvictTurn *turn = &store->evict_turn;
+    pthread_mutex_lock(&turn->lock);
+    turn->taken = FALSE;
+    pthread_cond_broadcast(&turn->over);
+    pthread_mutex_unlock(&turn->lock);
+}
+
+IndexTotals store_evict_locked(Store *store, EvictRun *run, uint64_t bytes, uint64_t objects,
+                               unsigned max_batches)
 {
     IndexTotals total = {0, 0};
-    IndexCursor cursor = {.started = FALSE};
-    IndexEntry *entries = g_new(IndexEntry, BATCH);
-    gboolean flushed = FALSE;
+    g_autofree IndexEntry *entries = g_new(IndexEntry, BATCH);
     apply_uses(store);
-    while (total.bytes < bytes || total.objects < objects) {
-        uint64_t want_bytes = bytes - MIN(bytes, total.bytes);
-        uint64_t want_objects = objects - MIN(objects, total.objects);
+    for (unsigned batches = 0; batches < max_batches;) {
+        if (total.bytes >= bytes && total.objects >= objects)
+            return total;
         gboolean end;
-        ssize_t n = index_oldest(store->index, tag, &cursor, want_bytes, want_objects, entries,
-                                 BATCH, &end);
-        IndexTotals removed;
+        ssize_t n =
+            index_oldest(store->index, run->tag, &run->cursor, bytes - MIN(bytes, total.bytes),
+                         objects - MIN(objects, total.objects), entries, BATCH, &end);
         if (n == -EUCLEAN)
             atomic_store(&store->index_lost, TRUE);
-        if (n < 0 || (n > 0 && !remove_batch(store, entries, (size_t)n, &removed)))
-            break;
-        if (n > 0) {
-            total.bytes += removed.bytes;
-            total.objects += removed.objects;
-        } else if (end) {
-            if (flushed || store_flush(store) < 0)
-                break;
-            flushed = TRUE;
-            cursor.started = FALSE;
+        IndexTotals removed = {0, 0};
+        if (n < 0 || (n > 0 && !remove_batch(store, entries, (size_t)n, &removed))) {
+            run->done = TRUE;
+            return total;
+        }
+        total.bytes += removed.bytes;
+        total.objects += removed.objects;
+        batches += n > 0;
+        if (n == 0 && end) {
+            if (run->flushed || store_flush(store) < 0) {
+                run->done = TRUE;
+                return total;
+            }
+            run->flushed = TRUE;
+            run->cursor.started = FALSE;
         }
     }
-    g_free(entries);
     return total;
+}
+
+/* In turns of a few batches, so that a fill that needs room does not wait for all of it. */
+static void relieve(Store *store)
+{
+    EvictRun run = {.tag = NULL};
+    for (gboolean pressing = FALSE; !run.done && !wake_stopping(&store->evictor); pressing = TRUE) {
+        evict_begin(store, FALSE);
+        IndexTotals excess = room_excess(store, pressing);
+        gboolean enough = excess.bytes == 0 && excess.objects == 0;
+        if (!enough)
+            store_evict_locked(store, &run, excess.bytes, excess.objects, TURN_BATCHES);
+        evict_end(store);
+        if (enough)
+            return;
+    }
+}
+
+uint64_t store_evict(Store *store, const char *tag, uint64_t bytes)
+{
+    TagId id;
+    tag_id(tag, &id);
+    EvictRun run = {.tag = tag ? &id : NULL};
+    uint64_t freed = 0;
+    while (!run.done && freed < bytes) {
+        evict_begin(store, FALSE);
+        freed += store_evict_locked(store, &run, bytes - freed, 0, TURN_BATCHES).bytes;
+        evict_end(store);
+    }
+    return freed;
 }
 
 void *store_evictor(void *data)
 {
     Store *store = data;
     do {
-        if (disk_state(&store->disk) == STORE_DISK_BYPASS)
-            continue;
-        pthread_mutex_lock(&store->evict_lock);
-        IndexTotals excess = room_excess(store);
-        if (excess.bytes || excess.objects)
-            store_evict_locked(store, NULL, excess.bytes, excess.objects);
-        pthread_mutex_unlock(&store->evict_lock);
+        if (disk_state(&store->disk) != STORE_DISK_BYPASS)
+            relieve(store);
     } while (wake_wait(&store->evictor, store->hooks.check_ms));
     return NULL;
 }

@@ -167,7 +167,7 @@ static int probe_write(Store *store)
 static int begin_index_again(Store *store)
 {
     /* No eviction between an index that is gone and one that is not scanned yet. */
-    pthread_mutex_lock(&store->evict_lock);
+    evict_begin(store, TRUE);
     pthread_mutex_lock(&store->flush_lock);
     int rc = index_reset(store->index);
     if (rc == 0) {
@@ -176,7 +176,7 @@ static int begin_index_again(Store *store)
         atomic_store(&store->scanned, FALSE);
     }
     pthread_mutex_unlock(&store->flush_lock);
-    pthread_mutex_unlock(&store->evict_lock);
+    evict_end(store);
     return rc;
 }
 

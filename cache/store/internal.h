@@ -3,11 +3,11 @@
  *
  * Locks, in order; none is held across an Origin call or I/O of object data:
  *
- *   Evict.lock     one eviction at a time; held across unlinks and index commits
- *   Flush.lock     one flush at a time; held across syncfs and index commits
+ *   EvictTurn      one eviction at a time; held across unlinks and index commits
+ *   flush_lock     one flush at a time; held across syncfs and index commits
  *   Fills.lock     fills and their chunks (fill.h)
  *   Room.lock      the sample of the file system's use
- *   Ledger.lock, Disk.lock, Flush.wake_lock, Evict.wake_lock     leaves
+ *   Ledger.lock, Disk.lock, Wake.lock, EvictTurn.lock     leaves
  *
  * Threads: `fill_threads` workers (fill.c), one flusher (flush.c), one evictor (evict.c), all owned
  * by store.c and joined in store_close().
@@ -24,6 +24,7 @@
 #include "cache/store/layout.h"
 #include "cache/store/ledger.h"
 #include "cache/store/store.h"
+#include "cache/store/wake.h"
 
 /* What tests replace. NULL or 0: the real thing. */
 typedef struct StoreHooks {
@@ -56,13 +57,13 @@ typedef struct Room {
     uint64_t credit_at_ms;
 } Room;
 
-typedef struct Wake {
+/* Whose turn it is to evict. A fill that needs room now goes before work in the background. */
+typedef struct EvictTurn {
     pthread_mutex_t lock;
-    pthread_cond_t cond;
-    pthread_cond_t idle;            /* the thread has ended a round and waits */
-    gboolean kicked, stop, waiting; /* lock */
-    uint64_t rounds;                /* lock: ended */
-} Wake;
+    pthread_cond_t over;
+    gboolean taken;   /* lock */
+    unsigned waiting; /* lock: fills */
+} EvictTurn;
 
 struct Store {
     StoreConfig config; /* defaults filled in; dir is layout.path */
@@ -81,7 +82,7 @@ struct Store {
     atomic_bool scanned;    /* objects without a record have been dealt with */
     atomic_bool index_lost; /* begin it anew and scan */
 
-    pthread_mutex_t evict_lock;
+    EvictTurn evict_turn;
     Wake evictor;
     pthread_t evictor_thread;
     atomic_ulong evicted_objects, evicted_bytes;
@@ -89,19 +90,6 @@ struct Store {
 
 /* --- store.c --- */
 uint64_t store_wall_ms(Store *store);
-uint64_t store_mono_ms(void);
-void wake_init(Wake *wake);
-void wake_destroy(Wake *wake);
-void wake_kick(Wake *wake);
-void wake_stop(Wake *wake);
-/* Waits for a kick, at most timeout_ms. FALSE: told to stop. */
-gboolean wake_wait(Wake *wake, uint64_t timeout_ms);
-gboolean wake_stopping(Wake *wake);
-/* Kicks, and waits until a round that began after this call has ended. */
-void wake_round(Wake *wake);
-/* Makes `cond` measure time by CLOCK_MONOTONIC. */
-void cond_init_monotonic(pthread_cond_t *cond);
-struct timespec deadline_after_ms(uint64_t ms);
 
 /* Opens a complete object; a use is counted by store_open_object() alone. */
 int store_open_present(Store *store, const ObjectId *id, uint64_t size);
@@ -113,6 +101,7 @@ int store_open_present(Store *store, const ObjectId *id, uint64_t size);
 int store_publish(Store *store, Partial *partial, const Record *record, gboolean patient);
 /* Removes an object that cannot be used. */
 void store_drop(Store *store, const ObjectId *id);
+/* --- verify.c --- */
 /* Reads the object and compares with its recorded checksum. 0, -EBADMSG, -ENOENT, -errno. */
 int store_verify(Store *store, const ObjectId *id);
 
@@ -131,8 +120,11 @@ int store_scan(Store *store);
 /* --- room.c --- */
 /* Reserves room for an object, evicting if it must. FALSE: there is none. */
 gboolean room_reserve(Store *store, uint64_t size);
-/* What to evict now to get from above a high watermark to the low one. */
-IndexTotals room_excess(Store *store);
+/*
+ * What to evict now: from above a high watermark to the low one; when `pressing`, to go on until
+ * below the low one.
+ */
+IndexTotals room_excess(Store *store, gboolean pressing);
 /* Tells that objects were removed, whose space the file system may not show as free yet. */
 void room_credit(Store *store, const IndexTotals *removed);
 /* Forgets the sample: what was believed about the file system proved wrong. */
@@ -140,12 +132,25 @@ void room_forget(Store *store);
 void room_bounds(Store *store, uint64_t *max_bytes, uint64_t *max_inodes);
 
 /* --- evict.c --- */
+/* One eviction, over several turns. */
+typedef struct EvictRun {
+    const TagId *tag; /* NULL: all */
+    IndexCursor cursor;
+    gboolean flushed; /* also what was not recorded when it began is listed */
+    gboolean done;    /* nothing is left that it may remove, or the disk failed */
+} EvictRun;
+
 /*
- * Removes objects of `tag` (NULL: all), least recently used first, until both amounts are reached.
- * Returns what was removed. With evict_lock held: decide how much under it too, or two will each
+ * Removes objects, least recently used first, until both amounts are reached or max_batches done.
+ * Returns what was removed. Within a turn: decide how much in the same turn, or two will each
  * remove what one was enough for.
  */
-IndexTotals store_evict_locked(Store *store, const TagId *tag, uint64_t bytes, uint64_t objects);
+IndexTotals store_evict_locked(Store *store, EvictRun *run, uint64_t bytes, uint64_t objects,
+                               unsigned max_batches);
+void evict_begin(Store *store, gboolean for_fill);
+void evict_end(Store *store);
+void evict_turn_init(EvictTurn *turn);
+void evict_turn_destroy(EvictTurn *turn);
 void *store_evictor(void *store);
 
 #endif

@@ -6,7 +6,6 @@
  */
 #include "cache/store/layout.h"
 #include <dirent.h>
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <gio/gio.h>
@@ -16,27 +15,8 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <xxhash.h>
 #include "cache/autofd.h"
-
-static gboolean fail(GError **error, int errsv, const char *path, const char *what)
-{
-    int code = g_io_error_from_errno(errsv);
-    const char *mend = "";
-    if (errsv == EROFS) {
-        code = G_IO_ERROR_READ_ONLY;
-        mend = "; the cache needs a writable file system";
-    } else if (errsv == ENOSPC || errsv == EDQUOT) {
-        mend = "; free some space";
-    } else if (errsv == EACCES || errsv == EPERM) {
-        mend = "; give hearthd's user the directory";
-    } else if (errsv == ENOTDIR) {
-        mend = "; name a directory";
-    }
-    g_set_error(error, G_IO_ERROR, code, "cache directory %s: %s: %s%s", path, what,
-                g_strerror(errsv), mend);
-    return FALSE;
-}
+#include "cache/store/header.h"
 
 /* --- what may be a cache directory --- */
 
@@ -55,7 +35,7 @@ static gboolean check_filesystem(int fd, const char *path, GError **error)
     };
     struct statfs st;
     if (fstatfs(fd, &st) < 0)
-        return fail(error, errno, path, "statfs");
+        return layout_fail(error, errno, path, "statfs");
     for (size_t i = 0; i < G_N_ELEMENTS(refused); i++)
         if (((unsigned long)st.f_type & 0xffffffffUL) == refused[i].magic) {
             g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
@@ -78,7 +58,7 @@ static gboolean check_empty(int fd, const char *path, GError **error)
         int errsv = errno;
         if (copy >= 0)
             close(copy);
-        return fail(error, errsv, path, "reading it");
+        return layout_fail(error, errsv, path, "reading it");
     }
     gboolean empty = TRUE;
     for (struct dirent *e; empty && (e = readdir(dir));) {
@@ -101,10 +81,10 @@ static gboolean take_lock(int dir_fd, const char *path, int *lock_fd, GError **e
 {
     hearth_autofd int fd = openat(dir_fd, FORMAT_LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
-        return fail(error, errno, path, "creating " FORMAT_LOCK_NAME);
+        return layout_fail(error, errno, path, "creating " FORMAT_LOCK_NAME);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK)
-            return fail(error, errno, path, "locking " FORMAT_LOCK_NAME);
+            return layout_fail(error, errno, path, "locking " FORMAT_LOCK_NAME);
         g_set_error(
             error, G_IO_ERROR, G_IO_ERROR_BUSY,
             "cache directory %s is in use by another hearthd: stop it, or give each its own", path);
@@ -114,76 +94,11 @@ static gboolean take_lock(int dir_fd, const char *path, int *lock_fd, GError **e
     return TRUE;
 }
 
-/* --- header --- */
-
-static uint64_t header_checksum(const FormatHeader *h)
-{
-    return XXH3_64bits(h, offsetof(FormatHeader, checksum));
-}
-
-/* *h is in the machine's byte order. ENOENT is no error: *found says. */
-static gboolean read_header(int dir_fd, const char *path, FormatHeader *h, gboolean *found,
-                            GError **error)
-{
-    *found = FALSE;
-    hearth_autofd int fd = openat(dir_fd, FORMAT_HEADER_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 && errno == ENOENT)
-        return TRUE;
-    if (fd < 0)
-        return fail(error, errno, path, "opening " FORMAT_HEADER_NAME);
-    *found = TRUE;
-    FormatHeader raw = {0};
-    ssize_t n = pread(fd, &raw, sizeof(raw), 0);
-    if (n < 0)
-        return fail(error, errno, path, "reading " FORMAT_HEADER_NAME);
-    *h = raw;
-    h->version = le32toh(raw.version);
-    h->state = le32toh(raw.state);
-    h->crashes = le32toh(raw.crashes);
-    gboolean named = (size_t)n >= offsetof(FormatHeader, state) &&
-                     memcmp(raw.magic, FORMAT_MAGIC, sizeof(raw.magic)) == 0;
-    if (named && h->version != FORMAT_VERSION) {
-        g_set_error(
-            error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
-            "cache directory %s has format version %u, this hearthd reads version %u: empty "
-            "the directory, or run the hearthd that wrote it",
-            path, h->version, FORMAT_VERSION);
-        return FALSE;
-    }
-    if (!named || n != sizeof(raw) || le64toh(raw.checksum) != header_checksum(&raw)) {
-        g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
-                    "cache directory %s: file " FORMAT_HEADER_NAME
-                    " is damaged: empty the directory (it is only a cache)",
-                    path);
-        return FALSE;
-    }
-    h->boot_id[sizeof(h->boot_id) - 1] = '\0';
-    return TRUE;
-}
-
-static int write_header(int dir_fd, const char *boot_id, uint32_t state, uint32_t crashes)
-{
-    FormatHeader h = {
-        .version = htole32(FORMAT_VERSION), .state = htole32(state), .crashes = htole32(crashes)};
-    memcpy(h.magic, FORMAT_MAGIC, sizeof(h.magic));
-    g_strlcpy(h.boot_id, boot_id, sizeof(h.boot_id));
-    h.checksum = htole64(header_checksum(&h));
-    hearth_autofd int fd =
-        openat(dir_fd, FORMAT_HEADER_NEW_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return -errno;
-    ssize_t n = write(fd, &h, sizeof(h));
-    if (n != sizeof(h))
-        return n < 0 ? -errno : -ENOSPC;
-    if (fsync(fd) < 0 || renameat(dir_fd, FORMAT_HEADER_NEW_NAME, dir_fd, FORMAT_HEADER_NAME) < 0 ||
-        fsync(dir_fd) < 0)
-        return -errno;
-    return 0;
-}
+/* --- the run before --- */
 
 int layout_mark(Layout *layout, uint32_t state, uint32_t crashes)
 {
-    return write_header(layout->dir_fd, layout->boot_id, state, crashes);
+    return header_write(layout->dir_fd, layout->boot_id, state, crashes);
 }
 
 static void read_boot_id(char *out, size_t size)
@@ -276,16 +191,16 @@ static gboolean open_all(Layout *l, const char *path, const LayoutOptions *optio
                          LayoutTrust *trust, GError **error)
 {
     if (g_mkdir_with_parents(path, 0700) < 0)
-        return fail(error, errno, path, "creating it");
+        return layout_fail(error, errno, path, "creating it");
     l->dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (l->dir_fd < 0)
-        return fail(error, errno, path, "opening it");
+        return layout_fail(error, errno, path, "opening it");
     if (!options->any_filesystem && !check_filesystem(l->dir_fd, path, error))
         return FALSE;
 
     FormatHeader h;
     gboolean found;
-    if (!read_header(l->dir_fd, path, &h, &found, error))
+    if (!header_read(l->dir_fd, path, &h, &found, error))
         return FALSE;
     if (!found && held_lock < 0 && !check_empty(l->dir_fd, path, error))
         return FALSE;
@@ -294,30 +209,30 @@ static gboolean open_all(Layout *l, const char *path, const LayoutOptions *optio
     else if (!take_lock(l->dir_fd, path, &l->lock_fd, error))
         return FALSE;
     /* Only now is it certain that nobody else writes it. */
-    if (!read_header(l->dir_fd, path, &h, &found, error))
+    if (!header_read(l->dir_fd, path, &h, &found, error))
         return FALSE;
     *trust = found ? judge(&h, l->boot_id) : LAYOUT_CLEAN;
     l->crashes = *trust == LAYOUT_CLEAN ? 0 : h.crashes;
 
     uint32_t state = *trust == LAYOUT_UNTRUSTED ? FORMAT_STATE_UNTRUSTED : FORMAT_STATE_OPEN;
-    int rc = write_header(l->dir_fd, l->boot_id, state, l->crashes + 1);
+    int rc = header_write(l->dir_fd, l->boot_id, state, l->crashes + 1);
     if (rc < 0)
-        return fail(error, -rc, path, "writing " FORMAT_HEADER_NAME);
+        return layout_fail(error, -rc, path, "writing " FORMAT_HEADER_NAME);
     l->objects_fd = make_dir(l->dir_fd, FORMAT_OBJECTS_NAME);
     if (l->objects_fd < 0)
-        return fail(error, -l->objects_fd, path, "creating " FORMAT_OBJECTS_NAME);
+        return layout_fail(error, -l->objects_fd, path, "creating " FORMAT_OBJECTS_NAME);
     l->partial_fd = make_dir(l->dir_fd, FORMAT_PARTIAL_NAME);
     if (l->partial_fd < 0)
-        return fail(error, -l->partial_fd, path, "creating " FORMAT_PARTIAL_NAME);
+        return layout_fail(error, -l->partial_fd, path, "creating " FORMAT_PARTIAL_NAME);
     for (int i = 0; i < 256; i++) {
         char name[3];
         snprintf(name, sizeof(name), "%02x", i);
         if (mkdirat(l->objects_fd, name, 0700) < 0 && errno != EEXIST)
-            return fail(error, errno, path, "creating a directory of " FORMAT_OBJECTS_NAME);
+            return layout_fail(error, errno, path, "creating a directory of " FORMAT_OBJECTS_NAME);
     }
     rc = empty_dir(l->partial_fd);
     if (rc < 0)
-        return fail(error, -rc, path, "emptying " FORMAT_PARTIAL_NAME);
+        return layout_fail(error, -rc, path, "emptying " FORMAT_PARTIAL_NAME);
     return TRUE;
 }
 
@@ -358,7 +273,7 @@ gboolean layout_reopen(Layout *layout, const LayoutOptions *options, LayoutTrust
                dup3(fresh.objects_fd, layout->objects_fd, O_CLOEXEC) < 0 ||
                dup3(fresh.partial_fd, layout->partial_fd, O_CLOEXEC) < 0 ||
                dup3(fresh.lock_fd, layout->lock_fd, O_CLOEXEC) < 0))
-        ok = fail(error, errno, layout->path, "taking it over again");
+        ok = layout_fail(error, errno, layout->path, "taking it over again");
     close_all(&fresh);
     return ok;
 }

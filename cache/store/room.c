@@ -7,7 +7,7 @@
  * loops until statvfs shows room: what was removed is noted as credit, the credit counts as free
  * until seen, and it halves every minute in case it never is.
  */
-#include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include "cache/store/internal.h"
 
@@ -83,16 +83,17 @@ void room_forget(Store *store)
     pthread_mutex_unlock(&room->lock);
 }
 
-IndexTotals room_excess(Store *store)
+IndexTotals room_excess(Store *store, gboolean pressing)
 {
     const StoreConfig *config = &store->config;
     Room *room = &store->room;
     IndexTotals sum = ledger_sum(&store->ledger);
     IndexTotals held = ledger_held(&store->ledger);
     IndexTotals excess = {0, 0};
-    if (config->max_bytes && sum.bytes > percent(config->max_bytes, config->high_percent))
+    unsigned high = pressing ? config->low_percent : config->high_percent;
+    if (config->max_bytes && sum.bytes > percent(config->max_bytes, high))
         excess.bytes = above(sum.bytes, percent(config->max_bytes, config->low_percent));
-    if (config->max_inodes && sum.objects > percent(config->max_inodes, config->high_percent))
+    if (config->max_inodes && sum.objects > percent(config->max_inodes, high))
         excess.objects = above(sum.objects, percent(config->max_inodes, config->low_percent));
 
     pthread_mutex_lock(&room->lock);
@@ -100,10 +101,10 @@ IndexTotals room_excess(Store *store)
     if (room->sampled) {
         uint64_t used = above(room->used, room->credit_bytes);
         uint64_t files = above(room->files, room->credit_files);
-        if (used > percent(room->total, config->high_percent))
+        if (used > percent(room->total, high))
             excess.bytes =
                 MAX(excess.bytes, above(used, percent(room->total, config->low_percent)));
-        if (room->files_total && files > percent(room->files_total, config->high_percent))
+        if (room->files_total && files > percent(room->files_total, high))
             excess.objects =
                 MAX(excess.objects, above(files, percent(room->files_total, config->low_percent)));
     }
@@ -172,13 +173,14 @@ static gboolean reserve_evicting(Store *store, uint64_t charge)
     IndexTotals missing;
     if (try_reserve(store, charge, &missing))
         return TRUE;
-    pthread_mutex_lock(&store->evict_lock);
+    evict_begin(store, TRUE);
+    EvictRun run = {.tag = NULL};
     gboolean fits = try_reserve(store, charge, &missing); /* others may have evicted meanwhile */
     if (!fits) {
-        store_evict_locked(store, NULL, missing.bytes, missing.objects);
+        store_evict_locked(store, &run, missing.bytes, missing.objects, UINT_MAX);
         fits = try_reserve(store, charge, &missing);
     }
-    pthread_mutex_unlock(&store->evict_lock);
+    evict_end(store);
     return fits;
 }
 
@@ -188,7 +190,8 @@ static gboolean relieve_file_system(Store *store)
     IndexTotals missing;
     if (file_system_fits(store, SAMPLE_MS, &missing))
         return TRUE;
-    pthread_mutex_lock(&store->evict_lock);
+    evict_begin(store, TRUE);
+    EvictRun run = {.tag = NULL};
     gboolean fits = file_system_fits(store, SAMPLE_MS, &missing);
     IndexTotals held = ledger_held(&store->ledger);
     pthread_mutex_lock(&store->room.lock);
@@ -196,10 +199,10 @@ static gboolean relieve_file_system(Store *store)
         store->room.credit_bytes >= missing.bytes && store->room.credit_files >= missing.objects;
     pthread_mutex_unlock(&store->room.lock);
     if (!fits && !awaited && missing.bytes <= held.bytes && missing.objects <= held.objects) {
-        store_evict_locked(store, NULL, missing.bytes, missing.objects);
+        store_evict_locked(store, &run, missing.bytes, missing.objects, UINT_MAX);
         fits = file_system_fits(store, 0, &missing);
     }
-    pthread_mutex_unlock(&store->evict_lock);
+    evict_end(store);
     return fits;
 }
 

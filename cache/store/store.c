@@ -9,120 +9,17 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
-#include <time.h>
 #include <unistd.h>
-#include <xxhash.h>
 #include "cache/autofd.h"
 #include "cache/store/internal.h"
 
 #define CRASHES_TO_DISTRUST_INDEX 5
-
-/* --- time and waking --- */
 
 uint64_t store_wall_ms(Store *store)
 {
     if (store->hooks.now_ms)
         return store->hooks.now_ms(store->hooks.data);
     return (uint64_t)g_get_real_time() / 1000;
-}
-
-uint64_t store_mono_ms(void)
-{
-    return (uint64_t)g_get_monotonic_time() / 1000;
-}
-
-void cond_init_monotonic(pthread_cond_t *cond)
-{
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(cond, &attr);
-    pthread_condattr_destroy(&attr);
-}
-
-struct timespec deadline_after_ms(uint64_t ms)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += (time_t)(ms / 1000);
-    t.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (t.tv_nsec >= 1000000000) {
-        t.tv_nsec -= 1000000000;
-        t.tv_sec++;
-    }
-    return t;
-}
-
-void wake_init(Wake *wake)
-{
-    *wake = (Wake){.kicked = FALSE};
-    pthread_mutex_init(&wake->lock, NULL);
-    cond_init_monotonic(&wake->cond);
-    pthread_cond_init(&wake->idle, NULL);
-}
-
-void wake_destroy(Wake *wake)
-{
-    pthread_cond_destroy(&wake->cond);
-    pthread_cond_destroy(&wake->idle);
-    pthread_mutex_destroy(&wake->lock);
-}
-
-void wake_kick(Wake *wake)
-{
-    pthread_mutex_lock(&wake->lock);
-    wake->kicked = TRUE;
-    pthread_cond_signal(&wake->cond);
-    pthread_mutex_unlock(&wake->lock);
-}
-
-void wake_stop(Wake *wake)
-{
-    pthread_mutex_lock(&wake->lock);
-    wake->stop = TRUE;
-    pthread_cond_signal(&wake->cond);
-    pthread_mutex_unlock(&wake->lock);
-}
-
-gboolean wake_stopping(Wake *wake)
-{
-    pthread_mutex_lock(&wake->lock);
-    gboolean stop = wake->stop;
-    pthread_mutex_unlock(&wake->lock);
-    return stop;
-}
-
-void wake_round(Wake *wake)
-{
-    pthread_mutex_lock(&wake->lock);
-    uint64_t target = wake->rounds + (wake->waiting && !wake->kicked ? 1 : 2);
-    wake->kicked = TRUE;
-    pthread_cond_signal(&wake->cond);
-    while (wake->rounds < target && !wake->stop) {
-        /* A round under way may end without having seen the kick consumed by it. */
-        if (wake->waiting && !wake->kicked) {
-            wake->kicked = TRUE;
-            pthread_cond_signal(&wake->cond);
-        }
-        pthread_cond_wait(&wake->idle, &wake->lock);
-    }
-    pthread_mutex_unlock(&wake->lock);
-}
-
-gboolean wake_wait(Wake *wake, uint64_t timeout_ms)
-{
-    struct timespec deadline = deadline_after_ms(timeout_ms);
-    pthread_mutex_lock(&wake->lock);
-    wake->rounds++;
-    wake->waiting = TRUE;
-    pthread_cond_broadcast(&wake->idle);
-    while (!wake->kicked && !wake->stop &&
-           pthread_cond_timedwait(&wake->cond, &wake->lock, &deadline) != ETIMEDOUT)
-        ;
-    wake->kicked = wake->waiting = FALSE;
-    gboolean go_on = !wake->stop;
-    pthread_mutex_unlock(&wake->lock);
-    return go_on;
 }
 
 /* --- opening and closing --- */
@@ -215,7 +112,7 @@ static void free_parts(Store *store)
     wake_destroy(&store->evictor);
     pthread_mutex_destroy(&store->room.lock);
     pthread_mutex_destroy(&store->flush_lock);
-    pthread_mutex_destroy(&store->evict_lock);
+    evict_turn_destroy(&store->evict_turn);
     g_free(store);
 }
 
@@ -254,7 +151,7 @@ Store *store_open_hooked(const StoreConfig *config, const StoreHooks *hooks, GEr
     store->config.dir = store->layout.path;
     pthread_mutex_init(&store->room.lock, NULL);
     pthread_mutex_init(&store->flush_lock, NULL);
-    pthread_mutex_init(&store->evict_lock, NULL);
+    evict_turn_init(&store->evict_turn);
     wake_init(&store->flusher);
     wake_init(&store->evictor);
     disk_init(&store->disk, store->hooks.retry_ms);
@@ -435,47 +332,7 @@ void store_report_bad(Store *store, const ObjectId *id, int error)
     disk_failed(&store->disk, error, store_mono_ms());
 }
 
-int store_verify(Store *store, const ObjectId *id)
-{
-    Record record;
-    int rc = index_get(store->index, id, &record);
-    if (rc < 0)
-        return rc;
-    hearth_autofd int fd = store_open_present(store, id, record.key.size);
-    if (fd < 0)
-        return fd;
-    if (record.anonymous || record.chunk_bytes == 0)
-        return 0; /* nothing to compare with */
-    g_autofree uint8_t *buf = g_malloc(record.chunk_bytes);
-    XXH3_state_t *state = XXH3_createState();
-    XXH3_64bits_reset(state);
-    uint64_t off = 0;
-    do {
-        size_t len = (size_t)MIN(record.chunk_bytes, record.key.size - off);
-        ssize_t n = pread(fd, buf, len, (off_t)off);
-        if (n < 0 || (size_t)n != len)
-            rc = n < 0 ? -errno : -EBADMSG;
-        uint64_t hash = htole64(XXH3_64bits(buf, len));
-        XXH3_64bits_update(state, &hash, sizeof(hash));
-        off += len;
-    } while (rc == 0 && off < record.key.size);
-    if (rc == 0 && XXH3_64bits_digest(state) != record.data_checksum)
-        rc = -EBADMSG;
-    XXH3_freeState(state);
-    return rc;
-}
-
 /* --- accounting --- */
-
-uint64_t store_evict(Store *store, const char *tag, uint64_t bytes)
-{
-    TagId id;
-    tag_id(tag, &id);
-    pthread_mutex_lock(&store->evict_lock);
-    IndexTotals removed = store_evict_locked(store, tag ? &id : NULL, bytes, 0);
-    pthread_mutex_unlock(&store->evict_lock);
-    return removed.bytes;
-}
 
 void store_tag_usage(Store *store, const char *tag, uint64_t *bytes, uint64_t *objects)
 {

@@ -148,6 +148,8 @@ step "Read cold, comparing every byte: the large file"
 pass_of "$TARGET/data" large 12 --verify
 FIGURES[hearth_cold.large]=$FIGURE
 measured hearth_cold
+[ "${HIT[hearth_cold]}" = 0 ] && [ "${SEEN[hearth_cold]}" = $((FILES + 1)) ] ||
+    die "the pass was not cold: ${HIT[hearth_cold]} hits of ${SEEN[hearth_cold]} opens"
 filled() { [ "$(cache_stat fillsActive)" = 0 ] && [ "$(cache_stat bytes)" -ge $((FILES * SIZE + LARGE)) ]; }
 wait_for 60 filled || die "the cache holds $(cache_stat bytes) of $((FILES * SIZE + LARGE)) bytes after the cold pass"
 done_step

@@ -224,7 +224,8 @@ node_fds=$(fds node) hearthd_fds=$(fds hearthd)
 for _ in $(seq 100); do
     cycle || die "$(said)"
 done
-settled() { [ "$(fds node)" -le "$node_fds" ] && [ "$(fds hearthd)" -le "$hearthd_fds" ]; }
+# Some come and go, as the node plugin's own connection to hearthd; a leak would be a hundred.
+settled() { [ "$(fds node)" -le $((node_fds + 10)) ] && [ "$(fds hearthd)" -le $((hearthd_fds + 10)) ]; }
 if wait_for 5 settled; then
     pass no_descriptor_leaks
 else

@@ -63,6 +63,22 @@ START_TEST(removing_follows_no_link_out_of_the_volume)
 }
 END_TEST
 
+START_TEST(a_link_in_the_volumes_place_is_removed_as_a_link)
+{
+    char *root = harness_tmpdir(), *outside = harness_tmpdir();
+    put(outside, "precious");
+    g_autoptr(Backend) b = backend_dir_new(root, NULL);
+    g_autofree char *link = g_build_filename(root, "p-n", NULL);
+    ck_assert_int_eq(symlink(outside, link), 0);
+    ck_assert_ptr_null(b->ops->volume_look(b->impl, &id, 0, NULL));
+    ck_assert(b->ops->volume_remove(b->impl, &id, 0, NULL));
+    ck_assert_int_eq(count(outside), 1);
+    ck_assert_int_eq(count(root), 1); /* .hearth */
+    harness_remove(root);
+    harness_remove(outside);
+}
+END_TEST
+
 START_TEST(an_interrupted_removal_is_finished_by_the_next)
 {
     char *root = harness_tmpdir();
@@ -111,5 +127,6 @@ END_TEST
 
 HARNESS_MAIN("driver/backend/dir", a_volume_is_a_directory_for_every_user,
              removing_follows_no_link_out_of_the_volume,
+             a_link_in_the_volumes_place_is_removed_as_a_link,
              an_interrupted_removal_is_finished_by_the_next, records_are_exclusive_and_whole,
              a_root_that_is_not_there_is_named)

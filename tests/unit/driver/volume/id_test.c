@@ -126,6 +126,7 @@ START_TEST(does_not_take_a_later_versions_volume_for_missing)
     ck_assert_int_eq(code_of("h2~cephfs~anything"), HEARTH_ERROR_FAILED_PRECONDITION);
     ck_assert_int_eq(code_of("h10~x"), HEARTH_ERROR_FAILED_PRECONDITION);
     ck_assert_int_eq(code_of("h~x"), HEARTH_ERROR_NOT_FOUND);
+    ck_assert_int_eq(code_of("h2~d\324\324"), HEARTH_ERROR_FAILED_PRECONDITION); /* fuzzed */
 }
 END_TEST
 

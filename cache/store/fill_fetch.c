@@ -1,0 +1,185 @@
+/*
+ * Fetching: from the origin into a buffer, its hash, into the temporary file; and what is done when
+ * that was the last chunk. The object is kept only if the file is still the one its key names.
+ */
+#include "cache/store/fill_internal.h"
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+static uint64_t checksum_of(const StoreFill *fill)
+{
+    return XXH3_64bits(fill->hashes, fill->n_chunks * sizeof(uint64_t));
+}
+
+/* All chunks are there: is it still the same file? Then keep it. Called with busy > 0, unlocked. */
+static void finish(StoreFill *fill, gboolean patient)
+{
+    Store *store = fill->store;
+    Fills *fills = &store->fills;
+    Origin *origin = fill->origin;
+    OriginAttr attr;
+    int rc = origin->ops->getattr(origin, fill->node, &attr);
+    if (rc == 0) {
+        ObjectKey now;
+        ObjectId id;
+        object_key_init(&now, origin, &attr);
+        object_key_id(&now, &id);
+        if (!object_id_equal(&id, &fill->id))
+            rc = -ESTALE;
+    }
+    if (rc < 0) {
+        pthread_mutex_lock(&fills->lock);
+        fill_fail_locked(fills, fill, rc);
+        pthread_mutex_unlock(&fills->lock);
+        return;
+    }
+    Record record = {
+        .key = fill->key,
+        .chunk_bytes = (uint32_t)fill->chunk_bytes,
+        .data_checksum = checksum_of(fill),
+        .last_use_ms = store_wall_ms(store),
+        .tag = fill->tag,
+    };
+    /* What is read is right even if it cannot be kept: only store_fill_wait() tells. */
+    rc = store_publish(store, &fill->partial, &record, patient);
+    pthread_mutex_lock(&fills->lock);
+    if (rc == 0)
+        fill->reserved = FALSE;
+    fill_complete_locked(fills, fill, rc == -EEXIST ? 0 : rc);
+    pthread_mutex_unlock(&fills->lock);
+}
+
+static int open_origin_file(Fills *fills, StoreFill *fill)
+{
+    pthread_mutex_lock(&fills->lock);
+    while (fill->opening)
+        pthread_cond_wait(&fill->changed, &fills->lock);
+    int rc = fill->error;
+    if (rc == 0 && !fill->file) {
+        OriginFile *file = NULL;
+        fill->opening = TRUE;
+        pthread_mutex_unlock(&fills->lock);
+        rc = fill->origin->ops->open(fill->origin, fill->node, O_RDONLY | O_DIRECT, &file);
+        pthread_mutex_lock(&fills->lock);
+        fill->opening = FALSE;
+        fill->file = rc == 0 ? file : NULL;
+        if (rc < 0)
+            fill_fail_locked(fills, fill, rc);
+        pthread_cond_broadcast(&fill->changed);
+    }
+    pthread_mutex_unlock(&fills->lock);
+    return rc;
+}
+
+static int write_all(Store *store, int fd, const uint8_t *buf, size_t len, uint64_t off)
+{
+    for (size_t done = 0; done < len;) {
+        ssize_t n = store->hooks.pwrite ? store->hooks.pwrite(store->hooks.data, fd, buf + done,
+                                                              len - done, (off_t)(off + done))
+                                        : pwrite(fd, buf + done, len - done, (off_t)(off + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? -errno : -EIO;
+        done += (size_t)n;
+    }
+    return 0;
+}
+
+static int fetch(StoreFill *fill, uint64_t chunk, uint8_t *buf)
+{
+    Store *store = fill->store;
+    Origin *origin = fill->origin;
+    uint64_t off = chunk * fill->chunk_bytes;
+    size_t len = (size_t)MIN(fill->chunk_bytes, fill->key.size - off);
+    int rc = len ? open_origin_file(&store->fills, fill) : 0;
+    for (size_t done = 0; rc == 0 && done < len;) {
+        if (fill_state(fill) == FILL_FAILED)
+            return -ECANCELED;
+        ssize_t n = origin->ops->read(origin, fill->file, buf + done, len - done, off + done);
+        if (n == -EINTR)
+            continue;
+        if (n <= 0) /* shorter than its attributes said: it was truncated */
+            return n < 0 ? (int)n : -ESTALE;
+        atomic_fetch_add(&store->fills.origin_bytes, (uint64_t)n);
+        done += (size_t)n;
+    }
+    if (rc < 0)
+        return rc;
+    fill->hashes[chunk] = htole64(XXH3_64bits(buf, len));
+    rc = write_all(store, fill->partial.fd, buf, len, off);
+    if (rc == -ENOSPC || rc == -EDQUOT) {
+        room_forget(store);
+        wake_kick(&store->evictor);
+    } else if (rc < 0) {
+        disk_failed(&store->disk, rc, store_mono_ms());
+    }
+    return rc;
+}
+
+/* Fetches a chunk that was claimed. Enters and leaves with the lock held; the fill may be gone
+ * then. */
+void fill_fetch_claimed_locked(Fills *fills, StoreFill *fill, uint64_t chunk, uint8_t *buf,
+                               gboolean patient)
+{
+    pthread_mutex_unlock(&fills->lock);
+    int rc = fetch(fill, chunk, buf);
+    pthread_mutex_lock(&fills->lock);
+    if (rc < 0) {
+        fill_fail_locked(fills, fill, rc);
+    } else {
+        fill->chunks[chunk] = CHUNK_DONE;
+        fill->done++;
+        pthread_cond_broadcast(&fill->changed);
+        if (fill->done == fill->n_chunks && fill_state(fill) == FILL_ACTIVE) {
+            pthread_mutex_unlock(&fills->lock);
+            finish(fill, patient);
+            pthread_mutex_lock(&fills->lock);
+        }
+    }
+    fill->busy--;
+    fill_release_if_idle_locked(fills, fill);
+}
+
+void *fill_worker(void *data)
+{
+    Store *store = data;
+    Fills *fills = &store->fills;
+    size_t size = store->config.chunk_bytes;
+    gboolean dirty = FALSE;
+    pthread_mutex_lock(&fills->lock);
+    uint8_t *buf = fills->buffers + size * fills->n_buffers++;
+    while (!fills->stop) {
+        uint64_t chunk, until = 0;
+        StoreFill *fill = fill_pick_locked(fills, &chunk, &until);
+        if (fill) {
+            dirty = TRUE;
+            /* One signal wakes one fill_worker; where there is more to do, that one wakes the next.
+             */
+            if (!TAILQ_EMPTY(&fills->wanted) || !TAILQ_EMPTY(&fills->running) ||
+                (!TAILQ_EMPTY(&fills->deferred) && !fills->timing))
+                pthread_cond_signal(&fills->work);
+            fill_fetch_claimed_locked(fills, fill, chunk, buf, TRUE);
+            continue;
+        }
+        if (dirty) { /* idle: the kernel may have the memory when it needs it */
+            dirty = FALSE;
+            madvise(buf, size, MADV_FREE);
+        }
+        if (until && !fills->timing) {
+            uint64_t now = store_mono_ms();
+            struct timespec deadline = deadline_after_ms(until > now ? until - now : 0);
+            fills->timing = TRUE;
+            pthread_cond_timedwait(&fills->work, &fills->lock, &deadline);
+            fills->timing = FALSE;
+        } else {
+            pthread_cond_wait(&fills->work, &fills->lock);
+        }
+    }
+    pthread_mutex_unlock(&fills->lock);
+    return NULL;
+}

@@ -1,0 +1,95 @@
+/*
+ * A fill, for the files that run it: fill.c (joining, reading, stopping), fill_queue.c (what is
+ * fetched next) and fill_fetch.c (fetching it).
+ *
+ * Invariants, under Fills.lock:
+ *   - a chunk goes MISSING -> BUSY -> DONE, and only the thread that made it BUSY fetches it;
+ *   - `busy` counts threads that may use the origin; the origin's node and file are given back by
+ *     whoever finds the fill terminal with busy == 0, and only then does it leave `live`;
+ *   - the temporary file is never written once all chunks are DONE, so what gets linked is final.
+ */
+#ifndef HEARTH_STORE_FILL_INTERNAL_H
+#define HEARTH_STORE_FILL_INTERNAL_H
+
+#include "cache/store/internal.h"
+
+enum { CHUNK_MISSING, CHUNK_BUSY, CHUNK_DONE };
+enum { FILL_ACTIVE, FILL_COMPLETE, FILL_FAILED };
+
+/* A reader that waits; lives on its stack. */
+typedef struct Waiter {
+    uint64_t chunk;
+    TAILQ_ENTRY(Waiter) link;
+} Waiter;
+
+struct StoreFill {
+    atomic_uint refs;
+    atomic_int state;
+    Store *store;
+    ObjectId id;
+    ObjectKey key;
+    TagId tag;
+    Partial partial; /* set before `ready` */
+    uint64_t chunk_bytes, n_chunks;
+
+    /* Fills.lock: */
+    Origin *origin; /* NULL once released */
+    OriginNode *node;
+    OriginFile *file;
+    gboolean ready;   /* chunks may be fetched */
+    gboolean opening; /* a thread opens `file`; the others wait on `changed` */
+    gboolean releasing;
+    gboolean reserved; /* room, to be given back */
+    unsigned busy;
+    int error;  /* of a failed fill: what readers get */
+    int result; /* what store_fill_wait() returns */
+    uint8_t *chunks;
+    uint64_t *hashes;
+    uint64_t missing, done, next;
+    uint64_t not_before_ms; /* while deferred */
+    gboolean in_wanted, in_running, in_deferred;
+    TAILQ_HEAD(, Waiter) waiters;
+    pthread_cond_t changed;
+    TAILQ_ENTRY(StoreFill) wanted_link, run_link; /* run_link: running or deferred */
+    LIST_ENTRY(StoreFill) live_link;
+};
+
+static inline int fill_state(StoreFill *fill)
+{
+    return atomic_load_explicit(&fill->state, memory_order_acquire);
+}
+
+/* --- fill.c; all with Fills.lock held --- */
+void fill_fail_locked(Fills *fills, StoreFill *fill, int error);
+/* `result` is for store_fill_wait(): readers are served in any case. */
+void fill_complete_locked(Fills *fills, StoreFill *fill, int result);
+/*
+ * Gives back what a terminal fill has of its origin, and the reference of `live`. Drops the lock
+ * meanwhile; the fill may be gone then.
+ */
+void fill_release_if_idle_locked(Fills *fills, StoreFill *fill);
+
+/* --- fill_queue.c; all with Fills.lock held --- */
+/* Lets the threads have a fill that is ready. */
+void fill_enqueue_locked(Fills *fills, StoreFill *fill);
+/* A reader waits for a chunk of it. */
+void fill_want_locked(Fills *fills, StoreFill *fill);
+/* No longer leaves it to a reader. */
+void fill_promote_locked(Fills *fills, StoreFill *fill);
+void fill_leave_queues_locked(Fills *fills, StoreFill *fill);
+/* Makes a missing chunk the caller's to fetch. */
+void fill_claim_locked(Fills *fills, StoreFill *fill, uint64_t chunk);
+/* Chooses and claims; NULL: nothing to do before *wait_until_ms (0: no such time). */
+StoreFill *fill_pick_locked(Fills *fills, uint64_t *chunk, uint64_t *wait_until_ms);
+
+/* --- fill_fetch.c --- */
+/*
+ * Fetches a chunk that was claimed into `buf` and the file; the last one also ends the fill. Enters
+ * and leaves with the lock held; the fill may be gone then, unless the caller has a reference.
+ */
+void fill_fetch_claimed_locked(Fills *fills, StoreFill *fill, uint64_t chunk, uint8_t *buf,
+                               gboolean patient);
+/* A thread of the pool; its argument is the Store. */
+void *fill_worker(void *store);
+
+#endif

@@ -1,0 +1,105 @@
+/*
+ * Waking of background threads. A kick that comes while a round is under way is not lost: it begins
+ * the next one.
+ */
+#include "cache/store/wake.h"
+#include <errno.h>
+
+uint64_t store_mono_ms(void)
+{
+    return (uint64_t)g_get_monotonic_time() / 1000;
+}
+
+void cond_init_monotonic(pthread_cond_t *cond)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+struct timespec deadline_after_ms(uint64_t ms)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += (time_t)(ms / 1000);
+    t.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (t.tv_nsec >= 1000000000) {
+        t.tv_nsec -= 1000000000;
+        t.tv_sec++;
+    }
+    return t;
+}
+
+void wake_init(Wake *wake)
+{
+    *wake = (Wake){.kicked = FALSE};
+    pthread_mutex_init(&wake->lock, NULL);
+    cond_init_monotonic(&wake->cond);
+    pthread_cond_init(&wake->idle, NULL);
+}
+
+void wake_destroy(Wake *wake)
+{
+    pthread_cond_destroy(&wake->cond);
+    pthread_cond_destroy(&wake->idle);
+    pthread_mutex_destroy(&wake->lock);
+}
+
+void wake_kick(Wake *wake)
+{
+    pthread_mutex_lock(&wake->lock);
+    wake->kicked = TRUE;
+    pthread_cond_signal(&wake->cond);
+    pthread_mutex_unlock(&wake->lock);
+}
+
+void wake_stop(Wake *wake)
+{
+    pthread_mutex_lock(&wake->lock);
+    wake->stop = TRUE;
+    pthread_cond_signal(&wake->cond);
+    pthread_mutex_unlock(&wake->lock);
+}
+
+gboolean wake_stopping(Wake *wake)
+{
+    pthread_mutex_lock(&wake->lock);
+    gboolean stop = wake->stop;
+    pthread_mutex_unlock(&wake->lock);
+    return stop;
+}
+
+void wake_round(Wake *wake)
+{
+    pthread_mutex_lock(&wake->lock);
+    uint64_t target = wake->rounds + (wake->waiting && !wake->kicked ? 1 : 2);
+    wake->kicked = TRUE;
+    pthread_cond_signal(&wake->cond);
+    while (wake->rounds < target && !wake->stop) {
+        /* A round under way may end without having seen the kick consumed by it. */
+        if (wake->waiting && !wake->kicked) {
+            wake->kicked = TRUE;
+            pthread_cond_signal(&wake->cond);
+        }
+        pthread_cond_wait(&wake->idle, &wake->lock);
+    }
+    pthread_mutex_unlock(&wake->lock);
+}
+
+gboolean wake_wait(Wake *wake, uint64_t timeout_ms)
+{
+    struct timespec deadline = deadline_after_ms(timeout_ms);
+    pthread_mutex_lock(&wake->lock);
+    wake->rounds++;
+    wake->waiting = TRUE;
+    pthread_cond_broadcast(&wake->idle);
+    while (!wake->kicked && !wake->stop &&
+           pthread_cond_timedwait(&wake->cond, &wake->lock, &deadline) != ETIMEDOUT)
+        ;
+    wake->kicked = wake->waiting = FALSE;
+    gboolean go_on = !wake->stop;
+    pthread_mutex_unlock(&wake->lock);
+    return go_on;
+}
