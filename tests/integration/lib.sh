@@ -105,10 +105,10 @@ unmount_below() {
 AT_EXIT=()
 at_exit() { AT_EXIT=("$*" "${AT_EXIT[@]}"); }
 
-cleanup() {
-    local status=$? name
-    trap '' INT TERM HUP
-    trap - EXIT
+# All of it, in an order in which nothing waits for what is gone. Bounded, whatever hangs.
+cleanup_all() {
+    local name
+    CSI_TIMEOUT=15
     for name in "${AT_EXIT[@]}"; do
         eval "$name"
     done
@@ -116,20 +116,31 @@ cleanup() {
         talk_end "$name"
     done
     unmount_below "$TMP"
-    for name in node controller "${!PID[@]}"; do
-        [ "$name" = hearthd ] || end "$name"
+    for name in node controller; do
+        end "$name" TERM 10
     done
-    end hearthd
+    # Whoever still waits for a mount is let go by this.
+    end hearthd TERM 10
+    for name in "${!PID[@]}"; do
+        end "$name" TERM 10
+    done
     unmount_below "$TMP"
-    if [ "$FAILED" -gt 0 ] && [ -z "${QUIET:-}" ]; then
+    if [ "$FAILED" -gt 0 ]; then
         for name in "$TMP"/log/*.log; do
             [ -s "$name" ] || continue
             echo "--- the end of $(basename "$name")" >&2
-            tail -n 15 "$name" >&2
+            tail -n 15 "$name" | cut -c 1-600 >&2
         done
     fi
-    [ -z "${OWN_CEPH:-}" ] || "$ONE_NODE" rm "$OWN_CEPH"
+    [ -z "${OWN_CEPH:-}" ] || [ ! -d "$OWN_CEPH" ] || "$ONE_NODE" rm "$OWN_CEPH"
     rm -rf --one-file-system "$TMP"
+}
+
+cleanup() {
+    local status=$?
+    trap '' INT TERM HUP
+    trap - EXIT
+    cleanup_all
     [ $status -ne 0 ] || [ "$FAILED" -eq 0 ] || status=1
     exit $status
 }
