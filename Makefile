@@ -10,7 +10,9 @@ OPT      ?= -O2 -g
 # V=1 shows the commands.
 Q        := $(if $(V),,@)
 say       = @printf '  %-5s %s\n' $(1) $(patsubst $(O)/%,%,$@)
+ifeq ($(MAKELEVEL),0)
 MAKEFLAGS := $(if $(filter -j%,$(MAKEFLAGS)),$(MAKEFLAGS),$(MAKEFLAGS) -j$(shell nproc))
+endif
 DEFS     := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=314 -DHEARTH_VERSION='"$(VERSION)"'
 
 COMMON_PKGS := glib-2.0 gio-2.0 jansson

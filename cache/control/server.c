@@ -4,6 +4,7 @@
  * connection's thread is joined by the accepting one, which an eventfd wakes.
  */
 #include "cache/control/server.h"
+#include "cache/control/incarnation.h"
 #include "cache/control/ops.h"
 #include "cache/control/wire.h"
 #include <errno.h>
@@ -23,6 +24,7 @@ typedef struct Connection {
 } Connection;
 
 struct ControlServer {
+    Incarnation *incarnation;
     Control control;
     char *socket_path, *cache_dir;
     int listener, wake;
@@ -217,10 +219,12 @@ ControlServer *control_server_start(const ControlServerConfig *config, GError **
     server->wake = hearth_steal_fd(&wake);
     pthread_mutex_init(&server->lock, NULL);
     server->connections = g_ptr_array_new();
+    g_autofree char *run_path = g_strconcat(config->socket_path, ".run", NULL);
+    server->incarnation = incarnation_begin(run_path);
     server->control.store = config->store;
     server->control.cache_dir = server->cache_dir;
     server->control.started_us = g_get_monotonic_time();
-    server->control.volumes = volumes_new(config->store, config->fuse_threads);
+    server->control.volumes = volumes_new(config->store, server->incarnation, config->fuse_threads);
     server->control.jobs = jobs_new(server->control.volumes, config->store);
     int failed = pthread_create(&server->acceptor, NULL, run_acceptor, server);
     if (failed)
@@ -249,6 +253,7 @@ void control_server_stop(ControlServer *server)
         free_connection(server->connections->pdata[i]);
     jobs_free(server->control.jobs);
     volumes_free(server->control.volumes);
+    incarnation_end(server->incarnation);
     g_ptr_array_unref(server->connections);
     close(server->wake);
     pthread_mutex_destroy(&server->lock);

@@ -17,7 +17,7 @@ typedef struct ControlServerConfig {
     unsigned fuse_threads; /* of each session; 0: its default */
 } ControlServerConfig;
 
-/* Listens when this returns. */
+/* Listens when this returns. Keeps "<socket>.run" beside it (incarnation.h). */
 ControlServer *control_server_start(const ControlServerConfig *config, GError **error);
 /* No new requests; jobs are cancelled, sessions stopped, origins closed; removes the socket file;
  * frees. */

@@ -151,9 +151,14 @@ const char *spec_difference(const VolumeSpec *a, const VolumeSpec *b)
     return NULL;
 }
 
-Origin *spec_connect(const VolumeSpec *spec, GError **error)
+Origin *spec_connect(const VolumeSpec *spec, const Incarnation *incarnation, GError **error)
 {
     g_autoptr(Origin) origin = NULL;
+    g_autofree char *client = NULL, *dead_client = NULL;
+    if (incarnation) {
+        client = incarnation_client(incarnation, spec->volume);
+        dead_client = incarnation_dead_client(incarnation, spec->volume);
+    }
     if (spec->monitors) {
         const CephfsOriginConfig config = {
             .monitors = spec->monitors,
@@ -162,6 +167,8 @@ Origin *spec_connect(const VolumeSpec *spec, GError **error)
             .fs_name = spec->fs_name[0] ? spec->fs_name : NULL,
             .root_path = spec->root_path,
             .timeout_sec = spec->timeout_sec,
+            .client = client,
+            .dead_client = dead_client,
         };
         origin = origin_cephfs_open(&config, error);
     } else {

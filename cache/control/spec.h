@@ -5,6 +5,7 @@
 #include <glib.h>
 #include <jansson.h>
 #include <stdint.h>
+#include "cache/control/incarnation.h"
 #include "cache/origin/origin.h"
 
 typedef struct VolumeSpec {
@@ -25,6 +26,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(VolumeSpec, spec_free)
  * reached (monitors, key, timeout) is no difference. */
 const char *spec_difference(const VolumeSpec *a, const VolumeSpec *b);
 /* Connects, and checks that the root is a directory. Blocks. */
-Origin *spec_connect(const VolumeSpec *spec, GError **error);
+/* `incarnation` may be NULL: the session then has no name. */
+Origin *spec_connect(const VolumeSpec *spec, const Incarnation *incarnation, GError **error);
 
 #endif

@@ -209,7 +209,7 @@ static void set_spec(Volumes *vs, Volume *v, VolumeSpec *spec)
 
 static gboolean connect_claimed(Volumes *vs, Volume *v, VolumeSpec *spec, GError **error)
 {
-    Origin *origin = spec_connect(spec, error);
+    Origin *origin = spec_connect(spec, vs->incarnation, error);
     if (!origin)
         return FALSE;
     int64_t total = volumes_measure(origin);
@@ -391,10 +391,11 @@ void volumes_connection_ended(Volumes *vs, uint64_t connection)
     }
 }
 
-Volumes *volumes_new(Store *store, unsigned fuse_threads)
+Volumes *volumes_new(Store *store, const Incarnation *incarnation, unsigned fuse_threads)
 {
     Volumes *vs = g_new0(Volumes, 1);
     vs->store = store;
+    vs->incarnation = incarnation;
     vs->fuse_threads = fuse_threads;
     pthread_mutex_init(&vs->lock, NULL);
     pthread_condattr_t monotonic;

@@ -22,8 +22,9 @@
 typedef struct Volumes Volumes;
 typedef struct Volume Volume;
 
-/* `store` is borrowed; NULL: no cache. fuse_threads: of each session, 0: its default. */
-Volumes *volumes_new(Store *store, unsigned fuse_threads);
+/* `store` and `incarnation` are borrowed; NULL: no cache, no names for sessions. fuse_threads: of
+ * each session, 0: its default. */
+Volumes *volumes_new(Store *store, const Incarnation *incarnation, unsigned fuse_threads);
 /* Detaches every volume, frees. No other call may run or follow. Jobs must have ended. */
 void volumes_free(Volumes *volumes);
 

@@ -24,6 +24,7 @@ struct Volume {
 
 struct Volumes {
     Store *store;
+    const Incarnation *incarnation;
     unsigned fuse_threads;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a claim or a pin ended, or stopping */

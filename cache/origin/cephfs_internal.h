@@ -23,6 +23,12 @@ static inline uint64_t cephfs_snapshot(uint64_t snapid)
     return snapid == CEPHFS_NOSNAP ? 0 : snapid;
 }
 
+/*
+ * Ends the MDS session of the dead client of that name, by `mount`, which is configured, not yet
+ * initialised, and taken over. Returns when done, or after limit_sec.
+ */
+void cephfs_reclaim(struct ceph_mount_info *mount, const char *client, unsigned limit_sec);
+
 extern const OriginOps cephfs_origin_ops;
 void cephfs_destroy(Origin *origin);
 void cephfs_listen(Origin *origin, const OriginListener *listener);

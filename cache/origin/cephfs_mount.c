@@ -16,6 +16,8 @@
 /* How long a recalled lease may take to come back; less than the MDS's session autoclose (300 s).
  */
 #define LEASE_RETURN_SEC 60
+/* An MDS that answers ends a session at once. */
+#define RECLAIM_SEC 5
 
 static gboolean set_option(struct ceph_mount_info *mount, const char *name, const char *value,
                            GError **error)
@@ -63,6 +65,20 @@ static gboolean configure(struct ceph_mount_info *mount, const CephfsOriginConfi
         if (!set_option(mount, options[i].name, options[i].value, error))
             return FALSE;
     return TRUE;
+}
+
+static struct ceph_mount_info *configured(const CephfsOriginConfig *config, GError **error)
+{
+    struct ceph_mount_info *mount;
+    int r = ceph_create(&mount, config->user_id);
+    if (r < 0) {
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "libcephfs: %s", g_strerror(-r));
+        return NULL;
+    }
+    if (configure(mount, config, error))
+        return mount;
+    ceph_release(mount);
+    return NULL;
 }
 
 static void set_mount_error(const CephfsOriginConfig *config, int r, GError **error)
@@ -177,14 +193,18 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
     g_autofree CephfsOrigin *o = g_new0(CephfsOrigin, 1);
     o->base.ops = &cephfs_origin_ops;
     pthread_mutex_init(&o->listener_mutex, NULL);
-    int r = ceph_create(&o->mount, config->user_id);
-    if (r < 0) {
-        g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "libcephfs: %s", g_strerror(-r));
-        return NULL;
+    if (config->dead_client) {
+        struct ceph_mount_info *reclaimer = configured(config, error);
+        if (!reclaimer)
+            return NULL;
+        cephfs_reclaim(reclaimer, config->dead_client, RECLAIM_SEC);
     }
-    if (!configure(o->mount, config, error))
-        goto fail;
-    r = ceph_init(o->mount);
+    o->mount = configured(config, error);
+    if (!o->mount)
+        return NULL;
+    int r = ceph_init(o->mount);
+    if (r == 0 && config->client)
+        ceph_set_uuid(o->mount, config->client);
     if (r == 0 && config->fs_name)
         r = ceph_select_filesystem(o->mount, config->fs_name);
     if (r == 0)

@@ -177,7 +177,9 @@ typedef struct CephfsOriginConfig {
     const char *fs_name; /* NULL: the cluster's default */
     const char *root_path;
     unsigned timeout_sec;
-    uint64_t memory_bytes; /* object cacher bound for writes; 0: 32 MiB */
+    const char *client;      /* name of this session, unique for ever; NULL: none */
+    const char *dead_client; /* of a session whose owner died, to be ended first; NULL: none */
+    uint64_t memory_bytes;   /* object cacher bound for writes; 0: 32 MiB */
 } CephfsOriginConfig;
 
 /* Errors are in G_IO_ERROR: TIMED_OUT, PERMISSION_DENIED, NOT_FOUND, FAILED; they name the value

@@ -1,12 +1,15 @@
 #include "driver/node/spec.h"
 #include <errno.h>
 #include <string.h>
+#include "driver/backend/reach.h"
 #include "driver/volume/config.h"
 #include "driver/volume/id.h"
 #include "driver/volume/secrets.h"
 
 /* For connecting to Ceph; the deadline of the call bounds it further. */
 #define CONNECT_TIMEOUT_SEC 20
+/* For monitors to say which protocol they speak. */
+#define GREETING_SEC 2
 
 static void wipe(json_t *value)
 {
@@ -137,8 +140,10 @@ static json_t *cephfs_origin(const char *volume, GHashTable *context, GHashTable
     g_autoptr(Secrets) secrets = secrets_new(secret_map, SECRETS_PREFER_USER, error);
     if (!secrets)
         return NULL;
+    gint64 until_us = g_get_monotonic_time() + GREETING_SEC * G_USEC_PER_SEC;
+    g_auto(GStrv) explicit_monitors = reach_explicit(cluster->monitors, until_us);
     json_t *monitors = json_array();
-    for (char **m = cluster->monitors; *m; m++)
+    for (char **m = explicit_monitors; *m; m++)
         json_array_append_new(monitors, json_string(*m));
     json_t *origin =
         json_pack("{s:s, s:s, s:o, s:s, s:s, s:s, s:i}", "type", "cephfs", "clusterID", cluster_id,

@@ -56,6 +56,22 @@ static char *take(GHashTable *map, const char *name, const char *partner, GError
     return copy;
 }
 
+/*
+ * What `ceph auth print-key` prints: base64 of type (1: AES, 2 bytes), time (8), length (2),
+ * secret, little-endian. Ceph's libraries print a key they cannot decode to stderr, so none may
+ * reach them.
+ */
+static gboolean is_ceph_key(const char *text)
+{
+    gsize length;
+    guchar *raw = g_base64_decode(text, &length);
+    gboolean is_key = strlen(text) % 4 == 0 && length > 12 && raw[0] == 1 && raw[1] == 0 &&
+                      (gsize)(raw[10] | raw[11] << 8) == length - 12;
+    explicit_bzero(raw, length);
+    g_free(raw);
+    return is_key;
+}
+
 Secrets *secrets_new(GHashTable *map, SecretsPrefer prefer, GError **error)
 {
     static const Pair admin = {"adminID", "adminKey"}, user = {"userID", "userKey"};
@@ -73,6 +89,13 @@ Secrets *secrets_new(GHashTable *map, SecretsPrefer prefer, GError **error)
         secrets->key = take(map, p->key, p->id, error);
         if (!secrets->key)
             return NULL;
+        if (!is_ceph_key(secrets->key)) {
+            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                        "\"%s\" in the secret is no Ceph key; use what `ceph auth print-key "
+                        "client.%s` prints",
+                        p->key, secrets->user);
+            return NULL;
+        }
         return g_steal_pointer(&secrets);
     }
     g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,

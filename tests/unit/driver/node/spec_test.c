@@ -22,7 +22,7 @@ static Fixture setup(void)
     g_hash_table_replace(f.context, "storage.kubernetes.io/csiProvisionerIdentity", "x");
     f.secrets = g_hash_table_new(g_str_hash, g_str_equal);
     g_hash_table_replace(f.secrets, "userID", "u");
-    g_hash_table_replace(f.secrets, "userKey", "s3cr3t");
+    g_hash_table_replace(f.secrets, "userKey", "AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg==");
     return f;
 }
 
@@ -46,7 +46,7 @@ static void expect_refusal(Fixture *f, int code, const char *named)
     ck_assert_ptr_null(spec);
     ck_assert_msg(g_error_matches(error, HEARTH_ERROR, code), "%d %s", error->code, error->message);
     ck_assert_msg(strstr(error->message, named) != NULL, "%s", error->message);
-    ck_assert_ptr_null(strstr(error->message, "s3cr3t"));
+    ck_assert_ptr_null(strstr(error->message, "AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg=="));
 }
 
 START_TEST(cephfs_has_all_it_takes_to_connect)
@@ -61,7 +61,7 @@ START_TEST(cephfs_has_all_it_takes_to_connect)
         "{s:s, s:b, s:b, s:I, s:{s:s, s:s, s:[s, s], s:s, s:s, s:s, s:s, s:i}}", "volume", "v",
         "cache", 0, "readOnly", 1, "cacheQuota", (json_int_t)10 << 30, "origin", "type", "cephfs",
         "clusterID", "c1", "monitors", "10.0.0.1:6789", "10.0.0.2:6789", "fsName", "fs", "rootPath",
-        "/volumes/csi/v", "userID", "u", "userKey", "s3cr3t", "timeoutSec", 20);
+        "/volumes/csi/v", "userID", "u", "userKey", "AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg==", "timeoutSec", 20);
     ck_assert_ptr_nonnull(wanted);
     ck_assert(json_equal(spec, wanted));
     json_decref(wanted);
@@ -133,7 +133,7 @@ START_TEST(same_volume_ignores_how_it_is_reached)
 {
     Fixture f = setup();
     json_t *a = make(&f, NULL);
-    g_hash_table_replace(f.secrets, "userKey", "rotated");
+    g_hash_table_replace(f.secrets, "userKey", "AQAAAAAAAAAAABAAZmVkY2JhOTg3NjU0MzIxMA==");
     ck_assert(g_file_set_contents(
         f.config, "[{\"clusterID\":\"c1\",\"monitors\":[\"10.0.0.9:6789\"]}]", -1, NULL));
     json_t *b = make(&f, NULL);

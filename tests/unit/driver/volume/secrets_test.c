@@ -2,6 +2,10 @@
 #include <string.h>
 #include "tests/unit/harness.h"
 
+/* Of the form `ceph auth print-key` prints; keys of nobody. */
+#define KEY_ONE "AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg=="
+#define KEY_TWO "AQAAAAAAAAAAABAAZmVkY2JhOTg3NjU0MzIxMA=="
+
 static GHashTable *table(const char *a, const char *av, const char *b, const char *bv)
 {
     GHashTable *map = g_hash_table_new(g_str_hash, g_str_equal);
@@ -25,21 +29,21 @@ static void fails(GHashTable *map, const char *because)
 
 START_TEST(takes_either_pair)
 {
-    g_autoptr(GHashTable) user = table("userID", "u", "userKey", "AQ1=");
-    g_autoptr(GHashTable) admin = table("adminID", "a", "adminKey", "AQ2=");
+    g_autoptr(GHashTable) user = table("userID", "u", "userKey", KEY_ONE);
+    g_autoptr(GHashTable) admin = table("adminID", "a", "adminKey", KEY_TWO);
     g_autoptr(Secrets) u = secrets_new(user, SECRETS_PREFER_ADMIN, NULL);
     g_autoptr(Secrets) a = secrets_new(admin, SECRETS_PREFER_USER, NULL);
     ck_assert_str_eq(u->user, "u");
-    ck_assert_str_eq(u->key, "AQ1=");
+    ck_assert_str_eq(u->key, KEY_ONE);
     ck_assert_str_eq(a->user, "a");
 }
 END_TEST
 
 START_TEST(prefers_as_told_when_both_are_there)
 {
-    g_autoptr(GHashTable) both = table("userID", "u", "userKey", "AQ1=");
+    g_autoptr(GHashTable) both = table("userID", "u", "userKey", KEY_ONE);
     g_hash_table_insert(both, (char *)"adminID", (char *)"a");
-    g_hash_table_insert(both, (char *)"adminKey", (char *)"AQ2=");
+    g_hash_table_insert(both, (char *)"adminKey", (char *)KEY_TWO);
     g_autoptr(Secrets) controller = secrets_new(both, SECRETS_PREFER_ADMIN, NULL);
     g_autoptr(Secrets) node = secrets_new(both, SECRETS_PREFER_USER, NULL);
     ck_assert_str_eq(controller->user, "a");
@@ -49,10 +53,10 @@ END_TEST
 
 START_TEST(trims_what_people_leave_around_them)
 {
-    g_autoptr(GHashTable) map = table("userID", "client.u\n", "userKey", " AQ1=\n");
+    g_autoptr(GHashTable) map = table("userID", "client.u\n", "userKey", " " KEY_ONE "\n");
     g_autoptr(Secrets) s = secrets_new(map, SECRETS_PREFER_USER, NULL);
     ck_assert_str_eq(s->user, "u");
-    ck_assert_str_eq(s->key, "AQ1=");
+    ck_assert_str_eq(s->key, KEY_ONE);
 }
 END_TEST
 
@@ -69,5 +73,15 @@ START_TEST(names_what_is_missing_and_shows_no_key)
 }
 END_TEST
 
+START_TEST(key_of_another_form_never_reaches_ceph)
+{
+    fails(table("userID", "u", "userKey", "AQsecret"), "print-key client.u");
+    fails(table("userID", "u", "userKey", "AQsecretAQsecretAQsecretAQsecret"), "\"userKey\"");
+    /* The secret is shorter than it says. */
+    fails(table("userID", "u", "userKey", "AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFi"), "\"userKey\"");
+}
+END_TEST
+
 HARNESS_MAIN("driver/volume/secrets", takes_either_pair, prefers_as_told_when_both_are_there,
-             trims_what_people_leave_around_them, names_what_is_missing_and_shows_no_key)
+             trims_what_people_leave_around_them, names_what_is_missing_and_shows_no_key,
+             key_of_another_form_never_reaches_ceph)
