@@ -44,7 +44,8 @@ UNIT_BIN   := $(patsubst %.c,$(O)/%,$(UNIT_SRC))
 TOOL_BIN   := $(patsubst tests/tools/%.c,$(O)/tools/%,$(TOOL_SRC))
 
 .PHONY: all
-all: deps $(PROGRAMS)
+all: deps
+	+@$(MAKE) --no-print-directory programs
 
 .PHONY: help
 help: ## list the targets
@@ -100,3 +101,69 @@ $(O)/tools/%: $(O)/obj/tests/tools/%.o $(O)/driver.a $(O)/cache.a
 .PHONY: clean
 clean: ## remove build/
 	rm -rf $(O)
+
+# ---- tests, demo, installation --------------------------------------------------------------------
+# Recipes call make again where one thing has to follow another: targets run in parallel.
+
+AGAIN := +@$(MAKE) --no-print-directory
+
+.PHONY: test-deps programs tools unit-tests
+test-deps:
+	@tests/tools/install-deps test
+programs: $(PROGRAMS)
+tools: $(TOOL_BIN)
+unit-tests: $(UNIT_BIN)
+
+.PHONY: demo
+demo: ## start a Ceph, provision, read cold and warm, print a table, clean up
+	@tests/tools/install-deps test
+	$(AGAIN) programs tools
+	@HEARTH_BUILD=$(abspath $(O)) tests/demo/demo.sh
+
+.PHONY: check test
+check: ## all tests: layout, unit, integration (as root)
+	@tests/tools/install-deps test
+	$(AGAIN) programs tools unit-tests
+	+@tests/total 'tests/layout/check' '$(MAKE) --no-print-directory check-unit' \
+	    '$(MAKE) --no-print-directory check-integration'
+test: check
+
+.PHONY: check-unit
+check-unit: ## unit tests: no root, no Ceph
+	@tests/tools/install-deps test
+	$(AGAIN) unit-tests
+	@tests/unit/run $(UNIT_BIN)
+
+.PHONY: check-asan
+check-asan: ## unit tests under AddressSanitizer and UBSan
+	$(AGAIN) O=$(O)/asan OPT="-O1 -g" SAN="-fsanitize=address,undefined -fno-omit-frame-pointer" check-unit
+
+.PHONY: check-tsan
+check-tsan: ## unit tests under ThreadSanitizer
+	$(AGAIN) O=$(O)/tsan OPT="-O1 -g" SAN=-fsanitize=thread UNIT_TSAN=1 check-unit
+export UNIT_TSAN
+
+.PHONY: check-integration
+check-integration: ## integration tests against a real Ceph, as root; T="coherence posix" runs some
+	@tests/tools/install-deps test
+	$(AGAIN) programs tools
+	@HEARTH_BUILD=$(abspath $(O)) tests/integration/run $(T)
+
+.PHONY: check-layout
+check-layout: ## no file includes what its folder may not
+	@tests/layout/check
+
+.PHONY: format-check
+format-check: ## is everything as clang-format wants it?
+	@tests/tools/install-deps format
+	@git ls-files '*.c' '*.h' | xargs clang-format --dry-run -Werror && echo "formatted"
+
+PREFIX ?= /usr/local
+.PHONY: install
+install: ## install to $(DESTDIR)$(PREFIX)
+	@tests/tools/install-deps build
+	$(AGAIN) programs
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(O)/hearthctl
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/sbin $(O)/hearth-csi $(O)/hearthd
+	@for page in $(wildcard deploy/man/*.[1-8]); do \
+	    install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$${page##*.} $$page; done

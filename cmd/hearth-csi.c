@@ -35,6 +35,21 @@ static char *value_or(char *flag, const char *variable, const char *fallback)
     return flag ? flag : g_strdup(value && *value ? value : fallback);
 }
 
+/* "unix:///path", "unix:/path" or "/path". NULL for another scheme. */
+static const char *socket_path(const char *endpoint, GError **error)
+{
+    const char *path = endpoint;
+    if (g_str_has_prefix(path, "unix://"))
+        path += strlen("unix://");
+    else if (g_str_has_prefix(path, "unix:"))
+        path += strlen("unix:");
+    if (*path == '/' && !strstr(path, "://"))
+        return path;
+    g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                "endpoint \"%s\": give a unix socket as unix:///PATH", endpoint);
+    return NULL;
+}
+
 static gboolean parse_options(int *argc, char ***argv, Options *o, GError **error)
 {
     const GOptionEntry entries[] = {
@@ -73,22 +88,14 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
     o->node_id = value_or(o->node_id, "NODE_ID", "");
     o->hearthd_socket = value_or(o->hearthd_socket, NULL, WIRE_DEFAULT_SOCKET);
     o->tier = value_or(o->tier, NULL, "nvme");
-    return o->version || identity_check_name(o->driver_name, error);
-}
-
-/* "unix:///path", "unix:/path" or "/path". NULL for another scheme. */
-static const char *socket_path(const char *endpoint, GError **error)
-{
-    const char *path = endpoint;
-    if (g_str_has_prefix(path, "unix://"))
-        path += strlen("unix://");
-    else if (g_str_has_prefix(path, "unix:"))
-        path += strlen("unix:");
-    if (*path == '/' && !strstr(path, "://"))
-        return path;
-    g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                "endpoint \"%s\": give a unix socket as unix:///PATH", endpoint);
-    return NULL;
+    if (o->version)
+        return TRUE;
+    if (g_strcmp0(o->role, "controller") != 0 && g_strcmp0(o->role, "node") != 0) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--role=%s: use controller or node", o->role ? o->role : "");
+        return FALSE;
+    }
+    return identity_check_name(o->driver_name, error) && socket_path(o->endpoint, error);
 }
 
 static gboolean probe_node(void *service, GError **error)
@@ -120,27 +127,20 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
         role->identity.probe_data = role->controller;
         return TRUE;
     }
-    if (g_strcmp0(o->role, "node") == 0) {
-        NodeServiceConfig config = {.node_id = o->node_id,
-                                    .hearthd_socket = o->hearthd_socket,
-                                    .config_path = o->cluster_config,
-                                    .tier = o->tier,
-                                    .zone = o->zone};
-        role->node = node_service_new(&config, error);
-        role->identity.probe = probe_node;
-        role->identity.probe_data = role->node;
-        return role->node != NULL;
-    }
-    g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                "--role=%s: use controller or node", o->role ? o->role : "");
-    return FALSE;
+    NodeServiceConfig config = {.node_id = o->node_id,
+                                .hearthd_socket = o->hearthd_socket,
+                                .config_path = o->cluster_config,
+                                .tier = o->tier,
+                                .zone = o->zone};
+    role->node = node_service_new(&config, error);
+    role->identity.probe = probe_node;
+    role->identity.probe_data = role->node;
+    return role->node != NULL;
 }
 
 static gboolean serve(const Options *o, Role *role, GError **error)
 {
-    RpcServerConfig config = {.socket_path = socket_path(o->endpoint, error)};
-    if (!config.socket_path)
-        return FALSE;
+    RpcServerConfig config = {.socket_path = socket_path(o->endpoint, NULL)};
     /* Threads inherit the mask, so that only sigwait() below sees these. */
     sigset_t stop;
     sigemptyset(&stop);

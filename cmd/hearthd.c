@@ -20,13 +20,25 @@
 #include <sys/stat.h>
 
 #define STOP_TIMEOUT_SEC 25
+/* Longer than a predecessor may take to stop. */
+#define BUSY_TIMEOUT_SEC 30
 
 typedef struct Options {
     char *socket, *cache_dir, *cache_size, *log_level;
     gint64 cache_inodes;
+    uint64_t cache_bytes; /* of cache_size; 0: no bound */
     int high, low, fill_threads, fuse_threads;
     gboolean no_cache, require_cache, version;
 } Options;
+
+static void clear_options(Options *o)
+{
+    g_free(o->socket);
+    g_free(o->cache_dir);
+    g_free(o->cache_size);
+    g_free(o->log_level);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
 
 static const char summary[] =
     "Serves CephFS volumes through a cache in a local directory. The node plugin of Hearth\n"
@@ -54,7 +66,7 @@ static gboolean check_range(const char *name, int value, int min, int max, GErro
     return FALSE;
 }
 
-static gboolean check_options(const Options *o, GError **error)
+static gboolean check_options(Options *o, GError **error)
 {
     if (!o->no_cache && (!o->cache_dir || !o->cache_dir[0])) {
         set_bad_value(error, "--cache-dir is missing: name a directory on a local disk, or give "
@@ -68,6 +80,15 @@ static gboolean check_options(const Options *o, GError **error)
     if (o->cache_dir && o->cache_dir[0] != '/') {
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                     "--cache-dir=%s: must be an absolute path", o->cache_dir);
+        return FALSE;
+    }
+    g_autoptr(GError) bad_size = NULL;
+    if (o->cache_size && !size_parse("--cache-size", o->cache_size, &o->cache_bytes, &bad_size)) {
+        set_bad_value(error, bad_size->message);
+        return FALSE;
+    }
+    if (o->cache_size && o->cache_bytes == 0) {
+        set_bad_value(error, "--cache-size=0: give --no-cache to serve without a cache");
         return FALSE;
     }
     if (o->cache_inodes < 0) {
@@ -141,25 +162,53 @@ static void raise_descriptor_limit(void)
         g_warning("cannot raise the limit of open files: %s", g_strerror(errno));
 }
 
+/*
+ * A predecessor that is still stopping holds the directory: an upgrade must not leave the new
+ * hearthd without its cache. A signal ends the wait.
+ */
+static Store *open_when_free(const StoreConfig *config, const sigset_t *signals, GError **error)
+{
+    gint64 deadline = g_get_monotonic_time() + BUSY_TIMEOUT_SEC * G_USEC_PER_SEC;
+    const struct timespec interval = {.tv_nsec = 100 * 1000000};
+    for (gboolean told = FALSE;; told = TRUE) {
+        g_autoptr(GError) failed = NULL;
+        Store *store = store_open(config, &failed);
+        if (store)
+            return store;
+        gboolean busy = g_error_matches(failed, G_IO_ERROR, G_IO_ERROR_BUSY) &&
+                        g_get_monotonic_time() < deadline;
+        if (busy && !told)
+            g_message("waiting for the hearthd that uses %s to end", config->dir);
+        if (!busy) {
+            g_propagate_error(error, g_steal_pointer(&failed));
+            return NULL;
+        }
+        if (sigtimedwait(signals, NULL, &interval) > 0) {
+            g_set_error(error, G_IO_ERROR, G_IO_ERROR_CANCELLED, "stopped while it waited for %s",
+                        config->dir);
+            return NULL;
+        }
+    }
+}
+
 /* NULL with *error NULL: serve without a cache. */
-static Store *open_store(const Options *o, GError **error)
+static Store *open_store(const Options *o, const sigset_t *signals, GError **error)
 {
     if (o->no_cache)
         return NULL;
-    StoreConfig config = {
+    const StoreConfig config = {
         .dir = o->cache_dir,
+        .max_bytes = o->cache_bytes,
         .max_inodes = (uint64_t)o->cache_inodes,
         .high_percent = (unsigned)o->high,
         .low_percent = (unsigned)o->low,
         .fill_threads = (unsigned)o->fill_threads,
     };
-    if (o->cache_size && !size_parse("--cache-size", o->cache_size, &config.max_bytes, error))
-        return NULL;
     g_autoptr(GError) failed = NULL;
-    Store *store = store_open(&config, &failed);
-    if (store || !failed)
+    Store *store = open_when_free(&config, signals, &failed);
+    if (store)
         return store;
-    if (o->require_cache) {
+    if (o->require_cache || g_error_matches(failed, G_IO_ERROR, G_IO_ERROR_CANCELLED)) {
         g_propagate_error(error, g_steal_pointer(&failed));
         return NULL;
     }
@@ -200,7 +249,7 @@ static void wait_for_signal(const sigset_t *signals)
 
 int main(int argc, char **argv)
 {
-    Options o = {0};
+    g_auto(Options) o = {0};
     g_autoptr(GError) error = NULL;
     wire_wipe_freed_json();
     if (!parse_options(&argc, &argv, &o, &error))
@@ -221,7 +270,7 @@ int main(int argc, char **argv)
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
 
-    Store *store = open_store(&o, &error);
+    Store *store = open_store(&o, &signals, &error);
     if (error)
         return fail(error);
     const ControlServerConfig config = {

@@ -143,6 +143,8 @@ void volumes_set_counted(Volumes *vs, Volume *v, uint64_t bytes)
 {
     pthread_mutex_lock(&vs->lock);
     v->bytes_counted = (int64_t)MIN(bytes, (uint64_t)G_MAXINT64);
+    if (v->bytes_total >= 0)
+        v->bytes_total = v->bytes_counted; /* newer than what was told */
     pthread_mutex_unlock(&vs->lock);
 }
 

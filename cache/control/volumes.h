@@ -55,7 +55,7 @@ gboolean volume_cached(const Volume *volume);
 uint64_t volume_quota_bytes(const Volume *volume);
 /* Whether to stop using a pinned volume. */
 gboolean volume_closing(Volume *volume);
-/* What a walk over all its files has counted; used when the origin itself cannot tell. */
+/* What a walk over all its files has counted; an origin that can tell is asked again later. */
 void volumes_set_counted(Volumes *volumes, Volume *volume, uint64_t bytes);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define UPKEEP_SEC 5
-#define MEASURE_EVERY 12 /* upkeeps */
+#define MEASURE_EVERY 3 /* upkeeps */
 
 static gint compare_ids(gconstpointer a, gconstpointer b)
 {

@@ -36,7 +36,7 @@
  *              "fillsFailed", "diskErrors"}, "volumes": N}
  * op "volumes" {"after": ID or ""} -> {"volumes": [VOLUME...], "more": bool}, ordered by ID
  *   VOLUME     {"volume", "type", "clusterID", "fsName", "rootPath", "attached", "cache",
- * "readOnly", "bytesCached", "bytesTotal" (of the volume's files; -1: not known), "objects",
+ *               "readOnly", "bytesCached", "bytesTotal" (of its files; -1: not known), "objects",
  *               "opens", "hits", "misses", "bytesStore", "bytesFill", "bytesOrigin",
  *               "bytesWritten", "nodes"}
  * op "volume"  {"volume": ID} -> {"volume": VOLUME} or NOT_FOUND

@@ -151,27 +151,45 @@ static BackendVolume *volume_look(void *session, const VolumeId *id, gint64 dead
 
 typedef struct ReachJob {
     GPtrArray *clusters;
+    gboolean *reached;
     gint64 deadline_us;
-    GError *error;
 } ReachJob;
 
 static void reach_run(void *data)
 {
     ReachJob *job = data;
-    reach_monitors(job->clusters, job->deadline_us, &job->error);
+    reach_monitors(job->clusters, job->reached, job->deadline_us);
 }
 
 static void reach_free(void *data)
 {
     ReachJob *job = data;
     g_ptr_array_unref(job->clusters);
-    g_clear_error(&job->error);
+    g_free(job->reached);
     g_free(job);
 }
 
+/* reach_monitors() where the resolver may hang; the caller's, or NULL. */
+static gboolean *reach_bounded(Cephfs *b, GPtrArray *clusters, gint64 deadline_us, GError **error)
+{
+    gint64 left_ms = (deadline_us - g_get_monotonic_time()) / 1000;
+    ReachJob *job = g_new0(ReachJob, 1);
+    job->clusters = g_ptr_array_ref(clusters);
+    job->reached = g_new0(gboolean, clusters->len + 1);
+    job->deadline_us = deadline_us;
+    /* A little longer than the sockets get, so that they decide. */
+    if (!bounded_run(b->probes, "probe", "reaching the monitors", reach_run, job, reach_free,
+                     left_ms + 250, error))
+        return NULL;
+    gboolean *reached = g_steal_pointer(&job->reached);
+    reach_free(job);
+    return reached;
+}
+
 /*
- * Secrets come only with requests, so an idle controller can but see whether a monitor of each
- * cluster takes a connection; where there is an authenticated one, it is asked.
+ * Secrets come only with requests, so an idle controller can but see whether a monitor answers;
+ * where there is an authenticated connection, the monitors are asked on it. One cluster that works
+ * is enough: a restart, which a failed probe leads to, would help none and interrupt that one.
  */
 static gboolean probe(void *backend, gint64 deadline_us, GError **error)
 {
@@ -179,26 +197,25 @@ static gboolean probe(void *backend, gint64 deadline_us, GError **error)
     g_autoptr(GPtrArray) clusters = config_load(b->config_path, error);
     if (!clusters)
         return FALSE;
-    gint64 left_ms = (deadline_us - g_get_monotonic_time()) / 1000;
-    ReachJob *job = g_new0(ReachJob, 1);
-    job->clusters = g_ptr_array_ref(clusters);
-    job->deadline_us = deadline_us;
-    /* A little longer than the sockets get, so that their message wins over the bound's. */
-    if (!bounded_run(b->probes, "probe", "reaching the monitors", reach_run, job, reach_free,
-                     left_ms + 250, error))
+    g_autofree gboolean *reached = reach_bounded(b, clusters, deadline_us, error);
+    if (!reached)
         return FALSE;
-    GError *unreached = g_steal_pointer(&job->error);
-    reach_free(job);
-    if (unreached) {
-        g_propagate_error(error, unreached);
-        return FALSE;
-    }
+    g_autoptr(GString) lost = g_string_new(NULL);
     for (guint i = 0; i < clusters->len; i++) {
         const ClusterConfig *cluster = clusters->pdata[i];
-        if (!ceph_conns_check(b->conns, cluster->cluster_id, deadline_us, error))
-            return FALSE;
+        if (reached[i] && ceph_conns_check(b->conns, cluster->cluster_id, deadline_us, NULL))
+            return TRUE;
+        g_autofree char *monitors = g_strjoinv(",", cluster->monitors);
+        g_string_append_printf(lost, "%s%s (%s)", i ? ", " : "", cluster->cluster_id, monitors);
     }
-    return TRUE;
+    if (clusters->len == 0)
+        return TRUE; /* nothing to reach: no StorageClass can name a cluster yet */
+    g_set_error(
+        error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE,
+        "no monitor answers of cluster %s; check the addresses in %s, the network, and with "
+        "`ceph status` that the monitors have a quorum",
+        lost->str, b->config_path);
+    return FALSE;
 }
 
 static void cephfs_free(void *backend)

@@ -84,6 +84,7 @@ typedef struct Attempt {
 typedef struct Round {
     GArray *polls, *attempts;
     char *answer;
+    guint answers;
 } Round;
 
 static void begin(Round *round, const ReachAddress *address, guint group)
@@ -133,6 +134,7 @@ static gboolean advance(Round *round, struct pollfd *p, Attempt *a)
         round->answer[a->group] = '2';
     else if (memcmp(a->greeting, "ceph v0", 7) == 0)
         round->answer[a->group] = '1';
+    round->answers += round->answer[a->group] != 0;
     return TRUE;
 }
 
@@ -146,10 +148,18 @@ static gboolean pending(const Round *round)
     return FALSE;
 }
 
-/* Until every group has an answer or none to hope for, or the deadline. Closes all. */
-static void finish(Round *round, gint64 deadline_us)
+/*
+ * Until every group has an answer or none to hope for, or the deadline, which `grace_ms` after the
+ * first answer is. Closes all.
+ */
+static void finish(Round *round, gint64 deadline_us, gint64 grace_ms)
 {
+    gboolean answered = FALSE;
     while (pending(round)) {
+        if (!answered && round->answers > 0) {
+            answered = TRUE;
+            deadline_us = MIN(deadline_us, g_get_monotonic_time() + grace_ms * 1000);
+        }
         gint64 left_ms = (deadline_us - g_get_monotonic_time()) / 1000;
         int n = left_ms > 0 ? poll((struct pollfd *)round->polls->data, round->polls->len,
                                    (int)MIN(left_ms, 60000))
@@ -177,6 +187,7 @@ static void round_init(Round *round, guint groups)
     round->polls = g_array_new(FALSE, TRUE, sizeof(struct pollfd));
     round->attempts = g_array_new(FALSE, TRUE, sizeof(Attempt));
     round->answer = g_malloc0(groups + 1);
+    round->answers = 0;
 }
 
 static void round_clear(Round *round)
@@ -186,7 +197,7 @@ static void round_clear(Round *round)
     g_free(round->answer);
 }
 
-gboolean reach_monitors(const GPtrArray *clusters, gint64 deadline_us, GError **error)
+void reach_monitors(const GPtrArray *clusters, gboolean *reached, gint64 deadline_us)
 {
     Round round;
     round_init(&round, clusters->len);
@@ -198,22 +209,10 @@ gboolean reach_monitors(const GPtrArray *clusters, gint64 deadline_us, GError **
                 begin(&round, &g_array_index(addresses, ReachAddress, j), i);
         }
     }
-    finish(&round, deadline_us);
-    g_autoptr(GString) lost = g_string_new(NULL);
-    for (guint i = 0; i < clusters->len; i++) {
-        const ClusterConfig *cluster = clusters->pdata[i];
-        g_autofree char *monitors = g_strjoinv(",", cluster->monitors);
-        if (!round.answer[i])
-            g_string_append_printf(lost, "%s%s (%s)", lost->len ? ", " : "", cluster->cluster_id,
-                                   monitors);
-    }
+    finish(&round, deadline_us, REACH_GRACE_MS);
+    for (guint i = 0; i < clusters->len; i++)
+        reached[i] = round.answer[i] != 0;
     round_clear(&round);
-    if (lost->len)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE,
-                    "no monitor answers of cluster %s; check the addresses in config.json and the "
-                    "network",
-                    lost->str);
-    return lost->len == 0;
 }
 
 char **reach_explicit(char *const *monitors, gint64 deadline_us)
@@ -226,7 +225,7 @@ char **reach_explicit(char *const *monitors, gint64 deadline_us)
         if (addresses->len == 1 && g_array_index(addresses, ReachAddress, 0).bare)
             begin(&round, &g_array_index(addresses, ReachAddress, 0), i);
     }
-    finish(&round, deadline_us);
+    finish(&round, deadline_us, G_MAXINT32);
     char **out = g_new0(char *, n + 1);
     for (guint i = 0; i < n; i++)
         out[i] = round.answer[i] ? g_strdup_printf("v%c:%s", round.answer[i], monitors[i])

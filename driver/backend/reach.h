@@ -10,10 +10,12 @@
 #include "driver/error.h"
 
 /*
- * `clusters` holds ClusterConfig*. All monitors are tried at once. UNAVAILABLE names the clusters
- * none of whose monitors answered, and their addresses.
+ * `clusters` holds ClusterConfig*. All their monitors are tried at once; reached[i] tells whether
+ * one of cluster i answered. Ends at the deadline, or REACH_GRACE_MS after the first answer: one
+ * cluster that is away must not make the answer about the others late.
  */
-gboolean reach_monitors(const GPtrArray *clusters, gint64 deadline_us, GError **error);
+#define REACH_GRACE_MS 200
+void reach_monitors(const GPtrArray *clusters, gboolean *reached, gint64 deadline_us);
 
 /*
  * The same list with "v1:" or "v2:" before addresses that do not tell and whose monitor answered;

@@ -153,12 +153,13 @@ char *mount_canonical_path(const char *path, const char *field, GError **error)
     char *real = realpath(parent->str, NULL);
     if (!real) {
         int rc = errno;
-        g_set_error(
-            error, HEARTH_ERROR,
-            rc == ENOENT                                         ? HEARTH_ERROR_NOT_FOUND
-            : rc == ENOTDIR || rc == ELOOP || rc == ENAMETOOLONG ? HEARTH_ERROR_INVALID_ARGUMENT
-                                                                 : HEARTH_ERROR_INTERNAL,
-            "%s: its directory %.*s: %s", field, (int)parent->len - 1, parent->str, g_strerror(rc));
+        g_set_error(error, HEARTH_ERROR,
+                    rc == ENOENT ? HEARTH_ERROR_NOT_FOUND
+                    : rc == ENOTDIR || rc == ELOOP || rc == ENAMETOOLONG
+                        ? HEARTH_ERROR_INVALID_ARGUMENT
+                        : HEARTH_ERROR_INTERNAL,
+                    "%s: its directory %.*s: %s", field, MAX(1, (int)parent->len - 2), parent->str,
+                    g_strerror(rc));
         return NULL;
     }
     char *canonical = g_strdup_printf("%s/%s", strcmp(real, "/") == 0 ? "" : real, last);

@@ -6,7 +6,7 @@
 #include "driver/volume/secrets.h"
 
 /* For connecting to Ceph; the deadline of the call bounds it further. */
-#define CONNECT_TIMEOUT_SEC 30
+#define CONNECT_TIMEOUT_SEC 20
 
 static void wipe(json_t *value)
 {

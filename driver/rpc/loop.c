@@ -19,7 +19,8 @@
 
 #include "driver/error.h"
 
-#define IO_BYTES (64 * 1024)
+#define IN_BYTES (16 * 1024) /* fewer pings than nghttp2 takes for a flood between two flushes */
+#define OUT_BYTES (64 * 1024)
 #define UNUSED_GRACE_US G_USEC_PER_SEC /* before a connection without calls may be dropped */
 #define ACCEPT_RETRY_US G_USEC_PER_SEC
 #define FLUSH_US G_USEC_PER_SEC /* for last answers when stopping */
@@ -54,7 +55,7 @@ struct RpcLoop {
     gboolean stopping, answered_all, ended;
     atomic_bool stop_asked;
     atomic_uint grace_ms;
-    guint8 in[IO_BYTES], out[IO_BYTES];
+    guint8 in[IN_BYTES], out[OUT_BYTES];
 };
 
 /* ---- Peers */

@@ -15,8 +15,8 @@ struct RpcPool {
     /* The lock guards what follows. */
     RpcJob *head, *tail;
     unsigned queued;
-    unsigned idle; /* waiting on `wake` and not yet given a job */
     unsigned threads;
+    unsigned busy;    /* of them, running a job; the others will take one each of those queued */
     unsigned working; /* threads that have not left their loop */
     gboolean stopping;
     pthread_t *handles;
@@ -36,18 +36,17 @@ static void *worker(void *data)
     pthread_setname_np(pthread_self(), "rpc-worker");
     pthread_mutex_lock(&pool->lock);
     for (;;) {
-        while (!pool->head && !pool->stopping) {
-            pool->idle++;
+        while (!pool->head && !pool->stopping)
             pthread_cond_wait(&pool->wake, &pool->lock);
-            pool->idle--;
-        }
         if (pool->stopping)
             break;
         RpcJob *job = pool->head;
         unlink_locked(pool, job);
+        pool->busy++;
         pthread_mutex_unlock(&pool->lock);
         pool->config.run(job);
         pthread_mutex_lock(&pool->lock);
+        pool->busy--;
     }
     pool->working--;
     pthread_cond_signal(&pool->retired);
@@ -73,16 +72,14 @@ RpcPool *rpc_pool_new(const RpcPoolConfig *config)
 gboolean rpc_pool_submit(RpcPool *pool, RpcJob *job)
 {
     pthread_mutex_lock(&pool->lock);
-    /* Jobs already queued have claimed as many of the idle threads. */
-    gboolean spare = pool->idle > pool->queued;
-    if (!spare && !pool->stopping && pool->threads < pool->config.max_threads &&
+    if (!pool->stopping && pool->queued >= pool->threads - pool->busy &&
+        pool->threads < pool->config.max_threads &&
         pthread_create(&pool->handles[pool->threads], NULL, worker, pool) == 0) {
         pool->threads++;
         pool->working++;
-        spare = TRUE;
     }
-    gboolean accepted =
-        !pool->stopping && pool->threads > 0 && (spare || pool->queued < pool->config.max_queued);
+    gboolean accepted = !pool->stopping && pool->threads > 0 &&
+                        pool->queued < pool->threads - pool->busy + pool->config.max_queued;
     if (accepted) {
         *job = (RpcJob){.previous = pool->tail, .queued = TRUE};
         *(pool->tail ? &pool->tail->next : &pool->head) = job;

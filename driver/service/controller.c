@@ -93,6 +93,10 @@ static gboolean check_create(const Csi__V1__CreateVolumeRequest *r, GError **err
     if (!name_check_request(r->name, error) ||
         !capability_check_form(r->volume_capabilities, r->n_volume_capabilities, error))
         return FALSE;
+    const Csi__V1__CapacityRange *range = r->capacity_range;
+    if (range && range->required_bytes == 0 && range->limit_bytes == 0)
+        return invalid(error, "capacity_range has neither required_bytes nor limit_bytes; set one, "
+                              "or leave the range out for the default of 1 GiB");
     if (r->volume_content_source)
         return invalid(error, "volume_content_source: snapshots and clones are not in this "
                               "release; create an empty volume");

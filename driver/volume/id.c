@@ -143,6 +143,9 @@ VolumeId *volume_id_decode(const char *text, GError **error)
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "volume_id is empty");
         return NULL;
     }
+    /* It may be anything, so a message shows its start, made printable. */
+    g_autofree char *start = g_strndup(text, VOLUME_ID_MAX);
+    g_autofree char *shown = g_strescape(start, NULL);
     g_autoptr(VolumeId) id = NULL;
     if (strlen(text) <= VOLUME_ID_MAX) {
         const char separator[] = {SEPARATOR, '\0'};
@@ -166,14 +169,11 @@ VolumeId *volume_id_decode(const char *text, GError **error)
             g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
                         "volume ID \"%s\" was written by another version of this driver; run that "
                         "version or a later one",
-                        text);
+                        shown);
             return NULL;
         }
     }
-    /* Not ours: it may be anything, so only its printable start is shown. */
-    g_autofree char *shown = g_strndup(text, 64);
-    g_autofree char *escaped = g_strescape(shown, NULL);
     g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND,
-                "volume \"%s\" does not exist: the ID is not of this driver", escaped);
+                "volume \"%s\" does not exist: the ID is not of this driver", shown);
     return NULL;
 }

@@ -103,9 +103,10 @@ gboolean params_parse_size(const char *text, guint64 *bytes)
     guint64 value = 0;
     const char *p = text;
     for (; g_ascii_isdigit(*p); p++) {
-        if (value > (G_MAXINT64 - 9) / 10)
+        guint64 digit = (guint64)(*p - '0');
+        if (value > (G_MAXINT64 - digit) / 10)
             return FALSE;
-        value = value * 10 + (guint64)(*p - '0');
+        value = value * 10 + digit;
     }
     if (p == text)
         return FALSE;

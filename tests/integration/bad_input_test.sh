@@ -5,6 +5,9 @@
 init
 start_ceph
 start_hearth
+# Beside the cluster that works, ones that do not.
+jq '. + [{clusterID: "refused", monitors: ["127.0.0.1:1"]},
+         {clusterID: "silent", monitors: ["192.0.2.1:6789"]}]' "$CEPH_DIR/config.json" >"$TMP/config.json"
 
 left() { # what Ceph holds of volumes, and what is mounted here
     ceph_cmd fs subvolume ls hearthfs --group_name csi --format json 2>/dev/null | jq -r '.[].name'
@@ -65,7 +68,7 @@ bad_create wrong_key 'UNAUTHENTICATED|PERMISSION_DENIED' 'hearth-provisioner' '.
 bad_create garbage_key 'UNAUTHENTICATED|PERMISSION_DENIED|INVALID_ARGUMENT' 'userKey|key|hearth-provisioner' '.secrets.userKey = "not base64!"'
 bad_create unknown_user 'UNAUTHENTICATED|PERMISSION_DENIED' 'nobody-here' '.secrets.userID = "nobody-here"'
 bad_create refused_monitor 'UNAVAILABLE|DEADLINE_EXCEEDED' '127\.0\.0\.1:1' '.parameters.clusterID = "refused"'
-bad_create silent_monitor 'UNAVAILABLE|DEADLINE_EXCEEDED' '192\.0\.2\.1' '.parameters.clusterID = "silent"'
+bad_create silent_monitor 'UNAVAILABLE|DEADLINE_EXCEEDED' '127\.0\.0\.1' '.parameters.clusterID = "silent"'
 bad_create no_name INVALID_ARGUMENT 'name' '.name = ""'
 bad_create name_of_300_bytes INVALID_ARGUMENT 'name' ".name = (\"n\" * 300)"
 bad_create name_with_nul INVALID_ARGUMENT 'name|NUL|UTF-8' '.name = "nul\u0000inside"'
@@ -80,8 +83,8 @@ same refused_calls_leave_nothing_in_ceph "$(left)" "$before"
 # A name that is a path makes nothing outside the group; it is refused or spelled otherwise.
 name=../../escape-$$
 if create "$name" .; then
-    VOLUME_ID=$(jq -r .volume.volume_id <<<"$REPLY_JSON")
-    root=$(jq -r .volume.volume_context.rootPath <<<"$REPLY_JSON")
+    VOLUME_ID=$(jq -r .volume.volumeId <<<"$REPLY_JSON")
+    root=$(jq -r .volume.volumeContext.rootPath <<<"$REPLY_JSON")
     case $root in
     /volumes/csi/*..*) fail name_with_dot_dot "the volume is at $root" ;;
     /volumes/csi/*) pass name_with_dot_dot ;;
@@ -124,7 +127,7 @@ bad_stage stage_wrong_key 'UNAUTHENTICATED|PERMISSION_DENIED' 'hearth-node' '.se
 bad_stage stage_unknown_user 'UNAUTHENTICATED|PERMISSION_DENIED' 'nobody-here' '.secrets.userID = "nobody-here"'
 bad_stage stage_root_path_with_dot_dot 'INVALID_ARGUMENT' '\.\.' '.volume_context.rootPath = "/volumes/csi/../../"'
 bad_stage stage_missing_root 'NOT_FOUND|FAILED_PRECONDITION|INVALID_ARGUMENT' 'nothing-here' '.volume_context.rootPath = "/volumes/nothing-here"'
-bad_stage stage_silent_monitor 'UNAVAILABLE|DEADLINE_EXCEEDED|INVALID_ARGUMENT' '192\.0\.2\.1|silent' '.volume_context.clusterID = "silent"'
+bad_stage stage_silent_monitor 'UNAVAILABLE|DEADLINE_EXCEEDED|INVALID_ARGUMENT' '127\.0\.0\.1|silent' '.volume_context.clusterID = "silent"'
 bad_stage stage_refused_monitor 'UNAVAILABLE|DEADLINE_EXCEEDED|INVALID_ARGUMENT' '127\.0\.0\.1:1|refused' '.volume_context.clusterID = "refused"'
 
 # A staging path that is something else.

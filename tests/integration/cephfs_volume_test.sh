@@ -26,7 +26,7 @@ done
 create_volume $name 1073741824 || die "CreateVolume: $(said)"
 pass create
 at_exit delete_volume '>/dev/null'
-same capacity_is_told "$(jq -r .volume.capacity_bytes <<<"$REPLY_JSON")" 1073741824
+same capacity_is_told "$(jq -r .volume.capacityBytes <<<"$REPLY_JSON")" 1073741824
 first=$VOLUME_ID
 create_volume $name 1073741824
 same create_again_gives_the_same_volume "$VOLUME_ID" "$first"

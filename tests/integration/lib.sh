@@ -33,9 +33,12 @@ skip() { echo "skip $TEST_NAME: $1: $2"; }
 check() { # NAME COMMAND...
     local name=$1 out
     shift
-    if out=$("$@" 2>&1); then
+    # In this shell, so that what a function sets stays.
+    if "$@" >"$TMP/check.out" 2>&1; then
         pass "$name"
     else
+        out=$(tail -n 5 "$TMP/check.out")
+        case $1 in stage | publish | unpublish | unstage | delete_volume | csi) out="$(said) $out" ;; esac
         fail "$name" "$* gave: ${out:-an exit code}"
     fi
 }
@@ -102,10 +105,10 @@ unmount_below() {
 AT_EXIT=()
 at_exit() { AT_EXIT=("$*" "${AT_EXIT[@]}"); }
 
-cleanup() {
-    local status=$? name
-    trap '' INT TERM HUP
-    trap - EXIT
+# All of it, in an order in which nothing waits for what is gone. Bounded, whatever hangs.
+cleanup_all() {
+    local name
+    CSI_TIMEOUT=15
     for name in "${AT_EXIT[@]}"; do
         eval "$name"
     done
@@ -113,20 +116,31 @@ cleanup() {
         talk_end "$name"
     done
     unmount_below "$TMP"
-    for name in node controller "${!PID[@]}"; do
-        [ "$name" = hearthd ] || end "$name"
+    for name in node controller; do
+        end "$name" TERM 10
     done
-    end hearthd
+    # Whoever still waits for a mount is let go by this.
+    end hearthd TERM 10
+    for name in "${!PID[@]}"; do
+        end "$name" TERM 10
+    done
     unmount_below "$TMP"
-    if [ "$FAILED" -gt 0 ] && [ -z "${QUIET:-}" ]; then
+    if [ "$FAILED" -gt 0 ]; then
         for name in "$TMP"/log/*.log; do
             [ -s "$name" ] || continue
             echo "--- the end of $(basename "$name")" >&2
-            tail -n 15 "$name" >&2
+            tail -n 15 "$name" | cut -c 1-600 >&2
         done
     fi
-    [ -z "${OWN_CEPH:-}" ] || "$ONE_NODE" rm "$OWN_CEPH"
+    [ -z "${OWN_CEPH:-}" ] || [ ! -d "$OWN_CEPH" ] || "$ONE_NODE" rm "$OWN_CEPH"
     rm -rf --one-file-system "$TMP"
+}
+
+cleanup() {
+    local status=$?
+    trap '' INT TERM HUP
+    trap - EXIT
+    cleanup_all
     [ $status -ne 0 ] || [ "$FAILED" -eq 0 ] || status=1
     exit $status
 }
@@ -158,9 +172,18 @@ start_ceph() { # the cluster ./run has started, else one of this script's own
     CEPH_DIR=$dir
     . "$dir/env"
     export ADMIN_KEY PROVISIONER_KEY NODE_KEY ADMIN_ID PROVISIONER_ID NODE_ID
-    # Beside the cluster that works, ones that do not.
-    jq '. + [{clusterID: "refused", monitors: ["127.0.0.1:1"]},
-             {clusterID: "silent", monitors: ["192.0.2.1:6789"]}]' "$dir/config.json" >"$TMP/config.json"
+    # Beside the cluster that works, ones that do not: nobody listens, and one who never speaks.
+    local silent
+    spawn silent python3 -c 'import signal, socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+s.listen(64)
+print(s.getsockname()[1], flush=True)
+signal.pause()'
+    wait_for 10 test -s "$TMP/log/silent.log" || die "no silent monitor"
+    silent=127.0.0.1:$(head -n 1 "$TMP/log/silent.log")
+    jq --arg silent "$silent" '. + [{clusterID: "refused", monitors: ["127.0.0.1:1"]},
+             {clusterID: "silent", monitors: [$silent]}]' "$dir/config.json" >"$TMP/config.json"
 }
 
 ceph_cmd() { "$ONE_NODE" ceph "$CEPH_DIR" "$@"; }
@@ -230,14 +253,17 @@ csi_json() {
 }
 
 csi() { # controller|node METHOD JSON
-    local socket=$CONTROLLER out
-    [ "$1" = node ] && socket=$NODE
+    local socket=$CONTROLLER service=Controller
+    [ "$1" = node ] && socket=$NODE service=Node
+    case $2 in Probe | GetPlugin*) service=Identity ;; esac
     CSI_STARTED=$SECONDS CSI_CODE=OK CSI_MESSAGE=
-    if REPLY_JSON=$("$BUILD/tools/csi-call" --timeout "${CSI_TIMEOUT:-60}" "$socket" "$2" <<<"$3" 2>"$TMP/csi.err"); then
+    if REPLY_JSON=$("$BUILD/tools/csi-call" --timeout "${CSI_TIMEOUT:-60}" --socket "$socket" \
+        "$service/$2" - <<<"$3" 2>"$TMP/csi.err"); then
         return 0
     fi
-    out=$(<"$TMP/csi.err")
-    CSI_CODE=${out%%:*} CSI_MESSAGE=${out#*: }
+    CSI_CODE=$(jq -r .code "$TMP/csi.err" 2>/dev/null) CSI_MESSAGE=$(jq -r .message "$TMP/csi.err" 2>/dev/null)
+    # Not the driver's answer: csi-call itself could not.
+    [ -n "$CSI_CODE" ] || CSI_CODE=NONE CSI_MESSAGE=$(<"$TMP/csi.err")
     return 1
 }
 
@@ -252,8 +278,8 @@ create_request() { # NAME BYTES PARAMETERS
 
 create_volume() { # NAME [BYTES] [PARAMETERS]
     csi controller CreateVolume "$(create_request "$1" "${2:-2147483648}" "${3:-"{}"}")" || return 1
-    VOLUME_ID=$(jq -r .volume.volume_id <<<"$REPLY_JSON")
-    VOLUME_CONTEXT=$(jq -c '.volume.volume_context // {}' <<<"$REPLY_JSON")
+    VOLUME_ID=$(jq -r .volume.volumeId <<<"$REPLY_JSON")
+    VOLUME_CONTEXT=$(jq -c '.volume.volumeContext // {}' <<<"$REPLY_JSON")
     ROOT_PATH=$(jq -r .rootPath <<<"$VOLUME_CONTEXT")
 }
 

@@ -376,7 +376,6 @@ START_TEST(status_answers_while_an_open_waits_for_ceph)
     Fixture f = setup();
     g_autofree char *open_request = g_strdup_printf(OPEN_CEPH, "slow", "m1", f.root, "k");
     Asker opener = {.f = &f, .request = open_request};
-    Asker detacher = {.f = &f, .request = "{\"op\":\"detach\",\"volume\":\"slow\"}"};
     fake_ceph_hang(TRUE);
     pthread_create(&opener.thread, NULL, run_asker, &opener);
     fake_ceph_await_caller();
@@ -386,13 +385,19 @@ START_TEST(status_answers_while_an_open_waits_for_ceph)
     assert_ok(ask(f.client, -1, NULL, "{\"op\":\"volumes\"}"));
     assert_ok(open_volume(&f, "fast"));
     assert_ok(attach(&f, "fast"));
-    /* The same volume: waits its turn. */
-    pthread_create(&detacher.thread, NULL, run_asker, &detacher);
+    /* The same volume waits its turn: it must not be answered yet. */
+    int detacher = connect_client(&f);
+    json_t *detach = json_pack("{s:s, s:s}", "op", "detach", "volume", "slow");
+    ck_assert(wire_send(detacher, detach, -1, NULL));
+    g_autoptr(GError) error = NULL;
+    ck_assert_ptr_null(wire_receive(detacher, NULL, 100, &error));
+    ck_assert(g_error_matches(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT));
     fake_ceph_hang(FALSE);
     pthread_join(opener.thread, NULL);
-    pthread_join(detacher.thread, NULL);
     assert_ok(opener.reply);
-    assert_ok(detacher.reply);
+    assert_ok(wire_receive(detacher, NULL, 20000, NULL));
+    json_decref(detach);
+    close(detacher);
     await_closed(&f, "slow");
     teardown(&f);
 }
@@ -427,23 +432,26 @@ START_TEST(volumes_come_in_pages_by_id)
 }
 END_TEST
 
-START_TEST(volumes_with_long_names_fit_into_messages)
+START_TEST(volumes_with_long_paths_fit_into_messages)
 {
     Fixture f = setup();
-    g_autofree char *part = g_strnfill(500, 'n');
-    GString *mons = g_string_new(NULL);
-    for (int i = 0; i < 60; i++)
-        g_string_append_printf(mons, "%s%0900d", i ? "\",\"" : "", i);
-    for (int i = 0; i < 80; i++) {
-        g_autofree char *id = g_strdup_printf("%03d-%s", i, part);
-        fake_ceph_error = 0;
-        assert_ok(ask(f.client, -1, NULL, OPEN_CEPH, id, mons->str, f.root, part));
+    /* The same directory by a path of 3000 bytes; 64 of them are more than one message holds. */
+    GString *root = g_string_new(f.root);
+    while (root->len < 3000)
+        g_string_append(root, "/.");
+    for (int i = 0; i < 60; i++) {
+        g_autofree char *id = g_strdup_printf("v%02d", i);
+        assert_ok(ask(f.client, -1, NULL, OPEN_DIR, id, root->str));
     }
-    g_string_free(mons, TRUE);
     json_t *page = ask(f.client, -1, NULL, "{\"op\":\"volumes\"}");
     ck_assert(json_is_true(json_object_get(page, "more")));
-    ck_assert_uint_gt(json_array_size(json_object_get(page, "volumes")), 0);
+    size_t first = json_array_size(json_object_get(page, "volumes"));
     json_decref(page);
+    ck_assert_uint_gt(first, 0);
+    page = ask(f.client, -1, NULL, "{\"op\":\"volumes\",\"after\":\"v%02zu\"}", first - 1);
+    ck_assert_uint_eq(json_array_size(json_object_get(page, "volumes")), 60 - first);
+    ck_assert(!flag(page, "more"));
+    g_string_free(root, TRUE);
     teardown(&f);
 }
 END_TEST
@@ -529,5 +537,5 @@ HARNESS_MAIN("cache/control/server", hello_tells_version_and_protocol,
              volume_that_nobody_attached_closes_with_its_connection,
              fetch_gives_spec_and_descriptor, failed_open_tells_why_and_never_the_key,
              status_answers_while_an_open_waits_for_ceph, volumes_come_in_pages_by_id,
-             volumes_with_long_names_fit_into_messages, warm_job_and_evict_work_over_the_socket,
+             volumes_with_long_paths_fit_into_messages, warm_job_and_evict_work_over_the_socket,
              connections_past_the_limit_are_told_so, stop_ends_what_is_under_way)

@@ -1,6 +1,7 @@
+#include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 #include "driver/node/busy.h"
 #include "tests/unit/harness.h"
 
@@ -29,38 +30,32 @@ START_TEST(volume_and_path_are_taken_together_or_not_at_all)
 }
 END_TEST
 
-typedef struct Waiter {
-    Busy *busy;
-    atomic_bool began;
-    atomic_bool released;
-} Waiter;
-
-static void *wait_for_background(void *data)
+static void *take_v(void *data)
 {
-    Waiter *w = data;
-    atomic_store(&w->began, TRUE);
-    BusyHold *hold = busy_take(w->busy, "v", "/p", NULL);
-    gboolean in_order = hold && atomic_load(&w->released);
+    BusyHold *hold = busy_take(data, "v", "/p", NULL);
+    gboolean taken = hold != NULL;
     busy_release(hold);
-    return GINT_TO_POINTER(in_order);
+    return GINT_TO_POINTER(taken);
 }
 
 START_TEST(background_work_is_waited_for)
 {
-    Waiter w = {.busy = busy_new()};
-    BusyHold *hold = busy_take_background(w.busy, "v");
+    Busy *b = busy_new();
+    BusyHold *hold = busy_take_background(b, "v");
     ck_assert_ptr_nonnull(hold);
-    ck_assert_ptr_null(busy_take_background(w.busy, "v"));
+    ck_assert_ptr_null(busy_take_background(b, "v"));
     pthread_t thread;
-    ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_background, &w), 0);
-    while (!atomic_load(&w.began))
-        ;
-    atomic_store(&w.released, TRUE);
+    ck_assert_int_eq(pthread_create(&thread, NULL, take_v, b), 0);
+    void *taken;
+    struct timespec soon;
+    clock_gettime(CLOCK_REALTIME, &soon);
+    soon.tv_sec += 1;
+    /* One that does not wait would end at once. */
+    ck_assert_int_eq(pthread_timedjoin_np(thread, &taken, &soon), ETIMEDOUT);
     busy_release(hold);
-    void *in_order;
-    pthread_join(thread, &in_order);
-    ck_assert(GPOINTER_TO_INT(in_order));
-    busy_free(w.busy);
+    pthread_join(thread, &taken);
+    ck_assert(GPOINTER_TO_INT(taken));
+    busy_free(b);
 }
 END_TEST
 

@@ -61,7 +61,7 @@ START_TEST(cephfs_has_all_it_takes_to_connect)
         "{s:s, s:b, s:b, s:I, s:{s:s, s:s, s:[s, s], s:s, s:s, s:s, s:s, s:i}}", "volume", "v",
         "cache", 0, "readOnly", 1, "cacheQuota", (json_int_t)10 << 30, "origin", "type", "cephfs",
         "clusterID", "c1", "monitors", "10.0.0.1:6789", "10.0.0.2:6789", "fsName", "fs", "rootPath",
-        "/volumes/csi/v", "userID", "u", "userKey", "s3cr3t", "timeoutSec", 30);
+        "/volumes/csi/v", "userID", "u", "userKey", "s3cr3t", "timeoutSec", 20);
     ck_assert_ptr_nonnull(wanted);
     ck_assert(json_equal(spec, wanted));
     json_decref(wanted);

@@ -454,6 +454,54 @@ START_TEST(a_leftover_of_hearthd_is_replaced)
 }
 END_TEST
 
+START_TEST(a_mount_that_does_not_answer_is_taken_back)
+{
+    Fixture f = setup();
+    f.world->hang = TRUE;
+    must_fail(stage(&f), HEARTH_ERROR_DEADLINE_EXCEEDED);
+    expect_nothing(&f);
+    ck_assert(!g_file_test(f.staged, G_FILE_TEST_EXISTS));
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(served_elsewhere_does_not_count_as_staged_here)
+{
+    Fixture f = setup();
+    must(stage(&f));
+    g_autofree char *other = world_path(f.world, "other");
+    must(stage_as(&f, "w", "/w", "key", other));
+    must_fail(stage_as(&f, "v", "/v", "key", other), HEARTH_ERROR_FAILED_PRECONDITION);
+    must(staging_unstage(f.staging, "w", other, LIMIT_MS, NULL));
+    /* A dead mount of the volume: replaced by a bind of the one that is served. */
+    world_mount(f.world, MOUNT_TYPE, "hearth:v", other);
+    must(stage_as(&f, "v", "/v", "key", other));
+    g_autoptr(MountEntry) first = world_mounted(f.world, f.staged);
+    g_autoptr(MountEntry) second = world_mounted(f.world, other);
+    ck_assert_uint_eq(first->dev, second->dev);
+    ck_assert_uint_eq(world_mounts(f.world), 2);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(a_restarted_node_plugin_fetches_what_it_kept)
+{
+    Fixture f = setup();
+    must(stage_and_publish(&f));
+    staging_free(f.staging);
+    f.staging = staging_new(&f.world->base, f.world->socket_path);
+    world_expect_fetches(f.world, 1);
+    /* Waits for the watch, which holds the volume until it has kept it. */
+    must(publish(&f));
+    world_kill_hearthd(f.world);
+    world_expect_all_closed(f.world);
+    world_start_hearthd(f.world);
+    must(publish(&f));
+    ck_assert(world_attached(f.world, "v"));
+    teardown(&f);
+}
+END_TEST
+
 START_TEST(a_restarted_node_plugin_goes_on)
 {
     Fixture f = setup();
@@ -541,5 +589,7 @@ HARNESS_MAIN("driver/node/staging", stage_and_publish_and_back_leaves_nothing,
              a_single_writer_is_published_once, a_mount_in_use_stays,
              a_dead_mount_in_use_is_taken_away, without_hearthd_nothing_is_staged_but_all_can_go,
              a_volume_is_served_until_its_last_mount_is_gone, a_lost_staging_mount_is_bound_again,
-             a_leftover_of_hearthd_is_replaced, a_restarted_node_plugin_goes_on,
+             a_leftover_of_hearthd_is_replaced, a_mount_that_does_not_answer_is_taken_back,
+             served_elsewhere_does_not_count_as_staged_here,
+             a_restarted_node_plugin_fetches_what_it_kept, a_restarted_node_plugin_goes_on,
              a_second_call_on_a_volume_is_aborted, usage_is_of_the_volume_only)

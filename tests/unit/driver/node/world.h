@@ -58,6 +58,7 @@ typedef struct World {
     uint64_t next;
     unsigned lazy_unmounts;
     gboolean hold_mount, holding; /* mount_fuse waits while hold_mount */
+    gboolean hang;                /* a new mount does not answer */
 
     GHashTable *volumes; /* id -> FakeVolume */
     unsigned opens, attaches, fetches;
@@ -214,7 +215,9 @@ static inline gboolean world_probe(NodeMounter *m, int mount_fd, const char *pat
     (void)timeout_ms;
     gboolean answers = FALSE;
     pthread_mutex_lock(&w->lock);
-    if (!world_fails_locked(w, "probe", error)) {
+    if (mount_fd >= 0 && w->hang) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED, "%s hangs", path);
+    } else if (!world_fails_locked(w, "probe", error)) {
         const MountEntry *e =
             mount_fd >= 0
                 ? g_hash_table_lookup(w->detached, GSIZE_TO_POINTER(world_inode(mount_fd)))
@@ -599,6 +602,18 @@ static inline void world_expect_volumes(World *w, unsigned n)
     deadline.tv_sec += WORLD_WAIT_MS / 1000;
     pthread_mutex_lock(&w->lock);
     while (g_hash_table_size(w->volumes) != n)
+        ck_assert_int_eq(pthread_cond_timedwait(&w->changed, &w->lock, &deadline), 0);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* Waits until the volumes were asked for this often by "fetch". */
+static inline void world_expect_fetches(World *w, unsigned n)
+{
+    struct timespec deadline;
+    clock_gettime(CLOCK_REALTIME, &deadline);
+    deadline.tv_sec += WORLD_WAIT_MS / 1000;
+    pthread_mutex_lock(&w->lock);
+    while (w->fetches < n)
         ck_assert_int_eq(pthread_cond_timedwait(&w->changed, &w->lock, &deadline), 0);
     pthread_mutex_unlock(&w->lock);
 }

@@ -1,0 +1,34 @@
+#!/bin/bash
+# The layout test finds what it is for: each forbidden include, planted in a tree of its own.
+set -uo pipefail
+here=$(realpath "$(dirname "$0")")
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+failed=0
+
+planted() { # NAME FILE INCLUDE WANTED
+    rm -rf "${tree:?}"/*
+    mkdir -p "$tree"/{cache/store,cache/origin,cache/control,driver/backend,driver/rpc,cmd,tests}
+    touch "$tree"/driver/error.h "$tree"/cache/control/wire.h "$tree"/cache/store/store.h "$tree"/cmd/log.h
+    echo "#include $3" >"$tree/$2"
+    "$here/includes.sh" "$tree" >"$tree/out"
+    if [ $? = "$4" ]; then
+        echo "pass layout: $1"
+    else
+        echo "fail layout: $1: $(<"$tree/out")"
+        failed=1
+    fi
+}
+
+planted cache_includes_driver cache/store/a.c '"driver/error.h"' 1
+planted cache_includes_driver_by_relative_path cache/store/a.c '"../../driver/error.h"' 1
+planted cache_includes_grpc cache/store/a.h '<nghttp2/nghttp2.h>' 1
+planted driver_includes_store driver/rpc/a.c '"cache/store/store.h"' 1
+planted driver_includes_wire driver/rpc/a.c '"cache/control/wire.h"' 0
+planted store_includes_ceph cache/store/a.c '  <cephfs/libcephfs.h>' 1
+planted rpc_includes_rados driver/rpc/a.c '<rados/librados.h>' 1
+planted origin_includes_ceph cache/origin/a.c '<cephfs/libcephfs.h>' 0
+planted backend_includes_ceph driver/backend/a.c '<rados/librados.h>' 0
+planted cache_includes_cmd cache/store/a.c '"cmd/log.h"' 1
+planted cmd_includes_driver cmd/a.c '"driver/error.h"' 0
+exit $failed

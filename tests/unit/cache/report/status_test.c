@@ -1,0 +1,119 @@
+#include "tests/unit/harness.h"
+#include "cache/report/status.h"
+#include <unistd.h>
+
+static void assert_number(const json_t *object, const char *name, json_int_t value)
+{
+    const json_t *member = json_object_get(object, name);
+    ck_assert_msg(json_is_integer(member), "%s", name);
+    ck_assert_msg(json_integer_value(member) == value, "%s", name);
+}
+
+START_TEST(status_tells_of_the_store)
+{
+    char *dir = harness_tmpdir();
+    const StoreStats stats = {.objects = 1,
+                              .bytes = 2,
+                              .max_bytes = 3,
+                              .max_inodes = 4,
+                              .evicted_objects = 5,
+                              .evicted_bytes = 6,
+                              .fills_completed = 7,
+                              .fills_failed = 8,
+                              .fills_active = 9,
+                              .origin_bytes = 10,
+                              .disk_errors = 11,
+                              .disk = STORE_DISK_SUSPECT};
+    const ReportStatus status = {
+        .uptime_sec = 12, .cache_dir = dir, .store = &stats, .volumes = 13};
+    json_t *r = report_status(&status);
+    const json_t *daemon = json_object_get(r, "daemon"), *cache = json_object_get(r, "cache");
+    ck_assert_str_eq(json_string_value(json_object_get(daemon, "version")), HEARTH_VERSION);
+    assert_number(daemon, "pid", getpid());
+    assert_number(daemon, "uptimeSec", 12);
+    assert_number(r, "volumes", 13);
+    ck_assert_str_eq(json_string_value(json_object_get(cache, "dir")), dir);
+    ck_assert_str_eq(json_string_value(json_object_get(cache, "disk")), "suspect");
+    assert_number(cache, "objects", 1);
+    assert_number(cache, "bytes", 2);
+    assert_number(cache, "maxBytes", 3);
+    assert_number(cache, "maxInodes", 4);
+    assert_number(cache, "evictedObjects", 5);
+    assert_number(cache, "evictedBytes", 6);
+    assert_number(cache, "fillsCompleted", 7);
+    assert_number(cache, "fillsFailed", 8);
+    assert_number(cache, "fillsActive", 9);
+    assert_number(cache, "originBytes", 10);
+    assert_number(cache, "diskErrors", 11);
+    ck_assert_int_gt(json_integer_value(json_object_get(cache, "freeBytes")), 0);
+    json_decref(r);
+    harness_remove(dir);
+}
+END_TEST
+
+START_TEST(status_without_a_store_is_off_and_complete)
+{
+    const StoreStats bypass = {.disk = STORE_DISK_BYPASS}, ok = {.disk = STORE_DISK_OK};
+    const ReportStatus none = {0}, failing = {.store = &bypass}, fine = {.store = &ok};
+    json_t *a = report_status(&none), *b = report_status(&failing), *c = report_status(&fine);
+    const json_t *off = json_object_get(a, "cache"), *on = json_object_get(b, "cache");
+    ck_assert_str_eq(json_string_value(json_object_get(off, "disk")), "off");
+    ck_assert_str_eq(json_string_value(json_object_get(off, "dir")), "");
+    ck_assert_str_eq(json_string_value(json_object_get(on, "disk")), "bypass");
+    ck_assert_str_eq(json_string_value(json_object_get(json_object_get(c, "cache"), "disk")), "ok");
+    ck_assert_uint_eq(json_object_size(off), json_object_size(on));
+    json_decref(a);
+    json_decref(b);
+    json_decref(c);
+}
+END_TEST
+
+START_TEST(volume_has_every_member)
+{
+    ReportVolume v = {
+        .volume = (char *)"v",
+        .type = (char *)"cephfs",
+        .cluster_id = (char *)"c",
+        .fs_name = (char *)"fs",
+        .root_path = (char *)"/root",
+        .attached = TRUE,
+        .cache = TRUE,
+        .bytes_total = -1,
+        .bytes_cached = 1,
+        .objects = 2,
+        .session = {.opens = 3,
+                    .hits = 4,
+                    .misses = 5,
+                    .bytes_store = 6,
+                    .bytes_fill = 7,
+                    .bytes_origin = 8,
+                    .bytes_written = UINT64_MAX,
+                    .nodes = 10},
+    };
+    json_t *r = report_volume(&v);
+    ck_assert_str_eq(json_string_value(json_object_get(r, "volume")), "v");
+    ck_assert_str_eq(json_string_value(json_object_get(r, "type")), "cephfs");
+    ck_assert_str_eq(json_string_value(json_object_get(r, "clusterID")), "c");
+    ck_assert_str_eq(json_string_value(json_object_get(r, "fsName")), "fs");
+    ck_assert_str_eq(json_string_value(json_object_get(r, "rootPath")), "/root");
+    ck_assert(json_is_true(json_object_get(r, "attached")));
+    ck_assert(json_is_true(json_object_get(r, "cache")));
+    ck_assert(json_is_false(json_object_get(r, "readOnly")));
+    assert_number(r, "bytesTotal", -1);
+    assert_number(r, "bytesCached", 1);
+    assert_number(r, "objects", 2);
+    assert_number(r, "opens", 3);
+    assert_number(r, "hits", 4);
+    assert_number(r, "misses", 5);
+    assert_number(r, "bytesStore", 6);
+    assert_number(r, "bytesFill", 7);
+    assert_number(r, "bytesOrigin", 8);
+    assert_number(r, "bytesWritten", G_MAXINT64); /* never negative */
+    assert_number(r, "nodes", 10);
+    ck_assert_uint_eq(json_object_size(r), 19);
+    json_decref(r);
+}
+END_TEST
+
+HARNESS_MAIN("cache/report/status", status_tells_of_the_store,
+             status_without_a_store_is_off_and_complete, volume_has_every_member)

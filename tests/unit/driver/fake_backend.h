@@ -1,0 +1,219 @@
+/*
+ * A backend in memory: records and volumes in two hash tables. It can fail one primitive, before or
+ * after it had its effect, as a crash or a lost answer would leave it.
+ */
+#ifndef HEARTH_TESTS_FAKE_BACKEND_H
+#define HEARTH_TESTS_FAKE_BACKEND_H
+
+#include <pthread.h>
+#include <string.h>
+#include "driver/backend/backend.h"
+
+typedef struct Fake {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    GHashTable *records, *volumes; /* name -> text; name -> "" */
+    const char *group;             /* what locate() gives */
+    int fail_at;                   /* the primitive's number from 1, counted down; 0: none */
+    gboolean fail_after;           /* it had its effect */
+    int fail_code;
+    int creations;       /* of volumes that were not there */
+    gboolean hold, held; /* volume_create waits while hold; held: one waits */
+    gboolean unhealthy;
+    gboolean incomplete; /* what is there was half made; creating finishes it */
+} Fake;
+
+static inline Fake *fake_new(void)
+{
+    Fake *f = g_new0(Fake, 1);
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_cond_init(&f->changed, NULL);
+    f->records = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    f->volumes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    f->group = "csi";
+    f->fail_code = HEARTH_ERROR_UNAVAILABLE;
+    return f;
+}
+
+static inline void fake_free(void *backend)
+{
+    Fake *f = backend;
+    g_hash_table_unref(f->records);
+    g_hash_table_unref(f->volumes);
+    pthread_cond_destroy(&f->changed);
+    pthread_mutex_destroy(&f->lock);
+    g_free(f);
+}
+
+/* TRUE when this primitive fails now; called before and after its effect. */
+static inline gboolean fake_fails(Fake *f, gboolean after, GError **error)
+{
+    if (f->fail_at == 0 || f->fail_after != after || --f->fail_at != 0)
+        return FALSE;
+    g_set_error(error, HEARTH_ERROR, f->fail_code, "the fake fails");
+    return TRUE;
+}
+
+static inline VolumeId *fake_locate(void *backend, const VolumeParams *params, GError **error)
+{
+    (void)error;
+    Fake *f = backend;
+    VolumeId *id = g_new0(VolumeId, 1);
+    id->type = VOLUME_CEPHFS;
+    id->cluster_id = g_strdup(params->cluster_id);
+    id->fs_name = g_strdup(params->fs_name);
+    id->group = g_strdup(f->group);
+    return id;
+}
+
+static inline void *fake_open(void *backend, const VolumeId *where, const Secrets *secrets,
+                              gint64 deadline_us, GError **error)
+{
+    (void)where, (void)deadline_us;
+    if (!secrets || strcmp(secrets->key, "AQgood==") != 0) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAUTHENTICATED, "the fake refuses");
+        return NULL;
+    }
+    return backend;
+}
+
+static inline void fake_close(void *session)
+{
+    (void)session;
+}
+
+static inline gboolean fake_record_create(void *session, const char *name, const char *text,
+                                          gboolean *existed, gint64 deadline_us, GError **error)
+{
+    (void)deadline_us;
+    Fake *f = session;
+    pthread_mutex_lock(&f->lock);
+    gboolean good = !fake_fails(f, FALSE, error);
+    if (good) {
+        *existed = g_hash_table_contains(f->records, name);
+        if (!*existed)
+            g_hash_table_insert(f->records, g_strdup(name), g_strdup(text));
+        good = !fake_fails(f, TRUE, error);
+    }
+    pthread_mutex_unlock(&f->lock);
+    return good;
+}
+
+static inline char *fake_record_read(void *session, const char *name, gsize *length,
+                                     gint64 deadline_us, GError **error)
+{
+    (void)deadline_us;
+    Fake *f = session;
+    pthread_mutex_lock(&f->lock);
+    char *text = g_strdup(g_hash_table_lookup(f->records, name));
+    pthread_mutex_unlock(&f->lock);
+    if (text)
+        *length = strlen(text);
+    else
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "no record");
+    return text;
+}
+
+static inline gboolean fake_remove(Fake *f, GHashTable *table, const char *name, GError **error)
+{
+    pthread_mutex_lock(&f->lock);
+    gboolean good = !fake_fails(f, FALSE, error);
+    if (good) {
+        g_hash_table_remove(table, name);
+        good = !fake_fails(f, TRUE, error);
+    }
+    pthread_mutex_unlock(&f->lock);
+    return good;
+}
+
+static inline gboolean fake_record_remove(void *session, const char *name, gint64 deadline_us,
+                                          GError **error)
+{
+    (void)deadline_us;
+    Fake *f = session;
+    return fake_remove(f, f->records, name, error);
+}
+
+static inline gboolean fake_volume_create(void *session, const VolumeId *id,
+                                          const VolumeParams *params, gint64 bytes,
+                                          gint64 deadline_us, GError **error)
+{
+    (void)params, (void)bytes, (void)deadline_us;
+    Fake *f = session;
+    pthread_mutex_lock(&f->lock);
+    f->held = f->hold;
+    pthread_cond_broadcast(&f->changed);
+    while (f->hold)
+        pthread_cond_wait(&f->changed, &f->lock);
+    gboolean good = !fake_fails(f, FALSE, error);
+    if (good) {
+        if (g_hash_table_insert(f->volumes, g_strdup(id->name), g_strdup("")))
+            f->creations++;
+        f->incomplete = FALSE;
+        good = !fake_fails(f, TRUE, error);
+    }
+    pthread_mutex_unlock(&f->lock);
+    return good;
+}
+
+static inline gboolean fake_volume_remove(void *session, const VolumeId *id, gint64 deadline_us,
+                                          GError **error)
+{
+    (void)deadline_us;
+    Fake *f = session;
+    return fake_remove(f, f->volumes, id->name, error);
+}
+
+static inline BackendVolume *fake_volume_look(void *session, const VolumeId *id, gint64 deadline_us,
+                                              GError **error)
+{
+    (void)deadline_us;
+    Fake *f = session;
+    pthread_mutex_lock(&f->lock);
+    gboolean there = g_hash_table_contains(f->volumes, id->name);
+    gboolean incomplete = f->incomplete;
+    pthread_mutex_unlock(&f->lock);
+    if (!there) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "no volume");
+        return NULL;
+    }
+    BackendVolume *volume = g_new0(BackendVolume, 1);
+    volume->incomplete = incomplete;
+    volume->path = g_strconcat("/volumes/csi/", id->name, NULL);
+    return volume;
+}
+
+static inline gboolean fake_probe(void *backend, gint64 deadline_us, GError **error)
+{
+    (void)deadline_us;
+    Fake *f = backend;
+    if (f->unhealthy)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE, "the fake is ill");
+    return !f->unhealthy;
+}
+
+static const BackendOps fake_ops = {
+    .type = VOLUME_CEPHFS,
+    .needs_secrets = TRUE,
+    .locate = fake_locate,
+    .open = fake_open,
+    .close = fake_close,
+    .record_create = fake_record_create,
+    .record_read = fake_record_read,
+    .record_remove = fake_record_remove,
+    .volume_create = fake_volume_create,
+    .volume_remove = fake_volume_remove,
+    .volume_look = fake_volume_look,
+    .probe = fake_probe,
+    .free = fake_free,
+};
+
+static inline Backend *fake_backend(Fake *f)
+{
+    Backend *backend = g_new0(Backend, 1);
+    backend->ops = &fake_ops;
+    backend->impl = f;
+    return backend;
+}
+
+#endif

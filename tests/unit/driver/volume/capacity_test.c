@@ -1,0 +1,63 @@
+#include "driver/volume/capacity.h"
+#include "tests/unit/harness.h"
+
+#define MIB (G_GINT64_CONSTANT(1) << 20)
+#define GIB (G_GINT64_CONSTANT(1) << 30)
+
+static gint64 chosen(gint64 required, gint64 limit)
+{
+    gint64 bytes = -1;
+    g_autoptr(GError) error = NULL;
+    return capacity_choose((CapacityRange){required, limit}, &bytes, &error) ? bytes : -error->code;
+}
+
+START_TEST(chooses_what_is_required)
+{
+    ck_assert_int_eq(chosen(5 * GIB, 0), 5 * GIB);
+    ck_assert_int_eq(chosen(5 * GIB, 5 * GIB), 5 * GIB);
+    ck_assert_int_eq(chosen(5 * GIB, 9 * GIB), 5 * GIB);
+}
+END_TEST
+
+START_TEST(defaults_to_1_gib_within_the_limit)
+{
+    ck_assert_int_eq(chosen(0, 0), GIB);
+    ck_assert_int_eq(chosen(0, 10 * GIB), GIB);
+    ck_assert_int_eq(chosen(0, 100 * MIB), 100 * MIB);
+}
+END_TEST
+
+START_TEST(rounds_up_to_what_a_quota_counts_unless_limited)
+{
+    ck_assert_int_eq(chosen(1, 0), 4 * MIB);
+    ck_assert_int_eq(chosen(5 * MIB, 0), 8 * MIB);
+    ck_assert_int_eq(chosen(5 * MIB, 6 * MIB), 6 * MIB);
+    ck_assert_int_eq(chosen(1, 1), 1);
+}
+END_TEST
+
+START_TEST(refuses_what_cannot_be)
+{
+    ck_assert_int_eq(chosen(-1, 0), -HEARTH_ERROR_INVALID_ARGUMENT);
+    ck_assert_int_eq(chosen(0, -1), -HEARTH_ERROR_INVALID_ARGUMENT);
+    ck_assert_int_eq(chosen(2 * GIB, GIB), -HEARTH_ERROR_OUT_OF_RANGE);
+    ck_assert_int_eq(chosen(G_MAXINT64, 0), -HEARTH_ERROR_OUT_OF_RANGE);
+    ck_assert_int_eq(chosen(G_MAXINT64, G_MAXINT64), -HEARTH_ERROR_OUT_OF_RANGE);
+}
+END_TEST
+
+START_TEST(a_repetition_fits_and_another_size_does_not)
+{
+    ck_assert(capacity_fits((CapacityRange){5 * GIB, 0}, 5 * GIB));
+    ck_assert(capacity_fits((CapacityRange){5 * MIB, 0}, 8 * MIB));
+    ck_assert(!capacity_fits((CapacityRange){6 * GIB, 0}, 5 * GIB));
+    ck_assert(!capacity_fits((CapacityRange){4 * GIB, 0}, 5 * GIB));
+    ck_assert(capacity_fits((CapacityRange){4 * GIB, 6 * GIB}, 5 * GIB));
+    ck_assert(!capacity_fits((CapacityRange){0, 4 * GIB}, 5 * GIB));
+    ck_assert(capacity_fits((CapacityRange){0, 0}, 5 * GIB));
+}
+END_TEST
+
+HARNESS_MAIN("driver/volume/capacity", chooses_what_is_required, defaults_to_1_gib_within_the_limit,
+             rounds_up_to_what_a_quota_counts_unless_limited, refuses_what_cannot_be,
+             a_repetition_fits_and_another_size_does_not)
