@@ -53,6 +53,7 @@ typedef struct Room {
     uint64_t sampled_at_ms;      /* monotonic */
     uint64_t used, total;        /* bytes, as df(1) reckons */
     uint64_t files, files_total; /* 0: this file system does not count inodes */
+    IndexTotals linked;          /* ledger_ever_linked() at that time */
     uint64_t credit_bytes, credit_files;
     uint64_t credit_at_ms;
 } Room;

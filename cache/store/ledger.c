@@ -64,6 +64,8 @@ uint64_t ledger_linked(Ledger *ledger, const ObjectId *id, gboolean linked, uint
         ledger->waiting.bytes += record_charge(pending->record.key.size);
         ledger->waiting.objects++;
         g_hash_table_remove(ledger->dropped, id);
+        ledger->linked.bytes += record_charge(pending->record.key.size);
+        ledger->linked.objects++;
         if (reserved) {
             ledger->reserved.bytes -= reserved;
             ledger->reserved.objects--;
@@ -201,6 +203,14 @@ IndexTotals ledger_sum(Ledger *ledger)
                            ledger->reserved.objects};
     pthread_mutex_unlock(&ledger->lock);
     return sum;
+}
+
+IndexTotals ledger_ever_linked(Ledger *ledger)
+{
+    pthread_mutex_lock(&ledger->lock);
+    IndexTotals linked = ledger->linked;
+    pthread_mutex_unlock(&ledger->lock);
+    return linked;
 }
 
 void ledger_unreserve(Ledger *ledger, uint64_t bytes)

@@ -39,6 +39,7 @@ typedef struct Ledger {
     GHashTable *dropped;    /* set of ObjectId * */
     GHashTable *removing;   /* set of ObjectId *: files being removed; few */
     IndexTotals indexed, waiting, reserved;
+    IndexTotals linked; /* ever: how much was added between two looks at the file system */
     ObjectId *uses;
     size_t n_uses;
     uint64_t opens; /* since the last flush */
@@ -80,6 +81,7 @@ void ledger_indexed(Ledger *ledger, const IndexTotals *delta);
 IndexTotals ledger_sum(Ledger *ledger);
 /* What is held: indexed and waiting. */
 IndexTotals ledger_held(Ledger *ledger);
+IndexTotals ledger_ever_linked(Ledger *ledger);
 void ledger_unreserve(Ledger *ledger, uint64_t bytes);
 IndexTotals ledger_waiting_of(Ledger *ledger, const TagId *tag);
 /* Forgets all: the directory is gone. */

@@ -37,6 +37,7 @@ static void sample_locked(Store *store, uint64_t max_age_ms)
     if (room->sampled && now - room->sampled_at_ms < max_age_ms)
         return;
     struct statvfs st;
+    IndexTotals linked = ledger_ever_linked(&store->ledger);
     int rc = store->hooks.statvfs
                  ? store->hooks.statvfs(store->hooks.data, store->layout.objects_fd, &st)
                  : fstatvfs(store->layout.objects_fd, &st);
@@ -46,8 +47,9 @@ static void sample_locked(Store *store, uint64_t max_age_ms)
     uint64_t used = above(st.f_blocks, st.f_bfree) * unit;
     uint64_t files = above(st.f_files, st.f_ffree);
     if (room->sampled) {
-        see_freed(&room->credit_bytes, room->used, used);
-        see_freed(&room->credit_files, room->files, files);
+        /* Had nothing come free, all that was added would show. */
+        see_freed(&room->credit_bytes, room->used + linked.bytes - room->linked.bytes, used);
+        see_freed(&room->credit_files, room->files + linked.objects - room->linked.objects, files);
     }
     if (now - room->credit_at_ms >= CREDIT_HALF_MS) {
         room->credit_bytes /= 2;
@@ -59,8 +61,18 @@ static void sample_locked(Store *store, uint64_t max_age_ms)
     room->files = files;
     /* btrfs has no inode count, XFS makes inodes as it goes: nothing to keep within. */
     room->files_total = st.f_files && st.f_favail ? files + st.f_favail : 0;
+    room->linked = linked;
     room->sampled = TRUE;
     room->sampled_at_ms = now;
+}
+
+/* What was added since the look: a fast disk writes a lot in a quarter of a second. */
+static IndexTotals used_now_locked(Store *store)
+{
+    const Room *room = &store->room;
+    IndexTotals linked = ledger_ever_linked(&store->ledger);
+    return (IndexTotals){room->used + linked.bytes - room->linked.bytes,
+                         room->files + linked.objects - room->linked.objects};
 }
 
 void room_credit(Store *store, const IndexTotals *removed)
@@ -99,8 +111,9 @@ IndexTotals room_excess(Store *store, gboolean pressing)
     pthread_mutex_lock(&room->lock);
     sample_locked(store, SAMPLE_MS);
     if (room->sampled) {
-        uint64_t used = above(room->used, room->credit_bytes);
-        uint64_t files = above(room->files, room->credit_files);
+        IndexTotals in_use = used_now_locked(store);
+        uint64_t used = above(in_use.bytes, room->credit_bytes);
+        uint64_t files = above(in_use.objects, room->credit_files);
         if (used > percent(room->total, high))
             excess.bytes =
                 MAX(excess.bytes, above(used, percent(room->total, config->low_percent)));
@@ -153,11 +166,12 @@ static gboolean file_system_fits(Store *store, uint64_t max_age_ms, IndexTotals 
     pthread_mutex_lock(&room->lock);
     sample_locked(store, max_age_ms);
     if (room->sampled) {
-        uint64_t used = room->used + sum.bytes - held.bytes;
+        IndexTotals in_use = used_now_locked(store);
+        uint64_t used = in_use.bytes + sum.bytes - held.bytes;
         missing->bytes = above(used, percent(room->total, limit));
         press = used > percent(room->total, store->config.high_percent);
         if (room->files_total) {
-            uint64_t files = room->files + sum.objects - held.objects;
+            uint64_t files = in_use.objects + sum.objects - held.objects;
             missing->objects = above(files, percent(room->files_total, limit));
             press |= files > percent(room->files_total, store->config.high_percent);
         }
@@ -197,7 +211,7 @@ static gboolean relieve_file_system(Store *store)
         return TRUE;
     evict_begin(store, TRUE);
     EvictRun run = {.tag = NULL};
-    gboolean fits = file_system_fits(store, SAMPLE_MS, &missing);
+    gboolean fits = file_system_fits(store, 0, &missing); /* others may have evicted meanwhile */
     IndexTotals held = ledger_held(&store->ledger);
     pthread_mutex_lock(&store->room.lock);
     gboolean awaited =

@@ -7,8 +7,7 @@
  *   <dir>/lock              flock(2) by the owner
  *   <dir>/objects/xx/<id>   complete objects, linked in only when complete; xx = first byte of id
  *   <dir>/partial/          fills under way; emptied at start
- *   <dir>/index.mdb         LMDB: id -> size, checksum, last use, volume; rebuilt by scanning if
- * lost
+ *   <dir>/index.mdb         LMDB: id -> size, checksum, last use, tag; rebuilt by a scan if lost
  *
  * Every public function is safe from any thread. No lock of the store is held across an Origin
  * call or disk I/O of object data. Data-path functions return 0/count or -errno.
@@ -72,7 +71,7 @@ typedef struct StoreStats {
 
 /* Creates or opens the directory. Errors: G_IO_ERROR; the message names the path and the mend. */
 Store *store_open(const StoreConfig *config, GError **error);
-/* Waits for fills to stop, flushes the index, frees. */
+/* Cancels fills, flushes the index, frees. Every StoreFill must have been given back. */
 void store_close(Store *store);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Store, store_close)
 
@@ -91,7 +90,8 @@ gboolean store_has(Store *store, const ObjectId *id);
  * on the store's threads until complete, also after every caller has left. Before the object is
  * linked in, the node's attributes are read again: if they no longer make `key`, it is discarded.
  * Returns NULL when the store cannot take it (disk in bypass, no room even after eviction, larger
- * than the bound): read from the origin then.
+ * than the bound, 1024 fills under way): read from the origin then. What is held already is not
+ * fetched again: the fill is complete from the start.
  */
 StoreFill *store_fill(Store *store, Origin *origin, OriginNode *node, const ObjectKey *key,
                       const char *tag);
@@ -105,12 +105,10 @@ ssize_t store_fill_read(StoreFill *fill, void *buf, size_t len, uint64_t off);
 int store_fill_wait(StoreFill *fill);
 StoreFill *store_fill_ref(StoreFill *fill);
 void store_fill_unref(StoreFill *fill);
-/* Stops every fill that reads from this origin and waits until none uses it (before origin_close).
- */
+/* Stops every fill from this origin and waits until none uses it (before origin_close). */
 void store_cancel_fills(Store *store, Origin *origin);
 
-/* Tells of an I/O error met while reading an object's descriptor: drops the object, feeds disk
- * health. */
+/* Tells of an error in reading an object's descriptor: drops the object, feeds disk health. */
 void store_report_bad(Store *store, const ObjectId *id, int error);
 
 /* Drops objects tagged `tag` (NULL: all), least recently used first, until `bytes` are freed

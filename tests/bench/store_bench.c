@@ -97,6 +97,7 @@ static void fill_and_open(const char *dir)
     Store *store = open_store(dir);
     char *buf = g_malloc(OBJECT_BYTES);
     ObjectId *ids = g_new(ObjectId, OBJECTS);
+    unsigned refused = 0;
     double start = seconds();
     for (unsigned i = 0; i < OBJECTS; i++) {
         nodes[i].attr.st.st_ino = i + 1;
@@ -105,27 +106,25 @@ static void fill_and_open(const char *dir)
         object_key_init(&key, &origin, &nodes[i].attr);
         object_key_id(&key, &ids[i]);
         StoreFill *fill = store_fill(store, &origin, &nodes[i], &key, "bench");
-        if (!fill || store_fill_read(fill, buf, OBJECT_BYTES, 0) != OBJECT_BYTES) {
-            fprintf(stderr, "store_bench: filling failed (no room?)\n");
-            exit(1);
-        }
+        refused += !fill || store_fill_read(fill, buf, OBJECT_BYTES, 0) != OBJECT_BYTES;
         store_fill_unref(fill);
     }
     printf("fill and read, one thread: %.0f objects of %d bytes/s\n", OBJECTS / (seconds() - start),
            OBJECT_BYTES);
-    unsigned rounds = 20;
+    unsigned rounds = 20, missing = 0;
+    if (refused)
+        printf("  but %u were refused: no room\n", refused);
     start = seconds();
     for (unsigned round = 0; round < rounds; round++)
         for (unsigned i = 0; i < OBJECTS; i++) {
             int fd = store_open_object(store, &ids[i * 2654435761u % OBJECTS], OBJECT_BYTES);
-            if (fd < 0) {
-                fprintf(stderr, "store_bench: an object is missing\n");
-                exit(1);
-            }
-            close(fd);
+            if (fd >= 0)
+                close(fd);
+            missing += fd < 0;
         }
-    double open_close = rounds * OBJECTS / (seconds() - start);
-    printf("store_open_object and close: %.0f/s\n", open_close);
+    printf("store_open_object and close: %.0f/s\n", rounds * OBJECTS / (seconds() - start));
+    if (missing)
+        printf("  but %u of %u were not held\n", missing, rounds * OBJECTS);
     start = seconds();
     for (unsigned round = 0; round < rounds; round++)
         for (unsigned i = 0; i < OBJECTS; i++)

@@ -222,6 +222,24 @@ START_TEST(a_file_system_short_of_inodes_is_relieved)
 }
 END_TEST
 
+START_TEST(a_small_file_system_is_filled_over_and_over)
+{
+    fixture_init(&f);
+    f.fs.f_blocks = 1000;
+    f.fs.f_bfree = f.fs.f_bavail = 800;
+    fixture_open(&f);
+    atomic_store(&f.tracked, f.store);
+    /* Faster than the file system is looked at; every fill finds room. */
+    for (uint64_t i = 1; i <= 6000; i++) {
+        fixture_put(&f, i, BLOCK, "t");
+        ck_assert_uint_le(fixture_objects(&f), 760);
+    }
+    ck_assert_uint_ge(fixture_objects(&f), 550);
+    atomic_store(&f.tracked, NULL);
+    fixture_done(&f);
+}
+END_TEST
+
 START_TEST(a_full_file_system_takes_no_fill_and_is_not_looped_on)
 {
     fixture_init(&f);
@@ -306,7 +324,7 @@ HARNESS_MAIN("cache/store/evict", the_least_recently_used_goes_first,
              a_tiny_bound_makes_room_for_what_is_needed_now,
              room_taken_by_fills_under_way_is_not_given_twice,
              a_file_system_filled_by_others_is_relieved_once,
-             a_file_system_short_of_inodes_is_relieved,
+             a_file_system_short_of_inodes_is_relieved, a_small_file_system_is_filled_over_and_over,
              a_full_file_system_takes_no_fill_and_is_not_looped_on,
              an_open_object_stays_readable_when_evicted, a_record_without_a_file_goes_with_eviction,
              a_crash_in_eviction_leaves_nothing_worse_than_a_miss)

@@ -37,6 +37,7 @@ typedef struct FakeOrigin {
     int open_error, read_error, getattr_error;
     uint64_t error_from;  /* read_error applies from this offset on */
     size_t most_per_read; /* 0: as asked */
+    uint64_t ends_at;     /* 0: where the attributes say */
     uint64_t *order;      /* offsets in the order read */
     unsigned n_order;
 } FakeOrigin;
@@ -128,7 +129,7 @@ static ssize_t fake_read(Origin *o, OriginFile *file, void *buf, size_t len, uin
     while (off >= fake->gate)
         pthread_cond_wait(&fake->changed, &fake->lock);
     fake->at_gate--;
-    uint64_t size = (uint64_t)file->node->attr.st.st_size;
+    uint64_t size = fake->ends_at ? fake->ends_at : (uint64_t)file->node->attr.st.st_size;
     uint64_t ino = file->node->attr.st.st_ino;
     ssize_t n = fake->read_error && off >= fake->error_from ? fake->read_error
                 : off >= size                               ? 0

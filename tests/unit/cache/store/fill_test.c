@@ -287,10 +287,9 @@ END_TEST
 START_TEST(a_file_shorter_than_it_said_is_not_kept)
 {
     begin();
-    OriginNode node = fake_file(1, 1000), claims = fake_file(1, 2000);
-    ObjectKey key;
-    fake_key(&f.origin, &claims, &key, NULL);
-    StoreFill *fill = store_fill(f.store, &f.origin.base, &node, &key, "t");
+    OriginNode node = fake_file(1, 2000);
+    f.origin.ends_at = 1000;
+    StoreFill *fill = fill_of(&node);
     uint8_t byte;
     ck_assert_int_eq(store_fill_read(fill, &byte, 1, 0), -ESTALE);
     store_fill_unref(fill);

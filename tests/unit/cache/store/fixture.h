@@ -20,7 +20,8 @@ typedef struct Fixture {
     Store *store;
     uint64_t clock_ms; /* what the store takes for the time; advances with each look */
     pthread_mutex_t clock_lock;
-    struct statvfs fs; /* clock_lock: what the store takes for the file system */
+    struct statvfs fs;        /* clock_lock: what the store takes for the file system */
+    _Atomic(Store *) tracked; /* its objects take room in `fs` */
     atomic_int write_error, sync_error;
 } Fixture;
 
@@ -40,6 +41,12 @@ static int fixture_statvfs(void *data, int fd, struct statvfs *st)
     pthread_mutex_lock(&f->clock_lock);
     *st = f->fs;
     pthread_mutex_unlock(&f->clock_lock);
+    Store *tracked = atomic_load(&f->tracked);
+    if (tracked) {
+        IndexTotals held = ledger_held(&tracked->ledger);
+        st->f_bavail = st->f_bfree -= MIN(st->f_bfree, held.bytes / st->f_frsize);
+        st->f_favail = st->f_ffree -= MIN(st->f_ffree, held.objects);
+    }
     return 0;
 }
 

@@ -154,6 +154,36 @@ START_TEST(a_failed_sync_loses_its_batch)
 }
 END_TEST
 
+static int dropping_syncfs(void *data, int fd)
+{
+    Fixture *fixture = data;
+    if (atomic_exchange(&fixture->sync_error, 0)) {
+        ObjectId id = fixture_id(fixture, 1, SIZE);
+        store_report_bad(fixture->store, &id, EAGAIN);
+    }
+    return syncfs(fd);
+}
+
+START_TEST(an_object_dropped_while_it_is_synced_gets_no_record)
+{
+    fixture_init(&f);
+    f.hooks.syncfs = dropping_syncfs;
+    fixture_open(&f);
+    fixture_put(&f, 1, SIZE, "t");
+    fixture_put(&f, 2, SIZE, "t");
+    atomic_store(&f.sync_error, 1);
+    ck_assert_int_eq(store_flush(f.store), 0);
+    assert_held(1, 1, FALSE);
+    assert_held(2, 2, TRUE);
+    ck_assert_int_eq(store_flush(f.store), 0);
+    assert_tag(1);
+    fixture_put(&f, 1, SIZE, "t");
+    ck_assert_int_eq(store_flush(f.store), 0);
+    assert_tag(2);
+    fixture_done(&f);
+}
+END_TEST
+
 static void lose_index(void)
 {
     g_autofree char *index = g_build_filename(f.dir, "index.mdb", NULL);
@@ -294,6 +324,7 @@ HARNESS_MAIN("cache/store/flush", a_restart_keeps_objects, a_kill_loses_nothing,
              a_power_cut_loses_what_was_not_recorded,
              what_has_no_record_is_not_served_before_the_scan_either,
              a_record_does_not_vouch_for_a_later_file, a_failed_sync_loses_its_batch,
+             an_object_dropped_while_it_is_synced_gets_no_record,
              a_lost_index_is_rebuilt_with_tags_and_checksums, a_garbled_index_is_rebuilt,
              a_power_cut_that_takes_the_index_takes_all, the_scan_adopts_only_what_is_whole,
              uses_are_recorded_once_a_minute, memory_of_uses_is_bounded,
