@@ -10,7 +10,10 @@ OPT      ?= -O2 -g
 # V=1 shows the commands.
 Q        := $(if $(V),,@)
 say       = @printf '  %-5s %s\n' $(1) $(patsubst $(O)/%,%,$@)
+# The outermost make decides; those it calls share its jobs.
+ifeq ($(MAKELEVEL),0)
 MAKEFLAGS := $(if $(filter -j%,$(MAKEFLAGS)),$(MAKEFLAGS),$(MAKEFLAGS) -j$(shell nproc))
+endif
 DEFS     := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=314 -DHEARTH_VERSION='"$(VERSION)"'
 
 COMMON_PKGS := glib-2.0 gio-2.0 jansson
@@ -110,9 +113,9 @@ AGAIN := +@$(MAKE) --no-print-directory
 .PHONY: test-deps programs tools unit-tests
 test-deps:
 	@tests/tools/install-deps test
-programs: $(PROGRAMS)
-tools: $(TOOL_BIN)
-unit-tests: $(UNIT_BIN)
+programs: $(PROGRAMS) ; @:
+tools: $(TOOL_BIN) ; @:
+unit-tests: $(UNIT_BIN) ; @:
 
 .PHONY: demo
 demo: ## start a Ceph, provision, read cold and warm, print a table, clean up
