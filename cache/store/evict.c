@@ -15,8 +15,8 @@
 #include <errno.h>
 #include "cache/store/internal.h"
 
-#define BATCH 256
-#define TURN_BATCHES 4
+#define BATCH 1024 /* a commit is two syncs of the disk, however small */
+#define TURN_BATCHES 2
 
 /* Recency that is known only in memory so far decides as well. */
 static void apply_uses(Store *store)
@@ -33,7 +33,8 @@ static void apply_uses(Store *store)
         index_apply(store->index, changes, n, slack, &delta);
 }
 
-/* Removes files and records of a batch. *removed gets what is gone; FALSE: the disk failed. */
+/* Removes files and records of a batch. *removed gets the files there were; FALSE: the disk failed.
+ */
 static gboolean remove_batch(Store *store, const IndexEntry *entries, size_t n,
                              IndexTotals *removed)
 {
@@ -129,8 +130,11 @@ IndexTotals store_evict_locked(Store *store, EvictRun *run, uint64_t bytes, uint
             run->done = TRUE;
             return total;
         }
-        total.bytes += removed.bytes;
-        total.objects += removed.objects;
+        for (ssize_t i = 0; i < n; i++)
+            total.bytes += record_charge(entries[i].size);
+        total.objects += (uint64_t)n;
+        run->freed.bytes += removed.bytes;
+        run->freed.objects += removed.objects;
         batches += n > 0;
         if (n == 0 && end) {
             if (run->flushed || store_flush(store) < 0) {
@@ -165,13 +169,12 @@ uint64_t store_evict(Store *store, const char *tag, uint64_t bytes)
     TagId id;
     tag_id(tag, &id);
     EvictRun run = {.tag = tag ? &id : NULL};
-    uint64_t freed = 0;
-    while (!run.done && freed < bytes) {
+    while (!run.done && run.freed.bytes < bytes) {
         evict_begin(store, FALSE);
-        freed += store_evict_locked(store, &run, bytes - freed, 0, TURN_BATCHES).bytes;
+        store_evict_locked(store, &run, bytes - run.freed.bytes, 0, TURN_BATCHES);
         evict_end(store);
     }
-    return freed;
+    return run.freed.bytes;
 }
 
 void *store_evictor(void *data)

@@ -136,14 +136,15 @@ void room_bounds(Store *store, uint64_t *max_bytes, uint64_t *max_inodes);
 typedef struct EvictRun {
     const TagId *tag; /* NULL: all */
     IndexCursor cursor;
-    gboolean flushed; /* also what was not recorded when it began is listed */
-    gboolean done;    /* nothing is left that it may remove, or the disk failed */
+    gboolean flushed;  /* also what was not recorded when it began is listed */
+    gboolean done;     /* nothing is left that it may remove, or the disk failed */
+    IndexTotals freed; /* what really was there and is gone */
 } EvictRun;
 
 /*
  * Removes objects, least recently used first, until both amounts are reached or max_batches done.
- * Returns what was removed. Within a turn: decide how much in the same turn, or two will each
- * remove what one was enough for.
+ * Returns what the index no longer counts, files that had gone already included. Within a turn:
+ * decide how much in the same turn, or two will each remove what one was enough for.
  */
 IndexTotals store_evict_locked(Store *store, EvictRun *run, uint64_t bytes, uint64_t objects,
                                unsigned max_batches);

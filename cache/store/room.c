@@ -177,6 +177,11 @@ static gboolean reserve_evicting(Store *store, uint64_t charge)
     EvictRun run = {.tag = NULL};
     gboolean fits = try_reserve(store, charge, &missing); /* others may have evicted meanwhile */
     if (!fits) {
+        /* A little more than this fill needs: the next ones need room as well. */
+        if (missing.bytes)
+            missing.bytes += store->config.max_bytes / 64;
+        if (missing.objects)
+            missing.objects += store->config.max_inodes / 64;
         store_evict_locked(store, &run, missing.bytes, missing.objects, UINT_MAX);
         fits = try_reserve(store, charge, &missing);
     }

@@ -22,8 +22,9 @@
 #include "driver/volume/secrets.h"
 
 typedef struct BackendVolume {
-    char *path;   /* what to mount: in the file system, or on the node for VOLUME_DIR */
-    gint64 bytes; /* its quota; 0: none */
+    gboolean incomplete; /* something of its name is there, for volume_create() to finish */
+    char *path;          /* what to mount: in the file system, or on the node for VOLUME_DIR */
+    gint64 bytes;        /* its quota; 0: none */
 } BackendVolume;
 
 void backend_volume_free(BackendVolume *volume);

@@ -6,6 +6,11 @@
 #include <errno.h>
 #include <string.h>
 
+/* What an answer takes at most where all is well, with much to spare. */
+#define MON_MS (15 * 1000)
+#define MGR_MS (60 * 1000)
+#define OBJECT_MS (20 * 1000)
+
 void ceph_reply_clear(CephReply *reply)
 {
     g_free(reply->output);
@@ -64,7 +69,8 @@ gboolean ceph_conn_command(CephConn *conn, CephTarget target, const json_t *comm
     job->conn = ceph_conn_ref(conn);
     job->target = target;
     job->command = json_dumps(command, JSON_COMPACT);
-    if (!ceph_conn_run(conn, what, command_run, job, command_free, deadline_us, error))
+    if (!ceph_conn_run(conn, what, command_run, job, command_free,
+                       target == CEPH_MON ? MON_MS : MGR_MS, deadline_us, error))
         return FALSE;
     *reply = job->reply;
     job->reply = (CephReply){0};
@@ -157,7 +163,7 @@ gboolean ceph_conn_object(CephConn *conn, CephObjectOp op, const char *pool, con
     job->text = g_strdup(text);
     job->max = max;
     g_autofree char *what = g_strdup_printf("%s record %s in pool %s", verbs[op], object, pool);
-    if (!ceph_conn_run(conn, what, object_run, job, object_free, deadline_us, error))
+    if (!ceph_conn_run(conn, what, object_run, job, object_free, OBJECT_MS, deadline_us, error))
         return FALSE;
     *rc = job->rc;
     if (data && job->rc == 0) {

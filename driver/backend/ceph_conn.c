@@ -163,16 +163,11 @@ static gboolean connect_now(CephConn *conn, char **monitors, const Secrets *secr
     ConnectJob *job = g_new0(ConnectJob, 1);
     job->conn = ceph_conn_ref(conn);
     job->monitors = g_strdupv(monitors);
-    /* librados gives up by itself; this is for a request that has less time, or a DNS that hangs.
-     */
-    deadline_us = MIN(deadline_us, g_get_monotonic_time() +
-                                       (CONNECT_SECONDS + GREETING_SECONDS) * G_USEC_PER_SEC);
+    /* librados gives up by itself; the limit is for a resolver that hangs. */
     g_autoptr(GError) cause = NULL;
-    if (!ceph_conn_run(conn, "connecting", connect_run, job, connect_free, deadline_us, &cause)) {
-        if (g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED))
-            unreachable(error, conn);
-        else
-            g_propagate_error(error, g_steal_pointer(&cause));
+    if (!ceph_conn_run(conn, "connecting", connect_run, job, connect_free,
+                       (CONNECT_SECONDS + GREETING_SECONDS) * 1000, deadline_us, &cause)) {
+        unreachable(error, conn);
         return FALSE;
     }
     int rc = job->rc;
@@ -197,23 +192,26 @@ static gboolean connect_now(CephConn *conn, char **monitors, const Secrets *secr
 }
 
 gboolean ceph_conn_run(CephConn *conn, const char *what, void (*run)(void *), void *data,
-                       void (*free_data)(void *), gint64 deadline_us, GError **error)
+                       void (*free_data)(void *), gint64 limit_ms, gint64 deadline_us,
+                       GError **error)
 {
     static atomic_uint serial;
     g_autofree char *key = g_strdup_printf("%u", atomic_fetch_add(&serial, 1));
-    gint64 left_ms = (deadline_us - g_get_monotonic_time()) / 1000;
+    gint64 left_ms = MAX((deadline_us - g_get_monotonic_time()) / 1000, 0);
+    gint64 wait_ms = MIN(left_ms, limit_ms);
     g_autoptr(GError) cause = NULL;
-    if (bounded_run(conn->bounded, key, what, run, data, free_data, MAX(left_ms, 0), &cause))
+    if (bounded_run(conn->bounded, key, what, run, data, free_data, wait_ms, &cause))
         return TRUE;
     if (g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED))
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED,
-                    "%s: cluster %s did not answer within %" G_GINT64_FORMAT
+        g_set_error(error, HEARTH_ERROR,
+                    left_ms > limit_ms ? HEARTH_ERROR_UNAVAILABLE : HEARTH_ERROR_DEADLINE_EXCEEDED,
+                    "%s: cluster %s (%s) did not answer within %" G_GINT64_FORMAT
                     " ms; check `ceph status`, then try again",
-                    what, conn->cluster_id, MAX(left_ms, 0));
+                    what, conn->cluster_id, conn->monitors, wait_ms);
     else
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE,
-                    "%s: too many calls to Ceph hang; check `ceph status` of cluster %s", what,
-                    conn->cluster_id);
+                    "%s: too many calls to Ceph hang; check `ceph status` of cluster %s (%s)", what,
+                    conn->cluster_id, conn->monitors);
     return FALSE;
 }
 
@@ -357,7 +355,7 @@ gboolean ceph_conns_check(CephConns *c, const char *cluster_id, gint64 deadline_
             CheckJob *job = g_new0(CheckJob, 1);
             job->conn = ceph_conn_ref(conn);
             hangs = !ceph_conn_run(conn, "asking the monitors", check_run, job, check_free,
-                                   deadline_us, NULL);
+                                   G_MAXINT64, deadline_us, NULL);
             if (!hangs)
                 check_free(job);
         }

@@ -98,6 +98,16 @@ BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *s, gint64 deadli
                     "subvolume %s/%s/%s does not exist", s->fs_name, s->group, s->name);
         return NULL;
     }
+    if (reply.rc == -ENODATA) {
+        /*
+         * A directory without the module's metadata and without a quota: a mgr that died while it
+         * made it, or before what it wrote was on disk. `create` takes it up again.
+         */
+        BackendVolume *part = g_new0(BackendVolume, 1);
+        part->incomplete = TRUE;
+        part->path = g_strdup_printf("/volumes/%s/%s", s->group, s->name);
+        return part;
+    }
     if (reply.rc != 0) {
         fail(error, conn, &reply, prefix, s);
         return NULL;

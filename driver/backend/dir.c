@@ -144,9 +144,13 @@ static gboolean volume_create(void *session, const VolumeId *id, const VolumePar
     if (mkdirat(d->root, id->name, 0777) != 0 && errno != EEXIST)
         return fail(error, d, "creating", id->name);
     /* The umask must not narrow it: as a subvolume, it is for any user of a pod. */
-    if (fchmodat(d->root, id->name, 0777, 0) != 0 || fsync(d->root) != 0)
-        return fail(error, d, "creating", id->name);
-    return TRUE;
+    int fd = openat(d->root, id->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    gboolean good = fd >= 0 && fchmod(fd, 0777) == 0 && fsync(d->root) == 0;
+    if (!good)
+        fail(error, d, "creating", id->name);
+    if (fd >= 0)
+        close(fd);
+    return good;
 }
 
 /* Empties and removes a directory. errno is that of the first failure. */

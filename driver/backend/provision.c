@@ -120,6 +120,8 @@ gboolean provision_create(const Backend *backend, const VolumeId *id, const char
         return FALSE;
     if (!fresh && !find_volume(&w, &made, error))
         return FALSE;
+    if (made && made->incomplete)
+        g_clear_pointer(&made, backend_volume_free);
     if (!made) {
         GError *cause = NULL;
         if (!w.ops->volume_create(w.session, id, params, found->bytes, deadline_us, &cause)) {
@@ -172,7 +174,8 @@ gboolean provision_look(const Backend *backend, const VolumeId *id, const Secret
     if (!work_open(&w, backend, id, secrets, deadline_us, error) ||
         !find_record(&w, &found, error) || !find_volume(&w, &seen, error))
         return FALSE;
-    if (!found || !seen || strcmp(found->group, id->group ? id->group : "") != 0) {
+    if (!found || !seen || seen->incomplete ||
+        strcmp(found->group, id->group ? id->group : "") != 0) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "volume %s does not exist",
                     id->name);
         return FALSE;

@@ -27,7 +27,7 @@ gboolean provision_create(const Backend *backend, const VolumeId *id, const char
 gboolean provision_delete(const Backend *backend, const VolumeId *id, const Secrets *secrets,
                           gint64 deadline_us, GError **error);
 
-/* NOT_FOUND unless both the record and the volume are there. */
+/* NOT_FOUND unless both the record and the complete volume are there. */
 gboolean provision_look(const Backend *backend, const VolumeId *id, const Secrets *secrets,
                         gint64 deadline_us, VolumeRecord **record, BackendVolume **volume,
                         GError **error);

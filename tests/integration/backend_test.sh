@@ -80,6 +80,21 @@ delete_volume
 code a_half_done_delete_is_finished OK
 same its_record_is_gone "$(records $n)" ""
 
+# A mgr that died between the directory and its metadata.
+n=pvc-part-$$
+create_volume $n 1073741824
+ceph_cmd fs subvolume rm hearthfs csi-vol-$n --group_name $GROUP
+# At the end of its input it unmounts; a killed client's capabilities would hold up the mgr for a minute.
+"$BUILD/tools/cephfs-client" "$CEPH_CONF" admin "$CEPH_KEYRING" hearthfs /volumes/$GROUP \
+    <<<"mkdir csi-vol-$n" >/dev/null 2>&1
+same the_directory_is_there "$(subvolumes $n)" "csi-vol-$n"
+create_volume $n 1073741824
+code a_subvolume_half_made_by_the_mgr_is_finished OK
+same and_has_its_quota "$(info csi-vol-$n | jq .bytes_quota)" 1073741824
+delete_volume
+code and_can_be_deleted OK
+same and_leaves_nothing "$(subvolumes $n)$(records $n)" ""
+
 # ---- kill -9 at any moment ----
 n=pvc-kill-$$
 bad=

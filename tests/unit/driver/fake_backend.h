@@ -20,6 +20,7 @@ typedef struct Fake {
     int creations;       /* of volumes that were not there */
     gboolean hold, held; /* volume_create waits while hold; held: one waits */
     gboolean unhealthy;
+    gboolean incomplete; /* what is there was half made; creating finishes it */
 } Fake;
 
 static inline Fake *fake_new(void)
@@ -148,6 +149,7 @@ static inline gboolean fake_volume_create(void *session, const VolumeId *id,
     if (good) {
         if (g_hash_table_insert(f->volumes, g_strdup(id->name), g_strdup("")))
             f->creations++;
+        f->incomplete = FALSE;
         good = !fake_fails(f, TRUE, error);
     }
     pthread_mutex_unlock(&f->lock);
@@ -169,12 +171,14 @@ static inline BackendVolume *fake_volume_look(void *session, const VolumeId *id,
     Fake *f = session;
     pthread_mutex_lock(&f->lock);
     gboolean there = g_hash_table_contains(f->volumes, id->name);
+    gboolean incomplete = f->incomplete;
     pthread_mutex_unlock(&f->lock);
     if (!there) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "no volume");
         return NULL;
     }
     BackendVolume *volume = g_new0(BackendVolume, 1);
+    volume->incomplete = incomplete;
     volume->path = g_strconcat("/volumes/csi/", id->name, NULL);
     return volume;
 }

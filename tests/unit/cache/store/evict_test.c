@@ -155,9 +155,10 @@ START_TEST(room_taken_by_fills_under_way_is_not_given_twice)
     ck_assert(!fixture_serves(&f, 1, 8 * BLOCK));
     /* A failed fill gives its room back. */
     f.origin.read_error = -EIO;
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < 10; i++) {
         ck_assert_int_eq(fixture_fill(&f, &a, "t"), -EIO);
-    store_cancel_fills(f.store, NULL);
+        store_cancel_fills(f.store, NULL); /* waits for the fill to be cleaned up */
+    }
     f.origin.read_error = 0;
     ck_assert_int_eq(fixture_fill(&f, &a, "t"), 0);
     fixture_done(&f);

@@ -63,7 +63,7 @@ START_TEST(removing_follows_no_link_out_of_the_volume)
 }
 END_TEST
 
-START_TEST(a_link_in_the_volumes_place_is_removed_as_a_link)
+START_TEST(a_link_in_the_volumes_place_is_not_followed)
 {
     char *root = harness_tmpdir(), *outside = harness_tmpdir();
     put(outside, "precious");
@@ -71,6 +71,10 @@ START_TEST(a_link_in_the_volumes_place_is_removed_as_a_link)
     g_autofree char *link = g_build_filename(root, "p-n", NULL);
     ck_assert_int_eq(symlink(outside, link), 0);
     ck_assert_ptr_null(b->ops->volume_look(b->impl, &id, 0, NULL));
+    ck_assert(!b->ops->volume_create(b->impl, &id, &params, 1, 0, NULL));
+    struct stat st;
+    ck_assert_int_eq(stat(outside, &st), 0);
+    ck_assert_int_eq(st.st_mode & 0777, 0700);
     ck_assert(b->ops->volume_remove(b->impl, &id, 0, NULL));
     ck_assert_int_eq(count(outside), 1);
     ck_assert_int_eq(count(root), 1); /* .hearth */
@@ -127,6 +131,6 @@ END_TEST
 
 HARNESS_MAIN("driver/backend/dir", a_volume_is_a_directory_for_every_user,
              removing_follows_no_link_out_of_the_volume,
-             a_link_in_the_volumes_place_is_removed_as_a_link,
+             a_link_in_the_volumes_place_is_not_followed,
              an_interrupted_removal_is_finished_by_the_next, records_are_exclusive_and_whole,
              a_root_that_is_not_there_is_named)

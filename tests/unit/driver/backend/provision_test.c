@@ -111,6 +111,19 @@ START_TEST(a_deletion_rolls_forward_from_every_step)
 }
 END_TEST
 
+START_TEST(what_a_dying_backend_left_in_part_is_finished)
+{
+    Fake *f = fake_new();
+    g_autoptr(Backend) b = fake_backend(f);
+    ck_assert_int_eq(create(b, &params, gib), 0);
+    f->incomplete = TRUE;
+    ck_assert_int_eq(look(b), HEARTH_ERROR_NOT_FOUND);
+    ck_assert_int_eq(create(b, &params, gib), 0);
+    ck_assert(!f->incomplete);
+    ck_assert_int_eq(look(b), 0);
+}
+END_TEST
+
 START_TEST(a_half_made_volume_can_be_deleted)
 {
     Fake *f = fake_new();
@@ -165,7 +178,8 @@ END_TEST
 
 HARNESS_MAIN("driver/backend/provision", creating_and_deleting_twice_is_fine,
              another_request_of_the_name_is_refused, a_creation_rolls_forward_from_every_step,
-             a_deletion_rolls_forward_from_every_step, a_half_made_volume_can_be_deleted,
+             a_deletion_rolls_forward_from_every_step,
+             what_a_dying_backend_left_in_part_is_finished, a_half_made_volume_can_be_deleted,
              a_refused_creation_frees_the_name,
              what_someone_else_made_is_neither_adopted_nor_deleted,
              a_record_of_another_group_is_another_volumes)
