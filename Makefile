@@ -10,6 +10,7 @@ OPT      ?= -O2 -g
 # V=1 shows the commands.
 Q        := $(if $(V),,@)
 say       = @printf '  %-5s %s\n' $(1) $(patsubst $(O)/%,%,$@)
+# The outermost make decides; those it calls share its jobs.
 ifeq ($(MAKELEVEL),0)
 MAKEFLAGS := $(if $(filter -j%,$(MAKEFLAGS)),$(MAKEFLAGS),$(MAKEFLAGS) -j$(shell nproc))
 endif
@@ -112,9 +113,9 @@ AGAIN := +@$(MAKE) --no-print-directory
 .PHONY: test-deps programs tools unit-tests
 test-deps:
 	@tests/tools/install-deps test
-programs: $(PROGRAMS)
-tools: $(TOOL_BIN)
-unit-tests: $(UNIT_BIN)
+programs: $(PROGRAMS) ; @:
+tools: $(TOOL_BIN) ; @:
+unit-tests: $(UNIT_BIN) ; @:
 
 .PHONY: demo
 demo: ## start a Ceph, provision, read cold and warm, print a table, clean up

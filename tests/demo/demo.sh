@@ -84,7 +84,7 @@ OWN_CEPH=$HEARTH_CEPH
 start_ceph
 done_step
 
-step "Start hearth-csi --role=controller, hearthd, hearth-csi --role=node"
+step "Start the controller plugin, hearthd and the node plugin"
 start_hearth
 for role in controller node; do
     csi $role Probe '{}' || die "Probe of the $role: $(said)"
@@ -139,7 +139,7 @@ ratio() { # of hits, in per cent with one digit; "-" when nothing was opened
     [ "${SEEN[$1]:-0}" -gt 0 ] && awk -v h="${HIT[$1]}" -v o="${SEEN[$1]}" 'BEGIN { printf "%.1f", 100 * h / o }' || echo -
 }
 
-step "Read cold, comparing every byte: small files, random order, 4 threads"
+step "Read cold, comparing every byte: the small files"
 measure
 pass_of "$TARGET/data" small 11 --verify
 FIGURES[hearth_cold.small]=$FIGURE
@@ -185,7 +185,7 @@ for key in "${!SAMPLES[@]}"; do
     FIGURES[$key]=$(printf '%s\n' ${SAMPLES[$key]} | sort -g | sed -n "$(((ROUNDS + 1) / 2))p")
 done
 
-step "Compare every byte Hearth gives from its cache with what was written"
+step "Compare every byte that Hearth gives from its cache"
 drop_page_cache
 reader verify read "$TARGET/data" "$TMP/manifest" --threads 4 --seed 31 --verify
 CHECKED=$(jq .files <<<"$RESULT")
@@ -231,7 +231,7 @@ unpublish && unstage || die "$(said)"
 end ceph-fuse
 delete_volume || die "$(said)"
 [ -z "$(mounts_below "$TMP")" ] || die "still mounted: $(mounts_below "$TMP")"
-[ "$(ceph_cmd fs subvolume ls hearthfs --group_name csi --format json 2>/dev/null)" = "[]" ] || die "the subvolume is still there"
+[ "$(ceph_cmd fs subvolume ls hearthfs --group_name csi --format json 2>/dev/null | jq length)" = 0 ] || die "the subvolume is still there"
 done_step
 step "Stop everything, remove everything"
 end node

@@ -4,6 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 init
 start_ceph
+bad_clusters
 start_controller
 
 GROUP=csi

@@ -4,10 +4,8 @@
 . "$(dirname "$0")/lib.sh"
 init
 start_ceph
+bad_clusters
 start_hearth
-# Beside the cluster that works, ones that do not.
-jq '. + [{clusterID: "refused", monitors: ["127.0.0.1:1"]},
-         {clusterID: "silent", monitors: ["192.0.2.1:6789"]}]' "$CEPH_DIR/config.json" >"$TMP/config.json"
 
 left() { # what Ceph holds of volumes, and what is mounted here
     ceph_cmd fs subvolume ls hearthfs --group_name csi --format json 2>/dev/null | jq -r '.[].name'

@@ -172,7 +172,12 @@ start_ceph() { # the cluster ./run has started, else one of this script's own
     CEPH_DIR=$dir
     . "$dir/env"
     export ADMIN_KEY PROVISIONER_KEY NODE_KEY ADMIN_ID PROVISIONER_ID NODE_ID
-    # Beside the cluster that works, ones that do not: nobody listens, and one who never speaks.
+    cp "$dir/config.json" "$TMP/config.json"
+}
+
+# Adds to the configuration, beside the cluster that works, ones that do not: "refused", where nobody
+# listens, and "silent", who never speaks.
+bad_clusters() {
     local silent
     spawn silent python3 -c 'import signal, socket
 s = socket.socket()
@@ -183,7 +188,7 @@ signal.pause()'
     wait_for 10 test -s "$TMP/log/silent.log" || die "no silent monitor"
     silent=127.0.0.1:$(head -n 1 "$TMP/log/silent.log")
     jq --arg silent "$silent" '. + [{clusterID: "refused", monitors: ["127.0.0.1:1"]},
-             {clusterID: "silent", monitors: [$silent]}]' "$dir/config.json" >"$TMP/config.json"
+             {clusterID: "silent", monitors: [$silent]}]' "$CEPH_DIR/config.json" >"$TMP/config.json"
 }
 
 ceph_cmd() { "$ONE_NODE" ceph "$CEPH_DIR" "$@"; }
