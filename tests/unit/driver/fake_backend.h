@@ -70,7 +70,7 @@ static inline void *fake_open(void *backend, const VolumeId *where, const Secret
                               gint64 deadline_us, GError **error)
 {
     (void)where, (void)deadline_us;
-    if (!secrets || strcmp(secrets->key, "AQgood==") != 0) {
+    if (!secrets || strcmp(secrets->key, "AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg==") != 0) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAUTHENTICATED, "the fake refuses");
         return NULL;
     }

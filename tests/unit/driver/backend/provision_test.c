@@ -8,7 +8,7 @@ static VolumeParams params = {.type = VOLUME_CEPHFS,
                               .name_prefix = (char *)"p-",
                               .cache = TRUE};
 static VolumeId id = {VOLUME_CEPHFS, (char *)"c", (char *)"f", (char *)"csi", (char *)"p-n"};
-static Secrets secrets = {(char *)"u", (char *)"AQgood=="};
+static Secrets secrets = {(char *)"u", (char *)"AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg=="};
 static const CapacityRange gib = {1 << 30, 0};
 
 static int create(const Backend *b, const VolumeParams *p, CapacityRange range)

@@ -90,7 +90,7 @@ world_capability(Csi__V1__VolumeCapability__AccessMode__Mode mode, gboolean bloc
 
 #define RWX CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__MULTI_NODE_MULTI_WRITER
 
-static const char *const good_secrets[] = {"userID=u", "userKey=AQgood==", NULL};
+static const char *const good_secrets[] = {"userID=u", "userKey=AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg==", NULL};
 static const char *const good_parameters[] = {"clusterID=c", "fsName=f", NULL};
 
 static inline Csi__V1__CreateVolumeRequest *
