@@ -105,7 +105,7 @@ void handle_recalled(Session *s, Handle *h)
 {
     atomic_store(&h->node->page_version, 0);
     atomic_store(&h->node->attr_version, 0);
-    fuse_lowlevel_notify_inval_inode(s->fuse, h->node->id, 0, 0);
+    notifier_drop_all_pages(s->notifier, h->node->id);
     s->origin->ops->lease(s->origin, h->file, ORIGIN_LEASE_NONE, NULL, NULL);
     int recalled = LEASE_RECALLED;
     atomic_compare_exchange_strong(&h->lease, &recalled, LEASE_NONE);
@@ -174,9 +174,10 @@ static gboolean immutable(const Node *node)
 
 /*
  * Tries to get the file guaranteed unchanged, with h->content of that version. FALSE: somebody uses
- * it in a way that conflicts. *attr is filled unless *r is an error.
+ * it in a way that conflicts; *attr is then filled for an opener only: a read holds pages locked
+ * and must not ask for more than its bytes.
  */
-static gboolean take_lease(Handle *h, OriginAttr *attr, int *r)
+static gboolean take_lease(Handle *h, gboolean opener, OriginAttr *attr, int *r)
 {
     Session *s = h->session;
     if (immutable(h->node)) {
@@ -191,7 +192,10 @@ static gboolean take_lease(Handle *h, OriginAttr *attr, int *r)
         return state == LEASE_HELD;
     }
     gboolean granted = s->origin->ops->lease(s->origin, h->file, h->kind, recall, h) == 0;
-    *r = granted ? look_at_version(h, attr) : current_attr(s, h->node, attr);
+    if (granted)
+        *r = look_at_version(h, attr);
+    else
+        *r = opener ? current_attr(s, h->node, attr) : -EAGAIN;
     gboolean usable = granted && *r == 0;
     if (granted && !usable)
         s->origin->ops->lease(s->origin, h->file, ORIGIN_LEASE_NONE, NULL, NULL);
@@ -210,7 +214,7 @@ static void open_reader(Handle *h, struct fuse_file_info *fi)
     Node *node = h->node;
     OriginAttr attr;
     int r;
-    gboolean leased = take_lease(h, &attr, &r);
+    gboolean leased = take_lease(h, TRUE, &attr, &r);
     if (r < 0 || atomic_load(&node->attr_version) != attr.version)
         fuse_lowlevel_notify_inval_inode(s->fuse, node->id, -1, 0);
     if (!leased) {
@@ -297,7 +301,7 @@ static gboolean pages_may_stay(Handle *h)
         return TRUE;
     OriginAttr attr;
     int r;
-    return take_lease(h, &attr, &r);
+    return take_lease(h, FALSE, &attr, &r);
 }
 
 static ssize_t read_through(Handle *h, void *buf, size_t len, uint64_t off, gboolean leased)
