@@ -35,7 +35,8 @@ typedef struct Item {
     Kind kind;
     Handle *handle;
     Done *done;
-    uint64_t ino, snapshot; /* PAGES: ino is the node ID */
+    Node *node; /* PAGES: in use */
+    uint64_t ino, snapshot;
     int64_t off, len;
     char name[];
 } Item;
@@ -104,8 +105,18 @@ static void done_put(Done *d, gboolean finished)
     g_free(d);
 }
 
-void notifier_drop_all_pages(Notifier *n, uint64_t node_id)
+static Item *pages_item(Notifier *n, Node *node, int64_t off, int64_t len)
 {
+    Item *item = item_new(PAGES, NULL);
+    item->node = nodes_use(n->session->nodes, node->id);
+    item->off = off;
+    item->len = len;
+    return item;
+}
+
+void notifier_drop_all_pages(Notifier *n, Node *node)
+{
+    atomic_fetch_add(&node->unsettled, 1);
     Done *d = g_new0(Done, 1);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -114,8 +125,7 @@ void notifier_drop_all_pages(Notifier *n, uint64_t node_id)
     pthread_condattr_destroy(&monotonic);
     pthread_mutex_init(&d->mutex, NULL);
     d->refs = 2;
-    Item *item = item_new(PAGES, NULL);
-    item->ino = node_id;
+    Item *item = pages_item(n, node, 0, 0);
     item->done = d;
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -175,7 +185,9 @@ static void run(Session *s, const Item *item)
         handle_recalled(s, item->handle);
         break;
     case PAGES:
-        fuse_lowlevel_notify_inval_inode(s->fuse, item->ino, item->off, item->len);
+        fuse_lowlevel_notify_inval_inode(s->fuse, item->node->id, item->off, item->len);
+        atomic_fetch_sub(&item->node->unsettled, 1);
+        nodes_done(s->nodes, item->node);
         break;
     case INODE:
         drop_inode(s, item);
@@ -247,13 +259,9 @@ void notifier_recall(Notifier *n, Handle *handle)
     push(&n->recalls, item);
 }
 
-void notifier_drop_pages(Notifier *n, uint64_t node_id, int64_t off, int64_t len)
+void notifier_drop_pages(Notifier *n, Node *node, int64_t off, int64_t len)
 {
-    Item *item = item_new(PAGES, NULL);
-    item->ino = node_id;
-    item->off = off;
-    item->len = len;
-    push(&n->drops, item);
+    push(&n->drops, pages_item(n, node, off, len));
 }
 
 static void queue_start(Queue *q, Notifier *n)

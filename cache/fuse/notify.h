@@ -12,6 +12,7 @@
 typedef struct Notifier Notifier;
 typedef struct Session Session;
 typedef struct Handle Handle;
+typedef struct Node Node;
 
 Notifier *notifier_start(Session *session);
 /* Handles what is queued, then ends. No origin callback may come any more. */
@@ -26,8 +27,8 @@ void notifier_recall(Notifier *notifier, Handle *handle);
  * being filled by a read that may itself wait for the lease of the caller; it is then dropped as
  * soon as that read has ended.
  */
-void notifier_drop_all_pages(Notifier *notifier, uint64_t node_id);
-/* Drops the pages of [off, off+len) of a node. */
-void notifier_drop_pages(Notifier *notifier, uint64_t node_id, int64_t off, int64_t len);
+void notifier_drop_all_pages(Notifier *notifier, Node *node);
+/* Drops the pages of [off, off+len), then counts node->unsettled down. */
+void notifier_drop_pages(Notifier *notifier, Node *node, int64_t off, int64_t len);
 
 #endif
