@@ -45,15 +45,16 @@ typedef struct BackendOps {
     void (*close)(void *session);
 
     /*
-     * Records: small texts by volume name. Creation is exclusive and atomic: when there is one
-     * already, *existed is TRUE and nothing changes. Reading: NOT_FOUND. Removing what is not there
-     * succeeds.
+     * Records: small texts by name (record.h gives the names). Creation is exclusive and atomic:
+     * when there is one already, *existed is TRUE and nothing changes. Reading: NOT_FOUND. Removing
+     * what is not there succeeds. A list holds the names of all, in no order; it owns them.
      */
     gboolean (*record_create)(void *session, const char *name, const char *text, gboolean *existed,
                               gint64 deadline_us, GError **error);
     char *(*record_read)(void *session, const char *name, gsize *length, gint64 deadline_us,
                          GError **error);
     gboolean (*record_remove)(void *session, const char *name, gint64 deadline_us, GError **error);
+    GPtrArray *(*record_list)(void *session, gint64 deadline_us, GError **error);
 
     /*
      * Volumes. Creating one that a crashed attempt left complete or in part succeeds. Removing what
@@ -65,6 +66,22 @@ typedef struct BackendOps {
                               GError **error);
     BackendVolume *(*volume_look)(void *session, const VolumeId *id, gint64 deadline_us,
                                   GError **error);
+
+    /* Sets the size; only ever larger. NULL where sizes are not enforced. */
+    gboolean (*volume_resize)(void *session, const VolumeId *id, gint64 bytes, gint64 deadline_us,
+                              GError **error);
+    /* Bytes that new data of such volumes can take. `pool` NULL: the place's own. */
+    gboolean (*capacity)(void *session, const char *pool, gint64 *available, gint64 deadline_us,
+                         GError **error);
+
+    /*
+     * For what no request's parameters lead to: the clusters there are (cluster_id alone, NULL
+     * where there is no such thing), and the places of one, to open(). VolumeId*, owned by the
+     * array.
+     */
+    GPtrArray *(*clusters)(void *backend, GError **error);
+    GPtrArray *(*places)(void *backend, const VolumeId *cluster, const Secrets *secrets,
+                         gint64 deadline_us, GError **error);
 
     /* Whether provisioning could work now, without a request's secrets. */
     gboolean (*probe)(void *backend, gint64 deadline_us, GError **error);

@@ -1,23 +1,13 @@
-#include "driver/backend/provision.h"
+#include "driver/backend/provision_internal.h"
 #include <string.h>
 
-/* The steps are short with the session, its backend and the deadline at hand. */
-typedef struct Work {
-    const BackendOps *ops;
-    void *session;
-    const VolumeId *id;
-    gint64 deadline_us;
-} Work;
-
-static void work_close(Work *work)
+void work_close(Work *work)
 {
     if (work->session)
         work->ops->close(work->session);
 }
-#define work_auto __attribute__((cleanup(work_close)))
-
-static gboolean work_open(Work *work, const Backend *backend, const VolumeId *id,
-                          const Secrets *secrets, gint64 deadline_us, GError **error)
+gboolean work_open(Work *work, const Backend *backend, const VolumeId *id, const Secrets *secrets,
+                   gint64 deadline_us, GError **error)
 {
     work->ops = backend->ops;
     work->id = id;
@@ -26,20 +16,19 @@ static gboolean work_open(Work *work, const Backend *backend, const VolumeId *id
     return work->session != NULL;
 }
 
-static gboolean is_not_found(const GError *error)
+gboolean work_is_not_found(const GError *error)
 {
     return g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND);
 }
 
-/* FALSE only for failures; *record is NULL when there is none. */
-static gboolean find_record(Work *w, VolumeRecord **record, GError **error)
+gboolean work_find_record(Work *w, VolumeRecord **record, GError **error)
 {
     g_autoptr(GError) cause = NULL;
     gsize length;
     *record = NULL;
-    g_autofree char *text =
-        w->ops->record_read(w->session, w->id->name, &length, w->deadline_us, &cause);
-    if (!text && is_not_found(cause))
+    g_autofree char *key = record_key(w->id->name);
+    g_autofree char *text = w->ops->record_read(w->session, key, &length, w->deadline_us, &cause);
+    if (!text && work_is_not_found(cause))
         return TRUE;
     if (!text) {
         g_propagate_error(error, g_steal_pointer(&cause));
@@ -49,15 +38,20 @@ static gboolean find_record(Work *w, VolumeRecord **record, GError **error)
     return *record != NULL;
 }
 
-/* FALSE only for failures; *volume is NULL when there is none. */
-static gboolean find_volume(Work *w, BackendVolume **volume, GError **error)
+gboolean work_find_volume(Work *w, BackendVolume **volume, GError **error)
 {
     g_autoptr(GError) cause = NULL;
     *volume = w->ops->volume_look(w->session, w->id, w->deadline_us, &cause);
-    if (*volume || is_not_found(cause))
+    if (*volume || work_is_not_found(cause))
         return TRUE;
     g_propagate_error(error, g_steal_pointer(&cause));
     return FALSE;
+}
+
+static gboolean remove_record(Work *w, GError **error)
+{
+    g_autofree char *key = record_key(w->id->name);
+    return w->ops->record_remove(w->session, key, w->deadline_us, error);
 }
 
 /*
@@ -67,7 +61,7 @@ static gboolean find_volume(Work *w, BackendVolume **volume, GError **error)
 static gboolean claim_name(Work *w, const char *text, gboolean *fresh, GError **error)
 {
     g_autoptr(BackendVolume) foreign = NULL;
-    if (!find_volume(w, &foreign, error))
+    if (!work_find_volume(w, &foreign, error))
         return FALSE;
     if (foreign) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
@@ -77,7 +71,8 @@ static gboolean claim_name(Work *w, const char *text, gboolean *fresh, GError **
         return FALSE;
     }
     gboolean existed = FALSE;
-    if (!w->ops->record_create(w->session, w->id->name, text, &existed, w->deadline_us, error))
+    g_autofree char *key = record_key(w->id->name);
+    if (!w->ops->record_create(w->session, key, text, &existed, w->deadline_us, error))
         return FALSE;
     *fresh = !existed;
     return TRUE;
@@ -87,7 +82,7 @@ static gboolean claim_name(Work *w, const char *text, gboolean *fresh, GError **
 static void release_name(Work *w, const GError *cause)
 {
     if (g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT))
-        w->ops->record_remove(w->session, w->id->name, w->deadline_us, NULL);
+        remove_record(w, NULL);
 }
 
 gboolean provision_create(const Backend *backend, const VolumeId *id, const char *request_name,
@@ -100,15 +95,16 @@ gboolean provision_create(const Backend *backend, const VolumeId *id, const char
     g_autoptr(VolumeRecord) found = NULL;
     g_autoptr(BackendVolume) made = NULL;
     if (!capacity_choose(range, &bytes, error) ||
-        !work_open(&w, backend, id, secrets, deadline_us, error) || !find_record(&w, &found, error))
+        !work_open(&w, backend, id, secrets, deadline_us, error) ||
+        !work_find_record(&w, &found, error))
         return FALSE;
 
     gboolean fresh = FALSE;
     if (!found) {
-        g_autofree char *text = record_encode(request_name, params, id, bytes);
+        g_autofree char *text = record_encode(request_name, params, id, NULL, bytes);
         if (!claim_name(&w, text, &fresh, error))
             return FALSE;
-        if (!find_record(&w, &found, error))
+        if (!work_find_record(&w, &found, error))
             return FALSE;
         if (!found) {
             g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
@@ -116,9 +112,9 @@ gboolean provision_create(const Backend *backend, const VolumeId *id, const char
             return FALSE;
         }
     }
-    if (!record_check_same(found, request_name, params, id, range, error))
+    if (!record_check_same(found, request_name, params, id, NULL, range, error))
         return FALSE;
-    if (!fresh && !find_volume(&w, &made, error))
+    if (!fresh && !work_find_volume(&w, &made, error))
         return FALSE;
     if (made && made->incomplete)
         g_clear_pointer(&made, backend_volume_free);
@@ -144,14 +140,14 @@ gboolean provision_delete(const Backend *backend, const VolumeId *id, const Secr
     work_auto Work w = {0};
     g_autoptr(VolumeRecord) record = NULL;
     if (!work_open(&w, backend, id, secrets, deadline_us, error) ||
-        !find_record(&w, &record, error))
+        !work_find_record(&w, &record, error))
         return FALSE;
     /* A record of another group is of another volume, which has this one's name. */
     if (record && strcmp(record->group, id->group ? id->group : "") != 0)
         g_clear_pointer(&record, record_free);
     if (!record) {
         g_autoptr(BackendVolume) foreign = NULL;
-        if (!find_volume(&w, &foreign, error))
+        if (!work_find_volume(&w, &foreign, error))
             return FALSE;
         if (foreign)
             g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
@@ -160,8 +156,7 @@ gboolean provision_delete(const Backend *backend, const VolumeId *id, const Secr
                         id->name, foreign->path);
         return foreign == NULL;
     }
-    return w.ops->volume_remove(w.session, id, deadline_us, error) &&
-           w.ops->record_remove(w.session, id->name, deadline_us, error);
+    return w.ops->volume_remove(w.session, id, deadline_us, error) && remove_record(&w, error);
 }
 
 gboolean provision_look(const Backend *backend, const VolumeId *id, const Secrets *secrets,
@@ -169,10 +164,16 @@ gboolean provision_look(const Backend *backend, const VolumeId *id, const Secret
                         GError **error)
 {
     work_auto Work w = {0};
+    return work_open(&w, backend, id, secrets, deadline_us, error) &&
+           work_look(&w, record, volume, error);
+}
+
+gboolean work_look(Work *w, VolumeRecord **record, BackendVolume **volume, GError **error)
+{
+    const VolumeId *id = w->id;
     g_autoptr(VolumeRecord) found = NULL;
     g_autoptr(BackendVolume) seen = NULL;
-    if (!work_open(&w, backend, id, secrets, deadline_us, error) ||
-        !find_record(&w, &found, error) || !find_volume(&w, &seen, error))
+    if (!work_find_record(w, &found, error) || !work_find_volume(w, &seen, error))
         return FALSE;
     if (!found || !seen || seen->incomplete ||
         strcmp(found->group, id->group ? id->group : "") != 0) {

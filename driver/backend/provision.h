@@ -32,4 +32,34 @@ gboolean provision_look(const Backend *backend, const VolumeId *id, const Secret
                         gint64 deadline_us, VolumeRecord **record, BackendVolume **volume,
                         GError **error);
 
+/*
+ * Makes the volume as large as the range asks; *bytes is its size then. A volume that is large
+ * enough stays as it is. OUT_OF_RANGE: it is larger than the range allows. NOT_FOUND.
+ */
+gboolean provision_expand(const Backend *backend, const VolumeId *id, CapacityRange range,
+                          const Secrets *secrets, gint64 deadline_us, gint64 *bytes,
+                          GError **error);
+
+/* One volume of a list; `id` is whole. */
+typedef struct ProvisionEntry {
+    VolumeId *id;
+    VolumeRecord *record;
+    BackendVolume *volume;
+} ProvisionEntry;
+
+void provision_entry_free(gpointer entry);
+
+/*
+ * The complete volumes of a place in the order of their names, from the first after `after` (NULL:
+ * from the start), `max` at most; ProvisionEntry*, owned by the array. *more: there are others.
+ */
+GPtrArray *provision_list(const Backend *backend, const VolumeId *place, const char *after,
+                          guint max, const Secrets *secrets, gint64 deadline_us, gboolean *more,
+                          GError **error);
+
+/* Bytes that new data of such volumes can take at the place. */
+gboolean provision_capacity(const Backend *backend, const VolumeId *place, const char *pool,
+                            const Secrets *secrets, gint64 deadline_us, gint64 *available,
+                            GError **error);
+
 #endif

@@ -36,6 +36,17 @@ void volume_id_free(VolumeId *id)
     g_free(id);
 }
 
+VolumeId *volume_id_copy(const VolumeId *id)
+{
+    VolumeId *copy = g_new0(VolumeId, 1);
+    copy->type = id->type;
+    copy->cluster_id = g_strdup(id->cluster_id);
+    copy->fs_name = g_strdup(id->fs_name);
+    copy->group = g_strdup(id->group);
+    copy->name = g_strdup(id->name);
+    return copy;
+}
+
 /* The fields of an ID in their order after the type; the table both directions follow. */
 static guint parts_of(VolumeId *id, char ***parts)
 {

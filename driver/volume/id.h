@@ -31,6 +31,8 @@ typedef struct VolumeId {
 void volume_id_free(VolumeId *id);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(VolumeId, volume_id_free)
 
+VolumeId *volume_id_copy(const VolumeId *id);
+
 /* The caller's string. INVALID_ARGUMENT when it is longer than VOLUME_ID_MAX, naming the parts. */
 char *volume_id_encode(const VolumeId *id, GError **error);
 

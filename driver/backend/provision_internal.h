@@ -1,0 +1,37 @@
+/* What the files of provisioning share: a session at work on one volume, and how it looks. */
+#ifndef HEARTH_DRIVER_BACKEND_PROVISION_INTERNAL_H
+#define HEARTH_DRIVER_BACKEND_PROVISION_INTERNAL_H
+
+#include "driver/backend/provision.h"
+
+/* The steps are short with the session, its backend and the deadline at hand. */
+typedef struct Work {
+    const BackendOps *ops;
+    void *session;
+    const VolumeId *id; /* of the volume, or only the place */
+    gint64 deadline_us;
+} Work;
+
+gboolean work_open(Work *work, const Backend *backend, const VolumeId *id, const Secrets *secrets,
+                   gint64 deadline_us, GError **error);
+void work_close(Work *work);
+#define work_auto __attribute__((cleanup(work_close)))
+
+gboolean work_is_not_found(const GError *error);
+
+/* FALSE only for failures; *record is NULL when there is none. */
+gboolean work_find_record(Work *w, VolumeRecord **record, GError **error);
+/* FALSE only for failures; *volume is NULL when there is none. */
+gboolean work_find_volume(Work *w, BackendVolume **volume, GError **error);
+/* Both, complete and of one group; else NOT_FOUND. */
+gboolean work_look(Work *w, VolumeRecord **record, BackendVolume **volume, GError **error);
+
+/* Sorts a GPtrArray of strings. */
+gint work_compare_names(gconstpointer a, gconstpointer b);
+/*
+ * Whether a list that misses an element for this reason is none. Something half made or damaged is
+ * left out instead: it must not hide the others.
+ */
+gboolean work_spoils_list(const GError *error);
+
+#endif
