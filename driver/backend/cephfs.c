@@ -8,6 +8,7 @@
 #include "driver/backend/backend.h"
 #include "driver/backend/ceph_conn.h"
 #include "driver/backend/cephfs_mgr.h"
+#include "driver/backend/cephfs_snap.h"
 #include "driver/backend/reach.h"
 #include "driver/node/bounded.h"
 #include "driver/volume/config.h"
@@ -143,11 +144,12 @@ static gboolean volume_create(void *session, const VolumeId *id, const VolumePar
     return cephfs_mgr_create(s->conn, &subvolume, bytes, params->pool, deadline_us, error);
 }
 
-static gboolean volume_remove(void *session, const VolumeId *id, gint64 deadline_us, GError **error)
+static gboolean volume_remove(void *session, const VolumeId *id, gboolean keep_snapshots,
+                              gint64 deadline_us, GError **error)
 {
     Session *s = session;
     Subvolume subvolume = subvolume_of(id);
-    return cephfs_mgr_remove(s->conn, &subvolume, deadline_us, error);
+    return cephfs_mgr_remove(s->conn, &subvolume, keep_snapshots, deadline_us, error);
 }
 
 static BackendVolume *volume_look(void *session, const VolumeId *id, gint64 deadline_us,
@@ -164,6 +166,47 @@ static gboolean volume_resize(void *session, const VolumeId *id, gint64 bytes, g
     Session *s = session;
     Subvolume subvolume = subvolume_of(id);
     return cephfs_mgr_resize(s->conn, &subvolume, bytes, deadline_us, error);
+}
+
+static gboolean snapshot_create(void *session, const VolumeId *volume, const char *snapshot,
+                                gint64 deadline_us, GError **error)
+{
+    Session *s = session;
+    Subvolume subvolume = subvolume_of(volume);
+    return cephfs_snap_create(s->conn, &subvolume, snapshot, deadline_us, error);
+}
+
+static gboolean snapshot_remove(void *session, const VolumeId *volume, const char *snapshot,
+                                gint64 deadline_us, GError **error)
+{
+    Session *s = session;
+    Subvolume subvolume = subvolume_of(volume);
+    return cephfs_snap_remove(s->conn, &subvolume, snapshot, deadline_us, error);
+}
+
+static gboolean snapshot_look(void *session, const VolumeId *volume, const char *snapshot,
+                              gint64 deadline_us, GError **error)
+{
+    Session *s = session;
+    Subvolume subvolume = subvolume_of(volume);
+    return cephfs_snap_look(s->conn, &subvolume, snapshot, deadline_us, error);
+}
+
+static GPtrArray *snapshot_list(void *session, const VolumeId *volume, gint64 deadline_us,
+                                GError **error)
+{
+    Session *s = session;
+    Subvolume subvolume = subvolume_of(volume);
+    return cephfs_snap_list(s->conn, &subvolume, deadline_us, error);
+}
+
+static gboolean volume_copy(void *session, const VolumeId *id, const VolumeParams *params,
+                            const VolumeId *source, const char *snapshot, gint64 deadline_us,
+                            GError **error)
+{
+    Session *s = session;
+    Subvolume from = subvolume_of(source), to = subvolume_of(id);
+    return cephfs_snap_clone(s->conn, &from, snapshot, &to, params->pool, deadline_us, error);
 }
 
 static gboolean capacity(void *session, const char *pool, gint64 *available, gint64 deadline_us,
@@ -313,6 +356,11 @@ static const BackendOps ops = {
     .volume_remove = volume_remove,
     .volume_look = volume_look,
     .volume_resize = volume_resize,
+    .snapshot_create = snapshot_create,
+    .snapshot_remove = snapshot_remove,
+    .snapshot_look = snapshot_look,
+    .snapshot_list = snapshot_list,
+    .volume_copy = volume_copy,
     .capacity = capacity,
     .clusters = clusters,
     .places = places,

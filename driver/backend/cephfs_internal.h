@@ -20,6 +20,9 @@ gboolean cephfs_mgr_send(CephConn *conn, const char *prefix, const Subvolume *s,
 /* Sets the error for an answer that is no success. */
 void cephfs_mgr_fail(GError **error, CephConn *conn, const CephReply *reply, const char *prefix,
                      const Subvolume *s);
+/* Of a subvolume; one that exists is fine. */
+gboolean cephfs_mgr_create_group(CephConn *conn, const Subvolume *s, gint64 deadline_us,
+                                 GError **error);
 /* NOT_FOUND. */
 void cephfs_mgr_missing(GError **error, const Subvolume *s);
 

@@ -1,4 +1,5 @@
 #include "driver/backend/cephfs_internal.h"
+#include "driver/backend/cephfs_snap.h"
 #include <errno.h>
 #include <string.h>
 
@@ -34,7 +35,8 @@ void cephfs_mgr_missing(GError **error, const Subvolume *s)
                 s->fs_name, s->group, s->name);
 }
 
-static gboolean create_group(CephConn *conn, const Subvolume *s, gint64 deadline_us, GError **error)
+gboolean cephfs_mgr_create_group(CephConn *conn, const Subvolume *s, gint64 deadline_us,
+                                 GError **error)
 {
     reply_auto CephReply reply = {0};
     Subvolume group = {.fs_name = s->fs_name, .group = s->group};
@@ -68,20 +70,41 @@ gboolean cephfs_mgr_create(CephConn *conn, const Subvolume *s, gint64 bytes, con
             cephfs_mgr_fail(error, conn, &reply, prefix, s);
             return FALSE;
         }
-        if (!create_group(conn, s, deadline_us, error))
+        if (!cephfs_mgr_create_group(conn, s, deadline_us, error))
             return FALSE;
     }
 }
 
-gboolean cephfs_mgr_remove(CephConn *conn, const Subvolume *s, gint64 deadline_us, GError **error)
+/* A cancelled clone lets go of its target within this. */
+#define CANCEL_TRIES 20
+#define CANCEL_WAIT_US (100 * 1000)
+
+gboolean cephfs_mgr_remove(CephConn *conn, const Subvolume *s, gboolean retain_snapshots,
+                           gint64 deadline_us, GError **error)
 {
-    reply_auto CephReply reply = {0};
     const char *prefix = "fs subvolume rm";
-    if (!cephfs_mgr_send(conn, prefix, s, NULL, &reply, deadline_us, error))
-        return FALSE;
-    if (reply.rc != 0 && reply.rc != -ENOENT)
-        cephfs_mgr_fail(error, conn, &reply, prefix, s);
-    return reply.rc == 0 || reply.rc == -ENOENT;
+    for (int attempt = 0;; attempt++) {
+        reply_auto CephReply reply = {0};
+        json_t *more = json_object();
+        if (retain_snapshots)
+            json_object_set_new(more, "retain_snapshots", json_true());
+        /* What remains of a clone is removed by force only. */
+        if (attempt > 0)
+            json_object_set_new(more, "force", json_true());
+        if (!cephfs_mgr_send(conn, prefix, s, more, &reply, deadline_us, error))
+            return FALSE;
+        if (reply.rc == 0 || reply.rc == -ENOENT)
+            return TRUE;
+        if (reply.rc != -EAGAIN || attempt == CANCEL_TRIES) {
+            cephfs_mgr_fail(error, conn, &reply, prefix, s);
+            return FALSE;
+        }
+        if (attempt == 0 && !cephfs_snap_cancel(conn, s, deadline_us, error))
+            return FALSE;
+        /* The mgr tells nobody when its cloner has stopped. */
+        if (attempt > 0)
+            g_usleep(CANCEL_WAIT_US);
+    }
 }
 
 BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *s, gint64 deadline_us,
@@ -95,6 +118,8 @@ BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *s, gint64 deadli
         cephfs_mgr_missing(error, s);
         return NULL;
     }
+    if (reply.rc == -EAGAIN)
+        return cephfs_snap_progress(conn, s, deadline_us, error);
     if (reply.rc == -ENODATA) {
         /*
          * A directory without the module's metadata and without a quota: a mgr that died while it
@@ -111,8 +136,11 @@ BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *s, gint64 deadli
     }
     json_t *info = json_loads(reply.output, 0, NULL);
     const char *path = json_string_value(json_object_get(info, "path"));
+    const char *state = json_string_value(json_object_get(info, "state"));
     BackendVolume *volume = NULL;
-    if (path && *path == '/') {
+    if (g_strcmp0(state, "snapshot-retained") == 0) {
+        cephfs_mgr_missing(error, s);
+    } else if (path && *path == '/') {
         volume = g_new0(BackendVolume, 1);
         volume->path = g_strdup(path);
         /* "infinite" without a quota, which is no integer: 0. */

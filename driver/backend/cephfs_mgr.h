@@ -16,10 +16,13 @@ typedef struct Subvolume {
  */
 gboolean cephfs_mgr_create(CephConn *conn, const Subvolume *subvolume, gint64 bytes,
                            const char *pool, gint64 deadline_us, GError **error);
-/* Missing is fine. FAILED_PRECONDITION: it has snapshots. */
-gboolean cephfs_mgr_remove(CephConn *conn, const Subvolume *subvolume, gint64 deadline_us,
-                           GError **error);
-/* NOT_FOUND. */
+/*
+ * Missing is fine. FAILED_PRECONDITION: it has snapshots and they are not to be retained. A clone
+ * under way to it is cancelled.
+ */
+gboolean cephfs_mgr_remove(CephConn *conn, const Subvolume *subvolume, gboolean retain_snapshots,
+                           gint64 deadline_us, GError **error);
+/* NOT_FOUND, also for one of which only snapshots are retained. */
 BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *subvolume, gint64 deadline_us,
                                GError **error);
 /* Sets the quota, which must not shrink. NOT_FOUND. */

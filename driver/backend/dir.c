@@ -224,9 +224,10 @@ static gboolean remove_tree(int parent, const char *name)
     return good && unlinkat(parent, name, AT_REMOVEDIR) == 0;
 }
 
-static gboolean volume_remove(void *session, const VolumeId *id, gint64 deadline_us, GError **error)
+static gboolean volume_remove(void *session, const VolumeId *id, gboolean keep_snapshots,
+                              gint64 deadline_us, GError **error)
 {
-    (void)deadline_us;
+    (void)keep_snapshots, (void)deadline_us;
     Dir *d = session;
     g_autofree char *trash = g_strconcat("trash.", id->name, NULL);
     /* What an interrupted removal left. */

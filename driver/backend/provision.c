@@ -85,8 +85,80 @@ static void release_name(Work *w, const GError *cause)
         remove_record(w, NULL);
 }
 
-gboolean provision_create(const Backend *backend, const VolumeId *id, const char *request_name,
-                          const VolumeParams *params, CapacityRange range, const Secrets *secrets,
+/* The size to record: the source must fit, and gives the size when none is asked for. */
+static gboolean choose_bytes(Work *w, const ProvisionRequest *r, gint64 *bytes, GError **error)
+{
+    gint64 least = 0;
+    if (!capacity_choose(r->range, bytes, error))
+        return FALSE;
+    if (!r->source)
+        return TRUE;
+    if (!copy_source_size(w, r, &least, error))
+        return FALSE;
+    if (*bytes >= least)
+        return TRUE;
+    if (r->range.required == 0 && (r->range.limit == 0 || least <= r->range.limit)) {
+        *bytes = least;
+        return TRUE;
+    }
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_OUT_OF_RANGE,
+                "the source %s has %" G_GINT64_FORMAT " bytes, more than the %" G_GINT64_FORMAT
+                " asked for; ask for at least its size",
+                r->source, least, *bytes);
+    return FALSE;
+}
+
+/* The record of the request's name, made when there is none. *fresh: just now. */
+static gboolean take_name(Work *w, const ProvisionRequest *r, VolumeRecord **record,
+                          gboolean *fresh, GError **error)
+{
+    if (!work_find_record(w, record, error))
+        return FALSE;
+    if (!*record) {
+        gint64 bytes;
+        if (!choose_bytes(w, r, &bytes, error))
+            return FALSE;
+        g_autofree char *text = record_encode(r->name, r->params, r->id, r->source, bytes);
+        if (!claim_name(w, text, fresh, error) || !work_find_record(w, record, error))
+            return FALSE;
+    }
+    if (!*record) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
+                    "volume %s is being deleted by another controller; try again", r->id->name);
+        return FALSE;
+    }
+    return record_check_same(*record, r->name, r->params, r->id, r->source, r->range, error);
+}
+
+static gboolean make_empty(Work *w, const ProvisionRequest *r, gint64 bytes, BackendVolume **volume,
+                           GError **error)
+{
+    if (*volume && (*volume)->incomplete)
+        g_clear_pointer(volume, backend_volume_free);
+    if (*volume)
+        return TRUE;
+    GError *cause = NULL;
+    if (!w->ops->volume_create(w->session, r->id, r->params, bytes, w->deadline_us, &cause)) {
+        release_name(w, cause);
+        g_propagate_error(error, cause);
+        return FALSE;
+    }
+    *volume = w->ops->volume_look(w->session, r->id, w->deadline_us, error);
+    return *volume != NULL;
+}
+
+static gboolean make_copy(Work *w, const ProvisionRequest *r, const VolumeRecord *record,
+                          BackendVolume **volume, GError **error)
+{
+    gboolean spent = FALSE;
+    if (copy_finish(w, r, record, volume, &spent, error))
+        return TRUE;
+    if (spent)
+        remove_record(w, NULL);
+    return FALSE;
+}
+
+gboolean provision_create(const Backend *backend, const ProvisionRequest *r, const Secrets *secrets,
                           gint64 deadline_us, VolumeRecord **record, BackendVolume **volume,
                           GError **error)
 {
@@ -94,44 +166,32 @@ gboolean provision_create(const Backend *backend, const VolumeId *id, const char
     work_auto Work w = {0};
     g_autoptr(VolumeRecord) found = NULL;
     g_autoptr(BackendVolume) made = NULL;
-    if (!capacity_choose(range, &bytes, error) ||
-        !work_open(&w, backend, id, secrets, deadline_us, error) ||
-        !work_find_record(&w, &found, error))
-        return FALSE;
-
     gboolean fresh = FALSE;
-    if (!found) {
-        g_autofree char *text = record_encode(request_name, params, id, NULL, bytes);
-        if (!claim_name(&w, text, &fresh, error))
-            return FALSE;
-        if (!work_find_record(&w, &found, error))
-            return FALSE;
-        if (!found) {
-            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
-                        "volume %s is being deleted by another controller; try again", id->name);
-            return FALSE;
-        }
-    }
-    if (!record_check_same(found, request_name, params, id, NULL, range, error))
+    if (!capacity_choose(r->range, &bytes, error) ||
+        !work_open(&w, backend, r->id, secrets, deadline_us, error) ||
+        !take_name(&w, r, &found, &fresh, error) || (!fresh && !work_find_volume(&w, &made, error)))
         return FALSE;
-    if (!fresh && !work_find_volume(&w, &made, error))
+    if (r->source ? !make_copy(&w, r, found, &made, error)
+                  : !make_empty(&w, r, found->bytes, &made, error))
         return FALSE;
-    if (made && made->incomplete)
-        g_clear_pointer(&made, backend_volume_free);
-    if (!made) {
-        GError *cause = NULL;
-        if (!w.ops->volume_create(w.session, id, params, found->bytes, deadline_us, &cause)) {
-            release_name(&w, cause);
-            g_propagate_error(error, cause);
-            return FALSE;
-        }
-        made = w.ops->volume_look(w.session, id, deadline_us, error);
-        if (!made)
-            return FALSE;
-    }
     *record = g_steal_pointer(&found);
     *volume = g_steal_pointer(&made);
     return TRUE;
+}
+
+/* Removes the volume; snapshots of ours stay, and outlive it. */
+static gboolean remove_volume(Work *w, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    if (w->ops->volume_remove(w->session, w->id, FALSE, w->deadline_us, &cause))
+        return TRUE;
+    if (!w->ops->snapshot_list ||
+        !g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION)) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    return snapshot_check_kept(w, error) &&
+           w->ops->volume_remove(w->session, w->id, TRUE, w->deadline_us, error);
 }
 
 gboolean provision_delete(const Backend *backend, const VolumeId *id, const Secrets *secrets,
@@ -156,7 +216,7 @@ gboolean provision_delete(const Backend *backend, const VolumeId *id, const Secr
                         id->name, foreign->path);
         return foreign == NULL;
     }
-    return w.ops->volume_remove(w.session, id, deadline_us, error) && remove_record(&w, error);
+    return remove_volume(&w, error) && copy_clean(&w, record, error) && remove_record(&w, error);
 }
 
 gboolean provision_look(const Backend *backend, const VolumeId *id, const Secrets *secrets,

@@ -110,9 +110,6 @@ static gboolean check_create(const Csi__V1__CreateVolumeRequest *r, GError **err
     if (range && range->required_bytes == 0 && range->limit_bytes == 0)
         return invalid(error, "capacity_range has neither required_bytes nor limit_bytes; set one, "
                               "or leave the range out for the default of 1 GiB");
-    if (r->volume_content_source)
-        return invalid(error, "volume_content_source: snapshots and clones are not in this "
-                              "release; create an empty volume");
     if (r->n_mutable_parameters)
         return invalid(error, "mutable_parameters: there are none in this release; leave the "
                               "VolumeAttributesClass out");
@@ -133,6 +130,25 @@ static VolumeId *place(const Backend *b, const VolumeParams *params, const char 
     return *text ? g_steal_pointer(&id) : NULL;
 }
 
+static Csi__V1__VolumeContentSource *content_source(RpcCall *call, const char *source)
+{
+    g_autoptr(VolumeId) snapshot = snapshot_id_decode(source, NULL);
+    Csi__V1__VolumeContentSource *out = rpc_alloc(call, sizeof(*out));
+    if (!out)
+        return NULL;
+    csi__v1__volume_content_source__init(out);
+    if (snapshot && (out->snapshot = rpc_alloc(call, sizeof(*out->snapshot)))) {
+        csi__v1__volume_content_source__snapshot_source__init(out->snapshot);
+        out->type_case = CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_SNAPSHOT;
+        out->snapshot->snapshot_id = rpc_strdup(call, source);
+    } else if (!snapshot && (out->volume = rpc_alloc(call, sizeof(*out->volume)))) {
+        csi__v1__volume_content_source__volume_source__init(out->volume);
+        out->type_case = CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_VOLUME;
+        out->volume->volume_id = rpc_strdup(call, source);
+    }
+    return out;
+}
+
 Csi__V1__Volume *controller_volume(RpcCall *call, const char *id, const VolumeId *where,
                                    const VolumeRecord *record, const BackendVolume *volume)
 {
@@ -143,6 +159,7 @@ Csi__V1__Volume *controller_volume(RpcCall *call, const char *id, const VolumeId
         csi__v1__volume__init(out);
         out->volume_id = rpc_strdup(call, id);
         out->capacity_bytes = volume->bytes ? volume->bytes : record->bytes;
+        out->content_source = record->source ? content_source(call, record->source) : NULL;
         out->volume_context = rpc_alloc(call, n * sizeof(*out->volume_context));
     }
     for (gsize i = 0; out && i < n && out->volume_context; i++) {
@@ -156,6 +173,35 @@ Csi__V1__Volume *controller_volume(RpcCall *call, const char *id, const VolumeId
     }
     context_clear(pairs, n);
     return out;
+}
+
+/* What the volume starts as, checked to be at the volume's place. Both stay NULL for nothing. */
+static gboolean read_source(const Csi__V1__VolumeContentSource *from, const VolumeId *id,
+                            VolumeId **snapshot, VolumeId **volume, const char **text,
+                            GError **error)
+{
+    if (!from)
+        return TRUE;
+    const VolumeId *source = NULL;
+    if (from->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_SNAPSHOT) {
+        *text = from->snapshot->snapshot_id;
+        source = *snapshot = snapshot_id_decode(*text, error);
+    } else if (from->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_VOLUME) {
+        *text = from->volume->volume_id;
+        source = *volume = volume_id_decode(*text, error);
+    } else {
+        return invalid(error, "volume_content_source names neither a snapshot nor a volume");
+    }
+    if (!source)
+        return FALSE;
+    if (source->type == id->type && g_strcmp0(source->cluster_id, id->cluster_id) == 0 &&
+        g_strcmp0(source->fs_name, id->fs_name) == 0)
+        return TRUE;
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                "volume_content_source %s is on another cluster or file system than the class's "
+                "(%s, %s); copies stay within one",
+                *text, id->cluster_id ? id->cluster_id : "", id->fs_name ? id->fs_name : "");
+    return FALSE;
 }
 
 static gboolean create_volume(RpcCall *call, const ProtobufCMessage *request,
@@ -181,7 +227,12 @@ static gboolean create_volume(RpcCall *call, const ProtobufCMessage *request,
     g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
     g_autofree char *text = NULL;
     g_autoptr(VolumeId) id = place(b, params, r->name, &text, error);
-    if (!id || !controller_secrets(b, given, &secrets, error))
+    g_autoptr(VolumeId) from_snapshot = NULL;
+    g_autoptr(VolumeId) from_volume = NULL;
+    const char *source = NULL;
+    if (!id ||
+        !read_source(r->volume_content_source, id, &from_snapshot, &from_volume, &source, error) ||
+        !controller_secrets(b, given, &secrets, error))
         return FALSE;
 
     g_autoptr(BusyHold) name_hold = busy_take(c->busy, r->name, NULL, error);
@@ -190,8 +241,14 @@ static gboolean create_volume(RpcCall *call, const ProtobufCMessage *request,
         return FALSE;
     g_autoptr(VolumeRecord) record = NULL;
     g_autoptr(BackendVolume) volume = NULL;
-    if (!provision_create(b, id, r->name, params, range, secrets, controller_deadline(call),
-                          &record, &volume, error))
+    ProvisionRequest wanted = {.id = id,
+                               .name = r->name,
+                               .params = params,
+                               .range = range,
+                               .from_snapshot = from_snapshot,
+                               .from_volume = from_volume,
+                               .source = source};
+    if (!provision_create(b, &wanted, secrets, controller_deadline(call), &record, &volume, error))
         return FALSE;
     ((Csi__V1__CreateVolumeResponse *)response)->volume =
         controller_volume(call, text, id, record, volume);
@@ -309,13 +366,20 @@ static gboolean get_capabilities(RpcCall *call, const ProtobufCMessage *request,
                                  ProtobufCMessage *response, void *service, GError **error)
 {
 #define CAP(name) CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name
-    /* The last need a user of the driver's own: their requests carry no secret, or may not. */
     static const Csi__V1__ControllerServiceCapability__RPC__Type types[] = {
-        CAP(CREATE_DELETE_VOLUME), CAP(SINGLE_NODE_MULTI_WRITER),
-        CAP(EXPAND_VOLUME),        CAP(LIST_VOLUMES),
-        CAP(GET_CAPACITY),         CAP(GET_VOLUME),
+        CAP(CREATE_DELETE_VOLUME),
+        CAP(SINGLE_NODE_MULTI_WRITER),
+        CAP(EXPAND_VOLUME),
+        CAP(CREATE_DELETE_SNAPSHOT),
+        CAP(CLONE_VOLUME),
+        /* From here they need a user of the driver's own: requests carry no secret, or may not. */
+        CAP(LIST_VOLUMES),
+        CAP(GET_CAPACITY),
+        CAP(GET_VOLUME),
+        CAP(LIST_SNAPSHOTS),
+        CAP(GET_SNAPSHOT),
     };
-    enum { N_ALWAYS = 3 };
+    enum { N_ALWAYS = 5 };
     (void)request, (void)error;
     const Controller *c = service;
     gsize n_types = c->secret_dir ? G_N_ELEMENTS(types) : N_ALWAYS;
@@ -352,10 +416,10 @@ static const RpcMethod methods[] = {
     ROW("ControllerUnpublishVolume", controller_unpublish_volume, NULL),
     ROW("ListVolumes", list_volumes, controller_list_volumes),
     ROW("GetCapacity", get_capacity, controller_get_capacity),
-    ROW("CreateSnapshot", create_snapshot, NULL),
-    ROW("DeleteSnapshot", delete_snapshot, NULL),
-    ROW("ListSnapshots", list_snapshots, NULL),
-    ROW("GetSnapshot", get_snapshot, NULL),
+    ROW("CreateSnapshot", create_snapshot, controller_create_snapshot),
+    ROW("DeleteSnapshot", delete_snapshot, controller_delete_snapshot),
+    ROW("ListSnapshots", list_snapshots, controller_list_snapshots),
+    ROW("GetSnapshot", get_snapshot, controller_get_snapshot),
     ROW("ControllerExpandVolume", controller_expand_volume, controller_expand_volume),
     ROW("ControllerGetVolume", controller_get_volume, controller_get_volume),
     ROW("ControllerModifyVolume", controller_modify_volume, NULL),

@@ -40,5 +40,25 @@ CONTROLLER_HANDLER(controller_expand_volume);
 CONTROLLER_HANDLER(controller_list_volumes);
 CONTROLLER_HANDLER(controller_get_volume);
 CONTROLLER_HANDLER(controller_get_capacity);
+/* snapshot.c */
+CONTROLLER_HANDLER(controller_create_snapshot);
+CONTROLLER_HANDLER(controller_delete_snapshot);
+CONTROLLER_HANDLER(controller_list_snapshots);
+CONTROLLER_HANDLER(controller_get_snapshot);
+
+/*
+ * Lists go through clusters and places in their order; see places.c. A visit gets the user of the
+ * place: the given one, or the driver's own when `given` is empty. *stop ends without an error.
+ */
+typedef gboolean (*PlaceVisit)(const Backend *b, const VolumeId *place, const Secrets *secrets,
+                               void *data, gboolean *stop, GError **error);
+gboolean controller_each_place(const Controller *c, GHashTable *given, PlaceVisit visit, void *data,
+                               gint64 deadline_us, GError **error);
+/* Where a place is to the one of a token: -1 before it, 0 the same, 1 after it or no token. */
+int controller_place_order(const VolumeId *place, const VolumeId *token);
+/* The number of entries of a page. INVALID_ARGUMENT. */
+gboolean controller_page(gint32 max_entries, guint *max, GError **error);
+/* Sets ABORTED for a starting_token that is none. */
+void controller_bad_token(GError **error);
 
 #endif

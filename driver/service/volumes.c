@@ -10,9 +10,6 @@
 #include <string.h>
 #include "driver/service/capability.h"
 
-/* A page when the CO sets no bound, or a larger one: an answer must fit into a call. */
-#define PAGE_MAX 500
-
 CONTROLLER_HANDLER(controller_expand_volume)
 {
     Controller *c = service;
@@ -46,30 +43,12 @@ CONTROLLER_HANDLER(controller_expand_volume)
                                     &out->capacity_bytes, error);
 }
 
-static gint compare_places(gconstpointer a, gconstpointer b)
-{
-    const VolumeId *x = *(VolumeId *const *)a, *y = *(VolumeId *const *)b;
-    int by_cluster = g_strcmp0(x->cluster_id, y->cluster_id);
-    return by_cluster ? by_cluster : g_strcmp0(x->fs_name, y->fs_name);
-}
-
 /* Where a list goes on: after `token` of the same type, and from the start of later places. */
 typedef struct Cursor {
     const VolumeId *token; /* NULL: from the start */
     guint max;
     gint64 deadline_us;
 } Cursor;
-
-/* -1: the whole place is before the token, 0: the token is in it, 1: after. */
-static int place_order(const VolumeId *place, const VolumeId *token)
-{
-    if (!token)
-        return 1;
-    if (place->type != token->type)
-        return place->type < token->type ? -1 : 1;
-    int order = compare_places(&place, &token);
-    return order < 0 ? -1 : order > 0;
-}
 
 static gboolean add_entry(RpcCall *call, Csi__V1__ListVolumesResponse *out,
                           const ProvisionEntry *entry, GError **error)
@@ -91,7 +70,7 @@ static gboolean list_place(RpcCall *call, const Backend *b, const VolumeId *plac
                            const Secrets *secrets, const Cursor *cursor,
                            Csi__V1__ListVolumesResponse *out, gboolean *full, GError **error)
 {
-    int order = place_order(place, cursor->token);
+    int order = controller_place_order(place, cursor->token);
     if (order < 0)
         return TRUE;
     g_autoptr(GPtrArray) list = provision_list(b, place, order == 0 ? cursor->token->name : NULL,
@@ -102,34 +81,6 @@ static gboolean list_place(RpcCall *call, const Backend *b, const VolumeId *plac
     for (guint i = 0; i < list->len; i++) {
         if (!add_entry(call, out, list->pdata[i], error))
             return FALSE;
-    }
-    return TRUE;
-}
-
-/* Of every place of a backend: TRUE to go on, *stop to end without an error. */
-typedef gboolean (*PlaceVisit)(const Backend *b, const VolumeId *place, const Secrets *secrets,
-                               void *data, gboolean *stop, GError **error);
-
-static gboolean each_place(const Controller *c, const Backend *b, PlaceVisit visit, void *data,
-                           gint64 deadline_us, gboolean *stop, GError **error)
-{
-    g_autoptr(GPtrArray) clusters = b->ops->clusters(b->impl, error);
-    if (!clusters)
-        return FALSE;
-    g_ptr_array_sort(clusters, compare_places);
-    for (guint i = 0; i < clusters->len && !*stop; i++) {
-        const VolumeId *cluster = clusters->pdata[i];
-        g_autoptr(Secrets) secrets = NULL;
-        if (!controller_own_secrets(c, b, cluster->cluster_id, &secrets, error))
-            return FALSE;
-        g_autoptr(GPtrArray) places = b->ops->places(b->impl, cluster, secrets, deadline_us, error);
-        if (!places)
-            return FALSE;
-        g_ptr_array_sort(places, compare_places);
-        for (guint k = 0; k < places->len && !*stop; k++) {
-            if (!visit(b, places->pdata[k], secrets, data, stop, error))
-                return FALSE;
-        }
     }
     return TRUE;
 }
@@ -151,39 +102,24 @@ static gboolean visit_list(const Backend *b, const VolumeId *place, const Secret
     return TRUE;
 }
 
-static gboolean check_page(gint32 max_entries, GError **error)
-{
-    if (max_entries >= 0)
-        return TRUE;
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "max_entries is negative");
-    return FALSE;
-}
-
 CONTROLLER_HANDLER(controller_list_volumes)
 {
     Controller *c = service;
     const Csi__V1__ListVolumesRequest *r = (const Csi__V1__ListVolumesRequest *)request;
-    if (!check_page(r->max_entries, error))
+    Listing l = {.call = call, .out = (Csi__V1__ListVolumesResponse *)response};
+    if (!controller_page(r->max_entries, &l.cursor.max, error))
         return FALSE;
     g_autoptr(VolumeId) token = NULL;
     if (*r->starting_token && !(token = volume_id_decode(r->starting_token, NULL))) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
-                    "starting_token is none of this driver; begin the list again without one");
+        controller_bad_token(error);
         return FALSE;
     }
-    Listing l = {.call = call, .out = (Csi__V1__ListVolumesResponse *)response};
     l.cursor.token = token;
-    l.cursor.max = r->max_entries ? MIN((guint)r->max_entries, PAGE_MAX) : PAGE_MAX;
     l.cursor.deadline_us = controller_deadline(call);
     l.out->entries = rpc_alloc(call, l.cursor.max * sizeof(*l.out->entries));
-    gboolean stop = l.out->entries == NULL;
-    for (int type = 0; type <= VOLUME_DIR && !stop; type++) {
-        for (gsize i = 0; i < c->n_backends && !stop; i++) {
-            if (c->backends[i]->ops->type == (VolumeType)type &&
-                !each_place(c, c->backends[i], visit_list, &l, l.cursor.deadline_us, &stop, error))
-                return FALSE;
-        }
-    }
+    if (l.out->entries &&
+        !controller_each_place(c, NULL, visit_list, &l, l.cursor.deadline_us, error))
+        return FALSE;
     if (l.more && l.out->n_entries)
         l.out->next_token = l.out->entries[l.out->n_entries - 1]->volume->volume_id;
     return TRUE;
@@ -245,9 +181,7 @@ CONTROLLER_HANDLER(controller_get_capacity)
         !capability_check_form(r->volume_capabilities, r->n_volume_capabilities, error))
         return FALSE;
     if (r->n_parameters == 0) { /* all there is */
-        gboolean stop = FALSE, good = TRUE;
-        for (gsize i = 0; good && i < c->n_backends; i++)
-            good = each_place(c, c->backends[i], visit_room, &room, room.deadline_us, &stop, error);
+        gboolean good = controller_each_place(c, NULL, visit_room, &room, room.deadline_us, error);
         g_free(room.cluster_id);
         out->available_capacity = room.total;
         return good;

@@ -42,6 +42,15 @@ char *volume_id_encode(const VolumeId *id, GError **error);
  */
 VolumeId *volume_id_decode(const char *text, GError **error);
 
+/*
+ * Snapshot IDs: h1~snap~cephfs~CLUSTERID~FSNAME~NAME, where NAME is what the backend calls the
+ * snapshot. Its record says of which volume it is, so that the ID stays within the limit. As a
+ * VolumeId it has no group. Errors as for volumes.
+ */
+char *snapshot_id_encode(const VolumeId *snapshot, GError **error);
+VolumeId *snapshot_id_decode(const char *text, GError **error);
+gsize snapshot_id_room(const VolumeId *snapshot);
+
 /* Bytes an ID leaves for the name, which may be none; `id->name` is not looked at. */
 gsize volume_id_room(const VolumeId *id);
 

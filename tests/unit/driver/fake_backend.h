@@ -14,6 +14,10 @@ typedef struct Fake {
     pthread_cond_t changed;
     GHashTable *records, *volumes; /* name -> text; name -> "" */
     GHashTable *sizes;             /* volume -> gint64* */
+    GHashTable *snapshots;         /* volume@snapshot -> "" */
+    GHashTable *copies;            /* target -> volume@snapshot it is being copied from */
+    int copy_looks;                /* looks at a volume until its copy is complete */
+    gboolean copy_fails;           /* instead of ever being complete */
     const char *group;             /* what locate() gives */
     int fail_at;                   /* the primitive's number from 1, counted down; 0: none */
     gboolean fail_after;           /* it had its effect */
@@ -34,6 +38,8 @@ static inline Fake *fake_new(void)
     f->records = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     f->volumes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     f->sizes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    f->snapshots = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    f->copies = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     f->group = "csi";
     f->fail_code = HEARTH_ERROR_UNAVAILABLE;
     return f;
@@ -45,6 +51,8 @@ static inline void fake_free(void *backend)
     g_hash_table_unref(f->records);
     g_hash_table_unref(f->volumes);
     g_hash_table_unref(f->sizes);
+    g_hash_table_unref(f->snapshots);
+    g_hash_table_unref(f->copies);
     pthread_cond_destroy(&f->changed);
     pthread_mutex_destroy(&f->lock);
     g_free(f);
@@ -233,12 +241,117 @@ static inline gboolean fake_volume_create(void *session, const VolumeId *id,
     return good;
 }
 
-static inline gboolean fake_volume_remove(void *session, const VolumeId *id, gint64 deadline_us,
+static inline gboolean fake_has_snapshots(Fake *f, const char *volume)
+{
+    g_autofree char *prefix = g_strconcat(volume, "@", NULL);
+    GHashTableIter iter;
+    gpointer name;
+    g_hash_table_iter_init(&iter, f->snapshots);
+    while (g_hash_table_iter_next(&iter, &name, NULL)) {
+        if (g_str_has_prefix(name, prefix))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+static inline gboolean fake_volume_remove(void *session, const VolumeId *id,
+                                          gboolean keep_snapshots, gint64 deadline_us,
                                           GError **error)
 {
     (void)deadline_us;
     Fake *f = session;
-    return fake_remove(f, f->volumes, id->name, error);
+    if (!keep_snapshots && fake_has_snapshots(f, id->name)) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION, "it has snapshots");
+        return FALSE;
+    }
+    if (!fake_remove(f, f->volumes, id->name, error))
+        return FALSE;
+    g_hash_table_remove(f->copies, id->name);
+    return TRUE;
+}
+
+static inline gboolean fake_snapshot_create(void *session, const VolumeId *volume,
+                                            const char *snapshot, gint64 deadline_us,
+                                            GError **error)
+{
+    (void)deadline_us;
+    Fake *f = session;
+    if (fake_fails(f, FALSE, error))
+        return FALSE;
+    if (!g_hash_table_contains(f->volumes, volume->name)) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "no volume");
+        return FALSE;
+    }
+    g_hash_table_insert(f->snapshots, g_strconcat(volume->name, "@", snapshot, NULL), (char *)"");
+    return !fake_fails(f, TRUE, error);
+}
+
+static inline gboolean fake_snapshot_remove(void *session, const VolumeId *volume,
+                                            const char *snapshot, gint64 deadline_us,
+                                            GError **error)
+{
+    (void)deadline_us;
+    Fake *f = session;
+    g_autofree char *key = g_strconcat(volume->name, "@", snapshot, NULL);
+    GHashTableIter iter;
+    gpointer source;
+    g_hash_table_iter_init(&iter, f->copies);
+    while (g_hash_table_iter_next(&iter, NULL, &source)) {
+        if (strcmp(source, key) == 0) {
+            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION, "it is in use");
+            return FALSE;
+        }
+    }
+    return fake_remove(f, f->snapshots, key, error);
+}
+
+static inline gboolean fake_snapshot_look(void *session, const VolumeId *volume,
+                                          const char *snapshot, gint64 deadline_us, GError **error)
+{
+    (void)deadline_us;
+    Fake *f = session;
+    g_autofree char *key = g_strconcat(volume->name, "@", snapshot, NULL);
+    if (g_hash_table_contains(f->snapshots, key))
+        return TRUE;
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "no snapshot");
+    return FALSE;
+}
+
+static inline GPtrArray *fake_snapshot_list(void *session, const VolumeId *volume,
+                                            gint64 deadline_us, GError **error)
+{
+    (void)deadline_us, (void)error;
+    Fake *f = session;
+    g_autofree char *prefix = g_strconcat(volume->name, "@", NULL);
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    GHashTableIter iter;
+    gpointer name;
+    g_hash_table_iter_init(&iter, f->snapshots);
+    while (g_hash_table_iter_next(&iter, &name, NULL)) {
+        if (g_str_has_prefix(name, prefix))
+            g_ptr_array_add(names, g_strdup((char *)name + strlen(prefix)));
+    }
+    return names;
+}
+
+/* The copy has the size of its source. */
+static inline gboolean fake_volume_copy(void *session, const VolumeId *id,
+                                        const VolumeParams *params, const VolumeId *source,
+                                        const char *snapshot, gint64 deadline_us, GError **error)
+{
+    (void)params;
+    Fake *f = session;
+    if (fake_fails(f, FALSE, error) ||
+        !fake_snapshot_look(session, source, snapshot, deadline_us, error))
+        return FALSE;
+    if (g_hash_table_insert(f->volumes, g_strdup(id->name), g_strdup(""))) {
+        f->creations++;
+        g_hash_table_insert(f->copies, g_strdup(id->name),
+                            g_strconcat(source->name, "@", snapshot, NULL));
+        const gint64 *bytes = g_hash_table_lookup(f->sizes, source->name);
+        fake_set_size(f, id->name, bytes ? *bytes : 0);
+    }
+    return !fake_fails(f, TRUE, error);
 }
 
 static inline BackendVolume *fake_volume_look(void *session, const VolumeId *id, gint64 deadline_us,
@@ -261,6 +374,17 @@ static inline BackendVolume *fake_volume_look(void *session, const VolumeId *id,
     volume->bytes = bytes ? *bytes : 0;
     pthread_mutex_unlock(&f->lock);
     volume->path = g_strconcat("/volumes/csi/", id->name, NULL);
+    if (g_hash_table_contains(f->copies, id->name)) {
+        volume->incomplete = TRUE;
+        if (f->copy_fails)
+            volume->failure = g_strdup("the fake cannot copy");
+        else
+            volume->copying = f->copy_looks-- > 0;
+        if (!volume->copying && !volume->failure) {
+            volume->incomplete = FALSE;
+            g_hash_table_remove(f->copies, id->name);
+        }
+    }
     return volume;
 }
 
@@ -288,6 +412,11 @@ static const BackendOps fake_ops = {
     .volume_look = fake_volume_look,
     .volume_resize = fake_volume_resize,
     .capacity = fake_capacity,
+    .snapshot_create = fake_snapshot_create,
+    .snapshot_remove = fake_snapshot_remove,
+    .snapshot_look = fake_snapshot_look,
+    .snapshot_list = fake_snapshot_list,
+    .volume_copy = fake_volume_copy,
     .clusters = fake_clusters,
     .places = fake_places,
     .probe = fake_probe,

@@ -89,7 +89,7 @@ START_TEST(bad_requests_are_refused_before_anything_is_made)
     r = create_request("pvc-1", good_parameters, GIB);
     r->volume_content_source = g_new0(Csi__V1__VolumeContentSource, 1);
     csi__v1__volume_content_source__init(r->volume_content_source);
-    refused(w, r, invalid, "volume_content_source");
+    refused(w, r, invalid, "neither a snapshot nor a volume");
 
     r = create_request("pvc-1", good_parameters, GIB);
     for (gsize i = 0; i < r->n_secrets; i++)
@@ -236,8 +236,12 @@ static guint capabilities(World *w)
     return bits;
 }
 
-#define ALWAYS (BIT(CREATE_DELETE_VOLUME) | BIT(SINGLE_NODE_MULTI_WRITER) | BIT(EXPAND_VOLUME))
-#define WITH_USER (BIT(LIST_VOLUMES) | BIT(GET_CAPACITY) | BIT(GET_VOLUME))
+#define ALWAYS                                                                                     \
+    (BIT(CREATE_DELETE_VOLUME) | BIT(SINGLE_NODE_MULTI_WRITER) | BIT(EXPAND_VOLUME) |              \
+     BIT(CREATE_DELETE_SNAPSHOT) | BIT(CLONE_VOLUME))
+#define WITH_USER                                                                                  \
+    (BIT(LIST_VOLUMES) | BIT(GET_CAPACITY) | BIT(GET_VOLUME) | BIT(LIST_SNAPSHOTS) |               \
+     BIT(GET_SNAPSHOT))
 #define BIT(name) (1u << CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name)
 
 START_TEST(what_needs_a_user_is_advertised_with_one)
