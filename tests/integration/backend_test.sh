@@ -180,7 +180,7 @@ case $CSI_MESSAGE in *hearth-provisioner*) pass a_wrong_key_names_the_user ;; *)
 create_with '.secrets.userID = "nobody-here"'
 within an_unknown_user 5 UNAUTHENTICATED
 create_with '.secrets.userKey = "garbage"'
-within a_key_that_is_none 5 UNAUTHENTICATED
+within a_key_that_is_none 5 INVALID_ARGUMENT
 export WEAK_KEY=$(ceph_cmd auth get-or-create-key client.weak-$$ mon 'allow r')
 create_with ".secrets.userID = \"weak-$$\" | .secrets.userKey = env.WEAK_KEY"
 within a_user_without_capabilities 10 PERMISSION_DENIED
