@@ -15,6 +15,14 @@ static Secrets secrets = {(char *)"u", (char *)"AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFi
 
 enum { GIB = 1 << 30 };
 
+/* How long calls may take; -1: as long as they like. */
+static gint64 patience_ms = -1;
+
+static gint64 deadline(void)
+{
+    return patience_ms < 0 ? G_MAXINT64 : g_get_monotonic_time() + patience_ms * 1000;
+}
+
 typedef enum From { NOTHING, SNAPSHOT, VOLUME } From;
 
 static int create_sized(const Backend *b, const VolumeId *id, From from, CapacityRange range,
@@ -31,7 +39,7 @@ static int create_sized(const Backend *b, const VolumeId *id, From from, Capacit
         request.from_volume = &volume;
         request.source = "h1~cephfs~c~f~csi~p-v";
     }
-    if (!provision_create(b, &request, &secrets, G_MAXINT64, &record, &made, &error))
+    if (!provision_create(b, &request, &secrets, deadline(), &record, &made, &error))
         return error->code;
     if (bytes)
         *bytes = made->bytes;
@@ -46,14 +54,14 @@ static int create(const Backend *b, const VolumeId *id, From from)
 static int delete (const Backend *b, const VolumeId *id)
 {
     g_autoptr(GError) error = NULL;
-    return provision_delete(b, id, &secrets, G_MAXINT64, &error) ? 0 : error->code;
+    return provision_delete(b, id, &secrets, deadline(), &error) ? 0 : error->code;
 }
 
 static int snapshot(const Backend *b, const VolumeId *source)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(SnapshotRecord) record = NULL;
-    if (!provision_snapshot_create(b, &snap, "s", source, &secrets, G_MAXINT64, &record, &error))
+    if (!provision_snapshot_create(b, &snap, "s", source, &secrets, deadline(), &record, &error))
         return error->code;
     ck_assert_str_eq(record->source_name, source->name);
     ck_assert_int_eq(record->bytes, GIB);
@@ -63,14 +71,14 @@ static int snapshot(const Backend *b, const VolumeId *source)
 static int unsnapshot(const Backend *b)
 {
     g_autoptr(GError) error = NULL;
-    return provision_snapshot_delete(b, &snap, &secrets, G_MAXINT64, &error) ? 0 : error->code;
+    return provision_snapshot_delete(b, &snap, &secrets, deadline(), &error) ? 0 : error->code;
 }
 
 static int look(const Backend *b)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(SnapshotRecord) record = NULL;
-    return provision_snapshot_look(b, &snap, &secrets, G_MAXINT64, &record, &error) ? 0
+    return provision_snapshot_look(b, &snap, &secrets, deadline(), &record, &error) ? 0
                                                                                     : error->code;
 }
 
@@ -219,9 +227,11 @@ START_TEST(a_long_copy_is_aborted_until_it_is_complete)
     ck_assert_int_eq(create(b, &volume, NOTHING), 0);
     ck_assert_int_eq(snapshot(b, &volume), 0);
     f->copy_looks = 1000000;
+    patience_ms = 100;
     ck_assert_int_eq(create(b, &target, SNAPSHOT), HEARTH_ERROR_ABORTED);
     ck_assert_int_eq(unsnapshot(b), HEARTH_ERROR_FAILED_PRECONDITION);
     f->copy_looks = 0;
+    patience_ms = -1;
     ck_assert_int_eq(create(b, &target, SNAPSHOT), 0);
     ck_assert_int_eq(f->creations, 2);
     ck_assert_int_eq(unsnapshot(b), 0);
@@ -287,10 +297,12 @@ START_TEST(a_source_may_go_while_it_is_copied)
     g_autoptr(Backend) b = fake_backend(f);
     ck_assert_int_eq(create(b, &volume, NOTHING), 0);
     f->copy_looks = 1000000;
+    patience_ms = 100;
     ck_assert_int_eq(create(b, &target, VOLUME), HEARTH_ERROR_ABORTED);
     ck_assert_int_eq(delete (b, &volume), 0);
     ck_assert_uint_eq(g_hash_table_size(f->snapshots), 1);
     f->copy_looks = 0;
+    patience_ms = -1;
     ck_assert_int_eq(create(b, &target, VOLUME), 0);
     ck_assert_uint_eq(g_hash_table_size(f->snapshots), 0);
     ck_assert_int_eq(delete (b, &target), 0);
