@@ -154,6 +154,12 @@ check-integration: ## integration tests against a real Ceph, as root; T="coheren
 	$(AGAIN) programs tools
 	@HEARTH_BUILD=$(abspath $(O)) tests/integration/run $(T)
 
+.PHONY: conformance
+conformance: ## csi-sanity on a real Ceph, as root; needs Go, skips without
+	@tests/tools/install-deps test
+	$(AGAIN) programs tools
+	@HEARTH_BUILD=$(abspath $(O)) tests/conformance/run
+
 .PHONY: check-layout
 check-layout: ## no file includes what its folder may not
 	@tests/layout/check

@@ -24,7 +24,7 @@
 
 typedef struct Options {
     char *role, *endpoint, *driver_name, *cluster_config, *node_id, *hearthd_socket, *tier, *zone,
-        *log_level, *dir_root;
+        *log_level, *dir_root, *secret_dir;
     gboolean version;
 } Options;
 
@@ -67,6 +67,9 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
         {"tier", 0, 0, G_OPTION_ARG_STRING, &o->tier,
          "node: nvme (default), or none for a node without a cache disk", "TIER"},
         {"zone", 0, 0, G_OPTION_ARG_STRING, &o->zone, "node: the zone it is in, if any", "ZONE"},
+        {"secret-dir", 0, 0, G_OPTION_ARG_FILENAME, &o->secret_dir,
+         "controller: a mounted Secret with userID and userKey, for calls that carry no secret",
+         "DIR"},
         {"dir-root", 0, 0, G_OPTION_ARG_FILENAME, &o->dir_root,
          "controller: also provision type=dir under this directory, for development", "DIR"},
         {"log-level", 0, 0, G_OPTION_ARG_STRING, &o->log_level,
@@ -123,6 +126,7 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
         if (!o->dir_root || g_file_test(o->cluster_config, G_FILE_TEST_EXISTS))
             backends[n++] = backend_cephfs_new(o->cluster_config);
         role->controller = controller_new(backends, n);
+        controller_set_secret_dir(role->controller, o->secret_dir);
         role->identity.probe = controller_probe;
         role->identity.probe_data = role->controller;
         return TRUE;

@@ -5,6 +5,7 @@ void backend_volume_free(BackendVolume *volume)
     if (!volume)
         return;
     g_free(volume->path);
+    g_free(volume->failure);
     g_free(volume);
 }
 

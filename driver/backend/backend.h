@@ -22,9 +22,12 @@
 #include "driver/volume/secrets.h"
 
 typedef struct BackendVolume {
-    gboolean incomplete; /* something of its name is there, for volume_create() to finish */
-    char *path;          /* what to mount: in the file system, or on the node for VOLUME_DIR */
-    gint64 bytes;        /* its quota; 0: none */
+    /* Something of its name is there, for volume_create() to finish, or it is being copied to. */
+    gboolean incomplete, copying;
+    char *failure;     /* why copying to it failed; it is incomplete and of no use */
+    gboolean no_space; /* that was the failure */
+    char *path;        /* what to mount: in the file system, or on the node for VOLUME_DIR */
+    gint64 bytes;      /* its quota; 0: none */
 } BackendVolume;
 
 void backend_volume_free(BackendVolume *volume);
@@ -45,26 +48,64 @@ typedef struct BackendOps {
     void (*close)(void *session);
 
     /*
-     * Records: small texts by volume name. Creation is exclusive and atomic: when there is one
-     * already, *existed is TRUE and nothing changes. Reading: NOT_FOUND. Removing what is not there
-     * succeeds.
+     * Records: small texts by name (record.h gives the names). Creation is exclusive and atomic:
+     * when there is one already, *existed is TRUE and nothing changes. Reading: NOT_FOUND. Removing
+     * what is not there succeeds. A list holds the names of all, in no order; it owns them.
      */
     gboolean (*record_create)(void *session, const char *name, const char *text, gboolean *existed,
                               gint64 deadline_us, GError **error);
     char *(*record_read)(void *session, const char *name, gsize *length, gint64 deadline_us,
                          GError **error);
     gboolean (*record_remove)(void *session, const char *name, gint64 deadline_us, GError **error);
+    GPtrArray *(*record_list)(void *session, gint64 deadline_us, GError **error);
 
     /*
      * Volumes. Creating one that a crashed attempt left complete or in part succeeds. Removing what
-     * is not there succeeds; FAILED_PRECONDITION when it has snapshots. Looking: NOT_FOUND.
+     * is not there succeeds, and ends what copies to it; FAILED_PRECONDITION when it has snapshots,
+     * unless they are to be kept, which then outlive it. Looking: NOT_FOUND.
      */
     gboolean (*volume_create)(void *session, const VolumeId *id, const VolumeParams *params,
                               gint64 bytes, gint64 deadline_us, GError **error);
-    gboolean (*volume_remove)(void *session, const VolumeId *id, gint64 deadline_us,
-                              GError **error);
+    gboolean (*volume_remove)(void *session, const VolumeId *id, gboolean keep_snapshots,
+                              gint64 deadline_us, GError **error);
     BackendVolume *(*volume_look)(void *session, const VolumeId *id, gint64 deadline_us,
                                   GError **error);
+
+    /* Sets the size; only ever larger. NULL where sizes are not enforced. */
+    gboolean (*volume_resize)(void *session, const VolumeId *id, gint64 bytes, gint64 deadline_us,
+                              GError **error);
+    /*
+     * Snapshots of a volume, by name; NULL where there are none. Creating one that is there
+     * succeeds; NOT_FOUND: no volume. Removing what is not there succeeds; FAILED_PRECONDITION: it
+     * is being copied from. Looking: NOT_FOUND. A list holds all names, of anyone's, and is empty
+     * for a volume that is not there.
+     */
+    gboolean (*snapshot_create)(void *session, const VolumeId *volume, const char *snapshot,
+                                gint64 deadline_us, GError **error);
+    gboolean (*snapshot_remove)(void *session, const VolumeId *volume, const char *snapshot,
+                                gint64 deadline_us, GError **error);
+    gboolean (*snapshot_look)(void *session, const VolumeId *volume, const char *snapshot,
+                              gint64 deadline_us, GError **error);
+    GPtrArray *(*snapshot_list)(void *session, const VolumeId *volume, gint64 deadline_us,
+                                GError **error);
+    /* Begins a volume as a copy of a snapshot; volume_look() tells when it is one. One that has
+     * begun is fine. NOT_FOUND: no such snapshot. */
+    gboolean (*volume_copy)(void *session, const VolumeId *id, const VolumeParams *params,
+                            const VolumeId *source, const char *snapshot, gint64 deadline_us,
+                            GError **error);
+
+    /* Bytes that new data of such volumes can take. `pool` NULL: the place's own. */
+    gboolean (*capacity)(void *session, const char *pool, gint64 *available, gint64 deadline_us,
+                         GError **error);
+
+    /*
+     * For what no request's parameters lead to: the clusters there are (cluster_id alone, NULL
+     * where there is no such thing), and the places of one, to open(). VolumeId*, owned by the
+     * array.
+     */
+    GPtrArray *(*clusters)(void *backend, GError **error);
+    GPtrArray *(*places)(void *backend, const VolumeId *cluster, const Secrets *secrets,
+                         gint64 deadline_us, GError **error);
 
     /* Whether provisioning could work now, without a request's secrets. */
     gboolean (*probe)(void *backend, gint64 deadline_us, GError **error);

@@ -10,6 +10,7 @@
 #define MON_MS (15 * 1000)
 #define MGR_MS (60 * 1000)
 #define OBJECT_MS (20 * 1000)
+#define LIST_MS (60 * 1000)
 
 void ceph_reply_clear(CephReply *reply)
 {
@@ -171,6 +172,64 @@ gboolean ceph_conn_object(CephConn *conn, CephObjectOp op, const char *pool, con
         *length = job->length;
     }
     object_free(job);
+    note_broken(conn, *rc);
+    return TRUE;
+}
+
+typedef struct ListJob {
+    CephConn *conn;
+    char *pool, *nspace;
+    GPtrArray *names;
+    int rc;
+} ListJob;
+
+static void list_run(void *data)
+{
+    ListJob *job = data;
+    rados_ioctx_t io;
+    job->rc = rados_ioctx_create(job->conn->cluster, job->pool, &io);
+    if (job->rc != 0)
+        return;
+    rados_ioctx_set_namespace(io, job->nspace);
+    rados_list_ctx_t list;
+    job->rc = rados_nobjects_list_open(io, &list);
+    if (job->rc == 0) {
+        const char *name;
+        while ((job->rc = rados_nobjects_list_next(list, &name, NULL, NULL)) == 0)
+            g_ptr_array_add(job->names, g_strdup(name));
+        rados_nobjects_list_close(list);
+        if (job->rc == -ENOENT) /* the end */
+            job->rc = 0;
+    }
+    rados_ioctx_destroy(io);
+}
+
+static void list_free(void *data)
+{
+    ListJob *job = data;
+    ceph_conn_unref(job->conn);
+    g_free(job->pool);
+    g_free(job->nspace);
+    if (job->names)
+        g_ptr_array_unref(job->names);
+    g_free(job);
+}
+
+gboolean ceph_conn_list(CephConn *conn, const char *pool, const char *nspace, GPtrArray **names,
+                        int *rc, gint64 deadline_us, GError **error)
+{
+    ListJob *job = g_new0(ListJob, 1);
+    job->conn = ceph_conn_ref(conn);
+    job->pool = g_strdup(pool);
+    job->nspace = g_strdup(nspace);
+    job->names = g_ptr_array_new_with_free_func(g_free);
+    g_autofree char *what = g_strdup_printf("listing records in pool %s", pool);
+    if (!ceph_conn_run(conn, what, list_run, job, list_free, LIST_MS, deadline_us, error))
+        return FALSE;
+    *rc = job->rc;
+    if (job->rc == 0)
+        *names = g_steal_pointer(&job->names);
+    list_free(job);
     note_broken(conn, *rc);
     return TRUE;
 }

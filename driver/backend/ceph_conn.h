@@ -64,6 +64,10 @@ gboolean ceph_conn_object(CephConn *conn, CephObjectOp op, const char *pool, con
                           const char *object, const char *text, gsize max, int *rc, char **data,
                           gsize *length, gint64 deadline_us, GError **error);
 
+/* The names of all objects of a namespace, in no order; *names is the caller's when *rc is 0. */
+gboolean ceph_conn_list(CephConn *conn, const char *pool, const char *nspace, GPtrArray **names,
+                        int *rc, gint64 deadline_us, GError **error);
+
 /* Sets the error for an answer `rc` of Ceph's; `what` is the thing done, `status` may be NULL. */
 void ceph_conn_fail(GError **error, CephConn *conn, int rc, const char *what, const char *status);
 

@@ -1,6 +1,6 @@
 /*
- * CephFS: a volume is a subvolume, a record is an object "vol.<name>" in the namespace "hearth" of
- * the file system's metadata pool. That pool is where ceph-csi keeps its own and what its
+ * CephFS: a volume is a subvolume, a record is an object in the namespace "hearth" of the file
+ * system's metadata pool. That pool is where ceph-csi keeps its own and what its
  * documented capabilities (osd "allow rw tag cephfs metadata=*") reach.
  */
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include "driver/backend/backend.h"
 #include "driver/backend/ceph_conn.h"
 #include "driver/backend/cephfs_mgr.h"
+#include "driver/backend/cephfs_snap.h"
 #include "driver/backend/reach.h"
 #include "driver/node/bounded.h"
 #include "driver/volume/config.h"
@@ -59,8 +60,8 @@ static void *session_open(void *backend, const VolumeId *where, const Secrets *s
     g_autoptr(CephConn) conn = ceph_conns_get(b->conns, cluster, secrets, deadline_us, error);
     if (!conn)
         return NULL;
-    char *pool = cephfs_mgr_metadata_pool(conn, where->fs_name, deadline_us, error);
-    if (!pool)
+    char *pool = NULL;
+    if (!cephfs_mgr_pools(conn, where->fs_name, &pool, NULL, deadline_us, error))
         return NULL;
     Session *s = g_new0(Session, 1);
     s->conn = g_steal_pointer(&conn);
@@ -69,23 +70,17 @@ static void *session_open(void *backend, const VolumeId *where, const Secrets *s
     return s;
 }
 
-static char *object_name(const char *name)
-{
-    return g_strconcat("vol.", name, NULL);
-}
-
 /* One operation; answers other than 0 and `expected` are errors. */
 static gboolean object(Session *s, CephObjectOp op, const char *name, const char *text,
                        int expected, int *rc, char **data, gsize *length, gint64 deadline_us,
                        GError **error)
 {
-    g_autofree char *oid = object_name(name);
-    if (!ceph_conn_object(s->conn, op, s->pool, NAMESPACE, oid, text, RECORD_MAX, rc, data, length,
+    if (!ceph_conn_object(s->conn, op, s->pool, NAMESPACE, name, text, RECORD_MAX, rc, data, length,
                           deadline_us, error))
         return FALSE;
     if (*rc == 0 || *rc == expected)
         return TRUE;
-    g_autofree char *what = g_strdup_printf("record %s in pool %s", oid, s->pool);
+    g_autofree char *what = g_strdup_printf("record %s in pool %s", name, s->pool);
     ceph_conn_fail(error, s->conn, *rc, what, NULL);
     return FALSE;
 }
@@ -110,7 +105,7 @@ static char *record_read(void *session, const char *name, gsize *length, gint64 
                 error))
         return NULL;
     if (!data)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "volume %s has no record", name);
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "there is no record %s", name);
     return data;
 }
 
@@ -119,6 +114,21 @@ static gboolean record_remove(void *session, const char *name, gint64 deadline_u
     int rc;
     return object(session, CEPH_OBJECT_REMOVE, name, NULL, -ENOENT, &rc, NULL, NULL, deadline_us,
                   error);
+}
+
+static GPtrArray *record_list(void *session, gint64 deadline_us, GError **error)
+{
+    Session *s = session;
+    int rc;
+    g_autoptr(GPtrArray) names = NULL;
+    if (!ceph_conn_list(s->conn, s->pool, NAMESPACE, &names, &rc, deadline_us, error))
+        return NULL;
+    if (rc != 0) {
+        g_autofree char *what = g_strdup_printf("listing the records in pool %s", s->pool);
+        ceph_conn_fail(error, s->conn, rc, what, NULL);
+        return NULL;
+    }
+    return g_steal_pointer(&names);
 }
 
 static Subvolume subvolume_of(const VolumeId *id)
@@ -134,11 +144,12 @@ static gboolean volume_create(void *session, const VolumeId *id, const VolumePar
     return cephfs_mgr_create(s->conn, &subvolume, bytes, params->pool, deadline_us, error);
 }
 
-static gboolean volume_remove(void *session, const VolumeId *id, gint64 deadline_us, GError **error)
+static gboolean volume_remove(void *session, const VolumeId *id, gboolean keep_snapshots,
+                              gint64 deadline_us, GError **error)
 {
     Session *s = session;
     Subvolume subvolume = subvolume_of(id);
-    return cephfs_mgr_remove(s->conn, &subvolume, deadline_us, error);
+    return cephfs_mgr_remove(s->conn, &subvolume, keep_snapshots, deadline_us, error);
 }
 
 static BackendVolume *volume_look(void *session, const VolumeId *id, gint64 deadline_us,
@@ -147,6 +158,110 @@ static BackendVolume *volume_look(void *session, const VolumeId *id, gint64 dead
     Session *s = session;
     Subvolume subvolume = subvolume_of(id);
     return cephfs_mgr_look(s->conn, &subvolume, deadline_us, error);
+}
+
+static gboolean volume_resize(void *session, const VolumeId *id, gint64 bytes, gint64 deadline_us,
+                              GError **error)
+{
+    Session *s = session;
+    Subvolume subvolume = subvolume_of(id);
+    return cephfs_mgr_resize(s->conn, &subvolume, bytes, deadline_us, error);
+}
+
+static gboolean snapshot_create(void *session, const VolumeId *volume, const char *snapshot,
+                                gint64 deadline_us, GError **error)
+{
+    Session *s = session;
+    Subvolume subvolume = subvolume_of(volume);
+    return cephfs_snap_create(s->conn, &subvolume, snapshot, deadline_us, error);
+}
+
+static gboolean snapshot_remove(void *session, const VolumeId *volume, const char *snapshot,
+                                gint64 deadline_us, GError **error)
+{
+    Session *s = session;
+    Subvolume subvolume = subvolume_of(volume);
+    return cephfs_snap_remove(s->conn, &subvolume, snapshot, deadline_us, error);
+}
+
+static gboolean snapshot_look(void *session, const VolumeId *volume, const char *snapshot,
+                              gint64 deadline_us, GError **error)
+{
+    Session *s = session;
+    Subvolume subvolume = subvolume_of(volume);
+    return cephfs_snap_look(s->conn, &subvolume, snapshot, deadline_us, error);
+}
+
+static GPtrArray *snapshot_list(void *session, const VolumeId *volume, gint64 deadline_us,
+                                GError **error)
+{
+    Session *s = session;
+    Subvolume subvolume = subvolume_of(volume);
+    return cephfs_snap_list(s->conn, &subvolume, deadline_us, error);
+}
+
+static gboolean volume_copy(void *session, const VolumeId *id, const VolumeParams *params,
+                            const VolumeId *source, const char *snapshot, gint64 deadline_us,
+                            GError **error)
+{
+    Session *s = session;
+    Subvolume from = subvolume_of(source), to = subvolume_of(id);
+    return cephfs_snap_clone(s->conn, &from, snapshot, &to, params->pool, deadline_us, error);
+}
+
+static gboolean capacity(void *session, const char *pool, gint64 *available, gint64 deadline_us,
+                         GError **error)
+{
+    Session *s = session;
+    g_autofree char *own = NULL;
+    if (!pool && !cephfs_mgr_pools(s->conn, s->fs_name, NULL, &own, deadline_us, error))
+        return FALSE;
+    return cephfs_mgr_available(s->conn, pool ? pool : own, available, deadline_us, error);
+}
+
+static void free_place(gpointer place)
+{
+    volume_id_free(place);
+}
+
+static VolumeId *new_place(const char *cluster_id, const char *fs_name, const char *group)
+{
+    VolumeId *place = g_new0(VolumeId, 1);
+    place->type = VOLUME_CEPHFS;
+    place->cluster_id = g_strdup(cluster_id);
+    place->fs_name = g_strdup(fs_name);
+    place->group = g_strdup(group);
+    return place;
+}
+
+static GPtrArray *clusters(void *backend, GError **error)
+{
+    Cephfs *b = backend;
+    g_autoptr(GPtrArray) configured = config_load(b->config_path, error);
+    if (!configured)
+        return NULL;
+    GPtrArray *list = g_ptr_array_new_with_free_func(free_place);
+    for (guint i = 0; i < configured->len; i++) {
+        const ClusterConfig *cluster = configured->pdata[i];
+        g_ptr_array_add(list, new_place(cluster->cluster_id, NULL, NULL));
+    }
+    return list;
+}
+
+static GPtrArray *places(void *backend, const VolumeId *cluster, const Secrets *secrets,
+                         gint64 deadline_us, GError **error)
+{
+    Cephfs *b = backend;
+    g_autoptr(ClusterConfig) config = config_find(b->config_path, cluster->cluster_id, error);
+    g_autoptr(CephConn) conn =
+        config ? ceph_conns_get(b->conns, config, secrets, deadline_us, error) : NULL;
+    g_auto(GStrv) names = conn ? cephfs_mgr_file_systems(conn, deadline_us, error) : NULL;
+    if (!names)
+        return NULL;
+    GPtrArray *list = g_ptr_array_new_with_free_func(free_place);
+    for (char **name = names; *name; name++)
+        g_ptr_array_add(list, new_place(cluster->cluster_id, *name, config->subvolume_group));
+    return list;
 }
 
 typedef struct ReachJob {
@@ -236,9 +351,19 @@ static const BackendOps ops = {
     .record_create = record_create,
     .record_read = record_read,
     .record_remove = record_remove,
+    .record_list = record_list,
     .volume_create = volume_create,
     .volume_remove = volume_remove,
     .volume_look = volume_look,
+    .volume_resize = volume_resize,
+    .snapshot_create = snapshot_create,
+    .snapshot_remove = snapshot_remove,
+    .snapshot_look = snapshot_look,
+    .snapshot_list = snapshot_list,
+    .volume_copy = volume_copy,
+    .capacity = capacity,
+    .clusters = clusters,
+    .places = places,
     .probe = probe,
     .free = cephfs_free,
 };

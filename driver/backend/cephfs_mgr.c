@@ -1,20 +1,13 @@
-#include "driver/backend/cephfs_mgr.h"
+#include "driver/backend/cephfs_internal.h"
+#include "driver/backend/cephfs_snap.h"
 #include <errno.h>
 #include <string.h>
 
 /* Any user of a pod may write, as in ceph-csi: Kubernetes narrows it by fsGroup. */
 #define SUBVOLUME_MODE "777"
 
-static void reply_cleanup(CephReply *reply)
-{
-    ceph_reply_clear(reply);
-}
-#define reply_auto __attribute__((cleanup(reply_cleanup)))
-
-/* Sends {"prefix": prefix, "vol_name": ..., "sub_name": ..., "group_name": ...} and `more`'s
- * members. */
-static gboolean send(CephConn *conn, const char *prefix, const Subvolume *s, json_t *more,
-                     CephReply *reply, gint64 deadline_us, GError **error)
+gboolean cephfs_mgr_send(CephConn *conn, const char *prefix, const Subvolume *s, json_t *more,
+                         CephReply *reply, gint64 deadline_us, GError **error)
 {
     json_t *command = more ? more : json_object();
     json_object_set_new(command, "prefix", json_string(prefix));
@@ -28,23 +21,30 @@ static gboolean send(CephConn *conn, const char *prefix, const Subvolume *s, jso
     return answered;
 }
 
-static void fail(GError **error, CephConn *conn, const CephReply *reply, const char *prefix,
-                 const Subvolume *s)
+void cephfs_mgr_fail(GError **error, CephConn *conn, const CephReply *reply, const char *prefix,
+                     const Subvolume *s)
 {
     g_autofree char *what =
         g_strdup_printf("%s %s/%s/%s", prefix, s->fs_name, s->group, s->name ? s->name : "");
     ceph_conn_fail(error, conn, reply->rc, what, reply->status);
 }
 
-static gboolean create_group(CephConn *conn, const Subvolume *s, gint64 deadline_us, GError **error)
+void cephfs_mgr_missing(GError **error, const Subvolume *s)
+{
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "subvolume %s/%s/%s does not exist",
+                s->fs_name, s->group, s->name);
+}
+
+gboolean cephfs_mgr_create_group(CephConn *conn, const Subvolume *s, gint64 deadline_us,
+                                 GError **error)
 {
     reply_auto CephReply reply = {0};
     Subvolume group = {.fs_name = s->fs_name, .group = s->group};
     const char *prefix = "fs subvolumegroup create";
-    if (!send(conn, prefix, &group, NULL, &reply, deadline_us, error))
+    if (!cephfs_mgr_send(conn, prefix, &group, NULL, &reply, deadline_us, error))
         return FALSE;
     if (reply.rc != 0 && reply.rc != -EEXIST) {
-        fail(error, conn, &reply, prefix, &group);
+        cephfs_mgr_fail(error, conn, &reply, prefix, &group);
         return FALSE;
     }
     return TRUE;
@@ -61,29 +61,50 @@ gboolean cephfs_mgr_create(CephConn *conn, const Subvolume *s, gint64 bytes, con
         json_object_set_new(more, "mode", json_string(SUBVOLUME_MODE));
         if (pool)
             json_object_set_new(more, "pool_layout", json_string(pool));
-        if (!send(conn, prefix, s, more, &reply, deadline_us, error))
+        if (!cephfs_mgr_send(conn, prefix, s, more, &reply, deadline_us, error))
             return FALSE;
         if (reply.rc == 0 || reply.rc == -EEXIST)
             return TRUE;
         /* The usual case has the group, so it is made only when missed. */
         if (reply.rc != -ENOENT || attempt > 0) {
-            fail(error, conn, &reply, prefix, s);
+            cephfs_mgr_fail(error, conn, &reply, prefix, s);
             return FALSE;
         }
-        if (!create_group(conn, s, deadline_us, error))
+        if (!cephfs_mgr_create_group(conn, s, deadline_us, error))
             return FALSE;
     }
 }
 
-gboolean cephfs_mgr_remove(CephConn *conn, const Subvolume *s, gint64 deadline_us, GError **error)
+/* A cancelled clone lets go of its target within this. */
+#define CANCEL_TRIES 20
+#define CANCEL_WAIT_US (100 * 1000)
+
+gboolean cephfs_mgr_remove(CephConn *conn, const Subvolume *s, gboolean retain_snapshots,
+                           gint64 deadline_us, GError **error)
 {
-    reply_auto CephReply reply = {0};
     const char *prefix = "fs subvolume rm";
-    if (!send(conn, prefix, s, NULL, &reply, deadline_us, error))
-        return FALSE;
-    if (reply.rc != 0 && reply.rc != -ENOENT)
-        fail(error, conn, &reply, prefix, s);
-    return reply.rc == 0 || reply.rc == -ENOENT;
+    for (int attempt = 0;; attempt++) {
+        reply_auto CephReply reply = {0};
+        json_t *more = json_object();
+        if (retain_snapshots)
+            json_object_set_new(more, "retain_snapshots", json_true());
+        /* What remains of a clone is removed by force only. */
+        if (attempt > 0)
+            json_object_set_new(more, "force", json_true());
+        if (!cephfs_mgr_send(conn, prefix, s, more, &reply, deadline_us, error))
+            return FALSE;
+        if (reply.rc == 0 || reply.rc == -ENOENT)
+            return TRUE;
+        if (reply.rc != -EAGAIN || attempt == CANCEL_TRIES) {
+            cephfs_mgr_fail(error, conn, &reply, prefix, s);
+            return FALSE;
+        }
+        if (attempt == 0 && !cephfs_snap_cancel(conn, s, deadline_us, error))
+            return FALSE;
+        /* The mgr tells nobody when its cloner has stopped. */
+        if (attempt > 0)
+            g_usleep(CANCEL_WAIT_US);
+    }
 }
 
 BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *s, gint64 deadline_us,
@@ -91,13 +112,14 @@ BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *s, gint64 deadli
 {
     reply_auto CephReply reply = {0};
     const char *prefix = "fs subvolume info";
-    if (!send(conn, prefix, s, NULL, &reply, deadline_us, error))
+    if (!cephfs_mgr_send(conn, prefix, s, NULL, &reply, deadline_us, error))
         return NULL;
     if (reply.rc == -ENOENT) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND,
-                    "subvolume %s/%s/%s does not exist", s->fs_name, s->group, s->name);
+        cephfs_mgr_missing(error, s);
         return NULL;
     }
+    if (reply.rc == -EAGAIN)
+        return cephfs_snap_progress(conn, s, deadline_us, error);
     if (reply.rc == -ENODATA) {
         /*
          * A directory without the module's metadata and without a quota: a mgr that died while it
@@ -109,13 +131,16 @@ BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *s, gint64 deadli
         return part;
     }
     if (reply.rc != 0) {
-        fail(error, conn, &reply, prefix, s);
+        cephfs_mgr_fail(error, conn, &reply, prefix, s);
         return NULL;
     }
     json_t *info = json_loads(reply.output, 0, NULL);
     const char *path = json_string_value(json_object_get(info, "path"));
+    const char *state = json_string_value(json_object_get(info, "state"));
     BackendVolume *volume = NULL;
-    if (path && *path == '/') {
+    if (g_strcmp0(state, "snapshot-retained") == 0) {
+        cephfs_mgr_missing(error, s);
+    } else if (path && *path == '/') {
         volume = g_new0(BackendVolume, 1);
         volume->path = g_strdup(path);
         /* "infinite" without a quota, which is no integer: 0. */
@@ -129,39 +154,20 @@ BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *s, gint64 deadli
     return volume;
 }
 
-char *cephfs_mgr_metadata_pool(CephConn *conn, const char *fs_name, gint64 deadline_us,
-                               GError **error)
+gboolean cephfs_mgr_resize(CephConn *conn, const Subvolume *s, gint64 bytes, gint64 deadline_us,
+                           GError **error)
 {
     reply_auto CephReply reply = {0};
-    json_t *command = json_pack("{s:s, s:s}", "prefix", "fs ls", "format", "json");
-    gboolean answered = ceph_conn_command(conn, CEPH_MON, command, &reply, deadline_us, error);
-    json_decref(command);
-    if (!answered)
-        return NULL;
-    if (reply.rc != 0) {
-        ceph_conn_fail(error, conn, reply.rc, "fs ls", reply.status);
-        return NULL;
-    }
-    json_t *list = json_loads(reply.output, 0, NULL);
-    g_autoptr(GString) known = g_string_new(NULL);
-    char *pool = NULL;
-    gsize i;
-    json_t *fs;
-    json_array_foreach(list, i, fs)
-    {
-        const char *name = json_string_value(json_object_get(fs, "name"));
-        const char *metadata = json_string_value(json_object_get(fs, "metadata_pool"));
-        if (!name || !metadata)
-            continue;
-        g_string_append_printf(known, "%s%s", known->len ? ", " : "", name);
-        if (!pool && strcmp(name, fs_name) == 0)
-            pool = g_strdup(metadata);
-    }
-    json_decref(list);
-    if (!pool)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "fsName \"%s\": client.%s sees no such file system on the cluster; there are: "
-                    "%s",
-                    fs_name, ceph_conn_user(conn), known->len ? known->str : "none");
-    return pool;
+    const char *prefix = "fs subvolume resize";
+    json_t *more = json_object();
+    g_autofree char *size = g_strdup_printf("%" G_GINT64_FORMAT, bytes);
+    json_object_set_new(more, "new_size", json_string(size));
+    json_object_set_new(more, "no_shrink", json_true());
+    if (!cephfs_mgr_send(conn, prefix, s, more, &reply, deadline_us, error))
+        return FALSE;
+    if (reply.rc == -ENOENT)
+        cephfs_mgr_missing(error, s);
+    else if (reply.rc != 0)
+        cephfs_mgr_fail(error, conn, &reply, prefix, s);
+    return reply.rc == 0;
 }

@@ -16,14 +16,28 @@ typedef struct Subvolume {
  */
 gboolean cephfs_mgr_create(CephConn *conn, const Subvolume *subvolume, gint64 bytes,
                            const char *pool, gint64 deadline_us, GError **error);
-/* Missing is fine. FAILED_PRECONDITION: it has snapshots. */
-gboolean cephfs_mgr_remove(CephConn *conn, const Subvolume *subvolume, gint64 deadline_us,
-                           GError **error);
-/* NOT_FOUND. */
+/*
+ * Missing is fine. FAILED_PRECONDITION: it has snapshots and they are not to be retained. A clone
+ * under way to it is cancelled.
+ */
+gboolean cephfs_mgr_remove(CephConn *conn, const Subvolume *subvolume, gboolean retain_snapshots,
+                           gint64 deadline_us, GError **error);
+/* NOT_FOUND, also for one of which only snapshots are retained. */
 BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *subvolume, gint64 deadline_us,
                                GError **error);
-/* The metadata pool of a file system, caller's. INVALID_ARGUMENT lists those there are. */
-char *cephfs_mgr_metadata_pool(CephConn *conn, const char *fs_name, gint64 deadline_us,
-                               GError **error);
+/* Sets the quota, which must not shrink. NOT_FOUND. */
+gboolean cephfs_mgr_resize(CephConn *conn, const Subvolume *subvolume, gint64 bytes,
+                           gint64 deadline_us, GError **error);
+/*
+ * The metadata pool and the first data pool (where files go that no layout sends elsewhere) of a
+ * file system, caller's; either may be NULL. INVALID_ARGUMENT lists the file systems there are.
+ */
+gboolean cephfs_mgr_pools(CephConn *conn, const char *fs_name, char **metadata, char **data,
+                          gint64 deadline_us, GError **error);
+/* The names of the file systems, sorted, caller's. */
+char **cephfs_mgr_file_systems(CephConn *conn, gint64 deadline_us, GError **error);
+/* What a pool can still take, copies accounted for. INVALID_ARGUMENT: there is no such pool. */
+gboolean cephfs_mgr_available(CephConn *conn, const char *pool, gint64 *bytes, gint64 deadline_us,
+                              GError **error);
 
 #endif

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include "driver/backend/backend.h"
 #include "driver/volume/record.h"
@@ -55,11 +56,6 @@ static void session_close(void *session)
     (void)session;
 }
 
-static char *record_name(const char *name)
-{
-    return g_strconcat("vol.", name, NULL);
-}
-
 static gboolean write_all(int fd, const char *text)
 {
     gsize left = strlen(text);
@@ -81,13 +77,12 @@ static gboolean record_create(void *session, const char *name, const char *text,
 {
     (void)deadline_us;
     Dir *d = session;
-    g_autofree char *final = record_name(name);
     g_autofree char *temporary = g_strconcat("new.", name, NULL);
     int fd = openat(d->private_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
                     0600);
     gboolean good = fd >= 0 && write_all(fd, text);
     if (good) {
-        *existed = linkat(d->private_fd, temporary, d->private_fd, final, 0) != 0;
+        *existed = linkat(d->private_fd, temporary, d->private_fd, name, 0) != 0;
         good = (!*existed || errno == EEXIST) && fsync(d->private_fd) == 0;
     }
     if (!good)
@@ -104,12 +99,10 @@ static char *record_read(void *session, const char *name, gsize *length, gint64 
 {
     (void)deadline_us;
     Dir *d = session;
-    g_autofree char *file = record_name(name);
-    int fd = openat(d->private_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = openat(d->private_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) {
         if (errno == ENOENT)
-            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "volume %s has no record",
-                        name);
+            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "there is no record %s", name);
         else
             fail(error, d, "reading the record of", name);
         return NULL;
@@ -130,10 +123,62 @@ static gboolean record_remove(void *session, const char *name, gint64 deadline_u
 {
     (void)deadline_us;
     Dir *d = session;
-    g_autofree char *file = record_name(name);
-    if (unlinkat(d->private_fd, file, 0) != 0 && errno != ENOENT)
+    if (unlinkat(d->private_fd, name, 0) != 0 && errno != ENOENT)
         return fail(error, d, "removing the record of", name);
     return fsync(d->private_fd) == 0 || fail(error, d, "removing the record of", name);
+}
+
+static GPtrArray *record_list(void *session, gint64 deadline_us, GError **error)
+{
+    (void)deadline_us;
+    Dir *d = session;
+    int fd = openat(d->private_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!dir) {
+        fail(error, d, "listing", PRIVATE);
+        if (fd >= 0)
+            close(fd);
+        return NULL;
+    }
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    struct dirent *entry;
+    while ((entry = readdir(dir))) {
+        if (g_str_has_prefix(entry->d_name, "vol."))
+            g_ptr_array_add(names, g_strdup(entry->d_name));
+    }
+    closedir(dir);
+    return names;
+}
+
+static gboolean capacity(void *session, const char *pool, gint64 *available, gint64 deadline_us,
+                         GError **error)
+{
+    (void)pool, (void)deadline_us;
+    Dir *d = session;
+    struct statvfs st;
+    if (fstatvfs(d->root, &st) != 0)
+        return fail(error, d, "looking at", ".");
+    *available = (gint64)(st.f_bavail * st.f_frsize);
+    return TRUE;
+}
+
+static void free_place(gpointer place)
+{
+    volume_id_free(place);
+}
+
+static GPtrArray *clusters(void *backend, GError **error)
+{
+    GPtrArray *list = g_ptr_array_new_with_free_func(free_place);
+    g_ptr_array_add(list, locate(backend, NULL, error));
+    return list;
+}
+
+static GPtrArray *places(void *backend, const VolumeId *cluster, const Secrets *secrets,
+                         gint64 deadline_us, GError **error)
+{
+    (void)cluster, (void)secrets, (void)deadline_us;
+    return clusters(backend, error);
 }
 
 static gboolean volume_create(void *session, const VolumeId *id, const VolumeParams *params,
@@ -179,9 +224,10 @@ static gboolean remove_tree(int parent, const char *name)
     return good && unlinkat(parent, name, AT_REMOVEDIR) == 0;
 }
 
-static gboolean volume_remove(void *session, const VolumeId *id, gint64 deadline_us, GError **error)
+static gboolean volume_remove(void *session, const VolumeId *id, gboolean keep_snapshots,
+                              gint64 deadline_us, GError **error)
 {
-    (void)deadline_us;
+    (void)keep_snapshots, (void)deadline_us;
     Dir *d = session;
     g_autofree char *trash = g_strconcat("trash.", id->name, NULL);
     /* What an interrupted removal left. */
@@ -242,6 +288,10 @@ static const BackendOps ops = {
     .record_create = record_create,
     .record_read = record_read,
     .record_remove = record_remove,
+    .record_list = record_list,
+    .capacity = capacity,
+    .clusters = clusters,
+    .places = places,
     .volume_create = volume_create,
     .volume_remove = volume_remove,
     .volume_look = volume_look,

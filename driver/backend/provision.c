@@ -1,23 +1,13 @@
-#include "driver/backend/provision.h"
+#include "driver/backend/provision_internal.h"
 #include <string.h>
 
-/* The steps are short with the session, its backend and the deadline at hand. */
-typedef struct Work {
-    const BackendOps *ops;
-    void *session;
-    const VolumeId *id;
-    gint64 deadline_us;
-} Work;
-
-static void work_close(Work *work)
+void work_close(Work *work)
 {
     if (work->session)
         work->ops->close(work->session);
 }
-#define work_auto __attribute__((cleanup(work_close)))
-
-static gboolean work_open(Work *work, const Backend *backend, const VolumeId *id,
-                          const Secrets *secrets, gint64 deadline_us, GError **error)
+gboolean work_open(Work *work, const Backend *backend, const VolumeId *id, const Secrets *secrets,
+                   gint64 deadline_us, GError **error)
 {
     work->ops = backend->ops;
     work->id = id;
@@ -26,20 +16,19 @@ static gboolean work_open(Work *work, const Backend *backend, const VolumeId *id
     return work->session != NULL;
 }
 
-static gboolean is_not_found(const GError *error)
+gboolean work_is_not_found(const GError *error)
 {
     return g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND);
 }
 
-/* FALSE only for failures; *record is NULL when there is none. */
-static gboolean find_record(Work *w, VolumeRecord **record, GError **error)
+gboolean work_find_record(Work *w, VolumeRecord **record, GError **error)
 {
     g_autoptr(GError) cause = NULL;
     gsize length;
     *record = NULL;
-    g_autofree char *text =
-        w->ops->record_read(w->session, w->id->name, &length, w->deadline_us, &cause);
-    if (!text && is_not_found(cause))
+    g_autofree char *key = record_key(w->id->name);
+    g_autofree char *text = w->ops->record_read(w->session, key, &length, w->deadline_us, &cause);
+    if (!text && work_is_not_found(cause))
         return TRUE;
     if (!text) {
         g_propagate_error(error, g_steal_pointer(&cause));
@@ -49,15 +38,20 @@ static gboolean find_record(Work *w, VolumeRecord **record, GError **error)
     return *record != NULL;
 }
 
-/* FALSE only for failures; *volume is NULL when there is none. */
-static gboolean find_volume(Work *w, BackendVolume **volume, GError **error)
+gboolean work_find_volume(Work *w, BackendVolume **volume, GError **error)
 {
     g_autoptr(GError) cause = NULL;
     *volume = w->ops->volume_look(w->session, w->id, w->deadline_us, &cause);
-    if (*volume || is_not_found(cause))
+    if (*volume || work_is_not_found(cause))
         return TRUE;
     g_propagate_error(error, g_steal_pointer(&cause));
     return FALSE;
+}
+
+static gboolean remove_record(Work *w, GError **error)
+{
+    g_autofree char *key = record_key(w->id->name);
+    return w->ops->record_remove(w->session, key, w->deadline_us, error);
 }
 
 /*
@@ -67,7 +61,7 @@ static gboolean find_volume(Work *w, BackendVolume **volume, GError **error)
 static gboolean claim_name(Work *w, const char *text, gboolean *fresh, GError **error)
 {
     g_autoptr(BackendVolume) foreign = NULL;
-    if (!find_volume(w, &foreign, error))
+    if (!work_find_volume(w, &foreign, error))
         return FALSE;
     if (foreign) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
@@ -77,7 +71,8 @@ static gboolean claim_name(Work *w, const char *text, gboolean *fresh, GError **
         return FALSE;
     }
     gboolean existed = FALSE;
-    if (!w->ops->record_create(w->session, w->id->name, text, &existed, w->deadline_us, error))
+    g_autofree char *key = record_key(w->id->name);
+    if (!w->ops->record_create(w->session, key, text, &existed, w->deadline_us, error))
         return FALSE;
     *fresh = !existed;
     return TRUE;
@@ -87,11 +82,83 @@ static gboolean claim_name(Work *w, const char *text, gboolean *fresh, GError **
 static void release_name(Work *w, const GError *cause)
 {
     if (g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT))
-        w->ops->record_remove(w->session, w->id->name, w->deadline_us, NULL);
+        remove_record(w, NULL);
 }
 
-gboolean provision_create(const Backend *backend, const VolumeId *id, const char *request_name,
-                          const VolumeParams *params, CapacityRange range, const Secrets *secrets,
+/* The size to record: the source must fit, and gives the size when none is asked for. */
+static gboolean choose_bytes(Work *w, const ProvisionRequest *r, gint64 *bytes, GError **error)
+{
+    gint64 least = 0;
+    if (!capacity_choose(r->range, bytes, error))
+        return FALSE;
+    if (!r->source)
+        return TRUE;
+    if (!copy_source_size(w, r, &least, error))
+        return FALSE;
+    if (*bytes >= least)
+        return TRUE;
+    if (r->range.required == 0 && (r->range.limit == 0 || least <= r->range.limit)) {
+        *bytes = least;
+        return TRUE;
+    }
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_OUT_OF_RANGE,
+                "the source %s has %" G_GINT64_FORMAT " bytes, more than the %" G_GINT64_FORMAT
+                " asked for; ask for at least its size",
+                r->source, least, *bytes);
+    return FALSE;
+}
+
+/* The record of the request's name, made when there is none. *fresh: just now. */
+static gboolean take_name(Work *w, const ProvisionRequest *r, VolumeRecord **record,
+                          gboolean *fresh, GError **error)
+{
+    if (!work_find_record(w, record, error))
+        return FALSE;
+    if (!*record) {
+        gint64 bytes;
+        if (!choose_bytes(w, r, &bytes, error))
+            return FALSE;
+        g_autofree char *text = record_encode(r->name, r->params, r->id, r->source, bytes);
+        if (!claim_name(w, text, fresh, error) || !work_find_record(w, record, error))
+            return FALSE;
+    }
+    if (!*record) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
+                    "volume %s is being deleted by another controller; try again", r->id->name);
+        return FALSE;
+    }
+    return record_check_same(*record, r->name, r->params, r->id, r->source, r->range, error);
+}
+
+static gboolean make_empty(Work *w, const ProvisionRequest *r, gint64 bytes, BackendVolume **volume,
+                           GError **error)
+{
+    if (*volume && (*volume)->incomplete)
+        g_clear_pointer(volume, backend_volume_free);
+    if (*volume)
+        return TRUE;
+    GError *cause = NULL;
+    if (!w->ops->volume_create(w->session, r->id, r->params, bytes, w->deadline_us, &cause)) {
+        release_name(w, cause);
+        g_propagate_error(error, cause);
+        return FALSE;
+    }
+    *volume = w->ops->volume_look(w->session, r->id, w->deadline_us, error);
+    return *volume != NULL;
+}
+
+static gboolean make_copy(Work *w, const ProvisionRequest *r, const VolumeRecord *record,
+                          BackendVolume **volume, GError **error)
+{
+    gboolean spent = FALSE;
+    if (copy_finish(w, r, record, volume, &spent, error))
+        return TRUE;
+    if (spent)
+        remove_record(w, NULL);
+    return FALSE;
+}
+
+gboolean provision_create(const Backend *backend, const ProvisionRequest *r, const Secrets *secrets,
                           gint64 deadline_us, VolumeRecord **record, BackendVolume **volume,
                           GError **error)
 {
@@ -99,43 +166,32 @@ gboolean provision_create(const Backend *backend, const VolumeId *id, const char
     work_auto Work w = {0};
     g_autoptr(VolumeRecord) found = NULL;
     g_autoptr(BackendVolume) made = NULL;
-    if (!capacity_choose(range, &bytes, error) ||
-        !work_open(&w, backend, id, secrets, deadline_us, error) || !find_record(&w, &found, error))
-        return FALSE;
-
     gboolean fresh = FALSE;
-    if (!found) {
-        g_autofree char *text = record_encode(request_name, params, id, bytes);
-        if (!claim_name(&w, text, &fresh, error))
-            return FALSE;
-        if (!find_record(&w, &found, error))
-            return FALSE;
-        if (!found) {
-            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
-                        "volume %s is being deleted by another controller; try again", id->name);
-            return FALSE;
-        }
-    }
-    if (!record_check_same(found, request_name, params, id, range, error))
+    if (!capacity_choose(r->range, &bytes, error) ||
+        !work_open(&w, backend, r->id, secrets, deadline_us, error) ||
+        !take_name(&w, r, &found, &fresh, error) || (!fresh && !work_find_volume(&w, &made, error)))
         return FALSE;
-    if (!fresh && !find_volume(&w, &made, error))
+    if (r->source ? !make_copy(&w, r, found, &made, error)
+                  : !make_empty(&w, r, found->bytes, &made, error))
         return FALSE;
-    if (made && made->incomplete)
-        g_clear_pointer(&made, backend_volume_free);
-    if (!made) {
-        GError *cause = NULL;
-        if (!w.ops->volume_create(w.session, id, params, found->bytes, deadline_us, &cause)) {
-            release_name(&w, cause);
-            g_propagate_error(error, cause);
-            return FALSE;
-        }
-        made = w.ops->volume_look(w.session, id, deadline_us, error);
-        if (!made)
-            return FALSE;
-    }
     *record = g_steal_pointer(&found);
     *volume = g_steal_pointer(&made);
     return TRUE;
+}
+
+/* Removes the volume; snapshots of ours stay, and outlive it. */
+static gboolean remove_volume(Work *w, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    if (w->ops->volume_remove(w->session, w->id, FALSE, w->deadline_us, &cause))
+        return TRUE;
+    if (!w->ops->snapshot_list ||
+        !g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION)) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    return snapshot_check_kept(w, error) &&
+           w->ops->volume_remove(w->session, w->id, TRUE, w->deadline_us, error);
 }
 
 gboolean provision_delete(const Backend *backend, const VolumeId *id, const Secrets *secrets,
@@ -144,14 +200,14 @@ gboolean provision_delete(const Backend *backend, const VolumeId *id, const Secr
     work_auto Work w = {0};
     g_autoptr(VolumeRecord) record = NULL;
     if (!work_open(&w, backend, id, secrets, deadline_us, error) ||
-        !find_record(&w, &record, error))
+        !work_find_record(&w, &record, error))
         return FALSE;
     /* A record of another group is of another volume, which has this one's name. */
     if (record && strcmp(record->group, id->group ? id->group : "") != 0)
         g_clear_pointer(&record, record_free);
     if (!record) {
         g_autoptr(BackendVolume) foreign = NULL;
-        if (!find_volume(&w, &foreign, error))
+        if (!work_find_volume(&w, &foreign, error))
             return FALSE;
         if (foreign)
             g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
@@ -160,8 +216,7 @@ gboolean provision_delete(const Backend *backend, const VolumeId *id, const Secr
                         id->name, foreign->path);
         return foreign == NULL;
     }
-    return w.ops->volume_remove(w.session, id, deadline_us, error) &&
-           w.ops->record_remove(w.session, id->name, deadline_us, error);
+    return remove_volume(&w, error) && copy_clean(&w, record, error) && remove_record(&w, error);
 }
 
 gboolean provision_look(const Backend *backend, const VolumeId *id, const Secrets *secrets,
@@ -169,10 +224,16 @@ gboolean provision_look(const Backend *backend, const VolumeId *id, const Secret
                         GError **error)
 {
     work_auto Work w = {0};
+    return work_open(&w, backend, id, secrets, deadline_us, error) &&
+           work_look(&w, record, volume, error);
+}
+
+gboolean work_look(Work *w, VolumeRecord **record, BackendVolume **volume, GError **error)
+{
+    const VolumeId *id = w->id;
     g_autoptr(VolumeRecord) found = NULL;
     g_autoptr(BackendVolume) seen = NULL;
-    if (!work_open(&w, backend, id, secrets, deadline_us, error) ||
-        !find_record(&w, &found, error) || !find_volume(&w, &seen, error))
+    if (!work_find_record(w, &found, error) || !work_find_volume(w, &seen, error))
         return FALSE;
     if (!found || !seen || seen->incomplete ||
         strcmp(found->group, id->group ? id->group : "") != 0) {

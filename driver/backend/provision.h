@@ -3,6 +3,7 @@
  *
  *     create   record, then volume      a record without a volume: the next create finishes it
  *     delete   volume, then record      the same state: the next delete finishes it
+ *     copy     record, (a snapshot of the source volume,) the copy, its size, (the snapshot away)
  *
  * A volume without a record was made by someone else: it is neither adopted nor deleted. The
  * caller holds the lock of the volume's name (service/locks.h).
@@ -12,18 +13,33 @@
 
 #include "driver/backend/backend.h"
 #include "driver/volume/record.h"
+#include "driver/volume/snapshot_record.h"
+
+typedef struct ProvisionRequest {
+    const VolumeId *id;
+    const char *name;
+    const VolumeParams *params;
+    CapacityRange range;
+    /* What the volume starts as: one of them, at the same place, or none; and its ID as text. */
+    const VolumeId *from_snapshot, *from_volume;
+    const char *source;
+} ProvisionRequest;
 
 /*
  * A session is opened for each. On success *record and *volume are the caller's.
  * ALREADY_EXISTS: the name is taken by another request or by a volume of someone else.
+ * NOT_FOUND: the source is not there. OUT_OF_RANGE: the range does not hold the source.
+ * ABORTED: it is being copied; ask again. A copy that failed is an error, and nothing of it is
+ * left.
  */
-gboolean provision_create(const Backend *backend, const VolumeId *id, const char *request_name,
-                          const VolumeParams *params, CapacityRange range, const Secrets *secrets,
-                          gint64 deadline_us, VolumeRecord **record, BackendVolume **volume,
-                          GError **error);
+gboolean provision_create(const Backend *backend, const ProvisionRequest *request,
+                          const Secrets *secrets, gint64 deadline_us, VolumeRecord **record,
+                          BackendVolume **volume, GError **error);
 
-/* What is not there is deleted already. FAILED_PRECONDITION: a volume without a record, or
- * snapshots. */
+/*
+ * What is not there is deleted already. Snapshots of ours outlive their volume.
+ * FAILED_PRECONDITION: a volume without a record, or snapshots of someone else.
+ */
 gboolean provision_delete(const Backend *backend, const VolumeId *id, const Secrets *secrets,
                           gint64 deadline_us, GError **error);
 
@@ -31,5 +47,68 @@ gboolean provision_delete(const Backend *backend, const VolumeId *id, const Secr
 gboolean provision_look(const Backend *backend, const VolumeId *id, const Secrets *secrets,
                         gint64 deadline_us, VolumeRecord **record, BackendVolume **volume,
                         GError **error);
+
+/*
+ * Makes the volume as large as the range asks; *bytes is its size then. A volume that is large
+ * enough stays as it is. OUT_OF_RANGE: it is larger than the range allows. NOT_FOUND.
+ */
+gboolean provision_expand(const Backend *backend, const VolumeId *id, CapacityRange range,
+                          const Secrets *secrets, gint64 deadline_us, gint64 *bytes,
+                          GError **error);
+
+/* One volume of a list; `id` is whole. */
+typedef struct ProvisionEntry {
+    VolumeId *id;
+    VolumeRecord *record;
+    BackendVolume *volume;
+} ProvisionEntry;
+
+void provision_entry_free(gpointer entry);
+
+/*
+ * The complete volumes of a place in the order of their names, from the first after `after` (NULL:
+ * from the start), `max` at most; ProvisionEntry*, owned by the array. *more: there are others.
+ */
+GPtrArray *provision_list(const Backend *backend, const VolumeId *place, const char *after,
+                          guint max, const Secrets *secrets, gint64 deadline_us, gboolean *more,
+                          GError **error);
+
+/*
+ * Snapshots. `snapshot` is a snapshot's ID (volume/id.h), at the place of its volume. Creation:
+ * record, then snapshot; deletion: snapshot, then record; each rolls forward as a volume's.
+ * ALREADY_EXISTS: the name is another request's, another volume's or someone else's snapshot.
+ * NOT_FOUND: the volume is not there.
+ */
+gboolean provision_snapshot_create(const Backend *backend, const VolumeId *snapshot,
+                                   const char *request_name, const VolumeId *source,
+                                   const Secrets *secrets, gint64 deadline_us,
+                                   SnapshotRecord **record, GError **error);
+/* What is not there is deleted already. FAILED_PRECONDITION: it is being copied from. */
+gboolean provision_snapshot_delete(const Backend *backend, const VolumeId *snapshot,
+                                   const Secrets *secrets, gint64 deadline_us, GError **error);
+/* NOT_FOUND. */
+gboolean provision_snapshot_look(const Backend *backend, const VolumeId *snapshot,
+                                 const Secrets *secrets, gint64 deadline_us,
+                                 SnapshotRecord **record, GError **error);
+
+typedef struct ProvisionSnapshot {
+    VolumeId *id;
+    SnapshotRecord *record;
+} ProvisionSnapshot;
+void provision_snapshot_free(gpointer snapshot);
+
+/* As provision_list(); of one volume unless `source` is NULL. ProvisionSnapshot*. */
+GPtrArray *provision_snapshot_list(const Backend *backend, const VolumeId *place,
+                                   const VolumeId *source, const char *after, guint max,
+                                   const Secrets *secrets, gint64 deadline_us, gboolean *more,
+                                   GError **error);
+
+/* The volume a snapshot is of; the caller's. */
+VolumeId *provision_snapshot_source(const VolumeId *snapshot, const SnapshotRecord *record);
+
+/* Bytes that new data of such volumes can take at the place. */
+gboolean provision_capacity(const Backend *backend, const VolumeId *place, const char *pool,
+                            const Secrets *secrets, gint64 deadline_us, gint64 *available,
+                            GError **error);
 
 #endif

@@ -3,30 +3,20 @@
  * request's name and the volume's ID, so that neither two creations nor a creation and a deletion
  * of one volume overlap; the second gets ABORTED.
  */
-#include "driver/service/controller.h"
+#include "driver/service/controller_internal.h"
 #include <string.h>
-#include "csi.pb-c.h"
-#include "driver/backend/provision.h"
-#include "driver/node/busy.h"
 #include "driver/service/capability.h"
-#include "driver/service/context.h"
 #include "driver/volume/name.h"
+#include "driver/volume/secret_dir.h"
 
 /* For callers that set no deadline; and what is left for the answer to travel. */
 #define CALL_MS (110 * 1000)
 #define ANSWER_MS 300
 #define PROBE_MS 2000
-#define MAX_BACKENDS 4
-
-struct Controller {
-    Backend *backends[MAX_BACKENDS];
-    gsize n_backends;
-    Busy *busy;
-};
 
 Controller *controller_new(Backend *const *backends, gsize n)
 {
-    g_assert(n <= MAX_BACKENDS);
+    g_assert(n <= CONTROLLER_MAX_BACKENDS);
     Controller *c = g_new0(Controller, 1);
     for (gsize i = 0; i < n; i++)
         c->backends[c->n_backends++] = backends[i];
@@ -41,7 +31,14 @@ void controller_free(Controller *c)
     for (gsize i = 0; i < c->n_backends; i++)
         backend_free(c->backends[i]);
     busy_free(c->busy);
+    g_free(c->secret_dir);
     g_free(c);
+}
+
+void controller_set_secret_dir(Controller *c, const char *dir)
+{
+    g_free(c->secret_dir);
+    c->secret_dir = g_strdup(dir);
 }
 
 gboolean controller_probe(void *controller, GError **error)
@@ -56,7 +53,7 @@ gboolean controller_probe(void *controller, GError **error)
     return TRUE;
 }
 
-static gint64 deadline_of(const RpcCall *call)
+gint64 controller_deadline(const RpcCall *call)
 {
     gint64 left_ms = MIN(rpc_time_left_ms(call), CALL_MS) - ANSWER_MS;
     return g_get_monotonic_time() + MAX(left_ms, 0) * 1000;
@@ -68,7 +65,7 @@ static gboolean invalid(GError **error, const char *text)
     return FALSE;
 }
 
-static const Backend *backend_of(const Controller *c, VolumeType type, GError **error)
+const Backend *controller_backend(const Controller *c, VolumeType type, GError **error)
 {
     for (gsize i = 0; i < c->n_backends; i++) {
         if (c->backends[i]->ops->type == type)
@@ -81,10 +78,26 @@ static const Backend *backend_of(const Controller *c, VolumeType type, GError **
     return NULL;
 }
 
-static gboolean read_secrets(const Backend *b, GHashTable *map, Secrets **secrets, GError **error)
+gboolean controller_secrets(const Backend *b, GHashTable *map, Secrets **secrets, GError **error)
 {
     *secrets = b->ops->needs_secrets ? secrets_new(map, SECRETS_PREFER_ADMIN, error) : NULL;
     return *secrets || !b->ops->needs_secrets;
+}
+
+gboolean controller_own_secrets(const Controller *c, const Backend *b, const char *cluster_id,
+                                Secrets **secrets, GError **error)
+{
+    *secrets = NULL;
+    if (!b->ops->needs_secrets)
+        return TRUE;
+    if (!c->secret_dir) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                    "this call carries no secret, so the driver needs a user of its own: start the "
+                    "controller with --secret-dir, see hearth-csi(8)");
+        return FALSE;
+    }
+    *secrets = secret_dir_read(c->secret_dir, cluster_id, error);
+    return *secrets != NULL;
 }
 
 /* What must hold of a creation whatever the backend. */
@@ -97,9 +110,6 @@ static gboolean check_create(const Csi__V1__CreateVolumeRequest *r, GError **err
     if (range && range->required_bytes == 0 && range->limit_bytes == 0)
         return invalid(error, "capacity_range has neither required_bytes nor limit_bytes; set one, "
                               "or leave the range out for the default of 1 GiB");
-    if (r->volume_content_source)
-        return invalid(error, "volume_content_source: snapshots and clones are not in this "
-                              "release; create an empty volume");
     if (r->n_mutable_parameters)
         return invalid(error, "mutable_parameters: there are none in this release; leave the "
                               "VolumeAttributesClass out");
@@ -120,20 +130,39 @@ static VolumeId *place(const Backend *b, const VolumeParams *params, const char 
     return *text ? g_steal_pointer(&id) : NULL;
 }
 
-static void fill_volume(RpcCall *call, Csi__V1__CreateVolumeResponse *response, const char *id,
-                        const VolumeId *where, const VolumeRecord *record,
-                        const BackendVolume *volume)
+static Csi__V1__VolumeContentSource *content_source(RpcCall *call, const char *source)
+{
+    g_autoptr(VolumeId) snapshot = snapshot_id_decode(source, NULL);
+    Csi__V1__VolumeContentSource *out = rpc_alloc(call, sizeof(*out));
+    if (!out)
+        return NULL;
+    csi__v1__volume_content_source__init(out);
+    if (snapshot && (out->snapshot = rpc_alloc(call, sizeof(*out->snapshot)))) {
+        csi__v1__volume_content_source__snapshot_source__init(out->snapshot);
+        out->type_case = CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_SNAPSHOT;
+        out->snapshot->snapshot_id = rpc_strdup(call, source);
+    } else if (!snapshot && (out->volume = rpc_alloc(call, sizeof(*out->volume)))) {
+        csi__v1__volume_content_source__volume_source__init(out->volume);
+        out->type_case = CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_VOLUME;
+        out->volume->volume_id = rpc_strdup(call, source);
+    }
+    return out;
+}
+
+Csi__V1__Volume *controller_volume(RpcCall *call, const char *id, const VolumeId *where,
+                                   const VolumeRecord *record, const BackendVolume *volume)
 {
     ContextPair pairs[CONTEXT_MAX];
     gsize n = context_of(where, record, volume, pairs);
     Csi__V1__Volume *out = rpc_alloc(call, sizeof(*out));
-    if (!out)
-        return;
-    csi__v1__volume__init(out);
-    out->volume_id = rpc_strdup(call, id);
-    out->capacity_bytes = record->bytes;
-    out->volume_context = rpc_alloc(call, n * sizeof(*out->volume_context));
-    for (gsize i = 0; i < n && out->volume_context; i++) {
+    if (out) {
+        csi__v1__volume__init(out);
+        out->volume_id = rpc_strdup(call, id);
+        out->capacity_bytes = volume->bytes ? volume->bytes : record->bytes;
+        out->content_source = record->source ? content_source(call, record->source) : NULL;
+        out->volume_context = rpc_alloc(call, n * sizeof(*out->volume_context));
+    }
+    for (gsize i = 0; out && i < n && out->volume_context; i++) {
         Csi__V1__Volume__VolumeContextEntry *entry = rpc_alloc(call, sizeof(*entry));
         if (!entry)
             break;
@@ -143,7 +172,36 @@ static void fill_volume(RpcCall *call, Csi__V1__CreateVolumeResponse *response, 
         out->volume_context[out->n_volume_context++] = entry;
     }
     context_clear(pairs, n);
-    response->volume = out;
+    return out;
+}
+
+/* What the volume starts as, checked to be at the volume's place. Both stay NULL for nothing. */
+static gboolean read_source(const Csi__V1__VolumeContentSource *from, const VolumeId *id,
+                            VolumeId **snapshot, VolumeId **volume, const char **text,
+                            GError **error)
+{
+    if (!from)
+        return TRUE;
+    const VolumeId *source = NULL;
+    if (from->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_SNAPSHOT) {
+        *text = from->snapshot->snapshot_id;
+        source = *snapshot = snapshot_id_decode(*text, error);
+    } else if (from->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_VOLUME) {
+        *text = from->volume->volume_id;
+        source = *volume = volume_id_decode(*text, error);
+    } else {
+        return invalid(error, "volume_content_source names neither a snapshot nor a volume");
+    }
+    if (!source)
+        return FALSE;
+    if (source->type == id->type && g_strcmp0(source->cluster_id, id->cluster_id) == 0 &&
+        g_strcmp0(source->fs_name, id->fs_name) == 0)
+        return TRUE;
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                "volume_content_source %s is on another cluster or file system than the class's "
+                "(%s, %s); copies stay within one",
+                *text, id->cluster_id ? id->cluster_id : "", id->fs_name ? id->fs_name : "");
+    return FALSE;
 }
 
 static gboolean create_volume(RpcCall *call, const ProtobufCMessage *request,
@@ -162,14 +220,19 @@ static gboolean create_volume(RpcCall *call, const ProtobufCMessage *request,
     if (r->capacity_range)
         range = (CapacityRange){r->capacity_range->required_bytes, r->capacity_range->limit_bytes};
     gint64 bytes;
-    const Backend *b = backend_of(c, params->type, error);
+    const Backend *b = controller_backend(c, params->type, error);
     if (!b || !capacity_choose(range, &bytes, error))
         return FALSE;
     g_autoptr(Secrets) secrets = NULL;
     g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
     g_autofree char *text = NULL;
     g_autoptr(VolumeId) id = place(b, params, r->name, &text, error);
-    if (!id || !read_secrets(b, given, &secrets, error))
+    g_autoptr(VolumeId) from_snapshot = NULL;
+    g_autoptr(VolumeId) from_volume = NULL;
+    const char *source = NULL;
+    if (!id ||
+        !read_source(r->volume_content_source, id, &from_snapshot, &from_volume, &source, error) ||
+        !controller_secrets(b, given, &secrets, error))
         return FALSE;
 
     g_autoptr(BusyHold) name_hold = busy_take(c->busy, r->name, NULL, error);
@@ -178,10 +241,17 @@ static gboolean create_volume(RpcCall *call, const ProtobufCMessage *request,
         return FALSE;
     g_autoptr(VolumeRecord) record = NULL;
     g_autoptr(BackendVolume) volume = NULL;
-    if (!provision_create(b, id, r->name, params, range, secrets, deadline_of(call), &record,
-                          &volume, error))
+    ProvisionRequest wanted = {.id = id,
+                               .name = r->name,
+                               .params = params,
+                               .range = range,
+                               .from_snapshot = from_snapshot,
+                               .from_volume = from_volume,
+                               .source = source};
+    if (!provision_create(b, &wanted, secrets, controller_deadline(call), &record, &volume, error))
         return FALSE;
-    fill_volume(call, (Csi__V1__CreateVolumeResponse *)response, text, id, record, volume);
+    ((Csi__V1__CreateVolumeResponse *)response)->volume =
+        controller_volume(call, text, id, record, volume);
     return TRUE;
 }
 
@@ -200,15 +270,15 @@ static gboolean delete_volume(RpcCall *call, const ProtobufCMessage *request,
         g_propagate_error(error, g_steal_pointer(&cause));
         return FALSE;
     }
-    const Backend *b = backend_of(c, id->type, error);
+    const Backend *b = controller_backend(c, id->type, error);
     if (!b)
         return FALSE;
     g_autoptr(Secrets) secrets = NULL;
     g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
-    if (!read_secrets(b, given, &secrets, error))
+    if (!controller_secrets(b, given, &secrets, error))
         return FALSE;
     g_autoptr(BusyHold) hold = busy_take(c->busy, r->volume_id, NULL, error);
-    return hold && provision_delete(b, id, secrets, deadline_of(call), error);
+    return hold && provision_delete(b, id, secrets, controller_deadline(call), error);
 }
 
 /* NULL: the volume is what the request says. Else why not, the caller's. */
@@ -234,7 +304,8 @@ static char *mismatch(const Csi__V1__ValidateVolumeCapabilitiesRequest *r, const
     g_autoptr(GHashTable) parameters = CONTEXT_TABLE(r->parameters, r->n_parameters);
     g_autoptr(VolumeParams) params = params_parse(parameters, &cause);
     CapacityRange any = {0};
-    if (!params || !record_check_same(record, record->request_name, params, id, any, &cause))
+    if (!params ||
+        !record_check_same(record, record->request_name, params, id, record->source, any, &cause))
         return g_strdup(cause->message);
     return NULL;
 }
@@ -258,13 +329,13 @@ static gboolean validate_volume_capabilities(RpcCall *call, const ProtobufCMessa
         g_propagate_error(error, g_steal_pointer(&cause));
         return FALSE;
     }
-    const Backend *b = backend_of(c, id->type, error);
+    const Backend *b = controller_backend(c, id->type, error);
     g_autoptr(Secrets) secrets = NULL;
     g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
     g_autoptr(VolumeRecord) record = NULL;
     g_autoptr(BackendVolume) volume = NULL;
-    if (!b || !read_secrets(b, given, &secrets, error) ||
-        !provision_look(b, id, secrets, deadline_of(call), &record, &volume, error))
+    if (!b || !controller_secrets(b, given, &secrets, error) ||
+        !provision_look(b, id, secrets, controller_deadline(call), &record, &volume, error))
         return FALSE;
 
     g_autofree char *why = mismatch(r, id, record, volume);
@@ -294,15 +365,28 @@ static gboolean validate_volume_capabilities(RpcCall *call, const ProtobufCMessa
 static gboolean get_capabilities(RpcCall *call, const ProtobufCMessage *request,
                                  ProtobufCMessage *response, void *service, GError **error)
 {
+#define CAP(name) CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name
     static const Csi__V1__ControllerServiceCapability__RPC__Type types[] = {
-        CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__CREATE_DELETE_VOLUME,
-        CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__SINGLE_NODE_MULTI_WRITER,
+        CAP(CREATE_DELETE_VOLUME),
+        CAP(SINGLE_NODE_MULTI_WRITER),
+        CAP(EXPAND_VOLUME),
+        CAP(CREATE_DELETE_SNAPSHOT),
+        CAP(CLONE_VOLUME),
+        /* From here they need a user of the driver's own: requests carry no secret, or may not. */
+        CAP(LIST_VOLUMES),
+        CAP(GET_CAPACITY),
+        CAP(GET_VOLUME),
+        CAP(LIST_SNAPSHOTS),
+        CAP(GET_SNAPSHOT),
     };
-    (void)request, (void)service, (void)error;
+    enum { N_ALWAYS = 5 };
+    (void)request, (void)error;
+    const Controller *c = service;
+    gsize n_types = c->secret_dir ? G_N_ELEMENTS(types) : N_ALWAYS;
     Csi__V1__ControllerGetCapabilitiesResponse *r =
         (Csi__V1__ControllerGetCapabilitiesResponse *)response;
-    r->capabilities = rpc_alloc(call, G_N_ELEMENTS(types) * sizeof(*r->capabilities));
-    for (gsize i = 0; i < G_N_ELEMENTS(types) && r->capabilities; i++) {
+    r->capabilities = rpc_alloc(call, n_types * sizeof(*r->capabilities));
+    for (gsize i = 0; i < n_types && r->capabilities; i++) {
         Csi__V1__ControllerServiceCapability *capability = rpc_alloc(call, sizeof(*capability));
         Csi__V1__ControllerServiceCapability__RPC *rpc = rpc_alloc(call, sizeof(*rpc));
         if (!capability || !rpc)
@@ -330,14 +414,14 @@ static const RpcMethod methods[] = {
     ROW("ControllerGetCapabilities", controller_get_capabilities, get_capabilities),
     ROW("ControllerPublishVolume", controller_publish_volume, NULL),
     ROW("ControllerUnpublishVolume", controller_unpublish_volume, NULL),
-    ROW("ListVolumes", list_volumes, NULL),
-    ROW("GetCapacity", get_capacity, NULL),
-    ROW("CreateSnapshot", create_snapshot, NULL),
-    ROW("DeleteSnapshot", delete_snapshot, NULL),
-    ROW("ListSnapshots", list_snapshots, NULL),
-    ROW("GetSnapshot", get_snapshot, NULL),
-    ROW("ControllerExpandVolume", controller_expand_volume, NULL),
-    ROW("ControllerGetVolume", controller_get_volume, NULL),
+    ROW("ListVolumes", list_volumes, controller_list_volumes),
+    ROW("GetCapacity", get_capacity, controller_get_capacity),
+    ROW("CreateSnapshot", create_snapshot, controller_create_snapshot),
+    ROW("DeleteSnapshot", delete_snapshot, controller_delete_snapshot),
+    ROW("ListSnapshots", list_snapshots, controller_list_snapshots),
+    ROW("GetSnapshot", get_snapshot, controller_get_snapshot),
+    ROW("ControllerExpandVolume", controller_expand_volume, controller_expand_volume),
+    ROW("ControllerGetVolume", controller_get_volume, controller_get_volume),
     ROW("ControllerModifyVolume", controller_modify_volume, NULL),
     {NULL, NULL, NULL, NULL},
 };

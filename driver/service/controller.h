@@ -18,6 +18,12 @@ Controller *controller_new(Backend *const *backends, gsize n);
 void controller_free(Controller *controller);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Controller, controller_free)
 
+/*
+ * Where a user of the driver's own is (volume/secret_dir.h). Without one, what CSI asks without a
+ * secret is not advertised: lists, capacity, single volumes.
+ */
+void controller_set_secret_dir(Controller *controller, const char *dir);
+
 /* For rpc_server_add(), with the Controller as its service. */
 const RpcMethod *controller_methods(void);
 

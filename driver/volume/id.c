@@ -36,14 +36,35 @@ void volume_id_free(VolumeId *id)
     g_free(id);
 }
 
+VolumeId *volume_id_copy(const VolumeId *id)
+{
+    VolumeId *copy = g_new0(VolumeId, 1);
+    copy->type = id->type;
+    copy->cluster_id = g_strdup(id->cluster_id);
+    copy->fs_name = g_strdup(id->fs_name);
+    copy->group = g_strdup(id->group);
+    copy->name = g_strdup(id->name);
+    return copy;
+}
+
+/* What an ID is of: the words before the type, and whether it names a group. */
+typedef struct Form {
+    const char *prefix, *what;
+    gboolean has_group;
+} Form;
+
+static const Form volume_form = {VERSION "~", "volume", TRUE};
+static const Form snapshot_form = {VERSION "~snap~", "snapshot", FALSE};
+
 /* The fields of an ID in their order after the type; the table both directions follow. */
-static guint parts_of(VolumeId *id, char ***parts)
+static guint parts_of(const Form *form, VolumeId *id, char ***parts)
 {
     guint n = 0;
     if (id->type == VOLUME_CEPHFS) {
         parts[n++] = &id->cluster_id;
         parts[n++] = &id->fs_name;
-        parts[n++] = &id->group;
+        if (form->has_group)
+            parts[n++] = &id->group;
     }
     parts[n++] = &id->name;
     return n;
@@ -64,13 +85,12 @@ static void append_escaped(GString *out, const char *part)
     }
 }
 
-static char *encode(const VolumeId *id)
+static char *encode(const Form *form, const VolumeId *id)
 {
     VolumeId copy = *id;
     char **parts[MAX_PARTS];
-    guint n = parts_of(&copy, parts);
-    GString *out = g_string_new(VERSION);
-    g_string_append_c(out, SEPARATOR);
+    guint n = parts_of(form, &copy, parts);
+    GString *out = g_string_new(form->prefix);
     g_string_append(out, volume_type_name(id->type));
     for (guint i = 0; i < n; i++) {
         g_string_append_c(out, SEPARATOR);
@@ -79,29 +99,49 @@ static char *encode(const VolumeId *id)
     return g_string_free(out, FALSE);
 }
 
-char *volume_id_encode(const VolumeId *id, GError **error)
+static char *encode_checked(const Form *form, const VolumeId *id, GError **error)
 {
-    g_autofree char *text = encode(id);
+    g_autofree char *text = encode(form, id);
     gsize length = strlen(text);
     if (length > VOLUME_ID_MAX) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "the volume ID would have %" G_GSIZE_FORMAT
+                    "the %s ID would have %" G_GSIZE_FORMAT
                     " bytes, and CSI allows %d: it holds clusterID \"%s\", fsName \"%s\", "
-                    "subvolume group \"%s\" and the volume's name; shorten the longest of them",
-                    length, VOLUME_ID_MAX, id->cluster_id ? id->cluster_id : "",
-                    id->fs_name ? id->fs_name : "", id->group ? id->group : "");
+                    "subvolume group \"%s\" and the %s's name; shorten the longest of them",
+                    form->what, length, VOLUME_ID_MAX, id->cluster_id ? id->cluster_id : "",
+                    id->fs_name ? id->fs_name : "", id->group ? id->group : "", form->what);
         return NULL;
     }
     return g_steal_pointer(&text);
 }
 
-gsize volume_id_room(const VolumeId *id)
+static gsize room(const Form *form, const VolumeId *id)
 {
     VolumeId unnamed = *id;
     unnamed.name = (char *)"";
-    g_autofree char *text = encode(&unnamed);
+    g_autofree char *text = encode(form, &unnamed);
     gsize length = strlen(text);
     return length < VOLUME_ID_MAX ? VOLUME_ID_MAX - length : 0;
+}
+
+char *volume_id_encode(const VolumeId *id, GError **error)
+{
+    return encode_checked(&volume_form, id, error);
+}
+
+gsize volume_id_room(const VolumeId *id)
+{
+    return room(&volume_form, id);
+}
+
+char *snapshot_id_encode(const VolumeId *snapshot, GError **error)
+{
+    return encode_checked(&snapshot_form, snapshot, error);
+}
+
+gsize snapshot_id_room(const VolumeId *snapshot)
+{
+    return room(&snapshot_form, snapshot);
 }
 
 /* NULL for what encoding would not write. */
@@ -137,43 +177,57 @@ static gboolean later_version(const char *text)
            strncmp(text, VERSION, (gsize)(p - text)) != 0;
 }
 
-VolumeId *volume_id_decode(const char *text, GError **error)
+/* NULL for what is no ID of the form. */
+static VolumeId *parse(const Form *form, const char *text)
+{
+    if (strlen(text) > VOLUME_ID_MAX || !g_str_has_prefix(text, form->prefix))
+        return NULL;
+    const char separator[] = {SEPARATOR, '\0'};
+    g_auto(GStrv) words = g_strsplit(text + strlen(form->prefix), separator, MAX_PARTS + 2);
+    g_autoptr(VolumeId) id = g_new0(VolumeId, 1);
+    if (!words[0] || !volume_type_parse(words[0], &id->type))
+        return NULL;
+    char **parts[MAX_PARTS];
+    guint n = parts_of(form, id, parts);
+    gboolean good = g_strv_length(words) == n + 1;
+    for (guint i = 0; good && i < n; i++)
+        good = (*parts[i] = unescape(words[i + 1])) != NULL;
+    /* All but the cluster's ID become names in Ceph or components of paths. */
+    for (guint i = 0; good && i < n; i++)
+        good = parts[i] == &id->cluster_id || name_is_plain(*parts[i]);
+    return good ? g_steal_pointer(&id) : NULL;
+}
+
+static VolumeId *decode(const Form *form, const char *text, GError **error)
 {
     if (!text || !*text) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "volume_id is empty");
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "%s_id is empty",
+                    form->what);
         return NULL;
     }
+    VolumeId *id = parse(form, text);
+    if (id)
+        return id;
     /* It may be anything, so a message shows its start, made printable. */
     g_autofree char *start = g_strndup(text, VOLUME_ID_MAX);
     g_autofree char *shown = g_strescape(start, NULL);
-    g_autoptr(VolumeId) id = NULL;
-    if (strlen(text) <= VOLUME_ID_MAX) {
-        const char separator[] = {SEPARATOR, '\0'};
-        g_auto(GStrv) words = g_strsplit(text, separator, MAX_PARTS + 3);
-        guint n_words = g_strv_length(words);
-        VolumeType type;
-        if (n_words >= 2 && strcmp(words[0], VERSION) == 0 && volume_type_parse(words[1], &type)) {
-            id = g_new0(VolumeId, 1);
-            id->type = type;
-            char **parts[MAX_PARTS];
-            guint n = parts_of(id, parts);
-            gboolean good = n_words == n + 2;
-            for (guint i = 0; good && i < n; i++)
-                good = (*parts[i] = unescape(words[i + 2])) != NULL;
-            /* All but the cluster's ID become names in Ceph or components of paths. */
-            for (guint i = 0; good && i < n; i++)
-                good = parts[i] == &id->cluster_id || name_is_plain(*parts[i]);
-            if (good)
-                return g_steal_pointer(&id);
-        } else if (later_version(text)) {
-            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                        "volume ID \"%s\" was written by another version of this driver; run that "
-                        "version or a later one",
-                        shown);
-            return NULL;
-        }
-    }
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND,
-                "volume \"%s\" does not exist: the ID is not of this driver", shown);
+    if (strlen(text) <= VOLUME_ID_MAX && later_version(text))
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                    "%s ID \"%s\" was written by another version of this driver; run that version "
+                    "or a later one",
+                    form->what, shown);
+    else
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND,
+                    "%s \"%s\" does not exist: the ID is not of this driver", form->what, shown);
     return NULL;
+}
+
+VolumeId *volume_id_decode(const char *text, GError **error)
+{
+    return decode(&volume_form, text, error);
+}
+
+VolumeId *snapshot_id_decode(const char *text, GError **error)
+{
+    return decode(&snapshot_form, text, error);
 }

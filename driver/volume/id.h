@@ -31,6 +31,8 @@ typedef struct VolumeId {
 void volume_id_free(VolumeId *id);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(VolumeId, volume_id_free)
 
+VolumeId *volume_id_copy(const VolumeId *id);
+
 /* The caller's string. INVALID_ARGUMENT when it is longer than VOLUME_ID_MAX, naming the parts. */
 char *volume_id_encode(const VolumeId *id, GError **error);
 
@@ -39,6 +41,15 @@ char *volume_id_encode(const VolumeId *id, GError **error);
  * FAILED_PRECONDITION: of a later version of it, whose volume may well exist.
  */
 VolumeId *volume_id_decode(const char *text, GError **error);
+
+/*
+ * Snapshot IDs: h1~snap~cephfs~CLUSTERID~FSNAME~NAME, where NAME is what the backend calls the
+ * snapshot. Its record says of which volume it is, so that the ID stays within the limit. As a
+ * VolumeId it has no group. Errors as for volumes.
+ */
+char *snapshot_id_encode(const VolumeId *snapshot, GError **error);
+VolumeId *snapshot_id_decode(const char *text, GError **error);
+gsize snapshot_id_room(const VolumeId *snapshot);
 
 /* Bytes an ID leaves for the name, which may be none; `id->name` is not looked at. */
 gsize volume_id_room(const VolumeId *id);

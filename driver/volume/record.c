@@ -1,11 +1,23 @@
 /*
  * {"version": 1, "kind": "volume", "requestName", "group", "bytes", "parameters": {...},
- *  "claim": {"pv", "pvc", "namespace"}, "created": "<UTC>"}; the claim is for the admin's eyes.
+ *  "source": "<ID>", "claim": {"pv", "pvc", "namespace"}, "created": "<UTC>"}; the source is
+ * absent for a volume that starts empty, the claim is for the admin's eyes.
  */
 #include "driver/volume/record.h"
 #include <string.h>
 
 #define RECORD_VERSION 1
+#define KEY_PREFIX "vol."
+
+char *record_key(const char *name)
+{
+    return g_strconcat(KEY_PREFIX, name, NULL);
+}
+
+const char *record_key_name(const char *key)
+{
+    return g_str_has_prefix(key, KEY_PREFIX) ? key + strlen(KEY_PREFIX) : NULL;
+}
 
 void record_free(VolumeRecord *record)
 {
@@ -13,6 +25,7 @@ void record_free(VolumeRecord *record)
         return;
     g_free(record->request_name);
     g_free(record->group);
+    g_free(record->source);
     json_decref(record->params);
     g_free(record);
 }
@@ -24,7 +37,7 @@ static void set_text(json_t *object, const char *name, const char *value)
 }
 
 char *record_encode(const char *request_name, const VolumeParams *params, const VolumeId *id,
-                    gint64 bytes)
+                    const char *source, gint64 bytes)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_utc();
     g_autofree char *created = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
@@ -33,6 +46,7 @@ char *record_encode(const char *request_name, const VolumeParams *params, const 
     set_text(root, "kind", "volume");
     set_text(root, "requestName", request_name);
     set_text(root, "group", id->group ? id->group : "");
+    set_text(root, "source", source);
     json_object_set_new(root, "bytes", json_integer(bytes));
     json_object_set_new(root, "parameters", params_to_json(params));
     json_t *claim = json_object();
@@ -73,6 +87,7 @@ VolumeRecord *record_decode(const char *name, const char *text, gsize length, GE
         record = g_new0(VolumeRecord, 1);
         record->request_name = g_strdup(request_name);
         record->group = g_strdup(group);
+        record->source = g_strdup(json_string_value(json_object_get(root, "source")));
         record->bytes = bytes;
         record->params = json_incref(params);
     }
@@ -100,8 +115,8 @@ static const char *difference(json_t *a, json_t *b)
 }
 
 gboolean record_check_same(const VolumeRecord *record, const char *request_name,
-                           const VolumeParams *params, const VolumeId *id, CapacityRange range,
-                           GError **error)
+                           const VolumeParams *params, const VolumeId *id, const char *source,
+                           CapacityRange range, GError **error)
 {
     if (strcmp(record->request_name, request_name) != 0) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
@@ -115,6 +130,12 @@ gboolean record_check_same(const VolumeRecord *record, const char *request_name,
                     " bytes, which the request (required %" G_GINT64_FORMAT
                     ", limit %" G_GINT64_FORMAT ") does not ask for",
                     id->name, record->bytes, range.required, range.limit);
+        return FALSE;
+    }
+    if (g_strcmp0(record->source, source) != 0) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
+                    "volume %s exists and was made from %s, not from %s", id->name,
+                    record->source ? record->source : "nothing", source ? source : "nothing");
         return FALSE;
     }
     json_t *wanted = params_to_json(params);

@@ -18,23 +18,29 @@
 
 typedef struct VolumeRecord {
     char *request_name;
-    char *group; /* "" for VOLUME_DIR */
-    gint64 bytes;
+    char *group;    /* "" for VOLUME_DIR */
+    char *source;   /* the ID of the snapshot or volume it starts as; NULL: empty */
+    gint64 bytes;   /* as created; expanding changes the volume, not the record */
     json_t *params; /* params_to_json() */
 } VolumeRecord;
 
 void record_free(VolumeRecord *record);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(VolumeRecord, record_free)
 
-/* The text to store; the caller's. `id` has its name. */
+/* The name of the record of a volume, "vol.<name>"; the caller's. */
+char *record_key(const char *name);
+/* The volume's name in a record's, borrowed; NULL when the record is of something else. */
+const char *record_key_name(const char *key);
+
+/* The text to store; the caller's. `id` has its name; `source` may be NULL. */
 char *record_encode(const char *request_name, const VolumeParams *params, const VolumeId *id,
-                    gint64 bytes);
+                    const char *source, gint64 bytes);
 /* INTERNAL: not a record; FAILED_PRECONDITION: of a later format. `name` is for the message. */
 VolumeRecord *record_decode(const char *name, const char *text, gsize length, GError **error);
 
 /* ALREADY_EXISTS, saying which part differs, unless the request is the recorded one. */
 gboolean record_check_same(const VolumeRecord *record, const char *request_name,
-                           const VolumeParams *params, const VolumeId *id, CapacityRange range,
-                           GError **error);
+                           const VolumeParams *params, const VolumeId *id, const char *source,
+                           CapacityRange range, GError **error);
 
 #endif

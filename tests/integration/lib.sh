@@ -4,7 +4,7 @@
 #
 #   pass NAME | fail NAME REASON | skip NAME REASON       one line each, counted by ./run
 #   check NAME COMMAND...                                 pass when it succeeds, else fail
-#   start_ceph; start_controller; start_hearthd [FLAGS]; start_node; start_hearth [FLAGS]
+#   start_ceph; start_controller [FLAGS]; own_user; start_hearthd [FLAGS]; start_node; start_hearth [FLAGS]
 #   csi controller|node METHOD JSON      TRUE when OK; the reply is in $REPLY_JSON, the status in
 #                                        $CSI_CODE and $CSI_MESSAGE. Secrets: write $SECRETS or
 #                                        $NODE_SECRETS as a jq variable, see csi_json.
@@ -219,11 +219,16 @@ wait_socket() { # NAME SOCKET
     done
 }
 
-start_controller() {
+start_controller() { # [FLAGS]
     rm -f "$CONTROLLER"
     spawn controller "$BUILD/hearth-csi" --role=controller --endpoint="unix://$CONTROLLER" \
-        --cluster-config="$TMP/config.json"
+        --cluster-config="$TMP/config.json" "$@"
     wait_socket controller "$CONTROLLER"
+}
+own_user() { # the provisioner's Secret as Kubernetes mounts one, at $TMP/own
+    mkdir -p -m 700 "$TMP/own"
+    printf '%s' "$PROVISIONER_ID" >"$TMP/own/userID"
+    printf '%s' "$PROVISIONER_KEY" >"$TMP/own/userKey"
 }
 start_hearthd() { # [FLAGS]
     rm -f "$HEARTHD"

@@ -13,11 +13,18 @@ typedef struct Fake {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     GHashTable *records, *volumes; /* name -> text; name -> "" */
+    GHashTable *sizes;             /* volume -> gint64* */
+    GHashTable *snapshots;         /* volume@snapshot -> "" */
+    GHashTable *copies;            /* target -> volume@snapshot it is being copied from */
+    int copy_looks;                /* looks at a volume until its copy is complete */
+    gboolean copy_fails;           /* instead of ever being complete */
     const char *group;             /* what locate() gives */
     int fail_at;                   /* the primitive's number from 1, counted down; 0: none */
     gboolean fail_after;           /* it had its effect */
     int fail_code;
-    int creations;       /* of volumes that were not there */
+    int creations; /* of volumes that were not there */
+    int resizes;
+    gint64 available;    /* half of it where a pool is named */
     gboolean hold, held; /* volume_create waits while hold; held: one waits */
     gboolean unhealthy;
     gboolean incomplete; /* what is there was half made; creating finishes it */
@@ -30,6 +37,9 @@ static inline Fake *fake_new(void)
     pthread_cond_init(&f->changed, NULL);
     f->records = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     f->volumes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    f->sizes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    f->snapshots = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    f->copies = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     f->group = "csi";
     f->fail_code = HEARTH_ERROR_UNAVAILABLE;
     return f;
@@ -40,6 +50,9 @@ static inline void fake_free(void *backend)
     Fake *f = backend;
     g_hash_table_unref(f->records);
     g_hash_table_unref(f->volumes);
+    g_hash_table_unref(f->sizes);
+    g_hash_table_unref(f->snapshots);
+    g_hash_table_unref(f->copies);
     pthread_cond_destroy(&f->changed);
     pthread_mutex_destroy(&f->lock);
     g_free(f);
@@ -134,11 +147,82 @@ static inline gboolean fake_record_remove(void *session, const char *name, gint6
     return fake_remove(f, f->records, name, error);
 }
 
+static inline GPtrArray *fake_record_list(void *session, gint64 deadline_us, GError **error)
+{
+    (void)deadline_us, (void)error;
+    Fake *f = session;
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    pthread_mutex_lock(&f->lock);
+    GHashTableIter iter;
+    gpointer name;
+    g_hash_table_iter_init(&iter, f->records);
+    while (g_hash_table_iter_next(&iter, &name, NULL))
+        g_ptr_array_add(names, g_strdup(name));
+    pthread_mutex_unlock(&f->lock);
+    return names;
+}
+
+static inline void fake_set_size(Fake *f, const char *name, gint64 bytes)
+{
+    g_hash_table_insert(f->sizes, g_strdup(name), g_memdup2(&bytes, sizeof(bytes)));
+}
+
+static inline gboolean fake_volume_resize(void *session, const VolumeId *id, gint64 bytes,
+                                          gint64 deadline_us, GError **error)
+{
+    (void)deadline_us;
+    Fake *f = session;
+    pthread_mutex_lock(&f->lock);
+    gboolean good = !fake_fails(f, FALSE, error);
+    if (good) {
+        fake_set_size(f, id->name, bytes);
+        f->resizes++;
+        good = !fake_fails(f, TRUE, error);
+    }
+    pthread_mutex_unlock(&f->lock);
+    return good;
+}
+
+static inline gboolean fake_capacity(void *session, const char *pool, gint64 *available,
+                                     gint64 deadline_us, GError **error)
+{
+    (void)deadline_us, (void)error;
+    Fake *f = session;
+    *available = pool ? f->available / 2 : f->available;
+    return TRUE;
+}
+
+static inline void fake_free_place(gpointer place)
+{
+    volume_id_free(place);
+}
+
+static inline GPtrArray *fake_one_place(const char *fs_name)
+{
+    VolumeId place = {VOLUME_CEPHFS, (char *)"c", (char *)fs_name, (char *)"csi", NULL};
+    GPtrArray *list = g_ptr_array_new_with_free_func(fake_free_place);
+    g_ptr_array_add(list, volume_id_copy(&place));
+    return list;
+}
+
+static inline GPtrArray *fake_clusters(void *backend, GError **error)
+{
+    (void)backend, (void)error;
+    return fake_one_place(NULL);
+}
+
+static inline GPtrArray *fake_places(void *backend, const VolumeId *cluster, const Secrets *secrets,
+                                     gint64 deadline_us, GError **error)
+{
+    (void)cluster, (void)deadline_us;
+    return fake_open(backend, NULL, secrets, 0, error) ? fake_one_place("f") : NULL;
+}
+
 static inline gboolean fake_volume_create(void *session, const VolumeId *id,
                                           const VolumeParams *params, gint64 bytes,
                                           gint64 deadline_us, GError **error)
 {
-    (void)params, (void)bytes, (void)deadline_us;
+    (void)params, (void)deadline_us;
     Fake *f = session;
     pthread_mutex_lock(&f->lock);
     f->held = f->hold;
@@ -149,6 +233,7 @@ static inline gboolean fake_volume_create(void *session, const VolumeId *id,
     if (good) {
         if (g_hash_table_insert(f->volumes, g_strdup(id->name), g_strdup("")))
             f->creations++;
+        fake_set_size(f, id->name, bytes);
         f->incomplete = FALSE;
         good = !fake_fails(f, TRUE, error);
     }
@@ -156,12 +241,117 @@ static inline gboolean fake_volume_create(void *session, const VolumeId *id,
     return good;
 }
 
-static inline gboolean fake_volume_remove(void *session, const VolumeId *id, gint64 deadline_us,
+static inline gboolean fake_has_snapshots(Fake *f, const char *volume)
+{
+    g_autofree char *prefix = g_strconcat(volume, "@", NULL);
+    GHashTableIter iter;
+    gpointer name;
+    g_hash_table_iter_init(&iter, f->snapshots);
+    while (g_hash_table_iter_next(&iter, &name, NULL)) {
+        if (g_str_has_prefix(name, prefix))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+static inline gboolean fake_volume_remove(void *session, const VolumeId *id,
+                                          gboolean keep_snapshots, gint64 deadline_us,
                                           GError **error)
 {
     (void)deadline_us;
     Fake *f = session;
-    return fake_remove(f, f->volumes, id->name, error);
+    if (!keep_snapshots && fake_has_snapshots(f, id->name)) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION, "it has snapshots");
+        return FALSE;
+    }
+    if (!fake_remove(f, f->volumes, id->name, error))
+        return FALSE;
+    g_hash_table_remove(f->copies, id->name);
+    return TRUE;
+}
+
+static inline gboolean fake_snapshot_create(void *session, const VolumeId *volume,
+                                            const char *snapshot, gint64 deadline_us,
+                                            GError **error)
+{
+    (void)deadline_us;
+    Fake *f = session;
+    if (fake_fails(f, FALSE, error))
+        return FALSE;
+    if (!g_hash_table_contains(f->volumes, volume->name)) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "no volume");
+        return FALSE;
+    }
+    g_hash_table_insert(f->snapshots, g_strconcat(volume->name, "@", snapshot, NULL), (char *)"");
+    return !fake_fails(f, TRUE, error);
+}
+
+static inline gboolean fake_snapshot_remove(void *session, const VolumeId *volume,
+                                            const char *snapshot, gint64 deadline_us,
+                                            GError **error)
+{
+    (void)deadline_us;
+    Fake *f = session;
+    g_autofree char *key = g_strconcat(volume->name, "@", snapshot, NULL);
+    GHashTableIter iter;
+    gpointer source;
+    g_hash_table_iter_init(&iter, f->copies);
+    while (g_hash_table_iter_next(&iter, NULL, &source)) {
+        if (strcmp(source, key) == 0) {
+            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION, "it is in use");
+            return FALSE;
+        }
+    }
+    return fake_remove(f, f->snapshots, key, error);
+}
+
+static inline gboolean fake_snapshot_look(void *session, const VolumeId *volume,
+                                          const char *snapshot, gint64 deadline_us, GError **error)
+{
+    (void)deadline_us;
+    Fake *f = session;
+    g_autofree char *key = g_strconcat(volume->name, "@", snapshot, NULL);
+    if (g_hash_table_contains(f->snapshots, key))
+        return TRUE;
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "no snapshot");
+    return FALSE;
+}
+
+static inline GPtrArray *fake_snapshot_list(void *session, const VolumeId *volume,
+                                            gint64 deadline_us, GError **error)
+{
+    (void)deadline_us, (void)error;
+    Fake *f = session;
+    g_autofree char *prefix = g_strconcat(volume->name, "@", NULL);
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    GHashTableIter iter;
+    gpointer name;
+    g_hash_table_iter_init(&iter, f->snapshots);
+    while (g_hash_table_iter_next(&iter, &name, NULL)) {
+        if (g_str_has_prefix(name, prefix))
+            g_ptr_array_add(names, g_strdup((char *)name + strlen(prefix)));
+    }
+    return names;
+}
+
+/* The copy has the size of its source. */
+static inline gboolean fake_volume_copy(void *session, const VolumeId *id,
+                                        const VolumeParams *params, const VolumeId *source,
+                                        const char *snapshot, gint64 deadline_us, GError **error)
+{
+    (void)params;
+    Fake *f = session;
+    if (fake_fails(f, FALSE, error) ||
+        !fake_snapshot_look(session, source, snapshot, deadline_us, error))
+        return FALSE;
+    if (g_hash_table_insert(f->volumes, g_strdup(id->name), g_strdup(""))) {
+        f->creations++;
+        g_hash_table_insert(f->copies, g_strdup(id->name),
+                            g_strconcat(source->name, "@", snapshot, NULL));
+        const gint64 *bytes = g_hash_table_lookup(f->sizes, source->name);
+        fake_set_size(f, id->name, bytes ? *bytes : 0);
+    }
+    return !fake_fails(f, TRUE, error);
 }
 
 static inline BackendVolume *fake_volume_look(void *session, const VolumeId *id, gint64 deadline_us,
@@ -179,7 +369,22 @@ static inline BackendVolume *fake_volume_look(void *session, const VolumeId *id,
     }
     BackendVolume *volume = g_new0(BackendVolume, 1);
     volume->incomplete = incomplete;
+    pthread_mutex_lock(&f->lock);
+    const gint64 *bytes = g_hash_table_lookup(f->sizes, id->name);
+    volume->bytes = bytes ? *bytes : 0;
+    pthread_mutex_unlock(&f->lock);
     volume->path = g_strconcat("/volumes/csi/", id->name, NULL);
+    if (g_hash_table_contains(f->copies, id->name)) {
+        volume->incomplete = TRUE;
+        if (f->copy_fails)
+            volume->failure = g_strdup("the fake cannot copy");
+        else
+            volume->copying = f->copy_looks-- > 0;
+        if (!volume->copying && !volume->failure) {
+            volume->incomplete = FALSE;
+            g_hash_table_remove(f->copies, id->name);
+        }
+    }
     return volume;
 }
 
@@ -201,9 +406,19 @@ static const BackendOps fake_ops = {
     .record_create = fake_record_create,
     .record_read = fake_record_read,
     .record_remove = fake_record_remove,
+    .record_list = fake_record_list,
     .volume_create = fake_volume_create,
     .volume_remove = fake_volume_remove,
     .volume_look = fake_volume_look,
+    .volume_resize = fake_volume_resize,
+    .capacity = fake_capacity,
+    .snapshot_create = fake_snapshot_create,
+    .snapshot_remove = fake_snapshot_remove,
+    .snapshot_look = fake_snapshot_look,
+    .snapshot_list = fake_snapshot_list,
+    .volume_copy = fake_volume_copy,
+    .clusters = fake_clusters,
+    .places = fake_places,
     .probe = fake_probe,
     .free = fake_free,
 };

@@ -49,8 +49,8 @@ START_TEST(removing_follows_no_link_out_of_the_volume)
     put(deep, "file");
     g_autofree char *link = g_build_filename(deep, "link", NULL);
     ck_assert_int_eq(symlink(outside, link), 0);
-    ck_assert(b->ops->volume_remove(b->impl, &id, 0, NULL));
-    ck_assert(b->ops->volume_remove(b->impl, &id, 0, NULL));
+    ck_assert(b->ops->volume_remove(b->impl, &id, FALSE, 0, NULL));
+    ck_assert(b->ops->volume_remove(b->impl, &id, FALSE, 0, NULL));
     ck_assert_int_eq(count(root), 1); /* .hearth */
     g_autofree char *private = g_build_filename(root, ".hearth", NULL);
     ck_assert_int_eq(count(private), 0);
@@ -75,7 +75,7 @@ START_TEST(a_link_in_the_volumes_place_is_not_followed)
     struct stat st;
     ck_assert_int_eq(stat(outside, &st), 0);
     ck_assert_int_eq(st.st_mode & 0777, 0700);
-    ck_assert(b->ops->volume_remove(b->impl, &id, 0, NULL));
+    ck_assert(b->ops->volume_remove(b->impl, &id, FALSE, 0, NULL));
     ck_assert_int_eq(count(outside), 1);
     ck_assert_int_eq(count(root), 1); /* .hearth */
     harness_remove(root);
@@ -90,7 +90,7 @@ START_TEST(an_interrupted_removal_is_finished_by_the_next)
     g_autofree char *trash = g_build_filename(root, ".hearth", "trash.p-n", NULL);
     ck_assert_int_eq(g_mkdir(trash, 0700), 0);
     put(trash, "file");
-    ck_assert(b->ops->volume_remove(b->impl, &id, 0, NULL));
+    ck_assert(b->ops->volume_remove(b->impl, &id, FALSE, 0, NULL));
     ck_assert(!g_file_test(trash, G_FILE_TEST_EXISTS));
     harness_remove(root);
 }

@@ -16,7 +16,8 @@ static int create(const Backend *b, const VolumeParams *p, CapacityRange range)
     g_autoptr(GError) error = NULL;
     g_autoptr(VolumeRecord) record = NULL;
     g_autoptr(BackendVolume) volume = NULL;
-    if (!provision_create(b, &id, "n", p, range, &secrets, G_MAXINT64, &record, &volume, &error))
+    ProvisionRequest request = {.id = &id, .name = "n", .params = p, .range = range};
+    if (!provision_create(b, &request, &secrets, G_MAXINT64, &record, &volume, &error))
         return error->code;
     ck_assert_str_eq(volume->path, "/volumes/csi/p-n");
     ck_assert_int_eq(record->bytes, 1 << 30);

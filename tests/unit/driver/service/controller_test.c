@@ -89,7 +89,7 @@ START_TEST(bad_requests_are_refused_before_anything_is_made)
     r = create_request("pvc-1", good_parameters, GIB);
     r->volume_content_source = g_new0(Csi__V1__VolumeContentSource, 1);
     csi__v1__volume_content_source__init(r->volume_content_source);
-    refused(w, r, invalid, "volume_content_source");
+    refused(w, r, invalid, "neither a snapshot nor a volume");
 
     r = create_request("pvc-1", good_parameters, GIB);
     for (gsize i = 0; i < r->n_secrets; i++)
@@ -219,14 +219,8 @@ START_TEST(validation_has_the_specs_codes)
 }
 END_TEST
 
-START_TEST(what_is_not_there_is_unimplemented)
+static guint capabilities(World *w)
 {
-    World *w = world_new();
-    Csi__V1__ListVolumesRequest *r = g_new0(Csi__V1__ListVolumesRequest, 1);
-    csi__v1__list_volumes_request__init(r);
-    ck_assert_int_eq(world_call(w->client, "/csi.v1.Controller/ListVolumes", r,
-                                &csi__v1__list_volumes_response__descriptor, NULL, NULL),
-                     HEARTH_ERROR_UNIMPLEMENTED);
     Csi__V1__ControllerGetCapabilitiesRequest *c =
         g_new0(Csi__V1__ControllerGetCapabilitiesRequest, 1);
     csi__v1__controller_get_capabilities_request__init(c);
@@ -235,10 +229,40 @@ START_TEST(what_is_not_there_is_unimplemented)
                                 &csi__v1__controller_get_capabilities_response__descriptor, &out,
                                 NULL),
                      0);
-    ck_assert_uint_eq(out->n_capabilities, 2);
-    ck_assert_int_eq(out->capabilities[0]->rpc->type,
-                     CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__CREATE_DELETE_VOLUME);
+    guint bits = 0;
+    for (gsize i = 0; i < out->n_capabilities; i++)
+        bits |= 1u << out->capabilities[i]->rpc->type;
     csi__v1__controller_get_capabilities_response__free_unpacked(out, NULL);
+    return bits;
+}
+
+#define ALWAYS                                                                                     \
+    (BIT(CREATE_DELETE_VOLUME) | BIT(SINGLE_NODE_MULTI_WRITER) | BIT(EXPAND_VOLUME) |              \
+     BIT(CREATE_DELETE_SNAPSHOT) | BIT(CLONE_VOLUME))
+#define WITH_USER                                                                                  \
+    (BIT(LIST_VOLUMES) | BIT(GET_CAPACITY) | BIT(GET_VOLUME) | BIT(LIST_SNAPSHOTS) |               \
+     BIT(GET_SNAPSHOT))
+#define BIT(name) (1u << CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name)
+
+START_TEST(what_needs_a_user_is_advertised_with_one)
+{
+    World *w = world_new();
+    ck_assert_uint_eq(capabilities(w), ALWAYS);
+    world_own_user(w);
+    ck_assert_uint_eq(capabilities(w), ALWAYS | WITH_USER);
+    world_free(w);
+}
+END_TEST
+
+START_TEST(what_is_not_there_is_unimplemented)
+{
+    World *w = world_new();
+    Csi__V1__ControllerModifyVolumeRequest *r = g_new0(Csi__V1__ControllerModifyVolumeRequest, 1);
+    csi__v1__controller_modify_volume_request__init(r);
+    ck_assert_int_eq(world_call(w->client, "/csi.v1.Controller/ControllerModifyVolume", r,
+                                &csi__v1__controller_modify_volume_response__descriptor, NULL,
+                                NULL),
+                     HEARTH_ERROR_UNIMPLEMENTED);
     world_free(w);
 }
 END_TEST
@@ -249,4 +273,5 @@ HARNESS_MAIN("driver/service/controller", a_volume_says_all_that_staging_needs,
              a_backends_refusal_passes_through_without_the_key,
              deleting_what_is_not_ours_succeeds_and_nothing_else_does,
              a_second_call_for_a_busy_volume_is_aborted, validation_confirms_what_is_so,
-             validation_has_the_specs_codes, what_is_not_there_is_unimplemented)
+             validation_has_the_specs_codes, what_needs_a_user_is_advertised_with_one,
+             what_is_not_there_is_unimplemented)

@@ -50,6 +50,16 @@ static inline void world_free(World *w)
     g_free(w);
 }
 
+/* Gives the controller a user of its own, as a mounted Secret. */
+static inline void world_own_user(World *w)
+{
+    g_autofree char *user = g_build_filename(w->dir, "userID", NULL);
+    g_autofree char *key = g_build_filename(w->dir, "userKey", NULL);
+    ck_assert(g_file_set_contents(user, "u", -1, NULL));
+    ck_assert(g_file_set_contents(key, "AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg==\n", -1, NULL));
+    controller_set_secret_dir(w->controller, w->dir);
+}
+
 /* A map of one type of entry out of "name=value" strings ending with NULL; see CREATE_INIT. */
 #define WORLD_MAP(Entry, init, strings, field, count)                                              \
     do {                                                                                           \
@@ -90,7 +100,8 @@ world_capability(Csi__V1__VolumeCapability__AccessMode__Mode mode, gboolean bloc
 
 #define RWX CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__MULTI_NODE_MULTI_WRITER
 
-static const char *const good_secrets[] = {"userID=u", "userKey=AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg==", NULL};
+static const char *const good_secrets[] = {
+    "userID=u", "userKey=AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg==", NULL};
 static const char *const good_parameters[] = {"clusterID=c", "fsName=f", NULL};
 
 static inline Csi__V1__CreateVolumeRequest *

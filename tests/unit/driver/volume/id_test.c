@@ -130,7 +130,38 @@ START_TEST(does_not_take_a_later_versions_volume_for_missing)
 }
 END_TEST
 
-HARNESS_MAIN("driver/volume/id", encodes_readably_and_back,
+START_TEST(a_snapshots_id_is_not_a_volumes)
+{
+    VolumeId snapshot = {VOLUME_CEPHFS, (char *)"c d", (char *)"f", NULL, (char *)"s"};
+    g_autofree char *text = snapshot_id_encode(&snapshot, NULL);
+    ck_assert_str_eq(text, "h1~snap~cephfs~c%20d~f~s");
+    g_autoptr(VolumeId) back = snapshot_id_decode(text, NULL);
+    ck_assert_str_eq(back->cluster_id, "c d");
+    ck_assert_str_eq(back->name, "s");
+    ck_assert_ptr_null(back->group);
+    ck_assert_uint_eq(snapshot_id_room(&snapshot) + strlen(text), VOLUME_ID_MAX + 1);
+    static const char *const not_ours[] = {"h1~cephfs~c~f~g~n",
+                                           "h1~snap~cephfs~c~f",
+                                           "h1~snap~cephfs~c~f~g~n",
+                                           "h1~snap~",
+                                           "h1~snap",
+                                           "h1~snap~rbd~c~f~n",
+                                           "x"};
+    for (gsize i = 0; i < G_N_ELEMENTS(not_ours); i++) {
+        g_autoptr(GError) error = NULL;
+        ck_assert_ptr_null(snapshot_id_decode(not_ours[i], &error));
+        ck_assert(g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND));
+    }
+    g_autoptr(GError) error = NULL;
+    ck_assert_ptr_null(volume_id_decode(text, &error));
+    ck_assert(g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND));
+    g_clear_error(&error);
+    ck_assert_ptr_null(snapshot_id_decode("h2~snap~cephfs~c~f~s", &error));
+    ck_assert(g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION));
+}
+END_TEST
+
+HARNESS_MAIN("driver/volume/id", a_snapshots_id_is_not_a_volumes, encodes_readably_and_back,
              escapes_what_paths_and_mount_options_divide_at,
              names_the_parts_of_an_id_that_is_too_long, room_is_what_encoding_leaves,
              refuses_what_it_would_not_write, does_not_take_a_later_versions_volume_for_missing)

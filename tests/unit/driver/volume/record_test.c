@@ -13,7 +13,7 @@ static VolumeId id = {VOLUME_CEPHFS, (char *)"c", (char *)"f", (char *)"csi", (c
 
 static VolumeRecord *record(void)
 {
-    g_autofree char *text = record_encode("n", &params, &id, 1 << 30);
+    g_autofree char *text = record_encode("n", &params, &id, NULL, 1 << 30);
     g_autoptr(GError) error = NULL;
     VolumeRecord *r = record_decode("p-n", text, strlen(text), &error);
     ck_assert_msg(r, "%s", error ? error->message : "");
@@ -27,7 +27,7 @@ START_TEST(holds_the_request)
     ck_assert_str_eq(r->group, "csi");
     ck_assert_int_eq(r->bytes, 1 << 30);
     CapacityRange same = {1 << 30, 0};
-    ck_assert(record_check_same(r, "n", &params, &id, same, NULL));
+    ck_assert(record_check_same(r, "n", &params, &id, NULL, same, NULL));
 }
 END_TEST
 
@@ -37,7 +37,7 @@ START_TEST(the_claim_does_not_matter_for_being_the_same)
     VolumeParams other = params;
     other.pv_name = NULL;
     other.pvc_name = (char *)"else";
-    ck_assert(record_check_same(r, "n", &other, &id, (CapacityRange){0}, NULL));
+    ck_assert(record_check_same(r, "n", &other, &id, NULL, (CapacityRange){0}, NULL));
 }
 END_TEST
 
@@ -46,10 +46,33 @@ static void differs(const char *name, const VolumeParams *p, const VolumeId *i, 
 {
     g_autoptr(VolumeRecord) r = record();
     g_autoptr(GError) error = NULL;
-    ck_assert(!record_check_same(r, name, p, i, (CapacityRange){bytes, 0}, &error));
+    ck_assert(!record_check_same(r, name, p, i, NULL, (CapacityRange){bytes, 0}, &error));
     ck_assert(g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS));
     ck_assert_msg(strstr(error->message, because) != NULL, "%s", error->message);
 }
+
+START_TEST(another_source_is_another_volume)
+{
+    g_autofree char *text = record_encode("n", &params, &id, "h1~snap~x", 1 << 30);
+    g_autoptr(VolumeRecord) r = record_decode("p-n", text, strlen(text), NULL);
+    ck_assert_str_eq(r->source, "h1~snap~x");
+    CapacityRange any = {0};
+    ck_assert(record_check_same(r, "n", &params, &id, "h1~snap~x", any, NULL));
+    ck_assert(!record_check_same(r, "n", &params, &id, "h1~snap~y", any, NULL));
+    ck_assert(!record_check_same(r, "n", &params, &id, NULL, any, NULL));
+    g_autoptr(VolumeRecord) empty = record();
+    ck_assert(!record_check_same(empty, "n", &params, &id, "h1~snap~x", any, NULL));
+}
+END_TEST
+
+START_TEST(its_key_gives_the_name_back)
+{
+    g_autofree char *key = record_key("p-n");
+    ck_assert_str_eq(key, "vol.p-n");
+    ck_assert_str_eq(record_key_name(key), "p-n");
+    ck_assert_ptr_null(record_key_name("snap.p-n"));
+}
+END_TEST
 
 START_TEST(says_which_part_differs)
 {
@@ -89,6 +112,6 @@ START_TEST(refuses_what_is_no_record)
 }
 END_TEST
 
-HARNESS_MAIN("driver/volume/record", holds_the_request,
-             the_claim_does_not_matter_for_being_the_same, says_which_part_differs,
-             refuses_what_is_no_record)
+HARNESS_MAIN("driver/volume/record", another_source_is_another_volume, its_key_gives_the_name_back,
+             holds_the_request, the_claim_does_not_matter_for_being_the_same,
+             says_which_part_differs, refuses_what_is_no_record)

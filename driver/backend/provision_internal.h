@@ -1,0 +1,62 @@
+/* What the files of provisioning share: a session at work on one volume, and how it looks. */
+#ifndef HEARTH_DRIVER_BACKEND_PROVISION_INTERNAL_H
+#define HEARTH_DRIVER_BACKEND_PROVISION_INTERNAL_H
+
+#include "driver/backend/provision.h"
+
+/* The steps are short with the session, its backend and the deadline at hand. */
+typedef struct Work {
+    const BackendOps *ops;
+    void *session;
+    const VolumeId *id; /* of the volume, or only the place */
+    gint64 deadline_us;
+} Work;
+
+gboolean work_open(Work *work, const Backend *backend, const VolumeId *id, const Secrets *secrets,
+                   gint64 deadline_us, GError **error);
+void work_close(Work *work);
+#define work_auto __attribute__((cleanup(work_close)))
+
+gboolean work_is_not_found(const GError *error);
+
+/* FALSE only for failures; *record is NULL when there is none. */
+gboolean work_find_record(Work *w, VolumeRecord **record, GError **error);
+/* FALSE only for failures; *volume is NULL when there is none. */
+gboolean work_find_volume(Work *w, BackendVolume **volume, GError **error);
+/* Both, complete and of one group; else NOT_FOUND. */
+gboolean work_look(Work *w, VolumeRecord **record, BackendVolume **volume, GError **error);
+
+/* FALSE only for failures; *record is NULL when there is none. `name` is a snapshot's. */
+gboolean work_find_snapshot(Work *w, const char *name, SnapshotRecord **record, GError **error);
+
+/* provision_copy.c: the least size of the request's volume. NOT_FOUND when the source is not there.
+ */
+gboolean copy_source_size(Work *w, const ProvisionRequest *request, gint64 *bytes, GError **error);
+/*
+ * Brings the copy on its way and waits a little for it. TRUE: *volume is complete and as large as
+ * the record says. ABORTED: not yet. When it failed, everything but the record is removed and
+ * *spent is TRUE.
+ */
+gboolean copy_finish(Work *w, const ProvisionRequest *request, const VolumeRecord *record,
+                     BackendVolume **volume, gboolean *spent, GError **error);
+/* Removes the snapshot a copy of a volume is made through. */
+gboolean copy_clean(Work *w, const VolumeRecord *record, GError **error);
+
+/* provision_snapshot.c: whether each snapshot that a volume has is ours and may outlive it.
+ * FAILED_PRECONDITION names one that is someone else's. What copies left is removed. */
+gboolean snapshot_check_kept(Work *w, GError **error);
+
+/* The name of the snapshot through which the volume `target` is copied; the caller's. */
+char *copy_snapshot_name(const char *target);
+/* The target's name in it, borrowed, or NULL. */
+const char *copy_snapshot_target(const char *snapshot);
+
+/* Sorts a GPtrArray of strings. */
+gint work_compare_names(gconstpointer a, gconstpointer b);
+/*
+ * Whether a list that misses an element for this reason is none. Something half made or damaged is
+ * left out instead: it must not hide the others.
+ */
+gboolean work_spoils_list(const GError *error);
+
+#endif

@@ -1,0 +1,64 @@
+/* What the files of the Controller service share. */
+#ifndef HEARTH_DRIVER_SERVICE_CONTROLLER_INTERNAL_H
+#define HEARTH_DRIVER_SERVICE_CONTROLLER_INTERNAL_H
+
+#include "csi.pb-c.h"
+#include "driver/backend/provision.h"
+#include "driver/node/busy.h"
+#include "driver/service/context.h"
+#include "driver/service/controller.h"
+
+#define CONTROLLER_MAX_BACKENDS 4
+
+struct Controller {
+    Backend *backends[CONTROLLER_MAX_BACKENDS];
+    gsize n_backends;
+    Busy *busy;
+    char *secret_dir; /* NULL: none */
+};
+
+/* When the answer must be ready. */
+gint64 controller_deadline(const RpcCall *call);
+/* INVALID_ARGUMENT when the type is not enabled. */
+const Backend *controller_backend(const Controller *c, VolumeType type, GError **error);
+/* The request's secrets, NULL for a backend without. */
+gboolean controller_secrets(const Backend *b, GHashTable *map, Secrets **secrets, GError **error);
+/* As above of the driver's own user, for requests that carry none. FAILED_PRECONDITION. */
+gboolean controller_own_secrets(const Controller *c, const Backend *b, const char *cluster_id,
+                                Secrets **secrets, GError **error);
+
+/* A Volume of the call's memory; NULL when that is exhausted. */
+Csi__V1__Volume *controller_volume(RpcCall *call, const char *id, const VolumeId *where,
+                                   const VolumeRecord *record, const BackendVolume *volume);
+
+/* Handlers, in the files named. */
+#define CONTROLLER_HANDLER(name)                                                                   \
+    gboolean name(RpcCall *call, const ProtobufCMessage *request, ProtobufCMessage *response,      \
+                  void *service, GError **error)
+/* volumes.c */
+CONTROLLER_HANDLER(controller_expand_volume);
+CONTROLLER_HANDLER(controller_list_volumes);
+CONTROLLER_HANDLER(controller_get_volume);
+CONTROLLER_HANDLER(controller_get_capacity);
+/* snapshot.c */
+CONTROLLER_HANDLER(controller_create_snapshot);
+CONTROLLER_HANDLER(controller_delete_snapshot);
+CONTROLLER_HANDLER(controller_list_snapshots);
+CONTROLLER_HANDLER(controller_get_snapshot);
+
+/*
+ * Lists go through clusters and places in their order; see places.c. A visit gets the user of the
+ * place: the given one, or the driver's own when `given` is empty. *stop ends without an error.
+ */
+typedef gboolean (*PlaceVisit)(const Backend *b, const VolumeId *place, const Secrets *secrets,
+                               void *data, gboolean *stop, GError **error);
+gboolean controller_each_place(const Controller *c, GHashTable *given, PlaceVisit visit, void *data,
+                               gint64 deadline_us, GError **error);
+/* Where a place is to the one of a token: -1 before it, 0 the same, 1 after it or no token. */
+int controller_place_order(const VolumeId *place, const VolumeId *token);
+/* The number of entries of a page. INVALID_ARGUMENT. */
+gboolean controller_page(gint32 max_entries, guint *max, GError **error);
+/* Sets ABORTED for a starting_token that is none. */
+void controller_bad_token(GError **error);
+
+#endif

@@ -1,0 +1,203 @@
+/*
+ * Of volumes that are there: expand, list, get, and the room for more. ListVolumes, GetCapacity and
+ * ControllerGetVolume carry no secret in CSI, so they use the driver's own user; a connection that
+ * some earlier request has authenticated would make the answer depend on what happened before.
+ *
+ * A list goes through clusters, file systems and names in their order. Its token is the ID of the
+ * last volume given: the next page begins after it, whether that volume is still there or not.
+ */
+#include "driver/service/controller_internal.h"
+#include <string.h>
+#include "driver/service/capability.h"
+
+CONTROLLER_HANDLER(controller_expand_volume)
+{
+    Controller *c = service;
+    const Csi__V1__ControllerExpandVolumeRequest *r =
+        (const Csi__V1__ControllerExpandVolumeRequest *)request;
+    Csi__V1__ControllerExpandVolumeResponse *out =
+        (Csi__V1__ControllerExpandVolumeResponse *)response;
+    g_autoptr(VolumeId) id = volume_id_decode(r->volume_id, error);
+    if (!id)
+        return FALSE;
+    if (!r->capacity_range ||
+        (r->capacity_range->required_bytes == 0 && r->capacity_range->limit_bytes == 0)) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "capacity_range is missing or has neither required_bytes nor limit_bytes");
+        return FALSE;
+    }
+    Csi__V1__VolumeCapability *capabilities[] = {r->volume_capability};
+    if (r->volume_capability && (!capability_check_form(capabilities, 1, error) ||
+                                 !capability_check_supported(capabilities, 1, id->type, error)))
+        return FALSE;
+    const Backend *b = controller_backend(c, id->type, error);
+    g_autoptr(Secrets) secrets = NULL;
+    g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
+    if (!b || !controller_secrets(b, given, &secrets, error))
+        return FALSE;
+    g_autoptr(BusyHold) hold = busy_take(c->busy, r->volume_id, NULL, error);
+    CapacityRange range = {r->capacity_range->required_bytes, r->capacity_range->limit_bytes};
+    /* The quota counts at once on every node, so none has to do anything. */
+    out->node_expansion_required = FALSE;
+    return hold && provision_expand(b, id, range, secrets, controller_deadline(call),
+                                    &out->capacity_bytes, error);
+}
+
+/* Where a list goes on: after `token` of the same type, and from the start of later places. */
+typedef struct Cursor {
+    const VolumeId *token; /* NULL: from the start */
+    guint max;
+    gint64 deadline_us;
+} Cursor;
+
+static gboolean add_entry(RpcCall *call, Csi__V1__ListVolumesResponse *out,
+                          const ProvisionEntry *entry, GError **error)
+{
+    g_autofree char *text = volume_id_encode(entry->id, error);
+    if (!text)
+        return FALSE;
+    Csi__V1__ListVolumesResponse__Entry *e = rpc_alloc(call, sizeof(*e));
+    if (!e)
+        return TRUE;
+    csi__v1__list_volumes_response__entry__init(e);
+    e->volume = controller_volume(call, text, entry->id, entry->record, entry->volume);
+    out->entries[out->n_entries++] = e;
+    return TRUE;
+}
+
+/* The volumes of one place. *full: the page is. */
+static gboolean list_place(RpcCall *call, const Backend *b, const VolumeId *place,
+                           const Secrets *secrets, const Cursor *cursor,
+                           Csi__V1__ListVolumesResponse *out, gboolean *full, GError **error)
+{
+    int order = controller_place_order(place, cursor->token);
+    if (order < 0)
+        return TRUE;
+    g_autoptr(GPtrArray) list = provision_list(b, place, order == 0 ? cursor->token->name : NULL,
+                                               cursor->max - (guint)out->n_entries, secrets,
+                                               cursor->deadline_us, full, error);
+    if (!list)
+        return FALSE;
+    for (guint i = 0; i < list->len; i++) {
+        if (!add_entry(call, out, list->pdata[i], error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+typedef struct Listing {
+    RpcCall *call;
+    Cursor cursor;
+    Csi__V1__ListVolumesResponse *out;
+    gboolean more;
+} Listing;
+
+static gboolean visit_list(const Backend *b, const VolumeId *place, const Secrets *secrets,
+                           void *data, gboolean *stop, GError **error)
+{
+    Listing *l = data;
+    if (!list_place(l->call, b, place, secrets, &l->cursor, l->out, &l->more, error))
+        return FALSE;
+    *stop = l->more;
+    return TRUE;
+}
+
+CONTROLLER_HANDLER(controller_list_volumes)
+{
+    Controller *c = service;
+    const Csi__V1__ListVolumesRequest *r = (const Csi__V1__ListVolumesRequest *)request;
+    Listing l = {.call = call, .out = (Csi__V1__ListVolumesResponse *)response};
+    if (!controller_page(r->max_entries, &l.cursor.max, error))
+        return FALSE;
+    g_autoptr(VolumeId) token = NULL;
+    if (*r->starting_token && !(token = volume_id_decode(r->starting_token, NULL))) {
+        controller_bad_token(error);
+        return FALSE;
+    }
+    l.cursor.token = token;
+    l.cursor.deadline_us = controller_deadline(call);
+    l.out->entries = rpc_alloc(call, l.cursor.max * sizeof(*l.out->entries));
+    if (l.out->entries &&
+        !controller_each_place(c, NULL, visit_list, &l, l.cursor.deadline_us, error))
+        return FALSE;
+    if (l.more && l.out->n_entries)
+        l.out->next_token = l.out->entries[l.out->n_entries - 1]->volume->volume_id;
+    return TRUE;
+}
+
+CONTROLLER_HANDLER(controller_get_volume)
+{
+    Controller *c = service;
+    const Csi__V1__ControllerGetVolumeRequest *r =
+        (const Csi__V1__ControllerGetVolumeRequest *)request;
+    Csi__V1__ControllerGetVolumeResponse *out = (Csi__V1__ControllerGetVolumeResponse *)response;
+    g_autoptr(VolumeId) id = volume_id_decode(r->volume_id, error);
+    const Backend *b = id ? controller_backend(c, id->type, error) : NULL;
+    g_autoptr(Secrets) secrets = NULL;
+    g_autoptr(VolumeRecord) record = NULL;
+    g_autoptr(BackendVolume) volume = NULL;
+    if (!b || !controller_own_secrets(c, b, id->cluster_id, &secrets, error) ||
+        !provision_look(b, id, secrets, controller_deadline(call), &record, &volume, error))
+        return FALSE;
+    out->volume = controller_volume(call, r->volume_id, id, record, volume);
+    out->status = rpc_alloc(call, sizeof(*out->status));
+    if (out->status)
+        csi__v1__controller_get_volume_response__volume_status__init(out->status);
+    return TRUE;
+}
+
+typedef struct Room {
+    gint64 deadline_us, total, of_cluster;
+    char *cluster_id;
+} Room;
+
+/* File systems of one cluster share its disks: the roomiest counts for all of them. */
+static gboolean visit_room(const Backend *b, const VolumeId *place, const Secrets *secrets,
+                           void *data, gboolean *stop, GError **error)
+{
+    (void)stop;
+    Room *room = data;
+    gint64 available = 0;
+    if (!provision_capacity(b, place, NULL, secrets, room->deadline_us, &available, error))
+        return FALSE;
+    if (g_strcmp0(room->cluster_id, place->cluster_id) != 0) {
+        g_free(room->cluster_id);
+        room->cluster_id = g_strdup(place->cluster_id);
+        room->of_cluster = 0;
+    }
+    room->total += MAX(available - room->of_cluster, 0);
+    room->of_cluster = MAX(available, room->of_cluster);
+    return TRUE;
+}
+
+CONTROLLER_HANDLER(controller_get_capacity)
+{
+    Controller *c = service;
+    const Csi__V1__GetCapacityRequest *r = (const Csi__V1__GetCapacityRequest *)request;
+    Csi__V1__GetCapacityResponse *out = (Csi__V1__GetCapacityResponse *)response;
+    Room room = {.deadline_us = controller_deadline(call)};
+    g_autoptr(GError) cause = NULL;
+    if (r->n_volume_capabilities &&
+        !capability_check_form(r->volume_capabilities, r->n_volume_capabilities, error))
+        return FALSE;
+    if (r->n_parameters == 0) { /* all there is */
+        gboolean good = controller_each_place(c, NULL, visit_room, &room, room.deadline_us, error);
+        g_free(room.cluster_id);
+        out->available_capacity = room.total;
+        return good;
+    }
+    g_autoptr(GHashTable) parameters = CONTEXT_TABLE(r->parameters, r->n_parameters);
+    g_autoptr(VolumeParams) params = params_parse(parameters, error);
+    const Backend *b = params ? controller_backend(c, params->type, error) : NULL;
+    if (!b)
+        return FALSE;
+    /* Volumes that cannot be made have no room. */
+    if (!capability_check_supported(r->volume_capabilities, r->n_volume_capabilities, params->type,
+                                    &cause))
+        return TRUE;
+    g_autoptr(VolumeId) place = b->ops->locate(b->impl, params, error);
+    g_autoptr(Secrets) secrets = NULL;
+    return place && controller_own_secrets(c, b, place->cluster_id, &secrets, error) &&
+           provision_capacity(b, place, params->pool, secrets, room.deadline_us,
+                              &out->available_capacity, error);
+}
