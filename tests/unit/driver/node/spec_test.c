@@ -57,11 +57,12 @@ START_TEST(cephfs_has_all_it_takes_to_connect)
     g_autoptr(GError) error = NULL;
     json_t *spec = node_spec_new("v", f.context, f.secrets, f.config, TRUE, &error);
     ck_assert_msg(spec != NULL, "%s", error ? error->message : "");
-    json_t *wanted = json_pack(
-        "{s:s, s:b, s:b, s:I, s:{s:s, s:s, s:[s, s], s:s, s:s, s:s, s:s, s:i}}", "volume", "v",
-        "cache", 0, "readOnly", 1, "cacheQuota", (json_int_t)10 << 30, "origin", "type", "cephfs",
-        "clusterID", "c1", "monitors", "10.0.0.1:6789", "10.0.0.2:6789", "fsName", "fs", "rootPath",
-        "/volumes/csi/v", "userID", "u", "userKey", "AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg==", "timeoutSec", 20);
+    json_t *wanted =
+        json_pack("{s:s, s:b, s:b, s:I, s:{s:s, s:s, s:[s, s], s:s, s:s, s:s, s:s, s:i}}", "volume",
+                  "v", "cache", 0, "readOnly", 1, "cacheQuota", (json_int_t)10 << 30, "origin",
+                  "type", "cephfs", "clusterID", "c1", "monitors", "10.0.0.1:6789", "10.0.0.2:6789",
+                  "fsName", "fs", "rootPath", "/volumes/csi/v", "userID", "u", "userKey",
+                  "AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg==", "timeoutSec", 20);
     ck_assert_ptr_nonnull(wanted);
     ck_assert(json_equal(spec, wanted));
     json_decref(wanted);
