@@ -109,6 +109,8 @@ clean: ## remove build/
 # Recipes call make again where one thing has to follow another: targets run in parallel.
 
 AGAIN := +@$(MAKE) --no-print-directory
+# Objects of tests are kept for the next run.
+.SECONDARY:
 
 .PHONY: test-deps programs tools unit-tests
 test-deps:

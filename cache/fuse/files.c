@@ -35,9 +35,10 @@ struct Handle {
     OriginLease kind;
     _Atomic unsigned refs;
     _Atomic int lease;
-    pthread_mutex_t mutex; /* guards content, plain */
-    Content *content;      /* what the store has of the leased version; NULL: nothing */
-    OriginFile *plain;     /* for pages written back through an O_APPEND handle */
+    pthread_mutex_t mutex;    /* guards content, plain */
+    _Atomic uint64_t version; /* seen when the lease was taken */
+    Content *content;         /* what the store has of the leased version; NULL: nothing */
+    OriginFile *plain;        /* for pages written back through an O_APPEND handle */
 };
 
 static Handle *handle_of(struct fuse_file_info *fi)
@@ -105,7 +106,7 @@ void handle_recalled(Session *s, Handle *h)
 {
     atomic_store(&h->node->page_version, 0);
     atomic_store(&h->node->attr_version, 0);
-    fuse_lowlevel_notify_inval_inode(s->fuse, h->node->id, 0, 0);
+    notifier_drop_all_pages(s->notifier, h->node);
     s->origin->ops->lease(s->origin, h->file, ORIGIN_LEASE_NONE, NULL, NULL);
     int recalled = LEASE_RECALLED;
     atomic_compare_exchange_strong(&h->lease, &recalled, LEASE_NONE);
@@ -156,6 +157,7 @@ static int look_at_version(Handle *h, OriginAttr *attr)
     int r = current_attr(s, h->node, attr);
     if (r < 0)
         return r;
+    atomic_store(&h->version, attr->version);
     Content *content = NULL, *old;
     if (!h->writer && cacheable(s, attr) && !atomic_load(&h->node->dirty))
         content = content_open(s->store, s->origin, attr);
@@ -174,9 +176,10 @@ static gboolean immutable(const Node *node)
 
 /*
  * Tries to get the file guaranteed unchanged, with h->content of that version. FALSE: somebody uses
- * it in a way that conflicts. *attr is filled unless *r is an error.
+ * it in a way that conflicts; *attr is then filled for an opener only: a read holds pages locked
+ * and must not ask for more than its bytes.
  */
-static gboolean take_lease(Handle *h, OriginAttr *attr, int *r)
+static gboolean take_lease(Handle *h, gboolean opener, OriginAttr *attr, int *r)
 {
     Session *s = h->session;
     if (immutable(h->node)) {
@@ -191,7 +194,10 @@ static gboolean take_lease(Handle *h, OriginAttr *attr, int *r)
         return state == LEASE_HELD;
     }
     gboolean granted = s->origin->ops->lease(s->origin, h->file, h->kind, recall, h) == 0;
-    *r = granted ? look_at_version(h, attr) : current_attr(s, h->node, attr);
+    if (granted)
+        *r = look_at_version(h, attr);
+    else
+        *r = opener ? current_attr(s, h->node, attr) : -EAGAIN;
     gboolean usable = granted && *r == 0;
     if (granted && !usable)
         s->origin->ops->lease(s->origin, h->file, ORIGIN_LEASE_NONE, NULL, NULL);
@@ -210,14 +216,13 @@ static void open_reader(Handle *h, struct fuse_file_info *fi)
     Node *node = h->node;
     OriginAttr attr;
     int r;
-    gboolean leased = take_lease(h, &attr, &r);
+    gboolean leased = take_lease(h, TRUE, &attr, &r);
     if (r < 0 || atomic_load(&node->attr_version) != attr.version)
         fuse_lowlevel_notify_inval_inode(s->fuse, node->id, -1, 0);
-    if (!leased) {
-        atomic_store(&node->page_version, 0);
+    if (!leased)
         return;
-    }
-    fi->keep_cache = atomic_exchange(&node->page_version, attr.version) == attr.version;
+    fi->keep_cache =
+        atomic_load(&node->page_version) == attr.version && atomic_load(&node->unsettled) == 0;
     if (h->content)
         atomic_fetch_add(content_was_held(h->content) ? &s->counters.hits : &s->counters.misses, 1);
 }
@@ -297,7 +302,20 @@ static gboolean pages_may_stay(Handle *h)
         return TRUE;
     OriginAttr attr;
     int r;
-    return take_lease(h, &attr, &r);
+    return take_lease(h, FALSE, &attr, &r);
+}
+
+/*
+ * A read on a handle comes after its open() has dropped what was there before, so with nothing
+ * unsettled the pages are of the leased version from here on.
+ */
+static void label_pages(Handle *h)
+{
+    Node *node = h->node;
+    uint64_t version = atomic_load(&h->version);
+    if (!h->writer && atomic_load(&node->page_version) != version &&
+        atomic_load(&node->unsettled) == 0)
+        atomic_store(&node->page_version, version);
 }
 
 static ssize_t read_through(Handle *h, void *buf, size_t len, uint64_t off, gboolean leased)
@@ -363,20 +381,25 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 {
     (void)ino;
     Handle *h = handle_of(fi);
+    Session *s = h->session;
+    Node *node = nodes_use(s->nodes, h->node->id);
     char *buf = read_buffer(size);
     gboolean stay = pages_may_stay(h);
-    uint64_t node_id = h->node->id;
+    if (!stay) {
+        atomic_fetch_add(&node->unsettled, 1);
+        atomic_store(&node->page_version, 0);
+    }
     ssize_t n = read_through(h, buf, size, (uint64_t)off, stay);
-    if (!stay)
-        atomic_store(&h->node->page_version, 0);
-    Notifier *notifier = h->session->notifier;
+    if (stay)
+        label_pages(h);
+    /* The handle may be gone once the reply is out. */
     if (n < 0)
         fuse_reply_err(req, (int)-n);
     else
         fuse_reply_buf(req, buf, (size_t)n);
-    /* The handle may be gone once the reply is out. */
-    if (!stay && n > 0)
-        notifier_drop_pages(notifier, node_id, off, n);
+    if (!stay)
+        notifier_drop_pages(s->notifier, node, off, (int64_t)size);
+    nodes_done(s->nodes, node);
 }
 
 /* O_APPEND is the origin's to honour, but a page written back from a mapping has its place. */

@@ -27,8 +27,13 @@ typedef struct Node {
     uint64_t lookups;   /* the kernel's; shard mutex */
     unsigned uses;      /* running operations and open handles; shard mutex */
 
-    /* Content version of the pages and of the attributes the kernel may hold; 0: unknown. */
+    /*
+     * Content version of the kernel's pages (0: unknown), and of the attributes it was told. The
+     * pages are of that version only while `unsettled` is 0: it counts the reads without a lease
+     * and the recalls whose pages are still to be dropped.
+     */
     _Atomic uint64_t page_version;
+    _Atomic unsigned unsettled;
     _Atomic uint64_t attr_version;
     /* Written through this session since the last sync_node(): not to be cached before. */
     _Atomic int dirty;

@@ -2,10 +2,17 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 #include "cache/fuse/session_internal.h"
 
-/* Two, so that one inode whose page waits for a slow read does not hold up a recall of another. */
+/*
+ * Two queues, each with its threads. Dropping pages waits in the kernel for pages that a read is
+ * filling, and that read may wait in Ceph for a lease of ours to go back. So a recall is never
+ * behind such a wait: it has the pages dropped by the other threads and waits for them only so
+ * long.
+ */
 #define THREADS 2
+#define DROP_WAIT_MS 20
 
 typedef enum Kind {
     RECALL,
@@ -15,22 +22,38 @@ typedef enum Kind {
     UNWANTED,
 } Kind;
 
+/* Somebody waits for an item; freed by the last of the two. */
+typedef struct Done {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    unsigned refs; /* mutex */
+    gboolean done; /* mutex */
+} Done;
+
 typedef struct Item {
     struct Item *next;
     Kind kind;
     Handle *handle;
-    uint64_t ino, snapshot; /* PAGES: ino is the node ID */
+    Done *done;
+    Node *node; /* PAGES: in use */
+    uint64_t ino, snapshot;
     int64_t off, len;
     char name[];
 } Item;
 
-struct Notifier {
-    Session *session;
+typedef struct Queue {
+    Notifier *notifier;
     pthread_mutex_t mutex; /* guards the list and stopping */
     pthread_cond_t wake;
     Item *head, **tail;
     gboolean stopping;
     pthread_t threads[THREADS];
+} Queue;
+
+struct Notifier {
+    Session *session;
+    Queue recalls; /* give leases back; stopped first, as they use the other */
+    Queue drops;   /* tell the kernel to forget */
 };
 
 static Item *item_new(Kind kind, const char *name)
@@ -43,28 +66,81 @@ static Item *item_new(Kind kind, const char *name)
     return item;
 }
 
-static void push(Notifier *n, Item *item)
+static void push(Queue *q, Item *item)
 {
-    pthread_mutex_lock(&n->mutex);
-    *n->tail = item;
-    n->tail = &item->next;
-    pthread_cond_signal(&n->wake);
-    pthread_mutex_unlock(&n->mutex);
+    pthread_mutex_lock(&q->mutex);
+    *q->tail = item;
+    q->tail = &item->next;
+    pthread_cond_signal(&q->wake);
+    pthread_mutex_unlock(&q->mutex);
 }
 
-static Item *pop(Notifier *n)
+static Item *pop(Queue *q)
 {
-    pthread_mutex_lock(&n->mutex);
-    while (!n->head && !n->stopping)
-        pthread_cond_wait(&n->wake, &n->mutex);
-    Item *item = n->head;
+    pthread_mutex_lock(&q->mutex);
+    while (!q->head && !q->stopping)
+        pthread_cond_wait(&q->wake, &q->mutex);
+    Item *item = q->head;
     if (item) {
-        n->head = item->next;
-        if (!n->head)
-            n->tail = &n->head;
+        q->head = item->next;
+        if (!q->head)
+            q->tail = &q->head;
     }
-    pthread_mutex_unlock(&n->mutex);
+    pthread_mutex_unlock(&q->mutex);
     return item;
+}
+
+/* Gives back a reference; `finished`: says that the item is done. */
+static void done_put(Done *d, gboolean finished)
+{
+    pthread_mutex_lock(&d->mutex);
+    d->done |= finished;
+    gboolean last = --d->refs == 0;
+    pthread_cond_signal(&d->changed);
+    pthread_mutex_unlock(&d->mutex);
+    if (!last)
+        return;
+    pthread_cond_destroy(&d->changed);
+    pthread_mutex_destroy(&d->mutex);
+    g_free(d);
+}
+
+static Item *pages_item(Notifier *n, Node *node, int64_t off, int64_t len)
+{
+    Item *item = item_new(PAGES, NULL);
+    item->node = nodes_use(n->session->nodes, node->id);
+    item->off = off;
+    item->len = len;
+    return item;
+}
+
+void notifier_drop_all_pages(Notifier *n, Node *node)
+{
+    atomic_fetch_add(&node->unsettled, 1);
+    Done *d = g_new0(Done, 1);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&d->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&d->mutex, NULL);
+    d->refs = 2;
+    Item *item = pages_item(n, node, 0, 0);
+    item->done = d;
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += DROP_WAIT_MS * 1000000L;
+    if (until.tv_nsec >= 1000000000L) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000L;
+    }
+    push(&n->drops, item);
+    int r = 0;
+    pthread_mutex_lock(&d->mutex);
+    while (!d->done && r != ETIMEDOUT)
+        r = pthread_cond_timedwait(&d->changed, &d->mutex, &until);
+    pthread_mutex_unlock(&d->mutex);
+    done_put(d, FALSE);
 }
 
 static void drop_inode(Session *s, const Item *item)
@@ -102,28 +178,37 @@ static void drop_entry(Session *s, const Item *item)
     nodes_done(s->nodes, parent);
 }
 
-static void *notifier_thread(void *data)
+static void run(Session *s, const Item *item)
 {
-    Notifier *n = data;
+    switch (item->kind) {
+    case RECALL:
+        handle_recalled(s, item->handle);
+        break;
+    case PAGES:
+        fuse_lowlevel_notify_inval_inode(s->fuse, item->node->id, item->off, item->len);
+        atomic_fetch_sub(&item->node->unsettled, 1);
+        nodes_done(s->nodes, item->node);
+        break;
+    case INODE:
+        drop_inode(s, item);
+        break;
+    case ENTRY:
+        drop_entry(s, item);
+        break;
+    case UNWANTED:
+        drop_unwanted(s, item);
+        break;
+    }
+}
+
+static void *queue_thread(void *data)
+{
+    Queue *q = data;
     Item *item;
-    while ((item = pop(n))) {
-        switch (item->kind) {
-        case RECALL:
-            handle_recalled(n->session, item->handle);
-            break;
-        case PAGES:
-            fuse_lowlevel_notify_inval_inode(n->session->fuse, item->ino, item->off, item->len);
-            break;
-        case INODE:
-            drop_inode(n->session, item);
-            break;
-        case ENTRY:
-            drop_entry(n->session, item);
-            break;
-        case UNWANTED:
-            drop_unwanted(n->session, item);
-            break;
-        }
+    while ((item = pop(q))) {
+        run(q->notifier->session, item);
+        if (item->done)
+            done_put(item->done, TRUE);
         g_free(item);
     }
     return NULL;
@@ -136,7 +221,7 @@ static void inode_changed(void *data, uint64_t ino, uint64_t snapshot, int64_t o
     item->snapshot = snapshot;
     item->off = off;
     item->len = len;
-    push(data, item);
+    push(&((Notifier *)data)->drops, item);
 }
 
 static void entry_changed(void *data, uint64_t parent, uint64_t snapshot, const char *name)
@@ -144,7 +229,7 @@ static void entry_changed(void *data, uint64_t parent, uint64_t snapshot, const 
     Item *item = item_new(ENTRY, name);
     item->ino = parent;
     item->snapshot = snapshot;
-    push(data, item);
+    push(&((Notifier *)data)->drops, item);
 }
 
 static void inode_unwanted(void *data, uint64_t ino, uint64_t snapshot)
@@ -152,7 +237,7 @@ static void inode_unwanted(void *data, uint64_t ino, uint64_t snapshot)
     Item *item = item_new(UNWANTED, NULL);
     item->ino = ino;
     item->snapshot = snapshot;
-    push(data, item);
+    push(&((Notifier *)data)->drops, item);
 }
 
 void notifier_listen(Notifier *n, Origin *origin)
@@ -171,27 +256,43 @@ void notifier_recall(Notifier *n, Handle *handle)
 {
     Item *item = item_new(RECALL, NULL);
     item->handle = handle;
-    push(n, item);
+    push(&n->recalls, item);
 }
 
-void notifier_drop_pages(Notifier *n, uint64_t node_id, int64_t off, int64_t len)
+void notifier_drop_pages(Notifier *n, Node *node, int64_t off, int64_t len)
 {
-    Item *item = item_new(PAGES, NULL);
-    item->ino = node_id;
-    item->off = off;
-    item->len = len;
-    push(n, item);
+    push(&n->drops, pages_item(n, node, off, len));
+}
+
+static void queue_start(Queue *q, Notifier *n)
+{
+    q->notifier = n;
+    q->tail = &q->head;
+    pthread_mutex_init(&q->mutex, NULL);
+    pthread_cond_init(&q->wake, NULL);
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&q->threads[i], NULL, queue_thread, q);
+}
+
+/* What is queued is still done. */
+static void queue_stop(Queue *q)
+{
+    pthread_mutex_lock(&q->mutex);
+    q->stopping = TRUE;
+    pthread_cond_broadcast(&q->wake);
+    pthread_mutex_unlock(&q->mutex);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(q->threads[i], NULL);
+    pthread_cond_destroy(&q->wake);
+    pthread_mutex_destroy(&q->mutex);
 }
 
 Notifier *notifier_start(Session *session)
 {
     Notifier *n = g_new0(Notifier, 1);
     n->session = session;
-    n->tail = &n->head;
-    pthread_mutex_init(&n->mutex, NULL);
-    pthread_cond_init(&n->wake, NULL);
-    for (int i = 0; i < THREADS; i++)
-        pthread_create(&n->threads[i], NULL, notifier_thread, n);
+    queue_start(&n->recalls, n);
+    queue_start(&n->drops, n);
     return n;
 }
 
@@ -199,13 +300,7 @@ void notifier_stop(Notifier *n)
 {
     if (!n)
         return;
-    pthread_mutex_lock(&n->mutex);
-    n->stopping = TRUE;
-    pthread_cond_broadcast(&n->wake);
-    pthread_mutex_unlock(&n->mutex);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(n->threads[i], NULL);
-    pthread_cond_destroy(&n->wake);
-    pthread_mutex_destroy(&n->mutex);
+    queue_stop(&n->recalls);
+    queue_stop(&n->drops);
     g_free(n);
 }

@@ -12,6 +12,7 @@
 typedef struct Notifier Notifier;
 typedef struct Session Session;
 typedef struct Handle Handle;
+typedef struct Node Node;
 
 Notifier *notifier_start(Session *session);
 /* Handles what is queued, then ends. No origin callback may come any more. */
@@ -21,7 +22,13 @@ void notifier_stop(Notifier *notifier);
 void notifier_listen(Notifier *notifier, Origin *origin);
 /* The handle is kept by the queue until handle_recalled() has run on it. */
 void notifier_recall(Notifier *notifier, Handle *handle);
-/* Drops the pages of [off, off+len) of a node. */
-void notifier_drop_pages(Notifier *notifier, uint64_t node_id, int64_t off, int64_t len);
+/*
+ * Has all pages of a node dropped. Returns when they are, or after a moment when one of them is
+ * being filled by a read that may itself wait for the lease of the caller; it is then dropped as
+ * soon as that read has ended.
+ */
+void notifier_drop_all_pages(Notifier *notifier, Node *node);
+/* Drops the pages of [off, off+len), then counts node->unsettled down. */
+void notifier_drop_pages(Notifier *notifier, Node *node, int64_t off, int64_t len);
 
 #endif

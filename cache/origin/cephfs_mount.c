@@ -202,7 +202,16 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
     o->mount = configured(config, error);
     if (!o->mount)
         return NULL;
+    struct ceph_client_callback_args callbacks = {
+        .handle = o,
+        .ino_cb = ino_changed,
+        .dentry_cb = dentry_changed,
+        .ino_release_cb = release_wanted,
+    };
     int r = ceph_init(o->mount);
+    /* Ceph 18 aborts when they are registered on a mounted client. */
+    if (r == 0)
+        ceph_ll_register_callbacks(o->mount, &callbacks);
     if (r == 0 && config->client)
         ceph_set_uuid(o->mount, config->client);
     if (r == 0 && config->fs_name)
@@ -220,13 +229,6 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
         ceph_unmount(o->mount);
         goto fail;
     }
-    struct ceph_client_callback_args callbacks = {
-        .handle = o,
-        .ino_cb = ino_changed,
-        .dentry_cb = dentry_changed,
-        .ino_release_cb = release_wanted,
-    };
-    ceph_ll_register_callbacks(o->mount, &callbacks);
     return &g_steal_pointer(&o)->base;
 fail:
     ceph_release(o->mount);

@@ -264,6 +264,12 @@ static Csi__V1__VolumeUsage *usage(RpcCall *call, Csi__V1__VolumeUsage__Unit uni
         return NULL;
     csi__v1__volume_usage__init(u);
     u->unit = unit;
+    /* CephFS counts inodes but has no bound on them: free is all ones. Only `used` is known then.
+     */
+    if (free == (fsfilcnt_t)-1) {
+        u->used = (gint64)(total * block);
+        return u;
+    }
     u->total = (gint64)(total * block);
     u->available = (gint64)(available * block);
     u->used = (gint64)((total - MIN(total, free)) * block);

@@ -54,6 +54,7 @@ check read_from_cache cmp /bin/bash "$TARGET/program"
 
 csi node NodeGetVolumeStats "$(csi_json '{volume_id: $id, volume_path: $path}' --arg id "$VOLUME_ID" --arg path "$TARGET")"
 same stats_total "$(jq -r '.usage[] | select(.unit == "BYTES") | .total' <<<"$REPLY_JSON")" 1073741824
+same stats_are_not_negative "$(jq "[.usage[] | (.available, .used, .total) // 0 | select(. < 0)] | length" <<<"$REPLY_JSON")" 0
 same status_knows_the_volume "$(volume_stat attached)" true
 
 READONLY=true TARGET=$TMP/mnt/pod/readonly publish || fail publish_read_only "$(said)"

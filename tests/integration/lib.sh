@@ -82,6 +82,7 @@ end() { # NAME [SIGNAL] [SECONDS]: stops a spawned program; KILL after the time
     done
     if running "$name"; then
         echo "$name did not stop on ${2:-TERM}; killed" >&2
+        abort_below "$TMP"
         kill -KILL "${PID[$name]}" 2>/dev/null
     fi
     wait "${PID[$name]}" 2>/dev/null
@@ -101,6 +102,15 @@ unmount_below() {
     done < <(mounts_below "$1")
 }
 
+# Lets go whoever waits for a file system below DIR that no longer answers, its own daemon included:
+# a thread that waits for a page cannot be killed. Forcing the unmount ends the connection.
+abort_below() { # DIR
+    local point
+    while IFS= read -r point; do
+        timeout 5 umount -f -l -- "$point" 2>/dev/null
+    done < <(mounts_below "$1")
+}
+
 # A later one is run first.
 AT_EXIT=()
 at_exit() { AT_EXIT=("$*" "${AT_EXIT[@]}"); }
@@ -115,12 +125,9 @@ cleanup_all() {
     for name in "${!TALK_IN[@]}"; do
         talk_end "$name"
     done
-    unmount_below "$TMP"
-    for name in node controller; do
-        end "$name" TERM 10
-    done
-    # Whoever still waits for a mount is let go by this.
+    # hearthd first: with it gone, nobody waits for a mount any more.
     end hearthd TERM 10
+    unmount_below "$TMP"
     for name in "${!PID[@]}"; do
         end "$name" TERM 10
     done

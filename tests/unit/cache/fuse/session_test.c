@@ -129,12 +129,17 @@ START_TEST(pages_are_kept_only_for_the_same_version)
     world_up(&w);
     gboolean keep;
     uint64_t node = lookup(&w, "f");
+    uint64_t fh = open_file(&w, node, O_RDONLY, &keep);
+    ck_assert(!keep);
+    /* Nothing of this version can be in the kernel before the first read. */
     kernel_release(&w.kernel, node, open_file(&w, node, O_RDONLY, &keep));
     ck_assert(!keep);
+    expect_text(&w, node, fh, "first version");
+    kernel_release(&w.kernel, node, fh);
     kernel_release(&w.kernel, node, open_file(&w, node, O_RDONLY, &keep));
     ck_assert(keep);
     write_elsewhere(&w);
-    uint64_t fh = open_file(&w, node, O_RDONLY, &keep);
+    fh = open_file(&w, node, O_RDONLY, &keep);
     ck_assert(!keep);
     expect_text(&w, node, fh, "other version");
     ck_assert_uint_gt(w.kernel.attrs_dropped, 0);
