@@ -67,7 +67,7 @@ spawn() { # NAME COMMAND...: in the background, in a session of its own, logging
     local name=$1
     shift
     # The keys in this script's environment are for jq alone.
-    env -u ADMIN_KEY -u PROVISIONER_KEY -u NODE_KEY -u WRONG_KEY -u NODE_ID setsid "$@" </dev/null >>"$TMP/log/$name.log" 2>&1 &
+    env -u ADMIN_KEY -u PROVISIONER_KEY -u NODE_KEY -u WRONG_KEY -u WEAK_KEY -u NODE_ID setsid "$@" </dev/null >>"$TMP/log/$name.log" 2>&1 &
     PID[$name]=$!
     PIDSTART[$name]=$(start_time $!)
 }
