@@ -22,6 +22,9 @@
  *              opened on a connection that ends before "attach" is closed again.
  *   ORIGIN     {"type": "cephfs", "clusterID": s, "monitors": [s...], "fsName": s,
  *               "rootPath": s, "userID": s, "userKey": s, "timeoutSec": n}
+ *              {"type": "rbd", "clusterID": s, "monitors": [s...], "pool": s, "radosNamespace": s
+ *               ("": the default), "image": s, "snapshot": s (absent: the image itself),
+ *               "userID": s, "userKey": s, "timeoutSec": n}: its mount has one file, "image"
  *              {"type": "dir", "rootPath": s}
  * op "attach"  {"volume": ID} + the mounted /dev/fuse descriptor: serve it. ALREADY_EXISTS while a
  *              mount of the volume is served.

@@ -26,8 +26,9 @@ typedef struct BackendVolume {
     gboolean incomplete, copying;
     char *failure;     /* why copying to it failed; it is incomplete and of no use */
     gboolean no_space; /* that was the failure */
-    char *path;        /* what to mount: in the file system, or on the node for VOLUME_DIR */
-    gint64 bytes;      /* its quota; 0: none */
+    char *path;        /* what to mount: in the file system, or on the node for VOLUME_DIR; of an
+                          image its spec, POOL[/NAMESPACE]/NAME */
+    gint64 bytes;      /* its quota or size; 0: none */
 } BackendVolume;
 
 void backend_volume_free(BackendVolume *volume);
@@ -82,6 +83,12 @@ typedef struct BackendOps {
      */
     gboolean (*snapshot_create)(void *session, const VolumeId *volume, const char *snapshot,
                                 gint64 deadline_us, GError **error);
+    /* Snapshots of n volumes as of one moment, volume i's of name snapshots[i]: writes that depend
+     * on one another are in them or are not, across the volumes. All or none. NULL where that
+     * cannot be had; FAILED_PRECONDITION where a volume cannot. */
+    gboolean (*snapshot_create_group)(void *session, const VolumeId *const *volumes,
+                                      const char *const *snapshots, gsize n, gint64 deadline_us,
+                                      GError **error);
     gboolean (*snapshot_remove)(void *session, const VolumeId *volume, const char *snapshot,
                                 gint64 deadline_us, GError **error);
     gboolean (*snapshot_look)(void *session, const VolumeId *volume, const char *snapshot,
@@ -123,6 +130,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Backend, backend_free)
 
 /* CephFS subvolumes through the mgr; `config_path` is ceph-csi's config.json (volume/config.h). */
 Backend *backend_cephfs_new(const char *config_path);
+/* RBD images through librbd; likewise. */
+Backend *backend_rbd_new(const char *config_path);
 /* Directories under `root`, for machines without Ceph; sizes are recorded, not enforced. */
 Backend *backend_dir_new(const char *root, GError **error);
 

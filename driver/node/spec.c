@@ -32,7 +32,8 @@ void node_spec_free(json_t *spec)
 gboolean node_spec_same_volume(const json_t *a, const json_t *b)
 {
     static const char *const outer[] = {"cache", "cacheQuota", "readOnly"};
-    static const char *const inner[] = {"type", "clusterID", "fsName", "rootPath"};
+    static const char *const inner[] = {"type", "clusterID", "fsName",         "rootPath",
+                                        "pool", "image",     "radosNamespace", "snapshot"};
     const json_t *oa = json_object_get(a, "origin"), *ob = json_object_get(b, "origin");
     for (guint i = 0; i < G_N_ELEMENTS(outer); i++) {
         const json_t *va = json_object_get(a, outer[i]), *vb = json_object_get(b, outer[i]);
@@ -119,7 +120,7 @@ static gboolean volume_type(const char *volume, GHashTable *context, VolumeType 
         if (volume_type_parse(name, type))
             return TRUE;
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "volume %s: type \"%s\" is not known; use cephfs or dir", volume, name);
+                    "volume %s: type \"%s\" is not known; use cephfs, rbd or dir", volume, name);
         return FALSE;
     }
     g_autoptr(VolumeId) id = volume_id_decode(volume, NULL);
@@ -127,16 +128,10 @@ static gboolean volume_type(const char *volume, GHashTable *context, VolumeType 
     return TRUE;
 }
 
-static json_t *cephfs_origin(const char *volume, GHashTable *context, GHashTable *secret_map,
-                             const char *config_path, GError **error)
+/* What is the same for all that is in a Ceph cluster. */
+static json_t *ceph_origin(const char *type, const char *cluster_id, GHashTable *secret_map,
+                           const ClusterConfig *cluster, GError **error)
 {
-    const char *cluster_id = required(context, "clusterID", volume, error);
-    const char *path = cluster_id ? root_path(context, volume, error) : NULL;
-    if (!path)
-        return NULL;
-    g_autoptr(ClusterConfig) cluster = config_find(config_path, cluster_id, error);
-    if (!cluster)
-        return NULL;
     g_autoptr(Secrets) secrets = secrets_new(secret_map, SECRETS_PREFER_USER, error);
     if (!secrets)
         return NULL;
@@ -145,16 +140,46 @@ static json_t *cephfs_origin(const char *volume, GHashTable *context, GHashTable
     json_t *monitors = json_array();
     for (char **m = explicit_monitors; *m; m++)
         json_array_append_new(monitors, json_string(*m));
-    json_t *origin =
-        json_pack("{s:s, s:s, s:o, s:s, s:s, s:s, s:i}", "type", "cephfs", "clusterID", cluster_id,
-                  "monitors", monitors, "rootPath", path, "userID", secrets->user, "userKey",
-                  secrets->key, "timeoutSec", CONNECT_TIMEOUT_SEC);
-    const char *fs_name = value_of(context, "fsName");
-    if (origin && fs_name && json_object_set_new(origin, "fsName", json_string(fs_name)) != 0) {
-        node_spec_free(origin); /* not UTF-8 */
+    return json_pack("{s:s, s:s, s:o, s:s, s:s, s:i}", "type", type, "clusterID", cluster_id,
+                     "monitors", monitors, "userID", secrets->user, "userKey", secrets->key,
+                     "timeoutSec", CONNECT_TIMEOUT_SEC);
+}
+
+/* Adds a member unless the value is NULL. Frees the origin when the value is not UTF-8. */
+static json_t *with(json_t *origin, const char *name, const char *value)
+{
+    if (!origin || !value || json_object_set_new(origin, name, json_string(value)) == 0)
+        return origin;
+    node_spec_free(origin);
+    return NULL;
+}
+
+static json_t *cephfs_origin(const char *volume, GHashTable *context, GHashTable *secrets,
+                             const char *config_path, GError **error)
+{
+    const char *cluster_id = required(context, "clusterID", volume, error);
+    const char *path = cluster_id ? root_path(context, volume, error) : NULL;
+    g_autoptr(ClusterConfig) cluster = path ? config_find(config_path, cluster_id, error) : NULL;
+    if (!cluster)
         return NULL;
-    }
-    return origin;
+    json_t *origin = ceph_origin("cephfs", cluster_id, secrets, cluster, error);
+    return with(with(origin, "rootPath", path), "fsName", value_of(context, "fsName"));
+}
+
+/* A static image's namespace is the cluster file's, unless its context names one. */
+static json_t *rbd_origin(const char *volume, GHashTable *context, GHashTable *secrets,
+                          const char *config_path, GError **error)
+{
+    const char *cluster_id = required(context, "clusterID", volume, error);
+    const char *pool = cluster_id ? required(context, "pool", volume, error) : NULL;
+    const char *image = pool ? required(context, "imageName", volume, error) : NULL;
+    g_autoptr(ClusterConfig) cluster = image ? config_find(config_path, cluster_id, error) : NULL;
+    if (!cluster)
+        return NULL;
+    const char *nspace = value_of(context, "radosNamespace");
+    json_t *origin = ceph_origin("rbd", cluster_id, secrets, cluster, error);
+    return with(with(with(origin, "pool", pool), "image", image), "radosNamespace",
+                nspace ? nspace : cluster->rados_namespace);
 }
 
 json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secrets,
@@ -180,6 +205,8 @@ json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secre
     json_t *origin = NULL;
     if (type == VOLUME_CEPHFS) {
         origin = cephfs_origin(volume, context, secrets, config_path, error);
+    } else if (type == VOLUME_RBD) {
+        origin = rbd_origin(volume, context, secrets, config_path, error);
     } else {
         const char *path = root_path(context, volume, error);
         origin = path ? json_pack("{s:s, s:s}", "type", "dir", "rootPath", path) : NULL;

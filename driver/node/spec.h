@@ -11,10 +11,10 @@
 #include "driver/error.h"
 
 /*
- * `context` is the volume context, name -> value: type, clusterID, fsName, rootPath, cache,
- * cacheQuota; others are ignored, for CO and provisioner add their own. A missing type is the
- * volume ID's, or "cephfs" for a static volume. `secrets` is name -> value. Monitors come from the
- * cluster file at config_path. INVALID_ARGUMENT, or FAILED_PRECONDITION for the cluster file.
+ * `context` is the volume context, name -> value, as driver/service/context.h names them; others
+ * are ignored, for CO and provisioner add their own. A missing type is the volume ID's, or "cephfs"
+ * for a static volume. `secrets` is name -> value. Monitors come from the cluster file at
+ * config_path. INVALID_ARGUMENT, or FAILED_PRECONDITION for the cluster file.
  */
 json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secrets,
                       const char *config_path, gboolean read_only, GError **error);

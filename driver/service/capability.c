@@ -1,4 +1,5 @@
 #include "driver/service/capability.h"
+#include <string.h>
 #include "driver/error.h"
 
 static gboolean refuse(GError **error, gsize i, const char *text)
@@ -30,10 +31,38 @@ gboolean capability_check_form(Csi__V1__VolumeCapability *const *list, gsize n, 
     return TRUE;
 }
 
+static gboolean check_image(const Csi__V1__VolumeCapability *c, gsize i, GError **error)
+{
+    if (c->access_type_case == CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK)
+        return TRUE;
+    switch (c->access_mode->mode) {
+    case CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__MULTI_NODE_MULTI_WRITER:
+    case CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__MULTI_NODE_SINGLE_WRITER:
+        return refuse(error, i,
+                      "asks for a file system of an image on several nodes with a writer among "
+                      "them, which would destroy it; use ReadWriteOnce, or type=cephfs for "
+                      "ReadWriteMany");
+    default:
+        break;
+    }
+    const char *fs_type = c->mount ? c->mount->fs_type : "";
+    if (!*fs_type || strcmp(fs_type, "ext4") == 0 || strcmp(fs_type, "xfs") == 0)
+        return TRUE;
+    g_autofree char *shown = g_strescape(fs_type, NULL);
+    g_autofree char *text =
+        g_strdup_printf("asks for file system \"%.32s\"; use ext4 or xfs", shown);
+    return refuse(error, i, text);
+}
+
 gboolean capability_check_supported(Csi__V1__VolumeCapability *const *list, gsize n,
                                     VolumeType type, GError **error)
 {
     for (gsize i = 0; i < n; i++) {
+        if (type == VOLUME_RBD) {
+            if (!check_image(list[i], i, error))
+                return FALSE;
+            continue;
+        }
         if (list[i]->access_type_case == CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK) {
             g_autofree char *text =
                 g_strdup_printf("asks for a block device, which type=%s has not; set volumeMode: "

@@ -1,8 +1,9 @@
 /*
  * Volume capabilities (CSI 1.12, VolumeCapability): whether a list is well formed, and whether
  * volumes of a type can do what it asks. Directories and subvolumes are file systems that any
- * number of nodes can mount, so every access mode is fine and block access is not. fs_type and
- * mount flags are the node's.
+ * number of nodes can mount, so every access mode is fine and block access is not. An image is a
+ * device: it can be given as one in every mode, but a file system on it may be written on one node
+ * only. Mount flags are the node's.
  */
 #ifndef HEARTH_DRIVER_SERVICE_CAPABILITY_H
 #define HEARTH_DRIVER_SERVICE_CAPABILITY_H

@@ -3,7 +3,7 @@
 
 static void add(ContextPair *pairs, gsize *n, const char *name, const char *value)
 {
-    if (!value)
+    if (!value || !*value)
         return;
     pairs[*n] = (ContextPair){.name = name, .value = g_strdup(value)};
     (*n)++;
@@ -19,7 +19,12 @@ gsize context_of(const VolumeId *id, const VolumeRecord *record, const BackendVo
     add(pairs, &n, "type", volume_type_name(id->type));
     add(pairs, &n, "clusterID", id->cluster_id);
     add(pairs, &n, "fsName", id->fs_name);
-    add(pairs, &n, "rootPath", volume->path);
+    add(pairs, &n, "rootPath", id->type == VOLUME_RBD ? NULL : volume->path);
+    add(pairs, &n, "pool", id->pool);
+    add(pairs, &n, "radosNamespace", id->rados_namespace);
+    add(pairs, &n, "imageName", id->type == VOLUME_RBD ? id->name : NULL);
+    add(pairs, &n, "mkfsOptions",
+        json_string_value(json_object_get(record->params, "mkfsOptions")));
     add(pairs, &n, "cache", json_string_value(json_object_get(record->params, "cache")));
     add(pairs, &n, "cacheQuota", quota_text);
     return n;

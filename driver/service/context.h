@@ -1,7 +1,8 @@
 /*
  * The volume context: what CreateVolume tells the node about a volume, so that staging asks
- * neither the mgr nor the record. It holds no secret. Names: type, clusterID, fsName, rootPath,
- * cache, cacheQuota (bytes; absent without a quota).
+ * neither the mgr nor the record. It holds no secret. Names: type, clusterID, cache, cacheQuota
+ * (bytes; absent without a quota); of CephFS and dir also fsName and rootPath; of RBD pool,
+ * radosNamespace, imageName and mkfsOptions.
  */
 #ifndef HEARTH_DRIVER_SERVICE_CONTEXT_H
 #define HEARTH_DRIVER_SERVICE_CONTEXT_H
@@ -10,7 +11,7 @@
 #include "driver/backend/backend.h"
 #include "driver/volume/record.h"
 
-#define CONTEXT_MAX 8
+#define CONTEXT_MAX 10
 
 typedef struct ContextPair {
     const char *name;

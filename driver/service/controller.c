@@ -194,13 +194,14 @@ static gboolean read_source(const Csi__V1__VolumeContentSource *from, const Volu
     }
     if (!source)
         return FALSE;
-    if (source->type == id->type && g_strcmp0(source->cluster_id, id->cluster_id) == 0 &&
-        g_strcmp0(source->fs_name, id->fs_name) == 0)
+    if (volume_id_same_place(source, id))
         return TRUE;
+    g_autofree char *theirs = volume_id_place_text(source);
+    g_autofree char *ours = volume_id_place_text(id);
     g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                "volume_content_source %s is on another cluster or file system than the class's "
-                "(%s, %s); copies stay within one",
-                *text, id->cluster_id ? id->cluster_id : "", id->fs_name ? id->fs_name : "");
+                "volume_content_source %s is in %s, the class's volumes are in %s; copies stay "
+                "within one",
+                *text, theirs, ours);
     return FALSE;
 }
 

@@ -1,8 +1,8 @@
 /*
- * What lists have in common. The order is that of types, clusters, file systems and names, so that
- * a token, which is the ID of the last element given, says where to go on, whether that element is
- * still there or not. A cluster that does not answer makes the whole list fail: a CO takes what is
- * not in a list for gone.
+ * What lists have in common. The order is that of types, clusters, file systems or pools, and
+ * names, so that a token, which is the ID of the last element given, says where to go on, whether
+ * that element is still there or not. A cluster that does not answer makes the whole list fail: a
+ * CO takes what is not in a list for gone.
  */
 #include <string.h>
 #include "driver/service/controller_internal.h"
@@ -13,8 +13,7 @@
 static gint compare_places(gconstpointer a, gconstpointer b)
 {
     const VolumeId *x = *(VolumeId *const *)a, *y = *(VolumeId *const *)b;
-    int by_cluster = g_strcmp0(x->cluster_id, y->cluster_id);
-    return by_cluster ? by_cluster : g_strcmp0(x->fs_name, y->fs_name);
+    return volume_id_compare_places(x, y);
 }
 
 int controller_place_order(const VolumeId *place, const VolumeId *token)

@@ -1,6 +1,6 @@
 /*
  * Snapshots. Those of CephFS are ready as soon as they are taken. The class's parameters are
- * ceph-csi's: clusterID and fsName must be those of the volume, snapshotNamePrefix begins the
+ * ceph-csi's: clusterID, fsName and pool must be those of the volume, snapshotNamePrefix begins the
  * snapshot's name in Ceph.
  */
 #include <string.h>
@@ -27,6 +27,8 @@ static gboolean check_parameters(GHashTable *parameters, const VolumeId *source,
             of_volume = source->cluster_id;
         else if (strcmp(name, "fsName") == 0)
             of_volume = source->fs_name;
+        else if (strcmp(name, "pool") == 0)
+            of_volume = source->pool;
         else if (strcmp(name, "snapshotNamePrefix") == 0)
             *prefix = value;
         else {
@@ -34,7 +36,7 @@ static gboolean check_parameters(GHashTable *parameters, const VolumeId *source,
             g_set_error(
                 error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
                 "parameter \"%.100s\" is not known for snapshots; known: clusterID, fsName, "
-                "snapshotNamePrefix, and those of " K8S,
+                "pool, snapshotNamePrefix, and those of " K8S,
                 shown);
             return FALSE;
         }

@@ -11,6 +11,7 @@ void cluster_config_free(ClusterConfig *cluster)
     g_free(cluster->cluster_id);
     g_strfreev(cluster->monitors);
     g_free(cluster->subvolume_group);
+    g_free(cluster->rados_namespace);
     g_free(cluster);
 }
 
@@ -63,6 +64,23 @@ static char **parse_monitors(const json_t *entry, const char *path, const char *
     return g_steal_pointer(&monitors);
 }
 
+static gboolean parse_rbd(const json_t *entry, ClusterConfig *cluster, const char *path,
+                          const char *where, GError **error)
+{
+    const json_t *rbd = json_object_get(entry, "rbd");
+    const json_t *name = json_object_get(rbd, "radosNamespace");
+    const char *text = name ? json_string_value(name) : "";
+    if ((rbd && !json_is_object(rbd)) || !text || (*text && !name_is_plain(text))) {
+        fail(error,
+             "%s: %s: \"rbd.radosNamespace\" must be letters, digits, '.', '_', '-'; leave it out "
+             "for the pool's default namespace",
+             path, where);
+        return FALSE;
+    }
+    cluster->rados_namespace = g_strdup(text);
+    return TRUE;
+}
+
 static ClusterConfig *parse_entry(const json_t *entry, gsize index, const char *path,
                                   GError **error)
 {
@@ -97,6 +115,8 @@ static ClusterConfig *parse_entry(const json_t *entry, gsize index, const char *
         return NULL;
     }
     cluster->subvolume_group = g_strdup(name);
+    if (!parse_rbd(entry, cluster, path, where, error))
+        return NULL;
     return g_steal_pointer(&cluster);
 }
 

@@ -1,9 +1,10 @@
 /*
  * The clusters the driver may use, from ceph-csi's config.json: an array of
  *
- *     {"clusterID": s, "monitors": [s, ...], "cephFS": {"subvolumeGroup": s}, ...}
+ *     {"clusterID": s, "monitors": [s, ...], "cephFS": {"subvolumeGroup": s},
+ *      "rbd": {"radosNamespace": s}, ...}
  *
- * Other members (readAffinity, netNamespaceFilePath, rbd, ...) are ignored. The file is read for
+ * Other members (readAffinity, netNamespaceFilePath, ...) are ignored. The file is read for
  * every look-up: it is small, and a changed ConfigMap then counts at once, with no state to go
  * stale.
  */
@@ -20,6 +21,7 @@ typedef struct ClusterConfig {
     char *cluster_id;
     char **monitors; /* at least one; in Ceph's syntax, each may be "[v2:...,v1:...]" */
     char *subvolume_group;
+    char *rados_namespace; /* of images; "": the pool's default one */
 } ClusterConfig;
 
 void cluster_config_free(ClusterConfig *cluster);

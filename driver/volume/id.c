@@ -7,7 +7,8 @@
 #define VERSION "h1"
 #define MAX_PARTS 4
 
-static const char *const type_names[] = {[VOLUME_CEPHFS] = "cephfs", [VOLUME_DIR] = "dir"};
+static const char *const type_names[] = {
+    [VOLUME_CEPHFS] = "cephfs", [VOLUME_RBD] = "rbd", [VOLUME_DIR] = "dir"};
 
 const char *volume_type_name(VolumeType type)
 {
@@ -32,6 +33,8 @@ void volume_id_free(VolumeId *id)
     g_free(id->cluster_id);
     g_free(id->fs_name);
     g_free(id->group);
+    g_free(id->pool);
+    g_free(id->rados_namespace);
     g_free(id->name);
     g_free(id);
 }
@@ -43,8 +46,41 @@ VolumeId *volume_id_copy(const VolumeId *id)
     copy->cluster_id = g_strdup(id->cluster_id);
     copy->fs_name = g_strdup(id->fs_name);
     copy->group = g_strdup(id->group);
+    copy->pool = g_strdup(id->pool);
+    copy->rados_namespace = g_strdup(id->rados_namespace);
     copy->name = g_strdup(id->name);
     return copy;
+}
+
+int volume_id_compare_places(const VolumeId *a, const VolumeId *b)
+{
+    int order = g_strcmp0(a->cluster_id, b->cluster_id);
+    if (order == 0)
+        order = g_strcmp0(a->fs_name, b->fs_name);
+    if (order == 0)
+        order = g_strcmp0(a->pool, b->pool);
+    return order ? order : g_strcmp0(a->rados_namespace, b->rados_namespace);
+}
+
+gboolean volume_id_same_place(const VolumeId *a, const VolumeId *b)
+{
+    return a->type == b->type && volume_id_compare_places(a, b) == 0;
+}
+
+char *volume_id_place_text(const VolumeId *id)
+{
+    switch (id->type) {
+    case VOLUME_CEPHFS:
+        return g_strdup_printf("file system %s of cluster %s", id->fs_name, id->cluster_id);
+    case VOLUME_RBD:
+        return *id->rados_namespace
+                   ? g_strdup_printf("namespace %s of pool %s of cluster %s", id->rados_namespace,
+                                     id->pool, id->cluster_id)
+                   : g_strdup_printf("pool %s of cluster %s", id->pool, id->cluster_id);
+    case VOLUME_DIR:
+        break;
+    }
+    return g_strdup("the directory of --dir-root");
 }
 
 /* What an ID is of: the words before the type, and whether it names a group. */
@@ -65,6 +101,10 @@ static guint parts_of(const Form *form, VolumeId *id, char ***parts)
         parts[n++] = &id->fs_name;
         if (form->has_group)
             parts[n++] = &id->group;
+    } else if (id->type == VOLUME_RBD) {
+        parts[n++] = &id->cluster_id;
+        parts[n++] = &id->pool;
+        parts[n++] = &id->rados_namespace;
     }
     parts[n++] = &id->name;
     return n;
@@ -99,6 +139,11 @@ static char *encode(const Form *form, const VolumeId *id)
     return g_string_free(out, FALSE);
 }
 
+static const char *given(const char *part)
+{
+    return part ? part : "";
+}
+
 static char *encode_checked(const Form *form, const VolumeId *id, GError **error)
 {
     g_autofree char *text = encode(form, id);
@@ -106,10 +151,12 @@ static char *encode_checked(const Form *form, const VolumeId *id, GError **error
     if (length > VOLUME_ID_MAX) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
                     "the %s ID would have %" G_GSIZE_FORMAT
-                    " bytes, and CSI allows %d: it holds clusterID \"%s\", fsName \"%s\", "
-                    "subvolume group \"%s\" and the %s's name; shorten the longest of them",
+                    " bytes, and CSI allows %d: it holds clusterID \"%s\", %s \"%s\", "
+                    "%s \"%s\" and the %s's name; shorten the longest of them",
                     form->what, length, VOLUME_ID_MAX, id->cluster_id ? id->cluster_id : "",
-                    id->fs_name ? id->fs_name : "", id->group ? id->group : "", form->what);
+                    id->pool ? "pool" : "fsName", id->pool ? id->pool : given(id->fs_name),
+                    id->pool ? "radosNamespace" : "subvolume group",
+                    id->pool ? given(id->rados_namespace) : given(id->group), form->what);
         return NULL;
     }
     return g_steal_pointer(&text);
@@ -190,11 +237,15 @@ static VolumeId *parse(const Form *form, const char *text)
     char **parts[MAX_PARTS];
     guint n = parts_of(form, id, parts);
     gboolean good = g_strv_length(words) == n + 1;
+    for (guint i = 0; good && i < n; i++) {
+        gboolean may_be_empty = parts[i] == &id->rados_namespace;
+        *parts[i] = may_be_empty && !*words[i + 1] ? g_strdup("") : unescape(words[i + 1]);
+        good = *parts[i] != NULL;
+    }
+    /* These become names of images and subvolumes, or components of paths. */
     for (guint i = 0; good && i < n; i++)
-        good = (*parts[i] = unescape(words[i + 1])) != NULL;
-    /* All but the cluster's ID become names in Ceph or components of paths. */
-    for (guint i = 0; good && i < n; i++)
-        good = parts[i] == &id->cluster_id || name_is_plain(*parts[i]);
+        good = parts[i] == &id->cluster_id || parts[i] == &id->pool ||
+               parts[i] == &id->rados_namespace || name_is_plain(*parts[i]);
     return good ? g_steal_pointer(&id) : NULL;
 }
 

@@ -2,6 +2,7 @@
  * Volume IDs. An ID says by itself where a volume is, so that no call needs a look-up table:
  *
  *     h1~cephfs~CLUSTERID~FSNAME~GROUP~NAME
+ *     h1~rbd~CLUSTERID~POOL~NAMESPACE~NAME       NAMESPACE is empty for the pool's default one
  *     h1~dir~NAME
  *
  * "h1" is the format's version. A byte outside [A-Za-z0-9._-] is written %XX (upper case), so an ID
@@ -17,21 +18,33 @@
 /* The CSI limit on strings (spec, "Size Limits"). */
 #define VOLUME_ID_MAX 128
 
-typedef enum VolumeType { VOLUME_CEPHFS, VOLUME_DIR } VolumeType;
+typedef enum VolumeType { VOLUME_CEPHFS, VOLUME_RBD, VOLUME_DIR } VolumeType;
 
 const char *volume_type_name(VolumeType type);
 gboolean volume_type_parse(const char *name, VolumeType *type);
 
 typedef struct VolumeId {
     VolumeType type;
-    char *cluster_id, *fs_name, *group; /* NULL for VOLUME_DIR */
-    char *name;                         /* what the backend calls it */
+    char *cluster_id;             /* NULL for VOLUME_DIR */
+    char *fs_name, *group;        /* VOLUME_CEPHFS; NULL for others */
+    char *pool, *rados_namespace; /* VOLUME_RBD; the namespace may be "" */
+    char *name;                   /* what the backend calls it */
 } VolumeId;
 
 void volume_id_free(VolumeId *id);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(VolumeId, volume_id_free)
 
 VolumeId *volume_id_copy(const VolumeId *id);
+
+/*
+ * Whether both are at one place, which shares records and a session (backend/backend.h): a
+ * directory, a file system whatever the group, a pool's namespace. Names do not matter.
+ */
+gboolean volume_id_same_place(const VolumeId *a, const VolumeId *b);
+/* An order of places within a type, by cluster, then file system, or pool and namespace. */
+int volume_id_compare_places(const VolumeId *a, const VolumeId *b);
+/* The place in words, "file system cephfs of cluster c1"; the caller's. */
+char *volume_id_place_text(const VolumeId *id);
 
 /* The caller's string. INVALID_ARGUMENT when it is longer than VOLUME_ID_MAX, naming the parts. */
 char *volume_id_encode(const VolumeId *id, GError **error);
@@ -43,9 +56,9 @@ char *volume_id_encode(const VolumeId *id, GError **error);
 VolumeId *volume_id_decode(const char *text, GError **error);
 
 /*
- * Snapshot IDs: h1~snap~cephfs~CLUSTERID~FSNAME~NAME, where NAME is what the backend calls the
- * snapshot. Its record says of which volume it is, so that the ID stays within the limit. As a
- * VolumeId it has no group. Errors as for volumes.
+ * Snapshot IDs: h1~snap~cephfs~CLUSTERID~FSNAME~NAME and h1~snap~rbd~CLUSTERID~POOL~NAMESPACE~NAME,
+ * where NAME is what the backend calls the snapshot. Its record says of which volume it is, so that
+ * the ID stays within the limit. As a VolumeId it has no group. Errors as for volumes.
  */
 char *snapshot_id_encode(const VolumeId *snapshot, GError **error);
 VolumeId *snapshot_id_decode(const char *text, GError **error);

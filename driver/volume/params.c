@@ -12,16 +12,23 @@
 
 typedef enum Kind {
     KIND_TYPE,
-    KIND_TEXT,    /* printable */
-    KIND_NAME,    /* [A-Za-z0-9._-] */
-    KIND_ON_OFF,  /* on, off */
-    KIND_SIZE,    /* a Kubernetes quantity above 0 */
-    KIND_ANY,     /* of the sidecars: taken as it is */
-    KIND_DEFAULT, /* a later release's: only row.only is taken */
-    KIND_STATIC,  /* belongs in a static PV */
+    KIND_TEXT,     /* printable */
+    KIND_NAME,     /* [A-Za-z0-9._-] */
+    KIND_ON_OFF,   /* on, off */
+    KIND_SIZE,     /* a Kubernetes quantity above 0 */
+    KIND_FEATURES, /* names of image features with commas between */
+    KIND_ANY,      /* of the sidecars: taken as it is */
+    KIND_DEFAULT,  /* a later release's: only row.only is taken */
+    KIND_STATIC,   /* belongs in a static PV */
 } Kind;
 
-enum { CEPHFS = 1 << VOLUME_CEPHFS, ALL = CEPHFS | 1 << VOLUME_DIR, RBD = 1 << 16 };
+enum {
+    CEPHFS = 1 << VOLUME_CEPHFS,
+    RBD = 1 << VOLUME_RBD,
+    LOCAL = 1 << VOLUME_DIR,
+    CEPH = CEPHFS | RBD,
+    ALL = CEPH | LOCAL
+};
 
 #define NOWHERE G_MAXSIZE
 #define AT(field) offsetof(VolumeParams, field)
@@ -36,22 +43,22 @@ typedef struct Row {
 
 static const Row rows[] = {
     {"type", KIND_TYPE, ALL, AT(type), NULL},
-    {"clusterID", KIND_TEXT, CEPHFS, AT(cluster_id), NULL},
+    {"clusterID", KIND_TEXT, CEPH, AT(cluster_id), NULL},
     {"fsName", KIND_NAME, CEPHFS, AT(fs_name), NULL},
-    {"pool", KIND_TEXT, CEPHFS, AT(pool), NULL},
+    {"pool", KIND_TEXT, CEPH, AT(pool), NULL},
     {"volumeNamePrefix", KIND_NAME, ALL, AT(name_prefix), NULL},
     {"cache", KIND_ON_OFF, ALL, AT(cache), NULL},
-    {"cacheQuota", KIND_SIZE, ALL, AT(cache_quota), NULL},
+    {"cacheQuota", KIND_SIZE, CEPHFS | LOCAL, AT(cache_quota), NULL},
     {"warm", KIND_DEFAULT, ALL, NOWHERE, "none"},
     {"dataset", KIND_DEFAULT, ALL, NOWHERE, NULL},
     {"mdsPin", KIND_DEFAULT, CEPHFS, NOWHERE, NULL},
     {"backingSnapshot", KIND_DEFAULT, CEPHFS, NOWHERE, "false"},
-    {"dataPool", KIND_TEXT, RBD, NOWHERE, NULL},
-    {"imageFeatures", KIND_TEXT, RBD, NOWHERE, NULL},
-    {"mkfsOptions", KIND_TEXT, RBD, NOWHERE, NULL},
-    {"stripeUnit", KIND_TEXT, RBD, NOWHERE, NULL},
-    {"stripeCount", KIND_TEXT, RBD, NOWHERE, NULL},
-    {"objectSize", KIND_TEXT, RBD, NOWHERE, NULL},
+    {"dataPool", KIND_TEXT, RBD, AT(data_pool), NULL},
+    {"imageFeatures", KIND_FEATURES, RBD, AT(image_features), NULL},
+    {"mkfsOptions", KIND_TEXT, RBD, AT(mkfs_options), NULL},
+    {"stripeUnit", KIND_SIZE, RBD, AT(stripe_unit), NULL},
+    {"stripeCount", KIND_SIZE, RBD, AT(stripe_count), NULL},
+    {"objectSize", KIND_SIZE, RBD, AT(object_size), NULL},
     {"staticVolume", KIND_STATIC, 0, NOWHERE, NULL},
     {"rootPath", KIND_STATIC, 0, NOWHERE, NULL},
     {K8S "pv/name", KIND_ANY, ALL, AT(pv_name), NULL},
@@ -90,6 +97,9 @@ void params_free(VolumeParams *params)
     g_free(params->cluster_id);
     g_free(params->fs_name);
     g_free(params->pool);
+    g_free(params->data_pool);
+    g_free(params->image_features);
+    g_free(params->mkfs_options);
     g_free(params->name_prefix);
     g_free(params->pv_name);
     g_free(params->pvc_name);
@@ -147,10 +157,49 @@ static gboolean parse_type(const char *value, VolumeType *type, GError **error)
 {
     if (volume_type_parse(value, type))
         return TRUE;
-    if (strcmp(value, "rbd") == 0)
-        return refuse(error, "type=rbd: this release provisions CephFS only; use type=cephfs");
     g_autofree char *text = shown(value);
-    return refuse(error, "type=\"%s\" is not known; use cephfs", text);
+    return refuse(error, "type=\"%s\" is not known; use cephfs or rbd", text);
+}
+
+/* In librbd's order of bits; `needs` is one before it. */
+static const struct {
+    const char *name, *needs;
+} features[] = {
+    {"layering", NULL},          {"exclusive-lock", NULL}, {"object-map", "exclusive-lock"},
+    {"fast-diff", "object-map"}, {"deep-flatten", NULL},   {"journaling", "exclusive-lock"},
+};
+
+/* The names in the order above, so that one set has one spelling. */
+static gboolean parse_features(const char *value, char **set, GError **error)
+{
+    gboolean have[G_N_ELEMENTS(features)] = {FALSE};
+    g_auto(GStrv) names = g_strsplit(value, ",", -1);
+    for (char **name = names; *name; name++) {
+        guint i = 0;
+        g_strstrip(*name);
+        while (i < G_N_ELEMENTS(features) && strcmp(features[i].name, *name) != 0)
+            i++;
+        if (i == G_N_ELEMENTS(features)) {
+            g_autofree char *text = shown(*name);
+            return refuse(error,
+                          "imageFeatures: \"%s\" is not known; use layering, exclusive-lock, "
+                          "object-map, fast-diff, deep-flatten, journaling, with commas between",
+                          text);
+        }
+        have[i] = TRUE;
+    }
+    g_autoptr(GString) joined = g_string_new(NULL);
+    for (guint i = 0; i < G_N_ELEMENTS(features); i++) {
+        for (guint k = 0; have[i] && features[i].needs && k < i; k++) {
+            if (!have[k] && strcmp(features[k].name, features[i].needs) == 0)
+                return refuse(error, "imageFeatures: %s needs %s; add it", features[i].name,
+                              features[k].name);
+        }
+        if (have[i])
+            g_string_append_printf(joined, "%s%s", joined->len ? "," : "", features[i].name);
+    }
+    *set = g_strdup(joined->str);
+    return TRUE;
 }
 
 static gboolean parse_row(const Row *row, const char *value, VolumeParams *params, GError **error)
@@ -181,6 +230,8 @@ static gboolean parse_row(const Row *row, const char *value, VolumeParams *param
             return refuse(error, "%s=\"%s\" is no size; write bytes or a quantity such as 100Gi",
                           row->name, text);
         return TRUE;
+    case KIND_FEATURES:
+        return parse_features(value, at, error);
     case KIND_DEFAULT:
         if (row->only && strcmp(value, row->only) == 0)
             return TRUE;
@@ -231,9 +282,6 @@ static gboolean parse_all(GHashTable *map, VolumeParams *params, GError **error)
         }
         if (!row)
             return refuse_unknown(l->data, error);
-        if (row->types == RBD)
-            return refuse(error, "parameter %s is for type=rbd, which is not in this release",
-                          row->name);
         if (row->kind != KIND_STATIC && !(row->types & (1 << params->type)))
             return refuse(error, "parameter %s has no meaning with type=%s", row->name,
                           volume_type_name(params->type));
@@ -243,13 +291,44 @@ static gboolean parse_all(GHashTable *map, VolumeParams *params, GError **error)
     return TRUE;
 }
 
+static gboolean is_power_of_two(guint64 n)
+{
+    return n && (n & (n - 1)) == 0;
+}
+
+/* The rules of librbd's create, told before anything is made. */
+static gboolean check_striping(const VolumeParams *p, GError **error)
+{
+    if (p->object_size && (!is_power_of_two(p->object_size) || p->object_size < 4096 ||
+                           p->object_size > 32 * 1024 * 1024))
+        return refuse(error, "objectSize must be a power of two from 4Ki to 32Mi");
+    if (!p->stripe_unit != !p->stripe_count)
+        return refuse(error, "stripeUnit and stripeCount go together; give both or neither");
+    guint64 object = p->object_size ? p->object_size : 4 * 1024 * 1024;
+    if (p->stripe_unit && (p->stripe_unit > object || object % p->stripe_unit != 0))
+        return refuse(error,
+                      "stripeUnit must divide the object's size (%" G_GUINT64_FORMAT
+                      " bytes) without rest",
+                      object);
+    if (p->stripe_count > 1024)
+        return refuse(error, "stripeCount must be at most 1024");
+    return TRUE;
+}
+
 static gboolean check_whole(VolumeParams *params, GError **error)
 {
-    if (params->type == VOLUME_CEPHFS && !params->cluster_id)
+    if (params->type != VOLUME_DIR && !params->cluster_id)
         return refuse(error, "parameter clusterID is missing; it says which cluster of the "
                              "driver's config.json to use");
     if (params->type == VOLUME_CEPHFS && !params->fs_name)
         return refuse(error, "parameter fsName is missing; `ceph fs ls` lists the file systems");
+    if (params->type == VOLUME_RBD && !params->pool)
+        return refuse(error, "parameter pool is missing; `ceph osd pool ls detail` lists the pools "
+                             "with application rbd");
+    if (params->type == VOLUME_RBD && (strchr(params->pool, '/') || strchr(params->pool, '@')))
+        return refuse(error, "pool must have no '/' and no '@'");
+    if (!check_striping(params, error))
+        return FALSE;
     if (params->cluster_id && strchr(params->cluster_id, '/'))
         return refuse(error, "clusterID must have no '/'");
     if (params->cluster_id &&
@@ -288,6 +367,12 @@ static void set_text(json_t *object, const char *name, const char *value)
         json_object_set_new(object, name, json_string(value));
 }
 
+static void set_size(json_t *object, const char *name, guint64 value)
+{
+    if (value)
+        json_object_set_new(object, name, json_integer((json_int_t)value));
+}
+
 json_t *params_to_json(const VolumeParams *params)
 {
     json_t *object = json_object();
@@ -297,7 +382,12 @@ json_t *params_to_json(const VolumeParams *params)
     set_text(object, "pool", params->pool);
     set_text(object, "volumeNamePrefix", params->name_prefix);
     set_text(object, "cache", params->cache ? "on" : "off");
-    if (params->cache_quota)
-        json_object_set_new(object, "cacheQuota", json_integer((json_int_t)params->cache_quota));
+    set_size(object, "cacheQuota", params->cache_quota);
+    set_text(object, "dataPool", params->data_pool);
+    set_text(object, "imageFeatures", params->image_features);
+    set_text(object, "mkfsOptions", params->mkfs_options);
+    set_size(object, "stripeUnit", params->stripe_unit);
+    set_size(object, "stripeCount", params->stripe_count);
+    set_size(object, "objectSize", params->object_size);
     return object;
 }

@@ -16,7 +16,11 @@
 typedef struct VolumeParams {
     VolumeType type;
     char *cluster_id, *fs_name; /* NULL for VOLUME_DIR */
-    char *pool;                 /* data pool of the subvolume's layout; NULL: the file system's */
+    char *pool; /* of the image; or of a subvolume's data, NULL: the file system's own */
+    /* VOLUME_RBD. NULL and 0 leave the choice to the cluster. */
+    char *data_pool, *image_features; /* features: names, known and in one order, "," between */
+    char *mkfs_options;               /* the node's */
+    guint64 stripe_unit, stripe_count, object_size; /* bytes, objects, bytes */
     char *name_prefix;
     gboolean cache;
     guint64 cache_quota;                      /* bytes; 0: none */

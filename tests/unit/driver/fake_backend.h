@@ -199,7 +199,10 @@ static inline void fake_free_place(gpointer place)
 
 static inline GPtrArray *fake_one_place(const char *fs_name)
 {
-    VolumeId place = {VOLUME_CEPHFS, (char *)"c", (char *)fs_name, (char *)"csi", NULL};
+    VolumeId place = {.type = VOLUME_CEPHFS,
+                      .cluster_id = (char *)"c",
+                      .fs_name = (char *)fs_name,
+                      .group = (char *)"csi"};
     GPtrArray *list = g_ptr_array_new_with_free_func(fake_free_place);
     g_ptr_array_add(list, volume_id_copy(&place));
     return list;

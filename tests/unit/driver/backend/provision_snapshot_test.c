@@ -8,9 +8,18 @@ static VolumeParams params = {.type = VOLUME_CEPHFS,
                               .fs_name = (char *)"f",
                               .name_prefix = (char *)"p-",
                               .cache = TRUE};
-static VolumeId volume = {VOLUME_CEPHFS, (char *)"c", (char *)"f", (char *)"csi", (char *)"p-v"};
-static VolumeId target = {VOLUME_CEPHFS, (char *)"c", (char *)"f", (char *)"csi", (char *)"p-t"};
-static VolumeId snap = {VOLUME_CEPHFS, (char *)"c", (char *)"f", NULL, (char *)"s"};
+static VolumeId volume = {.type = VOLUME_CEPHFS,
+                          .cluster_id = (char *)"c",
+                          .fs_name = (char *)"f",
+                          .group = (char *)"csi",
+                          .name = (char *)"p-v"};
+static VolumeId target = {.type = VOLUME_CEPHFS,
+                          .cluster_id = (char *)"c",
+                          .fs_name = (char *)"f",
+                          .group = (char *)"csi",
+                          .name = (char *)"p-t"};
+static VolumeId snap = {
+    .type = VOLUME_CEPHFS, .cluster_id = (char *)"c", .fs_name = (char *)"f", .name = (char *)"s"};
 static Secrets secrets = {(char *)"u", (char *)"AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg=="};
 
 enum { GIB = 1 << 30 };

@@ -7,7 +7,11 @@ static VolumeParams params = {.type = VOLUME_CEPHFS,
                               .fs_name = (char *)"f",
                               .name_prefix = (char *)"p-",
                               .cache = TRUE};
-static VolumeId id = {VOLUME_CEPHFS, (char *)"c", (char *)"f", (char *)"csi", (char *)"p-n"};
+static VolumeId id = {.type = VOLUME_CEPHFS,
+                      .cluster_id = (char *)"c",
+                      .fs_name = (char *)"f",
+                      .group = (char *)"csi",
+                      .name = (char *)"p-n"};
 static Secrets secrets = {(char *)"u", (char *)"AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg=="};
 static const CapacityRange gib = {1 << 30, 0};
 

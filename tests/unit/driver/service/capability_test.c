@@ -48,5 +48,20 @@ START_TEST(a_block_device_is_named_with_its_place)
 }
 END_TEST
 
+START_TEST(a_file_system_on_an_image_has_one_writing_node)
+{
+    for (int mode = 1; mode <= 7; mode++) {
+        Csi__V1__VolumeCapability *fs = world_capability(mode, FALSE);
+        Csi__V1__VolumeCapability *block = world_capability(mode, TRUE);
+        gboolean shared = mode == 4 || mode == 5; /* MULTI_NODE_SINGLE_WRITER, _MULTI_WRITER */
+        ck_assert_int_eq(capability_check_supported(&fs, 1, VOLUME_RBD, NULL), !shared);
+        ck_assert(capability_check_supported(&block, 1, VOLUME_RBD, NULL));
+        csi__v1__volume_capability__free_unpacked(fs, NULL);
+        csi__v1__volume_capability__free_unpacked(block, NULL);
+    }
+}
+END_TEST
+
 HARNESS_MAIN("driver/service/capability", every_access_mode_of_the_spec_is_fine,
-             incomplete_ones_are_refused, a_block_device_is_named_with_its_place)
+             incomplete_ones_are_refused, a_block_device_is_named_with_its_place,
+             a_file_system_on_an_image_has_one_writing_node)

@@ -44,6 +44,8 @@ START_TEST(reads_ceph_csis_file)
     g_autoptr(ClusterConfig) b = config_find(f.path, "b", NULL);
     g_autoptr(ClusterConfig) c = config_find(f.path, "c", NULL);
     ck_assert_str_eq(a->subvolume_group, "team");
+    ck_assert_str_eq(a->rados_namespace, "x");
+    ck_assert_str_eq(b->rados_namespace, "");
     ck_assert_str_eq(a->monitors[1], "[v2:10.0.0.2:3300]");
     ck_assert_ptr_null(a->monitors[2]);
     ck_assert_str_eq(b->subvolume_group, "csi");

@@ -4,8 +4,11 @@
 
 static VolumeId cephfs(const char *cluster, const char *name)
 {
-    return (VolumeId){VOLUME_CEPHFS, (char *)cluster, (char *)"cephfs", (char *)"csi",
-                      (char *)name};
+    return (VolumeId){.type = VOLUME_CEPHFS,
+                      .cluster_id = (char *)cluster,
+                      .fs_name = (char *)"cephfs",
+                      .group = (char *)"csi",
+                      .name = (char *)name};
 }
 
 START_TEST(encodes_readably_and_back)
@@ -87,6 +90,11 @@ START_TEST(refuses_what_it_would_not_write)
         "h1~cephfs~~f~g~n",
         "h1~cephfs~c~f~g~",
         "h1~rbd~c~p~n",
+        "h1~rbd~c~p~s~",
+        "h1~rbd~c~~s~n",
+        "h1~rbd~~p~s~n",
+        "h1~rbd~c~p~s~g~n",
+        "h1~rbd~c~p~a%2Fb~n",
         "h1~dir~",
         "h1~dir~a~b",
         "h1~dir~..",
@@ -130,9 +138,37 @@ START_TEST(does_not_take_a_later_versions_volume_for_missing)
 }
 END_TEST
 
+START_TEST(an_images_namespace_may_be_the_pools_own)
+{
+    VolumeId id = {.type = VOLUME_RBD,
+                   .cluster_id = (char *)"c",
+                   .pool = (char *)"fast pool",
+                   .rados_namespace = (char *)"",
+                   .name = (char *)"csi-vol-n"};
+    g_autofree char *text = volume_id_encode(&id, NULL);
+    ck_assert_str_eq(text, "h1~rbd~c~fast%20pool~~csi-vol-n");
+    g_autoptr(VolumeId) back = volume_id_decode(text, NULL);
+    ck_assert_str_eq(back->pool, "fast pool");
+    ck_assert_str_eq(back->rados_namespace, "");
+    ck_assert(volume_id_same_place(&id, back));
+    id.rados_namespace = (char *)"team";
+    g_autofree char *in_team = volume_id_encode(&id, NULL);
+    ck_assert_str_eq(in_team, "h1~rbd~c~fast%20pool~team~csi-vol-n");
+    ck_assert(!volume_id_same_place(&id, back));
+    ck_assert_int_gt(volume_id_compare_places(&id, back), 0);
+    g_autofree char *snapshot = snapshot_id_encode(&id, NULL);
+    ck_assert_str_eq(snapshot, "h1~snap~rbd~c~fast%20pool~team~csi-vol-n");
+    g_autofree char *words = volume_id_place_text(&id);
+    ck_assert_str_eq(words, "namespace team of pool fast pool of cluster c");
+}
+END_TEST
+
 START_TEST(a_snapshots_id_is_not_a_volumes)
 {
-    VolumeId snapshot = {VOLUME_CEPHFS, (char *)"c d", (char *)"f", NULL, (char *)"s"};
+    VolumeId snapshot = {.type = VOLUME_CEPHFS,
+                         .cluster_id = (char *)"c d",
+                         .fs_name = (char *)"f",
+                         .name = (char *)"s"};
     g_autofree char *text = snapshot_id_encode(&snapshot, NULL);
     ck_assert_str_eq(text, "h1~snap~cephfs~c%20d~f~s");
     g_autoptr(VolumeId) back = snapshot_id_decode(text, NULL);
@@ -161,7 +197,8 @@ START_TEST(a_snapshots_id_is_not_a_volumes)
 }
 END_TEST
 
-HARNESS_MAIN("driver/volume/id", a_snapshots_id_is_not_a_volumes, encodes_readably_and_back,
+HARNESS_MAIN("driver/volume/id", an_images_namespace_may_be_the_pools_own,
+             a_snapshots_id_is_not_a_volumes, encodes_readably_and_back,
              escapes_what_paths_and_mount_options_divide_at,
              names_the_parts_of_an_id_that_is_too_long, room_is_what_encoding_leaves,
              refuses_what_it_would_not_write, does_not_take_a_later_versions_volume_for_missing)

@@ -32,6 +32,15 @@ static char *refusal(const char *pair)
     return g_strdup(error->message);
 }
 
+static void refuses_image(const char *pair, const char *because)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(VolumeParams) params = PARSE(&error, "type=rbd", "clusterID=c", "pool=p", pair);
+    ck_assert_msg(!params, "%s was taken", pair);
+    ck_assert(g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT));
+    ck_assert_msg(strstr(error->message, because) != NULL, "%s: %s", pair, error->message);
+}
+
 static void refuses(const char *pair, const char *because)
 {
     g_autofree char *message = refusal(pair);
@@ -110,16 +119,50 @@ END_TEST
 
 START_TEST(what_this_release_lacks_is_refused_not_ignored)
 {
-    refuses("type=rbd", "CephFS only");
     refuses("warm=onStage", "not in this release");
     refuses("dataset=imagenet", "not in this release");
     refuses("mdsPin=1", "not in this release");
     refuses("backingSnapshot=true", "not in this release");
-    refuses("imageFeatures=layering", "type=rbd");
-    refuses("dataPool=p", "type=rbd");
-    refuses("mkfsOptions=-m0", "type=rbd");
     refuses("staticVolume=true", "PersistentVolume");
     refuses("rootPath=/x", "PersistentVolume");
+}
+END_TEST
+
+START_TEST(an_images_parameters_are_its_own)
+{
+    g_autoptr(VolumeParams) params = PARSE(NULL, "type=rbd", "clusterID=c", "pool=rbd/x");
+    ck_assert_ptr_null(params);
+    params =
+        PARSE(NULL, "type=rbd", "clusterID=c", "pool=rbd", "dataPool=ec", "mkfsOptions=-m0 -O x",
+              "imageFeatures=fast-diff, layering,object-map,exclusive-lock", "stripeUnit=65536",
+              "stripeCount=8", "objectSize=1Mi");
+    ck_assert_ptr_nonnull(params);
+    ck_assert_int_eq(params->type, VOLUME_RBD);
+    ck_assert_str_eq(params->image_features, "layering,exclusive-lock,object-map,fast-diff");
+    ck_assert_uint_eq(params->object_size, 1 << 20);
+    ck_assert_uint_eq(params->stripe_count, 8);
+    json_t *json = params_to_json(params);
+    ck_assert_str_eq(json_string_value(json_object_get(json, "dataPool")), "ec");
+    ck_assert_int_eq(json_integer_value(json_object_get(json, "stripeUnit")), 65536);
+    json_decref(json);
+
+    refuses("imageFeatures=layering", "type=cephfs");
+    refuses("dataPool=p", "type=cephfs");
+    refuses_image("fsName=f", "type=rbd");
+    refuses_image("cacheQuota=1Gi", "type=rbd");
+    refuses_image("imageFeatures=layers", "\"layers\" is not known");
+    refuses_image("imageFeatures=layering,", "\"\" is not known");
+    refuses_image("imageFeatures=layering,object-map", "needs exclusive-lock");
+    refuses_image("objectSize=100000", "power of two");
+    refuses_image("objectSize=64Mi", "power of two");
+    refuses_image("stripeUnit=4096", "go together");
+    g_autoptr(GError) error = NULL;
+    ck_assert_ptr_null(PARSE(&error, "type=rbd", "clusterID=c"));
+    ck_assert_ptr_nonnull(strstr(error->message, "pool is missing"));
+    g_clear_error(&error);
+    ck_assert_ptr_null(
+        PARSE(&error, "type=rbd", "clusterID=c", "pool=p", "stripeUnit=3000", "stripeCount=2"));
+    ck_assert_ptr_nonnull(strstr(error->message, "without rest"));
 }
 END_TEST
 
@@ -189,5 +232,6 @@ END_TEST
 
 HARNESS_MAIN("driver/volume/params", takes_a_class_of_ceph_csi, takes_our_own,
              an_unknown_name_lists_the_known_ones, values_are_checked,
-             what_this_release_lacks_is_refused_not_ignored, contradictions_and_gaps_are_named,
-             a_directory_has_no_cluster, sizes_are_kubernetes_quantities)
+             what_this_release_lacks_is_refused_not_ignored, an_images_parameters_are_its_own,
+             contradictions_and_gaps_are_named, a_directory_has_no_cluster,
+             sizes_are_kubernetes_quantities)

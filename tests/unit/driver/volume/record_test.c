@@ -9,7 +9,11 @@ static VolumeParams params = {.type = VOLUME_CEPHFS,
                               .cache = TRUE,
                               .cache_quota = 4096,
                               .pv_name = (char *)"pv"};
-static VolumeId id = {VOLUME_CEPHFS, (char *)"c", (char *)"f", (char *)"csi", (char *)"p-n"};
+static VolumeId id = {.type = VOLUME_CEPHFS,
+                      .cluster_id = (char *)"c",
+                      .fs_name = (char *)"f",
+                      .group = (char *)"csi",
+                      .name = (char *)"p-n"};
 
 static VolumeRecord *record(void)
 {

@@ -2,7 +2,11 @@
 #include <string.h>
 #include "tests/unit/harness.h"
 
-static VolumeId volume = {VOLUME_CEPHFS, (char *)"c", (char *)"f", (char *)"csi", (char *)"v"};
+static VolumeId volume = {.type = VOLUME_CEPHFS,
+                          .cluster_id = (char *)"c",
+                          .fs_name = (char *)"f",
+                          .group = (char *)"csi",
+                          .name = (char *)"v"};
 
 START_TEST(holds_what_the_id_does_not)
 {
