@@ -36,8 +36,5 @@ gboolean cephfs_mgr_pools(CephConn *conn, const char *fs_name, char **metadata, 
                           gint64 deadline_us, GError **error);
 /* The names of the file systems, sorted, caller's. */
 char **cephfs_mgr_file_systems(CephConn *conn, gint64 deadline_us, GError **error);
-/* What a pool can still take, copies accounted for. INVALID_ARGUMENT: there is no such pool. */
-gboolean cephfs_mgr_available(CephConn *conn, const char *pool, gint64 *bytes, gint64 deadline_us,
-                              GError **error);
 
 #endif
