@@ -118,13 +118,15 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
     role->identity.driver_name = o->driver_name;
     role->identity.version = HEARTH_VERSION;
     if (g_strcmp0(o->role, "controller") == 0) {
-        Backend *backends[2];
+        Backend *backends[3];
         gsize n = 0;
         if (o->dir_root && !(backends[n++] = backend_dir_new(o->dir_root, error)))
             return FALSE;
         /* With --dir-root alone there is no cluster to provision on, nor to probe. */
-        if (!o->dir_root || g_file_test(o->cluster_config, G_FILE_TEST_EXISTS))
+        if (!o->dir_root || g_file_test(o->cluster_config, G_FILE_TEST_EXISTS)) {
             backends[n++] = backend_cephfs_new(o->cluster_config);
+            backends[n++] = backend_rbd_new(o->cluster_config);
+        }
         role->controller = controller_new(backends, n);
         controller_set_secret_dir(role->controller, o->secret_dir);
         role->identity.probe = controller_probe;

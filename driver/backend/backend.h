@@ -24,6 +24,7 @@
 typedef struct BackendVolume {
     /* Something of its name is there, for volume_create() to finish, or it is being copied to. */
     gboolean incomplete, copying;
+    gboolean resume;   /* copying, and volume_copy() sees to it that it goes on */
     char *failure;     /* why copying to it failed; it is incomplete and of no use */
     gboolean no_space; /* that was the failure */
     char *path;        /* what to mount: in the file system, or on the node for VOLUME_DIR; of an
@@ -61,12 +62,14 @@ typedef struct BackendOps {
     GPtrArray *(*record_list)(void *session, gint64 deadline_us, GError **error);
 
     /*
-     * Volumes. Creating one that a crashed attempt left complete or in part succeeds. Removing what
+     * Volumes. Creating one that a crashed attempt left complete or in part succeeds; *made is what
+     * looking would give, the caller's, or NULL where that must be asked. Removing what
      * is not there succeeds, and ends what copies to it; FAILED_PRECONDITION when it has snapshots,
      * unless they are to be kept, which then outlive it. Looking: NOT_FOUND.
      */
     gboolean (*volume_create)(void *session, const VolumeId *id, const VolumeParams *params,
-                              gint64 bytes, gint64 deadline_us, GError **error);
+                              gint64 bytes, BackendVolume **made, gint64 deadline_us,
+                              GError **error);
     gboolean (*volume_remove)(void *session, const VolumeId *id, gboolean keep_snapshots,
                               gint64 deadline_us, GError **error);
     BackendVolume *(*volume_look)(void *session, const VolumeId *id, gint64 deadline_us,

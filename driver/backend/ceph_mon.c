@@ -1,10 +1,12 @@
 #include "driver/backend/ceph_mon.h"
 #include <string.h>
 
-json_t *ceph_mon_ask(CephConn *conn, const char *prefix, gint64 deadline_us, GError **error)
+/* Takes over the command. */
+static json_t *ask(CephConn *conn, json_t *command, gint64 deadline_us, GError **error)
 {
     CephReply reply = {0};
-    json_t *command = json_pack("{s:s, s:s}", "prefix", prefix, "format", "json");
+    g_autofree char *prefix = g_strdup(json_string_value(json_object_get(command, "prefix")));
+    json_object_set_new(command, "format", json_string("json"));
     gboolean answered = ceph_conn_command(conn, CEPH_MON, command, &reply, deadline_us, error);
     json_decref(command);
     if (!answered)
@@ -17,6 +19,11 @@ json_t *ceph_mon_ask(CephConn *conn, const char *prefix, gint64 deadline_us, GEr
                     prefix);
     ceph_reply_clear(&reply);
     return answer;
+}
+
+json_t *ceph_mon_ask(CephConn *conn, const char *prefix, gint64 deadline_us, GError **error)
+{
+    return ask(conn, json_pack("{s:s}", "prefix", prefix), deadline_us, error);
 }
 
 static const char *text_of(const json_t *object, const char *name)
@@ -47,4 +54,24 @@ gboolean ceph_mon_available(CephConn *conn, const char *pool, gint64 *bytes, gin
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
                     "pool \"%s\": the cluster has no such pool", pool);
     return found;
+}
+
+GPtrArray *ceph_mon_pools(CephConn *conn, const char *application, gint64 deadline_us,
+                          GError **error)
+{
+    json_t *command = json_pack("{s:s, s:s}", "prefix", "osd pool ls", "detail", "detail");
+    json_t *answer = ask(conn, command, deadline_us, error);
+    if (!answer)
+        return NULL;
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    gsize i;
+    json_t *pool;
+    json_array_foreach(answer, i, pool)
+    {
+        const char *name = text_of(pool, "pool_name");
+        if (name && json_object_get(json_object_get(pool, "application_metadata"), application))
+            g_ptr_array_add(names, g_strdup(name));
+    }
+    json_decref(answer);
+    return names;
 }

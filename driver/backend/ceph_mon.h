@@ -9,5 +9,8 @@ json_t *ceph_mon_ask(CephConn *conn, const char *prefix, gint64 deadline_us, GEr
 /* What a pool can still take, copies accounted for. INVALID_ARGUMENT: there is no such pool. */
 gboolean ceph_mon_available(CephConn *conn, const char *pool, gint64 *bytes, gint64 deadline_us,
                             GError **error);
+/* The names of the pools an application is enabled for; the array owns them. */
+GPtrArray *ceph_mon_pools(CephConn *conn, const char *application, gint64 deadline_us,
+                          GError **error);
 
 #endif

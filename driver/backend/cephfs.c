@@ -126,8 +126,10 @@ static Subvolume subvolume_of(const VolumeId *id)
 }
 
 static gboolean volume_create(void *session, const VolumeId *id, const VolumeParams *params,
-                              gint64 bytes, gint64 deadline_us, GError **error)
+                              gint64 bytes, BackendVolume **made, gint64 deadline_us,
+                              GError **error)
 {
+    *made = NULL; /* the path is the mgr's choice */
     Session *s = session;
     Subvolume subvolume = subvolume_of(id);
     return cephfs_mgr_create(s->conn, &subvolume, bytes, params->pool, deadline_us, error);

@@ -223,9 +223,10 @@ static inline GPtrArray *fake_places(void *backend, const VolumeId *cluster, con
 
 static inline gboolean fake_volume_create(void *session, const VolumeId *id,
                                           const VolumeParams *params, gint64 bytes,
-                                          gint64 deadline_us, GError **error)
+                                          BackendVolume **made, gint64 deadline_us, GError **error)
 {
     (void)params, (void)deadline_us;
+    *made = NULL;
     Fake *f = session;
     pthread_mutex_lock(&f->lock);
     f->held = f->hold;
