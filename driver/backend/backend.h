@@ -99,7 +99,8 @@ typedef struct BackendOps {
     GPtrArray *(*snapshot_list)(void *session, const VolumeId *volume, gint64 deadline_us,
                                 GError **error);
     /* Begins a volume as a copy of a snapshot; volume_look() tells when it is one. One that has
-     * begun is fine. NOT_FOUND: no such snapshot. */
+     * begun is fine. NOT_FOUND: no such snapshot. `source` and `snapshot` NULL: sees to it that one
+     * goes on that volume_look() calls to be resumed. */
     gboolean (*volume_copy)(void *session, const VolumeId *id, const VolumeParams *params,
                             const VolumeId *source, const char *snapshot, gint64 deadline_us,
                             GError **error);
@@ -133,8 +134,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Backend, backend_free)
 
 /* CephFS subvolumes through the mgr; `config_path` is ceph-csi's config.json (volume/config.h). */
 Backend *backend_cephfs_new(const char *config_path);
-/* RBD images through librbd; likewise. */
-Backend *backend_rbd_new(const char *config_path);
+/* RBD images through librbd; likewise. A copy that depends on more images than `max_clone_depth` is
+ * flattened. */
+#define RBD_DEFAULT_CLONE_DEPTH 4
+Backend *backend_rbd_new(const char *config_path, guint max_clone_depth);
 /* Directories under `root`, for machines without Ceph; sizes are recorded, not enforced. */
 Backend *backend_dir_new(const char *root, GError **error);
 
