@@ -17,6 +17,7 @@ typedef enum Kind {
     KIND_ON_OFF,   /* on, off */
     KIND_SIZE,     /* a Kubernetes quantity above 0 */
     KIND_FEATURES, /* names of image features with commas between */
+    KIND_BACKING,  /* true, false */
     KIND_ANY,      /* of the sidecars: taken as it is */
     KIND_DEFAULT,  /* a later release's: only row.only is taken */
     KIND_STATIC,   /* belongs in a static PV */
@@ -52,7 +53,7 @@ static const Row rows[] = {
     {"warm", KIND_DEFAULT, ALL, NOWHERE, "none"},
     {"dataset", KIND_DEFAULT, ALL, NOWHERE, NULL},
     {"mdsPin", KIND_DEFAULT, CEPHFS, NOWHERE, NULL},
-    {"backingSnapshot", KIND_DEFAULT, CEPHFS, NOWHERE, "false"},
+    {"backingSnapshot", KIND_BACKING, CEPHFS, AT(backing_snapshot), NULL},
     {"dataPool", KIND_TEXT, RBD, AT(data_pool), NULL},
     {"imageFeatures", KIND_FEATURES, RBD, AT(image_features), NULL},
     {"mkfsOptions", KIND_TEXT, RBD, AT(mkfs_options), NULL},
@@ -229,6 +230,11 @@ static gboolean parse_row(const Row *row, const char *value, VolumeParams *param
         if (!params_parse_size(value, at) || *(guint64 *)at == 0)
             return refuse(error, "%s=\"%s\" is no size; write bytes or a quantity such as 100Gi",
                           row->name, text);
+        return TRUE;
+    case KIND_BACKING:
+        if (strcmp(value, "true") != 0 && strcmp(value, "false") != 0)
+            return refuse(error, "%s=\"%s\": use true or false", row->name, text);
+        params->backing_snapshot = strcmp(value, "true") == 0 ? BACKING_ALWAYS : BACKING_NEVER;
         return TRUE;
     case KIND_FEATURES:
         return parse_features(value, at, error);

@@ -111,6 +111,7 @@ START_TEST(values_are_checked)
     refuses("pool=a\nb", "printable");
     refuses("type=nfs", "use cephfs");
     refuses("warm=always", "use none");
+    refuses("backingSnapshot=yes", "true or false");
     g_autofree char *prefix = g_strnfill(65, 'p');
     g_autofree char *pair = g_strconcat("volumeNamePrefix=", prefix, NULL);
     refuses(pair, "at most 64");
@@ -122,7 +123,6 @@ START_TEST(what_this_release_lacks_is_refused_not_ignored)
     refuses("warm=onStage", "not in this release");
     refuses("dataset=imagenet", "not in this release");
     refuses("mdsPin=1", "not in this release");
-    refuses("backingSnapshot=true", "not in this release");
     refuses("staticVolume=true", "PersistentVolume");
     refuses("rootPath=/x", "PersistentVolume");
 }
