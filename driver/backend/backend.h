@@ -92,6 +92,10 @@ typedef struct BackendOps {
     /* Sets the size; only ever larger. NULL where sizes are not enforced. */
     gboolean (*volume_resize)(void *session, const VolumeId *id, gint64 bytes, gint64 deadline_us,
                               GError **error);
+    /* Says which metadata servers a volume is for, as parameter mdsPin has it. NULL for a type
+     * without that parameter. FAILED_PRECONDITION. */
+    gboolean (*volume_pin)(void *session, const VolumeId *id, const char *pin, gint64 deadline_us,
+                           GError **error);
     /*
      * Snapshots of a volume, by name; NULL where there are none. Creating one that is there
      * succeeds; NOT_FOUND: no volume. Removing what is not there succeeds; FAILED_PRECONDITION: it

@@ -233,6 +233,14 @@ static gboolean volume_resize(void *session, const VolumeId *id, gint64 bytes, g
     return cephfs_mgr_resize(s->conn, &subvolume, bytes, deadline_us, error);
 }
 
+static gboolean volume_pin(void *session, const VolumeId *id, const char *pin, gint64 deadline_us,
+                           GError **error)
+{
+    Session *s = session;
+    Subvolume subvolume = subvolume_of(id);
+    return cephfs_mgr_pin(s->conn, &subvolume, pin, deadline_us, error);
+}
+
 static gboolean snapshot_create(void *session, const VolumeId *volume, const char *snapshot,
                                 gint64 deadline_us, GError **error)
 {
@@ -436,6 +444,7 @@ static const BackendOps ops = {
     .volume_remove = volume_remove,
     .volume_look = volume_look,
     .volume_resize = volume_resize,
+    .volume_pin = volume_pin,
     .snapshot_create = snapshot_create,
     .snapshot_remove = snapshot_remove,
     .snapshot_look = snapshot_look,

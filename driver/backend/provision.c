@@ -204,6 +204,10 @@ gboolean provision_create(const Backend *backend, const ProvisionRequest *r, con
         : r->source    ? !make_copy(&w, r, found, &made, error)
                        : !make_empty(&w, r, found->bytes, &made, error))
         return FALSE;
+    /* By every call, since nothing tells whether an earlier one came this far. */
+    if (r->params->mds_pin && !found->backing &&
+        !w.ops->volume_pin(w.session, r->id, r->params->mds_pin, deadline_us, error))
+        return FALSE;
     *record = g_steal_pointer(&found);
     *volume = g_steal_pointer(&made);
     return TRUE;

@@ -26,6 +26,7 @@ typedef struct Fake {
     int fail_code;
     int creations; /* of volumes that were not there */
     int resizes;
+    char pin[32];        /* the last one */
     gint64 available;    /* half of it where a pool is named */
     gboolean hold, held; /* volume_create waits while hold; held: one waits */
     gboolean unhealthy;
@@ -268,6 +269,17 @@ static inline gboolean fake_volume_resize(void *session, const VolumeId *id, gin
     return good;
 }
 
+static inline gboolean fake_volume_pin(void *session, const VolumeId *id, const char *pin,
+                                       gint64 deadline_us, GError **error)
+{
+    (void)id, (void)deadline_us;
+    Fake *f = session;
+    if (fake_fails(f, FALSE, error))
+        return FALSE;
+    g_strlcpy(f->pin, pin, sizeof(f->pin));
+    return !fake_fails(f, TRUE, error);
+}
+
 static inline gboolean fake_capacity(void *session, const char *pool, gint64 *available,
                                      gint64 deadline_us, GError **error)
 {
@@ -505,6 +517,7 @@ static const BackendOps fake_ops = {
     .volume_remove = fake_volume_remove,
     .volume_look = fake_volume_look,
     .volume_resize = fake_volume_resize,
+    .volume_pin = fake_volume_pin,
     .capacity = fake_capacity,
     .snapshot_create = fake_snapshot_create,
     .snapshot_remove = fake_snapshot_remove,
