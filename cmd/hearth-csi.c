@@ -127,6 +127,7 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
             backends[n++] = backend_cephfs_new(o->cluster_config);
         role->controller = controller_new(backends, n);
         controller_set_secret_dir(role->controller, o->secret_dir);
+        role->identity.group_controller = controller_has_groups(role->controller);
         role->identity.probe = controller_probe;
         role->identity.probe_data = role->controller;
         return TRUE;
@@ -162,6 +163,8 @@ static gboolean serve(const Options *o, Role *role, GError **error)
     call_log_add(log, server, identity_methods(), &role->identity);
     if (role->controller)
         call_log_add(log, server, controller_methods(), role->controller);
+    if (role->identity.group_controller)
+        call_log_add(log, server, controller_group_methods(), role->controller);
     if (role->node)
         call_log_add(log, server, node_service_methods(), role->node);
     if (!rpc_server_start(server, error)) {

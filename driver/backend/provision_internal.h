@@ -33,6 +33,11 @@ gboolean work_look(Work *w, VolumeRecord **record, BackendVolume **volume, GErro
 /* FALSE only for failures; *record is NULL when there is none. `name` is a snapshot's. */
 gboolean work_find_snapshot(Work *w, const char *name, SnapshotRecord **record, GError **error);
 
+/* provision_snapshot.c. FALSE only for failures. */
+gboolean work_snapshot_there(Work *w, const VolumeId *source, const char *name, gboolean *there,
+                             GError **error);
+gboolean work_remove_snapshot_record(Work *w, const char *name, GError **error);
+
 /* provision_copy.c: the least size of the request's volume. NOT_FOUND when the source is not there.
  */
 gboolean copy_source_size(Work *w, const ProvisionRequest *request, gint64 *bytes, GError **error);

@@ -1,6 +1,6 @@
 /*
  * {"version": 1, "kind": "snapshot", "requestName", "source": {"group", "name", "path"}, "bytes",
- *  "created": "<UTC>"}
+ *  "created": "<UTC>", "groupSnapshot": "<name>" (absent for one on its own)}
  */
 #include "driver/volume/snapshot_record.h"
 #include <jansson.h>
@@ -17,6 +17,7 @@ void snapshot_record_free(SnapshotRecord *record)
     g_free(record->source_group);
     g_free(record->source_name);
     g_free(record->source_path);
+    g_free(record->group_snapshot);
     g_free(record);
 }
 
@@ -31,7 +32,7 @@ const char *snapshot_record_key_name(const char *key)
 }
 
 char *snapshot_record_encode(const char *request_name, const VolumeId *source,
-                             const char *source_path, gint64 bytes)
+                             const char *source_path, gint64 bytes, const char *group_snapshot)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_utc();
     g_autofree char *created = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
@@ -40,6 +41,8 @@ char *snapshot_record_encode(const char *request_name, const VolumeId *source,
                   "kind", "snapshot", "requestName", request_name, "source", "group",
                   source->group ? source->group : "", "name", source->name, "path", source_path,
                   "bytes", (json_int_t)bytes, "created", created);
+    if (group_snapshot)
+        json_object_set_new(root, "groupSnapshot", json_string(group_snapshot));
     char *dumped = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
     json_decref(root);
     char *text = g_strdup(dumped);
@@ -78,6 +81,8 @@ SnapshotRecord *snapshot_record_decode(const char *name, const char *text, gsize
         record->source_group = g_strdup(group);
         record->source_name = g_strdup(volume);
         record->source_path = g_strdup(json_string_value(json_object_get(source, "path")));
+        record->group_snapshot =
+            g_strdup(json_string_value(json_object_get(root, "groupSnapshot")));
         record->bytes = bytes;
         record->created = g_date_time_to_unix(time);
     }

@@ -14,7 +14,7 @@ typedef struct Fake {
     pthread_cond_t changed;
     GHashTable *records, *volumes; /* name -> text; name -> "" */
     GHashTable *sizes;             /* volume -> gint64* */
-    GHashTable *snapshots;         /* volume@snapshot -> "" */
+    GHashTable *snapshots;         /* volume@snapshot -> its moment */
     GHashTable *holders;           /* record/holder -> "" */
     GHashTable *sealed;            /* record -> "" */
     GHashTable *copies;            /* target -> volume@snapshot it is being copied from */
@@ -25,6 +25,7 @@ typedef struct Fake {
     gboolean fail_after;           /* it had its effect */
     int fail_code;
     int creations; /* of volumes that were not there */
+    int moments;   /* at which snapshots were taken */
     int resizes;
     char pin[32];        /* the last one */
     gint64 available;    /* half of it where a pool is named */
@@ -382,8 +383,22 @@ static inline gboolean fake_snapshot_create(void *session, const VolumeId *volum
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "no volume");
         return FALSE;
     }
-    g_hash_table_insert(f->snapshots, g_strconcat(volume->name, "@", snapshot, NULL), (char *)"");
+    g_hash_table_insert(f->snapshots, g_strconcat(volume->name, "@", snapshot, NULL),
+                        GINT_TO_POINTER(f->moments));
     return !fake_fails(f, TRUE, error);
+}
+
+static inline gboolean fake_snapshot_create_group(void *session, const VolumeId *const *volumes,
+                                                  const char *const *snapshots, gsize n,
+                                                  gint64 deadline_us, GError **error)
+{
+    Fake *f = session;
+    f->moments++;
+    for (gsize i = 0; i < n; i++) {
+        if (!fake_snapshot_create(session, volumes[i], snapshots[i], deadline_us, error))
+            return FALSE; /* as a crash in the middle would */
+    }
+    return TRUE;
 }
 
 static inline gboolean fake_snapshot_remove(void *session, const VolumeId *volume,
@@ -520,6 +535,7 @@ static const BackendOps fake_ops = {
     .volume_pin = fake_volume_pin,
     .capacity = fake_capacity,
     .snapshot_create = fake_snapshot_create,
+    .snapshot_create_group = fake_snapshot_create_group,
     .snapshot_remove = fake_snapshot_remove,
     .snapshot_look = fake_snapshot_look,
     .snapshot_list = fake_snapshot_list,

@@ -11,7 +11,7 @@ static VolumeId volume = {.type = VOLUME_CEPHFS,
 START_TEST(holds_what_the_id_does_not)
 {
     gint64 before = g_get_real_time() / G_USEC_PER_SEC;
-    g_autofree char *text = snapshot_record_encode("n", &volume, "/a/b", 4096);
+    g_autofree char *text = snapshot_record_encode("n", &volume, "/a/b", 4096, NULL);
     g_autoptr(SnapshotRecord) r = snapshot_record_decode("s", text, strlen(text), NULL);
     ck_assert_str_eq(r->request_name, "n");
     ck_assert_str_eq(r->source_group, "csi");
