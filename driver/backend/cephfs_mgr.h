@@ -28,6 +28,9 @@ BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *subvolume, gint6
 /* Sets the quota, which must not shrink. NOT_FOUND. */
 gboolean cephfs_mgr_resize(CephConn *conn, const Subvolume *subvolume, gint64 bytes,
                            gint64 deadline_us, GError **error);
+/* `pin` is TYPE:SETTING. FAILED_PRECONDITION: this cluster does not take it. */
+gboolean cephfs_mgr_pin(CephConn *conn, const Subvolume *subvolume, const char *pin,
+                        gint64 deadline_us, GError **error);
 /*
  * The metadata pool and the first data pool (where files go that no layout sends elsewhere) of a
  * file system, caller's; either may be NULL. INVALID_ARGUMENT lists the file systems there are.
