@@ -58,7 +58,7 @@ help: ## list the targets
 deps: ## install what building needs (apt, when missing)
 	@tests/tools/install-deps build
 
-$(O)/hearth-csi: $(call obj,cmd/hearth-csi.c $(CMD_SHARED) $(WIRE_SRC)) $(DRIVER_OBJ)
+$(O)/hearth-csi: $(call obj,$(wildcard cmd/hearth-csi*.c) $(CMD_SHARED) $(WIRE_SRC)) $(DRIVER_OBJ)
 	$(call say,LD)
 	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER)
 $(O)/hearthd: $(call obj,cmd/hearthd.c $(CMD_SHARED)) $(CACHE_OBJ)
