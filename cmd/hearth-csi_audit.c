@@ -154,11 +154,10 @@ static void print_table(const AuditResult *result)
         const AuditText *text = audit_text(f->kind);
         g_autofree char *name = audit_finding_name(f);
         g_autofree char *age = age_text(f);
-        g_autofree char *last =
-            f->mended    ? g_strdup(text->means)
-            : f->failure ? g_strdup(f->failure)
-                         : g_strdup_printf("%s%s%s; %s", text->means, f->detail ? ": " : "",
-                                           f->detail ? f->detail : "", text->todo);
+        g_autofree char *last = f->mended    ? g_strdup(text->means)
+                                : f->failure ? g_strdup(f->failure)
+                                             : g_strdup_printf("%s; %s", text->means,
+                                                               f->detail ? f->detail : text->todo);
         add_row(rows, volume_type_name(f->id->type), text->name, name, age, status_of(f), last);
     }
     int widths[COLUMNS] = {0};
