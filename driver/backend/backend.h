@@ -30,6 +30,7 @@ typedef struct BackendVolume {
     char *path;        /* what to mount: in the file system, or on the node for VOLUME_DIR; of an
                           image its spec, POOL[/NAMESPACE]/NAME */
     gint64 bytes;      /* its quota or size; 0: none */
+    gint64 created;    /* seconds since 1970; 0: not known */
 } BackendVolume;
 
 void backend_volume_free(BackendVolume *volume);
@@ -91,6 +92,11 @@ typedef struct BackendOps {
                               gint64 deadline_us, GError **error);
     BackendVolume *(*volume_look)(void *session, const VolumeId *id, gint64 deadline_us,
                                   GError **error);
+
+    /* Names of what is, was half made, or only keeps snapshots, in the place and group of `where`,
+     * of anyone's. For the audit. */
+    GPtrArray *(*volume_list)(void *session, const VolumeId *where, gint64 deadline_us,
+                              GError **error);
 
     /* Sets the size; only ever larger. NULL where sizes are not enforced. */
     gboolean (*volume_resize)(void *session, const VolumeId *id, gint64 bytes, gint64 deadline_us,

@@ -216,6 +216,14 @@ static BackendVolume *volume_look(void *session, const VolumeId *id, gint64 dead
     return cephfs_mgr_look(s->conn, &subvolume, deadline_us, error);
 }
 
+static GPtrArray *volume_list(void *session, const VolumeId *where, gint64 deadline_us,
+                              GError **error)
+{
+    Session *s = session;
+    Subvolume group = {.fs_name = where->fs_name, .group = where->group};
+    return cephfs_mgr_list(s->conn, &group, deadline_us, error);
+}
+
 static gboolean volume_resize(void *session, const VolumeId *id, gint64 bytes, gint64 deadline_us,
                               GError **error)
 {
@@ -351,6 +359,7 @@ static const BackendOps ops = {
     .volume_create = volume_create,
     .volume_remove = volume_remove,
     .volume_look = volume_look,
+    .volume_list = volume_list,
     .volume_resize = volume_resize,
     .volume_pin = volume_pin,
     .snapshot_create = snapshot_create,
