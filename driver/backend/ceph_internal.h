@@ -35,4 +35,7 @@ gboolean ceph_conn_run(CephConn *conn, const char *what, void (*run)(void *), vo
 /* Takes note of an answer that says that the connection is of no use any more. */
 void ceph_conn_note(CephConn *conn, int rc);
 
+/* Takes note of an answer that says that the cluster has shut this client out. */
+void ceph_conn_note(CephConn *conn, int rc);
+
 #endif

@@ -120,6 +120,71 @@ static GPtrArray *record_list(void *session, gint64 deadline_us, GError **error)
     return g_steal_pointer(&names);
 }
 
+/* As object(), of a record that is there; -ECANCELED is no error. */
+static gboolean change(Session *s, CephRecordOp op, const char *name, const char *text,
+                       const char *expected, int *rc, GPtrArray **holders, gint64 deadline_us,
+                       GError **error)
+{
+    if (!ceph_conn_record(s->conn, op, s->pool, NAMESPACE, name, text, expected, rc, holders,
+                          deadline_us, error))
+        return FALSE;
+    if (*rc == 0 || *rc == -ECANCELED)
+        return TRUE;
+    g_autofree char *what = g_strdup_printf("record %s in pool %s", name, s->pool);
+    if (*rc == -ENOENT)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "there is no %s", what);
+    else
+        ceph_conn_fail(error, s->conn, *rc, what, NULL);
+    return FALSE;
+}
+
+static gboolean record_replace(void *session, const char *name, const char *expected,
+                               const char *text, gboolean *same, gint64 deadline_us, GError **error)
+{
+    int rc;
+    gboolean done =
+        change(session, CEPH_RECORD_REPLACE, name, text, expected, &rc, NULL, deadline_us, error);
+    *same = done && rc == 0;
+    return done;
+}
+
+static gboolean record_hold(void *session, const char *name, const char *holder, gboolean *held,
+                            gint64 deadline_us, GError **error)
+{
+    int rc;
+    gboolean done =
+        change(session, CEPH_RECORD_HOLD, name, holder, NULL, &rc, NULL, deadline_us, error);
+    *held = done && rc == 0;
+    return done;
+}
+
+static gboolean record_release(void *session, const char *name, const char *holder,
+                               gint64 deadline_us, GError **error)
+{
+    int rc;
+    g_autoptr(GError) cause = NULL;
+    if (change(session, CEPH_RECORD_RELEASE, name, holder, NULL, &rc, NULL, deadline_us, &cause) ||
+        g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND))
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&cause));
+    return FALSE;
+}
+
+static GPtrArray *record_seal(void *session, const char *name, gint64 deadline_us, GError **error)
+{
+    int rc;
+    GPtrArray *holders = NULL;
+    return change(session, CEPH_RECORD_SEAL, name, NULL, NULL, &rc, &holders, deadline_us, error)
+               ? holders
+               : NULL;
+}
+
+static gboolean record_unseal(void *session, const char *name, gint64 deadline_us, GError **error)
+{
+    int rc;
+    return change(session, CEPH_RECORD_UNSEAL, name, NULL, NULL, &rc, NULL, deadline_us, error);
+}
+
 static Subvolume subvolume_of(const VolumeId *id)
 {
     return (Subvolume){.fs_name = id->fs_name, .group = id->group, .name = id->name};
@@ -151,12 +216,28 @@ static BackendVolume *volume_look(void *session, const VolumeId *id, gint64 dead
     return cephfs_mgr_look(s->conn, &subvolume, deadline_us, error);
 }
 
+static GPtrArray *volume_list(void *session, const VolumeId *where, gint64 deadline_us,
+                              GError **error)
+{
+    Session *s = session;
+    Subvolume group = {.fs_name = where->fs_name, .group = where->group};
+    return cephfs_mgr_list(s->conn, &group, deadline_us, error);
+}
+
 static gboolean volume_resize(void *session, const VolumeId *id, gint64 bytes, gint64 deadline_us,
                               GError **error)
 {
     Session *s = session;
     Subvolume subvolume = subvolume_of(id);
     return cephfs_mgr_resize(s->conn, &subvolume, bytes, deadline_us, error);
+}
+
+static gboolean volume_pin(void *session, const VolumeId *id, const char *pin, gint64 deadline_us,
+                           GError **error)
+{
+    Session *s = session;
+    Subvolume subvolume = subvolume_of(id);
+    return cephfs_mgr_pin(s->conn, &subvolume, pin, deadline_us, error);
 }
 
 static gboolean snapshot_create(void *session, const VolumeId *volume, const char *snapshot,
@@ -189,6 +270,16 @@ static GPtrArray *snapshot_list(void *session, const VolumeId *volume, gint64 de
     Session *s = session;
     Subvolume subvolume = subvolume_of(volume);
     return cephfs_snap_list(s->conn, &subvolume, deadline_us, error);
+}
+
+/*
+ * A subvolume is /volumes/GROUP/NAME/UUID; its snapshots are taken of NAME, which stays for them
+ * when the subvolume goes (mgr/volumes, subvolume_v2.py).
+ */
+static char *snapshot_path(const char *path, const char *snapshot)
+{
+    g_autofree char *base = g_path_get_dirname(path), *content = g_path_get_basename(path);
+    return g_strdup_printf("%s/.snap/%s/%s", base, snapshot, content);
 }
 
 static gboolean volume_copy(void *session, const VolumeId *id, const VolumeParams *params,
@@ -260,14 +351,22 @@ static const BackendOps ops = {
     .record_read = record_read,
     .record_remove = record_remove,
     .record_list = record_list,
+    .record_replace = record_replace,
+    .record_hold = record_hold,
+    .record_release = record_release,
+    .record_seal = record_seal,
+    .record_unseal = record_unseal,
     .volume_create = volume_create,
     .volume_remove = volume_remove,
     .volume_look = volume_look,
+    .volume_list = volume_list,
     .volume_resize = volume_resize,
+    .volume_pin = volume_pin,
     .snapshot_create = snapshot_create,
     .snapshot_remove = snapshot_remove,
     .snapshot_look = snapshot_look,
     .snapshot_list = snapshot_list,
+    .snapshot_path = snapshot_path,
     .volume_copy = volume_copy,
     .capacity = capacity,
     .clusters = clusters,
