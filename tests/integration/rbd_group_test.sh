@@ -27,11 +27,12 @@ number() {
     rbd_cmd export "rbd/$1@$name" - 2>/dev/null | head -c 8 | od -An -tu8 | tr -d ' '
 }
 
-for v in a b; do
+ids=() names=()
+for v in a b c d; do
     create_image pvc-g$v-$$ 33554432 || die "CreateVolume: $(said)"
-    eval "$v=\$VOLUME_ID"
+    ids+=("$VOLUME_ID") names+=("csi-vol-pvc-g$v-$$")
 done
-A=csi-vol-pvc-ga-$$ B=csi-vol-pvc-gb-$$
+a=${ids[0]} b=${ids[1]} A=${names[0]} B=${names[1]}
 
 # ---- with nobody writing ----
 group group-$$-0 "$a" "$b"
@@ -47,14 +48,15 @@ ungroup
 same deleting_it "$CSI_CODE/$(snaps $A)$(snaps $B)" OK/
 
 # ---- against a writer ----
-talk_start writer "$BUILD/tools/rbd-client" "$CEPH_CONF" rbd "" $A $B || die "the writer does not start"
+talk_start writer "$BUILD/tools/rbd-client" "$CEPH_CONF" rbd "" "${names[@]}" || die "the writer does not start"
 rounds=${ROUNDS:-8} wrong=
 talk writer count 0
 printf 'count %d\n' 20000 >&"${TALK_IN[writer]}"
 for i in $(seq "$rounds"); do
-    group group-$$-$i "$a" "$b" || { wrong+="round $i: $(said); "; continue; }
-    x=$(number $A) y=$(number $B)
-    [ "${x:-0}" -gt 0 ] && [ $((x - y)) -eq 1 -o $((y - x)) -eq 1 ] || wrong+="round $i: $x and $y; "
+    group group-$$-$i "${ids[@]}" || { wrong+="round $i: $(said); "; continue; }
+    # Four writes in a row, one in each.
+    seen=$(for n in "${names[@]}"; do number $n; done | sort -n)
+    [ "$seen" = "$(seq "$(head -n 1 <<<"$seen")" "$(($(head -n 1 <<<"$seen") + 3))")" ] || wrong+="round $i: ${seen//$'\n'/ }; "
     ungroup || wrong+="round $i: $(said); "
 done
 same as_of_one_moment "$wrong" ""
@@ -64,17 +66,17 @@ read -r ok count worst <<<"$ANSWER"
 [ "${worst:-99999}" -lt 5000 ] && pass and_waited_little || fail and_waited_little "$worst ms"
 
 # ---- all or none ----
-create_image pvc-gc-$$ 33554432 '{"imageFeatures": "layering"}'
+create_image pvc-gx-$$ 33554432 '{"imageFeatures": "layering"}'
 c=$VOLUME_ID
 group group-$$-c "$a" "$c"
-says an_image_without_the_lock FAILED_PRECONDITION "csi-vol-pvc-gc-$$ has no exclusive-lock"
-same has_no_snapshots "$(snaps $A)$(snaps csi-vol-pvc-gc-$$)" ""
-rbd_cmd feature enable rbd/csi-vol-pvc-gc-$$ exclusive-lock
+says an_image_without_the_lock FAILED_PRECONDITION "csi-vol-pvc-gx-$$ has no exclusive-lock"
+same has_no_snapshots "$(snaps $A)$(snaps csi-vol-pvc-gx-$$)" ""
+rbd_cmd feature enable rbd/csi-vol-pvc-gx-$$ exclusive-lock
 group group-$$-c "$a" "$c"
 code with_the_lock OK
 ungroup
 talk_end writer
-for VOLUME_ID in "$a" "$b" "$c"; do
+for VOLUME_ID in "${ids[@]}" "$c"; do
     delete_volume || fail delete "$(said)"
 done
 same nothing_is_left "$(images)$(trash)$(records)" ""
