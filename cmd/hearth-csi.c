@@ -121,15 +121,18 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
     role->identity.driver_name = o->driver_name;
     role->identity.version = HEARTH_VERSION;
     if (g_strcmp0(o->role, "controller") == 0) {
-        Backend *backends[2];
+        Backend *backends[3];
         gsize n = 0;
         if (o->dir_root && !(backends[n++] = backend_dir_new(o->dir_root, error)))
             return FALSE;
         /* With --dir-root alone there is no cluster to provision on, nor to probe. */
-        if (!o->dir_root || g_file_test(o->cluster_config, G_FILE_TEST_EXISTS))
+        if (!o->dir_root || g_file_test(o->cluster_config, G_FILE_TEST_EXISTS)) {
             backends[n++] = backend_cephfs_new(o->cluster_config);
+            backends[n++] = backend_rbd_new(o->cluster_config);
+        }
         role->controller = controller_new(backends, n);
         controller_set_secret_dir(role->controller, o->secret_dir);
+        role->identity.group_controller = controller_has_groups(role->controller);
         role->identity.probe = controller_probe;
         role->identity.probe_data = role->controller;
         return TRUE;
@@ -165,6 +168,8 @@ static gboolean serve(const Options *o, Role *role, GError **error)
     call_log_add(log, server, identity_methods(), &role->identity);
     if (role->controller)
         call_log_add(log, server, controller_methods(), role->controller);
+    if (role->identity.group_controller)
+        call_log_add(log, server, controller_group_methods(), role->controller);
     if (role->node)
         call_log_add(log, server, node_service_methods(), role->node);
     if (!rpc_server_start(server, error)) {

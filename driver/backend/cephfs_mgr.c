@@ -206,3 +206,25 @@ gboolean cephfs_mgr_resize(CephConn *conn, const Subvolume *s, gint64 bytes, gin
         cephfs_mgr_fail(error, conn, &reply, prefix, s);
     return reply.rc == 0;
 }
+
+gboolean cephfs_mgr_pin(CephConn *conn, const Subvolume *s, const char *pin, gint64 deadline_us,
+                        GError **error)
+{
+    reply_auto CephReply reply = {0};
+    const char *prefix = "fs subvolume pin";
+    const char *setting = strchr(pin, ':');
+    g_autofree char *type = g_strndup(pin, (gsize)(setting - pin));
+    json_t *more = json_pack("{s:s, s:s}", "pin_type", type, "pin_setting", setting + 1);
+    if (!cephfs_mgr_send(conn, prefix, s, more, &reply, deadline_us, error))
+        return FALSE;
+    /* The volume is there by now, so this is never the request's fault alone. */
+    if (reply.rc == -EINVAL || reply.rc == -EDOM)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                    "mdsPin=%s: this cluster refuses it for %s (%s)%s", pin, s->name, reply.status,
+                    strcmp(type, "random") == 0
+                        ? "; a fraction must not exceed mds_export_ephemeral_random_max"
+                        : "");
+    else if (reply.rc != 0)
+        cephfs_mgr_fail(error, conn, &reply, prefix, s);
+    return reply.rc == 0;
+}

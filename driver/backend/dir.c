@@ -199,9 +199,11 @@ static GPtrArray *places(void *backend, const VolumeId *cluster, const Secrets *
 }
 
 static gboolean volume_create(void *session, const VolumeId *id, const VolumeParams *params,
-                              gint64 bytes, gint64 deadline_us, GError **error)
+                              gint64 bytes, BackendVolume **made, gint64 deadline_us,
+                              GError **error)
 {
     (void)params, (void)bytes, (void)deadline_us;
+    *made = NULL;
     Dir *d = session;
     if (mkdirat(d->root, id->name, 0777) != 0 && errno != EEXIST)
         return fail(error, d, "creating", id->name);

@@ -383,6 +383,9 @@ talk_end() {
     local in=${TALK_IN[$1]} out=${TALK_OUT[$1]}
     exec {in}>&- {out}<&-
     unset "TALK_IN[$1]" "TALK_OUT[$1]"
+    # It ends by itself at the end of its input; killed, a client of Ceph would leave a session that
+    # others wait for.
+    wait_for 5 eval "! running $1"
     end "$1" TERM 5
 }
 
