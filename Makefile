@@ -26,7 +26,7 @@ libs       = $(shell pkg-config --libs $(1))
 CFLAGS   ?=
 ALL_CFLAGS = $(CSTD) $(OPT) $(WARN) $(DEFS) $(SAN) -I. -I$(O)/proto $(PKG_CFLAGS) -pthread -MMD -MP $(CFLAGS)
 LDLIBS_DRIVER = $(call libs,$(COMMON_PKGS) $(DRIVER_PKGS)) -lcephfs -lrados -lrbd -pthread
-LDLIBS_CACHE  = $(call libs,$(COMMON_PKGS) $(filter-out lmdb,$(CACHE_PKGS))) -llmdb -lcephfs -lrados -pthread
+LDLIBS_CACHE  = $(call libs,$(COMMON_PKGS) $(filter-out lmdb,$(CACHE_PKGS))) -llmdb -lcephfs -lrados -lrbd -pthread
 LDLIBS_CTL    = $(call libs,$(COMMON_PKGS)) -pthread
 
 PROGRAMS := $(O)/hearth-csi $(O)/hearthd $(O)/hearthctl
