@@ -9,6 +9,7 @@
 #include <glib.h>
 #include <jansson.h>
 #include "driver/error.h"
+#include "driver/volume/id.h"
 
 /*
  * `context` is the volume context, name -> value, as driver/service/context.h names them; others
@@ -18,6 +19,9 @@
  */
 json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secrets,
                       const char *config_path, gboolean read_only, GError **error);
+/* The type of a volume, as above. */
+gboolean node_spec_volume_type(const char *volume, GHashTable *context, VolumeType *type,
+                               GError **error);
 /* Overwrites every string, then frees. It must have no other holder. NULL is fine. */
 void node_spec_free(json_t *spec);
 
