@@ -3,6 +3,7 @@
  *
  *     create   record, then volume      a record without a volume: the next create finishes it
  *     delete   volume, then record      the same state: the next delete finishes it
+ *     shallow  record, a hold on the snapshot's record; deleting: the hold away, record
  *     copy     record, (a snapshot of the source volume,) the copy, its size, (the snapshot away)
  *
  * A volume without a record was made by someone else: it is neither adopted nor deleted. The
@@ -12,6 +13,7 @@
 #define HEARTH_DRIVER_BACKEND_PROVISION_H
 
 #include "driver/backend/backend.h"
+#include "driver/volume/group_record.h"
 #include "driver/volume/record.h"
 #include "driver/volume/snapshot_record.h"
 
@@ -23,6 +25,8 @@ typedef struct ProvisionRequest {
     /* What the volume starts as: one of them, at the same place, or none; and its ID as text. */
     const VolumeId *from_snapshot, *from_volume;
     const char *source;
+    /* It shows the snapshot and has no bytes of its own, to be read only. */
+    gboolean backing_snapshot;
 } ProvisionRequest;
 
 /*
@@ -83,7 +87,8 @@ gboolean provision_snapshot_create(const Backend *backend, const VolumeId *snaps
                                    const char *request_name, const VolumeId *source,
                                    const Secrets *secrets, gint64 deadline_us,
                                    SnapshotRecord **record, GError **error);
-/* What is not there is deleted already. FAILED_PRECONDITION: it is being copied from. */
+/* What is not there is deleted already. FAILED_PRECONDITION: it is being copied from, or volumes
+ * show it. INVALID_ARGUMENT: it is of a group snapshot, and goes only with it. */
 gboolean provision_snapshot_delete(const Backend *backend, const VolumeId *snapshot,
                                    const Secrets *secrets, gint64 deadline_us, GError **error);
 /* NOT_FOUND. */
@@ -105,6 +110,27 @@ GPtrArray *provision_snapshot_list(const Backend *backend, const VolumeId *place
 
 /* The volume a snapshot is of; the caller's. */
 VolumeId *provision_snapshot_source(const VolumeId *snapshot, const SnapshotRecord *record);
+
+/*
+ * Group snapshots: one moment of several volumes of a place. `group` is a group snapshot's ID,
+ * `sources` VolumeId*. Creation: the group's record, the members' records, the snapshots at once;
+ * deletion in reverse. A retry that finds some of the snapshots, which were then not of one moment,
+ * removes them first. ALREADY_EXISTS: the name is another request's or of other volumes.
+ * FAILED_PRECONDITION: these volumes have no common moment. NOT_FOUND: one is not there.
+ */
+gboolean provision_group_create(const Backend *backend, const VolumeId *group,
+                                const char *request_name, const GPtrArray *sources,
+                                const Secrets *secrets, gint64 deadline_us, GroupRecord **record,
+                                GError **error);
+/* What is not there is deleted already. `snapshots`: names the caller takes for the members, or
+ * NULL; INVALID_ARGUMENT when they are not. */
+gboolean provision_group_delete(const Backend *backend, const VolumeId *group,
+                                const GPtrArray *snapshots, const Secrets *secrets,
+                                gint64 deadline_us, GError **error);
+/* NOT_FOUND unless all of it is there. */
+gboolean provision_group_look(const Backend *backend, const VolumeId *group,
+                              const GPtrArray *snapshots, const Secrets *secrets,
+                              gint64 deadline_us, GroupRecord **record, GError **error);
 
 /* Bytes that new data of such volumes can take at the place. */
 gboolean provision_capacity(const Backend *backend, const VolumeId *place, const char *pool,

@@ -22,7 +22,7 @@ gboolean work_find_snapshot(Work *w, const char *name, SnapshotRecord **record, 
     return *record != NULL;
 }
 
-static gboolean remove_record(Work *w, const char *name, GError **error)
+gboolean work_remove_snapshot_record(Work *w, const char *name, GError **error)
 {
     g_autofree char *key = snapshot_record_key(name);
     return w->ops->record_remove(w->session, key, w->deadline_us, error);
@@ -38,9 +38,8 @@ VolumeId *provision_snapshot_source(const VolumeId *snapshot, const SnapshotReco
     return source;
 }
 
-/* FALSE only for failures. */
-static gboolean find_snapshot(Work *w, const VolumeId *source, const char *name, gboolean *there,
-                              GError **error)
+gboolean work_snapshot_there(Work *w, const VolumeId *source, const char *name, gboolean *there,
+                             GError **error)
 {
     g_autoptr(GError) cause = NULL;
     *there = w->ops->snapshot_look(w->session, source, name, w->deadline_us, &cause);
@@ -62,7 +61,7 @@ static gboolean check_can(const Work *w, GError **error)
 static gboolean check_same(const SnapshotRecord *record, const char *request_name,
                            const VolumeId *source, const char *name, GError **error)
 {
-    gboolean same = strcmp(record->request_name, request_name) == 0 &&
+    gboolean same = !record->group_snapshot && strcmp(record->request_name, request_name) == 0 &&
                     strcmp(record->source_group, source->group ? source->group : "") == 0 &&
                     strcmp(record->source_name, source->name) == 0;
     if (!same)
@@ -81,8 +80,15 @@ static gboolean claim_name(Work *w, const VolumeId *snapshot, const char *reques
     g_autoptr(VolumeRecord) volume_record = NULL;
     g_autoptr(BackendVolume) volume = NULL;
     gboolean foreign, existed;
-    if (!work_look(&of, &volume_record, &volume, error) ||
-        !find_snapshot(w, source, snapshot->name, &foreign, error))
+    if (!work_look(&of, &volume_record, &volume, error))
+        return FALSE;
+    if (volume_record->backing) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "volume %s is the snapshot %s itself; use that one", source->name,
+                    volume_record->source);
+        return FALSE;
+    }
+    if (!work_snapshot_there(w, source, snapshot->name, &foreign, error))
         return FALSE;
     if (foreign) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
@@ -92,7 +98,7 @@ static gboolean claim_name(Work *w, const VolumeId *snapshot, const char *reques
         return FALSE;
     }
     gint64 bytes = volume->bytes ? volume->bytes : volume_record->bytes;
-    g_autofree char *text = snapshot_record_encode(request_name, source, bytes);
+    g_autofree char *text = snapshot_record_encode(request_name, source, volume->path, bytes, NULL);
     g_autofree char *key = snapshot_record_key(snapshot->name);
     return w->ops->record_create(w->session, key, text, &existed, w->deadline_us, error);
 }
@@ -120,13 +126,13 @@ gboolean provision_snapshot_create(const Backend *backend, const VolumeId *snaps
     }
     gboolean there = FALSE;
     if (!check_same(found, request_name, source, name, error) ||
-        !find_snapshot(&w, source, name, &there, error))
+        !work_snapshot_there(&w, source, name, &there, error))
         return FALSE;
     GError *cause = NULL;
     if (!there && !w.ops->snapshot_create(w.session, source, name, deadline_us, &cause)) {
         /* The volume went meanwhile: there will never be a snapshot. */
         if (work_is_not_found(cause))
-            remove_record(&w, name, NULL);
+            work_remove_snapshot_record(&w, name, NULL);
         g_propagate_error(error, cause);
         return FALSE;
     }
@@ -147,9 +153,19 @@ gboolean provision_snapshot_delete(const Backend *backend, const VolumeId *snaps
         return TRUE;
     if (!check_can(&w, error))
         return FALSE;
+    if (record->group_snapshot) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "snapshot %s is of group snapshot %s; delete that, which deletes all of them",
+                    snapshot->name, record->group_snapshot);
+        return FALSE;
+    }
     g_autoptr(VolumeId) source = provision_snapshot_source(snapshot, record);
-    return w.ops->snapshot_remove(w.session, source, snapshot->name, deadline_us, error) &&
-           remove_record(&w, snapshot->name, error);
+    if (!shallow_seal(&w, snapshot->name, error))
+        return FALSE;
+    if (w.ops->snapshot_remove(w.session, source, snapshot->name, deadline_us, error))
+        return work_remove_snapshot_record(&w, snapshot->name, error);
+    shallow_unseal(&w, snapshot->name);
+    return FALSE;
 }
 
 /* NULL without an error for what is no snapshot. */
@@ -160,7 +176,7 @@ static SnapshotRecord *look(Work *w, const VolumeId *snapshot, GError **error)
     if (!work_find_snapshot(w, snapshot->name, &record, error) || !record)
         return NULL;
     g_autoptr(VolumeId) source = provision_snapshot_source(snapshot, record);
-    if (!find_snapshot(w, source, snapshot->name, &there, error) || !there)
+    if (!work_snapshot_there(w, source, snapshot->name, &there, error) || !there)
         return NULL;
     return g_steal_pointer(&record);
 }

@@ -26,6 +26,11 @@ void controller_set_secret_dir(Controller *controller, const char *dir);
 
 /* For rpc_server_add(), with the Controller as its service. */
 const RpcMethod *controller_methods(void);
+/* The GroupController service, of the same Controller. */
+const RpcMethod *controller_group_methods(void);
+/* Whether some backend can snapshot several volumes at one moment, so that there is such a service.
+ */
+gboolean controller_has_groups(const Controller *controller);
 
 /* Every backend's probe, within 2 s; for IdentityConfig.probe with the Controller as its data. */
 gboolean controller_probe(void *controller, GError **error);

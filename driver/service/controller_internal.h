@@ -31,6 +31,16 @@ gboolean controller_own_secrets(const Controller *c, const Backend *b, const cha
 Csi__V1__Volume *controller_volume(RpcCall *call, const char *id, const VolumeId *where,
                                    const VolumeRecord *record, const BackendVolume *volume);
 
+/* snapshot.c: a Snapshot of the call's memory; NULL when that is exhausted. */
+Csi__V1__Snapshot *controller_snapshot(RpcCall *call, const VolumeId *id,
+                                       const SnapshotRecord *record);
+/*
+ * Checks the parameters of a class of snapshots against a volume it is to be taken of. *prefix,
+ * which comes with the default, is the value of the parameter `prefix_name`, borrowed.
+ */
+gboolean controller_snapshot_class(GHashTable *parameters, const VolumeId *source,
+                                   const char *prefix_name, const char **prefix, GError **error);
+
 /* Handlers, in the files named. */
 #define CONTROLLER_HANDLER(name)                                                                   \
     gboolean name(RpcCall *call, const ProtobufCMessage *request, ProtobufCMessage *response,      \

@@ -33,11 +33,14 @@ static gboolean get_plugin_capabilities(RpcCall *call, const ProtobufCMessage *r
     static const Csi__V1__PluginCapability__Service__Type types[] = {
         CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__CONTROLLER_SERVICE,
         CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__VOLUME_ACCESSIBILITY_CONSTRAINTS,
+        CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__GROUP_CONTROLLER_SERVICE,
     };
-    (void)request, (void)service, (void)error;
+    (void)request, (void)error;
+    const IdentityConfig *config = service;
+    gsize n = G_N_ELEMENTS(types) - (config->group_controller ? 0 : 1);
     Csi__V1__GetPluginCapabilitiesResponse *r = (Csi__V1__GetPluginCapabilitiesResponse *)response;
-    r->capabilities = rpc_alloc(call, G_N_ELEMENTS(types) * sizeof(*r->capabilities));
-    for (gsize i = 0; i < G_N_ELEMENTS(types) && r->capabilities; i++) {
+    r->capabilities = rpc_alloc(call, n * sizeof(*r->capabilities));
+    for (gsize i = 0; i < n && r->capabilities; i++) {
         Csi__V1__PluginCapability *capability = rpc_alloc(call, sizeof(*capability));
         Csi__V1__PluginCapability__Service *kind = rpc_alloc(call, sizeof(*kind));
         if (!capability || !kind)

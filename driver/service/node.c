@@ -202,6 +202,9 @@ static gboolean stage(RpcCall *call, const ProtobufCMessage *request, ProtobufCM
         return FALSE;
     const gboolean read_only =
         image ? node_image_is_read_only(image) : (attrs & MOUNT_ATTR_RDONLY) != 0;
+    if (!read_only && node_spec_is_snapshot(context))
+        return invalid(error, "the volume is a snapshot, which cannot be written: use accessModes "
+                              "[ReadOnlyMany], or a volume made from the snapshot");
     g_autoptr(GHashTable) secrets = g_hash_table_new(g_str_hash, g_str_equal);
     for (size_t i = 0; i < r->n_secrets; i++)
         g_hash_table_replace(secrets, r->secrets[i]->key, r->secrets[i]->value);

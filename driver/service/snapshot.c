@@ -11,13 +11,11 @@
 #define DEFAULT_PREFIX "csi-snap-" /* ceph-csi's too */
 #define K8S "csi.storage.k8s.io/"
 
-/* The class's parameters, checked against the volume; *prefix is borrowed. */
-static gboolean check_parameters(GHashTable *parameters, const VolumeId *source,
-                                 const char **prefix, GError **error)
+gboolean controller_snapshot_class(GHashTable *parameters, const VolumeId *source,
+                                   const char *prefix_name, const char **prefix, GError **error)
 {
     GHashTableIter iter;
     gpointer name, value;
-    *prefix = DEFAULT_PREFIX;
     g_hash_table_iter_init(&iter, parameters);
     while (g_hash_table_iter_next(&iter, &name, &value)) {
         const char *of_volume = NULL;
@@ -29,20 +27,20 @@ static gboolean check_parameters(GHashTable *parameters, const VolumeId *source,
             of_volume = source->fs_name;
         else if (strcmp(name, "pool") == 0)
             of_volume = source->pool;
-        else if (strcmp(name, "snapshotNamePrefix") == 0)
+        else if (strcmp(name, prefix_name) == 0)
             *prefix = value;
         else {
             g_autofree char *shown = g_strescape(name, NULL);
             g_set_error(
                 error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
                 "parameter \"%.100s\" is not known for snapshots; known: clusterID, fsName, "
-                "pool, snapshotNamePrefix, and those of " K8S,
-                shown);
+                "pool, %s, and those of " K8S,
+                shown, prefix_name);
             return FALSE;
         }
         if (*prefix != value && g_strcmp0(of_volume, value) != 0) {
             g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                        "%s of the VolumeSnapshotClass is not that of the volume (%s); a snapshot "
+                        "%s of the class is not that of the volume (%s); a snapshot "
                         "is where its volume is",
                         (const char *)name, of_volume ? of_volume : "none");
             return FALSE;
@@ -51,14 +49,14 @@ static gboolean check_parameters(GHashTable *parameters, const VolumeId *source,
     if (name_is_plain(*prefix) && **prefix != '_' && strlen(*prefix) <= PARAMS_PREFIX_MAX)
         return TRUE;
     g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                "snapshotNamePrefix must have at most %d letters, digits, '.', '_', '-', and begin "
-                "with a letter or digit",
-                PARAMS_PREFIX_MAX);
+                "%s must have at most %d letters, digits, '.', '_', '-', and begin with a letter "
+                "or digit",
+                prefix_name, PARAMS_PREFIX_MAX);
     return FALSE;
 }
 
-/* NULL when the call's memory is exhausted. */
-static Csi__V1__Snapshot *fill(RpcCall *call, const VolumeId *id, const SnapshotRecord *record)
+Csi__V1__Snapshot *controller_snapshot(RpcCall *call, const VolumeId *id,
+                                       const SnapshotRecord *record)
 {
     g_autoptr(VolumeId) source = provision_snapshot_source(id, record);
     g_autofree char *text = snapshot_id_encode(id, NULL);
@@ -72,6 +70,13 @@ static Csi__V1__Snapshot *fill(RpcCall *call, const VolumeId *id, const Snapshot
     time->seconds = record->created;
     out->snapshot_id = rpc_strdup(call, text ? text : "");
     out->source_volume_id = rpc_strdup(call, source_text ? source_text : "");
+    if (record->group_snapshot) {
+        g_autoptr(VolumeId) group = volume_id_copy(id);
+        g_free(group->name);
+        group->name = g_strdup(record->group_snapshot);
+        g_autofree char *group_text = group_id_encode(group, NULL);
+        out->group_snapshot_id = rpc_strdup(call, group_text ? group_text : "");
+    }
     out->size_bytes = record->bytes;
     out->creation_time = time;
     out->ready_to_use = TRUE;
@@ -89,8 +94,9 @@ CONTROLLER_HANDLER(controller_create_snapshot)
     g_autoptr(GHashTable) parameters = CONTEXT_TABLE(r->parameters, r->n_parameters);
     g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
     g_autoptr(Secrets) secrets = NULL;
-    const char *prefix;
-    if (!b || !check_parameters(parameters, source, &prefix, error) ||
+    const char *prefix = DEFAULT_PREFIX;
+    if (!b ||
+        !controller_snapshot_class(parameters, source, "snapshotNamePrefix", &prefix, error) ||
         !controller_secrets(b, given, &secrets, error))
         return FALSE;
 
@@ -104,7 +110,7 @@ CONTROLLER_HANDLER(controller_create_snapshot)
     if (!hold || !provision_snapshot_create(b, id, r->name, source, secrets,
                                             controller_deadline(call), &record, error))
         return FALSE;
-    ((Csi__V1__CreateSnapshotResponse *)response)->snapshot = fill(call, id, record);
+    ((Csi__V1__CreateSnapshotResponse *)response)->snapshot = controller_snapshot(call, id, record);
     return TRUE;
 }
 
@@ -156,7 +162,7 @@ CONTROLLER_HANDLER(controller_get_snapshot)
     g_autoptr(SnapshotRecord) record = NULL;
     if (!id || !look(service, call, id, given, &record, error))
         return FALSE;
-    ((Csi__V1__GetSnapshotResponse *)response)->snapshot = fill(call, id, record);
+    ((Csi__V1__GetSnapshotResponse *)response)->snapshot = controller_snapshot(call, id, record);
     return TRUE;
 }
 
@@ -175,7 +181,7 @@ static void add(Listing *l, const VolumeId *id, const SnapshotRecord *record)
     if (!entry)
         return;
     csi__v1__list_snapshots_response__entry__init(entry);
-    entry->snapshot = fill(l->call, id, record);
+    entry->snapshot = controller_snapshot(l->call, id, record);
     l->out->entries[l->out->n_entries++] = entry;
 }
 

@@ -91,6 +91,7 @@ typedef struct Form {
 
 static const Form volume_form = {VERSION "~", "volume", TRUE};
 static const Form snapshot_form = {VERSION "~snap~", "snapshot", FALSE};
+static const Form group_form = {VERSION "~group~", "group_snapshot", FALSE};
 
 /* The fields of an ID in their order after the type; the table both directions follow. */
 static guint parts_of(const Form *form, VolumeId *id, char ***parts)
@@ -281,4 +282,19 @@ VolumeId *volume_id_decode(const char *text, GError **error)
 VolumeId *snapshot_id_decode(const char *text, GError **error)
 {
     return decode(&snapshot_form, text, error);
+}
+
+char *group_id_encode(const VolumeId *group, GError **error)
+{
+    return encode_checked(&group_form, group, error);
+}
+
+VolumeId *group_id_decode(const char *text, GError **error)
+{
+    return decode(&group_form, text, error);
+}
+
+gsize group_id_room(const VolumeId *group)
+{
+    return room(&group_form, group);
 }

@@ -64,6 +64,11 @@ char *snapshot_id_encode(const VolumeId *snapshot, GError **error);
 VolumeId *snapshot_id_decode(const char *text, GError **error);
 gsize snapshot_id_room(const VolumeId *snapshot);
 
+/* Group snapshot IDs: h1~group~rbd~CLUSTERID~POOL~NAMESPACE~NAME. As for snapshots. */
+char *group_id_encode(const VolumeId *group, GError **error);
+VolumeId *group_id_decode(const char *text, GError **error);
+gsize group_id_room(const VolumeId *group);
+
 /* Bytes an ID leaves for the name, which may be none; `id->name` is not looked at. */
 gsize volume_id_room(const VolumeId *id);
 

@@ -20,16 +20,23 @@ START_TEST(says_who_it_is)
 }
 END_TEST
 
-START_TEST(has_a_controller_and_topology)
+START_TEST(has_a_controller_topology_and_groups)
 {
     World *w = world_new();
     Csi__V1__GetPluginCapabilitiesResponse *r = NULL;
     ck_assert_int_eq(CALL(w, "GetPluginCapabilities", get_plugin_capabilities, &r), 0);
-    ck_assert_uint_eq(r->n_capabilities, 2);
+    ck_assert_uint_eq(r->n_capabilities, 3);
     ck_assert_int_eq(r->capabilities[0]->service->type,
                      CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__CONTROLLER_SERVICE);
     ck_assert_int_eq(r->capabilities[1]->service->type,
                      CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__VOLUME_ACCESSIBILITY_CONSTRAINTS);
+    ck_assert_int_eq(r->capabilities[2]->service->type,
+                     CSI__V1__PLUGIN_CAPABILITY__SERVICE__TYPE__GROUP_CONTROLLER_SERVICE);
+    csi__v1__get_plugin_capabilities_response__free_unpacked(r, NULL);
+    /* Not where no backend can. */
+    w->identity.group_controller = FALSE;
+    ck_assert_int_eq(CALL(w, "GetPluginCapabilities", get_plugin_capabilities, &r), 0);
+    ck_assert_uint_eq(r->n_capabilities, 2);
     csi__v1__get_plugin_capabilities_response__free_unpacked(r, NULL);
     world_free(w);
 }
@@ -57,5 +64,5 @@ START_TEST(names_follow_csis_rule)
 }
 END_TEST
 
-HARNESS_MAIN("driver/service/identity", says_who_it_is, has_a_controller_and_topology,
+HARNESS_MAIN("driver/service/identity", says_who_it_is, has_a_controller_topology_and_groups,
              probe_says_what_the_backend_says, names_follow_csis_rule)

@@ -29,11 +29,16 @@ static inline World *world_new(void)
     w->fake = fake_new();
     Backend *backends[] = {fake_backend(w->fake)};
     w->controller = controller_new(backends, 1);
-    w->identity = (IdentityConfig){"csi.hearth.dev", "1.2.3", controller_probe, w->controller};
+    w->identity = (IdentityConfig){.driver_name = "csi.hearth.dev",
+                                   .version = "1.2.3",
+                                   .group_controller = controller_has_groups(w->controller),
+                                   .probe = controller_probe,
+                                   .probe_data = w->controller};
     RpcServerConfig config = {.socket_path = w->socket};
     w->server = rpc_server_new(&config, NULL);
     rpc_server_add(w->server, identity_methods(), &w->identity);
     rpc_server_add(w->server, controller_methods(), w->controller);
+    rpc_server_add(w->server, controller_group_methods(), w->controller);
     ck_assert(rpc_server_start(w->server, NULL));
     w->client = rpc_client_connect(w->socket, NULL);
     ck_assert_ptr_nonnull(w->client);

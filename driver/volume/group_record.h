@@ -1,0 +1,44 @@
+/*
+ * Name records of group snapshots, "group.<name>": created before the members' records and removed
+ * after them. It says which snapshots of which volumes belong together; each member has a snapshot
+ * record of its own too (snapshot_record.h), which names the group. Here is the content; backend/
+ * does the I/O.
+ */
+#ifndef HEARTH_DRIVER_VOLUME_GROUP_RECORD_H
+#define HEARTH_DRIVER_VOLUME_GROUP_RECORD_H
+
+#include <glib.h>
+#include "driver/error.h"
+
+/* So that a record stays small and the volumes' writers are not held up for long. */
+#define GROUP_MAX_MEMBERS 64
+
+typedef struct GroupMember {
+    char *volume, *snapshot; /* names in the backend */
+    char *group;             /* the volume's, "" where there are none (volume/id.h) */
+    gint64 bytes;            /* of the volume then */
+} GroupMember;
+
+typedef struct GroupRecord {
+    char *request_name;
+    gint64 created;     /* seconds since 1970, UTC: when the first attempt began */
+    GPtrArray *members; /* GroupMember*, in the order of the volumes' names */
+} GroupRecord;
+
+/* `group` may be NULL. */
+GroupMember *group_member_new(const char *volume, const char *group, const char *snapshot,
+                              gint64 bytes);
+GPtrArray *group_members_new(void);
+void group_record_free(GroupRecord *record);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(GroupRecord, group_record_free)
+
+/* "group.<name>", the caller's; and the name in one, borrowed, NULL for other records. */
+char *group_record_key(const char *name);
+const char *group_record_key_name(const char *key);
+
+/* The text to store, the caller's. */
+char *group_record_encode(const char *request_name, const GPtrArray *members);
+/* INTERNAL: not a record; FAILED_PRECONDITION: of a later format. `name` is for the message. */
+GroupRecord *group_record_decode(const char *name, const char *text, gsize length, GError **error);
+
+#endif
