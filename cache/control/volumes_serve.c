@@ -70,8 +70,9 @@ gboolean volumes_stop_serving(Volumes *vs, Volume *v, gint64 timeout_ms)
     if (v->device)
         v->leaving = g_steal_pointer(&v->device);
     pthread_mutex_unlock(&vs->lock);
-    session_stop(session);
-    if (!device_stop(v->leaving, timeout_ms))
+    if (session)
+        session_stop(session);
+    if (v->leaving && !device_stop(v->leaving, timeout_ms))
         return FALSE;
     v->leaving = NULL;
     return TRUE;
