@@ -17,6 +17,7 @@
 
 #include <glib.h>
 #include "driver/error.h"
+#include "driver/volume/adopted_id.h"
 #include "driver/volume/id.h"
 #include "driver/volume/params.h"
 #include "driver/volume/secrets.h"
@@ -147,6 +148,11 @@ typedef struct BackendOps {
     GPtrArray *(*clusters)(void *backend, GError **error);
     GPtrArray *(*places)(void *backend, const VolumeId *cluster, const Secrets *secrets,
                          gint64 deadline_us, GError **error);
+
+    /* Where a volume of ceph-csi would be, whether it is there or not. NULL without an error: there
+     * is no such place. NULL where none can be adopted. */
+    VolumeId *(*adopt)(void *backend, const AdoptedId *id, const Secrets *secrets,
+                       gint64 deadline_us, GError **error);
 
     /* Whether provisioning could work now, without a request's secrets. */
     gboolean (*probe)(void *backend, gint64 deadline_us, GError **error);
