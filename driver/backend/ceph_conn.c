@@ -71,6 +71,8 @@ void ceph_conn_unref(CephConn *conn)
     if (conn->cluster)
         rados_shutdown(conn->cluster);
     g_clear_error(&conn->failure);
+    g_hash_table_unref(conn->memos);
+    pthread_mutex_destroy(&conn->memo_lock);
     g_free(conn->cluster_id);
     g_free(conn->user);
     g_free(conn->monitors);
@@ -254,11 +256,45 @@ static gboolean await_locked(CephConns *c, CephConn *conn, gint64 deadline_us, G
     return conn->state == CONN_READY;
 }
 
+typedef struct Memo {
+    gint64 told_us;
+    char *text;
+} Memo;
+
+static void memo_free(gpointer data)
+{
+    Memo *memo = data;
+    g_free(memo->text);
+    g_free(memo);
+}
+
+void ceph_conn_remember(CephConn *conn, const char *name, const char *text)
+{
+    Memo *memo = g_new0(Memo, 1);
+    memo->told_us = g_get_monotonic_time();
+    memo->text = g_strdup(text);
+    pthread_mutex_lock(&conn->memo_lock);
+    g_hash_table_replace(conn->memos, g_strdup(name), memo);
+    pthread_mutex_unlock(&conn->memo_lock);
+}
+
+char *ceph_conn_recall(CephConn *conn, const char *name, gint64 max_age_us)
+{
+    pthread_mutex_lock(&conn->memo_lock);
+    const Memo *memo = g_hash_table_lookup(conn->memos, name);
+    gboolean good = memo && g_get_monotonic_time() - memo->told_us <= max_age_us;
+    char *text = good ? g_strdup(memo->text) : NULL;
+    pthread_mutex_unlock(&conn->memo_lock);
+    return text;
+}
+
 static CephConn *conn_new(CephConns *c, const ClusterConfig *cluster, const Secrets *secrets,
                           const char *key, const char *monitors)
 {
     CephConn *conn = g_new0(CephConn, 1);
     atomic_init(&conn->references, 1);
+    pthread_mutex_init(&conn->memo_lock, NULL);
+    conn->memos = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, memo_free);
     conn->cluster_id = g_strdup(cluster->cluster_id);
     conn->user = g_strdup(secrets->user);
     conn->monitors = g_strdup(monitors);

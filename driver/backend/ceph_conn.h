@@ -81,6 +81,14 @@ gboolean ceph_conn_record(CephConn *conn, CephRecordOp op, const char *pool, con
 gboolean ceph_conn_list(CephConn *conn, const char *pool, const char *nspace, GPtrArray **names,
                         int *rc, gint64 deadline_us, GError **error);
 
+/*
+ * What the cluster has said of `name`, kept with the connection: for answers that hardly ever
+ * change and are needed by every call. Recalling gives the caller's copy, or NULL when it is older
+ * than `max_age_us` or was never told.
+ */
+void ceph_conn_remember(CephConn *conn, const char *name, const char *text);
+char *ceph_conn_recall(CephConn *conn, const char *name, gint64 max_age_us);
+
 /* Sets the error for an answer `rc` of Ceph's; `what` is the thing done, `status` may be NULL. */
 void ceph_conn_fail(GError **error, CephConn *conn, int rc, const char *what, const char *status);
 

@@ -2,6 +2,7 @@
 #ifndef HEARTH_DRIVER_BACKEND_CEPH_INTERNAL_H
 #define HEARTH_DRIVER_BACKEND_CEPH_INTERNAL_H
 
+#include <pthread.h>
 #include <rados/librados.h>
 #include <stdatomic.h>
 #include "driver/backend/ceph_conn.h"
@@ -16,6 +17,8 @@ struct CephConn {
     Bounded *bounded;                         /* borrowed of the cache, see ceph_conn_run() */
     atomic_bool broken;                       /* the cluster shut us out: make another */
     atomic_bool checking;                     /* a ceph_conns_check() is under way or hangs */
+    pthread_mutex_t memo_lock;
+    GHashTable *memos; /* ceph_conn_remember(); guarded by memo_lock */
     /* Below: guarded by the cache's lock. */
     ConnState state;
     GError *failure;
