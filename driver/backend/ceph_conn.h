@@ -31,8 +31,8 @@ void ceph_conn_unref(CephConn *conn);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CephConn, ceph_conn_unref)
 
 /*
- * Whether the monitors answer on the connections to `cluster_id`: TRUE when there is none. One
- * check at a time a connection: while an earlier one hangs, the answer is UNAVAILABLE at once.
+ * Whether the monitors answer on the connections to `cluster_id`: TRUE when there is none. While
+ * an earlier check hangs, the answer is UNAVAILABLE at once.
  */
 gboolean ceph_conns_check(CephConns *conns, const char *cluster_id, gint64 deadline_us,
                           GError **error);

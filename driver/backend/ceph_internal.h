@@ -14,9 +14,9 @@ struct CephConn {
     atomic_int references;
     rados_t cluster;
     char *cluster_id, *user, *monitors, *key; /* key: of the cache's table, no secret */
-    Bounded *bounded;                         /* borrowed of the cache, see ceph_conn_run() */
+    Bounded *bounded;                         /* see ceph_conn_run() */
     atomic_bool broken;                       /* the cluster shut us out: make another */
-    atomic_bool checking;                     /* a ceph_conns_check() is under way or hangs */
+    Bounded *checks; /* of ceph_conns_check(), for which calls that hang leave a thread */
     pthread_mutex_t memo_lock;
     GHashTable *memos; /* ceph_conn_remember(); guarded by memo_lock */
     /* Below: guarded by the cache's lock. */
