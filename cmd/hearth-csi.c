@@ -136,7 +136,8 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
                                 .hearthd_socket = o->hearthd_socket,
                                 .config_path = o->cluster_config,
                                 .tier = o->tier,
-                                .zone = o->zone};
+                                .zone = o->zone,
+                                .records = backend_cephfs_new};
     role->node = node_service_new(&config, error);
     role->identity.probe = probe_node;
     role->identity.probe_data = role->node;

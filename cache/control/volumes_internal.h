@@ -13,7 +13,7 @@ struct Volume {
     Origin *origin;
     Session *session;
     gboolean cached;
-    uint64_t quota_bytes;
+    _Atomic uint64_t quota_bytes;
     gboolean busy;
     unsigned pins;
     uint64_t opener;                    /* connection that opened it; 0 once attached */

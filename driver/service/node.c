@@ -6,6 +6,7 @@
 #include "driver/node/hearthd.h"
 #include "driver/node/spec.h"
 #include "driver/node/staging.h"
+#include "driver/service/settings.h"
 #include "driver/volume/attributes.h"
 #include "driver/volume/config.h"
 
@@ -23,6 +24,7 @@
 struct NodeService {
     char *node_id, *hearthd_socket, *config_path, *tier, *zone;
     Staging *staging;
+    Settings *settings;
 };
 
 static gboolean is_label_value(const char *text)
@@ -65,6 +67,7 @@ NodeService *node_service_new(const NodeServiceConfig *config, GError **error)
         g_strdup(config->config_path ? config->config_path : CONFIG_DEFAULT_PATH);
     service->tier = g_strdup(config->tier);
     service->zone = g_strdup(zone);
+    service->settings = settings_new(config->records, service->config_path);
     service->staging = staging_new(g_steal_pointer(&mounter), service->hearthd_socket);
     return service;
 }
@@ -74,6 +77,7 @@ void node_service_free(NodeService *service)
     if (!service)
         return;
     staging_free(service->staging);
+    settings_free(service->settings);
     g_free(service->node_id);
     g_free(service->hearthd_socket);
     g_free(service->config_path);
@@ -199,6 +203,7 @@ static gboolean stage(RpcCall *call, const ProtobufCMessage *request, ProtobufCM
                                  (attrs & MOUNT_ATTR_RDONLY) != 0, error);
     if (!spec)
         return FALSE;
+    settings_apply(service->settings, r->volume_id, secrets, time_for(call, CALL_MS), spec);
     gboolean staged = staging_stage(service->staging, r->volume_id, path, spec, attrs,
                                     time_for(call, CALL_MS), error);
     node_spec_free(spec);
