@@ -26,11 +26,13 @@
 typedef struct BackendVolume {
     /* Something of its name is there, for volume_create() to finish, or it is being copied to. */
     gboolean incomplete, copying;
+    gboolean resume;   /* copying, and volume_copy() sees to it that it goes on */
     char *failure;     /* why copying to it failed; it is incomplete and of no use */
     gboolean no_space; /* that was the failure */
     char *path;        /* what to mount: in the file system, or on the node for VOLUME_DIR; of an
                           image its spec, POOL[/NAMESPACE]/NAME */
     gint64 bytes;      /* its quota or size; 0: none */
+    gint64 created;    /* seconds since 1970; 0: not known */
 } BackendVolume;
 
 void backend_volume_free(BackendVolume *volume);
@@ -80,16 +82,23 @@ typedef struct BackendOps {
     gboolean (*record_unseal)(void *session, const char *name, gint64 deadline_us, GError **error);
 
     /*
-     * Volumes. Creating one that a crashed attempt left complete or in part succeeds. Removing what
+     * Volumes. Creating one that a crashed attempt left complete or in part succeeds; *made is what
+     * looking would give, the caller's, or NULL where that must be asked. Removing what
      * is not there succeeds, and ends what copies to it; FAILED_PRECONDITION when it has snapshots,
      * unless they are to be kept, which then outlive it. Looking: NOT_FOUND.
      */
     gboolean (*volume_create)(void *session, const VolumeId *id, const VolumeParams *params,
-                              gint64 bytes, gint64 deadline_us, GError **error);
+                              gint64 bytes, BackendVolume **made, gint64 deadline_us,
+                              GError **error);
     gboolean (*volume_remove)(void *session, const VolumeId *id, gboolean keep_snapshots,
                               gint64 deadline_us, GError **error);
     BackendVolume *(*volume_look)(void *session, const VolumeId *id, gint64 deadline_us,
                                   GError **error);
+
+    /* Names of what is, was half made, or only keeps snapshots, in the place and group of `where`,
+     * of anyone's. For the audit. */
+    GPtrArray *(*volume_list)(void *session, const VolumeId *where, gint64 deadline_us,
+                              GError **error);
 
     /* Sets the size; only ever larger. NULL where sizes are not enforced. */
     gboolean (*volume_resize)(void *session, const VolumeId *id, gint64 bytes, gint64 deadline_us,
@@ -126,7 +135,8 @@ typedef struct BackendOps {
      * caller's. NULL where a snapshot cannot be mounted as it is. */
     char *(*snapshot_path)(const char *path, const char *snapshot);
     /* Begins a volume as a copy of a snapshot; volume_look() tells when it is one. One that has
-     * begun is fine. NOT_FOUND: no such snapshot. */
+     * begun is fine. NOT_FOUND: no such snapshot. `source` and `snapshot` NULL: sees to it that one
+     * goes on that volume_look() calls to be resumed. */
     gboolean (*volume_copy)(void *session, const VolumeId *id, const VolumeParams *params,
                             const VolumeId *source, const char *snapshot, gint64 deadline_us,
                             GError **error);
@@ -165,8 +175,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Backend, backend_free)
 
 /* CephFS subvolumes through the mgr; `config_path` is ceph-csi's config.json (volume/config.h). */
 Backend *backend_cephfs_new(const char *config_path);
-/* RBD images through librbd; likewise. */
-Backend *backend_rbd_new(const char *config_path);
+/* RBD images through librbd; likewise. A copy that depends on more images than `max_clone_depth` is
+ * flattened. */
+#define RBD_DEFAULT_CLONE_DEPTH 4
+Backend *backend_rbd_new(const char *config_path, guint max_clone_depth);
 /* Directories under `root`, for machines without Ceph; sizes are recorded, not enforced. */
 Backend *backend_dir_new(const char *root, GError **error);
 

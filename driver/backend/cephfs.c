@@ -5,22 +5,13 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "driver/backend/backend.h"
-#include "driver/backend/ceph_conn.h"
+#include "driver/backend/ceph_backend.h"
+#include "driver/backend/ceph_mon.h"
 #include "driver/backend/cephfs_mgr.h"
 #include "driver/backend/cephfs_snap.h"
-#include "driver/backend/reach.h"
-#include "driver/node/bounded.h"
-#include "driver/volume/config.h"
 #include "driver/volume/record.h"
 
 #define NAMESPACE "hearth"
-
-typedef struct Cephfs {
-    char *config_path;
-    CephConns *conns;
-    Bounded *probes; /* at most one hangs, in the resolver */
-} Cephfs;
 
 typedef struct Session {
     CephConn *conn;
@@ -29,8 +20,7 @@ typedef struct Session {
 
 static VolumeId *locate(void *backend, const VolumeParams *params, GError **error)
 {
-    Cephfs *b = backend;
-    g_autoptr(ClusterConfig) cluster = config_find(b->config_path, params->cluster_id, error);
+    g_autoptr(ClusterConfig) cluster = ceph_backend_config(backend, params->cluster_id, error);
     if (!cluster)
         return NULL;
     VolumeId *id = g_new0(VolumeId, 1);
@@ -53,11 +43,10 @@ static void session_close(void *session)
 static void *session_open(void *backend, const VolumeId *where, const Secrets *secrets,
                           gint64 deadline_us, GError **error)
 {
-    Cephfs *b = backend;
-    g_autoptr(ClusterConfig) cluster = config_find(b->config_path, where->cluster_id, error);
+    g_autoptr(ClusterConfig) cluster = ceph_backend_config(backend, where->cluster_id, error);
     if (!cluster)
         return NULL;
-    g_autoptr(CephConn) conn = ceph_conns_get(b->conns, cluster, secrets, deadline_us, error);
+    g_autoptr(CephConn) conn = ceph_backend_connect(backend, cluster, secrets, deadline_us, error);
     if (!conn)
         return NULL;
     char *pool = NULL;
@@ -202,8 +191,10 @@ static Subvolume subvolume_of(const VolumeId *id)
 }
 
 static gboolean volume_create(void *session, const VolumeId *id, const VolumeParams *params,
-                              gint64 bytes, gint64 deadline_us, GError **error)
+                              gint64 bytes, BackendVolume **made, gint64 deadline_us,
+                              GError **error)
 {
+    *made = NULL; /* the path is the mgr's choice */
     Session *s = session;
     Subvolume subvolume = subvolume_of(id);
     return cephfs_mgr_create(s->conn, &subvolume, bytes, params->pool, deadline_us, error);
@@ -223,6 +214,14 @@ static BackendVolume *volume_look(void *session, const VolumeId *id, gint64 dead
     Session *s = session;
     Subvolume subvolume = subvolume_of(id);
     return cephfs_mgr_look(s->conn, &subvolume, deadline_us, error);
+}
+
+static GPtrArray *volume_list(void *session, const VolumeId *where, gint64 deadline_us,
+                              GError **error)
+{
+    Session *s = session;
+    Subvolume group = {.fs_name = where->fs_name, .group = where->group};
+    return cephfs_mgr_list(s->conn, &group, deadline_us, error);
 }
 
 static gboolean volume_resize(void *session, const VolumeId *id, gint64 bytes, gint64 deadline_us,
@@ -299,12 +298,7 @@ static gboolean capacity(void *session, const char *pool, gint64 *available, gin
     g_autofree char *own = NULL;
     if (!pool && !cephfs_mgr_pools(s->conn, s->fs_name, NULL, &own, deadline_us, error))
         return FALSE;
-    return cephfs_mgr_available(s->conn, pool ? pool : own, available, deadline_us, error);
-}
-
-static void free_place(gpointer place)
-{
-    volume_id_free(place);
+    return ceph_mon_available(s->conn, pool ? pool : own, available, deadline_us, error);
 }
 
 static VolumeId *new_place(const char *cluster_id, const char *fs_name, const char *group)
@@ -319,29 +313,19 @@ static VolumeId *new_place(const char *cluster_id, const char *fs_name, const ch
 
 static GPtrArray *clusters(void *backend, GError **error)
 {
-    Cephfs *b = backend;
-    g_autoptr(GPtrArray) configured = config_load(b->config_path, error);
-    if (!configured)
-        return NULL;
-    GPtrArray *list = g_ptr_array_new_with_free_func(free_place);
-    for (guint i = 0; i < configured->len; i++) {
-        const ClusterConfig *cluster = configured->pdata[i];
-        g_ptr_array_add(list, new_place(cluster->cluster_id, NULL, NULL));
-    }
-    return list;
+    return ceph_backend_clusters(backend, VOLUME_CEPHFS, error);
 }
 
 static GPtrArray *places(void *backend, const VolumeId *cluster, const Secrets *secrets,
                          gint64 deadline_us, GError **error)
 {
-    Cephfs *b = backend;
-    g_autoptr(ClusterConfig) config = config_find(b->config_path, cluster->cluster_id, error);
+    g_autoptr(ClusterConfig) config = ceph_backend_config(backend, cluster->cluster_id, error);
     g_autoptr(CephConn) conn =
-        config ? ceph_conns_get(b->conns, config, secrets, deadline_us, error) : NULL;
+        config ? ceph_backend_connect(backend, config, secrets, deadline_us, error) : NULL;
     g_auto(GStrv) names = conn ? cephfs_mgr_file_systems(conn, deadline_us, error) : NULL;
     if (!names)
         return NULL;
-    GPtrArray *list = g_ptr_array_new_with_free_func(free_place);
+    GPtrArray *list = g_ptr_array_new_with_free_func(ceph_backend_free_place);
     for (char **name = names; *name; name++)
         g_ptr_array_add(list, new_place(cluster->cluster_id, *name, config->subvolume_group));
     return list;
@@ -350,10 +334,9 @@ static GPtrArray *places(void *backend, const VolumeId *cluster, const Secrets *
 static VolumeId *adopt(void *backend, const AdoptedId *adopted, const Secrets *secrets,
                        gint64 deadline_us, GError **error)
 {
-    Cephfs *b = backend;
-    g_autoptr(ClusterConfig) config = config_find(b->config_path, adopted->cluster_id, error);
+    g_autoptr(ClusterConfig) config = ceph_backend_config(backend, adopted->cluster_id, error);
     g_autoptr(CephConn) conn =
-        config ? ceph_conns_get(b->conns, config, secrets, deadline_us, error) : NULL;
+        config ? ceph_backend_connect(backend, config, secrets, deadline_us, error) : NULL;
     g_autofree char *fs_name =
         conn ? cephfs_mgr_file_system(conn, adopted->location, deadline_us, error) : NULL;
     if (!fs_name)
@@ -380,82 +363,14 @@ static VolumeId *adopt(void *backend, const AdoptedId *adopted, const Secrets *s
     return NULL;
 }
 
-typedef struct ReachJob {
-    GPtrArray *clusters;
-    gboolean *reached;
-    gint64 deadline_us;
-} ReachJob;
-
-static void reach_run(void *data)
-{
-    ReachJob *job = data;
-    reach_monitors(job->clusters, job->reached, job->deadline_us);
-}
-
-static void reach_free(void *data)
-{
-    ReachJob *job = data;
-    g_ptr_array_unref(job->clusters);
-    g_free(job->reached);
-    g_free(job);
-}
-
-/* reach_monitors() where the resolver may hang; the caller's, or NULL. */
-static gboolean *reach_bounded(Cephfs *b, GPtrArray *clusters, gint64 deadline_us, GError **error)
-{
-    gint64 left_ms = (deadline_us - g_get_monotonic_time()) / 1000;
-    ReachJob *job = g_new0(ReachJob, 1);
-    job->clusters = g_ptr_array_ref(clusters);
-    job->reached = g_new0(gboolean, clusters->len + 1);
-    job->deadline_us = deadline_us;
-    /* A little longer than the sockets get, so that they decide. */
-    if (!bounded_run(b->probes, "probe", "reaching the monitors", reach_run, job, reach_free,
-                     left_ms + 250, error))
-        return NULL;
-    gboolean *reached = g_steal_pointer(&job->reached);
-    reach_free(job);
-    return reached;
-}
-
-/*
- * Secrets come only with requests, so an idle controller can but see whether a monitor answers;
- * where there is an authenticated connection, the monitors are asked on it. One cluster that works
- * is enough: a restart, which a failed probe leads to, would help none and interrupt that one.
- */
 static gboolean probe(void *backend, gint64 deadline_us, GError **error)
 {
-    Cephfs *b = backend;
-    g_autoptr(GPtrArray) clusters = config_load(b->config_path, error);
-    if (!clusters)
-        return FALSE;
-    g_autofree gboolean *reached = reach_bounded(b, clusters, deadline_us, error);
-    if (!reached)
-        return FALSE;
-    g_autoptr(GString) lost = g_string_new(NULL);
-    for (guint i = 0; i < clusters->len; i++) {
-        const ClusterConfig *cluster = clusters->pdata[i];
-        if (reached[i] && ceph_conns_check(b->conns, cluster->cluster_id, deadline_us, NULL))
-            return TRUE;
-        g_autofree char *monitors = g_strjoinv(",", cluster->monitors);
-        g_string_append_printf(lost, "%s%s (%s)", i ? ", " : "", cluster->cluster_id, monitors);
-    }
-    if (clusters->len == 0)
-        return TRUE; /* nothing to reach: no StorageClass can name a cluster yet */
-    g_set_error(
-        error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE,
-        "no monitor answers of cluster %s; check the addresses in %s, the network, and with "
-        "`ceph status` that the monitors have a quorum",
-        lost->str, b->config_path);
-    return FALSE;
+    return ceph_backend_probe(backend, deadline_us, error);
 }
 
 static void cephfs_free(void *backend)
 {
-    Cephfs *b = backend;
-    ceph_conns_free(b->conns);
-    bounded_free(b->probes);
-    g_free(b->config_path);
-    g_free(b);
+    ceph_backend_free(backend);
 }
 
 static const BackendOps ops = {
@@ -476,6 +391,7 @@ static const BackendOps ops = {
     .volume_create = volume_create,
     .volume_remove = volume_remove,
     .volume_look = volume_look,
+    .volume_list = volume_list,
     .volume_resize = volume_resize,
     .volume_pin = volume_pin,
     .snapshot_create = snapshot_create,
@@ -494,12 +410,8 @@ static const BackendOps ops = {
 
 Backend *backend_cephfs_new(const char *config_path)
 {
-    Cephfs *b = g_new0(Cephfs, 1);
-    b->config_path = g_strdup(config_path);
-    b->conns = ceph_conns_new();
-    b->probes = bounded_new(1);
     Backend *backend = g_new0(Backend, 1);
     backend->ops = &ops;
-    backend->impl = b;
+    backend->impl = ceph_backend_new(config_path);
     return backend;
 }

@@ -25,6 +25,9 @@ gboolean cephfs_mgr_remove(CephConn *conn, const Subvolume *subvolume, gboolean 
 /* NOT_FOUND, also for one of which only snapshots are retained. */
 BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *subvolume, gint64 deadline_us,
                                GError **error);
+/* The names of all subvolumes of a group; none of a group that is missing. */
+GPtrArray *cephfs_mgr_list(CephConn *conn, const Subvolume *group, gint64 deadline_us,
+                           GError **error);
 /* The name of the first subvolume of the group that ends with `suffix`, the caller's; NULL without
  * an error: there is none. s->name does not matter. */
 char *cephfs_mgr_find(CephConn *conn, const Subvolume *s, const char *suffix, gint64 deadline_us,
@@ -45,8 +48,5 @@ gboolean cephfs_mgr_pools(CephConn *conn, const char *fs_name, char **metadata, 
 char **cephfs_mgr_file_systems(CephConn *conn, gint64 deadline_us, GError **error);
 /* The name of the file system of a number, the caller's; NULL without an error: there is none. */
 char *cephfs_mgr_file_system(CephConn *conn, guint64 id, gint64 deadline_us, GError **error);
-/* What a pool can still take, copies accounted for. INVALID_ARGUMENT: there is no such pool. */
-gboolean cephfs_mgr_available(CephConn *conn, const char *pool, gint64 *bytes, gint64 deadline_us,
-                              GError **error);
 
 #endif

@@ -144,7 +144,13 @@ static gboolean take_name(Work *w, const ProvisionRequest *r, VolumeRecord **rec
             return FALSE;
         g_autofree char *text =
             record_encode(r->name, r->params, r->id, r->source, backing, r->changes, bytes);
-        if (!claim_name(w, text, fresh, error) || !work_find_record(w, record, error))
+        if (!claim_name(w, text, fresh, error))
+            return FALSE;
+        if (*fresh)
+            *record = record_decode(r->id->name, text, strlen(text), error);
+        else if (!work_find_record(w, record, error))
+            return FALSE;
+        if (*fresh && !*record)
             return FALSE;
     }
     if (!*record) {
@@ -172,12 +178,14 @@ static gboolean make_empty(Work *w, const ProvisionRequest *r, gint64 bytes, Bac
     if (*volume)
         return TRUE;
     GError *cause = NULL;
-    if (!w->ops->volume_create(w->session, r->id, r->params, bytes, w->deadline_us, &cause)) {
+    if (!w->ops->volume_create(w->session, r->id, r->params, bytes, volume, w->deadline_us,
+                               &cause)) {
         release_name(w, cause);
         g_propagate_error(error, cause);
         return FALSE;
     }
-    *volume = w->ops->volume_look(w->session, r->id, w->deadline_us, error);
+    if (!*volume)
+        *volume = w->ops->volume_look(w->session, r->id, w->deadline_us, error);
     return *volume != NULL;
 }
 

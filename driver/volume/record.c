@@ -140,6 +140,9 @@ VolumeRecord *record_decode(const char *name, const char *text, gsize length, GE
         record->group = g_strdup(group);
         record->source = g_strdup(json_string_value(json_object_get(root, "source")));
         record->bytes = bytes;
+        const char *created = json_string_value(json_object_get(root, "created"));
+        g_autoptr(GDateTime) time = created ? g_date_time_new_from_iso8601(created, NULL) : NULL;
+        record->created = time ? g_date_time_to_unix(time) : 0;
         record->params = json_incref(params);
         json_t *changes = json_object_get(root, "mutable");
         record->changes = json_is_object(changes) ? json_incref(changes) : json_object();

@@ -31,6 +31,7 @@ typedef struct VolumeRecord {
     char *group;            /* "" for VOLUME_DIR */
     char *source;           /* the ID of the snapshot or volume it starts as; NULL: empty */
     gint64 bytes;           /* as created; expanding changes the volume, not the record */
+    gint64 created;         /* seconds since 1970, when the first attempt began; 0: not told */
     json_t *params;         /* params_to_json() */
     json_t *changes;        /* mutable parameters, an object (mutable.h) */
     VolumeBacking *backing; /* NULL: the volume has bytes of its own */

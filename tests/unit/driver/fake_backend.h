@@ -321,9 +321,10 @@ static inline GPtrArray *fake_places(void *backend, const VolumeId *cluster, con
 
 static inline gboolean fake_volume_create(void *session, const VolumeId *id,
                                           const VolumeParams *params, gint64 bytes,
-                                          gint64 deadline_us, GError **error)
+                                          BackendVolume **made, gint64 deadline_us, GError **error)
 {
     (void)params, (void)deadline_us;
+    *made = NULL;
     Fake *f = session;
     pthread_mutex_lock(&f->lock);
     f->held = f->hold;
@@ -503,6 +504,22 @@ static inline BackendVolume *fake_volume_look(void *session, const VolumeId *id,
     return volume;
 }
 
+static inline GPtrArray *fake_volume_list(void *session, const VolumeId *where, gint64 deadline_us,
+                                          GError **error)
+{
+    (void)where, (void)deadline_us, (void)error;
+    Fake *f = session;
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    GHashTableIter iter;
+    gpointer name;
+    pthread_mutex_lock(&f->lock);
+    g_hash_table_iter_init(&iter, f->volumes);
+    while (g_hash_table_iter_next(&iter, &name, NULL))
+        g_ptr_array_add(names, g_strdup(name));
+    pthread_mutex_unlock(&f->lock);
+    return names;
+}
+
 static inline gboolean fake_probe(void *backend, gint64 deadline_us, GError **error)
 {
     (void)deadline_us;
@@ -531,6 +548,7 @@ static const BackendOps fake_ops = {
     .volume_create = fake_volume_create,
     .volume_remove = fake_volume_remove,
     .volume_look = fake_volume_look,
+    .volume_list = fake_volume_list,
     .volume_resize = fake_volume_resize,
     .volume_pin = fake_volume_pin,
     .capacity = fake_capacity,
