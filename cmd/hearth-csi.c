@@ -22,10 +22,13 @@
 #define DEFAULT_ENDPOINT "unix:///csi/csi.sock"
 /* Kubernetes kills a pod 30 s after SIGTERM. */
 #define GRACE_MS 20000
+/* As many as a connection has calls, so that those that hang keep none from beginning. */
+#define WORKERS 128
 
 typedef struct Options {
     char *role, *endpoint, *driver_name, *cluster_config, *node_id, *hearthd_socket, *tier, *zone,
         *log_level, *dir_root, *secret_dir, *device_dir;
+    gint max_clone_depth;
     gboolean version;
 } Options;
 
@@ -77,10 +80,15 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
          "DIR"},
         {"dir-root", 0, 0, G_OPTION_ARG_FILENAME, &o->dir_root,
          "controller: also provision type=dir under this directory, for development", "DIR"},
+        {"rbd-max-clone-depth", 0, 0, G_OPTION_ARG_INT, &o->max_clone_depth,
+         "controller: copies of images that depend on more images than this are flattened "
+         "(" G_STRINGIFY(RBD_DEFAULT_CLONE_DEPTH) ")",
+         "N"},
         {"log-level", 0, 0, G_OPTION_ARG_STRING, &o->log_level,
          "error, warning, info (default) or debug", "LEVEL"},
         {"version", 0, 0, G_OPTION_ARG_NONE, &o->version, "Print the version and exit", NULL},
         {NULL, 0, 0, 0, NULL, NULL, NULL}};
+    o->max_clone_depth = RBD_DEFAULT_CLONE_DEPTH;
     g_autoptr(GOptionContext) context = g_option_context_new("- Hearth's CSI plugin");
     g_option_context_set_description(
         context, "`hearth-csi audit` finds what is out of step in Ceph; see its --help.");
@@ -105,6 +113,12 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
     if (g_strcmp0(o->role, "controller") != 0 && g_strcmp0(o->role, "node") != 0) {
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                     "--role=%s: use controller or node", o->role ? o->role : "");
+        return FALSE;
+    }
+    if (o->max_clone_depth < 1 || o->max_clone_depth > 15) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--rbd-max-clone-depth=%d: use 1 to 15; Linux follows no more",
+                    o->max_clone_depth);
         return FALSE;
     }
     return identity_check_name(o->driver_name, error) && socket_path(o->endpoint, error);
@@ -134,7 +148,7 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
         /* With --dir-root alone there is no cluster to provision on, nor to probe. */
         if (!o->dir_root || g_file_test(o->cluster_config, G_FILE_TEST_EXISTS)) {
             backends[n++] = backend_cephfs_new(o->cluster_config);
-            backends[n++] = backend_rbd_new(o->cluster_config);
+            backends[n++] = backend_rbd_new(o->cluster_config, (guint)o->max_clone_depth);
         }
         role->controller = controller_new(backends, n);
         controller_set_secret_dir(role->controller, o->secret_dir);
@@ -148,7 +162,8 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
                                 .config_path = o->cluster_config,
                                 .device_dir = o->device_dir,
                                 .tier = o->tier,
-                                .zone = o->zone};
+                                .zone = o->zone,
+                                .records = backend_cephfs_new};
     role->node = node_service_new(&config, error);
     role->identity.probe = probe_node;
     role->identity.probe_data = role->node;
@@ -157,7 +172,7 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
 
 static gboolean serve(const Options *o, Role *role, GError **error)
 {
-    RpcServerConfig config = {.socket_path = socket_path(o->endpoint, NULL)};
+    RpcServerConfig config = {.socket_path = socket_path(o->endpoint, NULL), .workers = WORKERS};
     /* Threads inherit the mask, so that only sigwait() below sees these. */
     sigset_t stop;
     sigemptyset(&stop);

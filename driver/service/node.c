@@ -7,7 +7,10 @@
 #include "driver/node/image.h"
 #include "driver/node/spec.h"
 #include "driver/node/staging.h"
+#include "driver/service/capability.h"
 #include "driver/service/node_image.h"
+#include "driver/service/settings.h"
+#include "driver/volume/attributes.h"
 #include "driver/volume/config.h"
 
 /* CSI 1.12, NodeGetInfoResponse.node_id. */
@@ -24,6 +27,7 @@
 struct NodeService {
     char *node_id, *hearthd_socket, *config_path, *tier, *zone;
     Staging *staging;
+    Settings *settings;
 };
 
 static gboolean is_label_value(const char *text)
@@ -67,6 +71,7 @@ NodeService *node_service_new(const NodeServiceConfig *config, GError **error)
         g_strdup(config->config_path ? config->config_path : CONFIG_DEFAULT_PATH);
     service->tier = g_strdup(config->tier);
     service->zone = g_strdup(zone);
+    service->settings = settings_new(config->records, service->config_path);
     service->staging = staging_new(g_steal_pointer(&mounter), service->hearthd_socket);
     if (config->device_dir) {
         g_autofree char *device_dir = mount_canonical_dir(config->device_dir);
@@ -80,6 +85,7 @@ void node_service_free(NodeService *service)
     if (!service)
         return;
     staging_free(service->staging);
+    settings_free(service->settings);
     g_free(service->node_id);
     g_free(service->hearthd_socket);
     g_free(service->config_path);
@@ -195,14 +201,16 @@ static gboolean stage(RpcCall *call, const ProtobufCMessage *request, ProtobufCM
     for (size_t i = 0; i < r->n_volume_context; i++)
         g_hash_table_replace(context, r->volume_context[i]->key, r->volume_context[i]->value);
     g_autoptr(NodeImageUse) image = NULL;
-    if (!path || !node_spec_volume_type(r->volume_id, context, &type, error) ||
+    gint64 group = -1;
+    if (!path || !attributes_type(r->volume_id, context, &type, error) ||
         !(type == VOLUME_RBD
               ? (image = node_image_use_new(r->volume_capability, context, error)) != NULL
-              : parse_capability(r->volume_capability, &attrs, error)))
+              : parse_capability(r->volume_capability, &attrs, error)) ||
+        !capability_mount_group(r->volume_capability, &group, error))
         return FALSE;
     const gboolean read_only =
         image ? node_image_is_read_only(image) : (attrs & MOUNT_ATTR_RDONLY) != 0;
-    if (!read_only && node_spec_is_snapshot(context))
+    if (!read_only && attributes_is_snapshot(context))
         return invalid(error, "the volume is a snapshot, which cannot be written: use accessModes "
                               "[ReadOnlyMany], or a volume made from the snapshot");
     g_autoptr(GHashTable) secrets = g_hash_table_new(g_str_hash, g_str_equal);
@@ -212,6 +220,10 @@ static gboolean stage(RpcCall *call, const ProtobufCMessage *request, ProtobufCM
         node_spec_new(r->volume_id, context, secrets, service->config_path, read_only != 0, error);
     if (!spec)
         return FALSE;
+    settings_apply(service->settings, r->volume_id, secrets, time_for(call, CALL_MS), spec);
+    /* An image's file system is changed when it is published. */
+    if (group >= 0 && !image)
+        json_object_set_new(spec, "mountGroup", json_integer((json_int_t)group));
     gint64 limit = time_for(call, CALL_MS);
     gboolean staged =
         image ? node_image_stage(service->staging, r->volume_id, path, spec, image, limit, error)
@@ -247,10 +259,12 @@ static gboolean publish(RpcCall *call, const ProtobufCMessage *request, Protobuf
     for (size_t i = 0; i < r->n_volume_context; i++)
         g_hash_table_replace(context, r->volume_context[i]->key, r->volume_context[i]->value);
     g_autoptr(NodeImageUse) image = NULL;
-    if (!target || !node_spec_volume_type(r->volume_id, context, &type, error) ||
+    gint64 group = -1;
+    if (!target || !attributes_type(r->volume_id, context, &type, error) ||
         !(type == VOLUME_RBD
               ? (image = node_image_use_new(r->volume_capability, context, error)) != NULL
-              : parse_capability(r->volume_capability, &attrs, error)))
+              : parse_capability(r->volume_capability, &attrs, error)) ||
+        !capability_mount_group(r->volume_capability, &group, error))
         return FALSE;
     if (!r->staging_target_path[0]) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
@@ -269,7 +283,7 @@ static gboolean publish(RpcCall *call, const ProtobufCMessage *request, Protobuf
         attrs |= MOUNT_ATTR_RDONLY;
     gboolean exclusive = r->volume_capability->access_mode->mode ==
                          CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__SINGLE_NODE_SINGLE_WRITER;
-    return staging_publish(service->staging, r->volume_id, staged, target, attrs, exclusive,
+    return staging_publish(service->staging, r->volume_id, staged, target, attrs, exclusive, group,
                            time_for(call, CALL_MS), error);
 }
 
@@ -417,6 +431,7 @@ static gboolean get_capabilities(RpcCall *call, const ProtobufCMessage *request,
         CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__STAGE_UNSTAGE_VOLUME,
         CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__GET_VOLUME_STATS,
         CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__SINGLE_NODE_MULTI_WRITER,
+        CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__VOLUME_MOUNT_GROUP,
         CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__EXPAND_VOLUME,
     };
     Csi__V1__NodeGetCapabilitiesResponse *out = (void *)response;
