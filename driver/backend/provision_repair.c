@@ -133,6 +133,8 @@ static gboolean mend(Work *w, const AuditFinding *f, GError **error)
         return w->ops->snapshot_remove(w->session, w->id, f->snapshot, w->deadline_us, error);
     case AUDIT_VOLUME_WITHOUT_RECORD:
         return w->ops->volume_remove(w->session, w->id, FALSE, w->deadline_us, error);
+    case AUDIT_LEFTOVER:
+        return w->ops->leftover_remove(w->session, w->id->name, w->deadline_us, error);
     case AUDIT_RECORD_DAMAGED:
         break;
     }
