@@ -244,8 +244,7 @@ gboolean provision_create(const Backend *backend, const ProvisionRequest *r, con
     return TRUE;
 }
 
-/* Removes the volume; snapshots of ours stay, and outlive it. */
-static gboolean remove_volume(Work *w, GError **error)
+gboolean work_remove_volume(Work *w, GError **error)
 {
     g_autoptr(GError) cause = NULL;
     if (w->ops->volume_remove(w->session, w->id, FALSE, w->deadline_us, &cause))
@@ -289,7 +288,8 @@ gboolean provision_delete(const Backend *backend, const VolumeId *id, const Secr
     }
     if (record->backing)
         return shallow_release(&w, record, error) && remove_record(&w, error);
-    return remove_volume(&w, error) && copy_clean(&w, record, error) && remove_record(&w, error);
+    return work_remove_volume(&w, error) && copy_clean(&w, record, error) &&
+           remove_record(&w, error);
 }
 
 gboolean provision_look(const Backend *backend, const VolumeId *id, const Secrets *secrets,
@@ -299,6 +299,29 @@ gboolean provision_look(const Backend *backend, const VolumeId *id, const Secret
     work_auto Work w = {0};
     return work_open(&w, backend, id, secrets, deadline_us, error) &&
            work_look(&w, record, volume, error);
+}
+
+gboolean provision_inspect(const Backend *backend, const VolumeId *id, const Secrets *secrets,
+                           gint64 deadline_us, VolumeRecord **record, BackendVolume **volume,
+                           GError **error)
+{
+    work_auto Work w = {0};
+    g_autoptr(VolumeRecord) found = NULL;
+    g_autoptr(BackendVolume) seen = NULL;
+    if (!work_open(&w, backend, id, secrets, deadline_us, error) ||
+        !work_find_record(&w, &found, error) ||
+        (found && !work_find_recorded(&w, found, &seen, error)))
+        return FALSE;
+    /* Of a volume without a record of ours there is only the volume. */
+    if (!found || (id->adopted && !seen) || (seen && seen->incomplete) ||
+        strcmp(found->group, id->group ? id->group : "") != 0) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "volume %s does not exist",
+                    id->name);
+        return FALSE;
+    }
+    *record = g_steal_pointer(&found);
+    *volume = g_steal_pointer(&seen);
+    return TRUE;
 }
 
 gboolean work_look(Work *w, VolumeRecord **record, BackendVolume **volume, GError **error)

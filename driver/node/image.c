@@ -25,7 +25,10 @@ static void place_of(const Staging *s, const char *volume, ImagePlace *place)
     hash[HASH_DIGITS] = '\0';
     place->dir = g_build_filename(s->device_dir, hash, NULL);
     place->file = g_build_filename(place->dir, "image", NULL);
-    place->tag = g_strconcat(MOUNT_SOURCE_PREFIX, hash, NULL);
+    /* Of the place too: a machine may be several nodes. */
+    g_autofree char *tag = g_compute_checksum_for_string(G_CHECKSUM_SHA256, place->dir, -1);
+    tag[HASH_DIGITS] = '\0';
+    place->tag = g_strconcat(MOUNT_SOURCE_PREFIX, tag, NULL);
 }
 
 /* ---- what is mounted of a device ---- */
@@ -120,6 +123,8 @@ static gboolean remove_dead(Staging *s, const char *volume, const ImagePlace *pl
     g_autoptr(GPtrArray) table = staging_list(s, error);
     if (!table || !s->block->ops->loop_find(s->block, place->tag, &device, error))
         return FALSE;
+    /* Else what is written back would wait, and the unmounts with it. */
+    keeper_release_volume(s->keeper, volume);
     for (guint i = table->len; device.number >= 0 && i > 0; i--) {
         const MountEntry *entry = table->pdata[i - 1];
         if (is_of_device(entry, device.number) &&
@@ -129,7 +134,6 @@ static gboolean remove_dead(Staging *s, const char *volume, const ImagePlace *pl
     g_autoptr(GError) cause = NULL;
     if (device.number >= 0 && !s->block->ops->loop_detach(s->block, device.number, &cause))
         g_message("volume %s: %s", volume, cause->message);
-    keeper_drop(s->keeper, volume);
     return remove_fuse(s, volume, place, TRUE, deadline, error);
 }
 
