@@ -23,7 +23,7 @@ void entry_fill(Node *node, const OriginAttr *attr, gboolean keep_name, struct f
     *e = (struct fuse_entry_param){
         .ino = node->id,
         .attr = attr->st,
-        .attr_timeout = VALID_SEC,
+        .attr_timeout = attr_valid(node),
         .entry_timeout = keep_name ? VALID_SEC : 0,
     };
     atomic_store(&node->attr_version, attr->version);
@@ -238,8 +238,8 @@ static void op_create(fuse_req_t req, fuse_ino_t parent_id, const char *name, mo
         fuse_reply_err(req, -r);
     } else {
         struct fuse_entry_param e;
-        entry_fill(node, &attr, FALSE, &e);
         Handle *handle = handle_new(s, node, file, fi->flags);
+        entry_fill(node, &attr, FALSE, &e);
         fi->fh = (uintptr_t)handle;
         if (fuse_reply_create(req, &e, fi) == -ENOENT) {
             handle_release(handle);
