@@ -489,8 +489,11 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
     Node *node = nodes_use(s->nodes, h->node->id);
     OriginFile *file;
     ssize_t n = file_for_write(h, fi->writepage, &file);
+    /* Where the kernel believes the end to be may be long gone; a page of a mapping has its place.
+     */
+    uint64_t at = h->append && !fi->writepage ? ORIGIN_APPEND : (uint64_t)off;
     if (n == 0)
-        n = s->origin->ops->write(s->origin, file, buf, size, (uint64_t)off);
+        n = s->origin->ops->write(s->origin, file, buf, size, at);
     atomic_store(&node->dirty, 1);
     atomic_store(&node->page_version, 0);
     /* The kernel keeps what was written; and puts an append where it believes the end to be. */

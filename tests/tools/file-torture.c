@@ -169,6 +169,13 @@ static void check_range(File *file, int dir, int fd, size_t off, size_t len)
 {
     size_t want = off >= file->size ? 0 : off + len > file->size ? file->size - off : len;
     size_t done = 0;
+    /* The kernel may miss a new end for a moment, while pages of an earlier read are dropped. */
+    for (int patience = 20; patience; patience--) {
+        struct stat st;
+        if (fstat(fd, &st) == 0 && (size_t)st.st_size == file->size)
+            break;
+        usleep(10000);
+    }
     while (done < len) {
         ssize_t n = TRY(pread(fd, scratch + done, len - done, (off_t)(off + done)), dir);
         done += (size_t)n;
@@ -200,6 +207,7 @@ static void check_some(File *file, int dir, int fd)
 
 static void check_mapped(File *file, int dir, int fd)
 {
+    check_range(file, dir, fd, file->size, 1);
     if (file->size == 0)
         return;
     size_t size = file->size;
@@ -241,6 +249,7 @@ static void write_file(File *file, int dir, int fd, int flags)
 
 static void write_mapped(File *file, int dir, int fd)
 {
+    check_range(file, dir, fd, file->size, 1);
     if (file->size == 0)
         return;
     unsigned char *map = mmap(NULL, file->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
