@@ -159,7 +159,9 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent_id, const 
     OriginAttr attr;
     int r = -ESTALE;
     if (parent) {
-        r = s->origin->ops->link(s->origin, node->origin, parent->origin, name, &attr);
+        r = names_check(s, node);
+        if (r == 0)
+            r = s->origin->ops->link(s->origin, node->origin, parent->origin, name, &attr);
         if (r == 0)
             r = s->origin->ops->lookup(s->origin, parent->origin, name, &again, &attr);
         reply_entry(s, req, parent, name, r, again, &attr);
@@ -174,7 +176,10 @@ static void op_unlink(fuse_req_t req, fuse_ino_t parent_id, const char *name)
 {
     Session *s = session_of(req);
     Node *parent = USE_NODE_OR_REPLY(s, req, parent_id);
-    fuse_reply_err(req, -s->origin->ops->unlink(s->origin, parent->origin, name));
+    int r = names_check(s, parent);
+    if (r == 0)
+        r = s->origin->ops->unlink(s->origin, parent->origin, name);
+    fuse_reply_err(req, -r);
     nodes_done(s->nodes, parent);
 }
 
@@ -182,7 +187,10 @@ static void op_rmdir(fuse_req_t req, fuse_ino_t parent_id, const char *name)
 {
     Session *s = session_of(req);
     Node *parent = USE_NODE_OR_REPLY(s, req, parent_id);
-    fuse_reply_err(req, -s->origin->ops->rmdir(s->origin, parent->origin, name));
+    int r = names_check(s, parent);
+    if (r == 0)
+        r = s->origin->ops->rmdir(s->origin, parent->origin, name);
+    fuse_reply_err(req, -r);
     nodes_done(s->nodes, parent);
 }
 
@@ -192,8 +200,10 @@ static void op_rename(fuse_req_t req, fuse_ino_t from_id, const char *name, fuse
     Session *s = session_of(req);
     Node *from = USE_NODE_OR_REPLY(s, req, from_id);
     Node *to = nodes_use(s->nodes, to_id);
-    int r = -ESTALE;
-    if (to)
+    int r = to ? names_check(s, from) : -ESTALE;
+    if (r == 0)
+        r = names_check(s, to);
+    if (r == 0)
         r = s->origin->ops->rename(s->origin, from->origin, name, to->origin, new_name, flags);
     fuse_reply_err(req, -r);
     nodes_done(s->nodes, to);
