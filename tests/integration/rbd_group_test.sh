@@ -122,4 +122,4 @@ done
 for VOLUME_ID in "${ids[@]}" "$c"; do
     delete_volume || fail delete "$(said)"
 done
-same nothing_is_left "$(images)$(trash)$(records)" ""
+same nothing_is_left "$(left)" ""
