@@ -52,6 +52,7 @@ until_done() { # OPERATION
 }
 
 with_faults() { # before:N|after:N or nothing
+    end controller KILL
     CONTROLLER_WITH=(env "LD_PRELOAD=$FAULTS" "CEPH_FAULT=$1")
     start_controller --secret-dir="$TMP/own"
     CONTROLLER_WITH=()
