@@ -143,6 +143,7 @@ static const BackendOps ops = {
     .leftovers = rbd_leftovers,
     .leftover_remove = rbd_leftover_remove,
     .volume_resize = rbd_volume_resize,
+    .volume_limit = rbd_volume_limit,
     .snapshot_create = rbd_snapshot_create,
     .snapshot_create_group = rbd_snapshot_create_group,
     .snapshot_remove = rbd_snapshot_remove,

@@ -314,12 +314,28 @@ gboolean staging_stage(Staging *s, const char *volume, const char *path, const j
     return hold && staging_mount_at(s, volume, path, spec, attrs, deadline_in(timeout_ms), error);
 }
 
+/*
+ * Closes our duplicate when hearthd no longer serves the volume and the watch has not noticed yet:
+ * it would have the unmounts wait for answers that never come.
+ */
+static void release_if_lost(Staging *s, const char *volume)
+{
+    gboolean absent, attached = TRUE;
+    g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, &absent, NULL);
+    if (link ? hearthd_is_attached(link, volume, STAGING_ASK_MS, &attached, NULL) && !attached
+             : absent)
+        keeper_release_volume(s->keeper, volume);
+}
+
 gboolean staging_unstage(Staging *s, const char *volume, const char *path, gint64 timeout_ms,
                          GError **error)
 {
     Deadline deadline = deadline_in(timeout_ms);
     g_autoptr(BusyHold) hold = busy_take(s->busy, volume, path, error);
-    return hold && (!path || staging_clear(s, volume, path, FALSE, deadline, error)) &&
+    if (!hold)
+        return FALSE;
+    release_if_lost(s, volume);
+    return (!path || staging_clear(s, volume, path, FALSE, deadline, error)) &&
            image_remove_if_unused(s, volume, TRUE, deadline, error) &&
            staging_detach_if_last(s, volume, deadline, error);
 }
@@ -452,6 +468,7 @@ gboolean staging_unpublish(Staging *s, const char *volume, const char *target, g
     g_autoptr(BusyHold) hold = busy_take(s->busy, volume, target, error);
     if (!hold)
         return FALSE;
+    release_if_lost(s, volume);
     if (target && (!staging_clear(s, volume, target, FALSE, deadline, error) ||
                    (s->block && !s->block->ops->remove_file(s->block, target, error)) ||
                    !s->mounter->ops->remove_dir(s->mounter, target, error)))

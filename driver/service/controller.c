@@ -332,6 +332,7 @@ static gboolean get_capabilities(RpcCall *call, const ProtobufCMessage *request,
         CAP(LIST_VOLUMES),
         CAP(GET_CAPACITY),
         CAP(GET_VOLUME),
+        CAP(VOLUME_CONDITION),
         CAP(LIST_SNAPSHOTS),
         CAP(GET_SNAPSHOT),
     };

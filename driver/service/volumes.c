@@ -49,6 +49,18 @@ typedef struct Cursor {
     gint64 deadline_us;
 } Cursor;
 
+/* `ill` NULL: all is well. */
+static Csi__V1__VolumeCondition *condition(RpcCall *call, const char *ill)
+{
+    Csi__V1__VolumeCondition *c = rpc_alloc(call, sizeof(*c));
+    if (!c)
+        return NULL;
+    csi__v1__volume_condition__init(c);
+    c->abnormal = ill != NULL;
+    c->message = rpc_strdup(call, ill ? ill : "the volume is there");
+    return c;
+}
+
 static gboolean add_entry(RpcCall *call, Csi__V1__ListVolumesResponse *out,
                           const ProvisionEntry *entry, GError **error)
 {
@@ -60,6 +72,11 @@ static gboolean add_entry(RpcCall *call, Csi__V1__ListVolumesResponse *out,
         return TRUE;
     csi__v1__list_volumes_response__entry__init(e);
     e->volume = controller_volume(call, text, entry->id, entry->record, entry->volume);
+    e->status = rpc_alloc(call, sizeof(*e->status));
+    if (e->status) {
+        csi__v1__list_volumes_response__volume_status__init(e->status);
+        e->status->volume_condition = condition(call, NULL);
+    }
     out->entries[out->n_entries++] = e;
     return TRUE;
 }
@@ -135,12 +152,21 @@ CONTROLLER_HANDLER(controller_get_volume)
     gint64 deadline_us = controller_deadline(call);
     ref_auto VolumeRef ref = {0};
     if (!controller_resolve(c, r->volume_id, NULL, deadline_us, &ref, error) ||
-        !provision_look(ref.backend, ref.id, ref.secrets, deadline_us, &record, &volume, error))
+        !provision_inspect(ref.backend, ref.id, ref.secrets, deadline_us, &record, &volume, error))
         return FALSE;
-    out->volume = controller_volume(call, r->volume_id, ref.id, record, volume);
+    BackendVolume gone = {0};
+    out->volume = controller_volume(call, r->volume_id, ref.id, record, volume ? volume : &gone);
     out->status = rpc_alloc(call, sizeof(*out->status));
     if (out->status)
         csi__v1__controller_get_volume_response__volume_status__init(out->status);
+    if (out->status)
+        out->status->volume_condition = condition(
+            call, volume            ? NULL
+                  : record->backing ? "the snapshot that the volume shows is gone: it was "
+                                      "removed by something else than this driver"
+                                    : "what the volume is in Ceph is gone: it was removed "
+                                      "by something else than this driver; restore it "
+                                      "from a snapshot, or delete the volume");
     return TRUE;
 }
 

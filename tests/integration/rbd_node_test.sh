@@ -109,6 +109,22 @@ for fs in ext4 xfs; do
     nothing_left ${fs}_nothing_is_left_again
 done
 
+# ---- a volume from the controller ----
+
+start_controller
+csi controller CreateVolume "$(csi_json '{name: $name, capacity_range: {required_bytes: 1073741824},
+    volume_capabilities: [{mount: {fs_type: "ext4"}, access_mode: {mode: "SINGLE_NODE_WRITER"}}],
+    secrets: $secrets, parameters: {type: "rbd", clusterID: $c, pool: "rbd", mkfsOptions: "-L hearth -m1"}}' \
+    --arg name "pvc-node-$RUN" --arg c "$CEPH_FSID")" || fail create "$(said)"
+VOLUME_ID=$(jq -r .volume.volumeId <<<"$REPLY_JSON")
+VOLUME_CONTEXT=$(jq -c .volume.volumeContext <<<"$REPLY_JSON")
+capability ext4
+check provisioned_volume_is_staged up
+same mkfs_options_are_the_classs "$(blkid -p -s LABEL -o value "$(loop_device)")" hearth
+check provisioned_volume_down down
+check provisioned_volume_is_deleted delete_volume
+end controller
+
 # ---- read-only, snapshots, clones ----
 
 new_image ro 512M
