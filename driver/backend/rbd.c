@@ -113,6 +113,16 @@ static GPtrArray *places(void *backend, const VolumeId *cluster, const Secrets *
     return g_steal_pointer(&list);
 }
 
+static VolumeId *adopt(void *backend, const AdoptedId *adopted, const Secrets *secrets,
+                       gint64 deadline_us, GError **error)
+{
+    Rbd *b = backend;
+    g_autoptr(ClusterConfig) config = ceph_backend_config(b->ceph, adopted->cluster_id, error);
+    g_autoptr(CephConn) conn =
+        config ? ceph_backend_connect(b->ceph, config, secrets, deadline_us, error) : NULL;
+    return conn ? rbd_adopt(conn, config->rados_namespace, adopted, deadline_us, error) : NULL;
+}
+
 static gboolean probe(void *backend, gint64 deadline_us, GError **error)
 {
     return ceph_backend_probe(((Rbd *)backend)->ceph, deadline_us, error);
@@ -153,6 +163,7 @@ static const BackendOps ops = {
     .capacity = capacity,
     .clusters = clusters,
     .places = places,
+    .adopt = adopt,
     .probe = probe,
     .free = rbd_free,
 };

@@ -166,4 +166,8 @@ gboolean rbd_clear_name(RbdCall *call);
 gboolean rbd_volume_remove(void *session, const VolumeId *id, gboolean keep_snapshots,
                            gint64 deadline_us, GError **error);
 
+/* rbd_adopt.c: BackendOps.adopt with a connection. */
+VolumeId *rbd_adopt(CephConn *conn, const char *nspace, const AdoptedId *adopted,
+                    gint64 deadline_us, GError **error);
+
 #endif
