@@ -165,7 +165,7 @@ check-integration: ## integration tests against a real Ceph, as root; T="coheren
 check-crash: ## kill the controller at every call to Ceph, repeat and revert, as root; T="cephfs" one type
 	@tests/tools/install-deps test
 	$(AGAIN) programs tools
-	@HEARTH_BUILD=$(abspath $(O)) CRASH_FULL=1 TYPES="$(T)" TEST_SECONDS=1800 tests/integration/run crash
+	@HEARTH_BUILD=$(abspath $(O)) CRASH_FULL=1 TYPES="$(T)" TEST_SECONDS=7200 tests/integration/run crash
 
 .PHONY: bench-csi
 bench-csi: ## CreateVolume and DeleteVolume beside bare Ceph, and memory, as root -> build/bench/csi.json

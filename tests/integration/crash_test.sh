@@ -3,6 +3,7 @@
 # then the same call is repeated, or its opposite made. Ceph must hold exactly one object or none,
 # and the audit must find nothing (promise 6). build/tools/ceph-faults.so does the killing.
 #
+#   OPERATIONS="create restore"    some of them
 #   CRASH_FULL=1    every call before and after, repeated and reverted, and many random times: make
 #                   check-crash. Else each call once, the four in turn.
 . "$(dirname "$0")/lib.sh"
@@ -51,6 +52,7 @@ until_done() { # OPERATION
 }
 
 with_faults() { # before:N|after:N or nothing
+    end controller KILL
     CONTROLLER_WITH=(env "LD_PRELOAD=$FAULTS" "CEPH_FAULT=$1")
     start_controller --secret-dir="$TMP/own"
     CONTROLLER_WITH=()
@@ -76,7 +78,7 @@ settle() { # OPERATION repeat|undo WHERE
     [ "$last" != expand ] || [ "$(bytes_of "$n")" = 2147483648 ] || bad+="$3, then $last: $(bytes_of "$n") bytes; "
     got=$(records "$n" | wc -l)
     [ "$got" = "${LEAVES[$last]}" ] || bad+="$3, then $last: $got records; "
-    audit >/dev/null || bad+="$3, then $last: $(grep -vE '^TYPE' "$TMP/audit.json" | tail -n 3); "
+    audit >/dev/null || bad+="$3, then $last: $(grep -vE '^TYPE' "$TMP/audit.json" | tail -n 3) $(tail -n 2 "$TMP/log/audit.log"); "
     # Away with it.
     case $op in snapshot | unsnapshot) until_done unsnapshot ;; *) until_done delete ;; esac ||
         bad+="$3, then $last, then away: $(said); "
@@ -138,7 +140,7 @@ for type in $(types); do
     n=pvc-source-$$ source=pvc-source-$$
     op_create || die "CreateVolume: $(said)"
     op_snapshot || die "CreateSnapshot: $(said)"
-    for op in create delete expand snapshot unsnapshot restore clone; do
+    for op in ${OPERATIONS:-create delete expand snapshot unsnapshot restore clone}; do
         at_every_call $op
     done
     restarted
