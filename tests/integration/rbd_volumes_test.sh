@@ -210,6 +210,16 @@ token=$(jq -r .nextToken <<<"$REPLY_JSON")
 first=$(jq -r '.entries[].volume.volumeId' <<<"$REPLY_JSON")
 csi controller ListVolumes "$(jq -cn --arg t "$token" '{starting_token: $t}')"
 same listed_in_pages "$(printf '%s\n' "$first" "$(jq -r '.entries[].volume.volumeId' <<<"$REPLY_JSON")" | grep -c "pvc-many-.*-$$")" 6
+# A user for RBD alone may not ask for file systems, so there are none for it.
+ceph_cmd auth get-or-create client.only-$$ mon 'profile rbd' mgr 'profile rbd' osd 'profile rbd' >"$TMP/only" 2>/dev/null
+printf '%s' "only-$$" >"$TMP/own/userID"
+sed -n 's/.*key = //p' "$TMP/only" | tr -d '\n' >"$TMP/own/userKey"
+csi controller ListVolumes '{}'
+same listed_by_a_user_for_rbd_alone "$CSI_CODE/$(jq -r '.entries[].volume.volumeId' <<<"$REPLY_JSON" | grep -c "pvc-many-.*-$$")" OK/6
+csi controller GetCapacity '{}'
+same all_the_room_there_is "$CSI_CODE/$(jq '.availableCapacity | tonumber > 0' <<<"$REPLY_JSON")" OK/true
+ceph_cmd auth rm client.only-$$ 2>/dev/null
+own_user
 for i in 0 1 2 3 4 5; do
     VOLUME_ID="h1~rbd~$CEPH_FSID~rbd~~csi-vol-pvc-many-$i-$$"
     delete_volume || fail delete_one_of_many "$(said)"
