@@ -6,7 +6,7 @@
 #include "cache/fuse/session_internal.h"
 
 /*
- * Two queues, each with its threads. Dropping pages waits in the kernel for pages that a read is
+ * Three queues, each with its threads. Dropping pages waits in the kernel for pages that a read is
  * filling, and that read may wait in Ceph for a lease of ours to go back. So a recall is never
  * behind such a wait: it has the pages dropped by the other threads and waits for them only so
  * long.
@@ -20,6 +20,7 @@ typedef enum Kind {
     INODE,
     ENTRY,
     UNWANTED,
+    ASK,
 } Kind;
 
 /* Somebody waits for an item; freed by the last of the two. */
@@ -35,9 +36,10 @@ typedef struct Item {
     Kind kind;
     Handle *handle;
     Done *done;
-    Node *node; /* PAGES: in use */
+    Node *node; /* PAGES, ASK: in use */
     uint64_t ino, snapshot;
     int64_t off, len;
+    gboolean soon; /* the one node->drop_queued tells of */
     char name[];
 } Item;
 
@@ -54,6 +56,7 @@ struct Notifier {
     Session *session;
     Queue recalls; /* give leases back; stopped first, as they use the other */
     Queue drops;   /* tell the kernel to forget */
+    Queue asks;    /* wait for the MDS, so behind nobody else */
 };
 
 static Item *item_new(Kind kind, const char *name)
@@ -143,6 +146,33 @@ void notifier_drop_all_pages(Notifier *n, Node *node)
     done_put(d, FALSE);
 }
 
+void notifier_drop_soon(Notifier *n, Node *node)
+{
+    if (atomic_exchange(&node->drop_queued, 1))
+        return;
+    atomic_fetch_add(&node->unsettled, 1);
+    Item *item = pages_item(n, node, 0, 0);
+    item->soon = TRUE;
+    push(&n->drops, item);
+}
+
+void notifier_ask_again(Notifier *n, Node *node)
+{
+    if (atomic_exchange(&node->ask_queued, 1))
+        return;
+    Item *item = item_new(ASK, NULL);
+    item->node = nodes_use(n->session->nodes, node->id);
+    push(&n->asks, item);
+}
+
+static void ask_again(Session *s, Node *node)
+{
+    OriginAttr attr;
+    atomic_store(&node->ask_queued, 0);
+    s->origin->ops->getattr(s->origin, node->origin, &attr);
+    nodes_done(s->nodes, node);
+}
+
 static void drop_inode(Session *s, const Item *item)
 {
     Node *node = nodes_use_inode(s->nodes, item->ino, item->snapshot);
@@ -150,6 +180,9 @@ static void drop_inode(Session *s, const Item *item)
         return;
     atomic_store(&node->page_version, 0);
     atomic_store(&node->attr_version, 0);
+    /* All of it: capabilities are gone. With a lease that happens only when the session is lost. */
+    if (item->off == 0 && item->len == 0)
+        handles_lose_leases(node);
     fuse_lowlevel_notify_inval_inode(s->fuse, node->id, item->off, item->len);
     nodes_done(s->nodes, node);
 }
@@ -185,6 +218,8 @@ static void run(Session *s, const Item *item)
         handle_recalled(s, item->handle);
         break;
     case PAGES:
+        if (item->soon) /* first, so that who comes now queues another */
+            atomic_store(&item->node->drop_queued, 0);
         fuse_lowlevel_notify_inval_inode(s->fuse, item->node->id, item->off, item->len);
         atomic_fetch_sub(&item->node->unsettled, 1);
         nodes_done(s->nodes, item->node);
@@ -197,6 +232,9 @@ static void run(Session *s, const Item *item)
         break;
     case UNWANTED:
         drop_unwanted(s, item);
+        break;
+    case ASK:
+        ask_again(s, item->node);
         break;
     }
 }
@@ -293,6 +331,7 @@ Notifier *notifier_start(Session *session)
     n->session = session;
     queue_start(&n->recalls, n);
     queue_start(&n->drops, n);
+    queue_start(&n->asks, n);
     return n;
 }
 
@@ -302,5 +341,6 @@ void notifier_stop(Notifier *n)
         return;
     queue_stop(&n->recalls);
     queue_stop(&n->drops);
+    queue_stop(&n->asks);
     g_free(n);
 }

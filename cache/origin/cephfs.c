@@ -215,6 +215,7 @@ static ssize_t op_read(Origin *o, OriginFile *file, void *buf, size_t len, uint6
 
 static ssize_t op_write(Origin *o, OriginFile *file, const void *buf, size_t len, uint64_t off)
 {
+    /* -1, which ORIGIN_APPEND becomes: libcephfs looks at O_APPEND only when no offset is given. */
     return ceph_ll_write(mount_of(o), file->fh, (int64_t)off, len, buf);
 }
 

@@ -7,6 +7,15 @@ start_ceph
 start_hearthd
 start_node
 RUN=$RANDOM
+# Other tests share the cluster and count what is in its pools.
+remove_images() {
+    local image
+    for image in $(rbd_cmd ls rbd | grep -e "-$RUN\$" | sort -r); do
+        rbd_cmd snap purge --no-progress "rbd/$image" 2>/dev/null
+        rbd_cmd rm --no-progress "rbd/$image" 2>/dev/null
+    done
+}
+at_exit 'remove_images; remove_images'
 
 WRITER=SINGLE_NODE_WRITER
 capability() { # ext4|xfs|"" [MODE] [FLAGS-JSON]

@@ -95,7 +95,7 @@ done
 same until_the_last_of_them "$(trash csi-vol-$n | wc -l)" 1
 VOLUME_ID=$c1
 delete_volume
-same takes_it_along "$CSI_CODE/$(images)$(trash)$(records)" OK/
+same takes_it_along "$CSI_CODE/$(left)" OK/
 
 # ---- a chain ----
 # rbd_support dies with its mgr when Python is that new (Debian 13's Ceph 18): a bug of theirs.
@@ -118,7 +118,7 @@ same and_all_have_the_bytes "$(for i in $(seq $links); do starts csi-vol-pvc-d$i
 for VOLUME_ID in "${ids[@]}"; do
     pending delete_volume || fail deleting_a_link "$(said)"
 done
-same nothing_is_left_of_it "$(images)$(trash)$(records)" ""
+same nothing_is_left_of_it "$(left)" ""
 
 # ---- a crash between a note and what it says, and in the middle of a move to the trash ----
 create_image pvc-m-$$ 33554432
@@ -152,9 +152,13 @@ delete_volume
 
 create_image pvc-h-$$ 33554432
 h=$VOLUME_ID
+for key in hearth.formatting conf_rbd_qos_read_iops_limit owner; do
+    rbd_cmd image-meta set rbd/csi-vol-pvc-h-$$ $key 7
+done
 snapshot half-$$
 restore pvc-hr-$$ 33554432
 hr=$VOLUME_ID
+same what_is_of_one_image_is_not_copied "$(rbd_cmd image-meta ls rbd/csi-vol-pvc-hr-$$ --format json | jq -r 'keys | join(" ")')" owner
 on_pool setomapval hearth.records "clone.csi-vol-pvc-hr-$$" begun # as if librbd had not tied it to its source yet
 csi controller ControllerGetVolume "$(csi_json '{volume_id: $id}' --arg id "$hr")"
 code half_a_copy_is_no_volume NOT_FOUND
@@ -169,4 +173,4 @@ on_pool setomapval hearth.records "shell.csi-vol-pvc-h-$$" "$(info rbd/csi-vol-p
 delete_volume
 same half_a_shell_is_finished "$CSI_CODE/$(info rbd/csi-vol-pvc-h-$$ .size)" OK/0
 unsnapshot
-same and_goes "$CSI_CODE/$(images)$(trash)$(records)" OK/
+same and_goes "$CSI_CODE/$(left)" OK/
