@@ -35,7 +35,6 @@ struct Handle {
     OriginLease kind;
     _Atomic unsigned refs;
     _Atomic int lease;
-    _Atomic int wanted_back;  /* recalled when it was going back already */
     pthread_mutex_t mutex;    /* guards content, plain */
     _Atomic uint64_t version; /* seen when the lease was taken */
     Content *content;         /* what the store has of the leased version; NULL: nothing */
@@ -88,8 +87,6 @@ static void handle_unref(Handle *h)
     if (h->plain)
         s->origin->ops->close(s->origin, h->plain);
     s->origin->ops->close(s->origin, h->file);
-    if (atomic_load(&h->wanted_back))
-        notifier_ask_again(s->notifier, h->node);
     nodes_done(s->nodes, h->node);
     pthread_mutex_destroy(&h->mutex);
     g_free(h);
@@ -103,10 +100,8 @@ static void recall(OriginFile *file, void *data)
     Handle *h = data;
     int state = atomic_load(&h->lease);
     do {
-        if (state != LEASE_HELD && state != LEASE_TRYING) {
-            atomic_store(&h->wanted_back, 1);
+        if (state != LEASE_HELD && state != LEASE_TRYING)
             return;
-        }
     } while (!atomic_compare_exchange_weak(&h->lease, &state, LEASE_RECALLED));
     notifier_recall(h->session->notifier, h);
 }
@@ -120,7 +115,6 @@ void handle_recalled(Session *s, Handle *h)
     s->origin->ops->lease(s->origin, h->file, ORIGIN_LEASE_NONE, NULL, NULL);
     int recalled = LEASE_RECALLED;
     atomic_compare_exchange_strong(&h->lease, &recalled, LEASE_NONE);
-    notifier_ask_again(s->notifier, h->node);
     handle_unref(h);
 }
 
@@ -168,8 +162,6 @@ void handles_return_leases(Session *s, Node *node)
         h = g_ptr_array_index(held, i);
         s->origin->ops->lease(s->origin, h->file, ORIGIN_LEASE_NONE, NULL, NULL);
         atomic_store(&h->lease, LEASE_NONE);
-        if (atomic_load(&h->wanted_back))
-            notifier_ask_again(s->notifier, node);
     }
     if (held->len)
         notifier_drop_soon(s->notifier, node);

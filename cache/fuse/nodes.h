@@ -35,7 +35,6 @@ typedef struct Node {
     _Atomic uint64_t page_version;
     _Atomic unsigned unsettled;
     _Atomic int drop_queued; /* all pages are to be dropped: notifier_drop_soon() */
-    _Atomic int ask_queued;  /* notifier_ask_again() */
     _Atomic uint64_t attr_version;
     /* Written through this session since the last sync_node(): not to be cached before. */
     _Atomic int dirty;

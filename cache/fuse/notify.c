@@ -6,7 +6,7 @@
 #include "cache/fuse/session_internal.h"
 
 /*
- * Three queues, each with its threads. Dropping pages waits in the kernel for pages that a read is
+ * Two queues, each with its threads. Dropping pages waits in the kernel for pages that a read is
  * filling, and that read may wait in Ceph for a lease of ours to go back. So a recall is never
  * behind such a wait: it has the pages dropped by the other threads and waits for them only so
  * long.
@@ -20,7 +20,6 @@ typedef enum Kind {
     INODE,
     ENTRY,
     UNWANTED,
-    ASK,
 } Kind;
 
 /* Somebody waits for an item; freed by the last of the two. */
@@ -36,7 +35,7 @@ typedef struct Item {
     Kind kind;
     Handle *handle;
     Done *done;
-    Node *node; /* PAGES, ASK: in use */
+    Node *node; /* PAGES: in use */
     uint64_t ino, snapshot;
     int64_t off, len;
     gboolean soon; /* the one node->drop_queued tells of */
@@ -56,7 +55,6 @@ struct Notifier {
     Session *session;
     Queue recalls; /* give leases back; stopped first, as they use the other */
     Queue drops;   /* tell the kernel to forget */
-    Queue asks;    /* wait for the MDS, so behind nobody else */
 };
 
 static Item *item_new(Kind kind, const char *name)
@@ -156,23 +154,6 @@ void notifier_drop_soon(Notifier *n, Node *node)
     push(&n->drops, item);
 }
 
-void notifier_ask_again(Notifier *n, Node *node)
-{
-    if (atomic_exchange(&node->ask_queued, 1))
-        return;
-    Item *item = item_new(ASK, NULL);
-    item->node = nodes_use(n->session->nodes, node->id);
-    push(&n->asks, item);
-}
-
-static void ask_again(Session *s, Node *node)
-{
-    OriginAttr attr;
-    atomic_store(&node->ask_queued, 0);
-    s->origin->ops->getattr(s->origin, node->origin, &attr);
-    nodes_done(s->nodes, node);
-}
-
 static void drop_inode(Session *s, const Item *item)
 {
     Node *node = nodes_use_inode(s->nodes, item->ino, item->snapshot);
@@ -232,9 +213,6 @@ static void run(Session *s, const Item *item)
         break;
     case UNWANTED:
         drop_unwanted(s, item);
-        break;
-    case ASK:
-        ask_again(s, item->node);
         break;
     }
 }
@@ -331,7 +309,6 @@ Notifier *notifier_start(Session *session)
     n->session = session;
     queue_start(&n->recalls, n);
     queue_start(&n->drops, n);
-    queue_start(&n->asks, n);
     return n;
 }
 
@@ -341,6 +318,5 @@ void notifier_stop(Notifier *n)
         return;
     queue_stop(&n->recalls);
     queue_stop(&n->drops);
-    queue_stop(&n->asks);
     g_free(n);
 }

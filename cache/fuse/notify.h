@@ -28,12 +28,6 @@ void notifier_recall(Notifier *notifier, Handle *handle);
  * soon as that read has ended.
  */
 void notifier_drop_all_pages(Notifier *notifier, Node *node);
-/*
- * Has the attributes asked for, for nobody. Somebody may wait in libcephfs, in an open or a read,
- * for a lease to go back; libcephfs does not wake him then, only when the MDS grants something,
- * which it need not. Asking makes it grant.
- */
-void notifier_ask_again(Notifier *notifier, Node *node);
 /* Drops all pages of a node soon: what nobody guarantees any more. Any number of calls is one drop.
  */
 void notifier_drop_soon(Notifier *notifier, Node *node);
