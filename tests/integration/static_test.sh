@@ -149,7 +149,14 @@ image_bytes() { rbd_cmd info "rbd/$1" --format json | jq .size; }
 CAPABILITY='{mount: {fs_type: "ext4"}, access_mode: {mode: "SINGLE_NODE_WRITER"}}'
 uuid=$(cat /proc/sys/kernel/random/uuid)
 adopted_image csi-vol- "$uuid"
-round_trip adopted_image
+check adopted_image_is_staged stage
+check adopted_image_is_published publish
+echo bytes >"$TARGET/file"
+sync "$TARGET/file"
+unpublish && unstage
+stage && publish
+same adopted_image_keeps_its_bytes "$(cat "$TARGET/file")" bytes
+unpublish && unstage
 get
 same adopted_image_is_found "$CSI_CODE/$(jq -r .volume.capacityBytes <<<"$REPLY_JSON")" OK/67108864
 expand 134217728
