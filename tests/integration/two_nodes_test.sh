@@ -23,7 +23,14 @@ ours() { # MDS session of a hearthd's volume: the first node has been there for 
         jq --arg root "$ROOT_PATH" '[.[] | select(.client_metadata.root == $root) | .id] | min'
 }
 printf 'OLD OLD OLD' >"$TARGET/held"
-cat "$TARGET/held" >/dev/null
+hit_rises() {
+    local before
+    before=$(volume_stat hits)
+    cat "$TARGET/held" >/dev/null
+    [ "$(volume_stat hits)" -gt "$before" ]
+}
+check held_is_in_the_cache wait_for 10 hit_rises
+drop_page_cache
 talk_start hold "$BUILD/tools/file-hold" "$TARGET/held"
 talk hold read
 same held_before_the_eviction "$ANSWER" "OLD OLD OLD"
