@@ -22,10 +22,13 @@
 #define DEFAULT_ENDPOINT "unix:///csi/csi.sock"
 /* Kubernetes kills a pod 30 s after SIGTERM. */
 #define GRACE_MS 20000
+/* As many as a connection has calls, so that those that hang keep none from beginning. */
+#define WORKERS 128
 
 typedef struct Options {
     char *role, *endpoint, *driver_name, *cluster_config, *node_id, *hearthd_socket, *tier, *zone,
-        *log_level, *dir_root, *secret_dir;
+        *log_level, *dir_root, *secret_dir, *device_dir;
+    gint max_clone_depth;
     gboolean version;
 } Options;
 
@@ -65,6 +68,10 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
          "node: the Kubernetes node's name (NODE_ID)", "NAME"},
         {"hearthd-socket", 0, 0, G_OPTION_ARG_FILENAME, &o->hearthd_socket,
          "node: hearthd's control socket (" WIRE_DEFAULT_SOCKET ")", "PATH"},
+        {"device-dir", 0, 0, G_OPTION_ARG_FILENAME, &o->device_dir,
+         "node: where images are mounted for their devices "
+         "(/var/lib/kubelet/plugins/DRIVER-NAME/devices)",
+         "DIR"},
         {"tier", 0, 0, G_OPTION_ARG_STRING, &o->tier,
          "node: nvme (default), or none for a node without a cache disk", "TIER"},
         {"zone", 0, 0, G_OPTION_ARG_STRING, &o->zone, "node: the zone it is in, if any", "ZONE"},
@@ -73,10 +80,15 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
          "DIR"},
         {"dir-root", 0, 0, G_OPTION_ARG_FILENAME, &o->dir_root,
          "controller: also provision type=dir under this directory, for development", "DIR"},
+        {"rbd-max-clone-depth", 0, 0, G_OPTION_ARG_INT, &o->max_clone_depth,
+         "controller: copies of images that depend on more images than this are flattened "
+         "(" G_STRINGIFY(RBD_DEFAULT_CLONE_DEPTH) ")",
+         "N"},
         {"log-level", 0, 0, G_OPTION_ARG_STRING, &o->log_level,
          "error, warning, info (default) or debug", "LEVEL"},
         {"version", 0, 0, G_OPTION_ARG_NONE, &o->version, "Print the version and exit", NULL},
         {NULL, 0, 0, 0, NULL, NULL, NULL}};
+    o->max_clone_depth = RBD_DEFAULT_CLONE_DEPTH;
     g_autoptr(GOptionContext) context = g_option_context_new("- Hearth's CSI plugin");
     g_option_context_set_description(
         context, "`hearth-csi audit` finds what is out of step in Ceph; see its --help.");
@@ -94,11 +106,19 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
     o->node_id = value_or(o->node_id, "NODE_ID", "");
     o->hearthd_socket = value_or(o->hearthd_socket, NULL, WIRE_DEFAULT_SOCKET);
     o->tier = value_or(o->tier, NULL, "nvme");
+    if (!o->device_dir)
+        o->device_dir = g_strdup_printf("/var/lib/kubelet/plugins/%s/devices", o->driver_name);
     if (o->version)
         return TRUE;
     if (g_strcmp0(o->role, "controller") != 0 && g_strcmp0(o->role, "node") != 0) {
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                     "--role=%s: use controller or node", o->role ? o->role : "");
+        return FALSE;
+    }
+    if (o->max_clone_depth < 1 || o->max_clone_depth > 15) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--rbd-max-clone-depth=%d: use 1 to 15; Linux follows no more",
+                    o->max_clone_depth);
         return FALSE;
     }
     return identity_check_name(o->driver_name, error) && socket_path(o->endpoint, error);
@@ -128,7 +148,7 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
         /* With --dir-root alone there is no cluster to provision on, nor to probe. */
         if (!o->dir_root || g_file_test(o->cluster_config, G_FILE_TEST_EXISTS)) {
             backends[n++] = backend_cephfs_new(o->cluster_config);
-            backends[n++] = backend_rbd_new(o->cluster_config);
+            backends[n++] = backend_rbd_new(o->cluster_config, (guint)o->max_clone_depth);
         }
         role->controller = controller_new(backends, n);
         controller_set_secret_dir(role->controller, o->secret_dir);
@@ -140,9 +160,13 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
     NodeServiceConfig config = {.node_id = o->node_id,
                                 .hearthd_socket = o->hearthd_socket,
                                 .config_path = o->cluster_config,
+                                .device_dir = o->device_dir,
                                 .tier = o->tier,
-                                .zone = o->zone};
+                                .zone = o->zone,
+                                .records = backend_cephfs_new};
     role->node = node_service_new(&config, error);
+    /* Of the plugin as a whole: every instance tells the same (CSI, GetPluginCapabilities). */
+    role->identity.group_controller = TRUE;
     role->identity.probe = probe_node;
     role->identity.probe_data = role->node;
     return role->node != NULL;
@@ -150,7 +174,7 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
 
 static gboolean serve(const Options *o, Role *role, GError **error)
 {
-    RpcServerConfig config = {.socket_path = socket_path(o->endpoint, NULL)};
+    RpcServerConfig config = {.socket_path = socket_path(o->endpoint, NULL), .workers = WORKERS};
     /* Threads inherit the mask, so that only sigwait() below sees these. */
     sigset_t stop;
     sigemptyset(&stop);
@@ -168,7 +192,7 @@ static gboolean serve(const Options *o, Role *role, GError **error)
     call_log_add(log, server, identity_methods(), &role->identity);
     if (role->controller)
         call_log_add(log, server, controller_methods(), role->controller);
-    if (role->identity.group_controller)
+    if (role->controller && role->identity.group_controller)
         call_log_add(log, server, controller_group_methods(), role->controller);
     if (role->node)
         call_log_add(log, server, node_service_methods(), role->node);

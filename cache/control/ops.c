@@ -69,8 +69,15 @@ static gboolean op_attach(Call *call, GError **error)
                     "attach: the message must carry the descriptor of a mounted /dev/fuse");
         return FALSE;
     }
-    return volumes_attach(call->control->volumes, string_field(call, "volume"),
-                          hearth_steal_fd(&call->fd), error);
+    const char *volume = string_field(call, "volume");
+    if (!volumes_attach(call->control->volumes, volume, hearth_steal_fd(&call->fd), error))
+        return FALSE;
+    uint64_t job;
+    g_autoptr(GError) cause = NULL;
+    if (volumes_wants_warm(call->control->volumes, volume) &&
+        !jobs_warm(call->control->jobs, volume, "", &job, &cause))
+        g_warning("volume %s: it is not warmed: %s", volume, cause->message);
+    return TRUE;
 }
 
 static gboolean op_detach(Call *call, GError **error)
@@ -85,6 +92,15 @@ static gboolean op_fetch(Call *call, GError **error)
     if (!spec)
         return FALSE;
     json_object_set_new(call->reply, "spec", spec);
+    return TRUE;
+}
+
+static gboolean op_resize(Call *call, GError **error)
+{
+    uint64_t bytes;
+    if (!volumes_resize(call->control->volumes, string_field(call, "volume"), &bytes, error))
+        return FALSE;
+    json_object_set_new(call->reply, "bytes", json_integer((json_int_t)bytes));
     return TRUE;
 }
 
@@ -218,6 +234,7 @@ static const Op ops[] = {
     {"volumes", op_volumes, page_fields, FALSE}, {"volume", op_volume, volume_fields, FALSE},
     {"warm", op_warm, warm_fields, FALSE},       {"job", op_job, job_fields, FALSE},
     {"cancel", op_cancel, job_fields, FALSE},    {"evict", op_evict, evict_fields, FALSE},
+    {"resize", op_resize, volume_fields, FALSE},
 };
 
 static const Op *find_op(const char *name)

@@ -13,18 +13,23 @@
  *
  * op "hello"   -> {"version": "0.1.0", "pid": N, "cacheDir": "...", "protocol": 1}
  * op "open"    {"volume": ID, "origin": ORIGIN, "cache": bool, "cacheQuota": bytes,
- *               "readOnly": bool} -> {"attached": bool}
+ *               "readOnly": bool, "warm": bool, "mountGroup": gid} -> {"attached": bool}
  *              Connects to the origin and checks that rootPath exists. Repeating it with the same
  *              spec is fine; with another, ALREADY_EXISTS, unless the mount of the first is gone:
  *              then it is opened anew. "monitors", "userKey" and "timeoutSec" say how to reach the
- *              same bytes: they may differ, and the newer are kept. "cache" (default true),
- *              "cacheQuota" (0: none) and "readOnly" (false) may be absent. A volume that was
- *              opened on a connection that ends before "attach" is closed again.
+ *              same bytes, "cacheQuota" how many may be kept, and "mountGroup" for which group
+ *              all files are (absent: as they are in the origin): they may differ, and the newer
+ *              count at once. "cache" (default true), "cacheQuota" (0: none), "readOnly" (false)
+ *              and "warm" (false: true begins a job as "warm" does when a mount is attached, whose
+ *              failure is only logged) may be absent. A volume that was opened on a
+ *              connection that ends before "attach" is closed again.
  *   ORIGIN     {"type": "cephfs", "clusterID": s, "monitors": [s...], "fsName": s,
  *               "rootPath": s, "userID": s, "userKey": s, "timeoutSec": n}
  *              {"type": "rbd", "clusterID": s, "monitors": [s...], "pool": s, "radosNamespace": s
  *               ("": the default), "image": s, "snapshot": s (absent: the image itself),
- *               "userID": s, "userKey": s, "timeoutSec": n}: its mount has one file, "image"
+ *               "userID": s, "userKey": s, "timeoutSec": n, "shared": bool}: its mount has one
+ * file, "image". A snapshot needs "readOnly". FAILED_PRECONDITION, naming the holder, while
+ *               somebody else has the image open for writing, unless "shared" (default false)
  *              {"type": "dir", "rootPath": s}
  * op "attach"  {"volume": ID} + the mounted /dev/fuse descriptor: serve it. ALREADY_EXISTS while a
  *              mount of the volume is served.
@@ -33,12 +38,15 @@
  * op "fetch"   {"volume": ID} -> {"spec": <as given to open>} + a duplicate of the descriptor.
  *              For a restarted node plugin. Secrets stay in memory on both sides.
  *              FAILED_PRECONDITION when no mount is served.
- * op "status"  -> {"daemon": {"version", "pid", "uptimeSec"}, "cache": {"dir", "disk": "ok"|
+ * op "resize"  {"volume": ID} -> {"bytes": N}: looks at the image's size again, and the file has
+ * it. FAILED_PRECONDITION when the volume is no image, or no mount is served. op "status"  ->
+ * {"daemon": {"version", "pid", "uptimeSec"}, "cache": {"dir", "disk": "ok"|
  *              "suspect"|"bypass"|"off", "objects", "bytes", "maxBytes", "maxInodes", "freeBytes",
  *              "evictedObjects", "evictedBytes", "originBytes", "fillsActive", "fillsCompleted",
  *              "fillsFailed", "diskErrors"}, "volumes": N}
  * op "volumes" {"after": ID or ""} -> {"volumes": [VOLUME...], "more": bool}, ordered by ID
- *   VOLUME     {"volume", "type", "clusterID", "fsName", "rootPath", "attached", "cache",
+ *   VOLUME     {"volume", "type", "clusterID", "fsName", "rootPath" (of type rbd: what `rbd` calls
+ *               the image), "attached", "cache",
  *               "readOnly", "bytesCached", "bytesTotal" (of its files; -1: not known), "objects",
  *               "opens", "hits", "misses", "bytesStore", "bytesFill", "bytesOrigin",
  *               "bytesWritten", "nodes"}

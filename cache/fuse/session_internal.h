@@ -5,6 +5,7 @@
 #include <fuse_lowlevel.h>
 #include "cache/fuse/nodes.h"
 #include "cache/fuse/notify.h"
+#include "cache/fuse/readers.h"
 #include "cache/fuse/session.h"
 
 /*
@@ -26,6 +27,7 @@ struct Session {
     Store *store; /* may be NULL */
     char *volume;
     gboolean read_only;
+    _Atomic int64_t group; /* -1: none */
     struct fuse_session *fuse;
     Nodes *nodes;
     Notifier *notifier;
@@ -33,13 +35,7 @@ struct Session {
     pthread_mutex_t open_mutex; /* guards the two lists */
     LIST_HEAD(, Handle) handles;
     LIST_HEAD(, Listing) listings;
-
-    void (*ended)(void *data);
-    void *ended_data;
-    unsigned n_threads;
-    pthread_t *threads;
-    _Atomic unsigned running;
-    _Atomic int stopping;
+    Readers *readers;
 };
 
 static inline Session *session_of(fuse_req_t req)
@@ -62,10 +58,14 @@ static inline Session *session_of(fuse_req_t req)
  * What the kernel is told of a name. `keep_name`: it may use it again unasked; else it asks at
  * every use.
  */
-void entry_fill(Node *node, const OriginAttr *attr, gboolean keep_name, struct fuse_entry_param *e);
+void entry_fill(Session *session, Node *node, const OriginAttr *attr, gboolean keep_name,
+                struct fuse_entry_param *e);
 /* For how long the kernel may use the node's attributes unasked: not at all while it is open
  * without a lease, as the size tells a reader where the file ends. */
 double attr_valid(Node *node);
+/* group.c: the attributes as the kernel is told them, and the group of what a caller creates. */
+struct stat group_shown(Session *session, const struct stat *st);
+gid_t group_of_new(Session *session, gid_t caller);
 /*
  * Whether the names the kernel used unasked to reach `node` still lead there. 0, -ESTALE, or the
  * origin's error. Asks the origin only for names given out in the last VALID_MS.

@@ -16,7 +16,9 @@
 #define HEARTH_DRIVER_BACKEND_BACKEND_H
 
 #include <glib.h>
+#include <jansson.h>
 #include "driver/error.h"
+#include "driver/volume/adopted_id.h"
 #include "driver/volume/id.h"
 #include "driver/volume/params.h"
 #include "driver/volume/secrets.h"
@@ -98,6 +100,12 @@ typedef struct BackendOps {
     GPtrArray *(*volume_list)(void *session, const VolumeId *where, gint64 deadline_us,
                               GError **error);
 
+    /* What deleted volumes left that nothing needs any more, by the backend's names, of this driver
+     * only; and removing it, when nothing needs it. For the audit; NULL where nothing is left. */
+    GPtrArray *(*leftovers)(void *session, gint64 deadline_us, GError **error);
+    gboolean (*leftover_remove)(void *session, const char *name, gint64 deadline_us,
+                                GError **error);
+
     /* Sets the size; only ever larger. NULL where sizes are not enforced. */
     gboolean (*volume_resize)(void *session, const VolumeId *id, gint64 bytes, gint64 deadline_us,
                               GError **error);
@@ -105,6 +113,10 @@ typedef struct BackendOps {
      * without that parameter. FAILED_PRECONDITION. */
     gboolean (*volume_pin)(void *session, const VolumeId *id, const char *pin, gint64 deadline_us,
                            GError **error);
+    /* Puts limits in force, an object of volume/mutable.h's names, and keeps them with the volume.
+     * NULL where nothing would enforce them. */
+    gboolean (*volume_limit)(void *session, const VolumeId *id, const json_t *limits,
+                             gint64 deadline_us, GError **error);
     /*
      * Snapshots of a volume, by name; NULL where there are none. Creating one that is there
      * succeeds; NOT_FOUND: no volume. Removing what is not there succeeds; FAILED_PRECONDITION: it
@@ -129,7 +141,8 @@ typedef struct BackendOps {
      * caller's. NULL where a snapshot cannot be mounted as it is. */
     char *(*snapshot_path)(const char *path, const char *snapshot);
     /* Begins a volume as a copy of a snapshot; volume_look() tells when it is one. One that has
-     * begun is fine. NOT_FOUND: no such snapshot. */
+     * begun is fine. NOT_FOUND: no such snapshot. `source` and `snapshot` NULL: sees to it that one
+     * goes on that volume_look() calls to be resumed. */
     gboolean (*volume_copy)(void *session, const VolumeId *id, const VolumeParams *params,
                             const VolumeId *source, const char *snapshot, gint64 deadline_us,
                             GError **error);
@@ -147,6 +160,11 @@ typedef struct BackendOps {
     GPtrArray *(*places)(void *backend, const VolumeId *cluster, const Secrets *secrets,
                          gint64 deadline_us, GError **error);
 
+    /* Where a volume of ceph-csi would be, whether it is there or not. NULL without an error: there
+     * is no such place. NULL where none can be adopted. */
+    VolumeId *(*adopt)(void *backend, const AdoptedId *id, const Secrets *secrets,
+                       gint64 deadline_us, GError **error);
+
     /* Whether provisioning could work now, without a request's secrets. */
     gboolean (*probe)(void *backend, gint64 deadline_us, GError **error);
     void (*free)(void *backend);
@@ -163,8 +181,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Backend, backend_free)
 
 /* CephFS subvolumes through the mgr; `config_path` is ceph-csi's config.json (volume/config.h). */
 Backend *backend_cephfs_new(const char *config_path);
-/* RBD images through librbd; likewise. */
-Backend *backend_rbd_new(const char *config_path);
+/* RBD images through librbd; likewise. A copy that depends on more images than `max_clone_depth` is
+ * flattened. */
+#define RBD_DEFAULT_CLONE_DEPTH 4
+Backend *backend_rbd_new(const char *config_path, guint max_clone_depth);
 /* Directories under `root`, for machines without Ceph; sizes are recorded, not enforced. */
 Backend *backend_dir_new(const char *root, GError **error);
 

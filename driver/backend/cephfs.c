@@ -49,8 +49,8 @@ static void *session_open(void *backend, const VolumeId *where, const Secrets *s
     g_autoptr(CephConn) conn = ceph_backend_connect(backend, cluster, secrets, deadline_us, error);
     if (!conn)
         return NULL;
-    char *pool = NULL;
-    if (!cephfs_mgr_pools(conn, where->fs_name, &pool, NULL, deadline_us, error))
+    char *pool = cephfs_mgr_metadata_pool(conn, where->fs_name, deadline_us, error);
+    if (!pool)
         return NULL;
     Session *s = g_new0(Session, 1);
     s->conn = g_steal_pointer(&conn);
@@ -194,10 +194,19 @@ static gboolean volume_create(void *session, const VolumeId *id, const VolumePar
                               gint64 bytes, BackendVolume **made, gint64 deadline_us,
                               GError **error)
 {
-    *made = NULL; /* the path is the mgr's choice */
     Session *s = session;
     Subvolume subvolume = subvolume_of(id);
-    return cephfs_mgr_create(s->conn, &subvolume, bytes, params->pool, deadline_us, error);
+    *made = NULL;
+    if (!cephfs_mgr_create(s->conn, &subvolume, bytes, params->pool, deadline_us, error))
+        return FALSE;
+    /* The path is the mgr's choice; the size is ours, also of one that was there. */
+    char *path = cephfs_mgr_path(s->conn, &subvolume, deadline_us, error);
+    if (!path)
+        return FALSE;
+    *made = g_new0(BackendVolume, 1);
+    (*made)->path = path;
+    (*made)->bytes = bytes;
+    return TRUE;
 }
 
 static gboolean volume_remove(void *session, const VolumeId *id, gboolean keep_snapshots,
@@ -331,6 +340,38 @@ static GPtrArray *places(void *backend, const VolumeId *cluster, const Secrets *
     return list;
 }
 
+static VolumeId *adopt(void *backend, const AdoptedId *adopted, const Secrets *secrets,
+                       gint64 deadline_us, GError **error)
+{
+    g_autoptr(ClusterConfig) config = ceph_backend_config(backend, adopted->cluster_id, error);
+    g_autoptr(CephConn) conn =
+        config ? ceph_backend_connect(backend, config, secrets, deadline_us, error) : NULL;
+    g_autofree char *fs_name =
+        conn ? cephfs_mgr_file_system(conn, adopted->location, deadline_us, error) : NULL;
+    if (!fs_name)
+        return NULL;
+    VolumeId *id = new_place(adopted->cluster_id, fs_name, config->subvolume_group);
+    id->name = adopted_id_volume(adopted);
+    id->adopted = TRUE;
+    /* A class of ceph-csi's may have set volumeNamePrefix, which only its journal knows. */
+    GError *cause = NULL;
+    Subvolume subvolume = subvolume_of(id);
+    g_autoptr(BackendVolume) usual = cephfs_mgr_look(conn, &subvolume, deadline_us, &cause);
+    if (!usual && g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND)) {
+        g_clear_error(&cause);
+        char *name = cephfs_mgr_find(conn, &subvolume, adopted->uuid, deadline_us, &cause);
+        if (name) {
+            g_free(id->name);
+            id->name = name;
+        }
+    }
+    if (!cause)
+        return id;
+    g_propagate_error(error, cause);
+    volume_id_free(id);
+    return NULL;
+}
+
 static gboolean probe(void *backend, gint64 deadline_us, GError **error)
 {
     return ceph_backend_probe(backend, deadline_us, error);
@@ -371,6 +412,7 @@ static const BackendOps ops = {
     .capacity = capacity,
     .clusters = clusters,
     .places = places,
+    .adopt = adopt,
     .probe = probe,
     .free = cephfs_free,
 };

@@ -107,6 +107,26 @@ gboolean cephfs_mgr_remove(CephConn *conn, const Subvolume *s, gboolean retain_s
     }
 }
 
+char *cephfs_mgr_path(CephConn *conn, const Subvolume *s, gint64 deadline_us, GError **error)
+{
+    reply_auto CephReply reply = {0};
+    const char *prefix = "fs subvolume getpath";
+    if (!cephfs_mgr_send(conn, prefix, s, NULL, &reply, deadline_us, error))
+        return NULL;
+    g_strstrip(reply.output);
+    if (reply.rc == 0 && *reply.output == '/')
+        return g_steal_pointer(&reply.output);
+    if (reply.rc == -ENOENT)
+        cephfs_mgr_missing(error, s);
+    else if (reply.rc != 0)
+        cephfs_mgr_fail(error, conn, &reply, prefix, s);
+    else
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
+                    "%s %s/%s/%s: the mgr's answer is no path", prefix, s->fs_name, s->group,
+                    s->name);
+    return NULL;
+}
+
 GPtrArray *cephfs_mgr_list(CephConn *conn, const Subvolume *group, gint64 deadline_us,
                            GError **error)
 {
@@ -187,6 +207,30 @@ BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *s, gint64 deadli
     }
     json_decref(info);
     return volume;
+}
+
+char *cephfs_mgr_find(CephConn *conn, const Subvolume *s, const char *suffix, gint64 deadline_us,
+                      GError **error)
+{
+    reply_auto CephReply reply = {0};
+    const char *prefix = "fs subvolume ls";
+    Subvolume group = {.fs_name = s->fs_name, .group = s->group};
+    if (!cephfs_mgr_send(conn, prefix, &group, NULL, &reply, deadline_us, error))
+        return NULL;
+    if (reply.rc != 0 && reply.rc != -ENOENT)
+        cephfs_mgr_fail(error, conn, &reply, prefix, &group);
+    json_t *list = json_loads(reply.output, 0, NULL);
+    char *found = NULL;
+    gsize i;
+    json_t *entry;
+    json_array_foreach(list, i, entry)
+    {
+        const char *name = json_string_value(json_object_get(entry, "name"));
+        if (!found && name && g_str_has_suffix(name, suffix))
+            found = g_strdup(name);
+    }
+    json_decref(list);
+    return found;
 }
 
 gboolean cephfs_mgr_resize(CephConn *conn, const Subvolume *s, gint64 bytes, gint64 deadline_us,

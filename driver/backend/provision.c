@@ -21,8 +21,23 @@ gboolean work_is_not_found(const GError *error)
     return g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND);
 }
 
+/* What a record would say of a volume of ceph-csi, whose own are in its journal. */
+static VolumeRecord *adopted_record(const VolumeId *id)
+{
+    VolumeRecord *record = g_new0(VolumeRecord, 1);
+    record->request_name = g_strdup(id->name);
+    record->group = g_strdup(id->group ? id->group : "");
+    record->params = json_object();
+    record->changes = json_object();
+    return record;
+}
+
 gboolean work_find_record(Work *w, VolumeRecord **record, GError **error)
 {
+    if (w->id->adopted) {
+        *record = adopted_record(w->id);
+        return TRUE;
+    }
     g_autoptr(GError) cause = NULL;
     gsize length;
     *record = NULL;
@@ -62,14 +77,12 @@ static gboolean remove_record(Work *w, GError **error)
 }
 
 /*
- * Writes the record of a new name. FALSE also when a volume stands there without one. *fresh is
- * FALSE when another controller was faster.
+ * Writes the record of a new name, at which `foreign` was seen, or nothing. FALSE also when a
+ * volume stands there without a record. *fresh is FALSE when there is one.
  */
-static gboolean claim_name(Work *w, const char *text, gboolean *fresh, GError **error)
+static gboolean claim_name(Work *w, const BackendVolume *foreign, const char *text, gboolean *fresh,
+                           GError **error)
 {
-    g_autoptr(BackendVolume) foreign = NULL;
-    if (!work_find_volume(w, &foreign, error))
-        return FALSE;
     if (foreign) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
                     "volume %s (%s) exists and has no record of this driver: someone else made it; "
@@ -115,26 +128,33 @@ static gboolean choose_bytes(Work *w, const ProvisionRequest *r, gint64 *bytes, 
     return FALSE;
 }
 
-/* The record of the request's name, made when there is none. *fresh: just now. */
+/*
+ * The record of the request's name, made when there is none, and what stands there. A name is new
+ * mostly, so that the record is not looked for where there is no volume: creating it, which is
+ * exclusive, tells. A copy has to know before, for what becomes of a source that has gone.
+ */
 static gboolean take_name(Work *w, const ProvisionRequest *r, VolumeRecord **record,
-                          gboolean *fresh, GError **error)
+                          BackendVolume **volume, GError **error)
 {
-    if (!work_find_record(w, record, error))
+    if (!work_find_volume(w, volume, error) ||
+        ((*volume || r->source) && !work_find_record(w, record, error)))
         return FALSE;
     if (!*record) {
         gint64 bytes;
+        gboolean fresh;
         g_autoptr(VolumeBacking) backing = NULL;
         if (!choose_bytes(w, r, &bytes, error) ||
             (r->backing_snapshot && !(backing = shallow_backing(w, r, error))))
             return FALSE;
-        g_autofree char *text = record_encode(r->name, r->params, r->id, r->source, backing, bytes);
-        if (!claim_name(w, text, fresh, error))
+        g_autofree char *text =
+            record_encode(r->name, r->params, r->id, r->source, backing, r->changes, bytes);
+        if (!claim_name(w, *volume, text, &fresh, error))
             return FALSE;
-        if (*fresh)
+        if (fresh)
             *record = record_decode(r->id->name, text, strlen(text), error);
         else if (!work_find_record(w, record, error))
             return FALSE;
-        if (*fresh && !*record)
+        if (fresh && !*record)
             return FALSE;
     }
     if (!*record) {
@@ -142,7 +162,8 @@ static gboolean take_name(Work *w, const ProvisionRequest *r, VolumeRecord **rec
                     "volume %s is being deleted by another controller; try again", r->id->name);
         return FALSE;
     }
-    if (!record_check_same(*record, r->name, r->params, r->id, r->source, r->range, error))
+    if (!record_check_same(*record, r->name, r->params, r->id, r->source, r->changes, r->range,
+                           error))
         return FALSE;
     gboolean same = r->backing_snapshot == ((*record)->backing != NULL);
     if (!same)
@@ -202,12 +223,12 @@ gboolean provision_create(const Backend *backend, const ProvisionRequest *r, con
     work_auto Work w = {0};
     g_autoptr(VolumeRecord) found = NULL;
     g_autoptr(BackendVolume) made = NULL;
-    gboolean fresh = FALSE;
     if (!capacity_choose(r->range, &bytes, error) ||
         !work_open(&w, backend, r->id, secrets, deadline_us, error) ||
-        !take_name(&w, r, &found, &fresh, error) ||
-        (!fresh && !found->backing && !work_find_volume(&w, &made, error)))
+        !modify_check(&w, r->changes, error) || !take_name(&w, r, &found, &made, error))
         return FALSE;
+    if (found->backing)
+        g_clear_pointer(&made, backend_volume_free);
     if (found->backing ? !make_shallow(&w, found, &made, error)
         : r->source    ? !make_copy(&w, r, found, &made, error)
                        : !make_empty(&w, r, found->bytes, &made, error))
@@ -216,13 +237,14 @@ gboolean provision_create(const Backend *backend, const ProvisionRequest *r, con
     if (r->params->mds_pin && !found->backing &&
         !w.ops->volume_pin(w.session, r->id, r->params->mds_pin, deadline_us, error))
         return FALSE;
+    if (!modify_limit(&w, r->changes, error))
+        return FALSE;
     *record = g_steal_pointer(&found);
     *volume = g_steal_pointer(&made);
     return TRUE;
 }
 
-/* Removes the volume; snapshots of ours stay, and outlive it. */
-static gboolean remove_volume(Work *w, GError **error)
+gboolean work_remove_volume(Work *w, GError **error)
 {
     g_autoptr(GError) cause = NULL;
     if (w->ops->volume_remove(w->session, w->id, FALSE, w->deadline_us, &cause))
@@ -247,11 +269,17 @@ gboolean provision_delete(const Backend *backend, const VolumeId *id, const Secr
     /* A record of another group is of another volume, which has this one's name. */
     if (record && strcmp(record->group, id->group ? id->group : "") != 0)
         g_clear_pointer(&record, record_free);
-    if (!record) {
+    if (!record || id->adopted) {
         g_autoptr(BackendVolume) foreign = NULL;
         if (!work_find_volume(&w, &foreign, error))
             return FALSE;
-        if (foreign)
+        if (foreign && id->adopted)
+            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                        "volume %s (%s) is ceph-csi's, and its journal, which this driver does not "
+                        "change, still names it: delete it through a PersistentVolume of ceph-csi, "
+                        "or set persistentVolumeReclaimPolicy: Retain on this one",
+                        id->name, foreign->path);
+        else if (foreign)
             g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
                         "volume %s (%s) has no record of this driver, which therefore does not "
                         "delete it; remove it by hand if its data is not needed",
@@ -260,7 +288,8 @@ gboolean provision_delete(const Backend *backend, const VolumeId *id, const Secr
     }
     if (record->backing)
         return shallow_release(&w, record, error) && remove_record(&w, error);
-    return remove_volume(&w, error) && copy_clean(&w, record, error) && remove_record(&w, error);
+    return work_remove_volume(&w, error) && copy_clean(&w, record, error) &&
+           remove_record(&w, error);
 }
 
 gboolean provision_look(const Backend *backend, const VolumeId *id, const Secrets *secrets,
@@ -270,6 +299,29 @@ gboolean provision_look(const Backend *backend, const VolumeId *id, const Secret
     work_auto Work w = {0};
     return work_open(&w, backend, id, secrets, deadline_us, error) &&
            work_look(&w, record, volume, error);
+}
+
+gboolean provision_inspect(const Backend *backend, const VolumeId *id, const Secrets *secrets,
+                           gint64 deadline_us, VolumeRecord **record, BackendVolume **volume,
+                           GError **error)
+{
+    work_auto Work w = {0};
+    g_autoptr(VolumeRecord) found = NULL;
+    g_autoptr(BackendVolume) seen = NULL;
+    if (!work_open(&w, backend, id, secrets, deadline_us, error) ||
+        !work_find_record(&w, &found, error) ||
+        (found && !work_find_recorded(&w, found, &seen, error)))
+        return FALSE;
+    /* Of a volume without a record of ours there is only the volume. */
+    if (!found || (id->adopted && !seen) || (seen && seen->incomplete) ||
+        strcmp(found->group, id->group ? id->group : "") != 0) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "volume %s does not exist",
+                    id->name);
+        return FALSE;
+    }
+    *record = g_steal_pointer(&found);
+    *volume = g_steal_pointer(&seen);
+    return TRUE;
 }
 
 gboolean work_look(Work *w, VolumeRecord **record, BackendVolume **volume, GError **error)

@@ -16,7 +16,7 @@
  * How long a call waits, and between its looks. Ceph tells nobody when a copy is complete; an empty
  * one took 0.3 s mostly and 5 s now and then (Ceph 16), until its cloner woke up.
  */
-#define WAIT_US (8 * G_USEC_PER_SEC)
+#define WAIT_US (20 * G_USEC_PER_SEC)
 #define LOOK_FIRST_US (20 * 1000)
 #define LOOK_MAX_US (400 * 1000)
 
@@ -180,6 +180,7 @@ gboolean copy_finish(Work *w, const ProvisionRequest *r, const VolumeRecord *rec
     if (!check_can(w, error))
         return FALSE;
     Patience patience = patience_new(w);
+    gboolean resumed = FALSE;
     for (;;) {
         if (*volume && !(*volume)->incomplete)
             return settle(w, record, volume, error);
@@ -201,6 +202,11 @@ gboolean copy_finish(Work *w, const ProvisionRequest *r, const VolumeRecord *rec
                 g_propagate_error(error, cause);
                 return FALSE;
             }
+        } else if ((*volume)->resume && !resumed) {
+            if (!w->ops->volume_copy(w->session, r->id, r->params, NULL, NULL, w->deadline_us,
+                                     error))
+                return FALSE;
+            resumed = TRUE;
         } else if (!patience_wait(&patience)) {
             g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
                         "volume %s is being copied from %s; ask again", w->id->name,

@@ -30,6 +30,9 @@ gboolean work_find_recorded(Work *w, const VolumeRecord *record, BackendVolume *
 /* Both, complete and of one group; else NOT_FOUND. */
 gboolean work_look(Work *w, VolumeRecord **record, BackendVolume **volume, GError **error);
 
+/* Removes the volume; snapshots of ours stay, and outlive it. What is not there is fine. */
+gboolean work_remove_volume(Work *w, GError **error);
+
 /* FALSE only for failures; *record is NULL when there is none. `name` is a snapshot's. */
 gboolean work_find_snapshot(Work *w, const char *name, SnapshotRecord **record, GError **error);
 
@@ -70,6 +73,11 @@ gboolean shallow_release(Work *w, const VolumeRecord *record, GError **error);
  * nothing has changed, but for a crash: then the next deletion goes on. */
 gboolean shallow_seal(Work *w, const char *snapshot, GError **error);
 void shallow_unseal(Work *w, const char *snapshot);
+
+/* provision_modify.c: whether volumes of the type can have these mutable parameters.
+ * INVALID_ARGUMENT. Then: puts the limits among them in force. */
+gboolean modify_check(const Work *w, const json_t *changes, GError **error);
+gboolean modify_limit(Work *w, const json_t *changes, GError **error);
 
 /* The name of the snapshot through which the volume `target` is copied; the caller's. */
 char *copy_snapshot_name(const char *target);

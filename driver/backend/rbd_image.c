@@ -57,6 +57,17 @@ gboolean rbd_image_is(rbd_image_t image, const char *id)
     return id && rbd_get_id(image, own, sizeof(own)) == 0 && strcmp(own, id) == 0;
 }
 
+static int no_progress(uint64_t done, uint64_t all, void *data)
+{
+    (void)done, (void)all, (void)data;
+    return 0;
+}
+
+int rbd_image_resize(rbd_image_t image, gint64 bytes)
+{
+    return rbd_resize2(image, (uint64_t)bytes, bytes == 0, no_progress, NULL);
+}
+
 static BackendVolume *volume_new(const RbdCall *call, guint64 bytes)
 {
     BackendVolume *volume = g_new0(BackendVolume, 1);
@@ -81,6 +92,9 @@ static void look_at(RbdCall *call, rbd_image_t image)
         return;
     }
     call->volume = volume_new(call, bytes);
+    struct timespec created;
+    if (rbd_get_create_timestamp(image, &created) == 0)
+        call->volume->created = created.tv_sec;
     gboolean parent = rbd_get_overlap(image, &overlap) == 0 && overlap > 0;
     if (g_strcmp0(clone, RBD_CLONE_FLATTEN) == 0) {
         call->volume->incomplete = call->volume->copying = call->volume->resume = parent;
@@ -89,12 +103,37 @@ static void look_at(RbdCall *call, rbd_image_t image)
     }
 }
 
+/*
+ * Whether the pool's directory has the name: from the first step of making an image to the last of
+ * removing it. librbd itself takes ten times as long to say that an image is not there, and says
+ * the same of half an image.
+ */
+static int find_name(RbdCall *call)
+{
+    gsize length = strlen(call->image);
+    guint32 prefix = GUINT32_TO_LE((guint32)length);
+    char id[RBD_ID_MAX];
+    g_autofree char *encoded = g_malloc(sizeof(prefix) + length);
+    memcpy(encoded, &prefix, sizeof(prefix));
+    memcpy(encoded + sizeof(prefix), call->image, length);
+    int rc = rados_exec(call->io, "rbd_directory", "rbd", "dir_get_id", encoded,
+                        sizeof(prefix) + length, id, sizeof(id));
+    return MIN(rc, 0);
+}
+
 static void look_run(RbdCall *call)
 {
     rbd_image_t image;
-    int rc = rbd_open_read_only(call->io, call->image, &image, NULL);
+    int rc = find_name(call);
     if (rc == -ENOENT) {
         rbd_call_missing(call);
+        return;
+    }
+    if (rc == 0)
+        rc = rbd_open_read_only(call->io, call->image, &image, NULL);
+    if (rc == -ENOENT) {
+        call->volume = volume_new(call, 0);
+        call->volume->incomplete = TRUE;
         return;
     }
     if (rc != 0) {
@@ -117,7 +156,7 @@ BackendVolume *rbd_volume_look(void *session, const VolumeId *id, gint64 deadlin
 }
 
 /* librbd says ENOENT of a namespace and of a data pool alike. */
-static gboolean create_failed(RbdCall *call, int rc)
+gboolean rbd_create_failed(RbdCall *call, int rc)
 {
     if (rc != -ENOENT)
         return rbd_call_fail(call, rc, "creating image");
@@ -146,9 +185,9 @@ static gboolean revive(RbdCall *call, rbd_image_t image)
     guint64 bytes = 0;
     int rc = rbd_get_size(image, &bytes);
     if (rc == 0 && bytes != 0)
-        rc = rbd_resize2(image, 0, true, NULL, NULL);
+        rc = rbd_image_resize(image, 0);
     if (rc == 0)
-        rc = rbd_resize2(image, (guint64)call->bytes, false, NULL, NULL);
+        rc = rbd_image_resize(image, call->bytes);
     if (rc == 0)
         rc = rbd_note_clear(call->io, RBD_NOTE_SHELL, call->image);
     return rc == 0 || rbd_call_fail(call, rc, "reviving image");
@@ -159,11 +198,8 @@ static gboolean take_up(RbdCall *call, gboolean *again)
 {
     rbd_image_t image;
     int rc = rbd_open(call->io, call->image, &image, NULL);
-    if (rc == -ENOENT) {
-        rc = rbd_remove(call->io, call->image);
-        *again = rc == 0 || rc == -ENOENT;
-        return *again || rbd_call_fail(call, rc, "removing what a crash left of image");
-    }
+    if (rc == -ENOENT)
+        return *again = rbd_clear_name(call);
     if (rc != 0)
         return rbd_call_fail(call, rc, "opening");
     g_autofree char *clone = NULL, *shell = NULL;
@@ -185,7 +221,7 @@ static void create_run(RbdCall *call)
             if (!take_up(call, &again))
                 return;
         } else if (rc != 0) {
-            create_failed(call, rc);
+            rbd_create_failed(call, rc);
             return;
         }
     }
@@ -205,6 +241,38 @@ gboolean rbd_volume_create(void *session, const VolumeId *id, const VolumeParams
     return TRUE;
 }
 
+/* The pool's directory has what is whole, half made and a shell. */
+static void list_run(RbdCall *call)
+{
+    size_t max = 256;
+    g_autofree rbd_image_spec_t *list = NULL;
+    int rc;
+    do {
+        g_free(list);
+        list = g_new0(rbd_image_spec_t, max);
+        rc = rbd_list2(call->io, list, &max);
+    } while (rc == -ERANGE);
+    if (rc < 0) {
+        rbd_call_fail(call, rc, "listing the images of");
+        return;
+    }
+    call->names = g_ptr_array_new_with_free_func(g_free);
+    for (size_t i = 0; i < max; i++)
+        g_ptr_array_add(call->names, g_strdup(list[i].name));
+    rbd_image_spec_list_cleanup(list, max);
+}
+
+GPtrArray *rbd_volume_list(void *session, const VolumeId *where, gint64 deadline_us, GError **error)
+{
+    (void)where;
+    RbdCall *call = rbd_call_new(session, NULL, NULL);
+    if (!rbd_call_run(call, "listing the images of", list_run, RBD_CHANGE_MS, deadline_us, error))
+        return NULL;
+    GPtrArray *names = g_steal_pointer(&call->names);
+    rbd_call_free(call);
+    return names;
+}
+
 static void resize_run(RbdCall *call)
 {
     rbd_image_t image;
@@ -214,7 +282,7 @@ static void resize_run(RbdCall *call)
         return;
     }
     if (rc == 0) {
-        rc = rbd_resize2(image, (guint64)call->bytes, false, NULL, NULL);
+        rc = rbd_image_resize(image, call->bytes);
         rbd_close(image);
     }
     if (rc != 0)

@@ -9,25 +9,28 @@
 #include <glib.h>
 #include <jansson.h>
 #include "driver/error.h"
+#include "driver/volume/id.h"
 
 /*
- * `context` is the volume context, name -> value, as driver/service/context.h names them; others
- * are ignored, for CO and provisioner add their own. A missing type is the volume ID's, or "cephfs"
- * for a static volume. `secrets` is name -> value. Monitors come from the cluster file at
- * config_path. INVALID_ARGUMENT, or FAILED_PRECONDITION for the cluster file.
+ * `context` is the volume context, name -> value, as volume/attributes.h has them; others are
+ * ignored, for CO and provisioner add their own. `secrets` is name -> value. Monitors come from the
+ * cluster file at config_path. INVALID_ARGUMENT, or FAILED_PRECONDITION for the cluster file.
  */
 json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secrets,
                       const char *config_path, gboolean read_only, GError **error);
-/*
- * Whether what the context names is a snapshot, which nobody can write, however it is mounted.
+/* Takes over from `newer` what may differ for one volume while it is staged. TRUE: something does.
  */
-gboolean node_spec_is_snapshot(GHashTable *context);
+gboolean node_spec_update(json_t *spec, const json_t *newer);
 /* Overwrites every string, then frees. It must have no other holder. NULL is fine. */
 void node_spec_free(json_t *spec);
 
+/* Puts mutable parameters (volume/mutable.h) in the place of what the context said. */
+void node_spec_change(json_t *spec, const json_t *changes);
+
 /*
  * Whether both mean the same bytes, seen the same way. How to reach them (monitors, user and key,
- * time limit) may differ: keys are rotated and monitors move while a volume is staged.
+ * time limit) and how many to keep may differ: keys are rotated, monitors move and quotas change
+ * while a volume is staged.
  */
 gboolean node_spec_same_volume(const json_t *a, const json_t *b);
 

@@ -16,12 +16,18 @@
 #include <glib.h>
 #include <jansson.h>
 #include <stdint.h>
+#include "driver/node/block.h"
 #include "driver/node/mount.h"
 
 typedef struct Staging Staging;
 
 /* Takes the mounter over. Starts the watch over hearthd (watch.h). */
 Staging *staging_new(NodeMounter *mounter, const char *hearthd_socket);
+/*
+ * Lets it stage images (image.h): `block` is taken over; beneath device_dir are the mounts of what
+ * hearthd serves of them. Before the first call.
+ */
+void staging_take_images(Staging *staging, NodeBlock *block, const char *device_dir);
 /* No call may be running. Mounts stay. */
 void staging_free(Staging *staging);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Staging, staging_free)
@@ -40,12 +46,16 @@ gboolean staging_stage(Staging *s, const char *volume, const char *path, const j
 gboolean staging_unstage(Staging *s, const char *volume, const char *path, gint64 timeout_ms,
                          GError **error);
 /*
+ * group: the pod's fsGroup, for which the staged volume's files are then; -1: the pod has none and
+ * takes them as they are. One mount shows them for one group, so FAILED_PRECONDITION while it is
+ * published for another.
  * exclusive: no second target is allowed, FAILED_PRECONDITION. ALREADY_EXISTS: published there but
  * for reading only instead of writing, or the reverse. FAILED_PRECONDITION: not staged at `staged`,
  * or something else is at the target.
  */
 gboolean staging_publish(Staging *s, const char *volume, const char *staged, const char *target,
-                         uint64_t attrs, gboolean exclusive, gint64 timeout_ms, GError **error);
+                         uint64_t attrs, gboolean exclusive, gint64 group, gint64 timeout_ms,
+                         GError **error);
 /* Removes the target directory too. Fine when nothing is there. target NULL: its directory is gone.
  */
 gboolean staging_unpublish(Staging *s, const char *volume, const char *target, gint64 timeout_ms,

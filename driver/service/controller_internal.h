@@ -2,6 +2,7 @@
 #ifndef HEARTH_DRIVER_SERVICE_CONTROLLER_INTERNAL_H
 #define HEARTH_DRIVER_SERVICE_CONTROLLER_INTERNAL_H
 
+#include <pthread.h>
 #include "csi.pb-c.h"
 #include "driver/backend/provision.h"
 #include "driver/node/busy.h"
@@ -15,6 +16,8 @@ struct Controller {
     gsize n_backends;
     Busy *busy;
     char *secret_dir; /* NULL: none */
+    pthread_mutex_t told_lock;
+    GHashTable *told; /* parameters without a meaning that were logged; guarded by told_lock */
 };
 
 /* When the answer must be ready. */
@@ -26,6 +29,27 @@ gboolean controller_secrets(const Backend *b, GHashTable *map, Secrets **secrets
 /* As above of the driver's own user, for requests that carry none. FAILED_PRECONDITION. */
 gboolean controller_own_secrets(const Controller *c, const Backend *b, const char *cluster_id,
                                 Secrets **secrets, GError **error);
+
+/*
+ * What a volume's ID leads to: its place, the backend, and the user of the request, or the driver's
+ * own for `given` NULL. IDs of ceph-csi are looked up in the cluster. NOT_FOUND: there is no such
+ * place, or the ID is none of both.
+ */
+typedef struct VolumeRef {
+    VolumeId *id;
+    const Backend *backend;
+    Secrets *secrets;
+} VolumeRef;
+gboolean controller_resolve(const Controller *c, const char *text, GHashTable *given,
+                            gint64 deadline_us, VolumeRef *ref, GError **error);
+void controller_ref_clear(VolumeRef *ref);
+#define ref_auto __attribute__((cleanup(controller_ref_clear)))
+
+static inline void controller_json_clear(json_t **json)
+{
+    json_decref(*json);
+}
+#define json_auto __attribute__((cleanup(controller_json_clear)))
 
 /* A Volume of the call's memory; NULL when that is exhausted. */
 Csi__V1__Volume *controller_volume(RpcCall *call, const char *id, const VolumeId *where,
@@ -45,6 +69,10 @@ gboolean controller_snapshot_class(GHashTable *parameters, const VolumeId *sourc
 #define CONTROLLER_HANDLER(name)                                                                   \
     gboolean name(RpcCall *call, const ProtobufCMessage *request, ProtobufCMessage *response,      \
                   void *service, GError **error)
+/* modify.c */
+CONTROLLER_HANDLER(controller_modify_volume);
+/* validate.c */
+CONTROLLER_HANDLER(controller_validate_volume_capabilities);
 /* volumes.c */
 CONTROLLER_HANDLER(controller_expand_volume);
 CONTROLLER_HANDLER(controller_list_volumes);

@@ -67,6 +67,7 @@ running() { [ -n "${PID[$1]:-}" ] && [ "$(start_time "${PID[$1]}")" = "${PIDSTAR
 spawn() { # NAME COMMAND...: in the background, in a session of its own, logging to $TMP/log/NAME.log
     local name=$1
     shift
+    end "$name" KILL # none is left behind that nobody knows
     # The keys in this script's environment are for jq alone.
     env -u ADMIN_KEY -u PROVISIONER_KEY -u NODE_KEY -u WRONG_KEY -u WEAK_KEY -u NODE_ID setsid "$@" </dev/null >>"$TMP/log/$name.log" 2>&1 &
     PID[$name]=$!
@@ -94,6 +95,10 @@ end() { # NAME [SIGNAL] [SECONDS]: stops a spawned program; KILL after the time
 mounts_below() { # DIR: mount points, the last mounted first; mountinfo writes a blank as \040
     awk -v d="$1/" '{ gsub(/\\040/, " ", $5); if (index($5 "/", d) == 1) print $5 }' \
         /proc/self/mountinfo | tac
+}
+
+loops_below() { # DIR: loop devices over files there
+    losetup -ln -O NAME,BACK-FILE | awk -v d="$1/" 'index($2, d) == 1 { print $1 }'
 }
 
 unmount_below() {
@@ -125,6 +130,12 @@ cleanup_all() {
     done
     for name in "${!TALK_IN[@]}"; do
         talk_end "$name"
+    done
+    # File systems on images are written back while somebody serves them.
+    unmount_below "$TMP/mnt/pod"
+    unmount_below "$STAGE"
+    for name in $(loops_below "$TMP"); do
+        losetup -d "$name"
     done
     # hearthd first: with it gone, nobody waits for a mount any more.
     end hearthd TERM 10
@@ -164,7 +175,7 @@ init() { # once, by each script
     trap 'exit 143' TERM HUP
     mkdir -p "$TMP"/{log,run,mnt}
     CONTROLLER=$TMP/run/controller.sock NODE=$TMP/run/node.sock HEARTHD=$TMP/run/hearthd.sock
-    STAGE=$TMP/mnt/stage TARGET=$TMP/mnt/pod/volume CACHE=${CACHE:-$TMP/cache}
+    DEVICES=$TMP/mnt/devices STAGE=$TMP/mnt/stage TARGET=$TMP/mnt/pod/volume CACHE=${CACHE:-$TMP/cache}
     mkdir -p "$TMP/mnt/pod"
 }
 
@@ -200,6 +211,7 @@ signal.pause()'
              {clusterID: "silent", monitors: [$silent]}]' "$CEPH_DIR/config.json" >"$TMP/config.json"
 }
 
+rbd_cmd() { rbd -c "$CEPH_CONF" --keyring "$CEPH_KEYRING" --id admin "$@" 2>>"$TMP/log/rbd.log"; }
 ceph_cmd() { "$ONE_NODE" ceph "$CEPH_DIR" "$@"; }
 osd_bytes() { "$ONE_NODE" perf "$CEPH_DIR" osd.0 osd.op_out_bytes; }
 
@@ -241,7 +253,7 @@ start_hearthd() { # [FLAGS]
 start_node() {
     rm -f "$NODE"
     spawn node "$BUILD/hearth-csi" --role=node --endpoint="unix://$NODE" --node-id=test-node \
-        --hearthd-socket="$HEARTHD" --cluster-config="$TMP/config.json"
+        --hearthd-socket="$HEARTHD" --cluster-config="$TMP/config.json" --device-dir="$DEVICES"
     wait_socket node "$NODE"
 }
 start_hearth() { # [FLAGS of hearthd]
@@ -281,7 +293,7 @@ csi_json() {
 csi() { # controller|node METHOD JSON
     local socket=$CONTROLLER service=Controller
     [ "$1" = node ] && socket=$NODE service=Node
-    case $2 in Probe | GetPlugin*) service=Identity ;; esac
+    case $2 in Probe | GetPlugin*) service=Identity ;; *GroupSnapshot | GroupController*) service=GroupController ;; esac
     CSI_STARTED=$SECONDS CSI_CODE=OK CSI_MESSAGE=
     if REPLY_JSON=$("$BUILD/tools/csi-call" --timeout "${CSI_TIMEOUT:-60}" --socket "$socket" \
         "$service/$2" - <<<"$3" 2>"$TMP/csi.err"); then

@@ -4,8 +4,9 @@
  *   LD_PRELOAD=build/tools/ceph-faults.so CEPH_FAULT=after:3 hearth-csi ...
  *
  * Calls that leave the process are counted from 1 over all threads; at call N the process gets
- * SIGKILL before the library is entered, or after it has returned. CEPH_FAULT_LOG=FILE appends the
- * name of each call, with the command of those to the monitors and the mgr.
+ * SIGKILL before the library is entered, or after it has returned. CEPH_FAULT_LOG=FILE appends a
+ * line for each call that returned: its milliseconds, its name, and the command of those to the
+ * monitors and the mgr.
  *
  * The wrappers know nothing of the functions but that they take at most 10 integers or pointers and
  * return one: on the ABIs of Linux, words too many are not looked at.
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef long (*Function)(long, long, long, long, long, long, long, long, long, long);
@@ -43,11 +45,15 @@ static void die(void)
 }
 
 /* The second argument of commands is an array of one text. */
-static void note(const char *name, long argument)
+static void note(const char *name, long argument, const struct timespec *start)
 {
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    double ms =
+        (double)(end.tv_sec - start->tv_sec) * 1e3 + (double)(end.tv_nsec - start->tv_nsec) / 1e6;
     char line[1024];
     const char *detail = strstr(name, "_command") ? *(const char *const *)argument : "";
-    int n = snprintf(line, sizeof(line), "%s %s\n", name, detail);
+    int n = snprintf(line, sizeof(line), "%.3f %s %s\n", ms, name, detail);
     if (n >= (int)sizeof(line)) {
         n = sizeof(line);
         line[n - 1] = '\n';
@@ -77,20 +83,51 @@ static Function find(const char *name)
         if (!function)                                                                             \
             real = function = find(#name);                                                         \
         int call = ++calls;                                                                        \
-        if (log_fd >= 0)                                                                           \
-            note(#name, b);                                                                        \
         if (call == fault_call && !fault_after)                                                    \
             die();                                                                                 \
+        struct timespec start;                                                                     \
+        clock_gettime(CLOCK_MONOTONIC, &start);                                                    \
         long result = function(a, b, c, d, e, f, g, h, i, j);                                      \
         if (call == fault_call && fault_after)                                                     \
             die();                                                                                 \
+        if (log_fd >= 0)                                                                           \
+            note(#name, b, &start);                                                                \
         return result;                                                                             \
     }
 
 WRAP(rados_connect)
+WRAP(rados_exec)
 WRAP(rados_mgr_command)
 WRAP(rados_mon_command)
 WRAP(rados_nobjects_list_open)
 WRAP(rados_read)
+WRAP(rados_read_op_operate)
 WRAP(rados_remove)
+WRAP(rados_stat)
 WRAP(rados_write_op_operate)
+WRAP(rbd_aio_compare_and_write)
+WRAP(rbd_clone3)
+WRAP(rbd_close)
+WRAP(rbd_create4)
+WRAP(rbd_get_parent)
+WRAP(rbd_is_exclusive_lock_owner)
+WRAP(rbd_list2)
+WRAP(rbd_lock_get_owners)
+WRAP(rbd_metadata_get)
+WRAP(rbd_metadata_list)
+WRAP(rbd_metadata_remove)
+WRAP(rbd_metadata_set)
+WRAP(rbd_open)
+WRAP(rbd_open_by_id_read_only)
+WRAP(rbd_open_read_only)
+WRAP(rbd_quiesce_complete)
+WRAP(rbd_quiesce_unwatch)
+WRAP(rbd_quiesce_watch)
+WRAP(rbd_remove)
+WRAP(rbd_resize2)
+WRAP(rbd_snap_create)
+WRAP(rbd_snap_create2)
+WRAP(rbd_snap_remove)
+WRAP(rbd_trash_move)
+WRAP(rbd_trash_remove)
+WRAP(rbd_watchers_list)

@@ -217,6 +217,17 @@ START_TEST(open_is_idempotent_and_refuses_another_spec)
     ck_assert(flag(open_volume(&f, "v"), "attached"));
     assert_refused(ask(f.client, -1, NULL, OPEN_DIR, "v", f.dir), "ALREADY_EXISTS", "rootPath");
     ck_assert_int_eq(volume_flag(&f, "v", "attached"), 1);
+    /* What may change while it is served counts at once. */
+    ck_assert_int_eq(fake_session->group, -1);
+    ck_assert(
+        flag(ask(f.client, -1, NULL,
+                 "{\"op\":\"open\",\"volume\":\"v\",\"origin\":{\"type\":\"dir\",\"rootPath\":"
+                 "\"%s\"},\"mountGroup\":4242,\"cacheQuota\":7}",
+                 f.root),
+             "attached"));
+    ck_assert_int_eq(fake_session->group, 4242);
+    ck_assert(flag(open_volume(&f, "v"), "attached"));
+    ck_assert_int_eq(fake_session->group, -1);
     teardown(&f);
 }
 END_TEST
@@ -338,7 +349,9 @@ START_TEST(failed_open_tells_why_and_never_the_key)
         {G_IO_ERROR_TIMED_OUT, "DEADLINE_EXCEEDED"},
         {G_IO_ERROR_PERMISSION_DENIED, "PERMISSION_DENIED"},
         {G_IO_ERROR_NOT_FOUND, "NOT_FOUND"},
-        {G_IO_ERROR_NOT_SUPPORTED, "INTERNAL"},
+        {G_IO_ERROR_NOT_SUPPORTED, "FAILED_PRECONDITION"},
+        {G_IO_ERROR_BUSY, "FAILED_PRECONDITION"},
+        {G_IO_ERROR_EXISTS, "INTERNAL"},
     };
     Fixture f = setup();
     for (size_t i = 0; i < G_N_ELEMENTS(failures); i++) {
