@@ -21,8 +21,7 @@ static void on_bus_error(int signal_number)
 
 static void install(void)
 {
-    /* Not deferred: sigsetjmp() need not save the mask. */
-    struct sigaction action = {.sa_handler = on_bus_error, .sa_flags = SA_NODEFER};
+    struct sigaction action = {.sa_handler = on_bus_error};
     sigaction(SIGBUS, &action, NULL);
 }
 

@@ -20,7 +20,7 @@ typedef struct Guard {
 } Guard;
 
 /* A macro, as the frame that sigsetjmp() was called in must still be there. */
-#define GUARD_ENTER(guard) (guard_begin(guard), sigsetjmp((guard)->back, 0) != 0)
+#define GUARD_ENTER(guard) (guard_begin(guard), sigsetjmp((guard)->back, 1) != 0)
 void guard_begin(Guard *guard);
 void guard_leave(void);
 

@@ -206,6 +206,13 @@ START_TEST(a_truncated_index_is_made_anew)
 }
 END_TEST
 
+/* What a lost environment had is left behind. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:mdb_";
+}
+
 START_TEST(an_index_cut_short_while_in_use_is_lost_not_fatal)
 {
     char *dir = harness_tmpdir();
