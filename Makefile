@@ -173,6 +173,13 @@ bench-csi: ## CreateVolume and DeleteVolume beside bare Ceph, and memory, as roo
 	$(AGAIN) programs tools
 	@HEARTH_BUILD=$(abspath $(O)) TYPES="$(T)" tests/bench/csi
 
+.PHONY: check-torture
+check-torture: ## random operations on two nodes for minutes, as root; TORTURE_SECONDS=60 TORTURE_SEEDS="1 2 3"
+	@tests/tools/install-deps test
+	$(AGAIN) programs tools
+	@HEARTH_BUILD=$(abspath $(O)) TORTURE_SECONDS=$(or $(TORTURE_SECONDS),60) \
+	    TORTURE_SEEDS="$(or $(TORTURE_SEEDS),1 2 3)" TEST_SECONDS=7200 tests/integration/run torture
+
 .PHONY: conformance
 conformance: ## csi-sanity on a real Ceph, as root; needs Go, skips without
 	@tests/tools/install-deps test

@@ -7,8 +7,11 @@
  * while the environment is replaced. LMDB serialises writers itself.
  *
  * LMDB does not checksum its pages. What we can see is handled: a file that is none, or is shorter
- * than its meta page says (reading beyond the end would be a SIGBUS), is made anew, and so is the
- * index of a store whose owners keep dying young (store.c).
+ * than its meta page says, is made anew, and so is the index of a store whose owners keep dying
+ * young (store.c). LMDB reads by mapping, so a page that cannot be read is a SIGBUS (guard.h): the
+ * environment is then lost, its locks with it, and every operation says -EUCLEAN until
+ * index_reset(). `writing` is ours, beside LMDB's own lock, so that nobody waits for one that was
+ * lost.
  */
 #include "cache/store/index.h"
 #include <endian.h>
@@ -16,9 +19,11 @@
 #include <gio/gio.h>
 #include <lmdb.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "cache/store/guard.h"
 
 #define MAP_BYTES ((size_t)16 << 30) /* address space only: some 60 million objects */
 #define MAX_READERS 1024
@@ -27,7 +32,9 @@
 struct Index {
     char *path;
     pthread_rwlock_t gate;
-    MDB_env *env; /* gate; NULL after a reset that failed */
+    MDB_env *env;            /* gate; NULL after a reset that failed */
+    atomic_bool lost;        /* env is not to be touched any more */
+    pthread_mutex_t writing; /* taken after the gate */
     MDB_dbi objects, uses, tags, meta;
 };
 
@@ -125,6 +132,11 @@ static int open_env(Index *index)
     if (rc != 0)
         return rc;
     /* Random reads of small records: readahead would only push objects out of memory. */
+    Guard guard;
+    if (GUARD_ENTER(&guard)) {
+        index->env = NULL; /* closing it would touch it */
+        return MDB_CORRUPTED;
+    }
     if ((rc = mdb_env_set_mapsize(index->env, MAP_BYTES)) != 0 ||
         (rc = mdb_env_set_maxdbs(index->env, 4)) != 0 ||
         (rc = mdb_env_set_maxreaders(index->env, MAX_READERS)) != 0 ||
@@ -135,6 +147,7 @@ static int open_env(Index *index)
         mdb_env_close(index->env);
         index->env = NULL;
     }
+    guard_leave();
     return rc;
 }
 
@@ -150,6 +163,7 @@ Index *index_open(const char *path, gboolean *created, GError **error)
     Index *index = g_new0(Index, 1);
     index->path = g_strdup(path);
     pthread_rwlock_init(&index->gate, NULL);
+    pthread_mutex_init(&index->writing, NULL);
     *created = access(path, F_OK) < 0;
     int rc = open_env(index);
     if (rc != 0 && to_errno(rc) == -EUCLEAN) {
@@ -169,11 +183,15 @@ Index *index_open(const char *path, gboolean *created, GError **error)
 int index_reset(Index *index)
 {
     pthread_rwlock_wrlock(&index->gate);
-    if (index->env)
+    /* One that is lost is left behind: closing it would touch what cannot be read. */
+    if (index->env && !atomic_load(&index->lost))
         mdb_env_close(index->env);
     index->env = NULL;
     remove_files(index->path);
-    int rc = open_env(index);
+    /* With the old files still there it would be the old locks. */
+    int rc = atomic_load(&index->lost) && access(index->path, F_OK) == 0 ? EIO : open_env(index);
+    if (rc == 0)
+        atomic_store(&index->lost, FALSE);
     pthread_rwlock_unlock(&index->gate);
     return to_errno(rc);
 }
@@ -182,30 +200,50 @@ void index_close(Index *index)
 {
     if (!index)
         return;
-    if (index->env)
+    if (index->env && !atomic_load(&index->lost))
         mdb_env_close(index->env);
+    pthread_mutex_destroy(&index->writing);
     pthread_rwlock_destroy(&index->gate);
     g_free(index->path);
     g_free(index);
 }
 
-/* Enters the gate and begins; every success is paired with finish(). */
-static int begin(Index *index, unsigned flags, MDB_txn **txn)
+static void enter(Index *index, gboolean write)
 {
     pthread_rwlock_rdlock(&index->gate);
-    int rc = index->env ? to_errno(mdb_txn_begin(index->env, NULL, flags, txn)) : -EUCLEAN;
-    if (rc < 0)
-        pthread_rwlock_unlock(&index->gate);
+    if (write)
+        pthread_mutex_lock(&index->writing);
+}
+
+static int leave(Index *index, gboolean write, int rc)
+{
+    guard_leave();
+    if (write)
+        pthread_mutex_unlock(&index->writing);
+    pthread_rwlock_unlock(&index->gate);
     return rc;
 }
 
-static int finish(Index *index, MDB_txn *txn, int rc, gboolean commit)
+/* After a SIGBUS since enter(). */
+static int lose(Index *index, gboolean write)
+{
+    if (!atomic_exchange(&index->lost, TRUE))
+        g_warning("cache index %s cannot be read: it is made anew", index->path);
+    return leave(index, write, -EUCLEAN);
+}
+
+/* Within enter() and leave(). Every success is paired with finish(). */
+static int begin(Index *index, unsigned flags, MDB_txn **txn)
+{
+    gboolean usable = index->env && !atomic_load(&index->lost);
+    return usable ? to_errno(mdb_txn_begin(index->env, NULL, flags, txn)) : -EUCLEAN;
+}
+
+static int finish(MDB_txn *txn, int rc, gboolean commit)
 {
     if (commit && rc == 0)
-        rc = to_errno(mdb_txn_commit(txn));
-    else
-        mdb_txn_abort(txn);
-    pthread_rwlock_unlock(&index->gate);
+        return to_errno(mdb_txn_commit(txn));
+    mdb_txn_abort(txn);
     return rc;
 }
 
@@ -218,14 +256,23 @@ static int get_record(Index *index, MDB_txn *txn, const ObjectId *id, Record *re
     return rc < 0 ? rc : record_decode(data.mv_data, data.mv_size, id, record);
 }
 
-int index_get(Index *index, const ObjectId *id, Record *record)
+static int get(Index *index, const ObjectId *id, Record *record)
 {
     MDB_txn *txn;
     int rc = begin(index, MDB_RDONLY, &txn);
     if (rc < 0)
         return rc;
-    rc = finish(index, txn, get_record(index, txn, id, record), FALSE);
+    rc = finish(txn, get_record(index, txn, id, record), FALSE);
     return rc == -EBADMSG || rc == -EPROTONOSUPPORT ? -ENOENT : rc;
+}
+
+int index_get(Index *index, const ObjectId *id, Record *record)
+{
+    Guard guard;
+    enter(index, FALSE);
+    if (GUARD_ENTER(&guard))
+        return lose(index, FALSE);
+    return leave(index, FALSE, get(index, id, record));
 }
 
 gboolean index_has(Index *index, const ObjectId *id)
@@ -245,17 +292,21 @@ static int read_totals(Index *index, const TagId *tag, IndexTotals *totals)
         rc = get_totals(txn, index->tags, val(tag->bytes, sizeof(tag->bytes)), totals);
     else
         rc = get_totals(txn, index->meta, val(totals_key, sizeof(totals_key)), totals);
-    return finish(index, txn, rc, FALSE);
+    return finish(txn, rc, FALSE);
 }
 
 int index_totals(Index *index, IndexTotals *totals)
 {
-    return read_totals(index, NULL, totals);
+    return index_tag_totals(index, NULL, totals);
 }
 
 int index_tag_totals(Index *index, const TagId *tag, IndexTotals *totals)
 {
-    return read_totals(index, tag, totals);
+    Guard guard;
+    enter(index, FALSE);
+    if (GUARD_ENTER(&guard))
+        return lose(index, FALSE);
+    return leave(index, FALSE, read_totals(index, tag, totals));
 }
 
 static uint64_t use_ms(const FormatUse *use)
@@ -302,8 +353,8 @@ static ssize_t list_oldest(Index *index, MDB_txn *txn, MDB_cursor *cursor, const
     return rc != 0 && rc != MDB_NOTFOUND ? to_errno(rc) : (ssize_t)n;
 }
 
-ssize_t index_oldest(Index *index, const TagId *tag, IndexCursor *after, uint64_t bytes,
-                     uint64_t objects, IndexEntry *out, size_t max, gboolean *end)
+static ssize_t oldest(Index *index, const TagId *tag, IndexCursor *after, uint64_t bytes,
+                      uint64_t objects, IndexEntry *out, size_t max, gboolean *end)
 {
     MDB_txn *txn;
     MDB_cursor *cursor;
@@ -316,8 +367,19 @@ ssize_t index_oldest(Index *index, const TagId *tag, IndexCursor *after, uint64_
         n = list_oldest(index, txn, cursor, tag, after, bytes, objects, out, max, end);
         mdb_cursor_close(cursor);
     }
-    finish(index, txn, 0, FALSE);
+    finish(txn, 0, FALSE);
     return n;
+}
+
+ssize_t index_oldest(Index *index, const TagId *tag, IndexCursor *after, uint64_t bytes,
+                     uint64_t objects, IndexEntry *out, size_t max, gboolean *end)
+{
+    Guard guard;
+    enter(index, FALSE);
+    if (GUARD_ENTER(&guard))
+        return lose(index, FALSE);
+    /* Within int: it is at most `max`. */
+    return leave(index, FALSE, (int)oldest(index, tag, after, bytes, objects, out, max, end));
 }
 
 /* --- changing --- */
@@ -441,14 +503,13 @@ static int apply_one(Change *c, const IndexChange *change, uint64_t slack_ms)
     return -EINVAL;
 }
 
-int index_apply(Index *index, const IndexChange *changes, size_t n, uint64_t slack_ms,
-                IndexTotals *delta)
+static int apply(Index *index, const IndexChange *changes, size_t n, uint64_t slack_ms,
+                 IndexTotals *delta)
 {
     Change c = {.index = index};
-    *delta = (IndexTotals){0, 0};
-    int rc = n ? begin(index, 0, &c.txn) : -ECANCELED;
+    int rc = begin(index, 0, &c.txn);
     if (rc < 0)
-        return n ? rc : 0;
+        return rc;
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = apply_one(&c, &changes[i], slack_ms);
     if (rc == 0 && (c.delta.bytes || c.delta.objects)) {
@@ -460,8 +521,21 @@ int index_apply(Index *index, const IndexChange *changes, size_t n, uint64_t sla
         if (rc == 0)
             rc = put_totals(&c, index->meta, key, &totals);
     }
-    rc = finish(index, c.txn, rc, TRUE);
+    rc = finish(c.txn, rc, TRUE);
     if (rc == 0)
         *delta = c.delta;
     return rc;
+}
+
+int index_apply(Index *index, const IndexChange *changes, size_t n, uint64_t slack_ms,
+                IndexTotals *delta)
+{
+    Guard guard;
+    *delta = (IndexTotals){0, 0};
+    if (n == 0)
+        return 0;
+    enter(index, TRUE);
+    if (GUARD_ENTER(&guard))
+        return lose(index, TRUE);
+    return leave(index, TRUE, apply(index, changes, n, slack_ms, delta));
 }

@@ -54,6 +54,12 @@ right missing_directory
 echo written >"$TARGET/file"
 same write_without_the_directory "$(cat "$TARGET/file")" written
 
+# The index is mapped: a page of it that cannot be read is a signal.
+truncate -s 0 "$CACHE/index.mdb"
+right index_cut_short
+check hearthd_outlives_its_index running hearthd
+right with_a_new_index
+
 # A full disk, filled by somebody else.
 hearthctl evict --all >/dev/null 2>&1
 dd if=/dev/zero of="$TMP/disk/ballast" bs=1M 2>/dev/null

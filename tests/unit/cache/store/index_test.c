@@ -206,6 +206,41 @@ START_TEST(a_truncated_index_is_made_anew)
 }
 END_TEST
 
+/* What a lost environment had is left behind. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:mdb_";
+}
+
+START_TEST(an_index_cut_short_while_in_use_is_lost_not_fatal)
+{
+    char *dir = harness_tmpdir();
+    g_autofree char *path = g_build_filename(dir, "index.mdb", NULL);
+    Index *index = open_at(path, TRUE);
+    IndexChange a = put(1, 5000, 10, "x");
+    IndexTotals totals;
+    Record record;
+    for (uint64_t i = 0; i < 500; i++)
+        apply(index, put(i, 100, i, "x"));
+    ck_assert_int_eq(truncate(path, 0), 0);
+    ck_assert_int_eq(index_get(index, &a.id, &record), -EUCLEAN);
+    ck_assert_int_eq(index_apply(index, &a, 1, 0, &totals), -EUCLEAN);
+    ck_assert_int_eq(index_totals(index, &totals), -EUCLEAN);
+    ck_assert_int_eq(index_reset(index), 0);
+    apply(index, a);
+    assert_totals(index, NULL, 8192, 1);
+    /* In the middle of a change. */
+    ck_assert_int_eq(truncate(path, 0), 0);
+    ck_assert_int_eq(index_apply(index, &a, 1, 0, &totals), -EUCLEAN);
+    ck_assert_int_eq(index_apply(index, &a, 1, 0, &totals), -EUCLEAN);
+    ck_assert_int_eq(index_reset(index), 0);
+    apply(index, a);
+    index_close(index);
+    harness_remove(dir);
+}
+END_TEST
+
 START_TEST(reset_begins_again_empty)
 {
     char *dir = harness_tmpdir();
@@ -234,5 +269,5 @@ HARNESS_MAIN("cache/store/index", totals_follow_puts_replacements_and_deletions,
              touch_moves_to_the_end_unless_used_a_moment_ago,
              oldest_lists_by_age_and_tag_and_stops_when_enough,
              a_batch_is_applied_whole_or_not_at_all, a_file_that_is_no_index_is_made_anew,
-             a_truncated_index_is_made_anew, reset_begins_again_empty,
-             an_index_that_cannot_be_made_is_an_error_that_names_it)
+             a_truncated_index_is_made_anew, an_index_cut_short_while_in_use_is_lost_not_fatal,
+             reset_begins_again_empty, an_index_that_cannot_be_made_is_an_error_that_names_it)
