@@ -102,6 +102,9 @@ static gboolean configure(CephConn *conn, const Secrets *secrets, GError **error
         {"client_mount_timeout", G_STRINGIFY(CONNECT_SECONDS)},
         {"rados_osd_op_timeout", "30"},
         {"ms_async_op_threads", "1"},
+        /* One thread for librbd's callbacks: with two, one can close and free an image under the
+         * other, which still ends the open of it (ImageState, Ceph 16). */
+        {"librados_thread_count", "1"},
         {"log_to_stderr", "false"},
         {"err_to_stderr", "false"},
         {"log_file", ""},
