@@ -36,7 +36,9 @@ CACHE_SRC  := $(wildcard cache/*.c cache/*/*.c)
 WIRE_SRC   := cache/control/wire.c
 CTL_SRC    := $(WIRE_SRC) cache/control/size.c cache/control/mounts.c
 CMD_SHARED := cmd/log.c
-TOOL_SRC   := $(wildcard tests/tools/*.c)
+# Preloaded into a program, not run.
+FAULTS_SRC := tests/tools/ceph-faults.c
+TOOL_SRC   := $(filter-out $(FAULTS_SRC),$(wildcard tests/tools/*.c))
 UNIT_SRC   := $(wildcard tests/unit/*/*_test.c tests/unit/*/*/*_test.c)
 
 PROTO_C    := $(O)/proto/csi.pb-c.c
@@ -44,7 +46,7 @@ obj         = $(patsubst %.c,$(O)/obj/%.o,$(1))
 DRIVER_OBJ := $(call obj,$(DRIVER_SRC)) $(O)/obj/csi.pb-c.o
 CACHE_OBJ  := $(call obj,$(CACHE_SRC))
 UNIT_BIN   := $(patsubst %.c,$(O)/%,$(UNIT_SRC))
-TOOL_BIN   := $(patsubst tests/tools/%.c,$(O)/tools/%,$(TOOL_SRC))
+TOOL_BIN   := $(patsubst tests/tools/%.c,$(O)/tools/%,$(TOOL_SRC)) $(O)/tools/ceph-faults.so
 
 .PHONY: all
 all: deps
@@ -58,7 +60,7 @@ help: ## list the targets
 deps: ## install what building needs (apt, when missing)
 	@tests/tools/install-deps build
 
-$(O)/hearth-csi: $(call obj,cmd/hearth-csi.c $(CMD_SHARED) $(WIRE_SRC)) $(DRIVER_OBJ)
+$(O)/hearth-csi: $(call obj,$(wildcard cmd/hearth-csi*.c) $(CMD_SHARED) $(WIRE_SRC)) $(DRIVER_OBJ)
 	$(call say,LD)
 	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER)
 $(O)/hearthd: $(call obj,cmd/hearthd.c $(CMD_SHARED)) $(CACHE_OBJ)
@@ -98,6 +100,11 @@ $(O)/tools/%: $(O)/obj/tests/tools/%.o $(O)/driver.a $(O)/cache.a
 	@mkdir -p $(@D)
 	$(call say,LD)
 	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER) $(LDLIBS_CACHE)
+
+$(O)/tools/ceph-faults.so: $(FAULTS_SRC)
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)$(CC) $(CSTD) $(OPT) $(WARN) $(DEFS) -fPIC -shared -o $@ $< -ldl
 
 -include $(shell find $(O)/obj -name '*.d' 2>/dev/null)
 
@@ -153,6 +160,12 @@ check-integration: ## integration tests against a real Ceph, as root; T="coheren
 	@tests/tools/install-deps test
 	$(AGAIN) programs tools
 	@HEARTH_BUILD=$(abspath $(O)) tests/integration/run $(T)
+
+.PHONY: check-crash
+check-crash: ## kill the controller at every call to Ceph, repeat and revert, as root; T="cephfs" one type
+	@tests/tools/install-deps test
+	$(AGAIN) programs tools
+	@HEARTH_BUILD=$(abspath $(O)) CRASH_FULL=1 TYPES="$(T)" TEST_SECONDS=1800 tests/integration/run crash
 
 .PHONY: conformance
 conformance: ## csi-sanity on a real Ceph, as root; needs Go, skips without

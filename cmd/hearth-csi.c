@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "cache/control/wire.h"
+#include "cmd/hearth-csi_audit.h"
 #include "cmd/log.h"
 #include "driver/backend/backend.h"
 #include "driver/rpc/server.h"
@@ -77,6 +78,8 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
         {"version", 0, 0, G_OPTION_ARG_NONE, &o->version, "Print the version and exit", NULL},
         {NULL, 0, 0, 0, NULL, NULL, NULL}};
     g_autoptr(GOptionContext) context = g_option_context_new("- Hearth's CSI plugin");
+    g_option_context_set_description(
+        context, "`hearth-csi audit` finds what is out of step in Ceph; see its --help.");
     g_option_context_add_main_entries(context, entries, NULL);
     if (!g_option_context_parse(context, argc, argv, error))
         return FALSE;
@@ -118,13 +121,15 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
     role->identity.driver_name = o->driver_name;
     role->identity.version = HEARTH_VERSION;
     if (g_strcmp0(o->role, "controller") == 0) {
-        Backend *backends[2];
+        Backend *backends[3];
         gsize n = 0;
         if (o->dir_root && !(backends[n++] = backend_dir_new(o->dir_root, error)))
             return FALSE;
         /* With --dir-root alone there is no cluster to provision on, nor to probe. */
-        if (!o->dir_root || g_file_test(o->cluster_config, G_FILE_TEST_EXISTS))
+        if (!o->dir_root || g_file_test(o->cluster_config, G_FILE_TEST_EXISTS)) {
             backends[n++] = backend_cephfs_new(o->cluster_config);
+            backends[n++] = backend_rbd_new(o->cluster_config);
+        }
         role->controller = controller_new(backends, n);
         controller_set_secret_dir(role->controller, o->secret_dir);
         role->identity.group_controller = controller_has_groups(role->controller);
@@ -189,6 +194,8 @@ static gboolean serve(const Options *o, Role *role, GError **error)
 int main(int argc, char **argv)
 {
     setlocale(LC_MESSAGES, "C");
+    if (argc > 1 && strcmp(argv[1], "audit") == 0)
+        _exit(audit_main(argc - 1, argv + 1)); /* as below: no destructors */
     Options options = {0};
     Role role = {0};
     GError *error = NULL;

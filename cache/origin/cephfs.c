@@ -62,11 +62,22 @@ static void fill_attr(OriginAttr *attr, const struct ceph_statx *stx)
     };
 }
 
+/* libcephfs counts references but offers only "find by number" to take another. */
+struct Inode *cephfs_get(CephfsOrigin *o, struct Inode *inode)
+{
+    struct ceph_statx stx;
+    if (ceph_ll_getattr(o->mount, inode, &stx, CEPH_STATX_INO, AT_STATX_DONT_SYNC, o->perms) != 0)
+        return NULL;
+    vinodeno_t vino = {{stx.stx_ino}, {stx.stx_dev}};
+    return ceph_ll_get_inode(o->mount, vino);
+}
+
 static int op_root(Origin *o, OriginNode **node, OriginAttr *attr)
 {
-    struct Inode *in;
+    CephfsOrigin *c = (CephfsOrigin *)o;
+    struct Inode *in = c->root ? cephfs_get(c, c->root) : NULL;
     struct ceph_statx stx;
-    int r = ceph_ll_lookup_root(mount_of(o), &in);
+    int r = c->root ? (in ? 0 : -ESTALE) : ceph_ll_lookup_root(mount_of(o), &in);
     if (r < 0)
         return r;
     r = ceph_ll_getattr(mount_of(o), in, &stx, WANT, 0, perms_of(o));
@@ -111,17 +122,9 @@ static int op_resolve(Origin *o, uint64_t ino, uint64_t snapshot, OriginNode **n
     return 0;
 }
 
-/* libcephfs counts references but offers only "find by number" to take another. */
 static OriginNode *op_get(Origin *o, OriginNode *node)
 {
-    struct ceph_statx stx;
-    struct Inode *in = NULL;
-    if (ceph_ll_getattr(mount_of(o), inode_of(node), &stx, CEPH_STATX_INO, AT_STATX_DONT_SYNC,
-                        perms_of(o)) == 0) {
-        vinodeno_t vino = {{stx.stx_ino}, {stx.stx_dev}};
-        in = ceph_ll_get_inode(mount_of(o), vino);
-    }
-    return (OriginNode *)in;
+    return (OriginNode *)cephfs_get((CephfsOrigin *)o, inode_of(node));
 }
 
 static void op_put(Origin *o, OriginNode *node)

@@ -10,6 +10,7 @@ typedef struct CephfsOrigin {
     Origin base;
     struct ceph_mount_info *mount;
     UserPerm *perms;                /* the mount's own (root); borrowed */
+    struct Inode *root;             /* in a snapshot; NULL: what is mounted */
     gboolean leases;                /* delegations are switched on */
     pthread_mutex_t listener_mutex; /* guards listener, also while it is called */
     OriginListener listener;
@@ -28,6 +29,9 @@ static inline uint64_t cephfs_snapshot(uint64_t snapid)
  * initialised, and taken over. Returns when done, or after limit_sec.
  */
 void cephfs_reclaim(struct ceph_mount_info *mount, const char *client, unsigned limit_sec);
+
+/* Another reference to an inode, or NULL. */
+struct Inode *cephfs_get(CephfsOrigin *o, struct Inode *inode);
 
 extern const OriginOps cephfs_origin_ops;
 void cephfs_destroy(Origin *origin);

@@ -18,6 +18,8 @@
 #define LEASE_RETURN_SEC 60
 /* An MDS that answers ends a session at once. */
 #define RECLAIM_SEC 5
+/* What libcephfs calls the directory of snapshots (client_snapdir). */
+#define SNAPSHOT_DIR ".snap"
 
 static gboolean set_option(struct ceph_mount_info *mount, const char *name, const char *value,
                            GError **error)
@@ -188,6 +190,37 @@ void cephfs_listen(Origin *origin, const OriginListener *listener)
     pthread_mutex_unlock(&o->listener_mutex);
 }
 
+/* What is mounted for `root_path`: a path in a snapshot is walked from the directory it is of,
+ * since the MDS knows no name for it. *inside points into root_path, or is NULL. */
+static char *mounted_path(const char *root_path, const char **inside)
+{
+    const char *snapshot = strstr(root_path, "/" SNAPSHOT_DIR "/");
+    *inside = snapshot ? snapshot + 1 : NULL;
+    if (!snapshot)
+        return g_strdup(root_path);
+    return snapshot == root_path ? g_strdup("/")
+                                 : g_strndup(root_path, (gsize)(snapshot - root_path));
+}
+
+static int walk_inside(CephfsOrigin *o, const char *path)
+{
+    g_auto(GStrv) names = g_strsplit(path, "/", -1);
+    struct ceph_statx stx;
+    struct Inode *at = NULL;
+    int r = ceph_ll_lookup_root(o->mount, &at);
+    for (char **name = names; r == 0 && *name; name++) {
+        struct Inode *next = NULL;
+        if (!**name)
+            continue;
+        r = ceph_ll_lookup(o->mount, at, *name, &next, &stx, CEPH_STATX_INO, 0, o->perms);
+        ceph_ll_put(o->mount, at);
+        at = next;
+    }
+    if (r == 0)
+        o->root = at;
+    return r;
+}
+
 Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
 {
     g_autofree CephfsOrigin *o = g_new0(CephfsOrigin, 1);
@@ -216,16 +249,26 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
         ceph_set_uuid(o->mount, config->client);
     if (r == 0 && config->fs_name)
         r = ceph_select_filesystem(o->mount, config->fs_name);
+    const char *inside;
+    g_autofree char *path = mounted_path(config->root_path, &inside);
     if (r == 0)
-        r = ceph_mount(o->mount, config->root_path);
+        r = ceph_mount(o->mount, path);
     if (r < 0) {
         set_mount_error(config, r, error);
         goto fail;
     }
     o->perms = ceph_mount_perms(o->mount);
+    r = inside ? walk_inside(o, inside) : 0;
+    if (r < 0) {
+        set_mount_error(config, r, error);
+        ceph_unmount(o->mount);
+        goto fail;
+    }
     r = ceph_set_deleg_timeout(o->mount, LEASE_RETURN_SEC);
     o->leases = r == 0;
     if (!read_space(o, error)) {
+        if (o->root)
+            ceph_ll_put(o->mount, o->root);
         ceph_unmount(o->mount);
         goto fail;
     }
@@ -238,6 +281,8 @@ fail:
 void cephfs_destroy(Origin *origin)
 {
     CephfsOrigin *o = (CephfsOrigin *)origin;
+    if (o->root)
+        ceph_ll_put(o->mount, o->root);
     ceph_unmount(o->mount);
     ceph_release(o->mount);
     pthread_mutex_destroy(&o->listener_mutex);

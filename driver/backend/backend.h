@@ -24,11 +24,13 @@
 typedef struct BackendVolume {
     /* Something of its name is there, for volume_create() to finish, or it is being copied to. */
     gboolean incomplete, copying;
+    gboolean resume;   /* copying, and volume_copy() sees to it that it goes on */
     char *failure;     /* why copying to it failed; it is incomplete and of no use */
     gboolean no_space; /* that was the failure */
     char *path;        /* what to mount: in the file system, or on the node for VOLUME_DIR; of an
                           image its spec, POOL[/NAMESPACE]/NAME */
     gint64 bytes;      /* its quota or size; 0: none */
+    gint64 created;    /* seconds since 1970; 0: not known */
 } BackendVolume;
 
 void backend_volume_free(BackendVolume *volume);
@@ -59,22 +61,50 @@ typedef struct BackendOps {
                          GError **error);
     gboolean (*record_remove)(void *session, const char *name, gint64 deadline_us, GError **error);
     GPtrArray *(*record_list)(void *session, gint64 deadline_us, GError **error);
+    /* Puts `text` in the place of `expected`, atomically. *same FALSE: it is not what is there, and
+     * nothing changes. NOT_FOUND. */
+    gboolean (*record_replace)(void *session, const char *name, const char *expected,
+                               const char *text, gboolean *same, gint64 deadline_us,
+                               GError **error);
+    /*
+     * Holders of a record: the names of those who need what it stands for. Sealing refuses further
+     * ones and then gives those there are (owned by the array): so either who would remove it sees
+     * the holder, or the holder sees the seal. Holding and sealing: NOT_FOUND; *held FALSE: it is
+     * sealed. Releasing what is not there succeeds. All NULL where no volume needs them.
+     */
+    gboolean (*record_hold)(void *session, const char *name, const char *holder, gboolean *held,
+                            gint64 deadline_us, GError **error);
+    gboolean (*record_release)(void *session, const char *name, const char *holder,
+                               gint64 deadline_us, GError **error);
+    GPtrArray *(*record_seal)(void *session, const char *name, gint64 deadline_us, GError **error);
+    gboolean (*record_unseal)(void *session, const char *name, gint64 deadline_us, GError **error);
 
     /*
-     * Volumes. Creating one that a crashed attempt left complete or in part succeeds. Removing what
+     * Volumes. Creating one that a crashed attempt left complete or in part succeeds; *made is what
+     * looking would give, the caller's, or NULL where that must be asked. Removing what
      * is not there succeeds, and ends what copies to it; FAILED_PRECONDITION when it has snapshots,
      * unless they are to be kept, which then outlive it. Looking: NOT_FOUND.
      */
     gboolean (*volume_create)(void *session, const VolumeId *id, const VolumeParams *params,
-                              gint64 bytes, gint64 deadline_us, GError **error);
+                              gint64 bytes, BackendVolume **made, gint64 deadline_us,
+                              GError **error);
     gboolean (*volume_remove)(void *session, const VolumeId *id, gboolean keep_snapshots,
                               gint64 deadline_us, GError **error);
     BackendVolume *(*volume_look)(void *session, const VolumeId *id, gint64 deadline_us,
                                   GError **error);
 
+    /* Names of what is, was half made, or only keeps snapshots, in the place and group of `where`,
+     * of anyone's. For the audit. */
+    GPtrArray *(*volume_list)(void *session, const VolumeId *where, gint64 deadline_us,
+                              GError **error);
+
     /* Sets the size; only ever larger. NULL where sizes are not enforced. */
     gboolean (*volume_resize)(void *session, const VolumeId *id, gint64 bytes, gint64 deadline_us,
                               GError **error);
+    /* Says which metadata servers a volume is for, as parameter mdsPin has it. NULL for a type
+     * without that parameter. FAILED_PRECONDITION. */
+    gboolean (*volume_pin)(void *session, const VolumeId *id, const char *pin, gint64 deadline_us,
+                           GError **error);
     /*
      * Snapshots of a volume, by name; NULL where there are none. Creating one that is there
      * succeeds; NOT_FOUND: no volume. Removing what is not there succeeds; FAILED_PRECONDITION: it
@@ -95,6 +125,9 @@ typedef struct BackendOps {
                               gint64 deadline_us, GError **error);
     GPtrArray *(*snapshot_list)(void *session, const VolumeId *volume, gint64 deadline_us,
                                 GError **error);
+    /* What to mount of a snapshot, read only, of a volume whose path is or was `path`; the
+     * caller's. NULL where a snapshot cannot be mounted as it is. */
+    char *(*snapshot_path)(const char *path, const char *snapshot);
     /* Begins a volume as a copy of a snapshot; volume_look() tells when it is one. One that has
      * begun is fine. NOT_FOUND: no such snapshot. */
     gboolean (*volume_copy)(void *session, const VolumeId *id, const VolumeParams *params,

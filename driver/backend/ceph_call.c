@@ -56,7 +56,7 @@ static void command_free(void *data)
 
 /* The cluster evicted this client or the connection was shut down: the next request makes another.
  */
-static void note_broken(CephConn *conn, int rc)
+void ceph_conn_note(CephConn *conn, int rc)
 {
     if (rc == -ESHUTDOWN || rc == -ENOTCONN)
         atomic_store(&conn->broken, TRUE);
@@ -76,7 +76,7 @@ gboolean ceph_conn_command(CephConn *conn, CephTarget target, const json_t *comm
     *reply = job->reply;
     job->reply = (CephReply){0};
     command_free(job);
-    note_broken(conn, reply->rc);
+    ceph_conn_note(conn, reply->rc);
     return TRUE;
 }
 
@@ -172,7 +172,7 @@ gboolean ceph_conn_object(CephConn *conn, CephObjectOp op, const char *pool, con
         *length = job->length;
     }
     object_free(job);
-    note_broken(conn, *rc);
+    ceph_conn_note(conn, *rc);
     return TRUE;
 }
 
@@ -230,7 +230,7 @@ gboolean ceph_conn_list(CephConn *conn, const char *pool, const char *nspace, GP
     if (job->rc == 0)
         *names = g_steal_pointer(&job->names);
     list_free(job);
-    note_broken(conn, *rc);
+    ceph_conn_note(conn, *rc);
     return TRUE;
 }
 

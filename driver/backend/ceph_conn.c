@@ -105,6 +105,7 @@ static gboolean configure(CephConn *conn, const Secrets *secrets, GError **error
         {"err_to_stderr", "false"},
         {"log_file", ""},
         {"admin_socket", ""},
+        {"rbd_cache", "false"}, /* no data goes through here */
     };
     g_autofree char *entity = g_strconcat("client.", conn->user, NULL);
     int rc = rados_create2(&conn->cluster, "ceph", entity, 0);

@@ -64,6 +64,19 @@ gboolean ceph_conn_object(CephConn *conn, CephObjectOp op, const char *pool, con
                           const char *object, const char *text, gsize max, int *rc, char **data,
                           gsize *length, gint64 deadline_us, GError **error);
 
+typedef enum CephRecordOp {
+    CEPH_RECORD_REPLACE, /* the whole content `expected` by `text`; rc -ECANCELED: it is another */
+    CEPH_RECORD_HOLD,    /* adds the holder `text`; rc -ECANCELED: the object is sealed */
+    CEPH_RECORD_RELEASE, /* takes it away */
+    CEPH_RECORD_SEAL,    /* no more holders; *holders are those there are, the caller's */
+    CEPH_RECORD_UNSEAL,
+} CephRecordOp;
+
+/* One atomic change of an object that is there; rc -ENOENT. FALSE as above. */
+gboolean ceph_conn_record(CephConn *conn, CephRecordOp op, const char *pool, const char *nspace,
+                          const char *object, const char *text, const char *expected, int *rc,
+                          GPtrArray **holders, gint64 deadline_us, GError **error);
+
 /* The names of all objects of a namespace, in no order; *names is the caller's when *rc is 0. */
 gboolean ceph_conn_list(CephConn *conn, const char *pool, const char *nspace, GPtrArray **names,
                         int *rc, gint64 deadline_us, GError **error);

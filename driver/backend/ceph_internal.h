@@ -32,5 +32,10 @@ struct CephConn {
 gboolean ceph_conn_run(CephConn *conn, const char *what, void (*run)(void *), void *data,
                        void (*free_data)(void *), gint64 limit_ms, gint64 deadline_us,
                        GError **error);
+/* Takes note of an answer that says that the connection is of no use any more. */
+void ceph_conn_note(CephConn *conn, int rc);
+
+/* Takes note of an answer that says that the cluster has shut this client out. */
+void ceph_conn_note(CephConn *conn, int rc);
 
 #endif

@@ -5,22 +5,13 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "driver/backend/backend.h"
-#include "driver/backend/ceph_conn.h"
+#include "driver/backend/ceph_backend.h"
+#include "driver/backend/ceph_mon.h"
 #include "driver/backend/cephfs_mgr.h"
 #include "driver/backend/cephfs_snap.h"
-#include "driver/backend/reach.h"
-#include "driver/node/bounded.h"
-#include "driver/volume/config.h"
 #include "driver/volume/record.h"
 
 #define NAMESPACE "hearth"
-
-typedef struct Cephfs {
-    char *config_path;
-    CephConns *conns;
-    Bounded *probes; /* at most one hangs, in the resolver */
-} Cephfs;
 
 typedef struct Session {
     CephConn *conn;
@@ -29,8 +20,7 @@ typedef struct Session {
 
 static VolumeId *locate(void *backend, const VolumeParams *params, GError **error)
 {
-    Cephfs *b = backend;
-    g_autoptr(ClusterConfig) cluster = config_find(b->config_path, params->cluster_id, error);
+    g_autoptr(ClusterConfig) cluster = ceph_backend_config(backend, params->cluster_id, error);
     if (!cluster)
         return NULL;
     VolumeId *id = g_new0(VolumeId, 1);
@@ -53,11 +43,10 @@ static void session_close(void *session)
 static void *session_open(void *backend, const VolumeId *where, const Secrets *secrets,
                           gint64 deadline_us, GError **error)
 {
-    Cephfs *b = backend;
-    g_autoptr(ClusterConfig) cluster = config_find(b->config_path, where->cluster_id, error);
+    g_autoptr(ClusterConfig) cluster = ceph_backend_config(backend, where->cluster_id, error);
     if (!cluster)
         return NULL;
-    g_autoptr(CephConn) conn = ceph_conns_get(b->conns, cluster, secrets, deadline_us, error);
+    g_autoptr(CephConn) conn = ceph_backend_connect(backend, cluster, secrets, deadline_us, error);
     if (!conn)
         return NULL;
     char *pool = NULL;
@@ -131,14 +120,81 @@ static GPtrArray *record_list(void *session, gint64 deadline_us, GError **error)
     return g_steal_pointer(&names);
 }
 
+/* As object(), of a record that is there; -ECANCELED is no error. */
+static gboolean change(Session *s, CephRecordOp op, const char *name, const char *text,
+                       const char *expected, int *rc, GPtrArray **holders, gint64 deadline_us,
+                       GError **error)
+{
+    if (!ceph_conn_record(s->conn, op, s->pool, NAMESPACE, name, text, expected, rc, holders,
+                          deadline_us, error))
+        return FALSE;
+    if (*rc == 0 || *rc == -ECANCELED)
+        return TRUE;
+    g_autofree char *what = g_strdup_printf("record %s in pool %s", name, s->pool);
+    if (*rc == -ENOENT)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "there is no %s", what);
+    else
+        ceph_conn_fail(error, s->conn, *rc, what, NULL);
+    return FALSE;
+}
+
+static gboolean record_replace(void *session, const char *name, const char *expected,
+                               const char *text, gboolean *same, gint64 deadline_us, GError **error)
+{
+    int rc;
+    gboolean done =
+        change(session, CEPH_RECORD_REPLACE, name, text, expected, &rc, NULL, deadline_us, error);
+    *same = done && rc == 0;
+    return done;
+}
+
+static gboolean record_hold(void *session, const char *name, const char *holder, gboolean *held,
+                            gint64 deadline_us, GError **error)
+{
+    int rc;
+    gboolean done =
+        change(session, CEPH_RECORD_HOLD, name, holder, NULL, &rc, NULL, deadline_us, error);
+    *held = done && rc == 0;
+    return done;
+}
+
+static gboolean record_release(void *session, const char *name, const char *holder,
+                               gint64 deadline_us, GError **error)
+{
+    int rc;
+    g_autoptr(GError) cause = NULL;
+    if (change(session, CEPH_RECORD_RELEASE, name, holder, NULL, &rc, NULL, deadline_us, &cause) ||
+        g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND))
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&cause));
+    return FALSE;
+}
+
+static GPtrArray *record_seal(void *session, const char *name, gint64 deadline_us, GError **error)
+{
+    int rc;
+    GPtrArray *holders = NULL;
+    return change(session, CEPH_RECORD_SEAL, name, NULL, NULL, &rc, &holders, deadline_us, error)
+               ? holders
+               : NULL;
+}
+
+static gboolean record_unseal(void *session, const char *name, gint64 deadline_us, GError **error)
+{
+    int rc;
+    return change(session, CEPH_RECORD_UNSEAL, name, NULL, NULL, &rc, NULL, deadline_us, error);
+}
+
 static Subvolume subvolume_of(const VolumeId *id)
 {
     return (Subvolume){.fs_name = id->fs_name, .group = id->group, .name = id->name};
 }
 
 static gboolean volume_create(void *session, const VolumeId *id, const VolumeParams *params,
-                              gint64 bytes, gint64 deadline_us, GError **error)
+                              gint64 bytes, BackendVolume **made, gint64 deadline_us,
+                              GError **error)
 {
+    *made = NULL; /* the path is the mgr's choice */
     Session *s = session;
     Subvolume subvolume = subvolume_of(id);
     return cephfs_mgr_create(s->conn, &subvolume, bytes, params->pool, deadline_us, error);
@@ -160,12 +216,28 @@ static BackendVolume *volume_look(void *session, const VolumeId *id, gint64 dead
     return cephfs_mgr_look(s->conn, &subvolume, deadline_us, error);
 }
 
+static GPtrArray *volume_list(void *session, const VolumeId *where, gint64 deadline_us,
+                              GError **error)
+{
+    Session *s = session;
+    Subvolume group = {.fs_name = where->fs_name, .group = where->group};
+    return cephfs_mgr_list(s->conn, &group, deadline_us, error);
+}
+
 static gboolean volume_resize(void *session, const VolumeId *id, gint64 bytes, gint64 deadline_us,
                               GError **error)
 {
     Session *s = session;
     Subvolume subvolume = subvolume_of(id);
     return cephfs_mgr_resize(s->conn, &subvolume, bytes, deadline_us, error);
+}
+
+static gboolean volume_pin(void *session, const VolumeId *id, const char *pin, gint64 deadline_us,
+                           GError **error)
+{
+    Session *s = session;
+    Subvolume subvolume = subvolume_of(id);
+    return cephfs_mgr_pin(s->conn, &subvolume, pin, deadline_us, error);
 }
 
 static gboolean snapshot_create(void *session, const VolumeId *volume, const char *snapshot,
@@ -200,6 +272,16 @@ static GPtrArray *snapshot_list(void *session, const VolumeId *volume, gint64 de
     return cephfs_snap_list(s->conn, &subvolume, deadline_us, error);
 }
 
+/*
+ * A subvolume is /volumes/GROUP/NAME/UUID; its snapshots are taken of NAME, which stays for them
+ * when the subvolume goes (mgr/volumes, subvolume_v2.py).
+ */
+static char *snapshot_path(const char *path, const char *snapshot)
+{
+    g_autofree char *base = g_path_get_dirname(path), *content = g_path_get_basename(path);
+    return g_strdup_printf("%s/.snap/%s/%s", base, snapshot, content);
+}
+
 static gboolean volume_copy(void *session, const VolumeId *id, const VolumeParams *params,
                             const VolumeId *source, const char *snapshot, gint64 deadline_us,
                             GError **error)
@@ -216,12 +298,7 @@ static gboolean capacity(void *session, const char *pool, gint64 *available, gin
     g_autofree char *own = NULL;
     if (!pool && !cephfs_mgr_pools(s->conn, s->fs_name, NULL, &own, deadline_us, error))
         return FALSE;
-    return cephfs_mgr_available(s->conn, pool ? pool : own, available, deadline_us, error);
-}
-
-static void free_place(gpointer place)
-{
-    volume_id_free(place);
+    return ceph_mon_available(s->conn, pool ? pool : own, available, deadline_us, error);
 }
 
 static VolumeId *new_place(const char *cluster_id, const char *fs_name, const char *group)
@@ -236,110 +313,32 @@ static VolumeId *new_place(const char *cluster_id, const char *fs_name, const ch
 
 static GPtrArray *clusters(void *backend, GError **error)
 {
-    Cephfs *b = backend;
-    g_autoptr(GPtrArray) configured = config_load(b->config_path, error);
-    if (!configured)
-        return NULL;
-    GPtrArray *list = g_ptr_array_new_with_free_func(free_place);
-    for (guint i = 0; i < configured->len; i++) {
-        const ClusterConfig *cluster = configured->pdata[i];
-        g_ptr_array_add(list, new_place(cluster->cluster_id, NULL, NULL));
-    }
-    return list;
+    return ceph_backend_clusters(backend, VOLUME_CEPHFS, error);
 }
 
 static GPtrArray *places(void *backend, const VolumeId *cluster, const Secrets *secrets,
                          gint64 deadline_us, GError **error)
 {
-    Cephfs *b = backend;
-    g_autoptr(ClusterConfig) config = config_find(b->config_path, cluster->cluster_id, error);
+    g_autoptr(ClusterConfig) config = ceph_backend_config(backend, cluster->cluster_id, error);
     g_autoptr(CephConn) conn =
-        config ? ceph_conns_get(b->conns, config, secrets, deadline_us, error) : NULL;
+        config ? ceph_backend_connect(backend, config, secrets, deadline_us, error) : NULL;
     g_auto(GStrv) names = conn ? cephfs_mgr_file_systems(conn, deadline_us, error) : NULL;
     if (!names)
         return NULL;
-    GPtrArray *list = g_ptr_array_new_with_free_func(free_place);
+    GPtrArray *list = g_ptr_array_new_with_free_func(ceph_backend_free_place);
     for (char **name = names; *name; name++)
         g_ptr_array_add(list, new_place(cluster->cluster_id, *name, config->subvolume_group));
     return list;
 }
 
-typedef struct ReachJob {
-    GPtrArray *clusters;
-    gboolean *reached;
-    gint64 deadline_us;
-} ReachJob;
-
-static void reach_run(void *data)
-{
-    ReachJob *job = data;
-    reach_monitors(job->clusters, job->reached, job->deadline_us);
-}
-
-static void reach_free(void *data)
-{
-    ReachJob *job = data;
-    g_ptr_array_unref(job->clusters);
-    g_free(job->reached);
-    g_free(job);
-}
-
-/* reach_monitors() where the resolver may hang; the caller's, or NULL. */
-static gboolean *reach_bounded(Cephfs *b, GPtrArray *clusters, gint64 deadline_us, GError **error)
-{
-    gint64 left_ms = (deadline_us - g_get_monotonic_time()) / 1000;
-    ReachJob *job = g_new0(ReachJob, 1);
-    job->clusters = g_ptr_array_ref(clusters);
-    job->reached = g_new0(gboolean, clusters->len + 1);
-    job->deadline_us = deadline_us;
-    /* A little longer than the sockets get, so that they decide. */
-    if (!bounded_run(b->probes, "probe", "reaching the monitors", reach_run, job, reach_free,
-                     left_ms + 250, error))
-        return NULL;
-    gboolean *reached = g_steal_pointer(&job->reached);
-    reach_free(job);
-    return reached;
-}
-
-/*
- * Secrets come only with requests, so an idle controller can but see whether a monitor answers;
- * where there is an authenticated connection, the monitors are asked on it. One cluster that works
- * is enough: a restart, which a failed probe leads to, would help none and interrupt that one.
- */
 static gboolean probe(void *backend, gint64 deadline_us, GError **error)
 {
-    Cephfs *b = backend;
-    g_autoptr(GPtrArray) clusters = config_load(b->config_path, error);
-    if (!clusters)
-        return FALSE;
-    g_autofree gboolean *reached = reach_bounded(b, clusters, deadline_us, error);
-    if (!reached)
-        return FALSE;
-    g_autoptr(GString) lost = g_string_new(NULL);
-    for (guint i = 0; i < clusters->len; i++) {
-        const ClusterConfig *cluster = clusters->pdata[i];
-        if (reached[i] && ceph_conns_check(b->conns, cluster->cluster_id, deadline_us, NULL))
-            return TRUE;
-        g_autofree char *monitors = g_strjoinv(",", cluster->monitors);
-        g_string_append_printf(lost, "%s%s (%s)", i ? ", " : "", cluster->cluster_id, monitors);
-    }
-    if (clusters->len == 0)
-        return TRUE; /* nothing to reach: no StorageClass can name a cluster yet */
-    g_set_error(
-        error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE,
-        "no monitor answers of cluster %s; check the addresses in %s, the network, and with "
-        "`ceph status` that the monitors have a quorum",
-        lost->str, b->config_path);
-    return FALSE;
+    return ceph_backend_probe(backend, deadline_us, error);
 }
 
 static void cephfs_free(void *backend)
 {
-    Cephfs *b = backend;
-    ceph_conns_free(b->conns);
-    bounded_free(b->probes);
-    g_free(b->config_path);
-    g_free(b);
+    ceph_backend_free(backend);
 }
 
 static const BackendOps ops = {
@@ -352,14 +351,22 @@ static const BackendOps ops = {
     .record_read = record_read,
     .record_remove = record_remove,
     .record_list = record_list,
+    .record_replace = record_replace,
+    .record_hold = record_hold,
+    .record_release = record_release,
+    .record_seal = record_seal,
+    .record_unseal = record_unseal,
     .volume_create = volume_create,
     .volume_remove = volume_remove,
     .volume_look = volume_look,
+    .volume_list = volume_list,
     .volume_resize = volume_resize,
+    .volume_pin = volume_pin,
     .snapshot_create = snapshot_create,
     .snapshot_remove = snapshot_remove,
     .snapshot_look = snapshot_look,
     .snapshot_list = snapshot_list,
+    .snapshot_path = snapshot_path,
     .volume_copy = volume_copy,
     .capacity = capacity,
     .clusters = clusters,
@@ -370,12 +377,8 @@ static const BackendOps ops = {
 
 Backend *backend_cephfs_new(const char *config_path)
 {
-    Cephfs *b = g_new0(Cephfs, 1);
-    b->config_path = g_strdup(config_path);
-    b->conns = ceph_conns_new();
-    b->probes = bounded_new(1);
     Backend *backend = g_new0(Backend, 1);
     backend->ops = &ops;
-    backend->impl = b;
+    backend->impl = ceph_backend_new(config_path);
     return backend;
 }

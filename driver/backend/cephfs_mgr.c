@@ -107,6 +107,40 @@ gboolean cephfs_mgr_remove(CephConn *conn, const Subvolume *s, gboolean retain_s
     }
 }
 
+GPtrArray *cephfs_mgr_list(CephConn *conn, const Subvolume *group, gint64 deadline_us,
+                           GError **error)
+{
+    reply_auto CephReply reply = {0};
+    const char *prefix = "fs subvolume ls";
+    if (!cephfs_mgr_send(conn, prefix, group, NULL, &reply, deadline_us, error))
+        return NULL;
+    /* A group that was never made has none. */
+    if (reply.rc != 0 && reply.rc != -ENOENT) {
+        cephfs_mgr_fail(error, conn, &reply, prefix, group);
+        return NULL;
+    }
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    json_t *list = json_loads(reply.output, 0, NULL);
+    gsize i;
+    json_t *entry;
+    json_array_foreach(list, i, entry)
+    {
+        const char *name = json_string_value(json_object_get(entry, "name"));
+        if (name)
+            g_ptr_array_add(names, g_strdup(name));
+    }
+    json_decref(list);
+    return names;
+}
+
+/* "2024-01-31 10:20:30", UTC. */
+static gint64 time_of(const char *text)
+{
+    g_autoptr(GTimeZone) utc = g_time_zone_new_utc();
+    g_autoptr(GDateTime) time = text ? g_date_time_new_from_iso8601(text, utc) : NULL;
+    return time ? g_date_time_to_unix(time) : 0;
+}
+
 BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *s, gint64 deadline_us,
                                GError **error)
 {
@@ -145,6 +179,7 @@ BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *s, gint64 deadli
         volume->path = g_strdup(path);
         /* "infinite" without a quota, which is no integer: 0. */
         volume->bytes = json_integer_value(json_object_get(info, "bytes_quota"));
+        volume->created = time_of(json_string_value(json_object_get(info, "created_at")));
     } else {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
                     "%s %s/%s/%s: the mgr's answer has no path", prefix, s->fs_name, s->group,
@@ -167,6 +202,28 @@ gboolean cephfs_mgr_resize(CephConn *conn, const Subvolume *s, gint64 bytes, gin
         return FALSE;
     if (reply.rc == -ENOENT)
         cephfs_mgr_missing(error, s);
+    else if (reply.rc != 0)
+        cephfs_mgr_fail(error, conn, &reply, prefix, s);
+    return reply.rc == 0;
+}
+
+gboolean cephfs_mgr_pin(CephConn *conn, const Subvolume *s, const char *pin, gint64 deadline_us,
+                        GError **error)
+{
+    reply_auto CephReply reply = {0};
+    const char *prefix = "fs subvolume pin";
+    const char *setting = strchr(pin, ':');
+    g_autofree char *type = g_strndup(pin, (gsize)(setting - pin));
+    json_t *more = json_pack("{s:s, s:s}", "pin_type", type, "pin_setting", setting + 1);
+    if (!cephfs_mgr_send(conn, prefix, s, more, &reply, deadline_us, error))
+        return FALSE;
+    /* The volume is there by now, so this is never the request's fault alone. */
+    if (reply.rc == -EINVAL || reply.rc == -EDOM)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                    "mdsPin=%s: this cluster refuses it for %s (%s)%s", pin, s->name, reply.status,
+                    strcmp(type, "random") == 0
+                        ? "; a fraction must not exceed mds_export_ephemeral_random_max"
+                        : "");
     else if (reply.rc != 0)
         cephfs_mgr_fail(error, conn, &reply, prefix, s);
     return reply.rc == 0;

@@ -25,9 +25,15 @@ gboolean cephfs_mgr_remove(CephConn *conn, const Subvolume *subvolume, gboolean 
 /* NOT_FOUND, also for one of which only snapshots are retained. */
 BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *subvolume, gint64 deadline_us,
                                GError **error);
+/* The names of all subvolumes of a group; none of a group that is missing. */
+GPtrArray *cephfs_mgr_list(CephConn *conn, const Subvolume *group, gint64 deadline_us,
+                           GError **error);
 /* Sets the quota, which must not shrink. NOT_FOUND. */
 gboolean cephfs_mgr_resize(CephConn *conn, const Subvolume *subvolume, gint64 bytes,
                            gint64 deadline_us, GError **error);
+/* `pin` is TYPE:SETTING. FAILED_PRECONDITION: this cluster does not take it. */
+gboolean cephfs_mgr_pin(CephConn *conn, const Subvolume *subvolume, const char *pin,
+                        gint64 deadline_us, GError **error);
 /*
  * The metadata pool and the first data pool (where files go that no layout sends elsewhere) of a
  * file system, caller's; either may be NULL. INVALID_ARGUMENT lists the file systems there are.
@@ -36,8 +42,5 @@ gboolean cephfs_mgr_pools(CephConn *conn, const char *fs_name, char **metadata, 
                           gint64 deadline_us, GError **error);
 /* The names of the file systems, sorted, caller's. */
 char **cephfs_mgr_file_systems(CephConn *conn, gint64 deadline_us, GError **error);
-/* What a pool can still take, copies accounted for. INVALID_ARGUMENT: there is no such pool. */
-gboolean cephfs_mgr_available(CephConn *conn, const char *pool, gint64 *bytes, gint64 deadline_us,
-                              GError **error);
 
 #endif

@@ -1,26 +1,7 @@
-/* What the monitors know of file systems and pools. */
+/* What the monitors know of file systems. */
+#include "driver/backend/ceph_mon.h"
 #include "driver/backend/cephfs_internal.h"
 #include <string.h>
-
-/* The parsed answer to a command without arguments, the caller's; NULL with the error. */
-static json_t *ask(CephConn *conn, const char *prefix, gint64 deadline_us, GError **error)
-{
-    reply_auto CephReply reply = {0};
-    json_t *command = json_pack("{s:s, s:s}", "prefix", prefix, "format", "json");
-    gboolean answered = ceph_conn_command(conn, CEPH_MON, command, &reply, deadline_us, error);
-    json_decref(command);
-    if (!answered)
-        return NULL;
-    if (reply.rc != 0) {
-        ceph_conn_fail(error, conn, reply.rc, prefix, reply.status);
-        return NULL;
-    }
-    json_t *answer = json_loads(reply.output, 0, NULL);
-    if (!answer)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "%s: the answer is no JSON",
-                    prefix);
-    return answer;
-}
 
 static const char *text_of(const json_t *object, const char *name)
 {
@@ -30,7 +11,7 @@ static const char *text_of(const json_t *object, const char *name)
 gboolean cephfs_mgr_pools(CephConn *conn, const char *fs_name, char **metadata, char **data,
                           gint64 deadline_us, GError **error)
 {
-    json_t *list = ask(conn, "fs ls", deadline_us, error);
+    json_t *list = ceph_mon_ask(conn, "fs ls", deadline_us, error);
     if (!list)
         return FALSE;
     g_autoptr(GString) known = g_string_new(NULL);
@@ -68,7 +49,7 @@ static gint compare_names(gconstpointer a, gconstpointer b)
 
 char **cephfs_mgr_file_systems(CephConn *conn, gint64 deadline_us, GError **error)
 {
-    json_t *list = ask(conn, "fs ls", deadline_us, error);
+    json_t *list = ceph_mon_ask(conn, "fs ls", deadline_us, error);
     if (!list)
         return NULL;
     GPtrArray *names = g_ptr_array_new();
@@ -83,29 +64,4 @@ char **cephfs_mgr_file_systems(CephConn *conn, gint64 deadline_us, GError **erro
     g_ptr_array_sort(names, compare_names);
     g_ptr_array_add(names, NULL);
     return (char **)g_ptr_array_free(names, FALSE);
-}
-
-gboolean cephfs_mgr_available(CephConn *conn, const char *pool, gint64 *bytes, gint64 deadline_us,
-                              GError **error)
-{
-    json_t *answer = ask(conn, "df", deadline_us, error);
-    if (!answer)
-        return FALSE;
-    gboolean found = FALSE;
-    gsize i;
-    json_t *entry;
-    json_array_foreach(json_object_get(answer, "pools"), i, entry)
-    {
-        if (g_strcmp0(text_of(entry, "name"), pool) != 0)
-            continue;
-        const json_t *stats = json_object_get(entry, "stats");
-        const json_t *available = json_object_get(stats, "max_avail");
-        found = json_is_number(available);
-        *bytes = (gint64)json_number_value(available);
-    }
-    json_decref(answer);
-    if (!found)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "pool \"%s\": the cluster has no such pool", pool);
-    return found;
 }

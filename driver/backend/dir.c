@@ -128,14 +128,14 @@ static gboolean record_remove(void *session, const char *name, gint64 deadline_u
     return fsync(d->private_fd) == 0 || fail(error, d, "removing the record of", name);
 }
 
-static GPtrArray *record_list(void *session, gint64 deadline_us, GError **error)
+/* The names in a directory that begin with `prefix`. */
+static GPtrArray *list_names(Dir *d, int parent, const char *path, const char *prefix,
+                             GError **error)
 {
-    (void)deadline_us;
-    Dir *d = session;
-    int fd = openat(d->private_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     if (!dir) {
-        fail(error, d, "listing", PRIVATE);
+        fail(error, d, "listing", path);
         if (fd >= 0)
             close(fd);
         return NULL;
@@ -143,11 +143,28 @@ static GPtrArray *record_list(void *session, gint64 deadline_us, GError **error)
     GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
     struct dirent *entry;
     while ((entry = readdir(dir))) {
-        if (g_str_has_prefix(entry->d_name, "vol."))
+        if (g_str_has_prefix(entry->d_name, prefix))
             g_ptr_array_add(names, g_strdup(entry->d_name));
     }
     closedir(dir);
     return names;
+}
+
+static GPtrArray *record_list(void *session, gint64 deadline_us, GError **error)
+{
+    (void)deadline_us;
+    Dir *d = session;
+    return list_names(d, d->private_fd, PRIVATE, "vol.", error);
+}
+
+/* What is no directory, and ours, are no volumes to volume_look(), nor are names they cannot have.
+ */
+static GPtrArray *volume_list(void *session, const VolumeId *where, gint64 deadline_us,
+                              GError **error)
+{
+    (void)where, (void)deadline_us;
+    Dir *d = session;
+    return list_names(d, d->root, ".", "", error);
 }
 
 static gboolean capacity(void *session, const char *pool, gint64 *available, gint64 deadline_us,
@@ -182,9 +199,11 @@ static GPtrArray *places(void *backend, const VolumeId *cluster, const Secrets *
 }
 
 static gboolean volume_create(void *session, const VolumeId *id, const VolumeParams *params,
-                              gint64 bytes, gint64 deadline_us, GError **error)
+                              gint64 bytes, BackendVolume **made, gint64 deadline_us,
+                              GError **error)
 {
     (void)params, (void)bytes, (void)deadline_us;
+    *made = NULL;
     Dir *d = session;
     if (mkdirat(d->root, id->name, 0777) != 0 && errno != EEXIST)
         return fail(error, d, "creating", id->name);
@@ -256,6 +275,7 @@ static BackendVolume *volume_look(void *session, const VolumeId *id, gint64 dead
     }
     BackendVolume *volume = g_new0(BackendVolume, 1);
     volume->path = g_build_filename(d->path, id->name, NULL);
+    volume->created = st.st_mtim.tv_sec;
     return volume;
 }
 
@@ -295,6 +315,7 @@ static const BackendOps ops = {
     .volume_create = volume_create,
     .volume_remove = volume_remove,
     .volume_look = volume_look,
+    .volume_list = volume_list,
     .probe = probe,
     .free = dir_free,
 };

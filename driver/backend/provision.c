@@ -48,6 +48,13 @@ gboolean work_find_volume(Work *w, BackendVolume **volume, GError **error)
     return FALSE;
 }
 
+gboolean work_find_recorded(Work *w, const VolumeRecord *record, BackendVolume **volume,
+                            GError **error)
+{
+    return record && record->backing ? shallow_look(w, record, volume, error)
+                                     : work_find_volume(w, volume, error);
+}
+
 static gboolean remove_record(Work *w, GError **error)
 {
     g_autofree char *key = record_key(w->id->name);
@@ -116,10 +123,18 @@ static gboolean take_name(Work *w, const ProvisionRequest *r, VolumeRecord **rec
         return FALSE;
     if (!*record) {
         gint64 bytes;
-        if (!choose_bytes(w, r, &bytes, error))
+        g_autoptr(VolumeBacking) backing = NULL;
+        if (!choose_bytes(w, r, &bytes, error) ||
+            (r->backing_snapshot && !(backing = shallow_backing(w, r, error))))
             return FALSE;
-        g_autofree char *text = record_encode(r->name, r->params, r->id, r->source, bytes);
-        if (!claim_name(w, text, fresh, error) || !work_find_record(w, record, error))
+        g_autofree char *text = record_encode(r->name, r->params, r->id, r->source, backing, bytes);
+        if (!claim_name(w, text, fresh, error))
+            return FALSE;
+        if (*fresh)
+            *record = record_decode(r->id->name, text, strlen(text), error);
+        else if (!work_find_record(w, record, error))
+            return FALSE;
+        if (*fresh && !*record)
             return FALSE;
     }
     if (!*record) {
@@ -127,7 +142,15 @@ static gboolean take_name(Work *w, const ProvisionRequest *r, VolumeRecord **rec
                     "volume %s is being deleted by another controller; try again", r->id->name);
         return FALSE;
     }
-    return record_check_same(*record, r->name, r->params, r->id, r->source, r->range, error);
+    if (!record_check_same(*record, r->name, r->params, r->id, r->source, r->range, error))
+        return FALSE;
+    gboolean same = r->backing_snapshot == ((*record)->backing != NULL);
+    if (!same)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
+                    "volume %s exists and is %s; use another name", r->id->name,
+                    r->backing_snapshot ? "a copy, not the snapshot itself"
+                                        : "a snapshot itself, for reading only, not a copy");
+    return same;
 }
 
 static gboolean make_empty(Work *w, const ProvisionRequest *r, gint64 bytes, BackendVolume **volume,
@@ -138,12 +161,14 @@ static gboolean make_empty(Work *w, const ProvisionRequest *r, gint64 bytes, Bac
     if (*volume)
         return TRUE;
     GError *cause = NULL;
-    if (!w->ops->volume_create(w->session, r->id, r->params, bytes, w->deadline_us, &cause)) {
+    if (!w->ops->volume_create(w->session, r->id, r->params, bytes, volume, w->deadline_us,
+                               &cause)) {
         release_name(w, cause);
         g_propagate_error(error, cause);
         return FALSE;
     }
-    *volume = w->ops->volume_look(w->session, r->id, w->deadline_us, error);
+    if (!*volume)
+        *volume = w->ops->volume_look(w->session, r->id, w->deadline_us, error);
     return *volume != NULL;
 }
 
@@ -152,6 +177,17 @@ static gboolean make_copy(Work *w, const ProvisionRequest *r, const VolumeRecord
 {
     gboolean spent = FALSE;
     if (copy_finish(w, r, record, volume, &spent, error))
+        return TRUE;
+    if (spent)
+        remove_record(w, NULL);
+    return FALSE;
+}
+
+static gboolean make_shallow(Work *w, const VolumeRecord *record, BackendVolume **volume,
+                             GError **error)
+{
+    gboolean spent = FALSE;
+    if (shallow_finish(w, record, volume, &spent, error))
         return TRUE;
     if (spent)
         remove_record(w, NULL);
@@ -169,10 +205,16 @@ gboolean provision_create(const Backend *backend, const ProvisionRequest *r, con
     gboolean fresh = FALSE;
     if (!capacity_choose(r->range, &bytes, error) ||
         !work_open(&w, backend, r->id, secrets, deadline_us, error) ||
-        !take_name(&w, r, &found, &fresh, error) || (!fresh && !work_find_volume(&w, &made, error)))
+        !take_name(&w, r, &found, &fresh, error) ||
+        (!fresh && !found->backing && !work_find_volume(&w, &made, error)))
         return FALSE;
-    if (r->source ? !make_copy(&w, r, found, &made, error)
-                  : !make_empty(&w, r, found->bytes, &made, error))
+    if (found->backing ? !make_shallow(&w, found, &made, error)
+        : r->source    ? !make_copy(&w, r, found, &made, error)
+                       : !make_empty(&w, r, found->bytes, &made, error))
+        return FALSE;
+    /* By every call, since nothing tells whether an earlier one came this far. */
+    if (r->params->mds_pin && !found->backing &&
+        !w.ops->volume_pin(w.session, r->id, r->params->mds_pin, deadline_us, error))
         return FALSE;
     *record = g_steal_pointer(&found);
     *volume = g_steal_pointer(&made);
@@ -216,6 +258,8 @@ gboolean provision_delete(const Backend *backend, const VolumeId *id, const Secr
                         id->name, foreign->path);
         return foreign == NULL;
     }
+    if (record->backing)
+        return shallow_release(&w, record, error) && remove_record(&w, error);
     return remove_volume(&w, error) && copy_clean(&w, record, error) && remove_record(&w, error);
 }
 
@@ -233,7 +277,7 @@ gboolean work_look(Work *w, VolumeRecord **record, BackendVolume **volume, GErro
     const VolumeId *id = w->id;
     g_autoptr(VolumeRecord) found = NULL;
     g_autoptr(BackendVolume) seen = NULL;
-    if (!work_find_record(w, &found, error) || !work_find_volume(w, &seen, error))
+    if (!work_find_record(w, &found, error) || !work_find_recorded(w, found, &seen, error))
         return FALSE;
     if (!found || !seen || seen->incomplete ||
         strcmp(found->group, id->group ? id->group : "") != 0) {

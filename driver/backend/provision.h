@@ -3,6 +3,7 @@
  *
  *     create   record, then volume      a record without a volume: the next create finishes it
  *     delete   volume, then record      the same state: the next delete finishes it
+ *     shallow  record, a hold on the snapshot's record; deleting: the hold away, record
  *     copy     record, (a snapshot of the source volume,) the copy, its size, (the snapshot away)
  *
  * A volume without a record was made by someone else: it is neither adopted nor deleted. The
@@ -24,6 +25,8 @@ typedef struct ProvisionRequest {
     /* What the volume starts as: one of them, at the same place, or none; and its ID as text. */
     const VolumeId *from_snapshot, *from_volume;
     const char *source;
+    /* It shows the snapshot and has no bytes of its own, to be read only. */
+    gboolean backing_snapshot;
 } ProvisionRequest;
 
 /*
@@ -84,8 +87,8 @@ gboolean provision_snapshot_create(const Backend *backend, const VolumeId *snaps
                                    const char *request_name, const VolumeId *source,
                                    const Secrets *secrets, gint64 deadline_us,
                                    SnapshotRecord **record, GError **error);
-/* What is not there is deleted already. FAILED_PRECONDITION: it is being copied from.
- * INVALID_ARGUMENT: it is of a group snapshot, and goes only with it. */
+/* What is not there is deleted already. FAILED_PRECONDITION: it is being copied from, or volumes
+ * show it. INVALID_ARGUMENT: it is of a group snapshot, and goes only with it. */
 gboolean provision_snapshot_delete(const Backend *backend, const VolumeId *snapshot,
                                    const Secrets *secrets, gint64 deadline_us, GError **error);
 /* NOT_FOUND. */

@@ -104,6 +104,19 @@ static gboolean begin(Work *w, const ProvisionRequest *r, GError **error)
         return ops->volume_copy(w->session, r->id, r->params, of, r->from_snapshot->name,
                                 w->deadline_us, error);
     }
+    Work source = *w;
+    source.id = r->from_volume;
+    g_autoptr(VolumeRecord) record = NULL;
+    if (!work_find_record(&source, &record, error))
+        return FALSE;
+    if (record && record->backing) {
+        /* What it shows is a snapshot already. */
+        VolumeId of = *r->from_volume;
+        of.group = record->backing->group;
+        of.name = record->backing->name;
+        return ops->volume_copy(w->session, r->id, r->params, &of, record->backing->snapshot,
+                                w->deadline_us, error);
+    }
     g_autofree char *name = copy_snapshot_name(r->id->name);
     return ops->snapshot_create(w->session, r->from_volume, name, w->deadline_us, error) &&
            ops->volume_copy(w->session, r->id, r->params, r->from_volume, name, w->deadline_us,

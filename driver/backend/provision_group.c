@@ -140,7 +140,8 @@ static gboolean claim_members(Work *w, const GroupRecord *record, GError **error
         const GroupMember *m = record->members->pdata[i];
         g_autoptr(VolumeId) volume = volume_of(w, m);
         g_autofree char *key = snapshot_record_key(m->snapshot);
-        g_autofree char *text = snapshot_record_encode(m->snapshot, volume, m->bytes, w->id->name);
+        g_autofree char *text =
+            snapshot_record_encode(m->snapshot, volume, NULL, m->bytes, w->id->name);
         g_autoptr(SnapshotRecord) found = NULL;
         gboolean existed;
         if (!w->ops->record_create(w->session, key, text, &existed, w->deadline_us, error) ||

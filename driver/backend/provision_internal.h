@@ -23,6 +23,10 @@ gboolean work_is_not_found(const GError *error);
 gboolean work_find_record(Work *w, VolumeRecord **record, GError **error);
 /* FALSE only for failures; *volume is NULL when there is none. */
 gboolean work_find_volume(Work *w, BackendVolume **volume, GError **error);
+/* As work_find_volume(), of a volume of that record: a shallow one is there when its snapshot is.
+ */
+gboolean work_find_recorded(Work *w, const VolumeRecord *record, BackendVolume **volume,
+                            GError **error);
 /* Both, complete and of one group; else NOT_FOUND. */
 gboolean work_look(Work *w, VolumeRecord **record, BackendVolume **volume, GError **error);
 
@@ -50,6 +54,22 @@ gboolean copy_clean(Work *w, const VolumeRecord *record, GError **error);
 /* provision_snapshot.c: whether each snapshot that a volume has is ours and may outlive it.
  * FAILED_PRECONDITION names one that is someone else's. What copies left is removed. */
 gboolean snapshot_check_kept(Work *w, GError **error);
+
+/* provision_shallow.c: where the snapshot of the request is, to be recorded. NOT_FOUND. */
+VolumeBacking *shallow_backing(Work *w, const ProvisionRequest *request, GError **error);
+/*
+ * Holds the snapshot for the volume. When it is gone there will never be a volume: *spent is TRUE.
+ * ABORTED: it is being deleted.
+ */
+gboolean shallow_finish(Work *w, const VolumeRecord *record, BackendVolume **volume,
+                        gboolean *spent, GError **error);
+gboolean shallow_look(Work *w, const VolumeRecord *record, BackendVolume **volume, GError **error);
+/* Lets go of the snapshot; then the record may go. */
+gboolean shallow_release(Work *w, const VolumeRecord *record, GError **error);
+/* Before a snapshot is removed: FAILED_PRECONDITION names the volumes that show it. After FALSE
+ * nothing has changed, but for a crash: then the next deletion goes on. */
+gboolean shallow_seal(Work *w, const char *snapshot, GError **error);
+void shallow_unseal(Work *w, const char *snapshot);
 
 /* The name of the snapshot through which the volume `target` is copied; the caller's. */
 char *copy_snapshot_name(const char *target);

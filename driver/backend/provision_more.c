@@ -23,6 +23,13 @@ gboolean provision_expand(const Backend *backend, const VolumeId *id, CapacityRa
                     volume_type_name(id->type));
         return FALSE;
     }
+    if (record->backing) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "volume %s is a snapshot itself, for reading only: it cannot grow; make a "
+                    "volume from the snapshot with backingSnapshot: \"false\"",
+                    id->name);
+        return FALSE;
+    }
     *bytes = volume->bytes;
     if (range.limit && volume->bytes > range.limit) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_OUT_OF_RANGE,
@@ -73,7 +80,7 @@ static ProvisionEntry *entry_of(const Work *place, const char *name, GError **er
         return NULL;
     if (*record->group)
         id.group = record->group;
-    if (!work_find_volume(&w, &volume, error) || !volume || volume->incomplete)
+    if (!work_find_recorded(&w, record, &volume, error) || !volume || volume->incomplete)
         return NULL;
     ProvisionEntry *entry = g_new0(ProvisionEntry, 1);
     entry->id = volume_id_copy(&id);

@@ -80,8 +80,15 @@ static gboolean claim_name(Work *w, const VolumeId *snapshot, const char *reques
     g_autoptr(VolumeRecord) volume_record = NULL;
     g_autoptr(BackendVolume) volume = NULL;
     gboolean foreign, existed;
-    if (!work_look(&of, &volume_record, &volume, error) ||
-        !work_snapshot_there(w, source, snapshot->name, &foreign, error))
+    if (!work_look(&of, &volume_record, &volume, error))
+        return FALSE;
+    if (volume_record->backing) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "volume %s is the snapshot %s itself; use that one", source->name,
+                    volume_record->source);
+        return FALSE;
+    }
+    if (!work_snapshot_there(w, source, snapshot->name, &foreign, error))
         return FALSE;
     if (foreign) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
@@ -91,7 +98,7 @@ static gboolean claim_name(Work *w, const VolumeId *snapshot, const char *reques
         return FALSE;
     }
     gint64 bytes = volume->bytes ? volume->bytes : volume_record->bytes;
-    g_autofree char *text = snapshot_record_encode(request_name, source, bytes, NULL);
+    g_autofree char *text = snapshot_record_encode(request_name, source, volume->path, bytes, NULL);
     g_autofree char *key = snapshot_record_key(snapshot->name);
     return w->ops->record_create(w->session, key, text, &existed, w->deadline_us, error);
 }
@@ -153,8 +160,12 @@ gboolean provision_snapshot_delete(const Backend *backend, const VolumeId *snaps
         return FALSE;
     }
     g_autoptr(VolumeId) source = provision_snapshot_source(snapshot, record);
-    return w.ops->snapshot_remove(w.session, source, snapshot->name, deadline_us, error) &&
-           work_remove_snapshot_record(&w, snapshot->name, error);
+    if (!shallow_seal(&w, snapshot->name, error))
+        return FALSE;
+    if (w.ops->snapshot_remove(w.session, source, snapshot->name, deadline_us, error))
+        return work_remove_snapshot_record(&w, snapshot->name, error);
+    shallow_unseal(&w, snapshot->name);
+    return FALSE;
 }
 
 /* NULL without an error for what is no snapshot. */

@@ -182,6 +182,13 @@ static json_t *rbd_origin(const char *volume, GHashTable *context, GHashTable *s
                 nspace ? nspace : cluster->rados_namespace);
 }
 
+gboolean node_spec_is_snapshot(GHashTable *context)
+{
+    const char *path = value_of(context, "rootPath");
+    return g_strcmp0(value_of(context, "backingSnapshot"), "true") == 0 ||
+           (path && strstr(path, "/.snap/"));
+}
+
 json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secrets,
                       const char *config_path, gboolean read_only, GError **error)
 {

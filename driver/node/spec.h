@@ -18,6 +18,10 @@
  */
 json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secrets,
                       const char *config_path, gboolean read_only, GError **error);
+/*
+ * Whether what the context names is a snapshot, which nobody can write, however it is mounted.
+ */
+gboolean node_spec_is_snapshot(GHashTable *context);
 /* Overwrites every string, then frees. It must have no other holder. NULL is fine. */
 void node_spec_free(json_t *spec);
 

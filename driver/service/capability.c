@@ -73,3 +73,15 @@ gboolean capability_check_supported(Csi__V1__VolumeCapability *const *list, gsiz
     }
     return TRUE;
 }
+
+gboolean capability_reads_only(Csi__V1__VolumeCapability *const *list, gsize n)
+{
+    for (gsize i = 0; i < n; i++) {
+        if (list[i]->access_mode->mode !=
+                CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__SINGLE_NODE_READER_ONLY &&
+            list[i]->access_mode->mode !=
+                CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__MULTI_NODE_READER_ONLY)
+            return FALSE;
+    }
+    return TRUE;
+}

@@ -19,4 +19,7 @@ gboolean capability_check_form(Csi__V1__VolumeCapability *const *list, gsize n, 
 gboolean capability_check_supported(Csi__V1__VolumeCapability *const *list, gsize n,
                                     VolumeType type, GError **error);
 
+/* Whether every element only reads. */
+gboolean capability_reads_only(Csi__V1__VolumeCapability *const *list, gsize n);
+
 #endif

@@ -20,6 +20,7 @@ gsize context_of(const VolumeId *id, const VolumeRecord *record, const BackendVo
     add(pairs, &n, "clusterID", id->cluster_id);
     add(pairs, &n, "fsName", id->fs_name);
     add(pairs, &n, "rootPath", id->type == VOLUME_RBD ? NULL : volume->path);
+    add(pairs, &n, "backingSnapshot", record->backing ? "true" : NULL);
     add(pairs, &n, "pool", id->pool);
     add(pairs, &n, "radosNamespace", id->rados_namespace);
     add(pairs, &n, "imageName", id->type == VOLUME_RBD ? id->name : NULL);

@@ -1,7 +1,8 @@
 /*
  * The volume context: what CreateVolume tells the node about a volume, so that staging asks
  * neither the mgr nor the record. It holds no secret. Names: type, clusterID, cache, cacheQuota
- * (bytes; absent without a quota); of CephFS and dir also fsName and rootPath; of RBD pool,
+ * (bytes; absent without a quota); of CephFS and dir also fsName, rootPath
+ * and, for a snapshot itself, backingSnapshot; of RBD pool,
  * radosNamespace, imageName and mkfsOptions.
  */
 #ifndef HEARTH_DRIVER_SERVICE_CONTEXT_H
@@ -11,7 +12,7 @@
 #include "driver/backend/backend.h"
 #include "driver/volume/record.h"
 
-#define CONTEXT_MAX 10
+#define CONTEXT_MAX 12
 
 typedef struct ContextPair {
     const char *name;

@@ -205,6 +205,24 @@ static gboolean read_source(const Csi__V1__VolumeContentSource *from, const Volu
     return FALSE;
 }
 
+/*
+ * Whether a volume from a snapshot is that snapshot: ceph-csi's rule. Who only reads gets it at
+ * once and without a copy; backingSnapshot says otherwise.
+ */
+static gboolean choose_backing(const Csi__V1__CreateVolumeRequest *r, const Backend *b,
+                               const VolumeParams *params, gboolean from_snapshot,
+                               gboolean *backing_snapshot, GError **error)
+{
+    gboolean reads = capability_reads_only(r->volume_capabilities, r->n_volume_capabilities);
+    *backing_snapshot = from_snapshot && reads && b->ops->snapshot_path &&
+                        params->backing_snapshot != BACKING_NEVER;
+    if (from_snapshot && !reads && params->backing_snapshot == BACKING_ALWAYS)
+        return invalid(error, "backingSnapshot=true gives the snapshot itself, which cannot be "
+                              "written: ask for ReadOnlyMany, or use backingSnapshot=false for a "
+                              "copy");
+    return TRUE;
+}
+
 static gboolean create_volume(RpcCall *call, const ProtobufCMessage *request,
                               ProtobufCMessage *response, void *service, GError **error)
 {
@@ -231,8 +249,10 @@ static gboolean create_volume(RpcCall *call, const ProtobufCMessage *request,
     g_autoptr(VolumeId) from_snapshot = NULL;
     g_autoptr(VolumeId) from_volume = NULL;
     const char *source = NULL;
+    gboolean backing_snapshot;
     if (!id ||
         !read_source(r->volume_content_source, id, &from_snapshot, &from_volume, &source, error) ||
+        !choose_backing(r, b, params, from_snapshot != NULL, &backing_snapshot, error) ||
         !controller_secrets(b, given, &secrets, error))
         return FALSE;
 
@@ -248,7 +268,8 @@ static gboolean create_volume(RpcCall *call, const ProtobufCMessage *request,
                                .range = range,
                                .from_snapshot = from_snapshot,
                                .from_volume = from_volume,
-                               .source = source};
+                               .source = source,
+                               .backing_snapshot = backing_snapshot};
     if (!provision_create(b, &wanted, secrets, controller_deadline(call), &record, &volume, error))
         return FALSE;
     ((Csi__V1__CreateVolumeResponse *)response)->volume =
@@ -290,6 +311,8 @@ static char *mismatch(const Csi__V1__ValidateVolumeCapabilitiesRequest *r, const
     if (!capability_check_supported(r->volume_capabilities, r->n_volume_capabilities, id->type,
                                     &cause))
         return g_strdup(cause->message);
+    if (record->backing && !capability_reads_only(r->volume_capabilities, r->n_volume_capabilities))
+        return g_strdup("volume_capabilities: the volume is a snapshot, for reading only");
     if (r->n_mutable_parameters)
         return g_strdup("mutable_parameters: there are none in this release");
 

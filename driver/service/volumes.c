@@ -37,8 +37,11 @@ CONTROLLER_HANDLER(controller_expand_volume)
         return FALSE;
     g_autoptr(BusyHold) hold = busy_take(c->busy, r->volume_id, NULL, error);
     CapacityRange range = {r->capacity_range->required_bytes, r->capacity_range->limit_bytes};
-    /* The quota counts at once on every node, so none has to do anything. */
-    out->node_expansion_required = FALSE;
+    /* A quota counts at once on every node. A file system on an image must be told to use it. */
+    out->node_expansion_required =
+        id->type == VOLUME_RBD &&
+        (!r->volume_capability ||
+         r->volume_capability->access_type_case != CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK);
     return hold && provision_expand(b, id, range, secrets, controller_deadline(call),
                                     &out->capacity_bytes, error);
 }
@@ -198,6 +201,6 @@ CONTROLLER_HANDLER(controller_get_capacity)
     g_autoptr(VolumeId) place = b->ops->locate(b->impl, params, error);
     g_autoptr(Secrets) secrets = NULL;
     return place && controller_own_secrets(c, b, place->cluster_id, &secrets, error) &&
-           provision_capacity(b, place, params->pool, secrets, room.deadline_us,
-                              &out->available_capacity, error);
+           provision_capacity(b, place, params->data_pool ? params->data_pool : params->pool,
+                              secrets, room.deadline_us, &out->available_capacity, error);
 }

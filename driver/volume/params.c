@@ -17,6 +17,8 @@ typedef enum Kind {
     KIND_ON_OFF,   /* on, off */
     KIND_SIZE,     /* a Kubernetes quantity above 0 */
     KIND_FEATURES, /* names of image features with commas between */
+    KIND_PIN,      /* see parse_pin() */
+    KIND_BACKING,  /* true, false */
     KIND_ANY,      /* of the sidecars: taken as it is */
     KIND_DEFAULT,  /* a later release's: only row.only is taken */
     KIND_STATIC,   /* belongs in a static PV */
@@ -51,8 +53,8 @@ static const Row rows[] = {
     {"cacheQuota", KIND_SIZE, CEPHFS | LOCAL, AT(cache_quota), NULL},
     {"warm", KIND_DEFAULT, ALL, NOWHERE, "none"},
     {"dataset", KIND_DEFAULT, ALL, NOWHERE, NULL},
-    {"mdsPin", KIND_DEFAULT, CEPHFS, NOWHERE, NULL},
-    {"backingSnapshot", KIND_DEFAULT, CEPHFS, NOWHERE, "false"},
+    {"mdsPin", KIND_PIN, CEPHFS, AT(mds_pin), NULL},
+    {"backingSnapshot", KIND_BACKING, CEPHFS, AT(backing_snapshot), NULL},
     {"dataPool", KIND_TEXT, RBD, AT(data_pool), NULL},
     {"imageFeatures", KIND_FEATURES, RBD, AT(image_features), NULL},
     {"mkfsOptions", KIND_TEXT, RBD, AT(mkfs_options), NULL},
@@ -100,6 +102,7 @@ void params_free(VolumeParams *params)
     g_free(params->data_pool);
     g_free(params->image_features);
     g_free(params->mkfs_options);
+    g_free(params->mds_pin);
     g_free(params->name_prefix);
     g_free(params->pv_name);
     g_free(params->pvc_name);
@@ -202,6 +205,22 @@ static gboolean parse_features(const char *value, char **set, GError **error)
     return TRUE;
 }
 
+/* The kinds of `fs subvolume pin` and what Ceph's MDS takes for them (ceph.dir.pin and so on). */
+static gboolean is_pin(const char *value)
+{
+    const char *setting = strchr(value, ':');
+    if (!setting || !*++setting || strspn(setting, "0123456789.") != strlen(setting))
+        return FALSE;
+    guint64 number;
+    if (g_str_has_prefix(value, "export:"))
+        return g_ascii_string_to_unsigned(setting, 10, 0, 255, &number, NULL);
+    if (g_str_has_prefix(value, "distributed:"))
+        return g_ascii_string_to_unsigned(setting, 10, 0, 1, &number, NULL);
+    char *end;
+    double fraction = g_ascii_strtod(setting, &end);
+    return g_str_has_prefix(value, "random:") && !*end && fraction > 0 && fraction <= 1;
+}
+
 static gboolean parse_row(const Row *row, const char *value, VolumeParams *params, GError **error)
 {
     g_autofree char *text = shown(value);
@@ -229,6 +248,18 @@ static gboolean parse_row(const Row *row, const char *value, VolumeParams *param
         if (!params_parse_size(value, at) || *(guint64 *)at == 0)
             return refuse(error, "%s=\"%s\" is no size; write bytes or a quantity such as 100Gi",
                           row->name, text);
+        return TRUE;
+    case KIND_PIN:
+        if (!is_pin(value))
+            return refuse(error,
+                          "mdsPin=\"%s\": use export:RANK (0 to 255), distributed:1, or "
+                          "random:FRACTION (above 0, at most 1)",
+                          text);
+        break;
+    case KIND_BACKING:
+        if (strcmp(value, "true") != 0 && strcmp(value, "false") != 0)
+            return refuse(error, "%s=\"%s\": use true or false", row->name, text);
+        params->backing_snapshot = strcmp(value, "true") == 0 ? BACKING_ALWAYS : BACKING_NEVER;
         return TRUE;
     case KIND_FEATURES:
         return parse_features(value, at, error);
@@ -380,6 +411,7 @@ json_t *params_to_json(const VolumeParams *params)
     set_text(object, "clusterID", params->cluster_id);
     set_text(object, "fsName", params->fs_name);
     set_text(object, "pool", params->pool);
+    set_text(object, "mdsPin", params->mds_pin);
     set_text(object, "volumeNamePrefix", params->name_prefix);
     set_text(object, "cache", params->cache ? "on" : "off");
     set_size(object, "cacheQuota", params->cache_quota);

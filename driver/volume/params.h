@@ -21,6 +21,8 @@ typedef struct VolumeParams {
     char *data_pool, *image_features; /* features: names, known and in one order, "," between */
     char *mkfs_options;               /* the node's */
     guint64 stripe_unit, stripe_count, object_size; /* bytes, objects, bytes */
+    enum { BACKING_BY_MODE, BACKING_ALWAYS, BACKING_NEVER } backing_snapshot; /* VOLUME_CEPHFS */
+    char *mds_pin; /* VOLUME_CEPHFS: export:RANK, distributed:0|1 or random:FRACTION; NULL: none */
     char *name_prefix;
     gboolean cache;
     guint64 cache_quota;                      /* bytes; 0: none */

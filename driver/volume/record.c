@@ -1,7 +1,8 @@
 /*
  * {"version": 1, "kind": "volume", "requestName", "group", "bytes", "parameters": {...},
- *  "source": "<ID>", "claim": {"pv", "pvc", "namespace"}, "created": "<UTC>"}; the source is
- * absent for a volume that starts empty, the claim is for the admin's eyes.
+ *  "source": "<ID>", "backing": {"group", "name", "snapshot", "path"},
+ *  "claim": {"pv", "pvc", "namespace"}, "created": "<UTC>"}; the source is absent for a volume that
+ * starts empty, the backing for one with bytes of its own; the claim is for the admin's eyes.
  */
 #include "driver/volume/record.h"
 #include <string.h>
@@ -19,6 +20,17 @@ const char *record_key_name(const char *key)
     return g_str_has_prefix(key, KEY_PREFIX) ? key + strlen(KEY_PREFIX) : NULL;
 }
 
+void volume_backing_free(VolumeBacking *backing)
+{
+    if (!backing)
+        return;
+    g_free(backing->group);
+    g_free(backing->name);
+    g_free(backing->snapshot);
+    g_free(backing->path);
+    g_free(backing);
+}
+
 void record_free(VolumeRecord *record)
 {
     if (!record)
@@ -27,6 +39,7 @@ void record_free(VolumeRecord *record)
     g_free(record->group);
     g_free(record->source);
     json_decref(record->params);
+    volume_backing_free(record->backing);
     g_free(record);
 }
 
@@ -37,7 +50,7 @@ static void set_text(json_t *object, const char *name, const char *value)
 }
 
 char *record_encode(const char *request_name, const VolumeParams *params, const VolumeId *id,
-                    const char *source, gint64 bytes)
+                    const char *source, const VolumeBacking *backing, gint64 bytes)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_utc();
     g_autofree char *created = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
@@ -49,6 +62,11 @@ char *record_encode(const char *request_name, const VolumeParams *params, const 
     set_text(root, "source", source);
     json_object_set_new(root, "bytes", json_integer(bytes));
     json_object_set_new(root, "parameters", params_to_json(params));
+    if (backing)
+        json_object_set_new(root, "backing",
+                            json_pack("{s:s, s:s, s:s, s:s}", "group", backing->group, "name",
+                                      backing->name, "snapshot", backing->snapshot, "path",
+                                      backing->path));
     json_t *claim = json_object();
     set_text(claim, "pv", params->pv_name);
     set_text(claim, "pvc", params->pvc_name);
@@ -62,6 +80,27 @@ char *record_encode(const char *request_name, const VolumeParams *params, const 
     return text;
 }
 
+/* FALSE for a backing that is damaged; NULL for none. */
+static gboolean decode_backing(const json_t *root, VolumeBacking **backing)
+{
+    const json_t *from = json_object_get(root, "backing");
+    VolumeBacking b = {
+        .group = (char *)json_string_value(json_object_get(from, "group")),
+        .name = (char *)json_string_value(json_object_get(from, "name")),
+        .snapshot = (char *)json_string_value(json_object_get(from, "snapshot")),
+        .path = (char *)json_string_value(json_object_get(from, "path")),
+    };
+    *backing = NULL;
+    if (!from)
+        return TRUE;
+    if (!b.group || !b.name || !b.snapshot || !b.path)
+        return FALSE;
+    *backing = g_new0(VolumeBacking, 1);
+    **backing = (VolumeBacking){g_strdup(b.group), g_strdup(b.name), g_strdup(b.snapshot),
+                                g_strdup(b.path)};
+    return TRUE;
+}
+
 VolumeRecord *record_decode(const char *name, const char *text, gsize length, GError **error)
 {
     json_error_t at;
@@ -73,12 +112,13 @@ VolumeRecord *record_decode(const char *name, const char *text, gsize length, GE
     json_int_t bytes = json_integer_value(json_object_get(root, "bytes"));
     json_t *params = json_object_get(root, "parameters");
     VolumeRecord *record = NULL;
+    g_autoptr(VolumeBacking) backing = NULL;
     if (version > RECORD_VERSION) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
                     "record vol.%s has format %d, this driver knows %d; run a later version", name,
                     (int)version, RECORD_VERSION);
     } else if (version < 1 || g_strcmp0(kind, "volume") != 0 || !request_name || !group ||
-               bytes <= 0 || !json_is_object(params)) {
+               bytes <= 0 || !json_is_object(params) || !decode_backing(root, &backing)) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
                     "record vol.%s is damaged; look at it (rados -N hearth get), and put it right "
                     "or remove it",
@@ -89,7 +129,11 @@ VolumeRecord *record_decode(const char *name, const char *text, gsize length, GE
         record->group = g_strdup(group);
         record->source = g_strdup(json_string_value(json_object_get(root, "source")));
         record->bytes = bytes;
+        const char *created = json_string_value(json_object_get(root, "created"));
+        g_autoptr(GDateTime) time = created ? g_date_time_new_from_iso8601(created, NULL) : NULL;
+        record->created = time ? g_date_time_to_unix(time) : 0;
         record->params = json_incref(params);
+        record->backing = g_steal_pointer(&backing);
     }
     json_decref(root);
     return record;

@@ -16,12 +16,23 @@
 /* Records are small; more than this is no record. */
 #define RECORD_MAX 16384
 
+/* The snapshot that a volume without bytes of its own shows, and where it is. */
+typedef struct VolumeBacking {
+    char *group, *name, *snapshot; /* of the volume the snapshot is of, and its own */
+    char *path;                    /* what to mount */
+} VolumeBacking;
+
+void volume_backing_free(VolumeBacking *backing);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(VolumeBacking, volume_backing_free)
+
 typedef struct VolumeRecord {
     char *request_name;
-    char *group;    /* "" for VOLUME_DIR */
-    char *source;   /* the ID of the snapshot or volume it starts as; NULL: empty */
-    gint64 bytes;   /* as created; expanding changes the volume, not the record */
-    json_t *params; /* params_to_json() */
+    char *group;            /* "" for VOLUME_DIR */
+    char *source;           /* the ID of the snapshot or volume it starts as; NULL: empty */
+    gint64 bytes;           /* as created; expanding changes the volume, not the record */
+    gint64 created;         /* seconds since 1970, when the first attempt began; 0: not told */
+    json_t *params;         /* params_to_json() */
+    VolumeBacking *backing; /* NULL: the volume has bytes of its own */
 } VolumeRecord;
 
 void record_free(VolumeRecord *record);
@@ -32,9 +43,10 @@ char *record_key(const char *name);
 /* The volume's name in a record's, borrowed; NULL when the record is of something else. */
 const char *record_key_name(const char *key);
 
-/* The text to store; the caller's. `id` has its name; `source` may be NULL. */
+/* The text to store; the caller's. `id` has its name; `source` and `backing` may be
+ * NULL. */
 char *record_encode(const char *request_name, const VolumeParams *params, const VolumeId *id,
-                    const char *source, gint64 bytes);
+                    const char *source, const VolumeBacking *backing, gint64 bytes);
 /* INTERNAL: not a record; FAILED_PRECONDITION: of a later format. `name` is for the message. */
 VolumeRecord *record_decode(const char *name, const char *text, gsize length, GError **error);
 

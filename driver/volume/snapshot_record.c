@@ -1,5 +1,5 @@
 /*
- * {"version": 1, "kind": "snapshot", "requestName", "source": {"group", "name"}, "bytes",
+ * {"version": 1, "kind": "snapshot", "requestName", "source": {"group", "name", "path"}, "bytes",
  *  "created": "<UTC>", "groupSnapshot": "<name>" (absent for one on its own)}
  */
 #include "driver/volume/snapshot_record.h"
@@ -16,6 +16,7 @@ void snapshot_record_free(SnapshotRecord *record)
     g_free(record->request_name);
     g_free(record->source_group);
     g_free(record->source_name);
+    g_free(record->source_path);
     g_free(record->group_snapshot);
     g_free(record);
 }
@@ -30,15 +31,16 @@ const char *snapshot_record_key_name(const char *key)
     return g_str_has_prefix(key, KEY_PREFIX) ? key + strlen(KEY_PREFIX) : NULL;
 }
 
-char *snapshot_record_encode(const char *request_name, const VolumeId *source, gint64 bytes,
-                             const char *group_snapshot)
+char *snapshot_record_encode(const char *request_name, const VolumeId *source,
+                             const char *source_path, gint64 bytes, const char *group_snapshot)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_utc();
     g_autofree char *created = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
-    json_t *root = json_pack("{s:i, s:s, s:s, s:{s:s, s:s}, s:I, s:s}", "version", RECORD_VERSION,
-                             "kind", "snapshot", "requestName", request_name, "source", "group",
-                             source->group ? source->group : "", "name", source->name, "bytes",
-                             (json_int_t)bytes, "created", created);
+    json_t *root =
+        json_pack("{s:i, s:s, s:s, s:{s:s, s:s, s:s*}, s:I, s:s}", "version", RECORD_VERSION,
+                  "kind", "snapshot", "requestName", request_name, "source", "group",
+                  source->group ? source->group : "", "name", source->name, "path", source_path,
+                  "bytes", (json_int_t)bytes, "created", created);
     if (group_snapshot)
         json_object_set_new(root, "groupSnapshot", json_string(group_snapshot));
     char *dumped = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
@@ -78,6 +80,7 @@ SnapshotRecord *snapshot_record_decode(const char *name, const char *text, gsize
         record->request_name = g_strdup(request_name);
         record->source_group = g_strdup(group);
         record->source_name = g_strdup(volume);
+        record->source_path = g_strdup(json_string_value(json_object_get(source, "path")));
         record->group_snapshot =
             g_strdup(json_string_value(json_object_get(root, "groupSnapshot")));
         record->bytes = bytes;

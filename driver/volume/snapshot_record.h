@@ -13,6 +13,7 @@
 typedef struct SnapshotRecord {
     char *request_name;
     char *source_group, *source_name;
+    char *source_path;    /* the volume's, which outlives it in the snapshot; NULL: not recorded */
     char *group_snapshot; /* name of the group snapshot it is of; NULL: it is on its own */
     gint64 bytes;         /* of the volume then: the least size of one made from it */
     gint64 created; /* seconds since 1970, UTC: when the first attempt began, or a little before
@@ -26,9 +27,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(SnapshotRecord, snapshot_record_free)
 char *snapshot_record_key(const char *name);
 const char *snapshot_record_key_name(const char *key);
 
-/* The text to store, the caller's. `group_snapshot` may be NULL. */
-char *snapshot_record_encode(const char *request_name, const VolumeId *source, gint64 bytes,
-                             const char *group_snapshot);
+/* The text to store, the caller's. `source_path` and
+ * `group_snapshot` may be NULL. */
+char *snapshot_record_encode(const char *request_name, const VolumeId *source,
+                             const char *source_path, gint64 bytes, const char *group_snapshot);
 /* INTERNAL: not a record; FAILED_PRECONDITION: of a later format. */
 SnapshotRecord *snapshot_record_decode(const char *name, const char *text, gsize length,
                                        GError **error);

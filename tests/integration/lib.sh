@@ -9,6 +9,7 @@
 #                                        $CSI_CODE and $CSI_MESSAGE. Secrets: write $SECRETS or
 #                                        $NODE_SECRETS as a jq variable, see csi_json.
 #   create_volume NAME [BYTES] [PARAMETERS-JSON]   -> $VOLUME_ID $VOLUME_CONTEXT
+#   audit [FLAGS]                        hearth-csi audit as the own user
 #   stage; publish; unpublish; unstage; delete     of that volume, at $STAGE and $TARGET
 #   talk_start NAME COMMAND...; talk NAME WORDS... a program that answers lines -> $ANSWER
 #
@@ -180,6 +181,7 @@ start_ceph() { # the cluster ./run has started, else one of this script's own
     . "$dir/env"
     export ADMIN_KEY PROVISIONER_KEY NODE_KEY ADMIN_ID PROVISIONER_ID NODE_ID
     cp "$dir/config.json" "$TMP/config.json"
+    CLASS="{\"clusterID\": \"$CEPH_FSID\", \"fsName\": \"hearthfs\"}" # parameters of every volume
 }
 
 # Adds to the configuration, beside the cluster that works, ones that do not: "refused", where nobody
@@ -219,10 +221,11 @@ wait_socket() { # NAME SOCKET
     done
 }
 
+CONTROLLER_WITH=() # a command that runs it, as env or valgrind
 start_controller() { # [FLAGS]
     rm -f "$CONTROLLER"
-    spawn controller "$BUILD/hearth-csi" --role=controller --endpoint="unix://$CONTROLLER" \
-        --cluster-config="$TMP/config.json" "$@"
+    spawn controller "${CONTROLLER_WITH[@]}" "$BUILD/hearth-csi" --role=controller \
+        --endpoint="unix://$CONTROLLER" --cluster-config="$TMP/config.json" "$@"
     wait_socket controller "$CONTROLLER"
 }
 own_user() { # the provisioner's Secret as Kubernetes mounts one, at $TMP/own
@@ -245,6 +248,12 @@ start_hearth() { # [FLAGS of hearthd]
     start_controller
     start_hearthd "$@"
     start_node
+}
+
+# Output in $TMP/audit.json whatever the format; the exit status is its own.
+audit() { # [FLAGS]
+    "$BUILD/hearth-csi" audit --cluster-config="$TMP/config.json" --secret-dir="$TMP/own" "$@" 2>"$TMP/log/audit.log" | tee "$TMP/audit.json"
+    return "${PIPESTATUS[0]}"
 }
 
 hearthctl() { "$BUILD/hearthctl" --socket "$HEARTHD" "$@"; }
@@ -286,11 +295,12 @@ csi() { # controller|node METHOD JSON
 
 CAPABILITY='{mount: {}, access_mode: {mode: "MULTI_NODE_MULTI_WRITER"}}'
 
-create_request() { # NAME BYTES PARAMETERS
+create_request() { # NAME BYTES PARAMETERS, to those of the class
     csi_json "{name: \$name, capacity_range: {required_bytes: \$bytes},
         volume_capabilities: [$CAPABILITY], secrets: \$secrets,
-        parameters: ({clusterID: \$fsid, fsName: \"hearthfs\"} + \$parameters)}" \
-        --arg name "$1" --argjson bytes "$2" --argjson parameters "$3" --arg fsid "$CEPH_FSID"
+        parameters: (\$class + \$parameters)}" \
+        --arg name "$1" --argjson bytes "$2" --argjson parameters "$3" \
+        --argjson class "$CLASS"
 }
 
 create_volume() { # NAME [BYTES] [PARAMETERS]
@@ -373,6 +383,9 @@ talk_end() {
     local in=${TALK_IN[$1]} out=${TALK_OUT[$1]}
     exec {in}>&- {out}<&-
     unset "TALK_IN[$1]" "TALK_OUT[$1]"
+    # It ends by itself at the end of its input; killed, a client of Ceph would leave a session that
+    # others wait for.
+    wait_for 5 eval "! running $1"
     end "$1" TERM 5
 }
 

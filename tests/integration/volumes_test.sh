@@ -80,6 +80,34 @@ csi controller ControllerGetVolume "$(jq -cn --arg id "$VOLUME_ID" '{volume_id: 
 code one_that_is_gone NOT_FOUND
 VOLUME_ID=$first VOLUME_CONTEXT=$context ROOT_PATH=$path
 
+# ---- pins ----
+pin_of() { # NAME KIND: as another client sees it on the subvolume's directory
+    ROOT_PATH=/volumes/$GROUP second_client
+    talk client xattr "csi-vol-$1" "ceph.dir.pin${2:-}"
+    talk_end client
+    echo "$ANSWER"
+}
+pinned() { # NAME PIN UNPIN
+    create_volume "$1" 1073741824 "{\"mdsPin\": \"$2\"}" || die "CreateVolume: $(said)"
+    ceph_cmd fs subvolume pin hearthfs "csi-vol-$1" $3 $GROUP >/dev/null
+    create_volume "$1" 1073741824 "{\"mdsPin\": \"$2\"}" || die "CreateVolume: $(said)"
+}
+pinned pvc-export-$$ export:0 "export -1"
+same a_repeated_call_pins "$(pin_of pvc-export-$$)" 0
+create_volume pvc-export-$$ 1073741824
+code another_pin_is_another_volume ALREADY_EXISTS
+check delete delete_volume
+pinned pvc-spread-$$ distributed:1 "distributed 0"
+same distributed "$(pin_of pvc-spread-$$ .distributed)" 1
+check delete delete_volume
+create_volume pvc-random-$$ 1073741824 '{"mdsPin": "random:0.9"}'
+code a_fraction_the_cluster_does_not_allow FAILED_PRECONDITION
+case $CSI_MESSAGE in *mds_export_ephemeral_random_max*) pass names_the_option ;; *) fail names_the_option "$CSI_MESSAGE" ;; esac
+VOLUME_ID="h1~cephfs~$CEPH_FSID~hearthfs~$GROUP~csi-vol-pvc-random-$$"
+delete_volume
+code what_it_made_is_deleted OK
+same and_gone "$(quota pvc-random-$$ 2>/dev/null)" ""
+
 # ---- room ----
 room() { csi controller GetCapacity "$(jq -cn --arg fsid "$CEPH_FSID" --argjson more "$1" \
     '{parameters: ({clusterID: $fsid, fsName: "hearthfs"} + $more)}')"; }

@@ -14,6 +14,7 @@
  *   cat PATH              size PATH               mtime PATH         list PATH
  *   fill PATH SIZE BYTE   SIZE bytes of one value
  *   touch PATH SEC        set mtime and atime
+ *   xattr PATH NAME       owner PATH         uid, gid and mode, octal
  *   open PATH             hold it open for writing; write-open OFFSET TEXT; close
  */
 #include <cephfs/libcephfs.h>
@@ -122,6 +123,27 @@ static void attribute(const char *path, int want_mtime)
         printf("ok %" PRIu64 "\n", (uint64_t)stx.stx_size);
 }
 
+static void xattr(const char *path, const char *name)
+{
+    char value[256];
+    int n = ceph_getxattr(mount_info, path, name, value, sizeof(value));
+    if (n < 0)
+        answer(n);
+    else
+        printf("ok %.*s\n", n, value);
+}
+
+static void owner(const char *path)
+{
+    struct ceph_statx stx;
+    int rc =
+        ceph_statx(mount_info, path, &stx, CEPH_STATX_UID | CEPH_STATX_GID | CEPH_STATX_MODE, 0);
+    if (rc < 0)
+        answer(rc);
+    else
+        printf("ok %u %u %o\n", stx.stx_uid, stx.stx_gid, stx.stx_mode & 07777u);
+}
+
 static int64_t touch(const char *path, int64_t seconds)
 {
     struct ceph_statx stx = {0};
@@ -159,6 +181,10 @@ static void run(const char *verb, const char *a, const char *b, const char *rest
         cat(a);
     else if (!strcmp(verb, "size") || !strcmp(verb, "mtime"))
         attribute(a, verb[0] == 'm');
+    else if (!strcmp(verb, "xattr"))
+        xattr(a, b);
+    else if (!strcmp(verb, "owner"))
+        owner(a);
     else if (!strcmp(verb, "list"))
         list(a);
     else if (!strcmp(verb, "open") && held < 0)

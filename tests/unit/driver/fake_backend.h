@@ -15,6 +15,8 @@ typedef struct Fake {
     GHashTable *records, *volumes; /* name -> text; name -> "" */
     GHashTable *sizes;             /* volume -> gint64* */
     GHashTable *snapshots;         /* volume@snapshot -> its moment */
+    GHashTable *holders;           /* record/holder -> "" */
+    GHashTable *sealed;            /* record -> "" */
     GHashTable *copies;            /* target -> volume@snapshot it is being copied from */
     int copy_looks;                /* looks at a volume until its copy is complete */
     gboolean copy_fails;           /* instead of ever being complete */
@@ -25,6 +27,7 @@ typedef struct Fake {
     int creations; /* of volumes that were not there */
     int moments;   /* at which snapshots were taken */
     int resizes;
+    char pin[32];        /* the last one */
     gint64 available;    /* half of it where a pool is named */
     gboolean hold, held; /* volume_create waits while hold; held: one waits */
     gboolean unhealthy;
@@ -40,6 +43,8 @@ static inline Fake *fake_new(void)
     f->volumes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     f->sizes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     f->snapshots = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    f->holders = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    f->sealed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     f->copies = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     f->group = "csi";
     f->fail_code = HEARTH_ERROR_UNAVAILABLE;
@@ -54,6 +59,8 @@ static inline void fake_free(void *backend)
     g_hash_table_unref(f->sizes);
     g_hash_table_unref(f->snapshots);
     g_hash_table_unref(f->copies);
+    g_hash_table_unref(f->holders);
+    g_hash_table_unref(f->sealed);
     pthread_cond_destroy(&f->changed);
     pthread_mutex_destroy(&f->lock);
     g_free(f);
@@ -145,7 +152,86 @@ static inline gboolean fake_record_remove(void *session, const char *name, gint6
 {
     (void)deadline_us;
     Fake *f = session;
+    /* The seal and the holders are the record's, and go with it. */
+    if (f->fail_at != 1 || f->fail_after)
+        g_hash_table_remove(f->sealed, name);
     return fake_remove(f, f->records, name, error);
+}
+
+static inline gboolean fake_record_replace(void *session, const char *name, const char *expected,
+                                           const char *text, gboolean *same, gint64 deadline_us,
+                                           GError **error)
+{
+    (void)deadline_us;
+    Fake *f = session;
+    if (fake_fails(f, FALSE, error))
+        return FALSE;
+    const char *now = g_hash_table_lookup(f->records, name);
+    *same = g_strcmp0(now, expected) == 0;
+    if (*same)
+        g_hash_table_insert(f->records, g_strdup(name), g_strdup(text));
+    if (!now)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "no record");
+    return now && !fake_fails(f, TRUE, error);
+}
+
+static inline gboolean fake_record_hold(void *session, const char *name, const char *holder,
+                                        gboolean *held, gint64 deadline_us, GError **error)
+{
+    (void)deadline_us;
+    Fake *f = session;
+    if (fake_fails(f, FALSE, error))
+        return FALSE;
+    if (!g_hash_table_contains(f->records, name)) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "no record");
+        return FALSE;
+    }
+    *held = !g_hash_table_contains(f->sealed, name);
+    if (*held)
+        g_hash_table_insert(f->holders, g_strconcat(name, "/", holder, NULL), (char *)"");
+    return !fake_fails(f, TRUE, error);
+}
+
+static inline gboolean fake_record_release(void *session, const char *name, const char *holder,
+                                           gint64 deadline_us, GError **error)
+{
+    (void)deadline_us;
+    Fake *f = session;
+    g_autofree char *key = g_strconcat(name, "/", holder, NULL);
+    return fake_remove(f, f->holders, key, error);
+}
+
+static inline GPtrArray *fake_record_seal(void *session, const char *name, gint64 deadline_us,
+                                          GError **error)
+{
+    (void)deadline_us;
+    Fake *f = session;
+    if (fake_fails(f, FALSE, error))
+        return NULL;
+    g_autofree char *prefix = g_strconcat(name, "/", NULL);
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    GHashTableIter iter;
+    gpointer key;
+    g_hash_table_insert(f->sealed, g_strdup(name), (char *)"");
+    g_hash_table_iter_init(&iter, f->holders);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        if (g_str_has_prefix(key, prefix))
+            g_ptr_array_add(names, g_strdup((char *)key + strlen(prefix)));
+    }
+    return fake_fails(f, TRUE, error) ? NULL : g_steal_pointer(&names);
+}
+
+static inline gboolean fake_record_unseal(void *session, const char *name, gint64 deadline_us,
+                                          GError **error)
+{
+    (void)deadline_us;
+    Fake *f = session;
+    return fake_remove(f, f->sealed, name, error);
+}
+
+static inline char *fake_snapshot_path(const char *path, const char *snapshot)
+{
+    return g_strdup_printf("%s/.snap/%s", path, snapshot);
 }
 
 static inline GPtrArray *fake_record_list(void *session, gint64 deadline_us, GError **error)
@@ -182,6 +268,17 @@ static inline gboolean fake_volume_resize(void *session, const VolumeId *id, gin
     }
     pthread_mutex_unlock(&f->lock);
     return good;
+}
+
+static inline gboolean fake_volume_pin(void *session, const VolumeId *id, const char *pin,
+                                       gint64 deadline_us, GError **error)
+{
+    (void)id, (void)deadline_us;
+    Fake *f = session;
+    if (fake_fails(f, FALSE, error))
+        return FALSE;
+    g_strlcpy(f->pin, pin, sizeof(f->pin));
+    return !fake_fails(f, TRUE, error);
 }
 
 static inline gboolean fake_capacity(void *session, const char *pool, gint64 *available,
@@ -224,9 +321,10 @@ static inline GPtrArray *fake_places(void *backend, const VolumeId *cluster, con
 
 static inline gboolean fake_volume_create(void *session, const VolumeId *id,
                                           const VolumeParams *params, gint64 bytes,
-                                          gint64 deadline_us, GError **error)
+                                          BackendVolume **made, gint64 deadline_us, GError **error)
 {
     (void)params, (void)deadline_us;
+    *made = NULL;
     Fake *f = session;
     pthread_mutex_lock(&f->lock);
     f->held = f->hold;
@@ -406,6 +504,22 @@ static inline BackendVolume *fake_volume_look(void *session, const VolumeId *id,
     return volume;
 }
 
+static inline GPtrArray *fake_volume_list(void *session, const VolumeId *where, gint64 deadline_us,
+                                          GError **error)
+{
+    (void)where, (void)deadline_us, (void)error;
+    Fake *f = session;
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    GHashTableIter iter;
+    gpointer name;
+    pthread_mutex_lock(&f->lock);
+    g_hash_table_iter_init(&iter, f->volumes);
+    while (g_hash_table_iter_next(&iter, &name, NULL))
+        g_ptr_array_add(names, g_strdup(name));
+    pthread_mutex_unlock(&f->lock);
+    return names;
+}
+
 static inline gboolean fake_probe(void *backend, gint64 deadline_us, GError **error)
 {
     (void)deadline_us;
@@ -425,10 +539,18 @@ static const BackendOps fake_ops = {
     .record_read = fake_record_read,
     .record_remove = fake_record_remove,
     .record_list = fake_record_list,
+    .record_replace = fake_record_replace,
+    .record_hold = fake_record_hold,
+    .record_release = fake_record_release,
+    .record_seal = fake_record_seal,
+    .record_unseal = fake_record_unseal,
+    .snapshot_path = fake_snapshot_path,
     .volume_create = fake_volume_create,
     .volume_remove = fake_volume_remove,
     .volume_look = fake_volume_look,
+    .volume_list = fake_volume_list,
     .volume_resize = fake_volume_resize,
+    .volume_pin = fake_volume_pin,
     .capacity = fake_capacity,
     .snapshot_create = fake_snapshot_create,
     .snapshot_create_group = fake_snapshot_create_group,

@@ -58,6 +58,25 @@ START_TEST(creating_and_deleting_twice_is_fine)
 }
 END_TEST
 
+START_TEST(a_volume_is_pinned_by_the_call_that_ends_its_creation)
+{
+    VolumeParams pinned = params;
+    pinned.mds_pin = (char *)"export:1";
+    for (int after = 0; after <= 1; after++) {
+        Fake *f = fake_new();
+        g_autoptr(Backend) b = fake_backend(f);
+        f->fail_at = after ? 2 : 3; /* record, volume, pin: it is made, and not pinned */
+        f->fail_after = after;
+        ck_assert_int_eq(create(b, &pinned, gib), HEARTH_ERROR_UNAVAILABLE);
+        ck_assert_str_eq(f->pin, "");
+        ck_assert_int_eq(create(b, &pinned, gib), 0);
+        ck_assert_str_eq(f->pin, "export:1");
+        ck_assert_int_eq(f->creations, 1);
+        ck_assert_int_eq(create(b, &params, gib), HEARTH_ERROR_ALREADY_EXISTS);
+    }
+}
+END_TEST
+
 START_TEST(another_request_of_the_name_is_refused)
 {
     g_autoptr(Backend) b = fake_backend(fake_new());
@@ -182,6 +201,7 @@ START_TEST(a_record_of_another_group_is_another_volumes)
 END_TEST
 
 HARNESS_MAIN("driver/backend/provision", creating_and_deleting_twice_is_fine,
+             a_volume_is_pinned_by_the_call_that_ends_its_creation,
              another_request_of_the_name_is_refused, a_creation_rolls_forward_from_every_step,
              a_deletion_rolls_forward_from_every_step,
              what_a_dying_backend_left_in_part_is_finished, a_half_made_volume_can_be_deleted,

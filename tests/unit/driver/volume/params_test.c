@@ -111,6 +111,15 @@ START_TEST(values_are_checked)
     refuses("pool=a\nb", "printable");
     refuses("type=nfs", "use cephfs");
     refuses("warm=always", "use none");
+    refuses("backingSnapshot=yes", "true or false");
+    static const char *const pins[] = {"1",           "export:",     "export:256",    "export:-1",
+                                       "export:1.5",  "export:0x1",  "distributed:2", "random:0",
+                                       "random:1.01", "random:0.1x", "random:.",      "pin:1",
+                                       "export:1:2",  ":1"};
+    for (guint i = 0; i < G_N_ELEMENTS(pins); i++) {
+        g_autofree char *pin = g_strconcat("mdsPin=", pins[i], NULL);
+        refuses(pin, "export:RANK");
+    }
     g_autofree char *prefix = g_strnfill(65, 'p');
     g_autofree char *pair = g_strconcat("volumeNamePrefix=", prefix, NULL);
     refuses(pair, "at most 64");
@@ -121,8 +130,6 @@ START_TEST(what_this_release_lacks_is_refused_not_ignored)
 {
     refuses("warm=onStage", "not in this release");
     refuses("dataset=imagenet", "not in this release");
-    refuses("mdsPin=1", "not in this release");
-    refuses("backingSnapshot=true", "not in this release");
     refuses("staticVolume=true", "PersistentVolume");
     refuses("rootPath=/x", "PersistentVolume");
 }

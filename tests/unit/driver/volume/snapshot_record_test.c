@@ -11,11 +11,12 @@ static VolumeId volume = {.type = VOLUME_CEPHFS,
 START_TEST(holds_what_the_id_does_not)
 {
     gint64 before = g_get_real_time() / G_USEC_PER_SEC;
-    g_autofree char *text = snapshot_record_encode("n", &volume, 4096, NULL);
+    g_autofree char *text = snapshot_record_encode("n", &volume, "/a/b", 4096, NULL);
     g_autoptr(SnapshotRecord) r = snapshot_record_decode("s", text, strlen(text), NULL);
     ck_assert_str_eq(r->request_name, "n");
     ck_assert_str_eq(r->source_group, "csi");
     ck_assert_str_eq(r->source_name, "v");
+    ck_assert_str_eq(r->source_path, "/a/b");
     ck_assert_int_eq(r->bytes, 4096);
     ck_assert(r->created >= before && r->created <= before + 60);
     g_autofree char *key = snapshot_record_key("s");

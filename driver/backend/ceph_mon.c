@@ -1,0 +1,77 @@
+#include "driver/backend/ceph_mon.h"
+#include <string.h>
+
+/* Takes over the command. */
+static json_t *ask(CephConn *conn, json_t *command, gint64 deadline_us, GError **error)
+{
+    CephReply reply = {0};
+    g_autofree char *prefix = g_strdup(json_string_value(json_object_get(command, "prefix")));
+    json_object_set_new(command, "format", json_string("json"));
+    gboolean answered = ceph_conn_command(conn, CEPH_MON, command, &reply, deadline_us, error);
+    json_decref(command);
+    if (!answered)
+        return NULL;
+    json_t *answer = reply.rc == 0 ? json_loads(reply.output, 0, NULL) : NULL;
+    if (reply.rc != 0)
+        ceph_conn_fail(error, conn, reply.rc, prefix, reply.status);
+    else if (!answer)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "%s: the answer is no JSON",
+                    prefix);
+    ceph_reply_clear(&reply);
+    return answer;
+}
+
+json_t *ceph_mon_ask(CephConn *conn, const char *prefix, gint64 deadline_us, GError **error)
+{
+    return ask(conn, json_pack("{s:s}", "prefix", prefix), deadline_us, error);
+}
+
+static const char *text_of(const json_t *object, const char *name)
+{
+    return json_string_value(json_object_get(object, name));
+}
+
+gboolean ceph_mon_available(CephConn *conn, const char *pool, gint64 *bytes, gint64 deadline_us,
+                            GError **error)
+{
+    json_t *answer = ceph_mon_ask(conn, "df", deadline_us, error);
+    if (!answer)
+        return FALSE;
+    gboolean found = FALSE;
+    gsize i;
+    json_t *entry;
+    json_array_foreach(json_object_get(answer, "pools"), i, entry)
+    {
+        if (g_strcmp0(text_of(entry, "name"), pool) != 0)
+            continue;
+        const json_t *stats = json_object_get(entry, "stats");
+        const json_t *available = json_object_get(stats, "max_avail");
+        found = json_is_number(available);
+        *bytes = (gint64)json_number_value(available);
+    }
+    json_decref(answer);
+    if (!found)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "pool \"%s\": the cluster has no such pool", pool);
+    return found;
+}
+
+GPtrArray *ceph_mon_pools(CephConn *conn, const char *application, gint64 deadline_us,
+                          GError **error)
+{
+    json_t *command = json_pack("{s:s, s:s}", "prefix", "osd pool ls", "detail", "detail");
+    json_t *answer = ask(conn, command, deadline_us, error);
+    if (!answer)
+        return NULL;
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    gsize i;
+    json_t *pool;
+    json_array_foreach(answer, i, pool)
+    {
+        const char *name = text_of(pool, "pool_name");
+        if (name && json_object_get(json_object_get(pool, "application_metadata"), application))
+            g_ptr_array_add(names, g_strdup(name));
+    }
+    json_decref(answer);
+    return names;
+}

@@ -1,0 +1,144 @@
+/*
+ * RBD: a volume is an image in the class's pool and the namespace that config.json gives for the
+ * cluster; its name is the volume's. Records are beside it (rbd_records.c).
+ */
+#include <errno.h>
+#include <string.h>
+#include "driver/backend/ceph_backend.h"
+#include "driver/backend/ceph_mon.h"
+#include "driver/backend/rbd_internal.h"
+
+static VolumeId *new_place(const char *cluster_id, const char *pool, const char *nspace)
+{
+    VolumeId *place = g_new0(VolumeId, 1);
+    place->type = VOLUME_RBD;
+    place->cluster_id = g_strdup(cluster_id);
+    place->pool = g_strdup(pool);
+    place->rados_namespace = g_strdup(nspace);
+    return place;
+}
+
+static VolumeId *locate(void *backend, const VolumeParams *params, GError **error)
+{
+    g_autoptr(ClusterConfig) cluster = ceph_backend_config(backend, params->cluster_id, error);
+    return cluster ? new_place(params->cluster_id, params->pool, cluster->rados_namespace) : NULL;
+}
+
+static void session_close(void *session)
+{
+    RbdPlace *place = session;
+    ceph_conn_unref(place->conn);
+    g_free(place->pool);
+    g_free(place->nspace);
+    g_free(place);
+}
+
+static void *session_open(void *backend, const VolumeId *where, const Secrets *secrets,
+                          gint64 deadline_us, GError **error)
+{
+    g_autoptr(ClusterConfig) cluster = ceph_backend_config(backend, where->cluster_id, error);
+    CephConn *conn =
+        cluster ? ceph_backend_connect(backend, cluster, secrets, deadline_us, error) : NULL;
+    if (!conn)
+        return NULL;
+    RbdPlace *place = g_new0(RbdPlace, 1);
+    place->conn = conn;
+    place->pool = g_strdup(where->pool);
+    place->nspace = g_strdup(where->rados_namespace);
+    return place;
+}
+
+static gboolean capacity(void *session, const char *pool, gint64 *available, gint64 deadline_us,
+                         GError **error)
+{
+    RbdPlace *place = session;
+    return ceph_mon_available(place->conn, pool ? pool : place->pool, available, deadline_us,
+                              error);
+}
+
+static GPtrArray *clusters(void *backend, GError **error)
+{
+    return ceph_backend_clusters(backend, VOLUME_RBD, error);
+}
+
+static void there_run(RbdCall *call)
+{
+    int rc = rbd_records_there(call->io);
+    call->flag = rc == 0;
+    /* A pool that is not for this user is none of ours. */
+    if (rc != 0 && rc != -ENOENT && rc != -EPERM && rc != -EACCES)
+        rbd_call_fail(call, rc, "looking for the records of");
+}
+
+/* FALSE only for failures; a pool without records has no volumes of ours. */
+static gboolean has_records(const RbdPlace *place, gboolean *there, gint64 deadline_us,
+                            GError **error)
+{
+    RbdCall *call = rbd_call_new(place, NULL, NULL);
+    if (!rbd_call_run(call, "looking for the records of", there_run, RBD_LOOK_MS, deadline_us,
+                      error))
+        return FALSE;
+    *there = call->flag;
+    rbd_call_free(call);
+    return TRUE;
+}
+
+static GPtrArray *places(void *backend, const VolumeId *cluster, const Secrets *secrets,
+                         gint64 deadline_us, GError **error)
+{
+    g_autoptr(ClusterConfig) config = ceph_backend_config(backend, cluster->cluster_id, error);
+    g_autoptr(CephConn) conn =
+        config ? ceph_backend_connect(backend, config, secrets, deadline_us, error) : NULL;
+    g_autoptr(GPtrArray) pools = conn ? ceph_mon_pools(conn, "rbd", deadline_us, error) : NULL;
+    if (!pools)
+        return NULL;
+    g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(ceph_backend_free_place);
+    for (guint i = 0; i < pools->len; i++) {
+        RbdPlace place = {conn, pools->pdata[i], config->rados_namespace};
+        gboolean there;
+        if (!has_records(&place, &there, deadline_us, error))
+            return NULL;
+        if (there)
+            g_ptr_array_add(list, new_place(cluster->cluster_id, place.pool, place.nspace));
+    }
+    return g_steal_pointer(&list);
+}
+
+static gboolean probe(void *backend, gint64 deadline_us, GError **error)
+{
+    return ceph_backend_probe(backend, deadline_us, error);
+}
+
+static void rbd_free(void *backend)
+{
+    ceph_backend_free(backend);
+}
+
+static const BackendOps ops = {
+    .type = VOLUME_RBD,
+    .needs_secrets = TRUE,
+    .locate = locate,
+    .open = session_open,
+    .close = session_close,
+    .record_create = rbd_record_create,
+    .record_read = rbd_record_read,
+    .record_remove = rbd_record_remove,
+    .record_list = rbd_record_list,
+    .volume_create = rbd_volume_create,
+    .volume_remove = rbd_volume_remove,
+    .volume_look = rbd_volume_look,
+    .volume_resize = rbd_volume_resize,
+    .capacity = capacity,
+    .clusters = clusters,
+    .places = places,
+    .probe = probe,
+    .free = rbd_free,
+};
+
+Backend *backend_rbd_new(const char *config_path)
+{
+    Backend *backend = g_new0(Backend, 1);
+    backend->ops = &ops;
+    backend->impl = ceph_backend_new(config_path);
+    return backend;
+}

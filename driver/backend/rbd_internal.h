@@ -1,0 +1,120 @@
+/*
+ * RBD: what its files share. A place is a pool and a RADOS namespace of a cluster. A call is a job
+ * at a place, run on a thread that may be left behind (ceph_internal.h), so it owns all it uses and
+ * gathers its answer in itself. One call makes a step of provisioning with as many requests to
+ * librbd and librados as the step needs.
+ */
+#ifndef HEARTH_DRIVER_BACKEND_RBD_INTERNAL_H
+#define HEARTH_DRIVER_BACKEND_RBD_INTERNAL_H
+
+#include <rados/librados.h>
+#include <rbd/librbd.h>
+#include "driver/backend/backend.h"
+#include "driver/backend/ceph_conn.h"
+
+typedef struct RbdPlace {
+    CephConn *conn;
+    char *pool, *nspace; /* "": the pool's default one */
+} RbdPlace;
+
+typedef struct RbdCall {
+    RbdPlace at;
+    char *image, *snapshot; /* what it is about; image is a record's name for records */
+    char *source;           /* the image to copy from */
+    char *text;             /* of a record, asked or answered */
+    char *data_pool;
+    rbd_image_options_t options;
+    gint64 bytes, deadline_us;
+    guint limit;
+    gboolean flag;
+    char **images, **snapshots; /* of a group */
+
+    rados_ioctx_t io; /* while it runs */
+
+    GError *error; /* set by run(): the call has failed */
+    BackendVolume *volume;
+    GPtrArray *names;
+    gsize length;
+} RbdCall;
+
+/* Copies the names, which may be NULL. */
+RbdCall *rbd_call_new(const RbdPlace *place, const char *image, const char *snapshot);
+void rbd_call_free(RbdCall *call);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(RbdCall, rbd_call_free)
+
+/* What an answer takes at most where all is well; removing and shrinking have the deadline only. */
+#define RBD_LOOK_MS (20 * 1000)
+#define RBD_CHANGE_MS (60 * 1000)
+
+/*
+ * Runs run(call), with call->io open. TRUE: the call, with its answer, is still the caller's.
+ * FALSE: it is gone, and the error says why.
+ */
+gboolean rbd_call_run(RbdCall *call, const char *what, void (*run)(RbdCall *), gint64 limit_ms,
+                      gint64 deadline_us, GError **error);
+/* The same where no answer is of interest. */
+gboolean rbd_call_do(RbdCall *call, const char *what, void (*run)(RbdCall *), gint64 limit_ms,
+                     gint64 deadline_us, GError **error);
+
+/* POOL[/NAMESPACE]/NAME, the caller's. */
+char *rbd_spec(const RbdPlace *place, const char *image);
+
+/*
+ * Sets call->error from an answer of librbd or librados, once. `what` is done to call->image (or
+ * to the place when that is NULL). Always FALSE.
+ */
+gboolean rbd_call_fail(RbdCall *call, int rc, const char *what);
+gboolean rbd_call_refuse(RbdCall *call, HearthError code, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+/* NOT_FOUND. Always FALSE. */
+gboolean rbd_call_missing(RbdCall *call);
+
+/* rbd_records.c: BackendOps of a RbdPlace as its session, see there. */
+gboolean rbd_record_create(void *session, const char *name, const char *text, gboolean *existed,
+                           gint64 deadline_us, GError **error);
+char *rbd_record_read(void *session, const char *name, gsize *length, gint64 deadline_us,
+                      GError **error);
+gboolean rbd_record_remove(void *session, const char *name, gint64 deadline_us, GError **error);
+GPtrArray *rbd_record_list(void *session, gint64 deadline_us, GError **error);
+
+/*
+ * Notes beside the records, of what an image is when it does not show; their keys. Values are
+ * texts. These answer 0 or -errno.
+ */
+typedef enum RbdNote {
+    RBD_NOTE_CLONE, /* "clone.NAME": a copy under way, not one before it is gone; its value is one
+                       of the two below */
+    RBD_NOTE_SHELL, /* "shell.NAME": the volume is deleted, only its snapshots are kept; its value
+                       is the image's ID, so that it says nothing of a later one */
+    RBD_NOTE_TRASH, /* "trash.ID": a deleted image, in the trash for as long as it has clones */
+} RbdNote;
+#define RBD_CLONE_BEGUN "begun"
+#define RBD_CLONE_FLATTEN "flatten" /* cloned; to be used when it has no parent any more */
+
+int rbd_note_set(rados_ioctx_t io, RbdNote note, const char *name, const char *value);
+int rbd_note_clear(rados_ioctx_t io, RbdNote note, const char *name);
+/* NULL when there is none; the caller's. Both in one request. */
+int rbd_notes_read(rados_ioctx_t io, const char *name, char **clone, char **shell);
+/* The names for which there is such a note; the caller's. */
+int rbd_note_list(rados_ioctx_t io, RbdNote note, GPtrArray **names);
+/* Whether records are kept at the place. */
+int rbd_records_there(rados_ioctx_t io);
+
+/* rbd_image.c */
+gboolean rbd_volume_create(void *session, const VolumeId *id, const VolumeParams *params,
+                           gint64 bytes, BackendVolume **made, gint64 deadline_us, GError **error);
+BackendVolume *rbd_volume_look(void *session, const VolumeId *id, gint64 deadline_us,
+                               GError **error);
+gboolean rbd_volume_resize(void *session, const VolumeId *id, gint64 bytes, gint64 deadline_us,
+                           GError **error);
+/* For rbd_create4() and rbd_clone3(): what the class asks for. */
+void rbd_call_set_options(RbdCall *call, const VolumeParams *params);
+#define RBD_ID_MAX 64
+/* Whether `image` is what a note of this value is about. */
+gboolean rbd_image_is(rbd_image_t image, const char *id);
+
+/* rbd_remove.c */
+gboolean rbd_volume_remove(void *session, const VolumeId *id, gboolean keep_snapshots,
+                           gint64 deadline_us, GError **error);
+
+#endif

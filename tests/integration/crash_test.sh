@@ -1,0 +1,149 @@
+#!/bin/bash
+# The controller is killed before and after each call it makes to Ceph, and at random times between;
+# then the same call is repeated, or its opposite made. Ceph must hold exactly one object or none,
+# and the audit must find nothing (promise 6). build/tools/ceph-faults.so does the killing.
+#
+#   CRASH_FULL=1    every call before and after, repeated and reverted, and many random times: make
+#                   check-crash. Else each call once, the four in turn.
+. "$(dirname "$0")/lib.sh"
+. "$TOP/tests/integration/types.sh"
+init
+start_ceph
+own_user
+
+FAULTS=$BUILD/tools/ceph-faults.so
+# What stays in the process, or only reads on.
+LOCAL='^rados_(buffer_free|conf_set|create2|create_write_op|ioctx_.*|nobjects_list_(next|close)|release_write_op|shutdown|write_op_(create|write_full))$'
+same every_call_to_ceph_is_a_fault_point "$(comm -13 <(nm -D --defined-only "$FAULTS" | awk '{print $3}' | sort) \
+    <(nm -D --undefined-only "$BUILD/hearth-csi" | awk '{print $2}' | grep -E '^(rados|rbd|ceph)_' | grep -vE "$LOCAL" | sort))" ""
+
+request() { csi_json "$@" --arg id "$(id_of "$n")" --arg source "$(id_of "$source")" --arg name "$n" \
+    --arg snapshot "$(snapshot_id_of "$n")" --arg from "$(snapshot_id_of "$source")"; }
+new_volume() { create_request "$n" 1073741824 '{}'; }
+copy_of() { new_volume | jq -c --arg id "$1" ".volume_content_source = $2"; }
+
+# What each operation does, what undoes it, and what has to be there before. A volume is $n, $source
+# one that stays, with a snapshot of its name.
+op_create() { csi controller CreateVolume "$(new_volume)"; }
+op_delete() { csi controller DeleteVolume "$(request '{volume_id: $id, secrets: $secrets}')"; }
+op_expand() { csi controller ControllerExpandVolume "$(request '{volume_id: $id, capacity_range: {required_bytes: 2147483648}, secrets: $secrets}')"; }
+op_snapshot() { csi controller CreateSnapshot "$(request '{source_volume_id: $source, name: $name, secrets: $secrets}')"; }
+op_unsnapshot() { csi controller DeleteSnapshot "$(request '{snapshot_id: $snapshot, secrets: $secrets}')"; }
+op_restore() { csi controller CreateVolume "$(copy_of "$(snapshot_id_of "$source")" '{snapshot: {snapshot_id: $id}}')"; }
+op_clone() { csi controller CreateVolume "$(copy_of "$(id_of "$source")" '{volume: {volume_id: $id}}')"; }
+declare -A UNDO=([create]=delete [delete]=create [expand]=delete [snapshot]=unsnapshot
+    [unsnapshot]=snapshot [restore]=delete [clone]=delete)
+declare -A BEFORE=([delete]=create [expand]=create [unsnapshot]=snapshot)
+# The volumes and snapshots of the name that are there afterwards.
+declare -A LEAVES=([create]=1 [delete]=0 [expand]=1 [snapshot]=1 [unsnapshot]=0 [restore]=1 [clone]=1)
+
+# As a sidecar repeats it: ABORTED means that a copy or the crashed call's own work goes on.
+until_done() { # OPERATION
+    local tries=0
+    until "op_$1"; do
+        case $CSI_CODE in ABORTED | FAILED_PRECONDITION) ;; *) return 1 ;; esac
+        [ $((tries += 1)) -lt 40 ] || return 1
+        [ "$CSI_CODE" = ABORTED ] || sleep 0.2
+    done
+}
+
+with_faults() { # before:N|after:N or nothing
+    CONTROLLER_WITH=(env "LD_PRELOAD=$FAULTS" "CEPH_FAULT=$1")
+    start_controller --secret-dir="$TMP/own"
+    CONTROLLER_WITH=()
+}
+restarted() {
+    end controller KILL
+    start_controller --secret-dir="$TMP/own"
+}
+
+# After the crash: the operation again or its opposite; then what Ceph has, in its own words.
+settle() { # OPERATION repeat|undo WHERE
+    local op=$1 last=$1 got
+    [ "$2" = repeat ] || last=${UNDO[$op]}
+    if ! until_done "$last"; then
+        bad+="$3, then $last: $(said); "
+        return
+    fi
+    case $op in
+    snapshot | unsnapshot) got=$(snapshots "$source" | grep -cxF "csi-snap-$n") ;;
+    *) got=$(objects "csi-vol-$n" | wc -l) ;;
+    esac
+    [ "$got" = "${LEAVES[$last]}" ] || bad+="$3, then $last: $got objects; "
+    [ "$last" != expand ] || [ "$(bytes_of "$n")" = 2147483648 ] || bad+="$3, then $last: $(bytes_of "$n") bytes; "
+    got=$(records "$n" | wc -l)
+    [ "$got" = "${LEAVES[$last]}" ] || bad+="$3, then $last: $got records; "
+    audit >/dev/null || bad+="$3, then $last: $(grep -vE '^TYPE' "$TMP/audit.json" | tail -n 3); "
+    # Away with it.
+    case $op in snapshot | unsnapshot) until_done unsnapshot ;; *) until_done delete ;; esac ||
+        bad+="$3, then $last, then away: $(said); "
+}
+
+turn=0 RANDOM_TIMES=${CRASH_FULL:+20} RANDOM_TIMES=${RANDOM_TIMES:-2}
+at_every_call() { # OPERATION
+    local op=$1 call when after where ended= step=1
+    bad=
+    # A copy takes Ceph seconds.
+    [ -n "${CRASH_FULL:-}" ] || case $op in restore | clone) step=4 ;; esac
+    for ((call = step - step / 2; call < 60; call += step)); do
+        for when in before after; do
+            for after in repeat undo; do
+                # The four in turn, each call once, unless all are wanted.
+                [ -n "${CRASH_FULL:-}" ] || [ $((turn++ % 4)) = $((call % 4)) ] || continue
+                n=pvc-$op-$$-$call$when$after
+                if [ -n "${BEFORE[$op]:-}" ]; then
+                    restarted
+                    until_done "${BEFORE[$op]}" || bad+="before: $(said); "
+                    end controller KILL
+                fi
+                with_faults "$when:$call"
+                until "op_$op" || [ "$CSI_CODE" != ABORTED ] || ! running controller; do :; done
+                ended=$CSI_CODE
+                where="$op, killed $when call $call"
+                restarted
+                settle "$op" $after "$where"
+                [ "$ended" = NONE ] || break 3
+            done
+        done
+    done 2>/dev/null # the shell's word on each kill
+    [ "$ended" = OK ] || bad+="it never ended unharmed: $ended; "
+    echo "     $TYPE $op: $((call - step)) calls to Ceph"
+    same "${TYPE}_${op}_survives_a_crash_at_each_call" "$bad" ""
+}
+
+at_random_times() { # OPERATION TIMES
+    local op=$1 i after caller
+    bad=
+    for ((i = 0; i < $2; i++)); do
+        n=pvc-r$op-$$-$i
+        after=$([ $((i % 2)) = 0 ] && echo repeat || echo undo)
+        [ -z "${BEFORE[$op]:-}" ] || until_done "${BEFORE[$op]}" || bad+="before: $(said); "
+        "op_$op" &
+        caller=$!
+        sleep "0.$(printf %03d $((RANDOM % 60)))"
+        end controller KILL
+        wait $caller
+        restarted
+        settle "$op" "$after" "$op, killed at a random time"
+    done 2>/dev/null
+    same "${TYPE}_${op}_survives_crashes_at_random_times" "$bad" ""
+}
+
+for type in $(types); do
+    use_type "$type"
+    restarted
+    n=pvc-source-$$ source=pvc-source-$$
+    op_create || die "CreateVolume: $(said)"
+    op_snapshot || die "CreateSnapshot: $(said)"
+    for op in create delete expand snapshot unsnapshot restore clone; do
+        at_every_call $op
+    done
+    restarted
+    for op in create delete snapshot ${CRASH_FULL:+clone}; do
+        at_random_times $op "$RANDOM_TIMES"
+    done
+    n=$source
+    op_unsnapshot && op_delete || fail "${TYPE}_the_source_goes" "$(said)"
+    same "${type}_nothing_is_left" "$(objects "-$$")$(records "-$$")" ""
+done
+exit 0

@@ -1,0 +1,46 @@
+# Sourced after lib.sh by tests that run for each type of volume. What differs between types is here:
+#
+#   types                    the types to test, TYPES="cephfs rbd" or all
+#   use_type TYPE            makes it the current one: $TYPE, and $CLASS for create_volume
+#   id_of NAME; snapshot_id_of NAME   of a volume or snapshot of that request name
+#   objects PATTERN          names of volumes in Ceph that contain PATTERN, half made and trashed
+#                            ones too, one a line, sorted; likewise:
+#   snapshots NAME           of the volume of that request name
+#   records PATTERN
+#   bytes_of NAME            the size of a volume in Ceph
+#
+# Ceph is asked by its own programs, not by ours.
+
+types() { echo ${TYPES:-cephfs}; }
+
+use_type() {
+    TYPE=$1
+    case $TYPE in
+    cephfs)
+        CLASS=$(jq -cn --arg fsid "$CEPH_FSID" '{clusterID: $fsid, fsName: "hearthfs"}')
+        PLACE="$CEPH_FSID~hearthfs" GROUP=csi~ META_POOL=hearthfs.meta
+        ;;
+    *) die "no such type: $TYPE" ;;
+    esac
+}
+
+id_of() { echo "h1~$TYPE~$PLACE~${GROUP}csi-vol-$1"; }
+snapshot_id_of() { echo "h1~snap~$TYPE~$PLACE~csi-snap-$1"; }
+records() { timeout 30 rados -c "$CEPH_DIR/ceph.conf" -p "$META_POOL" -N hearth ls 2>/dev/null | grep -F -- "$1" | sort; }
+
+cephfs_json() { ceph_cmd fs "$@" --group_name csi --format json 2>/dev/null; }
+objects() {
+    case $TYPE in
+    cephfs) cephfs_json subvolume ls hearthfs | jq -r '.[].name' ;;
+    esac | grep -F -- "$1" | sort
+}
+snapshots() {
+    case $TYPE in
+    cephfs) cephfs_json subvolume snapshot ls hearthfs "csi-vol-$1" | jq -r '.[].name' ;;
+    esac | sort
+}
+bytes_of() {
+    case $TYPE in
+    cephfs) cephfs_json subvolume info hearthfs "csi-vol-$1" | jq .bytes_quota ;;
+    esac
+}

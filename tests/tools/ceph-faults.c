@@ -1,0 +1,96 @@
+/*
+ * Kills a program at a chosen call to Ceph, without a line for it in the program:
+ *
+ *   LD_PRELOAD=build/tools/ceph-faults.so CEPH_FAULT=after:3 hearth-csi ...
+ *
+ * Calls that leave the process are counted from 1 over all threads; at call N the process gets
+ * SIGKILL before the library is entered, or after it has returned. CEPH_FAULT_LOG=FILE appends the
+ * name of each call, with the command of those to the monitors and the mgr.
+ *
+ * The wrappers know nothing of the functions but that they take at most 10 integers or pointers and
+ * return one: on the ABIs of Linux, words too many are not looked at.
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef long (*Function)(long, long, long, long, long, long, long, long, long, long);
+
+static atomic_int calls;
+static int fault_call;
+static int fault_after;
+static int log_fd = -1;
+
+__attribute__((constructor)) static void read_environment(void)
+{
+    const char *fault = getenv("CEPH_FAULT"), *log = getenv("CEPH_FAULT_LOG");
+    if (fault && sscanf(fault, "before:%d", &fault_call) != 1)
+        fault_after = sscanf(fault, "after:%d", &fault_call) == 1;
+    if (log)
+        log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+}
+
+static void die(void)
+{
+    kill(getpid(), SIGKILL);
+    for (;;)
+        pause();
+}
+
+/* The second argument of commands is an array of one text. */
+static void note(const char *name, long argument)
+{
+    char line[1024];
+    const char *detail = strstr(name, "_command") ? *(const char *const *)argument : "";
+    int n = snprintf(line, sizeof(line), "%s %s\n", name, detail);
+    if (n >= (int)sizeof(line)) {
+        n = sizeof(line);
+        line[n - 1] = '\n';
+    }
+    if (write(log_fd, line, (size_t)n) < 0)
+        abort();
+}
+
+static Function find(const char *name)
+{
+    Function function;
+    void *symbol = dlsym(RTLD_NEXT, name);
+    if (!symbol) {
+        fprintf(stderr, "ceph-faults: there is no %s\n", name);
+        abort();
+    }
+    memcpy(&function, &symbol, sizeof(function));
+    return function;
+}
+
+#define WRAP(name)                                                                                 \
+    long name(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j);     \
+    long name(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j)      \
+    {                                                                                              \
+        static _Atomic(Function) real;                                                             \
+        Function function = real;                                                                  \
+        if (!function)                                                                             \
+            real = function = find(#name);                                                         \
+        int call = ++calls;                                                                        \
+        if (log_fd >= 0)                                                                           \
+            note(#name, b);                                                                        \
+        if (call == fault_call && !fault_after)                                                    \
+            die();                                                                                 \
+        long result = function(a, b, c, d, e, f, g, h, i, j);                                      \
+        if (call == fault_call && fault_after)                                                     \
+            die();                                                                                 \
+        return result;                                                                             \
+    }
+
+WRAP(rados_connect)
+WRAP(rados_mgr_command)
+WRAP(rados_mon_command)
+WRAP(rados_nobjects_list_open)
+WRAP(rados_read)
+WRAP(rados_remove)
+WRAP(rados_write_op_operate)
