@@ -1,0 +1,60 @@
+/*
+ * A manifest file: all names and attributes of an immutable tree, and what its files' bytes are
+ * called.
+ *
+ *     EROFS image    (image.h)   what the kernel mounts; it does not look behind its end
+ *     table          (table.h)   objects and the inodes they come from
+ *     footer         below       what it is of, lengths, checksums
+ *
+ * It is written once, then never changed; a copy is as good as the original, so it is kept in Ceph
+ * beside the data and fetched by other nodes.
+ */
+#ifndef HEARTH_MANIFEST_MANIFEST_H
+#define HEARTH_MANIFEST_MANIFEST_H
+
+#include <gio/gio.h>
+#include <stdint.h>
+#include "cache/manifest/table.h"
+#include "cache/origin/origin.h"
+
+#define MANIFEST_MAGIC "HRTHMNFT"
+#define MANIFEST_VERSION 1
+
+/* On disk, little-endian and without padding, the last bytes of the file. */
+typedef struct ManifestFooter {
+    char magic[8];
+    uint32_t version, reserved;
+    uint8_t space[24]; /* Origin.space */
+    uint64_t root_ino, snapshot;
+    uint64_t root_version; /* of the root's inode, so that a reused snapshot id shows */
+    uint64_t image_bytes;
+    uint64_t records;              /* of the table */
+    uint64_t inodes, files, bytes; /* regular files and what they hold */
+    uint64_t content_checksum;     /* XXH3-64 of image and table */
+    uint64_t checksum;             /* XXH3-64 of the footer before this */
+} ManifestFooter;
+
+_Static_assert(sizeof(ManifestFooter) == 120, "footer layout");
+
+typedef struct Manifest {
+    ManifestFooter footer; /* in the machine's order */
+    const TableRecord *table;
+    void *map;
+    size_t map_bytes;
+} Manifest;
+
+/*
+ * Opens one: checks the footer and the lengths; `deep` reads and checks all of it, as after it came
+ * over a network. INVALID_DATA: truncated, corrupt or no manifest; NOT_SUPPORTED: a later version.
+ */
+Manifest *manifest_open(int fd, gboolean deep, GError **error);
+void manifest_close(Manifest *manifest);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Manifest, manifest_close)
+
+/* Whether it is of this tree. */
+gboolean manifest_is_of(const Manifest *manifest, const Origin *origin, const OriginAttr *root);
+
+/* Completes what image and table have been written of: the footer, checksums, fsync. */
+gboolean manifest_finish(int fd, ManifestFooter *footer, GError **error);
+
+#endif
