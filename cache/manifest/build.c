@@ -30,6 +30,7 @@ struct Dir {
 
 typedef struct Entry {
     ImageEntry entry;
+    ObjectKey key; /* of the object */
     ObjectId object;
     Dir *child; /* of a directory */
 } Entry;
@@ -163,9 +164,8 @@ static int read_entry(Build *b, Batch *batch, const OriginEntry *from, Entry *e)
             return r;
         e->entry.target = g_string_chunk_insert_len(batch->texts, target, r);
     } else if (S_ISREG(st->st_mode) && st->st_size > 0) {
-        ObjectKey key;
-        object_key_init(&key, b->origin, &from->attr);
-        object_key_id(&key, &e->object);
+        object_key_init(&e->key, b->origin, &from->attr);
+        object_key_id(&e->key, &e->object);
     }
     return read_xattrs(b, from->node, batch, &e->entry);
 }
@@ -341,7 +341,7 @@ static gboolean write_entry(Build *b, const Output *out, Dir *dir, Entry *e, GEr
     out->footer->bytes += (uint64_t)e->entry.st.st_size;
     atomic_fetch_add(&b->progress->files, 1);
     atomic_fetch_add(&b->progress->bytes, (uint64_t)e->entry.st.st_size);
-    return !e->entry.object || table_add(out->table, &e->object, e->entry.st.st_ino, error);
+    return !e->entry.object || table_add(out->table, &e->object, &e->key, error);
 }
 
 static gboolean write_batch(Build *b, const Output *out, Batch *batch, GError **error)

@@ -4,10 +4,11 @@
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
+#include "cache/store/key.h"
 
-/* 16 MiB a run; the merge reads each through a buffer of BUFFER records. */
-#define RUN (1u << 20)
-#define BUFFER 4096u
+/* 12 MiB a run; the merge reads each through a buffer of BUFFER records. */
+#define RUN (1u << 18)
+#define BUFFER 1024u
 
 typedef struct Run {
     int fd; /* -1: in memory */
@@ -89,13 +90,17 @@ static gboolean spill(TableWriter *w, GError **error)
     return write_all(run.fd, w->records, n * sizeof(TableRecord), error);
 }
 
-gboolean table_add(TableWriter *w, const ObjectId *id, uint64_t ino, GError **error)
+gboolean table_add(TableWriter *w, const ObjectId *id, const ObjectKey *key, GError **error)
 {
     if (w->n == RUN && !spill(w, error))
         return FALSE;
     TableRecord *record = &w->records[w->n++];
+    *record = (TableRecord){.ino = htole64(key->ino),
+                            .version = htole64(key->version),
+                            .size = htole64(key->size),
+                            .mtime_sec = htole64((uint64_t)key->mtime_sec),
+                            .mtime_nsec = htole32(key->mtime_nsec)};
     memcpy(record->id, id->bytes, sizeof(record->id));
-    record->ino = htole64(ino);
     return TRUE;
 }
 
@@ -151,7 +156,7 @@ gboolean table_finish(TableWriter *w, int fd, uint64_t *records, GError **error)
     g_array_append_val(w->runs, last);
     g_autofree uint64_t *positions = g_new0(uint64_t, w->runs->len);
     g_autofree TableRecord *out = g_new(TableRecord, BUFFER);
-    TableRecord previous = {{0}, 0};
+    TableRecord previous = {0};
     size_t held = 0;
     g_autoptr(GError) cause = NULL;
     *records = 0;
@@ -174,8 +179,22 @@ gboolean table_finish(TableWriter *w, int fd, uint64_t *records, GError **error)
     return write_all(fd, out, held * sizeof(*out), error);
 }
 
-gboolean table_find(const TableRecord *records, uint64_t n, const ObjectId *id,
-                    gboolean (*found)(uint64_t ino, void *data), void *data)
+static gboolean is_it(const TableRecord *record, const uint8_t space[24], const ObjectId *id,
+                      ObjectKey *key)
+{
+    ObjectId of;
+    *key = (ObjectKey){.ino = le64toh(record->ino),
+                       .version = le64toh(record->version),
+                       .size = le64toh(record->size),
+                       .mtime_sec = (int64_t)le64toh(record->mtime_sec),
+                       .mtime_nsec = le32toh(record->mtime_nsec)};
+    memcpy(key->space, space, sizeof(key->space));
+    object_key_id(key, &of);
+    return object_id_equal(&of, id);
+}
+
+gboolean table_find(const TableRecord *records, uint64_t n, const uint8_t space[24],
+                    const ObjectId *id, ObjectKey *key)
 {
     uint64_t low = 0, high = n;
     while (low < high) {
@@ -186,7 +205,7 @@ gboolean table_find(const TableRecord *records, uint64_t n, const ObjectId *id,
             high = middle;
     }
     for (; low < n && memcmp(records[low].id, id->bytes, sizeof(records[low].id)) == 0; low++) {
-        if (found(le64toh(records[low].ino), data))
+        if (is_it(&records[low], space, id, key))
             return TRUE;
     }
     return FALSE;
