@@ -26,6 +26,7 @@
 typedef struct Options {
     char *role, *endpoint, *driver_name, *cluster_config, *node_id, *hearthd_socket, *tier, *zone,
         *log_level, *dir_root, *secret_dir;
+    gint max_clone_depth;
     gboolean version;
 } Options;
 
@@ -73,10 +74,15 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
          "DIR"},
         {"dir-root", 0, 0, G_OPTION_ARG_FILENAME, &o->dir_root,
          "controller: also provision type=dir under this directory, for development", "DIR"},
+        {"rbd-max-clone-depth", 0, 0, G_OPTION_ARG_INT, &o->max_clone_depth,
+         "controller: copies of images that depend on more images than this are flattened "
+         "(" G_STRINGIFY(RBD_DEFAULT_CLONE_DEPTH) ")",
+         "N"},
         {"log-level", 0, 0, G_OPTION_ARG_STRING, &o->log_level,
          "error, warning, info (default) or debug", "LEVEL"},
         {"version", 0, 0, G_OPTION_ARG_NONE, &o->version, "Print the version and exit", NULL},
         {NULL, 0, 0, 0, NULL, NULL, NULL}};
+    o->max_clone_depth = RBD_DEFAULT_CLONE_DEPTH;
     g_autoptr(GOptionContext) context = g_option_context_new("- Hearth's CSI plugin");
     g_option_context_set_description(
         context, "`hearth-csi audit` finds what is out of step in Ceph; see its --help.");
@@ -99,6 +105,12 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
     if (g_strcmp0(o->role, "controller") != 0 && g_strcmp0(o->role, "node") != 0) {
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                     "--role=%s: use controller or node", o->role ? o->role : "");
+        return FALSE;
+    }
+    if (o->max_clone_depth < 1 || o->max_clone_depth > 15) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--rbd-max-clone-depth=%d: use 1 to 15; Linux follows no more",
+                    o->max_clone_depth);
         return FALSE;
     }
     return identity_check_name(o->driver_name, error) && socket_path(o->endpoint, error);
@@ -128,7 +140,7 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
         /* With --dir-root alone there is no cluster to provision on, nor to probe. */
         if (!o->dir_root || g_file_test(o->cluster_config, G_FILE_TEST_EXISTS)) {
             backends[n++] = backend_cephfs_new(o->cluster_config);
-            backends[n++] = backend_rbd_new(o->cluster_config);
+            backends[n++] = backend_rbd_new(o->cluster_config, (guint)o->max_clone_depth);
         }
         role->controller = controller_new(backends, n);
         controller_set_secret_dir(role->controller, o->secret_dir);

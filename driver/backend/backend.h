@@ -17,6 +17,7 @@
 
 #include <glib.h>
 #include "driver/error.h"
+#include "driver/volume/adopted_id.h"
 #include "driver/volume/id.h"
 #include "driver/volume/params.h"
 #include "driver/volume/secrets.h"
@@ -129,7 +130,8 @@ typedef struct BackendOps {
      * caller's. NULL where a snapshot cannot be mounted as it is. */
     char *(*snapshot_path)(const char *path, const char *snapshot);
     /* Begins a volume as a copy of a snapshot; volume_look() tells when it is one. One that has
-     * begun is fine. NOT_FOUND: no such snapshot. */
+     * begun is fine. NOT_FOUND: no such snapshot. `source` and `snapshot` NULL: sees to it that one
+     * goes on that volume_look() calls to be resumed. */
     gboolean (*volume_copy)(void *session, const VolumeId *id, const VolumeParams *params,
                             const VolumeId *source, const char *snapshot, gint64 deadline_us,
                             GError **error);
@@ -147,6 +149,11 @@ typedef struct BackendOps {
     GPtrArray *(*places)(void *backend, const VolumeId *cluster, const Secrets *secrets,
                          gint64 deadline_us, GError **error);
 
+    /* Where a volume of ceph-csi would be, whether it is there or not. NULL without an error: there
+     * is no such place. NULL where none can be adopted. */
+    VolumeId *(*adopt)(void *backend, const AdoptedId *id, const Secrets *secrets,
+                       gint64 deadline_us, GError **error);
+
     /* Whether provisioning could work now, without a request's secrets. */
     gboolean (*probe)(void *backend, gint64 deadline_us, GError **error);
     void (*free)(void *backend);
@@ -163,8 +170,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Backend, backend_free)
 
 /* CephFS subvolumes through the mgr; `config_path` is ceph-csi's config.json (volume/config.h). */
 Backend *backend_cephfs_new(const char *config_path);
-/* RBD images through librbd; likewise. */
-Backend *backend_rbd_new(const char *config_path);
+/* RBD images through librbd; likewise. A copy that depends on more images than `max_clone_depth` is
+ * flattened. */
+#define RBD_DEFAULT_CLONE_DEPTH 4
+Backend *backend_rbd_new(const char *config_path, guint max_clone_depth);
 /* Directories under `root`, for machines without Ceph; sizes are recorded, not enforced. */
 Backend *backend_dir_new(const char *root, GError **error);
 

@@ -331,6 +331,38 @@ static GPtrArray *places(void *backend, const VolumeId *cluster, const Secrets *
     return list;
 }
 
+static VolumeId *adopt(void *backend, const AdoptedId *adopted, const Secrets *secrets,
+                       gint64 deadline_us, GError **error)
+{
+    g_autoptr(ClusterConfig) config = ceph_backend_config(backend, adopted->cluster_id, error);
+    g_autoptr(CephConn) conn =
+        config ? ceph_backend_connect(backend, config, secrets, deadline_us, error) : NULL;
+    g_autofree char *fs_name =
+        conn ? cephfs_mgr_file_system(conn, adopted->location, deadline_us, error) : NULL;
+    if (!fs_name)
+        return NULL;
+    VolumeId *id = new_place(adopted->cluster_id, fs_name, config->subvolume_group);
+    id->name = adopted_id_volume(adopted);
+    id->adopted = TRUE;
+    /* A class of ceph-csi's may have set volumeNamePrefix, which only its journal knows. */
+    GError *cause = NULL;
+    Subvolume subvolume = subvolume_of(id);
+    g_autoptr(BackendVolume) usual = cephfs_mgr_look(conn, &subvolume, deadline_us, &cause);
+    if (!usual && g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND)) {
+        g_clear_error(&cause);
+        char *name = cephfs_mgr_find(conn, &subvolume, adopted->uuid, deadline_us, &cause);
+        if (name) {
+            g_free(id->name);
+            id->name = name;
+        }
+    }
+    if (!cause)
+        return id;
+    g_propagate_error(error, cause);
+    volume_id_free(id);
+    return NULL;
+}
+
 static gboolean probe(void *backend, gint64 deadline_us, GError **error)
 {
     return ceph_backend_probe(backend, deadline_us, error);
@@ -371,6 +403,7 @@ static const BackendOps ops = {
     .capacity = capacity,
     .clusters = clusters,
     .places = places,
+    .adopt = adopt,
     .probe = probe,
     .free = cephfs_free,
 };

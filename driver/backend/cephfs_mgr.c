@@ -189,6 +189,30 @@ BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *s, gint64 deadli
     return volume;
 }
 
+char *cephfs_mgr_find(CephConn *conn, const Subvolume *s, const char *suffix, gint64 deadline_us,
+                      GError **error)
+{
+    reply_auto CephReply reply = {0};
+    const char *prefix = "fs subvolume ls";
+    Subvolume group = {.fs_name = s->fs_name, .group = s->group};
+    if (!cephfs_mgr_send(conn, prefix, &group, NULL, &reply, deadline_us, error))
+        return NULL;
+    if (reply.rc != 0 && reply.rc != -ENOENT)
+        cephfs_mgr_fail(error, conn, &reply, prefix, &group);
+    json_t *list = json_loads(reply.output, 0, NULL);
+    char *found = NULL;
+    gsize i;
+    json_t *entry;
+    json_array_foreach(list, i, entry)
+    {
+        const char *name = json_string_value(json_object_get(entry, "name"));
+        if (!found && name && g_str_has_suffix(name, suffix))
+            found = g_strdup(name);
+    }
+    json_decref(list);
+    return found;
+}
+
 gboolean cephfs_mgr_resize(CephConn *conn, const Subvolume *s, gint64 bytes, gint64 deadline_us,
                            GError **error)
 {

@@ -28,6 +28,10 @@ BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *subvolume, gint6
 /* The names of all subvolumes of a group; none of a group that is missing. */
 GPtrArray *cephfs_mgr_list(CephConn *conn, const Subvolume *group, gint64 deadline_us,
                            GError **error);
+/* The name of the first subvolume of the group that ends with `suffix`, the caller's; NULL without
+ * an error: there is none. s->name does not matter. */
+char *cephfs_mgr_find(CephConn *conn, const Subvolume *s, const char *suffix, gint64 deadline_us,
+                      GError **error);
 /* Sets the quota, which must not shrink. NOT_FOUND. */
 gboolean cephfs_mgr_resize(CephConn *conn, const Subvolume *subvolume, gint64 bytes,
                            gint64 deadline_us, GError **error);
@@ -42,5 +46,7 @@ gboolean cephfs_mgr_pools(CephConn *conn, const char *fs_name, char **metadata, 
                           gint64 deadline_us, GError **error);
 /* The names of the file systems, sorted, caller's. */
 char **cephfs_mgr_file_systems(CephConn *conn, gint64 deadline_us, GError **error);
+/* The name of the file system of a number, the caller's; NULL without an error: there is none. */
+char *cephfs_mgr_file_system(CephConn *conn, guint64 id, gint64 deadline_us, GError **error);
 
 #endif

@@ -65,3 +65,18 @@ char **cephfs_mgr_file_systems(CephConn *conn, gint64 deadline_us, GError **erro
     g_ptr_array_add(names, NULL);
     return (char **)g_ptr_array_free(names, FALSE);
 }
+
+char *cephfs_mgr_file_system(CephConn *conn, guint64 id, gint64 deadline_us, GError **error)
+{
+    json_t *map = ceph_mon_ask(conn, "fs dump", deadline_us, error);
+    char *name = NULL;
+    gsize i;
+    json_t *fs;
+    json_array_foreach(json_object_get(map, "filesystems"), i, fs)
+    {
+        if (!name && json_integer_value(json_object_get(fs, "id")) == (json_int_t)id)
+            name = g_strdup(text_of(json_object_get(fs, "mdsmap"), "fs_name"));
+    }
+    json_decref(map);
+    return name;
+}

@@ -21,8 +21,22 @@ gboolean work_is_not_found(const GError *error)
     return g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND);
 }
 
+/* What a record would say of a volume of ceph-csi, whose own are in its journal. */
+static VolumeRecord *adopted_record(const VolumeId *id)
+{
+    VolumeRecord *record = g_new0(VolumeRecord, 1);
+    record->request_name = g_strdup(id->name);
+    record->group = g_strdup(id->group ? id->group : "");
+    record->params = json_object();
+    return record;
+}
+
 gboolean work_find_record(Work *w, VolumeRecord **record, GError **error)
 {
+    if (w->id->adopted) {
+        *record = adopted_record(w->id);
+        return TRUE;
+    }
     g_autoptr(GError) cause = NULL;
     gsize length;
     *record = NULL;
@@ -247,11 +261,17 @@ gboolean provision_delete(const Backend *backend, const VolumeId *id, const Secr
     /* A record of another group is of another volume, which has this one's name. */
     if (record && strcmp(record->group, id->group ? id->group : "") != 0)
         g_clear_pointer(&record, record_free);
-    if (!record) {
+    if (!record || id->adopted) {
         g_autoptr(BackendVolume) foreign = NULL;
         if (!work_find_volume(&w, &foreign, error))
             return FALSE;
-        if (foreign)
+        if (foreign && id->adopted)
+            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                        "volume %s (%s) is ceph-csi's, and its journal, which this driver does not "
+                        "change, still names it: delete it through a PersistentVolume of ceph-csi, "
+                        "or set persistentVolumeReclaimPolicy: Retain on this one",
+                        id->name, foreign->path);
+        else if (foreign)
             g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
                         "volume %s (%s) has no record of this driver, which therefore does not "
                         "delete it; remove it by hand if its data is not needed",

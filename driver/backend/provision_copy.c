@@ -180,6 +180,7 @@ gboolean copy_finish(Work *w, const ProvisionRequest *r, const VolumeRecord *rec
     if (!check_can(w, error))
         return FALSE;
     Patience patience = patience_new(w);
+    gboolean resumed = FALSE;
     for (;;) {
         if (*volume && !(*volume)->incomplete)
             return settle(w, record, volume, error);
@@ -201,6 +202,11 @@ gboolean copy_finish(Work *w, const ProvisionRequest *r, const VolumeRecord *rec
                 g_propagate_error(error, cause);
                 return FALSE;
             }
+        } else if ((*volume)->resume && !resumed) {
+            if (!w->ops->volume_copy(w->session, r->id, r->params, NULL, NULL, w->deadline_us,
+                                     error))
+                return FALSE;
+            resumed = TRUE;
         } else if (!patience_wait(&patience)) {
             g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
                         "volume %s is being copied from %s; ask again", w->id->name,

@@ -8,6 +8,11 @@
 #include "driver/backend/ceph_mon.h"
 #include "driver/backend/rbd_internal.h"
 
+typedef struct Rbd {
+    CephBackend *ceph;
+    guint max_clone_depth;
+} Rbd;
+
 static VolumeId *new_place(const char *cluster_id, const char *pool, const char *nspace)
 {
     VolumeId *place = g_new0(VolumeId, 1);
@@ -20,7 +25,8 @@ static VolumeId *new_place(const char *cluster_id, const char *pool, const char 
 
 static VolumeId *locate(void *backend, const VolumeParams *params, GError **error)
 {
-    g_autoptr(ClusterConfig) cluster = ceph_backend_config(backend, params->cluster_id, error);
+    Rbd *b = backend;
+    g_autoptr(ClusterConfig) cluster = ceph_backend_config(b->ceph, params->cluster_id, error);
     return cluster ? new_place(params->cluster_id, params->pool, cluster->rados_namespace) : NULL;
 }
 
@@ -36,15 +42,17 @@ static void session_close(void *session)
 static void *session_open(void *backend, const VolumeId *where, const Secrets *secrets,
                           gint64 deadline_us, GError **error)
 {
-    g_autoptr(ClusterConfig) cluster = ceph_backend_config(backend, where->cluster_id, error);
+    Rbd *b = backend;
+    g_autoptr(ClusterConfig) cluster = ceph_backend_config(b->ceph, where->cluster_id, error);
     CephConn *conn =
-        cluster ? ceph_backend_connect(backend, cluster, secrets, deadline_us, error) : NULL;
+        cluster ? ceph_backend_connect(b->ceph, cluster, secrets, deadline_us, error) : NULL;
     if (!conn)
         return NULL;
     RbdPlace *place = g_new0(RbdPlace, 1);
     place->conn = conn;
     place->pool = g_strdup(where->pool);
     place->nspace = g_strdup(where->rados_namespace);
+    place->max_clone_depth = b->max_clone_depth;
     return place;
 }
 
@@ -58,7 +66,7 @@ static gboolean capacity(void *session, const char *pool, gint64 *available, gin
 
 static GPtrArray *clusters(void *backend, GError **error)
 {
-    return ceph_backend_clusters(backend, VOLUME_RBD, error);
+    return ceph_backend_clusters(((Rbd *)backend)->ceph, VOLUME_RBD, error);
 }
 
 static void there_run(RbdCall *call)
@@ -86,15 +94,16 @@ static gboolean has_records(const RbdPlace *place, gboolean *there, gint64 deadl
 static GPtrArray *places(void *backend, const VolumeId *cluster, const Secrets *secrets,
                          gint64 deadline_us, GError **error)
 {
-    g_autoptr(ClusterConfig) config = ceph_backend_config(backend, cluster->cluster_id, error);
+    Rbd *b = backend;
+    g_autoptr(ClusterConfig) config = ceph_backend_config(b->ceph, cluster->cluster_id, error);
     g_autoptr(CephConn) conn =
-        config ? ceph_backend_connect(backend, config, secrets, deadline_us, error) : NULL;
+        config ? ceph_backend_connect(b->ceph, config, secrets, deadline_us, error) : NULL;
     g_autoptr(GPtrArray) pools = conn ? ceph_mon_pools(conn, "rbd", deadline_us, error) : NULL;
     if (!pools)
         return NULL;
     g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(ceph_backend_free_place);
     for (guint i = 0; i < pools->len; i++) {
-        RbdPlace place = {conn, pools->pdata[i], config->rados_namespace};
+        RbdPlace place = {conn, pools->pdata[i], config->rados_namespace, 0};
         gboolean there;
         if (!has_records(&place, &there, deadline_us, error))
             return NULL;
@@ -106,12 +115,14 @@ static GPtrArray *places(void *backend, const VolumeId *cluster, const Secrets *
 
 static gboolean probe(void *backend, gint64 deadline_us, GError **error)
 {
-    return ceph_backend_probe(backend, deadline_us, error);
+    return ceph_backend_probe(((Rbd *)backend)->ceph, deadline_us, error);
 }
 
 static void rbd_free(void *backend)
 {
-    ceph_backend_free(backend);
+    Rbd *b = backend;
+    ceph_backend_free(b->ceph);
+    g_free(b);
 }
 
 static const BackendOps ops = {
@@ -128,6 +139,11 @@ static const BackendOps ops = {
     .volume_remove = rbd_volume_remove,
     .volume_look = rbd_volume_look,
     .volume_resize = rbd_volume_resize,
+    .snapshot_create = rbd_snapshot_create,
+    .snapshot_remove = rbd_snapshot_remove,
+    .snapshot_look = rbd_snapshot_look,
+    .snapshot_list = rbd_snapshot_list,
+    .volume_copy = rbd_volume_copy,
     .capacity = capacity,
     .clusters = clusters,
     .places = places,
@@ -135,10 +151,13 @@ static const BackendOps ops = {
     .free = rbd_free,
 };
 
-Backend *backend_rbd_new(const char *config_path)
+Backend *backend_rbd_new(const char *config_path, guint max_clone_depth)
 {
+    Rbd *b = g_new0(Rbd, 1);
+    b->ceph = ceph_backend_new(config_path);
+    b->max_clone_depth = max_clone_depth;
     Backend *backend = g_new0(Backend, 1);
     backend->ops = &ops;
-    backend->impl = ceph_backend_new(config_path);
+    backend->impl = b;
     return backend;
 }

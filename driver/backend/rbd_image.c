@@ -57,6 +57,17 @@ gboolean rbd_image_is(rbd_image_t image, const char *id)
     return id && rbd_get_id(image, own, sizeof(own)) == 0 && strcmp(own, id) == 0;
 }
 
+static int no_progress(uint64_t done, uint64_t all, void *data)
+{
+    (void)done, (void)all, (void)data;
+    return 0;
+}
+
+int rbd_image_resize(rbd_image_t image, gint64 bytes)
+{
+    return rbd_resize2(image, (uint64_t)bytes, bytes == 0, no_progress, NULL);
+}
+
 static BackendVolume *volume_new(const RbdCall *call, guint64 bytes)
 {
     BackendVolume *volume = g_new0(BackendVolume, 1);
@@ -117,7 +128,7 @@ BackendVolume *rbd_volume_look(void *session, const VolumeId *id, gint64 deadlin
 }
 
 /* librbd says ENOENT of a namespace and of a data pool alike. */
-static gboolean create_failed(RbdCall *call, int rc)
+gboolean rbd_create_failed(RbdCall *call, int rc)
 {
     if (rc != -ENOENT)
         return rbd_call_fail(call, rc, "creating image");
@@ -146,9 +157,9 @@ static gboolean revive(RbdCall *call, rbd_image_t image)
     guint64 bytes = 0;
     int rc = rbd_get_size(image, &bytes);
     if (rc == 0 && bytes != 0)
-        rc = rbd_resize2(image, 0, true, NULL, NULL);
+        rc = rbd_image_resize(image, 0);
     if (rc == 0)
-        rc = rbd_resize2(image, (guint64)call->bytes, false, NULL, NULL);
+        rc = rbd_image_resize(image, call->bytes);
     if (rc == 0)
         rc = rbd_note_clear(call->io, RBD_NOTE_SHELL, call->image);
     return rc == 0 || rbd_call_fail(call, rc, "reviving image");
@@ -159,11 +170,8 @@ static gboolean take_up(RbdCall *call, gboolean *again)
 {
     rbd_image_t image;
     int rc = rbd_open(call->io, call->image, &image, NULL);
-    if (rc == -ENOENT) {
-        rc = rbd_remove(call->io, call->image);
-        *again = rc == 0 || rc == -ENOENT;
-        return *again || rbd_call_fail(call, rc, "removing what a crash left of image");
-    }
+    if (rc == -ENOENT)
+        return *again = rbd_clear_name(call);
     if (rc != 0)
         return rbd_call_fail(call, rc, "opening");
     g_autofree char *clone = NULL, *shell = NULL;
@@ -185,7 +193,7 @@ static void create_run(RbdCall *call)
             if (!take_up(call, &again))
                 return;
         } else if (rc != 0) {
-            create_failed(call, rc);
+            rbd_create_failed(call, rc);
             return;
         }
     }
@@ -214,7 +222,7 @@ static void resize_run(RbdCall *call)
         return;
     }
     if (rc == 0) {
-        rc = rbd_resize2(image, (guint64)call->bytes, false, NULL, NULL);
+        rc = rbd_image_resize(image, call->bytes);
         rbd_close(image);
     }
     if (rc != 0)

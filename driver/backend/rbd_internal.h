@@ -15,6 +15,7 @@
 typedef struct RbdPlace {
     CephConn *conn;
     char *pool, *nspace; /* "": the pool's default one */
+    guint max_clone_depth;
 } RbdPlace;
 
 typedef struct RbdCall {
@@ -95,8 +96,8 @@ int rbd_note_set(rados_ioctx_t io, RbdNote note, const char *name, const char *v
 int rbd_note_clear(rados_ioctx_t io, RbdNote note, const char *name);
 /* NULL when there is none; the caller's. Both in one request. */
 int rbd_notes_read(rados_ioctx_t io, const char *name, char **clone, char **shell);
-/* The names for which there is such a note; the caller's. */
-int rbd_note_list(rados_ioctx_t io, RbdNote note, GPtrArray **names);
+/* The notes of the trash, ID -> name the image had; the caller's. */
+int rbd_notes_of_trash(rados_ioctx_t io, GHashTable **trash);
 /* Whether records are kept at the place. */
 int rbd_records_there(rados_ioctx_t io);
 
@@ -113,7 +114,33 @@ void rbd_call_set_options(RbdCall *call, const VolumeParams *params);
 /* Whether `image` is what a note of this value is about. */
 gboolean rbd_image_is(rbd_image_t image, const char *id);
 
+/* Grows it; 0 empties it. */
+int rbd_image_resize(rbd_image_t image, gint64 bytes);
+/* Sets the error for a refusal of theirs. Always FALSE. */
+gboolean rbd_create_failed(RbdCall *call, int rc);
+
+/* rbd_snap.c */
+gboolean rbd_snapshot_create(void *session, const VolumeId *volume, const char *snapshot,
+                             gint64 deadline_us, GError **error);
+gboolean rbd_snapshot_remove(void *session, const VolumeId *volume, const char *snapshot,
+                             gint64 deadline_us, GError **error);
+gboolean rbd_snapshot_look(void *session, const VolumeId *volume, const char *snapshot,
+                           gint64 deadline_us, GError **error);
+GPtrArray *rbd_snapshot_list(void *session, const VolumeId *volume, gint64 deadline_us,
+                             GError **error);
+/* Adds the names of all that anyone took, and counts those that are kept for clones only. */
+int rbd_snapshots_read(rbd_image_t image, GPtrArray *names, guint *hidden);
+
+/* rbd_clone.c */
+gboolean rbd_volume_copy(void *session, const VolumeId *id, const VolumeParams *params,
+                         const VolumeId *source, const char *snapshot, gint64 deadline_us,
+                         GError **error);
+
 /* rbd_remove.c */
+/* Within a call: removes call->image, one that is not there too; call->flag: snapshots are kept. */
+gboolean rbd_remove_image(RbdCall *call);
+/* Removes what is left of call->image, which cannot be opened though its name is taken. */
+gboolean rbd_clear_name(RbdCall *call);
 gboolean rbd_volume_remove(void *session, const VolumeId *id, gboolean keep_snapshots,
                            gint64 deadline_us, GError **error);
 

@@ -91,15 +91,18 @@ static int get_entries(rados_ioctx_t io, const char *const *keys, gsize n, char 
     return rc == -ENOENT ? 0 : rc;
 }
 
-/* One page of keys after `after` that begin with `prefix`; *after is the last one then. */
-static int get_keys(rados_ioctx_t io, const char *prefix, char **after, GPtrArray *keys,
-                    gboolean *more)
+/* Sees one entry; the value is NULL where only keys are read. */
+typedef void (*Visit)(void *to, const char *key, const char *value);
+
+/* One page of entries after *after, whose key begins with `prefix`; *after is the last one then. */
+static int read_page(rados_ioctx_t io, const char *prefix, char **after, Visit visit, void *to,
+                     gboolean *more)
 {
     rados_read_op_t op = rados_create_read_op();
     rados_omap_iter_t iter = NULL;
     unsigned char left = 0;
     int rc_get = 0;
-    if (*prefix) /* there are few of them, and values with them */
+    if (prefix)
         rados_read_op_omap_get_vals2(op, *after, prefix, PAGE, &iter, &left, &rc_get);
     else
         rados_read_op_omap_get_keys2(op, *after, PAGE, &iter, &left, &rc_get);
@@ -107,14 +110,14 @@ static int get_keys(rados_ioctx_t io, const char *prefix, char **after, GPtrArra
     if (rc == 0)
         rc = rc_get;
     while (rc == 0) {
-        char *key = NULL, *value = NULL;
-        size_t key_length = 0, length = 0;
-        if (rados_omap_get_next2(iter, &key, &value, &key_length, &length) != 0 || !key)
+        char *bytes = NULL, *value_bytes = NULL;
+        size_t length = 0, value_length = 0;
+        if (rados_omap_get_next2(iter, &bytes, &value_bytes, &length, &value_length) != 0 || !bytes)
             break;
-        char *text = g_strndup(key, key_length);
-        g_ptr_array_add(keys, text);
+        g_autofree char *value = prefix ? g_strndup(value_bytes, value_length) : NULL;
         g_free(*after);
-        *after = g_strdup(text);
+        *after = g_strndup(bytes, length);
+        visit(to, *after, value);
     }
     if (iter)
         rados_omap_get_end(iter);
@@ -123,14 +126,13 @@ static int get_keys(rados_ioctx_t io, const char *prefix, char **after, GPtrArra
     return rc == -ENOENT ? 0 : rc;
 }
 
-static int list_keys(rados_ioctx_t io, const char *prefix, GPtrArray **keys)
+static int read_all(rados_ioctx_t io, const char *prefix, Visit visit, void *to)
 {
     g_autofree char *after = g_strdup("");
     gboolean more = TRUE;
     int rc = 0;
-    *keys = g_ptr_array_new_with_free_func(g_free);
     while (more && rc == 0)
-        rc = get_keys(io, prefix, &after, *keys, &more);
+        rc = read_page(io, prefix, &after, visit, to, &more);
     return rc;
 }
 
@@ -157,14 +159,16 @@ int rbd_notes_read(rados_ioctx_t io, const char *name, char **clone, char **shel
     return rc;
 }
 
-int rbd_note_list(rados_ioctx_t io, RbdNote note, GPtrArray **names)
+static void add_trash(void *to, const char *key, const char *value)
 {
-    g_autoptr(GPtrArray) keys = NULL;
-    int rc = list_keys(io, prefixes[note], &keys);
-    *names = g_ptr_array_new_with_free_func(g_free);
-    for (guint i = 0; i < keys->len; i++)
-        g_ptr_array_add(*names, g_strdup((char *)keys->pdata[i] + strlen(prefixes[note])));
-    return rc;
+    const char *id = key + strlen(prefixes[RBD_NOTE_TRASH]);
+    g_hash_table_insert(to, g_strdup(id), g_strdup(value));
+}
+
+int rbd_notes_of_trash(rados_ioctx_t io, GHashTable **trash)
+{
+    *trash = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    return read_all(io, prefixes[RBD_NOTE_TRASH], add_trash, *trash);
 }
 
 int rbd_records_there(rados_ioctx_t io)
@@ -234,9 +238,16 @@ gboolean rbd_record_remove(void *session, const char *name, gint64 deadline_us, 
                        RBD_LOOK_MS, deadline_us, error);
 }
 
+static void add_name(void *to, const char *key, const char *value)
+{
+    (void)value;
+    g_ptr_array_add(to, g_strdup(key));
+}
+
 static void list_run(RbdCall *call)
 {
-    int rc = list_keys(call->io, "", &call->names);
+    call->names = g_ptr_array_new_with_free_func(g_free);
+    int rc = read_all(call->io, NULL, add_name, call->names);
     if (rc != 0)
         rbd_call_fail(call, rc, "listing the records of");
 }

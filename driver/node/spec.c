@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 #include "driver/backend/reach.h"
+#include "driver/volume/attributes.h"
 #include "driver/volume/config.h"
 #include "driver/volume/id.h"
 #include "driver/volume/secrets.h"
@@ -79,17 +80,10 @@ gboolean node_spec_parse_quantity(const char *text, gint64 *bytes)
     return FALSE;
 }
 
-/* A value of the context; NULL when it is absent or empty. */
-static const char *value_of(GHashTable *context, const char *key)
-{
-    const char *value = g_hash_table_lookup(context, key);
-    return value && *value ? value : NULL;
-}
-
 static const char *required(GHashTable *context, const char *key, const char *volume,
                             GError **error)
 {
-    const char *value = value_of(context, key);
+    const char *value = attributes_get(context, key);
     if (!value)
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
                     "volume %s: the volume context has no %s; for a static volume put it into "
@@ -101,7 +95,9 @@ static const char *required(GHashTable *context, const char *key, const char *vo
 /* An absolute path without "..": it comes from a PersistentVolume that a user may have written. */
 static const char *root_path(GHashTable *context, const char *volume, GError **error)
 {
-    const char *path = required(context, "rootPath", volume, error);
+    const char *path = attributes_root_path(context);
+    if (!path)
+        path = required(context, "rootPath", volume, error);
     if (!path)
         return NULL;
     g_auto(GStrv) parts = g_strsplit(path, "/", -1);
@@ -110,22 +106,6 @@ static const char *root_path(GHashTable *context, const char *volume, GError **e
     g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
                 "volume %s: rootPath \"%s\": give an absolute path without \"..\"", volume, path);
     return NULL;
-}
-
-static gboolean volume_type(const char *volume, GHashTable *context, VolumeType *type,
-                            GError **error)
-{
-    const char *name = value_of(context, "type");
-    if (name) {
-        if (volume_type_parse(name, type))
-            return TRUE;
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "volume %s: type \"%s\" is not known; use cephfs, rbd or dir", volume, name);
-        return FALSE;
-    }
-    g_autoptr(VolumeId) id = volume_id_decode(volume, NULL);
-    *type = id ? id->type : VOLUME_CEPHFS;
-    return TRUE;
 }
 
 /* What is the same for all that is in a Ceph cluster. */
@@ -163,7 +143,7 @@ static json_t *cephfs_origin(const char *volume, GHashTable *context, GHashTable
     if (!cluster)
         return NULL;
     json_t *origin = ceph_origin("cephfs", cluster_id, secrets, cluster, error);
-    return with(with(origin, "rootPath", path), "fsName", value_of(context, "fsName"));
+    return with(with(origin, "rootPath", path), "fsName", attributes_get(context, "fsName"));
 }
 
 /* A static image's namespace is the cluster file's, unless its context names one. */
@@ -172,36 +152,33 @@ static json_t *rbd_origin(const char *volume, GHashTable *context, GHashTable *s
 {
     const char *cluster_id = required(context, "clusterID", volume, error);
     const char *pool = cluster_id ? required(context, "pool", volume, error) : NULL;
-    const char *image = pool ? required(context, "imageName", volume, error) : NULL;
-    g_autoptr(ClusterConfig) cluster = image ? config_find(config_path, cluster_id, error) : NULL;
+    const char *image = attributes_image(volume, context);
+    if (pool && !image)
+        image = required(context, "imageName", volume, error);
+    g_autoptr(ClusterConfig) cluster =
+        pool && image ? config_find(config_path, cluster_id, error) : NULL;
     if (!cluster)
         return NULL;
-    const char *nspace = value_of(context, "radosNamespace");
+    const char *nspace = attributes_get(context, "radosNamespace");
     json_t *origin = ceph_origin("rbd", cluster_id, secrets, cluster, error);
     return with(with(with(origin, "pool", pool), "image", image), "radosNamespace",
                 nspace ? nspace : cluster->rados_namespace);
-}
-
-gboolean node_spec_is_snapshot(GHashTable *context)
-{
-    const char *path = value_of(context, "rootPath");
-    return g_strcmp0(value_of(context, "backingSnapshot"), "true") == 0 ||
-           (path && strstr(path, "/.snap/"));
 }
 
 json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secrets,
                       const char *config_path, gboolean read_only, GError **error)
 {
     VolumeType type;
-    if (!volume_type(volume, context, &type, error))
+    if (!attributes_check(volume, context, error) ||
+        !attributes_type(volume, context, &type, error))
         return NULL;
-    const char *cache = value_of(context, "cache");
+    const char *cache = attributes_get(context, "cache");
     if (cache && strcmp(cache, "on") != 0 && strcmp(cache, "off") != 0) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
                     "volume %s: cache \"%s\": use on or off", volume, cache);
         return NULL;
     }
-    const char *quota = value_of(context, "cacheQuota");
+    const char *quota = attributes_get(context, "cacheQuota");
     gint64 quota_bytes = 0;
     if (quota && !node_spec_parse_quantity(quota, &quota_bytes)) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,

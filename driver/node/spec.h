@@ -11,17 +11,12 @@
 #include "driver/error.h"
 
 /*
- * `context` is the volume context, name -> value, as driver/service/context.h names them; others
- * are ignored, for CO and provisioner add their own. A missing type is the volume ID's, or "cephfs"
- * for a static volume. `secrets` is name -> value. Monitors come from the cluster file at
- * config_path. INVALID_ARGUMENT, or FAILED_PRECONDITION for the cluster file.
+ * `context` is the volume context, name -> value, as volume/attributes.h has them; others are
+ * ignored, for CO and provisioner add their own. `secrets` is name -> value. Monitors come from the
+ * cluster file at config_path. INVALID_ARGUMENT, or FAILED_PRECONDITION for the cluster file.
  */
 json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secrets,
                       const char *config_path, gboolean read_only, GError **error);
-/*
- * Whether what the context names is a snapshot, which nobody can write, however it is mounted.
- */
-gboolean node_spec_is_snapshot(GHashTable *context);
 /* Overwrites every string, then frees. It must have no other holder. NULL is fine. */
 void node_spec_free(json_t *spec);
 

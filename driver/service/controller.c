@@ -284,106 +284,18 @@ static gboolean delete_volume(RpcCall *call, const ProtobufCMessage *request,
     Controller *c = service;
     const Csi__V1__DeleteVolumeRequest *r = (const Csi__V1__DeleteVolumeRequest *)request;
     g_autoptr(GError) cause = NULL;
-    g_autoptr(VolumeId) id = volume_id_decode(r->volume_id, &cause);
-    if (!id) {
+    g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
+    gint64 deadline_us = controller_deadline(call);
+    ref_auto VolumeRef ref = {0};
+    if (!controller_resolve(c, r->volume_id, given, deadline_us, &ref, &cause)) {
         /* No ID of ours names no volume of ours: deleted already, as far as CSI is concerned. */
         if (g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND))
             return TRUE;
         g_propagate_error(error, g_steal_pointer(&cause));
         return FALSE;
     }
-    const Backend *b = controller_backend(c, id->type, error);
-    if (!b)
-        return FALSE;
-    g_autoptr(Secrets) secrets = NULL;
-    g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
-    if (!controller_secrets(b, given, &secrets, error))
-        return FALSE;
     g_autoptr(BusyHold) hold = busy_take(c->busy, r->volume_id, NULL, error);
-    return hold && provision_delete(b, id, secrets, controller_deadline(call), error);
-}
-
-/* NULL: the volume is what the request says. Else why not, the caller's. */
-static char *mismatch(const Csi__V1__ValidateVolumeCapabilitiesRequest *r, const VolumeId *id,
-                      const VolumeRecord *record, const BackendVolume *volume)
-{
-    g_autoptr(GError) cause = NULL;
-    if (!capability_check_supported(r->volume_capabilities, r->n_volume_capabilities, id->type,
-                                    &cause))
-        return g_strdup(cause->message);
-    if (record->backing && !capability_reads_only(r->volume_capabilities, r->n_volume_capabilities))
-        return g_strdup("volume_capabilities: the volume is a snapshot, for reading only");
-    if (r->n_mutable_parameters)
-        return g_strdup("mutable_parameters: there are none in this release");
-
-    g_autoptr(GHashTable) context = CONTEXT_TABLE(r->volume_context, r->n_volume_context);
-    ContextPair pairs[CONTEXT_MAX];
-    gsize n = context_of(id, record, volume, pairs);
-    const char *differs = context_difference(pairs, n, context);
-    char *text = differs ? g_strdup_printf("volume_context: %s is another one's", differs) : NULL;
-    context_clear(pairs, n);
-    if (text || r->n_parameters == 0)
-        return text;
-
-    g_autoptr(GHashTable) parameters = CONTEXT_TABLE(r->parameters, r->n_parameters);
-    g_autoptr(VolumeParams) params = params_parse(parameters, &cause);
-    CapacityRange any = {0};
-    if (!params ||
-        !record_check_same(record, record->request_name, params, id, record->source, any, &cause))
-        return g_strdup(cause->message);
-    return NULL;
-}
-
-static gboolean validate_volume_capabilities(RpcCall *call, const ProtobufCMessage *request,
-                                             ProtobufCMessage *response, void *service,
-                                             GError **error)
-{
-    Controller *c = service;
-    const Csi__V1__ValidateVolumeCapabilitiesRequest *r =
-        (const Csi__V1__ValidateVolumeCapabilitiesRequest *)request;
-    Csi__V1__ValidateVolumeCapabilitiesResponse *out =
-        (Csi__V1__ValidateVolumeCapabilitiesResponse *)response;
-    g_autoptr(GError) cause = NULL;
-    g_autoptr(VolumeId) id = volume_id_decode(r->volume_id, &cause);
-    gboolean missing = g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT);
-    /* What is wrong with the request itself comes before whether there is such a volume. */
-    if (!missing && !capability_check_form(r->volume_capabilities, r->n_volume_capabilities, error))
-        return FALSE;
-    if (!id) {
-        g_propagate_error(error, g_steal_pointer(&cause));
-        return FALSE;
-    }
-    const Backend *b = controller_backend(c, id->type, error);
-    g_autoptr(Secrets) secrets = NULL;
-    g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
-    g_autoptr(VolumeRecord) record = NULL;
-    g_autoptr(BackendVolume) volume = NULL;
-    if (!b || !controller_secrets(b, given, &secrets, error) ||
-        !provision_look(b, id, secrets, controller_deadline(call), &record, &volume, error))
-        return FALSE;
-
-    g_autofree char *why = mismatch(r, id, record, volume);
-    if (why) {
-        out->message = rpc_strdup(call, why);
-        return TRUE;
-    }
-    /*
-     * The request is of the call's arena, so its parts can be given back as they are; every map's
-     * entry is a message of a key and a value, whatever its descriptor is called.
-     */
-    Csi__V1__ValidateVolumeCapabilitiesResponse__Confirmed *confirmed =
-        rpc_alloc(call, sizeof(*confirmed));
-    if (!confirmed)
-        return TRUE;
-    csi__v1__validate_volume_capabilities_response__confirmed__init(confirmed);
-    confirmed->n_volume_capabilities = r->n_volume_capabilities;
-    confirmed->volume_capabilities = r->volume_capabilities;
-    confirmed->n_volume_context = r->n_volume_context;
-    confirmed->volume_context = (void *)r->volume_context;
-    confirmed->n_parameters = r->n_parameters;
-    confirmed->parameters = (void *)r->parameters;
-    out->confirmed = confirmed;
-    return TRUE;
+    return hold && provision_delete(ref.backend, ref.id, ref.secrets, deadline_us, error);
 }
 
 static gboolean get_capabilities(RpcCall *call, const ProtobufCMessage *request,
@@ -434,7 +346,8 @@ static gboolean get_capabilities(RpcCall *call, const ProtobufCMessage *request,
 static const RpcMethod methods[] = {
     ROW("CreateVolume", create_volume, create_volume),
     ROW("DeleteVolume", delete_volume, delete_volume),
-    ROW("ValidateVolumeCapabilities", validate_volume_capabilities, validate_volume_capabilities),
+    ROW("ValidateVolumeCapabilities", validate_volume_capabilities,
+        controller_validate_volume_capabilities),
     ROW("ControllerGetCapabilities", controller_get_capabilities, get_capabilities),
     ROW("ControllerPublishVolume", controller_publish_volume, NULL),
     ROW("ControllerUnpublishVolume", controller_unpublish_volume, NULL),

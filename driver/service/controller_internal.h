@@ -27,6 +27,21 @@ gboolean controller_secrets(const Backend *b, GHashTable *map, Secrets **secrets
 gboolean controller_own_secrets(const Controller *c, const Backend *b, const char *cluster_id,
                                 Secrets **secrets, GError **error);
 
+/*
+ * What a volume's ID leads to: its place, the backend, and the user of the request, or the driver's
+ * own for `given` NULL. IDs of ceph-csi are looked up in the cluster. NOT_FOUND: there is no such
+ * place, or the ID is none of both.
+ */
+typedef struct VolumeRef {
+    VolumeId *id;
+    const Backend *backend;
+    Secrets *secrets;
+} VolumeRef;
+gboolean controller_resolve(const Controller *c, const char *text, GHashTable *given,
+                            gint64 deadline_us, VolumeRef *ref, GError **error);
+void controller_ref_clear(VolumeRef *ref);
+#define ref_auto __attribute__((cleanup(controller_ref_clear)))
+
 /* A Volume of the call's memory; NULL when that is exhausted. */
 Csi__V1__Volume *controller_volume(RpcCall *call, const char *id, const VolumeId *where,
                                    const VolumeRecord *record, const BackendVolume *volume);
@@ -45,6 +60,8 @@ gboolean controller_snapshot_class(GHashTable *parameters, const VolumeId *sourc
 #define CONTROLLER_HANDLER(name)                                                                   \
     gboolean name(RpcCall *call, const ProtobufCMessage *request, ProtobufCMessage *response,      \
                   void *service, GError **error)
+/* validate.c */
+CONTROLLER_HANDLER(controller_validate_volume_capabilities);
 /* volumes.c */
 CONTROLLER_HANDLER(controller_expand_volume);
 CONTROLLER_HANDLER(controller_list_volumes);

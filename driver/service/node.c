@@ -6,6 +6,7 @@
 #include "driver/node/hearthd.h"
 #include "driver/node/spec.h"
 #include "driver/node/staging.h"
+#include "driver/volume/attributes.h"
 #include "driver/volume/config.h"
 
 /* CSI 1.12, NodeGetInfoResponse.node_id. */
@@ -188,7 +189,7 @@ static gboolean stage(RpcCall *call, const ProtobufCMessage *request, ProtobufCM
     g_autoptr(GHashTable) context = g_hash_table_new(g_str_hash, g_str_equal);
     for (size_t i = 0; i < r->n_volume_context; i++)
         g_hash_table_replace(context, r->volume_context[i]->key, r->volume_context[i]->value);
-    if (!(attrs & MOUNT_ATTR_RDONLY) && node_spec_is_snapshot(context))
+    if (!(attrs & MOUNT_ATTR_RDONLY) && attributes_is_snapshot(context))
         return invalid(error, "the volume is a snapshot, which cannot be written: use accessModes "
                               "[ReadOnlyMany], or a volume made from the snapshot");
     g_autoptr(GHashTable) secrets = g_hash_table_new(g_str_hash, g_str_equal);

@@ -17,32 +17,28 @@ CONTROLLER_HANDLER(controller_expand_volume)
         (const Csi__V1__ControllerExpandVolumeRequest *)request;
     Csi__V1__ControllerExpandVolumeResponse *out =
         (Csi__V1__ControllerExpandVolumeResponse *)response;
-    g_autoptr(VolumeId) id = volume_id_decode(r->volume_id, error);
-    if (!id)
-        return FALSE;
     if (!r->capacity_range ||
         (r->capacity_range->required_bytes == 0 && r->capacity_range->limit_bytes == 0)) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
                     "capacity_range is missing or has neither required_bytes nor limit_bytes");
         return FALSE;
     }
-    Csi__V1__VolumeCapability *capabilities[] = {r->volume_capability};
-    if (r->volume_capability && (!capability_check_form(capabilities, 1, error) ||
-                                 !capability_check_supported(capabilities, 1, id->type, error)))
-        return FALSE;
-    const Backend *b = controller_backend(c, id->type, error);
-    g_autoptr(Secrets) secrets = NULL;
     g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
-    if (!b || !controller_secrets(b, given, &secrets, error))
+    gint64 deadline_us = controller_deadline(call);
+    ref_auto VolumeRef ref = {0};
+    Csi__V1__VolumeCapability *capabilities[] = {r->volume_capability};
+    if ((r->volume_capability && !capability_check_form(capabilities, 1, error)) ||
+        !controller_resolve(c, r->volume_id, given, deadline_us, &ref, error) ||
+        (r->volume_capability && !capability_check_supported(capabilities, 1, ref.id->type, error)))
         return FALSE;
     g_autoptr(BusyHold) hold = busy_take(c->busy, r->volume_id, NULL, error);
     CapacityRange range = {r->capacity_range->required_bytes, r->capacity_range->limit_bytes};
     /* A quota counts at once on every node. A file system on an image must be told to use it. */
     out->node_expansion_required =
-        id->type == VOLUME_RBD &&
+        ref.id->type == VOLUME_RBD &&
         (!r->volume_capability ||
          r->volume_capability->access_type_case != CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK);
-    return hold && provision_expand(b, id, range, secrets, controller_deadline(call),
+    return hold && provision_expand(ref.backend, ref.id, range, ref.secrets, deadline_us,
                                     &out->capacity_bytes, error);
 }
 
@@ -134,15 +130,14 @@ CONTROLLER_HANDLER(controller_get_volume)
     const Csi__V1__ControllerGetVolumeRequest *r =
         (const Csi__V1__ControllerGetVolumeRequest *)request;
     Csi__V1__ControllerGetVolumeResponse *out = (Csi__V1__ControllerGetVolumeResponse *)response;
-    g_autoptr(VolumeId) id = volume_id_decode(r->volume_id, error);
-    const Backend *b = id ? controller_backend(c, id->type, error) : NULL;
-    g_autoptr(Secrets) secrets = NULL;
     g_autoptr(VolumeRecord) record = NULL;
     g_autoptr(BackendVolume) volume = NULL;
-    if (!b || !controller_own_secrets(c, b, id->cluster_id, &secrets, error) ||
-        !provision_look(b, id, secrets, controller_deadline(call), &record, &volume, error))
+    gint64 deadline_us = controller_deadline(call);
+    ref_auto VolumeRef ref = {0};
+    if (!controller_resolve(c, r->volume_id, NULL, deadline_us, &ref, error) ||
+        !provision_look(ref.backend, ref.id, ref.secrets, deadline_us, &record, &volume, error))
         return FALSE;
-    out->volume = controller_volume(call, r->volume_id, id, record, volume);
+    out->volume = controller_volume(call, r->volume_id, ref.id, record, volume);
     out->status = rpc_alloc(call, sizeof(*out->status));
     if (out->status)
         csi__v1__controller_get_volume_response__volume_status__init(out->status);

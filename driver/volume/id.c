@@ -1,5 +1,6 @@
 /* See id.h for the format. Decoding is strict: what it accepts, encoding reproduces. */
 #include "driver/volume/id.h"
+#include "driver/volume/adopted_id.h"
 #include "driver/volume/name.h"
 #include <string.h>
 
@@ -49,6 +50,7 @@ VolumeId *volume_id_copy(const VolumeId *id)
     copy->pool = g_strdup(id->pool);
     copy->rados_namespace = g_strdup(id->rados_namespace);
     copy->name = g_strdup(id->name);
+    copy->adopted = id->adopted;
     return copy;
 }
 
@@ -263,14 +265,17 @@ static VolumeId *decode(const Form *form, const char *text, GError **error)
     /* It may be anything, so a message shows its start, made printable. */
     g_autofree char *start = g_strndup(text, VOLUME_ID_MAX);
     g_autofree char *shown = g_strescape(start, NULL);
+    g_autoptr(AdoptedId) adopted = adopted_id_decode(text);
     if (strlen(text) <= VOLUME_ID_MAX && later_version(text))
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
                     "%s ID \"%s\" was written by another version of this driver; run that version "
                     "or a later one",
                     form->what, shown);
     else
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND,
-                    "%s \"%s\" does not exist: the ID is not of this driver", form->what, shown);
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "%s \"%s\" %s", form->what, shown,
+                    adopted ? "is ceph-csi's: this driver mounts, shows and expands such volumes, "
+                              "but takes no snapshots and makes no copies of them"
+                            : "does not exist: the ID is not of this driver");
     return NULL;
 }
 

@@ -29,6 +29,7 @@ typedef struct VolumeId {
     char *fs_name, *group;        /* VOLUME_CEPHFS; NULL for others */
     char *pool, *rados_namespace; /* VOLUME_RBD; the namespace may be "" */
     char *name;                   /* what the backend calls it */
+    gboolean adopted;             /* of ceph-csi (adopted_id.h): there is no record of ours */
 } VolumeId;
 
 void volume_id_free(VolumeId *id);

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include "driver/volume/adopted_id.h"
 #include "driver/volume/id.h"
 #include "driver/volume/name.h"
 
@@ -14,6 +15,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     g_autofree char *text = g_strndup((const char *)data, size);
     g_autoptr(GError) error = NULL;
+    g_autoptr(AdoptedId) adopted = adopted_id_decode(text);
+    if (adopted) {
+        g_autofree char *same = adopted_id_encode(adopted);
+        if (strcmp(same, text) != 0 || strchr(text, '/'))
+            abort();
+    }
     g_autoptr(VolumeId) id = volume_id_decode(text, &error);
     if (!id) {
         if (!error || !g_utf8_validate(error->message, -1, NULL))

@@ -14,6 +14,9 @@ parent() { info "$(at)/$1" '.parent // empty | "\(.image)@\(.snapshot)"'; }
 records() { on_pool listomapkeys hearth.records 2>/dev/null | grep -F -- "${1:-}"; }
 # Objects of the place, but for what is there once for all.
 objects() { on_pool ls 2>/dev/null | grep -vxE 'hearth.records|rbd_(directory|info|trash|children|mirroring|task|object_map)?.*_?(directory|info|trash)?' ; }
+fill() { # IMAGE TEXT: at its start
+    "$BUILD/tools/rbd-client" "$CEPH_CONF" "$POOL" "$NS" "$1" <<<"write $2" >/dev/null
+}
 
 code() { same "$1" "$CSI_CODE" "$2"; } # NAME WANTED: of the call just made
 says() { # NAME CODE WORDS: its message holds the words

@@ -71,6 +71,59 @@ START_TEST(cephfs_has_all_it_takes_to_connect)
 }
 END_TEST
 
+/* As ceph-csi writes them into a PersistentVolume. */
+START_TEST(attributes_of_ceph_csi_are_understood)
+{
+    Fixture f = setup();
+    g_hash_table_remove(f.context, "type");
+    g_hash_table_remove(f.context, "rootPath");
+    g_hash_table_replace(f.context, "subvolumeName", "csi-vol-1");
+    g_hash_table_replace(f.context, "subvolumePath", "/volumes/csi/csi-vol-1/2");
+    g_hash_table_replace(f.context, "mounter", "kernel");
+    g_hash_table_replace(f.context, "kernelMountOptions", "wsize=1");
+    json_t *spec = make(&f, NULL);
+    ck_assert_ptr_nonnull(spec);
+    const json_t *origin = json_object_get(spec, "origin");
+    ck_assert_str_eq(json_string_value(json_object_get(origin, "type")), "cephfs");
+    ck_assert_str_eq(json_string_value(json_object_get(origin, "rootPath")),
+                     "/volumes/csi/csi-vol-1/2");
+    node_spec_free(spec);
+    g_hash_table_replace(f.context, "encrypted", "true");
+    expect_refusal(&f, HEARTH_ERROR_INVALID_ARGUMENT, "encrypted");
+    g_hash_table_remove(f.context, "encrypted");
+    g_hash_table_replace(f.context, "backingSnapshotID", "0001-x");
+    expect_refusal(&f, HEARTH_ERROR_INVALID_ARGUMENT, "VolumeSnapshot");
+    g_hash_table_remove(f.context, "backingSnapshotID");
+    g_hash_table_replace(f.context, "staticVolume", "yes");
+    expect_refusal(&f, HEARTH_ERROR_INVALID_ARGUMENT, "staticVolume");
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(an_images_attributes_of_ceph_csi_are_understood)
+{
+    Fixture f = setup();
+    g_hash_table_remove(f.context, "type");
+    g_hash_table_remove(f.context, "rootPath");
+    g_hash_table_remove(f.context, "fsName");
+    g_hash_table_replace(f.context, "pool", "rbd");
+    expect_refusal(&f, HEARTH_ERROR_INVALID_ARGUMENT, "imageName");
+    /* A static image's handle is its name. */
+    g_hash_table_replace(f.context, "staticVolume", "true");
+    for (int named = 0; named <= 1; named++) {
+        json_t *spec = make(&f, NULL);
+        ck_assert_ptr_nonnull(spec);
+        const json_t *origin = json_object_get(spec, "origin");
+        ck_assert_str_eq(json_string_value(json_object_get(origin, "type")), "rbd");
+        ck_assert_str_eq(json_string_value(json_object_get(origin, "image")),
+                         named ? "csi-vol-1" : "v");
+        node_spec_free(spec);
+        g_hash_table_replace(f.context, "imageName", "csi-vol-1");
+    }
+    teardown(&f);
+}
+END_TEST
+
 START_TEST(defaults_suit_a_static_volume)
 {
     Fixture f = setup();
@@ -176,5 +229,7 @@ START_TEST(quantities)
 }
 END_TEST
 
-HARNESS_MAIN("driver/node/spec", cephfs_has_all_it_takes_to_connect, defaults_suit_a_static_volume,
-             what_is_missing_or_wrong_is_named, same_volume_ignores_how_it_is_reached, quantities)
+HARNESS_MAIN("driver/node/spec", cephfs_has_all_it_takes_to_connect,
+             attributes_of_ceph_csi_are_understood, an_images_attributes_of_ceph_csi_are_understood,
+             defaults_suit_a_static_volume, what_is_missing_or_wrong_is_named,
+             same_volume_ignores_how_it_is_reached, quantities)

@@ -1,0 +1,29 @@
+/*
+ * The volumeAttributes of PersistentVolumes: those CreateVolume wrote (service/context.h), those of
+ * an admin's static volume, and those ceph-csi wrote, of a PersistentVolume that was taken over.
+ * The latter name the same things otherwise; others of its members (mounter, kernelMountOptions,
+ * imageFeatures, ...) are about its own way of mounting and mean nothing here. `map` is name ->
+ * value, borrowed, as are the results.
+ */
+#ifndef HEARTH_DRIVER_VOLUME_ATTRIBUTES_H
+#define HEARTH_DRIVER_VOLUME_ATTRIBUTES_H
+
+#include <glib.h>
+#include "driver/volume/id.h"
+
+/* A value; NULL when it is absent or empty. */
+const char *attributes_get(GHashTable *map, const char *name);
+/* "type", or that of the volume's ID, or what the other attributes are of; CephFS by default.
+ * INVALID_ARGUMENT. */
+gboolean attributes_type(const char *volume, GHashTable *map, VolumeType *type, GError **error);
+/* INVALID_ARGUMENT for what would not be what the attributes say: encrypted volumes and shallow
+ * ones of ceph-csi, a staticVolume that is neither true nor false. */
+gboolean attributes_check(const char *volume, GHashTable *map, GError **error);
+/* What to mount of a file system: rootPath, or ceph-csi's subvolumePath; NULL for none. */
+const char *attributes_root_path(GHashTable *map);
+/* imageName; of a static image ceph-csi takes the handle for it. NULL for none. */
+const char *attributes_image(const char *volume, GHashTable *map);
+/* Whether it is a snapshot, which nobody can write, however it is mounted. */
+gboolean attributes_is_snapshot(GHashTable *map);
+
+#endif

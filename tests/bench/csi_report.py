@@ -1,0 +1,53 @@
+"""Samples of tests/bench/csi as a table and JSON. Rounds are told apart by `start` going back."""
+import json, statistics, sys
+
+rounds = {}  # (type, in flight, side) -> [[(start, create ms, remove ms)]]
+open_pairs, last = {}, {}
+for line in open(sys.argv[1]):
+    s = json.loads(line)
+    key = (s["type"], s["inFlight"], s["side"])
+    if s["side"] == "csi":
+        if s["code"] != "OK":
+            sys.exit(f"bench-csi: {s['method']} of {s['id']}: {s['code']}: {s['message']}")
+        if s["method"].endswith("CreateVolume"):
+            open_pairs[s["id"]] = s
+            continue
+        create = open_pairs.pop(s["id"])
+        pair, batch = (create["start"], create["ms"], s["ms"]), s["id"].rsplit("-", 1)[0]
+    else:
+        pair, batch = (s["start"], s["create"], s["remove"]), None
+        # A new round begins where the one of the driver before it has ended.
+        batch = len(rounds.get((s["type"], s["inFlight"], "csi"), []))
+    if last.get(key) != batch:
+        rounds.setdefault(key, []).append([])
+        last[key] = batch
+    rounds[key][-1].append(pair)
+
+
+def summary(batches):
+    pairs = [p for b in batches for p in b]
+    took = [max(s + (c + r) / 1e3 for s, c, r in b) - min(s for s, _, _ in b) for b in batches]
+    return {
+        "create_p50_ms": round(statistics.median(c for _, c, _ in pairs), 3),
+        "delete_p50_ms": round(statistics.median(r for _, _, r in pairs), 3),
+        "pair_p50_ms": round(statistics.median(c + r for _, c, r in pairs), 3),
+        # Of a round; the median of rounds, so that a pause of Ceph in one does not count.
+        "calls_per_second": round(statistics.median(2 * len(b) / t for b, t in zip(batches, took)), 1),
+        "samples": len(pairs),
+    }
+
+
+results, worst = [], 0
+print(f"{'TYPE':<8}{'IN FLIGHT':>9}   {'CREATE+DELETE p50, ms':>30}   {'CALLS/S':>24}")
+print(f"{'':<8}{'':>9}   {'bare':>10}{'driver':>10}{'adds':>10}   {'bare':>8}{'driver':>8}{'less':>8}")
+for (type_, n, side) in rounds:
+    if side != "csi":
+        continue
+    csi, bare = summary(rounds[type_, n, "csi"]), summary(rounds[type_, n, "bare"])
+    added = 100 * (csi["pair_p50_ms"] / bare["pair_p50_ms"] - 1)
+    less = 100 * (bare["calls_per_second"] / csi["calls_per_second"] - 1)
+    results.append({"type": type_, "in_flight": n, "bare": bare, "csi": csi,
+                    "p50_overhead_percent": round(added, 1), "rate_overhead_percent": round(less, 1)})
+    print(f"{type_:<8}{n:>9}   {bare['pair_p50_ms']:>10.1f}{csi['pair_p50_ms']:>10.1f}{added:>9.1f}%"
+          f"   {bare['calls_per_second']:>8.0f}{csi['calls_per_second']:>8.0f}{less:>7.1f}%")
+json.dump({"volumes": results}, open(sys.argv[2], "w"), indent=2)

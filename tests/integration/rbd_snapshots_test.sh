@@ -1,0 +1,114 @@
+#!/bin/bash
+# Snapshots, restore and clones of RBD images on a real Ceph: content, sizes, depth, what outlives
+# what, and that nothing is left (promise 6). The controller alone; nothing is mounted.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/rbd_lib.sh"
+init
+start_ceph
+own_user
+start_controller --secret-dir="$TMP/own" --rbd-max-clone-depth=2
+
+starts() { # IMAGE[@SNAPSHOT] BYTES
+    rbd_cmd export "$(at)/$1" - 2>/dev/null | head -c "$2"
+}
+pending() { # COMMAND...: repeated as a sidecar would, while it says ABORTED
+    local tries=0
+    until "$@"; do
+        [ "$CSI_CODE" = ABORTED ] && [ $((tries += 1)) -lt 30 ] || return 1
+    done
+}
+
+# ---- taking ----
+n=pvc-rsrc-$$
+create_image $n 67108864 || die "CreateVolume: $(said)"
+source_id=$VOLUME_ID
+fill csi-vol-$n first
+snapshot snap-$$-1
+code snapshot OK
+first=$SNAPSHOT_ID
+same ready_at_once "$(jq -r .snapshot.readyToUse <<<"$REPLY_JSON")" true
+same its_id "$first" "h1~snap~rbd~$CEPH_FSID~rbd~~csi-snap-snap-$$-1"
+fill csi-vol-$n other
+snapshot snap-$$-1
+same again_the_same "$CSI_CODE/$SNAPSHOT_ID" "OK/$first"
+same rbd_shows_it "$(snaps csi-vol-$n)" "csi-snap-snap-$$-1"
+same it_has_the_old_bytes "$(starts csi-vol-$n@csi-snap-snap-$$-1 5)" first
+rbd_cmd snap create rbd/csi-vol-$n@csi-snap-foreign-$$ --no-progress
+snapshot foreign-$$
+code someone_elses_is_not_adopted ALREADY_EXISTS
+VOLUME_ID=$source_id
+delete_volume
+says and_keeps_the_volume FAILED_PRECONDITION csi-snap-foreign-$$
+rbd_cmd snap rm rbd/csi-vol-$n@csi-snap-foreign-$$ --no-progress
+
+# ---- restoring ----
+restore pvc-r1-$$ 134217728 "$first"
+code restore OK
+r1=$VOLUME_ID
+same with_the_old_bytes "$(starts csi-vol-pvc-r1-$$ 5)" first
+same larger_as_asked "$(info rbd/csi-vol-pvc-r1-$$ .size)" 134217728
+same it_shares_its_data "$(parent csi-vol-pvc-r1-$$)" "csi-vol-$n@csi-snap-snap-$$-1"
+restore pvc-r1-$$ 134217728 "$first"
+same restore_again_the_same "$CSI_CODE/$VOLUME_ID" "OK/$r1"
+restore pvc-small-$$ 33554432 "$first"
+code smaller_than_its_source OUT_OF_RANGE
+restore pvc-none-$$ 67108864 "${first}x"
+code of_no_snapshot NOT_FOUND
+same leaves_nothing "$(images pvc-none-$$)$(records pvc-none-$$)" ""
+clone pvc-c1-$$ 67108864 "$source_id"
+code clone OK
+c1=$VOLUME_ID
+same with_the_bytes_of_now "$(starts csi-vol-pvc-c1-$$ 5)" other
+same its_snapshot_is_gone "$(snaps csi-vol-$n)" "csi-snap-snap-$$-1"
+
+# ---- what outlives what ----
+VOLUME_ID=$source_id
+delete_volume
+code a_volume_with_snapshots_is_deleted OK
+same its_image_is_an_empty_shell "$(info rbd/csi-vol-$n .size)" 0
+csi controller ControllerGetVolume "$(csi_json '{volume_id: $id}' --arg id "$source_id")"
+code and_no_volume NOT_FOUND
+same without_a_record "$(records vol.csi-vol-$n)" ""
+delete_volume
+code deleting_it_again OK
+restore pvc-r2-$$ 67108864 "$first"
+same its_snapshot_can_still_be_restored "$CSI_CODE/$(starts csi-vol-pvc-r2-$$ 5)" OK/first
+r2=$VOLUME_ID
+restore $n 67108864 "$first"
+says but_not_to_its_own_name INVALID_ARGUMENT "kept for the snapshots"
+same the_refused_leaves_no_record "$(records vol.csi-vol-$n)$(records clone.csi-vol-$n)" ""
+create_image $n 33554432
+same a_new_volume_of_the_name_takes_the_shell "$CSI_CODE/$(info rbd/csi-vol-$n .size)" OK/33554432
+same empty "$(starts csi-vol-$n 5 | tr -d '\0')" ""
+delete_volume
+code deleted_too OK
+unsnapshot "$first"
+code a_snapshot_with_clones_is_deleted OK
+same the_shell_left_with_it "$(images csi-vol-$n)$(records shell.)" ""
+same but_is_in_the_trash_for_its_clones "$(trash csi-vol-$n | wc -l)/$(records trash. | wc -l)" 1/1
+same which_are_whole "$(starts csi-vol-pvc-r1-$$ 5)$(starts csi-vol-pvc-r2-$$ 5)$(starts csi-vol-pvc-c1-$$ 5)" firstfirstother
+unsnapshot "$first"
+code deleting_the_snapshot_again OK
+for VOLUME_ID in $r1 $r2; do
+    delete_volume
+done
+same until_the_last_of_them "$(trash csi-vol-$n | wc -l)" 1
+VOLUME_ID=$c1
+delete_volume
+same takes_it_along "$CSI_CODE/$(images)$(trash)$(records)" OK/
+
+# ---- a chain ----
+create_image pvc-d0-$$ 33554432
+fill csi-vol-pvc-d0-$$ deep0
+ids=($VOLUME_ID)
+for i in 1 2 3 4; do
+    pending clone pvc-d$i-$$ 33554432 "${ids[-1]}"
+    code clone_of_depth_$i OK
+    ids+=($VOLUME_ID)
+done
+same two_deep_share "$(for i in 0 1 2 3 4; do parent csi-vol-pvc-d$i-$$ | grep -q . && printf 1 || printf 0; done)" 01101
+same and_all_have_the_bytes "$(for i in 1 2 3 4; do starts csi-vol-pvc-d$i-$$ 5; done)" deep0deep0deep0deep0
+for VOLUME_ID in "${ids[@]}"; do
+    pending delete_volume || fail deleting_a_link "$(said)"
+done
+same nothing_is_left_of_it "$(images)$(trash)$(records)" ""
