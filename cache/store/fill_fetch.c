@@ -63,8 +63,14 @@ static int open_origin_file(Fills *fills, StoreFill *fill)
         OriginFile *file = NULL;
         fill->opening = TRUE;
         pthread_mutex_unlock(&fills->lock);
-        rc = fill->origin->ops->open(fill->origin, fill->node, O_RDONLY | O_DIRECT, &file);
+        Origin *origin = fill->origin;
+        OriginNode *node = fill->node;
+        OriginAttr attr;
+        rc = node ? 0 : origin->ops->resolve(origin, fill->key.ino, fill->snapshot, &node, &attr);
+        if (rc == 0)
+            rc = origin->ops->open(origin, node, O_RDONLY | O_DIRECT, &file);
         pthread_mutex_lock(&fills->lock);
+        fill->node = node;
         fill->opening = FALSE;
         fill->file = rc == 0 ? file : NULL;
         if (rc < 0)

@@ -96,11 +96,21 @@ gboolean store_has(Store *store, const ObjectId *id);
 StoreFill *store_fill(Store *store, Origin *origin, OriginNode *node, const ObjectKey *key,
                       const char *tag);
 /*
+ * As store_fill() of an inode that is known by its number, key->ino in `snapshot` (OriginAttr):
+ * whoever fetches looks it up, so nothing here waits for Ceph.
+ */
+StoreFill *store_fill_inode(Store *store, Origin *origin, uint64_t snapshot, const ObjectKey *key,
+                            const char *tag);
+/*
  * Reads bytes of an object being filled, waiting for the chunks that hold them; asked-for chunks
  * are fetched before others. Short only at the end of the object. -EIO and others: the fill failed
  * (a store fault or the origin's error); the caller reads from the origin instead.
  */
 ssize_t store_fill_read(StoreFill *fill, void *buf, size_t len, uint64_t off);
+/* As store_fill_read(), for timeout_ms at most: -ETIMEDOUT, and the fill goes on. The caller's
+ * thread never fetches, so it waits for nothing else. */
+ssize_t store_fill_read_within(StoreFill *fill, void *buf, size_t len, uint64_t off,
+                               unsigned timeout_ms);
 /* Waits until complete. 0, or -errno; -ESTALE: the file changed while it was filled; -ECANCELED. */
 int store_fill_wait(StoreFill *fill);
 StoreFill *store_fill_ref(StoreFill *fill);
