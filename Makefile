@@ -17,7 +17,7 @@ endif
 DEFS     := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=314 -DHEARTH_VERSION='"$(VERSION)"'
 
 COMMON_PKGS := glib-2.0 gio-2.0 jansson
-DRIVER_PKGS := libnghttp2 libprotobuf-c libcurl
+DRIVER_PKGS := libnghttp2 libprotobuf-c libcurl blkid
 CACHE_PKGS  := fuse3 lmdb libxxhash libmicrohttpd
 
 PKG_CFLAGS = $(shell pkg-config --cflags $(COMMON_PKGS) $(DRIVER_PKGS) $(filter-out lmdb,$(CACHE_PKGS)))
@@ -26,7 +26,7 @@ libs       = $(shell pkg-config --libs $(1))
 CFLAGS   ?=
 ALL_CFLAGS = $(CSTD) $(OPT) $(WARN) $(DEFS) $(SAN) -I. -I$(O)/proto $(PKG_CFLAGS) -pthread -MMD -MP $(CFLAGS)
 LDLIBS_DRIVER = $(call libs,$(COMMON_PKGS) $(DRIVER_PKGS)) -lcephfs -lrados -lrbd -pthread
-LDLIBS_CACHE  = $(call libs,$(COMMON_PKGS) $(filter-out lmdb,$(CACHE_PKGS))) -llmdb -lcephfs -lrados -pthread
+LDLIBS_CACHE  = $(call libs,$(COMMON_PKGS) $(filter-out lmdb,$(CACHE_PKGS))) -llmdb -lcephfs -lrados -lrbd -pthread
 LDLIBS_CTL    = $(call libs,$(COMMON_PKGS)) -pthread
 
 PROGRAMS := $(O)/hearth-csi $(O)/hearthd $(O)/hearthctl

@@ -25,7 +25,7 @@
 
 typedef struct Options {
     char *role, *endpoint, *driver_name, *cluster_config, *node_id, *hearthd_socket, *tier, *zone,
-        *log_level, *dir_root, *secret_dir;
+        *log_level, *dir_root, *secret_dir, *device_dir;
     gint max_clone_depth;
     gboolean version;
 } Options;
@@ -66,6 +66,10 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
          "node: the Kubernetes node's name (NODE_ID)", "NAME"},
         {"hearthd-socket", 0, 0, G_OPTION_ARG_FILENAME, &o->hearthd_socket,
          "node: hearthd's control socket (" WIRE_DEFAULT_SOCKET ")", "PATH"},
+        {"device-dir", 0, 0, G_OPTION_ARG_FILENAME, &o->device_dir,
+         "node: where images are mounted for their devices "
+         "(/var/lib/kubelet/plugins/DRIVER-NAME/devices)",
+         "DIR"},
         {"tier", 0, 0, G_OPTION_ARG_STRING, &o->tier,
          "node: nvme (default), or none for a node without a cache disk", "TIER"},
         {"zone", 0, 0, G_OPTION_ARG_STRING, &o->zone, "node: the zone it is in, if any", "ZONE"},
@@ -100,6 +104,8 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
     o->node_id = value_or(o->node_id, "NODE_ID", "");
     o->hearthd_socket = value_or(o->hearthd_socket, NULL, WIRE_DEFAULT_SOCKET);
     o->tier = value_or(o->tier, NULL, "nvme");
+    if (!o->device_dir)
+        o->device_dir = g_strdup_printf("/var/lib/kubelet/plugins/%s/devices", o->driver_name);
     if (o->version)
         return TRUE;
     if (g_strcmp0(o->role, "controller") != 0 && g_strcmp0(o->role, "node") != 0) {
@@ -152,6 +158,7 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
     NodeServiceConfig config = {.node_id = o->node_id,
                                 .hearthd_socket = o->hearthd_socket,
                                 .config_path = o->cluster_config,
+                                .device_dir = o->device_dir,
                                 .tier = o->tier,
                                 .zone = o->zone};
     role->node = node_service_new(&config, error);

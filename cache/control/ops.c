@@ -88,6 +88,15 @@ static gboolean op_fetch(Call *call, GError **error)
     return TRUE;
 }
 
+static gboolean op_resize(Call *call, GError **error)
+{
+    uint64_t bytes;
+    if (!volumes_resize(call->control->volumes, string_field(call, "volume"), &bytes, error))
+        return FALSE;
+    json_object_set_new(call->reply, "bytes", json_integer((json_int_t)bytes));
+    return TRUE;
+}
+
 static gboolean op_status(Call *call, GError **error)
 {
     (void)error;
@@ -218,6 +227,7 @@ static const Op ops[] = {
     {"volumes", op_volumes, page_fields, FALSE}, {"volume", op_volume, volume_fields, FALSE},
     {"warm", op_warm, warm_fields, FALSE},       {"job", op_job, job_fields, FALSE},
     {"cancel", op_cancel, job_fields, FALSE},    {"evict", op_evict, evict_fields, FALSE},
+    {"resize", op_resize, volume_fields, FALSE},
 };
 
 static const Op *find_op(const char *name)

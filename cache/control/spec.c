@@ -26,6 +26,21 @@ static const Field cephfs_fields[] = {
     {NULL, 0, FALSE},
 };
 
+static const Field rbd_fields[] = {
+    {"type", FIELD_STRING, TRUE},
+    {"clusterID", FIELD_STRING, FALSE},
+    {"monitors", FIELD_STRINGS, TRUE},
+    {"pool", FIELD_STRING, TRUE},
+    {"radosNamespace", FIELD_STRING, FALSE},
+    {"image", FIELD_STRING, TRUE},
+    {"snapshot", FIELD_STRING, FALSE},
+    {"shared", FIELD_BOOLEAN, FALSE},
+    {"userID", FIELD_STRING, TRUE},
+    {"userKey", FIELD_STRING, TRUE},
+    {"timeoutSec", FIELD_COUNT, FALSE},
+    {NULL, 0, FALSE},
+};
+
 static const Field dir_fields[] = {
     {"type", FIELD_STRING, TRUE},
     {"rootPath", FIELD_STRING, TRUE},
@@ -55,25 +70,48 @@ static char *join_monitors(const json_t *array)
     return g_string_free(joined, FALSE);
 }
 
+static char *image_place(const VolumeSpec *s)
+{
+    return g_strconcat(s->pool, "/", s->rados_namespace, s->rados_namespace[0] ? "/" : "", s->image,
+                       s->snapshot[0] ? "@" : "", s->snapshot, NULL);
+}
+
 static gboolean read_origin(VolumeSpec *spec, const json_t *origin, GError **error)
 {
+    static const struct {
+        const char *type;
+        const Field *fields;
+    } types[] = {{"cephfs", cephfs_fields}, {"rbd", rbd_fields}, {"dir", dir_fields}};
+    guint i = 0;
     spec->type = get_string(origin, "type");
-    gboolean cephfs = strcmp(spec->type, "cephfs") == 0;
-    if (!cephfs && strcmp(spec->type, "dir") != 0) {
+    while (i < G_N_ELEMENTS(types) && strcmp(spec->type, types[i].type) != 0)
+        i++;
+    if (i == G_N_ELEMENTS(types)) {
         g_set_error(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT,
-                    "origin: field 'type' is '%.32s'; use cephfs or dir", spec->type);
+                    "origin: field 'type' is '%.32s'; use cephfs, rbd or dir", spec->type);
         return FALSE;
     }
-    if (!fields_check("origin", origin, cephfs ? cephfs_fields : dir_fields, error))
+    if (!fields_check("origin", origin, types[i].fields, error))
         return FALSE;
+    spec->is_image = strcmp(spec->type, "rbd") == 0;
     spec->root_path = get_string(origin, "rootPath");
-    if (spec->root_path[0] != '/')
+    spec->pool = get_string(origin, "pool");
+    spec->rados_namespace = get_string(origin, "radosNamespace");
+    spec->image = get_string(origin, "image");
+    spec->snapshot = get_string(origin, "snapshot");
+    spec->shared = json_is_true(json_object_get(origin, "shared"));
+    if (!spec->is_image && spec->root_path[0] != '/')
         return refuse(error, "origin: field 'rootPath' must be an absolute path");
+    if (spec->is_image && (!spec->pool[0] || !spec->image[0]))
+        return refuse(error, "origin: fields 'pool' and 'image' must not be empty");
+    if (spec->snapshot[0] && !spec->read_only)
+        return refuse(error, "origin: a snapshot can only be opened with 'readOnly'");
+    spec->place = spec->is_image ? image_place(spec) : g_strdup(spec->root_path);
     spec->cluster_id = get_string(origin, "clusterID");
     spec->fs_name = get_string(origin, "fsName");
     spec->user_id = get_string(origin, "userID");
     spec->user_key = get_string(origin, "userKey");
-    if (!cephfs)
+    if (strcmp(spec->type, "dir") == 0)
         return TRUE;
     if (!spec->user_id[0])
         return refuse(error, "origin: field 'userID' is empty");
@@ -126,6 +164,7 @@ void spec_free(VolumeSpec *spec)
     if (json_is_string(key))
         explicit_bzero((char *)json_string_value(key), json_string_length(key));
     json_decref(spec->json);
+    g_free(spec->place);
     g_free(spec->monitors);
     g_free(spec);
 }
@@ -138,8 +177,10 @@ const char *spec_difference(const VolumeSpec *a, const VolumeSpec *b)
         return "origin.clusterID";
     if (strcmp(a->fs_name, b->fs_name) != 0)
         return "origin.fsName";
-    if (strcmp(a->root_path, b->root_path) != 0)
-        return "origin.rootPath";
+    if (strcmp(a->place, b->place) != 0)
+        return a->is_image ? "origin.image" : "origin.rootPath";
+    if (a->shared != b->shared)
+        return "origin.shared";
     if (strcmp(a->user_id, b->user_id) != 0)
         return "origin.userID";
     if (a->cache != b->cache)
@@ -151,14 +192,40 @@ const char *spec_difference(const VolumeSpec *a, const VolumeSpec *b)
     return NULL;
 }
 
+/* What Ceph is told of who connects; both the caller's. */
+static void names_of(const VolumeSpec *spec, const Incarnation *incarnation, char **client,
+                     char **dead_client)
+{
+    *client = incarnation ? incarnation_client(incarnation, spec->volume) : NULL;
+    *dead_client = incarnation ? incarnation_dead_client(incarnation, spec->volume) : NULL;
+}
+
+Image *spec_connect_image(const VolumeSpec *spec, const Incarnation *incarnation, GError **error)
+{
+    g_autofree char *client = NULL, *dead_client = NULL;
+    names_of(spec, incarnation, &client, &dead_client);
+    const RbdImageConfig config = {
+        .monitors = spec->monitors,
+        .user_id = spec->user_id,
+        .key = spec->user_key,
+        .pool = spec->pool,
+        .rados_namespace = spec->rados_namespace,
+        .image = spec->image,
+        .snapshot = spec->snapshot[0] ? spec->snapshot : NULL,
+        .timeout_sec = spec->timeout_sec,
+        .read_only = spec->read_only,
+        .shared = spec->shared,
+        .client = client,
+        .dead_client = dead_client,
+    };
+    return image_rbd_open(&config, error);
+}
+
 Origin *spec_connect(const VolumeSpec *spec, const Incarnation *incarnation, GError **error)
 {
     g_autoptr(Origin) origin = NULL;
     g_autofree char *client = NULL, *dead_client = NULL;
-    if (incarnation) {
-        client = incarnation_client(incarnation, spec->volume);
-        dead_client = incarnation_dead_client(incarnation, spec->volume);
-    }
+    names_of(spec, incarnation, &client, &dead_client);
     if (spec->monitors) {
         const CephfsOriginConfig config = {
             .monitors = spec->monitors,

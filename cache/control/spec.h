@@ -6,14 +6,19 @@
 #include <jansson.h>
 #include <stdint.h>
 #include "cache/control/incarnation.h"
+#include "cache/origin/image.h"
 #include "cache/origin/origin.h"
 
 typedef struct VolumeSpec {
     json_t *json; /* as given, without "op"; what follows points into it */
-    const char *volume, *type, *cluster_id, *fs_name, *root_path, *user_id, *user_key;
+    const char *volume, *type, *cluster_id, *user_id, *user_key;
+    const char *fs_name, *root_path;                       /* types cephfs and dir */
+    const char *pool, *rados_namespace, *image, *snapshot; /* type rbd; "": none */
+    char *place;    /* for people: rootPath, or POOL[/NAMESPACE]/IMAGE[@SNAPSHOT] */
     char *monitors; /* joined by commas; NULL for type dir */
     unsigned timeout_sec;
     gboolean cache, read_only;
+    gboolean is_image, shared;
     uint64_t quota_bytes; /* 0: none */
 } VolumeSpec;
 
@@ -28,5 +33,7 @@ const char *spec_difference(const VolumeSpec *a, const VolumeSpec *b);
 /* Connects, and checks that the root is a directory. Blocks. */
 /* `incarnation` may be NULL: the session then has no name. */
 Origin *spec_connect(const VolumeSpec *spec, const Incarnation *incarnation, GError **error);
+/* The same of one that is an image. */
+Image *spec_connect_image(const VolumeSpec *spec, const Incarnation *incarnation, GError **error);
 
 #endif

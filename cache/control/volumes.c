@@ -4,7 +4,8 @@
  *
  * Invariants, under the lock:
  * 1. A volume is freed only by its claimant, when it has no pins, after it left the table.
- * 2. origin, session and spec change only under the claim (and the lock, for readers).
+ * 2. origin, image, session, device and spec change only under the claim (and the lock, for
+ *    readers).
  * 3. Once closing is set no pin is granted until the origin is gone.
  */
 #include "cache/control/volumes_internal.h"
@@ -65,11 +66,11 @@ static gboolean claim(Volumes *vs, const char *id, gboolean make, Volume **volum
     return claimed;
 }
 
-/* Ends a claim. A volume without origin leaves the table. */
+/* Ends a claim. A volume that is not connected leaves the table. */
 static void release(Volumes *vs, Volume *v)
 {
     pthread_mutex_lock(&vs->lock);
-    gboolean gone = v->origin == NULL;
+    gboolean gone = !volume_is_connected(v);
     v->busy = FALSE;
     if (gone)
         g_hash_table_remove(vs->by_id, v->id);
@@ -84,6 +85,11 @@ static void release(Volumes *vs, Volume *v)
 static Volume *pin_locked(Volumes *vs, const char *id, GError **error)
 {
     Volume *v = g_hash_table_lookup(vs->by_id, id);
+    if (v && v->image) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION,
+                    "volume %s is an image, not a tree of files", id);
+        return NULL;
+    }
     if (!v || !v->origin) {
         g_set_error(error, WIRE_ERROR, WIRE_ERROR_NOT_FOUND,
                     "volume %s is not open on this node; 'hearthctl status' lists those that are",
@@ -150,19 +156,27 @@ void volumes_set_counted(Volumes *vs, Volume *v, uint64_t bytes)
 
 /* ---- open, attach, detach ---- */
 
+static gboolean still_waiting(const Volume *v, GError **error)
+{
+    g_set_error(error, WIRE_ERROR, WIRE_ERROR_UNAVAILABLE,
+                "volume %s: Ceph does not answer a request that is still under way; it is "
+                "no longer served, detach it again to disconnect",
+                v->id);
+    return FALSE;
+}
+
 /*
- * Stops serving a claimed volume and disconnects it. FALSE: somebody still waits for Ceph with a
- * pin; the volume stays, closing, and another detach goes on from there.
+ * Stops serving a claimed volume and disconnects it. FALSE: somebody still waits for Ceph; the
+ * volume stays, closing, and another detach goes on from there.
  */
 static gboolean close_claimed(Volumes *vs, Volume *v, GError **error)
 {
     pthread_mutex_lock(&vs->lock);
     atomic_store(&v->closing, TRUE);
-    Session *session = g_steal_pointer(&v->session);
     pthread_mutex_unlock(&vs->lock);
-    if (session)
-        session_stop(session);
-    if (!v->origin)
+    if (!volumes_stop_serving(vs, v, CLOSE_TIMEOUT_SEC * 1000))
+        return still_waiting(v, error);
+    if (!volume_is_connected(v))
         return TRUE;
 
     gint64 deadline = g_get_monotonic_time() + CLOSE_TIMEOUT_SEC * G_TIME_SPAN_SECOND;
@@ -179,22 +193,9 @@ static gboolean close_claimed(Volumes *vs, Volume *v, GError **error)
     }
     gboolean free_to_go = v->pins == 0;
     pthread_mutex_unlock(&vs->lock);
-    if (!free_to_go) {
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_UNAVAILABLE,
-                    "volume %s: Ceph does not answer a request that is still under way; it is "
-                    "no longer served, detach it again to disconnect",
-                    v->id);
-        return FALSE;
-    }
-    if (vs->store)
-        store_cancel_fills(vs->store, v->origin);
-    origin_close(v->origin);
-    pthread_mutex_lock(&vs->lock);
-    v->origin = NULL;
-    atomic_store(&v->closing, FALSE);
-    atomic_store(&v->ended, FALSE);
-    v->bytes_total = v->bytes_counted = -1;
-    pthread_mutex_unlock(&vs->lock);
+    if (!free_to_go)
+        return still_waiting(v, error);
+    volumes_disconnect(vs, v);
     return TRUE;
 }
 
@@ -209,24 +210,20 @@ static void set_spec(Volumes *vs, Volume *v, VolumeSpec *spec)
 
 static gboolean connect_claimed(Volumes *vs, Volume *v, VolumeSpec *spec, GError **error)
 {
-    Origin *origin = spec_connect(spec, vs->incarnation, error);
-    if (!origin)
-        return FALSE;
-    int64_t total = volumes_measure(origin);
+    /* Told of as soon as it is connected. */
     set_spec(vs, v, spec);
+    if (volumes_connect(vs, v, spec, error))
+        return TRUE;
     pthread_mutex_lock(&vs->lock);
-    v->origin = origin;
-    v->cached = spec->cache;
-    v->quota_bytes = spec->quota_bytes;
-    v->bytes_total = total;
+    v->spec = NULL; /* the caller's again */
     pthread_mutex_unlock(&vs->lock);
-    return TRUE;
+    return FALSE;
 }
 
 /* What is left to do about a volume that is open already; FALSE with *error NULL: open it. */
 static gboolean reuse_claimed(Volumes *vs, Volume *v, VolumeSpec **spec, GError **error)
 {
-    if (!v->origin)
+    if (!volume_is_connected(v))
         return FALSE;
     if (atomic_load(&v->ended) || atomic_load(&v->closing)) {
         close_claimed(vs, v, error);
@@ -258,7 +255,7 @@ gboolean volumes_open(Volumes *vs, VolumeSpec *given, uint64_t connection, gbool
             g_steal_pointer(&spec);
     }
     if (open) {
-        *attached = v->session != NULL;
+        *attached = volume_is_served(v);
         if (!*attached) {
             pthread_mutex_lock(&vs->lock);
             v->opener = connection;
@@ -286,29 +283,17 @@ static gboolean attach_claimed(Volumes *vs, Volume *v, int fuse_fd, GError **err
                     "volume %s is being detached; open it again first", v->id);
         return FALSE;
     }
-    if (v->session && !atomic_load(&v->ended)) {
+    if (volume_is_served(v) && !atomic_load(&v->ended)) {
         g_set_error(error, WIRE_ERROR, WIRE_ERROR_ALREADY_EXISTS,
                     "volume %s is attached to another mount; unmount and detach it first", v->id);
         return FALSE;
     }
-    pthread_mutex_lock(&vs->lock);
-    Session *old = g_steal_pointer(&v->session);
-    pthread_mutex_unlock(&vs->lock);
-    if (old)
-        session_stop(old);
+    if (!volumes_stop_serving(vs, v, CLOSE_TIMEOUT_SEC * 1000))
+        return still_waiting(v, error);
     atomic_store(&v->ended, FALSE);
-    const SessionConfig config = {
-        .volume = v->id,
-        .origin = v->origin,
-        .store = v->cached ? vs->store : NULL,
-        .read_only = v->spec->read_only,
-        .threads = vs->fuse_threads,
-    };
-    Session *session = session_start(&config, hearth_steal_fd(&fd), on_ended, v, error);
-    if (!session)
+    if (!volumes_serve(vs, v, hearth_steal_fd(&fd), on_ended, error))
         return FALSE;
     pthread_mutex_lock(&vs->lock);
-    v->session = session;
     v->opener = 0;
     pthread_mutex_unlock(&vs->lock);
     return TRUE;
@@ -352,11 +337,11 @@ json_t *volumes_fetch(Volumes *vs, const char *id, int *fuse_fd, GError **error)
         return NULL;
     if (!v) {
         g_set_error(error, WIRE_ERROR, WIRE_ERROR_NOT_FOUND, "volume %s is not open", id);
-    } else if (!v->session || atomic_load(&v->ended)) {
+    } else if (!volume_is_served(v) || atomic_load(&v->ended)) {
         g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION,
                     "volume %s is open, but no mount of it is served", id);
     } else {
-        *fuse_fd = fcntl(session_fd(v->session), F_DUPFD_CLOEXEC, 0);
+        *fuse_fd = fcntl(volume_fd(v), F_DUPFD_CLOEXEC, 0);
         if (*fuse_fd < 0)
             g_set_error(error, WIRE_ERROR, WIRE_ERROR_INTERNAL,
                         "volume %s: cannot duplicate its descriptor: %s", id, g_strerror(errno));
@@ -366,6 +351,24 @@ json_t *volumes_fetch(Volumes *vs, const char *id, int *fuse_fd, GError **error)
     if (v)
         release(vs, v);
     return spec;
+}
+
+gboolean volumes_resize(Volumes *vs, const char *id, uint64_t *bytes, GError **error)
+{
+    Volume *v;
+    gboolean done = FALSE;
+    if (!claim(vs, id, FALSE, &v, error))
+        return FALSE;
+    if (!v)
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_NOT_FOUND, "volume %s is not open", id);
+    else if (!v->device)
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION,
+                    "volume %s is no image, or no mount of it is served", id);
+    else
+        done = device_resize(v->device, bytes, error);
+    if (v)
+        release(vs, v);
+    return done;
 }
 
 static gboolean opened_by(const Volume *v, const void *data)

@@ -36,6 +36,8 @@ gboolean volumes_attach(Volumes *volumes, const char *id, int fuse_fd, GError **
 gboolean volumes_detach(Volumes *volumes, const char *id, GError **error);
 /* The spec (caller's) and a duplicate of the descriptor. */
 json_t *volumes_fetch(Volumes *volumes, const char *id, int *fuse_fd, GError **error);
+/* Looks at an image's size again: op "resize". */
+gboolean volumes_resize(Volumes *volumes, const char *id, uint64_t *bytes, GError **error);
 /* Closes what this connection opened last and nobody has attached. */
 void volumes_connection_ended(Volumes *volumes, uint64_t connection);
 
@@ -46,7 +48,8 @@ GPtrArray *volumes_list(Volumes *volumes, const char *after, guint max);
 /* One; NULL when unknown. */
 ReportVolume *volumes_report(Volumes *volumes, const char *id);
 
-/* NULL with WIRE_ERROR_NOT_FOUND, or ABORTED when it is being closed. */
+/* NULL with WIRE_ERROR_NOT_FOUND, ABORTED when it is being closed, or FAILED_PRECONDITION when it
+ * is an image, which has no files. */
 Volume *volumes_pin(Volumes *volumes, const char *id, GError **error);
 void volumes_unpin(Volumes *volumes, Volume *volume);
 /* Of a pinned volume; they do not change while it is pinned. */

@@ -1,4 +1,5 @@
-/* Shared by volumes.c (life of a volume) and volumes_report.c (what is told of it, upkeep). */
+/* Shared by volumes.c (life of a volume), volumes_serve.c (what it is connected to and served by)
+ * and volumes_report.c (what is told of it, upkeep). */
 #ifndef HEARTH_CONTROL_VOLUMES_INTERNAL_H
 #define HEARTH_CONTROL_VOLUMES_INTERNAL_H
 
@@ -6,12 +7,18 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
+#include "cache/fuse/device.h"
 
 struct Volume {
     char *id;
-    VolumeSpec *spec; /* NULL until the origin is connected */
+    VolumeSpec *spec; /* NULL until it is connected */
+    /* Connected to one of these, and served by the session of the one or the device of the other.
+     */
     Origin *origin;
+    Image *image;
     Session *session;
+    Device *device;
+    Device *leaving; /* stopped, but requests are still under way; the claimant's alone */
     gboolean cached;
     uint64_t quota_bytes;
     gboolean busy;
@@ -32,6 +39,26 @@ struct Volumes {
     gboolean stopping;
     pthread_t upkeep;
 };
+
+static inline gboolean volume_is_connected(const Volume *v)
+{
+    return v->origin || v->image;
+}
+
+static inline gboolean volume_is_served(const Volume *v)
+{
+    return v->session || v->device;
+}
+
+/* volumes_serve.c; all but volume_stats under the claim. */
+gboolean volumes_connect(Volumes *vs, Volume *v, const VolumeSpec *spec, GError **error);
+void volumes_disconnect(Volumes *vs, Volume *v);
+gboolean volumes_serve(Volumes *vs, Volume *v, int fuse_fd, void (*ended)(void *data),
+                       GError **error);
+/* FALSE: requests to Ceph are still under way; call it again. */
+gboolean volumes_stop_serving(Volumes *vs, Volume *v, gint64 timeout_ms);
+int volume_fd(const Volume *v);
+void volume_stats(const Volume *v, SessionStats *stats);
 
 static inline struct timespec volumes_after_ms(long ms)
 {

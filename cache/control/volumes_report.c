@@ -38,13 +38,14 @@ static ReportVolume *report_locked(const Volume *v)
     r->type = g_strdup(v->spec->type);
     r->cluster_id = g_strdup(v->spec->cluster_id);
     r->fs_name = g_strdup(v->spec->fs_name);
-    r->root_path = g_strdup(v->spec->root_path);
-    r->attached = v->session && !atomic_load(&v->ended);
+    r->root_path = g_strdup(v->spec->place);
+    r->attached = volume_is_served(v) && !atomic_load(&v->ended);
     r->cache = v->spec->cache;
     r->read_only = v->spec->read_only;
     r->bytes_total = v->bytes_total >= 0 ? v->bytes_total : v->bytes_counted;
-    if (v->session)
-        session_stats(v->session, &r->session);
+    if (v->device)
+        r->bytes_total = (int64_t)device_bytes(v->device);
+    volume_stats(v, &r->session);
     return r;
 }
 
@@ -52,7 +53,7 @@ ReportVolume *volumes_report(Volumes *vs, const char *id)
 {
     pthread_mutex_lock(&vs->lock);
     const Volume *v = g_hash_table_lookup(vs->by_id, id);
-    ReportVolume *r = v && v->origin ? report_locked(v) : NULL;
+    ReportVolume *r = v && volume_is_connected(v) ? report_locked(v) : NULL;
     pthread_mutex_unlock(&vs->lock);
     if (r && vs->store)
         store_tag_usage(vs->store, id, &r->bytes_cached, &r->objects);
@@ -62,7 +63,7 @@ ReportVolume *volumes_report(Volumes *vs, const char *id)
 gboolean volumes_is_open(const Volume *v, const void *data)
 {
     const char *after = data;
-    return v->origin && (!after || strcmp(v->id, after) > 0);
+    return volume_is_connected(v) && (!after || strcmp(v->id, after) > 0);
 }
 
 GPtrArray *volumes_list(Volumes *vs, const char *after, guint max)

@@ -63,6 +63,9 @@ static WireError error_code(const GError *error)
     case G_IO_ERROR_INVALID_DATA:
     case G_IO_ERROR_NOT_DIRECTORY:
         return WIRE_ERROR_INVALID_ARGUMENT;
+    case G_IO_ERROR_BUSY:
+    case G_IO_ERROR_NOT_SUPPORTED:
+        return WIRE_ERROR_FAILED_PRECONDITION;
     case G_IO_ERROR_CONNECTION_REFUSED:
     case G_IO_ERROR_HOST_UNREACHABLE:
     case G_IO_ERROR_NETWORK_UNREACHABLE:

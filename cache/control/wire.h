@@ -24,7 +24,9 @@
  *               "rootPath": s, "userID": s, "userKey": s, "timeoutSec": n}
  *              {"type": "rbd", "clusterID": s, "monitors": [s...], "pool": s, "radosNamespace": s
  *               ("": the default), "image": s, "snapshot": s (absent: the image itself),
- *               "userID": s, "userKey": s, "timeoutSec": n}: its mount has one file, "image"
+ *               "userID": s, "userKey": s, "timeoutSec": n, "shared": bool}: its mount has one
+ * file, "image". A snapshot needs "readOnly". FAILED_PRECONDITION, naming the holder, while
+ *               somebody else has the image open for writing, unless "shared" (default false)
  *              {"type": "dir", "rootPath": s}
  * op "attach"  {"volume": ID} + the mounted /dev/fuse descriptor: serve it. ALREADY_EXISTS while a
  *              mount of the volume is served.
@@ -33,12 +35,15 @@
  * op "fetch"   {"volume": ID} -> {"spec": <as given to open>} + a duplicate of the descriptor.
  *              For a restarted node plugin. Secrets stay in memory on both sides.
  *              FAILED_PRECONDITION when no mount is served.
- * op "status"  -> {"daemon": {"version", "pid", "uptimeSec"}, "cache": {"dir", "disk": "ok"|
+ * op "resize"  {"volume": ID} -> {"bytes": N}: looks at the image's size again, and the file has
+ * it. FAILED_PRECONDITION when the volume is no image, or no mount is served. op "status"  ->
+ * {"daemon": {"version", "pid", "uptimeSec"}, "cache": {"dir", "disk": "ok"|
  *              "suspect"|"bypass"|"off", "objects", "bytes", "maxBytes", "maxInodes", "freeBytes",
  *              "evictedObjects", "evictedBytes", "originBytes", "fillsActive", "fillsCompleted",
  *              "fillsFailed", "diskErrors"}, "volumes": N}
  * op "volumes" {"after": ID or ""} -> {"volumes": [VOLUME...], "more": bool}, ordered by ID
- *   VOLUME     {"volume", "type", "clusterID", "fsName", "rootPath", "attached", "cache",
+ *   VOLUME     {"volume", "type", "clusterID", "fsName", "rootPath" (of type rbd: what `rbd` calls
+ *               the image), "attached", "cache",
  *               "readOnly", "bytesCached", "bytesTotal" (of its files; -1: not known), "objects",
  *               "opens", "hits", "misses", "bytesStore", "bytesFill", "bytesOrigin",
  *               "bytesWritten", "nodes"}

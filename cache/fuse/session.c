@@ -1,15 +1,11 @@
 /*
- * The life of a session: libfuse on a descriptor that somebody else mounted, and the threads that
- * read requests from it. The threads end by themselves when the kernel has unmounted (ENODEV);
- * session_stop() interrupts those that still wait with a signal, because read(2) on /dev/fuse has
- * no other way out.
+ * The life of a session: libfuse on a descriptor that somebody else mounted, the threads that read
+ * requests from it (readers.h), and the notifier.
  */
 #include "cache/fuse/session.h"
 #include <errno.h>
 #include <gio/gio.h>
-#include <signal.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include "cache/fuse/session_internal.h"
 
@@ -17,7 +13,6 @@
 /* A receive buffer is 1 MiB plus a page: header and a full write fit. */
 #define MAX_WRITE ((1u << 20) - 4096)
 #define MAX_READAHEAD (1u << 20)
-#define WAKE_SIGNAL SIGUSR2
 
 static void op_init(void *data, struct fuse_conn_info *conn)
 {
@@ -45,57 +40,12 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
         fuse_reply_statfs(req, &st);
 }
 
-static void *worker(void *data)
-{
-    Session *s = data;
-    struct fuse_buf buf = {.mem = NULL};
-    while (!atomic_load(&s->stopping) && !fuse_session_exited(s->fuse)) {
-        int r = fuse_session_receive_buf(s->fuse, &buf);
-        if (r == -EINTR || r == -EAGAIN)
-            continue;
-        if (r <= 0)
-            break;
-        fuse_session_process_buf(s->fuse, &buf);
-    }
-    free(buf.mem);
-    if (atomic_fetch_sub(&s->running, 1) == 1 && !atomic_load(&s->stopping) && s->ended)
-        s->ended(s->ended_data);
-    return NULL;
-}
-
-static void wake(int signal)
-{
-    (void)signal;
-}
-
-static gboolean open_fuse(Session *s, int *fd, GError **error)
-{
-    struct fuse_lowlevel_ops ops = {.init = op_init, .statfs = op_statfs};
-    names_ops(&ops);
-    attrs_ops(&ops);
-    files_ops(&ops);
-    dirs_ops(&ops);
-    char *argv[] = {(char *)"hearthd", NULL};
-    struct fuse_args args = FUSE_ARGS_INIT(1, argv);
-    s->fuse = fuse_session_new(&args, &ops, sizeof(ops), s);
-    fuse_opt_free_args(&args);
-    g_autofree char *path = g_strdup_printf("/dev/fd/%d", *fd);
-    if (!s->fuse || fuse_session_mount(s->fuse, path) != 0) {
-        g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED,
-                    "libfuse refuses descriptor %d: it must be a mounted /dev/fuse", *fd);
-        return FALSE;
-    }
-    *fd = -1; /* libfuse closes it from now on */
-    return TRUE;
-}
-
 static void session_free(Session *s)
 {
     if (s->fuse)
         fuse_session_destroy(s->fuse);
     nodes_free(s->nodes);
     pthread_mutex_destroy(&s->open_mutex);
-    g_free(s->threads);
     g_free(s->volume);
     g_free(s);
 }
@@ -108,8 +58,6 @@ Session *session_start(const SessionConfig *config, int fuse_fd, void (*ended)(v
     s->store = config->store;
     s->volume = g_strdup(config->volume);
     s->read_only = config->read_only;
-    s->ended = ended;
-    s->ended_data = data;
     pthread_mutex_init(&s->open_mutex, NULL);
     OriginNode *root;
     OriginAttr attr;
@@ -120,22 +68,21 @@ Session *session_start(const SessionConfig *config, int fuse_fd, void (*ended)(v
         goto fail;
     }
     s->nodes = nodes_new(s->origin, root, &attr);
-    if (!open_fuse(s, &fuse_fd, error))
+    struct fuse_lowlevel_ops ops = {.init = op_init, .statfs = op_statfs};
+    names_ops(&ops);
+    attrs_ops(&ops);
+    files_ops(&ops);
+    dirs_ops(&ops);
+    s->fuse = readers_serve(&ops, s, fuse_fd, error);
+    if (!s->fuse)
         goto fail;
     s->notifier = notifier_start(s);
     notifier_listen(s->notifier, s->origin);
-
-    struct sigaction action = {.sa_handler = wake};
-    sigaction(WAKE_SIGNAL, &action, NULL);
-    s->n_threads = config->threads ? config->threads : DEFAULT_THREADS;
-    s->threads = g_new0(pthread_t, s->n_threads);
-    atomic_store(&s->running, s->n_threads);
-    for (unsigned i = 0; i < s->n_threads; i++)
-        pthread_create(&s->threads[i], NULL, worker, s);
+    s->readers =
+        readers_start(s->fuse, config->threads ? config->threads : DEFAULT_THREADS, ended, data);
     return s;
 fail:
-    if (fuse_fd >= 0)
-        close(fuse_fd);
+    close(fuse_fd);
     session_free(s);
     return NULL;
 }
@@ -160,32 +107,11 @@ void session_stats(Session *s, SessionStats *stats)
     };
 }
 
-/* The signal may come between the check and the read, so it is repeated until the thread is gone.
- */
-static void join_thread(pthread_t thread)
-{
-    for (;;) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += 20 * 1000 * 1000;
-        if (until.tv_nsec >= 1000000000L) {
-            until.tv_sec++;
-            until.tv_nsec -= 1000000000L;
-        }
-        if (pthread_timedjoin_np(thread, NULL, &until) == 0)
-            return;
-        pthread_kill(thread, WAKE_SIGNAL);
-    }
-}
-
 void session_stop(Session *s)
 {
     if (!s)
         return;
-    atomic_store(&s->stopping, 1);
-    fuse_session_exit(s->fuse);
-    for (unsigned i = 0; i < s->n_threads; i++)
-        join_thread(s->threads[i]);
+    readers_stop(s->readers);
     dirs_close_all(s);
     handles_close_all(s);
     if (s->origin->ops->listen)

@@ -5,6 +5,7 @@
 #include <fuse_lowlevel.h>
 #include "cache/fuse/nodes.h"
 #include "cache/fuse/notify.h"
+#include "cache/fuse/readers.h"
 #include "cache/fuse/session.h"
 
 /*
@@ -33,13 +34,7 @@ struct Session {
     pthread_mutex_t open_mutex; /* guards the two lists */
     LIST_HEAD(, Handle) handles;
     LIST_HEAD(, Listing) listings;
-
-    void (*ended)(void *data);
-    void *ended_data;
-    unsigned n_threads;
-    pthread_t *threads;
-    _Atomic unsigned running;
-    _Atomic int stopping;
+    Readers *readers;
 };
 
 static inline Session *session_of(fuse_req_t req)

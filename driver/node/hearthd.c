@@ -161,6 +161,17 @@ json_t *hearthd_fetch(HearthdLink *link, const char *volume, gint64 timeout_ms, 
     return copy;
 }
 
+gboolean hearthd_resize(HearthdLink *link, const char *volume, gint64 timeout_ms, guint64 *bytes,
+                        GError **error)
+{
+    json_t *reply = call_volume(link, "resize", volume, -1, NULL, timeout_ms, error);
+    if (!reply)
+        return FALSE;
+    *bytes = (guint64)json_integer_value(json_object_get(reply, "bytes"));
+    json_decref(reply);
+    return TRUE;
+}
+
 gboolean hearthd_probe(const char *socket_path, gint64 timeout_ms, GError **error)
 {
     g_autoptr(HearthdLink) link = hearthd_connect(socket_path, NULL, error);

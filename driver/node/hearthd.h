@@ -41,6 +41,9 @@ gboolean hearthd_is_attached(HearthdLink *link, const char *volume, gint64 timeo
  * node_spec_free(). */
 json_t *hearthd_fetch(HearthdLink *link, const char *volume, gint64 timeout_ms, int *fuse_fd,
                       GError **error);
+/* Has hearthd look at an image's size again. */
+gboolean hearthd_resize(HearthdLink *link, const char *volume, gint64 timeout_ms, guint64 *bytes,
+                        GError **error);
 /* Whether hearthd is there and speaks our protocol. */
 gboolean hearthd_probe(const char *socket_path, gint64 timeout_ms, GError **error);
 

@@ -53,6 +53,9 @@ const char *mount_volume(const MountEntry *entry);
  */
 char *mount_canonical_path(const char *path, const char *field, GError **error);
 
+/* The path with symlinks resolved in as much of it as exists; the caller's. */
+char *mount_canonical_dir(const char *path);
+
 /*
  * Turns a capability's mount flags (ro, noatime, ...) into MOUNT_ATTR_* bits. INVALID_ARGUMENT for
  * one that is not allowed, naming those that are.

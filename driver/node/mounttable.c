@@ -167,6 +167,21 @@ char *mount_canonical_path(const char *path, const char *field, GError **error)
     return canonical;
 }
 
+char *mount_canonical_dir(const char *path)
+{
+    char *real = realpath(path, NULL);
+    if (real) {
+        char *copy = g_strdup(real);
+        free(real);
+        return copy;
+    }
+    g_autofree char *parent = g_path_get_dirname(path), *name = g_path_get_basename(path);
+    if (strcmp(parent, path) == 0 || strcmp(parent, ".") == 0)
+        return g_strdup(path);
+    g_autofree char *resolved = mount_canonical_dir(parent);
+    return g_build_filename(resolved, name, NULL);
+}
+
 gboolean mount_parse_flags(char *const *flags, size_t n, uint64_t *attrs, GError **error)
 {
     static const struct {

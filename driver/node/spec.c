@@ -33,8 +33,8 @@ void node_spec_free(json_t *spec)
 gboolean node_spec_same_volume(const json_t *a, const json_t *b)
 {
     static const char *const outer[] = {"cache", "cacheQuota", "readOnly"};
-    static const char *const inner[] = {"type", "clusterID", "fsName",         "rootPath",
-                                        "pool", "image",     "radosNamespace", "snapshot"};
+    static const char *const inner[] = {"type",  "clusterID",      "fsName",   "rootPath", "pool",
+                                        "image", "radosNamespace", "snapshot", "shared"};
     const json_t *oa = json_object_get(a, "origin"), *ob = json_object_get(b, "origin");
     for (guint i = 0; i < G_N_ELEMENTS(outer); i++) {
         const json_t *va = json_object_get(a, outer[i]), *vb = json_object_get(b, outer[i]);
@@ -161,8 +161,9 @@ static json_t *rbd_origin(const char *volume, GHashTable *context, GHashTable *s
         return NULL;
     const char *nspace = attributes_get(context, "radosNamespace");
     json_t *origin = ceph_origin("rbd", cluster_id, secrets, cluster, error);
-    return with(with(with(origin, "pool", pool), "image", image), "radosNamespace",
-                nspace ? nspace : cluster->rados_namespace);
+    origin = with(with(origin, "pool", pool), "image", image);
+    origin = with(origin, "snapshot", attributes_get(context, "snapshot"));
+    return with(origin, "radosNamespace", nspace ? nspace : cluster->rados_namespace);
 }
 
 json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secrets,

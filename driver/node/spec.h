@@ -9,6 +9,7 @@
 #include <glib.h>
 #include <jansson.h>
 #include "driver/error.h"
+#include "driver/volume/id.h"
 
 /*
  * `context` is the volume context, name -> value, as volume/attributes.h has them; others are

@@ -1,19 +1,11 @@
-#include "driver/node/staging.h"
+#include "driver/node/staging_internal.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mount.h>
 #include "cache/autofd.h"
-#include "driver/node/busy.h"
-#include "driver/node/hearthd.h"
-#include "driver/node/keeper.h"
 #include "driver/node/spec.h"
-#include "driver/node/watch.h"
 
-/* For one question to hearthd that needs no Ceph. */
-#define ASK_MS 5000
-/* For taking back, also when the caller's time is over. */
-#define CLEANUP_MS 5000
 /* For the attributes of a mount of which it is only asked whether it is dead. */
 #define DEAD_PROBE_MS 2000
 /* An unmount is given this at least: one that is begun and not waited for would come as a surprise.
@@ -21,27 +13,6 @@
 #define UNMOUNT_LEAST_MS 2000
 /* Mounts stacked on one path, made by hand or by older kernels' races. */
 #define MAX_STACKED 16
-
-struct Staging {
-    NodeMounter *mounter;
-    char *socket_path;
-    Keeper *keeper;
-    Busy *busy;
-    Watch *watch;
-};
-
-/* A moment in monotonic time until which an operation may wait. */
-typedef gint64 Deadline;
-
-static Deadline deadline_in(gint64 ms)
-{
-    return g_get_monotonic_time() + CLAMP(ms, 0, 24 * 3600 * 1000) * 1000;
-}
-
-static gint64 left_ms(Deadline deadline, gint64 at_most)
-{
-    return CLAMP((deadline - g_get_monotonic_time()) / 1000, 0, at_most);
-}
 
 Staging *staging_new(NodeMounter *mounter, const char *hearthd_socket)
 {
@@ -54,6 +25,12 @@ Staging *staging_new(NodeMounter *mounter, const char *hearthd_socket)
     return s;
 }
 
+void staging_take_images(Staging *s, NodeBlock *block, const char *device_dir)
+{
+    s->block = block;
+    s->device_dir = g_strdup(device_dir);
+}
+
 void staging_free(Staging *s)
 {
     if (!s)
@@ -62,11 +39,13 @@ void staging_free(Staging *s)
     busy_free(s->busy);
     keeper_free(s->keeper);
     node_mounter_free(s->mounter);
+    node_block_free(s->block);
+    g_free(s->device_dir);
     g_free(s->socket_path);
     g_free(s);
 }
 
-static GPtrArray *list(Staging *s, GError **error)
+GPtrArray *staging_list(Staging *s, GError **error)
 {
     return s->mounter->ops->list(s->mounter, error);
 }
@@ -76,11 +55,17 @@ static gboolean is_of_volume(const MountEntry *entry, const char *volume)
     return g_strcmp0(mount_volume(entry), volume) == 0;
 }
 
-/* FALSE with the error when something other than the volume is mounted at `path`. */
-static gboolean check_owner(const MountEntry *entry, const char *volume, GError **error)
+/* Whether what is mounted is the volume, or is on it. */
+static gboolean belongs(Staging *s, const MountEntry *entry, const char *volume)
+{
+    return is_of_volume(entry, volume) || image_is_mount_of(s, entry, volume);
+}
+
+gboolean staging_check_owner(Staging *s, const MountEntry *entry, const char *volume,
+                             GError **error)
 {
     const char *owner = mount_volume(entry);
-    if (g_strcmp0(owner, volume) == 0)
+    if (belongs(s, entry, volume))
         return TRUE;
     if (owner)
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
@@ -93,8 +78,7 @@ static gboolean check_owner(const MountEntry *entry, const char *volume, GError 
     return FALSE;
 }
 
-/* Whether the mount's connection is gone for good. One that merely hangs is not dead. */
-static gboolean is_dead(Staging *s, const char *path)
+gboolean staging_is_dead(Staging *s, const char *path)
 {
     g_autoptr(GError) cause = NULL;
     return !s->mounter->ops->probe(s->mounter, -1, path, DEAD_PROBE_MS, &cause) &&
@@ -107,7 +91,7 @@ static const MountEntry *find_live(Staging *s, const GPtrArray *table, const cha
     for (guint i = 0; i < table->len; i++) {
         const MountEntry *entry = table->pdata[i];
         if (is_of_volume(entry, volume) && mount_find(table, entry->target) == entry &&
-            !is_dead(s, entry->target))
+            !staging_is_dead(s, entry->target))
             return entry;
     }
     return NULL;
@@ -116,7 +100,7 @@ static const MountEntry *find_live(Staging *s, const GPtrArray *table, const cha
 /* Whether the mount is still in the table; TRUE when that cannot be read. */
 static gboolean is_mounted(Staging *s, const char *path, uint64_t id)
 {
-    g_autoptr(GPtrArray) table = list(s, NULL);
+    g_autoptr(GPtrArray) table = staging_list(s, NULL);
     const MountEntry *entry = table ? mount_find(table, path) : NULL;
     return !table || (entry && entry->id == id);
 }
@@ -131,7 +115,7 @@ static gboolean unmount(Staging *s, const MountEntry *entry, gboolean stale, Dea
     if (ops->unmount(s->mounter, entry->target, stale, limit, &cause))
         return TRUE;
     if (!stale && g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION) &&
-        is_dead(s, entry->target))
+        staging_is_dead(s, entry->target))
         return ops->unmount(s->mounter, entry->target, TRUE, limit, error);
     /* Writing back may hang when the mount has gone already; detaching from hearthd ends that. */
     if (!is_mounted(s, entry->target, entry->id))
@@ -140,18 +124,18 @@ static gboolean unmount(Staging *s, const MountEntry *entry, gboolean stale, Dea
     return FALSE;
 }
 
-/* Takes all mounts of the volume away from `path`. `stale`: the caller knows that they are dead. */
-static gboolean clear(Staging *s, const char *volume, const char *path, gboolean stale,
-                      Deadline deadline, GError **error)
+gboolean staging_clear(Staging *s, const char *volume, const char *path, gboolean stale,
+                       Deadline deadline, GError **error)
 {
     for (unsigned i = 0; i < MAX_STACKED; i++) {
-        g_autoptr(GPtrArray) table = list(s, error);
+        g_autoptr(GPtrArray) table = staging_list(s, error);
         if (!table)
             return FALSE;
         const MountEntry *entry = mount_find(table, path);
         if (!entry)
             return TRUE;
-        if (!check_owner(entry, volume, error) || !unmount(s, entry, stale, deadline, error))
+        if (!staging_check_owner(s, entry, volume, error) ||
+            !unmount(s, entry, stale, deadline, error))
             return FALSE;
     }
     g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
@@ -159,10 +143,9 @@ static gboolean clear(Staging *s, const char *volume, const char *path, gboolean
     return FALSE;
 }
 
-/* Lets hearthd and the keeper forget the volume if no mount of it is left. */
-static gboolean detach_if_last(Staging *s, const char *volume, Deadline deadline, GError **error)
+gboolean staging_detach_if_last(Staging *s, const char *volume, Deadline deadline, GError **error)
 {
-    g_autoptr(GPtrArray) table = list(s, error);
+    g_autoptr(GPtrArray) table = staging_list(s, error);
     if (!table)
         return FALSE;
     for (guint i = 0; i < table->len; i++)
@@ -230,7 +213,7 @@ static gboolean open_volume(Staging *s, HearthdLink *link, Attempt *a, const jso
                                        "mounted at %s: ", found->target);
         return same;
     }
-    if (!hearthd_detach(link, a->volume, left_ms(deadline, ASK_MS), error))
+    if (!hearthd_detach(link, a->volume, left_ms(deadline, STAGING_ASK_MS), error))
         return FALSE;
     a->opened = hearthd_open(link, spec, left_ms(deadline, G_MAXINT64), &attached, error);
     return a->opened;
@@ -240,7 +223,7 @@ static gboolean try_mount(Staging *s, HearthdLink *link, Attempt *a, const json_
                           uint64_t attrs, Deadline deadline, GError **error)
 {
     NodeMounter *m = s->mounter;
-    g_autoptr(GPtrArray) table = list(s, error);
+    g_autoptr(GPtrArray) table = staging_list(s, error);
     if (!table || !m->ops->make_dir(m, a->path, &a->made_dir, error))
         return FALSE;
     const MountEntry *live;
@@ -282,7 +265,7 @@ static gboolean mount_volume_at(Staging *s, HearthdLink *link, const char *volum
     if (a.opened) {
         g_autoptr(HearthdLink) second = hearthd_connect(s->socket_path, NULL, NULL);
         g_autoptr(GError) cause = NULL;
-        if (second && !hearthd_detach(second, volume, CLEANUP_MS, &cause))
+        if (second && !hearthd_detach(second, volume, STAGING_CLEANUP_MS, &cause))
             g_warning("volume %s: taking a failed mount back: %s", volume, cause->message);
     }
     if (a.made_dir) {
@@ -293,33 +276,36 @@ static gboolean mount_volume_at(Staging *s, HearthdLink *link, const char *volum
     return FALSE;
 }
 
-gboolean staging_stage(Staging *s, const char *volume, const char *path, const json_t *spec,
-                       uint64_t attrs, gint64 timeout_ms, GError **error)
+gboolean staging_mount_at(Staging *s, const char *volume, const char *path, const json_t *spec,
+                          uint64_t attrs, Deadline deadline, GError **error)
 {
-    Deadline deadline = deadline_in(timeout_ms);
-    g_autoptr(BusyHold) hold = busy_take(s->busy, volume, path, error);
-    if (!hold)
-        return FALSE;
-    g_autoptr(GPtrArray) table = list(s, error);
+    g_autoptr(GPtrArray) table = staging_list(s, error);
     if (!table)
         return FALSE;
     const MountEntry *entry = mount_find(table, path);
-    if (entry && !check_owner(entry, volume, error))
+    if (entry && !staging_check_owner(s, entry, volume, error))
         return FALSE;
     g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, NULL, error);
     if (!link)
         return FALSE;
     if (entry) {
         gboolean attached;
-        if (!hearthd_is_attached(link, volume, left_ms(deadline, ASK_MS), &attached, error))
+        if (!hearthd_is_attached(link, volume, left_ms(deadline, STAGING_ASK_MS), &attached, error))
             return FALSE;
-        if (attached && !is_dead(s, path))
+        if (attached && !staging_is_dead(s, path))
             return check_same(s, link, volume, path, spec, error);
-        if (!clear(s, volume, path, TRUE, deadline, error))
+        if (!staging_clear(s, volume, path, TRUE, deadline, error))
             return FALSE;
         keeper_drop(s->keeper, volume);
     }
     return mount_volume_at(s, link, volume, path, spec, attrs, deadline, error);
+}
+
+gboolean staging_stage(Staging *s, const char *volume, const char *path, const json_t *spec,
+                       uint64_t attrs, gint64 timeout_ms, GError **error)
+{
+    g_autoptr(BusyHold) hold = busy_take(s->busy, volume, path, error);
+    return hold && staging_mount_at(s, volume, path, spec, attrs, deadline_in(timeout_ms), error);
 }
 
 gboolean staging_unstage(Staging *s, const char *volume, const char *path, gint64 timeout_ms,
@@ -327,8 +313,9 @@ gboolean staging_unstage(Staging *s, const char *volume, const char *path, gint6
 {
     Deadline deadline = deadline_in(timeout_ms);
     g_autoptr(BusyHold) hold = busy_take(s->busy, volume, path, error);
-    return hold && (!path || clear(s, volume, path, FALSE, deadline, error)) &&
-           detach_if_last(s, volume, deadline, error);
+    return hold && (!path || staging_clear(s, volume, path, FALSE, deadline, error)) &&
+           image_remove_if_unused(s, volume, TRUE, deadline, error) &&
+           staging_detach_if_last(s, volume, deadline, error);
 }
 
 /*
@@ -338,7 +325,7 @@ gboolean staging_unstage(Staging *s, const char *volume, const char *path, gint6
 static gboolean ensure_served(Staging *s, const char *volume, const char *staged, dev_t *dev,
                               Deadline deadline, GError **error)
 {
-    g_autoptr(GPtrArray) table = list(s, error);
+    g_autoptr(GPtrArray) table = staging_list(s, error);
     if (!table)
         return FALSE;
     const MountEntry *entry = mount_find(table, staged);
@@ -347,14 +334,15 @@ static gboolean ensure_served(Staging *s, const char *volume, const char *staged
                     "volume %s is not staged at %s; stage it first", volume, staged);
         return FALSE;
     }
-    if (!check_owner(entry, volume, error))
+    if (!staging_check_owner(s, entry, volume, error))
         return FALSE;
     *dev = entry->dev;
     g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, NULL, error);
     gboolean attached;
-    if (!link || !hearthd_is_attached(link, volume, left_ms(deadline, ASK_MS), &attached, error))
+    if (!link ||
+        !hearthd_is_attached(link, volume, left_ms(deadline, STAGING_ASK_MS), &attached, error))
         return FALSE;
-    if (attached && !is_dead(s, staged))
+    if (attached && !staging_is_dead(s, staged))
         return TRUE;
 
     json_t *spec = keeper_spec(s->keeper, volume);
@@ -367,13 +355,13 @@ static gboolean ensure_served(Staging *s, const char *volume, const char *staged
     }
     uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
                      (json_is_true(json_object_get(spec, "readOnly")) ? MOUNT_ATTR_RDONLY : 0);
-    gboolean served = clear(s, volume, staged, TRUE, deadline, error) &&
+    gboolean served = staging_clear(s, volume, staged, TRUE, deadline, error) &&
                       mount_volume_at(s, link, volume, staged, spec, attrs, deadline, error);
     node_spec_free(spec);
     if (!served)
         return FALSE;
     g_message("volume %s: mounted anew at %s after hearthd lost it", volume, staged);
-    g_autoptr(GPtrArray) now = list(s, error);
+    g_autoptr(GPtrArray) now = staging_list(s, error);
     entry = now ? mount_find(now, staged) : NULL;
     if (now && !entry)
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED, "%s: unmounted meanwhile; try again",
@@ -384,13 +372,13 @@ static gboolean ensure_served(Staging *s, const char *volume, const char *staged
 }
 
 /* FALSE with the error when the volume is mounted anywhere but at its staging path and `target`. */
-static gboolean check_exclusive(const GPtrArray *table, const char *volume, dev_t dev,
+static gboolean check_exclusive(Staging *s, const GPtrArray *table, const char *volume, dev_t dev,
                                 const char *staged, const char *target, GError **error)
 {
     for (guint i = 0; i < table->len; i++) {
         const MountEntry *entry = table->pdata[i];
         /* By suffix: where the host's root is mounted too, each mount is listed once more. */
-        if (!is_of_volume(entry, volume) || entry->dev != dev ||
+        if (entry->dev != dev || !belongs(s, entry, volume) ||
             g_str_has_suffix(entry->target, staged) || g_str_has_suffix(entry->target, target))
             continue;
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
@@ -401,21 +389,17 @@ static gboolean check_exclusive(const GPtrArray *table, const char *volume, dev_
     return TRUE;
 }
 
-gboolean staging_publish(Staging *s, const char *volume, const char *staged, const char *target,
-                         uint64_t attrs, gboolean exclusive, gint64 timeout_ms, GError **error)
+gboolean staging_bind(Staging *s, const char *volume, const char *staged, const char *target,
+                      dev_t dev, uint64_t attrs, gboolean exclusive, Deadline deadline,
+                      GError **error)
 {
-    Deadline deadline = deadline_in(timeout_ms);
     NodeMounter *m = s->mounter;
-    g_autoptr(BusyHold) hold = busy_take(s->busy, volume, target, error);
-    dev_t dev;
-    if (!hold || !ensure_served(s, volume, staged, &dev, deadline, error))
-        return FALSE;
-    g_autoptr(GPtrArray) table = list(s, error);
-    if (!table || (exclusive && !check_exclusive(table, volume, dev, staged, target, error)))
+    g_autoptr(GPtrArray) table = staging_list(s, error);
+    if (!table || (exclusive && !check_exclusive(s, table, volume, dev, staged, target, error)))
         return FALSE;
     const MountEntry *entry = mount_find(table, target);
     if (entry) {
-        if (!check_owner(entry, volume, error))
+        if (!staging_check_owner(s, entry, volume, error))
             return FALSE;
         if (entry->dev == dev) {
             const MountEntry *origin = mount_find(table, staged);
@@ -428,7 +412,7 @@ gboolean staging_publish(Staging *s, const char *volume, const char *staged, con
             return FALSE;
         }
         /* Another device: a bind of an earlier mount, which is stale. */
-        if (!clear(s, volume, target, TRUE, deadline, error))
+        if (!staging_clear(s, volume, target, TRUE, deadline, error))
             return FALSE;
     }
     gboolean made;
@@ -443,6 +427,16 @@ gboolean staging_publish(Staging *s, const char *volume, const char *staged, con
     return FALSE;
 }
 
+gboolean staging_publish(Staging *s, const char *volume, const char *staged, const char *target,
+                         uint64_t attrs, gboolean exclusive, gint64 timeout_ms, GError **error)
+{
+    Deadline deadline = deadline_in(timeout_ms);
+    g_autoptr(BusyHold) hold = busy_take(s->busy, volume, target, error);
+    dev_t dev;
+    return hold && ensure_served(s, volume, staged, &dev, deadline, error) &&
+           staging_bind(s, volume, staged, target, dev, attrs, exclusive, deadline, error);
+}
+
 gboolean staging_unpublish(Staging *s, const char *volume, const char *target, gint64 timeout_ms,
                            GError **error)
 {
@@ -450,20 +444,22 @@ gboolean staging_unpublish(Staging *s, const char *volume, const char *target, g
     g_autoptr(BusyHold) hold = busy_take(s->busy, volume, target, error);
     if (!hold)
         return FALSE;
-    if (target && (!clear(s, volume, target, FALSE, deadline, error) ||
+    if (target && (!staging_clear(s, volume, target, FALSE, deadline, error) ||
+                   (s->block && !s->block->ops->remove_file(s->block, target, error)) ||
                    !s->mounter->ops->remove_dir(s->mounter, target, error)))
         return FALSE;
-    return detach_if_last(s, volume, deadline, error);
+    return image_remove_if_unused(s, volume, FALSE, deadline, error) &&
+           staging_detach_if_last(s, volume, deadline, error);
 }
 
 gboolean staging_statvfs(Staging *s, const char *volume, const char *path, gint64 timeout_ms,
                          struct statvfs *st, GError **error)
 {
-    g_autoptr(GPtrArray) table = list(s, error);
+    g_autoptr(GPtrArray) table = staging_list(s, error);
     if (!table)
         return FALSE;
     const MountEntry *entry = mount_find(table, path);
-    if (!entry || !is_of_volume(entry, volume)) {
+    if (!entry || !belongs(s, entry, volume)) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "volume %s is not mounted at %s",
                     volume, path);
         return FALSE;

@@ -16,12 +16,18 @@
 #include <glib.h>
 #include <jansson.h>
 #include <stdint.h>
+#include "driver/node/block.h"
 #include "driver/node/mount.h"
 
 typedef struct Staging Staging;
 
 /* Takes the mounter over. Starts the watch over hearthd (watch.h). */
 Staging *staging_new(NodeMounter *mounter, const char *hearthd_socket);
+/*
+ * Lets it stage images (image.h): `block` is taken over; beneath device_dir are the mounts of what
+ * hearthd serves of them. Before the first call.
+ */
+void staging_take_images(Staging *staging, NodeBlock *block, const char *device_dir);
 /* No call may be running. Mounts stay. */
 void staging_free(Staging *staging);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Staging, staging_free)

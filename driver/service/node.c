@@ -4,8 +4,10 @@
 #include "cache/control/wire.h"
 #include "csi.pb-c.h"
 #include "driver/node/hearthd.h"
+#include "driver/node/image.h"
 #include "driver/node/spec.h"
 #include "driver/node/staging.h"
+#include "driver/service/node_image.h"
 #include "driver/volume/attributes.h"
 #include "driver/volume/config.h"
 
@@ -39,6 +41,7 @@ static gboolean is_label_value(const char *text)
 NodeService *node_service_new(const NodeServiceConfig *config, GError **error)
 {
     g_autoptr(NodeMounter) mounter = config->mounter ? config->mounter : node_mounter_new();
+    g_autoptr(NodeBlock) block = config->block ? config->block : node_block_new();
     if (!config->node_id || !config->node_id[0] || strlen(config->node_id) > NODE_ID_MAX) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
                     "the node ID must have 1 to %d bytes: give the node's name", NODE_ID_MAX);
@@ -66,6 +69,10 @@ NodeService *node_service_new(const NodeServiceConfig *config, GError **error)
     service->tier = g_strdup(config->tier);
     service->zone = g_strdup(zone);
     service->staging = staging_new(g_steal_pointer(&mounter), service->hearthd_socket);
+    if (config->device_dir) {
+        g_autofree char *device_dir = mount_canonical_dir(config->device_dir);
+        staging_take_images(service->staging, g_steal_pointer(&block), device_dir);
+    }
     return service;
 }
 
@@ -150,7 +157,7 @@ static gboolean parse_capability(const Csi__V1__VolumeCapability *capability, ui
     if (!capability)
         return invalid(error, "volume_capability is missing");
     if (capability->access_type_case == CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK)
-        return invalid(error, "block volumes are not supported: set volumeMode: Filesystem");
+        return invalid(error, "block volumes are for type=rbd: set volumeMode: Filesystem");
     if (capability->access_type_case != CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_MOUNT)
         return invalid(error, "volume_capability has no access type");
     if (!capability->access_mode ||
@@ -179,28 +186,37 @@ static gboolean stage(RpcCall *call, const ProtobufCMessage *request, ProtobufCM
     NodeService *service = data;
     const Csi__V1__NodeStageVolumeRequest *r = (const void *)request;
     (void)response;
-    uint64_t attrs;
+    uint64_t attrs = 0;
+    VolumeType type;
     if (!check_volume_id(r->volume_id, error))
         return FALSE;
     g_autofree char *path = mount_point(r->staging_target_path, "staging_target_path", error);
-    if (!path || !parse_capability(r->volume_capability, &attrs, error))
-        return FALSE;
     /* Both borrow the request's strings; of a name given twice the last counts, as in protobuf. */
     g_autoptr(GHashTable) context = g_hash_table_new(g_str_hash, g_str_equal);
     for (size_t i = 0; i < r->n_volume_context; i++)
         g_hash_table_replace(context, r->volume_context[i]->key, r->volume_context[i]->value);
-    if (!(attrs & MOUNT_ATTR_RDONLY) && attributes_is_snapshot(context))
+    g_autoptr(NodeImageUse) image = NULL;
+    if (!path || !attributes_type(r->volume_id, context, &type, error) ||
+        !(type == VOLUME_RBD
+              ? (image = node_image_use_new(r->volume_capability, context, error)) != NULL
+              : parse_capability(r->volume_capability, &attrs, error)))
+        return FALSE;
+    const gboolean read_only =
+        image ? node_image_is_read_only(image) : (attrs & MOUNT_ATTR_RDONLY) != 0;
+    if (!read_only && attributes_is_snapshot(context))
         return invalid(error, "the volume is a snapshot, which cannot be written: use accessModes "
                               "[ReadOnlyMany], or a volume made from the snapshot");
     g_autoptr(GHashTable) secrets = g_hash_table_new(g_str_hash, g_str_equal);
     for (size_t i = 0; i < r->n_secrets; i++)
         g_hash_table_replace(secrets, r->secrets[i]->key, r->secrets[i]->value);
-    json_t *spec = node_spec_new(r->volume_id, context, secrets, service->config_path,
-                                 (attrs & MOUNT_ATTR_RDONLY) != 0, error);
+    json_t *spec =
+        node_spec_new(r->volume_id, context, secrets, service->config_path, read_only != 0, error);
     if (!spec)
         return FALSE;
-    gboolean staged = staging_stage(service->staging, r->volume_id, path, spec, attrs,
-                                    time_for(call, CALL_MS), error);
+    gint64 limit = time_for(call, CALL_MS);
+    gboolean staged =
+        image ? node_image_stage(service->staging, r->volume_id, path, spec, image, limit, error)
+              : staging_stage(service->staging, r->volume_id, path, spec, attrs, limit, error);
     node_spec_free(spec);
     return staged;
 }
@@ -223,11 +239,19 @@ static gboolean publish(RpcCall *call, const ProtobufCMessage *request, Protobuf
     NodeService *service = data;
     const Csi__V1__NodePublishVolumeRequest *r = (const void *)request;
     (void)response;
-    uint64_t attrs;
+    uint64_t attrs = 0;
+    VolumeType type;
     if (!check_volume_id(r->volume_id, error))
         return FALSE;
     g_autofree char *target = mount_point(r->target_path, "target_path", error);
-    if (!target || !parse_capability(r->volume_capability, &attrs, error))
+    g_autoptr(GHashTable) context = g_hash_table_new(g_str_hash, g_str_equal);
+    for (size_t i = 0; i < r->n_volume_context; i++)
+        g_hash_table_replace(context, r->volume_context[i]->key, r->volume_context[i]->value);
+    g_autoptr(NodeImageUse) image = NULL;
+    if (!target || !attributes_type(r->volume_id, context, &type, error) ||
+        !(type == VOLUME_RBD
+              ? (image = node_image_use_new(r->volume_capability, context, error)) != NULL
+              : parse_capability(r->volume_capability, &attrs, error)))
         return FALSE;
     if (!r->staging_target_path[0]) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
@@ -239,6 +263,9 @@ static gboolean publish(RpcCall *call, const ProtobufCMessage *request, Protobuf
         return FALSE;
     if (strcmp(staged, target) == 0)
         return invalid(error, "target_path and staging_target_path are the same");
+    if (image)
+        return node_image_publish(service->staging, r->volume_id, staged, target, image,
+                                  r->readonly, time_for(call, CALL_MS), error);
     if (r->readonly)
         attrs |= MOUNT_ATTR_RDONLY;
     gboolean exclusive = r->volume_capability->access_mode->mode ==
@@ -287,6 +314,22 @@ static gboolean out_of_memory(GError **error)
     return FALSE;
 }
 
+/* Of a device only its size is known. */
+static gboolean device_usage(RpcCall *call, Csi__V1__NodeGetVolumeStatsResponse *out, guint64 bytes,
+                             GError **error)
+{
+    out->usage = rpc_alloc(call, sizeof(*out->usage));
+    Csi__V1__VolumeUsage *u = rpc_alloc(call, sizeof(*u));
+    if (!out->usage || !u)
+        return out_of_memory(error);
+    csi__v1__volume_usage__init(u);
+    u->unit = CSI__V1__VOLUME_USAGE__UNIT__BYTES;
+    u->total = (gint64)bytes;
+    out->usage[0] = u;
+    out->n_usage = 1;
+    return TRUE;
+}
+
 static gboolean get_volume_stats(RpcCall *call, const ProtobufCMessage *request,
                                  ProtobufCMessage *response, void *data, GError **error)
 {
@@ -304,6 +347,12 @@ static gboolean get_volume_stats(RpcCall *call, const ProtobufCMessage *request,
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "%s", cause->message);
         return FALSE;
     }
+    gboolean is_device;
+    guint64 device_bytes;
+    if (!image_device_bytes(service->staging, r->volume_id, path, &is_device, &device_bytes, error))
+        return FALSE;
+    if (is_device)
+        return device_usage(call, out, device_bytes, error);
     struct statvfs st;
     if (!staging_statvfs(service->staging, r->volume_id, path, time_for(call, STATS_MS), &st,
                          error))
@@ -322,6 +371,46 @@ static gboolean get_volume_stats(RpcCall *call, const ProtobufCMessage *request,
     return TRUE;
 }
 
+static gboolean expand_volume(RpcCall *call, const ProtobufCMessage *request,
+                              ProtobufCMessage *response, void *data, GError **error)
+{
+    NodeService *service = data;
+    const Csi__V1__NodeExpandVolumeRequest *r = (const void *)request;
+    Csi__V1__NodeExpandVolumeResponse *out = (void *)response;
+    const gint64 required = r->capacity_range ? r->capacity_range->required_bytes : 0;
+    const gint64 limit = r->capacity_range ? r->capacity_range->limit_bytes : 0;
+    guint64 bytes;
+    gboolean image;
+    struct statvfs st;
+    if (!check_volume_id(r->volume_id, error))
+        return FALSE;
+    if (!r->volume_path[0])
+        return invalid(error, "volume_path is missing");
+    if (required < 0 || limit < 0 || (limit && limit < required))
+        return invalid(error, "capacity_range: limit_bytes is less than required_bytes");
+    g_autoptr(GError) cause = NULL;
+    g_autofree char *path = mount_canonical_path(r->volume_path, "volume_path", &cause);
+    if (!path) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "%s", cause->message);
+        return FALSE;
+    }
+    if (!image_is_staged(service->staging, r->volume_id, &image, error))
+        return FALSE;
+    if (image) {
+        if (!image_expand(service->staging, r->volume_id, (guint64)required,
+                          time_for(call, CALL_MS), &bytes, error))
+            return FALSE;
+        out->capacity_bytes = (gint64)bytes;
+        return TRUE;
+    }
+    /* A subvolume's quota changes without the node; there is only its size to tell. */
+    if (!staging_statvfs(service->staging, r->volume_id, path, time_for(call, STATS_MS), &st,
+                         error))
+        return FALSE;
+    out->capacity_bytes = (gint64)(st.f_blocks * (st.f_frsize ? st.f_frsize : st.f_bsize));
+    return TRUE;
+}
+
 static gboolean get_capabilities(RpcCall *call, const ProtobufCMessage *request,
                                  ProtobufCMessage *response, void *data, GError **error)
 {
@@ -329,6 +418,7 @@ static gboolean get_capabilities(RpcCall *call, const ProtobufCMessage *request,
         CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__STAGE_UNSTAGE_VOLUME,
         CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__GET_VOLUME_STATS,
         CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__SINGLE_NODE_MULTI_WRITER,
+        CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__EXPAND_VOLUME,
     };
     Csi__V1__NodeGetCapabilitiesResponse *out = (void *)response;
     (void)request, (void)data;
@@ -394,9 +484,8 @@ static const RpcMethod methods[] = {
      &csi__v1__node_unpublish_volume_response__descriptor, unpublish},
     {"/csi.v1.Node/NodeGetVolumeStats", &csi__v1__node_get_volume_stats_request__descriptor,
      &csi__v1__node_get_volume_stats_response__descriptor, get_volume_stats},
-    /* Growing is CephFS's alone: a volume's quota changes without the node. */
     {"/csi.v1.Node/NodeExpandVolume", &csi__v1__node_expand_volume_request__descriptor,
-     &csi__v1__node_expand_volume_response__descriptor, NULL},
+     &csi__v1__node_expand_volume_response__descriptor, expand_volume},
     {"/csi.v1.Node/NodeGetCapabilities", &csi__v1__node_get_capabilities_request__descriptor,
      &csi__v1__node_get_capabilities_response__descriptor, get_capabilities},
     {"/csi.v1.Node/NodeGetInfo", &csi__v1__node_get_info_request__descriptor,

@@ -6,6 +6,7 @@
 #define HEARTH_SERVICE_NODE_H
 
 #include <glib.h>
+#include "driver/node/block.h"
 #include "driver/node/mount.h"
 #include "driver/rpc/server.h"
 
@@ -19,9 +20,11 @@ typedef struct NodeServiceConfig {
     const char *node_id;        /* the Kubernetes node's name; 1 to 256 bytes */
     const char *hearthd_socket; /* NULL: WIRE_DEFAULT_SOCKET */
     const char *config_path;    /* the clusters (volume/config.h); NULL: CONFIG_DEFAULT_PATH */
-    const char *tier;           /* "nvme" or "none"; constant while the node is registered */
-    const char *zone;           /* NULL or "": none */
-    NodeMounter *mounter;       /* NULL: the kernel's. Taken over, also on error */
+    const char *device_dir; /* where images are mounted for their devices; NULL: none are staged */
+    const char *tier;       /* "nvme" or "none"; constant while the node is registered */
+    const char *zone;       /* NULL or "": none */
+    NodeMounter *mounter;   /* NULL: the kernel's. Taken over, also on error */
+    NodeBlock *block;       /* likewise */
 } NodeServiceConfig;
 
 NodeService *node_service_new(const NodeServiceConfig *config, GError **error);

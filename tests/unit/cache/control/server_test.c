@@ -338,7 +338,9 @@ START_TEST(failed_open_tells_why_and_never_the_key)
         {G_IO_ERROR_TIMED_OUT, "DEADLINE_EXCEEDED"},
         {G_IO_ERROR_PERMISSION_DENIED, "PERMISSION_DENIED"},
         {G_IO_ERROR_NOT_FOUND, "NOT_FOUND"},
-        {G_IO_ERROR_NOT_SUPPORTED, "INTERNAL"},
+        {G_IO_ERROR_NOT_SUPPORTED, "FAILED_PRECONDITION"},
+        {G_IO_ERROR_BUSY, "FAILED_PRECONDITION"},
+        {G_IO_ERROR_EXISTS, "INTERNAL"},
     };
     Fixture f = setup();
     for (size_t i = 0; i < G_N_ELEMENTS(failures); i++) {

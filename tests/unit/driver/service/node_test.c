@@ -323,6 +323,27 @@ START_TEST(bad_arguments_of_publish_are_refused)
 }
 END_TEST
 
+START_TEST(growing_a_tree_of_files_tells_its_size)
+{
+    Fixture *f = setup();
+    Csi__V1__NodeExpandVolumeRequest e = CSI__V1__NODE_EXPAND_VOLUME_REQUEST__INIT;
+    const ProtobufCMessageDescriptor *type = &csi__v1__node_expand_volume_response__descriptor;
+    expect(HEARTH_ERROR_INVALID_ARGUMENT, call(f, "NodeExpandVolume", &e, type, NULL));
+    e.volume_id = "h1~dir~v";
+    expect(HEARTH_ERROR_INVALID_ARGUMENT, call(f, "NodeExpandVolume", &e, type, NULL));
+    e.volume_path = f->staged;
+    expect(HEARTH_ERROR_NOT_FOUND, call(f, "NodeExpandVolume", &e, type, NULL));
+    StageRequest r = stage_request(f);
+    expect(0,
+           call(f, "NodeStageVolume", &r, &csi__v1__node_stage_volume_response__descriptor, NULL));
+    ProtobufCMessage *response;
+    expect(0, call(f, "NodeExpandVolume", &e, type, &response));
+    ck_assert_int_gt(((const Csi__V1__NodeExpandVolumeResponse *)response)->capacity_bytes, 0);
+    protobuf_c_message_free_unpacked(response, NULL);
+    teardown(f);
+}
+END_TEST
+
 START_TEST(clearing_what_is_not_there_succeeds)
 {
     Fixture *f = setup();
@@ -382,12 +403,8 @@ START_TEST(info_and_capabilities_are_constant)
     Csi__V1__NodeGetCapabilitiesRequest c = CSI__V1__NODE_GET_CAPABILITIES_REQUEST__INIT;
     expect(0, call(f, "NodeGetCapabilities", &c,
                    &csi__v1__node_get_capabilities_response__descriptor, &response));
-    ck_assert_uint_eq(((const Csi__V1__NodeGetCapabilitiesResponse *)response)->n_capabilities, 3);
+    ck_assert_uint_eq(((const Csi__V1__NodeGetCapabilitiesResponse *)response)->n_capabilities, 4);
     protobuf_c_message_free_unpacked(response, NULL);
-    Csi__V1__NodeExpandVolumeRequest e = CSI__V1__NODE_EXPAND_VOLUME_REQUEST__INIT;
-    expect(
-        HEARTH_ERROR_UNIMPLEMENTED,
-        call(f, "NodeExpandVolume", &e, &csi__v1__node_expand_volume_response__descriptor, NULL));
     teardown(f);
 }
 END_TEST
@@ -433,5 +450,6 @@ HARNESS_MAIN("driver/service/node", a_volume_lives_and_leaves_nothing,
              bad_arguments_of_stage_are_refused, capabilities_that_cannot_be_served_are_refused,
              readers_get_a_read_only_mount, a_single_writer_has_one_target,
              bad_arguments_of_publish_are_refused, clearing_what_is_not_there_succeeds,
-             usage_is_in_bytes_and_inodes, info_and_capabilities_are_constant,
-             a_node_that_kubelet_would_refuse_does_not_start, ready_follows_hearthd)
+             growing_a_tree_of_files_tells_its_size, usage_is_in_bytes_and_inodes,
+             info_and_capabilities_are_constant, a_node_that_kubelet_would_refuse_does_not_start,
+             ready_follows_hearthd)

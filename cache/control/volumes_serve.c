@@ -1,0 +1,92 @@
+/*
+ * The two kinds of volume: a tree of files (an origin, served by a session) and an image (served by
+ * a device). Everything else about them is the same.
+ */
+#include "cache/control/volumes_internal.h"
+
+gboolean volumes_connect(Volumes *vs, Volume *v, const VolumeSpec *spec, GError **error)
+{
+    Origin *origin = NULL;
+    Image *image = NULL;
+    if (spec->is_image)
+        image = spec_connect_image(spec, vs->incarnation, error);
+    else
+        origin = spec_connect(spec, vs->incarnation, error);
+    if (!origin && !image)
+        return FALSE;
+    int64_t total = origin ? volumes_measure(origin) : -1;
+    pthread_mutex_lock(&vs->lock);
+    v->origin = origin;
+    v->image = image;
+    v->cached = spec->cache;
+    v->quota_bytes = spec->quota_bytes;
+    v->bytes_total = total;
+    pthread_mutex_unlock(&vs->lock);
+    return TRUE;
+}
+
+void volumes_disconnect(Volumes *vs, Volume *v)
+{
+    if (vs->store && v->origin)
+        store_cancel_fills(vs->store, v->origin);
+    origin_close(v->origin);
+    image_close(v->image);
+    pthread_mutex_lock(&vs->lock);
+    v->origin = NULL;
+    v->image = NULL;
+    atomic_store(&v->closing, FALSE);
+    atomic_store(&v->ended, FALSE);
+    v->bytes_total = v->bytes_counted = -1;
+    pthread_mutex_unlock(&vs->lock);
+}
+
+gboolean volumes_serve(Volumes *vs, Volume *v, int fuse_fd, void (*ended)(void *data),
+                       GError **error)
+{
+    const SessionConfig config = {
+        .volume = v->id,
+        .origin = v->origin,
+        .store = v->cached ? vs->store : NULL,
+        .read_only = v->spec->read_only,
+        .threads = vs->fuse_threads,
+    };
+    Session *session = NULL;
+    Device *device = NULL;
+    if (v->image)
+        device = device_start(v->image, fuse_fd, ended, v, error);
+    else
+        session = session_start(&config, fuse_fd, ended, v, error);
+    pthread_mutex_lock(&vs->lock);
+    v->session = session;
+    v->device = device;
+    pthread_mutex_unlock(&vs->lock);
+    return session || device;
+}
+
+gboolean volumes_stop_serving(Volumes *vs, Volume *v, gint64 timeout_ms)
+{
+    pthread_mutex_lock(&vs->lock);
+    Session *session = g_steal_pointer(&v->session);
+    if (v->device)
+        v->leaving = g_steal_pointer(&v->device);
+    pthread_mutex_unlock(&vs->lock);
+    if (session)
+        session_stop(session);
+    if (v->leaving && !device_stop(v->leaving, timeout_ms))
+        return FALSE;
+    v->leaving = NULL;
+    return TRUE;
+}
+
+int volume_fd(const Volume *v)
+{
+    return v->device ? device_fd(v->device) : session_fd(v->session);
+}
+
+void volume_stats(const Volume *v, SessionStats *stats)
+{
+    if (v->device)
+        device_stats(v->device, stats);
+    else if (v->session)
+        session_stats(v->session, stats);
+}

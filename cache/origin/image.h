@@ -1,0 +1,86 @@
+/*
+ * An image is a device's worth of bytes: an RBD image or a snapshot of one, and above it whatever
+ * keeps some of its bytes nearer. A device (fuse/device.h) sees Ceph only through this table, so a
+ * cache is one more implementation that has an image beneath it.
+ *
+ * Conventions: read, write, flush and zero only begin the work. `done` is called once for each with
+ * the number of bytes (of read and write), 0, or -errno, from any thread, possibly before the call
+ * returns; it must not block. Any number may be under way; of two that overlap in time neither
+ * order is promised. Buffers are the caller's until `done`. Ranges lie within the size.
+ */
+#ifndef HEARTH_ORIGIN_IMAGE_H
+#define HEARTH_ORIGIN_IMAGE_H
+
+#include <glib.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+typedef struct Image Image;
+typedef void (*ImageDone)(void *data, ssize_t result);
+
+typedef struct ImageOps {
+    const char *type;
+
+    /* Closes, gives the lock back, frees. Nothing may be under way. Blocks on Ceph. */
+    void (*destroy)(Image *image);
+
+    /* Short only at the end of the image. */
+    void (*read)(Image *image, void *buf, size_t len, uint64_t off, ImageDone done, void *data);
+    void (*write)(Image *image, const void *buf, size_t len, uint64_t off, ImageDone done,
+                  void *data);
+    /* Whatever write and zero had done when this began will survive the loss of this node. */
+    void (*flush)(Image *image, ImageDone done, void *data);
+    /* Reads as zeros afterwards, all of it; space is given back where it can be. */
+    void (*zero)(Image *image, uint64_t off, uint64_t len, ImageDone done, void *data);
+
+    /* The size, asked of Ceph. Blocks. 0 or -errno. */
+    int (*size)(Image *image, uint64_t *bytes);
+    /*
+     * A short text kept with the image, by name, for whoever opens it next. Blocks. get: the length
+     * or -ENODATA; set: NULL removes, which is fine when there is none. Lost at a copy.
+     */
+    ssize_t (*get_note)(Image *image, const char *name, char *text, size_t size);
+    int (*set_note)(Image *image, const char *name, const char *text);
+} ImageOps;
+
+/* Implementations embed this as their first member. */
+struct Image {
+    const ImageOps *ops;
+    gboolean read_only;
+    uint64_t object_bytes; /* Ceph stores it in objects of this size */
+};
+
+/* What it takes to open an RBD image. Borrowed for the call; the key is not logged. */
+typedef struct RbdImageConfig {
+    const char *monitors; /* comma separated host:port or [v2:..,v1:..] */
+    const char *user_id;  /* without "client." */
+    const char *key;
+    const char *pool;
+    const char *rados_namespace; /* NULL or "": the pool's default one */
+    const char *image;
+    const char *snapshot; /* NULL: the image itself; read_only must be set with one */
+    unsigned timeout_sec; /* for all of opening; 0: 25 */
+    gboolean read_only;
+    /*
+     * Others may have it open at the same time and write. Else it is ours alone: it is not opened
+     * while somebody alive holds its lock (for writing: or, if it has no lock, watches it).
+     */
+    gboolean shared;
+    const char *client;      /* names who holds the lock, unique for ever; NULL: none */
+    const char *dead_client; /* one that died and whose lock is to be taken; NULL: none */
+} RbdImageConfig;
+
+/*
+ * Errors are in G_IO_ERROR: TIMED_OUT, PERMISSION_DENIED, NOT_FOUND, BUSY (someone else has it; the
+ * message says who), NOT_SUPPORTED (features), FAILED; they name the image and the mend.
+ */
+Image *image_rbd_open(const RbdImageConfig *config, GError **error);
+
+static inline void image_close(Image *image)
+{
+    if (image)
+        image->ops->destroy(image);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Image, image_close)
+
+#endif

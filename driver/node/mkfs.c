@@ -1,0 +1,134 @@
+/*
+ * Making, checking and growing file systems, by the programs of e2fsprogs and xfsprogs.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+#include "cache/autofd.h"
+#include "driver/node/block_internal.h"
+#include "driver/node/run.h"
+
+/* e2fsck(8), "EXIT CODE". */
+#define E2FSCK_UNCORRECTED 4
+
+/* New images are empty: nothing to discard, and what is not written takes no space. */
+#define EXT4_OPTIONS "-m0 -E nodiscard,lazy_itable_init=1,lazy_journal_init=1"
+#define XFS_OPTIONS "-K"
+
+static gboolean is_xfs(const char *type)
+{
+    return strcmp(type, "xfs") == 0;
+}
+
+/* FALSE with the error unless it ended with 0. */
+static gboolean must_run(const char *const *argv, gint64 timeout_ms, GError **error)
+{
+    int status;
+    g_autofree char *output = NULL;
+    if (!run_program(argv, timeout_ms, &status, &output, error))
+        return FALSE;
+    if (status != 0)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "%s ended with %d: %s", argv[0],
+                    status, output);
+    return status == 0;
+}
+
+/* The class's words. One that is a path could be another device to format. */
+static char **split_options(const char *options, GError **error)
+{
+    char **words;
+    g_autoptr(GError) cause = NULL;
+    if (!g_shell_parse_argv(options, NULL, &words, &cause)) {
+        if (g_error_matches(cause, G_SHELL_ERROR, G_SHELL_ERROR_EMPTY_STRING))
+            return g_new0(char *, 1);
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "mkfsOptions \"%s\": %s",
+                    options, cause->message);
+        return NULL;
+    }
+    for (char **word = words; *word; word++) {
+        if (!strchr(*word, '/'))
+            continue;
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "mkfsOptions \"%s\": no paths are allowed in them", options);
+        g_strfreev(words);
+        return NULL;
+    }
+    return words;
+}
+
+static gboolean sync_device(const char *path, GError **error)
+{
+    hearth_autofd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && fsync(fd) == 0)
+        return TRUE;
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE, "writing back %s: %s", path,
+                g_strerror(errno));
+    return FALSE;
+}
+
+gboolean mkfs_make(NodeBlock *b, int number, const char *type, const char *options,
+                   gint64 timeout_ms, GError **error)
+{
+    (void)b;
+    char path[LOOP_PATH_MAX];
+    loop_path(number, path);
+    gboolean xfs = is_xfs(type);
+    g_auto(GStrv) words = split_options(options ? options
+                                        : xfs   ? XFS_OPTIONS
+                                                : EXT4_OPTIONS,
+                                        error);
+    if (!words)
+        return FALSE;
+    g_autoptr(GPtrArray) argv = g_ptr_array_new();
+    g_ptr_array_add(argv, (gpointer)(xfs ? "mkfs.xfs" : "mkfs.ext4"));
+    /* Whether to is decided by now: the program must not ask. */
+    g_ptr_array_add(argv, (gpointer)(xfs ? "-f" : "-F"));
+    g_ptr_array_add(argv, (gpointer) "-q");
+    for (char **word = words; *word; word++)
+        g_ptr_array_add(argv, *word);
+    g_ptr_array_add(argv, path);
+    g_ptr_array_add(argv, NULL);
+    return must_run((const char *const *)argv->pdata, timeout_ms, error) &&
+           sync_device(path, error);
+}
+
+gboolean mkfs_check(NodeBlock *b, int number, const char *type, gboolean thorough,
+                    gint64 timeout_ms, GError **error)
+{
+    (void)b;
+    char path[LOOP_PATH_MAX];
+    loop_path(number, path);
+    const char *preen[] = {"e2fsck", "-p", path, NULL};
+    const char *look[] = {"e2fsck", "-f", "-n", path, NULL};
+    const char *xfs_look[] = {"xfs_repair", "-n", path, NULL};
+    int status;
+    g_autofree char *output = NULL;
+    /* The kernel replays the log of an XFS at the mount, and there is nothing else to do before. */
+    if (is_xfs(type) && !thorough)
+        return TRUE;
+    if (!run_program(thorough ? is_xfs(type) ? xfs_look : look : preen, timeout_ms, &status,
+                     &output, error))
+        return FALSE;
+    if (status == 0 || (!thorough && status < E2FSCK_UNCORRECTED)) {
+        if (status != 0)
+            g_message("%s: file system repaired: %s", path, output);
+        return TRUE;
+    }
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                "%s: the file system is damaged and is not repaired without being asked: map the "
+                "image and run %s. It says: %s",
+                path, is_xfs(type) ? "xfs_repair" : "e2fsck", output);
+    return FALSE;
+}
+
+gboolean mkfs_grow(NodeBlock *b, int number, const char *type, const char *path, gint64 timeout_ms,
+                   GError **error)
+{
+    (void)b;
+    char device[LOOP_PATH_MAX];
+    loop_path(number, device);
+    const char *xfs[] = {"xfs_growfs", "-d", path, NULL};
+    const char *ext4[] = {"resize2fs", device, NULL};
+    return must_run(is_xfs(type) ? xfs : ext4, timeout_ms, error);
+}

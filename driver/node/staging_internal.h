@@ -1,0 +1,74 @@
+/*
+ * What staging.c (mounts that hearthd serves) and image*.c (what is on images) share. Functions
+ * below need the volume held (busy.h).
+ */
+#ifndef HEARTH_NODE_STAGING_INTERNAL_H
+#define HEARTH_NODE_STAGING_INTERNAL_H
+
+#include "driver/node/block.h"
+#include "driver/node/busy.h"
+#include "driver/node/hearthd.h"
+#include "driver/node/keeper.h"
+#include "driver/node/staging.h"
+#include "driver/node/watch.h"
+
+struct Staging {
+    NodeMounter *mounter;
+    char *socket_path;
+    Keeper *keeper;
+    Busy *busy;
+    Watch *watch;
+    NodeBlock *block; /* NULL: no images on this node */
+    char *device_dir;
+};
+
+/* For one question to hearthd that needs no Ceph. */
+#define STAGING_ASK_MS 5000
+/* For taking back, also when the caller's time is over. */
+#define STAGING_CLEANUP_MS 5000
+
+/* A moment in monotonic time until which an operation may wait. */
+typedef gint64 Deadline;
+
+static inline Deadline deadline_in(gint64 ms)
+{
+    return g_get_monotonic_time() + CLAMP(ms, 0, 24 * 3600 * 1000) * 1000;
+}
+
+static inline gint64 left_ms(Deadline deadline, gint64 at_most)
+{
+    return CLAMP((deadline - g_get_monotonic_time()) / 1000, 0, at_most);
+}
+
+GPtrArray *staging_list(Staging *s, GError **error);
+/* FALSE with the error when something other than the volume is mounted there. */
+gboolean staging_check_owner(Staging *s, const MountEntry *entry, const char *volume,
+                             GError **error);
+/* Whether the mount's connection is gone for good. One that merely hangs is not dead. */
+gboolean staging_is_dead(Staging *s, const char *path);
+/* Takes all mounts of the volume away from `path`. `stale`: the caller knows that they are dead. */
+gboolean staging_clear(Staging *s, const char *volume, const char *path, gboolean stale,
+                       Deadline deadline, GError **error);
+/* Lets hearthd and the keeper forget the volume if no mount that it serves is left. */
+gboolean staging_detach_if_last(Staging *s, const char *volume, Deadline deadline, GError **error);
+/* Mounts what hearthd serves of the volume at `path`, unless that is so. */
+gboolean staging_mount_at(Staging *s, const char *volume, const char *path, const json_t *spec,
+                          uint64_t attrs, Deadline deadline, GError **error);
+/* Binds the mount `dev` at `staged` on `target`; see staging_publish(). */
+gboolean staging_bind(Staging *s, const char *volume, const char *staged, const char *target,
+                      dev_t dev, uint64_t attrs, gboolean exclusive, Deadline deadline,
+                      GError **error);
+
+/* image.c */
+
+/* Whether the mount is of something on the volume's image: its file system, or its device. */
+gboolean image_is_mount_of(Staging *s, const MountEntry *entry, const char *volume);
+/*
+ * Takes away what is beneath an image's file system or device, unless that is still mounted.
+ * Nothing is done for a volume that is no image. `unstaging`: else a device that is not mounted
+ * stays, for it is staged as long as it is there.
+ */
+gboolean image_remove_if_unused(Staging *s, const char *volume, gboolean unstaging,
+                                Deadline deadline, GError **error);
+
+#endif
