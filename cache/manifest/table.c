@@ -179,22 +179,18 @@ gboolean table_finish(TableWriter *w, int fd, uint64_t *records, GError **error)
     return write_all(fd, out, held * sizeof(*out), error);
 }
 
-static gboolean is_it(const TableRecord *record, const uint8_t space[24], const ObjectId *id,
-                      ObjectKey *key)
+void table_key(const TableRecord *record, const uint8_t space[24], ObjectKey *key)
 {
-    ObjectId of;
     *key = (ObjectKey){.ino = le64toh(record->ino),
                        .version = le64toh(record->version),
                        .size = le64toh(record->size),
                        .mtime_sec = (int64_t)le64toh(record->mtime_sec),
                        .mtime_nsec = le32toh(record->mtime_nsec)};
     memcpy(key->space, space, sizeof(key->space));
-    object_key_id(key, &of);
-    return object_id_equal(&of, id);
 }
 
 gboolean table_find(const TableRecord *records, uint64_t n, const uint8_t space[24],
-                    const ObjectId *id, ObjectKey *key)
+                    const ObjectId *id, uint64_t *index)
 {
     uint64_t low = 0, high = n;
     while (low < high) {
@@ -205,7 +201,12 @@ gboolean table_find(const TableRecord *records, uint64_t n, const uint8_t space[
             high = middle;
     }
     for (; low < n && memcmp(records[low].id, id->bytes, sizeof(records[low].id)) == 0; low++) {
-        if (is_it(&records[low], space, id, key))
+        ObjectKey key;
+        ObjectId of;
+        table_key(&records[low], space, &key);
+        object_key_id(&key, &of);
+        *index = low;
+        if (object_id_equal(&of, id))
             return TRUE;
     }
     return FALSE;

@@ -29,10 +29,11 @@ gboolean table_add(TableWriter *writer, const ObjectId *id, const ObjectKey *key
 gboolean table_finish(TableWriter *writer, int fd, uint64_t *records, GError **error);
 
 /*
- * The key of an object; FALSE when it is not in the table. `records` is mapped, n is their number;
- * `space` is the origin's, which all keys of a table share.
+ * The place of an object; FALSE when it is not in the table. `records` is mapped, n is their
+ * number; `space` is the origin's, which all keys of a table share.
  */
 gboolean table_find(const TableRecord *records, uint64_t n, const uint8_t space[24],
-                    const ObjectId *id, ObjectKey *key);
+                    const ObjectId *id, uint64_t *index);
+void table_key(const TableRecord *record, const uint8_t space[24], ObjectKey *key);
 
 #endif

@@ -74,8 +74,11 @@ static gboolean finds(World *w, const Manifest *m, const char *name)
     object_key_init(&key, w->origin, &attr);
     object_key_id(&key, &id);
     w->origin->ops->put(w->origin, node);
-    return table_find(m->table, m->footer.records, m->footer.space, &id, &found) &&
-           memcmp(&key, &found, sizeof(key)) == 0;
+    uint64_t index;
+    if (!table_find(m->table, m->footer.records, m->footer.space, &id, &index))
+        return FALSE;
+    table_key(&m->table[index], m->footer.space, &found);
+    return memcmp(&key, &found, sizeof(key)) == 0;
 }
 
 START_TEST(a_manifest_tells_what_it_is_of)

@@ -26,7 +26,11 @@ static gboolean finds(const TableRecord *table, uint64_t records, uint64_t n)
 {
     ObjectId id;
     ObjectKey wanted = key_of(n, &id), key;
-    return table_find(table, records, space, &id, &key) && memcmp(&key, &wanted, sizeof(key)) == 0;
+    uint64_t index;
+    if (!table_find(table, records, space, &id, &index))
+        return FALSE;
+    table_key(&table[index], space, &key);
+    return memcmp(&key, &wanted, sizeof(key)) == 0;
 }
 
 START_TEST(runs_are_merged)

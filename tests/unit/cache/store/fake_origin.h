@@ -40,6 +40,7 @@ typedef struct FakeOrigin {
     uint64_t ends_at;     /* 0: where the attributes say */
     uint64_t *order;      /* offsets in the order read */
     unsigned n_order;
+    OriginNode *numbered; /* found by its number */
 } FakeOrigin;
 
 static inline uint8_t fake_byte(uint64_t ino, uint64_t off)
@@ -87,6 +88,17 @@ static int fake_getattr(Origin *o, OriginNode *node, OriginAttr *attr)
     int rc = fake->getattr_error;
     pthread_mutex_unlock(&fake->lock);
     return rc;
+}
+
+static int fake_resolve(Origin *o, uint64_t ino, uint64_t snapshot, OriginNode **node,
+                        OriginAttr *attr)
+{
+    OriginNode *found = fake_of(o)->numbered;
+    if (!found || found->attr.st.st_ino != ino || found->attr.snapshot != snapshot)
+        return -ESTALE;
+    *attr = found->attr;
+    *node = fake_get(o, found);
+    return 0;
 }
 
 static int fake_open(Origin *o, OriginNode *node, int flags, OriginFile **file)
@@ -153,6 +165,7 @@ static inline void fake_init(FakeOrigin *fake)
         .type = "fake",
         .get = fake_get,
         .put = fake_put,
+        .resolve = fake_resolve,
         .getattr = fake_getattr,
         .open = fake_open,
         .read = fake_read,
