@@ -22,6 +22,8 @@
 #define DEFAULT_ENDPOINT "unix:///csi/csi.sock"
 /* Kubernetes kills a pod 30 s after SIGTERM. */
 #define GRACE_MS 20000
+/* As many as a connection has calls, so that those that hang keep none from beginning. */
+#define WORKERS 128
 
 typedef struct Options {
     char *role, *endpoint, *driver_name, *cluster_config, *node_id, *hearthd_socket, *tier, *zone,
@@ -169,7 +171,7 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
 
 static gboolean serve(const Options *o, Role *role, GError **error)
 {
-    RpcServerConfig config = {.socket_path = socket_path(o->endpoint, NULL)};
+    RpcServerConfig config = {.socket_path = socket_path(o->endpoint, NULL), .workers = WORKERS};
     /* Threads inherit the mask, so that only sigwait() below sees these. */
     sigset_t stop;
     sigemptyset(&stop);

@@ -23,7 +23,6 @@ struct CephConns {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a state changed */
     GHashTable *table;      /* key -> CephConn, a reference each */
-    Bounded *bounded;
 };
 
 CephConns *ceph_conns_new(void)
@@ -36,7 +35,6 @@ CephConns *ceph_conns_new(void)
     pthread_cond_init(&c->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     c->table = g_hash_table_new(g_str_hash, g_str_equal);
-    c->bounded = bounded_new(MAX_STUCK);
     return c;
 }
 
@@ -52,7 +50,6 @@ void ceph_conns_free(CephConns *c)
         ceph_conn_unref(conn);
     }
     g_hash_table_unref(c->table);
-    bounded_free(c->bounded);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);
     g_free(c);
@@ -71,6 +68,10 @@ void ceph_conn_unref(CephConn *conn)
     if (conn->cluster)
         rados_shutdown(conn->cluster);
     g_clear_error(&conn->failure);
+    bounded_free(conn->bounded);
+    bounded_free(conn->checks);
+    g_hash_table_unref(conn->memos);
+    pthread_mutex_destroy(&conn->memo_lock);
     g_free(conn->cluster_id);
     g_free(conn->user);
     g_free(conn->monitors);
@@ -254,16 +255,52 @@ static gboolean await_locked(CephConns *c, CephConn *conn, gint64 deadline_us, G
     return conn->state == CONN_READY;
 }
 
-static CephConn *conn_new(CephConns *c, const ClusterConfig *cluster, const Secrets *secrets,
-                          const char *key, const char *monitors)
+typedef struct Memo {
+    gint64 told_us;
+    char *text;
+} Memo;
+
+static void memo_free(gpointer data)
+{
+    Memo *memo = data;
+    g_free(memo->text);
+    g_free(memo);
+}
+
+void ceph_conn_remember(CephConn *conn, const char *name, const char *text)
+{
+    Memo *memo = g_new0(Memo, 1);
+    memo->told_us = g_get_monotonic_time();
+    memo->text = g_strdup(text);
+    pthread_mutex_lock(&conn->memo_lock);
+    g_hash_table_replace(conn->memos, g_strdup(name), memo);
+    pthread_mutex_unlock(&conn->memo_lock);
+}
+
+char *ceph_conn_recall(CephConn *conn, const char *name, gint64 max_age_us)
+{
+    pthread_mutex_lock(&conn->memo_lock);
+    const Memo *memo = g_hash_table_lookup(conn->memos, name);
+    gboolean good = memo && g_get_monotonic_time() - memo->told_us <= max_age_us;
+    char *text = good ? g_strdup(memo->text) : NULL;
+    pthread_mutex_unlock(&conn->memo_lock);
+    return text;
+}
+
+static CephConn *conn_new(const ClusterConfig *cluster, const Secrets *secrets, const char *key,
+                          const char *monitors)
 {
     CephConn *conn = g_new0(CephConn, 1);
     atomic_init(&conn->references, 1);
+    pthread_mutex_init(&conn->memo_lock, NULL);
+    conn->memos = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, memo_free);
     conn->cluster_id = g_strdup(cluster->cluster_id);
     conn->user = g_strdup(secrets->user);
     conn->monitors = g_strdup(monitors);
     conn->key = g_strdup(key);
-    conn->bounded = c->bounded;
+    /* Of its own: calls that hang at one cluster take nothing from the others. */
+    conn->bounded = bounded_new(MAX_STUCK);
+    conn->checks = bounded_new(1);
     conn->state = CONN_CONNECTING;
     return conn;
 }
@@ -284,7 +321,7 @@ CephConn *ceph_conns_get(CephConns *c, const ClusterConfig *cluster, const Secre
         conn->used_us = g_get_monotonic_time();
         pthread_mutex_unlock(&c->lock);
     } else {
-        conn = conn_new(c, cluster, secrets, key, monitors);
+        conn = conn_new(cluster, secrets, key, monitors);
         g_hash_table_insert(c->table, conn->key, ceph_conn_ref(conn));
         pthread_mutex_unlock(&c->lock);
 
@@ -329,7 +366,6 @@ static void check_run(void *data)
 static void check_free(void *data)
 {
     CheckJob *job = data;
-    atomic_store(&job->conn->checking, FALSE);
     ceph_conn_unref(job->conn);
     g_free(job);
 }
@@ -351,18 +387,16 @@ gboolean ceph_conns_check(CephConns *c, const char *cluster_id, gint64 deadline_
     gboolean good = TRUE;
     for (guint i = 0; i < conns->len; i++) {
         CephConn *conn = conns->pdata[i];
-        gboolean hangs = good && atomic_exchange(&conn->checking, TRUE);
-        if (good && !hangs) {
+        if (good) {
             CheckJob *job = g_new0(CheckJob, 1);
             job->conn = ceph_conn_ref(conn);
-            hangs = !ceph_conn_run(conn, "asking the monitors", check_run, job, check_free,
-                                   G_MAXINT64, deadline_us, NULL);
-            if (!hangs)
+            gint64 left_ms = MAX((deadline_us - g_get_monotonic_time()) / 1000, 0);
+            good = bounded_run(conn->checks, "check", "asking the monitors", check_run, job,
+                               check_free, left_ms, NULL);
+            if (good)
                 check_free(job);
-        }
-        if (hangs) {
-            good = FALSE;
-            unreachable(error, conn);
+            else
+                unreachable(error, conn);
         }
         ceph_conn_unref(conn);
     }

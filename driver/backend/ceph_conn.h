@@ -31,8 +31,8 @@ void ceph_conn_unref(CephConn *conn);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CephConn, ceph_conn_unref)
 
 /*
- * Whether the monitors answer on the connections to `cluster_id`: TRUE when there is none. One
- * check at a time a connection: while an earlier one hangs, the answer is UNAVAILABLE at once.
+ * Whether the monitors answer on the connections to `cluster_id`: TRUE when there is none. While
+ * an earlier check hangs, the answer is UNAVAILABLE at once.
  */
 gboolean ceph_conns_check(CephConns *conns, const char *cluster_id, gint64 deadline_us,
                           GError **error);
@@ -80,6 +80,14 @@ gboolean ceph_conn_record(CephConn *conn, CephRecordOp op, const char *pool, con
 /* The names of all objects of a namespace, in no order; *names is the caller's when *rc is 0. */
 gboolean ceph_conn_list(CephConn *conn, const char *pool, const char *nspace, GPtrArray **names,
                         int *rc, gint64 deadline_us, GError **error);
+
+/*
+ * What the cluster has said of `name`, kept with the connection: for answers that hardly ever
+ * change and are needed by every call. Recalling gives the caller's copy, or NULL when it is older
+ * than `max_age_us` or was never told.
+ */
+void ceph_conn_remember(CephConn *conn, const char *name, const char *text);
+char *ceph_conn_recall(CephConn *conn, const char *name, gint64 max_age_us);
 
 /* Sets the error for an answer `rc` of Ceph's; `what` is the thing done, `status` may be NULL. */
 void ceph_conn_fail(GError **error, CephConn *conn, int rc, const char *what, const char *status);

@@ -2,6 +2,7 @@
 #ifndef HEARTH_DRIVER_BACKEND_CEPH_INTERNAL_H
 #define HEARTH_DRIVER_BACKEND_CEPH_INTERNAL_H
 
+#include <pthread.h>
 #include <rados/librados.h>
 #include <stdatomic.h>
 #include "driver/backend/ceph_conn.h"
@@ -13,9 +14,11 @@ struct CephConn {
     atomic_int references;
     rados_t cluster;
     char *cluster_id, *user, *monitors, *key; /* key: of the cache's table, no secret */
-    Bounded *bounded;                         /* borrowed of the cache, see ceph_conn_run() */
+    Bounded *bounded;                         /* see ceph_conn_run() */
     atomic_bool broken;                       /* the cluster shut us out: make another */
-    atomic_bool checking;                     /* a ceph_conns_check() is under way or hangs */
+    Bounded *checks; /* of ceph_conns_check(), for which calls that hang leave a thread */
+    pthread_mutex_t memo_lock;
+    GHashTable *memos; /* ceph_conn_remember(); guarded by memo_lock */
     /* Below: guarded by the cache's lock. */
     ConnState state;
     GError *failure;

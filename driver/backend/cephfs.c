@@ -49,8 +49,8 @@ static void *session_open(void *backend, const VolumeId *where, const Secrets *s
     g_autoptr(CephConn) conn = ceph_backend_connect(backend, cluster, secrets, deadline_us, error);
     if (!conn)
         return NULL;
-    char *pool = NULL;
-    if (!cephfs_mgr_pools(conn, where->fs_name, &pool, NULL, deadline_us, error))
+    char *pool = cephfs_mgr_metadata_pool(conn, where->fs_name, deadline_us, error);
+    if (!pool)
         return NULL;
     Session *s = g_new0(Session, 1);
     s->conn = g_steal_pointer(&conn);
@@ -194,10 +194,19 @@ static gboolean volume_create(void *session, const VolumeId *id, const VolumePar
                               gint64 bytes, BackendVolume **made, gint64 deadline_us,
                               GError **error)
 {
-    *made = NULL; /* the path is the mgr's choice */
     Session *s = session;
     Subvolume subvolume = subvolume_of(id);
-    return cephfs_mgr_create(s->conn, &subvolume, bytes, params->pool, deadline_us, error);
+    *made = NULL;
+    if (!cephfs_mgr_create(s->conn, &subvolume, bytes, params->pool, deadline_us, error))
+        return FALSE;
+    /* The path is the mgr's choice; the size is ours, also of one that was there. */
+    char *path = cephfs_mgr_path(s->conn, &subvolume, deadline_us, error);
+    if (!path)
+        return FALSE;
+    *made = g_new0(BackendVolume, 1);
+    (*made)->path = path;
+    (*made)->bytes = bytes;
+    return TRUE;
 }
 
 static gboolean volume_remove(void *session, const VolumeId *id, gboolean keep_snapshots,

@@ -107,6 +107,26 @@ gboolean cephfs_mgr_remove(CephConn *conn, const Subvolume *s, gboolean retain_s
     }
 }
 
+char *cephfs_mgr_path(CephConn *conn, const Subvolume *s, gint64 deadline_us, GError **error)
+{
+    reply_auto CephReply reply = {0};
+    const char *prefix = "fs subvolume getpath";
+    if (!cephfs_mgr_send(conn, prefix, s, NULL, &reply, deadline_us, error))
+        return NULL;
+    g_strstrip(reply.output);
+    if (reply.rc == 0 && *reply.output == '/')
+        return g_steal_pointer(&reply.output);
+    if (reply.rc == -ENOENT)
+        cephfs_mgr_missing(error, s);
+    else if (reply.rc != 0)
+        cephfs_mgr_fail(error, conn, &reply, prefix, s);
+    else
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
+                    "%s %s/%s/%s: the mgr's answer is no path", prefix, s->fs_name, s->group,
+                    s->name);
+    return NULL;
+}
+
 GPtrArray *cephfs_mgr_list(CephConn *conn, const Subvolume *group, gint64 deadline_us,
                            GError **error)
 {

@@ -22,6 +22,9 @@ gboolean cephfs_mgr_create(CephConn *conn, const Subvolume *subvolume, gint64 by
  */
 gboolean cephfs_mgr_remove(CephConn *conn, const Subvolume *subvolume, gboolean retain_snapshots,
                            gint64 deadline_us, GError **error);
+/* The path of one that is complete; the caller's. NOT_FOUND. */
+char *cephfs_mgr_path(CephConn *conn, const Subvolume *subvolume, gint64 deadline_us,
+                      GError **error);
 /* NOT_FOUND, also for one of which only snapshots are retained. */
 BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *subvolume, gint64 deadline_us,
                                GError **error);
@@ -44,6 +47,9 @@ gboolean cephfs_mgr_pin(CephConn *conn, const Subvolume *subvolume, const char *
  */
 gboolean cephfs_mgr_pools(CephConn *conn, const char *fs_name, char **metadata, char **data,
                           gint64 deadline_us, GError **error);
+/* The metadata pool alone, as of some seconds ago at most; the caller's. */
+char *cephfs_mgr_metadata_pool(CephConn *conn, const char *fs_name, gint64 deadline_us,
+                               GError **error);
 /* The names of the file systems, sorted, caller's. */
 char **cephfs_mgr_file_systems(CephConn *conn, gint64 deadline_us, GError **error);
 /* The name of the file system of a number, the caller's; NULL without an error: there is none. */

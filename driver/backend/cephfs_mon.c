@@ -42,6 +42,19 @@ gboolean cephfs_mgr_pools(CephConn *conn, const char *fs_name, char **metadata, 
     return found;
 }
 
+/* A file system made anew under an old name may be taken for the old one for this long. */
+#define POOL_AGE_US (5 * G_USEC_PER_SEC)
+
+char *cephfs_mgr_metadata_pool(CephConn *conn, const char *fs_name, gint64 deadline_us,
+                               GError **error)
+{
+    g_autofree char *memo = g_strconcat("metadata pool of ", fs_name, NULL);
+    char *pool = ceph_conn_recall(conn, memo, POOL_AGE_US);
+    if (!pool && cephfs_mgr_pools(conn, fs_name, &pool, NULL, deadline_us, error))
+        ceph_conn_remember(conn, memo, pool);
+    return pool;
+}
+
 static gint compare_names(gconstpointer a, gconstpointer b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);

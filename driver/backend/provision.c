@@ -76,14 +76,12 @@ static gboolean remove_record(Work *w, GError **error)
 }
 
 /*
- * Writes the record of a new name. FALSE also when a volume stands there without one. *fresh is
- * FALSE when another controller was faster.
+ * Writes the record of a new name, at which `foreign` was seen, or nothing. FALSE also when a
+ * volume stands there without a record. *fresh is FALSE when there is one.
  */
-static gboolean claim_name(Work *w, const char *text, gboolean *fresh, GError **error)
+static gboolean claim_name(Work *w, const BackendVolume *foreign, const char *text, gboolean *fresh,
+                           GError **error)
 {
-    g_autoptr(BackendVolume) foreign = NULL;
-    if (!work_find_volume(w, &foreign, error))
-        return FALSE;
     if (foreign) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
                     "volume %s (%s) exists and has no record of this driver: someone else made it; "
@@ -129,26 +127,32 @@ static gboolean choose_bytes(Work *w, const ProvisionRequest *r, gint64 *bytes, 
     return FALSE;
 }
 
-/* The record of the request's name, made when there is none. *fresh: just now. */
+/*
+ * The record of the request's name, made when there is none, and what stands there. A name is new
+ * mostly, so that the record is not looked for where there is no volume: creating it, which is
+ * exclusive, tells. A copy has to know before, for what becomes of a source that has gone.
+ */
 static gboolean take_name(Work *w, const ProvisionRequest *r, VolumeRecord **record,
-                          gboolean *fresh, GError **error)
+                          BackendVolume **volume, GError **error)
 {
-    if (!work_find_record(w, record, error))
+    if (!work_find_volume(w, volume, error) ||
+        ((*volume || r->source) && !work_find_record(w, record, error)))
         return FALSE;
     if (!*record) {
         gint64 bytes;
+        gboolean fresh;
         g_autoptr(VolumeBacking) backing = NULL;
         if (!choose_bytes(w, r, &bytes, error) ||
             (r->backing_snapshot && !(backing = shallow_backing(w, r, error))))
             return FALSE;
         g_autofree char *text = record_encode(r->name, r->params, r->id, r->source, backing, bytes);
-        if (!claim_name(w, text, fresh, error))
+        if (!claim_name(w, *volume, text, &fresh, error))
             return FALSE;
-        if (*fresh)
+        if (fresh)
             *record = record_decode(r->id->name, text, strlen(text), error);
         else if (!work_find_record(w, record, error))
             return FALSE;
-        if (*fresh && !*record)
+        if (fresh && !*record)
             return FALSE;
     }
     if (!*record) {
@@ -216,12 +220,12 @@ gboolean provision_create(const Backend *backend, const ProvisionRequest *r, con
     work_auto Work w = {0};
     g_autoptr(VolumeRecord) found = NULL;
     g_autoptr(BackendVolume) made = NULL;
-    gboolean fresh = FALSE;
     if (!capacity_choose(r->range, &bytes, error) ||
         !work_open(&w, backend, r->id, secrets, deadline_us, error) ||
-        !take_name(&w, r, &found, &fresh, error) ||
-        (!fresh && !found->backing && !work_find_volume(&w, &made, error)))
+        !take_name(&w, r, &found, &made, error))
         return FALSE;
+    if (found->backing)
+        g_clear_pointer(&made, backend_volume_free);
     if (found->backing ? !make_shallow(&w, found, &made, error)
         : r->source    ? !make_copy(&w, r, found, &made, error)
                        : !make_empty(&w, r, found->bytes, &made, error))

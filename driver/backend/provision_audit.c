@@ -231,11 +231,12 @@ static gboolean check_record(Audit *a, const char *name, const VolumeRecord *rec
     g_autoptr(BackendVolume) volume = NULL;
     g_autoptr(VolumeRecord) again = NULL;
     GError *cause = NULL;
-    if (!work_find_volume(&w, &volume, &cause))
+    if (!work_find_recorded(&w, record, &volume, &cause))
         return bear(cause, error);
     if (volume && volume->copying)
         return TRUE;
-    if (volume && !volume->incomplete && !(record->source && volume->bytes < record->bytes))
+    gboolean copied = record->source && !record->backing;
+    if (volume && !volume->incomplete && !(copied && volume->bytes < record->bytes))
         return TRUE;
     if (!work_find_record(&w, &again, &cause))
         return bear(cause, error);

@@ -94,10 +94,20 @@ static gboolean finish_copy(Work *w, GError **error)
            copy_clean(w, record, error);
 }
 
+/* A volume without a copy also holds its snapshot. */
+static gboolean drop_volume_record(Work *w, const AuditFinding *f, GError **error)
+{
+    g_autoptr(VolumeRecord) record = NULL;
+    return work_find_record(w, &record, error) &&
+           (!record || !record->backing || shallow_release(w, record, error)) &&
+           drop_record(w, f, error);
+}
+
 static gboolean mend(Work *w, const AuditFinding *f, GError **error)
 {
     switch (f->kind) {
     case AUDIT_RECORD_WITHOUT_VOLUME:
+        return drop_volume_record(w, f, error);
     case AUDIT_RECORD_WITHOUT_SNAPSHOT:
         return drop_record(w, f, error);
     case AUDIT_VOLUME_INCOMPLETE:

@@ -92,6 +92,9 @@ static void look_at(RbdCall *call, rbd_image_t image)
         return;
     }
     call->volume = volume_new(call, bytes);
+    struct timespec created;
+    if (rbd_get_create_timestamp(image, &created) == 0)
+        call->volume->created = created.tv_sec;
     gboolean parent = rbd_get_overlap(image, &overlap) == 0 && overlap > 0;
     if (g_strcmp0(clone, RBD_CLONE_FLATTEN) == 0) {
         call->volume->incomplete = call->volume->copying = call->volume->resume = parent;
@@ -211,6 +214,38 @@ gboolean rbd_volume_create(void *session, const VolumeId *id, const VolumeParams
     *made = g_steal_pointer(&call->volume);
     rbd_call_free(call);
     return TRUE;
+}
+
+/* The pool's directory has what is whole, half made and a shell. */
+static void list_run(RbdCall *call)
+{
+    size_t max = 256;
+    g_autofree rbd_image_spec_t *list = NULL;
+    int rc;
+    do {
+        g_free(list);
+        list = g_new0(rbd_image_spec_t, max);
+        rc = rbd_list2(call->io, list, &max);
+    } while (rc == -ERANGE);
+    if (rc < 0) {
+        rbd_call_fail(call, rc, "listing the images of");
+        return;
+    }
+    call->names = g_ptr_array_new_with_free_func(g_free);
+    for (size_t i = 0; i < max; i++)
+        g_ptr_array_add(call->names, g_strdup(list[i].name));
+    rbd_image_spec_list_cleanup(list, max);
+}
+
+GPtrArray *rbd_volume_list(void *session, const VolumeId *where, gint64 deadline_us, GError **error)
+{
+    (void)where;
+    RbdCall *call = rbd_call_new(session, NULL, NULL);
+    if (!rbd_call_run(call, "listing the images of", list_run, RBD_CHANGE_MS, deadline_us, error))
+        return NULL;
+    GPtrArray *names = g_steal_pointer(&call->names);
+    rbd_call_free(call);
+    return names;
 }
 
 static void resize_run(RbdCall *call)

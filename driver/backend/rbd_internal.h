@@ -76,6 +76,8 @@ gboolean rbd_record_create(void *session, const char *name, const char *text, gb
 char *rbd_record_read(void *session, const char *name, gsize *length, gint64 deadline_us,
                       GError **error);
 gboolean rbd_record_remove(void *session, const char *name, gint64 deadline_us, GError **error);
+gboolean rbd_record_replace(void *session, const char *name, const char *expected, const char *text,
+                            gboolean *same, gint64 deadline_us, GError **error);
 GPtrArray *rbd_record_list(void *session, gint64 deadline_us, GError **error);
 
 /*
@@ -108,6 +110,8 @@ BackendVolume *rbd_volume_look(void *session, const VolumeId *id, gint64 deadlin
                                GError **error);
 gboolean rbd_volume_resize(void *session, const VolumeId *id, gint64 bytes, gint64 deadline_us,
                            GError **error);
+GPtrArray *rbd_volume_list(void *session, const VolumeId *where, gint64 deadline_us,
+                           GError **error);
 /* For rbd_create4() and rbd_clone3(): what the class asks for. */
 void rbd_call_set_options(RbdCall *call, const VolumeParams *params);
 #define RBD_ID_MAX 64
@@ -130,6 +134,11 @@ GPtrArray *rbd_snapshot_list(void *session, const VolumeId *volume, gint64 deadl
                              GError **error);
 /* Adds the names of all that anyone took, and counts those that are kept for clones only. */
 int rbd_snapshots_read(rbd_image_t image, GPtrArray *names, guint *hidden);
+
+/* rbd_group.c */
+gboolean rbd_snapshot_create_group(void *session, const VolumeId *const *volumes,
+                                   const char *const *snapshots, gsize n, gint64 deadline_us,
+                                   GError **error);
 
 /* rbd_clone.c */
 gboolean rbd_volume_copy(void *session, const VolumeId *id, const VolumeParams *params,

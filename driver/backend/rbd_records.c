@@ -221,6 +221,46 @@ char *rbd_record_read(void *session, const char *name, gsize *length, gint64 dea
     return text;
 }
 
+static int replace_entry(rados_ioctx_t io, const char *key, const char *expected, const char *text)
+{
+    size_t key_length = strlen(key), length = strlen(text);
+    rados_write_op_t op = rados_create_write_op();
+    int unequal = 0;
+    rados_write_op_omap_cmp2(op, key, LIBRADOS_CMPXATTR_OP_EQ, expected, key_length,
+                             strlen(expected), &unequal);
+    rados_write_op_omap_set2(op, &key, &text, &key_length, &length, 1);
+    int rc = rados_write_op_operate(op, io, OBJECT, NULL, 0);
+    rados_release_write_op(op);
+    return rc;
+}
+
+static void replace_run(RbdCall *call)
+{
+    int rc = replace_entry(call->io, call->image, call->source, call->text);
+    call->flag = rc == 0;
+    if (rc == -ECANCELED || rc == -ENOENT) {
+        g_autofree char *found = NULL;
+        rc = get_entries(call->io, (const char *const *)&call->image, 1, &found, NULL);
+        if (rc == 0 && !found)
+            rbd_call_refuse(call, HEARTH_ERROR_NOT_FOUND, "there is no record %s", call->image);
+    }
+    if (rc != 0)
+        rbd_call_fail(call, rc, "replacing the record");
+}
+
+gboolean rbd_record_replace(void *session, const char *name, const char *expected, const char *text,
+                            gboolean *same, gint64 deadline_us, GError **error)
+{
+    RbdCall *call = rbd_call_new(session, name, NULL);
+    call->source = g_strdup(expected);
+    call->text = g_strdup(text);
+    if (!rbd_call_run(call, "replacing the record", replace_run, RBD_LOOK_MS, deadline_us, error))
+        return FALSE;
+    *same = call->flag;
+    rbd_call_free(call);
+    return TRUE;
+}
+
 /* What was noted of a copy goes with the volume's record. */
 static void remove_run(RbdCall *call)
 {

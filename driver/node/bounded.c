@@ -2,21 +2,39 @@
  * A job has two holders, its thread and its caller; whoever is last frees it. `done` and
  * `abandoned` decide who that is and change only under the lock. Threads are detached: joining one
  * that the kernel holds would hang the joiner too. The state is counted for the same reason: a
- * stuck thread may outlive the owner.
+ * stuck thread may outlive the owner. A thread that has ended a job waits a while for the next one:
+ * making one costs as much as a short call to Ceph.
  */
 #include "driver/node/bounded.h"
 #include <errno.h>
 #include <pthread.h>
 #include <time.h>
 
+/* Threads that wait, and how long. */
+#define MAX_IDLE 32
+#define IDLE_MS (10 * 1000)
+
+typedef struct Job Job;
+
+/* A thread without work, on its own stack. */
+typedef struct Idle Idle;
+struct Idle {
+    pthread_cond_t wake;
+    Job *job; /* given; then it is not in the list any more */
+    Idle *next;
+};
+
 struct Bounded {
     pthread_mutex_t lock;
     unsigned references; /* the owner and every thread; guarded by lock, as all below */
     unsigned max_stuck, stuck;
     GHashTable *stuck_keys; /* key -> itself */
+    Idle *idle;             /* the last to become so first */
+    unsigned n_idle;
+    gboolean closed; /* the owner is gone */
 };
 
-typedef struct Job {
+struct Job {
     Bounded *bounded;
     pthread_cond_t finished;
     char *key;
@@ -24,7 +42,28 @@ typedef struct Job {
     void *data;
     void (*free_data)(void *data);
     gboolean done, abandoned; /* guarded by bounded->lock */
-} Job;
+};
+
+static void cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+static void deadline_after(struct timespec *ts, gint64 ms)
+{
+    clock_gettime(CLOCK_MONOTONIC, ts);
+    ms = CLAMP(ms, 0, 24 * 3600 * 1000);
+    ts->tv_sec += ms / 1000;
+    ts->tv_nsec += (ms % 1000) * 1000000;
+    if (ts->tv_nsec >= 1000000000) {
+        ts->tv_sec++;
+        ts->tv_nsec -= 1000000000;
+    }
+}
 
 Bounded *bounded_new(unsigned max_stuck)
 {
@@ -36,10 +75,8 @@ Bounded *bounded_new(unsigned max_stuck)
     return b;
 }
 
-void bounded_free(Bounded *b)
+static void unref(Bounded *b)
 {
-    if (!b)
-        return;
     pthread_mutex_lock(&b->lock);
     gboolean last = --b->references == 0;
     pthread_mutex_unlock(&b->lock);
@@ -50,6 +87,18 @@ void bounded_free(Bounded *b)
     g_free(b);
 }
 
+void bounded_free(Bounded *b)
+{
+    if (!b)
+        return;
+    pthread_mutex_lock(&b->lock);
+    b->closed = TRUE;
+    for (Idle *idle = b->idle; idle; idle = idle->next)
+        pthread_cond_signal(&idle->wake);
+    pthread_mutex_unlock(&b->lock);
+    unref(b);
+}
+
 static void job_free(Job *job)
 {
     pthread_cond_destroy(&job->finished);
@@ -57,10 +106,8 @@ static void job_free(Job *job)
     g_free(job);
 }
 
-static void *job_thread(void *arg)
+static void run_job(Bounded *b, Job *job)
 {
-    Job *job = arg;
-    Bounded *b = job->bounded;
     job->run(job->data);
     pthread_mutex_lock(&b->lock);
     job->done = TRUE;
@@ -77,20 +124,78 @@ static void *job_thread(void *arg)
         job->free_data(job->data);
         job_free(job);
     }
-    bounded_free(b);
+}
+
+static void leave_idle_locked(Bounded *b, Idle *self)
+{
+    for (Idle **at = &b->idle; *at; at = &(*at)->next) {
+        if (*at == self) {
+            *at = self->next;
+            b->n_idle--;
+            return;
+        }
+    }
+}
+
+/* NULL: none came, or none is wanted any more. */
+static Job *await_job(Bounded *b)
+{
+    Idle self = {.job = NULL};
+    struct timespec until;
+    deadline_after(&until, IDLE_MS);
+    cond_init(&self.wake);
+    pthread_mutex_lock(&b->lock);
+    if (!b->closed && b->n_idle < MAX_IDLE) {
+        self.next = b->idle;
+        b->idle = &self;
+        b->n_idle++;
+        while (!self.job && !b->closed &&
+               pthread_cond_timedwait(&self.wake, &b->lock, &until) != ETIMEDOUT)
+            ;
+        if (!self.job)
+            leave_idle_locked(b, &self);
+    }
+    pthread_mutex_unlock(&b->lock);
+    pthread_cond_destroy(&self.wake);
+    return self.job;
+}
+
+static void *job_thread(void *arg)
+{
+    Job *job = arg;
+    Bounded *b = job->bounded;
+    for (; job; job = await_job(b))
+        run_job(b, job);
+    unref(b);
     return NULL;
 }
 
-static void deadline_after(struct timespec *ts, gint64 ms)
+/* To a thread that waits, or to a new one. 0 or an errno. */
+static int start_job(Bounded *b, Job *job)
 {
-    clock_gettime(CLOCK_MONOTONIC, ts);
-    ms = CLAMP(ms, 0, 24 * 3600 * 1000);
-    ts->tv_sec += ms / 1000;
-    ts->tv_nsec += (ms % 1000) * 1000000;
-    if (ts->tv_nsec >= 1000000000) {
-        ts->tv_sec++;
-        ts->tv_nsec -= 1000000000;
+    pthread_mutex_lock(&b->lock);
+    Idle *idle = b->idle;
+    if (idle) {
+        b->idle = idle->next;
+        b->n_idle--;
+        idle->job = job;
+        pthread_cond_signal(&idle->wake);
+    } else {
+        b->references++;
     }
+    pthread_mutex_unlock(&b->lock);
+    if (idle)
+        return 0;
+    pthread_attr_t detached;
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&detached, 256 * 1024);
+    pthread_t thread;
+    int rc = pthread_create(&thread, &detached, job_thread, job);
+    pthread_attr_destroy(&detached);
+    if (rc != 0)
+        unref(b);
+    return rc;
 }
 
 gboolean bounded_run(Bounded *b, const char *key, const char *what, void (*run)(void *data),
@@ -99,8 +204,6 @@ gboolean bounded_run(Bounded *b, const char *key, const char *what, void (*run)(
     pthread_mutex_lock(&b->lock);
     gboolean same = g_hash_table_contains(b->stuck_keys, key);
     gboolean refused = same || b->stuck >= b->max_stuck;
-    if (!refused)
-        b->references++;
     pthread_mutex_unlock(&b->lock);
     if (refused) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE,
@@ -112,30 +215,19 @@ gboolean bounded_run(Bounded *b, const char *key, const char *what, void (*run)(
     }
 
     Job *job = g_new0(Job, 1);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&job->finished, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init(&job->finished);
     job->bounded = b;
     job->key = g_strdup(key);
     job->run = run;
     job->data = data;
     job->free_data = free_data;
 
-    pthread_attr_t detached;
-    pthread_attr_init(&detached);
-    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&detached, 256 * 1024);
-    pthread_t thread;
-    int rc = pthread_create(&thread, &detached, job_thread, job);
-    pthread_attr_destroy(&detached);
+    int rc = start_job(b, job);
     if (rc != 0) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE, "%s: no thread: %s", what,
                     g_strerror(rc));
         free_data(data);
         job_free(job);
-        bounded_free(b);
         return FALSE;
     }
 

@@ -281,7 +281,7 @@ csi_json() {
 csi() { # controller|node METHOD JSON
     local socket=$CONTROLLER service=Controller
     [ "$1" = node ] && socket=$NODE service=Node
-    case $2 in Probe | GetPlugin*) service=Identity ;; esac
+    case $2 in Probe | GetPlugin*) service=Identity ;; *GroupSnapshot | GroupController*) service=GroupController ;; esac
     CSI_STARTED=$SECONDS CSI_CODE=OK CSI_MESSAGE=
     if REPLY_JSON=$("$BUILD/tools/csi-call" --timeout "${CSI_TIMEOUT:-60}" --socket "$socket" \
         "$service/$2" - <<<"$3" 2>"$TMP/csi.err"); then

@@ -4,8 +4,9 @@
  *   LD_PRELOAD=build/tools/ceph-faults.so CEPH_FAULT=after:3 hearth-csi ...
  *
  * Calls that leave the process are counted from 1 over all threads; at call N the process gets
- * SIGKILL before the library is entered, or after it has returned. CEPH_FAULT_LOG=FILE appends the
- * name of each call, with the command of those to the monitors and the mgr.
+ * SIGKILL before the library is entered, or after it has returned. CEPH_FAULT_LOG=FILE appends a
+ * line for each call that returned: its milliseconds, its name, and the command of those to the
+ * monitors and the mgr.
  *
  * The wrappers know nothing of the functions but that they take at most 10 integers or pointers and
  * return one: on the ABIs of Linux, words too many are not looked at.
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef long (*Function)(long, long, long, long, long, long, long, long, long, long);
@@ -43,11 +45,15 @@ static void die(void)
 }
 
 /* The second argument of commands is an array of one text. */
-static void note(const char *name, long argument)
+static void note(const char *name, long argument, const struct timespec *start)
 {
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    double ms =
+        (double)(end.tv_sec - start->tv_sec) * 1e3 + (double)(end.tv_nsec - start->tv_nsec) / 1e6;
     char line[1024];
     const char *detail = strstr(name, "_command") ? *(const char *const *)argument : "";
-    int n = snprintf(line, sizeof(line), "%s %s\n", name, detail);
+    int n = snprintf(line, sizeof(line), "%.3f %s %s\n", ms, name, detail);
     if (n >= (int)sizeof(line)) {
         n = sizeof(line);
         line[n - 1] = '\n';
@@ -77,13 +83,15 @@ static Function find(const char *name)
         if (!function)                                                                             \
             real = function = find(#name);                                                         \
         int call = ++calls;                                                                        \
-        if (log_fd >= 0)                                                                           \
-            note(#name, b);                                                                        \
         if (call == fault_call && !fault_after)                                                    \
             die();                                                                                 \
+        struct timespec start;                                                                     \
+        clock_gettime(CLOCK_MONOTONIC, &start);                                                    \
         long result = function(a, b, c, d, e, f, g, h, i, j);                                      \
         if (call == fault_call && fault_after)                                                     \
             die();                                                                                 \
+        if (log_fd >= 0)                                                                           \
+            note(#name, b, &start);                                                                \
         return result;                                                                             \
     }
 

@@ -1,0 +1,82 @@
+#!/bin/bash
+# Group snapshots of RBD images while another client writes to them: as of one moment, all or none,
+# and without an error for the writer.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/rbd_lib.sh"
+init
+start_ceph
+own_user
+start_controller --secret-dir="$TMP/own"
+
+group() { # NAME ID...
+    local name=$1
+    shift
+    csi controller CreateVolumeGroupSnapshot "$(csi_json '{name: $name, secrets: $secrets, source_volume_ids: $ids}' \
+        --arg name "$name" --argjson ids "$(jq -cn '$ARGS.positional' --args "$@")")" || return 1
+    GROUP_ID=$(jq -r .groupSnapshot.groupSnapshotId <<<"$REPLY_JSON")
+    MEMBERS=($(jq -r '.groupSnapshot.snapshots[].snapshotId' <<<"$REPLY_JSON"))
+}
+ungroup() {
+    csi controller DeleteVolumeGroupSnapshot "$(csi_json '{group_snapshot_id: $id, secrets: $secrets, snapshot_ids: $ids}' \
+        --arg id "$GROUP_ID" --argjson ids "$(jq -cn '$ARGS.positional' --args "${MEMBERS[@]}")")"
+}
+# The snapshot that a volume has, as the number at its start; several are an error.
+number() {
+    local name
+    name=$(snaps "$1")
+    rbd_cmd export "rbd/$1@$name" - 2>/dev/null | head -c 8 | od -An -tu8 | tr -d ' '
+}
+
+ids=() names=()
+for v in a b c d; do
+    create_image pvc-g$v-$$ 33554432 || die "CreateVolume: $(said)"
+    ids+=("$VOLUME_ID") names+=("csi-vol-pvc-g$v-$$")
+done
+a=${ids[0]} b=${ids[1]} A=${names[0]} B=${names[1]}
+
+# ---- with nobody writing ----
+group group-$$-0 "$a" "$b"
+code a_group_of_two OK
+same has_two_snapshots "${#MEMBERS[@]}/$(snaps $A | wc -l)/$(snaps $B | wc -l)" 2/1/1
+first=$GROUP_ID
+group group-$$-0 "$a" "$b"
+same again_the_same "$CSI_CODE/$GROUP_ID/$(snaps $A | wc -l)" "OK/$first/1"
+restore pvc-gr-$$ 33554432 "${MEMBERS[0]}"
+code its_snapshots_can_be_restored OK
+delete_volume
+ungroup
+same deleting_it "$CSI_CODE/$(snaps $A)$(snaps $B)" OK/
+
+# ---- against a writer ----
+talk_start writer "$BUILD/tools/rbd-client" "$CEPH_CONF" rbd "" "${names[@]}" || die "the writer does not start"
+rounds=${ROUNDS:-8} wrong=
+talk writer count 0
+printf 'count %d\n' 20000 >&"${TALK_IN[writer]}"
+for i in $(seq "$rounds"); do
+    group group-$$-$i "${ids[@]}" || { wrong+="round $i: $(said); "; continue; }
+    # Four writes in a row, one in each.
+    seen=$(for n in "${names[@]}"; do number $n; done | sort -n)
+    [ "$seen" = "$(seq "$(head -n 1 <<<"$seen")" "$(($(head -n 1 <<<"$seen") + 3))")" ] || wrong+="round $i: ${seen//$'\n'/ }; "
+    ungroup || wrong+="round $i: $(said); "
+done
+same as_of_one_moment "$wrong" ""
+IFS= read -r -t 60 -u "${TALK_OUT[writer]}" ANSWER
+read -r ok count worst <<<"$ANSWER"
+[ "$ok" = ok ] && [ "$count" -gt 100 ] && pass the_writer_saw_no_error || fail the_writer_saw_no_error "$ANSWER"
+[ "${worst:-99999}" -lt 5000 ] && pass and_waited_little || fail and_waited_little "$worst ms"
+
+# ---- all or none ----
+create_image pvc-gx-$$ 33554432 '{"imageFeatures": "layering"}'
+c=$VOLUME_ID
+group group-$$-c "$a" "$c"
+says an_image_without_the_lock FAILED_PRECONDITION "csi-vol-pvc-gx-$$ has no exclusive-lock"
+same has_no_snapshots "$(snaps $A)$(snaps csi-vol-pvc-gx-$$)" ""
+rbd_cmd feature enable rbd/csi-vol-pvc-gx-$$ exclusive-lock
+group group-$$-c "$a" "$c"
+code with_the_lock OK
+ungroup
+talk_end writer
+for VOLUME_ID in "${ids[@]}" "$c"; do
+    delete_volume || fail delete "$(said)"
+done
+same nothing_is_left "$(images)$(trash)$(records)" ""
