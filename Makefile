@@ -167,6 +167,12 @@ check-crash: ## kill the controller at every call to Ceph, repeat and revert, as
 	$(AGAIN) programs tools
 	@HEARTH_BUILD=$(abspath $(O)) CRASH_FULL=1 TYPES="$(T)" TEST_SECONDS=1800 tests/integration/run crash
 
+.PHONY: bench-csi
+bench-csi: ## CreateVolume and DeleteVolume beside bare Ceph, and memory, as root -> build/bench/csi.json
+	@tests/tools/install-deps test
+	$(AGAIN) programs tools
+	@HEARTH_BUILD=$(abspath $(O)) TYPES="$(T)" tests/bench/csi
+
 .PHONY: conformance
 conformance: ## csi-sanity on a real Ceph, as root; needs Go, skips without
 	@tests/tools/install-deps test

@@ -162,7 +162,8 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
                                 .config_path = o->cluster_config,
                                 .device_dir = o->device_dir,
                                 .tier = o->tier,
-                                .zone = o->zone};
+                                .zone = o->zone,
+                                .records = backend_cephfs_new};
     role->node = node_service_new(&config, error);
     role->identity.probe = probe_node;
     role->identity.probe_data = role->node;

@@ -69,8 +69,15 @@ static gboolean op_attach(Call *call, GError **error)
                     "attach: the message must carry the descriptor of a mounted /dev/fuse");
         return FALSE;
     }
-    return volumes_attach(call->control->volumes, string_field(call, "volume"),
-                          hearth_steal_fd(&call->fd), error);
+    const char *volume = string_field(call, "volume");
+    if (!volumes_attach(call->control->volumes, volume, hearth_steal_fd(&call->fd), error))
+        return FALSE;
+    uint64_t job;
+    g_autoptr(GError) cause = NULL;
+    if (volumes_wants_warm(call->control->volumes, volume) &&
+        !jobs_warm(call->control->jobs, volume, "", &job, &cause))
+        g_warning("volume %s: it is not warmed: %s", volume, cause->message);
+    return TRUE;
 }
 
 static gboolean op_detach(Call *call, GError **error)

@@ -9,9 +9,13 @@
 #define MAX_TIMEOUT_SEC 600
 
 static const Field open_fields[] = {
-    {"volume", FIELD_STRING, TRUE},     {"origin", FIELD_OBJECT, TRUE},
-    {"cache", FIELD_BOOLEAN, FALSE},    {"cacheQuota", FIELD_COUNT, FALSE},
-    {"readOnly", FIELD_BOOLEAN, FALSE}, {NULL, 0, FALSE},
+    {"volume", FIELD_STRING, TRUE},
+    {"origin", FIELD_OBJECT, TRUE},
+    {"cache", FIELD_BOOLEAN, FALSE},
+    {"cacheQuota", FIELD_COUNT, FALSE},
+    {"readOnly", FIELD_BOOLEAN, FALSE},
+    {"warm", FIELD_BOOLEAN, FALSE},
+    {NULL, 0, FALSE},
 };
 
 static const Field cephfs_fields[] = {
@@ -148,6 +152,7 @@ VolumeSpec *spec_parse(const json_t *request, GError **error)
     const json_t *cache = json_object_get(spec->json, "cache");
     spec->cache = !cache || json_is_true(cache);
     spec->read_only = json_is_true(json_object_get(spec->json, "readOnly"));
+    spec->warm = json_is_true(json_object_get(spec->json, "warm"));
     spec->quota_bytes = (uint64_t)json_integer_value(json_object_get(spec->json, "cacheQuota"));
     if (!read_origin(spec, json_object_get(spec->json, "origin"), error))
         return NULL;
@@ -185,8 +190,6 @@ const char *spec_difference(const VolumeSpec *a, const VolumeSpec *b)
         return "origin.userID";
     if (a->cache != b->cache)
         return "cache";
-    if (a->quota_bytes != b->quota_bytes)
-        return "cacheQuota";
     if (a->read_only != b->read_only)
         return "readOnly";
     return NULL;

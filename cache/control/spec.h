@@ -17,7 +17,7 @@ typedef struct VolumeSpec {
     char *place;    /* for people: rootPath, or POOL[/NAMESPACE]/IMAGE[@SNAPSHOT] */
     char *monitors; /* joined by commas; NULL for type dir */
     unsigned timeout_sec;
-    gboolean cache, read_only;
+    gboolean cache, read_only, warm;
     gboolean is_image, shared;
     uint64_t quota_bytes; /* 0: none */
 } VolumeSpec;
@@ -28,7 +28,7 @@ void spec_free(VolumeSpec *spec);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(VolumeSpec, spec_free)
 
 /* The name of the first field in which they are different volumes, or NULL. How the same bytes are
- * reached (monitors, key, timeout) is no difference. */
+ * reached (monitors, key, timeout) and how many are kept is no difference. */
 const char *spec_difference(const VolumeSpec *a, const VolumeSpec *b);
 /* Connects, and checks that the root is a directory. Blocks. */
 /* `incarnation` may be NULL: the session then has no name. */

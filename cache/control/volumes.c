@@ -137,7 +137,7 @@ gboolean volume_cached(const Volume *v)
 
 uint64_t volume_quota_bytes(const Volume *v)
 {
-    return v->quota_bytes;
+    return atomic_load(&v->quota_bytes);
 }
 
 gboolean volume_closing(Volume *v)
@@ -204,6 +204,7 @@ static void set_spec(Volumes *vs, Volume *v, VolumeSpec *spec)
     pthread_mutex_lock(&vs->lock);
     VolumeSpec *old = v->spec;
     v->spec = spec;
+    atomic_store(&v->quota_bytes, spec->quota_bytes);
     pthread_mutex_unlock(&vs->lock);
     spec_free(old);
 }
@@ -297,6 +298,15 @@ static gboolean attach_claimed(Volumes *vs, Volume *v, int fuse_fd, GError **err
     v->opener = 0;
     pthread_mutex_unlock(&vs->lock);
     return TRUE;
+}
+
+gboolean volumes_wants_warm(Volumes *vs, const char *id)
+{
+    pthread_mutex_lock(&vs->lock);
+    const Volume *v = g_hash_table_lookup(vs->by_id, id);
+    gboolean wants = v && v->spec && v->spec->warm && v->cached;
+    pthread_mutex_unlock(&vs->lock);
+    return wants;
 }
 
 gboolean volumes_attach(Volumes *vs, const char *id, int fuse_fd, GError **error)

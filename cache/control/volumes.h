@@ -33,6 +33,8 @@ gboolean volumes_open(Volumes *volumes, VolumeSpec *spec, uint64_t connection, g
                       GError **error);
 /* Takes the descriptor, also on error. */
 gboolean volumes_attach(Volumes *volumes, const char *id, int fuse_fd, GError **error);
+/* Whether the spec asks for a warm job once it is attached. */
+gboolean volumes_wants_warm(Volumes *volumes, const char *id);
 gboolean volumes_detach(Volumes *volumes, const char *id, GError **error);
 /* The spec (caller's) and a duplicate of the descriptor. */
 json_t *volumes_fetch(Volumes *volumes, const char *id, int *fuse_fd, GError **error);
@@ -56,6 +58,7 @@ void volumes_unpin(Volumes *volumes, Volume *volume);
 const char *volume_id(const Volume *volume);
 Origin *volume_origin(const Volume *volume);
 gboolean volume_cached(const Volume *volume);
+/* Newer specs may change it at any time. */
 uint64_t volume_quota_bytes(const Volume *volume);
 /* Whether to stop using a pinned volume. */
 gboolean volume_closing(Volume *volume);

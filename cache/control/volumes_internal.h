@@ -20,7 +20,7 @@ struct Volume {
     Device *device;
     Device *leaving; /* stopped, but requests are still under way; the claimant's alone */
     gboolean cached;
-    uint64_t quota_bytes;
+    _Atomic uint64_t quota_bytes;
     gboolean busy;
     unsigned pins;
     uint64_t opener;                    /* connection that opened it; 0 once attached */

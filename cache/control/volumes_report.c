@@ -106,11 +106,12 @@ int64_t volumes_measure(Origin *origin)
 static void keep_quota(Volumes *vs, const Volume *v)
 {
     uint64_t bytes, objects;
-    if (!vs->store || !v->quota_bytes)
+    uint64_t quota = volume_quota_bytes(v);
+    if (!vs->store || !quota)
         return;
     store_tag_usage(vs->store, v->id, &bytes, &objects);
-    if (bytes > v->quota_bytes)
-        store_evict(vs->store, v->id, bytes - v->quota_bytes);
+    if (bytes > quota)
+        store_evict(vs->store, v->id, bytes - quota);
 }
 
 /* Quotas first: measuring asks Ceph, and may wait for long. */

@@ -16,6 +16,7 @@
 #define HEARTH_DRIVER_BACKEND_BACKEND_H
 
 #include <glib.h>
+#include <jansson.h>
 #include "driver/error.h"
 #include "driver/volume/adopted_id.h"
 #include "driver/volume/id.h"
@@ -106,6 +107,10 @@ typedef struct BackendOps {
      * without that parameter. FAILED_PRECONDITION. */
     gboolean (*volume_pin)(void *session, const VolumeId *id, const char *pin, gint64 deadline_us,
                            GError **error);
+    /* Puts limits in force, an object of volume/mutable.h's names, and keeps them with the volume.
+     * NULL where nothing would enforce them. */
+    gboolean (*volume_limit)(void *session, const VolumeId *id, const json_t *limits,
+                             gint64 deadline_us, GError **error);
     /*
      * Snapshots of a volume, by name; NULL where there are none. Creating one that is there
      * succeeds; NOT_FOUND: no volume. Removing what is not there succeeds; FAILED_PRECONDITION: it

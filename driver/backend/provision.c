@@ -28,6 +28,7 @@ static VolumeRecord *adopted_record(const VolumeId *id)
     record->request_name = g_strdup(id->name);
     record->group = g_strdup(id->group ? id->group : "");
     record->params = json_object();
+    record->changes = json_object();
     return record;
 }
 
@@ -145,7 +146,8 @@ static gboolean take_name(Work *w, const ProvisionRequest *r, VolumeRecord **rec
         if (!choose_bytes(w, r, &bytes, error) ||
             (r->backing_snapshot && !(backing = shallow_backing(w, r, error))))
             return FALSE;
-        g_autofree char *text = record_encode(r->name, r->params, r->id, r->source, backing, bytes);
+        g_autofree char *text =
+            record_encode(r->name, r->params, r->id, r->source, backing, r->changes, bytes);
         if (!claim_name(w, *volume, text, &fresh, error))
             return FALSE;
         if (fresh)
@@ -160,7 +162,8 @@ static gboolean take_name(Work *w, const ProvisionRequest *r, VolumeRecord **rec
                     "volume %s is being deleted by another controller; try again", r->id->name);
         return FALSE;
     }
-    if (!record_check_same(*record, r->name, r->params, r->id, r->source, r->range, error))
+    if (!record_check_same(*record, r->name, r->params, r->id, r->source, r->changes, r->range,
+                           error))
         return FALSE;
     gboolean same = r->backing_snapshot == ((*record)->backing != NULL);
     if (!same)
@@ -222,7 +225,7 @@ gboolean provision_create(const Backend *backend, const ProvisionRequest *r, con
     g_autoptr(BackendVolume) made = NULL;
     if (!capacity_choose(r->range, &bytes, error) ||
         !work_open(&w, backend, r->id, secrets, deadline_us, error) ||
-        !take_name(&w, r, &found, &made, error))
+        !modify_check(&w, r->changes, error) || !take_name(&w, r, &found, &made, error))
         return FALSE;
     if (found->backing)
         g_clear_pointer(&made, backend_volume_free);
@@ -233,6 +236,8 @@ gboolean provision_create(const Backend *backend, const ProvisionRequest *r, con
     /* By every call, since nothing tells whether an earlier one came this far. */
     if (r->params->mds_pin && !found->backing &&
         !w.ops->volume_pin(w.session, r->id, r->params->mds_pin, deadline_us, error))
+        return FALSE;
+    if (!modify_limit(&w, r->changes, error))
         return FALSE;
     *record = g_steal_pointer(&found);
     *volume = g_steal_pointer(&made);

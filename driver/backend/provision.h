@@ -27,6 +27,7 @@ typedef struct ProvisionRequest {
     const char *source;
     /* It shows the snapshot and has no bytes of its own, to be read only. */
     gboolean backing_snapshot;
+    const json_t *changes; /* mutable parameters (volume/mutable.h); NULL: none */
 } ProvisionRequest;
 
 /*
@@ -59,6 +60,13 @@ gboolean provision_look(const Backend *backend, const VolumeId *id, const Secret
 gboolean provision_expand(const Backend *backend, const VolumeId *id, CapacityRange range,
                           const Secrets *secrets, gint64 deadline_us, gint64 *bytes,
                           GError **error);
+
+/* Sets mutable parameters. NOT_FOUND. INVALID_ARGUMENT: volumes of the type have none. */
+gboolean provision_modify(const Backend *backend, const VolumeId *id, const json_t *changes,
+                          const Secrets *secrets, gint64 deadline_us, GError **error);
+/* Those that are set, a new reference. For nodes: it takes only reading. NOT_FOUND. */
+json_t *provision_read_mutable(const Backend *backend, const VolumeId *id, const Secrets *secrets,
+                               gint64 deadline_us, GError **error);
 
 /* One volume of a list; `id` is whole. */
 typedef struct ProvisionEntry {

@@ -71,6 +71,11 @@ gboolean shallow_release(Work *w, const VolumeRecord *record, GError **error);
 gboolean shallow_seal(Work *w, const char *snapshot, GError **error);
 void shallow_unseal(Work *w, const char *snapshot);
 
+/* provision_modify.c: whether volumes of the type can have these mutable parameters.
+ * INVALID_ARGUMENT. Then: puts the limits among them in force. */
+gboolean modify_check(const Work *w, const json_t *changes, GError **error);
+gboolean modify_limit(Work *w, const json_t *changes, GError **error);
+
 /* The name of the snapshot through which the volume `target` is copied; the caller's. */
 char *copy_snapshot_name(const char *target);
 /* The target's name in it, borrowed, or NULL. */

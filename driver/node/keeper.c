@@ -49,6 +49,17 @@ void keeper_put(Keeper *k, const char *volume, const json_t *spec, int fuse_fd)
     pthread_mutex_unlock(&k->lock);
 }
 
+void keeper_renew(Keeper *k, const char *volume, const json_t *spec)
+{
+    pthread_mutex_lock(&k->lock);
+    Kept *kept = g_hash_table_lookup(k->volumes, volume);
+    if (kept) {
+        node_spec_free(kept->spec);
+        kept->spec = json_deep_copy(spec);
+    }
+    pthread_mutex_unlock(&k->lock);
+}
+
 json_t *keeper_spec(Keeper *k, const char *volume)
 {
     pthread_mutex_lock(&k->lock);

@@ -25,6 +25,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Keeper, keeper_free)
 
 /* Replaces what was kept of the volume. Copies the spec; takes the descriptor (-1: none). */
 void keeper_put(Keeper *keeper, const char *volume, const json_t *spec, int fuse_fd);
+/* Replaces the spec of a volume that is kept; copies it. */
+void keeper_renew(Keeper *keeper, const char *volume, const json_t *spec);
 /* A copy of the spec, for node_spec_free(); NULL when the volume is not kept. */
 json_t *keeper_spec(Keeper *keeper, const char *volume);
 /* Whether both spec and descriptor are kept. */

@@ -32,7 +32,7 @@ void node_spec_free(json_t *spec)
 }
 gboolean node_spec_same_volume(const json_t *a, const json_t *b)
 {
-    static const char *const outer[] = {"cache", "cacheQuota", "readOnly"};
+    static const char *const outer[] = {"cache", "readOnly"};
     static const char *const inner[] = {"type",  "clusterID",      "fsName",   "rootPath", "pool",
                                         "image", "radosNamespace", "snapshot", "shared"};
     const json_t *oa = json_object_get(a, "origin"), *ob = json_object_get(b, "origin");
@@ -187,6 +187,12 @@ json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secre
                     volume, quota);
         return NULL;
     }
+    const char *warm = attributes_get(context, "warm");
+    if (warm && strcmp(warm, "onStage") != 0 && strcmp(warm, "none") != 0) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "volume %s: warm \"%s\": use none or onStage", volume, warm);
+        return NULL;
+    }
     json_t *origin = NULL;
     if (type == VOLUME_CEPHFS) {
         origin = cephfs_origin(volume, context, secrets, config_path, error);
@@ -202,8 +208,41 @@ json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secre
                          !cache || strcmp(cache, "on") == 0, "readOnly", read_only);
     if (spec && quota_bytes > 0)
         json_object_set_new(spec, "cacheQuota", json_integer(quota_bytes));
+    if (spec && warm && strcmp(warm, "onStage") == 0)
+        json_object_set_new(spec, "warm", json_true());
     if (!spec && error && !*error)
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
                     "volume %s: its context or its secrets are not UTF-8", volume);
     return spec;
+}
+
+void node_spec_change(json_t *spec, const json_t *changes)
+{
+    const json_t *quota = json_object_get(changes, "cacheQuota");
+    const char *warm = json_string_value(json_object_get(changes, "warm"));
+    if (json_integer_value(quota) > 0)
+        json_object_set(spec, "cacheQuota", (json_t *)quota);
+    else if (quota)
+        json_object_del(spec, "cacheQuota");
+    if (warm && strcmp(warm, "onStage") == 0)
+        json_object_set_new(spec, "warm", json_true());
+    else if (warm)
+        json_object_del(spec, "warm");
+}
+
+gboolean node_spec_update(json_t *spec, const json_t *newer)
+{
+    static const char *const names[] = {"cacheQuota"};
+    gboolean changed = FALSE;
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+        json_t *now = json_object_get(spec, names[i]), *wanted = json_object_get(newer, names[i]);
+        if (now == wanted || json_equal(now, wanted))
+            continue;
+        changed = TRUE;
+        if (wanted)
+            json_object_set(spec, names[i], wanted);
+        else
+            json_object_del(spec, names[i]);
+    }
+    return changed;
 }

@@ -18,12 +18,19 @@
  */
 json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secrets,
                       const char *config_path, gboolean read_only, GError **error);
+/* Takes over from `newer` what may differ for one volume while it is staged. TRUE: something does.
+ */
+gboolean node_spec_update(json_t *spec, const json_t *newer);
 /* Overwrites every string, then frees. It must have no other holder. NULL is fine. */
 void node_spec_free(json_t *spec);
 
+/* Puts mutable parameters (volume/mutable.h) in the place of what the context said. */
+void node_spec_change(json_t *spec, const json_t *changes);
+
 /*
  * Whether both mean the same bytes, seen the same way. How to reach them (monitors, user and key,
- * time limit) may differ: keys are rotated and monitors move while a volume is staged.
+ * time limit) and how many to keep may differ: keys are rotated, monitors move and quotas change
+ * while a volume is staged.
  */
 gboolean node_spec_same_volume(const json_t *a, const json_t *b);
 

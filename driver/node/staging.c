@@ -161,20 +161,33 @@ gboolean staging_detach_if_last(Staging *s, const char *volume, Deadline deadlin
     return FALSE;
 }
 
+/* Gives hearthd and the keeper the newer spec of a volume that is served: it counts at once. */
+static gboolean renew(Staging *s, HearthdLink *link, const char *volume, const json_t *spec,
+                      Deadline deadline, GError **error)
+{
+    gboolean attached;
+    if (!hearthd_open(link, spec, left_ms(deadline, STAGING_ASK_MS), &attached, error))
+        return FALSE;
+    keeper_renew(s->keeper, volume, spec);
+    return TRUE;
+}
+
 /* Checks that what is staged and served is what is asked for. */
 static gboolean check_same(Staging *s, HearthdLink *link, const char *volume, const char *path,
-                           const json_t *spec, GError **error)
+                           const json_t *spec, Deadline deadline, GError **error)
 {
     if (!watch_fetch(s->keeper, link, volume, error))
         return FALSE;
     json_t *kept = keeper_spec(s->keeper, volume);
     gboolean same = kept && node_spec_same_volume(kept, spec);
+    gboolean good =
+        same && (!node_spec_update(kept, spec) || renew(s, link, volume, kept, deadline, error));
     node_spec_free(kept);
     if (!same)
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
                     "volume %s is staged at %s already, with other parameters; unstage it first",
                     volume, path);
-    return same;
+    return good;
 }
 
 /* What an attempt to mount a volume has done so far. */
@@ -293,7 +306,7 @@ gboolean staging_mount_at(Staging *s, const char *volume, const char *path, cons
         if (!hearthd_is_attached(link, volume, left_ms(deadline, STAGING_ASK_MS), &attached, error))
             return FALSE;
         if (attached && !staging_is_dead(s, path))
-            return check_same(s, link, volume, path, spec, error);
+            return check_same(s, link, volume, path, spec, deadline, error);
         if (!staging_clear(s, volume, path, TRUE, deadline, error))
             return FALSE;
         keeper_drop(s->keeper, volume);

@@ -28,6 +28,7 @@ gsize context_of(const VolumeId *id, const VolumeRecord *record, const BackendVo
         json_string_value(json_object_get(record->params, "mkfsOptions")));
     add(pairs, &n, "cache", json_string_value(json_object_get(record->params, "cache")));
     add(pairs, &n, "cacheQuota", quota_text);
+    add(pairs, &n, "warm", json_string_value(json_object_get(record->params, "warm")));
     return n;
 }
 

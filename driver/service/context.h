@@ -1,9 +1,9 @@
 /*
  * The volume context: what CreateVolume tells the node about a volume, so that staging asks
  * neither the mgr nor the record. It holds no secret. Names: type, clusterID, cache, cacheQuota
- * (bytes; absent without a quota); of CephFS and dir also fsName, rootPath
- * and, for a snapshot itself, backingSnapshot; of RBD pool,
- * radosNamespace, imageName and mkfsOptions.
+ * (bytes; absent without a quota); warm
+ * (absent for none); of CephFS and dir also fsName, rootPath and, for a snapshot itself,
+ * backingSnapshot; of RBD pool, radosNamespace, imageName and mkfsOptions.
  */
 #ifndef HEARTH_DRIVER_SERVICE_CONTEXT_H
 #define HEARTH_DRIVER_SERVICE_CONTEXT_H
@@ -12,7 +12,7 @@
 #include "driver/backend/backend.h"
 #include "driver/volume/record.h"
 
-#define CONTEXT_MAX 12
+#define CONTEXT_MAX 13
 
 typedef struct ContextPair {
     const char *name;

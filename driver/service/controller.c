@@ -110,9 +110,6 @@ static gboolean check_create(const Csi__V1__CreateVolumeRequest *r, GError **err
     if (range && range->required_bytes == 0 && range->limit_bytes == 0)
         return invalid(error, "capacity_range has neither required_bytes nor limit_bytes; set one, "
                               "or leave the range out for the default of 1 GiB");
-    if (r->n_mutable_parameters)
-        return invalid(error, "mutable_parameters: there are none in this release; leave the "
-                              "VolumeAttributesClass out");
     return TRUE;
 }
 
@@ -250,7 +247,10 @@ static gboolean create_volume(RpcCall *call, const ProtobufCMessage *request,
     g_autoptr(VolumeId) from_volume = NULL;
     const char *source = NULL;
     gboolean backing_snapshot;
-    if (!id ||
+    g_autoptr(GHashTable) given_changes =
+        CONTEXT_TABLE(r->mutable_parameters, r->n_mutable_parameters);
+    json_auto json_t *changes = mutable_parse(given_changes, params->type, error);
+    if (!id || !changes ||
         !read_source(r->volume_content_source, id, &from_snapshot, &from_volume, &source, error) ||
         !choose_backing(r, b, params, from_snapshot != NULL, &backing_snapshot, error) ||
         !controller_secrets(b, given, &secrets, error))
@@ -269,7 +269,8 @@ static gboolean create_volume(RpcCall *call, const ProtobufCMessage *request,
                                .from_snapshot = from_snapshot,
                                .from_volume = from_volume,
                                .source = source,
-                               .backing_snapshot = backing_snapshot};
+                               .backing_snapshot = backing_snapshot,
+                               .changes = changes};
     if (!provision_create(b, &wanted, secrets, controller_deadline(call), &record, &volume, error))
         return FALSE;
     ((Csi__V1__CreateVolumeResponse *)response)->volume =
@@ -308,6 +309,7 @@ static gboolean get_capabilities(RpcCall *call, const ProtobufCMessage *request,
         CAP(EXPAND_VOLUME),
         CAP(CREATE_DELETE_SNAPSHOT),
         CAP(CLONE_VOLUME),
+        CAP(MODIFY_VOLUME),
         /* From here they need a user of the driver's own: requests carry no secret, or may not. */
         CAP(LIST_VOLUMES),
         CAP(GET_CAPACITY),
@@ -315,7 +317,7 @@ static gboolean get_capabilities(RpcCall *call, const ProtobufCMessage *request,
         CAP(LIST_SNAPSHOTS),
         CAP(GET_SNAPSHOT),
     };
-    enum { N_ALWAYS = 5 };
+    enum { N_ALWAYS = 6 };
     (void)request, (void)error;
     const Controller *c = service;
     gsize n_types = c->secret_dir ? G_N_ELEMENTS(types) : N_ALWAYS;
@@ -359,7 +361,7 @@ static const RpcMethod methods[] = {
     ROW("GetSnapshot", get_snapshot, controller_get_snapshot),
     ROW("ControllerExpandVolume", controller_expand_volume, controller_expand_volume),
     ROW("ControllerGetVolume", controller_get_volume, controller_get_volume),
-    ROW("ControllerModifyVolume", controller_modify_volume, NULL),
+    ROW("ControllerModifyVolume", controller_modify_volume, controller_modify_volume),
     {NULL, NULL, NULL, NULL},
 };
 

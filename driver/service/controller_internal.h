@@ -42,6 +42,12 @@ gboolean controller_resolve(const Controller *c, const char *text, GHashTable *g
 void controller_ref_clear(VolumeRef *ref);
 #define ref_auto __attribute__((cleanup(controller_ref_clear)))
 
+static inline void controller_json_clear(json_t **json)
+{
+    json_decref(*json);
+}
+#define json_auto __attribute__((cleanup(controller_json_clear)))
+
 /* A Volume of the call's memory; NULL when that is exhausted. */
 Csi__V1__Volume *controller_volume(RpcCall *call, const char *id, const VolumeId *where,
                                    const VolumeRecord *record, const BackendVolume *volume);
@@ -60,6 +66,8 @@ gboolean controller_snapshot_class(GHashTable *parameters, const VolumeId *sourc
 #define CONTROLLER_HANDLER(name)                                                                   \
     gboolean name(RpcCall *call, const ProtobufCMessage *request, ProtobufCMessage *response,      \
                   void *service, GError **error)
+/* modify.c */
+CONTROLLER_HANDLER(controller_modify_volume);
 /* validate.c */
 CONTROLLER_HANDLER(controller_validate_volume_capabilities);
 /* volumes.c */

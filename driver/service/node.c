@@ -8,6 +8,7 @@
 #include "driver/node/spec.h"
 #include "driver/node/staging.h"
 #include "driver/service/node_image.h"
+#include "driver/service/settings.h"
 #include "driver/volume/attributes.h"
 #include "driver/volume/config.h"
 
@@ -25,6 +26,7 @@
 struct NodeService {
     char *node_id, *hearthd_socket, *config_path, *tier, *zone;
     Staging *staging;
+    Settings *settings;
 };
 
 static gboolean is_label_value(const char *text)
@@ -68,6 +70,7 @@ NodeService *node_service_new(const NodeServiceConfig *config, GError **error)
         g_strdup(config->config_path ? config->config_path : CONFIG_DEFAULT_PATH);
     service->tier = g_strdup(config->tier);
     service->zone = g_strdup(zone);
+    service->settings = settings_new(config->records, service->config_path);
     service->staging = staging_new(g_steal_pointer(&mounter), service->hearthd_socket);
     if (config->device_dir) {
         g_autofree char *device_dir = mount_canonical_dir(config->device_dir);
@@ -81,6 +84,7 @@ void node_service_free(NodeService *service)
     if (!service)
         return;
     staging_free(service->staging);
+    settings_free(service->settings);
     g_free(service->node_id);
     g_free(service->hearthd_socket);
     g_free(service->config_path);
@@ -213,6 +217,7 @@ static gboolean stage(RpcCall *call, const ProtobufCMessage *request, ProtobufCM
         node_spec_new(r->volume_id, context, secrets, service->config_path, read_only != 0, error);
     if (!spec)
         return FALSE;
+    settings_apply(service->settings, r->volume_id, secrets, time_for(call, CALL_MS), spec);
     gint64 limit = time_for(call, CALL_MS);
     gboolean staged =
         image ? node_image_stage(service->staging, r->volume_id, path, spec, image, limit, error)

@@ -6,6 +6,7 @@
 #define HEARTH_SERVICE_NODE_H
 
 #include <glib.h>
+#include "driver/backend/backend.h"
 #include "driver/node/block.h"
 #include "driver/node/mount.h"
 #include "driver/rpc/server.h"
@@ -25,6 +26,8 @@ typedef struct NodeServiceConfig {
     const char *zone;       /* NULL or "": none */
     NodeMounter *mounter;   /* NULL: the kernel's. Taken over, also on error */
     NodeBlock *block;       /* likewise */
+    /* Makes the backend to read volumes' records with (settings.h); NULL: they are not read. */
+    Backend *(*records)(const char *config_path);
 } NodeServiceConfig;
 
 NodeService *node_service_new(const NodeServiceConfig *config, GError **error);

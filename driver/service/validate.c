@@ -17,8 +17,13 @@ static char *mismatch(const Csi__V1__ValidateVolumeCapabilitiesRequest *r, const
         return g_strdup(cause->message);
     if (record->backing && !capability_reads_only(r->volume_capabilities, r->n_volume_capabilities))
         return g_strdup("volume_capabilities: the volume is a snapshot, for reading only");
-    if (r->n_mutable_parameters)
-        return g_strdup("mutable_parameters: there are none in this release");
+    g_autoptr(GHashTable) wanted = CONTEXT_TABLE(r->mutable_parameters, r->n_mutable_parameters);
+    json_auto json_t *changes = mutable_parse(wanted, id->type, &cause);
+    if (!changes)
+        return g_strdup(cause->message);
+    const char *other = mutable_difference(changes, record->changes);
+    if (other)
+        return g_strdup_printf("mutable_parameters: the volume has another %s", other);
 
     g_autoptr(GHashTable) context = CONTEXT_TABLE(r->volume_context, r->n_volume_context);
     ContextPair pairs[CONTEXT_MAX];
@@ -34,8 +39,8 @@ static char *mismatch(const Csi__V1__ValidateVolumeCapabilitiesRequest *r, const
     g_autoptr(GHashTable) parameters = CONTEXT_TABLE(r->parameters, r->n_parameters);
     g_autoptr(VolumeParams) params = params_parse(parameters, &cause);
     CapacityRange any = {0};
-    if (!params ||
-        !record_check_same(record, record->request_name, params, id, record->source, any, &cause))
+    if (!params || !record_check_same(record, record->request_name, params, id, record->source,
+                                      NULL, any, &cause))
         return g_strdup(cause->message);
     return NULL;
 }
@@ -139,6 +144,8 @@ CONTROLLER_HANDLER(controller_validate_volume_capabilities)
     confirmed->volume_context = (void *)r->volume_context;
     confirmed->n_parameters = r->n_parameters;
     confirmed->parameters = (void *)r->parameters;
+    confirmed->n_mutable_parameters = r->n_mutable_parameters;
+    confirmed->mutable_parameters = (void *)r->mutable_parameters;
     out->confirmed = confirmed;
     return TRUE;
 }

@@ -17,6 +17,7 @@ typedef enum Kind {
     KIND_ON_OFF,   /* on, off */
     KIND_SIZE,     /* a Kubernetes quantity above 0 */
     KIND_FEATURES, /* names of image features with commas between */
+    KIND_WARM,     /* none, onStage */
     KIND_PIN,      /* see parse_pin() */
     KIND_BACKING,  /* true, false */
     KIND_ANY,      /* of the sidecars: taken as it is */
@@ -51,7 +52,7 @@ static const Row rows[] = {
     {"volumeNamePrefix", KIND_NAME, ALL, AT(name_prefix), NULL},
     {"cache", KIND_ON_OFF, ALL, AT(cache), NULL},
     {"cacheQuota", KIND_SIZE, CEPHFS | LOCAL, AT(cache_quota), NULL},
-    {"warm", KIND_DEFAULT, ALL, NOWHERE, "none"},
+    {"warm", KIND_WARM, ALL, AT(warm), NULL},
     {"dataset", KIND_DEFAULT, ALL, NOWHERE, NULL},
     {"mdsPin", KIND_PIN, CEPHFS, AT(mds_pin), NULL},
     {"backingSnapshot", KIND_BACKING, CEPHFS, AT(backing_snapshot), NULL},
@@ -249,6 +250,11 @@ static gboolean parse_row(const Row *row, const char *value, VolumeParams *param
             return refuse(error, "%s=\"%s\" is no size; write bytes or a quantity such as 100Gi",
                           row->name, text);
         return TRUE;
+    case KIND_WARM:
+        if (strcmp(value, "none") != 0 && strcmp(value, "onStage") != 0)
+            return refuse(error, "%s=\"%s\": use none or onStage", row->name, text);
+        params->warm = strcmp(value, "onStage") == 0;
+        return TRUE;
     case KIND_PIN:
         if (!is_pin(value))
             return refuse(error,
@@ -369,6 +375,10 @@ static gboolean check_whole(VolumeParams *params, GError **error)
         return refuse(
             error, "volumeNamePrefix must have at most %d bytes and begin with a letter or digit",
             PARAMS_PREFIX_MAX);
+    if (params->warm && params->type == VOLUME_RBD)
+        return refuse(error, "warm=onStage: images have no cache in this release; use none");
+    if (params->warm && !params->cache)
+        return refuse(error, "warm has no meaning with cache=off; leave one of them out");
     if (params->cache_quota && !params->cache)
         return refuse(error, "cacheQuota has no meaning with cache=off; leave one of them out");
     return TRUE;
@@ -415,6 +425,7 @@ json_t *params_to_json(const VolumeParams *params)
     set_text(object, "volumeNamePrefix", params->name_prefix);
     set_text(object, "cache", params->cache ? "on" : "off");
     set_size(object, "cacheQuota", params->cache_quota);
+    set_text(object, "warm", params->warm ? "onStage" : NULL);
     set_text(object, "dataPool", params->data_pool);
     set_text(object, "imageFeatures", params->image_features);
     set_text(object, "mkfsOptions", params->mkfs_options);

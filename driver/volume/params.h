@@ -25,6 +25,7 @@ typedef struct VolumeParams {
     char *mds_pin; /* VOLUME_CEPHFS: export:RANK, distributed:0|1 or random:FRACTION; NULL: none */
     char *name_prefix;
     gboolean cache;
+    gboolean warm;                            /* fetched into a node's cache when staged there */
     guint64 cache_quota;                      /* bytes; 0: none */
     char *pv_name, *pvc_name, *pvc_namespace; /* whom it is for; NULL when not told */
 } VolumeParams;

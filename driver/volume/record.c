@@ -1,6 +1,7 @@
 /*
  * {"version": 1, "kind": "volume", "requestName", "group", "bytes", "parameters": {...},
  *  "source": "<ID>", "backing": {"group", "name", "snapshot", "path"},
+ *  "mutable": {...},
  *  "claim": {"pv", "pvc", "namespace"}, "created": "<UTC>"}; the source is absent for a volume that
  * starts empty, the backing for one with bytes of its own; the claim is for the admin's eyes.
  */
@@ -39,6 +40,7 @@ void record_free(VolumeRecord *record)
     g_free(record->group);
     g_free(record->source);
     json_decref(record->params);
+    json_decref(record->changes);
     volume_backing_free(record->backing);
     g_free(record);
 }
@@ -49,8 +51,19 @@ static void set_text(json_t *object, const char *name, const char *value)
         json_object_set_new(object, name, json_string(value));
 }
 
+/* Takes the object over. */
+static char *take_text(json_t *root)
+{
+    char *dumped = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(root);
+    char *text = g_strdup(dumped);
+    free(dumped);
+    return text;
+}
+
 char *record_encode(const char *request_name, const VolumeParams *params, const VolumeId *id,
-                    const char *source, const VolumeBacking *backing, gint64 bytes)
+                    const char *source, const VolumeBacking *backing, const json_t *changes,
+                    gint64 bytes)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_utc();
     g_autofree char *created = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
@@ -67,17 +80,15 @@ char *record_encode(const char *request_name, const VolumeParams *params, const 
                             json_pack("{s:s, s:s, s:s, s:s}", "group", backing->group, "name",
                                       backing->name, "snapshot", backing->snapshot, "path",
                                       backing->path));
+    if (json_object_size(changes) > 0)
+        json_object_set(root, "mutable", (json_t *)changes);
     json_t *claim = json_object();
     set_text(claim, "pv", params->pv_name);
     set_text(claim, "pvc", params->pvc_name);
     set_text(claim, "namespace", params->pvc_namespace);
     json_object_set_new(root, "claim", claim);
     set_text(root, "created", created);
-    char *dumped = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
-    json_decref(root);
-    char *text = g_strdup(dumped);
-    free(dumped);
-    return text;
+    return take_text(root);
 }
 
 /* FALSE for a backing that is damaged; NULL for none. */
@@ -133,10 +144,25 @@ VolumeRecord *record_decode(const char *name, const char *text, gsize length, GE
         g_autoptr(GDateTime) time = created ? g_date_time_new_from_iso8601(created, NULL) : NULL;
         record->created = time ? g_date_time_to_unix(time) : 0;
         record->params = json_incref(params);
+        json_t *changes = json_object_get(root, "mutable");
+        record->changes = json_is_object(changes) ? json_incref(changes) : json_object();
         record->backing = g_steal_pointer(&backing);
     }
     json_decref(root);
     return record;
+}
+
+char *record_change(const char *name, const char *text, gsize length, const json_t *changes,
+                    GError **error)
+{
+    g_autoptr(VolumeRecord) record = record_decode(name, text, length, error);
+    if (!record)
+        return NULL;
+    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
+    json_t *now = json_copy(record->changes);
+    json_object_update(now, (json_t *)changes);
+    json_object_set_new(root, "mutable", now);
+    return take_text(root);
 }
 
 /* The first member that differs, or NULL. */
@@ -160,7 +186,7 @@ static const char *difference(json_t *a, json_t *b)
 
 gboolean record_check_same(const VolumeRecord *record, const char *request_name,
                            const VolumeParams *params, const VolumeId *id, const char *source,
-                           CapacityRange range, GError **error)
+                           const json_t *changes, CapacityRange range, GError **error)
 {
     if (strcmp(record->request_name, request_name) != 0) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
@@ -186,6 +212,8 @@ gboolean record_check_same(const VolumeRecord *record, const char *request_name,
     const char *name = difference(record->params, wanted);
     if (!name && strcmp(record->group, id->group ? id->group : "") != 0)
         name = "subvolumeGroup";
+    if (!name && changes)
+        name = difference(record->changes, (json_t *)changes);
     if (name)
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
                     "volume %s exists with another %s", id->name, name);

@@ -11,6 +11,7 @@
 #include <jansson.h>
 #include "driver/volume/capacity.h"
 #include "driver/volume/id.h"
+#include "driver/volume/mutable.h"
 #include "driver/volume/params.h"
 
 /* Records are small; more than this is no record. */
@@ -32,6 +33,7 @@ typedef struct VolumeRecord {
     gint64 bytes;           /* as created; expanding changes the volume, not the record */
     gint64 created;         /* seconds since 1970, when the first attempt began; 0: not told */
     json_t *params;         /* params_to_json() */
+    json_t *changes;        /* mutable parameters, an object (mutable.h) */
     VolumeBacking *backing; /* NULL: the volume has bytes of its own */
 } VolumeRecord;
 
@@ -43,16 +45,21 @@ char *record_key(const char *name);
 /* The volume's name in a record's, borrowed; NULL when the record is of something else. */
 const char *record_key_name(const char *key);
 
-/* The text to store; the caller's. `id` has its name; `source` and `backing` may be
+/* The text to store; the caller's. `id` has its name; `source`, `backing` and `changes` may be
  * NULL. */
 char *record_encode(const char *request_name, const VolumeParams *params, const VolumeId *id,
-                    const char *source, const VolumeBacking *backing, gint64 bytes);
+                    const char *source, const VolumeBacking *backing, const json_t *changes,
+                    gint64 bytes);
+/* The text of a record with mutable parameters set; the caller's. Errors as for decoding. */
+char *record_change(const char *name, const char *text, gsize length, const json_t *changes,
+                    GError **error);
 /* INTERNAL: not a record; FAILED_PRECONDITION: of a later format. `name` is for the message. */
 VolumeRecord *record_decode(const char *name, const char *text, gsize length, GError **error);
 
-/* ALREADY_EXISTS, saying which part differs, unless the request is the recorded one. */
+/* `changes` NULL: whatever they are by now. ALREADY_EXISTS, saying which part differs, unless the
+ * request is the recorded one. */
 gboolean record_check_same(const VolumeRecord *record, const char *request_name,
                            const VolumeParams *params, const VolumeId *id, const char *source,
-                           CapacityRange range, GError **error);
+                           const json_t *changes, CapacityRange range, GError **error);
 
 #endif

@@ -50,4 +50,25 @@ for (type_, n, side) in rounds:
                     "p50_overhead_percent": round(added, 1), "rate_overhead_percent": round(less, 1)})
     print(f"{type_:<8}{n:>9}   {bare['pair_p50_ms']:>10.1f}{csi['pair_p50_ms']:>10.1f}{added:>9.1f}%"
           f"   {bare['calls_per_second']:>8.0f}{csi['calls_per_second']:>8.0f}{less:>7.1f}%")
-json.dump({"volumes": results}, open(sys.argv[2], "w"), indent=2)
+
+memory, calls = [], 0
+for line in open(sys.argv[2]):
+    n, kib = map(int, line.split())
+    calls += n
+    memory.append((calls, kib))
+baseline, (calls, end) = int(sys.argv[3]), memory[-1]
+half = min(memory, key=lambda m: abs(m[0] - calls / 2))[1]
+beyond, growth = (end - baseline) / 1024, (end - half) / 1024
+print(f"\nRESIDENT after {calls} calls: {end / 1024:.1f} MiB, {beyond:.1f} beyond Ceph's libraries with a connection"
+      f" ({baseline / 1024:.1f}); since half of them {growth:+.1f}")
+failed = []
+if beyond >= 20:
+    failed.append(f"{beyond:.1f} MiB beyond Ceph's libraries, more than 20")
+if growth > 1:
+    failed.append(f"memory grows: {growth:.1f} MiB in the second half of the calls")
+json.dump({"volumes": results, "memory": {"calls": calls, "resident_kib": memory, "baseline_kib": baseline,
+                                          "beyond_mib": round(beyond, 1), "growth_mib": round(growth, 2)},
+           "failed": failed}, open(sys.argv[4], "w"), indent=2)
+for reason in failed:
+    print(f"fail bench-csi: {reason}")
+sys.exit(bool(failed))

@@ -12,8 +12,6 @@ trash() { rbd_cmd trash ls "$(at)" 2>/dev/null | grep -F -- "${1:-}"; }
 snaps() { rbd_cmd snap ls "$(at)/$1" --format json 2>/dev/null | jq -r '.[].name'; }
 parent() { info "$(at)/$1" '.parent // empty | "\(.image)@\(.snapshot)"'; }
 records() { on_pool listomapkeys hearth.records 2>/dev/null | grep -F -- "${1:-}"; }
-# Objects of the place, but for what is there once for all.
-objects() { on_pool ls 2>/dev/null | grep -vxE 'hearth.records|rbd_(directory|info|trash|children|mirroring|task|object_map)?.*_?(directory|info|trash)?' ; }
 fill() { # IMAGE TEXT: at its start
     "$BUILD/tools/rbd-client" "$CEPH_CONF" "$POOL" "$NS" "$1" <<<"write $2" >/dev/null
 }

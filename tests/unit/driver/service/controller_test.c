@@ -238,7 +238,7 @@ static guint capabilities(World *w)
 
 #define ALWAYS                                                                                     \
     (BIT(CREATE_DELETE_VOLUME) | BIT(SINGLE_NODE_MULTI_WRITER) | BIT(EXPAND_VOLUME) |              \
-     BIT(CREATE_DELETE_SNAPSHOT) | BIT(CLONE_VOLUME))
+     BIT(CREATE_DELETE_SNAPSHOT) | BIT(CLONE_VOLUME) | BIT(MODIFY_VOLUME))
 #define WITH_USER                                                                                  \
     (BIT(LIST_VOLUMES) | BIT(GET_CAPACITY) | BIT(GET_VOLUME) | BIT(LIST_SNAPSHOTS) |               \
      BIT(GET_SNAPSHOT))
@@ -257,10 +257,10 @@ END_TEST
 START_TEST(what_is_not_there_is_unimplemented)
 {
     World *w = world_new();
-    Csi__V1__ControllerModifyVolumeRequest *r = g_new0(Csi__V1__ControllerModifyVolumeRequest, 1);
-    csi__v1__controller_modify_volume_request__init(r);
-    ck_assert_int_eq(world_call(w->client, "/csi.v1.Controller/ControllerModifyVolume", r,
-                                &csi__v1__controller_modify_volume_response__descriptor, NULL,
+    Csi__V1__ControllerPublishVolumeRequest *r = g_new0(Csi__V1__ControllerPublishVolumeRequest, 1);
+    csi__v1__controller_publish_volume_request__init(r);
+    ck_assert_int_eq(world_call(w->client, "/csi.v1.Controller/ControllerPublishVolume", r,
+                                &csi__v1__controller_publish_volume_response__descriptor, NULL,
                                 NULL),
                      HEARTH_ERROR_UNIMPLEMENTED);
     world_free(w);

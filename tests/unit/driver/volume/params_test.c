@@ -110,7 +110,7 @@ START_TEST(values_are_checked)
     refuses("clusterID=..", "no name");
     refuses("pool=a\nb", "printable");
     refuses("type=nfs", "use cephfs");
-    refuses("warm=always", "use none");
+    refuses("warm=always", "use none or onStage");
     refuses("backingSnapshot=yes", "true or false");
     static const char *const pins[] = {"1",           "export:",     "export:256",    "export:-1",
                                        "export:1.5",  "export:0x1",  "distributed:2", "random:0",
@@ -128,7 +128,6 @@ END_TEST
 
 START_TEST(what_this_release_lacks_is_refused_not_ignored)
 {
-    refuses("warm=onStage", "not in this release");
     refuses("dataset=imagenet", "not in this release");
     refuses("staticVolume=true", "PersistentVolume");
     refuses("rootPath=/x", "PersistentVolume");
