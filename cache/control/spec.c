@@ -9,13 +9,10 @@
 #define MAX_TIMEOUT_SEC 600
 
 static const Field open_fields[] = {
-    {"volume", FIELD_STRING, TRUE},
-    {"origin", FIELD_OBJECT, TRUE},
-    {"cache", FIELD_BOOLEAN, FALSE},
-    {"cacheQuota", FIELD_COUNT, FALSE},
-    {"readOnly", FIELD_BOOLEAN, FALSE},
-    {"warm", FIELD_BOOLEAN, FALSE},
-    {NULL, 0, FALSE},
+    {"volume", FIELD_STRING, TRUE},     {"origin", FIELD_OBJECT, TRUE},
+    {"cache", FIELD_BOOLEAN, FALSE},    {"cacheQuota", FIELD_COUNT, FALSE},
+    {"readOnly", FIELD_BOOLEAN, FALSE}, {"warm", FIELD_BOOLEAN, FALSE},
+    {"mountGroup", FIELD_COUNT, FALSE}, {NULL, 0, FALSE},
 };
 
 static const Field cephfs_fields[] = {
@@ -152,6 +149,10 @@ VolumeSpec *spec_parse(const json_t *request, GError **error)
     const json_t *cache = json_object_get(spec->json, "cache");
     spec->cache = !cache || json_is_true(cache);
     spec->read_only = json_is_true(json_object_get(spec->json, "readOnly"));
+    json_t *group = json_object_get(spec->json, "mountGroup");
+    spec->mount_group = group ? (int64_t)json_integer_value(group) : -1;
+    if (spec->mount_group > UINT32_MAX - 1)
+        return refuse(error, "open: field 'mountGroup' is no group"), NULL;
     spec->warm = json_is_true(json_object_get(spec->json, "warm"));
     spec->quota_bytes = (uint64_t)json_integer_value(json_object_get(spec->json, "cacheQuota"));
     if (!read_origin(spec, json_object_get(spec->json, "origin"), error))

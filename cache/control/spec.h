@@ -20,6 +20,7 @@ typedef struct VolumeSpec {
     gboolean cache, read_only, warm;
     gboolean is_image, shared;
     uint64_t quota_bytes; /* 0: none */
+    int64_t mount_group;  /* -1: none */
 } VolumeSpec;
 
 /* NULL with WIRE_ERROR_INVALID_ARGUMENT naming the field. */

@@ -205,6 +205,8 @@ static void set_spec(Volumes *vs, Volume *v, VolumeSpec *spec)
     VolumeSpec *old = v->spec;
     v->spec = spec;
     atomic_store(&v->quota_bytes, spec->quota_bytes);
+    if (v->session)
+        session_set_group(v->session, spec->mount_group >= 0, (gid_t)spec->mount_group);
     pthread_mutex_unlock(&vs->lock);
     spec_free(old);
 }

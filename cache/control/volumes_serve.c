@@ -48,6 +48,8 @@ gboolean volumes_serve(Volumes *vs, Volume *v, int fuse_fd, void (*ended)(void *
         .origin = v->origin,
         .store = v->cached ? vs->store : NULL,
         .read_only = v->spec->read_only,
+        .has_group = v->spec->mount_group >= 0,
+        .group = (gid_t)v->spec->mount_group,
         .threads = vs->fuse_threads,
     };
     Session *session = NULL;

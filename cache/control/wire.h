@@ -13,15 +13,16 @@
  *
  * op "hello"   -> {"version": "0.1.0", "pid": N, "cacheDir": "...", "protocol": 1}
  * op "open"    {"volume": ID, "origin": ORIGIN, "cache": bool, "cacheQuota": bytes,
- *               "readOnly": bool, "warm": bool} -> {"attached": bool}
+ *               "readOnly": bool, "warm": bool, "mountGroup": gid} -> {"attached": bool}
  *              Connects to the origin and checks that rootPath exists. Repeating it with the same
  *              spec is fine; with another, ALREADY_EXISTS, unless the mount of the first is gone:
  *              then it is opened anew. "monitors", "userKey" and "timeoutSec" say how to reach the
- *              same bytes, and "cacheQuota" how many may be kept: they may differ, and the newer
+ *              same bytes, "cacheQuota" how many may be kept, and "mountGroup" for which group
+ *              all files are (absent: as they are in the origin): they may differ, and the newer
  *              count at once. "cache" (default true), "cacheQuota" (0: none), "readOnly" (false)
  *              and "warm" (false: true begins a job as "warm" does when a mount is attached, whose
- *              failure is only logged) may be absent. A volume that was
- *              opened on a connection that ends before "attach" is closed again.
+ *              failure is only logged) may be absent. A volume that was opened on a
+ *              connection that ends before "attach" is closed again.
  *   ORIGIN     {"type": "cephfs", "clusterID": s, "monitors": [s...], "fsName": s,
  *               "rootPath": s, "userID": s, "userKey": s, "timeoutSec": n}
  *              {"type": "rbd", "clusterID": s, "monitors": [s...], "pool": s, "radosNamespace": s

@@ -7,7 +7,8 @@
 static void reply_attr(fuse_req_t req, Node *node, const OriginAttr *attr)
 {
     atomic_store(&node->attr_version, attr->version);
-    fuse_reply_attr(req, &attr->st, VALID_SEC);
+    struct stat shown = group_shown(session_of(req), &attr->st);
+    fuse_reply_attr(req, &shown, VALID_SEC);
 }
 
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

@@ -127,7 +127,7 @@ static size_t add_entry_plus(fuse_req_t req, Listing *l, char *buf, size_t size)
         Node *node =
             nodes_found(s->nodes, g_steal_pointer(&p->node), &p->attr, l->node->id, p->name, &r);
         if (node) {
-            entry_fill(node, &p->attr, TRUE, &e);
+            entry_fill(s, node, &p->attr, TRUE, &e);
             nodes_done(s->nodes, node);
         }
     }

@@ -8,7 +8,7 @@
 static OriginCaller caller_of(fuse_req_t req)
 {
     const struct fuse_ctx *ctx = fuse_req_ctx(req);
-    return (OriginCaller){.uid = ctx->uid, .gid = ctx->gid};
+    return (OriginCaller){.uid = ctx->uid, .gid = group_of_new(session_of(req), ctx->gid)};
 }
 
 static int64_t now_ms(void)
@@ -18,11 +18,12 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-void entry_fill(Node *node, const OriginAttr *attr, gboolean keep_name, struct fuse_entry_param *e)
+void entry_fill(Session *s, Node *node, const OriginAttr *attr, gboolean keep_name,
+                struct fuse_entry_param *e)
 {
     *e = (struct fuse_entry_param){
         .ino = node->id,
-        .attr = attr->st,
+        .attr = group_shown(s, &attr->st),
         .attr_timeout = VALID_SEC,
         .entry_timeout = keep_name ? VALID_SEC : 0,
     };
@@ -79,7 +80,7 @@ static void reply_entry(Session *s, fuse_req_t req, Node *parent, const char *na
         return;
     }
     struct fuse_entry_param e;
-    entry_fill(node, attr, S_ISDIR(attr->st.st_mode), &e);
+    entry_fill(s, node, attr, S_ISDIR(attr->st.st_mode), &e);
     /* The kernel did not get the reply (interrupted): it does not count the lookup either. */
     if (fuse_reply_entry(req, &e) == -ENOENT)
         nodes_forget(s->nodes, node->id, 1);
@@ -238,7 +239,7 @@ static void op_create(fuse_req_t req, fuse_ino_t parent_id, const char *name, mo
         fuse_reply_err(req, -r);
     } else {
         struct fuse_entry_param e;
-        entry_fill(node, &attr, FALSE, &e);
+        entry_fill(s, node, &attr, FALSE, &e);
         Handle *handle = handle_new(s, node, file, fi->flags);
         fi->fh = (uintptr_t)handle;
         if (fuse_reply_create(req, &e, fi) == -ENOENT) {

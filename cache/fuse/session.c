@@ -58,6 +58,7 @@ Session *session_start(const SessionConfig *config, int fuse_fd, void (*ended)(v
     s->store = config->store;
     s->volume = g_strdup(config->volume);
     s->read_only = config->read_only;
+    session_set_group(s, config->has_group, config->group);
     pthread_mutex_init(&s->open_mutex, NULL);
     OriginNode *root;
     OriginAttr attr;

@@ -17,6 +17,8 @@ typedef struct SessionConfig {
     Origin *origin;     /* borrowed until session_stop() has returned */
     Store *store;       /* borrowed; NULL: every read goes to the origin */
     gboolean read_only;
+    gboolean has_group; /* all files are for this group, see group.c */
+    gid_t group;
     unsigned threads; /* 0: 8 */
 } SessionConfig;
 
@@ -38,6 +40,8 @@ typedef struct SessionStats {
 Session *session_start(const SessionConfig *config, int fuse_fd, void (*ended)(void *data),
                        void *data, GError **error);
 void session_stats(Session *session, SessionStats *stats);
+/* Changes the group; the kernel sees it within a moment. */
+void session_set_group(Session *session, gboolean any, gid_t group);
 /* The descriptor, borrowed: to hand a duplicate to the keeper. */
 int session_fd(Session *session);
 /* Stops the threads, gives every node and file back to the origin, frees. The mount, if there still

@@ -27,6 +27,7 @@ struct Session {
     Store *store; /* may be NULL */
     char *volume;
     gboolean read_only;
+    _Atomic int64_t group; /* -1: none */
     struct fuse_session *fuse;
     Nodes *nodes;
     Notifier *notifier;
@@ -57,7 +58,11 @@ static inline Session *session_of(fuse_req_t req)
  * What the kernel is told of a name. `keep_name`: it may use it again unasked; else it asks at
  * every use.
  */
-void entry_fill(Node *node, const OriginAttr *attr, gboolean keep_name, struct fuse_entry_param *e);
+void entry_fill(Session *session, Node *node, const OriginAttr *attr, gboolean keep_name,
+                struct fuse_entry_param *e);
+/* group.c: the attributes as the kernel is told them, and the group of what a caller creates. */
+struct stat group_shown(Session *session, const struct stat *st);
+gid_t group_of_new(Session *session, gid_t caller);
 /*
  * Whether the names the kernel used unasked to reach `node` still lead there. 0, -ESTALE, or the
  * origin's error. Asks the origin only for names given out in the last VALID_MS.

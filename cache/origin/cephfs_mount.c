@@ -58,6 +58,7 @@ static gboolean configure(struct ceph_mount_info *mount, const CephfsOriginConfi
         {"debug_auth", "0/0"},
         {"client_mount_timeout", timeout},
         {"client_permissions", "false"},
+        {"fuse_default_permissions", "true"},
         {"client_oc_size", memory},
         {"client_cache_size", INODE_CACHE},
         /* An outage longer than the session ends in a new session, not in a dead mount. */

@@ -4,6 +4,7 @@
 #include <sys/mount.h>
 #include <sys/sysmacros.h>
 #include "cache/autofd.h"
+#include "driver/node/fsgroup.h"
 #include "driver/node/spec.h"
 
 #define LOOP_MAJOR_NUMBER 7
@@ -331,9 +332,24 @@ static gboolean ensure_served(Staging *s, const char *volume, const char *staged
     return FALSE;
 }
 
+/* Gives the files of the file system to the group, unless they are. */
+static gboolean take_group(Staging *s, const char *volume, const char *staged, dev_t dev,
+                           gid_t group, Deadline deadline, GError **error)
+{
+    gboolean fits;
+    g_autoptr(GPtrArray) table = staging_list(s, error);
+    if (!table || !fsgroup_fits(staged, group, &fits, error))
+        return FALSE;
+    const MountEntry *other = staging_find_publication(table, dev, staged, NULL);
+    if (fits)
+        return TRUE;
+    return other ? staging_other_group(volume, other, group, error)
+                 : fsgroup_apply(staged, group, deadline, error);
+}
+
 static gboolean publish_fs(Staging *s, const char *volume, const char *staged, const char *target,
-                           int number, uint64_t attrs, gboolean exclusive, Deadline deadline,
-                           GError **error)
+                           int number, const gid_t *group, uint64_t attrs, gboolean exclusive,
+                           Deadline deadline, GError **error)
 {
     g_autoptr(GPtrArray) table = staging_list(s, error);
     const MountEntry *entry = table ? mount_find(table, staged) : NULL;
@@ -344,6 +360,9 @@ static gboolean publish_fs(Staging *s, const char *volume, const char *staged, c
                     "volume %s is not staged at %s; stage it first", volume, staged);
         return FALSE;
     }
+    if (group && !entry->read_only &&
+        !take_group(s, volume, staged, entry->dev, *group, deadline, error))
+        return FALSE;
     return staging_bind(s, volume, staged, target, entry->dev, attrs, exclusive, deadline, error);
 }
 
@@ -414,8 +433,8 @@ gboolean image_publish(Staging *s, const char *volume, const char *staged, const
     if (!hold || !ensure_served(s, volume, staged, use, &device, deadline, error))
         return FALSE;
     if (!use->block)
-        return publish_fs(s, volume, staged, target, device.number, attrs, exclusive, deadline,
-                          error);
+        return publish_fs(s, volume, staged, target, device.number, use->group, attrs, exclusive,
+                          deadline, error);
     const gboolean read_only = (attrs & MOUNT_ATTR_RDONLY) || (use->attrs & MOUNT_ATTR_RDONLY);
     return publish_device(s, volume, target, &device, read_only, exclusive, deadline, error);
 }

@@ -23,6 +23,7 @@ typedef struct ImageUse {
     gboolean block;           /* as a device; what follows but attrs is not looked at */
     const char *fs_type;      /* "ext4", "xfs"; NULL: what is there, else ext4 */
     const char *mkfs_options; /* NULL: a default for empty and thin images */
+    const gid_t *group;       /* the pod's fsGroup, taken by publishing; NULL: none */
     char *const *fs_options;  /* the file system's own mount options; NULL: none */
     uint64_t attrs;           /* MOUNT_ATTR_*; with RDONLY nothing is written to the image */
 } ImageUse;
@@ -32,7 +33,8 @@ typedef struct ImageUse {
  */
 gboolean image_stage(Staging *s, const char *volume, const char *path, const json_t *spec,
                      const ImageUse *use, gint64 timeout_ms, GError **error);
-/* As staging_publish(); for a device, `target` is a file. `use` is that of the staging. */
+/* As staging_publish(), but for the group, which is the use's; for a device, `target` is a file.
+ * `use` is that of the staging. */
 gboolean image_publish(Staging *s, const char *volume, const char *staged, const char *target,
                        const ImageUse *use, uint64_t attrs, gboolean exclusive, gint64 timeout_ms,
                        GError **error);

@@ -161,27 +161,20 @@ gboolean staging_detach_if_last(Staging *s, const char *volume, Deadline deadlin
     return FALSE;
 }
 
-/* Gives hearthd and the keeper the newer spec of a volume that is served: it counts at once. */
-static gboolean renew(Staging *s, HearthdLink *link, const char *volume, const json_t *spec,
-                      Deadline deadline, GError **error)
-{
-    gboolean attached;
-    if (!hearthd_open(link, spec, left_ms(deadline, STAGING_ASK_MS), &attached, error))
-        return FALSE;
-    keeper_renew(s->keeper, volume, spec);
-    return TRUE;
-}
-
 /* Checks that what is staged and served is what is asked for. */
 static gboolean check_same(Staging *s, HearthdLink *link, const char *volume, const char *path,
-                           const json_t *spec, Deadline deadline, GError **error)
+                           dev_t dev, const json_t *spec, Deadline deadline, GError **error)
 {
     if (!watch_fetch(s->keeper, link, volume, error))
         return FALSE;
     json_t *kept = keeper_spec(s->keeper, volume);
+    const json_t *group = json_object_get(spec, "mountGroup");
     gboolean same = kept && node_spec_same_volume(kept, spec);
     gboolean good =
-        same && (!node_spec_update(kept, spec) || renew(s, link, volume, kept, deadline, error));
+        same &&
+        (!node_spec_update(kept, spec) || staging_renew(s, link, volume, kept, deadline, error)) &&
+        staging_take_group(s, volume, path, dev, group ? json_integer_value(group) : -1, deadline,
+                           error);
     node_spec_free(kept);
     if (!same)
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
@@ -306,7 +299,7 @@ gboolean staging_mount_at(Staging *s, const char *volume, const char *path, cons
         if (!hearthd_is_attached(link, volume, left_ms(deadline, STAGING_ASK_MS), &attached, error))
             return FALSE;
         if (attached && !staging_is_dead(s, path))
-            return check_same(s, link, volume, path, spec, deadline, error);
+            return check_same(s, link, volume, path, entry->dev, spec, deadline, error);
         if (!staging_clear(s, volume, path, TRUE, deadline, error))
             return FALSE;
         keeper_drop(s->keeper, volume);
@@ -441,12 +434,14 @@ gboolean staging_bind(Staging *s, const char *volume, const char *staged, const 
 }
 
 gboolean staging_publish(Staging *s, const char *volume, const char *staged, const char *target,
-                         uint64_t attrs, gboolean exclusive, gint64 timeout_ms, GError **error)
+                         uint64_t attrs, gboolean exclusive, gint64 group, gint64 timeout_ms,
+                         GError **error)
 {
     Deadline deadline = deadline_in(timeout_ms);
     g_autoptr(BusyHold) hold = busy_take(s->busy, volume, target, error);
     dev_t dev;
     return hold && ensure_served(s, volume, staged, &dev, deadline, error) &&
+           staging_take_group(s, volume, staged, dev, group, deadline, error) &&
            staging_bind(s, volume, staged, target, dev, attrs, exclusive, deadline, error);
 }
 

@@ -46,12 +46,16 @@ gboolean staging_stage(Staging *s, const char *volume, const char *path, const j
 gboolean staging_unstage(Staging *s, const char *volume, const char *path, gint64 timeout_ms,
                          GError **error);
 /*
+ * group: the pod's fsGroup, for which the staged volume's files are then; -1: the pod has none and
+ * takes them as they are. One mount shows them for one group, so FAILED_PRECONDITION while it is
+ * published for another.
  * exclusive: no second target is allowed, FAILED_PRECONDITION. ALREADY_EXISTS: published there but
  * for reading only instead of writing, or the reverse. FAILED_PRECONDITION: not staged at `staged`,
  * or something else is at the target.
  */
 gboolean staging_publish(Staging *s, const char *volume, const char *staged, const char *target,
-                         uint64_t attrs, gboolean exclusive, gint64 timeout_ms, GError **error);
+                         uint64_t attrs, gboolean exclusive, gint64 group, gint64 timeout_ms,
+                         GError **error);
 /* Removes the target directory too. Fine when nothing is there. target NULL: its directory is gone.
  */
 gboolean staging_unpublish(Staging *s, const char *volume, const char *target, gint64 timeout_ms,

@@ -40,6 +40,19 @@ static inline gint64 left_ms(Deadline deadline, gint64 at_most)
     return CLAMP((deadline - g_get_monotonic_time()) / 1000, 0, at_most);
 }
 
+/* Gives hearthd and the keeper the newer spec of a volume that is served: it counts at once. */
+gboolean staging_renew(Staging *s, HearthdLink *link, const char *volume, const json_t *spec,
+                       Deadline deadline, GError **error);
+/* Has the files of the mount `dev` at `staged` shown for the group (-1: no matter which).
+ * FAILED_PRECONDITION: it is published for another. */
+gboolean staging_take_group(Staging *s, const char *volume, const char *staged, dev_t dev,
+                            gint64 group, Deadline deadline, GError **error);
+/* Where a mount is published, but at `target` (NULL: nowhere is left out); borrowed, or NULL. */
+const MountEntry *staging_find_publication(const GPtrArray *table, dev_t dev, const char *staged,
+                                           const char *target);
+/* FALSE with FAILED_PRECONDITION. */
+gboolean staging_other_group(const char *volume, const MountEntry *other, gint64 group,
+                             GError **error);
 GPtrArray *staging_list(Staging *s, GError **error);
 /* FALSE with the error when something other than the volume is mounted there. */
 gboolean staging_check_owner(Staging *s, const MountEntry *entry, const char *volume,

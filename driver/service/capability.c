@@ -85,3 +85,25 @@ gboolean capability_reads_only(Csi__V1__VolumeCapability *const *list, gsize n)
     }
     return TRUE;
 }
+
+gboolean capability_mount_group(const Csi__V1__VolumeCapability *capability, gint64 *group,
+                                GError **error)
+{
+    guint64 number;
+    const char *text = "";
+    *group = -1;
+    if (capability->access_type_case == CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_MOUNT &&
+        capability->mount)
+        text = capability->mount->volume_mount_group;
+    if (!*text)
+        return TRUE;
+    /* The last number means "no change" to chown(2). */
+    if (g_ascii_string_to_unsigned(text, 10, 0, G_MAXUINT32 - 1, &number, NULL)) {
+        *group = (gint64)number;
+        return TRUE;
+    }
+    g_autofree char *shown = g_strescape(text, NULL);
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                "volume_mount_group \"%.32s\" is no number of a group", shown);
+    return FALSE;
+}

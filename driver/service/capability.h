@@ -19,6 +19,9 @@ gboolean capability_check_form(Csi__V1__VolumeCapability *const *list, gsize n, 
 gboolean capability_check_supported(Csi__V1__VolumeCapability *const *list, gsize n,
                                     VolumeType type, GError **error);
 
+/* The group a mount's files are to be for, -1 without one. INVALID_ARGUMENT. */
+gboolean capability_mount_group(const Csi__V1__VolumeCapability *capability, gint64 *group,
+                                GError **error);
 /* Whether every element only reads. */
 gboolean capability_reads_only(Csi__V1__VolumeCapability *const *list, gsize n);
 

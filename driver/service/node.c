@@ -7,6 +7,7 @@
 #include "driver/node/image.h"
 #include "driver/node/spec.h"
 #include "driver/node/staging.h"
+#include "driver/service/capability.h"
 #include "driver/service/node_image.h"
 #include "driver/service/settings.h"
 #include "driver/volume/attributes.h"
@@ -200,10 +201,12 @@ static gboolean stage(RpcCall *call, const ProtobufCMessage *request, ProtobufCM
     for (size_t i = 0; i < r->n_volume_context; i++)
         g_hash_table_replace(context, r->volume_context[i]->key, r->volume_context[i]->value);
     g_autoptr(NodeImageUse) image = NULL;
+    gint64 group = -1;
     if (!path || !attributes_type(r->volume_id, context, &type, error) ||
         !(type == VOLUME_RBD
               ? (image = node_image_use_new(r->volume_capability, context, error)) != NULL
-              : parse_capability(r->volume_capability, &attrs, error)))
+              : parse_capability(r->volume_capability, &attrs, error)) ||
+        !capability_mount_group(r->volume_capability, &group, error))
         return FALSE;
     const gboolean read_only =
         image ? node_image_is_read_only(image) : (attrs & MOUNT_ATTR_RDONLY) != 0;
@@ -218,6 +221,9 @@ static gboolean stage(RpcCall *call, const ProtobufCMessage *request, ProtobufCM
     if (!spec)
         return FALSE;
     settings_apply(service->settings, r->volume_id, secrets, time_for(call, CALL_MS), spec);
+    /* An image's file system is changed when it is published. */
+    if (group >= 0 && !image)
+        json_object_set_new(spec, "mountGroup", json_integer((json_int_t)group));
     gint64 limit = time_for(call, CALL_MS);
     gboolean staged =
         image ? node_image_stage(service->staging, r->volume_id, path, spec, image, limit, error)
@@ -253,10 +259,12 @@ static gboolean publish(RpcCall *call, const ProtobufCMessage *request, Protobuf
     for (size_t i = 0; i < r->n_volume_context; i++)
         g_hash_table_replace(context, r->volume_context[i]->key, r->volume_context[i]->value);
     g_autoptr(NodeImageUse) image = NULL;
+    gint64 group = -1;
     if (!target || !attributes_type(r->volume_id, context, &type, error) ||
         !(type == VOLUME_RBD
               ? (image = node_image_use_new(r->volume_capability, context, error)) != NULL
-              : parse_capability(r->volume_capability, &attrs, error)))
+              : parse_capability(r->volume_capability, &attrs, error)) ||
+        !capability_mount_group(r->volume_capability, &group, error))
         return FALSE;
     if (!r->staging_target_path[0]) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
@@ -275,7 +283,7 @@ static gboolean publish(RpcCall *call, const ProtobufCMessage *request, Protobuf
         attrs |= MOUNT_ATTR_RDONLY;
     gboolean exclusive = r->volume_capability->access_mode->mode ==
                          CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__SINGLE_NODE_SINGLE_WRITER;
-    return staging_publish(service->staging, r->volume_id, staged, target, attrs, exclusive,
+    return staging_publish(service->staging, r->volume_id, staged, target, attrs, exclusive, group,
                            time_for(call, CALL_MS), error);
 }
 
@@ -423,6 +431,7 @@ static gboolean get_capabilities(RpcCall *call, const ProtobufCMessage *request,
         CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__STAGE_UNSTAGE_VOLUME,
         CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__GET_VOLUME_STATS,
         CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__SINGLE_NODE_MULTI_WRITER,
+        CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__VOLUME_MOUNT_GROUP,
         CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__EXPAND_VOLUME,
     };
     Csi__V1__NodeGetCapabilitiesResponse *out = (void *)response;

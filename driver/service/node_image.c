@@ -10,6 +10,7 @@ struct NodeImageUse {
     char *fs_type, *mkfs_options;
     char **fs_options;
     gboolean exclusive, shared;
+    gid_t group;
 };
 
 void node_image_use_free(NodeImageUse *u)
@@ -76,6 +77,11 @@ NodeImageUse *node_image_use_new(const Csi__V1__VolumeCapability *capability, GH
     u->use.mkfs_options = u->mkfs_options;
     u->use.fs_options = u->fs_options;
     read_mode(u, capability->access_mode->mode);
+    gint64 group;
+    if (!capability_mount_group(capability, &group, error))
+        return NULL;
+    u->group = (gid_t)group;
+    u->use.group = group >= 0 ? &u->group : NULL;
     if (g_hash_table_lookup(context, "snapshot") && !node_image_is_read_only(u)) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
                     "a snapshot can only be read: use access mode ReadOnlyMany");

@@ -18,7 +18,13 @@ use_type() {
     case $TYPE in
     cephfs)
         CLASS=$(jq -cn --arg fsid "$CEPH_FSID" '{clusterID: $fsid, fsName: "hearthfs"}')
+        CAPABILITY='{mount: {}, access_mode: {mode: "MULTI_NODE_MULTI_WRITER"}}'
         PLACE="$CEPH_FSID~hearthfs" GROUP=csi~ META_POOL=hearthfs.meta
+        ;;
+    rbd)
+        CLASS=$(jq -cn --arg fsid "$CEPH_FSID" '{type: "rbd", clusterID: $fsid, pool: "rbd"}')
+        CAPABILITY='{mount: {}, access_mode: {mode: "SINGLE_NODE_WRITER"}}'
+        PLACE="$CEPH_FSID~rbd~" GROUP=
         ;;
     *) die "no such type: $TYPE" ;;
     esac
@@ -26,21 +32,33 @@ use_type() {
 
 id_of() { echo "h1~$TYPE~$PLACE~${GROUP}csi-vol-$1"; }
 snapshot_id_of() { echo "h1~snap~$TYPE~$PLACE~csi-snap-$1"; }
-records() { timeout 30 rados -c "$CEPH_DIR/ceph.conf" -p "$META_POOL" -N hearth ls 2>/dev/null | grep -F -- "$1" | sort; }
+records() {
+    case $TYPE in
+    cephfs) timeout 30 rados -c "$CEPH_DIR/ceph.conf" -p "$META_POOL" -N hearth ls ;;
+    rbd) timeout 30 rados -c "$CEPH_DIR/ceph.conf" -p rbd listomapkeys hearth.records ;;
+    esac 2>/dev/null | grep -F -- "$1" | sort
+}
 
+rbd_json() { timeout 30 rbd -c "$CEPH_DIR/ceph.conf" "$@" --format json 2>/dev/null; }
 cephfs_json() { ceph_cmd fs "$@" --group_name csi --format json 2>/dev/null; }
 objects() {
     case $TYPE in
     cephfs) cephfs_json subvolume ls hearthfs | jq -r '.[].name' ;;
+    rbd)
+        rbd_json ls rbd | jq -r '.[]'
+        rbd_json trash ls rbd | jq -r '.[].name'
+        ;;
     esac | grep -F -- "$1" | sort
 }
 snapshots() {
     case $TYPE in
     cephfs) cephfs_json subvolume snapshot ls hearthfs "csi-vol-$1" | jq -r '.[].name' ;;
+    rbd) rbd_json snap ls "rbd/csi-vol-$1" | jq -r '.[].name' ;;
     esac | sort
 }
 bytes_of() {
     case $TYPE in
     cephfs) cephfs_json subvolume info hearthfs "csi-vol-$1" | jq .bytes_quota ;;
+    rbd) rbd_json info "rbd/csi-vol-$1" | jq .size ;;
     esac
 }

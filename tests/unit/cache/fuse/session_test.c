@@ -321,6 +321,44 @@ START_TEST(end_of_the_connection_is_told_once)
 }
 END_TEST
 
+START_TEST(files_are_shown_for_the_group)
+{
+    World w;
+    world_up(&w);
+    g_autofree char *path = g_build_filename(w.dir, "f", NULL);
+    g_autofree char *sub = g_build_filename(w.dir, "d", NULL);
+    g_autofree char *link = g_build_filename(w.dir, "l", NULL);
+    ck_assert_int_eq(chmod(path, 0400), 0);
+    ck_assert_int_eq(mkdir(sub, 0700), 0);
+    ck_assert_int_eq(symlink("f", link), 0);
+    struct fuse_attr before = kernel_lookup(&w.kernel, 1, "f")->entry.attr;
+    session_set_group(w.session, TRUE, 4242);
+    struct fuse_attr file = kernel_lookup(&w.kernel, 1, "f")->entry.attr;
+    struct fuse_attr dir = kernel_lookup(&w.kernel, 1, "d")->entry.attr;
+    struct fuse_attr symbolic = kernel_lookup(&w.kernel, 1, "l")->entry.attr;
+    struct fuse_getattr_in in = {0};
+    struct fuse_attr root = kernel_call(&w.kernel, FUSE_GETATTR, 1, &in, sizeof(in))->attr.attr;
+    ck_assert_uint_eq(file.gid, 4242);
+    ck_assert_uint_eq(file.uid, before.uid);
+    ck_assert_uint_eq(file.mode & 07777, 0660);
+    ck_assert_uint_eq(dir.gid, 4242);
+    ck_assert_uint_eq(dir.mode & 07777, 02770);
+    ck_assert_uint_eq(root.gid, 4242);
+    ck_assert_uint_eq(root.mode & 02770, 02770);
+    ck_assert_uint_eq(symbolic.gid, 4242);
+    ck_assert_uint_eq(symbolic.mode & 07777, 0777);
+    /* Nothing of it is so where the files are. */
+    struct stat st;
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 07777, 0400);
+    session_set_group(w.session, FALSE, 0);
+    struct fuse_attr after = kernel_lookup(&w.kernel, 1, "f")->entry.attr;
+    ck_assert_uint_eq(after.gid, before.gid);
+    ck_assert_uint_eq(after.mode & 07777, 0400);
+    world_down(&w);
+}
+END_TEST
+
 START_TEST(unknown_node_is_stale_not_fatal)
 {
     World w;
@@ -338,4 +376,4 @@ HARNESS_MAIN("cache/fuse/session", second_open_is_served_by_the_store,
              file_replaced_after_a_listing_is_not_opened,
              without_a_store_everything_is_read_from_the_origin,
              object_lost_from_the_disk_is_read_from_the_origin, end_of_the_connection_is_told_once,
-             unknown_node_is_stale_not_fatal)
+             files_are_shown_for_the_group, unknown_node_is_stale_not_fatal)

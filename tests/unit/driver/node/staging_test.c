@@ -1,4 +1,6 @@
 #include "driver/node/staging.h"
+#include "driver/node/hearthd.h"
+#include "driver/node/spec.h"
 #include "tests/unit/driver/node/world.h"
 
 #define ATTRS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
@@ -60,10 +62,31 @@ static gboolean unstage(Fixture *f)
 static gboolean publish_at(Fixture *f, const char *target, uint64_t attrs, gboolean exclusive)
 {
     g_clear_error(&f->error);
-    gboolean done =
-        staging_publish(f->staging, "v", f->staged, target, attrs, exclusive, LIMIT_MS, &f->error);
+    gboolean done = staging_publish(f->staging, "v", f->staged, target, attrs, exclusive, -1,
+                                    LIMIT_MS, &f->error);
     ck_assert(done == (f->error == NULL));
     return done;
+}
+
+static gboolean publish_for(Fixture *f, const char *target, gint64 group)
+{
+    g_clear_error(&f->error);
+    return staging_publish(f->staging, "v", f->staged, target, ATTRS, FALSE, group, LIMIT_MS,
+                           &f->error);
+}
+
+/* The group hearthd was told last, -1 for none. */
+static gint64 group_of(Fixture *f)
+{
+    g_autoptr(HearthdLink) link = hearthd_connect(f->world->socket_path, NULL, NULL);
+    int fd = -1;
+    json_t *spec = hearthd_fetch(link, "v", LIMIT_MS, &fd, NULL);
+    ck_assert_ptr_nonnull(spec);
+    close(fd);
+    const json_t *group = json_object_get(spec, "mountGroup");
+    gint64 number = group ? json_integer_value(group) : -1;
+    node_spec_free(spec);
+    return number;
 }
 
 static gboolean publish(Fixture *f)
@@ -127,6 +150,33 @@ START_TEST(every_call_may_be_repeated)
     must(unstage(&f));
     must(unstage(&f));
     expect_nothing(&f);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(a_group_is_one_at_a_time)
+{
+    Fixture f = setup();
+    g_autofree char *second = world_path(f.world, "second");
+    must(stage(&f));
+    ck_assert_int_eq(group_of(&f), -1);
+    must(publish_for(&f, f.target, 100));
+    ck_assert_int_eq(group_of(&f), 100);
+    must(publish_for(&f, f.target, 100));
+    /* Whoever asks for no group takes what there is; another one waits its turn. */
+    must(publish_for(&f, second, 100));
+    g_clear_error(&f.error);
+    must(staging_unpublish(f.staging, "v", second, LIMIT_MS, &f.error));
+    must(publish_for(&f, second, -1));
+    ck_assert(!publish_for(&f, f.target, 200));
+    ck_assert_int_eq(f.error->code, HEARTH_ERROR_FAILED_PRECONDITION);
+    ck_assert_ptr_nonnull(strstr(f.error->message, "fsGroup"));
+    ck_assert_int_eq(group_of(&f), 100);
+    g_clear_error(&f.error);
+    must(staging_unpublish(f.staging, "v", second, LIMIT_MS, &f.error));
+    must(unpublish(&f));
+    must(publish_for(&f, f.target, 200));
+    ck_assert_int_eq(group_of(&f), 200);
     teardown(&f);
 }
 END_TEST
@@ -578,8 +628,8 @@ START_TEST(usage_is_of_the_volume_only)
 END_TEST
 
 HARNESS_MAIN("driver/node/staging", stage_and_publish_and_back_leaves_nothing,
-             every_call_may_be_repeated, stage_again_with_another_spec_is_refused,
-             stage_refuses_a_path_where_something_else_is,
+             every_call_may_be_repeated, a_group_is_one_at_a_time,
+             stage_again_with_another_spec_is_refused, stage_refuses_a_path_where_something_else_is,
              stage_refuses_a_file_and_a_full_directory, stage_takes_back_a_failure_at_any_step,
              publish_takes_back_a_failure_at_any_step,
              unpublish_continues_after_a_failure_at_any_step,

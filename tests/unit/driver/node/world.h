@@ -345,7 +345,10 @@ static inline json_t *world_answer_locked(World *w, const json_t *request, int c
             json_decref(spec);
             return world_refusal("ALREADY_EXISTS", "open with another spec");
         }
-        if (!v) {
+        if (v) {
+            json_decref(v->spec);
+            v->spec = json_incref(spec);
+        } else {
             v = g_new0(FakeVolume, 1);
             v->fuse_fd = -1;
             v->connection = connection;

@@ -1,0 +1,20 @@
+/*
+ * A pod's fsGroup on a file system that the kernel has mounted by itself: every file gets the group
+ * and is readable and writable for it, directories hand the group on. As kubelet does it with
+ * fsGroupChangePolicy OnRootMismatch: nothing is walked when the root fits. The root is changed
+ * last, so that a walk that was cut short is taken up by the next call.
+ *
+ * Nobody may have the file system open for the first time meanwhile: see staging.h about groups.
+ */
+#ifndef HEARTH_NODE_FSGROUP_H
+#define HEARTH_NODE_FSGROUP_H
+
+#include <glib.h>
+#include <sys/types.h>
+
+/* Whether the root at `path` is as fsgroup_apply() leaves it. INTERNAL. */
+gboolean fsgroup_fits(const char *path, gid_t group, gboolean *fits, GError **error);
+/* DEADLINE_EXCEEDED: go on by calling it again. INTERNAL names the path. */
+gboolean fsgroup_apply(const char *path, gid_t group, gint64 deadline_us, GError **error);
+
+#endif
