@@ -35,8 +35,17 @@
  *              mount of the volume is served.
  * op "detach"  {"volume": ID}: stop serving and disconnect. Fine when unknown.
  *              Send it after the unmount.
- * op "fetch"   {"volume": ID} -> {"spec": <as given to open>} + a duplicate of the descriptor.
- *              For a restarted node plugin. Secrets stay in memory on both sides.
+ *              With "layer": "fill" (absent: the whole tree) what is served is the fill layer of
+ *              the volume's dataset (cache/fuse/fill_layer.h). FAILED_PRECONDITION while its
+ *              manifest is not ready.
+ * op "manifest" {"volume": ID, "waitMs": N (default 0)} -> {"state": "ready"|"building",
+ *              "dataset": 32 hex digits, "path": s, "objects": s, "files": N, "directories": N,
+ *              "bytes": N}: for an open volume that is a snapshot. Finds its manifest on this node
+ * or in Ceph, or begins to build it, and waits for that as long as asked. "path", when ready, is
+ * the EROFS image, "objects" the data-only layer it redirects to; the numbers tell how far it has
+ * come. FAILED_PRECONDITION, saying why, when there can be none: then a session serves the volume
+ * as any other. op "fetch"   {"volume": ID} -> {"spec": <as given to open>} + a duplicate of the
+ * descriptor. For a restarted node plugin. Secrets stay in memory on both sides.
  *              FAILED_PRECONDITION when no mount is served.
  * op "resize"  {"volume": ID} -> {"bytes": N}: looks at the image's size again, and the file has
  * it. FAILED_PRECONDITION when the volume is no image, or no mount is served. op "status"  ->
