@@ -1,3 +1,4 @@
+/* clang-format off: a table in words */
 /*
  * The control protocol of hearthd: JSON objects, one per SOCK_SEQPACKET message, with at most one
  * file descriptor by SCM_RIGHTS. Client: hearth-csi --role=node, hearthctl. One request is
@@ -28,16 +29,15 @@
  *              {"type": "rbd", "clusterID": s, "monitors": [s...], "pool": s, "radosNamespace": s
  *               ("": the default), "image": s, "snapshot": s (absent: the image itself),
  *               "userID": s, "userKey": s, "timeoutSec": n, "shared": bool}: its mount has one
- * file, "image". A snapshot needs "readOnly". FAILED_PRECONDITION, naming the holder, while
- *               somebody else has the image open for writing, unless "shared" (default false)
+ *               file, "image". A snapshot needs "readOnly". FAILED_PRECONDITION, naming the holder,
+ * while somebody else has the image open for writing, unless "shared" (default false)
  *              {"type": "dir", "rootPath": s}
  * op "attach"  {"volume": ID} + the mounted /dev/fuse descriptor: serve it. ALREADY_EXISTS while a
- *              mount of the volume is served.
+ *              mount of the volume is served. With "layer": "fill" (absent: the whole tree) what is
+ *              served is the fill layer of the volume's dataset (cache/fuse/fill_layer.h);
+ *              FAILED_PRECONDITION while its manifest is not ready.
  * op "detach"  {"volume": ID}: stop serving and disconnect. Fine when unknown.
  *              Send it after the unmount.
- *              With "layer": "fill" (absent: the whole tree) what is served is the fill layer of
- *              the volume's dataset (cache/fuse/fill_layer.h). FAILED_PRECONDITION while its
- *              manifest is not ready.
  * op "manifest" {"volume": ID, "waitMs": N (default 0)} -> {"state": "ready"|"building",
  *              "dataset": 32 hex digits, "path": s, "objects": s, "files": N, "directories": N,
  *              "bytes": N}: for an open volume that is a snapshot. Finds its manifest on this node
@@ -73,6 +73,7 @@
  * A second "open", "attach" or "detach" of one volume waits for the first; ABORTED after 30 s.
  * Unknown ops answer UNIMPLEMENTED; unknown or ill-typed fields INVALID_ARGUMENT, naming the field.
  */
+/* clang-format on */
 #ifndef HEARTH_CONTROL_WIRE_H
 #define HEARTH_CONTROL_WIRE_H
 
