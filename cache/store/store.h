@@ -96,11 +96,11 @@ gboolean store_has(Store *store, const ObjectId *id);
 StoreFill *store_fill(Store *store, Origin *origin, OriginNode *node, const ObjectKey *key,
                       const char *tag);
 /*
- * As store_fill() of an inode that is known by its number, key->ino in `snapshot` (OriginAttr):
- * whoever fetches looks it up, so nothing here waits for Ceph.
+ * As store_fill() of a file that is known by its path beneath the origin's root: whoever fetches
+ * looks it up, so nothing here waits for Ceph.
  */
-StoreFill *store_fill_inode(Store *store, Origin *origin, uint64_t snapshot, const ObjectKey *key,
-                            const char *tag);
+StoreFill *store_fill_path(Store *store, Origin *origin, const char *path, const ObjectKey *key,
+                           const char *tag);
 /*
  * Reads bytes of an object being filled, waiting for the chunks that hold them; asked-for chunks
  * are fetched before others. Short only at the end of the object. -EIO and others: the fill failed
