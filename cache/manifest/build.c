@@ -335,6 +335,7 @@ static gboolean write_entry(Build *b, const Output *out, Dir *dir, Entry *e, GEr
     }
     if (e->child) {
         e->child->image = child;
+        out->footer->directories++;
         atomic_fetch_add(&b->progress->directories, 1);
         return names_add(out->names, dir->place, e->entry.name, NULL, &e->child->place, error);
     }

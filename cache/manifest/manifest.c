@@ -28,9 +28,9 @@ static gboolean fail(GError **error, const char *what)
 static void swap_footer(ManifestFooter *f)
 {
     f->version = le32toh(f->version);
-    uint64_t *const fields[] = {
-        &f->root_ino, &f->snapshot, &f->root_version, &f->image_bytes, &f->names_bytes,
-        &f->records,  &f->inodes,   &f->files,        &f->bytes,       &f->content_checksum};
+    uint64_t *const fields[] = {&f->root_ino,    &f->snapshot, &f->root_version,    &f->image_bytes,
+                                &f->names_bytes, &f->records,  &f->inodes,          &f->directories,
+                                &f->files,       &f->bytes,    &f->content_checksum};
     for (size_t i = 0; i < G_N_ELEMENTS(fields); i++)
         *fields[i] = le64toh(*fields[i]);
 }

@@ -30,13 +30,14 @@ typedef struct ManifestFooter {
     uint64_t root_ino, snapshot;
     uint64_t root_version; /* of the root's inode, so that a reused snapshot id shows */
     uint64_t image_bytes, names_bytes;
-    uint64_t records;              /* of the table */
-    uint64_t inodes, files, bytes; /* regular files and what they hold */
-    uint64_t content_checksum;     /* XXH3-64 of all before the footer */
-    uint64_t checksum;             /* XXH3-64 of the footer before this */
+    uint64_t records; /* of the table */
+    uint64_t inodes, directories;
+    uint64_t files, bytes;     /* regular files and what they hold */
+    uint64_t content_checksum; /* XXH3-64 of all before the footer */
+    uint64_t checksum;         /* XXH3-64 of the footer before this */
 } ManifestFooter;
 
-_Static_assert(sizeof(ManifestFooter) == 128, "footer layout");
+_Static_assert(sizeof(ManifestFooter) == 136, "footer layout");
 
 typedef struct Manifest {
     ManifestFooter footer; /* in the machine's order */
