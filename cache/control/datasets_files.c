@@ -23,7 +23,7 @@ static gboolean fail(GError **error, const char *path, const char *what)
 char *manifests_dir(const char *cache_dir, GError **error)
 {
     g_autofree char *dir = g_build_filename(cache_dir, "manifests", NULL);
-    if (mkdir(dir, 0700) < 0 && errno != EEXIST) {
+    if (mkdir(dir, 0700) < 0 && !(errno == EEXIST && g_file_test(dir, G_FILE_TEST_IS_DIR))) {
         fail(error, dir, "cannot be made");
         return NULL;
     }
@@ -38,11 +38,11 @@ Manifest *manifests_open(const char *dir, const char *id, gboolean deep, const O
     hearth_autofd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0 && errno == ENOENT)
         return NULL;
-    g_autoptr(Manifest) manifest = NULL;
-    if (fd < 0)
-        fail(&error, path, "cannot be opened");
-    else
-        manifest = manifest_open(fd, deep, &error);
+    if (fd < 0) {
+        g_warning("manifest %s cannot be opened: %s", path, g_strerror(errno));
+        return NULL;
+    }
+    g_autoptr(Manifest) manifest = manifest_open(fd, deep, &error);
     if (manifest && manifest_is_of(manifest, origin, root)) {
         futimens(fd, NULL);
         return g_steal_pointer(&manifest);
