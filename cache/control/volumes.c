@@ -131,21 +131,24 @@ Origin *volume_origin(const Volume *v)
 }
 
 /* Objects of a dataset belong to it rather than to one of its volumes. */
-const char *volume_tag(const Volume *v)
+static const char *tag_locked(const Volume *v)
 {
     return v->layer ? dataset_id(v->dataset) : v->id;
 }
 
-const Manifest *volume_manifest(const Volume *v)
+const Manifest *volumes_ready_manifest(Volumes *vs, const Volume *v)
 {
-    return v->dataset ? dataset_manifest(v->dataset) : NULL;
+    pthread_mutex_lock(&vs->lock);
+    Dataset *dataset = v->dataset;
+    pthread_mutex_unlock(&vs->lock);
+    return dataset ? dataset_manifest(dataset) : NULL;
 }
 
 char *volumes_tag(Volumes *vs, const char *id)
 {
     pthread_mutex_lock(&vs->lock);
     const Volume *v = g_hash_table_lookup(vs->by_id, id);
-    char *tag = g_strdup(v ? volume_tag(v) : id);
+    char *tag = g_strdup(v ? tag_locked(v) : id);
     pthread_mutex_unlock(&vs->lock);
     return tag;
 }
@@ -312,7 +315,7 @@ static gboolean attach_claimed(Volumes *vs, Volume *v, gboolean fill_layer, int 
                     "volume %s is attached to another mount; unmount and detach it first", v->id);
         return FALSE;
     }
-    if (fill_layer && !volume_manifest(v)) {
+    if (fill_layer && !volumes_ready_manifest(vs, v)) {
         g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION,
                     "volume %s: its manifest is not ready; op \"manifest\" makes it", v->id);
         return FALSE;

@@ -67,16 +67,14 @@ void volumes_unpin(Volumes *volumes, Volume *volume);
 const char *volume_id(const Volume *volume);
 Origin *volume_origin(const Volume *volume);
 gboolean volume_cached(const Volume *volume);
-/* What its objects are accounted to. */
-const char *volume_tag(const Volume *volume);
-/* Of a dataset whose manifest is ready; else NULL. */
-const Manifest *volume_manifest(const Volume *volume);
 /* Newer specs may change it at any time. */
 uint64_t volume_quota_bytes(const Volume *volume);
 /* Whether to stop using a pinned volume. */
 gboolean volume_closing(Volume *volume);
 /* The tag of a volume, which need not be open: the caller's. */
 char *volumes_tag(Volumes *volumes, const char *id);
+/* The manifest of a pinned volume that is a dataset, once it is ready; else NULL. */
+const Manifest *volumes_ready_manifest(Volumes *volumes, const Volume *volume);
 /* What a walk over all its files has counted; an origin that can tell is asked again later. */
 void volumes_set_counted(Volumes *volumes, Volume *volume, uint64_t bytes);
 
