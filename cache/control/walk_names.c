@@ -103,7 +103,7 @@ static Listing *listing_of(Ahead *a, uint64_t parent)
         if (a->listings[i].used && a->listings[i].parent == parent)
             return &a->listings[i];
     Listing *l = &a->listings[a->next++ % AHEAD_DIRS];
-    *l = (Listing){.parent = parent, .used = TRUE};
+    *l = (Listing){.parent = parent, .off = a->origin->ops->after_dots, .used = TRUE};
     return l;
 }
 

@@ -246,7 +246,7 @@ static int list_open(Build *b, Dir *dir, OriginDir *handle, char **name)
 {
     Batch *batch = batch_new(dir);
     OriginEntry from;
-    int64_t off = 0;
+    int64_t off = b->origin->ops->after_dots;
     int r;
     while ((r = b->origin->ops->readdir(b->origin, handle, off, TRUE, &from)) > 0) {
         off = from.next;

@@ -365,9 +365,6 @@ static int op_readdir(Origin *o, OriginDir *dir, int64_t off, gboolean with_attr
     struct dirent de;
     struct ceph_statx stx;
     struct Inode *in = NULL;
-    /* "." and "..", at 0 and 1: their attributes would be a request each, and nobody uses them. */
-    if (off < 2)
-        with_attr = FALSE;
     int r = ceph_readdirplus_r(mount_of(o), dir->result, &de, &stx, with_attr ? WANT : 0,
                                with_attr ? 0 : AT_STATX_DONT_SYNC, with_attr ? &in : NULL);
     if (r <= 0) {
@@ -422,6 +419,7 @@ static int op_statfs(Origin *o, OriginNode *node, struct statvfs *st)
 
 const OriginOps cephfs_origin_ops = {
     .type = "cephfs",
+    .after_dots = 2,
     .destroy = cephfs_destroy,
     .listen = cephfs_listen,
     .root = op_root,

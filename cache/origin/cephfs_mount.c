@@ -63,10 +63,6 @@ static gboolean configure(struct ceph_mount_info *mount, const CephfsOriginConfi
         {"client_cache_size", INODE_CACHE},
         /* An outage longer than the session ends in a new session, not in a dead mount. */
         {"client_reconnect_stale", "true"},
-        /* A directory's size is that of all beneath it, which is a request for each, or its number
-         * of entries: in a snapshot, whose manifest is made by listing all of it, the latter. */
-        {"client_dirsize_rbytes",
-         strstr(config->root_path, "/" SNAPSHOT_DIR "/") ? "false" : "true"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(options); i++)
         if (!set_option(mount, options[i].name, options[i].value, error))

@@ -91,6 +91,11 @@ typedef struct OriginListener {
 
 typedef struct OriginOps {
     const char *type;
+    /*
+     * Where to begin a directory whose entries "." and ".." are not wanted (they may come all the
+     * same). libcephfs asks the MDS for the attributes of both.
+     */
+    int64_t after_dots;
 
     /* Flushes, disconnects and frees. All nodes and files must have been given back. */
     void (*destroy)(Origin *o);
