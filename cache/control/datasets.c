@@ -6,6 +6,7 @@
 #include "cache/control/datasets.h"
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "cache/control/datasets_files.h"
 #include "cache/control/wire.h"
 #include "cache/manifest/build.h"
+#include "cache/manifest/share.h"
 #include "cache/store/key.h"
 
 #define MANIFESTS_MAX 64
@@ -58,9 +60,10 @@ struct Datasets {
     gboolean any_filesystem;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    GHashTable *by_id;   /* lock; those with members */
-    GHashTable *checked; /* lock; IDs whose file this process has read and found good */
-    gboolean stopping;   /* lock */
+    GHashTable *by_id;         /* lock; those with members */
+    GHashTable *checked;       /* lock; IDs whose file this process has read and found good */
+    gboolean stopping;         /* lock */
+    atomic_bool told_unshared; /* that manifests cannot be shared; once is enough */
     pthread_t counter;
 };
 
@@ -125,15 +128,65 @@ static Manifest *build(Dataset *d, const char *dir, GError **error)
     return manifest_open(fd, FALSE, error);
 }
 
-static Manifest *make(Dataset *d, GError **error)
+static void tell_unshared(Datasets *all, const GError *error)
 {
+    if (!g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED) &&
+        !g_error_matches(error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED) &&
+        !atomic_exchange(&all->told_unshared, TRUE))
+        g_warning("manifests are not shared with other nodes, each builds its own: %s (does the "
+                  "user have \"rw\" on the data pool?)",
+                  error->message);
+}
+
+/* One that another node has left in Ceph. *damaged: there is one, but it is of no use. */
+static Manifest *fetch(Dataset *d, const char *dir, gboolean *damaged)
+{
+    g_autoptr(GError) error = NULL;
+    hearth_autofd int fd = manifests_create(dir, &error);
+    if (fd < 0 || !share_fetch(d->using, d->id, fd, &d->progress.cancel, &error)) {
+        *damaged = g_error_matches(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA);
+        if (*damaged)
+            g_warning("dataset %s: the manifest in Ceph is made anew: %s", d->id, error->message);
+        else if (!g_error_matches(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND))
+            tell_unshared(d->all, error);
+        return NULL;
+    }
+    g_autoptr(Manifest) manifest = manifest_open(fd, TRUE, &error);
+    if (manifest && manifest_is_of(manifest, d->using, &d->root) &&
+        manifests_publish(dir, d->id, fd, &error))
+        return g_steal_pointer(&manifest);
+    *damaged = TRUE;
+    g_warning("dataset %s: the manifest in Ceph is made anew: %s", d->id,
+              error ? error->message : "it is of another tree");
+    return NULL;
+}
+
+/* For other nodes; FALSE is nobody's error. */
+static void share(Dataset *d, gboolean replace)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = dataset_path(d);
+    hearth_autofd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && !share_put(d->using, d->id, fd, replace, &d->progress.cancel, &error))
+        tell_unshared(d->all, error);
+}
+
+typedef enum Made { MADE_FOUND, MADE_BUILT, MADE_BUILT_ANEW } Made;
+
+static Manifest *make(Dataset *d, Made *made, GError **error)
+{
+    gboolean damaged = FALSE;
     g_autofree char *dir = manifests_dir(d->all->cache_dir, error);
     if (!dir)
         return NULL;
     Manifest *manifest = find_local(d, dir);
+    if (!manifest)
+        manifest = fetch(d, dir, &damaged);
+    *made = MADE_FOUND;
     if (manifest)
         return manifest;
     gint64 start = g_get_monotonic_time();
+    *made = damaged ? MADE_BUILT_ANEW : MADE_BUILT;
     manifest = build(d, dir, error);
     if (manifest)
         g_message("dataset %s: manifest of %" G_GUINT64_FORMAT " files built in %.1f s", d->id,
@@ -147,7 +200,8 @@ static void *run_make(void *data)
     Dataset *d = data;
     Datasets *all = d->all;
     g_autoptr(GError) error = NULL;
-    Manifest *manifest = make(d, &error);
+    Made made = MADE_FOUND;
+    Manifest *manifest = make(d, &made, &error);
     if (manifest)
         prune(all);
     else if (!g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
@@ -156,9 +210,16 @@ static void *run_make(void *data)
     d->manifest = manifest;
     d->error = g_steal_pointer(&error);
     d->state = manifest ? DATASET_READY : DATASET_FAILED;
-    d->using = NULL;
     if (manifest)
         g_hash_table_add(all->checked, g_strdup(d->id));
+    if (manifest && made != MADE_FOUND) {
+        /* Nobody waits for this, but for who leaves with the origin. */
+        pthread_cond_broadcast(&all->changed);
+        pthread_mutex_unlock(&all->lock);
+        share(d, made == MADE_BUILT_ANEW);
+        pthread_mutex_lock(&all->lock);
+    }
+    d->using = NULL;
     pthread_cond_broadcast(&all->changed);
     pthread_mutex_unlock(&all->lock);
     return NULL;

@@ -273,6 +273,7 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
         ceph_unmount(o->mount);
         goto fail;
     }
+    o->user_id = g_strdup(config->user_id);
     return &g_steal_pointer(&o)->base;
 fail:
     ceph_release(o->mount);
@@ -287,5 +288,6 @@ void cephfs_destroy(Origin *origin)
     ceph_unmount(o->mount);
     ceph_release(o->mount);
     pthread_mutex_destroy(&o->listener_mutex);
+    g_free(o->user_id);
     g_free(o);
 }

@@ -23,6 +23,7 @@ typedef struct Origin Origin;
 typedef struct OriginNode OriginNode;
 typedef struct OriginFile OriginFile;
 typedef struct OriginDir OriginDir;
+typedef struct OriginBlobs OriginBlobs;
 
 /*
  * Attributes of an inode. `version` changes whenever the content or the metadata does (CephFS:
@@ -165,6 +166,19 @@ typedef struct OriginOps {
     int (*removexattr)(Origin *o, OriginNode *node, const char *name);
 
     int (*statfs)(Origin *o, OriginNode *node, struct statvfs *st);
+
+    /*
+     * Objects of hearthd's own beside the data, known by name to every node; of 4 MiB at most. NULL
+     * for an origin that has no place for them.
+     */
+    int (*blobs_open)(Origin *o, OriginBlobs **blobs);
+    void (*blobs_close)(OriginBlobs *blobs);
+    /* Bytes read, fewer at the end; -ENOENT. */
+    ssize_t (*blob_read)(OriginBlobs *blobs, const char *name, void *buf, size_t len, uint64_t off);
+    /* In full. exclusive: -EEXIST when there is one. */
+    int (*blob_write)(OriginBlobs *blobs, const char *name, const void *buf, size_t len,
+                      gboolean exclusive);
+    int (*blob_remove)(OriginBlobs *blobs, const char *name);
 } OriginOps;
 
 /* Implementations embed this as their first member. */
