@@ -118,7 +118,8 @@ static void list_more(Ahead *a, Listing *l, const char *directory)
     l->ended = TRUE;
     if (origin_find(a->origin, directory, &node, &attr) < 0)
         return;
-    if (ops->opendir(a->origin, node, &dir) == 0) {
+    /* Asked for by themselves, a directory's attributes come with the right to trust its names. */
+    if (ops->getattr(a->origin, node, &attr) == 0 && ops->opendir(a->origin, node, &dir) == 0) {
         for (unsigned i = 0; i < AHEAD_STEP; i++) {
             entry.node = NULL;
             if (ops->readdir(a->origin, dir, l->off, TRUE, &entry) <= 0)
