@@ -78,14 +78,17 @@ typedef struct Fetch {
     atomic_bool *cancel;
     _Atomic uint64_t next; /* part */
     pthread_mutex_t lock;
-    GError *error; /* lock; the first one */
+    GError *error;    /* lock; the first one */
+    gboolean damaged; /* lock; a part is missing or cut short */
 } Fetch;
 
 static void set_failed(Fetch *f, const char *name, int code)
 {
     pthread_mutex_lock(&f->lock);
-    if (!f->error)
+    if (!f->error) {
         fail(&f->error, name, code);
+        f->damaged = code == ENOENT || code == EBADMSG;
+    }
     pthread_mutex_unlock(&f->lock);
     atomic_store(&f->next, UINT64_MAX / SHARE_PART);
 }
@@ -124,8 +127,7 @@ static gboolean fetch_parts(Fetch *f, GError **error)
         pthread_join(threads[i], NULL);
     if (!f->error)
         return TRUE;
-    /* A header without one of its parts. */
-    if (g_error_matches(f->error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND))
+    if (f->damaged)
         f->error->code = G_IO_ERROR_INVALID_DATA;
     g_propagate_error(error, f->error);
     return FALSE;
