@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "cache/autofd.h"
 #include "cache/control/datasets_files.h"
+#include "cache/control/jobs.h"
 #include "cache/control/volumes.h"
 #include "cache/control/wire.h"
 #include "cache/store/internal.h"
@@ -400,6 +401,60 @@ START_TEST(a_volume_is_served_by_its_fill_layer)
 }
 END_TEST
 
+static void warm(Jobs *jobs, const char *path, json_int_t files, json_int_t bytes)
+{
+    uint64_t id;
+    g_autoptr(GError) error = NULL;
+    ck_assert_msg(jobs_warm(jobs, "v", path, &id, &error), "%s", error ? error->message : "");
+    jobs_wait(jobs, id);
+    json_t *job = jobs_report(jobs, id, NULL);
+    ck_assert_str_eq(json_string_value(json_object_get(job, "error")), "");
+    ck_assert_str_eq(json_string_value(json_object_get(job, "state")), "done");
+    ck_assert_int_eq(json_integer_value(json_object_get(job, "filesDone")), files);
+    ck_assert_int_eq(json_integer_value(json_object_get(job, "bytesDone")), bytes);
+    json_decref(job);
+}
+
+START_TEST(a_dataset_is_warmed_by_its_manifest)
+{
+    World w;
+    world_up(&w);
+    g_autofree char *sub = g_build_filename(w.tree, "sub", NULL);
+    g_autofree char *within = g_build_filename(sub, "b", NULL);
+    ck_assert_int_eq(mkdir(sub, 0755), 0);
+    ck_assert_int_eq(mkdir(within, 0755), 0);
+    put_file(&w, "sub/one", "1");
+    put_file(&w, "sub/b/two", "22");
+    put_file(&w, "sub/b/empty", "");
+    Volumes *volumes = volumes_new(w.store, w.all, NULL, 2);
+    Jobs *jobs = jobs_new(volumes, w.store);
+    Kernel kernel;
+    Dataset *d;
+    DatasetReport report;
+    open_volume(volumes, &w, TRUE, TRUE);
+    ck_assert(volumes_manifest(volumes, "v", 60000, &d, &report, NULL));
+    dataset_unref(d);
+    ck_assert(volumes_attach(volumes, "v", TRUE, kernel_start(&kernel), NULL));
+    kernel_init(&kernel);
+    /* Had it walked the origin, it would have met this one. */
+    put_file(&w, "sub/later", "not of the dataset");
+    warm(jobs, "sub/b/two", 1, 2);
+    warm(jobs, "sub/b", 1, 2);
+    warm(jobs, "sub/b/empty", 0, 0);
+    warm(jobs, "sub", 2, 3);
+    warm(jobs, "", 4, 18);
+    StoreStats stats;
+    store_stats(w.store, &stats);
+    ck_assert_uint_eq(stats.objects, 4);
+    ck_assert_uint_eq(stats.origin_bytes, 18);
+    jobs_free(jobs);
+    ck_assert(volumes_detach(volumes, "v", NULL));
+    close(kernel.fd);
+    volumes_free(volumes);
+    world_down(&w);
+}
+END_TEST
+
 START_TEST(a_volume_without_a_manifest_says_why)
 {
     static const struct {
@@ -434,4 +489,4 @@ HARNESS_MAIN("cache/control/datasets", a_manifest_is_built_once_for_all_volumes,
              a_failure_is_told_and_may_be_tried_again, what_may_change_is_no_dataset,
              what_the_store_holds_is_counted_whoever_fetched_it,
              the_least_recently_used_are_removed, a_volume_is_served_by_its_fill_layer,
-             a_volume_without_a_manifest_says_why)
+             a_dataset_is_warmed_by_its_manifest, a_volume_without_a_manifest_says_why)
