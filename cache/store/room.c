@@ -231,7 +231,8 @@ gboolean room_reserve(Store *store, uint64_t size)
     uint64_t charge = record_charge(size);
     const StoreConfig *config = &store->config;
     /* What does not fit below the high watermark would be evicted as soon as it is complete. */
-    if (config->max_bytes && charge > percent(config->max_bytes, config->high_percent))
+    if (config->max_bytes && charge + atomic_load(&store->other_bytes) >
+                                 percent(config->max_bytes, config->high_percent))
         return FALSE;
     if (!reserve_evicting(store, charge))
         return FALSE;

@@ -347,7 +347,9 @@ void store_tag_usage(Store *store, const char *tag, uint64_t *bytes, uint64_t *o
 
 void store_set_other_bytes(Store *store, uint64_t bytes)
 {
-    atomic_store(&store->other_bytes, bytes);
+    /* Whatever they are, half of the bound is for objects. */
+    uint64_t most = store->config.max_bytes / 2;
+    atomic_store(&store->other_bytes, most ? MIN(bytes, most) : bytes);
     wake_kick(&store->evictor);
 }
 
