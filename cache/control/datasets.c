@@ -393,6 +393,7 @@ static void report_locked(Dataset *d, DatasetReport *report)
         return;
     }
     const ManifestFooter *f = &d->manifest->footer;
+    report->readable = (f->flags & MANIFEST_READABLE) != 0;
     report->files = f->files;
     report->directories = f->directories;
     report->bytes = f->bytes;

@@ -45,7 +45,7 @@ void dataset_unref(Dataset *dataset);
 
 typedef struct DatasetReport {
     char id[DATASET_ID];
-    gboolean ready;
+    gboolean ready, readable;            /* by everybody: MANIFEST_READABLE */
     uint64_t files, directories, bytes;  /* of the tree; what was found so far while not ready */
     uint64_t cached_files, cached_bytes; /* of those, what the store holds */
 } DatasetReport;

@@ -97,10 +97,11 @@ static gboolean op_manifest(Call *call, GError **error)
                           &r, error))
         return FALSE;
     g_autofree char *path = dataset_path(dataset), *objects = dataset_objects(dataset);
-    json_t *told = json_pack(
-        "{s:s, s:s, s:s, s:s, s:I, s:I, s:I}", "state", r.ready ? "ready" : "building", "dataset",
-        r.id, "path", r.ready ? path : "", "objects", objects, "files", (json_int_t)r.files,
-        "directories", (json_int_t)r.directories, "bytes", (json_int_t)r.bytes);
+    json_t *told =
+        json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:b}", "state",
+                  r.ready ? "ready" : "building", "dataset", r.id, "path", r.ready ? path : "",
+                  "objects", objects, "files", (json_int_t)r.files, "directories",
+                  (json_int_t)r.directories, "bytes", (json_int_t)r.bytes, "readable", r.readable);
     json_object_update(call->reply, told);
     json_decref(told);
     dataset_unref(dataset);

@@ -321,6 +321,14 @@ typedef struct Output {
     ManifestFooter *footer;
 } Output;
 
+/* A mode that does not let everybody in is one too many. */
+static void note_mode(ManifestFooter *footer, mode_t mode)
+{
+    mode_t wanted = S_ISDIR(mode) ? 0005 : S_ISREG(mode) ? 0004 : 0;
+    if ((mode & wanted) != wanted)
+        footer->flags &= ~MANIFEST_READABLE;
+}
+
 static gboolean write_entry(Build *b, const Output *out, Dir *dir, Entry *e, GError **error)
 {
     ImageDir *child = NULL;
@@ -333,6 +341,7 @@ static gboolean write_entry(Build *b, const Output *out, Dir *dir, Entry *e, GEr
         g_propagate_prefixed_error(error, g_steal_pointer(&cause), "in \"/%s\": ", shown);
         return FALSE;
     }
+    note_mode(out->footer, e->entry.st.st_mode);
     if (e->child) {
         e->child->image = child;
         out->footer->directories++;
@@ -437,6 +446,8 @@ gboolean manifest_build(int fd, const char *dir, Origin *origin, OriginNode *roo
     ManifestFooter footer = {
         .root_ino = attr->st.st_ino, .snapshot = attr->snapshot, .root_version = attr->version};
     memcpy(footer.space, origin->space, sizeof(footer.space));
+    footer.flags = MANIFEST_READABLE;
+    note_mode(&footer, attr->st.st_mode);
     g_autoptr(NamesWriter) names = names_writer_new(dir, error);
     if (!names)
         return FALSE;

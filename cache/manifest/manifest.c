@@ -28,6 +28,7 @@ static gboolean fail(GError **error, const char *what)
 static void swap_footer(ManifestFooter *f)
 {
     f->version = le32toh(f->version);
+    f->flags = le32toh(f->flags);
     uint64_t *const fields[] = {&f->root_ino,    &f->snapshot, &f->root_version,    &f->image_bytes,
                                 &f->names_bytes, &f->records,  &f->inodes,          &f->directories,
                                 &f->files,       &f->bytes,    &f->content_checksum};

@@ -21,11 +21,13 @@
 
 #define MANIFEST_MAGIC "HRTHMNFT"
 #define MANIFEST_VERSION 1
+/* Every file may be read, and every directory searched, by everybody. */
+#define MANIFEST_READABLE 1u
 
 /* On disk, little-endian and without padding, the last bytes of the file. */
 typedef struct ManifestFooter {
     char magic[8];
-    uint32_t version, reserved;
+    uint32_t version, flags;
     uint8_t space[24]; /* Origin.space */
     uint64_t root_ino, snapshot;
     uint64_t root_version; /* of the root's inode, so that a reused snapshot id shows */

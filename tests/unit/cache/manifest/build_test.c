@@ -111,6 +111,32 @@ START_TEST(a_manifest_tells_what_it_is_of)
 }
 END_TEST
 
+START_TEST(it_tells_whether_everybody_may_read_it)
+{
+    static const struct {
+        const char *name;
+        mode_t mode;
+        gboolean readable;
+    } cases[] = {{"d", 0755, TRUE},   {"d", 0751, FALSE},   {"d", 0754, FALSE},
+                 {"d/f", 0644, TRUE}, {"d/f", 0640, FALSE}, {"", 0700, FALSE}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        World w = world_new();
+        put_dir(&w, "d");
+        put_file(&w, "d/f", 10);
+        g_autofree char *d = g_build_filename(w.tree, "d", NULL),
+                        *f = g_build_filename(d, "f", NULL),
+                        *changed = g_build_filename(w.tree, cases[i].name, NULL);
+        ck_assert(chmod(d, 0755) == 0 && chmod(f, 0644) == 0);
+        ck_assert_int_eq(chmod(changed, cases[i].mode), 0);
+        world_open(&w);
+        ck_assert(build(&w, NULL));
+        g_autoptr(Manifest) m = manifest_open(w.fd, TRUE, NULL);
+        ck_assert_int_eq((m->footer.flags & MANIFEST_READABLE) != 0, cases[i].readable);
+        world_free(&w);
+    }
+}
+END_TEST
+
 START_TEST(many_entries_go_through_every_queue)
 {
     World w = world_new();
@@ -217,5 +243,5 @@ START_TEST(an_unreadable_directory_is_named)
 END_TEST
 
 HARNESS_MAIN("cache/manifest/build", a_manifest_tells_what_it_is_of,
-             many_entries_go_through_every_queue, damage_shows, a_build_can_be_cancelled,
-             an_unreadable_directory_is_named)
+             it_tells_whether_everybody_may_read_it, many_entries_go_through_every_queue,
+             damage_shows, a_build_can_be_cancelled, an_unreadable_directory_is_named)
