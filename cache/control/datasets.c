@@ -7,6 +7,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -25,6 +26,9 @@
  * count took. */
 #define COUNT_SEC 5
 #define COUNT_REST 20
+/* A walk fills the origin's caches, which it empties within a few seconds; what that leaves in the
+ * allocator is given back then. */
+#define TRIM_SEC 5
 
 typedef enum DatasetState {
     DATASET_IDLE,
@@ -63,6 +67,7 @@ struct Datasets {
     GHashTable *by_id;         /* lock; those with members */
     GHashTable *checked;       /* lock; IDs whose file this process has read and found good */
     gboolean stopping;         /* lock */
+    gint64 trim_at_us;         /* lock; 0: never */
     atomic_bool told_unshared; /* that manifests cannot be shared; once is enough */
     pthread_t counter;
 };
@@ -218,6 +223,7 @@ static void *run_make(void *data)
         pthread_mutex_unlock(&all->lock);
         share(d, made == MADE_BUILT_ANEW);
         pthread_mutex_lock(&all->lock);
+        all->trim_at_us = g_get_monotonic_time() + TRIM_SEC * G_TIME_SPAN_SECOND;
     }
     d->using = NULL;
     pthread_cond_broadcast(&all->changed);
@@ -522,11 +528,22 @@ static gboolean count(Dataset *d, uint64_t *files, uint64_t *bytes)
     return TRUE;
 }
 
+static void trim_if_due_locked(Datasets *all)
+{
+    if (!all->trim_at_us || g_get_monotonic_time() < all->trim_at_us)
+        return;
+    all->trim_at_us = 0;
+    pthread_mutex_unlock(&all->lock);
+    malloc_trim(0);
+    pthread_mutex_lock(&all->lock);
+}
+
 static void *run_counter(void *data)
 {
     Datasets *all = data;
     pthread_mutex_lock(&all->lock);
     while (!all->stopping) {
+        trim_if_due_locked(all);
         Dataset *d = next_to_count_locked(all);
         if (!d) {
             const struct timespec soon = after_ms(1000);

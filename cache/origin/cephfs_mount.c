@@ -14,7 +14,7 @@
 /* Inodes kept beyond those the kernel holds: what makes an epoch after dropped caches cheap. */
 #define INODE_CACHE "65536"
 /* A snapshot's files are known to the manifest; what is listed ahead is to be kept. */
-#define INODE_CACHE_SNAPSHOT "32768"
+#define INODE_CACHE_SNAPSHOT "16384"
 /* How long a recalled lease may take to come back; less than the MDS's session autoclose (300 s).
  */
 #define LEASE_RETURN_SEC 60
