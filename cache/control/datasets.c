@@ -6,230 +6,15 @@
 #include "cache/control/datasets.h"
 #include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 #include <xxhash.h>
-#include "cache/autofd.h"
 #include "cache/control/datasets_files.h"
+#include "cache/control/datasets_internal.h"
 #include "cache/control/wire.h"
-#include "cache/manifest/build.h"
-#include "cache/manifest/share.h"
 #include "cache/store/key.h"
-
-#define MANIFESTS_MAX 64
-#define MANIFESTS_PERCENT 10 /* of what the cache may hold */
-/* What the store holds of a dataset is counted again after this, or COUNT_REST times as long as the
- * count took. */
-#define COUNT_SEC 5
-#define COUNT_REST 20
-/* A walk fills the origin's caches, which it empties within a few seconds; what that leaves in the
- * allocator is given back then. */
-#define TRIM_SEC 5
-
-typedef enum DatasetState {
-    DATASET_IDLE,
-    DATASET_MAKING,
-    DATASET_READY,
-    DATASET_FAILED,
-} DatasetState;
-
-struct Dataset {
-    Datasets *all;
-    char id[DATASET_ID];
-    OriginAttr root;
-    /* Datasets.lock, all below but `progress`. */
-    unsigned references;
-    GPtrArray *members; /* Origin: of each volume that has joined */
-    DatasetState state;
-    Origin *using;
-    gboolean has_thread;
-    pthread_t thread;
-    GError *error; /* of FAILED */
-    gboolean told; /* somebody knows of it: who asks again wants another try */
-    Manifest *manifest;
-    BuildProgress progress;
-    /* Of the table: when it was counted last, and what the tag's usage was then. */
-    gboolean counted;
-    gint64 count_at_us;
-    uint64_t files_held, bytes_held, tag_objects, tag_bytes;
-};
-
-struct Datasets {
-    Store *store;
-    char *cache_dir, *objects;
-    gboolean any_filesystem;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    GHashTable *by_id;         /* lock; those with members */
-    GHashTable *checked;       /* lock; IDs whose file this process has read and found good */
-    gboolean stopping;         /* lock */
-    gint64 trim_at_us;         /* lock; 0: never */
-    atomic_bool told_unshared; /* that manifests cannot be shared; once is enough */
-    pthread_t counter;
-};
-
-static struct timespec after_ms(gint64 ms)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += ms / 1000;
-    t.tv_nsec += ms % 1000 * 1000000;
-    if (t.tv_nsec >= 1000000000) {
-        t.tv_sec++;
-        t.tv_nsec -= 1000000000;
-    }
-    return t;
-}
-
-/* ---- making a manifest */
-
-static void prune(Datasets *all)
-{
-    StoreStats stats = {0};
-    store_stats(all->store, &stats);
-    g_autoptr(GHashTable) keep = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    g_autofree char *dir = g_build_filename(all->cache_dir, "manifests", NULL);
-    GHashTableIter iter;
-    gpointer id;
-    pthread_mutex_lock(&all->lock);
-    g_hash_table_iter_init(&iter, all->by_id);
-    while (g_hash_table_iter_next(&iter, &id, NULL))
-        g_hash_table_add(keep, g_strdup(id));
-    pthread_mutex_unlock(&all->lock);
-    store_set_other_bytes(all->store, manifests_prune(dir, keep, MANIFESTS_MAX,
-                                                      stats.max_bytes / 100 * MANIFESTS_PERCENT));
-}
-
-static Manifest *find_local(Dataset *d, const char *dir)
-{
-    Datasets *all = d->all;
-    pthread_mutex_lock(&all->lock);
-    gboolean deep = !g_hash_table_contains(all->checked, d->id);
-    pthread_mutex_unlock(&all->lock);
-    return manifests_open(dir, d->id, deep, d->using, &d->root);
-}
-
-static Manifest *build(Dataset *d, const char *dir, GError **error)
-{
-    Origin *origin = d->using;
-    OriginNode *node;
-    OriginAttr attr;
-    hearth_autofd int fd = manifests_create(dir, error);
-    if (fd < 0)
-        return NULL;
-    int r = origin->ops->root(origin, &node, &attr);
-    if (r < 0) {
-        g_set_error(error, G_IO_ERROR, g_io_error_from_errno(-r), "its root: %s", g_strerror(-r));
-        return NULL;
-    }
-    gboolean built = manifest_build(fd, dir, origin, node, &d->root, 0, &d->progress, error);
-    origin->ops->put(origin, node);
-    if (!built || !manifests_publish(dir, d->id, fd, error))
-        return NULL;
-    return manifest_open(fd, FALSE, error);
-}
-
-static void tell_unshared(Datasets *all, const GError *error)
-{
-    if (!g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED) &&
-        !g_error_matches(error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED) &&
-        !atomic_exchange(&all->told_unshared, TRUE))
-        g_warning("manifests are not shared with other nodes, each builds its own: %s (does the "
-                  "user have \"rw\" on the data pool?)",
-                  error->message);
-}
-
-/* One that another node has left in Ceph. *damaged: there is one, but it is of no use. */
-static Manifest *fetch(Dataset *d, const char *dir, gboolean *damaged)
-{
-    g_autoptr(GError) error = NULL;
-    hearth_autofd int fd = manifests_create(dir, &error);
-    if (fd < 0 || !share_fetch(d->using, d->id, fd, &d->progress.cancel, &error)) {
-        *damaged = g_error_matches(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA);
-        if (*damaged)
-            g_warning("dataset %s: the manifest in Ceph is made anew: %s", d->id, error->message);
-        else if (!g_error_matches(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND))
-            tell_unshared(d->all, error);
-        return NULL;
-    }
-    g_autoptr(Manifest) manifest = manifest_open(fd, TRUE, &error);
-    if (manifest && manifest_is_of(manifest, d->using, &d->root) &&
-        manifests_publish(dir, d->id, fd, &error))
-        return g_steal_pointer(&manifest);
-    *damaged = TRUE;
-    g_warning("dataset %s: the manifest in Ceph is made anew: %s", d->id,
-              error ? error->message : "it is of another tree");
-    return NULL;
-}
-
-/* For other nodes; FALSE is nobody's error. */
-static void share(Dataset *d, gboolean replace)
-{
-    g_autoptr(GError) error = NULL;
-    g_autofree char *path = dataset_path(d);
-    hearth_autofd int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && !share_put(d->using, d->id, fd, replace, &d->progress.cancel, &error))
-        tell_unshared(d->all, error);
-}
-
-typedef enum Made { MADE_FOUND, MADE_BUILT, MADE_BUILT_ANEW } Made;
-
-static Manifest *make(Dataset *d, Made *made, GError **error)
-{
-    gboolean damaged = FALSE;
-    g_autofree char *dir = manifests_dir(d->all->cache_dir, error);
-    if (!dir)
-        return NULL;
-    Manifest *manifest = find_local(d, dir);
-    if (!manifest)
-        manifest = fetch(d, dir, &damaged);
-    *made = MADE_FOUND;
-    if (manifest)
-        return manifest;
-    gint64 start = g_get_monotonic_time();
-    *made = damaged ? MADE_BUILT_ANEW : MADE_BUILT;
-    manifest = build(d, dir, error);
-    if (manifest)
-        g_message("dataset %s: manifest of %" G_GUINT64_FORMAT " files built in %.1f s", d->id,
-                  manifest->footer.files,
-                  (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC);
-    return manifest;
-}
-
-static void *run_make(void *data)
-{
-    Dataset *d = data;
-    Datasets *all = d->all;
-    g_autoptr(GError) error = NULL;
-    Made made = MADE_FOUND;
-    Manifest *manifest = make(d, &made, &error);
-    if (manifest)
-        prune(all);
-    else if (!g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
-        g_warning("dataset %s: it has no manifest: %s", d->id, error->message);
-    pthread_mutex_lock(&all->lock);
-    d->manifest = manifest;
-    d->error = g_steal_pointer(&error);
-    d->state = manifest ? DATASET_READY : DATASET_FAILED;
-    if (manifest)
-        g_hash_table_add(all->checked, g_strdup(d->id));
-    if (manifest && made != MADE_FOUND) {
-        /* Nobody waits for this, but for who leaves with the origin. */
-        pthread_cond_broadcast(&all->changed);
-        pthread_mutex_unlock(&all->lock);
-        share(d, made == MADE_BUILT_ANEW);
-        pthread_mutex_lock(&all->lock);
-        all->trim_at_us = g_get_monotonic_time() + TRIM_SEC * G_TIME_SPAN_SECOND;
-    }
-    d->using = NULL;
-    pthread_cond_broadcast(&all->changed);
-    pthread_mutex_unlock(&all->lock);
-    return NULL;
-}
 
 /* Its thread has nothing left to do but to return. */
 static void join_thread_locked(Dataset *d)
@@ -250,7 +35,7 @@ static void begin_locked(Dataset *d)
     d->using = d->members->pdata[0];
     d->told = FALSE;
     d->state = DATASET_MAKING;
-    int failed = pthread_create(&d->thread, NULL, run_make, d);
+    int failed = pthread_create(&d->thread, NULL, dataset_run_make, d);
     d->has_thread = failed == 0;
     if (failed) {
         d->state = DATASET_FAILED;
@@ -337,7 +122,7 @@ Dataset *dataset_ref(Dataset *d)
     return d;
 }
 
-static void unref_locked(Dataset *d)
+void dataset_unref_locked(Dataset *d)
 {
     if (--d->references > 0)
         return;
@@ -352,7 +137,7 @@ void dataset_unref(Dataset *d)
 {
     Datasets *all = d->all;
     pthread_mutex_lock(&all->lock);
-    unref_locked(d);
+    dataset_unref_locked(d);
     pthread_mutex_unlock(&all->lock);
 }
 
@@ -361,7 +146,7 @@ gboolean dataset_leave(Dataset *d, Origin *origin, gint64 timeout_ms)
     if (!d)
         return TRUE;
     Datasets *all = d->all;
-    const struct timespec deadline = after_ms(timeout_ms);
+    const struct timespec deadline = datasets_after_ms(timeout_ms);
     pthread_mutex_lock(&all->lock);
     while (d->using == origin) {
         atomic_store(&d->progress.cancel, TRUE);
@@ -379,10 +164,10 @@ gboolean dataset_leave(Dataset *d, Origin *origin, gint64 timeout_ms)
              g_error_matches(d->error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
         begin_locked(d); /* for those who stay */
     pthread_cond_broadcast(&all->changed);
-    unref_locked(d);
+    dataset_unref_locked(d);
     pthread_mutex_unlock(&all->lock);
     if (last)
-        prune(all);
+        datasets_prune(all);
     return TRUE;
 }
 
@@ -441,7 +226,7 @@ gboolean dataset_wait(Dataset *d, gint64 wait_ms, DatasetReport *report, GError 
 {
     Datasets *all = d->all;
     gboolean good = TRUE;
-    const struct timespec deadline = after_ms(wait_ms);
+    const struct timespec deadline = datasets_after_ms(wait_ms);
     pthread_mutex_lock(&all->lock);
     if ((d->state == DATASET_IDLE || (d->state == DATASET_FAILED && d->told)) && d->members->len)
         begin_locked(d);
@@ -484,94 +269,6 @@ const Manifest *dataset_manifest(Dataset *d)
     return manifest;
 }
 
-/* ---- counting what the store holds */
-
-static Dataset *next_to_count_locked(Datasets *all)
-{
-    GHashTableIter iter;
-    gpointer value;
-    g_hash_table_iter_init(&iter, all->by_id);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        Dataset *d = value;
-        if (d->state == DATASET_READY &&
-            (!d->counted || g_get_monotonic_time() >= d->count_at_us)) {
-            d->references++;
-            return d;
-        }
-    }
-    return NULL;
-}
-
-static gboolean count(Dataset *d, uint64_t *files, uint64_t *bytes)
-{
-    Datasets *all = d->all;
-    const Manifest *m = d->manifest;
-    *files = *bytes = 0;
-    for (uint64_t i = 0; i < m->footer.records; i++) {
-        ObjectKey key;
-        ObjectId id;
-        if (i % 4096 == 0) {
-            pthread_mutex_lock(&all->lock);
-            gboolean stop = all->stopping || d->members->len == 0;
-            pthread_mutex_unlock(&all->lock);
-            if (stop)
-                return FALSE;
-        }
-        if (!manifest_key(m, i, &key))
-            continue;
-        object_key_id(&key, &id);
-        if (store_has(all->store, &id)) {
-            *files += 1;
-            *bytes += key.size;
-        }
-    }
-    return TRUE;
-}
-
-static void trim_if_due_locked(Datasets *all)
-{
-    if (!all->trim_at_us || g_get_monotonic_time() < all->trim_at_us)
-        return;
-    all->trim_at_us = 0;
-    pthread_mutex_unlock(&all->lock);
-    malloc_trim(0);
-    pthread_mutex_lock(&all->lock);
-}
-
-static void *run_counter(void *data)
-{
-    Datasets *all = data;
-    pthread_mutex_lock(&all->lock);
-    while (!all->stopping) {
-        trim_if_due_locked(all);
-        Dataset *d = next_to_count_locked(all);
-        if (!d) {
-            const struct timespec soon = after_ms(1000);
-            pthread_cond_timedwait(&all->changed, &all->lock, &soon);
-            continue;
-        }
-        pthread_mutex_unlock(&all->lock);
-        uint64_t files, bytes, tag_bytes = 0, tag_objects = 0;
-        gint64 start = g_get_monotonic_time();
-        store_tag_usage(all->store, d->id, &tag_bytes, &tag_objects);
-        gboolean complete = count(d, &files, &bytes);
-        gint64 now = g_get_monotonic_time();
-        pthread_mutex_lock(&all->lock);
-        if (complete) {
-            d->counted = TRUE;
-            d->files_held = files;
-            d->bytes_held = bytes;
-            d->tag_objects = tag_objects;
-            d->tag_bytes = tag_bytes;
-            d->count_at_us = now + MAX(COUNT_SEC * G_TIME_SPAN_SECOND, COUNT_REST * (now - start));
-            pthread_cond_broadcast(&all->changed);
-        }
-        unref_locked(d);
-    }
-    pthread_mutex_unlock(&all->lock);
-    return NULL;
-}
-
 /* ---- life */
 
 Datasets *datasets_new(Store *store, const char *cache_dir, gboolean any_filesystem)
@@ -589,8 +286,8 @@ Datasets *datasets_new(Store *store, const char *cache_dir, gboolean any_filesys
     pthread_condattr_destroy(&monotonic);
     all->by_id = g_hash_table_new(g_str_hash, g_str_equal);
     all->checked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    prune(all);
-    int failed = pthread_create(&all->counter, NULL, run_counter, all);
+    datasets_prune(all);
+    int failed = pthread_create(&all->counter, NULL, datasets_run_counter, all);
     if (failed)
         g_error("cannot start a thread: %s", g_strerror(failed));
     return all;
