@@ -31,9 +31,10 @@ static char *percent(uint64_t part, uint64_t whole)
 
 static char *volume_state(const json_t *v)
 {
-    return g_strdup_printf("%s%s",
+    return g_strdup_printf("%s%s%s",
                            json_is_true(json_object_get(v, "attached")) ? "attached" : "unmounted",
-                           json_is_true(json_object_get(v, "readOnly")) ? ",ro" : "");
+                           json_is_true(json_object_get(v, "readOnly")) ? ",ro" : "",
+                           ctl_string(v, "dataset")[0] ? ",dataset" : "");
 }
 
 static Row *make_row(const json_t *v)
@@ -188,7 +189,9 @@ int ctl_status(Ctl *ctl, int argc, char **argv)
             "Shows the cache of this node and the volumes hearthd serves on it.",
             "CACHED is what the cache holds of a volume and TOTAL its size (- when it is not\n"
             "known); HIT% counts opens for reading that the cache could serve; NODES is how\n"
-            "many of its inodes the kernel holds.\n"
+            "many of its inodes the kernel holds. A dataset, a snapshot with a manifest, is read "
+            "by\n"
+            "the kernel itself: its opens are not counted.\n"
             "\n"
             "Examples:\n"
             "  hearthctl status\n"

@@ -23,7 +23,7 @@ static const char *const state_names[] = {"running", "done", "failed", "cancelle
 typedef struct Job {
     Jobs *jobs;
     uint64_t id;
-    char *volume_id, *path;
+    char *volume_id, *path, *tag;
     Volume *volume; /* pinned while it runs */
     OriginNode *node;
     OriginAttr attr;
@@ -53,6 +53,7 @@ static void free_job(Job *job)
     warm_clear(&job->warm);
     g_free(job->volume_id);
     g_free(job->path);
+    g_free(job->tag);
     g_free(job->error);
     g_free(job);
 }
@@ -187,7 +188,9 @@ static Job *make_job(Jobs *jobs, const char *volume, const char *path, GError **
     job->started_us = g_get_monotonic_time();
     job->warm.store = jobs->store;
     job->warm.origin = volume_origin(pinned);
-    job->warm.tag = job->volume_id;
+    job->tag = volumes_tag(jobs->volumes, volume);
+    job->warm.tag = job->tag;
+    job->warm.manifest = volumes_ready_manifest(jobs->volumes, pinned);
     job->warm.quota_bytes = volume_quota_bytes(pinned);
     job->warm.stop = job_should_stop;
     job->warm.data = job;

@@ -8,6 +8,7 @@
  */
 #include "cache/control/warm.h"
 #include "cache/control/walk.h"
+#include "cache/control/walk_names.h"
 #include "cache/control/wire.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@
 
 typedef struct Pending {
     StoreFill *fill;
-    OriginNode *node; /* a reference */
+    OriginNode *node; /* a reference; NULL: of a manifest */
     uint64_t size;
     char *path;
 } Pending;
@@ -29,6 +30,7 @@ typedef struct Run {
     Pending pending[IN_FLIGHT]; /* a ring */
     unsigned first, count;
     uint64_t bytes_in_flight;
+    Ahead *ahead; /* of a manifest */
     gboolean stopped;
     GError *error; /* why the walk cannot go on */
 } Run;
@@ -194,15 +196,17 @@ static void finish_oldest(Run *run)
     run->bytes_in_flight -= p.size;
     if (!should_stop(run)) {
         int result = wait_fill(run, p.fill, p.size);
-        if (result == -ESTALE)
+        if (result == -ESTALE && p.node)
             result = fill_again(run, &p);
         if (result == -ESTALE)
-            file_failed(warm, p.path, "it changes while it is read");
+            file_failed(warm, p.path,
+                        p.node ? "it changes while it is read" : "it is another file now");
         else if (result < 0 && !should_stop(run))
             file_failed(warm, p.path, g_strerror(-result));
     }
     store_fill_unref(p.fill);
-    warm->origin->ops->put(warm->origin, p.node);
+    if (p.node)
+        warm->origin->ops->put(warm->origin, p.node);
     g_free(p.path);
 }
 
@@ -250,15 +254,20 @@ static gboolean fits(Run *run, const char *path, uint64_t size)
     return TRUE;
 }
 
-static StoreFill *begin_fill(Run *run, OriginNode *node, const ObjectKey *key)
+static StoreFill *try_fill(Warm *warm, const char *path, OriginNode *node, const ObjectKey *key)
 {
-    Warm *warm = run->warm;
-    StoreFill *fill = store_fill(warm->store, warm->origin, node, key, warm->tag);
+    return node ? store_fill(warm->store, warm->origin, node, key, warm->tag)
+                : store_fill_path(warm->store, warm->origin, path, key, warm->tag);
+}
+
+static StoreFill *begin_fill(Run *run, const char *path, OriginNode *node, const ObjectKey *key)
+{
+    StoreFill *fill = try_fill(run->warm, path, node, key);
     if (fill || run->count == 0)
         return fill;
     /* What is under way may hold the room this one needs. */
     finish_all(run);
-    return run->stopped ? NULL : store_fill(warm->store, warm->origin, node, key, warm->tag);
+    return run->stopped ? NULL : try_fill(run->warm, path, node, key);
 }
 
 /* The store takes no more: says why. */
@@ -276,38 +285,67 @@ static void refused(Run *run, const char *path, uint64_t size)
              path, size);
 }
 
-static gboolean fill_file(void *data, const char *path, OriginNode *node, const OriginAttr *attr)
+/* Is there anything to be done about a file? */
+static gboolean is_wanted(Run *run, const ObjectKey *key)
 {
-    Run *run = data;
-    Warm *warm = run->warm;
-    uint64_t size = (uint64_t)attr->st.st_size;
-    if (should_stop(run))
-        return FALSE;
-    ObjectKey key;
     ObjectId id;
-    object_key_init(&key, warm->origin, attr);
-    object_key_id(&key, &id);
-    if (size == 0 || store_has(warm->store, &id)) {
-        file_done(warm, size);
+    object_key_id(key, &id);
+    if (key->size > 0 && !store_has(run->warm->store, &id))
         return TRUE;
-    }
-    if (!fits(run, path, size))
+    file_done(run->warm, key->size);
+    return FALSE;
+}
+
+/* FALSE: the walk cannot go on. */
+static gboolean fill_wanted(Run *run, const char *path, OriginNode *node, const ObjectKey *key)
+{
+    Warm *warm = run->warm;
+    if (!fits(run, path, key->size))
         return FALSE;
     if (run->count == IN_FLIGHT)
         finish_oldest(run);
-    StoreFill *fill = begin_fill(run, node, &key);
+    StoreFill *fill = begin_fill(run, path, node, key);
     if (!fill) {
         if (!run->stopped)
-            refused(run, path, size);
+            refused(run, path, key->size);
         return FALSE;
     }
     run->pending[(run->first + run->count++) % IN_FLIGHT] =
         (Pending){.fill = fill,
-                  .node = warm->origin->ops->get(warm->origin, node),
-                  .size = size,
+                  .node = node ? warm->origin->ops->get(warm->origin, node) : NULL,
+                  .size = key->size,
                   .path = g_strdup(path)};
-    run->bytes_in_flight += size;
+    run->bytes_in_flight += key->size;
     return TRUE;
+}
+
+static gboolean fill_file(void *data, const char *path, OriginNode *node, const OriginAttr *attr)
+{
+    Run *run = data;
+    ObjectKey key;
+    if (should_stop(run))
+        return FALSE;
+    object_key_init(&key, run->warm->origin, attr);
+    return !is_wanted(run, &key) || fill_wanted(run, path, node, &key);
+}
+
+static gboolean fill_named(void *data, const NamedFile *file)
+{
+    Run *run = data;
+    if (should_stop(run))
+        return FALSE;
+    if (!is_wanted(run, &file->key))
+        return TRUE;
+    ahead_of(run->ahead, file);
+    return fill_wanted(run, file->path, NULL, &file->key);
+}
+
+static gboolean count_named(void *data, const NamedFile *file)
+{
+    Run *run = data;
+    atomic_fetch_add(&run->warm->files_total, 1);
+    atomic_fetch_add(&run->warm->bytes_total, file->key.size);
+    return !should_stop(run);
 }
 
 static void directory_failed(void *data, const char *path, int error)
@@ -340,8 +378,10 @@ static void find_totals(Run *run, OriginNode *node, const OriginAttr *attr, cons
 {
     Warm *warm = run->warm;
     guint64 files, bytes;
-    if (S_ISDIR(attr->st.st_mode) && ask_number(warm, node, "ceph.dir.rfiles", &files) &&
-        ask_number(warm, node, "ceph.dir.rbytes", &bytes)) {
+    if (warm->manifest) {
+        walk_names(warm->manifest, path, count_named, run);
+    } else if (S_ISDIR(attr->st.st_mode) && ask_number(warm, node, "ceph.dir.rfiles", &files) &&
+               ask_number(warm, node, "ceph.dir.rbytes", &bytes)) {
         atomic_store(&warm->files_total, files);
         atomic_store(&warm->bytes_total, bytes);
     } else {
@@ -357,8 +397,15 @@ WarmResult warm_run(Warm *warm, OriginNode *node, const OriginAttr *attr, const 
     Run run = {.warm = warm};
     const WalkVisitor filler = {.file = fill_file, .failed = directory_failed, .data = &run};
     find_totals(&run, node, attr, path);
-    gboolean complete = !run.stopped && walk(warm->origin, node, attr, path, &filler);
+    gboolean complete = !run.stopped;
+    if (complete && warm->manifest) {
+        run.ahead = ahead_new(warm->origin);
+        complete = walk_names(warm->manifest, path, fill_named, &run);
+    } else if (complete) {
+        complete = walk(warm->origin, node, attr, path, &filler);
+    }
     finish_all(&run);
+    ahead_free(run.ahead);
     if (complete && !run.stopped) {
         /* What was told before the walk was an estimate. */
         atomic_store(&warm->files_total,

@@ -1,6 +1,7 @@
 /*
- * Warming: walks a subtree of an origin and has the store fill every regular file it does not hold
- * yet, a few at a time. One Warm is one walk; its counters may be read from other threads.
+ * Warming: walks a subtree of an origin, or of the manifest of one that does not change, and has
+ * the store fill every regular file it does not hold yet, a few at a time. One Warm is one walk;
+ * its counters may be read from other threads.
  */
 #ifndef HEARTH_CONTROL_WARM_H
 #define HEARTH_CONTROL_WARM_H
@@ -9,12 +10,14 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include "cache/manifest/manifest.h"
 #include "cache/origin/origin.h"
 #include "cache/store/store.h"
 
 typedef struct Warm {
     Store *store;
     Origin *origin;
+    const Manifest *manifest; /* NULL: the origin is walked */
     const char *tag;
     uint64_t quota_bytes;         /* of the tag; 0: none */
     gboolean (*stop)(void *data); /* asked between files and chunks */

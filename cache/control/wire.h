@@ -1,3 +1,4 @@
+/* clang-format off: a table in words */
 /*
  * The control protocol of hearthd: JSON objects, one per SOCK_SEQPACKET message, with at most one
  * file descriptor by SCM_RIGHTS. Client: hearth-csi --role=node, hearthctl. One request is
@@ -28,15 +29,23 @@
  *              {"type": "rbd", "clusterID": s, "monitors": [s...], "pool": s, "radosNamespace": s
  *               ("": the default), "image": s, "snapshot": s (absent: the image itself),
  *               "userID": s, "userKey": s, "timeoutSec": n, "shared": bool}: its mount has one
- * file, "image". A snapshot needs "readOnly". FAILED_PRECONDITION, naming the holder, while
- *               somebody else has the image open for writing, unless "shared" (default false)
+ *               file, "image". A snapshot needs "readOnly". FAILED_PRECONDITION, naming the holder,
+ * while somebody else has the image open for writing, unless "shared" (default false)
  *              {"type": "dir", "rootPath": s}
  * op "attach"  {"volume": ID} + the mounted /dev/fuse descriptor: serve it. ALREADY_EXISTS while a
- *              mount of the volume is served.
+ *              mount of the volume is served. With "layer": "fill" (absent: the whole tree) what is
+ *              served is the fill layer of the volume's dataset (cache/fuse/fill_layer.h);
+ *              FAILED_PRECONDITION while its manifest is not ready.
  * op "detach"  {"volume": ID}: stop serving and disconnect. Fine when unknown.
  *              Send it after the unmount.
- * op "fetch"   {"volume": ID} -> {"spec": <as given to open>} + a duplicate of the descriptor.
- *              For a restarted node plugin. Secrets stay in memory on both sides.
+ * op "manifest" {"volume": ID, "waitMs": N (default 0)} -> {"state": "ready"|"building",
+ *              "dataset": 32 hex digits, "path": s, "objects": s, "files": N, "directories": N,
+ *              "bytes": N}: for an open volume that is a snapshot. Finds its manifest on this node
+ * or in Ceph, or begins to build it, and waits for that as long as asked. "path", when ready, is
+ * the EROFS image, "objects" the data-only layer it redirects to; the numbers tell how far it has
+ * come. FAILED_PRECONDITION, saying why, when there can be none: then a session serves the volume
+ * as any other. op "fetch"   {"volume": ID} -> {"spec": <as given to open>} + a duplicate of the
+ * descriptor. For a restarted node plugin. Secrets stay in memory on both sides.
  *              FAILED_PRECONDITION when no mount is served.
  * op "resize"  {"volume": ID} -> {"bytes": N}: looks at the image's size again, and the file has
  * it. FAILED_PRECONDITION when the volume is no image, or no mount is served. op "status"  ->
@@ -49,21 +58,22 @@
  *               the image), "attached", "cache",
  *               "readOnly", "bytesCached", "bytesTotal" (of its files; -1: not known), "objects",
  *               "opens", "hits", "misses", "bytesStore", "bytesFill", "bytesOrigin",
- *               "bytesWritten", "nodes"}
- * op "volume"  {"volume": ID} -> {"volume": VOLUME} or NOT_FOUND
- * op "warm"    {"volume": ID, "path": "sub/tree" (default ""), "wait": false} -> {"job": N}
- *              A running job of the same volume and path is joined. "wait": answers when it ended.
- * op "job"     {"job": N} -> {"job": N, "volume", "path", "state": "running"|"done"|"failed"|
- *              "cancelled", "filesDone", "filesTotal", "bytesDone", "bytesTotal", "filesFailed",
- *              "scanning": bool, "elapsedMs", "error"}
- *              "error" is the reason of "failed", or the first file's of filesFailed, or "". The
- *              last 64 jobs that ended can be asked for.
- * op "cancel"  {"job": N}
- * op "evict"   {"volume": ID (absent: everything), "bytes": N (absent: all)} -> {"freedBytes": N}
+ *               "bytesWritten", "nodes", "dataset" (32 hex digits; "": none, or its manifest was
+ * not asked for), "filesTotal" (of a dataset, else -1)}. Of a dataset, bytesTotal is of all its
+ * names, and bytesCached and objects are of those the cache holds, whoever had them fetched. op
+ * "volume"  {"volume": ID} -> {"volume": VOLUME} or NOT_FOUND op "warm"    {"volume": ID, "path":
+ * "sub/tree" (default ""), "wait": false} -> {"job": N} A running job of the same volume and path
+ * is joined. "wait": answers when it ended. op "job"     {"job": N} -> {"job": N, "volume", "path",
+ * "state": "running"|"done"|"failed"| "cancelled", "filesDone", "filesTotal", "bytesDone",
+ * "bytesTotal", "filesFailed", "scanning": bool, "elapsedMs", "error"} "error" is the reason of
+ * "failed", or the first file's of filesFailed, or "". The last 64 jobs that ended can be asked
+ * for. op "cancel"  {"job": N} op "evict"   {"volume": ID (absent: everything), "bytes": N (absent:
+ * all)} -> {"freedBytes": N}
  *
  * A second "open", "attach" or "detach" of one volume waits for the first; ABORTED after 30 s.
  * Unknown ops answer UNIMPLEMENTED; unknown or ill-typed fields INVALID_ARGUMENT, naming the field.
  */
+/* clang-format on */
 #ifndef HEARTH_CONTROL_WIRE_H
 #define HEARTH_CONTROL_WIRE_H
 

@@ -439,6 +439,7 @@ static int op_statfs(Origin *o, OriginNode *node, struct statvfs *st)
 
 const OriginOps cephfs_origin_ops = {
     .type = "cephfs",
+    .after_dots = 2,
     .destroy = cephfs_destroy,
     .listen = cephfs_listen,
     .root = op_root,
@@ -473,4 +474,9 @@ const OriginOps cephfs_origin_ops = {
     .setxattr = op_setxattr,
     .removexattr = op_removexattr,
     .statfs = op_statfs,
+    .blobs_open = cephfs_blobs_open,
+    .blobs_close = cephfs_blobs_close,
+    .blob_read = cephfs_blob_read,
+    .blob_write = cephfs_blob_write,
+    .blob_remove = cephfs_blob_remove,
 };

@@ -13,6 +13,8 @@
 #define DEFAULT_MEMORY_BYTES (32u << 20)
 /* Inodes kept beyond those the kernel holds: what makes an epoch after dropped caches cheap. */
 #define INODE_CACHE "65536"
+/* A snapshot's files are known to the manifest; what is listed ahead is to be kept. */
+#define INODE_CACHE_SNAPSHOT "16384"
 /* How long a recalled lease may take to come back; less than the MDS's session autoclose (300 s).
  */
 #define LEASE_RETURN_SEC 60
@@ -60,7 +62,8 @@ static gboolean configure(struct ceph_mount_info *mount, const CephfsOriginConfi
         {"client_permissions", "false"},
         {"fuse_default_permissions", "true"},
         {"client_oc_size", memory},
-        {"client_cache_size", INODE_CACHE},
+        {"client_cache_size",
+         strstr(config->root_path, "/" SNAPSHOT_DIR "/") ? INODE_CACHE_SNAPSHOT : INODE_CACHE},
         /* An outage longer than the session ends in a new session, not in a dead mount. */
         {"client_reconnect_stale", "true"},
     };
@@ -274,6 +277,7 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
         goto fail;
     }
     cephfs_waits_start(o);
+    o->user_id = g_strdup(config->user_id);
     return &g_steal_pointer(&o)->base;
 fail:
     ceph_release(o->mount);
@@ -289,5 +293,6 @@ void cephfs_destroy(Origin *origin)
     ceph_unmount(o->mount);
     ceph_release(o->mount);
     pthread_mutex_destroy(&o->listener_mutex);
+    g_free(o->user_id);
     g_free(o);
 }

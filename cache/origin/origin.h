@@ -23,6 +23,7 @@ typedef struct Origin Origin;
 typedef struct OriginNode OriginNode;
 typedef struct OriginFile OriginFile;
 typedef struct OriginDir OriginDir;
+typedef struct OriginBlobs OriginBlobs;
 
 /*
  * Attributes of an inode. `version` changes whenever the content or the metadata does (CephFS:
@@ -91,6 +92,11 @@ typedef struct OriginListener {
 
 typedef struct OriginOps {
     const char *type;
+    /*
+     * Where to begin a directory whose entries "." and ".." are not wanted (they may come all the
+     * same). libcephfs asks the MDS for the attributes of both.
+     */
+    int64_t after_dots;
 
     /* Flushes, disconnects and frees. All nodes and files must have been given back. */
     void (*destroy)(Origin *o);
@@ -161,6 +167,19 @@ typedef struct OriginOps {
     int (*removexattr)(Origin *o, OriginNode *node, const char *name);
 
     int (*statfs)(Origin *o, OriginNode *node, struct statvfs *st);
+
+    /*
+     * Objects of hearthd's own beside the data, known by name to every node; of 4 MiB at most. NULL
+     * for an origin that has no place for them.
+     */
+    int (*blobs_open)(Origin *o, OriginBlobs **blobs);
+    void (*blobs_close)(OriginBlobs *blobs);
+    /* Bytes read, fewer at the end; -ENOENT. */
+    ssize_t (*blob_read)(OriginBlobs *blobs, const char *name, void *buf, size_t len, uint64_t off);
+    /* In full. exclusive: -EEXIST when there is one. */
+    int (*blob_write)(OriginBlobs *blobs, const char *name, const void *buf, size_t len,
+                      gboolean exclusive);
+    int (*blob_remove)(OriginBlobs *blobs, const char *name);
 } OriginOps;
 
 #define ORIGIN_APPEND UINT64_MAX
@@ -191,6 +210,12 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error);
 /* A local directory as origin: development and tests. Leases are granted and recalled among the
  * openers of this origin only. */
 Origin *origin_dir_open(const char *path, GError **error);
+
+/*
+ * The inode of a path beneath the root, its names separated by single slashes; "" is the root.
+ * Symbolic links are not followed.
+ */
+int origin_find(Origin *o, const char *path, OriginNode **node, OriginAttr *attr);
 
 static inline void origin_close(Origin *o)
 {

@@ -33,6 +33,7 @@ void store_fill_unref(StoreFill *fill)
     if (fill->partial.fd >= 0)
         close(fill->partial.fd);
     pthread_cond_destroy(&fill->changed);
+    g_free(fill->path);
     g_free(fill->chunks);
     g_free(fill->hashes);
     g_free(fill);
@@ -118,7 +119,7 @@ static StoreFill *fill_new(Store *store, Origin *origin, const ObjectKey *key, c
     fill->missing = fill->n_chunks;
     fill->busy = 1; /* the beginner */
     TAILQ_INIT(&fill->waiters);
-    pthread_cond_init(&fill->changed, NULL);
+    cond_init_monotonic(&fill->changed);
     return fill;
 }
 
@@ -141,12 +142,13 @@ static int prepare(Store *store, StoreFill *fill, OriginNode *node)
     }
     fill->chunks = g_malloc0(fill->n_chunks);
     fill->hashes = g_malloc0(fill->n_chunks * sizeof(uint64_t));
-    fill->node = fill->origin->ops->get(fill->origin, node);
+    if (node)
+        fill->node = fill->origin->ops->get(fill->origin, node);
     return 0;
 }
 
-StoreFill *store_fill(Store *store, Origin *origin, OriginNode *node, const ObjectKey *key,
-                      const char *tag)
+static StoreFill *join_or_begin(Store *store, Origin *origin, OriginNode *node, const char *path,
+                                const ObjectKey *key, const char *tag)
 {
     Fills *fills = &store->fills;
     ObjectId id;
@@ -164,6 +166,7 @@ StoreFill *store_fill(Store *store, Origin *origin, OriginNode *node, const Obje
         return fill;
     }
     fill = fill_new(store, origin, key, &id, tag);
+    fill->path = g_strdup(path);
     g_hash_table_insert(fills->by_id, &fill->id, fill);
     LIST_INSERT_HEAD(&fills->live, fill, live_link);
     fills->n_live++;
@@ -185,6 +188,18 @@ StoreFill *store_fill(Store *store, Origin *origin, OriginNode *node, const Obje
         return fill;
     store_fill_unref(fill);
     return NULL;
+}
+
+StoreFill *store_fill(Store *store, Origin *origin, OriginNode *node, const ObjectKey *key,
+                      const char *tag)
+{
+    return join_or_begin(store, origin, node, NULL, key, tag);
+}
+
+StoreFill *store_fill_path(Store *store, Origin *origin, const char *path, const ObjectKey *key,
+                           const char *tag)
+{
+    return join_or_begin(store, origin, NULL, path, key, tag);
 }
 
 /* --- readers --- */
@@ -210,12 +225,17 @@ static gboolean fetch_inline_locked(Fills *fills, StoreFill *fill)
     return TRUE;
 }
 
-static int wait_chunk_locked(Fills *fills, StoreFill *fill, uint64_t chunk)
+/* `deadline` NULL: for ever, and a small object may be fetched here. */
+static int wait_chunk_locked(Fills *fills, StoreFill *fill, uint64_t chunk,
+                             const struct timespec *deadline)
 {
     Waiter waiter = {.chunk = chunk};
-    gboolean waiting = FALSE;
-    while (fill_state(fill) == FILL_ACTIVE && !(fill->ready && fill->chunks[chunk] == CHUNK_DONE)) {
-        if (fetch_inline_locked(fills, fill))
+    gboolean waiting = FALSE, timed_out = FALSE;
+    if (deadline)
+        fill_promote_locked(fills, fill);
+    while (!timed_out && fill_state(fill) == FILL_ACTIVE &&
+           !(fill->ready && fill->chunks[chunk] == CHUNK_DONE)) {
+        if (!deadline && fetch_inline_locked(fills, fill))
             continue;
         if (!waiting) {
             TAILQ_INSERT_TAIL(&fill->waiters, &waiter, link);
@@ -224,14 +244,21 @@ static int wait_chunk_locked(Fills *fills, StoreFill *fill, uint64_t chunk)
         }
         if (fill->ready && fill->chunks[chunk] == CHUNK_MISSING)
             fill_want_locked(fills, fill);
-        pthread_cond_wait(&fill->changed, &fills->lock);
+        if (!deadline)
+            pthread_cond_wait(&fill->changed, &fills->lock);
+        else
+            timed_out = pthread_cond_timedwait(&fill->changed, &fills->lock, deadline) == ETIMEDOUT;
     }
     if (waiting)
         TAILQ_REMOVE(&fill->waiters, &waiter, link);
+    if (timed_out && fill_state(fill) == FILL_ACTIVE &&
+        !(fill->ready && fill->chunks[chunk] == CHUNK_DONE))
+        return -ETIMEDOUT;
     return fill_state(fill) == FILL_FAILED ? fill->error : 0;
 }
 
-ssize_t store_fill_read(StoreFill *fill, void *buf, size_t len, uint64_t off)
+static ssize_t read_until(StoreFill *fill, void *buf, size_t len, uint64_t off,
+                          const struct timespec *deadline)
 {
     Fills *fills = &fill->store->fills;
     int rc = 0;
@@ -243,7 +270,7 @@ ssize_t store_fill_read(StoreFill *fill, void *buf, size_t len, uint64_t off)
         uint64_t last = len ? (off + len - 1) / fill->chunk_bytes : 0;
         pthread_mutex_lock(&fills->lock);
         for (uint64_t chunk = off / fill->chunk_bytes; len && rc == 0 && chunk <= last; chunk++)
-            rc = wait_chunk_locked(fills, fill, chunk);
+            rc = wait_chunk_locked(fills, fill, chunk, deadline);
         pthread_mutex_unlock(&fills->lock);
     }
     if (rc < 0)
@@ -260,6 +287,18 @@ ssize_t store_fill_read(StoreFill *fill, void *buf, size_t len, uint64_t off)
         done += (size_t)n;
     }
     return (ssize_t)len;
+}
+
+ssize_t store_fill_read(StoreFill *fill, void *buf, size_t len, uint64_t off)
+{
+    return read_until(fill, buf, len, off, NULL);
+}
+
+ssize_t store_fill_read_within(StoreFill *fill, void *buf, size_t len, uint64_t off,
+                               unsigned timeout_ms)
+{
+    struct timespec deadline = deadline_after_ms(timeout_ms);
+    return read_until(fill, buf, len, off, &deadline);
 }
 
 int store_fill_wait(StoreFill *fill)

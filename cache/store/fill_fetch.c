@@ -15,6 +15,15 @@ static uint64_t checksum_of(const StoreFill *fill)
     return XXH3_64bits(fill->hashes, fill->n_chunks * sizeof(uint64_t));
 }
 
+static gboolean is_key_of(const StoreFill *fill, Origin *origin, const OriginAttr *attr)
+{
+    ObjectKey now;
+    ObjectId id;
+    object_key_init(&now, origin, attr);
+    object_key_id(&now, &id);
+    return object_id_equal(&id, &fill->id);
+}
+
 /* All chunks are there: is it still the same file? Then keep it. Called with busy > 0, unlocked. */
 static void finish(StoreFill *fill, gboolean patient)
 {
@@ -23,14 +32,8 @@ static void finish(StoreFill *fill, gboolean patient)
     Origin *origin = fill->origin;
     OriginAttr attr;
     int rc = origin->ops->getattr(origin, fill->node, &attr);
-    if (rc == 0) {
-        ObjectKey now;
-        ObjectId id;
-        object_key_init(&now, origin, &attr);
-        object_key_id(&now, &id);
-        if (!object_id_equal(&id, &fill->id))
-            rc = -ESTALE;
-    }
+    if (rc == 0 && !is_key_of(fill, origin, &attr))
+        rc = -ESTALE;
     if (rc < 0) {
         pthread_mutex_lock(&fills->lock);
         fill_fail_locked(fills, fill, rc);
@@ -53,6 +56,20 @@ static void finish(StoreFill *fill, gboolean patient)
     pthread_mutex_unlock(&fills->lock);
 }
 
+/* The node of a fill that knows only its path. */
+static int find_node(StoreFill *fill, OriginNode **node)
+{
+    Origin *origin = fill->origin;
+    OriginAttr attr;
+    int rc = origin_find(origin, fill->path, node, &attr);
+    if (rc == 0 && !is_key_of(fill, origin, &attr)) {
+        origin->ops->put(origin, *node);
+        *node = NULL;
+        rc = -ESTALE;
+    }
+    return rc;
+}
+
 static int open_origin_file(Fills *fills, StoreFill *fill)
 {
     pthread_mutex_lock(&fills->lock);
@@ -63,8 +80,13 @@ static int open_origin_file(Fills *fills, StoreFill *fill)
         OriginFile *file = NULL;
         fill->opening = TRUE;
         pthread_mutex_unlock(&fills->lock);
-        rc = fill->origin->ops->open(fill->origin, fill->node, O_RDONLY | O_DIRECT, &file);
+        Origin *origin = fill->origin;
+        OriginNode *node = fill->node;
+        rc = node ? 0 : find_node(fill, &node);
+        if (rc == 0)
+            rc = origin->ops->open(origin, node, O_RDONLY | O_DIRECT, &file);
         pthread_mutex_lock(&fills->lock);
+        fill->node = node;
         fill->opening = FALSE;
         fill->file = rc == 0 ? file : NULL;
         if (rc < 0)

@@ -31,10 +31,11 @@ struct StoreFill {
     TagId tag;
     Partial partial; /* set before `ready` */
     uint64_t chunk_bytes, n_chunks;
+    char *path; /* from the root of the origin; used while `node` is NULL */
 
     /* Fills.lock: */
-    Origin *origin; /* NULL once released */
-    OriginNode *node;
+    Origin *origin;   /* NULL once released */
+    OriginNode *node; /* NULL until fetching begins for one that is known by its number */
     OriginFile *file;
     gboolean ready;   /* chunks may be fetched */
     gboolean opening; /* a thread opens `file`; the others wait on `changed` */

@@ -345,6 +345,14 @@ void store_tag_usage(Store *store, const char *tag, uint64_t *bytes, uint64_t *o
     *objects = indexed.objects + waiting.objects;
 }
 
+void store_set_other_bytes(Store *store, uint64_t bytes)
+{
+    /* Whatever they are, half of the bound is for objects. */
+    uint64_t most = store->config.max_bytes / 2;
+    atomic_store(&store->other_bytes, most ? MIN(bytes, most) : bytes);
+    wake_kick(&store->evictor);
+}
+
 void store_stats(Store *store, StoreStats *stats)
 {
     Fills *fills = &store->fills;

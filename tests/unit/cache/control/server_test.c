@@ -314,6 +314,27 @@ END_TEST
     "\"type\":\"cephfs\",\"clusterID\":\"c\",\"monitors\":[\"%s\"],\"fsName\":\"fs\","             \
     "\"rootPath\":\"%s\",\"userID\":\"u\",\"userKey\":\"%s\"}}"
 
+START_TEST(layers_and_manifests_are_asked_for_by_name)
+{
+    Fixture f = setup();
+    assert_ok(open_volume(&f, "v"));
+    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    assert_refused(ask(f.client, fd, NULL, "{\"op\":\"attach\",\"volume\":\"v\",\"layer\":\"x\"}"),
+                   "INVALID_ARGUMENT", "'layer'");
+    assert_refused(
+        ask(f.client, fd, NULL, "{\"op\":\"attach\",\"volume\":\"v\",\"layer\":\"fill\"}"),
+        "FAILED_PRECONDITION", "manifest");
+    close(fd);
+    assert_refused(ask(f.client, -1, NULL, "{\"op\":\"manifest\",\"volume\":\"v\",\"waitMs\":-1}"),
+                   "INVALID_ARGUMENT", "'waitMs'");
+    assert_refused(ask(f.client, -1, NULL, "{\"op\":\"manifest\",\"volume\":\"v\"}"),
+                   "FAILED_PRECONDITION", "no snapshot");
+    assert_refused(ask(f.client, -1, NULL, "{\"op\":\"manifest\",\"volume\":\"w\"}"), "NOT_FOUND",
+                   "w");
+    teardown(&f);
+}
+END_TEST
+
 START_TEST(fetch_gives_spec_and_descriptor)
 {
     Fixture f = setup();
@@ -540,15 +561,13 @@ START_TEST(stop_ends_what_is_under_way)
 }
 END_TEST
 
-HARNESS_MAIN("cache/control/server", hello_tells_version_and_protocol,
-             unknown_ops_and_fields_are_named, ill_formed_specs_are_refused,
-             bad_packet_is_answered_and_the_connection_lives,
-             open_is_idempotent_and_refuses_another_spec,
-             attach_needs_an_open_volume_and_a_descriptor,
-             detach_is_fine_when_unknown_and_forgets_the_volume,
-             unmounted_volume_may_be_opened_anew,
-             volume_that_nobody_attached_closes_with_its_connection,
-             fetch_gives_spec_and_descriptor, failed_open_tells_why_and_never_the_key,
-             status_answers_while_an_open_waits_for_ceph, volumes_come_in_pages_by_id,
-             volumes_with_long_paths_fit_into_messages, warm_job_and_evict_work_over_the_socket,
-             connections_past_the_limit_are_told_so, stop_ends_what_is_under_way)
+HARNESS_MAIN(
+    "cache/control/server", hello_tells_version_and_protocol, unknown_ops_and_fields_are_named,
+    ill_formed_specs_are_refused, bad_packet_is_answered_and_the_connection_lives,
+    open_is_idempotent_and_refuses_another_spec, attach_needs_an_open_volume_and_a_descriptor,
+    detach_is_fine_when_unknown_and_forgets_the_volume, unmounted_volume_may_be_opened_anew,
+    volume_that_nobody_attached_closes_with_its_connection, fetch_gives_spec_and_descriptor,
+    layers_and_manifests_are_asked_for_by_name, failed_open_tells_why_and_never_the_key,
+    status_answers_while_an_open_waits_for_ceph, volumes_come_in_pages_by_id,
+    volumes_with_long_paths_fit_into_messages, warm_job_and_evict_work_over_the_socket,
+    connections_past_the_limit_are_told_so, stop_ends_what_is_under_way)

@@ -99,6 +99,32 @@ START_TEST(from_above_the_high_watermark_to_the_low_one)
 }
 END_TEST
 
+START_TEST(what_others_keep_in_the_directory_is_within_the_bound)
+{
+    fixture_init(&f);
+    f.config.max_bytes = 100 * BLOCK;
+    f.config.high_percent = 90;
+    f.config.low_percent = 80;
+    fixture_open(&f);
+    for (uint64_t i = 1; i <= 90; i++)
+        fixture_put(&f, i, BLOCK, "t");
+    store_set_other_bytes(f.store, 30 * BLOCK);
+    wake_round(&f.store->evictor);
+    ck_assert_uint_eq(fixture_objects(&f), 50);
+    OriginNode big = fake_file(1000, 61 * BLOCK);
+    ck_assert_int_eq(fixture_fill(&f, &big, "t"), -ENOSPC);
+    ck_assert_uint_eq(fixture_objects(&f), 50);
+    /* However much it is, objects keep half. */
+    store_set_other_bytes(f.store, 1000 * BLOCK);
+    wake_round(&f.store->evictor);
+    ck_assert_uint_eq(fixture_objects(&f), 30);
+    fixture_put(&f, 2000, BLOCK, "t");
+    ck_assert(fixture_serves(&f, 2000, BLOCK));
+    store_set_other_bytes(f.store, 0);
+    fixture_done(&f);
+}
+END_TEST
+
 START_TEST(the_bound_on_inodes_counts_like_that_on_bytes)
 {
     fixture_init(&f);
@@ -320,6 +346,7 @@ END_TEST
 HARNESS_MAIN("cache/store/evict", the_least_recently_used_goes_first,
              objects_not_yet_recorded_go_last_but_go, a_tag_is_evicted_alone_and_counted,
              from_above_the_high_watermark_to_the_low_one,
+             what_others_keep_in_the_directory_is_within_the_bound,
              the_bound_on_inodes_counts_like_that_on_bytes,
              a_tiny_bound_makes_room_for_what_is_needed_now,
              room_taken_by_fills_under_way_is_not_given_twice,

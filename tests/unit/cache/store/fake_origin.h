@@ -40,6 +40,7 @@ typedef struct FakeOrigin {
     uint64_t ends_at;     /* 0: where the attributes say */
     uint64_t *order;      /* offsets in the order read */
     unsigned n_order;
+    OriginNode *named; /* found beneath the root as "named" */
 } FakeOrigin;
 
 static inline uint8_t fake_byte(uint64_t ino, uint64_t off)
@@ -87,6 +88,26 @@ static int fake_getattr(Origin *o, OriginNode *node, OriginAttr *attr)
     int rc = fake->getattr_error;
     pthread_mutex_unlock(&fake->lock);
     return rc;
+}
+
+static OriginNode fake_top = {.attr.st.st_mode = S_IFDIR, .refs = 1};
+
+static int fake_root(Origin *o, OriginNode **node, OriginAttr *attr)
+{
+    *attr = fake_top.attr;
+    *node = fake_get(o, &fake_top);
+    return 0;
+}
+
+static int fake_lookup(Origin *o, OriginNode *parent, const char *name, OriginNode **node,
+                       OriginAttr *attr)
+{
+    OriginNode *found = fake_of(o)->named;
+    if (parent != &fake_top || !found || strcmp(name, "named") != 0)
+        return -ENOENT;
+    *attr = found->attr;
+    *node = fake_get(o, found);
+    return 0;
 }
 
 static int fake_open(Origin *o, OriginNode *node, int flags, OriginFile **file)
@@ -153,6 +174,8 @@ static inline void fake_init(FakeOrigin *fake)
         .type = "fake",
         .get = fake_get,
         .put = fake_put,
+        .root = fake_root,
+        .lookup = fake_lookup,
         .getattr = fake_getattr,
         .open = fake_open,
         .read = fake_read,

@@ -377,6 +377,47 @@ START_TEST(cancelling_waits_for_the_origin_and_no_longer)
 }
 END_TEST
 
+START_TEST(a_file_known_by_its_path_is_looked_up_when_it_is_fetched)
+{
+    begin();
+    OriginNode node = fake_file(1, 3 * CHUNK);
+    ObjectKey key;
+    fake_key(&f.origin, &node, &key, NULL);
+    StoreFill *fill = store_fill_path(f.store, &f.origin.base, "named", &key, "t");
+    ck_assert_int_eq(store_fill_wait(fill), -ENOENT);
+    store_fill_unref(fill);
+    f.origin.named = &node;
+    fill = store_fill_path(f.store, &f.origin.base, "named", &key, "t");
+    assert_reads(fill, 1, 10, 2 * CHUNK);
+    ck_assert_int_eq(store_fill_wait(fill), 0);
+    store_fill_unref(fill);
+    end(&node);
+}
+END_TEST
+
+START_TEST(a_reader_with_a_limit_does_not_wait_for_the_origin)
+{
+    begin();
+    OriginNode small = fake_file(1, 100), large = fake_file(2, 3 * CHUNK);
+    fake_set_gate(&f.origin, 0);
+    StoreFill *fills[] = {fill_of(&small), fill_of(&large)};
+    uint8_t buf[100];
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(store_fill_read_within(fills[i], buf, sizeof(buf), 0, 20), -ETIMEDOUT);
+    fake_set_gate(&f.origin, UINT64_MAX);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(store_fill_read_within(fills[i], buf, sizeof(buf), 0, 20000), 100);
+        ck_assert(fake_is_right((uint64_t)i + 1, buf, sizeof(buf), 0));
+        ck_assert_int_eq(store_fill_wait(fills[i]), 0);
+        store_fill_unref(fills[i]);
+    }
+    fixture_close(&f);
+    fake_assert_unused(&f.origin, &small);
+    fake_assert_unused(&f.origin, &large);
+    fixture_done(&f);
+}
+END_TEST
+
 START_TEST(closing_stops_fills)
 {
     begin();
@@ -483,7 +524,9 @@ HARNESS_MAIN("cache/store/fill", eight_readers_of_a_small_file_cost_one_fetch,
              random_reads_of_a_large_fill_are_right, several_chunks_of_one_fill_are_fetched_at_once,
              an_empty_file_is_an_object_too, a_file_that_changes_meanwhile_is_not_kept,
              a_file_shorter_than_it_said_is_not_kept, origin_errors_reach_readers_and_leave_nothing,
-             cancelling_waits_for_the_origin_and_no_longer, closing_stops_fills,
+             cancelling_waits_for_the_origin_and_no_longer,
+             a_file_known_by_its_path_is_looked_up_when_it_is_fetched,
+             a_reader_with_a_limit_does_not_wait_for_the_origin, closing_stops_fills,
              what_is_held_already_is_not_fetched_again, fills_under_way_are_bounded,
              a_write_error_reaches_readers_and_the_disk_s_health,
              a_full_disk_fails_the_fill_but_is_not_held_against_the_disk)

@@ -1,0 +1,82 @@
+/* Shared by datasets.c (who takes part), datasets_make.c (a manifest's thread) and
+ * datasets_count.c. */
+#ifndef HEARTH_CONTROL_DATASETS_INTERNAL_H
+#define HEARTH_CONTROL_DATASETS_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+#include "cache/control/datasets.h"
+#include "cache/manifest/build.h"
+
+typedef enum DatasetState {
+    DATASET_IDLE,
+    DATASET_MAKING,
+    DATASET_READY,
+    DATASET_FAILED,
+} DatasetState;
+
+struct Dataset {
+    Datasets *all;
+    char id[DATASET_ID];
+    OriginAttr root;
+    /* Datasets.lock, all below but `progress`. */
+    unsigned references;
+    GPtrArray *members; /* Origin: of each volume that has joined */
+    DatasetState state;
+    Origin *using;
+    gboolean has_thread;
+    pthread_t thread;
+    GError *error; /* of FAILED */
+    gboolean told; /* somebody knows of it: who asks again wants another try */
+    Manifest *manifest;
+    BuildProgress progress;
+    /* Of the table: when it was counted last, and what the tag's usage was then. */
+    gboolean counted;
+    gint64 count_at_us;
+    uint64_t files_held, bytes_held, tag_objects, tag_bytes;
+};
+
+struct Datasets {
+    Store *store;
+    char *cache_dir, *objects;
+    gboolean any_filesystem;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    GHashTable *by_id;         /* lock; those with members */
+    GHashTable *checked;       /* lock; IDs whose file this process has read and found good */
+    gboolean stopping;         /* lock */
+    gint64 trim_at_us;         /* lock; 0: never */
+    atomic_bool told_unshared; /* that manifests cannot be shared; once is enough */
+    pthread_t counter;
+};
+
+static inline struct timespec datasets_after_ms(gint64 ms)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += ms / 1000;
+    t.tv_nsec += ms % 1000 * 1000000;
+    if (t.tv_nsec >= 1000000000) {
+        t.tv_sec++;
+        t.tv_nsec -= 1000000000;
+    }
+    return t;
+}
+
+/* datasets.c. Lock held. */
+void dataset_unref_locked(Dataset *dataset);
+
+/* datasets_make.c */
+void datasets_prune(Datasets *all);
+/* The thread of a dataset that is MAKING. */
+void *dataset_run_make(void *dataset);
+
+/* datasets_count.c */
+/* A walk fills the origin's caches, which it empties within a few seconds; what that leaves in the
+ * allocator is given back then. */
+#define DATASETS_TRIM_SEC 5
+/* The thread of Datasets: counts, and gives memory back when a walk is over. */
+void *datasets_run_counter(void *datasets);
+
+#endif

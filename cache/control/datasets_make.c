@@ -1,0 +1,154 @@
+/* Making a manifest: found on this node, fetched from Ceph, or built by a walk and put there. */
+#include <fcntl.h>
+#include <unistd.h>
+#include "cache/autofd.h"
+#include "cache/control/datasets_files.h"
+#include "cache/control/datasets_internal.h"
+#include "cache/manifest/share.h"
+
+#define MANIFESTS_MAX 64
+#define MANIFESTS_PERCENT 10 /* of what the cache may hold */
+
+void datasets_prune(Datasets *all)
+{
+    StoreStats stats = {0};
+    store_stats(all->store, &stats);
+    g_autoptr(GHashTable) keep = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autofree char *dir = g_build_filename(all->cache_dir, "manifests", NULL);
+    GHashTableIter iter;
+    gpointer id;
+    pthread_mutex_lock(&all->lock);
+    g_hash_table_iter_init(&iter, all->by_id);
+    while (g_hash_table_iter_next(&iter, &id, NULL))
+        g_hash_table_add(keep, g_strdup(id));
+    pthread_mutex_unlock(&all->lock);
+    store_set_other_bytes(all->store, manifests_prune(dir, keep, MANIFESTS_MAX,
+                                                      stats.max_bytes / 100 * MANIFESTS_PERCENT));
+}
+
+static Manifest *find_local(Dataset *d, const char *dir)
+{
+    Datasets *all = d->all;
+    pthread_mutex_lock(&all->lock);
+    gboolean deep = !g_hash_table_contains(all->checked, d->id);
+    pthread_mutex_unlock(&all->lock);
+    return manifests_open(dir, d->id, deep, d->using, &d->root);
+}
+
+static Manifest *build(Dataset *d, const char *dir, GError **error)
+{
+    Origin *origin = d->using;
+    OriginNode *node;
+    OriginAttr attr;
+    hearth_autofd int fd = manifests_create(dir, error);
+    if (fd < 0)
+        return NULL;
+    int r = origin->ops->root(origin, &node, &attr);
+    if (r < 0) {
+        g_set_error(error, G_IO_ERROR, g_io_error_from_errno(-r), "its root: %s", g_strerror(-r));
+        return NULL;
+    }
+    gboolean built = manifest_build(fd, dir, origin, node, &d->root, 0, &d->progress, error);
+    origin->ops->put(origin, node);
+    if (!built || !manifests_publish(dir, d->id, fd, error))
+        return NULL;
+    return manifest_open(fd, FALSE, error);
+}
+
+static void tell_unshared(Datasets *all, const GError *error)
+{
+    if (!g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED) &&
+        !g_error_matches(error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED) &&
+        !atomic_exchange(&all->told_unshared, TRUE))
+        g_warning("manifests are not shared with other nodes, each builds its own: %s (does the "
+                  "user have \"rw\" on the data pool?)",
+                  error->message);
+}
+
+/* One that another node has left in Ceph. *damaged: there is one, but it is of no use. */
+static Manifest *fetch(Dataset *d, const char *dir, gboolean *damaged)
+{
+    g_autoptr(GError) error = NULL;
+    hearth_autofd int fd = manifests_create(dir, &error);
+    if (fd < 0 || !share_fetch(d->using, d->id, fd, &d->progress.cancel, &error)) {
+        *damaged = g_error_matches(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA);
+        if (*damaged)
+            g_warning("dataset %s: the manifest in Ceph is made anew: %s", d->id, error->message);
+        else if (!g_error_matches(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND))
+            tell_unshared(d->all, error);
+        return NULL;
+    }
+    g_autoptr(Manifest) manifest = manifest_open(fd, TRUE, &error);
+    if (manifest && manifest_is_of(manifest, d->using, &d->root) &&
+        manifests_publish(dir, d->id, fd, &error))
+        return g_steal_pointer(&manifest);
+    *damaged = TRUE;
+    g_warning("dataset %s: the manifest in Ceph is made anew: %s", d->id,
+              error ? error->message : "it is of another tree");
+    return NULL;
+}
+
+/* For other nodes; FALSE is nobody's error. */
+static void share(Dataset *d, gboolean replace)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = dataset_path(d);
+    hearth_autofd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && !share_put(d->using, d->id, fd, replace, &d->progress.cancel, &error))
+        tell_unshared(d->all, error);
+}
+
+typedef enum Made { MADE_FOUND, MADE_BUILT, MADE_BUILT_ANEW } Made;
+
+static Manifest *make(Dataset *d, Made *made, GError **error)
+{
+    gboolean damaged = FALSE;
+    g_autofree char *dir = manifests_dir(d->all->cache_dir, error);
+    if (!dir)
+        return NULL;
+    Manifest *manifest = find_local(d, dir);
+    if (!manifest)
+        manifest = fetch(d, dir, &damaged);
+    *made = MADE_FOUND;
+    if (manifest)
+        return manifest;
+    gint64 start = g_get_monotonic_time();
+    *made = damaged ? MADE_BUILT_ANEW : MADE_BUILT;
+    manifest = build(d, dir, error);
+    if (manifest)
+        g_message("dataset %s: manifest of %" G_GUINT64_FORMAT " files built in %.1f s", d->id,
+                  manifest->footer.files,
+                  (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC);
+    return manifest;
+}
+
+void *dataset_run_make(void *data)
+{
+    Dataset *d = data;
+    Datasets *all = d->all;
+    g_autoptr(GError) error = NULL;
+    Made made = MADE_FOUND;
+    Manifest *manifest = make(d, &made, &error);
+    if (manifest)
+        datasets_prune(all);
+    else if (!g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
+        g_warning("dataset %s: it has no manifest: %s", d->id, error->message);
+    pthread_mutex_lock(&all->lock);
+    d->manifest = manifest;
+    d->error = g_steal_pointer(&error);
+    d->state = manifest ? DATASET_READY : DATASET_FAILED;
+    if (manifest)
+        g_hash_table_add(all->checked, g_strdup(d->id));
+    if (manifest && made != MADE_FOUND) {
+        /* Nobody waits for this, but for who leaves with the origin. */
+        pthread_cond_broadcast(&all->changed);
+        pthread_mutex_unlock(&all->lock);
+        share(d, made == MADE_BUILT_ANEW);
+        pthread_mutex_lock(&all->lock);
+        all->trim_at_us = g_get_monotonic_time() + DATASETS_TRIM_SEC * G_TIME_SPAN_SECOND;
+    }
+    d->using = NULL;
+    pthread_cond_broadcast(&all->changed);
+    pthread_mutex_unlock(&all->lock);
+    return NULL;
+}

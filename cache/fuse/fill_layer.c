@@ -1,0 +1,427 @@
+/*
+ * Invariants:
+ * 1. Names, node IDs and sizes come from the manifest alone: a lookup never waits for Ceph.
+ * 2. A Source is where a file's bytes are being read from. It is in `sources` while it may be
+ * found, and lives while it is referenced; the last reference closes what it holds.
+ * 3. Bytes are those of the object the manifest names, or an error.
+ */
+#include "cache/fuse/fill_layer.h"
+#include <errno.h>
+#include <fuse_lowlevel.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+#include "cache/fuse/readers.h"
+#include "cache/store/key.h"
+
+#define DEFAULT_THREADS 8
+#define DEFAULT_WAIT_MS 25000
+#define MAX_READAHEAD (1u << 20)
+/* Nothing changes, ever. */
+#define VALID_SEC 1e9
+/* Directories 00 to ff, then the files. */
+#define FIRST_DIR 2
+#define FIRST_FILE 1024
+/* Files that keep their descriptor or fill between reads. */
+#define SOURCES_MAX 512
+
+typedef struct Source {
+    uint64_t index;
+    atomic_uint references;
+    ObjectKey key;
+    ObjectId id;
+    GList *link; /* in FillLayer.recent */
+    /* The object, or its fill; neither when the store takes none: then the origin is read. */
+    int fd;
+    StoreFill *fill;
+} Source;
+
+struct FillLayer {
+    Origin *origin;
+    Store *store;
+    const Manifest *manifest;
+    char *dataset;
+    unsigned wait_ms;
+    struct fuse_session *fuse;
+    Readers *readers;
+    pthread_mutex_t lock;
+    GHashTable *sources; /* lock: index -> Source, with a reference */
+    GQueue recent;       /* lock: Sources, the last used first */
+    _Atomic uint64_t reads, bytes_store, bytes_fill, bytes_origin, failed;
+};
+
+static FillLayer *layer_of(fuse_req_t req)
+{
+    return fuse_req_userdata(req);
+}
+
+/* ---- sources */
+
+static void source_unref(Source *s)
+{
+    if (!s || atomic_fetch_sub(&s->references, 1) != 1)
+        return;
+    if (s->fd >= 0)
+        close(s->fd);
+    store_fill_unref(s->fill);
+    g_free(s);
+}
+
+static void read_record(const FillLayer *l, uint64_t index, ObjectKey *key)
+{
+    manifest_key(l->manifest, index, key);
+}
+
+/* Takes it out of the table; the table's reference is then the caller's. Lock held. */
+static void forget_locked(FillLayer *l, Source *s)
+{
+    g_hash_table_steal(l->sources, &s->index);
+    g_queue_delete_link(&l->recent, s->link);
+}
+
+/* The object, or its fill, or neither. */
+static Source *source_new(FillLayer *l, uint64_t index)
+{
+    Source *s = g_new0(Source, 1);
+    atomic_init(&s->references, 1);
+    s->index = index;
+    read_record(l, index, &s->key);
+    object_key_id(&s->key, &s->id);
+    s->fd = store_open_object(l->store, &s->id, s->key.size);
+    if (s->fd < 0) {
+        g_autofree char *path = manifest_path(l->manifest, index);
+        if (path)
+            s->fill = store_fill_path(l->store, l->origin, path, &s->key, l->dataset);
+    }
+    return s;
+}
+
+/* A reference. */
+static Source *source_get(FillLayer *l, uint64_t index)
+{
+    pthread_mutex_lock(&l->lock);
+    Source *s = g_hash_table_lookup(l->sources, &index);
+    if (s) {
+        atomic_fetch_add(&s->references, 1);
+        g_queue_unlink(&l->recent, s->link);
+        g_queue_push_head_link(&l->recent, s->link);
+    }
+    pthread_mutex_unlock(&l->lock);
+    if (s)
+        return s;
+
+    s = source_new(l, index);
+    Source *old = NULL, *spare = NULL;
+    pthread_mutex_lock(&l->lock);
+    Source *other = g_hash_table_lookup(l->sources, &index);
+    if (other) { /* somebody was faster */
+        atomic_fetch_add(&other->references, 1);
+        spare = s;
+        s = other;
+    } else {
+        atomic_fetch_add(&s->references, 1);
+        g_hash_table_insert(l->sources, &s->index, s);
+        g_queue_push_head(&l->recent, s);
+        s->link = l->recent.head;
+        if (l->recent.length > SOURCES_MAX)
+            forget_locked(l, old = g_queue_peek_tail(&l->recent));
+    }
+    pthread_mutex_unlock(&l->lock);
+    source_unref(old);
+    source_unref(spare);
+    return s;
+}
+
+/* What it holds is of no use: the next read begins anew. */
+static void source_drop(FillLayer *l, Source *s)
+{
+    pthread_mutex_lock(&l->lock);
+    gboolean held = g_hash_table_lookup(l->sources, &s->index) == s;
+    if (held)
+        forget_locked(l, s);
+    pthread_mutex_unlock(&l->lock);
+    if (held)
+        source_unref(s);
+}
+
+/* ---- reading */
+
+/* Past the store. Opened for each read: this is for when the cache's disk has failed. */
+static ssize_t read_origin(FillLayer *l, const Source *s, char *buf, size_t len, uint64_t off)
+{
+    const OriginOps *ops = l->origin->ops;
+    OriginNode *node;
+    OriginFile *file;
+    OriginAttr attr;
+    ObjectKey now;
+    g_autofree char *path = manifest_path(l->manifest, s->index);
+    int r = path ? origin_find(l->origin, path, &node, &attr) : -EIO;
+    if (r < 0)
+        return r;
+    object_key_init(&now, l->origin, &attr);
+    if (memcmp(&now, &s->key, sizeof(now)) != 0)
+        r = -ESTALE;
+    if (r == 0)
+        r = ops->open(l->origin, node, O_RDONLY, &file);
+    ssize_t done = r;
+    if (r == 0) {
+        while (done >= 0 && (size_t)done < len) {
+            ssize_t n =
+                ops->read(l->origin, file, buf + done, len - (size_t)done, off + (uint64_t)done);
+            if (n == -EINTR)
+                continue;
+            done = n <= 0 ? (n < 0 ? n : -EIO) : done + n;
+        }
+        ops->close(l->origin, file);
+    }
+    ops->put(l->origin, node);
+    return done;
+}
+
+static ssize_t read_object(const Source *s, char *buf, size_t len, uint64_t off)
+{
+    size_t done = 0;
+    while (done < len) {
+        ssize_t n = pread(s->fd, buf + done, len - done, (off_t)(off + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? -errno : -EIO;
+        done += (size_t)n;
+    }
+    return (ssize_t)done;
+}
+
+static ssize_t read_source(FillLayer *l, Source *s, char *buf, size_t len, uint64_t off)
+{
+    ssize_t n = -EIO;
+    if (s->fd >= 0) {
+        n = read_object(s, buf, len, off);
+        if (n >= 0) {
+            atomic_fetch_add(&l->bytes_store, (uint64_t)n);
+            return n;
+        }
+        store_report_bad(l->store, &s->id, (int)-n);
+    } else if (s->fill) {
+        n = store_fill_read_within(s->fill, buf, len, off, l->wait_ms);
+        if (n >= 0) {
+            atomic_fetch_add(&l->bytes_fill, (uint64_t)n);
+            return n;
+        }
+        if (n == -ETIMEDOUT)
+            return n;
+    }
+    source_drop(l, s);
+    n = read_origin(l, s, buf, len, off);
+    if (n >= 0)
+        atomic_fetch_add(&l->bytes_origin, (uint64_t)n);
+    return n;
+}
+
+static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+                    struct fuse_file_info *fi)
+{
+    (void)fi;
+    FillLayer *l = layer_of(req);
+    if (ino < FIRST_FILE || ino - FIRST_FILE >= l->manifest->footer.records) {
+        fuse_reply_err(req, EISDIR);
+        return;
+    }
+    Source *s = source_get(l, ino - FIRST_FILE);
+    if ((uint64_t)off >= s->key.size) {
+        fuse_reply_buf(req, NULL, 0);
+    } else {
+        size_t len = MIN(size, s->key.size - (uint64_t)off);
+        g_autofree char *buf = g_malloc(len);
+        atomic_fetch_add(&l->reads, 1);
+        ssize_t n = read_source(l, s, buf, len, (uint64_t)off);
+        if (n < 0)
+            atomic_fetch_add(&l->failed, 1);
+        if (n < 0)
+            fuse_reply_err(req, EIO);
+        else
+            fuse_reply_buf(req, buf, (size_t)n);
+    }
+    source_unref(s);
+}
+
+/* ---- names */
+
+static void fill_stat(const FillLayer *l, fuse_ino_t ino, struct stat *st)
+{
+    *st = (struct stat){.st_ino = ino, .st_nlink = 1, .st_blksize = 4096};
+    if (ino < FIRST_FILE) {
+        st->st_mode = S_IFDIR | 0555;
+        st->st_nlink = 2;
+        return;
+    }
+    ObjectKey key;
+    read_record(l, ino - FIRST_FILE, &key);
+    st->st_mode = S_IFREG | 0444;
+    st->st_size = (off_t)key.size;
+    st->st_blocks = (st->st_size + 511) / 512;
+    st->st_mtim.tv_sec = key.mtime_sec;
+    st->st_mtim.tv_nsec = key.mtime_nsec;
+}
+
+/* The node ID of a name; 0: there is none. */
+static fuse_ino_t find_name(const FillLayer *l, fuse_ino_t parent, const char *name)
+{
+    char hex[OBJECT_ID_HEX + 1] = "00000000000000000000000000000000";
+    ObjectId id;
+    uint64_t index;
+    gboolean is_dir = parent == FUSE_ROOT_ID && strlen(name) == 2;
+    if (!is_dir &&
+        (parent < FIRST_DIR || parent >= FIRST_DIR + 256 || strlen(name) != OBJECT_ID_HEX))
+        return 0;
+    memcpy(hex, name, strlen(name));
+    if (!object_id_parse(hex, &id))
+        return 0;
+    if (is_dir)
+        return FIRST_DIR + id.bytes[0];
+    if (id.bytes[0] != parent - FIRST_DIR || !manifest_find(l->manifest, &id, &index))
+        return 0;
+    return FIRST_FILE + index;
+}
+
+static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    FillLayer *l = layer_of(req);
+    struct fuse_entry_param e = {
+        .ino = find_name(l, parent, name), .attr_timeout = VALID_SEC, .entry_timeout = VALID_SEC};
+    if (e.ino)
+        fill_stat(l, e.ino, &e.attr);
+    fuse_reply_entry(req, &e); /* ino 0: there is no such name, and never will be */
+}
+
+static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
+{
+    (void)ino, (void)nlookup;
+    fuse_reply_none(req);
+}
+
+static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
+{
+    (void)count, (void)forgets;
+    fuse_reply_none(req);
+}
+
+static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    (void)fi;
+    FillLayer *l = layer_of(req);
+    struct stat st;
+    if (ino >= FIRST_FILE && ino - FIRST_FILE >= l->manifest->footer.records) {
+        fuse_reply_err(req, ENOENT);
+        return;
+    }
+    fill_stat(l, ino, &st);
+    fuse_reply_attr(req, &st, VALID_SEC);
+}
+
+/* The kernel then opens without asking: NO_OPEN. */
+static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    (void)ino, (void)fi;
+    fuse_reply_err(req, ENOSYS);
+}
+
+/* Nobody lists a data-only layer; whoever looks by hand finds it empty. */
+static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+                       struct fuse_file_info *fi)
+{
+    (void)ino, (void)size, (void)off, (void)fi;
+    fuse_reply_buf(req, NULL, 0);
+}
+
+static void op_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+    (void)ino;
+    const ManifestFooter *f = &layer_of(req)->manifest->footer;
+    const struct statvfs st = {.f_bsize = 4096,
+                               .f_frsize = 4096,
+                               .f_blocks = f->bytes / 4096,
+                               .f_files = f->files,
+                               .f_namemax = 255};
+    fuse_reply_statfs(req, &st);
+}
+
+static void op_init(void *data, struct fuse_conn_info *conn)
+{
+    (void)data;
+    conn->want &= ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE |
+                              FUSE_CAP_AUTO_INVAL_DATA);
+    conn->max_readahead = MAX_READAHEAD;
+    conn->max_background = 64;
+    conn->congestion_threshold = 48;
+}
+
+/* ---- life */
+
+static const struct fuse_lowlevel_ops operations = {
+    .init = op_init,
+    .lookup = op_lookup,
+    .forget = op_forget,
+    .forget_multi = op_forget_multi,
+    .getattr = op_getattr,
+    .open = op_open,
+    .opendir = op_open,
+    .read = op_read,
+    .readdir = op_readdir,
+    .statfs = op_statfs,
+};
+
+FillLayer *fill_layer_start(const FillLayerConfig *config, int fuse_fd, void (*ended)(void *data),
+                            void *data, GError **error)
+{
+    FillLayer *l = g_new0(FillLayer, 1);
+    l->origin = config->origin;
+    l->store = config->store;
+    l->manifest = config->manifest;
+    l->dataset = g_strdup(config->dataset);
+    l->wait_ms = config->wait_ms ? config->wait_ms : DEFAULT_WAIT_MS;
+    pthread_mutex_init(&l->lock, NULL);
+    l->sources = g_hash_table_new(g_int64_hash, g_int64_equal);
+    g_queue_init(&l->recent);
+    l->fuse = readers_serve(&operations, l, fuse_fd, error);
+    if (!l->fuse) {
+        close(fuse_fd);
+        fill_layer_stop(l);
+        return NULL;
+    }
+    l->readers =
+        readers_start(l->fuse, config->threads ? config->threads : DEFAULT_THREADS, ended, data);
+    return l;
+}
+
+int fill_layer_fd(FillLayer *l)
+{
+    return fuse_session_fd(l->fuse);
+}
+
+void fill_layer_stats(FillLayer *l, FillLayerStats *stats)
+{
+    *stats = (FillLayerStats){.reads = atomic_load(&l->reads),
+                              .bytes_store = atomic_load(&l->bytes_store),
+                              .bytes_fill = atomic_load(&l->bytes_fill),
+                              .bytes_origin = atomic_load(&l->bytes_origin),
+                              .failed = atomic_load(&l->failed)};
+}
+
+void fill_layer_stop(FillLayer *l)
+{
+    if (!l)
+        return;
+    readers_stop(l->readers);
+    for (Source *s; (s = g_queue_peek_head(&l->recent));) {
+        forget_locked(l, s);
+        source_unref(s);
+    }
+    if (l->fuse)
+        fuse_session_destroy(l->fuse);
+    g_hash_table_unref(l->sources);
+    pthread_mutex_destroy(&l->lock);
+    g_free(l->dataset);
+    g_free(l);
+}

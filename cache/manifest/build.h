@@ -1,0 +1,28 @@
+/*
+ * Builds a manifest by walking an immutable tree: several threads list directories, one writes. The
+ * walk is depth first as far as threads allow, so that what waits is bounded by the tree's depth
+ * and its widest directory; what was listed and is not yet written is bounded too.
+ */
+#ifndef HEARTH_MANIFEST_BUILD_H
+#define HEARTH_MANIFEST_BUILD_H
+
+#include <gio/gio.h>
+#include <stdatomic.h>
+#include "cache/manifest/manifest.h"
+#include "cache/origin/origin.h"
+
+typedef struct BuildProgress {
+    atomic_uint_fast64_t files, directories, bytes; /* written so far; bytes: of the files */
+    atomic_bool cancel;                             /* set by anyone: the build ends, CANCELLED */
+} BuildProgress;
+
+/*
+ * Writes the manifest of the tree beneath `root` to a new file at fd, borrowed; `dir` takes
+ * temporary files. threads 0: 8. Errors: G_IO_ERROR, naming the path in the tree where it is one of
+ * the tree's; what was written is then of no use.
+ */
+gboolean manifest_build(int fd, const char *dir, Origin *origin, OriginNode *root,
+                        const OriginAttr *attr, unsigned threads, BuildProgress *progress,
+                        GError **error);
+
+#endif

@@ -1,0 +1,64 @@
+/*
+ * Writes an EROFS image of names and attributes without data: each regular file that has bytes is a
+ * hole with overlayfs's "metacopy" and "redirect" attributes, which lead to its object, /xx/<id>,
+ * in a data-only layer (kernel, Documentation/filesystems/overlayfs.rst, "Data-only lower layers").
+ *
+ * Parents come before their children, in any order otherwise, and several directories may be open
+ * at once. An entry's inode is written at once, of it only the name is kept until its directory
+ * ends: memory is bounded by the largest directory, by the directories still to come, and by hard
+ * links whose other names are still to come.
+ *
+ * One thread. Functions give FALSE with G_IO_ERROR; after that the image is of no use.
+ */
+#ifndef HEARTH_MANIFEST_IMAGE_H
+#define HEARTH_MANIFEST_IMAGE_H
+
+#include <gio/gio.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include "cache/store/store.h"
+
+typedef struct ImageXattr {
+    const char *name; /* with its prefix: user., trusted., security., system.posix_acl_* */
+    const void *value;
+    size_t size;
+} ImageXattr;
+
+/* One inode by one of its names. */
+typedef struct ImageEntry {
+    const char *name; /* of 1 to 255 bytes; not "." and ".."; NULL for the root */
+    struct stat st; /* st_ino tells which names are of one inode; st_size, st_mtim, ... are shown */
+    const char *target;     /* of a symbolic link */
+    const ObjectId *object; /* of a regular file with st_size > 0 */
+    const ImageXattr *xattrs;
+    size_t n_xattrs;
+} ImageEntry;
+
+/* A directory that has not ended yet. */
+typedef struct ImageDir ImageDir;
+typedef struct Image Image;
+
+/* Writes to fd, borrowed, from offset 0; a file that can be written at any offset. */
+Image *image_new(int fd, const ImageEntry *root, ImageDir **dir, GError **error);
+void image_free(Image *image);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Image, image_free)
+
+/*
+ * Adds an entry to a directory. *child is set for a directory, and is to be ended too.
+ * INVALID_DATA: no name that can be; a character device 0:0, which is overlayfs's mark for a
+ * deleted file; too large attributes.
+ */
+gboolean image_add(Image *image, ImageDir *dir, const ImageEntry *entry, ImageDir **child,
+                   GError **error);
+/* All entries of it are there: writes the directory and frees it. INVALID_DATA: a name twice. */
+gboolean image_end(Image *image, ImageDir *dir, GError **error);
+/* Frees one that will not be ended. NULL is fine. */
+void image_dir_free(ImageDir *dir);
+/* Writes what is buffered and the superblock. `uuid` names the content. *bytes: length so far, a
+ * multiple of the block. */
+gboolean image_finish(Image *image, const uint8_t uuid[16], uint64_t *bytes, GError **error);
+
+/* Inodes and names written so far. */
+uint64_t image_inodes(const Image *image);
+
+#endif

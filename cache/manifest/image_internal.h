@@ -1,0 +1,42 @@
+/* What the files that write an image share: image.c (places and the whole), inode.c, dir.c. */
+#ifndef HEARTH_MANIFEST_IMAGE_INTERNAL_H
+#define HEARTH_MANIFEST_IMAGE_INTERNAL_H
+
+#include "cache/manifest/image.h"
+
+/* Inodes are gathered into runs of this, so that directory blocks do not break them up. */
+#define EXTENT (1u << 20)
+
+struct Image {
+    int fd;
+    uint64_t end;       /* of the file, in bytes: a multiple of the block */
+    uint8_t *extent;    /* being filled */
+    uint64_t extent_at; /* its offset in the file; 0: none */
+    size_t extent_used;
+    uint64_t inodes;
+    GHashTable *links; /* inode number -> Link: names of it are still to come */
+    GByteArray *body;  /* scratch: an inode with what follows it */
+    GByteArray *block; /* scratch: directory blocks */
+};
+
+/* Sets INVALID_DATA, naming the entry; FALSE. */
+gboolean image_bad(GError **error, const ImageEntry *entry, const char *why);
+size_t image_align(size_t n, size_t unit);
+/* Copies an inode with what follows it to its place, the last `tail` bytes within one block; *nid
+ * is its number. */
+gboolean image_place(Image *image, const void *data, size_t size, size_t tail, uint64_t *nid,
+                     GError **error);
+/* Changes an inode that has its place. */
+gboolean image_patch(Image *image, uint64_t nid, size_t offset, const void *data, size_t size,
+                     GError **error);
+/* Writes whole blocks at the end; *block is the first one's number. */
+gboolean image_write_blocks(Image *image, const void *data, size_t size, uint32_t *block,
+                            GError **error);
+
+/* inode.c: the inode of an entry, written unless another of its names was here before. */
+gboolean image_write_inode(Image *image, const ImageEntry *entry, uint64_t *nid, GError **error);
+
+/* dir.c */
+ImageDir *image_dir_new(uint64_t nid, uint64_t parent);
+
+#endif

@@ -1,0 +1,167 @@
+#include "cache/manifest/manifest.h"
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+#include "cache/manifest/erofs.h"
+#include "cache/store/key.h"
+
+static gboolean invalid(GError **error, const char *why)
+{
+    g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
+                "the manifest is %s; it is built anew when it is removed", why);
+    return FALSE;
+}
+
+static gboolean fail(GError **error, const char *what)
+{
+    int code = errno;
+    g_set_error(error, G_IO_ERROR, g_io_error_from_errno(code), "%s the manifest: %s", what,
+                g_strerror(code));
+    return FALSE;
+}
+
+/* To the disk's order or back. */
+static void swap_footer(ManifestFooter *f)
+{
+    f->version = le32toh(f->version);
+    f->flags = le32toh(f->flags);
+    uint64_t *const fields[] = {&f->root_ino,    &f->snapshot, &f->root_version,    &f->image_bytes,
+                                &f->names_bytes, &f->records,  &f->inodes,          &f->directories,
+                                &f->files,       &f->bytes,    &f->content_checksum};
+    for (size_t i = 0; i < G_N_ELEMENTS(fields); i++)
+        *fields[i] = le64toh(*fields[i]);
+}
+
+static uint64_t footer_checksum(const ManifestFooter *as_stored)
+{
+    return htole64(XXH3_64bits(as_stored, offsetof(ManifestFooter, checksum)));
+}
+
+gboolean manifest_finish(int fd, ManifestFooter *footer, GError **error)
+{
+    uint64_t size =
+        footer->image_bytes + footer->names_bytes + footer->records * sizeof(TableRecord);
+    void *map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED)
+        return fail(error, "reading back");
+    madvise(map, size, MADV_SEQUENTIAL);
+    footer->content_checksum = XXH3_64bits(map, size);
+    munmap(map, size);
+    memcpy(footer->magic, MANIFEST_MAGIC, sizeof(footer->magic));
+    footer->version = MANIFEST_VERSION;
+    ManifestFooter stored = *footer;
+    swap_footer(&stored);
+    stored.checksum = footer_checksum(&stored);
+    if (pwrite(fd, &stored, sizeof(stored), (off_t)size) != sizeof(stored) || fsync(fd) != 0)
+        return fail(error, "writing");
+    return TRUE;
+}
+
+static gboolean check(const Manifest *m, gboolean deep, GError **error)
+{
+    const ManifestFooter *f = &m->footer;
+    uint64_t table_bytes, behind_image = 0;
+    if (f->image_bytes < EROFS_BLOCK || f->image_bytes % EROFS_BLOCK != 0 ||
+        __builtin_mul_overflow(f->records, sizeof(TableRecord), &table_bytes) ||
+        __builtin_add_overflow(f->names_bytes, table_bytes, &behind_image) ||
+        f->image_bytes > m->map_bytes || behind_image > m->map_bytes ||
+        f->image_bytes + behind_image + sizeof(*f) != m->map_bytes)
+        return invalid(error, "truncated, or its lengths are wrong");
+    if (deep && XXH3_64bits(m->map, f->image_bytes + behind_image) != f->content_checksum)
+        return invalid(error, "corrupt: its checksum is wrong");
+    return TRUE;
+}
+
+Manifest *manifest_open(int fd, gboolean deep, GError **error)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0) {
+        fail(error, "reading");
+        return NULL;
+    }
+    if ((uint64_t)st.st_size < EROFS_BLOCK + sizeof(ManifestFooter)) {
+        invalid(error, "too short to be one");
+        return NULL;
+    }
+    g_autoptr(Manifest) m = g_new0(Manifest, 1);
+    m->map_bytes = (size_t)st.st_size;
+    m->map = mmap(NULL, m->map_bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (m->map == MAP_FAILED) {
+        m->map = NULL;
+        fail(error, "reading");
+        return NULL;
+    }
+    memcpy(&m->footer, (const char *)m->map + m->map_bytes - sizeof(m->footer), sizeof(m->footer));
+    if (memcmp(m->footer.magic, MANIFEST_MAGIC, sizeof(m->footer.magic)) != 0) {
+        invalid(error, "truncated or none at all");
+        return NULL;
+    }
+    gboolean good = m->footer.checksum == footer_checksum(&m->footer);
+    swap_footer(&m->footer);
+    if (good && m->footer.version != MANIFEST_VERSION) {
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
+                    "the manifest has format %u, this hearthd knows %d", m->footer.version,
+                    MANIFEST_VERSION);
+        return NULL;
+    }
+    if (!good) {
+        invalid(error, "corrupt");
+        return NULL;
+    }
+    if (!check(m, deep, error))
+        return NULL;
+    m->names.list = (const uint8_t *)m->map + m->footer.image_bytes;
+    m->names.bytes = m->footer.names_bytes;
+    m->table = (const TableRecord *)(m->names.list + m->names.bytes);
+    return g_steal_pointer(&m);
+}
+
+void manifest_close(Manifest *m)
+{
+    if (!m)
+        return;
+    if (m->map)
+        munmap(m->map, m->map_bytes);
+    g_free(m);
+}
+
+gboolean manifest_is_of(const Manifest *m, const Origin *origin, const OriginAttr *root)
+{
+    return memcmp(m->footer.space, origin->space, sizeof(m->footer.space)) == 0 &&
+           m->footer.root_ino == root->st.st_ino && m->footer.snapshot == root->snapshot &&
+           m->footer.root_version == root->version;
+}
+
+gboolean manifest_key(const Manifest *m, uint64_t index, ObjectKey *key)
+{
+    Name name;
+    gboolean found = names_read(&m->names, le64toh(m->table[index].at), &name) && name.is_file;
+    *key = found ? name.key : (ObjectKey){.size = 0};
+    memcpy(key->space, m->footer.space, sizeof(key->space));
+    return found;
+}
+
+gboolean manifest_find(const Manifest *m, const ObjectId *id, uint64_t *index)
+{
+    uint64_t n = m->footer.records;
+    for (uint64_t i = table_first(m->table, n, id); i < n && table_may_be(&m->table[i], id); i++) {
+        ObjectKey key;
+        ObjectId of;
+        if (!manifest_key(m, i, &key))
+            continue;
+        object_key_id(&key, &of);
+        *index = i;
+        if (object_id_equal(&of, id))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+char *manifest_path(const Manifest *m, uint64_t index)
+{
+    return names_path(&m->names, le64toh(m->table[index].at));
+}

@@ -1,0 +1,119 @@
+#!/bin/bash
+# hearthd's side of a dataset on a real Ceph, without the node plugin: the manifest of a snapshot is
+# built, shared through Ceph and found again; the tree over it is the snapshot's, also of files that
+# were deleted since and after the MDS has forgotten everything; warming asks the MDS for directories
+# alone.
+. "$(dirname "$0")/lib.sh"
+init
+start_ceph
+start_controller
+
+spec() { # VOLUME ROOT
+    jq -cn --arg volume "$1" --arg root "$2" --arg monitors "$CEPH_MON" '{volume: $volume, readOnly: true,
+        origin: {type: "cephfs", clusterID: "c", monitors: [$monitors], fsName: "hearthfs",
+                 rootPath: $root, userID: env.NODE_ID, userKey: env.NODE_KEY}}'
+}
+# Serves the snapshot's tree at $TMP/mnt/tree, as the node plugin does.
+mount_tree() {
+    local reply
+    mkdir -p "$TMP"/mnt/{fill,erofs,tree}
+    reply=$(spec v "$SNAPSHOT" | "$BUILD/tools/dataset-mount" "$HEARTHD" "$TMP/mnt/fill") || return 1
+    MANIFEST=$(jq -r .path <<<"$reply")
+    mount -t erofs -o ro "$MANIFEST" "$TMP/mnt/erofs" &&
+        mount -t overlay -o "ro,metacopy=on,redirect_dir=on,lowerdir=$TMP/mnt/erofs::$(jq -r .objects <<<"$reply")::$TMP/mnt/fill" \
+            hearth-test "$TMP/mnt/tree"
+}
+stop_all() {
+    umount "$TMP/mnt/tree" "$TMP/mnt/erofs" "$TMP/mnt/fill"
+    end hearthd
+}
+# Names, kinds, attributes, bytes. Times of directories are not compared by the second client.
+digest() { # DIR
+    (cd "$1" && find . -printf '%p %y %m %U %G %l %n\n' | sort | grep -av ' d .* [0-9]*$' | sha256sum
+     find . -type d -printf '%p %m\n' | sort | sha256sum
+     find . -type f -printf '%p %s %T@\n' | sort | sha256sum
+     find . -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum
+     getfattr -R -m user. -d . 2>/dev/null | sort | sha256sum)
+}
+mds_requests() { "$ONE_NODE" perf "$CEPH_DIR" mds.a mds.request; }
+
+create_volume datasets || die "CreateVolume: $(said)"
+at_exit delete_volume
+mkdir -p "$TMP/mnt/ceph"
+ceph-fuse -c "$CEPH_CONF" -n client.admin -k "$CEPH_KEYRING" "$TMP/mnt/ceph" >"$TMP/log/ceph-fuse.log" 2>&1 ||
+    die "ceph-fuse does not mount"
+at_exit "umount -l $TMP/mnt/ceph 2>/dev/null"
+LIVE=$TMP/mnt/ceph$ROOT_PATH
+mkdir -p "$LIVE"/{many,deep/er/est,gone/sub}
+python3 - "$LIVE" <<'PY'
+import os, sys
+root = sys.argv[1]
+for i in range(1500):
+    with open(f"{root}/many/{i:04}", "wb") as f:
+        f.write(os.urandom(i % 700))
+with open(f"{root}/deep/er/est/large", "wb") as f:
+    f.write(os.urandom(9 << 20))
+for name in ("x", "y"):
+    with open(f"{root}/gone/sub/{name}", "w") as f:
+        f.write("of " + name)
+os.link(f"{root}/many/0700", f"{root}/deep/link")
+os.symlink("../many/0001", f"{root}/deep/symlink")
+os.setxattr(f"{root}/many/0002", "user.k", b"value")
+os.setxattr(f"{root}/deep", "user.of-directory", b"1")
+os.mkfifo(f"{root}/deep/fifo")
+with open(os.path.join(os.fsencode(root), b"caf\xe9 \n"), "wb") as f:
+    f.write(b"odd")
+with open(f"{root}/many/sparse", "wb") as f:
+    f.truncate(3 << 20)
+PY
+"$ONE_NODE" ceph "$CEPH_DIR" fs subvolume snapshot create hearthfs "$(basename "$(dirname "$ROOT_PATH")")" s1 \
+    "$(basename "$(dirname "$(dirname "$ROOT_PATH")")")" >/dev/null || die "no snapshot"
+at_exit "'$ONE_NODE' ceph '$CEPH_DIR' fs subvolume snapshot rm hearthfs '$(basename "$(dirname "$ROOT_PATH")")' s1 '$(basename "$(dirname "$(dirname "$ROOT_PATH")")")' >/dev/null"
+SNAPSHOT=$(dirname "$ROOT_PATH")/.snap/s1/$(basename "$ROOT_PATH")
+WANTED=$(digest "$TMP/mnt/ceph$SNAPSHOT")
+# The live tree goes on without them.
+rm -rf "$LIVE/gone" "$LIVE/many/0003"
+echo changed >"$LIVE/many/0004"
+umount "$TMP/mnt/ceph"
+
+start_hearthd
+check "manifest is built and the stack mounts" mount_tree
+same "cold tree is the snapshot's" "$(digest "$TMP/mnt/tree")" "$WANTED"
+same "dataset's total is told" "$(hearthctl status --json | jq -r '.volumes[0].filesTotal')" 1506
+wait_for 20 eval '[ "$(hearthctl status --json | jq -r ".volumes[0] | .bytesCached == .bytesTotal")" = true ]' &&
+    pass "all of it is told as cached" || fail "all of it is told as cached" "$(hearthctl status --json | jq -c '.volumes[0]')"
+wait_for 20 eval '[ "$(rados -c "$CEPH_CONF" -n client.admin -k "$CEPH_KEYRING" -p hearthfs.data -N hearth ls | grep -cx "manifest.$(basename "$MANIFEST")")" = 1 ]' &&
+    pass "manifest is in Ceph" || fail "manifest is in Ceph" "no header object"
+stop_all
+
+# As another node, and with an MDS that remembers nothing.
+rm -rf "$CACHE"
+ceph_cmd mds fail a >/dev/null 2>&1
+wait_for 60 eval 'ceph_cmd fs status hearthfs 2>/dev/null | grep -q active' || die "the MDS does not come back"
+start_hearthd
+check "manifest of another node is fetched" mount_tree
+same "no walk was made" "$(grep -c '"msg":"dataset .* built' "$TMP/log/hearthd.log")" 1
+BEFORE=$(mds_requests)
+check "warming" hearthctl warm v
+COST=$(($(mds_requests) - BEFORE))
+if [ "$COST" -lt 60 ]; then
+    pass "warming 1500 files asks the MDS for directories alone"
+else
+    fail "warming 1500 files asks the MDS for directories alone" "$COST requests"
+fi
+BEFORE=$(mds_requests)
+same "warm tree is the snapshot's" "$(digest "$TMP/mnt/tree")" "$WANTED"
+same "reading it asks the MDS for nothing" "$(($(mds_requests) - BEFORE))" 0
+hearthctl evict v >/dev/null
+drop_page_cache
+same "evicted tree is the snapshot's" "$(digest "$TMP/mnt/tree")" "$WANTED"
+stop_all
+
+# A damaged one is never used.
+printf 'x' | dd of="$MANIFEST" bs=1 seek=9000 conv=notrunc status=none
+start_hearthd
+check "damaged manifest is replaced" mount_tree
+same "and says so" "$(grep -c 'is removed, to be made anew' "$TMP/log/hearthd.log")" 1
+same "tree after damage is the snapshot's" "$(digest "$TMP/mnt/tree")" "$WANTED"
+stop_all
+exit $((FAILED > 0))

@@ -1,0 +1,199 @@
+/* The fill layer over a manifest of a directory, a real store, and the kernel played by the test.
+ */
+#include "cache/fuse/fill_layer.h"
+#include <fcntl.h>
+#include <pthread.h>
+#include "cache/manifest/build.h"
+#include "cache/store/key.h"
+#include "tests/unit/cache/fuse/fake_kernel.h"
+
+typedef struct World {
+    char *dir, *cache;
+    Origin *origin;
+    Store *store;
+    Manifest *manifest;
+    FillLayer *layer;
+    Kernel kernel;
+    OriginOps ops; /* of the origin, with reads that can be held */
+    const OriginOps *real;
+} World;
+
+static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t gate_changed = PTHREAD_COND_INITIALIZER;
+static gboolean gate_closed;
+static World *gated;
+
+static void set_gate(gboolean closed)
+{
+    pthread_mutex_lock(&gate_lock);
+    gate_closed = closed;
+    pthread_cond_broadcast(&gate_changed);
+    pthread_mutex_unlock(&gate_lock);
+}
+
+static ssize_t gated_read(Origin *o, OriginFile *file, void *buf, size_t len, uint64_t off)
+{
+    pthread_mutex_lock(&gate_lock);
+    while (gate_closed)
+        pthread_cond_wait(&gate_changed, &gate_lock);
+    pthread_mutex_unlock(&gate_lock);
+    return gated->real->read(o, file, buf, len, off);
+}
+
+static void build_manifest(World *w)
+{
+    OriginNode *root;
+    OriginAttr attr;
+    BuildProgress progress = {0};
+    g_autofree char *path = g_build_filename(w->cache, "manifest", NULL);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ck_assert_int_eq(w->origin->ops->root(w->origin, &root, &attr), 0);
+    ck_assert(manifest_build(fd, w->cache, w->origin, root, &attr, 2, &progress, NULL));
+    w->origin->ops->put(w->origin, root);
+    w->manifest = manifest_open(fd, TRUE, NULL);
+    close(fd);
+}
+
+static void world_up(World *w, const char *text)
+{
+    *w = (World){.dir = harness_tmpdir(), .cache = harness_tmpdir()};
+    g_autofree char *file = g_build_filename(w->dir, "f", NULL);
+    g_autofree char *store_dir = g_build_filename(w->cache, "store", NULL);
+    ck_assert(g_file_set_contents(file, text, -1, NULL));
+    w->origin = origin_dir_open(w->dir, NULL);
+    gated = w;
+    w->real = w->origin->ops;
+    w->ops = *w->real;
+    w->ops.read = gated_read;
+    w->origin->ops = &w->ops;
+    StoreConfig store = {.dir = store_dir, .max_bytes = 64 << 20};
+    w->store = store_open(&store, NULL);
+    build_manifest(w);
+    FillLayerConfig config = {.dataset = "d",
+                              .origin = w->origin,
+                              .store = w->store,
+                              .manifest = w->manifest,
+                              .threads = 2,
+                              .wait_ms = 50};
+    w->layer = fill_layer_start(&config, kernel_start(&w->kernel), NULL, NULL, NULL);
+    ck_assert_ptr_nonnull(w->layer);
+    kernel_init(&w->kernel);
+}
+
+static void world_down(World *w)
+{
+    set_gate(FALSE);
+    fill_layer_stop(w->layer);
+    store_cancel_fills(w->store, w->origin);
+    store_close(w->store);
+    manifest_close(w->manifest);
+    origin_close(w->origin);
+    close(w->kernel.fd);
+    harness_remove(w->dir);
+    harness_remove(w->cache);
+}
+
+/* The name of the object of the one file. */
+static void name_of(World *w, char hex[OBJECT_ID_HEX + 1])
+{
+    ObjectKey key;
+    ObjectId id;
+    ck_assert(manifest_key(w->manifest, 0, &key));
+    object_key_id(&key, &id);
+    object_id_hex(&id, hex);
+}
+
+static uint64_t lookup_object(World *w)
+{
+    char hex[OBJECT_ID_HEX + 1], dir[3] = "";
+    name_of(w, hex);
+    memcpy(dir, hex, 2);
+    uint64_t parent = kernel_lookup(&w->kernel, 1, dir)->entry.nodeid;
+    Reply *r = kernel_lookup(&w->kernel, parent, hex);
+    ck_assert_int_eq(r->error, 0);
+    ck_assert_uint_ne(r->entry.nodeid, 0);
+    return r->entry.nodeid;
+}
+
+START_TEST(an_object_is_a_file_with_its_bytes_and_is_kept)
+{
+    World w;
+    world_up(&w, "bytes of the file");
+    uint64_t node = lookup_object(&w);
+    ck_assert_int_eq(kernel_open(&w.kernel, node, O_RDONLY)->error, -ENOSYS);
+    for (int i = 0; i < 2; i++) {
+        Reply *r = kernel_read(&w.kernel, node, 0, 6, 4096);
+        ck_assert_int_eq(r->error, 0);
+        ck_assert_uint_eq(r->len, 11);
+        ck_assert_mem_eq(r->data, "of the file", 11);
+    }
+    ObjectKey key;
+    ObjectId id;
+    ck_assert(manifest_key(w.manifest, 0, &key));
+    object_key_id(&key, &id);
+    StoreFill *fill = store_fill_path(w.store, w.origin, "f", &key, "d");
+    ck_assert_int_eq(store_fill_wait(fill), 0);
+    store_fill_unref(fill);
+    ck_assert(store_has(w.store, &id));
+    world_down(&w);
+}
+END_TEST
+
+START_TEST(other_names_are_not_there)
+{
+    World w;
+    world_up(&w, "x");
+    char hex[OBJECT_ID_HEX + 1];
+    name_of(&w, hex);
+    uint64_t right = lookup_object(&w);
+    ck_assert_uint_ge(right, 1024);
+    const char *const at_root[] = {hex, "0", "0g", "000", "AB", "..."};
+    for (gsize i = 0; i < G_N_ELEMENTS(at_root); i++)
+        ck_assert_uint_eq(kernel_lookup(&w.kernel, 1, at_root[i])->entry.nodeid, 0);
+    /* The object in another directory, and one that is nobody's. */
+    char dir[3] = {hex[0] == '0' ? '1' : '0', hex[1], 0};
+    uint64_t other = kernel_lookup(&w.kernel, 1, dir)->entry.nodeid;
+    ck_assert_uint_eq(kernel_lookup(&w.kernel, other, hex)->entry.nodeid, 0);
+    hex[OBJECT_ID_HEX - 1] = hex[OBJECT_ID_HEX - 1] == '0' ? '1' : '0';
+    uint64_t parent = 2 + g_ascii_xdigit_value(hex[0]) * 16 + g_ascii_xdigit_value(hex[1]);
+    ck_assert_uint_eq(kernel_lookup(&w.kernel, parent, hex)->entry.nodeid, 0);
+    ck_assert_int_eq(kernel_read(&w.kernel, parent, 0, 0, 10)->error, -EISDIR);
+    ck_assert_int_eq(kernel_read(&w.kernel, right + 1, 0, 0, 10)->error, -EISDIR);
+    world_down(&w);
+}
+END_TEST
+
+START_TEST(without_the_origin_a_read_fails_in_time_and_works_afterwards)
+{
+    World w;
+    world_up(&w, "cold");
+    set_gate(TRUE);
+    uint64_t node = lookup_object(&w);
+    ck_assert_int_eq(kernel_read(&w.kernel, node, 0, 0, 100)->error, -EIO);
+    set_gate(FALSE);
+    Reply *r;
+    do {
+        r = kernel_read(&w.kernel, node, 0, 0, 100);
+    } while (r->error == -EIO); /* 50 ms may be too short on a busy machine */
+    ck_assert_uint_eq(r->len, 4);
+    ck_assert_mem_eq(r->data, "cold", 4);
+    world_down(&w);
+}
+END_TEST
+
+START_TEST(a_file_that_is_another_now_gives_an_error_not_its_bytes)
+{
+    World w;
+    world_up(&w, "first");
+    g_autofree char *file = g_build_filename(w.dir, "f", NULL);
+    ck_assert(g_file_set_contents(file, "other", -1, NULL));
+    uint64_t node = lookup_object(&w);
+    ck_assert_int_eq(kernel_read(&w.kernel, node, 0, 0, 100)->error, -EIO);
+    world_down(&w);
+}
+END_TEST
+
+HARNESS_MAIN("cache/fuse/fill_layer", an_object_is_a_file_with_its_bytes_and_is_kept,
+             other_names_are_not_there,
+             without_the_origin_a_read_fails_in_time_and_works_afterwards,
+             a_file_that_is_another_now_gives_an_error_not_its_bytes)

@@ -1,0 +1,247 @@
+/* Manifests of local trees: what is in the file, what damage shows, what ends a build. */
+#include "cache/manifest/build.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "cache/manifest/erofs.h"
+#include "cache/manifest/image.h"
+#include "cache/store/key.h"
+#include "tests/unit/harness.h"
+
+typedef struct World {
+    char *dir, *tree;
+    Origin *origin;
+    OriginNode *root;
+    OriginAttr attr;
+    BuildProgress progress;
+    int fd;
+} World;
+
+static World world_new(void)
+{
+    World w = {.dir = harness_tmpdir()};
+    w.tree = g_build_filename(w.dir, "tree", NULL);
+    ck_assert_int_eq(mkdir(w.tree, 0755), 0);
+    g_autofree char *file = g_build_filename(w.dir, "manifest", NULL);
+    w.fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ck_assert_int_ge(w.fd, 0);
+    return w;
+}
+
+static void world_open(World *w)
+{
+    w->origin = origin_dir_open(w->tree, NULL);
+    ck_assert_ptr_nonnull(w->origin);
+    ck_assert_int_eq(w->origin->ops->root(w->origin, &w->root, &w->attr), 0);
+}
+
+static void world_free(World *w)
+{
+    w->origin->ops->put(w->origin, w->root);
+    w->origin->ops->destroy(w->origin);
+    close(w->fd);
+    harness_remove(w->dir);
+    g_free(w->tree);
+}
+
+static gboolean build(World *w, GError **error)
+{
+    return manifest_build(w->fd, w->dir, w->origin, w->root, &w->attr, 4, &w->progress, error);
+}
+
+static void put_file(const World *w, const char *name, size_t size)
+{
+    g_autofree char *path = g_build_filename(w->tree, name, NULL);
+    g_autofree char *bytes = g_strnfill(size, 'x');
+    ck_assert(g_file_set_contents(path, bytes, (gssize)size, NULL));
+}
+
+static void put_dir(const World *w, const char *name)
+{
+    g_autofree char *path = g_build_filename(w->tree, name, NULL);
+    ck_assert_int_eq(mkdir(path, 0750), 0);
+}
+
+static gboolean finds(World *w, const Manifest *m, const char *name)
+{
+    OriginNode *node;
+    OriginAttr attr;
+    ObjectKey key, found;
+    ObjectId id;
+    ck_assert_int_eq(w->origin->ops->lookup(w->origin, w->root, name, &node, &attr), 0);
+    object_key_init(&key, w->origin, &attr);
+    object_key_id(&key, &id);
+    w->origin->ops->put(w->origin, node);
+    uint64_t index;
+    if (!manifest_find(m, &id, &index) || !manifest_key(m, index, &found))
+        return FALSE;
+    return memcmp(&key, &found, sizeof(key)) == 0;
+}
+
+START_TEST(a_manifest_tells_what_it_is_of)
+{
+    World w = world_new();
+    put_file(&w, "a", 1000);
+    put_file(&w, "empty", 0);
+    put_dir(&w, "d");
+    put_file(&w, "d/b", 50);
+    g_autofree char *a = g_build_filename(w.tree, "a", NULL),
+                    *same = g_build_filename(w.tree, "d/same", NULL);
+    ck_assert_int_eq(link(a, same), 0);
+    world_open(&w);
+    ck_assert(build(&w, NULL));
+    g_autoptr(Manifest) m = manifest_open(w.fd, TRUE, NULL);
+    ck_assert_ptr_nonnull(m);
+    ck_assert(manifest_is_of(m, w.origin, &w.attr));
+    ck_assert_uint_eq(m->footer.files, 4); /* names */
+    ck_assert_uint_eq(m->footer.inodes, 5);
+    ck_assert_uint_eq(m->footer.bytes, 2050);
+    ck_assert_uint_eq(m->footer.records, 3);
+    ck_assert(finds(&w, m, "a"));
+    const ErofsSuper *super = (const void *)((const char *)m->map + EROFS_SUPER_OFFSET);
+    ck_assert_uint_eq(super->magic, EROFS_MAGIC);
+    ck_assert_uint_eq((uint64_t)super->blocks * EROFS_BLOCK, m->footer.image_bytes);
+    ck_assert_uint_eq(atomic_load(&w.progress.files), 4);
+    OriginAttr other = w.attr;
+    other.version++;
+    ck_assert(!manifest_is_of(m, w.origin, &other));
+    world_free(&w);
+}
+END_TEST
+
+START_TEST(it_tells_whether_everybody_may_read_it)
+{
+    static const struct {
+        const char *name;
+        mode_t mode;
+        gboolean readable;
+    } cases[] = {{"d", 0755, TRUE},   {"d", 0751, FALSE},   {"d", 0754, FALSE},
+                 {"d/f", 0644, TRUE}, {"d/f", 0640, FALSE}, {"", 0700, FALSE}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        World w = world_new();
+        put_dir(&w, "d");
+        put_file(&w, "d/f", 10);
+        g_autofree char *d = g_build_filename(w.tree, "d", NULL),
+                        *f = g_build_filename(d, "f", NULL),
+                        *changed = g_build_filename(w.tree, cases[i].name, NULL);
+        ck_assert(chmod(d, 0755) == 0 && chmod(f, 0644) == 0);
+        ck_assert_int_eq(chmod(changed, cases[i].mode), 0);
+        world_open(&w);
+        ck_assert(build(&w, NULL));
+        g_autoptr(Manifest) m = manifest_open(w.fd, TRUE, NULL);
+        ck_assert_int_eq((m->footer.flags & MANIFEST_READABLE) != 0, cases[i].readable);
+        world_free(&w);
+    }
+}
+END_TEST
+
+START_TEST(many_entries_go_through_every_queue)
+{
+    World w = world_new();
+    for (int d = 0; d < 20; d++) {
+        g_autofree char *dir = g_strdup_printf("d%d", d);
+        put_dir(&w, dir);
+        for (int f = 0; f < 300; f++) {
+            g_autofree char *name = g_strdup_printf("d%d/f%d", d, f);
+            put_file(&w, name, (size_t)f % 3);
+        }
+    }
+    world_open(&w);
+    ck_assert(build(&w, NULL));
+    g_autoptr(Manifest) m = manifest_open(w.fd, TRUE, NULL);
+    ck_assert_uint_eq(m->footer.files, 6000);
+    ck_assert_uint_eq(m->footer.records, 4000);
+    ck_assert_uint_eq(m->footer.inodes, 6021);
+    for (uint64_t i = 1; i < m->footer.records; i++)
+        ck_assert_int_lt(memcmp(&m->table[i - 1], &m->table[i], sizeof(TableRecord)), 0);
+    world_free(&w);
+}
+END_TEST
+
+START_TEST(damage_shows)
+{
+    World w = world_new();
+    put_file(&w, "a", 1000);
+    world_open(&w);
+    ck_assert(build(&w, NULL));
+    struct stat st;
+    ck_assert_int_eq(fstat(w.fd, &st), 0);
+    g_autoptr(GError) error = NULL;
+    /* A byte of each: image, table, footer. */
+    const off_t at[] = {EROFS_BLOCK + 5, st.st_size - (off_t)sizeof(ManifestFooter) - 3,
+                        st.st_size - 60};
+    for (gsize i = 0; i < G_N_ELEMENTS(at); i++) {
+        char byte, changed;
+        ck_assert_int_eq(pread(w.fd, &byte, 1, at[i]), 1);
+        changed = (char)(byte ^ 1);
+        ck_assert_int_eq(pwrite(w.fd, &changed, 1, at[i]), 1);
+        ck_assert_ptr_null(manifest_open(w.fd, TRUE, &error));
+        ck_assert(g_error_matches(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA));
+        g_clear_error(&error);
+        ck_assert_int_eq(pwrite(w.fd, &byte, 1, at[i]), 1);
+    }
+    ck_assert_int_eq(ftruncate(w.fd, st.st_size - 16), 0);
+    ck_assert_ptr_null(manifest_open(w.fd, FALSE, &error));
+    ck_assert(g_error_matches(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA));
+    ck_assert_int_eq(ftruncate(w.fd, 100), 0);
+    ck_assert_ptr_null(manifest_open(w.fd, FALSE, NULL));
+    world_free(&w);
+}
+END_TEST
+
+START_TEST(a_build_can_be_cancelled)
+{
+    World w = world_new();
+    for (int i = 0; i < 2000; i++) {
+        g_autofree char *name = g_strdup_printf("f%d", i);
+        put_file(&w, name, 1);
+    }
+    world_open(&w);
+    atomic_store(&w.progress.cancel, TRUE);
+    g_autoptr(GError) error = NULL;
+    ck_assert(!build(&w, &error));
+    ck_assert(g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED));
+    world_free(&w);
+}
+END_TEST
+
+typedef struct Failing {
+    OriginOps ops;
+    const OriginOps *real;
+} Failing;
+
+static Failing failing;
+
+static int fail_opendir(Origin *o, OriginNode *node, OriginDir **dir)
+{
+    OriginAttr attr;
+    failing.real->getattr(o, node, &attr);
+    return attr.st.st_mode & 01000 ? -EACCES : failing.real->opendir(o, node, dir);
+}
+
+START_TEST(an_unreadable_directory_is_named)
+{
+    World w = world_new();
+    put_dir(&w, "d");
+    put_dir(&w, "d/closed");
+    g_autofree char *closed = g_build_filename(w.tree, "d/closed", NULL);
+    ck_assert_int_eq(chmod(closed, 01755), 0);
+    put_file(&w, "a", 1);
+    world_open(&w);
+    failing = (Failing){*w.origin->ops, w.origin->ops};
+    failing.ops.opendir = fail_opendir;
+    w.origin->ops = &failing.ops;
+    g_autoptr(GError) error = NULL;
+    ck_assert(!build(&w, &error));
+    ck_assert_msg(strstr(error->message, "/d/closed") != NULL, "%s", error->message);
+    ck_assert_int_eq(error->code, G_IO_ERROR_PERMISSION_DENIED);
+    w.origin->ops = failing.real;
+    world_free(&w);
+}
+END_TEST
+
+HARNESS_MAIN("cache/manifest/build", a_manifest_tells_what_it_is_of,
+             it_tells_whether_everybody_may_read_it, many_entries_go_through_every_queue,
+             damage_shows, a_build_can_be_cancelled, an_unreadable_directory_is_named)
