@@ -242,15 +242,17 @@ static gsize make_backends(const Options *o, Backend **backends, GError **error)
     gsize n = 0;
     if (o->dir_root && !(backends[n++] = backend_dir_new(o->dir_root, error)))
         return 0;
-    if (!o->dir_root || g_file_test(o->cluster_config, G_FILE_TEST_EXISTS))
+    if (!o->dir_root || g_file_test(o->cluster_config, G_FILE_TEST_EXISTS)) {
         backends[n++] = backend_cephfs_new(o->cluster_config);
+        backends[n++] = backend_rbd_new(o->cluster_config, RBD_DEFAULT_CLONE_DEPTH);
+    }
     return n;
 }
 
 int audit_main(int argc, char **argv)
 {
     Options o = {0};
-    Backend *backends[2] = {NULL};
+    Backend *backends[3] = {NULL};
     g_autoptr(GError) error = NULL;
     int status = AUDIT_USAGE;
     if (parse(&argc, &argv, &o, &error)) {

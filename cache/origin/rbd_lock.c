@@ -51,13 +51,26 @@ static int watchers_read(RbdImage *r, Watchers *w)
     }
 }
 
-/* Who holds the lock; NULL: nobody. Caller's. */
+/*
+ * Who holds the lock; NULL: nobody. Caller's. Two ways, for one wants an image that is open for
+ * writing, and the other tells what was so when it was opened.
+ */
 static int holder(RbdImage *r, char **address)
 {
+    *address = NULL;
+    if (r->base.read_only) {
+        char tag[256], clients[1024], cookies[1024], addresses[1024];
+        size_t sizes[] = {sizeof(tag), sizeof(clients), sizeof(cookies), sizeof(addresses)};
+        int exclusive;
+        ssize_t n = rbd_list_lockers(r->image, &exclusive, tag, &sizes[0], clients, &sizes[1],
+                                     cookies, &sizes[2], addresses, &sizes[3]);
+        if (n > 0)
+            *address = g_strndup(addresses, sizes[3]);
+        return n < 0 && n != -ENOENT ? (int)n : 0;
+    }
     rbd_lock_mode_t mode;
     char *owners[4];
     size_t n = G_N_ELEMENTS(owners);
-    *address = NULL;
     int result = rbd_lock_get_owners(r->image, &mode, owners, &n);
     if (result < 0)
         return result == -ENOENT ? 0 : result;

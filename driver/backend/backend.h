@@ -100,6 +100,12 @@ typedef struct BackendOps {
     GPtrArray *(*volume_list)(void *session, const VolumeId *where, gint64 deadline_us,
                               GError **error);
 
+    /* What deleted volumes left that nothing needs any more, by the backend's names, of this driver
+     * only; and removing it, when nothing needs it. For the audit; NULL where nothing is left. */
+    GPtrArray *(*leftovers)(void *session, gint64 deadline_us, GError **error);
+    gboolean (*leftover_remove)(void *session, const char *name, gint64 deadline_us,
+                                GError **error);
+
     /* Sets the size; only ever larger. NULL where sizes are not enforced. */
     gboolean (*volume_resize)(void *session, const VolumeId *id, gint64 bytes, gint64 deadline_us,
                               GError **error);

@@ -244,8 +244,7 @@ gboolean provision_create(const Backend *backend, const ProvisionRequest *r, con
     return TRUE;
 }
 
-/* Removes the volume; snapshots of ours stay, and outlive it. */
-static gboolean remove_volume(Work *w, GError **error)
+gboolean work_remove_volume(Work *w, GError **error)
 {
     g_autoptr(GError) cause = NULL;
     if (w->ops->volume_remove(w->session, w->id, FALSE, w->deadline_us, &cause))
@@ -289,7 +288,8 @@ gboolean provision_delete(const Backend *backend, const VolumeId *id, const Secr
     }
     if (record->backing)
         return shallow_release(&w, record, error) && remove_record(&w, error);
-    return remove_volume(&w, error) && copy_clean(&w, record, error) && remove_record(&w, error);
+    return work_remove_volume(&w, error) && copy_clean(&w, record, error) &&
+           remove_record(&w, error);
 }
 
 gboolean provision_look(const Backend *backend, const VolumeId *id, const Secrets *secrets,

@@ -36,6 +36,9 @@ static const AuditText texts[] = {
     [AUDIT_SNAPSHOT_WITHOUT_RECORD] = {"snapshot-without-record", AUDIT_MEND_BY_NAME,
                                        "has a name of this driver and no record; may hold data",
                                        "find out whose it is; remove it with --remove"},
+    [AUDIT_LEFTOVER] = {"leftover", AUDIT_MEND_SAFE,
+                        "of a deleted volume; copies needed it, and none does now",
+                        "the next DeleteVolumes, or repair, remove it"},
 };
 
 const AuditText *audit_text(AuditKind kind)
@@ -349,6 +352,22 @@ static gboolean check_volumes(Audit *a, const char *group, GError **error)
     return TRUE;
 }
 
+static gboolean check_leftovers(Audit *a, GError **error)
+{
+    Work w = work_at(a, a->w.id);
+    if (!w.ops->leftovers)
+        return TRUE;
+    g_autoptr(GPtrArray) names = w.ops->leftovers(w.session, w.deadline_us, error);
+    if (!names)
+        return FALSE;
+    g_ptr_array_sort(names, work_compare_names);
+    for (guint i = 0; i < names->len; i++) {
+        g_autoptr(VolumeId) id = id_of(a, NULL, names->pdata[i]);
+        found(a, AUDIT_LEFTOVER, id, NULL, 0);
+    }
+    return TRUE;
+}
+
 /* The other side of a snapshot's record. */
 static gboolean check_snapshot_record(Audit *a, const char *name, const SnapshotRecord *record,
                                       GError **error)
@@ -390,7 +409,7 @@ static gboolean look_around(Audit *a, GError **error)
         if (record && !check_snapshot_record(a, name, record, error))
             return FALSE;
     }
-    return TRUE;
+    return check_leftovers(a, error);
 }
 
 gboolean provision_audit(const Backend *backend, const VolumeId *place, const Secrets *secrets,

@@ -23,6 +23,7 @@ typedef enum AuditKind {
     AUDIT_COPY_SNAPSHOT,
     AUDIT_VOLUME_WITHOUT_RECORD,
     AUDIT_SNAPSHOT_WITHOUT_RECORD,
+    AUDIT_LEFTOVER,
 } AuditKind;
 
 typedef enum AuditMend {

@@ -30,6 +30,9 @@ gboolean work_find_recorded(Work *w, const VolumeRecord *record, BackendVolume *
 /* Both, complete and of one group; else NOT_FOUND. */
 gboolean work_look(Work *w, VolumeRecord **record, BackendVolume **volume, GError **error);
 
+/* Removes the volume; snapshots of ours stay, and outlive it. What is not there is fine. */
+gboolean work_remove_volume(Work *w, GError **error);
+
 /* FALSE only for failures; *record is NULL when there is none. `name` is a snapshot's. */
 gboolean work_find_snapshot(Work *w, const char *name, SnapshotRecord **record, GError **error);
 

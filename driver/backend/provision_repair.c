@@ -80,8 +80,7 @@ static gboolean drop_incomplete(Work *w, const AuditFinding *f, GError **error)
         return TRUE;
     if (volume && (!volume->incomplete || volume->copying))
         return came_back(f, error);
-    return w->ops->volume_remove(w->session, w->id, FALSE, w->deadline_us, error) &&
-           copy_clean(w, record, error) && drop_record(w, f, error);
+    return work_remove_volume(w, error) && copy_clean(w, record, error) && drop_record(w, f, error);
 }
 
 static gboolean finish_copy(Work *w, GError **error)
@@ -94,13 +93,27 @@ static gboolean finish_copy(Work *w, GError **error)
            copy_clean(w, record, error);
 }
 
-/* A volume without a copy also holds its snapshot. */
+/*
+ * What cannot be looked at may still be something that takes the name: removed as by DeleteVolume.
+ * A volume without a copy of its own holds its snapshot.
+ */
 static gboolean drop_volume_record(Work *w, const AuditFinding *f, GError **error)
 {
     g_autoptr(VolumeRecord) record = NULL;
-    return work_find_record(w, &record, error) &&
-           (!record || !record->backing || shallow_release(w, record, error)) &&
-           drop_record(w, f, error);
+    g_autoptr(GError) cause = NULL;
+    if (!work_find_record(w, &record, error))
+        return FALSE;
+    if (!record)
+        return TRUE;
+    if (record->backing)
+        return shallow_release(w, record, error) && drop_record(w, f, error);
+    if (is_there(w, f, &cause))
+        return came_back(f, error);
+    if (cause) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    return work_remove_volume(w, error) && copy_clean(w, record, error) && drop_record(w, f, error);
 }
 
 static gboolean mend(Work *w, const AuditFinding *f, GError **error)
@@ -120,6 +133,8 @@ static gboolean mend(Work *w, const AuditFinding *f, GError **error)
         return w->ops->snapshot_remove(w->session, w->id, f->snapshot, w->deadline_us, error);
     case AUDIT_VOLUME_WITHOUT_RECORD:
         return w->ops->volume_remove(w->session, w->id, FALSE, w->deadline_us, error);
+    case AUDIT_LEFTOVER:
+        return w->ops->leftover_remove(w->session, w->id->name, w->deadline_us, error);
     case AUDIT_RECORD_DAMAGED:
         break;
     }

@@ -145,6 +145,15 @@ gboolean rbd_volume_copy(void *session, const VolumeId *id, const VolumeParams *
                          const VolumeId *source, const char *snapshot, gint64 deadline_us,
                          GError **error);
 
+/* rbd_trash.c; `trash` is of rbd_notes_of_trash(), IDs are. */
+/* Adds the image that `image` depends on, when it is ours and in the trash. */
+void rbd_trash_note_parent(rbd_image_t image, GHashTable *trash, GQueue *freed);
+/* Removes what nothing depends on of those that may be free now, and of some others. Failures wait
+ * for the next time. */
+void rbd_trash_sweep(RbdCall *call, GHashTable *trash, GQueue *freed);
+GPtrArray *rbd_leftovers(void *session, gint64 deadline_us, GError **error);
+gboolean rbd_leftover_remove(void *session, const char *name, gint64 deadline_us, GError **error);
+
 /* rbd_remove.c */
 /* Within a call: removes call->image, one that is not there too; call->flag: snapshots are kept. */
 gboolean rbd_remove_image(RbdCall *call);

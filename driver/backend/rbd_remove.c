@@ -15,10 +15,6 @@
 #include "driver/backend/ceph_internal.h"
 #include "driver/backend/rbd_internal.h"
 
-/* Beside what a removal has made free, this many of the trash are tried each time: what a crash or
- * `rbd flatten` made free must go too, and many that are not must not make removals slow. */
-#define EXTRA_TRIES 2
-
 /* Whether a client other than this one has the image open for writing. FALSE only for failures. */
 static gboolean check_unused(RbdCall *call, rbd_image_t image)
 {
@@ -159,58 +155,6 @@ static gboolean explain_busy(RbdCall *call)
                            "image %s is being removed or changed; try again", call->image);
 }
 
-/* The IDs of the images that `image` depends on directly go to `next` when they are ours. */
-static void note_parent(rbd_image_t image, GHashTable *trash, GQueue *next)
-{
-    rbd_linked_image_spec_t parent = {0};
-    rbd_snap_spec_t snapshot = {0};
-    if (rbd_get_parent(image, &parent, &snapshot) != 0)
-        return;
-    if (parent.trash && g_hash_table_contains(trash, parent.image_id))
-        g_queue_push_tail(next, g_strdup(parent.image_id));
-    rbd_linked_image_spec_cleanup(&parent);
-    rbd_snap_spec_cleanup(&snapshot);
-}
-
-/* Removes an image from the trash if nothing depends on it any more. */
-static void try_trash(RbdCall *call, const char *id, GHashTable *trash, GQueue *next)
-{
-    rbd_image_t image;
-    int rc = rbd_open_by_id_read_only(call->io, id, &image, NULL);
-    if (rc == 0) {
-        note_parent(image, trash, next);
-        rbd_close(image);
-    }
-    /* Half removed is to be removed again; what is not there is done with. */
-    if (rc == 0 || rc == -ENOENT)
-        rc = rbd_trash_remove(call->io, id, false);
-    if (rc == 0 ||
-        (rc == -ENOENT && rbd_open_by_id_read_only(call->io, id, &image, NULL) == -ENOENT))
-        rbd_note_clear(call->io, RBD_NOTE_TRASH, id);
-    else if (rc == -ENOENT)
-        rbd_close(image); /* about to be moved there by another call */
-    else
-        g_queue_clear_full(next, g_free); /* so nothing was freed that it depends on */
-}
-
-/* What depends on nothing any more; failures wait for the next time. */
-static void sweep(RbdCall *call, GHashTable *trash, GQueue *freed)
-{
-    g_autofree char *id = NULL;
-    while ((id = g_queue_pop_head(freed))) {
-        try_trash(call, id, trash, freed);
-        g_hash_table_remove(trash, id);
-        g_clear_pointer(&id, g_free);
-    }
-    for (guint i = 0; i < EXTRA_TRIES && g_hash_table_size(trash) > 0; i++) {
-        g_autofree gpointer *ids = g_hash_table_get_keys_as_array(trash, NULL);
-        const char *pick = ids[g_random_int_range(0, (gint32)g_hash_table_size(trash))];
-        try_trash(call, pick, trash, freed);
-        g_hash_table_remove(trash, pick);
-        g_queue_clear_full(freed, g_free);
-    }
-}
-
 gboolean rbd_remove_image(RbdCall *call)
 {
     g_autoptr(GHashTable) trash = NULL;
@@ -224,7 +168,7 @@ gboolean rbd_remove_image(RbdCall *call)
     if (g_hash_table_size(trash) > 0 && !moved) {
         rbd_image_t image;
         if (rbd_open_read_only(call->io, call->image, &image, NULL) == 0) {
-            note_parent(image, trash, &freed);
+            rbd_trash_note_parent(image, trash, &freed);
             rbd_close(image);
         }
     }
@@ -238,7 +182,7 @@ gboolean rbd_remove_image(RbdCall *call)
             good = rbd_call_fail(call, rc, "removing image");
     }
     if (good)
-        sweep(call, trash, &freed);
+        rbd_trash_sweep(call, trash, &freed);
     g_queue_clear_full(&freed, g_free);
     return good;
 }

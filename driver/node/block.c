@@ -271,6 +271,7 @@ static const NodeBlockOps kernel_ops = {
     .check = mkfs_check,
     .mount = block_mount,
     .grow = mkfs_grow,
+    .can_grow_mounted = mkfs_can_grow_mounted,
     .make_file = block_make_file,
     .remove_file = block_remove_file,
     .bind = block_bind,

@@ -68,9 +68,14 @@ typedef struct NodeBlockOps {
      */
     int (*mount)(NodeBlock *b, int number, const char *type, char *const *options, uint64_t attrs,
                  gint64 timeout_ms, GError **error);
-    /* Grows the file system, mounted for writing at `path`, to the device's size. */
+    /*
+     * Grows the file system to the device's size: mounted for writing at `path`; or, with NULL, not
+     * mounted, which only ext4 can. FAILED_PRECONDITION when this process may not do it mounted.
+     */
     gboolean (*grow)(NodeBlock *b, int number, const char *type, const char *path,
                      gint64 timeout_ms, GError **error);
+
+    gboolean (*can_grow_mounted)(NodeBlock *b, const char *type);
 
     /* An empty file to bind a device on, or finds that it is one; *made tells which. */
     gboolean (*make_file)(NodeBlock *b, const char *path, gboolean *made, GError **error);

@@ -35,5 +35,6 @@ gboolean mkfs_check(NodeBlock *b, int number, const char *type, gboolean thoroug
                     gint64 timeout_ms, GError **error);
 gboolean mkfs_grow(NodeBlock *b, int number, const char *type, const char *path, gint64 timeout_ms,
                    GError **error);
+gboolean mkfs_can_grow_mounted(NodeBlock *b, const char *type);
 
 #endif

@@ -25,7 +25,10 @@ static void place_of(const Staging *s, const char *volume, ImagePlace *place)
     hash[HASH_DIGITS] = '\0';
     place->dir = g_build_filename(s->device_dir, hash, NULL);
     place->file = g_build_filename(place->dir, "image", NULL);
-    place->tag = g_strconcat(MOUNT_SOURCE_PREFIX, hash, NULL);
+    /* Of the place too: a machine may be several nodes. */
+    g_autofree char *tag = g_compute_checksum_for_string(G_CHECKSUM_SHA256, place->dir, -1);
+    tag[HASH_DIGITS] = '\0';
+    place->tag = g_strconcat(MOUNT_SOURCE_PREFIX, tag, NULL);
 }
 
 /* ---- what is mounted of a device ---- */

@@ -126,8 +126,16 @@ int image_fs_mount(Staging *s, const ImagePlace *place, const LoopDevice *device
     g_autofree char *type = prepare(s, place, device, use, &fs_bytes, deadline, error);
     if (!type)
         return -1;
-    if (!device->read_only && fs_bytes + LEFT_OVER_BYTES <= device->bytes)
-        *grow = g_strdup(type);
+    if (!device->read_only && fs_bytes + LEFT_OVER_BYTES <= device->bytes) {
+        g_autoptr(GError) cause = NULL;
+        NodeBlock *b = s->block;
+        if (b->ops->can_grow_mounted(b, type))
+            *grow = g_strdup(type);
+        else if (!b->ops->grow(b, device->number, type, NULL, left_ms(deadline, G_MAXINT64),
+                               &cause))
+            g_warning("/dev/loop%d: its file system stays smaller than the image: %s",
+                      device->number, cause->message);
+    }
     g_autoptr(GPtrArray) options = g_ptr_array_new();
     gboolean xfs = strcmp(type, "xfs") == 0;
     if (device->read_only) {

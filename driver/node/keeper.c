@@ -85,6 +85,22 @@ void keeper_drop(Keeper *k, const char *volume)
     pthread_mutex_unlock(&k->lock);
 }
 
+static gboolean release_locked(Kept *kept)
+{
+    if (!kept || kept->fuse_fd < 0)
+        return FALSE;
+    close(kept->fuse_fd);
+    kept->fuse_fd = -1;
+    return TRUE;
+}
+
+void keeper_release_volume(Keeper *k, const char *volume)
+{
+    pthread_mutex_lock(&k->lock);
+    release_locked(g_hash_table_lookup(k->volumes, volume));
+    pthread_mutex_unlock(&k->lock);
+}
+
 unsigned keeper_release(Keeper *k)
 {
     unsigned released = 0;
@@ -93,12 +109,8 @@ unsigned keeper_release(Keeper *k)
     pthread_mutex_lock(&k->lock);
     g_hash_table_iter_init(&iter, k->volumes);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        Kept *kept = value;
-        if (kept->fuse_fd < 0)
-            continue;
-        close(kept->fuse_fd);
-        kept->fuse_fd = -1;
-        released++;
+        if (release_locked(value))
+            released++;
     }
     pthread_mutex_unlock(&k->lock);
     return released;

@@ -32,6 +32,8 @@ json_t *keeper_spec(Keeper *keeper, const char *volume);
 /* Whether both spec and descriptor are kept. */
 gboolean keeper_is_complete(Keeper *keeper, const char *volume);
 void keeper_drop(Keeper *keeper, const char *volume);
+/* Closes the volume's descriptor and keeps its spec. */
+void keeper_release_volume(Keeper *keeper, const char *volume);
 /* Closes every descriptor and keeps the specs. The number closed. */
 unsigned keeper_release(Keeper *keeper);
 

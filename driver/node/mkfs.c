@@ -3,7 +3,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "cache/autofd.h"
 #include "driver/node/block_internal.h"
@@ -29,8 +31,8 @@ static gboolean must_run(const char *const *argv, gint64 timeout_ms, GError **er
     if (!run_program(argv, timeout_ms, &status, &output, error))
         return FALSE;
     if (status != 0)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "%s ended with %d: %s", argv[0],
-                    status, output);
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "%s ended with %d%s%s", argv[0],
+                    status, *output ? ": " : "", output);
     return status == 0;
 }
 
@@ -122,13 +124,45 @@ gboolean mkfs_check(NodeBlock *b, int number, const char *type, gboolean thoroug
     return FALSE;
 }
 
+/* Growing a mounted ext4 takes CAP_SYS_RESOURCE, which even root in a container may be without. */
+gboolean mkfs_can_grow_mounted(NodeBlock *b, const char *type)
+{
+    (void)b;
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    return is_xfs(type) ||
+           (syscall(SYS_capget, &header, data) == 0 &&
+            (data[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective & CAP_TO_MASK(CAP_SYS_RESOURCE)));
+}
+
 gboolean mkfs_grow(NodeBlock *b, int number, const char *type, const char *path, gint64 timeout_ms,
                    GError **error)
 {
-    (void)b;
     char device[LOOP_PATH_MAX];
     loop_path(number, device);
     const char *xfs[] = {"xfs_growfs", "-d", path, NULL};
     const char *ext4[] = {"resize2fs", device, NULL};
-    return must_run(is_xfs(type) ? xfs : ext4, timeout_ms, error);
+    const char *before[] = {"e2fsck", "-f", "-p", device, NULL};
+    if (is_xfs(type))
+        return must_run(xfs, timeout_ms, error);
+    if (path && !mkfs_can_grow_mounted(b, type)) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                    "%s has grown, but not the ext4 on it: for that the node plugin needs "
+                    "CAP_SYS_RESOURCE (privileged: true). It grows when the volume is next staged",
+                    device);
+        return FALSE;
+    }
+    const gint64 deadline = g_get_monotonic_time() + timeout_ms * 1000;
+    if (!path) {
+        int status;
+        g_autofree char *output = NULL;
+        if (!run_program(before, timeout_ms, &status, &output, error))
+            return FALSE;
+        if (status >= E2FSCK_UNCORRECTED) {
+            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                        "%s: damaged, not grown: %s", device, output);
+            return FALSE;
+        }
+    }
+    return must_run(ext4, MAX((deadline - g_get_monotonic_time()) / 1000, 1), error);
 }

@@ -46,8 +46,15 @@ static void fetch_all(Watch *w, HearthdLink *link)
             continue;
         /* One that is worked on now is kept, or dropped, by whoever works on it. */
         g_autoptr(BusyHold) hold = busy_take_background(w->busy, volume);
-        if (!hold || keeper_is_complete(w->keeper, volume))
+        if (!hold)
             continue;
+        if (keeper_is_complete(w->keeper, volume)) {
+            /* A hearthd that came and went between two looks took its volumes with it. */
+            gboolean attached;
+            if (hearthd_is_attached(link, volume, FETCH_TIMEOUT_MS, &attached, NULL) && !attached)
+                keeper_release_volume(w->keeper, volume);
+            continue;
+        }
         g_autoptr(GError) cause = NULL;
         if (watch_fetch(w->keeper, link, volume, &cause))
             g_message("volume %s: taken over from hearthd after a restart", volume);

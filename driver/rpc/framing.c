@@ -93,11 +93,16 @@ char *rpc_percent_encode(const char *message)
             break;
         for (size_t i = 0; i < length; i++) {
             guint8 byte = p[i];
-            if (byte < 0x20 || byte > 0x7e || byte == '%')
+            if (byte < 0x20 || byte > 0x7e || byte == '%' || (byte == ' ' && out->len == 0))
                 g_string_append_printf(out, "%%%02X", byte);
             else
                 g_string_append_c(out, byte);
         }
+    }
+    /* A header's value may not begin or end with one: nghttp2 never sends what does. */
+    if (g_str_has_suffix(out->str, " ")) {
+        g_string_truncate(out, out->len - 1);
+        g_string_append(out, "%20");
     }
     return g_string_free(out, FALSE);
 }

@@ -11,6 +11,9 @@ init
 start_ceph
 own_user
 
+# An image counts as in use for this long after its client was killed, instead of 30 s.
+ceph_cmd config set osd osd_client_watch_timeout 2 && at_exit ceph_cmd config rm osd osd_client_watch_timeout
+
 FAULTS=$BUILD/tools/ceph-faults.so
 # What stays in the process, or only reads on.
 LOCAL='^(rados_(buffer_free|conf_set|create2|create_(read|write)_op|get_instance_id|ioctx_.*|nobjects_list_(next|close)|omap_get_.*|pool_lookup|read_op_omap_.*|release_(read|write)_op|set_pool_full_try|shutdown|write_op_(assert_exists|cmpext|cmpxattr|create|omap_.*|setxattr|write_full))|rbd_(.*_cleanup|aio_(create_completion|release|wait_for_complete)|get_(create_timestamp|features|id|overlap|size)|image_options_.*|snap_(get_namespace_type|list|list_end)))$'

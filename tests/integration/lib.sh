@@ -96,6 +96,10 @@ mounts_below() { # DIR: mount points, the last mounted first; mountinfo writes a
         /proc/self/mountinfo | tac
 }
 
+loops_below() { # DIR: loop devices over files there
+    losetup -ln -O NAME,BACK-FILE | awk -v d="$1/" 'index($2, d) == 1 { print $1 }'
+}
+
 unmount_below() {
     local point
     while IFS= read -r point; do
@@ -125,6 +129,12 @@ cleanup_all() {
     done
     for name in "${!TALK_IN[@]}"; do
         talk_end "$name"
+    done
+    # File systems on images are written back while somebody serves them.
+    unmount_below "$TMP/mnt/pod"
+    unmount_below "$STAGE"
+    for name in $(loops_below "$TMP"); do
+        losetup -d "$name"
     done
     # hearthd first: with it gone, nobody waits for a mount any more.
     end hearthd TERM 10
@@ -164,7 +174,7 @@ init() { # once, by each script
     trap 'exit 143' TERM HUP
     mkdir -p "$TMP"/{log,run,mnt}
     CONTROLLER=$TMP/run/controller.sock NODE=$TMP/run/node.sock HEARTHD=$TMP/run/hearthd.sock
-    STAGE=$TMP/mnt/stage TARGET=$TMP/mnt/pod/volume CACHE=${CACHE:-$TMP/cache}
+    DEVICES=$TMP/mnt/devices STAGE=$TMP/mnt/stage TARGET=$TMP/mnt/pod/volume CACHE=${CACHE:-$TMP/cache}
     mkdir -p "$TMP/mnt/pod"
 }
 
@@ -200,6 +210,7 @@ signal.pause()'
              {clusterID: "silent", monitors: [$silent]}]' "$CEPH_DIR/config.json" >"$TMP/config.json"
 }
 
+rbd_cmd() { rbd -c "$CEPH_CONF" --keyring "$CEPH_KEYRING" --id admin "$@" 2>>"$TMP/log/rbd.log"; }
 ceph_cmd() { "$ONE_NODE" ceph "$CEPH_DIR" "$@"; }
 osd_bytes() { "$ONE_NODE" perf "$CEPH_DIR" osd.0 osd.op_out_bytes; }
 
@@ -241,7 +252,7 @@ start_hearthd() { # [FLAGS]
 start_node() {
     rm -f "$NODE"
     spawn node "$BUILD/hearth-csi" --role=node --endpoint="unix://$NODE" --node-id=test-node \
-        --hearthd-socket="$HEARTHD" --cluster-config="$TMP/config.json"
+        --hearthd-socket="$HEARTHD" --cluster-config="$TMP/config.json" --device-dir="$DEVICES"
     wait_socket node "$NODE"
 }
 start_hearth() { # [FLAGS of hearthd]

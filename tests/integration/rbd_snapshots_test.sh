@@ -112,3 +112,54 @@ for VOLUME_ID in "${ids[@]}"; do
     pending delete_volume || fail deleting_a_link "$(said)"
 done
 same nothing_is_left_of_it "$(images)$(trash)$(records)" ""
+
+# ---- a crash between a note and what it says, and in the middle of a move to the trash ----
+create_image pvc-m-$$ 33554432
+m=$VOLUME_ID image=csi-vol-pvc-m-$$
+fill $image whole
+clone pvc-mc-$$ 33554432 "$m"
+mc=$VOLUME_ID
+ID=$(info rbd/$image .id)
+on_pool setomapval hearth.records "trash.$ID" "$image" # the note, and the object that leads to the ID is gone
+on_pool rm "rbd_id.$image"
+csi controller ControllerGetVolume "$(csi_json '{volume_id: $id}' --arg id "$m")"
+code half_an_image_is_no_volume NOT_FOUND
+VOLUME_ID=$m
+delete_volume
+same ended_by_the_next_delete "$CSI_CODE/$(images pvc-m-)/$(trash pvc-m-$$ | wc -l)" OK//1
+same and_its_copy_is_whole "$(starts csi-vol-pvc-mc-$$ 5)" whole
+create_image pvc-m-$$ 33554432
+same the_name_is_free "$CSI_CODE/$(starts $image 5 | tr -d '\0')" OK/
+delete_volume
+same for_a_volume_of_its_own "$CSI_CODE/$(images pvc-m-)/$(trash pvc-m-$$ | wc -l)" OK//1
+audit >/dev/null
+code_of_audit=$?
+same the_audit_finds_nothing "$code_of_audit" 0
+rbd_cmd flatten rbd/csi-vol-pvc-mc-$$ --no-progress
+audit --format json >/dev/null
+same but_what_a_flatten_made_free "$(jq -r '.findings[] | "\(.problem) \(.name)"' "$TMP/audit.json")" "leftover rbd/$ID"
+audit --repair >/dev/null
+same which_repair_removes "$(trash)$(records trash.)" ""
+VOLUME_ID=$mc
+delete_volume
+
+create_image pvc-h-$$ 33554432
+h=$VOLUME_ID
+snapshot half-$$
+restore pvc-hr-$$ 33554432
+hr=$VOLUME_ID
+on_pool setomapval hearth.records "clone.csi-vol-pvc-hr-$$" begun # as if librbd had not tied it to its source yet
+csi controller ControllerGetVolume "$(csi_json '{volume_id: $id}' --arg id "$hr")"
+code half_a_copy_is_no_volume NOT_FOUND
+old=$(info rbd/csi-vol-pvc-hr-$$ .id)
+restore pvc-hr-$$ 33554432
+same it_is_made_again "$CSI_CODE/$(records clone.)/$([ "$(info rbd/csi-vol-pvc-hr-$$ .id)" = "$old" ] || echo new)" OK//new
+on_pool setomapval hearth.records "clone.csi-vol-pvc-hr-$$" begun
+delete_volume
+same or_deleted_with_its_note "$CSI_CODE/$(images pvc-hr)$(records pvc-hr)" OK/
+VOLUME_ID=$h
+on_pool setomapval hearth.records "shell.csi-vol-pvc-h-$$" "$(info rbd/csi-vol-pvc-h-$$ .id)" # and not emptied yet
+delete_volume
+same half_a_shell_is_finished "$CSI_CODE/$(info rbd/csi-vol-pvc-h-$$ .size)" OK/0
+unsnapshot
+same and_goes "$CSI_CODE/$(images)$(trash)$(records)" OK/

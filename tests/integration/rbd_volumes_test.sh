@@ -189,6 +189,7 @@ CLUSTER=
 pids=()
 for i in $(seq 12); do
     (
+        TMP=$(mktemp -d -p "$TMP") # where csi puts what it is told
         create_image pvc-many-$((i % 6))-$$ 67108864
         # The second of two for one name gets ABORTED or the same answer.
         [ "$CSI_CODE" = OK ] || [ "$CSI_CODE" = ABORTED ]

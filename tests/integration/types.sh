@@ -1,17 +1,18 @@
 # Sourced after lib.sh by tests that run for each type of volume. What differs between types is here:
 #
 #   types                    the types to test, TYPES="cephfs rbd" or all
-#   use_type TYPE            makes it the current one: $TYPE, and $CLASS for create_volume
+#   use_type TYPE            makes it the current one: $TYPE, and $CLASS and $CAPABILITY for
+#                            create_volume
 #   id_of NAME; snapshot_id_of NAME   of a volume or snapshot of that request name
 #   objects PATTERN          names of volumes in Ceph that contain PATTERN, half made and trashed
 #                            ones too, one a line, sorted; likewise:
 #   snapshots NAME           of the volume of that request name
-#   records PATTERN
+#   records PATTERN          what the driver has written down
 #   bytes_of NAME            the size of a volume in Ceph
 #
 # Ceph is asked by its own programs, not by ours.
 
-types() { echo ${TYPES:-cephfs}; }
+types() { echo ${TYPES:-cephfs rbd}; }
 
 use_type() {
     TYPE=$1
@@ -19,28 +20,30 @@ use_type() {
     cephfs)
         CLASS=$(jq -cn --arg fsid "$CEPH_FSID" '{clusterID: $fsid, fsName: "hearthfs"}')
         CAPABILITY='{mount: {}, access_mode: {mode: "MULTI_NODE_MULTI_WRITER"}}'
-        PLACE="$CEPH_FSID~hearthfs" GROUP=csi~ META_POOL=hearthfs.meta
+        ID_PLACE="$CEPH_FSID~hearthfs" ID_GROUP=csi~
         ;;
     rbd)
         CLASS=$(jq -cn --arg fsid "$CEPH_FSID" '{type: "rbd", clusterID: $fsid, pool: "rbd"}')
         CAPABILITY='{mount: {}, access_mode: {mode: "SINGLE_NODE_WRITER"}}'
-        PLACE="$CEPH_FSID~rbd~" GROUP=
+        ID_PLACE="$CEPH_FSID~rbd~" ID_GROUP=
         ;;
     *) die "no such type: $TYPE" ;;
     esac
 }
 
-id_of() { echo "h1~$TYPE~$PLACE~${GROUP}csi-vol-$1"; }
-snapshot_id_of() { echo "h1~snap~$TYPE~$PLACE~csi-snap-$1"; }
+id_of() { echo "h1~$TYPE~$ID_PLACE~${ID_GROUP}csi-vol-$1"; }
+snapshot_id_of() { echo "h1~snap~$TYPE~$ID_PLACE~csi-snap-$1"; }
+
+cephfs_json() { ceph_cmd fs "$@" --group_name csi --format json 2>/dev/null; }
+rbd_json() { timeout -k 5 60 rbd -c "$CEPH_DIR/ceph.conf" "$@" --format json 2>/dev/null; }
+rados_in() { timeout -k 5 30 rados -c "$CEPH_DIR/ceph.conf" -p "$@" 2>/dev/null; }
+
 records() {
     case $TYPE in
-    cephfs) timeout 30 rados -c "$CEPH_DIR/ceph.conf" -p "$META_POOL" -N hearth ls ;;
-    rbd) timeout 30 rados -c "$CEPH_DIR/ceph.conf" -p rbd listomapkeys hearth.records ;;
-    esac 2>/dev/null | grep -F -- "$1" | sort
+    cephfs) rados_in hearthfs.meta -N hearth ls ;;
+    rbd) rados_in rbd listomapkeys hearth.records ;;
+    esac | grep -F -- "$1" | sort
 }
-
-rbd_json() { timeout 30 rbd -c "$CEPH_DIR/ceph.conf" "$@" --format json 2>/dev/null; }
-cephfs_json() { ceph_cmd fs "$@" --group_name csi --format json 2>/dev/null; }
 objects() {
     case $TYPE in
     cephfs) cephfs_json subvolume ls hearthfs | jq -r '.[].name' ;;

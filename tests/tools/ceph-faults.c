@@ -96,6 +96,7 @@ static Function find(const char *name)
     }
 
 WRAP(rados_connect)
+WRAP(rados_exec)
 WRAP(rados_mgr_command)
 WRAP(rados_mon_command)
 WRAP(rados_nobjects_list_open)

@@ -62,6 +62,7 @@ typedef struct World {
 
     GHashTable *volumes; /* id -> FakeVolume */
     unsigned opens, attaches, fetches;
+    uint64_t image_bytes; /* what "resize" answers */
     gboolean serving;
     int listener, stop;
     pthread_t hearthd;
@@ -383,6 +384,8 @@ static inline json_t *world_answer_locked(World *w, const json_t *request, int c
             return world_refusal("NOT_FOUND", "no such volume");
         return json_pack("{s:b, s:{s:b}}", "ok", 1, "volume", "attached", v->fuse_fd >= 0);
     }
+    if (strcmp(op, "resize") == 0)
+        return json_pack("{s:b, s:I}", "ok", 1, "bytes", (json_int_t)w->image_bytes);
     return world_refusal("UNIMPLEMENTED", op);
 }
 

@@ -78,11 +78,14 @@ END_TEST
 
 START_TEST(messages_survive_percent_encoding)
 {
-    static const char *const messages[] = {"", "plain text", "100%", "größe\n", "%41", "日本 \x7f"};
+    static const char *const messages[] = {"",    "plain text", "100%", "größe\n",
+                                           "%41", "日本 \x7f",  " ",    " both ends  "};
     for (size_t i = 0; i < G_N_ELEMENTS(messages); i++) {
         g_autofree char *encoded = rpc_percent_encode(messages[i]);
         for (const char *p = encoded; *p; p++)
             ck_assert(*p >= 0x20 && *p <= 0x7e);
+        size_t n = strlen(encoded);
+        ck_assert(n == 0 || (encoded[0] != ' ' && encoded[n - 1] != ' '));
         g_autofree char *decoded = rpc_percent_decode(encoded, strlen(encoded));
         ck_assert_str_eq(decoded, messages[i]);
     }
