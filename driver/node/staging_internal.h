@@ -20,6 +20,7 @@ struct Staging {
     Watch *watch;
     NodeBlock *block; /* NULL: no images on this node */
     char *device_dir;
+    struct NodeDatasets *datasets; /* NULL: likewise */
 };
 
 /* For one question to hearthd that needs no Ceph. */
@@ -64,13 +65,17 @@ gboolean staging_clear(Staging *s, const char *volume, const char *path, gboolea
                        Deadline deadline, GError **error);
 /* Lets hearthd and the keeper forget the volume if no mount that it serves is left. */
 gboolean staging_detach_if_last(Staging *s, const char *volume, Deadline deadline, GError **error);
-/* Mounts what hearthd serves of the volume at `path`, unless that is so. */
+/* Mounts what hearthd serves of the volume at `path`, unless that is so. layer: hearthd_attach().
+ */
 gboolean staging_mount_at(Staging *s, const char *volume, const char *path, const json_t *spec,
-                          uint64_t attrs, Deadline deadline, GError **error);
+                          const char *layer, uint64_t attrs, Deadline deadline, GError **error);
 /* Binds the mount `dev` at `staged` on `target`; see staging_publish(). */
 gboolean staging_bind(Staging *s, const char *volume, const char *staged, const char *target,
                       dev_t dev, uint64_t attrs, gboolean exclusive, Deadline deadline,
                       GError **error);
+
+/* dataset.c */
+void node_datasets_free(struct NodeDatasets *datasets);
 
 /* image.c */
 

@@ -34,6 +34,8 @@ typedef enum Fault {
 
 typedef struct FakeVolume {
     json_t *spec;
+    gboolean asked; /* for its manifest, and it was ready */
+    gboolean fill;  /* attached as such */
     int fuse_fd;    /* -1: opened only */
     int connection; /* that opened it */
 } FakeVolume;
@@ -62,6 +64,9 @@ typedef struct World {
 
     GHashTable *volumes; /* id -> FakeVolume */
     unsigned opens, attaches, fetches;
+    /* What "manifest" says: the dataset; NULL: there is none. */
+    const char *dataset;
+    gboolean building, readable;
     uint64_t image_bytes; /* what "resize" answers */
     gboolean serving;
     int listener, stop;
@@ -105,6 +110,7 @@ static inline MountEntry *world_entry_copy(const MountEntry *e)
     c->target = g_strdup(e->target);
     c->type = g_strdup(e->type);
     c->source = g_strdup(e->source);
+    c->lower = g_strdup(e->lower);
     return c;
 }
 
@@ -187,8 +193,10 @@ static inline int world_clone(NodeMounter *m, const char *path, dev_t dev, uint6
         const MountEntry *e = mount_find(w->mounts, path);
         ck_assert_ptr_nonnull(e);
         ck_assert_uint_eq(e->dev, dev);
-        fd = world_detached_locked(w, world_new_entry_locked(w, e->type, e->source, "", e->dev,
-                                                             (attrs & MOUNT_ATTR_RDONLY) != 0));
+        MountEntry *bind = world_new_entry_locked(w, e->type, e->source, "", e->dev,
+                                                  (attrs & MOUNT_ATTR_RDONLY) != 0);
+        bind->lower = g_strdup(e->lower);
+        fd = world_detached_locked(w, bind);
     }
     pthread_mutex_unlock(&w->lock);
     return fd;
@@ -224,7 +232,7 @@ static inline gboolean world_probe(NodeMounter *m, int mount_fd, const char *pat
                 ? g_hash_table_lookup(w->detached, GSIZE_TO_POINTER(world_inode(mount_fd)))
                 : mount_find(w->mounts, path);
         ck_assert_ptr_nonnull(e);
-        answers = world_is_served_locked(w, e->dev);
+        answers = strcmp(e->type, MOUNT_TYPE) != 0 || world_is_served_locked(w, e->dev);
         if (!answers)
             g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION, "%s is dead", path);
     }
@@ -364,9 +372,21 @@ static inline json_t *world_answer_locked(World *w, const json_t *request, int c
             return world_refusal("FAILED_PRECONDITION", "not opened");
         if (v->fuse_fd >= 0)
             return world_refusal("ALREADY_EXISTS", "attached");
+        v->fill = json_object_get(request, "layer") != NULL;
+        if (v->fill && !v->asked)
+            return world_refusal("FAILED_PRECONDITION", "its manifest is not ready");
         w->attaches++;
         v->fuse_fd = hearth_steal_fd(fd);
         return json_pack("{s:b}", "ok", 1);
+    }
+    if (strcmp(op, "manifest") == 0) {
+        if (!v || !w->dataset)
+            return world_refusal("FAILED_PRECONDITION", "no snapshot");
+        v->asked = !w->building;
+        return json_pack("{s:b, s:s, s:s, s:s, s:s, s:b, s:i, s:i, s:i}", "ok", 1, "state",
+                         w->building ? "building" : "ready", "dataset", w->dataset, "path",
+                         "/cache/manifest", "objects", "/cache/objects", "readable", w->readable,
+                         "files", 1234567, "directories", 3, "bytes", 4096000);
     }
     if (strcmp(op, "detach") == 0) {
         g_hash_table_remove(w->volumes, id);
