@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 
 #define PAGE_VOLUMES 64
+/* Of one request; who waits longer asks again. */
+#define MAX_WAIT_MS 600000u
 #define PAGE_BYTES (WIRE_MAX_MESSAGE - 1024)
 
 typedef struct Call {
@@ -69,14 +71,39 @@ static gboolean op_attach(Call *call, GError **error)
                     "attach: the message must carry the descriptor of a mounted /dev/fuse");
         return FALSE;
     }
-    const char *volume = string_field(call, "volume");
-    if (!volumes_attach(call->control->volumes, volume, hearth_steal_fd(&call->fd), error))
+    const char *volume = string_field(call, "volume"), *layer = string_field(call, "layer");
+    if (layer && strcmp(layer, "fill") != 0) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT,
+                    "attach: field 'layer' is '%.32s'; \"fill\" is the only one", layer);
+        return FALSE;
+    }
+    if (!volumes_attach(call->control->volumes, volume, layer != NULL, hearth_steal_fd(&call->fd),
+                        error))
         return FALSE;
     uint64_t job;
     g_autoptr(GError) cause = NULL;
     if (volumes_wants_warm(call->control->volumes, volume) &&
         !jobs_warm(call->control->jobs, volume, "", &job, &cause))
         g_warning("volume %s: it is not warmed: %s", volume, cause->message);
+    return TRUE;
+}
+
+static gboolean op_manifest(Call *call, GError **error)
+{
+    Dataset *dataset;
+    DatasetReport r;
+    gint64 wait_ms = (gint64)MIN(count_field(call, "waitMs"), MAX_WAIT_MS);
+    if (!volumes_manifest(call->control->volumes, string_field(call, "volume"), wait_ms, &dataset,
+                          &r, error))
+        return FALSE;
+    g_autofree char *path = dataset_path(dataset), *objects = dataset_objects(dataset);
+    json_t *told = json_pack(
+        "{s:s, s:s, s:s, s:s, s:I, s:I, s:I}", "state", r.ready ? "ready" : "building", "dataset",
+        r.id, "path", r.ready ? path : "", "objects", objects, "files", (json_int_t)r.files,
+        "directories", (json_int_t)r.directories, "bytes", (json_int_t)r.bytes);
+    json_object_update(call->reply, told);
+    json_decref(told);
+    dataset_unref(dataset);
     return TRUE;
 }
 
@@ -198,10 +225,11 @@ static gboolean op_evict(Call *call, GError **error)
                     "hearthd runs without a cache; see its log and --cache-dir");
         return FALSE;
     }
+    g_autofree char *tag = id ? volumes_tag(c->volumes, id) : NULL;
     if (id) {
         uint64_t bytes = 0, objects = 0;
         g_autoptr(ReportVolume) open = volumes_report(c->volumes, id);
-        store_tag_usage(c->store, id, &bytes, &objects);
+        store_tag_usage(c->store, tag, &bytes, &objects);
         if (!open && !objects) {
             g_set_error(error, WIRE_ERROR, WIRE_ERROR_NOT_FOUND,
                         "volume %s is not open on this node and nothing of it is cached", id);
@@ -210,7 +238,7 @@ static gboolean op_evict(Call *call, GError **error)
     }
     uint64_t wanted =
         json_object_get(call->request, "bytes") ? count_field(call, "bytes") : UINT64_MAX;
-    uint64_t freed = wanted ? store_evict(c->store, id, wanted) : 0;
+    uint64_t freed = wanted ? store_evict(c->store, tag, wanted) : 0;
     json_object_set_new(call->reply, "freedBytes",
                         json_integer((json_int_t)MIN(freed, (uint64_t)G_MAXINT64)));
     return TRUE;
@@ -218,6 +246,10 @@ static gboolean op_evict(Call *call, GError **error)
 
 static const Field no_fields[] = {{NULL, 0, FALSE}};
 static const Field volume_fields[] = {{"volume", FIELD_STRING, TRUE}, {NULL, 0, FALSE}};
+static const Field attach_fields[] = {
+    {"volume", FIELD_STRING, TRUE}, {"layer", FIELD_STRING, FALSE}, {NULL, 0, FALSE}};
+static const Field manifest_fields[] = {
+    {"volume", FIELD_STRING, TRUE}, {"waitMs", FIELD_COUNT, FALSE}, {NULL, 0, FALSE}};
 static const Field page_fields[] = {{"after", FIELD_STRING, FALSE}, {NULL, 0, FALSE}};
 static const Field job_fields[] = {{"job", FIELD_COUNT, TRUE}, {NULL, 0, FALSE}};
 static const Field warm_fields[] = {{"volume", FIELD_STRING, TRUE},
@@ -229,12 +261,12 @@ static const Field evict_fields[] = {
 
 static const Op ops[] = {
     {"hello", op_hello, no_fields, FALSE},       {"open", op_open, NULL, FALSE},
-    {"attach", op_attach, volume_fields, TRUE},  {"detach", op_detach, volume_fields, FALSE},
+    {"attach", op_attach, attach_fields, TRUE},  {"detach", op_detach, volume_fields, FALSE},
     {"fetch", op_fetch, volume_fields, FALSE},   {"status", op_status, no_fields, FALSE},
     {"volumes", op_volumes, page_fields, FALSE}, {"volume", op_volume, volume_fields, FALSE},
     {"warm", op_warm, warm_fields, FALSE},       {"job", op_job, job_fields, FALSE},
     {"cancel", op_cancel, job_fields, FALSE},    {"evict", op_evict, evict_fields, FALSE},
-    {"resize", op_resize, volume_fields, FALSE},
+    {"resize", op_resize, volume_fields, FALSE}, {"manifest", op_manifest, manifest_fields, FALSE},
 };
 
 static const Op *find_op(const char *name)

@@ -25,6 +25,7 @@ typedef struct Connection {
 
 struct ControlServer {
     Incarnation *incarnation;
+    Datasets *datasets; /* NULL: no cache */
     Control control;
     char *socket_path, *cache_dir;
     int listener, wake;
@@ -224,7 +225,10 @@ ControlServer *control_server_start(const ControlServerConfig *config, GError **
     server->control.store = config->store;
     server->control.cache_dir = server->cache_dir;
     server->control.started_us = g_get_monotonic_time();
-    server->control.volumes = volumes_new(config->store, server->incarnation, config->fuse_threads);
+    if (config->store && config->cache_dir)
+        server->datasets = datasets_new(config->store, server->cache_dir, FALSE);
+    server->control.volumes =
+        volumes_new(config->store, server->datasets, server->incarnation, config->fuse_threads);
     server->control.jobs = jobs_new(server->control.volumes, config->store);
     int failed = pthread_create(&server->acceptor, NULL, run_acceptor, server);
     if (failed)
@@ -253,6 +257,7 @@ void control_server_stop(ControlServer *server)
         free_connection(server->connections->pdata[i]);
     jobs_free(server->control.jobs);
     volumes_free(server->control.volumes);
+    datasets_free(server->datasets);
     incarnation_end(server->incarnation);
     g_ptr_array_unref(server->connections);
     close(server->wake);

@@ -130,6 +130,26 @@ Origin *volume_origin(const Volume *v)
     return v->origin;
 }
 
+/* Objects of a dataset belong to it rather than to one of its volumes. */
+const char *volume_tag(const Volume *v)
+{
+    return v->layer ? dataset_id(v->dataset) : v->id;
+}
+
+const Manifest *volume_manifest(const Volume *v)
+{
+    return v->dataset ? dataset_manifest(v->dataset) : NULL;
+}
+
+char *volumes_tag(Volumes *vs, const char *id)
+{
+    pthread_mutex_lock(&vs->lock);
+    const Volume *v = g_hash_table_lookup(vs->by_id, id);
+    char *tag = g_strdup(v ? volume_tag(v) : id);
+    pthread_mutex_unlock(&vs->lock);
+    return tag;
+}
+
 gboolean volume_cached(const Volume *v)
 {
     return v->cached;
@@ -193,7 +213,7 @@ static gboolean close_claimed(Volumes *vs, Volume *v, GError **error)
     }
     gboolean free_to_go = v->pins == 0;
     pthread_mutex_unlock(&vs->lock);
-    if (!free_to_go)
+    if (!free_to_go || !volumes_leave_dataset(vs, v, CLOSE_TIMEOUT_SEC * 1000))
         return still_waiting(v, error);
     volumes_disconnect(vs, v);
     return TRUE;
@@ -278,7 +298,8 @@ static void on_ended(void *data)
     atomic_store(&v->ended, TRUE);
 }
 
-static gboolean attach_claimed(Volumes *vs, Volume *v, int fuse_fd, GError **error)
+static gboolean attach_claimed(Volumes *vs, Volume *v, gboolean fill_layer, int fuse_fd,
+                               GError **error)
 {
     hearth_autofd int fd = fuse_fd;
     if (atomic_load(&v->closing)) {
@@ -291,10 +312,15 @@ static gboolean attach_claimed(Volumes *vs, Volume *v, int fuse_fd, GError **err
                     "volume %s is attached to another mount; unmount and detach it first", v->id);
         return FALSE;
     }
+    if (fill_layer && !volume_manifest(v)) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION,
+                    "volume %s: its manifest is not ready; op \"manifest\" makes it", v->id);
+        return FALSE;
+    }
     if (!volumes_stop_serving(vs, v, CLOSE_TIMEOUT_SEC * 1000))
         return still_waiting(v, error);
     atomic_store(&v->ended, FALSE);
-    if (!volumes_serve(vs, v, hearth_steal_fd(&fd), on_ended, error))
+    if (!volumes_serve(vs, v, fill_layer, hearth_steal_fd(&fd), on_ended, error))
         return FALSE;
     pthread_mutex_lock(&vs->lock);
     v->opener = 0;
@@ -311,7 +337,8 @@ gboolean volumes_wants_warm(Volumes *vs, const char *id)
     return wants;
 }
 
-gboolean volumes_attach(Volumes *vs, const char *id, int fuse_fd, GError **error)
+gboolean volumes_attach(Volumes *vs, const char *id, gboolean fill_layer, int fuse_fd,
+                        GError **error)
 {
     Volume *v;
     if (!claim(vs, id, FALSE, &v, error)) {
@@ -324,9 +351,57 @@ gboolean volumes_attach(Volumes *vs, const char *id, int fuse_fd, GError **error
                     "volume %s is not open; open it on this connection first", id);
         return FALSE;
     }
-    gboolean attached = attach_claimed(vs, v, fuse_fd, error);
+    gboolean attached = attach_claimed(vs, v, fill_layer, fuse_fd, error);
     release(vs, v);
     return attached;
+}
+
+static gboolean join_claimed(Volumes *vs, Volume *v, GError **error)
+{
+    if (v->dataset)
+        return TRUE;
+    const char *why = v->image                      ? "it is an image, not a tree of files"
+                      : atomic_load(&v->closing)    ? "it is being detached"
+                      : !v->cached                  ? "its cache is off (parameter cache)"
+                      : !vs->store || !vs->datasets ? "hearthd runs without a cache"
+                                                    : NULL;
+    if (why) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION, "volume %s: %s", v->id, why);
+        return FALSE;
+    }
+    /* A directory of this machine has no snapshots: it is believed not to change. */
+    gboolean immutable = strcmp(v->spec->type, "dir") == 0 && v->spec->read_only;
+    Dataset *dataset = datasets_join(vs->datasets, v->origin, immutable, error);
+    if (!dataset)
+        g_prefix_error(error, "volume %s: ", v->id);
+    pthread_mutex_lock(&vs->lock);
+    v->dataset = dataset;
+    pthread_mutex_unlock(&vs->lock);
+    return dataset != NULL;
+}
+
+gboolean volumes_manifest(Volumes *vs, const char *id, gint64 wait_ms, Dataset **dataset,
+                          DatasetReport *report, GError **error)
+{
+    Volume *v;
+    if (!claim(vs, id, FALSE, &v, error))
+        return FALSE;
+    if (!v) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_NOT_FOUND,
+                    "volume %s is not open; open it on this connection first", id);
+        return FALSE;
+    }
+    Dataset *d = join_claimed(vs, v, error) ? dataset_ref(v->dataset) : NULL;
+    release(vs, v);
+    if (!d)
+        return FALSE;
+    /* Not under the claim: a detach ends the wait. */
+    if (dataset_wait(d, wait_ms, report, error)) {
+        *dataset = d;
+        return TRUE;
+    }
+    dataset_unref(d);
+    return FALSE;
 }
 
 gboolean volumes_detach(Volumes *vs, const char *id, GError **error)
@@ -406,10 +481,12 @@ void volumes_connection_ended(Volumes *vs, uint64_t connection)
     }
 }
 
-Volumes *volumes_new(Store *store, const Incarnation *incarnation, unsigned fuse_threads)
+Volumes *volumes_new(Store *store, Datasets *datasets, const Incarnation *incarnation,
+                     unsigned fuse_threads)
 {
     Volumes *vs = g_new0(Volumes, 1);
     vs->store = store;
+    vs->datasets = datasets;
     vs->incarnation = incarnation;
     vs->fuse_threads = fuse_threads;
     pthread_mutex_init(&vs->lock, NULL);

@@ -15,6 +15,7 @@
 
 #include <glib.h>
 #include <stdint.h>
+#include "cache/control/datasets.h"
 #include "cache/control/spec.h"
 #include "cache/report/status.h"
 #include "cache/store/store.h"
@@ -22,17 +23,25 @@
 typedef struct Volumes Volumes;
 typedef struct Volume Volume;
 
-/* `store` and `incarnation` are borrowed; NULL: no cache, no names for sessions. fuse_threads: of
- * each session, 0: its default. */
-Volumes *volumes_new(Store *store, const Incarnation *incarnation, unsigned fuse_threads);
+/* `store`, `datasets` and `incarnation` are borrowed; NULL: no cache, none, no names for sessions.
+ * fuse_threads: of each session, 0: its default. */
+Volumes *volumes_new(Store *store, Datasets *datasets, const Incarnation *incarnation,
+                     unsigned fuse_threads);
 /* Detaches every volume, frees. No other call may run or follow. Jobs must have ended. */
 void volumes_free(Volumes *volumes);
 
 /* Takes the spec. `connection` names who opens it: see volumes_connection_ended(). */
 gboolean volumes_open(Volumes *volumes, VolumeSpec *spec, uint64_t connection, gboolean *attached,
                       GError **error);
-/* Takes the descriptor, also on error. */
-gboolean volumes_attach(Volumes *volumes, const char *id, int fuse_fd, GError **error);
+/* Takes the descriptor, also on error. fill_layer: serves that of its dataset, not the tree. */
+gboolean volumes_attach(Volumes *volumes, const char *id, gboolean fill_layer, int fuse_fd,
+                        GError **error);
+/*
+ * Finds or begins to make the manifest of an open volume that is a dataset, and waits for it as
+ * long as asked. *dataset is a reference of the caller's.
+ */
+gboolean volumes_manifest(Volumes *volumes, const char *id, gint64 wait_ms, Dataset **dataset,
+                          DatasetReport *report, GError **error);
 /* Whether the spec asks for a warm job once it is attached. */
 gboolean volumes_wants_warm(Volumes *volumes, const char *id);
 gboolean volumes_detach(Volumes *volumes, const char *id, GError **error);
@@ -58,10 +67,16 @@ void volumes_unpin(Volumes *volumes, Volume *volume);
 const char *volume_id(const Volume *volume);
 Origin *volume_origin(const Volume *volume);
 gboolean volume_cached(const Volume *volume);
+/* What its objects are accounted to. */
+const char *volume_tag(const Volume *volume);
+/* Of a dataset whose manifest is ready; else NULL. */
+const Manifest *volume_manifest(const Volume *volume);
 /* Newer specs may change it at any time. */
 uint64_t volume_quota_bytes(const Volume *volume);
 /* Whether to stop using a pinned volume. */
 gboolean volume_closing(Volume *volume);
+/* The tag of a volume, which need not be open: the caller's. */
+char *volumes_tag(Volumes *volumes, const char *id);
 /* What a walk over all its files has counted; an origin that can tell is asked again later. */
 void volumes_set_counted(Volumes *volumes, Volume *volume, uint64_t bytes);
 

@@ -8,15 +8,18 @@
 #include <stdatomic.h>
 #include <time.h>
 #include "cache/fuse/device.h"
+#include "cache/fuse/fill_layer.h"
 
 struct Volume {
     char *id;
     VolumeSpec *spec; /* NULL until it is connected */
-    /* Connected to one of these, and served by the session of the one or the device of the other.
-     */
+    /* Connected to one of these; served by the session or the fill layer of the one or the device
+     * of the other. */
     Origin *origin;
     Image *image;
     Session *session;
+    FillLayer *layer;
+    Dataset *dataset; /* joined: its manifest was asked for */
     Device *device;
     Device *leaving; /* stopped, but requests are still under way; the claimant's alone */
     gboolean cached;
@@ -31,6 +34,7 @@ struct Volume {
 
 struct Volumes {
     Store *store;
+    Datasets *datasets;
     const Incarnation *incarnation;
     unsigned fuse_threads;
     pthread_mutex_t lock;
@@ -47,16 +51,18 @@ static inline gboolean volume_is_connected(const Volume *v)
 
 static inline gboolean volume_is_served(const Volume *v)
 {
-    return v->session || v->device;
+    return v->session || v->layer || v->device;
 }
 
 /* volumes_serve.c; all but volume_stats under the claim. */
 gboolean volumes_connect(Volumes *vs, Volume *v, const VolumeSpec *spec, GError **error);
 void volumes_disconnect(Volumes *vs, Volume *v);
-gboolean volumes_serve(Volumes *vs, Volume *v, int fuse_fd, void (*ended)(void *data),
-                       GError **error);
+gboolean volumes_serve(Volumes *vs, Volume *v, gboolean fill_layer, int fuse_fd,
+                       void (*ended)(void *data), GError **error);
 /* FALSE: requests to Ceph are still under way; call it again. */
 gboolean volumes_stop_serving(Volumes *vs, Volume *v, gint64 timeout_ms);
+/* FALSE: its manifest is being made with the origin; call it again. */
+gboolean volumes_leave_dataset(Volumes *vs, Volume *v, gint64 timeout_ms);
 int volume_fd(const Volume *v);
 void volume_stats(const Volume *v, SessionStats *stats);
 

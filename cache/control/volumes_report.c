@@ -40,6 +40,7 @@ static ReportVolume *report_locked(const Volume *v)
     r->fs_name = g_strdup(v->spec->fs_name);
     r->root_path = g_strdup(v->spec->place);
     r->attached = volume_is_served(v) && !atomic_load(&v->ended);
+    r->files_total = -1;
     r->cache = v->spec->cache;
     r->read_only = v->spec->read_only;
     r->bytes_total = v->bytes_total >= 0 ? v->bytes_total : v->bytes_counted;
@@ -49,14 +50,33 @@ static ReportVolume *report_locked(const Volume *v)
     return r;
 }
 
+/* The numbers of a dataset are those of its manifest. */
+static void report_dataset(ReportVolume *r, Dataset *dataset)
+{
+    DatasetReport report;
+    dataset_report(dataset, &report);
+    if (!report.ready)
+        return;
+    r->dataset = g_strdup(report.id);
+    r->files_total = (int64_t)report.files;
+    r->bytes_total = (int64_t)MIN(report.bytes, (uint64_t)G_MAXINT64);
+    r->bytes_cached = report.cached_bytes;
+    r->objects = report.cached_files;
+}
+
 ReportVolume *volumes_report(Volumes *vs, const char *id)
 {
     pthread_mutex_lock(&vs->lock);
     const Volume *v = g_hash_table_lookup(vs->by_id, id);
     ReportVolume *r = v && volume_is_connected(v) ? report_locked(v) : NULL;
+    Dataset *dataset = r && v->dataset ? dataset_ref(v->dataset) : NULL;
     pthread_mutex_unlock(&vs->lock);
     if (r && vs->store)
         store_tag_usage(vs->store, id, &r->bytes_cached, &r->objects);
+    if (dataset) {
+        report_dataset(r, dataset);
+        dataset_unref(dataset);
+    }
     return r;
 }
 
@@ -109,9 +129,10 @@ static void keep_quota(Volumes *vs, const Volume *v)
     uint64_t quota = volume_quota_bytes(v);
     if (!vs->store || !quota)
         return;
-    store_tag_usage(vs->store, v->id, &bytes, &objects);
+    g_autofree char *tag = volumes_tag(vs, v->id);
+    store_tag_usage(vs->store, tag, &bytes, &objects);
     if (bytes > quota)
-        store_evict(vs->store, v->id, bytes - quota);
+        store_evict(vs->store, tag, bytes - quota);
 }
 
 /* Quotas first: measuring asks Ceph, and may wait for long. */

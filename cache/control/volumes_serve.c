@@ -1,6 +1,7 @@
 /*
- * The two kinds of volume: a tree of files (an origin, served by a session) and an image (served by
- * a device). Everything else about them is the same.
+ * The kinds of volume: a tree of files (an origin), served by a session or, when it is a dataset,
+ * by the fill layer beneath what the kernel serves itself; and an image, served by a device.
+ * Everything else about them is the same.
  */
 #include "cache/control/volumes_internal.h"
 
@@ -40,8 +41,21 @@ void volumes_disconnect(Volumes *vs, Volume *v)
     pthread_mutex_unlock(&vs->lock);
 }
 
-gboolean volumes_serve(Volumes *vs, Volume *v, int fuse_fd, void (*ended)(void *data),
-                       GError **error)
+static FillLayer *start_layer(Volumes *vs, Volume *v, int fuse_fd, void (*ended)(void *data),
+                              GError **error)
+{
+    const FillLayerConfig config = {
+        .dataset = dataset_id(v->dataset),
+        .origin = v->origin,
+        .store = vs->store,
+        .manifest = dataset_manifest(v->dataset),
+        .threads = vs->fuse_threads,
+    };
+    return fill_layer_start(&config, fuse_fd, ended, v, error);
+}
+
+gboolean volumes_serve(Volumes *vs, Volume *v, gboolean fill_layer, int fuse_fd,
+                       void (*ended)(void *data), GError **error)
 {
     const SessionConfig config = {
         .volume = v->id,
@@ -53,41 +67,65 @@ gboolean volumes_serve(Volumes *vs, Volume *v, int fuse_fd, void (*ended)(void *
         .threads = vs->fuse_threads,
     };
     Session *session = NULL;
+    FillLayer *layer = NULL;
     Device *device = NULL;
-    if (v->image)
+    if (fill_layer)
+        layer = start_layer(vs, v, fuse_fd, ended, error);
+    else if (v->image)
         device = device_start(v->image, fuse_fd, ended, v, error);
     else
         session = session_start(&config, fuse_fd, ended, v, error);
     pthread_mutex_lock(&vs->lock);
     v->session = session;
+    v->layer = layer;
     v->device = device;
     pthread_mutex_unlock(&vs->lock);
-    return session || device;
+    return session || layer || device;
 }
 
 gboolean volumes_stop_serving(Volumes *vs, Volume *v, gint64 timeout_ms)
 {
     pthread_mutex_lock(&vs->lock);
     Session *session = g_steal_pointer(&v->session);
+    FillLayer *layer = g_steal_pointer(&v->layer);
     if (v->device)
         v->leaving = g_steal_pointer(&v->device);
     pthread_mutex_unlock(&vs->lock);
     if (session)
         session_stop(session);
+    fill_layer_stop(layer);
     if (v->leaving && !device_stop(v->leaving, timeout_ms))
         return FALSE;
     v->leaving = NULL;
     return TRUE;
 }
 
+gboolean volumes_leave_dataset(Volumes *vs, Volume *v, gint64 timeout_ms)
+{
+    if (!dataset_leave(v->dataset, v->origin, timeout_ms))
+        return FALSE;
+    pthread_mutex_lock(&vs->lock);
+    v->dataset = NULL;
+    pthread_mutex_unlock(&vs->lock);
+    return TRUE;
+}
+
 int volume_fd(const Volume *v)
 {
+    if (v->layer)
+        return fill_layer_fd(v->layer);
     return v->device ? device_fd(v->device) : session_fd(v->session);
 }
 
 void volume_stats(const Volume *v, SessionStats *stats)
 {
-    if (v->device)
+    if (v->layer) {
+        FillLayerStats layer;
+        fill_layer_stats(v->layer, &layer);
+        stats->bytes_store = layer.bytes_store;
+        stats->bytes_fill = layer.bytes_fill;
+        stats->bytes_origin = layer.bytes_origin;
+    } else if (v->device)
         device_stats(v->device, stats);
     else if (v->session)
         session_stats(v->session, stats);

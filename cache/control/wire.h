@@ -61,17 +61,17 @@
  *               the image), "attached", "cache",
  *               "readOnly", "bytesCached", "bytesTotal" (of its files; -1: not known), "objects",
  *               "opens", "hits", "misses", "bytesStore", "bytesFill", "bytesOrigin",
- *               "bytesWritten", "nodes"}
- * op "volume"  {"volume": ID} -> {"volume": VOLUME} or NOT_FOUND
- * op "warm"    {"volume": ID, "path": "sub/tree" (default ""), "wait": false} -> {"job": N}
- *              A running job of the same volume and path is joined. "wait": answers when it ended.
- * op "job"     {"job": N} -> {"job": N, "volume", "path", "state": "running"|"done"|"failed"|
- *              "cancelled", "filesDone", "filesTotal", "bytesDone", "bytesTotal", "filesFailed",
- *              "scanning": bool, "elapsedMs", "error"}
- *              "error" is the reason of "failed", or the first file's of filesFailed, or "". The
- *              last 64 jobs that ended can be asked for.
- * op "cancel"  {"job": N}
- * op "evict"   {"volume": ID (absent: everything), "bytes": N (absent: all)} -> {"freedBytes": N}
+ *               "bytesWritten", "nodes", "dataset" (32 hex digits; "": none, or its manifest was
+ * not asked for), "filesTotal" (of a dataset, else -1)}. Of a dataset, bytesTotal is of all its
+ * names, and bytesCached and objects are of those the cache holds, whoever had them fetched. op
+ * "volume"  {"volume": ID} -> {"volume": VOLUME} or NOT_FOUND op "warm"    {"volume": ID, "path":
+ * "sub/tree" (default ""), "wait": false} -> {"job": N} A running job of the same volume and path
+ * is joined. "wait": answers when it ended. op "job"     {"job": N} -> {"job": N, "volume", "path",
+ * "state": "running"|"done"|"failed"| "cancelled", "filesDone", "filesTotal", "bytesDone",
+ * "bytesTotal", "filesFailed", "scanning": bool, "elapsedMs", "error"} "error" is the reason of
+ * "failed", or the first file's of filesFailed, or "". The last 64 jobs that ended can be asked
+ * for. op "cancel"  {"job": N} op "evict"   {"volume": ID (absent: everything), "bytes": N (absent:
+ * all)} -> {"freedBytes": N}
  *
  * A second "open", "attach" or "detach" of one volume waits for the first; ABORTED after 30 s.
  * Unknown ops answer UNIMPLEMENTED; unknown or ill-typed fields INVALID_ARGUMENT, naming the field.

@@ -70,7 +70,7 @@ static void source_unref(Source *s)
 
 static void read_record(const FillLayer *l, uint64_t index, ObjectKey *key)
 {
-    table_key(&l->manifest->table[index], l->manifest->footer.space, key);
+    manifest_key(l->manifest, index, key);
 }
 
 /* Takes it out of the table; the table's reference is then the caller's. Lock held. */
@@ -89,9 +89,11 @@ static Source *source_new(FillLayer *l, uint64_t index)
     read_record(l, index, &s->key);
     object_key_id(&s->key, &s->id);
     s->fd = store_open_object(l->store, &s->id, s->key.size);
-    if (s->fd < 0)
-        s->fill = store_fill_inode(l->store, l->origin, l->manifest->footer.snapshot, &s->key,
-                                   l->dataset);
+    if (s->fd < 0) {
+        g_autofree char *path = manifest_path(l->manifest, index);
+        if (path)
+            s->fill = store_fill_path(l->store, l->origin, path, &s->key, l->dataset);
+    }
     return s;
 }
 
@@ -153,7 +155,8 @@ static ssize_t read_origin(FillLayer *l, const Source *s, char *buf, size_t len,
     OriginFile *file;
     OriginAttr attr;
     ObjectKey now;
-    int r = ops->resolve(l->origin, s->key.ino, l->manifest->footer.snapshot, &node, &attr);
+    g_autofree char *path = manifest_path(l->manifest, s->index);
+    int r = path ? origin_find(l->origin, path, &node, &attr) : -EIO;
     if (r < 0)
         return r;
     object_key_init(&now, l->origin, &attr);
@@ -277,9 +280,7 @@ static fuse_ino_t find_name(const FillLayer *l, fuse_ino_t parent, const char *n
         return 0;
     if (is_dir)
         return FIRST_DIR + id.bytes[0];
-    if (id.bytes[0] != parent - FIRST_DIR ||
-        !table_find(l->manifest->table, l->manifest->footer.records, l->manifest->footer.space, &id,
-                    &index))
+    if (id.bytes[0] != parent - FIRST_DIR || !manifest_find(l->manifest, &id, &index))
         return 0;
     return FIRST_FILE + index;
 }

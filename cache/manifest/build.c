@@ -24,7 +24,8 @@ struct Dir {
     atomic_uint references; /* of the directory itself and of those beneath it that still wait */
     Dir *parent;            /* with a reference; NULL: the root */
     OriginNode *node;       /* NULL: to be looked up */
-    ImageDir *image;        /* the writer's */
+    ImageDir *image;        /* the writer's, and its place among the names */
+    uint64_t place;
     char *name;
 };
 
@@ -315,6 +316,7 @@ static void *run_lister(void *data)
 
 typedef struct Output {
     Image *image;
+    NamesWriter *names;
     TableWriter *table;
     ManifestFooter *footer;
 } Output;
@@ -333,7 +335,9 @@ static gboolean write_entry(Build *b, const Output *out, Dir *dir, Entry *e, GEr
     }
     if (e->child) {
         e->child->image = child;
+        out->footer->directories++;
         atomic_fetch_add(&b->progress->directories, 1);
+        return names_add(out->names, dir->place, e->entry.name, NULL, &e->child->place, error);
     }
     if (!S_ISREG(e->entry.st.st_mode))
         return TRUE;
@@ -341,7 +345,10 @@ static gboolean write_entry(Build *b, const Output *out, Dir *dir, Entry *e, GEr
     out->footer->bytes += (uint64_t)e->entry.st.st_size;
     atomic_fetch_add(&b->progress->files, 1);
     atomic_fetch_add(&b->progress->bytes, (uint64_t)e->entry.st.st_size);
-    return !e->entry.object || table_add(out->table, &e->object, &e->key, error);
+    uint64_t at;
+    return !e->entry.object ||
+           (names_add(out->names, dir->place, e->entry.name, &e->key, &at, error) &&
+            table_add(out->table, &e->object, at, error));
 }
 
 static gboolean write_batch(Build *b, const Output *out, Batch *batch, GError **error)
@@ -430,6 +437,9 @@ gboolean manifest_build(int fd, const char *dir, Origin *origin, OriginNode *roo
     ManifestFooter footer = {
         .root_ino = attr->st.st_ino, .snapshot = attr->snapshot, .root_version = attr->version};
     memcpy(footer.space, origin->space, sizeof(footer.space));
+    g_autoptr(NamesWriter) names = names_writer_new(dir, error);
+    if (!names)
+        return FALSE;
     Dir *top = dir_new(NULL, "", origin->ops->get(origin, root));
     g_autoptr(TableWriter) table = table_writer_new(dir);
     g_autoptr(GPtrArray) stack = b.stack = g_ptr_array_new();
@@ -447,7 +457,7 @@ gboolean manifest_build(int fd, const char *dir, Origin *origin, OriginNode *roo
         dir_unref(&b, top);
         return FALSE;
     }
-    const Output out = {image, table, &footer};
+    const Output out = {image, names, table, &footer};
     if (!walk_and_write(&b, &out, top, threads ? threads : 8, error))
         return FALSE;
     uint8_t uuid[16] = {0};
@@ -456,5 +466,6 @@ gboolean manifest_build(int fd, const char *dir, Origin *origin, OriginNode *roo
     footer.inodes = image_inodes(image);
     return image_finish(image, uuid, &footer.image_bytes, error) &&
            lseek(fd, (off_t)footer.image_bytes, SEEK_SET) >= 0 &&
+           names_finish(names, fd, &footer.names_bytes, error) &&
            table_finish(table, fd, &footer.records, error) && manifest_finish(fd, &footer, error);
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 #include "cache/manifest/erofs.h"
+#include "cache/store/key.h"
 
 static gboolean invalid(GError **error, const char *why)
 {
@@ -27,8 +28,8 @@ static gboolean fail(GError **error, const char *what)
 static void swap_footer(ManifestFooter *f)
 {
     f->version = le32toh(f->version);
-    uint64_t *const fields[] = {&f->root_ino,    &f->snapshot, &f->root_version,
-                                &f->image_bytes, &f->records,  &f->inodes,
+    uint64_t *const fields[] = {&f->root_ino,    &f->snapshot, &f->root_version,    &f->image_bytes,
+                                &f->names_bytes, &f->records,  &f->inodes,          &f->directories,
                                 &f->files,       &f->bytes,    &f->content_checksum};
     for (size_t i = 0; i < G_N_ELEMENTS(fields); i++)
         *fields[i] = le64toh(*fields[i]);
@@ -41,7 +42,8 @@ static uint64_t footer_checksum(const ManifestFooter *as_stored)
 
 gboolean manifest_finish(int fd, ManifestFooter *footer, GError **error)
 {
-    uint64_t size = footer->image_bytes + footer->records * sizeof(TableRecord);
+    uint64_t size =
+        footer->image_bytes + footer->names_bytes + footer->records * sizeof(TableRecord);
     void *map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED)
         return fail(error, "reading back");
@@ -61,13 +63,14 @@ gboolean manifest_finish(int fd, ManifestFooter *footer, GError **error)
 static gboolean check(const Manifest *m, gboolean deep, GError **error)
 {
     const ManifestFooter *f = &m->footer;
-    uint64_t table_bytes;
+    uint64_t table_bytes, behind_image = 0;
     if (f->image_bytes < EROFS_BLOCK || f->image_bytes % EROFS_BLOCK != 0 ||
         __builtin_mul_overflow(f->records, sizeof(TableRecord), &table_bytes) ||
-        f->image_bytes > m->map_bytes || table_bytes > m->map_bytes ||
-        f->image_bytes + table_bytes + sizeof(*f) != m->map_bytes)
+        __builtin_add_overflow(f->names_bytes, table_bytes, &behind_image) ||
+        f->image_bytes > m->map_bytes || behind_image > m->map_bytes ||
+        f->image_bytes + behind_image + sizeof(*f) != m->map_bytes)
         return invalid(error, "truncated, or its lengths are wrong");
-    if (deep && XXH3_64bits(m->map, f->image_bytes + table_bytes) != f->content_checksum)
+    if (deep && XXH3_64bits(m->map, f->image_bytes + behind_image) != f->content_checksum)
         return invalid(error, "corrupt: its checksum is wrong");
     return TRUE;
 }
@@ -110,7 +113,9 @@ Manifest *manifest_open(int fd, gboolean deep, GError **error)
     }
     if (!check(m, deep, error))
         return NULL;
-    m->table = (const TableRecord *)((const char *)m->map + m->footer.image_bytes);
+    m->names.list = (const uint8_t *)m->map + m->footer.image_bytes;
+    m->names.bytes = m->footer.names_bytes;
+    m->table = (const TableRecord *)(m->names.list + m->names.bytes);
     return g_steal_pointer(&m);
 }
 
@@ -128,4 +133,34 @@ gboolean manifest_is_of(const Manifest *m, const Origin *origin, const OriginAtt
     return memcmp(m->footer.space, origin->space, sizeof(m->footer.space)) == 0 &&
            m->footer.root_ino == root->st.st_ino && m->footer.snapshot == root->snapshot &&
            m->footer.root_version == root->version;
+}
+
+gboolean manifest_key(const Manifest *m, uint64_t index, ObjectKey *key)
+{
+    Name name;
+    gboolean found = names_read(&m->names, le64toh(m->table[index].at), &name) && name.is_file;
+    *key = found ? name.key : (ObjectKey){.size = 0};
+    memcpy(key->space, m->footer.space, sizeof(key->space));
+    return found;
+}
+
+gboolean manifest_find(const Manifest *m, const ObjectId *id, uint64_t *index)
+{
+    uint64_t n = m->footer.records;
+    for (uint64_t i = table_first(m->table, n, id); i < n && table_may_be(&m->table[i], id); i++) {
+        ObjectKey key;
+        ObjectId of;
+        if (!manifest_key(m, i, &key))
+            continue;
+        object_key_id(&key, &of);
+        *index = i;
+        if (object_id_equal(&of, id))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+char *manifest_path(const Manifest *m, uint64_t index)
+{
+    return names_path(&m->names, le64toh(m->table[index].at));
 }

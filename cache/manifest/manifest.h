@@ -3,7 +3,8 @@
  * called.
  *
  *     EROFS image    (image.h)   what the kernel mounts; it does not look behind its end
- *     table          (table.h)   objects and the inodes they come from
+ *     names          (names.h)   directories and files, with the identity of what those hold
+ *     table          (table.h)   objects, and the files they are of
  *     footer         below       what it is of, lengths, checksums
  *
  * It is written once, then never changed; a copy is as good as the original, so it is kept in Ceph
@@ -14,6 +15,7 @@
 
 #include <gio/gio.h>
 #include <stdint.h>
+#include "cache/manifest/names.h"
 #include "cache/manifest/table.h"
 #include "cache/origin/origin.h"
 
@@ -27,17 +29,19 @@ typedef struct ManifestFooter {
     uint8_t space[24]; /* Origin.space */
     uint64_t root_ino, snapshot;
     uint64_t root_version; /* of the root's inode, so that a reused snapshot id shows */
-    uint64_t image_bytes;
-    uint64_t records;              /* of the table */
-    uint64_t inodes, files, bytes; /* regular files and what they hold */
-    uint64_t content_checksum;     /* XXH3-64 of image and table */
-    uint64_t checksum;             /* XXH3-64 of the footer before this */
+    uint64_t image_bytes, names_bytes;
+    uint64_t records; /* of the table */
+    uint64_t inodes, directories;
+    uint64_t files, bytes;     /* regular files and what they hold */
+    uint64_t content_checksum; /* XXH3-64 of all before the footer */
+    uint64_t checksum;         /* XXH3-64 of the footer before this */
 } ManifestFooter;
 
-_Static_assert(sizeof(ManifestFooter) == 120, "footer layout");
+_Static_assert(sizeof(ManifestFooter) == 136, "footer layout");
 
 typedef struct Manifest {
     ManifestFooter footer; /* in the machine's order */
+    Names names;
     const TableRecord *table;
     void *map;
     size_t map_bytes;
@@ -54,7 +58,17 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Manifest, manifest_close)
 /* Whether it is of this tree. */
 gboolean manifest_is_of(const Manifest *manifest, const Origin *origin, const OriginAttr *root);
 
-/* Completes what image and table have been written of: the footer, checksums, fsync. */
+/*
+ * An object's place in the table: a number below footer.records, always the same one for a file of
+ * several names. FALSE: it is not one of this tree.
+ */
+gboolean manifest_find(const Manifest *manifest, const ObjectId *id, uint64_t *index);
+/* FALSE, and zeros, when the record leads nowhere. */
+gboolean manifest_key(const Manifest *manifest, uint64_t index, ObjectKey *key);
+/* The path of the file beneath the root of the tree; NULL likewise. */
+char *manifest_path(const Manifest *manifest, uint64_t index);
+
+/* Completes what image, names and table have been written of: the footer, checksums, fsync. */
 gboolean manifest_finish(int fd, ManifestFooter *footer, GError **error);
 
 #endif

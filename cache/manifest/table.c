@@ -4,10 +4,9 @@
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
-#include "cache/store/key.h"
 
-/* 12 MiB a run; the merge reads each through a buffer of BUFFER records. */
-#define RUN (1u << 18)
+/* 8 MiB a run; the merge reads each through a buffer of BUFFER records. */
+#define RUN (1u << 19)
 #define BUFFER 1024u
 
 typedef struct Run {
@@ -90,16 +89,12 @@ static gboolean spill(TableWriter *w, GError **error)
     return write_all(run.fd, w->records, n * sizeof(TableRecord), error);
 }
 
-gboolean table_add(TableWriter *w, const ObjectId *id, const ObjectKey *key, GError **error)
+gboolean table_add(TableWriter *w, const ObjectId *id, uint64_t at, GError **error)
 {
     if (w->n == RUN && !spill(w, error))
         return FALSE;
     TableRecord *record = &w->records[w->n++];
-    *record = (TableRecord){.ino = htole64(key->ino),
-                            .version = htole64(key->version),
-                            .size = htole64(key->size),
-                            .mtime_sec = htole64((uint64_t)key->mtime_sec),
-                            .mtime_nsec = htole32(key->mtime_nsec)};
+    record->at = htole64(at);
     memcpy(record->id, id->bytes, sizeof(record->id));
     return TRUE;
 }
@@ -156,15 +151,12 @@ gboolean table_finish(TableWriter *w, int fd, uint64_t *records, GError **error)
     g_array_append_val(w->runs, last);
     g_autofree uint64_t *positions = g_new0(uint64_t, w->runs->len);
     g_autofree TableRecord *out = g_new(TableRecord, BUFFER);
-    TableRecord previous = {0};
     size_t held = 0;
     g_autoptr(GError) cause = NULL;
     *records = 0;
     for (Run *run; (run = least(w->runs, positions, &cause));) {
         const TableRecord *record = &run->buffer[run->at++];
-        if (*records > 0 && compare(record, &previous) == 0)
-            continue;
-        previous = out[held++] = *record;
+        out[held++] = *record;
         (*records)++;
         if (held == BUFFER) {
             if (!write_all(fd, out, held * sizeof(*out), error))
@@ -179,18 +171,12 @@ gboolean table_finish(TableWriter *w, int fd, uint64_t *records, GError **error)
     return write_all(fd, out, held * sizeof(*out), error);
 }
 
-void table_key(const TableRecord *record, const uint8_t space[24], ObjectKey *key)
+gboolean table_may_be(const TableRecord *record, const ObjectId *id)
 {
-    *key = (ObjectKey){.ino = le64toh(record->ino),
-                       .version = le64toh(record->version),
-                       .size = le64toh(record->size),
-                       .mtime_sec = (int64_t)le64toh(record->mtime_sec),
-                       .mtime_nsec = le32toh(record->mtime_nsec)};
-    memcpy(key->space, space, sizeof(key->space));
+    return memcmp(record->id, id->bytes, sizeof(record->id)) == 0;
 }
 
-gboolean table_find(const TableRecord *records, uint64_t n, const uint8_t space[24],
-                    const ObjectId *id, uint64_t *index)
+uint64_t table_first(const TableRecord *records, uint64_t n, const ObjectId *id)
 {
     uint64_t low = 0, high = n;
     while (low < high) {
@@ -200,14 +186,5 @@ gboolean table_find(const TableRecord *records, uint64_t n, const uint8_t space[
         else
             high = middle;
     }
-    for (; low < n && memcmp(records[low].id, id->bytes, sizeof(records[low].id)) == 0; low++) {
-        ObjectKey key;
-        ObjectId of;
-        table_key(&records[low], space, &key);
-        object_key_id(&key, &of);
-        *index = low;
-        if (object_id_equal(&of, id))
-            return TRUE;
-    }
-    return FALSE;
+    return low < n && table_may_be(&records[low], id) ? low : n;
 }

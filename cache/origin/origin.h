@@ -189,6 +189,12 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error);
  * openers of this origin only. */
 Origin *origin_dir_open(const char *path, GError **error);
 
+/*
+ * The inode of a path beneath the root, its names separated by single slashes; "" is the root.
+ * Symbolic links are not followed.
+ */
+int origin_find(Origin *o, const char *path, OriginNode **node, OriginAttr *attr);
+
 static inline void origin_close(Origin *o)
 {
     if (o)

@@ -17,6 +17,7 @@ void report_volume_free(ReportVolume *volume)
     g_free(volume->cluster_id);
     g_free(volume->fs_name);
     g_free(volume->root_path);
+    g_free(volume->dataset);
     g_free(volume);
 }
 
@@ -25,14 +26,15 @@ json_t *report_volume(const ReportVolume *v)
     const SessionStats *s = &v->session;
     return json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-        "s:I, s:I}",
+        "s:I, s:I, s:s, s:I}",
         "volume", v->volume, "type", v->type, "clusterID", v->cluster_id, "fsName", v->fs_name,
         "rootPath", v->root_path, "attached", v->attached, "cache", v->cache, "readOnly",
         v->read_only, "bytesCached", count(v->bytes_cached), "bytesTotal",
         (json_int_t)v->bytes_total, "objects", count(v->objects), "opens", count(s->opens), "hits",
         count(s->hits), "misses", count(s->misses), "bytesStore", count(s->bytes_store),
         "bytesFill", count(s->bytes_fill), "bytesOrigin", count(s->bytes_origin), "bytesWritten",
-        count(s->bytes_written), "nodes", count(s->nodes));
+        count(s->bytes_written), "nodes", count(s->nodes), "dataset", v->dataset ? v->dataset : "",
+        "filesTotal", (json_int_t)v->files_total);
 }
 
 static const char *disk_name(const StoreStats *store)

@@ -14,6 +14,8 @@ typedef struct ReportVolume {
     char *volume, *type, *cluster_id, *fs_name, *root_path;
     gboolean attached, cache, read_only;
     int64_t bytes_total; /* -1: not known */
+    char *dataset;       /* NULL: it is none, or nobody has asked for its manifest */
+    int64_t files_total; /* of a dataset; -1: not known */
     uint64_t bytes_cached, objects;
     SessionStats session;
 } ReportVolume;

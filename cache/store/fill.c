@@ -33,6 +33,7 @@ void store_fill_unref(StoreFill *fill)
     if (fill->partial.fd >= 0)
         close(fill->partial.fd);
     pthread_cond_destroy(&fill->changed);
+    g_free(fill->path);
     g_free(fill->chunks);
     g_free(fill->hashes);
     g_free(fill);
@@ -146,7 +147,7 @@ static int prepare(Store *store, StoreFill *fill, OriginNode *node)
     return 0;
 }
 
-static StoreFill *join_or_begin(Store *store, Origin *origin, OriginNode *node, uint64_t snapshot,
+static StoreFill *join_or_begin(Store *store, Origin *origin, OriginNode *node, const char *path,
                                 const ObjectKey *key, const char *tag)
 {
     Fills *fills = &store->fills;
@@ -165,7 +166,7 @@ static StoreFill *join_or_begin(Store *store, Origin *origin, OriginNode *node, 
         return fill;
     }
     fill = fill_new(store, origin, key, &id, tag);
-    fill->snapshot = snapshot;
+    fill->path = g_strdup(path);
     g_hash_table_insert(fills->by_id, &fill->id, fill);
     LIST_INSERT_HEAD(&fills->live, fill, live_link);
     fills->n_live++;
@@ -192,13 +193,13 @@ static StoreFill *join_or_begin(Store *store, Origin *origin, OriginNode *node, 
 StoreFill *store_fill(Store *store, Origin *origin, OriginNode *node, const ObjectKey *key,
                       const char *tag)
 {
-    return join_or_begin(store, origin, node, 0, key, tag);
+    return join_or_begin(store, origin, node, NULL, key, tag);
 }
 
-StoreFill *store_fill_inode(Store *store, Origin *origin, uint64_t snapshot, const ObjectKey *key,
-                            const char *tag)
+StoreFill *store_fill_path(Store *store, Origin *origin, const char *path, const ObjectKey *key,
+                           const char *tag)
 {
-    return join_or_begin(store, origin, NULL, snapshot, key, tag);
+    return join_or_begin(store, origin, NULL, path, key, tag);
 }
 
 /* --- readers --- */

@@ -56,12 +56,12 @@ static void finish(StoreFill *fill, gboolean patient)
     pthread_mutex_unlock(&fills->lock);
 }
 
-/* The node of a fill that knows only its number. */
+/* The node of a fill that knows only its path. */
 static int find_node(StoreFill *fill, OriginNode **node)
 {
     Origin *origin = fill->origin;
     OriginAttr attr;
-    int rc = origin->ops->resolve(origin, fill->key.ino, fill->snapshot, node, &attr);
+    int rc = origin_find(origin, fill->path, node, &attr);
     if (rc == 0 && !is_key_of(fill, origin, &attr)) {
         origin->ops->put(origin, *node);
         *node = NULL;

@@ -31,7 +31,7 @@ struct StoreFill {
     TagId tag;
     Partial partial; /* set before `ready` */
     uint64_t chunk_bytes, n_chunks;
-    uint64_t snapshot; /* of the inode; used while `node` is NULL */
+    char *path; /* from the root of the origin; used while `node` is NULL */
 
     /* Fills.lock: */
     Origin *origin;   /* NULL once released */

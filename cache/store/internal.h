@@ -87,6 +87,7 @@ struct Store {
     Wake evictor;
     pthread_t evictor_thread;
     atomic_ulong evicted_objects, evicted_bytes;
+    atomic_ulong other_bytes; /* in the directory, within max_bytes */
 };
 
 /* --- store.c --- */

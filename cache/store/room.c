@@ -102,6 +102,7 @@ IndexTotals room_excess(Store *store, gboolean pressing)
     IndexTotals sum = ledger_sum(&store->ledger);
     IndexTotals held = ledger_held(&store->ledger);
     IndexTotals excess = {0, 0};
+    sum.bytes += atomic_load(&store->other_bytes);
     unsigned high = pressing ? config->low_percent : config->high_percent;
     if (config->max_bytes && sum.bytes > percent(config->max_bytes, high))
         excess.bytes = above(sum.bytes, percent(config->max_bytes, config->low_percent));
@@ -133,8 +134,8 @@ static gboolean try_reserve(Store *store, uint64_t charge, IndexTotals *missing)
     const StoreConfig *config = &store->config;
     Ledger *ledger = &store->ledger;
     pthread_mutex_lock(&ledger->lock);
-    uint64_t bytes =
-        ledger->indexed.bytes + ledger->waiting.bytes + ledger->reserved.bytes + charge;
+    uint64_t bytes = ledger->indexed.bytes + ledger->waiting.bytes + ledger->reserved.bytes +
+                     atomic_load(&store->other_bytes) + charge;
     uint64_t objects =
         ledger->indexed.objects + ledger->waiting.objects + ledger->reserved.objects + 1;
     missing->bytes = config->max_bytes ? above(bytes, config->max_bytes) : 0;

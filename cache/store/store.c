@@ -345,6 +345,12 @@ void store_tag_usage(Store *store, const char *tag, uint64_t *bytes, uint64_t *o
     *objects = indexed.objects + waiting.objects;
 }
 
+void store_set_other_bytes(Store *store, uint64_t bytes)
+{
+    atomic_store(&store->other_bytes, bytes);
+    wake_kick(&store->evictor);
+}
+
 void store_stats(Store *store, StoreStats *stats)
 {
     Fills *fills = &store->fills;

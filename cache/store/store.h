@@ -7,6 +7,7 @@
  *   <dir>/lock              flock(2) by the owner
  *   <dir>/objects/xx/<id>   complete objects, linked in only when complete; xx = first byte of id
  *   <dir>/partial/          fills under way; emptied at start
+ *   <dir>/manifests/        of datasets; not the store's, which only leaves them room
  *   <dir>/index.mdb         LMDB: id -> size, checksum, last use, tag; rebuilt by a scan if lost
  *
  * Every public function is safe from any thread. No lock of the store is held across an Origin
@@ -96,11 +97,11 @@ gboolean store_has(Store *store, const ObjectId *id);
 StoreFill *store_fill(Store *store, Origin *origin, OriginNode *node, const ObjectKey *key,
                       const char *tag);
 /*
- * As store_fill() of an inode that is known by its number, key->ino in `snapshot` (OriginAttr):
- * whoever fetches looks it up, so nothing here waits for Ceph.
+ * As store_fill() of a file that is known by its path beneath the origin's root: whoever fetches
+ * looks it up, so nothing here waits for Ceph.
  */
-StoreFill *store_fill_inode(Store *store, Origin *origin, uint64_t snapshot, const ObjectKey *key,
-                            const char *tag);
+StoreFill *store_fill_path(Store *store, Origin *origin, const char *path, const ObjectKey *key,
+                           const char *tag);
 /*
  * Reads bytes of an object being filled, waiting for the chunks that hold them; asked-for chunks
  * are fetched before others. Short only at the end of the object. -EIO and others: the fill failed
@@ -120,6 +121,9 @@ void store_cancel_fills(Store *store, Origin *origin);
 
 /* Tells of an error in reading an object's descriptor: drops the object, feeds disk health. */
 void store_report_bad(Store *store, const ObjectId *id, int error);
+
+/* How many bytes something else keeps in the directory; they count as if objects had them. */
+void store_set_other_bytes(Store *store, uint64_t bytes);
 
 /* Drops objects tagged `tag` (NULL: all), least recently used first, until `bytes` are freed
  * (UINT64_MAX: all). Returns the bytes freed. */

@@ -40,7 +40,7 @@ typedef struct FakeOrigin {
     uint64_t ends_at;     /* 0: where the attributes say */
     uint64_t *order;      /* offsets in the order read */
     unsigned n_order;
-    OriginNode *numbered; /* found by its number */
+    OriginNode *named; /* found beneath the root as "named" */
 } FakeOrigin;
 
 static inline uint8_t fake_byte(uint64_t ino, uint64_t off)
@@ -90,12 +90,21 @@ static int fake_getattr(Origin *o, OriginNode *node, OriginAttr *attr)
     return rc;
 }
 
-static int fake_resolve(Origin *o, uint64_t ino, uint64_t snapshot, OriginNode **node,
-                        OriginAttr *attr)
+static OriginNode fake_top = {.attr.st.st_mode = S_IFDIR, .refs = 1};
+
+static int fake_root(Origin *o, OriginNode **node, OriginAttr *attr)
 {
-    OriginNode *found = fake_of(o)->numbered;
-    if (!found || found->attr.st.st_ino != ino || found->attr.snapshot != snapshot)
-        return -ESTALE;
+    *attr = fake_top.attr;
+    *node = fake_get(o, &fake_top);
+    return 0;
+}
+
+static int fake_lookup(Origin *o, OriginNode *parent, const char *name, OriginNode **node,
+                       OriginAttr *attr)
+{
+    OriginNode *found = fake_of(o)->named;
+    if (parent != &fake_top || !found || strcmp(name, "named") != 0)
+        return -ENOENT;
     *attr = found->attr;
     *node = fake_get(o, found);
     return 0;
@@ -165,7 +174,8 @@ static inline void fake_init(FakeOrigin *fake)
         .type = "fake",
         .get = fake_get,
         .put = fake_put,
-        .resolve = fake_resolve,
+        .root = fake_root,
+        .lookup = fake_lookup,
         .getattr = fake_getattr,
         .open = fake_open,
         .read = fake_read,

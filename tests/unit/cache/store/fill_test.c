@@ -377,18 +377,17 @@ START_TEST(cancelling_waits_for_the_origin_and_no_longer)
 }
 END_TEST
 
-START_TEST(a_file_known_by_its_number_is_looked_up_when_it_is_fetched)
+START_TEST(a_file_known_by_its_path_is_looked_up_when_it_is_fetched)
 {
     begin();
     OriginNode node = fake_file(1, 3 * CHUNK);
-    node.attr.snapshot = 9;
     ObjectKey key;
     fake_key(&f.origin, &node, &key, NULL);
-    StoreFill *fill = store_fill_inode(f.store, &f.origin.base, 9, &key, "t");
-    ck_assert_int_eq(store_fill_wait(fill), -ESTALE);
+    StoreFill *fill = store_fill_path(f.store, &f.origin.base, "named", &key, "t");
+    ck_assert_int_eq(store_fill_wait(fill), -ENOENT);
     store_fill_unref(fill);
-    f.origin.numbered = &node;
-    fill = store_fill_inode(f.store, &f.origin.base, 9, &key, "t");
+    f.origin.named = &node;
+    fill = store_fill_path(f.store, &f.origin.base, "named", &key, "t");
     assert_reads(fill, 1, 10, 2 * CHUNK);
     ck_assert_int_eq(store_fill_wait(fill), 0);
     store_fill_unref(fill);
@@ -526,7 +525,7 @@ HARNESS_MAIN("cache/store/fill", eight_readers_of_a_small_file_cost_one_fetch,
              an_empty_file_is_an_object_too, a_file_that_changes_meanwhile_is_not_kept,
              a_file_shorter_than_it_said_is_not_kept, origin_errors_reach_readers_and_leave_nothing,
              cancelling_waits_for_the_origin_and_no_longer,
-             a_file_known_by_its_number_is_looked_up_when_it_is_fetched,
+             a_file_known_by_its_path_is_looked_up_when_it_is_fetched,
              a_reader_with_a_limit_does_not_wait_for_the_origin, closing_stops_fills,
              what_is_held_already_is_not_fetched_again, fills_under_way_are_bounded,
              a_write_error_reaches_readers_and_the_disk_s_health,

@@ -1,0 +1,141 @@
+#include "cache/manifest/names.h"
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BUFFER (1u << 20)
+
+struct NamesWriter {
+    int fd;
+    GByteArray *buffer;
+    uint64_t bytes; /* with what is buffered */
+};
+
+static gboolean fail(GError **error, const char *what)
+{
+    int code = errno ? errno : EIO;
+    g_set_error(error, G_IO_ERROR, g_io_error_from_errno(code), "%s: %s", what, g_strerror(code));
+    return FALSE;
+}
+
+static gboolean write_all(int fd, const void *data, size_t size, GError **error)
+{
+    const char *p = data;
+    while (size > 0) {
+        ssize_t n = write(fd, p, size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return fail(error, "writing the manifest's names");
+        p += n;
+        size -= (size_t)n;
+    }
+    return TRUE;
+}
+
+static gboolean flush(NamesWriter *w, GError **error)
+{
+    gboolean good = write_all(w->fd, w->buffer->data, w->buffer->len, error);
+    g_byte_array_set_size(w->buffer, 0);
+    return good;
+}
+
+NamesWriter *names_writer_new(const char *dir, GError **error)
+{
+    uint64_t root;
+    g_autoptr(NamesWriter) w = g_new0(NamesWriter, 1);
+    w->buffer = g_byte_array_sized_new(BUFFER);
+    w->fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (w->fd < 0) {
+        fail(error, dir);
+        return NULL;
+    }
+    return names_add(w, 0, "", NULL, &root, error) ? g_steal_pointer(&w) : NULL;
+}
+
+void names_writer_free(NamesWriter *w)
+{
+    if (!w)
+        return;
+    if (w->fd >= 0)
+        close(w->fd);
+    g_byte_array_unref(w->buffer);
+    g_free(w);
+}
+
+gboolean names_add(NamesWriter *w, uint64_t parent, const char *name, const ObjectKey *key,
+                   uint64_t *at, GError **error)
+{
+    NameRecord record = {.parent = htole64(parent), .length = (uint8_t)strlen(name)};
+    if (key) {
+        record.is_file = 1;
+        record.ino = htole64(key->ino);
+        record.version = htole64(key->version);
+        record.size = htole64(key->size);
+        record.mtime_sec = htole64((uint64_t)key->mtime_sec);
+        record.mtime_nsec = htole32(key->mtime_nsec);
+    }
+    if (w->buffer->len + sizeof(record) + record.length > BUFFER && !flush(w, error))
+        return FALSE;
+    g_byte_array_append(w->buffer, (const guint8 *)&record, sizeof(record));
+    g_byte_array_append(w->buffer, (const guint8 *)name, record.length);
+    *at = w->bytes;
+    w->bytes += sizeof(record) + record.length;
+    return TRUE;
+}
+
+gboolean names_finish(NamesWriter *w, int fd, uint64_t *bytes, GError **error)
+{
+    if (!flush(w, error))
+        return FALSE;
+    g_byte_array_set_size(w->buffer, BUFFER);
+    for (uint64_t off = 0; off < w->bytes;) {
+        ssize_t n = pread(w->fd, w->buffer->data, BUFFER, (off_t)off);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return fail(error, "reading back the manifest's names");
+        if (!write_all(fd, w->buffer->data, (size_t)n, error))
+            return FALSE;
+        off += (uint64_t)n;
+    }
+    *bytes = w->bytes;
+    return TRUE;
+}
+
+gboolean names_read(const Names *names, uint64_t at, Name *name)
+{
+    NameRecord r;
+    if (at >= names->bytes || names->bytes - at < sizeof(r))
+        return FALSE;
+    memcpy(&r, names->list + at, sizeof(r));
+    if (names->bytes - at - sizeof(r) < r.length)
+        return FALSE;
+    *name = (Name){.at = at,
+                   .next = at + sizeof(r) + r.length,
+                   .parent = le64toh(r.parent),
+                   .is_file = r.is_file,
+                   .key = {.ino = le64toh(r.ino),
+                           .version = le64toh(r.version),
+                           .size = le64toh(r.size),
+                           .mtime_sec = (int64_t)le64toh(r.mtime_sec),
+                           .mtime_nsec = le32toh(r.mtime_nsec)},
+                   .text = (const char *)names->list + at + sizeof(r),
+                   .length = r.length};
+    return at == 0 || name->parent < at;
+}
+
+char *names_path(const Names *names, uint64_t at)
+{
+    g_autoptr(GPtrArray) parts = g_ptr_array_new_with_free_func(g_free);
+    Name name;
+    for (; at != 0; at = name.parent) {
+        if (!names_read(names, at, &name))
+            return NULL;
+        g_ptr_array_insert(parts, 0, g_strndup(name.text, name.length));
+    }
+    g_ptr_array_add(parts, NULL);
+    return g_strjoinv("/", (char **)parts->pdata);
+}

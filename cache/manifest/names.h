@@ -1,0 +1,59 @@
+/*
+ * The names of a manifest, in the order of the walk: directories, each before what is in it, and
+ * files that have bytes, with the identity of those. A file is found in its origin by its names
+ * from the root down, for an MDS finds an inode of a snapshot by its number only while it happens
+ * to remember it. And who wants all files reads them here from front to back, directory by
+ * directory, as the origin lists them.
+ *
+ * An entry is known by its place, its offset in the list. The root is at 0.
+ */
+#ifndef HEARTH_MANIFEST_NAMES_H
+#define HEARTH_MANIFEST_NAMES_H
+
+#include <gio/gio.h>
+#include <stdint.h>
+#include "cache/store/store.h"
+
+/* On disk, little-endian; the name follows, without a NUL. */
+typedef struct __attribute__((packed)) NameRecord {
+    uint64_t parent; /* its place; smaller than the entry's own, but for the root's */
+    uint64_t ino, version, size, mtime_sec;
+    uint32_t mtime_nsec;
+    uint8_t is_file, length; /* of a directory the numbers before are 0 */
+} NameRecord;
+
+_Static_assert(sizeof(NameRecord) == 46, "name record layout");
+
+typedef struct NamesWriter NamesWriter;
+
+/* Writes the root. What comes goes to an unnamed file in `dir`. */
+NamesWriter *names_writer_new(const char *dir, GError **error);
+void names_writer_free(NamesWriter *writer);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(NamesWriter, names_writer_free)
+/* `key` NULL: a directory. *at: its place. */
+gboolean names_add(NamesWriter *writer, uint64_t parent, const char *name, const ObjectKey *key,
+                   uint64_t *at, GError **error);
+/* Copies all to fd at its position. */
+gboolean names_finish(NamesWriter *writer, int fd, uint64_t *bytes, GError **error);
+
+/* A list in memory. */
+typedef struct Names {
+    const uint8_t *list;
+    uint64_t bytes;
+} Names;
+
+typedef struct Name {
+    uint64_t at, next; /* places of this entry and of the one behind it */
+    uint64_t parent;
+    gboolean is_file;
+    ObjectKey key; /* of a file; without its space */
+    const char *text;
+    size_t length;
+} Name;
+
+/* FALSE: there is no entry at that place (the end of the list is one such place). */
+gboolean names_read(const Names *names, uint64_t at, Name *name);
+/* Its path beneath the root, "" for the root's; NULL: it has none. */
+char *names_path(const Names *names, uint64_t at);
+
+#endif
