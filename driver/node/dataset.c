@@ -8,19 +8,23 @@
 /* Kept back of a call's time when a manifest is waited for: to answer in, or to mount in. */
 #define MOUNT_MS 5000
 
-void staging_take_layers(Staging *s, NodeLayers *layers)
+void staging_take_layers(Staging *s, NodeLayers *layers, unsigned refresh_ms)
 {
     s->datasets = g_new0(NodeDatasets, 1);
     s->datasets->layers = layers;
     pthread_mutex_init(&s->datasets->lock, NULL);
     s->datasets->building =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)hearthd_close);
+    s->datasets->refresh_ms = (int)refresh_ms;
+    dataset_refresh_start(s);
 }
 
-void node_datasets_free(NodeDatasets *d)
+void node_datasets_free(Staging *s)
 {
+    NodeDatasets *d = s->datasets;
     if (!d)
         return;
+    dataset_refresh_stop(s);
     node_layers_free(d->layers);
     g_hash_table_unref(d->building);
     pthread_mutex_destroy(&d->lock);

@@ -29,8 +29,11 @@
 #include "driver/node/layers.h"
 #include "driver/node/staging.h"
 
+/* How often it is looked at whether files that were fetched can be read natively. */
+#define DATASET_REFRESH_MS 10000
+
 /* Lets it mount datasets natively; takes `layers` over. After staging_take_images(). */
-void staging_take_layers(Staging *staging, NodeLayers *layers);
+void staging_take_layers(Staging *staging, NodeLayers *layers, unsigned refresh_ms);
 
 /*
  * As staging_stage(), of a volume that is a snapshot. ABORTED while its manifest is being built,

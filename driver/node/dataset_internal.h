@@ -12,6 +12,9 @@ typedef struct NodeDatasets {
     /* Volumes whose manifest is being built -> the connection that has them open; guarded by lock.
      */
     GHashTable *building;
+    /* dataset_refresh.c */
+    int refresh_ms, stop; /* stop: eventfd */
+    pthread_t thread;
 } NodeDatasets;
 
 /* ---- dataset_place.c ---- */
@@ -74,5 +77,11 @@ gboolean dataset_statvfs(Staging *s, const DatasetPlace *place, struct statvfs *
  */
 gboolean dataset_remove_unused(Staging *s, const char *volume, const DatasetPlace *mine,
                                gboolean unstaging, Deadline deadline, GError **error);
+
+/* ---- dataset_refresh.c ---- */
+
+/* A thread that ends with dataset_refresh_stop(). */
+void dataset_refresh_start(Staging *s);
+void dataset_refresh_stop(Staging *s);
 
 #endif

@@ -140,6 +140,19 @@ static char *string(const json_t *object, const char *name)
     return g_strdup(json_string_value(json_object_get(object, name)));
 }
 
+gboolean hearthd_use(HearthdLink *link, const char *volume, gint64 timeout_ms, HearthdUse *use,
+                     GError **error)
+{
+    json_t *reply = call_volume(link, "volume", volume, -1, NULL, timeout_ms, error);
+    if (!reply)
+        return FALSE;
+    const json_t *v = json_object_get(reply, "volume");
+    use->bytes = number(v, "bytesStore") + number(v, "bytesFill") + number(v, "bytesOrigin");
+    use->objects = number(v, "objects");
+    json_decref(reply);
+    return TRUE;
+}
+
 gboolean hearthd_manifest(HearthdLink *link, const char *volume, gint64 wait_ms, HearthdManifest *m,
                           GError **error)
 {

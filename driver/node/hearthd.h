@@ -53,6 +53,15 @@ static inline void hearthd_manifest_clear(HearthdManifest *m)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(HearthdManifest, hearthd_manifest_clear)
 
+/* Of what is served of a volume: bytes that were read, wherever they came from, and objects that
+ * the cache holds. */
+typedef struct HearthdUse {
+    guint64 bytes, objects;
+} HearthdUse;
+
+gboolean hearthd_use(HearthdLink *link, const char *volume, gint64 timeout_ms, HearthdUse *use,
+                     GError **error);
+
 /*
  * Of a volume that is open and a snapshot; waits so long for one that is being built.
  * FAILED_PRECONDITION, UNIMPLEMENTED: there can be none.

@@ -339,6 +339,25 @@ static gboolean kernel_set_readahead(NodeLayers *l, dev_t dev, unsigned kib, GEr
     return FALSE;
 }
 
+/* Reconfiguring a file system, as it is, drops its unused dentries; overlayfs keeps no inode
+ * without one. */
+static gboolean kernel_refresh(NodeLayers *l, const char *path, dev_t dev, GError **error)
+{
+    (void)l;
+    struct stat st;
+    hearth_autofd int point = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (point >= 0 && fstat(point, &st) == 0 && st.st_dev != dev)
+        return TRUE; /* another one meanwhile */
+    hearth_autofd int context =
+        point < 0 ? -1 : fspick(point, "", FSPICK_CLOEXEC | FSPICK_EMPTY_PATH);
+    if (context >= 0 && fsconfig(context, FSCONFIG_SET_FLAG, "ro", NULL, 0) == 0 &&
+        fsconfig(context, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) == 0)
+        return TRUE;
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "reconfiguring %s: %s", path,
+                g_strerror(errno));
+    return FALSE;
+}
+
 static void kernel_free(NodeLayers *l)
 {
     KernelLayers *k = (KernelLayers *)l;
@@ -351,6 +370,7 @@ static const NodeLayersOps kernel_ops = {
     .mount_manifest = kernel_mount_manifest,
     .mount_stack = kernel_mount_stack,
     .verify = kernel_verify,
+    .refresh = kernel_refresh,
     .set_readahead = kernel_set_readahead,
 };
 

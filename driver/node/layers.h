@@ -44,6 +44,11 @@ typedef struct NodeLayersOps {
      * each reads as zeros, without an error. Asks for no file's content.
      */
     gboolean (*verify)(NodeLayers *l, int mount_fd, gint64 timeout_ms, GError **error);
+    /*
+     * Has the kernel forget the names of the stack `dev` that is mounted at `path`, and with them
+     * in which layer their files are. What is open stays.
+     */
+    gboolean (*refresh)(NodeLayers *l, const char *path, dev_t dev, GError **error);
     /* How far the kernel reads ahead on a file system. */
     gboolean (*set_readahead)(NodeLayers *l, dev_t dev, unsigned kib, GError **error);
 } NodeLayersOps;

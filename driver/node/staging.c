@@ -36,11 +36,11 @@ void staging_free(Staging *s)
 {
     if (!s)
         return;
+    node_datasets_free(s);
     watch_free(s->watch);
     busy_free(s->busy);
     keeper_free(s->keeper);
     node_mounter_free(s->mounter);
-    node_datasets_free(s->datasets);
     node_block_free(s->block);
     g_free(s->device_dir);
     g_free(s->socket_path);

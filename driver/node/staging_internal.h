@@ -75,7 +75,7 @@ gboolean staging_bind(Staging *s, const char *volume, const char *staged, const 
                       GError **error);
 
 /* dataset.c */
-void node_datasets_free(struct NodeDatasets *datasets);
+void node_datasets_free(Staging *s);
 
 /* image.c */
 

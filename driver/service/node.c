@@ -81,7 +81,8 @@ NodeService *node_service_new(const NodeServiceConfig *config, GError **error)
             layers ? NULL : node_layers_new(block, device_dir, config->dataset_mount);
         staging_take_images(service->staging, g_steal_pointer(&block), device_dir);
         staging_take_layers(service->staging,
-                            own ? g_steal_pointer(&own) : g_steal_pointer(&layers));
+                            own ? g_steal_pointer(&own) : g_steal_pointer(&layers),
+                            DATASET_REFRESH_MS);
     }
     return service;
 }

@@ -104,7 +104,7 @@ def describe(path, first, shown, content):
     for name in sorted(os.listxattr(path, follow_symlinks=False)):
         value = os.getxattr(path, name, follow_symlinks=False)
         line.append("%s=%s" % (name, hashlib.blake2b(value, digest_size=8).hexdigest()))
-    if kind == stat.S_IFREG and content:
+    if kind == stat.S_IFREG and content and st.st_size:
         line.append(digest(path))
     return " ".join(map(str, line))
 

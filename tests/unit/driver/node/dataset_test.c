@@ -19,11 +19,16 @@ typedef struct Fixture {
     GError *error;
 } Fixture;
 
-static void start_staging(Fixture *f)
+static void start_refreshing(Fixture *f, unsigned refresh_ms)
 {
     f->staging = staging_new(&f->world->base, f->world->socket_path);
     staging_take_images(f->staging, &f->block->base, f->devices);
-    staging_take_layers(f->staging, &f->layers->base);
+    staging_take_layers(f->staging, &f->layers->base, refresh_ms);
+}
+
+static void start_staging(Fixture *f)
+{
+    start_refreshing(f, DATASET_REFRESH_MS);
 }
 
 static Fixture setup(void)
@@ -367,6 +372,45 @@ START_TEST(usage_is_the_datasets)
 }
 END_TEST
 
+static void expect_refreshes(Fixture *f, unsigned n)
+{
+    struct timespec deadline;
+    clock_gettime(CLOCK_REALTIME, &deadline);
+    deadline.tv_sec += WORLD_WAIT_MS / 1000;
+    pthread_mutex_lock(&f->world->lock);
+    while (f->layers->refreshed < n)
+        ck_assert_int_eq(pthread_cond_timedwait(&f->world->changed, &f->world->lock, &deadline), 0);
+    pthread_mutex_unlock(&f->world->lock);
+}
+
+START_TEST(what_was_fetched_is_looked_for_again)
+{
+    Fixture f = setup();
+    g_autofree char *second = world_path(f.world, "second");
+    must(stage(&f));
+    must(publish(&f));
+    must(stage_as(&f, "w", "/snap", second));
+    staging_free(f.staging);
+    start_refreshing(&f, 5);
+    pthread_mutex_lock(&f.world->lock);
+    ck_assert_uint_eq(f.layers->refreshed, 0);
+    f.world->bytes_fill = 1;
+    f.world->objects = 2;
+    pthread_mutex_unlock(&f.world->lock);
+    expect_refreshes(&f, 2); /* two stacks, one of them bound twice */
+    pthread_mutex_lock(&f.world->lock);
+    f.world->objects = 1; /* evicted */
+    pthread_mutex_unlock(&f.world->lock);
+    expect_refreshes(&f, 4);
+    must(unpublish(&f));
+    must(unstage(&f));
+    must(unstage_as(&f, "w", second));
+    ck_assert_uint_eq(f.layers->refreshed, 4);
+    expect_nothing(&f);
+    teardown(&f);
+}
+END_TEST
+
 /* ---- hearthd dies ---- */
 
 static gboolean stage_and_publish(Fixture *f)
@@ -635,10 +679,10 @@ HARNESS_MAIN("driver/node/dataset", a_snapshot_is_mounted_as_a_stack, every_call
              unstaging_gives_a_build_up, a_build_goes_on_with_another_hearthd,
              without_a_manifest_a_session_serves_it, what_the_kernel_cannot_a_session_serves,
              a_session_that_is_staged_stays, a_group_that_may_not_read_all_gets_a_session,
-             usage_is_the_datasets, publish_mounts_anew_what_hearthd_lost,
-             claims_find_what_another_mounted_anew, while_it_cannot_be_mounted_anew_the_old_stays,
-             without_hearthd_all_can_go, stage_takes_back_a_failure_at_any_step,
-             publish_takes_back_a_failure_at_any_step,
+             usage_is_the_datasets, what_was_fetched_is_looked_for_again,
+             publish_mounts_anew_what_hearthd_lost, claims_find_what_another_mounted_anew,
+             while_it_cannot_be_mounted_anew_the_old_stays, without_hearthd_all_can_go,
+             stage_takes_back_a_failure_at_any_step, publish_takes_back_a_failure_at_any_step,
              unpublish_continues_after_a_failure_at_any_step,
              unstage_continues_after_a_failure_at_any_step,
              a_crash_at_any_step_is_continued_or_removed, a_restarted_node_plugin_goes_on,

@@ -14,6 +14,7 @@ typedef struct FakeLayers {
     gboolean refuse_manifest, refuse_stack, holes; /* the kernel cannot */
     unsigned stacks, manifests;                    /* made so far */
     dev_t readahead;                               /* raised last */
+    unsigned refreshed;                            /* under the world's lock */
 } FakeLayers;
 
 static inline gboolean layers_fail_locked(FakeLayers *f, const char *name, gboolean refuse,
@@ -84,6 +85,20 @@ static inline gboolean fake_set_readahead(NodeLayers *l, dev_t dev, unsigned kib
     return TRUE;
 }
 
+static inline gboolean fake_refresh(NodeLayers *l, const char *path, dev_t dev, GError **error)
+{
+    FakeLayers *f = (FakeLayers *)l;
+    World *w = f->world;
+    (void)error;
+    pthread_mutex_lock(&w->lock);
+    const MountEntry *e = mount_find(w->mounts, path);
+    ck_assert(!e || e->dev == dev);
+    f->refreshed++;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    return TRUE;
+}
+
 static inline void fake_layers_release(NodeLayers *l)
 {
     (void)l;
@@ -96,6 +111,7 @@ static inline FakeLayers *fake_layers_new(World *w)
         .mount_manifest = fake_mount_manifest,
         .mount_stack = fake_mount_stack,
         .verify = fake_verify,
+        .refresh = fake_refresh,
         .set_readahead = fake_set_readahead,
     };
     FakeLayers *f = g_new0(FakeLayers, 1);

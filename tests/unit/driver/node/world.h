@@ -67,7 +67,8 @@ typedef struct World {
     /* What "manifest" says: the dataset; NULL: there is none. */
     const char *dataset;
     gboolean building, readable;
-    uint64_t image_bytes; /* what "resize" answers */
+    int64_t bytes_fill, objects; /* read of what is served, and held, of every volume */
+    uint64_t image_bytes;        /* what "resize" answers */
     gboolean serving;
     int listener, stop;
     pthread_t hearthd;
@@ -402,7 +403,8 @@ static inline json_t *world_answer_locked(World *w, const json_t *request, int c
     if (strcmp(op, "volume") == 0) {
         if (!v)
             return world_refusal("NOT_FOUND", "no such volume");
-        return json_pack("{s:b, s:{s:b}}", "ok", 1, "volume", "attached", v->fuse_fd >= 0);
+        return json_pack("{s:b, s:{s:b, s:I, s:I}}", "ok", 1, "volume", "attached", v->fuse_fd >= 0,
+                         "bytesFill", (json_int_t)w->bytes_fill, "objects", (json_int_t)w->objects);
     }
     if (strcmp(op, "resize") == 0)
         return json_pack("{s:b, s:I}", "ok", 1, "bytes", (json_int_t)w->image_bytes);
