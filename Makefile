@@ -165,7 +165,7 @@ check-integration: ## integration tests against a real Ceph, as root; T="coheren
 check-crash: ## kill the controller at every call to Ceph, repeat and revert, as root; T="cephfs" one type
 	@tests/tools/install-deps test
 	$(AGAIN) programs tools
-	@HEARTH_BUILD=$(abspath $(O)) CRASH_FULL=1 TYPES="$(T)" TEST_SECONDS=1800 tests/integration/run crash
+	@HEARTH_BUILD=$(abspath $(O)) CRASH_FULL=1 TYPES="$(T)" TEST_SECONDS=7200 tests/integration/run crash
 
 .PHONY: bench
 bench: ## a dataset beside the local file system, ceph-fuse and a live mount, as root -> build/bench/report.json

@@ -173,6 +173,8 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
                                 .zone = o->zone,
                                 .records = backend_cephfs_new};
     role->node = node_service_new(&config, error);
+    /* Of the plugin as a whole: every instance tells the same (CSI, GetPluginCapabilities). */
+    role->identity.group_controller = TRUE;
     role->identity.probe = probe_node;
     role->identity.probe_data = role->node;
     return role->node != NULL;
@@ -198,7 +200,7 @@ static gboolean serve(const Options *o, Role *role, GError **error)
     call_log_add(log, server, identity_methods(), &role->identity);
     if (role->controller)
         call_log_add(log, server, controller_methods(), role->controller);
-    if (role->identity.group_controller)
+    if (role->controller && role->identity.group_controller)
         call_log_add(log, server, controller_group_methods(), role->controller);
     if (role->node)
         call_log_add(log, server, node_service_methods(), role->node);

@@ -8,7 +8,7 @@ static void reply_attr(fuse_req_t req, Node *node, const OriginAttr *attr)
 {
     atomic_store(&node->attr_version, attr->version);
     struct stat shown = group_shown(session_of(req), &attr->st);
-    fuse_reply_attr(req, &shown, VALID_SEC);
+    fuse_reply_attr(req, &shown, attr_valid(node));
 }
 
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -52,12 +52,19 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_s
         clock_gettime(CLOCK_REALTIME, &st->st_mtim);
         set |= ORIGIN_SET_MTIME;
     }
+    /* By an open file (ftruncate) it is what is open, whatever its name. */
+    int r = fi ? 0 : names_check(s, node);
+    if (r < 0) {
+        fuse_reply_err(req, -r);
+        nodes_done(s->nodes, node);
+        return;
+    }
     if (set & ORIGIN_SET_SIZE) {
         handles_return_leases(s, node);
         atomic_store(&node->page_version, 0);
     }
     OriginAttr attr;
-    int r = s->origin->ops->setattr(s->origin, node->origin, st, set, &attr);
+    r = s->origin->ops->setattr(s->origin, node->origin, st, set, &attr);
     atomic_store(&node->dirty, 1);
     if (r < 0)
         fuse_reply_err(req, -r);
@@ -101,7 +108,9 @@ static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const 
 {
     Session *s = session_of(req);
     Node *node = USE_NODE_OR_REPLY(s, req, ino);
-    int r = s->origin->ops->setxattr(s->origin, node->origin, name, value, size, flags);
+    int r = names_check(s, node);
+    if (r == 0)
+        r = s->origin->ops->setxattr(s->origin, node->origin, name, value, size, flags);
     fuse_reply_err(req, -r);
     nodes_done(s->nodes, node);
 }
@@ -110,7 +119,10 @@ static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
     Session *s = session_of(req);
     Node *node = USE_NODE_OR_REPLY(s, req, ino);
-    fuse_reply_err(req, -s->origin->ops->removexattr(s->origin, node->origin, name));
+    int r = names_check(s, node);
+    if (r == 0)
+        r = s->origin->ops->removexattr(s->origin, node->origin, name);
+    fuse_reply_err(req, -r);
     nodes_done(s->nodes, node);
 }
 

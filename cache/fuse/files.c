@@ -41,6 +41,11 @@ struct Handle {
     OriginFile *plain;        /* for pages written back through an O_APPEND handle */
 };
 
+static gboolean immutable(const Node *node)
+{
+    return node->id >> 48 != 0;
+}
+
 static Handle *handle_of(struct fuse_file_info *fi)
 {
     return (Handle *)(uintptr_t)fi->fh;
@@ -113,6 +118,34 @@ void handle_recalled(Session *s, Handle *h)
     handle_unref(h);
 }
 
+/* Whether the node is open through a handle that is not guaranteed the content unchanged. */
+static gboolean open_without_lease(Node *node)
+{
+    gboolean found = FALSE;
+    Handle *h;
+    if (immutable(node))
+        return FALSE;
+    pthread_mutex_lock(&node->mutex);
+    LIST_FOREACH(h, &node->handles, in_node)
+    found |= atomic_load(&h->lease) != LEASE_HELD;
+    pthread_mutex_unlock(&node->mutex);
+    return found;
+}
+
+double attr_valid(Node *node)
+{
+    return open_without_lease(node) ? 0 : VALID_SEC;
+}
+
+void handles_lose_leases(Node *node)
+{
+    Handle *h;
+    pthread_mutex_lock(&node->mutex);
+    LIST_FOREACH(h, &node->handles, in_node)
+    recall(h->file, h);
+    pthread_mutex_unlock(&node->mutex);
+}
+
 void handles_return_leases(Session *s, Node *node)
 {
     g_autoptr(GPtrArray) held = g_ptr_array_new_with_free_func((GDestroyNotify)handle_unref);
@@ -130,6 +163,8 @@ void handles_return_leases(Session *s, Node *node)
         s->origin->ops->lease(s->origin, h->file, ORIGIN_LEASE_NONE, NULL, NULL);
         atomic_store(&h->lease, LEASE_NONE);
     }
+    if (held->len)
+        notifier_drop_soon(s->notifier, node);
 }
 
 /* What was written here must be in the origin under its final version before it is cached. */
@@ -167,11 +202,6 @@ static int look_at_version(Handle *h, OriginAttr *attr)
     pthread_mutex_unlock(&h->mutex);
     content_unref(old);
     return 0;
-}
-
-static gboolean immutable(const Node *node)
-{
-    return node->id >> 48 != 0;
 }
 
 /*
@@ -217,7 +247,7 @@ static void open_reader(Handle *h, struct fuse_file_info *fi)
     OriginAttr attr;
     int r;
     gboolean leased = take_lease(h, TRUE, &attr, &r);
-    if (r < 0 || atomic_load(&node->attr_version) != attr.version)
+    if (!leased || r < 0 || atomic_load(&node->attr_version) != attr.version)
         fuse_lowlevel_notify_inval_inode(s->fuse, node->id, -1, 0);
     if (!leased)
         return;
@@ -248,6 +278,8 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     if (!writer) {
         fi->noflush = 1;
         open_reader(h, fi);
+    } else {
+        fuse_lowlevel_notify_inval_inode(s->fuse, node->id, -1, 0);
     }
     fi->fh = (uintptr_t)h;
     if (fuse_reply_open(req, fi) == -ENOENT)
@@ -268,8 +300,12 @@ void handle_release(Handle *h)
         atomic_fetch_sub(&h->node->writers, 1);
     /* From here a recall finds nothing to do; closing the file gives the lease back. */
     int held = LEASE_HELD;
-    if (atomic_compare_exchange_strong(&h->lease, &held, LEASE_NONE))
+    if (atomic_compare_exchange_strong(&h->lease, &held, LEASE_NONE)) {
+        /* Pages outlive the lease only with their version known, for opens that compare it. */
+        if (h->writer || open_without_lease(h->node))
+            notifier_drop_soon(s->notifier, h->node);
         handle_unref(h);
+    }
     handle_unref(h);
 }
 
@@ -295,19 +331,22 @@ static Content *content_of(Handle *h)
     return c;
 }
 
-/* Whether the bytes read now may stay in the kernel. */
-static gboolean pages_may_stay(Handle *h)
+/* Whether what is read now is guaranteed. *again: it was not since the open. */
+static gboolean leased_now(Handle *h, gboolean *again)
 {
+    *again = FALSE;
     if (immutable(h->node) || atomic_load(&h->lease) == LEASE_HELD)
         return TRUE;
     OriginAttr attr;
     int r;
-    return take_lease(h, FALSE, &attr, &r);
+    gboolean leased = take_lease(h, FALSE, &attr, &r);
+    *again = leased && atomic_load(&h->node->page_version) != atomic_load(&h->version);
+    return leased;
 }
 
 /*
- * A read on a handle comes after its open() has dropped what was there before, so with nothing
- * unsettled the pages are of the leased version from here on.
+ * What was there before this handle's lease has been dropped by open(), or is unsettled when the
+ * lease was taken later. So with nothing unsettled the pages are of the leased version.
  */
 static void label_pages(Handle *h)
 {
@@ -384,12 +423,14 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
     Session *s = h->session;
     Node *node = nodes_use(s->nodes, h->node->id);
     char *buf = read_buffer(size);
-    gboolean stay = pages_may_stay(h);
+    gboolean again;
+    gboolean leased = leased_now(h, &again);
+    gboolean stay = leased && !again;
     if (!stay) {
         atomic_fetch_add(&node->unsettled, 1);
         atomic_store(&node->page_version, 0);
     }
-    ssize_t n = read_through(h, buf, size, (uint64_t)off, stay);
+    ssize_t n = read_through(h, buf, size, (uint64_t)off, leased);
     if (stay)
         label_pages(h);
     /* The handle may be gone once the reply is out. */
@@ -398,7 +439,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
     else
         fuse_reply_buf(req, buf, (size_t)n);
     if (!stay)
-        notifier_drop_pages(s->notifier, node, off, (int64_t)size);
+        notifier_drop_pages(s->notifier, node, again ? 0 : off, again ? 0 : (int64_t)size);
     nodes_done(s->nodes, node);
 }
 
@@ -437,18 +478,32 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
     (void)ino;
     Handle *h = handle_of(fi);
     Session *s = h->session;
+    Node *node = nodes_use(s->nodes, h->node->id);
     OriginFile *file;
     ssize_t n = file_for_write(h, fi->writepage, &file);
+    /* Where the kernel believes the end to be may be long gone; a page of a mapping has its place.
+     */
+    uint64_t at = h->append && !fi->writepage ? ORIGIN_APPEND : (uint64_t)off;
     if (n == 0)
-        n = s->origin->ops->write(s->origin, file, buf, size, (uint64_t)off);
-    atomic_store(&h->node->dirty, 1);
-    atomic_store(&h->node->page_version, 0);
-    if (n < 0) {
+        n = s->origin->ops->write(s->origin, file, buf, size, at);
+    atomic_store(&node->dirty, 1);
+    atomic_store(&node->page_version, 0);
+    /* The kernel keeps what was written; and puts an append where it believes the end to be. */
+    gboolean stay = atomic_load(&h->lease) == LEASE_HELD && !h->append;
+    if (!stay)
+        atomic_fetch_add(&node->unsettled, 1);
+    if (n > 0)
+        atomic_fetch_add(&s->counters.bytes_written, (uint64_t)n);
+    if (n < 0)
         fuse_reply_err(req, (int)-n);
-        return;
+    else
+        fuse_reply_write(req, (size_t)n);
+    /* After the reply: what is read in between is older than the write, and dropped too. */
+    if (!stay) {
+        notifier_drop_soon(s->notifier, node);
+        atomic_fetch_sub(&node->unsettled, 1);
     }
-    atomic_fetch_add(&s->counters.bytes_written, (uint64_t)n);
-    fuse_reply_write(req, (size_t)n);
+    nodes_done(s->nodes, node);
 }
 
 static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)

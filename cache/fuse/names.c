@@ -24,7 +24,7 @@ void entry_fill(Session *s, Node *node, const OriginAttr *attr, gboolean keep_na
     *e = (struct fuse_entry_param){
         .ino = node->id,
         .attr = group_shown(s, &attr->st),
-        .attr_timeout = VALID_SEC,
+        .attr_timeout = attr_valid(node),
         .entry_timeout = keep_name ? VALID_SEC : 0,
     };
     atomic_store(&node->attr_version, attr->version);
@@ -160,7 +160,9 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent_id, const 
     OriginAttr attr;
     int r = -ESTALE;
     if (parent) {
-        r = s->origin->ops->link(s->origin, node->origin, parent->origin, name, &attr);
+        r = names_check(s, node);
+        if (r == 0)
+            r = s->origin->ops->link(s->origin, node->origin, parent->origin, name, &attr);
         if (r == 0)
             r = s->origin->ops->lookup(s->origin, parent->origin, name, &again, &attr);
         reply_entry(s, req, parent, name, r, again, &attr);
@@ -175,7 +177,10 @@ static void op_unlink(fuse_req_t req, fuse_ino_t parent_id, const char *name)
 {
     Session *s = session_of(req);
     Node *parent = USE_NODE_OR_REPLY(s, req, parent_id);
-    fuse_reply_err(req, -s->origin->ops->unlink(s->origin, parent->origin, name));
+    int r = names_check(s, parent);
+    if (r == 0)
+        r = s->origin->ops->unlink(s->origin, parent->origin, name);
+    fuse_reply_err(req, -r);
     nodes_done(s->nodes, parent);
 }
 
@@ -183,7 +188,10 @@ static void op_rmdir(fuse_req_t req, fuse_ino_t parent_id, const char *name)
 {
     Session *s = session_of(req);
     Node *parent = USE_NODE_OR_REPLY(s, req, parent_id);
-    fuse_reply_err(req, -s->origin->ops->rmdir(s->origin, parent->origin, name));
+    int r = names_check(s, parent);
+    if (r == 0)
+        r = s->origin->ops->rmdir(s->origin, parent->origin, name);
+    fuse_reply_err(req, -r);
     nodes_done(s->nodes, parent);
 }
 
@@ -193,8 +201,10 @@ static void op_rename(fuse_req_t req, fuse_ino_t from_id, const char *name, fuse
     Session *s = session_of(req);
     Node *from = USE_NODE_OR_REPLY(s, req, from_id);
     Node *to = nodes_use(s->nodes, to_id);
-    int r = -ESTALE;
-    if (to)
+    int r = to ? names_check(s, from) : -ESTALE;
+    if (r == 0)
+        r = names_check(s, to);
+    if (r == 0)
         r = s->origin->ops->rename(s->origin, from->origin, name, to->origin, new_name, flags);
     fuse_reply_err(req, -r);
     nodes_done(s->nodes, to);
@@ -239,8 +249,8 @@ static void op_create(fuse_req_t req, fuse_ino_t parent_id, const char *name, mo
         fuse_reply_err(req, -r);
     } else {
         struct fuse_entry_param e;
-        entry_fill(s, node, &attr, FALSE, &e);
         Handle *handle = handle_new(s, node, file, fi->flags);
+        entry_fill(s, node, &attr, FALSE, &e);
         fi->fh = (uintptr_t)handle;
         if (fuse_reply_create(req, &e, fi) == -ENOENT) {
             handle_release(handle);

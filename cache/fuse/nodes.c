@@ -17,7 +17,7 @@ struct Nodes {
     uint64_t root_ino, root_snapshot;
     _Atomic uint64_t count;
     pthread_mutex_t tags_mutex;
-    GArray *tags; /* snapshot id of tag i+1; tags_mutex */
+    GHashTable *tags; /* snapshot id -> tag, from 1; tags_mutex */
     Shard shards[SHARDS];
 };
 
@@ -26,17 +26,21 @@ static Shard *shard_of(Nodes *nodes, uint64_t id)
     return &nodes->shards[(id ^ id >> 8) % SHARDS];
 }
 
+/* g_int64_hash() takes the lower half, and the versions of one inode differ in the upper. */
+static guint id_hash(gconstpointer id)
+{
+    return (guint)(*(const uint64_t *)id * 0x9e3779b97f4a7c15ull >> 32);
+}
+
 /* Tags are given in order of first sight; 0 on overflow. */
 static uint64_t tag_of(Nodes *nodes, uint64_t snapshot)
 {
-    uint64_t tag = 0;
     pthread_mutex_lock(&nodes->tags_mutex);
-    for (guint i = 0; i < nodes->tags->len && !tag; i++)
-        if (g_array_index(nodes->tags, uint64_t, i) == snapshot)
-            tag = i + 1;
-    if (!tag && nodes->tags->len < TAG_MAX) {
-        g_array_append_val(nodes->tags, snapshot);
-        tag = nodes->tags->len;
+    uint64_t tag = GPOINTER_TO_SIZE(g_hash_table_lookup(nodes->tags, &snapshot));
+    if (!tag && g_hash_table_size(nodes->tags) < TAG_MAX) {
+        tag = g_hash_table_size(nodes->tags) + 1;
+        g_hash_table_insert(nodes->tags, g_memdup2(&snapshot, sizeof(snapshot)),
+                            GSIZE_TO_POINTER(tag));
     }
     pthread_mutex_unlock(&nodes->tags_mutex);
     return tag;
@@ -79,10 +83,10 @@ Nodes *nodes_new(Origin *origin, OriginNode *root, const OriginAttr *attr)
     nodes->root_ino = attr->st.st_ino;
     nodes->root_snapshot = attr->snapshot;
     pthread_mutex_init(&nodes->tags_mutex, NULL);
-    nodes->tags = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    nodes->tags = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     for (int i = 0; i < SHARDS; i++) {
         pthread_mutex_init(&nodes->shards[i].mutex, NULL);
-        nodes->shards[i].by_id = g_hash_table_new(g_int64_hash, g_int64_equal);
+        nodes->shards[i].by_id = g_hash_table_new(id_hash, g_int64_equal);
     }
     Node *node = node_new(nodes, ROOT_ID, root);
     node->lookups = 1;
@@ -105,7 +109,7 @@ void nodes_free(Nodes *nodes)
         g_hash_table_unref(nodes->shards[i].by_id);
         pthread_mutex_destroy(&nodes->shards[i].mutex);
     }
-    g_array_unref(nodes->tags);
+    g_hash_table_unref(nodes->tags);
     pthread_mutex_destroy(&nodes->tags_mutex);
     g_free(nodes);
 }

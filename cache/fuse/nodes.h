@@ -29,11 +29,12 @@ typedef struct Node {
 
     /*
      * Content version of the kernel's pages (0: unknown), and of the attributes it was told. The
-     * pages are of that version only while `unsettled` is 0: it counts the reads without a lease
-     * and the recalls whose pages are still to be dropped.
+     * pages are of that version only while `unsettled` is 0: it counts the reads and writes without
+     * a lease and the recalls whose pages are still to be dropped.
      */
     _Atomic uint64_t page_version;
     _Atomic unsigned unsettled;
+    _Atomic int drop_queued; /* all pages are to be dropped: notifier_drop_soon() */
     _Atomic uint64_t attr_version;
     /* Written through this session since the last sync_node(): not to be cached before. */
     _Atomic int dirty;

@@ -38,6 +38,7 @@ typedef struct Item {
     Node *node; /* PAGES: in use */
     uint64_t ino, snapshot;
     int64_t off, len;
+    gboolean soon; /* the one node->drop_queued tells of */
     char name[];
 } Item;
 
@@ -143,6 +144,16 @@ void notifier_drop_all_pages(Notifier *n, Node *node)
     done_put(d, FALSE);
 }
 
+void notifier_drop_soon(Notifier *n, Node *node)
+{
+    if (atomic_exchange(&node->drop_queued, 1))
+        return;
+    atomic_fetch_add(&node->unsettled, 1);
+    Item *item = pages_item(n, node, 0, 0);
+    item->soon = TRUE;
+    push(&n->drops, item);
+}
+
 static void drop_inode(Session *s, const Item *item)
 {
     Node *node = nodes_use_inode(s->nodes, item->ino, item->snapshot);
@@ -150,6 +161,9 @@ static void drop_inode(Session *s, const Item *item)
         return;
     atomic_store(&node->page_version, 0);
     atomic_store(&node->attr_version, 0);
+    /* All of it: capabilities are gone. With a lease that happens only when the session is lost. */
+    if (item->off == 0 && item->len == 0)
+        handles_lose_leases(node);
     fuse_lowlevel_notify_inval_inode(s->fuse, node->id, item->off, item->len);
     nodes_done(s->nodes, node);
 }
@@ -185,6 +199,8 @@ static void run(Session *s, const Item *item)
         handle_recalled(s, item->handle);
         break;
     case PAGES:
+        if (item->soon) /* first, so that who comes now queues another */
+            atomic_store(&item->node->drop_queued, 0);
         fuse_lowlevel_notify_inval_inode(s->fuse, item->node->id, item->off, item->len);
         atomic_fetch_sub(&item->node->unsettled, 1);
         nodes_done(s->nodes, item->node);

@@ -28,6 +28,9 @@ void notifier_recall(Notifier *notifier, Handle *handle);
  * soon as that read has ended.
  */
 void notifier_drop_all_pages(Notifier *notifier, Node *node);
+/* Drops all pages of a node soon: what nobody guarantees any more. Any number of calls is one drop.
+ */
+void notifier_drop_soon(Notifier *notifier, Node *node);
 /* Drops the pages of [off, off+len), then counts node->unsettled down. */
 void notifier_drop_pages(Notifier *notifier, Node *node, int64_t off, int64_t len);
 

@@ -60,6 +60,9 @@ static inline Session *session_of(fuse_req_t req)
  */
 void entry_fill(Session *session, Node *node, const OriginAttr *attr, gboolean keep_name,
                 struct fuse_entry_param *e);
+/* For how long the kernel may use the node's attributes unasked: not at all while it is open
+ * without a lease, as the size tells a reader where the file ends. */
+double attr_valid(Node *node);
 /* group.c: the attributes as the kernel is told them, and the group of what a caller creates. */
 struct stat group_shown(Session *session, const struct stat *st);
 gid_t group_of_new(Session *session, gid_t caller);
@@ -86,6 +89,8 @@ Handle *handle_new(Session *session, Node *node, OriginFile *file, int flags);
 /* Gives back the leases of a node's readers and drops the kernel's pages: somebody here will write.
  */
 void handles_return_leases(Session *session, Node *node);
+/* The leases of a node are void, with no recall: the origin has lost its session. */
+void handles_lose_leases(Node *node);
 /* A recalled lease: drop pages, give it back. From the notifier. */
 void handle_recalled(Session *session, Handle *handle);
 

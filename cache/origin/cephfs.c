@@ -13,6 +13,7 @@
 
 struct OriginFile {
     Fh *fh;
+    struct Inode *inode; /* of fh, which keeps it */
     OriginRecall recall;
     void *data;
 };
@@ -170,20 +171,24 @@ static int op_setattr(Origin *o, OriginNode *node, const struct stat *st, unsign
     return r < 0 ? r : op_getattr(o, node, attr);
 }
 
-static OriginFile *file_new(Fh *fh)
+static OriginFile *file_new(Fh *fh, struct Inode *inode)
 {
     OriginFile *file = g_new0(OriginFile, 1);
     file->fh = fh;
+    file->inode = inode;
     return file;
 }
 
 static int op_open(Origin *o, OriginNode *node, int flags, OriginFile **file)
 {
     Fh *fh;
+    CephfsWait wait;
+    cephfs_wait_begin((CephfsOrigin *)o, &wait, inode_of(node));
     int r = ceph_ll_open(mount_of(o), inode_of(node), flags, &fh, perms_of(o));
+    cephfs_wait_end((CephfsOrigin *)o, &wait);
     if (r < 0)
         return r;
-    *file = file_new(fh);
+    *file = file_new(fh, inode_of(node));
     return 0;
 }
 
@@ -204,18 +209,27 @@ static int op_create(Origin *o, OriginNode *parent, const char *name, mode_t mod
         return r;
     fill_attr(attr, &stx);
     *node = (OriginNode *)in;
-    *file = file_new(fh);
+    *file = file_new(fh, in);
     return 0;
 }
 
 static ssize_t op_read(Origin *o, OriginFile *file, void *buf, size_t len, uint64_t off)
 {
-    return ceph_ll_read(mount_of(o), file->fh, (int64_t)off, len, buf);
+    CephfsWait wait;
+    cephfs_wait_begin((CephfsOrigin *)o, &wait, file->inode);
+    int r = ceph_ll_read(mount_of(o), file->fh, (int64_t)off, len, buf);
+    cephfs_wait_end((CephfsOrigin *)o, &wait);
+    return r;
 }
 
 static ssize_t op_write(Origin *o, OriginFile *file, const void *buf, size_t len, uint64_t off)
 {
-    return ceph_ll_write(mount_of(o), file->fh, (int64_t)off, len, buf);
+    /* -1, which ORIGIN_APPEND becomes: libcephfs looks at O_APPEND only when no offset is given. */
+    CephfsWait wait;
+    cephfs_wait_begin((CephfsOrigin *)o, &wait, file->inode);
+    int r = ceph_ll_write(mount_of(o), file->fh, (int64_t)off, len, buf);
+    cephfs_wait_end((CephfsOrigin *)o, &wait);
+    return r;
 }
 
 static int op_fsync(Origin *o, OriginFile *file, gboolean data_only)
@@ -235,7 +249,10 @@ static int op_fallocate(Origin *o, OriginFile *file, int mode, uint64_t off, uin
 
 static int op_close(Origin *o, OriginFile *file)
 {
+    /* Only compared from here on: the inode may be gone. */
+    struct Inode *inode = file->inode;
     int r = ceph_ll_close(mount_of(o), file->fh);
+    cephfs_lease_returned((CephfsOrigin *)o, inode);
     g_free(file);
     return r;
 }
@@ -260,7 +277,10 @@ static int op_lease(Origin *o, OriginFile *file, OriginLease kind, OriginRecall 
         file->recall = recall;
         file->data = data;
     }
-    return ceph_ll_delegation(mount_of(o), file->fh, commands[kind], recalled, file);
+    int r = ceph_ll_delegation(mount_of(o), file->fh, commands[kind], recalled, file);
+    if (kind == ORIGIN_LEASE_NONE)
+        cephfs_lease_returned((CephfsOrigin *)o, file->inode);
+    return r;
 }
 
 static int op_mkdir(Origin *o, OriginNode *parent, const char *name, mode_t mode,

@@ -4,7 +4,24 @@
 
 #include <cephfs/libcephfs.h>
 #include <pthread.h>
+#include <sys/queue.h>
 #include "cache/origin/origin.h"
+
+/* An operation under way that may wait for capabilities; on its thread's stack. */
+typedef struct CephfsWait {
+    LIST_ENTRY(CephfsWait) link;
+    struct Inode *inode; /* lives as long as this */
+    int64_t ask_at_ms;   /* 0: nothing to ask for */
+} CephfsWait;
+
+/* Those that may wait for a lease to go back (cephfs_wait.c). */
+typedef struct CephfsWaits {
+    pthread_mutex_t mutex; /* guards all but the thread */
+    pthread_cond_t changed;
+    LIST_HEAD(, CephfsWait) list;
+    gboolean stopping;
+    pthread_t thread;
+} CephfsWaits;
 
 typedef struct CephfsOrigin {
     Origin base;
@@ -14,6 +31,7 @@ typedef struct CephfsOrigin {
     gboolean leases;                /* delegations are switched on */
     pthread_mutex_t listener_mutex; /* guards listener, also while it is called */
     OriginListener listener;
+    CephfsWaits waits;
 } CephfsOrigin;
 
 /* src/include/types.h: CEPH_NOSNAP marks what is live. */
@@ -32,6 +50,13 @@ void cephfs_reclaim(struct ceph_mount_info *mount, const char *client, unsigned 
 
 /* Another reference to an inode, or NULL. */
 struct Inode *cephfs_get(CephfsOrigin *o, struct Inode *inode);
+
+void cephfs_waits_start(CephfsOrigin *o);
+void cephfs_waits_stop(CephfsOrigin *o);
+void cephfs_wait_begin(CephfsOrigin *o, CephfsWait *wait, struct Inode *inode);
+void cephfs_wait_end(CephfsOrigin *o, CephfsWait *wait);
+/* A lease of the inode has gone back, by itself or with its file. */
+void cephfs_lease_returned(CephfsOrigin *o, struct Inode *inode);
 
 extern const OriginOps cephfs_origin_ops;
 void cephfs_destroy(Origin *origin);

@@ -273,6 +273,7 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
         ceph_unmount(o->mount);
         goto fail;
     }
+    cephfs_waits_start(o);
     return &g_steal_pointer(&o)->base;
 fail:
     ceph_release(o->mount);
@@ -282,6 +283,7 @@ fail:
 void cephfs_destroy(Origin *origin)
 {
     CephfsOrigin *o = (CephfsOrigin *)origin;
+    cephfs_waits_stop(o);
     if (o->root)
         ceph_ll_put(o->mount, o->root);
     ceph_unmount(o->mount);

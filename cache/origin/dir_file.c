@@ -193,6 +193,8 @@ ssize_t dir_write(Origin *o, OriginFile *file, const void *buf, size_t len, uint
 {
     (void)o;
     size_t done = 0;
+    if (off == ORIGIN_APPEND)
+        off = 0; /* pwrite(2) appends whatever the offset */
     while (done < len) {
         ssize_t n = pwrite(file->fd, (const char *)buf + done, len - done, (off_t)(off + done));
         if (n < 0 && errno == EINTR)

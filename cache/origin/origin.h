@@ -119,6 +119,7 @@ typedef struct OriginOps {
                   const OriginCaller *caller, OriginNode **node, OriginFile **file,
                   OriginAttr *attr);
     ssize_t (*read)(Origin *o, OriginFile *file, void *buf, size_t len, uint64_t off);
+    /* off ORIGIN_APPEND: at the end, of a file opened with O_APPEND; else O_APPEND says nothing. */
     ssize_t (*write)(Origin *o, OriginFile *file, const void *buf, size_t len, uint64_t off);
     int (*fsync)(Origin *o, OriginFile *file, gboolean data_only);
     /* Writes back all that is dirty of an inode, whichever file it was written through. */
@@ -161,6 +162,8 @@ typedef struct OriginOps {
 
     int (*statfs)(Origin *o, OriginNode *node, struct statvfs *st);
 } OriginOps;
+
+#define ORIGIN_APPEND UINT64_MAX
 
 /* Implementations embed this as their first member. */
 struct Origin {

@@ -58,39 +58,52 @@ static void rbd_image_read(Image *image, void *buf, size_t len, uint64_t off, Im
 }
 
 /* librbd completes a write with 0. */
-typedef struct Write {
-    ImageDone done;
-    void *data;
-    size_t len;
-} Write;
-
 static void on_written(void *data, ssize_t result)
 {
-    Write *w = data;
-    w->done(w->data, result < 0 ? result : (ssize_t)w->len);
+    RbdWrite *w = data;
+    rbd_quiet_end(w->image);
+    w->done(w->data, result < 0 || !w->buf ? result : (ssize_t)w->len);
     g_free(w);
+}
+
+/* Not rbd_aio_discard(): it leaves alone what is smaller than its granularity. */
+static void begin_write(RbdWrite *w)
+{
+    rbd_image_t image = w->image->image;
+    rbd_completion_t c = completion_new(on_written, w);
+    check_begun(c, w->buf ? rbd_aio_write(image, w->off, w->len, w->buf, c)
+                          : rbd_aio_write_zeroes(image, w->off, w->len, c, 0, 0));
+}
+
+static void change(Image *image, const void *buf, uint64_t len, uint64_t off, ImageDone done,
+                   void *data)
+{
+    RbdWrite *w = g_new(RbdWrite, 1);
+    *w = (RbdWrite){.begin = begin_write,
+                    .image = of(image),
+                    .buf = buf,
+                    .len = len,
+                    .off = off,
+                    .done = done,
+                    .data = data};
+    rbd_quiet_begin(w->image, w);
 }
 
 static void rbd_image_write(Image *image, const void *buf, size_t len, uint64_t off, ImageDone done,
                             void *data)
 {
-    Write *w = g_new(Write, 1);
-    *w = (Write){.done = done, .data = data, .len = len};
-    rbd_completion_t c = completion_new(on_written, w);
-    check_begun(c, rbd_aio_write(of(image)->image, off, len, buf, c));
+    change(image, buf, len, off, done, data);
+}
+
+static void rbd_image_zero(Image *image, uint64_t off, uint64_t len, ImageDone done, void *data)
+{
+    change(image, NULL, len, off, done, data);
 }
 
 static void rbd_image_flush(Image *image, ImageDone done, void *data)
 {
     rbd_completion_t c = completion_new(done, data);
     check_begun(c, rbd_aio_flush(of(image)->image, c));
-}
-
-/* Not rbd_aio_discard(): it leaves alone what is smaller than its granularity. */
-static void rbd_image_zero(Image *image, uint64_t off, uint64_t len, ImageDone done, void *data)
-{
-    rbd_completion_t c = completion_new(done, data);
-    check_begun(c, rbd_aio_write_zeroes(of(image)->image, off, len, c, 0, 0));
 }
 
 static int rbd_image_size(Image *image, uint64_t *bytes)
@@ -120,6 +133,7 @@ static int rbd_image_set_note(Image *image, const char *name, const char *text)
 void rbd_destroy(Image *image)
 {
     RbdImage *r = of(image);
+    rbd_quiet_destroy(r);
     if (r->image)
         rbd_close(r->image);
     if (r->io)

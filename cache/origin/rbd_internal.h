@@ -1,22 +1,53 @@
-/* What rbd.c (operations), rbd_open.c (connection) and rbd_lock.c share. */
+/* What rbd.c (operations), rbd_open.c (connection), rbd_lock.c and rbd_quiet.c share. */
 #ifndef HEARTH_ORIGIN_RBD_INTERNAL_H
 #define HEARTH_ORIGIN_RBD_INTERNAL_H
 
+#include <pthread.h>
 #include <rados/librados.h>
 #include <rbd/librbd.h>
 #include "cache/origin/image.h"
+
+/* Writes wait while `paused`; see rbd_quiet.c. */
+typedef struct RbdQuiet {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    gboolean paused;        /* guarded by lock, as all but the last two */
+    guint writing, threads; /* under way */
+    GQueue waiting;         /* RbdWrite */
+    gboolean watching;
+    uint64_t watch;
+} RbdQuiet;
 
 typedef struct RbdImage {
     Image base;
     rados_t cluster;
     rados_ioctx_t io;
     rbd_image_t image;
+    RbdQuiet quiet;
     char *spec; /* POOL[/NAMESPACE]/NAME[@SNAPSHOT], for messages */
 } RbdImage;
 
 extern const ImageOps rbd_image_ops;
 /* Whatever of it is open; frees. */
 void rbd_destroy(Image *image);
+
+/* A write or zeroing: begin() asks librbd for it. `buf` NULL: zeros. */
+typedef struct RbdWrite {
+    void (*begin)(struct RbdWrite *write);
+    RbdImage *image;
+    const void *buf;
+    uint64_t off, len;
+    ImageDone done;
+    void *data;
+} RbdWrite;
+
+/* rbd_quiet.c; init and destroy go with the image's, watching with writing. */
+void rbd_quiet_init(RbdImage *r);
+int rbd_quiet_watch(RbdImage *r);
+void rbd_quiet_destroy(RbdImage *r);
+/* write->begin(), now or when the pause ends; each is followed by rbd_quiet_end(). */
+void rbd_quiet_begin(RbdImage *r, RbdWrite *write);
+void rbd_quiet_end(RbdImage *r);
 
 /*
  * Makes sure that nobody else writes the open image, and where it has the feature takes its

@@ -171,8 +171,12 @@ static gboolean open_image(const Opening *o, RbdImage *image, GError **error)
     image->base.read_only = o->read_only;
     if (o->shared || o->snapshot)
         return TRUE;
-    return o->read_only ? rbd_lock_check(image, error)
-                        : rbd_lock_take(image, o->client, o->dead_client, error);
+    if (o->read_only)
+        return rbd_lock_check(image, error);
+    if (!rbd_lock_take(image, o->client, o->dead_client, error))
+        return FALSE;
+    r = rbd_quiet_watch(image);
+    return r == 0 || set_open_error(o, image, r, error);
 }
 
 static void *opening_thread(void *data)
@@ -185,6 +189,7 @@ static void *opening_thread(void *data)
     prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
     RbdImage *image = g_new0(RbdImage, 1);
     image->base.ops = &rbd_image_ops;
+    rbd_quiet_init(image);
     const gboolean in_namespace = o->rados_namespace && o->rados_namespace[0];
     image->spec =
         g_strconcat(o->pool, "/", in_namespace ? o->rados_namespace : "", in_namespace ? "/" : "",

@@ -56,22 +56,58 @@ gboolean ceph_mon_available(CephConn *conn, const char *pool, gint64 *bytes, gin
     return found;
 }
 
-GPtrArray *ceph_mon_pools(CephConn *conn, const char *application, gint64 deadline_us,
-                          GError **error)
+/* Calls visit(name, number) for the pools an application is enabled for. */
+static gboolean each_pool(CephConn *conn, const char *application,
+                          void (*visit)(const char *name, guint64 number, void *data), void *data,
+                          gint64 deadline_us, GError **error)
 {
     json_t *command = json_pack("{s:s, s:s}", "prefix", "osd pool ls", "detail", "detail");
     json_t *answer = ask(conn, command, deadline_us, error);
     if (!answer)
-        return NULL;
-    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+        return FALSE;
     gsize i;
     json_t *pool;
     json_array_foreach(answer, i, pool)
     {
         const char *name = text_of(pool, "pool_name");
         if (name && json_object_get(json_object_get(pool, "application_metadata"), application))
-            g_ptr_array_add(names, g_strdup(name));
+            visit(name, (guint64)json_integer_value(json_object_get(pool, "pool_id")), data);
     }
     json_decref(answer);
-    return names;
+    return TRUE;
+}
+
+static void add_name(const char *name, guint64 number, void *data)
+{
+    (void)number;
+    g_ptr_array_add(data, g_strdup(name));
+}
+
+GPtrArray *ceph_mon_pools(CephConn *conn, const char *application, gint64 deadline_us,
+                          GError **error)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    if (!each_pool(conn, application, add_name, names, deadline_us, error))
+        return NULL;
+    return g_steal_pointer(&names);
+}
+
+typedef struct Numbered {
+    guint64 number;
+    char *name;
+} Numbered;
+
+static void take_numbered(const char *name, guint64 number, void *data)
+{
+    Numbered *wanted = data;
+    if (number == wanted->number && !wanted->name)
+        wanted->name = g_strdup(name);
+}
+
+char *ceph_mon_pool(CephConn *conn, const char *application, guint64 number, gint64 deadline_us,
+                    GError **error)
+{
+    Numbered wanted = {.number = number};
+    each_pool(conn, application, take_numbered, &wanted, deadline_us, error);
+    return wanted.name;
 }

@@ -12,5 +12,9 @@ gboolean ceph_mon_available(CephConn *conn, const char *pool, gint64 *bytes, gin
 /* The names of the pools an application is enabled for; the array owns them. */
 GPtrArray *ceph_mon_pools(CephConn *conn, const char *application, gint64 deadline_us,
                           GError **error);
+/* The name of the pool of a number, the caller's; NULL without an error: there is none, or the
+ * application is not enabled for it. */
+char *ceph_mon_pool(CephConn *conn, const char *application, guint64 number, gint64 deadline_us,
+                    GError **error);
 
 #endif

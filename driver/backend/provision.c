@@ -301,6 +301,29 @@ gboolean provision_look(const Backend *backend, const VolumeId *id, const Secret
            work_look(&w, record, volume, error);
 }
 
+gboolean provision_inspect(const Backend *backend, const VolumeId *id, const Secrets *secrets,
+                           gint64 deadline_us, VolumeRecord **record, BackendVolume **volume,
+                           GError **error)
+{
+    work_auto Work w = {0};
+    g_autoptr(VolumeRecord) found = NULL;
+    g_autoptr(BackendVolume) seen = NULL;
+    if (!work_open(&w, backend, id, secrets, deadline_us, error) ||
+        !work_find_record(&w, &found, error) ||
+        (found && !work_find_recorded(&w, found, &seen, error)))
+        return FALSE;
+    /* Of a volume without a record of ours there is only the volume. */
+    if (!found || (id->adopted && !seen) || (seen && seen->incomplete) ||
+        strcmp(found->group, id->group ? id->group : "") != 0) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "volume %s does not exist",
+                    id->name);
+        return FALSE;
+    }
+    *record = g_steal_pointer(&found);
+    *volume = g_steal_pointer(&seen);
+    return TRUE;
+}
+
 gboolean work_look(Work *w, VolumeRecord **record, BackendVolume **volume, GError **error)
 {
     const VolumeId *id = w->id;

@@ -53,6 +53,12 @@ gboolean provision_look(const Backend *backend, const VolumeId *id, const Secret
                         gint64 deadline_us, VolumeRecord **record, BackendVolume **volume,
                         GError **error);
 
+/* What there is of a volume that has a record: *volume is NULL when what it stands for is gone.
+ * NOT_FOUND: there is no record, or the volume is still being made. */
+gboolean provision_inspect(const Backend *backend, const VolumeId *id, const Secrets *secrets,
+                           gint64 deadline_us, VolumeRecord **record, BackendVolume **volume,
+                           GError **error);
+
 /*
  * Makes the volume as large as the range asks; *bytes is its size then. A volume that is large
  * enough stays as it is. OUT_OF_RANGE: it is larger than the range allows. NOT_FOUND.

@@ -16,7 +16,7 @@
  * How long a call waits, and between its looks. Ceph tells nobody when a copy is complete; an empty
  * one took 0.3 s mostly and 5 s now and then (Ceph 16), until its cloner woke up.
  */
-#define WAIT_US (8 * G_USEC_PER_SEC)
+#define WAIT_US (20 * G_USEC_PER_SEC)
 #define LOOK_FIRST_US (20 * 1000)
 #define LOOK_MAX_US (400 * 1000)
 

@@ -113,6 +113,16 @@ static GPtrArray *places(void *backend, const VolumeId *cluster, const Secrets *
     return g_steal_pointer(&list);
 }
 
+static VolumeId *adopt(void *backend, const AdoptedId *adopted, const Secrets *secrets,
+                       gint64 deadline_us, GError **error)
+{
+    Rbd *b = backend;
+    g_autoptr(ClusterConfig) config = ceph_backend_config(b->ceph, adopted->cluster_id, error);
+    g_autoptr(CephConn) conn =
+        config ? ceph_backend_connect(b->ceph, config, secrets, deadline_us, error) : NULL;
+    return conn ? rbd_adopt(conn, config->rados_namespace, adopted, deadline_us, error) : NULL;
+}
+
 static gboolean probe(void *backend, gint64 deadline_us, GError **error)
 {
     return ceph_backend_probe(((Rbd *)backend)->ceph, deadline_us, error);
@@ -143,6 +153,7 @@ static const BackendOps ops = {
     .leftovers = rbd_leftovers,
     .leftover_remove = rbd_leftover_remove,
     .volume_resize = rbd_volume_resize,
+    .volume_limit = rbd_volume_limit,
     .snapshot_create = rbd_snapshot_create,
     .snapshot_create_group = rbd_snapshot_create_group,
     .snapshot_remove = rbd_snapshot_remove,
@@ -152,6 +163,7 @@ static const BackendOps ops = {
     .capacity = capacity,
     .clusters = clusters,
     .places = places,
+    .adopt = adopt,
     .probe = probe,
     .free = rbd_free,
 };

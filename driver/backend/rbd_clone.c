@@ -10,6 +10,9 @@
  * An image with the note "begun" is of no use: librbd makes the image, then its tie to the parent,
  * then the parent's to it, and a crash between them would show an empty volume, or one whose data
  * goes with the parent's snapshot.
+ *
+ * librbd gives a clone its parent's metadata. What is of one image alone is taken from it again:
+ * hearthd's notes and the limits, which come from the volume's own record.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -105,7 +108,51 @@ static gboolean take_up(RbdCall *call, gboolean *again)
                            call->image);
 }
 
-static gboolean source_depth(RbdCall *call, guint *depth)
+static gboolean is_of_one_image(const char *key)
+{
+    return g_str_has_prefix(key, "hearth.") || g_str_has_prefix(key, "conf_rbd_qos_");
+}
+
+/* Collects the keys of `image` that its clone is not to keep. */
+static int read_own_keys(rbd_image_t image, GPtrArray *keys)
+{
+    size_t key_room = 4096, value_room = 16384;
+    for (;;) {
+        g_autofree char *names = g_malloc(key_room);
+        g_autofree char *values = g_malloc(value_room);
+        size_t key_bytes = key_room, value_bytes = value_room;
+        int rc = rbd_metadata_list(image, "", 0, names, &key_bytes, values, &value_bytes);
+        if (rc == -ERANGE) {
+            key_room = MAX(key_bytes, key_room) + 1024;
+            value_room = MAX(value_bytes, value_room) + 4096;
+            continue;
+        }
+        for (const char *key = names; rc == 0 && key < names + key_bytes; key += strlen(key) + 1) {
+            if (is_of_one_image(key))
+                g_ptr_array_add(keys, g_strdup(key));
+        }
+        return rc;
+    }
+}
+
+static gboolean drop_keys(RbdCall *call)
+{
+    rbd_image_t image;
+    if (call->names->len == 0)
+        return TRUE;
+    int rc = rbd_open(call->io, call->image, &image, NULL);
+    if (rc == 0) {
+        for (guint i = 0; rc == 0 && i < call->names->len; i++) {
+            rc = rbd_metadata_remove(image, call->names->pdata[i]);
+            rc = rc == -ENOENT ? 0 : rc;
+        }
+        rbd_close(image);
+    }
+    return rc == 0 || rbd_call_fail(call, rc, "removing its source's metadata from");
+}
+
+/* What there is to know of the source; its keys go to call->names. */
+static gboolean look_at_source(RbdCall *call, guint *depth)
 {
     rbd_image_t image;
     int rc = rbd_open_read_only(call->io, call->source, &image, call->snapshot);
@@ -113,8 +160,14 @@ static gboolean source_depth(RbdCall *call, guint *depth)
         return rbd_call_refuse(call, HEARTH_ERROR_NOT_FOUND,
                                "snapshot %s of image %s does not exist", call->snapshot,
                                call->source);
-    if (rc == 0)
-        rc = count_parents(call->io, image, call->limit, depth);
+    call->names = g_ptr_array_new_with_free_func(g_free);
+    if (rc == 0) {
+        rc = read_own_keys(image, call->names);
+        if (rc != 0)
+            rbd_close(image);
+        else
+            rc = count_parents(call->io, image, call->limit, depth);
+    }
     return rc == 0 || rbd_call_fail(call, rc, "looking at what is copied to");
 }
 
@@ -137,7 +190,7 @@ static gboolean make_clone(RbdCall *call)
 static void copy_run(RbdCall *call)
 {
     guint depth = 0;
-    if (!source_depth(call, &depth) || !make_clone(call))
+    if (!look_at_source(call, &depth) || !make_clone(call) || !drop_keys(call))
         return;
     gboolean deep = depth + 1 > call->limit;
     int rc = deep ? rbd_note_set(call->io, RBD_NOTE_CLONE, call->image, RBD_CLONE_FLATTEN)

@@ -11,6 +11,9 @@
  * releasing it has to wait for the snapshot. The lock comes with the snapshot only when it is
  * ours already, else librbd has the owner take it: so a write of nothing (it compares with random
  * bytes first) is begun just before, and an image whose lock was gone again begins anew.
+ *
+ * hearthd gives its lock to nobody. It pauses of its own when it is told to be quiet, and notes
+ * that in the image's metadata, which is as good as the lock (cache/origin/rbd_quiet.c).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -22,6 +25,12 @@
 #define HOLD_US (10 * G_USEC_PER_SEC)
 #define MAX_TRIES 50
 #define SECTOR 512
+/* hearthd's notes: "CLIENT ADDRESS" of who has the lock; a new text for each pause, while it lasts.
+ */
+#define HOLDER_NOTE "hearth.holder"
+#define PAUSED_NOTE "hearth.paused"
+#define PAUSE_US (2 * G_USEC_PER_SEC)
+#define LOOK_US (5 * 1000)
 
 typedef struct Group Group;
 
@@ -31,6 +40,7 @@ typedef struct Member {
     rbd_image_t image;
     uint64_t watch;
     gboolean open, watched, started;
+    char *old_pause; /* what a hearthd that died left, or NULL */
     pthread_t thread;
     gboolean quiet, done; /* guarded by the group's lock, as rc */
     int rc;
@@ -106,6 +116,46 @@ static void *member_thread(void *data)
     return NULL;
 }
 
+/* The caller's; NULL when there is none. */
+static char *read_note(rbd_image_t image, const char *name)
+{
+    char text[512];
+    size_t length = sizeof(text);
+    if (rbd_metadata_get(image, name, text, &length) < 0)
+        return NULL;
+    return g_strndup(text, MIN(length, sizeof(text)));
+}
+
+static gboolean is_hearthds(rbd_image_t image)
+{
+    g_autofree char *holder = read_note(image, HOLDER_NOTE);
+    const char *address = holder ? strchr(holder, ' ') : NULL;
+    rbd_lock_mode_t mode;
+    char *owners[2];
+    size_t n = G_N_ELEMENTS(owners);
+    if (!address || rbd_lock_get_owners(image, &mode, owners, &n) != 0)
+        return FALSE;
+    gboolean same = n > 0 && strcmp(owners[0], address + 1) == 0;
+    rbd_lock_get_owners_cleanup(owners, n);
+    return same;
+}
+
+/* Whether the lock's owner is a hearthd that has paused; it is told at the moment we are. */
+static gboolean has_paused(const Member *m)
+{
+    if (!is_hearthds(m->image))
+        return FALSE;
+    gint64 until_us = g_get_monotonic_time() + PAUSE_US;
+    for (;;) {
+        g_autofree char *pause = read_note(m->image, PAUSED_NOTE);
+        if (pause && g_strcmp0(pause, m->old_pause) != 0)
+            return TRUE;
+        if (g_get_monotonic_time() > until_us)
+            return FALSE;
+        g_usleep(LOOK_US);
+    }
+}
+
 /* Sends members whose lock is another's back. TRUE: all hold their lock, and will. */
 static gboolean check_locks(Group *g)
 {
@@ -113,7 +163,7 @@ static gboolean check_locks(Group *g)
     for (guint i = 0; i < g->n; i++) {
         Member *m = &g->members[i];
         int owner = 0;
-        if (rbd_is_exclusive_lock_owner(m->image, &owner) == 0 && owner)
+        if (rbd_is_exclusive_lock_owner(m->image, &owner) == 0 && (owner || has_paused(m)))
             continue;
         all = FALSE;
         pthread_mutex_lock(&g->lock);
@@ -174,6 +224,7 @@ static gboolean start(RbdCall *call, Member *m)
                                "made to wait for a group snapshot; enable it with `rbd feature "
                                "enable`, and have it in imageFeatures",
                                m->name);
+    m->old_pause = read_note(m->image, PAUSED_NOTE);
     if (rc == 0)
         rc = rbd_quiesce_watch(m->image, on_quiesce, on_unquiesce, m, &m->watch);
     m->watched = rc == 0;
@@ -243,6 +294,7 @@ static void group_run(RbdCall *call)
             rbd_quiesce_unwatch(m->image, m->watch);
         if (m->open)
             rbd_close(m->image);
+        g_free(m->old_pause);
     }
     pthread_cond_destroy(&g.changed);
     pthread_mutex_destroy(&g.lock);

@@ -123,6 +123,10 @@ int rbd_image_resize(rbd_image_t image, gint64 bytes);
 /* Sets the error for a refusal of theirs. Always FALSE. */
 gboolean rbd_create_failed(RbdCall *call, int rc);
 
+/* rbd_limit.c */
+gboolean rbd_volume_limit(void *session, const VolumeId *id, const json_t *limits,
+                          gint64 deadline_us, GError **error);
+
 /* rbd_snap.c */
 gboolean rbd_snapshot_create(void *session, const VolumeId *volume, const char *snapshot,
                              gint64 deadline_us, GError **error);
@@ -161,5 +165,9 @@ gboolean rbd_remove_image(RbdCall *call);
 gboolean rbd_clear_name(RbdCall *call);
 gboolean rbd_volume_remove(void *session, const VolumeId *id, gboolean keep_snapshots,
                            gint64 deadline_us, GError **error);
+
+/* rbd_adopt.c: BackendOps.adopt with a connection. */
+VolumeId *rbd_adopt(CephConn *conn, const char *nspace, const AdoptedId *adopted,
+                    gint64 deadline_us, GError **error);
 
 #endif

@@ -111,6 +111,7 @@ static gboolean unmount_manifest(Staging *s, const DatasetPlace *place, Deadline
 static gboolean remove_place(Staging *s, const DatasetPlace *place, gboolean dead,
                              Deadline deadline, GError **error)
 {
+    staging_release_if_lost(s, place->volume);
     return unmount_manifest(s, place, deadline, error) &&
            staging_clear(s, place->volume, place->fill, dead, deadline, error) &&
            (dead || staging_detach_if_last(s, place->volume, deadline, error)) &&

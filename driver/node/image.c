@@ -123,6 +123,8 @@ static gboolean remove_dead(Staging *s, const char *volume, const ImagePlace *pl
     g_autoptr(GPtrArray) table = staging_list(s, error);
     if (!table || !s->block->ops->loop_find(s->block, place->tag, &device, error))
         return FALSE;
+    /* Else what is written back would wait, and the unmounts with it. */
+    keeper_release_volume(s->keeper, volume);
     for (guint i = table->len; device.number >= 0 && i > 0; i--) {
         const MountEntry *entry = table->pdata[i - 1];
         if (is_of_device(entry, device.number) &&
@@ -132,7 +134,6 @@ static gboolean remove_dead(Staging *s, const char *volume, const ImagePlace *pl
     g_autoptr(GError) cause = NULL;
     if (device.number >= 0 && !s->block->ops->loop_detach(s->block, device.number, &cause))
         g_message("volume %s: %s", volume, cause->message);
-    keeper_drop(s->keeper, volume);
     return remove_fuse(s, volume, place, TRUE, deadline, error);
 }
 

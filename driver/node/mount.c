@@ -169,9 +169,11 @@ static void probe_run(void *data)
 {
     ProbeJob *job = data;
     struct statx stx;
-    job->rc = statx(job->fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &stx) == 0
-                  ? 0
-                  : errno;
+    /* A directory without a link was removed: whoever has it open still sees it. */
+    job->rc = statx(job->fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &stx) != 0
+                  ? errno
+              : stx.stx_nlink == 0 ? ENOENT
+                                   : 0;
 }
 
 static void fd_job_free(void *data)

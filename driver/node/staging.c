@@ -346,14 +346,25 @@ static gboolean look_for_stack(Staging *s, const char *path, DatasetPlace *place
     return table != NULL;
 }
 
+void staging_release_if_lost(Staging *s, const char *volume)
+{
+    gboolean absent, attached = TRUE;
+    g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, &absent, NULL);
+    if (link ? hearthd_is_attached(link, volume, STAGING_ASK_MS, &attached, NULL) && !attached
+             : absent)
+        keeper_release_volume(s->keeper, volume);
+}
+
 gboolean staging_unstage(Staging *s, const char *volume, const char *path, gint64 timeout_ms,
                          GError **error)
 {
     Deadline deadline = deadline_in(timeout_ms);
     g_auto(DatasetPlace) place = {0};
     g_autoptr(BusyHold) hold = busy_take(s->busy, volume, path, error);
-    return hold && (!path || look_for_stack(s, path, &place, error)) &&
-           (!path || staging_clear(s, volume, path, FALSE, deadline, error)) &&
+    if (!hold || (path && !look_for_stack(s, path, &place, error)))
+        return FALSE;
+    staging_release_if_lost(s, volume);
+    return (!path || staging_clear(s, volume, path, FALSE, deadline, error)) &&
            dataset_remove_unused(s, volume, &place, TRUE, deadline, error) &&
            image_remove_if_unused(s, volume, TRUE, deadline, error) &&
            staging_detach_if_last(s, volume, deadline, error);
@@ -502,6 +513,7 @@ gboolean staging_unpublish(Staging *s, const char *volume, const char *target, g
     g_autoptr(BusyHold) hold = busy_take(s->busy, volume, target, error);
     if (!hold || (target && !look_for_stack(s, target, &place, error)))
         return FALSE;
+    staging_release_if_lost(s, volume);
     if (target && (!staging_clear(s, volume, target, FALSE, deadline, error) ||
                    (s->block && !s->block->ops->remove_file(s->block, target, error)) ||
                    !s->mounter->ops->remove_dir(s->mounter, target, error)))

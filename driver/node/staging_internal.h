@@ -63,6 +63,11 @@ gboolean staging_is_dead(Staging *s, const char *path);
 /* Takes all mounts of the volume away from `path`. `stale`: the caller knows that they are dead. */
 gboolean staging_clear(Staging *s, const char *volume, const char *path, gboolean stale,
                        Deadline deadline, GError **error);
+/*
+ * Closes our duplicate when hearthd no longer serves the volume and the watch has not noticed yet:
+ * it would have the unmounts wait for answers that never come.
+ */
+void staging_release_if_lost(Staging *s, const char *volume);
 /* Lets hearthd and the keeper forget the volume if no mount that it serves is left. */
 gboolean staging_detach_if_last(Staging *s, const char *volume, Deadline deadline, GError **error);
 /* Mounts what hearthd serves of the volume at `path`, unless that is so. layer: hearthd_attach().

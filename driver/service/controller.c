@@ -21,6 +21,8 @@ Controller *controller_new(Backend *const *backends, gsize n)
     for (gsize i = 0; i < n; i++)
         c->backends[c->n_backends++] = backends[i];
     c->busy = busy_new();
+    c->told = g_hash_table_new(g_str_hash, g_str_equal);
+    pthread_mutex_init(&c->told_lock, NULL);
     return c;
 }
 
@@ -31,6 +33,8 @@ void controller_free(Controller *c)
     for (gsize i = 0; i < c->n_backends; i++)
         backend_free(c->backends[i]);
     busy_free(c->busy);
+    g_hash_table_unref(c->told);
+    pthread_mutex_destroy(&c->told_lock);
     g_free(c->secret_dir);
     g_free(c);
 }
@@ -220,6 +224,19 @@ static gboolean choose_backing(const Csi__V1__CreateVolumeRequest *r, const Back
     return TRUE;
 }
 
+/* Once for each parameter, since every volume of the class would tell it. */
+static void tell_meaningless(Controller *c, const VolumeParams *params)
+{
+    for (guint i = 0; i < params->meaningless->len; i++) {
+        const char *name = params->meaningless->pdata[i];
+        pthread_mutex_lock(&c->told_lock);
+        gboolean first = g_hash_table_add(c->told, (char *)name);
+        pthread_mutex_unlock(&c->told_lock);
+        if (first)
+            g_message("parameter %s has no meaning with this driver and is not used", name);
+    }
+}
+
 static gboolean create_volume(RpcCall *call, const ProtobufCMessage *request,
                               ProtobufCMessage *response, void *service, GError **error)
 {
@@ -232,6 +249,7 @@ static gboolean create_volume(RpcCall *call, const ProtobufCMessage *request,
     if (!params || !capability_check_supported(r->volume_capabilities, r->n_volume_capabilities,
                                                params->type, error))
         return FALSE;
+    tell_meaningless(c, params);
     CapacityRange range = {0};
     if (r->capacity_range)
         range = (CapacityRange){r->capacity_range->required_bytes, r->capacity_range->limit_bytes};
@@ -314,6 +332,7 @@ static gboolean get_capabilities(RpcCall *call, const ProtobufCMessage *request,
         CAP(LIST_VOLUMES),
         CAP(GET_CAPACITY),
         CAP(GET_VOLUME),
+        CAP(VOLUME_CONDITION),
         CAP(LIST_SNAPSHOTS),
         CAP(GET_SNAPSHOT),
     };

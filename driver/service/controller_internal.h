@@ -2,6 +2,7 @@
 #ifndef HEARTH_DRIVER_SERVICE_CONTROLLER_INTERNAL_H
 #define HEARTH_DRIVER_SERVICE_CONTROLLER_INTERNAL_H
 
+#include <pthread.h>
 #include "csi.pb-c.h"
 #include "driver/backend/provision.h"
 #include "driver/node/busy.h"
@@ -15,6 +16,8 @@ struct Controller {
     gsize n_backends;
     Busy *busy;
     char *secret_dir; /* NULL: none */
+    pthread_mutex_t told_lock;
+    GHashTable *told; /* parameters without a meaning that were logged; guarded by told_lock */
 };
 
 /* When the answer must be ready. */

@@ -9,7 +9,7 @@
 
 typedef struct IdentityConfig {
     const char *driver_name, *version;
-    gboolean group_controller; /* there is a GroupController service */
+    gboolean group_controller; /* the plugin has a GroupController service, here or elsewhere */
     /* Whether the plugin can do its work now; a few seconds at most. */
     gboolean (*probe)(void *probe_data, GError **error);
     void *probe_data;

@@ -10,6 +10,7 @@
 #include "driver/node/staging.h"
 #include "driver/service/capability.h"
 #include "driver/service/node_image.h"
+#include "driver/service/node_stats.h"
 #include "driver/service/settings.h"
 #include "driver/volume/attributes.h"
 #include "driver/volume/config.h"
@@ -309,26 +310,6 @@ static gboolean unpublish(RpcCall *call, const ProtobufCMessage *request,
                              error);
 }
 
-static Csi__V1__VolumeUsage *usage(RpcCall *call, Csi__V1__VolumeUsage__Unit unit, guint64 total,
-                                   guint64 free, guint64 available, guint64 block)
-{
-    Csi__V1__VolumeUsage *u = rpc_alloc(call, sizeof(*u));
-    if (!u)
-        return NULL;
-    csi__v1__volume_usage__init(u);
-    u->unit = unit;
-    /* CephFS counts inodes but has no bound on them: free is all ones. Only `used` is known then.
-     */
-    if (free == (fsfilcnt_t)-1) {
-        u->used = (gint64)(total * block);
-        return u;
-    }
-    u->total = (gint64)(total * block);
-    u->available = (gint64)(available * block);
-    u->used = (gint64)((total - MIN(total, free)) * block);
-    return u;
-}
-
 static gboolean out_of_memory(GError **error)
 {
     g_set_error_literal(error, HEARTH_ERROR, HEARTH_ERROR_RESOURCE_EXHAUSTED,
@@ -336,28 +317,11 @@ static gboolean out_of_memory(GError **error)
     return FALSE;
 }
 
-/* Of a device only its size is known. */
-static gboolean device_usage(RpcCall *call, Csi__V1__NodeGetVolumeStatsResponse *out, guint64 bytes,
-                             GError **error)
-{
-    out->usage = rpc_alloc(call, sizeof(*out->usage));
-    Csi__V1__VolumeUsage *u = rpc_alloc(call, sizeof(*u));
-    if (!out->usage || !u)
-        return out_of_memory(error);
-    csi__v1__volume_usage__init(u);
-    u->unit = CSI__V1__VOLUME_USAGE__UNIT__BYTES;
-    u->total = (gint64)bytes;
-    out->usage[0] = u;
-    out->n_usage = 1;
-    return TRUE;
-}
-
 static gboolean get_volume_stats(RpcCall *call, const ProtobufCMessage *request,
                                  ProtobufCMessage *response, void *data, GError **error)
 {
     NodeService *service = data;
     const Csi__V1__NodeGetVolumeStatsRequest *r = (const void *)request;
-    Csi__V1__NodeGetVolumeStatsResponse *out = (void *)response;
     if (!check_volume_id(r->volume_id, error))
         return FALSE;
     if (!r->volume_path[0])
@@ -369,28 +333,9 @@ static gboolean get_volume_stats(RpcCall *call, const ProtobufCMessage *request,
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "%s", cause->message);
         return FALSE;
     }
-    gboolean is_device;
-    guint64 device_bytes;
-    if (!image_device_bytes(service->staging, r->volume_id, path, &is_device, &device_bytes, error))
-        return FALSE;
-    if (is_device)
-        return device_usage(call, out, device_bytes, error);
-    struct statvfs st;
-    if (!staging_statvfs(service->staging, r->volume_id, path, time_for(call, STATS_MS), &st,
-                         error))
-        return FALSE;
-    out->usage = rpc_alloc(call, 2 * sizeof(*out->usage));
-    if (!out->usage)
-        return out_of_memory(error);
-    guint64 block = st.f_frsize ? st.f_frsize : st.f_bsize;
-    out->usage[0] = usage(call, CSI__V1__VOLUME_USAGE__UNIT__BYTES, st.f_blocks, st.f_bfree,
-                          st.f_bavail, block);
-    out->usage[1] =
-        usage(call, CSI__V1__VOLUME_USAGE__UNIT__INODES, st.f_files, st.f_ffree, st.f_favail, 1);
-    if (!out->usage[0] || !out->usage[1])
-        return out_of_memory(error);
-    out->n_usage = 2;
-    return TRUE;
+    return node_stats(call, service->staging, r->volume_id, path, time_for(call, STATS_MS),
+                      (void *)response, error) ||
+           (error && !*error && out_of_memory(error));
 }
 
 static gboolean expand_volume(RpcCall *call, const ProtobufCMessage *request,
@@ -441,6 +386,7 @@ static gboolean get_capabilities(RpcCall *call, const ProtobufCMessage *request,
         CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__GET_VOLUME_STATS,
         CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__SINGLE_NODE_MULTI_WRITER,
         CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__VOLUME_MOUNT_GROUP,
+        CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__VOLUME_CONDITION,
         CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__EXPAND_VOLUME,
     };
     Csi__V1__NodeGetCapabilitiesResponse *out = (void *)response;

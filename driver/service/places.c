@@ -48,9 +48,15 @@ static gboolean secrets_of(const Controller *c, const Backend *b, const VolumeId
     return controller_own_secrets(c, b, cluster->cluster_id, secrets, error);
 }
 
+/* What the user of a list may not even ask for is none of its places, if it has any. */
+typedef struct Seen {
+    guint places;
+    GError *denied;
+} Seen;
+
 static gboolean each_of_backend(const Controller *c, const Backend *b, GHashTable *given,
                                 PlaceVisit visit, void *data, gint64 deadline_us, gboolean *stop,
-                                GError **error)
+                                Seen *seen, GError **error)
 {
     g_autoptr(GPtrArray) clusters = b->ops->clusters(b->impl, error);
     if (!clusters)
@@ -68,11 +74,17 @@ static gboolean each_of_backend(const Controller *c, const Backend *b, GHashTabl
         if (!places && given && clusters->len > 1 &&
             g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_UNAUTHENTICATED))
             continue;
+        if (!places && g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_PERMISSION_DENIED)) {
+            if (!seen->denied)
+                seen->denied = g_steal_pointer(&cause);
+            continue;
+        }
         if (!places) {
             g_propagate_error(error, g_steal_pointer(&cause));
             return FALSE;
         }
         g_ptr_array_sort(places, compare_places);
+        seen->places += places->len;
         for (guint k = 0; k < places->len && !*stop; k++) {
             if (!visit(b, places->pdata[k], secrets, data, stop, error))
                 return FALSE;
@@ -84,13 +96,19 @@ static gboolean each_of_backend(const Controller *c, const Backend *b, GHashTabl
 gboolean controller_each_place(const Controller *c, GHashTable *given, PlaceVisit visit, void *data,
                                gint64 deadline_us, GError **error)
 {
-    gboolean stop = FALSE;
-    for (int type = 0; type <= VOLUME_DIR && !stop; type++) {
-        for (gsize i = 0; i < c->n_backends && !stop; i++) {
-            if (c->backends[i]->ops->type == (VolumeType)type &&
-                !each_of_backend(c, c->backends[i], given, visit, data, deadline_us, &stop, error))
-                return FALSE;
+    gboolean stop = FALSE, good = TRUE;
+    Seen seen = {0};
+    for (int type = 0; type <= VOLUME_DIR && !stop && good; type++) {
+        for (gsize i = 0; i < c->n_backends && !stop && good; i++) {
+            if (c->backends[i]->ops->type == (VolumeType)type)
+                good = each_of_backend(c, c->backends[i], given, visit, data, deadline_us, &stop,
+                                       &seen, error);
         }
     }
-    return TRUE;
+    if (good && seen.denied && seen.places == 0) {
+        g_propagate_error(error, g_steal_pointer(&seen.denied));
+        good = FALSE;
+    }
+    g_clear_error(&seen.denied);
+    return good;
 }

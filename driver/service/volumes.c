@@ -49,6 +49,18 @@ typedef struct Cursor {
     gint64 deadline_us;
 } Cursor;
 
+/* `ill` NULL: all is well. */
+static Csi__V1__VolumeCondition *condition(RpcCall *call, const char *ill)
+{
+    Csi__V1__VolumeCondition *c = rpc_alloc(call, sizeof(*c));
+    if (!c)
+        return NULL;
+    csi__v1__volume_condition__init(c);
+    c->abnormal = ill != NULL;
+    c->message = rpc_strdup(call, ill ? ill : "the volume is there");
+    return c;
+}
+
 static gboolean add_entry(RpcCall *call, Csi__V1__ListVolumesResponse *out,
                           const ProvisionEntry *entry, GError **error)
 {
@@ -60,6 +72,11 @@ static gboolean add_entry(RpcCall *call, Csi__V1__ListVolumesResponse *out,
         return TRUE;
     csi__v1__list_volumes_response__entry__init(e);
     e->volume = controller_volume(call, text, entry->id, entry->record, entry->volume);
+    e->status = rpc_alloc(call, sizeof(*e->status));
+    if (e->status) {
+        csi__v1__list_volumes_response__volume_status__init(e->status);
+        e->status->volume_condition = condition(call, NULL);
+    }
     out->entries[out->n_entries++] = e;
     return TRUE;
 }
@@ -135,21 +152,30 @@ CONTROLLER_HANDLER(controller_get_volume)
     gint64 deadline_us = controller_deadline(call);
     ref_auto VolumeRef ref = {0};
     if (!controller_resolve(c, r->volume_id, NULL, deadline_us, &ref, error) ||
-        !provision_look(ref.backend, ref.id, ref.secrets, deadline_us, &record, &volume, error))
+        !provision_inspect(ref.backend, ref.id, ref.secrets, deadline_us, &record, &volume, error))
         return FALSE;
-    out->volume = controller_volume(call, r->volume_id, ref.id, record, volume);
+    BackendVolume gone = {0};
+    out->volume = controller_volume(call, r->volume_id, ref.id, record, volume ? volume : &gone);
     out->status = rpc_alloc(call, sizeof(*out->status));
     if (out->status)
         csi__v1__controller_get_volume_response__volume_status__init(out->status);
+    if (out->status)
+        out->status->volume_condition = condition(
+            call, volume            ? NULL
+                  : record->backing ? "the snapshot that the volume shows is gone: it was "
+                                      "removed by something else than this driver"
+                                    : "what the volume is in Ceph is gone: it was removed "
+                                      "by something else than this driver; restore it "
+                                      "from a snapshot, or delete the volume");
     return TRUE;
 }
 
 typedef struct Room {
-    gint64 deadline_us, total, of_cluster;
-    char *cluster_id;
+    gint64 deadline_us;
+    GHashTable *of_cluster; /* ID -> gint64 */
 } Room;
 
-/* File systems of one cluster share its disks: the roomiest counts for all of them. */
+/* File systems and pools of one cluster share its disks: the roomiest counts for all of them. */
 static gboolean visit_room(const Backend *b, const VolumeId *place, const Secrets *secrets,
                            void *data, gboolean *stop, GError **error)
 {
@@ -158,14 +184,23 @@ static gboolean visit_room(const Backend *b, const VolumeId *place, const Secret
     gint64 available = 0;
     if (!provision_capacity(b, place, NULL, secrets, room->deadline_us, &available, error))
         return FALSE;
-    if (g_strcmp0(room->cluster_id, place->cluster_id) != 0) {
-        g_free(room->cluster_id);
-        room->cluster_id = g_strdup(place->cluster_id);
-        room->of_cluster = 0;
-    }
-    room->total += MAX(available - room->of_cluster, 0);
-    room->of_cluster = MAX(available, room->of_cluster);
+    const char *cluster = place->cluster_id ? place->cluster_id : "";
+    const gint64 *known = g_hash_table_lookup(room->of_cluster, cluster);
+    if (!known || *known < available)
+        g_hash_table_insert(room->of_cluster, g_strdup(cluster),
+                            g_memdup2(&available, sizeof(available)));
     return TRUE;
+}
+
+static gint64 total(const Room *room)
+{
+    GHashTableIter iter;
+    gpointer bytes;
+    gint64 sum = 0;
+    g_hash_table_iter_init(&iter, room->of_cluster);
+    while (g_hash_table_iter_next(&iter, NULL, &bytes))
+        sum += *(gint64 *)bytes;
+    return sum;
 }
 
 CONTROLLER_HANDLER(controller_get_capacity)
@@ -179,9 +214,11 @@ CONTROLLER_HANDLER(controller_get_capacity)
         !capability_check_form(r->volume_capabilities, r->n_volume_capabilities, error))
         return FALSE;
     if (r->n_parameters == 0) { /* all there is */
+        g_autoptr(GHashTable) of_cluster =
+            g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+        room.of_cluster = of_cluster;
         gboolean good = controller_each_place(c, NULL, visit_room, &room, room.deadline_us, error);
-        g_free(room.cluster_id);
-        out->available_capacity = room.total;
+        out->available_capacity = total(&room);
         return good;
     }
     g_autoptr(GHashTable) parameters = CONTEXT_TABLE(r->parameters, r->n_parameters);

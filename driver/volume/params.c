@@ -12,17 +12,19 @@
 
 typedef enum Kind {
     KIND_TYPE,
-    KIND_TEXT,     /* printable */
-    KIND_NAME,     /* [A-Za-z0-9._-] */
-    KIND_ON_OFF,   /* on, off */
-    KIND_SIZE,     /* a Kubernetes quantity above 0 */
-    KIND_FEATURES, /* names of image features with commas between */
-    KIND_WARM,     /* none, onStage */
-    KIND_PIN,      /* see parse_pin() */
-    KIND_BACKING,  /* true, false */
-    KIND_ANY,      /* of the sidecars: taken as it is */
-    KIND_DEFAULT,  /* a later release's: only row.only is taken */
-    KIND_STATIC,   /* belongs in a static PV */
+    KIND_TEXT,        /* printable */
+    KIND_NAME,        /* [A-Za-z0-9._-] */
+    KIND_ON_OFF,      /* on, off */
+    KIND_SIZE,        /* a Kubernetes quantity above 0 */
+    KIND_FEATURES,    /* names of image features with commas between */
+    KIND_WARM,        /* none, onStage */
+    KIND_PIN,         /* see parse_pin() */
+    KIND_BACKING,     /* true, false */
+    KIND_ANY,         /* of the sidecars: taken as it is */
+    KIND_DEFAULT,     /* a later release's: only row.only is taken */
+    KIND_STATIC,      /* belongs in a static PV */
+    KIND_ENCRYPTED,   /* false: nothing is encrypted here */
+    KIND_MEANINGLESS, /* of how ceph-csi mounts, or encrypts: taken, for there is no such thing */
 } Kind;
 
 enum {
@@ -62,6 +64,22 @@ static const Row rows[] = {
     {"stripeUnit", KIND_SIZE, RBD, AT(stripe_unit), NULL},
     {"stripeCount", KIND_SIZE, RBD, AT(stripe_count), NULL},
     {"objectSize", KIND_SIZE, RBD, AT(object_size), NULL},
+    {"encrypted", KIND_ENCRYPTED, CEPH, NOWHERE, NULL},
+    {"encryptionKMSID", KIND_MEANINGLESS, CEPH, NOWHERE, NULL},
+    {"encryptionType", KIND_MEANINGLESS, CEPH, NOWHERE, NULL},
+    {"encryptionCipher", KIND_MEANINGLESS, RBD, NOWHERE, NULL},
+    {"encryptionKeySize", KIND_MEANINGLESS, RBD, NOWHERE, NULL},
+    {"encryptionSectorSize", KIND_MEANINGLESS, RBD, NOWHERE, NULL},
+    {"integrityMode", KIND_MEANINGLESS, RBD, NOWHERE, NULL},
+    {"mounter", KIND_MEANINGLESS, CEPH, NOWHERE, NULL},
+    {"fuseMountOptions", KIND_MEANINGLESS, CEPHFS, NOWHERE, NULL},
+    {"kernelMountOptions", KIND_MEANINGLESS, CEPHFS, NOWHERE, NULL},
+    {"tryOtherMounters", KIND_MEANINGLESS, RBD, NOWHERE, NULL},
+    {"mapOptions", KIND_MEANINGLESS, RBD, NOWHERE, NULL},
+    {"unmapOptions", KIND_MEANINGLESS, RBD, NOWHERE, NULL},
+    {"cephLogDir", KIND_MEANINGLESS, RBD, NOWHERE, NULL},
+    {"cephLogStrategy", KIND_MEANINGLESS, RBD, NOWHERE, NULL},
+    {"topologyConstrainedPools", KIND_DEFAULT, RBD, NOWHERE, NULL},
     {"staticVolume", KIND_STATIC, 0, NOWHERE, NULL},
     {"rootPath", KIND_STATIC, 0, NOWHERE, NULL},
     {K8S "pv/name", KIND_ANY, ALL, AT(pv_name), NULL},
@@ -74,6 +92,8 @@ static const Row rows[] = {
     {K8S "controller-publish-secret-namespace", KIND_ANY, ALL, NOWHERE, NULL},
     {K8S "controller-expand-secret-name", KIND_ANY, ALL, NOWHERE, NULL},
     {K8S "controller-expand-secret-namespace", KIND_ANY, ALL, NOWHERE, NULL},
+    {K8S "controller-modify-secret-name", KIND_ANY, ALL, NOWHERE, NULL},
+    {K8S "controller-modify-secret-namespace", KIND_ANY, ALL, NOWHERE, NULL},
     {K8S "node-stage-secret-name", KIND_ANY, ALL, NOWHERE, NULL},
     {K8S "node-stage-secret-namespace", KIND_ANY, ALL, NOWHERE, NULL},
     {K8S "node-publish-secret-name", KIND_ANY, ALL, NOWHERE, NULL},
@@ -108,6 +128,8 @@ void params_free(VolumeParams *params)
     g_free(params->pv_name);
     g_free(params->pvc_name);
     g_free(params->pvc_namespace);
+    if (params->meaningless)
+        g_ptr_array_unref(params->meaningless);
     g_free(params);
 }
 
@@ -281,6 +303,15 @@ static gboolean parse_row(const Row *row, const char *value, VolumeParams *param
                       "parameter %s describes a volume that exists; it belongs in the "
                       "volumeAttributes of a static PersistentVolume, not in a StorageClass",
                       row->name);
+    case KIND_ENCRYPTED:
+        return strcmp(value, "false") == 0 ||
+               refuse(error,
+                      "encrypted=\"%s\": this driver does not encrypt volumes; leave it out, and "
+                      "keep volumes that need it with ceph-csi",
+                      text);
+    case KIND_MEANINGLESS:
+        g_ptr_array_add(params->meaningless, (char *)row->name);
+        return TRUE;
     case KIND_TEXT:
     case KIND_ANY:
         break;
@@ -294,7 +325,8 @@ static gboolean refuse_unknown(const char *name, GError **error)
 {
     g_autoptr(GString) known = g_string_new(NULL);
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
-        if (!g_str_has_prefix(rows[i].name, K8S) && rows[i].kind != KIND_STATIC)
+        if (!g_str_has_prefix(rows[i].name, K8S) && rows[i].kind != KIND_STATIC &&
+            rows[i].kind != KIND_MEANINGLESS && rows[i].kind != KIND_ENCRYPTED)
             g_string_append_printf(known, "%s%s", known->len ? ", " : "", rows[i].name);
     }
     g_autofree char *text = shown(name);
@@ -390,8 +422,12 @@ VolumeParams *params_parse(GHashTable *map, GError **error)
     if (!map)
         map = none;
     g_autoptr(VolumeParams) params = g_new0(VolumeParams, 1);
-    params->type = VOLUME_CEPHFS;
     params->cache = TRUE;
+    params->meaningless = g_ptr_array_new();
+    /* ceph-csi has a driver for each type: its classes say it by what they name. */
+    params->type = g_hash_table_contains(map, "pool") && !g_hash_table_contains(map, "fsName")
+                       ? VOLUME_RBD
+                       : VOLUME_CEPHFS;
     const char *type = g_hash_table_lookup(map, "type");
     if (type && !parse_type(type, &params->type, error))
         return NULL;

@@ -1,7 +1,10 @@
 /*
- * A StorageClass's parameters, by ceph-csi's names, as a struct. Nothing is ignored: an unknown
- * name, a value out of range, a name of another type of volume and a feature this release does not
- * have are each refused with INVALID_ARGUMENT that names the parameter and what would do.
+ * A StorageClass's parameters, by ceph-csi's names, as a struct. A class of ceph-csi's is read as
+ * it is: without `type` it is of RBD when it names a pool and no file system; what is about
+ * ceph-csi's own ways of mounting and logging is taken and has no meaning. Else nothing is ignored:
+ * an unknown name, a value out of range, a name of another type of volume and a feature this
+ * release does not have are each refused with INVALID_ARGUMENT that names the parameter and what
+ * would do.
  */
 #ifndef HEARTH_DRIVER_VOLUME_PARAMS_H
 #define HEARTH_DRIVER_VOLUME_PARAMS_H
@@ -28,6 +31,8 @@ typedef struct VolumeParams {
     gboolean warm;                            /* fetched into a node's cache when staged there */
     guint64 cache_quota;                      /* bytes; 0: none */
     char *pv_name, *pvc_name, *pvc_namespace; /* whom it is for; NULL when not told */
+    GPtrArray *meaningless; /* names of ceph-csi's that were given and have no meaning here; of the
+                               program's texts */
 } VolumeParams;
 
 /* `map` is name -> value, borrowed; NULL means none. */

@@ -50,25 +50,43 @@ for (type_, n, side) in rounds:
                     "p50_overhead_percent": round(added, 1), "rate_overhead_percent": round(less, 1)})
     print(f"{type_:<8}{n:>9}   {bare['pair_p50_ms']:>10.1f}{csi['pair_p50_ms']:>10.1f}{added:>9.1f}%"
           f"   {bare['calls_per_second']:>8.0f}{csi['calls_per_second']:>8.0f}{less:>7.1f}%")
+times = {}  # type -> call -> [ms]
+for line in open(sys.argv[2]):
+    t = json.loads(line)
+    times.setdefault(t["type"], {}).setdefault(t["call"], []).append(t["ms"])
+breakdown = {}
+for type_, of in times.items():
+    pairs = len(of["driver"]) / 2
+    whole = sum(of.pop("driver")) / pairs
+    parts = {call: round(sum(ms) / pairs, 2) for call, ms in of.items()}
+    breakdown[type_] = {"pair_ms": round(whole, 2), "ceph_ms": parts,
+                        "driver_ms": round(whole - sum(parts.values()), 2)}
+    print(f"\n{type_}: a pair takes {whole:.1f} ms, of which the driver itself "
+          f"{breakdown[type_]['driver_ms']:.1f} and Ceph, by call:")
+    for call, ms in sorted(parts.items(), key=lambda p: -p[1]):
+        print(f"  {ms:>8.2f}  {call}")
 
 memory, calls = [], 0
-for line in open(sys.argv[2]):
+for line in open(sys.argv[3]):
     n, kib = map(int, line.split())
     calls += n
     memory.append((calls, kib))
-baseline, (calls, end) = int(sys.argv[3]), memory[-1]
+baseline, (calls, end) = int(sys.argv[4]), memory[-1]
 half = min(memory, key=lambda m: abs(m[0] - calls / 2))[1]
 beyond, growth = (end - baseline) / 1024, (end - half) / 1024
 print(f"\nRESIDENT after {calls} calls: {end / 1024:.1f} MiB, {beyond:.1f} beyond Ceph's libraries with a connection"
       f" ({baseline / 1024:.1f}); since half of them {growth:+.1f}")
+for r in results:
+    if max(r["p50_overhead_percent"], r["rate_overhead_percent"]) >= 10:
+        print(f"over 10%: {r['type']} at {r['in_flight']} in flight")
 failed = []
 if beyond >= 20:
     failed.append(f"{beyond:.1f} MiB beyond Ceph's libraries, more than 20")
 if growth > 1:
     failed.append(f"memory grows: {growth:.1f} MiB in the second half of the calls")
-json.dump({"volumes": results, "memory": {"calls": calls, "resident_kib": memory, "baseline_kib": baseline,
+json.dump({"volumes": results, "breakdown": breakdown, "memory": {"calls": calls, "resident_kib": memory, "baseline_kib": baseline,
                                           "beyond_mib": round(beyond, 1), "growth_mib": round(growth, 2)},
-           "failed": failed}, open(sys.argv[4], "w"), indent=2)
+           "failed": failed}, open(sys.argv[5], "w"), indent=2)
 for reason in failed:
     print(f"fail bench-csi: {reason}")
 sys.exit(bool(failed))

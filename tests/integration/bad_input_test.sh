@@ -169,6 +169,8 @@ VOLUME_ID=no-such-volume
 csi node NodeGetVolumeStats "$(csi_json '{volume_id: "no-such-volume", volume_path: $p}' --arg p "$TMP/mnt")"
 refused stats_of_no_volume 'NOT_FOUND|INVALID_ARGUMENT' "no-such-volume|$TMP/mnt"
 csi node NodeExpandVolume '{"volume_id":"x","volume_path":"/x"}'
+refused expand_of_no_volume NOT_FOUND 'x'
+csi controller ControllerPublishVolume '{"volume_id":"x","node_id":"x"}'
 refused unimplemented UNIMPLEMENTED '.'
 VOLUME_ID=$good_id
 

@@ -30,8 +30,6 @@ jobs() { # PROGRAM [jq options]
         $program" --arg id "$(id_of '')" --arg snap "$(snapshot_id_of '')" --argjson timeout "${CALL_SECONDS:-60}" "$@"
 }
 
-# What a sidecar would repeat.
-AGAIN='.code == "ABORTED" or .code == "DEADLINE_EXCEEDED" or .code == "UNAVAILABLE" or .code == "RESOURCE_EXHAUSTED"'
 all_deleted() { # NAMES-JSON: until each says OK
     local tries=0
     until CALL_SECONDS=20 jobs '$names[] | {id: ., calls: [delete(.)]}' --argjson names "$1" | load 8 &&

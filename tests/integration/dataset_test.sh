@@ -40,6 +40,15 @@ native() {
 }
 # Overlay's inodes first, then those beneath them that they held.
 drop_all() { drop_page_cache && drop_page_cache && drop_page_cache; }
+# hearthd holds the objects it read last open, so others are read in between.
+evict_all() {
+    hearthctl evict --all >/dev/null
+    drop_all
+    cat "$TARGET"/tree/many/*0 >/dev/null
+    wait_for 60 settled
+    hearthctl evict --all >/dev/null
+    drop_all
+}
 use() { stage && publish; }
 is_source() { diff "$TMP/source" "$1" || { tail -n 2 "$TMP/err" && false; }; }
 mount_type() { findmnt -n -o FSTYPE --mountpoint "$1" | tail -n 1; }
@@ -135,8 +144,7 @@ check again stage && check again_published publish
 
 # ---- objects go beneath it ----
 exec {held}<"$TARGET/tree/large/two"
-hearthctl evict --all >/dev/null
-drop_all
+evict_all
 $TREE list "$TARGET" >"$TMP/evicted" 2>"$TMP/err"
 check evicted_beneath_it_is_the_source is_source "$TMP/evicted"
 same an_open_file_stays "$(b2sum <&$held)" "$(b2sum <"$TMP/mnt/ceph$A_PATH/tree/large/two")"
@@ -149,8 +157,7 @@ $TREE list "$TARGET" >"$TMP/removed" 2>"$TMP/err"
 check removed_beneath_it_is_the_source is_source "$TMP/removed"
 
 # ---- Ceph is away ----
-hearthctl evict --all >/dev/null
-drop_all
+evict_all
 warm() { find "$TARGET/tree/small" -name 'file0*' -exec b2sum {} + | sort; }
 warm >"$TMP/warm-before"
 wait_for 60 settled
@@ -185,8 +192,7 @@ check and_goes unpublish
 
 # ---- hearthd is killed ----
 recall A
-hearthctl evict --all >/dev/null
-drop_all
+evict_all
 warm >"$TMP/warm-before"
 wait_for 60 settled
 check again_what_was_fetched_becomes_native wait_for 60 native

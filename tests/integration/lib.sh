@@ -67,6 +67,7 @@ running() { [ -n "${PID[$1]:-}" ] && [ "$(start_time "${PID[$1]}")" = "${PIDSTAR
 spawn() { # NAME COMMAND...: in the background, in a session of its own, logging to $TMP/log/NAME.log
     local name=$1
     shift
+    end "$name" KILL # none is left behind that nobody knows
     # The keys in this script's environment are for jq alone.
     env -u ADMIN_KEY -u PROVISIONER_KEY -u NODE_KEY -u WRONG_KEY -u WEAK_KEY -u NODE_ID setsid "$@" </dev/null >>"$TMP/log/$name.log" 2>&1 &
     PID[$name]=$!

@@ -111,4 +111,18 @@ delete_volume
 code deleted OK
 modify '{"warm": "none"}'
 code what_is_not_there NOT_FOUND
+
+# ---- limits of an image: librbd's own ----
+. "$(dirname "$0")/rbd_lib.sh"
+limits() { rbd_cmd config image ls "$(at)/$(jq -r .imageName <<<"$VOLUME_CONTEXT")" --format json 2>/dev/null |
+    jq -r '[.[] | select(.source == "image") | "\(.name | ltrimstr("rbd_qos_"))=\(.value)"] | sort | join(" ")'; }
+create_image pvc-limit-$$ 33554432 '{}' '{"mutable_parameters": {"readIopsPerSecond": "100", "writeBytesPerSecond": "1Mi"}}'
+code an_image_with_limits OK
+same librbd_has_them "$(limits)" "read_iops_limit=100 write_bps_limit=1048576"
+modify '{"readIopsPerSecond": "0", "writeIopsPerSecond": "50"}'
+code changed_limits OK
+same librbd_has_those "$(limits)" "write_bps_limit=1048576 write_iops_limit=50"
+modify '{"cacheQuota": "1Gi"}'
+code what_an_image_has_not INVALID_ARGUMENT
+delete_volume || fail delete "$(said)"
 exit 0

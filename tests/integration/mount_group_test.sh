@@ -102,4 +102,28 @@ stage && publish || die "stage: $(said)"
 same without_one_all_is_as_it_is "$(stat -c '%g %a' "$TARGET/private" | tr '\n' ' ')" "0 700 "
 unpublish && unstage
 delete_volume || fail delete "$(said)"
+
+# ---- the file system of an image, which the kernel mounts by itself ----
+. "$(dirname "$0")/rbd_lib.sh"
+end node TERM 25
+rm -f "$NODE"
+spawn node "$BUILD/hearth-csi" --role=node --endpoint="unix://$NODE" --node-id=test-node --device-dir="$TMP/devices" \
+    --hearthd-socket="$HEARTHD" --cluster-config="$TMP/config.json"
+wait_socket node "$NODE"
+create_image pvc-group-rbd-$$ 67108864 || die "CreateVolume: $(said)"
+group 4242 SINGLE_NODE_WRITER
+stage && publish || die "stage: $(said)"
+same an_image_is_the_groups "$(stat -c '%g %a' "$TARGET")" "4242 2775"
+check written_by_the_group as_member bash -c "mkdir d && echo text >d/file && chmod 600 d/file"
+TARGET=$TMP/mnt/pod/second
+group 5555 SINGLE_NODE_WRITER
+publish
+code of_another_group FAILED_PRECONDITION
+TARGET=$first
+check unpublished unpublish
+check after_it_another_group publish
+same has_all_files "$(stat -c '%g %a' "$TARGET" "$TARGET/d" "$TARGET/d/file" | tr '\n' ' ')" "5555 2775 5555 2775 5555 660 "
+same and_reads "$(MEMBER_OF=5555 as_member cat d/file)" text
+unpublish && unstage
+delete_volume || fail delete "$(said)"
 exit 0

@@ -167,12 +167,13 @@ now dir_stage
 kill -STOP "${PID[hearthd]}"
 started=$SECONDS
 CSI_TIMEOUT=2
-refused stats_of_a_hung_volume DEADLINE_EXCEEDED "" dir_stats "$STAGE"
-refused stats_again UNAVAILABLE "$STAGE" dir_stats "$STAGE"
+abnormal() { dir_stats "$STAGE" && [ "$(jq -r .volumeCondition.abnormal <<<"$REPLY_JSON")" = true ]; }
+check stats_of_a_hung_volume_are_its_condition abnormal
+check stats_again abnormal
 CSI_TIMEOUT=60
 if [ $((SECONDS - started)) -lt 8 ]; then pass hung_in_bounded_time; else fail hung_in_bounded_time "$((SECONDS - started)) s"; fi
 kill -CONT "${PID[hearthd]}"
-stats_ok() { dir_stats "$STAGE"; }
+stats_ok() { dir_stats "$STAGE" && [ "$(jq -r '.volumeCondition.abnormal // false' <<<"$REPLY_JSON")" = false ]; }
 check stats_afterwards wait_for 10 stats_ok
 now dir_unstage
 

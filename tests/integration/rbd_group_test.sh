@@ -76,7 +76,50 @@ group group-$$-c "$a" "$c"
 code with_the_lock OK
 ungroup
 talk_end writer
+
+# ---- against a pod that writes to two devices of a node ----
+start_hearthd
+start_node
+CAPABILITY='{block: {}, access_mode: {mode: "SINGLE_NODE_WRITER"}}'
+for i in 0 1; do
+    VOLUME_ID=${ids[i]} VOLUME_CONTEXT=$(jq -cn --arg c "$CEPH_FSID" --arg n "${names[i]}" '{type: "rbd", clusterID: $c, pool: "rbd", imageName: $n}')
+    STAGE=$TMP/mnt/stage$i TARGET=$TMP/mnt/pod/volume$i
+    stage && publish || die "publish: $(said)"
+done
+cat >"$TMP/pod.py" <<'P'
+import mmap, os, signal, struct, sys
+stop = []
+signal.signal(signal.SIGTERM, lambda *a: stop.append(1))
+devices = [os.open(d, os.O_RDWR | os.O_DIRECT) for d in sys.argv[1:]]
+sector = mmap.mmap(-1, 4096)
+n = 0
+print("writes", flush=True)
+while not stop:
+    n += 1
+    sector[:8] = struct.pack("<Q", n)
+    if os.pwrite(devices[n % 2], sector, 0) != 4096:
+        sys.exit("short write")
+print("wrote", n, flush=True)
+P
+spawn pod python3 "$TMP/pod.py" "$TMP/mnt/pod/volume0" "$TMP/mnt/pod/volume1"
+wait_for 10 grep -q writes "$TMP/log/pod.log" || die "the pod does not write"
+wrong=
+for i in $(seq "$rounds"); do
+    group pod-$$-$i "$a" "$b" || { wrong+="round $i: $(said); "; continue; }
+    x=$(number $A) y=$(number $B)
+    [ "${x:-0}" -gt 0 ] && { [ $((x - y)) -eq 1 ] || [ $((y - x)) -eq 1 ]; } || wrong+="round $i: $x and $y; "
+    ungroup || wrong+="round $i: $(said); "
+done
+same as_of_one_moment_through_hearthd "$wrong" ""
+end pod TERM 10
+check the_pod_saw_no_error grep -qx 'wrote [0-9]*' "$TMP/log/pod.log"
+same no_pause_is_left "$(rbd_cmd image-meta get rbd/$A hearth.paused 2>/dev/null)" ""
+for i in 0 1; do
+    VOLUME_ID=${ids[i]} STAGE=$TMP/mnt/stage$i TARGET=$TMP/mnt/pod/volume$i
+    unpublish && unstage || fail unpublish "$(said)"
+done
+
 for VOLUME_ID in "${ids[@]}" "$c"; do
     delete_volume || fail delete "$(said)"
 done
-same nothing_is_left "$(images)$(trash)$(records)" ""
+same nothing_is_left "$(left)" ""

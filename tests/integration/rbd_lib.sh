@@ -12,6 +12,12 @@ trash() { rbd_cmd trash ls "$(at)" 2>/dev/null | grep -F -- "${1:-}"; }
 snaps() { rbd_cmd snap ls "$(at)/$1" --format json 2>/dev/null | jq -r '.[].name'; }
 parent() { info "$(at)/$1" '.parent // empty | "\(.image)@\(.snapshot)"'; }
 records() { on_pool listomapkeys hearth.records 2>/dev/null | grep -F -- "${1:-}"; }
+# What this script has left at the place.
+left() {
+    images "-$$"
+    trash "-$$"
+    records "-$$"
+}
 fill() { # IMAGE TEXT: at its start
     "$BUILD/tools/rbd-client" "$CEPH_CONF" "$POOL" "$NS" "$1" <<<"write $2" >/dev/null
 }

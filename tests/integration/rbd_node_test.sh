@@ -7,6 +7,15 @@ start_ceph
 start_hearthd
 start_node
 RUN=$RANDOM
+# Other tests share the cluster and count what is in its pools.
+remove_images() {
+    local image
+    for image in $(rbd_cmd ls rbd | grep -e "-$RUN\$" | sort -r); do
+        rbd_cmd snap purge --no-progress "rbd/$image" 2>/dev/null
+        rbd_cmd rm --no-progress "rbd/$image" 2>/dev/null
+    done
+}
+at_exit 'remove_images; remove_images'
 
 WRITER=SINGLE_NODE_WRITER
 capability() { # ext4|xfs|"" [MODE] [FLAGS-JSON]
@@ -108,6 +117,22 @@ for fs in ext4 xfs; do
     check ${fs}_down down
     nothing_left ${fs}_nothing_is_left_again
 done
+
+# ---- a volume from the controller ----
+
+start_controller
+csi controller CreateVolume "$(csi_json '{name: $name, capacity_range: {required_bytes: 1073741824},
+    volume_capabilities: [{mount: {fs_type: "ext4"}, access_mode: {mode: "SINGLE_NODE_WRITER"}}],
+    secrets: $secrets, parameters: {type: "rbd", clusterID: $c, pool: "rbd", mkfsOptions: "-L hearth -m1"}}' \
+    --arg name "pvc-node-$RUN" --arg c "$CEPH_FSID")" || fail create "$(said)"
+VOLUME_ID=$(jq -r .volume.volumeId <<<"$REPLY_JSON")
+VOLUME_CONTEXT=$(jq -c .volume.volumeContext <<<"$REPLY_JSON")
+capability ext4
+check provisioned_volume_is_staged up
+same mkfs_options_are_the_classs "$(blkid -p -s LABEL -o value "$(loop_device)")" hearth
+check provisioned_volume_down down
+check provisioned_volume_is_deleted delete_volume
+end controller
 
 # ---- read-only, snapshots, clones ----
 

@@ -192,7 +192,7 @@ unpublish && unstage
 snapshot snap-big-$$
 delay() { ceph_cmd config set mgr mgr/volumes/snapshot_clone_delay "$1"; } # before each clone begins
 delay 7 && at_exit delay 0
-restore pvc-bigr-$$ 1073741824
+CSI_TIMEOUT=4 restore pvc-bigr-$$ 1073741824
 code a_copy_under_way ABORTED
 unsnapshot
 code its_snapshot_stays FAILED_PRECONDITION
@@ -202,7 +202,7 @@ code what_is_half_copied_is_no_volume NOT_FOUND
 pending delete_volume
 code half_a_copy_can_be_deleted OK
 same and_leaves_nothing_of_it "$(records pvc-bigr-$$)$(subvolumes pvc-bigr-$$)" ""
-clone pvc-bigc-$$ 1073741824 "$SOURCE_ID"
+CSI_TIMEOUT=4 clone pvc-bigc-$$ 1073741824 "$SOURCE_ID"
 code a_clone_under_way ABORTED
 recall SOURCE
 delete_volume

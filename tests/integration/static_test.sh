@@ -135,4 +135,41 @@ fs_id=4000
 VOLUME_ID=$(handle "$uuid")
 get
 code of_no_file_system_number NOT_FOUND
+
+# ---- ceph-csi's images ----
+adopted_image() { # PREFIX UUID
+    rbd_cmd create "rbd/$1$2" --size 64M || die "rbd create"
+    at_exit "rbd_cmd rm --no-progress rbd/$1$2 2>/dev/null"
+    fs_id=$(ceph_cmd osd pool ls detail --format json 2>/dev/null | jq '.[] | select(.pool_name == "rbd").pool_id')
+    VOLUME_ID=$(handle "$2")
+    VOLUME_CONTEXT=$(jq -cn --arg c "$CEPH_FSID" --arg n "$1$2" '{clusterID: $c, pool: "rbd", journalPool: "rbd",
+        imageName: $n, imageFeatures: "layering", "storage.kubernetes.io/csiProvisionerIdentity": "1-2-rbd.csi.ceph.com"}')
+}
+image_bytes() { rbd_cmd info "rbd/$1" --format json | jq .size; }
+CAPABILITY='{mount: {fs_type: "ext4"}, access_mode: {mode: "SINGLE_NODE_WRITER"}}'
+uuid=$(cat /proc/sys/kernel/random/uuid)
+adopted_image csi-vol- "$uuid"
+check adopted_image_is_staged stage
+check adopted_image_is_published publish
+echo bytes >"$TARGET/file"
+sync "$TARGET/file"
+unpublish && unstage
+stage && publish
+same adopted_image_keeps_its_bytes "$(cat "$TARGET/file")" bytes
+unpublish && unstage
+get
+same adopted_image_is_found "$CSI_CODE/$(jq -r .volume.capacityBytes <<<"$REPLY_JSON")" OK/67108864
+expand 134217728
+same adopted_image_is_expanded "$CSI_CODE/$(image_bytes "csi-vol-$uuid")" OK/134217728
+delete_volume
+code adopted_image_is_not_deleted FAILED_PRECONDITION
+said_of and_names_the_mend_too Retain
+same image_is_there "$(image_bytes "csi-vol-$uuid")" 134217728
+rbd_cmd rm --no-progress "rbd/csi-vol-$uuid"
+delete_volume
+code image_that_is_gone_is_deleted OK
+uuid=$(cat /proc/sys/kernel/random/uuid)
+adopted_image other-prefix- "$uuid"
+delete_volume
+code image_of_a_class_with_a_prefix_is_not_deleted FAILED_PRECONDITION
 exit 0

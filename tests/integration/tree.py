@@ -31,7 +31,7 @@ def make(top, entries):
     for i in range(300):
         write(join(top, b"small", b"file%03d" % i), r.randbytes(r.randint(1, 200000)))
     for i in range(entries):
-        write(join(top, b"many", b"%06d" % i), b"%d" % i if i % 20 == 0 else b"")
+        write(join(top, b"many", b"%06d" % i), b"%d" % i if i % 10 == 0 else b"")
     write(join(top, b"deep/a/b/c/d/e/f/leaf"), b"leaf")
     write(join(top, b"large/one"), r.randbytes(9000001))
     write(join(top, b"large/two"), r.randbytes(40 << 20))

@@ -1,8 +1,8 @@
 # Sourced after lib.sh by tests that run for each type of volume. What differs between types is here:
 #
 #   types                    the types to test, TYPES="cephfs rbd" or all
-#   use_type TYPE            makes it the current one: $TYPE, and $CLASS and $CAPABILITY for
-#                            create_volume
+#   use_type TYPE            makes it the current one: $TYPE; $CLASS and $CAPABILITY for
+#                            create_volume; $MUTABLE, parameters that can be changed
 #   id_of NAME; snapshot_id_of NAME   of a volume or snapshot of that request name
 #   objects PATTERN          names of volumes in Ceph that contain PATTERN, half made and trashed
 #                            ones too, one a line, sorted; likewise:
@@ -21,11 +21,13 @@ use_type() {
         CLASS=$(jq -cn --arg fsid "$CEPH_FSID" '{clusterID: $fsid, fsName: "hearthfs"}')
         CAPABILITY='{mount: {}, access_mode: {mode: "MULTI_NODE_MULTI_WRITER"}}'
         ID_PLACE="$CEPH_FSID~hearthfs" ID_GROUP=csi~
+        MUTABLE='{"cacheQuota": "1Gi"}'
         ;;
     rbd)
         CLASS=$(jq -cn --arg fsid "$CEPH_FSID" '{type: "rbd", clusterID: $fsid, pool: "rbd"}')
         CAPABILITY='{mount: {}, access_mode: {mode: "SINGLE_NODE_WRITER"}}'
         ID_PLACE="$CEPH_FSID~rbd~" ID_GROUP=
+        MUTABLE='{"readIopsPerSecond": "1000"}'
         ;;
     *) die "no such type: $TYPE" ;;
     esac

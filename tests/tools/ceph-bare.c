@@ -4,9 +4,11 @@
  * `make bench-csi`.
  *
  *   ceph-bare cephfs CEPH.CONF ID KEYRING [fs=NAME] [group=NAME] in-flight=N count=N
+ *   ceph-bare rbd CEPH.CONF ID KEYRING [pool=NAME] in-flight=N count=N
  *   ceph-bare idle ...       connects, starts that many threads, and prints its resident size
  *
  *   CephFS   fs subvolume create (size, mode), fs subvolume getpath; fs subvolume rm
+ *   RBD      rbd_create4; rbd_remove
  *
  * Prints a line of JSON for each volume: {"start", "create", "remove"}, start in seconds since the
  * first, the others in ms. Options of the connection are those of the driver.
@@ -14,6 +16,7 @@
 #include <glib.h>
 #include <pthread.h>
 #include <rados/librados.h>
+#include <rbd/librbd.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +25,8 @@
 
 typedef struct Bench {
     rados_t cluster;
-    const char *fs, *group;
+    rados_ioctx_t io;
+    const char *fs, *group, *pool;
     int in_flight, count;
     gint64 begin_us;
     atomic_int next;
@@ -65,11 +69,29 @@ static void cephfs_remove(Bench *b, const char *name)
     mgr(b, "fs subvolume rm", name, "");
 }
 
+static void rbd_make(Bench *b, const char *name)
+{
+    rbd_image_options_t options;
+    rbd_image_options_create(&options);
+    int rc = rbd_create4(b->io, name, 1 << 30, options);
+    rbd_image_options_destroy(options);
+    if (rc != 0)
+        die("rbd_create4", rc);
+}
+
+static void rbd_unmake(Bench *b, const char *name)
+{
+    int rc = rbd_remove(b->io, name);
+    if (rc != 0)
+        die("rbd_remove", rc);
+}
+
 static const struct Kind {
     const char *name;
     void (*create)(Bench *b, const char *name);
     void (*remove)(Bench *b, const char *name);
-} kinds[] = {{"cephfs", cephfs_create, cephfs_remove}, {"idle", NULL, NULL}};
+} kinds[] = {
+    {"cephfs", cephfs_create, cephfs_remove}, {"rbd", rbd_make, rbd_unmake}, {"idle", NULL, NULL}};
 
 static const struct Kind *kind;
 
@@ -103,7 +125,8 @@ static void connect_cluster(Bench *b, char **argv)
 {
     const char *const options[][2] = {{"keyring", argv[4]},       {"ms_async_op_threads", "1"},
                                       {"log_to_stderr", "false"}, {"log_file", ""},
-                                      {"admin_socket", ""},       {"rados_osd_op_timeout", "30"}};
+                                      {"admin_socket", ""},       {"rados_osd_op_timeout", "30"},
+                                      {"rbd_cache", "false"}};
     g_autofree char *entity = g_strconcat("client.", argv[3], NULL);
     int rc = rados_create2(&b->cluster, "ceph", entity, 0);
     if (rc == 0)
@@ -112,6 +135,8 @@ static void connect_cluster(Bench *b, char **argv)
         rc = rados_conf_set(b->cluster, options[i][0], options[i][1]);
     if (rc == 0)
         rc = rados_connect(b->cluster);
+    if (rc == 0 && kind->create == rbd_make)
+        rc = rados_ioctx_create(b->cluster, b->pool, &b->io);
     if (rc != 0)
         die("connecting", rc);
 }
@@ -126,7 +151,7 @@ static void print_resident(void)
 
 int main(int argc, char **argv)
 {
-    Bench b = {.fs = "hearthfs", .group = "csi", .in_flight = 1, .count = 1};
+    Bench b = {.fs = "hearthfs", .group = "csi", .pool = "rbd", .in_flight = 1, .count = 1};
     for (guint i = 0; argc > 4 && i < G_N_ELEMENTS(kinds); i++) {
         if (strcmp(kinds[i].name, argv[1]) == 0)
             kind = &kinds[i];
@@ -136,13 +161,15 @@ int main(int argc, char **argv)
             b.fs = argv[i] + 3;
         else if (g_str_has_prefix(argv[i], "group="))
             b.group = argv[i] + 6;
+        else if (g_str_has_prefix(argv[i], "pool="))
+            b.pool = argv[i] + 5;
         else if (sscanf(argv[i], "in-flight=%d", &b.in_flight) != 1 &&
                  sscanf(argv[i], "count=%d", &b.count) != 1)
             kind = NULL;
     }
     if (!kind || b.in_flight < 1 || b.in_flight > 256) {
-        fprintf(stderr, "usage: ceph-bare cephfs|idle CEPH.CONF ID KEYRING [fs=NAME] [group=NAME] "
-                        "in-flight=N count=N\n");
+        fprintf(stderr, "usage: ceph-bare cephfs|rbd|idle CEPH.CONF ID KEYRING [fs=NAME] "
+                        "[group=NAME] [pool=NAME] in-flight=N count=N\n");
         return 2;
     }
     connect_cluster(&b, argv);
@@ -157,6 +184,8 @@ int main(int argc, char **argv)
     pthread_barrier_wait(&b.started);
     for (int i = 0; i < b.in_flight; i++)
         pthread_join(threads[i], NULL);
+    if (b.io)
+        rados_ioctx_destroy(b.io);
     rados_shutdown(b.cluster);
     return 0;
 }

@@ -32,6 +32,10 @@ typedef struct Fake {
     gboolean hold, held; /* volume_create waits while hold; held: one waits */
     gboolean unhealthy;
     gboolean incomplete; /* what is there was half made; creating finishes it */
+    gboolean stalls;     /* copies go on only when they are resumed */
+    gboolean tells;      /* creating a volume answers with it */
+    int looks;           /* at volumes */
+    gboolean leftover;   /* one is there, "trash" */
 } Fake;
 
 static inline Fake *fake_new(void)
@@ -324,7 +328,6 @@ static inline gboolean fake_volume_create(void *session, const VolumeId *id,
                                           BackendVolume **made, gint64 deadline_us, GError **error)
 {
     (void)params, (void)deadline_us;
-    *made = NULL;
     Fake *f = session;
     pthread_mutex_lock(&f->lock);
     f->held = f->hold;
@@ -338,6 +341,11 @@ static inline gboolean fake_volume_create(void *session, const VolumeId *id,
         fake_set_size(f, id->name, bytes);
         f->incomplete = FALSE;
         good = !fake_fails(f, TRUE, error);
+    }
+    *made = good && f->tells ? g_new0(BackendVolume, 1) : NULL;
+    if (*made) {
+        (*made)->bytes = bytes;
+        (*made)->path = g_strconcat("/volumes/csi/", id->name, NULL);
     }
     pthread_mutex_unlock(&f->lock);
     return good;
@@ -457,6 +465,11 @@ static inline gboolean fake_volume_copy(void *session, const VolumeId *id,
 {
     (void)params;
     Fake *f = session;
+    if (!source) {
+        f->stalls = FALSE;
+        f->copy_looks = 0;
+        return !fake_fails(f, FALSE, error);
+    }
     if (fake_fails(f, FALSE, error) ||
         !fake_snapshot_look(session, source, snapshot, deadline_us, error))
         return FALSE;
@@ -476,6 +489,7 @@ static inline BackendVolume *fake_volume_look(void *session, const VolumeId *id,
     (void)deadline_us;
     Fake *f = session;
     pthread_mutex_lock(&f->lock);
+    f->looks++;
     gboolean there = g_hash_table_contains(f->volumes, id->name);
     gboolean incomplete = f->incomplete;
     pthread_mutex_unlock(&f->lock);
@@ -495,13 +509,33 @@ static inline BackendVolume *fake_volume_look(void *session, const VolumeId *id,
         if (f->copy_fails)
             volume->failure = g_strdup("the fake cannot copy");
         else
-            volume->copying = f->copy_looks-- > 0;
+            volume->copying = f->stalls || f->copy_looks-- > 0;
+        volume->resume = volume->copying && f->stalls;
         if (!volume->copying && !volume->failure) {
             volume->incomplete = FALSE;
             g_hash_table_remove(f->copies, id->name);
         }
     }
     return volume;
+}
+
+static inline GPtrArray *fake_leftovers(void *session, gint64 deadline_us, GError **error)
+{
+    (void)deadline_us, (void)error;
+    Fake *f = session;
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    if (f->leftover)
+        g_ptr_array_add(names, g_strdup("trash"));
+    return names;
+}
+
+static inline gboolean fake_leftover_remove(void *session, const char *name, gint64 deadline_us,
+                                            GError **error)
+{
+    (void)deadline_us, (void)error;
+    Fake *f = session;
+    f->leftover = f->leftover && strcmp(name, "trash") != 0;
+    return TRUE;
 }
 
 static inline GPtrArray *fake_volume_list(void *session, const VolumeId *where, gint64 deadline_us,
@@ -558,6 +592,8 @@ static const BackendOps fake_ops = {
     .snapshot_look = fake_snapshot_look,
     .snapshot_list = fake_snapshot_list,
     .volume_copy = fake_volume_copy,
+    .leftovers = fake_leftovers,
+    .leftover_remove = fake_leftover_remove,
     .clusters = fake_clusters,
     .places = fake_places,
     .probe = fake_probe,

@@ -271,6 +271,7 @@ struct Session {
     void (*ended)(void *data);
     void *data;
     gboolean read_only, cached;
+    gint64 group; /* -1: none */
 };
 
 /* The session started last, and how many there are. */
@@ -292,9 +293,15 @@ Session *session_start(const SessionConfig *config, int fuse_fd, void (*ended)(v
     session->data = data;
     session->read_only = config->read_only;
     session->cached = config->store != NULL;
+    session->group = config->has_group ? (gint64)config->group : -1;
     fake_session = session;
     fake_sessions++;
     return session;
+}
+
+void session_set_group(Session *session, gboolean any, gid_t group)
+{
+    session->group = any ? (gint64)group : -1;
 }
 
 void session_stats(Session *session, SessionStats *stats)

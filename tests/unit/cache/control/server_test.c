@@ -217,6 +217,17 @@ START_TEST(open_is_idempotent_and_refuses_another_spec)
     ck_assert(flag(open_volume(&f, "v"), "attached"));
     assert_refused(ask(f.client, -1, NULL, OPEN_DIR, "v", f.dir), "ALREADY_EXISTS", "rootPath");
     ck_assert_int_eq(volume_flag(&f, "v", "attached"), 1);
+    /* What may change while it is served counts at once. */
+    ck_assert_int_eq(fake_session->group, -1);
+    ck_assert(
+        flag(ask(f.client, -1, NULL,
+                 "{\"op\":\"open\",\"volume\":\"v\",\"origin\":{\"type\":\"dir\",\"rootPath\":"
+                 "\"%s\"},\"mountGroup\":4242,\"cacheQuota\":7}",
+                 f.root),
+             "attached"));
+    ck_assert_int_eq(fake_session->group, 4242);
+    ck_assert(flag(open_volume(&f, "v"), "attached"));
+    ck_assert_int_eq(fake_session->group, -1);
     teardown(&f);
 }
 END_TEST

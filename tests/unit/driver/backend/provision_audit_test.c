@@ -161,6 +161,18 @@ START_TEST(half_a_volume_goes_with_its_record)
 }
 END_TEST
 
+START_TEST(what_the_backend_left_is_found_and_repaired)
+{
+    Fake *f = fake_new();
+    g_autoptr(Backend) b = fake_backend(f);
+    f->leftover = TRUE;
+    expect(b, "leftover f/csi/trash\n");
+    ck_assert_int_eq(repair(b, 1000, FALSE), 0);
+    ck_assert(!f->leftover);
+    expect(b, "");
+}
+END_TEST
+
 START_TEST(a_volume_without_a_record_goes_by_name_only)
 {
     Fake *f = fake_new();
@@ -267,7 +279,8 @@ END_TEST
 
 HARNESS_MAIN("driver/backend/provision_audit", what_calls_leave_when_they_end_is_in_step,
              repair_removes_what_a_crash_left, repair_leaves_what_is_young,
-             half_a_volume_goes_with_its_record, a_volume_without_a_record_goes_by_name_only,
-             whose_a_volume_is_shows_in_its_prefix, snapshots_are_looked_at_from_both_sides,
+             half_a_volume_goes_with_its_record, what_the_backend_left_is_found_and_repaired,
+             a_volume_without_a_record_goes_by_name_only, whose_a_volume_is_shows_in_its_prefix,
+             snapshots_are_looked_at_from_both_sides,
              what_a_clone_is_made_through_stays_while_it_is_made,
              a_copy_of_the_wrong_size_is_finished, a_damaged_record_is_for_people)

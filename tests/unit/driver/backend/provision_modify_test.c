@@ -86,8 +86,9 @@ static gboolean race(void *session, const char *name, const char *expected, cons
                      gboolean *same, gint64 deadline_us, GError **error)
 {
     if (raced) {
-        g_autofree char *other = record_change("p-n", expected, strlen(expected),
-                                               json_loads("{\"cacheQuota\":7}", 0, NULL), NULL);
+        json_t *theirs = json_loads("{\"cacheQuota\":7}", 0, NULL);
+        g_autofree char *other = record_change("p-n", expected, strlen(expected), theirs, NULL);
+        json_decref(theirs);
         g_hash_table_insert(raced->records, g_strdup(name), g_steal_pointer(&other));
         raced = NULL;
     }

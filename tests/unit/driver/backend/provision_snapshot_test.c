@@ -319,6 +319,34 @@ START_TEST(a_source_may_go_while_it_is_copied)
 }
 END_TEST
 
+START_TEST(a_copy_that_stalls_is_resumed_though_its_source_is_gone)
+{
+    Fake *f = fake_new();
+    g_autoptr(Backend) b = fake_backend(f);
+    ck_assert_int_eq(create(b, &volume, NOTHING), 0);
+    ck_assert_int_eq(snapshot(b, &volume), 0);
+    f->copy_looks = 1000000;
+    patience_ms = 100;
+    ck_assert_int_eq(create(b, &target, SNAPSHOT), HEARTH_ERROR_ABORTED);
+    g_hash_table_remove(f->records, "snap.s");
+    f->stalls = TRUE;
+    patience_ms = -1;
+    ck_assert_int_eq(create(b, &target, SNAPSHOT), 0);
+    ck_assert(!f->stalls);
+    ck_assert_int_eq(f->creations, 2);
+}
+END_TEST
+
+START_TEST(a_volume_that_creating_tells_of_is_not_looked_at_again)
+{
+    Fake *f = fake_new();
+    g_autoptr(Backend) b = fake_backend(f);
+    f->tells = TRUE;
+    ck_assert_int_eq(create(b, &volume, NOTHING), 0);
+    ck_assert_int_eq(f->looks, 1); /* whether someone else's is there */
+}
+END_TEST
+
 HARNESS_MAIN("driver/backend/provision_snapshot", snapshots_are_made_and_removed_twice,
              a_snapshot_outlives_its_volume, someone_elses_snapshot_keeps_the_volume_and_its_name,
              every_call_rolls_forward_from_every_step,
@@ -326,4 +354,6 @@ HARNESS_MAIN("driver/backend/provision_snapshot", snapshots_are_made_and_removed
              a_long_copy_is_aborted_until_it_is_complete,
              a_copy_that_failed_leaves_nothing_and_begins_anew,
              a_copy_is_as_large_as_its_source_or_larger, sources_are_part_of_the_request,
-             a_source_may_go_while_it_is_copied)
+             a_source_may_go_while_it_is_copied,
+             a_copy_that_stalls_is_resumed_though_its_source_is_gone,
+             a_volume_that_creating_tells_of_is_not_looked_at_again)

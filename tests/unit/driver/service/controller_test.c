@@ -240,8 +240,8 @@ static guint capabilities(World *w)
     (BIT(CREATE_DELETE_VOLUME) | BIT(SINGLE_NODE_MULTI_WRITER) | BIT(EXPAND_VOLUME) |              \
      BIT(CREATE_DELETE_SNAPSHOT) | BIT(CLONE_VOLUME) | BIT(MODIFY_VOLUME))
 #define WITH_USER                                                                                  \
-    (BIT(LIST_VOLUMES) | BIT(GET_CAPACITY) | BIT(GET_VOLUME) | BIT(LIST_SNAPSHOTS) |               \
-     BIT(GET_SNAPSHOT))
+    (BIT(LIST_VOLUMES) | BIT(VOLUME_CONDITION) | BIT(GET_CAPACITY) | BIT(GET_VOLUME) |             \
+     BIT(LIST_SNAPSHOTS) | BIT(GET_SNAPSHOT))
 #define BIT(name) (1u << CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name)
 
 START_TEST(what_needs_a_user_is_advertised_with_one)

@@ -403,7 +403,7 @@ START_TEST(info_and_capabilities_are_constant)
     Csi__V1__NodeGetCapabilitiesRequest c = CSI__V1__NODE_GET_CAPABILITIES_REQUEST__INIT;
     expect(0, call(f, "NodeGetCapabilities", &c,
                    &csi__v1__node_get_capabilities_response__descriptor, &response));
-    ck_assert_uint_eq(((const Csi__V1__NodeGetCapabilitiesResponse *)response)->n_capabilities, 5);
+    ck_assert_uint_eq(((const Csi__V1__NodeGetCapabilitiesResponse *)response)->n_capabilities, 6);
     protobuf_c_message_free_unpacked(response, NULL);
     teardown(f);
 }

@@ -134,6 +134,35 @@ START_TEST(what_this_release_lacks_is_refused_not_ignored)
 }
 END_TEST
 
+START_TEST(a_class_of_ceph_csi_shows_its_type)
+{
+    g_autoptr(VolumeParams) image =
+        PARSE(NULL, "clusterID=c", "pool=p", "imageFeatures=layering", "mounter=rbd-nbd",
+              "tryOtherMounters=false", "mapOptions=krbd:lock_on_read", "encrypted=false",
+              "encryptionKMSID=kms");
+    ck_assert_ptr_nonnull(image);
+    ck_assert_int_eq(image->type, VOLUME_RBD);
+    ck_assert_uint_eq(image->meaningless->len, 4);
+    g_autoptr(VolumeParams) plain = PARSE(NULL, "clusterID=c", "pool=p", "imageFeatures=layering");
+    json_t *a = params_to_json(image), *b = params_to_json(plain);
+    ck_assert(json_equal(a, b));
+    json_decref(a);
+    json_decref(b);
+    g_autoptr(VolumeParams) directory =
+        PARSE(NULL, "clusterID=c", "fsName=f", "pool=p", "mounter=kernel", "fuseMountOptions=debug",
+              "kernelMountOptions=norbytes");
+    ck_assert_ptr_nonnull(directory);
+    ck_assert_int_eq(directory->type, VOLUME_CEPHFS);
+    ck_assert_str_eq(directory->meaningless->pdata[0], "fuseMountOptions");
+    refuses("encrypted=true", "does not encrypt");
+    refuses("encrypted=yes", "does not encrypt");
+    refuses("mapOptions=x", "type=cephfs");
+    refuses_image("encrypted=true", "does not encrypt");
+    refuses_image("topologyConstrainedPools=[]", "not in this release");
+    refuses_image("fuseMountOptions=debug", "type=rbd");
+}
+END_TEST
+
 START_TEST(an_images_parameters_are_its_own)
 {
     g_autoptr(VolumeParams) params = PARSE(NULL, "type=rbd", "clusterID=c", "pool=rbd/x");
@@ -239,5 +268,5 @@ END_TEST
 HARNESS_MAIN("driver/volume/params", takes_a_class_of_ceph_csi, takes_our_own,
              an_unknown_name_lists_the_known_ones, values_are_checked,
              what_this_release_lacks_is_refused_not_ignored, an_images_parameters_are_its_own,
-             contradictions_and_gaps_are_named, a_directory_has_no_cluster,
-             sizes_are_kubernetes_quantities)
+             a_class_of_ceph_csi_shows_its_type, contradictions_and_gaps_are_named,
+             a_directory_has_no_cluster, sizes_are_kubernetes_quantities)

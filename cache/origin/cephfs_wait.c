@@ -1,0 +1,119 @@
+/*
+ * Waking those who wait for a lease. With delegations on, libcephfs lets an open wait until it may
+ * read, as a read does, and both wait while a capability that a delegation uses is being revoked.
+ * When the delegation goes back libcephfs tells the MDS, but wakes nobody: it counts on the MDS to
+ * grant something, which the MDS need not, when what it would grant is held already. The waiter, a
+ * page locked in the kernel and whoever wants that page then wait for ever.
+ *
+ * So opens, reads and writes are listed while they run, and one that is still there a moment after
+ * a lease of its inode went back has the attributes asked for: to answer, the MDS takes the file's
+ * capabilities to another state and grants them anew, which wakes. Not at once and not for nobody,
+ * as asking takes from the writer elsewhere what it has just been given.
+ */
+#include <time.h>
+#include "cache/origin/cephfs_internal.h"
+
+#define PATIENCE_MS 50
+#define AGAIN_MS 1000
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* The one to ask for first; NULL: none. */
+static CephfsWait *next_locked(CephfsWaits *w)
+{
+    CephfsWait *wait, *first = NULL;
+    LIST_FOREACH(wait, &w->list, link)
+    if (wait->ask_at_ms && (!first || wait->ask_at_ms < first->ask_at_ms))
+        first = wait;
+    return first;
+}
+
+static void *asker(void *data)
+{
+    CephfsOrigin *o = data;
+    CephfsWaits *w = &o->waits;
+    pthread_mutex_lock(&w->mutex);
+    while (!w->stopping) {
+        CephfsWait *wait = next_locked(w);
+        int64_t at = wait ? wait->ask_at_ms : 0;
+        if (!wait) {
+            pthread_cond_wait(&w->changed, &w->mutex);
+        } else if (at > now_ms()) {
+            struct timespec until = {.tv_sec = at / 1000, .tv_nsec = at % 1000 * 1000000};
+            pthread_cond_timedwait(&w->changed, &w->mutex, &until);
+        } else {
+            wait->ask_at_ms = now_ms() + AGAIN_MS;
+            /* Local to libcephfs; only under the mutex is the inode certain to be there. */
+            struct Inode *inode = cephfs_get(o, wait->inode);
+            pthread_mutex_unlock(&w->mutex);
+            struct ceph_statx stx;
+            if (inode) {
+                ceph_ll_getattr(o->mount, inode, &stx, CEPH_STATX_BASIC_STATS, 0, o->perms);
+                ceph_ll_put(o->mount, inode);
+            }
+            pthread_mutex_lock(&w->mutex);
+        }
+    }
+    pthread_mutex_unlock(&w->mutex);
+    return NULL;
+}
+
+void cephfs_waits_start(CephfsOrigin *o)
+{
+    CephfsWaits *w = &o->waits;
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&w->mutex, NULL);
+    LIST_INIT(&w->list);
+    pthread_create(&w->thread, NULL, asker, o);
+}
+
+void cephfs_waits_stop(CephfsOrigin *o)
+{
+    CephfsWaits *w = &o->waits;
+    pthread_mutex_lock(&w->mutex);
+    w->stopping = TRUE;
+    pthread_cond_signal(&w->changed);
+    pthread_mutex_unlock(&w->mutex);
+    pthread_join(w->thread, NULL);
+    pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->mutex);
+}
+
+void cephfs_wait_begin(CephfsOrigin *o, CephfsWait *wait, struct Inode *inode)
+{
+    *wait = (CephfsWait){.inode = inode};
+    pthread_mutex_lock(&o->waits.mutex);
+    LIST_INSERT_HEAD(&o->waits.list, wait, link);
+    pthread_mutex_unlock(&o->waits.mutex);
+}
+
+void cephfs_wait_end(CephfsOrigin *o, CephfsWait *wait)
+{
+    pthread_mutex_lock(&o->waits.mutex);
+    LIST_REMOVE(wait, link);
+    pthread_mutex_unlock(&o->waits.mutex);
+}
+
+void cephfs_lease_returned(CephfsOrigin *o, struct Inode *inode)
+{
+    CephfsWait *wait;
+    gboolean any = FALSE;
+    pthread_mutex_lock(&o->waits.mutex);
+    LIST_FOREACH(wait, &o->waits.list, link)
+    if (wait->inode == inode && !wait->ask_at_ms) {
+        wait->ask_at_ms = now_ms() + PATIENCE_MS;
+        any = TRUE;
+    }
+    if (any)
+        pthread_cond_signal(&o->waits.changed);
+    pthread_mutex_unlock(&o->waits.mutex);
+}
