@@ -167,6 +167,12 @@ check-crash: ## kill the controller at every call to Ceph, repeat and revert, as
 	$(AGAIN) programs tools
 	@HEARTH_BUILD=$(abspath $(O)) CRASH_FULL=1 TYPES="$(T)" TEST_SECONDS=7200 tests/integration/run crash
 
+.PHONY: bench
+bench: ## a dataset beside the local file system, ceph-fuse and a live mount, as root -> build/bench/report.json
+	@tests/tools/install-deps test
+	$(AGAIN) programs tools
+	@HEARTH_BUILD=$(abspath $(O)) tests/bench/dataset
+
 .PHONY: bench-csi
 bench-csi: ## CreateVolume and DeleteVolume beside bare Ceph, and memory, as root -> build/bench/csi.json
 	@tests/tools/install-deps test

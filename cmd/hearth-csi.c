@@ -27,7 +27,8 @@
 
 typedef struct Options {
     char *role, *endpoint, *driver_name, *cluster_config, *node_id, *hearthd_socket, *tier, *zone,
-        *log_level, *dir_root, *secret_dir, *device_dir;
+        *log_level, *dir_root, *secret_dir, *device_dir, *dataset_mount;
+    LayersMode layers;
     gint max_clone_depth;
     gboolean version;
 } Options;
@@ -69,9 +70,13 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
         {"hearthd-socket", 0, 0, G_OPTION_ARG_FILENAME, &o->hearthd_socket,
          "node: hearthd's control socket (" WIRE_DEFAULT_SOCKET ")", "PATH"},
         {"device-dir", 0, 0, G_OPTION_ARG_FILENAME, &o->device_dir,
-         "node: where images are mounted for their devices "
+         "node: where images are mounted for their devices, and the layers of datasets "
          "(/var/lib/kubelet/plugins/DRIVER-NAME/devices)",
          "DIR"},
+        {"dataset-mount", 0, 0, G_OPTION_ARG_STRING, &o->dataset_mount,
+         "node: how snapshots are mounted: auto (default: natively if the kernel can), loop (EROFS "
+         "through loop devices), fuse (as other volumes)",
+         "HOW"},
         {"tier", 0, 0, G_OPTION_ARG_STRING, &o->tier,
          "node: nvme (default), or none for a node without a cache disk", "TIER"},
         {"zone", 0, 0, G_OPTION_ARG_STRING, &o->zone, "node: the zone it is in, if any", "ZONE"},
@@ -106,6 +111,7 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
     o->node_id = value_or(o->node_id, "NODE_ID", "");
     o->hearthd_socket = value_or(o->hearthd_socket, NULL, WIRE_DEFAULT_SOCKET);
     o->tier = value_or(o->tier, NULL, "nvme");
+    o->dataset_mount = value_or(o->dataset_mount, NULL, "auto");
     if (!o->device_dir)
         o->device_dir = g_strdup_printf("/var/lib/kubelet/plugins/%s/devices", o->driver_name);
     if (o->version)
@@ -121,7 +127,8 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
                     o->max_clone_depth);
         return FALSE;
     }
-    return identity_check_name(o->driver_name, error) && socket_path(o->endpoint, error);
+    return layers_parse_mode(o->dataset_mount, &o->layers, error) &&
+           identity_check_name(o->driver_name, error) && socket_path(o->endpoint, error);
 }
 
 static gboolean probe_node(void *service, GError **error)
@@ -161,6 +168,7 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
                                 .hearthd_socket = o->hearthd_socket,
                                 .config_path = o->cluster_config,
                                 .device_dir = o->device_dir,
+                                .dataset_mount = o->layers,
                                 .tier = o->tier,
                                 .zone = o->zone,
                                 .records = backend_cephfs_new};

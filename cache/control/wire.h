@@ -40,16 +40,19 @@
  *              Send it after the unmount.
  * op "manifest" {"volume": ID, "waitMs": N (default 0)} -> {"state": "ready"|"building",
  *              "dataset": 32 hex digits, "path": s, "objects": s, "files": N, "directories": N,
- *              "bytes": N}: for an open volume that is a snapshot. Finds its manifest on this node
- * or in Ceph, or begins to build it, and waits for that as long as asked. "path", when ready, is
- * the EROFS image, "objects" the data-only layer it redirects to; the numbers tell how far it has
- * come. FAILED_PRECONDITION, saying why, when there can be none: then a session serves the volume
- * as any other. op "fetch"   {"volume": ID} -> {"spec": <as given to open>} + a duplicate of the
- * descriptor. For a restarted node plugin. Secrets stay in memory on both sides.
+ *              "bytes": N, "readable": bool}: for an open volume that is a snapshot. Finds its
+ *              manifest on this node or in Ceph, or begins to build it, and waits for that as long
+ *              as asked. "path", when ready, is the EROFS image, "objects" the data-only layer it
+ *              redirects to; the numbers tell how far it has come. "readable" (absent: false):
+ *              every file may be read, and every directory searched, by everybody, so that it does
+ *              not matter which group they have. FAILED_PRECONDITION, saying why, when there can be
+ *              none: then a session serves the volume as any other.
+ * op "fetch"   {"volume": ID} -> {"spec": <as given to open>} + a duplicate of the descriptor. For
+ *              a restarted node plugin. Secrets stay in memory on both sides.
  *              FAILED_PRECONDITION when no mount is served.
  * op "resize"  {"volume": ID} -> {"bytes": N}: looks at the image's size again, and the file has
- * it. FAILED_PRECONDITION when the volume is no image, or no mount is served. op "status"  ->
- * {"daemon": {"version", "pid", "uptimeSec"}, "cache": {"dir", "disk": "ok"|
+ *              it. FAILED_PRECONDITION when the volume is no image, or no mount is served.
+ * op "status"  -> {"daemon": {"version", "pid", "uptimeSec"}, "cache": {"dir", "disk": "ok"|
  *              "suspect"|"bypass"|"off", "objects", "bytes", "maxBytes", "maxInodes", "freeBytes",
  *              "evictedObjects", "evictedBytes", "originBytes", "fillsActive", "fillsCompleted",
  *              "fillsFailed", "diskErrors"}, "volumes": N}

@@ -3,8 +3,8 @@
 
 struct Busy {
     pthread_mutex_t lock;
-    pthread_cond_t released; /* by the background */
-    GHashTable *held;        /* "volume <id>", "path <path>" -> BusyHold; guarded by lock */
+    pthread_cond_t released;
+    GHashTable *held; /* "volume <id>", "path <path>" -> BusyHold; guarded by lock */
 };
 
 struct BusyHold {
@@ -17,7 +17,11 @@ Busy *busy_new(void)
 {
     Busy *b = g_new0(Busy, 1);
     pthread_mutex_init(&b->lock, NULL);
-    pthread_cond_init(&b->released, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&b->released, &attr);
+    pthread_condattr_destroy(&attr);
     b->held = g_hash_table_new(g_str_hash, g_str_equal);
     return b;
 }
@@ -60,13 +64,17 @@ static const BusyHold *holder_locked(Busy *b, const BusyHold *hold, const char *
     return g_hash_table_lookup(b->held, hold->path);
 }
 
-static BusyHold *take(Busy *b, BusyHold *hold, GError **error)
+static BusyHold *take(Busy *b, BusyHold *hold, gint64 until_us, GError **error)
 {
     const char *key;
+    const struct timespec until = {.tv_sec = until_us / G_USEC_PER_SEC,
+                                   .tv_nsec = until_us % G_USEC_PER_SEC * 1000};
+    int rc = 0;
     pthread_mutex_lock(&b->lock);
     const BusyHold *other = holder_locked(b, hold, &key);
-    while (other && other->background && !hold->background) {
-        pthread_cond_wait(&b->released, &b->lock);
+    while (other && !hold->background && rc == 0 && (other->background || until_us > 0)) {
+        rc = other->background ? pthread_cond_wait(&b->released, &b->lock)
+                               : pthread_cond_timedwait(&b->released, &b->lock, &until);
         other = holder_locked(b, hold, &key);
     }
     if (!other) {
@@ -85,12 +93,17 @@ static BusyHold *take(Busy *b, BusyHold *hold, GError **error)
 
 BusyHold *busy_take(Busy *b, const char *volume, const char *path, GError **error)
 {
-    return take(b, hold_new(b, volume, path, FALSE), error);
+    return take(b, hold_new(b, volume, path, FALSE), 0, error);
 }
 
 BusyHold *busy_take_background(Busy *b, const char *volume)
 {
-    return take(b, hold_new(b, volume, NULL, TRUE), NULL);
+    return take(b, hold_new(b, volume, NULL, TRUE), 0, NULL);
+}
+
+BusyHold *busy_take_until(Busy *b, const char *volume, gint64 until_us, GError **error)
+{
+    return take(b, hold_new(b, volume, NULL, FALSE), until_us, error);
 }
 
 void busy_release(BusyHold *hold)
@@ -102,8 +115,7 @@ void busy_release(BusyHold *hold)
     g_hash_table_remove(b->held, hold->volume);
     if (hold->path)
         g_hash_table_remove(b->held, hold->path);
-    if (hold->background)
-        pthread_cond_broadcast(&b->released);
+    pthread_cond_broadcast(&b->released);
     pthread_mutex_unlock(&b->lock);
     hold_free(hold);
 }

@@ -22,6 +22,9 @@ void busy_free(Busy *busy);
 BusyHold *busy_take(Busy *busy, const char *volume, const char *path, GError **error);
 /* As above for the background: the volume alone, and NULL without an error. */
 BusyHold *busy_take_background(Busy *busy, const char *volume);
+/* As busy_take() of the volume alone, but waits until a moment in monotonic time, in
+ * microseconds. For what several volumes share. */
+BusyHold *busy_take_until(Busy *busy, const char *volume, gint64 until_us, GError **error);
 void busy_release(BusyHold *hold);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BusyHold, busy_release)
 

@@ -1,5 +1,5 @@
 #include "driver/node/health.h"
-#include "driver/node/staging_internal.h"
+#include "driver/node/dataset_internal.h"
 
 static char *unserved(Staging *s, const char *volume, Deadline deadline)
 {
@@ -15,6 +15,22 @@ static char *unserved(Staging *s, const char *volume, Deadline deadline)
     return attached ? NULL
                     : g_strdup("hearthd was restarted and no longer serves this mount; restart the "
                                "pods that use it");
+}
+
+/* As above for a stack, of which another place may be served. */
+static char *layerless(Staging *s, const DatasetPlace *place, Deadline deadline)
+{
+    gboolean served;
+    g_autoptr(GError) cause = NULL;
+    g_autofree char *why = unserved(s, place->volume, deadline);
+    g_autoptr(GPtrArray) table = why ? NULL : staging_list(s, &cause);
+    g_autoptr(HearthdLink) link = table ? hearthd_connect(s->socket_path, NULL, &cause) : NULL;
+    if (link && dataset_place_is_served(s, link, table, place, &served, deadline, &cause) && served)
+        return NULL;
+    return g_strdup_printf("files that this node does not hold cannot be read: %s",
+                           why     ? why
+                           : cause ? cause->message
+                                   : "hearthd was restarted; restart the pods that use it");
 }
 
 /* The root through FUSE and Ceph; an inode that is gone answers ESTALE or ENOENT. */
@@ -33,7 +49,10 @@ gboolean health_look(Staging *s, const char *volume, const char *path, gboolean 
 {
     Deadline deadline = deadline_in(timeout_ms);
     g_autoptr(GError) cause = NULL;
-    *ill = unserved(s, volume, deadline);
+    g_auto(DatasetPlace) place = {0};
+    g_autoptr(GPtrArray) table = staging_list(s, NULL);
+    const gboolean stack = table && dataset_is_at(table, path, &place);
+    *ill = stack ? layerless(s, &place, deadline) : unserved(s, volume, deadline);
     if (device)
         return TRUE;
     gboolean known =
@@ -48,6 +67,6 @@ gboolean health_look(Staging *s, const char *volume, const char *path, gboolean 
                                "`ceph status`",
                                cause->message);
     if (!*ill)
-        *ill = rootless(s, path, deadline);
+        *ill = rootless(s, stack ? place.fill : path, deadline);
     return TRUE;
 }

@@ -6,6 +6,8 @@
 #include "driver/node/spec.h"
 
 #define PROTOCOL 1
+/* For an answer, beyond the time that is asked to be waited. */
+#define ANSWER_MS 5000
 
 struct HearthdLink {
     int fd;
@@ -111,12 +113,72 @@ gboolean hearthd_open(HearthdLink *link, const json_t *spec, gint64 timeout_ms, 
     return TRUE;
 }
 
-gboolean hearthd_attach(HearthdLink *link, const char *volume, int fuse_fd, gint64 timeout_ms,
-                        GError **error)
+gboolean hearthd_attach(HearthdLink *link, const char *volume, const char *layer, int fuse_fd,
+                        gint64 timeout_ms, GError **error)
 {
-    json_t *reply = call_volume(link, "attach", volume, fuse_fd, NULL, timeout_ms, error);
+    json_t *request =
+        json_pack("{s:s, s:s, s:s*}", "op", "attach", "volume", volume, "layer", layer);
+    json_t *reply = call(link, request, fuse_fd, NULL, timeout_ms, error);
+    json_decref(request);
     json_decref(reply);
     return reply != NULL;
+}
+
+static gboolean is_dataset(const char *text)
+{
+    return text && strlen(text) == HEARTHD_DATASET_DIGITS &&
+           strspn(text, "0123456789abcdef") == HEARTHD_DATASET_DIGITS;
+}
+
+static guint64 number(const json_t *object, const char *name)
+{
+    return (guint64)MAX(json_integer_value(json_object_get(object, name)), 0);
+}
+
+static char *string(const json_t *object, const char *name)
+{
+    return g_strdup(json_string_value(json_object_get(object, name)));
+}
+
+gboolean hearthd_use(HearthdLink *link, const char *volume, gint64 timeout_ms, HearthdUse *use,
+                     GError **error)
+{
+    json_t *reply = call_volume(link, "volume", volume, -1, NULL, timeout_ms, error);
+    if (!reply)
+        return FALSE;
+    const json_t *v = json_object_get(reply, "volume");
+    use->bytes = number(v, "bytesStore") + number(v, "bytesFill") + number(v, "bytesOrigin");
+    use->objects = number(v, "objects");
+    json_decref(reply);
+    return TRUE;
+}
+
+gboolean hearthd_manifest(HearthdLink *link, const char *volume, gint64 wait_ms, HearthdManifest *m,
+                          GError **error)
+{
+    *m = (HearthdManifest){0};
+    json_t *request = json_pack("{s:s, s:s, s:I}", "op", "manifest", "volume", volume, "waitMs",
+                                (json_int_t)MAX(wait_ms, 0));
+    json_t *reply = call(link, request, -1, NULL, MAX(wait_ms, 0) + ANSWER_MS, error);
+    json_decref(request);
+    if (!reply)
+        return FALSE;
+    m->ready = g_strcmp0(json_string_value(json_object_get(reply, "state")), "ready") == 0;
+    m->dataset = string(reply, "dataset");
+    m->path = string(reply, "path");
+    m->objects = string(reply, "objects");
+    m->readable = json_is_true(json_object_get(reply, "readable"));
+    m->files = number(reply, "files");
+    m->directories = number(reply, "directories");
+    m->bytes = number(reply, "bytes");
+    json_decref(reply);
+    if (!m->ready || (is_dataset(m->dataset) && m->path && m->objects))
+        return TRUE;
+    hearthd_manifest_clear(m);
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
+                "hearthd's answer to \"manifest\" of volume %s lacks the dataset or its places",
+                volume);
+    return FALSE;
 }
 
 gboolean hearthd_detach(HearthdLink *link, const char *volume, gint64 timeout_ms, GError **error)

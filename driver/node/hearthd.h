@@ -30,9 +30,44 @@ int hearthd_link_fd(const HearthdLink *link);
  */
 gboolean hearthd_open(HearthdLink *link, const json_t *spec, gint64 timeout_ms, gboolean *attached,
                       GError **error);
-/* fuse_fd is borrowed. */
-gboolean hearthd_attach(HearthdLink *link, const char *volume, int fuse_fd, gint64 timeout_ms,
-                        GError **error);
+/* fuse_fd is borrowed. layer: "fill", for a volume that is a dataset; NULL: the whole tree. */
+gboolean hearthd_attach(HearthdLink *link, const char *volume, const char *layer, int fuse_fd,
+                        gint64 timeout_ms, GError **error);
+
+/* What hearthd knows of a volume's manifest. */
+typedef struct HearthdManifest {
+    gboolean ready;       /* FALSE: it is being built, and the numbers tell how far it has come */
+    char *dataset;        /* HEARTHD_DATASET_DIGITS of 0-9a-f */
+    char *path, *objects; /* when ready: the EROFS image, the layer it redirects to */
+    gboolean readable;    /* everybody may read all of it */
+    guint64 files, directories, bytes;
+} HearthdManifest;
+
+#define HEARTHD_DATASET_DIGITS 32
+
+static inline void hearthd_manifest_clear(HearthdManifest *m)
+{
+    g_clear_pointer(&m->dataset, g_free);
+    g_clear_pointer(&m->path, g_free);
+    g_clear_pointer(&m->objects, g_free);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(HearthdManifest, hearthd_manifest_clear)
+
+/* Of what is served of a volume: bytes that were read, wherever they came from, and objects that
+ * the cache holds. */
+typedef struct HearthdUse {
+    guint64 bytes, objects;
+} HearthdUse;
+
+gboolean hearthd_use(HearthdLink *link, const char *volume, gint64 timeout_ms, HearthdUse *use,
+                     GError **error);
+
+/*
+ * Of a volume that is open and a snapshot; waits so long for one that is being built.
+ * FAILED_PRECONDITION, UNIMPLEMENTED: there can be none.
+ */
+gboolean hearthd_manifest(HearthdLink *link, const char *volume, gint64 wait_ms,
+                          HearthdManifest *manifest, GError **error);
 gboolean hearthd_detach(HearthdLink *link, const char *volume, gint64 timeout_ms, GError **error);
 /* Whether hearthd serves the volume; *attached is FALSE for one it does not know. */
 gboolean hearthd_is_attached(HearthdLink *link, const char *volume, gint64 timeout_ms,

@@ -235,7 +235,7 @@ static gboolean try_build(Staging *s, Attempt *a, const char *path, const json_t
         return FALSE;
     const uint64_t fuse_attrs =
         MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | (use->attrs & MOUNT_ATTR_RDONLY);
-    if (!staging_mount_at(s, a->volume, a->place.dir, spec, fuse_attrs, deadline, error))
+    if (!staging_mount_at(s, a->volume, a->place.dir, spec, NULL, fuse_attrs, deadline, error))
         return FALSE;
     a->made_fuse = !mounted || !served;
     return attach(s, a, use, error) && (use->block || mount_fs(s, a, path, use, deadline, error));

@@ -58,8 +58,8 @@ static int kernel_open_fuse(NodeMounter *m, GError **error)
     return fd;
 }
 
-/* What the kernel says of a failed fsconfig(2): lines "e <text>" read from the context. */
-static char *context_message(int context)
+/* Lines "e <text>" read from the context. */
+char *mount_context_message(int context)
 {
     char text[512];
     ssize_t n = read(context, text, sizeof(text) - 1);
@@ -108,7 +108,7 @@ static int kernel_mount_fuse(NodeMounter *m, int fuse_fd, const char *volume, ui
     }
     if (fd < 0) {
         int cause = errno;
-        g_autofree char *more = context_message(context);
+        g_autofree char *more = mount_context_message(context);
         set_errno(error, HEARTH_ERROR_INTERNAL, cause, "volume %s: mounting FUSE: %s%s%s", volume,
                   step, more ? ": " : "", more ? more : "");
     }

@@ -3,8 +3,9 @@
  * mounts and mount points that publishing a volume takes. NodeMounter is a table so that its users
  * are tested without root, with each operation failing in turn.
  *
- * A volume's file system has type "fuse.hearth" and source "hearth:<volume id>": the mount table
- * alone tells which mounts are ours, after any restart.
+ * A volume's file system has type "fuse.hearth", or "overlay" for a dataset's stack (dataset.h),
+ * and source "hearth:<volume id>": the mount table alone tells which mounts are ours, after any
+ * restart.
  *
  * Mounts are made detached (fsmount(2), open_tree(2)), set up completely and then placed with
  * move_mount(2). So nobody sees one that is half made, and closing the descriptor of one that was
@@ -21,6 +22,7 @@
 #include "driver/error.h"
 
 #define MOUNT_TYPE "fuse.hearth"
+#define MOUNT_STACK_TYPE "overlay"
 #define MOUNT_SOURCE_PREFIX "hearth:"
 
 typedef struct MountEntry {
@@ -30,6 +32,7 @@ typedef struct MountEntry {
     char *target;
     char *type;
     char *source;
+    char *lower;        /* of an overlay: its first lower layer; else NULL */
     gboolean read_only; /* this mount or its file system */
 } MountEntry;
 
@@ -44,6 +47,8 @@ GPtrArray *mount_parse(const char *text);
 const MountEntry *mount_find(const GPtrArray *table, const char *target);
 /* The volume id of a mount of ours, borrowed; NULL when it is something else. */
 const char *mount_volume(const MountEntry *entry);
+/* As above; NULL for a stack too, which hearthd does not serve, but a layer of it. */
+const char *mount_served_volume(const MountEntry *entry);
 
 /*
  * Checks a path that a caller wants mounted on and gives its canonical form, with symlinks in its
@@ -52,6 +57,9 @@ const char *mount_volume(const MountEntry *entry);
  * argument); NOT_FOUND: its directory does not exist.
  */
 char *mount_canonical_path(const char *path, const char *field, GError **error);
+
+/* What the kernel says of a failed fsconfig(2) or fsmount(2), or NULL; the caller's. */
+char *mount_context_message(int context);
 
 /* The path with symlinks resolved in as much of it as exists; the caller's. */
 char *mount_canonical_dir(const char *path);

@@ -17,6 +17,7 @@ void mount_entry_free(MountEntry *entry)
     g_free(entry->target);
     g_free(entry->type);
     g_free(entry->source);
+    g_free(entry->lower);
     g_free(entry);
 }
 
@@ -58,6 +59,30 @@ static gboolean parse_number(const char *s, char end, uint64_t *value, const cha
 }
 
 /*
+ * Of an overlay's options: "lowerdir+=first,..." or "lowerdir=first:second::data,...". In the
+ * latter a backslash escapes colons and itself.
+ */
+static char *first_lower(const char *options)
+{
+    g_auto(GStrv) list = g_strsplit(options, ",", -1);
+    for (guint i = 0; list[i]; i++) {
+        if (g_str_has_prefix(list[i], "lowerdir+="))
+            return unescape(list[i] + strlen("lowerdir+="));
+        if (!g_str_has_prefix(list[i], "lowerdir="))
+            continue;
+        char *path = unescape(list[i] + strlen("lowerdir=")), *to = path;
+        for (const char *from = path; *from && *from != ':'; from++) {
+            if (*from == '\\' && from[1])
+                from++;
+            *to++ = *from;
+        }
+        *to = '\0';
+        return path;
+    }
+    return NULL;
+}
+
+/*
  * 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
  * id parent dev root target options [optional fields] - type source super-options
  */
@@ -83,6 +108,8 @@ MountEntry *mount_parse_line(const char *line)
     entry->target = unescape(fields[4]);
     entry->type = unescape(fields[dash + 1]);
     entry->source = unescape(fields[dash + 2]);
+    if (strcmp(entry->type, MOUNT_STACK_TYPE) == 0)
+        entry->lower = first_lower(fields[dash + 3]);
     entry->read_only = has_option(fields[5], "ro") || has_option(fields[dash + 3], "ro");
     return entry;
 }
@@ -111,10 +138,15 @@ const MountEntry *mount_find(const GPtrArray *table, const char *target)
 
 const char *mount_volume(const MountEntry *entry)
 {
-    if (strcmp(entry->type, MOUNT_TYPE) != 0 ||
+    if ((strcmp(entry->type, MOUNT_TYPE) != 0 && strcmp(entry->type, MOUNT_STACK_TYPE) != 0) ||
         !g_str_has_prefix(entry->source, MOUNT_SOURCE_PREFIX))
         return NULL;
     return entry->source + strlen(MOUNT_SOURCE_PREFIX);
+}
+
+const char *mount_served_volume(const MountEntry *entry)
+{
+    return strcmp(entry->type, MOUNT_TYPE) == 0 ? mount_volume(entry) : NULL;
 }
 
 char *mount_canonical_path(const char *path, const char *field, GError **error)

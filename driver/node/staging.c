@@ -1,3 +1,4 @@
+#include "driver/node/dataset_internal.h"
 #include "driver/node/staging_internal.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -35,6 +36,7 @@ void staging_free(Staging *s)
 {
     if (!s)
         return;
+    node_datasets_free(s);
     watch_free(s->watch);
     busy_free(s->busy);
     keeper_free(s->keeper);
@@ -53,6 +55,12 @@ GPtrArray *staging_list(Staging *s, GError **error)
 static gboolean is_of_volume(const MountEntry *entry, const char *volume)
 {
     return g_strcmp0(mount_volume(entry), volume) == 0;
+}
+
+/* Whether it is what hearthd serves of the volume. */
+static gboolean is_served_of(const MountEntry *entry, const char *volume)
+{
+    return g_strcmp0(mount_served_volume(entry), volume) == 0;
 }
 
 /* Whether what is mounted is the volume, or is on it. */
@@ -90,7 +98,7 @@ static const MountEntry *find_live(Staging *s, const GPtrArray *table, const cha
 {
     for (guint i = 0; i < table->len; i++) {
         const MountEntry *entry = table->pdata[i];
-        if (is_of_volume(entry, volume) && mount_find(table, entry->target) == entry &&
+        if (is_served_of(entry, volume) && mount_find(table, entry->target) == entry &&
             !staging_is_dead(s, entry->target))
             return entry;
     }
@@ -149,7 +157,7 @@ gboolean staging_detach_if_last(Staging *s, const char *volume, Deadline deadlin
     if (!table)
         return FALSE;
     for (guint i = 0; i < table->len; i++)
-        if (is_of_volume(table->pdata[i], volume))
+        if (is_served_of(table->pdata[i], volume))
             return TRUE;
     keeper_drop(s->keeper, volume);
     gboolean absent;
@@ -185,7 +193,7 @@ static gboolean check_same(Staging *s, HearthdLink *link, const char *volume, co
 
 /* What an attempt to mount a volume has done so far. */
 typedef struct Attempt {
-    const char *volume, *path;
+    const char *volume, *path, *layer;
     gboolean made_dir, opened;
     int fuse_fd, mount_fd;
 } Attempt;
@@ -225,6 +233,19 @@ static gboolean open_volume(Staging *s, HearthdLink *link, Attempt *a, const jso
     return a->opened;
 }
 
+/* A layer is served only when its manifest is ready; it is, but this volume has not asked yet. */
+static gboolean wait_for_manifest(HearthdLink *link, const char *volume, Deadline deadline,
+                                  GError **error)
+{
+    g_auto(HearthdManifest) manifest = {0};
+    if (!hearthd_manifest(link, volume, left_ms(deadline, G_MAXINT64), &manifest, error))
+        return FALSE;
+    if (!manifest.ready)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
+                    "the manifest of %s is being built anew; ask again", volume);
+    return manifest.ready;
+}
+
 static gboolean try_mount(Staging *s, HearthdLink *link, Attempt *a, const json_t *spec,
                           uint64_t attrs, Deadline deadline, GError **error)
 {
@@ -245,8 +266,9 @@ static gboolean try_mount(Staging *s, HearthdLink *link, Attempt *a, const json_
     if (a->fuse_fd < 0)
         return FALSE;
     a->mount_fd = m->ops->mount_fuse(m, a->fuse_fd, a->volume, attrs, error);
-    if (a->mount_fd < 0 ||
-        !hearthd_attach(link, a->volume, a->fuse_fd, left_ms(deadline, G_MAXINT64), error) ||
+    if (a->mount_fd < 0 || (a->layer && !wait_for_manifest(link, a->volume, deadline, error)) ||
+        !hearthd_attach(link, a->volume, a->layer, a->fuse_fd, left_ms(deadline, G_MAXINT64),
+                        error) ||
         !m->ops->probe(m, a->mount_fd, a->path, left_ms(deadline, G_MAXINT64), error) ||
         !m->ops->place(m, a->mount_fd, a->path, error))
         return FALSE;
@@ -256,10 +278,10 @@ static gboolean try_mount(Staging *s, HearthdLink *link, Attempt *a, const json_
 
 /* Mounts the volume at `path`, where nothing is mounted; all or nothing. */
 static gboolean mount_volume_at(Staging *s, HearthdLink *link, const char *volume, const char *path,
-                                const json_t *spec, uint64_t attrs, Deadline deadline,
-                                GError **error)
+                                const json_t *spec, const char *layer, uint64_t attrs,
+                                Deadline deadline, GError **error)
 {
-    Attempt a = {.volume = volume, .path = path, .fuse_fd = -1, .mount_fd = -1};
+    Attempt a = {.volume = volume, .path = path, .layer = layer, .fuse_fd = -1, .mount_fd = -1};
     gboolean mounted = try_mount(s, link, &a, spec, attrs, deadline, error);
     if (a.mount_fd >= 0)
         close(a.mount_fd);
@@ -283,7 +305,7 @@ static gboolean mount_volume_at(Staging *s, HearthdLink *link, const char *volum
 }
 
 gboolean staging_mount_at(Staging *s, const char *volume, const char *path, const json_t *spec,
-                          uint64_t attrs, Deadline deadline, GError **error)
+                          const char *layer, uint64_t attrs, Deadline deadline, GError **error)
 {
     g_autoptr(GPtrArray) table = staging_list(s, error);
     if (!table)
@@ -304,21 +326,27 @@ gboolean staging_mount_at(Staging *s, const char *volume, const char *path, cons
             return FALSE;
         keeper_drop(s->keeper, volume);
     }
-    return mount_volume_at(s, link, volume, path, spec, attrs, deadline, error);
+    return mount_volume_at(s, link, volume, path, spec, layer, attrs, deadline, error);
 }
 
 gboolean staging_stage(Staging *s, const char *volume, const char *path, const json_t *spec,
                        uint64_t attrs, gint64 timeout_ms, GError **error)
 {
     g_autoptr(BusyHold) hold = busy_take(s->busy, volume, path, error);
-    return hold && staging_mount_at(s, volume, path, spec, attrs, deadline_in(timeout_ms), error);
+    return hold &&
+           staging_mount_at(s, volume, path, spec, NULL, attrs, deadline_in(timeout_ms), error);
 }
 
-/*
- * Closes our duplicate when hearthd no longer serves the volume and the watch has not noticed yet:
- * it would have the unmounts wait for answers that never come.
- */
-static void release_if_lost(Staging *s, const char *volume)
+/* The place of the stack at `path`, if there is one. */
+static gboolean look_for_stack(Staging *s, const char *path, DatasetPlace *place, GError **error)
+{
+    g_autoptr(GPtrArray) table = staging_list(s, error);
+    if (table)
+        dataset_is_at(table, path, place);
+    return table != NULL;
+}
+
+void staging_release_if_lost(Staging *s, const char *volume)
 {
     gboolean absent, attached = TRUE;
     g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, &absent, NULL);
@@ -331,11 +359,13 @@ gboolean staging_unstage(Staging *s, const char *volume, const char *path, gint6
                          GError **error)
 {
     Deadline deadline = deadline_in(timeout_ms);
+    g_auto(DatasetPlace) place = {0};
     g_autoptr(BusyHold) hold = busy_take(s->busy, volume, path, error);
-    if (!hold)
+    if (!hold || (path && !look_for_stack(s, path, &place, error)))
         return FALSE;
-    release_if_lost(s, volume);
+    staging_release_if_lost(s, volume);
     return (!path || staging_clear(s, volume, path, FALSE, deadline, error)) &&
+           dataset_remove_unused(s, volume, &place, TRUE, deadline, error) &&
            image_remove_if_unused(s, volume, TRUE, deadline, error) &&
            staging_detach_if_last(s, volume, deadline, error);
 }
@@ -378,7 +408,7 @@ static gboolean ensure_served(Staging *s, const char *volume, const char *staged
     uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
                      (json_is_true(json_object_get(spec, "readOnly")) ? MOUNT_ATTR_RDONLY : 0);
     gboolean served = staging_clear(s, volume, staged, TRUE, deadline, error) &&
-                      mount_volume_at(s, link, volume, staged, spec, attrs, deadline, error);
+                      mount_volume_at(s, link, volume, staged, spec, NULL, attrs, deadline, error);
     node_spec_free(spec);
     if (!served)
         return FALSE;
@@ -449,6 +479,21 @@ gboolean staging_bind(Staging *s, const char *volume, const char *staged, const 
     return FALSE;
 }
 
+/* Makes sure that the volume at `staged` is served, and its files are for the group (-1: none). */
+static gboolean serve_for(Staging *s, const char *volume, const char *staged, gint64 group,
+                          dev_t *dev, Deadline deadline, GError **error)
+{
+    g_auto(DatasetPlace) place = {0};
+    g_autoptr(GPtrArray) table = staging_list(s, error);
+    if (!table)
+        return FALSE;
+    if (s->datasets && dataset_is_at(table, staged, &place))
+        return staging_check_owner(s, mount_find(table, staged), volume, error) &&
+               dataset_ensure_served(s, volume, staged, &place, group, dev, deadline, error);
+    return ensure_served(s, volume, staged, dev, deadline, error) &&
+           staging_take_group(s, volume, staged, *dev, group, deadline, error);
+}
+
 gboolean staging_publish(Staging *s, const char *volume, const char *staged, const char *target,
                          uint64_t attrs, gboolean exclusive, gint64 group, gint64 timeout_ms,
                          GError **error)
@@ -456,8 +501,7 @@ gboolean staging_publish(Staging *s, const char *volume, const char *staged, con
     Deadline deadline = deadline_in(timeout_ms);
     g_autoptr(BusyHold) hold = busy_take(s->busy, volume, target, error);
     dev_t dev;
-    return hold && ensure_served(s, volume, staged, &dev, deadline, error) &&
-           staging_take_group(s, volume, staged, dev, group, deadline, error) &&
+    return hold && serve_for(s, volume, staged, group, &dev, deadline, error) &&
            staging_bind(s, volume, staged, target, dev, attrs, exclusive, deadline, error);
 }
 
@@ -465,15 +509,17 @@ gboolean staging_unpublish(Staging *s, const char *volume, const char *target, g
                            GError **error)
 {
     Deadline deadline = deadline_in(timeout_ms);
+    g_auto(DatasetPlace) place = {0};
     g_autoptr(BusyHold) hold = busy_take(s->busy, volume, target, error);
-    if (!hold)
+    if (!hold || (target && !look_for_stack(s, target, &place, error)))
         return FALSE;
-    release_if_lost(s, volume);
+    staging_release_if_lost(s, volume);
     if (target && (!staging_clear(s, volume, target, FALSE, deadline, error) ||
                    (s->block && !s->block->ops->remove_file(s->block, target, error)) ||
                    !s->mounter->ops->remove_dir(s->mounter, target, error)))
         return FALSE;
-    return image_remove_if_unused(s, volume, FALSE, deadline, error) &&
+    return dataset_remove_unused(s, volume, &place, FALSE, deadline, error) &&
+           image_remove_if_unused(s, volume, FALSE, deadline, error) &&
            staging_detach_if_last(s, volume, deadline, error);
 }
 
@@ -489,5 +535,8 @@ gboolean staging_statvfs(Staging *s, const char *volume, const char *path, gint6
                     volume, path);
         return FALSE;
     }
+    g_auto(DatasetPlace) place = {0};
+    if (dataset_place_of(entry, &place)) /* overlayfs tells of the manifest's file */
+        return dataset_statvfs(s, &place, st, error);
     return s->mounter->ops->statvfs(s->mounter, path, entry->dev, timeout_ms, st, error);
 }

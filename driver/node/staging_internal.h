@@ -20,6 +20,7 @@ struct Staging {
     Watch *watch;
     NodeBlock *block; /* NULL: no images on this node */
     char *device_dir;
+    struct NodeDatasets *datasets; /* NULL: likewise */
 };
 
 /* For one question to hearthd that needs no Ceph. */
@@ -62,15 +63,24 @@ gboolean staging_is_dead(Staging *s, const char *path);
 /* Takes all mounts of the volume away from `path`. `stale`: the caller knows that they are dead. */
 gboolean staging_clear(Staging *s, const char *volume, const char *path, gboolean stale,
                        Deadline deadline, GError **error);
+/*
+ * Closes our duplicate when hearthd no longer serves the volume and the watch has not noticed yet:
+ * it would have the unmounts wait for answers that never come.
+ */
+void staging_release_if_lost(Staging *s, const char *volume);
 /* Lets hearthd and the keeper forget the volume if no mount that it serves is left. */
 gboolean staging_detach_if_last(Staging *s, const char *volume, Deadline deadline, GError **error);
-/* Mounts what hearthd serves of the volume at `path`, unless that is so. */
+/* Mounts what hearthd serves of the volume at `path`, unless that is so. layer: hearthd_attach().
+ */
 gboolean staging_mount_at(Staging *s, const char *volume, const char *path, const json_t *spec,
-                          uint64_t attrs, Deadline deadline, GError **error);
+                          const char *layer, uint64_t attrs, Deadline deadline, GError **error);
 /* Binds the mount `dev` at `staged` on `target`; see staging_publish(). */
 gboolean staging_bind(Staging *s, const char *volume, const char *staged, const char *target,
                       dev_t dev, uint64_t attrs, gboolean exclusive, Deadline deadline,
                       GError **error);
+
+/* dataset.c */
+void node_datasets_free(Staging *s);
 
 /* image.c */
 

@@ -41,7 +41,7 @@ static void fetch_all(Watch *w, HearthdLink *link)
     }
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     for (guint i = 0; i < table->len; i++) {
-        const char *volume = mount_volume(table->pdata[i]);
+        const char *volume = mount_served_volume(table->pdata[i]);
         if (!volume || !g_hash_table_add(seen, (gpointer)volume))
             continue;
         /* One that is worked on now is kept, or dropped, by whoever works on it. */

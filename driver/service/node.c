@@ -3,6 +3,7 @@
 #include <sys/mount.h>
 #include "cache/control/wire.h"
 #include "csi.pb-c.h"
+#include "driver/node/dataset.h"
 #include "driver/node/hearthd.h"
 #include "driver/node/image.h"
 #include "driver/node/spec.h"
@@ -46,6 +47,7 @@ NodeService *node_service_new(const NodeServiceConfig *config, GError **error)
 {
     g_autoptr(NodeMounter) mounter = config->mounter ? config->mounter : node_mounter_new();
     g_autoptr(NodeBlock) block = config->block ? config->block : node_block_new();
+    g_autoptr(NodeLayers) layers = config->layers;
     if (!config->node_id || !config->node_id[0] || strlen(config->node_id) > NODE_ID_MAX) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
                     "the node ID must have 1 to %d bytes: give the node's name", NODE_ID_MAX);
@@ -76,7 +78,12 @@ NodeService *node_service_new(const NodeServiceConfig *config, GError **error)
     service->staging = staging_new(g_steal_pointer(&mounter), service->hearthd_socket);
     if (config->device_dir) {
         g_autofree char *device_dir = mount_canonical_dir(config->device_dir);
+        g_autoptr(NodeLayers) own =
+            layers ? NULL : node_layers_new(block, device_dir, config->dataset_mount);
         staging_take_images(service->staging, g_steal_pointer(&block), device_dir);
+        staging_take_layers(service->staging,
+                            own ? g_steal_pointer(&own) : g_steal_pointer(&layers),
+                            DATASET_REFRESH_MS);
     }
     return service;
 }
@@ -228,7 +235,9 @@ static gboolean stage(RpcCall *call, const ProtobufCMessage *request, ProtobufCM
     gint64 limit = time_for(call, CALL_MS);
     gboolean staged =
         image ? node_image_stage(service->staging, r->volume_id, path, spec, image, limit, error)
-              : staging_stage(service->staging, r->volume_id, path, spec, attrs, limit, error);
+        : attributes_is_snapshot(context)
+            ? dataset_stage(service->staging, r->volume_id, path, spec, attrs, limit, error)
+            : staging_stage(service->staging, r->volume_id, path, spec, attrs, limit, error);
     node_spec_free(spec);
     return staged;
 }

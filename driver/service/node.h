@@ -8,6 +8,7 @@
 #include <glib.h>
 #include "driver/backend/backend.h"
 #include "driver/node/block.h"
+#include "driver/node/layers.h"
 #include "driver/node/mount.h"
 #include "driver/rpc/server.h"
 
@@ -26,6 +27,8 @@ typedef struct NodeServiceConfig {
     const char *zone;       /* NULL or "": none */
     NodeMounter *mounter;   /* NULL: the kernel's. Taken over, also on error */
     NodeBlock *block;       /* likewise */
+    NodeLayers *layers;     /* likewise; NULL: the kernel's as dataset_mount says */
+    LayersMode dataset_mount;
     /* Makes the backend to read volumes' records with (settings.h); NULL: they are not read. */
     Backend *(*records)(const char *config_path);
 } NodeServiceConfig;

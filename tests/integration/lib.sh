@@ -4,7 +4,7 @@
 #
 #   pass NAME | fail NAME REASON | skip NAME REASON       one line each, counted by ./run
 #   check NAME COMMAND...                                 pass when it succeeds, else fail
-#   start_ceph; start_controller [FLAGS]; own_user; start_hearthd [FLAGS]; start_node; start_hearth [FLAGS]
+#   start_ceph; start_controller [FLAGS]; own_user; start_hearthd [FLAGS]; start_node [FLAGS]; start_hearth [FLAGS]
 #   csi controller|node METHOD JSON      TRUE when OK; the reply is in $REPLY_JSON, the status in
 #                                        $CSI_CODE and $CSI_MESSAGE. Secrets: write $SECRETS or
 #                                        $NODE_SECRETS as a jq variable, see csi_json.
@@ -250,10 +250,10 @@ start_hearthd() { # [FLAGS]
     spawn hearthd "$BUILD/hearthd" --socket="$HEARTHD" --cache-dir="$CACHE" "$@"
     wait_socket hearthd "$HEARTHD"
 }
-start_node() {
+start_node() { # [FLAGS]
     rm -f "$NODE"
     spawn node "$BUILD/hearth-csi" --role=node --endpoint="unix://$NODE" --node-id=test-node \
-        --hearthd-socket="$HEARTHD" --cluster-config="$TMP/config.json" --device-dir="$DEVICES"
+        --hearthd-socket="$HEARTHD" --cluster-config="$TMP/config.json" --device-dir="$DEVICES" "$@"
     wait_socket node "$NODE"
 }
 start_hearth() { # [FLAGS of hearthd]

@@ -59,5 +59,33 @@ START_TEST(background_work_is_waited_for)
 }
 END_TEST
 
+static void *wait_for_v(void *data)
+{
+    BusyHold *hold = busy_take_until(data, "v", g_get_monotonic_time() + 10 * G_USEC_PER_SEC, NULL);
+    gboolean taken = hold != NULL;
+    busy_release(hold);
+    return GINT_TO_POINTER(taken);
+}
+
+START_TEST(what_is_shared_is_waited_for_until_a_moment)
+{
+    Busy *b = busy_new();
+    GError *error = NULL;
+    BusyHold *hold = busy_take(b, "v", "/p", NULL);
+    const gint64 until = g_get_monotonic_time() + 50000;
+    ck_assert_ptr_null(busy_take_until(b, "v", until, &error));
+    ck_assert_int_ge(g_get_monotonic_time(), until);
+    ck_assert(g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED));
+    g_clear_error(&error);
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_v, b), 0);
+    busy_release(hold);
+    void *taken;
+    pthread_join(thread, &taken);
+    ck_assert(GPOINTER_TO_INT(taken));
+    busy_free(b);
+}
+END_TEST
+
 HARNESS_MAIN("driver/node/busy", volume_and_path_are_taken_together_or_not_at_all,
-             background_work_is_waited_for)
+             background_work_is_waited_for, what_is_shared_is_waited_for_until_a_moment)

@@ -121,7 +121,7 @@ START_TEST(a_volume_travels_to_hearthd_and_back)
     ck_assert(hearthd_open(link, spec, WORLD_WAIT_MS, &attached, &error));
     ck_assert(!attached);
     int fuse_fd = w->base.ops->open_fuse(&w->base, &error);
-    ck_assert(hearthd_attach(link, "v", fuse_fd, WORLD_WAIT_MS, &error));
+    ck_assert(hearthd_attach(link, "v", NULL, fuse_fd, WORLD_WAIT_MS, &error));
     ck_assert(hearthd_is_attached(link, "v", WORLD_WAIT_MS, &attached, &error));
     ck_assert(attached);
     int fetched = -1;

@@ -40,6 +40,32 @@ START_TEST(decodes_escapes)
 }
 END_TEST
 
+START_TEST(a_stack_tells_its_first_lower_layer)
+{
+    static const struct {
+        const char *options, *lower;
+    } of[] = {
+        {"ro,lowerdir+=/d/a\\054b:c\\040d.1.manifest,datadir+=/o,datadir+=/f,metacopy=on",
+         "/d/a,b:c d.1.manifest"},
+        {"ro,lowerdir=/d/m::/o::/f,redirect_dir=on", "/d/m"},
+        {"ro,lowerdir=/d\\134:e/m\\134\\134::/o,metacopy=on", "/d:e/m\\"},
+        {"rw,upperdir=/u", NULL},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(of); i++) {
+        g_autofree char *line =
+            g_strdup_printf("59 27 0:42 / /m ro,nodev - overlay hearth:v\\040w %s", of[i].options);
+        g_autoptr(MountEntry) e = mount_parse_line(line);
+        ck_assert_ptr_nonnull(e);
+        ck_assert_str_eq(mount_volume(e), "v w");
+        ck_assert_ptr_null(mount_served_volume(e));
+        ck_assert_msg(g_strcmp0(e->lower, of[i].lower) == 0, "%s: %s", of[i].options, e->lower);
+    }
+    g_autoptr(MountEntry) other = mount_parse_line("1 2 0:7 / /x rw - ext4 /dev/a rw,lowerdir=/x");
+    ck_assert_ptr_null(other->lower);
+    ck_assert_ptr_null(mount_volume(other));
+}
+END_TEST
+
 START_TEST(skips_malformed_lines)
 {
     static const char *const bad[] = {
@@ -154,7 +180,8 @@ START_TEST(translates_allowed_flags_and_names_the_rest)
 END_TEST
 
 HARNESS_MAIN("driver/node/mounttable", parses_a_line_with_and_without_optional_fields,
-             decodes_escapes, skips_malformed_lines, finds_the_topmost_mount,
-             only_our_type_and_source_is_a_volume, refuses_paths_that_cannot_be_mounted_on,
+             decodes_escapes, a_stack_tells_its_first_lower_layer, skips_malformed_lines,
+             finds_the_topmost_mount, only_our_type_and_source_is_a_volume,
+             refuses_paths_that_cannot_be_mounted_on,
              resolves_the_parent_but_not_the_last_component,
              translates_allowed_flags_and_names_the_rest)

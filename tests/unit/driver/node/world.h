@@ -34,6 +34,8 @@ typedef enum Fault {
 
 typedef struct FakeVolume {
     json_t *spec;
+    gboolean asked; /* for its manifest, and it was ready */
+    gboolean fill;  /* attached as such */
     int fuse_fd;    /* -1: opened only */
     int connection; /* that opened it */
 } FakeVolume;
@@ -62,7 +64,11 @@ typedef struct World {
 
     GHashTable *volumes; /* id -> FakeVolume */
     unsigned opens, attaches, fetches;
-    uint64_t image_bytes; /* what "resize" answers */
+    /* What "manifest" says: the dataset; NULL: there is none. */
+    const char *dataset;
+    gboolean building, readable;
+    int64_t bytes_fill, objects; /* read of what is served, and held, of every volume */
+    uint64_t image_bytes;        /* what "resize" answers */
     gboolean serving;
     int listener, stop;
     pthread_t hearthd;
@@ -105,6 +111,7 @@ static inline MountEntry *world_entry_copy(const MountEntry *e)
     c->target = g_strdup(e->target);
     c->type = g_strdup(e->type);
     c->source = g_strdup(e->source);
+    c->lower = g_strdup(e->lower);
     return c;
 }
 
@@ -187,8 +194,10 @@ static inline int world_clone(NodeMounter *m, const char *path, dev_t dev, uint6
         const MountEntry *e = mount_find(w->mounts, path);
         ck_assert_ptr_nonnull(e);
         ck_assert_uint_eq(e->dev, dev);
-        fd = world_detached_locked(w, world_new_entry_locked(w, e->type, e->source, "", e->dev,
-                                                             (attrs & MOUNT_ATTR_RDONLY) != 0));
+        MountEntry *bind = world_new_entry_locked(w, e->type, e->source, "", e->dev,
+                                                  (attrs & MOUNT_ATTR_RDONLY) != 0);
+        bind->lower = g_strdup(e->lower);
+        fd = world_detached_locked(w, bind);
     }
     pthread_mutex_unlock(&w->lock);
     return fd;
@@ -224,7 +233,7 @@ static inline gboolean world_probe(NodeMounter *m, int mount_fd, const char *pat
                 ? g_hash_table_lookup(w->detached, GSIZE_TO_POINTER(world_inode(mount_fd)))
                 : mount_find(w->mounts, path);
         ck_assert_ptr_nonnull(e);
-        answers = world_is_served_locked(w, e->dev);
+        answers = strcmp(e->type, MOUNT_TYPE) != 0 || world_is_served_locked(w, e->dev);
         if (!answers)
             g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION, "%s is dead", path);
     }
@@ -364,9 +373,21 @@ static inline json_t *world_answer_locked(World *w, const json_t *request, int c
             return world_refusal("FAILED_PRECONDITION", "not opened");
         if (v->fuse_fd >= 0)
             return world_refusal("ALREADY_EXISTS", "attached");
+        v->fill = json_object_get(request, "layer") != NULL;
+        if (v->fill && !v->asked)
+            return world_refusal("FAILED_PRECONDITION", "its manifest is not ready");
         w->attaches++;
         v->fuse_fd = hearth_steal_fd(fd);
         return json_pack("{s:b}", "ok", 1);
+    }
+    if (strcmp(op, "manifest") == 0) {
+        if (!v || !w->dataset)
+            return world_refusal("FAILED_PRECONDITION", "no snapshot");
+        v->asked = !w->building;
+        return json_pack("{s:b, s:s, s:s, s:s, s:s, s:b, s:i, s:i, s:i}", "ok", 1, "state",
+                         w->building ? "building" : "ready", "dataset", w->dataset, "path",
+                         "/cache/manifest", "objects", "/cache/objects", "readable", w->readable,
+                         "files", 1234567, "directories", 3, "bytes", 4096000);
     }
     if (strcmp(op, "detach") == 0) {
         g_hash_table_remove(w->volumes, id);
@@ -382,7 +403,8 @@ static inline json_t *world_answer_locked(World *w, const json_t *request, int c
     if (strcmp(op, "volume") == 0) {
         if (!v)
             return world_refusal("NOT_FOUND", "no such volume");
-        return json_pack("{s:b, s:{s:b}}", "ok", 1, "volume", "attached", v->fuse_fd >= 0);
+        return json_pack("{s:b, s:{s:b, s:I, s:I}}", "ok", 1, "volume", "attached", v->fuse_fd >= 0,
+                         "bytesFill", (json_int_t)w->bytes_fill, "objects", (json_int_t)w->objects);
     }
     if (strcmp(op, "resize") == 0)
         return json_pack("{s:b, s:I}", "ok", 1, "bytes", (json_int_t)w->image_bytes);

@@ -1,0 +1,34 @@
+/* What layers.c (mounts) and layers_probe.c (what the kernel can do) share. */
+#ifndef HEARTH_NODE_LAYERS_INTERNAL_H
+#define HEARTH_NODE_LAYERS_INTERNAL_H
+
+#include "driver/node/bounded.h"
+#include "driver/node/layers.h"
+
+typedef enum StackSyntax {
+    STACK_NONE,
+    STACK_JOINED,   /* lowerdir=a::b::c */
+    STACK_APPENDED, /* lowerdir+=a, datadir+=b, ... (Linux 6.7) */
+} StackSyntax;
+
+typedef struct KernelLayers {
+    NodeLayers base;
+    NodeBlock *block;
+    Bounded *bounded;
+    gboolean from_file; /* EROFS needs no loop device */
+    StackSyntax syntax;
+} KernelLayers;
+
+/*
+ * A detached overlay mount of `lower` and data-only layers, or -errno; *said is what the kernel
+ * says of it, the caller's.
+ */
+int layers_mount_overlay(StackSyntax syntax, const char *source, const char *lower,
+                         const char *const *data, guint n_data, uint64_t attrs, char **said);
+/* A detached EROFS mount, or -errno. */
+int layers_mount_file(const char *file, char **said);
+
+/* Fills in what the kernel can do; *why says what it cannot, the caller's, or NULL. */
+void layers_probe(KernelLayers *k, const char *dir, char **why);
+
+#endif

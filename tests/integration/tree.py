@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""A tree of mixed kinds, and what there is to see of one.
+
+    tree.py make DIR [ENTRIES]    ENTRIES: in its largest directory (20000)
+    tree.py list DIR [--names]    one line a name, in order: kind, mode, owner, times, links, device,
+                                  attributes, which names are one file, the bytes; --names: no bytes
+    tree.py sums DIR              bytes only; goes on after an error, which is then in the line
+
+Names are bytes. What file systems may tell differently is left out: sizes and links of directories.
+"""
+import hashlib
+import os
+import random
+import stat
+import sys
+
+DIRECTORY_MTIME = 1600000000
+
+
+def write(path, data):
+    with open(path, "wb") as f:
+        f.write(data)
+
+
+def make(top, entries):
+    r = random.Random(20)
+    top = os.fsencode(top)
+    join = os.path.join
+    for name in (b"small", b"deep/a/b/c/d/e/f", b"many", b"odd", b"large", b"closed"):
+        os.makedirs(join(top, name))
+    for i in range(300):
+        write(join(top, b"small", b"file%03d" % i), r.randbytes(r.randint(1, 200000)))
+    for i in range(entries):
+        write(join(top, b"many", b"%06d" % i), b"%d" % i if i % 10 == 0 else b"")
+    write(join(top, b"deep/a/b/c/d/e/f/leaf"), b"leaf")
+    write(join(top, b"large/one"), r.randbytes(9000001))
+    write(join(top, b"large/two"), r.randbytes(40 << 20))
+    odd = join(top, b"odd")
+    write(join(odd, b"empty"), b"")
+    write(join(odd, b"n" * 255), b"long name")
+    write(join(odd, b"\xff\xfe not UTF-8 \x01\n\\\""), b"bytes")
+    write(join(odd, "Käse 😀".encode()), b"UTF-8")
+    write(join(odd, b" , :=%s"), b"blank")
+    write(join(odd, b"first"), b"one file of three names")
+    os.link(join(odd, b"first"), join(odd, b"second"))
+    os.link(join(odd, b"first"), join(top, b"deep/a/third"))
+    os.symlink(b"first", join(odd, b"link"))
+    os.symlink(b"/nowhere/" + b"x" * 3000, join(odd, b"long link"))
+    os.mkfifo(join(odd, b"fifo"), 0o640)
+    os.mknod(join(odd, b"char"), stat.S_IFCHR | 0o600, os.makedev(1, 3))
+    os.mknod(join(odd, b"block"), stat.S_IFBLK | 0o660, os.makedev(259, 70000))
+    with open(join(odd, b"sparse"), "wb") as f:
+        f.truncate(100 << 20)
+        f.seek(50 << 20)
+        f.write(b"island")
+    with open(join(odd, b"hole"), "wb") as f:
+        f.truncate(1234567)
+    attributes = join(odd, b"attributes")
+    write(attributes, b"x")
+    os.setxattr(attributes, b"user.name", b"value")
+    os.setxattr(attributes, b"user.empty", b"")
+    os.setxattr(attributes, b"user.bytes", bytes(range(256)))
+    os.setxattr(attributes, b"user.large", r.randbytes(8000))
+    os.setxattr(join(top, b"deep"), b"user.directory", b"too")
+    for i, mode in enumerate((0o4755, 0o2755, 0o1777, 0o000, 0o444)):
+        path = join(odd, b"mode%d" % i)
+        write(path, b"mode")
+        os.chown(path, 1000 + i, 70000 + i)
+        os.chmod(path, mode)
+        os.utime(path, ns=(10**18 + i, 981173106123456789 + i))
+    write(join(odd, b"old"), b"old")
+    os.utime(join(odd, b"old"), ns=(0, 1))
+    os.chmod(join(top, b"closed"), 0o700)
+    for path, _, _ in os.walk(top, topdown=False):
+        os.utime(path, (DIRECTORY_MTIME, DIRECTORY_MTIME))
+
+
+def digest(path):
+    h = hashlib.blake2b(digest_size=16)
+    with open(path, "rb", buffering=0) as f:
+        while data := f.read(1 << 20):
+            h.update(data)
+    return h.hexdigest()
+
+
+def paths(top):
+    yield top
+    for path, directories, files in os.walk(top):
+        directories.sort()
+        for name in sorted(directories + files):
+            yield os.path.join(path, name)
+
+
+def describe(path, first, shown, content):
+    st = os.lstat(path)
+    kind = stat.S_IFMT(st.st_mode)
+    line = [repr(shown), "%o" % st.st_mode, st.st_uid, st.st_gid, st.st_mtime_ns]
+    if kind != stat.S_IFDIR:
+        line += [st.st_size, st.st_nlink, repr(first.setdefault(st.st_ino, shown))]
+    if kind in (stat.S_IFCHR, stat.S_IFBLK):
+        line.append("%d:%d" % (os.major(st.st_rdev), os.minor(st.st_rdev)))
+    if kind == stat.S_IFLNK:
+        line.append(repr(os.readlink(path)))
+    for name in sorted(os.listxattr(path, follow_symlinks=False)):
+        value = os.getxattr(path, name, follow_symlinks=False)
+        line.append("%s=%s" % (name, hashlib.blake2b(value, digest_size=8).hexdigest()))
+    if kind == stat.S_IFREG and content and st.st_size:
+        line.append(digest(path))
+    return " ".join(map(str, line))
+
+
+def main():
+    verb, top = sys.argv[1], os.fsencode(sys.argv[2])
+    if verb == "make":
+        make(top, int(sys.argv[3]) if len(sys.argv) > 3 else 20000)
+        return
+    first = {}
+    for path in sorted(paths(top)):
+        shown = path[len(top) + 1:]
+        if verb == "list":
+            print(describe(path, first, shown, "--names" not in sys.argv))
+        elif stat.S_ISREG(os.lstat(path).st_mode):
+            try:
+                print(repr(shown), digest(path))
+            except OSError as e:
+                print(repr(shown), e.strerror)
+
+
+main()
