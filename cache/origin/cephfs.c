@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
 #define WANT (CEPH_STATX_BASIC_STATS | CEPH_STATX_VERSION)
 
@@ -38,6 +39,17 @@ static struct Inode *inode_of(OriginNode *node)
     return (struct Inode *)node;
 }
 
+/* Other clients store a device's number as Linux has it inside: 12 bits of major, 20 of minor. */
+static dev_t device_of(uint64_t stored)
+{
+    return makedev((unsigned)(stored >> 20), (unsigned)(stored & 0xfffff));
+}
+
+static dev_t stored_device(dev_t device)
+{
+    return (dev_t)major(device) << 20 | minor(device);
+}
+
 static void fill_attr(OriginAttr *attr, const struct ceph_statx *stx)
 {
     *attr = (OriginAttr){
@@ -49,7 +61,7 @@ static void fill_attr(OriginAttr *attr, const struct ceph_statx *stx)
                 .st_nlink = stx->stx_nlink,
                 .st_uid = stx->stx_uid,
                 .st_gid = stx->stx_gid,
-                .st_rdev = stx->stx_rdev,
+                .st_rdev = device_of(stx->stx_rdev),
                 .st_size = (off_t)stx->stx_size,
                 .st_blksize = stx->stx_blksize,
                 .st_blocks = (blkcnt_t)stx->stx_blocks,
@@ -308,8 +320,8 @@ static int op_mknod(Origin *o, OriginNode *parent, const char *name, mode_t mode
         return -ENOMEM;
     struct Inode *in;
     struct ceph_statx stx;
-    int r =
-        ceph_ll_mknod(mount_of(o), inode_of(parent), name, mode, rdev, &in, &stx, WANT, 0, perms);
+    int r = ceph_ll_mknod(mount_of(o), inode_of(parent), name, mode, stored_device(rdev), &in, &stx,
+                          WANT, 0, perms);
     ceph_userperm_destroy(perms);
     if (r < 0)
         return r;
