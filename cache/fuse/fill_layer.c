@@ -2,7 +2,8 @@
  * Invariants:
  * 1. Names, node IDs and sizes come from the manifest alone: a lookup never waits for Ceph.
  * 2. A Source is where a file's bytes are being read from. It is in `sources` while it may be
- * found, and lives while it is referenced; the last reference closes what it holds.
+ * found, for a second after its last read, and lives while it is referenced; the last reference
+ * closes what it holds.
  * 3. Bytes are those of the object the manifest names, or an error.
  */
 #include "cache/fuse/fill_layer.h"
@@ -11,27 +12,37 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+#include "cache/fuse/past.h"
 #include "cache/fuse/readers.h"
 #include "cache/store/key.h"
 
 #define DEFAULT_THREADS 8
-#define DEFAULT_WAIT_MS 25000
+#define DEFAULT_WAIT_MS 20000
+/* The kernel asks twice, once to read ahead: for so long after Ceph has kept a read waiting in
+ * vain, others wait only AGAIN_MS. */
+#define SILENCE_MS 5000
+#define AGAIN_MS 250
+#define PAST_THREADS 4
 #define MAX_READAHEAD (1u << 20)
 /* Nothing changes, ever. */
 #define VALID_SEC 1e9
 /* Directories 00 to ff, then the files. */
 #define FIRST_DIR 2
 #define FIRST_FILE 1024
-/* Files that keep their descriptor or fill between reads. */
+/* Files that keep their descriptor or fill between reads, and for how long: an object that was
+ * evicted takes room on the disk as long as it is open. */
 #define SOURCES_MAX 512
+#define SOURCE_IDLE_MS 1000
 
 typedef struct Source {
     uint64_t index;
     atomic_uint references;
     ObjectKey key;
     ObjectId id;
-    GList *link; /* in FillLayer.recent */
+    GList *link;      /* in FillLayer.recent */
+    uint64_t used_ms; /* FillLayer.lock */
     /* The object, or its fill; neither when the store takes none: then the origin is read. */
     int fd;
     StoreFill *fill;
@@ -45,15 +56,28 @@ struct FillLayer {
     unsigned wait_ms;
     struct fuse_session *fuse;
     Readers *readers;
+    Past *past;
     pthread_mutex_t lock;
-    GHashTable *sources; /* lock: index -> Source, with a reference */
-    GQueue recent;       /* lock: Sources, the last used first */
+    pthread_cond_t changed; /* a first Source, or stopping */
+    GHashTable *sources;    /* lock: index -> Source, with a reference */
+    GQueue recent;          /* lock: Sources, the last used first */
+    gboolean stopping;      /* lock */
+    gboolean has_closer;
+    pthread_t closer;
+    _Atomic uint64_t silent_ms; /* when a read last waited in vain for all its time; 0: never */
     _Atomic uint64_t reads, bytes_store, bytes_fill, bytes_origin, failed;
 };
 
 static FillLayer *layer_of(fuse_req_t req)
 {
     return fuse_req_userdata(req);
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
 /* ---- sources */
@@ -104,6 +128,7 @@ static Source *source_get(FillLayer *l, uint64_t index)
     Source *s = g_hash_table_lookup(l->sources, &index);
     if (s) {
         atomic_fetch_add(&s->references, 1);
+        s->used_ms = now_ms();
         g_queue_unlink(&l->recent, s->link);
         g_queue_push_head_link(&l->recent, s->link);
     }
@@ -121,9 +146,12 @@ static Source *source_get(FillLayer *l, uint64_t index)
         s = other;
     } else {
         atomic_fetch_add(&s->references, 1);
+        s->used_ms = now_ms();
         g_hash_table_insert(l->sources, &s->index, s);
         g_queue_push_head(&l->recent, s);
         s->link = l->recent.head;
+        if (l->recent.length == 1)
+            pthread_cond_signal(&l->changed);
         if (l->recent.length > SOURCES_MAX)
             forget_locked(l, old = g_queue_peek_tail(&l->recent));
     }
@@ -145,38 +173,45 @@ static void source_drop(FillLayer *l, Source *s)
         source_unref(s);
 }
 
+/* A thread: lets go of what nobody reads any more. */
+static void *run_closer(void *data)
+{
+    FillLayer *l = data;
+    pthread_mutex_lock(&l->lock);
+    while (!l->stopping) {
+        Source *s = g_queue_peek_tail(&l->recent);
+        if (!s) {
+            pthread_cond_wait(&l->changed, &l->lock);
+            continue;
+        }
+        uint64_t due = s->used_ms + SOURCE_IDLE_MS;
+        if (now_ms() < due) {
+            const struct timespec until = {(time_t)(due / 1000), (long)(due % 1000) * 1000000};
+            pthread_cond_timedwait(&l->changed, &l->lock, &until);
+            continue;
+        }
+        forget_locked(l, s);
+        pthread_mutex_unlock(&l->lock);
+        source_unref(s);
+        pthread_mutex_lock(&l->lock);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
 /* ---- reading */
 
-/* Past the store. Opened for each read: this is for when the cache's disk has failed. */
-static ssize_t read_origin(FillLayer *l, const Source *s, char *buf, size_t len, uint64_t off)
+static unsigned patience_ms(FillLayer *l)
 {
-    const OriginOps *ops = l->origin->ops;
-    OriginNode *node;
-    OriginFile *file;
-    OriginAttr attr;
-    ObjectKey now;
-    g_autofree char *path = manifest_path(l->manifest, s->index);
-    int r = path ? origin_find(l->origin, path, &node, &attr) : -EIO;
-    if (r < 0)
-        return r;
-    object_key_init(&now, l->origin, &attr);
-    if (memcmp(&now, &s->key, sizeof(now)) != 0)
-        r = -ESTALE;
-    if (r == 0)
-        r = ops->open(l->origin, node, O_RDONLY, &file);
-    ssize_t done = r;
-    if (r == 0) {
-        while (done >= 0 && (size_t)done < len) {
-            ssize_t n =
-                ops->read(l->origin, file, buf + done, len - (size_t)done, off + (uint64_t)done);
-            if (n == -EINTR)
-                continue;
-            done = n <= 0 ? (n < 0 ? n : -EIO) : done + n;
-        }
-        ops->close(l->origin, file);
-    }
-    ops->put(l->origin, node);
-    return done;
+    uint64_t silent = atomic_load(&l->silent_ms);
+    return silent && now_ms() - silent < SILENCE_MS ? MIN(AGAIN_MS, l->wait_ms) : l->wait_ms;
+}
+
+static ssize_t timed_out(FillLayer *l, unsigned waited_ms)
+{
+    if (waited_ms == l->wait_ms)
+        atomic_store(&l->silent_ms, now_ms());
+    return -ETIMEDOUT;
 }
 
 static ssize_t read_object(const Source *s, char *buf, size_t len, uint64_t off)
@@ -204,19 +239,24 @@ static ssize_t read_source(FillLayer *l, Source *s, char *buf, size_t len, uint6
         }
         store_report_bad(l->store, &s->id, (int)-n);
     } else if (s->fill) {
-        n = store_fill_read_within(s->fill, buf, len, off, l->wait_ms);
+        unsigned wait_ms = patience_ms(l);
+        n = store_fill_read_within(s->fill, buf, len, off, wait_ms);
         if (n >= 0) {
             atomic_fetch_add(&l->bytes_fill, (uint64_t)n);
             return n;
         }
-        if (n == -ETIMEDOUT)
-            return n;
+        if (n == -ETIMEDOUT) {
+            source_drop(l, s); /* it may be the origin that says so, and the fill has ended */
+            return timed_out(l, wait_ms);
+        }
     }
     source_drop(l, s);
-    n = read_origin(l, s, buf, len, off);
+    unsigned wait_ms = patience_ms(l);
+    g_autofree char *path = manifest_path(l->manifest, s->index);
+    n = path ? past_read(l->past, path, &s->key, buf, len, off, wait_ms) : -EIO;
     if (n >= 0)
         atomic_fetch_add(&l->bytes_origin, (uint64_t)n);
-    return n;
+    return n == -ETIMEDOUT ? timed_out(l, wait_ms) : n;
 }
 
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
@@ -382,6 +422,11 @@ FillLayer *fill_layer_start(const FillLayerConfig *config, int fuse_fd, void (*e
     l->dataset = g_strdup(config->dataset);
     l->wait_ms = config->wait_ms ? config->wait_ms : DEFAULT_WAIT_MS;
     pthread_mutex_init(&l->lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&l->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     l->sources = g_hash_table_new(g_int64_hash, g_int64_equal);
     g_queue_init(&l->recent);
     l->fuse = readers_serve(&operations, l, fuse_fd, error);
@@ -390,6 +435,8 @@ FillLayer *fill_layer_start(const FillLayerConfig *config, int fuse_fd, void (*e
         fill_layer_stop(l);
         return NULL;
     }
+    l->past = past_start(l->origin, PAST_THREADS);
+    l->has_closer = pthread_create(&l->closer, NULL, run_closer, l) == 0;
     l->readers =
         readers_start(l->fuse, config->threads ? config->threads : DEFAULT_THREADS, ended, data);
     return l;
@@ -414,6 +461,13 @@ void fill_layer_stop(FillLayer *l)
     if (!l)
         return;
     readers_stop(l->readers);
+    past_stop(l->past);
+    pthread_mutex_lock(&l->lock);
+    l->stopping = TRUE;
+    pthread_cond_signal(&l->changed);
+    pthread_mutex_unlock(&l->lock);
+    if (l->has_closer)
+        pthread_join(l->closer, NULL);
     for (Source *s; (s = g_queue_peek_head(&l->recent));) {
         forget_locked(l, s);
         source_unref(s);
@@ -421,6 +475,7 @@ void fill_layer_stop(FillLayer *l)
     if (l->fuse)
         fuse_session_destroy(l->fuse);
     g_hash_table_unref(l->sources);
+    pthread_cond_destroy(&l->changed);
     pthread_mutex_destroy(&l->lock);
     g_free(l->dataset);
     g_free(l);

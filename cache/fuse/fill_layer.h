@@ -7,7 +7,9 @@
  * A file's node ID is its place in the manifest's table: nothing has to be remembered of a lookup,
  * and a later process can serve the same kernel.
  *
- * Reads of what has to be fetched fail with EIO after a while without Ceph; the fetch goes on.
+ * Reads of what has to be fetched fail with EIO after a while without Ceph; the fetch goes on. An
+ * application's read is two of the kernel's, so what follows one that failed is not waited for as
+ * long.
  */
 #ifndef HEARTH_FUSE_FILL_LAYER_H
 #define HEARTH_FUSE_FILL_LAYER_H
@@ -26,7 +28,7 @@ typedef struct FillLayerConfig {
     Store *store;
     const Manifest *manifest;
     unsigned threads; /* 0: 8 */
-    unsigned wait_ms; /* for Ceph; 0: 25 s */
+    unsigned wait_ms; /* for Ceph; 0: 20 s */
 } FillLayerConfig;
 
 typedef struct FillLayerStats {

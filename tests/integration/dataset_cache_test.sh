@@ -2,9 +2,13 @@
 # hearthd's side of a dataset on a real Ceph, without the node plugin: the manifest of a snapshot is
 # built, shared through Ceph and found again; the tree over it is the snapshot's, also of files that
 # were deleted since and after the MDS has forgotten everything; warming asks the MDS for directories
-# alone.
+# alone; what is evicted is free on the cache's own file system.
 . "$(dirname "$0")/lib.sh"
 init
+truncate -s 512M "$TMP/disk"
+mkdir "$TMP/nvme"
+mkfs.ext4 -q -E lazy_itable_init=0 "$TMP/disk" && mount -o loop "$TMP/disk" "$TMP/nvme" || die "no file system for the cache"
+CACHE=$TMP/nvme/cache
 start_ceph
 start_controller
 
@@ -35,6 +39,9 @@ digest() { # DIR
      find . -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum
      getfattr -R -m user. -d . 2>/dev/null | sort | sha256sum)
 }
+free_kib() { sync -f "$TMP/nvme" && df --output=avail "$TMP/nvme" | tail -n 1; }
+# Overlay's inodes first, then those beneath them that they held.
+drop_all() { drop_page_cache && drop_page_cache && drop_page_cache; }
 mds_requests() { "$ONE_NODE" perf "$CEPH_DIR" mds.a mds.request; }
 
 create_volume datasets || die "CreateVolume: $(said)"
@@ -104,8 +111,12 @@ fi
 BEFORE=$(mds_requests)
 same "warm tree is the snapshot's" "$(digest "$TMP/mnt/tree")" "$WANTED"
 same "reading it asks the MDS for nothing" "$(($(mds_requests) - BEFORE))" 0
+cat "$TMP"/mnt/tree/many/0* >/dev/null
+BEFORE=$(free_kib)
 hearthctl evict v >/dev/null
-drop_page_cache
+drop_all
+is_free() { [ "$(free_kib)" -ge $((BEFORE + 9 * 1024)) ]; }
+wait_for 10 is_free && pass "what is evicted is free" || fail "what is evicted is free" "$BEFORE KiB before, $(free_kib) after"
 same "evicted tree is the snapshot's" "$(digest "$TMP/mnt/tree")" "$WANTED"
 stop_all
 

@@ -54,7 +54,7 @@ static void build_manifest(World *w)
     close(fd);
 }
 
-static void world_up(World *w, const char *text)
+static void world_up_with(World *w, const char *text, uint64_t max_bytes, unsigned wait_ms)
 {
     *w = (World){.dir = harness_tmpdir(), .cache = harness_tmpdir()};
     g_autofree char *file = g_build_filename(w->dir, "f", NULL);
@@ -66,7 +66,7 @@ static void world_up(World *w, const char *text)
     w->ops = *w->real;
     w->ops.read = gated_read;
     w->origin->ops = &w->ops;
-    StoreConfig store = {.dir = store_dir, .max_bytes = 64 << 20};
+    StoreConfig store = {.dir = store_dir, .max_bytes = max_bytes};
     w->store = store_open(&store, NULL);
     build_manifest(w);
     FillLayerConfig config = {.dataset = "d",
@@ -74,10 +74,15 @@ static void world_up(World *w, const char *text)
                               .store = w->store,
                               .manifest = w->manifest,
                               .threads = 2,
-                              .wait_ms = 50};
+                              .wait_ms = wait_ms};
     w->layer = fill_layer_start(&config, kernel_start(&w->kernel), NULL, NULL, NULL);
     ck_assert_ptr_nonnull(w->layer);
     kernel_init(&w->kernel);
+}
+
+static void world_up(World *w, const char *text)
+{
+    world_up_with(w, text, 64 << 20, 50);
 }
 
 static void world_down(World *w)
@@ -181,6 +186,96 @@ START_TEST(without_the_origin_a_read_fails_in_time_and_works_afterwards)
 }
 END_TEST
 
+static gint64 read_fails_after_ms(World *w, uint64_t node)
+{
+    gint64 start = g_get_monotonic_time();
+    ck_assert_int_eq(kernel_read(&w->kernel, node, 0, 0, 100)->error, -EIO);
+    return (g_get_monotonic_time() - start) / 1000;
+}
+
+START_TEST(what_follows_a_read_that_waited_in_vain_is_answered_soon)
+{
+    World w;
+    world_up_with(&w, "cold", 64 << 20, 1500);
+    set_gate(TRUE);
+    uint64_t node = lookup_object(&w);
+    ck_assert_int_ge(read_fails_after_ms(&w, node), 1500);
+    ck_assert_int_lt(read_fails_after_ms(&w, node), 1200);
+    world_down(&w);
+}
+END_TEST
+
+/* A store of 4 KiB takes nothing. */
+START_TEST(what_the_store_does_not_take_is_read_past_it)
+{
+    World w;
+    world_up_with(&w, "past the store", 4096, 20000);
+    uint64_t node = lookup_object(&w);
+    Reply *r = kernel_read(&w.kernel, node, 0, 5, 100);
+    ck_assert_int_eq(r->error, 0);
+    ck_assert_uint_eq(r->len, 9);
+    ck_assert_mem_eq(r->data, "the store", 9);
+    FillLayerStats stats;
+    fill_layer_stats(w.layer, &stats);
+    ck_assert_uint_eq(stats.bytes_origin, 9);
+    world_down(&w);
+}
+END_TEST
+
+START_TEST(a_read_past_the_store_fails_in_time_too)
+{
+    World w;
+    world_up_with(&w, "past the store", 4096, 50);
+    set_gate(TRUE);
+    uint64_t node = lookup_object(&w);
+    ck_assert_int_lt(read_fails_after_ms(&w, node), 10000);
+    set_gate(FALSE);
+    while (kernel_read(&w.kernel, node, 0, 0, 100)->error == -EIO)
+        ;
+    world_down(&w);
+}
+END_TEST
+
+/* Descriptors of this process that lead to a file that was removed from beneath the directory. */
+static unsigned removed_but_open(const char *below)
+{
+    unsigned n = 0;
+    GDir *dir = g_dir_open("/proc/self/fd", 0, NULL);
+    for (const char *name; (name = g_dir_read_name(dir));) {
+        g_autofree char *path = g_build_filename("/proc/self/fd", name, NULL);
+        g_autofree char *to = g_file_read_link(path, NULL);
+        n += to && g_str_has_prefix(to, below) && g_str_has_suffix(to, " (deleted)");
+    }
+    g_dir_close(dir);
+    return n;
+}
+
+START_TEST(what_was_evicted_is_not_kept_open)
+{
+    World w;
+    world_up(&w, "evicted");
+    g_autofree char *store = g_build_filename(w.cache, "store", NULL);
+    uint64_t node = lookup_object(&w);
+    ObjectKey key;
+    ck_assert(manifest_key(w.manifest, 0, &key));
+    while (kernel_read(&w.kernel, node, 0, 0, 100)->error == -EIO)
+        ;
+    StoreFill *fill = store_fill_path(w.store, w.origin, "f", &key, "d");
+    ck_assert_int_eq(store_fill_wait(fill), 0);
+    store_fill_unref(fill);
+    for (int from_object = 0; from_object < 2; from_object++) {
+        ck_assert_int_eq(kernel_read(&w.kernel, node, 0, 0, 100)->error, 0);
+        if (from_object)
+            ck_assert_uint_gt(store_evict(w.store, NULL, UINT64_MAX), 0);
+        gint64 until = g_get_monotonic_time() + 10 * G_TIME_SPAN_SECOND;
+        while (removed_but_open(store) && g_get_monotonic_time() < until)
+            g_usleep(20000);
+        ck_assert_uint_eq(removed_but_open(store), 0);
+    }
+    world_down(&w);
+}
+END_TEST
+
 START_TEST(a_file_that_is_another_now_gives_an_error_not_its_bytes)
 {
     World w;
@@ -196,4 +291,7 @@ END_TEST
 HARNESS_MAIN("cache/fuse/fill_layer", an_object_is_a_file_with_its_bytes_and_is_kept,
              other_names_are_not_there,
              without_the_origin_a_read_fails_in_time_and_works_afterwards,
+             what_follows_a_read_that_waited_in_vain_is_answered_soon,
+             what_the_store_does_not_take_is_read_past_it, a_read_past_the_store_fails_in_time_too,
+             what_was_evicted_is_not_kept_open,
              a_file_that_is_another_now_gives_an_error_not_its_bytes)
