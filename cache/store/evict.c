@@ -1,5 +1,6 @@
 /*
- * Eviction, least recently used first, in batches of one transaction each.
+ * Eviction in batches of one transaction each: first what nobody has in use, then what is in use,
+ * within each the least recently used; never what is pinned, unless it is named.
  *
  * A file is removed before its record. A crash between the two leaves a record without a file,
  * which costs nothing: the next open misses, and the record goes with the next fill or eviction of
@@ -13,6 +14,7 @@
  * good.
  */
 #include <errno.h>
+#include <string.h>
 #include "cache/store/internal.h"
 
 #define BATCH 1024 /* a commit is two syncs of the disk, however small */
@@ -110,18 +112,86 @@ void evict_end(Store *store)
     pthread_mutex_unlock(&turn->lock);
 }
 
+/* --- whose turn it is --- */
+
+typedef struct Wanted {
+    Store *store;
+    const EvictRun *run;
+    gboolean any_rank; /* that the run may come to */
+} Wanted;
+
+static ClaimRank last_rank(const EvictRun *run)
+{
+    return run->pinned_too ? CLAIM_PINNED : CLAIM_USED;
+}
+
+static gboolean is_wanted(const TagId *tag, const void *data)
+{
+    const Wanted *w = data;
+    if (w->run->tag)
+        return memcmp(tag, w->run->tag, sizeof(*tag)) == 0;
+    ClaimRank rank = claims_rank(&w->store->claims, tag);
+    return w->any_rank ? rank <= last_rank(w->run) : rank == w->run->rank;
+}
+
+static uint64_t objects_of_rank(Store *store, ClaimRank rank)
+{
+    g_autoptr(GArray) tags = claims_list(&store->claims, rank);
+    uint64_t objects = 0;
+    for (guint i = 0; i < tags->len; i++) {
+        IndexTotals totals;
+        index_tag_totals(store->index, &g_array_index(tags, TagId, i), &totals);
+        objects += totals.objects;
+    }
+    return objects;
+}
+
+/* Whether the index has objects of the run's rank. Told by its totals: where all is pinned nobody
+ * should look through a million objects for each fill. */
+static gboolean has_of_rank(Store *store, const EvictRun *run)
+{
+    IndexTotals all;
+    if (run->tag)
+        return TRUE;
+    if (run->rank != CLAIM_NONE)
+        return objects_of_rank(store, run->rank) > 0;
+    index_totals(store->index, &all);
+    return all.objects > objects_of_rank(store, CLAIM_USED) + objects_of_rank(store, CLAIM_PINNED);
+}
+
+/* When a rank has no more: the next; in the end once again, with what was not recorded so far. */
+static void next_rank(Store *store, EvictRun *run)
+{
+    const Wanted waiting = {store, run, TRUE};
+    run->cursor.started = FALSE;
+    if (!run->tag && run->rank < last_rank(run)) {
+        run->rank++;
+        return;
+    }
+    run->rank = CLAIM_NONE;
+    run->done = run->flushed || !ledger_awaits(&store->ledger, is_wanted, &waiting) ||
+                store_flush(store) < 0;
+    run->flushed = TRUE;
+}
+
 IndexTotals store_evict_locked(Store *store, EvictRun *run, uint64_t bytes, uint64_t objects,
                                unsigned max_batches)
 {
     IndexTotals total = {0, 0};
     g_autofree IndexEntry *entries = g_new(IndexEntry, BATCH);
+    const Wanted wanted = {store, run, FALSE};
+    const IndexFilter filter = {is_wanted, &wanted};
     apply_uses(store);
-    for (unsigned batches = 0; batches < max_batches;) {
+    for (unsigned batches = 0; batches < max_batches && !run->done;) {
         if (total.bytes >= bytes && total.objects >= objects)
             return total;
+        if (!run->cursor.started && !has_of_rank(store, run)) {
+            next_rank(store, run);
+            continue;
+        }
         gboolean end;
         ssize_t n =
-            index_oldest(store->index, run->tag, &run->cursor, bytes - MIN(bytes, total.bytes),
+            index_oldest(store->index, &filter, &run->cursor, bytes - MIN(bytes, total.bytes),
                          objects - MIN(objects, total.objects), entries, BATCH, &end);
         if (n == -EUCLEAN)
             atomic_store(&store->index_lost, TRUE);
@@ -136,14 +206,8 @@ IndexTotals store_evict_locked(Store *store, EvictRun *run, uint64_t bytes, uint
         run->freed.bytes += removed.bytes;
         run->freed.objects += removed.objects;
         batches += n > 0;
-        if (n == 0 && end) {
-            if (run->flushed || store_flush(store) < 0) {
-                run->done = TRUE;
-                return total;
-            }
-            run->flushed = TRUE;
-            run->cursor.started = FALSE;
-        }
+        if (n == 0 && end)
+            next_rank(store, run);
     }
     return total;
 }
@@ -164,17 +228,28 @@ static void relieve(Store *store)
     }
 }
 
+static uint64_t evict(Store *store, EvictRun *run, uint64_t bytes)
+{
+    while (!run->done && run->freed.bytes < bytes) {
+        evict_begin(store, FALSE);
+        store_evict_locked(store, run, bytes - run->freed.bytes, 0, TURN_BATCHES);
+        evict_end(store);
+    }
+    return run->freed.bytes;
+}
+
 uint64_t store_evict(Store *store, const char *tag, uint64_t bytes)
 {
     TagId id;
     tag_id(tag, &id);
     EvictRun run = {.tag = tag ? &id : NULL};
-    while (!run.done && run.freed.bytes < bytes) {
-        evict_begin(store, FALSE);
-        store_evict_locked(store, &run, bytes - run.freed.bytes, 0, TURN_BATCHES);
-        evict_end(store);
-    }
-    return run.freed.bytes;
+    return evict(store, &run, bytes);
+}
+
+uint64_t store_evict_pinned_too(Store *store, uint64_t bytes)
+{
+    EvictRun run = {.pinned_too = TRUE};
+    return evict(store, &run, bytes);
 }
 
 void *store_evictor(void *data)

@@ -195,6 +195,9 @@ static int probe(Store *store)
             atomic_store(&store->trust, LAYOUT_UNTRUSTED);
         atomic_store(&store->index_lost, TRUE);
         room_forget(store);
+        pthread_mutex_lock(&store->pins_lock);
+        claims_save(&store->claims, store->layout.dir_fd);
+        pthread_mutex_unlock(&store->pins_lock);
     }
     if (atomic_load(&store->index_lost)) {
         int rc = begin_index_again(store);

@@ -11,6 +11,8 @@
 #define FORMAT_HEADER_NAME "hearth-store"
 #define FORMAT_HEADER_NEW_NAME "hearth-store.new" /* renamed over the header */
 #define FORMAT_LOCK_NAME "lock"
+#define FORMAT_PINS_NAME "pins"
+#define FORMAT_PINS_NEW_NAME "pins.new" /* renamed over the pins */
 #define FORMAT_OBJECTS_NAME "objects"
 #define FORMAT_PARTIAL_NAME "partial"
 #define FORMAT_INDEX_NAME "index.mdb"
@@ -81,6 +83,18 @@ typedef struct __attribute__((packed)) FormatTotals {
     uint64_t objects;
 } FormatTotals;
 
+/* <dir>/pins: this, then the pinned tags' texts, each with its NUL. */
+#define FORMAT_PINS_MAGIC "HRTHPINS"
+#define FORMAT_PINS_VERSION 1
+#define FORMAT_PINS_MAX 65536 /* bytes of the file */
+typedef struct __attribute__((packed)) FormatPins {
+    char magic[8];
+    uint32_t version;
+    uint32_t bytes;    /* of the texts */
+    uint64_t checksum; /* XXH3-64 of the texts */
+} FormatPins;
+
+_Static_assert(sizeof(FormatPins) == 24, "pins layout");
 _Static_assert(sizeof(FormatHeader) == 72, "header layout");
 _Static_assert(sizeof(FormatRecord) == 112, "record layout");
 _Static_assert(sizeof(FormatUse) == 24, "use layout");

@@ -316,9 +316,9 @@ static uint64_t use_ms(const FormatUse *use)
     return be64toh(be);
 }
 
-static ssize_t list_oldest(Index *index, MDB_txn *txn, MDB_cursor *cursor, const TagId *tag,
-                           IndexCursor *after, uint64_t bytes, uint64_t objects, IndexEntry *out,
-                           size_t max, gboolean *end)
+static ssize_t list_oldest(Index *index, MDB_txn *txn, MDB_cursor *cursor,
+                           const IndexFilter *filter, IndexCursor *after, uint64_t bytes,
+                           uint64_t objects, IndexEntry *out, size_t max, gboolean *end)
 {
     IndexCursor here = after ? *after : (IndexCursor){.started = FALSE};
     MDB_val key = val(&here.at, sizeof(here.at)), data;
@@ -331,14 +331,16 @@ static ssize_t list_oldest(Index *index, MDB_txn *txn, MDB_cursor *cursor, const
         FormatUse use;
         if (key.mv_size != sizeof(use) || data.mv_size != sizeof(TagId))
             return -EUCLEAN;
+        TagId tag; /* a copy: the filter may take a lock, and the page may not be readable */
         memcpy(&use, key.mv_data, sizeof(use));
+        memcpy(&tag, data.mv_data, sizeof(tag));
         gboolean seen = here.started && memcmp(&use, &here.at, sizeof(use)) == 0;
         here = (IndexCursor){.started = TRUE, .at = use};
-        if (!seen && (!tag || memcmp(data.mv_data, tag, sizeof(*tag)) == 0)) {
+        if (!seen && (!filter || filter->wanted(&tag, filter->data))) {
             IndexEntry *entry = &out[n];
             Record record;
             memcpy(entry->id.bytes, use.id, sizeof(use.id));
-            memcpy(&entry->tag, data.mv_data, sizeof(entry->tag));
+            entry->tag = tag;
             entry->last_use_ms = use_ms(&use);
             /* A record that cannot be read still has a file to remove. */
             entry->size = get_record(index, txn, &entry->id, &record) == 0 ? record.key.size : 0;
@@ -353,7 +355,7 @@ static ssize_t list_oldest(Index *index, MDB_txn *txn, MDB_cursor *cursor, const
     return rc != 0 && rc != MDB_NOTFOUND ? to_errno(rc) : (ssize_t)n;
 }
 
-static ssize_t oldest(Index *index, const TagId *tag, IndexCursor *after, uint64_t bytes,
+static ssize_t oldest(Index *index, const IndexFilter *filter, IndexCursor *after, uint64_t bytes,
                       uint64_t objects, IndexEntry *out, size_t max, gboolean *end)
 {
     MDB_txn *txn;
@@ -364,14 +366,14 @@ static ssize_t oldest(Index *index, const TagId *tag, IndexCursor *after, uint64
         return n;
     n = to_errno(mdb_cursor_open(txn, index->uses, &cursor));
     if (n == 0) {
-        n = list_oldest(index, txn, cursor, tag, after, bytes, objects, out, max, end);
+        n = list_oldest(index, txn, cursor, filter, after, bytes, objects, out, max, end);
         mdb_cursor_close(cursor);
     }
     finish(txn, 0, FALSE);
     return n;
 }
 
-ssize_t index_oldest(Index *index, const TagId *tag, IndexCursor *after, uint64_t bytes,
+ssize_t index_oldest(Index *index, const IndexFilter *filter, IndexCursor *after, uint64_t bytes,
                      uint64_t objects, IndexEntry *out, size_t max, gboolean *end)
 {
     Guard guard;
@@ -379,7 +381,7 @@ ssize_t index_oldest(Index *index, const TagId *tag, IndexCursor *after, uint64_
     if (GUARD_ENTER(&guard))
         return lose(index, FALSE);
     /* Within int: it is at most `max`. */
-    return leave(index, FALSE, (int)oldest(index, tag, after, bytes, objects, out, max, end));
+    return leave(index, FALSE, (int)oldest(index, filter, after, bytes, objects, out, max, end));
 }
 
 /* --- changing --- */
@@ -489,6 +491,14 @@ static int apply_one(Change *c, const IndexChange *change, uint64_t slack_ms)
         rc = delete_record(c, &change->id);
         /* Where the record was damaged it could not tell its place in the order of age. */
         return rc < 0 ? rc : delete_use(c, &change->id, change->record.last_use_ms);
+    case INDEX_RETAG:
+        rc = get_record(c->index, c->txn, &change->id, &old);
+        if (rc == -ENOENT || rc == -EBADMSG || rc == -EPROTONOSUPPORT)
+            return 0;
+        rc = rc < 0 ? rc : count(c, &old.tag, old.key.size, -1);
+        old.tag = change->record.tag;
+        rc = rc < 0 ? rc : put_record(c, &change->id, &old);
+        return rc < 0 ? rc : count(c, &old.tag, old.key.size, 1);
     case INDEX_TOUCH:
         rc = get_record(c->index, c->txn, &change->id, &old);
         if (rc == -ENOENT || rc == -EBADMSG || rc == -EPROTONOSUPPORT)

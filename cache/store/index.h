@@ -19,6 +19,7 @@ typedef enum IndexOp {
     INDEX_PUT,    /* record */
     INDEX_DELETE, /* record.last_use_ms as listed by index_oldest(), or 0; none: nothing happens */
     INDEX_TOUCH,  /* record.last_use_ms, when the record has an older one by `slack_ms` at least */
+    INDEX_RETAG,  /* record.tag; no such record: nothing happens */
 } IndexOp;
 
 typedef struct IndexChange {
@@ -56,7 +57,8 @@ int index_apply(Index *index, const IndexChange *changes, size_t n, uint64_t sla
                 IndexTotals *delta);
 
 /*
- * Lists up to `max` objects, least recently used first, of `tag` (NULL: all), that follow *after
+ * Lists up to `max` objects, least recently used first, of the tags that `wanted` (NULL: all) holds
+ * for, that follow *after
  * (NULL: from the beginning), until their charges reach `bytes` and their number `objects`.
  * Looks at no more than 65536 entries: *after (if given) gets the place to go on from, and *end
  * whether there is nothing beyond. Returns the number or -errno.
@@ -65,7 +67,11 @@ typedef struct IndexCursor {
     gboolean started;
     FormatUse at;
 } IndexCursor;
-ssize_t index_oldest(Index *index, const TagId *tag, IndexCursor *after, uint64_t bytes,
+typedef struct IndexFilter {
+    gboolean (*wanted)(const TagId *tag, const void *data); /* may take leaf locks alone */
+    const void *data;
+} IndexFilter;
+ssize_t index_oldest(Index *index, const IndexFilter *filter, IndexCursor *after, uint64_t bytes,
                      uint64_t objects, IndexEntry *out, size_t max, gboolean *end);
 
 int index_totals(Index *index, IndexTotals *totals);

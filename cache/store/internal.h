@@ -7,7 +7,7 @@
  *   flush_lock     one flush at a time; held across syncfs and index commits
  *   Fills.lock     fills and their chunks (fill.h)
  *   Room.lock      the sample of the file system's use
- *   Ledger.lock, Disk.lock, Wake.lock, EvictTurn.lock     leaves
+ *   Ledger.lock, Claims.lock, Disk.lock, Wake.lock, EvictTurn.lock     leaves
  *
  * Threads: `fill_threads` workers (fill.c), one flusher (flush.c), one evictor (evict.c), all owned
  * by store.c and joined in store_close().
@@ -18,6 +18,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/statvfs.h>
+#include "cache/store/claims.h"
 #include "cache/store/disk.h"
 #include "cache/store/fill.h"
 #include "cache/store/index.h"
@@ -72,6 +73,8 @@ struct Store {
     Layout layout;
     Index *index;
     Ledger ledger;
+    Claims claims;
+    pthread_mutex_t pins_lock; /* one change of the pins at a time; held across their writing */
     Disk disk;
     Room room;
     Fills fills;
@@ -134,9 +137,11 @@ void room_forget(Store *store);
 void room_bounds(Store *store, uint64_t *max_bytes, uint64_t *max_inodes);
 
 /* --- evict.c --- */
-/* One eviction, over several turns. */
+/* One eviction, over several turns: of one tag, or of all in the order of ClaimRank. */
 typedef struct EvictRun {
-    const TagId *tag; /* NULL: all */
+    const TagId *tag;    /* NULL: all */
+    gboolean pinned_too; /* of all: also what is pinned */
+    ClaimRank rank;      /* of all: whose turn it is */
     IndexCursor cursor;
     gboolean flushed;  /* also what was not recorded when it began is listed */
     gboolean done;     /* nothing is left that it may remove, or the disk failed */

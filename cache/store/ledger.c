@@ -240,6 +240,23 @@ IndexTotals ledger_waiting_of(Ledger *ledger, const TagId *tag)
     return sum;
 }
 
+gboolean ledger_awaits(Ledger *ledger, gboolean (*wanted)(const TagId *tag, const void *data),
+                       const void *data)
+{
+    gboolean any = FALSE;
+    GHashTableIter iter;
+    gpointer value;
+    pthread_mutex_lock(&ledger->lock);
+    g_hash_table_iter_init(&iter, ledger->pending);
+    while (!any && g_hash_table_iter_next(&iter, NULL, &value)) {
+        const Pending *pending = value;
+        any = pending->state != PENDING_LINKING && !pending->dropped &&
+              wanted(&pending->record.tag, data);
+    }
+    pthread_mutex_unlock(&ledger->lock);
+    return any;
+}
+
 void ledger_reset(Ledger *ledger, const IndexTotals *indexed)
 {
     GHashTableIter iter;

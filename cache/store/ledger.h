@@ -83,6 +83,9 @@ IndexTotals ledger_sum(Ledger *ledger);
 IndexTotals ledger_held(Ledger *ledger);
 IndexTotals ledger_ever_linked(Ledger *ledger);
 void ledger_unreserve(Ledger *ledger, uint64_t bytes);
+/* Whether an object whose tag `wanted` holds for waits to be flushed. */
+gboolean ledger_awaits(Ledger *ledger, gboolean (*wanted)(const TagId *tag, const void *data),
+                       const void *data);
 IndexTotals ledger_waiting_of(Ledger *ledger, const TagId *tag);
 /* Forgets all: the directory is gone. */
 void ledger_reset(Ledger *ledger, const IndexTotals *indexed);

@@ -106,12 +106,14 @@ static void free_parts(Store *store)
     index_close(store->index);
     layout_close(&store->layout);
     fills_destroy(store);
+    claims_destroy(&store->claims);
     ledger_destroy(&store->ledger);
     disk_destroy(&store->disk);
     wake_destroy(&store->flusher);
     wake_destroy(&store->evictor);
     pthread_mutex_destroy(&store->room.lock);
     pthread_mutex_destroy(&store->flush_lock);
+    pthread_mutex_destroy(&store->pins_lock);
     evict_turn_destroy(&store->evict_turn);
     g_free(store);
 }
@@ -151,6 +153,9 @@ Store *store_open_hooked(const StoreConfig *config, const StoreHooks *hooks, GEr
     store->config.dir = store->layout.path;
     pthread_mutex_init(&store->room.lock, NULL);
     pthread_mutex_init(&store->flush_lock, NULL);
+    pthread_mutex_init(&store->pins_lock, NULL);
+    claims_init(&store->claims);
+    claims_load(&store->claims, store->layout.dir_fd);
     evict_turn_init(&store->evict_turn);
     wake_init(&store->flusher);
     wake_init(&store->evictor);
@@ -343,6 +348,56 @@ void store_tag_usage(Store *store, const char *tag, uint64_t *bytes, uint64_t *o
     index_tag_totals(store->index, &id, &indexed);
     *bytes = indexed.bytes + waiting.bytes;
     *objects = indexed.objects + waiting.objects;
+}
+
+void store_use(Store *store, const char *tag, gboolean on)
+{
+    claims_use(&store->claims, tag, on ? 1 : -1);
+}
+
+int store_pin(Store *store, const char *tag, gboolean on)
+{
+    pthread_mutex_lock(&store->pins_lock);
+    int rc = 0;
+    if (claims_pin(&store->claims, tag, on)) {
+        rc = claims_save(&store->claims, store->layout.dir_fd);
+        if (rc < 0)
+            claims_pin(&store->claims, tag, !on);
+    }
+    pthread_mutex_unlock(&store->pins_lock);
+    return rc;
+}
+
+gboolean store_is_pinned(Store *store, const char *tag)
+{
+    TagId id;
+    tag_id(tag, &id);
+    return claims_rank(&store->claims, &id) == CLAIM_PINNED;
+}
+
+GPtrArray *store_pins(Store *store)
+{
+    return claims_pinned(&store->claims);
+}
+
+size_t store_adopt(Store *store, const char *tag, const ObjectId *ids, size_t n)
+{
+    TagId own;
+    IndexTotals delta;
+    tag_id(tag, &own);
+    const ClaimRank rank = claims_rank(&store->claims, &own);
+    g_autofree IndexChange *changes = g_new(IndexChange, n);
+    size_t taken = 0;
+    for (size_t i = 0; i < n && rank > CLAIM_NONE; i++) {
+        Record record;
+        if (index_get(store->index, &ids[i], &record) == 0 &&
+            claims_rank(&store->claims, &record.tag) < rank)
+            changes[taken++] = (IndexChange){.op = INDEX_RETAG, .id = ids[i], .record.tag = own};
+    }
+    int rc = index_apply(store->index, changes, taken, 0, &delta);
+    if (rc == -EUCLEAN)
+        atomic_store(&store->index_lost, TRUE);
+    return rc == 0 ? taken : 0;
 }
 
 void store_set_other_bytes(Store *store, uint64_t bytes)

@@ -7,6 +7,7 @@
  *   <dir>/lock              flock(2) by the owner
  *   <dir>/objects/xx/<id>   complete objects, linked in only when complete; xx = first byte of id
  *   <dir>/partial/          fills under way; emptied at start
+ *   <dir>/pins              tags that are not to be evicted
  *   <dir>/manifests/        of datasets; not the store's, which only leaves them room
  *   <dir>/index.mdb         LMDB: id -> size, checksum, last use, tag; rebuilt by a scan if lost
  *
@@ -125,9 +126,30 @@ void store_report_bad(Store *store, const ObjectId *id, int error);
 /* How many bytes something else keeps in the directory; they count as if objects had them. */
 void store_set_other_bytes(Store *store, uint64_t bytes);
 
-/* Drops objects tagged `tag` (NULL: all), least recently used first, until `bytes` are freed
- * (UINT64_MAX: all). Returns the bytes freed. */
+/*
+ * Drops objects tagged `tag`, least recently used first, until `bytes` are freed (UINT64_MAX: all).
+ * NULL: of all tags but pinned ones, those in use last; as eviction does that nobody asked for.
+ * Returns the bytes freed.
+ */
 uint64_t store_evict(Store *store, const char *tag, uint64_t bytes);
+/* As with NULL, and pinned ones after all others. */
+uint64_t store_evict_pinned_too(Store *store, uint64_t bytes);
+
+/* Tells that a mount of what is tagged so is served, or no longer (each as often as the other). */
+void store_use(Store *store, const char *tag, gboolean on);
+/* A pinned tag's objects go only when it is named; it stays so over restarts. 0, or -errno: it
+ * could not be noted down, and nothing has changed. */
+int store_pin(Store *store, const char *tag, gboolean on);
+gboolean store_is_pinned(Store *store, const char *tag);
+/* The tags that are pinned: strings, freed with the array. */
+GPtrArray *store_pins(Store *store);
+/*
+ * Of these objects, those held that were filled for a tag with less of a claim (pinned, in use,
+ * none) become this tag's: what several datasets have in common is as safe as the safest of them.
+ * Returns how many did.
+ */
+size_t store_adopt(Store *store, const char *tag, const ObjectId *ids, size_t n);
+
 /* Bytes and objects held that were filled for this tag. */
 void store_tag_usage(Store *store, const char *tag, uint64_t *bytes, uint64_t *objects);
 void store_stats(Store *store, StoreStats *stats);

@@ -42,6 +42,20 @@ digest() { # DIR
 free_kib() { sync -f "$TMP/nvme" && df --output=avail "$TMP/nvme" | tail -n 1; }
 # Overlay's inodes first, then those beneath them that they held.
 drop_all() { drop_page_cache && drop_page_cache && drop_page_cache; }
+daemon_pid() { awk -v n="$1" '$1 == n { print $2 }' "$CEPH_DIR/pids"; }
+STOPPED=()
+stop_ceph() {
+    local daemon
+    for daemon in mds.a osd.0 mgr.a mon.a; do
+        STOPPED+=("$(daemon_pid "$daemon")")
+        kill -STOP "${STOPPED[-1]}"
+    done
+}
+continue_ceph() {
+    [ "${#STOPPED[@]}" = 0 ] || kill -CONT "${STOPPED[@]}"
+    STOPPED=()
+}
+at_exit continue_ceph
 mds_requests() { "$ONE_NODE" perf "$CEPH_DIR" mds.a mds.request; }
 
 create_volume datasets || die "CreateVolume: $(said)"
@@ -117,6 +131,16 @@ hearthctl evict v >/dev/null
 drop_all
 is_free() { [ "$(free_kib)" -ge $((BEFORE + 9 * 1024)) ]; }
 wait_for 10 is_free && pass "what is evicted is free" || fail "what is evicted is free" "$BEFORE KiB before, $(free_kib) after"
+stop_ceph
+BEFORE=$SECONDS
+timeout 60 sha256sum "$TMP/mnt/tree/many/0777" >"$TMP/out" 2>&1
+same "without Ceph a cold file cannot be read" "$(grep -c 'Input/output error' "$TMP/out")" 1
+check "and fails in 25 s" [ $((SECONDS - BEFORE)) -le 25 ]
+continue_ceph
+BEFORE=$SECONDS
+readable() { sha256sum "$TMP/mnt/tree/many/0777" >"$TMP/out" 2>&1; }
+until readable || [ $((SECONDS - BEFORE)) -gt 100 ]; do sleep 0.5; done
+check "it is read when Ceph is back ($((SECONDS - BEFORE)) s)" readable
 same "evicted tree is the snapshot's" "$(digest "$TMP/mnt/tree")" "$WANTED"
 stop_all
 

@@ -79,6 +79,148 @@ START_TEST(a_tag_is_evicted_alone_and_counted)
 }
 END_TEST
 
+static unsigned served(uint64_t from, uint64_t to)
+{
+    unsigned n = 0;
+    for (uint64_t i = from; i <= to; i++)
+        n += fixture_serves(&f, i, BLOCK);
+    return n;
+}
+
+START_TEST(what_is_not_in_use_goes_before_what_is)
+{
+    fixture_init(&f);
+    fixture_open(&f);
+    store_use(f.store, "used", TRUE);
+    for (uint64_t i = 1; i <= 10; i++)
+        fixture_put(&f, i, BLOCK, i <= 5 ? "used" : "left");
+    ck_assert_int_eq(store_flush(f.store), 0);
+    ck_assert_uint_eq(store_evict(f.store, NULL, 3 * BLOCK), 3 * BLOCK);
+    ck_assert_uint_eq(served(1, 5), 5);
+    ck_assert_uint_eq(served(6, 8), 0);
+    /* Then it goes as well. */
+    ck_assert_uint_eq(store_evict(f.store, NULL, 4 * BLOCK), 4 * BLOCK);
+    ck_assert_uint_eq(served(6, 10), 0);
+    ck_assert_uint_eq(served(1, 5), 3);
+    TagId id;
+    tag_id("used", &id);
+    store_use(f.store, "used", TRUE);
+    store_use(f.store, "used", FALSE);
+    ck_assert_int_eq(claims_rank(&f.store->claims, &id), CLAIM_USED);
+    store_use(f.store, "used", FALSE);
+    ck_assert_int_eq(claims_rank(&f.store->claims, &id), CLAIM_NONE);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(what_is_pinned_stays_until_it_is_named)
+{
+    fixture_init(&f);
+    f.config.max_bytes = 100 * BLOCK;
+    fixture_open(&f);
+    ck_assert_int_eq(store_pin(f.store, "pinned", TRUE), 0);
+    for (uint64_t i = 1; i <= 85; i++)
+        fixture_put(&f, i, BLOCK, "pinned");
+    for (uint64_t i = 101; i <= 140; i++)
+        fixture_put(&f, i, BLOCK, "other");
+    wake_round(&f.store->evictor);
+    ck_assert_uint_eq(served(1, 85), 85);
+    ck_assert_uint_gt(store_evict(f.store, NULL, UINT64_MAX), 0);
+    ck_assert_uint_eq(fixture_objects(&f), 85);
+    /* Over a restart as well, from the first moment. */
+    fixture_close(&f);
+    f.config.max_bytes = 50 * BLOCK;
+    fixture_open(&f);
+    wake_round(&f.store->evictor);
+    ck_assert(store_is_pinned(f.store, "pinned"));
+    ck_assert(!store_is_pinned(f.store, "other"));
+    ck_assert_uint_eq(served(1, 85), 85);
+    ck_assert_uint_eq(store_evict(f.store, "pinned", 5 * BLOCK), 5 * BLOCK);
+    ck_assert_uint_eq(store_evict_pinned_too(f.store, 5 * BLOCK), 5 * BLOCK);
+    ck_assert_int_eq(store_pin(f.store, "pinned", FALSE), 0);
+    wake_round(&f.store->evictor);
+    ck_assert_uint_le(fixture_objects(&f), 45);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_store_full_of_pinned_objects_takes_no_more)
+{
+    fixture_init(&f);
+    f.config.max_bytes = 100 * BLOCK;
+    f.config.high_percent = 100;
+    f.config.low_percent = 90;
+    fixture_open(&f);
+    ck_assert_int_eq(store_pin(f.store, "pinned", TRUE), 0);
+    for (uint64_t i = 1; i <= 100; i++)
+        fixture_put(&f, i, BLOCK, "pinned");
+    OriginNode more = fake_file(1000, BLOCK);
+    for (int flushed = 0; flushed < 2; flushed++) {
+        for (int i = 0; i < 20; i++)
+            ck_assert_int_eq(fixture_fill(&f, &more, "other"), -ENOSPC);
+        ck_assert_uint_eq(served(1, 100), 100);
+        ck_assert_int_eq(store_flush(f.store), 0);
+    }
+    ck_assert_int_eq(store_pin(f.store, "pinned", FALSE), 0);
+    fixture_put(&f, 1001, BLOCK, "other");
+    ck_assert_uint_eq(served(1001, 1001), 1);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(objects_become_those_of_the_tag_with_the_better_claim)
+{
+    fixture_init(&f);
+    fixture_open(&f);
+    ObjectId ids[4];
+    for (uint64_t i = 0; i < 4; i++)
+        ids[i] = fixture_put(&f, i + 1, BLOCK, i < 3 ? "first" : "pinned");
+    ck_assert_int_eq(store_flush(f.store), 0);
+    ck_assert_int_eq(store_pin(f.store, "pinned", TRUE), 0);
+    ck_assert_uint_eq(store_adopt(f.store, "second", ids, 4), 0); /* it is not in use */
+    store_use(f.store, "second", TRUE);
+    ck_assert_uint_eq(store_adopt(f.store, "second", ids, 2), 2);
+    ck_assert_uint_eq(store_adopt(f.store, "second", ids, 4), 1);
+    assert_usage("second", 3 * BLOCK, 3);
+    assert_usage("pinned", BLOCK, 1);
+    store_use(f.store, "first", TRUE);
+    ck_assert_uint_eq(store_adopt(f.store, "first", ids, 4), 0);
+    ck_assert_uint_eq(store_adopt(f.store, "pinned", ids, 4), 3);
+    ck_assert_uint_eq(store_evict(f.store, NULL, UINT64_MAX), 0);
+    ck_assert_uint_eq(served(1, 4), 4);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_damaged_list_of_pins_counts_as_empty)
+{
+    fixture_init(&f);
+    fixture_open(&f);
+    ck_assert_int_eq(store_pin(f.store, "a", TRUE), 0);
+    ck_assert_int_eq(store_pin(f.store, "b", TRUE), 0);
+    ck_assert_int_eq(store_pin(f.store, "a", FALSE), 0);
+    g_autoptr(GPtrArray) pins = store_pins(f.store);
+    ck_assert_uint_eq(pins->len, 1);
+    ck_assert_str_eq(pins->pdata[0], "b");
+    fixture_close(&f);
+    g_autofree char *path = g_build_filename(f.dir, "pins", NULL);
+    g_autofree char *text = NULL;
+    gsize length;
+    ck_assert(g_file_get_contents(path, &text, &length, NULL));
+    for (gsize cut = 0; cut <= length; cut++) {
+        g_autofree char *bad = g_memdup2(text, length);
+        if (cut < length)
+            bad[cut] ^= 1;
+        ck_assert(
+            g_file_set_contents(path, bad, (gssize)(cut < length ? length : length - 1), NULL));
+        fixture_open(&f);
+        ck_assert(!store_is_pinned(f.store, "b"));
+        fixture_close(&f);
+    }
+    fixture_done(&f);
+}
+END_TEST
+
 START_TEST(from_above_the_high_watermark_to_the_low_one)
 {
     fixture_init(&f);
@@ -345,7 +487,10 @@ END_TEST
 
 HARNESS_MAIN("cache/store/evict", the_least_recently_used_goes_first,
              objects_not_yet_recorded_go_last_but_go, a_tag_is_evicted_alone_and_counted,
-             from_above_the_high_watermark_to_the_low_one,
+             what_is_not_in_use_goes_before_what_is, what_is_pinned_stays_until_it_is_named,
+             a_store_full_of_pinned_objects_takes_no_more,
+             objects_become_those_of_the_tag_with_the_better_claim,
+             a_damaged_list_of_pins_counts_as_empty, from_above_the_high_watermark_to_the_low_one,
              what_others_keep_in_the_directory_is_within_the_bound,
              the_bound_on_inodes_counts_like_that_on_bytes,
              a_tiny_bound_makes_room_for_what_is_needed_now,

@@ -109,6 +109,44 @@ START_TEST(touch_moves_to_the_end_unless_used_a_moment_ago)
 }
 END_TEST
 
+static gboolean is_tag(const TagId *tag, const void *wanted)
+{
+    return memcmp(tag, wanted, sizeof(*tag)) == 0;
+}
+
+START_TEST(retag_moves_an_object_to_another_tags_totals)
+{
+    char *dir = harness_tmpdir();
+    g_autofree char *path = g_build_filename(dir, "index.mdb", NULL);
+    Index *index = open_at(path, TRUE);
+    IndexTotals delta;
+    apply(index, put(1, 1, 1000, "old"));
+    apply(index, put(2, 1, 2000, "old"));
+    IndexChange retag = put(1, 1, 0, "new");
+    retag.op = INDEX_RETAG;
+    ck_assert_int_eq(index_apply(index, &retag, 1, 0, &delta), 0);
+    ck_assert_uint_eq(delta.objects, 0);
+    assert_totals(index, "old", 4096, 1);
+    assert_totals(index, "new", 4096, 1);
+    assert_totals(index, NULL, 8192, 2);
+    assert_oldest(index, 1);
+    TagId tag;
+    IndexEntry entry;
+    gboolean end;
+    tag_id("new", &tag);
+    ck_assert_int_eq(index_oldest(index, &(IndexFilter){is_tag, &tag}, NULL, 1, 1, &entry, 1, &end),
+                     1);
+    ck_assert(object_id_equal(&entry.id, &retag.id));
+    /* What is not there does not come into being. */
+    retag = put(3, 1, 0, "new");
+    retag.op = INDEX_RETAG;
+    ck_assert_int_eq(index_apply(index, &retag, 1, 0, &delta), 0);
+    assert_totals(index, NULL, 8192, 2);
+    index_close(index);
+    harness_remove(dir);
+}
+END_TEST
+
 START_TEST(oldest_lists_by_age_and_tag_and_stops_when_enough)
 {
     char *dir = harness_tmpdir();
@@ -130,7 +168,8 @@ START_TEST(oldest_lists_by_age_and_tag_and_stops_when_enough)
     unsigned n = 0;
     uint64_t last = 0;
     for (end = FALSE; !end;) {
-        ssize_t got = index_oldest(index, &odd, &cursor, UINT64_MAX, 0, entries, 7, &end);
+        ssize_t got = index_oldest(index, &(IndexFilter){is_tag, &odd}, &cursor, UINT64_MAX, 0,
+                                   entries, 7, &end);
         ck_assert_int_ge(got, 0);
         for (ssize_t i = 0; i < got; i++) {
             ck_assert_int_eq(memcmp(&entries[i].tag, &odd, sizeof(odd)), 0);
@@ -267,6 +306,7 @@ END_TEST
 
 HARNESS_MAIN("cache/store/index", totals_follow_puts_replacements_and_deletions,
              touch_moves_to_the_end_unless_used_a_moment_ago,
+             retag_moves_an_object_to_another_tags_totals,
              oldest_lists_by_age_and_tag_and_stops_when_enough,
              a_batch_is_applied_whole_or_not_at_all, a_file_that_is_no_index_is_made_anew,
              a_truncated_index_is_made_anew, an_index_cut_short_while_in_use_is_lost_not_fatal,
