@@ -25,6 +25,7 @@ static const Command commands[] = {
     {"warm", ctl_warm, "Bring a volume, or a part of it, into the cache"},
     {"job", ctl_job, "Show a warm job that was started with --no-wait, or cancel it"},
     {"evict", ctl_evict, "Drop what is cached of a volume, or of all"},
+    {"pin", ctl_pin, "Keep what is cached of a volume from being evicted"},
     {"version", ctl_version, "Show the versions of hearthctl and hearthd"},
 };
 
@@ -118,20 +119,20 @@ static gboolean is_path(const char *argument)
 
 gboolean ctl_find_volume(const char *argument, char **volume, char **inside, GError **error)
 {
+    char path[PATH_MAX];
+    g_autofree char *mountinfo = NULL;
+    if (!g_file_get_contents("/proc/self/mountinfo", &mountinfo, NULL, error))
+        return FALSE;
     if (!is_path(argument)) {
-        *volume = g_strdup(argument);
+        *volume = mounts_served_volume(mountinfo, argument);
         *inside = g_strdup("");
         return TRUE;
     }
-    char path[PATH_MAX];
     if (!realpath(argument, path)) {
         g_set_error(error, G_IO_ERROR, g_io_error_from_errno(errno), "%s: %s", argument,
                     g_strerror(errno));
         return FALSE;
     }
-    g_autofree char *mountinfo = NULL;
-    if (!g_file_get_contents("/proc/self/mountinfo", &mountinfo, NULL, error))
-        return FALSE;
     if (mounts_find_volume(mountinfo, path, volume, inside, error))
         return TRUE;
     g_prefix_error(error, "cannot tell the volume: ");

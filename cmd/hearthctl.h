@@ -22,6 +22,7 @@ int ctl_status(Ctl *ctl, int argc, char **argv);
 int ctl_warm(Ctl *ctl, int argc, char **argv);
 int ctl_job(Ctl *ctl, int argc, char **argv);
 int ctl_evict(Ctl *ctl, int argc, char **argv);
+int ctl_pin(Ctl *ctl, int argc, char **argv);
 int ctl_version(Ctl *ctl, int argc, char **argv);
 
 /*

@@ -31,10 +31,11 @@ static char *percent(uint64_t part, uint64_t whole)
 
 static char *volume_state(const json_t *v)
 {
-    return g_strdup_printf("%s%s%s",
+    return g_strdup_printf("%s%s%s%s",
                            json_is_true(json_object_get(v, "attached")) ? "attached" : "unmounted",
                            json_is_true(json_object_get(v, "readOnly")) ? ",ro" : "",
-                           ctl_string(v, "dataset")[0] ? ",dataset" : "");
+                           ctl_string(v, "dataset")[0] ? ",dataset" : "",
+                           json_is_true(json_object_get(v, "pinned")) ? ",pinned" : "");
 }
 
 static Row *make_row(const json_t *v)
@@ -128,13 +129,34 @@ static void print_cache(const json_t *cache)
            ctl_number(cache, "fillsFailed"), evicted, ctl_number(cache, "diskErrors"));
 }
 
+static gboolean is_listed(const json_t *volumes, const char *volume)
+{
+    for (size_t i = 0; i < json_array_size(volumes); i++)
+        if (strcmp(ctl_string(json_array_get(volumes, i), "volume"), volume) == 0)
+            return TRUE;
+    return FALSE;
+}
+
+/* Pins of volumes that are not in the table. */
+static void print_pins(const json_t *pins, const json_t *volumes)
+{
+    for (size_t i = 0; i < json_array_size(pins); i++) {
+        const json_t *pin = json_array_get(pins, i);
+        g_autofree char *bytes = size_format(ctl_number(pin, "bytes"));
+        if (!is_listed(volumes, ctl_string(pin, "volume")))
+            printf("pinned, not open: %s, %s\n", ctl_string(pin, "volume"), bytes);
+    }
+}
+
 static void print_status(const json_t *status, const json_t *volumes)
 {
     const json_t *daemon = json_object_get(status, "daemon");
     g_autofree char *up = duration(ctl_number(daemon, "uptimeSec"));
     printf("hearthd %s, pid %" G_GUINT64_FORMAT ", up %s\n", ctl_string(daemon, "version"),
            ctl_number(daemon, "pid"), up);
-    print_cache(json_object_get(status, "cache"));
+    const json_t *cache = json_object_get(status, "cache");
+    print_cache(cache);
+    print_pins(json_object_get(cache, "pins"), volumes);
     printf("\n");
     if (json_array_size(volumes))
         print_table(volumes);

@@ -1,5 +1,5 @@
 /*
- * hearthctl warm, job and evict. While a job runs its progress is asked for now and then; the wait
+ * hearthctl warm and job. While a job runs its progress is asked for now and then; the wait
  * in between is for a signal, so that Ctrl-C cancels the job at once.
  */
 #include "cmd/hearthctl.h"
@@ -234,70 +234,4 @@ int ctl_job(Ctl *ctl, int argc, char **argv)
     }
     json_decref(job);
     return cancel ? CTL_OK : code;
-}
-
-static const char evict_examples[] = "What is evicted is fetched from Ceph again when it is read; "
-                                     "nothing is lost. The least recently\n"
-                                     "used goes first. PATH names the volume mounted there.\n"
-                                     "\n"
-                                     "Examples:\n"
-                                     "  hearthctl evict pvc-0a1b2c\n"
-                                     "  hearthctl evict pvc-0a1b2c --bytes 50G\n"
-                                     "  hearthctl evict --all\n";
-
-/* The request for what the command line names; NULL with a usage or lookup error. */
-static json_t *evict_request(int argc, char **argv, gboolean all, GError **error)
-{
-    g_autofree char *volume = NULL, *inside = NULL;
-    if (all ? argc != 1 : argc != 2) {
-        ctl_usage_error(error, "evict: name one volume or path, or give --all; see hearthctl evict "
-                               "--help");
-        return NULL;
-    }
-    if (all)
-        return json_pack("{s:s}", "op", "evict");
-    if (!ctl_find_volume(argv[1], &volume, &inside, error))
-        return NULL;
-    if (inside[0]) {
-        ctl_usage_error(error,
-                        "evict: %s is '%s' in volume %s; a volume is evicted as a whole: "
-                        "hearthctl evict %s",
-                        argv[1], inside, volume, volume);
-        return NULL;
-    }
-    json_t *request = json_pack("{s:s, s:s}", "op", "evict", "volume", volume);
-    if (!request)
-        ctl_usage_error(error, "evict: the volume must be UTF-8");
-    return request;
-}
-
-int ctl_evict(Ctl *ctl, int argc, char **argv)
-{
-    g_autofree char *size = NULL;
-    gboolean all = FALSE;
-    uint64_t bytes = 0;
-    g_autoptr(GError) error = NULL;
-    const GOptionEntry entries[] = {
-        {"all", 'a', 0, G_OPTION_ARG_NONE, &all, "Everything in the cache", NULL},
-        {"bytes", 'b', 0, G_OPTION_ARG_STRING, &size, "Stop when so much is freed", "SIZE"},
-        G_OPTION_ENTRY_NULL};
-    if (!ctl_parse(ctl, &argc, &argv, entries, "VOLUME|PATH|--all",
-                   "Drops what the cache holds of a volume, or of all.", evict_examples, &error))
-        return ctl_fail(error);
-    if (size && !size_parse("--bytes", size, &bytes, &error)) {
-        ctl_fail(error);
-        return CTL_USAGE;
-    }
-    json_t *request = evict_request(argc, argv, all, &error);
-    if (!request)
-        return ctl_fail(error);
-    if (size)
-        json_object_set_new(request, "bytes", json_integer((json_int_t)bytes));
-    json_t *reply = ctl_call(ctl, request, &error);
-    if (!reply)
-        return ctl_fail(error);
-    g_autofree char *freed = size_format(ctl_number(reply, "freedBytes"));
-    printf("%s freed\n", freed);
-    json_decref(reply);
-    return CTL_OK;
 }

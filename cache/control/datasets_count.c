@@ -9,6 +9,7 @@
  * count took. */
 #define COUNT_SEC 5
 #define COUNT_REST 20
+#define ADOPT_BATCH 1024
 
 static Dataset *next_to_count_locked(Datasets *all)
 {
@@ -52,6 +53,28 @@ static gboolean count(Dataset *d, uint64_t *files, uint64_t *bytes)
     return TRUE;
 }
 
+/* Takes over what others had fetched, and nobody has a better claim to: a pin is for all of it. */
+static void adopt(Dataset *d)
+{
+    const Manifest *m = d->manifest;
+    ObjectId ids[ADOPT_BATCH];
+    size_t n = 0;
+    for (uint64_t i = 0; i < m->footer.records; i++) {
+        ObjectKey key;
+        if (manifest_key(m, i, &key))
+            object_key_id(&key, &ids[n++]);
+        if (n < ADOPT_BATCH && i + 1 < m->footer.records)
+            continue;
+        store_adopt(d->all->store, d->id, ids, n);
+        n = 0;
+        pthread_mutex_lock(&d->all->lock);
+        gboolean stop = d->all->stopping || d->members->len == 0;
+        pthread_mutex_unlock(&d->all->lock);
+        if (stop)
+            return;
+    }
+}
+
 static void trim_if_due_locked(Datasets *all)
 {
     if (!all->trim_at_us || g_get_monotonic_time() < all->trim_at_us)
@@ -74,15 +97,19 @@ void *datasets_run_counter(void *data)
             pthread_cond_timedwait(&all->changed, &all->lock, &soon);
             continue;
         }
+        gboolean shared = d->shared;
         pthread_mutex_unlock(&all->lock);
         uint64_t files, bytes, tag_bytes = 0, tag_objects = 0;
         gint64 start = g_get_monotonic_time();
+        if (shared)
+            adopt(d);
         store_tag_usage(all->store, d->id, &tag_bytes, &tag_objects);
         gboolean complete = count(d, &files, &bytes);
         gint64 now = g_get_monotonic_time();
         pthread_mutex_lock(&all->lock);
         if (complete) {
             d->counted = TRUE;
+            d->shared = tag_objects < files;
             d->files_held = files;
             d->bytes_held = bytes;
             d->tag_objects = tag_objects;

@@ -33,6 +33,7 @@ struct Dataset {
     BuildProgress progress;
     /* Of the table: when it was counted last, and what the tag's usage was then. */
     gboolean counted;
+    gboolean shared; /* when counted, some of what is held was another tag's */
     gint64 count_at_us;
     uint64_t files_held, bytes_held, tag_objects, tag_bytes;
 };

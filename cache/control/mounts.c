@@ -1,10 +1,13 @@
 #include "cache/control/mounts.h"
 #include <gio/gio.h>
 #include <string.h>
+#include "cache/control/wire.h"
+#include "cache/store/key.h"
 
 /* One line: ID parent major:minor root mountpoint options [optional...] - fstype source options */
 typedef struct Mount {
     char *root, *point, *fstype, *source;
+    char *options; /* of the file system, as the kernel writes them */
 } Mount;
 
 static void clear_mount(Mount *m)
@@ -13,6 +16,7 @@ static void clear_mount(Mount *m)
     g_free(m->point);
     g_free(m->fstype);
     g_free(m->source);
+    g_free(m->options);
     *m = (Mount){0};
 }
 
@@ -45,6 +49,7 @@ static gboolean parse_line(const char *line, Mount *m)
     m->point = unescape(fields[4]);
     m->fstype = unescape(fields[dash + 1]);
     m->source = unescape(fields[dash + 2]);
+    m->options = g_strdup(dash + 3 < n ? fields[dash + 3] : "");
     return TRUE;
 }
 
@@ -80,13 +85,48 @@ static gboolean find_mount(const char *mountinfo, const char *path, Mount *found
     return any;
 }
 
+/* The volume that serves a mount; NULL when it is none of Hearth's. */
+static char *volume_of(const Mount *m)
+{
+    static const char suffix[] = ".manifest";
+    if (!g_str_has_prefix(m->source, MOUNTS_SOURCE_PREFIX))
+        return NULL;
+    if (strcmp(m->fstype, MOUNTS_FSTYPE) == 0)
+        return g_strdup(m->source + strlen(MOUNTS_SOURCE_PREFIX));
+    const char *end =
+        strcmp(m->fstype, MOUNTS_STACK_FSTYPE) == 0 ? strstr(m->options, suffix) : NULL;
+    if (!end)
+        return NULL;
+    g_autofree char *path = g_strndup(m->options, (gsize)(end - m->options));
+    const char *name = strrchr(path, '/');
+    char *number = name ? strchr(name, '.') : NULL;
+    if (!number || number - name != 1 + OBJECT_ID_HEX)
+        return NULL;
+    *number = '\0';
+    return g_strconcat(WIRE_DATASET_PREFIX, name + 1, NULL);
+}
+
+char *mounts_served_volume(const char *mountinfo, const char *volume)
+{
+    char *served = NULL;
+    g_auto(GStrv) lines = g_strsplit(mountinfo, "\n", -1);
+    for (char **line = lines; *line && !served; line++) {
+        Mount m = {0};
+        if (parse_line(*line, &m) && g_str_has_prefix(m.source, MOUNTS_SOURCE_PREFIX) &&
+            strcmp(m.source + strlen(MOUNTS_SOURCE_PREFIX), volume) == 0)
+            served = volume_of(&m);
+        clear_mount(&m);
+    }
+    return served ? served : g_strdup(volume);
+}
+
 gboolean mounts_find_volume(const char *mountinfo, const char *path, char **volume, char **inside,
                             GError **error)
 {
     Mount m = {0};
     gboolean found = find_mount(mountinfo, path, &m);
-    if (!found || strcmp(m.fstype, MOUNTS_FSTYPE) != 0 ||
-        !g_str_has_prefix(m.source, MOUNTS_SOURCE_PREFIX)) {
+    *volume = found ? volume_of(&m) : NULL;
+    if (!*volume) {
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
                     "%s is on no Hearth volume (it is on %s, mounted at %s)", path,
                     found ? m.fstype : "nothing known", found ? m.point : "-");
@@ -95,7 +135,6 @@ gboolean mounts_find_volume(const char *mountinfo, const char *path, char **volu
     }
     const char *root = m.root[0] == '/' ? m.root + 1 : m.root;
     const char *rest = beneath(path, m.point);
-    *volume = g_strdup(m.source + strlen(MOUNTS_SOURCE_PREFIX));
     *inside = g_strdup_printf("%s%s%s", root, root[0] && rest[0] ? "/" : "", rest);
     clear_mount(&m);
     return TRUE;

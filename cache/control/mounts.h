@@ -6,6 +6,9 @@
 
 #define MOUNTS_FSTYPE "fuse.hearth"
 #define MOUNTS_SOURCE_PREFIX "hearth:"
+/* A dataset's mount: an overlay whose first layer is named <dataset>.<number>.manifest; hearthd
+ * serves all of a dataset's mounts as one volume, WIRE_DATASET_PREFIX<dataset>. */
+#define MOUNTS_STACK_FSTYPE "overlay"
 
 /*
  * `path` is absolute and free of links (realpath(3)). The mount may be the staged one, a bind mount
@@ -14,5 +17,9 @@
  */
 gboolean mounts_find_volume(const char *mountinfo, const char *path, char **volume, char **inside,
                             GError **error);
+
+/* The volume that hearthd serves for this one, when a mount shows it to be a dataset; else a copy.
+ */
+char *mounts_served_volume(const char *mountinfo, const char *volume);
 
 #endif

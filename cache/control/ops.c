@@ -6,6 +6,7 @@
 #include "cache/control/ops.h"
 #include "cache/control/fields.h"
 #include "cache/control/wire.h"
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -132,6 +133,24 @@ static gboolean op_resize(Call *call, GError **error)
     return TRUE;
 }
 
+static void clear_pin(gpointer pin)
+{
+    g_free(((ReportPin *)pin)->volume);
+}
+
+static GArray *list_pins(Store *store)
+{
+    GArray *pins = g_array_new(FALSE, TRUE, sizeof(ReportPin));
+    g_array_set_clear_func(pins, clear_pin);
+    g_autoptr(GPtrArray) tags = store ? store_pins(store) : g_ptr_array_new();
+    for (guint i = 0; i < tags->len; i++) {
+        ReportPin pin = {.volume = volumes_of_tag(tags->pdata[i])};
+        store_tag_usage(store, tags->pdata[i], &pin.bytes, &pin.objects);
+        g_array_append_val(pins, pin);
+    }
+    return pins;
+}
+
 static gboolean op_status(Call *call, GError **error)
 {
     (void)error;
@@ -139,10 +158,12 @@ static gboolean op_status(Call *call, GError **error)
     StoreStats stats = {0};
     if (c->store)
         store_stats(c->store, &stats);
+    g_autoptr(GArray) pins = list_pins(c->store);
     const ReportStatus status = {
         .uptime_sec = (g_get_monotonic_time() - c->started_us) / G_TIME_SPAN_SECOND,
         .cache_dir = c->cache_dir,
         .store = c->store ? &stats : NULL,
+        .pins = pins,
         .volumes = volumes_count(c->volumes),
     };
     json_t *report = report_status(&status);
@@ -216,32 +237,76 @@ static gboolean op_cancel(Call *call, GError **error)
     return jobs_cancel(call->control->jobs, count_field(call, "job"), error);
 }
 
-/* What a volume left in the cache can be evicted after it was detached, too. */
+/* The tag of a volume that is open, or has left something in the cache; the caller's. */
+static char *known_tag(Control *c, const char *id, GError **error)
+{
+    if (!c->store) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION,
+                    "hearthd runs without a cache; see its log and --cache-dir");
+        return NULL;
+    }
+    uint64_t bytes = 0, objects = 0;
+    g_autofree char *tag = volumes_tag(c->volumes, id);
+    g_autoptr(ReportVolume) open = volumes_report(c->volumes, id);
+    store_tag_usage(c->store, tag, &bytes, &objects);
+    if (open || objects || store_is_pinned(c->store, tag))
+        return g_steal_pointer(&tag);
+    g_set_error(error, WIRE_ERROR, WIRE_ERROR_NOT_FOUND,
+                "volume %s is not open on this node and nothing of it is cached", id);
+    return NULL;
+}
+
+static gboolean op_pin(Call *call, GError **error)
+{
+    Control *c = call->control;
+    const json_t *on = json_object_get(call->request, "on");
+    g_autofree char *tag = known_tag(c, string_field(call, "volume"), error);
+    int rc = tag ? store_pin(c->store, tag, !on || json_is_true(on)) : 0;
+    if (rc < 0)
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_INTERNAL,
+                    "the pin cannot be noted down in %s: %s", c->cache_dir,
+                    rc == -E2BIG ? "too many volumes are pinned" : g_strerror(-rc));
+    return tag && rc == 0;
+}
+
+static uint64_t evict_all(Store *store, uint64_t wanted, gboolean pinned_too)
+{
+    return pinned_too ? store_evict_pinned_too(store, wanted) : store_evict(store, NULL, wanted);
+}
+
 static gboolean op_evict(Call *call, GError **error)
 {
     Control *c = call->control;
     const char *id = string_field(call, "volume");
+    gboolean pinned_too = json_is_true(json_object_get(call->request, "pinned"));
+    uint64_t kept = 0;
+    g_autofree char *tag = id ? known_tag(c, id, error) : NULL;
+    if (id && !tag)
+        return FALSE;
     if (!c->store) {
         g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION,
                     "hearthd runs without a cache; see its log and --cache-dir");
         return FALSE;
     }
-    g_autofree char *tag = id ? volumes_tag(c->volumes, id) : NULL;
-    if (id) {
-        uint64_t bytes = 0, objects = 0;
-        g_autoptr(ReportVolume) open = volumes_report(c->volumes, id);
-        store_tag_usage(c->store, tag, &bytes, &objects);
-        if (!open && !objects) {
-            g_set_error(error, WIRE_ERROR, WIRE_ERROR_NOT_FOUND,
-                        "volume %s is not open on this node and nothing of it is cached", id);
-            return FALSE;
-        }
+    if (tag && !pinned_too && store_is_pinned(c->store, tag)) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION,
+                    "volume %s is pinned; 'hearthctl evict --pinned' drops it all the same, "
+                    "'hearthctl pin --off' ends that",
+                    id);
+        return FALSE;
     }
     uint64_t wanted =
         json_object_get(call->request, "bytes") ? count_field(call, "bytes") : UINT64_MAX;
-    uint64_t freed = wanted ? store_evict(c->store, tag, wanted) : 0;
+    uint64_t freed = !wanted ? 0
+                     : tag   ? store_evict(c->store, tag, wanted)
+                             : evict_all(c->store, wanted, pinned_too);
+    g_autoptr(GArray) pins = list_pins(c->store);
+    for (guint i = 0; !tag && !pinned_too && i < pins->len; i++)
+        kept += g_array_index(pins, ReportPin, i).bytes;
     json_object_set_new(call->reply, "freedBytes",
                         json_integer((json_int_t)MIN(freed, (uint64_t)G_MAXINT64)));
+    json_object_set_new(call->reply, "pinnedBytes",
+                        json_integer((json_int_t)MIN(kept, (uint64_t)G_MAXINT64)));
     return TRUE;
 }
 
@@ -257,8 +322,12 @@ static const Field warm_fields[] = {{"volume", FIELD_STRING, TRUE},
                                     {"path", FIELD_STRING, FALSE},
                                     {"wait", FIELD_BOOLEAN, FALSE},
                                     {NULL, 0, FALSE}};
-static const Field evict_fields[] = {
-    {"volume", FIELD_STRING, FALSE}, {"bytes", FIELD_COUNT, FALSE}, {NULL, 0, FALSE}};
+static const Field evict_fields[] = {{"volume", FIELD_STRING, FALSE},
+                                     {"bytes", FIELD_COUNT, FALSE},
+                                     {"pinned", FIELD_BOOLEAN, FALSE},
+                                     {NULL, 0, FALSE}};
+static const Field pin_fields[] = {
+    {"volume", FIELD_STRING, TRUE}, {"on", FIELD_BOOLEAN, FALSE}, {NULL, 0, FALSE}};
 
 static const Op ops[] = {
     {"hello", op_hello, no_fields, FALSE},       {"open", op_open, NULL, FALSE},
@@ -268,6 +337,7 @@ static const Op ops[] = {
     {"warm", op_warm, warm_fields, FALSE},       {"job", op_job, job_fields, FALSE},
     {"cancel", op_cancel, job_fields, FALSE},    {"evict", op_evict, evict_fields, FALSE},
     {"resize", op_resize, volume_fields, FALSE}, {"manifest", op_manifest, manifest_fields, FALSE},
+    {"pin", op_pin, pin_fields, FALSE},
 };
 
 static const Op *find_op(const char *name)

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
+#include "cache/store/key.h"
 
 #define CLAIM_TIMEOUT_SEC 30
 #define CLOSE_TIMEOUT_SEC 60
@@ -130,10 +131,18 @@ Origin *volume_origin(const Volume *v)
     return v->origin;
 }
 
+static const char *tag_of_id(const char *id)
+{
+    ObjectId unused;
+    const char *dataset = id + strlen(WIRE_DATASET_PREFIX);
+    return g_str_has_prefix(id, WIRE_DATASET_PREFIX) && object_id_parse(dataset, &unused) ? dataset
+                                                                                          : id;
+}
+
 /* Objects of a dataset belong to it rather than to one of its volumes. */
 static const char *tag_locked(const Volume *v)
 {
-    return v->layer ? dataset_id(v->dataset) : v->id;
+    return v->layer ? dataset_id(v->dataset) : tag_of_id(v->id);
 }
 
 const Manifest *volumes_ready_manifest(Volumes *vs, const Volume *v)
@@ -148,9 +157,15 @@ char *volumes_tag(Volumes *vs, const char *id)
 {
     pthread_mutex_lock(&vs->lock);
     const Volume *v = g_hash_table_lookup(vs->by_id, id);
-    char *tag = g_strdup(v ? tag_locked(v) : id);
+    char *tag = g_strdup(v ? tag_locked(v) : tag_of_id(id));
     pthread_mutex_unlock(&vs->lock);
     return tag;
+}
+
+char *volumes_of_tag(const char *tag)
+{
+    ObjectId unused;
+    return g_strconcat(object_id_parse(tag, &unused) ? WIRE_DATASET_PREFIX : "", tag, NULL);
 }
 
 gboolean volume_cached(const Volume *v)

@@ -73,6 +73,8 @@ uint64_t volume_quota_bytes(const Volume *volume);
 gboolean volume_closing(Volume *volume);
 /* The tag of a volume, which need not be open: the caller's. */
 char *volumes_tag(Volumes *volumes, const char *id);
+/* The volume of a tag, as people name it: the caller's. */
+char *volumes_of_tag(const char *tag);
 /* The manifest of a pinned volume that is a dataset, once it is ready; else NULL. */
 const Manifest *volumes_ready_manifest(Volumes *volumes, const Volume *volume);
 /* What a walk over all its files has counted; an origin that can tell is asked again later. */

@@ -23,6 +23,7 @@ struct Volume {
     Device *device;
     Device *leaving; /* stopped, but requests are still under way; the claimant's alone */
     gboolean cached;
+    char *in_use; /* the tag that the store was told is in use; the claimant's alone */
     _Atomic uint64_t quota_bytes;
     gboolean busy;
     unsigned pins;

@@ -71,8 +71,11 @@ ReportVolume *volumes_report(Volumes *vs, const char *id)
     ReportVolume *r = v && volume_is_connected(v) ? report_locked(v) : NULL;
     Dataset *dataset = r && v->dataset ? dataset_ref(v->dataset) : NULL;
     pthread_mutex_unlock(&vs->lock);
-    if (r && vs->store)
-        store_tag_usage(vs->store, id, &r->bytes_cached, &r->objects);
+    if (r && vs->store) {
+        g_autofree char *tag = volumes_tag(vs, id);
+        store_tag_usage(vs->store, tag, &r->bytes_cached, &r->objects);
+        r->pinned = store_is_pinned(vs->store, tag);
+    }
     if (dataset) {
         report_dataset(r, dataset);
         dataset_unref(dataset);

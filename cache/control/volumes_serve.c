@@ -54,6 +54,17 @@ static FillLayer *start_layer(Volumes *vs, Volume *v, int fuse_fd, void (*ended)
     return fill_layer_start(&config, fuse_fd, ended, v, error);
 }
 
+/* Served, what it has cached is evicted after what nobody uses. */
+static void tell_use(Volumes *vs, Volume *v, gboolean on)
+{
+    if (on && vs->store && v->origin && v->cached)
+        v->in_use = volumes_tag(vs, v->id);
+    if (v->in_use)
+        store_use(vs->store, v->in_use, on);
+    if (!on)
+        g_clear_pointer(&v->in_use, g_free);
+}
+
 gboolean volumes_serve(Volumes *vs, Volume *v, gboolean fill_layer, int fuse_fd,
                        void (*ended)(void *data), GError **error)
 {
@@ -80,7 +91,10 @@ gboolean volumes_serve(Volumes *vs, Volume *v, gboolean fill_layer, int fuse_fd,
     v->layer = layer;
     v->device = device;
     pthread_mutex_unlock(&vs->lock);
-    return session || layer || device;
+    if (!volume_is_served(v))
+        return FALSE;
+    tell_use(vs, v, TRUE);
+    return TRUE;
 }
 
 gboolean volumes_stop_serving(Volumes *vs, Volume *v, gint64 timeout_ms)
@@ -91,6 +105,7 @@ gboolean volumes_stop_serving(Volumes *vs, Volume *v, gint64 timeout_ms)
     if (v->device)
         v->leaving = g_steal_pointer(&v->device);
     pthread_mutex_unlock(&vs->lock);
+    tell_use(vs, v, FALSE);
     if (session)
         session_stop(session);
     fill_layer_stop(layer);

@@ -1,4 +1,4 @@
-/* clang-format off: a table in words */
+/* clang-format off */
 /*
  * The control protocol of hearthd: JSON objects, one per SOCK_SEQPACKET message, with at most one
  * file descriptor by SCM_RIGHTS. Client: hearth-csi --role=node, hearthctl. One request is
@@ -29,8 +29,8 @@
  *              {"type": "rbd", "clusterID": s, "monitors": [s...], "pool": s, "radosNamespace": s
  *               ("": the default), "image": s, "snapshot": s (absent: the image itself),
  *               "userID": s, "userKey": s, "timeoutSec": n, "shared": bool}: its mount has one
- *               file, "image". A snapshot needs "readOnly". FAILED_PRECONDITION, naming the holder,
- * while somebody else has the image open for writing, unless "shared" (default false)
+ *               file, "image". A snapshot needs "readOnly". FAILED_PRECONDITION, naming the
+ *              holder, while somebody else has the image open for writing, unless "shared" (default false)
  *              {"type": "dir", "rootPath": s}
  * op "attach"  {"volume": ID} + the mounted /dev/fuse descriptor: serve it. ALREADY_EXISTS while a
  *              mount of the volume is served. With "layer": "fill" (absent: the whole tree) what is
@@ -55,23 +55,33 @@
  * op "status"  -> {"daemon": {"version", "pid", "uptimeSec"}, "cache": {"dir", "disk": "ok"|
  *              "suspect"|"bypass"|"off", "objects", "bytes", "maxBytes", "maxInodes", "freeBytes",
  *              "evictedObjects", "evictedBytes", "originBytes", "fillsActive", "fillsCompleted",
- *              "fillsFailed", "diskErrors"}, "volumes": N}
+ *              "fillsFailed", "diskErrors", "pins": [{"volume", "bytes", "objects"}...]},
+ *              "volumes": N}
  * op "volumes" {"after": ID or ""} -> {"volumes": [VOLUME...], "more": bool}, ordered by ID
  *   VOLUME     {"volume", "type", "clusterID", "fsName", "rootPath" (of type rbd: what `rbd` calls
  *               the image), "attached", "cache",
  *               "readOnly", "bytesCached", "bytesTotal" (of its files; -1: not known), "objects",
  *               "opens", "hits", "misses", "bytesStore", "bytesFill", "bytesOrigin",
  *               "bytesWritten", "nodes", "dataset" (32 hex digits; "": none, or its manifest was
- * not asked for), "filesTotal" (of a dataset, else -1)}. Of a dataset, bytesTotal is of all its
- * names, and bytesCached and objects are of those the cache holds, whoever had them fetched. op
- * "volume"  {"volume": ID} -> {"volume": VOLUME} or NOT_FOUND op "warm"    {"volume": ID, "path":
- * "sub/tree" (default ""), "wait": false} -> {"job": N} A running job of the same volume and path
- * is joined. "wait": answers when it ended. op "job"     {"job": N} -> {"job": N, "volume", "path",
- * "state": "running"|"done"|"failed"| "cancelled", "filesDone", "filesTotal", "bytesDone",
- * "bytesTotal", "filesFailed", "scanning": bool, "elapsedMs", "error"} "error" is the reason of
- * "failed", or the first file's of filesFailed, or "". The last 64 jobs that ended can be asked
- * for. op "cancel"  {"job": N} op "evict"   {"volume": ID (absent: everything), "bytes": N (absent:
- * all)} -> {"freedBytes": N}
+ *               not asked for), "filesTotal" (of a dataset, else -1), "pinned": bool}. Of a
+ *              dataset, bytesTotal is of all its names, and bytesCached and objects are of those the
+ *              cache holds, whoever had them fetched.
+ * op "volume"  {"volume": ID} -> {"volume": VOLUME} or NOT_FOUND
+ * op "warm"    {"volume": ID, "path": "sub/tree" (default ""), "wait": false} -> {"job": N}
+ *              A running job of the same volume and path is joined. "wait": answers when it ended.
+ * op "job"     {"job": N} -> {"job": N, "volume", "path", "state": "running"|"done"|"failed"|
+ *              "cancelled", "filesDone", "filesTotal", "bytesDone", "bytesTotal", "filesFailed",
+ *              "scanning": bool, "elapsedMs", "error"}
+ *              "error" is the reason of "failed", or the first file's of filesFailed, or "". The
+ *              last 64 jobs that ended can be asked for.
+ * op "cancel"  {"job": N}
+ * op "evict"   {"volume": ID (absent: everything), "bytes": N (absent: all), "pinned": false} ->
+ *              {"freedBytes": N, "pinnedBytes": N}
+ *              What is pinned stays unless "pinned" is given: of everything it is passed over, and
+ *              pinnedBytes tells how much; a pinned volume is FAILED_PRECONDITION.
+ * op "pin"     {"volume": ID, "on": true}: from now on nothing but an "evict" by name, or its own
+ *              quota, evicts it, also over restarts; "on": false ends that. NOT_FOUND for what is
+ *              neither open nor cached.
  *
  * A second "open", "attach" or "detach" of one volume waits for the first; ABORTED after 30 s.
  * Unknown ops answer UNIMPLEMENTED; unknown or ill-typed fields INVALID_ARGUMENT, naming the field.
@@ -85,6 +95,8 @@
 #include "cache/autofd.h"
 
 #define WIRE_DEFAULT_SOCKET "/run/hearth/hearthd.sock"
+/* The volume that is served for all mounts of a dataset is named so, with its 32 hex digits. */
+#define WIRE_DATASET_PREFIX "dataset-"
 #define WIRE_MAX_MESSAGE (128 * 1024)
 #define WIRE_SEND_TIMEOUT_MS 10000
 

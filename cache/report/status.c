@@ -26,7 +26,7 @@ json_t *report_volume(const ReportVolume *v)
     const SessionStats *s = &v->session;
     return json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-        "s:I, s:I, s:s, s:I}",
+        "s:I, s:I, s:s, s:I, s:b}",
         "volume", v->volume, "type", v->type, "clusterID", v->cluster_id, "fsName", v->fs_name,
         "rootPath", v->root_path, "attached", v->attached, "cache", v->cache, "readOnly",
         v->read_only, "bytesCached", count(v->bytes_cached), "bytesTotal",
@@ -34,7 +34,7 @@ json_t *report_volume(const ReportVolume *v)
         count(s->hits), "misses", count(s->misses), "bytesStore", count(s->bytes_store),
         "bytesFill", count(s->bytes_fill), "bytesOrigin", count(s->bytes_origin), "bytesWritten",
         count(s->bytes_written), "nodes", count(s->nodes), "dataset", v->dataset ? v->dataset : "",
-        "filesTotal", (json_int_t)v->files_total);
+        "filesTotal", (json_int_t)v->files_total, "pinned", v->pinned);
 }
 
 static const char *disk_name(const StoreStats *store)
@@ -60,6 +60,17 @@ static uint64_t free_bytes(const char *dir)
     return (uint64_t)st.f_bavail * st.f_frsize;
 }
 
+static json_t *report_pins(const GArray *pins)
+{
+    json_t *list = json_array();
+    for (guint i = 0; pins && i < pins->len; i++) {
+        const ReportPin *p = &g_array_index(pins, ReportPin, i);
+        json_array_append_new(list, json_pack("{s:s, s:I, s:I}", "volume", p->volume, "bytes",
+                                              count(p->bytes), "objects", count(p->objects)));
+    }
+    return list;
+}
+
 json_t *report_status(const ReportStatus *status)
 {
     static const StoreStats none;
@@ -75,6 +86,7 @@ json_t *report_status(const ReportStatus *status)
         count(s->origin_bytes), "fillsActive", count(s->fills_active), "fillsCompleted",
         count(s->fills_completed), "fillsFailed", count(s->fills_failed), "diskErrors",
         count(s->disk_errors));
+    json_object_set_new(cache, "pins", report_pins(status->pins));
     return json_pack("{s:o, s:o, s:I}", "daemon", daemon, "cache", cache, "volumes",
                      count(status->volumes));
 }

@@ -12,7 +12,7 @@
 /* One volume at one moment; owns its strings. */
 typedef struct ReportVolume {
     char *volume, *type, *cluster_id, *fs_name, *root_path;
-    gboolean attached, cache, read_only;
+    gboolean attached, cache, read_only, pinned;
     int64_t bytes_total; /* -1: not known */
     char *dataset;       /* NULL: it is none, or nobody has asked for its manifest */
     int64_t files_total; /* of a dataset; -1: not known */
@@ -25,10 +25,17 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ReportVolume, report_volume_free)
 /* A VOLUME of cache/control/wire.h. */
 json_t *report_volume(const ReportVolume *volume);
 
+/* A volume that is pinned, open or not. */
+typedef struct ReportPin {
+    char *volume;
+    uint64_t bytes, objects;
+} ReportPin;
+
 typedef struct ReportStatus {
     int64_t uptime_sec;
     const char *cache_dir;   /* NULL: none */
     const StoreStats *store; /* NULL: the store is off */
+    const GArray *pins;      /* ReportPin; NULL: none */
     uint64_t volumes;
 } ReportStatus;
 

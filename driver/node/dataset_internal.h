@@ -3,6 +3,7 @@
 #define HEARTH_NODE_DATASET_INTERNAL_H
 
 #include <pthread.h>
+#include "cache/control/wire.h"
 #include "driver/node/dataset.h"
 #include "driver/node/staging_internal.h"
 
@@ -20,7 +21,7 @@ typedef struct NodeDatasets {
 /* ---- dataset_place.c ---- */
 
 /* Of the volume that hearthd serves for all claims of a dataset. */
-#define DATASET_VOLUME_PREFIX "dataset-"
+#define DATASET_VOLUME_PREFIX WIRE_DATASET_PREFIX
 
 /* Where the lower layers of a dataset are mounted; owns its strings. */
 typedef struct DatasetPlace {

@@ -69,8 +69,11 @@ stop_ceph() {
     done
 }
 continue_ceph() {
-    [ "${#STOPPED[@]}" = 0 ] || kill -CONT "${STOPPED[@]}"
+    [ "${#STOPPED[@]}" -gt 0 ] || return 0
+    kill -CONT "${STOPPED[@]}"
     STOPPED=()
+    # A placement group of one replica whose lease to read has run out stays so until it peers again.
+    ceph_cmd osd down 0 >/dev/null 2>&1
 }
 at_exit continue_ceph
 

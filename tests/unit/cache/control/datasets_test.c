@@ -320,6 +320,34 @@ START_TEST(what_the_store_holds_is_counted_whoever_fetched_it)
 }
 END_TEST
 
+START_TEST(a_pinned_dataset_takes_over_what_others_fetched)
+{
+    World w;
+    world_up(&w);
+    Origin *origin = open_origin(&w);
+    Dataset *d = join(&w, origin);
+    await_ready(d);
+    ObjectKey key;
+    for (uint64_t i = 0; i < 2; i++) {
+        ck_assert(manifest_key(dataset_manifest(d), i, &key));
+        StoreFill *fill =
+            store_fill_path(w.store, origin, key.size == 5 ? "a" : "b", &key, "other");
+        ck_assert_int_eq(store_fill_wait(fill), 0);
+        store_fill_unref(fill);
+    }
+    ck_assert_int_eq(store_flush(w.store), 0);
+    ck_assert_int_eq(store_pin(w.store, dataset_id(d), TRUE), 0);
+    uint64_t bytes, objects;
+    do {
+        g_usleep(10000);
+        store_tag_usage(w.store, dataset_id(d), &bytes, &objects);
+    } while (objects < 2); /* with the next count */
+    ck_assert_uint_eq(store_evict(w.store, NULL, UINT64_MAX), 0);
+    leave(d, origin);
+    world_down(&w);
+}
+END_TEST
+
 START_TEST(the_least_recently_used_are_removed)
 {
     World w;
@@ -388,6 +416,9 @@ START_TEST(a_volume_is_served_by_its_fill_layer)
     g_autoptr(ReportVolume) told = volumes_report(volumes, "v");
     ck_assert_str_eq(tag, told->dataset);
     ck_assert(told->attached);
+    TagId id;
+    tag_id(tag, &id);
+    ck_assert_int_eq(claims_rank(&w.store->claims, &id), CLAIM_USED);
     ck_assert_int_eq(told->files_total, 2);
     ck_assert_int_eq(told->bytes_total, 15);
     int fd = -1;
@@ -395,6 +426,7 @@ START_TEST(a_volume_is_served_by_its_fill_layer)
     ck_assert_int_ge(fd, 0);
     close(fd);
     ck_assert(volumes_detach(volumes, "v", NULL));
+    ck_assert_int_eq(claims_rank(&w.store->claims, &id), CLAIM_NONE);
     close(kernel.fd);
     volumes_free(volumes);
     world_down(&w);
@@ -488,5 +520,6 @@ HARNESS_MAIN("cache/control/datasets", a_manifest_is_built_once_for_all_volumes,
              the_last_to_leave_ends_the_build_and_whoever_waits,
              a_failure_is_told_and_may_be_tried_again, what_may_change_is_no_dataset,
              what_the_store_holds_is_counted_whoever_fetched_it,
-             the_least_recently_used_are_removed, a_volume_is_served_by_its_fill_layer,
-             a_dataset_is_warmed_by_its_manifest, a_volume_without_a_manifest_says_why)
+             a_pinned_dataset_takes_over_what_others_fetched, the_least_recently_used_are_removed,
+             a_volume_is_served_by_its_fill_layer, a_dataset_is_warmed_by_its_manifest,
+             a_volume_without_a_manifest_says_why)

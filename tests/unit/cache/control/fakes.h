@@ -188,7 +188,7 @@ void store_cancel_fills(Store *store, Origin *origin)
     pthread_mutex_unlock(&store->lock);
 }
 
-uint64_t store_evict(Store *store, const char *tag, uint64_t bytes)
+static uint64_t fake_evict(Store *store, const char *tag, uint64_t bytes, gboolean pinned_too)
 {
     uint64_t freed = 0;
     GHashTableIter iter;
@@ -197,13 +197,75 @@ uint64_t store_evict(Store *store, const char *tag, uint64_t bytes)
     g_hash_table_iter_init(&iter, store->held);
     while (freed < bytes && g_hash_table_iter_next(&iter, NULL, &value)) {
         FakeObject *object = value;
-        if (tag && strcmp(tag, object->tag) != 0)
+        if (tag ? strcmp(tag, object->tag) != 0
+                : !pinned_too && store_is_pinned(store, object->tag))
             continue;
         freed += object->size;
         g_hash_table_iter_remove(&iter);
     }
     pthread_mutex_unlock(&store->lock);
     return freed;
+}
+
+uint64_t store_evict(Store *store, const char *tag, uint64_t bytes)
+{
+    return fake_evict(store, tag, bytes, FALSE);
+}
+
+static GHashTable *fake_pins, *fake_uses; /* tags; NULL: none */
+
+void store_use(Store *store, const char *tag, gboolean on)
+{
+    (void)store;
+    if (!fake_uses)
+        fake_uses = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    if (on)
+        g_hash_table_add(fake_uses, g_strdup(tag));
+    else
+        g_hash_table_remove(fake_uses, tag);
+}
+
+int store_pin(Store *store, const char *tag, gboolean on)
+{
+    (void)store;
+    if (!fake_pins)
+        fake_pins = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    if (on)
+        g_hash_table_add(fake_pins, g_strdup(tag));
+    else
+        g_hash_table_remove(fake_pins, tag);
+    return 0;
+}
+
+gboolean store_is_pinned(Store *store, const char *tag)
+{
+    (void)store;
+    return fake_pins && g_hash_table_contains(fake_pins, tag);
+}
+
+GPtrArray *store_pins(Store *store)
+{
+    (void)store;
+    GPtrArray *tags = g_ptr_array_new_with_free_func(g_free);
+    GHashTableIter iter;
+    gpointer tag;
+    if (fake_pins) {
+        g_hash_table_iter_init(&iter, fake_pins);
+        while (g_hash_table_iter_next(&iter, &tag, NULL))
+            g_ptr_array_add(tags, g_strdup(tag));
+    }
+    return tags;
+}
+
+uint64_t store_evict_pinned_too(Store *store, uint64_t bytes)
+{
+    return fake_evict(store, NULL, bytes, TRUE);
+}
+
+size_t store_adopt(Store *store, const char *tag, const ObjectId *ids, size_t n)
+{
+    (void)store, (void)tag, (void)ids, (void)n;
+    return 0;
 }
 
 void store_tag_usage(Store *store, const char *tag, uint64_t *bytes, uint64_t *objects)

@@ -16,6 +16,13 @@ static const char table[] =
     "37 22 0:45 / /mnt/again rw - tmpfs tmpfs rw\n"
     "38 37 0:46 / /mnt/again rw - fuse.hearth hearth:above rw\n"
     "39 30 0:47 / /var/stage/globalmount/scratch rw - tmpfs tmpfs rw\n"
+    "50 22 0:50 / /var/stage/d rw - overlay hearth:pvc-d "
+    "ro,lowerdir+=/run/hearth/0123456789abcdef0123456789abcdef.3.manifest,datadir+=/var/objects,"
+    "datadir+=/run/hearth/0123456789abcdef0123456789abcdef.3.fill\n"
+    "51 22 0:50 /sub /var/pods/d rw - overlay hearth:pvc-d "
+    "ro,lowerdir=/d/0123456789abcdef0123456789abcdef.12.manifest::/o::/f\n"
+    "52 22 0:51 / /mnt/overlay rw - overlay overlay rw,lowerdir=/a:/b\n"
+    "53 22 0:52 / /mnt/odd rw - overlay hearth:pvc-o rw,lowerdir=/a/x.manifest:/b\n"
     "garbage\n"
     "40 22 0:48 / /mnt/short rw\n";
 
@@ -77,6 +84,23 @@ START_TEST(path_elsewhere_is_refused)
 }
 END_TEST
 
-HARNESS_MAIN("cache/control/mounts", path_is_mapped_into_its_volume,
-             bind_mount_of_a_subdirectory_keeps_its_root, escaped_characters_are_read,
-             deepest_and_last_mount_counts, path_elsewhere_is_refused)
+#define DATASET "dataset-0123456789abcdef0123456789abcdef"
+
+START_TEST(mount_of_a_dataset_is_the_volume_served_for_all_of_them)
+{
+    assert_found("/var/stage/d/a", DATASET, "a");
+    assert_found("/var/pods/d/a", DATASET, "sub/a");
+    assert_none("/mnt/overlay/x", "overlay");
+    assert_none("/mnt/odd/x", "overlay");
+    g_autofree char *served = mounts_served_volume(table, "pvc-d");
+    g_autofree char *plain = mounts_served_volume(table, "pvc-1");
+    g_autofree char *unknown = mounts_served_volume(table, "pvc-none");
+    ck_assert_str_eq(served, DATASET);
+    ck_assert_str_eq(plain, "pvc-1");
+    ck_assert_str_eq(unknown, "pvc-none");
+}
+END_TEST
+
+HARNESS_MAIN("cache/control/mounts", mount_of_a_dataset_is_the_volume_served_for_all_of_them,
+             path_is_mapped_into_its_volume, bind_mount_of_a_subdirectory_keeps_its_root,
+             escaped_characters_are_read, deepest_and_last_mount_counts, path_elsewhere_is_refused)

@@ -516,6 +516,45 @@ START_TEST(warm_job_and_evict_work_over_the_socket)
 }
 END_TEST
 
+static json_int_t number(json_t *reply, const char *name)
+{
+    json_int_t n = json_integer_value(json_object_get(reply, name));
+    assert_ok(reply);
+    return n;
+}
+
+START_TEST(what_is_pinned_is_told_and_not_evicted_by_the_way)
+{
+    Fixture f = setup();
+    g_autofree char *file = g_build_filename(f.root, "file", NULL);
+    ck_assert(g_file_set_contents(file, "hello", -1, NULL));
+    assert_ok(open_volume(&f, "v"));
+    assert_refused(ask(f.client, -1, NULL, "{\"op\":\"pin\",\"volume\":\"w\"}"), "NOT_FOUND", "w");
+    assert_ok(ask(f.client, -1, NULL, "{\"op\":\"pin\",\"volume\":\"v\"}"));
+    assert_ok(ask(f.client, -1, NULL, "{\"op\":\"warm\",\"volume\":\"v\",\"wait\":true}"));
+    json_t *r = ask(f.client, -1, NULL, "{\"op\":\"volume\",\"volume\":\"v\"}");
+    ck_assert(flag(json_object_get(r, "volume"), "pinned"));
+    assert_ok(r);
+    r = ask(f.client, -1, NULL, "{\"op\":\"status\"}");
+    const json_t *pins = json_object_get(json_object_get(r, "cache"), "pins");
+    ck_assert_uint_eq(json_array_size(pins), 1);
+    ck_assert_int_eq(json_integer_value(json_object_get(json_array_get(pins, 0), "bytes")), 5);
+    assert_ok(r);
+    r = ask(f.client, -1, NULL, "{\"op\":\"evict\"}");
+    ck_assert_int_eq(json_integer_value(json_object_get(r, "freedBytes")), 0);
+    ck_assert_int_eq(number(r, "pinnedBytes"), 5);
+    assert_refused(ask(f.client, -1, NULL, "{\"op\":\"evict\",\"volume\":\"v\"}"),
+                   "FAILED_PRECONDITION", "pinned");
+    r = ask(f.client, -1, NULL, "{\"op\":\"evict\",\"volume\":\"v\",\"pinned\":true}");
+    ck_assert_int_eq(number(r, "freedBytes"), 5);
+    assert_ok(ask(f.client, -1, NULL, "{\"op\":\"warm\",\"volume\":\"v\",\"wait\":true}"));
+    assert_ok(ask(f.client, -1, NULL, "{\"op\":\"pin\",\"volume\":\"v\",\"on\":false}"));
+    r = ask(f.client, -1, NULL, "{\"op\":\"evict\"}");
+    ck_assert_int_eq(number(r, "freedBytes"), 5);
+    teardown(&f);
+}
+END_TEST
+
 START_TEST(connections_past_the_limit_are_told_so)
 {
     Fixture f = setup();
@@ -570,4 +609,5 @@ HARNESS_MAIN(
     layers_and_manifests_are_asked_for_by_name, failed_open_tells_why_and_never_the_key,
     status_answers_while_an_open_waits_for_ceph, volumes_come_in_pages_by_id,
     volumes_with_long_paths_fit_into_messages, warm_job_and_evict_work_over_the_socket,
-    connections_past_the_limit_are_told_so, stop_ends_what_is_under_way)
+    what_is_pinned_is_told_and_not_evicted_by_the_way, connections_past_the_limit_are_told_so,
+    stop_ends_what_is_under_way)

@@ -110,7 +110,7 @@ START_TEST(volume_has_every_member)
     assert_number(r, "bytesOrigin", 8);
     assert_number(r, "bytesWritten", G_MAXINT64); /* never negative */
     assert_number(r, "nodes", 10);
-    ck_assert_uint_eq(json_object_size(r), 21);
+    ck_assert_uint_eq(json_object_size(r), 22);
     json_decref(r);
 }
 END_TEST
