@@ -33,6 +33,7 @@ void store_fill_unref(StoreFill *fill)
     if (fill->partial.fd >= 0)
         close(fill->partial.fd);
     pthread_cond_destroy(&fill->changed);
+    store_pace_unref(fill->pace);
     g_free(fill->path);
     g_free(fill->chunks);
     g_free(fill->hashes);
@@ -148,7 +149,8 @@ static int prepare(Store *store, StoreFill *fill, OriginNode *node)
 }
 
 static StoreFill *join_or_begin(Store *store, Origin *origin, OriginNode *node, const char *path,
-                                const ObjectKey *key, const char *tag)
+                                const ObjectKey *key, const char *tag, gboolean ahead,
+                                StorePace *pace)
 {
     Fills *fills = &store->fills;
     ObjectId id;
@@ -159,14 +161,21 @@ static StoreFill *join_or_begin(Store *store, Origin *origin, OriginNode *node, 
 
     pthread_mutex_lock(&fills->lock);
     StoreFill *fill = g_hash_table_lookup(fills->by_id, &id);
+    if (!ahead)
+        fills->reader_ms = store_mono_ms();
     if (fill || fills->stop || fills->n_live >= FILLS_MAX) {
-        if (fill)
+        if (fill) {
             store_fill_ref(fill);
+            if (!ahead)
+                fill_need_locked(fills, fill);
+        }
         pthread_mutex_unlock(&fills->lock);
         return fill;
     }
     fill = fill_new(store, origin, key, &id, tag);
     fill->path = g_strdup(path);
+    fill->ahead = ahead;
+    fill->pace = pace_ref(pace);
     g_hash_table_insert(fills->by_id, &fill->id, fill);
     LIST_INSERT_HEAD(&fills->live, fill, live_link);
     fills->n_live++;
@@ -193,13 +202,32 @@ static StoreFill *join_or_begin(Store *store, Origin *origin, OriginNode *node, 
 StoreFill *store_fill(Store *store, Origin *origin, OriginNode *node, const ObjectKey *key,
                       const char *tag)
 {
-    return join_or_begin(store, origin, node, NULL, key, tag);
+    return join_or_begin(store, origin, node, NULL, key, tag, FALSE, NULL);
 }
 
 StoreFill *store_fill_path(Store *store, Origin *origin, const char *path, const ObjectKey *key,
                            const char *tag)
 {
-    return join_or_begin(store, origin, NULL, path, key, tag);
+    return join_or_begin(store, origin, NULL, path, key, tag, FALSE, NULL);
+}
+
+StoreFill *store_fill_ahead(Store *store, Origin *origin, OriginNode *node, const char *path,
+                            const ObjectKey *key, const char *tag, StorePace *pace)
+{
+    return join_or_begin(store, origin, node, node ? NULL : path, key, tag, TRUE, pace);
+}
+
+void store_fill_abandon(StoreFill *fill)
+{
+    Fills *fills = &fill->store->fills;
+    pthread_mutex_lock(&fills->lock);
+    /* Ours and that of `live`; who joins needs the lock. */
+    if (fill->ahead && fill_state(fill) == FILL_ACTIVE && atomic_load(&fill->refs) == 2) {
+        fill_fail_locked(fills, fill, -ECANCELED);
+        fill_release_if_idle_locked(fills, fill);
+    }
+    pthread_mutex_unlock(&fills->lock);
+    store_fill_unref(fill);
 }
 
 /* --- readers --- */
@@ -313,6 +341,16 @@ int store_fill_wait(StoreFill *fill)
     return rc;
 }
 
+void store_fill_await(StoreFill *fill, uint64_t off)
+{
+    Fills *fills = &fill->store->fills;
+    uint64_t chunk = off / fill->chunk_bytes;
+    pthread_mutex_lock(&fills->lock);
+    while (fill_state(fill) == FILL_ACTIVE && !(fill->ready && fill->chunks[chunk] == CHUNK_DONE))
+        pthread_cond_wait(&fill->changed, &fills->lock);
+    pthread_mutex_unlock(&fills->lock);
+}
+
 void store_fill_await_waiter(StoreFill *fill)
 {
     Fills *fills = &fill->store->fills;
@@ -372,6 +410,7 @@ void fills_init(Store *store)
     TAILQ_INIT(&fills->wanted);
     TAILQ_INIT(&fills->running);
     TAILQ_INIT(&fills->deferred);
+    TAILQ_INIT(&fills->ahead);
 }
 
 gboolean fills_start(Store *store, GError **error)

@@ -27,12 +27,14 @@ LIST_HEAD(FillList, StoreFill);
 
 typedef struct Fills {
     pthread_mutex_t lock;
-    pthread_cond_t work;                        /* something to fetch, or stop */
-    pthread_cond_t released;                    /* a fill left `live` */
-    GHashTable *by_id;                          /* lock: ObjectId * in the value -> StoreFill */
-    struct FillList live;                       /* lock: holds a reference of each */
-    unsigned n_live;                            /* lock */
-    struct FillQueue wanted, running, deferred; /* lock: see pick_locked() */
+    pthread_cond_t work;     /* something to fetch, or stop */
+    pthread_cond_t released; /* a fill left `live` */
+    GHashTable *by_id;       /* lock: ObjectId * in the value -> StoreFill */
+    struct FillList live;    /* lock: holds a reference of each */
+    unsigned n_live;         /* lock */
+    struct FillQueue wanted, running, deferred, ahead; /* lock: see pick_locked() */
+    unsigned ahead_busy;                               /* lock: workers at chunks of `ahead` */
+    uint64_t reader_ms;    /* lock: when a reader last joined or began a fill */
     gboolean timing, stop; /* lock: a worker waits with a deadline; no more work */
     size_t inline_bytes;   /* lock: of FILL_INLINE_TOTAL */
     pthread_t *threads;

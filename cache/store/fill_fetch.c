@@ -177,15 +177,17 @@ void *fill_worker(void *data)
     uint8_t *buf = fills->buffers + size * fills->n_buffers++;
     while (!fills->stop) {
         uint64_t chunk, until = 0;
-        StoreFill *fill = fill_pick_locked(fills, &chunk, &until);
+        gboolean ahead;
+        StoreFill *fill = fill_pick_locked(fills, &chunk, &until, &ahead);
         if (fill) {
             dirty = TRUE;
             /* One signal wakes one fill_worker; where there is more to do, that one wakes the next.
              */
             if (!TAILQ_EMPTY(&fills->wanted) || !TAILQ_EMPTY(&fills->running) ||
-                (!TAILQ_EMPTY(&fills->deferred) && !fills->timing))
+                !TAILQ_EMPTY(&fills->ahead) || (!TAILQ_EMPTY(&fills->deferred) && !fills->timing))
                 pthread_cond_signal(&fills->work);
             fill_fetch_claimed_locked(fills, fill, chunk, buf, TRUE);
+            fills->ahead_busy -= ahead ? 1 : 0;
             continue;
         }
         if (dirty) { /* idle: the kernel may have the memory when it needs it */

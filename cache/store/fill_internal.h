@@ -12,6 +12,7 @@
 #define HEARTH_STORE_FILL_INTERNAL_H
 
 #include "cache/store/internal.h"
+#include "cache/store/pace.h"
 
 enum { CHUNK_MISSING, CHUNK_BUSY, CHUNK_DONE };
 enum { FILL_ACTIVE, FILL_COMPLETE, FILL_FAILED };
@@ -49,6 +50,8 @@ struct StoreFill {
     uint64_t missing, done, next;
     uint64_t not_before_ms; /* while deferred */
     gboolean in_wanted, in_running, in_deferred;
+    gboolean ahead;  /* nobody needs it: `running` is then the queue `ahead` */
+    StorePace *pace; /* while it is */
     TAILQ_HEAD(, Waiter) waiters;
     pthread_cond_t changed;
     TAILQ_ENTRY(StoreFill) wanted_link, run_link; /* run_link: running or deferred */
@@ -77,11 +80,15 @@ void fill_enqueue_locked(Fills *fills, StoreFill *fill);
 void fill_want_locked(Fills *fills, StoreFill *fill);
 /* No longer leaves it to a reader. */
 void fill_promote_locked(Fills *fills, StoreFill *fill);
+/* A reader has joined one that nobody needed. */
+void fill_need_locked(Fills *fills, StoreFill *fill);
 void fill_leave_queues_locked(Fills *fills, StoreFill *fill);
 /* Makes a missing chunk the caller's to fetch. */
 void fill_claim_locked(Fills *fills, StoreFill *fill, uint64_t chunk);
-/* Chooses and claims; NULL: nothing to do before *wait_until_ms (0: no such time). */
-StoreFill *fill_pick_locked(Fills *fills, uint64_t *chunk, uint64_t *wait_until_ms);
+/* Chooses and claims; NULL: nothing to do before *wait_until_ms (0: no such time). *ahead: it
+ * counts in ahead_busy, and the caller takes it off. */
+StoreFill *fill_pick_locked(Fills *fills, uint64_t *chunk, uint64_t *wait_until_ms,
+                            gboolean *ahead);
 
 /* --- fill_fetch.c --- */
 /*

@@ -2,9 +2,12 @@
  * What is fetched next. Fills take turns within each queue: `wanted` have readers waiting,
  * `running` have chunks missing, `deferred` are small and left to their reader until their time has
  * come: a reader that fetches the only chunk on its own thread saves two thread switches per file.
+ * `ahead` are those that nobody needs yet: last, and never by all workers while readers come.
  */
 #include "cache/store/fill_internal.h"
 #include <string.h>
+
+#define READERS_AROUND_MS 1000
 
 void fill_want_locked(Fills *fills, StoreFill *fill)
 {
@@ -15,12 +18,17 @@ void fill_want_locked(Fills *fills, StoreFill *fill)
     pthread_cond_signal(&fills->work);
 }
 
+static struct FillQueue *run_queue(Fills *fills, const StoreFill *fill)
+{
+    return fill->ahead ? &fills->ahead : &fills->running;
+}
+
 void fill_leave_queues_locked(Fills *fills, StoreFill *fill)
 {
     if (fill->in_wanted)
         TAILQ_REMOVE(&fills->wanted, fill, wanted_link);
     if (fill->in_running)
-        TAILQ_REMOVE(&fills->running, fill, run_link);
+        TAILQ_REMOVE(run_queue(fills, fill), fill, run_link);
     if (fill->in_deferred)
         TAILQ_REMOVE(&fills->deferred, fill, run_link);
     fill->in_wanted = fill->in_running = fill->in_deferred = FALSE;
@@ -33,6 +41,18 @@ static void run_locked(Fills *fills, StoreFill *fill)
     fill->in_deferred = FALSE;
     TAILQ_INSERT_TAIL(&fills->running, fill, run_link);
     fill->in_running = TRUE;
+}
+
+void fill_need_locked(Fills *fills, StoreFill *fill)
+{
+    if (!fill->ahead)
+        return;
+    if (fill->in_running)
+        TAILQ_REMOVE(&fills->ahead, fill, run_link);
+    fill->ahead = FALSE;
+    if (fill->in_running)
+        TAILQ_INSERT_TAIL(&fills->running, fill, run_link);
+    pthread_cond_signal(&fills->work);
 }
 
 void fill_promote_locked(Fills *fills, StoreFill *fill)
@@ -61,9 +81,33 @@ static uint64_t next_missing(const StoreFill *fill)
     return (uint64_t)(found - fill->chunks);
 }
 
-StoreFill *fill_pick_locked(Fills *fills, uint64_t *chunk, uint64_t *wait_until_ms)
+static StoreFill *pick_ahead_locked(Fills *fills, uint64_t now, uint64_t *chunk,
+                                    uint64_t *wait_until_ms)
+{
+    gboolean readers = fills->reader_ms && now - fills->reader_ms < READERS_AROUND_MS;
+    unsigned most = readers && fills->n_threads > 1 ? fills->n_threads - 1 : fills->n_threads;
+    StoreFill *fill;
+    TAILQ_FOREACH(fill, &fills->ahead, run_link)
+    if (pace_allows_locked(fill->pace, wait_until_ms))
+        break;
+    if (!fill)
+        return NULL;
+    if (fills->ahead_busy >= most) /* when one of them ends it looks again */
+        return NULL;
+    TAILQ_REMOVE(&fills->ahead, fill, run_link);
+    TAILQ_INSERT_TAIL(&fills->ahead, fill, run_link);
+    *chunk = next_missing(fill);
+    uint64_t left = fill->key.size - *chunk * fill->chunk_bytes;
+    pace_take_locked(fill->pace, MIN(left, fill->chunk_bytes));
+    fill_claim_locked(fills, fill, *chunk);
+    fills->ahead_busy++;
+    return fill;
+}
+
+StoreFill *fill_pick_locked(Fills *fills, uint64_t *chunk, uint64_t *wait_until_ms, gboolean *ahead)
 {
     StoreFill *fill;
+    *ahead = FALSE;
     while ((fill = TAILQ_FIRST(&fills->wanted))) {
         TAILQ_REMOVE(&fills->wanted, fill, wanted_link);
         fill->in_wanted = FALSE;
@@ -84,8 +128,11 @@ StoreFill *fill_pick_locked(Fills *fills, uint64_t *chunk, uint64_t *wait_until_
         run_locked(fills, fill);
     *wait_until_ms = fill ? fill->not_before_ms : 0;
     fill = TAILQ_FIRST(&fills->running);
-    if (!fill)
-        return NULL;
+    if (!fill) {
+        fill = pick_ahead_locked(fills, now, chunk, wait_until_ms);
+        *ahead = fill != NULL;
+        return fill;
+    }
     TAILQ_REMOVE(&fills->running, fill, run_link);
     TAILQ_INSERT_TAIL(&fills->running, fill, run_link);
     *chunk = next_missing(fill);
@@ -97,7 +144,11 @@ void fill_enqueue_locked(Fills *fills, StoreFill *fill)
 {
     fill->ready = TRUE;
     atomic_fetch_add(&fills->started, 1);
-    if (fill->n_chunks > 1 || !TAILQ_EMPTY(&fill->waiters)) {
+    if (fill->ahead) {
+        TAILQ_INSERT_TAIL(&fills->ahead, fill, run_link);
+        fill->in_running = TRUE;
+        pthread_cond_signal(&fills->work);
+    } else if (fill->n_chunks > 1 || !TAILQ_EMPTY(&fill->waiters)) {
         TAILQ_INSERT_TAIL(&fills->running, fill, run_link);
         fill->in_running = TRUE;
         if (!TAILQ_EMPTY(&fill->waiters))

@@ -23,6 +23,7 @@
 
 typedef struct Store Store;
 typedef struct StoreFill StoreFill;
+typedef struct StorePace StorePace;
 
 /* 128 bits of XXH3 over the packed little-endian ObjectKey. */
 typedef struct ObjectId {
@@ -103,6 +104,20 @@ StoreFill *store_fill(Store *store, Origin *origin, OriginNode *node, const Obje
  */
 StoreFill *store_fill_path(Store *store, Origin *origin, const char *path, const ObjectKey *key,
                            const char *tag);
+/*
+ * As store_fill(), or with node NULL as store_fill_path(), of what nobody waits for yet. It is
+ * fetched when no reader needs anything, as fast as `pace` allows (NULL: no bound), and leaves
+ * readers a thread; once one joins by the functions above it is a fill like any other.
+ */
+StoreFill *store_fill_ahead(Store *store, Origin *origin, OriginNode *node, const char *path,
+                            const ObjectKey *key, const char *tag, StorePace *pace);
+/* Waits until the byte at `off` is there, or the fill has ended; hurries nothing. */
+void store_fill_await(StoreFill *fill, uint64_t off);
+/* As store_fill_unref(), and ends a fill from store_fill_ahead() that nobody else has. */
+void store_fill_abandon(StoreFill *fill);
+/* A bound on bytes per second, over all fills that have it. The caller's reference. */
+StorePace *store_pace_new(uint64_t bytes_per_sec);
+void store_pace_unref(StorePace *pace);
 /*
  * Reads bytes of an object being filled, waiting for the chunks that hold them; asked-for chunks
  * are fetched before others. Short only at the end of the object. -EIO and others: the fill failed

@@ -152,7 +152,7 @@ QUOTA=$((4 << 20))
 start_hearthd
 check "it is mounted with a quota" mount_tree
 same "tree under a quota is the snapshot's" "$(digest "$TMP/mnt/tree")" "$WANTED"
-within() { [ "$(find "$CACHE/objects" -type f -printf '%b\n' | awk '{ n += $1 } END { print n * 512 }')" -le "$QUOTA" ]; }
+within() { [ "$(cache_stat bytes)" -le "$QUOTA" ]; }
 wait_for 30 within && pass "what is cached keeps within its quota" || fail "what is cached keeps within its quota" "$(du -s "$CACHE/objects")"
 stop_all
 unset QUOTA

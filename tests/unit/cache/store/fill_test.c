@@ -110,6 +110,128 @@ START_TEST(eight_readers_of_a_large_file_cost_one_fetch)
 }
 END_TEST
 
+/* Begins fills that nobody needs, of files 100, 101, ... of one chunk each. */
+static void begin_ahead(OriginNode *nodes, StoreFill **fills, unsigned n, StorePace *pace)
+{
+    for (unsigned i = 0; i < n; i++) {
+        ObjectKey key;
+        nodes[i] = fake_file(100 + i, CHUNK);
+        fake_key(&f.origin, &nodes[i], &key, NULL);
+        fills[i] = store_fill_ahead(f.store, &f.origin.base, &nodes[i], NULL, &key, "ahead", pace);
+        ck_assert_ptr_nonnull(fills[i]);
+    }
+}
+
+static void end_ahead(StoreFill **fills, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        ck_assert_int_eq(store_fill_wait(fills[i]), 0);
+        store_fill_unref(fills[i]);
+    }
+}
+
+START_TEST(a_reader_is_served_before_what_nobody_needs)
+{
+    begin();
+    OriginNode nodes[20], node = fake_file(1, 3 * CHUNK);
+    StoreFill *ahead[20];
+    uint64_t order[64];
+    f.origin.order = order;
+    /* All workers hold one of these; the others wait in the queue. */
+    fake_set_gate(&f.origin, 0);
+    begin_ahead(nodes, ahead, 20, NULL);
+    fake_await_reads(&f.origin, 2);
+    Reader reader = {.node = &node};
+    pthread_create(&reader.thread, NULL, read_whole, &reader);
+    StoreFill *fill = fill_of(&node);
+    store_fill_await_waiter(fill);
+    fake_set_gate(&f.origin, UINT64_MAX);
+    pthread_join(reader.thread, NULL);
+    ck_assert_int_eq(reader.rc, 0);
+    /* After the two that were under way, and one for each of its three chunks at most, as the other
+     * worker may be faster. */
+    unsigned last = 0;
+    for (unsigned i = 0; i < f.origin.n_order; i++)
+        last = order[i] == 2 * CHUNK ? i : last;
+    ck_assert_uint_gt(last, 0);
+    ck_assert_uint_lt(last, 10);
+    ck_assert_int_eq(store_fill_wait(fill), 0);
+    store_fill_unref(fill);
+    end_ahead(ahead, 20);
+    f.origin.order = NULL;
+    end(&node);
+}
+END_TEST
+
+START_TEST(what_nobody_needs_leaves_a_worker_to_readers)
+{
+    begin();
+    OriginNode nodes[4], node = fake_file(1, CHUNK), late = fake_file(2, 2 * CHUNK);
+    StoreFill *ahead[4], *fill = fill_of(&node); /* there are readers about */
+    ck_assert_int_eq(store_fill_wait(fill), 0);
+    store_fill_unref(fill);
+    fake_set_gate(&f.origin, 0);
+    begin_ahead(nodes, ahead, 4, NULL);
+    fake_await_reads(&f.origin, 1);
+    fill = fill_of(&late);
+    fake_await_reads(&f.origin, 2);
+    pthread_mutex_lock(&f.store->fills.lock);
+    ck_assert_uint_eq(f.store->fills.ahead_busy, 1);
+    pthread_mutex_unlock(&f.store->fills.lock);
+    fake_set_gate(&f.origin, UINT64_MAX);
+    assert_reads(fill, 2, 0, 2 * CHUNK);
+    store_fill_unref(fill);
+    end_ahead(ahead, 4);
+    end(&late);
+}
+END_TEST
+
+START_TEST(what_a_reader_joins_is_needed)
+{
+    begin();
+    OriginNode nodes[3];
+    StoreFill *ahead[3];
+    /* So slow that only the first chunk comes by itself. */
+    StorePace *pace = store_pace_new(1);
+    begin_ahead(nodes, ahead, 3, pace);
+    ck_assert_int_eq(store_fill_wait(ahead[0]), 0);
+    ObjectKey key;
+    fake_key(&f.origin, &nodes[2], &key, NULL);
+    StoreFill *fill = store_fill(f.store, &f.origin.base, &nodes[2], &key, "reader");
+    ck_assert_ptr_eq(fill, ahead[2]);
+    assert_reads(fill, 102, 0, CHUNK);
+    store_fill_unref(fill);
+    store_fill_abandon(ahead[1]);
+    StoreStats stats;
+    do {
+        store_stats(f.store, &stats);
+        sched_yield();
+    } while (stats.fills_active);
+    ObjectId id = fixture_id(&f, 101, CHUNK);
+    ck_assert(!store_has(f.store, &id));
+    store_fill_unref(ahead[0]);
+    store_fill_unref(ahead[2]);
+    store_pace_unref(pace);
+    end(&nodes[1]);
+}
+END_TEST
+
+START_TEST(a_pace_bounds_all_that_has_it)
+{
+    begin();
+    OriginNode nodes[10];
+    StoreFill *ahead[10];
+    StorePace *pace = store_pace_new(20 * CHUNK);
+    gint64 start = g_get_monotonic_time();
+    begin_ahead(nodes, ahead, 10, pace);
+    end_ahead(ahead, 10);
+    /* The first is free; 20 ms are let go. */
+    ck_assert_int_ge(g_get_monotonic_time() - start, 9 * 50000 - 20000);
+    store_pace_unref(pace);
+    end(&nodes[0]);
+}
+END_TEST
+
 START_TEST(a_small_file_is_fetched_by_its_reader)
 {
     begin();
@@ -517,7 +639,9 @@ START_TEST(a_full_disk_fails_the_fill_but_is_not_held_against_the_disk)
 }
 END_TEST
 
-HARNESS_MAIN("cache/store/fill", eight_readers_of_a_small_file_cost_one_fetch,
+HARNESS_MAIN("cache/store/fill", a_reader_is_served_before_what_nobody_needs,
+             what_nobody_needs_leaves_a_worker_to_readers, what_a_reader_joins_is_needed,
+             a_pace_bounds_all_that_has_it, eight_readers_of_a_small_file_cost_one_fetch,
              eight_readers_of_a_large_file_cost_one_fetch, a_small_file_is_fetched_by_its_reader,
              a_small_file_nobody_reads_is_fetched_all_the_same,
              reader_is_served_before_the_fill_is_complete, chunks_asked_for_come_first,
