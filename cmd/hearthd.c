@@ -24,9 +24,10 @@
 #define BUSY_TIMEOUT_SEC 30
 
 typedef struct Options {
-    char *socket, *cache_dir, *cache_size, *log_level;
+    char *socket, *cache_dir, *cache_size, *warm_rate, *log_level;
     gint64 cache_inodes;
     uint64_t cache_bytes; /* of cache_size; 0: no bound */
+    uint64_t warm_bytes;  /* of warm_rate, a second; 0: no bound */
     int high, low, fill_threads, fuse_threads;
     gboolean no_cache, require_cache, version;
 } Options;
@@ -36,6 +37,7 @@ static void clear_options(Options *o)
     g_free(o->socket);
     g_free(o->cache_dir);
     g_free(o->cache_size);
+    g_free(o->warm_rate);
     g_free(o->log_level);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
@@ -87,6 +89,10 @@ static gboolean check_options(Options *o, GError **error)
         set_bad_value(error, bad_size->message);
         return FALSE;
     }
+    if (o->warm_rate && !size_parse("--warm-rate", o->warm_rate, &o->warm_bytes, &bad_size)) {
+        set_bad_value(error, bad_size->message);
+        return FALSE;
+    }
     if (o->cache_size && o->cache_bytes == 0) {
         set_bad_value(error, "--cache-size=0: give --no-cache to serve without a cache");
         return FALSE;
@@ -130,6 +136,10 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
          "Threads that fetch into the cache (default: 4)", "N"},
         {"fuse-threads", 0, 0, G_OPTION_ARG_INT, &o->fuse_threads,
          "Threads that serve each volume (default: 8)", "N"},
+        {"warm-rate", 0, 0, G_OPTION_ARG_STRING, &o->warm_rate,
+         "Most bytes a second of a warm job that a volume begins (warm: onStage; default: no "
+         "bound)",
+         "SIZE"},
         {"no-cache", 0, 0, G_OPTION_ARG_NONE, &o->no_cache, "Read everything from Ceph", NULL},
         {"require-cache", 0, 0, G_OPTION_ARG_NONE, &o->require_cache,
          "Exit when the cache directory cannot be used, instead of serving without", NULL},
@@ -278,6 +288,7 @@ int main(int argc, char **argv)
         .store = store,
         .cache_dir = o.cache_dir,
         .fuse_threads = (unsigned)o.fuse_threads,
+        .warm_rate = o.warm_bytes,
     };
     ControlServer *server = control_server_start(&config, &error);
     if (!server) {

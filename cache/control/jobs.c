@@ -142,7 +142,7 @@ static Job *find_same_locked(Jobs *jobs, const char *volume, const char *path)
 {
     for (guint i = 0; i < jobs->list->len; i++) {
         Job *job = jobs->list->pdata[i];
-        if (job->state == JOB_RUNNING && !atomic_load(&job->cancelled) &&
+        if (job->state == JOB_RUNNING && !atomic_load(&job->cancelled) && !job->warm.list &&
             strcmp(job->volume_id, volume) == 0 && strcmp(job->path, path) == 0)
             return job;
     }
@@ -163,7 +163,7 @@ static gboolean may_start_locked(Jobs *jobs, GError **error)
 }
 
 /* Looks for the path and makes a job that is not in the list yet. */
-static Job *make_job(Jobs *jobs, const char *volume, const char *path, GError **error)
+static Job *find_files(Jobs *jobs, const char *volume, const char *path, GError **error)
 {
     Volume *pinned = volumes_pin(jobs->volumes, volume, error);
     if (!pinned)
@@ -198,6 +198,22 @@ static Job *make_job(Jobs *jobs, const char *volume, const char *path, GError **
     return job;
 }
 
+static Job *make_job(Jobs *jobs, const char *volume, const char *path, const JobOptions *options,
+                     GError **error)
+{
+    WarmList *list = options->list_fd >= 0 ? warm_list_read(options->list_fd, path, error) : NULL;
+    if (!list && options->list_fd >= 0)
+        return NULL;
+    Job *job = find_files(jobs, volume, path, error);
+    if (!job) {
+        warm_list_free(list);
+        return NULL;
+    }
+    job->warm.list = list;
+    job->warm.pace = options->bytes_per_sec ? store_pace_new(options->bytes_per_sec) : NULL;
+    return job;
+}
+
 static gboolean start_locked(Jobs *jobs, Job *job, GError **error)
 {
     if (!may_start_locked(jobs, error))
@@ -213,16 +229,17 @@ static gboolean start_locked(Jobs *jobs, Job *job, GError **error)
     return TRUE;
 }
 
-gboolean jobs_warm(Jobs *jobs, const char *volume, const char *path, uint64_t *id, GError **error)
+gboolean jobs_warm(Jobs *jobs, const char *volume, const char *path, const JobOptions *options,
+                   uint64_t *id, GError **error)
 {
     g_autofree char *clean = warm_path(path, error);
     if (!clean)
         return FALSE;
-    Job *job = make_job(jobs, volume, clean, error);
+    Job *job = make_job(jobs, volume, clean, options, error);
     if (!job)
         return FALSE;
     pthread_mutex_lock(&jobs->lock);
-    Job *same = find_same_locked(jobs, volume, clean);
+    Job *same = job->warm.list ? NULL : find_same_locked(jobs, volume, clean);
     gboolean started = !same && start_locked(jobs, job, error);
     if (same || started)
         *id = same ? same->id : job->id;
@@ -250,11 +267,12 @@ json_t *jobs_report(Jobs *jobs, uint64_t id, GError **error)
         json_int_t bytes_done = (json_int_t)atomic_load(&w->bytes_done);
         json_int_t files_total = (json_int_t)atomic_load(&w->files_total);
         json_int_t bytes_total = (json_int_t)atomic_load(&w->bytes_total);
-        report = json_pack("{s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:s}", "job",
-                           (json_int_t)id, "volume", job->volume_id, "path", job->path, "state",
-                           state_names[job->state], "filesDone", files_done, "filesTotal",
-                           MAX(files_total, files_done), "bytesDone", bytes_done, "bytesTotal",
-                           MAX(bytes_total, bytes_done), "filesFailed",
+        json_int_t bytes_held = (json_int_t)atomic_load(&w->bytes_held);
+        report = json_pack("{s:I, s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:s}",
+                           "job", (json_int_t)id, "bytesHeld", bytes_held, "volume", job->volume_id,
+                           "path", job->path, "state", state_names[job->state], "filesDone",
+                           files_done, "filesTotal", MAX(files_total, files_done), "bytesDone",
+                           bytes_done, "bytesTotal", MAX(bytes_total, bytes_done), "filesFailed",
                            (json_int_t)atomic_load(&w->files_failed), "scanning",
                            job->state == JOB_RUNNING && atomic_load(&w->scanning), "elapsedMs",
                            (json_int_t)((until - job->started_us) / 1000), "error", text);

@@ -19,11 +19,18 @@ void jobs_cancel_all(Jobs *jobs);
 /* Cancels what runs and waits for it. No other call may run or follow. */
 void jobs_free(Jobs *jobs);
 
+typedef struct JobOptions {
+    uint64_t bytes_per_sec; /* 0: as fast as it goes */
+    int list_fd;            /* names of files (warm_list.h), -1: all; borrowed */
+} JobOptions;
+
 /*
- * Begins a job, or joins the running one of this volume and path. Blocks while the origin looks for
- * the path. Errors: NOT_FOUND, INVALID_ARGUMENT, FAILED_PRECONDITION (no cache), UNAVAILABLE.
+ * Begins a job, or joins the running one of this volume and path, whatever its pace; one of a list
+ * is always a new one. Blocks while the origin looks for the path. Errors: NOT_FOUND,
+ * INVALID_ARGUMENT, FAILED_PRECONDITION (no cache), UNAVAILABLE.
  */
-gboolean jobs_warm(Jobs *jobs, const char *volume, const char *path, uint64_t *id, GError **error);
+gboolean jobs_warm(Jobs *jobs, const char *volume, const char *path, const JobOptions *options,
+                   uint64_t *id, GError **error);
 /* As the protocol's "job"; NULL with NOT_FOUND. */
 json_t *jobs_report(Jobs *jobs, uint64_t id, GError **error);
 gboolean jobs_cancel(Jobs *jobs, uint64_t id, GError **error);

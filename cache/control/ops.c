@@ -83,8 +83,9 @@ static gboolean op_attach(Call *call, GError **error)
         return FALSE;
     uint64_t job;
     g_autoptr(GError) cause = NULL;
+    const JobOptions options = {.bytes_per_sec = call->control->warm_rate, .list_fd = -1};
     if (volumes_wants_warm(call->control->volumes, volume) &&
-        !jobs_warm(call->control->jobs, volume, "", &job, &cause))
+        !jobs_warm(call->control->jobs, volume, "", &options, &job, &cause))
         g_warning("volume %s: it is not warmed: %s", volume, cause->message);
     return TRUE;
 }
@@ -214,7 +215,8 @@ static gboolean op_warm(Call *call, GError **error)
     uint64_t id;
     Jobs *jobs = call->control->jobs;
     const char *path = string_field(call, "path");
-    if (!jobs_warm(jobs, string_field(call, "volume"), path ? path : "", &id, error))
+    const JobOptions options = {.bytes_per_sec = count_field(call, "rate"), .list_fd = call->fd};
+    if (!jobs_warm(jobs, string_field(call, "volume"), path ? path : "", &options, &id, error))
         return FALSE;
     if (json_is_true(json_object_get(call->request, "wait")))
         jobs_wait(jobs, id);
@@ -321,6 +323,7 @@ static const Field job_fields[] = {{"job", FIELD_COUNT, TRUE}, {NULL, 0, FALSE}}
 static const Field warm_fields[] = {{"volume", FIELD_STRING, TRUE},
                                     {"path", FIELD_STRING, FALSE},
                                     {"wait", FIELD_BOOLEAN, FALSE},
+                                    {"rate", FIELD_COUNT, FALSE},
                                     {NULL, 0, FALSE}};
 static const Field evict_fields[] = {{"volume", FIELD_STRING, FALSE},
                                      {"bytes", FIELD_COUNT, FALSE},
@@ -334,7 +337,7 @@ static const Op ops[] = {
     {"attach", op_attach, attach_fields, TRUE},  {"detach", op_detach, volume_fields, FALSE},
     {"fetch", op_fetch, volume_fields, FALSE},   {"status", op_status, no_fields, FALSE},
     {"volumes", op_volumes, page_fields, FALSE}, {"volume", op_volume, volume_fields, FALSE},
-    {"warm", op_warm, warm_fields, FALSE},       {"job", op_job, job_fields, FALSE},
+    {"warm", op_warm, warm_fields, TRUE},        {"job", op_job, job_fields, FALSE},
     {"cancel", op_cancel, job_fields, FALSE},    {"evict", op_evict, evict_fields, FALSE},
     {"resize", op_resize, volume_fields, FALSE}, {"manifest", op_manifest, manifest_fields, FALSE},
     {"pin", op_pin, pin_fields, FALSE},

@@ -224,6 +224,7 @@ ControlServer *control_server_start(const ControlServerConfig *config, GError **
     server->incarnation = incarnation_begin(run_path);
     server->control.store = config->store;
     server->control.cache_dir = server->cache_dir;
+    server->control.warm_rate = config->warm_rate;
     server->control.started_us = g_get_monotonic_time();
     if (config->store && config->cache_dir)
         server->datasets = datasets_new(config->store, server->cache_dir, FALSE);

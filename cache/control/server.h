@@ -15,6 +15,7 @@ typedef struct ControlServerConfig {
     Store *store;          /* borrowed; NULL: off */
     const char *cache_dir; /* shown in status; NULL: none */
     unsigned fuse_threads; /* of each session; 0: its default */
+    uint64_t warm_rate;    /* of jobs that an attach begins, bytes a second; 0: no bound */
 } ControlServerConfig;
 
 /* Listens when this returns. Keeps "<socket>.run" beside it (incarnation.h). */

@@ -15,8 +15,9 @@
 #include <string.h>
 
 #define IN_FLIGHT 8
-/* Larger files are waited for step by step, to show progress and to be stopped. */
+/* Files are waited for step by step, to show progress and to be stopped. */
 #define STEP_BYTES (4u << 20)
+#define STOP_MS 200
 
 typedef struct Pending {
     StoreFill *fill;
@@ -104,6 +105,8 @@ void warm_init(Warm *warm)
 void warm_clear(Warm *warm)
 {
     pthread_mutex_destroy(&warm->lock);
+    warm_list_free(warm->list);
+    store_pace_unref(warm->pace);
     g_free(warm->first_error);
 }
 
@@ -138,35 +141,40 @@ static gboolean should_stop(Run *run)
 }
 
 /*
- * Waits for a fill, counting its bytes as they come. -EINTR: asked to stop; the fill goes on
- * without us. On failure nothing stays counted.
+ * Waits for a fill, counting its bytes as they come. -EINTR: asked to stop. On failure nothing
+ * stays counted.
  */
 static int wait_fill(Run *run, StoreFill *fill, uint64_t size)
 {
     Warm *warm = run->warm;
     uint64_t counted = 0;
     int result = 0;
-    for (uint64_t off = 0; size > STEP_BYTES && off < size; off += STEP_BYTES) {
-        char byte;
-        if (should_stop(run)) {
-            result = -EINTR;
-            break;
-        }
+    for (uint64_t off = 0; result == 0 && off < size; off += STEP_BYTES) {
         /* The last byte of the step: there once the chunk that ends it is. */
         uint64_t step = MIN(size - off, (uint64_t)STEP_BYTES);
-        ssize_t n = store_fill_read(fill, &byte, 1, off + step - 1);
-        if (n <= 0)
-            break; /* store_fill_wait() says why */
+        do
+            result = should_stop(run) ? -EINTR : store_fill_await(fill, off + step - 1, STOP_MS);
+        while (result == -ETIMEDOUT && !run->stopped);
+        if (result < 0 || off + step == size)
+            break; /* store_fill_wait() says why, or that it is kept */
         counted += step;
         atomic_fetch_add(&warm->bytes_done, step);
     }
-    if (result == 0)
-        result = store_fill_wait(fill);
+    result = run->stopped ? -EINTR : store_fill_wait(fill);
     if (result == 0)
         file_done(warm, size - counted);
     else
         atomic_fetch_sub(&warm->bytes_done, counted);
     return result;
+}
+
+/* Nobody waits for what a job that was stopped has begun. */
+static void give_back(Run *run, StoreFill *fill)
+{
+    if (run->stopped)
+        store_fill_abandon(fill);
+    else
+        store_fill_unref(fill);
 }
 
 /* The file changed while it was filled: once more, with what it is now. */
@@ -179,11 +187,12 @@ static int fill_again(Run *run, const Pending *p)
     if (result < 0)
         return result;
     object_key_init(&key, warm->origin, &attr);
-    StoreFill *fill = store_fill(warm->store, warm->origin, p->node, &key, warm->tag);
+    StoreFill *fill =
+        store_fill_ahead(warm->store, warm->origin, p->node, NULL, &key, warm->tag, warm->pace);
     if (!fill)
         return -ENOSPC;
     result = wait_fill(run, fill, (uint64_t)attr.st.st_size);
-    store_fill_unref(fill);
+    give_back(run, fill);
     return result;
 }
 
@@ -204,7 +213,7 @@ static void finish_oldest(Run *run)
         else if (result < 0 && !should_stop(run))
             file_failed(warm, p.path, g_strerror(-result));
     }
-    store_fill_unref(p.fill);
+    give_back(run, p.fill);
     if (p.node)
         warm->origin->ops->put(warm->origin, p.node);
     g_free(p.path);
@@ -256,8 +265,7 @@ static gboolean fits(Run *run, const char *path, uint64_t size)
 
 static StoreFill *try_fill(Warm *warm, const char *path, OriginNode *node, const ObjectKey *key)
 {
-    return node ? store_fill(warm->store, warm->origin, node, key, warm->tag)
-                : store_fill_path(warm->store, warm->origin, path, key, warm->tag);
+    return store_fill_ahead(warm->store, warm->origin, node, path, key, warm->tag, warm->pace);
 }
 
 static StoreFill *begin_fill(Run *run, const char *path, OriginNode *node, const ObjectKey *key)
@@ -292,6 +300,7 @@ static gboolean is_wanted(Run *run, const ObjectKey *key)
     object_key_id(key, &id);
     if (key->size > 0 && !store_has(run->warm->store, &id))
         return TRUE;
+    atomic_fetch_add(&run->warm->bytes_held, key->size);
     file_done(run->warm, key->size);
     return FALSE;
 }
@@ -334,7 +343,8 @@ static gboolean fill_named(void *data, const NamedFile *file)
     Run *run = data;
     if (should_stop(run))
         return FALSE;
-    if (!is_wanted(run, &file->key))
+    if ((run->warm->list && !warm_list_has(run->warm->list, file->path, TRUE)) ||
+        !is_wanted(run, &file->key))
         return TRUE;
     ahead_of(run->ahead, file);
     return fill_wanted(run, file->path, NULL, &file->key);
@@ -343,6 +353,8 @@ static gboolean fill_named(void *data, const NamedFile *file)
 static gboolean count_named(void *data, const NamedFile *file)
 {
     Run *run = data;
+    if (run->warm->list && !warm_list_has(run->warm->list, file->path, FALSE))
+        return !should_stop(run);
     atomic_fetch_add(&run->warm->files_total, 1);
     atomic_fetch_add(&run->warm->bytes_total, file->key.size);
     return !should_stop(run);
@@ -363,6 +375,39 @@ static gboolean count_file(void *data, const char *path, OriginNode *node, const
     return !should_stop(run);
 }
 
+/* Of a list, what no manifest knows: other kinds of files, what is not there, or all of it. */
+static gboolean visit_named(Run *run, const char *path,
+                            gboolean (*visit)(void *data, const char *path, OriginNode *node,
+                                              const OriginAttr *attr),
+                            gboolean tell)
+{
+    OriginNode *node;
+    OriginAttr attr;
+    g_autoptr(GError) error = NULL;
+    if (!warm_find(run->warm->origin, path, &node, &attr, &error)) {
+        if (tell)
+            file_failed(run->warm, path, error->message);
+        return !should_stop(run);
+    }
+    gboolean go_on = !should_stop(run);
+    if (S_ISREG(attr.st.st_mode))
+        go_on = visit(run, path, node, &attr);
+    else if (tell)
+        file_failed(run->warm, path, "it is a directory; name it by --path");
+    run->warm->origin->ops->put(run->warm->origin, node);
+    return go_on;
+}
+
+static gboolean count_rest(void *data, const char *path)
+{
+    return visit_named(data, path, count_file, FALSE);
+}
+
+static gboolean fill_rest(void *data, const char *path)
+{
+    return visit_named(data, path, fill_file, TRUE);
+}
+
 static gboolean ask_number(Warm *warm, OriginNode *node, const char *name, guint64 *number)
 {
     char text[32];
@@ -380,6 +425,8 @@ static void find_totals(Run *run, OriginNode *node, const OriginAttr *attr, cons
     guint64 files, bytes;
     if (warm->manifest) {
         walk_names(warm->manifest, path, count_named, run);
+    } else if (warm->list) {
+        warm_list_rest(warm->list, count_rest, run);
     } else if (S_ISDIR(attr->st.st_mode) && ask_number(warm, node, "ceph.dir.rfiles", &files) &&
                ask_number(warm, node, "ceph.dir.rbytes", &bytes)) {
         atomic_store(&warm->files_total, files);
@@ -401,9 +448,11 @@ WarmResult warm_run(Warm *warm, OriginNode *node, const OriginAttr *attr, const 
     if (complete && warm->manifest) {
         run.ahead = ahead_new(warm->origin);
         complete = walk_names(warm->manifest, path, fill_named, &run);
-    } else if (complete) {
+    } else if (complete && !warm->list) {
         complete = walk(warm->origin, node, attr, path, &filler);
     }
+    if (complete && warm->list)
+        complete = warm_list_rest(warm->list, fill_rest, &run);
     finish_all(&run);
     ahead_free(run.ahead);
     if (complete && !run.stopped) {

@@ -1,6 +1,7 @@
 /*
  * Warming: walks a subtree of an origin, or of the manifest of one that does not change, and has
- * the store fill every regular file it does not hold yet, a few at a time. One Warm is one walk;
+ * the store fill every regular file it does not hold yet, or those of a list, a few at a time. What
+ * readers need comes first. One Warm is one walk;
  * its counters may be read from other threads.
  */
 #ifndef HEARTH_CONTROL_WARM_H
@@ -10,6 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include "cache/control/warm_list.h"
 #include "cache/manifest/manifest.h"
 #include "cache/origin/origin.h"
 #include "cache/store/store.h"
@@ -20,11 +22,14 @@ typedef struct Warm {
     const Manifest *manifest; /* NULL: the origin is walked */
     const char *tag;
     uint64_t quota_bytes;         /* of the tag; 0: none */
+    WarmList *list;               /* NULL: all files beneath the path */
+    StorePace *pace;              /* NULL: as fast as it goes */
     gboolean (*stop)(void *data); /* asked between files and chunks */
     void *data;
 
     /* Written by the walk. Totals grow while scanning, unless the origin could tell them. */
     atomic_ullong files_done, files_total, bytes_done, bytes_total, files_failed;
+    atomic_ullong bytes_held; /* of bytes_done, what was there already */
     atomic_bool scanning;
     pthread_mutex_t lock;
     char *first_error; /* lock */

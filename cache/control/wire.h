@@ -67,11 +67,14 @@
  *              dataset, bytesTotal is of all its names, and bytesCached and objects are of those the
  *              cache holds, whoever had them fetched.
  * op "volume"  {"volume": ID} -> {"volume": VOLUME} or NOT_FOUND
- * op "warm"    {"volume": ID, "path": "sub/tree" (default ""), "wait": false} -> {"job": N}
+ * op "warm"    {"volume": ID, "path": "sub/tree" (default ""), "wait": false, "rate": bytes a second
+ *              (0: no bound)} -> {"job": N}
  *              A running job of the same volume and path is joined. "wait": answers when it ended.
+ *              With a memfd, sealed against shrinking and writing, of paths beneath "path", one a
+ *              line: these files alone.
  * op "job"     {"job": N} -> {"job": N, "volume", "path", "state": "running"|"done"|"failed"|
- *              "cancelled", "filesDone", "filesTotal", "bytesDone", "bytesTotal", "filesFailed",
- *              "scanning": bool, "elapsedMs", "error"}
+ *              "cancelled", "filesDone", "filesTotal", "bytesDone", "bytesHeld" (of these,
+ *              what was cached before), "bytesTotal", "filesFailed", "scanning": bool, "elapsedMs", "error"}
  *              "error" is the reason of "failed", or the first file's of filesFailed, or "". The
  *              last 64 jobs that ended can be asked for.
  * op "cancel"  {"job": N}

@@ -341,14 +341,21 @@ int store_fill_wait(StoreFill *fill)
     return rc;
 }
 
-void store_fill_await(StoreFill *fill, uint64_t off)
+int store_fill_await(StoreFill *fill, uint64_t off, unsigned timeout_ms)
 {
     Fills *fills = &fill->store->fills;
+    const struct timespec deadline = deadline_after_ms(timeout_ms);
     uint64_t chunk = off / fill->chunk_bytes;
+    int rc = 0;
     pthread_mutex_lock(&fills->lock);
-    while (fill_state(fill) == FILL_ACTIVE && !(fill->ready && fill->chunks[chunk] == CHUNK_DONE))
-        pthread_cond_wait(&fill->changed, &fills->lock);
+    while (rc == 0 && fill_state(fill) == FILL_ACTIVE &&
+           !(fill->ready && fill->chunks[chunk] == CHUNK_DONE))
+        if (pthread_cond_timedwait(&fill->changed, &fills->lock, &deadline) == ETIMEDOUT)
+            rc = -ETIMEDOUT;
+    if (fill_state(fill) != FILL_ACTIVE)
+        rc = fill_state(fill) == FILL_FAILED ? fill->error : 0;
     pthread_mutex_unlock(&fills->lock);
+    return rc;
 }
 
 void store_fill_await_waiter(StoreFill *fill)

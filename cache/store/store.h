@@ -111,8 +111,9 @@ StoreFill *store_fill_path(Store *store, Origin *origin, const char *path, const
  */
 StoreFill *store_fill_ahead(Store *store, Origin *origin, OriginNode *node, const char *path,
                             const ObjectKey *key, const char *tag, StorePace *pace);
-/* Waits until the byte at `off` is there, or the fill has ended; hurries nothing. */
-void store_fill_await(StoreFill *fill, uint64_t off);
+/* Waits until the byte at `off` is there, for timeout_ms at most, and hurries nothing. 0,
+ * -ETIMEDOUT, or what a failed fill gives its readers. */
+int store_fill_await(StoreFill *fill, uint64_t off, unsigned timeout_ms);
 /* As store_fill_unref(), and ends a fill from store_fill_ahead() that nobody else has. */
 void store_fill_abandon(StoreFill *fill);
 /* A bound on bytes per second, over all fills that have it. The caller's reference. */

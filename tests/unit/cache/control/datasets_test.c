@@ -13,6 +13,8 @@
 #include "cache/store/internal.h"
 #include "tests/unit/cache/fuse/fake_kernel.h"
 
+static const JobOptions plain = {.list_fd = -1};
+
 typedef struct World {
     char *tree, *cache;
     Store *store;
@@ -437,7 +439,8 @@ static void warm(Jobs *jobs, const char *path, json_int_t files, json_int_t byte
 {
     uint64_t id;
     g_autoptr(GError) error = NULL;
-    ck_assert_msg(jobs_warm(jobs, "v", path, &id, &error), "%s", error ? error->message : "");
+    ck_assert_msg(jobs_warm(jobs, "v", path, &plain, &id, &error), "%s",
+                  error ? error->message : "");
     jobs_wait(jobs, id);
     json_t *job = jobs_report(jobs, id, NULL);
     ck_assert_str_eq(json_string_value(json_object_get(job, "error")), "");

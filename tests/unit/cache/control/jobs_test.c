@@ -4,6 +4,8 @@
 #include "cache/control/warm.h"
 #include "cache/control/wire.h"
 
+static const JobOptions plain = {.list_fd = -1};
+
 typedef struct Fixture {
     char *dir;
     Store *store;
@@ -53,7 +55,8 @@ static uint64_t start(Fixture *f, const char *path)
 {
     uint64_t id;
     g_autoptr(GError) error = NULL;
-    ck_assert_msg(jobs_warm(f->jobs, "v", path, &id, &error), "%s", error ? error->message : "");
+    ck_assert_msg(jobs_warm(f->jobs, "v", path, &plain, &id, &error), "%s",
+                  error ? error->message : "");
     return id;
 }
 
@@ -62,7 +65,7 @@ static void assert_refused(Fixture *f, const char *volume, const char *path, Wir
 {
     uint64_t id;
     g_autoptr(GError) error = NULL;
-    ck_assert(!jobs_warm(f->jobs, volume, path, &id, &error));
+    ck_assert(!jobs_warm(f->jobs, volume, path, &plain, &id, &error));
     ck_assert_msg(g_error_matches(error, WIRE_ERROR, (int)code), "%s", error->message);
     ck_assert_msg(strstr(error->message, part) != NULL, "%s", error->message);
 }
