@@ -100,9 +100,14 @@ static gboolean connect_once(Ctl *ctl, GError **error)
 
 json_t *ctl_call(Ctl *ctl, json_t *request, GError **error)
 {
+    return ctl_call_with(ctl, request, -1, error);
+}
+
+json_t *ctl_call_with(Ctl *ctl, json_t *request, int fd, GError **error)
+{
     json_t *reply = NULL;
     if (connect_once(ctl, error))
-        reply = wire_call(ctl->socket, request, -1, NULL, -1, error);
+        reply = wire_call(ctl->socket, request, fd, NULL, -1, error);
     json_decref(request);
     if (!reply && ctl->socket >= 0 && error &&
         g_error_matches(*error, G_IO_ERROR, G_IO_ERROR_CLOSED))

@@ -37,6 +37,13 @@ void ctl_usage_error(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3
 
 /* Calls hearthd; takes the request. */
 json_t *ctl_call(Ctl *ctl, json_t *request, GError **error);
+/* The same with a descriptor (borrowed; -1: none). */
+json_t *ctl_call_with(Ctl *ctl, json_t *request, int fd, GError **error);
+/*
+ * The names of files in `from` ("-": standard input), one a line, as a memfd for op "warm".
+ * Absolute ones must be beneath the path `above`, and come without it. -1 with an error.
+ */
+int ctl_list_files(const char *from, const char *above, GError **error);
 /*
  * What VOLUME|PATH on the command line names: the ID, and the path inside the volume ("" for its
  * root). A path begins with "/", "./" or "../", or is "." or "..".

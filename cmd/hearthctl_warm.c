@@ -3,6 +3,7 @@
  * in between is for a signal, so that Ctrl-C cancels the job at once.
  */
 #include "cmd/hearthctl.h"
+#include "cache/autofd.h"
 #include "cache/control/size.h"
 #include "cache/control/wire.h"
 #include <signal.h>
@@ -20,8 +21,10 @@ static const char *const cannot_reach = "hearthctl: the job is still running in 
 
 static uint64_t rate_of(const json_t *job)
 {
+    /* What was there before was not fetched, and tells nothing of what is to come. */
     uint64_t ms = ctl_number(job, "elapsedMs");
-    return ms ? ctl_number(job, "bytesDone") * 1000 / ms : 0;
+    uint64_t done = ctl_number(job, "bytesDone"), held = ctl_number(job, "bytesHeld");
+    return ms && done > held ? (done - held) * 1000 / ms : 0;
 }
 
 static char *describe(const json_t *job)
@@ -66,8 +69,11 @@ static int print_result(const json_t *job)
     uint64_t failed = ctl_number(job, "filesFailed");
     g_autofree char *bytes = size_format(ctl_number(job, "bytesDone"));
     uint64_t files = ctl_number(job, "filesDone");
-    printf("%s: %" G_GUINT64_FORMAT " file%s, %s warm in %.1f s\n", ctl_string(job, "volume"),
-           files, files == 1 ? "" : "s", bytes, (double)ctl_number(job, "elapsedMs") / 1000);
+    uint64_t held = ctl_number(job, "bytesHeld");
+    g_autofree char *before = size_format(held);
+    printf("%s: %" G_GUINT64_FORMAT " file%s, %s warm in %.1f s%s%s\n", ctl_string(job, "volume"),
+           files, files == 1 ? "" : "s", bytes, (double)ctl_number(job, "elapsedMs") / 1000,
+           held ? "; held before: " : "", held ? before : "");
     fflush(stdout);
     if (strcmp(state, "done") == 0 && failed == 0)
         return CTL_OK;
@@ -147,19 +153,23 @@ static int follow(Ctl *ctl, uint64_t id)
     }
 }
 
-static const char warm_about[] =
-    "Fetches every file of a volume, or of a part of it, that the cache does not hold yet.";
+static const char warm_about[] = "Fetches every file of a volume, of a part of it, or of a list, "
+                                 "that the cache does not hold yet.";
 static const char warm_examples[] =
     "VOLUME is an ID as 'hearthctl status' shows it. PATH is a directory or file of this machine\n"
-    "on a mounted volume; what is beneath it is warmed. Ctrl-C cancels the job. The exit code is "
-    "1\n"
-    "when a file could not be warmed.\n"
+    "on a mounted volume; what is beneath it is warmed. Files of a list are named from there, one "
+    "a\n"
+    "line; absolute names must be beneath PATH. What readers need is fetched first. Ctrl-C "
+    "cancels\n"
+    "the job; the same command goes on where it ended, also after a restart of hearthd. The exit\n"
+    "code is 1 when a file could not be warmed.\n"
     "\n"
     "Examples:\n"
     "  hearthctl warm pvc-0a1b2c\n"
     "  hearthctl warm pvc-0a1b2c --path train/shard-000\n"
     "  hearthctl warm /mnt/imagenet/train\n"
-    "  hearthctl warm pvc-0a1b2c --no-wait\n";
+    "  hearthctl warm pvc-0a1b2c --rate 100M --no-wait\n"
+    "  find /mnt/imagenet/train -name '*.tar' | hearthctl warm /mnt/imagenet --files-from -\n";
 
 static char *join_paths(const char *a, const char *b)
 {
@@ -168,11 +178,16 @@ static char *join_paths(const char *a, const char *b)
 
 int ctl_warm(Ctl *ctl, int argc, char **argv)
 {
-    g_autofree char *sub = NULL, *volume = NULL, *inside = NULL;
+    g_autofree char *sub = NULL, *volume = NULL, *inside = NULL, *rate = NULL, *from = NULL;
+    uint64_t bytes_per_sec = 0;
     gboolean no_wait = FALSE;
     g_autoptr(GError) error = NULL;
     const GOptionEntry entries[] = {
         {"path", 'p', 0, G_OPTION_ARG_FILENAME, &sub, "Only this path inside the volume", "SUB"},
+        {"files-from", 'f', 0, G_OPTION_ARG_FILENAME, &from,
+         "Only these files: their names, one a line; - reads standard input", "FILE"},
+        {"rate", 'r', 0, G_OPTION_ARG_STRING, &rate, "Most bytes a second, over all of the job",
+         "SIZE"},
         {"no-wait", 0, 0, G_OPTION_ARG_NONE, &no_wait, "Print the job's number and return", NULL},
         G_OPTION_ENTRY_NULL};
     if (!ctl_parse(ctl, &argc, &argv, entries, "VOLUME|PATH", warm_about, warm_examples, &error))
@@ -181,15 +196,27 @@ int ctl_warm(Ctl *ctl, int argc, char **argv)
         ctl_usage_error(&error, "warm: name one volume or path; see hearthctl warm --help");
         return ctl_fail(error);
     }
+    if (rate && (!size_parse("--rate", rate, &bytes_per_sec, &error) || !bytes_per_sec)) {
+        if (!error)
+            ctl_usage_error(&error, "--rate=%s: give more than 0, or leave it out", rate);
+        ctl_fail(error);
+        return CTL_USAGE;
+    }
     if (!ctl_find_volume(argv[1], &volume, &inside, &error))
         return ctl_fail(error);
     g_autofree char *path = join_paths(inside, sub ? sub : "");
-    json_t *request = json_pack("{s:s, s:s, s:s}", "op", "warm", "volume", volume, "path", path);
+    json_t *request = json_pack("{s:s, s:s, s:s, s:I}", "op", "warm", "volume", volume, "path",
+                                path, "rate", (json_int_t)bytes_per_sec);
     if (!request) {
         ctl_usage_error(&error, "warm: the volume and the path must be UTF-8");
         return ctl_fail(error);
     }
-    json_t *reply = ctl_call(ctl, request, &error);
+    hearth_autofd int list = from ? ctl_list_files(from, argv[1], &error) : -1;
+    if (from && list < 0) {
+        json_decref(request);
+        return ctl_fail(error);
+    }
+    json_t *reply = ctl_call_with(ctl, request, list, &error);
     if (!reply)
         return ctl_fail(error);
     uint64_t id = ctl_number(reply, "job");

@@ -2,7 +2,7 @@
 # hearthd's side of a dataset on a real Ceph, without the node plugin: the manifest of a snapshot is
 # built, shared through Ceph and found again; the tree over it is the snapshot's, also of files that
 # were deleted since and after the MDS has forgotten everything; warming asks the MDS for directories
-# alone; what is evicted is free on the cache's own file system; pins and quotas hold.
+# alone; what is evicted is free on the cache's own file system; pins and quotas hold; warm jobs of lists, at a rate, and begun again.
 . "$(dirname "$0")/lib.sh"
 init
 truncate -s 512M "$TMP/disk"
@@ -13,7 +13,7 @@ start_ceph
 start_controller
 
 spec() { # VOLUME ROOT
-    jq -cn --arg volume "$1" --arg root "$2" --arg monitors "$CEPH_MON" --argjson quota "${QUOTA:-0}" '{volume: $volume, readOnly: true, cacheQuota: $quota,
+    jq -cn --arg volume "$1" --arg root "$2" --arg monitors "$CEPH_MON" --argjson quota "${QUOTA:-0}" --argjson warm "${WARM:-false}" '{volume: $volume, readOnly: true, cacheQuota: $quota, warm: $warm,
         origin: {type: "cephfs", clusterID: "c", monitors: [$monitors], fsName: "hearthfs",
                  rootPath: $root, userID: env.NODE_ID, userKey: env.NODE_KEY}}'
 }
@@ -145,6 +145,43 @@ readable() { sha256sum "$TMP/mnt/tree/many/0777" >"$TMP/out" 2>&1; }
 until readable || [ $((SECONDS - BEFORE)) -gt 100 ]; do sleep 0.5; done
 check "it is read when Ceph is back ($((SECONDS - BEFORE)) s)" readable
 same "evicted tree is the snapshot's" "$(digest "$TMP/mnt/tree")" "$WANTED"
+stop_all
+
+# ---- warm jobs ----
+start_hearthd
+check "it is mounted again" mount_tree
+hearthctl evict v >/dev/null
+objects() { find "$CACHE/objects" -type f | wc -l; }
+printf '%s\n' many/0010 ./many//0011 deep/er/est/large many/0000 deep/fifo/none |
+    hearthctl warm v --files-from - >"$TMP/out" 2>&1
+same "a list names what is warmed, and what is not there is told" "$? $(objects) $(grep -c 'deep/fifo/none' "$TMP/out")" "1 3 1"
+hearthctl evict v >/dev/null
+BEFORE=$(date +%s%3N)
+check "warming at a rate" hearthctl warm v --path deep --rate 4M
+TOOK=$(($(date +%s%3N) - BEFORE))
+# 9 MiB in chunks of 4 MiB, the first at once.
+[ "$TOOK" -ge 1900 ] && [ "$TOOK" -lt 10000 ] && pass "it takes its time" || fail "it takes its time" "$TOOK ms"
+hearthctl warm v --path many --rate 100K --no-wait >/dev/null
+wait_for 10 eval '[ "$(objects)" -gt 20 ]'
+end hearthd KILL
+umount "$TMP/mnt/tree" "$TMP/mnt/erofs" "$TMP/mnt/fill"
+start_hearthd
+check "and after hearthd was killed" mount_tree
+hearthctl warm v >"$TMP/out" 2>&1
+check "warming goes on with what is held" grep -q 'held before: 9' "$TMP/out"
+BEFORE=$(cache_stat originBytes)
+check "warming again" hearthctl warm v
+same "fetches nothing" "$(cache_stat originBytes)" "$BEFORE"
+same "warmed tree is the snapshot's" "$(digest "$TMP/mnt/tree")" "$WANTED"
+stop_all
+rm -rf "$CACHE"
+WARM=true
+start_hearthd --warm-rate=100K
+check "mounting it with warm: onStage" mount_tree
+hearthctl job 1 >"$TMP/out"
+grep -q 'files,' "$TMP/out" && pass "warms it at hearthd's rate" || fail "warms it at hearthd's rate" "$(cat "$TMP/out")"
+hearthctl job 1 --cancel >/dev/null
+unset WARM
 stop_all
 
 # ---- quota and pin ----

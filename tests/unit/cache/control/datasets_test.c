@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cache/autofd.h"
@@ -476,12 +477,26 @@ START_TEST(a_dataset_is_warmed_by_its_manifest)
     warm(jobs, "sub/b/two", 1, 2);
     warm(jobs, "sub/b", 1, 2);
     warm(jobs, "sub/b/empty", 0, 0);
+    static const char names[] = "b/two\nb/empty\nmissing\nlater\n";
+    uint64_t id;
+    const JobOptions options = {.list_fd = memfd_create("list", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+    ck_assert_int_eq(write(options.list_fd, names, strlen(names)), (ssize_t)strlen(names));
+    ck_assert_int_eq(fcntl(options.list_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_WRITE), 0);
+    ck_assert(jobs_warm(jobs, "v", "sub", &options, &id, NULL));
+    close(options.list_fd);
+    jobs_wait(jobs, id);
+    json_t *job = jobs_report(jobs, id, NULL);
+    ck_assert_int_eq(json_integer_value(json_object_get(job, "filesDone")), 3);
+    ck_assert_int_eq(json_integer_value(json_object_get(job, "filesFailed")), 1);
+    json_decref(job);
+    store_evict(w.store, NULL, UINT64_MAX);
     warm(jobs, "sub", 2, 3);
     warm(jobs, "", 4, 18);
     StoreStats stats;
     store_stats(w.store, &stats);
     ck_assert_uint_eq(stats.objects, 4);
-    ck_assert_uint_eq(stats.origin_bytes, 18);
+    /* The one that the list names beside the manifest, and what was evicted. */
+    ck_assert_uint_eq(stats.origin_bytes, 18 + 18 + 2);
     jobs_free(jobs);
     ck_assert(volumes_detach(volumes, "v", NULL));
     close(kernel.fd);

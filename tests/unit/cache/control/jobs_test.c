@@ -3,6 +3,8 @@
 #include "cache/control/jobs.h"
 #include "cache/control/warm.h"
 #include "cache/control/wire.h"
+#include <fcntl.h>
+#include <sys/mman.h>
 
 static const JobOptions plain = {.list_fd = -1};
 
@@ -142,6 +144,83 @@ START_TEST(path_names_a_part_or_a_file)
     ck_assert_uint_eq(f.store->started, 2);
     g_autoptr(ReportVolume) report = volumes_report(f.volumes, "v");
     ck_assert_int_eq(report->bytes_total, -1);
+    teardown(&f);
+}
+END_TEST
+
+/* A sealed memfd with the text. */
+static int list_of(const char *text)
+{
+    int fd = memfd_create("list", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_WRITE), 0);
+    return fd;
+}
+
+static json_t *warm_list(Fixture *f, const char *path, const char *text)
+{
+    uint64_t id;
+    g_autoptr(GError) error = NULL;
+    const JobOptions options = {.list_fd = list_of(text)};
+    ck_assert_msg(jobs_warm(f->jobs, "v", path, &options, &id, &error), "%s",
+                  error ? error->message : "");
+    close(options.list_fd);
+    return finish(f, id);
+}
+
+START_TEST(a_list_names_files)
+{
+    Fixture f = setup();
+    for (int i = 0; i < 30; i++) {
+        g_autofree char *name = g_strdup_printf("d/f%d", i);
+        write_file(&f, name, 100);
+    }
+    write_file(&f, "d/odd name", 7);
+    write_file(&f, "d/empty", 0);
+    open_volume(&f, "v", TRUE, 0);
+    json_t *job = warm_list(&f, "", "d/f1\n\n/d//./f2\nd/f1\nd/odd name\nd/empty\nd/f3");
+    assert_job(job, "done", 5, 307, 0);
+    ck_assert_int_eq(json_integer_value(json_object_get(job, "filesTotal")), 5);
+    json_decref(job);
+    ck_assert_uint_eq(f.store->started, 4);
+    job = warm_list(&f, "d", "f3\nf4\n");
+    assert_job(job, "done", 2, 200, 0);
+    ck_assert_int_eq(json_integer_value(json_object_get(job, "bytesHeld")), 100);
+    json_decref(job);
+    ck_assert_uint_eq(f.store->started, 5);
+    /* What is not there is told of, and does not end it. */
+    job = warm_list(&f, "", "none\nd\nd/f5\n");
+    assert_job(job, "done", 1, 100, 2);
+    ck_assert_ptr_nonnull(strstr(job_error(job), "none"));
+    json_decref(job);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(bad_lists_are_refused)
+{
+    Fixture f = setup();
+    write_file(&f, "a", 1);
+    open_volume(&f, "v", TRUE, 0);
+    static const struct {
+        const char *text, *part;
+    } bad[] = {{"", "no files"}, {"\n/\n", "no files"}, {"a\nb/../../a\n", "line 2"}};
+    for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
+        uint64_t id;
+        g_autoptr(GError) error = NULL;
+        const JobOptions options = {.list_fd = list_of(bad[i].text)};
+        ck_assert(!jobs_warm(f.jobs, "v", "", &options, &id, &error));
+        ck_assert(g_error_matches(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT));
+        ck_assert_msg(strstr(error->message, bad[i].part) != NULL, "%s", error->message);
+        close(options.list_fd);
+    }
+    /* One that its sender may still change. */
+    uint64_t id;
+    g_autoptr(GError) error = NULL;
+    const JobOptions options = {.list_fd = memfd_create("list", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+    ck_assert(!jobs_warm(f.jobs, "v", "", &options, &id, &error));
+    ck_assert_msg(strstr(error->message, "sealed") != NULL, "%s", error->message);
+    close(options.list_fd);
     teardown(&f);
 }
 END_TEST
@@ -345,8 +424,9 @@ START_TEST(free_ends_running_jobs)
 END_TEST
 
 HARNESS_MAIN("cache/control/jobs", warms_every_file_once, path_names_a_part_or_a_file,
-             bad_paths_and_volumes_are_refused, failed_files_are_counted_and_the_first_is_named,
-             file_that_changed_is_tried_once_more, full_store_fails_the_job_with_the_reason,
+             a_list_names_files, bad_lists_are_refused, bad_paths_and_volumes_are_refused,
+             failed_files_are_counted_and_the_first_is_named, file_that_changed_is_tried_once_more,
+             full_store_fails_the_job_with_the_reason,
              warming_stops_at_the_bounds_rather_than_go_in_circles,
              same_request_joins_the_running_job, cancelled_job_stops_within_a_large_file,
              detach_ends_the_jobs_of_its_volume, only_the_last_ended_jobs_are_kept,
