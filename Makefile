@@ -168,10 +168,19 @@ check-crash: ## kill the controller at every call to Ceph, repeat and revert, as
 	@HEARTH_BUILD=$(abspath $(O)) CRASH_FULL=1 TYPES="$(T)" TEST_SECONDS=7200 tests/integration/run crash
 
 .PHONY: bench
-bench: ## a dataset beside the local file system, ceph-fuse and a live mount, as root -> build/bench/report.json
+BENCH_PARTS := small large names memory
+bench: ## datasets beside the local file system and ceph-fuse, as root -> build/bench/report.json; T="small" a part
 	@tests/tools/install-deps test
-	$(AGAIN) programs tools
-	@HEARTH_BUILD=$(abspath $(O)) tests/bench/dataset
+	$(AGAIN) programs tools $(O)/bench/store_bench
+	@for part in $(or $(T),$(BENCH_PARTS)); do \
+	    HEARTH_BUILD=$(abspath $(O)) tests/bench/dataset_$$part || exit 1; \
+	done
+	@python3 tests/bench/dataset_report.py $(O)/bench $(T)
+
+$(O)/bench/%_bench: $(O)/obj/tests/bench/%_bench.o $(O)/cache.a
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_CACHE)
 
 .PHONY: bench-csi
 bench-csi: ## CreateVolume and DeleteVolume beside bare Ceph, and memory, as root -> build/bench/csi.json

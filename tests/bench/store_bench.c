@@ -3,6 +3,7 @@
  * of small files, and opening a store of many records. Prints one line for each.
  *
  *   store_bench DIRECTORY [records]
+ *   store_bench --make DIRECTORY records      makes such a store, and leaves it
  *
  * DIRECTORY should be on the file system in question; what is made there is removed again.
  */
@@ -148,7 +149,7 @@ static void print_memory(void)
             printf("  %s\n", g_strdelimit(*line, "\t", ' '));
 }
 
-static void many_records(const char *dir, uint64_t records)
+static void make_records(const char *dir, uint64_t records)
 {
     Store *store = open_store(dir);
     IndexChange *changes = g_new(IndexChange, 10000);
@@ -172,9 +173,13 @@ static void many_records(const char *dir, uint64_t records)
     printf("recording: %.0f records/s\n", (double)records / (seconds() - start));
     g_free(changes);
     store_close(store);
+}
 
-    start = seconds();
-    store = open_store(dir);
+static void many_records(const char *dir, uint64_t records)
+{
+    make_records(dir, records);
+    double start = seconds();
+    Store *store = open_store(dir);
     StoreStats stats;
     store_stats(store, &stats);
     printf("opening with %llu records: %.3f s\n", (unsigned long long)stats.objects,
@@ -204,6 +209,10 @@ int main(int argc, char **argv)
     if (argc < 2) {
         fprintf(stderr, "usage: store_bench DIRECTORY [records]\n");
         return 2;
+    }
+    if (argc == 4 && strcmp(argv[1], "--make") == 0) {
+        make_records(argv[2], strtoull(argv[3], NULL, 10));
+        return 0;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
     g_autofree char *dir = g_build_filename(argv[1], "hearth-bench-XXXXXX", NULL);

@@ -2,7 +2,7 @@
  * Writes a dataset and reads it back, with a clock: what the demo and the tests measure with.
  *
  *   demo-read write DIR MANIFEST [--files N --size B --per-dir N --large B --seed N --threads N]
- *   demo-read read  DIR MANIFEST [--only PREFIX --block B --seed N --threads N --verify]
+ *   demo-read read  DIR MANIFEST [--only PREFIX --block B --seed N --threads N --verify --random N]
  *
  * The content is pseudo-random, different in every file and in every block, so that it cannot be
  * compressed and a block at the wrong place is noticed. The manifest has a line a file: XXH3 (128
@@ -12,7 +12,11 @@
  * closes it; a size that differs is an error always. --verify also hashes what was read and
  * compares. A timed pass with --verify includes the hashing, so it may only make a figure worse.
  *
- * Prints one JSON object; exits 1 when a byte, a size or an open was wrong.
+ * --random N reads N blocks, aligned, of any of the files, which are opened before the clock
+ * starts.
+ *
+ * Prints one JSON object, in which per_s is of files or of random reads; exits 1 when a byte, a
+ * size or an open was wrong.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +32,7 @@
 #include <xxhash.h>
 
 static int64_t files = 5000, file_size = 100000, per_directory = 250, large_size = 512000000;
-static int64_t seed = 1, threads = 4, block_size = 1000000;
+static int64_t seed = 1, threads = 4, block_size = 1000000, random_reads;
 static char *only;
 static gboolean verify;
 
@@ -37,6 +41,7 @@ typedef struct Item {
     int64_t size;
     uint64_t stream; /* seeds the content */
     XXH128_hash_t hash;
+    int fd; /* while blocks are read at random */
 } Item;
 
 typedef struct Pass {
@@ -45,7 +50,8 @@ typedef struct Pass {
     atomic_size_t next;
     atomic_llong bytes;
     atomic_int failed, different;
-    gboolean (*work)(struct Pass *pass, Item *item, uint64_t *block);
+    size_t count; /* of what `work` is called for */
+    gboolean (*work)(struct Pass *pass, size_t i, uint64_t *block);
 } Pass;
 
 static void item_free(void *data)
@@ -71,8 +77,9 @@ static uint64_t next_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-static gboolean write_item(Pass *pass, Item *item, uint64_t *block)
+static gboolean write_item(Pass *pass, size_t i, uint64_t *block)
 {
+    Item *item = g_ptr_array_index(pass->items, i);
     g_autofree char *path = g_build_filename(pass->dir, item->path, NULL);
     g_autofree char *parent = g_path_get_dirname(path);
     if (g_mkdir_with_parents(parent, 0777) != 0 && errno != EEXIST) {
@@ -90,8 +97,8 @@ static gboolean write_item(Pass *pass, Item *item, uint64_t *block)
     int error = 0;
     for (int64_t done = 0; done < item->size && !error;) {
         int64_t length = MIN(block_size, item->size - done);
-        for (int64_t i = 0; i * 8 < length; i++)
-            block[i] = next_random(&state);
+        for (int64_t word = 0; word * 8 < length; word++)
+            block[word] = next_random(&state);
         XXH3_128bits_update(hash, block, (size_t)length);
         for (int64_t at = 0; at < length && !error;) {
             ssize_t n = write(fd, (char *)block + at, (size_t)(length - at));
@@ -111,8 +118,9 @@ static gboolean write_item(Pass *pass, Item *item, uint64_t *block)
     return !error;
 }
 
-static gboolean read_item(Pass *pass, Item *item, uint64_t *block)
+static gboolean read_item(Pass *pass, size_t i, uint64_t *block)
 {
+    Item *item = g_ptr_array_index(pass->items, i);
     g_autofree char *path = g_build_filename(pass->dir, item->path, NULL);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
@@ -154,6 +162,36 @@ static gboolean read_item(Pass *pass, Item *item, uint64_t *block)
     return TRUE;
 }
 
+static gboolean read_random(Pass *pass, size_t i, uint64_t *block)
+{
+    uint64_t state = (uint64_t)seed * 0x100000001b3u + i;
+    Item *item = g_ptr_array_index(pass->items, next_random(&state) % pass->items->len);
+    int64_t blocks = item->size / block_size;
+    off_t at = blocks ? (off_t)(next_random(&state) % (uint64_t)blocks) * block_size : 0;
+    ssize_t n = pread(item->fd, block, (size_t)block_size, at);
+    if (n != MIN(block_size, item->size)) {
+        complain(pass, item, "read", n < 0 ? errno : 0);
+        return FALSE;
+    }
+    atomic_fetch_add(&pass->bytes, n);
+    return TRUE;
+}
+
+static gboolean open_all(Pass *pass)
+{
+    for (guint i = 0; i < pass->items->len; i++) {
+        Item *item = pass->items->pdata[i];
+        g_autofree char *path = g_build_filename(pass->dir, item->path, NULL);
+        item->fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (item->fd < 0) {
+            complain(pass, item, "open", errno);
+            return FALSE;
+        }
+        posix_fadvise(item->fd, 0, 0, POSIX_FADV_RANDOM);
+    }
+    return TRUE;
+}
+
 static void *run_thread(void *data)
 {
     Pass *pass = data;
@@ -161,9 +199,9 @@ static void *run_thread(void *data)
     uint64_t *block = g_malloc((size_t)block_size + 8);
     for (;;) {
         size_t i = atomic_fetch_add(&pass->next, 1);
-        if (i >= pass->items->len)
+        if (i >= pass->count)
             break;
-        pass->work(pass, g_ptr_array_index(pass->items, i), block);
+        pass->work(pass, i, block);
     }
     g_free(block);
     return NULL;
@@ -254,10 +292,10 @@ static void report(Pass *pass, double seconds)
 {
     double bytes = (double)atomic_load(&pass->bytes);
     json_t *result =
-        json_pack("{s:i, s:f, s:f, s:f, s:f, s:i, s:i}", "files", (int)pass->items->len, "bytes",
-                  bytes, "seconds", seconds, "files_per_s", pass->items->len / seconds, "mb_per_s",
-                  bytes / 1e6 / seconds, "failed", atomic_load(&pass->failed), "different",
-                  atomic_load(&pass->different));
+        json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:i, s:i}", "files", (int)pass->items->len,
+                  "bytes", bytes, "seconds", seconds, "files_per_s", pass->items->len / seconds,
+                  "per_s", (double)pass->count / seconds, "mb_per_s", bytes / 1e6 / seconds,
+                  "failed", atomic_load(&pass->failed), "different", atomic_load(&pass->different));
     json_dumpf(result, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(result);
@@ -274,6 +312,7 @@ int main(int argc, char **argv)
         {"block", 0, 0, G_OPTION_ARG_INT64, &block_size, "Bytes a read or write", "B"},
         {"seed", 0, 0, G_OPTION_ARG_INT64, &seed, "Of content and of order", "N"},
         {"threads", 0, 0, G_OPTION_ARG_INT64, &threads, "Threads", "N"},
+        {"random", 0, 0, G_OPTION_ARG_INT64, &random_reads, "Read N blocks at random", "N"},
         {"verify", 0, 0, G_OPTION_ARG_NONE, &verify, "Compare checksums", NULL},
         {NULL, 0, 0, 0, NULL, NULL, NULL},
     };
@@ -298,7 +337,14 @@ int main(int argc, char **argv)
     }
     if (!writing)
         shuffle(items);
-    Pass pass = {.dir = argv[2], .items = items, .work = writing ? write_item : read_item};
+    Pass pass = {.dir = argv[2],
+                 .items = items,
+                 .count = random_reads > 0 ? (size_t)random_reads : items->len,
+                 .work = writing            ? write_item
+                         : random_reads > 0 ? read_random
+                                            : read_item};
+    if (pass.work == read_random && !open_all(&pass))
+        return 1;
     double seconds = run(&pass);
     if (writing) {
         for (guint i = 0; i < items->len; i++)

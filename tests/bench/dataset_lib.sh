@@ -1,0 +1,90 @@
+# What the parts of `make bench` share: Hearth on a Ceph of its own, a tree in it and its copy on the
+# cache's own file system, a dataset of it, ceph-fuse beside, and samples of all.
+. "$(dirname "${BASH_SOURCE[0]}")/../integration/lib.sh"
+READ="$BUILD/tools/demo-read"
+OUT=$BUILD/bench
+declare -A AT
+
+bench_start() { # NAME
+    TEST_NAME=bench-$1
+    mkdir -p "$OUT"
+    SAMPLES=$OUT/$1.jsonl
+    : >"$SAMPLES"
+    init
+    start_ceph
+    own_user
+    start_controller --secret-dir="$TMP/own"
+    start_hearthd
+    start_node
+}
+
+tell() { echo "$(date +%T) $*" >&2; }
+
+# A volume at ${AT[live]} of BYTES, to be written to.
+live_volume() { # BYTES
+    published_volume "pvc-bench-$$" "$1" || die "$(said)"
+    AT[live]=$TARGET
+    live_id=$VOLUME_ID live_context=$VOLUME_CONTEXT live_stage=$STAGE
+}
+
+# A snapshot of it as a dataset at ${AT[dataset]}, mounted natively, and ceph-fuse of the same
+# snapshot at ${AT[ceph-fuse]}.
+dataset_volume() { # BYTES
+    sync -f "${AT[live]}"
+    csi controller CreateSnapshot "$(csi_json '{source_volume_id: $id, name: $name, secrets: $secrets}' \
+        --arg id "$VOLUME_ID" --arg name "snap-bench-$$")" || die "CreateSnapshot: $(said)"
+    snapshot=$(jq -r .snapshot.snapshotId <<<"$REPLY_JSON")
+    remove_snapshot() { csi controller DeleteSnapshot "$(csi_json '{snapshot_id: $id, secrets: $secrets}' --arg id "$snapshot")"; }
+    at_exit remove_snapshot
+    CAPABILITY='{mount: {}, access_mode: {mode: "MULTI_NODE_READER_ONLY"}}'
+    csi controller CreateVolume "$(create_request "pvc-dataset-$$" "$1" '{}' |
+        jq -c --arg s "$snapshot" '.volume_content_source = {snapshot: {snapshot_id: $s}}')" || die "CreateVolume: $(said)"
+    VOLUME_ID=$(jq -r .volume.volumeId <<<"$REPLY_JSON")
+    VOLUME_CONTEXT=$(jq -c .volume.volumeContext <<<"$REPLY_JSON")
+    ROOT_PATH=$(jq -r .rootPath <<<"$VOLUME_CONTEXT")
+    STAGE=$TMP/mnt/dataset-stage TARGET=$TMP/mnt/pod/dataset
+    dataset_id=$VOLUME_ID dataset_context=$VOLUME_CONTEXT dataset_stage=$STAGE
+    remove_dataset() {
+        VOLUME_ID=$dataset_id STAGE=$dataset_stage TARGET=${AT[dataset]}
+        unpublish && unstage && delete_volume
+        VOLUME_ID=$live_id VOLUME_CONTEXT=$live_context STAGE=$live_stage TARGET=${AT[live]}
+    }
+    stage && publish || die "the dataset: $(said)"
+    AT[dataset]=$TARGET
+    at_exit remove_dataset
+    [ "$(findmnt -n -o FSTYPE --mountpoint "$TARGET" | tail -n 1)" = overlay ] ||
+        die "the dataset is not mounted natively: $(tail -n 3 "$TMP/log/node.log")"
+}
+mount_ceph_fuse() {
+    mkdir -p "$TMP/mnt/ceph-fuse"
+    spawn ceph-fuse ceph-fuse -f -c "$CEPH_CONF" -n client.admin -k "$CEPH_KEYRING" "$TMP/mnt/ceph-fuse"
+    wait_for 30 mountpoint -q "$TMP/mnt/ceph-fuse" || die "ceph-fuse does not mount"
+    AT[ceph-fuse]=$TMP/mnt/ceph-fuse$ROOT_PATH
+}
+# From the page cache, whose bytes are the ones that were written.
+local_copy() {
+    mkdir "$TMP/local" && cp -r "${AT[live]}/." "$TMP/local/" || die "cannot copy"
+    AT[local]=$TMP/local
+}
+
+# Overlay's inodes first, then those beneath them that they held.
+drop_all() { drop_page_cache && drop_page_cache && drop_page_cache; }
+settled() { [ "$(cache_stat fillsActive)" = 0 ]; }
+settle() { wait_for 300 settled || die "fills do not end"; }
+# All of it in the cache, or it is not the cache that is measured.
+warm_all() {
+    hearthctl warm "$dataset_id" >"$TMP/warm" 2>&1 || die "cannot warm: $(tail -n 1 "$TMP/warm")"
+    settle
+    warm_bytes=$(cache_stat originBytes)
+}
+was_warm() { [ "$(cache_stat originBytes)" = "$warm_bytes" ] || die "the cache did not hold all of it"; }
+
+sample() { # SYSTEM STATE FLAGS of demo-read read
+    local system=$1 state=$2
+    shift 2
+    "$READ" read "${AT[$system]}" "$TMP/list" "$@" >"$TMP/pass" || die "$system: $(cat "$TMP/pass")"
+    record "$system" "$state" "$(jq .per_s "$TMP/pass")"
+}
+record() { # SYSTEM STATE VALUE
+    jq -cn --arg s "$1" --arg t "$2" --argjson v "$3" '{system: $s, state: $t, value: $v}' >>"$SAMPLES"
+}
