@@ -95,6 +95,11 @@ typedef struct BackendOps {
     BackendVolume *(*volume_look)(void *session, const VolumeId *id, gint64 deadline_us,
                                   GError **error);
 
+    /* Whether nothing of the name was there half a minute ago at the latest, for less than looking
+     * costs. NULL where looking is cheap. */
+    gboolean (*volume_is_free)(void *session, const VolumeId *id, gboolean *is_free,
+                               gint64 deadline_us, GError **error);
+
     /* Names of what is, was half made, or only keeps snapshots, in the place and group of `where`,
      * of anyone's. For the audit. */
     GPtrArray *(*volume_list)(void *session, const VolumeId *where, gint64 deadline_us,

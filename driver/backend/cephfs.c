@@ -225,6 +225,14 @@ static BackendVolume *volume_look(void *session, const VolumeId *id, gint64 dead
     return cephfs_mgr_look(s->conn, &subvolume, deadline_us, error);
 }
 
+static gboolean volume_is_free(void *session, const VolumeId *id, gboolean *is_free,
+                               gint64 deadline_us, GError **error)
+{
+    Session *s = session;
+    Subvolume subvolume = subvolume_of(id);
+    return cephfs_mgr_is_free(s->conn, &subvolume, is_free, deadline_us, error);
+}
+
 static GPtrArray *volume_list(void *session, const VolumeId *where, gint64 deadline_us,
                               GError **error)
 {
@@ -400,6 +408,7 @@ static const BackendOps ops = {
     .volume_create = volume_create,
     .volume_remove = volume_remove,
     .volume_look = volume_look,
+    .volume_is_free = volume_is_free,
     .volume_list = volume_list,
     .volume_resize = volume_resize,
     .volume_pin = volume_pin,

@@ -31,6 +31,9 @@ BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *subvolume, gint6
 /* The names of all subvolumes of a group; none of a group that is missing. */
 GPtrArray *cephfs_mgr_list(CephConn *conn, const Subvolume *group, gint64 deadline_us,
                            GError **error);
+/* Whether there was none of the name half a minute ago at the latest. */
+gboolean cephfs_mgr_is_free(CephConn *conn, const Subvolume *subvolume, gboolean *is_free,
+                            gint64 deadline_us, GError **error);
 /* The name of the first subvolume of the group that ends with `suffix`, the caller's; NULL without
  * an error: there is none. s->name does not matter. */
 char *cephfs_mgr_find(CephConn *conn, const Subvolume *s, const char *suffix, gint64 deadline_us,

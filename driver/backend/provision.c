@@ -128,6 +128,14 @@ static gboolean choose_bytes(Work *w, const ProvisionRequest *r, gint64 *bytes, 
     return FALSE;
 }
 
+/* Whether no volume of the name was there a moment ago, where the backend knows without asking. */
+static gboolean is_known_free(Work *w, const ProvisionRequest *r, gboolean *is_free, GError **error)
+{
+    *is_free = FALSE;
+    return r->source || !w->ops->volume_is_free ||
+           w->ops->volume_is_free(w->session, w->id, is_free, w->deadline_us, error);
+}
+
 /*
  * The record of the request's name, made when there is none, and what stands there. A name is new
  * mostly, so that the record is not looked for where there is no volume: creating it, which is
@@ -136,7 +144,9 @@ static gboolean choose_bytes(Work *w, const ProvisionRequest *r, gint64 *bytes, 
 static gboolean take_name(Work *w, const ProvisionRequest *r, VolumeRecord **record,
                           BackendVolume **volume, GError **error)
 {
-    if (!work_find_volume(w, volume, error) ||
+    gboolean is_free;
+    if (!is_known_free(w, r, &is_free, error) ||
+        (!is_free && !work_find_volume(w, volume, error)) ||
         ((*volume || r->source) && !work_find_record(w, record, error)))
         return FALSE;
     if (!*record) {
@@ -152,7 +162,8 @@ static gboolean take_name(Work *w, const ProvisionRequest *r, VolumeRecord **rec
             return FALSE;
         if (fresh)
             *record = record_decode(r->id->name, text, strlen(text), error);
-        else if (!work_find_record(w, record, error))
+        else if (!work_find_record(w, record, error) ||
+                 (is_free && !work_find_volume(w, volume, error)))
             return FALSE;
         if (fresh && !*record)
             return FALSE;

@@ -74,7 +74,7 @@ for line in open(sys.argv[3]):
 baseline, (calls, end) = int(sys.argv[4]), memory[-1]
 half = min(memory, key=lambda m: abs(m[0] - calls / 2))[1]
 beyond, growth = (end - baseline) / 1024, (end - half) / 1024
-print(f"\nRESIDENT after {calls} calls: {end / 1024:.1f} MiB, {beyond:.1f} beyond Ceph's libraries with a connection"
+print(f"\nRESIDENT after {calls} calls: {end / 1024:.1f} MiB, {beyond:.1f} beyond a process that uses Ceph's libraries likewise"
       f" ({baseline / 1024:.1f}); since half of them {growth:+.1f}")
 for r in results:
     if max(r["p50_overhead_percent"], r["rate_overhead_percent"]) >= 10:

@@ -45,9 +45,9 @@ declare -A LEAVES=([create]=1 [delete]=0 [expand]=1 [snapshot]=1 [unsnapshot]=0 
 until_done() { # OPERATION
     local tries=0
     until "op_$1"; do
-        case $CSI_CODE in ABORTED | FAILED_PRECONDITION) ;; *) return 1 ;; esac
+        is_pending || [ "$CSI_CODE" = FAILED_PRECONDITION ] || return 1
         [ $((tries += 1)) -lt 40 ] || return 1
-        [ "$CSI_CODE" = ABORTED ] || sleep 0.2
+        is_pending || sleep 0.2
     done
 }
 

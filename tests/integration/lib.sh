@@ -304,6 +304,17 @@ csi() { # controller|node METHOD JSON
     [ -n "$CSI_CODE" ] || CSI_CODE=NONE CSI_MESSAGE=$(<"$TMP/csi.err")
     return 1
 }
+# Not yet, and to be asked again: which of the two, Ceph's own pace decides.
+is_pending() { [ "$CSI_CODE" = ABORTED ] || [ "$CSI_CODE" = DEADLINE_EXCEEDED ]; }
+pending() { # COMMAND...: repeated as a sidecar would
+    local tries=0
+    until "$@"; do
+        is_pending && [ $((tries += 1)) -lt 30 ] || return 1
+    done
+}
+under_way() { # NAME: so says the last call
+    if is_pending; then pass "$1"; else fail "$1" "$(said)"; fi
+}
 
 CAPABILITY='{mount: {}, access_mode: {mode: "MULTI_NODE_MULTI_WRITER"}}'
 

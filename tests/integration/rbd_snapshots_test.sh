@@ -11,12 +11,6 @@ start_controller --secret-dir="$TMP/own" --rbd-max-clone-depth=2
 starts() { # IMAGE[@SNAPSHOT] BYTES
     rbd_cmd export "$(at)/$1" - 2>/dev/null | head -c "$2"
 }
-pending() { # COMMAND...: repeated as a sidecar would, while it says ABORTED
-    local tries=0
-    until "$@"; do
-        [ "$CSI_CODE" = ABORTED ] && [ $((tries += 1)) -lt 30 ] || return 1
-    done
-}
 
 # ---- taking ----
 n=pvc-rsrc-$$

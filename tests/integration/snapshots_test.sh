@@ -32,12 +32,6 @@ from() { # NAME BYTES SOURCE-JSON
 }
 restore() { from "$1" "$2" "{\"snapshot\": {\"snapshot_id\": \"${3:-$SNAPSHOT_ID}\"}}"; }
 clone() { from "$1" "$2" "{\"volume\": {\"volume_id\": \"$3\"}}"; }
-pending() { # COMMAND...: repeated as a sidecar would, while it says ABORTED
-    local tries=0
-    until "$@"; do
-        [ "$CSI_CODE" = ABORTED ] && [ $((tries += 1)) -lt 30 ] || return 1
-    done
-}
 # Through a second client, so that no cache of ours is in between.
 on_volume() { second_client; talk client "$@"; local r=$?; talk_end client; return $r; }
 content() { # of a file, through a mount of ours
@@ -193,7 +187,7 @@ snapshot snap-big-$$
 delay() { ceph_cmd config set mgr mgr/volumes/snapshot_clone_delay "$1"; } # before each clone begins
 delay 7 && at_exit delay 0
 CSI_TIMEOUT=4 restore pvc-bigr-$$ 1073741824
-code a_copy_under_way ABORTED
+under_way a_copy_under_way
 unsnapshot
 code its_snapshot_stays FAILED_PRECONDITION
 VOLUME_ID="h1~cephfs~$CEPH_FSID~hearthfs~$GROUP~csi-vol-pvc-bigr-$$"
@@ -203,7 +197,7 @@ pending delete_volume
 code half_a_copy_can_be_deleted OK
 same and_leaves_nothing_of_it "$(records pvc-bigr-$$)$(subvolumes pvc-bigr-$$)" ""
 CSI_TIMEOUT=4 clone pvc-bigc-$$ 1073741824 "$SOURCE_ID"
-code a_clone_under_way ABORTED
+under_way a_clone_under_way
 recall SOURCE
 delete_volume
 code its_source_may_go OK

@@ -5,7 +5,7 @@
  *
  *   ceph-bare cephfs CEPH.CONF ID KEYRING [fs=NAME] [group=NAME] in-flight=N count=N
  *   ceph-bare rbd CEPH.CONF ID KEYRING [pool=NAME] in-flight=N count=N
- *   ceph-bare idle ...       connects, starts that many threads, and prints its resident size
+ *   ceph-bare resident ...   both for each volume; prints its resident size, in KiB, instead
  *
  *   CephFS   fs subvolume create (size, mode), fs subvolume getpath; fs subvolume rm
  *   RBD      rbd_create4; rbd_remove
@@ -14,6 +14,7 @@
  * first, the others in ms. Options of the connection are those of the driver.
  */
 #include <glib.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <rados/librados.h>
 #include <rbd/librbd.h>
@@ -86,12 +87,25 @@ static void rbd_unmake(Bench *b, const char *name)
         die("rbd_remove", rc);
 }
 
+static void make_both(Bench *b, const char *name)
+{
+    cephfs_create(b, name);
+    rbd_make(b, name);
+}
+
+static void remove_both(Bench *b, const char *name)
+{
+    cephfs_remove(b, name);
+    rbd_unmake(b, name);
+}
+
 static const struct Kind {
     const char *name;
     void (*create)(Bench *b, const char *name);
     void (*remove)(Bench *b, const char *name);
-} kinds[] = {
-    {"cephfs", cephfs_create, cephfs_remove}, {"rbd", rbd_make, rbd_unmake}, {"idle", NULL, NULL}};
+} kinds[] = {{"cephfs", cephfs_create, cephfs_remove},
+             {"rbd", rbd_make, rbd_unmake},
+             {"resident", make_both, remove_both}};
 
 static const struct Kind *kind;
 
@@ -105,7 +119,7 @@ static void *work(void *data)
     Bench *b = data;
     pthread_barrier_wait(&b->started);
     int i;
-    while (kind->create && (i = atomic_fetch_add(&b->next, 1)) < b->count) {
+    while ((i = atomic_fetch_add(&b->next, 1)) < b->count) {
         g_autofree char *name = g_strdup_printf("bare-%d-%d", (int)getpid(), i);
         gint64 start_us = g_get_monotonic_time();
         kind->create(b, name);
@@ -113,6 +127,8 @@ static void *work(void *data)
         gint64 remove_us = g_get_monotonic_time();
         kind->remove(b, name);
         double remove_ms = ms_since(remove_us);
+        if (kind->create == make_both)
+            continue;
         pthread_mutex_lock(&b->print);
         printf("{\"start\": %.6f, \"create\": %.3f, \"remove\": %.3f}\n",
                (double)(start_us - b->begin_us) / G_USEC_PER_SEC, create_ms, remove_ms);
@@ -135,7 +151,7 @@ static void connect_cluster(Bench *b, char **argv)
         rc = rados_conf_set(b->cluster, options[i][0], options[i][1]);
     if (rc == 0)
         rc = rados_connect(b->cluster);
-    if (rc == 0 && kind->create == rbd_make)
+    if (rc == 0 && kind->create != cephfs_create)
         rc = rados_ioctx_create(b->cluster, b->pool, &b->io);
     if (rc != 0)
         die("connecting", rc);
@@ -168,22 +184,23 @@ int main(int argc, char **argv)
             kind = NULL;
     }
     if (!kind || b.in_flight < 1 || b.in_flight > 256) {
-        fprintf(stderr, "usage: ceph-bare cephfs|rbd|idle CEPH.CONF ID KEYRING [fs=NAME] "
+        fprintf(stderr, "usage: ceph-bare cephfs|rbd|resident CEPH.CONF ID KEYRING [fs=NAME] "
                         "[group=NAME] [pool=NAME] in-flight=N count=N\n");
         return 2;
     }
+    mallopt(M_ARENA_MAX, 2); /* as the driver */
     connect_cluster(&b, argv);
     pthread_mutex_init(&b.print, NULL);
     pthread_barrier_init(&b.started, NULL, (unsigned)b.in_flight + 1);
     pthread_t threads[256];
     for (int i = 0; i < b.in_flight; i++)
         pthread_create(&threads[i], NULL, work, &b);
-    if (!kind->create)
-        print_resident();
     b.begin_us = g_get_monotonic_time();
     pthread_barrier_wait(&b.started);
     for (int i = 0; i < b.in_flight; i++)
         pthread_join(threads[i], NULL);
+    if (kind->create == make_both)
+        print_resident();
     if (b.io)
         rados_ioctx_destroy(b.io);
     rados_shutdown(b.cluster);

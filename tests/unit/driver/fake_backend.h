@@ -35,6 +35,7 @@ typedef struct Fake {
     gboolean stalls;     /* copies go on only when they are resumed */
     gboolean tells;      /* creating a volume answers with it */
     int looks;           /* at volumes */
+    gboolean says_free;  /* what it says of every name, without a look */
     gboolean leftover;   /* one is there, "trash" */
 } Fake;
 
@@ -483,6 +484,17 @@ static inline gboolean fake_volume_copy(void *session, const VolumeId *id,
     return !fake_fails(f, TRUE, error);
 }
 
+static inline gboolean fake_volume_is_free(void *session, const VolumeId *id, gboolean *is_free,
+                                           gint64 deadline_us, GError **error)
+{
+    (void)id;
+    (void)deadline_us;
+    (void)error;
+    Fake *f = session;
+    *is_free = f->says_free;
+    return TRUE;
+}
+
 static inline BackendVolume *fake_volume_look(void *session, const VolumeId *id, gint64 deadline_us,
                                               GError **error)
 {
@@ -581,6 +593,7 @@ static const BackendOps fake_ops = {
     .snapshot_path = fake_snapshot_path,
     .volume_create = fake_volume_create,
     .volume_remove = fake_volume_remove,
+    .volume_is_free = fake_volume_is_free,
     .volume_look = fake_volume_look,
     .volume_list = fake_volume_list,
     .volume_resize = fake_volume_resize,

@@ -187,6 +187,26 @@ START_TEST(what_someone_else_made_is_neither_adopted_nor_deleted)
 }
 END_TEST
 
+START_TEST(a_free_name_is_not_looked_at_and_one_that_is_free_no_more_is)
+{
+    Fake *f = fake_new();
+    g_autoptr(Backend) b = fake_backend(f);
+    f->says_free = TRUE;
+    ck_assert_int_eq(create(b, &params, gib), 0);
+    int after_creation = f->looks;
+    f->says_free = FALSE;
+    ck_assert_int_eq(delete (b, &id), 0);
+    f->looks = 0;
+    ck_assert_int_eq(create(b, &params, gib), 0);
+    ck_assert_int_eq(f->looks, after_creation + 1);
+    f->says_free = TRUE; /* as of before */
+    ck_assert_int_eq(create(b, &params, gib), 0);
+    ck_assert_int_eq(f->creations, 2);
+    ck_assert_int_eq(create(b, &params, (CapacityRange){2LL << 30, 0}),
+                     HEARTH_ERROR_ALREADY_EXISTS);
+}
+END_TEST
+
 START_TEST(a_record_of_another_group_is_another_volumes)
 {
     Fake *f = fake_new();
@@ -207,4 +227,5 @@ HARNESS_MAIN("driver/backend/provision", creating_and_deleting_twice_is_fine,
              what_a_dying_backend_left_in_part_is_finished, a_half_made_volume_can_be_deleted,
              a_refused_creation_frees_the_name,
              what_someone_else_made_is_neither_adopted_nor_deleted,
+             a_free_name_is_not_looked_at_and_one_that_is_free_no_more_is,
              a_record_of_another_group_is_another_volumes)
