@@ -137,14 +137,14 @@ static gboolean take_name(Work *w, const ProvisionRequest *r, VolumeRecord **rec
                           BackendVolume **volume, GError **error)
 {
     if (!work_find_volume(w, volume, error) ||
-        ((*volume || r->source) && !work_find_record(w, record, error)))
+        ((*volume || r->source || r->params->dataset) && !work_find_record(w, record, error)))
         return FALSE;
     if (!*record) {
         gint64 bytes;
         gboolean fresh;
         g_autoptr(VolumeBacking) backing = NULL;
         if (!choose_bytes(w, r, &bytes, error) ||
-            (r->backing_snapshot && !(backing = shallow_backing(w, r, error))))
+            (r->backing_snapshot && !(backing = shallow_backing(w, r, &bytes, error))))
             return FALSE;
         g_autofree char *text =
             record_encode(r->name, r->params, r->id, r->source, backing, r->changes, bytes);
