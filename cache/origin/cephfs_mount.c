@@ -5,6 +5,7 @@
  */
 #include "cache/origin/cephfs_internal.h"
 #include <errno.h>
+#include <dirent.h>
 #include <gio/gio.h>
 #include <stdio.h>
 #include <string.h>
@@ -109,6 +110,11 @@ static void set_mount_error(const CephfsOriginConfig *config, int r, GError **er
                     "file system %s has no path %s, or there is no such file system",
                     config->fs_name ? config->fs_name : "(default)", config->root_path);
         break;
+    case ENOTUNIQ:
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
+                    "%s of file system %s: there are several directories; write rootPath out",
+                    config->root_path, config->fs_name ? config->fs_name : "(default)");
+        break;
     default:
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "cannot mount %s of %s at %s: %s",
                     config->root_path, config->fs_name ? config->fs_name : "the file system",
@@ -206,6 +212,25 @@ static char *mounted_path(const char *root_path, const char **inside)
                                  : g_strndup(root_path, (gsize)(snapshot - root_path));
 }
 
+/* The name of the one directory in another: -ENOENT, -ENOTUNIQ. */
+static int only_directory(CephfsOrigin *o, struct Inode *in, char name[NAME_MAX + 1])
+{
+    struct ceph_dir_result *dir;
+    struct dirent entry;
+    int n = 0, r = ceph_ll_opendir(o->mount, in, &dir, o->perms);
+    if (r < 0)
+        return r;
+    while ((r = ceph_readdir_r(o->mount, dir, &entry)) > 0) {
+        if (entry.d_type != DT_DIR || strcmp(entry.d_name, ".") == 0 ||
+            strcmp(entry.d_name, "..") == 0)
+            continue;
+        g_strlcpy(name, entry.d_name, NAME_MAX + 1);
+        n++;
+    }
+    ceph_ll_releasedir(o->mount, dir);
+    return r < 0 ? r : n == 1 ? 0 : n ? -ENOTUNIQ : -ENOENT;
+}
+
 static int walk_inside(CephfsOrigin *o, const char *path)
 {
     g_auto(GStrv) names = g_strsplit(path, "/", -1);
@@ -217,6 +242,9 @@ static int walk_inside(CephfsOrigin *o, const char *path)
         if (!**name)
             continue;
         r = ceph_ll_lookup(o->mount, at, *name, &next, &stx, CEPH_STATX_INO, 0, o->perms);
+        char only[NAME_MAX + 1];
+        if (r == -ENOENT && strcmp(*name, "*") == 0 && (r = only_directory(o, at, only)) == 0)
+            r = ceph_ll_lookup(o->mount, at, only, &next, &stx, CEPH_STATX_INO, 0, o->perms);
         ceph_ll_put(o->mount, at);
         at = next;
     }

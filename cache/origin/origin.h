@@ -197,6 +197,8 @@ typedef struct CephfsOriginConfig {
     const char *user_id;  /* without "client." */
     const char *key;
     const char *fs_name; /* NULL: the cluster's default */
+    /* Within a snapshot a name "*" that is not there is the only directory there is: a subvolume's
+     * content has a name of the mgr's choice. */
     const char *root_path;
     unsigned timeout_sec;
     const char *client;      /* name of this session, unique for ever; NULL: none */

@@ -132,7 +132,7 @@ static gboolean choose_bytes(Work *w, const ProvisionRequest *r, gint64 *bytes, 
 static gboolean is_known_free(Work *w, const ProvisionRequest *r, gboolean *is_free, GError **error)
 {
     *is_free = FALSE;
-    return r->source || !w->ops->volume_is_free ||
+    return r->source || r->params->dataset || !w->ops->volume_is_free ||
            w->ops->volume_is_free(w->session, w->id, is_free, w->deadline_us, error);
 }
 
@@ -147,14 +147,14 @@ static gboolean take_name(Work *w, const ProvisionRequest *r, VolumeRecord **rec
     gboolean is_free;
     if (!is_known_free(w, r, &is_free, error) ||
         (!is_free && !work_find_volume(w, volume, error)) ||
-        ((*volume || r->source) && !work_find_record(w, record, error)))
+        ((*volume || r->source || r->params->dataset) && !work_find_record(w, record, error)))
         return FALSE;
     if (!*record) {
         gint64 bytes;
         gboolean fresh;
         g_autoptr(VolumeBacking) backing = NULL;
         if (!choose_bytes(w, r, &bytes, error) ||
-            (r->backing_snapshot && !(backing = shallow_backing(w, r, error))))
+            (r->backing_snapshot && !(backing = shallow_backing(w, r, &bytes, error))))
             return FALSE;
         g_autofree char *text =
             record_encode(r->name, r->params, r->id, r->source, backing, r->changes, bytes);

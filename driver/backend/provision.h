@@ -25,7 +25,8 @@ typedef struct ProvisionRequest {
     /* What the volume starts as: one of them, at the same place, or none; and its ID as text. */
     const VolumeId *from_snapshot, *from_volume;
     const char *source;
-    /* It shows the snapshot and has no bytes of its own, to be read only. */
+    /* It shows the snapshot, or the dataset of its parameters, and has no bytes of its own, to be
+     * read only. */
     gboolean backing_snapshot;
     const json_t *changes; /* mutable parameters (volume/mutable.h); NULL: none */
 } ProvisionRequest;
@@ -33,9 +34,9 @@ typedef struct ProvisionRequest {
 /*
  * A session is opened for each. On success *record and *volume are the caller's.
  * ALREADY_EXISTS: the name is taken by another request or by a volume of someone else.
- * NOT_FOUND: the source is not there. OUT_OF_RANGE: the range does not hold the source.
- * ABORTED: it is being copied; ask again. A copy that failed is an error, and nothing of it is
- * left.
+ * NOT_FOUND: the source, or the dataset, is not there. OUT_OF_RANGE: the range does not hold the
+ * source. ABORTED: it is being copied; ask again. A copy that failed is an error, and nothing of it
+ * is left.
  */
 gboolean provision_create(const Backend *backend, const ProvisionRequest *request,
                           const Secrets *secrets, gint64 deadline_us, VolumeRecord **record,

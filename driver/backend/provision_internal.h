@@ -58,8 +58,12 @@ gboolean copy_clean(Work *w, const VolumeRecord *record, GError **error);
  * FAILED_PRECONDITION names one that is someone else's. What copies left is removed. */
 gboolean snapshot_check_kept(Work *w, GError **error);
 
-/* provision_shallow.c: where the snapshot of the request is, to be recorded. NOT_FOUND. */
-VolumeBacking *shallow_backing(Work *w, const ProvisionRequest *request, GError **error);
+/*
+ * provision_shallow.c: where the snapshot of the request is, to be recorded. *bytes is the size of
+ * the volume; for a dataset that of its subvolume when the request asks for none. NOT_FOUND.
+ */
+VolumeBacking *shallow_backing(Work *w, const ProvisionRequest *request, gint64 *bytes,
+                               GError **error);
 /*
  * Holds the snapshot for the volume. When it is gone there will never be a volume: *spent is TRUE.
  * ABORTED: it is being deleted.

@@ -5,6 +5,10 @@
  * list of the volumes' records was rejected for finding them: its cost grows with everything in the
  * pool, and a volume could be recorded while it is read.
  *
+ * A dataset (a class's parameter) is one more way to say which snapshot; that may be anyone's, who
+ * then answers for it: only a snapshot with a record of ours can be held, and nothing else of Ceph
+ * is touched.
+ *
  *     create   record → hold            a crash between: the next create holds, a delete releases
  *     delete   release → record         the next delete finishes; nobody mounts it any more
  */
@@ -44,10 +48,88 @@ static char *source_path(Work *w, const VolumeId *source, const SnapshotRecord *
     return NULL;
 }
 
-VolumeBacking *shallow_backing(Work *w, const ProvisionRequest *r, GError **error)
+static VolumeBacking *new_backing(const Work *w, const VolumeId *source, const char *snapshot,
+                                  const char *path)
+{
+    VolumeBacking *backing = g_new0(VolumeBacking, 1);
+    backing->group = g_strdup(source->group ? source->group : "");
+    backing->name = g_strdup(source->name);
+    backing->snapshot = g_strdup(snapshot);
+    backing->path = w->ops->snapshot_path(path, snapshot);
+    return backing;
+}
+
+/* Our record of a snapshot of `source`; *record is NULL when it is none of ours. */
+static gboolean find_own(Work *w, const VolumeId *source, const char *snapshot,
+                         SnapshotRecord **record, GError **error)
+{
+    if (!work_find_snapshot(w, snapshot, record, error))
+        return FALSE;
+    if (*record && (strcmp((*record)->source_name, source->name) != 0 ||
+                    strcmp((*record)->source_group, source->group ? source->group : "") != 0))
+        g_clear_pointer(record, snapshot_record_free);
+    return TRUE;
+}
+
+/* Where the subvolume is or, when it went before its snapshot of ours, was; and its size. */
+static char *dataset_path(Work *w, const VolumeId *source, const DatasetName *name, gint64 *bytes,
+                          GError **error)
+{
+    Work of = *w;
+    of.id = source;
+    g_autoptr(BackendVolume) volume = NULL;
+    g_autoptr(SnapshotRecord) own = NULL;
+    const char *group = source->group ? source->group : "";
+    gboolean there;
+    if (!work_find_volume(&of, &volume, error) ||
+        !find_own(w, source, name->snapshot, &own, error) ||
+        !work_snapshot_there(w, source, name->snapshot, &there, error))
+        return NULL;
+    if (there && own && own->source_path) {
+        *bytes = own->bytes;
+        return g_strdup(own->source_path);
+    }
+    if (there && volume && !volume->incomplete) {
+        *bytes = volume->bytes;
+        return g_strdup(volume->path);
+    }
+    if (volume)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND,
+                    "dataset: subvolume %s/%s has no snapshot %s; `ceph fs subvolume snapshot ls "
+                    "%s %s --group_name %s` lists them",
+                    group, name->subvolume, name->snapshot, w->id->fs_name, name->subvolume, group);
+    else
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND,
+                    "dataset: there is no subvolume %s in group %s; `ceph fs subvolume ls %s "
+                    "--group_name %s` lists them, and GROUP/SUBVOLUME@SNAPSHOT names one of "
+                    "another group",
+                    name->subvolume, group, w->id->fs_name, group);
+    return NULL;
+}
+
+static VolumeBacking *dataset_backing(Work *w, const ProvisionRequest *r, gint64 *bytes,
+                                      GError **error)
+{
+    const DatasetName *name = r->params->dataset;
+    VolumeId source = *w->id;
+    gint64 size = 0;
+    source.name = name->subvolume;
+    if (name->group)
+        source.group = name->group;
+    g_autofree char *path = dataset_path(w, &source, name, &size, error);
+    if (path && size > 0 && r->range.required == 0 && r->range.limit == 0)
+        *bytes = size;
+    return path ? new_backing(w, &source, name->snapshot, path) : NULL;
+}
+
+VolumeBacking *shallow_backing(Work *w, const ProvisionRequest *r, gint64 *bytes, GError **error)
 {
     g_autoptr(SnapshotRecord) snapshot = NULL;
-    if (!check_can(w, error) || !work_find_snapshot(w, r->from_snapshot->name, &snapshot, error))
+    if (!check_can(w, error))
+        return NULL;
+    if (r->params->dataset)
+        return dataset_backing(w, r, bytes, error);
+    if (!work_find_snapshot(w, r->from_snapshot->name, &snapshot, error))
         return NULL;
     if (!snapshot) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "the source %s does not exist",
@@ -56,23 +138,22 @@ VolumeBacking *shallow_backing(Work *w, const ProvisionRequest *r, GError **erro
     }
     g_autoptr(VolumeId) source = provision_snapshot_source(r->from_snapshot, snapshot);
     g_autofree char *path = source_path(w, source, snapshot, error);
-    if (!path)
-        return NULL;
-    VolumeBacking *backing = g_new0(VolumeBacking, 1);
-    backing->group = g_strdup(source->group ? source->group : "");
-    backing->name = g_strdup(source->name);
-    backing->snapshot = g_strdup(r->from_snapshot->name);
-    backing->path = w->ops->snapshot_path(path, r->from_snapshot->name);
-    return backing;
+    return path ? new_backing(w, source, r->from_snapshot->name, path) : NULL;
+}
+
+static VolumeId backing_source(const Work *w, const VolumeBacking *backing)
+{
+    VolumeId source = *w->id;
+    source.group = *backing->group ? backing->group : NULL;
+    source.name = backing->name;
+    return source;
 }
 
 gboolean shallow_look(Work *w, const VolumeRecord *record, BackendVolume **volume, GError **error)
 {
     const VolumeBacking *backing = record->backing;
     g_autoptr(GError) cause = NULL;
-    VolumeId source = *w->id;
-    source.group = *backing->group ? backing->group : NULL;
-    source.name = backing->name;
+    const VolumeId source = backing_source(w, backing);
     *volume = NULL;
     if (!w->ops->snapshot_look(w->session, &source, backing->snapshot, w->deadline_us, &cause)) {
         if (work_is_not_found(cause))
@@ -91,21 +172,49 @@ gboolean shallow_release(Work *w, const VolumeRecord *record, GError **error)
     return w->ops->record_release(w->session, key, w->id->name, w->deadline_us, error);
 }
 
+static void set_missing(GError **error, const VolumeRecord *record)
+{
+    const VolumeBacking *b = record->backing;
+    if (record->source)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "the source %s does not exist",
+                    record->source);
+    else
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND,
+                    "dataset: snapshot %s of subvolume %s/%s does not exist any more", b->snapshot,
+                    b->group, b->name);
+}
+
+/* Whether the snapshot is one to hold. */
+static gboolean is_own(Work *w, const VolumeRecord *record, gboolean *own, GError **error)
+{
+    const VolumeId source = backing_source(w, record->backing);
+    g_autoptr(SnapshotRecord) snapshot = NULL;
+    *own = TRUE;
+    if (record->source)
+        return TRUE;
+    if (!find_own(w, &source, record->backing->snapshot, &snapshot, error))
+        return FALSE;
+    *own = snapshot != NULL;
+    return TRUE;
+}
+
 gboolean shallow_finish(Work *w, const VolumeRecord *record, BackendVolume **volume,
                         gboolean *spent, GError **error)
 {
     g_autofree char *key = snapshot_record_key(record->backing->snapshot);
     g_autoptr(GError) cause = NULL;
-    gboolean held = FALSE;
-    if (!w->ops->record_hold(w->session, key, w->id->name, &held, w->deadline_us, &cause) &&
+    gboolean own, held = FALSE;
+    if (!is_own(w, record, &own, error))
+        return FALSE;
+    if (own && !w->ops->record_hold(w->session, key, w->id->name, &held, w->deadline_us, &cause) &&
         !work_is_not_found(cause)) {
         g_propagate_error(error, g_steal_pointer(&cause));
         return FALSE;
     }
-    if (!cause && !held) {
+    if (own && !cause && !held) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
                     "snapshot %s is being deleted; volume %s cannot be made from it",
-                    record->source, w->id->name);
+                    record->backing->snapshot, w->id->name);
         return FALSE;
     }
     if (!cause && !shallow_look(w, record, volume, error))
@@ -113,8 +222,7 @@ gboolean shallow_finish(Work *w, const VolumeRecord *record, BackendVolume **vol
     if (*volume)
         return TRUE;
     *spent = cause || shallow_release(w, record, NULL);
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "the source %s does not exist",
-                record->source);
+    set_missing(error, record);
     return FALSE;
 }
 

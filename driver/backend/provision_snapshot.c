@@ -85,7 +85,7 @@ static gboolean claim_name(Work *w, const VolumeId *snapshot, const char *reques
     if (volume_record->backing) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
                     "volume %s is the snapshot %s itself; use that one", source->name,
-                    volume_record->source);
+                    volume_record->backing->snapshot);
         return FALSE;
     }
     if (!work_snapshot_there(w, source, snapshot->name, &foreign, error))

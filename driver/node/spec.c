@@ -4,6 +4,7 @@
 #include "driver/backend/reach.h"
 #include "driver/volume/attributes.h"
 #include "driver/volume/config.h"
+#include "driver/volume/dataset_name.h"
 #include "driver/volume/id.h"
 #include "driver/volume/secrets.h"
 
@@ -108,6 +109,19 @@ static const char *root_path(GHashTable *context, const char *volume, GError **e
     return NULL;
 }
 
+/* A dataset's, whose last name is the mgr's; the caller's. */
+static char *dataset_path(const char *text, const ClusterConfig *cluster, const char *volume,
+                          GError **error)
+{
+    g_autoptr(DatasetName) name = dataset_name_parse(text, error);
+    if (!name) {
+        g_prefix_error(error, "volume %s: ", volume);
+        return NULL;
+    }
+    g_autofree char *parent = dataset_name_parent(name, cluster->subvolume_group);
+    return g_strconcat(parent, "/*", NULL);
+}
+
 /* What is the same for all that is in a Ceph cluster. */
 static json_t *ceph_origin(const char *type, const char *cluster_id, GHashTable *secret_map,
                            const ClusterConfig *cluster, GError **error)
@@ -138,10 +152,16 @@ static json_t *cephfs_origin(const char *volume, GHashTable *context, GHashTable
                              const char *config_path, GError **error)
 {
     const char *cluster_id = required(context, "clusterID", volume, error);
-    const char *path = cluster_id ? root_path(context, volume, error) : NULL;
-    g_autoptr(ClusterConfig) cluster = path ? config_find(config_path, cluster_id, error) : NULL;
-    if (!cluster)
+    const char *dataset = attributes_get(context, "dataset");
+    const char *path = cluster_id && !dataset ? root_path(context, volume, error) : NULL;
+    g_autoptr(ClusterConfig) cluster =
+        path || (cluster_id && dataset) ? config_find(config_path, cluster_id, error) : NULL;
+    g_autofree char *of_dataset =
+        cluster && dataset ? dataset_path(dataset, cluster, volume, error) : NULL;
+    if (!cluster || (dataset && !of_dataset))
         return NULL;
+    if (dataset)
+        path = of_dataset;
     json_t *origin = ceph_origin("cephfs", cluster_id, secrets, cluster, error);
     return with(with(origin, "rootPath", path), "fsName", attributes_get(context, "fsName"));
 }

@@ -208,13 +208,21 @@ static gboolean read_source(const Csi__V1__VolumeContentSource *from, const Volu
 
 /*
  * Whether a volume from a snapshot is that snapshot: ceph-csi's rule. Who only reads gets it at
- * once and without a copy; backingSnapshot says otherwise.
+ * once and without a copy; backingSnapshot says otherwise. Volumes of a dataset always are.
  */
 static gboolean choose_backing(const Csi__V1__CreateVolumeRequest *r, const Backend *b,
                                const VolumeParams *params, gboolean from_snapshot,
                                gboolean *backing_snapshot, GError **error)
 {
     gboolean reads = capability_reads_only(r->volume_capabilities, r->n_volume_capabilities);
+    if (params->dataset) {
+        *backing_snapshot = TRUE;
+        if (r->volume_content_source)
+            return invalid(error, "the class has a dataset, so its volumes start as that and "
+                                  "nothing else: leave dataSource out, or use another class");
+        return reads || invalid(error, "the class has a dataset, which is a snapshot and cannot be "
+                                       "written: ask for accessModes [ReadOnlyMany]");
+    }
     *backing_snapshot = from_snapshot && reads && b->ops->snapshot_path &&
                         params->backing_snapshot != BACKING_NEVER;
     if (from_snapshot && !reads && params->backing_snapshot == BACKING_ALWAYS)

@@ -66,11 +66,15 @@ static gboolean check_static(const Controller *c,
     if (!b)
         return FALSE;
     if (!place.cluster_id ||
-        (place.type == VOLUME_CEPHFS && (!place.fs_name || !attributes_root_path(context))) ||
+        (place.type == VOLUME_CEPHFS &&
+         (!place.fs_name ||
+          (!attributes_root_path(context) && !g_hash_table_lookup(context, "dataset")))) ||
         (place.type == VOLUME_RBD && !place.pool)) {
-        *why = g_strdup(place.type == VOLUME_RBD
-                            ? "volume_context: a static image has clusterID and pool"
-                            : "volume_context: a static volume has clusterID, fsName and rootPath");
+        *why =
+            g_strdup(place.type == VOLUME_RBD
+                         ? "volume_context: a static image has clusterID and pool"
+                         : "volume_context: a static volume has clusterID, fsName, and rootPath or "
+                           "dataset");
         return TRUE;
     }
     if (!place.rados_namespace)

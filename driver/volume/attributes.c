@@ -25,7 +25,7 @@ gboolean attributes_type(const char *volume, GHashTable *map, VolumeType *type, 
     g_autoptr(VolumeId) id = volume_id_decode(volume, NULL);
     gboolean image = attributes_get(map, "imageName") ||
                      (attributes_get(map, "pool") && !attributes_get(map, "fsName") &&
-                      !attributes_root_path(map));
+                      !attributes_get(map, "dataset") && !attributes_root_path(map));
     *type = id ? id->type : image ? VOLUME_RBD : VOLUME_CEPHFS;
     return TRUE;
 }
@@ -39,6 +39,8 @@ gboolean attributes_check(const char *volume, GHashTable *map, GError **error)
     else if (is_true(map, "encrypted"))
         text = "it is encrypted by ceph-csi, and this driver would show what is encrypted; copy "
                "its files with ceph-csi to a volume that is not";
+    else if (attributes_get(map, "dataset") && attributes_root_path(map))
+        text = "dataset and rootPath both say where it is; leave one of them out";
     else if (attributes_get(map, "backingSnapshotID"))
         text = "it is a snapshot that ceph-csi shows by its journal; make a volume of this driver "
                "from a VolumeSnapshot, with accessModes [ReadOnlyMany]";
@@ -63,5 +65,6 @@ const char *attributes_image(const char *volume, GHashTable *map)
 gboolean attributes_is_snapshot(GHashTable *map)
 {
     const char *path = attributes_root_path(map);
-    return is_true(map, "backingSnapshot") || (path && strstr(path, "/.snap/"));
+    return is_true(map, "backingSnapshot") || attributes_get(map, "dataset") ||
+           (path && strstr(path, "/.snap/"));
 }

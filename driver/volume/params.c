@@ -20,6 +20,7 @@ typedef enum Kind {
     KIND_WARM,        /* none, onStage */
     KIND_PIN,         /* see parse_pin() */
     KIND_BACKING,     /* true, false */
+    KIND_DATASET,     /* [GROUP/]SUBVOLUME@SNAPSHOT */
     KIND_ANY,         /* of the sidecars: taken as it is */
     KIND_DEFAULT,     /* a later release's: only row.only is taken */
     KIND_STATIC,      /* belongs in a static PV */
@@ -55,7 +56,7 @@ static const Row rows[] = {
     {"cache", KIND_ON_OFF, ALL, AT(cache), NULL},
     {"cacheQuota", KIND_SIZE, CEPHFS | LOCAL, AT(cache_quota), NULL},
     {"warm", KIND_WARM, ALL, AT(warm), NULL},
-    {"dataset", KIND_DEFAULT, ALL, NOWHERE, NULL},
+    {"dataset", KIND_DATASET, CEPHFS, AT(dataset), NULL},
     {"mdsPin", KIND_PIN, CEPHFS, AT(mds_pin), NULL},
     {"backingSnapshot", KIND_BACKING, CEPHFS, AT(backing_snapshot), NULL},
     {"dataPool", KIND_TEXT, RBD, AT(data_pool), NULL},
@@ -123,6 +124,7 @@ void params_free(VolumeParams *params)
     g_free(params->data_pool);
     g_free(params->image_features);
     g_free(params->mkfs_options);
+    dataset_name_free(params->dataset);
     g_free(params->mds_pin);
     g_free(params->name_prefix);
     g_free(params->pv_name);
@@ -289,6 +291,9 @@ static gboolean parse_row(const Row *row, const char *value, VolumeParams *param
             return refuse(error, "%s=\"%s\": use true or false", row->name, text);
         params->backing_snapshot = strcmp(value, "true") == 0 ? BACKING_ALWAYS : BACKING_NEVER;
         return TRUE;
+    case KIND_DATASET:
+        params->dataset = dataset_name_parse(value, error);
+        return params->dataset != NULL;
     case KIND_FEATURES:
         return parse_features(value, at, error);
     case KIND_DEFAULT:
@@ -384,6 +389,20 @@ static gboolean check_striping(const VolumeParams *p, GError **error)
     return TRUE;
 }
 
+/* A snapshot is as it is: what says how a volume is made has no meaning with it. */
+static gboolean check_dataset(const VolumeParams *p, GError **error)
+{
+    const char *other = p->pool                                ? "pool"
+                        : p->mds_pin                           ? "mdsPin"
+                        : p->backing_snapshot == BACKING_NEVER ? "backingSnapshot=false"
+                                                               : NULL;
+    return !p->dataset || !other ||
+           refuse(error,
+                  "%s has no meaning with dataset, whose volumes are that snapshot itself; leave "
+                  "one of them out",
+                  other);
+}
+
 static gboolean check_whole(VolumeParams *params, GError **error)
 {
     if (params->type != VOLUME_DIR && !params->cluster_id)
@@ -396,7 +415,7 @@ static gboolean check_whole(VolumeParams *params, GError **error)
                              "with application rbd");
     if (params->type == VOLUME_RBD && (strchr(params->pool, '/') || strchr(params->pool, '@')))
         return refuse(error, "pool must have no '/' and no '@'");
-    if (!check_striping(params, error))
+    if (!check_striping(params, error) || !check_dataset(params, error))
         return FALSE;
     if (params->cluster_id && strchr(params->cluster_id, '/'))
         return refuse(error, "clusterID must have no '/'");
@@ -453,6 +472,8 @@ static void set_size(json_t *object, const char *name, guint64 value)
 json_t *params_to_json(const VolumeParams *params)
 {
     json_t *object = json_object();
+    g_autofree char *dataset = params->dataset ? dataset_name_text(params->dataset) : NULL;
+    set_text(object, "dataset", dataset);
     set_text(object, "type", volume_type_name(params->type));
     set_text(object, "clusterID", params->cluster_id);
     set_text(object, "fsName", params->fs_name);

@@ -11,6 +11,7 @@
 
 #include <glib.h>
 #include <jansson.h>
+#include "driver/volume/dataset_name.h"
 #include "driver/volume/id.h"
 
 #define PARAMS_DEFAULT_PREFIX "csi-vol-" /* ceph-csi's too */
@@ -25,6 +26,7 @@ typedef struct VolumeParams {
     char *mkfs_options;               /* the node's */
     guint64 stripe_unit, stripe_count, object_size; /* bytes, objects, bytes */
     enum { BACKING_BY_MODE, BACKING_ALWAYS, BACKING_NEVER } backing_snapshot; /* VOLUME_CEPHFS */
+    DatasetName *dataset; /* VOLUME_CEPHFS: the snapshot that each volume shows; NULL: none */
     char *mds_pin; /* VOLUME_CEPHFS: export:RANK, distributed:0|1 or random:FRACTION; NULL: none */
     char *name_prefix;
     gboolean cache;

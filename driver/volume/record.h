@@ -17,7 +17,8 @@
 /* Records are small; more than this is no record. */
 #define RECORD_MAX 16384
 
-/* The snapshot that a volume without bytes of its own shows, and where it is. */
+/* The snapshot that a volume without bytes of its own shows, and where it is. It is the record's
+ * source, or without one the dataset of its class, which may be anyone's. */
 typedef struct VolumeBacking {
     char *group, *name, *snapshot; /* of the volume the snapshot is of, and its own */
     char *path;                    /* what to mount */

@@ -16,7 +16,7 @@ static VolumeId place = {.type = VOLUME_CEPHFS,
 static Secrets secrets = {(char *)"u", (char *)"AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg=="};
 
 enum { GIB = 1 << 30 };
-typedef enum From { NOTHING, SNAPSHOT, ITSELF, SHALLOW } From;
+typedef enum From { NOTHING, SNAPSHOT, ITSELF, SHALLOW, DATASET } From;
 
 static VolumeId named(const char *name)
 {
@@ -38,6 +38,8 @@ static int create(const Backend *b, const char *name, From from)
     g_autoptr(VolumeRecord) record = NULL;
     g_autoptr(BackendVolume) made = NULL;
     VolumeId id = named(name), of = named("p-shallow"), s = snap();
+    VolumeParams with = params;
+    DatasetName dataset = {NULL, (char *)"p-v", (char *)"s"};
     ProvisionRequest request = {.id = &id, .name = name, .params = &params, .range = {GIB, 0}};
     if (from == SNAPSHOT || from == ITSELF) {
         request.from_snapshot = &s;
@@ -46,10 +48,15 @@ static int create(const Backend *b, const char *name, From from)
     } else if (from == SHALLOW) {
         request.from_volume = &of;
         request.source = "h1~cephfs~c~f~csi~p-shallow";
+    } else if (from == DATASET) {
+        with.dataset = &dataset;
+        request.params = &with;
+        request.backing_snapshot = TRUE;
+        request.range.required = 0;
     }
     if (!provision_create(b, &request, &secrets, G_MAXINT64, &record, &made, &error))
         return error->code;
-    if (from == ITSELF) {
+    if (from == ITSELF || from == DATASET) {
         ck_assert_str_eq(made->path, "/volumes/csi/p-v/.snap/s");
         ck_assert_int_eq(record->bytes, GIB);
     }
@@ -220,8 +227,80 @@ START_TEST(a_snapshot_being_deleted_gets_no_new_volume)
 }
 END_TEST
 
-HARNESS_MAIN("driver/backend/provision_shallow", nothing_is_copied_and_the_snapshot_stays,
-             it_cannot_grow_or_be_snapshotted_but_copied,
+/* Our snapshot is held as a shallow volume holds it, by as many as there are. */
+START_TEST(a_dataset_of_ours_stays_while_volumes_show_it)
+{
+    Fake *f = fake_new();
+    g_autoptr(Backend) b = fake_backend(f);
+    ck_assert_int_eq(create(b, "p-shallow", DATASET), HEARTH_ERROR_NOT_FOUND);
+    ck_assert_uint_eq(left(f), 0);
+    ck_assert_int_eq(create(b, "p-v", NOTHING), 0);
+    ck_assert_int_eq(create(b, "p-shallow", DATASET), HEARTH_ERROR_NOT_FOUND);
+    ck_assert_int_eq(snapshot(b, "p-v"), 0);
+    ck_assert_int_eq(create(b, "p-shallow", DATASET), 0);
+    ck_assert_int_eq(create(b, "p-shallow", DATASET), 0);
+    ck_assert_int_eq(create(b, "p-shallow2", DATASET), 0);
+    ck_assert_int_eq(create(b, "p-shallow", NOTHING), HEARTH_ERROR_ALREADY_EXISTS);
+    ck_assert_int_eq(f->creations, 1);
+    ck_assert_int_eq(unsnapshot(b), HEARTH_ERROR_FAILED_PRECONDITION);
+    ck_assert_int_eq(delete (b, "p-shallow2"), 0);
+    ck_assert_int_eq(delete (b, "p-v"), 0);
+    ck_assert_int_eq(create(b, "p-late", DATASET), 0);
+    ck_assert_int_eq(delete (b, "p-late"), 0);
+    ck_assert_int_eq(unsnapshot(b), HEARTH_ERROR_FAILED_PRECONDITION);
+    ck_assert_int_eq(delete (b, "p-shallow"), 0);
+    ck_assert_int_eq(delete (b, "p-shallow"), 0);
+    ck_assert_int_eq(unsnapshot(b), 0);
+    ck_assert_uint_eq(left(f), 0);
+}
+END_TEST
+
+/* Somebody else's: a name record is all that is made, at any step. */
+START_TEST(a_dataset_of_anyone_is_not_touched)
+{
+    for (int step = 1; step < 20; step++) {
+        Fake *f = fake_new();
+        g_autoptr(Backend) b = fake_backend(f);
+        g_hash_table_insert(f->volumes, g_strdup("p-v"), g_strdup(""));
+        g_hash_table_insert(f->snapshots, g_strdup("p-v@s"), NULL);
+        f->fail_at = (step + 1) / 2;
+        f->fail_after = step % 2 == 0;
+        gboolean crashed = create(b, "p-shallow", DATASET) != 0;
+        f->fail_at = 0;
+        ck_assert_int_eq(create(b, "p-shallow", DATASET), 0);
+        ck_assert_uint_eq(g_hash_table_size(f->holders), 0);
+        ck_assert_uint_eq(g_hash_table_size(f->records), 1);
+        ck_assert_int_eq(delete (b, "p-shallow"), 0);
+        ck_assert_uint_eq(left(f), 2);
+        /* It goes with its owner. */
+        g_hash_table_remove(f->snapshots, "p-v@s");
+        ck_assert_int_eq(create(b, "p-shallow", DATASET), HEARTH_ERROR_NOT_FOUND);
+        ck_assert_uint_eq(left(f), 1);
+        if (!crashed)
+            return;
+    }
+    ck_abort_msg("it never ran through");
+}
+END_TEST
+
+START_TEST(a_snapshot_of_another_volume_by_its_name_is_not_held)
+{
+    Fake *f = fake_new();
+    g_autoptr(Backend) b = fake_backend(f);
+    ck_assert_int_eq(create(b, "p-w", NOTHING), 0);
+    ck_assert_int_eq(snapshot(b, "p-w"), 0);
+    g_hash_table_insert(f->volumes, g_strdup("p-v"), g_strdup(""));
+    g_hash_table_insert(f->snapshots, g_strdup("p-v@s"), NULL);
+    ck_assert_int_eq(create(b, "p-shallow", DATASET), 0);
+    ck_assert_int_eq(unsnapshot(b), 0);
+    ck_assert_int_eq(delete (b, "p-shallow"), 0);
+}
+END_TEST
+
+HARNESS_MAIN("driver/backend/provision_shallow", a_dataset_of_ours_stays_while_volumes_show_it,
+             a_dataset_of_anyone_is_not_touched,
+             a_snapshot_of_another_volume_by_its_name_is_not_held,
+             nothing_is_copied_and_the_snapshot_stays, it_cannot_grow_or_be_snapshotted_but_copied,
              a_crash_while_creating_leaves_no_volume_without_its_snapshot,
              a_crash_while_deleting_is_finished_by_the_next,
              a_snapshot_being_deleted_gets_no_new_volume)

@@ -100,6 +100,25 @@ START_TEST(attributes_of_ceph_csi_are_understood)
 }
 END_TEST
 
+START_TEST(a_dataset_says_where_it_is)
+{
+    Fixture f = setup();
+    g_hash_table_remove(f.context, "type");
+    g_hash_table_replace(f.context, "dataset", "team/imagenet@v2");
+    expect_refusal(&f, HEARTH_ERROR_INVALID_ARGUMENT, "leave one of them out");
+    g_hash_table_remove(f.context, "rootPath");
+    json_t *spec = make(&f, NULL);
+    ck_assert_ptr_nonnull(spec);
+    const json_t *origin = json_object_get(spec, "origin");
+    ck_assert_str_eq(json_string_value(json_object_get(origin, "rootPath")),
+                     "/volumes/team/imagenet/.snap/v2/*");
+    node_spec_free(spec);
+    g_hash_table_replace(f.context, "dataset", "imagenet@../../x");
+    expect_refusal(&f, HEARTH_ERROR_INVALID_ARGUMENT, "SUBVOLUME@SNAPSHOT");
+    teardown(&f);
+}
+END_TEST
+
 START_TEST(an_images_attributes_of_ceph_csi_are_understood)
 {
     Fixture f = setup();
@@ -238,6 +257,6 @@ START_TEST(quantities)
 END_TEST
 
 HARNESS_MAIN("driver/node/spec", cephfs_has_all_it_takes_to_connect,
-             attributes_of_ceph_csi_are_understood, an_images_attributes_of_ceph_csi_are_understood,
-             defaults_suit_a_static_volume, what_is_missing_or_wrong_is_named,
-             same_volume_ignores_how_it_is_reached, quantities)
+             attributes_of_ceph_csi_are_understood, a_dataset_says_where_it_is,
+             an_images_attributes_of_ceph_csi_are_understood, defaults_suit_a_static_volume,
+             what_is_missing_or_wrong_is_named, same_volume_ignores_how_it_is_reached, quantities)

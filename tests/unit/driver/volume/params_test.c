@@ -112,6 +112,7 @@ START_TEST(values_are_checked)
     refuses("type=nfs", "use cephfs");
     refuses("warm=always", "use none or onStage");
     refuses("backingSnapshot=yes", "true or false");
+    refuses("dataset=imagenet", "SUBVOLUME@SNAPSHOT");
     static const char *const pins[] = {"1",           "export:",     "export:256",    "export:-1",
                                        "export:1.5",  "export:0x1",  "distributed:2", "random:0",
                                        "random:1.01", "random:0.1x", "random:.",      "pin:1",
@@ -126,9 +127,27 @@ START_TEST(values_are_checked)
 }
 END_TEST
 
+START_TEST(a_dataset_is_a_snapshot_and_nothing_is_made_of_it)
+{
+    g_autoptr(VolumeParams) p = PARSE(NULL, "clusterID=c", "fsName=f", "dataset=g/in@v2");
+    ck_assert_str_eq(p->dataset->group, "g");
+    json_t *text = params_to_json(p);
+    ck_assert_str_eq(json_string_value(json_object_get(text, "dataset")), "g/in@v2");
+    json_decref(text);
+    g_autoptr(GError) error = NULL;
+    ck_assert_ptr_null(PARSE(&error, "clusterID=c", "fsName=f", "dataset=in@v2", "pool=p"));
+    ck_assert_ptr_nonnull(strstr(error->message, "pool has no meaning with dataset"));
+    g_clear_error(&error);
+    ck_assert_ptr_null(
+        PARSE(&error, "clusterID=c", "fsName=f", "dataset=in@v2", "backingSnapshot=false"));
+    g_clear_error(&error);
+    ck_assert_ptr_null(PARSE(&error, "clusterID=c", "type=rbd", "pool=p", "dataset=in@v2"));
+}
+END_TEST
+
 START_TEST(what_this_release_lacks_is_refused_not_ignored)
 {
-    refuses("dataset=imagenet", "not in this release");
+    refuses("topologyConstrainedPools=x", "no meaning with type=cephfs");
     refuses("staticVolume=true", "PersistentVolume");
     refuses("rootPath=/x", "PersistentVolume");
 }
@@ -267,6 +286,7 @@ END_TEST
 
 HARNESS_MAIN("driver/volume/params", takes_a_class_of_ceph_csi, takes_our_own,
              an_unknown_name_lists_the_known_ones, values_are_checked,
+             a_dataset_is_a_snapshot_and_nothing_is_made_of_it,
              what_this_release_lacks_is_refused_not_ignored, an_images_parameters_are_its_own,
              a_class_of_ceph_csi_shows_its_type, contradictions_and_gaps_are_named,
              a_directory_has_no_cluster, sizes_are_kubernetes_quantities)
