@@ -2,7 +2,8 @@
  * Writes a dataset and reads it back, with a clock: what the demo and the tests measure with.
  *
  *   demo-read write DIR MANIFEST [--files N --size B --per-dir N --large B --seed N --threads N]
- *   demo-read read  DIR MANIFEST [--only PREFIX --block B --seed N --threads N --verify --random N]
+ *   demo-read read  DIR MANIFEST [--only PREFIX --block B --seed N --threads N --verify --random N
+ * --epochs N]
  *
  * The content is pseudo-random, different in every file and in every block, so that it cannot be
  * compressed and a block at the wrong place is noticed. The manifest has a line a file: XXH3 (128
@@ -32,7 +33,7 @@
 #include <xxhash.h>
 
 static int64_t files = 5000, file_size = 100000, per_directory = 250, large_size = 512000000;
-static int64_t seed = 1, threads = 4, block_size = 1000000, random_reads;
+static int64_t seed = 1, threads = 4, block_size = 1000000, random_reads, epochs = 1;
 static char *only;
 static gboolean verify;
 
@@ -120,7 +121,7 @@ static gboolean write_item(Pass *pass, size_t i, uint64_t *block)
 
 static gboolean read_item(Pass *pass, size_t i, uint64_t *block)
 {
-    Item *item = g_ptr_array_index(pass->items, i);
+    Item *item = g_ptr_array_index(pass->items, i % pass->items->len);
     g_autofree char *path = g_build_filename(pass->dir, item->path, NULL);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
@@ -313,6 +314,7 @@ int main(int argc, char **argv)
         {"seed", 0, 0, G_OPTION_ARG_INT64, &seed, "Of content and of order", "N"},
         {"threads", 0, 0, G_OPTION_ARG_INT64, &threads, "Threads", "N"},
         {"random", 0, 0, G_OPTION_ARG_INT64, &random_reads, "Read N blocks at random", "N"},
+        {"epochs", 0, 0, G_OPTION_ARG_INT64, &epochs, "Read all so many times", "N"},
         {"verify", 0, 0, G_OPTION_ARG_NONE, &verify, "Compare checksums", NULL},
         {NULL, 0, 0, 0, NULL, NULL, NULL},
     };
@@ -339,7 +341,8 @@ int main(int argc, char **argv)
         shuffle(items);
     Pass pass = {.dir = argv[2],
                  .items = items,
-                 .count = random_reads > 0 ? (size_t)random_reads : items->len,
+                 .count = random_reads > 0 ? (size_t)random_reads
+                                           : items->len * (size_t)(writing ? 1 : epochs),
                  .work = writing            ? write_item
                          : random_reads > 0 ? read_random
                                             : read_item};
