@@ -137,6 +137,8 @@ static void print_scrub(const json_t *cache)
     g_autofree char *ago = duration(now > ended ? now - ended : 0);
     g_autofree char *read = size_format(ctl_number(scrub, "bytes"));
     uint64_t bad = ctl_number(cache, "badObjects");
+    if (strcmp(ctl_string(cache, "verity"), "off") != 0)
+        printf("fs-verity: %s; ", ctl_string(cache, "verity"));
     if (!ctl_number(scrub, "bytesPerSec"))
         printf("scrub: off; ");
     else if (ended)

@@ -25,7 +25,7 @@
 #define BUSY_TIMEOUT_SEC 30
 
 typedef struct Options {
-    char *socket, *cache_dir, *cache_size, *warm_rate, *scrub_rate, *log_level;
+    char *socket, *cache_dir, *cache_size, *warm_rate, *scrub_rate, *verity, *log_level;
     gint64 cache_inodes;
     uint64_t cache_bytes; /* of cache_size; 0: no bound */
     uint64_t warm_bytes;  /* of warm_rate, a second; 0: no bound */
@@ -41,6 +41,7 @@ static void clear_options(Options *o)
     g_free(o->cache_size);
     g_free(o->warm_rate);
     g_free(o->scrub_rate);
+    g_free(o->verity);
     g_free(o->log_level);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
@@ -97,6 +98,11 @@ static gboolean check_options(Options *o, GError **error)
         set_bad_value(error, bad_size->message);
         return FALSE;
     }
+    if (o->verity && strcmp(o->verity, "auto") != 0 && strcmp(o->verity, "off") != 0) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--verity=%s: must be auto or off", o->verity);
+        return FALSE;
+    }
     if (o->warm_rate && !size_parse("--warm-rate", o->warm_rate, &o->warm_bytes, &bad_size)) {
         set_bad_value(error, bad_size->message);
         return FALSE;
@@ -150,6 +156,8 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
          "SIZE"},
         {"scrub-rate", 0, 0, G_OPTION_ARG_STRING, &o->scrub_rate,
          "Bytes a second that are read to verify what is cached (default: 8Mi; 0: none)", "SIZE"},
+        {"verity", 0, 0, G_OPTION_ARG_STRING, &o->verity,
+         "auto: the kernel checks each page of what is cached (fs-verity); off (default)", "WHEN"},
         {"no-cache", 0, 0, G_OPTION_ARG_NONE, &o->no_cache, "Read everything from Ceph", NULL},
         {"require-cache", 0, 0, G_OPTION_ARG_NONE, &o->require_cache,
          "Exit when the cache directory cannot be used, instead of serving without", NULL},
@@ -223,6 +231,7 @@ static Store *open_store(const Options *o, const sigset_t *signals, GError **err
         .high_percent = (unsigned)o->high,
         .low_percent = (unsigned)o->low,
         .fill_threads = (unsigned)o->fill_threads,
+        .verity = o->verity && strcmp(o->verity, "auto") == 0,
         .scrub_bytes_per_sec = o->scrub_bytes,
     };
     g_autoptr(GError) failed = NULL;

@@ -55,7 +55,8 @@
  * op "status"  -> {"daemon": {"version", "pid", "uptimeSec"}, "cache": {"dir", "disk": "ok"|
  *              "suspect"|"bypass"|"off", "objects", "bytes", "maxBytes", "maxInodes", "freeBytes",
  *              "evictedObjects", "evictedBytes", "originBytes", "fillsActive", "fillsCompleted",
- *              "fillsFailed", "diskErrors", "badObjects" (found by verifying, since start),
+ *              "fillsFailed", "diskErrors", "verity": "off"|"on"|
+ *              "unavailable" (here, though asked for), "badObjects" (found by verifying, since start),
  *              "scrub": {"bytesPerSec" (0: off), "objects", "bytes" (of this pass or the last),
  *              "endedMs" (when a pass last ended, since 1970; 0: none has since start)},
  *              "pins": [{"volume", "bytes", "objects"}...]}, "volumes": N}

@@ -40,6 +40,7 @@ typedef struct StoreHooks {
     uint64_t (*now_ms)(void *data); /* since 1970, for last uses */
     int (*statvfs)(void *data, int fd, struct statvfs *st);
     int (*syncfs)(void *data, int fd);
+    int (*enable_verity)(void *data, int fd); /* 0 or -errno */
     ssize_t (*pwrite)(void *data, int fd, const void *buf, size_t len, off_t off);
     void *data;
 } StoreHooks;
@@ -85,6 +86,8 @@ struct Store {
     atomic_int trust;       /* LayoutTrust: UNTRUSTED while objects without a record may be bad */
     atomic_bool scanned;    /* objects without a record have been dealt with */
     atomic_bool index_lost; /* begin it anew and scan */
+    gboolean verity;        /* objects are sealed (verity.h) */
+    atomic_ulong sealed;
 
     EvictTurn evict_turn;
     Wake evictor;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "cache/autofd.h"
 #include "cache/store/internal.h"
+#include "cache/store/verity.h"
 
 #define CRASHES_TO_DISTRUST_INDEX 5
 
@@ -171,6 +172,7 @@ Store *store_open_hooked(const StoreConfig *config, const StoreHooks *hooks, GEr
     disk_init(&store->disk, store->hooks.retry_ms);
     ledger_init(&store->ledger);
     fills_init(store);
+    store->verity = store->config.verity && verity_probe(store);
     if (!start(store, trust, error)) {
         free_parts(store);
         return NULL;
@@ -318,6 +320,8 @@ int store_publish(Store *store, Partial *partial, const Record *record, gboolean
         wake_kick(&store->flusher);
     if (rc < 0)
         return rc;
+    if (store->verity)
+        verity_stop_writing(partial);
     rc = link_in(store, partial, &id, record);
     uint64_t waiting = ledger_linked(&store->ledger, &id, rc == 0, record_charge(record->key.size));
     if (waiting >= LEDGER_PENDING_EARLY)
@@ -438,6 +442,9 @@ void store_stats(Store *store, StoreStats *stats)
         .scrub_objects = atomic_load(&store->scrub_objects),
         .scrub_bytes = atomic_load(&store->scrub_bytes),
         .scrub_ended_ms = atomic_load(&store->scrub_ended_ms),
+        .verity_wanted = store->config.verity,
+        .verity = store->verity,
+        .sealed = atomic_load(&store->sealed),
         .disk = disk_state(&store->disk),
     };
     room_bounds(store, &stats->max_bytes, &stats->max_inodes);

@@ -60,6 +60,7 @@ typedef struct StoreConfig {
     unsigned high_percent, low_percent; /* watermarks; 0: 90 and 80 */
     unsigned fill_threads;              /* 0: 4 */
     size_t chunk_bytes;                 /* unit of a fill; 0: 4 MiB */
+    gboolean verity;                    /* fs-verity, where it is to be had */
     uint64_t scrub_bytes_per_sec;       /* read to verify objects in the background; 0: none */
 } StoreConfig;
 
@@ -74,6 +75,8 @@ typedef struct StoreStats {
     uint64_t scrub_rate;                 /* bytes a second; 0: there is none */
     uint64_t scrub_objects, scrub_bytes; /* of this pass of the scrub, or the last one */
     uint64_t scrub_ended_ms;             /* when the last pass ended, since 1970; 0: none has */
+    gboolean verity_wanted, verity;      /* whether objects are sealed by fs-verity */
+    uint64_t sealed;                     /* objects, since start */
     StoreDisk disk;
 } StoreStats;
 

@@ -164,7 +164,71 @@ START_TEST(the_scrubber_keeps_to_its_rate_and_stops_at_once)
 }
 END_TEST
 
+static unsigned sealed;
+
+/* A lease to read is given while nobody has the file open for writing, as fs-verity asks. */
+static int seal_if_nobody_writes(void *data, int fd)
+{
+    (void)data;
+    if ((fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY || fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
+        return -ETXTBSY;
+    fcntl(fd, F_SETLEASE, F_UNLCK);
+    sealed++;
+    return 0;
+}
+
+static int cannot_seal(void *data, int fd)
+{
+    (void)data, (void)fd;
+    return -EOPNOTSUPP;
+}
+
+START_TEST(objects_are_sealed_once_they_are_synced)
+{
+    fixture_init(&f);
+    f.config.verity = TRUE;
+    f.hooks.enable_verity = seal_if_nobody_writes;
+    fixture_open(&f);
+    ck_assert_uint_eq(sealed, 1); /* the trial */
+    OriginNode node = fake_file(1, SIZE);
+    ObjectKey key;
+    fake_key(&f.origin, &node, &key, NULL);
+    StoreFill *fill = store_fill(f.store, &f.origin.base, &node, &key, "t");
+    ck_assert_int_eq(store_fill_wait(fill), 0);
+    ck_assert_uint_eq(sealed, 1);
+    ck_assert_int_eq(store_flush(f.store), 0); /* with a reader's descriptor still open */
+    ck_assert_uint_eq(sealed, 2);
+    uint8_t byte;
+    ck_assert_int_eq(store_fill_read(fill, &byte, 1, SIZE - 1), 1);
+    store_fill_unref(fill);
+    ck_assert(fixture_serves(&f, 1, SIZE));
+    StoreStats stats;
+    store_stats(f.store, &stats);
+    ck_assert(stats.verity);
+    ck_assert_uint_eq(stats.sealed, 1);
+    ck_assert_uint_eq(fixture_count(&f, "partial"), 0);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(without_verity_objects_are_as_they_were)
+{
+    fixture_init(&f);
+    f.config.verity = TRUE;
+    f.hooks.enable_verity = cannot_seal;
+    fixture_open(&f);
+    fixture_put(&f, 1, SIZE, "t");
+    ck_assert_int_eq(store_flush(f.store), 0);
+    StoreStats stats;
+    store_stats(f.store, &stats);
+    ck_assert(stats.verity_wanted && !stats.verity);
+    ck_assert(fixture_serves(&f, 1, SIZE));
+    fixture_done(&f);
+}
+END_TEST
+
 HARNESS_MAIN("cache/store/verify", damage_is_found_told_and_dropped,
              no_more_is_told_than_fits_and_the_rest_by_the_next_call,
              a_shorter_or_touched_object_is_bad, the_scrubber_finds_damage,
-             the_scrubber_keeps_to_its_rate_and_stops_at_once)
+             the_scrubber_keeps_to_its_rate_and_stops_at_once,
+             objects_are_sealed_once_they_are_synced, without_verity_objects_are_as_they_were)
