@@ -195,6 +195,23 @@ check-torture: ## random operations on two nodes for minutes, as root; TORTURE_S
 	@HEARTH_BUILD=$(abspath $(O)) TORTURE_SECONDS=$(or $(TORTURE_SECONDS),60) \
 	    TORTURE_SEEDS="$(or $(TORTURE_SEEDS),1 2 3)" TEST_SECONDS=7200 tests/integration/run torture
 
+FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
+# With it, main() is libFuzzer's.
+FUZZ_LINK ?=
+# Each of one side: some names are in both.
+$(addprefix $(O)/fuzz/,control_fuzz index_fuzz manifest_fuzz): $(O)/cache.a
+$(addprefix $(O)/fuzz/,rpc_fuzz params_fuzz volume_id_fuzz): $(O)/driver.a $(call obj,$(WIRE_SRC))
+$(O)/fuzz/%_fuzz: $(O)/obj/tests/fuzz/%_fuzz.o $(if $(FUZZ_LINK),,$(O)/obj/tests/fuzz/driver.o)
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)$(CC) $(SAN) $(FUZZ_LINK) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER) $(LDLIBS_CACHE) $(call libs,check)
+
+.PHONY: check-fuzz fuzzers
+check-fuzz: ## run each fuzz target for FUZZ_SECONDS=60; T="manifest control" runs some
+	@tests/tools/install-deps test
+	+@MAKE='$(MAKE)' O='$(O)' FUZZ_SECONDS='$(or $(FUZZ_SECONDS),60)' tests/fuzz/run $(T)
+fuzzers: $(FUZZ_BIN) ; @:
+
 .PHONY: conformance
 conformance: ## csi-sanity on a real Ceph, as root; needs Go, skips without
 	@tests/tools/install-deps test

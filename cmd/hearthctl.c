@@ -26,6 +26,7 @@ static const Command commands[] = {
     {"job", ctl_job, "Show a warm job that was started with --no-wait, or cancel it"},
     {"evict", ctl_evict, "Drop what is cached of a volume, or of all"},
     {"pin", ctl_pin, "Keep what is cached of a volume from being evicted"},
+    {"verify", ctl_verify, "Compare what is cached with the checksums taken when it was fetched"},
     {"version", ctl_version, "Show the versions of hearthctl and hearthd"},
 };
 

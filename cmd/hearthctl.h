@@ -23,6 +23,7 @@ int ctl_warm(Ctl *ctl, int argc, char **argv);
 int ctl_job(Ctl *ctl, int argc, char **argv);
 int ctl_evict(Ctl *ctl, int argc, char **argv);
 int ctl_pin(Ctl *ctl, int argc, char **argv);
+int ctl_verify(Ctl *ctl, int argc, char **argv);
 int ctl_version(Ctl *ctl, int argc, char **argv);
 
 /*
@@ -49,6 +50,10 @@ int ctl_list_files(const char *from, const char *above, GError **error);
  * root). A path begins with "/", "./" or "../", or is "." or "..".
  */
 gboolean ctl_find_volume(const char *argument, char **volume, char **inside, GError **error);
+
+/* The request {"op", "volume"} for what VOLUME|PATH on the command line names as a whole; NULL with
+ * a usage or lookup error. */
+json_t *ctl_whole_volume(const char *op, const char *argument, GError **error);
 
 static inline uint64_t ctl_number(const json_t *object, const char *name)
 {

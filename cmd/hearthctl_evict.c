@@ -12,8 +12,7 @@ static const char evict_examples[] = "What is evicted is fetched from Ceph again
                                      "  hearthctl evict pvc-0a1b2c --bytes 50G\n"
                                      "  hearthctl evict --all\n";
 
-/* The request for a volume as a whole; NULL with a usage or lookup error. */
-static json_t *whole_volume(const char *op, const char *argument, GError **error)
+json_t *ctl_whole_volume(const char *op, const char *argument, GError **error)
 {
     g_autofree char *volume = NULL, *inside = NULL;
     if (!ctl_find_volume(argument, &volume, &inside, error))
@@ -40,7 +39,7 @@ static json_t *evict_request(int argc, char **argv, gboolean all, GError **error
     }
     if (all)
         return json_pack("{s:s}", "op", "evict");
-    return whole_volume("evict", argv[1], error);
+    return ctl_whole_volume("evict", argv[1], error);
 }
 
 int ctl_evict(Ctl *ctl, int argc, char **argv)
@@ -102,7 +101,7 @@ int ctl_pin(Ctl *ctl, int argc, char **argv)
         ctl_usage_error(&error, "pin: name one volume or path; see hearthctl pin --help");
         return ctl_fail(error);
     }
-    json_t *request = whole_volume("pin", argv[1], &error);
+    json_t *request = ctl_whole_volume("pin", argv[1], &error);
     if (!request)
         return ctl_fail(error);
     json_object_set_new(request, "on", json_boolean(!off));

@@ -3,6 +3,7 @@
 #include "cache/control/size.h"
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define COLUMNS 9
 #define COLUMN_GAP 3
@@ -129,6 +130,24 @@ static void print_cache(const json_t *cache)
            ctl_number(cache, "fillsFailed"), evicted, ctl_number(cache, "diskErrors"));
 }
 
+static void print_scrub(const json_t *cache)
+{
+    const json_t *scrub = json_object_get(cache, "scrub");
+    uint64_t ended = ctl_number(scrub, "endedMs") / 1000, now = (uint64_t)time(NULL);
+    g_autofree char *ago = duration(now > ended ? now - ended : 0);
+    g_autofree char *read = size_format(ctl_number(scrub, "bytes"));
+    uint64_t bad = ctl_number(cache, "badObjects");
+    if (strcmp(ctl_string(cache, "verity"), "off") != 0)
+        printf("fs-verity: %s; ", ctl_string(cache, "verity"));
+    if (!ctl_number(scrub, "bytesPerSec"))
+        printf("scrub: off; ");
+    else if (ended)
+        printf("scrub: %s verified, ended %s ago; ", read, ago);
+    else
+        printf("scrub: %s verified so far; ", read);
+    printf("%" G_GUINT64_FORMAT " bad object%s found since start\n", bad, bad == 1 ? "" : "s");
+}
+
 static gboolean is_listed(const json_t *volumes, const char *volume)
 {
     for (size_t i = 0; i < json_array_size(volumes); i++)
@@ -156,6 +175,8 @@ static void print_status(const json_t *status, const json_t *volumes)
            ctl_number(daemon, "pid"), up);
     const json_t *cache = json_object_get(status, "cache");
     print_cache(cache);
+    if (strcmp(ctl_string(cache, "disk"), "off") != 0)
+        print_scrub(cache);
     print_pins(json_object_get(cache, "pins"), volumes);
     printf("\n");
     if (json_array_size(volumes))

@@ -20,14 +20,16 @@
 #include <sys/stat.h>
 
 #define STOP_TIMEOUT_SEC 25
+#define DEFAULT_SCRUB_RATE (8u << 20)
 /* Longer than a predecessor may take to stop. */
 #define BUSY_TIMEOUT_SEC 30
 
 typedef struct Options {
-    char *socket, *cache_dir, *cache_size, *warm_rate, *log_level;
+    char *socket, *cache_dir, *cache_size, *warm_rate, *scrub_rate, *verity, *log_level;
     gint64 cache_inodes;
     uint64_t cache_bytes; /* of cache_size; 0: no bound */
     uint64_t warm_bytes;  /* of warm_rate, a second; 0: no bound */
+    uint64_t scrub_bytes; /* of scrub_rate, a second; 0: none */
     int high, low, fill_threads, fuse_threads;
     gboolean no_cache, require_cache, version;
 } Options;
@@ -38,6 +40,8 @@ static void clear_options(Options *o)
     g_free(o->cache_dir);
     g_free(o->cache_size);
     g_free(o->warm_rate);
+    g_free(o->scrub_rate);
+    g_free(o->verity);
     g_free(o->log_level);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
@@ -87,6 +91,16 @@ static gboolean check_options(Options *o, GError **error)
     g_autoptr(GError) bad_size = NULL;
     if (o->cache_size && !size_parse("--cache-size", o->cache_size, &o->cache_bytes, &bad_size)) {
         set_bad_value(error, bad_size->message);
+        return FALSE;
+    }
+    o->scrub_bytes = DEFAULT_SCRUB_RATE;
+    if (o->scrub_rate && !size_parse("--scrub-rate", o->scrub_rate, &o->scrub_bytes, &bad_size)) {
+        set_bad_value(error, bad_size->message);
+        return FALSE;
+    }
+    if (o->verity && strcmp(o->verity, "auto") != 0 && strcmp(o->verity, "off") != 0) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--verity=%s: must be auto or off", o->verity);
         return FALSE;
     }
     if (o->warm_rate && !size_parse("--warm-rate", o->warm_rate, &o->warm_bytes, &bad_size)) {
@@ -140,6 +154,10 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
          "Most bytes a second of a warm job that a volume begins (warm: onStage; default: no "
          "bound)",
          "SIZE"},
+        {"scrub-rate", 0, 0, G_OPTION_ARG_STRING, &o->scrub_rate,
+         "Bytes a second that are read to verify what is cached (default: 8Mi; 0: none)", "SIZE"},
+        {"verity", 0, 0, G_OPTION_ARG_STRING, &o->verity,
+         "auto: the kernel checks each page of what is cached (fs-verity); off (default)", "WHEN"},
         {"no-cache", 0, 0, G_OPTION_ARG_NONE, &o->no_cache, "Read everything from Ceph", NULL},
         {"require-cache", 0, 0, G_OPTION_ARG_NONE, &o->require_cache,
          "Exit when the cache directory cannot be used, instead of serving without", NULL},
@@ -213,6 +231,8 @@ static Store *open_store(const Options *o, const sigset_t *signals, GError **err
         .high_percent = (unsigned)o->high,
         .low_percent = (unsigned)o->low,
         .fill_threads = (unsigned)o->fill_threads,
+        .verity = o->verity && strcmp(o->verity, "auto") == 0,
+        .scrub_bytes_per_sec = o->scrub_bytes,
     };
     g_autoptr(GError) failed = NULL;
     Store *store = open_when_free(&config, signals, &failed);

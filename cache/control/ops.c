@@ -6,6 +6,7 @@
 #include "cache/control/ops.h"
 #include "cache/control/fields.h"
 #include "cache/control/wire.h"
+#include "cache/store/key.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -239,14 +240,19 @@ static gboolean op_cancel(Call *call, GError **error)
     return jobs_cancel(call->control->jobs, count_field(call, "job"), error);
 }
 
+static gboolean has_store(const Control *c, GError **error)
+{
+    if (!c->store)
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION,
+                    "hearthd runs without a cache; see its log and --cache-dir");
+    return c->store != NULL;
+}
+
 /* The tag of a volume that is open, or has left something in the cache; the caller's. */
 static char *known_tag(Control *c, const char *id, GError **error)
 {
-    if (!c->store) {
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION,
-                    "hearthd runs without a cache; see its log and --cache-dir");
+    if (!has_store(c, error))
         return NULL;
-    }
     uint64_t bytes = 0, objects = 0;
     g_autofree char *tag = volumes_tag(c->volumes, id);
     g_autoptr(ReportVolume) open = volumes_report(c->volumes, id);
@@ -283,13 +289,8 @@ static gboolean op_evict(Call *call, GError **error)
     gboolean pinned_too = json_is_true(json_object_get(call->request, "pinned"));
     uint64_t kept = 0;
     g_autofree char *tag = id ? known_tag(c, id, error) : NULL;
-    if (id && !tag)
+    if (id ? !tag : !has_store(c, error))
         return FALSE;
-    if (!c->store) {
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION,
-                    "hearthd runs without a cache; see its log and --cache-dir");
-        return FALSE;
-    }
     if (tag && !pinned_too && store_is_pinned(c->store, tag)) {
         g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION,
                     "volume %s is pinned; 'hearthctl evict --pinned' drops it all the same, "
@@ -312,6 +313,76 @@ static gboolean op_evict(Call *call, GError **error)
     return TRUE;
 }
 
+/* ---- verifying */
+
+/* Of one call: so that it is answered within a few seconds. */
+#define VERIFY_BYTES (256u << 20)
+
+static gboolean is_of_manifest(void *manifest, const ObjectId *id)
+{
+    uint64_t index;
+    return manifest_find(manifest, id, &index);
+}
+
+static json_t *list_bad(const StoreVerify *run)
+{
+    const Manifest *manifest = run->data;
+    json_t *list = json_array();
+    for (unsigned i = 0; i < run->bad; i++) {
+        char hex[OBJECT_ID_HEX + 1];
+        uint64_t index;
+        object_id_hex(&run->bad_ids[i], hex);
+        gboolean named = manifest && manifest_find(manifest, &run->bad_ids[i], &index);
+        g_autofree char *path = named ? manifest_path(manifest, index) : NULL;
+        g_autofree char *text = g_utf8_make_valid(path ? path : "", -1);
+        json_array_append_new(list, json_pack("{s:s, s:s}", "object", hex, "path", text));
+    }
+    return list;
+}
+
+static gboolean verify_some(Call *call, const char *tag, StoreVerify *run, GError **error)
+{
+    char after[OBJECT_ID_HEX + 1];
+    int rc = store_verify_some(call->control->store, tag, run, VERIFY_BYTES);
+    if (rc < 0) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_UNAVAILABLE,
+                    "the cache's index cannot be read: %s; try again", g_strerror(-rc));
+        return FALSE;
+    }
+    object_id_hex(&run->after, after);
+    json_t *told =
+        json_pack("{s:I, s:I, s:I, s:o, s:s, s:b}", "objects", (json_int_t)run->objects, "bytes",
+                  (json_int_t)run->bytes, "unchecked", (json_int_t)run->unchecked, "bad",
+                  list_bad(run), "after", after, "more", !run->end);
+    json_object_update(call->reply, told);
+    json_decref(told);
+    return TRUE;
+}
+
+static gboolean op_verify(Call *call, GError **error)
+{
+    Control *c = call->control;
+    const char *id = string_field(call, "volume"), *after = string_field(call, "after");
+    StoreVerify run = {.started = after && after[0], .wanted = NULL};
+    if (run.started && !object_id_parse(after, &run.after)) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT,
+                    "verify: field 'after' is not what an earlier reply gave");
+        return FALSE;
+    }
+    g_autofree char *tag = id ? known_tag(c, id, error) : NULL;
+    if (id ? !tag : !has_store(c, error))
+        return FALSE;
+    /* Of a dataset, all it has, whoever fetched it. */
+    Volume *volume = id ? volumes_pin(c->volumes, id, NULL) : NULL;
+    const Manifest *manifest = volume ? volumes_ready_manifest(c->volumes, volume) : NULL;
+    run.wanted = manifest ? is_of_manifest : NULL;
+    run.data = (void *)manifest;
+    gboolean done = verify_some(call, tag, &run, error);
+    if (volume)
+        volumes_unpin(c->volumes, volume);
+    return done;
+}
+
 static const Field no_fields[] = {{NULL, 0, FALSE}};
 static const Field volume_fields[] = {{"volume", FIELD_STRING, TRUE}, {NULL, 0, FALSE}};
 static const Field attach_fields[] = {
@@ -329,6 +400,8 @@ static const Field evict_fields[] = {{"volume", FIELD_STRING, FALSE},
                                      {"bytes", FIELD_COUNT, FALSE},
                                      {"pinned", FIELD_BOOLEAN, FALSE},
                                      {NULL, 0, FALSE}};
+static const Field verify_fields[] = {
+    {"volume", FIELD_STRING, FALSE}, {"after", FIELD_STRING, FALSE}, {NULL, 0, FALSE}};
 static const Field pin_fields[] = {
     {"volume", FIELD_STRING, TRUE}, {"on", FIELD_BOOLEAN, FALSE}, {NULL, 0, FALSE}};
 
@@ -340,7 +413,7 @@ static const Op ops[] = {
     {"warm", op_warm, warm_fields, TRUE},        {"job", op_job, job_fields, FALSE},
     {"cancel", op_cancel, job_fields, FALSE},    {"evict", op_evict, evict_fields, FALSE},
     {"resize", op_resize, volume_fields, FALSE}, {"manifest", op_manifest, manifest_fields, FALSE},
-    {"pin", op_pin, pin_fields, FALSE},
+    {"pin", op_pin, pin_fields, FALSE},          {"verify", op_verify, verify_fields, FALSE},
 };
 
 static const Op *find_op(const char *name)

@@ -55,8 +55,11 @@
  * op "status"  -> {"daemon": {"version", "pid", "uptimeSec"}, "cache": {"dir", "disk": "ok"|
  *              "suspect"|"bypass"|"off", "objects", "bytes", "maxBytes", "maxInodes", "freeBytes",
  *              "evictedObjects", "evictedBytes", "originBytes", "fillsActive", "fillsCompleted",
- *              "fillsFailed", "diskErrors", "pins": [{"volume", "bytes", "objects"}...]},
- *              "volumes": N}
+ *              "fillsFailed", "diskErrors", "verity": "off"|"on"|
+ *              "unavailable" (here, though asked for), "badObjects" (found by verifying, since start),
+ *              "scrub": {"bytesPerSec" (0: off), "objects", "bytes" (of this pass or the last),
+ *              "endedMs" (when a pass last ended, since 1970; 0: none has since start)},
+ *              "pins": [{"volume", "bytes", "objects"}...]}, "volumes": N}
  * op "volumes" {"after": ID or ""} -> {"volumes": [VOLUME...], "more": bool}, ordered by ID
  *   VOLUME     {"volume", "type", "clusterID", "fsName", "rootPath" (of type rbd: what `rbd` calls
  *               the image), "attached", "cache",
@@ -85,6 +88,12 @@
  * op "pin"     {"volume": ID, "on": true}: from now on nothing but an "evict" by name, or its own
  *              quota, evicts it, also over restarts; "on": false ends that. NOT_FOUND for what is
  *              neither open nor cached.
+ * op "verify"  {"volume": ID (absent: everything), "after": s ("": from the beginning)} ->
+ *              {"objects": N, "bytes": N, "unchecked": N, "bad": [{"object": 32 hex digits, "path"}...],
+ *              "after": s, "more": bool}
+ *              Reads objects and compares them with the checksums taken when they were fetched; what
+ *              is bad is dropped. A part at a time: with "more", ask again with "after". "path" is
+ *              the file's in its dataset, or "". "unchecked" have no checksum, as the index was lost.
  *
  * A second "open", "attach" or "detach" of one volume waits for the first; ABORTED after 30 s.
  * Unknown ops answer UNIMPLEMENTED; unknown or ill-typed fields INVALID_ARGUMENT, naming the field.

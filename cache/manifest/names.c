@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #define BUFFER (1u << 20)
+/* No path of so many parts can be named. */
+#define DEPTH_MAX 2048
 
 struct NamesWriter {
     int fd;
@@ -105,6 +107,15 @@ gboolean names_finish(NamesWriter *w, int fd, uint64_t *bytes, GError **error)
     return TRUE;
 }
 
+/* It will be looked up: no way out of the tree. */
+static gboolean is_plain(const Name *name)
+{
+    const char *text = name->text;
+    return name->length > 0 && !memchr(text, '/', name->length) &&
+           !memchr(text, '\0', name->length) && !(name->length == 1 && text[0] == '.') &&
+           !(name->length == 2 && text[0] == '.' && text[1] == '.');
+}
+
 gboolean names_read(const Names *names, uint64_t at, Name *name)
 {
     NameRecord r;
@@ -124,7 +135,7 @@ gboolean names_read(const Names *names, uint64_t at, Name *name)
                            .mtime_nsec = le32toh(r.mtime_nsec)},
                    .text = (const char *)names->list + at + sizeof(r),
                    .length = r.length};
-    return at == 0 || name->parent < at;
+    return at == 0 ? name->length == 0 : name->parent < at && is_plain(name);
 }
 
 char *names_path(const Names *names, uint64_t at)
@@ -132,7 +143,7 @@ char *names_path(const Names *names, uint64_t at)
     g_autoptr(GPtrArray) parts = g_ptr_array_new_with_free_func(g_free);
     Name name;
     for (; at != 0; at = name.parent) {
-        if (!names_read(names, at, &name))
+        if (parts->len == DEPTH_MAX || !names_read(names, at, &name))
             return NULL;
         g_ptr_array_insert(parts, 0, g_strndup(name.text, name.length));
     }

@@ -51,7 +51,8 @@ typedef struct Name {
     size_t length;
 } Name;
 
-/* FALSE: there is no entry at that place (the end of the list is one such place). */
+/* FALSE: there is no entry at that place (the end of the list is one such place), or none whose
+ * name could be one of a file. */
 gboolean names_read(const Names *names, uint64_t at, Name *name);
 /* Its path beneath the root, "" for the root's; NULL: it has none. */
 char *names_path(const Names *names, uint64_t at);

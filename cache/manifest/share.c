@@ -11,6 +11,7 @@
 
 #define THREADS 4
 #define NAME_BYTES 96
+#define MISSING_MAX 64
 
 static void header_name(const char *id, char name[NAME_BYTES])
 {
@@ -160,13 +161,15 @@ gboolean share_fetch(Origin *origin, const char *id, int fd, atomic_bool *cancel
 
 /* ---- putting */
 
+/* A header may say any number: not further than they go, but for some that were lost. */
 static void remove_parts(const OriginOps *ops, OriginBlobs *blobs, const char *id, uint64_t nonce,
                          uint64_t bytes)
 {
     char name[NAME_BYTES];
-    for (uint64_t part = 0; part * SHARE_PART < bytes; part++) {
+    unsigned missing = 0;
+    for (uint64_t part = 0; part <= bytes / SHARE_PART && missing < MISSING_MAX; part++) {
         part_name(id, nonce, part, name);
-        ops->blob_remove(blobs, name);
+        missing = ops->blob_remove(blobs, name) == -ENOENT ? missing + 1 : 0;
     }
 }
 

@@ -86,6 +86,15 @@ json_t *report_status(const ReportStatus *status)
         count(s->origin_bytes), "fillsActive", count(s->fills_active), "fillsCompleted",
         count(s->fills_completed), "fillsFailed", count(s->fills_failed), "diskErrors",
         count(s->disk_errors));
+    json_object_set_new(cache, "verity",
+                        json_string(s->verity          ? "on"
+                                    : s->verity_wanted ? "unavailable"
+                                                       : "off"));
+    json_object_set_new(cache, "badObjects", json_integer(count(s->bad_objects)));
+    json_object_set_new(cache, "scrub",
+                        json_pack("{s:I, s:I, s:I, s:I}", "bytesPerSec", count(s->scrub_rate),
+                                  "objects", count(s->scrub_objects), "bytes",
+                                  count(s->scrub_bytes), "endedMs", count(s->scrub_ended_ms)));
     json_object_set_new(cache, "pins", report_pins(status->pins));
     return json_pack("{s:o, s:o, s:I}", "daemon", daemon, "cache", cache, "volumes",
                      count(status->volumes));

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <fcntl.h>
 #include "cache/store/internal.h"
+#include "cache/store/verity.h"
 
 #define YOUNG_MS 60000 /* an owner that lived so long did not die of its index */
 
@@ -48,6 +49,21 @@ static int sync_objects(Store *store)
     int rc = store->hooks.syncfs ? store->hooks.syncfs(store->hooks.data, store->layout.objects_fd)
                                  : syncfs(store->layout.objects_fd);
     return rc < 0 ? -errno : 0;
+}
+
+/* One that cannot be sealed is verified by its checksum all the same. */
+static void seal_all(Store *store, const GPtrArray *batch)
+{
+    int rc = 0;
+    for (guint i = 0; i < batch->len && store->verity; i++) {
+        int one = verity_seal(store, &((Pending *)batch->pdata[i])->id);
+        if (one == 0)
+            atomic_fetch_add(&store->sealed, 1);
+        else if (one != -ENOENT)
+            rc = one;
+    }
+    if (rc < 0)
+        g_warning("cache: fs-verity: some objects are not sealed: %s", g_strerror(-rc));
 }
 
 /*
@@ -115,6 +131,7 @@ int store_flush(Store *store)
     if (rc < 0) {
         discard(store, batch);
     } else {
+        seal_all(store, batch);
         guint n_dropped;
         g_autoptr(GArray) changes = changes_of(store, batch, put, &n_dropped);
         IndexTotals delta;

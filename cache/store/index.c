@@ -384,6 +384,50 @@ ssize_t index_oldest(Index *index, const IndexFilter *filter, IndexCursor *after
     return leave(index, FALSE, (int)oldest(index, filter, after, bytes, objects, out, max, end));
 }
 
+static ssize_t list_by_id(Index *index, const ObjectId *after, IndexEntry *out, size_t max,
+                          gboolean *end)
+{
+    MDB_txn *txn;
+    MDB_cursor *cursor;
+    size_t n = 0;
+    int rc = begin(index, MDB_RDONLY, &txn);
+    if (rc < 0)
+        return rc;
+    MDB_val key = val(after->bytes, sizeof(after->bytes)), data;
+    rc = mdb_cursor_open(txn, index->objects, &cursor);
+    if (rc != 0)
+        return finish(txn, to_errno(rc), FALSE);
+    rc = mdb_cursor_get(cursor, &key, &data, MDB_SET_RANGE);
+    for (; rc == 0 && n < max; rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)) {
+        IndexEntry *entry = &out[n];
+        Record record;
+        if (key.mv_size != sizeof(entry->id))
+            continue;
+        memcpy(entry->id.bytes, key.mv_data, sizeof(entry->id.bytes));
+        if (memcmp(&entry->id, after, sizeof(*after)) == 0 ||
+            record_decode(data.mv_data, data.mv_size, &entry->id, &record) < 0)
+            continue;
+        entry->tag = record.tag;
+        entry->last_use_ms = record.last_use_ms;
+        entry->size = record.key.size;
+        n++;
+    }
+    *end = rc == MDB_NOTFOUND;
+    mdb_cursor_close(cursor);
+    finish(txn, 0, FALSE);
+    return rc != 0 && rc != MDB_NOTFOUND ? to_errno(rc) : (ssize_t)n;
+}
+
+ssize_t index_by_id(Index *index, const ObjectId *after, IndexEntry *out, size_t max, gboolean *end)
+{
+    Guard guard;
+    *end = FALSE;
+    enter(index, FALSE);
+    if (GUARD_ENTER(&guard))
+        return lose(index, FALSE);
+    return leave(index, FALSE, (int)list_by_id(index, after, out, max, end));
+}
+
 /* --- changing --- */
 
 /* What a transaction has done to the totals so far; tag totals go straight to their database. */

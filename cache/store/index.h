@@ -74,6 +74,10 @@ typedef struct IndexFilter {
 ssize_t index_oldest(Index *index, const IndexFilter *filter, IndexCursor *after, uint64_t bytes,
                      uint64_t objects, IndexEntry *out, size_t max, gboolean *end);
 
+/* Lists up to `max` objects by id, those greater than *after. *end: there are no more. */
+ssize_t index_by_id(Index *index, const ObjectId *after, IndexEntry *out, size_t max,
+                    gboolean *end);
+
 int index_totals(Index *index, IndexTotals *totals);
 int index_tag_totals(Index *index, const TagId *tag, IndexTotals *totals);
 

@@ -9,8 +9,8 @@
  *   Room.lock      the sample of the file system's use
  *   Ledger.lock, Claims.lock, Disk.lock, Wake.lock, EvictTurn.lock     leaves
  *
- * Threads: `fill_threads` workers (fill.c), one flusher (flush.c), one evictor (evict.c), all owned
- * by store.c and joined in store_close().
+ * Threads: `fill_threads` workers (fill.c), one flusher (flush.c), one evictor (evict.c), one
+ * scrubber (scrub.c), all owned by store.c and joined in store_close().
  */
 #ifndef HEARTH_STORE_INTERNAL_H
 #define HEARTH_STORE_INTERNAL_H
@@ -40,6 +40,7 @@ typedef struct StoreHooks {
     uint64_t (*now_ms)(void *data); /* since 1970, for last uses */
     int (*statvfs)(void *data, int fd, struct statvfs *st);
     int (*syncfs)(void *data, int fd);
+    int (*enable_verity)(void *data, int fd); /* 0 or -errno */
     ssize_t (*pwrite)(void *data, int fd, const void *buf, size_t len, off_t off);
     void *data;
 } StoreHooks;
@@ -85,12 +86,20 @@ struct Store {
     atomic_int trust;       /* LayoutTrust: UNTRUSTED while objects without a record may be bad */
     atomic_bool scanned;    /* objects without a record have been dealt with */
     atomic_bool index_lost; /* begin it anew and scan */
+    gboolean verity;        /* objects are sealed (verity.h) */
+    atomic_ulong sealed;
 
     EvictTurn evict_turn;
     Wake evictor;
     pthread_t evictor_thread;
     atomic_ulong evicted_objects, evicted_bytes;
     atomic_ulong other_bytes; /* in the directory, within max_bytes */
+
+    Wake scrubber;
+    pthread_t scrubber_thread;               /* unless scrub_bytes_per_sec is 0 */
+    atomic_ulong bad_objects;                /* found by verifying, since start */
+    atomic_ulong scrub_objects, scrub_bytes; /* of this pass, or the last one */
+    atomic_ulong scrub_ended_ms;             /* since 1970; 0: not yet */
 };
 
 /* --- store.c --- */
@@ -106,10 +115,6 @@ int store_open_present(Store *store, const ObjectId *id, uint64_t size);
 int store_publish(Store *store, Partial *partial, const Record *record, gboolean patient);
 /* Removes an object that cannot be used. */
 void store_drop(Store *store, const ObjectId *id);
-/* --- verify.c --- */
-/* Reads the object and compares with its recorded checksum. 0, -EBADMSG, -ENOENT, -errno. */
-int store_verify(Store *store, const ObjectId *id);
-
 /* --- flush.c --- */
 /* Syncs the objects waiting, then records them; deletes records of dropped ones; applies uses. */
 int store_flush(Store *store);
@@ -160,5 +165,8 @@ void evict_end(Store *store);
 void evict_turn_init(EvictTurn *turn);
 void evict_turn_destroy(EvictTurn *turn);
 void *store_evictor(void *store);
+
+/* --- scrub.c --- */
+void *store_scrubber(void *store);
 
 #endif

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "cache/autofd.h"
 #include "cache/store/internal.h"
+#include "cache/store/verity.h"
 
 #define CRASHES_TO_DISTRUST_INDEX 5
 
@@ -111,6 +112,7 @@ static void free_parts(Store *store)
     disk_destroy(&store->disk);
     wake_destroy(&store->flusher);
     wake_destroy(&store->evictor);
+    wake_destroy(&store->scrubber);
     pthread_mutex_destroy(&store->room.lock);
     pthread_mutex_destroy(&store->flush_lock);
     pthread_mutex_destroy(&store->pins_lock);
@@ -129,6 +131,13 @@ static gboolean start(Store *store, LayoutTrust trust, GError **error)
     }
     if (!start_thread(&store->evictor_thread, store_evictor, store, error)) {
         fills_stop(store);
+        stop_thread(&store->flusher_thread, &store->flusher);
+        return FALSE;
+    }
+    if (store->config.scrub_bytes_per_sec &&
+        !start_thread(&store->scrubber_thread, store_scrubber, store, error)) {
+        fills_stop(store);
+        stop_thread(&store->evictor_thread, &store->evictor);
         stop_thread(&store->flusher_thread, &store->flusher);
         return FALSE;
     }
@@ -159,9 +168,11 @@ Store *store_open_hooked(const StoreConfig *config, const StoreHooks *hooks, GEr
     evict_turn_init(&store->evict_turn);
     wake_init(&store->flusher);
     wake_init(&store->evictor);
+    wake_init(&store->scrubber);
     disk_init(&store->disk, store->hooks.retry_ms);
     ledger_init(&store->ledger);
     fills_init(store);
+    store->verity = store->config.verity && verity_probe(store);
     if (!start(store, trust, error)) {
         free_parts(store);
         return NULL;
@@ -179,6 +190,8 @@ void store_close(Store *store)
     if (!store)
         return;
     fills_stop(store);
+    if (store->config.scrub_bytes_per_sec)
+        stop_thread(&store->scrubber_thread, &store->scrubber);
     stop_thread(&store->evictor_thread, &store->evictor);
     stop_thread(&store->flusher_thread, &store->flusher);
     gboolean whole = disk_state(&store->disk) != STORE_DISK_BYPASS && store_flush(store) == 0 &&
@@ -307,6 +320,8 @@ int store_publish(Store *store, Partial *partial, const Record *record, gboolean
         wake_kick(&store->flusher);
     if (rc < 0)
         return rc;
+    if (store->verity)
+        verity_stop_writing(partial);
     rc = link_in(store, partial, &id, record);
     uint64_t waiting = ledger_linked(&store->ledger, &id, rc == 0, record_charge(record->key.size));
     if (waiting >= LEDGER_PENDING_EARLY)
@@ -422,6 +437,14 @@ void store_stats(Store *store, StoreStats *stats)
         .fills_failed = atomic_load(&fills->failed),
         .origin_bytes = atomic_load(&fills->origin_bytes),
         .disk_errors = atomic_load(&store->disk.errors),
+        .bad_objects = atomic_load(&store->bad_objects),
+        .scrub_rate = store->config.scrub_bytes_per_sec,
+        .scrub_objects = atomic_load(&store->scrub_objects),
+        .scrub_bytes = atomic_load(&store->scrub_bytes),
+        .scrub_ended_ms = atomic_load(&store->scrub_ended_ms),
+        .verity_wanted = store->config.verity,
+        .verity = store->verity,
+        .sealed = atomic_load(&store->sealed),
         .disk = disk_state(&store->disk),
     };
     room_bounds(store, &stats->max_bytes, &stats->max_inodes);

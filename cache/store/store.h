@@ -60,6 +60,8 @@ typedef struct StoreConfig {
     unsigned high_percent, low_percent; /* watermarks; 0: 90 and 80 */
     unsigned fill_threads;              /* 0: 4 */
     size_t chunk_bytes;                 /* unit of a fill; 0: 4 MiB */
+    gboolean verity;                    /* fs-verity, where it is to be had */
+    uint64_t scrub_bytes_per_sec;       /* read to verify objects in the background; 0: none */
 } StoreConfig;
 
 typedef struct StoreStats {
@@ -69,6 +71,12 @@ typedef struct StoreStats {
     uint64_t fills_started, fills_completed, fills_failed, fills_active;
     uint64_t origin_bytes; /* read from origins by fills */
     uint64_t disk_errors;
+    uint64_t bad_objects;                /* found by verifying */
+    uint64_t scrub_rate;                 /* bytes a second; 0: there is none */
+    uint64_t scrub_objects, scrub_bytes; /* of this pass of the scrub, or the last one */
+    uint64_t scrub_ended_ms;             /* when the last pass ended, since 1970; 0: none has */
+    gboolean verity_wanted, verity;      /* whether objects are sealed by fs-verity */
+    uint64_t sealed;                     /* objects, since start */
     StoreDisk disk;
 } StoreStats;
 
@@ -138,6 +146,24 @@ void store_cancel_fills(Store *store, Origin *origin);
 
 /* Tells of an error in reading an object's descriptor: drops the object, feeds disk health. */
 void store_report_bad(Store *store, const ObjectId *id, int error);
+
+#define STORE_VERIFY_BAD_MAX 32
+/* A verification, in the order of object ids, over as many calls as it takes. */
+typedef struct StoreVerify {
+    /* Whether to verify one of another tag too; NULL: no. */
+    gboolean (*wanted)(void *data, const ObjectId *id);
+    void *data;
+    gboolean started;
+    ObjectId after; /* where the next call goes on; all zero: the beginning */
+    gboolean end;   /* nothing is left */
+    /* Of this call: */
+    uint64_t objects, bytes;
+    uint64_t unchecked; /* of objects: nothing to compare with, since the index was lost */
+    unsigned bad;       /* of objects; they are dropped, and fetched again when read */
+    ObjectId bad_ids[STORE_VERIFY_BAD_MAX];
+} StoreVerify;
+/* Verifies what is tagged `tag` (NULL: all), some max_bytes of it. 0 or -errno of the index. */
+int store_verify_some(Store *store, const char *tag, StoreVerify *run, uint64_t max_bytes);
 
 /* How many bytes something else keeps in the directory; they count as if objects had them. */
 void store_set_other_bytes(Store *store, uint64_t bytes);

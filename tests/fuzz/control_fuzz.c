@@ -2,18 +2,14 @@
  * Fuzz target of the control protocol: each line of the input is one packet as a client may send
  * it, received, dispatched and answered, against a store and sessions that are fakes. rootPath is
  * replaced by a small directory, so that no request walks this machine.
- *
- * Link with the cache's archive. With libFuzzer: -DHEARTH_LIBFUZZER -fsanitize=fuzzer. Without, the
- * program replays the files it is given.
  */
+#include "tests/fuzz/fuzz.h"
 #include "tests/unit/harness.h"
 #include "tests/unit/cache/control/fakes.h"
 #include "cache/control/ops.h"
 #include "cache/control/wire.h"
 #include <fcntl.h>
 #include <sys/socket.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define MAX_PACKETS 64
 
@@ -84,20 +80,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     harness_remove(g_steal_pointer(&root));
     return 0;
 }
-
-#ifndef HEARTH_LIBFUZZER
-int main(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        g_autofree char *text = NULL;
-        gsize size;
-        g_autoptr(GError) error = NULL;
-        if (!g_file_get_contents(argv[i], &text, &size, &error)) {
-            fprintf(stderr, "%s\n", error->message);
-            return 1;
-        }
-        LLVMFuzzerTestOneInput((const uint8_t *)text, size);
-    }
-    return 0;
-}
-#endif

@@ -1,10 +1,8 @@
 /*
  * Fuzz target: index records, as read from the index or from an object's extended attribute. What
  * decodes must encode to the very same bytes, or a rebuilt index would differ from the one lost.
- *
- * libFuzzer: clang -fsanitize=fuzzer,address ...; without it (-DFUZZ_STANDALONE) the program reads
- * the files named as arguments, or makes up inputs of its own: [-n rounds].
  */
+#include "tests/fuzz/fuzz.h"
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,8 +10,6 @@
 #include <string.h>
 #include <xxhash.h>
 #include "cache/store/record.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const uint8_t *data, size_t size, const ObjectId *id)
 {
@@ -57,44 +53,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check((const uint8_t *)&fixed, sizeof(fixed), &id);
     return 0;
 }
-
-#ifdef FUZZ_STANDALONE
-static int run_file(const char *path)
-{
-    static uint8_t buf[65536];
-    FILE *file = fopen(path, "rb");
-    if (!file) {
-        perror(path);
-        return 1;
-    }
-    size_t n = fread(buf, 1, sizeof(buf), file);
-    fclose(file);
-    return LLVMFuzzerTestOneInput(buf, n);
-}
-
-int main(int argc, char **argv)
-{
-    long rounds = 1000000;
-    if (argc > 2 && strcmp(argv[1], "-n") == 0)
-        rounds = atol(argv[2]);
-    else if (argc > 1) {
-        int rc = 0;
-        for (int i = 1; i < argc; i++)
-            rc |= run_file(argv[i]);
-        return rc;
-    }
-    uint64_t seed = 88172645463325252ULL;
-    uint8_t buf[256];
-    for (long round = 0; round < rounds; round++) {
-        size_t size = round % 4 ? sizeof(ObjectId) + sizeof(FormatRecord) : (size_t)(seed % 256);
-        for (size_t i = 0; i < size; i++) {
-            seed ^= seed << 13;
-            seed ^= seed >> 7;
-            seed ^= seed << 17;
-            buf[i] = (uint8_t)seed;
-        }
-        LLVMFuzzerTestOneInput(buf, size);
-    }
-    return 0;
-}
-#endif

@@ -2,13 +2,12 @@
  * Parameters: lines of "name=value". What is taken must survive its own JSON form, and what is
  * refused must say so in valid UTF-8. Names and sizes are exercised by the same input.
  */
+#include "tests/fuzz/fuzz.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include "driver/volume/name.h"
 #include "driver/volume/params.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_name(const char *text)
 {

@@ -4,17 +4,9 @@
  * The first byte steers: bit 0 puts the client preface in front, so that inputs get past it; bit 1
  * answers calls late, after all bytes; bit 2 feeds byte by byte; bit 3 lets time run out in the
  * end; bit 4 frees the connection with calls under way. The rest is the stream.
- *
- * With libFuzzer:
- *   make CC=clang O=build-fuzz SAN="-fsanitize=fuzzer-no-link,address,undefined"
- * build-fuzz/driver.a
- *   clang -D_GNU_SOURCE -DHEARTH_LIBFUZZER -g -I. -Ibuild-fuzz/proto
- * -fsanitize=fuzzer,address,undefined \
- *       $(pkg-config --cflags gio-2.0) tests/fuzz/rpc_fuzz.c build-fuzz/driver.a \
- *       $(pkg-config --libs gio-2.0 libnghttp2 libprotobuf-c)
- * Without, main() replays the files given: tests/fuzz/corpus/rpc has what once went wrong, and
- * seeds.
+ * tests/fuzz/corpus/rpc has what once went wrong, and seeds.
  */
+#include "tests/fuzz/fuzz.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -22,8 +14,6 @@
 #include "driver/error.h"
 #include "driver/rpc/call.h"
 #include "driver/rpc/framing.h"
-
-int LLVMFuzzerTestOneInput(const guint8 *data, size_t size);
 
 static gboolean echo_create(RpcCall *call, const ProtobufCMessage *message,
                             ProtobufCMessage *answer, void *service, GError **error)
@@ -154,21 +144,3 @@ int LLVMFuzzerTestOneInput(const guint8 *data, size_t size)
     rpc_timers_free(&timers);
     return 0;
 }
-
-#ifndef HEARTH_LIBFUZZER
-int main(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++) {
-        g_autofree char *bytes = NULL;
-        size_t length;
-        g_autoptr(GError) error = NULL;
-        if (!g_file_get_contents(argv[i], &bytes, &length, &error)) {
-            fprintf(stderr, "%s\n", error->message);
-            return 1;
-        }
-        LLVMFuzzerTestOneInput((const guint8 *)bytes, length);
-    }
-    printf("%d inputs replayed\n", argc - 1);
-    return 0;
-}
-#endif

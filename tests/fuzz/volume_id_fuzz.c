@@ -2,14 +2,13 @@
  * Volume IDs come from whoever can write a PersistentVolume. Whatever decodes must encode to the
  * same text, or one volume would have two IDs and two locks.
  */
+#include "tests/fuzz/fuzz.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include "driver/volume/adopted_id.h"
 #include "driver/volume/id.h"
 #include "driver/volume/name.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

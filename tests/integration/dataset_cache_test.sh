@@ -2,7 +2,8 @@
 # hearthd's side of a dataset on a real Ceph, without the node plugin: the manifest of a snapshot is
 # built, shared through Ceph and found again; the tree over it is the snapshot's, also of files that
 # were deleted since and after the MDS has forgotten everything; warming asks the MDS for directories
-# alone; what is evicted is free on the cache's own file system; pins and quotas hold; warm jobs of lists, at a rate, and begun again.
+# alone; what is evicted is free on the cache's own file system; pins and quotas hold; warm jobs of lists, at a rate, and begun again; damage on the
+# disk is found and mended.
 . "$(dirname "$0")/lib.sh"
 init
 truncate -s 512M "$TMP/disk"
@@ -182,6 +183,34 @@ hearthctl job 1 >"$TMP/out"
 grep -q 'files,' "$TMP/out" && pass "warms it at hearthd's rate" || fail "warms it at hearthd's rate" "$(cat "$TMP/out")"
 hearthctl job 1 --cancel >/dev/null
 unset WARM
+stop_all
+
+# ---- damage ----
+damage() { # the object of a file: the bytes alone, as a disk does
+    local object
+    object=$(find "$CACHE/objects" -type f -size +8M)
+    touch -r "$object" "$TMP/times"
+    printf 'damage' | dd of="$object" bs=1 seek=5000000 conv=notrunc status=none
+    touch -r "$TMP/times" "$object"
+}
+start_hearthd --scrub-rate=0
+check "mounting it to be damaged" mount_tree
+check "warming it" hearthctl warm v
+hearthctl verify v >"$TMP/out" && pass "what is good verifies" || fail "what is good verifies" "$(cat "$TMP/out")"
+damage
+hearthctl verify v >"$TMP/out"
+same "damage is found and named" "$? $(grep -c 'bad: deep/er/est/large, object' "$TMP/out")" "1 1"
+drop_all
+same "and mended" "$(digest "$TMP/mnt/tree")" "$WANTED"
+wait_for 20 eval '[ "$(cache_stat fillsActive)" = 0 ]'
+check "for good" hearthctl verify
+damage
+stop_all
+start_hearthd --scrub-rate=200M
+wait_for 30 eval '[ "$(cache_stat scrub.endedMs)" != 0 ]'
+same "the scrubber finds damage" "$(cache_stat badObjects)" 1
+check "mounting it after the scrub" mount_tree
+same "tree after the scrub is the snapshot's" "$(digest "$TMP/mnt/tree")" "$WANTED"
 stop_all
 
 # ---- quota and pin ----

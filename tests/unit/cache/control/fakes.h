@@ -300,6 +300,19 @@ void store_set_other_bytes(Store *store, uint64_t bytes)
     (void)store, (void)bytes;
 }
 
+/* All that is held, and nothing bad. */
+int store_verify_some(Store *store, const char *tag, StoreVerify *run, uint64_t max_bytes)
+{
+    (void)max_bytes;
+    uint64_t objects = 0, bytes = 0;
+    if (tag)
+        store_tag_usage(store, tag, &bytes, &objects);
+    run->objects = objects;
+    run->bytes = bytes;
+    run->end = TRUE;
+    return 0;
+}
+
 /* What only a fill layer uses; none is started here. */
 int store_open_object(Store *store, const ObjectId *id, uint64_t size)
 {

@@ -509,6 +509,12 @@ START_TEST(warm_job_and_evict_work_over_the_socket)
     r = ask(f.client, -1, NULL, "{\"op\":\"evict\",\"volume\":\"v\",\"bytes\":0}");
     ck_assert_int_eq(json_integer_value(json_object_get(r, "freedBytes")), 0);
     assert_ok(r);
+    r = ask(f.client, -1, NULL, "{\"op\":\"verify\",\"volume\":\"v\"}");
+    ck_assert_int_eq(json_integer_value(json_object_get(r, "objects")), 1);
+    ck_assert(json_is_false(json_object_get(r, "more")));
+    assert_ok(r);
+    assert_refused(ask(f.client, -1, NULL, "{\"op\":\"verify\",\"after\":\"x\"}"),
+                   "INVALID_ARGUMENT", "after");
     r = ask(f.client, -1, NULL, "{\"op\":\"evict\"}");
     ck_assert_int_eq(json_integer_value(json_object_get(r, "freedBytes")), 5);
     assert_ok(r);
@@ -533,7 +539,7 @@ START_TEST(what_is_pinned_is_told_and_not_evicted_by_the_way)
     assert_ok(ask(f.client, -1, NULL, "{\"op\":\"pin\",\"volume\":\"v\"}"));
     assert_ok(ask(f.client, -1, NULL, "{\"op\":\"warm\",\"volume\":\"v\",\"wait\":true}"));
     json_t *r = ask(f.client, -1, NULL, "{\"op\":\"volume\",\"volume\":\"v\"}");
-    ck_assert(flag(json_object_get(r, "volume"), "pinned"));
+    ck_assert(json_is_true(json_object_get(json_object_get(r, "volume"), "pinned")));
     assert_ok(r);
     r = ask(f.client, -1, NULL, "{\"op\":\"status\"}");
     const json_t *pins = json_object_get(json_object_get(r, "cache"), "pins");

@@ -86,6 +86,37 @@ START_TEST(more_than_a_buffer_comes_back_in_order)
 }
 END_TEST
 
+START_TEST(no_name_leads_out_of_the_tree)
+{
+    static const char *const bad[] = {"..", ".", "a/b", "/", ""};
+    for (gsize i = 0; i < G_N_ELEMENTS(bad); i++) {
+        List l = list_new();
+        const ObjectKey key = {.ino = 7};
+        uint64_t dir = add(&l, 0, "d", NULL), at = add(&l, dir, bad[i], NULL);
+        uint64_t file = add(&l, at, "f", &key);
+        list_finish(&l);
+        Name name;
+        ck_assert_msg(!names_read(&l.names, at, &name), "%s", bad[i]);
+        ck_assert_ptr_null(names_path(&l.names, file));
+        list_free(&l);
+    }
+}
+END_TEST
+
+START_TEST(a_path_without_an_end_is_none)
+{
+    List l = list_new();
+    const ObjectKey key = {.ino = 7};
+    uint64_t at = 0;
+    for (int i = 0; i < 100000; i++)
+        at = add(&l, at, "d", NULL);
+    at = add(&l, at, "f", &key);
+    list_finish(&l);
+    ck_assert_ptr_null(names_path(&l.names, at));
+    list_free(&l);
+}
+END_TEST
+
 START_TEST(what_leads_nowhere_is_refused)
 {
     List l = list_new();
@@ -109,5 +140,6 @@ START_TEST(what_leads_nowhere_is_refused)
 }
 END_TEST
 
-HARNESS_MAIN("cache/manifest/names", a_place_leads_to_the_path,
-             more_than_a_buffer_comes_back_in_order, what_leads_nowhere_is_refused)
+HARNESS_MAIN("cache/manifest/names", no_name_leads_out_of_the_tree, a_path_without_an_end_is_none,
+             a_place_leads_to_the_path, more_than_a_buffer_comes_back_in_order,
+             what_leads_nowhere_is_refused)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "cache/autofd.h"
 #include "cache/store/internal.h"
+#include "cache/store/verify.h"
 #include "tests/unit/cache/store/fake_origin.h"
 #include "tests/unit/harness.h"
 

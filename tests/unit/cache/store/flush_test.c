@@ -60,7 +60,7 @@ START_TEST(a_kill_loses_nothing)
     for (uint64_t i = 1; i <= 10; i++) {
         ObjectId id = fixture_id(&f, i, SIZE);
         ck_assert(index_has(f.store->index, &id));
-        ck_assert_int_eq(store_verify(f.store, &id), 0);
+        ck_assert_int_eq(store_verify(f.store, &id, NULL), 0);
     }
     fixture_done(&f);
 }
@@ -202,7 +202,7 @@ START_TEST(a_lost_index_is_rebuilt_with_tags_and_checksums)
     assert_held(1, 10, TRUE);
     assert_tag(10);
     ObjectId id = fixture_id(&f, 3, SIZE);
-    ck_assert_int_eq(store_verify(f.store, &id), 0);
+    ck_assert_int_eq(store_verify(f.store, &id, NULL), 0);
     fixture_close(&f);
     fixture_open(&f);
     assert_tag(10);

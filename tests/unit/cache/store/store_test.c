@@ -47,7 +47,7 @@ static void damaged(void (*damage)(const char *path), gboolean recorded)
     ck_assert(store_has(f.store, &id));
     ck_assert_int_eq(store_flush(f.store), 0);
     ck_assert(store_has(f.store, &id));
-    ck_assert_int_eq(store_verify(f.store, &id), 0);
+    ck_assert_int_eq(store_verify(f.store, &id, NULL), 0);
     ck_assert_uint_eq(fixture_objects(&f), 1);
     fixture_done(&f);
 }
@@ -115,12 +115,12 @@ START_TEST(verify_finds_what_changed_below_the_file_system)
     fixture_open(&f);
     ObjectId id = fixture_put(&f, 1, 3 * 65536 + 5, "t");
     ck_assert_int_eq(store_flush(f.store), 0);
-    ck_assert_int_eq(store_verify(f.store, &id), 0);
+    ck_assert_int_eq(store_verify(f.store, &id, NULL), 0);
     g_autofree char *path = fixture_object_path(&f, &id);
     overwrite_it(path);
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = object_id_seal(&id)}};
     ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
-    ck_assert_int_eq(store_verify(f.store, &id), -EBADMSG);
+    ck_assert_int_eq(store_verify(f.store, &id, NULL), -EBADMSG);
     fixture_done(&f);
 }
 END_TEST
