@@ -47,6 +47,7 @@ struct Datasets {
     GHashTable *checked;       /* lock; IDs whose file this process has read and found good */
     gboolean stopping;         /* lock */
     gint64 trim_at_us;         /* lock; 0: never */
+    _Atomic gint64 away_us;    /* when Ceph was last waited for in vain; 0: never */
     atomic_bool told_unshared; /* that manifests cannot be shared; once is enough */
     pthread_t counter;
 };

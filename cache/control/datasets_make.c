@@ -48,7 +48,9 @@ static Manifest *build(Dataset *d, const char *dir, GError **error)
         g_set_error(error, G_IO_ERROR, g_io_error_from_errno(-r), "its root: %s", g_strerror(-r));
         return NULL;
     }
-    gboolean built = manifest_build(fd, dir, origin, node, &d->root, 0, &d->progress, error);
+    /* It is of the version that was joined; all else of the root may be known only now. */
+    attr.version = d->root.version;
+    gboolean built = manifest_build(fd, dir, origin, node, &attr, 0, &d->progress, error);
     origin->ops->put(origin, node);
     if (!built || !manifests_publish(dir, d->id, fd, error))
         return NULL;

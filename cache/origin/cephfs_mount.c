@@ -110,6 +110,14 @@ static void set_mount_error(const CephfsOriginConfig *config, int r, GError **er
                     "file system %s has no path %s, or there is no such file system",
                     config->fs_name ? config->fs_name : "(default)", config->root_path);
         break;
+    case EHOSTUNREACH:
+    case EHOSTDOWN:
+    case ENOTCONN:
+    case ECONNABORTED:
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
+                    "no MDS of file system %s answers: `ceph fs status` tells of them",
+                    config->fs_name ? config->fs_name : "(default)");
+        break;
     case ENOTUNIQ:
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
                     "%s of file system %s: there are several directories; write rootPath out",
