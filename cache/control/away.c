@@ -51,7 +51,14 @@ static Origin *connect_known(const VolumeSpec *spec, const Incarnation *incarnat
     g_autofree char *name = g_strdup_printf("dataset %s", dataset);
     c->spec = spec_parse(spec->json, NULL);
     c->incarnation = incarnation;
-    return origin_later_new(name, space, root, connect_now, c, free_connect);
+    return origin_later_new(name, spec->root_path, space, root, connect_now, c, free_connect);
+}
+
+/* Where it was there is something else, or nothing. */
+static void forget(Datasets *all, const char *dir, const VolumeSpec *spec, const char *id)
+{
+    places_forget(dir, spec);
+    datasets_drop(all, id);
 }
 
 Origin *away_connect(Datasets *all, const VolumeSpec *spec, const Incarnation *incarnation,
@@ -77,13 +84,13 @@ Origin *away_connect(Datasets *all, const VolumeSpec *spec, const Incarnation *i
     case ORIGIN_LATER_HERE:
         return g_steal_pointer(&origin);
     case ORIGIN_LATER_OTHER:
-        places_forget(dir, spec);
+        forget(all, dir, spec, id);
         return spec_connect(spec, incarnation, error);
     case ORIGIN_LATER_FAILED:
         break;
     }
     if (g_error_matches(cause, G_IO_ERROR, G_IO_ERROR_NOT_FOUND))
-        places_forget(dir, spec);
+        forget(all, dir, spec, id);
     g_propagate_error(error, g_steal_pointer(&cause));
     return NULL;
 }

@@ -70,6 +70,8 @@ void dataset_unref_locked(Dataset *dataset);
 
 /* datasets_make.c */
 void datasets_prune(Datasets *all);
+/* Removes the manifest here of a dataset that is gone, unless it is joined. */
+void datasets_drop(Datasets *all, const char *id);
 /* The thread of a dataset that is MAKING. */
 void *dataset_run_make(void *dataset);
 

@@ -26,6 +26,15 @@ void datasets_prune(Datasets *all)
                                                       stats.max_bytes / 100 * MANIFESTS_PERCENT));
 }
 
+void datasets_drop(Datasets *all, const char *id)
+{
+    g_autofree char *path = g_build_filename(all->cache_dir, "manifests", id, NULL);
+    pthread_mutex_lock(&all->lock);
+    if (!g_hash_table_contains(all->by_id, id) && unlink(path) == 0)
+        g_message("manifest %s is removed: its snapshot is gone", path);
+    pthread_mutex_unlock(&all->lock);
+}
+
 static Manifest *find_local(Dataset *d, const char *dir)
 {
     Datasets *all = d->all;

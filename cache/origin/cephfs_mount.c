@@ -314,6 +314,7 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
     }
     cephfs_waits_start(o);
     o->user_id = g_strdup(config->user_id);
+    o->base.snapshot_path = origin_snapshot_path(config->root_path);
     return &g_steal_pointer(&o)->base;
 fail:
     ceph_release(o->mount);
@@ -330,5 +331,6 @@ void cephfs_destroy(Origin *origin)
     ceph_release(o->mount);
     pthread_mutex_destroy(&o->listener_mutex);
     g_free(o->user_id);
+    g_free(o->base.snapshot_path);
     g_free(o);
 }

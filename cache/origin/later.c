@@ -57,6 +57,7 @@ static void unref(Later *l)
     pthread_cond_destroy(&l->changed);
     pthread_mutex_destroy(&l->lock);
     g_free(l->name);
+    g_free(l->base.snapshot_path);
     g_free(l);
 }
 
@@ -332,6 +333,12 @@ static int later_blob_write(OriginBlobs *blobs, const char *name, const void *bu
     return b->ops->blob_write(b->blobs, name, buf, len, exclusive);
 }
 
+static int later_blob_append(OriginBlobs *blobs, const char *name, const void *buf, size_t len)
+{
+    LaterBlobs *b = (LaterBlobs *)blobs;
+    return b->ops->blob_append(b->blobs, name, buf, len);
+}
+
 static int later_blob_remove(OriginBlobs *blobs, const char *name)
 {
     LaterBlobs *b = (LaterBlobs *)blobs;
@@ -468,6 +475,7 @@ static const OriginOps ops = {
     .blobs_close = later_blobs_close,
     .blob_read = later_blob_read,
     .blob_write = later_blob_write,
+    .blob_append = later_blob_append,
     .blob_remove = later_blob_remove,
 };
 
@@ -476,8 +484,9 @@ gboolean origin_is_later(const Origin *origin)
     return origin->ops == &ops;
 }
 
-Origin *origin_later_new(const char *name, const uint8_t *space, const OriginAttr *root,
-                         OriginConnect connect, void *data, GDestroyNotify free_data)
+Origin *origin_later_new(const char *name, const char *path, const uint8_t *space,
+                         const OriginAttr *root, OriginConnect connect, void *data,
+                         GDestroyNotify free_data)
 {
     Later *l = g_new0(Later, 1);
     pthread_t thread;
@@ -485,6 +494,7 @@ Origin *origin_later_new(const char *name, const uint8_t *space, const OriginAtt
     l->base.ops = &ops;
     memcpy(l->base.space, space, sizeof(l->base.space));
     l->name = g_strdup(name);
+    l->base.snapshot_path = origin_snapshot_path(path);
     l->known = *root;
     l->known.st.st_mode = S_IFDIR | 0755;
     l->connect = connect;

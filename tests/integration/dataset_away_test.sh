@@ -122,6 +122,7 @@ talk client write warm1 FIRST || die "no source: $ANSWER"
 recall A
 stage
 code a_snapshot_that_is_gone_is_not_staged NOT_FOUND
+same nothing_of_it_is_kept "$(ls "$CACHE/manifests")" ""
 subsnap create away-$$ v1 --group_name csi
 recall A
 check made_anew_it_is_staged stage

@@ -77,7 +77,7 @@ static Origin *later(Ceph *c, uint64_t other_version)
     ck_assert_int_eq(real->ops->root(real, &node, &root), 0);
     real->ops->put(real, node);
     root.version += other_version;
-    return origin_later_new("dataset", real->space, &root, reach, c, freed);
+    return origin_later_new("dataset", "/x", real->space, &root, reach, c, freed);
 }
 
 static void down(Ceph *c, Origin *origin)
