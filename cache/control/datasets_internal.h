@@ -48,6 +48,7 @@ struct Datasets {
     GHashTable *checked;       /* lock; IDs whose file this process has read and found good */
     gboolean stopping;         /* lock */
     gint64 trim_at_us;         /* lock; 0: never */
+    _Atomic gint64 away_us;    /* when Ceph was last waited for in vain; 0: never */
     atomic_bool told_unshared; /* that manifests cannot be shared; once is enough */
     pthread_t counter;
 };
@@ -70,6 +71,8 @@ void dataset_unref_locked(Dataset *dataset);
 
 /* datasets_make.c */
 void datasets_prune(Datasets *all);
+/* Removes the manifest here of a dataset that is gone, unless it is joined. */
+void datasets_drop(Datasets *all, const char *id);
 /* The thread of a dataset that is MAKING. */
 void *dataset_run_make(void *dataset);
 

@@ -26,6 +26,15 @@ void datasets_prune(Datasets *all)
                                                       stats.max_bytes / 100 * MANIFESTS_PERCENT));
 }
 
+void datasets_drop(Datasets *all, const char *id)
+{
+    g_autofree char *path = g_build_filename(all->cache_dir, "manifests", id, NULL);
+    pthread_mutex_lock(&all->lock);
+    if (!g_hash_table_contains(all->by_id, id) && unlink(path) == 0)
+        g_message("manifest %s is removed: its snapshot is gone", path);
+    pthread_mutex_unlock(&all->lock);
+}
+
 static Manifest *find_local(Dataset *d, const char *dir)
 {
     Datasets *all = d->all;
@@ -48,7 +57,9 @@ static Manifest *build(Dataset *d, const char *dir, GError **error)
         g_set_error(error, G_IO_ERROR, g_io_error_from_errno(-r), "its root: %s", g_strerror(-r));
         return NULL;
     }
-    gboolean built = manifest_build(fd, dir, origin, node, &d->root, 0, &d->progress, error);
+    /* It is of the version that was joined; all else of the root may be known only now. */
+    attr.version = d->root.version;
+    gboolean built = manifest_build(fd, dir, origin, node, &attr, 0, &d->progress, error);
     origin->ops->put(origin, node);
     if (!built || !manifests_publish(dir, d->id, fd, error))
         return NULL;

@@ -8,6 +8,7 @@
  *    readers).
  * 3. Once closing is set no pin is granted until the origin is gone.
  */
+#include "cache/control/away.h"
 #include "cache/control/volumes_internal.h"
 #include "cache/control/wire.h"
 #include <errno.h>
@@ -398,6 +399,17 @@ static gboolean join_claimed(Volumes *vs, Volume *v, GError **error)
     return dataset != NULL;
 }
 
+/* For when Ceph is away; the volume may have gone meanwhile. */
+static void note_place(Volumes *vs, const char *id, const Dataset *d)
+{
+    Volume *v;
+    if (!claim(vs, id, FALSE, &v, NULL) || !v)
+        return;
+    if (v->origin && v->dataset == d)
+        away_note(vs->datasets, v->spec, v->origin, dataset_id(d));
+    release(vs, v);
+}
+
 gboolean volumes_manifest(Volumes *vs, const char *id, gint64 wait_ms, Dataset **dataset,
                           DatasetReport *report, GError **error)
 {
@@ -415,6 +427,8 @@ gboolean volumes_manifest(Volumes *vs, const char *id, gint64 wait_ms, Dataset *
         return FALSE;
     /* Not under the claim: a detach ends the wait. */
     if (dataset_wait(d, wait_ms, report, error)) {
+        if (report->ready)
+            note_place(vs, id, d);
         *dataset = d;
         return TRUE;
     }

@@ -3,6 +3,7 @@
  * upkeep thread, which holds volumes to their quotas and asks now and then how large they are.
  */
 #include "cache/control/volumes_internal.h"
+#include "cache/origin/later.h"
 #include <errno.h>
 #include <string.h>
 
@@ -138,6 +139,14 @@ static void keep_quota(Volumes *vs, const Volume *v)
         store_evict(vs->store, tag, bytes - quota);
 }
 
+/* What was opened while Ceph was away, and is not there any more as it was: whoever asks next opens
+ * it anew. */
+static void end_if_other(Volume *v)
+{
+    if (origin_is_later(v->origin) && origin_later_wait(v->origin, 0, NULL) == ORIGIN_LATER_OTHER)
+        atomic_store(&v->ended, TRUE);
+}
+
 /* Quotas first: measuring asks Ceph, and may wait for long. */
 static void upkeep_once(Volumes *vs, gboolean measuring)
 {
@@ -149,6 +158,7 @@ static void upkeep_once(Volumes *vs, gboolean measuring)
                 continue;
             if (pass == 0) {
                 keep_quota(vs, v);
+                end_if_other(v);
             } else {
                 int64_t total = volumes_measure(v->origin);
                 pthread_mutex_lock(&vs->lock);

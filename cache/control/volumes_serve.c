@@ -3,7 +3,10 @@
  * by the fill layer beneath what the kernel serves itself; and an image, served by a device.
  * Everything else about them is the same.
  */
+#include "cache/autofd.h"
+#include "cache/control/away.h"
 #include "cache/control/volumes_internal.h"
+#include "cache/origin/later.h"
 
 gboolean volumes_connect(Volumes *vs, Volume *v, const VolumeSpec *spec, GError **error)
 {
@@ -12,7 +15,7 @@ gboolean volumes_connect(Volumes *vs, Volume *v, const VolumeSpec *spec, GError 
     if (spec->is_image)
         image = spec_connect_image(spec, vs->incarnation, error);
     else
-        origin = spec_connect(spec, vs->incarnation, error);
+        origin = away_connect(vs->datasets, spec, vs->incarnation, error);
     if (!origin && !image)
         return FALSE;
     int64_t total = origin ? volumes_measure(origin) : -1;
@@ -41,6 +44,9 @@ void volumes_disconnect(Volumes *vs, Volume *v)
     pthread_mutex_unlock(&vs->lock);
 }
 
+/* Kubelet waits for two minutes. */
+#define SESSION_WAIT_MS 20000
+
 static FillLayer *start_layer(Volumes *vs, Volume *v, int fuse_fd, void (*ended)(void *data),
                               GError **error)
 {
@@ -65,6 +71,23 @@ static void tell_use(Volumes *vs, Volume *v, gboolean on)
         g_clear_pointer(&v->in_use, g_free);
 }
 
+/* A session asks Ceph for everything. */
+static gboolean await_origin(Origin *origin, GError **error)
+{
+    if (!origin_is_later(origin))
+        return TRUE;
+    switch (origin_later_wait(origin, SESSION_WAIT_MS, error)) {
+    case ORIGIN_LATER_HERE:
+        return TRUE;
+    case ORIGIN_LATER_FAILED:
+        return FALSE;
+    default:
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
+                    "Ceph does not answer, and without it only what is mounted natively is read");
+        return FALSE;
+    }
+}
+
 gboolean volumes_serve(Volumes *vs, Volume *v, gboolean fill_layer, int fuse_fd,
                        void (*ended)(void *data), GError **error)
 {
@@ -77,15 +100,16 @@ gboolean volumes_serve(Volumes *vs, Volume *v, gboolean fill_layer, int fuse_fd,
         .group = (gid_t)v->spec->mount_group,
         .threads = vs->fuse_threads,
     };
+    hearth_autofd int fd = fuse_fd;
     Session *session = NULL;
     FillLayer *layer = NULL;
     Device *device = NULL;
     if (fill_layer)
-        layer = start_layer(vs, v, fuse_fd, ended, error);
+        layer = start_layer(vs, v, hearth_steal_fd(&fd), ended, error);
     else if (v->image)
-        device = device_start(v->image, fuse_fd, ended, v, error);
-    else
-        session = session_start(&config, fuse_fd, ended, v, error);
+        device = device_start(v->image, hearth_steal_fd(&fd), ended, v, error);
+    else if (await_origin(v->origin, error))
+        session = session_start(&config, hearth_steal_fd(&fd), ended, v, error);
     pthread_mutex_lock(&vs->lock);
     v->session = session;
     v->layer = layer;

@@ -15,7 +15,8 @@
  * op "hello"   -> {"version": "0.1.0", "pid": N, "cacheDir": "...", "protocol": 1}
  * op "open"    {"volume": ID, "origin": ORIGIN, "cache": bool, "cacheQuota": bytes,
  *               "readOnly": bool, "warm": bool, "mountGroup": gid} -> {"attached": bool}
- *              Connects to the origin and checks that rootPath exists. Repeating it with the same
+ *              Connects to the origin and checks that rootPath exists; one that is a dataset this
+ *              node knows is opened without Ceph when that does not answer (away.h). Repeating it with the same
  *              spec is fine; with another, ALREADY_EXISTS, unless the mount of the first is gone:
  *              then it is opened anew. "monitors", "userKey" and "timeoutSec" say how to reach the
  *              same bytes, "cacheQuota" how many may be kept, and "mountGroup" for which group

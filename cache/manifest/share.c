@@ -173,6 +173,18 @@ static void remove_parts(const OriginOps *ops, OriginBlobs *blobs, const char *i
     }
 }
 
+/* For who deletes the snapshot. */
+static gboolean note(const OriginOps *ops, OriginBlobs *blobs, const char *snapshot, const char *id,
+                     uint64_t nonce, uint64_t bytes, GError **error)
+{
+    g_autofree char *name = g_strconcat("manifest-of.", snapshot, NULL);
+    g_autofree char *line =
+        g_strdup_printf("%s %016" G_GINT64_MODIFIER "x %08" G_GINT64_MODIFIER "x\n", id, nonce,
+                        (bytes + SHARE_PART - 1) / SHARE_PART);
+    int r = ops->blob_append(blobs, name, line, strlen(line));
+    return r >= 0 || fail(error, name, -r);
+}
+
 static gboolean put_parts(const OriginOps *ops, OriginBlobs *blobs, const char *id, uint64_t nonce,
                           int fd, uint64_t bytes, atomic_bool *cancel, GError **error)
 {
@@ -192,8 +204,9 @@ static gboolean put_parts(const OriginOps *ops, OriginBlobs *blobs, const char *
     return TRUE;
 }
 
-static gboolean put_all(const OriginOps *ops, OriginBlobs *blobs, const char *id, int fd,
-                        gboolean replace, atomic_bool *cancel, GError **error)
+static gboolean put_all(const OriginOps *ops, OriginBlobs *blobs, const char *snapshot,
+                        const char *id, int fd, gboolean replace, atomic_bool *cancel,
+                        GError **error)
 {
     struct stat st;
     uint64_t nonce;
@@ -210,7 +223,8 @@ static gboolean put_all(const OriginOps *ops, OriginBlobs *blobs, const char *id
     h.bytes = htole64(bytes);
     h.nonce = htole64(nonce);
     h.checksum = header_checksum(&h);
-    gboolean good = put_parts(ops, blobs, id, nonce, fd, bytes, cancel, error);
+    gboolean good = (!snapshot || note(ops, blobs, snapshot, id, nonce, bytes, error)) &&
+                    put_parts(ops, blobs, id, nonce, fd, bytes, cancel, error);
     int r = good ? ops->blob_write(blobs, name, &h, sizeof(h), !replace) : 0;
     if (good && r < 0 && r != -EEXIST)
         good = fail(error, name, -r);
@@ -227,7 +241,8 @@ gboolean share_put(Origin *origin, const char *id, int fd, gboolean replace, ato
     OriginBlobs *blobs = open_blobs(origin, error);
     if (!blobs)
         return FALSE;
-    gboolean good = put_all(origin->ops, blobs, id, fd, replace, cancel, error);
+    gboolean good =
+        put_all(origin->ops, blobs, origin->snapshot_path, id, fd, replace, cancel, error);
     origin->ops->blobs_close(blobs);
     return good;
 }

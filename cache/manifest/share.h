@@ -4,8 +4,13 @@
  *     manifest.<id>                     header (below), written last; existing means complete
  *     manifest.<id>.<nonce>.<8 hex>     the file in parts of 4 MiB
  *
+ *     manifest-of.<path>                of the snapshot "/volumes/csi/x/.snap/v1": a line for each
+ *                                       writer of a manifest of it or a directory in it,
+ *                                       "<id> <nonce> <parts, 8 hex>\n", appended before all else
+ *
  * Each writer has a nonce of its own, so that two at once do not mix their parts. What is fetched
- * is still to be checked by manifest_open(deep).
+ * is still to be checked by manifest_open(deep). By the lines, who deletes a snapshot finds what to
+ * delete with it (driver/backend/cephfs_manifests.h).
  */
 #ifndef HEARTH_MANIFEST_SHARE_H
 #define HEARTH_MANIFEST_SHARE_H

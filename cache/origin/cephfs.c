@@ -490,5 +490,6 @@ const OriginOps cephfs_origin_ops = {
     .blobs_close = cephfs_blobs_close,
     .blob_read = cephfs_blob_read,
     .blob_write = cephfs_blob_write,
+    .blob_append = cephfs_blob_append,
     .blob_remove = cephfs_blob_remove,
 };

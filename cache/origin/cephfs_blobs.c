@@ -106,6 +106,11 @@ int cephfs_blob_write(OriginBlobs *blobs, const char *name, const void *buf, siz
     return r;
 }
 
+int cephfs_blob_append(OriginBlobs *blobs, const char *name, const void *buf, size_t len)
+{
+    return rados_append(blobs->io, name, buf, len);
+}
+
 int cephfs_blob_remove(OriginBlobs *blobs, const char *name)
 {
     return rados_remove(blobs->io, name);

@@ -65,6 +65,7 @@ extern const OriginOps cephfs_origin_ops;
 int cephfs_blobs_open(Origin *origin, OriginBlobs **blobs);
 void cephfs_blobs_close(OriginBlobs *blobs);
 ssize_t cephfs_blob_read(OriginBlobs *blobs, const char *name, void *buf, size_t len, uint64_t off);
+int cephfs_blob_append(OriginBlobs *blobs, const char *name, const void *buf, size_t len);
 int cephfs_blob_write(OriginBlobs *blobs, const char *name, const void *buf, size_t len,
                       gboolean exclusive);
 int cephfs_blob_remove(OriginBlobs *blobs, const char *name);

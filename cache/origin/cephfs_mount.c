@@ -110,6 +110,14 @@ static void set_mount_error(const CephfsOriginConfig *config, int r, GError **er
                     "file system %s has no path %s, or there is no such file system",
                     config->fs_name ? config->fs_name : "(default)", config->root_path);
         break;
+    case EHOSTUNREACH:
+    case EHOSTDOWN:
+    case ENOTCONN:
+    case ECONNABORTED:
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
+                    "no MDS of file system %s answers: `ceph fs status` tells of them",
+                    config->fs_name ? config->fs_name : "(default)");
+        break;
     case ENOTUNIQ:
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
                     "%s of file system %s: there are several directories; write rootPath out",
@@ -306,6 +314,7 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
     }
     cephfs_waits_start(o);
     o->user_id = g_strdup(config->user_id);
+    o->base.snapshot_path = origin_snapshot_path(config->root_path);
     return &g_steal_pointer(&o)->base;
 fail:
     ceph_release(o->mount);
@@ -322,5 +331,6 @@ void cephfs_destroy(Origin *origin)
     ceph_release(o->mount);
     pthread_mutex_destroy(&o->listener_mutex);
     g_free(o->user_id);
+    g_free(o->base.snapshot_path);
     g_free(o);
 }

@@ -179,6 +179,8 @@ typedef struct OriginOps {
     /* In full. exclusive: -EEXIST when there is one. */
     int (*blob_write)(OriginBlobs *blobs, const char *name, const void *buf, size_t len,
                       gboolean exclusive);
+    /* At the end, in one step; made when there is none. */
+    int (*blob_append)(OriginBlobs *blobs, const char *name, const void *buf, size_t len);
     int (*blob_remove)(OriginBlobs *blobs, const char *name);
 } OriginOps;
 
@@ -189,7 +191,14 @@ struct Origin {
     const OriginOps *ops;
     /* Names the namespace inode numbers belong to: cluster fsid (16 bytes) and file system id. */
     uint8_t space[24];
+    /* Of a snapshot, its path in the file system as the origin's owner calls it,
+     * "/volumes/csi/x/.snap/v1"; NULL: none. Freed by the implementation. */
+    char *snapshot_path;
 };
+
+/* What of a path leads to the snapshot it is in: to the name after ".snap". NULL: it is in none.
+ * The caller's. */
+char *origin_snapshot_path(const char *path);
 
 /* What it takes to reach a CephFS subtree. Borrowed for the call; the key is not logged. */
 typedef struct CephfsOriginConfig {

@@ -8,6 +8,7 @@
 #include "driver/backend/ceph_backend.h"
 #include "driver/backend/ceph_mon.h"
 #include "driver/backend/cephfs_mgr.h"
+#include "driver/backend/cephfs_manifests.h"
 #include "driver/backend/cephfs_snap.h"
 #include "driver/volume/record.h"
 
@@ -270,7 +271,26 @@ static gboolean snapshot_remove(void *session, const VolumeId *volume, const cha
 {
     Session *s = session;
     Subvolume subvolume = subvolume_of(volume);
-    return cephfs_snap_remove(s->conn, &subvolume, snapshot, deadline_us, error);
+    g_autoptr(GError) cause = NULL;
+    if (!cephfs_snap_remove(s->conn, &subvolume, snapshot, deadline_us, error))
+        return FALSE;
+    /* Nobody reads those of what is gone, and the audit finds them. */
+    if (!cephfs_manifests_forget(s->conn, &subvolume, snapshot, deadline_us, &cause))
+        g_message("manifests of snapshot %s of %s stay for now: %s", snapshot, subvolume.name,
+                  cause->message);
+    return TRUE;
+}
+
+static GPtrArray *leftovers(void *session, gint64 deadline_us, GError **error)
+{
+    Session *s = session;
+    return cephfs_manifests_orphans(s->conn, s->fs_name, deadline_us, error);
+}
+
+static gboolean leftover_remove(void *session, const char *name, gint64 deadline_us, GError **error)
+{
+    Session *s = session;
+    return cephfs_manifests_remove(s->conn, s->fs_name, name, deadline_us, error);
 }
 
 static gboolean snapshot_look(void *session, const VolumeId *volume, const char *snapshot,
@@ -410,6 +430,8 @@ static const BackendOps ops = {
     .volume_look = volume_look,
     .volume_is_free = volume_is_free,
     .volume_list = volume_list,
+    .leftovers = leftovers,
+    .leftover_remove = leftover_remove,
     .volume_resize = volume_resize,
     .volume_pin = volume_pin,
     .snapshot_create = snapshot_create,

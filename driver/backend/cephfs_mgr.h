@@ -53,6 +53,9 @@ gboolean cephfs_mgr_pools(CephConn *conn, const char *fs_name, char **metadata, 
 /* The metadata pool alone, as of some seconds ago at most; the caller's. */
 char *cephfs_mgr_metadata_pool(CephConn *conn, const char *fs_name, gint64 deadline_us,
                                GError **error);
+/* All its data pools, as of some seconds ago at most; the caller's. */
+char **cephfs_mgr_data_pools(CephConn *conn, const char *fs_name, gint64 deadline_us,
+                             GError **error);
 /* The names of the file systems, sorted, caller's. */
 char **cephfs_mgr_file_systems(CephConn *conn, gint64 deadline_us, GError **error);
 /* The name of the file system of a number, the caller's; NULL without an error: there is none. */

@@ -55,6 +55,33 @@ char *cephfs_mgr_metadata_pool(CephConn *conn, const char *fs_name, gint64 deadl
     return pool;
 }
 
+char **cephfs_mgr_data_pools(CephConn *conn, const char *fs_name, gint64 deadline_us,
+                             GError **error)
+{
+    g_autofree char *memo = g_strconcat("data pools of ", fs_name, NULL);
+    g_autofree char *known = ceph_conn_recall(conn, memo, POOL_AGE_US);
+    if (known)
+        return g_strsplit(known, "\n", -1);
+    json_t *list = ceph_mon_ask(conn, "fs ls", deadline_us, error);
+    if (!list)
+        return NULL;
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    gsize i, k;
+    json_t *fs, *pool;
+    json_array_foreach(list, i, fs)
+    {
+        if (g_strcmp0(text_of(fs, "name"), fs_name) != 0)
+            continue;
+        json_array_foreach(json_object_get(fs, "data_pools"), k, pool)
+            g_ptr_array_add(names, g_strdup(json_string_value(pool)));
+    }
+    json_decref(list);
+    g_ptr_array_add(names, NULL);
+    g_autofree char *joined = g_strjoinv("\n", (char **)names->pdata);
+    ceph_conn_remember(conn, memo, joined);
+    return g_strdupv((char **)names->pdata);
+}
+
 static gint compare_names(gconstpointer a, gconstpointer b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);

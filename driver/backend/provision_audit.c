@@ -37,8 +37,8 @@ static const AuditText texts[] = {
                                        "has a name of this driver and no record; may hold data",
                                        "find out whose it is; remove it with --remove"},
     [AUDIT_LEFTOVER] = {"leftover", AUDIT_MEND_SAFE,
-                        "of a deleted volume; copies needed it, and none does now",
-                        "the next DeleteVolumes, or repair, remove it"},
+                        "of a deleted volume or snapshot; nothing needs it now",
+                        "repair removes it; of an image the next DeleteVolumes do, too"},
 };
 
 const AuditText *audit_text(AuditKind kind)

@@ -10,6 +10,8 @@ start_controller --secret-dir="$TMP/own"
 start_hearthd
 start_node
 
+DATA=$(ceph_cmd fs ls --format json | jq -r '.[] | select(.name == "hearthfs").data_pools[0]')
+manifests() { timeout 30 rados -c "$CEPH_CONF" -p "$DATA" -N hearth ls 2>/dev/null | sort; }
 META=$(ceph_cmd fs ls --format json | jq -r '.[] | select(.name == "hearthfs").metadata_pool')
 records() { timeout 30 rados -c "$CEPH_CONF" -p "$META" -N hearth ls 2>/dev/null | grep -F "$1"; }
 holders() { timeout 30 rados -c "$CEPH_CONF" -p "$META" -N hearth listomapkeys "$1" 2>/dev/null | wc -l; }
@@ -60,6 +62,7 @@ wait_for 10 test -n "$(sub info corpus-$$ --group_name team)"
 THEIRS="{\"dataset\": \"team/corpus-$$@v1\"}"
 state corpus-$$ team >"$TMP/state"
 
+manifests >"$TMP/manifests"
 # ---- what is asked for wrongly ----
 CAPABILITY=$WRITERS
 of_class pvc-w-$$ "$THEIRS"
@@ -144,9 +147,23 @@ VOLUME_CONTEXT=$C_CONTEXT
 stage
 code nor_for_a_writer INVALID_ARGUMENT
 CAPABILITY=$READERS
+check its_manifest_is_shared [ "$(manifests | comm -13 "$TMP/manifests" - | wc -l)" = 3 ]
+manifests | grep -q "^manifest-of./volumes/team/corpus-$$/.snap/v1$" && pass by_its_snapshots_path || fail by_its_snapshots_path "$(manifests)"
+audit >/dev/null
+same which_is_fine "$(grep -c "corpus-$$" "$TMP/audit.json")" 0
 for v in A B; do recall $v && delete_volume || fail delete "$(said)"; done
 check still_nothing_of_it_changed cmp "$TMP/state" <(state corpus-$$ team)
 same no_record_is_left "$(records "$$")" ""
+# Its owner deletes it.
+sub snapshot rm corpus-$$ v1 --group_name team
+audit --format json >/dev/null
+same its_manifest_is_found "$(jq -r '.findings[] | "\(.problem) \(.name)"' "$TMP/audit.json" | grep "corpus-$$")" \
+    "leftover hearthfs/csi/manifest-of./volumes/team/corpus-$$/.snap/v1"
+# One that is on no list, in part.
+rados -c "$CEPH_CONF" -p "$DATA" -N hearth put "manifest.$(printf '%032x' $$).0123456789abcdef.00000000" /etc/hostname
+audit --format json --repair --min-age 0 >/dev/null
+same both_are_mended "$(jq -r '.findings[] | select(.problem == "leftover") | .mended' "$TMP/audit.json" | tr '\n' ' ')" "true true "
+check and_nothing_is_left_of_it cmp "$TMP/manifests" <(manifests)
 
 # ---- a dataset that is a volume and a snapshot of ours ----
 CAPABILITY=$WRITERS
@@ -182,6 +199,7 @@ for v in E F G S; do
     same "$v-is_ours" "$(cat "$TARGET/file")" ours
 done
 same two_layers_for_two_classes_a_VolumeSnapshot_and_one_by_hand "$(mounts_below "$DEVICES" | wc -l)" 2
+check one_more_manifest_is_shared [ "$(manifests | comm -13 "$TMP/manifests" - | wc -l)" = 3 ]
 for v in E F G S; do recall $v && unpublish && unstage || fail "$v-unstaged" "$(said)"; done
 unsnapshot
 code while_they_are_there_it_stays FAILED_PRECONDITION
@@ -194,6 +212,7 @@ check late_goes delete_volume
 for v in E F G; do recall $v && delete_volume || fail delete "$(said)"; done
 unsnapshot
 code then_it_goes OK
+check and_its_manifest_goes_with_it cmp "$TMP/manifests" <(manifests)
 same nothing_is_left "$(records "$$")" ""
 audit >/dev/null
 same and_the_audit_finds_nothing "$(grep -c "$$" "$TMP/audit.json")" 0

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """A tree of mixed kinds, and what there is to see of one.
 
-    tree.py make DIR [ENTRIES]    ENTRIES: in its largest directory (20000)
+    tree.py make DIR [ENTRIES [MORE]]
+                                  ENTRIES: in its largest directory (20000); MORE: files beside all
+                                  this, small and of mixed kinds, in directories of 500 (0)
     tree.py list DIR [--names]    one line a name, in order: kind, mode, owner, times, links, device,
                                   attributes, which names are one file, the bytes; --names: no bytes
     tree.py sums DIR              bytes only; goes on after an error, which is then in the line
@@ -9,6 +11,7 @@
 Names are bytes. What file systems may tell differently is left out: sizes and links of directories.
 """
 import hashlib
+import multiprocessing
 import os
 import random
 import stat
@@ -22,7 +25,34 @@ def write(path, data):
         f.write(data)
 
 
-def make(top, entries):
+def fill(job):
+    path, first, count = job
+    r = random.Random(first)
+    os.makedirs(path)
+    for i in range(first, first + count):
+        name = os.path.join(path, b"\xf0%d" % i if i % 97 == 0 else b"%d" % i)
+        if i % 50 == 7:
+            os.symlink(b"%d" % (i - 1), name)
+        elif i % 50 == 13:
+            os.link(last, name)
+        elif i % 50 == 19:
+            with open(name, "wb") as f:
+                f.truncate(r.randint(1, 100000))
+        else:
+            write(name, r.randbytes(r.choice((0, 1, 100, 3000, 5000))))
+            last = name
+        if i % 50 == 23:
+            os.setxattr(name, b"user.number", b"%d" % i)
+
+
+def spread(top, count):
+    """Several directories at a time: a file system over a network waits more than it works."""
+    jobs = [(os.path.join(top, b"%03d" % (i // 500)), i, min(500, count - i)) for i in range(0, count, 500)]
+    with multiprocessing.Pool(6) as pool:
+        pool.map(fill, jobs, 1)
+
+
+def make(top, entries, more):
     r = random.Random(20)
     top = os.fsencode(top)
     join = os.path.join
@@ -32,6 +62,7 @@ def make(top, entries):
         write(join(top, b"small", b"file%03d" % i), r.randbytes(r.randint(1, 200000)))
     for i in range(entries):
         write(join(top, b"many", b"%06d" % i), b"%d" % i if i % 10 == 0 else b"")
+    spread(join(top, b"spread"), more)
     write(join(top, b"deep/a/b/c/d/e/f/leaf"), b"leaf")
     write(join(top, b"large/one"), r.randbytes(9000001))
     write(join(top, b"large/two"), r.randbytes(40 << 20))
@@ -112,7 +143,8 @@ def describe(path, first, shown, content):
 def main():
     verb, top = sys.argv[1], os.fsencode(sys.argv[2])
     if verb == "make":
-        make(top, int(sys.argv[3]) if len(sys.argv) > 3 else 20000)
+        numbers = [int(n) for n in sys.argv[3:]]
+        make(top, *(numbers + [20000, 0][len(numbers):]))
         return
     first = {}
     for path in sorted(paths(top)):

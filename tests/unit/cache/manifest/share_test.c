@@ -60,6 +60,18 @@ static int blob_write(OriginBlobs *b, const char *name, const void *buf, size_t 
     return 0;
 }
 
+static int blob_append(OriginBlobs *b, const char *name, const void *buf, size_t len)
+{
+    (void)b;
+    GBytes *old = g_hash_table_lookup(blobs, name);
+    GByteArray *all = g_byte_array_new();
+    if (old)
+        g_byte_array_append(all, g_bytes_get_data(old, NULL), (guint)g_bytes_get_size(old));
+    g_byte_array_append(all, buf, (guint)len);
+    g_hash_table_replace(blobs, g_strdup(name), g_byte_array_free_to_bytes(all));
+    return 0;
+}
+
 static int blob_remove(OriginBlobs *b, const char *name)
 {
     (void)b;
@@ -71,6 +83,7 @@ static const OriginOps ops = {.type = "blobs",
                               .blobs_close = blobs_close,
                               .blob_read = blob_read,
                               .blob_write = blob_write,
+                              .blob_append = blob_append,
                               .blob_remove = blob_remove};
 static Origin origin = {.ops = &ops};
 
@@ -232,6 +245,39 @@ START_TEST(both_ways_end_when_cancelled)
 }
 END_TEST
 
-HARNESS_MAIN("cache/manifest/share", what_was_put_is_fetched,
-             one_that_is_there_stays_unless_it_is_replaced, what_cannot_be_put_leaves_nothing,
-             what_is_damaged_is_refused_and_can_be_replaced, both_ways_end_when_cancelled)
+/* By it, who deletes the snapshot finds every object. */
+START_TEST(a_list_of_the_snapshot_names_all_parts)
+{
+    begin();
+    origin.snapshot_path = (char *)"/volumes/g/x/.snap/v1";
+    int fd = new_file(1);
+    ck_assert(put(fd, FALSE, NULL));
+    ck_assert(put(fd, FALSE, NULL));
+    ck_assert(put(fd, TRUE, NULL));
+    GBytes *list = g_hash_table_lookup(blobs, "manifest-of./volumes/g/x/.snap/v1");
+    ck_assert_ptr_nonnull(list);
+    g_autofree char *text = g_strndup(g_bytes_get_data(list, NULL), g_bytes_get_size(list));
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    ck_assert_uint_eq(g_strv_length(lines), 3); /* two writers, and what follows the last line */
+    guint found = 0;
+    for (guint i = 0; i < 2; i++) {
+        g_auto(GStrv) words = g_strsplit(lines[i], " ", -1);
+        ck_assert_uint_eq(g_strv_length(words), 3);
+        ck_assert_str_eq(words[0], ID);
+        for (guint64 part = g_ascii_strtoull(words[2], NULL, 16); part-- > 0;) {
+            g_autofree char *name =
+                g_strdup_printf("manifest.%s.%s.%08x", ID, words[1], (guint)part);
+            found += g_hash_table_contains(blobs, name);
+        }
+    }
+    ck_assert_uint_eq(found + 2, g_hash_table_size(blobs)); /* the list and the header */
+    origin.snapshot_path = NULL;
+    close(fd);
+    end();
+}
+END_TEST
+
+HARNESS_MAIN("cache/manifest/share", a_list_of_the_snapshot_names_all_parts,
+             what_was_put_is_fetched, one_that_is_there_stays_unless_it_is_replaced,
+             what_cannot_be_put_leaves_nothing, what_is_damaged_is_refused_and_can_be_replaced,
+             both_ways_end_when_cancelled)

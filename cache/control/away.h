@@ -1,0 +1,25 @@
+/* Connecting to datasets that this node knows: also while Ceph is away. */
+#ifndef HEARTH_CONTROL_AWAY_H
+#define HEARTH_CONTROL_AWAY_H
+
+#include "cache/control/datasets.h"
+#include "cache/control/spec.h"
+
+/* How long Ceph has to answer before what is known here is used; less where it was away a moment
+ * ago. */
+#define AWAY_WAIT_MS 8000
+#define AWAY_AGAIN_MS 3000
+#define AWAY_AGAIN_SEC 30
+
+/*
+ * As spec_connect(). When the place is one that was noted (places.h) and its manifest is here, an
+ * origin that connects later (cache/origin/later.h) is given if Ceph does not answer in time; an
+ * answer always counts.
+ */
+Origin *away_connect(Datasets *datasets, const VolumeSpec *spec, const Incarnation *incarnation,
+                     GError **error);
+/* Notes that the place is this dataset, which Ceph has just told. */
+void away_note(Datasets *datasets, const VolumeSpec *spec, const Origin *origin,
+               const char *dataset);
+
+#endif

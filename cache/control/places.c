@@ -1,0 +1,130 @@
+#include "cache/control/places.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+#include "cache/autofd.h"
+#include "cache/store/key.h"
+
+#define VERSION 1
+#define PREFIX "place."
+#define MAX_BYTES 16384
+
+/* What makes it a place; the reference is the caller's. */
+static json_t *place_of(const VolumeSpec *spec)
+{
+    return json_pack("{s:i, s:s, s:s, s:s, s:s}", "version", VERSION, "clusterID", spec->cluster_id,
+                     "fsName", spec->fs_name, "rootPath", spec->root_path, "userID", spec->user_id);
+}
+
+static char *path_of(const char *dir, const json_t *place)
+{
+    char *text = json_dumps(place, JSON_COMPACT | JSON_SORT_KEYS);
+    XXH128_canonical_t hash;
+    ObjectId id;
+    char hex[33];
+    XXH128_canonicalFromHash(&hash, XXH3_128bits(text, strlen(text)));
+    memcpy(id.bytes, hash.digest, sizeof(id.bytes));
+    object_id_hex(&id, hex);
+    free(text);
+    return g_strconcat(dir, "/" PREFIX, hex, NULL);
+}
+
+/* NULL: there is none, or none that can be read. */
+static json_t *read_note(const char *path)
+{
+    json_t *note = NULL;
+    struct stat st;
+    hearth_autofd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= MAX_BYTES)
+        note = json_loadfd(fd, JSON_REJECT_DUPLICATES, NULL);
+    return note;
+}
+
+char *places_find(const char *dir, const VolumeSpec *spec)
+{
+    json_t *place = place_of(spec);
+    g_autofree char *path = path_of(dir, place);
+    json_t *note = read_note(path);
+    ObjectId id;
+    char *dataset = g_strdup(json_string_value(json_object_get(note, "dataset")));
+    json_object_del(note, "dataset");
+    if (!dataset || !json_equal(note, place) || !object_id_parse(dataset, &id))
+        g_clear_pointer(&dataset, g_free);
+    json_decref(note);
+    json_decref(place);
+    return dataset;
+}
+
+void places_forget(const char *dir, const VolumeSpec *spec)
+{
+    json_t *place = place_of(spec);
+    g_autofree char *path = path_of(dir, place);
+    json_decref(place);
+    unlink(path);
+}
+
+/* The oldest one beyond the bound. */
+static void make_room(const char *dir)
+{
+    g_autofree char *oldest = NULL;
+    struct timespec when = {0};
+    unsigned n = 0;
+    DIR *all = opendir(dir);
+    for (struct dirent *e; all && (e = readdir(all));) {
+        struct stat st;
+        if (!g_str_has_prefix(e->d_name, PREFIX) ||
+            fstatat(dirfd(all), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        n++;
+        if (oldest && (st.st_mtim.tv_sec > when.tv_sec ||
+                       (st.st_mtim.tv_sec == when.tv_sec && st.st_mtim.tv_nsec > when.tv_nsec)))
+            continue;
+        g_free(oldest);
+        oldest = g_strdup(e->d_name);
+        when = st.st_mtim;
+    }
+    if (n >= PLACES_MAX)
+        unlinkat(dirfd(all), oldest, 0);
+    if (all)
+        closedir(all);
+}
+
+/* Durably, so that it outlives the node's reboot. */
+static gboolean write_note(const char *dir, const char *path, const char *text)
+{
+    char self[32];
+    hearth_autofd int fd = open(dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    const size_t n = strlen(text);
+    if (fd < 0 || write(fd, text, n) != (ssize_t)n || fsync(fd) != 0)
+        return FALSE;
+    unlink(path);
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+    if (linkat(fd, "", AT_FDCWD, path, AT_EMPTY_PATH) < 0 &&
+        linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) < 0 && errno != EEXIST)
+        return FALSE;
+    hearth_autofd int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return dir_fd >= 0 && fsync(dir_fd) == 0;
+}
+
+void places_note(const char *dir, const VolumeSpec *spec, const char *dataset)
+{
+    g_autofree char *known = places_find(dir, spec);
+    if (g_strcmp0(known, dataset) == 0)
+        return;
+    make_room(dir);
+    json_t *note = place_of(spec);
+    g_autofree char *path = path_of(dir, note);
+    json_object_set_new(note, "dataset", json_string(dataset));
+    char *text = json_dumps(note, JSON_COMPACT | JSON_SORT_KEYS);
+    if (!write_note(dir, path, text))
+        g_warning("dataset %s: it cannot be noted in %s where it is (%s), so it cannot be staged "
+                  "while Ceph is away",
+                  dataset, path, g_strerror(errno));
+    free(text);
+    json_decref(note);
+}

@@ -1,0 +1,23 @@
+/*
+ * Which dataset a place in Ceph was when it was last seen: <cache>/manifests/place.<32 hex digits>,
+ * a JSON object each. With it a dataset whose manifest is here can be opened while Ceph is away.
+ *
+ * A snapshot can be deleted and another made by its name, so a place is only believed where Ceph
+ * does not answer, and only for the user that it was seen with; whenever Ceph answers, its word
+ * counts. No secret is kept.
+ */
+#ifndef HEARTH_CONTROL_PLACES_H
+#define HEARTH_CONTROL_PLACES_H
+
+#include "cache/control/spec.h"
+
+/* More are never kept; those noted least recently go. */
+#define PLACES_MAX 256
+
+/* Notes what the spec's place is; failures are logged. `dir` is that of the manifests. */
+void places_note(const char *dir, const VolumeSpec *spec, const char *dataset);
+/* The dataset's ID, the caller's; NULL: not known. */
+char *places_find(const char *dir, const VolumeSpec *spec);
+void places_forget(const char *dir, const VolumeSpec *spec);
+
+#endif

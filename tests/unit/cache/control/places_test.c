@@ -1,0 +1,103 @@
+/* Notes of which dataset a place is: for whom they hold, and that they are few. */
+#include "cache/control/places.h"
+#include <string.h>
+#include "tests/unit/harness.h"
+
+#define ID "00112233445566778899aabbccddeeff"
+
+static VolumeSpec *spec(const char *path, const char *user)
+{
+    json_t *request =
+        json_pack("{s:s, s:b, s:{s:s, s:s, s:[s], s:s, s:s, s:s, s:s}}", "volume", "v", "readOnly",
+                  1, "origin", "type", "cephfs", "clusterID", "c", "monitors", "127.0.0.1:1",
+                  "fsName", "f", "rootPath", path, "userID", user, "userKey", "secret-of-the-user");
+    g_autoptr(GError) error = NULL;
+    VolumeSpec *parsed = spec_parse(request, &error);
+    ck_assert_msg(parsed != NULL, "%s", error ? error->message : "");
+    json_decref(request);
+    return parsed;
+}
+
+static int count(const char *dir)
+{
+    g_autoptr(GDir) all = g_dir_open(dir, 0, NULL);
+    int n = 0;
+    while (g_dir_read_name(all))
+        n++;
+    return n;
+}
+
+static char *only_file(const char *dir)
+{
+    g_autoptr(GDir) all = g_dir_open(dir, 0, NULL);
+    return g_build_filename(dir, g_dir_read_name(all), NULL);
+}
+
+START_TEST(a_place_is_found_by_who_noted_it)
+{
+    char *dir = harness_tmpdir();
+    g_autoptr(VolumeSpec) a = spec("/a/.snap/s/x", "u"), b = spec("/b/.snap/s/x", "u"),
+                          other = spec("/a/.snap/s/x", "w");
+    ck_assert_ptr_null(places_find(dir, a));
+    places_note(dir, a, ID);
+    places_note(dir, a, ID);
+    g_autofree char *found = places_find(dir, a);
+    ck_assert_str_eq(found, ID);
+    ck_assert_ptr_null(places_find(dir, b));
+    ck_assert_ptr_null(places_find(dir, other));
+    g_autofree char *path = only_file(dir);
+    g_autofree char *text = NULL;
+    ck_assert(g_file_get_contents(path, &text, NULL, NULL));
+    ck_assert_ptr_null(strstr(text, "secret"));
+    places_note(dir, a, "ffeeddccbbaa99887766554433221100");
+    g_autofree char *changed = places_find(dir, a);
+    ck_assert_str_eq(changed, "ffeeddccbbaa99887766554433221100");
+    places_forget(dir, a);
+    ck_assert_ptr_null(places_find(dir, a));
+    ck_assert_int_eq(count(dir), 0);
+    harness_remove(dir);
+}
+END_TEST
+
+START_TEST(a_damaged_note_is_none)
+{
+    char *dir = harness_tmpdir();
+    g_autoptr(VolumeSpec) a = spec("/a/.snap/s/x", "u");
+    places_note(dir, a, ID);
+    g_autofree char *path = only_file(dir);
+    g_autofree char *text = NULL;
+    gsize n;
+    ck_assert(g_file_get_contents(path, &text, &n, NULL));
+    for (gsize i = 0; i < n; i++) {
+        g_autofree char *cut = g_strndup(text, i);
+        ck_assert(g_file_set_contents(path, cut, (gssize)i, NULL));
+        ck_assert_ptr_null(places_find(dir, a));
+    }
+    char *id = strstr(text, ID);
+    memcpy(id, "../../../../../../../etc/passwd.", 32);
+    ck_assert(g_file_set_contents(path, text, (gssize)n, NULL));
+    ck_assert_ptr_null(places_find(dir, a));
+    places_note(dir, a, ID);
+    g_autofree char *found = places_find(dir, a);
+    ck_assert_str_eq(found, ID);
+    harness_remove(dir);
+}
+END_TEST
+
+START_TEST(there_are_never_more_than_so_many)
+{
+    char *dir = harness_tmpdir();
+    for (int i = 0; i < PLACES_MAX + 10; i++) {
+        g_autofree char *path = g_strdup_printf("/%d/.snap/s/x", i);
+        g_autoptr(VolumeSpec) s = spec(path, "u");
+        places_note(dir, s, ID);
+        g_autofree char *found = places_find(dir, s);
+        ck_assert_ptr_nonnull(found);
+    }
+    ck_assert_int_eq(count(dir), PLACES_MAX);
+    harness_remove(dir);
+}
+END_TEST
+
+HARNESS_MAIN("cache/control/places", a_place_is_found_by_who_noted_it, a_damaged_note_is_none,
+             there_are_never_more_than_so_many)
