@@ -9,6 +9,7 @@
 #include "cache/fuse/fill_layer.h"
 #include <errno.h>
 #include <fuse_lowlevel.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -209,7 +210,7 @@ static unsigned patience_ms(FillLayer *l)
 
 static ssize_t timed_out(FillLayer *l, unsigned waited_ms)
 {
-    if (waited_ms == l->wait_ms)
+    if (waited_ms >= l->wait_ms)
         atomic_store(&l->silent_ms, now_ms());
     return -ETIMEDOUT;
 }
@@ -230,6 +231,7 @@ static ssize_t read_object(const Source *s, char *buf, size_t len, uint64_t off)
 
 static ssize_t read_source(FillLayer *l, Source *s, char *buf, size_t len, uint64_t off)
 {
+    const uint64_t start = now_ms();
     ssize_t n = -EIO;
     if (s->fd >= 0) {
         n = read_object(s, buf, len, off);
@@ -251,12 +253,14 @@ static ssize_t read_source(FillLayer *l, Source *s, char *buf, size_t len, uint6
         }
     }
     source_drop(l, s);
-    unsigned wait_ms = patience_ms(l);
+    /* What has been waited for the store counts. */
+    unsigned waited = (unsigned)MIN(now_ms() - start, UINT_MAX), wait_ms = patience_ms(l);
+    wait_ms = wait_ms > waited + AGAIN_MS ? wait_ms - waited : MIN(wait_ms, AGAIN_MS);
     g_autofree char *path = manifest_path(l->manifest, s->index);
     n = path ? past_read(l->past, path, &s->key, buf, len, off, wait_ms) : -EIO;
     if (n >= 0)
         atomic_fetch_add(&l->bytes_origin, (uint64_t)n);
-    return n == -ETIMEDOUT ? timed_out(l, wait_ms) : n;
+    return n == -ETIMEDOUT ? timed_out(l, waited + wait_ms) : n;
 }
 
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
