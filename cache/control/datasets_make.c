@@ -22,6 +22,10 @@ void datasets_prune(Datasets *all)
     while (g_hash_table_iter_next(&iter, &id, NULL))
         g_hash_table_add(keep, g_strdup(id));
     pthread_mutex_unlock(&all->lock);
+    /* Without its manifest what is pinned cannot be read while Ceph is away. */
+    g_autoptr(GPtrArray) pins = store_pins(all->store);
+    for (guint i = 0; i < pins->len; i++)
+        g_hash_table_add(keep, g_strdup(pins->pdata[i]));
     store_set_other_bytes(all->store, manifests_prune(dir, keep, MANIFESTS_MAX,
                                                       stats.max_bytes / 100 * MANIFESTS_PERCENT));
 }

@@ -289,7 +289,8 @@ static void refused(Run *run, const char *path, uint64_t size)
     else
         fail(run,
              "the cache has no room for '%s' (%" G_GUINT64_FORMAT
-             " bytes), even after eviction; free space on its file system or evict another volume",
+             " bytes), even after eviction; free space on its file system, evict another volume or "
+             "take a pin off",
              path, size);
 }
 

@@ -9,6 +9,7 @@
 #include "cache/fuse/fill_layer.h"
 #include <errno.h>
 #include <fuse_lowlevel.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 #include "cache/fuse/past.h"
 #include "cache/fuse/readers.h"
+#include "cache/fuse/waiters.h"
 #include "cache/store/key.h"
 
 #define DEFAULT_THREADS 8
@@ -24,6 +26,10 @@
  * vain, others wait only AGAIN_MS. */
 #define SILENCE_MS 5000
 #define AGAIN_MS 250
+/* What takes longer is left to other threads, or those that wait for Ceph would keep others from
+ * what is there. */
+#define SOON_MS 100
+#define WAITERS_MAX 64
 #define PAST_THREADS 4
 #define MAX_READAHEAD (1u << 20)
 /* Nothing changes, ever. */
@@ -56,6 +62,7 @@ struct FillLayer {
     unsigned wait_ms;
     struct fuse_session *fuse;
     Readers *readers;
+    Waiters *waiters;
     Past *past;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a first Source, or stopping */
@@ -209,7 +216,7 @@ static unsigned patience_ms(FillLayer *l)
 
 static ssize_t timed_out(FillLayer *l, unsigned waited_ms)
 {
-    if (waited_ms == l->wait_ms)
+    if (waited_ms >= l->wait_ms)
         atomic_store(&l->silent_ms, now_ms());
     return -ETIMEDOUT;
 }
@@ -228,19 +235,31 @@ static ssize_t read_object(const Source *s, char *buf, size_t len, uint64_t off)
     return (ssize_t)done;
 }
 
-static ssize_t read_source(FillLayer *l, Source *s, char *buf, size_t len, uint64_t off)
+/* Reads what is there, or comes soon: -EINPROGRESS if it does not. */
+static ssize_t read_soon(FillLayer *l, const Source *s, char *buf, size_t len, uint64_t off)
 {
     ssize_t n = -EIO;
     if (s->fd >= 0) {
         n = read_object(s, buf, len, off);
-        if (n >= 0) {
+        if (n < 0)
+            store_report_bad(l->store, &s->id, (int)-n);
+        else
             atomic_fetch_add(&l->bytes_store, (uint64_t)n);
-            return n;
-        }
-        store_report_bad(l->store, &s->id, (int)-n);
     } else if (s->fill) {
-        unsigned wait_ms = patience_ms(l);
-        n = store_fill_read_within(s->fill, buf, len, off, wait_ms);
+        n = store_fill_read_within(s->fill, buf, len, off, MIN(SOON_MS, patience_ms(l)));
+        if (n >= 0)
+            atomic_fetch_add(&l->bytes_fill, (uint64_t)n);
+    }
+    return n < 0 ? -EINPROGRESS : n;
+}
+
+/* What read_soon() could not. */
+static ssize_t read_slowly(FillLayer *l, Source *s, char *buf, size_t len, uint64_t off)
+{
+    const uint64_t start = now_ms();
+    unsigned wait_ms = patience_ms(l);
+    if (s->fill) {
+        ssize_t n = store_fill_read_within(s->fill, buf, len, off, wait_ms);
         if (n >= 0) {
             atomic_fetch_add(&l->bytes_fill, (uint64_t)n);
             return n;
@@ -251,12 +270,40 @@ static ssize_t read_source(FillLayer *l, Source *s, char *buf, size_t len, uint6
         }
     }
     source_drop(l, s);
-    unsigned wait_ms = patience_ms(l);
+    /* What has been waited for the store counts. */
+    unsigned waited = (unsigned)MIN(now_ms() - start, UINT_MAX);
+    wait_ms = wait_ms > waited + AGAIN_MS ? wait_ms - waited : MIN(wait_ms, AGAIN_MS);
     g_autofree char *path = manifest_path(l->manifest, s->index);
-    n = path ? past_read(l->past, path, &s->key, buf, len, off, wait_ms) : -EIO;
+    ssize_t n = path ? past_read(l->past, path, &s->key, buf, len, off, wait_ms) : -EIO;
     if (n >= 0)
         atomic_fetch_add(&l->bytes_origin, (uint64_t)n);
-    return n == -ETIMEDOUT ? timed_out(l, wait_ms) : n;
+    return n == -ETIMEDOUT ? timed_out(l, waited + wait_ms) : n;
+}
+
+static void reply(FillLayer *l, fuse_req_t req, const char *buf, ssize_t n)
+{
+    if (n < 0) {
+        atomic_fetch_add(&l->failed, 1);
+        fuse_reply_err(req, EIO);
+    } else {
+        fuse_reply_buf(req, buf, (size_t)n);
+    }
+}
+
+typedef struct SlowRead {
+    fuse_req_t req;
+    Source *source; /* a reference */
+    size_t len;
+    uint64_t off;
+} SlowRead;
+
+static void finish_slowly(void *data, gpointer job)
+{
+    FillLayer *l = data;
+    g_autofree SlowRead *r = job;
+    g_autofree char *buf = g_malloc(r->len);
+    reply(l, r->req, buf, read_slowly(l, r->source, buf, r->len, r->off));
+    source_unref(r->source);
 }
 
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
@@ -271,19 +318,22 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
     Source *s = source_get(l, ino - FIRST_FILE);
     if ((uint64_t)off >= s->key.size) {
         fuse_reply_buf(req, NULL, 0);
-    } else {
-        size_t len = MIN(size, s->key.size - (uint64_t)off);
-        g_autofree char *buf = g_malloc(len);
-        atomic_fetch_add(&l->reads, 1);
-        ssize_t n = read_source(l, s, buf, len, (uint64_t)off);
-        if (n < 0)
-            atomic_fetch_add(&l->failed, 1);
-        if (n < 0)
-            fuse_reply_err(req, EIO);
-        else
-            fuse_reply_buf(req, buf, (size_t)n);
+        source_unref(s);
+        return;
     }
-    source_unref(s);
+    size_t len = MIN(size, s->key.size - (uint64_t)off);
+    g_autofree char *buf = g_malloc(len);
+    atomic_fetch_add(&l->reads, 1);
+    ssize_t n = read_soon(l, s, buf, len, (uint64_t)off);
+    if (n >= 0) {
+        reply(l, req, buf, n);
+        source_unref(s);
+        return;
+    }
+    SlowRead *slow = g_new(SlowRead, 1);
+    *slow = (SlowRead){req, s, len, (uint64_t)off};
+    if (!waiters_give(l->waiters, slow))
+        finish_slowly(l, slow);
 }
 
 /* ---- names */
@@ -435,6 +485,7 @@ FillLayer *fill_layer_start(const FillLayerConfig *config, int fuse_fd, void (*e
         fill_layer_stop(l);
         return NULL;
     }
+    l->waiters = waiters_new(WAITERS_MAX, finish_slowly, l);
     l->past = past_start(l->origin, PAST_THREADS);
     l->has_closer = pthread_create(&l->closer, NULL, run_closer, l) == 0;
     l->readers =
@@ -461,6 +512,7 @@ void fill_layer_stop(FillLayer *l)
     if (!l)
         return;
     readers_stop(l->readers);
+    waiters_stop(l->waiters);
     past_stop(l->past);
     pthread_mutex_lock(&l->lock);
     l->stopping = TRUE;

@@ -17,6 +17,7 @@
 typedef struct Read {
     TAILQ_ENTRY(Read) link;
     unsigned references; /* lock */
+    gboolean queued;     /* lock: nobody has begun it */
     gboolean done;       /* lock */
     ssize_t result;
     char *path;
@@ -80,6 +81,13 @@ static ssize_t make_read(Origin *origin, const Read *r)
     return result;
 }
 
+static void leave_queue_locked(Past *p, Read *r)
+{
+    TAILQ_REMOVE(&p->queue, r, link);
+    r->queued = FALSE;
+    p->queued--;
+}
+
 static void *run(void *data)
 {
     Past *p = data;
@@ -92,16 +100,13 @@ static void *run(void *data)
             pthread_cond_wait(&p->work, &p->lock);
             continue;
         }
-        TAILQ_REMOVE(&p->queue, r, link);
-        p->queued--;
-        if (r->references > 1) { /* somebody still waits */
-            pthread_mutex_unlock(&p->lock);
-            ssize_t result = make_read(p->origin, r);
-            pthread_mutex_lock(&p->lock);
-            r->result = result;
-            r->done = TRUE;
-            pthread_cond_broadcast(&p->done);
-        }
+        leave_queue_locked(p, r);
+        pthread_mutex_unlock(&p->lock);
+        ssize_t result = make_read(p->origin, r);
+        pthread_mutex_lock(&p->lock);
+        r->result = result;
+        r->done = TRUE;
+        pthread_cond_broadcast(&p->done);
         unref_locked(r);
     }
     pthread_mutex_unlock(&p->lock);
@@ -132,12 +137,17 @@ ssize_t past_read(Past *p, const char *path, const ObjectKey *key, void *buf, si
         *r = (Read){.references = 2, .path = g_strdup(path), .key = *key, .off = off, .len = len};
         r->buf = g_malloc(MAX(len, 1));
         TAILQ_INSERT_TAIL(&p->queue, r, link);
+        r->queued = TRUE;
         p->queued++;
         pthread_cond_signal(&p->work);
         while (!r->done && pthread_cond_timedwait(&p->done, &p->lock, &deadline) != ETIMEDOUT)
             ;
         if (r->done)
             result = r->result;
+        if (r->queued) { /* it need not be made */
+            leave_queue_locked(p, r);
+            unref_locked(r);
+        }
         if (result > 0)
             memcpy(buf, r->buf, (size_t)result);
         unref_locked(r);

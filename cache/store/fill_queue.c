@@ -85,15 +85,15 @@ static StoreFill *pick_ahead_locked(Fills *fills, uint64_t now, uint64_t *chunk,
                                     uint64_t *wait_until_ms)
 {
     gboolean readers = fills->reader_ms && now - fills->reader_ms < READERS_AROUND_MS;
-    unsigned most = readers && fills->n_threads > 1 ? fills->n_threads - 1 : fills->n_threads;
     StoreFill *fill;
     TAILQ_FOREACH(fill, &fills->ahead, run_link)
     if (pace_allows_locked(fill->pace, wait_until_ms))
         break;
     if (!fill)
         return NULL;
-    if (fills->ahead_busy >= most) /* when one of them ends it looks again */
-        return NULL;
+    unsigned workers = fill->store->config.fill_threads;
+    if (fills->ahead_busy >= (readers ? MAX(workers - 1, 1) : workers))
+        return NULL; /* when one of them ends it looks again */
     TAILQ_REMOVE(&fills->ahead, fill, run_link);
     TAILQ_INSERT_TAIL(&fills->ahead, fill, run_link);
     *chunk = next_missing(fill);

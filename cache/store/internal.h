@@ -3,6 +3,7 @@
  *
  * Locks, in order; none is held across an Origin call or I/O of object data:
  *
+ *   pins_lock      one change of the pins at a time; held across their writing
  *   EvictTurn      one eviction at a time; held across unlinks and index commits
  *   flush_lock     one flush at a time; held across syncfs and index commits
  *   Fills.lock     fills and their chunks (fill.h)

@@ -10,6 +10,7 @@
 #include "cache/store/internal.h"
 
 #define ALIGNMENT 4096
+#define PIECE ((size_t)512 << 10)
 #define LIST 64
 
 /* The object, if it still looks like itself. */
@@ -35,15 +36,17 @@ static size_t whole_blocks(size_t bytes)
 }
 
 /* The buffer has room for whole blocks. */
-static int read_chunk(int fd, uint8_t *buf, size_t len, uint64_t off)
+static int read_chunk(int fd, uint8_t *buf, size_t len, uint64_t off, const VerifyPace *pace)
 {
     size_t room = whole_blocks(len);
     for (size_t done = 0; done < len;) {
-        ssize_t n = pread(fd, buf + done, room - done, (off_t)(off + done));
+        ssize_t n = pread(fd, buf + done, MIN(room - done, PIECE), (off_t)(off + done));
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
             return n < 0 ? -errno : -EBADMSG;
+        if (pace && !pace->pause(pace->data, MIN((size_t)n, len - done)))
+            return -ECANCELED;
         done += (size_t)n;
     }
     return 0;
@@ -58,7 +61,7 @@ static int verify_bytes(int fd, const Record *record, uint8_t *buf, const Verify
     int rc = 0;
     do {
         size_t len = (size_t)MIN(record->chunk_bytes, record->key.size - off);
-        rc = read_chunk(fd, buf, len, off);
+        rc = read_chunk(fd, buf, len, off, pace);
         if (rc == -EINVAL && direct) { /* not on this file system, after all */
             direct = FALSE;
             fcntl(fd, F_SETFL, 0);
@@ -69,8 +72,6 @@ static int verify_bytes(int fd, const Record *record, uint8_t *buf, const Verify
         uint64_t hash = htole64(XXH3_64bits(buf, len));
         XXH3_64bits_update(state, &hash, sizeof(hash));
         off += len;
-        if (rc == 0 && pace && !pace->pause(pace->data, len))
-            rc = -ECANCELED;
     } while (rc == 0 && off < record->key.size);
     if (rc == 0 && XXH3_64bits_digest(state) != record->data_checksum)
         rc = -EBADMSG;

@@ -215,7 +215,8 @@ stop_all
 
 # ---- quota and pin ----
 QUOTA=$((4 << 20))
-start_hearthd
+start_hearthd --verity=auto
+case $(cache_stat verity) in on | unavailable) pass "whether there is fs-verity is told" ;; *) fail "whether there is fs-verity is told" "$(cache_stat verity)" ;; esac
 check "it is mounted with a quota" mount_tree
 same "tree under a quota is the snapshot's" "$(digest "$TMP/mnt/tree")" "$WANTED"
 within() { [ "$(cache_stat bytes)" -le "$QUOTA" ]; }

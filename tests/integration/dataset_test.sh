@@ -142,6 +142,14 @@ check it_is_the_source is_source "$TMP/second"
 same it_reads_nothing_from_ceph "$(($(cache_stat originBytes) - bytes))" 0
 csi node NodePublishVolume "$(publish_request | jq -c '.volume_capability.mount.volume_mount_group = "4242"')"
 code a_group_that_may_not_read_all_has_to_wait FAILED_PRECONDITION
+# A claim, or a path in it, stands for the dataset they share.
+check a_claim_is_pinned hearthctl pin "$B_ID"
+same the_dataset_is_pinned "$(hearthctl status --json | jq -c '[.volumes[] | select(.pinned).volume[0:8]]')" '["dataset-"]'
+check by_a_path_it_is_no_longer hearthctl pin "$TARGET" --off
+same and_nothing_is_pinned "$(cache_stat 'pins | length')" 0
+hearthctl warm "$TARGET/tree/small" >"$TMP/out" 2>&1
+check a_path_is_warmed grep -q 'held before' "$TMP/out"
+find "$TARGET/tree/small" -type f | hearthctl warm "$TARGET" --files-from - >"$TMP/out" 2>&1 && pass a_list_is_warmed || fail a_list_is_warmed "$(cat "$TMP/out")"
 recall A
 check again stage && check again_published publish
 

@@ -351,6 +351,36 @@ START_TEST(a_pinned_dataset_takes_over_what_others_fetched)
 }
 END_TEST
 
+START_TEST(the_manifest_of_a_pinned_dataset_stays)
+{
+    World w;
+    world_up(&w);
+    Origin *origin = open_origin(&w);
+    Dataset *d = join(&w, origin);
+    await_ready(d);
+    g_autofree char *path = dataset_path(d);
+    ck_assert_int_eq(store_pin(w.store, dataset_id(d), TRUE), 0);
+    leave(d, origin);
+    g_autofree char *dir = g_path_get_dirname(path);
+    const struct timespec long_ago[2] = {{0, 0}, {1, 0}};
+    ck_assert_int_eq(utimensat(AT_FDCWD, path, long_ago, 0), 0);
+    for (int i = 0; i < 70; i++) {
+        g_autofree char *other = g_strdup_printf("%s/%032x", dir, i);
+        ck_assert(g_file_set_contents(other, "x", 1, NULL));
+    }
+    close_store(&w);
+    open_store(&w); /* looks through them */
+    ck_assert_int_eq(access(path, F_OK), 0);
+    unsigned left = 0;
+    for (int i = 0; i < 70; i++) {
+        g_autofree char *other = g_strdup_printf("%s/%032x", dir, i);
+        left += access(other, F_OK) == 0;
+    }
+    ck_assert_uint_lt(left, 70);
+    world_down(&w);
+}
+END_TEST
+
 START_TEST(the_least_recently_used_are_removed)
 {
     World w;
@@ -538,6 +568,7 @@ HARNESS_MAIN("cache/control/datasets", a_manifest_is_built_once_for_all_volumes,
              the_last_to_leave_ends_the_build_and_whoever_waits,
              a_failure_is_told_and_may_be_tried_again, what_may_change_is_no_dataset,
              what_the_store_holds_is_counted_whoever_fetched_it,
-             a_pinned_dataset_takes_over_what_others_fetched, the_least_recently_used_are_removed,
+             a_pinned_dataset_takes_over_what_others_fetched,
+             the_manifest_of_a_pinned_dataset_stays, the_least_recently_used_are_removed,
              a_volume_is_served_by_its_fill_layer, a_dataset_is_warmed_by_its_manifest,
              a_volume_without_a_manifest_says_why)

@@ -205,6 +205,30 @@ START_TEST(what_follows_a_read_that_waited_in_vain_is_answered_soon)
 }
 END_TEST
 
+/* Asks without waiting for the answer. */
+static void send_read(World *w, uint64_t node)
+{
+    const struct fuse_read_in in = {.size = 100};
+    kernel_send(&w->kernel, FUSE_READ, node, &in, sizeof(in));
+}
+
+START_TEST(who_waits_for_ceph_keeps_nobody_from_what_is_there)
+{
+    World w;
+    world_up_with(&w, "first", 64 << 20, 20000);
+    uint64_t node = lookup_object(&w);
+    set_gate(TRUE);
+    /* More than there are threads. */
+    for (int i = 0; i < 6; i++)
+        send_read(&w, node);
+    gint64 start = g_get_monotonic_time();
+    ck_assert_uint_ne(kernel_lookup(&w.kernel, 1, "00")->entry.nodeid, 0);
+    ck_assert_int_lt(g_get_monotonic_time() - start, 10 * G_TIME_SPAN_SECOND);
+    set_gate(FALSE);
+    world_down(&w);
+}
+END_TEST
+
 /* A store of 4 KiB takes nothing. */
 START_TEST(what_the_store_does_not_take_is_read_past_it)
 {
@@ -292,6 +316,7 @@ HARNESS_MAIN("cache/fuse/fill_layer", an_object_is_a_file_with_its_bytes_and_is_
              other_names_are_not_there,
              without_the_origin_a_read_fails_in_time_and_works_afterwards,
              what_follows_a_read_that_waited_in_vain_is_answered_soon,
+             who_waits_for_ceph_keeps_nobody_from_what_is_there,
              what_the_store_does_not_take_is_read_past_it, a_read_past_the_store_fails_in_time_too,
              what_was_evicted_is_not_kept_open,
              a_file_that_is_another_now_gives_an_error_not_its_bytes)

@@ -151,8 +151,10 @@ START_TEST(a_reader_is_served_before_what_nobody_needs)
     /* After the two that were under way, and one for each of its three chunks at most, as the other
      * worker may be faster. */
     unsigned last = 0;
+    pthread_mutex_lock(&f.origin.lock);
     for (unsigned i = 0; i < f.origin.n_order; i++)
         last = order[i] == 2 * CHUNK ? i : last;
+    pthread_mutex_unlock(&f.origin.lock);
     ck_assert_uint_gt(last, 0);
     ck_assert_uint_lt(last, 10);
     ck_assert_int_eq(store_fill_wait(fill), 0);
