@@ -50,8 +50,9 @@ used making
 # The same once more in memory, to compare with: of this many files ceph-fuse is very slow.
 mkdir "$TMP/mnt/same"
 mount -t tmpfs -o size=3G tmpfs "$TMP/mnt/same" || die "no tmpfs"
-$TREE make "$TMP/mnt/same" "$MANY" $((FILES - MANY)) || die "cannot make the tree again"
-$TREE list "$TMP/mnt/same" >"$TMP/source" || die "cannot list the source"
+mkdir "$TMP/mnt/same/tree"
+$TREE make "$TMP/mnt/same/tree" "$MANY" $((FILES - MANY)) || die "cannot make the tree again"
+$TREE list "$TMP/mnt/same/tree" >"$TMP/source" || die "cannot list the source"
 umount "$TMP/mnt/same"
 check it_has_so_many_files [ "$(wc -l <"$TMP/source")" -ge "$FILES" ]
 csi controller CreateSnapshot "$(csi_json '{source_volume_id: $id, name: $name, secrets: $secrets}' \
