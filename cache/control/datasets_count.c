@@ -101,6 +101,8 @@ void *datasets_run_counter(void *data)
         pthread_mutex_unlock(&all->lock);
         uint64_t files, bytes, tag_bytes = 0, tag_objects = 0;
         gint64 start = g_get_monotonic_time();
+        if (!d->counted) /* by this thread alone */
+            datasets_drop_misfits(d);
         if (shared)
             adopt(d);
         store_tag_usage(all->store, d->id, &tag_bytes, &tag_objects);

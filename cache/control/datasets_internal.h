@@ -76,6 +76,10 @@ void datasets_drop(Datasets *all, const char *id);
 /* The thread of a dataset that is MAKING. */
 void *dataset_run_make(void *dataset);
 
+/* datasets_sizes.c */
+/* Has objects of a wrong size dropped; of a dataset that is READY. */
+void datasets_drop_misfits(Dataset *dataset);
+
 /* datasets_count.c */
 /* A walk fills the origin's caches, which it empties within a few seconds; what that leaves in the
  * allocator is given back then. */

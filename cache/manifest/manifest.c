@@ -41,16 +41,41 @@ static uint64_t footer_checksum(const ManifestFooter *as_stored)
     return htole64(XXH3_64bits(as_stored, offsetof(ManifestFooter, checksum)));
 }
 
+#define READ_BYTES (1 << 20)
+
+/*
+ * Of the first `bytes` of the file. Read, not mapped: a page that the disk does not give, or a
+ * hole of a full tmpfs, would be a signal.
+ */
+static gboolean content_checksum(int fd, uint64_t bytes, uint64_t *checksum, GError **error)
+{
+    XXH3_state_t *state = XXH3_createState();
+    g_autofree char *buf = g_malloc(READ_BYTES);
+    uint64_t off = 0;
+    XXH3_64bits_reset(state);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    while (off < bytes) {
+        ssize_t n = pread(fd, buf, MIN(READ_BYTES, bytes - off), (off_t)off);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            errno = n < 0 ? errno : ENODATA;
+            break;
+        }
+        XXH3_64bits_update(state, buf, (size_t)n);
+        off += (uint64_t)n;
+    }
+    *checksum = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
+    return off == bytes || fail(error, "reading");
+}
+
 gboolean manifest_finish(int fd, ManifestFooter *footer, GError **error)
 {
     uint64_t size =
         footer->image_bytes + footer->names_bytes + footer->records * sizeof(TableRecord);
-    void *map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
-    if (map == MAP_FAILED)
-        return fail(error, "reading back");
-    madvise(map, size, MADV_SEQUENTIAL);
-    footer->content_checksum = XXH3_64bits(map, size);
-    munmap(map, size);
+    if (!content_checksum(fd, size, &footer->content_checksum, error))
+        return FALSE;
     memcpy(footer->magic, MANIFEST_MAGIC, sizeof(footer->magic));
     footer->version = MANIFEST_VERSION;
     ManifestFooter stored = *footer;
@@ -61,8 +86,9 @@ gboolean manifest_finish(int fd, ManifestFooter *footer, GError **error)
     return TRUE;
 }
 
-static gboolean check(const Manifest *m, gboolean deep, GError **error)
+static gboolean check(const Manifest *m, int fd, gboolean deep, GError **error)
 {
+    uint64_t checksum;
     const ManifestFooter *f = &m->footer;
     uint64_t table_bytes, behind_image = 0;
     if (f->image_bytes < EROFS_BLOCK || f->image_bytes % EROFS_BLOCK != 0 ||
@@ -71,7 +97,11 @@ static gboolean check(const Manifest *m, gboolean deep, GError **error)
         f->image_bytes > m->map_bytes || behind_image > m->map_bytes ||
         f->image_bytes + behind_image + sizeof(*f) != m->map_bytes)
         return invalid(error, "truncated, or its lengths are wrong");
-    if (deep && XXH3_64bits(m->map, f->image_bytes + behind_image) != f->content_checksum)
+    if (!deep)
+        return TRUE;
+    if (!content_checksum(fd, f->image_bytes + behind_image, &checksum, error))
+        return FALSE;
+    if (checksum != f->content_checksum)
         return invalid(error, "corrupt: its checksum is wrong");
     return TRUE;
 }
@@ -112,7 +142,7 @@ Manifest *manifest_open(int fd, gboolean deep, GError **error)
         invalid(error, "corrupt");
         return NULL;
     }
-    if (!check(m, deep, error))
+    if (!check(m, fd, deep, error))
         return NULL;
     m->names.list = (const uint8_t *)m->map + m->footer.image_bytes;
     m->names.bytes = m->footer.names_bytes;

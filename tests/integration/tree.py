@@ -4,6 +4,7 @@
     tree.py make DIR [ENTRIES [MORE]]
                                   ENTRIES: in its largest directory (20000); MORE: files beside all
                                   this, small and of mixed kinds, in directories of 500 (0)
+                                  the same whenever and wherever it is made
     tree.py list DIR [--names]    one line a name, in order: kind, mode, owner, times, links, device,
                                   attributes, which names are one file, the bytes; --names: no bytes
     tree.py sums DIR              bytes only; goes on after an error, which is then in the line
@@ -18,11 +19,17 @@ import stat
 import sys
 
 DIRECTORY_MTIME = 1600000000
+PROCESSES = 6
 
 
 def write(path, data):
     with open(path, "wb") as f:
         f.write(data)
+
+
+def set_time(path, i):
+    """So that the same tree elsewhere is the same."""
+    os.utime(path, ns=(0, 10**18 + i), follow_symlinks=False)
 
 
 def fill(job):
@@ -43,13 +50,21 @@ def fill(job):
             last = name
         if i % 50 == 23:
             os.setxattr(name, b"user.number", b"%d" % i)
+        set_time(name, i)
 
 
-def spread(top, count):
-    """Several directories at a time: a file system over a network waits more than it works."""
-    jobs = [(os.path.join(top, b"%03d" % (i // 500)), i, min(500, count - i)) for i in range(0, count, 500)]
-    with multiprocessing.Pool(6) as pool:
-        pool.map(fill, jobs, 1)
+def fill_many(job):
+    path, first, count = job
+    for i in range(first, first + count):
+        name = os.path.join(path, b"%06d" % i)
+        write(name, b"%d" % i if i % 10 == 0 else b"")
+        set_time(name, i)
+
+
+def at_once(pool, work, path, count):
+    """Several at a time, for a file system over a network waits more than it works."""
+    jobs = [(path % (i // 500) if b"%" in path else path, i, min(500, count - i)) for i in range(0, count, 500)]
+    pool.map(work, jobs, 1)
 
 
 def make(top, entries, more):
@@ -60,9 +75,9 @@ def make(top, entries, more):
         os.makedirs(join(top, name))
     for i in range(300):
         write(join(top, b"small", b"file%03d" % i), r.randbytes(r.randint(1, 200000)))
-    for i in range(entries):
-        write(join(top, b"many", b"%06d" % i), b"%d" % i if i % 10 == 0 else b"")
-    spread(join(top, b"spread"), more)
+    with multiprocessing.Pool(PROCESSES) as pool:
+        at_once(pool, fill_many, join(top, b"many"), entries)
+        at_once(pool, fill, join(top, b"spread", b"%03d"), more)
     write(join(top, b"deep/a/b/c/d/e/f/leaf"), b"leaf")
     write(join(top, b"large/one"), r.randbytes(9000001))
     write(join(top, b"large/two"), r.randbytes(40 << 20))
@@ -93,6 +108,10 @@ def make(top, entries, more):
     os.setxattr(attributes, b"user.bytes", bytes(range(256)))
     os.setxattr(attributes, b"user.large", r.randbytes(8000))
     os.setxattr(join(top, b"deep"), b"user.directory", b"too")
+    for part in (b"small", b"deep", b"odd", b"large"):
+        for path, _, files in os.walk(join(top, part)):
+            for name in files:
+                set_time(join(path, name), len(name))
     for i, mode in enumerate((0o4755, 0o2755, 0o1777, 0o000, 0o444)):
         path = join(odd, b"mode%d" % i)
         write(path, b"mode")
@@ -122,12 +141,15 @@ def paths(top):
             yield os.path.join(path, name)
 
 
-def describe(path, first, shown, content):
+def describe(job):
+    """What there is to see; of all but directories also the inode, to be named by its first name."""
+    path, shown, content = job
     st = os.lstat(path)
     kind = stat.S_IFMT(st.st_mode)
-    line = [repr(shown), "%o" % st.st_mode, st.st_uid, st.st_gid, st.st_mtime_ns]
+    start = [repr(shown), "%o" % st.st_mode, st.st_uid, st.st_gid, st.st_mtime_ns]
     if kind != stat.S_IFDIR:
-        line += [st.st_size, st.st_nlink, repr(first.setdefault(st.st_ino, shown))]
+        start += [st.st_size, st.st_nlink]
+    line = []
     if kind in (stat.S_IFCHR, stat.S_IFBLK):
         line.append("%d:%d" % (os.major(st.st_rdev), os.minor(st.st_rdev)))
     if kind == stat.S_IFLNK:
@@ -137,7 +159,17 @@ def describe(path, first, shown, content):
         line.append("%s=%s" % (name, hashlib.blake2b(value, digest_size=8).hexdigest()))
     if kind == stat.S_IFREG and content and st.st_size:
         line.append(digest(path))
-    return " ".join(map(str, line))
+    return shown, None if kind == stat.S_IFDIR else st.st_ino, start, line
+
+
+def show(top, content):
+    first = {}
+    jobs = ((path, path[len(top) + 1 :], content) for path in sorted(paths(top)))
+    with multiprocessing.Pool(PROCESSES) as pool:
+        for shown, inode, start, line in pool.imap(describe, jobs, 100):
+            if inode is not None:
+                start.append(repr(first.setdefault(inode, shown)))
+            print(" ".join(map(str, start + line)))
 
 
 def main():
@@ -146,16 +178,17 @@ def main():
         numbers = [int(n) for n in sys.argv[3:]]
         make(top, *(numbers + [20000, 0][len(numbers):]))
         return
-    first = {}
+    if verb == "list":
+        show(top, "--names" not in sys.argv)
+        return
     for path in sorted(paths(top)):
         shown = path[len(top) + 1:]
-        if verb == "list":
-            print(describe(path, first, shown, "--names" not in sys.argv))
-        elif stat.S_ISREG(os.lstat(path).st_mode):
+        if stat.S_ISREG(os.lstat(path).st_mode):
             try:
                 print(repr(shown), digest(path))
             except OSError as e:
                 print(repr(shown), e.strerror)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+/* Opening datasets that this node knows: what counts while Ceph is silent, and when it speaks. */
+#include "cache/control/away.h"
+#include "cache/control/places.h"
+#include "cache/origin/later.h"
+#include "tests/unit/cache/control/fakes.h"
+#include "tests/unit/harness.h"
+
+typedef struct World {
+    char *tree, *cache, *manifests;
+    Store *store;
+    Datasets *all;
+    VolumeSpec *spec;
+} World;
+
+static VolumeSpec *new_spec(const char *path)
+{
+    json_t *request =
+        json_pack("{s:s, s:b, s:{s:s, s:s, s:[s], s:s, s:s, s:s, s:s}}", "volume", "v", "readOnly",
+                  1, "origin", "type", "cephfs", "clusterID", "c", "monitors", "127.0.0.1:1",
+                  "fsName", "f", "rootPath", path, "userID", "u", "userKey", "key");
+    VolumeSpec *spec = spec_parse(request, NULL);
+    ck_assert_ptr_nonnull(spec);
+    json_decref(request);
+    return spec;
+}
+
+static void put_file(const World *w, const char *name)
+{
+    g_autofree char *path = g_build_filename(w->tree, name, NULL);
+    ck_assert(g_file_set_contents(path, "bytes", -1, NULL));
+}
+
+/* The dataset of an origin, once it is ready; its ID is the caller's. */
+static char *use(const World *w, Origin *origin)
+{
+    DatasetReport report;
+    g_autoptr(GError) error = NULL;
+    Dataset *d = datasets_join(w->all, origin, TRUE, &error);
+    ck_assert_msg(d != NULL, "%s", error ? error->message : "");
+    ck_assert_msg(dataset_wait(d, 60000, &report, &error), "%s", error ? error->message : "");
+    ck_assert(report.ready);
+    away_note(w->all, w->spec, origin, report.id);
+    ck_assert(dataset_leave(d, origin, 60000));
+    return g_strdup(report.id);
+}
+
+static Origin *open_known(const World *w)
+{
+    g_autoptr(GError) error = NULL;
+    Origin *origin = away_connect(w->all, w->spec, NULL, &error);
+    ck_assert_msg(origin != NULL, "%s", error ? error->message : "");
+    return origin;
+}
+
+/* A node that knows its dataset. */
+static char *up(World *w)
+{
+    *w = (World){.tree = harness_tmpdir(), .cache = harness_tmpdir()};
+    w->manifests = g_build_filename(w->cache, "manifests", NULL);
+    w->store = fake_store_new();
+    w->all = datasets_new(w->store, w->cache, TRUE);
+    w->spec = new_spec(w->tree);
+    put_file(w, "file");
+    Origin *origin = open_known(w);
+    ck_assert(!origin_is_later(origin));
+    char *id = use(w, origin);
+    origin_close(origin);
+    return id;
+}
+
+static void down(World *w)
+{
+    datasets_free(w->all);
+    fake_store_free(w->store);
+    spec_free(w->spec);
+    harness_remove(w->tree);
+    harness_remove(w->cache);
+    g_free(w->manifests);
+}
+
+static gboolean is_known(const World *w, const char *id)
+{
+    g_autofree char *noted = places_find(w->manifests, w->spec);
+    return g_strcmp0(noted, id) == 0;
+}
+
+static gboolean has_manifest(const World *w, const char *id)
+{
+    g_autofree char *path = g_build_filename(w->manifests, id, NULL);
+    return g_file_test(path, G_FILE_TEST_EXISTS);
+}
+
+START_TEST(in_silence_it_is_what_was_known)
+{
+    World w;
+    OriginNode *node;
+    OriginAttr attr;
+    g_autofree char *id = up(&w);
+    fake_ceph_hang(TRUE);
+    Origin *origin = open_known(&w);
+    ck_assert_int_eq(origin_later_wait(origin, 0, NULL), ORIGIN_LATER_AWAY);
+    g_autofree char *same = use(&w, origin);
+    ck_assert_str_eq(same, id);
+    ck_assert_int_eq(origin_find(origin, "file", &node, &attr), -ENOTCONN);
+    fake_ceph_hang(FALSE);
+    ck_assert_int_eq(origin_later_wait(origin, 60000, NULL), ORIGIN_LATER_HERE);
+    ck_assert_int_eq(origin_find(origin, "file", &node, &attr), 0);
+    origin->ops->put(origin, node);
+    origin_close(origin);
+    down(&w);
+}
+END_TEST
+
+START_TEST(what_ceph_says_counts)
+{
+    World w;
+    g_autofree char *id = up(&w);
+    put_file(&w, "another");
+    Origin *origin = open_known(&w);
+    ck_assert(!origin_is_later(origin));
+    ck_assert(is_known(&w, NULL));
+    ck_assert(!has_manifest(&w, id));
+    g_autofree char *other = use(&w, origin);
+    ck_assert_str_ne(other, id);
+    ck_assert(is_known(&w, other));
+    origin_close(origin);
+    down(&w);
+}
+END_TEST
+
+START_TEST(what_is_gone_is_forgotten)
+{
+    World w;
+    g_autofree char *id = up(&w);
+    g_autoptr(GError) error = NULL;
+    fake_ceph_error = G_IO_ERROR_PERMISSION_DENIED;
+    ck_assert_ptr_null(away_connect(w.all, w.spec, NULL, &error));
+    ck_assert(g_error_matches(error, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED));
+    ck_assert(is_known(&w, id));
+    g_clear_error(&error);
+    fake_ceph_error = G_IO_ERROR_NOT_FOUND;
+    ck_assert_ptr_null(away_connect(w.all, w.spec, NULL, &error));
+    ck_assert(g_error_matches(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND));
+    ck_assert(is_known(&w, NULL));
+    ck_assert(!has_manifest(&w, id));
+    fake_ceph_error = 0;
+    down(&w);
+}
+END_TEST
+
+START_TEST(without_its_manifest_nothing_is_known)
+{
+    World w;
+    g_autofree char *id = up(&w);
+    g_autofree char *path = g_build_filename(w.manifests, id, NULL);
+    ck_assert_int_eq(truncate(path, 100), 0);
+    Origin *origin = open_known(&w);
+    ck_assert(!origin_is_later(origin));
+    origin_close(origin);
+    down(&w);
+}
+END_TEST
+
+HARNESS_MAIN("cache/control/away", in_silence_it_is_what_was_known, what_ceph_says_counts,
+             what_is_gone_is_forgotten, without_its_manifest_nothing_is_known)
