@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "cache/fuse/reply_buffer.h"
 #include "cache/fuse/content.h"
 #include "cache/fuse/session_internal.h"
 
@@ -378,43 +379,6 @@ static ssize_t read_through(Handle *h, void *buf, size_t len, uint64_t off, gboo
     return n;
 }
 
-/* One buffer a thread, grown to the largest read the kernel sends. */
-typedef struct ReadBuffer {
-    char *data;
-    size_t size;
-} ReadBuffer;
-
-static pthread_key_t buffer_key;
-static pthread_once_t buffer_once = PTHREAD_ONCE_INIT;
-
-static void buffer_free(void *data)
-{
-    ReadBuffer *b = data;
-    free(b->data);
-    g_free(b);
-}
-
-static void buffer_key_make(void)
-{
-    pthread_key_create(&buffer_key, buffer_free);
-}
-
-static char *read_buffer(size_t size)
-{
-    pthread_once(&buffer_once, buffer_key_make);
-    ReadBuffer *b = pthread_getspecific(buffer_key);
-    if (!b) {
-        b = g_new0(ReadBuffer, 1);
-        pthread_setspecific(buffer_key, b);
-    }
-    if (b->size < size) {
-        free(b->data);
-        b->data = g_malloc(size);
-        b->size = size;
-    }
-    return b->data;
-}
-
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
                     struct fuse_file_info *fi)
 {
@@ -422,7 +386,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
     Handle *h = handle_of(fi);
     Session *s = h->session;
     Node *node = nodes_use(s->nodes, h->node->id);
-    char *buf = read_buffer(size);
+    char *buf = reply_buffer(size);
     gboolean again;
     gboolean leased = leased_now(h, &again);
     gboolean stay = leased && !again;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include "cache/fuse/past.h"
 #include "cache/fuse/readers.h"
+#include "cache/fuse/reply_buffer.h"
 #include "cache/fuse/waiters.h"
 #include "cache/store/key.h"
 
@@ -301,7 +302,7 @@ static void finish_slowly(void *data, gpointer job)
 {
     FillLayer *l = data;
     g_autofree SlowRead *r = job;
-    g_autofree char *buf = g_malloc(r->len);
+    char *buf = reply_buffer(r->len);
     reply(l, r->req, buf, read_slowly(l, r->source, buf, r->len, r->off));
     source_unref(r->source);
 }
@@ -322,7 +323,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
         return;
     }
     size_t len = MIN(size, s->key.size - (uint64_t)off);
-    g_autofree char *buf = g_malloc(len);
+    char *buf = reply_buffer(len);
     atomic_fetch_add(&l->reads, 1);
     ssize_t n = read_soon(l, s, buf, len, (uint64_t)off);
     if (n >= 0) {

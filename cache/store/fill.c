@@ -32,6 +32,8 @@ void store_fill_unref(StoreFill *fill)
         return;
     if (fill->partial.fd >= 0)
         close(fill->partial.fd);
+    if (fill->direct >= 0)
+        close(fill->direct);
     pthread_cond_destroy(&fill->changed);
     store_pace_unref(fill->pace);
     g_free(fill->path);
@@ -114,7 +116,7 @@ static StoreFill *fill_new(Store *store, Origin *origin, const ObjectKey *key, c
     fill->key = *key;
     fill->id = *id;
     tag_id(tag, &fill->tag);
-    fill->partial.fd = -1;
+    fill->partial.fd = fill->direct = -1;
     fill->chunk_bytes = store->config.chunk_bytes;
     fill->n_chunks = MAX(1, (key->size + fill->chunk_bytes - 1) / fill->chunk_bytes);
     fill->missing = fill->n_chunks;
@@ -137,6 +139,13 @@ static int prepare(Store *store, StoreFill *fill, OriginNode *node)
         return -ENOSPC;
     fill->reserved = TRUE;
     int rc = layout_partial_create(&store->layout, &fill->partial);
+    if (rc == 0 && fill->n_chunks > 1 && fill->chunk_bytes % FILL_ALIGN == 0)
+        rc = layout_partial_direct(&fill->partial, fill_aligned(fill->key.size), &fill->direct);
+    if (rc == -ENOSPC || rc == -EDQUOT) {
+        room_forget(store);
+        wake_kick(&store->evictor);
+        return rc;
+    }
     if (rc < 0) {
         disk_failed(&store->disk, rc, store_mono_ms());
         return rc;
@@ -304,7 +313,12 @@ static ssize_t read_until(StoreFill *fill, void *buf, size_t len, uint64_t off,
     if (rc < 0)
         return rc;
     for (size_t done = 0; done < len;) {
-        ssize_t n = pread(fill->partial.fd, (char *)buf + done, len - done, (off_t)(off + done));
+        /* Whole blocks into a buffer of blocks. */
+        size_t blocks = (len - done) & ~(FILL_ALIGN - 1);
+        gboolean direct = fill->direct >= 0 && blocks &&
+                          (((uintptr_t)buf + done) | (off + done)) % FILL_ALIGN == 0;
+        ssize_t n = pread(direct ? fill->direct : fill->partial.fd, (char *)buf + done,
+                          direct ? blocks : len - done, (off_t)(off + done));
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0) {

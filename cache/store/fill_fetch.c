@@ -6,6 +6,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -32,6 +33,8 @@ static void finish(StoreFill *fill, gboolean patient)
     Origin *origin = fill->origin;
     OriginAttr attr;
     int rc = origin->ops->getattr(origin, fill->node, &attr);
+    if (rc == 0 && fill->direct >= 0 && ftruncate(fill->partial.fd, (off_t)fill->key.size) < 0)
+        rc = -errno;
     if (rc == 0 && !is_key_of(fill, origin, &attr))
         rc = -ESTALE;
     if (rc < 0) {
@@ -133,7 +136,13 @@ static int fetch(StoreFill *fill, uint64_t chunk, uint8_t *buf)
     if (rc < 0)
         return rc;
     fill->hashes[chunk] = htole64(XXH3_64bits(buf, len));
-    rc = write_all(store, fill->partial.fd, buf, len, off);
+    if (fill->direct >= 0) {
+        size_t blocks = (size_t)fill_aligned(len);
+        memset(buf + len, 0, blocks - len);
+        rc = write_all(store, fill->direct, buf, blocks, off);
+    } else {
+        rc = write_all(store, fill->partial.fd, buf, len, off);
+    }
     if (rc == -ENOSPC || rc == -EDQUOT) {
         room_forget(store);
         wake_kick(&store->evictor);

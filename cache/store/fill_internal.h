@@ -7,6 +7,10 @@
  *   - `busy` counts threads that may use the origin; the origin's node and file are given back by
  *     whoever finds the fill terminal with busy == 0, and only then does it leave `live`;
  *   - the temporary file is never written once all chunks are DONE, so what gets linked is final.
+ *
+ * Files of many chunks pass the page cache by: their bytes would drive out what is in use, and
+ * filling the page cache of one file is a thing that one thread does at a time. Until its end is
+ * cut off by whoever finishes, such a file is a multiple of FILL_ALIGN.
  */
 #ifndef HEARTH_STORE_FILL_INTERNAL_H
 #define HEARTH_STORE_FILL_INTERNAL_H
@@ -16,6 +20,13 @@
 
 enum { CHUNK_MISSING, CHUNK_BUSY, CHUNK_DONE };
 enum { FILL_ACTIVE, FILL_COMPLETE, FILL_FAILED };
+
+#define FILL_ALIGN ((uint64_t)4096)
+
+static inline uint64_t fill_aligned(uint64_t bytes)
+{
+    return (bytes + FILL_ALIGN - 1) & ~(FILL_ALIGN - 1);
+}
 
 /* A reader that waits; lives on its stack. */
 typedef struct Waiter {
@@ -31,6 +42,7 @@ struct StoreFill {
     ObjectKey key;
     TagId tag;
     Partial partial; /* set before `ready` */
+    int direct;      /* of the same file, past the page cache; -1: not for this one */
     uint64_t chunk_bytes, n_chunks;
     char *path; /* from the root of the origin; used while `node` is NULL */
 

@@ -337,6 +337,18 @@ int layout_partial_create(Layout *layout, Partial *partial)
     return -errno;
 }
 
+int layout_partial_direct(const Partial *partial, uint64_t size, int *direct)
+{
+    char path[64];
+    *direct = -1;
+    /* Writes beyond the end of a file, or of what it has on the disk, exclude one another. */
+    if (fallocate(partial->fd, 0, 0, (off_t)size) < 0)
+        return errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -errno;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", partial->fd);
+    *direct = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
+    return 0;
+}
+
 int layout_partial_link(Layout *layout, Partial *partial, const ObjectId *id)
 {
     char name[LAYOUT_NAME_BYTES];

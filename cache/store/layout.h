@@ -63,6 +63,11 @@ typedef struct Partial {
     char name[32]; /* "" when it has none (O_TMPFILE) */
 } Partial;
 int layout_partial_create(Layout *layout, Partial *partial);
+/*
+ * Room for `size` bytes on the disk, at once, and another descriptor of it that passes the page
+ * cache by: the caller's. -1 where the file system has no such thing; -errno other than that.
+ */
+int layout_partial_direct(const Partial *partial, uint64_t size, int *direct);
 /* Gives it its object's name; -EEXIST when that is taken. The descriptor stays open. */
 int layout_partial_link(Layout *layout, Partial *partial, const ObjectId *id);
 /* Removes its name below partial/, if it has one. The descriptor stays open. */

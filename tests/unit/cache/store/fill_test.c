@@ -1,4 +1,6 @@
 /* Fills: one fetch for all, readers served meanwhile, and nothing kept that is not the file. */
+#include <sys/mman.h>
+#include "cache/store/fill_internal.h"
 #include "tests/unit/cache/store/fixture.h"
 
 #define CHUNK 65536
@@ -361,6 +363,50 @@ START_TEST(random_reads_of_a_large_fill_are_right)
 }
 END_TEST
 
+/* Pages of a file that are in the page cache. */
+static size_t pages_cached(int fd, size_t size)
+{
+    size_t n = 0, pages = (size + 4095) / 4096;
+    g_autofree unsigned char *in_core = g_malloc(pages);
+    void *map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+    ck_assert_ptr_ne(map, MAP_FAILED);
+    ck_assert_int_eq(mincore(map, size, in_core), 0);
+    munmap(map, size);
+    for (size_t i = 0; i < pages; i++)
+        n += in_core[i] & 1;
+    return n;
+}
+
+START_TEST(a_file_of_many_chunks_passes_the_page_cache_by)
+{
+    begin();
+    uint64_t size = 5 * CHUNK + 1234;
+    OriginNode node = fake_file(3, size);
+    StoreFill *fill = fill_of(&node);
+    void *blocks;
+    ck_assert_int_eq(posix_memalign(&blocks, 4096, size), 0);
+    for (uint64_t off = 0; off < size; off += 32768) {
+        ssize_t n = store_fill_read(fill, blocks, 32768, off);
+        ck_assert_int_eq(n, (ssize_t)MIN(32768, size - off));
+        ck_assert(fake_is_right(3, blocks, (size_t)n, off));
+    }
+    ck_assert_int_eq(store_fill_wait(fill), 0);
+    gboolean direct = fill->direct >= 0;
+    store_fill_unref(fill);
+    ObjectId id = fixture_id(&f, 3, size);
+    int fd = store_open_object(f.store, &id, size);
+    ck_assert_int_ge(fd, 0);
+    /* The rest beyond the last whole block is read as usual. */
+    if (direct)
+        ck_assert_uint_le(pages_cached(fd, size), 2);
+    ck_assert_int_eq(pread(fd, blocks, size, 0), (ssize_t)size);
+    ck_assert(fake_is_right(3, blocks, size, 0));
+    close(fd);
+    free(blocks);
+    end(&node);
+}
+END_TEST
+
 START_TEST(several_chunks_of_one_fill_are_fetched_at_once)
 {
     begin();
@@ -647,9 +693,10 @@ HARNESS_MAIN("cache/store/fill", a_reader_is_served_before_what_nobody_needs,
              eight_readers_of_a_large_file_cost_one_fetch, a_small_file_is_fetched_by_its_reader,
              a_small_file_nobody_reads_is_fetched_all_the_same,
              reader_is_served_before_the_fill_is_complete, chunks_asked_for_come_first,
-             random_reads_of_a_large_fill_are_right, several_chunks_of_one_fill_are_fetched_at_once,
-             an_empty_file_is_an_object_too, a_file_that_changes_meanwhile_is_not_kept,
-             a_file_shorter_than_it_said_is_not_kept, origin_errors_reach_readers_and_leave_nothing,
+             random_reads_of_a_large_fill_are_right, a_file_of_many_chunks_passes_the_page_cache_by,
+             several_chunks_of_one_fill_are_fetched_at_once, an_empty_file_is_an_object_too,
+             a_file_that_changes_meanwhile_is_not_kept, a_file_shorter_than_it_said_is_not_kept,
+             origin_errors_reach_readers_and_leave_nothing,
              cancelling_waits_for_the_origin_and_no_longer,
              a_file_known_by_its_path_is_looked_up_when_it_is_fetched,
              a_reader_with_a_limit_does_not_wait_for_the_origin, closing_stops_fills,
