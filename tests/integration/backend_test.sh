@@ -124,7 +124,7 @@ same killed_at_any_moment_nothing_is_left "$(subvolumes $n)$(records $n)" ""
 n=foreign-$$
 ceph_cmd fs subvolume create hearthfs csi-vol-$n --group_name $GROUP
 # What is known of names may be half a minute old; a new run knows nothing.
-end controller
+end controller KILL
 start_controller
 create_volume $n 1073741824
 code a_foreign_subvolume_is_not_adopted ALREADY_EXISTS
