@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define STOP_TIMEOUT_SEC 25
 #define DEFAULT_SCRUB_RATE (8u << 20)
@@ -323,5 +324,8 @@ int main(int argc, char **argv)
     if (store)
         store_close(store);
     g_message("stopped");
-    return 0;
+    /* Threads that wait for a Ceph that is away are left behind, and use what exit() would destroy.
+     */
+    fflush(NULL);
+    _exit(0);
 }

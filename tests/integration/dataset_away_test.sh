@@ -102,6 +102,12 @@ CSI_TIMEOUT=90
 recall U
 stage && fail what_is_not_known "staged" || pass what_is_not_known_is_refused
 CSI_TIMEOUT=60
+pid=${PID[hearthd]}
+kill -TERM "$pid"
+ended() { ! running hearthd; }
+check hearthd_ends_without_ceph wait_for 30 ended
+wait "$pid"
+same in_order $? 0
 reboot_node
 away node_rebooted
 end node KILL
