@@ -139,7 +139,7 @@ static int prepare(Store *store, StoreFill *fill, OriginNode *node)
         return -ENOSPC;
     fill->reserved = TRUE;
     int rc = layout_partial_create(&store->layout, &fill->partial);
-    if (rc == 0 && fill->n_chunks > 1 && fill->chunk_bytes % FILL_ALIGN == 0)
+    if (rc == 0 && fill->ahead && fill->n_chunks > 1 && fill->chunk_bytes % FILL_ALIGN == 0)
         rc = layout_partial_direct(&fill->partial, fill_aligned(fill->key.size), &fill->direct);
     if (rc == -ENOSPC || rc == -EDQUOT) {
         room_forget(store);
