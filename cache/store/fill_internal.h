@@ -8,9 +8,10 @@
  *     whoever finds the fill terminal with busy == 0, and only then does it leave `live`;
  *   - the temporary file is never written once all chunks are DONE, so what gets linked is final.
  *
- * Files of many chunks pass the page cache by: their bytes would drive out what is in use, and
- * filling the page cache of one file is a thing that one thread does at a time. Until its end is
- * cut off by whoever finishes, such a file is a multiple of FILL_ALIGN.
+ * Files of many chunks that nobody reads yet pass the page cache by: their bytes would drive out
+ * what is in use, and one thread at a time fills the page cache of a file. Until its end is cut off
+ * by whoever finishes, such a file is a multiple of FILL_ALIGN. A reader close behind is better
+ * served by the page cache than by the disk.
  */
 #ifndef HEARTH_STORE_FILL_INTERNAL_H
 #define HEARTH_STORE_FILL_INTERNAL_H
