@@ -231,7 +231,8 @@ static ssize_t op_read(Origin *o, OriginFile *file, void *buf, size_t len, uint6
     cephfs_wait_begin((CephfsOrigin *)o, &wait, file->inode);
     int r = ceph_ll_read(mount_of(o), file->fh, (int64_t)off, len, buf);
     cephfs_wait_end((CephfsOrigin *)o, &wait);
-    return r;
+    int doubt = r > 0 ? cephfs_check_zeros((CephfsOrigin *)o, buf, (size_t)r, off) : 0;
+    return doubt < 0 ? doubt : r;
 }
 
 static ssize_t op_write(Origin *o, OriginFile *file, const void *buf, size_t len, uint64_t off)

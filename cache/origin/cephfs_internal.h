@@ -38,6 +38,8 @@ typedef struct CephfsOrigin {
 /* src/include/types.h: CEPH_NOSNAP marks what is live. */
 #define CEPHFS_NOSNAP ((uint64_t)-2)
 
+#define CEPHFS_SNAPSHOT_DIR ".snap"
+
 static inline uint64_t cephfs_snapshot(uint64_t snapid)
 {
     return snapid == CEPHFS_NOSNAP ? 0 : snapid;
@@ -48,6 +50,10 @@ static inline uint64_t cephfs_snapshot(uint64_t snapid)
  * initialised, and taken over. Returns when done, or after limit_sec.
  */
 void cephfs_reclaim(struct ceph_mount_info *mount, const char *client, unsigned limit_sec);
+
+/* -ESTALE: what was just read has holes, and the snapshot that it was read of is no more. Other
+ * -errno: that cannot be told. */
+int cephfs_check_zeros(CephfsOrigin *o, const void *buf, size_t len, uint64_t off);
 
 /* Another reference to an inode, or NULL. */
 struct Inode *cephfs_get(CephfsOrigin *o, struct Inode *inode);

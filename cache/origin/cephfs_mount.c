@@ -22,7 +22,6 @@
 /* An MDS that answers ends a session at once. */
 #define RECLAIM_SEC 5
 /* What libcephfs calls the directory of snapshots (client_snapdir). */
-#define SNAPSHOT_DIR ".snap"
 
 static gboolean set_option(struct ceph_mount_info *mount, const char *name, const char *value,
                            GError **error)
@@ -63,8 +62,9 @@ static gboolean configure(struct ceph_mount_info *mount, const CephfsOriginConfi
         {"client_permissions", "false"},
         {"fuse_default_permissions", "true"},
         {"client_oc_size", memory},
-        {"client_cache_size",
-         strstr(config->root_path, "/" SNAPSHOT_DIR "/") ? INODE_CACHE_SNAPSHOT : INODE_CACHE},
+        {"client_cache_size", strstr(config->root_path, "/" CEPHFS_SNAPSHOT_DIR "/")
+                                  ? INODE_CACHE_SNAPSHOT
+                                  : INODE_CACHE},
         /* An outage longer than the session ends in a new session, not in a dead mount. */
         {"client_reconnect_stale", "true"},
     };
@@ -212,7 +212,7 @@ void cephfs_listen(Origin *origin, const OriginListener *listener)
  * since the MDS knows no name for it. *inside points into root_path, or is NULL. */
 static char *mounted_path(const char *root_path, const char **inside)
 {
-    const char *snapshot = strstr(root_path, "/" SNAPSHOT_DIR "/");
+    const char *snapshot = strstr(root_path, "/" CEPHFS_SNAPSHOT_DIR "/");
     *inside = snapshot ? snapshot + 1 : NULL;
     if (!snapshot)
         return g_strdup(root_path);

@@ -377,12 +377,14 @@ static size_t pages_cached(int fd, size_t size)
     return n;
 }
 
-START_TEST(a_file_of_many_chunks_passes_the_page_cache_by)
+START_TEST(what_nobody_needs_yet_passes_the_page_cache_by)
 {
     begin();
     uint64_t size = 5 * CHUNK + 1234;
     OriginNode node = fake_file(3, size);
-    StoreFill *fill = fill_of(&node);
+    ObjectKey key;
+    fake_key(&f.origin, &node, &key, NULL);
+    StoreFill *fill = store_fill_ahead(f.store, &f.origin.base, &node, NULL, &key, "tag", NULL);
     void *blocks;
     ck_assert_int_eq(posix_memalign(&blocks, 4096, size), 0);
     for (uint64_t off = 0; off < size; off += 32768) {
@@ -693,7 +695,7 @@ HARNESS_MAIN("cache/store/fill", a_reader_is_served_before_what_nobody_needs,
              eight_readers_of_a_large_file_cost_one_fetch, a_small_file_is_fetched_by_its_reader,
              a_small_file_nobody_reads_is_fetched_all_the_same,
              reader_is_served_before_the_fill_is_complete, chunks_asked_for_come_first,
-             random_reads_of_a_large_fill_are_right, a_file_of_many_chunks_passes_the_page_cache_by,
+             random_reads_of_a_large_fill_are_right, what_nobody_needs_yet_passes_the_page_cache_by,
              several_chunks_of_one_fill_are_fetched_at_once, an_empty_file_is_an_object_too,
              a_file_that_changes_meanwhile_is_not_kept, a_file_shorter_than_it_said_is_not_kept,
              origin_errors_reach_readers_and_leave_nothing,
