@@ -5,6 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 init
 start_ceph
+at_exit forget_manifests
 own_user
 start_controller --secret-dir="$TMP/own"
 start_hearthd
@@ -81,8 +82,14 @@ damaged manifest_empty truncate -s 0 "$MANIFEST"
 in_ceph() { # NAME
     damaged "$1" rm -rf "$MANIFEST"
     told "$1-is_told" "the manifest in Ceph is made anew"
-    damaged "$1-then" rm -rf "$MANIFEST"
-    tail -n +$((LOGGED + 1)) "$TMP/log/hearthd.log" | grep -q "anew\|built" && fail "$1-it_was_put_right" "$(tail -n 2 "$TMP/log/hearthd.log")" || pass "$1-it_was_put_right"
+    # It is written back beside the reading: a run that ended before that does so again.
+    local attempt again=1
+    for ((attempt = 0; again && attempt < 3; attempt++)); do
+        LOGGED=$(wc -l <"$TMP/log/hearthd.log")
+        damaged "$1-then" rm -rf "$MANIFEST"
+        again=$(tail -n +$((LOGGED + 1)) "$TMP/log/hearthd.log" | grep "anew\|built")
+    done
+    same "$1-it_was_put_right" "$again" ""
     LOGGED=$(wc -l <"$TMP/log/hearthd.log")
 }
 check it_is_in_Ceph [ "$(parts | wc -l)" = 1 ]
@@ -117,9 +124,10 @@ same none_is_of_a_wrong_size "$(objects | xargs stat -c %s | grep -c '^50$')" 0
 hearthctl evict --all >/dev/null
 drop_all
 warm() { (cd "$TARGET" && md5sum ./set/file1[0-4]?); }
-warm >"$TMP/warm-before"
 head -c 100000 "$TARGET/large" >/dev/null
-wait_for 60 settled
+# hearthd reads on in an evicted object that it has open, which it closes a second after its last use.
+held() { sleep 2; drop_all; warm >"$TMP/warm-before"; wait_for 60 settled; [ "$(objects | wc -l)" -ge 51 ]; }
+check warm_again wait_for 1 held
 drop_all
 warm >/dev/null
 subsnap rm bad-$$ v1 --group_name csi

@@ -11,6 +11,7 @@ mkdir "$TMP/nvme"
 mkfs.ext4 -q -E lazy_itable_init=0 "$TMP/disk" && mount -o loop "$TMP/disk" "$TMP/nvme" || die "no file system for the cache"
 CACHE=$TMP/nvme/cache
 start_ceph
+at_exit forget_manifests
 start_controller
 
 spec() { # VOLUME ROOT
