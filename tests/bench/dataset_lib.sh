@@ -79,11 +79,11 @@ warm_all() {
 }
 was_warm() { [ "$(cache_stat originBytes)" = "$warm_bytes" ] || die "the cache did not hold all of it"; }
 
-sample() { # SYSTEM STATE FLAGS of demo-read read
+sample() { # SYSTEM STATE FLAGS of demo-read read; $FIGURE of what it prints
     local system=$1 state=$2
     shift 2
     "$READ" read "${AT[$system]}" "$TMP/list" "$@" >"$TMP/pass" || die "$system: $(cat "$TMP/pass")"
-    record "$system" "$state" "$(jq .per_s "$TMP/pass")"
+    record "$system" "$state" "$(jq ".${FIGURE:-per_s}" "$TMP/pass")"
 }
 record() { # SYSTEM STATE VALUE
     jq -cn --arg s "$1" --arg t "$2" --argjson v "$3" '{system: $s, state: $t, value: $v}' >>"$SAMPLES"
