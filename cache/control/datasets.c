@@ -14,6 +14,7 @@
 #include "cache/control/datasets_files.h"
 #include "cache/control/datasets_internal.h"
 #include "cache/control/wire.h"
+#include "cache/monotonic.h"
 #include "cache/store/key.h"
 
 /* Its thread has nothing left to do but to return. */
@@ -146,7 +147,7 @@ gboolean dataset_leave(Dataset *d, Origin *origin, gint64 timeout_ms)
     if (!d)
         return TRUE;
     Datasets *all = d->all;
-    const struct timespec deadline = datasets_after_ms(timeout_ms);
+    const struct timespec deadline = deadline_after_ms((uint64_t)MAX(timeout_ms, 0));
     pthread_mutex_lock(&all->lock);
     while (d->using == origin) {
         atomic_store(&d->progress.cancel, TRUE);
@@ -226,7 +227,7 @@ gboolean dataset_wait(Dataset *d, gint64 wait_ms, DatasetReport *report, GError 
 {
     Datasets *all = d->all;
     gboolean good = TRUE;
-    const struct timespec deadline = datasets_after_ms(wait_ms);
+    const struct timespec deadline = deadline_after_ms((uint64_t)MAX(wait_ms, 0));
     pthread_mutex_lock(&all->lock);
     if ((d->state == DATASET_IDLE || (d->state == DATASET_FAILED && d->told)) && d->members->len)
         begin_locked(d);
@@ -279,11 +280,7 @@ Datasets *datasets_new(Store *store, const char *cache_dir, gboolean any_filesys
     all->objects = g_build_filename(cache_dir, "objects", NULL);
     all->any_filesystem = any_filesystem;
     pthread_mutex_init(&all->lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&all->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init_monotonic(&all->changed);
     all->by_id = g_hash_table_new(g_str_hash, g_str_equal);
     all->checked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     datasets_prune(all);

@@ -93,7 +93,7 @@ void *datasets_run_counter(void *data)
         trim_if_due_locked(all);
         Dataset *d = next_to_count_locked(all);
         if (!d) {
-            const struct timespec soon = datasets_after_ms(1000);
+            const struct timespec soon = deadline_after_ms(1000);
             pthread_cond_timedwait(&all->changed, &all->lock, &soon);
             continue;
         }

@@ -8,6 +8,7 @@
 #include <time.h>
 #include "cache/control/datasets.h"
 #include "cache/manifest/build.h"
+#include "cache/monotonic.h"
 
 typedef enum DatasetState {
     DATASET_IDLE,
@@ -52,19 +53,6 @@ struct Datasets {
     atomic_bool told_unshared; /* that manifests cannot be shared; once is enough */
     pthread_t counter;
 };
-
-static inline struct timespec datasets_after_ms(gint64 ms)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += ms / 1000;
-    t.tv_nsec += ms % 1000 * 1000000;
-    if (t.tv_nsec >= 1000000000) {
-        t.tv_sec++;
-        t.tv_nsec -= 1000000000;
-    }
-    return t;
-}
 
 /* datasets.c. Lock held. */
 void dataset_unref_locked(Dataset *dataset);

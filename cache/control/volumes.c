@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
+#include "cache/monotonic.h"
 #include "cache/store/key.h"
 
 #define CLAIM_TIMEOUT_SEC 30
@@ -35,7 +36,7 @@ static void free_volume(Volume *v)
  */
 static gboolean claim(Volumes *vs, const char *id, gboolean make, Volume **volume, GError **error)
 {
-    struct timespec deadline = volumes_after_ms(CLAIM_TIMEOUT_SEC * 1000L);
+    struct timespec deadline = deadline_after_ms(CLAIM_TIMEOUT_SEC * 1000);
     gboolean claimed = FALSE;
     pthread_mutex_lock(&vs->lock);
     for (;;) {
@@ -226,7 +227,7 @@ static gboolean close_claimed(Volumes *vs, Volume *v, GError **error)
         if (vs->store)
             store_cancel_fills(vs->store, v->origin);
         pthread_mutex_lock(&vs->lock);
-        struct timespec soon = volumes_after_ms(100);
+        struct timespec soon = deadline_after_ms(100);
         if (v->pins)
             pthread_cond_timedwait(&vs->changed, &vs->lock, &soon);
     }
@@ -522,11 +523,7 @@ Volumes *volumes_new(Store *store, Datasets *datasets, const Incarnation *incarn
     vs->incarnation = incarnation;
     vs->fuse_threads = fuse_threads;
     pthread_mutex_init(&vs->lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&vs->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init_monotonic(&vs->changed);
     vs->by_id = g_hash_table_new(g_str_hash, g_str_equal);
     int failed = pthread_create(&vs->upkeep, NULL, volumes_run_upkeep, vs);
     if (failed)

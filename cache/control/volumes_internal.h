@@ -9,6 +9,7 @@
 #include <time.h>
 #include "cache/fuse/device.h"
 #include "cache/fuse/fill_layer.h"
+#include "cache/monotonic.h"
 
 struct Volume {
     char *id;
@@ -66,19 +67,6 @@ gboolean volumes_stop_serving(Volumes *vs, Volume *v, gint64 timeout_ms);
 gboolean volumes_leave_dataset(Volumes *vs, Volume *v, gint64 timeout_ms);
 int volume_fd(const Volume *v);
 void volume_stats(const Volume *v, SessionStats *stats);
-
-static inline struct timespec volumes_after_ms(long ms)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += ms / 1000;
-    t.tv_nsec += ms % 1000 * 1000000;
-    if (t.tv_nsec >= 1000000000) {
-        t.tv_sec++;
-        t.tv_nsec -= 1000000000;
-    }
-    return t;
-}
 
 /* volumes_report.c */
 int64_t volumes_measure(Origin *origin); /* bytes of its files, -1: not known */

@@ -176,7 +176,7 @@ void *volumes_run_upkeep(void *data)
     unsigned round = 0;
     pthread_mutex_lock(&vs->lock);
     while (!vs->stopping) {
-        struct timespec next = volumes_after_ms(UPKEEP_SEC * 1000L);
+        struct timespec next = deadline_after_ms(UPKEEP_SEC * 1000);
         while (!vs->stopping && pthread_cond_timedwait(&vs->changed, &vs->lock, &next) != ETIMEDOUT)
             ;
         if (vs->stopping)

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "cache/fuse/readers.h"
+#include "cache/monotonic.h"
 
 #define IMAGE_INO 2
 #define THREADS 4
@@ -383,11 +384,7 @@ Device *device_start(Image *image, int fuse_fd, void (*ended)(void *data), void 
     d->data = data;
     atomic_flag_clear(&d->told);
     pthread_mutex_init(&d->lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&d->idle, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init_monotonic(&d->idle);
     uint64_t bytes;
     if (read_size(image, &bytes, error) == 0) {
         atomic_store(&d->bytes, bytes);

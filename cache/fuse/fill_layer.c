@@ -19,6 +19,7 @@
 #include "cache/fuse/readers.h"
 #include "cache/fuse/reply_buffer.h"
 #include "cache/fuse/waiters.h"
+#include "cache/monotonic.h"
 #include "cache/store/key.h"
 
 #define DEFAULT_THREADS 8
@@ -473,11 +474,7 @@ FillLayer *fill_layer_start(const FillLayerConfig *config, int fuse_fd, void (*e
     l->dataset = g_strdup(config->dataset);
     l->wait_ms = config->wait_ms ? config->wait_ms : DEFAULT_WAIT_MS;
     pthread_mutex_init(&l->lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&l->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init_monotonic(&l->changed);
     l->sources = g_hash_table_new(g_int64_hash, g_int64_equal);
     g_queue_init(&l->recent);
     l->fuse = readers_serve(&operations, l, fuse_fd, error);

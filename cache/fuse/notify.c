@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 #include "cache/fuse/session_internal.h"
+#include "cache/monotonic.h"
 
 /*
  * Two queues, each with its threads. Dropping pages waits in the kernel for pages that a read is
@@ -119,22 +120,12 @@ void notifier_drop_all_pages(Notifier *n, Node *node)
 {
     atomic_fetch_add(&node->unsettled, 1);
     Done *d = g_new0(Done, 1);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&d->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init_monotonic(&d->changed);
     pthread_mutex_init(&d->mutex, NULL);
     d->refs = 2;
     Item *item = pages_item(n, node, 0, 0);
     item->done = d;
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += DROP_WAIT_MS * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000L;
-    }
+    const struct timespec until = deadline_after_ms(DROP_WAIT_MS);
     push(&n->drops, item);
     int r = 0;
     pthread_mutex_lock(&d->mutex);

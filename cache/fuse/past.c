@@ -3,6 +3,7 @@
  * bytes are in a buffer of its own, since who waited may be gone when they come.
  */
 #include "cache/fuse/past.h"
+#include "cache/monotonic.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
@@ -113,23 +114,10 @@ static void *run(void *data)
     return NULL;
 }
 
-static struct timespec after_ms(unsigned ms)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += ms / 1000;
-    t.tv_nsec += ms % 1000 * 1000000L;
-    if (t.tv_nsec >= 1000000000L) {
-        t.tv_sec++;
-        t.tv_nsec -= 1000000000L;
-    }
-    return t;
-}
-
 ssize_t past_read(Past *p, const char *path, const ObjectKey *key, void *buf, size_t len,
                   uint64_t off, unsigned timeout_ms)
 {
-    const struct timespec deadline = after_ms(timeout_ms);
+    const struct timespec deadline = deadline_after_ms(timeout_ms);
     ssize_t result = -ETIMEDOUT;
     pthread_mutex_lock(&p->lock);
     if (p->queued < QUEUE_MAX) {
@@ -162,11 +150,7 @@ Past *past_start(Origin *origin, unsigned threads)
     p->origin = origin;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->work, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&p->done, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init_monotonic(&p->done);
     TAILQ_INIT(&p->queue);
     p->threads = g_new0(pthread_t, threads);
     while (p->n_threads < threads && pthread_create(&p->threads[p->n_threads], NULL, run, p) == 0)

@@ -1,4 +1,5 @@
 #include "cache/fuse/waiters.h"
+#include "cache/monotonic.h"
 #include <errno.h>
 #include <pthread.h>
 #include <time.h>
@@ -29,9 +30,7 @@ static void *serve(void *data)
             pthread_mutex_lock(&w->lock);
             continue;
         }
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += IDLE_SEC;
+        const struct timespec until = deadline_after_ms(IDLE_SEC * 1000);
         w->idle++;
         int rc = w->stopping ? ETIMEDOUT : pthread_cond_timedwait(&w->work, &w->lock, &until);
         w->idle--;
@@ -52,11 +51,7 @@ Waiters *waiters_new(unsigned most, void (*run)(void *data, gpointer job), void 
     w->most = most;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->ended, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->work, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init_monotonic(&w->work);
     g_queue_init(&w->jobs);
     return w;
 }

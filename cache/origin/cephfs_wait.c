@@ -11,6 +11,7 @@
  * as asking takes from the writer elsewhere what it has just been given.
  */
 #include <time.h>
+#include "cache/monotonic.h"
 #include "cache/origin/cephfs_internal.h"
 
 #define PATIENCE_MS 50
@@ -66,11 +67,7 @@ static void *asker(void *data)
 void cephfs_waits_start(CephfsOrigin *o)
 {
     CephfsWaits *w = &o->waits;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init_monotonic(&w->changed);
     pthread_mutex_init(&w->mutex, NULL);
     LIST_INIT(&w->list);
     pthread_create(&w->thread, NULL, asker, o);

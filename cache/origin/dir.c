@@ -11,6 +11,7 @@
  * made behind this origin's back within one tick look like one; changes made through it are
  * covered by leases.
  */
+#include "cache/monotonic.h"
 #include "cache/origin/dir_internal.h"
 #include "cache/autofd.h"
 #include <errno.h>
@@ -335,11 +336,7 @@ Origin *origin_dir_open(const char *path, GError **error)
     DirOrigin *origin = g_new0(DirOrigin, 1);
     origin->base.ops = &dir_ops;
     pthread_mutex_init(&origin->lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&origin->returned, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init_monotonic(&origin->returned);
     origin->nodes = g_hash_table_new(node_hash, node_equal);
     int result = dir_node_from_fd(origin, hearth_steal_fd(&fd), &origin->root, &attr);
     if (result < 0) {

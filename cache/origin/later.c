@@ -4,6 +4,7 @@
  * has a reference, and closes what it may still get.
  */
 #include "cache/origin/later.h"
+#include "cache/monotonic.h"
 #include <errno.h>
 #include <gio/gio.h>
 #include <pthread.h>
@@ -31,19 +32,6 @@ typedef struct Later {
     OriginAttr root_attr;
     _Atomic int refusal; /* what is answered until then */
 } Later;
-
-static struct timespec after_ms(gint64 ms)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += ms / 1000;
-    t.tv_nsec += ms % 1000 * 1000000;
-    if (t.tv_nsec >= 1000000000) {
-        t.tv_sec++;
-        t.tv_nsec -= 1000000000;
-    }
-    return t;
-}
 
 static void unref(Later *l)
 {
@@ -126,7 +114,7 @@ static gboolean try_once(Later *l)
     }
     pthread_cond_broadcast(&l->changed);
     gboolean again = l->state != ORIGIN_LATER_HERE && l->state != ORIGIN_LATER_OTHER && !closed;
-    struct timespec next = after_ms(RETRY_MS);
+    struct timespec next = deadline_after_ms(RETRY_MS);
     while (again && !l->closed && pthread_cond_timedwait(&l->changed, &l->lock, &next) != ETIMEDOUT)
         ;
     again = again && !l->closed;
@@ -148,7 +136,7 @@ static void *run(void *data)
 OriginLaterState origin_later_wait(Origin *origin, gint64 timeout_ms, GError **error)
 {
     Later *l = (Later *)origin;
-    const struct timespec deadline = after_ms(timeout_ms);
+    const struct timespec deadline = deadline_after_ms((uint64_t)MAX(timeout_ms, 0));
     pthread_mutex_lock(&l->lock);
     while (l->state == ORIGIN_LATER_AWAY &&
            pthread_cond_timedwait(&l->changed, &l->lock, &deadline) != ETIMEDOUT)
@@ -490,7 +478,6 @@ Origin *origin_later_new(const char *name, const char *path, const uint8_t *spac
 {
     Later *l = g_new0(Later, 1);
     pthread_t thread;
-    pthread_condattr_t monotonic;
     l->base.ops = &ops;
     memcpy(l->base.space, space, sizeof(l->base.space));
     l->name = g_strdup(name);
@@ -503,10 +490,7 @@ Origin *origin_later_new(const char *name, const char *path, const uint8_t *spac
     l->references = 2;
     atomic_init(&l->refusal, -ENOTCONN);
     pthread_mutex_init(&l->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&l->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init_monotonic(&l->changed);
     int failed = pthread_create(&thread, NULL, run, l);
     if (failed)
         g_error("cannot start a thread: %s", g_strerror(failed));

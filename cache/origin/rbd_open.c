@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
+#include "cache/monotonic.h"
 #include "cache/origin/rbd_internal.h"
 
 #define DEFAULT_TIMEOUT_SEC 25
@@ -215,11 +216,7 @@ static Opening *opening_new(const RbdImageConfig *config)
 {
     Opening *o = g_new0(Opening, 1);
     pthread_mutex_init(&o->lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&o->finished, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init_monotonic(&o->finished);
     o->monitors = g_strdup(config->monitors);
     o->user_id = g_strdup(config->user_id);
     o->key = g_strdup(config->key);

@@ -5,7 +5,7 @@
 #include <glib.h>
 #include <pthread.h>
 #include <stdint.h>
-#include <time.h>
+#include "cache/monotonic.h"
 
 typedef struct Wake {
     pthread_mutex_t lock;
@@ -25,8 +25,5 @@ gboolean wake_wait(Wake *wake, uint64_t timeout_ms);
 gboolean wake_stopping(Wake *wake);
 /* Kicks, and waits until a round that began after this call has ended. */
 void wake_round(Wake *wake);
-/* Makes `cond` measure time by CLOCK_MONOTONIC. */
-void cond_init_monotonic(pthread_cond_t *cond);
-struct timespec deadline_after_ms(uint64_t ms);
 
 #endif
