@@ -35,13 +35,8 @@ static gboolean count(Dataset *d, uint64_t *files, uint64_t *bytes)
     for (uint64_t i = 0; i < m->footer.records; i++) {
         ObjectKey key;
         ObjectId id;
-        if (i % 4096 == 0) {
-            pthread_mutex_lock(&all->lock);
-            gboolean stop = all->stopping || d->members->len == 0;
-            pthread_mutex_unlock(&all->lock);
-            if (stop)
-                return FALSE;
-        }
+        if (i % 4096 == 0 && !datasets_is_wanted(d))
+            return FALSE;
         if (!manifest_key(m, i, &key))
             continue;
         object_key_id(&key, &id);

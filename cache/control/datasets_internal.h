@@ -54,6 +54,15 @@ struct Datasets {
     pthread_t counter;
 };
 
+/* Whether a volume has joined it, and hearthd goes on. Takes the lock. */
+static inline gboolean datasets_is_wanted(Dataset *d)
+{
+    pthread_mutex_lock(&d->all->lock);
+    gboolean wanted = !d->all->stopping && d->members->len > 0;
+    pthread_mutex_unlock(&d->all->lock);
+    return wanted;
+}
+
 /* datasets.c. Lock held. */
 void dataset_unref_locked(Dataset *dataset);
 

@@ -31,13 +31,8 @@ void datasets_drop_misfits(Dataset *d)
     for (uint64_t i = 0; objects >= 0 && i < m->footer.records; i++) {
         ObjectKey key;
         ObjectId id;
-        if (i % 4096 == 0) {
-            pthread_mutex_lock(&all->lock);
-            gboolean stop = all->stopping || d->members->len == 0;
-            pthread_mutex_unlock(&all->lock);
-            if (stop)
-                break;
-        }
+        if (i % 4096 == 0 && !datasets_is_wanted(d))
+            break;
         if (!manifest_key(m, i, &key))
             continue;
         object_key_id(&key, &id);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
+#include "cache/manifest/file_io.h"
 
 #define BUFFER (1u << 20)
 /* No path of so many parts can be named. */
@@ -15,31 +16,10 @@ struct NamesWriter {
     uint64_t bytes; /* with what is buffered */
 };
 
-static gboolean fail(GError **error, const char *what)
-{
-    int code = errno ? errno : EIO;
-    g_set_error(error, G_IO_ERROR, g_io_error_from_errno(code), "%s: %s", what, g_strerror(code));
-    return FALSE;
-}
-
-static gboolean write_all(int fd, const void *data, size_t size, GError **error)
-{
-    const char *p = data;
-    while (size > 0) {
-        ssize_t n = write(fd, p, size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return fail(error, "writing the manifest's names");
-        p += n;
-        size -= (size_t)n;
-    }
-    return TRUE;
-}
-
 static gboolean flush(NamesWriter *w, GError **error)
 {
-    gboolean good = write_all(w->fd, w->buffer->data, w->buffer->len, error);
+    gboolean good = file_io_write(w->fd, w->buffer->data, w->buffer->len,
+                                  "writing the manifest's names", error);
     g_byte_array_set_size(w->buffer, 0);
     return good;
 }
@@ -51,7 +31,7 @@ NamesWriter *names_writer_new(const char *dir, GError **error)
     w->buffer = g_byte_array_sized_new(BUFFER);
     w->fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (w->fd < 0) {
-        fail(error, dir);
+        file_io_fail(error, dir);
         return NULL;
     }
     return names_add(w, 0, "", NULL, &root, error) ? g_steal_pointer(&w) : NULL;
@@ -98,8 +78,8 @@ gboolean names_finish(NamesWriter *w, int fd, uint64_t *bytes, GError **error)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return fail(error, "reading back the manifest's names");
-        if (!write_all(fd, w->buffer->data, (size_t)n, error))
+            return file_io_fail(error, "reading back the manifest's names");
+        if (!file_io_write(fd, w->buffer->data, (size_t)n, "writing the manifest's names", error))
             return FALSE;
         off += (uint64_t)n;
     }

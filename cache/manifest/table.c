@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
+#include "cache/manifest/file_io.h"
 
 /* 8 MiB a run; the merge reads each through a buffer of BUFFER records. */
 #define RUN (1u << 19)
@@ -22,13 +23,6 @@ struct TableWriter {
     size_t n;
     GArray *runs;
 };
-
-static gboolean fail(GError **error, const char *what)
-{
-    int code = errno ? errno : EIO;
-    g_set_error(error, G_IO_ERROR, g_io_error_from_errno(code), "%s: %s", what, g_strerror(code));
-    return FALSE;
-}
 
 static int compare(const void *a, const void *b)
 {
@@ -61,32 +55,18 @@ void table_writer_free(TableWriter *w)
     g_free(w);
 }
 
-static gboolean write_all(int fd, const void *data, size_t size, GError **error)
-{
-    const char *p = data;
-    while (size > 0) {
-        ssize_t n = write(fd, p, size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return fail(error, "writing the manifest's table");
-        p += n;
-        size -= (size_t)n;
-    }
-    return TRUE;
-}
-
 static gboolean spill(TableWriter *w, GError **error)
 {
     Run run = {.left = w->n};
     qsort(w->records, w->n, sizeof(TableRecord), compare);
     run.fd = open(w->dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (run.fd < 0)
-        return fail(error, w->dir);
+        return file_io_fail(error, w->dir);
     g_array_append_val(w->runs, run);
     size_t n = w->n;
     w->n = 0;
-    return write_all(run.fd, w->records, n * sizeof(TableRecord), error);
+    return file_io_write(run.fd, w->records, n * sizeof(TableRecord),
+                         "writing the manifest's table", error);
 }
 
 gboolean table_add(TableWriter *w, const ObjectId *id, uint64_t at, GError **error)
@@ -112,7 +92,7 @@ static gboolean refill(Run *run, uint64_t *position, GError **error)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return fail(error, "reading the manifest's table");
+            return file_io_fail(error, "reading the manifest's table");
         got += (size_t)n;
     }
     *position += want;
@@ -159,7 +139,7 @@ gboolean table_finish(TableWriter *w, int fd, uint64_t *records, GError **error)
         out[held++] = *record;
         (*records)++;
         if (held == BUFFER) {
-            if (!write_all(fd, out, held * sizeof(*out), error))
+            if (!file_io_write(fd, out, held * sizeof(*out), "writing the manifest's table", error))
                 return FALSE;
             held = 0;
         }
@@ -168,7 +148,7 @@ gboolean table_finish(TableWriter *w, int fd, uint64_t *records, GError **error)
         g_propagate_error(error, g_steal_pointer(&cause));
         return FALSE;
     }
-    return write_all(fd, out, held * sizeof(*out), error);
+    return file_io_write(fd, out, held * sizeof(*out), "writing the manifest's table", error);
 }
 
 gboolean table_may_be(const TableRecord *record, const ObjectId *id)

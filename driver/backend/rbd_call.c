@@ -37,6 +37,25 @@ void rbd_call_free(RbdCall *call)
     g_free(call);
 }
 
+void rbd_call_on_image(RbdCall *call, int (*use)(RbdCall *call, rbd_image_t image), int fine,
+                       const char *what)
+{
+    rbd_image_t image;
+    int rc = rbd_open(call->io, call->image, &image, NULL);
+    if (rc == -ENOENT) {
+        rbd_call_missing(call);
+        return;
+    }
+    if (rc == 0) {
+        rc = use(call, image);
+        rbd_close(image);
+        if (rc == fine)
+            rc = 0;
+    }
+    if (rc != 0)
+        rbd_call_fail(call, rc, what);
+}
+
 /* What bounded jobs see of a call. */
 typedef struct Job {
     RbdCall *call;

@@ -273,20 +273,14 @@ GPtrArray *rbd_volume_list(void *session, const VolumeId *where, gint64 deadline
     return names;
 }
 
+static int resize(RbdCall *call, rbd_image_t image)
+{
+    return rbd_image_resize(image, call->bytes);
+}
+
 static void resize_run(RbdCall *call)
 {
-    rbd_image_t image;
-    int rc = rbd_open(call->io, call->image, &image, NULL);
-    if (rc == -ENOENT) {
-        rbd_call_missing(call);
-        return;
-    }
-    if (rc == 0) {
-        rc = rbd_image_resize(image, call->bytes);
-        rbd_close(image);
-    }
-    if (rc != 0)
-        rbd_call_fail(call, rc, "resizing image");
+    rbd_call_on_image(call, resize, 0, "resizing image");
 }
 
 gboolean rbd_volume_resize(void *session, const VolumeId *id, gint64 bytes, gint64 deadline_us,

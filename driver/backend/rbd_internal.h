@@ -69,6 +69,10 @@ gboolean rbd_call_refuse(RbdCall *call, HearthError code, const char *format, ..
     G_GNUC_PRINTF(3, 4);
 /* NOT_FOUND. Always FALSE. */
 gboolean rbd_call_missing(RbdCall *call);
+/* Opens the image of the call for `use`, whose answers other than 0 and `fine` are errors of
+ * `what`. */
+void rbd_call_on_image(RbdCall *call, int (*use)(RbdCall *call, rbd_image_t image), int fine,
+                       const char *what);
 
 /* rbd_records.c: BackendOps of a RbdPlace as its session, see there. */
 gboolean rbd_record_create(void *session, const char *name, const char *text, gboolean *existed,

@@ -26,26 +26,22 @@ static int set_limit(rbd_image_t image, const char *key, json_int_t value)
     return rbd_metadata_set(image, key, text);
 }
 
+static int set_limits(RbdCall *call, rbd_image_t image)
+{
+    int rc = 0;
+    json_t *wanted = json_loads(call->text, 0, NULL);
+    for (gsize i = 0; rc == 0 && i < G_N_ELEMENTS(limits); i++) {
+        const json_t *value = json_object_get(wanted, limits[i].name);
+        if (value)
+            rc = set_limit(image, limits[i].key, json_integer_value(value));
+    }
+    json_decref(wanted);
+    return rc;
+}
+
 static void limit_run(RbdCall *call)
 {
-    rbd_image_t image;
-    int rc = rbd_open(call->io, call->image, &image, NULL);
-    if (rc == -ENOENT) {
-        rbd_call_missing(call);
-        return;
-    }
-    if (rc == 0) {
-        json_t *wanted = json_loads(call->text, 0, NULL);
-        for (gsize i = 0; rc == 0 && i < G_N_ELEMENTS(limits); i++) {
-            const json_t *value = json_object_get(wanted, limits[i].name);
-            if (value)
-                rc = set_limit(image, limits[i].key, json_integer_value(value));
-        }
-        json_decref(wanted);
-        rbd_close(image);
-    }
-    if (rc != 0)
-        rbd_call_fail(call, rc, "setting limits of image");
+    rbd_call_on_image(call, set_limits, 0, "setting limits of image");
 }
 
 gboolean rbd_volume_limit(void *session, const VolumeId *id, const json_t *wanted,

@@ -31,20 +31,14 @@ int rbd_snapshots_read(rbd_image_t image, GPtrArray *names, guint *hidden)
     return rc;
 }
 
+static int create(RbdCall *call, rbd_image_t image)
+{
+    return rbd_snap_create(image, call->snapshot);
+}
+
 static void create_run(RbdCall *call)
 {
-    rbd_image_t image;
-    int rc = rbd_open(call->io, call->image, &image, NULL);
-    if (rc == -ENOENT) {
-        rbd_call_missing(call);
-        return;
-    }
-    if (rc == 0) {
-        rc = rbd_snap_create(image, call->snapshot);
-        rbd_close(image);
-    }
-    if (rc != 0 && rc != -EEXIST)
-        rbd_call_fail(call, rc, "taking a snapshot of");
+    rbd_call_on_image(call, create, -EEXIST, "taking a snapshot of");
 }
 
 gboolean rbd_snapshot_create(void *session, const VolumeId *volume, const char *snapshot,

@@ -1,4 +1,5 @@
 #include "driver/service/node_stats.h"
+#include "driver/service/condition.h"
 #include "driver/node/health.h"
 #include "driver/node/image.h"
 
@@ -35,17 +36,6 @@ static Csi__V1__VolumeUsage *bytes_only(RpcCall *call, guint64 total)
     return u;
 }
 
-static Csi__V1__VolumeCondition *condition(RpcCall *call, const char *ill)
-{
-    Csi__V1__VolumeCondition *c = rpc_alloc(call, sizeof(*c));
-    if (!c)
-        return NULL;
-    csi__v1__volume_condition__init(c);
-    c->abnormal = ill != NULL;
-    c->message = rpc_strdup(call, ill ? ill : "the volume is mounted and answers");
-    return c->message ? c : NULL;
-}
-
 gboolean node_stats(RpcCall *call, Staging *staging, const char *volume, const char *path,
                     gint64 timeout_ms, Csi__V1__NodeGetVolumeStatsResponse *out, GError **error)
 {
@@ -57,7 +47,7 @@ gboolean node_stats(RpcCall *call, Staging *staging, const char *volume, const c
         !health_look(staging, volume, path, is_device, timeout_ms, &st, &ill, error))
         return FALSE;
     out->usage = rpc_alloc(call, 2 * sizeof(*out->usage));
-    out->volume_condition = condition(call, ill);
+    out->volume_condition = condition_new(call, ill, "the volume is mounted and answers");
     if (!out->usage || !out->volume_condition)
         return FALSE;
     if (is_device || ill) {

@@ -9,6 +9,7 @@
 #include "driver/service/controller_internal.h"
 #include <string.h>
 #include "driver/service/capability.h"
+#include "driver/service/condition.h"
 
 CONTROLLER_HANDLER(controller_expand_volume)
 {
@@ -42,24 +43,14 @@ CONTROLLER_HANDLER(controller_expand_volume)
                                     &out->capacity_bytes, error);
 }
 
+#define WELL "the volume is there"
+
 /* Where a list goes on: after `token` of the same type, and from the start of later places. */
 typedef struct Cursor {
     const VolumeId *token; /* NULL: from the start */
     guint max;
     gint64 deadline_us;
 } Cursor;
-
-/* `ill` NULL: all is well. */
-static Csi__V1__VolumeCondition *condition(RpcCall *call, const char *ill)
-{
-    Csi__V1__VolumeCondition *c = rpc_alloc(call, sizeof(*c));
-    if (!c)
-        return NULL;
-    csi__v1__volume_condition__init(c);
-    c->abnormal = ill != NULL;
-    c->message = rpc_strdup(call, ill ? ill : "the volume is there");
-    return c;
-}
 
 static gboolean add_entry(RpcCall *call, Csi__V1__ListVolumesResponse *out,
                           const ProvisionEntry *entry, GError **error)
@@ -75,7 +66,7 @@ static gboolean add_entry(RpcCall *call, Csi__V1__ListVolumesResponse *out,
     e->status = rpc_alloc(call, sizeof(*e->status));
     if (e->status) {
         csi__v1__list_volumes_response__volume_status__init(e->status);
-        e->status->volume_condition = condition(call, NULL);
+        e->status->volume_condition = condition_new(call, NULL, WELL);
     }
     out->entries[out->n_entries++] = e;
     return TRUE;
@@ -160,13 +151,15 @@ CONTROLLER_HANDLER(controller_get_volume)
     if (out->status)
         csi__v1__controller_get_volume_response__volume_status__init(out->status);
     if (out->status)
-        out->status->volume_condition = condition(
-            call, volume            ? NULL
-                  : record->backing ? "the snapshot that the volume shows is gone: it was "
-                                      "removed by something else than this driver"
-                                    : "what the volume is in Ceph is gone: it was removed "
-                                      "by something else than this driver; restore it "
-                                      "from a snapshot, or delete the volume");
+        out->status->volume_condition =
+            condition_new(call,
+                          volume            ? NULL
+                          : record->backing ? "the snapshot that the volume shows is gone: it was "
+                                              "removed by something else than this driver"
+                                            : "what the volume is in Ceph is gone: it was removed "
+                                              "by something else than this driver; restore it "
+                                              "from a snapshot, or delete the volume",
+                          WELL);
     return TRUE;
 }
 
