@@ -95,6 +95,10 @@ typedef struct BackendOps {
     BackendVolume *(*volume_look)(void *session, const VolumeId *id, gint64 deadline_us,
                                   GError **error);
 
+    /* Ends what a removal that was cut short left of a volume that is not there any more. NULL
+     * where creating one does. */
+    gboolean (*volume_clear)(void *session, const VolumeId *id, gint64 deadline_us, GError **error);
+
     /* Whether nothing of the name was there half a minute ago at the latest, for less than looking
      * costs. NULL where looking is cheap. */
     gboolean (*volume_is_free)(void *session, const VolumeId *id, gboolean *is_free,

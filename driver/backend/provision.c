@@ -144,14 +144,13 @@ static gboolean is_known_free(Work *w, const ProvisionRequest *r, gboolean *is_f
 static gboolean take_name(Work *w, const ProvisionRequest *r, VolumeRecord **record,
                           BackendVolume **volume, GError **error)
 {
-    gboolean is_free;
+    gboolean is_free, fresh = FALSE;
     if (!is_known_free(w, r, &is_free, error) ||
         (!is_free && !work_find_volume(w, volume, error)) ||
         ((*volume || r->source || r->params->dataset) && !work_find_record(w, record, error)))
         return FALSE;
     if (!*record) {
         gint64 bytes;
-        gboolean fresh;
         g_autoptr(VolumeBacking) backing = NULL;
         if (!choose_bytes(w, r, &bytes, error) ||
             (r->backing_snapshot && !(backing = shallow_backing(w, r, &bytes, error))))
@@ -182,7 +181,9 @@ static gboolean take_name(Work *w, const ProvisionRequest *r, VolumeRecord **rec
                     "volume %s exists and is %s; use another name", r->id->name,
                     r->backing_snapshot ? "a copy, not the snapshot itself"
                                         : "a snapshot itself, for reading only, not a copy");
-    return same;
+    /* The record outlives its volume when a removal is cut short. */
+    gboolean may_be_cut = !fresh && !*volume && w->ops->volume_clear;
+    return same && (!may_be_cut || w->ops->volume_clear(w->session, w->id, w->deadline_us, error));
 }
 
 static gboolean make_empty(Work *w, const ProvisionRequest *r, gint64 bytes, BackendVolume **volume,

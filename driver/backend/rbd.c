@@ -148,6 +148,7 @@ static const BackendOps ops = {
     .record_replace = rbd_record_replace,
     .volume_create = rbd_volume_create,
     .volume_remove = rbd_volume_remove,
+    .volume_clear = rbd_volume_clear,
     .volume_look = rbd_volume_look,
     .volume_list = rbd_volume_list,
     .leftovers = rbd_leftovers,

@@ -103,28 +103,33 @@ static void look_at(RbdCall *call, rbd_image_t image)
     }
 }
 
-/*
- * Whether the pool's directory has the name: from the first step of making an image to the last of
- * removing it. librbd itself takes ten times as long to say that an image is not there, and says
- * the same of half an image.
- */
-static int find_name(RbdCall *call)
+int rbd_name_id(rados_ioctx_t io, const char *name, char *id)
 {
-    gsize length = strlen(call->image);
-    guint32 prefix = GUINT32_TO_LE((guint32)length);
-    char id[RBD_ID_MAX];
+    gsize length = strlen(name);
+    guint32 prefix = GUINT32_TO_LE((guint32)length), id_length;
+    char out[sizeof(id_length) + RBD_ID_MAX];
     g_autofree char *encoded = g_malloc(sizeof(prefix) + length);
     memcpy(encoded, &prefix, sizeof(prefix));
-    memcpy(encoded + sizeof(prefix), call->image, length);
-    int rc = rados_exec(call->io, "rbd_directory", "rbd", "dir_get_id", encoded,
-                        sizeof(prefix) + length, id, sizeof(id));
-    return MIN(rc, 0);
+    memcpy(encoded + sizeof(prefix), name, length);
+    int rc = rados_exec(io, "rbd_directory", "rbd", "dir_get_id", encoded, sizeof(prefix) + length,
+                        out, sizeof(out));
+    if (rc < 0)
+        return rc;
+    memcpy(&id_length, out, sizeof(id_length));
+    id_length = GUINT32_FROM_LE(id_length);
+    if ((gsize)rc < sizeof(id_length) || id_length > (gsize)rc - sizeof(id_length) ||
+        id_length >= RBD_ID_MAX)
+        return -EBADMSG;
+    memcpy(id, out + sizeof(id_length), id_length);
+    id[id_length] = '\0';
+    return 0;
 }
 
 static void look_run(RbdCall *call)
 {
     rbd_image_t image;
-    int rc = find_name(call);
+    char id[RBD_ID_MAX];
+    int rc = rbd_name_id(call->io, call->image, id);
     if (rc == -ENOENT) {
         rbd_call_missing(call);
         return;
@@ -241,25 +246,36 @@ gboolean rbd_volume_create(void *session, const VolumeId *id, const VolumeParams
     return TRUE;
 }
 
+int rbd_list_all(rados_ioctx_t io, rbd_image_spec_t **list, gsize *n)
+{
+    int rc;
+    *list = NULL;
+    *n = 256;
+    do {
+        g_free(*list);
+        *list = g_new0(rbd_image_spec_t, *n);
+        rc = rbd_list2(io, *list, n);
+    } while (rc == -ERANGE);
+    if (rc < 0)
+        g_clear_pointer(list, g_free);
+    return MIN(rc, 0);
+}
+
 /* The pool's directory has what is whole, half made and a shell. */
 static void list_run(RbdCall *call)
 {
-    size_t max = 256;
-    g_autofree rbd_image_spec_t *list = NULL;
-    int rc;
-    do {
-        g_free(list);
-        list = g_new0(rbd_image_spec_t, max);
-        rc = rbd_list2(call->io, list, &max);
-    } while (rc == -ERANGE);
+    gsize n;
+    rbd_image_spec_t *list;
+    int rc = rbd_list_all(call->io, &list, &n);
     if (rc < 0) {
         rbd_call_fail(call, rc, "listing the images of");
         return;
     }
     call->names = g_ptr_array_new_with_free_func(g_free);
-    for (size_t i = 0; i < max; i++)
+    for (gsize i = 0; i < n; i++)
         g_ptr_array_add(call->names, g_strdup(list[i].name));
-    rbd_image_spec_list_cleanup(list, max);
+    rbd_image_spec_list_cleanup(list, n);
+    g_free(list);
 }
 
 GPtrArray *rbd_volume_list(void *session, const VolumeId *where, gint64 deadline_us, GError **error)

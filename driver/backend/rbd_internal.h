@@ -119,6 +119,13 @@ GPtrArray *rbd_volume_list(void *session, const VolumeId *where, gint64 deadline
 /* For rbd_create4() and rbd_clone3(): what the class asks for. */
 void rbd_call_set_options(RbdCall *call, const VolumeParams *params);
 #define RBD_ID_MAX 64
+/* The ID that the pool's directory has for a name, from the first step of making an image to the
+ * last of removing it, in id[RBD_ID_MAX]; -ENOENT. librbd takes ten times as long to say that there
+ * is none, and says the same of half an image. */
+int rbd_name_id(rados_ioctx_t io, const char *name, char *id);
+/* Everything rbd_list2() knows, the caller's: rbd_image_spec_list_cleanup(), then g_free().
+ * Removals that were cut short are among them, by the names they had. */
+int rbd_list_all(rados_ioctx_t io, rbd_image_spec_t **list, gsize *n);
 /* Whether `image` is what a note of this value is about. */
 gboolean rbd_image_is(rbd_image_t image, const char *id);
 
@@ -161,6 +168,12 @@ void rbd_trash_note_parent(rbd_image_t image, GHashTable *trash, GQueue *freed);
 void rbd_trash_sweep(RbdCall *call, GHashTable *trash, GQueue *freed);
 GPtrArray *rbd_leftovers(void *session, gint64 deadline_us, GError **error);
 gboolean rbd_leftover_remove(void *session, const char *name, gint64 deadline_us, GError **error);
+
+/* rbd_cut.c */
+/* Within a call: ends the removals of images that had call->image for a name, and of none that has
+ * it now. */
+gboolean rbd_end_removals(RbdCall *call);
+gboolean rbd_volume_clear(void *session, const VolumeId *id, gint64 deadline_us, GError **error);
 
 /* rbd_remove.c */
 /* Within a call: removes call->image, one that is not there too; call->flag: snapshots are kept. */

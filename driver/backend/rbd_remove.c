@@ -134,13 +134,14 @@ static gboolean remove_with_snapshots(RbdCall *call)
     return rc == 0 || rc == -ENOENT || rbd_call_fail(call, rc, "removing image");
 }
 
-/* EBUSY of librbd: another client, or an earlier call that a deadline ended and that goes on. */
+/* EBUSY of librbd: another client, or an earlier call that a deadline ended and that goes on, or a
+ * move that none will end. */
 static gboolean explain_busy(RbdCall *call)
 {
     rbd_image_t image;
     int rc = rbd_open_read_only(call->io, call->image, &image, NULL);
     if (rc == -ENOENT)
-        return TRUE;
+        return rbd_end_removals(call);
     if (rc != 0)
         return rbd_call_fail(call, rc, "opening");
     g_autofree char *clone = NULL, *shell = NULL;
@@ -176,7 +177,7 @@ gboolean rbd_remove_image(RbdCall *call)
         rc = call->flag ? -ENOTEMPTY : rbd_remove(call->io, call->image);
         if (rc == -ENOTEMPTY || rc == -ECHILD)
             good = remove_with_snapshots(call);
-        else if (rc == -EBUSY)
+        else if (rc == -EBUSY || rc == -EUCLEAN)
             good = explain_busy(call);
         else if (rc != 0 && rc != -ENOENT)
             good = rbd_call_fail(call, rc, "removing image");

@@ -144,6 +144,25 @@ same which_repair_removes "$(trash)$(records trash.)" ""
 VOLUME_ID=$mc
 delete_volume
 
+# ---- a crash in the middle of librbd's own removal: its entry in the trash, as librbd would leave it ----
+cut() { # STATE: 0 moved, 1 in the move; of image csi-vol-pvc-x-$$, being removed
+    local id
+    id=$(info rbd/csi-vol-pvc-x-$$ .id)
+    rbd_cmd trash mv rbd/csi-vol-pvc-x-$$ && on_pool getomapval rbd_trash "id_$id" "$TMP/entry" >/dev/null || return 1
+    python3 -c 'import sys; e = bytearray(open(sys.argv[1], "rb").read()); e[6] = 3; e[-1] = int(sys.argv[2]); open(sys.argv[1], "wb").write(e)' "$TMP/entry" "$1"
+    on_pool setomapval rbd_trash "id_$id" --input-file "$TMP/entry"
+}
+for state in 0 1; do
+    create_image pvc-x-$$ 33554432
+    cut $state || die "no removal could be cut"
+    same a_removal_cut_short_$state "$(images pvc-x-$$ | wc -l)" 1
+    create_image pvc-x-$$ 33554432
+    same is_ended_by_the_next_creation_$state "$CSI_CODE/$(images pvc-x-$$ | wc -l)" OK/1
+    cut $state
+    delete_volume
+    same and_by_the_next_delete_$state "$CSI_CODE/$(left | grep -F pvc-x-)" OK/
+done
+
 create_image pvc-h-$$ 33554432
 h=$VOLUME_ID
 for key in hearth.formatting conf_rbd_qos_read_iops_limit owner; do
