@@ -145,6 +145,10 @@ cleanup_all() {
     done
     unmount_below "$TMP"
     if [ "$FAILED" -gt 0 ]; then
+        [ -z "${OVERDUE:-}" ] || {
+            echo "--- stopped in $CSI_CALL, $((SECONDS - ${CSI_STARTED:-0})) s after it began; the last answer: $CSI_BEFORE"
+            ceph_cmd -s
+        } >&2
         for name in "$TMP"/log/*.log; do
             [ -s "$name" ] || continue
             echo "--- the end of $(basename "$name")" >&2
@@ -159,6 +163,7 @@ cleanup() {
     local status=$?
     trap '' INT TERM HUP
     trap - EXIT
+    exec 2>&"$STDERR" # a loop's may be elsewhere
     cleanup_all
     [ $status -ne 0 ] || [ "$FAILED" -eq 0 ] || status=1
     exit $status
@@ -172,7 +177,8 @@ init() { # once, by each script
     TMP=$(mktemp -d "${HEARTH_TEST_DIR:-/var/tmp}/hearth-XXXXXX") || exit 1
     trap cleanup EXIT
     trap 'exit 130' INT
-    trap 'exit 143' TERM HUP
+    trap 'FAILED=$((FAILED + 1)) OVERDUE=1; exit 143' TERM HUP
+    exec {STDERR}>&2
     mkdir -p "$TMP"/{log,run,mnt}
     CONTROLLER=$TMP/run/controller.sock NODE=$TMP/run/node.sock HEARTHD=$TMP/run/hearthd.sock
     DEVICES=$TMP/mnt/devices STAGE=$TMP/mnt/stage TARGET=$TMP/mnt/pod/volume CACHE=${CACHE:-$TMP/cache}
@@ -302,7 +308,7 @@ csi() { # controller|node METHOD JSON
     local socket=$CONTROLLER service=Controller
     [ "$1" = node ] && socket=$NODE service=Node
     case $2 in Probe | GetPlugin*) service=Identity ;; *GroupSnapshot | GroupController*) service=GroupController ;; esac
-    CSI_STARTED=$SECONDS CSI_CODE=OK CSI_MESSAGE=
+    CSI_CALL="$service/$2" CSI_BEFORE="${CSI_CODE:-}: ${CSI_MESSAGE:-}" CSI_STARTED=$SECONDS CSI_CODE=OK CSI_MESSAGE=
     if REPLY_JSON=$("$BUILD/tools/csi-call" --timeout "${CSI_TIMEOUT:-60}" --socket "$socket" \
         "$service/$2" - <<<"$3" 2>"$TMP/csi.err"); then
         return 0
@@ -315,9 +321,9 @@ csi() { # controller|node METHOD JSON
 # Not yet, and to be asked again: which of the two, Ceph's own pace decides.
 is_pending() { [ "$CSI_CODE" = ABORTED ] || [ "$CSI_CODE" = DEADLINE_EXCEEDED ]; }
 pending() { # COMMAND...: repeated as a sidecar would
-    local tries=0
+    local until=$((SECONDS + 240))
     until "$@"; do
-        is_pending && [ $((tries += 1)) -lt 30 ] || return 1
+        is_pending && [ $SECONDS -lt $until ] || return 1
     done
 }
 under_way() { # NAME: so says the last call
