@@ -24,10 +24,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cache/store/guard.h"
+#include "cache/store/mapped.h"
 
 #define MAP_BYTES ((size_t)16 << 30) /* address space only: some 60 million objects */
 #define MAX_READERS 1024
 #define LOOK_AT_MOST 65536
+/* Pages of a record: its own and those that lead to it, of each database. */
+#define PAGES_TO_READ 3
+#define PAGES_TO_CHANGE 9
 
 struct Index {
     char *path;
@@ -36,6 +40,7 @@ struct Index {
     atomic_bool lost;        /* env is not to be touched any more */
     pthread_mutex_t writing; /* taken after the gate */
     MDB_dbi objects, uses, tags, meta;
+    Mapped mapped;
 };
 
 static const char totals_key[] = "totals";
@@ -148,6 +153,7 @@ static int open_env(Index *index)
         index->env = NULL;
     }
     guard_leave();
+    mapped_find(&index->mapped, index->path, index->env ? MAP_BYTES : 0);
     return rc;
 }
 
@@ -253,7 +259,10 @@ static int get_record(Index *index, MDB_txn *txn, const ObjectId *id, Record *re
 {
     MDB_val key = val(id->bytes, sizeof(id->bytes)), data;
     int rc = to_errno(mdb_get(txn, index->objects, &key, &data));
-    return rc < 0 ? rc : record_decode(data.mv_data, data.mv_size, id, record);
+    if (rc == 0)
+        rc = record_decode(data.mv_data, data.mv_size, id, record);
+    mapped_looked(&index->mapped, PAGES_TO_READ);
+    return rc;
 }
 
 static int get(Index *index, const ObjectId *id, Record *record)
@@ -349,6 +358,7 @@ static ssize_t list_oldest(Index *index, MDB_txn *txn, MDB_cursor *cursor,
         }
         rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT);
     }
+    mapped_looked(&index->mapped, LOOK_AT_MOST / 256);
     *end = rc == MDB_NOTFOUND;
     if (after)
         *after = here;
@@ -412,6 +422,7 @@ static ssize_t list_by_id(Index *index, const ObjectId *after, IndexEntry *out, 
         entry->size = record.key.size;
         n++;
     }
+    mapped_looked(&index->mapped, (unsigned)(n / 16));
     *end = rc == MDB_NOTFOUND;
     mdb_cursor_close(cursor);
     finish(txn, 0, FALSE);
@@ -564,8 +575,10 @@ static int apply(Index *index, const IndexChange *changes, size_t n, uint64_t sl
     int rc = begin(index, 0, &c.txn);
     if (rc < 0)
         return rc;
-    for (size_t i = 0; rc == 0 && i < n; i++)
+    for (size_t i = 0; rc == 0 && i < n; i++) {
         rc = apply_one(&c, &changes[i], slack_ms);
+        mapped_looked(&index->mapped, PAGES_TO_CHANGE);
+    }
     if (rc == 0 && (c.delta.bytes || c.delta.objects)) {
         IndexTotals totals;
         MDB_val key = val(totals_key, sizeof(totals_key));

@@ -1,6 +1,8 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "cache/autofd.h"
 #include "cache/store/index.h"
@@ -295,6 +297,53 @@ START_TEST(reset_begins_again_empty)
 }
 END_TEST
 
+/* Of the mapping, in bytes: smaps(5). */
+static size_t resident_of(const char *path)
+{
+    FILE *maps = fopen("/proc/self/smaps", "re");
+    char line[4600];
+    gboolean here = FALSE;
+    size_t kb = 0;
+    while (fgets(line, sizeof(line), maps)) {
+        if (g_ascii_isxdigit(line[0]) && !g_ascii_isupper(line[0]))
+            here = strstr(line, path) && !strstr(line, "-lock");
+        if (here && sscanf(line, "Rss: %zu kB", &kb) == 1)
+            break;
+    }
+    fclose(maps);
+    return kb * 1024;
+}
+
+START_TEST(what_was_read_at_random_does_not_stay_in_memory)
+{
+    enum { BATCH = 1000, BATCHES = 60, BOUND = 20 << 20 };
+    char *dir = harness_tmpdir();
+    g_autofree char *path = g_build_filename(dir, "index.mdb", NULL);
+    Index *index = open_at(path, TRUE);
+    g_autofree IndexChange *changes = g_new0(IndexChange, BATCH);
+    IndexTotals delta;
+    for (uint64_t ino = 0; ino < BATCH * BATCHES; ino++) {
+        changes[ino % BATCH] = put(ino, 1, ino, "x");
+        if (ino % BATCH == BATCH - 1)
+            ck_assert_int_eq(index_apply(index, changes, BATCH, 0, &delta), 0);
+    }
+    struct stat st;
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_int_gt(st.st_size, BOUND);
+    size_t most = resident_of(path);
+    for (uint64_t ino = 0; ino < BATCH * BATCHES; ino++) {
+        IndexChange c = put(ino, 1, 0, NULL);
+        ck_assert(index_has(index, &c.id));
+        if (ino % BATCH == 0)
+            most = MAX(most, resident_of(path));
+    }
+    ck_assert_uint_gt(most, 0);
+    ck_assert_uint_lt(most, BOUND);
+    index_close(index);
+    harness_remove(dir);
+}
+END_TEST
+
 START_TEST(an_index_that_cannot_be_made_is_an_error_that_names_it)
 {
     g_autoptr(GError) error = NULL;
@@ -310,4 +359,5 @@ HARNESS_MAIN("cache/store/index", totals_follow_puts_replacements_and_deletions,
              oldest_lists_by_age_and_tag_and_stops_when_enough,
              a_batch_is_applied_whole_or_not_at_all, a_file_that_is_no_index_is_made_anew,
              a_truncated_index_is_made_anew, an_index_cut_short_while_in_use_is_lost_not_fatal,
-             reset_begins_again_empty, an_index_that_cannot_be_made_is_an_error_that_names_it)
+             reset_begins_again_empty, what_was_read_at_random_does_not_stay_in_memory,
+             an_index_that_cannot_be_made_is_an_error_that_names_it)
