@@ -108,6 +108,7 @@ static int op_lookup(Origin *o, OriginNode *parent, const char *name, OriginNode
 {
     struct Inode *in;
     struct ceph_statx stx;
+    cephfs_prime((CephfsOrigin *)o, inode_of(parent));
     int r = ceph_ll_lookup(mount_of(o), inode_of(parent), name, &in, &stx, WANT, 0, perms_of(o));
     if (r < 0)
         return r;

@@ -23,6 +23,13 @@ typedef struct CephfsWaits {
     pthread_t thread;
 } CephfsWaits;
 
+/* What was listed for lookups to come (cephfs_prime.c). */
+typedef struct CephfsPrime {
+    pthread_mutex_t mutex;
+    GHashTable *lookups; /* mutex; directory's Inode, only compared -> how many, or all listed */
+    unsigned unused;     /* mutex; entries listed and not yet looked up, about */
+} CephfsPrime;
+
 typedef struct CephfsOrigin {
     Origin base;
     struct ceph_mount_info *mount;
@@ -33,6 +40,7 @@ typedef struct CephfsOrigin {
     pthread_mutex_t listener_mutex; /* guards listener, also while it is called */
     OriginListener listener;
     CephfsWaits waits;
+    CephfsPrime prime;
 } CephfsOrigin;
 
 /* src/include/types.h: CEPH_NOSNAP marks what is live. */
@@ -57,6 +65,11 @@ int cephfs_check_zeros(CephfsOrigin *o, const void *buf, size_t len, uint64_t of
 
 /* Another reference to an inode, or NULL. */
 struct Inode *cephfs_get(CephfsOrigin *o, struct Inode *inode);
+
+/* Before a lookup in the directory. */
+void cephfs_prime(CephfsOrigin *o, struct Inode *dir);
+void cephfs_prime_init(CephfsPrime *p);
+void cephfs_prime_clear(CephfsPrime *p);
 
 void cephfs_waits_start(CephfsOrigin *o);
 void cephfs_waits_stop(CephfsOrigin *o);

@@ -313,6 +313,7 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
         goto fail;
     }
     cephfs_waits_start(o);
+    cephfs_prime_init(&o->prime);
     o->user_id = g_strdup(config->user_id);
     o->base.snapshot_path = origin_snapshot_path(config->root_path);
     return &g_steal_pointer(&o)->base;
@@ -325,6 +326,7 @@ void cephfs_destroy(Origin *origin)
 {
     CephfsOrigin *o = (CephfsOrigin *)origin;
     cephfs_waits_stop(o);
+    cephfs_prime_clear(&o->prime);
     if (o->root)
         ceph_ll_put(o->mount, o->root);
     ceph_unmount(o->mount);

@@ -11,6 +11,9 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+/* A worker without work for so long gives back its memory. */
+#define IDLE_MS 1000
+
 static uint64_t checksum_of(const StoreFill *fill)
 {
     return XXH3_64bits(fill->hashes, fill->n_chunks * sizeof(uint64_t));
@@ -199,16 +202,18 @@ void *fill_worker(void *data)
             fills->ahead_busy -= ahead ? 1 : 0;
             continue;
         }
-        if (dirty) { /* idle: the kernel may have the memory when it needs it */
-            dirty = FALSE;
-            madvise(buf, size, MADV_FREE);
-        }
         if (until && !fills->timing) {
             uint64_t now = store_mono_ms();
             struct timespec deadline = deadline_after_ms(until > now ? until - now : 0);
             fills->timing = TRUE;
             pthread_cond_timedwait(&fills->work, &fills->lock, &deadline);
             fills->timing = FALSE;
+        } else if (dirty) {
+            struct timespec deadline = deadline_after_ms(IDLE_MS);
+            if (pthread_cond_timedwait(&fills->work, &fills->lock, &deadline) == ETIMEDOUT) {
+                dirty = FALSE; /* the kernel may have the memory when it needs it */
+                madvise(buf, size, MADV_FREE);
+            }
         } else {
             pthread_cond_wait(&fills->work, &fills->lock);
         }
