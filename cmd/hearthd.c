@@ -11,6 +11,7 @@
 #include "cmd/log.h"
 #include <errno.h>
 #include <gio/gio.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -282,6 +283,9 @@ int main(int argc, char **argv)
 {
     g_auto(Options) o = {0};
     g_autoptr(GError) error = NULL;
+    /* glibc's eight a core keep what threads of libcephfs once used: 30 MB while files are filled.
+     */
+    mallopt(M_ARENA_MAX, 4);
     wire_wipe_freed_json();
     if (!parse_options(&argc, &argv, &o, &error))
         return fail(error);
