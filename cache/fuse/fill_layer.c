@@ -318,6 +318,11 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
         return;
     }
     Source *s = source_get(l, ino - FIRST_FILE);
+    if (s->key.size == 0) { /* no file of the manifest is empty: its record leads nowhere */
+        reply(l, req, NULL, -EIO);
+        source_unref(s);
+        return;
+    }
     if ((uint64_t)off >= s->key.size) {
         fuse_reply_buf(req, NULL, 0);
         source_unref(s);

@@ -155,8 +155,9 @@ static gboolean read_item(Pass *pass, size_t i, uint64_t *block)
     }
     if (!same) {
         atomic_fetch_add(&pass->different, 1);
-        complain(pass, item, done == item->size ? "other bytes than were written" : "wrong size",
-                 0);
+        g_autofree char *size =
+            g_strdup_printf("%" PRId64 " bytes, not %" PRId64, done, item->size);
+        complain(pass, item, done == item->size ? "other bytes than were written" : size, 0);
         return FALSE;
     }
     atomic_fetch_add(&pass->bytes, done);
