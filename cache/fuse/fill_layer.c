@@ -1,10 +1,7 @@
 /*
  * Invariants:
  * 1. Names, node IDs and sizes come from the manifest alone: a lookup never waits for Ceph.
- * 2. A Source is where a file's bytes are being read from. It is in `sources` while it may be
- * found, for a second after its last read, and lives while it is referenced; the last reference
- * closes what it holds.
- * 3. Bytes are those of the object the manifest names, or an error.
+ * 2. Bytes are those of the object the manifest names, or an error.
  */
 #include "cache/fuse/fill_layer.h"
 #include <errno.h>
@@ -18,6 +15,7 @@
 #include "cache/fuse/past.h"
 #include "cache/fuse/readers.h"
 #include "cache/fuse/reply_buffer.h"
+#include "cache/fuse/sources.h"
 #include "cache/fuse/waiters.h"
 #include "cache/monotonic.h"
 #include "cache/store/key.h"
@@ -39,22 +37,6 @@
 /* Directories 00 to ff, then the files. */
 #define FIRST_DIR 2
 #define FIRST_FILE 1024
-/* Files that keep their descriptor or fill between reads, and for how long: an object that was
- * evicted takes room on the disk as long as it is open. */
-#define SOURCES_MAX 512
-#define SOURCE_IDLE_MS 1000
-
-typedef struct Source {
-    uint64_t index;
-    atomic_uint references;
-    ObjectKey key;
-    ObjectId id;
-    GList *link;      /* in FillLayer.recent */
-    uint64_t used_ms; /* FillLayer.lock */
-    /* The object, or its fill; neither when the store takes none: then the origin is read. */
-    int fd;
-    StoreFill *fill;
-} Source;
 
 struct FillLayer {
     Origin *origin;
@@ -66,13 +48,7 @@ struct FillLayer {
     Readers *readers;
     Waiters *waiters;
     Past *past;
-    pthread_mutex_t lock;
-    pthread_cond_t changed; /* a first Source, or stopping */
-    GHashTable *sources;    /* lock: index -> Source, with a reference */
-    GQueue recent;          /* lock: Sources, the last used first */
-    gboolean stopping;      /* lock */
-    gboolean has_closer;
-    pthread_t closer;
+    Sources *sources;
     _Atomic uint64_t silent_ms; /* when a read last waited in vain for all its time; 0: never */
     _Atomic uint64_t reads, bytes_store, bytes_fill, bytes_origin, failed;
 };
@@ -87,125 +63,6 @@ static uint64_t now_ms(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-/* ---- sources */
-
-static void source_unref(Source *s)
-{
-    if (!s || atomic_fetch_sub(&s->references, 1) != 1)
-        return;
-    if (s->fd >= 0)
-        close(s->fd);
-    store_fill_unref(s->fill);
-    g_free(s);
-}
-
-static void read_record(const FillLayer *l, uint64_t index, ObjectKey *key)
-{
-    manifest_key(l->manifest, index, key);
-}
-
-/* Takes it out of the table; the table's reference is then the caller's. Lock held. */
-static void forget_locked(FillLayer *l, Source *s)
-{
-    g_hash_table_steal(l->sources, &s->index);
-    g_queue_delete_link(&l->recent, s->link);
-}
-
-/* The object, or its fill, or neither. */
-static Source *source_new(FillLayer *l, uint64_t index)
-{
-    Source *s = g_new0(Source, 1);
-    atomic_init(&s->references, 1);
-    s->index = index;
-    read_record(l, index, &s->key);
-    object_key_id(&s->key, &s->id);
-    s->fd = store_open_object(l->store, &s->id, s->key.size);
-    if (s->fd < 0) {
-        g_autofree char *path = manifest_path(l->manifest, index);
-        if (path)
-            s->fill = store_fill_path(l->store, l->origin, path, &s->key, l->dataset);
-    }
-    return s;
-}
-
-/* A reference. */
-static Source *source_get(FillLayer *l, uint64_t index)
-{
-    pthread_mutex_lock(&l->lock);
-    Source *s = g_hash_table_lookup(l->sources, &index);
-    if (s) {
-        atomic_fetch_add(&s->references, 1);
-        s->used_ms = now_ms();
-        g_queue_unlink(&l->recent, s->link);
-        g_queue_push_head_link(&l->recent, s->link);
-    }
-    pthread_mutex_unlock(&l->lock);
-    if (s)
-        return s;
-
-    s = source_new(l, index);
-    Source *old = NULL, *spare = NULL;
-    pthread_mutex_lock(&l->lock);
-    Source *other = g_hash_table_lookup(l->sources, &index);
-    if (other) { /* somebody was faster */
-        atomic_fetch_add(&other->references, 1);
-        spare = s;
-        s = other;
-    } else {
-        atomic_fetch_add(&s->references, 1);
-        s->used_ms = now_ms();
-        g_hash_table_insert(l->sources, &s->index, s);
-        g_queue_push_head(&l->recent, s);
-        s->link = l->recent.head;
-        if (l->recent.length == 1)
-            pthread_cond_signal(&l->changed);
-        if (l->recent.length > SOURCES_MAX)
-            forget_locked(l, old = g_queue_peek_tail(&l->recent));
-    }
-    pthread_mutex_unlock(&l->lock);
-    source_unref(old);
-    source_unref(spare);
-    return s;
-}
-
-/* What it holds is of no use: the next read begins anew. */
-static void source_drop(FillLayer *l, Source *s)
-{
-    pthread_mutex_lock(&l->lock);
-    gboolean held = g_hash_table_lookup(l->sources, &s->index) == s;
-    if (held)
-        forget_locked(l, s);
-    pthread_mutex_unlock(&l->lock);
-    if (held)
-        source_unref(s);
-}
-
-/* A thread: lets go of what nobody reads any more. */
-static void *run_closer(void *data)
-{
-    FillLayer *l = data;
-    pthread_mutex_lock(&l->lock);
-    while (!l->stopping) {
-        Source *s = g_queue_peek_tail(&l->recent);
-        if (!s) {
-            pthread_cond_wait(&l->changed, &l->lock);
-            continue;
-        }
-        uint64_t due = s->used_ms + SOURCE_IDLE_MS;
-        if (now_ms() < due) {
-            const struct timespec until = {(time_t)(due / 1000), (long)(due % 1000) * 1000000};
-            pthread_cond_timedwait(&l->changed, &l->lock, &until);
-            continue;
-        }
-        forget_locked(l, s);
-        pthread_mutex_unlock(&l->lock);
-        source_unref(s);
-        pthread_mutex_lock(&l->lock);
-    }
-    pthread_mutex_unlock(&l->lock);
-    return NULL;
 }
 
 /* ---- reading */
@@ -267,11 +124,12 @@ static ssize_t read_slowly(FillLayer *l, Source *s, char *buf, size_t len, uint6
             return n;
         }
         if (n == -ETIMEDOUT) {
-            source_drop(l, s); /* it may be the origin that says so, and the fill has ended */
+            sources_drop(l->sources,
+                         s); /* it may be the origin that says so, and the fill has ended */
             return timed_out(l, wait_ms);
         }
     }
-    source_drop(l, s);
+    sources_drop(l->sources, s);
     /* What has been waited for the store counts. */
     unsigned waited = (unsigned)MIN(now_ms() - start, UINT_MAX);
     wait_ms = wait_ms > waited + AGAIN_MS ? wait_ms - waited : MIN(wait_ms, AGAIN_MS);
@@ -317,7 +175,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
         fuse_reply_err(req, EISDIR);
         return;
     }
-    Source *s = source_get(l, ino - FIRST_FILE);
+    Source *s = sources_get(l->sources, ino - FIRST_FILE);
     if (s->key.size == 0) { /* no file of the manifest is empty: its record leads nowhere */
         reply(l, req, NULL, -EIO);
         source_unref(s);
@@ -354,7 +212,7 @@ static void fill_stat(const FillLayer *l, fuse_ino_t ino, struct stat *st)
         return;
     }
     ObjectKey key;
-    read_record(l, ino - FIRST_FILE, &key);
+    manifest_key(l->manifest, ino - FIRST_FILE, &key);
     st->st_mode = S_IFREG | 0444;
     st->st_size = (off_t)key.size;
     st->st_blocks = (st->st_size + 511) / 512;
@@ -478,10 +336,7 @@ FillLayer *fill_layer_start(const FillLayerConfig *config, int fuse_fd, void (*e
     l->manifest = config->manifest;
     l->dataset = g_strdup(config->dataset);
     l->wait_ms = config->wait_ms ? config->wait_ms : DEFAULT_WAIT_MS;
-    pthread_mutex_init(&l->lock, NULL);
-    cond_init_monotonic(&l->changed);
-    l->sources = g_hash_table_new(g_int64_hash, g_int64_equal);
-    g_queue_init(&l->recent);
+    l->sources = sources_new(l->store, l->origin, l->manifest, l->dataset);
     l->fuse = readers_serve(&operations, l, fuse_fd, error);
     if (!l->fuse) {
         close(fuse_fd);
@@ -490,7 +345,6 @@ FillLayer *fill_layer_start(const FillLayerConfig *config, int fuse_fd, void (*e
     }
     l->waiters = waiters_new(WAITERS_MAX, finish_slowly, l);
     l->past = past_start(l->origin, PAST_THREADS);
-    l->has_closer = pthread_create(&l->closer, NULL, run_closer, l) == 0;
     l->readers =
         readers_start(l->fuse, config->threads ? config->threads : DEFAULT_THREADS, ended, data);
     return l;
@@ -517,21 +371,9 @@ void fill_layer_stop(FillLayer *l)
     readers_stop(l->readers);
     waiters_stop(l->waiters);
     past_stop(l->past);
-    pthread_mutex_lock(&l->lock);
-    l->stopping = TRUE;
-    pthread_cond_signal(&l->changed);
-    pthread_mutex_unlock(&l->lock);
-    if (l->has_closer)
-        pthread_join(l->closer, NULL);
-    for (Source *s; (s = g_queue_peek_head(&l->recent));) {
-        forget_locked(l, s);
-        source_unref(s);
-    }
+    sources_free(l->sources);
     if (l->fuse)
         fuse_session_destroy(l->fuse);
-    g_hash_table_unref(l->sources);
-    pthread_cond_destroy(&l->changed);
-    pthread_mutex_destroy(&l->lock);
     g_free(l->dataset);
     g_free(l);
 }
