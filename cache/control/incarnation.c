@@ -23,12 +23,18 @@ static void save(const Incarnation *i, const char *state)
 static gboolean load(Incarnation *i)
 {
     g_autofree char *text = NULL;
-    if (!g_file_get_contents(i->path, &text, NULL, NULL))
+    g_autoptr(GError) error = NULL;
+    if (!g_file_get_contents(i->path, &text, NULL, &error)) {
+        if (!g_error_matches(error, G_FILE_ERROR, G_FILE_ERROR_NOENT))
+            g_warning("%s; what an earlier run left at Ceph has to time out", error->message);
         return FALSE;
+    }
     g_auto(GStrv) words = g_strsplit_set(g_strchomp(text), " ", -1);
     if (g_strv_length(words) != 3 || !g_uuid_string_is_valid(words[0]) ||
-        !g_ascii_string_to_unsigned(words[1], 10, 1, G_MAXUINT64 - 1, &i->number, NULL))
+        !g_ascii_string_to_unsigned(words[1], 10, 1, G_MAXUINT64 - 1, &i->number, NULL)) {
+        g_warning("%s is damaged; what an earlier run left at Ceph has to time out", i->path);
         return FALSE;
+    }
     i->uuid = g_strdup(words[0]);
     i->predecessor_died = strcmp(words[2], "running") == 0;
     return TRUE;

@@ -12,7 +12,7 @@ data write "$TARGET/set" "$TMP/manifest" --files 200 --large 20000000 >/dev/null
 right() {
     local out
     drop_page_cache
-    if out=$(timeout 60 "$BUILD/tools/demo-read" read "$TARGET/set" "$TMP/manifest" --verify 2>&1); then
+    if out=$(timeout 120 "$BUILD/tools/demo-read" read "$TARGET/set" "$TMP/manifest" --verify 2>&1); then
         pass "$1"
     else
         fail "$1" "$out"
