@@ -182,7 +182,7 @@ static gboolean take_name(Work *w, const ProvisionRequest *r, VolumeRecord **rec
                     r->backing_snapshot ? "a copy, not the snapshot itself"
                                         : "a snapshot itself, for reading only, not a copy");
     /* The record outlives its volume when a removal is cut short. */
-    gboolean may_be_cut = !fresh && !*volume && w->ops->volume_clear;
+    gboolean may_be_cut = !fresh && w->ops->volume_clear;
     return same && (!may_be_cut || w->ops->volume_clear(w->session, w->id, w->deadline_us, error));
 }
 

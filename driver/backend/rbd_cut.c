@@ -4,7 +4,8 @@
  * it. The name is free in between. Its next removal by that name goes on with it, unless
  *
  *   - an image was made of the name meanwhile: then nobody ever does
- *   - the cut was in the move: the entry is left as "moving", which no call of librbd mends
+ *   - the cut was in the move: the entry is left as "moving", which no call of librbd mends; the
+ *     image may have its name still
  */
 #include <errno.h>
 #include <string.h>
@@ -14,20 +15,28 @@
 #define STATE_NORMAL 0
 #define STATE_MOVING 1
 
-/* Says that a move has ended, if that is what the entry waits for. */
-static int end_move(rados_ioctx_t io, const char *id)
+/* A method of the trash's object: its arguments are an ID and `n` bytes. -ENOENT: no such entry. */
+static int on_entry(rados_ioctx_t io, const char *method, const char *id, const char *bytes,
+                    gsize n)
 {
     gsize length = strlen(id);
     guint32 prefix = GUINT32_TO_LE((guint32)length);
     char out[8];
-    g_autofree char *in = g_malloc(sizeof(prefix) + length + 2);
+    g_autofree char *in = g_malloc(sizeof(prefix) + length + n);
     memcpy(in, &prefix, sizeof(prefix));
     memcpy(in + sizeof(prefix), id, length);
-    in[sizeof(prefix) + length] = STATE_NORMAL;
-    in[sizeof(prefix) + length + 1] = STATE_MOVING;
-    int rc = rados_exec(io, "rbd_trash", "rbd", "trash_state_set", in, sizeof(prefix) + length + 2,
-                        out, sizeof(out));
-    return rc == -ESTALE || rc == -ENOENT ? 0 : MIN(rc, 0);
+    memcpy(in + sizeof(prefix) + length, bytes, n);
+    int rc = rados_exec(io, "rbd_trash", "rbd", method, in, sizeof(prefix) + length + n, out,
+                        sizeof(out));
+    return MIN(rc, 0);
+}
+
+/* Says that a move has ended, if that is what the entry waits for. */
+static int end_move(rados_ioctx_t io, const char *id)
+{
+    const char states[] = {STATE_NORMAL, STATE_MOVING};
+    int rc = on_entry(io, "trash_state_set", id, states, sizeof(states));
+    return rc == -ESTALE || rc == -ENOENT ? 0 : rc;
 }
 
 static gboolean end_removal(RbdCall *call, const char *id)
@@ -47,12 +56,13 @@ static gboolean end_removal(RbdCall *call, const char *id)
 
 gboolean rbd_end_removals(RbdCall *call)
 {
-    char own[RBD_ID_MAX];
-    int rc = rbd_name_id(call->io, call->image, own);
-    if (rc != 0 && rc != -ENOENT)
+    char id[RBD_ID_MAX];
+    int rc = rbd_name_id(call->io, call->image, id);
+    if (rc == 0)
+        return rbd_call_refuse(call, HEARTH_ERROR_ABORTED, "image %s is being removed; try again",
+                               call->image);
+    if (rc != -ENOENT)
         return rbd_call_fail(call, rc, "looking for");
-    if (rc == -ENOENT)
-        *own = '\0';
     gsize n;
     rbd_image_spec_t *list = NULL;
     rc = rbd_list_all(call->io, &list, &n);
@@ -60,7 +70,7 @@ gboolean rbd_end_removals(RbdCall *call)
         return rbd_call_fail(call, rc, "listing the images of");
     gboolean good = TRUE;
     for (gsize i = 0; good && i < n; i++) {
-        if (strcmp(list[i].name, call->image) == 0 && strcmp(list[i].id, own) != 0)
+        if (strcmp(list[i].name, call->image) == 0)
             good = end_removal(call, list[i].id);
     }
     rbd_image_spec_list_cleanup(list, n);
@@ -68,9 +78,19 @@ gboolean rbd_end_removals(RbdCall *call)
     return good;
 }
 
+/* An image that has its name still is in the trash too when the cut was before the name went. */
 static void clear_run(RbdCall *call)
 {
-    rbd_end_removals(call);
+    char id[RBD_ID_MAX];
+    int rc = rbd_name_id(call->io, call->image, id);
+    if (rc == -ENOENT) {
+        rbd_end_removals(call);
+        return;
+    }
+    if (rc == 0)
+        rc = on_entry(call->io, "trash_remove", id, "", 0);
+    if (rc != 0 && rc != -ENOENT)
+        rbd_call_fail(call, rc, "taking out of the trash image");
 }
 
 gboolean rbd_volume_clear(void *session, const VolumeId *id, gint64 deadline_us, GError **error)

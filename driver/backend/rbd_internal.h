@@ -170,8 +170,8 @@ GPtrArray *rbd_leftovers(void *session, gint64 deadline_us, GError **error);
 gboolean rbd_leftover_remove(void *session, const char *name, gint64 deadline_us, GError **error);
 
 /* rbd_cut.c */
-/* Within a call: ends the removals of images that had call->image for a name, and of none that has
- * it now. */
+/* Within a call: ends the removals of images that had call->image for a name, which nothing has
+ * now: ABORTED if something does. */
 gboolean rbd_end_removals(RbdCall *call);
 gboolean rbd_volume_clear(void *session, const VolumeId *id, gint64 deadline_us, GError **error);
 

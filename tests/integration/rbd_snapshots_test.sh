@@ -152,6 +152,20 @@ cut() { # STATE: 0 moved, 1 in the move; of image csi-vol-pvc-x-$$, being remove
     python3 -c 'import sys; e = bytearray(open(sys.argv[1], "rb").read()); e[6] = 3; e[-1] = int(sys.argv[2]); open(sys.argv[1], "wb").write(e)' "$TMP/entry" "$1"
     on_pool setomapval rbd_trash "id_$id" --input-file "$TMP/entry"
 }
+create_image pvc-x-$$ 33554432
+ID=$(info rbd/csi-vol-pvc-x-$$ .id)
+create_image pvc-y-$$ 33554432
+y=$VOLUME_ID
+rbd_cmd trash mv rbd/csi-vol-pvc-y-$$ && on_pool getomapval rbd_trash "id_$(rbd_cmd trash ls rbd | awk -v n=csi-vol-pvc-y-$$ '$2 == n { print $1 }')" "$TMP/entry" >/dev/null
+python3 -c 'import sys; e = bytearray(open(sys.argv[1], "rb").read()); e[6] = 3; e[-1] = 1; open(sys.argv[1], "wb").write(e.replace(b"pvc-y-", b"pvc-x-"))' "$TMP/entry"
+on_pool setomapval rbd_trash "id_$ID" --input-file "$TMP/entry"
+same cut_before_the_name_went "$(images pvc-x-$$ | wc -l)" 2
+create_image pvc-x-$$ 33554432
+same it_is_whole_and_out_of_the_trash "$CSI_CODE/$(images pvc-x-$$ | wc -l)/$(info rbd/csi-vol-pvc-x-$$ .id)" "OK/1/$ID"
+delete_volume
+rbd_cmd trash restore "$(rbd_cmd trash ls rbd | awk -v n=csi-vol-pvc-y-$$ '$2 == n { print $1 }')"
+VOLUME_ID=$y
+delete_volume
 for state in 0 1; do
     create_image pvc-x-$$ 33554432
     cut $state || die "no removal could be cut"
