@@ -145,10 +145,9 @@ cleanup_all() {
     done
     unmount_below "$TMP"
     if [ "$FAILED" -gt 0 ]; then
-        [ -z "${OVERDUE:-}" ] || {
-            echo "--- stopped in $CSI_CALL, $((SECONDS - ${CSI_STARTED:-0})) s after it began; the last answer: $CSI_BEFORE"
-            ceph_cmd -s
-        } >&2
+        [ -z "${OVERDUE:-}" ] ||
+            echo "--- stopped in $CSI_CALL, $((SECONDS - ${CSI_STARTED:-0})) s after it began; the last answer: $CSI_BEFORE" >&2
+        [ ! -d "${CEPH_DIR:-}" ] || ceph_cmd -s >&2
         for name in "$TMP"/log/*.log; do
             [ -s "$name" ] || continue
             echo "--- the end of $(basename "$name")" >&2
