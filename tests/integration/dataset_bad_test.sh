@@ -69,6 +69,7 @@ damaged() { # NAME COMMAND...: of the file while hearthd is away
     check "$name-is_staged" use
     same "$name-natively" "$(mount_type "$STAGE")" overlay
     right "$name-is_right"
+    [ -z "${AWAITED:-}" ] || wait_for 30 put_back
     leave "$name"
 }
 poke() { printf 'XXXXXXXX' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
@@ -79,10 +80,16 @@ told it_is_told_too "to be made anew"
 damaged manifest_empty truncate -s 0 "$MANIFEST"
 
 # ---- and in Ceph ----
+in_ceph_now() { for part in "manifest.$DATASET" $(parts); do radoscmd get "$part" - 2>&1 | md5sum; done; }
+# It is written back beside the reading, and who leaves ends that.
+put_back() { [ "$(in_ceph_now)" != "$AWAITED" ] && sleep 0.5; }
 in_ceph() { # NAME
+    local AWAITED
+    AWAITED=$(in_ceph_now)
     damaged "$1" rm -rf "$MANIFEST"
+    AWAITED=
     told "$1-is_told" "the manifest in Ceph is made anew"
-    # It is written back beside the reading: a run that ended before that does so again.
+    # A run that ended before that does so again.
     local attempt again=1
     for ((attempt = 0; again && attempt < 3; attempt++)); do
         LOGGED=$(wc -l <"$TMP/log/hearthd.log")
