@@ -201,31 +201,28 @@ within nobody_speaks 20 UNAVAILABLE
 CSI_TIMEOUT=3 create_volume pvc-away-$$ 1073741824 '{"clusterID": "silent"}'
 within a_short_deadline_is_kept 5 'UNAVAILABLE|DEADLINE_EXCEEDED'
 
-daemon_pid() { awk -v n="$1" '$1 == n { pid = $2 } END { print pid }' "$CEPH_DIR/pids"; }
-thaw() { kill -CONT "$(daemon_pid mgr.a)" "$(daemon_pid mon.a)"; }
-at_exit thaw
 n=pvc-hang-$$
-kill -STOP "$(daemon_pid mgr.a)"
+halt mgr.a
 CSI_TIMEOUT=4 create_volume $n 1073741824
 within a_hung_mgr_keeps_the_deadline 6 'UNAVAILABLE|DEADLINE_EXCEEDED'
 CSI_TIMEOUT=4 create_volume $n-2 1073741824
 within and_again_for_another_volume 6 'UNAVAILABLE|DEADLINE_EXCEEDED'
 csi controller Probe '{}'
 within and_the_monitors_still_answer 3 OK
-kill -CONT "$(daemon_pid mgr.a)"
+continue_ceph
 for v in $n $n-2; do
     create_volume $v 1073741824
     code "after_it_the_retry_works_$v" OK
     same "with_one_volume_$v" "$(subvolumes $v | grep -cx "csi-vol-$v")" 1
     delete_volume
 done
-kill -STOP "$(daemon_pid mon.a)"
+halt mon.a
 csi controller Probe '{}'
 within a_hung_monitor_fails_the_probe 4 FAILED_PRECONDITION
 CSI_TIMEOUT=4 create_volume $n 1073741824
 # Connected already, a creation may need no monitor at all.
 within a_hung_monitor_keeps_the_deadline 6 'OK|UNAVAILABLE|DEADLINE_EXCEEDED'
-kill -CONT "$(daemon_pid mon.a)"
+continue_ceph
 healthy() { csi controller Probe '{}'; }
 wait_for 20 healthy && pass the_probe_recovers || fail the_probe_recovers "$(said)"
 create_volume $n 1073741824

@@ -38,22 +38,6 @@ all_deleted() { # NAMES-JSON: until each says OK
     done
 }
 
-daemon_pid() { awk -v d="$1" '$1 == d { print $2 }' "$CEPH_DIR/pids"; }
-STOPPED=()
-let_go() {
-    local pid
-    for pid in "${STOPPED[@]}"; do kill -CONT "$pid"; done
-    STOPPED=()
-}
-at_exit let_go
-halt() { # DAEMON...
-    local daemon
-    for daemon in "$@"; do
-        STOPPED+=("$(daemon_pid "$daemon")")
-        kill -STOP "${STOPPED[-1]}"
-    done
-}
-
 at_once() {
     local same="same-$$" base="base-$$"
     jobs '{id: "base", calls: [create($base)]}' --arg base "$base" | load 1
@@ -91,7 +75,7 @@ without() { # DAEMON...
     same "${label}_probe_answers" "$(answers 'map(select(.id == "probe" and (.ms > 1000 or .code != "OK"))) | map("\(.code) \(.ms)") | join(", ")')" ""
     same "${label}_other_volumes_are_made" "$(answers 'map(select(.id == "dir" and (.ms > 2000 or .code != "OK"))) | map("\(.code) \(.ms) \(.message)") | join(", ")')" ""
     [ $((($(date +%s%N) - began) / 1000000)) -lt 9000 ] && pass "${label}_all_in_time" || fail "${label}_all_in_time" "$((($(date +%s%N) - began) / 1000000)) ms"
-    let_go
+    continue_ceph
     all_deleted "$names" && pass "${label}_then_all_can_be_deleted" || fail "${label}_then_all_can_be_deleted" "$(answers 'map(select(.code != "OK"))[0]')"
     same "${label}_and_nothing_is_left" "$(objects "hang-$$")$(records "hang-$$") $(audit >/dev/null; echo $?)" " 0"
 }

@@ -19,20 +19,6 @@ recall() {
     STAGE=$TMP/mnt/stage-$1 TARGET=$TMP/mnt/pod/$1
 }
 settled() { [ "$(cache_stat fillsActive)" = 0 ]; }
-daemon_pid() { awk -v n="$1" '$1 == n { print $2 }' "$CEPH_DIR/pids"; }
-STOPPED=()
-stop_ceph() {
-    local daemon
-    for daemon in mds.a osd.0 mgr.a mon.a; do
-        STOPPED+=("$(daemon_pid "$daemon")")
-        kill -STOP "${STOPPED[-1]}"
-    done
-}
-continue_ceph() {
-    [ "${#STOPPED[@]}" = 0 ] || kill -CONT "${STOPPED[@]}"
-    STOPPED=()
-}
-at_exit continue_ceph
 sub() { ceph_cmd fs subvolume "$1" hearthfs "${@:2}" 2>/dev/null; }
 subsnap() { ceph_cmd fs subvolume snapshot "$1" hearthfs "${@:2}" 2>/dev/null; }
 sums() { (cd "$TARGET" && find . -type f -name 'warm*' -exec md5sum {} + | sort -k 2); }

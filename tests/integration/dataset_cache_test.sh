@@ -44,23 +44,6 @@ digest() { # DIR
 free_kib() { sync -f "$TMP/nvme" && df --output=avail "$TMP/nvme" | tail -n 1; }
 # Overlay's inodes first, then those beneath them that they held.
 drop_all() { drop_page_cache && drop_page_cache && drop_page_cache; }
-daemon_pid() { awk -v n="$1" '$1 == n { print $2 }' "$CEPH_DIR/pids"; }
-STOPPED=()
-stop_ceph() {
-    local daemon
-    for daemon in mds.a osd.0 mgr.a mon.a; do
-        STOPPED+=("$(daemon_pid "$daemon")")
-        kill -STOP "${STOPPED[-1]}"
-    done
-}
-continue_ceph() {
-    [ "${#STOPPED[@]}" -gt 0 ] || return 0
-    kill -CONT "${STOPPED[@]}"
-    STOPPED=()
-    # A placement group of one replica whose lease to read has run out stays so until it peers again.
-    ceph_cmd osd down 0 >/dev/null 2>&1
-}
-at_exit continue_ceph
 mds_requests() { "$ONE_NODE" perf "$CEPH_DIR" mds.a mds.request; }
 
 create_volume datasets || die "CreateVolume: $(said)"

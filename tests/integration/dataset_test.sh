@@ -60,27 +60,9 @@ served() { hearthctl status --json | jq -r '[.volumes[].volume] | sort | join(" 
 says() { cat "$TMP/out" "$TMP/err" && grep -q "$1" "$TMP/err"; }
 as_before() { cmp "$TMP/warm-before" "$1" || { head -n 3 "$TMP/err" && false; }; }
 settled() { [ "$(cache_stat fillsActive)" = 0 ]; }
-daemon_pid() { awk -v n="$1" '$1 == n { print $2 }' "$CEPH_DIR/pids"; }
-STOPPED=()
-stop_ceph() {
-    local daemon
-    for daemon in mds.a osd.0 mgr.a mon.a; do
-        STOPPED+=("$(daemon_pid "$daemon")")
-        kill -STOP "${STOPPED[-1]}"
-    done
-}
-continue_ceph() {
-    [ "${#STOPPED[@]}" -gt 0 ] || return 0
-    kill -CONT "${STOPPED[@]}"
-    STOPPED=()
-    # A placement group of one replica whose lease to read has run out stays so until it peers again.
-    ceph_cmd osd down 0 >/dev/null 2>&1
-}
-at_exit continue_ceph
 
 # ---- a source ----
 create_volume pvc-src-$$ || die "CreateVolume: $(said)"
-at_exit continue_ceph
 SOURCE_ID=$VOLUME_ID
 mkdir "$TMP/mnt/ceph"
 spawn ceph-fuse ceph-fuse -f -c "$CEPH_CONF" -n client.admin -k "$CEPH_KEYRING" "$TMP/mnt/ceph"

@@ -224,6 +224,27 @@ signal.pause()'
              {clusterID: "silent", monitors: [$silent]}]' "$CEPH_DIR/config.json" >"$TMP/config.json"
 }
 
+# Ceph away, and back, at the end at the latest.
+daemon_pid() { awk -v n="$1" '$1 == n { pid = $2 } END { print pid }' "$CEPH_DIR/pids"; }
+STOPPED=()
+halt() { # DAEMON...
+    local daemon
+    [ ${#STOPPED[@]} -gt 0 ] || at_exit continue_ceph
+    for daemon in "$@"; do
+        kill -STOP "$(daemon_pid "$daemon")"
+        STOPPED+=("$daemon")
+    done
+}
+stop_ceph() { halt mds.a osd.0 mgr.a mon.a; }
+continue_ceph() {
+    local daemon had=" ${STOPPED[*]} "
+    for daemon in "${STOPPED[@]}"; do kill -CONT "$(daemon_pid "$daemon")"; done
+    STOPPED=()
+    # A placement group of one replica whose lease to read has run out stays so until it peers again.
+    case $had in *" osd.0 "*) wait_for 60 ceph_cmd osd down 0 && wait_for 60 pgs_are_clean ;; esac
+}
+pgs_are_clean() { ceph_cmd pg stat --format json | jq -e '[.pg_summary.num_pg_by_state[] | select(.name != "active+clean")] == []'; }
+
 rbd_cmd() { rbd -c "$CEPH_CONF" --keyring "$CEPH_KEYRING" --id admin "$@" 2>>"$TMP/log/rbd.log"; }
 ceph_cmd() { "$ONE_NODE" ceph "$CEPH_DIR" "$@"; }
 osd_bytes() { "$ONE_NODE" perf "$CEPH_DIR" osd.0 osd.op_out_bytes; }
