@@ -91,7 +91,8 @@ in_ceph() { # NAME
     told "$1-is_told" "the manifest in Ceph is made anew"
     # A run that ended before that does so again.
     local attempt again=1
-    for ((attempt = 0; again && attempt < 3; attempt++)); do
+    for ((attempt = 0; attempt < 3; attempt++)); do
+        [ -n "$again" ] || break
         LOGGED=$(wc -l <"$TMP/log/hearthd.log")
         damaged "$1-then" rm -rf "$MANIFEST"
         again=$(tail -n +$((LOGGED + 1)) "$TMP/log/hearthd.log" | grep "anew\|built")
