@@ -37,7 +37,8 @@ sub() { # VERB... NAME...
 }
 # Of a subvolume and its snapshots, all that Ceph tells.
 state() { # NAME GROUP
-    sub info "$1" --group_name "$2" --format json | jq -S 'del(.atime)'
+    # What is used is counted late.
+    sub info "$1" --group_name "$2" --format json | jq -S 'del(.atime, .bytes_used, .bytes_pcent)'
     sub snapshot ls "$1" --group_name "$2" --format json
     sub ls --group_name "$2" --format json | jq -c 'map(.name) | sort'
 }
