@@ -26,8 +26,9 @@ void datasets_prune(Datasets *all)
     g_autoptr(GPtrArray) pins = store_pins(all->store);
     for (guint i = 0; i < pins->len; i++)
         g_hash_table_add(keep, g_strdup(pins->pdata[i]));
-    store_set_other_bytes(all->store, manifests_prune(dir, keep, MANIFESTS_MAX,
-                                                      stats.max_bytes / 100 * MANIFESTS_PERCENT));
+    store_set_other_bytes(
+        all->store, STORE_OTHER_MANIFESTS,
+        manifests_prune(dir, keep, MANIFESTS_MAX, stats.max_bytes / 100 * MANIFESTS_PERCENT));
 }
 
 void datasets_drop(Datasets *all, const char *id)

@@ -94,7 +94,7 @@ struct Store {
     Wake evictor;
     pthread_t evictor_thread;
     atomic_ulong evicted_objects, evicted_bytes;
-    atomic_ulong other_bytes; /* in the directory, within max_bytes */
+    atomic_ulong others[STORE_OTHERS]; /* bytes */
 
     Wake scrubber;
     pthread_t scrubber_thread;               /* unless scrub_bytes_per_sec is 0 */
@@ -141,6 +141,8 @@ void room_credit(Store *store, const IndexTotals *removed);
 /* Forgets the sample: what was believed about the file system proved wrong. */
 void room_forget(Store *store);
 void room_bounds(Store *store, uint64_t *max_bytes, uint64_t *max_inodes);
+/* What others have of the bound. */
+uint64_t room_others(Store *store);
 
 /* --- evict.c --- */
 /* One eviction, over several turns: of one tag, or of all in the order of ClaimRank. */

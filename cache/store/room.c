@@ -24,6 +24,26 @@ static uint64_t above(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
+uint64_t room_others(Store *store)
+{
+    uint64_t bytes = 0, most = store->config.max_bytes / 2;
+    for (int i = 0; i < STORE_OTHERS; i++)
+        bytes += atomic_load(&store->others[i]);
+    return most ? MIN(bytes, most) : bytes;
+}
+
+uint64_t store_image_room(Store *store)
+{
+    uint64_t of_objects, inodes, all;
+    const uint64_t images = atomic_load(&store->others[STORE_OTHER_IMAGES]);
+    room_bounds(store, &of_objects, &inodes);
+    all = of_objects > UINT64_MAX - images ? UINT64_MAX : of_objects + images;
+    if (store->config.max_bytes)
+        all = MIN(all, percent(store->config.max_bytes, store->config.high_percent));
+    return MAX(all / 2, above(all, ledger_held(&store->ledger).bytes +
+                                       atomic_load(&store->others[STORE_OTHER_MANIFESTS])));
+}
+
 static void see_freed(uint64_t *credit, uint64_t before, uint64_t now)
 {
     *credit -= MIN(*credit, above(before, now));
@@ -102,7 +122,7 @@ IndexTotals room_excess(Store *store, gboolean pressing)
     IndexTotals sum = ledger_sum(&store->ledger);
     IndexTotals held = ledger_held(&store->ledger);
     IndexTotals excess = {0, 0};
-    sum.bytes += atomic_load(&store->other_bytes);
+    sum.bytes += room_others(store);
     unsigned high = pressing ? config->low_percent : config->high_percent;
     if (config->max_bytes && sum.bytes > percent(config->max_bytes, high))
         excess.bytes = above(sum.bytes, percent(config->max_bytes, config->low_percent));
@@ -135,7 +155,7 @@ static gboolean try_reserve(Store *store, uint64_t charge, IndexTotals *missing)
     Ledger *ledger = &store->ledger;
     pthread_mutex_lock(&ledger->lock);
     uint64_t bytes = ledger->indexed.bytes + ledger->waiting.bytes + ledger->reserved.bytes +
-                     atomic_load(&store->other_bytes) + charge;
+                     room_others(store) + charge;
     uint64_t objects =
         ledger->indexed.objects + ledger->waiting.objects + ledger->reserved.objects + 1;
     missing->bytes = config->max_bytes ? above(bytes, config->max_bytes) : 0;
@@ -231,8 +251,8 @@ gboolean room_reserve(Store *store, uint64_t size)
     uint64_t charge = record_charge(size);
     const StoreConfig *config = &store->config;
     /* What does not fit below the high watermark would be evicted as soon as it is complete. */
-    if (config->max_bytes && charge + atomic_load(&store->other_bytes) >
-                                 percent(config->max_bytes, config->high_percent))
+    if (config->max_bytes &&
+        charge + room_others(store) > percent(config->max_bytes, config->high_percent))
         return FALSE;
     if (!reserve_evicting(store, charge))
         return FALSE;

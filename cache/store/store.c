@@ -415,12 +415,25 @@ size_t store_adopt(Store *store, const char *tag, const ObjectId *ids, size_t n)
     return rc == 0 ? taken : 0;
 }
 
-void store_set_other_bytes(Store *store, uint64_t bytes)
+void store_set_other_bytes(Store *store, StoreOther other, uint64_t bytes)
 {
-    /* Whatever they are, half of the bound is for objects. */
-    uint64_t most = store->config.max_bytes / 2;
-    atomic_store(&store->other_bytes, most ? MIN(bytes, most) : bytes);
+    atomic_store(&store->others[other], bytes);
     wake_kick(&store->evictor);
+}
+
+StoreDisk store_disk(Store *store)
+{
+    return disk_state(&store->disk);
+}
+
+void store_report_disk(Store *store, int error)
+{
+    disk_failed(&store->disk, error, store_mono_ms());
+}
+
+const char *store_boot_id(const Store *store)
+{
+    return store->layout.boot_id;
 }
 
 void store_stats(Store *store, StoreStats *stats)

@@ -165,8 +165,16 @@ typedef struct StoreVerify {
 /* Verifies what is tagged `tag` (NULL: all), some max_bytes of it. 0 or -errno of the index. */
 int store_verify_some(Store *store, const char *tag, StoreVerify *run, uint64_t max_bytes);
 
-/* How many bytes something else keeps in the directory; they count as if objects had them. */
-void store_set_other_bytes(Store *store, uint64_t bytes);
+/* What else is kept in the directory. It counts as if objects had it, up to half of the bound. */
+typedef enum StoreOther { STORE_OTHER_MANIFESTS, STORE_OTHER_IMAGES, STORE_OTHERS } StoreOther;
+void store_set_other_bytes(Store *store, StoreOther other, uint64_t bytes);
+/* How many bytes images may have: what objects leave, and half of all at least. */
+uint64_t store_image_room(Store *store);
+
+/* For who keeps files of its own in the directory: the disk's health, and what it is told of. */
+StoreDisk store_disk(Store *store);
+void store_report_disk(Store *store, int error);
+const char *store_boot_id(const Store *store);
 
 /*
  * Drops objects tagged `tag`, least recently used first, until `bytes` are freed (UINT64_MAX: all).

@@ -295,9 +295,31 @@ void store_stats(Store *store, StoreStats *stats)
     pthread_mutex_unlock(&store->lock);
 }
 
-void store_set_other_bytes(Store *store, uint64_t bytes)
+void store_set_other_bytes(Store *store, StoreOther other, uint64_t bytes)
 {
-    (void)store, (void)bytes;
+    (void)store, (void)other, (void)bytes;
+}
+
+uint64_t store_image_room(Store *store)
+{
+    (void)store;
+    return UINT64_MAX;
+}
+
+StoreDisk store_disk(Store *store)
+{
+    return store->disk;
+}
+
+void store_report_disk(Store *store, int error)
+{
+    (void)store, (void)error;
+}
+
+const char *store_boot_id(const Store *store)
+{
+    (void)store;
+    return "boot";
 }
 
 /* All that is held, and nothing bad. */

@@ -250,19 +250,19 @@ START_TEST(what_others_keep_in_the_directory_is_within_the_bound)
     fixture_open(&f);
     for (uint64_t i = 1; i <= 90; i++)
         fixture_put(&f, i, BLOCK, "t");
-    store_set_other_bytes(f.store, 30 * BLOCK);
+    store_set_other_bytes(f.store, STORE_OTHER_MANIFESTS, 30 * BLOCK);
     wake_round(&f.store->evictor);
     ck_assert_uint_eq(fixture_objects(&f), 50);
     OriginNode big = fake_file(1000, 61 * BLOCK);
     ck_assert_int_eq(fixture_fill(&f, &big, "t"), -ENOSPC);
     ck_assert_uint_eq(fixture_objects(&f), 50);
     /* However much it is, objects keep half. */
-    store_set_other_bytes(f.store, 1000 * BLOCK);
+    store_set_other_bytes(f.store, STORE_OTHER_MANIFESTS, 1000 * BLOCK);
     wake_round(&f.store->evictor);
     ck_assert_uint_eq(fixture_objects(&f), 30);
     fixture_put(&f, 2000, BLOCK, "t");
     ck_assert(fixture_serves(&f, 2000, BLOCK));
-    store_set_other_bytes(f.store, 0);
+    store_set_other_bytes(f.store, STORE_OTHER_MANIFESTS, 0);
     fixture_done(&f);
 }
 END_TEST
