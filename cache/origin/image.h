@@ -33,6 +33,10 @@ typedef struct ImageOps {
     /* Reads as zeros afterwards, all of it; space is given back where it can be. */
     void (*zero)(Image *image, uint64_t off, uint64_t len, ImageDone done, void *data);
 
+    /* Asks Ceph for something small: 0 if it still serves us; -ESHUTDOWN if another has taken the
+     * image over. */
+    void (*check)(Image *image, ImageDone done, void *data);
+
     /* The size, asked of Ceph. Blocks. 0 or -errno. */
     int (*size)(Image *image, uint64_t *bytes);
     /*
@@ -41,13 +45,30 @@ typedef struct ImageOps {
      */
     ssize_t (*get_note)(Image *image, const char *name, char *text, size_t size);
     int (*set_note)(Image *image, const char *name, const char *text);
+    /*
+     * Gives the lock back, as destroy would, and tells the content.version of that very moment,
+     * which who opens it next will find if nobody writes it until then. Nothing but destroy may
+     * follow. Blocks. 0 or -errno.
+     */
+    int (*leave)(Image *image, uint64_t *version);
 } ImageOps;
+
+/* What may be kept of an image's bytes from one opening to the next. */
+typedef struct ImageContent {
+    char *name;         /* of Ceph's making, the same wherever it is opened; NULL: keep nothing, for
+                           others may write it and nobody would hear of it */
+    gboolean immutable; /* a snapshot */
+    uint64_t version;   /* before its lock was taken; 0: somebody may have written just then */
+    char *client;       /* who has its lock now: RbdImageConfig.client; NULL: nameless */
+    char *taken_from;   /* who had the lock still, and died: dead_client; NULL: nobody had it */
+} ImageContent;
 
 /* Implementations embed this as their first member. */
 struct Image {
     const ImageOps *ops;
     gboolean read_only;
     uint64_t object_bytes; /* Ceph stores it in objects of this size */
+    ImageContent content;
 };
 
 /* What it takes to open an RBD image. Borrowed for the call; the key is not logged. */

@@ -140,6 +140,10 @@ void rbd_destroy(Image *image)
         rados_ioctx_destroy(r->io);
     if (r->cluster)
         rados_shutdown(r->cluster);
+    g_free(r->base.content.name);
+    g_free(r->base.content.client);
+    g_free(r->base.content.taken_from);
+    g_free(r->header);
     g_free(r->spec);
     g_free(r);
 }
@@ -151,7 +155,9 @@ const ImageOps rbd_image_ops = {
     .write = rbd_image_write,
     .flush = rbd_image_flush,
     .zero = rbd_image_zero,
+    .check = rbd_content_check,
     .size = rbd_image_size,
     .get_note = rbd_image_get_note,
     .set_note = rbd_image_set_note,
+    .leave = rbd_content_leave,
 };

@@ -24,7 +24,9 @@ typedef struct RbdImage {
     rados_ioctx_t io;
     rbd_image_t image;
     RbdQuiet quiet;
-    char *spec; /* POOL[/NAMESPACE]/NAME[@SNAPSHOT], for messages */
+    char *header;     /* the object that it is described by */
+    gint64 looked_us; /* when its version was read; monotonic */
+    char *spec;       /* POOL[/NAMESPACE]/NAME[@SNAPSHOT], for messages */
 } RbdImage;
 
 extern const ImageOps rbd_image_ops;
@@ -55,6 +57,17 @@ void rbd_quiet_end(RbdImage *r);
  * G_IO_ERROR_BUSY names the holder.
  */
 gboolean rbd_lock_take(RbdImage *r, const char *client, const char *dead_client, GError **error);
+/*
+ * rbd_content.c: fills base.content in but for the clients, before the lock is taken. `snapshot`:
+ * NULL, the image itself. Nothing of it is an error that hinders opening.
+ */
+void rbd_content_read(RbdImage *r, const char *snapshot, gboolean shared);
+void rbd_content_check(Image *image, ImageDone done, void *data);
+/* Once the lock is taken: forgets the version if that took so long that another could have written.
+ */
+void rbd_content_locked(RbdImage *r);
+int rbd_content_leave(Image *image, uint64_t *version);
+
 /* For a reader: refuses an image that somebody alive has locked for writing. */
 gboolean rbd_lock_check(RbdImage *r, GError **error);
 

@@ -172,8 +172,11 @@ static gboolean take_locked(RbdImage *r, const char *client, const char *dead_cl
             result = watchers_read(r, &watchers);
         if (result < 0)
             return failed(r, "the holder of its lock", result, error);
+        const gboolean ours = address && was_ours(r, address, dead_client);
+        g_free(r->base.content.taken_from);
+        r->base.content.taken_from = ours ? g_strdup(dead_client) : NULL;
         if (address && watcher_at(&watchers, address)) {
-            if (!was_ours(r, address, dead_client))
+            if (!ours)
                 return refuse(r, address, error);
             result = rbd_lock_break(r->image, RBD_LOCK_MODE_EXCLUSIVE, address);
             if (result < 0 && result != -ENOENT)

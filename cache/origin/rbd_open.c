@@ -170,12 +170,15 @@ static gboolean open_image(const Opening *o, RbdImage *image, GError **error)
         return set_open_error(o, image, r, error);
     image->base.object_bytes = info.obj_size;
     image->base.read_only = o->read_only;
+    rbd_content_read(image, o->snapshot, o->shared);
     if (o->shared || o->snapshot)
         return TRUE;
     if (o->read_only)
         return rbd_lock_check(image, error);
     if (!rbd_lock_take(image, o->client, o->dead_client, error))
         return FALSE;
+    image->base.content.client = g_strdup(o->client);
+    rbd_content_locked(image);
     r = rbd_quiet_watch(image);
     return r == 0 || set_open_error(o, image, r, error);
 }
