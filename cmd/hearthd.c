@@ -27,11 +27,13 @@
 #define BUSY_TIMEOUT_SEC 30
 
 typedef struct Options {
-    char *socket, *cache_dir, *cache_size, *warm_rate, *scrub_rate, *verity, *log_level;
+    char *socket, *cache_dir, *cache_size, *warm_rate, *scrub_rate, *image_chunk, *verity,
+        *log_level;
     gint64 cache_inodes;
     uint64_t cache_bytes; /* of cache_size; 0: no bound */
     uint64_t warm_bytes;  /* of warm_rate, a second; 0: no bound */
     uint64_t scrub_bytes; /* of scrub_rate, a second; 0: none */
+    uint64_t chunk_bytes; /* of image_chunk; 0: its default */
     int high, low, fill_threads, fuse_threads;
     gboolean no_cache, require_cache, version;
 } Options;
@@ -43,6 +45,7 @@ static void clear_options(Options *o)
     g_free(o->cache_size);
     g_free(o->warm_rate);
     g_free(o->scrub_rate);
+    g_free(o->image_chunk);
     g_free(o->verity);
     g_free(o->log_level);
 }
@@ -98,6 +101,14 @@ static gboolean check_options(Options *o, GError **error)
     o->scrub_bytes = DEFAULT_SCRUB_RATE;
     if (o->scrub_rate && !size_parse("--scrub-rate", o->scrub_rate, &o->scrub_bytes, &bad_size)) {
         set_bad_value(error, bad_size->message);
+        return FALSE;
+    }
+    if (o->image_chunk &&
+        (!size_parse("--image-chunk", o->image_chunk, &o->chunk_bytes, &bad_size) ||
+         o->chunk_bytes < 4096 || o->chunk_bytes > (4u << 20) ||
+         (o->chunk_bytes & (o->chunk_bytes - 1)) != 0)) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--image-chunk=%s: must be a power of two, 4Ki to 4Mi", o->image_chunk);
         return FALSE;
     }
     if (o->verity && strcmp(o->verity, "auto") != 0 && strcmp(o->verity, "off") != 0) {
@@ -158,6 +169,8 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
          "SIZE"},
         {"scrub-rate", 0, 0, G_OPTION_ARG_STRING, &o->scrub_rate,
          "Bytes a second that are read to verify what is cached (default: 8Mi; 0: none)", "SIZE"},
+        {"image-chunk", 0, 0, G_OPTION_ARG_STRING, &o->image_chunk,
+         "What a read that misses the cache fetches of an RBD image (default: 64Ki)", "SIZE"},
         {"verity", 0, 0, G_OPTION_ARG_STRING, &o->verity,
          "auto: the kernel checks each page of what is cached (fs-verity); off (default)", "WHEN"},
         {"no-cache", 0, 0, G_OPTION_ARG_NONE, &o->no_cache, "Read everything from Ceph", NULL},
@@ -314,6 +327,7 @@ int main(int argc, char **argv)
         .cache_dir = o.cache_dir,
         .fuse_threads = (unsigned)o.fuse_threads,
         .warm_rate = o.warm_bytes,
+        .image_chunk_bytes = (uint32_t)o.chunk_bytes,
     };
     ControlServer *server = control_server_start(&config, &error);
     if (!server) {

@@ -303,6 +303,9 @@ static gboolean op_evict(Call *call, GError **error)
     uint64_t freed = !wanted ? 0
                      : tag   ? store_evict(c->store, tag, wanted)
                              : evict_all(c->store, wanted, pinned_too);
+    g_autofree char *image = id ? volumes_image_name(c->volumes, id) : NULL;
+    if (image || !id)
+        freed += image_cache_evict(c->images, image, wanted - MIN(wanted, freed));
     g_autoptr(GArray) pins = list_pins(c->store);
     for (guint i = 0; !tag && !pinned_too && i < pins->len; i++)
         kept += g_array_index(pins, ReportPin, i).bytes;

@@ -26,6 +26,7 @@ typedef struct Connection {
 struct ControlServer {
     Incarnation *incarnation;
     Datasets *datasets; /* NULL: no cache */
+    ImageCache *images;
     Control control;
     char *socket_path, *cache_dir;
     int listener, wake;
@@ -228,8 +229,12 @@ ControlServer *control_server_start(const ControlServerConfig *config, GError **
     server->control.started_us = g_get_monotonic_time();
     if (config->store && config->cache_dir)
         server->datasets = datasets_new(config->store, server->cache_dir, FALSE);
-    server->control.volumes =
-        volumes_new(config->store, server->datasets, server->incarnation, config->fuse_threads);
+    if (config->store && config->cache_dir)
+        server->images =
+            image_cache_new(config->store, server->cache_dir, config->image_chunk_bytes);
+    server->control.images = server->images;
+    const VolumesCaches caches = {config->store, server->datasets, server->images};
+    server->control.volumes = volumes_new(&caches, server->incarnation, config->fuse_threads);
     server->control.jobs = jobs_new(server->control.volumes, config->store);
     int failed = pthread_create(&server->acceptor, NULL, run_acceptor, server);
     if (failed)
@@ -258,6 +263,7 @@ void control_server_stop(ControlServer *server)
         free_connection(server->connections->pdata[i]);
     jobs_free(server->control.jobs);
     volumes_free(server->control.volumes);
+    image_cache_free(server->images);
     datasets_free(server->datasets);
     incarnation_end(server->incarnation);
     g_ptr_array_unref(server->connections);

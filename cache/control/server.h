@@ -12,10 +12,11 @@ typedef struct ControlServer ControlServer;
 
 typedef struct ControlServerConfig {
     const char *socket_path;
-    Store *store;          /* borrowed; NULL: off */
-    const char *cache_dir; /* shown in status; NULL: none */
-    unsigned fuse_threads; /* of each session; 0: its default */
-    uint64_t warm_rate;    /* of jobs that an attach begins, bytes a second; 0: no bound */
+    Store *store;               /* borrowed; NULL: off */
+    const char *cache_dir;      /* shown in status; NULL: none */
+    unsigned fuse_threads;      /* of each session; 0: its default */
+    uint32_t image_chunk_bytes; /* what a miss in an image reads of Ceph; 0: its default */
+    uint64_t warm_rate;         /* of jobs that an attach begins, bytes a second; 0: no bound */
 } ControlServerConfig;
 
 /* Listens when this returns. Keeps "<socket>.run" beside it (incarnation.h). */

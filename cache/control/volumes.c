@@ -514,12 +514,13 @@ void volumes_connection_ended(Volumes *vs, uint64_t connection)
     }
 }
 
-Volumes *volumes_new(Store *store, Datasets *datasets, const Incarnation *incarnation,
+Volumes *volumes_new(const VolumesCaches *caches, const Incarnation *incarnation,
                      unsigned fuse_threads)
 {
     Volumes *vs = g_new0(Volumes, 1);
-    vs->store = store;
-    vs->datasets = datasets;
+    vs->store = caches->store;
+    vs->datasets = caches->datasets;
+    vs->images = caches->images;
     vs->incarnation = incarnation;
     vs->fuse_threads = fuse_threads;
     pthread_mutex_init(&vs->lock, NULL);

@@ -15,6 +15,7 @@
 
 #include <glib.h>
 #include <stdint.h>
+#include "cache/block/images.h"
 #include "cache/control/datasets.h"
 #include "cache/control/spec.h"
 #include "cache/report/status.h"
@@ -23,9 +24,16 @@
 typedef struct Volumes Volumes;
 typedef struct Volume Volume;
 
-/* `store`, `datasets` and `incarnation` are borrowed; NULL: no cache, none, no names for sessions.
- * fuse_threads: of each session, 0: its default. */
-Volumes *volumes_new(Store *store, Datasets *datasets, const Incarnation *incarnation,
+/* What is kept of what; all borrowed. NULL: no cache, none. */
+typedef struct VolumesCaches {
+    Store *store;
+    Datasets *datasets;
+    ImageCache *images;
+} VolumesCaches;
+
+/* `incarnation` is borrowed; NULL: no names for sessions. fuse_threads: of each session, 0: its
+ * default. */
+Volumes *volumes_new(const VolumesCaches *caches, const Incarnation *incarnation,
                      unsigned fuse_threads);
 /* Detaches every volume, frees. No other call may run or follow. Jobs must have ended. */
 void volumes_free(Volumes *volumes);
@@ -58,6 +66,10 @@ guint volumes_count(Volumes *volumes);
 GPtrArray *volumes_list(Volumes *volumes, const char *after, guint max);
 /* One; NULL when unknown. */
 ReportVolume *volumes_report(Volumes *volumes, const char *id);
+
+/* What the image that a volume is served from is called in the image cache: the caller's; NULL:
+ * none is. */
+char *volumes_image_name(Volumes *volumes, const char *id);
 
 /* NULL with WIRE_ERROR_NOT_FOUND, ABORTED when it is being closed, or FAILED_PRECONDITION when it
  * is an image, which has no files. */

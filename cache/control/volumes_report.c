@@ -47,6 +47,7 @@ static ReportVolume *report_locked(const Volume *v)
     r->bytes_total = v->bytes_total >= 0 ? v->bytes_total : v->bytes_counted;
     if (v->device)
         r->bytes_total = (int64_t)device_bytes(v->device);
+    r->bytes_cached = volume_bytes_kept(v);
     volume_stats(v, &r->session);
     return r;
 }
@@ -74,7 +75,9 @@ ReportVolume *volumes_report(Volumes *vs, const char *id)
     pthread_mutex_unlock(&vs->lock);
     if (r && vs->store) {
         g_autofree char *tag = volumes_tag(vs, id);
-        store_tag_usage(vs->store, tag, &r->bytes_cached, &r->objects);
+        uint64_t bytes;
+        store_tag_usage(vs->store, tag, &bytes, &r->objects);
+        r->bytes_cached += bytes;
         r->pinned = store_is_pinned(vs->store, tag);
     }
     if (dataset) {
@@ -82,6 +85,15 @@ ReportVolume *volumes_report(Volumes *vs, const char *id)
         dataset_unref(dataset);
     }
     return r;
+}
+
+char *volumes_image_name(Volumes *vs, const char *id)
+{
+    pthread_mutex_lock(&vs->lock);
+    const Volume *v = g_hash_table_lookup(vs->by_id, id);
+    char *name = v && v->device ? g_strdup(image_cache_name(v->image)) : NULL;
+    pthread_mutex_unlock(&vs->lock);
+    return name;
 }
 
 gboolean volumes_is_open(const Volume *v, const void *data)

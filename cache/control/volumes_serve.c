@@ -8,12 +8,22 @@
 #include "cache/control/volumes_internal.h"
 #include "cache/origin/later.h"
 
+static Image *connect_image(Volumes *vs, const VolumeSpec *spec, GError **error)
+{
+    Image *image = spec_connect_image(spec, vs->incarnation, error);
+    if (image && spec->cache)
+        return image_cache_open(vs->images, image, spec->quota_bytes);
+    if (image)
+        image_cache_forget(image);
+    return image;
+}
+
 gboolean volumes_connect(Volumes *vs, Volume *v, const VolumeSpec *spec, GError **error)
 {
     Origin *origin = NULL;
     Image *image = NULL;
     if (spec->is_image)
-        image = spec_connect_image(spec, vs->incarnation, error);
+        image = connect_image(vs, spec, error);
     else
         origin = away_connect(vs->datasets, spec, vs->incarnation, error);
     if (!origin && !image)
@@ -156,6 +166,22 @@ int volume_fd(const Volume *v)
     return v->device ? device_fd(v->device) : session_fd(v->session);
 }
 
+static void image_stats(const Volume *v, SessionStats *stats)
+{
+    ImageCacheStats kept;
+    device_stats(v->device, stats);
+    if (!image_cache_stats(v->image, &kept))
+        return;
+    stats->bytes_store = kept.bytes_hit;
+    stats->bytes_origin = kept.bytes_fetched;
+}
+
+uint64_t volume_bytes_kept(const Volume *v)
+{
+    ImageCacheStats kept;
+    return v->device && image_cache_stats(v->image, &kept) ? kept.bytes_kept : 0;
+}
+
 void volume_stats(const Volume *v, SessionStats *stats)
 {
     if (v->layer) {
@@ -165,7 +191,7 @@ void volume_stats(const Volume *v, SessionStats *stats)
         stats->bytes_fill = layer.bytes_fill;
         stats->bytes_origin = layer.bytes_origin;
     } else if (v->device)
-        device_stats(v->device, stats);
+        image_stats(v, stats);
     else if (v->session)
         session_stats(v->session, stats);
 }

@@ -54,7 +54,7 @@ static const Row rows[] = {
     {"pool", KIND_TEXT, CEPH, AT(pool), NULL},
     {"volumeNamePrefix", KIND_NAME, ALL, AT(name_prefix), NULL},
     {"cache", KIND_ON_OFF, ALL, AT(cache), NULL},
-    {"cacheQuota", KIND_SIZE, CEPHFS | LOCAL, AT(cache_quota), NULL},
+    {"cacheQuota", KIND_SIZE, ALL, AT(cache_quota), NULL},
     {"warm", KIND_WARM, ALL, AT(warm), NULL},
     {"dataset", KIND_DATASET, CEPHFS, AT(dataset), NULL},
     {"mdsPin", KIND_PIN, CEPHFS, AT(mds_pin), NULL},

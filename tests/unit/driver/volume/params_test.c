@@ -203,7 +203,6 @@ START_TEST(an_images_parameters_are_its_own)
     refuses("imageFeatures=layering", "type=cephfs");
     refuses("dataPool=p", "type=cephfs");
     refuses_image("fsName=f", "type=rbd");
-    refuses_image("cacheQuota=1Gi", "type=rbd");
     refuses_image("imageFeatures=layers", "\"layers\" is not known");
     refuses_image("imageFeatures=layering,", "\"\" is not known");
     refuses_image("imageFeatures=layering,object-map", "needs exclusive-lock");

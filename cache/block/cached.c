@@ -1,0 +1,387 @@
+/*
+ * An image of which blocks are kept.
+ *
+ * Invariants:
+ * 1. A block whose word is there has the bytes that Ceph has: its word is taken away before a write
+ *    of it goes to Ceph, and comes back only when it is known what Ceph made of it (flight.h). So
+ *    the words are right at every moment, also at one at which this process is killed.
+ * 2. Nothing is answered that Ceph has not: a write when Ceph has it, a flush when Ceph says so.
+ * 3. The disk is written by the pool's threads, never by librbd's, which bring the next answers.
+ */
+#include <errno.h>
+#include <string.h>
+#include "cache/block/internal.h"
+
+/* More than this is not noted block by block. */
+#define ZERO_MAX_BYTES (64u << 20)
+
+static Cached *of(Image *image)
+{
+    return (Cached *)image;
+}
+
+/* ---- carriers ---- */
+
+gboolean buffers_take(ImageCache *cache, size_t bytes)
+{
+    if (atomic_fetch_add(&cache->buffers, bytes) + bytes <= BUFFERS_MAX_BYTES)
+        return TRUE;
+    atomic_fetch_sub(&cache->buffers, bytes);
+    return FALSE;
+}
+
+void carrier_begin_locked(Carrier *carrier)
+{
+    carrier->cached->under_way++;
+    flights_begin_locked(&carrier->cached->kept->flights, &carrier->flight);
+}
+
+static void carrier_end(Carrier *carrier)
+{
+    Cached *c = carrier->cached;
+    Flights *flights = &c->kept->flights;
+    if (carrier->buffered)
+        atomic_fetch_sub(&c->kept->cache->buffers, carrier->buffered);
+    pthread_mutex_lock(&flights->lock);
+    flights_end_locked(flights, &carrier->flight);
+    if (--c->under_way == 0)
+        pthread_cond_broadcast(&flights->gone);
+    pthread_mutex_unlock(&flights->lock);
+    g_free(carrier->owned);
+    g_free(carrier);
+}
+
+void carrier_landed(Carrier *carrier, gboolean good)
+{
+    Flights *flights = &carrier->cached->kept->flights;
+    pthread_mutex_lock(&flights->lock);
+    carrier->flight.spoilt |= !good;
+    good = flights_landed_locked(flights, &carrier->flight);
+    pthread_mutex_unlock(&flights->lock);
+    if (good && (carrier->len || carrier->zero_len) && kept_is_usable(carrier->cached->kept))
+        workers_push(carrier->cached->kept->cache->installers, carrier);
+    else
+        carrier_end(carrier);
+}
+
+static int install_data(Carrier *carrier, uint32_t *sums)
+{
+    Kept *k = carrier->cached->kept;
+    int rc = block_file_write(k->file, carrier->buf, carrier->len, carrier->off, sums);
+    pthread_mutex_lock(&k->flights.lock);
+    if (rc == 0 && !carrier->flight.spoilt)
+        rc = block_file_vouch(k->file, sums, carrier->off, carrier->len);
+    pthread_mutex_unlock(&k->flights.lock);
+    return rc;
+}
+
+static int install_zeros(Carrier *carrier)
+{
+    Kept *k = carrier->cached->kept;
+    int rc = 0;
+    block_file_punch(k->file, carrier->off, carrier->zero_len);
+    pthread_mutex_lock(&k->flights.lock);
+    if (!carrier->flight.spoilt && carrier->zero_len <= ZERO_MAX_BYTES)
+        rc = block_file_vouch(k->file, NULL, carrier->off, carrier->zero_len);
+    pthread_mutex_unlock(&k->flights.lock);
+    return rc;
+}
+
+void carrier_install(void *data, void *unused)
+{
+    (void)unused;
+    Carrier *carrier = data;
+    Kept *k = carrier->cached->kept;
+    int rc = 0;
+    pthread_mutex_lock(&k->flights.lock);
+    gboolean good = flights_install_locked(&k->flights, &carrier->flight);
+    pthread_mutex_unlock(&k->flights.lock);
+    if (good && carrier->buf && room_take(k, carrier->len)) {
+        g_autofree uint32_t *sums = g_new(uint32_t, carrier->len / BLOCK_BYTES);
+        rc = install_data(carrier, sums);
+        kept_use(k, carrier->off, carrier->len);
+    } else if (good && !carrier->buf) {
+        rc = install_zeros(carrier);
+    }
+    if (rc < 0)
+        store_report_disk(k->cache->store, rc);
+    carrier_end(carrier);
+}
+
+/* ---- reading ---- */
+
+typedef struct Bounce {
+    Cached *cached;
+    void *buf;
+    size_t len, skip;
+    ImageDone done;
+    void *data;
+    char blocks[];
+} Bounce;
+
+static void on_bounced(void *data, ssize_t result)
+{
+    Bounce *b = data;
+    if (result >= 0) {
+        memcpy(b->buf, b->blocks + b->skip, b->len);
+        result = (ssize_t)b->len;
+    }
+    b->done(b->data, result);
+    g_free(b);
+}
+
+static void read_blocks(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done, void *data)
+{
+    int rc = block_file_read(c->kept->file, buf, len, off);
+    if (rc == 0) {
+        atomic_fetch_add(&c->bytes_hit, len);
+        kept_use(c->kept, off, len);
+        fetch_ahead(c, off, len);
+        done(data, (ssize_t)len);
+        return;
+    }
+    if (rc != -ENOENT)
+        store_report_disk(c->kept->cache->store, rc);
+    fetch_read(c, buf, len, off, done, data);
+    fetch_ahead(c, off, len);
+}
+
+static void cached_read(Image *image, void *buf, size_t len, uint64_t off, ImageDone done,
+                        void *data)
+{
+    Cached *c = of(image);
+    const uint64_t from = block_floor(off), to = block_ceil(off + len);
+    if (!kept_is_usable(c->kept) || atomic_load(&c->lost) || to > atomic_load(&c->kept->end)) {
+        atomic_fetch_add(&c->bytes_fetched, len);
+        c->beneath->ops->read(c->beneath, buf, len, off, done, data);
+        return;
+    }
+    if (from == off && to == off + len) {
+        read_blocks(c, buf, len, off, done, data);
+        return;
+    }
+    Bounce *b = g_try_malloc(sizeof(Bounce) + (to - from));
+    if (!b) {
+        done(data, -ENOMEM);
+        return;
+    }
+    *b = (Bounce){c, buf, len, off - from, done, data};
+    read_blocks(c, b->blocks, to - from, from, on_bounced, b);
+}
+
+/* ---- writing ---- */
+
+typedef struct Write {
+    Carrier carrier; /* first */
+    const void *buf; /* the caller's until done; NULL: zeros */
+    uint64_t off, len;
+    ImageDone done;
+    void *data;
+} Write;
+
+/* What is to be installed outlives the caller's buffer. */
+static void take_data(Write *w, uint64_t from, uint64_t to)
+{
+    Carrier *carrier = &w->carrier;
+    const size_t len = to - from;
+    carrier->off = from;
+    if (!w->buf) {
+        carrier->zero_len = len;
+        return;
+    }
+    if (!buffers_take(carrier->cached->kept->cache, len))
+        return;
+    carrier->buffered = len;
+    carrier->buf = carrier->owned = g_try_malloc(len);
+    if (!carrier->buf)
+        return;
+    memcpy(carrier->buf, (const char *)w->buf + (from - w->off), len);
+    carrier->len = len;
+}
+
+static void on_written(void *data, ssize_t result)
+{
+    Write *w = data;
+    Cached *c = w->carrier.cached;
+    const uint64_t from = block_ceil(w->off);
+    const uint64_t to = MIN(block_floor(w->off + w->len), atomic_load(&c->kept->end));
+    if (result == -ESHUTDOWN)
+        atomic_store(&c->lost, TRUE);
+    if (result >= 0 && from < to)
+        take_data(w, from, to);
+    ImageDone done = w->done;
+    void *done_data = w->data;
+    /* First: who is told that it is written may close the image. */
+    carrier_landed(&w->carrier, result >= 0);
+    done(done_data, result);
+}
+
+static void change(Image *image, const void *buf, uint64_t len, uint64_t off, ImageDone done,
+                   void *data)
+{
+    Cached *c = of(image);
+    Kept *k = c->kept;
+    const uint64_t from = block_floor(off);
+    const uint64_t to = MIN(block_ceil(off + len), atomic_load(&k->end));
+    Write *w = g_new0(Write, 1);
+    *w = (Write){
+        .carrier = {.flight = {.off = from, .end = MAX(from, to), .is_write = TRUE}, .cached = c},
+        .buf = buf,
+        .off = off,
+        .len = len,
+        .done = done,
+        .data = data};
+    int rc = 0;
+    pthread_mutex_lock(&k->flights.lock);
+    carrier_begin_locked(&w->carrier);
+    if (from < to)
+        rc = block_file_forget(k->file, from, to - from);
+    pthread_mutex_unlock(&k->flights.lock);
+    atomic_store(&k->dirty, TRUE);
+    if (rc < 0)
+        kept_break(k, rc);
+    if (buf)
+        c->beneath->ops->write(c->beneath, buf, len, off, on_written, w);
+    else
+        c->beneath->ops->zero(c->beneath, off, len, on_written, w);
+}
+
+static void cached_write(Image *image, const void *buf, size_t len, uint64_t off, ImageDone done,
+                         void *data)
+{
+    change(image, buf, len, off, done, data);
+}
+
+static void cached_zero(Image *image, uint64_t off, uint64_t len, ImageDone done, void *data)
+{
+    change(image, NULL, len, off, done, data);
+}
+
+static void cached_flush(Image *image, ImageDone done, void *data)
+{
+    Cached *c = of(image);
+    c->beneath->ops->flush(c->beneath, done, data);
+}
+
+/* ---- the rest ---- */
+
+static int cached_size(Image *image, uint64_t *bytes)
+{
+    Cached *c = of(image);
+    Kept *k = c->kept;
+    int rc = c->beneath->ops->size(c->beneath, bytes);
+    if (rc < 0)
+        return rc;
+    const uint64_t end = block_floor(*bytes);
+    int failed = 0;
+    pthread_mutex_lock(&k->flights.lock);
+    if (end < atomic_load(&k->end))
+        failed = block_file_truncate(k->file, end);
+    atomic_store(&k->end, MIN(end, k->regions * REGION_BYTES));
+    pthread_mutex_unlock(&k->flights.lock);
+    if (failed < 0)
+        kept_break(k, failed);
+    return 0;
+}
+
+static ssize_t cached_get_note(Image *image, const char *name, char *text, size_t size)
+{
+    Cached *c = of(image);
+    return c->beneath->ops->get_note(c->beneath, name, text, size);
+}
+
+static int cached_set_note(Image *image, const char *name, const char *text)
+{
+    Cached *c = of(image);
+    return c->beneath->ops->set_note(c->beneath, name, text);
+}
+
+static int cached_leave(Image *image, uint64_t *version)
+{
+    Cached *c = of(image);
+    return c->beneath->ops->leave(c->beneath, version);
+}
+
+static void on_checked(void *data, ssize_t result)
+{
+    Cached *c = data;
+    if (result == -ESHUTDOWN)
+        atomic_store(&c->lost, TRUE);
+    pthread_mutex_lock(&c->kept->flights.lock);
+    c->checking = FALSE;
+    if (--c->under_way == 0)
+        pthread_cond_broadcast(&c->kept->flights.gone);
+    pthread_mutex_unlock(&c->kept->flights.lock);
+}
+
+void cached_check(Kept *k)
+{
+    pthread_mutex_lock(&k->flights.lock);
+    Cached *c = k->writer;
+    const gboolean check = c && !c->checking && !c->leaving;
+    if (check) {
+        c->checking = TRUE;
+        c->under_way++;
+    }
+    pthread_mutex_unlock(&k->flights.lock);
+    if (check)
+        c->beneath->ops->check(c->beneath, on_checked, c);
+}
+
+/* What is kept is marked before the lock goes: after that it may be another's. */
+static void cached_destroy(Image *image)
+{
+    Cached *c = of(image);
+    pthread_mutex_lock(&c->kept->flights.lock);
+    c->leaving = TRUE;
+    while (c->under_way)
+        pthread_cond_wait(&c->kept->flights.gone, &c->kept->flights.lock);
+    pthread_mutex_unlock(&c->kept->flights.lock);
+    pthread_mutex_destroy(&c->ahead.lock);
+    kept_leave(c);
+}
+
+static const ImageOps cached_ops = {
+    .type = "cached",
+    .destroy = cached_destroy,
+    .read = cached_read,
+    .write = cached_write,
+    .flush = cached_flush,
+    .zero = cached_zero,
+    .size = cached_size,
+    .get_note = cached_get_note,
+    .set_note = cached_set_note,
+    .leave = cached_leave,
+};
+
+Cached *cached_new(Kept *kept, Image *beneath)
+{
+    Cached *c = g_new0(Cached, 1);
+    c->base = (Image){
+        .ops = &cached_ops, .read_only = beneath->read_only, .object_bytes = beneath->object_bytes};
+    c->beneath = beneath;
+    c->kept = kept;
+    pthread_mutex_init(&c->ahead.lock, NULL);
+    if (!kept->immutable) {
+        pthread_mutex_lock(&kept->flights.lock);
+        kept->writer = c;
+        pthread_mutex_unlock(&kept->flights.lock);
+    }
+    return c;
+}
+
+gboolean image_cache_stats(Image *image, ImageCacheStats *stats)
+{
+    if (image->ops != &cached_ops)
+        return FALSE;
+    Cached *c = of(image);
+    stats->bytes_hit = atomic_load(&c->bytes_hit);
+    stats->bytes_fetched = atomic_load(&c->bytes_fetched);
+    stats->bytes_kept = block_file_bytes(c->kept->file);
+    return TRUE;
+}
+
+const char *image_cache_name(Image *image)
+{
+    return image->ops == &cached_ops ? of(image)->kept->name : NULL;
+}

@@ -1,0 +1,214 @@
+/*
+ * What is not kept is read from Ceph in whole chunks. Who wants what is being read already waits
+ * for that. Sequential reading is met by reading ahead: a device's queue is short, and Ceph's
+ * answer takes as long as several reads from the disk.
+ */
+#include <errno.h>
+#include <string.h>
+#include "cache/block/internal.h"
+
+/* So much in a row is sequential. */
+#define RUN_BYTES (512u << 10)
+#define AHEAD_BYTES (8u << 20)
+#define AHEAD_UNIT (1u << 20)
+/* Requests of one stream overtake each other. */
+#define DISORDER_BYTES (2u << 20)
+
+typedef struct Waiter {
+    struct Waiter *next;
+    void *buf;
+    size_t len;
+    uint64_t off;
+    ImageDone done;
+    void *data;
+} Waiter;
+
+typedef struct Fetch {
+    Carrier carrier; /* first */
+    Waiter *waiters; /* flights.lock, while it is airborne */
+    size_t len;
+    char buf[];
+} Fetch;
+
+static void note_loss(Cached *c, ssize_t result)
+{
+    if (result == -ESHUTDOWN)
+        atomic_store(&c->lost, TRUE);
+}
+
+static void on_fetched(void *data, ssize_t result)
+{
+    Fetch *f = data;
+    Cached *c = f->carrier.cached;
+    const gboolean whole = result == (ssize_t)f->len;
+    note_loss(c, result);
+    if (result >= 0 && !whole)
+        result = -EIO;
+    pthread_mutex_lock(&c->kept->flights.lock);
+    Waiter *waiters = g_steal_pointer(&f->waiters);
+    f->carrier.flight.state = FLIGHT_LANDED;
+    f->carrier.flight.spoilt |= !whole;
+    pthread_mutex_unlock(&c->kept->flights.lock);
+    atomic_fetch_add(&c->bytes_fetched, whole ? f->len : 0);
+    while (waiters) {
+        Waiter *w = waiters;
+        waiters = w->next;
+        if (whole)
+            memcpy(w->buf, f->buf + (w->off - f->carrier.off), w->len);
+        w->done(w->data, whole ? (ssize_t)w->len : result);
+        g_free(w);
+    }
+    f->carrier.buf = f->buf;
+    f->carrier.len = whole ? f->len : 0;
+    carrier_landed(&f->carrier, whole);
+}
+
+static Fetch *fetch_new(Cached *c, uint64_t off, uint64_t end)
+{
+    const size_t len = end - off;
+    if (!buffers_take(c->kept->cache, len))
+        return NULL;
+    Fetch *f = g_try_malloc(sizeof(Fetch) + len);
+    if (!f) {
+        atomic_fetch_sub(&c->kept->cache->buffers, len);
+        return NULL;
+    }
+    f->carrier =
+        (Carrier){.flight = {.off = off, .end = end}, .cached = c, .off = off, .buffered = len};
+    f->waiters = NULL;
+    f->len = len;
+    return f;
+}
+
+static void add_waiter_locked(Fetch *f, void *buf, size_t len, uint64_t off, ImageDone done,
+                              void *data)
+{
+    Waiter *w = g_new(Waiter, 1);
+    *w = (Waiter){f->waiters, buf, len, off, done, data};
+    f->waiters = w;
+}
+
+static void begin(Cached *c, Fetch *f)
+{
+    c->beneath->ops->read(c->beneath, f->buf, f->len, f->carrier.off, on_fetched, f);
+}
+
+static void fetch_piece(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done, void *data)
+{
+    Kept *k = c->kept;
+    const uint64_t chunk = k->cache->chunk_bytes;
+    const uint64_t from = off - off % chunk;
+    const uint64_t to = MIN((off + len + chunk - 1) / chunk * chunk, atomic_load(&k->end));
+    pthread_mutex_lock(&k->flights.lock);
+    Fetch *found = (Fetch *)flights_find_fill_locked(&k->flights, off, off + len);
+    const gboolean landed = found && found->carrier.flight.state != FLIGHT_AIRBORNE;
+    if (landed)
+        memcpy(buf, found->buf + (off - found->carrier.off), len);
+    else if (found)
+        add_waiter_locked(found, buf, len, off, done, data);
+    pthread_mutex_unlock(&k->flights.lock);
+    if (landed)
+        done(data, (ssize_t)len);
+    if (found)
+        return;
+    Fetch *f = fetch_new(c, from, to);
+    if (!f) {
+        /* No memory for more than what was asked for. */
+        atomic_fetch_add(&c->bytes_fetched, len);
+        c->beneath->ops->read(c->beneath, buf, len, off, done, data);
+        return;
+    }
+    pthread_mutex_lock(&k->flights.lock);
+    add_waiter_locked(f, buf, len, off, done, data);
+    carrier_begin_locked(&f->carrier);
+    pthread_mutex_unlock(&k->flights.lock);
+    begin(c, f);
+}
+
+/* ---- a read of more than one unit ---- */
+
+typedef struct Gather {
+    atomic_uint left;
+    _Atomic ssize_t error;
+    size_t len;
+    ImageDone done;
+    void *data;
+} Gather;
+
+static void on_piece(void *data, ssize_t result)
+{
+    Gather *g = data;
+    if (result < 0)
+        atomic_store(&g->error, result);
+    if (atomic_fetch_sub(&g->left, 1) > 1)
+        return;
+    const ssize_t error = atomic_load(&g->error);
+    g->done(g->data, error < 0 ? error : (ssize_t)g->len);
+    g_free(g);
+}
+
+/* In pieces that each are read ahead, kept or absent as one. */
+void fetch_read(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done, void *data)
+{
+    const uint64_t end = off + len, first = off / AHEAD_UNIT, last = (end - 1) / AHEAD_UNIT;
+    if (first == last) {
+        fetch_piece(c, buf, len, off, done, data);
+        return;
+    }
+    Gather *g = g_new0(Gather, 1);
+    *g = (Gather){.left = (unsigned)(last - first + 1), .len = len, .done = done, .data = data};
+    for (uint64_t unit = first; unit <= last; unit++) {
+        const uint64_t from = MAX(off, unit * AHEAD_UNIT), to = MIN(end, (unit + 1) * AHEAD_UNIT);
+        char *piece = (char *)buf + (from - off);
+        if (block_file_read(c->kept->file, piece, to - from, from) == 0)
+            on_piece(g, 0);
+        else
+            fetch_piece(c, piece, to - from, from, on_piece, g);
+    }
+}
+
+/* ---- ahead ---- */
+
+static void read_ahead(Cached *c, uint64_t from, uint64_t to)
+{
+    Kept *k = c->kept;
+    for (uint64_t off = from; off < to; off += AHEAD_UNIT) {
+        const uint64_t end = MIN(off + AHEAD_UNIT, to);
+        if (block_file_has(k->file, off, end - off))
+            continue;
+        pthread_mutex_lock(&k->flights.lock);
+        gboolean asked = flights_find_fill_locked(&k->flights, off, end) != NULL;
+        pthread_mutex_unlock(&k->flights.lock);
+        Fetch *f = asked ? NULL : fetch_new(c, off, end);
+        if (!f)
+            continue;
+        pthread_mutex_lock(&k->flights.lock);
+        carrier_begin_locked(&f->carrier);
+        pthread_mutex_unlock(&k->flights.lock);
+        begin(c, f);
+    }
+}
+
+void fetch_ahead(Cached *c, uint64_t off, size_t len)
+{
+    Ahead *a = &c->ahead;
+    const uint64_t end = off + len, last = atomic_load(&c->kept->end);
+    uint64_t from = 0, to = 0;
+    pthread_mutex_lock(&a->lock);
+    if (off > a->end + DISORDER_BYTES || end + DISORDER_BYTES < a->end) {
+        a->end = a->asked = end;
+        a->run = 0;
+    } else if (end > a->end) {
+        a->run += MIN(len, end - a->end);
+        a->end = end;
+    }
+    if (a->run >= RUN_BYTES) {
+        from = MAX(a->asked, a->end);
+        from = (from + AHEAD_UNIT - 1) / AHEAD_UNIT * AHEAD_UNIT;
+        to = MIN((a->end + AHEAD_BYTES) / AHEAD_UNIT * AHEAD_UNIT, last);
+        a->asked = MAX(a->asked, to);
+    }
+    pthread_mutex_unlock(&a->lock);
+    if (from < to)
+        read_ahead(c, from, to);
+}

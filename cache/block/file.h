@@ -1,0 +1,58 @@
+/*
+ * The blocks of one image on the cache's disk: what is there and right, and nothing of why. A block
+ * that is read is compared with its checksum, so one that was never written through, that is being
+ * punched out or that has rotted is as good as absent.
+ *
+ * Any thread may call, of one range several at a time: what a reader gets is then one or the other.
+ * Who writes a range keeps others from writing it (flight.h). Offsets and lengths are whole blocks
+ * unless said otherwise. Returns are 0, or -errno of the disk.
+ */
+#ifndef HEARTH_BLOCK_FILE_H
+#define HEARTH_BLOCK_FILE_H
+
+#include <glib.h>
+#include <stdint.h>
+#include "cache/block/format.h"
+
+#define BLOCK_BYTES FORMAT_BLOCK_BYTES
+/* Of one read or write. */
+#define BLOCK_FILE_MAX_BYTES (8u << 20)
+
+typedef struct BlockFile BlockFile;
+
+/* Opens or makes <dir_fd>/<id>. What is there is not believed yet: block_file_trust() or _wipe().
+ */
+int block_file_open(int dir_fd, const char *name, BlockFile **file);
+void block_file_close(BlockFile *file);
+/* "<32 hex>" of a content's name. */
+#define BLOCK_FILE_ID_BYTES 33
+void block_file_id(const char *name, char id[BLOCK_FILE_ID_BYTES]);
+
+/* The head as last written; NULL: there is none that is whole and of this image. Borrowed. */
+const FormatHead *block_file_head(const BlockFile *file);
+/* Replaces it, durably: after the words, when it is CLEAN. The checksum and name are filled in. */
+int block_file_mark(BlockFile *file, const FormatHead *head);
+/* Forgets every block, and the head. */
+int block_file_wipe(BlockFile *file);
+
+/* Reads all of the range. -ENOENT: some block of it is absent; buf is undefined then. */
+int block_file_read(BlockFile *file, void *buf, size_t len, uint64_t off);
+/* Whether all of it seems present: by the words alone. */
+gboolean block_file_has(BlockFile *file, uint64_t off, uint64_t len);
+/* Writes the data, not the words: they are `sums`, one a block, for block_file_vouch(). */
+int block_file_write(BlockFile *file, const void *buf, size_t len, uint64_t off, uint32_t *sums);
+/* Makes data present; `sums` NULL: as zeros, without data. */
+int block_file_vouch(BlockFile *file, const uint32_t *sums, uint64_t off, uint64_t len);
+/* Makes it absent. */
+int block_file_forget(BlockFile *file, uint64_t off, uint64_t len);
+/* Gives the disk its space back: of a range that was forgotten or vouched for as zeros. */
+void block_file_punch(BlockFile *file, uint64_t off, uint64_t len);
+/* Forgets what is beyond the image's end. */
+int block_file_truncate(BlockFile *file, uint64_t bytes);
+
+/* Whether all words that were written could be. */
+int block_file_sync(BlockFile *file);
+/* On the disk, as du(1) reckons. */
+uint64_t block_file_bytes(BlockFile *file);
+
+#endif

@@ -1,0 +1,131 @@
+/*
+ * Shared by images.c (which images, and whether what is kept of them may be believed), room.c (how
+ * much), cached.c (an image over another) and fetch.c (what is read from Ceph, and ahead).
+ *
+ * Locks, in order: Kept.break_lock, held across a call to Ceph; ImageCache.lock; Flights.lock, a
+ * leaf.
+ */
+#ifndef HEARTH_BLOCK_INTERNAL_H
+#define HEARTH_BLOCK_INTERNAL_H
+
+#include <stdatomic.h>
+#include "cache/block/file.h"
+#include "cache/block/flight.h"
+#include "cache/block/images.h"
+#include "cache/block/workers.h"
+#include "cache/store/wake.h"
+
+#define DEFAULT_CHUNK_BYTES 65536u
+/* Whether one of these was used is what eviction goes by. */
+#define REGION_BYTES (4u << 20)
+/* Of buffers that wait for Ceph or the disk, those of requests apart. */
+#define BUFFERS_MAX_BYTES (64u << 20)
+
+struct ImageCache {
+    Store *store;
+    uint32_t chunk_bytes;
+    char *path; /* of images/ */
+    int dir_fd; /* of it; -1: it could not be made */
+    Workers *installers;
+    atomic_ulong buffers; /* bytes */
+    pthread_mutex_t lock;
+    GHashTable *kept;       /* lock: name -> Kept */
+    pthread_cond_t changed; /* lock: one is no longer busy, or held */
+    Wake keeper;
+    pthread_t keeper_thread;
+    atomic_ulong bytes, room; /* as last counted, and what was added since */
+};
+
+/* What is kept of one image. */
+typedef struct Kept {
+    ImageCache *cache;
+    char *name;
+    unsigned users, held; /* ImageCache.lock: openings; the keeper's hands on it */
+    gboolean busy;        /* ImageCache.lock: being opened or closed, which waits for Ceph */
+    gboolean immutable;
+    BlockFile *file;
+    Flights flights;
+    pthread_mutex_t break_lock; /* held while it is being broken */
+    atomic_bool broken;         /* words may be wrong: not to be used any more */
+    atomic_bool dirty;          /* words were written that may not be on the disk */
+    struct Cached *writer;      /* flights.lock: who has it open for writing */
+    atomic_ulong bytes;         /* as last counted, and what was added since */
+    atomic_ulong quota_bytes;
+    _Atomic uint64_t end;  /* of the last whole block of the image */
+    _Atomic uint8_t *used; /* of each region; of `regions` */
+    uint64_t regions;
+    _Atomic uint64_t hand;
+} Kept;
+
+/* Sequential reading; a hint alone. */
+typedef struct Ahead {
+    pthread_mutex_t lock;
+    uint64_t end, run, asked; /* lock: of what was read, in a row; what was read ahead to */
+} Ahead;
+
+typedef struct Cached {
+    Image base;
+    Image *beneath;
+    Kept *kept;
+    Ahead ahead;
+    unsigned under_way;         /* flights.lock */
+    gboolean checking, leaving; /* flights.lock */
+    atomic_bool lost;           /* another client has the image now: what is kept is of the past */
+    atomic_ulong bytes_hit, bytes_fetched;
+} Cached;
+
+/* Something under way to be installed. */
+typedef struct Carrier {
+    Flight flight; /* first */
+    Cached *cached;
+    uint64_t off;
+    size_t len; /* to install: whole blocks; 0: none */
+    uint64_t zero_len;
+    char *buf;   /* NULL: zeros, of zero_len */
+    char *owned; /* buf, if it is to be freed */
+    size_t buffered;
+} Carrier;
+
+static inline uint64_t block_floor(uint64_t off)
+{
+    return off - off % BLOCK_BYTES;
+}
+
+static inline uint64_t block_ceil(uint64_t off)
+{
+    return block_floor(off + BLOCK_BYTES - 1);
+}
+
+/* --- images.c --- */
+gboolean kept_is_usable(const Kept *kept);
+/* The words could not be written: nobody may believe them again, in a later run either. Blocks on
+ * Ceph. */
+void kept_break(Kept *kept, int error);
+/* Gives back what image_cache_open() took. Frees `cached`. */
+void kept_leave(Cached *cached);
+/* Notes a use of the range. */
+void kept_use(Kept *kept, uint64_t off, uint64_t len);
+
+/* --- room.c --- */
+/* Whether `len` more may be kept; if so they are counted. */
+gboolean room_take(Kept *kept, uint64_t len);
+void *room_keeper(void *cache);
+
+/* --- cached.c --- */
+Cached *cached_new(Kept *kept, Image *beneath);
+/* Asks Ceph, without waiting, whether a writable image is ours still. */
+void cached_check(Kept *kept);
+/* Counts `bytes` of buffers; FALSE: too many. */
+gboolean buffers_take(ImageCache *cache, size_t bytes);
+void carrier_begin_locked(Carrier *carrier);
+/* Ceph has answered: what is not spoilt is installed on a thread of the pool. Frees it, then. */
+void carrier_landed(Carrier *carrier, gboolean good);
+void carrier_install(void *carrier, void *unused);
+
+/* --- fetch.c --- */
+/* A read of whole blocks within the end that are not all kept. */
+void fetch_read(Cached *cached, void *buf, size_t len, uint64_t off, ImageDone done, void *data);
+/* Tells of a read, for what comes next. */
+void fetch_ahead(Cached *cached, uint64_t off, size_t len);
+
+#endif

@@ -1,0 +1,16 @@
+/* A few threads that take up what is pushed, in order. GLib's pool does the same by locks that
+ * ThreadSanitizer cannot see. */
+#ifndef HEARTH_BLOCK_WORKERS_H
+#define HEARTH_BLOCK_WORKERS_H
+
+#include <glib.h>
+
+typedef struct Workers Workers;
+
+Workers *workers_new(unsigned threads, void (*run)(void *item, void *data), void *data);
+/* Any thread; never waits. */
+void workers_push(Workers *workers, void *item);
+/* Runs what was pushed, then ends. */
+void workers_free(Workers *workers);
+
+#endif
