@@ -1,24 +1,7 @@
-# What the parts of `make bench` share: Hearth on a Ceph of its own, a tree in it and its copy on the
-# cache's own file system, a dataset of it, ceph-fuse beside, and samples of all.
-. "$(dirname "${BASH_SOURCE[0]}")/../integration/lib.sh"
+# What the parts about datasets share: a tree on a live volume and its copy on the cache's own file
+# system, a dataset of it, ceph-fuse beside, and samples of all.
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 READ="$BUILD/tools/demo-read"
-OUT=$BUILD/bench
-declare -A AT
-
-bench_start() { # NAME
-    TEST_NAME=bench-$1
-    mkdir -p "$OUT"
-    SAMPLES=$OUT/$1.jsonl
-    : >"$SAMPLES"
-    init
-    start_ceph
-    own_user
-    start_controller --secret-dir="$TMP/own"
-    start_hearthd
-    start_node
-}
-
-tell() { echo "$(date +%T) $*" >&2; }
 
 # A volume at ${AT[live]} of BYTES, to be written to.
 live_volume() { # BYTES
@@ -69,8 +52,6 @@ local_copy() {
 
 # Overlay's inodes first, then those beneath them that they held.
 drop_all() { drop_page_cache && drop_page_cache && drop_page_cache; }
-settled() { [ "$(cache_stat fillsActive)" = 0 ]; }
-settle() { wait_for 300 settled || die "fills do not end"; }
 # All of it in the cache, or it is not the cache that is measured.
 warm_all() {
     hearthctl warm "$dataset_id" >"$TMP/warm" 2>&1 || die "cannot warm: $(tail -n 1 "$TMP/warm")"
@@ -84,7 +65,4 @@ sample() { # SYSTEM STATE FLAGS of demo-read read; $FIGURE of what it prints
     shift 2
     "$READ" read "${AT[$system]}" "$TMP/list" "$@" >"$TMP/pass" || die "$system: $(cat "$TMP/pass")"
     record "$system" "$state" "$(jq ".${FIGURE:-per_s}" "$TMP/pass")"
-}
-record() { # SYSTEM STATE VALUE
-    jq -cn --arg s "$1" --arg t "$2" --argjson v "$3" '{system: $s, state: $t, value: $v}' >>"$SAMPLES"
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""dataset_report.py DIRECTORY [PART...]: the samples of `make bench` there (PART.jsonl) as a table of
-medians, and rows with their targets in report.json. Exits 1 when a row misses its target."""
+"""dataset_report.py DIRECTORY [dataset_PART...]: the samples of `make bench` there (PART.jsonl) as a table
+of medians, and rows with their targets in report.json. Exits 1 when a row misses its target."""
 import json
 import os
 import statistics
@@ -58,7 +58,8 @@ def half_row(raw):
 
 
 def main():
-    directory, parts = sys.argv[1], sys.argv[2:] or ["small", "large", "names", "memory"]
+    directory = sys.argv[1]
+    parts = [p[8:] for p in sys.argv[2:] if p.startswith("dataset_")] or ["small", "large", "names", "memory"]
     samples = {part: load(directory, part) for part in parts}
     rows = []
     for part, row, what, beside, target in BESIDE:

@@ -1,0 +1,28 @@
+# What the parts of `make bench` share: Hearth on a Ceph of its own, and samples, one a line of
+# build/bench/PART.jsonl.
+. "$(dirname "${BASH_SOURCE[0]}")/../integration/lib.sh"
+OUT=$BUILD/bench
+declare -A AT
+
+bench_start() { # PART
+    TEST_NAME=bench-$1
+    mkdir -p "$OUT"
+    SAMPLES=$OUT/$1.jsonl
+    : >"$SAMPLES"
+    init
+    start_ceph
+    own_user
+    start_controller --secret-dir="$TMP/own"
+    start_hearthd
+    start_node
+}
+
+tell() { echo "$(date +%T) $*" >&2; }
+
+settled() { [ "$(cache_stat fillsActive)" = 0 ]; }
+settle() { wait_for 300 settled || die "fills do not end"; }
+
+record() { # SYSTEM STATE VALUE [MORE-JSON]
+    jq -cn --arg s "$1" --arg t "$2" --argjson v "$3" --argjson more "${4:-"{}"}" \
+        '{system: $s, state: $t, value: $v} + $more' >>"$SAMPLES"
+}
