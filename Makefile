@@ -167,15 +167,26 @@ check-crash: ## kill the controller at every call to Ceph, repeat and revert, as
 	$(AGAIN) programs tools
 	@HEARTH_BUILD=$(abspath $(O)) CRASH_FULL=1 TYPES="$(T)" TEST_SECONDS=7200 tests/integration/run crash
 
+.PHONY: check-image-crash
+check-image-crash: ## kill hearthd and the node plugin in the midst of I/O on images, as root; ROUNDS=200 SEED=7
+	@tests/tools/install-deps test
+	$(AGAIN) programs tools
+	@HEARTH_BUILD=$(abspath $(O)) ROUNDS=$(or $(ROUNDS),200) TEST_SECONDS=86400 \
+	    $(if $(SEED),SEED=$(SEED)) tests/integration/run image_crash
+
 .PHONY: bench
-BENCH_PARTS := small large names memory
-bench: ## datasets beside the local file system and ceph-fuse, as root -> build/bench/report.json; T="small" a part
+BENCH_PARTS := dataset_small dataset_large dataset_names dataset_memory image
+# T="small" is dataset_small.
+bench_parts = $(foreach part,$(or $(T),$(BENCH_PARTS)),$(if $(filter $(part),$(BENCH_PARTS)),,dataset_)$(part))
+bench: ## datasets and images beside local ones, ceph-fuse and librbd, as root -> build/bench/; T="small image" some
 	@tests/tools/install-deps test
 	$(AGAIN) programs tools $(O)/bench/store_bench
-	@for part in $(or $(T),$(BENCH_PARTS)); do \
-	    HEARTH_BUILD=$(abspath $(O)) tests/bench/dataset_$$part || exit 1; \
+	@for part in $(bench_parts); do \
+	    HEARTH_BUILD=$(abspath $(O)) tests/bench/$$part || exit 1; \
 	done
-	@python3 tests/bench/dataset_report.py $(O)/bench $(T)
+	@missed=0; for of in $(sort $(foreach part,$(bench_parts),$(firstword $(subst _, ,$(part))))); do \
+	    python3 tests/bench/$${of}_report.py $(O)/bench $(bench_parts) || missed=1; \
+	done; exit $$missed
 
 $(O)/bench/%_bench: $(O)/obj/tests/bench/%_bench.o $(O)/cache.a
 	@mkdir -p $(@D)
@@ -199,7 +210,7 @@ FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c
 # With it, main() is libFuzzer's.
 FUZZ_LINK ?=
 # Each of one side: some names are in both.
-$(addprefix $(O)/fuzz/,control_fuzz index_fuzz manifest_fuzz): $(O)/cache.a
+$(addprefix $(O)/fuzz/,control_fuzz index_fuzz manifest_fuzz image_head_fuzz): $(O)/cache.a
 $(addprefix $(O)/fuzz/,rpc_fuzz params_fuzz volume_id_fuzz): $(O)/driver.a $(call obj,$(WIRE_SRC))
 $(O)/fuzz/%_fuzz: $(O)/obj/tests/fuzz/%_fuzz.o $(if $(FUZZ_LINK),,$(O)/obj/tests/fuzz/driver.o)
 	@mkdir -p $(@D)
