@@ -47,7 +47,7 @@ until_done() { # OPERATION
     until "op_$1"; do
         is_pending || [ "$CSI_CODE" = FAILED_PRECONDITION ] || return 1
         [ $((tries += 1)) -lt 80 ] || return 1
-        # Killed as its watch arrived, a client may stay listed for as long as the OSD remembers the object.
+        # Ceph may list a client that was killed for longer than it should.
         case $tries,$CSI_MESSAGE in 40,*"in use by the client"*)
             echo "     $TYPE $1: a client that died is still listed after 8 s; the OSD peers again"
             ceph_cmd osd down 0 && wait_for 60 pgs_are_clean ;;
