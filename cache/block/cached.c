@@ -20,6 +20,12 @@ static Cached *of(Image *image)
     return (Cached *)image;
 }
 
+void cached_note_loss(Cached *c, ssize_t result)
+{
+    if (result == -ESHUTDOWN)
+        atomic_store(&c->lost, TRUE);
+}
+
 /* ---- carriers ---- */
 
 gboolean buffers_take(ImageCache *cache, size_t bytes)
@@ -36,6 +42,12 @@ void carrier_begin_locked(Carrier *carrier)
     flights_begin_locked(&carrier->cached->kept->flights, &carrier->flight);
 }
 
+static void unuse_locked(Cached *c)
+{
+    if (--c->under_way == 0)
+        pthread_cond_broadcast(&c->kept->flights.gone);
+}
+
 static void carrier_end(Carrier *carrier)
 {
     Cached *c = carrier->cached;
@@ -44,8 +56,7 @@ static void carrier_end(Carrier *carrier)
         atomic_fetch_sub(&c->kept->cache->buffers, carrier->buffered);
     pthread_mutex_lock(&flights->lock);
     flights_end_locked(flights, &carrier->flight);
-    if (--c->under_way == 0)
-        pthread_cond_broadcast(&flights->gone);
+    unuse_locked(c);
     pthread_mutex_unlock(&flights->lock);
     g_free(carrier->owned);
     g_free(carrier);
@@ -58,7 +69,7 @@ void carrier_landed(Carrier *carrier, gboolean good)
     carrier->flight.spoilt |= !good;
     good = flights_landed_locked(flights, &carrier->flight);
     pthread_mutex_unlock(&flights->lock);
-    if (good && (carrier->len || carrier->zero_len) && kept_is_usable(carrier->cached->kept))
+    if (good && carrier->len && kept_is_usable(carrier->cached->kept))
         workers_push(carrier->cached->kept->cache->installers, carrier);
     else
         carrier_end(carrier);
@@ -79,10 +90,10 @@ static int install_zeros(Carrier *carrier)
 {
     Kept *k = carrier->cached->kept;
     int rc = 0;
-    block_file_punch(k->file, carrier->off, carrier->zero_len);
+    block_file_punch(k->file, carrier->off, carrier->len);
     pthread_mutex_lock(&k->flights.lock);
-    if (!carrier->flight.spoilt && carrier->zero_len <= ZERO_MAX_BYTES)
-        rc = block_file_vouch(k->file, NULL, carrier->off, carrier->zero_len);
+    if (!carrier->flight.spoilt && carrier->len <= ZERO_MAX_BYTES)
+        rc = block_file_vouch(k->file, NULL, carrier->off, carrier->len);
     pthread_mutex_unlock(&k->flights.lock);
     return rc;
 }
@@ -186,7 +197,7 @@ static void take_data(Write *w, uint64_t from, uint64_t to)
     const size_t len = to - from;
     carrier->off = from;
     if (!w->buf) {
-        carrier->zero_len = len;
+        carrier->len = len;
         return;
     }
     if (!buffers_take(carrier->cached->kept->cache, len))
@@ -205,8 +216,7 @@ static void on_written(void *data, ssize_t result)
     Cached *c = w->carrier.cached;
     const uint64_t from = block_ceil(w->off);
     const uint64_t to = MIN(block_floor(w->off + w->len), atomic_load(&c->kept->end));
-    if (result == -ESHUTDOWN)
-        atomic_store(&c->lost, TRUE);
+    cached_note_loss(c, result);
     if (result >= 0 && from < to)
         take_data(w, from, to);
     ImageDone done = w->done;
@@ -296,21 +306,13 @@ static int cached_set_note(Image *image, const char *name, const char *text)
     return c->beneath->ops->set_note(c->beneath, name, text);
 }
 
-static int cached_leave(Image *image, uint64_t *version)
-{
-    Cached *c = of(image);
-    return c->beneath->ops->leave(c->beneath, version);
-}
-
 static void on_checked(void *data, ssize_t result)
 {
     Cached *c = data;
-    if (result == -ESHUTDOWN)
-        atomic_store(&c->lost, TRUE);
+    cached_note_loss(c, result);
     pthread_mutex_lock(&c->kept->flights.lock);
     c->checking = FALSE;
-    if (--c->under_way == 0)
-        pthread_cond_broadcast(&c->kept->flights.gone);
+    unuse_locked(c);
     pthread_mutex_unlock(&c->kept->flights.lock);
 }
 
@@ -351,7 +353,6 @@ static const ImageOps cached_ops = {
     .size = cached_size,
     .get_note = cached_get_note,
     .set_note = cached_set_note,
-    .leave = cached_leave,
 };
 
 Cached *cached_new(Kept *kept, Image *beneath)

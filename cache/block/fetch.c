@@ -30,18 +30,12 @@ typedef struct Fetch {
     char buf[];
 } Fetch;
 
-static void note_loss(Cached *c, ssize_t result)
-{
-    if (result == -ESHUTDOWN)
-        atomic_store(&c->lost, TRUE);
-}
-
 static void on_fetched(void *data, ssize_t result)
 {
     Fetch *f = data;
     Cached *c = f->carrier.cached;
     const gboolean whole = result == (ssize_t)f->len;
-    note_loss(c, result);
+    cached_note_loss(c, result);
     if (result >= 0 && !whole)
         result = -EIO;
     pthread_mutex_lock(&c->kept->flights.lock);

@@ -9,6 +9,7 @@
 #include <xxhash.h>
 #include "cache/autofd.h"
 #include "cache/block/head.h"
+#include "cache/store/replace.h"
 
 struct BlockFile {
     int dir_fd, sums_fd, data_fd;
@@ -127,16 +128,7 @@ static int write_head(BlockFile *f, const FormatHead *head)
 {
     FormatHead h;
     head_encode(head, f->name, &h);
-    hearth_autofd int fd =
-        openat(f->dir_fd, FORMAT_HEAD_NEW_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return -errno;
-    int rc = pwrite_all(fd, &h, sizeof(h), 0);
-    if (rc == 0 && (fsync(fd) < 0 ||
-                    renameat(f->dir_fd, FORMAT_HEAD_NEW_NAME, f->dir_fd, FORMAT_HEAD_NAME) < 0 ||
-                    fsync(f->dir_fd) < 0))
-        rc = -errno;
-    return rc;
+    return replace_file(f->dir_fd, FORMAT_HEAD_NAME, FORMAT_HEAD_NEW_NAME, &h, sizeof(h));
 }
 
 int block_file_mark(BlockFile *f, const FormatHead *head)

@@ -15,13 +15,10 @@
 #include "cache/block/format.h"
 
 #define BLOCK_BYTES FORMAT_BLOCK_BYTES
-/* Of one read or write. */
-#define BLOCK_FILE_MAX_BYTES (8u << 20)
 
 typedef struct BlockFile BlockFile;
 
-/* Opens or makes <dir_fd>/<id>. What is there is not believed yet: block_file_trust() or _wipe().
- */
+/* Opens or makes <dir_fd>/<id>. Whether what is there may be believed, its head says. */
 int block_file_open(int dir_fd, const char *name, BlockFile **file);
 void block_file_close(BlockFile *file);
 /* "<32 hex>" of a content's name. */

@@ -79,10 +79,9 @@ typedef struct Carrier {
     Flight flight; /* first */
     Cached *cached;
     uint64_t off;
-    size_t len; /* to install: whole blocks; 0: none */
-    uint64_t zero_len;
-    char *buf;   /* NULL: zeros, of zero_len */
-    char *owned; /* buf, if it is to be freed */
+    uint64_t len; /* to install: whole blocks; 0: none */
+    char *buf;    /* NULL: zeros */
+    char *owned;  /* buf, if it is to be freed */
     size_t buffered;
 } Carrier;
 
@@ -117,6 +116,8 @@ Cached *cached_new(Kept *kept, Image *beneath);
 void cached_check(Kept *kept);
 /* Counts `bytes` of buffers; FALSE: too many. */
 gboolean buffers_take(ImageCache *cache, size_t bytes);
+/* Looks at an answer of Ceph's for whether the image is another's by now. */
+void cached_note_loss(Cached *cached, ssize_t result);
 void carrier_begin_locked(Carrier *carrier);
 /* Ceph has answered: what is not spoilt is installed on a thread of the pool. Frees it, then. */
 void carrier_landed(Carrier *carrier, gboolean good);

@@ -68,7 +68,6 @@ gboolean volumes_stop_serving(Volumes *vs, Volume *v, gint64 timeout_ms);
 gboolean volumes_leave_dataset(Volumes *vs, Volume *v, gint64 timeout_ms);
 int volume_fd(const Volume *v);
 void volume_stats(const Volume *v, SessionStats *stats);
-uint64_t volume_bytes_kept(const Volume *v); /* of its image, while it is served */
 
 /* volumes_report.c */
 int64_t volumes_measure(Origin *origin); /* bytes of its files, -1: not known */

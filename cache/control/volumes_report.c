@@ -47,8 +47,8 @@ static ReportVolume *report_locked(const Volume *v)
     r->bytes_total = v->bytes_total >= 0 ? v->bytes_total : v->bytes_counted;
     if (v->device)
         r->bytes_total = (int64_t)device_bytes(v->device);
-    r->bytes_cached = volume_bytes_kept(v);
     volume_stats(v, &r->session);
+    r->bytes_cached = r->session.bytes_kept;
     return r;
 }
 

@@ -172,14 +172,9 @@ static void image_stats(const Volume *v, SessionStats *stats)
     device_stats(v->device, stats);
     if (!image_cache_stats(v->image, &kept))
         return;
+    stats->bytes_kept = kept.bytes_kept;
     stats->bytes_store = kept.bytes_hit;
     stats->bytes_origin = kept.bytes_fetched;
-}
-
-uint64_t volume_bytes_kept(const Volume *v)
-{
-    ImageCacheStats kept;
-    return v->device && image_cache_stats(v->image, &kept) ? kept.bytes_kept : 0;
 }
 
 void volume_stats(const Volume *v, SessionStats *stats)

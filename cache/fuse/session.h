@@ -29,7 +29,8 @@ typedef struct SessionStats {
     uint64_t bytes_fill;   /* read from objects being filled */
     uint64_t bytes_origin; /* read past the store */
     uint64_t bytes_written;
-    uint64_t nodes; /* inodes the kernel holds */
+    uint64_t bytes_kept; /* of an image, on the disk */
+    uint64_t nodes;      /* inodes the kernel holds */
 } SessionStats;
 
 /*

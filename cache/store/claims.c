@@ -8,6 +8,7 @@
 #include <xxhash.h>
 #include "cache/autofd.h"
 #include "cache/store/format.h"
+#include "cache/store/replace.h"
 
 typedef struct Claim {
     TagId id;
@@ -183,15 +184,5 @@ int claims_save(Claims *claims, int dir_fd)
     header.bytes = htole32(texts->len);
     header.checksum = htole64(XXH3_64bits(texts->data, texts->len));
     g_byte_array_prepend(texts, (const guint8 *)&header, sizeof(header));
-    hearth_autofd int fd =
-        openat(dir_fd, FORMAT_PINS_NEW_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return -errno;
-    ssize_t n = write(fd, texts->data, texts->len);
-    if (n != (ssize_t)texts->len)
-        return n < 0 ? -errno : -ENOSPC;
-    if (fsync(fd) < 0 || renameat(dir_fd, FORMAT_PINS_NEW_NAME, dir_fd, FORMAT_PINS_NAME) < 0 ||
-        fsync(dir_fd) < 0)
-        return -errno;
-    return 0;
+    return replace_file(dir_fd, FORMAT_PINS_NAME, FORMAT_PINS_NEW_NAME, texts->data, texts->len);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <xxhash.h>
 #include "cache/autofd.h"
+#include "cache/store/replace.h"
 
 gboolean layout_fail(GError **error, int errsv, const char *path, const char *what)
 {
@@ -82,15 +83,5 @@ int header_write(int dir_fd, const char *boot_id, uint32_t state, uint32_t crash
     memcpy(h.magic, FORMAT_MAGIC, sizeof(h.magic));
     g_strlcpy(h.boot_id, boot_id, sizeof(h.boot_id));
     h.checksum = htole64(header_checksum(&h));
-    hearth_autofd int fd =
-        openat(dir_fd, FORMAT_HEADER_NEW_NAME, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return -errno;
-    ssize_t n = write(fd, &h, sizeof(h));
-    if (n != sizeof(h))
-        return n < 0 ? -errno : -ENOSPC;
-    if (fsync(fd) < 0 || renameat(dir_fd, FORMAT_HEADER_NEW_NAME, dir_fd, FORMAT_HEADER_NAME) < 0 ||
-        fsync(dir_fd) < 0)
-        return -errno;
-    return 0;
+    return replace_file(dir_fd, FORMAT_HEADER_NAME, FORMAT_HEADER_NEW_NAME, &h, sizeof(h));
 }

@@ -9,9 +9,10 @@
 #                                               pass when it has sent nothing, or the bytes once
 #   equals_ceph NAME                            the device has the bytes that rbd(8) has
 
+. "$(dirname "${BASH_SOURCE[0]}")/rbd_static.sh"
+
 RUN=$RANDOM
 MB=1048576
-WRITER=SINGLE_NODE_WRITER
 at_exit remove_images
 remove_images() {
     local image
@@ -23,21 +24,6 @@ remove_images() {
     done
 }
 
-capability() { # ext4|xfs [MODE]
-    CAPABILITY="{mount: {fs_type: \"$1\"}, access_mode: {mode: \"${2:-$WRITER}\"}}"
-}
-block_capability() { CAPABILITY="{block: {}, access_mode: {mode: \"${1:-$WRITER}\"}}"; }
-image() { # NAME [EXTRA-CONTEXT-JSON]: the volume of the image rbd/NAME
-    IMAGE=rbd/$1
-    VOLUME_ID=static-$RUN-$1
-    VOLUME_CONTEXT=$(jq -cn --arg c "$CEPH_FSID" --arg i "$1" --argjson x "${2:-"{}"}" \
-        '{type: "rbd", clusterID: $c, pool: "rbd", imageName: $i} + $x')
-}
-new_image() { # NAME SIZE [FLAGS of rbd create]
-    NAME=$1-$RUN
-    rbd_cmd create "rbd/$NAME" --size "$2" "${@:3}" || die "rbd create $NAME"
-    image "$NAME"
-}
 random_image() { # NAME MB [FLAGS of rbd import]
     NAME=$1-$RUN
     head -c $(($2 * MB)) /dev/urandom >"$TMP/random"
@@ -45,15 +31,12 @@ random_image() { # NAME MB [FLAGS of rbd import]
     rm "$TMP/random"
     image "$NAME"
 }
-up() { stage && publish; }
-down() { unpublish && unstage; }
 probe_ok() { csi node Probe '{}'; }
 # After a death of hearthd's, whatever is left.
 heal() {
     wait_for 20 probe_ok
     wait_for 60 stage && publish
 }
-loop_device() { loops_below "$DEVICES" | head -n 1; }
 
 # ---- reading and writing ----
 

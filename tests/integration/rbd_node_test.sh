@@ -2,6 +2,7 @@
 # Images on a node: file systems and devices over a loop device, over what hearthd serves; what is
 # acknowledged is in Ceph; locks, crashes, damage, foreign content, growth.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/rbd_static.sh"
 init
 start_ceph
 start_hearthd
@@ -17,28 +18,9 @@ remove_images() {
 }
 at_exit 'remove_images; remove_images'
 
-WRITER=SINGLE_NODE_WRITER
-capability() { # ext4|xfs|"" [MODE] [FLAGS-JSON]
-    CAPABILITY="{mount: {fs_type: \"$1\", mount_flags: ${3:-[]}}, access_mode: {mode: \"${2:-$WRITER}\"}}"
-}
-block_capability() { CAPABILITY="{block: {}, access_mode: {mode: \"${1:-$WRITER}\"}}"; }
-
-image() { # NAME [EXTRA-CONTEXT-JSON]: the volume of the image rbd/NAME
-    VOLUME_ID=static-$RUN-$1
-    VOLUME_CONTEXT=$(jq -cn --arg c "$CEPH_FSID" --arg i "$1" --argjson x "${2:-"{}"}" \
-        '{type: "rbd", clusterID: $c, pool: "rbd", imageName: $i} + $x')
-}
-new_image() { # NAME SIZE [FLAGS of rbd create]
-    NAME=$1-$RUN
-    rbd_cmd create "rbd/$NAME" --size "$2" "${@:3}" || die "rbd create $NAME"
-    image "$NAME"
-}
-up() { stage && publish; }
-down() { unpublish && unstage; }
 nothing_left() { # NAME
     same "$1" "$(mounts_below "$TMP/mnt") $(loops_below "$TMP") $(ls "$DEVICES" 2>/dev/null)$(ls "$TMP/mnt/pod")" "  "
 }
-loop_device() { loops_below "$DEVICES" | head -n 1; }
 refused() { # NAME CODE TEXT COMMAND...
     local name=$1 code=$2 text=$3
     shift 3
