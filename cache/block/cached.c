@@ -30,16 +30,28 @@ void cached_note_loss(Cached *c, ssize_t result)
 
 gboolean buffers_take(ImageCache *cache, size_t bytes)
 {
-    if (atomic_fetch_add(&cache->buffers, bytes) + bytes <= BUFFERS_MAX_BYTES)
+    if (atomic_fetch_add(&cache->buffers, bytes) + bytes <= cache->buffers_max)
         return TRUE;
     atomic_fetch_sub(&cache->buffers, bytes);
     return FALSE;
 }
 
-void carrier_begin_locked(Carrier *carrier)
+gboolean buffers_take_ahead(ImageCache *cache, size_t bytes)
 {
-    carrier->cached->under_way++;
-    flights_begin_locked(&carrier->cached->kept->flights, &carrier->flight);
+    return atomic_load(&cache->buffers) <= cache->buffers_max / 2 && buffers_take(cache, bytes);
+}
+
+void buffers_give(ImageCache *cache, size_t bytes)
+{
+    atomic_fetch_sub(&cache->buffers, bytes);
+    fetch_wanting(cache);
+}
+
+void cached_use(Cached *c)
+{
+    pthread_mutex_lock(&c->kept->flights.lock);
+    c->under_way++;
+    pthread_mutex_unlock(&c->kept->flights.lock);
 }
 
 static void unuse_locked(Cached *c)
@@ -48,18 +60,33 @@ static void unuse_locked(Cached *c)
         pthread_cond_broadcast(&c->kept->flights.gone);
 }
 
+void cached_unuse(Cached *c)
+{
+    pthread_mutex_lock(&c->kept->flights.lock);
+    unuse_locked(c);
+    pthread_mutex_unlock(&c->kept->flights.lock);
+}
+
+void carrier_begin_locked(Carrier *carrier)
+{
+    carrier->cached->under_way++;
+    flights_begin_locked(&carrier->cached->kept->flights, &carrier->flight);
+}
+
 static void carrier_end(Carrier *carrier)
 {
     Cached *c = carrier->cached;
     Flights *flights = &c->kept->flights;
-    if (carrier->buffered)
-        atomic_fetch_sub(&c->kept->cache->buffers, carrier->buffered);
+    ImageCache *cache = c->kept->cache;
+    const size_t buffered = carrier->buffered;
     pthread_mutex_lock(&flights->lock);
     flights_end_locked(flights, &carrier->flight);
-    unuse_locked(c);
     pthread_mutex_unlock(&flights->lock);
     g_free(carrier->owned);
     g_free(carrier);
+    if (buffered)
+        buffers_give(cache, buffered);
+    cached_unuse(c);
 }
 
 void carrier_landed(Carrier *carrier, gboolean good)

@@ -57,14 +57,13 @@ static void on_fetched(void *data, ssize_t result)
     carrier_landed(&f->carrier, whole);
 }
 
+/* `buffers` of it were taken. NULL: no memory; they are given back. */
 static Fetch *fetch_new(Cached *c, uint64_t off, uint64_t end)
 {
     const size_t len = end - off;
-    if (!buffers_take(c->kept->cache, len))
-        return NULL;
     Fetch *f = g_try_malloc(sizeof(Fetch) + len);
     if (!f) {
-        atomic_fetch_sub(&c->kept->cache->buffers, len);
+        buffers_give(c->kept->cache, len);
         return NULL;
     }
     f->carrier =
@@ -87,36 +86,97 @@ static void begin(Cached *c, Fetch *f)
     c->beneath->ops->read(c->beneath, f->buf, f->len, f->carrier.off, on_fetched, f);
 }
 
-static void fetch_piece(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done, void *data)
+/* Of the fill that brings the range, if there is one: waits for it, or has it. */
+static gboolean join(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done, void *data)
 {
-    Kept *k = c->kept;
-    const uint64_t chunk = k->cache->chunk_bytes;
-    const uint64_t from = off - off % chunk;
-    const uint64_t to = MIN((off + len + chunk - 1) / chunk * chunk, atomic_load(&k->end));
-    pthread_mutex_lock(&k->flights.lock);
-    Fetch *found = (Fetch *)flights_find_fill_locked(&k->flights, off, off + len);
+    Flights *flights = &c->kept->flights;
+    pthread_mutex_lock(&flights->lock);
+    Fetch *found = (Fetch *)flights_find_fill_locked(flights, off, off + len);
     const gboolean landed = found && found->carrier.flight.state != FLIGHT_AIRBORNE;
     if (landed)
         memcpy(buf, found->buf + (off - found->carrier.off), len);
     else if (found)
         add_waiter_locked(found, buf, len, off, done, data);
-    pthread_mutex_unlock(&k->flights.lock);
+    pthread_mutex_unlock(&flights->lock);
     if (landed)
         done(data, (ssize_t)len);
-    if (found)
-        return;
+    return found != NULL;
+}
+
+/* Whole chunks around the range. */
+static void chunks_of(const Kept *k, uint64_t off, size_t len, uint64_t *from, uint64_t *to)
+{
+    const uint64_t chunk = k->cache->chunk_bytes;
+    *from = off - off % chunk;
+    *to = MIN((off + len + chunk - 1) / chunk * chunk, atomic_load(&k->end));
+}
+
+static void fetch_now(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done, void *data)
+{
+    uint64_t from, to;
+    chunks_of(c->kept, off, len, &from, &to);
     Fetch *f = fetch_new(c, from, to);
     if (!f) {
-        /* No memory for more than what was asked for. */
         atomic_fetch_add(&c->bytes_fetched, len);
         c->beneath->ops->read(c->beneath, buf, len, off, done, data);
         return;
     }
-    pthread_mutex_lock(&k->flights.lock);
+    pthread_mutex_lock(&c->kept->flights.lock);
     add_waiter_locked(f, buf, len, off, done, data);
     carrier_begin_locked(&f->carrier);
-    pthread_mutex_unlock(&k->flights.lock);
+    pthread_mutex_unlock(&c->kept->flights.lock);
     begin(c, f);
+}
+
+/* ---- waiting for buffers ---- */
+
+/* Reads that come faster than what they bring can be installed: else it would not be kept. */
+typedef struct Wanting {
+    Cached *cached;
+    void *buf;
+    size_t len;
+    uint64_t off;
+    ImageDone done;
+    void *data;
+} Wanting;
+
+/* The first that waits, its buffers taken; NULL: nobody does, or there are too few. */
+static Wanting *take_wanting(ImageCache *cache)
+{
+    uint64_t from, to;
+    pthread_mutex_lock(&cache->wanting_lock);
+    Wanting *w = g_queue_peek_head(&cache->wanting);
+    if (w)
+        chunks_of(w->cached->kept, w->off, w->len, &from, &to);
+    if (w && !buffers_take(cache, to - from))
+        w = NULL;
+    if (w)
+        g_queue_pop_head(&cache->wanting);
+    pthread_mutex_unlock(&cache->wanting_lock);
+    return w;
+}
+
+void fetch_wanting(ImageCache *cache)
+{
+    for (Wanting *w = take_wanting(cache); w; w = take_wanting(cache)) {
+        fetch_now(w->cached, w->buf, w->len, w->off, w->done, w->data);
+        cached_unuse(w->cached);
+        g_free(w);
+    }
+}
+
+static void fetch_piece(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done, void *data)
+{
+    ImageCache *cache = c->kept->cache;
+    if (join(c, buf, len, off, done, data))
+        return;
+    Wanting *w = g_new(Wanting, 1);
+    *w = (Wanting){c, buf, len, off, done, data};
+    cached_use(c);
+    pthread_mutex_lock(&cache->wanting_lock);
+    g_queue_push_tail(&cache->wanting, w);
+    pthread_mutex_unlock(&cache->wanting_lock);
+    fetch_wanting(cache);
 }
 
 /* ---- a read of more than one unit ---- */
@@ -173,7 +233,9 @@ static void read_ahead(Cached *c, uint64_t from, uint64_t to)
         pthread_mutex_lock(&k->flights.lock);
         gboolean asked = flights_find_fill_locked(&k->flights, off, end) != NULL;
         pthread_mutex_unlock(&k->flights.lock);
-        Fetch *f = asked ? NULL : fetch_new(c, off, end);
+        if (asked || !buffers_take_ahead(k->cache, end - off))
+            continue;
+        Fetch *f = fetch_new(c, off, end);
         if (!f)
             continue;
         pthread_mutex_lock(&k->flights.lock);

@@ -59,9 +59,12 @@ ImageCache *image_cache_new(Store *store, const char *dir, uint32_t chunk_bytes)
     cache->dir_fd = open_dir(cache);
     if (cache->dir_fd < 0)
         g_warning("%s: %s: no blocks of images are kept", cache->path, g_strerror(errno));
+    cache->buffers_max = BUFFERS_MAX_BYTES;
     atomic_store(&cache->room, UINT64_MAX);
     pthread_mutex_init(&cache->lock, NULL);
     pthread_cond_init(&cache->changed, NULL);
+    pthread_mutex_init(&cache->wanting_lock, NULL);
+    g_queue_init(&cache->wanting);
     cache->kept = g_hash_table_new(g_str_hash, g_str_equal);
     cache->installers = workers_new(INSTALLERS, carrier_install, NULL);
     wake_init(&cache->keeper);
@@ -81,6 +84,7 @@ void image_cache_free(ImageCache *cache)
     workers_free(cache->installers);
     g_hash_table_unref(cache->kept);
     pthread_cond_destroy(&cache->changed);
+    pthread_mutex_destroy(&cache->wanting_lock);
     pthread_mutex_destroy(&cache->lock);
     if (cache->dir_fd >= 0)
         close(cache->dir_fd);

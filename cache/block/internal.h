@@ -2,8 +2,8 @@
  * Shared by images.c (which images, and whether what is kept of them may be believed), room.c (how
  * much), cached.c (an image over another) and fetch.c (what is read from Ceph, and ahead).
  *
- * Locks, in order: Kept.break_lock, held across a call to Ceph; ImageCache.lock; Flights.lock, a
- * leaf.
+ * Locks, in order: Kept.break_lock, held across a call to Ceph; ImageCache.lock;
+ * ImageCache.wanting_lock; Flights.lock, a leaf.
  */
 #ifndef HEARTH_BLOCK_INTERNAL_H
 #define HEARTH_BLOCK_INTERNAL_H
@@ -28,6 +28,9 @@ struct ImageCache {
     int dir_fd; /* of it; -1: it could not be made */
     Workers *installers;
     atomic_ulong buffers; /* bytes */
+    size_t buffers_max;
+    pthread_mutex_t wanting_lock;
+    GQueue wanting; /* wanting_lock: reads that wait for buffers (fetch.c) */
     pthread_mutex_t lock;
     GHashTable *kept;       /* lock: name -> Kept */
     pthread_cond_t changed; /* lock: one is no longer busy, or held */
@@ -114,10 +117,16 @@ void *room_keeper(void *cache);
 Cached *cached_new(Kept *kept, Image *beneath);
 /* Asks Ceph, without waiting, whether a writable image is ours still. */
 void cached_check(Kept *kept);
-/* Counts `bytes` of buffers; FALSE: too many. */
+/* Counts `bytes` of buffers; FALSE: too many. Those for reading ahead leave room for others. */
 gboolean buffers_take(ImageCache *cache, size_t bytes);
 /* Looks at an answer of Ceph's for whether the image is another's by now. */
 void cached_note_loss(Cached *cached, ssize_t result);
+gboolean buffers_take_ahead(ImageCache *cache, size_t bytes);
+/* Begins what waits for them. */
+void buffers_give(ImageCache *cache, size_t bytes);
+/* Something of it is under way: it is not closed meanwhile. */
+void cached_use(Cached *cached);
+void cached_unuse(Cached *cached);
 void carrier_begin_locked(Carrier *carrier);
 /* Ceph has answered: what is not spoilt is installed on a thread of the pool. Frees it, then. */
 void carrier_landed(Carrier *carrier, gboolean good);
@@ -126,6 +135,8 @@ void carrier_install(void *carrier, void *unused);
 /* --- fetch.c --- */
 /* A read of whole blocks within the end that are not all kept. */
 void fetch_read(Cached *cached, void *buf, size_t len, uint64_t off, ImageDone done, void *data);
+/* Begins the reads that wait for buffers, as far as there are any. */
+void fetch_wanting(ImageCache *cache);
 /* Tells of a read, for what comes next. */
 void fetch_ahead(Cached *cached, uint64_t off, size_t len);
 

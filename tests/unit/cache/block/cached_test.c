@@ -188,6 +188,30 @@ START_TEST(who_wants_what_is_being_read_waits_for_it)
 }
 END_TEST
 
+START_TEST(what_comes_faster_than_it_is_installed_waits_and_is_kept)
+{
+    enum { N = FAKE_BYTES / CHUNK };
+    World w;
+    Wait waits[N];
+    begin(&w);
+    w.cache->buffers_max = 4 * CHUNK;
+    w.fake->late = TRUE;
+    g_autofree char *buf = g_malloc(FAKE_BYTES);
+    for (unsigned i = 0; i < N; i++) {
+        /* Not in a row. */
+        const uint64_t off = (uint64_t)(i * 37 % N) * CHUNK;
+        wait_init(&waits[i]);
+        w.image->ops->read(w.image, buf + off, CHUNK, off, on_done, &waits[i]);
+    }
+    for (unsigned i = 0; i < N; i++)
+        ck_assert_int_eq(wait_for(&waits[i]), CHUNK);
+    ck_assert_mem_eq(buf, w.ceph->content, FAKE_BYTES);
+    ck_assert_uint_eq(asked(&w, 0, FAKE_BYTES), 0);
+    ck_assert_uint_eq(atomic_load(&w.cache->buffers), 0);
+    end(&w);
+}
+END_TEST
+
 START_TEST(sequential_reading_is_read_ahead)
 {
     World w;
@@ -715,11 +739,11 @@ END_TEST
 
 HARNESS_MAIN(
     "cache/block/cached", a_chunk_is_read_of_Ceph_once, who_wants_what_is_being_read_waits_for_it,
-    sequential_reading_is_read_ahead, an_error_of_Ceph_is_the_readers_and_is_not_kept,
-    what_rots_on_the_disk_is_read_of_Ceph, what_is_written_is_kept,
-    of_a_block_written_in_part_nothing_is_kept, what_is_zeroed_reads_as_zeros_without_Ceph,
-    a_write_that_failed_leaves_nothing, a_fill_that_a_write_overtook_is_not_kept,
-    of_two_writes_at_once_nobody_knows_which_was_last,
+    what_comes_faster_than_it_is_installed_waits_and_is_kept, sequential_reading_is_read_ahead,
+    an_error_of_Ceph_is_the_readers_and_is_not_kept, what_rots_on_the_disk_is_read_of_Ceph,
+    what_is_written_is_kept, of_a_block_written_in_part_nothing_is_kept,
+    what_is_zeroed_reads_as_zeros_without_Ceph, a_write_that_failed_leaves_nothing,
+    a_fill_that_a_write_overtook_is_not_kept, of_two_writes_at_once_nobody_knows_which_was_last,
     given_back_in_order_it_is_warm_when_it_is_attached_again,
     what_another_has_written_meanwhile_is_read,
     after_a_kill_it_is_warm_if_the_lock_was_the_dead_ones,
