@@ -51,9 +51,9 @@ static void clear_options(Options *o)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
 
-static const char summary[] =
-    "Serves CephFS volumes through a cache in a local directory. The node plugin of Hearth\n"
-    "(hearth-csi --role=node) and hearthctl talk to it over --socket.";
+static const char summary[] = "Serves CephFS volumes and RBD images through a cache in a local "
+                              "directory. The node plugin of Hearth\n"
+                              "(hearth-csi --role=node) and hearthctl talk to it over --socket.";
 
 static const char description[] =
     "Sizes are bytes, or a number with K, M, G, T (powers of 1000) or Ki, Mi, Gi, Ti (powers of\n"
