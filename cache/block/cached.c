@@ -22,8 +22,36 @@ static Cached *of(Image *image)
 
 void cached_note_loss(Cached *c, ssize_t result)
 {
-    if (result == -ESHUTDOWN)
+    if (result == -ESHUTDOWN || result == -ESTALE)
         atomic_store(&c->lost, TRUE);
+}
+
+static gboolean is_parents(const Cached *c, uint64_t off, uint64_t len)
+{
+    const ImageParent *parent = c->beneath->content.parent;
+    const uint64_t object = c->beneath->object_bytes;
+    if (!c->parent || off + len > atomic_load(&c->parent_end))
+        return FALSE;
+    for (uint64_t i = off / object; i * object < off + len; i++)
+        if (__atomic_load_n(&parent->owns[i], __ATOMIC_SEQ_CST))
+            return FALSE;
+    return TRUE;
+}
+
+Kept *cached_kept_of(Cached *c, uint64_t off, uint64_t len)
+{
+    return is_parents(c, off, len) ? c->parent : c->kept;
+}
+
+/* Before Ceph hears of the change. */
+static void note_owned(Cached *c, uint64_t off, uint64_t len)
+{
+    const ImageParent *parent = c->beneath->content.parent;
+    const uint64_t object = c->beneath->object_bytes;
+    if (!c->parent)
+        return;
+    for (uint64_t i = off / object; i * object < MIN(off + len, parent->end); i++)
+        __atomic_store_n(&parent->owns[i], 1, __ATOMIC_SEQ_CST);
 }
 
 /* ---- carriers ---- */
@@ -49,35 +77,30 @@ void buffers_give(ImageCache *cache, size_t bytes)
 
 void cached_use(Cached *c)
 {
-    pthread_mutex_lock(&c->kept->flights.lock);
+    pthread_mutex_lock(&c->lock);
     c->under_way++;
-    pthread_mutex_unlock(&c->kept->flights.lock);
-}
-
-static void unuse_locked(Cached *c)
-{
-    if (--c->under_way == 0)
-        pthread_cond_broadcast(&c->kept->flights.gone);
+    pthread_mutex_unlock(&c->lock);
 }
 
 void cached_unuse(Cached *c)
 {
-    pthread_mutex_lock(&c->kept->flights.lock);
-    unuse_locked(c);
-    pthread_mutex_unlock(&c->kept->flights.lock);
+    pthread_mutex_lock(&c->lock);
+    if (--c->under_way == 0)
+        pthread_cond_broadcast(&c->idle);
+    pthread_mutex_unlock(&c->lock);
 }
 
 void carrier_begin_locked(Carrier *carrier)
 {
-    carrier->cached->under_way++;
-    flights_begin_locked(&carrier->cached->kept->flights, &carrier->flight);
+    cached_use(carrier->cached);
+    flights_begin_locked(&carrier->kept->flights, &carrier->flight);
 }
 
 static void carrier_end(Carrier *carrier)
 {
     Cached *c = carrier->cached;
-    Flights *flights = &c->kept->flights;
-    ImageCache *cache = c->kept->cache;
+    Flights *flights = &carrier->kept->flights;
+    ImageCache *cache = carrier->kept->cache;
     const size_t buffered = carrier->buffered;
     pthread_mutex_lock(&flights->lock);
     flights_end_locked(flights, &carrier->flight);
@@ -91,20 +114,20 @@ static void carrier_end(Carrier *carrier)
 
 void carrier_landed(Carrier *carrier, gboolean good)
 {
-    Flights *flights = &carrier->cached->kept->flights;
+    Flights *flights = &carrier->kept->flights;
     pthread_mutex_lock(&flights->lock);
     carrier->flight.spoilt |= !good;
     good = flights_landed_locked(flights, &carrier->flight);
     pthread_mutex_unlock(&flights->lock);
-    if (good && carrier->len && kept_is_usable(carrier->cached->kept))
-        workers_push(carrier->cached->kept->cache->installers, carrier);
+    if (good && carrier->len && kept_is_usable(carrier->kept))
+        workers_push(carrier->kept->cache->installers, carrier);
     else
         carrier_end(carrier);
 }
 
 static int install_data(Carrier *carrier, uint32_t *sums)
 {
-    Kept *k = carrier->cached->kept;
+    Kept *k = carrier->kept;
     int rc = block_file_write(k->file, carrier->buf, carrier->len, carrier->off, sums);
     pthread_mutex_lock(&k->flights.lock);
     if (rc == 0 && !carrier->flight.spoilt)
@@ -115,7 +138,7 @@ static int install_data(Carrier *carrier, uint32_t *sums)
 
 static int install_zeros(Carrier *carrier)
 {
-    Kept *k = carrier->cached->kept;
+    Kept *k = carrier->kept;
     int rc = 0;
     block_file_punch(k->file, carrier->off, carrier->len);
     pthread_mutex_lock(&k->flights.lock);
@@ -129,7 +152,7 @@ void carrier_install(void *data, void *unused)
 {
     (void)unused;
     Carrier *carrier = data;
-    Kept *k = carrier->cached->kept;
+    Kept *k = carrier->kept;
     int rc = 0;
     pthread_mutex_lock(&k->flights.lock);
     gboolean good = flights_install_locked(&k->flights, &carrier->flight);
@@ -170,16 +193,17 @@ static void on_bounced(void *data, ssize_t result)
 
 static void read_blocks(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done, void *data)
 {
-    int rc = block_file_read(c->kept->file, buf, len, off);
+    Kept *k = cached_kept_of(c, off, len);
+    int rc = block_file_read(k->file, buf, len, off);
     if (rc == 0) {
         atomic_fetch_add(&c->bytes_hit, len);
-        kept_use(c->kept, off, len);
+        kept_use(k, off, len);
         fetch_ahead(c, off, len);
         done(data, (ssize_t)len);
         return;
     }
     if (rc != -ENOENT)
-        store_report_disk(c->kept->cache->store, rc);
+        store_report_disk(k->cache->store, rc);
     fetch_read(c, buf, len, off, done, data);
     fetch_ahead(c, off, len);
 }
@@ -261,14 +285,16 @@ static void change(Image *image, const void *buf, uint64_t len, uint64_t off, Im
     const uint64_t from = block_floor(off);
     const uint64_t to = MIN(block_ceil(off + len), atomic_load(&k->end));
     Write *w = g_new0(Write, 1);
-    *w = (Write){
-        .carrier = {.flight = {.off = from, .end = MAX(from, to), .is_write = TRUE}, .cached = c},
-        .buf = buf,
-        .off = off,
-        .len = len,
-        .done = done,
-        .data = data};
+    *w = (Write){.carrier = {.flight = {.off = from, .end = MAX(from, to), .is_write = TRUE},
+                             .cached = c,
+                             .kept = k},
+                 .buf = buf,
+                 .off = off,
+                 .len = len,
+                 .done = done,
+                 .data = data};
     int rc = 0;
+    note_owned(c, off, len);
     pthread_mutex_lock(&k->flights.lock);
     carrier_begin_locked(&w->carrier);
     if (from < to)
@@ -315,6 +341,8 @@ static int cached_size(Image *image, uint64_t *bytes)
     if (end < atomic_load(&k->end))
         failed = block_file_truncate(k->file, end);
     atomic_store(&k->end, MIN(end, k->regions * REGION_BYTES));
+    /* What is cut off comes back as zeros. */
+    atomic_store(&c->parent_end, MIN(end, atomic_load(&c->parent_end)));
     pthread_mutex_unlock(&k->flights.lock);
     if (failed < 0)
         kept_break(k, failed);
@@ -337,22 +365,21 @@ static void on_checked(void *data, ssize_t result)
 {
     Cached *c = data;
     cached_note_loss(c, result);
-    pthread_mutex_lock(&c->kept->flights.lock);
+    pthread_mutex_lock(&c->lock);
     c->checking = FALSE;
-    unuse_locked(c);
-    pthread_mutex_unlock(&c->kept->flights.lock);
+    pthread_mutex_unlock(&c->lock);
+    cached_unuse(c);
 }
 
-void cached_check(Kept *k)
+void cached_check(Cached *c)
 {
-    pthread_mutex_lock(&k->flights.lock);
-    Cached *c = k->writer;
-    const gboolean check = c && !c->checking && !c->leaving;
+    pthread_mutex_lock(&c->lock);
+    const gboolean check = !c->checking && !c->kept->immutable;
     if (check) {
         c->checking = TRUE;
         c->under_way++;
     }
-    pthread_mutex_unlock(&k->flights.lock);
+    pthread_mutex_unlock(&c->lock);
     if (check)
         c->beneath->ops->check(c->beneath, on_checked, c);
 }
@@ -361,12 +388,17 @@ void cached_check(Kept *k)
 static void cached_destroy(Image *image)
 {
     Cached *c = of(image);
-    pthread_mutex_lock(&c->kept->flights.lock);
-    c->leaving = TRUE;
+    ImageCache *cache = c->kept->cache;
+    pthread_mutex_lock(&cache->lock);
+    g_queue_unlink(&cache->open, &c->link);
+    pthread_mutex_unlock(&cache->lock);
+    pthread_mutex_lock(&c->lock);
     while (c->under_way)
-        pthread_cond_wait(&c->kept->flights.gone, &c->kept->flights.lock);
-    pthread_mutex_unlock(&c->kept->flights.lock);
+        pthread_cond_wait(&c->idle, &c->lock);
+    pthread_mutex_unlock(&c->lock);
     pthread_mutex_destroy(&c->ahead.lock);
+    pthread_mutex_destroy(&c->lock);
+    pthread_cond_destroy(&c->idle);
     kept_leave(c);
 }
 
@@ -382,19 +414,28 @@ static const ImageOps cached_ops = {
     .set_note = cached_set_note,
 };
 
-Cached *cached_new(Kept *kept, Image *beneath)
+Cached *cached_new(Kept *kept, Kept *parent, Image *beneath)
 {
     Cached *c = g_new0(Cached, 1);
     c->base = (Image){
         .ops = &cached_ops, .read_only = beneath->read_only, .object_bytes = beneath->object_bytes};
     c->beneath = beneath;
     c->kept = kept;
+    c->parent = parent;
+    if (parent)
+        atomic_store(&c->parent_end, block_floor(beneath->content.parent->end));
+    c->link.data = c;
     pthread_mutex_init(&c->ahead.lock, NULL);
-    if (!kept->immutable) {
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->idle, NULL);
+    if (!beneath->read_only) {
         pthread_mutex_lock(&kept->flights.lock);
         kept->writer = c;
         pthread_mutex_unlock(&kept->flights.lock);
     }
+    pthread_mutex_lock(&kept->cache->lock);
+    g_queue_push_tail_link(&kept->cache->open, &c->link);
+    pthread_mutex_unlock(&kept->cache->lock);
     return c;
 }
 
@@ -405,7 +446,8 @@ gboolean image_cache_stats(Image *image, ImageCacheStats *stats)
     Cached *c = of(image);
     stats->bytes_hit = atomic_load(&c->bytes_hit);
     stats->bytes_fetched = atomic_load(&c->bytes_fetched);
-    stats->bytes_kept = block_file_bytes(c->kept->file);
+    stats->bytes_kept =
+        block_file_bytes(c->kept->file) + (c->parent ? block_file_bytes(c->parent->file) : 0);
     return TRUE;
 }
 

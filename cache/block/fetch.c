@@ -10,7 +10,6 @@
 /* So much in a row is sequential. */
 #define RUN_BYTES (512u << 10)
 #define AHEAD_BYTES (8u << 20)
-#define AHEAD_UNIT (1u << 20)
 /* Requests of one stream overtake each other. */
 #define DISORDER_BYTES (2u << 20)
 
@@ -30,19 +29,35 @@ typedef struct Fetch {
     char buf[];
 } Fetch;
 
+/* Whether it is still what the parent has: nothing that was answered so far is another's. */
+static gboolean is_still_of(const Fetch *f)
+{
+    return cached_kept_of(f->carrier.cached, f->carrier.off, f->len) == f->carrier.kept ||
+           f->carrier.kept == f->carrier.cached->kept;
+}
+
+static void on_verified(void *data, ssize_t result)
+{
+    Fetch *f = data;
+    cached_note_loss(f->carrier.cached, result);
+    carrier_landed(&f->carrier, result == 0);
+}
+
 static void on_fetched(void *data, ssize_t result)
 {
     Fetch *f = data;
     Cached *c = f->carrier.cached;
+    Flights *flights = &f->carrier.kept->flights;
     const gboolean whole = result == (ssize_t)f->len;
     cached_note_loss(c, result);
     if (result >= 0 && !whole)
         result = -EIO;
-    pthread_mutex_lock(&c->kept->flights.lock);
+    const gboolean good = whole && is_still_of(f);
+    pthread_mutex_lock(&flights->lock);
     Waiter *waiters = g_steal_pointer(&f->waiters);
     f->carrier.flight.state = FLIGHT_LANDED;
-    f->carrier.flight.spoilt |= !whole;
-    pthread_mutex_unlock(&c->kept->flights.lock);
+    f->carrier.flight.spoilt |= !good;
+    pthread_mutex_unlock(&flights->lock);
     atomic_fetch_add(&c->bytes_fetched, whole ? f->len : 0);
     while (waiters) {
         Waiter *w = waiters;
@@ -53,12 +68,15 @@ static void on_fetched(void *data, ssize_t result)
         g_free(w);
     }
     f->carrier.buf = f->buf;
-    f->carrier.len = whole ? f->len : 0;
-    carrier_landed(&f->carrier, whole);
+    f->carrier.len = good ? f->len : 0;
+    if (good && c->beneath->content.guarded)
+        c->beneath->ops->check(c->beneath, on_verified, f);
+    else
+        carrier_landed(&f->carrier, good);
 }
 
 /* `buffers` of it were taken. NULL: no memory; they are given back. */
-static Fetch *fetch_new(Cached *c, uint64_t off, uint64_t end)
+static Fetch *fetch_new(Cached *c, Kept *k, uint64_t off, uint64_t end)
 {
     const size_t len = end - off;
     Fetch *f = g_try_malloc(sizeof(Fetch) + len);
@@ -66,8 +84,8 @@ static Fetch *fetch_new(Cached *c, uint64_t off, uint64_t end)
         buffers_give(c->kept->cache, len);
         return NULL;
     }
-    f->carrier =
-        (Carrier){.flight = {.off = off, .end = end}, .cached = c, .off = off, .buffered = len};
+    f->carrier = (Carrier){
+        .flight = {.off = off, .end = end}, .cached = c, .kept = k, .off = off, .buffered = len};
     f->waiters = NULL;
     f->len = len;
     return f;
@@ -86,12 +104,22 @@ static void begin(Cached *c, Fetch *f)
     c->beneath->ops->read(c->beneath, f->buf, f->len, f->carrier.off, on_fetched, f);
 }
 
+/* What another clone reads may turn out not to be the parent's. */
+static gboolean may_join(const Fetch *f, const Cached *c, const Kept *k)
+{
+    const Cached *other = f->carrier.cached;
+    return other == c || f->carrier.flight.sure || (other->kept == k && c->kept == k);
+}
+
 /* Of the fill that brings the range, if there is one: waits for it, or has it. */
 static gboolean join(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done, void *data)
 {
-    Flights *flights = &c->kept->flights;
+    Kept *k = cached_kept_of(c, off, len);
+    Flights *flights = &k->flights;
     pthread_mutex_lock(&flights->lock);
     Fetch *found = (Fetch *)flights_find_fill_locked(flights, off, off + len);
+    if (found && !may_join(found, c, k))
+        found = NULL;
     const gboolean landed = found && found->carrier.flight.state != FLIGHT_AIRBORNE;
     if (landed)
         memcpy(buf, found->buf + (off - found->carrier.off), len);
@@ -103,28 +131,32 @@ static gboolean join(Cached *c, void *buf, size_t len, uint64_t off, ImageDone d
     return found != NULL;
 }
 
-/* Whole chunks around the range. */
-static void chunks_of(const Kept *k, uint64_t off, size_t len, uint64_t *from, uint64_t *to)
+/* Whole chunks around the range; whose they are. */
+static Kept *chunks_of(Cached *c, uint64_t off, size_t len, uint64_t *from, uint64_t *to)
 {
-    const uint64_t chunk = k->cache->chunk_bytes;
+    const uint64_t chunk = c->kept->cache->chunk_bytes;
+    Kept *k = cached_kept_of(c, off, len);
     *from = off - off % chunk;
-    *to = MIN((off + len + chunk - 1) / chunk * chunk, atomic_load(&k->end));
+    *to = MIN((off + len + chunk - 1) / chunk * chunk, atomic_load(&c->kept->end));
+    if (k == c->parent)
+        *to = MIN(*to, atomic_load(&c->parent_end));
+    return k;
 }
 
 static void fetch_now(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done, void *data)
 {
     uint64_t from, to;
-    chunks_of(c->kept, off, len, &from, &to);
-    Fetch *f = fetch_new(c, from, to);
+    Kept *k = chunks_of(c, off, len, &from, &to);
+    Fetch *f = fetch_new(c, k, from, to);
     if (!f) {
         atomic_fetch_add(&c->bytes_fetched, len);
         c->beneath->ops->read(c->beneath, buf, len, off, done, data);
         return;
     }
-    pthread_mutex_lock(&c->kept->flights.lock);
+    pthread_mutex_lock(&k->flights.lock);
     add_waiter_locked(f, buf, len, off, done, data);
     carrier_begin_locked(&f->carrier);
-    pthread_mutex_unlock(&c->kept->flights.lock);
+    pthread_mutex_unlock(&k->flights.lock);
     begin(c, f);
 }
 
@@ -147,7 +179,7 @@ static Wanting *take_wanting(ImageCache *cache)
     pthread_mutex_lock(&cache->wanting_lock);
     Wanting *w = g_queue_peek_head(&cache->wanting);
     if (w)
-        chunks_of(w->cached->kept, w->off, w->len, &from, &to);
+        chunks_of(w->cached, w->off, w->len, &from, &to);
     if (w && !buffers_take(cache, to - from))
         w = NULL;
     if (w)
@@ -204,7 +236,8 @@ static void on_piece(void *data, ssize_t result)
 /* In pieces that each are read ahead, kept or absent as one. */
 void fetch_read(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done, void *data)
 {
-    const uint64_t end = off + len, first = off / AHEAD_UNIT, last = (end - 1) / AHEAD_UNIT;
+    const uint64_t end = off + len, first = off / FETCH_UNIT_BYTES,
+                   last = (end - 1) / FETCH_UNIT_BYTES;
     if (first == last) {
         fetch_piece(c, buf, len, off, done, data);
         return;
@@ -212,9 +245,10 @@ void fetch_read(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done, 
     Gather *g = g_new0(Gather, 1);
     *g = (Gather){.left = (unsigned)(last - first + 1), .len = len, .done = done, .data = data};
     for (uint64_t unit = first; unit <= last; unit++) {
-        const uint64_t from = MAX(off, unit * AHEAD_UNIT), to = MIN(end, (unit + 1) * AHEAD_UNIT);
+        const uint64_t from = MAX(off, unit * FETCH_UNIT_BYTES),
+                       to = MIN(end, (unit + 1) * FETCH_UNIT_BYTES);
         char *piece = (char *)buf + (from - off);
-        if (block_file_read(c->kept->file, piece, to - from, from) == 0)
+        if (block_file_read(cached_kept_of(c, from, to - from)->file, piece, to - from, from) == 0)
             on_piece(g, 0);
         else
             fetch_piece(c, piece, to - from, from, on_piece, g);
@@ -225,9 +259,9 @@ void fetch_read(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done, 
 
 static void read_ahead(Cached *c, uint64_t from, uint64_t to)
 {
-    Kept *k = c->kept;
-    for (uint64_t off = from; off < to; off += AHEAD_UNIT) {
-        const uint64_t end = MIN(off + AHEAD_UNIT, to);
+    for (uint64_t off = from; off < to; off += FETCH_UNIT_BYTES) {
+        const uint64_t end = MIN(off + FETCH_UNIT_BYTES, to);
+        Kept *k = cached_kept_of(c, off, end - off);
         if (block_file_has(k->file, off, end - off))
             continue;
         pthread_mutex_lock(&k->flights.lock);
@@ -235,7 +269,7 @@ static void read_ahead(Cached *c, uint64_t from, uint64_t to)
         pthread_mutex_unlock(&k->flights.lock);
         if (asked || !buffers_take_ahead(k->cache, end - off))
             continue;
-        Fetch *f = fetch_new(c, off, end);
+        Fetch *f = fetch_new(c, k, off, end);
         if (!f)
             continue;
         pthread_mutex_lock(&k->flights.lock);
@@ -260,8 +294,8 @@ void fetch_ahead(Cached *c, uint64_t off, size_t len)
     }
     if (a->run >= RUN_BYTES) {
         from = MAX(a->asked, a->end);
-        from = (from + AHEAD_UNIT - 1) / AHEAD_UNIT * AHEAD_UNIT;
-        to = MIN((a->end + AHEAD_BYTES) / AHEAD_UNIT * AHEAD_UNIT, last);
+        from = (from + FETCH_UNIT_BYTES - 1) / FETCH_UNIT_BYTES * FETCH_UNIT_BYTES;
+        to = MIN((a->end + AHEAD_BYTES) / FETCH_UNIT_BYTES * FETCH_UNIT_BYTES, last);
         a->asked = MAX(a->asked, to);
     }
     pthread_mutex_unlock(&a->lock);

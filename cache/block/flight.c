@@ -4,12 +4,10 @@ void flights_init(Flights *flights)
 {
     *flights = (Flights){.first = NULL};
     pthread_mutex_init(&flights->lock, NULL);
-    pthread_cond_init(&flights->gone, NULL);
 }
 
 void flights_destroy(Flights *flights)
 {
-    pthread_cond_destroy(&flights->gone);
     pthread_mutex_destroy(&flights->lock);
 }
 
@@ -33,7 +31,7 @@ static void meet(Flight *flight, Flight *other)
 void flights_begin_locked(Flights *flights, Flight *flight)
 {
     flight->state = FLIGHT_AIRBORNE;
-    flight->spoilt = FALSE;
+    flight->spoilt = flight->sure = FALSE;
     for (Flight *f = flights->first; f; f = f->next)
         if (overlaps(f, flight))
             meet(flight, f);
@@ -48,7 +46,8 @@ gboolean flights_landed_locked(Flights *flights, Flight *flight)
 {
     (void)flights;
     flight->state = FLIGHT_LANDED;
-    return !flight->spoilt;
+    flight->sure = !flight->spoilt;
+    return flight->sure;
 }
 
 gboolean flights_install_locked(Flights *flights, Flight *flight)

@@ -25,13 +25,13 @@ typedef enum FlightState { FLIGHT_AIRBORNE, FLIGHT_LANDED, FLIGHT_INSTALLING } F
 typedef struct Flight {
     uint64_t off, end;
     gboolean is_write, spoilt;
+    gboolean sure; /* of a fill that has landed: its bytes are right whoever asks for them */
     FlightState state;
     struct Flight *previous, *next;
 } Flight;
 
 typedef struct Flights {
     pthread_mutex_t lock;
-    pthread_cond_t gone; /* signalled by who counts them */
     Flight *first;
 } Flights;
 

@@ -161,6 +161,8 @@ static Kept *kept_new(ImageCache *cache, const ImageContent *content)
     k->cache = cache;
     k->name = g_strdup(content->name);
     k->immutable = content->immutable;
+    k->guarded = content->guarded;
+    k->version = content->version;
     k->file = file;
     pthread_mutex_init(&k->break_lock, NULL);
     flights_init(&k->flights);
@@ -172,7 +174,7 @@ static gboolean is_believed(const Kept *k, const ImageContent *content, const ch
     const FormatHead *head = block_file_head(k->file);
     if (!head || content->immutable)
         return head != NULL;
-    if (!note[0] || strcmp(head->nonce, note) != 0)
+    if ((!note[0] && !content->guarded) || strcmp(head->nonce, note) != 0)
         return FALSE;
     if (head->state == FORMAT_IMAGE_CLEAN)
         return content->version != 0 && head->image_version == content->version;
@@ -183,35 +185,45 @@ static gboolean is_believed(const Kept *k, const ImageContent *content, const ch
            strcmp(head->boot_id, store_boot_id(k->cache->store)) == 0;
 }
 
-/* Everything that is kept is right, and this is noted before anything is written. */
-static int kept_begin(Kept *k, Image *beneath)
+/* Another note than before, and in the head who has it now. */
+static int leave_note(const Kept *k, Image *beneath, FormatHead *head)
+{
+    g_autofree char *nonce = g_uuid_string_random();
+    g_strlcpy(head->nonce, nonce, sizeof(head->nonce));
+    if (beneath->content.client)
+        block_file_id(beneath->content.client, head->client);
+    g_strlcpy(head->boot_id, store_boot_id(k->cache->store), sizeof(head->boot_id));
+    int rc = beneath->ops->set_note(beneath, NOTE, nonce);
+    if (rc < 0)
+        g_warning("image %s: no note can be left with it, so nothing is kept: %s", k->name,
+                  g_strerror(-rc));
+    return rc;
+}
+
+/* Everything that is kept is right, and this is noted before anything is written. `beneath` is not
+ * asked for anything of a snapshot. */
+static int kept_begin(Kept *k, const ImageContent *content, Image *beneath, uint64_t bytes)
 {
     char note[64] = "";
-    FormatHead head = {.state = k->immutable ? FORMAT_IMAGE_CLEAN : FORMAT_IMAGE_OPEN};
-    uint64_t bytes;
-    int rc = beneath->ops->size(beneath, &bytes);
-    if (rc < 0)
-        return rc;
-    head.bytes = bytes;
+    const gboolean writable = !k->immutable && !k->guarded;
+    FormatHead head = {.state = writable ? FORMAT_IMAGE_OPEN : FORMAT_IMAGE_CLEAN,
+                       .image_version = k->version,
+                       .bytes = bytes};
     if (!k->immutable) {
         ssize_t n = beneath->ops->get_note(beneath, NOTE, note, sizeof(note) - 1);
         note[MAX(n, 0)] = '\0';
+        memcpy(head.nonce, note, sizeof(head.nonce));
     }
-    const gboolean believed = is_believed(k, &beneath->content, note);
-    rc = believed ? block_file_truncate(k->file, block_floor(bytes)) : block_file_wipe(k->file);
+    const gboolean believed = is_believed(k, content, note);
+    int rc = 0;
+    if (!believed)
+        rc = block_file_wipe(k->file);
+    else if (!k->immutable)
+        rc = block_file_truncate(k->file, block_floor(bytes));
     report(k->cache, rc);
-    if (rc == 0 && !k->immutable) {
-        g_autofree char *nonce = g_uuid_string_random();
-        g_strlcpy(head.nonce, nonce, sizeof(head.nonce));
-        if (beneath->content.client)
-            block_file_id(beneath->content.client, head.client);
-        g_strlcpy(head.boot_id, store_boot_id(k->cache->store), sizeof(head.boot_id));
-        rc = beneath->ops->set_note(beneath, NOTE, nonce);
-        if (rc < 0)
-            g_warning("image %s: no note can be left with it, so nothing is kept: %s", k->name,
-                      g_strerror(-rc));
-    }
-    if (rc == 0 && (!believed || !k->immutable)) {
+    if (rc == 0 && writable)
+        rc = leave_note(k, beneath, &head);
+    if (rc == 0 && (!believed || writable)) {
         rc = block_file_mark(k->file, &head);
         report(k->cache, rc);
     }
@@ -225,19 +237,27 @@ static int kept_begin(Kept *k, Image *beneath)
     return rc;
 }
 
-/* NULL: there is none, or of a writable image one that somebody has: it is the one with the lock.
- */
-static Kept *join_locked(ImageCache *cache, const char *name, uint64_t quota_bytes, gboolean *taken)
+static gboolean may_share(const Kept *k, const ImageContent *content)
 {
-    Kept *k = g_hash_table_lookup(cache->kept, name);
+    return k->immutable || (k->guarded && content->guarded && k->version == content->version);
+}
+
+/* NULL: there is none, or somebody has it whose it is alone. */
+static Kept *join_locked(ImageCache *cache, const ImageContent *content, uint64_t bytes,
+                         uint64_t quota_bytes, gboolean *taken)
+{
+    Kept *k = g_hash_table_lookup(cache->kept, content->name);
     while (k && k->busy) {
         pthread_cond_wait(&cache->changed, &cache->lock);
-        k = g_hash_table_lookup(cache->kept, name);
+        k = g_hash_table_lookup(cache->kept, content->name);
     }
-    *taken = k && !k->immutable;
+    *taken = k && !may_share(k, content);
     if (!k || *taken)
         return NULL;
     k->users++;
+    /* A clone knows no more of its parent than what it has of it. */
+    atomic_store(&k->end,
+                 MAX(atomic_load(&k->end), MIN(block_floor(bytes), k->regions * REGION_BYTES)));
     k->quota_bytes = quota_bytes && k->quota_bytes ? MAX(quota_bytes, k->quota_bytes) : 0;
     return k;
 }
@@ -250,14 +270,16 @@ static void not_busy_locked(Kept *k, gboolean stays)
     pthread_cond_broadcast(&k->cache->changed);
 }
 
-static Kept *join_or_begin(ImageCache *cache, Image *beneath, uint64_t quota_bytes)
+/* `beneath` may be NULL of a snapshot. */
+static Kept *join_or_begin(ImageCache *cache, const ImageContent *content, Image *beneath,
+                           uint64_t bytes, uint64_t quota_bytes)
 {
     gboolean taken;
     pthread_mutex_lock(&cache->lock);
-    Kept *k = join_locked(cache, beneath->content.name, quota_bytes, &taken);
+    Kept *k = join_locked(cache, content, bytes, quota_bytes, &taken);
     gboolean begin = !k && !taken;
     if (begin)
-        k = kept_new(cache, &beneath->content);
+        k = kept_new(cache, content);
     begin = begin && k;
     if (begin) {
         k->busy = TRUE;
@@ -268,13 +290,23 @@ static Kept *join_or_begin(ImageCache *cache, Image *beneath, uint64_t quota_byt
     pthread_mutex_unlock(&cache->lock);
     if (!begin)
         return k;
-    int rc = kept_begin(k, beneath);
+    int rc = kept_begin(k, content, beneath, bytes);
     pthread_mutex_lock(&cache->lock);
     not_busy_locked(k, rc == 0);
     pthread_mutex_unlock(&cache->lock);
     if (rc < 0)
         kept_free(g_steal_pointer(&k));
     return k;
+}
+
+/* What all clones of the snapshot have in common on this node; NULL: nothing. */
+static Kept *join_parent(ImageCache *cache, Image *beneath, uint64_t quota_bytes)
+{
+    ImageParent *parent = beneath->content.parent;
+    if (!parent || beneath->object_bytes % FETCH_UNIT_BYTES != 0)
+        return NULL;
+    const ImageContent content = {.name = parent->name, .immutable = TRUE};
+    return join_or_begin(cache, &content, NULL, parent->end, quota_bytes);
 }
 
 void image_cache_forget(Image *image)
@@ -290,14 +322,16 @@ void image_cache_forget(Image *image)
 Image *image_cache_open(ImageCache *cache, Image *beneath, uint64_t quota_bytes)
 {
     Kept *k = NULL;
-    if (cache && beneath->content.name && store_disk(cache->store) != STORE_DISK_BYPASS)
-        k = join_or_begin(cache, beneath, quota_bytes);
+    uint64_t bytes;
+    if (cache && beneath->content.name && store_disk(cache->store) != STORE_DISK_BYPASS &&
+        beneath->ops->size(beneath, &bytes) == 0)
+        k = join_or_begin(cache, &beneath->content, beneath, bytes, quota_bytes);
     if (!k) {
         image_cache_forget(beneath);
         return beneath;
     }
     wake_kick(&cache->keeper);
-    return &cached_new(k, beneath)->base;
+    return &cached_new(k, join_parent(cache, beneath, quota_bytes), beneath)->base;
 }
 
 static void mark_clean(Kept *k, Image *beneath)
@@ -305,7 +339,7 @@ static void mark_clean(Kept *k, Image *beneath)
     FormatHead head = {.state = FORMAT_IMAGE_CLEAN, .bytes = atomic_load(&k->end)};
     const FormatHead *open = block_file_head(k->file);
     uint64_t version;
-    if (k->immutable || atomic_load(&k->broken) || !open ||
+    if (k->immutable || k->guarded || atomic_load(&k->broken) || !open ||
         beneath->ops->leave(beneath, &version) < 0)
         return;
     head.image_version = version;
@@ -313,9 +347,9 @@ static void mark_clean(Kept *k, Image *beneath)
     report(k->cache, block_file_mark(k->file, &head));
 }
 
-void kept_leave(Cached *cached)
+/* TRUE: by the last user; then kept_end() follows. */
+static gboolean give_back(Kept *k)
 {
-    Kept *k = cached->kept;
     ImageCache *cache = k->cache;
     pthread_mutex_lock(&cache->lock);
     const gboolean last = --k->users == 0;
@@ -323,15 +357,29 @@ void kept_leave(Cached *cached)
     while (last && k->held)
         pthread_cond_wait(&cache->changed, &cache->lock);
     pthread_mutex_unlock(&cache->lock);
+    return last;
+}
+
+static void kept_end(Kept *k)
+{
+    ImageCache *cache = k->cache;
+    pthread_mutex_lock(&cache->lock);
+    not_busy_locked(k, FALSE);
+    pthread_mutex_unlock(&cache->lock);
+    kept_free(k);
+}
+
+void kept_leave(Cached *cached)
+{
+    ImageCache *cache = cached->kept->cache;
+    if (cached->parent && give_back(cached->parent))
+        kept_end(cached->parent);
+    const gboolean last = give_back(cached->kept);
     if (last && !atomic_load(&cached->lost))
-        mark_clean(k, cached->beneath);
+        mark_clean(cached->kept, cached->beneath);
     image_close(cached->beneath);
-    if (last) {
-        pthread_mutex_lock(&cache->lock);
-        not_busy_locked(k, FALSE);
-        pthread_mutex_unlock(&cache->lock);
-        kept_free(k);
-    }
+    if (last)
+        kept_end(cached->kept);
     g_free(cached);
     wake_kick(&cache->keeper);
 }

@@ -3,7 +3,7 @@
  * much), cached.c (an image over another) and fetch.c (what is read from Ceph, and ahead).
  *
  * Locks, in order: Kept.break_lock, held across a call to Ceph; ImageCache.lock;
- * ImageCache.wanting_lock; Flights.lock, a leaf.
+ * ImageCache.wanting_lock; Flights.lock; Cached.lock, a leaf.
  */
 #ifndef HEARTH_BLOCK_INTERNAL_H
 #define HEARTH_BLOCK_INTERNAL_H
@@ -18,6 +18,8 @@
 #define DEFAULT_CHUNK_BYTES 65536u
 /* Whether one of these was used is what eviction goes by. */
 #define REGION_BYTES (4u << 20)
+/* Who reads more than this, or ahead, reads it in pieces that begin at multiples of it. */
+#define FETCH_UNIT_BYTES (1u << 20)
 /* Of buffers that wait for Ceph or the disk, those of requests apart. */
 #define BUFFERS_MAX_BYTES (64u << 20)
 
@@ -33,6 +35,7 @@ struct ImageCache {
     GQueue wanting; /* wanting_lock: reads that wait for buffers (fetch.c) */
     pthread_mutex_t lock;
     GHashTable *kept;       /* lock: name -> Kept */
+    GQueue open;            /* lock: Cached */
     pthread_cond_t changed; /* lock: one is no longer busy, or held */
     Wake keeper;
     pthread_t keeper_thread;
@@ -43,9 +46,10 @@ struct ImageCache {
 typedef struct Kept {
     ImageCache *cache;
     char *name;
-    unsigned users, held; /* ImageCache.lock: openings; the keeper's hands on it */
-    gboolean busy;        /* ImageCache.lock: being opened or closed, which waits for Ceph */
-    gboolean immutable;
+    unsigned users, held;        /* ImageCache.lock: openings; the keeper's hands on it */
+    gboolean busy;               /* ImageCache.lock: being opened or closed, which waits for Ceph */
+    gboolean immutable, guarded; /* as of ImageContent */
+    uint64_t version;            /* of one that is guarded */
     BlockFile *file;
     Flights flights;
     pthread_mutex_t break_lock; /* held while it is being broken */
@@ -70,10 +74,15 @@ typedef struct Cached {
     Image base;
     Image *beneath;
     Kept *kept;
+    Kept *parent; /* what is kept of the snapshot it was cloned from; NULL: nothing */
+    _Atomic uint64_t parent_end; /* up to there it may be the parent's */
+    GList link;                  /* of ImageCache.open */
     Ahead ahead;
-    unsigned under_way;         /* flights.lock */
-    gboolean checking, leaving; /* flights.lock */
-    atomic_bool lost;           /* another client has the image now: what is kept is of the past */
+    pthread_mutex_t lock;
+    pthread_cond_t idle;
+    unsigned under_way; /* lock */
+    gboolean checking;  /* lock */
+    atomic_bool lost;   /* another client has the image now: what is kept is of the past */
     atomic_ulong bytes_hit, bytes_fetched;
 } Cached;
 
@@ -81,6 +90,7 @@ typedef struct Cached {
 typedef struct Carrier {
     Flight flight; /* first */
     Cached *cached;
+    Kept *kept; /* where: its own, or its parent's */
     uint64_t off;
     uint64_t len; /* to install: whole blocks; 0: none */
     char *buf;    /* NULL: zeros */
@@ -103,7 +113,7 @@ gboolean kept_is_usable(const Kept *kept);
 /* The words could not be written: nobody may believe them again, in a later run either. Blocks on
  * Ceph. */
 void kept_break(Kept *kept, int error);
-/* Gives back what image_cache_open() took. Frees `cached`. */
+/* Gives back what image_cache_open() took: nobody uses it any more. Frees `cached`. */
 void kept_leave(Cached *cached);
 /* Notes a use of the range. */
 void kept_use(Kept *kept, uint64_t off, uint64_t len);
@@ -114,9 +124,11 @@ gboolean room_take(Kept *kept, uint64_t len);
 void *room_keeper(void *cache);
 
 /* --- cached.c --- */
-Cached *cached_new(Kept *kept, Image *beneath);
-/* Asks Ceph, without waiting, whether a writable image is ours still. */
-void cached_check(Kept *kept);
+Cached *cached_new(Kept *kept, Kept *parent, Image *beneath);
+/* Whose the range is: the parent's if all of it is. */
+Kept *cached_kept_of(Cached *cached, uint64_t off, uint64_t len);
+/* Asks Ceph, without waiting, whether a writable image is ours still, a guarded one unchanged. */
+void cached_check(Cached *cached);
 /* Counts `bytes` of buffers; FALSE: too many. Those for reading ahead leave room for others. */
 gboolean buffers_take(ImageCache *cache, size_t bytes);
 /* Looks at an answer of Ceph's for whether the image is another's by now. */

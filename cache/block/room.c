@@ -164,19 +164,26 @@ static gboolean remove_closed(ImageCache *cache, const Closed *c)
 
 /* ---- the keeper ---- */
 
-/* The open ones, or the one of that name: they stay until they are let go. */
+static void hold_locked(GPtrArray *list, Kept *k)
+{
+    if (!k || k->busy || g_ptr_array_find(list, k, NULL))
+        return;
+    k->held++;
+    g_ptr_array_add(list, k);
+}
+
+/* What is open, or what the one of that name has, its parent's part too: it stays until it is let
+ * go. */
 static GPtrArray *hold_open(ImageCache *cache, const char *name)
 {
     GPtrArray *list = g_ptr_array_new();
-    GHashTableIter iter;
-    gpointer kept;
     pthread_mutex_lock(&cache->lock);
-    g_hash_table_iter_init(&iter, cache->kept);
-    while (g_hash_table_iter_next(&iter, NULL, &kept)) {
-        if (((Kept *)kept)->busy || (name && strcmp(((Kept *)kept)->name, name) != 0))
+    for (GList *l = cache->open.head; l; l = l->next) {
+        const Cached *c = l->data;
+        if (name && strcmp(c->kept->name, name) != 0)
             continue;
-        ((Kept *)kept)->held++;
-        g_ptr_array_add(list, kept);
+        hold_locked(list, c->kept);
+        hold_locked(list, c->parent);
     }
     pthread_mutex_unlock(&cache->lock);
     return list;
@@ -201,11 +208,18 @@ static void keep_each(GPtrArray *open)
         int rc = atomic_exchange(&k->dirty, FALSE) ? block_file_sync(k->file) : 0;
         if (rc < 0)
             kept_break(k, rc);
-        cached_check(k);
         if (quota && bytes > low(quota))
             bytes -= MIN(bytes, evict_from(k, bytes - low(quota)));
         atomic_store(&k->bytes, bytes);
     }
+}
+
+static void check_each(ImageCache *cache)
+{
+    pthread_mutex_lock(&cache->lock);
+    for (GList *l = cache->open.head; l; l = l->next)
+        cached_check(l->data);
+    pthread_mutex_unlock(&cache->lock);
 }
 
 /* Returns what was freed. */
@@ -244,6 +258,7 @@ static void round_of(ImageCache *cache)
     g_autoptr(GArray) closed = g_array_new(FALSE, FALSE, sizeof(Closed));
     GPtrArray *open = hold_open(cache, NULL);
     keep_each(open);
+    check_each(cache);
     uint64_t bytes = count_images(cache, closed);
     store_set_other_bytes(cache->store, STORE_OTHER_IMAGES, bytes);
     const uint64_t room = store_image_room(cache->store);

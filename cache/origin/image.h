@@ -34,7 +34,7 @@ typedef struct ImageOps {
     void (*zero)(Image *image, uint64_t off, uint64_t len, ImageDone done, void *data);
 
     /* Asks Ceph for something small: 0 if it still serves us; -ESHUTDOWN if another has taken the
-     * image over. */
+     * image over; -ESTALE, of one with content.guarded, if another may have written it since. */
     void (*check)(Image *image, ImageDone done, void *data);
 
     /* The size, asked of Ceph. Blocks. 0 or -errno. */
@@ -53,14 +53,28 @@ typedef struct ImageOps {
     int (*leave)(Image *image, uint64_t *version);
 } ImageOps;
 
+/* Of a clone: what it has from the snapshot it was made of. */
+typedef struct ImageParent {
+    char *name;   /* the snapshot's ImageContent.name */
+    uint64_t end; /* up to here the bytes are the snapshot's, but for: */
+    uint8_t
+        *owns; /* of each object of object_bytes up to there, whether it may be the clone's own */
+} ImageParent;
+
+void image_parent_free(ImageParent *parent);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(ImageParent, image_parent_free)
+
 /* What may be kept of an image's bytes from one opening to the next. */
 typedef struct ImageContent {
     char *name;         /* of Ceph's making, the same wherever it is opened; NULL: keep nothing, for
                            others may write it and nobody would hear of it */
     gboolean immutable; /* a snapshot */
+    gboolean guarded;   /* it takes no lock, being opened for reading only: what was read is of
+                           `version` if check() says so afterwards */
     uint64_t version;   /* before its lock was taken; 0: somebody may have written just then */
-    char *client;       /* who has its lock now: RbdImageConfig.client; NULL: nameless */
-    char *taken_from;   /* who had the lock still, and died: dead_client; NULL: nobody had it */
+    ImageParent *parent; /* NULL: no clone, or it is not known what is its own */
+    char *client;        /* who has its lock now: RbdImageConfig.client; NULL: nameless */
+    char *taken_from;    /* who had the lock still, and died: dead_client; NULL: nobody had it */
 } ImageContent;
 
 /* Implementations embed this as their first member. */

@@ -142,6 +142,7 @@ void rbd_destroy(Image *image)
         rados_shutdown(r->cluster);
     g_free(r->base.content.name);
     g_free(r->base.content.client);
+    image_parent_free(r->base.content.parent);
     g_free(r->base.content.taken_from);
     g_free(r->header);
     g_free(r->spec);

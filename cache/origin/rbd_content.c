@@ -8,6 +8,9 @@
  * operation that counts: a moment later somebody else may have come and gone. librbd, closing the
  * image, finds no lock of its own any more, which it does not mind.
  *
+ * Who opens an image for reading only takes no lock. It reads the version, sees that nobody has the
+ * lock then, and asks for the version again after each read of which something is to be kept.
+ *
  * A writer that comes and goes between our reading the version and our taking the lock would be
  * missed. It would have to open the image after we have looked at who watches it, write, and close
  * it within RACE_US. (One that is a hearthd leaves another note with the image: block/images.c.)
@@ -42,27 +45,46 @@ static gboolean is_alone(RbdImage *r)
     return alone;
 }
 
+/* An image's ID is its own for ever, a snapshot's number too. */
+char *rbd_content_name(RbdImage *r, int64_t pool, const char *id, uint64_t snap)
+{
+    char fsid[FSID_BYTES];
+    if (rados_cluster_fsid(r->cluster, fsid, sizeof(fsid)) < 0)
+        return NULL;
+    return g_strdup_printf("%s/%" PRId64 "/%s@%" PRIu64, fsid, pool, id, snap);
+}
+
+/* Nobody: a dead one as well may write still. */
+static gboolean is_unlocked(RbdImage *r)
+{
+    char tag[256], clients[1024], cookies[1024], addresses[1024];
+    size_t sizes[] = {sizeof(tag), sizeof(clients), sizeof(cookies), sizeof(addresses)};
+    int exclusive;
+    return rados_list_lockers(r->io, r->header, LOCK_NAME, &exclusive, tag, &sizes[0], clients,
+                              &sizes[1], cookies, &sizes[2], addresses, &sizes[3]) == 0;
+}
+
 void rbd_content_read(RbdImage *r, const char *snapshot, gboolean shared)
 {
     ImageContent *content = &r->base.content;
-    char fsid[FSID_BYTES], id[RBD_MAX_IMAGE_NAME_SIZE];
+    char id[RBD_MAX_IMAGE_NAME_SIZE];
     uint64_t features = 0, snap = 0;
-    if (rados_cluster_fsid(r->cluster, fsid, sizeof(fsid)) < 0 ||
-        rbd_get_id(r->image, id, sizeof(id)) < 0 || rbd_get_features(r->image, &features) < 0 ||
+    if (rbd_get_id(r->image, id, sizeof(id)) < 0 || rbd_get_features(r->image, &features) < 0 ||
         (snapshot && rbd_snap_get_id(r->image, snapshot, &snap) < 0))
         return;
     r->header = g_strconcat("rbd_header.", id, NULL);
     content->immutable = snapshot != NULL;
     if (!snapshot) {
-        if (shared || r->base.read_only || !(features & RBD_FEATURE_EXCLUSIVE_LOCK))
+        if (shared || !(features & RBD_FEATURE_EXCLUSIVE_LOCK))
             return;
+        content->guarded = r->base.read_only;
         r->looked_us = g_get_monotonic_time();
-        if (header_version(r, &content->version) < 0 || !is_alone(r))
+        if (header_version(r, &content->version) < 0 || (!content->guarded && !is_alone(r)))
             content->version = 0;
+        if (content->guarded && (!content->version || !is_unlocked(r)))
+            return;
     }
-    /* An image's ID is its own for ever, a snapshot's number too. */
-    content->name =
-        g_strdup_printf("%s/%" PRId64 "/%s@%" PRIu64, fsid, rados_ioctx_get_id(r->io), id, snap);
+    content->name = rbd_content_name(r, rados_ioctx_get_id(r->io), id, snap);
 }
 
 void rbd_content_locked(RbdImage *r)
@@ -97,6 +119,7 @@ int rbd_content_leave(Image *image, uint64_t *version)
 }
 
 typedef struct Check {
+    const ImageContent *content;
     uint64_t size;
     time_t mtime;
     ImageDone done;
@@ -107,6 +130,9 @@ static void on_checked(rados_completion_t completion, void *data)
 {
     Check *check = data;
     int result = rados_aio_get_return_value(completion);
+    if (result == 0 && check->content->guarded &&
+        rados_aio_get_version(completion) != check->content->version)
+        result = -ESTALE;
     rados_aio_release(completion);
     check->done(check->data, result);
     g_free(check);
@@ -117,7 +143,7 @@ void rbd_content_check(Image *image, ImageDone done, void *data)
     RbdImage *r = (RbdImage *)image;
     Check *check = g_new(Check, 1);
     rados_completion_t completion;
-    *check = (Check){.done = done, .data = data};
+    *check = (Check){.content = &image->content, .done = done, .data = data};
     rados_aio_create_completion2(check, on_checked, &completion);
     int result = rados_aio_stat(r->io, r->header, completion, &check->size, &check->mtime);
     if (result < 0) {

@@ -58,8 +58,8 @@ void rbd_quiet_end(RbdImage *r);
  */
 gboolean rbd_lock_take(RbdImage *r, const char *client, const char *dead_client, GError **error);
 /*
- * rbd_content.c: fills base.content in but for the clients, before the lock is taken. `snapshot`:
- * NULL, the image itself. Nothing of it is an error that hinders opening.
+ * rbd_content.c: fills base.content in but for clients and parent, before the lock is taken.
+ * `snapshot`: NULL, the image itself. Nothing of it is an error that hinders opening.
  */
 void rbd_content_read(RbdImage *r, const char *snapshot, gboolean shared);
 void rbd_content_check(Image *image, ImageDone done, void *data);
@@ -67,6 +67,11 @@ void rbd_content_check(Image *image, ImageDone done, void *data);
  */
 void rbd_content_locked(RbdImage *r);
 int rbd_content_leave(Image *image, uint64_t *version);
+/* The name of a snapshot, or with `snap` 0 of an image; the caller's. */
+char *rbd_content_name(RbdImage *r, int64_t pool, const char *id, uint64_t snap);
+
+/* rbd_parent.c: fills base.content.parent in. For a writable image once its lock is taken. */
+void rbd_parent_read(RbdImage *r);
 
 /* For a reader: refuses an image that somebody alive has locked for writing. */
 gboolean rbd_lock_check(RbdImage *r, GError **error);

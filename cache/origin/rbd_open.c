@@ -171,6 +171,8 @@ static gboolean open_image(const Opening *o, RbdImage *image, GError **error)
     image->base.object_bytes = info.obj_size;
     image->base.read_only = o->read_only;
     rbd_content_read(image, o->snapshot, o->shared);
+    if (o->read_only)
+        rbd_parent_read(image);
     if (o->shared || o->snapshot)
         return TRUE;
     if (o->read_only)
@@ -179,6 +181,7 @@ static gboolean open_image(const Opening *o, RbdImage *image, GError **error)
         return FALSE;
     image->base.content.client = g_strdup(o->client);
     rbd_content_locked(image);
+    rbd_parent_read(image);
     r = rbd_quiet_watch(image);
     return r == 0 || set_open_error(o, image, r, error);
 }

@@ -140,7 +140,9 @@ static inline void image_fake_flush(Image *image, ImageDone done, void *data)
 
 static inline void image_fake_check(Image *image, ImageDone done, void *data)
 {
-    done(data, ((FakeImage *)image)->error);
+    FakeImage *f = (FakeImage *)image;
+    const gboolean stale = image->content.guarded && f->ceph->version != image->content.version;
+    done(data, stale ? -ESTALE : f->error);
 }
 
 static inline int image_fake_size(Image *image, uint64_t *bytes)
@@ -177,12 +179,13 @@ static inline int image_fake_leave(Image *image, uint64_t *version)
 static inline void image_fake_destroy(Image *image)
 {
     FakeImage *f = (FakeImage *)image;
-    if (!f->base.content.immutable && !f->left)
+    if (!f->base.read_only && !f->left)
         f->ceph->version++; /* the lock */
     workers_free(f->pool);
     g_free(f->base.content.name);
     g_free(f->base.content.client);
     g_free(f->base.content.taken_from);
+    image_parent_free(f->base.content.parent);
     g_free(f);
 }
 
