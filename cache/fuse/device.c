@@ -21,7 +21,8 @@
 #include "cache/monotonic.h"
 
 #define IMAGE_INO 2
-#define THREADS 4
+/* Each may wait for the disk: so many of its reads are under way at a time. */
+#define THREADS 16
 #define MAX_WRITE ((1u << 20) - 4096)
 /* A loop device has 128 requests under way at most, each of up to two of ours. It bounds memory:
  * 128 MiB at worst. */
