@@ -22,6 +22,7 @@ typedef struct Command {
 
 static const Command commands[] = {
     {"status", ctl_status, "Show the cache of this node and the volumes it serves"},
+    {"datasets", ctl_datasets, "Show how much of each dataset this node has"},
     {"warm", ctl_warm, "Bring a volume, or a part of it, into the cache"},
     {"job", ctl_job, "Show a warm job that was started with --no-wait, or cancel it"},
     {"evict", ctl_evict, "Drop what is cached of a volume, or of all"},

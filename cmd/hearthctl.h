@@ -19,6 +19,7 @@ typedef struct Ctl {
 
 /* argv[0] is the subcommand's name. Returns the exit code. */
 int ctl_status(Ctl *ctl, int argc, char **argv);
+int ctl_datasets(Ctl *ctl, int argc, char **argv);
 int ctl_warm(Ctl *ctl, int argc, char **argv);
 int ctl_job(Ctl *ctl, int argc, char **argv);
 int ctl_evict(Ctl *ctl, int argc, char **argv);

@@ -223,6 +223,21 @@ static void set_failure(const Dataset *d, const GError *cause, GError **error)
                 "the manifest of dataset %s cannot be made: %s", d->id, cause->message);
 }
 
+gboolean datasets_report(Datasets *all, const char *id, DatasetReport *report)
+{
+    pthread_mutex_lock(&all->lock);
+    Dataset *d = g_hash_table_lookup(all->by_id, id);
+    d = d && d->state == DATASET_READY && d->counted ? d : NULL;
+    if (d)
+        d->references++;
+    pthread_mutex_unlock(&all->lock);
+    if (!d)
+        return FALSE;
+    dataset_report(d, report);
+    dataset_unref(d);
+    return TRUE;
+}
+
 gboolean dataset_wait(Dataset *d, gint64 wait_ms, DatasetReport *report, GError **error)
 {
     Datasets *all = d->all;

@@ -54,6 +54,8 @@ typedef struct DatasetReport {
  * FALSE: it cannot be made (the error is WIRE_ERROR's). */
 gboolean dataset_wait(Dataset *dataset, gint64 wait_ms, DatasetReport *report, GError **error);
 void dataset_report(Dataset *dataset, DatasetReport *report);
+/* Of one that somebody has joined, once it was counted; else FALSE. */
+gboolean datasets_report(Datasets *datasets, const char *id, DatasetReport *report);
 
 /* What follows is constant while joined. */
 const char *dataset_id(const Dataset *dataset);

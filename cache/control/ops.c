@@ -4,6 +4,7 @@
  * descriptor.
  */
 #include "cache/control/ops.h"
+#include "cache/control/datasets_list.h"
 #include "cache/control/fields.h"
 #include "cache/control/wire.h"
 #include "cache/store/key.h"
@@ -195,6 +196,16 @@ static gboolean op_volumes(Call *call, GError **error)
     }
     json_object_set_new(call->reply, "volumes", page);
     json_object_set_new(call->reply, "more", json_boolean(i < list->len));
+    return TRUE;
+}
+
+static gboolean op_datasets(Call *call, GError **error)
+{
+    gboolean more;
+    (void)error;
+    json_t *page = datasets_list(call->control->datasets, string_field(call, "after"), &more);
+    json_object_set_new(call->reply, "datasets", page);
+    json_object_set_new(call->reply, "more", json_boolean(more));
     return TRUE;
 }
 
@@ -409,14 +420,23 @@ static const Field pin_fields[] = {
     {"volume", FIELD_STRING, TRUE}, {"on", FIELD_BOOLEAN, FALSE}, {NULL, 0, FALSE}};
 
 static const Op ops[] = {
-    {"hello", op_hello, no_fields, FALSE},       {"open", op_open, NULL, FALSE},
-    {"attach", op_attach, attach_fields, TRUE},  {"detach", op_detach, volume_fields, FALSE},
-    {"fetch", op_fetch, volume_fields, FALSE},   {"status", op_status, no_fields, FALSE},
-    {"volumes", op_volumes, page_fields, FALSE}, {"volume", op_volume, volume_fields, FALSE},
-    {"warm", op_warm, warm_fields, TRUE},        {"job", op_job, job_fields, FALSE},
-    {"cancel", op_cancel, job_fields, FALSE},    {"evict", op_evict, evict_fields, FALSE},
-    {"resize", op_resize, volume_fields, FALSE}, {"manifest", op_manifest, manifest_fields, FALSE},
-    {"pin", op_pin, pin_fields, FALSE},          {"verify", op_verify, verify_fields, FALSE},
+    {"hello", op_hello, no_fields, FALSE},
+    {"open", op_open, NULL, FALSE},
+    {"attach", op_attach, attach_fields, TRUE},
+    {"detach", op_detach, volume_fields, FALSE},
+    {"fetch", op_fetch, volume_fields, FALSE},
+    {"status", op_status, no_fields, FALSE},
+    {"volumes", op_volumes, page_fields, FALSE},
+    {"volume", op_volume, volume_fields, FALSE},
+    {"warm", op_warm, warm_fields, TRUE},
+    {"job", op_job, job_fields, FALSE},
+    {"cancel", op_cancel, job_fields, FALSE},
+    {"evict", op_evict, evict_fields, FALSE},
+    {"resize", op_resize, volume_fields, FALSE},
+    {"manifest", op_manifest, manifest_fields, FALSE},
+    {"pin", op_pin, pin_fields, FALSE},
+    {"verify", op_verify, verify_fields, FALSE},
+    {"datasets", op_datasets, page_fields, FALSE},
 };
 
 static const Op *find_op(const char *name)

@@ -13,6 +13,7 @@ typedef struct Control {
     Volumes *volumes;
     Jobs *jobs;
     Store *store;          /* NULL: off */
+    Datasets *datasets;    /* NULL: no cache */
     ImageCache *images;    /* NULL: none */
     const char *cache_dir; /* NULL: none */
     uint64_t warm_rate;    /* of jobs that an attach begins, bytes a second; 0: no bound */

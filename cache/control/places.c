@@ -68,6 +68,45 @@ void places_forget(const char *dir, const VolumeSpec *spec)
     unlink(path);
 }
 
+/* The same place may be noted for several users. */
+static void add_place(json_t *all, const char *dataset, json_t *note)
+{
+    static const char *const names[] = {"clusterID", "fsName", "rootPath"};
+    json_t *place = json_object(), *list = json_object_get(all, dataset), *other;
+    size_t i;
+    for (i = 0; i < G_N_ELEMENTS(names); i++)
+        json_object_set(place, names[i], json_object_get(note, names[i]));
+    if (!list) {
+        list = json_array();
+        json_object_set_new(all, dataset, list);
+    }
+    json_array_foreach(list, i, other) if (json_equal(other, place)) break;
+    if (i == json_array_size(list))
+        json_array_append(list, place);
+    json_decref(place);
+}
+
+json_t *places_all(const char *dir)
+{
+    json_t *all = json_object();
+    DIR *files = opendir(dir);
+    for (struct dirent *e; files && (e = readdir(files));) {
+        if (!g_str_has_prefix(e->d_name, PREFIX))
+            continue;
+        g_autofree char *path = g_build_filename(dir, e->d_name, NULL);
+        json_t *note = read_note(path);
+        const char *dataset = json_string_value(json_object_get(note, "dataset"));
+        ObjectId id;
+        if (dataset && object_id_parse(dataset, &id) &&
+            json_integer_value(json_object_get(note, "version")) == VERSION)
+            add_place(all, dataset, note);
+        json_decref(note);
+    }
+    if (files)
+        closedir(files);
+    return all;
+}
+
 /* The oldest one beyond the bound. */
 static void make_room(const char *dir)
 {

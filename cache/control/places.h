@@ -19,5 +19,7 @@ void places_note(const char *dir, const VolumeSpec *spec, const char *dataset);
 /* The dataset's ID, the caller's; NULL: not known. */
 char *places_find(const char *dir, const VolumeSpec *spec);
 void places_forget(const char *dir, const VolumeSpec *spec);
+/* All of them: the dataset's ID -> [{"clusterID", "fsName", "rootPath"}...]; a new reference. */
+json_t *places_all(const char *dir);
 
 #endif

@@ -233,6 +233,7 @@ ControlServer *control_server_start(const ControlServerConfig *config, GError **
         server->images =
             image_cache_new(config->store, server->cache_dir, config->image_chunk_bytes);
     server->control.images = server->images;
+    server->control.datasets = server->datasets;
     const VolumesCaches caches = {config->store, server->datasets, server->images};
     server->control.volumes = volumes_new(&caches, server->incarnation, config->fuse_threads);
     server->control.jobs = jobs_new(server->control.volumes, config->store);

@@ -89,6 +89,10 @@
  * op "pin"     {"volume": ID, "on": true}: from now on nothing but an "evict" by name, or its own
  *              quota, evicts it, also over restarts; "on": false ends that. NOT_FOUND for what is
  *              neither open nor cached.
+ * op "datasets" {"after": s (absent: from the first)} -> {"datasets": [{"dataset": 32 hex digits, "places":
+ *              [{"clusterID", "fsName", "rootPath"}...], "filesTotal": N, "bytesTotal": N, "filesCached": N,
+ *              "bytesCached": N, "pinned": bool}...], "more": bool}: all that this node has manifests of, in use or
+ *              not, by ID. With "more" ask again, "after" the last one's. "places" are where they were seen.
  * op "verify"  {"volume": ID (absent: everything), "after": s ("": from the beginning)} ->
  *              {"objects": N, "bytes": N, "unchecked": N, "bad": [{"object": 32 hex digits, "path"}...],
  *              "after": s, "more": bool}

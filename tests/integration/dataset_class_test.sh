@@ -130,12 +130,26 @@ for v in A B C D; do
     recall $v
     same "$v-has_an_overlay_of_its_own" "$(findmnt -n -o SOURCE --mountpoint "$STAGE")" "hearth:$VOLUME_ID"
 done
+# What this node has of it, whoever has it open.
+whole='[6,1050000,1050000,"/volumes/team/corpus-'$$'/.snap/v1"]'
+known() { hearthctl datasets --json | jq -c '.[] | [.filesCached, .bytesCached, .bytesTotal,
+    (.places[0].rootPath | sub("/[^/]*$"; ""))]'; }
+known_is() { [ "$(known)" = "$1" ]; }
+check hearthctl_lists_it_as_whole wait_for 15 known_is "$whole"
 # Its snapshot's owner may remove it by hand; here nobody may through us, for it is none of ours.
 for v in D C B A; do
     recall $v
     unpublish && unstage || fail "$v-unstaged" "$(said)"
 done
 same nothing_is_mounted "$(mounts_below "$DEVICES")" ""
+same unmounted_it_is_listed "$(known)" "$whole"
+is_shared() { [ "$(manifests | comm -13 "$TMP/manifests" - | wc -l)" = 3 ]; }
+check its_manifest_is_shared wait_for 20 is_shared
+end hearthd && start_hearthd
+same after_a_restart_it_is_listed "$(known)" "$whole"
+case $(hearthctl datasets) in *"corpus-$$/.snap/v1/"*) pass and_printed ;; *) fail and_printed "$(hearthctl datasets)" ;; esac
+hearthctl evict --all >/dev/null || fail evict "failed"
+check evicted_it_is_cold wait_for 15 known_is "[0,0${whole#*,1050000}"
 csi controller ValidateVolumeCapabilities "$(csi_json "{volume_id: \$id, secrets: \$secrets, volume_context: \$context,
     volume_capabilities: [$READERS]}" --arg id "$C_ID" --argjson context "$C_CONTEXT")"
 same by_name_it_is_confirmed "$CSI_CODE/$(jq -r '.confirmed != null' <<<"$REPLY_JSON")" OK/true
@@ -149,7 +163,6 @@ VOLUME_CONTEXT=$C_CONTEXT
 stage
 code nor_for_a_writer INVALID_ARGUMENT
 CAPABILITY=$READERS
-check its_manifest_is_shared [ "$(manifests | comm -13 "$TMP/manifests" - | wc -l)" = 3 ]
 manifests | grep -q "^manifest-of./volumes/team/corpus-$$/.snap/v1$" && pass by_its_snapshots_path || fail by_its_snapshots_path "$(manifests)"
 audit >/dev/null
 same which_is_fine "$(grep -c "corpus-$$" "$TMP/audit.json")" 0

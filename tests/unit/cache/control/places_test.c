@@ -33,6 +33,25 @@ static char *only_file(const char *dir)
     return g_build_filename(dir, g_dir_read_name(all), NULL);
 }
 
+START_TEST(all_places_of_a_dataset_are_told_once)
+{
+    char *dir = harness_tmpdir();
+    g_autoptr(VolumeSpec) a = spec("/a/.snap/s/x", "u"), again = spec("/a/.snap/s/x", "w"),
+                          b = spec("/b/.snap/s/x", "u");
+    places_note(dir, a, ID);
+    places_note(dir, again, ID);
+    places_note(dir, b, ID);
+    g_autofree char *strange = g_build_filename(dir, "place.strange", NULL);
+    ck_assert(g_file_set_contents(strange, "{\"version\": 1, \"dataset\": \"../x\"}", -1, NULL));
+    json_t *all = places_all(dir), *places = json_object_get(all, ID);
+    ck_assert_uint_eq(json_object_size(all), 1);
+    ck_assert_uint_eq(json_array_size(places), 2);
+    ck_assert_uint_eq(json_object_size(json_array_get(places, 0)), 3);
+    json_decref(all);
+    harness_remove(dir);
+}
+END_TEST
+
 START_TEST(a_place_is_found_by_who_noted_it)
 {
     char *dir = harness_tmpdir();
@@ -99,5 +118,6 @@ START_TEST(there_are_never_more_than_so_many)
 }
 END_TEST
 
-HARNESS_MAIN("cache/control/places", a_place_is_found_by_who_noted_it, a_damaged_note_is_none,
+HARNESS_MAIN("cache/control/places", a_place_is_found_by_who_noted_it,
+             all_places_of_a_dataset_are_told_once, a_damaged_note_is_none,
              there_are_never_more_than_so_many)

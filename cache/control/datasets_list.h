@@ -1,0 +1,12 @@
+/* What this node knows of datasets, in use or not: the JSON of op "datasets" (wire.h). */
+#ifndef HEARTH_CONTROL_DATASETS_LIST_H
+#define HEARTH_CONTROL_DATASETS_LIST_H
+
+#include <jansson.h>
+#include "cache/control/datasets.h"
+
+/* Those with IDs after `after` (NULL: from the first), in order; a new reference. *more: there are
+ * others. Reads small files of the cache directory. */
+json_t *datasets_list(Datasets *all, const char *after, gboolean *more);
+
+#endif
