@@ -17,7 +17,7 @@ endif
 DEFS     := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=314 -DHEARTH_VERSION='"$(VERSION)"'
 
 COMMON_PKGS := glib-2.0 gio-2.0 jansson
-DRIVER_PKGS := libnghttp2 libprotobuf-c libcurl blkid
+DRIVER_PKGS := libnghttp2 libprotobuf-c libcurl yaml-0.1 blkid
 CACHE_PKGS  := fuse3 lmdb libxxhash libmicrohttpd
 
 PKG_CFLAGS = $(shell pkg-config --cflags $(COMMON_PKGS) $(DRIVER_PKGS) $(filter-out lmdb,$(CACHE_PKGS)))
