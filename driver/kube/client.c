@@ -148,7 +148,7 @@ static gboolean exchange(KubeClient *c, KubeExchange *x, GError **error)
 
 static gboolean await_turn(KubeClient *c, const KubeRequest *r, gint64 end_us, GError **error)
 {
-    if (!is_write(r))
+    if (!is_write(r) || r->urgent)
         return TRUE;
     pthread_mutex_lock(&c->lock);
     const gint64 now_us = g_get_monotonic_time();

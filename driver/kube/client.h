@@ -41,13 +41,14 @@ typedef enum KubeBody {
 } KubeBody;
 
 typedef struct KubeRequest {
-    const char *method;       /* GET POST PUT PATCH DELETE */
+    const char *method;       /* GET POST PUT PATCH DELETE: a literal, which the counts keep */
     const char *path;         /* kube_path() */
     const char *const *query; /* name, value, ..., NULL; escaped here. NULL: none */
     const json_t *body;       /* NULL: none */
     KubeBody body_type;
     gint64 timeout_ms;    /* with all tries; 0: 30 s */
     unsigned tries;       /* at most; 0: what the time allows */
+    gboolean urgent;      /* not held to the rate of writes */
     GCancellable *cancel; /* may be NULL */
 } KubeRequest;
 
@@ -56,8 +57,8 @@ typedef struct KubeRequest {
 gboolean kube_request(KubeClient *client, const KubeRequest *request, json_t **answer,
                       GError **error);
 
-/* One try, whose answer's bytes go to on_bytes as they come; FALSE from it ends the stream with its
- * error. TRUE: the server ended the stream. */
+/* One try, whose answer's bytes go to on_bytes as they come, none (size 0) when the server begins
+ * to answer; FALSE from it ends the stream with its error. TRUE: the server ended the stream. */
 gboolean kube_stream(KubeClient *client, const KubeRequest *request,
                      gboolean (*on_bytes)(const char *bytes, gsize size, void *data,
                                           GError **error),

@@ -91,16 +91,26 @@ static void line_give(KubeTransport *t, Line *line)
         line_free(line);
 }
 
+static gboolean is_success(CURL *easy)
+{
+    long status = 0;
+    curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+    return status >= 200 && status <= 299;
+}
+
 static size_t on_header(char *text, size_t size, size_t n, void *data)
 {
     static const char name[] = "retry-after:";
     Course *course = data;
+    KubeExchange *x = course->exchange;
+    if (size * n <= 2 && x->on_bytes && is_success(course->easy))
+        return x->on_bytes("", 0, x->data, &course->error) ? size * n : 0;
     if (size * n > strlen(name) && g_ascii_strncasecmp(text, name, strlen(name)) == 0) {
         g_autofree char *value = g_strndup(text + strlen(name), size * n - strlen(name));
         guint64 seconds;
         /* The API server gives seconds, never a date. */
         if (g_ascii_string_to_unsigned(g_strstrip(value), 10, 0, G_MAXUINT32, &seconds, NULL))
-            course->exchange->retry_after_ms = (gint64)MIN(seconds, RETRY_AFTER_MAX_S) * 1000;
+            x->retry_after_ms = (gint64)MIN(seconds, RETRY_AFTER_MAX_S) * 1000;
     }
     return size * n;
 }
@@ -109,9 +119,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *data)
 {
     Course *course = data;
     KubeExchange *x = course->exchange;
-    long status = 0;
-    curl_easy_getinfo(course->easy, CURLINFO_RESPONSE_CODE, &status);
-    const gboolean success = status >= 200 && status <= 299;
+    const gboolean success = is_success(course->easy);
     if (success && x->on_bytes)
         return x->on_bytes(bytes, size * n, x->data, &course->error) ? size * n : 0;
     const gsize most = success ? x->answer_max : REFUSAL_MAX;

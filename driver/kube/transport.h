@@ -33,8 +33,8 @@ typedef struct KubeExchange {
     gsize answer_max;     /* bytes; more is MALFORMED */
     GCancellable *cancel; /* may be NULL */
     /*
-     * Takes the body of a success as it arrives, without end; NULL: it is in `answer`. FALSE ends
-     * the exchange, with that error.
+     * Takes the body of a success as it arrives, without end, and before that, of no size, the end
+     * of the headers; NULL: it is in `answer`. FALSE ends the exchange, with that error.
      */
     gboolean (*on_bytes)(const char *bytes, gsize size, void *data, GError **error);
     void *data;
