@@ -91,7 +91,7 @@ $(O)/cache.a: $(CACHE_OBJ)
 $(O)/tests/unit/driver/%_test: $(O)/obj/tests/unit/driver/%_test.o $(O)/driver.a $(call obj,$(WIRE_SRC))
 	@mkdir -p $(@D)
 	$(call say,LD)
-	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER) $(call libs,check)
+	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER) $(call libs,check libmicrohttpd)
 $(O)/tests/unit/cache/%_test: $(O)/obj/tests/unit/cache/%_test.o $(O)/cache.a
 	@mkdir -p $(@D)
 	$(call say,LD)

@@ -128,11 +128,17 @@ static gboolean stream(KubeWatch *w, GError **error)
 /* TRUE: that was as it should be, and nothing has to be waited for. */
 static gboolean step(KubeWatch *w, GError **error)
 {
-    if (!w->from)
-        return list(w, error);
+    g_autoptr(GError) cause = NULL;
+    if (!w->from) {
+        if (list(w, &cause))
+            return TRUE;
+        /* Pages that became too old once happen; each time, they are trouble. */
+        if (cause->code != KUBE_ERROR_GONE || w->backoff.failures > 0)
+            g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
     w->alive = FALSE;
     const gint64 began_us = g_get_monotonic_time();
-    g_autoptr(GError) cause = NULL;
     const gboolean ended = stream(w, &cause);
     const gboolean steady =
         w->alive || g_get_monotonic_time() - began_us >= w->times.steady_ms * 1000;
