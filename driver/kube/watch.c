@@ -21,9 +21,11 @@ struct KubeWatch {
     KubeKnown *known;
     char *from;           /* the resourceVersion to go on from; NULL: list */
     KubeDecoder *decoder; /* of the stream that runs */
-    KubeBackoff backoff;
+    KubeBackoff away;     /* the API server does not answer, or refuses */
+    KubeBackoff unsteady; /* it answers, and the watch does not last */
     gboolean troubled;
-    gboolean alive; /* this stream has brought something */
+    gboolean opened; /* this stream was */
+    gboolean alive;  /* this stream has brought something */
 };
 
 /* A watch that is open is the sign: a list that works does not mean that a watch will. */
@@ -92,12 +94,14 @@ static gboolean on_event(KubeEventType type, const json_t *object, void *data, G
 static gboolean on_bytes(const char *bytes, gsize size, void *data, GError **error)
 {
     KubeWatch *w = data;
-    if (size == 0)
+    if (size == 0) {
+        w->opened = TRUE;
         well(w);
+    }
     return kube_decoder_push(w->decoder, bytes, size, error);
 }
 
-/* TRUE: the server ended it, as it does. */
+/* FALSE: it was not the server that ended it, as it does. */
 static gboolean stream(KubeWatch *w, GError **error)
 {
     /* Not all at the same time, after an API server came back. */
@@ -125,36 +129,58 @@ static gboolean stream(KubeWatch *w, GError **error)
     return kube_stream(w->client, &r, on_bytes, w, error);
 }
 
-/* TRUE: that was as it should be, and nothing has to be waited for. */
-static gboolean step(KubeWatch *w, GError **error)
+/* A list. Returns how long to wait then. */
+static gint64 step_list(KubeWatch *w, GError **error)
 {
     g_autoptr(GError) cause = NULL;
-    if (!w->from) {
-        if (list(w, &cause))
-            return TRUE;
-        /* Pages that became too old once happen; each time, they are trouble. */
-        if (cause->code != KUBE_ERROR_GONE || w->backoff.failures > 0)
-            g_propagate_error(error, g_steal_pointer(&cause));
-        return FALSE;
+    if (list(w, &cause)) {
+        w->away.failures = 0;
+        return 0;
     }
-    w->alive = FALSE;
+    /* Pages that became too old once happen; each time, they are trouble. */
+    if (cause->code != KUBE_ERROR_GONE || w->away.failures > 0)
+        g_propagate_error(error, g_error_copy(cause));
+    return MAX(kube_backoff_next_ms(&w->away), kube_error_retry_after_ms(cause));
+}
+
+static gboolean is_broken(const GError *e)
+{
+    return e->code == KUBE_ERROR_UNREACHABLE || e->code == KUBE_ERROR_DEADLINE;
+}
+
+/* It says nothing of where we are: that is gone on from. */
+static gboolean is_away(const GError *e)
+{
+    return is_broken(e) || e->code == KUBE_ERROR_TOO_MANY_REQUESTS || e->code == KUBE_ERROR_SERVER;
+}
+
+/* A watch, until it ends. Returns how long to wait then. */
+static gint64 step_stream(KubeWatch *w, GError **error)
+{
     const gint64 began_us = g_get_monotonic_time();
-    const gboolean ended = stream(w, &cause);
+    g_autoptr(GError) cause = NULL;
+    w->opened = w->alive = FALSE;
+    stream(w, &cause);
+    const gboolean away = cause && is_away(cause);
     const gboolean steady =
         w->alive || g_get_monotonic_time() - began_us >= w->times.steady_ms * 1000;
-    if (steady)
-        w->backoff.failures = 0;
-    if (ended)
-        return steady;
-    /* A broken connection leaves us where we were; whatever else it is, a list is right again. */
-    if (cause->code != KUBE_ERROR_UNREACHABLE && cause->code != KUBE_ERROR_DEADLINE &&
-        cause->code != KUBE_ERROR_TOO_MANY_REQUESTS && cause->code != KUBE_ERROR_SERVER)
+    if (cause && !away)
         g_clear_pointer(&w->from, g_free);
+    gint64 pause_ms = 0;
+    if (away && !w->opened) {
+        pause_ms = kube_backoff_next_ms(&w->away);
+    } else {
+        w->away.failures = 0;
+        if (steady)
+            w->unsteady.failures = 0;
+        else
+            pause_ms = kube_backoff_next_ms(&w->unsteady);
+    }
+    const gint64 asked_ms = kube_error_retry_after_ms(cause);
     /* An old resourceVersion is no trouble, and neither is a stream that broke after a while. */
-    if (cause->code != KUBE_ERROR_GONE &&
-        !(steady && (cause->code == KUBE_ERROR_UNREACHABLE || cause->code == KUBE_ERROR_DEADLINE)))
+    if (cause && cause->code != KUBE_ERROR_GONE && !(w->opened && steady && is_broken(cause)))
         g_propagate_error(error, g_steal_pointer(&cause));
-    return steady;
+    return MAX(pause_ms, asked_ms);
 }
 
 static void *watch_thread(void *data)
@@ -162,13 +188,11 @@ static void *watch_thread(void *data)
     KubeWatch *w = data;
     while (!g_cancellable_is_cancelled(w->cancel)) {
         g_autoptr(GError) error = NULL;
-        const gboolean at_once = step(w, &error);
+        const gint64 pause_ms = w->from ? step_stream(w, &error) : step_list(w, &error);
         if (error)
             ill(w, error);
-        if (at_once && !error)
-            continue;
-        gint64 pause_ms = kube_backoff_next_ms(&w->backoff);
-        kube_pause(MAX(pause_ms, kube_error_retry_after_ms(error)), w->cancel, NULL);
+        if (pause_ms > 0)
+            kube_pause(pause_ms, w->cancel, NULL);
     }
     return NULL;
 }
@@ -202,8 +226,8 @@ KubeWatch *kube_watch_new(KubeClient *client, const KubeSelection *s, const Kube
                                 .steady_ms = or_default(t->steady_ms, 10000),
                                 .line_max = t->line_max ? t->line_max : 4 * 1024 * 1024,
                                 .page = t->page};
-    w->backoff = (KubeBackoff){.first_ms = or_default(t->first_pause_ms, 500),
-                               .most_ms = or_default(t->most_pause_ms, 30000)};
+    w->away = w->unsteady = (KubeBackoff){.first_ms = or_default(t->first_pause_ms, 500),
+                                          .most_ms = or_default(t->most_pause_ms, 10000)};
     w->cancel = g_cancellable_new();
     w->known = kube_known_new(on_change, w);
     int rc = pthread_create(&w->thread, NULL, watch_thread, w);

@@ -30,12 +30,13 @@ typedef struct KubeWatchOps {
 
 /* How patient it is; 0 takes the default. Tests are less so. */
 typedef struct KubeWatchTimes {
-    gint64 first_pause_ms, most_pause_ms; /* 500, 30 s */
-    gint64 list_ms;                       /* a page's time; 30 s */
-    gint64 stream_s;                      /* after which the server is to end a watch; 300 */
-    gint64 steady_ms;                     /* a watch that lasted so long was no failure; 10 s */
-    gsize line_max;                       /* bytes of an event; 4 MiB */
-    guint page;                           /* objects; 250 */
+    gint64 first_pause_ms,
+        most_pause_ms; /* 500, 10 s: so late it may see that the server is back */
+    gint64 list_ms;    /* a page's time; 30 s */
+    gint64 stream_s;   /* after which the server is to end a watch; 300 */
+    gint64 steady_ms;  /* a watch that lasted so long was no failure; 10 s */
+    gsize line_max;    /* bytes of an event; 4 MiB */
+    guint page;        /* objects; 250 */
 } KubeWatchTimes;
 
 typedef struct KubeWatch KubeWatch;

@@ -14,6 +14,8 @@ typedef struct World {
     unsigned stream;
     GPtrArray *objects; /* "name version"; guarded by api.lock, as is what follows */
     int list_status, watch_status, gone_pages;
+    int gone_watches; /* so many are refused as too old */
+    gint64 most_pause_ms;
     char *watched_from, *labels;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -70,8 +72,9 @@ static void handler(const FakeRequest *request, FakeReply *reply, void *data)
     ck_assert_str_eq(fake_query(request, "allowWatchBookmarks"), "true");
     g_free(w->watched_from);
     w->watched_from = g_strdup(fake_query(request, "resourceVersion"));
-    if (w->watch_status)
-        fake_status(reply, w->watch_status, "Expired", "too old resource version");
+    if (w->watch_status || w->gone_watches-- > 0)
+        fake_status(reply, w->watch_status ? w->watch_status : 410, "Expired",
+                    "too old resource version");
     else if (w->stream < G_N_ELEMENTS(w->streams))
         reply->stream = &w->streams[w->stream++];
     else
@@ -129,8 +132,11 @@ static void world_new(World *w, ...)
 static void start(World *w)
 {
     static const KubeWatchOps ops = {on_change, on_synced, on_trouble};
-    static const KubeWatchTimes times = {
-        .first_pause_ms = 20, .most_pause_ms = 200, .line_max = 1000, .page = 2, .list_ms = 3000};
+    const KubeWatchTimes times = {.first_pause_ms = 20,
+                                  .most_pause_ms = w->most_pause_ms ? w->most_pause_ms : 200,
+                                  .line_max = 1000,
+                                  .page = 2,
+                                  .list_ms = 3000};
     const KubeSelection selection = {
         .resource = {"csi.hearth.dev", "v1", "things"}, .namespace = "n", .labels = "a=b,c"};
     w->watch = kube_watch_new(w->client, &selection, &ops, w, &times);
@@ -334,6 +340,33 @@ START_TEST(server_that_restarts_is_come_back_to)
 }
 END_TEST
 
+/* How long the server was away must not count for what it says when it is back. */
+START_TEST(resourceversion_that_outage_made_old_is_renewed_at_once)
+{
+    World w;
+    world_new(&w, "a 1", NULL);
+    w.most_pause_ms = 60000;
+    start(&w);
+    await(&w, "+a S ");
+    fake_stream_await(&w.streams[0], 1);
+    fake_stream_stop(&w.streams[0]);
+    fake_api_stop(&w.api);
+    await(&w, "! ");
+    g_usleep(1500000);
+    set_objects(&w, "a 2", NULL);
+    pthread_mutex_lock(&w.api.lock);
+    w.gone_watches = 1;
+    pthread_mutex_unlock(&w.api.lock);
+    fake_api_start(&w.api);
+    while (fake_api_requests(&w.api) < 3)
+        g_usleep(1000);
+    const gint64 back = g_get_monotonic_time();
+    await(&w, "~a S = ");
+    ck_assert_int_lt(g_get_monotonic_time() - back, 500000);
+    world_free(&w);
+}
+END_TEST
+
 START_TEST(trouble_is_told_once_and_its_end)
 {
     World w;
@@ -409,6 +442,7 @@ HARNESS_MAIN("driver/kube/watch", lists_pages_then_follows_changes,
              stream_dropped_in_mid_line_loses_and_repeats_nothing,
              gone_in_watch_lists_again_and_tells_the_difference,
              gone_as_status_of_watch_lists_again, gone_between_pages_begins_anew,
-             server_that_restarts_is_come_back_to, trouble_is_told_once_and_its_end,
-             malformed_and_oversize_events_list_again, refused_watches_do_not_storm,
-             free_stops_at_once_whatever_it_does)
+             server_that_restarts_is_come_back_to,
+             resourceversion_that_outage_made_old_is_renewed_at_once,
+             trouble_is_told_once_and_its_end, malformed_and_oversize_events_list_again,
+             refused_watches_do_not_storm, free_stops_at_once_whatever_it_does)
