@@ -215,8 +215,10 @@ gboolean kube_request(KubeClient *c, const KubeRequest *r, json_t **answer, GErr
     *answer = json_loadb(x.answer->str, x.answer->len, JSON_ALLOW_NUL, &why);
     if (*answer)
         return TRUE;
-    g_set_error(error, KUBE_ERROR, KUBE_ERROR_MALFORMED, "%s %s: the answer is no JSON: %s",
-                r->method, r->path, why.text);
+    /* Not what jansson says: that quotes the bytes. */
+    g_set_error(error, KUBE_ERROR, KUBE_ERROR_MALFORMED,
+                "%s %s: the answer is no JSON at its byte %d of %" G_GSIZE_FORMAT, r->method,
+                r->path, why.position, x.answer->len);
     return FALSE;
 }
 

@@ -64,9 +64,14 @@ static gboolean take_line(KubeDecoder *d, const char *text, gsize size, GError *
         return TRUE;
     json_t *event = json_loadb(text, size, JSON_ALLOW_NUL, &why);
     const json_t *object = json_object_get(event, "object");
-    if (!json_is_object(object) || !json_is_string(json_object_get(event, "type"))) {
-        g_set_error(error, KUBE_ERROR, KUBE_ERROR_MALFORMED, "an event is malformed: %s",
-                    event ? "it has no type or object" : why.text);
+    if (!event) {
+        /* Not what jansson says: that quotes the bytes. */
+        g_set_error(error, KUBE_ERROR, KUBE_ERROR_MALFORMED, "an event is no JSON at its byte %d",
+                    why.position);
+        ok = FALSE;
+    } else if (!json_is_object(object) || !json_is_string(json_object_get(event, "type"))) {
+        g_set_error_literal(error, KUBE_ERROR, KUBE_ERROR_MALFORMED,
+                            "an event has no type or object");
         ok = FALSE;
     } else if (type_of(event, &type)) {
         ok = d->on_event(type, object, d->data, error);
