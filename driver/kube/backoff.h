@@ -24,7 +24,8 @@ typedef struct KubeBucket {
 } KubeBucket;
 
 void kube_bucket_init(KubeBucket *bucket, double per_second, double burst, gint64 now_us);
-/* Takes a token; how long its taker has to wait for it. Those who come later wait longer. */
-gint64 kube_bucket_take_ms(KubeBucket *bucket, gint64 now_us);
+/* Takes a token; how long its taker has to wait for it. Those who come later wait longer. -1:
+ * longer than most_ms, and nothing was taken. */
+gint64 kube_bucket_take_ms(KubeBucket *bucket, gint64 now_us, gint64 most_ms);
 
 #endif

@@ -152,9 +152,9 @@ static gboolean await_turn(KubeClient *c, const KubeRequest *r, gint64 end_us, G
         return TRUE;
     pthread_mutex_lock(&c->lock);
     const gint64 now_us = g_get_monotonic_time();
-    const gint64 wait_ms = kube_bucket_take_ms(&c->writes, now_us);
+    const gint64 wait_ms = kube_bucket_take_ms(&c->writes, now_us, (end_us - now_us) / 1000);
     pthread_mutex_unlock(&c->lock);
-    if (now_us + wait_ms * 1000 > end_us) {
+    if (wait_ms < 0) {
         g_set_error(error, KUBE_ERROR, KUBE_ERROR_DEADLINE,
                     "%s %s: not sent, as writes are limited to a rate and its turn would come "
                     "after its time",

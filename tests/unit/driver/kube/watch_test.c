@@ -367,6 +367,31 @@ START_TEST(resourceversion_that_outage_made_old_is_renewed_at_once)
 }
 END_TEST
 
+START_TEST(pauses_of_an_outage_do_not_count_for_the_next)
+{
+    World w;
+    world_new(&w, "a 1", NULL);
+    w.most_pause_ms = 60000;
+    start(&w);
+    await(&w, "+a S ");
+    fake_stream_await(&w.streams[0], 1);
+    fake_stream_stop(&w.streams[0]);
+    fake_api_stop(&w.api);
+    await(&w, "! ");
+    g_usleep(1500000);
+    fake_api_start(&w.api);
+    await(&w, "= ");
+    fake_stream_stop(&w.streams[1]);
+    fake_api_stop(&w.api);
+    await(&w, "! ");
+    fake_api_start(&w.api);
+    const gint64 back = g_get_monotonic_time();
+    await(&w, "= ");
+    ck_assert_int_lt(g_get_monotonic_time() - back, 500000);
+    world_free(&w);
+}
+END_TEST
+
 START_TEST(trouble_is_told_once_and_its_end)
 {
     World w;
@@ -444,5 +469,6 @@ HARNESS_MAIN("driver/kube/watch", lists_pages_then_follows_changes,
              gone_as_status_of_watch_lists_again, gone_between_pages_begins_anew,
              server_that_restarts_is_come_back_to,
              resourceversion_that_outage_made_old_is_renewed_at_once,
-             trouble_is_told_once_and_its_end, malformed_and_oversize_events_list_again,
-             refused_watches_do_not_storm, free_stops_at_once_whatever_it_does)
+             pauses_of_an_outage_do_not_count_for_the_next, trouble_is_told_once_and_its_end,
+             malformed_and_oversize_events_list_again, refused_watches_do_not_storm,
+             free_stops_at_once_whatever_it_does)
