@@ -166,6 +166,20 @@ START_TEST(change_dwells_60_s_without_a_break)
 }
 END_TEST
 
+/* Whoever looks rarely sees the same. */
+START_TEST(time_between_two_looks_counts)
+{
+    World w;
+    world_new(&w);
+    hold(&w, 0, A, 60, 100);
+    w.now_ms += 61000;
+    hold(&w, 0, A, 45, 100);
+    look(&w);
+    ck_assert_str_eq(label(&w, A), "50");
+    world_free(&w);
+}
+END_TEST
+
 /* It never stays 60 s within one step. */
 START_TEST(dataset_that_warms_slowly_climbs)
 {
@@ -443,10 +457,11 @@ END_TEST
 
 HARNESS_MAIN("driver/warm/labels", steps_are_quarters_and_100_is_complete,
              step_is_left_10_points_below_its_edge, change_dwells_60_s_without_a_break,
-             dataset_that_warms_slowly_climbs, nothing_is_patched_when_nothing_crossed_an_edge,
-             node_is_patched_every_30_s_at_most, those_with_most_bytes_have_the_32_labels,
-             labels_do_not_take_turns, silent_node_loses_all_labels_after_90_s,
-             gone_node_loses_all_labels_at_once, old_heartbeat_is_no_sign_of_life,
-             patch_that_failed_comes_again_after_30_s, labels_of_ours_that_nobody_knows_are_removed,
-             someone_elses_change_is_put_right, another_controller_goes_on_from_what_is_there,
+             time_between_two_looks_counts, dataset_that_warms_slowly_climbs,
+             nothing_is_patched_when_nothing_crossed_an_edge, node_is_patched_every_30_s_at_most,
+             those_with_most_bytes_have_the_32_labels, labels_do_not_take_turns,
+             silent_node_loses_all_labels_after_90_s, gone_node_loses_all_labels_at_once,
+             old_heartbeat_is_no_sign_of_life, patch_that_failed_comes_again_after_30_s,
+             labels_of_ours_that_nobody_knows_are_removed, someone_elses_change_is_put_right,
+             another_controller_goes_on_from_what_is_there,
              controller_that_hears_nothing_clears_after_90_s, malformed_ids_are_passed_over)
