@@ -17,7 +17,7 @@ FROM debian:trixie-slim
 RUN apt-get update && apt-get install -y --no-install-recommends \
         libcephfs2 librados2 librbd1 libfuse3-4 libnghttp2-14 libprotobuf-c1 libjansson4 \
         libglib2.0-0t64 liblmdb0 libxxhash0 libmicrohttpd12t64 libcurl4t64 \
-        libblkid1 mount e2fsprogs xfsprogs \
+        libyaml-0-2 libblkid1 mount e2fsprogs xfsprogs \
     && rm -rf /var/lib/apt/lists/*
 COPY --from=build /out/usr /usr
 COPY LICENSE /usr/share/doc/hearth/LICENSE

@@ -3,6 +3,7 @@
 #
 #   cache/    includes nothing of driver/, and no gRPC or protobuf header
 #   driver/   includes of cache/ only the control protocol: cache/control/wire.h and what it needs
+#   driver/kube/ includes nothing of driver/ but its own
 #   Ceph's headers are for cache/origin/ and driver/backend/ alone
 #   nobody includes cmd/ but cmd/, nor tests/ but tests/
 #
@@ -31,6 +32,10 @@ judge() { # FILE LINE TARGET, TARGET relative to the top, or <...> as written
         cache/*) forbid "$@" "driver/ knows of cache/ only cache/control/wire.h" ;;
         esac
         ;;
+    esac
+    case $1,$3 in
+    driver/kube/*,driver/kube/*) ;;
+    driver/kube/*,driver/*) forbid "$@" "driver/kube/ knows nothing of the rest of driver/" ;;
     esac
     case $3 in
     '<cephfs/'* | '<rados/'* | '<rbd/'*)

@@ -8,7 +8,7 @@ failed=0
 
 planted() { # NAME FILE INCLUDE WANTED
     rm -rf "${tree:?}"/*
-    mkdir -p "$tree"/{cache/store,cache/origin,cache/control,driver/backend,driver/rpc,cmd,tests}
+    mkdir -p "$tree"/{cache/store,cache/origin,cache/control,driver/backend,driver/rpc,driver/kube,cmd,tests}
     touch "$tree"/driver/error.h "$tree"/cache/control/wire.h "$tree"/cache/store/store.h "$tree"/cmd/log.h
     echo "#include $3" >"$tree/$2"
     "$here/includes.sh" "$tree" >"$tree/out"
@@ -29,6 +29,8 @@ planted store_includes_ceph cache/store/a.c '  <cephfs/libcephfs.h>' 1
 planted rpc_includes_rados driver/rpc/a.c '<rados/librados.h>' 1
 planted origin_includes_ceph cache/origin/a.c '<cephfs/libcephfs.h>' 0
 planted backend_includes_ceph driver/backend/a.c '<rados/librados.h>' 0
+planted kube_includes_driver driver/kube/a.c '"driver/error.h"' 1
+planted kube_includes_kube driver/kube/a.c '"driver/kube/a.c"' 0
 planted cache_includes_cmd cache/store/a.c '"cmd/log.h"' 1
 planted cmd_includes_driver cmd/a.c '"driver/error.h"' 0
 exit $failed

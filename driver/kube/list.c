@@ -1,0 +1,72 @@
+#include "driver/kube/list.h"
+#include "driver/kube/error.h"
+
+#define PAGE 250
+
+/* What the server answers is not a list. */
+static gboolean malformed(const char *path, const char *why, GError **error)
+{
+    g_set_error(error, KUBE_ERROR, KUBE_ERROR_MALFORMED, "GET %s: %s", path, why);
+    return FALSE;
+}
+
+static gboolean take_page(const char *path, const json_t *page,
+                          void (*on_object)(const json_t *, void *), void *data, char **next,
+                          char **version, GError **error)
+{
+    const json_t *items = json_object_get(page, "items");
+    const json_t *meta = json_object_get(page, "metadata");
+    const char *rv = json_string_value(json_object_get(meta, "resourceVersion"));
+    /* Go writes an empty list as null at times. */
+    if (!json_is_object(page) || (items && !json_is_array(items) && !json_is_null(items)))
+        return malformed(path, "the answer has no items", error);
+    if (!rv || !*rv)
+        return malformed(path, "the list has no resourceVersion", error);
+    size_t i;
+    json_t *object;
+    json_array_foreach(items, i, object)
+    {
+        if (!json_is_object(object))
+            return malformed(path, "an item is no object", error);
+        on_object(object, data);
+    }
+    g_free(*next);
+    *next = g_strdup(json_string_value(json_object_get(meta, "continue")));
+    g_free(*version);
+    *version = g_strdup(rv);
+    return TRUE;
+}
+
+gboolean kube_list(KubeClient *client, const KubeSelection *s, guint page, gint64 timeout_ms,
+                   GCancellable *cancel, void (*on_object)(const json_t *, void *), void *data,
+                   char **resource_version, GError **error)
+{
+    g_autofree char *path = kube_path(&s->resource, s->namespace, NULL, NULL);
+    g_autofree char *limit = g_strdup_printf("%u", page ? page : PAGE);
+    g_autofree char *next = NULL, *version = NULL;
+    do {
+        const char *query[9] = {"limit", limit};
+        guint n = 2;
+        if (s->labels)
+            query[n++] = "labelSelector", query[n++] = s->labels;
+        if (s->fields)
+            query[n++] = "fieldSelector", query[n++] = s->fields;
+        if (next && *next)
+            query[n++] = "continue", query[n++] = next;
+        const KubeRequest r = {.method = "GET",
+                               .path = path,
+                               .query = query,
+                               .timeout_ms = timeout_ms,
+                               .cancel = cancel};
+        json_t *answer;
+        if (!kube_request(client, &r, &answer, error))
+            return FALSE;
+        const gboolean ok = take_page(path, answer, on_object, data, &next, &version, error);
+        json_decref(answer);
+        if (!ok)
+            return FALSE;
+    } while (next && *next);
+    if (resource_version)
+        *resource_version = g_steal_pointer(&version);
+    return TRUE;
+}

@@ -1,0 +1,24 @@
+/*
+ * Kinds of objects and where the API has them.
+ *
+ * Source: Kubernetes API concepts, "Resource URIs".
+ */
+#ifndef HEARTH_DRIVER_KUBE_RESOURCE_H
+#define HEARTH_DRIVER_KUBE_RESOURCE_H
+
+#include <glib.h>
+
+typedef struct KubeResource {
+    const char *group; /* "" is the core group */
+    const char *version;
+    const char *plural; /* "nodes" */
+} KubeResource;
+
+/*
+ * The path of one object, of its subresource ("status"), or, with no name, of all; without
+ * a namespace for what has none, and to list what is in all of them. Names are escaped.
+ */
+char *kube_path(const KubeResource *resource, const char *namespace, const char *name,
+                const char *subresource);
+
+#endif

@@ -1,0 +1,52 @@
+/*
+ * Keeps up with the objects of a kind: a list, then a watch from where the list ended, for ever, on
+ * a thread of its own (what client-go calls an informer, without its store: whoever needs objects
+ * keeps of them what it needs).
+ *
+ *              on_synced                     the server ends it, bookmark or event in hand
+ *   list ────────────────> watch ──────────> watch, from the last resourceVersion
+ *    ^                       │ 410, ERROR event, an event that is malformed
+ *    └───────────────────────┘ pause, if the last time was not long ago
+ *
+ * The callbacks are called on that thread, with no lock held, in the order of the API server. They
+ * must not call kube_watch_free(). Each change is told once (known.h); changes between two looks
+ * are told as one.
+ */
+#ifndef HEARTH_DRIVER_KUBE_WATCH_H
+#define HEARTH_DRIVER_KUBE_WATCH_H
+
+#include "driver/kube/known.h"
+#include "driver/kube/list.h"
+
+typedef struct KubeWatchOps {
+    void (*on_change)(KubeChange change, const json_t *object, void *data);
+    /* All that a list showed has been told; also each time it had to be listed again. May be NULL.
+     */
+    void (*on_synced)(void *data);
+    /* Once when it stops working, with why, and once with NULL when it works again; meanwhile it is
+     * tried again for ever. May be NULL. */
+    void (*on_trouble)(const GError *error, void *data);
+} KubeWatchOps;
+
+/* How patient it is; 0 takes the default. Tests are less so. */
+typedef struct KubeWatchTimes {
+    gint64 first_pause_ms,
+        most_pause_ms; /* 500, 10 s: so late it may see that the server is back */
+    gint64 list_ms;    /* a page's time; 30 s */
+    gint64 stream_s;   /* after which the server is to end a watch; 300 */
+    gint64 steady_ms;  /* a watch that lasted so long was no failure; 10 s */
+    gsize line_max;    /* bytes of an event; 4 MiB */
+    guint page;        /* objects; 250 */
+} KubeWatchTimes;
+
+typedef struct KubeWatch KubeWatch;
+
+/* client is borrowed until kube_watch_free(); what the selection points to is copied. times may be
+ * NULL. */
+KubeWatch *kube_watch_new(KubeClient *client, const KubeSelection *selection,
+                          const KubeWatchOps *ops, void *data, const KubeWatchTimes *times);
+/* Stops and joins the thread, which takes as long as a callback that is running. */
+void kube_watch_free(KubeWatch *watch);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(KubeWatch, kube_watch_free)
+
+#endif
