@@ -1,0 +1,44 @@
+#include "driver/volume/dataset_key.h"
+#include <string.h>
+
+/* Its parts, if it is the snapshot of a whole subvolume. */
+static char **subvolume_parts(const char *root_path)
+{
+    /* "", volumes, GROUP, SUBVOLUME, .snap, NAME and perhaps UUID */
+    g_auto(GStrv) parts = g_strsplit(root_path, "/", -1);
+    const guint n = g_strv_length(parts);
+    if ((n != 6 && n != 7) || *parts[0] || strcmp(parts[1], "volumes") != 0 ||
+        strcmp(parts[4], ".snap") != 0 || !*parts[2] || !*parts[3] || !*parts[5])
+        return NULL;
+    return g_steal_pointer(&parts);
+}
+
+/* The caller's; NULL: it is of no snapshot. */
+static char *place_of(const char *root_path)
+{
+    g_auto(GStrv) parts = subvolume_parts(root_path);
+    const char *snap = strstr(root_path, "/.snap/");
+    if (parts)
+        return g_strdup_printf("/volumes/%s/%s/.snap/%s", parts[2], parts[3], parts[5]);
+    return snap && snap[strlen("/.snap/")] ? g_strdup(root_path) : NULL;
+}
+
+char *dataset_key(const char *cluster_id, const char *fs_name, const char *root_path)
+{
+    g_autofree char *place = root_path ? place_of(root_path) : NULL;
+    if (!place)
+        return NULL;
+    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
+    const char *const parts[] = {cluster_id, fs_name, place};
+    for (gsize i = 0; i < G_N_ELEMENTS(parts); i++)
+        /* With the NUL, so that no two triples make one text. */
+        g_checksum_update(sum, (const guchar *)(parts[i] ? parts[i] : ""),
+                          (gssize)strlen(parts[i] ? parts[i] : "") + 1);
+    return g_strndup(g_checksum_get_string(sum), DATASET_KEY_DIGITS);
+}
+
+char *dataset_key_title(const char *root_path)
+{
+    g_auto(GStrv) parts = subvolume_parts(root_path);
+    return parts ? g_strdup_printf("%s/%s@%s", parts[2], parts[3], parts[5]) : g_strdup(root_path);
+}

@@ -1,0 +1,21 @@
+/*
+ * A dataset's name in Kubernetes: 16 hex digits, the same on every node and in the controller,
+ * whichever class, claim or static volume shows it. It is made of where the snapshot is: cluster,
+ * file system, and
+ *
+ *     /volumes/GROUP/SUBVOLUME/.snap/NAME[/UUID]     a subvolume's, without what the mgr named it
+ *     any other path with /.snap/NAME in it          as it is
+ */
+#ifndef HEARTH_DRIVER_VOLUME_DATASET_KEY_H
+#define HEARTH_DRIVER_VOLUME_DATASET_KEY_H
+
+#include <glib.h>
+
+#define DATASET_KEY_DIGITS 16
+
+/* The caller's; NULL: the path is of no snapshot. */
+char *dataset_key(const char *cluster_id, const char *fs_name, const char *root_path);
+/* "GROUP/SUBVOLUME@NAME", or the path; the caller's. For people. */
+char *dataset_key_title(const char *root_path);
+
+#endif
