@@ -36,8 +36,8 @@ node=$(pod_node reader)
 case $node in n[123]) pass its_pod_is_scheduled ;; *) fail its_pod_is_scheduled "$(k get pod reader -o 'jsonpath={.status.conditions}')" ;; esac
 settles and_the_claim_is_bound 30 Bound field pvc data .status.phase
 volume=$(field pvc data .spec.volumeName)
-same by_a_volume_in_ceph "$(objects "$volume")" "csi-vol-${volume#pvc-}"
-same of_the_size_asked_for "$(bytes_of "${volume#pvc-}")" 1073741824
+same by_a_volume_in_ceph "$(objects "$volume")" "csi-vol-$volume"
+same of_the_size_asked_for "$(bytes_of "$volume")" 1073741824
 same it_is_not_tied_to_a_node "$(field pv "$volume" .spec.nodeAffinity)" ""
 same nor_does_it_carry_the_secret "$(k get pv "$volume" -o json | grep -cF -- "$PROVISIONER_KEY")" 0
 

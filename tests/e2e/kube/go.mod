@@ -4,7 +4,7 @@ go 1.26.0
 
 godebug default=go1.26
 
-// The commands that come as they are, beside main.go.
+// The commands that come as they are, beside main.go: releases of the sidecars made for this Kubernetes.
 tool (
 	github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner
 	github.com/kubernetes-csi/external-resizer/v2/cmd/csi-resizer
@@ -203,6 +203,7 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
+// Kubernetes' parts are all of its own release, whatever versions the sidecars ask for above.
 replace (
 	k8s.io/api => k8s.io/api v0.36.3
 	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.36.3
