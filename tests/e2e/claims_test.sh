@@ -38,6 +38,8 @@ settles and_the_claim_is_bound 30 Bound field pvc data .status.phase
 volume=$(field pvc data .spec.volumeName)
 same by_a_volume_in_ceph "$(objects "$volume")" "csi-vol-$volume"
 same of_the_size_asked_for "$(bytes_of "$volume")" 1073741824
+same the_driver_is_told_the_node_chosen "$(provisioner_calls CreateVolume | jq -c '.accessibility_requirements |
+    [.requisite, .preferred] | map(map(.segments["topology.csi.hearth.dev/node"]))')" "[[\"$node\"],[\"$node\"]]"
 same it_is_not_tied_to_a_node "$(field pv "$volume" .spec.nodeAffinity)" ""
 same nor_does_it_carry_the_secret "$(k get pv "$volume" -o json | grep -cF -- "$PROVISIONER_KEY")" 0
 

@@ -8,6 +8,7 @@
 #   apiserver_stop [SIGNAL]; apiserver_start; apiserver_restart [SIGNAL]    with the data there was
 #   scheduler_restart [GATES] with other gates, for the same nodes and objects
 #   kubeconfig_for NAMESPACE ACCOUNT FILE [NODE]    who holds it is that ServiceAccount, on that node
+#   within SECONDS COMMAND...                       until it succeeds; prints what it said last if it does not
 #   settles NAME SECONDS WANTED COMMAND...          pass when the command's output becomes WANTED; else
 #                                                   fail with what it saw last
 #
@@ -19,6 +20,19 @@ KUBE=${E2E_BIN:-$BUILD/e2e/bin}
 PKI=
 
 k() { "$KUBE/kubectl" --kubeconfig="$PKI/admin.conf" --request-timeout="${K_TIMEOUT:-30}s" "$@"; }
+
+# wait_for counts tries; a call of kubectl takes longer than its pauses.
+within() { # SECONDS COMMAND...
+    local until=$((SECONDS + $1)) limit=$1 saw
+    shift
+    until saw=$("$@" 2>&1); do
+        [ $SECONDS -lt $until ] || {
+            echo "after $limit s: $saw"
+            return 1
+        }
+        sleep 0.1
+    done
+}
 
 settles() { # NAME SECONDS WANTED COMMAND...
     local name=$1 until=$((SECONDS + $2)) limit=$2 wanted=$3 saw
@@ -50,11 +64,17 @@ free_port() { # below the range the kernel takes ports from; remembered, so that
 
 # ---- who is who
 
-certificate() { # FILE SUBJECT [NAMES]: a key and a certificate of the CA's, for clients and servers
-    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 \
-        -CA "$PKI/ca.crt" -CAkey "$PKI/ca.key" -subj "$2" -keyout "$PKI/$1.key" -out "$PKI/$1.crt" \
-        -addext "basicConstraints=critical,CA:false" -addext "extendedKeyUsage=clientAuth,serverAuth" \
-        ${3:+-addext "subjectAltName=$3"} 2>>"$TMP/log/openssl.log" || die "openssl makes no certificate $1"
+# The system's configuration would add extensions of its own.
+key_and_certificate() { # FILE SUBJECT [OPTIONS]
+    local file=$1 subject=$2
+    shift 2
+    openssl req -x509 -config <(printf '[req]\ndistinguished_name = none\n[none]\n') -newkey ec \
+        -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 -subj "$subject" -keyout "$PKI/$file.key" \
+        -out "$PKI/$file.crt" "$@" 2>>"$TMP/log/openssl.log" || die "openssl makes no certificate $file"
+}
+certificate() { # FILE SUBJECT [NAMES]: of the CA's, for clients and servers
+    key_and_certificate "$1" "$2" -CA "$PKI/ca.crt" -CAkey "$PKI/ca.key" -addext "basicConstraints=critical,CA:false" \
+        -addext "extendedKeyUsage=clientAuth,serverAuth" ${3:+-addext "subjectAltName=$3"}
 }
 
 kubeconfig() { # FILE USER-JSON
@@ -75,9 +95,8 @@ make_pki() {
     mkdir -p -m 700 "$PKI"
     (
         umask 077
-        openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 -subj /CN=e2e \
-            -keyout "$PKI/ca.key" -out "$PKI/ca.crt" 2>>"$TMP/log/openssl.log" &&
-            openssl ecparam -genkey -name prime256v1 -noout -out "$PKI/accounts.key" &&
+        key_and_certificate ca /CN=e2e -addext "basicConstraints=critical,CA:true" -addext "keyUsage=critical,keyCertSign"
+        openssl ecparam -genkey -name prime256v1 -noout -out "$PKI/accounts.key" &&
             openssl ec -in "$PKI/accounts.key" -pubout -out "$PKI/accounts.pub" 2>>"$TMP/log/openssl.log" ||
             die "openssl makes no keys"
         certificate etcd /CN=etcd IP:127.0.0.1
@@ -124,8 +143,10 @@ apiserver_start() {
         --service-account-signing-key-file="$PKI/accounts.key" --service-cluster-ip-range=10.0.0.0/24 \
         --anonymous-auth=false --authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction \
         --allow-privileged=true ${GATES:+--feature-gates="$GATES"}
-    wait_for 60 k get --raw /readyz || die "the API server is not ready in 60 s: $(k get --raw '/readyz?verbose' 2>&1 | grep -v '^\[+' | head -n 3)"
+    within 60 apiserver_ready || die "the API server is not ready"
+    running kube-apiserver || die "the API server ends: $(grep -v '^I' "$TMP/log/kube-apiserver.log" | tail -n 2)"
 }
+apiserver_ready() { ! running kube-apiserver || k get --raw /readyz; }
 apiserver_stop() { end kube-apiserver "${1:-TERM}" 30; }
 apiserver_restart() { # [SIGNAL]
     apiserver_stop "$@"
@@ -165,7 +186,7 @@ cluster_up() { # [GATES]
     scheduler_start "$GATES"
     controllers_start
     # Pods are refused in a namespace without it.
-    wait_for 60 k get serviceaccount default || die "the controller manager makes no ServiceAccount in 60 s"
+    within 60 k get serviceaccount default || die "the controller manager makes no ServiceAccount"
 }
 
 # Nothing of it is wanted any more, so nobody is asked to end in order.

@@ -38,8 +38,8 @@ node_objects() { # reads lines of NAME [ZONE]
         jq -s '{apiVersion: "v1", kind: "List", items: .}'
 }
 # A new node is tainted until the controller manager has seen that it is ready.
-untainted() { ! k get nodes -o 'jsonpath={.items[*].spec.taints[*].key}' | grep -q .; }
-nodes_ready() { wait_for "${1:-30}" untainted || die "nodes stay tainted: $(k get nodes -o 'jsonpath={.items[*].spec.taints}')"; }
+untainted() { ! k get nodes -o 'jsonpath={.items[*].spec.taints[*].key}' | grep .; }
+nodes_ready() { within "${1:-30}" untainted || die "nodes stay tainted"; }
 
 node_add() { # NAME [ZONE]
     node_objects <<<"$*" | k create -f - >/dev/null && nodes_ready

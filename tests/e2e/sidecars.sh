@@ -18,16 +18,18 @@ provisioner_up() { # SOCKET [FLAGS]
     local socket=$1
     shift
     [ -e "$PKI/sidecars.conf" ] || sidecars_account
+    rm -f "$TMP/log/csi-provisioner.log"
     spawn csi-provisioner env NAMESPACE=hearth "$KUBE/csi-provisioner" --kubeconfig="$PKI/sidecars.conf" \
         --csi-address="$socket" --strict-topology --immediate-topology=false --extra-create-metadata \
         --capacity-ownerref-level=-1 --timeout=60s --retry-interval-start=500ms --retry-interval-max=5s \
         --kube-api-qps=100 --kube-api-burst=200 --leader-election=false -v=5 "$@"
-    wait_for 30 grep -q 'Started provisioner controller' "$TMP/log/csi-provisioner.log" ||
-        die "external-provisioner does not start: $(tail -n 2 "$TMP/log/csi-provisioner.log")"
+    within 30 provisioner_started || die "external-provisioner does not start"
+    running csi-provisioner || die "external-provisioner ends: $(tail -n 2 "$TMP/log/csi-provisioner.log")"
 }
+provisioner_started() { ! running csi-provisioner || grep -q 'Started provisioner controller' "$TMP/log/csi-provisioner.log"; }
 provisioner_down() { end csi-provisioner; }
 
-# It logs each request with its secrets left out.
+# It leaves the secrets out.
 provisioner_calls() { # METHOD
-    grep -A1 "GRPC call.*method=\"/csi.v1.Controller/$1\"" "$TMP/log/csi-provisioner.log"
+    sed -n 's/.*"GRPC call" method="\/csi.v1.Controller\/'"$1"'" request=\(".*"\)$/\1/p' "$TMP/log/csi-provisioner.log" | jq -c fromjson
 }
