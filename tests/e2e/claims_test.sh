@@ -30,7 +30,7 @@ same of_what_the_pool_can_take "$(k get csistoragecapacities -n hearth -o json |
 # ---- a claim that waits for its pod
 claim_add data files 1Gi
 sleep 1
-same a_claim_without_a_pod_waits "$(field pvc data .status.phase)/$(objects csi-vol-pvc)" Pending/
+same a_claim_without_a_pod_waits "$(field pvc data .status.phase)/$(provisioner_calls CreateVolume)" Pending/
 pod_add reader data
 node=$(pod_node reader)
 case $node in n[123]) pass its_pod_is_scheduled ;; *) fail its_pod_is_scheduled "$(k get pod reader -o 'jsonpath={.status.conditions}')" ;; esac
@@ -60,12 +60,13 @@ claim_add later files 1Gi
 pod_add later later
 case $(pod_node later) in n[123]) pass scheduled_after_the_api_server_came_back ;; *) fail scheduled_after_the_api_server_came_back ;; esac
 settles and_bound 60 Bound field pvc later .status.phase
+later=$(field pvc later .spec.volumeName)
 
 # ---- the end of a claim
 pod_remove reader
 pod_remove later
 claim_remove data
 claim_remove later
-settles deleting_the_claim_deletes_the_volume 60 "" objects csi-vol-
-settles and_its_record 10 "" records vol.
+left() { objects "$volume"; records "$volume"; objects "$later"; records "$later"; }
+settles deleting_the_claim_deletes_volume_and_record 60 "" left
 settles and_the_object 30 "" k get pv -o name

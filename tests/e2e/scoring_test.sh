@@ -83,3 +83,6 @@ place off
 case $PLACED in n[123]) pass without_the_gate_pods_are_scheduled ;; *) fail without_the_gate_pods_are_scheduled "$(k get pod off -o 'jsonpath={.status.conditions}')" ;; esac
 same and_nothing_is_scored "$(grep -c 'scored node.*default/off.*plugin="VolumeBinding"' "$TMP/log/kube-scheduler.log")" 0
 displace off
+
+# Others use this Ceph too.
+settles nothing_is_left 60 "" k get pv -o name
