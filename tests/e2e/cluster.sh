@@ -133,7 +133,8 @@ start_etcd() {
         --initial-cluster="e2e=http://127.0.0.1:$peer"
 }
 
-apiserver_start() {
+apiserver_spawn() {
+    # Without a limit to watches, it ends a minute after TERM.
     # Its own address as an endpoint of the Service "kubernetes" is nobody's concern here, and may not be 127.0.0.1.
     spawn kube-apiserver "$KUBE/kube-apiserver" --etcd-servers="https://127.0.0.1:$ETCD_PORT" \
         --etcd-cafile="$PKI/ca.crt" --etcd-certfile="$PKI/etcd.crt" --etcd-keyfile="$PKI/etcd.key" \
@@ -142,9 +143,17 @@ apiserver_start() {
         --service-account-issuer=https://kubernetes.default.svc --service-account-key-file="$PKI/accounts.pub" \
         --service-account-signing-key-file="$PKI/accounts.key" --service-cluster-ip-range=10.0.0.0/24 \
         --anonymous-auth=false --authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction \
-        --allow-privileged=true ${GATES:+--feature-gates="$GATES"}
-    within 60 apiserver_ready || die "the API server is not ready"
-    running kube-apiserver || die "the API server ends: $(grep -v '^I' "$TMP/log/kube-apiserver.log" | tail -n 2)"
+        --allow-privileged=true --shutdown-watch-termination-grace-period=1s ${GATES:+--feature-gates="$GATES"}
+}
+# On a busy machine it may end by itself when others do not answer it in time; a kubelet would start it again.
+apiserver_start() {
+    local try
+    for try in 1 2 3; do
+        apiserver_spawn
+        within 60 apiserver_ready || die "the API server is not ready"
+        ! running kube-apiserver || return 0
+    done
+    die "the API server ends: $(grep -v '^I' "$TMP/log/kube-apiserver.log" | tail -n 2)"
 }
 apiserver_ready() { ! running kube-apiserver || k get --raw /readyz; }
 apiserver_stop() { end kube-apiserver "${1:-TERM}" 30; }
