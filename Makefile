@@ -54,7 +54,7 @@ all: deps
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 .PHONY: deps
 deps: ## install what building needs (apt, when missing)
@@ -228,6 +228,12 @@ conformance: ## csi-sanity on a real Ceph, as root; needs Go, skips without
 	@tests/tools/install-deps test
 	$(AGAIN) programs tools
 	@HEARTH_BUILD=$(abspath $(O)) tests/conformance/run
+
+.PHONY: e2e
+e2e: ## scheduling on a real Kubernetes control plane and Ceph, as root; needs Go; T="claims" runs some
+	@tests/tools/install-deps e2e
+	$(AGAIN) programs tools
+	@HEARTH_BUILD=$(abspath $(O)) tests/e2e/run $(T)
 
 .PHONY: check-layout
 check-layout: ## no file includes what its folder may not
