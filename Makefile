@@ -229,6 +229,12 @@ conformance: ## csi-sanity on a real Ceph, as root; needs Go, skips without
 	$(AGAIN) programs tools
 	@HEARTH_BUILD=$(abspath $(O)) tests/conformance/run
 
+.PHONY: e2e
+e2e: ## scheduling on a real Kubernetes control plane and Ceph, as root; needs Go; T="claims" runs some
+	@tests/tools/install-deps e2e
+	$(AGAIN) programs tools
+	@HEARTH_BUILD=$(abspath $(O)) tests/e2e/run $(T)
+
 .PHONY: check-layout
 check-layout: ## no file includes what its folder may not
 	@tests/layout/check
