@@ -1,0 +1,54 @@
+/*
+ * Keeps DatasetHints from the command line, as the controller does, until it is told to end.
+ *
+ *   warm-hints KUBECONFIG DRIVER
+ *
+ * Prints troubles as they come, and at the end requests by method and status.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include "driver/kube/error.h"
+#include "driver/warm/hints.h"
+
+static gboolean may_act(void *data)
+{
+    (void)data;
+    return TRUE;
+}
+
+static void on_trouble(const GError *error, void *data)
+{
+    (void)data;
+    printf("%s\n", error ? error->message : "well again");
+}
+
+static void on_count(const char *method, int status, guint64 count, void *data)
+{
+    (void)data;
+    printf("requests: %s %d: %" G_GUINT64_FORMAT "\n", method, status, count);
+}
+
+int main(int argc, char **argv)
+{
+    static const WarmHintsOps ops = {may_act, on_trouble};
+    g_autoptr(GError) error = NULL;
+    sigset_t ends;
+    int got;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    /* Threads take this over. */
+    pthread_sigmask(SIG_BLOCK, &ends, NULL);
+    KubeConfig *config = argc == 3 ? kube_config_load(argv[1], &error) : NULL;
+    if (!config) {
+        fprintf(stderr, "warm-hints: %s\n", error ? error->message : "KUBECONFIG DRIVER");
+        return 1;
+    }
+    g_autoptr(KubeClient) client = kube_client_new(config, NULL);
+    g_autoptr(WarmHints) hints = warm_hints_new(client, argv[2], &ops, NULL);
+    sigwait(&ends, &got);
+    warm_hints_free(g_steal_pointer(&hints));
+    kube_client_each_count(client, on_count, NULL);
+    return 0;
+}
