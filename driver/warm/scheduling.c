@@ -1,5 +1,6 @@
 #include "driver/warm/scheduling.h"
 #include "driver/kube/lease.h"
+#include "driver/warm/hints.h"
 #include "driver/warm/reporter.h"
 
 /* A cluster of a thousand nodes whose labels all change is through within half a minute. */
@@ -10,6 +11,7 @@ struct Scheduling {
     KubeClient *client;
     KubeLease *lease;
     Warmth *warmth;
+    WarmHints *hints;
     Reporter *reporter;
 };
 
@@ -33,7 +35,8 @@ static gboolean may_act(void *data)
 static void on_gained(void *data)
 {
     (void)data;
-    g_message("this controller has the lease " SCHEDULING_LEASE ": it labels nodes");
+    g_message("this controller has the lease " SCHEDULING_LEASE
+              ": it labels nodes and keeps hints");
 }
 
 static void on_lost(const GError *error, void *data)
@@ -52,8 +55,19 @@ static void on_trouble(const GError *error, void *data)
         g_message("the lease can be looked at again");
 }
 
-Scheduling *scheduling_of_controller(const char *kubeconfig, GError **error)
+static void on_hint_trouble(const GError *error, void *data)
 {
+    (void)data;
+    if (error)
+        g_warning("DatasetHints are not kept: %s", error->message);
+    else
+        g_message("DatasetHints are kept again");
+}
+
+Scheduling *scheduling_of_controller(const char *kubeconfig, const char *driver_name,
+                                     GError **error)
+{
+    static const WarmHintsOps hint_ops = {.may_act = may_act, .on_trouble = on_hint_trouble};
     static const KubeLeaseOps ops = {
         .on_gained = on_gained, .on_lost = on_lost, .on_trouble = on_trouble};
     Scheduling *s = begin(kubeconfig, error);
@@ -63,6 +77,7 @@ Scheduling *scheduling_of_controller(const char *kubeconfig, GError **error)
                                       .name = SCHEDULING_LEASE};
     s->lease = kube_lease_new(s->client, &options, &ops, NULL);
     s->warmth = warmth_new(s->client, may_act, s->lease);
+    s->hints = warm_hints_new(s->client, driver_name, &hint_ops, s->lease);
     return s;
 }
 
@@ -80,6 +95,7 @@ void scheduling_free(Scheduling *s)
     if (!s)
         return;
     reporter_free(s->reporter);
+    warm_hints_free(s->hints);
     warmth_free(s->warmth);
     kube_lease_free(s->lease);
     kube_client_free(s->client);
