@@ -3,9 +3,9 @@
 #include "driver/warm/hints.h"
 #include "driver/warm/reporter.h"
 
-/* A cluster of a thousand nodes whose labels all change is through within half a minute. */
-#define WRITES_PER_SECOND 50
-#define WRITE_BURST 100
+/* A thousand nodes whose labels all change are through within ten seconds. */
+#define WRITES_PER_SECOND 100
+#define WRITE_BURST 200
 
 struct Scheduling {
     KubeClient *client;

@@ -60,7 +60,7 @@ hearthctl warm "$VOLUME_ID" >/dev/null 2>&1 || die "cannot warm"
 SECONDS=0
 settles warmed_it_is_reported 35 100 reported
 settles and_labelled 35 100 label
-echo "$TEST_NAME: label $SECONDS s after the change" >&2
+echo "     label $SECONDS s after the change"
 [ $SECONDS -le 35 ] && pass within_35_s || fail within_35_s "$SECONDS s"
 same no_other_node_is "$(all_labels)" 1
 case $(k get nodecache n2) in *DISK*WARM*n2*ok*1/1*) pass kubectl_shows_it ;; *) fail kubectl_shows_it "$(k get nodecache)" ;; esac
@@ -163,7 +163,7 @@ settles and_an_api_server\'s 40 50 label
 end node
 SECONDS=0
 settles without_a_plugin_the_label_goes 130 "" label
-echo "$TEST_NAME: gone after $SECONDS s" >&2
+echo "     gone after $SECONDS s"
 [ $SECONDS -ge 60 ] && pass not_before_its_time || fail not_before_its_time "$SECONDS s"
 provisioner_down
 provisioner_up "$CONTROLLER" --enable-capacity --capacity-poll-interval=2s
