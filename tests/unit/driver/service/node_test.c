@@ -1,5 +1,6 @@
 /* The Node service through a real RPC server and client, over a node without a kernel. */
 #include "driver/service/node.h"
+#include "driver/volume/topology.h"
 #include "csi.pb-c.h"
 #include "driver/rpc/client.h"
 #include "tests/unit/driver/node/world.h"
@@ -394,11 +395,13 @@ START_TEST(info_and_capabilities_are_constant)
     expect(0, call(f, "NodeGetInfo", &q, &csi__v1__node_get_info_response__descriptor, &response));
     const Csi__V1__NodeGetInfoResponse *info = (const void *)response;
     ck_assert_str_eq(info->node_id, "node-1");
-    ck_assert_uint_eq(info->accessible_topology->n_segments, 2);
-    ck_assert_str_eq(info->accessible_topology->segments[0]->key, TOPOLOGY_TIER);
-    ck_assert_str_eq(info->accessible_topology->segments[0]->value, "nvme");
-    ck_assert_str_eq(info->accessible_topology->segments[1]->key, TOPOLOGY_ZONE);
-    ck_assert_str_eq(info->accessible_topology->segments[1]->value, "rack-7");
+    static const char *const segments[][2] = {
+        {TOPOLOGY_NODE, "node-1"}, {TOPOLOGY_TIER, "nvme"}, {TOPOLOGY_ZONE, "rack-7"}};
+    ck_assert_uint_eq(info->accessible_topology->n_segments, G_N_ELEMENTS(segments));
+    for (size_t i = 0; i < G_N_ELEMENTS(segments); i++) {
+        ck_assert_str_eq(info->accessible_topology->segments[i]->key, segments[i][0]);
+        ck_assert_str_eq(info->accessible_topology->segments[i]->value, segments[i][1]);
+    }
     protobuf_c_message_free_unpacked(response, NULL);
     Csi__V1__NodeGetCapabilitiesRequest c = CSI__V1__NODE_GET_CAPABILITIES_REQUEST__INIT;
     expect(0, call(f, "NodeGetCapabilities", &c,
