@@ -143,6 +143,11 @@ attach nested2
 warm clones_of_a_clone_share touch_device
 equals_ceph and_are_right
 each_down nested nested2
+attach grown
+equals_ceph a_clone_that_has_a_snapshot_is_right
+write_device 2 1
+equals_ceph and_written_it_is_right
+each_down grown
 
 # ---- opened for reading only ----
 
