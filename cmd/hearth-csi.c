@@ -19,6 +19,7 @@
 #include "driver/service/identity.h"
 #include "driver/service/node.h"
 #include "driver/volume/config.h"
+#include "driver/warm/scheduling.h"
 
 #define DEFAULT_ENDPOINT "unix:///csi/csi.sock"
 /* Kubernetes kills a pod 30 s after SIGTERM. */
@@ -28,10 +29,10 @@
 
 typedef struct Options {
     char *role, *endpoint, *driver_name, *cluster_config, *node_id, *hearthd_socket, *tier, *zone,
-        *log_level, *dir_root, *secret_dir, *device_dir, *dataset_mount;
+        *log_level, *dir_root, *secret_dir, *device_dir, *dataset_mount, *kubeconfig;
     LayersMode layers;
     gint max_clone_depth;
-    gboolean version;
+    gboolean warmth, version;
 } Options;
 
 /* The flag, else the variable, else the default; the caller's. */
@@ -90,6 +91,14 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
          "controller: copies of images that depend on more images than this are flattened "
          "(" G_STRINGIFY(RBD_DEFAULT_CLONE_DEPTH) ")",
          "N"},
+        {"warmth", 0, 0, G_OPTION_ARG_NONE, &o->warmth,
+         "Take part in warm-aware scheduling: a node reports what it has cached to Kubernetes, the "
+         "controller labels nodes by it",
+         NULL},
+        {"kubeconfig", 0, 0, G_OPTION_ARG_FILENAME, &o->kubeconfig,
+         "With --warmth: how to reach Kubernetes, for development (KUBECONFIG, else the pod's "
+         "service account)",
+         "FILE"},
         {"log-level", 0, 0, G_OPTION_ARG_STRING, &o->log_level,
          "error, warning, info (default) or debug", "LEVEL"},
         {"version", 0, 0, G_OPTION_ARG_NONE, &o->version, "Print the version and exit", NULL},
@@ -141,6 +150,7 @@ static gboolean probe_node(void *service, GError **error)
 typedef struct Role {
     Controller *controller;
     NodeService *node;
+    Scheduling *scheduling; /* NULL: without --warmth */
     IdentityConfig identity;
 } Role;
 
@@ -160,6 +170,11 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
         }
         role->controller = controller_new(backends, n);
         controller_set_secret_dir(role->controller, o->secret_dir);
+        if (o->warmth &&
+            !(role->scheduling = scheduling_of_controller(o->kubeconfig, o->driver_name, error)))
+            return FALSE;
+        if (role->scheduling)
+            controller_set_warmth(role->controller, scheduling_warmth(role->scheduling));
         role->identity.group_controller = controller_has_groups(role->controller);
         role->identity.probe = controller_probe;
         role->identity.probe_data = role->controller;
@@ -174,11 +189,13 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
                                 .zone = o->zone,
                                 .records = backend_cephfs_new};
     role->node = node_service_new(&config, error);
+    if (role->node && o->warmth)
+        role->scheduling = scheduling_of_node(o->kubeconfig, o->node_id, o->hearthd_socket, error);
     /* Of the plugin as a whole: every instance tells the same (CSI, GetPluginCapabilities). */
     role->identity.group_controller = TRUE;
     role->identity.probe = probe_node;
     role->identity.probe_data = role->node;
-    return role->node != NULL;
+    return role->node && (role->scheduling || !o->warmth);
 }
 
 static gboolean serve(const Options *o, Role *role, GError **error)
@@ -246,6 +263,7 @@ int main(int argc, char **argv)
     gboolean good = serve(&options, &role, &error);
     if (!good)
         g_critical("%s", error->message);
+    scheduling_free(role.scheduling);
     controller_free(role.controller);
     node_service_free(role.node);
     /*

@@ -1,10 +1,14 @@
 #include "cache/block/workers.h"
 #include <pthread.h>
 
+/* Waking a thread costs who pushes more than most items cost the thread. */
+#define NAP_US 1000
+
 struct Workers {
     pthread_mutex_t lock;
     pthread_cond_t pushed;
     GQueue items;      /* lock */
+    unsigned napping;  /* lock: threads that look again within NAP_US */
     gboolean stopping; /* lock */
     void (*run)(void *item, void *data);
     void *data;
@@ -12,20 +16,37 @@ struct Workers {
     pthread_t threads[];
 };
 
+/* Whoever has worked naps before it sleeps. */
+static void rest(Workers *w, gboolean has_worked)
+{
+    if (!has_worked) {
+        pthread_cond_wait(&w->pushed, &w->lock);
+        return;
+    }
+    w->napping++;
+    pthread_mutex_unlock(&w->lock);
+    g_usleep(NAP_US);
+    pthread_mutex_lock(&w->lock);
+    w->napping--;
+}
+
 static void *run_worker(void *data)
 {
     Workers *w = data;
+    gboolean has_worked = FALSE;
     pthread_mutex_lock(&w->lock);
     for (;;) {
         void *item = g_queue_pop_head(&w->items);
         if (!item && w->stopping)
             break;
         if (!item) {
-            pthread_cond_wait(&w->pushed, &w->lock);
+            rest(w, has_worked);
+            has_worked = FALSE;
             continue;
         }
         pthread_mutex_unlock(&w->lock);
         w->run(item, w->data);
+        has_worked = TRUE;
         pthread_mutex_lock(&w->lock);
     }
     pthread_mutex_unlock(&w->lock);
@@ -53,7 +74,8 @@ void workers_push(Workers *w, void *item)
 {
     pthread_mutex_lock(&w->lock);
     g_queue_push_tail(&w->items, item);
-    pthread_cond_signal(&w->pushed);
+    if (w->napping == 0)
+        pthread_cond_signal(&w->pushed);
     pthread_mutex_unlock(&w->lock);
 }
 

@@ -174,6 +174,7 @@ static gboolean perform(KubeClient *c, const KubeRequest *r, KubeExchange *x, GE
     x->method = r->method;
     x->target = target;
     x->content_type = content_types[r->body_type];
+    x->accept = r->accept;
     x->body = body;
     x->body_bytes = body ? strlen(body) : 0;
     x->answer_max = c->answer_max;

@@ -49,6 +49,7 @@ typedef struct KubeRequest {
     gint64 timeout_ms;    /* with all tries; 0: 30 s */
     unsigned tries;       /* at most; 0: what the time allows */
     gboolean urgent;      /* not held to the rate of writes */
+    const char *accept;   /* NULL: application/json */
     GCancellable *cancel; /* may be NULL */
 } KubeRequest;
 

@@ -2,6 +2,7 @@
 #include "driver/kube/error.h"
 
 #define PAGE 250
+#define ACCEPT_METADATA "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 /* What the server answers is not a list. */
 static gboolean malformed(const char *path, const char *why, GError **error)
@@ -56,6 +57,7 @@ gboolean kube_list(KubeClient *client, const KubeSelection *s, guint page, gint6
         const KubeRequest r = {.method = "GET",
                                .path = path,
                                .query = query,
+                               .accept = s->metadata ? ACCEPT_METADATA : NULL,
                                .timeout_ms = timeout_ms,
                                .cancel = cancel};
         json_t *answer;

@@ -15,6 +15,7 @@ typedef struct KubeSelection {
     const char *namespace; /* NULL: all, or a kind without */
     const char *labels;    /* NULL: any; as kubectl's -l */
     const char *fields;    /* NULL: any */
+    gboolean metadata;     /* of each object no more than that */
 } KubeSelection;
 
 /*

@@ -204,7 +204,9 @@ static CURLcode set_request(CURL *easy, const KubeConfig *c, const KubeExchange 
 
 static struct curl_slist *headers_of(const KubeExchange *x)
 {
-    struct curl_slist *list = curl_slist_append(NULL, "Accept: application/json");
+    g_autofree char *accept =
+        g_strconcat("Accept: ", x->accept ? x->accept : "application/json", NULL);
+    struct curl_slist *list = curl_slist_append(NULL, accept);
     list = curl_slist_append(list, "Expect:");
     if (x->body) {
         g_autofree char *type = g_strconcat("Content-Type: ", x->content_type, NULL);

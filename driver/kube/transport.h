@@ -26,6 +26,7 @@ typedef struct KubeExchange {
     const char *method;
     const char *target;       /* path and query, escaped */
     const char *content_type; /* of the body */
+    const char *accept;       /* NULL: application/json */
     const char *body;         /* NULL: none */
     gsize body_bytes;
     const char *token;    /* NULL: none */

@@ -5,6 +5,7 @@
 #include "driver/kube/error.h"
 
 /* For the server to end a stream by itself, before we do. */
+#define ACCEPT_METADATA "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 #define STREAM_GRACE_MS 30000
 
 struct KubeWatch {
@@ -123,6 +124,7 @@ static gboolean stream(KubeWatch *w, GError **error)
     const KubeRequest r = {.method = "GET",
                            .path = path,
                            .query = query,
+                           .accept = w->selection.metadata ? ACCEPT_METADATA : NULL,
                            .timeout_ms = seconds * 1000 + STREAM_GRACE_MS,
                            .cancel = w->cancel};
     w->decoder = decoder;
@@ -218,7 +220,8 @@ KubeWatch *kube_watch_new(KubeClient *client, const KubeSelection *s, const Kube
     w->selection = (KubeSelection){.resource = {w->group, w->version, w->plural},
                                    .namespace = w->namespace,
                                    .labels = w->labels,
-                                   .fields = w->fields};
+                                   .fields = w->fields,
+                                   .metadata = s->metadata};
     w->ops = *ops;
     w->data = data;
     w->times = (KubeWatchTimes){.list_ms = or_default(t->list_ms, 30000),

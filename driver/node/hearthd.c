@@ -234,6 +234,38 @@ gboolean hearthd_resize(HearthdLink *link, const char *volume, gint64 timeout_ms
     return TRUE;
 }
 
+json_t *hearthd_status(HearthdLink *link, gint64 timeout_ms, GError **error)
+{
+    json_t *request = json_pack("{s:s}", "op", "status");
+    json_t *reply = call(link, request, -1, NULL, timeout_ms, error);
+    json_decref(request);
+    return reply;
+}
+
+json_t *hearthd_datasets(HearthdLink *link, gint64 timeout_ms, GError **error)
+{
+    json_t *all = json_array();
+    g_autofree char *after = g_strdup("");
+    for (gboolean more = TRUE; more;) {
+        json_t *request = json_pack("{s:s, s:s}", "op", "datasets", "after", after);
+        json_t *page = call(link, request, -1, NULL, timeout_ms, error);
+        json_decref(request);
+        if (!page) {
+            json_decref(all);
+            return NULL;
+        }
+        const json_t *list = json_object_get(page, "datasets");
+        const size_t n = json_array_size(list);
+        more = n && json_is_true(json_object_get(page, "more"));
+        json_array_extend(all, (json_t *)list);
+        g_free(after);
+        after = string(n ? json_array_get(list, n - 1) : NULL, "dataset");
+        more = more && after;
+        json_decref(page);
+    }
+    return all;
+}
+
 gboolean hearthd_probe(const char *socket_path, gint64 timeout_ms, GError **error)
 {
     g_autoptr(HearthdLink) link = hearthd_connect(socket_path, NULL, error);

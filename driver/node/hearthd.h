@@ -79,6 +79,10 @@ json_t *hearthd_fetch(HearthdLink *link, const char *volume, gint64 timeout_ms, 
 /* Has hearthd look at an image's size again. */
 gboolean hearthd_resize(HearthdLink *link, const char *volume, gint64 timeout_ms, guint64 *bytes,
                         GError **error);
+/* The answer to "status"; a new reference. */
+json_t *hearthd_status(HearthdLink *link, gint64 timeout_ms, GError **error);
+/* All pages of "datasets" as one array; a new reference. */
+json_t *hearthd_datasets(HearthdLink *link, gint64 timeout_ms, GError **error);
 /* Whether hearthd is there and speaks our protocol. */
 gboolean hearthd_probe(const char *socket_path, gint64 timeout_ms, GError **error);
 

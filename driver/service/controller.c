@@ -39,6 +39,11 @@ void controller_free(Controller *c)
     g_free(c);
 }
 
+void controller_set_warmth(Controller *c, Warmth *warmth)
+{
+    c->warmth = warmth;
+}
+
 void controller_set_secret_dir(Controller *c, const char *dir)
 {
     g_free(c->secret_dir);

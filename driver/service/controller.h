@@ -9,6 +9,7 @@
 #include <glib.h>
 #include "driver/backend/backend.h"
 #include "driver/rpc/server.h"
+#include "driver/warm/warmth.h"
 
 typedef struct Controller Controller;
 
@@ -23,6 +24,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Controller, controller_free)
  * secret is not advertised: lists, capacity, single volumes.
  */
 void controller_set_secret_dir(Controller *controller, const char *dir);
+/* What GetCapacity tells of nodes; borrowed. Without it, none is better than another. */
+void controller_set_warmth(Controller *controller, Warmth *warmth);
 
 /* For rpc_server_add(), with the Controller as its service. */
 const RpcMethod *controller_methods(void);

@@ -8,6 +8,7 @@
 #include "driver/node/busy.h"
 #include "driver/service/context.h"
 #include "driver/service/controller.h"
+#include "driver/warm/warmth.h"
 
 #define CONTROLLER_MAX_BACKENDS 4
 
@@ -16,6 +17,7 @@ struct Controller {
     gsize n_backends;
     Busy *busy;
     char *secret_dir; /* NULL: none */
+    Warmth *warmth;   /* NULL: nothing is known of nodes */
     pthread_mutex_t told_lock;
     GHashTable *told; /* parameters without a meaning that were logged; guarded by told_lock */
 };
@@ -77,6 +79,7 @@ CONTROLLER_HANDLER(controller_validate_volume_capabilities);
 CONTROLLER_HANDLER(controller_expand_volume);
 CONTROLLER_HANDLER(controller_list_volumes);
 CONTROLLER_HANDLER(controller_get_volume);
+/* capacity.c */
 CONTROLLER_HANDLER(controller_get_capacity);
 /* snapshot.c */
 CONTROLLER_HANDLER(controller_create_snapshot);

@@ -11,6 +11,7 @@
 #include "driver/service/capability.h"
 #include "driver/service/node_image.h"
 #include "driver/service/node_stats.h"
+#include "driver/volume/topology.h"
 #include "driver/service/settings.h"
 #include "driver/volume/attributes.h"
 #include "driver/volume/config.h"
@@ -433,9 +434,11 @@ static gboolean get_info(RpcCall *call, const ProtobufCMessage *request, Protobu
     if (!topology)
         return out_of_memory(error);
     csi__v1__topology__init(topology);
-    topology->segments = rpc_alloc(call, 2 * sizeof(*topology->segments));
-    if (!topology->segments || !add_segment(call, topology, NODE_TOPOLOGY_TIER, service->tier) ||
-        (service->zone && !add_segment(call, topology, NODE_TOPOLOGY_ZONE, service->zone)))
+    g_autofree char *node = topology_node_value(service->node_id);
+    topology->segments = rpc_alloc(call, 3 * sizeof(*topology->segments));
+    if (!topology->segments || !add_segment(call, topology, TOPOLOGY_NODE, node) ||
+        !add_segment(call, topology, TOPOLOGY_TIER, service->tier) ||
+        (service->zone && !add_segment(call, topology, TOPOLOGY_ZONE, service->zone)))
         return out_of_memory(error);
     out->node_id = service->node_id;
     out->accessible_topology = topology;

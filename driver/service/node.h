@@ -12,9 +12,6 @@
 #include "driver/node/mount.h"
 #include "driver/rpc/server.h"
 
-#define NODE_TOPOLOGY_TIER "topology.csi.hearth.dev/tier"
-#define NODE_TOPOLOGY_ZONE "topology.csi.hearth.dev/zone"
-
 typedef struct NodeService NodeService;
 
 /* Strings are copied. */

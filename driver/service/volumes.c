@@ -1,7 +1,7 @@
 /*
- * Of volumes that are there: expand, list, get, and the room for more. ListVolumes, GetCapacity and
- * ControllerGetVolume carry no secret in CSI, so they use the driver's own user; a connection that
- * some earlier request has authenticated would make the answer depend on what happened before.
+ * Of volumes that are there: expand, list, get. ListVolumes and ControllerGetVolume carry no secret
+ * in CSI, so they use the driver's own user; a connection that some earlier request has
+ * authenticated would make the answer depend on what happened before.
  *
  * A list goes through clusters, file systems and names in their order. Its token is the ID of the
  * last volume given: the next page begins after it, whether that volume is still there or not.
@@ -161,71 +161,4 @@ CONTROLLER_HANDLER(controller_get_volume)
                                               "from a snapshot, or delete the volume",
                           WELL);
     return TRUE;
-}
-
-typedef struct Room {
-    gint64 deadline_us;
-    GHashTable *of_cluster; /* ID -> gint64 */
-} Room;
-
-/* File systems and pools of one cluster share its disks: the roomiest counts for all of them. */
-static gboolean visit_room(const Backend *b, const VolumeId *place, const Secrets *secrets,
-                           void *data, gboolean *stop, GError **error)
-{
-    (void)stop;
-    Room *room = data;
-    gint64 available = 0;
-    if (!provision_capacity(b, place, NULL, secrets, room->deadline_us, &available, error))
-        return FALSE;
-    const char *cluster = place->cluster_id ? place->cluster_id : "";
-    const gint64 *known = g_hash_table_lookup(room->of_cluster, cluster);
-    if (!known || *known < available)
-        g_hash_table_insert(room->of_cluster, g_strdup(cluster),
-                            g_memdup2(&available, sizeof(available)));
-    return TRUE;
-}
-
-static gint64 total(const Room *room)
-{
-    GHashTableIter iter;
-    gpointer bytes;
-    gint64 sum = 0;
-    g_hash_table_iter_init(&iter, room->of_cluster);
-    while (g_hash_table_iter_next(&iter, NULL, &bytes))
-        sum += *(gint64 *)bytes;
-    return sum;
-}
-
-CONTROLLER_HANDLER(controller_get_capacity)
-{
-    Controller *c = service;
-    const Csi__V1__GetCapacityRequest *r = (const Csi__V1__GetCapacityRequest *)request;
-    Csi__V1__GetCapacityResponse *out = (Csi__V1__GetCapacityResponse *)response;
-    Room room = {.deadline_us = controller_deadline(call)};
-    g_autoptr(GError) cause = NULL;
-    if (r->n_volume_capabilities &&
-        !capability_check_form(r->volume_capabilities, r->n_volume_capabilities, error))
-        return FALSE;
-    if (r->n_parameters == 0) { /* all there is */
-        g_autoptr(GHashTable) of_cluster =
-            g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-        room.of_cluster = of_cluster;
-        gboolean good = controller_each_place(c, NULL, visit_room, &room, room.deadline_us, error);
-        out->available_capacity = total(&room);
-        return good;
-    }
-    g_autoptr(GHashTable) parameters = CONTEXT_TABLE(r->parameters, r->n_parameters);
-    g_autoptr(VolumeParams) params = params_parse(parameters, error);
-    const Backend *b = params ? controller_backend(c, params->type, error) : NULL;
-    if (!b)
-        return FALSE;
-    /* Volumes that cannot be made have no room. */
-    if (!capability_check_supported(r->volume_capabilities, r->n_volume_capabilities, params->type,
-                                    &cause))
-        return TRUE;
-    g_autoptr(VolumeId) place = b->ops->locate(b->impl, params, error);
-    g_autoptr(Secrets) secrets = NULL;
-    return place && controller_own_secrets(c, b, place->cluster_id, &secrets, error) &&
-           provision_capacity(b, place, params->data_pool ? params->data_pool : params->pool,
-                              secrets, room.deadline_us, &out->available_capacity, error);
 }

@@ -7,15 +7,13 @@
 static const double edges[STEPS] = {25, 50, 75, 100};
 static const char *const names[STEPS] = {"25", "50", "75", "100"};
 
-/* Each step is a switch of its own: 60 s of "more than that" turn it on. So a dataset that warms
- * slowly climbs, where waiting for one and the same step would wait until it has come to rest. */
 typedef struct Dataset {
     char *id;
     guint64 bytes, total;
-    gboolean on[STEPS];     /* never one without those below it */
-    gint64 since_ms[STEPS]; /* it ought to be otherwise since then; -1: it is as it ought to be */
-    gboolean chosen;        /* among the WARM_LABELS_MAX */
-    gboolean reported;      /* by the latest report */
+    int step; /* of names; -1: none */
+    gint64 changed_ms;
+    gboolean chosen;   /* among the WARM_LABELS_MAX */
+    gboolean reported; /* by the latest report */
 } Dataset;
 
 struct WarmLabels {
@@ -59,29 +57,33 @@ static gboolean is_id(const char *text)
            strlen(text) == WARM_LABEL_DIGITS;
 }
 
-static gboolean ought(const Dataset *d, guint step)
+static gboolean is_reached(const Dataset *d, double percent, int step)
 {
-    if (d->total == 0)
-        return FALSE;
-    const double percent = 100 * ((double)d->bytes / (double)d->total);
-    if (d->on[step])
-        return percent >= edges[step] - HYSTERESIS;
     /* 100 % of a large dataset is no matter of rounding. */
     return step == STEPS - 1 ? d->bytes >= d->total : percent >= edges[step];
 }
 
+/* The step that it ought to have. */
+static int ought(const Dataset *d)
+{
+    int step = d->step;
+    if (d->total == 0)
+        return -1;
+    const double percent = 100 * ((double)d->bytes / (double)d->total);
+    while (step + 1 < STEPS && is_reached(d, percent, step + 1))
+        step++;
+    while (step >= 0 && percent < edges[step] - HYSTERESIS)
+        step--;
+    return step;
+}
+
 static void look(Dataset *d, gint64 now_ms)
 {
-    for (guint step = 0; step < STEPS; step++) {
-        if (ought(d, step) == d->on[step]) {
-            d->since_ms[step] = -1;
-        } else if (d->since_ms[step] < 0) {
-            d->since_ms[step] = now_ms;
-        } else if (now_ms - d->since_ms[step] >= WARM_DWELL_MS) {
-            d->on[step] = !d->on[step];
-            d->since_ms[step] = -1;
-        }
-    }
+    const int step = ought(d);
+    if (step == d->step || now_ms - d->changed_ms < WARM_DWELL_MS)
+        return;
+    d->step = step;
+    d->changed_ms = now_ms;
 }
 
 static void look_at_all(WarmLabels *l, gint64 now_ms)
@@ -92,7 +94,7 @@ static void look_at_all(WarmLabels *l, gint64 now_ms)
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const Dataset *d = value;
         look(value, now_ms);
-        if (!d->on[0] && !d->reported)
+        if (d->step < 0 && !d->reported)
             g_hash_table_iter_remove(&iter);
     }
 }
@@ -104,11 +106,11 @@ static Dataset *dataset_new(const WarmLabels *l, const char *id)
     g_autofree char *label = g_strconcat(WARM_LABEL_PREFIX, id, NULL);
     const char *value = g_hash_table_lookup(l->have, label);
     d->id = g_strdup(id);
-    for (guint step = 0; step < STEPS; step++) {
-        d->since_ms[step] = -1;
+    d->step = -1;
+    d->changed_ms = G_MININT64 / 2;
+    for (int step = 0; step < STEPS; step++) {
         if (g_strcmp0(value, names[step]) == 0) {
-            for (guint below = 0; below <= step; below++)
-                d->on[below] = TRUE;
+            d->step = step;
             d->chosen = TRUE;
         }
     }
@@ -120,8 +122,6 @@ void warm_labels_report(WarmLabels *l, const WarmDataset *datasets, gsize n, gin
 {
     GHashTableIter iter;
     gpointer value;
-    /* What was so until now, before it is otherwise. */
-    look_at_all(l, now_ms);
     g_hash_table_iter_init(&iter, l->datasets);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         Dataset *d = value;
@@ -187,7 +187,7 @@ static GHashTable *wanted(WarmLabels *l)
     g_hash_table_iter_init(&iter, l->datasets);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         Dataset *d = value;
-        if (d->on[0])
+        if (d->step >= 0)
             g_ptr_array_add(warm, d);
         else
             d->chosen = FALSE;
@@ -195,13 +195,10 @@ static GHashTable *wanted(WarmLabels *l)
     g_ptr_array_sort(warm, by_weight);
     for (guint i = 0; i < warm->len; i++) {
         Dataset *d = warm->pdata[i];
-        guint step = STEPS - 1;
-        while (!d->on[step])
-            step--;
         d->chosen = i < WARM_LABELS_MAX;
         if (d->chosen)
             g_hash_table_insert(labels, g_strconcat(WARM_LABEL_PREFIX, d->id, NULL),
-                                (gpointer)names[step]);
+                                (gpointer)names[d->step]);
     }
     return labels;
 }

@@ -6,7 +6,7 @@
  *
  * A label costs a write to a Node, which everyone who watches nodes is told of. So
  *   - a step is entered at its edge ("100": when complete) and left 10 points below it;
- *   - either takes 60 s of being so, without a break;
+ *   - a label stays as it is for 60 s at least; the first change of one that did is made at once;
  *   - 32 datasets at most, those with most bytes here; one that has a label is only displaced by
  * one with a tenth more, so that two of a size do not take turns;
  *   - a node is patched every 30 s at most.

@@ -395,9 +395,9 @@ START_TEST(info_and_capabilities_are_constant)
     const Csi__V1__NodeGetInfoResponse *info = (const void *)response;
     ck_assert_str_eq(info->node_id, "node-1");
     ck_assert_uint_eq(info->accessible_topology->n_segments, 2);
-    ck_assert_str_eq(info->accessible_topology->segments[0]->key, NODE_TOPOLOGY_TIER);
+    ck_assert_str_eq(info->accessible_topology->segments[0]->key, TOPOLOGY_TIER);
     ck_assert_str_eq(info->accessible_topology->segments[0]->value, "nvme");
-    ck_assert_str_eq(info->accessible_topology->segments[1]->key, NODE_TOPOLOGY_ZONE);
+    ck_assert_str_eq(info->accessible_topology->segments[1]->key, TOPOLOGY_ZONE);
     ck_assert_str_eq(info->accessible_topology->segments[1]->value, "rack-7");
     protobuf_c_message_free_unpacked(response, NULL);
     Csi__V1__NodeGetCapabilitiesRequest c = CSI__V1__NODE_GET_CAPABILITIES_REQUEST__INIT;

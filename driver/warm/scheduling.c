@@ -1,0 +1,108 @@
+#include "driver/warm/scheduling.h"
+#include "driver/kube/lease.h"
+#include "driver/warm/hints.h"
+#include "driver/warm/reporter.h"
+
+/* A thousand nodes whose labels all change are through within ten seconds. */
+#define WRITES_PER_SECOND 100
+#define WRITE_BURST 200
+
+struct Scheduling {
+    KubeClient *client;
+    KubeLease *lease;
+    Warmth *warmth;
+    WarmHints *hints;
+    Reporter *reporter;
+};
+
+static Scheduling *begin(const char *kubeconfig, GError **error)
+{
+    const KubeClientOptions options = {.writes_per_second = WRITES_PER_SECOND,
+                                       .write_burst = WRITE_BURST};
+    KubeConfig *config = kube_config_load(kubeconfig, error);
+    if (!config)
+        return NULL;
+    Scheduling *s = g_new0(Scheduling, 1);
+    s->client = kube_client_new(config, &options);
+    return s;
+}
+
+static gboolean may_act(void *data)
+{
+    return kube_lease_is_held(data);
+}
+
+static void on_gained(void *data)
+{
+    (void)data;
+    g_message("this controller has the lease " SCHEDULING_LEASE
+              ": it labels nodes and keeps hints");
+}
+
+static void on_lost(const GError *error, void *data)
+{
+    (void)data;
+    if (error)
+        g_message("the lease is another's: %s", error->message);
+}
+
+static void on_trouble(const GError *error, void *data)
+{
+    (void)data;
+    if (error)
+        g_warning("the lease cannot be looked at: %s", error->message);
+    else
+        g_message("the lease can be looked at again");
+}
+
+static void on_hint_trouble(const GError *error, void *data)
+{
+    (void)data;
+    if (error)
+        g_warning("DatasetHints are not kept: %s", error->message);
+    else
+        g_message("DatasetHints are kept again");
+}
+
+Scheduling *scheduling_of_controller(const char *kubeconfig, const char *driver_name,
+                                     GError **error)
+{
+    static const WarmHintsOps hint_ops = {.may_act = may_act, .on_trouble = on_hint_trouble};
+    static const KubeLeaseOps ops = {
+        .on_gained = on_gained, .on_lost = on_lost, .on_trouble = on_trouble};
+    Scheduling *s = begin(kubeconfig, error);
+    if (!s)
+        return NULL;
+    const KubeLeaseOptions options = {.namespace = kube_client_namespace(s->client),
+                                      .name = SCHEDULING_LEASE};
+    s->lease = kube_lease_new(s->client, &options, &ops, NULL);
+    s->warmth = warmth_new(s->client, may_act, s->lease);
+    s->hints = warm_hints_new(s->client, driver_name, &hint_ops, s->lease);
+    return s;
+}
+
+Scheduling *scheduling_of_node(const char *kubeconfig, const char *node, const char *hearthd_socket,
+                               GError **error)
+{
+    Scheduling *s = begin(kubeconfig, error);
+    if (s)
+        s->reporter = reporter_new(s->client, node, hearthd_socket);
+    return s;
+}
+
+void scheduling_free(Scheduling *s)
+{
+    if (!s)
+        return;
+    reporter_free(s->reporter);
+    warm_hints_free(s->hints);
+    warmth_free(s->warmth);
+    kube_lease_free(s->lease);
+    kube_client_free(s->client);
+    g_free(s);
+}
+
+Warmth *scheduling_warmth(Scheduling *s)
+{
+    return s->warmth;
+}

@@ -1,0 +1,26 @@
+/*
+ * The part that a process has in warm-aware scheduling, by its role (ARCHITECTURE.md, "Warmth and
+ * scheduling"). Controllers all watch; the one that holds the lease writes.
+ */
+#ifndef HEARTH_DRIVER_WARM_SCHEDULING_H
+#define HEARTH_DRIVER_WARM_SCHEDULING_H
+
+#include <glib.h>
+#include "driver/warm/warmth.h"
+
+#define SCHEDULING_LEASE "hearth-controller"
+
+typedef struct Scheduling Scheduling;
+
+/* kubeconfig: NULL: as kube_config_load() finds one. KUBE_ERROR_CONFIG. */
+Scheduling *scheduling_of_controller(const char *kubeconfig, const char *driver_name,
+                                     GError **error);
+Scheduling *scheduling_of_node(const char *kubeconfig, const char *node, const char *hearthd_socket,
+                               GError **error);
+void scheduling_free(Scheduling *scheduling);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Scheduling, scheduling_free)
+
+/* Of a controller; borrowed. */
+Warmth *scheduling_warmth(Scheduling *scheduling);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * What the controller knows of all nodes' caches, and the labels it keeps on them: it watches
+ * NodeCaches and Nodes, answers what is warm where, and while `may_act` says so patches the labels
+ * (labels.h has the rules) and deletes the NodeCaches of nodes that are gone.
+ *
+ * Memory: 100 bytes or so for each dataset of each node.
+ */
+#ifndef HEARTH_DRIVER_WARM_WARMTH_H
+#define HEARTH_DRIVER_WARM_WARMTH_H
+
+#include "driver/kube/client.h"
+
+typedef struct Warmth Warmth;
+
+/* client is borrowed until warmth_free(). may_act is asked before each write, from a thread of
+ * warmth's. Starts its threads. */
+Warmth *warmth_new(KubeClient *client, gboolean (*may_act)(void *data), void *data);
+void warmth_free(Warmth *warmth);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Warmth, warmth_free)
+
+/* Of one dataset (volume/dataset_key.h) on one node. */
+typedef struct WarmthOf {
+    guint64 total; /* bytes of the dataset, as the nodes that know it say */
+    guint64 bytes; /* of it that the node has; 0 also when it has not reported for WARM_STALE_MS */
+} WarmthOf;
+
+/* node: a value of TOPOLOGY_NODE (volume/topology.h), or NULL. FALSE: no node knows the dataset.
+ * From any thread. */
+gboolean warmth_of(Warmth *warmth, const char *dataset, const char *node, WarmthOf *of);
+
+#endif
