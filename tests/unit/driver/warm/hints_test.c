@@ -161,7 +161,7 @@ static void world_new(World *w)
 
 static void start(World *w)
 {
-    static const WarmHintsOps ops = {may_act, on_trouble};
+    static const WarmHintsOps ops = {.may_act = may_act, .on_trouble = on_trouble};
     w->hints = warm_hints_new(w->client, DRIVER, &ops, w);
 }
 
