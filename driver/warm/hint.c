@@ -1,5 +1,8 @@
 #include "driver/warm/hint.h"
 #include <string.h>
+#include "driver/volume/attributes.h"
+#include "driver/volume/config.h"
+#include "driver/volume/dataset_name.h"
 #include "driver/warm/labels.h"
 #include "driver/warm/node_cache.h"
 
@@ -18,19 +21,49 @@ void hint_clear(Hint *hint)
     g_clear_pointer(&hint->claim_uid, g_free);
 }
 
-gboolean hint_of_volume(const json_t *volume, const char *driver_name, Hint *hint)
+static GHashTable *table_of(const json_t *object)
+{
+    GHashTable *map = g_hash_table_new(g_str_hash, g_str_equal);
+    const char *name;
+    json_t *value;
+    /* The cast is the macro's: it does not change the object. */
+    json_object_foreach((json_t *)object, name, value)
+    {
+        if (json_is_string(value))
+            g_hash_table_insert(map, (gpointer)name, (gpointer)json_string_value(value));
+    }
+    return map;
+}
+
+/* Where the volume's content is in its file system; the caller's. NULL: it does not tell. */
+static char *root_of(GHashTable *context, const char *cluster_config)
+{
+    const char *path = attributes_root_path(context);
+    const char *text = attributes_get(context, "dataset");
+    const char *cluster_id = attributes_get(context, "clusterID");
+    g_autoptr(DatasetName) name = path || !text ? NULL : dataset_name_parse(text, NULL);
+    if (!name)
+        return g_strdup(path);
+    g_autoptr(ClusterConfig) cluster =
+        cluster_config && cluster_id ? config_find(cluster_config, cluster_id, NULL) : NULL;
+    return dataset_name_parent(name, cluster ? cluster->subvolume_group : CONFIG_DEFAULT_GROUP);
+}
+
+gboolean hint_of_volume(const json_t *volume, const char *driver_name, const char *cluster_config,
+                        Hint *hint)
 {
     const json_t *spec = json_object_get(volume, "spec"), *csi = json_object_get(spec, "csi");
     const json_t *claim = json_object_get(spec, "claimRef");
-    const json_t *context = json_object_get(csi, "volumeAttributes");
     *hint = (Hint){.namespace = NULL};
     /* One that was released still names the claim it had. */
     if (!g_str_equal(string(csi, "driver"), driver_name) ||
         !g_str_equal(string(json_object_get(volume, "status"), "phase"), "Bound") ||
         !*string(claim, "namespace") || !*string(claim, "name") || !*string(claim, "uid"))
         return FALSE;
-    g_autofree char *dataset = dataset_key(string(context, "clusterID"), string(context, "fsName"),
-                                           string(context, "rootPath"));
+    g_autoptr(GHashTable) context = table_of(json_object_get(csi, "volumeAttributes"));
+    g_autofree char *root = root_of(context, cluster_config);
+    g_autofree char *dataset =
+        dataset_key(attributes_get(context, "clusterID"), attributes_get(context, "fsName"), root);
     if (!dataset)
         return FALSE;
     hint->namespace = g_strdup(string(claim, "namespace"));

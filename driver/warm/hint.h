@@ -25,8 +25,13 @@ typedef struct Hint {
 void hint_clear(Hint *hint);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Hint, hint_clear)
 
-/* FALSE: it asks for none, being another driver's, not bound, or no snapshot. */
-gboolean hint_of_volume(const json_t *volume, const char *driver_name, Hint *hint);
+/*
+ * FALSE: it asks for none, being another driver's, not bound, or no snapshot. cluster_config is
+ * the file that tells the group of a dataset whose name tells none; NULL, or it does not tell: the
+ * default.
+ */
+gboolean hint_of_volume(const json_t *volume, const char *driver_name, const char *cluster_config,
+                        Hint *hint);
 /* What a DatasetHint says. FALSE: it has no name. One that contradicts itself says dataset "". */
 gboolean hint_read(const json_t *object, Hint *hint);
 /* A new reference, for server-side apply. */

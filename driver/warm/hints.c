@@ -14,7 +14,7 @@ enum { VOLUMES, HINTS, WATCHES };
 
 struct WarmHints {
     KubeClient *client;
-    char *driver_name;
+    char *driver_name, *cluster_config;
     WarmHintsOps ops;
     void *data;
     GCancellable *cancel;
@@ -42,7 +42,8 @@ static void on_volume(KubeChange change, const json_t *object, void *data)
     g_auto(Hint) hint = {0};
     const char *name =
         json_string_value(json_object_get(json_object_get(object, "metadata"), "name"));
-    const gboolean wants = change != KUBE_DELETED && hint_of_volume(object, h->driver_name, &hint);
+    const gboolean wants =
+        change != KUBE_DELETED && hint_of_volume(object, h->driver_name, h->cluster_config, &hint);
     if (!name)
         return;
     pthread_mutex_lock(&h->lock);
@@ -235,6 +236,7 @@ WarmHints *warm_hints_new(KubeClient *client, const char *driver_name, const War
     WarmHints *h = g_new0(WarmHints, 1);
     h->client = client;
     h->driver_name = g_strdup(driver_name);
+    h->cluster_config = g_strdup(ops->cluster_config);
     h->ops = *ops;
     h->data = data;
     h->cancel = g_cancellable_new();
@@ -270,6 +272,7 @@ void warm_hints_free(WarmHints *h)
     pthread_mutex_destroy(&h->lock);
     pthread_cond_destroy(&h->changed);
     g_free(h->driver_name);
+    g_free(h->cluster_config);
     g_free(h);
 }
 

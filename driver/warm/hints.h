@@ -30,6 +30,9 @@ typedef struct WarmHintsOps {
     /* Once when something stops working - the watches, or a write, whose error names the claim -
      * and with NULL when all of it works again. May be NULL. */
     void (*on_trouble)(const GError *error, void *data);
+    /* ceph-csi's config.json, for datasets that are named without their group; NULL: "csi". Copied.
+     */
+    const char *cluster_config;
 } WarmHintsOps;
 
 typedef struct WarmHints WarmHints;

@@ -7,7 +7,8 @@
 #   refused NAME PATTERN COMMAND...    pass when it fails with a reason that matches
 #   hints_start; hints_end        what keeps DatasetHints, with the controller's rights; hints_writes: what it has written
 #   dataset_id SUBVOLUME SNAPSHOT the dataset's name in Kubernetes
-#   dataset_claim NAME SUBVOLUME SNAPSHOT [NAMESPACE]   a static volume that shows that snapshot, and a claim bound to it
+#   dataset_claim NAME SUBVOLUME SNAPSHOT [NAMESPACE]   a static volume that shows that snapshot, and a claim bound to it;
+#                                 ATTRIBUTES tells otherwise what it shows
 #   nodecache_write NODE [DISK] [DATASET BYTES TOTAL]...    as the node's plugin does
 
 hearth_add() {
@@ -59,13 +60,13 @@ dataset_id() { # SUBVOLUME SNAPSHOT
     printf '%s\0%s\0%s\0' c1 fs1 "/volumes/csi/$1/.snap/$2" | sha256sum | cut -c 1-16
 }
 dataset_claim() { # NAME SUBVOLUME SNAPSHOT [NAMESPACE]
-    jq -n --arg name "$1" --arg root "/volumes/csi/$2/.snap/$3/2f0e" --arg namespace "${4:-default}" --arg driver $DRIVER '
+    jq -n --arg name "$1" --argjson place "${ATTRIBUTES:-"{\"rootPath\": \"/volumes/csi/$2/.snap/$3/2f0e\"}"}" --arg namespace "${4:-default}" --arg driver $DRIVER '
         {accessModes: ["ReadOnlyMany"], storageClassName: ""} as $both |
         {apiVersion: "v1", kind: "PersistentVolume", metadata: {name: "\($namespace)-\($name)"},
          spec: ($both + {capacity: {storage: "1Gi"}, persistentVolumeReclaimPolicy: "Retain",
              claimRef: {namespace: $namespace, name: $name},
              csi: {driver: $driver, volumeHandle: "\($namespace)-\($name)", readOnly: true,
-                 volumeAttributes: {clusterID: "c1", fsName: "fs1", rootPath: $root, staticVolume: "true"}}})},
+                 volumeAttributes: ({clusterID: "c1", fsName: "fs1", staticVolume: "true"} + $place)}})},
         {apiVersion: "v1", kind: "PersistentVolumeClaim", metadata: {name: $name, namespace: $namespace},
          spec: ($both + {volumeName: "\($namespace)-\($name)", resources: {requests: {storage: "1Gi"}}})}' |
         k create -f - >/dev/null

@@ -29,8 +29,11 @@ dataset_claim labels labels v1
 dataset_claim theirs train v1 team
 settles another_namespace_gets_its_own 20 "$A $L/$A theirs" hint theirs team
 settles and_another_dataset_its_own 20 "$B $L/$B labels" hint labels
+# A static volume may name its dataset in place of a path.
+ATTRIBUTES='{"dataset": "train@v1"}' dataset_claim named none v1
+settles also_one_that_names_it 20 "$A $L/$A named" hint named
 hints_end
-same a_hint_is_one_write "$(hints_writes)" PATCH=3
+same a_hint_is_one_write "$(hints_writes)" PATCH=4
 hints_start
 sleep 3
 hints_end

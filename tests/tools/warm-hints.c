@@ -30,7 +30,7 @@ static void on_count(const char *method, int status, guint64 count, void *data)
 
 int main(int argc, char **argv)
 {
-    static const WarmHintsOps ops = {may_act, on_trouble};
+    static const WarmHintsOps ops = {.may_act = may_act, .on_trouble = on_trouble};
     g_autoptr(GError) error = NULL;
     sigset_t ends;
     int got;

@@ -19,7 +19,7 @@ static json_t *volume(const char *driver, const char *phase, const char *root, c
 static gboolean wants(json_t *object)
 {
     g_auto(Hint) hint = {0};
-    const gboolean wanted = hint_of_volume(object, "csi.hearth.dev", &hint);
+    const gboolean wanted = hint_of_volume(object, "csi.hearth.dev", NULL, &hint);
     json_decref(object);
     return wanted;
 }
@@ -29,7 +29,7 @@ START_TEST(bound_volume_of_a_snapshot_wants_a_hint_for_its_claim)
     g_auto(Hint) hint = {0};
     g_autofree char *key = dataset_key("c", "f", ROOT);
     json_t *object = volume("csi.hearth.dev", "Bound", ROOT, "data");
-    ck_assert(hint_of_volume(object, "csi.hearth.dev", &hint));
+    ck_assert(hint_of_volume(object, "csi.hearth.dev", NULL, &hint));
     ck_assert_str_eq(hint.namespace, "jobs");
     ck_assert_str_eq(hint.claim, "data");
     ck_assert_str_eq(hint.claim_uid, "u-1");
@@ -49,6 +49,41 @@ START_TEST(others_want_none)
     ck_assert(!wants(volume("csi.hearth.dev", "Bound", ROOT, "")));
     ck_assert(!wants(json_object()));
     ck_assert(!wants(json_pack("{s:s, s:[]}", "spec", "text", "status")));
+}
+END_TEST
+
+static char *dataset_named(const char *text, const char *cluster_config)
+{
+    g_auto(Hint) hint = {0};
+    json_t *object = volume("csi.hearth.dev", "Bound", "", "data");
+    json_t *csi = json_object_get(json_object_get(object, "spec"), "csi");
+    json_t *context = json_object_get(csi, "volumeAttributes");
+    json_object_del(context, "rootPath");
+    json_object_set_new(context, "dataset", json_string(text));
+    const gboolean wanted = hint_of_volume(object, "csi.hearth.dev", cluster_config, &hint);
+    json_decref(object);
+    return g_strdup(wanted ? hint.dataset : "");
+}
+
+START_TEST(static_volume_may_name_its_dataset)
+{
+    char *dir = harness_tmpdir();
+    g_autofree char *config = g_build_filename(dir, "config.json", NULL);
+    g_autofree char *csi = dataset_key("c", "f", "/volumes/csi/train/.snap/v1/2f0e");
+    g_autofree char *ours = dataset_key("c", "f", "/volumes/ours/train/.snap/v1/2f0e");
+    ck_assert(g_file_set_contents(config,
+                                  "[{\"clusterID\": \"c\", \"monitors\": [\"a\"],"
+                                  " \"cephFS\": {\"subvolumeGroup\": \"ours\"}}]",
+                                  -1, NULL));
+    const char *const cases[][3] = {
+        {"train@v1", NULL, csi},       {"ours/train@v1", NULL, ours}, {"train@v1", config, ours},
+        {"csi/train@v1", config, csi}, {"train@v1", "/nowhere", csi}, {"train", config, ""},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *got = dataset_named(cases[i][0], cases[i][1]);
+        ck_assert_str_eq(got, cases[i][2]);
+    }
+    harness_remove(dir);
 }
 END_TEST
 
@@ -110,5 +145,6 @@ START_TEST(object_without_a_name_is_none)
 END_TEST
 
 HARNESS_MAIN("driver/warm/hint", bound_volume_of_a_snapshot_wants_a_hint_for_its_claim,
-             others_want_none, what_is_written_is_read, object_is_found_by_the_selector,
-             hint_that_someone_changed_is_not_taken_for_right, object_without_a_name_is_none)
+             others_want_none, static_volume_may_name_its_dataset, what_is_written_is_read,
+             object_is_found_by_the_selector, hint_that_someone_changed_is_not_taken_for_right,
+             object_without_a_name_is_none)

@@ -23,7 +23,10 @@ typedef struct World {
     int hints_list_status; /* 0: it answers */
     gboolean slow_volumes; /* its list does not come */
     unsigned version;
-    gint acts;         /* atomic */
+    gint acts;        /* atomic */
+    gint asked;       /* atomic; may_act() */
+    guint last_write; /* after so many it may not act any more; 0: it may */
+    guint written;
     gint troubles;     /* atomic */
     gint well;         /* atomic */
     char trouble[200]; /* of the latest */
@@ -79,6 +82,8 @@ static void answer_write(World *w, const FakeRequest *request, FakeReply *reply)
     const char *name = strrchr(request->path, '/') + 1;
     g_autofree char *key = g_strconcat("jobs/", name, NULL);
     g_string_append_printf(w->writes, "%s %s ", request->method, key);
+    if (++w->written == w->last_write)
+        g_atomic_int_set(&w->acts, FALSE);
     if (g_strcmp0(w->refused, name) == 0) {
         fake_status(reply, 403, "Forbidden", "it is being terminated");
         return;
@@ -128,7 +133,9 @@ static void handler(const FakeRequest *request, FakeReply *reply, void *data)
 
 static gboolean may_act(void *data)
 {
-    return g_atomic_int_get(&((World *)data)->acts);
+    World *w = data;
+    g_atomic_int_inc(&w->asked);
+    return g_atomic_int_get(&w->acts);
 }
 
 static void on_trouble(const GError *error, void *data)
@@ -154,7 +161,7 @@ static void world_new(World *w)
 
 static void start(World *w)
 {
-    static const WarmHintsOps ops = {may_act, on_trouble};
+    static const WarmHintsOps ops = {.may_act = may_act, .on_trouble = on_trouble};
     w->hints = warm_hints_new(w->client, DRIVER, &ops, w);
 }
 
@@ -322,6 +329,7 @@ START_TEST(one_who_may_not_act_keeps_up_and_writes_nothing)
     see_volume(&w, "ADDED", volume("pv3", "z", "u3", "Bound", "s1"));
     g_usleep(1500000);
     ck_assert(wrote(&w, ""));
+    ck_assert_int_le(g_atomic_int_get(&w.asked), 5);
     /* Who may act has done one of them. */
     pthread_mutex_lock(&w.api.lock);
     json_t *object = hint_for("x", "u1", "s1");
@@ -333,6 +341,25 @@ START_TEST(one_who_may_not_act_keeps_up_and_writes_nothing)
         g_usleep(10000);
     g_atomic_int_set(&w.acts, TRUE);
     await(&w, "PATCH jobs/y ");
+    world_free(&w);
+}
+END_TEST
+
+START_TEST(one_who_may_not_act_any_more_stops_at_once)
+{
+    World w;
+    world_new(&w);
+    w.last_write = 2;
+    have_volume(&w, volume("pv1", "x", "u1", "Bound", "s1"));
+    have_volume(&w, volume("pv2", "y", "u2", "Bound", "s1"));
+    have_volume(&w, volume("pv3", "z", "u3", "Bound", "s1"));
+    start(&w);
+    while (g_atomic_int_get(&w.acts))
+        g_usleep(10000);
+    g_usleep(500000);
+    pthread_mutex_lock(&w.api.lock);
+    ck_assert_uint_eq(w.written, 2);
+    pthread_mutex_unlock(&w.api.lock);
     world_free(&w);
 }
 END_TEST
@@ -392,4 +419,5 @@ HARNESS_MAIN("driver/warm/hints", hint_comes_when_the_claim_is_bound_and_goes_wh
              start_writes_only_what_is_wrong, hint_of_a_volume_that_went_meanwhile_is_deleted,
              nothing_is_written_before_all_volumes_are_known,
              one_who_may_not_act_keeps_up_and_writes_nothing,
+             one_who_may_not_act_any_more_stops_at_once,
              one_that_is_refused_does_not_hold_up_others, cluster_without_the_resource_is_told_once)
