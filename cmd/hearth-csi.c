@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "cache/control/wire.h"
 #include "cmd/hearth-csi_audit.h"
+#include "cmd/hearth-csi_cleanup.h"
 #include "cmd/log.h"
 #include "driver/backend/backend.h"
 #include "driver/rpc/server.h"
@@ -106,7 +107,9 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
     o->max_clone_depth = RBD_DEFAULT_CLONE_DEPTH;
     g_autoptr(GOptionContext) context = g_option_context_new("- Hearth's CSI plugin");
     g_option_context_set_description(
-        context, "`hearth-csi audit` finds what is out of step in Ceph; see its --help.");
+        context,
+        "`hearth-csi audit` finds what is out of step in Ceph, `hearth-csi cleanup` removes what "
+        "an uninstalled Hearth left in Kubernetes; see their --help.");
     g_option_context_add_main_entries(context, entries, NULL);
     if (!g_option_context_parse(context, argc, argv, error))
         return FALSE;
@@ -248,6 +251,8 @@ int main(int argc, char **argv)
     mallopt(M_ARENA_MAX, 2);
     if (argc > 1 && strcmp(argv[1], "audit") == 0)
         _exit(audit_main(argc - 1, argv + 1)); /* as below: no destructors */
+    if (argc > 1 && strcmp(argv[1], "cleanup") == 0)
+        return cleanup_main(argc - 1, argv + 1);
     Options options = {0};
     Role role = {0};
     GError *error = NULL;

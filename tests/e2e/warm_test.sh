@@ -173,3 +173,13 @@ settles back_it_is_warm_again 40 46 reported
 settles and_has_its_label 40 25 label
 k delete nodecache n2 >/dev/null
 settles a_NodeCache_that_is_deleted_is_made_again 40 46 reported
+
+# ---- uninstalled
+end node
+end controller
+same cleanup_tells_what_it_did "$("$BUILD/hearth-csi" cleanup --kubeconfig="$TMP/controller.conf" 2>&1)" \
+    "1 nodes freed of labels, 1 NodeCaches and 0 DatasetHints deleted"
+same no_label_is_left "$(all_labels)" 0
+same no_resource_is_left "$(k get nodecaches,datasethints -A -o name)" ""
+same nothing_is_left_to_do "$("$BUILD/hearth-csi" cleanup --kubeconfig="$TMP/controller.conf" 2>&1)" \
+    "0 nodes freed of labels, 0 NodeCaches and 0 DatasetHints deleted"
