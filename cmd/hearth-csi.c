@@ -173,8 +173,8 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
         }
         role->controller = controller_new(backends, n);
         controller_set_secret_dir(role->controller, o->secret_dir);
-        if (o->warmth &&
-            !(role->scheduling = scheduling_of_controller(o->kubeconfig, o->driver_name, error)))
+        if (o->warmth && !(role->scheduling = scheduling_of_controller(
+                               o->kubeconfig, o->driver_name, o->cluster_config, error)))
             return FALSE;
         if (role->scheduling)
             controller_set_warmth(role->controller, scheduling_warmth(role->scheduling));

@@ -1,7 +1,7 @@
 /*
- * Takes away what warm-aware scheduling has left in Kubernetes, for who uninstalls: labels of nodes,
- * NodeCaches, DatasetHints of ours. No controller or node may run any more, for it would write them
- * again.
+ * Takes away what warm-aware scheduling has left in Kubernetes, for who uninstalls: labels of
+ * nodes, NodeCaches, DatasetHints of ours. No controller or node may run any more, for it would
+ * write them again.
  */
 #ifndef HEARTH_DRIVER_WARM_CLEANUP_H
 #define HEARTH_DRIVER_WARM_CLEANUP_H

@@ -65,9 +65,10 @@ static void on_hint_trouble(const GError *error, void *data)
 }
 
 Scheduling *scheduling_of_controller(const char *kubeconfig, const char *driver_name,
-                                     GError **error)
+                                     const char *cluster_config, GError **error)
 {
-    static const WarmHintsOps hint_ops = {.may_act = may_act, .on_trouble = on_hint_trouble};
+    const WarmHintsOps hint_ops = {
+        .may_act = may_act, .on_trouble = on_hint_trouble, .cluster_config = cluster_config};
     static const KubeLeaseOps ops = {
         .on_gained = on_gained, .on_lost = on_lost, .on_trouble = on_trouble};
     Scheduling *s = begin(kubeconfig, error);

@@ -12,9 +12,10 @@
 
 typedef struct Scheduling Scheduling;
 
-/* kubeconfig: NULL: as kube_config_load() finds one. KUBE_ERROR_CONFIG. */
+/* kubeconfig: NULL: as kube_config_load() finds one. cluster_config: the file of volume/config.h.
+ * KUBE_ERROR_CONFIG. */
 Scheduling *scheduling_of_controller(const char *kubeconfig, const char *driver_name,
-                                     GError **error);
+                                     const char *cluster_config, GError **error);
 Scheduling *scheduling_of_node(const char *kubeconfig, const char *node, const char *hearthd_socket,
                                GError **error);
 void scheduling_free(Scheduling *scheduling);
