@@ -79,7 +79,7 @@ static gboolean may_act(void *data)
 static json_t *cache(const char *node, const char *id, json_int_t bytes, int age_s)
 {
     static int version = 10;
-    g_autofree char *time = kube_time_format(g_get_real_time() - age_s * G_USEC_PER_SEC);
+    g_autofree char *time = kube_time_format(g_get_real_time() - (gint64)age_s * G_USEC_PER_SEC);
     g_autofree char *rv = g_strdup_printf("%d", version++);
     return json_pack("{s:{s:s, s:s, s:s}, s:{s:s, s:[{s:s, s:I, s:i}]}}", "metadata", "name", node,
                      "uid", node, "resourceVersion", rv, "status", "heartbeatTime", time,
