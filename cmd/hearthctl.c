@@ -117,6 +117,27 @@ json_t *ctl_call_with(Ctl *ctl, json_t *request, int fd, GError **error)
     return reply;
 }
 
+json_t *ctl_pages(Ctl *ctl, const char *op, const char *id, GError **error)
+{
+    json_t *all = json_array();
+    g_autofree char *after = g_strdup("");
+    for (gboolean more = TRUE; more;) {
+        json_t *page = ctl_call(ctl, json_pack("{s:s, s:s}", "op", op, "after", after), error);
+        if (!page) {
+            json_decref(all);
+            return NULL;
+        }
+        json_t *list = json_object_get(page, op);
+        const size_t n = json_array_size(list);
+        more = n && json_is_true(json_object_get(page, "more"));
+        json_array_extend(all, list);
+        g_free(after);
+        after = g_strdup(n ? ctl_string(json_array_get(list, n - 1), id) : "");
+        json_decref(page);
+    }
+    return all;
+}
+
 static gboolean is_path(const char *argument)
 {
     return argument[0] == '/' || g_str_has_prefix(argument, "./") ||

@@ -41,6 +41,9 @@ void ctl_usage_error(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3
 json_t *ctl_call(Ctl *ctl, json_t *request, GError **error);
 /* The same with a descriptor (borrowed; -1: none). */
 json_t *ctl_call_with(Ctl *ctl, json_t *request, int fd, GError **error);
+/* All pages of an op that lists, as one array: the op's name is the list's too, and `id` the member
+ * of an element that the next page begins after. */
+json_t *ctl_pages(Ctl *ctl, const char *op, const char *id, GError **error);
 /*
  * The names of files in `from` ("-": standard input), one a line, as a memfd for op "warm".
  * Absolute ones must be beneath the path `above`, and come without it. -1 with an error.

@@ -14,29 +14,6 @@ static const char notes[] = "WARM% is how much of it is in the cache, and what t
                             "  hearthctl datasets\n"
                             "  hearthctl datasets --json | jq '.[] | {dataset, bytesCached}'\n";
 
-/* Every page as one array. */
-static json_t *all_datasets(Ctl *ctl, GError **error)
-{
-    json_t *all = json_array();
-    g_autofree char *after = g_strdup("");
-    for (gboolean more = TRUE; more;) {
-        json_t *page =
-            ctl_call(ctl, json_pack("{s:s, s:s}", "op", "datasets", "after", after), error);
-        if (!page) {
-            json_decref(all);
-            return NULL;
-        }
-        json_t *list = json_object_get(page, "datasets");
-        const size_t n = json_array_size(list);
-        more = n && json_is_true(json_object_get(page, "more"));
-        json_array_extend(all, list);
-        g_free(after);
-        after = g_strdup(n ? ctl_string(json_array_get(list, n - 1), "dataset") : "");
-        json_decref(page);
-    }
-    return all;
-}
-
 static void print_one(const json_t *d)
 {
     const json_t *places = json_object_get(d, "places"), *place = json_array_get(places, 0);
@@ -63,7 +40,7 @@ int ctl_datasets(Ctl *ctl, int argc, char **argv)
         ctl_usage_error(&error, "datasets takes no arguments");
         return ctl_fail(error);
     }
-    json_t *all = all_datasets(ctl, &error);
+    json_t *all = ctl_pages(ctl, "datasets", "dataset", &error);
     if (!all)
         return ctl_fail(error);
     if (as_json) {

@@ -185,32 +185,6 @@ static void print_status(const json_t *status, const json_t *volumes)
         printf("No volumes are served on this node.\n");
 }
 
-/* Every page of "volumes", as one array. */
-static json_t *all_volumes(Ctl *ctl, GError **error)
-{
-    json_t *all = json_array();
-    g_autofree char *after = g_strdup("");
-    for (;;) {
-        json_t *page =
-            ctl_call(ctl, json_pack("{s:s, s:s}", "op", "volumes", "after", after), error);
-        if (!page) {
-            json_decref(all);
-            return NULL;
-        }
-        const json_t *volumes = json_object_get(page, "volumes");
-        json_array_extend(all, (json_t *)volumes);
-        gboolean more = json_is_true(json_object_get(page, "more")) && json_array_size(volumes);
-        if (more) {
-            g_free(after);
-            after = g_strdup(
-                ctl_string(json_array_get(volumes, json_array_size(volumes) - 1), "volume"));
-        }
-        json_decref(page);
-        if (!more)
-            return all;
-    }
-}
-
 static void print_json(const json_t *status, json_t *volumes)
 {
     json_t *both = json_pack("{s:O, s:O, s:O}", "daemon", json_object_get(status, "daemon"),
@@ -246,7 +220,7 @@ int ctl_status(Ctl *ctl, int argc, char **argv)
         return ctl_fail(error);
     }
     json_t *status = ctl_call(ctl, json_pack("{s:s}", "op", "status"), &error);
-    json_t *volumes = status ? all_volumes(ctl, &error) : NULL;
+    json_t *volumes = status ? ctl_pages(ctl, "volumes", "volume", &error) : NULL;
     if (volumes && as_json)
         print_json(status, volumes);
     else if (volumes)

@@ -11,6 +11,7 @@
 #   within SECONDS COMMAND...                       until it succeeds; prints what it said last if it does not
 #   settles NAME SECONDS WANTED COMMAND...          pass when the command's output becomes WANTED; else
 #                                                   fail with what it saw last
+#   refused NAME PATTERN COMMAND...    pass when it fails with a reason that matches
 #
 # Components talk TLS with certificates of a CA of the cluster's own, and have the rights Kubernetes gives
 # them (Node, RBAC). SCHEDULER_V is how much the scheduler logs (10: every score), in
@@ -47,6 +48,18 @@ settles() { # NAME SECONDS WANTED COMMAND...
         sleep 0.2
     done
     pass "$name"
+}
+
+refused() { # NAME PATTERN COMMAND...
+    local name=$1 pattern=$2 out
+    shift 2
+    if out=$("$@" 2>&1); then
+        fail "$name" "it was allowed: $out"
+    elif ! grep -q -- "$pattern" <<<"$out"; then
+        fail "$name" "$out"
+    else
+        pass "$name"
+    fi
 }
 
 free_port() { # below the range the kernel takes ports from; remembered, so that none is given twice

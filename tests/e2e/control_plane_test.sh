@@ -20,17 +20,6 @@ kubeconfig_for hearth plugin "$PKI/plugin-n1.conf" n1 || die "no token for n1"
 plugin() { "$KUBE/kubectl" --kubeconfig="$PKI/plugin-n1.conf" "$@"; }
 same a_token_is_of_its_account "$(plugin auth whoami -o 'jsonpath={.status.userInfo.username}')" system:serviceaccount:hearth:plugin
 same and_names_its_node "$(plugin auth whoami -o json | jq -r '.status.userInfo.extra["authentication.kubernetes.io/node-name"][0]')" n1
-refused() { # NAME PATTERN COMMAND...: with a reason that matches
-    local name=$1 pattern=$2 out
-    shift 2
-    if out=$("$@" 2>&1); then
-        fail "$name" "it was allowed: $out"
-    elif ! grep -q -- "$pattern" <<<"$out"; then
-        fail "$name" "$out"
-    else
-        pass "$name"
-    fi
-}
 refused it_may_not_do_what_its_role_does_not_say 'nodes is forbidden' plugin get nodes
 
 # ---- a policy by the node of the token

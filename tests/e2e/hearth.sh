@@ -4,7 +4,6 @@
 #   hearth_add                    resources, rights and policies; holding when it returns. There is a node
 #   plugin NODE ARGS...           kubectl as the node plugin on that node; on "nowhere", by a token of no node
 #   controller ARGS...            kubectl as the controller
-#   refused NAME PATTERN COMMAND...    pass when it fails with a reason that matches
 #   hints_start; hints_end        what keeps DatasetHints, with the controller's rights; hints_writes: what it has written
 #   dataset_id SUBVOLUME SNAPSHOT the dataset's name in Kubernetes
 #   dataset_claim NAME SUBVOLUME SNAPSHOT [NAMESPACE]   a static volume that shows that snapshot, and a claim bound to it;
@@ -33,18 +32,6 @@ plugin() { # NODE ARGS...
     shift
     [ -e "$PKI/plugin-$node.conf" ] || kubeconfig_for hearth hearth-node "$PKI/plugin-$node.conf" "$node" || return 1
     "$KUBE/kubectl" --kubeconfig="$PKI/plugin-$node.conf" "$@"
-}
-
-refused() { # NAME PATTERN COMMAND...
-    local name=$1 pattern=$2 out
-    shift 2
-    if out=$("$@" 2>&1); then
-        fail "$name" "it was allowed: $out"
-    elif ! grep -q -- "$pattern" <<<"$out"; then
-        fail "$name" "$out"
-    else
-        pass "$name"
-    fi
 }
 
 # ---- hints
