@@ -78,7 +78,8 @@ static size_t change(uint8_t *buf, size_t size, const GByteArray *other)
             buf[at + i] = (uint8_t)below(256);
         return size + length;
     case 5: /* a piece of another */
-        length = MIN(1 + below(64), other->len);
+        length = 1 + below(64);
+        length = MIN(length, other->len); /* which evaluates what it is given twice */
         if (size + length > INPUT_MAX || !length)
             return size;
         memmove(buf + at + length, buf + at, size - at);
