@@ -366,7 +366,9 @@ static json_t *what_counts(const json_t *status, gboolean refresh)
 
 gboolean warmup_status_is_worth(const json_t *before, const json_t *after, gint64 since_write_ms)
 {
-    if (since_write_ms >= 0 && since_write_ms < WARMUP_WRITE_MS)
+    const gint64 pause_ms =
+        (gint64)json_array_size(json_object_get(after, "nodes")) * WARMUP_WRITE_NODE_MS;
+    if (since_write_ms >= 0 && since_write_ms < MAX(WARMUP_WRITE_MS, pause_ms))
         return FALSE;
     const gboolean refresh = since_write_ms < 0 || since_write_ms >= WARMUP_REFRESH_MS;
     json_t *old = what_counts(before, refresh), *new = what_counts(after, refresh);

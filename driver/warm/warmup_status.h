@@ -29,6 +29,8 @@
 
 #define WARMUP_PATIENCE_S 600
 #define WARMUP_WRITE_MS 5000
+/* Of a run on many: each node is some 200 bytes of every write. */
+#define WARMUP_WRITE_NODE_MS 10
 #define WARMUP_REFRESH_MS 30000
 
 /* Of one node, from its NodeCache; borrowed. */
@@ -70,7 +72,8 @@ const char *warmup_status_order(const Warmup *warmup, const json_t *status, cons
 /*
  * Whether `after` is worth a write: a state, a percent, a message or anything else but the plain
  * numbers has changed, or rate and ETA have and nothing was written for WARMUP_REFRESH_MS. Never
- * within WARMUP_WRITE_MS of the last write, since_write_ms ago (< 0: this process has made none).
+ * sooner after the last write, since_write_ms ago (< 0: this process has made none), than
+ * WARMUP_WRITE_MS, or WARMUP_WRITE_NODE_MS for each node when that is longer.
  */
 gboolean warmup_status_is_worth(const json_t *before, const json_t *after, gint64 since_write_ms);
 

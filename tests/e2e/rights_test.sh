@@ -33,11 +33,14 @@ refused a_warmup_on_no_nodes 'spec.nodes' make CacheWarmup '{"spec": {"persisten
 refused a_rate_that_is_no_quantity 'rate is a quantity' make CacheWarmup '{"spec": {"persistentVolumeClaim": "data", "rate": "fast"}}'
 refused a_rate_of_nothing 'rate is a quantity' make CacheWarmup '{"spec": {"persistentVolumeClaim": "data", "rate": "0"}}'
 refused a_path_that_climbs 'paths have no' make CacheWarmup '{"spec": {"persistentVolumeClaim": "data", "paths": ["a/../../b"]}}'
+refused a_path_from_the_root 'spec.paths' make CacheWarmup '{"spec": {"persistentVolumeClaim": "data", "paths": ["/a"]}}'
 refused a_schedule_of_four_fields 'spec.schedule' make CacheWarmup '{"spec": {"persistentVolumeClaim": "data", "schedule": "0 3 * *"}}'
 refused a_field_nobody_knows 'unknown field' make CacheWarmup '{"spec": {"persistentVolumeClaim": "data", "node": 1}}'
 k create -f - >/dev/null <<<'{"apiVersion": "csi.hearth.dev/v1alpha1", "kind": "CacheWarmup", "metadata": {"name": "w"}, "spec": {"persistentVolumeClaim": "data"}}'
 k patch cacheWarmup w --subresource=status --type=merge -p '{"status": {"phase": "Warming", "warmNodes": "1/2", "percent": 60, "rate": "1.2Gi/s", "eta": "3m"}}' >/dev/null
 same what_people_see_of_a_warmup "$(k get cwu | awk '{ NF--; $1 = $1 } 1' | paste -sd '|')" 'NAME TARGET NODES WARM% RATE ETA STATUS|w data 1/2 60 1.2Gi/s 3m Warming'
+check a_run_on_a_node_is_taken k patch cwu w --subresource=status --type=merge -p '{"status": {"run": "u.1.0", "dataset": "", "nodes": [{"name": "n1", "state": "Running", "since": "2024-01-01T00:00:00Z", "percent": 5, "bytes": 5, "totalBytes": 100, "bytesPerSecond": 1, "etaSeconds": 95}]}}'
+refused a_node_in_a_state_nobody_knows 'status.nodes' k patch cwu w --subresource=status --type=merge -p '{"status": {"nodes": [{"name": "n1", "state": "Cosy"}]}}'
 refused a_state_nobody_knows 'status.phase' k patch cwu w --subresource=status --type=merge -p '{"status": {"phase": "Cosy"}}'
 
 # ---- a node plugin

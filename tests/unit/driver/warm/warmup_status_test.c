@@ -398,6 +398,19 @@ START_TEST(only_what_is_worth_it_is_written)
 }
 END_TEST
 
+START_TEST(status_of_many_nodes_is_written_less_often)
+{
+    g_autoptr(GString) names = g_string_new("n0");
+    for (int i = 1; i < 1000; i++)
+        g_string_append_printf(names, ",n%d", i);
+    g_autoptr(World) w = world_new(names->str);
+    says(w, "n7", "Running", 40);
+    ck_assert(!worth(w, 9999));
+    ck_assert(worth(w, 10000));
+    ck_assert(worth(w, -1));
+}
+END_TEST
+
 START_TEST(condition_moves_only_when_its_status_does)
 {
     g_autoptr(World) w = world_new("n1");
@@ -494,6 +507,6 @@ HARNESS_MAIN("driver/warm/warmup_status", a_run_begins_with_its_nodes_pending,
              node_that_never_takes_it_up_fails_after_ten_minutes,
              plugin_that_restarted_has_time_to_take_it_up_again,
              suspending_cancels_what_has_not_ended, refused_spec_and_waiting_are_told,
-             only_what_is_worth_it_is_written, condition_moves_only_when_its_status_does,
-             node_has_a_part_while_the_run_is_under_way, rate_and_eta_are_short,
-             nonsense_of_a_node_is_bounded)
+             only_what_is_worth_it_is_written, status_of_many_nodes_is_written_less_often,
+             condition_moves_only_when_its_status_does, node_has_a_part_while_the_run_is_under_way,
+             rate_and_eta_are_short, nonsense_of_a_node_is_bounded)
