@@ -6,6 +6,9 @@
 
 const KubeResource warmup_resource = {"csi.hearth.dev", "v1alpha1", "cachewarmups"};
 
+/* Of the year 9999: what can be written as a time. */
+#define TIME_MAX_S G_GINT64_CONSTANT(253402300799)
+
 static const char *string(const json_t *object, const char *name)
 {
     const char *text = json_string_value(json_object_get(object, name));
@@ -216,7 +219,7 @@ gboolean warmup_run_parse(const char *uid, const char *name, WarmupRun *run)
     g_auto(GStrv) parts = g_strsplit(name, ".", -1);
     return *uid && g_strv_length(parts) == 3 && g_str_equal(parts[0], uid) &&
            g_ascii_string_to_signed(parts[1], 10, 0, G_MAXINT64, &run->generation, NULL) &&
-           g_ascii_string_to_signed(parts[2], 10, 0, G_MAXINT64, &run->time_s, NULL);
+           g_ascii_string_to_signed(parts[2], 10, 0, TIME_MAX_S, &run->time_s, NULL);
 }
 
 void warmup_done_read(const Warmup *warmup, const json_t *status, WarmupDone *done)

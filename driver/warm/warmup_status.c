@@ -6,6 +6,8 @@
 /* Characters of a node's message that are kept, for a status of thousands has to be stored. */
 #define MESSAGE_MAX 200
 #define NAMES_IN_MESSAGE 3
+/* Three years: as good as never. */
+#define ETA_MAX_S 100000000
 
 static const char *string(const json_t *object, const char *name)
 {
@@ -67,7 +69,7 @@ static json_t *node_json(const json_t *was, const char *state, const json_t *of,
     set_number(node, "totalBytes", number(of, "totalBytes"));
     if (g_str_equal(state, "Running")) {
         set_number(node, "bytesPerSecond", number(of, "bytesPerSecond"));
-        set_number(node, "etaSeconds", number(of, "etaSeconds"));
+        set_number(node, "etaSeconds", MIN(number(of, "etaSeconds"), ETA_MAX_S));
     }
     if (*text)
         json_object_set_new(node, "message", json_string(text));

@@ -491,6 +491,12 @@ START_TEST(nonsense_of_a_node_is_bounded)
     ck_assert_int_eq(number(node(w, 0), "percent"), 100);
     ck_assert_int_eq(number(node(w, 0), "bytes"), -1);
     ck_assert_uint_eq(strlen(text(node(w, 0), "message")), 200);
+    json_object_set_new(
+        json_array_get((json_t *)((WarmupReport *)g_hash_table_lookup(w->reports, "n1"))->warmups,
+                       1),
+        "etaSeconds", json_integer(G_MAXINT64));
+    look(w);
+    ck_assert_str_eq(text(w->status, "eta"), "1157d9h");
     /* Nor has one of our own status that someone emptied an end that is good. */
     json_object_set_new(w->status, "nodes", json_array());
     look(w);

@@ -131,6 +131,7 @@ START_TEST(a_run_is_known_by_its_name_and_uid)
     ck_assert(!warmup_run_parse("", ".1.2", &other));
     ck_assert(!warmup_run_parse(UID, UID ".1", &other));
     ck_assert(!warmup_run_parse(UID, UID ".1.x", &other));
+    ck_assert(!warmup_run_parse(UID, UID ".1.9000000000000000000", &other));
     ck_assert(!warmup_run_parse(UID, "", &other));
 }
 END_TEST
