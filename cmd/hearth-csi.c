@@ -84,7 +84,8 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
          "node: nvme (default), or none for a node without a cache disk", "TIER"},
         {"zone", 0, 0, G_OPTION_ARG_STRING, &o->zone, "node: the zone it is in, if any", "ZONE"},
         {"secret-dir", 0, 0, G_OPTION_ARG_FILENAME, &o->secret_dir,
-         "controller: a mounted Secret with userID and userKey, for calls that carry no secret",
+         "A mounted Secret with userID and userKey: controller: for calls that carry no secret; "
+         "node: for CacheWarmups, which no pod mounts",
          "DIR"},
         {"dir-root", 0, 0, G_OPTION_ARG_FILENAME, &o->dir_root,
          "controller: also provision type=dir under this directory, for development", "DIR"},
@@ -192,8 +193,11 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
                                 .zone = o->zone,
                                 .records = backend_cephfs_new};
     role->node = node_service_new(&config, error);
+    const WarmupPlace place = {.hearthd_socket = o->hearthd_socket,
+                               .cluster_config = o->cluster_config,
+                               .secret_dir = o->secret_dir};
     if (role->node && o->warmth)
-        role->scheduling = scheduling_of_node(o->kubeconfig, o->node_id, o->hearthd_socket, error);
+        role->scheduling = scheduling_of_node(o->kubeconfig, o->node_id, &place, error);
     /* Of the plugin as a whole: every instance tells the same (CSI, GetPluginCapabilities). */
     role->identity.group_controller = TRUE;
     role->identity.probe = probe_node;

@@ -188,7 +188,7 @@ static Job *find_files(Jobs *jobs, const char *volume, const char *path, GError 
     job->started_us = g_get_monotonic_time();
     job->warm.store = jobs->store;
     job->warm.origin = volume_origin(pinned);
-    job->tag = volumes_tag(jobs->volumes, volume);
+    job->tag = volumes_tag_ahead(jobs->volumes, pinned);
     job->warm.tag = job->tag;
     job->warm.manifest = volumes_ready_manifest(jobs->volumes, pinned);
     job->warm.quota_bytes = volume_quota_bytes(pinned);

@@ -85,6 +85,9 @@ uint64_t volume_quota_bytes(const Volume *volume);
 gboolean volume_closing(Volume *volume);
 /* The tag of a volume, which need not be open: the caller's. */
 char *volumes_tag(Volumes *volumes, const char *id);
+/* The tag of what is fetched ahead for a pinned volume: its own, or, when it is a dataset that
+ * nobody has attached here, the dataset's. The caller's. */
+char *volumes_tag_ahead(Volumes *volumes, const Volume *volume);
 /* The volume of a tag, as people name it: the caller's. */
 char *volumes_of_tag(const char *tag);
 /* The manifest of a pinned volume that is a dataset, once it is ready; else NULL. */

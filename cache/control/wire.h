@@ -74,6 +74,8 @@
  * op "warm"    {"volume": ID, "path": "sub/tree" (default ""), "wait": false, "rate": bytes a second
  *              (0: no bound)} -> {"job": N}
  *              A running job of the same volume and path is joined. "wait": answers when it ended.
+ *              Of a snapshot whose manifest is ready, and that is not attached, it is the dataset that
+ *              has what was fetched, and keeps it when the volume is closed.
  *              With a memfd, sealed against shrinking and writing, of paths beneath "path", one a
  *              line: these files alone.
  * op "job"     {"job": N} -> {"job": N, "volume", "path", "state": "running"|"done"|"failed"|

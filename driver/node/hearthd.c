@@ -3,6 +3,7 @@
 #include <string.h>
 #include "cache/autofd.h"
 #include "cache/control/wire.h"
+#include "driver/field.h"
 #include "driver/node/spec.h"
 
 #define PROTOCOL 1
@@ -130,11 +131,6 @@ static gboolean is_dataset(const char *text)
            strspn(text, "0123456789abcdef") == HEARTHD_DATASET_DIGITS;
 }
 
-static guint64 number(const json_t *object, const char *name)
-{
-    return (guint64)MAX(json_integer_value(json_object_get(object, name)), 0);
-}
-
 static char *string(const json_t *object, const char *name)
 {
     return g_strdup(json_string_value(json_object_get(object, name)));
@@ -147,8 +143,9 @@ gboolean hearthd_use(HearthdLink *link, const char *volume, gint64 timeout_ms, H
     if (!reply)
         return FALSE;
     const json_t *v = json_object_get(reply, "volume");
-    use->bytes = number(v, "bytesStore") + number(v, "bytesFill") + number(v, "bytesOrigin");
-    use->objects = number(v, "objects");
+    use->bytes =
+        field_count(v, "bytesStore") + field_count(v, "bytesFill") + field_count(v, "bytesOrigin");
+    use->objects = field_count(v, "objects");
     json_decref(reply);
     return TRUE;
 }
@@ -168,9 +165,9 @@ gboolean hearthd_manifest(HearthdLink *link, const char *volume, gint64 wait_ms,
     m->path = string(reply, "path");
     m->objects = string(reply, "objects");
     m->readable = json_is_true(json_object_get(reply, "readable"));
-    m->files = number(reply, "files");
-    m->directories = number(reply, "directories");
-    m->bytes = number(reply, "bytes");
+    m->files = field_count(reply, "files");
+    m->directories = field_count(reply, "directories");
+    m->bytes = field_count(reply, "bytes");
     json_decref(reply);
     if (!m->ready || (is_dataset(m->dataset) && m->path && m->objects))
         return TRUE;
@@ -232,6 +229,41 @@ gboolean hearthd_resize(HearthdLink *link, const char *volume, gint64 timeout_ms
     *bytes = (guint64)json_integer_value(json_object_get(reply, "bytes"));
     json_decref(reply);
     return TRUE;
+}
+
+gboolean hearthd_warm(HearthdLink *link, const char *volume, const char *path,
+                      guint64 bytes_per_second, gint64 timeout_ms, guint64 *job, GError **error)
+{
+    json_t *request = json_pack("{s:s, s:s, s:s, s:I}", "op", "warm", "volume", volume, "path",
+                                path, "rate", (json_int_t)bytes_per_second);
+    json_t *reply = call(link, request, -1, NULL, timeout_ms, error);
+    json_decref(request);
+    if (!reply)
+        return FALSE;
+    *job = field_count(reply, "job");
+    json_decref(reply);
+    return TRUE;
+}
+
+static json_t *call_job(HearthdLink *link, const char *op, guint64 job, gint64 timeout_ms,
+                        GError **error)
+{
+    json_t *request = json_pack("{s:s, s:I}", "op", op, "job", (json_int_t)job);
+    json_t *reply = call(link, request, -1, NULL, timeout_ms, error);
+    json_decref(request);
+    return reply;
+}
+
+json_t *hearthd_job(HearthdLink *link, guint64 job, gint64 timeout_ms, GError **error)
+{
+    return call_job(link, "job", job, timeout_ms, error);
+}
+
+gboolean hearthd_cancel(HearthdLink *link, guint64 job, gint64 timeout_ms, GError **error)
+{
+    json_t *reply = call_job(link, "cancel", job, timeout_ms, error);
+    json_decref(reply);
+    return reply != NULL;
 }
 
 json_t *hearthd_status(HearthdLink *link, gint64 timeout_ms, GError **error)

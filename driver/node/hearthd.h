@@ -76,6 +76,14 @@ gboolean hearthd_is_attached(HearthdLink *link, const char *volume, gint64 timeo
  * node_spec_free(). */
 json_t *hearthd_fetch(HearthdLink *link, const char *volume, gint64 timeout_ms, int *fuse_fd,
                       GError **error);
+
+/* Begins to fetch what is beneath a path of an open volume, or joins who does; bytes_per_second 0:
+ * no bound. NOT_FOUND: the path. */
+gboolean hearthd_warm(HearthdLink *link, const char *volume, const char *path,
+                      guint64 bytes_per_second, gint64 timeout_ms, guint64 *job, GError **error);
+/* The answer to "job"; a new reference. */
+json_t *hearthd_job(HearthdLink *link, guint64 job, gint64 timeout_ms, GError **error);
+gboolean hearthd_cancel(HearthdLink *link, guint64 job, gint64 timeout_ms, GError **error);
 /* Has hearthd look at an image's size again. */
 gboolean hearthd_resize(HearthdLink *link, const char *volume, gint64 timeout_ms, guint64 *bytes,
                         GError **error);

@@ -1,19 +1,9 @@
 #include "driver/warm/node_cache.h"
 #include <string.h>
+#include "driver/field.h"
 #include "driver/kube/time.h"
 
 const KubeResource node_cache_resource = {"csi.hearth.dev", "v1alpha1", "nodecaches"};
-
-static guint64 number(const json_t *object, const char *name)
-{
-    return (guint64)MAX(json_integer_value(json_object_get(object, name)), 0);
-}
-
-static const char *string(const json_t *object, const char *name)
-{
-    const char *text = json_string_value(json_object_get(object, name));
-    return text ? text : "";
-}
 
 /* ---- writing ---- */
 
@@ -27,15 +17,16 @@ static int percent(guint64 bytes, guint64 total)
 
 static json_t *describe(const json_t *dataset, const json_t *place)
 {
-    const char *root = string(place, "rootPath");
-    g_autofree char *id = dataset_key(string(place, "clusterID"), string(place, "fsName"), root);
-    const guint64 total = number(dataset, "bytesTotal");
-    const guint64 bytes = MIN(number(dataset, "bytesCached"), total);
+    const char *root = field_text(place, "rootPath");
+    g_autofree char *id =
+        dataset_key(field_text(place, "clusterID"), field_text(place, "fsName"), root);
+    const guint64 total = field_count(dataset, "bytesTotal");
+    const guint64 bytes = MIN(field_count(dataset, "bytesCached"), total);
     if (!id)
         return NULL;
     g_autofree char *title = dataset_key_title(root);
     return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:i}", "id", id, "name", title, "clusterID",
-                     string(place, "clusterID"), "fsName", string(place, "fsName"), "bytes",
+                     field_text(place, "clusterID"), "fsName", field_text(place, "fsName"), "bytes",
                      (json_int_t)bytes, "totalBytes", (json_int_t)total, "percent",
                      percent(bytes, total));
 }
@@ -43,8 +34,8 @@ static json_t *describe(const json_t *dataset, const json_t *place)
 static int by_bytes(gconstpointer a, gconstpointer b)
 {
     const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
-    const guint64 p = number(x, "bytes"), q = number(y, "bytes");
-    return p != q ? (p < q ? 1 : -1) : strcmp(string(x, "id"), string(y, "id"));
+    const guint64 p = field_count(x, "bytes"), q = field_count(y, "bytes");
+    return p != q ? (p < q ? 1 : -1) : strcmp(field_text(x, "id"), field_text(y, "id"));
 }
 
 /* By the names that Kubernetes has for them: each once, the largest first. */
@@ -59,7 +50,7 @@ static json_t *describe_all(const json_t *datasets)
         json_array_foreach(json_object_get(dataset, "places"), k, place)
         {
             json_t *one = describe(dataset, place);
-            if (one && g_hash_table_add(seen, (gpointer)string(one, "id")))
+            if (one && g_hash_table_add(seen, (gpointer)field_text(one, "id")))
                 g_ptr_array_add(list, one);
             else
                 json_decref(one);
@@ -77,7 +68,7 @@ static char *summary(const json_t *datasets)
     guint whole = 0;
     const json_t *dataset;
     size_t i;
-    json_array_foreach(datasets, i, dataset) whole += number(dataset, "percent") == 100;
+    json_array_foreach(datasets, i, dataset) whole += field_count(dataset, "percent") == 100;
     return g_strdup_printf("%u/%zu", whole, json_array_size(datasets));
 }
 
@@ -88,15 +79,41 @@ json_t *node_cache_status(const json_t *status, const json_t *datasets, gint64 n
     g_autofree char *warm = summary(list);
     g_autofree char *now = kube_time_format(now_us);
     return json_pack("{s:s, s:s, s:{s:s, s:I, s:I, s:I}, s:s, s:o}", "heartbeatTime", now,
-                     "version", string(json_object_get(status, "daemon"), "version"), "cache",
-                     "disk", string(cache, "disk"), "bytes", (json_int_t)number(cache, "bytes"),
-                     "maxBytes", (json_int_t)number(cache, "maxBytes"), "freeBytes",
-                     (json_int_t)number(cache, "freeBytes"), "warm", warm, "datasets", list);
+                     "version", field_text(json_object_get(status, "daemon"), "version"), "cache",
+                     "disk", field_text(cache, "disk"), "bytes",
+                     (json_int_t)field_count(cache, "bytes"), "maxBytes",
+                     (json_int_t)field_count(cache, "maxBytes"), "freeBytes",
+                     (json_int_t)field_count(cache, "freeBytes"), "warm", warm, "datasets", list);
 }
 
 static int quarter(const json_t *dataset)
 {
-    return (int)number(dataset, "percent") / 25;
+    return (int)field_count(dataset, "percent") / 25;
+}
+
+static gboolean is_run_as_before(const json_t *now, const json_t *before)
+{
+    const json_t *was;
+    size_t i;
+    json_array_foreach(before, i, was)
+    {
+        if (g_str_equal(field_text(was, "run"), field_text(now, "run")))
+            return g_str_equal(field_text(was, "state"), field_text(now, "state")) &&
+                   field_count(was, "percent") / 5 == field_count(now, "percent") / 5;
+    }
+    return FALSE;
+}
+
+static gboolean are_runs_as_before(const json_t *now, const json_t *before)
+{
+    const json_t *one;
+    size_t i;
+    json_array_foreach(now, i, one)
+    {
+        if (!is_run_as_before(one, before))
+            return FALSE;
+    }
+    return json_array_size(now) == json_array_size(before);
 }
 
 gboolean node_cache_is_news(const json_t *before, const json_t *after)
@@ -104,18 +121,19 @@ gboolean node_cache_is_news(const json_t *before, const json_t *after)
     const json_t *old = json_object_get(before, "datasets"),
                  *new = json_object_get(after, "datasets");
     if (!before ||
-        strcmp(string(json_object_get(before, "cache"), "disk"),
-               string(json_object_get(after, "cache"), "disk")) != 0 ||
-        json_array_size(old) != json_array_size(new))
+        strcmp(field_text(json_object_get(before, "cache"), "disk"),
+               field_text(json_object_get(after, "cache"), "disk")) != 0 ||
+        json_array_size(old) != json_array_size(new) ||
+        !are_runs_as_before(json_object_get(after, "warmups"), json_object_get(before, "warmups")))
         return TRUE;
     g_autoptr(GHashTable) quarters = g_hash_table_new(g_str_hash, g_str_equal);
     const json_t *dataset;
     gpointer was;
     size_t i;
     json_array_foreach(old, i, dataset) g_hash_table_insert(
-        quarters, (gpointer)string(dataset, "id"), GINT_TO_POINTER(quarter(dataset)));
+        quarters, (gpointer)field_text(dataset, "id"), GINT_TO_POINTER(quarter(dataset)));
     json_array_foreach(new, i, dataset) if (!g_hash_table_lookup_extended(
-                                                quarters, string(dataset, "id"), NULL, &was) ||
+                                                quarters, field_text(dataset, "id"), NULL, &was) ||
                                             GPOINTER_TO_INT(was) != quarter(dataset)) return TRUE;
     return FALSE;
 }
@@ -130,7 +148,7 @@ static gboolean is_id(const char *text)
 
 gboolean node_cache_read(const json_t *object, NodeCacheReport *report)
 {
-    const char *name = string(json_object_get(object, "metadata"), "name");
+    const char *name = field_text(json_object_get(object, "metadata"), "name");
     const json_t *status = json_object_get(object, "status"), *dataset;
     size_t i;
     *report = (NodeCacheReport){.node = NULL};
@@ -138,15 +156,20 @@ gboolean node_cache_read(const json_t *object, NodeCacheReport *report)
         return FALSE;
     report->node = g_strdup(name);
     report->datasets = g_array_new(FALSE, FALSE, sizeof(NodeCacheDataset));
-    if (!kube_time_parse(string(status, "heartbeatTime"), &report->heartbeat_us))
+    if (!kube_time_parse(field_text(status, "heartbeatTime"), &report->heartbeat_us))
         report->heartbeat_us = 0;
+    const json_t *cache = json_object_get(status, "cache");
+    g_strlcpy(report->disk, field_text(cache, "disk"), sizeof(report->disk));
+    report->bytes = field_count(cache, "bytes");
+    report->max_bytes = field_count(cache, "maxBytes");
+    report->free_bytes = field_count(cache, "freeBytes");
     json_array_foreach(json_object_get(status, "datasets"), i, dataset)
     {
-        NodeCacheDataset d = {.bytes = number(dataset, "bytes"),
-                              .total = number(dataset, "totalBytes")};
-        if (!is_id(string(dataset, "id")) || i >= NODE_CACHE_DATASETS_MAX)
+        NodeCacheDataset d = {.bytes = field_count(dataset, "bytes"),
+                              .total = field_count(dataset, "totalBytes")};
+        if (!is_id(field_text(dataset, "id")) || i >= NODE_CACHE_DATASETS_MAX)
             continue;
-        memcpy(d.id, string(dataset, "id"), sizeof(d.id));
+        memcpy(d.id, field_text(dataset, "id"), sizeof(d.id));
         g_array_append_val(report->datasets, d);
     }
     return TRUE;

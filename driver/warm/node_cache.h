@@ -22,7 +22,8 @@ extern const KubeResource node_cache_resource;
  */
 json_t *node_cache_status(const json_t *status, const json_t *datasets, gint64 now_us);
 /* Whether somebody should hear of it before the next heartbeat: the disk's state, which datasets
- * there are, or one that has entered another quarter. */
+ * there are, one that has entered another quarter, or a run of a CacheWarmup (warmup_order.h) that
+ * has come, gone, changed its state, or done another 5%. */
 gboolean node_cache_is_news(const json_t *before, const json_t *after);
 
 typedef struct NodeCacheDataset {
@@ -34,7 +35,9 @@ typedef struct NodeCacheDataset {
 typedef struct NodeCacheReport {
     char *node;
     gint64 heartbeat_us; /* of the node's clock; 0: it has never reported */
-    GArray *datasets;    /* NodeCacheDataset */
+    char disk[16];       /* of its cache */
+    guint64 bytes, max_bytes, free_bytes;
+    GArray *datasets; /* NodeCacheDataset */
 } NodeCacheReport;
 
 gboolean node_cache_read(const json_t *object, NodeCacheReport *report);

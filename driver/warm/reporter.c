@@ -9,6 +9,7 @@
 
 struct Reporter {
     KubeClient *client;
+    WarmupAgent *agent;
     char *node, *socket;
     GCancellable *stop;
     pthread_t thread;
@@ -35,6 +36,8 @@ static json_t *look(Reporter *r, GError **error)
     json_t *report = datasets ? node_cache_status(status, datasets, g_get_real_time()) : NULL;
     json_decref(status);
     json_decref(datasets);
+    if (report)
+        json_object_set_new(report, "warmups", warmup_agent_report(r->agent));
     return report;
 }
 
@@ -109,10 +112,12 @@ static void *run(void *data)
     return NULL;
 }
 
-Reporter *reporter_new(KubeClient *client, const char *node, const char *hearthd_socket)
+Reporter *reporter_new(KubeClient *client, const char *node, const char *hearthd_socket,
+                       WarmupAgent *agent)
 {
     Reporter *r = g_new0(Reporter, 1);
     r->client = client;
+    r->agent = agent;
     r->node = g_strdup(node);
     r->socket = g_strdup(hearthd_socket);
     r->stop = g_cancellable_new();

@@ -7,14 +7,17 @@
 #define HEARTH_DRIVER_WARM_REPORTER_H
 
 #include "driver/kube/client.h"
+#include "driver/warm/warmup_agent.h"
 
 #define REPORTER_LOOK_MS 5000
 #define REPORTER_BEAT_MS 30000
 
 typedef struct Reporter Reporter;
 
-/* client is borrowed until reporter_free(); strings are copied. Starts its thread. */
-Reporter *reporter_new(KubeClient *client, const char *node, const char *hearthd_socket);
+/* client and agent, whose warmups are told with it, are borrowed until reporter_free(); strings are
+ * copied. Starts its thread. */
+Reporter *reporter_new(KubeClient *client, const char *node, const char *hearthd_socket,
+                       WarmupAgent *agent);
 /* Stops and joins it. What was reported stays, for a plugin that is upgraded. */
 void reporter_free(Reporter *reporter);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Reporter, reporter_free)

@@ -2,6 +2,7 @@
 #include "driver/kube/lease.h"
 #include "driver/warm/hints.h"
 #include "driver/warm/reporter.h"
+#include "driver/warm/warmups.h"
 
 /* A thousand nodes whose labels all change are through within ten seconds. */
 #define WRITES_PER_SECOND 100
@@ -12,6 +13,8 @@ struct Scheduling {
     KubeLease *lease;
     Warmth *warmth;
     WarmHints *hints;
+    Warmups *warmups;
+    WarmupAgent *agent;
     Reporter *reporter;
 };
 
@@ -36,7 +39,8 @@ static void on_gained(void *data)
 {
     (void)data;
     g_message("this controller has the lease " SCHEDULING_LEASE
-              ": it labels nodes and keeps hints");
+              ": it labels nodes, keeps hints and has "
+              "CacheWarmups done");
 }
 
 static void on_lost(const GError *error, void *data)
@@ -69,6 +73,8 @@ Scheduling *scheduling_of_controller(const char *kubeconfig, const char *driver_
 {
     const WarmHintsOps hint_ops = {
         .may_act = may_act, .on_trouble = on_hint_trouble, .cluster_config = cluster_config};
+    const WarmupsOps warmup_ops = {
+        .may_act = may_act, .driver_name = driver_name, .cluster_config = cluster_config};
     static const KubeLeaseOps ops = {
         .on_gained = on_gained, .on_lost = on_lost, .on_trouble = on_trouble};
     Scheduling *s = begin(kubeconfig, error);
@@ -79,15 +85,18 @@ Scheduling *scheduling_of_controller(const char *kubeconfig, const char *driver_
     s->lease = kube_lease_new(s->client, &options, &ops, NULL);
     s->warmth = warmth_new(s->client, may_act, s->lease);
     s->hints = warm_hints_new(s->client, driver_name, &hint_ops, s->lease);
+    s->warmups = warmups_new(s->client, s->warmth, &warmup_ops, s->lease);
     return s;
 }
 
-Scheduling *scheduling_of_node(const char *kubeconfig, const char *node, const char *hearthd_socket,
+Scheduling *scheduling_of_node(const char *kubeconfig, const char *node, const WarmupPlace *place,
                                GError **error)
 {
     Scheduling *s = begin(kubeconfig, error);
-    if (s)
-        s->reporter = reporter_new(s->client, node, hearthd_socket);
+    if (!s)
+        return NULL;
+    s->agent = warmup_agent_new(s->client, node, place);
+    s->reporter = reporter_new(s->client, node, place->hearthd_socket, s->agent);
     return s;
 }
 
@@ -96,6 +105,8 @@ void scheduling_free(Scheduling *s)
     if (!s)
         return;
     reporter_free(s->reporter);
+    warmup_agent_free(s->agent);
+    warmups_free(s->warmups);
     warm_hints_free(s->hints);
     warmth_free(s->warmth);
     kube_lease_free(s->lease);

@@ -7,6 +7,7 @@
 
 #include <glib.h>
 #include "driver/warm/warmth.h"
+#include "driver/warm/warmup_task.h"
 
 #define SCHEDULING_LEASE "hearth-controller"
 
@@ -16,7 +17,7 @@ typedef struct Scheduling Scheduling;
  * KUBE_ERROR_CONFIG. */
 Scheduling *scheduling_of_controller(const char *kubeconfig, const char *driver_name,
                                      const char *cluster_config, GError **error);
-Scheduling *scheduling_of_node(const char *kubeconfig, const char *node, const char *hearthd_socket,
+Scheduling *scheduling_of_node(const char *kubeconfig, const char *node, const WarmupPlace *place,
                                GError **error);
 void scheduling_free(Scheduling *scheduling);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Scheduling, scheduling_free)

@@ -17,8 +17,17 @@ typedef struct Node {
     WarmLabels *labels;
     GArray *datasets; /* NodeCacheDataset, by id */
     gint64 heartbeat_us, alive_ms;
+    char disk[16];
+    guint64 bytes, free;        /* of its cache; what may be fetched before something is evicted */
+    json_t *orders, *reports;   /* of CacheWarmups; NULL: none */
     gboolean exists, has_cache; /* the Node; its NodeCache */
 } Node;
+
+/* Of a dataset that some nodes have reported. */
+typedef struct Total {
+    guint64 bytes; /* the most that any of them said */
+    guint nodes;
+} Total;
 
 struct Warmth {
     KubeClient *client;
@@ -28,10 +37,11 @@ struct Warmth {
     GCancellable *stop;
     pthread_t thread;
     pthread_mutex_t lock;
-    GHashTable *nodes;     /* lock: value of TOPOLOGY_NODE -> Node */
-    GHashTable *totals;    /* lock: dataset -> guint64 *, the largest any node has reported */
-    gboolean nodes_synced; /* lock */
-    gboolean troubled;     /* of the thread */
+    GHashTable *nodes;      /* lock: value of TOPOLOGY_NODE -> Node */
+    GHashTable *totals;     /* lock: dataset -> Total */
+    gboolean nodes_synced;  /* lock */
+    gboolean caches_synced; /* lock */
+    gboolean troubled;      /* of the thread */
 };
 
 static const KubeResource node_resource = {"", "v1", "nodes"};
@@ -46,6 +56,8 @@ static void node_free(void *data)
     Node *n = data;
     warm_labels_free(n->labels);
     g_array_unref(n->datasets);
+    json_decref(n->orders);
+    json_decref(n->reports);
     g_free(n->name);
     g_free(n);
 }
@@ -78,17 +90,37 @@ static gint by_id(gconstpointer a, gconstpointer b)
     return strcmp(((const NodeCacheDataset *)a)->id, ((const NodeCacheDataset *)b)->id);
 }
 
-static void note_totals_locked(Warmth *w, const GArray *datasets)
+static void count_in_locked(Warmth *w, const GArray *datasets)
 {
     for (guint i = 0; i < datasets->len; i++) {
         const NodeCacheDataset *d = &g_array_index(datasets, NodeCacheDataset, i);
-        guint64 *total = g_hash_table_lookup(w->totals, d->id);
+        Total *total = g_hash_table_lookup(w->totals, d->id);
         if (!total) {
-            total = g_new0(guint64, 1);
+            total = g_new0(Total, 1);
             g_hash_table_insert(w->totals, g_strdup(d->id), total);
         }
-        *total = MAX(*total, d->total);
+        total->bytes = MAX(total->bytes, d->total);
+        total->nodes++;
     }
+}
+
+static void count_out_locked(Warmth *w, const GArray *datasets)
+{
+    for (guint i = 0; i < datasets->len; i++) {
+        const NodeCacheDataset *d = &g_array_index(datasets, NodeCacheDataset, i);
+        Total *total = g_hash_table_lookup(w->totals, d->id);
+        if (--total->nodes == 0)
+            g_hash_table_remove(w->totals, d->id);
+    }
+}
+
+/* In this order, for what both have keeps its size. */
+static void replace_datasets_locked(Warmth *w, Node *n, GArray *datasets)
+{
+    count_in_locked(w, datasets);
+    count_out_locked(w, n->datasets);
+    g_array_unref(n->datasets);
+    n->datasets = datasets;
 }
 
 /* A heartbeat that changed is a sign of life, whatever the node's clock says; of one that is seen
@@ -109,16 +141,24 @@ static void take_report_locked(Warmth *w, NodeCacheReport *r)
         return;
     n->alive_ms = alive_ms(n, r);
     n->heartbeat_us = r->heartbeat_us;
+    memcpy(n->disk, r->disk, sizeof(n->disk));
+    n->bytes = r->bytes;
+    n->free = MIN(r->max_bytes - MIN(r->bytes, r->max_bytes), r->free_bytes);
     g_array_sort(r->datasets, by_id);
-    g_array_unref(n->datasets);
-    n->datasets = g_steal_pointer(&r->datasets);
-    note_totals_locked(w, n->datasets);
+    replace_datasets_locked(w, n, g_steal_pointer(&r->datasets));
     g_autofree WarmDataset *list = g_new0(WarmDataset, n->datasets->len);
     for (guint i = 0; i < n->datasets->len; i++) {
         const NodeCacheDataset *d = &g_array_index(n->datasets, NodeCacheDataset, i);
         list[i] = (WarmDataset){d->id, d->bytes, d->total};
     }
     warm_labels_report(n->labels, list, n->datasets->len, n->alive_ms, now_ms());
+}
+
+static void keep(json_t **place, const json_t *object, const char *part)
+{
+    json_t *list = json_object_get(json_object_get(object, part), "warmups");
+    json_decref(*place);
+    *place = json_array_size(list) ? json_incref(list) : NULL;
 }
 
 static void on_cache(KubeChange change, const json_t *object, void *data)
@@ -132,10 +172,15 @@ static void on_cache(KubeChange change, const json_t *object, void *data)
         Node *n = node_locked(w, report.node);
         n->has_cache = FALSE;
         n->heartbeat_us = 0;
-        g_array_set_size(n->datasets, 0);
+        replace_datasets_locked(w, n, g_array_new(FALSE, FALSE, sizeof(NodeCacheDataset)));
+        keep(&n->orders, NULL, "spec");
+        keep(&n->reports, NULL, "status");
         warm_labels_gone(n->labels);
         drop_if_gone_locked(w, n);
     } else {
+        Node *n = node_locked(w, report.node);
+        keep(&n->orders, object, "spec");
+        keep(&n->reports, object, "status");
         take_report_locked(w, &report);
     }
     pthread_mutex_unlock(&w->lock);
@@ -154,6 +199,14 @@ static void on_machine(KubeChange change, const json_t *object, void *data)
     if (n->exists)
         warm_labels_have(n->labels, json_object_get(meta, "labels"));
     drop_if_gone_locked(w, n);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void on_caches_synced(void *data)
+{
+    Warmth *w = data;
+    pthread_mutex_lock(&w->lock);
+    w->caches_synced = TRUE;
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -185,20 +238,90 @@ static void tell_machines(const GError *error, void *data)
 
 /* ---- what is asked ---- */
 
-gboolean warmth_of(Warmth *w, const char *dataset, const char *node, WarmthOf *of)
+static gint64 age_locked(const Node *n)
 {
-    pthread_mutex_lock(&w->lock);
-    const guint64 *total = g_hash_table_lookup(w->totals, dataset);
-    const Node *n = node ? g_hash_table_lookup(w->nodes, node) : NULL;
-    *of = (WarmthOf){.total = total ? *total : 0};
+    return n && n->heartbeat_us ? MAX(now_ms() - n->alive_ms, 0) : -1;
+}
+
+static guint64 bytes_of(const Node *n, const char *dataset)
+{
     NodeCacheDataset key = {.bytes = 0};
     guint at;
     g_strlcpy(key.id, dataset, sizeof(key.id));
-    if (n && now_ms() - n->alive_ms <= WARM_STALE_MS &&
-        g_array_binary_search(n->datasets, &key, by_id, &at))
-        of->bytes = MIN(g_array_index(n->datasets, NodeCacheDataset, at).bytes, of->total);
+    return g_array_binary_search(n->datasets, &key, by_id, &at)
+               ? g_array_index(n->datasets, NodeCacheDataset, at).bytes
+               : 0;
+}
+
+gboolean warmth_of(Warmth *w, const char *dataset, const char *node, WarmthOf *of)
+{
+    pthread_mutex_lock(&w->lock);
+    const Total *total = g_hash_table_lookup(w->totals, dataset);
+    const Node *n = node ? g_hash_table_lookup(w->nodes, node) : NULL;
+    *of = (WarmthOf){.total = total ? total->bytes : 0};
+    if (n && now_ms() - n->alive_ms <= WARM_STALE_MS)
+        of->bytes = MIN(bytes_of(n, dataset), of->total);
     pthread_mutex_unlock(&w->lock);
     return of->total > 0;
+}
+
+/* The one that has this name; NULL: none. */
+static const Node *named_locked(Warmth *w, const char *name)
+{
+    g_autofree char *value = topology_node_value(name);
+    return g_hash_table_lookup(w->nodes, value);
+}
+
+/* Its own word, which is not ours to keep. */
+static const char *disk_literal(const char *disk)
+{
+    static const char *const known[] = {"ok", "suspect", "bypass", "off"};
+    for (gsize i = 0; i < G_N_ELEMENTS(known); i++)
+        if (strcmp(disk, known[i]) == 0)
+            return known[i];
+    return "";
+}
+
+void warmth_candidate(Warmth *w, const char *dataset, WarmupCandidate *c)
+{
+    pthread_mutex_lock(&w->lock);
+    const Node *n = named_locked(w, c->name);
+    c->age_ms = age_locked(n);
+    c->disk = n ? disk_literal(n->disk) : "";
+    c->bytes = n ? bytes_of(n, dataset) : 0;
+    c->room = n ? n->free + n->bytes - MIN(c->bytes, n->bytes) : 0;
+    pthread_mutex_unlock(&w->lock);
+}
+
+gboolean warmth_runs(Warmth *w, const char *node, WarmthRuns *runs)
+{
+    pthread_mutex_lock(&w->lock);
+    const Node *n = named_locked(w, node);
+    *runs = (WarmthRuns){.orders = n ? json_incref(n->orders) : NULL,
+                         .reports = n ? json_incref(n->reports) : NULL,
+                         .age_ms = age_locked(n)};
+    const gboolean has = n && n->has_cache;
+    pthread_mutex_unlock(&w->lock);
+    return has;
+}
+
+GPtrArray *warmth_ordered(Warmth *w)
+{
+    GPtrArray *names = NULL;
+    GHashTableIter iter;
+    gpointer value;
+    pthread_mutex_lock(&w->lock);
+    if (w->caches_synced) {
+        names = g_ptr_array_new_with_free_func(g_free);
+        g_hash_table_iter_init(&iter, w->nodes);
+        while (g_hash_table_iter_next(&iter, NULL, &value)) {
+            const Node *n = value;
+            if (n->orders)
+                g_ptr_array_add(names, g_strdup(n->name));
+        }
+    }
+    pthread_mutex_unlock(&w->lock);
+    return names;
 }
 
 /* ---- what is written ---- */
@@ -299,7 +422,9 @@ static void *run(void *data)
 
 Warmth *warmth_new(KubeClient *client, gboolean (*may_act)(void *data), void *data)
 {
-    static const KubeWatchOps cache_ops = {.on_change = on_cache, .on_trouble = tell_caches},
+    static const KubeWatchOps cache_ops = {.on_change = on_cache,
+                                           .on_synced = on_caches_synced,
+                                           .on_trouble = tell_caches},
                               machine_ops = {.on_change = on_machine,
                                              .on_synced = on_machines_synced,
                                              .on_trouble = tell_machines};

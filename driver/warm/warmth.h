@@ -9,6 +9,7 @@
 #define HEARTH_DRIVER_WARM_WARMTH_H
 
 #include "driver/kube/client.h"
+#include "driver/warm/warmup_nodes.h"
 
 typedef struct Warmth Warmth;
 
@@ -24,8 +25,24 @@ typedef struct WarmthOf {
     guint64 bytes; /* of it that the node has; 0 also when it has not reported for WARM_STALE_MS */
 } WarmthOf;
 
-/* node: a value of TOPOLOGY_NODE (volume/topology.h), or NULL. FALSE: no node knows the dataset.
- * From any thread. */
+/* All that follows: from any thread. */
+
+/* node: a value of TOPOLOGY_NODE (volume/topology.h), or NULL. FALSE: no node knows the dataset. */
 gboolean warmth_of(Warmth *warmth, const char *dataset, const char *node, WarmthOf *of);
+/* Sets what the cache of candidate->name says: age_ms, disk (a literal), room, bytes of the
+ * dataset. */
+void warmth_candidate(Warmth *warmth, const char *dataset, WarmupCandidate *candidate);
+
+/* What stands in a NodeCache of CacheWarmups (warmup_order.h). */
+typedef struct WarmthRuns {
+    json_t *orders, *reports; /* new references; NULL: none */
+    gint64 age_ms;            /* since its last heartbeat; < 0: it has no NodeCache that reports */
+} WarmthRuns;
+
+/* FALSE: it has no NodeCache. */
+gboolean warmth_runs(Warmth *warmth, const char *node, WarmthRuns *runs);
+/* Names of the nodes that have orders, the caller's. NULL: NodeCaches have not all been seen yet.
+ */
+GPtrArray *warmth_ordered(Warmth *warmth);
 
 #endif

@@ -1,6 +1,7 @@
 #include "driver/warm/warmup.h"
 #include <string.h>
 #include "driver/error.h"
+#include "driver/field.h"
 #include "driver/kube/time.h"
 #include "driver/volume/params.h"
 
@@ -8,12 +9,6 @@ const KubeResource warmup_resource = {"csi.hearth.dev", "v1alpha1", "cachewarmup
 
 /* Of the year 9999: what can be written as a time. */
 #define TIME_MAX_S G_GINT64_CONSTANT(253402300799)
-
-static const char *string(const json_t *object, const char *name)
-{
-    const char *text = json_string_value(json_object_get(object, name));
-    return text ? text : "";
-}
 
 G_GNUC_PRINTF(2, 3) static gboolean refuse(GError **error, const char *format, ...)
 {
@@ -29,7 +24,7 @@ G_GNUC_PRINTF(2, 3) static gboolean refuse(GError **error, const char *format, .
 static gboolean text_of(const json_t *spec, const char *name, const char **text, GError **error)
 {
     const json_t *value = json_object_get(spec, name);
-    *text = string(spec, name);
+    *text = field_text(spec, name);
     if (value && !json_is_null(value) && !json_is_string(value))
         return refuse(error, "spec.%s is no text; put it in quotes", name);
     return TRUE;
@@ -178,15 +173,15 @@ gboolean warmup_read(const json_t *object, Warmup *warmup, GError **error)
     const json_t *metadata = json_object_get(object, "metadata");
     const json_t *spec = json_object_get(object, "spec");
     gint64 created_us = 0;
-    if (!kube_time_parse(string(metadata, "creationTimestamp"), &created_us))
+    if (!kube_time_parse(field_text(metadata, "creationTimestamp"), &created_us))
         created_us = 0;
     *warmup = (Warmup){
-        .namespace = g_strdup(string(metadata, "namespace")),
-        .name = g_strdup(string(metadata, "name")),
-        .uid = g_strdup(string(metadata, "uid")),
+        .namespace = g_strdup(field_text(metadata, "namespace")),
+        .name = g_strdup(field_text(metadata, "name")),
+        .uid = g_strdup(field_text(metadata, "uid")),
         .generation = json_integer_value(json_object_get(metadata, "generation")),
         .created_s = created_us / G_USEC_PER_SEC,
-        .going = *string(metadata, "deletionTimestamp") != '\0',
+        .going = *field_text(metadata, "deletionTimestamp") != '\0',
         .suspend = json_is_true(json_object_get(spec, "suspend")),
         .paths = g_ptr_array_new_with_free_func(g_free),
         .selector = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
@@ -226,10 +221,10 @@ void warmup_done_read(const Warmup *warmup, const json_t *status, WarmupDone *do
 {
     gint64 at_us;
     *done = (WarmupDone){.any = FALSE};
-    done->any = warmup_run_parse(warmup->uid, string(status, "run"), &done->run);
-    done->under_way = done->any && g_str_equal(string(status, "phase"), "Warming");
+    done->any = warmup_run_parse(warmup->uid, field_text(status, "run"), &done->run);
+    done->under_way = done->any && g_str_equal(field_text(status, "phase"), "Warming");
     /* A status that was restored with an object of another uid tells nothing of this one. */
-    if (done->any && kube_time_parse(string(status, "lastScheduleTime"), &at_us))
+    if (done->any && kube_time_parse(field_text(status, "lastScheduleTime"), &at_us))
         done->last_schedule_s = at_us / G_USEC_PER_SEC;
 }
 

@@ -1,5 +1,6 @@
 #include "driver/warm/warmup_nodes.h"
 #include <string.h>
+#include "driver/field.h"
 #include "driver/warm/labels.h"
 
 #define NAMES_A_REASON 3
@@ -14,25 +15,19 @@ static const char *const reasons[WARMUP_REASONS] = {
     [WARMUP_TOO_SMALL] = "too little room",
 };
 
-static const char *string(const json_t *object, const char *name)
-{
-    const char *text = json_string_value(json_object_get(object, name));
-    return text ? text : "";
-}
-
 gboolean warmup_candidate_of_node(const json_t *node, WarmupCandidate *candidate)
 {
     const json_t *metadata = json_object_get(node, "metadata"), *condition;
     size_t i;
-    candidate->name = string(metadata, "name");
+    candidate->name = field_text(metadata, "name");
     candidate->labels = json_object_get(metadata, "labels");
     candidate->cordoned =
         json_is_true(json_object_get(json_object_get(node, "spec"), "unschedulable"));
     candidate->ready = FALSE;
     json_array_foreach(json_object_get(json_object_get(node, "status"), "conditions"), i, condition)
     {
-        if (g_str_equal(string(condition, "type"), "Ready"))
-            candidate->ready = g_str_equal(string(condition, "status"), "True");
+        if (g_str_equal(field_text(condition, "type"), "Ready"))
+            candidate->ready = g_str_equal(field_text(condition, "status"), "True");
     }
     return *candidate->name != '\0';
 }

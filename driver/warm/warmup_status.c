@@ -1,5 +1,6 @@
 #include "driver/warm/warmup_status.h"
 #include <string.h>
+#include "driver/field.h"
 #include "driver/kube/time.h"
 #include "driver/warm/labels.h"
 
@@ -8,17 +9,6 @@
 #define NAMES_IN_MESSAGE 3
 /* Three years: as good as never. */
 #define ETA_MAX_S 100000000
-
-static const char *string(const json_t *object, const char *name)
-{
-    const char *text = json_string_value(json_object_get(object, name));
-    return text ? text : "";
-}
-
-static json_int_t number(const json_t *object, const char *name)
-{
-    return MAX(json_integer_value(json_object_get(object, name)), 0);
-}
 
 static json_t *time_json(gint64 s)
 {
@@ -30,7 +20,7 @@ static json_t *time_json(gint64 s)
 static gint64 time_of(const json_t *object, const char *name)
 {
     gint64 us;
-    return kube_time_parse(string(object, name), &us) ? us / G_USEC_PER_SEC : 0;
+    return kube_time_parse(field_text(object, name), &us) ? us / G_USEC_PER_SEC : 0;
 }
 
 /* ---- a node ---- */
@@ -46,30 +36,30 @@ static gboolean is_final(const char *state)
     return is_one_of(state, states);
 }
 
-static void set_number(json_t *node, const char *name, json_int_t value)
+static void set_number(json_t *node, const char *name, guint64 value)
 {
     if (value > 0)
-        json_object_set_new(node, name, json_integer(value));
+        json_object_set_new(node, name, json_integer((json_int_t)value));
 }
 
 /* What is nothing is left out. `of` has the numbers, of a report or of the node as it was. */
 static json_t *node_json(const json_t *was, const char *state, const json_t *of,
                          const char *message, gint64 now_s)
 {
-    json_t *node = json_pack("{s:s, s:s}", "name", string(was, "name"), "state", state);
-    const gboolean same = g_str_equal(string(was, "state"), state);
+    json_t *node = json_pack("{s:s, s:s}", "name", field_text(was, "name"), "state", state);
+    const gboolean same = g_str_equal(field_text(was, "state"), state);
     const gboolean whole = g_str_equal(state, "Succeeded");
     g_autofree char *text = g_utf8_strlen(message, -1) > MESSAGE_MAX
                                 ? g_utf8_substring(message, 0, MESSAGE_MAX)
                                 : g_strdup(message);
     json_object_set_new(node, "since", time_json(same ? time_of(was, "since") : now_s));
     json_object_set_new(node, "percent",
-                        json_integer(whole ? 100 : MIN(number(of, "percent"), 100)));
-    set_number(node, "bytes", number(of, "bytes"));
-    set_number(node, "totalBytes", number(of, "totalBytes"));
+                        json_integer(whole ? 100 : MIN(field_count(of, "percent"), 100)));
+    set_number(node, "bytes", field_count(of, "bytes"));
+    set_number(node, "totalBytes", field_count(of, "totalBytes"));
     if (g_str_equal(state, "Running")) {
-        set_number(node, "bytesPerSecond", number(of, "bytesPerSecond"));
-        set_number(node, "etaSeconds", MIN(number(of, "etaSeconds"), ETA_MAX_S));
+        set_number(node, "bytesPerSecond", field_count(of, "bytesPerSecond"));
+        set_number(node, "etaSeconds", MIN(field_count(of, "etaSeconds"), ETA_MAX_S));
     }
     if (*text)
         json_object_set_new(node, "message", json_string(text));
@@ -82,7 +72,7 @@ static const json_t *entry_of(const json_t *warmups, const char *run)
     size_t i;
     json_array_foreach(warmups, i, entry)
     {
-        if (g_str_equal(string(entry, "run"), run))
+        if (g_str_equal(field_text(entry, "run"), run))
             return entry;
     }
     return NULL;
@@ -91,7 +81,7 @@ static const json_t *entry_of(const json_t *warmups, const char *run)
 /* As the node says; one that says what we do not know is at it. */
 static const char *state_said(const json_t *entry)
 {
-    const char *state = string(entry, "state");
+    const char *state = field_text(entry, "state");
     return is_final(state) || g_str_equal(state, "Pending") ? state : "Running";
 }
 
@@ -101,16 +91,16 @@ static json_t *node_now(const json_t *was, const char *run, const WarmupReport *
     const json_t *entry = report ? entry_of(report->warmups, run) : NULL;
     const gint64 in_state_s = now_s - time_of(was, "since");
     const gint64 age_ms = report && report->age_ms >= 0 ? report->age_ms : in_state_s * 1000;
-    const char *state = string(was, "state");
+    const char *state = field_text(was, "state");
     if (is_final(state))
         return json_deep_copy(was);
     if (entry && is_final(state_said(entry)))
-        return node_json(was, state_said(entry), entry, string(entry, "message"), now_s);
+        return node_json(was, state_said(entry), entry, field_text(entry, "message"), now_s);
     /* One that is lost stays so until it reports. */
     if (age_ms > WARM_STALE_MS || (g_str_equal(state, "Lost") && (!report || report->age_ms < 0)))
         return node_json(was, "Lost", entry ? entry : was, "it has not reported for 90 s", now_s);
     if (entry)
-        return node_json(was, state_said(entry), entry, string(entry, "message"), now_s);
+        return node_json(was, state_said(entry), entry, field_text(entry, "message"), now_s);
     if (g_str_equal(state, "Pending") && in_state_s > WARMUP_PATIENCE_S)
         return node_json(was, "Failed", was,
                          "its plugin did not take it up within 10 minutes; is it of this version?",
@@ -121,7 +111,7 @@ static json_t *node_now(const json_t *was, const char *run, const WarmupReport *
 /* Ended, whatever came of it. */
 static gboolean has_ended(const json_t *node, gint64 now_s)
 {
-    const char *state = string(node, "state");
+    const char *state = field_text(node, "state");
     return is_final(state) ||
            (g_str_equal(state, "Lost") && now_s - time_of(node, "since") > WARMUP_PATIENCE_S);
 }
@@ -143,10 +133,10 @@ static Sum sum_up(const json_t *nodes, gint64 now_s)
     {
         sum.nodes++;
         sum.ended += has_ended(node, now_s);
-        sum.succeeded += g_str_equal(string(node, "state"), "Succeeded");
-        sum.percents += (guint64)number(node, "percent");
-        sum.rate += (guint64)number(node, "bytesPerSecond");
-        sum.eta_s = MAX(sum.eta_s, number(node, "etaSeconds"));
+        sum.succeeded += g_str_equal(field_text(node, "state"), "Succeeded");
+        sum.percents += field_count(node, "percent");
+        sum.rate += field_count(node, "bytesPerSecond");
+        sum.eta_s = MAX(sum.eta_s, (gint64)field_count(node, "etaSeconds"));
     }
     return sum;
 }
@@ -187,7 +177,8 @@ static json_t *condition(const char *type, gboolean is, const char *reason, cons
     size_t i;
     json_array_foreach(json_object_get(before, "conditions"), i, old)
     {
-        if (g_str_equal(string(old, "type"), type) && g_str_equal(string(old, "status"), status))
+        if (g_str_equal(field_text(old, "type"), type) &&
+            g_str_equal(field_text(old, "status"), status))
             since_s = time_of(old, "lastTransitionTime");
     }
     return json_pack("{s:s, s:s, s:I, s:o, s:s, s:s}", "type", type, "status", status,
@@ -205,11 +196,11 @@ static char *failures(const json_t *nodes, const Sum *sum)
     g_string_append_printf(text, "%u of %u nodes", sum->nodes - sum->succeeded, sum->nodes);
     json_array_foreach(nodes, i, node)
     {
-        if (g_str_equal(string(node, "state"), "Succeeded") || ++told > NAMES_IN_MESSAGE)
+        if (g_str_equal(field_text(node, "state"), "Succeeded") || ++told > NAMES_IN_MESSAGE)
             continue;
-        const char *message = string(node, "message");
-        g_string_append_printf(text, "; %s %s%s%s", string(node, "name"), string(node, "state"),
-                               *message ? ": " : "", message);
+        const char *message = field_text(node, "message");
+        g_string_append_printf(text, "; %s %s%s%s", field_text(node, "name"),
+                               field_text(node, "state"), *message ? ": " : "", message);
     }
     if (told > NAMES_IN_MESSAGE)
         g_string_append_printf(text, "; and %u more", told - NAMES_IN_MESSAGE);
@@ -223,7 +214,7 @@ typedef struct Verdict {
     gboolean complete, failed;
 } Verdict;
 
-/* Takes nodes. Run, dataset and time are those of `before`. */
+/* Takes nodes. Run, dataset, its origin and time are those of `before`. */
 static json_t *status_json(const Warmup *warmup, const Verdict *verdict, json_t *nodes,
                            const json_t *before, gint64 now_s)
 {
@@ -240,16 +231,18 @@ static json_t *status_json(const Warmup *warmup, const Verdict *verdict, json_t 
                                                 warmup->generation, before, now_s));
     json_t *status = json_pack("{s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:o, s:o}", "phase",
                                verdict->phase, "observedGeneration", (json_int_t)warmup->generation,
-                               "run", string(before, "run"), "dataset", string(before, "dataset"),
-                               "warmNodes", warm, "percent", percent, "rate", rate, "eta", eta,
-                               "nodes", nodes, "conditions", conditions);
+                               "run", field_text(before, "run"), "dataset",
+                               field_text(before, "dataset"), "warmNodes", warm, "percent", percent,
+                               "rate", rate, "eta", eta, "nodes", nodes, "conditions", conditions);
+    if (json_object_get(before, "origin"))
+        json_object_set(status, "origin", json_object_get(before, "origin"));
     if (time_of(before, "lastScheduleTime"))
         json_object_set_new(status, "lastScheduleTime",
                             time_json(time_of(before, "lastScheduleTime")));
     return status;
 }
 
-json_t *warmup_status_begin(const Warmup *warmup, const WarmupRun *run, const char *dataset,
+json_t *warmup_status_begin(const Warmup *warmup, const WarmupRun *run, const DatasetOrigin *origin,
                             const GPtrArray *nodes, const char *message, const json_t *before,
                             gint64 now_s)
 {
@@ -263,7 +256,8 @@ json_t *warmup_status_begin(const Warmup *warmup, const WarmupRun *run, const ch
     }
     json_t *status = status_json(warmup, &verdict, list, before, now_s);
     json_object_set_new(status, "run", json_string(name));
-    json_object_set_new(status, "dataset", json_string(dataset));
+    json_object_set_new(status, "dataset", json_string(origin->id));
+    json_object_set_new(status, "origin", dataset_origin_json(origin));
     if (run->time_s)
         json_object_set_new(status, "lastScheduleTime", time_json(run->time_s));
     return status;
@@ -276,8 +270,8 @@ static const char *message_before(const json_t *before)
     size_t i;
     json_array_foreach(json_object_get(before, "conditions"), i, old)
     {
-        if (g_str_equal(string(old, "type"), "Complete"))
-            return string(old, "message");
+        if (g_str_equal(field_text(old, "type"), "Complete"))
+            return field_text(old, "message");
     }
     return "";
 }
@@ -290,9 +284,9 @@ json_t *warmup_status_progress(const Warmup *warmup, GHashTable *reports, const 
     size_t i;
     json_array_foreach(json_object_get(before, "nodes"), i, was)
     {
-        json_array_append_new(list,
-                              node_now(was, string(before, "run"),
-                                       g_hash_table_lookup(reports, string(was, "name")), now_s));
+        json_array_append_new(list, node_now(was, field_text(before, "run"),
+                                             g_hash_table_lookup(reports, field_text(was, "name")),
+                                             now_s));
     }
     const Sum sum = sum_up(list, now_s);
     g_autofree char *failed = failures(list, &sum);
@@ -322,28 +316,29 @@ json_t *warmup_status_idle(const Warmup *warmup, WarmupIdle why, const char *mes
     size_t i;
     json_array_foreach(json_object_get(before, "nodes"), i, was)
     {
-        const gboolean ended = why == WARMUP_WAITING || is_final(string(was, "state"));
+        const gboolean ended = why == WARMUP_WAITING || is_final(field_text(was, "state"));
         json_array_append_new(list, ended ? json_deep_copy(was)
                                           : node_json(was, "Cancelled", was, "", now_s));
     }
     return status_json(warmup, &verdicts[why], list, before, now_s);
 }
 
-const char *warmup_status_order(const Warmup *warmup, const json_t *status, const char *node)
+GPtrArray *warmup_status_parts(const Warmup *warmup, const json_t *status)
 {
+    GPtrArray *names = g_ptr_array_new();
     WarmupDone done;
-    const json_t *one;
+    const json_t *node;
     size_t i;
     warmup_done_read(warmup, status, &done);
     if (!done.under_way || done.run.generation != warmup->generation || warmup->suspend ||
         warmup->going)
-        return NULL;
-    json_array_foreach(json_object_get(status, "nodes"), i, one)
+        return names;
+    json_array_foreach(json_object_get(status, "nodes"), i, node)
     {
-        if (g_str_equal(string(one, "name"), node))
-            return is_final(string(one, "state")) ? NULL : string(status, "run");
+        if (!is_final(field_text(node, "state")))
+            g_ptr_array_add(names, (gpointer)field_text(node, "name"));
     }
-    return NULL;
+    return names;
 }
 
 /* ---- writes ---- */
@@ -370,6 +365,8 @@ gboolean warmup_status_is_worth(const json_t *before, const json_t *after, gint6
 {
     const gint64 pause_ms =
         (gint64)json_array_size(json_object_get(after, "nodes")) * WARMUP_WRITE_NODE_MS;
+    if (!g_str_equal(field_text(before, "phase"), field_text(after, "phase")))
+        return TRUE;
     if (since_write_ms >= 0 && since_write_ms < MAX(WARMUP_WRITE_MS, pause_ms))
         return FALSE;
     const gboolean refresh = since_write_ms < 0 || since_write_ms >= WARMUP_REFRESH_MS;

@@ -25,6 +25,7 @@
 
 #include <glib.h>
 #include <jansson.h>
+#include "driver/warm/dataset_origin.h"
 #include "driver/warm/warmup.h"
 
 #define WARMUP_PATIENCE_S 600
@@ -42,10 +43,9 @@ typedef struct WarmupReport {
 /* Each returns a new reference. `before`: the object's status; NULL: none. */
 
 /*
- * A run begins on these nodes. dataset: its 16 digits; "": not known. message: of nodes that are
- * missing (warmup_choice_message()), or "".
+ * A run begins on these nodes. message: of nodes that are missing (warmup_choice_message()), or "".
  */
-json_t *warmup_status_begin(const Warmup *warmup, const WarmupRun *run, const char *dataset,
+json_t *warmup_status_begin(const Warmup *warmup, const WarmupRun *run, const DatasetOrigin *origin,
                             const GPtrArray *nodes, const char *message, const json_t *before,
                             gint64 now_s);
 /*
@@ -64,16 +64,17 @@ json_t *warmup_status_idle(const Warmup *warmup, WarmupIdle why, const char *mes
                            const json_t *before, gint64 now_s);
 
 /*
- * For a node: the run that it is to have a part in now, borrowed from the status; NULL: none, and
- * what it does for this CacheWarmup is to be cancelled. Of a spec that has changed the run is over.
+ * The nodes that have a part in the run under way, borrowed from the status; the array is the
+ * caller's. What others do for this CacheWarmup is to be cancelled. Of a spec that has changed the
+ * run is over.
  */
-const char *warmup_status_order(const Warmup *warmup, const json_t *status, const char *node);
+GPtrArray *warmup_status_parts(const Warmup *warmup, const json_t *status);
 
 /*
  * Whether `after` is worth a write: a state, a percent, a message or anything else but the plain
- * numbers has changed, or rate and ETA have and nothing was written for WARMUP_REFRESH_MS. Never
- * sooner after the last write, since_write_ms ago (< 0: this process has made none), than
- * WARMUP_WRITE_MS, or WARMUP_WRITE_NODE_MS for each node when that is longer.
+ * numbers has changed, or rate and ETA have and nothing was written for WARMUP_REFRESH_MS. But for
+ * another phase not sooner after the last write, since_write_ms ago (< 0: this process has made
+ * none), than WARMUP_WRITE_MS, or WARMUP_WRITE_NODE_MS for each node when that is longer.
  */
 gboolean warmup_status_is_worth(const json_t *before, const json_t *after, gint64 since_write_ms);
 

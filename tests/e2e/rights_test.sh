@@ -58,7 +58,7 @@ refused less_than_nothing 'greater than or equal to 0' plugin n1 patch nodecache
 refused a_dataset_of_no_id 'datasets\[0\].id' plugin n1 patch nodecache n1 --subresource=status --type=merge -p "$(nodecache_status ok ../../secret 1 1)"
 refused a_time_that_is_none 'heartbeatTime' plugin n1 patch nodecache n1 --subresource=status --type=merge -p '{"status": {"heartbeatTime": "yesterday"}}'
 plugin_may() { plugin n1 auth can-i "$@" 2>/dev/null; }
-same a_node_plugin_may_nothing_else "$(plugin_may list nodecaches) $(plugin_may delete nodecaches) $(plugin_may get nodes) $(plugin_may patch nodes) \
+same a_node_plugin_may_nothing_else "$(plugin_may list cachewarmups) $(plugin_may delete nodecaches) $(plugin_may get nodes) $(plugin_may patch nodes) \
 $(plugin_may get secrets -n hearth) $(plugin_may create datasethints) $(plugin_may list pods)" "no no no no no no no"
 
 # ---- the controller
@@ -78,9 +78,9 @@ refused a_cordon 'no taints' controller patch node n1 --type=merge -p '{"spec": 
 refused a_finalizer 'no finalizers' controller patch node n1 --type=merge -p '{"metadata": {"finalizers": ["a.b/c"]}}'
 refused an_owner 'no finalizers' controller patch node n1 --type=merge -p '{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n2", "uid": "1"}]}}'
 controller_may() { controller auth can-i "$@" 2>/dev/null; }
-same the_controller_may_nothing_else "$(controller_may update nodes) $(controller_may delete nodes) $(controller_may patch nodes --subresource=status) $(controller_may patch nodecaches) \
-$(controller_may get secrets) $(controller_may update persistentvolumes) $(controller_may update leases/another -n hearth) $(controller_may update leases/hearth-controller -n default)" \
-    "no no no no no no no no"
+same the_controller_may_nothing_else "$(controller_may update nodes) $(controller_may delete nodes) $(controller_may patch nodes --subresource=status) $(controller_may patch nodecaches --subresource=status) \
+$(controller_may get secrets) $(controller_may patch cachewarmups) $(controller_may update persistentvolumes) $(controller_may update leases/another -n hearth) $(controller_may update leases/hearth-controller -n default)" \
+    "no no no no no no no no no"
 same but_its_lease "$(controller_may create leases -n hearth) $(controller_may update leases/hearth-controller -n hearth)" "yes yes"
 
 # ---- others are not held to it
@@ -95,4 +95,5 @@ k create rolebinding vera -n team --clusterrole=view --user=vera >/dev/null
 person_may() { k auth can-i --as "$1" "${@:2}" -n team 2>/dev/null; }
 settles who_edits_a_namespace_orders_warmups 20 yes person_may eddy create cachewarmups.csi.hearth.dev
 same who_views_it_sees_them "$(person_may vera get cachewarmups.csi.hearth.dev) $(person_may vera create cachewarmups.csi.hearth.dev)" "yes no"
+same nor_does_either_write_how_far_they_are "$(person_may eddy patch cachewarmups.csi.hearth.dev --subresource=status) $(person_may eddy patch nodecaches.csi.hearth.dev)" "no no"
 same nobody_writes_hints "$(person_may eddy create datasethints.csi.hearth.dev)" no

@@ -5,6 +5,7 @@
 
 #define A "aaaaaaaaaaaaaaaa"
 #define B "bbbbbbbbbbbbbbbb"
+#define UNKNOWN 12345
 
 /* An API server with Nodes n1 and n2, and NodeCaches as the test says. */
 typedef struct World {
@@ -128,7 +129,7 @@ static void end(World *w)
 static guint64 bytes_on(World *w, const char *id, const char *node)
 {
     WarmthOf of;
-    return warmth_of(w->warmth, id, node, &of) ? of.bytes : 12345;
+    return warmth_of(w->warmth, id, node, &of) ? of.bytes : UNKNOWN;
 }
 
 static void await_bytes(World *w, const char *id, const char *node, guint64 bytes)
@@ -174,7 +175,7 @@ START_TEST(it_knows_what_is_warm_on_which_node)
     await_bytes(&w, B, "n1", 50);
     ck_assert_uint_eq(bytes_on(&w, A, "n1"), 0);
     tell(&w, "DELETED", cache("n1", B, 50, 0));
-    await_bytes(&w, B, "n1", 0);
+    await_bytes(&w, B, "n1", UNKNOWN); /* nobody tells of it any more */
     end(&w);
 }
 END_TEST

@@ -3,7 +3,7 @@
 #include "tests/unit/harness.h"
 
 #define NOW 1704067200 /* 2024-01-01T00:00:00Z */
-#define DATASET "0123456789abcdef"
+#define ROOT_PATH "/volumes/g/v/.snap/s/u"
 #define RUN "u.3.0"
 
 /* A CacheWarmup and its status, as it would be with each write taken; reports stay until they are
@@ -28,6 +28,16 @@ static void take(World *w, json_t *status)
     w->status = status;
 }
 
+static DatasetOrigin origin_of_test(void)
+{
+    DatasetOrigin origin;
+    json_t *context =
+        json_pack("{s:s, s:s, s:s}", "clusterID", "c", "fsName", "f", "rootPath", ROOT_PATH);
+    ck_assert(dataset_origin_of(context, NULL, &origin));
+    json_decref(context);
+    return origin;
+}
+
 /* With a run on `nodes`, names with "," between. */
 static World *world_new(const char *nodes)
 {
@@ -41,7 +51,8 @@ static World *world_new(const char *nodes)
     w->warmup.generation = 3;
     w->now_s = NOW;
     w->reports = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, report_free);
-    take(w, warmup_status_begin(&w->warmup, &run, DATASET, list, "", NULL, w->now_s));
+    g_auto(DatasetOrigin) origin = origin_of_test();
+    take(w, warmup_status_begin(&w->warmup, &run, &origin, list, "", NULL, w->now_s));
     return w;
 }
 
@@ -121,9 +132,11 @@ static void is(const World *w, const char *phase, const char *complete, const ch
 START_TEST(a_run_begins_with_its_nodes_pending)
 {
     g_autoptr(World) w = world_new("n1,n2");
+    g_autofree char *key = dataset_key("c", "f", ROOT_PATH);
     is(w, "Warming", "False", "False");
     ck_assert_str_eq(text(w->status, "run"), RUN);
-    ck_assert_str_eq(text(w->status, "dataset"), DATASET);
+    ck_assert_str_eq(text(w->status, "dataset"), key);
+    ck_assert_str_eq(text(json_object_get(w->status, "origin"), "rootPath"), ROOT_PATH);
     ck_assert_str_eq(text(w->status, "warmNodes"), "0/2");
     ck_assert_int_eq(number(w->status, "percent"), 0);
     ck_assert_str_eq(text(w->status, "rate"), "");
@@ -141,7 +154,8 @@ START_TEST(scheduled_run_tells_its_time_and_who_is_missing)
     const WarmupRun run = {.generation = 3, .time_s = NOW + 60};
     g_autoptr(GPtrArray) list = g_ptr_array_new();
     g_ptr_array_add(list, "n1");
-    take(w, warmup_status_begin(&w->warmup, &run, "", list, "1 of 2", w->status, NOW + 70));
+    g_auto(DatasetOrigin) origin = origin_of_test();
+    take(w, warmup_status_begin(&w->warmup, &run, &origin, list, "1 of 2", w->status, NOW + 70));
     ck_assert_str_eq(text(w->status, "lastScheduleTime"), "2024-01-01T00:01:00Z");
     ck_assert_str_eq(text(condition(w, "Complete"), "message"), "1 of 2");
     says_of(w, "n1", text(w->status, "run"), "Running", 5);
@@ -427,8 +441,9 @@ END_TEST
 
 static const char *order(const World *w, const char *name)
 {
-    const char *run = warmup_status_order(&w->warmup, w->status, name);
-    return run ? run : "-";
+    g_autoptr(GPtrArray) parts = warmup_status_parts(&w->warmup, w->status);
+    const gboolean has = g_ptr_array_find_with_equal_func(parts, (gpointer)name, g_str_equal, NULL);
+    return has ? text(w->status, "run") : "-";
 }
 
 START_TEST(node_has_a_part_while_the_run_is_under_way)

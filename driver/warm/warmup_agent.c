@@ -1,0 +1,171 @@
+#include "driver/warm/warmup_agent.h"
+#include <pthread.h>
+#include "driver/field.h"
+#include "driver/kube/watch.h"
+#include "driver/warm/node_cache.h"
+
+/* One order. Held by the table while it is ordered, and by its thread. */
+typedef struct Duty {
+    WarmupAgent *agent;
+    WarmupOrder order;
+    GCancellable *cancel;
+    json_t *entry; /* lock: of status.warmups */
+    gatomicrefcount holders;
+} Duty;
+
+struct WarmupAgent {
+    WarmupPlace place; /* its strings are ours */
+    KubeWatch *watch;
+    GThreadPool *pool;
+    pthread_mutex_t lock;
+    GHashTable *duties; /* lock: run -> Duty */
+};
+
+static void duty_unref(void *data)
+{
+    Duty *duty = data;
+    if (!g_atomic_ref_count_dec(&duty->holders))
+        return;
+    warmup_order_clear(&duty->order);
+    g_object_unref(duty->cancel);
+    json_decref(duty->entry);
+    g_free(duty);
+}
+
+/* ---- doing it ---- */
+
+static void take_news(const WarmupDoing *doing, void *data)
+{
+    Duty *duty = data;
+    json_t *entry = warmup_doing_json(&duty->order, doing);
+    pthread_mutex_lock(&duty->agent->lock);
+    json_decref(duty->entry);
+    duty->entry = entry;
+    pthread_mutex_unlock(&duty->agent->lock);
+}
+
+static void do_duty(void *data, void *agent)
+{
+    Duty *duty = data;
+    const WarmupAgent *a = agent;
+    if (!g_cancellable_is_cancelled(duty->cancel)) {
+        g_message("warmup %s/%s begins: %s", duty->order.namespace, duty->order.name,
+                  duty->order.origin.root_path);
+        warmup_task_run(&duty->order, &a->place, duty->cancel, take_news, duty);
+        pthread_mutex_lock(&duty->agent->lock);
+        g_autofree char *state = g_strdup(field_text(duty->entry, "state"));
+        g_autofree char *message = g_strdup(field_text(duty->entry, "message"));
+        pthread_mutex_unlock(&duty->agent->lock);
+        g_message("warmup %s/%s: %s%s%s", duty->order.namespace, duty->order.name, state,
+                  *message ? ": " : "", message);
+    }
+    duty_unref(duty);
+}
+
+/* ---- what is ordered ---- */
+
+static void begin_locked(WarmupAgent *a, WarmupOrder *order)
+{
+    Duty *duty = g_new0(Duty, 1);
+    const WarmupDoing doing = {.state = "Pending"};
+    duty->agent = a;
+    duty->order = *order;
+    *order = (WarmupOrder){.run = NULL};
+    duty->cancel = g_cancellable_new();
+    duty->entry = warmup_doing_json(&duty->order, &doing);
+    g_atomic_ref_count_init(&duty->holders);
+    g_atomic_ref_count_inc(&duty->holders);
+    g_hash_table_insert(a->duties, duty->order.run, duty);
+    g_thread_pool_push(a->pool, duty, NULL);
+}
+
+static gboolean is_not_ordered(gpointer run, gpointer value, gpointer ordered)
+{
+    Duty *duty = value;
+    if (g_hash_table_contains(ordered, run))
+        return FALSE;
+    g_cancellable_cancel(duty->cancel);
+    return TRUE;
+}
+
+static void take_orders(WarmupAgent *a, const json_t *orders)
+{
+    g_autoptr(GHashTable) ordered = g_hash_table_new(g_str_hash, g_str_equal);
+    const json_t *one;
+    size_t i;
+    pthread_mutex_lock(&a->lock);
+    json_array_foreach(orders, i, one)
+    {
+        g_auto(WarmupOrder) order = {.run = NULL};
+        if (i >= WARMUP_ORDERS_MAX || !warmup_order_read(one, &order))
+            continue;
+        g_hash_table_add(ordered, (gpointer)field_text(one, "run"));
+        if (!g_hash_table_contains(a->duties, order.run))
+            begin_locked(a, &order);
+    }
+    g_hash_table_foreach_remove(a->duties, is_not_ordered, ordered);
+    pthread_mutex_unlock(&a->lock);
+}
+
+static void on_change(KubeChange change, const json_t *object, void *data)
+{
+    take_orders(data, change == KUBE_DELETED
+                          ? NULL
+                          : json_object_get(json_object_get(object, "spec"), "warmups"));
+}
+
+static void on_trouble(const GError *error, void *data)
+{
+    (void)data;
+    if (error)
+        g_warning("orders of CacheWarmups cannot be watched: %s", error->message);
+    else
+        g_message("orders of CacheWarmups are watched again");
+}
+
+/* ---- beginning and end ---- */
+
+WarmupAgent *warmup_agent_new(KubeClient *client, const char *node, const WarmupPlace *place)
+{
+    static const KubeWatchOps ops = {.on_change = on_change, .on_trouble = on_trouble};
+    g_autofree char *own = g_strconcat("metadata.name=", node, NULL);
+    const KubeSelection selection = {.resource = node_cache_resource, .fields = own};
+    WarmupAgent *a = g_new0(WarmupAgent, 1);
+    a->place = *place;
+    a->place.hearthd_socket = g_strdup(place->hearthd_socket);
+    a->place.cluster_config = g_strdup(place->cluster_config);
+    a->place.secret_dir = g_strdup(place->secret_dir);
+    pthread_mutex_init(&a->lock, NULL);
+    a->duties = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, duty_unref);
+    a->pool = g_thread_pool_new(do_duty, a, WARMUP_AT_A_TIME, FALSE, NULL);
+    a->watch = kube_watch_new(client, &selection, &ops, a, NULL);
+    return a;
+}
+
+void warmup_agent_free(WarmupAgent *a)
+{
+    if (!a)
+        return;
+    kube_watch_free(a->watch);
+    take_orders(a, NULL);
+    g_thread_pool_free(a->pool, FALSE, TRUE);
+    g_hash_table_unref(a->duties);
+    pthread_mutex_destroy(&a->lock);
+    g_free((char *)a->place.hearthd_socket);
+    g_free((char *)a->place.cluster_config);
+    g_free((char *)a->place.secret_dir);
+    g_free(a);
+}
+
+json_t *warmup_agent_report(WarmupAgent *a)
+{
+    json_t *entries = json_array();
+    GHashTableIter iter;
+    gpointer value;
+    pthread_mutex_lock(&a->lock);
+    g_hash_table_iter_init(&iter, a->duties);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        json_array_append(entries, ((Duty *)value)->entry);
+    pthread_mutex_unlock(&a->lock);
+    return entries;
+}

@@ -1,0 +1,91 @@
+#include "driver/warm/warmup_orders.h"
+#include "driver/kube/error.h"
+#include "driver/warm/node_cache.h"
+#include "driver/warm/warmup_order.h"
+#include "driver/warm/warmup_status.h"
+
+#define WRITE_MS 15000
+
+static void unref_json(void *json)
+{
+    json_decref(json);
+}
+
+/* Node -> orders. What one has no room for comes when another has ended. */
+static GHashTable *wanted_of(const GPtrArray *under_way)
+{
+    GHashTable *wanted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, unref_json);
+    for (guint i = 0; i < under_way->len; i++) {
+        const WarmupUnderWay *run = under_way->pdata[i];
+        g_autoptr(GPtrArray) parts = warmup_status_parts(run->warmup, run->status);
+        json_t *order = parts->len ? warmup_order_json(run->warmup, run->status) : NULL;
+        for (guint k = 0; k < parts->len; k++) {
+            json_t *orders = g_hash_table_lookup(wanted, parts->pdata[k]);
+            if (!orders) {
+                orders = json_array();
+                g_hash_table_insert(wanted, g_strdup(parts->pdata[k]), orders);
+            }
+            if (json_array_size(orders) < WARMUP_ORDERS_MAX)
+                json_array_append(orders, order);
+        }
+        json_decref(order);
+    }
+    return wanted;
+}
+
+static gboolean write_orders(KubeClient *client, const char *node, json_t *orders,
+                             GCancellable *cancel, GError **error)
+{
+    g_autofree char *path = kube_path(&node_cache_resource, NULL, node, NULL);
+    json_t *none = orders ? NULL : json_array();
+    json_t *body = json_pack("{s:{s:O}}", "spec", "warmups", orders ? orders : none);
+    const KubeRequest request = {.method = "PATCH",
+                                 .path = path,
+                                 .body = body,
+                                 .body_type = KUBE_BODY_MERGE_PATCH,
+                                 .timeout_ms = WRITE_MS,
+                                 .cancel = cancel};
+    g_autoptr(GError) cause = NULL;
+    const gboolean good = kube_request(client, &request, NULL, &cause) ||
+                          g_error_matches(cause, KUBE_ERROR, KUBE_ERROR_NOT_FOUND);
+    json_decref(body);
+    json_decref(none);
+    if (!good)
+        g_propagate_prefixed_error(error, g_steal_pointer(&cause), "NodeCache %s: ", node);
+    return good;
+}
+
+static gboolean settle(KubeClient *client, Warmth *warmth, const char *node, json_t *orders,
+                       GCancellable *cancel, GError **error)
+{
+    WarmthRuns runs;
+    const gboolean there = warmth_runs(warmth, node, &runs);
+    const gboolean right =
+        orders ? runs.orders && json_equal(orders, runs.orders) : runs.orders == NULL;
+    json_decref(runs.orders);
+    json_decref(runs.reports);
+    return !there || right || write_orders(client, node, orders, cancel, error);
+}
+
+gboolean warmup_orders_settle(KubeClient *client, Warmth *warmth, const GPtrArray *under_way,
+                              const GPtrArray *ordered, GCancellable *cancel, GError **error)
+{
+    g_autoptr(GHashTable) wanted = wanted_of(under_way);
+    g_autoptr(GError) cause = NULL;
+    GHashTableIter iter;
+    gpointer node, orders;
+    g_hash_table_iter_init(&iter, wanted);
+    while (g_hash_table_iter_next(&iter, &node, &orders)) {
+        g_clear_error(&cause);
+        settle(client, warmth, node, orders, cancel, &cause);
+    }
+    for (guint i = 0; i < ordered->len; i++)
+        if (!g_hash_table_contains(wanted, ordered->pdata[i])) {
+            g_clear_error(&cause);
+            settle(client, warmth, ordered->pdata[i], NULL, cancel, &cause);
+        }
+    if (!cause)
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&cause));
+    return FALSE;
+}

@@ -1,0 +1,26 @@
+/*
+ * On a node: does what one order of a CacheWarmup asks (warmup_order.h), by way of hearthd: opens
+ * the dataset, waits for its manifest, has each path fetched. What may pass, as hearthd or Ceph
+ * being away, is tried again for WARMUP_PATIENCE_S (warmup_status.h); hearthd goes on where it
+ * ended.
+ */
+#ifndef HEARTH_DRIVER_WARM_WARMUP_TASK_H
+#define HEARTH_DRIVER_WARM_WARMUP_TASK_H
+
+#include <gio/gio.h>
+#include "driver/warm/warmup_order.h"
+
+typedef struct WarmupPlace {
+    const char *hearthd_socket;
+    const char *cluster_config; /* volume/config.h */
+    const char *secret_dir; /* volume/secret_dir.h: the Ceph user; NULL: none, all orders fail */
+    gint64 first_pause_ms;  /* between tries; 0: 1 s. It doubles, to 30 s */
+    gint64 patience_s;      /* 0: WARMUP_PATIENCE_S */
+} WarmupPlace;
+
+/* Blocks until it has ended: the last that is told is Succeeded, Failed, or, when `cancel` was
+ * cancelled, Cancelled. All is borrowed. */
+void warmup_task_run(const WarmupOrder *order, const WarmupPlace *place, GCancellable *cancel,
+                     void (*tell)(const WarmupDoing *doing, void *data), void *data);
+
+#endif
