@@ -167,8 +167,8 @@ char *volumes_tag(Volumes *vs, const char *id)
 char *volumes_tag_ahead(Volumes *vs, const Volume *v)
 {
     pthread_mutex_lock(&vs->lock);
-    char *tag = g_strdup(v->dataset && !volume_is_served(v) ? dataset_id(v->dataset)
-                                                            : tag_locked(v));
+    char *tag =
+        g_strdup(v->dataset && !volume_is_served(v) ? dataset_id(v->dataset) : tag_locked(v));
     pthread_mutex_unlock(&vs->lock);
     return tag;
 }

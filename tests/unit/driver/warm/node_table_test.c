@@ -1,0 +1,111 @@
+#include "driver/warm/node_table.h"
+#include <string.h>
+#include "driver/warm/labels.h"
+#include "driver/kube/time.h"
+#include "tests/unit/harness.h"
+
+#define A "aaaaaaaaaaaaaaaa"
+#define B "bbbbbbbbbbbbbbbb"
+#define NOW 1000000
+
+static void report(NodeTable *t, const char *node, const char *datasets, gint64 now_ms)
+{
+    static gint64 beat_us = G_GINT64_CONSTANT(1700000000000000);
+    g_auto(NodeCacheReport) r = {.node = NULL};
+    g_autofree char *heartbeat = kube_time_format(beat_us += G_USEC_PER_SEC);
+    json_t *list = json_loads(datasets, 0, NULL);
+    ck_assert_ptr_nonnull(list);
+    json_t *object =
+        json_pack("{s:{s:s}, s:{s:[{s:s}]}, s:{s:s, s:{s:s, s:i, s:i, s:i}, s:o, s:[{s:s}]}}",
+                  "metadata", "name", node, "spec", "warmups", "run", "u.1.0", "status",
+                  "heartbeatTime", heartbeat, "cache", "disk", "ok", "bytes", 400, "maxBytes", 1000,
+                  "freeBytes", 500, "datasets", list, "warmups", "run", "u.1.0");
+    ck_assert(node_cache_read(object, &r));
+    node_table_report(t, object, &r, now_ms);
+    json_decref(object);
+}
+
+START_TEST(a_dataset_is_known_as_long_as_a_node_tells_of_it)
+{
+    NodeTable *t = node_table_new();
+    WarmthOf of;
+    report(t, "n1", "[{\"id\": \"" A "\", \"bytes\": 50, \"totalBytes\": 100}]", NOW);
+    report(t, "n2", "[{\"id\": \"" A "\", \"bytes\": 1, \"totalBytes\": 90}]", NOW);
+    ck_assert(node_table_of(t, A, NULL, &of, NOW));
+    ck_assert_uint_eq(of.total, 100);
+    report(t, "n1", "[{\"id\": \"" B "\", \"bytes\": 5, \"totalBytes\": 10}]", NOW);
+    ck_assert(node_table_of(t, A, NULL, &of, NOW));
+    node_table_no_report(t, "n2", NOW);
+    ck_assert(!node_table_of(t, A, NULL, &of, NOW));
+    ck_assert(node_table_of(t, B, NULL, &of, NOW));
+    /* What is told again counts once. */
+    report(t, "n1", "[{\"id\": \"" B "\", \"bytes\": 5, \"totalBytes\": 10}]", NOW);
+    report(t, "n1", "[]", NOW);
+    ck_assert(!node_table_of(t, B, NULL, &of, NOW));
+    node_table_free(t);
+}
+END_TEST
+
+START_TEST(a_candidate_has_room_for_what_may_be_evicted)
+{
+    NodeTable *t = node_table_new();
+    WarmupCandidate c = {.name = "n1"};
+    report(t, "n1", "[{\"id\": \"" A "\", \"bytes\": 150, \"totalBytes\": 200}]", NOW);
+    node_table_candidate(t, A, &c, NOW + 7);
+    ck_assert_str_eq(c.disk, "ok");
+    ck_assert_uint_eq(c.bytes, 150);
+    ck_assert_uint_eq(c.room, 500 + 250); /* the disk's, and of other datasets */
+    ck_assert_int_eq(c.age_ms, 7);
+    c.name = "n2";
+    node_table_candidate(t, A, &c, NOW);
+    ck_assert_int_lt(c.age_ms, 0);
+    ck_assert_uint_eq(c.room, 0);
+    node_table_free(t);
+}
+END_TEST
+
+START_TEST(what_is_ordered_and_said_of_it_is_kept)
+{
+    NodeTable *t = node_table_new();
+    WarmthRuns runs;
+    ck_assert(!node_table_runs(t, "n1", &runs, NOW));
+    report(t, "n1", "[]", NOW);
+    ck_assert(node_table_runs(t, "n1", &runs, NOW));
+    ck_assert_uint_eq(json_array_size(runs.orders), 1);
+    ck_assert_uint_eq(json_array_size(runs.reports), 1);
+    json_decref(runs.orders);
+    json_decref(runs.reports);
+    GPtrArray *ordered = node_table_ordered(t);
+    ck_assert_uint_eq(ordered->len, 1);
+    ck_assert_str_eq(ordered->pdata[0], "n1");
+    g_ptr_array_unref(ordered);
+    node_table_no_report(t, "n1", NOW);
+    ordered = node_table_ordered(t);
+    ck_assert_uint_eq(ordered->len, 0);
+    g_ptr_array_unref(ordered);
+    node_table_free(t);
+}
+END_TEST
+
+START_TEST(the_report_of_a_node_that_is_gone_is_to_be_deleted)
+{
+    NodeTable *t = node_table_new();
+    report(t, "n1", "[]", NOW);
+    const gint64 later = NOW + WARM_STALE_MS + 60000;
+    GPtrArray *due = node_table_due(t, 10, FALSE, later);
+    ck_assert_uint_eq(due->len, 0); /* not all Nodes have been seen */
+    g_ptr_array_unref(due);
+    due = node_table_due(t, 10, TRUE, later);
+    ck_assert_uint_eq(due->len, 1);
+    ck_assert_ptr_null(((NodeWrite *)due->pdata[0])->patch);
+    g_ptr_array_unref(due);
+    due = node_table_due(t, 10, TRUE, later);
+    ck_assert_uint_eq(due->len, 0); /* it is given time */
+    g_ptr_array_unref(due);
+    node_table_free(t);
+}
+END_TEST
+
+HARNESS_MAIN("driver/warm/node_table", a_dataset_is_known_as_long_as_a_node_tells_of_it,
+             a_candidate_has_room_for_what_may_be_evicted, what_is_ordered_and_said_of_it_is_kept,
+             the_report_of_a_node_that_is_gone_is_to_be_deleted)
