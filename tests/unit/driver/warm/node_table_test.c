@@ -10,7 +10,8 @@
 
 static void report(NodeTable *t, const char *node, const char *datasets, gint64 now_ms)
 {
-    static gint64 beat_us = G_GINT64_CONSTANT(1700000000000000);
+    static gint64 beat_us;
+    beat_us = MAX(beat_us, g_get_real_time());
     g_auto(NodeCacheReport) r = {.node = NULL};
     g_autofree char *heartbeat = kube_time_format(beat_us += G_USEC_PER_SEC);
     json_t *list = json_loads(datasets, 0, NULL);
