@@ -17,7 +17,7 @@ endif
 DEFS     := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=314 -DHEARTH_VERSION='"$(VERSION)"'
 
 COMMON_PKGS := glib-2.0 gio-2.0 jansson
-DRIVER_PKGS := libnghttp2 libprotobuf-c libcurl yaml-0.1 blkid
+DRIVER_PKGS := libnghttp2 libprotobuf-c libcurl yaml-0.1 blkid libmicrohttpd gnutls
 CACHE_PKGS  := fuse3 lmdb libxxhash libmicrohttpd
 
 PKG_CFLAGS = $(shell pkg-config --cflags $(COMMON_PKGS) $(DRIVER_PKGS) $(filter-out lmdb,$(CACHE_PKGS)))
@@ -91,7 +91,7 @@ $(O)/cache.a: $(CACHE_OBJ)
 $(O)/tests/unit/driver/%_test: $(O)/obj/tests/unit/driver/%_test.o $(O)/driver.a $(call obj,$(WIRE_SRC))
 	@mkdir -p $(@D)
 	$(call say,LD)
-	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER) $(call libs,check libmicrohttpd)
+	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER) $(call libs,check)
 $(O)/tests/unit/cache/%_test: $(O)/obj/tests/unit/cache/%_test.o $(O)/cache.a
 	@mkdir -p $(@D)
 	$(call say,LD)

@@ -21,8 +21,11 @@
 #include "driver/service/node.h"
 #include "driver/volume/config.h"
 #include "driver/warm/scheduling.h"
+#include "driver/warm/webhook.h"
 
 #define DEFAULT_ENDPOINT "unix:///csi/csi.sock"
+/* Where controller-runtime looks for it. */
+#define DEFAULT_WEBHOOK_CERT_DIR "/tmp/k8s-webhook-server/serving-certs"
 /* Kubernetes kills a pod 30 s after SIGTERM. */
 #define GRACE_MS 20000
 /* As many as a connection has calls, so that those that hang keep none from beginning. */
@@ -30,7 +33,8 @@
 
 typedef struct Options {
     char *role, *endpoint, *driver_name, *cluster_config, *node_id, *hearthd_socket, *tier, *zone,
-        *log_level, *dir_root, *secret_dir, *device_dir, *dataset_mount, *kubeconfig;
+        *log_level, *dir_root, *secret_dir, *device_dir, *dataset_mount, *kubeconfig,
+        *webhook_address, *webhook_cert_dir;
     LayersMode layers;
     gint max_clone_depth;
     gboolean warmth, version;
@@ -101,6 +105,15 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
          "With --warmth: how to reach Kubernetes, for development (KUBECONFIG, else the pod's "
          "service account)",
          "FILE"},
+        {"webhook-address", 0, 0, G_OPTION_ARG_STRING, &o->webhook_address,
+         "controller, with --warmth: serve the mutating webhook that has pods prefer nodes where "
+         "their "
+         "datasets are warm, for clusters before Kubernetes 1.36 (off)",
+         "ADDRESS:PORT"},
+        {"webhook-cert-dir", 0, 0, G_OPTION_ARG_FILENAME, &o->webhook_cert_dir,
+         "With --webhook-address: a mounted Secret with tls.crt and tls.key "
+         "(" DEFAULT_WEBHOOK_CERT_DIR ")",
+         "DIR"},
         {"log-level", 0, 0, G_OPTION_ARG_STRING, &o->log_level,
          "error, warning, info (default) or debug", "LEVEL"},
         {"version", 0, 0, G_OPTION_ARG_NONE, &o->version, "Print the version and exit", NULL},
@@ -126,6 +139,7 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
     o->hearthd_socket = value_or(o->hearthd_socket, NULL, WIRE_DEFAULT_SOCKET);
     o->tier = value_or(o->tier, NULL, "nvme");
     o->dataset_mount = value_or(o->dataset_mount, NULL, "auto");
+    o->webhook_cert_dir = value_or(o->webhook_cert_dir, NULL, DEFAULT_WEBHOOK_CERT_DIR);
     if (!o->device_dir)
         o->device_dir = g_strdup_printf("/var/lib/kubelet/plugins/%s/devices", o->driver_name);
     if (o->version)
@@ -139,6 +153,11 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                     "--rbd-max-clone-depth=%d: use 1 to 15; Linux follows no more",
                     o->max_clone_depth);
+        return FALSE;
+    }
+    if (o->webhook_address && (!o->warmth || strcmp(o->role, "controller") != 0)) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--webhook-address: it goes with --role=controller and --warmth");
         return FALSE;
     }
     return layers_parse_mode(o->dataset_mount, &o->layers, error) &&
@@ -155,6 +174,7 @@ typedef struct Role {
     Controller *controller;
     NodeService *node;
     Scheduling *scheduling; /* NULL: without --warmth */
+    Webhook *webhook;       /* NULL: without --webhook-address */
     IdentityConfig identity;
 } Role;
 
@@ -179,6 +199,10 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
             return FALSE;
         if (role->scheduling)
             controller_set_warmth(role->controller, scheduling_warmth(role->scheduling));
+        if (o->webhook_address &&
+            !(role->webhook = webhook_new(scheduling_client(role->scheduling), o->webhook_address,
+                                          o->webhook_cert_dir, error)))
+            return FALSE;
         role->identity.group_controller = controller_has_groups(role->controller);
         role->identity.probe = controller_probe;
         role->identity.probe_data = role->controller;
@@ -272,6 +296,7 @@ int main(int argc, char **argv)
     gboolean good = serve(&options, &role, &error);
     if (!good)
         g_critical("%s", error->message);
+    webhook_free(role.webhook);
     scheduling_free(role.scheduling);
     controller_free(role.controller);
     node_service_free(role.node);

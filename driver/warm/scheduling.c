@@ -118,3 +118,8 @@ Warmth *scheduling_warmth(Scheduling *s)
 {
     return s->warmth;
 }
+
+KubeClient *scheduling_client(Scheduling *s)
+{
+    return s->client;
+}

@@ -24,5 +24,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Scheduling, scheduling_free)
 
 /* Of a controller; borrowed. */
 Warmth *scheduling_warmth(Scheduling *scheduling);
+/* Borrowed: how to reach Kubernetes. */
+KubeClient *scheduling_client(Scheduling *scheduling);
 
 #endif
