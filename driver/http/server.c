@@ -27,6 +27,7 @@ struct HttpServer {
     HttpRotation *rotation; /* NULL: without TLS */
     GQueue connections;     /* of Connection */
     gsize bodies;           /* bytes of all */
+    gboolean closed;        /* one has been, in the latest run */
 };
 
 typedef struct Connection {
@@ -220,6 +221,7 @@ static void on_connection(void *data, struct MHD_Connection *connection, void **
         http_certificate_unref(c->certificate);
         g_free(c);
         *context = NULL;
+        s->closed = TRUE;
     }
 }
 
@@ -265,6 +267,11 @@ static void *serve(void *data)
         int wait_ms = sweep(s);
         if (MHD_get_timeout(s->daemon, &ms) == MHD_YES && (wait_ms < 0 || ms < (guint64)wait_ms))
             wait_ms = (int)MIN(ms, G_MAXINT);
+        /* At the limit of connections libmicrohttpd listens no more; the next run after one has
+         * ended begins again, and nothing else would wake us for it. */
+        if (s->closed)
+            wait_ms = 0;
+        s->closed = FALSE;
         if (poll(fds, G_N_ELEMENTS(fds), wait_ms) < 0 && errno != EINTR)
             g_error("poll: %s", g_strerror(errno));
         MHD_run(s->daemon);
