@@ -107,15 +107,41 @@ static gboolean take_chain(HttpCertificate *c, const char *path, gnutls_x509_pri
 
 /* ---- the key ---- */
 
+/*
+ * The PEM is taken off here: GnuTLS (3.7), given PEM of PKCS #8, frees what it decoded without
+ * wiping it. der->data is of g_malloc().
+ */
+static gboolean decode(const gnutls_datum_t *text, gnutls_datum_t *der)
+{
+    static const char *const kinds[] = {"PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY"};
+    for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        g_autofree char *begin = g_strdup_printf("-----BEGIN %s-----", kinds[i]);
+        const guchar *from = memmem(text->data, text->size, begin, strlen(begin));
+        const gsize at = from ? (gsize)(from - text->data) + strlen(begin) : 0;
+        const guchar *to = from ? memmem(text->data + at, text->size - at, "-----END", 8) : NULL;
+        gint state = 0;
+        guint save = 0;
+        if (!to)
+            continue;
+        der->data = g_malloc(text->size);
+        der->size = (unsigned)g_base64_decode_step(
+            (const char *)text->data + at, (gsize)(to - text->data) - at, der->data, &state, &save);
+        return TRUE;
+    }
+    return FALSE;
+}
+
 static gboolean read_key(const char *path, gnutls_x509_privkey_t key, GError **error)
 {
-    g_auto(gnutls_datum_t) text = {0};
+    g_auto(gnutls_datum_t) text = {0}, der = {0};
     if (!read_file(path, &text, error))
         return FALSE;
-    const int rc = gnutls_x509_privkey_import2(key, &text, GNUTLS_X509_FMT_PEM, NULL, 0);
-    if (rc == GNUTLS_E_DECRYPTION_FAILED)
+    if (memmem(text.data, text.size, "ENCRYPTED", 9))
         return fail(error, "%s: the key is encrypted", path);
-    return rc >= 0 ? TRUE : fail(error, "%s: no private key in PEM: %s", path, gnutls_strerror(rc));
+    if (!decode(&text, &der))
+        return fail(error, "%s: no private key in PEM", path);
+    const int rc = gnutls_x509_privkey_import2(key, &der, GNUTLS_X509_FMT_DER, NULL, 0);
+    return rc >= 0 ? TRUE : fail(error, "%s: no private key: %s", path, gnutls_strerror(rc));
 }
 
 static gboolean take(HttpCertificate *c, const char *directory, gnutls_x509_privkey_t key,

@@ -22,7 +22,8 @@ static inline char *pair_text(gnutls_datum_t *text)
 }
 
 /* valid_s: from now on; negative: it has expired. */
-static inline Pair pair_new(const char *name, gint64 valid_s)
+static inline Pair pair_new_of(const char *name, gint64 valid_s, gnutls_pk_algorithm_t algorithm,
+                               unsigned bits)
 {
     gnutls_x509_privkey_t key;
     gnutls_x509_crt_t crt;
@@ -30,9 +31,7 @@ static inline Pair pair_new(const char *name, gint64 valid_s)
     Pair pair;
     const guint32 serial = g_random_int() | 1;
     ck_assert_int_eq(gnutls_x509_privkey_init(&key), 0);
-    ck_assert_int_eq(gnutls_x509_privkey_generate(
-                         key, GNUTLS_PK_ECDSA, GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0),
-                     0);
+    ck_assert_int_eq(gnutls_x509_privkey_generate(key, algorithm, bits, 0), 0);
     ck_assert_int_eq(gnutls_x509_crt_init(&crt), 0);
     gnutls_x509_crt_set_version(crt, 3);
     gnutls_x509_crt_set_serial(crt, &serial, sizeof(serial));
@@ -51,6 +50,12 @@ static inline Pair pair_new(const char *name, gint64 valid_s)
     gnutls_x509_crt_deinit(crt);
     gnutls_x509_privkey_deinit(key);
     return pair;
+}
+
+static inline Pair pair_new(const char *name, gint64 valid_s)
+{
+    return pair_new_of(name, valid_s, GNUTLS_PK_ECDSA,
+                       GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1));
 }
 
 static inline void pair_clear(Pair *pair)
