@@ -9,6 +9,8 @@
 /* What the API server takes of one object, and so sends of one. */
 #define REVIEW_MAX (3 * 1024 * 1024)
 #define REVIEWS_MAX (16 * 1024 * 1024)
+/* An API server keeps 25 that idle, and there may be five of them. */
+#define CONNECTIONS_MAX 256
 
 struct Webhook {
     HttpServer *server;
@@ -118,6 +120,7 @@ Webhook *webhook_new(KubeClient *client, const char *address, const char *certif
                                      .certificate = certificate,
                                      .routes = routes,
                                      .n_routes = G_N_ELEMENTS(routes),
+                                     .connections = CONNECTIONS_MAX,
                                      .body_max = REVIEW_MAX,
                                      .bodies_max = REVIEWS_MAX,
                                      .on_certificate = on_certificate};

@@ -1,4 +1,6 @@
 #include "driver/http/rotation.h"
+#include <sys/resource.h>
+#include <unistd.h>
 #include "tests/unit/driver/http/certificates.h"
 
 typedef struct World {
@@ -93,6 +95,24 @@ START_TEST(what_was_removed_is_shown_until_it_is_there_again)
 }
 END_TEST
 
+START_TEST(one_that_could_not_be_read_is_read_later)
+{
+    World w;
+    struct rlimit limit, none;
+    world_new(&w);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = 0;
+    pair_put(w.dir, w.b.certificate, w.b.key);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    ck_assert_int_eq(shown(&w, 5000), 1);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_uint_eq(w.troubles, 1);
+    ck_assert_int_eq(shown(&w, 5000), 2);
+    world_free(&w);
+}
+END_TEST
+
 START_TEST(secret_as_kubelet_mounts_it_is_followed)
 {
     World w;
@@ -139,4 +159,5 @@ END_TEST
 
 HARNESS_MAIN("driver/http/rotation", new_one_is_shown_to_who_comes_later,
              half_of_a_pair_is_not_shown, what_was_removed_is_shown_until_it_is_there_again,
-             secret_as_kubelet_mounts_it_is_followed, none_at_the_beginning_is_an_error)
+             one_that_could_not_be_read_is_read_later, secret_as_kubelet_mounts_it_is_followed,
+             none_at_the_beginning_is_an_error)
