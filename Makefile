@@ -18,7 +18,7 @@ DEFS     := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=314 -DHEARTH
 
 COMMON_PKGS := glib-2.0 gio-2.0 jansson
 DRIVER_PKGS := libnghttp2 libprotobuf-c libcurl yaml-0.1 blkid libmicrohttpd gnutls
-CACHE_PKGS  := fuse3 lmdb libxxhash libmicrohttpd
+CACHE_PKGS  := fuse3 lmdb libxxhash libmicrohttpd gnutls
 
 PKG_CFLAGS = $(shell pkg-config --cflags $(COMMON_PKGS) $(DRIVER_PKGS) $(filter-out lmdb,$(CACHE_PKGS)))
 libs       = $(shell pkg-config --libs $(1))
@@ -36,6 +36,10 @@ CACHE_SRC  := $(wildcard cache/*.c cache/*/*.c)
 WIRE_SRC   := cache/control/wire.c
 CTL_SRC    := $(WIRE_SRC) cache/control/size.c cache/control/mounts.c
 CMD_SHARED := cmd/log.c
+METRICS_CMD := cmd/metrics.c
+HTTP_SRC   := $(wildcard driver/http/*.c)
+# What driver/ has of cache/.
+SHARED_SRC := $(WIRE_SRC) cache/report/openmetrics.c
 # Preloaded into a program, not run.
 FAULTS_SRC := tests/tools/ceph-faults.c
 TOOL_SRC   := $(filter-out $(FAULTS_SRC),$(wildcard tests/tools/*.c))
@@ -60,10 +64,10 @@ help: ## list the targets
 deps: ## install what building needs (apt, when missing)
 	@tests/tools/install-deps build
 
-$(O)/hearth-csi: $(call obj,$(wildcard cmd/hearth-csi*.c) $(CMD_SHARED) $(WIRE_SRC)) $(DRIVER_OBJ)
+$(O)/hearth-csi: $(call obj,$(wildcard cmd/hearth-csi*.c) $(CMD_SHARED) $(METRICS_CMD) $(SHARED_SRC)) $(DRIVER_OBJ)
 	$(call say,LD)
 	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER)
-$(O)/hearthd: $(call obj,cmd/hearthd.c $(CMD_SHARED)) $(CACHE_OBJ)
+$(O)/hearthd: $(call obj,cmd/hearthd.c $(CMD_SHARED) $(METRICS_CMD) $(HTTP_SRC)) $(CACHE_OBJ)
 	$(call say,LD)
 	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_CACHE)
 $(O)/hearthctl: $(call obj,$(wildcard cmd/hearthctl*.c) $(CTL_SRC))
@@ -88,7 +92,7 @@ $(O)/driver.a: $(DRIVER_OBJ)
 	@rm -f $@; $(AR) rcs $@ $^
 $(O)/cache.a: $(CACHE_OBJ)
 	@rm -f $@; $(AR) rcs $@ $^
-$(O)/tests/unit/driver/%_test: $(O)/obj/tests/unit/driver/%_test.o $(O)/driver.a $(call obj,$(WIRE_SRC))
+$(O)/tests/unit/driver/%_test: $(O)/obj/tests/unit/driver/%_test.o $(O)/driver.a $(call obj,$(SHARED_SRC))
 	@mkdir -p $(@D)
 	$(call say,LD)
 	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER) $(call libs,check)
@@ -211,7 +215,7 @@ FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c
 FUZZ_LINK ?=
 # Each of one side: some names are in both.
 $(addprefix $(O)/fuzz/,control_fuzz index_fuzz manifest_fuzz image_head_fuzz): $(O)/cache.a
-$(addprefix $(O)/fuzz/,rpc_fuzz params_fuzz volume_id_fuzz kube_watch_fuzz kubeconfig_fuzz cron_fuzz review_fuzz): $(O)/driver.a $(call obj,$(WIRE_SRC))
+$(addprefix $(O)/fuzz/,rpc_fuzz params_fuzz volume_id_fuzz kube_watch_fuzz kubeconfig_fuzz cron_fuzz review_fuzz): $(O)/driver.a $(call obj,$(SHARED_SRC))
 $(O)/fuzz/%_fuzz: $(O)/obj/tests/fuzz/%_fuzz.o $(if $(FUZZ_LINK),,$(O)/obj/tests/fuzz/driver.o)
 	@mkdir -p $(@D)
 	$(call say,LD)

@@ -13,11 +13,13 @@
 #include "cmd/hearth-csi_audit.h"
 #include "cmd/hearth-csi_cleanup.h"
 #include "cmd/log.h"
+#include "cmd/metrics.h"
 #include "driver/backend/backend.h"
 #include "driver/rpc/server.h"
 #include "driver/service/call_log.h"
 #include "driver/service/controller.h"
 #include "driver/service/identity.h"
+#include "driver/service/metrics.h"
 #include "driver/service/node.h"
 #include "driver/volume/config.h"
 #include "driver/warm/scheduling.h"
@@ -34,7 +36,7 @@
 typedef struct Options {
     char *role, *endpoint, *driver_name, *cluster_config, *node_id, *hearthd_socket, *tier, *zone,
         *log_level, *dir_root, *secret_dir, *device_dir, *dataset_mount, *kubeconfig,
-        *webhook_address, *webhook_cert_dir;
+        *webhook_address, *webhook_cert_dir, *metrics_address;
     LayersMode layers;
     gint max_clone_depth;
     gboolean warmth, version;
@@ -114,6 +116,8 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
          "With --webhook-address: a mounted Secret with tls.crt and tls.key "
          "(" DEFAULT_WEBHOOK_CERT_DIR ")",
          "DIR"},
+        {"metrics-address", 0, 0, G_OPTION_ARG_STRING, &o->metrics_address,
+         "Serve /metrics for Prometheus, and /healthz (off)", "ADDRESS:PORT"},
         {"log-level", 0, 0, G_OPTION_ARG_STRING, &o->log_level,
          "error, warning, info (default) or debug", "LEVEL"},
         {"version", 0, 0, G_OPTION_ARG_NONE, &o->version, "Print the version and exit", NULL},
@@ -175,6 +179,8 @@ typedef struct Role {
     NodeService *node;
     Scheduling *scheduling; /* NULL: without --warmth */
     Webhook *webhook;       /* NULL: without --webhook-address */
+    CallLog *calls;
+    gint64 started_us;
     IdentityConfig identity;
 } Role;
 
@@ -229,6 +235,20 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
     return role->node && (role->scheduling || !o->warmth);
 }
 
+static GBytes *metrics_of(void *data)
+{
+    const Role *role = data;
+    const ServiceMetrics metrics = {
+        .role = role->controller ? "controller" : "node",
+        .started_us = role->started_us,
+        .calls = role->calls,
+        .kube = role->scheduling ? scheduling_client(role->scheduling) : NULL,
+        .controller = role->controller != NULL,
+        .leads = role->scheduling && scheduling_leads(role->scheduling),
+    };
+    return service_metrics_text(&metrics);
+}
+
 static gboolean serve(const Options *o, Role *role, GError **error)
 {
     RpcServerConfig config = {.socket_path = socket_path(o->endpoint, NULL), .workers = WORKERS};
@@ -253,7 +273,13 @@ static gboolean serve(const Options *o, Role *role, GError **error)
         call_log_add(log, server, controller_group_methods(), role->controller);
     if (role->node)
         call_log_add(log, server, node_service_methods(), role->node);
-    if (!rpc_server_start(server, error)) {
+    role->calls = log;
+    role->started_us = g_get_monotonic_time();
+    MetricsServer *metrics = NULL;
+    if ((o->metrics_address &&
+         !(metrics = metrics_server_new(o->metrics_address, metrics_of, role, error))) ||
+        !rpc_server_start(server, error)) {
+        metrics_server_free(metrics);
         rpc_server_stop(server, 0);
         return FALSE;
     }
@@ -263,6 +289,7 @@ static gboolean serve(const Options *o, Role *role, GError **error)
     while (sigwait(&stop, &signal_number) != 0)
         continue;
     g_message("stopping on %s", strsignal(signal_number));
+    metrics_server_free(metrics);
     if (!rpc_server_stop(server, GRACE_MS)) {
         /* Handlers that Ceph or the kernel holds still use the services. */
         g_warning("calls still hang; exiting without them");

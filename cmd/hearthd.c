@@ -9,6 +9,7 @@
 #include "cache/control/size.h"
 #include "cache/control/wire.h"
 #include "cmd/log.h"
+#include "cmd/metrics.h"
 #include <errno.h>
 #include <gio/gio.h>
 #include <malloc.h>
@@ -28,7 +29,7 @@
 
 typedef struct Options {
     char *socket, *cache_dir, *cache_size, *warm_rate, *scrub_rate, *image_chunk, *verity,
-        *log_level;
+        *log_level, *metrics_address;
     gint64 cache_inodes;
     uint64_t cache_bytes; /* of cache_size; 0: no bound */
     uint64_t warm_bytes;  /* of warm_rate, a second; 0: no bound */
@@ -48,6 +49,7 @@ static void clear_options(Options *o)
     g_free(o->image_chunk);
     g_free(o->verity);
     g_free(o->log_level);
+    g_free(o->metrics_address);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
 
@@ -176,6 +178,8 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
         {"no-cache", 0, 0, G_OPTION_ARG_NONE, &o->no_cache, "Read everything from Ceph", NULL},
         {"require-cache", 0, 0, G_OPTION_ARG_NONE, &o->require_cache,
          "Exit when the cache directory cannot be used, instead of serving without", NULL},
+        {"metrics-address", 0, 0, G_OPTION_ARG_STRING, &o->metrics_address,
+         "Serve /metrics for Prometheus, and /healthz (default: off)", "ADDRESS:PORT"},
         {"log-level", 0, 0, G_OPTION_ARG_STRING, &o->log_level,
          "error, warning, info (default) or debug", "LEVEL"},
         {"version", 0, 0, G_OPTION_ARG_NONE, &o->version, "Print the version and exit", NULL},
@@ -292,6 +296,11 @@ static void wait_for_signal(const sigset_t *signals)
     alarm(STOP_TIMEOUT_SEC);
 }
 
+static GBytes *metrics_of(void *server)
+{
+    return control_server_metrics(server);
+}
+
 int main(int argc, char **argv)
 {
     g_auto(Options) o = {0};
@@ -330,6 +339,10 @@ int main(int argc, char **argv)
         .image_chunk_bytes = (uint32_t)o.chunk_bytes,
     };
     ControlServer *server = control_server_start(&config, &error);
+    MetricsServer *metrics = NULL;
+    if (server && o.metrics_address &&
+        !(metrics = metrics_server_new(o.metrics_address, metrics_of, server, &error)))
+        control_server_stop(g_steal_pointer(&server));
     if (!server) {
         if (store)
             store_close(store);
@@ -338,6 +351,7 @@ int main(int argc, char **argv)
     g_message("hearthd %s serves %s, cache %s", HEARTH_VERSION, config.socket_path,
               store ? o.cache_dir : "off");
     wait_for_signal(&signals);
+    metrics_server_free(metrics);
     control_server_stop(server);
     if (store)
         store_close(store);

@@ -27,4 +27,7 @@ typedef struct Control {
 json_t *ops_dispatch(Control *control, uint64_t connection, const json_t *request, int fd,
                      int *reply_fd);
 
+/* metrics.h's text, the caller's. Reads small files of the cache directory. */
+GBytes *ops_metrics(Control *control);
+
 #endif

@@ -274,3 +274,8 @@ void control_server_stop(ControlServer *server)
     g_free(server->cache_dir);
     g_free(server);
 }
+
+GBytes *control_server_metrics(ControlServer *server)
+{
+    return ops_metrics(&server->control);
+}

@@ -25,4 +25,7 @@ ControlServer *control_server_start(const ControlServerConfig *config, GError **
  * frees. */
 void control_server_stop(ControlServer *server);
 
+/* Its metrics (cache/report/metrics.h); the caller's. From any thread. */
+GBytes *control_server_metrics(ControlServer *server);
+
 #endif

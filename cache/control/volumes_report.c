@@ -148,7 +148,7 @@ static void keep_quota(Volumes *vs, const Volume *v)
     g_autofree char *tag = volumes_tag(vs, v->id);
     store_tag_usage(vs->store, tag, &bytes, &objects);
     if (bytes > quota)
-        store_evict(vs->store, tag, bytes - quota);
+        store_evict_over_quota(vs->store, tag, bytes - quota);
 }
 
 /* What was opened while Ceph was away, and is not there any more as it was: whoever asks next opens

@@ -37,7 +37,7 @@ static void apply_uses(Store *store)
 
 /* Removes files and records of a batch. *removed gets the files there were; FALSE: the disk failed.
  */
-static gboolean remove_batch(Store *store, const IndexEntry *entries, size_t n,
+static gboolean remove_batch(Store *store, const IndexEntry *entries, size_t n, StoreEvicts why,
                              IndexTotals *removed)
 {
     g_autofree IndexChange *changes = g_new(IndexChange, n);
@@ -70,8 +70,8 @@ static gboolean remove_batch(Store *store, const IndexEntry *entries, size_t n,
     for (size_t i = 0; i < gone; i++)
         ledger_removed(&store->ledger, &changes[i].id);
     room_credit(store, removed);
-    atomic_fetch_add(&store->evicted_objects, removed->objects);
-    atomic_fetch_add(&store->evicted_bytes, removed->bytes);
+    atomic_fetch_add(&store->evicted_objects[why], removed->objects);
+    atomic_fetch_add(&store->evicted_bytes[why], removed->bytes);
     if (rc == 0)
         rc = indexed;
     disk_failed(&store->disk, rc, store_mono_ms());
@@ -196,7 +196,7 @@ IndexTotals store_evict_locked(Store *store, EvictRun *run, uint64_t bytes, uint
         if (n == -EUCLEAN)
             atomic_store(&store->index_lost, TRUE);
         IndexTotals removed = {0, 0};
-        if (n < 0 || (n > 0 && !remove_batch(store, entries, (size_t)n, &removed))) {
+        if (n < 0 || (n > 0 && !remove_batch(store, entries, (size_t)n, run->why, &removed))) {
             run->done = TRUE;
             return total;
         }
@@ -242,13 +242,21 @@ uint64_t store_evict(Store *store, const char *tag, uint64_t bytes)
 {
     TagId id;
     tag_id(tag, &id);
-    EvictRun run = {.tag = tag ? &id : NULL};
+    EvictRun run = {.tag = tag ? &id : NULL, .why = STORE_EVICTS_ASKED};
+    return evict(store, &run, bytes);
+}
+
+uint64_t store_evict_over_quota(Store *store, const char *tag, uint64_t bytes)
+{
+    TagId id;
+    tag_id(tag, &id);
+    EvictRun run = {.tag = &id, .why = STORE_EVICTS_QUOTA};
     return evict(store, &run, bytes);
 }
 
 uint64_t store_evict_pinned_too(Store *store, uint64_t bytes)
 {
-    EvictRun run = {.pinned_too = TRUE};
+    EvictRun run = {.pinned_too = TRUE, .why = STORE_EVICTS_ASKED};
     return evict(store, &run, bytes);
 }
 

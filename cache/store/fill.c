@@ -68,6 +68,8 @@ void fill_complete_locked(Fills *fills, StoreFill *fill, int result)
         g_hash_table_remove(fills->by_id, &fill->id);
     if (fill->ready)
         atomic_fetch_add(result == 0 ? &fills->completed : &fills->failed, 1);
+    if (fill->ready && result == 0)
+        histogram_add(&fill->store->times.fills, g_get_monotonic_time() - fill->began_us);
     pthread_cond_broadcast(&fill->changed);
 }
 

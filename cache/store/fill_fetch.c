@@ -128,9 +128,13 @@ static int fetch(StoreFill *fill, uint64_t chunk, uint8_t *buf)
     for (size_t done = 0; rc == 0 && done < len;) {
         if (fill_state(fill) == FILL_FAILED)
             return -ECANCELED;
+        const gint64 began_us = g_get_monotonic_time();
         ssize_t n = origin->ops->read(origin, fill->file, buf + done, len - done, off + done);
         if (n == -EINTR)
             continue;
+        histogram_add(&store->times.reads, g_get_monotonic_time() - began_us);
+        if (n < 0)
+            atomic_fetch_add(&store->times.failed_reads, 1);
         if (n <= 0) /* shorter than its attributes said: it was truncated */
             return n < 0 ? (int)n : -ESTALE;
         atomic_fetch_add(&store->fills.origin_bytes, (uint64_t)n);

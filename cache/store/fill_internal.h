@@ -52,6 +52,7 @@ struct StoreFill {
     OriginNode *node; /* NULL until fetching begins for one that is known by its number */
     OriginFile *file;
     gboolean ready;   /* chunks may be fetched */
+    gint64 began_us;  /* since when they may */
     gboolean opening; /* a thread opens `file`; the others wait on `changed` */
     gboolean releasing;
     gboolean reserved; /* room, to be given back */

@@ -143,6 +143,7 @@ StoreFill *fill_pick_locked(Fills *fills, uint64_t *chunk, uint64_t *wait_until_
 void fill_enqueue_locked(Fills *fills, StoreFill *fill)
 {
     fill->ready = TRUE;
+    fill->began_us = g_get_monotonic_time();
     atomic_fetch_add(&fills->started, 1);
     if (fill->ahead) {
         TAILQ_INSERT_TAIL(&fills->ahead, fill, run_link);

@@ -93,7 +93,8 @@ struct Store {
     EvictTurn evict_turn;
     Wake evictor;
     pthread_t evictor_thread;
-    atomic_ulong evicted_objects, evicted_bytes;
+    atomic_ulong evicted_objects[STORE_EVICTS_REASONS], evicted_bytes[STORE_EVICTS_REASONS];
+    StoreTimes times;
     atomic_ulong others[STORE_OTHERS]; /* bytes */
 
     Wake scrubber;
@@ -149,7 +150,8 @@ uint64_t room_others(Store *store);
 typedef struct EvictRun {
     const TagId *tag;    /* NULL: all */
     gboolean pinned_too; /* of all: also what is pinned */
-    ClaimRank rank;      /* of all: whose turn it is */
+    StoreEvicts why;
+    ClaimRank rank; /* of all: whose turn it is */
     IndexCursor cursor;
     gboolean flushed;  /* also what was not recorded when it began is listed */
     gboolean done;     /* nothing is left that it may remove, or the disk failed */

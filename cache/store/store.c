@@ -436,6 +436,11 @@ const char *store_boot_id(const Store *store)
     return store->layout.boot_id;
 }
 
+const StoreTimes *store_times(const Store *store)
+{
+    return &store->times;
+}
+
 void store_stats(Store *store, StoreStats *stats)
 {
     Fills *fills = &store->fills;
@@ -443,8 +448,6 @@ void store_stats(Store *store, StoreStats *stats)
     *stats = (StoreStats){
         .objects = held.objects,
         .bytes = held.bytes,
-        .evicted_objects = atomic_load(&store->evicted_objects),
-        .evicted_bytes = atomic_load(&store->evicted_bytes),
         .fills_started = atomic_load(&fills->started),
         .fills_completed = atomic_load(&fills->completed),
         .fills_failed = atomic_load(&fills->failed),
@@ -460,6 +463,12 @@ void store_stats(Store *store, StoreStats *stats)
         .sealed = atomic_load(&store->sealed),
         .disk = disk_state(&store->disk),
     };
+    for (guint why = 0; why < STORE_EVICTS_REASONS; why++) {
+        stats->evicted_objects_by[why] = atomic_load(&store->evicted_objects[why]);
+        stats->evicted_bytes_by[why] = atomic_load(&store->evicted_bytes[why]);
+        stats->evicted_objects += stats->evicted_objects_by[why];
+        stats->evicted_bytes += stats->evicted_bytes_by[why];
+    }
     room_bounds(store, &stats->max_bytes, &stats->max_inodes);
     pthread_mutex_lock(&fills->lock);
     stats->fills_active = fills->n_live;

@@ -20,6 +20,7 @@
 #include <glib.h>
 #include <stdint.h>
 #include "cache/origin/origin.h"
+#include "cache/report/histogram.h"
 
 typedef struct Store Store;
 typedef struct StoreFill StoreFill;
@@ -64,10 +65,26 @@ typedef struct StoreConfig {
     uint64_t scrub_bytes_per_sec;       /* read to verify objects in the background; 0: none */
 } StoreConfig;
 
+/* Why objects are evicted. */
+typedef enum StoreEvicts {
+    STORE_EVICTS_ROOM,  /* the bounds, or the disk's room */
+    STORE_EVICTS_QUOTA, /* of the volume */
+    STORE_EVICTS_ASKED, /* somebody wanted it */
+    STORE_EVICTS_REASONS
+} StoreEvicts;
+
+/* How long things take, since the store was opened. */
+typedef struct StoreTimes {
+    Histogram fills; /* of an object, from its being asked for until it is kept */
+    Histogram reads; /* of an origin, by fills */
+    atomic_ulong failed_reads;
+} StoreTimes;
+
 typedef struct StoreStats {
     uint64_t objects, bytes;        /* held */
     uint64_t max_bytes, max_inodes; /* effective bounds */
     uint64_t evicted_objects, evicted_bytes;
+    uint64_t evicted_objects_by[STORE_EVICTS_REASONS], evicted_bytes_by[STORE_EVICTS_REASONS];
     uint64_t fills_started, fills_completed, fills_failed, fills_active;
     uint64_t origin_bytes; /* read from origins by fills */
     uint64_t disk_errors;
@@ -184,6 +201,8 @@ const char *store_boot_id(const Store *store);
 uint64_t store_evict(Store *store, const char *tag, uint64_t bytes);
 /* As with NULL, and pinned ones after all others. */
 uint64_t store_evict_pinned_too(Store *store, uint64_t bytes);
+/* For the quota of the tag. */
+uint64_t store_evict_over_quota(Store *store, const char *tag, uint64_t bytes);
 
 /* Tells that a mount of what is tagged so is served, or no longer (each as often as the other). */
 void store_use(Store *store, const char *tag, gboolean on);
@@ -203,5 +222,7 @@ size_t store_adopt(Store *store, const char *tag, const ObjectId *ids, size_t n)
 /* Bytes and objects held that were filled for this tag. */
 void store_tag_usage(Store *store, const char *tag, uint64_t *bytes, uint64_t *objects);
 void store_stats(Store *store, StoreStats *stats);
+/* Borrowed; it goes on. */
+const StoreTimes *store_times(const Store *store);
 
 #endif

@@ -70,7 +70,7 @@ gboolean ceph_conn_command(CephConn *conn, CephTarget target, const json_t *comm
     job->conn = ceph_conn_ref(conn);
     job->target = target;
     job->command = json_dumps(command, JSON_COMPACT);
-    if (!ceph_conn_run(conn, what, command_run, job, command_free,
+    if (!ceph_conn_run(conn, what, what, command_run, job, command_free,
                        target == CEPH_MON ? MON_MS : MGR_MS, deadline_us, error))
         return FALSE;
     *reply = job->reply;
@@ -164,7 +164,8 @@ gboolean ceph_conn_object(CephConn *conn, CephObjectOp op, const char *pool, con
     job->text = g_strdup(text);
     job->max = max;
     g_autofree char *what = g_strdup_printf("%s record %s in pool %s", verbs[op], object, pool);
-    if (!ceph_conn_run(conn, what, object_run, job, object_free, OBJECT_MS, deadline_us, error))
+    if (!ceph_conn_run(conn, "record", what, object_run, job, object_free, OBJECT_MS, deadline_us,
+                       error))
         return FALSE;
     *rc = job->rc;
     if (data && job->rc == 0) {
@@ -224,7 +225,8 @@ gboolean ceph_conn_list(CephConn *conn, const char *pool, const char *nspace, GP
     job->nspace = g_strdup(nspace);
     job->names = g_ptr_array_new_with_free_func(g_free);
     g_autofree char *what = g_strdup_printf("listing records in pool %s", pool);
-    if (!ceph_conn_run(conn, what, list_run, job, list_free, LIST_MS, deadline_us, error))
+    if (!ceph_conn_run(conn, "records", what, list_run, job, list_free, LIST_MS, deadline_us,
+                       error))
         return FALSE;
     *rc = job->rc;
     if (job->rc == 0)

@@ -170,7 +170,7 @@ static gboolean connect_now(CephConn *conn, char **monitors, const Secrets *secr
     job->monitors = g_strdupv(monitors);
     /* librados gives up by itself; the limit is for a resolver that hangs. */
     g_autoptr(GError) cause = NULL;
-    if (!ceph_conn_run(conn, "connecting", connect_run, job, connect_free,
+    if (!ceph_conn_run(conn, "connecting", "connecting", connect_run, job, connect_free,
                        (CONNECT_SECONDS + GREETING_SECONDS) * 1000, deadline_us, &cause)) {
         unreachable(error, conn);
         return FALSE;
@@ -196,16 +196,29 @@ static gboolean connect_now(CephConn *conn, char **monitors, const Secrets *secr
     return rc == 0;
 }
 
-gboolean ceph_conn_run(CephConn *conn, const char *what, void (*run)(void *), void *data,
-                       void (*free_data)(void *), gint64 limit_ms, gint64 deadline_us,
+Timings *ceph_timings(void)
+{
+    static gsize timings;
+    if (g_once_init_enter(&timings))
+        g_once_init_leave(&timings, (gsize)timings_new());
+    return (Timings *)timings;
+}
+
+gboolean ceph_conn_run(CephConn *conn, const char *operation, const char *what, void (*run)(void *),
+                       void *data, void (*free_data)(void *), gint64 limit_ms, gint64 deadline_us,
                        GError **error)
 {
     static atomic_uint serial;
     g_autofree char *key = g_strdup_printf("%u", atomic_fetch_add(&serial, 1));
     gint64 left_ms = MAX((deadline_us - g_get_monotonic_time()) / 1000, 0);
     gint64 wait_ms = MIN(left_ms, limit_ms);
+    const gint64 began_us = g_get_monotonic_time();
     g_autoptr(GError) cause = NULL;
-    if (bounded_run(conn->bounded, key, what, run, data, free_data, wait_ms, &cause))
+    const gboolean answered =
+        bounded_run(conn->bounded, key, what, run, data, free_data, wait_ms, &cause);
+    timings_add(ceph_timings(), operation, answered ? "answered" : "late",
+                g_get_monotonic_time() - began_us);
+    if (answered)
         return TRUE;
     if (g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED))
         g_set_error(error, HEARTH_ERROR,

@@ -10,6 +10,7 @@
 
 #include <glib.h>
 #include <jansson.h>
+#include "driver/timings.h"
 #include "driver/volume/config.h"
 #include "driver/volume/secrets.h"
 
@@ -36,6 +37,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CephConn, ceph_conn_unref)
  */
 gboolean ceph_conns_check(CephConns *conns, const char *cluster_id, gint64 deadline_us,
                           GError **error);
+
+/* Of this process's calls to any cluster: operation and whether it was answered or came late.
+ * Borrowed. */
+Timings *ceph_timings(void);
 
 typedef enum CephTarget { CEPH_MON, CEPH_MGR } CephTarget;
 

@@ -141,7 +141,8 @@ gboolean ceph_conn_record(CephConn *conn, CephRecordOp op, const char *pool, con
     job->expected = g_strdup(expected);
     job->names = g_ptr_array_new_with_free_func(g_free);
     g_autofree char *what = g_strdup_printf("changing record %s in pool %s", object, pool);
-    if (!ceph_conn_run(conn, what, record_run, job, record_free, RECORD_MS, deadline_us, error))
+    if (!ceph_conn_run(conn, "record", what, record_run, job, record_free, RECORD_MS, deadline_us,
+                       error))
         return FALSE;
     *rc = job->rc;
     if (holders && job->rc == 0)

@@ -101,7 +101,8 @@ gboolean rbd_call_run(RbdCall *call, const char *what, void (*run)(RbdCall *), g
     job->call = call;
     job->run = run;
     call->deadline_us = deadline_us;
-    if (!ceph_conn_run(call->at.conn, text, job_run, job, job_free, limit_ms, deadline_us, error))
+    if (!ceph_conn_run(call->at.conn, what, text, job_run, job, job_free, limit_ms, deadline_us,
+                       error))
         return FALSE;
     g_free(job);
     if (!call->error)

@@ -10,11 +10,13 @@ typedef struct Row {
     RpcMethod table[2]; /* the row with our handler, and the end */
     RpcHandler handler;
     void *service;
+    Timings *timings;
     gboolean quiet;
 } Row;
 
 struct CallLog {
     GPtrArray *rows;
+    Timings *timings;
 };
 
 static const char *const code_names[] = {
@@ -32,6 +34,7 @@ CallLog *call_log_new(void)
 {
     CallLog *log = g_new0(CallLog, 1);
     log->rows = g_ptr_array_new_with_free_func(g_free);
+    log->timings = timings_new();
     return log;
 }
 
@@ -40,7 +43,13 @@ void call_log_free(CallLog *log)
     if (!log)
         return;
     g_ptr_array_unref(log->rows);
+    timings_free(log->timings);
     g_free(log);
+}
+
+Timings *call_log_timings(const CallLog *log)
+{
+    return log->timings;
 }
 
 /* The request's volume_id, else its name, else NULL. */
@@ -57,10 +66,15 @@ static const char *volume_of(const ProtobufCMessage *request)
     return NULL;
 }
 
+static int code_of(const GError *error)
+{
+    return !error ? 0 : error->domain == HEARTH_ERROR ? error->code : HEARTH_ERROR_INTERNAL;
+}
+
 static void write_line(const Row *row, guint64 id, const char *volume, gint64 us,
                        const GError *error)
 {
-    int code = !error ? 0 : error->domain == HEARTH_ERROR ? error->code : HEARTH_ERROR_INTERNAL;
+    const int code = code_of(error);
     GLogLevelFlags level = code != 0    ? G_LOG_LEVEL_WARNING
                            : row->quiet ? G_LOG_LEVEL_DEBUG
                                         : G_LOG_LEVEL_INFO;
@@ -87,8 +101,9 @@ static gboolean handle(RpcCall *call, const ProtobufCMessage *request, ProtobufC
     g_autoptr(GError) cause = NULL;
     gint64 began_us = g_get_monotonic_time();
     gboolean good = row->handler(call, request, response, row->service, &cause);
-    write_line(row, rpc_call_id(call), volume_of(request), g_get_monotonic_time() - began_us,
-               cause);
+    const gint64 took_us = g_get_monotonic_time() - began_us;
+    timings_add(row->timings, row->table[0].path, call_log_code_name(code_of(cause)), took_us);
+    write_line(row, rpc_call_id(call), volume_of(request), took_us, cause);
     if (cause)
         g_propagate_error(error, g_steal_pointer(&cause));
     return good;
@@ -108,6 +123,7 @@ void call_log_add(CallLog *log, RpcServer *server, const RpcMethod *methods, voi
         row->table[0] = *method;
         row->handler = method->handler;
         row->service = service;
+        row->timings = log->timings;
         row->quiet = is_quiet(method->path);
         if (method->handler)
             row->table[0].handler = handle;

@@ -7,6 +7,7 @@
 #define HEARTH_DRIVER_SERVICE_CALL_LOG_H
 
 #include "driver/rpc/server.h"
+#include "driver/timings.h"
 
 typedef struct CallLog CallLog;
 
@@ -14,6 +15,9 @@ CallLog *call_log_new(void);
 /* After the RPC server has stopped. */
 void call_log_free(CallLog *log);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CallLog, call_log_free)
+
+/* Of all calls, by method ("/csi.v1.Node/NodePublishVolume") and code. Borrowed. */
+Timings *call_log_timings(const CallLog *log);
 
 /* rpc_server_add() of the table, with a line for every call of its handlers. */
 void call_log_add(CallLog *log, RpcServer *server, const RpcMethod *methods, void *service);

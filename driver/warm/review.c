@@ -2,22 +2,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include "driver/error.h"
+#include "driver/field.h"
 
 #define API_VERSION "admission.k8s.io/v1"
-
-static const char *string(const json_t *object, const char *name)
-{
-    const char *text = json_string_value(json_object_get(object, name));
-    return text ? text : "";
-}
 
 static gboolean is_pod_being_created(const json_t *request)
 {
     const json_t *resource = json_object_get(request, "resource");
-    return g_str_equal(string(request, "operation"), "CREATE") &&
-           !*string(request, "subResource") && !*string(resource, "group") &&
-           g_str_equal(string(resource, "version"), "v1") &&
-           g_str_equal(string(resource, "resource"), "pods");
+    return g_str_equal(field_text(request, "operation"), "CREATE") &&
+           !*field_text(request, "subResource") && !*field_text(resource, "group") &&
+           g_str_equal(field_text(resource, "version"), "v1") &&
+           g_str_equal(field_text(resource, "resource"), "pods");
 }
 
 static char *base64_of(const json_t *patch)
@@ -34,7 +29,7 @@ static json_t *answer_to(const json_t *request, const PreferencesHints *hints)
         json_pack("{s:O, s:b}", "uid", json_object_get(request, "uid"), "allowed", 1);
     json_t *patch = is_pod_being_created(request)
                         ? preferences_patch(json_object_get(request, "object"),
-                                            string(request, "namespace"), hints)
+                                            field_text(request, "namespace"), hints)
                         : NULL;
     g_autofree char *encoded = patch ? base64_of(patch) : NULL;
     json_decref(patch);
@@ -51,8 +46,8 @@ char *review_answer(const char *text, gsize size, const PreferencesHints *hints,
     json_t *review = json_loadb(text, size, JSON_ALLOW_NUL, NULL);
     const json_t *request = json_object_get(review, "request");
     char *answer = NULL;
-    if (g_str_equal(string(review, "apiVersion"), API_VERSION) &&
-        g_str_equal(string(review, "kind"), "AdmissionReview") && *string(request, "uid")) {
+    if (g_str_equal(field_text(review, "apiVersion"), API_VERSION) &&
+        g_str_equal(field_text(review, "kind"), "AdmissionReview") && *field_text(request, "uid")) {
         json_t *object = answer_to(request, hints);
         answer = json_dumps(object, JSON_COMPACT);
         json_decref(object);

@@ -123,3 +123,8 @@ KubeClient *scheduling_client(Scheduling *s)
 {
     return s->client;
 }
+
+gboolean scheduling_leads(Scheduling *s)
+{
+    return s->lease && kube_lease_is_held(s->lease);
+}

@@ -27,4 +27,7 @@ Warmth *scheduling_warmth(Scheduling *scheduling);
 /* Borrowed: how to reach Kubernetes. */
 KubeClient *scheduling_client(Scheduling *scheduling);
 
+/* Of a controller: whether it has the lease. */
+gboolean scheduling_leads(Scheduling *scheduling);
+
 #endif

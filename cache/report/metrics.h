@@ -1,0 +1,29 @@
+/*
+ * hearthd's metrics, by name and label in hearthd(8). What the kernel reads by itself of a dataset
+ * that is mounted natively is not seen here, and so not counted: of that there is how much of it is
+ * on the disk.
+ */
+#ifndef HEARTH_REPORT_METRICS_H
+#define HEARTH_REPORT_METRICS_H
+
+#include <jansson.h>
+#include "cache/report/openmetrics.h"
+#include "cache/report/status.h"
+
+/* Volumes and datasets that are told of each by itself, the first by ID; the others are left out,
+ * and counted. */
+#define METRICS_EACH_MAX 256
+
+typedef struct MetricsSource {
+    gint64 uptime_sec;
+    const char *cache_dir;    /* NULL: none */
+    const StoreStats *store;  /* NULL: off */
+    const StoreTimes *times;  /* NULL: off */
+    const GPtrArray *volumes; /* ReportVolume, by ID */
+    const json_t *datasets;   /* as op "datasets" of cache/control/wire.h lists them */
+} MetricsSource;
+
+/* The text, the caller's. */
+GBytes *metrics_text(const MetricsSource *source);
+
+#endif

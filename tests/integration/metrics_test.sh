@@ -1,0 +1,64 @@
+#!/bin/bash
+# /metrics of the three programs: well-formed, and with the numbers of what was done.
+. "$(dirname "$0")/lib.sh"
+init
+start_ceph
+own_user
+port() { # one that is free
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+metric() { # PROGRAM [NAME [LABEL=VALUE]...]
+    "$TOP/tests/integration/openmetrics.py" "http://127.0.0.1:${METRICS[$1]}/metrics" "${@:2}" 2>&1
+}
+declare -A METRICS=([controller]=$(port) [hearthd]=$(port) [node]=$(port))
+start_controller --secret-dir="$TMP/own" --metrics-address=127.0.0.1:${METRICS[controller]}
+start_hearthd --metrics-address=127.0.0.1:${METRICS[hearthd]}
+start_node --metrics-address=127.0.0.1:${METRICS[node]}
+well_formed() { metric "$1" | grep -q 'families, [1-9][0-9]* samples$'; }
+for program in controller node hearthd; do check "${program}s_are_well_formed" well_formed $program; done
+same it_is_healthy "$(python3 -c 'import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode().strip())' "http://127.0.0.1:${METRICS[hearthd]}/healthz")" ok
+same the_version_is_told "$(metric node hearth_csi_build_info role=node)" 1
+
+# ---- a dataset of 6 MiB
+CAPABILITY='{mount: {}, access_mode: {mode: "MULTI_NODE_MULTI_WRITER"}}'
+create_volume "pvc-m-$$" 1073741824 || die "CreateVolume: $(said)"
+SOURCE_ID=$VOLUME_ID
+at_exit 'VOLUME_ID=$SOURCE_ID delete_volume'
+stage && publish || die "$(said)"
+for i in 1 2 3; do head -c $((2 << 20)) /dev/urandom >"$TARGET/f$i"; done
+sync -f "$TARGET"
+same what_was_written_is_counted "$(metric hearthd hearth_volume_written_bytes_total layer=live)" $((6 << 20))
+drop_page_cache
+cat "$TARGET"/f* >/dev/null
+read_all() { metric hearthd hearth_volume_read_bytes_total "volume=$SOURCE_ID"; }
+wait_for 50 eval '[ "$(read_all)" -ge '$((6 << 20))' ]'
+[ "$(read_all)" -ge $((6 << 20)) ] && pass what_was_read_is_counted || fail what_was_read_is_counted "$(read_all)"
+[ "$(metric hearthd hearth_volume_misses_total "volume=$SOURCE_ID")" -ge 3 ] && pass misses_are_counted || fail misses_are_counted "$(metric hearthd hearth_volume_misses_total)"
+drop_page_cache
+cat "$TARGET"/f* >/dev/null
+[ "$(metric hearthd hearth_volume_hits_total "volume=$SOURCE_ID")" -ge 3 ] && pass hits_are_counted || fail hits_are_counted "$(metric hearthd hearth_volume_hits_total)"
+same and_the_cache "$(metric hearthd hearth_cache_used_bytes)" "$(cache_stat bytes)"
+same objects_that_were_fetched "$(metric hearthd hearth_cache_fills_total result=completed)" "$(cache_stat fillsCompleted)"
+same and_how_long_each_took "$(metric hearthd hearth_cache_fill_seconds_count)" "$(cache_stat fillsCompleted)"
+[ "$(metric hearthd hearth_ceph_read_seconds_count)" -ge 3 ] && pass reads_of_Ceph_are_timed || fail reads_of_Ceph_are_timed "$(metric hearthd hearth_ceph_read_seconds_count)"
+held=$(cache_stat bytes)
+hearthctl evict "$SOURCE_ID" >/dev/null
+same evictions_by_their_reason "$(metric hearthd hearth_cache_evicted_bytes_total reason=asked) $(metric hearthd hearth_cache_evicted_bytes_total reason=room)" "$held 0"
+unpublish && unstage || die "$(said)"
+
+# ---- calls
+same calls_by_method_and_code "$(metric controller hearth_csi_call_seconds_count method=/csi.v1.Controller/CreateVolume code=OK)" 1
+kept=$VOLUME_ID
+create_volume "bad-$$" 1048576 '{"nonsense": "1"}' && fail a_bad_parameter "it was taken"
+VOLUME_ID=$kept
+same and_those_that_fail "$(metric controller hearth_csi_call_seconds_count method=/csi.v1.Controller/CreateVolume code=INVALID_ARGUMENT)" 1
+same stagings_too "$(metric node hearth_csi_call_seconds_count method=/csi.v1.Node/NodeStageVolume code=OK)" 1
+[ "$(metric controller hearth_ceph_call_seconds_count result=answered)" -ge 1 ] && pass calls_of_Ceph_are_timed || fail calls_of_Ceph_are_timed "$(metric controller hearth_ceph_call_seconds_count)"
+for program in controller node hearthd; do check "${program}s_are_well_formed_in_the_end" well_formed $program; done
+
+# ---- bad addresses
+refuses() { # PROGRAM FLAGS...
+    ! "$BUILD/$1" "${@:2}" 2>"$TMP/refused" && grep -q -- --metrics-address "$TMP/refused"
+}
+check a_bad_address_is_refused refuses hearthd --no-cache --socket="$TMP/x.sock" --metrics-address=nowhere
+check and_one_that_is_taken refuses hearthd --no-cache --socket="$TMP/x.sock" --metrics-address=127.0.0.1:${METRICS[node]}

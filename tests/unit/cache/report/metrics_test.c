@@ -1,0 +1,90 @@
+#include "cache/report/metrics.h"
+#include <string.h>
+#include "tests/unit/harness.h"
+
+static ReportVolume *volume(const char *id, const char *type, uint64_t read)
+{
+    ReportVolume *v = g_new0(ReportVolume, 1);
+    v->volume = g_strdup(id);
+    v->type = g_strdup(type);
+    v->session.bytes_store = read;
+    v->session.bytes_origin = 2 * read;
+    return v;
+}
+
+static char *text_of(const MetricsSource *source)
+{
+    g_autoptr(GBytes) bytes = metrics_text(source);
+    gsize size;
+    const char *text = g_bytes_get_data(bytes, &size);
+    return g_strndup(text, size);
+}
+
+static guint lines_with(const char *text, const char *begin)
+{
+    guint count = 0;
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (char **line = lines; *line; line++)
+        count += g_str_has_prefix(*line, begin);
+    return count;
+}
+
+START_TEST(volumes_are_told_by_what_serves_them)
+{
+    g_autoptr(GPtrArray) volumes =
+        g_ptr_array_new_with_free_func((GDestroyNotify)report_volume_free);
+    g_ptr_array_add(volumes, volume("dataset-00000000000000000000000000000001", "cephfs", 1));
+    g_ptr_array_add(volumes, volume("image", "rbd", 2));
+    g_ptr_array_add(volumes, volume("tree", "cephfs", 3));
+    const StoreStats stats = {.bytes = 5, .max_bytes = 9, .evicted_bytes_by = {1, 2, 3}};
+    static const StoreTimes times;
+    const MetricsSource source = {.store = &stats, .times = &times, .volumes = volumes};
+    g_autofree char *text = text_of(&source);
+    ck_assert_ptr_nonnull(strstr(text, "layer=\"fill\",source=\"cache\"} 1\n"));
+    ck_assert_ptr_nonnull(strstr(
+        text, "hearth_volume_read_bytes_total{volume=\"image\",dataset=\"\",layer=\"block\",source="
+              "\"ceph\"} 4\n"));
+    ck_assert_ptr_nonnull(strstr(text, "{volume=\"tree\",dataset=\"\",layer=\"live\"} 0\n"));
+    ck_assert_ptr_nonnull(strstr(text, "hearth_cache_disk_state{state=\"ok\"} 1\n"));
+    ck_assert_ptr_nonnull(strstr(text, "hearth_cache_evicted_bytes_total{reason=\"asked\"} 3\n"));
+    ck_assert_uint_eq(lines_with(text, "# TYPE hearth_volume_read_bytes "), 1);
+    ck_assert(g_str_has_suffix(text, "# EOF\n"));
+}
+END_TEST
+
+START_TEST(without_a_cache_there_is_nothing_of_it)
+{
+    g_autoptr(GPtrArray) volumes = g_ptr_array_new();
+    const MetricsSource source = {.volumes = volumes};
+    g_autofree char *text = text_of(&source);
+    ck_assert_ptr_nonnull(strstr(text, "hearth_cache_disk_state{state=\"off\"} 1\n"));
+    ck_assert_ptr_null(strstr(text, "hearth_cache_used_bytes"));
+}
+END_TEST
+
+START_TEST(not_more_volumes_are_told_than_there_is_room_for)
+{
+    g_autoptr(GPtrArray) volumes =
+        g_ptr_array_new_with_free_func((GDestroyNotify)report_volume_free);
+    for (guint i = 0; i < METRICS_EACH_MAX + 5; i++) {
+        g_autofree char *id = g_strdup_printf("v%04u", i);
+        g_ptr_array_add(volumes, volume(id, "cephfs", i));
+    }
+    json_t *datasets = json_array();
+    for (guint i = 0; i < METRICS_EACH_MAX + 5; i++)
+        json_array_append_new(datasets,
+                              json_pack("{s:s, s:i, s:[{s:s}]}", "dataset", "d", "bytesCached",
+                                        (int)i, "places", "rootPath", "/a"));
+    const MetricsSource source = {.volumes = volumes, .datasets = datasets};
+    g_autofree char *text = text_of(&source);
+    ck_assert_uint_eq(lines_with(text, "hearth_volume_opens_total{"), METRICS_EACH_MAX);
+    ck_assert_uint_eq(lines_with(text, "hearth_dataset_cached_bytes{"), METRICS_EACH_MAX);
+    ck_assert_ptr_nonnull(strstr(text, "hearth_volumes 261\n"));
+    ck_assert_ptr_nonnull(strstr(text, "hearth_volumes_left_out 5\n"));
+    json_decref(datasets);
+}
+END_TEST
+
+HARNESS_MAIN("cache/report/metrics", volumes_are_told_by_what_serves_them,
+             without_a_cache_there_is_nothing_of_it,
+             not_more_volumes_are_told_than_there_is_room_for)
