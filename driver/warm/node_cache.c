@@ -2,6 +2,7 @@
 #include <string.h>
 #include "driver/field.h"
 #include "driver/kube/time.h"
+#include "driver/quantity.h"
 
 const KubeResource node_cache_resource = {"csi.hearth.dev", "v1alpha1", "nodecaches"};
 
@@ -72,18 +73,27 @@ static char *summary(const json_t *datasets)
     return g_strdup_printf("%u/%zu", whole, json_array_size(datasets));
 }
 
+/* With texts for people: kubectl shows numbers as they are. */
+static json_t *describe_cache(const json_t *cache)
+{
+    const guint64 bytes = field_count(cache, "bytes"), most = field_count(cache, "maxBytes"),
+                  unused = field_count(cache, "freeBytes");
+    g_autofree char *held = quantity_text(bytes), *limit = quantity_text(most),
+                    *room = quantity_text(unused), *used = g_strconcat(held, "/", limit, NULL);
+    return json_pack("{s:s, s:I, s:I, s:I, s:s, s:s}", "disk", field_text(cache, "disk"), "bytes",
+                     (json_int_t)bytes, "maxBytes", (json_int_t)most, "freeBytes",
+                     (json_int_t)unused, "used", used, "free", room);
+}
+
 json_t *node_cache_status(const json_t *status, const json_t *datasets, gint64 now_us)
 {
-    const json_t *cache = json_object_get(status, "cache");
     json_t *list = describe_all(datasets);
     g_autofree char *warm = summary(list);
     g_autofree char *now = kube_time_format(now_us);
-    return json_pack("{s:s, s:s, s:{s:s, s:I, s:I, s:I}, s:s, s:o}", "heartbeatTime", now,
-                     "version", field_text(json_object_get(status, "daemon"), "version"), "cache",
-                     "disk", field_text(cache, "disk"), "bytes",
-                     (json_int_t)field_count(cache, "bytes"), "maxBytes",
-                     (json_int_t)field_count(cache, "maxBytes"), "freeBytes",
-                     (json_int_t)field_count(cache, "freeBytes"), "warm", warm, "datasets", list);
+    return json_pack("{s:s, s:s, s:o, s:s, s:o}", "heartbeatTime", now, "version",
+                     field_text(json_object_get(status, "daemon"), "version"), "cache",
+                     describe_cache(json_object_get(status, "cache")), "warm", warm, "datasets",
+                     list);
 }
 
 static int quarter(const json_t *dataset)

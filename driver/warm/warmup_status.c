@@ -2,6 +2,7 @@
 #include <string.h>
 #include "driver/field.h"
 #include "driver/kube/time.h"
+#include "driver/quantity.h"
 #include "driver/warm/labels.h"
 
 /* Characters of a node's message that are kept, for a status of thousands has to be stored. */
@@ -143,14 +144,8 @@ static Sum sum_up(const json_t *nodes, gint64 now_s)
 
 static char *rate_text(guint64 rate)
 {
-    static const char *const units[] = {"", "Ki", "Mi", "Gi", "Ti"};
-    double value = (double)rate;
-    guint unit = 0;
-    for (; value >= 1024 && unit + 1 < G_N_ELEMENTS(units); unit++)
-        value /= 1024;
-    if (rate == 0)
-        return g_strdup("");
-    return g_strdup_printf(unit && value < 100 ? "%.1f%s/s" : "%.0f%s/s", value, units[unit]);
+    g_autofree char *text = quantity_text(rate);
+    return rate ? g_strconcat(text, "/s", NULL) : g_strdup("");
 }
 
 static char *eta_text(gint64 s)

@@ -45,7 +45,7 @@ refused a_state_nobody_knows 'status.phase' k patch cwu w --subresource=status -
 
 # ---- a node plugin
 check a_node_writes_its_own nodecache_write n1 ok $A 100 100 bbbbbbbbbbbbbbbb 10 100
-same what_people_see_of_it "$(k get nodecache | awk '{ NF--; $1 = $1 } 1' | paste -sd '|')" 'NAME DISK USED FREE WARM|n1 ok 110 500000 1/2'
+same what_people_see_of_it "$(k get nodecache | awk '{ NF--; $1 = $1 } 1' | paste -sd '|')" 'NAME DISK USED FREE WARM|n1 ok 110/977Ki 488Ki 1/2'
 check another_writes_its_own nodecache_write n2 ok
 refused it_makes_no_other_nodes "written by its own node, and this is n1" plugin n1 create -f - <<<"$(nodecache n3)"
 refused it_writes_no_other_nodes "written by its own node, and this is n1" plugin n1 patch nodecache n2 --subresource=status --type=merge -p '{"status": {"warm": "9/9"}}'

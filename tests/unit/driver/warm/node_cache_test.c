@@ -38,8 +38,14 @@ START_TEST(what_is_written_is_what_is_read)
     ck_assert_str_eq(json_string_value(json_object_get(status, "warm")), "1/2");
     ck_assert_str_eq(json_string_value(json_object_get(status, "heartbeatTime")),
                      "2023-11-14T22:13:20Z");
+    ck_assert_str_eq(json_string_value(json_object_get(json_object_get(status, "cache"), "used")),
+                     "5/10");
     ck_assert(read_status(status, &r));
     ck_assert_str_eq(r.node, "n1");
+    ck_assert_str_eq(r.disk, "ok");
+    ck_assert_uint_eq(r.bytes, 5);
+    ck_assert_uint_eq(r.max_bytes, 10);
+    ck_assert_uint_eq(r.free_bytes, 7);
     ck_assert_int_eq(r.heartbeat_us, 1700000000000000);
     ck_assert_uint_eq(r.datasets->len, 2);
     const NodeCacheDataset *most = &g_array_index(r.datasets, NodeCacheDataset, 0),
@@ -150,7 +156,34 @@ START_TEST(of_a_strange_resource_nothing_is_believed)
 }
 END_TEST
 
+static gboolean run_is_news(const char *before, const char *after)
+{
+    json_t *old = status_of(json_array()), *new = status_of(json_array());
+    json_object_set_new(old, "warmups", json_loads(before, 0, NULL));
+    json_object_set_new(new, "warmups", json_loads(after, 0, NULL));
+    const gboolean news = node_cache_is_news(old, new);
+    json_decref(old);
+    json_decref(new);
+    return news;
+}
+
+START_TEST(runs_of_warmups_are_news_by_state_and_steps_of_five)
+{
+#define AT(state, percent)                                                                         \
+    "[{\"run\": \"u.1.0\", \"state\": \"" state "\", \"percent\": " percent "}]"
+    ck_assert(!run_is_news("[]", "[]"));
+    ck_assert(run_is_news("[]", AT("Running", "0")));
+    ck_assert(run_is_news(AT("Running", "0"), "[]"));
+    ck_assert(!run_is_news(AT("Running", "41"), AT("Running", "44")));
+    ck_assert(run_is_news(AT("Running", "44"), AT("Running", "45")));
+    ck_assert(run_is_news(AT("Running", "99"), AT("Succeeded", "99")));
+    ck_assert(run_is_news(AT("Running", "5"), "[{\"run\": \"u.2.0\", \"state\": \"Running\"}]"));
+#undef AT
+}
+END_TEST
+
 HARNESS_MAIN("driver/warm/node_cache", what_is_written_is_what_is_read,
              a_hundred_is_when_nothing_is_missing, a_dataset_of_several_places_is_told_once,
              the_largest_are_told_when_there_are_too_many, news_is_another_quarter_dataset_or_disk,
-             of_a_strange_resource_nothing_is_believed)
+             of_a_strange_resource_nothing_is_believed,
+             runs_of_warmups_are_news_by_state_and_steps_of_five)
