@@ -481,7 +481,7 @@ START_TEST(rate_and_eta_are_short)
                  {250LL << 20, 61, "250Mi/s", "2m"},
                  {1288490189, 3600, "1.2Gi/s", "1h0m"},
                  {2LL << 40, 7860, "2.0Ti/s", "2h11m"},
-                 {5LL << 50, 270000, "5120Ti/s", "3d3h"}};
+                 {5LL << 50, 270000, "5.0Pi/s", "3d3h"}};
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(World) w = world_new("n1");
         report(w, "n1", 0)->warmups =
