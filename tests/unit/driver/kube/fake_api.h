@@ -80,6 +80,15 @@ static inline void fake_stream_stop(FakeStream *s)
     pthread_mutex_unlock(&s->lock);
 }
 
+/* After the server has stopped: what nobody has read. */
+static inline void fake_stream_clear(FakeStream *s)
+{
+    char *piece;
+    while ((piece = g_queue_pop_head(&s->pieces)))
+        if (piece != FAKE_END && piece != FAKE_DROP)
+            g_free(piece);
+}
+
 /* Waits until so many have connected to it. */
 static inline void fake_stream_await(FakeStream *s, unsigned opened)
 {

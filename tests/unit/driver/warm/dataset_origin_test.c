@@ -57,7 +57,8 @@ START_TEST(it_is_written_and_read_again)
     ck_assert_str_eq(is.fs_name, "");
     ck_assert_str_eq(is.root_path, ROOT "/2f0e");
     json_decref(json);
-    ck_assert(!dataset_origin_read(NULL, &was));
+    DatasetOrigin none;
+    ck_assert(!dataset_origin_read(NULL, &none));
 }
 END_TEST
 

@@ -215,8 +215,10 @@ static void world_free(World *w)
     warmth_free(w->warmth);
     kube_client_free(w->client);
     fake_api_free(&w->api);
-    for (guint i = 0; i < KINDS; i++)
+    for (guint i = 0; i < KINDS; i++) {
+        fake_stream_clear(&w->streams[i]);
         json_decref(w->objects[i]);
+    }
     json_decref(w->claim);
     json_decref(w->volume);
     g_string_free(w->patches, TRUE);
