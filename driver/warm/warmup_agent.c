@@ -1,5 +1,6 @@
 #include "driver/warm/warmup_agent.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include "driver/field.h"
 #include "driver/kube/watch.h"
 #include "driver/warm/node_cache.h"
@@ -10,7 +11,7 @@ typedef struct Duty {
     WarmupOrder order;
     GCancellable *cancel;
     json_t *entry; /* lock: of status.warmups */
-    gatomicrefcount holders;
+    atomic_int holders;
 } Duty;
 
 struct WarmupAgent {
@@ -24,7 +25,7 @@ struct WarmupAgent {
 static void duty_unref(void *data)
 {
     Duty *duty = data;
-    if (!g_atomic_ref_count_dec(&duty->holders))
+    if (atomic_fetch_sub(&duty->holders, 1) > 1)
         return;
     warmup_order_clear(&duty->order);
     g_object_unref(duty->cancel);
@@ -73,8 +74,7 @@ static void begin_locked(WarmupAgent *a, WarmupOrder *order)
     *order = (WarmupOrder){.run = NULL};
     duty->cancel = g_cancellable_new();
     duty->entry = warmup_doing_json(&duty->order, &doing);
-    g_atomic_ref_count_init(&duty->holders);
-    g_atomic_ref_count_inc(&duty->holders);
+    atomic_init(&duty->holders, 2);
     g_hash_table_insert(a->duties, duty->order.run, duty);
     g_thread_pool_push(a->pool, duty, NULL);
 }

@@ -1,5 +1,6 @@
 #include "driver/warm/warmups.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include "driver/field.h"
 #include "driver/kube/error.h"
 #include "driver/kube/watch.h"
@@ -16,7 +17,7 @@ typedef struct Seen {
     Warmup warmup;
     GError *bad; /* NULL: its spec can be done */
     json_t *status;
-    gatomicrefcount holders;
+    atomic_int holders;
 } Seen;
 
 /* What this controller has done of it, as long as it has the lease. */
@@ -49,7 +50,7 @@ static gint64 now_ms(void)
 static void seen_unref(void *data)
 {
     Seen *seen = data;
-    if (!g_atomic_ref_count_dec(&seen->holders))
+    if (atomic_fetch_sub(&seen->holders, 1) > 1)
         return;
     warmup_clear(&seen->warmup);
     g_clear_error(&seen->bad);
@@ -71,7 +72,7 @@ static void on_change(KubeChange change, const json_t *object, void *data)
 {
     Warmups *w = data;
     Seen *seen = g_new0(Seen, 1);
-    g_atomic_ref_count_init(&seen->holders);
+    atomic_init(&seen->holders, 1);
     warmup_read(object, &seen->warmup, &seen->bad);
     seen->status = json_incref(json_object_get(object, "status"));
     char *key = g_strdup_printf("%s/%s", seen->warmup.namespace, seen->warmup.name);
@@ -121,7 +122,7 @@ static GPtrArray *look(Warmups *w)
         all = g_ptr_array_new_with_free_func(seen_unref);
         g_hash_table_iter_init(&iter, w->seen);
         while (g_hash_table_iter_next(&iter, NULL, &value)) {
-            g_atomic_ref_count_inc(&((Seen *)value)->holders);
+            atomic_fetch_add(&((Seen *)value)->holders, 1);
             g_ptr_array_add(all, value);
         }
     }
