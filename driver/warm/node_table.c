@@ -219,8 +219,8 @@ void node_table_candidate(const NodeTable *t, const char *dataset, WarmupCandida
 gboolean node_table_runs(const NodeTable *t, const char *node, WarmthRuns *runs, gint64 now_ms)
 {
     const Node *n = named(t, node);
-    *runs = (WarmthRuns){.orders = n ? json_incref(n->orders) : NULL,
-                         .reports = n ? json_incref(n->reports) : NULL,
+    *runs = (WarmthRuns){.orders = n ? json_deep_copy(n->orders) : NULL,
+                         .reports = n ? json_deep_copy(n->reports) : NULL,
                          .age_ms = age(n, now_ms)};
     return n && n->has_cache;
 }

@@ -17,9 +17,10 @@ typedef struct Duty {
 struct WarmupAgent {
     WarmupPlace place; /* its strings are ours */
     KubeWatch *watch;
-    GThreadPool *pool;
     pthread_mutex_t lock;
-    GHashTable *duties; /* lock: run -> Duty */
+    pthread_cond_t changed; /* a thread has ended, a duty was cancelled */
+    GHashTable *duties;     /* lock: run -> Duty */
+    guint threads, running; /* lock: one each duty, WARMUP_AT_A_TIME of them at it */
 };
 
 static void duty_unref(void *data)
@@ -45,22 +46,39 @@ static void take_news(const WarmupDoing *doing, void *data)
     pthread_mutex_unlock(&duty->agent->lock);
 }
 
-static void do_duty(void *data, void *agent)
+static void do_duty(Duty *duty)
+{
+    WarmupAgent *a = duty->agent;
+    g_message("warmup %s/%s begins: %s", duty->order.namespace, duty->order.name,
+              duty->order.origin.root_path);
+    warmup_task_run(&duty->order, &a->place, duty->cancel, take_news, duty);
+    pthread_mutex_lock(&a->lock);
+    g_autofree char *state = g_strdup(field_text(duty->entry, "state"));
+    g_autofree char *message = g_strdup(field_text(duty->entry, "message"));
+    pthread_mutex_unlock(&a->lock);
+    g_message("warmup %s/%s: %s%s%s", duty->order.namespace, duty->order.name, state,
+              *message ? ": " : "", message);
+}
+
+static void *duty_thread(void *data)
 {
     Duty *duty = data;
-    const WarmupAgent *a = agent;
-    if (!g_cancellable_is_cancelled(duty->cancel)) {
-        g_message("warmup %s/%s begins: %s", duty->order.namespace, duty->order.name,
-                  duty->order.origin.root_path);
-        warmup_task_run(&duty->order, &a->place, duty->cancel, take_news, duty);
-        pthread_mutex_lock(&duty->agent->lock);
-        g_autofree char *state = g_strdup(field_text(duty->entry, "state"));
-        g_autofree char *message = g_strdup(field_text(duty->entry, "message"));
-        pthread_mutex_unlock(&duty->agent->lock);
-        g_message("warmup %s/%s: %s%s%s", duty->order.namespace, duty->order.name, state,
-                  *message ? ": " : "", message);
-    }
+    WarmupAgent *a = duty->agent;
+    pthread_mutex_lock(&a->lock);
+    while (a->running >= WARMUP_AT_A_TIME && !g_cancellable_is_cancelled(duty->cancel))
+        pthread_cond_wait(&a->changed, &a->lock);
+    const gboolean wanted = !g_cancellable_is_cancelled(duty->cancel);
+    a->running += wanted;
+    pthread_mutex_unlock(&a->lock);
+    if (wanted)
+        do_duty(duty);
     duty_unref(duty);
+    pthread_mutex_lock(&a->lock);
+    a->running -= wanted;
+    a->threads--;
+    pthread_cond_broadcast(&a->changed);
+    pthread_mutex_unlock(&a->lock);
+    return NULL;
 }
 
 /* ---- what is ordered ---- */
@@ -76,7 +94,12 @@ static void begin_locked(WarmupAgent *a, WarmupOrder *order)
     duty->entry = warmup_doing_json(&duty->order, &doing);
     atomic_init(&duty->holders, 2);
     g_hash_table_insert(a->duties, duty->order.run, duty);
-    g_thread_pool_push(a->pool, duty, NULL);
+    pthread_t thread;
+    int failed = pthread_create(&thread, NULL, duty_thread, duty);
+    if (failed)
+        g_error("cannot start a thread: %s", g_strerror(failed));
+    pthread_detach(thread);
+    a->threads++;
 }
 
 static gboolean is_not_ordered(gpointer run, gpointer value, gpointer ordered)
@@ -103,7 +126,8 @@ static void take_orders(WarmupAgent *a, const json_t *orders)
         if (!g_hash_table_contains(a->duties, order.run))
             begin_locked(a, &order);
     }
-    g_hash_table_foreach_remove(a->duties, is_not_ordered, ordered);
+    if (g_hash_table_foreach_remove(a->duties, is_not_ordered, ordered))
+        pthread_cond_broadcast(&a->changed);
     pthread_mutex_unlock(&a->lock);
 }
 
@@ -136,8 +160,8 @@ WarmupAgent *warmup_agent_new(KubeClient *client, const char *node, const Warmup
     a->place.cluster_config = g_strdup(place->cluster_config);
     a->place.secret_dir = g_strdup(place->secret_dir);
     pthread_mutex_init(&a->lock, NULL);
+    pthread_cond_init(&a->changed, NULL);
     a->duties = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, duty_unref);
-    a->pool = g_thread_pool_new(do_duty, a, WARMUP_AT_A_TIME, FALSE, NULL);
     a->watch = kube_watch_new(client, &selection, &ops, a, NULL);
     return a;
 }
@@ -148,8 +172,12 @@ void warmup_agent_free(WarmupAgent *a)
         return;
     kube_watch_free(a->watch);
     take_orders(a, NULL);
-    g_thread_pool_free(a->pool, FALSE, TRUE);
+    pthread_mutex_lock(&a->lock);
+    while (a->threads > 0)
+        pthread_cond_wait(&a->changed, &a->lock);
+    pthread_mutex_unlock(&a->lock);
     g_hash_table_unref(a->duties);
+    pthread_cond_destroy(&a->changed);
     pthread_mutex_destroy(&a->lock);
     g_free((char *)a->place.hearthd_socket);
     g_free((char *)a->place.cluster_config);
@@ -165,7 +193,7 @@ json_t *warmup_agent_report(WarmupAgent *a)
     pthread_mutex_lock(&a->lock);
     g_hash_table_iter_init(&iter, a->duties);
     while (g_hash_table_iter_next(&iter, NULL, &value))
-        json_array_append(entries, ((Duty *)value)->entry);
+        json_array_append_new(entries, json_deep_copy(((Duty *)value)->entry));
     pthread_mutex_unlock(&a->lock);
     return entries;
 }
