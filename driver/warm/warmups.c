@@ -74,7 +74,7 @@ static void on_change(KubeChange change, const json_t *object, void *data)
     Seen *seen = g_new0(Seen, 1);
     atomic_init(&seen->holders, 1);
     warmup_read(object, &seen->warmup, &seen->bad);
-    seen->status = json_incref(json_object_get(object, "status"));
+    seen->status = json_deep_copy(json_object_get(object, "status"));
     char *key = g_strdup_printf("%s/%s", seen->warmup.namespace, seen->warmup.name);
     pthread_mutex_lock(&w->lock);
     if (change == KUBE_DELETED) {
@@ -250,7 +250,7 @@ static Act *act_of(Warmups *w, const Seen *seen)
     if (!act) {
         act = g_new0(Act, 1);
         act->uid = g_strdup(seen->warmup.uid);
-        act->status = json_incref(seen->status);
+        act->status = json_deep_copy(seen->status);
         act->written_ms = -1;
         g_hash_table_insert(w->acts, act->uid, act);
     }

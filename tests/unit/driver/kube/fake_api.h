@@ -108,7 +108,8 @@ static inline ssize_t fake_stream_read(void *data, uint64_t at, char *buf, size_
         pthread_cond_wait(&s->changed, &s->lock);
     char *piece = s->stop ? FAKE_END : g_queue_peek_head(&s->pieces);
     if (piece == FAKE_END || piece == FAKE_DROP) {
-        g_queue_pop_head(&s->pieces);
+        if (!s->stop)
+            g_queue_pop_head(&s->pieces);
         n = piece == FAKE_END ? MHD_CONTENT_READER_END_OF_STREAM
                               : MHD_CONTENT_READER_END_WITH_ERROR;
     } else {
