@@ -45,9 +45,9 @@ FAULTS_SRC := tests/tools/ceph-faults.c
 TOOL_SRC   := $(filter-out $(FAULTS_SRC),$(wildcard tests/tools/*.c))
 UNIT_SRC   := $(wildcard tests/unit/*/*_test.c tests/unit/*/*/*_test.c)
 
-PROTO_C    := $(O)/proto/csi.pb-c.c
+PROTO_C    := $(patsubst %.proto,$(O)/%.pb-c.c,$(wildcard proto/*.proto))
 obj         = $(patsubst %.c,$(O)/obj/%.o,$(1))
-DRIVER_OBJ := $(call obj,$(DRIVER_SRC)) $(O)/obj/csi.pb-c.o
+DRIVER_OBJ := $(call obj,$(DRIVER_SRC)) $(patsubst $(O)/proto/%.c,$(O)/obj/%.o,$(PROTO_C))
 CACHE_OBJ  := $(call obj,$(CACHE_SRC))
 UNIT_BIN   := $(patsubst %.c,$(O)/%,$(UNIT_SRC))
 TOOL_BIN   := $(patsubst tests/tools/%.c,$(O)/tools/%,$(TOOL_SRC)) $(O)/tools/ceph-faults.so
@@ -74,15 +74,15 @@ $(O)/hearthctl: $(call obj,$(wildcard cmd/hearthctl*.c) $(CTL_SRC))
 	$(call say,LD)
 	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_CTL)
 
-$(PROTO_C) $(O)/proto/csi.pb-c.h &: proto/csi.proto
+$(O)/proto/%.pb-c.c $(O)/proto/%.pb-c.h: proto/%.proto
 	@mkdir -p $(O)/proto
 	$(call say,PROTO)
-	$(Q)protoc-c --proto_path=proto --c_out=$(O)/proto csi.proto
-$(O)/obj/csi.pb-c.o: $(PROTO_C)
+	$(Q)protoc-c --proto_path=proto --c_out=$(O)/proto $*.proto
+$(O)/obj/%.pb-c.o: $(O)/proto/%.pb-c.c
 	@mkdir -p $(@D)
 	$(call say,CC)
 	$(Q)$(CC) $(CSTD) $(OPT) $(SAN) -I$(O)/proto $(PKG_CFLAGS) -c -o $@ $<
-$(O)/obj/%.o: %.c | $(O)/proto/csi.pb-c.h
+$(O)/obj/%.o: %.c | $(PROTO_C:.c=.h)
 	@mkdir -p $(@D)
 	$(call say,CC)
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<

@@ -5,6 +5,7 @@
 #include <locale.h>
 #include <malloc.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 #include "driver/service/identity.h"
 #include "driver/service/metrics.h"
 #include "driver/service/node.h"
+#include "driver/service/registration.h"
 #include "driver/volume/config.h"
 #include "driver/warm/scheduling.h"
 #include "driver/warm/webhook.h"
@@ -36,7 +38,8 @@
 typedef struct Options {
     char *role, *endpoint, *driver_name, *cluster_config, *node_id, *hearthd_socket, *tier, *zone,
         *log_level, *dir_root, *secret_dir, *device_dir, *dataset_mount, *kubeconfig,
-        *webhook_address, *webhook_cert_dir, *metrics_address;
+        *webhook_address, *webhook_cert_dir, *metrics_address, *registration_path,
+        *registration_dir;
     LayersMode layers;
     gint max_clone_depth;
     gboolean warmth, version;
@@ -86,6 +89,13 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
          "node: how snapshots are mounted: auto (default: natively if the kernel can), loop (EROFS "
          "through loop devices), fuse (as other volumes)",
          "HOW"},
+        {"kubelet-registration-path", 0, 0, G_OPTION_ARG_FILENAME, &o->registration_path,
+         "node: register with kubelet, which finds the socket of --endpoint at this path on the "
+         "host",
+         "PATH"},
+        {"plugin-registration-path", 0, 0, G_OPTION_ARG_FILENAME, &o->registration_dir,
+         "node: with it: where kubelet's plugins_registry is (" REGISTRATION_DEFAULT_DIR ")",
+         "DIR"},
         {"tier", 0, 0, G_OPTION_ARG_STRING, &o->tier,
          "node: nvme (default), or none for a node without a cache disk", "TIER"},
         {"zone", 0, 0, G_OPTION_ARG_STRING, &o->zone, "node: the zone it is in, if any", "ZONE"},
@@ -164,8 +174,20 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
                     "--webhook-address: it goes with --role=controller and --warmth");
         return FALSE;
     }
+    if (o->registration_path && g_strcmp0(o->role, "node") != 0) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--kubelet-registration-path: kubelet knows of --role=node only");
+        return FALSE;
+    }
+    if (o->registration_dir && !o->registration_path) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--plugin-registration-path: needs --kubelet-registration-path too");
+        return FALSE;
+    }
+    o->registration_dir = value_or(o->registration_dir, NULL, REGISTRATION_DEFAULT_DIR);
     return layers_parse_mode(o->dataset_mount, &o->layers, error) &&
-           identity_check_name(o->driver_name, error) && socket_path(o->endpoint, error);
+           identity_check_name(o->driver_name, error) && socket_path(o->endpoint, error) &&
+           (!o->registration_path || registration_check_endpoint(o->registration_path, error));
 }
 
 static gboolean probe_node(void *service, GError **error)
@@ -249,9 +271,58 @@ static GBytes *metrics_of(void *data)
     return service_metrics_text(&metrics);
 }
 
+/* Ends as on a signal, but with a failure: who restarts us makes kubelet try again. */
+static void end_refused(void *data)
+{
+    atomic_store((atomic_bool *)data, TRUE);
+    kill(getpid(), SIGTERM);
+}
+
+/* What serves beside the socket that Kubernetes' sidecars and kubelet call. */
+typedef struct Beside {
+    MetricsServer *metrics;     /* NULL: without --metrics-address */
+    Registration *registration; /* NULL: without --kubelet-registration-path */
+    atomic_bool refused;        /* by kubelet */
+} Beside;
+
+static gboolean begin_beside(Beside *beside, const Options *o, Role *role, GError **error)
+{
+    const RegistrationConfig registration = {.driver_name = o->driver_name,
+                                             .endpoint = o->registration_path,
+                                             .directory = o->registration_dir,
+                                             .refused = end_refused,
+                                             .refused_data = &beside->refused};
+    return (!o->metrics_address ||
+            (beside->metrics = metrics_server_new(o->metrics_address, metrics_of, role, error))) &&
+           (!o->registration_path ||
+            (beside->registration = registration_start(&registration, error)));
+}
+
+static void end_beside(Beside *beside)
+{
+    registration_stop(beside->registration);
+    metrics_server_free(beside->metrics);
+}
+
+static RpcServer *make_server(const char *path, CallLog *log, Role *role, GError **error)
+{
+    const RpcServerConfig config = {.socket_path = path, .workers = WORKERS};
+    RpcServer *server = rpc_server_new(&config, error);
+    if (!server)
+        return NULL;
+    call_log_add(log, server, identity_methods(), &role->identity);
+    if (role->controller)
+        call_log_add(log, server, controller_methods(), role->controller);
+    if (role->controller && role->identity.group_controller)
+        call_log_add(log, server, controller_group_methods(), role->controller);
+    if (role->node)
+        call_log_add(log, server, node_service_methods(), role->node);
+    return server;
+}
+
 static gboolean serve(const Options *o, Role *role, GError **error)
 {
-    RpcServerConfig config = {.socket_path = socket_path(o->endpoint, NULL), .workers = WORKERS};
+    const char *path = socket_path(o->endpoint, NULL);
     /* Threads inherit the mask, so that only sigwait() below sees these. */
     sigset_t stop;
     sigemptyset(&stop);
@@ -261,42 +332,35 @@ static gboolean serve(const Options *o, Role *role, GError **error)
     signal(SIGPIPE, SIG_IGN);
 
     g_autoptr(CallLog) log = call_log_new();
-    if (!make_role(role, o, error))
-        return FALSE;
-    RpcServer *server = rpc_server_new(&config, error);
-    if (!server)
-        return FALSE;
-    call_log_add(log, server, identity_methods(), &role->identity);
-    if (role->controller)
-        call_log_add(log, server, controller_methods(), role->controller);
-    if (role->controller && role->identity.group_controller)
-        call_log_add(log, server, controller_group_methods(), role->controller);
-    if (role->node)
-        call_log_add(log, server, node_service_methods(), role->node);
     role->calls = log;
     role->started_us = g_get_monotonic_time();
-    MetricsServer *metrics = NULL;
-    if ((o->metrics_address &&
-         !(metrics = metrics_server_new(o->metrics_address, metrics_of, role, error))) ||
-        !rpc_server_start(server, error)) {
-        metrics_server_free(metrics);
+    RpcServer *server = make_role(role, o, error) ? make_server(path, log, role, error) : NULL;
+    if (!server)
+        return FALSE;
+    Beside beside = {.metrics = NULL};
+    if (!rpc_server_start(server, error) || !begin_beside(&beside, o, role, error)) {
+        end_beside(&beside);
         rpc_server_stop(server, 0);
         return FALSE;
     }
-    g_message("%s %s serves as %s on %s", o->driver_name, HEARTH_VERSION, o->role,
-              config.socket_path);
+    g_message("%s %s serves as %s on %s", o->driver_name, HEARTH_VERSION, o->role, path);
     int signal_number = 0;
     while (sigwait(&stop, &signal_number) != 0)
         continue;
     g_message("stopping on %s", strsignal(signal_number));
-    metrics_server_free(metrics);
-    if (!rpc_server_stop(server, GRACE_MS)) {
+    /* First, so that kubelet does not call a driver that is going. */
+    end_beside(&beside);
+    const gboolean idle = rpc_server_stop(server, GRACE_MS), refused = atomic_load(&beside.refused);
+    if (refused)
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED,
+                    "kubelet has refused the driver; ending, to register anew when restarted");
+    if (!idle) {
         /* Handlers that Ceph or the kernel holds still use the services. */
         g_warning("calls still hang; exiting without them");
         fflush(NULL);
-        _exit(EXIT_SUCCESS);
+        _exit(refused ? EXIT_FAILURE : EXIT_SUCCESS);
     }
-    return TRUE;
+    return !refused;
 }
 
 int main(int argc, char **argv)
@@ -328,8 +392,8 @@ int main(int argc, char **argv)
     controller_free(role.controller);
     node_service_free(role.node);
     /*
-     * Threads that a dead Ceph holds are left behind (node/bounded.h); destructors of its libraries
-     * must not run under them.
+     * Threads that a dead Ceph holds are left behind (node/bounded.h); destructors of its
+     * libraries must not run under them.
      */
     fflush(NULL);
     _exit(good ? EXIT_SUCCESS : EXIT_FAILURE);
