@@ -50,7 +50,7 @@ obj         = $(patsubst %.c,$(O)/obj/%.o,$(1))
 DRIVER_OBJ := $(call obj,$(DRIVER_SRC)) $(patsubst $(O)/proto/%.c,$(O)/obj/%.o,$(PROTO_C))
 CACHE_OBJ  := $(call obj,$(CACHE_SRC))
 UNIT_BIN   := $(patsubst %.c,$(O)/%,$(UNIT_SRC))
-TOOL_BIN   := $(patsubst tests/tools/%.c,$(O)/tools/%,$(TOOL_SRC)) $(O)/tools/ceph-faults.so
+TOOL_BIN   := $(patsubst tests/tools/%.c,$(O)/tools/%,$(TOOL_SRC)) $(O)/tools/ceph-faults.so $(O)/tools/pause
 
 .PHONY: all
 all: deps
@@ -105,6 +105,10 @@ $(O)/tools/%: $(O)/obj/tests/tools/%.o $(O)/driver.a $(O)/cache.a
 	$(call say,LD)
 	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER) $(LDLIBS_CACHE)
 
+$(O)/tools/pause: tests/e2e/pause.c
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)$(CC) $(CSTD) $(OPT) $(WARN) $(DEFS) -static -o $@ $<
 $(O)/tools/ceph-faults.so: $(FAULTS_SRC)
 	@mkdir -p $(@D)
 	$(call say,LD)
