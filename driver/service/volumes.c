@@ -34,11 +34,11 @@ CONTROLLER_HANDLER(controller_expand_volume)
         return FALSE;
     g_autoptr(BusyHold) hold = busy_take(c->busy, r->volume_id, NULL, error);
     CapacityRange range = {r->capacity_range->required_bytes, r->capacity_range->limit_bytes};
-    /* A quota counts at once on every node. A file system on an image must be told to use it. */
-    out->node_expansion_required =
-        ref.id->type == VOLUME_RBD &&
-        (!r->volume_capability ||
-         r->volume_capability->access_type_case != CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK);
+    /*
+     * A quota counts at once on every node. A file system on an image must be told to use it, and
+     * so must the loop device that is all of a block volume.
+     */
+    out->node_expansion_required = ref.id->type == VOLUME_RBD;
     return hold && provision_expand(ref.backend, ref.id, range, ref.secrets, deadline_us,
                                     &out->capacity_bytes, error);
 }

@@ -32,7 +32,7 @@ same expand "$CSI_CODE/$(jq -r .capacityBytes <<<"$REPLY_JSON")" OK/3221225472
 same the_image_has_grown "$(info rbd/$image .size)" 3221225472
 same the_node_must_grow_the_file_system "$(jq -r .nodeExpansionRequired <<<"$REPLY_JSON")" true
 expand 3221225472 '{"block": {}, "access_mode": {"mode": "SINGLE_NODE_WRITER"}}'
-same but_no_block_device "$CSI_CODE/$(jq -r '.nodeExpansionRequired // false' <<<"$REPLY_JSON")" OK/false
+same and_its_block_device "$CSI_CODE/$(jq -r '.nodeExpansionRequired // false' <<<"$REPLY_JSON")" OK/true
 expand 1073741824
 same it_never_shrinks "$CSI_CODE/$(info rbd/$image .size)" OK/3221225472
 csi controller ControllerGetVolume "$(csi_json '{volume_id: $id}' --arg id "$id")"
