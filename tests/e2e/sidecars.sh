@@ -4,6 +4,7 @@
 #   sidecars_account             namespace, ServiceAccount and rights; once
 #   provisioner_up SOCKET [FLAGS]    external-provisioner at our controller's socket; it ends when that goes
 #   provisioner_down
+#   resizer_up SOCKET; snapshots_up SOCKET      external-resizer; external-snapshotter and the snapshot controller
 #   provisioner_calls METHOD     requests it has made, as one line of JSON each, from its log
 #
 # No sidecar elects a leader: there is one of each.
@@ -32,4 +33,18 @@ provisioner_down() { end csi-provisioner; }
 # It leaves the secrets out.
 provisioner_calls() { # METHOD
     sed -n 's/.*"GRPC call" method="\/csi.v1.Controller\/'"$1"'" request=\(".*"\)$/\1/p' "$TMP/log/csi-provisioner.log" | jq -c fromjson
+}
+
+# The others end by themselves when our controller does, and are cleaned up at the end as all programs are.
+resizer_up() { # SOCKET
+    [ -e "$PKI/sidecars.conf" ] || sidecars_account
+    spawn csi-resizer "$KUBE/csi-resizer" --kubeconfig="$PKI/sidecars.conf" --csi-address="$1" --timeout=60s --leader-election=false \
+        --retry-interval-start=500ms --retry-interval-max=5s --handle-volume-inuse-error=false -v=4
+}
+snapshots_up() { # SOCKET
+    [ -e "$PKI/sidecars.conf" ] || sidecars_account
+    spawn snapshot-controller "$KUBE/snapshot-controller" --kubeconfig="$PKI/sidecars.conf" --leader-election=false \
+        --retry-interval-start=500ms --retry-interval-max=5s -v=4
+    spawn csi-snapshotter "$KUBE/csi-snapshotter" --kubeconfig="$PKI/sidecars.conf" --csi-address="$1" --timeout=60s \
+        --leader-election=false --retry-interval-start=500ms --retry-interval-max=5s -v=5
 }
