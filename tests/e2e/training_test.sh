@@ -45,7 +45,9 @@ READ='sums >$out'
 S=$((16 * (2 << 20) + 200 * 20480))
 for ((round = 1; round <= ROUNDS; round++)); do
     node=n$((1 + round % 2))
-    job_add "write$round" source "$WRITE" && job_done "write$round" && pass "a_pod_writes_dataset_$round" || fail "a_pod_writes_dataset_$round" "$SAID"
+    # Elsewhere, for what is written and read on a node is kept there, and is the same in a snapshot.
+    job_add "write$round" source "$WRITE" "$(on "$(other $node)")"
+    job_done "write$round" && pass "a_pod_writes_dataset_$round" || fail "a_pod_writes_dataset_$round" "$SAID"
     wrote=$SAID
     job_remove "write$round"
     snapshot_add "v$round" source
@@ -62,6 +64,7 @@ for ((round = 1; round <= ROUNDS; round++)); do
     job_done "cold$round" || fail "a_job_reads_it_cold_$round" "$SAID"
     same "cold_it_reads_what_ceph_has_$round" "$SAID" "$wrote"
     fetched=$(($(stat_of $node originBytes) - before))
+    echo "     $fetched bytes of $S fetched on $node"
     [ $fetched -ge $S ] && pass "which_was_fetched_$round" || fail "which_was_fetched_$round" "$fetched bytes of $S"
     job_remove "cold$round"
     unused "nothing_is_left_of_it_$round"
