@@ -15,6 +15,15 @@ echo "     a cluster of two kubelets with Hearth in $SECONDS s"
 for node in n1 n2; do
     same "the_plugin_registers_itself_on_$node" "$(k get node $node -o json | jq -r '.metadata.labels | "\(.["topology.csi.hearth.dev/tier"]) \(.["topology.csi.hearth.dev/node"])"')" "nvme $node"
 done
+# What kubelet refuses ends, and is registered when it begins anew.
+end plugin-n2
+settles a_plugin_that_ends_is_forgotten 30 "" field csinode n2 '.spec.drivers[*].name'
+plugin_start n2 --kubelet-registration-path=$CSI_DIR/other.sock
+wait_for 30 eval '! running plugin-n2' && pass refused_it_ends || fail refused_it_ends "it runs on"
+grep -q "kubelet does not register.*other.sock: connect: no such file.*--kubelet-registration-path" "$TMP/log/plugin-n2.log" &&
+    pass and_says_why || fail and_says_why "$(tail -n 1 "$TMP/log/plugin-n2.log")"
+plugin_start n2
+settles begun_anew_it_is_registered 30 $DRIVER field csinode n2 '.spec.drivers[*].name'
 class_add files "$STAGE_SECRET"
 claim_add source files 1Gi
 USED_BEFORE=$(used_all)
