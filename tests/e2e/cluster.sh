@@ -1,6 +1,6 @@
 # Sourced after tests/integration/lib.sh: a real Kubernetes control plane on 127.0.0.1 - etcd, API server,
-# scheduler, controller manager - under $TMP, gone with it. There is no kubelet: nodes are objects
-# (objects.sh), pods are scheduled and never run.
+# scheduler, controller manager - under $TMP, gone with it. Nodes are objects (objects.sh), whose pods are scheduled
+# and never run, or have a kubelet (kubelets.sh).
 #
 #   cluster_up [GATES]        GATES as "StorageCapacityScoring=true"; ready when it returns
 #   cluster_down              at the end it is called by itself

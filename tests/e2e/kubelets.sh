@@ -10,7 +10,7 @@
 #   in_node NAME COMMAND...       in the node's namespaces
 #   spawn_in NAME PROCESS COMMAND...    as spawn, there
 #   node_dir NAME                 what is the node's on this machine: kubelet/ (/var/lib/kubelet), run/ (/run/hearth), ...
-#   mounts_of NAME                its mounts, without what every pod has until it has gone
+#   mounts_of NAME                what is mounted below its kubelet directory
 #
 # Pods may use the image $TOOLS: /bin/sh and all of busybox. They have a network of their own in which there is nothing.
 

@@ -95,6 +95,30 @@ for claim in shared xfs; do
 done
 unused nothing_is_left_of_restored_ones
 
+# ---- while plugin and kubelet restart
+COUNT='until=$(($(date +%s) + 25)) n=0
+while [ $(date +%s) -lt $until ]; do
+    n=$((n + 1))
+    echo $n | dd of=/data/count conv=fsync 2>/dev/null && [ "$(cat /data/count)" = $n ] || { echo "fails at $n" >$out; exit 1; }
+done
+echo $n writes >$out'
+for claim in shared xfs; do job_add "busy-$claim" $claim "$COUNT" "$(on n1)"; done
+for claim in shared xfs; do wait_running "busy-$claim"; done
+end plugin-n1 KILL
+plugin_start n1
+kubelet_restart n1 KILL
+within 30 registered n1 >/dev/null || fail registered_again "the plugin on n1 is not"
+end plugin-n1
+plugin_start n1
+kubelet_restart n1
+for claim in shared xfs; do
+    job_done "busy-$claim" && pass "a_pod_works_on_meanwhile_$claim" || fail "a_pod_works_on_meanwhile_$claim" "$SAID"
+    echo "     $SAID on $claim"
+    job_remove "busy-$claim"
+done
+within 30 registered n1 >/dev/null || fail registered_at_last "the plugin on n1 is not"
+unused nothing_is_left_after_restarts
+
 # ---- killed while it writes
 for claim in shared xfs; do
     job_add writer $claim 'while :; do dd if=/dev/zero of=/data/big bs=1M count=64 2>/dev/null; done' "$(on n1)"

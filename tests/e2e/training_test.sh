@@ -99,6 +99,26 @@ for ((round = 1; round <= ROUNDS; round++)); do
     unused "nothing_is_left_of_them_$round"
 done
 
+# By a PersistentVolume that an administrator wrote, it is the same dataset.
+jq -n --arg driver $DRIVER --arg fsid "$CEPH_FSID" --arg d "$subvolume@$snapshot" --arg s $S '
+    {accessModes: ["ReadOnlyMany"], storageClassName: ""} as $both |
+    {apiVersion: "v1", kind: "PersistentVolume", metadata: {name: "static"}, spec: ($both + {capacity: {storage: $s},
+        persistentVolumeReclaimPolicy: "Retain", claimRef: {namespace: "default", name: "static"},
+        csi: {driver: $driver, volumeHandle: "static", readOnly: true, nodeStageSecretRef: {name: "node", namespace: "hearth"},
+            volumeAttributes: {staticVolume: "true", clusterID: $fsid, fsName: "hearthfs", dataset: $d}}})},
+    {apiVersion: "v1", kind: "PersistentVolumeClaim", metadata: {name: "static"},
+        spec: ($both + {volumeName: "static", resources: {requests: {storage: $s}}})}' | k create -f - >/dev/null
+settles a_static_claim_has_a_hint 30 "warm.csi.hearth.dev/$KEY" field datasethint static .spec.label
+before=$(stat_of n1 originBytes)/$(stat_of n2 originBytes)
+job_add static static "$READ"
+job_done static || fail a_job_with_a_static_claim "$SAID"
+same a_job_with_a_static_claim_runs_there_too "$RAN_ON" $node
+same and_reads_the_same "$SAID" "$wrote"
+same without_fetching "$(stat_of n1 originBytes)/$(stat_of n2 originBytes)" "$before"
+job_remove static
+k delete pvc,pv static --timeout=60s >/dev/null
+unused nothing_is_left_of_the_static_one
+
 # ---- while a pod reads
 claim=cold$ROUNDS
 AGAIN='until=$(($(date +%s) + 40)) rounds=0
@@ -115,6 +135,7 @@ settles and_kubelet_forgets_it 30 "" field csinode $node '.spec.drivers[*].name'
 plugin_start $node
 settles begun_again_it_is_registered 30 "$DRIVER" field csinode $node '.spec.drivers[*].name'
 kubelet_restart $node KILL
+apiserver_restart KILL
 settles a_kubelet_that_was_killed_finds_it 30 ready eval "kubelet_ready $node >/dev/null && registered $node && echo ready"
 kubelet_restart $node
 settles one_that_was_restarted_too 30 ready eval "kubelet_ready $node >/dev/null && registered $node && echo ready"
