@@ -146,7 +146,7 @@ cleanup_all() {
     unmount_below "$TMP"
     if [ "$FAILED" -gt 0 ]; then
         [ -z "${OVERDUE:-}" ] ||
-            echo "--- stopped in ${CSI_CALL:-no call}, $((SECONDS - ${CSI_STARTED:-0})) s after it began; the last answer: $CSI_BEFORE" >&2
+            echo "--- stopped in ${CSI_CALL:-no call}, $((SECONDS - ${CSI_STARTED:-0})) s after it began; the last answer: ${CSI_BEFORE:-none}" >&2
         [ ! -d "${CEPH_DIR:-}" ] || ceph_cmd -s >&2
         for name in "$TMP"/log/*.log; do
             [ -s "$name" ] || continue
