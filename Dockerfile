@@ -1,26 +1,47 @@
 # One image for every role: hearth-csi (controller and node), hearthd, hearthctl.
 #
 #   docker build -t hearth .
+#   make image                  without a registry and without a daemon, as root (tests/image/build)
 #
-# The Ceph client libraries are Debian 13's (Ceph 18), which speak to clusters from Nautilus on.
+# The Ceph client libraries are Debian 13's (Ceph 18), which speak to clusters from Nautilus on. With a base and a
+# mirror of one date, and SOURCE_DATE_EPOCH set, the layers are the same whoever builds.
 
-FROM debian:trixie-slim AS build
+ARG BASE=debian:trixie-slim
+
+FROM ${BASE} AS build
 RUN apt-get update && apt-get install -y --no-install-recommends make
 WORKDIR /src
 COPY tests/tools/install-deps tests/tools/install-deps
 RUN tests/tools/install-deps build
 COPY . .
-RUN make OPT="-O2 -g" && make install DESTDIR=/out PREFIX=/usr
+ARG VERSION
+# Names of functions stay, for who reads a core.
+RUN make ${VERSION:+VERSION="$VERSION"} \
+    && make ${VERSION:+VERSION="$VERSION"} install DESTDIR=/out PREFIX=/usr \
+    && strip --strip-debug /out/usr/bin/hearthctl /out/usr/sbin/hearth-csi /out/usr/sbin/hearthd \
+    && rm -r /out/usr/share/man
+# Of xfsprogs what the node plugin runs. The package as a whole brings Python and ICU for xfs_scrub, 65 MB.
+WORKDIR /xfs
+RUN apt-get download xfsprogs && dpkg-deb -x xfsprogs_*.deb . \
+    && install -D -t /out/usr/sbin usr/sbin/mkfs.xfs usr/sbin/xfs_repair usr/sbin/xfs_growfs \
+    && install -D -m 644 -t /out/usr/share/doc/xfsprogs usr/share/doc/xfsprogs/copyright
 
-FROM debian:trixie-slim
-# Libraries by the names the linker noted; mount, mkfs and fsck for volumes.
+FROM ${BASE}
+# Libraries by the names the linker noted, the last three for xfsprogs; e2fsprogs for volumes; ca-certificates are
+# not needed: the API server's authority comes with the service account.
 RUN apt-get update && apt-get install -y --no-install-recommends \
         libcephfs2 librados2 librbd1 libfuse3-4 libnghttp2-14 libprotobuf-c1 libjansson4 \
-        libglib2.0-0t64 liblmdb0 libxxhash0 libmicrohttpd12t64 libcurl4t64 \
-        libyaml-0-2 libblkid1 mount e2fsprogs xfsprogs \
-    && rm -rf /var/lib/apt/lists/*
+        libglib2.0-0t64 liblmdb0 libxxhash0 libmicrohttpd12t64 libcurl4t64 libyaml-0-2 libblkid1 \
+        e2fsprogs libinih1 liburcu8t64 libedit2 \
+    # Logs and caches differ from build to build.
+    && rm -rf /var/lib/apt/lists/* /var/cache/* /var/log/*
 COPY --from=build /out/usr /usr
 COPY LICENSE /usr/share/doc/hearth/LICENSE
-# Every library is there.
-RUN hearth-csi --version && hearthd --version && hearthctl --help >/dev/null
+ARG VERSION
+ARG REVISION
+LABEL org.opencontainers.image.title="Hearth" \
+      org.opencontainers.image.description="Kubernetes CSI driver for Ceph with a cache on each node's NVMe" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
 ENTRYPOINT ["hearth-csi"]

@@ -243,6 +243,15 @@ e2e: ## scheduling on a real Kubernetes control plane and Ceph, as root; needs G
 	$(AGAIN) programs tools
 	@HEARTH_BUILD=$(abspath $(O)) tests/e2e/run $(T)
 
+.PHONY: image check-image
+image: ## the container image, without a registry and without a daemon, as root -> build/image/; BASE=debian:trixie-slim
+	@tests/tools/install-deps image
+	@VERSION=$(VERSION) BASE=$(BASE) tests/image/build $(abspath $(O))/image
+	@VERSION=$(VERSION) tests/image/check $(abspath $(O))/image
+
+check-image: image ## that, and another build from the start, which has to be the same
+	@VERSION=$(VERSION) BASE=$(BASE) tests/image/check $(abspath $(O))/image repeat
+
 .PHONY: check-layout
 check-layout: ## no file includes what its folder may not
 	@tests/layout/check

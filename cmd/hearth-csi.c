@@ -13,6 +13,7 @@
 #include "cache/control/wire.h"
 #include "cmd/hearth-csi_audit.h"
 #include "cmd/hearth-csi_cleanup.h"
+#include "cmd/hearth-csi_probe.h"
 #include "cmd/log.h"
 #include "cmd/metrics.h"
 #include "driver/backend/backend.h"
@@ -137,7 +138,8 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
     g_option_context_set_description(
         context,
         "`hearth-csi audit` finds what is out of step in Ceph, `hearth-csi cleanup` removes what "
-        "an uninstalled Hearth left in Kubernetes; see their --help.");
+        "an uninstalled Hearth left in Kubernetes, `hearth-csi probe` is for its probes; see their "
+        "--help.");
     g_option_context_add_main_entries(context, entries, NULL);
     if (!g_option_context_parse(context, argc, argv, error))
         return FALSE;
@@ -372,6 +374,8 @@ int main(int argc, char **argv)
         _exit(audit_main(argc - 1, argv + 1)); /* as below: no destructors */
     if (argc > 1 && strcmp(argv[1], "cleanup") == 0)
         return cleanup_main(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "probe") == 0)
+        return probe_main(argc - 1, argv + 1);
     Options options = {0};
     Role role = {0};
     GError *error = NULL;

@@ -1,6 +1,7 @@
 /*
- * A unary gRPC client over a unix socket, for tests, benchmarks and the demo. Blocking, one call at
- * a time on one connection; not thread-safe. After a transport error every further call fails.
+ * A unary gRPC client over a unix socket, for probes, tests, benchmarks and the demo. Blocking, one
+ * call at a time on one connection; not thread-safe. After a transport error every further call
+ * fails.
  */
 #ifndef HEARTH_RPC_CLIENT_H
 #define HEARTH_RPC_CLIENT_H
