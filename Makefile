@@ -252,6 +252,13 @@ image: ## the container image, without a registry and without a daemon, as root 
 check-image: image ## that, and another build from the start, which has to be the same
 	@VERSION=$(VERSION) BASE=$(BASE) tests/image/check $(abspath $(O))/image repeat
 
+.PHONY: chart-check deploy
+chart-check: ## the Helm chart: lint, values, what it makes of them, and deploy/ beside it; needs Go, or HELM=PATH
+	@HELM=$(HELM) tests/chart/check $(abspath $(O))/helm
+
+deploy: ## write deploy/ anew from the chart; needs Go, or HELM=PATH
+	@HELM=$(HELM) tests/chart/check $(abspath $(O))/helm write
+
 .PHONY: check-layout
 check-layout: ## no file includes what its folder may not
 	@tests/layout/check
