@@ -141,10 +141,11 @@ demo: ## start a Ceph, provision, read cold and warm, print a table, clean up
 	@HEARTH_BUILD=$(abspath $(O)) tests/demo/demo.sh
 
 .PHONY: check test
-check: ## all tests: layout, unit, integration (as root)
+check: ## all tests: layout, the chart if helm is there, unit, integration (as root)
 	@tests/tools/install-deps test
 	$(AGAIN) programs tools unit-tests
-	+@tests/total 'tests/layout/check' '$(MAKE) --no-print-directory check-unit' \
+	+@tests/total 'tests/layout/check' 'HELM=$(HELM) tests/chart/check $(abspath $(O))/helm have' \
+	    '$(MAKE) --no-print-directory check-unit' \
 	    '$(MAKE) --no-print-directory check-integration'
 test: check
 

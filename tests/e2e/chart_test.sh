@@ -1,0 +1,130 @@
+#!/bin/bash
+# The Helm chart and deploy/ before a real API server: all they make is accepted, an install works with the rights it
+# brings - the controller and the CSI sidecars run here with the arguments and as the account of the Deployment, on a
+# real Ceph - an upgrade ends no hearthd, and after the end nothing is left.
+. "$(dirname "$0")/../integration/lib.sh"
+. "$(dirname "$0")/cluster.sh"
+. "$(dirname "$0")/objects.sh"
+init
+reason=$("$TOP/tests/chart/build" "$BUILD/helm")
+case $? in
+0) ;;
+77)
+    skip all "$reason"
+    exit 0
+    ;;
+*) die "helm cannot be built" ;;
+esac
+start_ceph
+own_user
+cluster_up
+node_add n1
+node_add n2
+CHART=$TOP/charts/hearth
+helm() { "$BUILD/helm/helm" --kubeconfig="$PKI/admin.conf" --namespace hearth "$@"; }
+
+# ---- what it makes is accepted
+k create namespace hearth >/dev/null
+k apply -f "$KUBE/crds" >/dev/null || die "the definitions of snapshots are refused"
+k wait --for=condition=Established --timeout=30s -f "$KUBE/crds" >/dev/null || die "the definitions of snapshots are not served"
+accepted() { k apply --dry-run=server --validate=strict -f "$TMP/made.yaml"; }
+for values in '' "$CHART"/examples/*.yaml "$TOP"/tests/chart/values/*.yaml; do
+    name=$(basename "${values:-own}" .yaml)
+    helm template hearth "$CHART" --kube-version 1.36.0 --api-versions admissionregistration.k8s.io/v1/MutatingAdmissionPolicy \
+        ${values:+--values "$values"} >"$TMP/made.yaml" || die "$name: nothing is made"
+    check "${name}_values_are_accepted" accepted
+done
+k kustomize "$TOP/deploy" >"$TMP/made.yaml" || die "deploy is no kustomization"
+check deploy_is_accepted accepted
+
+# ---- an install
+jq -n --slurpfile clusters "$TMP/config.json" --arg c "$CEPH_FSID" '{csiConfig: $clusters[0], cleanup: {enabled: true},
+    storageClasses: [{name: "cephfs", clusterID: $c, fsName: "hearthfs"}, {name: "set", clusterID: $c, fsName: "hearthfs", dataset: "a@b"}],
+    volumeSnapshotClasses: [{name: "snaps"}], volumeAttributesClasses: [{name: "quota", parameters: {cacheQuota: "1Gi"}}]}' >"$TMP/values.json"
+csi_json '{apiVersion: "v1", kind: "Secret", metadata: {name: "csi-ceph-secret", namespace: "hearth"}, stringData: $secrets}' |
+    k create -f - >/dev/null || die "no Secret"
+check it_installs helm install hearth "$CHART" --values "$TMP/values.json"
+same with_the_policy_that_this_kubernetes_has "$(field mutatingadmissionpolicy dataset-affinity.csi.hearth.dev .metadata.name)" dataset-affinity.csi.hearth.dev
+same and_clusters_as_given "$(k get configmap ceph-csi-config -n hearth -o json | jq -c '.data["config.json"] | fromjson')" "$(jq -c . "$TMP/config.json")"
+pods_of() { k get pods -n hearth -l "app.kubernetes.io/component=$1" -o json; }
+pods() { pods_of "$1" | jq '[.items[] | select(.metadata.deletionTimestamp == null and .spec.nodeName != null)] | length'; }
+settles two_controllers 30 2 pods controller
+settles a_node_plugin_each 30 2 pods node
+settles a_hearthd_each 30 2 pods hearthd
+same controllers_are_apart "$(pods_of controller | jq '[.items[].spec.nodeName] | unique | length')" 2
+
+# ---- its controller, with the Deployment's own arguments and rights
+k get deployment hearth-controller -n hearth -o json >"$TMP/deployment.json"
+arguments() { jq -r --arg c "$1" '.spec.template.spec.containers[] | select(.name == $c).args[]' "$TMP/deployment.json"; }
+account=$(jq -r .spec.template.spec.serviceAccountName "$TMP/deployment.json")
+kubeconfig_for hearth "$account" "$TMP/account.conf" || die "no token"
+k --kubeconfig="$TMP/account.conf" config set-context --current --namespace=hearth >/dev/null
+mapfile -t args < <(arguments hearth-csi | grep -vE '^--(role|endpoint)=' | sed "s|=/etc/hearth/secret|=$TMP/own|")
+start_controller "${args[@]}" --kubeconfig="$TMP/account.conf"
+pod=$(pods_of controller | jq -r '.items[0].metadata.name')
+sidecar() { # NAME [ARGS]
+    local name=$1 args
+    shift
+    mapfile -t args < <(arguments "$name" | sed "s|/csi/csi.sock|$CONTROLLER|")
+    spawn "$name" env NAMESPACE=hearth POD_NAME="$pod" "$KUBE/$name" "${args[@]}" --kubeconfig="$TMP/account.conf" --leader-election-namespace=hearth --v=4 "$@"
+}
+sidecar csi-provisioner --capacity-poll-interval=5s
+sidecar csi-resizer
+sidecar csi-snapshotter
+spawn snapshot-controller "$KUBE/snapshot-controller" --kubeconfig="$PKI/admin.conf" --leader-election=false
+check its_probe_says_alive "$BUILD/hearth-csi" probe --endpoint="unix://$CONTROLLER"
+check and_ready "$BUILD/hearth-csi" probe --ready --endpoint="unix://$CONTROLLER"
+leases() { k get leases -n hearth -o 'jsonpath={range .items[*]}{.metadata.name} {end}' | wc -w; }
+settles each_has_its_lease 60 4 leases
+room() { k get csistoragecapacities -n hearth -o 'jsonpath={range .items[?(@.storageClassName=="cephfs")]}{.metadata.ownerReferences[0].kind}/{.metadata.ownerReferences[0].name} {end}' | tr ' ' '\n' | sort -u | paste -sd ' ' | xargs; }
+settles room_is_told_and_goes_with_the_deployment 60 Deployment/hearth-controller room
+claim_add data cephfs 1Gi
+pod_add reader data
+settles a_claim_of_its_class_is_bound 60 Bound field pvc data .status.phase
+volume=$(field pvc data .spec.volumeName)
+k patch pvc data --type=merge -p '{"spec": {"resources": {"requests": {"storage": "2Gi"}}}}' >/dev/null
+settles it_grows 60 2Gi field pv "$volume" .spec.capacity.storage
+k patch pvc data --type=merge -p '{"spec": {"volumeAttributesClassName": "quota"}}' >/dev/null
+settles it_changes 60 quota field pvc data .status.currentVolumeAttributesClassName
+k create -f - >/dev/null <<<'{"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot", "metadata": {"name": "s"},
+    "spec": {"volumeSnapshotClassName": "snaps", "source": {"persistentVolumeClaimName": "data"}}}'
+settles its_snapshot_is_ready 60 true field volumesnapshot s .status.readyToUse
+k delete volumesnapshot s --timeout=60s >/dev/null
+pod_remove reader
+claim_remove data
+settles and_is_deleted_with_its_claim 60 "" field pv "$volume" .metadata.name
+denials=$(grep -hE 'is forbidden' "$TMP"/log/csi-*.log "$TMP/log/controller.log" | head -n 1)
+same nothing_was_forbidden_to_them "$denials" ""
+
+# ---- an upgrade
+hearthds() { pods_of hearthd | jq -c '[.items[].metadata | .uid, .deletionTimestamp]'; }
+before=$(hearthds)
+check it_upgrades helm upgrade hearth "$CHART" --values "$TMP/values.json" --set logLevel=debug,image.tag=9.9.9
+seen() { k get daemonset "$1" -n hearth -o 'jsonpath={.metadata.generation} {.status.observedGeneration} {.status.updatedNumberScheduled}'; }
+settles hearthd_is_to_change 30 "2 2 " seen hearthd
+# None is ever ready here, so both may go at once; and they stay until a kubelet has ended them.
+going() { pods_of node | jq '[.items[] | select(.metadata.deletionTimestamp != null)] | length'; }
+settles node_plugins_are_replaced 60 2 going
+same and_no_hearthd_is_touched "$(hearthds)" "$before"
+k delete pod -n hearth -l app.kubernetes.io/component=hearthd --force --grace-period=0 >/dev/null 2>&1
+images() { pods_of hearthd | jq -r '[.items[].spec.containers[0].image] | unique | join(" ")'; }
+settles deleted_it_comes_back_new 60 localhost/hearth:9.9.9 images
+
+# ---- the end
+k label node n1 warm.csi.hearth.dev/aaaaaaaaaaaaaaaa=100 >/dev/null
+k create -f - >/dev/null <<<'{"apiVersion": "csi.hearth.dev/v1alpha1", "kind": "NodeCache", "metadata": {"name": "n1"}}'
+for name in csi-provisioner csi-resizer csi-snapshotter controller; do end $name; done
+# Its hook is a Job, which nobody runs here.
+helm get hooks hearth >"$TMP/hooks.yaml"
+check it_uninstalls helm uninstall hearth --no-hooks --timeout 60s
+left() { # by what only we have made
+    k get clusterroles,clusterrolebindings,crds,validatingadmissionpolicies,validatingadmissionpolicybindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings,csidrivers,storageclasses,volumesnapshotclasses,volumeattributesclasses \
+        -l app.kubernetes.io/name=hearth -o name
+    k get deployments,daemonsets,configmaps,serviceaccounts,roles,rolebindings,poddisruptionbudgets,networkpolicies -n hearth -l app.kubernetes.io/name=hearth -o name
+}
+settles and_leaves_nothing_of_its_own 60 "" left
+rights_of_the_hook() { awk -v RS='---\n' '/kind: (ServiceAccount|ClusterRole|ClusterRoleBinding)\n/ && /name: hearth-cleanup/ { print "---\n" $0 }' "$TMP/hooks.yaml"; }
+rights_of_the_hook | k apply -f - >/dev/null || die "the hook's rights are refused"
+kubeconfig_for hearth hearth-cleanup "$TMP/cleanup.conf" || die "no token for the cleanup"
+check its_hook_cleans_up "$BUILD/hearth-csi" cleanup --kubeconfig="$TMP/cleanup.conf"
+same no_label_is_left "$(k get node n1 -o json | jq -c '[.metadata.labels | keys[] | select(startswith("warm."))]')" "[]"
