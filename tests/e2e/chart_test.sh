@@ -45,7 +45,7 @@ csi_json '{apiVersion: "v1", kind: "Secret", metadata: {name: "csi-ceph-secret",
     k create -f - >/dev/null || die "no Secret"
 check it_installs helm install hearth "$CHART" --values "$TMP/values.json"
 same with_the_policy_that_this_kubernetes_has "$(field mutatingadmissionpolicy dataset-affinity.csi.hearth.dev .metadata.name)" dataset-affinity.csi.hearth.dev
-same and_clusters_as_given "$(k get configmap ceph-csi-config -n hearth -o json | jq -c '.data["config.json"] | fromjson')" "$(jq -c . "$TMP/config.json")"
+same and_clusters_as_given "$(k get configmap ceph-csi-config -n hearth -o json | jq -cS '.data["config.json"] | fromjson')" "$(jq -cS . "$TMP/config.json")"
 pods_of() { k get pods -n hearth -l "app.kubernetes.io/component=$1" -o json; }
 pods() { pods_of "$1" | jq '[.items[] | select(.metadata.deletionTimestamp == null and .spec.nodeName != null)] | length'; }
 settles two_controllers 30 2 pods controller
