@@ -31,7 +31,7 @@ FROM ${BASE}
 # not needed: the API server's authority comes with the service account.
 RUN apt-get update && apt-get install -y --no-install-recommends \
         libcephfs2 librados2 librbd1 libfuse3-4 libnghttp2-14 libprotobuf-c1 libjansson4 \
-        libglib2.0-0t64 liblmdb0 libxxhash0 libmicrohttpd12t64 libcurl4t64 libyaml-0-2 libblkid1 \
+        libglib2.0-0t64 liblmdb0 libxxhash0 libmicrohttpd12t64 libgnutls30t64 libcurl4t64 libyaml-0-2 libblkid1 \
         e2fsprogs libinih1 liburcu8t64 libedit2 \
     # Logs and caches differ from build to build.
     && rm -rf /var/lib/apt/lists/* /var/cache/* /var/log/*
