@@ -16,7 +16,7 @@ MAKEFLAGS := $(if $(filter -j%,$(MAKEFLAGS)),$(MAKEFLAGS),$(MAKEFLAGS) -j$(shell
 endif
 DEFS     := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=314 -DHEARTH_VERSION='"$(VERSION)"'
 
-COMMON_PKGS := glib-2.0 gio-2.0 jansson
+COMMON_PKGS := glib-2.0 gio-2.0 gio-unix-2.0 jansson
 DRIVER_PKGS := libnghttp2 libprotobuf-c libcurl yaml-0.1 blkid libmicrohttpd gnutls
 CACHE_PKGS  := fuse3 lmdb libxxhash libmicrohttpd gnutls
 
@@ -34,7 +34,9 @@ PROGRAMS := $(O)/hearth-csi $(O)/hearthd $(O)/hearthctl
 DRIVER_SRC := $(wildcard driver/*.c driver/*/*.c)
 CACHE_SRC  := $(wildcard cache/*.c cache/*/*.c)
 WIRE_SRC   := cache/control/wire.c
-CTL_SRC    := $(WIRE_SRC) cache/control/size.c cache/control/mounts.c
+CTL_SRC    := $(WIRE_SRC) cache/control/size.c cache/control/mounts.c cache/report/table.c cache/report/rates.c \
+    cache/report/finding.c cache/report/reading.c driver/backend/reach.c driver/volume/config.c driver/volume/name.c \
+    driver/node/layers.c driver/node/layers_probe.c driver/node/mount.c driver/node/mounttable.c driver/node/bounded.c
 CMD_SHARED := cmd/log.c
 METRICS_CMD := cmd/metrics.c
 HTTP_SRC   := $(wildcard driver/http/*.c)
@@ -278,3 +280,4 @@ install: ## install to $(DESTDIR)$(PREFIX)
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/sbin $(O)/hearth-csi $(O)/hearthd
 	@for page in $(wildcard deploy/man/*.[1-8]); do \
 	    install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$${page##*.} $$page; done
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/bash-completion/completions deploy/completion/hearthctl

@@ -23,11 +23,14 @@ typedef struct Command {
 static const Command commands[] = {
     {"status", ctl_status, "Show the cache of this node and the volumes it serves"},
     {"datasets", ctl_datasets, "Show how much of each dataset this node has"},
+    {"top", ctl_top, "Show what the volumes of this node do now"},
     {"warm", ctl_warm, "Bring a volume, or a part of it, into the cache"},
     {"job", ctl_job, "Show a warm job that was started with --no-wait, or cancel it"},
     {"evict", ctl_evict, "Drop what is cached of a volume, or of all"},
     {"pin", ctl_pin, "Keep what is cached of a volume from being evicted"},
     {"verify", ctl_verify, "Compare what is cached with the checksums taken when it was fetched"},
+    {"doctor", ctl_doctor, "Find what is wrong with this node, and how to mend it"},
+    {"bench", ctl_bench, "Measure how fast a path is read, cold and warm"},
     {"version", ctl_version, "Show the versions of hearthctl and hearthd"},
 };
 
@@ -109,12 +112,20 @@ json_t *ctl_call_with(Ctl *ctl, json_t *request, int fd, GError **error)
 {
     json_t *reply = NULL;
     if (connect_once(ctl, error))
-        reply = wire_call(ctl->socket, request, fd, NULL, -1, error);
+        reply = wire_call(ctl->socket, request, fd, NULL, ctl->timeout_ms ? ctl->timeout_ms : -1,
+                          error);
     json_decref(request);
     if (!reply && ctl->socket >= 0 && error &&
         g_error_matches(*error, G_IO_ERROR, G_IO_ERROR_CLOSED))
         g_prefix_error(error, "hearthd has stopped or restarted: ");
     return reply;
+}
+
+void ctl_disconnect(Ctl *ctl)
+{
+    if (ctl->socket >= 0)
+        close(ctl->socket);
+    ctl->socket = -1;
 }
 
 json_t *ctl_pages(Ctl *ctl, const char *op, const char *id, GError **error)
@@ -238,8 +249,7 @@ int main(int argc, char **argv)
             g_printerr("hearthctl: name a command; see hearthctl --help\n");
         code = CTL_USAGE;
     }
-    if (ctl.socket >= 0)
-        close(ctl.socket);
+    ctl_disconnect(&ctl);
     g_free(ctl.socket_path);
     return code;
 }

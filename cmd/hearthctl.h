@@ -14,7 +14,8 @@ enum {
 
 typedef struct Ctl {
     char *socket_path;
-    int socket; /* -1 until the first call */
+    int socket;     /* -1 until the first call */
+    int timeout_ms; /* of a call; 0: none */
 } Ctl;
 
 /* argv[0] is the subcommand's name. Returns the exit code. */
@@ -25,6 +26,9 @@ int ctl_job(Ctl *ctl, int argc, char **argv);
 int ctl_evict(Ctl *ctl, int argc, char **argv);
 int ctl_pin(Ctl *ctl, int argc, char **argv);
 int ctl_verify(Ctl *ctl, int argc, char **argv);
+int ctl_top(Ctl *ctl, int argc, char **argv);
+int ctl_doctor(Ctl *ctl, int argc, char **argv);
+int ctl_bench(Ctl *ctl, int argc, char **argv);
 int ctl_version(Ctl *ctl, int argc, char **argv);
 
 /*
@@ -41,6 +45,8 @@ void ctl_usage_error(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3
 json_t *ctl_call(Ctl *ctl, json_t *request, GError **error);
 /* The same with a descriptor (borrowed; -1: none). */
 json_t *ctl_call_with(Ctl *ctl, json_t *request, int fd, GError **error);
+/* Closes the connection: the next call makes another. */
+void ctl_disconnect(Ctl *ctl);
 /* All pages of an op that lists, as one array: the op's name is the list's too, and `id` the member
  * of an element that the next page begins after. */
 json_t *ctl_pages(Ctl *ctl, const char *op, const char *id, GError **error);

@@ -56,7 +56,7 @@
  * op "status"  -> {"daemon": {"version", "pid", "uptimeSec"}, "cache": {"dir", "disk": "ok"|
  *              "suspect"|"bypass"|"off", "objects", "bytes", "maxBytes", "maxInodes", "freeBytes",
  *              "evictedObjects", "evictedBytes", "originBytes", "fillsActive", "fillsCompleted",
- *              "fillsFailed", "diskErrors", "verity": "off"|"on"|
+ *              "fillsFailed", "diskErrors", "highPercent", "lowPercent" (watermarks), "verity": "off"|"on"|
  *              "unavailable" (here, though asked for), "badObjects" (found by verifying, since start),
  *              "scrub": {"bytesPerSec" (0: off), "objects", "bytes" (of this pass or the last),
  *              "endedMs" (when a pass last ended, since 1970; 0: none has since start)},

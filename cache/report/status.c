@@ -90,6 +90,8 @@ json_t *report_status(const ReportStatus *status)
                         json_string(s->verity          ? "on"
                                     : s->verity_wanted ? "unavailable"
                                                        : "off"));
+    json_object_set_new(cache, "highPercent", json_integer(count(s->high_percent)));
+    json_object_set_new(cache, "lowPercent", json_integer(count(s->low_percent)));
     json_object_set_new(cache, "badObjects", json_integer(count(s->bad_objects)));
     json_object_set_new(cache, "scrub",
                         json_pack("{s:I, s:I, s:I, s:I}", "bytesPerSec", count(s->scrub_rate),

@@ -448,6 +448,8 @@ void store_stats(Store *store, StoreStats *stats)
     *stats = (StoreStats){
         .objects = held.objects,
         .bytes = held.bytes,
+        .high_percent = store->config.high_percent,
+        .low_percent = store->config.low_percent,
         .fills_started = atomic_load(&fills->started),
         .fills_completed = atomic_load(&fills->completed),
         .fills_failed = atomic_load(&fills->failed),

@@ -81,8 +81,9 @@ typedef struct StoreTimes {
 } StoreTimes;
 
 typedef struct StoreStats {
-    uint64_t objects, bytes;        /* held */
-    uint64_t max_bytes, max_inodes; /* effective bounds */
+    uint64_t objects, bytes;            /* held */
+    uint64_t max_bytes, max_inodes;     /* effective bounds */
+    unsigned high_percent, low_percent; /* watermarks */
     uint64_t evicted_objects, evicted_bytes;
     uint64_t evicted_objects_by[STORE_EVICTS_REASONS], evicted_bytes_by[STORE_EVICTS_REASONS];
     uint64_t fills_started, fills_completed, fills_failed, fills_active;

@@ -76,6 +76,8 @@ GArray *reach_parse(const char *monitor)
 typedef struct Attempt {
     guint group; /* of several addresses of which one must answer */
     gboolean connected;
+    int failure; /* an errno */
+    gint64 began_us, ended_us;
     gsize length;
     char greeting[GREETING_BYTES];
 } Attempt;
@@ -98,12 +100,13 @@ static void begin(Round *round, const ReachAddress *address, guint group)
         int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
             continue;
+        Attempt attempt = {.group = group, .began_us = g_get_monotonic_time()};
         if (connect(fd, a->ai_addr, a->ai_addrlen) != 0 && errno != EINPROGRESS) {
+            attempt.failure = errno;
             close(fd);
-            continue;
+            fd = -1; /* poll() passes it over */
         }
         struct pollfd poll = {.fd = fd, .events = POLLOUT};
-        Attempt attempt = {.group = group};
         g_array_append_val(round->polls, poll);
         g_array_append_val(round->attempts, attempt);
     }
@@ -116,7 +119,10 @@ static gboolean advance(Round *round, struct pollfd *p, Attempt *a)
     if (!a->connected) {
         int failure = 0;
         socklen_t length = sizeof(failure);
-        if (getsockopt(p->fd, SOL_SOCKET, SO_ERROR, &failure, &length) != 0 || failure != 0)
+        if (getsockopt(p->fd, SOL_SOCKET, SO_ERROR, &failure, &length) != 0)
+            failure = errno;
+        a->failure = failure;
+        if (failure != 0)
             return TRUE;
         a->connected = TRUE;
         p->events = POLLIN;
@@ -125,11 +131,14 @@ static gboolean advance(Round *round, struct pollfd *p, Attempt *a)
     ssize_t n = recv(p->fd, a->greeting + a->length, GREETING_BYTES - a->length, 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return FALSE;
-    if (n <= 0)
+    if (n <= 0) {
+        a->failure = n < 0 ? errno : ECONNRESET;
         return TRUE;
+    }
     a->length += (gsize)n;
     if (a->length < GREETING_BYTES)
         return FALSE;
+    a->ended_us = g_get_monotonic_time();
     if (memcmp(a->greeting, "ceph v2\n", GREETING_BYTES) == 0)
         round->answer[a->group] = '2';
     else if (memcmp(a->greeting, "ceph v0", 7) == 0)
@@ -230,6 +239,61 @@ char **reach_explicit(char *const *monitors, gint64 deadline_us)
     for (guint i = 0; i < n; i++)
         out[i] = round.answer[i] ? g_strdup_printf("v%c:%s", round.answer[i], monitors[i])
                                  : g_strdup(monitors[i]);
+    round_clear(&round);
+    return out;
+}
+
+static void answer_clear(void *data)
+{
+    g_free(((ReachAnswer *)data)->host);
+}
+
+/* Of several IP addresses of a name the fastest that answered counts, else the first failure. */
+static void judge(const Round *round, guint group, ReachAnswer *answer)
+{
+    answer->error = EHOSTUNREACH; /* the name has no address */
+    for (guint i = 0, seen = 0; i < round->attempts->len; i++) {
+        const Attempt *a = &g_array_index(round->attempts, Attempt, i);
+        if (a->group != group)
+            continue;
+        const gint64 took_us = a->ended_us - a->began_us;
+        const gboolean whole = a->ended_us != 0;
+        if (whole && round->answer[group] && (!answer->version || took_us < answer->latency_us)) {
+            answer->version = round->answer[group];
+            answer->latency_us = took_us;
+        }
+        if (seen++ == 0)
+            answer->error = whole ? 0 : a->failure ? a->failure : ETIMEDOUT;
+    }
+    if (answer->version)
+        answer->error = 0;
+}
+
+GArray *reach_each(char *const *monitors, gint64 deadline_us)
+{
+    GArray *out = g_array_new(FALSE, TRUE, sizeof(ReachAnswer));
+    g_array_set_clear_func(out, answer_clear);
+    g_autoptr(GPtrArray) parsed = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+    for (guint i = 0; monitors[i]; i++) {
+        GArray *addresses = reach_parse(monitors[i]);
+        g_ptr_array_add(parsed, addresses);
+        for (guint j = 0; j < addresses->len; j++) {
+            const ReachAddress *address = &g_array_index(addresses, ReachAddress, j);
+            const ReachAnswer answer = {
+                .monitor = i, .host = g_strdup(address->host), .port = address->port};
+            g_array_append_val(out, answer);
+        }
+    }
+    Round round;
+    round_init(&round, out->len);
+    for (guint i = 0, group = 0; i < parsed->len; i++) {
+        const GArray *addresses = parsed->pdata[i];
+        for (guint j = 0; j < addresses->len; j++)
+            begin(&round, &g_array_index(addresses, ReachAddress, j), group++);
+    }
+    finish(&round, deadline_us, G_MAXINT32);
+    for (guint i = 0; i < out->len; i++)
+        judge(&round, i, &g_array_index(out, ReachAnswer, i));
     round_clear(&round);
     return out;
 }

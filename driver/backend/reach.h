@@ -24,6 +24,19 @@ void reach_monitors(const GPtrArray *clusters, gboolean *reached, gint64 deadlin
  */
 char **reach_explicit(char *const *monitors, gint64 deadline_us);
 
+/* What one address answered. */
+typedef struct ReachAnswer {
+    guint monitor; /* which of the list */
+    char *host;
+    guint16 port;
+    char version;      /* '1' or '2': of msgr; 0: no monitor answered there */
+    gint64 latency_us; /* to the whole greeting, connecting included */
+    int error;         /* an errno; 0 though no monitor answered: somebody else did */
+} ReachAnswer;
+
+/* One for each address of each monitor, in order; the caller's. Ends at the deadline. */
+GArray *reach_each(char *const *monitors, gint64 deadline_us);
+
 typedef struct ReachAddress {
     char *host;
     guint16 port;

@@ -71,6 +71,15 @@ gboolean layers_parse_mode(const char *text, LayersMode *mode, GError **error);
  * `block` is borrowed.
  */
 NodeLayers *node_layers_new(NodeBlock *block, const char *dir, LayersMode mode);
+/* What the kernel can do, for who mounts nothing. */
+typedef struct LayersFeatures {
+    gboolean data_only; /* overlayfs leads to data-only layers */
+    gboolean from_file; /* EROFS needs no loop device */
+    char *why;          /* what is missing for a native mount; NULL: nothing. The caller's */
+} LayersFeatures;
+/* Tries it in `dir`, and leaves nothing behind there but the directory; needs root. */
+void layers_features(const char *dir, LayersFeatures *features);
+
 static inline void node_layers_free(NodeLayers *l)
 {
     if (l)

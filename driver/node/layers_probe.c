@@ -114,3 +114,12 @@ void layers_probe(KernelLayers *k, const char *dir, char **why)
     }
     remove_tree(tree);
 }
+
+void layers_features(const char *dir, LayersFeatures *features)
+{
+    KernelLayers probed = {0};
+    *features = (LayersFeatures){0};
+    layers_probe(&probed, dir, &features->why);
+    features->data_only = probed.syntax != STACK_NONE;
+    features->from_file = probed.from_file;
+}

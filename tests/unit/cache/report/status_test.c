@@ -23,6 +23,8 @@ START_TEST(status_tells_of_the_store)
                               .fills_active = 9,
                               .origin_bytes = 10,
                               .disk_errors = 11,
+                              .high_percent = 14,
+                              .low_percent = 15,
                               .disk = STORE_DISK_SUSPECT};
     const ReportStatus status = {
         .uptime_sec = 12, .cache_dir = dir, .store = &stats, .volumes = 13};
@@ -45,6 +47,8 @@ START_TEST(status_tells_of_the_store)
     assert_number(cache, "fillsActive", 9);
     assert_number(cache, "originBytes", 10);
     assert_number(cache, "diskErrors", 11);
+    assert_number(cache, "highPercent", 14);
+    assert_number(cache, "lowPercent", 15);
     ck_assert_int_gt(json_integer_value(json_object_get(cache, "freeBytes")), 0);
     json_decref(r);
     harness_remove(dir);
