@@ -14,7 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 #include "cache/control/size.h"
-#include "cache/report/table.h"
 
 #define SEED 1 /* the same order each time, so that runs compare */
 #define SETTLE_SEC 30
@@ -40,28 +39,9 @@ static const char notes[] =
     "  hearthctl bench /mnt/imagenet --threads 16 --need 800M\n"
     "  hearthctl bench /mnt/imagenet/train --files 5000 --evict\n";
 
-typedef struct Bench {
-    Ctl *ctl;
-    const char *path;
-    int files_max, threads, seconds;
-    gboolean evict, drop_caches, as_json;
-    uint64_t need; /* bytes a second; 0: not asked */
-    char *volume;  /* NULL: not on Hearth */
-    BenchFiles files;
-    GArray *passes; /* Pass */
-} Bench;
-
-typedef struct Pass {
-    const char *state, *order;
-    guint threads;
-    gboolean complete; /* all files were begun and none was left by the time */
-    gint64 ceph_bytes; /* -1: not known */
-    Reading reading;
-} Pass;
-
 static void pass_clear(void *data)
 {
-    reading_clear(&((Pass *)data)->reading);
+    reading_clear(&((BenchPass *)data)->reading);
 }
 
 static void tell(const char *format, ...) G_GNUC_PRINTF(1, 2);
@@ -127,9 +107,9 @@ static gboolean make_cold(const Bench *b, GError **error)
 static void measure(Bench *b, const char *state, gboolean random)
 {
     const guint n = b->files.paths->len;
-    Pass pass = {.state = state,
-                 .order = random ? "random" : "sequential",
-                 .threads = random ? (guint)b->threads : 1};
+    BenchPass pass = {.state = state,
+                      .order = random ? "random" : "sequential",
+                      .threads = random ? (guint)b->threads : 1};
     g_autofree guint *order = random ? reading_shuffle(n, SEED) : g_new(guint, n);
     for (guint i = 0; !random && i < n; i++)
         order[i] = i;
@@ -186,115 +166,6 @@ static gboolean run(Bench *b, GError **error)
     return TRUE;
 }
 
-/* ---- what is told ---- */
-
-static char *rate_text(double bytes)
-{
-    g_autofree char *text = size_format((uint64_t)bytes);
-    return g_strconcat(text, "/s", NULL);
-}
-
-static void print_table(const Bench *b)
-{
-    static const TableColumn columns[] = {
-        {"STATE", FALSE, 0},  {"ORDER", FALSE, 0},   {"THREADS", TRUE, 0}, {"READ", TRUE, 0},
-        {"BYTES/S", TRUE, 0}, {"FILES", TRUE, 0},    {"FILES/S", TRUE, 0}, {"P50", TRUE, 0},
-        {"P99", TRUE, 0},     {"FROM CEPH", TRUE, 0}};
-    g_autoptr(Table) table = table_new(columns, G_N_ELEMENTS(columns));
-    for (guint i = 0; i < b->passes->len; i++) {
-        Pass *p = &g_array_index(b->passes, Pass, i);
-        table_row(table);
-        table_set(table, 0, p->state);
-        table_set(table, 1, p->order);
-        table_take(table, 2, g_strdup_printf("%u", p->threads));
-        table_take(table, 3, size_format(p->reading.bytes));
-        table_take(table, 4, rate_text(reading_bytes_per_s(&p->reading)));
-        table_take(table, 5, g_strdup_printf("%" G_GUINT64_FORMAT, p->reading.files));
-        table_take(table, 6, g_strdup_printf("%.0f", reading_files_per_s(&p->reading)));
-        table_take(table, 7, g_strdup_printf("%.2f ms", reading_percentile(&p->reading, 50) / 1e3));
-        table_take(table, 8, g_strdup_printf("%.2f ms", reading_percentile(&p->reading, 99) / 1e3));
-        table_take(table, 9, p->ceph_bytes < 0 ? NULL : size_format((uint64_t)p->ceph_bytes));
-    }
-    g_auto(GStrv) lines = table_lines(table, 0);
-    for (char **line = lines; *line; line++)
-        printf("%s\n", *line);
-}
-
-/* The line for who has a job, of the passes that read as jobs do. */
-static char *verdict(const Bench *b)
-{
-    g_autoptr(GString) text = g_string_new(NULL);
-    g_autofree char *need = rate_text((double)b->need);
-    if (b->need)
-        g_string_append_printf(text, "A job that reads %s with %d threads is", need, b->threads);
-    else
-        g_string_append_printf(text, "With %d threads a job is storage-bound that wants more than",
-                               b->threads);
-    const char *comma = "";
-    for (guint i = 0; i < b->passes->len; i++) {
-        const Pass *p = &g_array_index(b->passes, Pass, i);
-        if (strcmp(p->order, "random") != 0)
-            continue;
-        const double rate = reading_bytes_per_s(&p->reading);
-        g_autofree char *has = rate_text(rate);
-        if (b->need)
-            g_string_append_printf(text, "%s %s %s (%s)", comma, p->state,
-                                   reading_bound_text(reading_judge(rate, (double)b->need)), has);
-        else
-            g_string_append_printf(text, "%s %s %s or %.0f files/s", comma, p->state, has,
-                                   reading_files_per_s(&p->reading));
-        comma = ",";
-    }
-    g_string_append_c(text, '.');
-    return g_strdup(text->str);
-}
-
-static json_t *pass_json(Pass *p)
-{
-    json_t *json = json_pack(
-        "{s:s, s:s, s:i, s:I, s:I, s:I, s:f, s:f, s:f, s:i, s:i, s:b}", "state", p->state, "order",
-        p->order, "threads", (int)p->threads, "files", (json_int_t)p->reading.files, "bytes",
-        (json_int_t)p->reading.bytes, "failed", (json_int_t)p->reading.failed, "seconds",
-        (double)p->reading.took_us / G_USEC_PER_SEC, "bytesPerSec",
-        reading_bytes_per_s(&p->reading), "filesPerSec", reading_files_per_s(&p->reading), "p50Us",
-        (int)reading_percentile(&p->reading, 50), "p99Us", (int)reading_percentile(&p->reading, 99),
-        "complete", p->complete);
-    json_object_set_new(json, "cephBytes",
-                        p->ceph_bytes < 0 ? json_null() : json_integer(p->ceph_bytes));
-    return json;
-}
-
-static void print_json(const Bench *b)
-{
-    json_t *passes = json_array();
-    g_autofree char *text = verdict(b);
-    for (guint i = 0; i < b->passes->len; i++)
-        json_array_append_new(passes, pass_json(&g_array_index(b->passes, Pass, i)));
-    g_autofree char *path = g_utf8_make_valid(b->path, -1);
-    json_t *json = json_pack("{s:s, s:s, s:i, s:I, s:b, s:o, s:s}", "path", path, "volume",
-                             b->volume ? b->volume : "", "files", (int)b->files.paths->len, "bytes",
-                             (json_int_t)b->files.bytes, "moreFiles", b->files.more, "passes",
-                             passes, "verdict", text);
-    json_dumpf(json, stdout, JSON_INDENT(2));
-    printf("\n");
-    json_decref(json);
-}
-
-static void print_plain(const Bench *b)
-{
-    g_autofree char *size = size_format(b->files.bytes);
-    g_autofree char *text = verdict(b);
-    printf("%s: %s%u files, %s%s%s\n\n", b->path, b->files.more ? "the first " : "",
-           b->files.paths->len, size, b->volume ? ", volume " : ", no volume of Hearth",
-           b->volume ? b->volume : "");
-    print_table(b);
-    printf("\n%s\n", text);
-    if (b->volume && !b->drop_caches)
-        printf("Warm may be from memory in part, where hearthd serves the volume; --drop-caches, "
-               "as root, "
-               "measures the disk.\n");
-}
-
 /* ---- the command ---- */
 
 static gboolean find_volume(Bench *b, GError **error)
@@ -329,20 +200,6 @@ static gboolean prepare(Bench *b, GError **error)
     else if (b->drop_caches)
         tell("dropping the machine's page cache: other jobs here read from disk again");
     return TRUE;
-}
-
-static int report(const Bench *b)
-{
-    guint64 failed = 0;
-    if (b->as_json)
-        print_json(b);
-    else
-        print_plain(b);
-    for (guint i = 0; i < b->passes->len; i++)
-        failed += g_array_index(b->passes, Pass, i).reading.failed;
-    if (failed > 0)
-        fprintf(stderr, "hearthctl: %" G_GUINT64_FORMAT " reads of files failed\n", failed);
-    return failed > 0 ? CTL_FAILED : CTL_OK;
 }
 
 static gboolean parse(Bench *b, int argc, char **argv, GError **error)
@@ -384,11 +241,11 @@ int ctl_bench(Ctl *ctl, int argc, char **argv)
 {
     Bench b = {.ctl = ctl, .files_max = 10000, .threads = 8, .seconds = 10};
     g_autoptr(GError) error = NULL;
-    b.passes = g_array_new(FALSE, FALSE, sizeof(Pass));
+    b.passes = g_array_new(FALSE, FALSE, sizeof(BenchPass));
     g_array_set_clear_func(b.passes, pass_clear);
     int code = CTL_FAILED;
     if (parse(&b, argc, argv, &error) && prepare(&b, &error) && run(&b, &error))
-        code = report(&b);
+        code = bench_report(&b);
     g_array_unref(b.passes);
     bench_files_clear(&b.files);
     g_free(b.volume);

@@ -11,6 +11,26 @@ typedef struct BenchFiles {
     gboolean more; /* there were more than were asked for */
 } BenchFiles;
 
+/* What was asked for, and what came of it. */
+typedef struct Bench {
+    Ctl *ctl;
+    const char *path;
+    int files_max, threads, seconds;
+    gboolean evict, drop_caches, as_json;
+    uint64_t need; /* bytes a second; 0: not asked */
+    char *volume;  /* NULL: not on Hearth */
+    BenchFiles files;
+    GArray *passes; /* BenchPass */
+} Bench;
+
+typedef struct BenchPass {
+    const char *state, *order;
+    guint threads;
+    gboolean complete; /* all files were begun and none was left by the time */
+    gint64 ceph_bytes; /* -1: not known */
+    Reading reading;
+} BenchPass;
+
 /*
  * The regular files beneath `path`, or itself, `max` at most; of one file system, without following
  * links. FALSE with an error when there is none.
@@ -31,5 +51,8 @@ void bench_drop_pages(const BenchFiles *files);
 /* Drops all that the page cache and the caches of names can spare, of the whole machine; FALSE with
  * errno. */
 gboolean bench_drop_caches(void);
+
+/* Prints it all. The exit code: reads that failed are a failure. */
+int bench_report(const Bench *b);
 
 #endif

@@ -36,7 +36,7 @@ gboolean bench_find(const char *path, guint max, BenchFiles *files, GError **err
     for (FTSENT *entry; tree && (entry = fts_read(tree));) {
         if (entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS || entry->fts_info == FTS_DNR)
             failure = entry->fts_errno;
-        if (entry->fts_info != FTS_F || entry->fts_statp->st_size == 0)
+        if (entry->fts_info != FTS_F)
             continue;
         if (files->paths->len == max) {
             files->more = TRUE;
@@ -50,7 +50,7 @@ gboolean bench_find(const char *path, guint max, BenchFiles *files, GError **err
     if (files->paths->len > 0)
         return TRUE;
     g_set_error(error, G_IO_ERROR, g_io_error_from_errno(failure ? failure : ENOENT), "%s: %s",
-                path, failure ? g_strerror(failure) : "there is no file with content beneath it");
+                path, failure ? g_strerror(failure) : "there is no file beneath it");
     bench_files_clear(files);
     return FALSE;
 }

@@ -107,24 +107,38 @@ static void check_fuse(Doctor *d)
             "/dev/fuse opens, but a file system on it cannot be made: %s", g_strerror(-rc));
 }
 
-/* Where the mounts are tried: in memory, so that no disk is written to. */
-static char *trial_dir(void)
+/*
+ * Tried on a disk and in memory, and what either can do counts: EROFS takes no file of a tmpfs, and
+ * a container's root, itself an overlay, may make no layer of another.
+ */
+static gboolean try_layers(LayersFeatures *best)
 {
-    static const char *const above[] = {"/dev/shm", "/run", "/tmp"};
+    static const char *const above[] = {"/var/tmp", "/dev/shm"};
+    guint tried = 0;
+    *best = (LayersFeatures){0};
     for (guint i = 0; i < G_N_ELEMENTS(above); i++) {
-        char *dir = g_build_filename(above[i], "hearthctl-doctor-XXXXXX", NULL);
-        if (g_mkdtemp_full(dir, 0700))
-            return dir;
-        g_free(dir);
+        g_autofree char *dir = g_build_filename(above[i], "hearthctl-doctor-XXXXXX", NULL);
+        LayersFeatures features;
+        if (!g_mkdtemp_full(dir, 0700))
+            continue;
+        layers_features(dir, &features);
+        g_rmdir(dir);
+        best->data_only |= features.data_only;
+        best->from_file |= features.from_file;
+        if (tried++ == 0 || !features.why) {
+            g_free(best->why);
+            best->why = g_steal_pointer(&features.why);
+        }
+        g_free(features.why);
     }
-    return NULL;
+    return tried > 0;
 }
 
 static void check_layers(Doctor *d)
 {
     const char *release = d->kernel.release;
-    g_autofree char *dir = d->root ? trial_dir() : NULL;
-    if (!dir) {
+    LayersFeatures features = {0};
+    if (!d->root || !try_layers(&features)) {
         findings_add(
             d->findings, FINDING_UNKNOWN, "native datasets", "run it as root",
             "not tried; by the version, data-only layers of overlayfs (6.5): %s, EROFS from "
@@ -133,9 +147,6 @@ static void check_layers(Doctor *d)
             finding_kernel_is(release, 6, 12) ? "yes" : "no");
         return;
     }
-    LayersFeatures features;
-    layers_features(dir, &features);
-    g_rmdir(dir);
     g_autofree char *why = features.why;
     if (why)
         findings_add(d->findings, FINDING_WARN, "native datasets",
