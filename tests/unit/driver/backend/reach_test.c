@@ -1,4 +1,5 @@
 #include "driver/backend/reach.h"
+#include <errno.h>
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -171,7 +172,44 @@ START_TEST(an_address_is_told_its_protocol)
 }
 END_TEST
 
+START_TEST(each_address_tells_what_it_answered_and_how_fast)
+{
+    Monitor one, two, other;
+    monitor_start(&one, "ceph v027");
+    monitor_start(&two, "ceph v2\n\x10");
+    monitor_start(&other, "SSH-2.0-x");
+    g_autofree char *both = g_strdup_printf("[v2:%s,v1:%s]", two.address, one.address);
+    g_autofree char *address = NULL;
+    int silent = silent_start(&address);
+    char *monitors[] = {both, other.address, (char *)"127.0.0.1:1", address, NULL};
+    gint64 began = g_get_monotonic_time();
+    g_autoptr(GArray) out = reach_each(monitors, began + G_USEC_PER_SEC);
+    gint64 took_us = g_get_monotonic_time() - began;
+    static const struct {
+        guint monitor;
+        char version;
+        int error;
+    } wanted[] = {{0, '2', 0}, {0, '1', 0}, {1, 0, 0}, {2, 0, ECONNREFUSED}, {3, 0, ETIMEDOUT}};
+    ck_assert_uint_eq(out->len, G_N_ELEMENTS(wanted));
+    for (guint i = 0; i < out->len; i++) {
+        const ReachAnswer *answer = &g_array_index(out, ReachAnswer, i);
+        ck_assert_uint_eq(answer->monitor, wanted[i].monitor);
+        ck_assert_int_eq(answer->version, wanted[i].version);
+        ck_assert_int_eq(answer->error, wanted[i].error);
+        ck_assert_str_eq(answer->host, "127.0.0.1");
+        if (answer->version) {
+            ck_assert_int_gt(answer->latency_us, 0);
+            ck_assert_int_le(answer->latency_us, took_us);
+        }
+    }
+    close(silent);
+    monitor_stop(&one);
+    monitor_stop(&two);
+    monitor_stop(&other);
+}
+END_TEST
+
 HARNESS_MAIN("driver/backend/reach", parses_cephs_addresses,
              a_cluster_whose_monitor_greets_is_reached, a_port_that_is_not_cephs_does_not_count,
              silence_ends_at_the_deadline_and_soon_beside_an_answer,
-             an_address_is_told_its_protocol)
+             an_address_is_told_its_protocol, each_address_tells_what_it_answered_and_how_fast)
