@@ -1,0 +1,241 @@
+#!/bin/bash
+# hearthctl top, doctor and bench on a real Ceph: what they tell is what happened. top's numbers are those of the reads
+# made meanwhile, bench's those of the tree, and doctor finds each fault that is made; completion knows what there is.
+. "$(dirname "$0")/lib.sh"
+init
+
+truncate -s 256M "$TMP/disk"
+mkdir "$TMP/nvme"
+mkfs.ext4 -q -E lazy_itable_init=0 "$TMP/disk" && mount -o loop "$TMP/disk" "$TMP/nvme" || die "no file system for the cache"
+CACHE=$TMP/nvme/cache
+start_ceph
+start_hearth
+
+doctor() { hearthctl doctor --json --cluster-config "$TMP/config.json" "$@" >"$TMP/doctor" 2>"$TMP/err"; }
+level() { jq -r --arg n "$1" '[.findings[] | select(.name | startswith($n)) | .level] | join(" ")' "$TMP/doctor"; }
+found() { jq -r --arg n "$1" '[.findings[] | select(.name | startswith($n)) | .found + " " + .mend] | join(" ")' "$TMP/doctor"; }
+finds() { # NAME CHECK LEVEL WORDS
+    local said
+    said=$(found "$2")
+    case "$(level "$2") $said" in
+    "$3 "*$4*) pass "$1" ;;
+    *) fail "$1" "$(level "$2"): $said" ;;
+    esac
+}
+field() { awk -v row="$1" -v n="$2" '$1 == row { print $n }' "$TMP/top"; } # ROW COLUMN
+above() { awk -v a="$2" -v b="$3" 'BEGIN { exit !(a > b) }' && pass "$1" || fail "$1" "$2 is not above $3"; }
+pass_of() { jq -r --arg s "$1" --arg o "$2" ".passes[] | select(.state == \$s and .order == \$o) | .$3" "$TMP/bench"; }
+drop_all() { drop_page_cache && drop_page_cache; }
+settled() { [ "$(cache_stat fillsActive)" = 0 ]; }
+
+# ---- doctor: a node that is well ----
+doctor
+same a_node_that_is_well_has_nothing_bad "$? $(jq -c '[.findings[] | select(.level == "bad")]' "$TMP/doctor")" "0 []"
+finds it_tells_the_version hearthd ok 'version 0.'
+finds it_tells_the_cache_is_used 'cache state' ok 'in use'
+finds it_tells_the_file_system 'cache file system' ok 'ext4'
+finds it_tells_the_watermarks 'cache space' ok 'evicts above 90%, down to 80%'
+finds it_tries_fuse FUSE ok 'passthrough: '
+finds monitors_answer_with_their_protocol 'Ceph ' ok 'msgr'
+finds hearthds_own_limits_are_looked_at limits ok "hearthd's: open files"
+finds libraries_are_named 'Ceph libraries' ok libcephfs
+same the_trial_leaves_nothing "$(ls -d /var/tmp/hearthctl-doctor* /dev/shm/hearthctl-doctor* 2>/dev/null)" ""
+hearthctl doctor >"$TMP/out"
+same without_a_file_of_clusters_none_is_asked "$? $(grep -c '^unknown  Ceph monitors' "$TMP/out")" "0 1"
+
+# ---- doctor: each fault is found ----
+jq -c '[{clusterID: "gone", monitors: ["127.0.0.1:1"]}]' -n >"$TMP/wrong.json"
+doctor --cluster-config "$TMP/wrong.json"
+same a_wrong_monitor_is_bad $? 1
+finds it_is_named 'Ceph gone' bad '127.0.0.1 port 1: Connection refused'
+jq --arg m "$CEPH_MON" -nc '[{clusterID: "half", monitors: [$m, "127.0.0.1:1"]}]' >"$TMP/wrong.json"
+doctor --cluster-config "$TMP/wrong.json"
+same one_monitor_of_two_is_enough $? 0
+finds but_the_other_is_told 'Ceph half' warn '1 of 2 monitors answer'
+echo '{' >"$TMP/wrong.json"
+doctor --cluster-config "$TMP/wrong.json"
+same a_file_that_is_none_is_bad "$? $(level 'Ceph monitors')" "1 bad"
+
+dd if=/dev/zero of="$TMP/nvme/other" bs=1M status=none 2>/dev/null
+doctor
+same a_full_disk_is_bad "$? $(level 'cache space')" "1 bad"
+finds with_its_mend 'cache space' bad 'something else fills the disk'
+rm "$TMP/nvme/other"
+mount -o remount,ro "$TMP/nvme"
+doctor
+same a_disk_that_is_read_only_is_bad "$? $(level 'cache file system')" "1 bad"
+mount -o remount,rw "$TMP/nvme"
+
+SOCKET=$HEARTHD
+HEARTHD=$TMP/run/nobody.sock
+doctor
+same without_hearthd_it_says_so "$? $(level hearthd)" "1 bad"
+finds and_looks_at_the_rest 'Ceph ' ok msgr
+doctor --cache-dir "$TMP/nvme"
+finds also_at_a_cache_that_is_named 'cache space' ok "$TMP/nvme"
+# A hearthd of another version.
+HEARTHD=$TMP/run/stale.sock
+spawn stale python3 -c 'import json, os, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind(sys.argv[1])
+s.listen(4)
+while True:
+    c, _ = s.accept()
+    while m := c.recv(1 << 17):
+        op = json.loads(m)["op"]
+        cache = {"dir": "", "disk": "bypass", "diskErrors": 3, "badObjects": 0, "fillsFailed": 2}
+        c.send(json.dumps({"ok": True, "version": "0.0.9", "pid": 1, "cache": cache, "daemon": {"version": "0.0.9",
+            "pid": 1, "uptimeSec": 5}, "volumes": [], "datasets": [], "more": False}).encode())' "$HEARTHD"
+wait_socket stale "$HEARTHD"
+doctor
+finds a_stale_version_is_told hearthd warn 'version 0.0.9 is not'
+finds a_disk_in_bypass_is_bad 'cache state' bad 'reads go to Ceph'
+finds errors_are_told errors 'warn warn' '3 errors of the cache'
+end stale
+HEARTHD=$SOCKET
+su -s /bin/bash nobody -c "'$BUILD/hearthctl' doctor --json" >"$TMP/doctor" 2>"$TMP/err" </dev/null
+same without_root_it_says_what_it_could_not_see "$(level 'native datasets')" unknown
+
+# ---- bench ----
+VOLUMES_BEFORE=$(hearthctl status --json | jq '.volumes | length')
+published_volume "pvc-ctl-$$"
+mkdir -p "$TARGET/tree/sub"
+for i in $(seq 60); do head -c $((i * 1500)) /dev/urandom >"$TARGET/tree/sub/f$i"; done
+head -c 6000000 /dev/urandom >"$TARGET/tree/large"
+: >"$TARGET/tree/empty"
+ln -s large "$TARGET/tree/link"
+sync -f "$TARGET/tree"
+BYTES=$(find "$TARGET/tree" -type f -printf '%s\n' | awk '{ s += $1 } END { print s }')
+FILES=$(find "$TARGET/tree" -type f | wc -l)
+(cd "$TARGET/tree" && find . -printf '%p %y %s %T@ %C@\n' | sort) >"$TMP/before"
+hearthctl bench "$TARGET/tree" --threads 4 --seconds 20 --json >"$TMP/bench" 2>"$TMP/err"
+same bench_reads_the_tree "$? $(jq -r '"\(.files) \(.bytes)"' "$TMP/bench")" "0 $FILES $BYTES"
+same each_pass_reads_all_of_it "$(jq -c '[.passes[] | [.files, .bytes, .failed, .complete]] | unique' "$TMP/bench")" "[[$FILES,$BYTES,0,true]]"
+same without_evict_nothing_is_cold "$(jq -c '[.passes[] | "\(.state) \(.order) \(.threads)"]' "$TMP/bench")" \
+    '["warm sequential 1","warm random 4","memory sequential 1","memory random 4"]'
+same what_is_warm_does_not_come_from_ceph "$(jq -c '[.passes[].cephBytes] | unique' "$TMP/bench")" '[0]'
+same its_volume_is_told "$(jq -r .volume "$TMP/bench")" "$VOLUME_ID"
+same rates_are_bytes_by_seconds "$(jq '[.passes[] | (.bytes / .seconds / .bytesPerSec) | . > 0.99 and . < 1.01] | all' "$TMP/bench")" true
+same percentiles_are_in_order "$(jq '[.passes[] | .p50Us <= .p99Us and .p99Us <= .seconds * 1e6] | all' "$TMP/bench")" true
+(cd "$TARGET/tree" && find . -printf '%p %y %s %T@ %C@\n' | sort) >"$TMP/after"
+check it_changes_nothing cmp "$TMP/before" "$TMP/after"
+hearthctl bench "$TARGET/tree" --seconds 20 --evict --need 1 >"$TMP/out" 2>"$TMP/err"
+same to_evict_is_refused_below_a_volumes_root "$? $(grep -c '^cold' "$TMP/out")" "0 2"
+grep -q "evicting all of volume $VOLUME_ID" "$TMP/err" && pass evicting_is_announced || fail evicting_is_announced "$(head -n 3 "$TMP/err")"
+grep -q 'would be: cold, not storage-bound.*warm, not storage-bound.*memory, not' "$TMP/out" && pass one_line_tells_of_the_job ||
+    fail one_line_tells_of_the_job "$(tail -n 3 "$TMP/out")"
+hearthctl bench "$TARGET/tree" --seconds 20 --evict --need 900G --json >"$TMP/bench" 2>"$TMP/err"
+same cold_comes_from_ceph "$(pass_of cold sequential cephBytes) $(pass_of cold random cephBytes)" "$BYTES $BYTES"
+same and_then_no_more "$(pass_of warm random cephBytes) $(pass_of memory random cephBytes)" "0 0"
+case $(jq -r .verdict "$TMP/bench") in *'warm, storage-bound'*) pass a_job_that_wants_more_is_bound ;; *) fail a_job_that_wants_more_is_bound "$(jq -r .verdict "$TMP/bench")" ;; esac
+hearthctl bench "$TARGET/tree" --files 10 --seconds 20 --json 2>/dev/null >"$TMP/bench"
+same files_are_limited "$(jq -c '[.files, .moreFiles]' "$TMP/bench")" '[10,true]'
+mkdir "$TMP/plain"
+head -c 100000 /dev/urandom >"$TMP/plain/one"
+hearthctl bench "$TMP/plain" --json 2>/dev/null >"$TMP/bench"
+same any_directory_will_do "$? $(jq -c '[.bytes, .volume, .passes[0].cephBytes]' "$TMP/bench")" '0 [100000,"",null]'
+hearthctl bench "$TMP/plain" --evict >"$TMP/out" 2>"$TMP/err"
+same but_there_is_nothing_to_evict $? 1
+hearthctl bench "$TARGET/none" >/dev/null 2>"$TMP/err"
+same what_is_not_there_is_told "$? $(grep -c 'No such file' "$TMP/err")" "1 1"
+
+# ---- top ----
+hearthctl evict "$VOLUME_ID" >/dev/null
+drop_all
+top_while() { # COMMAND...: top's one table of what the command did
+    hearthctl top --interval 3 >"$TMP/top" 2>"$TMP/err" &
+    local top=$!
+    sleep 0.7
+    "$@" >/dev/null 2>&1
+    wait $top
+}
+read_all() { cat "$TARGET"/tree/sub/* "$TARGET/tree/large"; }
+BEFORE=$(volume_stat misses)
+top_while read_all
+same tops_misses_rise_by_what_was_read_cold "$(field "$VOLUME_ID" 4)" $((BEFORE + FILES - 1))
+case $(grep '^from Ceph' "$TMP/top") in *'from Ceph 0/s'* | *'from Ceph -'*) fail cold_reads_come_from_ceph "$(cat "$TMP/top")" ;; *) pass cold_reads_come_from_ceph ;; esac
+above opens_are_counted "$(sed -nE "s/^$VOLUME_ID +[0-9]+%? +[0-9]+ +[0-9]+ +([0-9.]+).*/\1/p" "$TMP/top")" 5
+wait_for 30 settled
+drop_all
+BEFORE=$(volume_stat hits)
+top_while read_all
+same tops_hits_rise_by_what_was_read_warm "$(field "$VOLUME_ID" 3)" $((BEFORE + FILES - 1))
+grep -q '^from Ceph 0/s' "$TMP/top" && pass warm_reads_do_not || fail warm_reads_do_not "$(grep '^from Ceph' "$TMP/top")"
+# In 3 s and a little: BYTES of it.
+RATE=$(sed -nE "s/^$VOLUME_ID +[0-9]+%? +[0-9]+ +[0-9]+ +[0-9.]+ +([0-9.]+ [KMG]iB) .*/\1/p" "$TMP/top" | awk '{ f["KiB"] = 1024; f["MiB"] = 1048576; print $1 * f[$2] }')
+above its_bytes_come_from_the_cache "${RATE:-0}" $((BYTES / 4))
+above and_are_no_more_than_were_read $((BYTES / 2)) "${RATE:-0}"
+grep -q "^cache .*disk ok" "$TMP/top" && pass its_head_tells_of_the_disk || fail its_head_tells_of_the_disk "$(head -n 2 "$TMP/top")"
+hearthctl top --batch -n 3 -i 0.2 --sort ceph >"$TMP/top"
+same it_prints_as_many_tables "$? $(grep -c '^VOLUME' "$TMP/top")" "0 3"
+hearthctl top --sort size >/dev/null 2>"$TMP/err"
+same a_column_that_is_none_is_wrong_usage $? 2
+
+# On a terminal: drawn, resized, sorted, ended by q; and the terminal is as it was.
+cat >"$TMP/terminal.py" <<'PY'
+import fcntl, os, pty, select, signal, struct, sys, termios, time
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+def size(rows, columns):
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+def until(what, seconds=10):
+    seen, end = b"", time.time() + seconds
+    while what not in seen:
+        if not select.select([fd], [], [], max(0, end - time.time()))[0]:
+            sys.exit(f"no {what} in {seen[-300:]}")
+        try:
+            seen += os.read(fd, 65536)
+        except OSError:
+            break
+    return seen
+size(30, 150)
+before = termios.tcgetattr(fd)
+until(b"WARM%")
+assert termios.tcgetattr(fd)[3] & termios.ECHO == 0, "echo is on"
+size(4, 20)
+os.write(fd, b">")
+seen = until(b"by warm")
+seen += until(b"\033[J")
+last = seen.split(b"\033[H")[-1].replace(b"\033[K", b"").replace(b"\033[J", b"")
+lines = last.split(b"\r\n")
+assert len(lines) <= 4 and all(len(l) <= 20 for l in lines), lines
+if sys.argv[0] != "int":
+    os.write(fd, b"q" if os.environ["END"] == "q" else b"\x03")
+until(b"\033[?1049l")
+status = os.waitpid(pid, 0)[1]
+assert status == 0, status
+PY
+for END in q interrupt; do
+    export END
+    check "a_terminal_is_drawn_on_until_$END" timeout 60 python3 "$TMP/terminal.py" "$BUILD/hearthctl" --socket "$HEARTHD" top -i 0.5
+done
+
+# ---- completion ----
+complete_line() { # WORDS...: what is offered for the last one
+    bash -c '. "$0"; PATH=$1:$PATH; shift; COMP_WORDS=(hearthctl "$@"); COMP_CWORD=$#; _hearthctl; printf "%s\n" "${COMPREPLY[@]}"' \
+        "$TOP/deploy/completion/hearthctl" "$BUILD" "$@" 2>/dev/null
+}
+same completion_knows_the_commands "$(complete_line do)" doctor
+same all_of_them "$(complete_line '' | sort | tr '\n' ' ')" "$({ echo help; "$BUILD/hearthctl" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'; } | sort | tr '\n' ' ')"
+same and_the_flags_of_each "$(complete_line bench --e) $(complete_line top --ba) $(complete_line --soc)" "--evict --batch --socket"
+same volumes_are_those_that_are_served "$(complete_line --socket "$HEARTHD" warm "${VOLUME_ID:0:3}")" "$VOLUME_ID"
+same also_with_an_equals_sign "$(complete_line --socket = "$HEARTHD" pin "${VOLUME_ID:0:3}")" "$VOLUME_ID"
+same columns_to_sort_by "$(complete_line top --sort ce)" ceph
+same paths_where_paths_go "$(complete_line bench "$TARGET/tr")" "$TARGET/tree"
+same without_hearthd_no_volume "$(complete_line --socket "$TMP/run/nobody.sock" warm zz)" ""
+# ---- what is installed ----
+if make -s -C "$TOP" O="$BUILD" DESTDIR="$TMP/root" PREFIX=/usr install >"$TMP/out" 2>&1; then
+    same the_completion_is_installed "$(cat "$TMP/root/usr/share/bash-completion/completions/hearthctl" | cksum)" "$(cksum <"$TOP/deploy/completion/hearthctl")"
+    check the_page_is_installed test -s "$TMP/root/usr/share/man/man1/hearthctl.1"
+    for name in $("$BUILD/hearthctl" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+        grep -q "hearthctl $name" "$TOP/deploy/man/hearthctl.1" || fail "the_page_has_$name" "it has not"
+        for flag in $("$BUILD/hearthctl" "$name" --help | sed -nE 's/^  (-[a-z], )?(--[a-z-]+).*/\2/p'); do
+            case $flag in --help | --socket) continue ;; esac
+            sed 's/\\-/-/g' "$TOP/deploy/man/hearthctl.1" | grep -q -e "$flag" || fail "the_page_has_$name$flag" "it has not"
+        done
+    done
+else
+    fail it_is_installed "$(tail -n 3 "$TMP/out")"
+fi
+exit $((FAILED > 0))
