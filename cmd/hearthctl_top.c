@@ -42,13 +42,14 @@ typedef struct Top {
     RatesSort by;
     gint64 interval_us;
     RatesLook before, now;
-    char *failure; /* why the last look failed, or NULL */
+    unsigned name_width; /* 0: whatever they have */
+    char *failure;       /* why the last look failed, or NULL */
 } Top;
 
 static const TableColumn columns[] = {
-    {"VOLUME", FALSE, NAME_WIDTH}, {"WARM%", TRUE, 0},   {"HITS", TRUE, 0},   {"MISSES", TRUE, 0},
-    {"OPENS/S", TRUE, 0},          {"CACHE/S", TRUE, 0}, {"FILL/S", TRUE, 0}, {"CEPH/S", TRUE, 0},
-    {"WRITTEN/S", TRUE, 0},        {"PLACE", FALSE, 0},
+    {"VOLUME", FALSE, 0},   {"WARM%", TRUE, 0},   {"HITS", TRUE, 0},   {"MISSES", TRUE, 0},
+    {"OPENS/S", TRUE, 0},   {"CACHE/S", TRUE, 0}, {"FILL/S", TRUE, 0}, {"CEPH/S", TRUE, 0},
+    {"WRITTEN/S", TRUE, 0}, {"PLACE", FALSE, 0},
 };
 
 /* ---- looking ---- */
@@ -160,7 +161,10 @@ static char **picture(const Top *top)
         g_ptr_array_add(lines, g_strdup_printf("waiting for hearthd: %s", top->failure));
     } else {
         g_autoptr(Rates) rates = rates_between(&top->before, &top->now);
-        g_autoptr(Table) table = table_new(columns, G_N_ELEMENTS(columns));
+        TableColumn fitted[G_N_ELEMENTS(columns)];
+        memcpy(fitted, columns, sizeof(columns));
+        fitted[0].max_width = top->name_width;
+        g_autoptr(Table) table = table_new(fitted, G_N_ELEMENTS(fitted));
         rates_sort(rates, top->by);
         add_head(top, rates, lines);
         g_ptr_array_add(lines, g_strdup(""));
@@ -263,6 +267,7 @@ int ctl_top(Ctl *ctl, int argc, char **argv)
     g_autoptr(GError) error = NULL;
     if (parse(ctl, argc, argv, &top, &batch, &count, &error)) {
         g_autoptr(Screen) screen = batch ? NULL : screen_open();
+        top.name_width = screen ? NAME_WIDTH : 0;
         if (screen)
             run_screen(&top, screen);
         else

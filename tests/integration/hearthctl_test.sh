@@ -37,7 +37,7 @@ finds it_tells_the_file_system 'cache file system' ok 'ext4'
 finds it_tells_the_watermarks 'cache space' ok 'evicts above 90%, down to 80%'
 finds it_tries_fuse FUSE ok 'passthrough: '
 finds monitors_answer_with_their_protocol 'Ceph ' ok 'msgr'
-finds hearthds_own_limits_are_looked_at limits ok "hearthd's: open files"
+case $(found limits) in "hearthd's: open files "*) pass hearthds_own_limits_are_looked_at ;; *) fail hearthds_own_limits_are_looked_at "$(found limits)" ;; esac
 finds libraries_are_named 'Ceph libraries' ok libcephfs
 same the_trial_leaves_nothing "$(ls -d /var/tmp/hearthctl-doctor* /dev/shm/hearthctl-doctor* 2>/dev/null)" ""
 hearthctl doctor >"$TMP/out"
@@ -61,10 +61,11 @@ doctor
 same a_full_disk_is_bad "$? $(level 'cache space')" "1 bad"
 finds with_its_mend 'cache space' bad 'something else fills the disk'
 rm "$TMP/nvme/other"
-mount -o remount,ro "$TMP/nvme"
-doctor
+mkdir "$TMP/mnt/ro"
+mount --bind "$TMP/nvme" "$TMP/mnt/ro" && mount -o remount,bind,ro "$TMP/mnt/ro" || die "no read-only mount"
+doctor --cache-dir "$TMP/mnt/ro"
 same a_disk_that_is_read_only_is_bad "$? $(level 'cache file system')" "1 bad"
-mount -o remount,rw "$TMP/nvme"
+umount "$TMP/mnt/ro"
 
 SOCKET=$HEARTHD
 HEARTHD=$TMP/run/nobody.sock
@@ -107,7 +108,7 @@ ln -s large "$TARGET/tree/link"
 sync -f "$TARGET/tree"
 BYTES=$(find "$TARGET/tree" -type f -printf '%s\n' | awk '{ s += $1 } END { print s }')
 FILES=$(find "$TARGET/tree" -type f | wc -l)
-(cd "$TARGET/tree" && find . -printf '%p %y %s %T@ %C@\n' | sort) >"$TMP/before"
+(cd "$TARGET/tree" && find . ! -type d -printf '%p %y %s %T@\n' | sort) >"$TMP/before"
 hearthctl bench "$TARGET/tree" --threads 4 --seconds 20 --json >"$TMP/bench" 2>"$TMP/err"
 same bench_reads_the_tree "$? $(jq -r '"\(.files) \(.bytes)"' "$TMP/bench")" "0 $FILES $BYTES"
 same each_pass_reads_all_of_it "$(jq -c '[.passes[] | [.files, .bytes, .failed, .complete]] | unique' "$TMP/bench")" "[[$FILES,$BYTES,0,true]]"
@@ -117,10 +118,10 @@ same what_is_warm_does_not_come_from_ceph "$(jq -c '[.passes[].cephBytes] | uniq
 same its_volume_is_told "$(jq -r .volume "$TMP/bench")" "$VOLUME_ID"
 same rates_are_bytes_by_seconds "$(jq '[.passes[] | (.bytes / .seconds / .bytesPerSec) | . > 0.99 and . < 1.01] | all' "$TMP/bench")" true
 same percentiles_are_in_order "$(jq '[.passes[] | .p50Us <= .p99Us and .p99Us <= .seconds * 1e6] | all' "$TMP/bench")" true
-(cd "$TARGET/tree" && find . -printf '%p %y %s %T@ %C@\n' | sort) >"$TMP/after"
+(cd "$TARGET/tree" && find . ! -type d -printf '%p %y %s %T@\n' | sort) >"$TMP/after"
 check it_changes_nothing cmp "$TMP/before" "$TMP/after"
 hearthctl bench "$TARGET/tree" --seconds 20 --evict --need 1 >"$TMP/out" 2>"$TMP/err"
-same to_evict_is_refused_below_a_volumes_root "$? $(grep -c '^cold' "$TMP/out")" "0 2"
+same with_evict_it_is_measured_cold_too "$? $(grep -c '^cold' "$TMP/out")" "0 2"
 grep -q "evicting all of volume $VOLUME_ID" "$TMP/err" && pass evicting_is_announced || fail evicting_is_announced "$(head -n 3 "$TMP/err")"
 grep -q 'would be: cold, not storage-bound.*warm, not storage-bound.*memory, not' "$TMP/out" && pass one_line_tells_of_the_job ||
     fail one_line_tells_of_the_job "$(tail -n 3 "$TMP/out")"
@@ -132,8 +133,10 @@ hearthctl bench "$TARGET/tree" --files 10 --seconds 20 --json 2>/dev/null >"$TMP
 same files_are_limited "$(jq -c '[.files, .moreFiles]' "$TMP/bench")" '[10,true]'
 mkdir "$TMP/plain"
 head -c 100000 /dev/urandom >"$TMP/plain/one"
+stat -c '%n %s %X %Y %Z' "$TMP/plain" "$TMP/plain/one" >"$TMP/before"
 hearthctl bench "$TMP/plain" --json 2>/dev/null >"$TMP/bench"
 same any_directory_will_do "$? $(jq -c '[.bytes, .volume, .passes[0].cephBytes]' "$TMP/bench")" '0 [100000,"",null]'
+check of_which_not_even_a_time_changes cmp "$TMP/before" <(stat -c '%n %s %X %Y %Z' "$TMP/plain" "$TMP/plain/one")
 hearthctl bench "$TMP/plain" --evict >"$TMP/out" 2>"$TMP/err"
 same but_there_is_nothing_to_evict $? 1
 hearthctl bench "$TARGET/none" >/dev/null 2>"$TMP/err"
@@ -193,15 +196,14 @@ size(30, 150)
 before = termios.tcgetattr(fd)
 until(b"WARM%")
 assert termios.tcgetattr(fd)[3] & termios.ECHO == 0, "echo is on"
-size(4, 20)
+size(4, 40)
 os.write(fd, b">")
 seen = until(b"by warm")
 seen += until(b"\033[J")
-last = seen.split(b"\033[H")[-1].replace(b"\033[K", b"").replace(b"\033[J", b"")
+last = seen.split(b"\033[H")[-1].replace(b"\033[K", b"").replace(b"\033[J", b"").replace(b"\r\r", b"\r")
 lines = last.split(b"\r\n")
-assert len(lines) <= 4 and all(len(l) <= 20 for l in lines), lines
-if sys.argv[0] != "int":
-    os.write(fd, b"q" if os.environ["END"] == "q" else b"\x03")
+assert len(lines) <= 4 and all(len(l) <= 40 for l in lines), lines
+os.write(fd, b"q" if os.environ["END"] == "q" else b"\x03")
 until(b"\033[?1049l")
 status = os.waitpid(pid, 0)[1]
 assert status == 0, status
@@ -227,12 +229,13 @@ same without_hearthd_no_volume "$(complete_line --socket "$TMP/run/nobody.sock" 
 # ---- what is installed ----
 if make -s -C "$TOP" O="$BUILD" DESTDIR="$TMP/root" PREFIX=/usr install >"$TMP/out" 2>&1; then
     same the_completion_is_installed "$(cat "$TMP/root/usr/share/bash-completion/completions/hearthctl" | cksum)" "$(cksum <"$TOP/deploy/completion/hearthctl")"
+    sed 's/\\-/-/g' "$TOP/deploy/man/hearthctl.1" >"$TMP/page"
     check the_page_is_installed test -s "$TMP/root/usr/share/man/man1/hearthctl.1"
     for name in $("$BUILD/hearthctl" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
         grep -q "hearthctl $name" "$TOP/deploy/man/hearthctl.1" || fail "the_page_has_$name" "it has not"
         for flag in $("$BUILD/hearthctl" "$name" --help | sed -nE 's/^  (-[a-z], )?(--[a-z-]+).*/\2/p'); do
             case $flag in --help | --socket) continue ;; esac
-            sed 's/\\-/-/g' "$TOP/deploy/man/hearthctl.1" | grep -q -e "$flag" || fail "the_page_has_$name$flag" "it has not"
+            grep -q -e "$flag" "$TMP/page" || fail "the_page_has_$name$flag" "it has not"
         done
     done
 else
