@@ -6,6 +6,9 @@
 #include "cache/control/size.h"
 #include "cache/report/table.h"
 
+/* Of what a pass read, for it to have been cold. */
+#define ENOUGH 0.9
+
 static char *rate_text(double bytes)
 {
     g_autofree char *text = size_format((uint64_t)bytes);
@@ -104,6 +107,24 @@ static void print_json(const Bench *b)
     json_decref(json);
 }
 
+/* What is evicted is what this volume had fetched: another's of the same files stays. */
+static void print_doubts(const Bench *b)
+{
+    for (guint i = 0; i < b->passes->len; i++) {
+        const BenchPass *p = &g_array_index(b->passes, BenchPass, i);
+        if (strcmp(p->state, "cold") != 0 || p->ceph_bytes < 0 ||
+            (double)p->ceph_bytes >= ENOUGH * (double)p->reading.bytes)
+            continue;
+        g_autofree char *some = size_format((uint64_t)p->ceph_bytes);
+        g_autofree char *all = size_format(p->reading.bytes);
+        printf(
+            "It was not cold: only %s of %s came from Ceph, the rest is in the cache for another "
+            "volume with the same files (hearthctl evict --all drops it).\n",
+            some, all);
+        return;
+    }
+}
+
 static void print_plain(const Bench *b)
 {
     g_autofree char *size = size_format(b->files.bytes);
@@ -113,6 +134,7 @@ static void print_plain(const Bench *b)
            b->volume ? b->volume : "");
     print_table(b);
     printf("\n%s\n", text);
+    print_doubts(b);
     if (b->volume && !b->drop_caches)
         printf("Warm may be from memory in part, where hearthd serves the volume; --drop-caches, "
                "as root, "

@@ -2,6 +2,8 @@
  * hearthctl doctor: the cache's disk. How fast it is is measured by reading objects past the page
  * cache, for a second: nothing is written, so an empty cache tells nothing.
  */
+/* GLib 2.84 has other names for its mount entries, and these still. */
+#define GLIB_VERSION_MIN_REQUIRED GLIB_VERSION_2_74
 #include "cmd/hearthctl_doctor.h"
 #include <dirent.h>
 #include <errno.h>

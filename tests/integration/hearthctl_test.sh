@@ -123,6 +123,7 @@ check it_changes_nothing cmp "$TMP/before" "$TMP/after"
 hearthctl bench "$TARGET/tree" --seconds 20 --evict --need 1 >"$TMP/out" 2>"$TMP/err"
 same with_evict_it_is_measured_cold_too "$? $(grep -c '^cold' "$TMP/out")" "0 2"
 grep -q "evicting all of volume $VOLUME_ID" "$TMP/err" && pass evicting_is_announced || fail evicting_is_announced "$(head -n 3 "$TMP/err")"
+grep -q 'not cold' "$TMP/out" && fail what_is_cold_is_not_called_warm "$(cat "$TMP/out")" || pass what_is_cold_is_not_called_warm
 grep -q 'would be: cold, not storage-bound.*warm, not storage-bound.*memory, not' "$TMP/out" && pass one_line_tells_of_the_job ||
     fail one_line_tells_of_the_job "$(tail -n 3 "$TMP/out")"
 hearthctl bench "$TARGET/tree" --seconds 20 --evict --need 900G --json >"$TMP/bench" 2>"$TMP/err"
@@ -133,10 +134,10 @@ hearthctl bench "$TARGET/tree" --files 10 --seconds 20 --json 2>/dev/null >"$TMP
 same files_are_limited "$(jq -c '[.files, .moreFiles]' "$TMP/bench")" '[10,true]'
 mkdir "$TMP/plain"
 head -c 100000 /dev/urandom >"$TMP/plain/one"
-stat -c '%n %s %X %Y %Z' "$TMP/plain" "$TMP/plain/one" >"$TMP/before"
+stat -c '%s %x %y %z' "$TMP/plain/one" >"$TMP/before"
 hearthctl bench "$TMP/plain" --json 2>/dev/null >"$TMP/bench"
 same any_directory_will_do "$? $(jq -c '[.bytes, .volume, .passes[0].cephBytes]' "$TMP/bench")" '0 [100000,"",null]'
-check of_which_not_even_a_time_changes cmp "$TMP/before" <(stat -c '%n %s %X %Y %Z' "$TMP/plain" "$TMP/plain/one")
+check of_which_not_even_a_time_changes cmp "$TMP/before" <(stat -c '%s %x %y %z' "$TMP/plain/one")
 hearthctl bench "$TMP/plain" --evict >"$TMP/out" 2>"$TMP/err"
 same but_there_is_nothing_to_evict $? 1
 hearthctl bench "$TARGET/none" >/dev/null 2>"$TMP/err"
@@ -157,7 +158,7 @@ BEFORE=$(volume_stat misses)
 top_while read_all
 same tops_misses_rise_by_what_was_read_cold "$(field "$VOLUME_ID" 4)" $((BEFORE + FILES - 1))
 case $(grep '^from Ceph' "$TMP/top") in *'from Ceph 0/s'* | *'from Ceph -'*) fail cold_reads_come_from_ceph "$(cat "$TMP/top")" ;; *) pass cold_reads_come_from_ceph ;; esac
-above opens_are_counted "$(sed -nE "s/^$VOLUME_ID +[0-9]+%? +[0-9]+ +[0-9]+ +([0-9.]+).*/\1/p" "$TMP/top")" 5
+above opens_are_counted "$(field "$VOLUME_ID" 5)" 5
 wait_for 30 settled
 drop_all
 BEFORE=$(volume_stat hits)
@@ -165,7 +166,7 @@ top_while read_all
 same tops_hits_rise_by_what_was_read_warm "$(field "$VOLUME_ID" 3)" $((BEFORE + FILES - 1))
 grep -q '^from Ceph 0/s' "$TMP/top" && pass warm_reads_do_not || fail warm_reads_do_not "$(grep '^from Ceph' "$TMP/top")"
 # In 3 s and a little: BYTES of it.
-RATE=$(sed -nE "s/^$VOLUME_ID +[0-9]+%? +[0-9]+ +[0-9]+ +[0-9.]+ +([0-9.]+ [KMG]iB) .*/\1/p" "$TMP/top" | awk '{ f["KiB"] = 1024; f["MiB"] = 1048576; print $1 * f[$2] }')
+RATE=$(awk -v id="$VOLUME_ID" '$1 == id { f["KiB"] = 1024; f["MiB"] = 1048576; print $6 * f[$7] }' "$TMP/top")
 above its_bytes_come_from_the_cache "${RATE:-0}" $((BYTES / 4))
 above and_are_no_more_than_were_read $((BYTES / 2)) "${RATE:-0}"
 grep -q "^cache .*disk ok" "$TMP/top" && pass its_head_tells_of_the_disk || fail its_head_tells_of_the_disk "$(head -n 2 "$TMP/top")"
@@ -180,6 +181,9 @@ import fcntl, os, pty, select, signal, struct, sys, termios, time
 pid, fd = pty.fork()
 if pid == 0:
     os.execv(sys.argv[1], sys.argv[1:])
+# TIOCGPTN; the parent holds the terminal too, to look at it when the program has gone
+number = struct.unpack("I", fcntl.ioctl(fd, 0x80045430, bytes(4)))[0]
+terminal = os.open(f"/dev/pts/{number}", os.O_RDWR | os.O_NOCTTY)
 def size(rows, columns):
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 def until(what, seconds=10):
@@ -187,15 +191,12 @@ def until(what, seconds=10):
     while what not in seen:
         if not select.select([fd], [], [], max(0, end - time.time()))[0]:
             sys.exit(f"no {what} in {seen[-300:]}")
-        try:
-            seen += os.read(fd, 65536)
-        except OSError:
-            break
+        seen += os.read(fd, 65536)
     return seen
+before = termios.tcgetattr(terminal)
 size(30, 150)
-before = termios.tcgetattr(fd)
 until(b"WARM%")
-assert termios.tcgetattr(fd)[3] & termios.ECHO == 0, "echo is on"
+assert termios.tcgetattr(terminal)[3] & (termios.ECHO | termios.ICANON) == 0, "lines are read"
 size(4, 40)
 os.write(fd, b">")
 seen = until(b"by warm")
@@ -207,11 +208,49 @@ os.write(fd, b"q" if os.environ["END"] == "q" else b"\x03")
 until(b"\033[?1049l")
 status = os.waitpid(pid, 0)[1]
 assert status == 0, status
+assert termios.tcgetattr(terminal) == before, "it is another"
 PY
 for END in q interrupt; do
     export END
     check "a_terminal_is_drawn_on_until_$END" timeout 60 python3 "$TMP/terminal.py" "$BUILD/hearthctl" --socket "$HEARTHD" top -i 0.5
 done
+
+# ---- a dataset ----
+LIVE_ID=$VOLUME_ID LIVE_CONTEXT=$VOLUME_CONTEXT LIVE_TARGET=$TARGET LIVE_STAGE=$STAGE LIVE_CAPABILITY=$CAPABILITY
+at_exit forget_manifests
+csi controller CreateSnapshot "$(csi_json '{source_volume_id: $id, name: $name, secrets: $secrets}' \
+    --arg id "$VOLUME_ID" --arg name "snap-ctl-$$")" || die "CreateSnapshot: $(said)"
+SNAPSHOT_ID=$(jq -r .snapshot.snapshotId <<<"$REPLY_JSON")
+CAPABILITY='{mount: {}, access_mode: {mode: "MULTI_NODE_READER_ONLY"}}'
+csi controller CreateVolume "$(create_request "pvc-ctl-d-$$" 2147483648 "{}" |
+    jq -c --arg s "$SNAPSHOT_ID" '.volume_content_source = {snapshot: {snapshot_id: $s}}')" || die "CreateVolume: $(said)"
+VOLUME_ID=$(jq -r .volume.volumeId <<<"$REPLY_JSON") VOLUME_CONTEXT=$(jq -c .volume.volumeContext <<<"$REPLY_JSON")
+STAGE=$TMP/mnt/stage-d TARGET=$TMP/mnt/pod/d
+CSI_TIMEOUT=110
+leave_dataset() {
+    unpublish && unstage
+    delete_volume || echo "DeleteVolume: $(said)" >&2
+    csi controller DeleteSnapshot "$(csi_json '{snapshot_id: $id, secrets: $secrets}' --arg id "$SNAPSHOT_ID")" ||
+        echo "DeleteSnapshot: $(said)" >&2
+    VOLUME_ID=$LIVE_ID VOLUME_CONTEXT=$LIVE_CONTEXT TARGET=$LIVE_TARGET STAGE=$LIVE_STAGE CAPABILITY=$LIVE_CAPABILITY
+}
+at_exit leave_dataset
+stage && publish || die "the dataset is not mounted: $(said)"
+DATASET=$(hearthctl status --json | jq -r '.volumes[].volume | select(startswith("dataset-"))')
+hearthctl bench "$TARGET/tree" --seconds 20 --evict >"$TMP/out" 2>"$TMP/err"
+same what_another_volume_holds_is_not_called_cold "$? $(grep -c 'not cold: only 0 B of ' "$TMP/out")" "0 1"
+hearthctl evict "$LIVE_ID" >/dev/null
+hearthctl bench "$TARGET/tree" --seconds 20 --evict --json >"$TMP/bench" 2>"$TMP/err"
+same bench_finds_the_dataset "$? $(jq -c '[.volume, .files, .bytes]' "$TMP/bench")" "0 [\"$DATASET\",$FILES,$BYTES]"
+same cold_it_comes_from_ceph "$(pass_of cold sequential cephBytes) $(pass_of cold random cephBytes)" "$BYTES $BYTES"
+same warm_it_does_not "$(pass_of warm random cephBytes) $(pass_of memory sequential cephBytes)" "0 0"
+hearthctl top -i 0.2 >"$TMP/top"
+same top_tells_how_warm_it_is "$(field "$DATASET" 2)" 100%
+unpublish && unstage || fail the_dataset_is_left "$(said)"
+is_told() { hearthctl top -i 0.2 >"$TMP/top" && [ "$(field "$DATASET" 2) $(field "$DATASET" 5)" = "100% -" ]; }
+wait_for 20 is_told && pass also_when_nobody_uses_it || fail also_when_nobody_uses_it "$(cat "$TMP/top")"
+leave_dataset
+AT_EXIT=("${AT_EXIT[@]:1}")
 
 # ---- completion ----
 complete_line() { # WORDS...: what is offered for the last one
