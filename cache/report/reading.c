@@ -1,5 +1,4 @@
 #include "cache/report/reading.h"
-#include <math.h>
 
 #define ROOM_TO_SPARE 1.25
 
@@ -50,8 +49,10 @@ guint32 reading_percentile(Reading *reading, double percent)
     if (all->len == 0)
         return 0;
     g_array_sort(all, compare);
-    const double rank = ceil(percent / 100 * all->len);
-    const guint at = rank < 1 ? 0 : MIN((guint)rank, all->len) - 1;
+    const double exact = percent * all->len / 100;
+    guint rank = (guint)exact;
+    rank += rank < exact;
+    const guint at = CLAMP(rank, 1, all->len) - 1;
     return g_array_index(all, guint32, at);
 }
 
