@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "cache/control/wire.h"
 #include "cmd/hearth-csi_audit.h"
 #include "cmd/hearth-csi_cleanup.h"
 #include "cmd/hearth-csi_options.h"
@@ -25,7 +24,6 @@
 #include "driver/service/metrics.h"
 #include "driver/service/node.h"
 #include "driver/service/registration.h"
-#include "driver/volume/config.h"
 #include "driver/warm/scheduling.h"
 #include "driver/warm/webhook.h"
 
