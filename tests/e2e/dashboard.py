@@ -56,7 +56,8 @@ def stat(panel, lines, width, height):
 def chart(panel, lines, width, height, since, until):
     unit = panel["fieldConfig"]["defaults"]["unit"]
     left, top, bottom = 64, 30, height - 42
-    most = max([v for _, points in lines for _, v in points] + [1e-9])
+    least = {"percentunit": 0.01, "s": 0.001}.get(unit, 1)
+    most = max([v for _, points in lines for _, v in points] + [least])
     out = []
     for part in (0, 0.5, 1):
         y = bottom - part * (bottom - top)

@@ -60,7 +60,7 @@ for round in $(seq "${ROUNDS:-12}"); do
     cat "$LIVE"/f* >/dev/null
     drop_page_cache
     create_volume "pvc-$round-$$" 1048576 && delete_volume || fail volumes_come_and_go "$(said)"
-    [ $((round % 4)) != 0 ] || hearthctl evict "$SOURCE_ID" >/dev/null
+    [ $((round % 4)) != 0 ] || hearthctl evict --all >/dev/null
     sleep 1
 done
 
