@@ -334,7 +334,7 @@ static void round_of(Warmups *w)
 static void *run(void *data)
 {
     Warmups *w = data;
-    while (kube_pause(ROUND_MS, w->stop, NULL))
+    while (kube_pause(w->ops.round_ms ? w->ops.round_ms : ROUND_MS, w->stop, NULL))
         round_of(w);
     return NULL;
 }

@@ -13,6 +13,7 @@
 typedef struct WarmupsOps {
     gboolean (*may_act)(void *data); /* asked before each write, from a thread of ours */
     const char *driver_name, *cluster_config;
+    gint64 round_ms; /* between two looks; 0: 1 s */
     gint64 retry_ms; /* for what a run that is due still waits; 0: 10 s */
 } WarmupsOps;
 

@@ -179,7 +179,8 @@ static World *world_new(void)
 {
     static const char *const names[] = {"n1", "n2", "n3"};
     const KubeClientOptions options = {.writes_per_second = 1000, .write_burst = 1000};
-    const WarmupsOps ops = {.may_act = may_act, .driver_name = DRIVER, .retry_ms = 500};
+    const WarmupsOps ops = {
+        .may_act = may_act, .driver_name = DRIVER, .round_ms = 50, .retry_ms = 500};
     World *w = g_new0(World, 1);
     w->acts = TRUE;
     w->version = 100;
@@ -378,7 +379,7 @@ START_TEST(who_may_not_act_writes_nothing_and_goes_on_when_it_may)
     w->acts = FALSE;
     pthread_mutex_unlock(&w->api.lock);
     put(w, OF_WARMUPS, "w", order_of("w", 1, spec_of(1)));
-    g_usleep(1500 * 1000);
+    g_usleep(300 * 1000);
     pthread_mutex_lock(&w->api.lock);
     ck_assert_uint_eq(w->patches->len, 0);
     w->acts = TRUE;
@@ -422,7 +423,7 @@ START_TEST(writes_that_are_refused_are_tried_again)
     w->refuses = TRUE;
     pthread_mutex_unlock(&w->api.lock);
     put(w, OF_WARMUPS, "w", order_of("w", 1, json_pack("{s:s}", "dataset", "x")));
-    g_usleep(1500 * 1000);
+    g_usleep(300 * 1000);
     pthread_mutex_lock(&w->api.lock);
     w->refuses = FALSE;
     pthread_mutex_unlock(&w->api.lock);
