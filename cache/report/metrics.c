@@ -1,4 +1,5 @@
 #include "cache/report/metrics.h"
+#include <stddef.h>
 #include <sys/statvfs.h>
 
 static void one(OpenMetrics *m, OpenMetricsKind kind, const char *name, const char *help,
@@ -86,58 +87,27 @@ static void tell_store(OpenMetrics *m, const MetricsSource *source)
 typedef struct VolumeFamily {
     OpenMetricsKind kind;
     const char *name, *help, *source; /* source: a label's value; NULL: it has none */
-    guint64 (*value)(const ReportVolume *volume);
+    size_t at;                        /* of the uint64_t in ReportVolume */
 } VolumeFamily;
 
-static guint64 opens_of(const ReportVolume *v)
-{
-    return v->session.opens;
-}
-static guint64 hits_of(const ReportVolume *v)
-{
-    return v->session.hits;
-}
-static guint64 misses_of(const ReportVolume *v)
-{
-    return v->session.misses;
-}
-static guint64 kept_read_of(const ReportVolume *v)
-{
-    return v->session.bytes_store;
-}
-static guint64 filling_read_of(const ReportVolume *v)
-{
-    return v->session.bytes_fill;
-}
-static guint64 ceph_read_of(const ReportVolume *v)
-{
-    return v->session.bytes_origin;
-}
-static guint64 written_of(const ReportVolume *v)
-{
-    return v->session.bytes_written;
-}
-static guint64 cached_of(const ReportVolume *v)
-{
-    return v->bytes_cached;
-}
-
-/* Rows of one name follow each other. */
+#define AT(member) offsetof(ReportVolume, member)
+/* Rows of one name follow each other; the first has the help. */
 static const VolumeFamily families[] = {
-    {OPENMETRICS_COUNTER, "hearth_volume_opens", "Opens of files", NULL, opens_of},
+    {OPENMETRICS_COUNTER, "hearth_volume_opens", "Opens of files", NULL, AT(session.opens)},
     {OPENMETRICS_COUNTER, "hearth_volume_hits", "Opens for reading that found the file cached",
-     NULL, hits_of},
+     NULL, AT(session.hits)},
     {OPENMETRICS_COUNTER, "hearth_volume_misses",
-     "Opens for reading that found the file not cached", NULL, misses_of},
+     "Opens for reading that found the file not cached", NULL, AT(session.misses)},
     {OPENMETRICS_COUNTER, "hearth_volume_read_bytes",
      "Read through hearthd, by where it was: cache, filling (on its way there) or ceph", "cache",
-     kept_read_of},
-    {OPENMETRICS_COUNTER, "hearth_volume_read_bytes", NULL, "filling", filling_read_of},
-    {OPENMETRICS_COUNTER, "hearth_volume_read_bytes", NULL, "ceph", ceph_read_of},
+     AT(session.bytes_store)},
+    {OPENMETRICS_COUNTER, "hearth_volume_read_bytes", NULL, "filling", AT(session.bytes_fill)},
+    {OPENMETRICS_COUNTER, "hearth_volume_read_bytes", NULL, "ceph", AT(session.bytes_origin)},
     {OPENMETRICS_COUNTER, "hearth_volume_written_bytes", "Written through hearthd", NULL,
-     written_of},
-    {OPENMETRICS_GAUGE, "hearth_volume_cached_bytes", "Of it in the cache", NULL, cached_of},
+     AT(session.bytes_written)},
+    {OPENMETRICS_GAUGE, "hearth_volume_cached_bytes", "Of it in the cache", NULL, AT(bytes_cached)},
 };
+#undef AT
 
 /* What serves it: "fill" what a dataset lacks on the disk, "live" file systems, "block" images. */
 static const char *layer_of(const ReportVolume *v)
@@ -150,12 +120,13 @@ static const char *layer_of(const ReportVolume *v)
 static void tell_volume(OpenMetrics *m, const VolumeFamily *f, const ReportVolume *v)
 {
     const char *dataset = v->dataset ? v->dataset : "";
+    const guint64 value = *(const uint64_t *)(const void *)((const char *)v + f->at);
     if (f->source)
-        openmetrics_add(m, f->value(v), "volume", v->volume, "dataset", dataset, "layer",
-                        layer_of(v), "source", f->source, NULL);
+        openmetrics_add(m, value, "volume", v->volume, "dataset", dataset, "layer", layer_of(v),
+                        "source", f->source, NULL);
     else
-        openmetrics_add(m, f->value(v), "volume", v->volume, "dataset", dataset, "layer",
-                        layer_of(v), NULL);
+        openmetrics_add(m, value, "volume", v->volume, "dataset", dataset, "layer", layer_of(v),
+                        NULL);
 }
 
 static void tell_volumes(OpenMetrics *m, const GPtrArray *volumes)
