@@ -1,0 +1,96 @@
+#!/bin/bash
+# What README.md and deploy/docs say is there is there: links, paths of this tree, flags of our programs, and the
+# parameters of classes, which deploy/docs/storageclass.md has all and no others of.
+#
+#   docs.sh [TOP]      flags are looked for in $HEARTH_BUILD's programs; skipped when they are not built
+#
+# Prints "pass layout: ..." or one "fail layout: ..." for each fault, and exits 1 on any.
+
+set -uo pipefail
+cd "${1:-$(dirname "$0")/../..}" || exit 1
+build=${HEARTH_BUILD:-build}
+failed=0
+fault() {
+    echo "fail layout: $*"
+    failed=1
+}
+documents=(README.md deploy/docs/*.md)
+there() { compgen -G "$1" >/dev/null; }
+
+# ---- links and paths
+links=0
+while IFS=: read -r file line target; do
+    target=${target#](}
+    target=${target%)}
+    case $target in *://* | '#'*) continue ;; esac
+    links=$((links + 1))
+    [ -e "$(dirname "$file")/${target%%#*}" ] || fault "$file:$line links to $target, which is not there"
+done < <(grep -noHE '\]\([^) ]+\)' "${documents[@]}")
+# Whatever begins with a folder of ours, in code or in prose.
+top='(cache|charts|cmd|deploy|driver|proto|tests)'
+while IFS=: read -r file line path; do
+    path=${path#?}
+    path=${path%[.,:]}
+    links=$((links + 1))
+    there "$path" || fault "$file:$line names $path, which is not there"
+done < <(for f in "${documents[@]}"; do sed 's/^/ /' "$f" | grep -noE "[ \`(]$top/[A-Za-z0-9_.*/-]+" | sed "s|^|$f:|"; done)
+
+# ---- flags: what code blocks say after one of our programs, up to the end of that command
+commands() { # FILE: lines of NUMBER:COMMAND
+    awk '/^```/ { fenced = !fenced; inside = fenced && ($0 == "```sh" || $0 == "```"); held = ""; next }
+        inside { sub(/^\$ /, ""); sub(/(^|[ \t])#.*/, ""); if (held == "") start = FNR; held = held $0
+            if (sub(/\\$/, " ", held)) next
+            n = split(held, parts, /\|\||&&|[|;]/)
+            for (i = 1; i <= n; i++) if (match(parts[i], /(^|[ \/])(hearthd|hearth-csi|hearthctl) /))
+                print start ":" substr(parts[i], RSTART)
+            held = "" }' "$1"
+}
+help_of() { # PROGRAM [SUBCOMMAND]
+    local key="$*"
+    [ -n "${helps[$key]:-}" ] || helps[$key]=$("$build/$1" ${2:+"$2"} --help 2>&1)
+    printf '%s\n' "${helps[$key]}"
+}
+declare -A helps=()
+flags=0
+if [ -x "$build/hearthctl" ] && [ -x "$build/hearthd" ] && [ -x "$build/hearth-csi" ]; then
+    for file in "${documents[@]}"; do
+        while IFS=: read -r line command; do
+            read -r -a words <<<"$command"
+            program=${words[0]##*/} sub=
+            [[ ${words[1]:-} =~ ^[a-z]+$ ]] && sub=${words[1]}
+            if [ -n "$sub" ] && ! grep -qE "^  $sub |\`?$program $sub" < <(help_of "$program"); then
+                fault "$file:$line: $program has no command $sub"
+                continue
+            fi
+            for word in "${words[@]:1}"; do
+                [[ $word =~ ^\"?\'?(--[a-z][a-z-]*) ]] || continue
+                flags=$((flags + 1))
+                flag=${BASH_REMATCH[1]}
+                grep -qE -- "(^|[ ,])$flag([=, ]|\$)" < <(help_of "$program" $sub) || fault "$file:$line: $program${sub:+ $sub} has no flag $flag"
+            done
+        done < <(commands "$file")
+    done
+else
+    echo "skip layout: flags in documents: the programs are not built"
+fi
+
+# ---- parameters of classes
+section() { # TITLE: the names in the first column of its table
+    awk -v title="## $1" '/^## / { inside = $0 == title; next }
+        inside && /^\| `/ { split($0, cell, "|"); n = split(cell[2], part, "`"); for (i = 2; i <= n; i += 2) print part[i] }' deploy/docs/storageclass.md | sort
+}
+agrees() { # TITLE NAMES
+    local off
+    [ -n "$2" ] || { fault "found no parameter of $1 in the code"; return; }
+    off=$(comm -3 <(section "$1") <(sort <<<"$2") | sed 's/^\t\(.*\)/\1 is missing/; t; s/$/ is not known to the code/')
+    while read -r line; do [ -z "$line" ] || fault "deploy/docs/storageclass.md: $1: $line"; done <<<"$off"
+}
+if [ -e driver/volume/params.c ]; then
+    agrees StorageClass "$(sed -nE '/KIND_STATIC,/d; s|^    \{K8S "([^"]+)", KIND_.*|csi.storage.k8s.io/\1|p; s/^    \{"([^"]+)", KIND_.*/\1/p' driver/volume/params.c)"
+    agrees VolumeAttributesClass "$(sed -nE 's/^    \{"([^"]+)", KIND_.*/\1/p' driver/volume/mutable.c)"
+    agrees VolumeSnapshotClass "$(sed -nE '/^gboolean controller_snapshot_class/,/^}/s/.*strcmp\(name, "([^"]+)"\).*/\1/p' driver/service/snapshot.c
+        sed -nE 's/.*controller_snapshot_class\(.*"([A-Za-z]+Prefix)".*/\1/p' driver/service/snapshot.c driver/service/group.c)"
+fi
+
+[ "$failed" = 1 ] || echo "pass layout: documents: $links links and paths, $flags flags, the parameters of classes"
+exit $failed
