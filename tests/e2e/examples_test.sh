@@ -16,8 +16,8 @@ HELM=$BUILD/helm/helm
 
 known() { sed -nE '/KIND_STATIC,/d; s|^    \{K8S "([^"]+)", KIND_.*|csi.storage.k8s.io/\1|p; s/^    \{"([^"]+)", KIND_.*/\1/p' "$TOP/driver/volume/params.c"; }
 accepted() { # NAME FILE
-    local out unknown
-    if ! out=$(k apply --server-side --dry-run=server --validate=strict -o json -f "$2" 2>"$TMP/why"); then
+    local out unknown # what the cluster has already was not applied by the server
+    if ! out=$(k apply --server-side --force-conflicts --dry-run=server --validate=strict -o json -f "$2" 2>"$TMP/why"); then
         fail "$1" "$(<"$TMP/why")"
         return
     fi
@@ -55,5 +55,5 @@ done
 
 # What is wrong is found.
 printf 'apiVersion: batch/v1\nkind: Job\nmetadata: {name: x}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: b, comand: [c]}]}}}\n' >"$TMP/typo.yaml"
-refused a_typo_is_refused 'unknown field' k apply --server-side --dry-run=server --validate=strict -f "$TMP/typo.yaml"
+refused a_typo_is_refused 'not declared in schema' k apply --server-side --dry-run=server --validate=strict -f "$TMP/typo.yaml"
 exit 0

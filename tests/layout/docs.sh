@@ -1,6 +1,7 @@
 #!/bin/bash
-# What README.md and deploy/docs say is there is there: links, paths of this tree, flags of our programs, and the
-# parameters of classes, which deploy/docs/storageclass.md has all and no others of.
+# What README.md and deploy/docs say is there is there: links, paths of this tree, flags of our programs, error texts
+# (deploy/docs/troubleshooting.md), and the parameters of classes, which deploy/docs/storageclass.md has all and no
+# others of.
 #
 #   docs.sh [TOP]      flags are looked for in $HEARTH_BUILD's programs; skipped when they are not built
 #
@@ -92,5 +93,20 @@ if [ -e driver/volume/params.c ]; then
         sed -nE 's/.*controller_snapshot_class\(.*"([A-Za-z]+Prefix)".*/\1/p' driver/service/snapshot.c driver/service/group.c)"
 fi
 
-[ "$failed" = 1 ] || echo "pass layout: documents: $links links and paths, $flags flags, the parameters of classes"
+# ---- error texts: the code in the first column of a table, with … for what differs
+texts=0
+if [ -e driver/volume/params.c ]; then
+    # Literals that go on in the next line are one, and a specifier is what differs.
+    literals=$(find driver cache -name '*.c' -print0 | xargs -0 sed -z 's/"[[:space:]]*G_GU\?INT64_FORMAT[[:space:]]*"/%u/g; s/"[[:space:]]*\n[[:space:]]*"//g' | tr '\0' '\n' | sed 's/\\"/"/g')
+    while IFS= read -r text; do
+        case $text in kubectl* | '') continue ;; esac
+        texts=$((texts + 1))
+        while IFS= read -r part; do
+            [ -z "${part// /}" ] || grep -qF -- "$part" <<<"$literals" || fault "deploy/docs/troubleshooting.md: no program says \"$part\""
+        done < <(sed 's/…/\n/g' <<<"$text")
+    done < <(awk '/^\| `/ { split($0, cell, " \\| "); n = split(cell[1], part, "`"); for (i = 2; i <= n; i += 2) print part[i] }' deploy/docs/troubleshooting.md)
+    [ $texts != 0 ] || fault "deploy/docs/troubleshooting.md: found no error text"
+fi
+
+[ "$failed" = 1 ] || echo "pass layout: documents: $links links and paths, $flags flags, $texts error texts, the parameters of classes"
 exit $failed
