@@ -112,6 +112,19 @@ static void keep(json_t **place, const json_t *object, const char *part)
     *place = json_array_size(list) ? json_incref(list) : NULL;
 }
 
+/* Not before its Node was seen: which step a dataset has depends on the label that it has there. */
+static void label(Node *n, gint64 now_ms)
+{
+    if (!n->exists || !n->heartbeat_us)
+        return;
+    g_autofree WarmDataset *list = g_new0(WarmDataset, n->datasets->len);
+    for (guint i = 0; i < n->datasets->len; i++) {
+        const NodeCacheDataset *d = &g_array_index(n->datasets, NodeCacheDataset, i);
+        list[i] = (WarmDataset){d->id, d->bytes, d->total};
+    }
+    warm_labels_report(n->labels, list, n->datasets->len, n->alive_ms, now_ms);
+}
+
 void node_table_report(NodeTable *t, const json_t *object, NodeCacheReport *r, gint64 now_ms)
 {
     Node *n = node_of(t, r->node, now_ms);
@@ -127,12 +140,7 @@ void node_table_report(NodeTable *t, const json_t *object, NodeCacheReport *r, g
     n->free = MIN(r->max_bytes - MIN(r->bytes, r->max_bytes), r->free_bytes);
     g_array_sort(r->datasets, by_id);
     replace_datasets(t, n, g_steal_pointer(&r->datasets));
-    g_autofree WarmDataset *list = g_new0(WarmDataset, n->datasets->len);
-    for (guint i = 0; i < n->datasets->len; i++) {
-        const NodeCacheDataset *d = &g_array_index(n->datasets, NodeCacheDataset, i);
-        list[i] = (WarmDataset){d->id, d->bytes, d->total};
-    }
-    warm_labels_report(n->labels, list, n->datasets->len, n->alive_ms, now_ms);
+    label(n, now_ms);
 }
 
 void node_table_no_report(NodeTable *t, const char *node, gint64 now_ms)
@@ -150,8 +158,11 @@ void node_table_no_report(NodeTable *t, const char *node, gint64 now_ms)
 void node_table_node(NodeTable *t, const char *node, const json_t *labels, gint64 now_ms)
 {
     Node *n = node_of(t, node, now_ms);
+    const gboolean is_new = !n->exists;
     n->exists = TRUE;
     warm_labels_have(n->labels, labels);
+    if (is_new)
+        label(n, now_ms);
 }
 
 void node_table_no_node(NodeTable *t, const char *node, gint64 now_ms)

@@ -107,6 +107,35 @@ START_TEST(the_report_of_a_node_that_is_gone_is_to_be_deleted)
 }
 END_TEST
 
+/* What a controller sees that has just begun: either may come first. */
+static void label_stays(gboolean cache_first)
+{
+    NodeTable *t = node_table_new();
+    json_t *labels = json_pack("{s:s}", WARM_LABEL_PREFIX A, "50");
+    const char *held = "[{\"id\": \"" A "\", \"bytes\": 46, \"totalBytes\": 100}]";
+    if (cache_first)
+        report(t, "n1", held, NOW);
+    node_table_node(t, "n1", labels, NOW);
+    if (!cache_first)
+        report(t, "n1", held, NOW);
+    GPtrArray *due = node_table_due(t, 10, TRUE, NOW + WARM_PATCH_MS);
+    ck_assert_uint_eq(due->len, 0); /* 46 % is near enough to 50 */
+    g_ptr_array_unref(due);
+    report(t, "n1", "[{\"id\": \"" A "\", \"bytes\": 36, \"totalBytes\": 100}]", NOW);
+    due = node_table_due(t, 10, TRUE, NOW + WARM_PATCH_MS);
+    ck_assert_uint_eq(due->len, 1);
+    g_ptr_array_unref(due);
+    json_decref(labels);
+    node_table_free(t);
+}
+
+START_TEST(a_label_outlives_the_controller)
+{
+    label_stays(FALSE);
+    label_stays(TRUE);
+}
+END_TEST
+
 HARNESS_MAIN("driver/warm/node_table", a_dataset_is_known_as_long_as_a_node_tells_of_it,
              a_candidate_has_room_for_what_may_be_evicted, what_is_ordered_and_said_of_it_is_kept,
-             the_report_of_a_node_that_is_gone_is_to_be_deleted)
+             the_report_of_a_node_that_is_gone_is_to_be_deleted, a_label_outlives_the_controller)
