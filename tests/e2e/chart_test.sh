@@ -28,11 +28,11 @@ k create namespace hearth >/dev/null
 k apply -f "$KUBE/crds" >/dev/null || die "the definitions of snapshots are refused"
 k wait --for=condition=Established --timeout=30s -f "$KUBE/crds" >/dev/null || die "the definitions of snapshots are not served"
 accepted() { k apply --dry-run=server --validate=strict -f "$TMP/made.yaml"; }
-# Monitors are of a kind that is not here.
+# Monitors and rules are of kinds that are not here.
 for values in '' "$CHART"/examples/*.yaml "$TOP"/tests/chart/values/*.yaml; do
     name=$(basename "${values:-own}" .yaml)
     helm template hearth "$CHART" --kube-version 1.36.0 --api-versions admissionregistration.k8s.io/v1/MutatingAdmissionPolicy \
-        ${values:+--values "$values"} --set metrics.podMonitor.enabled=false >"$TMP/made.yaml" || die "$name: nothing is made"
+        ${values:+--values "$values"} --set metrics.podMonitor.enabled=false,metrics.prometheusRule.enabled=false >"$TMP/made.yaml" || die "$name: nothing is made"
     check "${name}_values_are_accepted" accepted
 done
 k kustomize "$TOP/deploy" >"$TMP/made.yaml" || die "deploy is no kustomization"
