@@ -410,6 +410,9 @@ START_TEST(cluster_without_the_resource_is_told_once)
     w.hints_list_status = 0;
     pthread_mutex_unlock(&w.api.lock);
     await(&w, "PATCH jobs/x ");
+    /* The watch tells it on a thread of its own. */
+    while (g_atomic_int_get(&w.well) == 0)
+        g_usleep(10000);
     ck_assert_int_eq(g_atomic_int_get(&w.well), 1);
     world_free(&w);
 }
