@@ -33,4 +33,16 @@ static inline GQuark hearth_error_quark(void)
     return g_quark_from_static_string("hearth-error");
 }
 
+/* Sets the error, and is FALSE, for who returns with it. */
+G_GNUC_PRINTF(3, 4)
+static inline gboolean hearth_fail(GError **error, HearthError code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_set_error_literal(error, HEARTH_ERROR, (gint)code, text);
+    return FALSE;
+}
+
 #endif

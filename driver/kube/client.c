@@ -248,3 +248,15 @@ gboolean kube_apply(KubeClient *c, const char *path, const char *field_manager, 
                            .cancel = cancel};
     return kube_request(c, &r, answer, error);
 }
+
+gboolean kube_merge_patch(KubeClient *c, const char *path, const json_t *body, gint64 timeout_ms,
+                          GCancellable *cancel, GError **error)
+{
+    const KubeRequest r = {.method = "PATCH",
+                           .path = path,
+                           .body = body,
+                           .body_type = KUBE_BODY_MERGE_PATCH,
+                           .timeout_ms = timeout_ms,
+                           .cancel = cancel};
+    return kube_request(c, &r, NULL, error);
+}

@@ -71,6 +71,10 @@ gboolean kube_apply(KubeClient *client, const char *path, const char *field_mana
                     const json_t *object, gint64 timeout_ms, GCancellable *cancel, json_t **answer,
                     GError **error);
 
+/* PATCH by merge patch. */
+gboolean kube_merge_patch(KubeClient *client, const char *path, const json_t *body,
+                          gint64 timeout_ms, GCancellable *cancel, GError **error);
+
 /* For metrics: each try by method and HTTP status, 0 when none came. Called with no lock held. */
 void kube_client_each_count(KubeClient *client,
                             void (*each)(const char *method, int status, guint64 count, void *data),

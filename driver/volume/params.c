@@ -103,16 +103,7 @@ static const Row rows[] = {
     {K8S "node-expand-secret-namespace", KIND_ANY, ALL, NOWHERE, NULL},
 };
 
-G_GNUC_PRINTF(2, 3)
-static gboolean refuse(GError **error, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    g_autofree char *text = g_strdup_vprintf(format, args);
-    va_end(args);
-    g_set_error_literal(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, text);
-    return FALSE;
-}
+#define refuse(error, ...) hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, __VA_ARGS__)
 
 void params_free(VolumeParams *params)
 {

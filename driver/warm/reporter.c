@@ -61,13 +61,7 @@ static gboolean patch(Reporter *r, json_t *report, GError **error)
 {
     g_autofree char *path = kube_path(&node_cache_resource, NULL, r->node, "status");
     json_t *body = json_pack("{s:O}", "status", report);
-    const KubeRequest request = {.method = "PATCH",
-                                 .path = path,
-                                 .body = body,
-                                 .body_type = KUBE_BODY_MERGE_PATCH,
-                                 .timeout_ms = WRITE_MS,
-                                 .cancel = r->stop};
-    gboolean good = kube_request(r->client, &request, NULL, error);
+    gboolean good = kube_merge_patch(r->client, path, body, WRITE_MS, r->stop, error);
     json_decref(body);
     return good;
 }

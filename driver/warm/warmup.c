@@ -7,18 +7,12 @@
 
 const KubeResource warmup_resource = {"csi.hearth.dev", "v1alpha1", "cachewarmups"};
 
+/* Characters. */
+#define MESSAGE_MAX 200
 /* Of the year 9999: what can be written as a time. */
 #define TIME_MAX_S G_GINT64_CONSTANT(253402300799)
 
-G_GNUC_PRINTF(2, 3) static gboolean refuse(GError **error, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    g_autofree char *message = g_strdup_vprintf(format, args);
-    va_end(args);
-    g_set_error_literal(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, message);
-    return FALSE;
-}
+#define refuse(error, ...) hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, __VA_ARGS__)
 
 /* "": it is not there. */
 static gboolean text_of(const json_t *spec, const char *name, const char **text, GError **error)
@@ -248,4 +242,11 @@ gint64 warmup_next_s(const Warmup *warmup, gint64 now_s)
 {
     return warmup->scheduled && !warmup->suspend && !warmup->going ? cron_next(&warmup->cron, now_s)
                                                                    : -1;
+}
+
+char *warmup_message(const char *text)
+{
+    g_autofree char *valid = g_utf8_make_valid(text, -1);
+    return g_utf8_strlen(valid, -1) > MESSAGE_MAX ? g_utf8_substring(valid, 0, MESSAGE_MAX)
+                                                  : g_steal_pointer(&valid);
 }

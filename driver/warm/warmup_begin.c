@@ -95,11 +95,6 @@ static json_t *on_nodes(const WarmupBegin *begin, const Warmup *warmup, const Wa
                : warmup_status_idle(warmup, WARMUP_WAITING, message, status, now_s);
 }
 
-static void unref_json(void *json)
-{
-    json_decref(json);
-}
-
 json_t *warmup_begin(const WarmupBegin *begin, const Warmup *warmup, const WarmupRun *run,
                      const json_t *status, gint64 now_s, GError **error)
 {
@@ -114,7 +109,7 @@ json_t *warmup_begin(const WarmupBegin *begin, const Warmup *warmup, const Warmu
     }
     g_autoptr(GArray) list = g_array_new(FALSE, FALSE, sizeof(WarmupCandidate));
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free),
-                         labels = g_ptr_array_new_with_free_func(unref_json);
+                         labels = g_ptr_array_new_with_free_func((GDestroyNotify)json_decref);
     Candidates candidates = {list, names, labels};
     return kube_list(begin->targets.client, &all, 0, LIST_MS, begin->targets.cancel, take_node,
                      &candidates, NULL, error)

@@ -1,8 +1,6 @@
 #include "driver/warm/warmup_order.h"
 #include "driver/field.h"
 
-#define MESSAGE_MAX 200
-
 json_t *warmup_order_json(const Warmup *warmup, const json_t *status)
 {
     json_t *order =
@@ -59,10 +57,7 @@ static int percent_of(const WarmupDoing *doing)
 json_t *warmup_doing_json(const WarmupOrder *order, const WarmupDoing *doing)
 {
     const guint64 left = doing->total > doing->bytes ? doing->total - doing->bytes : 0;
-    const char *message = doing->message ? doing->message : "";
-    g_autofree char *text = g_utf8_make_valid(message, -1);
-    g_autofree char *head =
-        g_utf8_strlen(text, -1) > MESSAGE_MAX ? g_utf8_substring(text, 0, MESSAGE_MAX) : NULL;
+    g_autofree char *text = warmup_message(doing->message ? doing->message : "");
     json_t *entry = json_pack("{s:s, s:s, s:s, s:s, s:i, s:I, s:I}", "namespace", order->namespace,
                               "name", order->name, "run", order->run, "state", doing->state,
                               "percent", percent_of(doing), "bytes", (json_int_t)doing->bytes,
@@ -75,6 +70,6 @@ json_t *warmup_doing_json(const WarmupOrder *order, const WarmupDoing *doing)
                                 json_integer((json_int_t)(left / doing->bytes_per_second + 1)));
     }
     if (*text)
-        json_object_set_new(entry, "message", json_string(head ? head : text));
+        json_object_set_new(entry, "message", json_string(text));
     return entry;
 }

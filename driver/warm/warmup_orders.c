@@ -6,15 +6,11 @@
 
 #define WRITE_MS 15000
 
-static void unref_json(void *json)
-{
-    json_decref(json);
-}
-
 /* Node -> orders. What one has no room for comes when another has ended. */
 static GHashTable *wanted_of(const GPtrArray *under_way)
 {
-    GHashTable *wanted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, unref_json);
+    GHashTable *wanted =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)json_decref);
     for (guint i = 0; i < under_way->len; i++) {
         const WarmupUnderWay *run = under_way->pdata[i];
         g_autoptr(GPtrArray) parts = warmup_status_parts(run->warmup, run->status);
@@ -39,14 +35,8 @@ static gboolean write_orders(KubeClient *client, const char *node, json_t *order
     g_autofree char *path = kube_path(&node_cache_resource, NULL, node, NULL);
     json_t *none = orders ? NULL : json_array();
     json_t *body = json_pack("{s:{s:O}}", "spec", "warmups", orders ? orders : none);
-    const KubeRequest request = {.method = "PATCH",
-                                 .path = path,
-                                 .body = body,
-                                 .body_type = KUBE_BODY_MERGE_PATCH,
-                                 .timeout_ms = WRITE_MS,
-                                 .cancel = cancel};
     g_autoptr(GError) cause = NULL;
-    const gboolean good = kube_request(client, &request, NULL, &cause) ||
+    const gboolean good = kube_merge_patch(client, path, body, WRITE_MS, cancel, &cause) ||
                           g_error_matches(cause, KUBE_ERROR, KUBE_ERROR_NOT_FOUND);
     json_decref(body);
     json_decref(none);

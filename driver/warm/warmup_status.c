@@ -5,8 +5,6 @@
 #include "driver/quantity.h"
 #include "driver/warm/labels.h"
 
-/* Characters of a node's message that are kept, for a status of thousands has to be stored. */
-#define MESSAGE_MAX 200
 #define NAMES_IN_MESSAGE 3
 /* Three years: as good as never. */
 #define ETA_MAX_S 100000000
@@ -50,9 +48,7 @@ static json_t *node_json(const json_t *was, const char *state, const json_t *of,
     json_t *node = json_pack("{s:s, s:s}", "name", field_text(was, "name"), "state", state);
     const gboolean same = g_str_equal(field_text(was, "state"), state);
     const gboolean whole = g_str_equal(state, "Succeeded");
-    g_autofree char *text = g_utf8_strlen(message, -1) > MESSAGE_MAX
-                                ? g_utf8_substring(message, 0, MESSAGE_MAX)
-                                : g_strdup(message);
+    g_autofree char *text = warmup_message(message);
     json_object_set_new(node, "since", time_json(same ? time_of(was, "since") : now_s));
     json_object_set_new(node, "percent",
                         json_integer(whole ? 100 : MIN(field_count(of, "percent"), 100)));

@@ -10,15 +10,7 @@ static const KubeResource claims = {"", "v1", "persistentvolumeclaims"};
 static const KubeResource volumes = {"", "v1", "persistentvolumes"};
 static const KubeResource classes = {"storage.k8s.io", "v1", "storageclasses"};
 
-G_GNUC_PRINTF(2, 3) static gboolean none(GError **error, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    g_autofree char *message = g_strdup_vprintf(format, args);
-    va_end(args);
-    g_set_error_literal(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION, message);
-    return FALSE;
-}
+#define none(error, ...) hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION, __VA_ARGS__)
 
 /* *object NULL: there is none of the name. */
 static gboolean get(const WarmupTargets *t, const KubeResource *resource, const char *namespace,

@@ -22,7 +22,6 @@ typedef struct Seen {
 
 /* What this controller has done of it, as long as it has the lease. */
 typedef struct Act {
-    char *uid;
     json_t *status; /* as it was written last; NULL: none */
     gint64 written_ms, retry_ms, generation;
 } Act;
@@ -61,7 +60,6 @@ static void seen_unref(void *data)
 static void act_free(void *data)
 {
     Act *act = data;
-    g_free(act->uid);
     json_decref(act->status);
     g_free(act);
 }
@@ -152,20 +150,13 @@ static void write_status(Warmups *w, const Seen *seen, Act *act, json_t *status)
 {
     const Warmup *warmup = &seen->warmup;
     g_autofree char *path = kube_path(&warmup_resource, warmup->namespace, warmup->name, "status");
-    json_t *body = json_pack("{s:O}", "status", status), *answer = NULL;
-    const KubeRequest request = {.method = "PATCH",
-                                 .path = path,
-                                 .body = body,
-                                 .body_type = KUBE_BODY_MERGE_PATCH,
-                                 .timeout_ms = WRITE_MS,
-                                 .cancel = w->stop};
+    json_t *body = json_pack("{s:O}", "status", status);
     g_autoptr(GError) error = NULL;
-    if (kube_request(w->client, &request, &answer, &error)) {
+    if (kube_merge_patch(w->client, path, body, WRITE_MS, w->stop, &error)) {
         json_decref(act->status);
         act->status = json_incref(status);
         act->written_ms = now_ms();
     }
-    json_decref(answer);
     json_decref(body);
     if (!g_error_matches(error, KUBE_ERROR, KUBE_ERROR_NOT_FOUND) &&
         !g_cancellable_is_cancelled(w->stop))
@@ -249,10 +240,9 @@ static Act *act_of(Warmups *w, const Seen *seen)
     Act *act = g_hash_table_lookup(w->acts, seen->warmup.uid);
     if (!act) {
         act = g_new0(Act, 1);
-        act->uid = g_strdup(seen->warmup.uid);
         act->status = json_deep_copy(seen->status);
         act->written_ms = -1;
-        g_hash_table_insert(w->acts, act->uid, act);
+        g_hash_table_insert(w->acts, g_strdup(seen->warmup.uid), act);
     }
     if (act->generation != seen->warmup.generation)
         act->retry_ms = 0;
@@ -354,7 +344,7 @@ Warmups *warmups_new(KubeClient *client, Warmth *warmth, const WarmupsOps *ops, 
     w->stop = g_cancellable_new();
     pthread_mutex_init(&w->lock, NULL);
     w->seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, seen_unref);
-    w->acts = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, act_free);
+    w->acts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, act_free);
     w->watch = kube_watch_new(client, &selection, &watch_ops, w, NULL);
     int failed = pthread_create(&w->thread, NULL, run, w);
     if (failed)

@@ -8,6 +8,10 @@
 #   dataset_id SUBVOLUME SNAPSHOT the dataset's name in Kubernetes
 #   dataset_claim NAME SUBVOLUME SNAPSHOT [NAMESPACE]   a static volume that shows that snapshot, and a claim bound to it;
 #                                 ATTRIBUTES tells otherwise what it shows
+#   uses CLAIM...                 of a pod's spec, that it uses these
+#   placed_add NAME COUNT CLAIM...   a job whose pods say nothing but their claims
+#   placed NAME                   where they are: "COUNT NODE ..."
+#   placed_end NAME
 #   nodecache_write NODE [DISK] [DATASET BYTES TOTAL]...    as the node's plugin does
 
 hearth_add() {
@@ -58,6 +62,22 @@ dataset_claim() { # NAME SUBVOLUME SNAPSHOT [NAMESPACE]
          spec: ($both + {volumeName: "\($namespace)-\($name)", resources: {requests: {storage: "1Gi"}}})}' |
         k create -f - >/dev/null
     settles "claim_$1_is_bound" 30 Bound k get pvc "$1" -n "${4:-default}" -o 'jsonpath={.status.phase}'
+}
+
+# ---- pods that say nothing but their claims
+
+uses() { jq -cn '{volumes: [$ARGS.positional[] | {name: "v-\(.)", persistentVolumeClaim: {claimName: .}}]}' --args "$@"; }
+placed_add() { # NAME COUNT CLAIM...
+    jq -n --arg name "$1" --argjson count "$2" --argjson volumes "$(uses "${@:3}")" '{apiVersion: "batch/v1", kind: "Job", metadata: {name: $name},
+        spec: {parallelism: $count, completions: $count, template: {spec: ($volumes + {restartPolicy: "Never", terminationGracePeriodSeconds: 0,
+            containers: [{name: "main", image: "none", resources: {requests: {cpu: "100m", memory: "64Mi"}}}]})}}}' | k create -f - >/dev/null
+}
+placed() { # NAME
+    k get pods -l "job-name=$1" -o 'jsonpath={range .items[*]}{.spec.nodeName}{"\n"}{end}' | grep . | sort | uniq -c | awk '{ print $1, $2 }' | paste -sd ' '
+}
+placed_end() { # NAME
+    k delete job "$1" --cascade=background >/dev/null
+    settles "${1}_ends" 60 "" k get pods -l "job-name=$1" -o name
 }
 
 # ---- what nodes say

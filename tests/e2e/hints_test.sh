@@ -61,7 +61,6 @@ pod() { # SPEC-JSON [METADATA-JSON]
         jq -c '.spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution // [] |
             map("\(.weight):\(.preference.matchExpressions[0] | .key[-16:] + .values[0])") | sort_by(split(":") | -(.[0] | tonumber)) | join(" ")' -r
 }
-uses() { jq -cn '{volumes: [$ARGS.positional[] | {name: "v-\(.)", persistentVolumeClaim: {claimName: .}}]}' --args "$@"; }
 with() { jq -cn --argjson spec "$(uses "${@:2}")" --argjson affinity "$1" '$spec + {affinity: $affinity}'; }
 terms_of() { for step in 100 75 50 25; do printf '%s' "${step}:$1$step "; done | sed 's/ $//'; }
 # An API server finds the kind of hints up to 30 s after its start.
@@ -83,18 +82,6 @@ same which_stays "$(jq -n --argjson spec "$(with "$required" data)" '{apiVersion
     jq -c '.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].key')" '"kubernetes.io/os"'
 
 # ---- where they land
-job() { # NAME COUNT CLAIM...: whose pods say nothing but their claims
-    jq -n --arg name "$1" --argjson count "$2" --argjson volumes "$(uses "${@:3}")" '{apiVersion: "batch/v1", kind: "Job", metadata: {name: $name},
-        spec: {parallelism: $count, completions: $count, template: {spec: ($volumes + {restartPolicy: "Never", terminationGracePeriodSeconds: 0,
-            containers: [{name: "main", image: "none", resources: {requests: {cpu: "100m", memory: "64Mi"}}}]})}}}' | k create -f - >/dev/null
-}
-placed() { # JOB: "COUNT NODE ..."
-    k get pods -l "job-name=$1" -o 'jsonpath={range .items[*]}{.spec.nodeName}{"\n"}{end}' | grep . | sort | uniq -c | awk '{ print $1, $2 }' | paste -sd ' '
-}
-job_end() {
-    k delete job "$1" --cascade=background >/dev/null
-    settles "${1}_ends" 60 "" k get pods -l "job-name=$1" -o name
-}
 scores() { # JOB NODE...: of its first pod, by the preference
     local node first
     first=$(sed -n "s/.*\"Plugin scored node for pod\".* pod=\"default\/\($1-[a-z0-9]*\)\".*/\1/p" "$TMP/log/kube-scheduler.log" | head -n 1)
@@ -107,30 +94,30 @@ warm() { controller label node "$1" --overwrite "$L/$2=$3" >/dev/null || die "no
 warm n1 "$A" 50
 warm n2 "$A" 100
 warm n3 "$A" 75
-job steps 20 data
+placed_add steps 20 data
 settles pods_land_where_the_dataset_is_whole 60 "20 n2" placed steps
 same by_these_scores "$(scores steps n1 n2 n3 n4)" "100 200 150 0"
-job_end steps
+placed_end steps
 node_full n2
-job full 20 data
+placed_add full 20 data
 settles on_the_next_best_when_that_is_full 60 "20 n3" placed full
-job_end full
+placed_end full
 node_full n1
 node_full n3
-job cold 20 data
+placed_add cold 20 data
 settles and_on_a_cold_one_when_all_are 60 "20 n4" placed cold
-job_end cold
+placed_end cold
 for node in n1 n2 n3; do node_empty $node; done
 
 warm n1 "$B" 100
-job both 20 data again
+placed_add both 20 data again
 settles of_two_datasets_the_sum_counts 60 "20 n1" placed both
 # Of 100 in whole numbers, counted twice.
 same by_their_scores "$(scores both n1 n2 n3 n4)" "200 132 100 0"
-job_end both
+placed_end both
 
 # ---- without
-job none 4 none
+placed_add none 4 none
 k get pods -l job-name=none -o json | jq -e '.items | length == 4' >/dev/null || sleep 2
 same a_claim_without_a_hint_changes_nothing "$(k get pods -l job-name=none -o json | jq -c '[.items[].spec.affinity] | unique')" "[null]"
 k delete job none --cascade=background >/dev/null

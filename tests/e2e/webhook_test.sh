@@ -69,7 +69,6 @@ dataset_claim data train v1
 dataset_claim twin train v1
 dataset_claim labels labels v1
 dataset_claim theirs train v1 team
-uses() { jq -cn '{volumes: [$ARGS.positional[] | {name: "v-\(.)", persistentVolumeClaim: {claimName: .}}]}' --args "$@"; }
 made() { # SPEC-JSON [METADATA-JSON]: what of a pod is ours to change; of equals in one order
     jq -n --argjson spec "$1" --argjson meta "${2:-"{}"}" '{apiVersion: "v1", kind: "Pod", metadata: ({name: "p"} + $meta),
         spec: ({containers: [{name: "main", image: "none"}]} + $spec)}' | k create --dry-run=server -o json -f - |
@@ -118,26 +117,14 @@ same of_all_kinds_of_pods_these_get_something "$(grep 'prefers":"[^"]*,*'"$L" "$
     "claim two twins annotated prefers-zone requires-os empty-affinity empty-node-affinity made-before-of-another marked-and-bare"
 
 # ---- where they land
-job() { # NAME COUNT CLAIM...: whose pods say nothing but their claims
-    jq -n --arg name "$1" --argjson count "$2" --argjson volumes "$(uses "${@:3}")" '{apiVersion: "batch/v1", kind: "Job", metadata: {name: $name},
-        spec: {parallelism: $count, completions: $count, template: {spec: ($volumes + {restartPolicy: "Never", terminationGracePeriodSeconds: 0,
-            containers: [{name: "main", image: "none", resources: {requests: {cpu: "100m", memory: "64Mi"}}}]})}}}' | k create -f - >/dev/null
-}
-placed() { # JOB: "COUNT NODE ..."
-    k get pods -l "job-name=$1" -o 'jsonpath={range .items[*]}{.spec.nodeName}{"\n"}{end}' | grep . | sort | uniq -c | awk '{ print $1, $2 }' | paste -sd ' '
-}
-job_end() {
-    k delete job "$1" --cascade=background >/dev/null
-    settles "${1}_ends" 60 "" k get pods -l "job-name=$1" -o name
-}
 # Written by hand, since no node reports.
 k label node n3 "$L/$A=50" >/dev/null
 k label node n2 "$L/$A=100" >/dev/null
 # The controller has had no report of these nodes, and takes such labels away after 90 s.
-job warm 20 data
+placed_add warm 20 data
 settles pods_land_where_the_dataset_is_warm 60 "20 n2" placed warm
 same each_with_its_preferences "$(k get pods -l job-name=warm -o json | jq '[.items[] | select(.metadata.annotations["csi.hearth.dev/prefers"])] | length')" 20
-job_end warm
+placed_end warm
 
 # ---- what it costs
 latency() { python3 "$(dirname "$0")/pod_latency.py" "$PKI" "$API_PORT" "$@"; }
