@@ -258,7 +258,11 @@ static int op_sync_node(Origin *o, OriginNode *node)
 
 static int op_fallocate(Origin *o, OriginFile *file, int mode, uint64_t off, uint64_t len)
 {
-    return ceph_ll_fallocate(mount_of(o), file->fh, mode, (int64_t)off, (int64_t)len);
+    CephfsWait wait;
+    cephfs_wait_begin((CephfsOrigin *)o, &wait, file->inode);
+    int r = ceph_ll_fallocate(mount_of(o), file->fh, mode, (int64_t)off, (int64_t)len);
+    cephfs_wait_end((CephfsOrigin *)o, &wait);
+    return r;
 }
 
 static int op_close(Origin *o, OriginFile *file)

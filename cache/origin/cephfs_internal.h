@@ -11,14 +11,15 @@
 typedef struct CephfsWait {
     LIST_ENTRY(CephfsWait) link;
     struct Inode *inode; /* lives as long as this */
-    int64_t ask_at_ms;   /* 0: nothing to ask for */
+    int64_t ask_at_ms;   /* when its attributes are asked for; CLOCK_MONOTONIC */
 } CephfsWait;
 
-/* Those that may wait for a lease to go back (cephfs_wait.c). */
+/* Operations that may wait for capabilities (cephfs_wait.c). */
 typedef struct CephfsWaits {
     pthread_mutex_t mutex; /* guards all but the thread */
     pthread_cond_t changed;
     LIST_HEAD(, CephfsWait) list;
+    gboolean resting; /* the thread, until there is somebody */
     gboolean stopping;
     pthread_t thread;
 } CephfsWaits;

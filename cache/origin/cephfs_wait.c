@@ -1,21 +1,23 @@
 /*
- * Waking those who wait for a lease. With delegations on, libcephfs lets an open wait until it may
- * read, as a read does, and both wait while a capability that a delegation uses is being revoked.
- * When the delegation goes back libcephfs tells the MDS, but wakes nobody: it counts on the MDS to
- * grant something, which the MDS need not, when what it would grant is held already. The waiter, a
- * page locked in the kernel and whoever wants that page then wait for ever.
+ * Waking those whom libcephfs forgets. A read, a write or (with delegations) an open waits there
+ * while a capability that it wants is being taken back and somebody here still uses it. Two of
+ * these uses end without a word to who waits: a delegation that is returned, and the cache's own
+ * read ahead or read (Ceph's tracker, 65971). It counts on the MDS to grant something, which the
+ * MDS need not, when what it would grant is held already. The waiter, a page locked in the kernel
+ * and whoever wants that page then wait for ever.
  *
- * So opens, reads and writes are listed while they run, and one that is still there a moment after
- * a lease of its inode went back has the attributes asked for: to answer, the MDS takes the file's
- * capabilities to another state and grants them anew, which wakes. Not at once and not for nobody,
- * as asking takes from the writer elsewhere what it has just been given.
+ * So these are listed while they run, and one that is still there a moment after a lease of its
+ * inode went back, or after a long one anyhow, has the attributes asked for: to answer, the MDS
+ * takes the file's capabilities to another state and grants them anew, which wakes. Not at once and
+ * not for nobody, as asking takes from the writer elsewhere what it has just been given.
  */
 #include <time.h>
 #include "cache/monotonic.h"
 #include "cache/origin/cephfs_internal.h"
 
-#define PATIENCE_MS 50
-#define AGAIN_MS 1000
+#define LEASE_PATIENCE_MS 50
+#define PATIENCE_MS 300
+#define AGAIN_MS 300
 
 static int64_t now_ms(void)
 {
@@ -29,9 +31,18 @@ static CephfsWait *next_locked(CephfsWaits *w)
 {
     CephfsWait *wait, *first = NULL;
     LIST_FOREACH(wait, &w->list, link)
-    if (wait->ask_at_ms && (!first || wait->ask_at_ms < first->ask_at_ms))
+    if (!first || wait->ask_at_ms < first->ask_at_ms)
         first = wait;
     return first;
+}
+
+static void asked_locked(CephfsWaits *w, const struct Inode *inode)
+{
+    const int64_t again = now_ms() + AGAIN_MS;
+    CephfsWait *wait;
+    LIST_FOREACH(wait, &w->list, link)
+    if (wait->inode == inode)
+        wait->ask_at_ms = again;
 }
 
 static void *asker(void *data)
@@ -43,14 +54,16 @@ static void *asker(void *data)
         CephfsWait *wait = next_locked(w);
         int64_t at = wait ? wait->ask_at_ms : 0;
         if (!wait) {
+            w->resting = TRUE;
             pthread_cond_wait(&w->changed, &w->mutex);
+            w->resting = FALSE;
         } else if (at > now_ms()) {
             struct timespec until = {.tv_sec = at / 1000, .tv_nsec = at % 1000 * 1000000};
             pthread_cond_timedwait(&w->changed, &w->mutex, &until);
         } else {
-            wait->ask_at_ms = now_ms() + AGAIN_MS;
             /* Local to libcephfs; only under the mutex is the inode certain to be there. */
             struct Inode *inode = cephfs_get(o, wait->inode);
+            asked_locked(w, wait->inode);
             pthread_mutex_unlock(&w->mutex);
             struct ceph_statx stx;
             if (inode) {
@@ -87,9 +100,11 @@ void cephfs_waits_stop(CephfsOrigin *o)
 
 void cephfs_wait_begin(CephfsOrigin *o, CephfsWait *wait, struct Inode *inode)
 {
-    *wait = (CephfsWait){.inode = inode};
+    *wait = (CephfsWait){.inode = inode, .ask_at_ms = now_ms() + PATIENCE_MS};
     pthread_mutex_lock(&o->waits.mutex);
     LIST_INSERT_HEAD(&o->waits.list, wait, link);
+    if (o->waits.resting)
+        pthread_cond_signal(&o->waits.changed);
     pthread_mutex_unlock(&o->waits.mutex);
 }
 
@@ -104,10 +119,11 @@ void cephfs_lease_returned(CephfsOrigin *o, struct Inode *inode)
 {
     CephfsWait *wait;
     gboolean any = FALSE;
+    const int64_t at = now_ms() + LEASE_PATIENCE_MS;
     pthread_mutex_lock(&o->waits.mutex);
     LIST_FOREACH(wait, &o->waits.list, link)
-    if (wait->inode == inode && !wait->ask_at_ms) {
-        wait->ask_at_ms = now_ms() + PATIENCE_MS;
+    if (wait->inode == inode && wait->ask_at_ms > at) {
+        wait->ask_at_ms = at;
         any = TRUE;
     }
     if (any)

@@ -18,10 +18,12 @@ tortured() { # NAME SEED DIR...
     local name=$1 seed=$2 out
     shift 2
     rm -rf "${TARGET:?}"/f*
-    if out=$("$BUILD/tools/file-torture" "$seed" "$SECONDS_EACH" "$@" 2>&1); then
+    # One that hangs in the kernel is to be told of.
+    if out=$(timeout -k 5 $((SECONDS_EACH + 60)) "$BUILD/tools/file-torture" "$seed" "$SECONDS_EACH" "$@" 2>&1); then
         pass "$name"
         [ -z "${TORTURE_SECONDS:-}" ] || echo "     seed $seed: $out"
     else
+        [ $? != 124 ] || out="waits for ever; $out"
         fail "$name" "seed $seed: $(head -n 6 <<<"$out")"
         printf '%s\n' "$out" >"${TORTURE_LOG:-/dev/null}"
     fi

@@ -1,6 +1,8 @@
 """Cases of two_nodes_test.sh: two_nodes.py CASE DIR1 DIR2, two mounts of one volume. Exits 1 with a reason."""
 import os
+import random
 import sys
+import threading
 import time
 
 one, two = sys.argv[2:4]
@@ -71,6 +73,44 @@ def held_descriptor_follows_a_writer():
                         expect(os.pread(fd, 1 << 20, 0), content, f"round {round}, write {i}")
                 os.close(x)
                 os.close(y)
+
+
+def readers_beside_a_writer():
+    """Reads that begin while a capability is being taken back, which another read of the node still uses."""
+    size = 64 << 20
+    a, b = fresh("beside")
+    put(b, bytes(size))
+    until = time.monotonic() + 8
+    seen = [time.monotonic()] * 4
+    written, one_by_one, anywhere = os.open(b, os.O_RDWR), os.open(a, os.O_RDONLY), os.open(a, os.O_RDONLY)
+
+    def write():
+        os.pwrite(written, b"x" * 100, random.randrange(size - 100))
+        time.sleep(random.random() * 0.02)
+
+    def read_on():
+        at = random.randrange(size // 2)
+        for i in range(random.randint(1, 5)):
+            os.pread(one_by_one, random.choice([4096, 65536, 300000]), at + i * 131072)
+        os.fstat(one_by_one)
+
+    def read_somewhere():
+        os.pread(anywhere, 4096, random.randrange(size - 4096))
+        if random.random() < 0.3:
+            os.fstat(anywhere)
+
+    def work(n, what):
+        while time.monotonic() < until:
+            what()
+            seen[n] = time.monotonic()
+
+    for n, what in enumerate([write, read_on, read_somewhere, read_somewhere]):
+        threading.Thread(target=work, args=(n, what), daemon=True).start()
+    while (now := time.monotonic()) < until:
+        if now - min(seen) > 6:
+            print(f"waits for {now - min(seen):.0f} s: {[round(now - t, 1) for t in seen]}", flush=True)
+            os._exit(1)  # who waits in the kernel cannot be ended in order
+        time.sleep(0.1)
 
 
 def forget():
