@@ -1,6 +1,7 @@
 #include "cache/report/metrics.h"
 #include <stddef.h>
 #include <sys/statvfs.h>
+#include "cache/report/disk_reads.h"
 
 static void one(OpenMetrics *m, OpenMetricsKind kind, const char *name, const char *help,
                 guint64 value)
@@ -34,6 +35,17 @@ static void tell_disk(OpenMetrics *m, const MetricsSource *s)
     if (s->cache_dir && statvfs(s->cache_dir, &st) == 0)
         one(m, OPENMETRICS_GAUGE, "hearth_cache_disk_free_bytes", "Free on the cache's file system",
             (guint64)st.f_bavail * st.f_frsize);
+}
+
+static void tell_disk_reads(OpenMetrics *m, const MetricsSource *s)
+{
+    guint64 all, own;
+    if (!s->cache_dir || !disk_reads_of_device(s->cache_dir, &all) || !disk_reads_of_process(&own))
+        return;
+    one(m, OPENMETRICS_COUNTER, "hearth_cache_disk_read_bytes",
+        "Read from the disk of the cache, by hearthd, natively, and by others that use the disk",
+        all);
+    one(m, OPENMETRICS_COUNTER, "hearthd_disk_read_bytes", "Read from any disk by hearthd itself", own);
 }
 
 static void tell_evictions(OpenMetrics *m, const StoreStats *s)
@@ -166,6 +178,7 @@ GBytes *metrics_text(const MetricsSource *source)
     OpenMetrics *m = openmetrics_new();
     tell_process(m, source);
     tell_disk(m, source);
+    tell_disk_reads(m, source);
     if (source->store)
         tell_store(m, source);
     tell_volumes(m, source->volumes);

@@ -1,7 +1,7 @@
 /*
  * hearthd's metrics, by name and label in hearthd(8). What the kernel reads by itself of a dataset
- * that is mounted natively is not seen here, and so not counted: of that there is how much of it is
- * on the disk.
+ * that is mounted natively is not seen here; of that there is how much of it is on the disk, and
+ * what the disk says (disk_reads.h).
  */
 #ifndef HEARTH_REPORT_METRICS_H
 #define HEARTH_REPORT_METRICS_H

@@ -46,6 +46,24 @@ hearthctl evict "$SOURCE_ID" >/dev/null
 same evictions_by_their_reason "$(metric hearthd hearth_cache_evicted_bytes_total reason=asked) $(metric hearthd hearth_cache_evicted_bytes_total reason=room)" "$held 0"
 unpublish && unstage || die "$(said)"
 
+# ---- the disk: what others read of the cache's files is told apart from what hearthd reads
+read_by() { # COMMAND...: bytes that the disk, and hearthd, read meanwhile
+    local disk own
+    disk=$(metric hearthd hearth_cache_disk_read_bytes_total) own=$(metric hearthd hearthd_disk_read_bytes_total)
+    "$@"
+    DISK=$(($(metric hearthd hearth_cache_disk_read_bytes_total) - disk)) OWN=$(($(metric hearthd hearthd_disk_read_bytes_total) - own))
+}
+if [ -e "/sys/dev/block/$(mountpoint -d "$(stat -c %m "$CACHE")")" ]; then
+    head -c $((8 << 20)) /dev/urandom >"$CACHE.native"
+    sync "$CACHE.native"
+    drop_page_cache
+    read_by cat "$CACHE.native" >/dev/null
+    [ "$DISK" -ge $((8 << 20)) ] && [ "$OWN" -lt $((4 << 20)) ] && pass what_others_read_of_the_disk || fail what_others_read_of_the_disk "the disk $DISK, hearthd $OWN"
+    rm "$CACHE.native"
+else
+    skip what_others_read_of_the_disk "the cache's file system has no block device"
+fi
+
 # ---- calls
 same calls_by_method_and_code "$(metric controller hearth_csi_call_seconds_count method=/csi.v1.Controller/CreateVolume code=OK)" 1
 kept=$VOLUME_ID
