@@ -45,7 +45,8 @@ static void tell_disk_reads(OpenMetrics *m, const MetricsSource *s)
     one(m, OPENMETRICS_COUNTER, "hearth_cache_disk_read_bytes",
         "Read from the disk of the cache, by hearthd, natively, and by others that use the disk",
         all);
-    one(m, OPENMETRICS_COUNTER, "hearthd_disk_read_bytes", "Read from any disk by hearthd itself", own);
+    one(m, OPENMETRICS_COUNTER, "hearthd_disk_read_bytes", "Read from any disk by hearthd itself",
+        own);
 }
 
 static void tell_evictions(OpenMetrics *m, const StoreStats *s)
