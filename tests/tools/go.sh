@@ -2,12 +2,15 @@
 #
 #   use_go DIR VERSION     sets $GO to one that can build what asks for VERSION, with Go's caches in
 #                          DIR/go; exits 77 with the reason on stdout when none can be had
+#   alone DIR              one builds there, whoever else wants to waits
 #   go_failed LOG WHAT     after a build that failed: exits 77 with the reason when the module proxy does
 #                          not answer, else 1 with the end of LOG
 
 SWITCHES=1.21 # from here on a Go fetches the toolchain that a module wants
 
 at_least() { [ "$(printf '%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
+
+alone() { mkdir -p "$1" && exec 9>"$1/lock" && flock 9; } # DIR
 
 go_failed() { # LOG WHAT
     if grep -qE 'dial tcp|no such host|i/o timeout|connection refused|TLS handshake' "$1"; then
