@@ -14,11 +14,13 @@
 #   refused NAME PATTERN COMMAND...    pass when it fails with a reason that matches
 #
 # Components talk TLS with certificates of a CA of the cluster's own, and have the rights Kubernetes gives
-# them (Node, RBAC). SCHEDULER_V is how much the scheduler logs (10: every score), in
+# them (Node, RBAC). With SERVICE_RANGE the API server is at that range's first address, API_ADDRESS, where those look for
+# it who are in pods: network.sh. SCHEDULER_V is how much the scheduler logs (10: every score), in
 # $TMP/log/kube-scheduler.log.
 
 KUBE=${E2E_BIN:-$BUILD/e2e/bin}
 PKI=
+API_ADDRESS=127.0.0.1
 
 k() { "$KUBE/kubectl" --kubeconfig="$PKI/admin.conf" --request-timeout="${K_TIMEOUT:-30}s" "$@"; }
 
@@ -91,7 +93,7 @@ certificate() { # FILE SUBJECT [NAMES]: of the CA's, for clients and servers
 }
 
 kubeconfig() { # FILE USER-JSON
-    jq -n --arg server "https://127.0.0.1:$API_PORT" --rawfile ca "$PKI/ca.crt" --argjson user "$2" '{
+    jq -n --arg server "https://$API_ADDRESS:$API_PORT" --rawfile ca "$PKI/ca.crt" --argjson user "$2" '{
         apiVersion: "v1", kind: "Config", "current-context": "e2e",
         clusters: [{name: "e2e", cluster: {server: $server, "certificate-authority-data": ($ca | @base64)}}],
         contexts: [{name: "e2e", context: {cluster: "e2e", user: "e2e"}}],
@@ -113,7 +115,8 @@ make_pki() {
             openssl ec -in "$PKI/accounts.key" -pubout -out "$PKI/accounts.pub" 2>>"$TMP/log/openssl.log" ||
             die "openssl makes no keys"
         certificate etcd /CN=etcd IP:127.0.0.1
-        certificate apiserver /CN=kube-apiserver IP:127.0.0.1,DNS:localhost,DNS:kubernetes.default.svc
+        certificate apiserver /CN=kube-apiserver "IP:$API_ADDRESS,DNS:localhost,DNS:kubernetes.default.svc"
+        certificate kubelet-client /O=system:masters/CN=kube-apiserver
         component_config admin /O=system:masters/CN=admin
         component_config scheduler /CN=system:kube-scheduler
         component_config controllers /CN=system:kube-controller-manager
@@ -151,10 +154,12 @@ apiserver_spawn() {
     # Its own address as an endpoint of the Service "kubernetes" is nobody's concern here, and may not be 127.0.0.1.
     spawn kube-apiserver "$KUBE/kube-apiserver" --etcd-servers="https://127.0.0.1:$ETCD_PORT" \
         --etcd-cafile="$PKI/ca.crt" --etcd-certfile="$PKI/etcd.crt" --etcd-keyfile="$PKI/etcd.key" \
-        --bind-address=127.0.0.1 --advertise-address=127.0.0.1 --secure-port="$API_PORT" --endpoint-reconciler-type=none \
+        --bind-address="$API_ADDRESS" --advertise-address="$API_ADDRESS" --secure-port="$API_PORT" --endpoint-reconciler-type=none \
         --tls-cert-file="$PKI/apiserver.crt" --tls-private-key-file="$PKI/apiserver.key" --client-ca-file="$PKI/ca.crt" \
         --service-account-issuer=https://kubernetes.default.svc --service-account-key-file="$PKI/accounts.pub" \
-        --service-account-signing-key-file="$PKI/accounts.key" --service-cluster-ip-range=10.0.0.0/24 \
+        --service-account-signing-key-file="$PKI/accounts.key" --service-cluster-ip-range="${SERVICE_RANGE:-10.0.0.0/24}" \
+        --kubelet-client-certificate="$PKI/kubelet-client.crt" --kubelet-client-key="$PKI/kubelet-client.key" \
+        --kubelet-preferred-address-types=InternalIP \
         --anonymous-auth=false --authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction \
         --allow-privileged=true --shutdown-watch-termination-grace-period=1s ${GATES:+--feature-gates="$GATES"}
 }
@@ -201,6 +206,7 @@ cluster_up() { # [GATES]
     type -P etcd >/dev/null || die "there is no etcd; tests/tools/install-deps e2e installs it"
     free_port
     API_PORT=$FREE_PORT
+    [ -z "${SERVICE_RANGE:-}" ] || API_PORT=443 # which is the Service's
     make_pki
     at_exit cluster_down
     start_etcd

@@ -12,18 +12,20 @@
 #   node_dir NAME                 what is the node's on this machine: kubelet/ (/var/lib/kubelet), run/ (/run/hearth), ...
 #   mounts_of NAME                what is mounted below its kubelet directory
 #
-# Pods may use the image $TOOLS: /bin/sh and all of busybox. They have a network of their own in which there is nothing.
+# Pods may use the image $TOOLS: /bin/sh and all of busybox. They have a network of their own in which there is nothing, and
+# a node has this machine's, with an address on lo, unless network.sh is sourced, too.
 
 TOOLS=e2e.hearth.dev/tools:1
 PAUSE_IMAGE=e2e.hearth.dev/pause:1
 declare -A NODE_INIT
 NODES=()
+NAMESPACES=(--mount --pid --uts)
 
 node_dir() { echo "$TMP/nodes/$1"; }
 in_node() { # NAME COMMAND...
     local name=$1
     shift
-    nsenter --target "${NODE_INIT[$name]}" --mount --pid --uts -- "$@"
+    nsenter --target "${NODE_INIT[$name]}" "${NAMESPACES[@]}" -- "$@"
 }
 child_of() { # PID
     local child=
@@ -33,7 +35,7 @@ child_of() { # PID
 spawn_in() { # NAME PROCESS COMMAND...
     local name=$1 process=$2 child
     shift 2
-    spawn "$process" nsenter --target "${NODE_INIT[$name]}" --mount --pid --uts -- "$@"
+    spawn "$process" nsenter --target "${NODE_INIT[$name]}" "${NAMESPACES[@]}" -- "$@"
     # Signals are for the program, not for who waits for it.
     within 10 child_of "${PID[$process]}" >/dev/null || die "$process does not start on $name"
     child=$(child_of "${PID[$process]}")
@@ -60,22 +62,26 @@ kubelets_prepare() {
     mkdir -p "$TMP"/nodes/{cni,images}
     "$TOP/tests/e2e/image" $PAUSE_IMAGE "$BUILD/tools/pause=/pause" -- /pause >"$TMP/nodes/images/pause.tar" &&
         "$TOP/tests/e2e/image" $TOOLS "$(type -P busybox)=/bin/sh" -- /bin/sh >"$TMP/nodes/images/tools.tar" || die "no images"
-    # A pod has its own network, and nothing is in it.
+    pod_networks_prepare
+    KUBELETS_READY=1
+}
+
+# These three are network.sh's other way.
+pod_networks_prepare() { # a CNI plugin: a pod has its own network, and nothing is in it
     printf '%s\n' '#!/bin/sh' "case \$CNI_COMMAND in" \
         "VERSION) echo '{\"cniVersion\": \"0.4.0\", \"supportedVersions\": [\"0.3.1\", \"0.4.0\"]}' ;;" \
         "ADD) echo '{\"cniVersion\": \"0.4.0\", \"interfaces\": [{\"name\": \"'\$CNI_IFNAME'\", \"sandbox\": \"'\$CNI_NETNS'\"}]," \
         "\"ips\": [{\"version\": \"4\", \"interface\": 0, \"address\": \"10.98.0.2/32\"}]}' ;;" esac >"$TMP/nodes/cni/nothing"
     chmod +x "$TMP/nodes/cni/nothing"
     ln -s nothing "$TMP/nodes/cni/loopback"
-    KUBELETS_READY=1
 }
-
-free_address() { # -> $FREE_ADDRESS
+pod_network() { echo '{"cniVersion": "0.4.0", "name": "nothing", "plugins": [{"type": "nothing"}]}'; } # NAME
+node_address() { # NAME -> $NODE_ADDRESS
     local try
     for try in $(seq 100); do
-        FREE_ADDRESS=10.99.$((RANDOM % 250)).$((1 + RANDOM % 250))
-        ip -o address show | grep -qF "$FREE_ADDRESS/" && continue
-        ip address add "$FREE_ADDRESS/32" dev lo 2>/dev/null && put_back address "$FREE_ADDRESS/32" && return 0
+        NODE_ADDRESS=10.99.$((RANDOM % 250)).$((1 + RANDOM % 250))
+        ip -o address show | grep -qF "$NODE_ADDRESS/" && continue
+        ip address add "$NODE_ADDRESS/32" dev lo 2>/dev/null && put_back address "$NODE_ADDRESS/32" && return 0
     done
     die "no address for a node"
 }
@@ -122,7 +128,7 @@ bin_dir = "$TMP/nodes/cni"
 conf_dir = "$dir/cni"
 END
     mkdir -p "$dir/cni"
-    echo '{"cniVersion": "0.4.0", "name": "nothing", "plugins": [{"type": "nothing"}]}' >"$dir/cni/nothing.conflist"
+    pod_network "$1" >"$dir/cni/pods.conflist"
     spawn_in "$1" "containerd-$1" containerd --config "$dir/containerd.toml"
     within 30 in_node "$1" ctr version >/dev/null || die "containerd does not start: $(tail -n 2 "$TMP/log/containerd-$1.log")"
     for image in pause tools; do
@@ -144,20 +150,20 @@ kubelet_up() { # NAME
     kubelets_prepare
     dir=$(node_dir "$name")
     mkdir -p "$dir"/{kubelet,run,pods,hearth,pki}
-    free_address
-    echo "$FREE_ADDRESS" >"$dir/address"
     make_cgroups "hearth-e2e-$$-$name"
-    spawn "node-$name" unshare --mount --pid --uts --fork --kill-child --mount-proc --propagation private \
+    spawn "node-$name" unshare "${NAMESPACES[@]}" --fork --kill-child --mount-proc --propagation private \
         "$TOP/tests/e2e/node" "$dir" "$name" "$BUILD/tools/pause"
     within 10 child_of "${PID[node-$name]}" >/dev/null || die "no namespaces for $name"
     NODE_INIT[$name]=$(child_of "${PID[node-$name]}")
     disown "${PID[node-$name]}"
     NODES+=("$name")
     within 10 node_made "$name" || die "no mounts for $name: $(tail -n 2 "$TMP/log/node-$name.log")"
+    node_address "$name"
+    echo "$NODE_ADDRESS" >"$dir/address"
     containerd_start "$name"
     component_config "node-$name" "/O=system:nodes/CN=system:node:$name"
     free_port
-    jq -n --arg ca "$PKI/ca.crt" --arg address "$FREE_ADDRESS" --argjson port "$FREE_PORT" --arg group "/hearth-e2e-$$-$name" --arg dir "$dir" '{
+    jq -n --arg ca "$PKI/ca.crt" --arg address "$NODE_ADDRESS" --argjson port "$FREE_PORT" --arg group "/hearth-e2e-$$-$name" --arg dir "$dir" '{
         apiVersion: "kubelet.config.k8s.io/v1beta1", kind: "KubeletConfiguration",
         authentication: {anonymous: {enabled: false}, webhook: {enabled: false}, x509: {clientCAFile: $ca}},
         authorization: {mode: "AlwaysAllow"}, address: $address, port: $port, readOnlyPort: 0, healthzPort: 0,

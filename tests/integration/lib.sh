@@ -4,7 +4,7 @@
 #
 #   pass NAME | fail NAME REASON | skip NAME REASON       one line each, counted by ./run
 #   check NAME COMMAND...                                 pass when it succeeds, else fail
-#   start_ceph; start_controller [FLAGS]; own_user; start_hearthd [FLAGS]; start_node [FLAGS]; start_hearth [FLAGS]
+#   start_ceph [FLAGS]; start_controller [FLAGS]; own_user; start_hearthd [FLAGS]; start_node [FLAGS]; start_hearth [FLAGS]
 #   csi controller|node METHOD JSON      TRUE when OK; the reply is in $REPLY_JSON, the status in
 #                                        $CSI_CODE and $CSI_MESSAGE. Secrets: write $SECRETS or
 #                                        $NODE_SECRETS as a jq variable, see csi_json.
@@ -186,12 +186,12 @@ init() { # once, by each script
 
 # ---- the programs ----
 
-start_ceph() { # the cluster ./run has started, else one of this script's own
+start_ceph() { # [FLAGS of one-node]: the cluster ./run has started, else, or with flags, one of this script's own
     local dir=${HEARTH_CEPH:-}
-    if [ -z "$dir" ]; then
+    if [ -z "$dir" ] || [ $# -gt 0 ]; then
         dir=$(mktemp -d /var/tmp/hearth-ceph-XXXXXX)
         OWN_CEPH=$dir
-        "$ONE_NODE" start "$dir" || die "Ceph does not start"
+        "$ONE_NODE" start "$dir" "$@" || die "Ceph does not start"
     fi
     CEPH_DIR=$dir
     . "$dir/env"
