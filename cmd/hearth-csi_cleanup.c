@@ -4,9 +4,9 @@
 #include "driver/warm/cleanup.h"
 
 static const char about[] =
-    "Removes from Kubernetes what warm-aware scheduling left there: the labels\n"
-    "warm.csi.hearth.dev/ of nodes, NodeCaches and DatasetHints. Run it after the last controller "
-    "and\n"
+    "Removes from Kubernetes what is left there: the labels warm.csi.hearth.dev/ and\n"
+    "topology.csi.hearth.dev/ of nodes, NodeCaches and DatasetHints. Run it after the last "
+    "controller and\n"
     "node plugin have ended. Nothing in Ceph, and no volume, is touched.\n\n"
     "Exit status: 0 done; 1 not all of it; 2 wrong usage.";
 

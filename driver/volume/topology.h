@@ -4,10 +4,11 @@
 
 #include <glib.h>
 
-#define TOPOLOGY_TIER "topology.csi.hearth.dev/tier"
-#define TOPOLOGY_ZONE "topology.csi.hearth.dev/zone"
+#define TOPOLOGY_PREFIX "topology.csi.hearth.dev/"
+#define TOPOLOGY_TIER TOPOLOGY_PREFIX "tier"
+#define TOPOLOGY_ZONE TOPOLOGY_PREFIX "zone"
 /* So that capacity can be told of each node; no volume is ever bound to it. */
-#define TOPOLOGY_NODE "topology.csi.hearth.dev/node"
+#define TOPOLOGY_NODE TOPOLOGY_PREFIX "node"
 
 /* A node's name as a label's value, which has 63 characters at most; the caller's. */
 char *topology_node_value(const char *node);

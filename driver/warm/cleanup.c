@@ -1,6 +1,7 @@
 #include "driver/warm/cleanup.h"
 #include "driver/kube/error.h"
 #include "driver/kube/list.h"
+#include "driver/volume/topology.h"
 #include "driver/warm/hint.h"
 #include "driver/warm/labels.h"
 #include "driver/warm/node_cache.h"
@@ -49,7 +50,8 @@ static void on_node(const json_t *object, void *data)
     json_t *ours = json_object(), *value;
     const char *name;
     json_object_foreach(json_object_get(json_object_get(object, "metadata"), "labels"), name,
-                        value) if (g_str_has_prefix(name, WARM_LABEL_PREFIX))
+                        value) if (g_str_has_prefix(name, WARM_LABEL_PREFIX) ||
+                                   g_str_has_prefix(name, TOPOLOGY_PREFIX))
         json_object_set_new(ours, name, json_null());
     if (json_object_size(ours))
         add(data, object, json_pack("{s:{s:O}}", "metadata", "labels", ours));

@@ -1,7 +1,7 @@
 /*
- * Takes away what warm-aware scheduling has left in Kubernetes, for who uninstalls: labels of
- * nodes, NodeCaches, DatasetHints of ours. No controller or node may run any more, for it would
- * write them again.
+ * Takes away what is left in Kubernetes, for who uninstalls: labels of nodes - ours, and those of
+ * topology, which kubelet makes of a driver's answer and does not take back -, NodeCaches,
+ * DatasetHints of ours. No controller or node may run any more, for it would write them again.
  */
 #ifndef HEARTH_DRIVER_WARM_CLEANUP_H
 #define HEARTH_DRIVER_WARM_CLEANUP_H

@@ -128,4 +128,4 @@ rights_of_the_hook() { awk -v RS='---\n' '/kind: (ServiceAccount|ClusterRole|Clu
 rights_of_the_hook | k apply -f - >/dev/null || die "the hook's rights are refused"
 kubeconfig_for hearth hearth-cleanup "$TMP/cleanup.conf" || die "no token for the cleanup"
 check its_hook_cleans_up "$BUILD/hearth-csi" cleanup --kubeconfig="$TMP/cleanup.conf"
-same no_label_is_left "$(k get node n1 -o json | jq -c '[.metadata.labels | keys[] | select(startswith("warm."))]')" "[]"
+same no_label_is_left "$(k get node n1 -o json | jq -c '[.metadata.labels | keys[] | select(contains("csi.hearth.dev"))]')" "[]"

@@ -177,9 +177,9 @@ settles a_NodeCache_that_is_deleted_is_made_again 40 46 reported
 # ---- uninstalled
 end node
 end controller
-same cleanup_tells_what_it_did "$("$BUILD/hearth-csi" cleanup --kubeconfig="$TMP/controller.conf" 2>&1)" \
-    "1 nodes freed of labels, 1 NodeCaches and 0 DatasetHints deleted"
+same cleanup_tells_what_it_did "$("$BUILD/hearth-csi" cleanup --kubeconfig="$PKI/admin.conf" 2>&1)" \
+    "3 nodes freed of labels, 1 NodeCaches and 0 DatasetHints deleted"
 same no_label_is_left "$(all_labels)" 0
 same no_resource_is_left "$(k get nodecaches,datasethints -A -o name)" ""
-same nothing_is_left_to_do "$("$BUILD/hearth-csi" cleanup --kubeconfig="$TMP/controller.conf" 2>&1)" \
+same nothing_is_left_to_do "$("$BUILD/hearth-csi" cleanup --kubeconfig="$PKI/admin.conf" 2>&1)" \
     "0 nodes freed of labels, 0 NodeCaches and 0 DatasetHints deleted"
