@@ -243,7 +243,7 @@ conformance: ## csi-sanity on a real Ceph, as root; needs Go, skips without
 .PHONY: e2e
 e2e: ## scheduling on a real Kubernetes control plane and Ceph, as root; needs Go; T="claims" runs some
 	@tests/tools/install-deps e2e
-	$(AGAIN) programs tools
+	$(AGAIN) programs tools $(if $(filter install,$(or $(T),install)),$(O)/image/hearth.tar)
 	@HEARTH_BUILD=$(abspath $(O)) tests/e2e/run $(T)
 
 .PHONY: image check-image
@@ -251,6 +251,11 @@ image: ## the container image, without a registry and without a daemon, as root 
 	@tests/tools/install-deps image
 	@VERSION=$(VERSION) BASE=$(BASE) tests/image/build $(abspath $(O))/image
 	@VERSION=$(VERSION) tests/image/check $(abspath $(O))/image
+
+# For tests that run in it: made anew when the programs are.
+$(O)/image/hearth.tar: $(PROGRAMS) Dockerfile
+	@tests/tools/install-deps image
+	@VERSION=$(VERSION) BASE=$(BASE) tests/image/build $(abspath $(O))/image
 
 check-image: image ## that, and another build from the start, which has to be the same
 	@VERSION=$(VERSION) BASE=$(BASE) tests/image/check $(abspath $(O))/image repeat
