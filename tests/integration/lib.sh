@@ -189,7 +189,7 @@ init() { # once, by each script
 start_ceph() { # [FLAGS of one-node]: the cluster ./run has started, else, or with flags, one of this script's own
     local dir=${HEARTH_CEPH:-}
     if [ -z "$dir" ] || [ $# -gt 0 ]; then
-        dir=$(mktemp -d /var/tmp/hearth-ceph-XXXXXX)
+        dir=$(mktemp -d "${HEARTH_TEST_DIR:-/var/tmp}/hearth-ceph-XXXXXX")
         OWN_CEPH=$dir
         "$ONE_NODE" start "$dir" "$@" || die "Ceph does not start"
     fi
