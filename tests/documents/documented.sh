@@ -14,11 +14,15 @@
 # nothing else may be changed. WORDS and HEADING stand in quotes and without variables, for ./commands reads them; a test
 # that ends well without having come to all that it names fails.
 #
+#   reader_at_a_place   the reader, and what is started by "${READER_IN[@]}", is on a machine of its own as far as paths go
+#                       (./place); what is at PATH there is at $PLACE/PATH here
+#
 # The reader is in $READER, which has the checkout's charts/ and deploy/, and has the programs that were built in the path.
 # What a command said is in $DOCUMENTED_OUT. It has $DOCUMENTED_SECONDS (60).
 
 DOCUMENTS=$TOP/tests/documents/commands
 DOCUMENTED_RUN=()
+READER_IN=(env)
 
 reader_begin() {
     READER=$TMP/reader
@@ -34,6 +38,12 @@ reader_has() { # NAME PROGRAM [ARGS]
     printf '#!/bin/bash\nPATH=%q exec %s "$@"\n' "$PATH" "${*@Q}" >"$TMP/reader-bin/$name"
     chmod +x "$TMP/reader-bin/$name"
 }
+reader_at_a_place() {
+    spawn place unshare --mount --propagation private "$TOP/tests/documents/place" "$TMP/place"
+    wait_for 20 test -e "$TMP/place/made" || die "no place: $(tail -n 2 "$TMP/log/place.log")"
+    PLACE=/proc/${PID[place]}/root
+    READER_IN=(nsenter --target "${PID[place]}" --mount --root -- env -C /)
+}
 
 documented_all() {
     local missing
@@ -48,7 +58,8 @@ command_of() { # FILE WORDS [PLACE=VALUE...]
 }
 documented_one() { # FILE COMMAND
     local name="$1: ${2%%$'\n'*}"
-    if (cd "$READER" && PATH=$TMP/reader-bin:$BUILD:$PATH exec timeout "${DOCUMENTED_SECONDS:-60}" bash -c "$2") >"$DOCUMENTED_OUT" 2>&1 </dev/null; then
+    if PATH=$TMP/reader-bin:$BUILD:$PATH "${READER_IN[@]}" timeout "${DOCUMENTED_SECONDS:-60}" bash -c 'cd "$0" && eval "$1"' "$READER" "$2" \
+        >"$DOCUMENTED_OUT" 2>&1 </dev/null; then
         pass "$name"
     else
         fail "$name" "$(tail -n 5 "$DOCUMENTED_OUT")"
