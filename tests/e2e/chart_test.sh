@@ -5,7 +5,9 @@
 . "$(dirname "$0")/../integration/lib.sh"
 . "$(dirname "$0")/cluster.sh"
 . "$(dirname "$0")/objects.sh"
+. "$TOP/tests/documents/documented.sh"
 init
+reader_begin
 reason=$("$TOP/tests/chart/build" "$BUILD/helm")
 case $? in
 0) ;;
@@ -18,15 +20,26 @@ esac
 start_ceph
 own_user
 cluster_up
-node_add n1
-node_add n2
-CHART=$TOP/charts/hearth
+CHART=$TOP/charts/hearth NOTES=charts/hearth/templates/NOTES.txt
+INSTALL=deploy/docs/install.md TROUBLE=deploy/docs/troubleshooting.md
+reader_has kubectl "$KUBE/kubectl" --kubeconfig="$PKI/admin.conf"
+reader_has helm "$BUILD/helm/helm" --kubeconfig="$PKI/admin.conf"
+reader_has ceph "$ONE_NODE" ceph "$CEPH_DIR"
 helm() { "$BUILD/helm/helm" --kubeconfig="$PKI/admin.conf" --namespace hearth "$@"; }
 
-# ---- what it makes is accepted
-k create namespace hearth >/dev/null
 k apply -f "$KUBE/crds" >/dev/null || die "the definitions of snapshots are refused"
 k wait --for=condition=Established --timeout=30s -f "$KUBE/crds" >/dev/null || die "the definitions of snapshots are not served"
+
+# ---- an example, where no node is on which a pod could stay
+documented charts/hearth/examples/ceph.yaml 'helm install'
+same it_has_its_classes "$(k get storageclasses -l app.kubernetes.io/name=hearth -o 'jsonpath={.items[*].metadata.name}')" "hearth-cephfs hearth-rbd imagenet"
+check and_goes helm uninstall hearth --no-hooks --timeout 60s
+documented $INSTALL 'kubectl delete namespace hearth'
+node_add n1
+node_add n2
+
+# ---- what it makes is accepted
+documented README.md 'kubectl create namespace hearth'
 accepted() { k apply --dry-run=server --validate=strict -f "$TMP/made.yaml"; }
 # Monitors and rules are of kinds that are not here.
 for values in '' "$CHART"/examples/*.yaml "$TOP"/tests/chart/values/*.yaml; do
@@ -35,16 +48,37 @@ for values in '' "$CHART"/examples/*.yaml "$TOP"/tests/chart/values/*.yaml; do
         ${values:+--values "$values"} --set metrics.podMonitor.enabled=false,metrics.prometheusRule.enabled=false >"$TMP/made.yaml" || die "$name: nothing is made"
     check "${name}_values_are_accepted" accepted
 done
+mkdir "$TMP/tree"
+cp -r "$TOP"/{Makefile,charts,deploy,tests} "$TMP/tree/"
+documented README.md 'make deploy' -- -s -C "$TMP/tree" HELM="$BUILD/helm/helm"
+check it_writes_what_is_there diff -r "$TOP/deploy" "$TMP/tree/deploy"
 k kustomize "$TOP/deploy" >"$TMP/made.yaml" || die "deploy is no kustomization"
 check deploy_is_accepted accepted
 
 # ---- an install
 jq -n --slurpfile clusters "$TMP/config.json" --arg c "$CEPH_FSID" '{csiConfig: $clusters[0], cleanup: {enabled: true},
     storageClasses: [{name: "cephfs", clusterID: $c, fsName: "hearthfs"}, {name: "set", clusterID: $c, fsName: "hearthfs", dataset: "a@b"}],
-    volumeSnapshotClasses: [{name: "snaps"}], volumeAttributesClasses: [{name: "quota", parameters: {cacheQuota: "1Gi"}}]}' >"$TMP/values.json"
-csi_json '{apiVersion: "v1", kind: "Secret", metadata: {name: "csi-ceph-secret", namespace: "hearth"}, stringData: $secrets}' |
-    k create -f - >/dev/null || die "no Secret"
-check it_installs helm install hearth "$CHART" --values "$TMP/values.json"
+    volumeSnapshotClasses: [{name: "snaps"}], volumeAttributesClasses: [{name: "quota", parameters: {cacheQuota: "1Gi"}}]}' >"$READER/values.yaml"
+at_exit ceph_cmd auth rm client.hearth
+documented_block $INSTALL '1. The Ceph user'
+documented $NOTES 'ceph auth print-key' '{{ .Release.Namespace }}=hearth' '{{ .Values.secret.name }}=csi-ceph-secret'
+secret() { k get secret csi-ceph-secret -n hearth -o json | jq -c .data; }
+by_its_notes=$(secret)
+k delete secret csi-ceph-secret -n hearth >/dev/null
+documented README.md 'kubectl -n hearth create secret'
+same by_its_notes_too "$by_its_notes" "$(secret)"
+documented README.md 'helm install'
+documented $NOTES 'kubectl -n {{ .Release.Namespace }} get pods' '{{ .Release.Namespace }}=hearth'
+documented $NOTES 'kubectl get csinodes'
+check shows_where_it_is grep -q '^n1  *csi.hearth.dev' "$DOCUMENTED_OUT"
+documented $NOTES 'kubectl get nodecache'
+documented $NOTES 'kubectl apply -f -' '{{ (first .).name }}=cephfs' '{{ (first .).dataset | empty | ternary "ReadWriteOnce" "ReadOnlyMany" }}=ReadWriteOnce'
+same the_claim_of_its_notes_waits "$(field pvc data .status.phase)" Pending
+k delete pvc data --timeout=60s >/dev/null
+helm get notes hearth >"$TMP/notes"
+for words in 'kubectl -n hearth get pods' 'helm test hearth -n hearth' 'storageClassName: cephfs' 'exec ds/hearth-node -- hearthctl status'; do
+    check "its_notes_say ${words}" grep -qF -- "$words" "$TMP/notes"
+done
 same with_the_policy_that_this_kubernetes_has "$(field mutatingadmissionpolicy dataset-affinity.csi.hearth.dev .metadata.name)" dataset-affinity.csi.hearth.dev
 same and_clusters_as_given "$(k get configmap ceph-csi-config -n hearth -o json | jq -cS '.data["config.json"] | fromjson')" "$(jq -cS . "$TMP/config.json")"
 pods_of() { k get pods -n hearth -l "app.kubernetes.io/component=$1" -o json; }
@@ -83,9 +117,18 @@ claim_add data cephfs 1Gi
 pod_add reader data
 settles a_claim_of_its_class_is_bound 60 Bound field pvc data .status.phase
 volume=$(field pvc data .spec.volumeName)
+documented $TROUBLE 'kubectl describe pod POD' POD=reader
+documented $TROUBLE 'kubectl describe pvc' CLAIM=data
+documented $TROUBLE 'kubectl -n hearth get pods,leases'
+documented $TROUBLE 'kubectl get csistoragecapacities -A'
+check shows_room_of_the_class grep -qE '^cephfs +[0-9]' "$DOCUMENTED_OUT"
+documented deploy/docs/migration.md 'kubectl patch pv OLD' OLD="$volume"
+documented deploy/docs/migration.md 'kubectl get pv OLD' OLD="$volume"
+check it_is_kept_and_written_down grep -q 'persistentVolumeReclaimPolicy: Retain' "$READER/old.yaml"
+k patch pv "$volume" -p '{"spec": {"persistentVolumeReclaimPolicy": "Delete"}}' >/dev/null
 k patch pvc data --type=merge -p '{"spec": {"resources": {"requests": {"storage": "2Gi"}}}}' >/dev/null
 settles it_grows 60 2Gi field pv "$volume" .spec.capacity.storage
-k patch pvc data --type=merge -p '{"spec": {"volumeAttributesClassName": "quota"}}' >/dev/null
+documented deploy/docs/storageclass.md 'kubectl patch pvc' CLAIM=data CLASS=quota
 settles it_changes 60 quota field pvc data .status.currentVolumeAttributesClassName
 k create -f - >/dev/null <<<'{"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot", "metadata": {"name": "s"},
     "spec": {"volumeSnapshotClassName": "snaps", "source": {"persistentVolumeClaimName": "data"}}}'
@@ -100,7 +143,8 @@ same nothing_was_forbidden_to_them "$denials" ""
 # ---- an upgrade
 hearthds() { pods_of hearthd | jq -c '[.items[].metadata | .uid, .deletionTimestamp]'; }
 before=$(hearthds)
-check it_upgrades helm upgrade hearth "$CHART" --values "$TMP/values.json" --set logLevel=debug,image.tag=9.9.9
+jq '. + {logLevel: "debug", image: {tag: "9.9.9"}}' "$READER/values.yaml" >"$TMP/values" && mv "$TMP/values" "$READER/values.yaml"
+documented deploy/docs/operations.md 'helm upgrade'
 seen() { k get daemonset "$1" -n hearth -o 'jsonpath={.metadata.generation} {.status.observedGeneration} {.status.updatedNumberScheduled}'; }
 settles hearthd_is_to_change 30 "2 2 " seen hearthd
 # None is ever ready here, so both may go at once; and they stay until a kubelet has ended them.

@@ -6,7 +6,9 @@
 . "$(dirname "$0")/objects.sh"
 . "$(dirname "$0")/sidecars.sh"
 . "$(dirname "$0")/hearth.sh"
+. "$TOP/tests/documents/documented.sh"
 init
+reader_begin
 start_ceph
 own_user
 cluster_up
@@ -65,7 +67,29 @@ settles the_node_is_done_with_it 20 "" orders
 settles and_says_no_more_of_it 40 '[]' field nodecache n2 .status.warmups
 same it_is_closed "$(hearthctl status --json | jq '.volumes | length')" 0
 same it_names_the_dataset "$(field cwu one .status.dataset)" "$KEY"
-check it_is_waited_for_as_people_wait k wait --for=condition=Complete cachewarmup/one --timeout=5s
+
+# ---- as documents have it
+TROUBLE=deploy/docs/troubleshooting.md
+reader_has kubectl "$KUBE/kubectl" --kubeconfig="$PKI/admin.conf"
+ATTRIBUTES="{\"clusterID\": \"$CEPH_FSID\", \"fsName\": \"hearthfs\", \"dataset\": \"$SUBVOLUME@v1\"}" dataset_claim imagenet none none
+k apply -f "$TOP/deploy/examples/warm-before-job.yaml" >/dev/null || die "the example is refused"
+documented README.md 'kubectl wait'
+documented deploy/docs/install.md 'kubectl get cachewarmup'
+check shows_it grep -q '^imagenet  *imagenet .*Warm' "$DOCUMENTED_OUT"
+documented $TROUBLE 'kubectl describe cachewarmup' NAME=imagenet
+check with_the_reason_of_its_condition grep -q '1 of the 2 nodes asked for' "$DOCUMENTED_OUT"
+EXAMPLE=deploy/examples/warm-before-job.yaml
+documented $EXAMPLE 'kubectl wait'
+same its_job_waits "$(field job warm-train .spec.suspend)" true
+documented $EXAMPLE 'kubectl patch job'
+settles and_is_let_go 30 1 field job warm-train .status.active
+k delete -f "$TOP/deploy/examples/warm-before-job.yaml" --wait=false >/dev/null
+k delete pods --all --force --grace-period=0 >/dev/null 2>&1
+documented $TROUBLE 'kubectl get nodecache -o yaml'
+check has_the_datasets_digits grep -q "$KEY" "$DOCUMENTED_OUT"
+documented $TROUBLE 'kubectl get nodecache'
+documented $TROUBLE 'kubectl get datasethints'
+check shows_the_claims grep -q '^imagenet ' "$DOCUMENTED_OUT"
 
 chill
 same it_is_cold "$(cached)" 0

@@ -6,7 +6,9 @@
 . "$(dirname "$0")/cluster.sh"
 . "$(dirname "$0")/objects.sh"
 . "$(dirname "$0")/hearth.sh"
+. "$TOP/tests/documents/documented.sh"
 init
+reader_begin
 cluster_up
 for node in n1 n2 n3 n4; do node_add $node; done
 hearth_add
@@ -23,15 +25,12 @@ free_port
 PORT=$FREE_PORT
 
 # ---- what an administrator does
-cat >"$TMP/kubectl" <<END
-#!/bin/sh
-exec "$KUBE/kubectl" --kubeconfig="$PKI/admin.conf" "\$@"
-END
-chmod +x "$TMP/kubectl"
-certify() { KUBECTL=$TMP/kubectl SAN=IP:127.0.0.1 "$TOP/deploy/webhook/certificate.sh"; }
+reader_has kubectl "$KUBE/kubectl" --kubeconfig="$PKI/admin.conf"
+export SAN=IP:127.0.0.1
+certify() { KUBECTL=$TMP/reader-bin/kubectl "$TOP/deploy/webhook/certificate.sh"; }
 refused the_certificate_waits_for_the_configuration 'apply webhook.yaml first' certify
 check the_webhook_is_accepted k apply -f "$TOP/deploy/webhook/webhook.yaml"
-check its_certificate_is_made certify
+documented deploy/webhook/webhook.yaml 'deploy/webhook/certificate.sh'
 secret_mount() { # as kubelet does: a directory of each version, and a link that is exchanged
     local version=$CERTS/..$RANDOM$RANDOM
     mkdir -p -m 700 "$version"
