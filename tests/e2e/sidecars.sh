@@ -1,5 +1,5 @@
 # Sourced after cluster.sh: the CSI sidecars beside our controller, as the Deployment runs them, with the
-# rights of a ServiceAccount of their own (sidecars.yaml).
+# rights they have there.
 #
 #   sidecars_account             namespace, ServiceAccount and rights; once
 #   provisioner_up SOCKET [FLAGS]    external-provisioner at our controller's socket; it ends when that goes
@@ -11,7 +11,7 @@
 
 sidecars_account() {
     k get namespace hearth >/dev/null 2>&1 || k create namespace hearth >/dev/null
-    k apply -f "$TOP/tests/e2e/sidecars.yaml" >/dev/null && k apply -f "$KUBE/crds" >/dev/null || die "the sidecars get no rights"
+    k apply -f "$TOP/deploy/rbac/controller.yaml" -f "$TOP/deploy/sidecars.yaml" >/dev/null && k apply -f "$KUBE/crds" >/dev/null || die "the sidecars get no rights"
     kubeconfig_for hearth hearth-controller "$PKI/sidecars.conf" || die "no token for the sidecars"
 }
 
@@ -43,7 +43,7 @@ resizer_up() { # SOCKET
 }
 snapshots_up() { # SOCKET
     [ -e "$PKI/sidecars.conf" ] || sidecars_account
-    spawn snapshot-controller "$KUBE/snapshot-controller" --kubeconfig="$PKI/sidecars.conf" --leader-election=false \
+    spawn snapshot-controller "$KUBE/snapshot-controller" --kubeconfig="$PKI/admin.conf" --leader-election=false \
         --retry-interval-start=500ms --retry-interval-max=5s -v=4
     spawn csi-snapshotter "$KUBE/csi-snapshotter" --kubeconfig="$PKI/sidecars.conf" --csi-address="$1" --timeout=60s \
         --leader-election=false --retry-interval-start=500ms --retry-interval-max=5s -v=5

@@ -5,18 +5,16 @@
 . "$(dirname "$0")/../integration/lib.sh"
 . "$(dirname "$0")/cluster.sh"
 . "$(dirname "$0")/objects.sh"
+. "$(dirname "$0")/hearth.sh"
 NODES=${NODES:-1000} DATASETS=${DATASETS:-50}
 init
 start_ceph
 cluster_up
 driver_add
-k apply -f "$TOP/deploy/crds" >/dev/null && k wait --for=condition=Established crd/nodecaches.csi.hearth.dev --timeout=30s >/dev/null ||
-    die "the CRDs are not accepted"
-k apply -f "$TOP/deploy/rbac" -f "$TOP/deploy/policies" >/dev/null || die "rights and policies are not accepted"
 nodes_add n "$NODES"
-kubeconfig_for hearth hearth-controller "$TMP/controller.conf" || die "no token for the controller"
-k --kubeconfig="$TMP/controller.conf" config set-context --current --namespace=hearth >/dev/null
-start_controller --warmth --kubeconfig="$TMP/controller.conf"
+hearth_add
+k --kubeconfig="$PKI/controller.conf" config set-context --current --namespace=hearth >/dev/null
+start_controller --warmth --kubeconfig="$PKI/controller.conf"
 
 writer() { # SECONDS PERCENT
     spawn writer "$TOP/tests/e2e/nodecaches.py" "$PKI/admin.conf" "$NODES" "$DATASETS" "$1" "$2"

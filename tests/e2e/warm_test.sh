@@ -6,6 +6,7 @@
 . "$(dirname "$0")/cluster.sh"
 . "$(dirname "$0")/objects.sh"
 . "$(dirname "$0")/sidecars.sh"
+. "$(dirname "$0")/hearth.sh"
 ROUNDS=${ROUNDS:-20}
 init
 start_ceph
@@ -13,19 +14,16 @@ own_user
 SCHEDULER_V=10
 cluster_up StorageCapacityScoring=true
 driver_add
-k apply -f "$TOP/deploy/crds" >/dev/null && k wait --for=condition=Established crd/nodecaches.csi.hearth.dev --timeout=30s >/dev/null ||
-    die "the CRDs are not accepted"
-k apply -f "$TOP/deploy/rbac" -f "$TOP/deploy/policies" >/dev/null || die "rights and policies are not accepted"
 for node in n1 n2 n3; do node_add $node; done
-kubeconfig_for hearth hearth-controller "$TMP/controller.conf" || die "no token for the controller"
-k --kubeconfig="$TMP/controller.conf" config set-context --current --namespace=hearth >/dev/null
-start_controller --secret-dir="$TMP/own" --warmth --kubeconfig="$TMP/controller.conf"
+hearth_add
+k --kubeconfig="$PKI/controller.conf" config set-context --current --namespace=hearth >/dev/null
+start_controller --secret-dir="$TMP/own" --warmth --kubeconfig="$PKI/controller.conf"
 start_hearthd
-plugin() { # of node n2, this machine
+plugin_up() { # of node n2, this machine
     kubeconfig_for hearth hearth-node "$TMP/node.conf" n2 || die "no token for the node"
     start_node --node-id=n2 --warmth --kubeconfig="$TMP/node.conf"
 }
-plugin
+plugin_up
 
 # ---- a dataset of 64 MiB, whole on n2
 CAPABILITY='{mount: {}, access_mode: {mode: "MULTI_NODE_MULTI_WRITER"}}'
@@ -153,7 +151,7 @@ end hearthd KILL
 start_hearthd
 wait_for 20 csi node Probe '{}'
 end controller
-start_controller --secret-dir="$TMP/own" --warmth --kubeconfig="$TMP/controller.conf"
+start_controller --secret-dir="$TMP/own" --warmth --kubeconfig="$PKI/controller.conf"
 sleep 3
 same labels_outlive_restarts "$(label)" 50
 apiserver_restart KILL
@@ -168,7 +166,7 @@ echo "     gone after $SECONDS s"
 provisioner_down
 provisioner_up "$CONTROLLER" --enable-capacity --capacity-poll-interval=2s
 settles and_it_attracts_nobody 30 $S capacity n2
-plugin
+plugin_up
 settles back_it_is_warm_again 40 46 reported
 settles and_has_its_label 40 25 label
 k delete nodecache n2 >/dev/null
