@@ -39,10 +39,11 @@ reader_has() { # NAME PROGRAM [ARGS]
     chmod +x "$TMP/reader-bin/$name"
 }
 reader_at_a_place() {
-    spawn place unshare --mount --propagation private "$TOP/tests/documents/place" "$TMP/place"
+    # With the test's end, also a sudden one: nothing of it says where it belongs, by which ./run would find it.
+    spawn place setpriv --pdeathsig KILL unshare --mount --propagation private "$TOP/tests/documents/place" "$TMP/place"
     wait_for 20 test -e "$TMP/place/made" || die "no place: $(tail -n 2 "$TMP/log/place.log")"
     PLACE=/proc/${PID[place]}/root
-    READER_IN=(nsenter --target "${PID[place]}" --mount --root -- env -C /)
+    READER_IN=(setpriv --pdeathsig KILL nsenter --target "${PID[place]}" --mount --root -- env -C /)
 }
 
 documented_all() {

@@ -6,7 +6,9 @@
 . "$(dirname "$0")/../documents/documented.sh"
 init
 reader_begin
-unset HEARTH_CEPH # one of its own: the audit is to find nothing in all of it
+# One of its own: the audit is to find nothing in all of it.
+OWN_CEPH=$TMP/ceph HEARTH_CEPH=$TMP/ceph
+"$ONE_NODE" start "$OWN_CEPH" || die "Ceph does not start"
 start_ceph
 reader_at_a_place
 reader_has ceph "$ONE_NODE" ceph "$CEPH_DIR"
