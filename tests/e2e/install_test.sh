@@ -151,6 +151,16 @@ documented_block deploy/docs/install.md "5. See it warm" 1 NODE="$WARM" POD="$(p
 grep -qE '^dataset-[0-9a-f]{32} +100% ' "$DOCUMENTED_OUT" && pass hearthctl_top_says_so || fail hearthctl_top_says_so "$(<"$DOCUMENTED_OUT")"
 settles its_claim_has_a_hint 35 "$(k get node "$WARM" -o json | jq -r '.metadata.labels | keys[] | select(startswith("warm."))')" field datasethint imagenet .spec.label
 
+# ---- what else its reader is told to look at
+NOTES=charts/hearth/templates/NOTES.txt TROUBLE=deploy/docs/troubleshooting.md
+documented $NOTES 'helm test' '{{ .Release.Name }}=hearth' '{{ .Release.Namespace }}=hearth'
+documented $NOTES 'kubectl -n {{ .Release.Namespace }} exec' '{{ .Release.Namespace }}=hearth' '{{ with (first .Values.nodePools).name }}-{{ . }}{{ end }}='
+documented $TROUBLE 'kubectl -n hearth get pods -o wide'
+documented $TROUBLE 'kubectl -n hearth logs HEARTH-NODE-POD' HEARTH-NODE-POD="$(plugin_on "$WARM")"
+check a_line_a_call grep -q '"method":"/csi.v1.Node/NodeStageVolume","code":"OK"' "$DOCUMENTED_OUT"
+documented $TROUBLE 'kubectl -n hearth exec HEARTH-NODE-POD -- hearthctl doctor' HEARTH-NODE-POD="$(plugin_on "$WARM")"
+documented $TROUBLE 'kubectl -n hearth exec HEARTH-NODE-POD -- hearthctl status' HEARTH-NODE-POD="$(plugin_on "$WARM")"
+
 other() { [ "$1" = n1 ] && echo n2 || echo n1; }
 again() { # NAME: the job once more, where it is warm
     local was=$WARM
@@ -236,6 +246,14 @@ job_add after after 'echo there >/data/f && cat /data/f >$out'
 job_done after 120 && same a_claim_is_bound_by_another "$SAID" there || fail a_claim_is_bound_by_another "$SAID"
 leads >/dev/null && [ "$leader" != "$killed" ] && pass which_leads_now || fail which_leads_now "$leader"
 job_remove after
+
+# ---- why a hearthd ended
+ended=$(k get pods -n hearth -l app.kubernetes.io/component=hearthd --field-selector spec.nodeName=n1 -o 'jsonpath={.items[0].metadata.name}')
+k exec -n hearth "$ended" -- sh -c 'kill 1' || fail a_hearthd_ends "$ended"
+begun_again() { k get pod "$ended" -n hearth -o json | jq -r '.status.containerStatuses[0] | "\(.restartCount) \(.ready)"'; }
+settles it_is_started_again 120 "1 true" begun_again
+documented $TROUBLE 'kubectl -n hearth logs POD' POD="$ended"
+check its_log_tells_why grep -q 'stopping: Terminated' "$DOCUMENTED_OUT"
 
 # ---- warm before the job comes
 documented_block deploy/docs/install.md "5. See it warm" 3
