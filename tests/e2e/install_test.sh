@@ -88,10 +88,6 @@ ready() { # of all but tests' and hooks'
 settles all_pods_are_ready 120 6/6 ready
 for node in n1 n2; do settles "the_driver_is_registered_on_$node" 30 $DRIVER field csinode $node '.spec.drivers[*].name'; done
 same a_claim_of_its_class_was_tried "$(reader helm status hearth -n hearth -o json | jq -r '[.hooks[] | select(.events | index("test")) | .last_run.phase] | unique | join(" ")')" Succeeded
-# As Helm's notes have it.
-documented charts/hearth/templates/NOTES.txt 'helm test' '{{ .Release.Name }}=hearth' '{{ .Release.Namespace }}=hearth'
-documented charts/hearth/templates/NOTES.txt 'kubectl -n {{ .Release.Namespace }} exec' '{{ .Release.Namespace }}=hearth' \
-    '{{ with (first .Values.nodePools).name }}-{{ . }}{{ end }}='
 
 # ---- a Prometheus, which takes from the pods' ports of the name what the chart's PodMonitor names
 targets() {
