@@ -45,7 +45,8 @@ static void look(Staging *s, GHashTable *before)
         if (!hearthd_use(link, volume, STAGING_ASK_MS, &use, NULL))
             continue;
         const HearthdUse *last = g_hash_table_lookup(before, volume);
-        if (last ? last->bytes != use.bytes || last->objects > use.objects : use.bytes > 0)
+        /* At first, what went before it was looked at is not known. */
+        if (!last || last->bytes != use.bytes || last->objects > use.objects)
             refresh_stacks(s, table, volume);
         g_hash_table_replace(before, g_strdup(volume), g_memdup2(&use, sizeof(use)));
     }
