@@ -55,15 +55,23 @@ kubelets_prepare() {
     done
     [ -x "$BUILD/tools/pause" ] || die "there is no pause; make tools builds it"
     at_exit kubelets_down
-    # kubelet sets these for the machine as a whole.
-    for name in vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys kernel.keys.root_maxbytes; do
-        put_back sysctl $name "$(<"/proc/sys/${name//.//}")"
-    done
+    sysctls_are_put_back
     mkdir -p "$TMP"/nodes/{cni,images}
     "$TOP/tests/e2e/image" $PAUSE_IMAGE "$BUILD/tools/pause=/pause" -- /pause >"$TMP/nodes/images/pause.tar" &&
         "$TOP/tests/e2e/image" $TOOLS "$(type -P busybox)=/bin/sh" -- /bin/sh >"$TMP/nodes/images/tools.tar" || die "no images"
     pod_networks_prepare
     KUBELETS_READY=1
+}
+
+# kubelet sets these for the machine as a whole. While another run's kubelets are at work, what they were is in its record.
+sysctls_are_put_back() {
+    local record=/run/hearth-e2e-sysctls name value
+    if [ ! -s $record ] || [ -z "$(find /sys/fs/cgroup -maxdepth 2 -name 'hearth-e2e-*' -print -quit)" ]; then
+        for name in vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys kernel.keys.root_maxbytes; do
+            echo "$name $(<"/proc/sys/${name//.//}")"
+        done >$record
+    fi
+    while read -r name value; do put_back sysctl "$name" "$value"; done <$record
 }
 
 # These three are network.sh's other way.
