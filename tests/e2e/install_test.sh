@@ -199,9 +199,9 @@ same hearthd_is_not_touched "$(pods_of hearthd)" "$hearthds"
 same no_node_plugin_is_as_before "$(comm -12 <(echo "$plugins") <(pods_of node))" ""
 same no_controller_either "$(comm -12 <(echo "$controllers") <(pods_of controller))" ""
 # What is cold, too, is read.
-before=$(fetched)
+before=$(stat_of "$WARM" originBytes)
 ctl "$WARM" evict --all >/dev/null
-settles what_is_evicted_is_read_anew 60 yes eval '[ $(($(fetched) - before)) -lt $S ] || echo yes'
+settles what_is_evicted_is_read_anew 60 yes eval '[ $(($(stat_of "$WARM" originBytes) - before)) -lt $S ] || echo yes'
 for job in reads writes; do
     within 10 job_runs $job >/dev/null && pass "the_pod_that_${job}_runs_on" || fail "the_pod_that_${job}_runs_on" "$(k get pods -l job-name=$job)"
     k exec "job/$job" -- sh -c 'touch /tmp/stop' || fail "$job" "it cannot be told to stop"
