@@ -8,15 +8,7 @@
 . "$TOP/tests/documents/documented.sh"
 init
 reader_begin
-reason=$("$TOP/tests/chart/build" "$BUILD/helm")
-case $? in
-0) ;;
-77)
-    skip all "$reason"
-    exit 0
-    ;;
-*) die "helm cannot be built" ;;
-esac
+helm_needed
 start_ceph
 own_user
 cluster_up

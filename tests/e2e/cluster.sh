@@ -5,6 +5,7 @@
 #   cluster_up [GATES]        GATES as "StorageCapacityScoring=true"; ready when it returns
 #   cluster_down              at the end it is called by itself
 #   k ARGS...                 kubectl as administrator
+#   helm_needed               $BUILD/helm/helm is there when it returns; else it is skipped and says why
 #   apiserver_stop [SIGNAL]; apiserver_start; apiserver_restart [SIGNAL]    with the data there was
 #   scheduler_restart [GATES] with other gates, for the same nodes and objects
 #   kubeconfig_for NAMESPACE ACCOUNT FILE [NODE]    who holds it is that ServiceAccount, on that node
@@ -75,6 +76,19 @@ free_port() { # below the range the kernel takes ports from; remembered, so that
         return 0
     done
     die "found no free port on 127.0.0.1"
+}
+
+helm_needed() {
+    local reason
+    reason=$("$TOP/tests/chart/build" "$BUILD/helm")
+    case $? in
+    0) ;;
+    77)
+        skip all "$reason"
+        exit 0
+        ;;
+    *) die "helm cannot be built" ;;
+    esac
 }
 
 # ---- who is who

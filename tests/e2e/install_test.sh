@@ -8,15 +8,7 @@
 for part in cluster objects kubelets network pods images; do . "$(dirname "$0")/$part.sh"; done
 . "$TOP/tests/documents/documented.sh"
 init
-reason=$("$TOP/tests/chart/build" "$BUILD/helm")
-case $? in
-0) ;;
-77)
-    skip all "$reason"
-    exit 0
-    ;;
-*) die "helm cannot be built" ;;
-esac
+helm_needed
 [ -e "$BUILD/image/hearth.tar" ] || {
     skip all "there is no image; make image makes one"
     exit 0
