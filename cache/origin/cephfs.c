@@ -192,13 +192,21 @@ static OriginFile *file_new(Fh *fh, struct Inode *inode)
     return file;
 }
 
+/* The call's result; it is listed among those that may wait for capabilities of the inode. */
+#define LISTED(o, inode, call)                                                                     \
+    ({                                                                                             \
+        CephfsWait wait;                                                                           \
+        cephfs_wait_begin((CephfsOrigin *)(o), &wait, inode);                                      \
+        int listed = (call);                                                                       \
+        cephfs_wait_end((CephfsOrigin *)(o), &wait);                                               \
+        listed;                                                                                    \
+    })
+
 static int op_open(Origin *o, OriginNode *node, int flags, OriginFile **file)
 {
     Fh *fh;
-    CephfsWait wait;
-    cephfs_wait_begin((CephfsOrigin *)o, &wait, inode_of(node));
-    int r = ceph_ll_open(mount_of(o), inode_of(node), flags, &fh, perms_of(o));
-    cephfs_wait_end((CephfsOrigin *)o, &wait);
+    int r = LISTED(o, inode_of(node),
+                   ceph_ll_open(mount_of(o), inode_of(node), flags, &fh, perms_of(o)));
     if (r < 0)
         return r;
     *file = file_new(fh, inode_of(node));
@@ -228,10 +236,7 @@ static int op_create(Origin *o, OriginNode *parent, const char *name, mode_t mod
 
 static ssize_t op_read(Origin *o, OriginFile *file, void *buf, size_t len, uint64_t off)
 {
-    CephfsWait wait;
-    cephfs_wait_begin((CephfsOrigin *)o, &wait, file->inode);
-    int r = ceph_ll_read(mount_of(o), file->fh, (int64_t)off, len, buf);
-    cephfs_wait_end((CephfsOrigin *)o, &wait);
+    int r = LISTED(o, file->inode, ceph_ll_read(mount_of(o), file->fh, (int64_t)off, len, buf));
     int doubt = r > 0 ? cephfs_check_zeros((CephfsOrigin *)o, buf, (size_t)r, off) : 0;
     return doubt < 0 ? doubt : r;
 }
@@ -239,11 +244,7 @@ static ssize_t op_read(Origin *o, OriginFile *file, void *buf, size_t len, uint6
 static ssize_t op_write(Origin *o, OriginFile *file, const void *buf, size_t len, uint64_t off)
 {
     /* -1, which ORIGIN_APPEND becomes: libcephfs looks at O_APPEND only when no offset is given. */
-    CephfsWait wait;
-    cephfs_wait_begin((CephfsOrigin *)o, &wait, file->inode);
-    int r = ceph_ll_write(mount_of(o), file->fh, (int64_t)off, len, buf);
-    cephfs_wait_end((CephfsOrigin *)o, &wait);
-    return r;
+    return LISTED(o, file->inode, ceph_ll_write(mount_of(o), file->fh, (int64_t)off, len, buf));
 }
 
 static int op_fsync(Origin *o, OriginFile *file, gboolean data_only)
@@ -258,11 +259,8 @@ static int op_sync_node(Origin *o, OriginNode *node)
 
 static int op_fallocate(Origin *o, OriginFile *file, int mode, uint64_t off, uint64_t len)
 {
-    CephfsWait wait;
-    cephfs_wait_begin((CephfsOrigin *)o, &wait, file->inode);
-    int r = ceph_ll_fallocate(mount_of(o), file->fh, mode, (int64_t)off, (int64_t)len);
-    cephfs_wait_end((CephfsOrigin *)o, &wait);
-    return r;
+    return LISTED(o, file->inode,
+                  ceph_ll_fallocate(mount_of(o), file->fh, mode, (int64_t)off, (int64_t)len));
 }
 
 static int op_close(Origin *o, OriginFile *file)

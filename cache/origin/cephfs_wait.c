@@ -17,7 +17,6 @@
 
 #define LEASE_PATIENCE_MS 50
 #define PATIENCE_MS 300
-#define AGAIN_MS 300
 
 static int64_t now_ms(void)
 {
@@ -38,7 +37,7 @@ static CephfsWait *next_locked(CephfsWaits *w)
 
 static void asked_locked(CephfsWaits *w, const struct Inode *inode)
 {
-    const int64_t again = now_ms() + AGAIN_MS;
+    const int64_t again = now_ms() + PATIENCE_MS;
     CephfsWait *wait;
     LIST_FOREACH(wait, &w->list, link)
     if (wait->inode == inode)
