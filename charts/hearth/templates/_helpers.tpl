@@ -48,3 +48,10 @@ after the driver, and people say kubectl exec ds/hearth-node.
 {{- define "hearth.affinityPolicy" -}}
 {{- if and .Values.warmth.enabled (not .Values.webhook.enabled) (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy") -}}true{{- end -}}
 {{- end -}}
+
+{{/* Of a plugin. Alive is who answers; ready needs what it works with, too. */}}
+{{- define "hearth.probes" -}}
+startupProbe: { exec: { command: [hearth-csi, probe, "--endpoint=unix:///csi/csi.sock"] }, periodSeconds: 2, timeoutSeconds: 12, failureThreshold: 150 }
+livenessProbe: { exec: { command: [hearth-csi, probe, "--endpoint=unix:///csi/csi.sock"] }, periodSeconds: 60, timeoutSeconds: 12, failureThreshold: 5 }
+readinessProbe: { exec: { command: [hearth-csi, probe, --ready, "--endpoint=unix:///csi/csi.sock"] }, periodSeconds: 30, timeoutSeconds: 12 }
+{{- end -}}
