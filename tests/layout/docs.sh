@@ -8,6 +8,7 @@
 # Prints "pass layout: ..." or one "fail layout: ..." for each fault, and exits 1 on any.
 
 set -uo pipefail
+lister=$(realpath "$(dirname "$0")/../documents/commands")
 cd "${1:-$(dirname "$0")/../..}" || exit 1
 build=${HEARTH_BUILD:-build}
 failed=0
@@ -36,15 +37,11 @@ while IFS=: read -r file line path; do
     there "$path" || fault "$file:$line names $path, which is not there"
 done < <(for f in "${documents[@]}"; do sed 's/^/ /' "$f" | grep -noE "[ \`(]$top/[A-Za-z0-9_.*/-]+" | sed "s|^|$f:|"; done)
 
-# ---- flags: what code blocks say after one of our programs, up to the end of that command
+# ---- flags: what commands say after one of our programs, up to the end of that command
 commands() { # FILE: lines of NUMBER:COMMAND
-    awk '/^```/ { fenced = !fenced; inside = fenced && ($0 == "```sh" || $0 == "```"); held = ""; next }
-        inside { sub(/^\$ /, ""); sub(/(^|[ \t])#.*/, ""); if (held == "") start = FNR; held = held $0
-            if (sub(/\\$/, " ", held)) next
-            n = split(held, parts, /\|\||&&|[|;]/)
-            for (i = 1; i <= n; i++) if (match(parts[i], /(^|[ \/])(hearthd|hearth-csi|hearthctl) /))
-                print start ":" substr(parts[i], RSTART)
-            held = "" }' "$1"
+    DOCUMENTS_TOP=. "$lister" list "$1" | awk -F '\t' '{ sub(/^.*:/, "", $1)
+        n = split($3, parts, /\|\||&&|[|;]/)
+        for (i = 1; i <= n; i++) if (match(parts[i], /(^|[ \/])(hearthd|hearth-csi|hearthctl) /)) print $1 ":" substr(parts[i], RSTART) }'
 }
 help_of() { # PROGRAM [SUBCOMMAND]
     local key="$*"
