@@ -247,15 +247,17 @@ e2e: ## scheduling on a real Kubernetes control plane and Ceph, as root; needs G
 	@HEARTH_BUILD=$(abspath $(O)) tests/e2e/run $(T)
 
 .PHONY: image check-image
-image: ## the container image, without a registry and without a daemon, as root -> build/image/; BASE=debian:trixie-slim
+define build_image
 	@tests/tools/install-deps image
 	@VERSION=$(VERSION) BASE=$(BASE) tests/image/build $(abspath $(O))/image
+endef
+image: ## the container image, without a registry and without a daemon, as root -> build/image/; BASE=debian:trixie-slim
+	$(build_image)
 	@VERSION=$(VERSION) tests/image/check $(abspath $(O))/image
 
 # For tests that run in it: made anew when the programs are.
 $(O)/image/hearth.tar: $(PROGRAMS) Dockerfile
-	@tests/tools/install-deps image
-	@VERSION=$(VERSION) BASE=$(BASE) tests/image/build $(abspath $(O))/image
+	$(build_image)
 
 check-image: image ## that, and another build from the start, which has to be the same
 	@VERSION=$(VERSION) BASE=$(BASE) tests/image/check $(abspath $(O))/image repeat

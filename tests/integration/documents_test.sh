@@ -7,9 +7,7 @@
 init
 reader_begin
 # One of its own: the audit is to find nothing in all of it.
-OWN_CEPH=$TMP/ceph HEARTH_CEPH=$TMP/ceph
-"$ONE_NODE" start "$OWN_CEPH" || die "Ceph does not start"
-start_ceph
+HEARTH_CEPH= start_ceph
 reader_at_a_place
 reader_has ceph "$ONE_NODE" ceph "$CEPH_DIR"
 reader_has rbd rbd -c "$CEPH_CONF"

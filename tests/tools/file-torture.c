@@ -195,7 +195,7 @@ static void check_range(File *file, int dir, int fd, size_t off, size_t len)
     size_t want = off >= file->size ? 0 : off + len > file->size ? file->size - off : len;
     size_t done = 0, at = 0;
     /* The kernel may miss a new end for a moment, while pages of an earlier read are dropped. */
-    for (int patience = 20; patience; patience--) {
+    for (int tries = 20; tries; tries--) {
         struct stat st;
         if (fstat(fd, &st) == 0 && (size_t)st.st_size == file->size)
             break;
