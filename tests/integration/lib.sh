@@ -279,9 +279,10 @@ own_user() { # the provisioner's Secret as Kubernetes mounts one, at $TMP/own
     printf '%s' "$PROVISIONER_ID" >"$TMP/own/userID"
     printf '%s' "$PROVISIONER_KEY" >"$TMP/own/userKey"
 }
+HEARTHD_WITH=()
 start_hearthd() { # [FLAGS]
     rm -f "$HEARTHD"
-    spawn hearthd "$BUILD/hearthd" --socket="$HEARTHD" --cache-dir="$CACHE" "$@"
+    spawn hearthd "${HEARTHD_WITH[@]}" "$BUILD/hearthd" --socket="$HEARTHD" --cache-dir="$CACHE" "$@"
     wait_socket hearthd "$HEARTHD"
 }
 start_node() { # [FLAGS]

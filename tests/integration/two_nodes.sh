@@ -17,7 +17,7 @@ start_node2() { # [FLAGS]
     on_node2 spawn_node2 "$@"
 }
 spawn_node2() {
-    spawn hearthd2 "$BUILD/hearthd" --socket="$HEARTHD" --cache-dir="$CACHE" "$@"
+    spawn hearthd2 "${HEARTHD_WITH[@]}" "$BUILD/hearthd" --socket="$HEARTHD" --cache-dir="$CACHE" "$@"
     wait_socket hearthd2 "$HEARTHD"
     spawn node2 "$BUILD/hearth-csi" --role=node --endpoint="unix://$NODE" --node-id=test-node-2 \
         --hearthd-socket="$HEARTHD" --cluster-config="$TMP/config.json"
