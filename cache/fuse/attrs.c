@@ -64,7 +64,10 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_s
         atomic_store(&node->page_version, 0);
     }
     OriginAttr attr;
+    const uint64_t session = unsynced_session(s);
     r = s->origin->ops->setattr(s->origin, node->origin, st, set, &attr);
+    if (r == 0)
+        unsynced_wrote(s, node, session);
     atomic_store(&node->dirty, 1);
     if (r < 0)
         fuse_reply_err(req, -r);

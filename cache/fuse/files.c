@@ -40,6 +40,7 @@ struct Handle {
     _Atomic uint64_t version; /* seen when the lease was taken */
     Content *content;         /* what the store has of the leased version; NULL: nothing */
     OriginFile *plain;        /* for pages written back through an O_APPEND handle */
+    unsigned losses_seen;     /* Node.mutex */
 };
 
 static gboolean immutable(const Node *node)
@@ -63,6 +64,7 @@ Handle *handle_new(Session *s, Node *node, OriginFile *file, int flags)
     h->append = (flags & O_APPEND) != 0;
     h->kind = h->writer ? ORIGIN_LEASE_WRITE : ORIGIN_LEASE_READ;
     h->refs = 1;
+    h->losses_seen = unsynced_seen(node);
     pthread_mutex_init(&h->mutex, NULL);
     pthread_mutex_lock(&s->open_mutex);
     LIST_INSERT_HEAD(&s->handles, h, in_session);
@@ -168,15 +170,31 @@ void handles_return_leases(Session *s, Node *node)
         notifier_drop_soon(s->notifier, node);
 }
 
+void handles_void_leases(Session *s)
+{
+    Handle *h;
+    pthread_mutex_lock(&s->open_mutex);
+    LIST_FOREACH(h, &s->handles, in_session)
+    {
+        recall(h->file, h);
+        atomic_store(&h->node->page_version, 0);
+        atomic_store(&h->node->attr_version, 0);
+        notifier_drop_soon(s->notifier, h->node);
+    }
+    pthread_mutex_unlock(&s->open_mutex);
+}
+
 /* What was written here must be in the origin under its final version before it is cached. */
 static int current_attr(Session *s, Node *node, OriginAttr *attr)
 {
     if (atomic_load(&node->writers) == 0 && atomic_exchange(&node->dirty, 0)) {
+        const uint64_t mark = unsynced_mark(node);
         int r = s->origin->ops->sync_node(s->origin, node->origin);
         if (r < 0) {
             atomic_store(&node->dirty, 1);
             return r;
         }
+        unsynced_synced(s, node, mark);
     }
     return s->origin->ops->getattr(s->origin, node->origin, attr);
 }
@@ -336,7 +354,11 @@ static Content *content_of(Handle *h)
 static gboolean leased_now(Handle *h, gboolean *again)
 {
     *again = FALSE;
-    if (immutable(h->node) || atomic_load(&h->lease) == LEASE_HELD)
+    if (immutable(h->node))
+        return TRUE;
+    if (!origin_vouches(h->session->origin))
+        return FALSE;
+    if (atomic_load(&h->lease) == LEASE_HELD)
         return TRUE;
     OriginAttr attr;
     int r;
@@ -448,8 +470,11 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
     /* Where the kernel believes the end to be may be long gone; a page of a mapping has its place.
      */
     uint64_t at = h->append && !fi->writepage ? ORIGIN_APPEND : (uint64_t)off;
+    const uint64_t session = unsynced_session(s);
     if (n == 0)
         n = s->origin->ops->write(s->origin, file, buf, size, at);
+    if (n > 0)
+        unsynced_wrote(s, node, session);
     atomic_store(&node->dirty, 1);
     atomic_store(&node->page_version, 0);
     /* The kernel keeps what was written; and puts an append where it believes the end to be. */
@@ -475,13 +500,25 @@ static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
     (void)ino;
     Handle *h = handle_of(fi);
     Session *s = h->session;
+    const uint64_t mark = unsynced_mark(h->node);
     int r = s->origin->ops->fsync(s->origin, h->file, datasync);
     pthread_mutex_lock(&h->mutex);
     OriginFile *plain = h->plain;
     pthread_mutex_unlock(&h->mutex);
     if (r == 0 && plain)
         r = s->origin->ops->fsync(s->origin, plain, datasync);
-    fuse_reply_err(req, -r);
+    if (r == 0)
+        unsynced_synced(s, h->node, mark);
+    int lost = unsynced_error(s, h->node, &h->losses_seen);
+    fuse_reply_err(req, -(lost ? lost : r));
+}
+
+/* close(2), also of a duplicate. It waits for nothing, and reports what is known. */
+static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    (void)ino;
+    Handle *h = handle_of(fi);
+    fuse_reply_err(req, -unsynced_error(h->session, h->node, &h->losses_seen));
 }
 
 static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,
@@ -490,7 +527,10 @@ static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, of
     (void)ino;
     Handle *h = handle_of(fi);
     Session *s = h->session;
+    const uint64_t session = unsynced_session(s);
     int r = s->origin->ops->fallocate(s->origin, h->file, mode, (uint64_t)off, (uint64_t)len);
+    if (r == 0)
+        unsynced_wrote(s, h->node, session);
     atomic_store(&h->node->dirty, 1);
     atomic_store(&h->node->page_version, 0);
     fuse_reply_err(req, -r);
@@ -503,5 +543,6 @@ void files_ops(struct fuse_lowlevel_ops *ops)
     ops->read = op_read;
     ops->write = op_write;
     ops->fsync = op_fsync;
+    ops->flush = op_flush;
     ops->fallocate = op_fallocate;
 }

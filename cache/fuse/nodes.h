@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include "cache/fuse/unsynced.h"
 #include "cache/origin/origin.h"
 
 typedef struct Nodes Nodes;
@@ -42,10 +43,11 @@ typedef struct Node {
     /* Until then (CLOCK_MONOTONIC_COARSE, ms) the kernel may use the name without asking. */
     _Atomic int64_t name_until;
 
-    pthread_mutex_t mutex;       /* guards the three below */
+    pthread_mutex_t mutex;       /* guards all below */
     LIST_HEAD(, Handle) handles; /* open ones */
     uint64_t parent;             /* where the kernel last found it: to drop its dentry when asked */
     char *name;
+    Unsynced unsynced;
 } Node;
 
 Nodes *nodes_new(Origin *origin, OriginNode *root, const OriginAttr *attr);

@@ -247,12 +247,18 @@ static void inode_unwanted(void *data, uint64_t ino, uint64_t snapshot)
     push(&((Notifier *)data)->drops, item);
 }
 
+static void leases_void(void *data)
+{
+    handles_void_leases(((Notifier *)data)->session);
+}
+
 void notifier_listen(Notifier *n, Origin *origin)
 {
     const OriginListener listener = {
         .inode_changed = inode_changed,
         .entry_changed = entry_changed,
         .inode_unwanted = inode_unwanted,
+        .leases_void = leases_void,
         .data = n,
     };
     if (origin->ops->listen)

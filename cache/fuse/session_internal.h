@@ -91,6 +91,8 @@ Handle *handle_new(Session *session, Node *node, OriginFile *file, int flags);
 void handles_return_leases(Session *session, Node *node);
 /* The leases of a node are void, with no recall: the origin has lost its session. */
 void handles_lose_leases(Node *node);
+/* So are all leases of the session: Ceph does not answer, or has ended its session. Queues only. */
+void handles_void_leases(Session *session);
 /* A recalled lease: drop pages, give it back. From the notifier. */
 void handle_recalled(Session *session, Handle *handle);
 

@@ -143,7 +143,8 @@ static OriginNode *op_get(Origin *o, OriginNode *node)
 
 static void op_put(Origin *o, OriginNode *node)
 {
-    ceph_ll_put(mount_of(o), inode_of(node));
+    if (mount_of(o))
+        ceph_ll_put(mount_of(o), inode_of(node));
 }
 
 static int op_getattr(Origin *o, OriginNode *node, OriginAttr *attr)
@@ -267,8 +268,9 @@ static int op_close(Origin *o, OriginFile *file)
 {
     /* Only compared from here on: the inode may be gone. */
     struct Inode *inode = file->inode;
-    int r = ceph_ll_close(mount_of(o), file->fh);
-    cephfs_lease_returned((CephfsOrigin *)o, inode);
+    int r = mount_of(o) ? ceph_ll_close(mount_of(o), file->fh) : -ENOTCONN;
+    if (mount_of(o))
+        cephfs_lease_returned((CephfsOrigin *)o, inode);
     g_free(file);
     return r;
 }
@@ -420,7 +422,7 @@ static int op_readdir(Origin *o, OriginDir *dir, int64_t off, gboolean with_attr
 
 static int op_closedir(Origin *o, OriginDir *dir)
 {
-    int r = ceph_ll_releasedir(mount_of(o), dir->result);
+    int r = mount_of(o) ? ceph_ll_releasedir(mount_of(o), dir->result) : -ENOTCONN;
     g_free(dir);
     return r;
 }

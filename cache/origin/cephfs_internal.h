@@ -33,10 +33,11 @@ typedef struct CephfsPrime {
 
 typedef struct CephfsOrigin {
     Origin base;
-    struct ceph_mount_info *mount;
+    struct ceph_mount_info *mount; /* NULL: abandoned */
     UserPerm *perms; /* the mount's own (root); borrowed */
     char *user_id;
     struct Inode *root;             /* in a snapshot; NULL: what is mounted */
+    struct Fh *canary;              /* what is mounted; a lock on it lives as long as the session */
     gboolean leases;                /* delegations are switched on */
     pthread_mutex_t listener_mutex; /* guards listener, also while it is called */
     OriginListener listener;
@@ -56,9 +57,10 @@ static inline uint64_t cephfs_snapshot(uint64_t snapid)
 
 /*
  * Ends the MDS session of the dead client of that name, by `mount`, which is configured, not yet
- * initialised, and taken over. Returns when done, or after limit_sec.
+ * initialised, and taken over. Returns when done, or after limit_sec. TRUE: an MDS answered, and
+ * there is no such session now.
  */
-void cephfs_reclaim(struct ceph_mount_info *mount, const char *client, unsigned limit_sec);
+gboolean cephfs_reclaim(struct ceph_mount_info *mount, const char *client, unsigned limit_sec);
 
 /* -ESTALE: what was just read has holes, and the snapshot that it was read of is no more. Other
  * -errno: that cannot be told. */

@@ -4,6 +4,7 @@
  * no second opinion; libcephfs acts as root.
  */
 #include "cache/origin/cephfs_internal.h"
+#include "cache/origin/reconnect.h"
 #include <errno.h>
 #include <dirent.h>
 #include <gio/gio.h>
@@ -65,8 +66,8 @@ static gboolean configure(struct ceph_mount_info *mount, const CephfsOriginConfi
         {"client_cache_size", strstr(config->root_path, "/" CEPHFS_SNAPSHOT_DIR "/")
                                   ? INODE_CACHE_SNAPSHOT
                                   : INODE_CACHE},
-        /* An outage longer than the session ends in a new session, not in a dead mount. */
-        {"client_reconnect_stale", "true"},
+        /* A client whose session was lost does not go on in another: see reconnect.h. */
+        {"client_reconnect_stale", "false"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(options); i++)
         if (!set_option(mount, options[i].name, options[i].value, error))
@@ -261,7 +262,40 @@ static int walk_inside(CephfsOrigin *o, const char *path)
     return r;
 }
 
-Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
+/*
+ * The canary: a lock that is held on the directory for as long as the session lives, and is asked
+ * for at each check. libcephfs carries locks over a failure of the MDS, and answers EIO once it has
+ * lost one with its session. Shared, on one byte that no file can have: it is in nobody's way.
+ */
+#define CANARY_OWNER 1
+
+static struct flock canary_lock(void)
+{
+    return (struct flock){
+        .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = (off_t)1 << 62, .l_len = 1};
+}
+
+static int canary_take(CephfsOrigin *o)
+{
+    struct Inode *root;
+    struct flock lock = canary_lock();
+    int r = ceph_ll_lookup_root(o->mount, &root);
+    if (r < 0)
+        return r;
+    r = ceph_ll_open(o->mount, root, O_RDONLY | O_DIRECTORY, &o->canary, o->perms);
+    ceph_ll_put(o->mount, root);
+    return r < 0 ? r : ceph_ll_setlk(o->mount, o->canary, &lock, CANARY_OWNER, 0);
+}
+
+static int check(Origin *origin)
+{
+    CephfsOrigin *o = (CephfsOrigin *)origin;
+    struct flock lock = canary_lock();
+    return ceph_ll_getlk(o->mount, o->canary, &lock, CANARY_OWNER);
+}
+
+/* The connection alone. */
+static Origin *connect_once(const CephfsOriginConfig *config, GError **error)
 {
     g_autofree CephfsOrigin *o = g_new0(CephfsOrigin, 1);
     o->base.ops = &cephfs_origin_ops;
@@ -301,38 +335,120 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
     r = inside ? walk_inside(o, inside) : 0;
     if (r < 0) {
         set_mount_error(config, r, error);
-        ceph_unmount(o->mount);
-        goto fail;
+        goto fail_mounted;
     }
-    r = ceph_set_deleg_timeout(o->mount, LEASE_RETURN_SEC);
-    o->leases = r == 0;
-    if (!read_space(o, error)) {
-        if (o->root)
-            ceph_ll_put(o->mount, o->root);
-        ceph_unmount(o->mount);
-        goto fail;
+    r = canary_take(o);
+    if (r < 0) {
+        set_mount_error(config, r, error);
+        goto fail_mounted;
     }
+    o->leases = ceph_set_deleg_timeout(o->mount, LEASE_RETURN_SEC) == 0;
+    if (!read_space(o, error))
+        goto fail_mounted;
     cephfs_waits_start(o);
     cephfs_prime_init(&o->prime);
     o->user_id = g_strdup(config->user_id);
     o->base.snapshot_path = origin_snapshot_path(config->root_path);
     return &g_steal_pointer(&o)->base;
+fail_mounted:
+    if (o->root)
+        ceph_ll_put(o->mount, o->root);
+    if (o->canary)
+        ceph_ll_close(o->mount, o->canary);
+    ceph_unmount(o->mount);
 fail:
     ceph_release(o->mount);
     return NULL;
 }
 
+static void disconnect(CephfsOrigin *o, gboolean lost)
+{
+    cephfs_waits_stop(o);
+    cephfs_prime_clear(&o->prime);
+    if (lost) {
+        /* Nothing is written back. What is open in it goes with it. */
+        ceph_abort_conn(o->mount);
+    } else {
+        ceph_ll_close(o->mount, o->canary);
+        if (o->root)
+            ceph_ll_put(o->mount, o->root);
+        ceph_unmount(o->mount);
+    }
+    ceph_release(o->mount);
+    o->mount = NULL;
+}
+
+static void abandon(Origin *origin)
+{
+    disconnect((CephfsOrigin *)origin, TRUE);
+}
+
 void cephfs_destroy(Origin *origin)
 {
     CephfsOrigin *o = (CephfsOrigin *)origin;
-    cephfs_waits_stop(o);
-    cephfs_prime_clear(&o->prime);
-    if (o->root)
-        ceph_ll_put(o->mount, o->root);
-    ceph_unmount(o->mount);
-    ceph_release(o->mount);
+    if (o->mount)
+        disconnect(o, FALSE);
     pthread_mutex_destroy(&o->listener_mutex);
     g_free(o->user_id);
     g_free(o->base.snapshot_path);
     g_free(o);
+}
+
+/* ---- connections that follow one another ---- */
+
+static CephfsOriginConfig *config_copy(const CephfsOriginConfig *config)
+{
+    CephfsOriginConfig *copy = g_new0(CephfsOriginConfig, 1);
+    *copy = (CephfsOriginConfig){
+        .monitors = g_strdup(config->monitors),
+        .user_id = g_strdup(config->user_id),
+        .key = g_strdup(config->key),
+        .fs_name = g_strdup(config->fs_name),
+        .root_path = g_strdup(config->root_path),
+        .timeout_sec = config->timeout_sec,
+        .client = g_strdup(config->client),
+        .memory_bytes = config->memory_bytes,
+    };
+    return copy;
+}
+
+static void config_free(void *data)
+{
+    CephfsOriginConfig *config = data;
+    explicit_bzero((char *)config->key, strlen(config->key));
+    g_free((char *)config->monitors);
+    g_free((char *)config->user_id);
+    g_free((char *)config->key);
+    g_free((char *)config->fs_name);
+    g_free((char *)config->root_path);
+    g_free((char *)config->client);
+    g_free(config);
+}
+
+static gboolean fence(void *data)
+{
+    const CephfsOriginConfig *config = data;
+    struct ceph_mount_info *mount = config->client ? configured(config, NULL) : NULL;
+    return mount && cephfs_reclaim(mount, config->client, RECLAIM_SEC);
+}
+
+/* What the MDS still has of the session before is ended first: it would hold others up. */
+static Origin *connect_again(void *data, GError **error)
+{
+    CephfsOriginConfig config = *(CephfsOriginConfig *)data;
+    config.dead_client = config.client;
+    return connect_once(&config, error);
+}
+
+Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
+{
+    static const ReconnectOps ops = {
+        .connect = connect_again,
+        .check = check,
+        .fence = fence,
+        .abandon = abandon,
+        .free_data = config_free,
+    };
+    Origin *first = connect_once(config, error);
+    return first ? origin_reconnect_new(first, &ops, config_copy(config)) : NULL;
 }

@@ -16,6 +16,7 @@ typedef struct Reclaim {
     pthread_cond_t changed;
     gboolean done;      /* mutex */
     gboolean abandoned; /* mutex */
+    gboolean ended;     /* mutex; the session is no more */
     struct ceph_mount_info *mount;
     char *client;
 } Reclaim;
@@ -31,11 +32,14 @@ static void reclaim_free(Reclaim *r)
 static void *reclaim_thread(void *data)
 {
     Reclaim *r = data;
-    if (ceph_init(r->mount) == 0 &&
-        ceph_start_reclaim(r->mount, r->client, CEPH_RECLAIM_RESET) != -EOPNOTSUPP)
+    int result = ceph_init(r->mount);
+    if (result == 0)
+        result = ceph_start_reclaim(r->mount, r->client, CEPH_RECLAIM_RESET);
+    if (result != -EOPNOTSUPP)
         ceph_finish_reclaim(r->mount);
     ceph_release(r->mount);
     pthread_mutex_lock(&r->mutex);
+    r->ended = result == 0 || result == -ENOENT;
     r->done = TRUE;
     gboolean abandoned = r->abandoned;
     pthread_cond_signal(&r->changed);
@@ -45,7 +49,7 @@ static void *reclaim_thread(void *data)
     return NULL;
 }
 
-void cephfs_reclaim(struct ceph_mount_info *mount, const char *client, unsigned limit_sec)
+gboolean cephfs_reclaim(struct ceph_mount_info *mount, const char *client, unsigned limit_sec)
 {
     Reclaim *r = g_new0(Reclaim, 1);
     pthread_mutex_init(&r->mutex, NULL);
@@ -56,7 +60,7 @@ void cephfs_reclaim(struct ceph_mount_info *mount, const char *client, unsigned 
     if (pthread_create(&thread, NULL, reclaim_thread, r) != 0) {
         ceph_release(mount);
         reclaim_free(r);
-        return;
+        return FALSE;
     }
     pthread_detach(thread);
     struct timespec until;
@@ -67,8 +71,10 @@ void cephfs_reclaim(struct ceph_mount_info *mount, const char *client, unsigned 
     while (!r->done && rc != ETIMEDOUT)
         rc = pthread_cond_timedwait(&r->changed, &r->mutex, &until);
     gboolean done = r->done;
+    gboolean ended = done && r->ended;
     r->abandoned = !done;
     pthread_mutex_unlock(&r->mutex);
     if (done)
         reclaim_free(r);
+    return ended;
 }

@@ -87,6 +87,8 @@ typedef struct OriginListener {
                           const char *name);
     /* The origin asks that the inode be given back, to bound what it holds (MDS cap recall). */
     void (*inode_unwanted)(void *data, uint64_t ino, uint64_t snapshot);
+    /* No lease is good any more: Ceph does not answer, or the session is lost. */
+    void (*leases_void)(void *data);
     void *data;
 } OriginListener;
 
@@ -105,6 +107,13 @@ typedef struct OriginOps {
      * return. The member itself is NULL for an origin that never has anything to tell.
      */
     void (*listen)(Origin *o, const OriginListener *listener);
+    /*
+     * The number of the session with Ceph, from 1. It changes when a session is lost: what was
+     * written before and not synced may be lost with it. NULL: that never happens.
+     */
+    uint64_t (*session)(Origin *o);
+    /* Whether leases are good now: Ceph was heard from lately. NULL: always. */
+    gboolean (*vouches)(Origin *o);
 
     int (*root)(Origin *o, OriginNode **node, OriginAttr *attr);
     int (*lookup)(Origin *o, OriginNode *parent, const char *name, OriginNode **node,
@@ -227,6 +236,16 @@ Origin *origin_dir_open(const char *path, GError **error);
  * Symbolic links are not followed.
  */
 int origin_find(Origin *o, const char *path, OriginNode **node, OriginAttr *attr);
+
+static inline uint64_t origin_session(Origin *o)
+{
+    return o->ops->session ? o->ops->session(o) : 1;
+}
+
+static inline gboolean origin_vouches(Origin *o)
+{
+    return !o->ops->vouches || o->ops->vouches(o);
+}
 
 static inline void origin_close(Origin *o)
 {

@@ -1,0 +1,37 @@
+/*
+ * What was written to an inode and not synced, and whether it may be lost: when the origin loses its
+ * session, such writes may be gone, or may never have been more than in memory. Each handle that is
+ * open then gets EIO once, from its next fsync or close, as with the kernel's errseq_t
+ * (lib/errseq.c); one opened later gets it when no other has had it.
+ */
+#ifndef HEARTH_FUSE_UNSYNCED_H
+#define HEARTH_FUSE_UNSYNCED_H
+
+#include <glib.h>
+#include <stdint.h>
+
+typedef struct Session Session;
+typedef struct Node Node;
+
+/* Of a node, guarded by its mutex; zero at first. */
+typedef struct Unsynced {
+    uint64_t writes;  /* so many were made */
+    uint64_t synced;  /* so many of them are safe, or were reported lost */
+    uint64_t session; /* the origin's, of the first that is not */
+    unsigned losses;  /* how often some were lost */
+} Unsynced;
+
+/* The origin's session, to be asked for before a write begins. */
+uint64_t unsynced_session(Session *session);
+/* A write, or another change that a sync is to make safe, was made; begun in that session. */
+void unsynced_wrote(Session *session, Node *node, uint64_t in_session);
+/* What a sync that begins now will make safe: for unsynced_synced(). */
+uint64_t unsynced_mark(Node *node);
+/* A sync that began at `mark` has succeeded. */
+void unsynced_synced(Session *session, Node *node, uint64_t mark);
+/* How many losses a handle has seen that is opened now. */
+unsigned unsynced_seen(Node *node);
+/* -EIO: something was lost since *seen, which is brought up to date; else 0. */
+int unsynced_error(Session *session, Node *node, unsigned *seen);
+
+#endif

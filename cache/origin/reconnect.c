@@ -1,0 +1,376 @@
+/*
+ * The connections of an origin: which one is current, whether Ceph still answers on it, and the next
+ * one. One thread, the keeper, has it checked, drops leases in time, and connects again. A check may
+ * hang for as long as Ceph does, so each runs on a thread of its own, and there is one at a time.
+ *
+ * Times. An MDS calls a client stale that has not renewed its session for session_timeout, which is
+ * 30 s at least (MDSMonitor refuses less). libcephfs renews every third of it, over the connection
+ * that a check takes. So when a check that was sent at T is answered, no lease goes to others before
+ * T + 2/3 of 30 s. We use none after T + LEASE_MS, and have the rest for dropping the kernel's pages.
+ */
+#include "cache/origin/reconnect_internal.h"
+#include <string.h>
+#include "cache/monotonic.h"
+
+#define CHECK_MS 3000
+#define LEASE_MS 12000
+/* A lease that begins is not to end at once. */
+#define NEW_LEASE_MS (LEASE_MS / 2)
+/* A check without an answer for so long is of a session that Ceph may have ended without a word. */
+#define HANG_MS 60000
+#define TICK_MS 1000
+#define IDLE_TICK_MS 10000
+#define RETRY_MS 1000
+/* How long a call waits for the next connection. */
+#define WAIT_MS 30000
+/* Calls that are still running when the origin is closed. */
+#define CLOSE_WAIT_MS 5000
+
+int64_t boottime_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static Connection *connection_add(Reconnect *o, Origin *inner)
+{
+    Connection *c = g_new0(Connection, 1);
+    c->inner = inner;
+    c->number = atomic_load(&o->number);
+    g_ptr_array_add(o->connections, c);
+    return c;
+}
+
+Connection *connection_use(Reconnect *o, gboolean wait)
+{
+    const struct timespec until = deadline_after_ms(WAIT_MS);
+    int r = 0;
+    pthread_mutex_lock(&o->lock);
+    while (!o->current && wait && !o->stopping && r != ETIMEDOUT)
+        r = pthread_cond_timedwait(&o->changed, &o->lock, &until);
+    Connection *c = o->current;
+    if (c)
+        c->uses++;
+    pthread_mutex_unlock(&o->lock);
+    return c;
+}
+
+gboolean connection_use_this(Reconnect *o, Connection *c)
+{
+    pthread_mutex_lock(&o->lock);
+    while (c->ending && !c->ended)
+        pthread_cond_wait(&o->changed, &o->lock);
+    gboolean usable = !c->ended;
+    if (usable)
+        c->uses++;
+    pthread_mutex_unlock(&o->lock);
+    return usable;
+}
+
+static void lose_locked(Reconnect *o, Connection *c)
+{
+    if (c->lost)
+        return;
+    c->lost = TRUE;
+    atomic_store(&o->heard_ms, 0);
+    atomic_fetch_add(&o->number, 1);
+    o->current = NULL;
+    pthread_cond_broadcast(&o->changed);
+    g_message("the session with Ceph is lost; fsync and close of files with unsynced writes answer "
+              "EIO; connecting again");
+}
+
+void connection_done(Reconnect *o, Connection *c, int64_t r)
+{
+    pthread_mutex_lock(&o->lock);
+    if (is_loss(r))
+        lose_locked(o, c);
+    if (--c->uses == 0 && (c->lost || o->stopping))
+        pthread_cond_broadcast(&o->changed);
+    pthread_mutex_unlock(&o->lock);
+}
+
+int connection_check(Reconnect *o, Connection *c)
+{
+    int64_t sent = boottime_ms();
+    int r = o->ops->check(c->inner);
+    pthread_mutex_lock(&o->lock);
+    if (r == -EIO || is_loss(r))
+        lose_locked(o, c);
+    else if (r == 0 && !c->lost && atomic_load(&o->heard_ms) < sent)
+        atomic_store(&o->heard_ms, sent);
+    if (c->lost)
+        r = -EIO;
+    pthread_mutex_unlock(&o->lock);
+    return r == 0 ? 0 : -EIO;
+}
+
+void connection_count_lease(Reconnect *o, int change)
+{
+    if (change < 0) {
+        atomic_fetch_sub(&o->leases, 1);
+        return;
+    }
+    if (atomic_fetch_add(&o->leases, 1))
+        return;
+    pthread_mutex_lock(&o->lock);
+    pthread_cond_broadcast(&o->changed); /* the keeper looks more often now */
+    pthread_mutex_unlock(&o->lock);
+}
+
+gboolean connection_was_just_heard(Reconnect *o)
+{
+    return boottime_ms() - atomic_load(&o->heard_ms) < NEW_LEASE_MS;
+}
+
+uint64_t reconnect_session(Origin *base)
+{
+    return atomic_load(&((Reconnect *)base)->number);
+}
+
+gboolean reconnect_vouches(Origin *base)
+{
+    return boottime_ms() - atomic_load(&((Reconnect *)base)->heard_ms) < LEASE_MS;
+}
+
+/* ---- the keeper ---- */
+
+typedef struct Check {
+    Reconnect *o;
+    Connection *c;
+} Check;
+
+static void *check_thread(void *data)
+{
+    Check *check = data;
+    Reconnect *o = check->o;
+    Connection *c = check->c;
+    g_free(check);
+    connection_check(o, c);
+    pthread_mutex_lock(&o->lock);
+    c->asked_ms = 0;
+    pthread_mutex_unlock(&o->lock);
+    /* Last: the origin may be gone then. */
+    connection_done(o, c, 0);
+    return NULL;
+}
+
+static void start_check_locked(Reconnect *o, Connection *c)
+{
+    Check *check = g_new0(Check, 1);
+    *check = (Check){o, c};
+    pthread_t thread;
+    c->asked_ms = boottime_ms();
+    c->uses++;
+    if (pthread_create(&thread, NULL, check_thread, check) == 0) {
+        pthread_detach(thread);
+        return;
+    }
+    c->asked_ms = 0;
+    c->uses--;
+    g_free(check);
+}
+
+static void leases_are_void(Reconnect *o)
+{
+    pthread_mutex_lock(&o->listener_mutex);
+    if (o->listener.leases_void)
+        o->listener.leases_void(o->listener.data);
+    pthread_mutex_unlock(&o->listener_mutex);
+}
+
+void connection_put_at_end(Connection *c, OriginNode *inner)
+{
+    if (!c->left)
+        c->left = g_ptr_array_new();
+    g_ptr_array_add(c->left, inner);
+}
+
+static void put_left(Connection *c)
+{
+    for (guint i = 0; c->left && i < c->left->len; i++)
+        c->inner->ops->put(c->inner, g_ptr_array_index(c->left, i));
+    g_clear_pointer(&c->left, g_ptr_array_unref);
+}
+
+static void connection_free(gpointer data)
+{
+    Connection *c = data;
+    put_left(c);
+    origin_close(c->inner);
+    g_free(c);
+}
+
+/* Ends what is lost and not used any more. */
+static void end_lost_locked(Reconnect *o)
+{
+    for (guint i = 0; i < o->connections->len; i++) {
+        Connection *c = g_ptr_array_index(o->connections, i);
+        if (!c->lost || c->ending || c->uses)
+            continue;
+        c->ending = TRUE;
+        pthread_mutex_unlock(&o->lock);
+        o->ops->abandon(c->inner);
+        pthread_mutex_lock(&o->lock);
+        c->ended = TRUE;
+        pthread_cond_broadcast(&o->changed);
+    }
+}
+
+static void connect_locked(Reconnect *o)
+{
+    g_autoptr(GError) error = NULL;
+    pthread_mutex_unlock(&o->lock);
+    leases_are_void(o);
+    int64_t sent = boottime_ms();
+    Origin *inner = o->ops->connect(o->data, &error);
+    if (inner) {
+        pthread_mutex_lock(&o->listener_mutex);
+        if (inner->ops->listen)
+            inner->ops->listen(inner, &o->listener);
+        pthread_mutex_unlock(&o->listener_mutex);
+    }
+    pthread_mutex_lock(&o->lock);
+    if (inner) {
+        o->current = connection_add(o, inner);
+        atomic_store(&o->heard_ms, sent);
+        pthread_cond_broadcast(&o->changed);
+        g_message("connected to Ceph again");
+        return;
+    }
+    g_message("not connected to Ceph again yet: %s", error->message);
+    const struct timespec next = deadline_after_ms(RETRY_MS);
+    int r = 0;
+    while (!o->stopping && r != ETIMEDOUT)
+        r = pthread_cond_timedwait(&o->changed, &o->lock, &next);
+}
+
+/* A session that Ceph has ended may never be told so (blocklisting switched off): the library then
+ * waits for ever. Another connection can end what is left of it. */
+static void fence_locked(Reconnect *o, Connection *c)
+{
+    pthread_mutex_unlock(&o->lock);
+    gboolean fenced = o->ops->fence(o->data);
+    pthread_mutex_lock(&o->lock);
+    if (fenced && c->asked_ms && boottime_ms() - c->asked_ms >= HANG_MS)
+        lose_locked(o, c);
+}
+
+static void *keeper(void *data)
+{
+    Reconnect *o = data;
+    gboolean dropped = FALSE; /* leases, since Ceph was heard from */
+    pthread_mutex_lock(&o->lock);
+    while (!o->stopping) {
+        end_lost_locked(o);
+        Connection *c = o->current;
+        if (!c) {
+            connect_locked(o);
+            continue;
+        }
+        const int64_t now = boottime_ms(), heard = atomic_load(&o->heard_ms);
+        const gboolean silent = now - heard >= LEASE_MS;
+        if (!c->asked_ms && now - heard >= CHECK_MS && (c->uses || atomic_load(&o->leases)))
+            start_check_locked(o, c);
+        if (silent && !dropped && atomic_load(&o->leases)) {
+            pthread_mutex_unlock(&o->lock);
+            leases_are_void(o);
+            pthread_mutex_lock(&o->lock);
+        }
+        dropped = silent;
+        if (c->asked_ms && now - c->asked_ms >= HANG_MS)
+            fence_locked(o, c);
+        const gboolean idle = !c->uses && !atomic_load(&o->leases);
+        const struct timespec next = deadline_after_ms(idle ? IDLE_TICK_MS : TICK_MS);
+        if (!o->stopping && o->current)
+            pthread_cond_timedwait(&o->changed, &o->lock, &next);
+    }
+    pthread_mutex_unlock(&o->lock);
+    return NULL;
+}
+
+/* ---- the origin ---- */
+
+void reconnect_listen(Origin *base, const OriginListener *listener)
+{
+    Reconnect *o = (Reconnect *)base;
+    pthread_mutex_lock(&o->listener_mutex);
+    o->listener = listener ? *listener : (OriginListener){0};
+    pthread_mutex_unlock(&o->listener_mutex);
+    /* The keeper gives those that come later the new one. */
+    for (guint i = 0;; i++) {
+        pthread_mutex_lock(&o->lock);
+        Connection *c = i < o->connections->len ? g_ptr_array_index(o->connections, i) : NULL;
+        pthread_mutex_unlock(&o->lock);
+        if (!c)
+            return;
+        if (connection_use_this(o, c)) {
+            if (c->inner->ops->listen)
+                c->inner->ops->listen(c->inner, listener);
+            connection_done(o, c, 0);
+        }
+    }
+}
+
+Origin *origin_reconnect_new(Origin *first, const ReconnectOps *ops, void *data)
+{
+    Reconnect *o = g_new0(Reconnect, 1);
+    o->base.ops = &reconnect_origin_ops;
+    memcpy(o->base.space, first->space, sizeof(o->base.space));
+    o->base.snapshot_path = g_strdup(first->snapshot_path);
+    o->ops = ops;
+    o->data = data;
+    pthread_mutex_init(&o->lock, NULL);
+    pthread_mutex_init(&o->listener_mutex, NULL);
+    pthread_mutex_init(&o->nodes_mutex, NULL);
+    cond_init_monotonic(&o->changed);
+    o->connections = g_ptr_array_new_with_free_func(connection_free);
+    atomic_store(&o->number, 1);
+    o->current = connection_add(o, first);
+    pthread_create(&o->keeper, NULL, keeper, o);
+    return &o->base;
+}
+
+/* FALSE: a call to Ceph hangs. */
+static gboolean await_calls(Reconnect *o)
+{
+    const struct timespec until = deadline_after_ms(CLOSE_WAIT_MS);
+    unsigned uses;
+    int r = 0;
+    pthread_mutex_lock(&o->lock);
+    do {
+        uses = 0;
+        for (guint i = 0; i < o->connections->len; i++)
+            uses += ((Connection *)g_ptr_array_index(o->connections, i))->uses;
+        if (uses)
+            r = pthread_cond_timedwait(&o->changed, &o->lock, &until);
+    } while (uses && r != ETIMEDOUT);
+    pthread_mutex_unlock(&o->lock);
+    return uses == 0;
+}
+
+void reconnect_destroy(Origin *base)
+{
+    Reconnect *o = (Reconnect *)base;
+    pthread_mutex_lock(&o->lock);
+    o->stopping = TRUE;
+    pthread_cond_broadcast(&o->changed);
+    pthread_mutex_unlock(&o->lock);
+    pthread_join(o->keeper, NULL);
+    if (!await_calls(o)) {
+        g_message("a call to Ceph has not returned: its connection is left behind");
+        return;
+    }
+    pthread_mutex_lock(&o->lock);
+    end_lost_locked(o);
+    pthread_mutex_unlock(&o->lock);
+    g_ptr_array_unref(o->connections);
+    o->ops->free_data(o->data);
+    pthread_cond_destroy(&o->changed);
+    pthread_mutex_destroy(&o->nodes_mutex);
+    pthread_mutex_destroy(&o->listener_mutex);
+    pthread_mutex_destroy(&o->lock);
+    g_free(o->base.snapshot_path);
+    g_free(o);
+}

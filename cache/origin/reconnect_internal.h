@@ -1,0 +1,72 @@
+/* What reconnect.c (connections) and reconnect_ops.c (what is found and opened on them) share. */
+#ifndef HEARTH_ORIGIN_RECONNECT_INTERNAL_H
+#define HEARTH_ORIGIN_RECONNECT_INTERNAL_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include "cache/origin/reconnect.h"
+
+/*
+ *   current -> lost (lose) -> ending, once no call uses it -> ended (abandon() has returned)
+ *
+ * The struct stays until the origin is closed, since nodes and files name the one they are of.
+ */
+typedef struct Connection {
+    Origin *inner;
+    uint64_t number;
+    unsigned uses;                /* Reconnect.lock, as all below; running calls */
+    gboolean lost, ending, ended; /* in this order */
+    int64_t asked_ms;             /* when the check under way was sent; 0: there is none */
+    GPtrArray *left;              /* nodes to put when it ends; Reconnect.nodes_mutex */
+} Connection;
+
+typedef struct Reconnect {
+    Origin base;
+    const ReconnectOps *ops;
+    void *data;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;   /* current, a connection's state, stopping */
+    Connection *current;      /* lock; NULL: lost, and not connected again yet */
+    GPtrArray *connections;   /* lock; all there were */
+    gboolean stopping;        /* lock */
+    _Atomic uint64_t number;  /* of the current one, or of the one to come */
+    _Atomic int64_t heard_ms; /* when the last check that was answered was sent; 0: none was */
+    _Atomic unsigned leases;  /* held */
+    pthread_mutex_t listener_mutex; /* guards listener, also while it is called */
+    OriginListener listener;
+    pthread_mutex_t nodes_mutex; /* guards which connection a node is of */
+    pthread_t keeper;
+} Reconnect;
+
+/* CLOCK_BOOTTIME: goes on while the machine sleeps and this process is stopped. */
+int64_t boottime_ms(void);
+
+static inline gboolean is_loss(int64_t r)
+{
+    return r == -ESHUTDOWN || r == -ENOTCONN;
+}
+
+/* The current connection, in use until connection_done(); NULL: there is none, also after waiting
+ * for a while. */
+Connection *connection_use(Reconnect *o, gboolean wait);
+/* A certain one; FALSE: it has ended. */
+gboolean connection_use_this(Reconnect *o, Connection *c);
+/* r: what the call came to. */
+void connection_done(Reconnect *o, Connection *c, int64_t r);
+/* Has a node of a lost connection put when no call can use it any more. Under nodes_mutex. */
+void connection_put_at_end(Connection *c, OriginNode *inner);
+/* Asks Ceph now. 0, or -EIO: the connection is lost or this cannot be told. */
+int connection_check(Reconnect *o, Connection *c);
+/* 1: another lease is held, -1: one less. */
+void connection_count_lease(Reconnect *o, int change);
+/* Ceph was heard from lately enough for a new lease. */
+gboolean connection_was_just_heard(Reconnect *o);
+
+void reconnect_destroy(Origin *base);
+void reconnect_listen(Origin *base, const OriginListener *listener);
+uint64_t reconnect_session(Origin *base);
+gboolean reconnect_vouches(Origin *base);
+extern const OriginOps reconnect_origin_ops;
+
+#endif
