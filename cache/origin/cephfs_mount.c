@@ -425,6 +425,14 @@ static void config_free(void *data)
     g_free(config);
 }
 
+static gboolean answers(void *data)
+{
+    CephfsOriginConfig config = *(CephfsOriginConfig *)data;
+    config.client = NULL;
+    g_autoptr(Origin) other = connect_once(&config, NULL);
+    return other != NULL;
+}
+
 static gboolean fence(void *data)
 {
     const CephfsOriginConfig *config = data;
@@ -445,6 +453,7 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
     static const ReconnectOps ops = {
         .connect = connect_again,
         .check = check,
+        .answers = answers,
         .fence = fence,
         .abandon = abandon,
         .free_data = config_free,

@@ -16,8 +16,10 @@
 #define LEASE_MS 12000
 /* A lease that begins is not to end at once. */
 #define NEW_LEASE_MS (LEASE_MS / 2)
-/* A check without an answer for so long is of a session that Ceph may have ended without a word. */
-#define HANG_MS 60000
+/* A check without an answer for so long may be of a session that Ceph has ended without a word; it
+ * is, when a new client is answered and the check is not for a while longer. */
+#define HANG_MS 30000
+#define SUSPECT_MS 5000
 #define TICK_MS 1000
 #define IDLE_TICK_MS 10000
 #define RETRY_MS 1000
@@ -91,21 +93,6 @@ void connection_done(Reconnect *o, Connection *c, int64_t r)
     pthread_mutex_unlock(&o->lock);
 }
 
-int connection_check(Reconnect *o, Connection *c)
-{
-    int64_t sent = boottime_ms();
-    int r = o->ops->check(c->inner);
-    pthread_mutex_lock(&o->lock);
-    if (r == -EIO || is_loss(r))
-        lose_locked(o, c);
-    else if (r == 0 && !c->lost && atomic_load(&o->heard_ms) < sent)
-        atomic_store(&o->heard_ms, sent);
-    if (c->lost)
-        r = -EIO;
-    pthread_mutex_unlock(&o->lock);
-    return r == 0 ? 0 : -EIO;
-}
-
 void connection_count_lease(Reconnect *o, int change)
 {
     if (change < 0) {
@@ -134,43 +121,82 @@ gboolean reconnect_vouches(Origin *base)
     return boottime_ms() - atomic_load(&((Reconnect *)base)->heard_ms) < LEASE_MS;
 }
 
-/* ---- the keeper ---- */
+/* ---- checks ---- */
 
-typedef struct Check {
-    Reconnect *o;
-    Connection *c;
-} Check;
-
-static void *check_thread(void *data)
+static void check_once_locked(Reconnect *o, Connection *c)
 {
-    Check *check = data;
-    Reconnect *o = check->o;
-    Connection *c = check->c;
-    g_free(check);
-    connection_check(o, c);
+    const uint64_t number = ++c->begun;
+    const int64_t sent = c->asked_ms = boottime_ms();
+    pthread_mutex_unlock(&o->lock);
+    int r = o->ops->check(c->inner);
     pthread_mutex_lock(&o->lock);
     c->asked_ms = 0;
+    if (r == 0)
+        c->answered = number;
+    else
+        c->failed = number;
+    if (r == -EIO || is_loss(r))
+        lose_locked(o, c);
+    else if (r == 0 && !c->lost)
+        atomic_store(&o->heard_ms, sent);
+    pthread_cond_broadcast(&o->changed);
+}
+
+typedef struct Checker {
+    Reconnect *o;
+    Connection *c;
+} Checker;
+
+static void *checker_thread(void *data)
+{
+    Checker checker = *(Checker *)data;
+    Reconnect *o = checker.o;
+    Connection *c = checker.c;
+    g_free(data);
+    pthread_mutex_lock(&o->lock);
+    while (!c->lost && c->begun < c->wanted)
+        check_once_locked(o, c);
+    c->checking = FALSE;
     pthread_mutex_unlock(&o->lock);
     /* Last: the origin may be gone then. */
     connection_done(o, c, 0);
     return NULL;
 }
 
-static void start_check_locked(Reconnect *o, Connection *c)
+/* Has a check begin, and gives its number. It uses the connection while it runs. */
+static uint64_t want_check_locked(Reconnect *o, Connection *c)
 {
-    Check *check = g_new0(Check, 1);
-    *check = (Check){o, c};
+    c->wanted = c->begun + 1;
+    if (c->checking)
+        return c->wanted;
+    Checker *checker = g_new0(Checker, 1);
+    *checker = (Checker){o, c};
     pthread_t thread;
-    c->asked_ms = boottime_ms();
+    c->checking = TRUE;
     c->uses++;
-    if (pthread_create(&thread, NULL, check_thread, check) == 0) {
+    if (pthread_create(&thread, NULL, checker_thread, checker) == 0) {
         pthread_detach(thread);
-        return;
+        return c->wanted;
     }
-    c->asked_ms = 0;
+    c->failed = ++c->begun;
+    c->checking = FALSE;
     c->uses--;
-    g_free(check);
+    g_free(checker);
+    return c->wanted;
 }
+
+int connection_check(Reconnect *o, Connection *c)
+{
+    pthread_mutex_lock(&o->lock);
+    const uint64_t number = c->lost ? 0 : want_check_locked(o, c);
+    while (!c->lost && c->answered < number && c->failed < number)
+        pthread_cond_wait(&o->changed, &o->lock);
+    gboolean good = !c->lost && c->answered >= number;
+    pthread_mutex_unlock(&o->lock);
+    return good ? 0 : -EIO;
+}
+
+/* ---- the keeper ---- */
 
 static void leases_are_void(Reconnect *o)
 {
@@ -246,15 +272,21 @@ static void connect_locked(Reconnect *o)
         r = pthread_cond_timedwait(&o->changed, &o->lock, &next);
 }
 
-/* A session that Ceph has ended may never be told so (blocklisting switched off): the library then
- * waits for ever. Another connection can end what is left of it. */
-static void fence_locked(Reconnect *o, Connection *c)
+/* With blocklisting switched off, a client whose session was ended may never hear of it: the library
+ * then waits for ever. */
+static void suspect_locked(Reconnect *o, Connection *c)
 {
+    const int64_t asked = c->asked_ms;
+    gboolean end = c->suspect_ms && boottime_ms() - c->suspect_ms >= SUSPECT_MS;
     pthread_mutex_unlock(&o->lock);
-    gboolean fenced = o->ops->fence(o->data);
+    gboolean yes = end ? o->ops->fence(o->data) : o->ops->answers(o->data);
     pthread_mutex_lock(&o->lock);
-    if (fenced && c->asked_ms && boottime_ms() - c->asked_ms >= HANG_MS)
+    if (c->asked_ms != asked || !yes)
+        c->suspect_ms = 0;
+    else if (end)
         lose_locked(o, c);
+    else if (!c->suspect_ms)
+        c->suspect_ms = boottime_ms();
 }
 
 static void *keeper(void *data)
@@ -271,8 +303,8 @@ static void *keeper(void *data)
         }
         const int64_t now = boottime_ms(), heard = atomic_load(&o->heard_ms);
         const gboolean silent = now - heard >= LEASE_MS;
-        if (!c->asked_ms && now - heard >= CHECK_MS && (c->uses || atomic_load(&o->leases)))
-            start_check_locked(o, c);
+        if (!c->checking && now - heard >= CHECK_MS && (c->uses || atomic_load(&o->leases)))
+            want_check_locked(o, c);
         if (silent && !dropped && atomic_load(&o->leases)) {
             pthread_mutex_unlock(&o->lock);
             leases_are_void(o);
@@ -280,7 +312,7 @@ static void *keeper(void *data)
         }
         dropped = silent;
         if (c->asked_ms && now - c->asked_ms >= HANG_MS)
-            fence_locked(o, c);
+            suspect_locked(o, c);
         const gboolean idle = !c->uses && !atomic_load(&o->leases);
         const struct timespec next = deadline_after_ms(idle ? IDLE_TICK_MS : TICK_MS);
         if (!o->stopping && o->current)

@@ -27,6 +27,8 @@ typedef struct ReconnectOps {
      * -ENOTCONN: it is lost; another error: this cannot be told. Returns only with an answer.
      */
     int (*check)(Origin *connection);
+    /* Whether Ceph answers a new client. */
+    gboolean (*answers)(void *data);
     /* Ends the session that a connection without an answer may still have. TRUE: Ceph answered, and
      * there is no such session any more. */
     gboolean (*fence)(void *data);

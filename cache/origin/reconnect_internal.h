@@ -17,7 +17,11 @@ typedef struct Connection {
     uint64_t number;
     unsigned uses;                /* Reconnect.lock, as all below; running calls */
     gboolean lost, ending, ended; /* in this order */
-    int64_t asked_ms;             /* when the check under way was sent; 0: there is none */
+    /* Checks, numbered from 1; one is under way at a time. */
+    uint64_t wanted, begun, answered, failed;
+    gboolean checking; /* a thread runs them */
+    int64_t asked_ms;  /* when the check under way was sent; 0: there is none */
+    int64_t suspect_ms; /* since when a new client is answered and that check is not; 0: it is not so */
     GPtrArray *left;              /* nodes to put when it ends; Reconnect.nodes_mutex */
 } Connection;
 
@@ -56,7 +60,7 @@ gboolean connection_use_this(Reconnect *o, Connection *c);
 void connection_done(Reconnect *o, Connection *c, int64_t r);
 /* Has a node of a lost connection put when no call can use it any more. Under nodes_mutex. */
 void connection_put_at_end(Connection *c, OriginNode *inner);
-/* Asks Ceph now. 0, or -EIO: the connection is lost or this cannot be told. */
+/* Asks Ceph, beginning now. 0, or -EIO: the connection is lost, or this cannot be told. */
 int connection_check(Reconnect *o, Connection *c);
 /* 1: another lease is held, -1: one less. */
 void connection_count_lease(Reconnect *o, int change);
