@@ -14,7 +14,7 @@ fi
 unset HEARTH_CEPH # it listens elsewhere
 
 MACHINE=10.98.0.1
-declare -A LINK
+declare -A LINK=()
 
 network_up() { # once, after init
     ip link set lo up && ip link add nodes type bridge && ip link set nodes up &&
