@@ -6,8 +6,8 @@
  *    of it goes to Ceph, and comes back only when it is known what Ceph made of it (flight.h). So
  *    the words are right at every moment, also at one at which this process is killed.
  * 2. Nothing is answered that Ceph has not: a write when Ceph has it, a flush when Ceph says so.
- * 3. Of an image that others may write nothing is answered that is kept, unless Ceph said just now that
- *    none has (watch.c).
+ * 3. Of an image that others may write nothing is answered that is kept, unless Ceph said just now
+ * that none has (watch.c).
  * 4. The disk is written by the pool's threads, never by librbd's, which bring the next answers.
  */
 #include <errno.h>

@@ -6,8 +6,8 @@
  *   images/<id>/sums    a 32-bit word for each block of the image
  *   images/<id>/data    the blocks, each at its own offset; sparse
  *
- * <id> is the first 128 bits of SHA-256 over the content's name, in hex: parts of the name are chosen by
- * tenants, who must not find another name with the same one.
+ * <id> is the first 128 bits of SHA-256 over the content's name, in hex: parts of the name are
+ * chosen by tenants, who must not find another name with the same one.
  */
 #ifndef HEARTH_BLOCK_FORMAT_H
 #define HEARTH_BLOCK_FORMAT_H

@@ -78,9 +78,9 @@ typedef struct Watch {
     gboolean runs;           /* the thread does */
     atomic_bool lost;        /* another client has the image now: what is kept is of the past */
     _Atomic int64_t good_ns; /* when the last check that was answered with 0 was sent */
-    gboolean forget;         /* Cached.lock: another client may have had it; the thread forgets all */
-    gboolean checking;       /* Cached.lock */
-    int64_t sent_ns;         /* Cached.lock: of the check under way */
+    gboolean forget;   /* Cached.lock: another client may have had it; the thread forgets all */
+    gboolean checking; /* Cached.lock */
+    int64_t sent_ns;   /* Cached.lock: of the check under way */
 } Watch;
 
 typedef struct Cached {

@@ -1,11 +1,11 @@
 /*
- * Whether what is kept of an image may be shown. Another client may take over an image of a node that
- * Ceph no longer hears from: after osd_client_watch_timeout (30 s) of silence if it is librbd or krbd.
- * That node is not told. So it asks every few seconds, and shows what is kept only while Ceph has
- * lately said that the image is still ours (of a reader: that its version is still the same). The time
- * counts from when that question was sent, by a clock that goes on while the machine sleeps or the
- * process is stopped, and it is looked at by each read: one that wakes up late shows nothing old.
- * Otherwise reads go to Ceph, which refuses them or lets them wait.
+ * Whether what is kept of an image may be shown. Another client may take over an image of a node
+ * that Ceph no longer hears from: after osd_client_watch_timeout (30 s) of silence if it is librbd
+ * or krbd. That node is not told. So it asks every few seconds, and shows what is kept only while
+ * Ceph has lately said that the image is still ours (of a reader: that its version is still the
+ * same). The time counts from when that question was sent, by a clock that goes on while the
+ * machine sleeps or the process is stopped, and it is looked at by each read: one that wakes up
+ * late shows nothing old. Otherwise reads go to Ceph, which refuses them or lets them wait.
  *
  * A snapshot never changes, and nothing is asked.
  *
@@ -16,7 +16,8 @@
 #include "cache/block/internal.h"
 
 #define CHECK_MS 3000
-/* Less than osd_client_watch_timeout less what passes between two signs of life of the watch, 10 s. */
+/* Less than osd_client_watch_timeout less what passes between two signs of life of the watch, 10 s.
+ */
 #define GOOD_NS (10 * G_GINT64_CONSTANT(1000000000))
 #define LONG_AGO_NS (-GOOD_NS)
 

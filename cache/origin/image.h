@@ -35,10 +35,10 @@ typedef struct ImageOps {
     void (*zero)(Image *image, uint64_t off, uint64_t len, ImageDone done, void *data);
 
     /*
-     * Asks Ceph whether what was read still holds: 0 if nobody else can have written the image since
-     * the last such answer; -ESHUTDOWN if it is no longer ours; -ESTALE, of one with
-     * content.guarded, if another may have written it; -EAGAIN, of a writable one, if it is ours, but
-     * was not all the time. May block if very much is under way.
+     * Asks Ceph whether what was read still holds: 0 if nobody else can have written the image
+     * since the last such answer; -ESHUTDOWN if it is no longer ours; -ESTALE, of one with
+     * content.guarded, if another may have written it; -EAGAIN, of a writable one, if it is ours,
+     * but was not all the time. May block if very much is under way.
      */
     void (*check)(Image *image, ImageDone done, void *data);
 

@@ -1,12 +1,13 @@
 /*
- * Whether an open image is still as it was: of one that is opened for reading, whether its header has
- * the version of before (rbd_content.c); of one that we write, whether its lock is ours, and is the one
- * that we took. That Ceph answers us at all is not enough: a client that took the lock from us has us
- * blocklisted, but an entry of the blocklist ends by itself (an hour later) or by hand.
+ * Whether an open image is still as it was: of one that is opened for reading, whether its header
+ * has the version of before (rbd_content.c); of one that we write, whether its lock is ours, and is
+ * the one that we took. That Ceph answers us at all is not enough: a client that took the lock from
+ * us has us blocklisted, but an entry of the blocklist ends by itself (an hour later) or by hand.
  *
- * The lock is asked for by its class's own call, "get_info": librados's rados_list_lockers() waits for
- * the answer. librbd has another cookie for the lock when its watch was lost and made again, as after a
- * cut of half a minute; it may then have taken the lock again from nobody, after someone else.
+ * The lock is asked for by its class's own call, "get_info": librados's rados_list_lockers() waits
+ * for the answer. librbd has another cookie for the lock when its watch was lost and made again, as
+ * after a cut of half a minute; it may then have taken the lock again from nobody, after someone
+ * else.
  */
 #include <errno.h>
 #include <string.h>
@@ -67,8 +68,7 @@ char *rbd_lock_holder(const char *reply, size_t bytes, uint64_t *client)
     if (!reply || !take_header(&reply, end) || !take(&reply, end, &n, sizeof(n)) ||
         GUINT32_FROM_LE(n) != 1 || !take_header(&reply, end) ||
         !take(&reply, end, &type, sizeof(type)) || type != CLIENT_TYPE ||
-        !take(&reply, end, client, sizeof(*client)) ||
-        !take(&reply, end, &length, sizeof(length)))
+        !take(&reply, end, client, sizeof(*client)) || !take(&reply, end, &length, sizeof(length)))
         return NULL;
     *client = GUINT64_FROM_LE(*client);
     length = GUINT32_FROM_LE(length);

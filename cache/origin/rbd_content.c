@@ -53,9 +53,9 @@ static int created_at(rbd_image_t image, uint64_t snap, struct timespec *at)
 }
 
 /*
- * Whether the user may read the data that the image says is its own: capabilities can tell objects by
- * their names too. Asked of Ceph, not of librbd, which reads nothing where an object map has nothing; a
- * user who may not is refused also if there is no such object.
+ * Whether the user may read the data that the image says is its own: capabilities can tell objects
+ * by their names too. Asked of Ceph, not of librbd, which reads nothing where an object map has
+ * nothing; a user who may not is refused also if there is no such object.
  */
 static gboolean may_read(rados_t cluster, rbd_image_t image, const char *namespace)
 {
@@ -75,8 +75,8 @@ static gboolean may_read(rados_t cluster, rbd_image_t image, const char *namespa
 
 /*
  * An image's ID is its own for ever, a snapshot's number too; but whoever may write in a namespace
- * can make images there with whatever ID, so the namespace is part of the name. No part can be made to
- * look like another: the namespace has its length before it, and the last @ ends the ID.
+ * can make images there with whatever ID, so the namespace is part of the name. No part can be made
+ * to look like another: the namespace has its length before it, and the last @ ends the ID.
  */
 char *rbd_content_name(rados_t cluster, rados_ioctx_t io, rbd_image_t image, uint64_t snap)
 {
@@ -132,8 +132,7 @@ static char *own_cookie(RbdImage *r)
     char tag[256], clients[1024], cookies[1024], addresses[1024];
     size_t sizes[] = {sizeof(tag), sizeof(clients), sizeof(cookies), sizeof(addresses)};
     int exclusive;
-    g_autofree char *self =
-        g_strdup_printf("client.%" PRIu64, rados_get_instance_id(r->cluster));
+    g_autofree char *self = g_strdup_printf("client.%" PRIu64, rados_get_instance_id(r->cluster));
     if (rados_list_lockers(r->io, r->header, RBD_LOCK_NAME, &exclusive, tag, &sizes[0], clients,
                            &sizes[1], cookies, &sizes[2], addresses, &sizes[3]) != 1 ||
         strcmp(clients, self) != 0)
@@ -169,8 +168,8 @@ int rbd_content_leave(Image *image, uint64_t *version)
         result = rbd_is_exclusive_lock_owner(r->image, &owner);
     if (result < 0 || !owner)
         return result < 0 ? result : -ESHUTDOWN;
-    ssize_t n = rados_list_lockers(r->io, r->header, RBD_LOCK_NAME, &exclusive, tag, &sizes[0], clients,
-                                   &sizes[1], cookies, &sizes[2], addresses, &sizes[3]);
+    ssize_t n = rados_list_lockers(r->io, r->header, RBD_LOCK_NAME, &exclusive, tag, &sizes[0],
+                                   clients, &sizes[1], cookies, &sizes[2], addresses, &sizes[3]);
     if (n != 1)
         return n < 0 ? (int)n : -ESHUTDOWN;
     /* Another's lock is not hit: the operation gives back our client's alone. */

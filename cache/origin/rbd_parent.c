@@ -44,9 +44,9 @@ static gboolean has_map(RbdImage *r)
 }
 
 /*
- * The name of the parent's content, if this image's user may read the parent itself. What an image says
- * of its parent is not believed: whoever may write an image's header can have it name any snapshot, and
- * what is kept is not asked of Ceph, which would refuse it.
+ * The name of the parent's content, if this image's user may read the parent itself. What an image
+ * says of its parent is not believed: whoever may write an image's header can have it name any
+ * snapshot, and what is kept is not asked of Ceph, which would refuse it.
  */
 static char *readable_name(const RbdImage *r, const rbd_linked_image_spec_t *spec, uint64_t snap)
 {

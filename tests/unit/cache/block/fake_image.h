@@ -36,15 +36,15 @@ typedef struct FakeImage {
     pthread_cond_t changed;
     gboolean hold, late; /* lock */
     gboolean left;
-    GQueue held;      /* lock: FakeCall */
-    atomic_int error; /* of every request */
+    GQueue held;             /* lock: FakeCall */
+    atomic_int error;        /* of every request */
     gboolean deaf;           /* lock: checks wait, in the call, until it is not */
     gboolean silent;         /* lock: checks are not answered, but held: */
     ImageDone check_done;    /* lock */
     void *check_data;        /* lock */
     atomic_int checks;       /* that came */
     atomic_int check_result; /* of the next, if not 0 */
-    Workers *pool;    /* of late answers */
+    Workers *pool;           /* of late answers */
 } FakeImage;
 
 static inline FakeCeph *fake_ceph_new(void)
