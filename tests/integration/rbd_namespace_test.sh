@@ -35,20 +35,23 @@ stage_as() { # USER NAME CONTEXT
     NODE_ID=$id NODE_KEY=$key
     return $status
 }
-# Nothing of it is shown, whether it is refused or reads as what the user has itself.
+# Nothing of the victim's is shown.
 shows_nothing() { # NAME USER IMAGE CONTEXT
-    if ! stage_as "$2" "$3" "$4"; then
-        pass "$1"
-    elif read_device 0 4 2>/dev/null | grep -qa "$SECRET"; then
-        fail "$1" "another's bytes were read"
+    if stage_as "$2" "$3" "$4"; then
+        same "$1" "$(read_device 0 4 2>/dev/null | grep -ac "$SECRET")" 0
     else
-        pass "$1"
+        fail "$1" "$(said)"
     fi
+    down >/dev/null
+}
+is_refused() { # NAME USER IMAGE CONTEXT
+    stage_as "$2" "$3" "$4"
+    code "$1" PERMISSION_DENIED
     down >/dev/null
 }
 
 user tenant "profile rbd pool=rbd namespace=$NS"
-user header "allow rx pool=rbd object_prefix rbd_id., allow rx pool=rbd object_prefix rbd_header., allow rx pool=rbd object_prefix rbd_object_map."
+user header "allow rx pool=rbd object_prefix rbd_id., allow rx pool=rbd object_prefix rbd_header., allow rx pool=rbd object_prefix rbd_object_map., allow rx pool=rbd object_prefix rbd_info"
 
 # ---- a victim ----
 
@@ -85,10 +88,21 @@ forge() {
         rados -c "$CEPH_CONF" -p rbd getomapval "rbd_header.$ID" "$key" "$TMP/value" >/dev/null 2>&1 &&
             as tenant rados -p rbd -N "$NS" --input-file "$TMP/value" setomapval "rbd_header.$ID" "$key" >/dev/null || return 1
     done < <(rados -c "$CEPH_CONF" -p rbd listomapkeys "rbd_header.$ID" 2>/dev/null)
+    for key in $(rados -c "$CEPH_CONF" -p rbd ls 2>/dev/null | grep "^rbd_object_map.$ID"); do
+        rados -c "$CEPH_CONF" -p rbd get "$key" "$TMP/value" 2>/dev/null &&
+            as tenant rados -p rbd -N "$NS" put "$key" "$TMP/value" || return 1
+    done
+    # By which a clone finds it.
+    for key in "name_$NAME" "id_$ID"; do
+        rados -c "$CEPH_CONF" -p rbd getomapval rbd_directory "$key" "$TMP/value" >/dev/null 2>&1 &&
+            as tenant rados -p rbd -N "$NS" --input-file "$TMP/value" setomapval rbd_directory "$key" >/dev/null || return 1
+    done
 }
 at_exit remove_forged
 remove_forged() {
-    for object in $(on_pool ls | grep -e "-$RUN" -e "$ID"); do on_pool rm "$object"; done
+    local name
+    for name in $(on_pool ls | grep -e "-$RUN" -e "$ID"); do on_pool rm "$name"; done
+    for name in "name_$NAME" "id_$ID"; do on_pool rmomapkey rbd_directory "$name"; done
 }
 check a_tenant_can_make_a_header_with_anothers_ids forge
 same and_has_the_name_and_the_snapshot "$(as tenant rbd info "rbd/$NS/$NAME@v1" --format json | jq -r .id)" "$ID"
@@ -103,7 +117,7 @@ shows_nothing nor_when_it_is_opened_to_be_written tenant "$NAME" "{\"radosNamesp
 as tenant rbd clone --rbd-default-clone-format 2 "rbd/$NS/$NAME@v1" "rbd/$NS/child-$RUN" || fail child "rbd clone"
 shows_nothing a_parent_with_a_copied_id_shows_nothing tenant "child-$RUN" "{\"radosNamespace\": \"$NS\"}"
 rbd_cmd clone --rbd-default-clone-format 2 "rbd/$NAME@v1" "rbd/$NS/stolen-$RUN" || fail stolen "rbd clone"
-shows_nothing a_parent_that_ceph_refuses_shows_nothing tenant "stolen-$RUN" "{\"radosNamespace\": \"$NS\"}"
+is_refused a_parent_that_ceph_refuses_is_refused tenant "stolen-$RUN" "{\"radosNamespace\": \"$NS\"}"
 rbd_cmd rm --no-progress "rbd/$NS/stolen-$RUN" || fail stolen "rbd rm"
 
 # ---- the header alone ----
@@ -114,7 +128,8 @@ shows_nothing who_may_read_the_header_alone_sees_nothing header "$NAME" '{"snaps
 
 # ---- its own ----
 
-yes TENANTS-OWN | head -c $((8 * MB)) | as tenant rbd import --no-progress - "rbd/$NS/own-$RUN" || fail own "rbd import"
+head -c $((8 * MB)) /dev/urandom >"$TMP/random"
+as tenant rbd import --no-progress "$TMP/random" "rbd/$NS/own-$RUN" || fail own "rbd import"
 as tenant rbd snap create --no-progress "rbd/$NS/own-$RUN@v1" || fail own "rbd snap"
 stage_as tenant "own-$RUN" "$CONTEXT" || fail own "$(said)"
 touch_device

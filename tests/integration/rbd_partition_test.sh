@@ -95,14 +95,14 @@ warm written_is_warm touch_device
 
 # ---- cut off for a while; no one else writes ----
 
-cut a
+link_down a
 sleep $SILENT
 begin a_read_waits_while_ceph_is_not_heard read_device 0 2
 waits a_read_waits_while_ceph_is_not_heard
 use model
 check a_snapshot_is_read_all_the_same timeout 20 bash -c "command dd status=none if='$TARGET' iflag=direct bs=1M count=2 of=/dev/null"
 use written
-heal a
+link_up a
 right_or_fails a_read_waits_while_ceph_is_not_heard 0 2
 succeeds a_read_waits_while_ceph_is_not_heard
 check what_is_kept_is_used_again wait_for 20 warm_again
@@ -110,7 +110,7 @@ equals_ceph and_is_right
 
 # ---- cut off; another client takes it over ----
 
-cut a
+link_down a
 begin a_direct_write_under_way_fails direct_write
 begin the_fsync_of_a_write_under_way_fails synced_write
 use weights
@@ -123,7 +123,7 @@ use weights
 begin an_old_block_is_not_read_by_a_reader read_device 1 2
 waits an_old_block_is_not_read
 waits an_old_block_is_not_read_by_a_reader
-heal a
+link_up a
 right_or_fails an_old_block_is_not_read_by_a_reader 1 2
 use written
 fails an_old_block_is_not_read
