@@ -11,7 +11,7 @@ start_hearth
 NS=tenant
 SECRET=VICTIMS-WEIGHTS
 
-# As a user of its own: $USER_ID, its key in $USER_KEY.
+# A user of Ceph's.
 user() { # ID OSD-CAPABILITIES
     ceph_cmd auth get-or-create "client.$1-$RUN" mon 'profile rbd' osd "$2" >/dev/null 2>&1 || die "user $1"
     at_exit "ceph_cmd auth rm client.$1-$RUN >/dev/null 2>&1"
@@ -51,7 +51,12 @@ is_refused() { # NAME USER IMAGE CONTEXT
 }
 
 user tenant "profile rbd pool=rbd namespace=$NS"
-user header "allow rx pool=rbd object_prefix rbd_id., allow rx pool=rbd object_prefix rbd_header., allow rx pool=rbd object_prefix rbd_object_map., allow rx pool=rbd object_prefix rbd_info"
+HEADERS=
+for object in rbd_id rbd_header rbd_object_map rbd_info rbd_directory rbd_trash; do
+    HEADERS+="${HEADERS:+, }allow rx pool=rbd object_prefix $object"
+done
+user header "$HEADERS"
+user both "profile rbd pool=rbd namespace=$NS, $HEADERS"
 
 # ---- a victim ----
 
@@ -118,6 +123,7 @@ as tenant rbd clone --rbd-default-clone-format 2 "rbd/$NS/$NAME@v1" "rbd/$NS/chi
 shows_nothing a_parent_with_a_copied_id_shows_nothing tenant "child-$RUN" "{\"radosNamespace\": \"$NS\"}"
 rbd_cmd clone --rbd-default-clone-format 2 "rbd/$NAME@v1" "rbd/$NS/stolen-$RUN" || fail stolen "rbd clone"
 is_refused a_parent_that_ceph_refuses_is_refused tenant "stolen-$RUN" "{\"radosNamespace\": \"$NS\"}"
+shows_nothing a_parent_of_which_ceph_refuses_the_data_shows_nothing both "stolen-$RUN" "{\"radosNamespace\": \"$NS\"}"
 rbd_cmd rm --no-progress "rbd/$NS/stolen-$RUN" || fail stolen "rbd rm"
 
 # ---- the header alone ----

@@ -35,21 +35,23 @@ begin() { # NAME COMMAND...
     { "$@" >"$TMP/$name.out" 2>"$TMP/$name.err"; echo $? >"$TMP/$name.status"; } &
 }
 ended() { [ -s "$TMP/$1.status" ]; }
-waits() { # NAME: it does so for a while
+waits() { # JOB: it does so for a while
     sleep 1
-    if ended "$1"; then fail "$1" "did not wait: status $(<"$TMP/$1.status"), $(wc -c <"$TMP/$1.out") bytes"; else pass "$1"; fi
+    if ended "$1"; then fail "${1}_waits" "status $(<"$TMP/$1.status"), $(wc -c <"$TMP/$1.out") bytes"; else pass "${1}_waits"; fi
 }
-fails() { # NAME
-    if ! wait_for 40 ended "$1"; then fail "$1" "does not end"; elif [ "$(<"$TMP/$1.status")" = 0 ]; then
-        fail "$1" "succeeded"; else pass "$1"; fi
+ends() { # NAME JOB
+    wait_for 40 ended "$2" || { fail "$1" "does not end"; return 1; }
 }
-succeeds() { # NAME
-    if ! wait_for 40 ended "$1"; then fail "$1" "does not end"; else same "$1" "$(<"$TMP/$1.status")" 0; fi
+fails() { # JOB
+    ends "${1}_fails" "$1" || return
+    if [ "$(<"$TMP/$1.status")" = 0 ]; then fail "${1}_fails" "succeeded"; else pass "${1}_fails"; fi
 }
-# Fails, or has what Ceph has: FROM-MB MB
-right_or_fails() { # NAME FROM-MB MB
-    if ! wait_for 40 ended "$1"; then fail "$1" "does not end"; elif [ "$(<"$TMP/$1.status")" != 0 ]; then pass "$1"; else
-        same "$1" "$(sum_of <"$TMP/$1.out")" "$(by_rbd | command dd status=none bs=1M iflag=fullblock skip="$2" count="$3" | sum_of)"
+succeeds() { ends "${1}_succeeds" "$1" && same "${1}_succeeds" "$(<"$TMP/$1.status")" 0; } # JOB
+# Fails, or has what Ceph has.
+shows_nothing_old() { # JOB FROM-MB MB
+    ends "${1}_shows_nothing_old" "$1" || return
+    if [ "$(<"$TMP/$1.status")" != 0 ]; then pass "${1}_shows_nothing_old"; else
+        same "${1}_shows_nothing_old" "$(sum_of <"$TMP/$1.out")" "$(by_rbd | dd bs=1M iflag=fullblock skip="$2" count="$3" | sum_of)"
     fi
 }
 sum_of() { sha256sum | cut -c 1-16; }
@@ -97,40 +99,40 @@ warm written_is_warm touch_device
 
 link_down a
 sleep $SILENT
-begin a_read_waits_while_ceph_is_not_heard read_device 0 2
-waits a_read_waits_while_ceph_is_not_heard
+begin a_read_of_what_is_kept read_device 0 2
+waits a_read_of_what_is_kept
 use model
 check a_snapshot_is_read_all_the_same timeout 20 bash -c "command dd status=none if='$TARGET' iflag=direct bs=1M count=2 of=/dev/null"
 use written
 link_up a
-right_or_fails a_read_waits_while_ceph_is_not_heard 0 2
-succeeds a_read_waits_while_ceph_is_not_heard
+shows_nothing_old a_read_of_what_is_kept 0 2
+succeeds a_read_of_what_is_kept
 check what_is_kept_is_used_again wait_for 20 warm_again
 equals_ceph and_is_right
 
 # ---- cut off; another client takes it over ----
 
 link_down a
-begin a_direct_write_under_way_fails direct_write
-begin the_fsync_of_a_write_under_way_fails synced_write
+begin a_direct_write_under_way direct_write
+begin the_fsync_of_a_write_under_way synced_write
 use weights
 check a_readers_image_is_written taken_over
 use written
 check a_writers_image_is_taken_over taken_over
 sleep $SILENT
-begin an_old_block_is_not_read read_device 1 2
+begin a_read_once_taken_over read_device 1 2
 use weights
-begin an_old_block_is_not_read_by_a_reader read_device 1 2
-waits an_old_block_is_not_read
-waits an_old_block_is_not_read_by_a_reader
+begin a_readers_read_once_taken_over read_device 1 2
+waits a_read_once_taken_over
+waits a_readers_read_once_taken_over
 link_up a
-right_or_fails an_old_block_is_not_read_by_a_reader 1 2
+shows_nothing_old a_readers_read_once_taken_over 1 2
 use written
-fails an_old_block_is_not_read
-fails a_direct_write_under_way_fails
-fails the_fsync_of_a_write_under_way_fails
-begin a_later_fsync_fails_too synced_write
-fails a_later_fsync_fails_too
+fails a_read_once_taken_over
+fails a_direct_write_under_way
+fails the_fsync_of_a_write_under_way
+begin a_later_fsync synced_write
+fails a_later_fsync
 same no_late_write_is_in_ceph "$(by_rbd | sum_of)" "$THEIRS"
 use weights
 equals_ceph the_reader_sees_what_was_written
@@ -143,18 +145,47 @@ touch_device
 kept
 warm it_is_warm_before_it_is_stopped touch_device
 kill -STOP "${PID[hearthd]}"
-begin a_write_of_a_stopped_hearthd_fails direct_write
-begin the_fsync_of_a_stopped_hearthd_fails synced_write
+begin a_write_of_a_stopped_hearthd direct_write
+begin the_fsync_of_a_stopped_hearthd synced_write
 check it_is_taken_over_while_stopped taken_over
 sleep $SILENT
-begin when_it_goes_on_it_shows_nothing_old read_device 1 2
+begin a_read_once_it_goes_on read_device 1 2
 sleep 1
 kill -CONT "${PID[hearthd]}"
-fails when_it_goes_on_it_shows_nothing_old
-fails a_write_of_a_stopped_hearthd_fails
-fails the_fsync_of_a_stopped_hearthd_fails
+fails a_read_once_it_goes_on
+fails a_write_of_a_stopped_hearthd
+fails the_fsync_of_a_stopped_hearthd
 same no_write_of_a_stopped_hearthd_is_in_ceph "$(by_rbd | sum_of)" "$THEIRS"
 comes_back it_comes_back_again
+
+if [ -n "${LONG:-}" ]; then
+    # Ceph forgets that it had watched the image; no one else takes it.
+    touch_device
+    kept
+    link_down a
+    sleep 45
+    link_up a
+    begin a_read_after_a_long_cut read_device 0 2
+    succeeds a_read_after_a_long_cut
+    shows_nothing_old a_read_after_a_long_cut 0 2
+    touch_again() { touch_device && kept && warm_again; }
+    check what_is_read_then_is_kept wait_for 60 touch_again
+    equals_ceph after_a_long_cut_it_is_right
+
+    # Taken over, given back, and the blocklist's entry is over: Ceph answers as if nothing were.
+    kill -STOP "${PID[hearthd]}"
+    check it_is_taken_over_for_a_while taken_over
+    for entry in $(ceph_cmd osd blocklist ls 2>/dev/null | awk '{ print $1 }'); do ceph_cmd osd blocklist rm "$entry" 2>/dev/null; done
+    sleep $SILENT
+    begin a_read_when_it_is_not_blocklisted read_device 1 2
+    sleep 1
+    kill -CONT "${PID[hearthd]}"
+    shows_nothing_old a_read_when_it_is_not_blocklisted 1 2
+    sleep 5
+    begin a_read_later read_device 1 2
+    shows_nothing_old a_read_later 1 2
+    comes_back it_comes_back_at_last
+fi
 for name in written weights model; do
     use $name
     down || fail down "$name: $(said)"
