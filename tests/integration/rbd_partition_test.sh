@@ -145,12 +145,12 @@ touch_device
 kept
 warm it_is_warm_before_it_is_stopped touch_device
 kill -STOP "${PID[hearthd]}"
-begin a_write_of_a_stopped_hearthd direct_write
-begin the_fsync_of_a_stopped_hearthd synced_write
 check it_is_taken_over_while_stopped taken_over
 sleep $SILENT
 begin a_read_once_it_goes_on read_device 1 2
-sleep 1
+sleep 1 # first of all that it has to do then
+begin a_write_of_a_stopped_hearthd direct_write
+begin the_fsync_of_a_stopped_hearthd synced_write
 kill -CONT "${PID[hearthd]}"
 fails a_read_once_it_goes_on
 fails a_write_of_a_stopped_hearthd
