@@ -6,7 +6,9 @@
  *    of it goes to Ceph, and comes back only when it is known what Ceph made of it (flight.h). So
  *    the words are right at every moment, also at one at which this process is killed.
  * 2. Nothing is answered that Ceph has not: a write when Ceph has it, a flush when Ceph says so.
- * 3. The disk is written by the pool's threads, never by librbd's, which bring the next answers.
+ * 3. Of an image that others may write nothing is answered that is kept, unless Ceph said just now
+ * that none has (watch.c).
+ * 4. The disk is written by the pool's threads, never by librbd's, which bring the next answers.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,12 +20,6 @@
 static Cached *of(Image *image)
 {
     return (Cached *)image;
-}
-
-void cached_note_loss(Cached *c, ssize_t result)
-{
-    if (result == -ESHUTDOWN || result == -ESTALE)
-        atomic_store(&c->lost, TRUE);
 }
 
 static gboolean is_parents(const Cached *c, uint64_t off, uint64_t len)
@@ -213,7 +209,7 @@ static void cached_read(Image *image, void *buf, size_t len, uint64_t off, Image
 {
     Cached *c = of(image);
     const uint64_t from = block_floor(off), to = block_ceil(off + len);
-    if (!kept_is_usable(c->kept) || atomic_load(&c->lost) || to > atomic_load(&c->kept->end)) {
+    if (!kept_is_usable(c->kept) || !watch_is_good(c) || to > atomic_load(&c->kept->end)) {
         atomic_fetch_add(&c->bytes_fetched, len);
         c->beneath->ops->read(c->beneath, buf, len, off, done, data);
         return;
@@ -267,7 +263,7 @@ static void on_written(void *data, ssize_t result)
     Cached *c = w->carrier.cached;
     const uint64_t from = block_ceil(w->off);
     const uint64_t to = MIN(block_floor(w->off + w->len), atomic_load(&c->kept->end));
-    cached_note_loss(c, result);
+    watch_note(c, result);
     if (result >= 0 && from < to)
         take_data(w, from, to);
     ImageDone done = w->done;
@@ -361,27 +357,17 @@ static int cached_set_note(Image *image, const char *name, const char *text)
     return c->beneath->ops->set_note(c->beneath, name, text);
 }
 
-static void on_checked(void *data, ssize_t result)
+void cached_forget(Cached *c)
 {
-    Cached *c = data;
-    cached_note_loss(c, result);
-    pthread_mutex_lock(&c->lock);
-    c->checking = FALSE;
-    pthread_mutex_unlock(&c->lock);
-    cached_unuse(c);
-}
-
-void cached_check(Cached *c)
-{
-    pthread_mutex_lock(&c->lock);
-    const gboolean check = !c->checking && !c->kept->immutable;
-    if (check) {
-        c->checking = TRUE;
-        c->under_way++;
-    }
-    pthread_mutex_unlock(&c->lock);
-    if (check)
-        c->beneath->ops->check(c->beneath, on_checked, c);
+    Kept *k = c->kept;
+    if (c->parent)
+        note_owned(c, 0, c->beneath->content.parent->end);
+    pthread_mutex_lock(&k->flights.lock);
+    flights_spoil_locked(&k->flights);
+    int rc = block_file_forget(k->file, 0, atomic_load(&k->end));
+    pthread_mutex_unlock(&k->flights.lock);
+    if (rc < 0)
+        kept_break(k, rc);
 }
 
 /* What is kept is marked before the lock goes: after that it may be another's. */
@@ -392,10 +378,12 @@ static void cached_destroy(Image *image)
     pthread_mutex_lock(&cache->lock);
     g_queue_unlink(&cache->open, &c->link);
     pthread_mutex_unlock(&cache->lock);
+    watch_stop(c);
     pthread_mutex_lock(&c->lock);
     while (c->under_way)
         pthread_cond_wait(&c->idle, &c->lock);
     pthread_mutex_unlock(&c->lock);
+    watch_destroy(c);
     pthread_mutex_destroy(&c->ahead.lock);
     pthread_mutex_destroy(&c->lock);
     pthread_cond_destroy(&c->idle);
@@ -436,6 +424,7 @@ Cached *cached_new(Kept *kept, Kept *parent, Image *beneath)
     pthread_mutex_lock(&kept->cache->lock);
     g_queue_push_tail_link(&kept->cache->open, &c->link);
     pthread_mutex_unlock(&kept->cache->lock);
+    watch_begin(c);
     return c;
 }
 

@@ -39,7 +39,7 @@ static gboolean is_still_of(const Fetch *f)
 static void on_verified(void *data, ssize_t result)
 {
     Fetch *f = data;
-    cached_note_loss(f->carrier.cached, result);
+    watch_note(f->carrier.cached, result);
     carrier_landed(&f->carrier, result == 0);
 }
 
@@ -49,7 +49,7 @@ static void on_fetched(void *data, ssize_t result)
     Cached *c = f->carrier.cached;
     Flights *flights = &f->carrier.kept->flights;
     const gboolean whole = result == (ssize_t)f->len;
-    cached_note_loss(c, result);
+    watch_note(c, result);
     if (result >= 0 && !whole)
         result = -EIO;
     const gboolean good = whole && is_still_of(f);

@@ -60,9 +60,8 @@ static int pwrite_all(int fd, const void *buf, size_t len, off_t off)
 
 void block_file_id(const char *name, char id[BLOCK_FILE_ID_BYTES])
 {
-    XXH128_hash_t hash = XXH3_128bits(name, strlen(name));
-    g_snprintf(id, BLOCK_FILE_ID_BYTES, "%016" G_GINT64_MODIFIER "x%016" G_GINT64_MODIFIER "x",
-               (guint64)hash.high64, (guint64)hash.low64);
+    g_autofree char *sum = g_compute_checksum_for_string(G_CHECKSUM_SHA256, name, -1);
+    g_strlcpy(id, sum, BLOCK_FILE_ID_BYTES);
 }
 
 static gboolean read_head(BlockFile *f)

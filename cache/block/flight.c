@@ -67,6 +67,12 @@ void flights_end_locked(Flights *flights, Flight *flight)
         flight->next->previous = flight->previous;
 }
 
+void flights_spoil_locked(Flights *flights)
+{
+    for (Flight *f = flights->first; f; f = f->next)
+        f->spoilt = TRUE;
+}
+
 Flight *flights_find_fill_locked(Flights *flights, uint64_t off, uint64_t end)
 {
     for (Flight *f = flights->first; f; f = f->next)

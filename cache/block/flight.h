@@ -45,6 +45,9 @@ gboolean flights_landed_locked(Flights *flights, Flight *flight);
 gboolean flights_install_locked(Flights *flights, Flight *flight);
 void flights_end_locked(Flights *flights, Flight *flight);
 
+/* Nothing of what is under way is to be installed. */
+void flights_spoil_locked(Flights *flights);
+
 /* A fill that covers the range and whose bytes are Ceph's of now, or will be; NULL: none. */
 Flight *flights_find_fill_locked(Flights *flights, uint64_t off, uint64_t end);
 #endif

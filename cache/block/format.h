@@ -6,7 +6,8 @@
  *   images/<id>/sums    a 32-bit word for each block of the image
  *   images/<id>/data    the blocks, each at its own offset; sparse
  *
- * <id> is 128 bits of XXH3 over the content's name, in hex.
+ * <id> is the first 128 bits of SHA-256 over the content's name, in hex: parts of the name are
+ * chosen by tenants, who must not find another name with the same one.
  */
 #ifndef HEARTH_BLOCK_FORMAT_H
 #define HEARTH_BLOCK_FORMAT_H
@@ -45,7 +46,7 @@ typedef struct __attribute__((packed)) FormatHead {
     uint64_t bytes;         /* of the image */
     char boot_id[40];       /* with OPEN; NUL padded */
     char nonce[40];         /* the note that was left with the image */
-    char client[40];        /* with OPEN: XXH3-128 of its user's name, in hex */
+    char client[40];        /* with OPEN: its user's name, made like <id> */
     char name[256];         /* of the content, NUL padded */
     uint64_t checksum;      /* XXH3-64 of all before */
 } FormatHead;

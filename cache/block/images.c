@@ -154,7 +154,8 @@ static Kept *kept_new(ImageCache *cache, const ImageContent *content)
         rc = block_file_open(cache->dir_fd, content->name, &file);
     }
     if (rc < 0) {
-        report(cache, rc);
+        if (rc != -ENAMETOOLONG)
+            report(cache, rc);
         return NULL;
     }
     Kept *k = g_new0(Kept, 1);
@@ -375,7 +376,7 @@ void kept_leave(Cached *cached)
     if (cached->parent && give_back(cached->parent))
         kept_end(cached->parent);
     const gboolean last = give_back(cached->kept);
-    if (last && !atomic_load(&cached->lost))
+    if (last && !atomic_load(&cached->watch.lost))
         mark_clean(cached->kept, cached->beneath);
     image_close(cached->beneath);
     if (last)

@@ -1,6 +1,7 @@
 /*
  * Shared by images.c (which images, and whether what is kept of them may be believed), room.c (how
- * much), cached.c (an image over another) and fetch.c (what is read from Ceph, and ahead).
+ * much), cached.c (an image over another), watch.c (whether it is still ours) and fetch.c (what is
+ * read from Ceph, and ahead).
  *
  * Locks, in order: Kept.break_lock, held across a call to Ceph; ImageCache.lock;
  * ImageCache.wanting_lock; Flights.lock; Cached.lock, a leaf.
@@ -70,6 +71,18 @@ typedef struct Ahead {
     uint64_t end, run, asked; /* lock: of what was read, in a row; what was read ahead to */
 } Ahead;
 
+/* Whether what is kept may be shown (watch.c). */
+typedef struct Watch {
+    Wake wake;
+    pthread_t thread;
+    gboolean runs;           /* the thread does */
+    atomic_bool lost;        /* another client has the image now: what is kept is of the past */
+    _Atomic int64_t good_ns; /* when the last check that was answered with 0 was sent */
+    gboolean forget;   /* Cached.lock: another client may have had it; the thread forgets all */
+    gboolean checking; /* Cached.lock */
+    int64_t sent_ns;   /* Cached.lock: of the check under way */
+} Watch;
+
 typedef struct Cached {
     Image base;
     Image *beneath;
@@ -81,8 +94,7 @@ typedef struct Cached {
     pthread_mutex_t lock;
     pthread_cond_t idle;
     unsigned under_way; /* lock */
-    gboolean checking;  /* lock */
-    atomic_bool lost;   /* another client has the image now: what is kept is of the past */
+    Watch watch;
     atomic_ulong bytes_hit, bytes_fetched;
 } Cached;
 
@@ -127,12 +139,10 @@ void *room_keeper(void *cache);
 Cached *cached_new(Kept *kept, Kept *parent, Image *beneath);
 /* Whose the range is: the parent's if all of it is. */
 Kept *cached_kept_of(Cached *cached, uint64_t off, uint64_t len);
-/* Asks Ceph, without waiting, whether a writable image is ours still, a guarded one unchanged. */
-void cached_check(Cached *cached);
+/* Forgets all that is kept of it; of a clone also what it has from its parent. */
+void cached_forget(Cached *cached);
 /* Counts `bytes` of buffers; FALSE: too many. Those for reading ahead leave room for others. */
 gboolean buffers_take(ImageCache *cache, size_t bytes);
-/* Looks at an answer of Ceph's for whether the image is another's by now. */
-void cached_note_loss(Cached *cached, ssize_t result);
 gboolean buffers_take_ahead(ImageCache *cache, size_t bytes);
 /* Begins what waits for them. */
 void buffers_give(ImageCache *cache, size_t bytes);
@@ -143,6 +153,16 @@ void carrier_begin_locked(Carrier *carrier);
 /* Ceph has answered: what is not spoilt is installed on a thread of the pool. Frees it, then. */
 void carrier_landed(Carrier *carrier, gboolean good);
 void carrier_install(void *carrier, void *unused);
+
+/* --- watch.c --- */
+void watch_begin(Cached *cached);
+/* Ends its thread. A check may still be under way. */
+void watch_stop(Cached *cached);
+void watch_destroy(Cached *cached);
+/* Whether a hit may be answered. */
+gboolean watch_is_good(const Cached *cached);
+/* Looks at an answer of Ceph's for whether the image is another's by now. */
+void watch_note(Cached *cached, ssize_t result);
 
 /* --- fetch.c --- */
 /* A read of whole blocks within the end that are not all kept. */

@@ -214,14 +214,6 @@ static void keep_each(GPtrArray *open)
     }
 }
 
-static void check_each(ImageCache *cache)
-{
-    pthread_mutex_lock(&cache->lock);
-    for (GList *l = cache->open.head; l; l = l->next)
-        cached_check(l->data);
-    pthread_mutex_unlock(&cache->lock);
-}
-
 /* Returns what was freed. */
 static uint64_t evict(ImageCache *cache, GPtrArray *open, GArray *closed, uint64_t wanted)
 {
@@ -258,7 +250,6 @@ static void round_of(ImageCache *cache)
     g_autoptr(GArray) closed = g_array_new(FALSE, FALSE, sizeof(Closed));
     GPtrArray *open = hold_open(cache, NULL);
     keep_each(open);
-    check_each(cache);
     uint64_t bytes = count_images(cache, closed);
     store_set_other_bytes(cache->store, STORE_OTHER_IMAGES, bytes);
     const uint64_t room = store_image_room(cache->store);

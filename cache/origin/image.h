@@ -14,6 +14,7 @@
 #include <glib.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 typedef struct Image Image;
 typedef void (*ImageDone)(void *data, ssize_t result);
@@ -33,8 +34,12 @@ typedef struct ImageOps {
     /* Reads as zeros afterwards, all of it; space is given back where it can be. */
     void (*zero)(Image *image, uint64_t off, uint64_t len, ImageDone done, void *data);
 
-    /* Asks Ceph for something small: 0 if it still serves us; -ESHUTDOWN if another has taken the
-     * image over; -ESTALE, of one with content.guarded, if another may have written it since. */
+    /*
+     * Asks Ceph whether what was read still holds: 0 if nobody else can have written the image
+     * since the last such answer; -ESHUTDOWN if it is no longer ours; -ESTALE, of one with
+     * content.guarded, if another may have written it; -EAGAIN, of a writable one, if it is ours,
+     * but was not all the time. May block if very much is under way.
+     */
     void (*check)(Image *image, ImageDone done, void *data);
 
     /* The size, asked of Ceph. Blocks. 0 or -errno. */
@@ -72,6 +77,8 @@ typedef struct ImageContent {
     gboolean guarded;   /* it takes no lock, being opened for reading only: what was read is of
                            `version` if check() says so afterwards */
     uint64_t version;   /* before its lock was taken; 0: somebody may have written just then */
+    int64_t asked_ns;   /* image_clock_ns() before Ceph was asked for what check() asks for; unset
+                           of one that is immutable */
     ImageParent *parent; /* NULL: no clone, or it is not known what is its own */
     char *client;        /* who has its lock now: RbdImageConfig.client; NULL: nameless */
     char *taken_from;    /* who had the lock still, and died: dead_client; NULL: nobody had it */
@@ -110,6 +117,14 @@ typedef struct RbdImageConfig {
  * message says who), NOT_SUPPORTED (features), FAILED; they name the image and the mend.
  */
 Image *image_rbd_open(const RbdImageConfig *config, GError **error);
+
+/* Goes on while the machine sleeps or this process is stopped. */
+static inline int64_t image_clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
 
 static inline void image_close(Image *image)
 {

@@ -145,6 +145,7 @@ void rbd_destroy(Image *image)
     image_parent_free(r->base.content.parent);
     g_free(r->base.content.taken_from);
     g_free(r->header);
+    g_free(r->cookie);
     g_free(r->spec);
     g_free(r);
 }
@@ -156,7 +157,7 @@ const ImageOps rbd_image_ops = {
     .write = rbd_image_write,
     .flush = rbd_image_flush,
     .zero = rbd_image_zero,
-    .check = rbd_content_check,
+    .check = rbd_check,
     .size = rbd_image_size,
     .get_note = rbd_image_get_note,
     .set_note = rbd_image_set_note,

@@ -17,11 +17,13 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 #include "cache/origin/rbd_internal.h"
 
 #define RACE_US (500 * 1000)
 #define FSID_BYTES 37
-#define LOCK_NAME "rbd_lock" /* of librbd and krbd */
+/* What is in a longer one is not kept. */
+#define NAMESPACE_BYTES 97
 
 static int header_version(RbdImage *r, uint64_t *version)
 {
@@ -45,13 +47,49 @@ static gboolean is_alone(RbdImage *r)
     return alone;
 }
 
-/* An image's ID is its own for ever, a snapshot's number too. */
-char *rbd_content_name(RbdImage *r, int64_t pool, const char *id, uint64_t snap)
+static int created_at(rbd_image_t image, uint64_t snap, struct timespec *at)
 {
-    char fsid[FSID_BYTES];
-    if (rados_cluster_fsid(r->cluster, fsid, sizeof(fsid)) < 0)
+    return snap ? rbd_snap_get_timestamp(image, snap, at) : rbd_get_create_timestamp(image, at);
+}
+
+/*
+ * Whether the user may read the data that the image says is its own: capabilities can tell objects
+ * by their names too. Asked of Ceph, not of librbd, which reads nothing where an object map has
+ * nothing; a user who may not is refused also if there is no such object.
+ */
+static gboolean may_read(rados_t cluster, rbd_image_t image, const char *namespace)
+{
+    char prefix[RBD_MAX_BLOCK_NAME_SIZE];
+    rados_ioctx_t data;
+    uint64_t size;
+    time_t mtime;
+    if (rbd_get_block_name_prefix(image, prefix, sizeof(prefix)) < 0 ||
+        rados_ioctx_create2(cluster, rbd_get_data_pool_id(image), &data) < 0)
+        return FALSE;
+    rados_ioctx_set_namespace(data, namespace);
+    g_autofree char *first = g_strconcat(prefix, ".0000000000000000", NULL);
+    int result = rados_stat(data, first, &size, &mtime);
+    rados_ioctx_destroy(data);
+    return result == 0 || result == -ENOENT;
+}
+
+/*
+ * An image's ID is its own for ever, a snapshot's number too; but whoever may write in a namespace
+ * can make images there with whatever ID, so the namespace is part of the name. No part can be made
+ * to look like another: the namespace has its length before it, and the last @ ends the ID.
+ */
+char *rbd_content_name(rados_t cluster, rados_ioctx_t io, rbd_image_t image, uint64_t snap)
+{
+    char fsid[FSID_BYTES], id[RBD_MAX_IMAGE_NAME_SIZE], namespace[NAMESPACE_BYTES];
+    struct timespec at;
+    if (rados_cluster_fsid(cluster, fsid, sizeof(fsid)) < 0 ||
+        rbd_get_id(image, id, sizeof(id)) < 0 ||
+        rados_ioctx_get_namespace(io, namespace, sizeof(namespace)) < 0 ||
+        created_at(image, snap, &at) < 0 || !may_read(cluster, image, namespace))
         return NULL;
-    return g_strdup_printf("%s/%" PRId64 "/%s@%" PRIu64, fsid, pool, id, snap);
+    return g_strdup_printf("%s/%" PRId64 "/%zu:%s/%s@%" PRIu64 ".%lld.%09ld", fsid,
+                           rados_ioctx_get_id(io), strlen(namespace), namespace, id, snap,
+                           (long long)at.tv_sec, at.tv_nsec);
 }
 
 /* Nobody: a dead one as well may write still. */
@@ -60,7 +98,7 @@ static gboolean is_unlocked(RbdImage *r)
     char tag[256], clients[1024], cookies[1024], addresses[1024];
     size_t sizes[] = {sizeof(tag), sizeof(clients), sizeof(cookies), sizeof(addresses)};
     int exclusive;
-    return rados_list_lockers(r->io, r->header, LOCK_NAME, &exclusive, tag, &sizes[0], clients,
+    return rados_list_lockers(r->io, r->header, RBD_LOCK_NAME, &exclusive, tag, &sizes[0], clients,
                               &sizes[1], cookies, &sizes[2], addresses, &sizes[3]) == 0;
 }
 
@@ -78,19 +116,41 @@ void rbd_content_read(RbdImage *r, const char *snapshot, gboolean shared)
         if (shared || !(features & RBD_FEATURE_EXCLUSIVE_LOCK))
             return;
         content->guarded = r->base.read_only;
+        content->asked_ns = image_clock_ns();
         r->looked_us = g_get_monotonic_time();
         if (header_version(r, &content->version) < 0 || (!content->guarded && !is_alone(r)))
             content->version = 0;
         if (content->guarded && (!content->version || !is_unlocked(r)))
             return;
     }
-    content->name = rbd_content_name(r, rados_ioctx_get_id(r->io), id, snap);
+    content->name = rbd_content_name(r->cluster, r->io, r->image, snap);
+}
+
+/* The cookie of our lock; NULL: it is not ours, or not known. */
+static char *own_cookie(RbdImage *r)
+{
+    char tag[256], clients[1024], cookies[1024], addresses[1024];
+    size_t sizes[] = {sizeof(tag), sizeof(clients), sizeof(cookies), sizeof(addresses)};
+    int exclusive;
+    g_autofree char *self = g_strdup_printf("client.%" PRIu64, rados_get_instance_id(r->cluster));
+    if (rados_list_lockers(r->io, r->header, RBD_LOCK_NAME, &exclusive, tag, &sizes[0], clients,
+                           &sizes[1], cookies, &sizes[2], addresses, &sizes[3]) != 1 ||
+        strcmp(clients, self) != 0)
+        return NULL;
+    return g_strdup(cookies);
 }
 
 void rbd_content_locked(RbdImage *r)
 {
+    ImageContent *content = &r->base.content;
+    if (!content->name)
+        return;
     if (g_get_monotonic_time() - r->looked_us > RACE_US)
-        r->base.content.version = 0;
+        content->version = 0;
+    content->asked_ns = image_clock_ns();
+    r->cookie = own_cookie(r);
+    if (!r->cookie)
+        g_clear_pointer(&content->name, g_free);
 }
 
 int rbd_content_leave(Image *image, uint64_t *version)
@@ -108,47 +168,12 @@ int rbd_content_leave(Image *image, uint64_t *version)
         result = rbd_is_exclusive_lock_owner(r->image, &owner);
     if (result < 0 || !owner)
         return result < 0 ? result : -ESHUTDOWN;
-    ssize_t n = rados_list_lockers(r->io, r->header, LOCK_NAME, &exclusive, tag, &sizes[0], clients,
-                                   &sizes[1], cookies, &sizes[2], addresses, &sizes[3]);
+    ssize_t n = rados_list_lockers(r->io, r->header, RBD_LOCK_NAME, &exclusive, tag, &sizes[0],
+                                   clients, &sizes[1], cookies, &sizes[2], addresses, &sizes[3]);
     if (n != 1)
         return n < 0 ? (int)n : -ESHUTDOWN;
     /* Another's lock is not hit: the operation gives back our client's alone. */
-    result = rados_unlock(r->io, r->header, LOCK_NAME, cookies);
+    result = rados_unlock(r->io, r->header, RBD_LOCK_NAME, cookies);
     *version = result == 0 ? rados_get_last_version(r->io) : 0;
     return result;
-}
-
-typedef struct Check {
-    const ImageContent *content;
-    uint64_t size;
-    time_t mtime;
-    ImageDone done;
-    void *data;
-} Check;
-
-static void on_checked(rados_completion_t completion, void *data)
-{
-    Check *check = data;
-    int result = rados_aio_get_return_value(completion);
-    if (result == 0 && check->content->guarded &&
-        rados_aio_get_version(completion) != check->content->version)
-        result = -ESTALE;
-    rados_aio_release(completion);
-    check->done(check->data, result);
-    g_free(check);
-}
-
-void rbd_content_check(Image *image, ImageDone done, void *data)
-{
-    RbdImage *r = (RbdImage *)image;
-    Check *check = g_new(Check, 1);
-    rados_completion_t completion;
-    *check = (Check){.content = &image->content, .done = done, .data = data};
-    rados_aio_create_completion2(check, on_checked, &completion);
-    int result = rados_aio_stat(r->io, r->header, completion, &check->size, &check->mtime);
-    if (result < 0) {
-        rados_aio_release(completion);
-        done(data, result);
-        g_free(check);
-    }
 }

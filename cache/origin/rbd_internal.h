@@ -7,6 +7,8 @@
 #include <rbd/librbd.h>
 #include "cache/origin/image.h"
 
+#define RBD_LOCK_NAME "rbd_lock" /* of librbd and krbd */
+
 /* Writes wait while `paused`; see rbd_quiet.c. */
 typedef struct RbdQuiet {
     pthread_mutex_t lock;
@@ -25,6 +27,7 @@ typedef struct RbdImage {
     rbd_image_t image;
     RbdQuiet quiet;
     char *header;     /* the object that it is described by */
+    char *cookie;     /* of its lock; once it is open, for check() alone */
     gint64 looked_us; /* when its version was read; monotonic */
     char *spec;       /* POOL[/NAMESPACE]/NAME[@SNAPSHOT], for messages */
 } RbdImage;
@@ -62,13 +65,20 @@ gboolean rbd_lock_take(RbdImage *r, const char *client, const char *dead_client,
  * `snapshot`: NULL, the image itself. Nothing of it is an error that hinders opening.
  */
 void rbd_content_read(RbdImage *r, const char *snapshot, gboolean shared);
-void rbd_content_check(Image *image, ImageDone done, void *data);
-/* Once the lock is taken: forgets the version if that took so long that another could have written.
- */
+/* Once the lock is taken: notes whose it is, and forgets the version if that took so long that
+ * another could have written. */
 void rbd_content_locked(RbdImage *r);
 int rbd_content_leave(Image *image, uint64_t *version);
-/* The name of a snapshot, or with `snap` 0 of an image; the caller's. */
-char *rbd_content_name(RbdImage *r, int64_t pool, const char *id, uint64_t snap);
+/*
+ * The name of the image's content, or with `snap` not 0 of that snapshot's; NULL: it is not
+ * known, or the user by whom `image` was opened in `io` may not read its data. Asks Ceph.
+ */
+char *rbd_content_name(rados_t cluster, rados_ioctx_t io, rbd_image_t image, uint64_t snap);
+
+/* rbd_check.c */
+void rbd_check(Image *image, ImageDone done, void *data);
+/* The cookie, the caller's, and the client of the only holder; NULL: there is none, or several. */
+char *rbd_lock_holder(const char *reply, size_t bytes, uint64_t *client);
 
 /* rbd_parent.c: fills base.content.parent in. For a writable image once its lock is taken. */
 void rbd_parent_read(RbdImage *r);

@@ -43,6 +43,28 @@ static gboolean has_map(RbdImage *r)
            rbd_get_stripe_count(r->image, &stripes) == 0 && stripes == 1;
 }
 
+/*
+ * The name of the parent's content, if this image's user may read the parent itself. What an image
+ * says of its parent is not believed: whoever may write an image's header can have it name any
+ * snapshot, and what is kept is not asked of Ceph, which would refuse it.
+ */
+static char *readable_name(const RbdImage *r, const rbd_linked_image_spec_t *spec, uint64_t snap)
+{
+    char *name = NULL;
+    rados_ioctx_t io;
+    rbd_image_t image;
+    if (rados_ioctx_create2(r->cluster, spec->pool_id, &io) < 0)
+        return NULL;
+    rados_ioctx_set_namespace(io, spec->pool_namespace);
+    if (rbd_open_by_id_read_only(io, spec->image_id, &image, NULL) == 0) {
+        if (rbd_snap_set_by_id(image, snap) == 0)
+            name = rbd_content_name(r->cluster, io, image, snap);
+        rbd_close(image);
+    }
+    rados_ioctx_destroy(io);
+    return name;
+}
+
 void rbd_parent_read(RbdImage *r)
 {
     rbd_linked_image_spec_t image;
@@ -53,7 +75,7 @@ void rbd_parent_read(RbdImage *r)
         return;
     g_autoptr(ImageParent) parent = g_new0(ImageParent, 1);
     const Owned owned = {parent, r->base.object_bytes};
-    parent->name = rbd_content_name(r, image.pool_id, image.image_id, snap.id);
+    parent->name = readable_name(r, &image, snap.id);
     parent->end = overlap;
     parent->owns = g_new0(uint8_t, (overlap + owned.object_bytes - 1) / owned.object_bytes);
     rbd_linked_image_spec_cleanup(&image);

@@ -5,7 +5,7 @@
 #   node_network NODE                    a namespace for NODE's hearthd, by a link of its own
 #   start_hearthd_in NODE [FLAGS]        as start_hearthd, in NODE's namespace
 #   in_network NODE COMMAND...
-#   cut NODE; heal NODE                  the link is down, and up again: packets are lost, and no connection is closed
+#   link_down NODE; link_up NODE         packets are lost meanwhile, and no connection is closed
 
 if [ "$(id -u)" = 0 ] && [ -z "${OWN_NETWORK:-}" ]; then
     export OWN_NETWORK=1
@@ -14,7 +14,7 @@ fi
 unset HEARTH_CEPH # it listens elsewhere
 
 MACHINE=10.98.0.1
-declare -A LINK
+declare -A LINK=()
 
 network_up() { # once, after init
     ip link set lo up && ip link add nodes type bridge && ip link set nodes up &&
@@ -48,5 +48,5 @@ start_hearthd_in() { # NODE [FLAGS]
     start_hearthd "$@"
 }
 
-cut() { ip link set "${LINK[$1]}" down; }
-heal() { ip link set "${LINK[$1]}" up; }
+link_down() { ip link set "${LINK[$1]}" down; }
+link_up() { ip link set "${LINK[$1]}" up; }

@@ -3,7 +3,7 @@
 # read and no write of a volume fails for the disk, no read shows other bytes than Ceph has, neither
 # then nor in a later run, and memory is bounded.
 #
-# For longer: OUTAGE=60, the seconds that the OSD is away.
+# For longer: OUTAGE=60, the seconds that the OSD is away: 15 or more.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/rbd_lib.sh"
 init
@@ -172,7 +172,18 @@ equals_ceph with_what_the_other_wrote
 
 # ---- Ceph is away ----
 
+writable=$TARGET NAME=${IMAGE#rbd/}
+rbd_cmd snap create --no-progress "$IMAGE@then" || fail snapshot "rbd snap create"
+as_written() { block_capability && image "$NAME" && STAGE=$TMP/mnt/stage TARGET=$writable; }
+as_snapshot() {
+    block_capability MULTI_NODE_READER_ONLY
+    image "$NAME" '{"snapshot": "then"}' && VOLUME_ID=$VOLUME_ID-then STAGE=$TMP/mnt/stage-then TARGET=$TMP/mnt/pod/then
+}
+as_snapshot
+up || fail snapshot_staged "$(said)"
 touch_device 0 32
+kept
+as_written
 hearthctl evict "$VOLUME_ID" >/dev/null
 touch_device 0 32
 kept
@@ -188,22 +199,34 @@ slowest() { # of warm reads until $TMP/back is there: in ms, or nothing when one
     echo $worst
 }
 halt osd.0
+as_snapshot
 slowest >"$TMP/slowest" &
 reads=$!
+as_written
 write_device 80 8 >"$TMP/writes" 2>&1 &
 writes=$!
 touch_device 64 8 >"$TMP/colds" 2>&1 &
 colds=$!
-sleep "$OUTAGE"
-waiting() { kill -0 $writes && kill -0 $colds; }
-check writes_and_cold_reads_wait_for_ceph waiting
+# Another client may have the image by then, for all that can be known here.
+sleep 11
+touch_device 0 8 >"$TMP/warms" 2>&1 &
+warms=$!
+sleep $((OUTAGE - 11))
+waiting() { kill -0 $writes && kill -0 $colds && kill -0 $warms; }
+check writes_and_reads_of_a_writable_image_wait_for_ceph waiting
 touch "$TMP/back"
 wait $reads
-between "warm_reads_go_on_without_ceph ($(cat "$TMP/slowest") ms at most)" "$(cat "$TMP/slowest")" 0 2000
+between "a_snapshot_is_read_without_ceph ($(cat "$TMP/slowest") ms at most)" "$(cat "$TMP/slowest")" 0 2000
 continue_ceph
 if wait $writes; then pass writes_go_on; else fail writes_go_on "$(cat "$TMP/writes")"; fi
 if wait $colds; then pass cold_reads_go_on; else fail cold_reads_go_on "$(cat "$TMP/colds")"; fi
+if wait $warms; then pass warm_reads_go_on; else fail warm_reads_go_on "$(cat "$TMP/warms")"; fi
 equals_ceph after_the_outage_it_is_right
+warm_again() { sent touch_device 0 32 && [ "$SENT" -le $LITTLE ]; }
+check what_is_kept_is_used_again wait_for 20 warm_again
+as_snapshot
+down || fail down "$(said)"
+as_written
 down || fail down "$(said)"
 
 # ---- memory ----

@@ -262,7 +262,7 @@ END_TEST
 static void killed(World *w)
 {
     settle(w);
-    atomic_store(&((Cached *)w->image)->lost, TRUE);
+    atomic_store(&((Cached *)w->image)->watch.lost, TRUE);
     detach(w);
 }
 
@@ -465,7 +465,7 @@ START_TEST(what_another_has_taken_over_is_not_served)
     begin(&w);
     asked(&w, 0, CHUNK);
     w.fake->error = -ESHUTDOWN;
-    wake_round(&w.cache->keeper);
+    wake_round(&((Cached *)w.image)->watch.wake);
     ck_assert_int_eq(do_read(w.image, buf, sizeof(buf), 0), -ESHUTDOWN);
     w.fake->error = 0;
     detach(&w);

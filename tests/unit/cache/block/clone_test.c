@@ -318,7 +318,7 @@ START_TEST(a_reader_leaves_the_cache_when_another_has_written)
     asked(&w, 0, CHUNK);
     w.ceph->version++;
     memset(w.ceph->content, 9, 4096);
-    wake_round(&w.cache->keeper);
+    wake_round(&((Cached *)w.image)->watch.wake);
     ck_assert_uint_gt(asked(&w, 0, 4096), 0);
     /* Another reader of the new version does not share with one of the old. */
     Image *old = w.image;

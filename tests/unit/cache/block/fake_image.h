@@ -36,9 +36,15 @@ typedef struct FakeImage {
     pthread_cond_t changed;
     gboolean hold, late; /* lock */
     gboolean left;
-    GQueue held;      /* lock: FakeCall */
-    atomic_int error; /* of every request */
-    Workers *pool;    /* of late answers */
+    GQueue held;             /* lock: FakeCall */
+    atomic_int error;        /* of every request */
+    gboolean deaf;           /* lock: checks wait, in the call, until it is not */
+    gboolean silent;         /* lock: checks are not answered, but held: */
+    ImageDone check_done;    /* lock */
+    void *check_data;        /* lock */
+    atomic_int checks;       /* that came */
+    atomic_int check_result; /* of the next, if not 0 */
+    Workers *pool;           /* of late answers */
 } FakeImage;
 
 static inline FakeCeph *fake_ceph_new(void)
@@ -142,7 +148,18 @@ static inline void image_fake_check(Image *image, ImageDone done, void *data)
 {
     FakeImage *f = (FakeImage *)image;
     const gboolean stale = image->content.guarded && f->ceph->version != image->content.version;
-    done(data, stale ? -ESTALE : f->error);
+    const int result = atomic_exchange(&f->check_result, 0);
+    atomic_fetch_add(&f->checks, 1);
+    pthread_mutex_lock(&f->lock);
+    const gboolean silent = f->silent;
+    f->check_done = silent ? done : NULL;
+    f->check_data = data;
+    pthread_cond_broadcast(&f->changed);
+    while (f->deaf)
+        pthread_cond_wait(&f->changed, &f->lock);
+    pthread_mutex_unlock(&f->lock);
+    if (!silent)
+        done(data, result ? result : stale ? -ESTALE : f->error);
 }
 
 static inline int image_fake_size(Image *image, uint64_t *bytes)
@@ -210,7 +227,8 @@ static inline FakeImage *fake_image_new(FakeCeph *ceph, gboolean immutable)
                       .read_only = immutable,
                       .content = {.name = g_strdup(immutable ? "ceph/1/image@7" : "ceph/1/image@0"),
                                   .immutable = immutable,
-                                  .version = ceph->version}};
+                                  .version = ceph->version,
+                                  .asked_ns = image_clock_ns()}};
     f->ceph = ceph;
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->changed, NULL);
