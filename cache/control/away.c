@@ -51,7 +51,7 @@ static Origin *connect_known(const VolumeSpec *spec, const Incarnation *incarnat
     g_autofree char *name = g_strdup_printf("dataset %s", dataset);
     c->spec = spec_parse(spec->json, NULL);
     c->incarnation = incarnation;
-    return origin_later_new(name, spec->root_path, space, root, connect_now, c, free_connect);
+    return origin_later_new(name, space, root, connect_now, c, free_connect);
 }
 
 /* Where it was there is something else, or nothing. */

@@ -159,10 +159,17 @@ gboolean dataset_leave(Dataset *d, Origin *origin, gint64 timeout_ms)
     }
     g_ptr_array_remove(d->members, origin);
     gboolean last = d->members->len == 0;
-    if (last)
+    if (last) {
         g_hash_table_remove(all->by_id, d->id);
-    else if (d->state == DATASET_FAILED &&
-             g_error_matches(d->error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
+        if (d->manifest && atomic_load(&d->manifest->unreadable)) {
+            g_warning("dataset %s: its manifest could not be read from the cache disk; it is "
+                      "checked, and built again, when the dataset is next staged",
+                      d->id);
+            g_hash_table_remove(all->checked, d->id);
+        }
+    }
+    if (!last && d->state == DATASET_FAILED &&
+        g_error_matches(d->error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
         begin_locked(d); /* for those who stay */
     pthread_cond_broadcast(&all->changed);
     dataset_unref_locked(d);

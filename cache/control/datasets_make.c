@@ -1,13 +1,18 @@
-/* Making a manifest: found on this node, fetched from Ceph, or built by a walk and put there. */
+/*
+ * Making a manifest: found in this node's cache directory, or built here by a walk. It decides
+ * which object a name leads to and is mounted as a file system, so it is read from no place that
+ * anyone but hearthd writes to: tenants may write to the data pools of Ceph.
+ */
 #include <fcntl.h>
 #include <unistd.h>
 #include "cache/autofd.h"
 #include "cache/control/datasets_files.h"
 #include "cache/control/datasets_internal.h"
-#include "cache/manifest/share.h"
 
 #define MANIFESTS_MAX 64
 #define MANIFESTS_PERCENT 10 /* of what the cache may hold */
+/* What one may take at least, however small the cache is. */
+#define MANIFEST_LEAST_BYTES (64u << 20)
 
 void datasets_prune(Datasets *all)
 {
@@ -64,72 +69,25 @@ static Manifest *build(Dataset *d, const char *dir, GError **error)
     }
     /* It is of the version that was joined; all else of the root may be known only now. */
     attr.version = d->root.version;
-    gboolean built = manifest_build(fd, dir, origin, node, &attr, 0, &d->progress, error);
+    StoreStats stats = {0};
+    store_stats(d->all->store, &stats);
+    uint64_t max_bytes = MAX(stats.max_bytes / 100 * MANIFESTS_PERCENT, MANIFEST_LEAST_BYTES);
+    gboolean built =
+        manifest_build(fd, dir, origin, node, &attr, max_bytes, 0, &d->progress, error);
     origin->ops->put(origin, node);
     if (!built || !manifests_publish(dir, d->id, fd, error))
         return NULL;
     return manifest_open(fd, FALSE, error);
 }
 
-static void tell_unshared(Datasets *all, const GError *error)
+static Manifest *make(Dataset *d, gboolean *built, GError **error)
 {
-    if (!g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED) &&
-        !g_error_matches(error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED) &&
-        !atomic_exchange(&all->told_unshared, TRUE))
-        g_warning("manifests are not shared with other nodes, each builds its own: %s (does the "
-                  "user have \"rw\" on the data pool?)",
-                  error->message);
-}
-
-/* One that another node has left in Ceph. *damaged: there is one, but it is of no use. */
-static Manifest *fetch(Dataset *d, const char *dir, gboolean *damaged)
-{
-    g_autoptr(GError) error = NULL;
-    hearth_autofd int fd = manifests_create(dir, &error);
-    if (fd < 0 || !share_fetch(d->using, d->id, fd, &d->progress.cancel, &error)) {
-        *damaged = g_error_matches(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA);
-        if (*damaged)
-            g_warning("dataset %s: the manifest in Ceph is made anew: %s", d->id, error->message);
-        else if (!g_error_matches(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND))
-            tell_unshared(d->all, error);
-        return NULL;
-    }
-    g_autoptr(Manifest) manifest = manifest_open(fd, TRUE, &error);
-    if (manifest && manifest_is_of(manifest, d->using, &d->root) &&
-        manifests_publish(dir, d->id, fd, &error))
-        return g_steal_pointer(&manifest);
-    *damaged = TRUE;
-    g_warning("dataset %s: the manifest in Ceph is made anew: %s", d->id,
-              error ? error->message : "it is of another tree");
-    return NULL;
-}
-
-/* For other nodes; FALSE is nobody's error. */
-static void share(Dataset *d, gboolean replace)
-{
-    g_autoptr(GError) error = NULL;
-    g_autofree char *path = dataset_path(d);
-    hearth_autofd int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && !share_put(d->using, d->id, fd, replace, &d->progress.cancel, &error))
-        tell_unshared(d->all, error);
-}
-
-typedef enum Made { MADE_FOUND, MADE_BUILT, MADE_BUILT_ANEW } Made;
-
-static Manifest *make(Dataset *d, Made *made, GError **error)
-{
-    gboolean damaged = FALSE;
     g_autofree char *dir = manifests_dir(d->all->cache_dir, error);
-    if (!dir)
-        return NULL;
-    Manifest *manifest = find_local(d, dir);
-    if (!manifest)
-        manifest = fetch(d, dir, &damaged);
-    *made = MADE_FOUND;
-    if (manifest)
+    Manifest *manifest = dir ? find_local(d, dir) : NULL;
+    *built = dir && !manifest;
+    if (!*built)
         return manifest;
     gint64 start = g_get_monotonic_time();
-    *made = damaged ? MADE_BUILT_ANEW : MADE_BUILT;
     manifest = build(d, dir, error);
     if (manifest)
         g_message("dataset %s: manifest of %" G_GUINT64_FORMAT " files built in %.1f s", d->id,
@@ -143,8 +101,8 @@ void *dataset_run_make(void *data)
     Dataset *d = data;
     Datasets *all = d->all;
     g_autoptr(GError) error = NULL;
-    Made made = MADE_FOUND;
-    Manifest *manifest = make(d, &made, &error);
+    gboolean built;
+    Manifest *manifest = make(d, &built, &error);
     if (manifest)
         datasets_prune(all);
     else if (!g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
@@ -155,14 +113,8 @@ void *dataset_run_make(void *data)
     d->state = manifest ? DATASET_READY : DATASET_FAILED;
     if (manifest)
         g_hash_table_add(all->checked, g_strdup(d->id));
-    if (manifest && made != MADE_FOUND) {
-        /* Nobody waits for this, but for who leaves with the origin. */
-        pthread_cond_broadcast(&all->changed);
-        pthread_mutex_unlock(&all->lock);
-        share(d, made == MADE_BUILT_ANEW);
-        pthread_mutex_lock(&all->lock);
+    if (manifest && built)
         all->trim_at_us = g_get_monotonic_time() + DATASETS_TRIM_SEC * G_TIME_SPAN_SECOND;
-    }
     d->using = NULL;
     pthread_cond_broadcast(&all->changed);
     pthread_mutex_unlock(&all->lock);

@@ -335,7 +335,7 @@ static gboolean op_evict(Call *call, GError **error)
 static gboolean is_of_manifest(void *manifest, const ObjectId *id)
 {
     uint64_t index;
-    return manifest_find(manifest, id, &index);
+    return manifest_find(manifest, id, &index) == 0;
 }
 
 static json_t *list_bad(const StoreVerify *run)
@@ -346,7 +346,7 @@ static json_t *list_bad(const StoreVerify *run)
         char hex[OBJECT_ID_HEX + 1];
         uint64_t index;
         object_id_hex(&run->bad_ids[i], hex);
-        gboolean named = manifest && manifest_find(manifest, &run->bad_ids[i], &index);
+        gboolean named = manifest && manifest_find(manifest, &run->bad_ids[i], &index) == 0;
         g_autofree char *path = named ? manifest_path(manifest, index) : NULL;
         g_autofree char *text = g_utf8_make_valid(path ? path : "", -1);
         json_array_append_new(list, json_pack("{s:s, s:s}", "object", hex, "path", text));

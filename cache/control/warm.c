@@ -456,6 +456,12 @@ WarmResult warm_run(Warm *warm, OriginNode *node, const OriginAttr *attr, const 
         complete = warm_list_rest(warm->list, fill_rest, &run);
     finish_all(&run);
     ahead_free(run.ahead);
+    if (warm->manifest && atomic_load(&warm->manifest->unreadable) && !run.error) {
+        complete = FALSE;
+        run.error = g_error_new(WIRE_ERROR, WIRE_ERROR_UNAVAILABLE,
+                                "the dataset's manifest cannot be read from the cache disk; it is "
+                                "built again when the dataset is next staged");
+    }
     if (complete && !run.stopped) {
         /* What was told before the walk was an estimate. */
         atomic_store(&warm->files_total,

@@ -203,51 +203,63 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 
 /* ---- names */
 
-static void fill_stat(const FillLayer *l, fuse_ino_t ino, struct stat *st)
+/* -EIO: the manifest cannot be read. */
+static int fill_stat(const FillLayer *l, fuse_ino_t ino, struct stat *st)
 {
     *st = (struct stat){.st_ino = ino, .st_nlink = 1, .st_blksize = 4096};
     if (ino < FIRST_FILE) {
         st->st_mode = S_IFDIR | 0555;
         st->st_nlink = 2;
-        return;
+        return 0;
     }
     ObjectKey key;
-    manifest_key(l->manifest, ino - FIRST_FILE, &key);
+    if (!manifest_key(l->manifest, ino - FIRST_FILE, &key))
+        return -EIO;
     st->st_mode = S_IFREG | 0444;
     st->st_size = (off_t)key.size;
     st->st_blocks = (st->st_size + 511) / 512;
     st->st_mtim.tv_sec = key.mtime_sec;
     st->st_mtim.tv_nsec = key.mtime_nsec;
+    return 0;
 }
 
-/* The node ID of a name; 0: there is none. */
-static fuse_ino_t find_name(const FillLayer *l, fuse_ino_t parent, const char *name)
+/* The node ID of a name. -ENOENT: there is none, and never will be; -EIO: the manifest cannot be
+ * read. */
+static int find_name(const FillLayer *l, fuse_ino_t parent, const char *name, fuse_ino_t *ino)
 {
     char hex[OBJECT_ID_HEX + 1] = "00000000000000000000000000000000";
     ObjectId id;
-    uint64_t index;
+    uint64_t index = 0;
     gboolean is_dir = parent == FUSE_ROOT_ID && strlen(name) == 2;
     if (!is_dir &&
         (parent < FIRST_DIR || parent >= FIRST_DIR + 256 || strlen(name) != OBJECT_ID_HEX))
-        return 0;
+        return -ENOENT;
     memcpy(hex, name, strlen(name));
     if (!object_id_parse(hex, &id))
-        return 0;
+        return -ENOENT;
+    *ino = FIRST_DIR + id.bytes[0];
     if (is_dir)
-        return FIRST_DIR + id.bytes[0];
-    if (id.bytes[0] != parent - FIRST_DIR || !manifest_find(l->manifest, &id, &index))
         return 0;
-    return FIRST_FILE + index;
+    if (id.bytes[0] != parent - FIRST_DIR)
+        return -ENOENT;
+    int r = manifest_find(l->manifest, &id, &index);
+    *ino = FIRST_FILE + index;
+    return r;
 }
 
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
     FillLayer *l = layer_of(req);
-    struct fuse_entry_param e = {
-        .ino = find_name(l, parent, name), .attr_timeout = VALID_SEC, .entry_timeout = VALID_SEC};
-    if (e.ino)
-        fill_stat(l, e.ino, &e.attr);
-    fuse_reply_entry(req, &e); /* ino 0: there is no such name, and never will be */
+    struct fuse_entry_param e = {.attr_timeout = VALID_SEC, .entry_timeout = VALID_SEC};
+    int r = find_name(l, parent, name, &e.ino);
+    if (r == 0)
+        r = fill_stat(l, e.ino, &e.attr);
+    if (r == -ENOENT)
+        e.ino = 0; /* which the kernel keeps in mind, too */
+    if (r == 0 || r == -ENOENT)
+        fuse_reply_entry(req, &e);
+    else
+        fuse_reply_err(req, -r);
 }
 
 static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
@@ -271,8 +283,11 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
         fuse_reply_err(req, ENOENT);
         return;
     }
-    fill_stat(l, ino, &st);
-    fuse_reply_attr(req, &st, VALID_SEC);
+    int r = fill_stat(l, ino, &st);
+    if (r == 0)
+        fuse_reply_attr(req, &st, VALID_SEC);
+    else
+        fuse_reply_err(req, -r);
 }
 
 /* The kernel then opens without asking: NO_OPEN. */

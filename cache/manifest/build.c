@@ -14,6 +14,7 @@
 #include "cache/manifest/image.h"
 
 #define BATCH 256
+#define BATCH_BYTES (1u << 20) /* of texts, beyond which a batch takes no more entries */
 #define QUEUE_MAX 32
 /* Waiting directories that may hold a reference of their own. */
 #define HELD_MAX 4096
@@ -40,6 +41,7 @@ typedef struct Batch {
     Dir *dir;
     GArray *entries;     /* Entry */
     GStringChunk *texts; /* names, targets, attributes of the entries */
+    size_t bytes;        /* of the attributes, as the largest of the texts */
     gboolean last;       /* of the directory */
 } Batch;
 
@@ -146,6 +148,7 @@ static int read_xattrs(Build *b, OriginNode *node, Batch *batch, ImageEntry *ent
         ImageXattr x = {.name = g_string_chunk_insert(batch->texts, name),
                         .value = g_string_chunk_insert_len(batch->texts, value, size),
                         .size = (size_t)size};
+        batch->bytes += strlen(name) + (size_t)size;
         g_array_append_val(list, x);
     }
     entry->n_xattrs = list->len;
@@ -260,7 +263,7 @@ static int list_open(Build *b, Dir *dir, OriginDir *handle, char **name)
             *name = g_strdup(from.name);
             break;
         }
-        if (batch->entries->len == BATCH) {
+        if (batch->entries->len == BATCH || batch->bytes >= BATCH_BYTES) {
             submit(b, batch);
             batch = batch_new(dir);
             if (is_stopping(b))
@@ -319,6 +322,7 @@ typedef struct Output {
     NamesWriter *names;
     TableWriter *table;
     ManifestFooter *footer;
+    uint64_t max_bytes;
 } Output;
 
 /* A mode that does not let everybody in is one too many. */
@@ -360,12 +364,26 @@ static gboolean write_entry(Build *b, const Output *out, Dir *dir, Entry *e, GEr
             table_add(out->table, &e->object, at, error));
 }
 
+static gboolean check_size(const Output *out, GError **error)
+{
+    uint64_t bytes = image_bytes(out->image) + names_bytes(out->names) + table_bytes(out->table);
+    if (bytes <= out->max_bytes)
+        return TRUE;
+    g_set_error(error, G_IO_ERROR, G_IO_ERROR_NO_SPACE,
+                "it would be larger than %" G_GUINT64_FORMAT
+                " bytes, the most that this cache has room for; give the cache more room",
+                out->max_bytes);
+    return FALSE;
+}
+
 static gboolean write_batch(Build *b, const Output *out, Batch *batch, GError **error)
 {
     for (guint i = 0; i < batch->entries->len; i++) {
         if (!write_entry(b, out, batch->dir, &g_array_index(batch->entries, Entry, i), error))
             return FALSE;
     }
+    if (!check_size(out, error))
+        return FALSE;
     return !batch->last || image_end(out->image, g_steal_pointer(&batch->dir->image), error);
 }
 
@@ -422,7 +440,7 @@ static gboolean walk_and_write(Build *b, const Output *out, Dir *root, unsigned 
     g_autofree pthread_t *threads = g_new(pthread_t, n);
     unsigned started = 0;
     g_ptr_array_add(b->stack, root);
-    b->open = 1;
+    b->open = b->held = 1;
     while (started < n && pthread_create(&threads[started], NULL, run_lister, b) == 0)
         started++;
     gboolean good = started > 0 && write_all(b, out, error);
@@ -433,8 +451,8 @@ static gboolean walk_and_write(Build *b, const Output *out, Dir *root, unsigned 
 }
 
 gboolean manifest_build(int fd, const char *dir, Origin *origin, OriginNode *root,
-                        const OriginAttr *attr, unsigned threads, BuildProgress *progress,
-                        GError **error)
+                        const OriginAttr *attr, uint64_t max_bytes, unsigned threads,
+                        BuildProgress *progress, GError **error)
 {
     Build b = {.origin = origin,
                .progress = progress,
@@ -468,7 +486,7 @@ gboolean manifest_build(int fd, const char *dir, Origin *origin, OriginNode *roo
         dir_unref(&b, top);
         return FALSE;
     }
-    const Output out = {image, names, table, &footer};
+    const Output out = {image, names, table, &footer, max_bytes};
     if (!walk_and_write(&b, &out, top, threads ? threads : 8, error))
         return FALSE;
     uint8_t uuid[16] = {0};

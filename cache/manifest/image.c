@@ -136,6 +136,11 @@ void image_free(Image *image)
     g_free(image);
 }
 
+uint64_t image_bytes(const Image *image)
+{
+    return image->end;
+}
+
 uint64_t image_inodes(const Image *image)
 {
     return image->inodes;

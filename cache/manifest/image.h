@@ -19,7 +19,8 @@
 #include "cache/store/store.h"
 
 typedef struct ImageXattr {
-    const char *name; /* with its prefix: user., trusted., security., system.posix_acl_* */
+    const char *name; /* with its prefix; shown are user., security. and system.posix_acl_*, but for
+                         overlayfs's own */
     const void *value;
     size_t size;
 } ImageXattr;
@@ -58,7 +59,8 @@ void image_dir_free(ImageDir *dir);
  * multiple of the block. */
 gboolean image_finish(Image *image, const uint8_t uuid[16], uint64_t *bytes, GError **error);
 
-/* Inodes and names written so far. */
+/* Written so far. */
 uint64_t image_inodes(const Image *image);
+uint64_t image_bytes(const Image *image);
 
 #endif

@@ -12,7 +12,11 @@
 typedef struct Link {
     uint64_t ino, nid;
     uint64_t left;
+    mode_t type;
 } Link;
+
+/* "trusted." */
+#define TRUSTED 4
 
 static const struct {
     const char *prefix;
@@ -22,7 +26,6 @@ static const struct {
     {"user.", 1, FALSE},
     {"system.posix_acl_access", 2, TRUE},
     {"system.posix_acl_default", 3, TRUE},
-    {"trusted.", 4, FALSE},
     {"security.", 6, FALSE},
 };
 
@@ -39,10 +42,13 @@ static void append_xattr(GByteArray *out, uint8_t index, const char *suffix, con
     g_byte_array_append(out, zeros, (guint)(image_align(out->len, 4) - out->len));
 }
 
-/* overlayfs would act on its own attributes, so a source's are left out. */
+/*
+ * overlayfs acts on its own attributes, so a source's are left out: a tenant can set any. Of
+ * "trusted." none is shown, as only root reads them.
+ */
 static gboolean is_overlays(const char *name)
 {
-    return g_str_has_prefix(name, "trusted.overlay.") || g_str_has_prefix(name, "user.overlay.");
+    return g_str_has_prefix(name, "user.overlay.");
 }
 
 static gboolean append_source_xattrs(GByteArray *out, const ImageEntry *entry, GError **error)
@@ -75,8 +81,8 @@ static gboolean append_xattrs(Image *image, const ImageEntry *entry, GError **er
         char hex[OBJECT_ID_HEX + 1], path[OBJECT_ID_HEX + 5];
         object_id_hex(entry->object, hex);
         g_snprintf(path, sizeof(path), "/%.2s/%s", hex, hex);
-        append_xattr(out, 4, "overlay.metacopy", NULL, 0);
-        append_xattr(out, 4, "overlay.redirect", path, strlen(path));
+        append_xattr(out, TRUSTED, "overlay.metacopy", NULL, 0);
+        append_xattr(out, TRUSTED, "overlay.redirect", path, strlen(path));
     }
     if (!append_source_xattrs(out, entry, error))
         return FALSE;
@@ -197,6 +203,8 @@ gboolean image_write_inode(Image *image, const ImageEntry *entry, uint64_t *nid,
         return write_new(image, entry, nid, error);
     uint64_t ino = st->st_ino;
     Link *link = g_hash_table_lookup(image->links, &ino);
+    if (link && link->type != (st->st_mode & S_IFMT))
+        return image_bad(error, entry, "is of another type by another of its names");
     if (link) {
         *nid = link->nid;
         if (--link->left == 0)
@@ -206,7 +214,7 @@ gboolean image_write_inode(Image *image, const ImageEntry *entry, uint64_t *nid,
     if (!write_new(image, entry, nid, error))
         return FALSE;
     link = g_new(Link, 1);
-    *link = (Link){ino, *nid, st->st_nlink - 1};
+    *link = (Link){ino, *nid, st->st_nlink - 1, st->st_mode & S_IFMT};
     g_hash_table_add(image->links, link);
     return TRUE;
 }

@@ -7,7 +7,11 @@
 #include <unistd.h>
 #include <xxhash.h>
 #include "cache/manifest/erofs.h"
+#include "cache/store/guard.h"
 #include "cache/store/key.h"
+
+/* Records that begin like an object's and are not it: more are of somebody who made them so. */
+#define TIES_MAX 64
 
 static gboolean invalid(GError **error, const char *why)
 {
@@ -125,7 +129,12 @@ Manifest *manifest_open(int fd, gboolean deep, GError **error)
         fail(error, "reading");
         return NULL;
     }
-    memcpy(&m->footer, (const char *)m->map + m->map_bytes - sizeof(m->footer), sizeof(m->footer));
+    if (!guard_copy(&m->footer, (const char *)m->map + m->map_bytes - sizeof(m->footer),
+                    sizeof(m->footer))) {
+        errno = EIO;
+        fail(error, "reading");
+        return NULL;
+    }
     if (memcmp(m->footer.magic, MANIFEST_MAGIC, sizeof(m->footer.magic)) != 0) {
         invalid(error, "truncated or none at all");
         return NULL;
@@ -146,6 +155,7 @@ Manifest *manifest_open(int fd, gboolean deep, GError **error)
         return NULL;
     m->names.list = (const uint8_t *)m->map + m->footer.image_bytes;
     m->names.bytes = m->footer.names_bytes;
+    m->names.unreadable = &m->unreadable;
     m->table = (const TableRecord *)(m->names.list + m->names.bytes);
     return g_steal_pointer(&m);
 }
@@ -166,32 +176,63 @@ gboolean manifest_is_of(const Manifest *m, const Origin *origin, const OriginAtt
            m->footer.root_version == root->version;
 }
 
+/* FALSE: it cannot be read. */
+static gboolean read_record(const Manifest *m, uint64_t index, TableRecord *record)
+{
+    if (guard_copy(record, &m->table[index], sizeof(*record)))
+        return TRUE;
+    atomic_store(m->names.unreadable, TRUE);
+    return FALSE;
+}
+
 gboolean manifest_key(const Manifest *m, uint64_t index, ObjectKey *key)
 {
     Name name;
-    gboolean found = names_read(&m->names, le64toh(m->table[index].at), &name) && name.is_file;
+    TableRecord record;
+    gboolean found = read_record(m, index, &record) &&
+                     names_read(&m->names, le64toh(record.at), &name) && name.is_file;
     *key = found ? name.key : (ObjectKey){.size = 0};
     memcpy(key->space, m->footer.space, sizeof(key->space));
     return found;
 }
 
-gboolean manifest_find(const Manifest *m, const ObjectId *id, uint64_t *index)
+/* -EIO: the table cannot be read. */
+static int find_first(const Manifest *m, const ObjectId *id, uint64_t *first)
 {
-    uint64_t n = m->footer.records;
-    for (uint64_t i = table_first(m->table, n, id); i < n && table_may_be(&m->table[i], id); i++) {
+    Guard guard;
+    if (GUARD_ENTER(&guard)) {
+        atomic_store(m->names.unreadable, TRUE);
+        return -EIO;
+    }
+    *first = table_first(m->table, m->footer.records, id);
+    guard_leave();
+    return 0;
+}
+
+int manifest_find(const Manifest *m, const ObjectId *id, uint64_t *index)
+{
+    uint64_t first;
+    int r = find_first(m, id, &first);
+    for (uint64_t i = first; r == 0 && i < m->footer.records && i - first < TIES_MAX; i++) {
         ObjectKey key;
         ObjectId of;
+        TableRecord record;
+        if (!read_record(m, i, &record))
+            return -EIO;
+        if (!table_may_be(&record, id))
+            break;
         if (!manifest_key(m, i, &key))
             continue;
         object_key_id(&key, &of);
         *index = i;
         if (object_id_equal(&of, id))
-            return TRUE;
+            return 0;
     }
-    return FALSE;
+    return r < 0 || atomic_load(&m->unreadable) ? -EIO : -ENOENT;
 }
 
 char *manifest_path(const Manifest *m, uint64_t index)
 {
-    return names_path(&m->names, le64toh(m->table[index].at));
+    TableRecord record;
+    return read_record(m, index, &record) ? names_path(&m->names, le64toh(record.at)) : NULL;
 }

@@ -7,20 +7,22 @@
  *     table          (table.h)   objects, and the files they are of
  *     footer         below       what it is of, lengths, checksums
  *
- * It is written once, then never changed; a copy is as good as the original, so it is kept in Ceph
- * beside the data and fetched by other nodes.
+ * Each node builds its own by a walk and keeps it in its cache directory, where nobody else writes:
+ * the checksums show damage, and prove nothing of who wrote it.
  */
 #ifndef HEARTH_MANIFEST_MANIFEST_H
 #define HEARTH_MANIFEST_MANIFEST_H
 
 #include <gio/gio.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include "cache/manifest/names.h"
 #include "cache/manifest/table.h"
 #include "cache/origin/origin.h"
 
 #define MANIFEST_MAGIC "HRTHMNFT"
-#define MANIFEST_VERSION 1
+/* 1: it may have been fetched from a place that tenants write to, so none of them is used. */
+#define MANIFEST_VERSION 2
 /* Every file may be read, and every directory searched, by everybody. */
 #define MANIFEST_READABLE 1u
 
@@ -45,13 +47,14 @@ typedef struct Manifest {
     ManifestFooter footer; /* in the machine's order */
     Names names;
     const TableRecord *table;
-    void *map;
+    void *map; /* of a file on a disk that may fail: read it through the functions here */
     size_t map_bytes;
+    atomic_bool unreadable; /* a page of it could not be read */
 } Manifest;
 
 /*
- * Opens one: checks the footer and the lengths; `deep` reads and checks all of it, as after it came
- * over a network. INVALID_DATA: truncated, corrupt or no manifest; NOT_SUPPORTED: a later version.
+ * Opens one: checks the footer and the lengths; `deep` reads and checks all of it. INVALID_DATA:
+ * truncated, corrupt or no manifest; NOT_SUPPORTED: another version.
  */
 Manifest *manifest_open(int fd, gboolean deep, GError **error);
 void manifest_close(Manifest *manifest);
@@ -62,10 +65,10 @@ gboolean manifest_is_of(const Manifest *manifest, const Origin *origin, const Or
 
 /*
  * An object's place in the table: a number below footer.records, always the same one for a file of
- * several names. FALSE: it is not one of this tree.
+ * several names. -ENOENT: it is not one of this tree; -EIO: the manifest cannot be read.
  */
-gboolean manifest_find(const Manifest *manifest, const ObjectId *id, uint64_t *index);
-/* FALSE, and zeros, when the record leads nowhere. */
+int manifest_find(const Manifest *manifest, const ObjectId *id, uint64_t *index);
+/* FALSE, and zeros, when the record leads nowhere, or cannot be read. */
 gboolean manifest_key(const Manifest *manifest, uint64_t index, ObjectKey *key);
 /* The path of the file beneath the root of the tree; NULL likewise. */
 char *manifest_path(const Manifest *manifest, uint64_t index);

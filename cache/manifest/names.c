@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "cache/manifest/file_io.h"
+#include "cache/store/guard.h"
 
 #define BUFFER (1u << 20)
 /* No path of so many parts can be named. */
@@ -68,6 +69,11 @@ gboolean names_add(NamesWriter *w, uint64_t parent, const char *name, const Obje
     return TRUE;
 }
 
+uint64_t names_bytes(const NamesWriter *w)
+{
+    return w->bytes;
+}
+
 gboolean names_finish(NamesWriter *w, int fd, uint64_t *bytes, GError **error)
 {
     if (!flush(w, error))
@@ -96,12 +102,19 @@ static gboolean is_plain(const Name *name)
            !(name->length == 2 && text[0] == '.' && text[1] == '.');
 }
 
+static gboolean copy(const Names *names, uint64_t at, void *to, size_t size)
+{
+    gboolean copied = guard_copy(to, names->list + at, size);
+    if (!copied && names->unreadable)
+        atomic_store(names->unreadable, TRUE);
+    return copied;
+}
+
 gboolean names_read(const Names *names, uint64_t at, Name *name)
 {
     NameRecord r;
-    if (at >= names->bytes || names->bytes - at < sizeof(r))
+    if (at >= names->bytes || names->bytes - at < sizeof(r) || !copy(names, at, &r, sizeof(r)))
         return FALSE;
-    memcpy(&r, names->list + at, sizeof(r));
     if (names->bytes - at - sizeof(r) < r.length)
         return FALSE;
     *name = (Name){.at = at,
@@ -113,8 +126,9 @@ gboolean names_read(const Names *names, uint64_t at, Name *name)
                            .size = le64toh(r.size),
                            .mtime_sec = (int64_t)le64toh(r.mtime_sec),
                            .mtime_nsec = le32toh(r.mtime_nsec)},
-                   .text = (const char *)names->list + at + sizeof(r),
                    .length = r.length};
+    if (!copy(names, at + sizeof(r), name->text, r.length))
+        return FALSE;
     return at == 0 ? name->length == 0 : name->parent < at && is_plain(name);
 }
 

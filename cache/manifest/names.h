@@ -11,6 +11,7 @@
 #define HEARTH_MANIFEST_NAMES_H
 
 #include <gio/gio.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include "cache/store/store.h"
 
@@ -33,26 +34,29 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(NamesWriter, names_writer_free)
 /* `key` NULL: a directory. *at: its place. */
 gboolean names_add(NamesWriter *writer, uint64_t parent, const char *name, const ObjectKey *key,
                    uint64_t *at, GError **error);
+/* Added so far. */
+uint64_t names_bytes(const NamesWriter *writer);
 /* Copies all to fd at its position. */
 gboolean names_finish(NamesWriter *writer, int fd, uint64_t *bytes, GError **error);
 
-/* A list in memory. */
+/* A list in a mapped file. */
 typedef struct Names {
     const uint8_t *list;
     uint64_t bytes;
+    atomic_bool *unreadable; /* set when a page of it cannot be read; NULL: nobody asks */
 } Names;
 
 typedef struct Name {
     uint64_t at, next; /* places of this entry and of the one behind it */
     uint64_t parent;
     gboolean is_file;
-    ObjectKey key; /* of a file; without its space */
-    const char *text;
+    ObjectKey key;  /* of a file; without its space */
+    char text[256]; /* without a NUL */
     size_t length;
 } Name;
 
-/* FALSE: there is no entry at that place (the end of the list is one such place), or none whose
- * name could be one of a file. */
+/* FALSE: there is no entry at that place (the end of the list is one such place), none whose name
+ * could be one of a file, or the page cannot be read. */
 gboolean names_read(const Names *names, uint64_t at, Name *name);
 /* Its path beneath the root, "" for the root's; NULL: it has none. */
 char *names_path(const Names *names, uint64_t at);

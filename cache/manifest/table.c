@@ -79,6 +79,11 @@ gboolean table_add(TableWriter *w, const ObjectId *id, uint64_t at, GError **err
     return TRUE;
 }
 
+uint64_t table_bytes(const TableWriter *w)
+{
+    return (w->runs->len * (uint64_t)RUN + w->n) * sizeof(TableRecord);
+}
+
 /* Makes sure that the run's next record is at buffer[at]; FALSE at the end or on an error. */
 static gboolean refill(Run *run, uint64_t *position, GError **error)
 {

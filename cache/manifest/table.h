@@ -24,6 +24,8 @@ TableWriter *table_writer_new(const char *dir);
 void table_writer_free(TableWriter *writer);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(TableWriter, table_writer_free)
 gboolean table_add(TableWriter *writer, const ObjectId *id, uint64_t at, GError **error);
+/* Of what was added so far. */
+uint64_t table_bytes(const TableWriter *writer);
 /* Writes the sorted records to fd at its position. The names of a hard link are one each. */
 gboolean table_finish(TableWriter *writer, int fd, uint64_t *records, GError **error);
 

@@ -492,10 +492,4 @@ const OriginOps cephfs_origin_ops = {
     .setxattr = op_setxattr,
     .removexattr = op_removexattr,
     .statfs = op_statfs,
-    .blobs_open = cephfs_blobs_open,
-    .blobs_close = cephfs_blobs_close,
-    .blob_read = cephfs_blob_read,
-    .blob_write = cephfs_blob_write,
-    .blob_append = cephfs_blob_append,
-    .blob_remove = cephfs_blob_remove,
 };

@@ -33,9 +33,8 @@ typedef struct CephfsPrime {
 
 typedef struct CephfsOrigin {
     Origin base;
-    struct ceph_mount_info *mount; /* NULL: abandoned */
-    UserPerm *perms; /* the mount's own (root); borrowed */
-    char *user_id;
+    struct ceph_mount_info *mount;  /* NULL: abandoned */
+    UserPerm *perms;                /* the mount's own (root); borrowed */
     struct Inode *root;             /* in a snapshot; NULL: what is mounted */
     struct Fh *canary;              /* what is mounted; a lock on it lives as long as the session */
     gboolean leases;                /* delegations are switched on */
@@ -82,15 +81,6 @@ void cephfs_wait_end(CephfsOrigin *o, CephfsWait *wait);
 void cephfs_lease_returned(CephfsOrigin *o, struct Inode *inode);
 
 extern const OriginOps cephfs_origin_ops;
-
-/* cephfs_blobs.c */
-int cephfs_blobs_open(Origin *origin, OriginBlobs **blobs);
-void cephfs_blobs_close(OriginBlobs *blobs);
-ssize_t cephfs_blob_read(OriginBlobs *blobs, const char *name, void *buf, size_t len, uint64_t off);
-int cephfs_blob_append(OriginBlobs *blobs, const char *name, const void *buf, size_t len);
-int cephfs_blob_write(OriginBlobs *blobs, const char *name, const void *buf, size_t len,
-                      gboolean exclusive);
-int cephfs_blob_remove(OriginBlobs *blobs, const char *name);
 
 void cephfs_destroy(Origin *origin);
 void cephfs_listen(Origin *origin, const OriginListener *listener);

@@ -347,8 +347,6 @@ static Origin *connect_once(const CephfsOriginConfig *config, GError **error)
         goto fail_mounted;
     cephfs_waits_start(o);
     cephfs_prime_init(&o->prime);
-    o->user_id = g_strdup(config->user_id);
-    o->base.snapshot_path = origin_snapshot_path(config->root_path);
     return &g_steal_pointer(&o)->base;
 fail_mounted:
     if (o->root)
@@ -389,8 +387,6 @@ void cephfs_destroy(Origin *origin)
     if (o->mount)
         disconnect(o, FALSE);
     pthread_mutex_destroy(&o->listener_mutex);
-    g_free(o->user_id);
-    g_free(o->base.snapshot_path);
     g_free(o);
 }
 

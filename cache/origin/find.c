@@ -25,20 +25,3 @@ int origin_find(Origin *o, const char *path, OriginNode **node, OriginAttr *attr
         *node = at;
     return r;
 }
-
-char *origin_snapshot_path(const char *path)
-{
-    g_auto(GStrv) parts = g_strsplit(path, "/", -1);
-    GString *text = g_string_new(NULL);
-    gboolean in_snapshot = FALSE;
-    for (char **part = parts; *part; part++) {
-        if (!**part)
-            continue;
-        g_string_append_printf(text, "/%s", *part);
-        if (in_snapshot)
-            return g_string_free(text, FALSE);
-        in_snapshot = strcmp(*part, ".snap") == 0;
-    }
-    g_string_free(text, TRUE);
-    return NULL;
-}

@@ -45,7 +45,6 @@ static void unref(Later *l)
     pthread_cond_destroy(&l->changed);
     pthread_mutex_destroy(&l->lock);
     g_free(l->name);
-    g_free(l->base.snapshot_path);
     g_free(l);
 }
 
@@ -279,60 +278,6 @@ static int later_statfs(Origin *o, OriginNode *node, struct statvfs *st)
     PASS(o, statfs(real, NODE(o, node), st));
 }
 
-/* Blobs are of whichever origin they were opened with. */
-typedef struct LaterBlobs {
-    const OriginOps *ops;
-    OriginBlobs *blobs;
-} LaterBlobs;
-
-static int later_blobs_open(Origin *o, OriginBlobs **blobs)
-{
-    REAL(o);
-    if (!real || !real->ops->blobs_open)
-        return real ? -EOPNOTSUPP : REFUSAL(o);
-    LaterBlobs *b = g_new0(LaterBlobs, 1);
-    b->ops = real->ops;
-    int r = real->ops->blobs_open(real, &b->blobs);
-    if (r < 0)
-        g_free(b);
-    else
-        *blobs = (OriginBlobs *)b;
-    return r;
-}
-
-static void later_blobs_close(OriginBlobs *blobs)
-{
-    LaterBlobs *b = (LaterBlobs *)blobs;
-    b->ops->blobs_close(b->blobs);
-    g_free(b);
-}
-
-static ssize_t later_blob_read(OriginBlobs *blobs, const char *name, void *buf, size_t len,
-                               uint64_t off)
-{
-    LaterBlobs *b = (LaterBlobs *)blobs;
-    return b->ops->blob_read(b->blobs, name, buf, len, off);
-}
-
-static int later_blob_write(OriginBlobs *blobs, const char *name, const void *buf, size_t len,
-                            gboolean exclusive)
-{
-    LaterBlobs *b = (LaterBlobs *)blobs;
-    return b->ops->blob_write(b->blobs, name, buf, len, exclusive);
-}
-
-static int later_blob_append(OriginBlobs *blobs, const char *name, const void *buf, size_t len)
-{
-    LaterBlobs *b = (LaterBlobs *)blobs;
-    return b->ops->blob_append(b->blobs, name, buf, len);
-}
-
-static int later_blob_remove(OriginBlobs *blobs, const char *name)
-{
-    LaterBlobs *b = (LaterBlobs *)blobs;
-    return b->ops->blob_remove(b->blobs, name);
-}
-
 /* What changes something, of a snapshot. */
 static int no_setattr(Origin *o, OriginNode *node, const struct stat *st, unsigned set,
                       OriginAttr *attr)
@@ -459,12 +404,6 @@ static const OriginOps ops = {
     .setxattr = no_setxattr,
     .removexattr = no_unlink,
     .statfs = later_statfs,
-    .blobs_open = later_blobs_open,
-    .blobs_close = later_blobs_close,
-    .blob_read = later_blob_read,
-    .blob_write = later_blob_write,
-    .blob_append = later_blob_append,
-    .blob_remove = later_blob_remove,
 };
 
 gboolean origin_is_later(const Origin *origin)
@@ -472,16 +411,14 @@ gboolean origin_is_later(const Origin *origin)
     return origin->ops == &ops;
 }
 
-Origin *origin_later_new(const char *name, const char *path, const uint8_t *space,
-                         const OriginAttr *root, OriginConnect connect, void *data,
-                         GDestroyNotify free_data)
+Origin *origin_later_new(const char *name, const uint8_t *space, const OriginAttr *root,
+                         OriginConnect connect, void *data, GDestroyNotify free_data)
 {
     Later *l = g_new0(Later, 1);
     pthread_t thread;
     l->base.ops = &ops;
     memcpy(l->base.space, space, sizeof(l->base.space));
     l->name = g_strdup(name);
-    l->base.snapshot_path = origin_snapshot_path(path);
     l->known = *root;
     l->known.st.st_mode = S_IFDIR | 0755;
     l->connect = connect;

@@ -23,12 +23,11 @@ typedef enum OriginLaterState {
 
 /*
  * `space` (24 bytes) and the inode, snapshot and version of `root` are what is known. `name` is for
- * the log, `path` the root's in the file system. `data` is freed by free_data when nothing connects
- * any more, which may be after the origin was closed.
+ * the log. `data` is freed by free_data when nothing connects any more, which may be after the
+ * origin was closed.
  */
-Origin *origin_later_new(const char *name, const char *path, const uint8_t *space,
-                         const OriginAttr *root, OriginConnect connect, void *data,
-                         GDestroyNotify free_data);
+Origin *origin_later_new(const char *name, const uint8_t *space, const OriginAttr *root,
+                         OriginConnect connect, void *data, GDestroyNotify free_data);
 /* Waits until it is no longer AWAY, at most so long. The error, of FAILED, is the caller's. */
 OriginLaterState origin_later_wait(Origin *later, gint64 timeout_ms, GError **error);
 /* Whether an origin is of this kind. */

@@ -23,7 +23,6 @@ typedef struct Origin Origin;
 typedef struct OriginNode OriginNode;
 typedef struct OriginFile OriginFile;
 typedef struct OriginDir OriginDir;
-typedef struct OriginBlobs OriginBlobs;
 
 /*
  * Attributes of an inode. `version` changes whenever the content or the metadata does (CephFS:
@@ -176,21 +175,6 @@ typedef struct OriginOps {
     int (*removexattr)(Origin *o, OriginNode *node, const char *name);
 
     int (*statfs)(Origin *o, OriginNode *node, struct statvfs *st);
-
-    /*
-     * Objects of hearthd's own beside the data, known by name to every node; of 4 MiB at most. NULL
-     * for an origin that has no place for them.
-     */
-    int (*blobs_open)(Origin *o, OriginBlobs **blobs);
-    void (*blobs_close)(OriginBlobs *blobs);
-    /* Bytes read, fewer at the end; -ENOENT. */
-    ssize_t (*blob_read)(OriginBlobs *blobs, const char *name, void *buf, size_t len, uint64_t off);
-    /* In full. exclusive: -EEXIST when there is one. */
-    int (*blob_write)(OriginBlobs *blobs, const char *name, const void *buf, size_t len,
-                      gboolean exclusive);
-    /* At the end, in one step; made when there is none. */
-    int (*blob_append)(OriginBlobs *blobs, const char *name, const void *buf, size_t len);
-    int (*blob_remove)(OriginBlobs *blobs, const char *name);
 } OriginOps;
 
 #define ORIGIN_APPEND UINT64_MAX
@@ -200,14 +184,7 @@ struct Origin {
     const OriginOps *ops;
     /* Names the namespace inode numbers belong to: cluster fsid (16 bytes) and file system id. */
     uint8_t space[24];
-    /* Of a snapshot, its path in the file system as the origin's owner calls it,
-     * "/volumes/csi/x/.snap/v1"; NULL: none. Freed by the implementation. */
-    char *snapshot_path;
 };
-
-/* What of a path leads to the snapshot it is in: to the name after ".snap". NULL: it is in none.
- * The caller's. */
-char *origin_snapshot_path(const char *path);
 
 /* What it takes to reach a CephFS subtree. Borrowed for the call; the key is not logged. */
 typedef struct CephfsOriginConfig {

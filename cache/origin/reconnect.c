@@ -350,7 +350,6 @@ Origin *origin_reconnect_new(Origin *first, const ReconnectOps *ops, void *data)
     Reconnect *o = g_new0(Reconnect, 1);
     o->base.ops = &reconnect_origin_ops;
     memcpy(o->base.space, first->space, sizeof(o->base.space));
-    o->base.snapshot_path = g_strdup(first->snapshot_path);
     o->ops = ops;
     o->data = data;
     pthread_mutex_init(&o->lock, NULL);
@@ -403,6 +402,5 @@ void reconnect_destroy(Origin *base)
     pthread_mutex_destroy(&o->nodes_mutex);
     pthread_mutex_destroy(&o->listener_mutex);
     pthread_mutex_destroy(&o->lock);
-    g_free(o->base.snapshot_path);
     g_free(o);
 }

@@ -612,58 +612,6 @@ static int op_statfs(Origin *base, OriginNode *node, struct statvfs *st)
     return (int)NODE_CALL(of(base), c, TRUE, node, in, c->inner->ops->statfs(c->inner, in, st));
 }
 
-/* Blobs have a connection of their own. */
-struct OriginBlobs {
-    const OriginOps *ops;
-    OriginBlobs *inner;
-};
-
-static int blobs_open_on(Connection *c, OriginBlobs **blobs)
-{
-    if (!c->inner->ops->blobs_open)
-        return -EOPNOTSUPP;
-    OriginBlobs *inner;
-    int r = c->inner->ops->blobs_open(c->inner, &inner);
-    if (r < 0)
-        return r;
-    *blobs = g_new0(OriginBlobs, 1);
-    **blobs = (OriginBlobs){c->inner->ops, inner};
-    return 0;
-}
-
-static int op_blobs_open(Origin *base, OriginBlobs **blobs)
-{
-    return (int)CALL(of(base), c, TRUE, blobs_open_on(c, blobs));
-}
-
-static void op_blobs_close(OriginBlobs *blobs)
-{
-    blobs->ops->blobs_close(blobs->inner);
-    g_free(blobs);
-}
-
-static ssize_t op_blob_read(OriginBlobs *blobs, const char *name, void *buf, size_t len,
-                            uint64_t off)
-{
-    return blobs->ops->blob_read(blobs->inner, name, buf, len, off);
-}
-
-static int op_blob_write(OriginBlobs *blobs, const char *name, const void *buf, size_t len,
-                         gboolean exclusive)
-{
-    return blobs->ops->blob_write(blobs->inner, name, buf, len, exclusive);
-}
-
-static int op_blob_append(OriginBlobs *blobs, const char *name, const void *buf, size_t len)
-{
-    return blobs->ops->blob_append(blobs->inner, name, buf, len);
-}
-
-static int op_blob_remove(OriginBlobs *blobs, const char *name)
-{
-    return blobs->ops->blob_remove(blobs->inner, name);
-}
-
 const OriginOps reconnect_origin_ops = {
     .type = "cephfs",
     .after_dots = 2,
@@ -703,10 +651,4 @@ const OriginOps reconnect_origin_ops = {
     .setxattr = op_setxattr,
     .removexattr = op_removexattr,
     .statfs = op_statfs,
-    .blobs_open = op_blobs_open,
-    .blobs_close = op_blobs_close,
-    .blob_read = op_blob_read,
-    .blob_write = op_blob_write,
-    .blob_append = op_blob_append,
-    .blob_remove = op_blob_remove,
 };

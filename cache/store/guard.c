@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
+#include <string.h>
 
 static _Thread_local Guard *current;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -12,7 +13,7 @@ static void on_bus_error(int signal_number)
 {
     Guard *guard = current;
     if (guard) {
-        current = NULL;
+        current = guard->outer;
         siglongjmp(guard->back, 1);
     }
     signal(signal_number, SIG_DFL);
@@ -21,17 +22,29 @@ static void on_bus_error(int signal_number)
 
 static void install(void)
 {
-    struct sigaction action = {.sa_handler = on_bus_error};
+    /* Not blocked while it is handled, so that there is no signal mask to be restored. */
+    struct sigaction action = {.sa_handler = on_bus_error, .sa_flags = SA_NODEFER};
     sigaction(SIGBUS, &action, NULL);
 }
 
 void guard_begin(Guard *guard)
 {
     pthread_once(&once, install);
+    guard->outer = current;
     current = guard;
 }
 
 void guard_leave(void)
 {
-    current = NULL;
+    current = current->outer;
+}
+
+gboolean guard_copy(void *to, const void *from, size_t size)
+{
+    Guard guard;
+    if (GUARD_ENTER(&guard))
+        return FALSE;
+    memcpy(to, from, size);
+    guard_leave();
+    return TRUE;
 }

@@ -7,21 +7,25 @@
  *   ...
  *   guard_leave();
  *
- * A thread is in one guard at a time. What the code between was doing is left as it was: give it
- * up.
+ * The jump has ended the guard: guard_leave() is for the other way out. Guards nest. What the code
+ * between was doing is left as it was: give it up.
  */
 #ifndef HEARTH_STORE_GUARD_H
 #define HEARTH_STORE_GUARD_H
 
+#include <glib.h>
 #include <setjmp.h>
 
 typedef struct Guard {
     sigjmp_buf back;
+    struct Guard *outer;
 } Guard;
 
 /* A macro, as the frame that sigsetjmp() was called in must still be there. */
-#define GUARD_ENTER(guard) (guard_begin(guard), sigsetjmp((guard)->back, 1) != 0)
+#define GUARD_ENTER(guard) (guard_begin(guard), sigsetjmp((guard)->back, 0) != 0)
 void guard_begin(Guard *guard);
 void guard_leave(void);
+/* Copies from a mapped file; FALSE: a page of it cannot be read. */
+gboolean guard_copy(void *to, const void *from, size_t size);
 
 #endif

@@ -221,21 +221,26 @@ static void enter(Index *index, gboolean write)
         pthread_mutex_lock(&index->writing);
 }
 
-static int leave(Index *index, gboolean write, int rc)
+static int unlock(Index *index, gboolean write, int rc)
 {
-    guard_leave();
     if (write)
         pthread_mutex_unlock(&index->writing);
     pthread_rwlock_unlock(&index->gate);
     return rc;
 }
 
-/* After a SIGBUS since enter(). */
+static int leave(Index *index, gboolean write, int rc)
+{
+    guard_leave();
+    return unlock(index, write, rc);
+}
+
+/* After a SIGBUS since enter(), which has ended the guard. */
 static int lose(Index *index, gboolean write)
 {
     if (!atomic_exchange(&index->lost, TRUE))
         g_warning("cache index %s cannot be read: it is made anew", index->path);
-    return leave(index, write, -EUCLEAN);
+    return unlock(index, write, -EUCLEAN);
 }
 
 /* Within enter() and leave(). Every success is paired with finish(). */

@@ -26,7 +26,7 @@ typedef struct Store Store;
 typedef struct StoreFill StoreFill;
 typedef struct StorePace StorePace;
 
-/* 128 bits of XXH3 over the packed little-endian ObjectKey. */
+/* The first 128 bits of SHA-256 over the packed little-endian ObjectKey. */
 typedef struct ObjectId {
     uint8_t bytes[16];
 } ObjectId;

@@ -271,26 +271,20 @@ static gboolean snapshot_remove(void *session, const VolumeId *volume, const cha
 {
     Session *s = session;
     Subvolume subvolume = subvolume_of(volume);
-    g_autoptr(GError) cause = NULL;
-    if (!cephfs_snap_remove(s->conn, &subvolume, snapshot, deadline_us, error))
-        return FALSE;
-    /* Nobody reads those of what is gone, and the audit finds them. */
-    if (!cephfs_manifests_forget(s->conn, &subvolume, snapshot, deadline_us, &cause))
-        g_message("manifests of snapshot %s of %s stay for now: %s", snapshot, subvolume.name,
-                  cause->message);
-    return TRUE;
+    return cephfs_snap_remove(s->conn, &subvolume, snapshot, deadline_us, error);
 }
 
 static GPtrArray *leftovers(void *session, gint64 deadline_us, GError **error)
 {
     Session *s = session;
-    return cephfs_manifests_orphans(s->conn, s->fs_name, deadline_us, error);
+    return cephfs_manifests_find(s->conn, s->fs_name, deadline_us, error);
 }
 
 static gboolean leftover_remove(void *session, const char *name, gint64 deadline_us, GError **error)
 {
+    (void)name; /* there is one alone */
     Session *s = session;
-    return cephfs_manifests_remove(s->conn, s->fs_name, name, deadline_us, error);
+    return cephfs_manifests_remove(s->conn, s->fs_name, deadline_us, error);
 }
 
 static gboolean snapshot_look(void *session, const VolumeId *volume, const char *snapshot,

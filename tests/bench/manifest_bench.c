@@ -185,8 +185,8 @@ int main(int argc, char **argv)
     pthread_t watcher;
     pthread_create(&watcher, NULL, watch, NULL);
     gint64 start = g_get_monotonic_time();
-    gboolean built =
-        fd >= 0 && manifest_build(fd, argv[1], &origin, node, &attr, 0, &progress, &error);
+    gboolean built = fd >= 0 && manifest_build(fd, argv[1], &origin, node, &attr, UINT64_MAX, 0,
+                                               &progress, &error);
     double seconds = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     atomic_store(&over, TRUE);
     pthread_join(watcher, NULL);

@@ -276,7 +276,7 @@ settles nothing_is_left_in_kubernetes 90 "" left
 command_of deploy/docs/install.md 'rm -rf /var/lib/hearth/*'
 for node in n1 n2; do in_node $node bash -c "$COMMAND"; done
 settles the_nodes_are_as_they_were 30 "$NODES_AT_FIRST" on_nodes
-documented_block deploy/docs/install.md "Uninstall" 4 POOL=cephfs.data
+documented_block deploy/docs/install.md "Uninstall" 4
 same nothing_is_left_in_ceph "$(for pool in $(ceph_cmd osd pool ls); do timeout 30 rados -c "$CEPH_CONF" -p "$pool" -N hearth ls; done)" ""
 same but_the_dataset "$(ceph_cmd fs subvolume ls cephfs --group_name csi --format json | jq -r '.[].name')" imagenet
 same and_no_user_of_it "$(ceph_cmd auth ls --format json | jq -r '.auth_dump[].entity | select(. == "client.hearth")')" ""

@@ -42,7 +42,6 @@ registered() { # NODE
 hearth_up() { # NODE...
     local name
     start_ceph
-    at_exit forget_manifests
     own_user
     cluster_up StorageCapacityScoring=true
     driver_add

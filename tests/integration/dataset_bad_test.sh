@@ -5,7 +5,6 @@
 . "$(dirname "$0")/lib.sh"
 init
 start_ceph
-at_exit forget_manifests
 own_user
 start_controller --secret-dir="$TMP/own"
 start_hearthd
@@ -15,9 +14,6 @@ code() { same "$1" "$CSI_CODE" "$2"; }
 mount_type() { findmnt -n -o FSTYPE --mountpoint "$1" | tail -n 1; }
 settled() { [ "$(cache_stat fillsActive)" = 0 ]; }
 drop_all() { drop_page_cache && drop_page_cache && drop_page_cache; }
-DATA=$(ceph_cmd fs ls --format json | jq -r '.[] | select(.name == "hearthfs").data_pools[0]')
-radoscmd() { timeout 30 rados -c "$CEPH_CONF" -p "$DATA" -N hearth "$@" 2>/dev/null; }
-parts() { radoscmd ls | grep "^manifest\.$DATASET\.[0-9a-f]*\." | sort; }
 sub() { ceph_cmd fs subvolume "$1" hearthfs "${@:2}" 2>/dev/null; }
 subsnap() { ceph_cmd fs subvolume snapshot "$1" hearthfs "${@:2}" 2>/dev/null; }
 sums() { (cd "$TARGET" && find . -type f -exec md5sum {} + | sort -k 2); }
@@ -69,7 +65,6 @@ damaged() { # NAME COMMAND...: of the file while hearthd is away
     check "$name-is_staged" use
     same "$name-natively" "$(mount_type "$STAGE")" overlay
     right "$name-is_right"
-    [ -z "${AWAITED:-}" ] || wait_for 30 put_back
     leave "$name"
 }
 poke() { printf 'XXXXXXXX' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
@@ -78,40 +73,6 @@ told it_is_told "is removed, to be made anew: the manifest is corrupt"
 damaged manifest_cut truncate -s 4097 "$MANIFEST"
 told it_is_told_too "to be made anew"
 damaged manifest_empty truncate -s 0 "$MANIFEST"
-
-# ---- and in Ceph ----
-in_ceph_now() { for part in "manifest.$DATASET" $(parts); do radoscmd get "$part" - 2>&1 | md5sum; done; }
-# It is written back beside the reading, and who leaves ends that.
-put_back() { [ "$(in_ceph_now)" != "$AWAITED" ] && sleep 0.5; }
-in_ceph() { # NAME
-    local AWAITED
-    AWAITED=$(in_ceph_now)
-    damaged "$1" rm -rf "$MANIFEST"
-    AWAITED=
-    told "$1-is_told" "the manifest in Ceph is made anew"
-    # A run that ended before that does so again.
-    local attempt again=1
-    for ((attempt = 0; attempt < 3; attempt++)); do
-        [ -n "$again" ] || break
-        LOGGED=$(wc -l <"$TMP/log/hearthd.log")
-        damaged "$1-then" rm -rf "$MANIFEST"
-        again=$(tail -n +$((LOGGED + 1)) "$TMP/log/hearthd.log" | grep "anew\|built")
-    done
-    same "$1-it_was_put_right" "$again" ""
-    LOGGED=$(wc -l <"$TMP/log/hearthd.log")
-}
-check it_is_in_Ceph [ "$(parts | wc -l)" = 1 ]
-radoscmd get "$(parts)" "$TMP/part"
-poke "$TMP/part" 5000
-radoscmd put "$(parts)" "$TMP/part"
-in_ceph part_changed
-radoscmd truncate "$(parts)" 100
-in_ceph part_cut
-radoscmd rm "$(parts)"
-in_ceph part_gone
-echo nonsense >"$TMP/part"
-radoscmd put "manifest.$DATASET" "$TMP/part"
-in_ceph header_changed
 
 # ---- objects ----
 objects() { find "$CACHE/objects" -type f | sort; }

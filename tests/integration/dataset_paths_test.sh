@@ -6,7 +6,6 @@
 . "$(dirname "$0")/lib.sh"
 init
 start_ceph
-at_exit forget_manifests
 own_user
 start_controller --secret-dir="$TMP/own"
 start_hearthd

@@ -219,7 +219,6 @@ done
 
 # ---- a dataset ----
 LIVE_ID=$VOLUME_ID LIVE_CONTEXT=$VOLUME_CONTEXT LIVE_TARGET=$TARGET LIVE_STAGE=$STAGE LIVE_CAPABILITY=$CAPABILITY
-at_exit forget_manifests
 csi controller CreateSnapshot "$(csi_json '{source_volume_id: $id, name: $name, secrets: $secrets}' \
     --arg id "$VOLUME_ID" --arg name "snap-ctl-$$")" || die "CreateSnapshot: $(said)"
 SNAPSHOT_ID=$(jq -r .snapshot.snapshotId <<<"$REPLY_JSON")

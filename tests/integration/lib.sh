@@ -200,14 +200,6 @@ start_ceph() { # [FLAGS of one-node]: the cluster ./run has started, else, or wi
     CLASS="{\"clusterID\": \"$CEPH_FSID\", \"fsName\": \"hearthfs\"}" # parameters of every volume
 }
 
-# For who deletes snapshots by hand: others count what is left of datasets.
-forget_manifests() {
-    local pool
-    pool=$(ceph_cmd fs ls --format json | jq -r '.[] | select(.name == "hearthfs").data_pools[0]')
-    timeout 30 rados -c "$CEPH_CONF" -p "$pool" -N hearth ls | grep '^manifest' |
-        xargs -r -d '\n' timeout 30 rados -c "$CEPH_CONF" -p "$pool" -N hearth rm
-}
-
 # Adds to the configuration, beside the cluster that works, ones that do not: "refused", where nobody
 # listens, and "silent", who never speaks.
 bad_clusters() {

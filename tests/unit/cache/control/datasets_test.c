@@ -1,11 +1,13 @@
-/* Manifests of directories over a real store: made once, found again, given up, shared, bounded. */
+/* Manifests of directories over a real store: made once, found again, given up, bounded. */
 #include "cache/control/datasets.h"
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 #include "cache/autofd.h"
 #include "cache/control/datasets_files.h"
 #include "cache/control/jobs.h"
@@ -191,6 +193,55 @@ START_TEST(a_damaged_one_is_made_anew)
         } else if (i == 1) {
             ck_assert_int_eq(truncate(path, 5000), 0);
         }
+        open_store(&w);
+    }
+    world_down(&w);
+}
+END_TEST
+
+/* Read in full once, it is not again, unless it could not be read meanwhile. */
+START_TEST(one_that_could_not_be_read_is_checked_again)
+{
+    World w;
+    world_up(&w);
+    for (unsigned i = 0; i < 2; i++) {
+        Origin *origin = open_origin(&w);
+        Dataset *d = join(&w, origin);
+        await_ready(d);
+        ck_assert_uint_eq(lists, i + 1);
+        g_autofree char *path = dataset_path(d);
+        hearth_autofd int fd = open(path, O_WRONLY | O_CLOEXEC);
+        ck_assert_int_eq(pwrite(fd, "x", 1, 2000), 1);
+        atomic_store(&((Manifest *)dataset_manifest(d))->unreadable, TRUE);
+        leave(d, origin);
+    }
+    world_down(&w);
+}
+END_TEST
+
+/* As an earlier release has left it here, which may have fetched it from where tenants write. */
+START_TEST(one_of_an_earlier_format_is_built_again)
+{
+    World w;
+    world_up(&w);
+    for (unsigned i = 0; i < 2; i++) {
+        Origin *origin = open_origin(&w);
+        Dataset *d = join(&w, origin);
+        await_ready(d);
+        ck_assert_uint_eq(lists, i + 1);
+        g_autofree char *path = dataset_path(d);
+        leave(d, origin);
+        close_store(&w);
+        struct stat st;
+        ManifestFooter f;
+        hearth_autofd int fd = open(path, O_RDWR | O_CLOEXEC);
+        ck_assert_int_eq(fstat(fd, &st), 0);
+        const off_t at = st.st_size - (off_t)sizeof(f);
+        ck_assert_int_eq(pread(fd, &f, sizeof(f), at), sizeof(f));
+        ck_assert_uint_eq(le32toh(f.version), 2);
+        f.version = htole32(1);
+        f.checksum = htole64(XXH3_64bits(&f, offsetof(ManifestFooter, checksum)));
+        ck_assert_int_eq(pwrite(fd, &f, sizeof(f), at), sizeof(f));
         open_store(&w);
     }
     world_down(&w);
@@ -564,6 +615,7 @@ END_TEST
 
 HARNESS_MAIN("cache/control/datasets", a_manifest_is_built_once_for_all_volumes,
              a_later_hearthd_finds_it, a_damaged_one_is_made_anew,
+             one_that_could_not_be_read_is_checked_again, one_of_an_earlier_format_is_built_again,
              who_leaves_takes_no_build_from_others,
              the_last_to_leave_ends_the_build_and_whoever_waits,
              a_failure_is_told_and_may_be_tried_again, what_may_change_is_no_dataset,

@@ -48,7 +48,7 @@ static void build_manifest(World *w)
     g_autofree char *path = g_build_filename(w->cache, "manifest", NULL);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     ck_assert_int_eq(w->origin->ops->root(w->origin, &root, &attr), 0);
-    ck_assert(manifest_build(fd, w->cache, w->origin, root, &attr, 2, &progress, NULL));
+    ck_assert(manifest_build(fd, w->cache, w->origin, root, &attr, UINT64_MAX, 2, &progress, NULL));
     w->origin->ops->put(w->origin, root);
     w->manifest = manifest_open(fd, TRUE, NULL);
     close(fd);
@@ -140,6 +140,24 @@ START_TEST(an_object_is_a_file_with_its_bytes_and_is_kept)
     ck_assert_int_eq(store_fill_wait(fill), 0);
     store_fill_unref(fill);
     ck_assert(store_has(w.store, &id));
+    world_down(&w);
+}
+END_TEST
+
+/* And not as a name that is not there, which the kernel would keep in mind. */
+START_TEST(a_manifest_that_cannot_be_read_is_an_error)
+{
+    World w;
+    world_up(&w, "bytes of the file");
+    char hex[OBJECT_ID_HEX + 1], dir[3] = "";
+    name_of(&w, hex);
+    memcpy(dir, hex, 2);
+    uint64_t parent = kernel_lookup(&w.kernel, 1, dir)->entry.nodeid;
+    uint64_t node = lookup_object(&w);
+    g_autofree char *path = g_build_filename(w.cache, "manifest", NULL);
+    ck_assert_int_eq(truncate(path, 4096), 0);
+    ck_assert_int_eq(kernel_lookup(&w.kernel, parent, hex)->error, -EIO);
+    ck_assert_int_eq(kernel_read(&w.kernel, node, 0, 0, 4096)->error, -EIO);
     world_down(&w);
 }
 END_TEST
@@ -313,7 +331,7 @@ START_TEST(a_file_that_is_another_now_gives_an_error_not_its_bytes)
 END_TEST
 
 HARNESS_MAIN("cache/fuse/fill_layer", an_object_is_a_file_with_its_bytes_and_is_kept,
-             other_names_are_not_there,
+             a_manifest_that_cannot_be_read_is_an_error, other_names_are_not_there,
              without_the_origin_a_read_fails_in_time_and_works_afterwards,
              what_follows_a_read_that_waited_in_vain_is_answered_soon,
              who_waits_for_ceph_keeps_nobody_from_what_is_there,

@@ -16,12 +16,13 @@ typedef struct World {
     OriginNode *root;
     OriginAttr attr;
     BuildProgress progress;
+    uint64_t max_bytes;
     int fd;
 } World;
 
 static World world_new(void)
 {
-    World w = {.dir = harness_tmpdir()};
+    World w = {.dir = harness_tmpdir(), .max_bytes = UINT64_MAX};
     w.tree = g_build_filename(w.dir, "tree", NULL);
     ck_assert_int_eq(mkdir(w.tree, 0755), 0);
     g_autofree char *file = g_build_filename(w.dir, "manifest", NULL);
@@ -48,7 +49,8 @@ static void world_free(World *w)
 
 static gboolean build(World *w, GError **error)
 {
-    return manifest_build(w->fd, w->dir, w->origin, w->root, &w->attr, 4, &w->progress, error);
+    return manifest_build(w->fd, w->dir, w->origin, w->root, &w->attr, w->max_bytes, 4,
+                          &w->progress, error);
 }
 
 static void put_file(const World *w, const char *name, size_t size)
@@ -75,7 +77,7 @@ static gboolean finds(World *w, const Manifest *m, const char *name)
     object_key_id(&key, &id);
     w->origin->ops->put(w->origin, node);
     uint64_t index;
-    if (!manifest_find(m, &id, &index) || !manifest_key(m, index, &found))
+    if (manifest_find(m, &id, &index) != 0 || !manifest_key(m, index, &found))
         return FALSE;
     return memcmp(&key, &found, sizeof(key)) == 0;
 }
@@ -191,6 +193,62 @@ START_TEST(damage_shows)
 }
 END_TEST
 
+/* The file is cut short beneath the mapping: the same signal as of a disk that fails. */
+START_TEST(a_page_that_cannot_be_read_is_an_error)
+{
+    World w = world_new();
+    for (int i = 0; i < 200; i++) {
+        g_autofree char *name = g_strdup_printf("f%d", i);
+        put_file(&w, name, 1);
+    }
+    world_open(&w);
+    ck_assert(build(&w, NULL));
+    g_autoptr(Manifest) m = manifest_open(w.fd, TRUE, NULL);
+    ObjectKey key;
+    ObjectId id;
+    uint64_t index;
+    Name name;
+    ck_assert(manifest_key(m, 0, &key));
+    object_key_id(&key, &id);
+    ck_assert_int_eq(manifest_find(m, &id, &index), 0);
+    ck_assert(!atomic_load(&m->unreadable));
+    ck_assert_int_eq(ftruncate(w.fd, EROFS_BLOCK), 0);
+    ck_assert_int_eq(manifest_find(m, &id, &index), -EIO);
+    ck_assert(atomic_load(&m->unreadable));
+    ck_assert(!manifest_key(m, 0, &key));
+    ck_assert_uint_eq(key.size, 0);
+    ck_assert_ptr_null(manifest_path(m, 0));
+    ck_assert(!names_read(&m->names, 0, &name));
+    world_free(&w);
+}
+END_TEST
+
+START_TEST(many_ties_of_a_hostile_tree_are_not_searched)
+{
+    World w = world_new();
+    for (int i = 0; i < 300; i++) {
+        g_autofree char *name = g_strdup_printf("f%d", i);
+        put_file(&w, name, 1);
+    }
+    world_open(&w);
+    ck_assert(build(&w, NULL));
+    g_autoptr(Manifest) m = manifest_open(w.fd, TRUE, NULL);
+    /* All records begin alike; the one that is looked for is the last. */
+    g_autofree TableRecord *table = g_memdup2(m->table, 300 * sizeof(TableRecord));
+    ObjectKey key;
+    ObjectId id;
+    uint64_t index;
+    ck_assert(manifest_key(m, 299, &key));
+    object_key_id(&key, &id);
+    for (int i = 0; i < 300; i++)
+        memcpy(table[i].id, id.bytes, sizeof(table[i].id));
+    m->table = table;
+    ck_assert_int_eq(manifest_find(m, &id, &index), -ENOENT);
+    ck_assert(manifest_key(m, 10, &key));
+    world_free(&w);
+}
+END_TEST
+
 START_TEST(a_build_can_be_cancelled)
 {
     World w = world_new();
@@ -203,6 +261,30 @@ START_TEST(a_build_can_be_cancelled)
     g_autoptr(GError) error = NULL;
     ck_assert(!build(&w, &error));
     ck_assert(g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED));
+    world_free(&w);
+}
+END_TEST
+
+START_TEST(what_it_may_take_is_bounded)
+{
+    World w = world_new();
+    for (int i = 0; i < 2000; i++) {
+        g_autofree char *name = g_strdup_printf("f%d", i);
+        put_file(&w, name, 1);
+    }
+    world_open(&w);
+    w.max_bytes = 100000;
+    g_autoptr(GError) error = NULL;
+    ck_assert(!build(&w, &error));
+    ck_assert(g_error_matches(error, G_IO_ERROR, G_IO_ERROR_NO_SPACE));
+    struct stat st;
+    ck_assert_int_eq(fstat(w.fd, &st), 0);
+    ck_assert_int_lt(st.st_size, 2 << 20);
+    w.max_bytes = 2 << 20;
+    ck_assert_int_eq(ftruncate(w.fd, 0), 0);
+    ck_assert(build(&w, NULL));
+    ck_assert_int_eq(fstat(w.fd, &st), 0);
+    ck_assert_int_le(st.st_size, 2 << 20);
     world_free(&w);
 }
 END_TEST
@@ -220,6 +302,34 @@ static int fail_opendir(Origin *o, OriginNode *node, OriginDir **dir)
     failing.real->getattr(o, node, &attr);
     return attr.st.st_mode & 01000 ? -EACCES : failing.real->opendir(o, node, dir);
 }
+
+static atomic_uint lookups;
+
+static int count_lookup(Origin *o, OriginNode *parent, const char *name, OriginNode **node,
+                        OriginAttr *attr)
+{
+    atomic_fetch_add(&lookups, 1);
+    return failing.real->lookup(o, parent, name, node, attr);
+}
+
+/* Its listing has told all of it: a lookup is one more request for each. */
+START_TEST(a_listed_directory_is_not_looked_up)
+{
+    World w = world_new();
+    for (int i = 0; i < 50; i++) {
+        g_autofree char *name = g_strdup_printf("d%d", i);
+        put_dir(&w, name);
+    }
+    world_open(&w);
+    failing = (Failing){*w.origin->ops, w.origin->ops};
+    failing.ops.lookup = count_lookup;
+    w.origin->ops = &failing.ops;
+    ck_assert(build(&w, NULL));
+    ck_assert_uint_eq(lookups, 0);
+    w.origin->ops = failing.real;
+    world_free(&w);
+}
+END_TEST
 
 START_TEST(an_unreadable_directory_is_named)
 {
@@ -244,4 +354,7 @@ END_TEST
 
 HARNESS_MAIN("cache/manifest/build", a_manifest_tells_what_it_is_of,
              it_tells_whether_everybody_may_read_it, many_entries_go_through_every_queue,
-             damage_shows, a_build_can_be_cancelled, an_unreadable_directory_is_named)
+             damage_shows, a_page_that_cannot_be_read_is_an_error,
+             many_ties_of_a_hostile_tree_are_not_searched, a_build_can_be_cancelled,
+             what_it_may_take_is_bounded, a_listed_directory_is_not_looked_up,
+             an_unreadable_directory_is_named)

@@ -5,6 +5,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 #include "cache/manifest/erofs.h"
+#include "tests/unit/erofs_check.h"
 #include "tests/unit/harness.h"
 
 static const ObjectId object = {{0xab, 1}};
@@ -108,5 +109,58 @@ START_TEST(names_are_sorted_with_the_dots_among_them)
 }
 END_TEST
 
+static void is_its_own(void *found, const ObjectId *id, uint64_t size)
+{
+    ck_assert_uint_eq(size, 5);
+    ck_assert_mem_eq(id, &object, sizeof(object));
+    ++*(unsigned *)found;
+}
+
+START_TEST(no_attribute_of_a_source_acts_on_overlayfs)
+{
+    static const char other[] = "/cd/cd000000000000000000000000000000";
+    static const char *const names[] = {"trusted.overlay.redirect",
+                                        "trusted.overlay.metacopy",
+                                        "trusted.overlay.opaque",
+                                        "trusted.overlay.whiteout",
+                                        "trusted.x",
+                                        "user.overlay.redirect",
+                                        "user.overlay.whiteout",
+                                        "user.kept",
+                                        "system.other",
+                                        "security.capability",
+                                        "ceph.dir.layout",
+                                        "nothing"};
+    ImageXattr xattrs[G_N_ELEMENTS(names)];
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++)
+        xattrs[i] = (ImageXattr){names[i], other, strlen(other)};
+    World w = world_new();
+    ImageEntry entries[] = {file("full", 5), file("empty", 0), file("link", 1)};
+    entries[2] =
+        (ImageEntry){.name = "dir", .st = {.st_mode = S_IFDIR | 0755, .st_nlink = 2, .st_ino = 9}};
+    ImageDir *child = NULL;
+    for (gsize i = 0; i < G_N_ELEMENTS(entries); i++) {
+        entries[i].xattrs = xattrs;
+        entries[i].n_xattrs = G_N_ELEMENTS(xattrs);
+        ck_assert(image_add(w.image, w.root, &entries[i], &child, NULL));
+    }
+    ck_assert(image_end(w.image, child, NULL));
+    ck_assert(image_end(w.image, g_steal_pointer(&w.root), NULL));
+    uint64_t bytes;
+    unsigned found = 0;
+    ck_assert(image_finish(w.image, uuid, &bytes, NULL));
+    ErofsCheck check = {.image = mmap(NULL, bytes, PROT_READ, MAP_SHARED, w.fd, 0),
+                        .bytes = bytes,
+                        .object = is_its_own,
+                        .data = &found};
+    erofs_check(&check); /* aborts */
+    ck_assert_uint_eq(found, 1);
+    ck_assert_uint_eq(check.names, 3);
+    ck_assert_uint_eq(check.xattrs, 3 * 2); /* user.kept, security.capability */
+    munmap((void *)check.image, bytes);
+    world_free(&w);
+}
+END_TEST
+
 HARNESS_MAIN("cache/manifest/image", what_cannot_be_is_refused, a_name_twice_is_refused,
-             names_are_sorted_with_the_dots_among_them)
+             names_are_sorted_with_the_dots_among_them, no_attribute_of_a_source_acts_on_overlayfs)

@@ -130,11 +130,11 @@ START_TEST(what_leads_nowhere_is_refused)
         ck_assert_ptr_null(names_path(&l.names, places[i]));
     }
     /* Cut short, and with a parent that is not before it. */
-    Names cut = {l.names.list, l.names.bytes - 1};
+    Names cut = {.list = l.names.list, .bytes = l.names.bytes - 1};
     ck_assert(!names_read(&cut, f, &name));
     g_autofree uint8_t *copy = g_memdup2(l.names.list, l.names.bytes);
     memcpy(copy + a, &f, sizeof(f));
-    const Names looped = {copy, l.names.bytes};
+    const Names looped = {.list = copy, .bytes = l.names.bytes};
     ck_assert_ptr_null(names_path(&looped, f));
     list_free(&l);
 }

@@ -77,7 +77,7 @@ static Origin *later(Ceph *c, uint64_t other_version)
     ck_assert_int_eq(real->ops->root(real, &node, &root), 0);
     real->ops->put(real, node);
     root.version += other_version;
-    return origin_later_new("dataset", "/x", real->space, &root, reach, c, freed);
+    return origin_later_new("dataset", real->space, &root, reach, c, freed);
 }
 
 static void down(Ceph *c, Origin *origin)
@@ -93,7 +93,6 @@ START_TEST(until_it_comes_the_root_is_known_and_nothing_else)
     OriginNode *root, *node;
     OriginAttr attr;
     OriginDir *dir;
-    OriginBlobs *blobs;
     up(&c);
     c.hangs = TRUE;
     Origin *o = later(&c, 0);
@@ -104,7 +103,6 @@ START_TEST(until_it_comes_the_root_is_known_and_nothing_else)
     ck_assert_int_eq(o->ops->lookup(o, root, "file", &node, &attr), -ENOTCONN);
     ck_assert_int_eq(origin_find(o, "file", &node, &attr), -ENOTCONN);
     ck_assert_int_eq(o->ops->opendir(o, root, &dir), -ENOTCONN);
-    ck_assert_int_eq(o->ops->blobs_open(o, &blobs), -ENOTCONN);
     ck_assert_int_eq((int)o->ops->getxattr(o, root, "user.x", NULL, 0), -ENOTCONN);
     set_hangs(&c, FALSE);
     ck_assert_int_eq(origin_later_wait(o, 60000, NULL), ORIGIN_LATER_HERE);

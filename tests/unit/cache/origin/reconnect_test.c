@@ -313,15 +313,16 @@ START_TEST(readers_notice_nothing_of_many_losses)
         pthread_create(&threads[i], NULL, read_on, &l);
     for (int i = 0; i < 20; i++) {
         const uint64_t before = l.o->ops->session(l.o);
-        lose();
-        while (l.o->ops->session(l.o) == before)
+        while (l.o->ops->session(l.o) == before) {
+            lose(); /* again: the connection before may still be coming */
             l.o->ops->sync_node(l.o, l.node);
+        }
     }
     l.stop = TRUE;
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
     ck_assert(!l.wrong);
-    ck_assert_uint_eq(ceph.connects, 20);
+    ck_assert_uint_ge(ceph.connects, 20);
     l.o->ops->put(l.o, l.node);
     down(l.o);
 }
