@@ -29,7 +29,7 @@
 
 typedef struct Options {
     char *socket, *cache_dir, *cache_size, *warm_rate, *scrub_rate, *image_chunk, *verity,
-        *log_level, *metrics_address;
+        *log_level, *metrics_address, *dir_root;
     gint64 cache_inodes;
     uint64_t cache_bytes; /* of cache_size; 0: no bound */
     uint64_t warm_bytes;  /* of warm_rate, a second; 0: no bound */
@@ -50,6 +50,7 @@ static void clear_options(Options *o)
     g_free(o->verity);
     g_free(o->log_level);
     g_free(o->metrics_address);
+    g_free(o->dir_root);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
 
@@ -79,6 +80,15 @@ static gboolean check_range(const char *name, int value, int min, int max, GErro
     return FALSE;
 }
 
+static gboolean check_absolute(const char *name, const char *path, GError **error)
+{
+    if (!path || path[0] == '/')
+        return TRUE;
+    g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                "--%s=%s: must be an absolute path", name, path);
+    return FALSE;
+}
+
 static gboolean check_options(Options *o, GError **error)
 {
     if (!o->no_cache && (!o->cache_dir || !o->cache_dir[0])) {
@@ -90,11 +100,9 @@ static gboolean check_options(Options *o, GError **error)
         set_bad_value(error, "--no-cache excludes --cache-dir and --require-cache");
         return FALSE;
     }
-    if (o->cache_dir && o->cache_dir[0] != '/') {
-        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "--cache-dir=%s: must be an absolute path", o->cache_dir);
+    if (!check_absolute("cache-dir", o->cache_dir, error) ||
+        !check_absolute("dir-root", o->dir_root, error))
         return FALSE;
-    }
     g_autoptr(GError) bad_size = NULL;
     if (o->cache_size && !size_parse("--cache-size", o->cache_size, &o->cache_bytes, &bad_size)) {
         set_bad_value(error, bad_size->message);
@@ -178,6 +186,8 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
         {"no-cache", 0, 0, G_OPTION_ARG_NONE, &o->no_cache, "Read everything from Ceph", NULL},
         {"require-cache", 0, 0, G_OPTION_ARG_NONE, &o->require_cache,
          "Exit when the cache directory cannot be used, instead of serving without", NULL},
+        {"dir-root", 0, 0, G_OPTION_ARG_FILENAME, &o->dir_root,
+         "Also serve type=dir, directories below this one, for development (default: none)", "DIR"},
         {"metrics-address", 0, 0, G_OPTION_ARG_STRING, &o->metrics_address,
          "Serve /metrics for Prometheus, and /healthz (default: off)", "ADDRESS:PORT"},
         {"log-level", 0, 0, G_OPTION_ARG_STRING, &o->log_level,
@@ -334,6 +344,7 @@ int main(int argc, char **argv)
         .socket_path = o.socket ? o.socket : WIRE_DEFAULT_SOCKET,
         .store = store,
         .cache_dir = o.cache_dir,
+        .dir_root = o.dir_root,
         .fuse_threads = (unsigned)o.fuse_threads,
         .warm_rate = o.warm_bytes,
         .image_chunk_bytes = (uint32_t)o.chunk_bytes,

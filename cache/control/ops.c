@@ -6,6 +6,7 @@
 #include "cache/control/ops.h"
 #include "cache/control/datasets_list.h"
 #include "cache/control/fields.h"
+#include "cache/control/own_names.h"
 #include "cache/control/wire.h"
 #include "cache/store/key.h"
 #include <errno.h>
@@ -59,8 +60,11 @@ static gboolean op_hello(Call *call, GError **error)
 static gboolean op_open(Call *call, GError **error)
 {
     gboolean attached;
-    VolumeSpec *spec = spec_parse(call->request, error);
-    if (!spec || !volumes_open(call->control->volumes, spec, call->connection, &attached, error))
+    g_autoptr(VolumeSpec) spec = spec_parse(call->request, error);
+    if (!spec || !own_names_check(spec, error) ||
+        !spec_check_dir(spec, call->control->dir_root, error) ||
+        !volumes_open(call->control->volumes, g_steal_pointer(&spec), call->connection, &attached,
+                      error))
         return FALSE;
     json_object_set_new(call->reply, "attached", json_boolean(attached));
     return TRUE;

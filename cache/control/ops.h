@@ -16,6 +16,7 @@ typedef struct Control {
     Datasets *datasets;    /* NULL: no cache */
     ImageCache *images;    /* NULL: none */
     const char *cache_dir; /* NULL: none */
+    const char *dir_root;  /* for origins of type dir; NULL: none are served */
     uint64_t warm_rate;    /* of jobs that an attach begins, bytes a second; 0: no bound */
     gint64 started_us;
 } Control;

@@ -28,7 +28,7 @@ struct ControlServer {
     Datasets *datasets; /* NULL: no cache */
     ImageCache *images;
     Control control;
-    char *socket_path, *cache_dir;
+    char *socket_path, *cache_dir, *dir_root;
     int listener, wake;
     pthread_t acceptor;
     pthread_mutex_t lock;
@@ -217,6 +217,7 @@ ControlServer *control_server_start(const ControlServerConfig *config, GError **
     ControlServer *server = g_new0(ControlServer, 1);
     server->socket_path = g_strdup(config->socket_path);
     server->cache_dir = g_strdup(config->cache_dir);
+    server->dir_root = g_strdup(config->dir_root);
     server->listener = listener;
     server->wake = hearth_steal_fd(&wake);
     pthread_mutex_init(&server->lock, NULL);
@@ -225,6 +226,7 @@ ControlServer *control_server_start(const ControlServerConfig *config, GError **
     server->incarnation = incarnation_begin(run_path);
     server->control.store = config->store;
     server->control.cache_dir = server->cache_dir;
+    server->control.dir_root = server->dir_root;
     server->control.warm_rate = config->warm_rate;
     server->control.started_us = g_get_monotonic_time();
     if (config->store && config->cache_dir)
@@ -272,6 +274,7 @@ void control_server_stop(ControlServer *server)
     pthread_mutex_destroy(&server->lock);
     g_free(server->socket_path);
     g_free(server->cache_dir);
+    g_free(server->dir_root);
     g_free(server);
 }
 

@@ -2,6 +2,7 @@
 #include "cache/control/fields.h"
 #include "cache/control/wire.h"
 #include <gio/gio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_VOLUME_ID 512
@@ -158,6 +159,31 @@ VolumeSpec *spec_parse(const json_t *request, GError **error)
     if (!read_origin(spec, json_object_get(spec->json, "origin"), error))
         return NULL;
     return g_steal_pointer(&spec);
+}
+
+gboolean spec_check_dir(const VolumeSpec *spec, const char *root, GError **error)
+{
+    if (strcmp(spec->type, "dir") != 0)
+        return TRUE;
+    if (!root) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION,
+                    "open: volume %s is of type dir, a directory of this node, which is for "
+                    "development: hearthd serves none without --dir-root",
+                    spec->volume);
+        return FALSE;
+    }
+    char *top = realpath(root, NULL), *path = realpath(spec->root_path, NULL);
+    const size_t n = top && strcmp(top, "/") != 0 ? strlen(top) : 0;
+    /* What is not there is left to whoever opens it. */
+    const gboolean below =
+        top && (!path || (strncmp(path, top, n) == 0 && path[n] == '/') || strcmp(path, top) == 0);
+    if (!below)
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION,
+                    "open: rootPath %s is not below %s, which --dir-root names", spec->root_path,
+                    root);
+    free(top);
+    free(path);
+    return below;
 }
 
 void spec_free(VolumeSpec *spec)

@@ -25,6 +25,10 @@ typedef struct VolumeSpec {
 
 /* NULL with WIRE_ERROR_INVALID_ARGUMENT naming the field. */
 VolumeSpec *spec_parse(const json_t *request, GError **error);
+/* Whether one of type dir is below `root` (NULL: nothing is); of other types always. For
+ * development: a rootPath of the user's choice would show any directory of the node.
+ * FAILED_PRECONDITION. */
+gboolean spec_check_dir(const VolumeSpec *spec, const char *root, GError **error);
 void spec_free(VolumeSpec *spec);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(VolumeSpec, spec_free)
 

@@ -9,6 +9,7 @@
  * 3. Once closing is set no pin is granted until the origin is gone.
  */
 #include "cache/control/away.h"
+#include "cache/control/own_names.h"
 #include "cache/control/volumes_internal.h"
 #include "cache/control/wire.h"
 #include <errno.h>
@@ -133,18 +134,16 @@ Origin *volume_origin(const Volume *v)
     return v->origin;
 }
 
-static const char *tag_of_id(const char *id)
+/* Objects of a dataset belong to it rather than to one of its volumes. */
+static char *tag_of_id(const char *id)
 {
-    ObjectId unused;
-    const char *dataset = id + strlen(WIRE_DATASET_PREFIX);
-    return g_str_has_prefix(id, WIRE_DATASET_PREFIX) && object_id_parse(dataset, &unused) ? dataset
-                                                                                          : id;
+    char dataset[WIRE_DATASET_DIGITS + 1];
+    return g_strdup(own_names_dataset(id, dataset) ? dataset : id);
 }
 
-/* Objects of a dataset belong to it rather than to one of its volumes. */
-static const char *tag_locked(const Volume *v)
+static char *tag_locked(const Volume *v)
 {
-    return v->layer ? dataset_id(v->dataset) : tag_of_id(v->id);
+    return v->layer ? g_strdup(dataset_id(v->dataset)) : tag_of_id(v->id);
 }
 
 const Manifest *volumes_ready_manifest(Volumes *vs, const Volume *v)
@@ -159,7 +158,7 @@ char *volumes_tag(Volumes *vs, const char *id)
 {
     pthread_mutex_lock(&vs->lock);
     const Volume *v = g_hash_table_lookup(vs->by_id, id);
-    char *tag = g_strdup(v ? tag_locked(v) : tag_of_id(id));
+    char *tag = v ? tag_locked(v) : tag_of_id(id);
     pthread_mutex_unlock(&vs->lock);
     return tag;
 }
@@ -168,7 +167,7 @@ char *volumes_tag_ahead(Volumes *vs, const Volume *v)
 {
     pthread_mutex_lock(&vs->lock);
     char *tag =
-        g_strdup(v->dataset && !volume_is_served(v) ? dataset_id(v->dataset) : tag_locked(v));
+        v->dataset && !volume_is_served(v) ? g_strdup(dataset_id(v->dataset)) : tag_locked(v);
     pthread_mutex_unlock(&vs->lock);
     return tag;
 }
@@ -346,6 +345,8 @@ static gboolean attach_claimed(Volumes *vs, Volume *v, gboolean fill_layer, int 
                     "volume %s: its manifest is not ready; op \"manifest\" makes it", v->id);
         return FALSE;
     }
+    if (!own_names_check_serving(v->id, fill_layer ? dataset_id(v->dataset) : NULL, error))
+        return FALSE;
     if (!volumes_stop_serving(vs, v, CLOSE_TIMEOUT_SEC * 1000))
         return still_waiting(v, error);
     atomic_store(&v->ended, FALSE);

@@ -24,7 +24,9 @@
  *              count at once. "cache" (default true), "cacheQuota" (0: none), "readOnly" (false)
  *              and "warm" (false: true begins a job as "warm" does when a mount is attached, whose
  *              failure is only logged) may be absent. A volume that was opened on a
- *              connection that ends before "attach" is closed again.
+ *              connection that ends before "attach" is closed again. IDs that begin with "dataset-" or "warmup-" are
+ *              Hearth's own: INVALID_ARGUMENT for what is no cached snapshot. The former serves the
+ *              fill layer of the dataset it is named by, the latter is never attached.
  *   ORIGIN     {"type": "cephfs", "clusterID": s, "monitors": [s...], "fsName": s,
  *               "rootPath": s, "userID": s, "userKey": s, "timeoutSec": n}
  *              {"type": "rbd", "clusterID": s, "monitors": [s...], "pool": s, "radosNamespace": s
@@ -32,7 +34,7 @@
  *               "userID": s, "userKey": s, "timeoutSec": n, "shared": bool}: its mount has one
  *               file, "image". A snapshot needs "readOnly". FAILED_PRECONDITION, naming the
  *              holder, while somebody else has the image open for writing, unless "shared" (default false)
- *              {"type": "dir", "rootPath": s}
+ *              {"type": "dir", "rootPath": s}: FAILED_PRECONDITION unless it is below --dir-root
  * op "attach"  {"volume": ID} + the mounted /dev/fuse descriptor: serve it. ALREADY_EXISTS while a
  *              mount of the volume is served. With "layer": "fill" (absent: the whole tree) what is
  *              served is the fill layer of the volume's dataset (cache/fuse/fill_layer.h);
@@ -114,8 +116,16 @@
 #include "cache/autofd.h"
 
 #define WIRE_DEFAULT_SOCKET "/run/hearth/hearthd.sock"
-/* The volume that is served for all mounts of a dataset is named so, with its 32 hex digits. */
+/* Names of volumes that are Hearth's own (cache/control/own_names.h): what is served for the mounts
+ * of a dataset, with its 32 hex digits, and what a CacheWarmup has open. */
 #define WIRE_DATASET_PREFIX "dataset-"
+#define WIRE_DATASET_DIGITS 32
+#define WIRE_WARMUP_PREFIX "warmup-"
+static inline gboolean wire_is_own_name(const char *volume)
+{
+    return g_str_has_prefix(volume, WIRE_DATASET_PREFIX) ||
+           g_str_has_prefix(volume, WIRE_WARMUP_PREFIX);
+}
 #define WIRE_MAX_MESSAGE (128 * 1024)
 #define WIRE_SEND_TIMEOUT_MS 10000
 

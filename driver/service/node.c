@@ -132,6 +132,19 @@ static gboolean check_volume_id(const char *id, GError **error)
     return TRUE;
 }
 
+/* A static volume's handle is whatever its PersistentVolume says. */
+static gboolean check_foreign_name(const char *id, GError **error)
+{
+    if (!wire_is_own_name(id))
+        return TRUE;
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                "volume_id %s: names that begin with \"" WIRE_DATASET_PREFIX
+                "\" or \"" WIRE_WARMUP_PREFIX "\" are Hearth's own; give the PersistentVolume "
+                "another volumeHandle",
+                id);
+    return FALSE;
+}
+
 /* A path to mount on; its directory must exist. */
 static char *mount_point(const char *path, const char *field, GError **error)
 {
@@ -202,7 +215,7 @@ static gboolean stage(RpcCall *call, const ProtobufCMessage *request, ProtobufCM
     (void)response;
     uint64_t attrs = 0;
     VolumeType type;
-    if (!check_volume_id(r->volume_id, error))
+    if (!check_volume_id(r->volume_id, error) || !check_foreign_name(r->volume_id, error))
         return FALSE;
     g_autofree char *path = mount_point(r->staging_target_path, "staging_target_path", error);
     /* Both borrow the request's strings; of a name given twice the last counts, as in protobuf. */

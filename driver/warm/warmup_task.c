@@ -1,4 +1,5 @@
 #include "driver/warm/warmup_task.h"
+#include "cache/control/wire.h"
 #include "driver/error.h"
 #include "driver/field.h"
 #include "driver/kube/client.h"
@@ -206,7 +207,7 @@ static const char *run_to_the_end(Task *t, GError **error)
 static char *volume_of(const char *run)
 {
     g_autofree char *plain = g_strdelimit(g_strdup(run), ".", '-');
-    return g_strconcat("warmup-", plain, NULL);
+    return g_strconcat(WIRE_WARMUP_PREFIX, plain, NULL);
 }
 
 void warmup_task_run(const WarmupOrder *order, const WarmupPlace *place, GCancellable *cancel,

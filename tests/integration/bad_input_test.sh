@@ -127,6 +127,10 @@ bad_stage stage_missing_root 'NOT_FOUND|FAILED_PRECONDITION|INVALID_ARGUMENT' 'n
 bad_stage stage_silent_monitor 'UNAVAILABLE|DEADLINE_EXCEEDED|INVALID_ARGUMENT' '127\.0\.0\.1|silent' '.volume_context.clusterID = "silent"'
 bad_stage stage_refused_monitor 'UNAVAILABLE|DEADLINE_EXCEEDED|INVALID_ARGUMENT' '127\.0\.0\.1:1|refused' '.volume_context.clusterID = "refused"'
 
+bad_stage stage_name_of_a_dataset INVALID_ARGUMENT 'volumeHandle' '.volume_id = "dataset-00112233445566778899aabbccddeeff"'
+bad_stage stage_name_of_a_warmup INVALID_ARGUMENT 'volumeHandle' '.volume_id = "warmup-1-2-3"'
+bad_stage stage_a_directory_of_the_node FAILED_PRECONDITION '\-\-dir-root' '.volume_id = "some-dir" | .volume_context = {type: "dir", rootPath: "/etc"}'
+
 # A staging path that is something else.
 rmdir "$STAGE" && echo occupied >"$STAGE"
 csi node NodeStageVolume "$(stage_request)"

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 init
 echo '[]' >"$TMP/config.json"
-start_hearthd
+start_hearthd --dir-root="$TMP/src"
 start_node
 mkdir -p "$TMP"/src/{one,two} "$TMP/mnt/far"
 echo first >"$TMP/src/one/file"
@@ -203,7 +203,7 @@ dead() { timeout 5 cat "$TARGET/file" >/dev/null 2>&1; [ $? = 1 ]; }
 check reads_fail_and_do_not_hang wait_for 5 dead
 refused stage_without_hearthd UNAVAILABLE "$HEARTHD" dir_stage
 refused publish_without_hearthd UNAVAILABLE "$HEARTHD" dir_publish "$SECOND"
-start_hearthd
+start_hearthd --dir-root="$TMP/src"
 check a_new_target_mends_the_stage dir_publish "$SECOND"
 same the_new_target_reads "$(cat "$SECOND/file")" first
 check the_old_target_is_published_again dir_publish
@@ -213,7 +213,7 @@ end hearthd KILL
 now dir_unpublish
 now dir_unpublish "$SECOND"
 now dir_unstage
-start_hearthd
+start_hearthd --dir-root="$TMP/src"
 nothing_left nothing_is_left_of_the_dead
 
 # ---- for a long time ----

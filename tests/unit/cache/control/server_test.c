@@ -21,19 +21,24 @@ static int connect_client(const Fixture *f)
     return fd;
 }
 
-static Fixture setup(void)
+static Fixture setup_below(const char *dir_root)
 {
     Fixture f = {.dir = harness_tmpdir(), .store = fake_store_new()};
     f.root = g_build_filename(f.dir, "root", NULL);
     ck_assert_int_eq(g_mkdir(f.root, 0755), 0);
     f.socket_path = g_build_filename(f.dir, "s.sock", NULL);
     const ControlServerConfig config = {
-        .socket_path = f.socket_path, .store = f.store, .cache_dir = f.dir};
+        .socket_path = f.socket_path, .store = f.store, .cache_dir = f.dir, .dir_root = dir_root};
     g_autoptr(GError) error = NULL;
     f.server = control_server_start(&config, &error);
     ck_assert_msg(f.server != NULL, "%s", error ? error->message : "");
     f.client = connect_client(&f);
     return f;
+}
+
+static Fixture setup(void)
+{
+    return setup_below("/");
 }
 
 static void teardown(Fixture *f)
@@ -228,6 +233,64 @@ START_TEST(open_is_idempotent_and_refuses_another_spec)
     ck_assert_int_eq(fake_session->group, 4242);
     ck_assert(flag(open_volume(&f, "v"), "attached"));
     ck_assert_int_eq(fake_session->group, -1);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(directories_of_the_node_are_served_below_dir_root_alone)
+{
+    Fixture f = setup_below(NULL);
+    assert_refused(open_volume(&f, "v"), "FAILED_PRECONDITION", "--dir-root");
+    teardown(&f);
+    g_autofree char *top = g_build_filename(g_get_tmp_dir(), "hearth-dir-root-XXXXXX", NULL);
+    ck_assert_ptr_nonnull(g_mkdtemp(top));
+    g_autofree char *beside = g_strconcat(top, "-beside", NULL);
+    g_autofree char *inside = g_build_filename(top, "inside", NULL);
+    g_autofree char *out = g_build_filename(top, "out", NULL);
+    ck_assert_int_eq(g_mkdir(beside, 0700) | g_mkdir(inside, 0700) | symlink("/etc", out), 0);
+    f = setup_below(top);
+    const char *const refused[] = {f.root, "/", beside, out};
+    for (size_t i = 0; i < G_N_ELEMENTS(refused); i++)
+        assert_refused(ask(f.client, -1, NULL, OPEN_DIR, "v", refused[i]), "FAILED_PRECONDITION",
+                       "--dir-root");
+    g_autofree char *dots = g_strconcat(top, "/../../../../etc", NULL);
+    assert_refused(ask(f.client, -1, NULL, OPEN_DIR, "v", dots), "FAILED_PRECONDITION",
+                   "--dir-root");
+    assert_ok(ask(f.client, -1, NULL, OPEN_DIR, "v", inside));
+    assert_ok(ask(f.client, -1, NULL, OPEN_DIR, "w", top));
+    teardown(&f);
+    ck_assert_int_eq(unlink(out) | rmdir(inside) | rmdir(beside) | rmdir(top), 0);
+}
+END_TEST
+
+#define OPEN_READ_ONLY                                                                             \
+    "{\"op\":\"open\",\"volume\":\"%s\",\"readOnly\":true,\"origin\":{\"type\":\"dir\","           \
+    "\"rootPath\":"                                                                                \
+    "\"%s\"}}"
+
+START_TEST(no_volume_takes_a_name_of_hearths_own)
+{
+    static const char dataset[] = "dataset-00112233445566778899aabbccddeeff";
+    static const char *const bad[] = {
+        "dataset-",
+        "dataset-x",
+        "dataset-00112233445566778899AABBCCDDEEFF",
+        "dataset-00112233445566778899aabbccddeeff0",
+        "dataset-00112233445566778899aabbccddeeff-",
+        "dataset-00112233445566778899aabbccddeeff-1x",
+    };
+    Fixture f = setup();
+    for (size_t i = 0; i < G_N_ELEMENTS(bad); i++)
+        assert_refused(ask(f.client, -1, NULL, OPEN_READ_ONLY, bad[i], f.root), "INVALID_ARGUMENT",
+                       "volumeHandle");
+    assert_refused(open_volume(&f, dataset), "INVALID_ARGUMENT", "volumeHandle");
+    assert_refused(open_volume(&f, "warmup-run"), "INVALID_ARGUMENT", "volumeHandle");
+    /* Of that name, but never served as a tree of files. */
+    assert_ok(ask(f.client, -1, NULL, OPEN_READ_ONLY, dataset, f.root));
+    assert_ok(ask(f.client, -1, NULL, OPEN_READ_ONLY, "warmup-run", f.root));
+    assert_refused(attach(&f, dataset), "INVALID_ARGUMENT", "fill layer");
+    assert_refused(attach(&f, "warmup-run"), "INVALID_ARGUMENT", "never mounted");
+    ck_assert_int_eq(fake_sessions, 0);
     teardown(&f);
 }
 END_TEST
@@ -606,14 +669,18 @@ START_TEST(stop_ends_what_is_under_way)
 }
 END_TEST
 
-HARNESS_MAIN(
-    "cache/control/server", hello_tells_version_and_protocol, unknown_ops_and_fields_are_named,
-    ill_formed_specs_are_refused, bad_packet_is_answered_and_the_connection_lives,
-    open_is_idempotent_and_refuses_another_spec, attach_needs_an_open_volume_and_a_descriptor,
-    detach_is_fine_when_unknown_and_forgets_the_volume, unmounted_volume_may_be_opened_anew,
-    volume_that_nobody_attached_closes_with_its_connection, fetch_gives_spec_and_descriptor,
-    layers_and_manifests_are_asked_for_by_name, failed_open_tells_why_and_never_the_key,
-    status_answers_while_an_open_waits_for_ceph, volumes_come_in_pages_by_id,
-    volumes_with_long_paths_fit_into_messages, warm_job_and_evict_work_over_the_socket,
-    what_is_pinned_is_told_and_not_evicted_by_the_way, connections_past_the_limit_are_told_so,
-    stop_ends_what_is_under_way)
+HARNESS_MAIN("cache/control/server", hello_tells_version_and_protocol,
+             unknown_ops_and_fields_are_named, ill_formed_specs_are_refused,
+             bad_packet_is_answered_and_the_connection_lives,
+             open_is_idempotent_and_refuses_another_spec, no_volume_takes_a_name_of_hearths_own,
+             directories_of_the_node_are_served_below_dir_root_alone,
+             attach_needs_an_open_volume_and_a_descriptor,
+             detach_is_fine_when_unknown_and_forgets_the_volume,
+             unmounted_volume_may_be_opened_anew,
+             volume_that_nobody_attached_closes_with_its_connection,
+             fetch_gives_spec_and_descriptor, layers_and_manifests_are_asked_for_by_name,
+             failed_open_tells_why_and_never_the_key, status_answers_while_an_open_waits_for_ceph,
+             volumes_come_in_pages_by_id, volumes_with_long_paths_fit_into_messages,
+             warm_job_and_evict_work_over_the_socket,
+             what_is_pinned_is_told_and_not_evicted_by_the_way,
+             connections_past_the_limit_are_told_so, stop_ends_what_is_under_way)
