@@ -39,6 +39,7 @@ CTL_SRC    := $(WIRE_SRC) cache/control/size.c cache/control/mounts.c cache/repo
     driver/node/layers.c driver/node/layers_probe.c driver/node/mount.c driver/node/mounttable.c driver/node/bounded.c
 CMD_SHARED := cmd/log.c
 METRICS_CMD := cmd/metrics.c
+DAEMON_CMD := cmd/no_cores.c
 HTTP_SRC   := $(wildcard driver/http/*.c)
 # What driver/ has of cache/.
 SHARED_SRC := $(WIRE_SRC) cache/report/openmetrics.c
@@ -66,10 +67,10 @@ help: ## list the targets
 deps: ## install what building needs (apt, when missing)
 	@tests/tools/install-deps build
 
-$(O)/hearth-csi: $(call obj,$(wildcard cmd/hearth-csi*.c) $(CMD_SHARED) $(METRICS_CMD) $(SHARED_SRC)) $(DRIVER_OBJ)
+$(O)/hearth-csi: $(call obj,$(wildcard cmd/hearth-csi*.c) $(CMD_SHARED) $(METRICS_CMD) $(DAEMON_CMD) $(SHARED_SRC)) $(DRIVER_OBJ)
 	$(call say,LD)
 	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER)
-$(O)/hearthd: $(call obj,cmd/hearthd.c $(CMD_SHARED) $(METRICS_CMD) $(HTTP_SRC)) $(CACHE_OBJ)
+$(O)/hearthd: $(call obj,cmd/hearthd.c $(CMD_SHARED) $(METRICS_CMD) $(DAEMON_CMD) $(HTTP_SRC)) $(CACHE_OBJ)
 	$(call say,LD)
 	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_CACHE)
 $(O)/hearthctl: $(call obj,$(wildcard cmd/hearthctl*.c) $(CTL_SRC))

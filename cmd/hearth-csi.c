@@ -16,6 +16,7 @@
 #include "cmd/hearth-csi_probe.h"
 #include "cmd/log.h"
 #include "cmd/metrics.h"
+#include "cmd/no_cores.h"
 #include "driver/backend/backend.h"
 #include "driver/rpc/server.h"
 #include "driver/service/call_log.h"
@@ -208,6 +209,7 @@ static gboolean serve(const Options *o, Role *role, GError **error)
 int main(int argc, char **argv)
 {
     setlocale(LC_MESSAGES, "C");
+    no_cores("hearth-csi");
     /* One arena a core and more, as glibc has it, keeps 10 MB that no thread uses. */
     mallopt(M_ARENA_MAX, 2);
     if (argc > 1 && strcmp(argv[1], "audit") == 0)

@@ -10,6 +10,7 @@
 #include "cache/control/wire.h"
 #include "cmd/log.h"
 #include "cmd/metrics.h"
+#include "cmd/no_cores.h"
 #include <errno.h>
 #include <gio/gio.h>
 #include <malloc.h>
@@ -315,6 +316,7 @@ int main(int argc, char **argv)
 {
     g_auto(Options) o = {0};
     g_autoptr(GError) error = NULL;
+    no_cores("hearthd");
     /* glibc's eight a core keep what threads of libcephfs once used: 30 MB while files are filled.
      */
     mallopt(M_ARENA_MAX, 4);
