@@ -47,7 +47,8 @@ static json_t *spec_of(const Task *t, GError **error)
     const DatasetOrigin *origin = &t->order->origin;
     if (!t->place->secret_dir) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                    "the node plugin has no Ceph user of its own; give it --secret-dir");
+                    "CacheWarmups are off: the node plugin has no Ceph user for them; set "
+                    "warmth.secretName in the chart, or give hearth-csi --secret-dir");
         return NULL;
     }
     g_autoptr(Secrets) own = secret_dir_read(t->place->secret_dir, origin->cluster_id, error);

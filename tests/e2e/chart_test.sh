@@ -51,14 +51,16 @@ check deploy_is_accepted accepted
 jq -n --slurpfile clusters "$TMP/config.json" --arg c "$CEPH_FSID" '{csiConfig: $clusters[0], cleanup: {enabled: true},
     storageClasses: [{name: "cephfs", clusterID: $c, fsName: "hearthfs"}, {name: "set", clusterID: $c, fsName: "hearthfs", dataset: "a@b"}],
     volumeSnapshotClasses: [{name: "snaps"}], volumeAttributesClasses: [{name: "quota", parameters: {cacheQuota: "1Gi"}}]}' >"$READER/values.yaml"
-at_exit ceph_cmd auth rm client.hearth
-documented_block $INSTALL '1. The Ceph user'
-documented $NOTES 'ceph auth print-key' '{{ .Release.Namespace }}=hearth' '{{ .Values.secret.name }}=csi-ceph-secret'
-secret() { k get secret csi-ceph-secret -n hearth -o json | jq -c .data; }
-by_its_notes=$(secret)
-k delete secret csi-ceph-secret -n hearth >/dev/null
-documented README.md 'kubectl -n hearth create secret'
-same by_its_notes_too "$by_its_notes" "$(secret)"
+at_exit 'ceph_cmd auth rm client.hearth-provisioner; ceph_cmd auth rm client.hearth-node'
+documented_block $INSTALL '1. The Ceph users' FSNAME=hearthfs POOL=rbd
+documented $NOTES 'ceph auth print-key client.hearth-provisioner' '{{ .Release.Namespace }}=hearth' '{{ .Values.secret.name }}=csi-ceph-secret'
+documented $NOTES 'ceph auth print-key client.hearth-node' '{{ .Release.Namespace }}=hearth' '{{ .Values.nodeSecret.name }}=csi-ceph-node-secret'
+secrets() { k get secrets csi-ceph-secret csi-ceph-node-secret -n hearth -o json | jq -c '[.items[].data]'; }
+by_its_notes=$(secrets)
+k delete secrets csi-ceph-secret csi-ceph-node-secret -n hearth >/dev/null
+documented README.md 'kubectl -n hearth create secret generic csi-ceph-secret'
+documented README.md 'kubectl -n hearth create secret generic csi-ceph-node-secret'
+same by_its_notes_too "$by_its_notes" "$(secrets)"
 documented README.md 'helm install'
 documented $NOTES 'kubectl -n {{ .Release.Namespace }} get pods' '{{ .Release.Namespace }}=hearth'
 documented $NOTES 'kubectl get csinodes'

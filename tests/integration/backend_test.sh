@@ -179,7 +179,7 @@ create_with() { # JQ-PROGRAM that changes a good request
 }
 create_with '.secrets.userKey = env.WRONG_KEY'
 within a_wrong_key 5 UNAUTHENTICATED
-case $CSI_MESSAGE in *hearth-provisioner*) pass a_wrong_key_names_the_user ;; *) fail a_wrong_key_names_the_user "$CSI_MESSAGE" ;; esac
+case $CSI_MESSAGE in *"$PROVISIONER_ID"*) pass a_wrong_key_names_the_user ;; *) fail a_wrong_key_names_the_user "$CSI_MESSAGE" ;; esac
 create_with '.secrets.userID = "nobody-here"'
 within an_unknown_user 5 UNAUTHENTICATED
 create_with '.secrets.userKey = "garbage"'

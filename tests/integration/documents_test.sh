@@ -1,6 +1,6 @@
 #!/bin/bash
-# What documents tell their reader to do with Ceph and on a node, done as it stands there: the Ceph user of the
-# installation, who then makes and mounts all kinds of volumes; the programs as they are started by hand; hearthctl.
+# What documents tell their reader to do with Ceph and on a node, done as it stands there: the Ceph users of the
+# installation, who then make and mount all kinds of volumes; the programs as they are started by hand; hearthctl.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/rbd_lib.sh"
 . "$(dirname "$0")/../documents/documented.sh"
@@ -19,20 +19,18 @@ check its_section_is_there grep -q '^SECRETS' "$DOCUMENTED_OUT"
 git init -q "$TMP/repository"
 documented CONTRIBUTING.md 'git commit -s' -- --allow-empty -m x
 
-# ---- the Ceph user of the installation
-at_exit ceph_cmd auth rm client.hearth
-documented_block $INSTALL '1. The Ceph user'
-check the_key_is_there test -s "$READER/hearth.key"
-documented deploy/docs/troubleshooting.md 'ceph auth get client.…' client.…=client.hearth
+# ---- the Ceph users of the installation
+at_exit 'ceph_cmd auth rm client.hearth-provisioner; ceph_cmd auth rm client.hearth-node'
+documented_block $INSTALL '1. The Ceph users' FSNAME=hearthfs POOL=rbd
+check the_keys_are_there test -s "$READER/provisioner.key" -a -s "$READER/node.key"
+documented deploy/docs/troubleshooting.md 'ceph auth get client.…' client.…=client.hearth-node
 documented deploy/docs/troubleshooting.md 'ceph mon dump'
 documented deploy/docs/operations.md 'ceph status'
 
-# As a Secret of it is mounted; it makes and mounts everything below.
+# As Secrets of them are mounted; one makes everything below, the other mounts it.
+PROVISIONER_ID=hearth-provisioner PROVISIONER_KEY=$(<"$READER/provisioner.key")
+NODE_ID=hearth-node NODE_KEY=$(<"$READER/node.key")
 own_user
-printf hearth >"$TMP/own/userID"
-cp "$READER/hearth.key" "$TMP/own/userKey"
-PROVISIONER_ID=hearth PROVISIONER_KEY=$(<"$READER/hearth.key")
-NODE_ID=$PROVISIONER_ID NODE_KEY=$PROVISIONER_KEY
 
 # ---- the programs, by hand
 cp "$TMP/config.json" "$PLACE/etc/ceph-csi-config/config.json"
@@ -60,7 +58,7 @@ csi node NodeGetInfo '{}'
 same under_the_nodes_name "$(jq -r .nodeId <<<"$REPLY_JSON")" "$(hostname)"
 start_controller --secret-dir="$TMP/own"
 
-# ---- what that user may
+# ---- what they may
 TARGET=/var/lib/kubelet/pods/0a1b/volumes/kubernetes.io~csi/pv/mount STAGE=/var/lib/kubelet/plugins/kubernetes.io/csi/csi.hearth.dev/0a1b/globalmount
 DATA=$PLACE$TARGET
 mounted() {

@@ -299,7 +299,9 @@ START_TEST(without_a_user_it_says_what_to_do)
     const WarmupPlace place = {.hearthd_socket = h->path, .cluster_config = h->config};
     run_with(h, "[]", &place);
     ck_assert_str_eq(h->last.state, "Failed");
+    ck_assert_ptr_nonnull(strstr(h->last.message, "warmth.secretName"));
     ck_assert_ptr_nonnull(strstr(h->last.message, "--secret-dir"));
+    ck_assert_str_eq(h->asked->str, "");
 }
 END_TEST
 
