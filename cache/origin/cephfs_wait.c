@@ -18,6 +18,9 @@
 #define LEASE_PATIENCE_MS 50
 #define PATIENCE_MS 300
 
+/* Hearth's own and never set. */
+#define NO_ATTRIBUTE "trusted.hearth.none"
+
 static int64_t now_ms(void)
 {
     struct timespec now;
@@ -44,6 +47,19 @@ static void asked_locked(CephfsWaits *w, const struct Inode *inode)
         wait->ask_at_ms = again;
 }
 
+/*
+ * For its attributes first. libcephfs answers by itself when it holds the capabilities for them; the
+ * removal of an extended attribute always goes to the MDS, and takes capabilities from us, but
+ * changes nothing when there is none of that name. (Of what else was tried, a lock's query, syncing
+ * and opening again do not wake the write; setting a time does not either.)
+ */
+static void ask(CephfsOrigin *o, struct Inode *inode)
+{
+    struct ceph_statx stx;
+    ceph_ll_getattr(o->mount, inode, &stx, CEPH_STATX_BASIC_STATS, 0, o->perms);
+    ceph_ll_removexattr(o->mount, inode, NO_ATTRIBUTE, o->perms);
+}
+
 static void *asker(void *data)
 {
     CephfsOrigin *o = data;
@@ -64,9 +80,8 @@ static void *asker(void *data)
             struct Inode *inode = cephfs_get(o, wait->inode);
             asked_locked(w, wait->inode);
             pthread_mutex_unlock(&w->mutex);
-            struct ceph_statx stx;
             if (inode) {
-                ceph_ll_getattr(o->mount, inode, &stx, CEPH_STATX_BASIC_STATS, 0, o->perms);
+                ask(o, inode);
                 ceph_ll_put(o->mount, inode);
             }
             pthread_mutex_lock(&w->mutex);

@@ -253,6 +253,33 @@ static const char *seek_to_end(void)
     return NULL;
 }
 
+static int truncate_and_write_far(void)
+{
+    for (int i = 0; i < 3; i++) {
+        int fd = open("a", O_RDWR | O_CREAT | O_TRUNC, 0666);
+        if (fd < 0 || pwrite(fd, "far away", 8, 8 << 20) != 8 || close(fd) < 0)
+            return errno;
+    }
+    return 0;
+}
+
+/* In a process of its own, without our output: one that hangs is not to be waited for. */
+static const char *far_write_after_truncating_ends(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(STDOUT_FILENO);
+        close(STDERR_FILENO);
+        _exit(truncate_and_write_far());
+    }
+    int status = 0, tries = 200;
+    while (waitpid(pid, &status, WNOHANG) == 0 && --tries)
+        g_usleep(50000);
+    NEED(tries, "not ended after 10 s");
+    NEED(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s", strerror(WEXITSTATUS(status)));
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     static const PosixCheck checks[] = {
@@ -270,6 +297,7 @@ int main(int argc, char **argv)
         ROW(direct_io),
         ROW(write_errors),
         ROW(seek_to_end),
+        ROW(far_write_after_truncating_ends),
     };
     return posix_main(argc, argv, checks, G_N_ELEMENTS(checks));
 }
