@@ -353,12 +353,15 @@ static ssize_t op_write(Origin *base, OriginFile *file, const void *buf, size_t 
                      c->inner->ops->write(c->inner, in, buf, len, off));
 }
 
-/* The library says that all is written also when it has dropped it with a lost session. */
+/* The library says that all is written also when it has dropped it with a lost session; with one
+ * that Ceph ended without a word it hangs. So the session is checked before and after. */
 static int op_fsync(Origin *base, OriginFile *file, gboolean data_only)
 {
     Reconnect *o = of(base);
     return (int)FILE_CALL(o, c, FALSE, file, in, ({
-                              int r = c->inner->ops->fsync(c->inner, in, data_only);
+                              int r = connection_check(o, c);
+                              if (r == 0)
+                                  r = c->inner->ops->fsync(c->inner, in, data_only);
                               r == 0 ? connection_check(o, c) : r;
                           }));
 }
@@ -367,7 +370,9 @@ static int op_sync_node(Origin *base, OriginNode *node)
 {
     Reconnect *o = of(base);
     return (int)NODE_CALL(o, c, FALSE, node, in, ({
-                              int r = c->inner->ops->sync_node(c->inner, in);
+                              int r = connection_check(o, c);
+                              if (r == 0)
+                                  r = c->inner->ops->sync_node(c->inner, in);
                               r == 0 ? connection_check(o, c) : r;
                           }));
 }

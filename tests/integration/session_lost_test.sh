@@ -1,0 +1,69 @@
+#!/bin/bash
+# The MDS ends the session of a node that it can reach, as an administrator or a rule of the cluster has it do, with the
+# client on the blocklist and without. What was written and not synced is reported lost, what others write stays, and the
+# mount works on by itself. A call that waits for Ceph at that moment ends.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/two_nodes.sh"
+init
+start_ceph
+start_hearthd
+start_controller
+start_node
+published_volume pvc-session-$RANDOM 1073741824
+second_client
+client() { talk client "$@" || fail "${STEP}_client_$1" "$* gave $ANSWER"; }
+holds() { talk_start "$1" "$BUILD/tools/file-hold" "${@:2}" || die "cannot hold $2"; }
+says() { # NAME HOLDER WORDS... : what it answers, or the error
+    talk "${@:2}" || true
+    same "$STEP: $1" "$ANSWER" "$WANTED"
+}
+reads() { [ "$(timeout 10 cat "$1")" = "$2" ]; }
+sessions() { # ids of those of hearthd with this volume
+    ceph_cmd tell mds.a client ls 2>/dev/null | jq -r --arg root "$ROOT_PATH" \
+        '.[] | select(.client_metadata | .root == $root and (.uuid // "" | startswith("hearth"))) | .id'
+}
+evict() {
+    local id ids
+    ids=$(sessions)
+    [ -n "$ids" ] || die "the MDS knows no session of hearthd"
+    for id in $ids; do ceph_cmd tell mds.a client evict id="$id" >/dev/null 2>&1 || die "cannot evict $id"; done
+}
+
+lose() { # with unsynced bytes in $STEP; held: one, other, and another file by clean
+    for f in "$STEP" "$STEP-clean"; do printf OLD >"$TARGET/$f"; done
+    sync -f "$TARGET"
+    holds one "$TARGET/$STEP" rw
+    holds other "$TARGET/$STEP" rw
+    holds clean "$TARGET/$STEP-clean"
+    talk clean read
+    talk one write 0 unsynced || fail "$STEP: setup" "$ANSWER"
+    evict
+}
+shows() { talk clean read && [ "$ANSWER" = "$1" ]; }
+check_loss() {
+    WANTED="error EIO" says "fsync reports the loss" one fsync
+    WANTED="error EIO" says "close of another handle reports it" other close
+    client write "/$STEP-clean" NEW
+    check "$STEP: a clean handle shows what others write" wait_for 30 shows NEW
+    talk one write 0 again || fail "$STEP: write again" "$ANSWER"
+    WANTED= says "a handle works on" one fsync
+    client cat "/$STEP"
+    same "$STEP: what is synced then is in Ceph" "${ANSWER:0:5}" again
+    for h in one other clean; do talk_end $h; done
+}
+
+STEP=blocklisted
+lose
+client write "/$STEP" NEW
+check "$STEP: the mount heals" wait_for 60 reads "$TARGET/$STEP" NEW
+client cat "/$STEP"
+same "$STEP: what others wrote stays" "$ANSWER" NEW
+check_loss
+
+# Without the blocklist the node's library is not told, and hangs; the OSDs go on taking its writes, so others had better
+# not write the same file. That is Ceph's to say, and no promise of ours.
+STEP=evicted
+at_exit ceph_cmd config rm mds mds_session_blocklist_on_evict
+ceph_cmd config set mds mds_session_blocklist_on_evict false
+lose
+check_loss
