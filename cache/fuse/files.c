@@ -81,6 +81,20 @@ Handle *handle_new(Session *s, Node *node, OriginFile *file, int flags)
     return h;
 }
 
+/* The library tells only here of writes that failed after they were answered. What went with a
+ * session is known otherwise. */
+static void close_file(Handle *h, OriginFile *file)
+{
+    int r = h->session->origin->ops->close(h->session->origin, file);
+    if (r == 0 || r == -ENOTCONN || r == -ESHUTDOWN || !h->writer)
+        return;
+    g_message("writes to inode %" G_GUINT64_FORMAT
+              " of %s have failed: %s; the next fsync or close "
+              "of the file says so",
+              h->node->id, h->session->volume, g_strerror(-r));
+    unsynced_failed(h->node, r);
+}
+
 static void handle_unref(Handle *h)
 {
     if (atomic_fetch_sub(&h->refs, 1) != 1)
@@ -88,8 +102,8 @@ static void handle_unref(Handle *h)
     Session *s = h->session;
     content_unref(h->content);
     if (h->plain)
-        s->origin->ops->close(s->origin, h->plain);
-    s->origin->ops->close(s->origin, h->file);
+        close_file(h, h->plain);
+    close_file(h, h->file);
     nodes_done(s->nodes, h->node);
     pthread_mutex_destroy(&h->mutex);
     g_free(h);

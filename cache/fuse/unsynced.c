@@ -13,6 +13,7 @@ static void look_locked(Session *s, Unsynced *u)
     if (u->writes == u->synced || u->session == unsynced_session(s))
         return;
     u->synced = u->writes;
+    u->error = -EIO;
     u->losses++;
 }
 
@@ -46,9 +47,17 @@ void unsynced_synced(Session *s, Node *node, uint64_t mark)
 unsigned unsynced_seen(Node *node)
 {
     pthread_mutex_lock(&node->mutex);
-    unsigned losses = node->unsynced.losses;
+    unsigned told = node->unsynced.told;
     pthread_mutex_unlock(&node->mutex);
-    return losses;
+    return told;
+}
+
+void unsynced_failed(Node *node, int r)
+{
+    pthread_mutex_lock(&node->mutex);
+    node->unsynced.error = r;
+    node->unsynced.losses++;
+    pthread_mutex_unlock(&node->mutex);
 }
 
 int unsynced_error(Session *s, Node *node, unsigned *seen)
@@ -56,8 +65,8 @@ int unsynced_error(Session *s, Node *node, unsigned *seen)
     Unsynced *u = &node->unsynced;
     pthread_mutex_lock(&node->mutex);
     look_locked(s, u);
-    int r = *seen == u->losses ? 0 : -EIO;
-    *seen = u->losses;
+    int r = *seen == u->losses ? 0 : u->error;
+    *seen = u->told = u->losses;
     pthread_mutex_unlock(&node->mutex);
     return r;
 }

@@ -1,8 +1,9 @@
 /*
- * What was written to an inode and not synced, and whether it may be lost: when the origin loses its
- * session, such writes may be gone, or may never have been more than in memory. Each handle that is
- * open then gets EIO once, from its next fsync or close, as with the kernel's errseq_t
- * (lib/errseq.c); one opened later gets it when no other has had it.
+ * What was written to an inode and not synced, and whether it may be lost: when the origin loses
+ * its session, such writes may be gone, or may never have been more than in memory. Each handle
+ * that is open then gets EIO once, from its next fsync or close, as with the kernel's errseq_t
+ * (lib/errseq.c); one opened later gets it when no other has had it. The same goes for writes that
+ * were found to have failed when their handle was closed.
  */
 #ifndef HEARTH_FUSE_UNSYNCED_H
 #define HEARTH_FUSE_UNSYNCED_H
@@ -19,6 +20,8 @@ typedef struct Unsynced {
     uint64_t synced;  /* so many of them are safe, or were reported lost */
     uint64_t session; /* the origin's, of the first that is not */
     unsigned losses;  /* how often some were lost */
+    unsigned told;    /* of the losses, so many had a handle that was told */
+    int error;        /* of the last loss, negative */
 } Unsynced;
 
 /* The origin's session, to be asked for before a write begins. */
@@ -29,9 +32,11 @@ void unsynced_wrote(Session *session, Node *node, uint64_t in_session);
 uint64_t unsynced_mark(Node *node);
 /* A sync that began at `mark` has succeeded. */
 void unsynced_synced(Session *session, Node *node, uint64_t mark);
+/* Writes before have failed, with r. */
+void unsynced_failed(Node *node, int r);
 /* How many losses a handle has seen that is opened now. */
 unsigned unsynced_seen(Node *node);
-/* -EIO: something was lost since *seen, which is brought up to date; else 0. */
+/* The error when something was lost since *seen, which is brought up to date; else 0. */
 int unsynced_error(Session *session, Node *node, unsigned *seen);
 
 #endif

@@ -48,8 +48,8 @@ static void asked_locked(CephfsWaits *w, const struct Inode *inode)
 }
 
 /*
- * For its attributes first. libcephfs answers by itself when it holds the capabilities for them; the
- * removal of an extended attribute always goes to the MDS, and takes capabilities from us, but
+ * For its attributes first. libcephfs answers by itself when it holds the capabilities for them;
+ * the removal of an extended attribute always goes to the MDS, and takes capabilities from us, but
  * changes nothing when there is none of that name. (Of what else was tried, a lock's query, syncing
  * and opening again do not wake the write; setting a time does not either.)
  */

@@ -1,12 +1,14 @@
 /*
- * The connections of an origin: which one is current, whether Ceph still answers on it, and the next
- * one. One thread, the keeper, has it checked, drops leases in time, and connects again. A check may
- * hang for as long as Ceph does, so each runs on a thread of its own, and there is one at a time.
+ * The connections of an origin: which one is current, whether Ceph still answers on it, and the
+ * next one. One thread, the keeper, has it checked, drops leases in time, and connects again. A
+ * check may hang for as long as Ceph does, so each runs on a thread of its own, and there is one at
+ * a time.
  *
  * Times. An MDS calls a client stale that has not renewed its session for session_timeout, which is
  * 30 s at least (MDSMonitor refuses less). libcephfs renews every third of it, over the connection
- * that a check takes. So when a check that was sent at T is answered, no lease goes to others before
- * T + 2/3 of 30 s. We use none after T + LEASE_MS, and have the rest for dropping the kernel's pages.
+ * that a check takes. So when a check that was sent at T is answered, no lease goes to others
+ * before T + 2/3 of 30 s. We use none after T + LEASE_MS, and have the rest for dropping the
+ * kernel's pages.
  */
 #include "cache/origin/reconnect_internal.h"
 #include <string.h>
@@ -272,8 +274,8 @@ static void connect_locked(Reconnect *o)
         r = pthread_cond_timedwait(&o->changed, &o->lock, &next);
 }
 
-/* With blocklisting switched off, a client whose session was ended may never hear of it: the library
- * then waits for ever. */
+/* With blocklisting switched off, a client whose session was ended may never hear of it: the
+ * library then waits for ever. */
 static void suspect_locked(Reconnect *o, Connection *c)
 {
     const int64_t asked = c->asked_ms;

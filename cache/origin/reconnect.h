@@ -10,8 +10,8 @@
  * the sync: with another number, the write may be lost.
  *
  * The connection is checked while it is in use. Ceph keeps the promises of a lease for as long as
- * it hears from its client; so do we only for as long as Ceph answers (vouches()), and then have all
- * leases dropped (OriginListener.leases_void), well before the MDS gives them to others.
+ * it hears from its client; so do we only for as long as Ceph answers (vouches()), and then have
+ * all leases dropped (OriginListener.leases_void), well before the MDS gives them to others.
  */
 #ifndef HEARTH_ORIGIN_RECONNECT_H
 #define HEARTH_ORIGIN_RECONNECT_H

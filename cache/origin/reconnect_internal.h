@@ -21,8 +21,9 @@ typedef struct Connection {
     uint64_t wanted, begun, answered, failed;
     gboolean checking; /* a thread runs them */
     int64_t asked_ms;  /* when the check under way was sent; 0: there is none */
-    int64_t suspect_ms; /* since when a new client is answered and that check is not; 0: it is not so */
-    GPtrArray *left;              /* nodes to put when it ends; Reconnect.nodes_mutex */
+    int64_t
+        suspect_ms; /* since when a new client is answered and that check is not; 0: it is not so */
+    GPtrArray *left; /* nodes to put when it ends; Reconnect.nodes_mutex */
 } Connection;
 
 typedef struct Reconnect {

@@ -28,7 +28,7 @@ struct OriginFile {
     pthread_mutex_t mutex;
     OriginNode *node;
     int flags;
-    Opened *opened; /* mutex */
+    Opened *opened;  /* mutex */
     gboolean leased; /* mutex; counted in Reconnect.leases */
     OriginRecall recall;
     void *recall_data;
@@ -277,8 +277,8 @@ static int file_on(Reconnect *o, Connection *c, OriginFile *file, Opened **opene
     if (*opened)
         return 0;
     OriginFile *inner;
-    int r = (int)ON_NODE(o, c, file->node, in,
-                         c->inner->ops->open(c->inner, in, file->flags, &inner));
+    int r =
+        (int)ON_NODE(o, c, file->node, in, c->inner->ops->open(c->inner, in, file->flags, &inner));
     if (r < 0)
         return r;
     Opened *mine = g_new0(Opened, 1), *unused = mine;
@@ -497,8 +497,7 @@ static int op_unlink(Origin *base, OriginNode *parent, const char *name)
 
 static int op_rmdir(Origin *base, OriginNode *parent, const char *name)
 {
-    return (int)NODE_CALL(of(base), c, FALSE, parent, in,
-                          c->inner->ops->rmdir(c->inner, in, name));
+    return (int)NODE_CALL(of(base), c, FALSE, parent, in, c->inner->ops->rmdir(c->inner, in, name));
 }
 
 static int op_rename(Origin *base, OriginNode *from, const char *name, OriginNode *to,
@@ -508,9 +507,9 @@ static int op_rename(Origin *base, OriginNode *from, const char *name, OriginNod
     OriginNode *dir;
     return (int)NODE_CALL(o, c, FALSE, from, in, ({
                               int r = node_on(o, c, to, &dir);
-                              r < 0 ? r
-                                    : c->inner->ops->rename(c->inner, in, name, dir, new_name,
-                                                            flags);
+                              r < 0
+                                  ? r
+                                  : c->inner->ops->rename(c->inner, in, name, dir, new_name, flags);
                           }));
 }
 
@@ -568,9 +567,9 @@ static int op_readdir(Origin *base, OriginDir *dir, int64_t off, gboolean with_a
     int r = (int)CALL(o, c, TRUE, ({
                           int reached = dir_on(o, c, dir);
                           on = c;
-                          reached < 0 ? reached
-                                      : c->inner->ops->readdir(c->inner, dir->inner, off,
-                                                               with_attr, entry);
+                          reached < 0
+                              ? reached
+                              : c->inner->ops->readdir(c->inner, dir->inner, off, with_attr, entry);
                       }));
     if (r == 1 && entry->node)
         entry->node = node_named(base, on, entry->node, &entry->attr, dir->node, entry->name);

@@ -5,8 +5,8 @@
  *
  * Answers each line of standard input: "read" with what pread finds, "map" with what the shared
  * mapping shows (as far as the file reaches), "reopen" with what a fresh open of PATH reads, "size"
- * with fstat's size, "write OFFSET TEXT" and "mapwrite OFFSET TEXT" (then msync), "fsync", and "close" of
- * a duplicate. Texts of up to 4096 bytes. Answers are "ok VALUE" or "error ERRNO-NAME".
+ * with fstat's size, "write OFFSET TEXT" and "mapwrite OFFSET TEXT" (then msync), "fsync", and
+ * "close" of a duplicate. Texts of up to 4096 bytes. Answers are "ok VALUE" or "error ERRNO-NAME".
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -127,9 +127,36 @@ START_TEST(a_loss_that_no_handle_has_heard_of_waits_for_the_next)
 }
 END_TEST
 
+START_TEST(a_loss_noticed_by_a_write_waits_too)
+{
+    begin();
+    write_once();
+    number++;
+    write_once();
+    unsigned later = unsynced_seen(&node);
+    ck_assert_int_eq(unsynced_error(&session, &node, &later), -EIO);
+}
+END_TEST
+
+START_TEST(what_failed_at_a_close_is_told_to_the_others)
+{
+    begin();
+    unsigned other = unsynced_seen(&node);
+    write_once();
+    unsynced_failed(&node, -ENOSPC);
+    unsigned later = unsynced_seen(&node);
+    ck_assert_int_eq(unsynced_error(&session, &node, &later), -ENOSPC);
+    ck_assert_int_eq(unsynced_error(&session, &node, &other), -ENOSPC);
+    ck_assert_int_eq(unsynced_error(&session, &node, &other), 0);
+    unsigned last = unsynced_seen(&node);
+    ck_assert_int_eq(unsynced_error(&session, &node, &last), 0);
+}
+END_TEST
+
 HARNESS_MAIN("cache/fuse/unsynced", each_handle_hears_once_of_a_loss, what_was_synced_is_not_lost,
              a_write_beside_a_sync_is_not_safe, a_sync_in_the_next_session_hides_no_loss,
              a_write_in_the_next_session_hides_no_loss,
              a_write_that_began_before_the_loss_counts_as_lost,
              a_handle_opened_after_a_reported_loss_hears_nothing,
-             a_loss_that_no_handle_has_heard_of_waits_for_the_next)
+             a_loss_that_no_handle_has_heard_of_waits_for_the_next,
+             a_loss_noticed_by_a_write_waits_too, what_failed_at_a_close_is_told_to_the_others)
