@@ -36,15 +36,21 @@ static int resolve(Origin *o, uint64_t ino, uint64_t snapshot, OriginNode **node
     return r;
 }
 
+static OriginOps tree_ops;
+
 static Origin *open_tree(void)
 {
-    static OriginOps ops;
     Origin *o = origin_dir_open(ceph.tree, NULL);
     ck_assert_ptr_nonnull(o);
-    ops = *o->ops;
-    ops.resolve = resolve;
-    o->ops = &ops;
+    o->ops = &tree_ops;
     return o;
+}
+
+static void make_tree_ops(void)
+{
+    g_autoptr(Origin) o = origin_dir_open(ceph.tree, NULL);
+    tree_ops = *o->ops;
+    tree_ops.resolve = resolve;
 }
 
 static Origin *connect_again(void *data, GError **error)
@@ -114,6 +120,7 @@ static Origin *up(void)
     ceph = (Ceph){.tree = harness_tmpdir()};
     g_autofree char *path = g_build_filename(ceph.tree, "f", NULL);
     ck_assert(g_file_set_contents(path, "text", -1, NULL));
+    make_tree_ops();
     Origin *o = origin_reconnect_new(open_tree(), &reconnect_ops, &ceph);
     const OriginListener listener = {.leases_void = leases_void};
     o->ops->listen(o, &listener);
