@@ -106,6 +106,33 @@ talk_end warm
 refused nor_past_the_mds warm rados -p hearthfs.data put "x-$$" /dev/null
 refused nor_an_image warm rados -p rbd ls
 
+# ---- a tenant with a key of its own: for the pool, as `fs authorize` gives it, and for a RADOS namespace
+documented SECURITY.md 'ceph fs subvolume create … --namespace-isolated' …="hearthfs isolated-$$ --group_name csi"
+at_exit 'ceph_cmd fs subvolume rm hearthfs "isolated-$$" --group_name csi'
+documented SECURITY.md 'ceph fs subvolume authorize' -- hearthfs "isolated-$$" "isolated-$$" --group_name csi
+documented SECURITY.md 'ceph fs authorize' -- hearthfs "client.wide-$$" "$LIVE_PATH" rw
+at_exit 'for user in isolated wide; do ceph_cmd auth rm "client.$user-$$" >/dev/null 2>&1; done'
+NAMESPACE=$(ceph_cmd fs subvolume info hearthfs "isolated-$$" --group_name csi --format json | jq -r .pool_namespace)
+NODE_ID=isolated-$$ NODE_KEY=$(ceph_cmd auth print-key "client.isolated-$$")
+CONTEXT=$VOLUME_CONTEXT HERE=("$VOLUME_ID" "$STAGE" "$TARGET")
+VOLUME_ID=isolated-$$ STAGE=$TMP/mnt/stage-isolated TARGET=$TMP/mnt/pod/isolated
+ROOT_PATH=$(ceph_cmd fs subvolume getpath hearthfs "isolated-$$" --group_name csi)
+VOLUME_CONTEXT=$(jq -cn --arg p "$ROOT_PATH" --arg c "$CEPH_FSID" '{staticVolume: "true", clusterID: $c, fsName: "hearthfs", rootPath: $p}')
+check an_isolated_tenants_volume_is_mounted eval 'stage && publish'
+printf own >"$TARGET/file" && sync -f "$TARGET"
+same its_files_are_in_a_namespace_of_their_own "$(timeout 30 rados -c "$CEPH_CONF" -p hearthfs.data -N "$NAMESPACE" ls | wc -l)" 1
+VOLUME_CONTEXT=$(jq -c --arg p "$LIVE_PATH" '.rootPath = $p' <<<"$VOLUME_CONTEXT") VOLUME_ID=other-$$ STAGE=$TMP/mnt/stage-other stage
+code it_mounts_no_others PERMISSION_DENIED
+unpublish && unstage || fail the_isolated_one_is_left "$(said)"
+VOLUME_ID=${HERE[0]} STAGE=${HERE[1]} TARGET=${HERE[2]} VOLUME_CONTEXT=$CONTEXT
+raw() { # TENANT: the object of the volume's file, by its inode, past the MDS
+    ceph_cmd auth get "client.$1-$$" >"$TMP/$1.keyring" 2>/dev/null
+    timeout 30 rados -c "$CEPH_CONF" --keyring "$TMP/$1.keyring" --id "$1-$$" -p hearthfs.data get "$(printf %x.00000000 "$(stat -c %i "$TARGET/file")")" - 2>&1
+}
+case $(raw isolated) in *"not permitted"*) pass it_reads_no_objects_of_others ;; *) fail it_reads_no_objects_of_others "$(raw isolated)" ;; esac
+# As SECURITY.md says: nothing of Hearth's stops this. Should Ceph do so one day, the document is to say it.
+same one_for_the_pool_reads_them "$(raw wide)" seen
+
 # ---- all is there
 check the_image_is_there rbd_cmd info "rbd/$IMAGE"
 same the_file_too "$(<"$TARGET/file")" seen

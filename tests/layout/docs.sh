@@ -1,5 +1,5 @@
 #!/bin/bash
-# What README.md and deploy/docs say is there is there: links, paths of this tree, flags of our programs, error texts
+# What README.md, SECURITY.md and deploy/docs say is there is there: links, paths of this tree, flags of our programs, error texts
 # (deploy/docs/troubleshooting.md), and the parameters of classes, which deploy/docs/storageclass.md has all and no
 # others of.
 #
@@ -17,6 +17,7 @@ fault() {
     failed=1
 }
 documents=(README.md deploy/docs/*.md)
+[ ! -e SECURITY.md ] || documents+=(SECURITY.md)
 there() { compgen -G "$1" >/dev/null; }
 
 # ---- links and paths

@@ -1,0 +1,42 @@
+#!/bin/bash
+# A clock that is set decides nothing: cache/ and driver/ measure time by clocks that do not jump (CLOCK_MONOTONIC,
+# CLOCK_BOOTTIME), and ask the wall clock only in the files below, each for the reason beside it. `pthread` functions that
+# know no other clock are among them.
+#
+#   clocks.sh [TOP]
+#
+# Prints one "fail layout: ..." for each file that is not in the list, or needs not be any more, and exits 1 on any.
+
+set -uo pipefail
+cd "${1:-$(dirname "$0")/../..}" || exit 1
+allowed=(
+    cache/fuse/attrs.c            # a file's times, when they are set to now
+    cache/fuse/readers.c          # pthread_timedjoin_np, at the end of a session
+    cache/origin/cephfs_reclaim.c # how long to wait for the end of a dead run's sessions
+    cache/store/store.c           # when an object was last used, from one run to the next
+    driver/backend/provision_repair.c # the age of a record, against --min-age
+    driver/kube/lease.c           # what others are told in a Lease; our own is judged by CLOCK_BOOTTIME
+    driver/volume/group_record.c  # when it was made, for people
+    driver/volume/record.c
+    driver/volume/snapshot_record.c
+    driver/warm/node_table.c      # a heartbeat that was written before we came
+    driver/warm/reporter.c        # a heartbeat
+    driver/warm/warmups.c         # cron's times
+    driver/warm/webhook.c         # a certificate's end
+)
+asks='CLOCK_REALTIME|g_get_real_time *\(|g_date_time_new_now|gettimeofday *\(|(^|[^_a-z])time *\(NULL'
+failed=0
+found=$(grep -rlE --include='*.[ch]' "$asks" cache driver 2>/dev/null | while read -r file; do
+    # A comment that names it is none.
+    grep -vE '^ *(/?\*|//)' "$file" | grep -E "$asks" >/dev/null && echo "$file"
+done | sort)
+while read -r file; do
+    [ -z "$file" ] || { echo "fail layout: $file asks the wall clock, which jumps; use CLOCK_MONOTONIC or CLOCK_BOOTTIME, or say why in tests/layout/clocks.sh"; failed=1; }
+done < <(comm -23 <(echo "$found") <(printf '%s\n' "${allowed[@]}" | sort))
+if [ -z "${1:-}" ]; then
+    while read -r file; do
+        [ -z "$file" ] || { echo "fail layout: tests/layout/clocks.sh lists $file, which does not ask the wall clock"; failed=1; }
+    done < <(comm -13 <(echo "$found") <(printf '%s\n' "${allowed[@]}" | sort))
+fi
+[ "$failed" = 1 ] || echo "pass layout: ${#allowed[@]} files ask the wall clock"
+exit $failed
