@@ -205,7 +205,7 @@ static OriginFile *file_new(Fh *fh, struct Inode *inode)
 
 static int op_open(Origin *o, OriginNode *node, int flags, OriginFile **file)
 {
-    Fh *fh;
+    Fh *fh = NULL; /* libcephfs lists what is there as open, also when the open failed */
     int r = LISTED(o, inode_of(node),
                    ceph_ll_open(mount_of(o), inode_of(node), flags, &fh, perms_of(o)));
     if (r < 0)
@@ -222,7 +222,7 @@ static int op_create(Origin *o, OriginNode *parent, const char *name, mode_t mod
     if (!perms)
         return -ENOMEM;
     struct Inode *in;
-    Fh *fh;
+    Fh *fh = NULL;
     struct ceph_statx stx;
     int r = ceph_ll_create(mount_of(o), inode_of(parent), name, mode, flags, &in, &fh, &stx, WANT,
                            0, perms);
