@@ -218,6 +218,13 @@ check-torture: ## random operations on two nodes for minutes, as root; TORTURE_S
 	@HEARTH_BUILD=$(abspath $(O)) TORTURE_SECONDS=$(or $(TORTURE_SECONDS),60) \
 	    TORTURE_SEEDS="$(or $(TORTURE_SEEDS),1 2 3)" TEST_SECONDS=7200 tests/integration/run torture
 
+.PHONY: check-partition
+check-partition: ## two nodes and a plain client while links, MDS, OSD and sessions fail, as root; ROUNDS=200 SEED=7
+	@tests/tools/install-deps test
+	$(AGAIN) programs tools
+	@HEARTH_BUILD=$(abspath $(O)) ROUNDS=$(or $(ROUNDS),200) SEED=$(or $(SEED),7) TEST_SECONDS=86400 \
+	    tests/integration/run partition
+
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
 # With it, main() is libFuzzer's.
 FUZZ_LINK ?=
