@@ -13,6 +13,7 @@ struct Content {
     Origin *origin;
     ObjectKey key;
     ObjectId id;
+    ContentGuard guard;
     gboolean was_held;
     _Atomic unsigned refs;
     _Atomic int fd; /* of the complete object, or -1 */
@@ -21,11 +22,13 @@ struct Content {
     StoreFill *fill;
 };
 
-Content *content_open(Store *store, Origin *origin, const OriginAttr *attr)
+Content *content_open(Store *store, Origin *origin, const OriginAttr *attr,
+                      const ContentGuard *guard)
 {
     Content *c = g_new0(Content, 1);
     c->store = store;
     c->origin = origin;
+    c->guard = *guard;
     c->refs = 1;
     pthread_mutex_init(&c->mutex, NULL);
     object_key_init(&c->key, origin, attr);
@@ -92,8 +95,12 @@ static ssize_t read_object(Content *c, int fd, void *buf, size_t len, uint64_t o
 static StoreFill *fill_of(Content *c, OriginNode *node, const char *tag)
 {
     pthread_mutex_lock(&c->mutex);
-    if (!c->fill)
+    if (!c->fill) {
         c->fill = store_fill(c->store, c->origin, node, &c->key, tag);
+        /* Whoever begins to write from now on finds the fill. */
+        if (c->fill && atomic_load(c->guard.writes_begun) != c->guard.seen)
+            store_spoil_fills(c->store, c->origin, c->key.ino);
+    }
     StoreFill *fill = c->fill;
     pthread_mutex_unlock(&c->mutex);
     return fill;

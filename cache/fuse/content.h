@@ -10,8 +10,18 @@
 
 typedef struct Content Content;
 
+/*
+ * What a fill reads is kept only if nothing here began to write the file since its version was
+ * looked at: a write that is under way shows in the bytes, but not in the version yet.
+ */
+typedef struct ContentGuard {
+    const _Atomic unsigned *writes_begun; /* lives as long as the content */
+    unsigned seen;                        /* before the version was looked at */
+} ContentGuard;
+
 /* Opens the object when it is held. Never NULL; without an object the first read begins a fill. */
-Content *content_open(Store *store, Origin *origin, const OriginAttr *attr);
+Content *content_open(Store *store, Origin *origin, const OriginAttr *attr,
+                      const ContentGuard *guard);
 Content *content_ref(Content *content);
 void content_unref(Content *content);
 

@@ -19,6 +19,9 @@
 #include "cache/fuse/content.h"
 #include "cache/fuse/session_internal.h"
 
+/* For leases of our own that are in the way of a writer here. */
+#define RETURN_WAIT_MS 1000
+
 enum {
     LEASE_NONE,
     LEASE_TRYING,
@@ -36,6 +39,7 @@ struct Handle {
     OriginLease kind;
     _Atomic unsigned refs;
     _Atomic int lease;
+    _Atomic int taking;       /* a lease: by one at a time, from its beginning to its end */
     pthread_mutex_t mutex;    /* guards content, plain */
     _Atomic uint64_t version; /* seen when the lease was taken */
     Content *content;         /* what the store has of the leased version; NULL: nothing */
@@ -51,6 +55,14 @@ static gboolean immutable(const Node *node)
 static Handle *handle_of(struct fuse_file_info *fi)
 {
     return (Handle *)(uintptr_t)fi->fh;
+}
+
+/* Before anything here writes the file. */
+static void spoil_fills(Session *s, Node *node)
+{
+    atomic_fetch_add(&node->writes_begun, 1);
+    if (s->store)
+        store_spoil_fills(s->store, s->origin, node->id);
 }
 
 Handle *handle_new(Session *s, Node *node, OriginFile *file, int flags)
@@ -75,6 +87,7 @@ Handle *handle_new(Session *s, Node *node, OriginFile *file, int flags)
     if (h->writer)
         atomic_fetch_add(&node->writers, 1);
     if (h->writer || flags & O_TRUNC) {
+        spoil_fills(s, node);
         atomic_store(&node->dirty, 1);
         atomic_store(&node->page_version, 0);
     }
@@ -109,6 +122,14 @@ static void handle_unref(Handle *h)
     g_free(h);
 }
 
+/* Pages first, then the lease: whoever waits for it may write as soon as it is back. */
+static void recalled(Handle *h)
+{
+    atomic_store(&h->node->page_version, 0);
+    atomic_store(&h->node->attr_version, 0);
+    notifier_recall(h->session->notifier, h->node, h);
+}
+
 /* May hold the origin's locks. A handle that is being released is NONE by then and is left alone.
  */
 static void recall(OriginFile *file, void *data)
@@ -120,18 +141,15 @@ static void recall(OriginFile *file, void *data)
         if (state != LEASE_HELD && state != LEASE_TRYING)
             return;
     } while (!atomic_compare_exchange_weak(&h->lease, &state, LEASE_RECALLED));
-    notifier_recall(h->session->notifier, h);
+    recalled(h);
 }
 
-/* Pages first: whoever waits for the lease may write as soon as it is back. */
 void handle_recalled(Session *s, Handle *h)
 {
-    atomic_store(&h->node->page_version, 0);
-    atomic_store(&h->node->attr_version, 0);
-    notifier_drop_all_pages(s->notifier, h->node);
     s->origin->ops->lease(s->origin, h->file, ORIGIN_LEASE_NONE, NULL, NULL);
     int recalled = LEASE_RECALLED;
     atomic_compare_exchange_strong(&h->lease, &recalled, LEASE_NONE);
+    notifier_returned(s->notifier);
     handle_unref(h);
 }
 
@@ -163,25 +181,34 @@ void handles_lose_leases(Node *node)
     pthread_mutex_unlock(&node->mutex);
 }
 
+static gboolean none_recalled(void *data)
+{
+    const GPtrArray *handles = data;
+    for (guint i = 0; i < handles->len; i++)
+        if (atomic_load(&((Handle *)g_ptr_array_index(handles, i))->lease) == LEASE_RECALLED)
+            return FALSE;
+    return TRUE;
+}
+
 void handles_return_leases(Session *s, Node *node)
 {
     g_autoptr(GPtrArray) held = g_ptr_array_new_with_free_func((GDestroyNotify)handle_unref);
     Handle *h;
+    spoil_fills(s, node);
     pthread_mutex_lock(&node->mutex);
     LIST_FOREACH(h, &node->handles, in_node)
     {
         int is_held = LEASE_HELD;
-        if (!h->writer && atomic_compare_exchange_strong(&h->lease, &is_held, LEASE_RECALLED))
-            g_ptr_array_add(held, h);
+        if (h->writer || !atomic_compare_exchange_strong(&h->lease, &is_held, LEASE_RECALLED))
+            continue;
+        atomic_fetch_add(&h->refs, 1);
+        g_ptr_array_add(held, h);
+        recalled(h);
     }
     pthread_mutex_unlock(&node->mutex);
-    for (guint i = 0; i < held->len; i++) {
-        h = g_ptr_array_index(held, i);
-        s->origin->ops->lease(s->origin, h->file, ORIGIN_LEASE_NONE, NULL, NULL);
-        atomic_store(&h->lease, LEASE_NONE);
-    }
+    /* Whoever goes on before that is made to wait by the origin, which recalls them too. */
     if (held->len)
-        notifier_drop_soon(s->notifier, node);
+        notifier_await(s->notifier, none_recalled, held, RETURN_WAIT_MS);
 }
 
 void handles_void_leases(Session *s)
@@ -209,6 +236,8 @@ static int current_attr(Session *s, Node *node, OriginAttr *attr)
             return r;
         }
         unsynced_synced(s, node, mark);
+        if (atomic_load(&node->writers)) /* opened meanwhile */
+            atomic_store(&node->dirty, 1);
     }
     return s->origin->ops->getattr(s->origin, node->origin, attr);
 }
@@ -222,13 +251,17 @@ static gboolean cacheable(const Session *s, const OriginAttr *attr)
 static int look_at_version(Handle *h, OriginAttr *attr)
 {
     Session *s = h->session;
+    const ContentGuard guard = {
+        .writes_begun = &h->node->writes_begun,
+        .seen = atomic_load(&h->node->writes_begun),
+    };
     int r = current_attr(s, h->node, attr);
     if (r < 0)
         return r;
     atomic_store(&h->version, attr->version);
     Content *content = NULL, *old;
     if (!h->writer && cacheable(s, attr) && !atomic_load(&h->node->dirty))
-        content = content_open(s->store, s->origin, attr);
+        content = content_open(s->store, s->origin, attr, &guard);
     pthread_mutex_lock(&h->mutex);
     old = h->content;
     h->content = content;
@@ -250,8 +283,13 @@ static gboolean take_lease(Handle *h, gboolean opener, OriginAttr *attr, int *r)
         return *r == 0;
     }
     int state = LEASE_NONE;
+    if (atomic_exchange(&h->taking, 1)) {
+        *r = -EAGAIN;
+        return atomic_load(&h->lease) == LEASE_HELD;
+    }
     atomic_fetch_add(&h->refs, 1);
     if (!atomic_compare_exchange_strong(&h->lease, &state, LEASE_TRYING)) {
+        atomic_store(&h->taking, 0);
         handle_unref(h);
         *r = -EAGAIN;
         return state == LEASE_HELD;
@@ -262,11 +300,14 @@ static gboolean take_lease(Handle *h, gboolean opener, OriginAttr *attr, int *r)
     else
         *r = opener ? current_attr(s, h->node, attr) : -EAGAIN;
     gboolean usable = granted && *r == 0;
-    if (granted && !usable)
-        s->origin->ops->lease(s->origin, h->file, ORIGIN_LEASE_NONE, NULL, NULL);
     state = LEASE_TRYING;
     gboolean kept =
         atomic_compare_exchange_strong(&h->lease, &state, usable ? LEASE_HELD : LEASE_NONE);
+    /* Nothing was read under it. One that was recalled meanwhile, and has gone back before it was
+     * granted, goes again. */
+    if (granted && !(kept && usable))
+        s->origin->ops->lease(s->origin, h->file, ORIGIN_LEASE_NONE, NULL, NULL);
+    atomic_store(&h->taking, 0);
     if (kept && !usable)
         handle_unref(h);
     return kept && usable;
@@ -331,13 +372,15 @@ void handle_release(Handle *h)
     pthread_mutex_unlock(&h->node->mutex);
     if (h->writer)
         atomic_fetch_sub(&h->node->writers, 1);
-    /* From here a recall finds nothing to do; closing the file gives the lease back. */
+    /* From here a recall finds nothing to do; the lease goes back with the file at the latest. */
+    /* Pages outlive the lease only with their version known, for opens that compare it. */
+    const gboolean drop = h->writer || open_without_lease(h->node);
     int held = LEASE_HELD;
-    if (atomic_compare_exchange_strong(&h->lease, &held, LEASE_NONE)) {
-        /* Pages outlive the lease only with their version known, for opens that compare it. */
-        if (h->writer || open_without_lease(h->node))
-            notifier_drop_soon(s->notifier, h->node);
-        handle_unref(h);
+    if (atomic_compare_exchange_strong(&h->lease, &held, drop ? LEASE_RECALLED : LEASE_NONE)) {
+        if (drop)
+            recalled(h);
+        else
+            handle_unref(h);
     }
     handle_unref(h);
 }
@@ -394,24 +437,32 @@ static void label_pages(Handle *h)
         atomic_store(&node->page_version, version);
 }
 
-static ssize_t read_through(Handle *h, void *buf, size_t len, uint64_t off, gboolean leased)
+/* *gone_around: a drop went around the pages, which waited for the origin. */
+static ssize_t read_through(Handle *h, void *buf, size_t len, uint64_t off, gboolean leased,
+                            gboolean *gone_around)
 {
     Session *s = h->session;
+    PageUse use;
     Content *c = leased ? content_of(h) : NULL;
+    const gboolean waits = !c || !content_was_held(c);
+    ssize_t n = -EAGAIN;
+    if (waits)
+        pages_wait_begin(h->node, &use, off, len, FALSE);
     if (c) {
         ContentSource source = CONTENT_OBJECT;
-        ssize_t n = content_read(c, h->node->origin, s->volume, buf, len, off, &source);
+        n = content_read(c, h->node->origin, s->volume, buf, len, off, &source);
         content_unref(c);
-        if (n >= 0) {
+        if (n >= 0)
             atomic_fetch_add(source == CONTENT_OBJECT ? &s->counters.bytes_store
                                                       : &s->counters.bytes_fill,
                              (uint64_t)n);
-            return n;
-        }
     }
-    ssize_t n = s->origin->ops->read(s->origin, h->file, buf, len, off);
-    if (n > 0)
-        atomic_fetch_add(&s->counters.bytes_origin, (uint64_t)n);
+    if (n < 0) {
+        n = s->origin->ops->read(s->origin, h->file, buf, len, off);
+        if (n > 0)
+            atomic_fetch_add(&s->counters.bytes_origin, (uint64_t)n);
+    }
+    *gone_around = waits && pages_wait_end(h->node, &use);
     return n;
 }
 
@@ -423,21 +474,23 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
     Session *s = h->session;
     Node *node = nodes_use(s->nodes, h->node->id);
     char *buf = reply_buffer(size);
-    gboolean again;
+    gboolean again, gone_around;
     gboolean leased = leased_now(h, &again);
     gboolean stay = leased && !again;
     if (!stay) {
         atomic_fetch_add(&node->unsettled, 1);
         atomic_store(&node->page_version, 0);
     }
-    ssize_t n = read_through(h, buf, size, (uint64_t)off, leased);
-    if (stay)
+    ssize_t n = read_through(h, buf, size, (uint64_t)off, leased, &gone_around);
+    if (stay && !gone_around)
         label_pages(h);
     /* The handle may be gone once the reply is out. */
     if (n < 0)
         fuse_reply_err(req, (int)-n);
     else
         fuse_reply_buf(req, buf, (size_t)n);
+    if (gone_around)
+        notifier_drop_pages(s->notifier, node, off, (int64_t)size);
     if (!stay)
         notifier_drop_pages(s->notifier, node, again ? 0 : off, again ? 0 : (int64_t)size);
     nodes_done(s->nodes, node);
@@ -485,8 +538,11 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
      */
     uint64_t at = h->append && !fi->writepage ? ORIGIN_APPEND : (uint64_t)off;
     const uint64_t session = unsynced_session(s);
+    PageUse use;
+    pages_wait_begin(node, &use, (uint64_t)off, size, fi->writepage);
     if (n == 0)
         n = s->origin->ops->write(s->origin, file, buf, size, at);
+    const gboolean gone_around = pages_wait_end(node, &use);
     if (n > 0)
         unsynced_wrote(s, node, session);
     atomic_store(&node->dirty, 1);
@@ -502,10 +558,10 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
     else
         fuse_reply_write(req, (size_t)n);
     /* After the reply: what is read in between is older than the write, and dropped too. */
-    if (!stay) {
-        notifier_drop_soon(s->notifier, node);
-        atomic_fetch_sub(&node->unsettled, 1);
-    }
+    if (!stay)
+        notifier_drop_pages(s->notifier, node, 0, 0);
+    if (gone_around)
+        notifier_drop_pages(s->notifier, node, 0, 0);
     nodes_done(s->nodes, node);
 }
 

@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include "cache/fuse/pages.h"
 #include "cache/fuse/unsynced.h"
 #include "cache/origin/origin.h"
 
@@ -35,17 +36,19 @@ typedef struct Node {
      */
     _Atomic uint64_t page_version;
     _Atomic unsigned unsettled;
-    _Atomic int drop_queued; /* all pages are to be dropped: notifier_drop_soon() */
     _Atomic uint64_t attr_version;
     /* Written through this session since the last sync_node(): not to be cached before. */
     _Atomic int dirty;
     _Atomic int writers; /* handles open for writing */
+    /* Rises before anything here writes the file: a fill that began before is not kept. */
+    _Atomic unsigned writes_begun;
     /* Until then (CLOCK_MONOTONIC_COARSE, ms) the kernel may use the name without asking. */
     _Atomic int64_t name_until;
 
     pthread_mutex_t mutex;       /* guards all below */
     LIST_HEAD(, Handle) handles; /* open ones */
-    uint64_t parent;             /* where the kernel last found it: to drop its dentry when asked */
+    LIST_HEAD(, PageUse) page_uses;
+    uint64_t parent; /* where the kernel last found it: to drop its dentry when asked */
     char *name;
     Unsynced unsynced;
 } Node;

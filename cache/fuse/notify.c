@@ -2,249 +2,249 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
-#include <time.h>
+#include "cache/fuse/lanes.h"
 #include "cache/fuse/session_internal.h"
 #include "cache/monotonic.h"
 
-/*
- * Two queues, each with its threads. Dropping pages waits in the kernel for pages that a read is
- * filling, and that read may wait in Ceph for a lease of ours to go back. So a recall is never
- * behind such a wait: it has the pages dropped by the other threads and waits for them only so
- * long.
- */
-#define THREADS 2
-#define DROP_WAIT_MS 20
+/* Blocked ones, above all: by inodes whose requests nobody has read yet. */
+#define THREADS_MAX 64
 
-typedef enum Kind {
-    RECALL,
-    PAGES,
-    INODE,
-    ENTRY,
-    UNWANTED,
-} Kind;
+/* What lanes are of. The origin's numbers are looked up by a lane of their own, since its callbacks
+ * must not. */
+enum {
+    PAGES,      /* of a node: by its ID */
+    NAMES,      /* in a directory: by its ID */
+    TOLD_PAGES, /* by inode and snapshot, as all below */
+    TOLD_NAMES, /* in that directory */
+    TOLD_UNWANTED,
+};
 
-/* Somebody waits for an item; freed by the last of the two. */
-typedef struct Done {
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    unsigned refs; /* mutex */
-    gboolean done; /* mutex */
-} Done;
+typedef struct Work {
+    Node *node;    /* PAGES */
+    unsigned uses; /* of the node, by this */
+    PageRange range;
+    unsigned unsettled; /* what it counts for in node->unsettled */
+    GPtrArray *leases;  /* handles whose leases go back behind it; NULL: none */
+    GHashTable *names;  /* NULL: none */
+} Work;
 
-typedef struct Item {
-    struct Item *next;
-    Kind kind;
-    Handle *handle;
-    Done *done;
-    Node *node; /* PAGES: in use */
-    uint64_t ino, snapshot;
-    int64_t off, len;
-    gboolean soon; /* the one node->drop_queued tells of */
-    char name[];
-} Item;
-
-typedef struct Queue {
-    Notifier *notifier;
-    pthread_mutex_t mutex; /* guards the list and stopping */
-    pthread_cond_t wake;
-    Item *head, **tail;
-    gboolean stopping;
-    pthread_t threads[THREADS];
-} Queue;
+/* Pages to be dropped, wherever the work is by then. */
+typedef struct Aim {
+    Node *node; /* in use */
+    PageRange range;
+} Aim;
 
 struct Notifier {
     Session *session;
-    Queue recalls; /* give leases back; stopped first, as they use the other */
-    Queue drops;   /* tell the kernel to forget */
+    Lanes *lanes;
+    pthread_mutex_t lock; /* guards all below */
+    pthread_cond_t returned;
+    Readers *readers;
 };
 
-static Item *item_new(Kind kind, const char *name)
+static const PageRange all_pages = {0, INT64_MAX};
+
+static PageRange range_of(int64_t off, int64_t len)
 {
-    size_t len = name ? strlen(name) + 1 : 0;
-    Item *item = g_malloc0(sizeof(*item) + len);
-    item->kind = kind;
-    if (name)
-        memcpy(item->name, name, len);
-    return item;
+    return (PageRange){off, len > 0 ? off + len : INT64_MAX};
 }
 
-static void push(Queue *q, Item *item)
+static void *merge(void *into, void *more)
 {
-    pthread_mutex_lock(&q->mutex);
-    *q->tail = item;
-    q->tail = &item->next;
-    pthread_cond_signal(&q->wake);
-    pthread_mutex_unlock(&q->mutex);
-}
-
-static Item *pop(Queue *q)
-{
-    pthread_mutex_lock(&q->mutex);
-    while (!q->head && !q->stopping)
-        pthread_cond_wait(&q->wake, &q->mutex);
-    Item *item = q->head;
-    if (item) {
-        q->head = item->next;
-        if (!q->head)
-            q->tail = &q->head;
+    Work *a = into, *b = more;
+    a->range.off = MIN(a->range.off, b->range.off);
+    a->range.end = MAX(a->range.end, b->range.end);
+    a->unsettled += b->unsettled;
+    if (!a->leases)
+        a->leases = g_steal_pointer(&b->leases);
+    else if (b->leases)
+        g_ptr_array_extend_and_steal(a->leases, g_steal_pointer(&b->leases));
+    if (!a->names) {
+        a->names = g_steal_pointer(&b->names);
+    } else if (b->names) {
+        GHashTableIter iter;
+        gpointer name;
+        g_hash_table_iter_init(&iter, b->names);
+        while (g_hash_table_iter_next(&iter, &name, NULL))
+            g_hash_table_add(a->names, g_strdup(name));
+        g_hash_table_unref(b->names);
     }
-    pthread_mutex_unlock(&q->mutex);
-    return item;
+    a->uses += b->uses;
+    g_free(b);
+    return a;
 }
 
-/* Gives back a reference; `finished`: says that the item is done. */
-static void done_put(Done *d, gboolean finished)
+static void add_pages(Notifier *n, Node *node, PageRange range, unsigned unsettled, Handle *lease)
 {
-    pthread_mutex_lock(&d->mutex);
-    d->done |= finished;
-    gboolean last = --d->refs == 0;
-    pthread_cond_signal(&d->changed);
-    pthread_mutex_unlock(&d->mutex);
-    if (!last)
-        return;
-    pthread_cond_destroy(&d->changed);
-    pthread_mutex_destroy(&d->mutex);
-    g_free(d);
+    Work *work = g_new0(Work, 1);
+    *work = (Work){
+        .node = nodes_use(n->session->nodes, node->id),
+        .uses = 1,
+        .range = range,
+        .unsettled = unsettled,
+    };
+    if (lease) {
+        work->leases = g_ptr_array_new();
+        g_ptr_array_add(work->leases, lease);
+    }
+    lanes_add(n->lanes, &(LaneKey){PAGES, node->id, 0}, work);
 }
 
-static Item *pages_item(Notifier *n, Node *node, int64_t off, int64_t len)
+static void add_name(Notifier *n, uint64_t kind, uint64_t ino, uint64_t snapshot, const char *name)
 {
-    Item *item = item_new(PAGES, NULL);
-    item->node = nodes_use(n->session->nodes, node->id);
-    item->off = off;
-    item->len = len;
-    return item;
+    Work *work = g_new0(Work, 1);
+    work->names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_hash_table_add(work->names, g_strdup(name));
+    lanes_add(n->lanes, &(LaneKey){kind, ino, snapshot}, work);
 }
 
-void notifier_drop_all_pages(Notifier *n, Node *node)
+static void *aim(void *data, const LaneKey *key, const void *data_of_work)
 {
-    atomic_fetch_add(&node->unsettled, 1);
-    Done *d = g_new0(Done, 1);
-    cond_init_monotonic(&d->changed);
-    pthread_mutex_init(&d->mutex, NULL);
-    d->refs = 2;
-    Item *item = pages_item(n, node, 0, 0);
-    item->done = d;
-    const struct timespec until = deadline_after_ms(DROP_WAIT_MS);
-    push(&n->drops, item);
-    int r = 0;
-    pthread_mutex_lock(&d->mutex);
-    while (!d->done && r != ETIMEDOUT)
-        r = pthread_cond_timedwait(&d->changed, &d->mutex, &until);
-    pthread_mutex_unlock(&d->mutex);
-    done_put(d, FALSE);
+    Session *s = ((Notifier *)data)->session;
+    const Work *work = data_of_work;
+    if (key->kind != PAGES)
+        return NULL;
+    Aim *a = g_new(Aim, 1);
+    *a = (Aim){nodes_use(s->nodes, work->node->id), work->range};
+    return a;
 }
 
-void notifier_drop_soon(Notifier *n, Node *node)
+static void drop_range(Session *s, uint64_t id, PageRange range)
 {
-    if (atomic_exchange(&node->drop_queued, 1))
-        return;
-    atomic_fetch_add(&node->unsettled, 1);
-    Item *item = pages_item(n, node, 0, 0);
-    item->soon = TRUE;
-    push(&n->drops, item);
+    fuse_lowlevel_notify_inval_inode(s->fuse, id, range.off,
+                                     range.end == INT64_MAX ? 0 : range.end - range.off);
 }
 
-static void drop_inode(Session *s, const Item *item)
+/*
+ * What a mapping has changed the kernel writes back before it drops it, and waits: for a write that
+ * comes here, and may wait in Ceph for the lease that is to go back. Then the lease goes first, and
+ * the rest of the drop, which nobody may overtake, goes on behind the write.
+ */
+static void drop_pages(Notifier *n, Aim *a, unsigned tries)
 {
-    Node *node = nodes_use_inode(s->nodes, item->ino, item->snapshot);
-    if (!node)
-        return;
+    Session *s = n->session;
+    if (tries && pages_written_back(a->node)) {
+        atomic_fetch_add(&a->node->unsettled, 1);
+        add_pages(n, a->node, a->range, 1, NULL);
+    } else {
+        g_autoptr(GArray) ranges = pages_around(a->node, a->range);
+        for (guint i = 0; i < ranges->len; i++)
+            drop_range(s, a->node->id, g_array_index(ranges, PageRange, i));
+        if (ranges->len == 0)
+            fuse_lowlevel_notify_inval_inode(s->fuse, a->node->id, -1, 0); /* the attributes */
+    }
+    nodes_done(s->nodes, a->node);
+    g_free(a);
+}
+
+static void drop_names(Session *s, uint64_t id, const Work *work)
+{
+    GHashTableIter iter;
+    gpointer name;
+    g_hash_table_iter_init(&iter, work->names);
+    while (g_hash_table_iter_next(&iter, &name, NULL))
+        fuse_lowlevel_notify_inval_entry(s->fuse, id, name, strlen(name));
+}
+
+/* Its dentry is the one way to have the kernel forget an inode. */
+static void drop_unwanted(Notifier *n, Node *node)
+{
+    pthread_mutex_lock(&node->mutex);
+    const uint64_t parent = node->parent;
+    g_autofree char *name = g_strdup(node->name);
+    pthread_mutex_unlock(&node->mutex);
+    if (name)
+        add_name(n, NAMES, parent, 0, name);
+}
+
+static void told_pages(Notifier *n, Node *node, const Work *work)
+{
     atomic_store(&node->page_version, 0);
     atomic_store(&node->attr_version, 0);
     /* All of it: capabilities are gone. With a lease that happens only when the session is lost. */
-    if (item->off == 0 && item->len == 0)
+    if (work->range.off == 0 && work->range.end == INT64_MAX)
         handles_lose_leases(node);
-    fuse_lowlevel_notify_inval_inode(s->fuse, node->id, item->off, item->len);
-    nodes_done(s->nodes, node);
+    add_pages(n, node, work->range, 0, NULL);
 }
 
-/* Dropping its dentry is the one way to have the kernel forget an inode. */
-static void drop_unwanted(Session *s, const Item *item)
+static void told_names(Notifier *n, Node *node, const Work *work)
 {
-    Node *node = nodes_use_inode(s->nodes, item->ino, item->snapshot);
+    GHashTableIter iter;
+    gpointer name;
+    g_hash_table_iter_init(&iter, work->names);
+    while (g_hash_table_iter_next(&iter, &name, NULL))
+        add_name(n, NAMES, node->id, 0, name);
+}
+
+static void run(void *data, const LaneKey *key, void *aim_or_work, unsigned tries)
+{
+    Notifier *n = data;
+    Session *s = n->session;
+    if (key->kind == PAGES) {
+        drop_pages(n, aim_or_work, tries);
+        return;
+    }
+    if (key->kind == NAMES) {
+        drop_names(s, key->a, aim_or_work);
+        return;
+    }
+    Node *node = nodes_use_inode(s->nodes, key->a, key->b);
     if (!node)
         return;
-    pthread_mutex_lock(&node->mutex);
-    uint64_t parent = node->parent;
-    g_autofree char *name = g_strdup(node->name);
-    pthread_mutex_unlock(&node->mutex);
+    if (key->kind == TOLD_PAGES)
+        told_pages(n, node, aim_or_work);
+    else if (key->kind == TOLD_NAMES)
+        told_names(n, node, aim_or_work);
+    else
+        drop_unwanted(n, node);
     nodes_done(s->nodes, node);
-    if (name)
-        fuse_lowlevel_notify_inval_entry(s->fuse, parent, name, strlen(name));
 }
 
-static void drop_entry(Session *s, const Item *item)
+static void done(void *data, const LaneKey *key, void *data_of_work)
 {
-    Node *parent = nodes_use_inode(s->nodes, item->ino, item->snapshot);
-    if (!parent)
-        return;
-    fuse_lowlevel_notify_inval_entry(s->fuse, parent->id, item->name, strlen(item->name));
-    nodes_done(s->nodes, parent);
+    (void)key;
+    Notifier *n = data;
+    Session *s = n->session;
+    Work *work = data_of_work;
+    for (guint i = 0; work->leases && i < work->leases->len; i++)
+        handle_recalled(s, g_ptr_array_index(work->leases, i));
+    if (work->unsettled)
+        atomic_fetch_sub(&work->node->unsettled, work->unsettled);
+    for (unsigned i = 0; i < work->uses; i++)
+        nodes_done(s->nodes, work->node);
+    g_clear_pointer(&work->leases, g_ptr_array_unref);
+    g_clear_pointer(&work->names, g_hash_table_unref);
+    g_free(work);
 }
 
-static void run(Session *s, const Item *item)
+/* A request that has not been read is not gone around. */
+static void blocked(void *data)
 {
-    switch (item->kind) {
-    case RECALL:
-        handle_recalled(s, item->handle);
-        break;
-    case PAGES:
-        if (item->soon) /* first, so that who comes now queues another */
-            atomic_store(&item->node->drop_queued, 0);
-        fuse_lowlevel_notify_inval_inode(s->fuse, item->node->id, item->off, item->len);
-        atomic_fetch_sub(&item->node->unsettled, 1);
-        nodes_done(s->nodes, item->node);
-        break;
-    case INODE:
-        drop_inode(s, item);
-        break;
-    case ENTRY:
-        drop_entry(s, item);
-        break;
-    case UNWANTED:
-        drop_unwanted(s, item);
-        break;
-    }
+    Notifier *n = data;
+    pthread_mutex_lock(&n->lock);
+    if (n->readers)
+        readers_one_more(n->readers);
+    pthread_mutex_unlock(&n->lock);
 }
 
-static void *queue_thread(void *data)
-{
-    Queue *q = data;
-    Item *item;
-    while ((item = pop(q))) {
-        run(q->notifier->session, item);
-        if (item->done)
-            done_put(item->done, TRUE);
-        g_free(item);
-    }
-    return NULL;
-}
+/* ---- what comes in ---- */
 
 static void inode_changed(void *data, uint64_t ino, uint64_t snapshot, int64_t off, int64_t len)
 {
-    Item *item = item_new(INODE, NULL);
-    item->ino = ino;
-    item->snapshot = snapshot;
-    item->off = off;
-    item->len = len;
-    push(&((Notifier *)data)->drops, item);
+    Notifier *n = data;
+    Work *work = g_new0(Work, 1);
+    work->range = range_of(off, len);
+    lanes_add(n->lanes, &(LaneKey){TOLD_PAGES, ino, snapshot}, work);
 }
 
 static void entry_changed(void *data, uint64_t parent, uint64_t snapshot, const char *name)
 {
-    Item *item = item_new(ENTRY, name);
-    item->ino = parent;
-    item->snapshot = snapshot;
-    push(&((Notifier *)data)->drops, item);
+    add_name(data, TOLD_NAMES, parent, snapshot, name);
 }
 
 static void inode_unwanted(void *data, uint64_t ino, uint64_t snapshot)
 {
-    Item *item = item_new(UNWANTED, NULL);
-    item->ino = ino;
-    item->snapshot = snapshot;
-    push(&((Notifier *)data)->drops, item);
+    lanes_add(((Notifier *)data)->lanes, &(LaneKey){TOLD_UNWANTED, ino, snapshot}, g_new0(Work, 1));
 }
 
 static void leases_void(void *data)
@@ -265,47 +265,62 @@ void notifier_listen(Notifier *n, Origin *origin)
         origin->ops->listen(origin, &listener);
 }
 
-void notifier_recall(Notifier *n, Handle *handle)
+void notifier_recall(Notifier *n, Node *node, Handle *handle)
 {
-    Item *item = item_new(RECALL, NULL);
-    item->handle = handle;
-    push(&n->recalls, item);
+    atomic_fetch_add(&node->unsettled, 1);
+    add_pages(n, node, all_pages, 1, handle);
+}
+
+void notifier_drop_soon(Notifier *n, Node *node)
+{
+    atomic_fetch_add(&node->unsettled, 1);
+    add_pages(n, node, all_pages, 1, NULL);
 }
 
 void notifier_drop_pages(Notifier *n, Node *node, int64_t off, int64_t len)
 {
-    push(&n->drops, pages_item(n, node, off, len));
+    add_pages(n, node, range_of(off, len), 1, NULL);
 }
 
-static void queue_start(Queue *q, Notifier *n)
+void notifier_await(Notifier *n, gboolean (*gone)(void *data), void *data, unsigned ms)
 {
-    q->notifier = n;
-    q->tail = &q->head;
-    pthread_mutex_init(&q->mutex, NULL);
-    pthread_cond_init(&q->wake, NULL);
-    for (int i = 0; i < THREADS; i++)
-        pthread_create(&q->threads[i], NULL, queue_thread, q);
+    const struct timespec until = deadline_after_ms(ms);
+    int r = 0;
+    pthread_mutex_lock(&n->lock);
+    while (!gone(data) && r != ETIMEDOUT)
+        r = pthread_cond_timedwait(&n->returned, &n->lock, &until);
+    pthread_mutex_unlock(&n->lock);
 }
 
-/* What is queued is still done. */
-static void queue_stop(Queue *q)
+void notifier_returned(Notifier *n)
 {
-    pthread_mutex_lock(&q->mutex);
-    q->stopping = TRUE;
-    pthread_cond_broadcast(&q->wake);
-    pthread_mutex_unlock(&q->mutex);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(q->threads[i], NULL);
-    pthread_cond_destroy(&q->wake);
-    pthread_mutex_destroy(&q->mutex);
+    pthread_mutex_lock(&n->lock);
+    pthread_cond_broadcast(&n->returned);
+    pthread_mutex_unlock(&n->lock);
+}
+
+void notifier_set_readers(Notifier *n, Readers *readers)
+{
+    pthread_mutex_lock(&n->lock);
+    n->readers = readers;
+    pthread_mutex_unlock(&n->lock);
 }
 
 Notifier *notifier_start(Session *session)
 {
+    static const LaneOps ops = {
+        .merge = merge,
+        .aim = aim,
+        .run = run,
+        .done = done,
+        .blocked = blocked,
+        .threads_max = THREADS_MAX,
+    };
     Notifier *n = g_new0(Notifier, 1);
     n->session = session;
-    queue_start(&n->recalls, n);
-    queue_start(&n->drops, n);
+    pthread_mutex_init(&n->lock, NULL);
+    cond_init_monotonic(&n->returned);
+    n->lanes = lanes_start(&ops, n);
     return n;
 }
 
@@ -313,7 +328,8 @@ void notifier_stop(Notifier *n)
 {
     if (!n)
         return;
-    queue_stop(&n->recalls);
-    queue_stop(&n->drops);
+    lanes_stop(n->lanes);
+    pthread_cond_destroy(&n->returned);
+    pthread_mutex_destroy(&n->lock);
     g_free(n);
 }

@@ -2,6 +2,10 @@
  * What the origin tells us (changed, unwanted, lease recalled) and what reads leave behind is told
  * to the kernel from threads of its own: the origin's callbacks hold its locks, and the kernel may
  * wait for pages that another request is filling.
+ *
+ * A lease goes back when the kernel has no page of its inode left that anyone could read. What is
+ * to be dropped of one inode is one piece of work, and no inode waits for another (lanes.h). A drop
+ * goes around pages whose request waits here for Ceph (pages.h).
  */
 #ifndef HEARTH_FUSE_NOTIFY_H
 #define HEARTH_FUSE_NOTIFY_H
@@ -13,25 +17,29 @@ typedef struct Notifier Notifier;
 typedef struct Session Session;
 typedef struct Handle Handle;
 typedef struct Node Node;
+typedef struct Readers Readers;
 
 Notifier *notifier_start(Session *session);
 /* Handles what is queued, then ends. No origin callback may come any more. */
 void notifier_stop(Notifier *notifier);
+/* Who is asked for one more thread while a drop is blocked: by requests that none has read,
+ * perhaps. NULL: there is none. */
+void notifier_set_readers(Notifier *notifier, Readers *readers);
 
 /* Has the origin tell this notifier. */
 void notifier_listen(Notifier *notifier, Origin *origin);
-/* The handle is kept by the queue until handle_recalled() has run on it. */
-void notifier_recall(Notifier *notifier, Handle *handle);
 /*
- * Has all pages of a node dropped. Returns when they are, or after a moment when one of them is
- * being filled by a read that may itself wait for the lease of the caller; it is then dropped as
- * soon as that read has ended.
+ * Has all pages of the handle's node dropped, and handle_recalled() called on it when that is done.
+ * The handle is kept until then by the caller's reference. Only queues.
  */
-void notifier_drop_all_pages(Notifier *notifier, Node *node);
-/* Drops all pages of a node soon: what nobody guarantees any more. Any number of calls is one drop.
- */
+void notifier_recall(Notifier *notifier, Node *node, Handle *handle);
+/* Drops all pages of a node soon: what nobody guarantees any more. */
 void notifier_drop_soon(Notifier *notifier, Node *node);
 /* Drops the pages of [off, off+len), then counts node->unsettled down. */
 void notifier_drop_pages(Notifier *notifier, Node *node, int64_t off, int64_t len);
+
+/* Waits, for so long at most, until `gone`; notifier_returned() has it look again. */
+void notifier_await(Notifier *notifier, gboolean (*gone)(void *data), void *data, unsigned ms);
+void notifier_returned(Notifier *notifier);
 
 #endif

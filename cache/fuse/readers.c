@@ -12,6 +12,16 @@
 #include <time.h>
 
 #define WAKE_SIGNAL SIGUSR2
+#define MORE_MAX 64
+
+enum { NO_THREAD, RUNS, HAS_ENDED };
+
+/* A thread beside those that there always are. */
+typedef struct More {
+    struct Readers *readers;
+    pthread_t thread;
+    _Atomic int state;
+} More;
 
 struct Readers {
     struct fuse_session *fuse;
@@ -19,7 +29,9 @@ struct Readers {
     void *data;
     unsigned n;
     pthread_t *threads;
+    More more[MORE_MAX];
     _Atomic unsigned running;
+    _Atomic unsigned waiting; /* for a request */
     _Atomic int stopping;
 };
 
@@ -40,12 +52,14 @@ struct fuse_session *readers_serve(const struct fuse_lowlevel_ops *ops, void *da
     return NULL;
 }
 
-static void *reader(void *data)
+/* `needed`: whether to take another request; NULL: always. */
+static void serve(Readers *r, gboolean (*needed)(Readers *r))
 {
-    Readers *r = data;
     struct fuse_buf buf = {.mem = NULL};
-    while (!atomic_load(&r->stopping) && !fuse_session_exited(r->fuse)) {
+    while (!atomic_load(&r->stopping) && !fuse_session_exited(r->fuse) && (!needed || needed(r))) {
+        atomic_fetch_add(&r->waiting, 1);
         int got = fuse_session_receive_buf(r->fuse, &buf);
+        atomic_fetch_sub(&r->waiting, 1);
         if (got == -EINTR || got == -EAGAIN)
             continue;
         if (got <= 0)
@@ -55,6 +69,24 @@ static void *reader(void *data)
     free(buf.mem);
     if (atomic_fetch_sub(&r->running, 1) == 1 && !atomic_load(&r->stopping) && r->ended)
         r->ended(r->data);
+}
+
+static void *reader(void *data)
+{
+    serve(data, NULL);
+    return NULL;
+}
+
+static gboolean none_waits(Readers *r)
+{
+    return atomic_load(&r->waiting) == 0;
+}
+
+static void *one_more(void *data)
+{
+    More *more = data;
+    serve(more->readers, none_waits);
+    atomic_store(&more->state, HAS_ENDED);
     return NULL;
 }
 
@@ -97,6 +129,28 @@ static void join_thread(pthread_t thread)
     }
 }
 
+void readers_one_more(Readers *r)
+{
+    if (!none_waits(r))
+        return;
+    for (int i = 0; i < MORE_MAX; i++) {
+        More *more = &r->more[i];
+        const int state = atomic_load(&more->state);
+        if (state == RUNS)
+            continue;
+        if (state == HAS_ENDED)
+            pthread_join(more->thread, NULL);
+        more->readers = r;
+        atomic_store(&more->state, RUNS);
+        atomic_fetch_add(&r->running, 1);
+        if (pthread_create(&more->thread, NULL, one_more, more) != 0) {
+            atomic_store(&more->state, NO_THREAD);
+            atomic_fetch_sub(&r->running, 1);
+        }
+        return;
+    }
+}
+
 void readers_stop(Readers *r)
 {
     if (!r)
@@ -105,6 +159,9 @@ void readers_stop(Readers *r)
     fuse_session_exit(r->fuse);
     for (unsigned i = 0; i < r->n; i++)
         join_thread(r->threads[i]);
+    for (int i = 0; i < MORE_MAX; i++)
+        if (atomic_load(&r->more[i].state) != NO_THREAD)
+            join_thread(r->more[i].thread);
     g_free(r->threads);
     g_free(r);
 }

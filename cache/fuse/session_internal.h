@@ -93,7 +93,7 @@ void handles_return_leases(Session *session, Node *node);
 void handles_lose_leases(Node *node);
 /* So are all leases of the session: Ceph does not answer, or has ended its session. Queues only. */
 void handles_void_leases(Session *session);
-/* A recalled lease: drop pages, give it back. From the notifier. */
+/* Of a recalled lease the pages are gone: gives it back. From the notifier. */
 void handle_recalled(Session *session, Handle *handle);
 
 #endif

@@ -422,6 +422,22 @@ void store_cancel_fills(Store *store, Origin *origin)
     pthread_mutex_unlock(&store->fills.lock);
 }
 
+void store_spoil_fills(Store *store, const Origin *origin, uint64_t ino)
+{
+    Fills *fills = &store->fills;
+    StoreFill *fill;
+    pthread_mutex_lock(&fills->lock);
+    LIST_FOREACH(fill, &fills->live, live_link)
+    {
+        if (fill->origin != origin || fill->key.ino != ino)
+            continue;
+        fill->spoiled = TRUE;
+        if (g_hash_table_lookup(fills->by_id, &fill->id) == fill)
+            g_hash_table_remove(fills->by_id, &fill->id);
+    }
+    pthread_mutex_unlock(&fills->lock);
+}
+
 void fills_init(Store *store)
 {
     Fills *fills = &store->fills;

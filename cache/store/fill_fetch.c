@@ -40,6 +40,11 @@ static void finish(StoreFill *fill, gboolean patient)
         rc = -errno;
     if (rc == 0 && !is_key_of(fill, origin, &attr))
         rc = -ESTALE;
+    /* Whoever spoils it after this begins to write after all was read. */
+    pthread_mutex_lock(&fills->lock);
+    if (rc == 0 && fill->spoiled)
+        rc = -ESTALE;
+    pthread_mutex_unlock(&fills->lock);
     if (rc < 0) {
         pthread_mutex_lock(&fills->lock);
         fill_fail_locked(fills, fill, rc);

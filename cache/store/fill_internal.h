@@ -64,8 +64,9 @@ struct StoreFill {
     uint64_t missing, done, next;
     uint64_t not_before_ms; /* while deferred */
     gboolean in_wanted, in_running, in_deferred;
-    gboolean ahead;  /* nobody needs it: `running` is then the queue `ahead` */
-    StorePace *pace; /* while it is */
+    gboolean spoiled; /* not to be kept: store_spoil_fills() */
+    gboolean ahead;   /* nobody needs it: `running` is then the queue `ahead` */
+    StorePace *pace;  /* while it is */
     TAILQ_HEAD(, Waiter) waiters;
     pthread_cond_t changed;
     TAILQ_ENTRY(StoreFill) wanted_link, run_link; /* run_link: running or deferred */

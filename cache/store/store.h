@@ -162,6 +162,12 @@ void store_fill_unref(StoreFill *fill);
 /* Stops every fill from this origin and waits until none uses it (before origin_close). */
 void store_cancel_fills(Store *store, Origin *origin);
 
+/*
+ * Somebody is about to write that inode through the origin: what fills of it that are under way
+ * read is given to their readers and not kept.
+ */
+void store_spoil_fills(Store *store, const Origin *origin, uint64_t ino);
+
 /* Tells of an error in reading an object's descriptor: drops the object, feeds disk health. */
 void store_report_bad(Store *store, const ObjectId *id, int error);
 

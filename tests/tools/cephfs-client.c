@@ -16,12 +16,16 @@
  *   touch PATH SEC        set mtime and atime
  *   xattr PATH NAME       owner PATH         uid, gid and mode, octal
  *   open PATH             hold it open for writing; write-open OFFSET TEXT; close
+ *   putting PATH TEXT     begin to put it at 0, and answer at once; has-put: how many such are done
+ *   set-xattr PATH NAME VALUE
  */
 #include <cephfs/libcephfs.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +33,7 @@
 
 static struct ceph_mount_info *mount_info;
 static int held = -1;
+static atomic_uint has_put;
 
 static void answer(int64_t rc)
 {
@@ -151,6 +156,33 @@ static int64_t touch(const char *path, int64_t seconds)
     return ceph_setattrx(mount_info, path, &stx, CEPH_SETATTR_MTIME | CEPH_SETATTR_ATIME, 0);
 }
 
+typedef struct Put {
+    char *path, *text;
+} Put;
+
+/* Who reads the file elsewhere may let this wait for long. */
+static void *put_later(void *data)
+{
+    Put *put = data;
+    if (write_file(put->path, O_WRONLY, put->text, 0) == 0)
+        atomic_fetch_add(&has_put, 1);
+    free(put->path);
+    free(put->text);
+    free(put);
+    return NULL;
+}
+
+static int64_t putting(const char *path, const char *text)
+{
+    pthread_t thread;
+    Put *put = malloc(sizeof(*put));
+    *put = (Put){strdup(path), strdup(text)};
+    int rc = pthread_create(&thread, NULL, put_later, put);
+    if (rc == 0)
+        pthread_detach(thread);
+    return -rc;
+}
+
 static void run(const char *verb, const char *a, const char *b, const char *rest)
 {
     if (!strcmp(verb, "write"))
@@ -187,6 +219,13 @@ static void run(const char *verb, const char *a, const char *b, const char *rest
         owner(a);
     else if (!strcmp(verb, "list"))
         list(a);
+    else if (!strcmp(verb, "set-xattr")) {
+        const char *value = strchr(rest, ' ') ? strchr(rest, ' ') + 1 : "";
+        answer(ceph_setxattr(mount_info, a, b, value, strlen(value), 0));
+    } else if (!strcmp(verb, "putting"))
+        answer(putting(a, rest));
+    else if (!strcmp(verb, "has-put"))
+        printf("ok %u\n", atomic_load(&has_put));
     else if (!strcmp(verb, "open") && held < 0)
         answer(held = ceph_open(mount_info, a, O_RDWR, 0));
     else if (!strcmp(verb, "write-open"))

@@ -18,7 +18,8 @@ typedef struct Kernel {
     uint64_t unique;
     unsigned pages_dropped; /* NOTIFY_INVAL_INODE with off >= 0 */
     uint64_t dropped_node;
-    unsigned attrs_dropped; /* ... with off < 0 */
+    int64_t dropped_off, dropped_len; /* the last time */
+    unsigned attrs_dropped;           /* ... with off < 0 */
 } Kernel;
 
 typedef struct Reply {
@@ -65,6 +66,8 @@ static inline gboolean kernel_receive(Kernel *k, uint64_t unique, Reply *reply, 
             } else {
                 k->pages_dropped++;
                 k->dropped_node = i->ino;
+                k->dropped_off = i->off;
+                k->dropped_len = i->len;
             }
         }
         return FALSE;

@@ -359,6 +359,113 @@ START_TEST(files_are_shown_for_the_group)
 }
 END_TEST
 
+/* An origin whose reads hang until they are let go. */
+static struct {
+    const OriginOps *real;
+    OriginOps ops;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    gboolean open; /* lock */
+    unsigned hung; /* lock */
+} hang = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static ssize_t hanging_read(Origin *o, OriginFile *file, void *buf, size_t len, uint64_t off)
+{
+    ssize_t n = hang.real->read(o, file, buf, len, off);
+    pthread_mutex_lock(&hang.lock);
+    hang.hung++;
+    pthread_cond_broadcast(&hang.changed);
+    while (!hang.open)
+        pthread_cond_wait(&hang.changed, &hang.lock);
+    pthread_mutex_unlock(&hang.lock);
+    return n;
+}
+
+static void reads_hang(World *w)
+{
+    hang.real = w->origin->ops;
+    hang.ops = *hang.real;
+    hang.ops.read = hanging_read;
+    w->origin->ops = &hang.ops;
+}
+
+static void await_hung(unsigned reads)
+{
+    pthread_mutex_lock(&hang.lock);
+    while (hang.hung != reads)
+        pthread_cond_wait(&hang.changed, &hang.lock);
+    pthread_mutex_unlock(&hang.lock);
+}
+
+static void let_reads_go(void)
+{
+    pthread_mutex_lock(&hang.lock);
+    hang.open = TRUE;
+    pthread_cond_broadcast(&hang.changed);
+    pthread_mutex_unlock(&hang.lock);
+}
+
+START_TEST(a_lease_goes_back_around_a_read_that_waits)
+{
+    World w;
+    world_up(&w);
+    reads_hang(&w);
+    static Reply reply;
+    uint64_t node = lookup(&w, "f");
+    uint64_t fh = open_file(&w, node, O_RDONLY, NULL);
+    struct fuse_read_in in = {.fh = fh, .offset = 0, .size = 4096};
+    uint64_t unique = kernel_send(&w.kernel, FUSE_READ, node, &in, sizeof(in));
+    await_hung(1);
+    write_elsewhere(&w);
+    while (w.kernel.pages_dropped == 0)
+        kernel_receive(&w.kernel, unique, &reply, 10000);
+    ck_assert_int_eq(w.kernel.dropped_off, 4096);
+    ck_assert_int_eq(w.kernel.dropped_len, 0);
+    let_reads_go();
+    while (!kernel_receive(&w.kernel, unique, &reply, 10000))
+        ;
+    /* What it brought goes as soon as it is there. */
+    while (w.kernel.dropped_off != 0 || w.kernel.dropped_len != 4096)
+        kernel_receive(&w.kernel, unique, &reply, 10000);
+    expect_text(&w, node, fh, "other version");
+    kernel_release(&w.kernel, node, fh);
+    world_down(&w);
+}
+END_TEST
+
+START_TEST(a_fill_beside_a_write_here_is_not_kept)
+{
+    World w;
+    world_up(&w);
+    static Reply reply;
+    uint64_t node = lookup(&w, "f");
+    reads_hang(&w);
+    uint64_t reader = open_file(&w, node, O_RDONLY, NULL);
+    struct fuse_read_in in = {.fh = reader, .offset = 0, .size = 4096};
+    uint64_t unique = kernel_send(&w.kernel, FUSE_READ, node, &in, sizeof(in));
+    await_hung(1);
+    /* A write that is under way has not changed the version yet. */
+    struct fuse_open_in open = {.flags = O_WRONLY};
+    Reply *opened = kernel_call(&w.kernel, FUSE_OPEN, node, &open, sizeof(open));
+    ck_assert_int_eq(opened->error, 0);
+    uint64_t writer = opened->open.fh;
+    let_reads_go();
+    while (!kernel_receive(&w.kernel, unique, &reply, 10000))
+        ;
+    ck_assert_int_eq(reply.error, 0);
+    ck_assert_uint_eq(reply.len, 13);
+    kernel_release(&w.kernel, node, reader);
+    kernel_release(&w.kernel, node, writer);
+    store_cancel_fills(w.store, w.origin);
+    ck_assert_uint_eq(stats_of(&w).misses, 1);
+    reader = open_file(&w, node, O_RDONLY, NULL);
+    ck_assert_uint_eq(stats_of(&w).misses, 2);
+    ck_assert_uint_eq(stats_of(&w).hits, 0);
+    kernel_release(&w.kernel, node, reader);
+    world_down(&w);
+}
+END_TEST
+
 START_TEST(unknown_node_is_stale_not_fatal)
 {
     World w;
@@ -376,4 +483,5 @@ HARNESS_MAIN("cache/fuse/session", second_open_is_served_by_the_store,
              file_replaced_after_a_listing_is_not_opened,
              without_a_store_everything_is_read_from_the_origin,
              object_lost_from_the_disk_is_read_from_the_origin, end_of_the_connection_is_told_once,
-             files_are_shown_for_the_group, unknown_node_is_stale_not_fatal)
+             files_are_shown_for_the_group, a_lease_goes_back_around_a_read_that_waits,
+             a_fill_beside_a_write_here_is_not_kept, unknown_node_is_stale_not_fatal)

@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+"""hung_reads.py READY GO FILE...: opens the files, makes READY, waits for GO, and reads all at once.
+
+Prints "N read well" when all have been read, with N of those that have what was there before or after a write."""
+import os
+import sys
+import threading
+import time
+
+ready, go, *paths = sys.argv[1:]
+files = [(os.path.basename(p), os.open(p, os.O_RDONLY)) for p in paths]
+open(ready, "w").close()
+while not os.path.exists(go):
+    time.sleep(0.05)
+well = []
+
+
+def read(name, fd):
+    text = os.pread(fd, 4096, 0).decode()
+    if text in (f"text of {name}", f"TEXT of {name}"):
+        well.append(name)
+    else:
+        print(f"{name}: {text!r}", flush=True)
+
+
+threads = [threading.Thread(target=read, args=f) for f in files]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+print(len(well), "read well", flush=True)
