@@ -206,10 +206,10 @@ static void done(void *data, const LaneKey *key, void *data_of_work)
     Notifier *n = data;
     Session *s = n->session;
     Work *work = data_of_work;
-    for (guint i = 0; work->leases && i < work->leases->len; i++)
-        handle_recalled(s, g_ptr_array_index(work->leases, i));
     if (work->unsettled)
         atomic_fetch_sub(&work->node->unsettled, work->unsettled);
+    for (guint i = 0; work->leases && i < work->leases->len; i++)
+        handle_recalled(s, g_ptr_array_index(work->leases, i));
     for (unsigned i = 0; i < work->uses; i++)
         nodes_done(s->nodes, work->node);
     g_clear_pointer(&work->leases, g_ptr_array_unref);
