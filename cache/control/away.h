@@ -13,13 +13,15 @@
 
 /*
  * As spec_connect(). When the place is one that was noted (places.h) and its manifest is here, an
- * origin that connects later (cache/origin/later.h) is given if Ceph does not answer in time; an
- * answer always counts.
+ * origin that connects later (cache/origin/later.h) is given if Ceph does not answer in time and
+ * the key is the one that it accepted last; an answer always counts. UNAVAILABLE for another key.
  */
 Origin *away_connect(Datasets *datasets, const VolumeSpec *spec, const Incarnation *incarnation,
                      GError **error);
-/* Notes that the place is this dataset, which Ceph has just told. */
+/* Notes that the place is this dataset, which Ceph has just told whoever has this key. */
 void away_note(Datasets *datasets, const VolumeSpec *spec, const Origin *origin,
                const char *dataset);
+/* Ceph has refused the spec's key: it is not believed any more. */
+void away_refused(Datasets *datasets, const VolumeSpec *spec);
 
 #endif

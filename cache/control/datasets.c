@@ -6,6 +6,8 @@
 #include "cache/control/datasets.h"
 #include <endian.h>
 #include <errno.h>
+#include <gnutls/crypto.h>
+#include <gnutls/gnutls.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -305,6 +307,9 @@ Datasets *datasets_new(Store *store, const char *cache_dir, gboolean any_filesys
     cond_init_monotonic(&all->changed);
     all->by_id = g_hash_table_new(g_str_hash, g_str_equal);
     all->checked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    all->accepted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    if (gnutls_rnd(GNUTLS_RND_KEY, all->accepted_key, sizeof(all->accepted_key)) != 0)
+        g_error("GnuTLS has no random numbers");
     datasets_prune(all);
     int failed = pthread_create(&all->counter, NULL, datasets_run_counter, all);
     if (failed)
@@ -326,6 +331,7 @@ void datasets_free(Datasets *all)
         return;
     g_hash_table_unref(all->by_id);
     g_hash_table_unref(all->checked);
+    g_hash_table_unref(all->accepted);
     pthread_cond_destroy(&all->changed);
     pthread_mutex_destroy(&all->lock);
     g_free(all->cache_dir);

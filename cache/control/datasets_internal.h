@@ -45,10 +45,13 @@ struct Datasets {
     gboolean any_filesystem;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    GHashTable *by_id;      /* lock; those with members */
-    GHashTable *checked;    /* lock; IDs whose file this process has read and found good */
-    gboolean stopping;      /* lock */
-    gint64 trim_at_us;      /* lock; 0: never */
+    GHashTable *by_id;   /* lock; those with members */
+    GHashTable *checked; /* lock; IDs whose file this process has read and found good */
+    gboolean stopping;   /* lock */
+    gint64 trim_at_us;   /* lock; 0: never */
+    /* away.c; lock: the set of specs whose keys this process has noted, by an HMAC */
+    GHashTable *accepted;
+    guchar accepted_key[32];
     _Atomic gint64 away_us; /* when Ceph was last waited for in vain; 0: never */
     pthread_t counter;
 };

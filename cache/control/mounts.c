@@ -2,7 +2,6 @@
 #include <gio/gio.h>
 #include <string.h>
 #include "cache/control/wire.h"
-#include "cache/store/key.h"
 
 /* One line: ID parent major:minor root mountpoint options [optional...] - fstype source options */
 typedef struct Mount {
@@ -99,11 +98,12 @@ static char *volume_of(const Mount *m)
         return NULL;
     g_autofree char *path = g_strndup(m->options, (gsize)(end - m->options));
     const char *name = strrchr(path, '/');
-    char *number = name ? strchr(name, '.') : NULL;
-    if (!number || number - name != 1 + OBJECT_ID_HEX)
+    char *number = name ? strchr(name, '.') : NULL, dataset[WIRE_DATASET_DIGITS + 1];
+    if (!number)
         return NULL;
     *number = '\0';
-    return g_strconcat(WIRE_DATASET_PREFIX, name + 1, NULL);
+    g_autofree char *volume = g_strconcat(WIRE_DATASET_PREFIX, name + 1, NULL);
+    return wire_dataset_of(volume, dataset) ? g_steal_pointer(&volume) : NULL;
 }
 
 char *mounts_served_volume(const char *mountinfo, const char *volume)

@@ -213,6 +213,13 @@ static gboolean op_datasets(Call *call, GError **error)
     return TRUE;
 }
 
+static gboolean op_refused(Call *call, GError **error)
+{
+    (void)error;
+    json_object_set_new(call->reply, "volumes", volumes_refused(call->control->volumes));
+    return TRUE;
+}
+
 static gboolean op_volume(Call *call, GError **error)
 {
     const char *id = string_field(call, "volume");
@@ -432,6 +439,7 @@ static const Op ops[] = {
     {"status", op_status, no_fields, FALSE},
     {"volumes", op_volumes, page_fields, FALSE},
     {"volume", op_volume, volume_fields, FALSE},
+    {"refused", op_refused, no_fields, FALSE},
     {"warm", op_warm, warm_fields, TRUE},
     {"job", op_job, job_fields, FALSE},
     {"cancel", op_cancel, job_fields, FALSE},

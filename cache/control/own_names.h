@@ -16,7 +16,4 @@ gboolean own_names_check(const VolumeSpec *spec, GError **error);
 /* The same of what is about to be served: `dataset` is the ID of the volume's dataset when its fill
  * layer is, else NULL. */
 gboolean own_names_check_serving(const char *volume, const char *dataset, GError **error);
-/* The ID of the dataset that the volume is named by, copied to `dataset`; FALSE: by none. */
-gboolean own_names_dataset(const char *volume, char dataset[WIRE_DATASET_DIGITS + 1]);
-
 #endif

@@ -8,9 +8,11 @@
 #include <unistd.h>
 #include <xxhash.h>
 #include "cache/autofd.h"
+#include "cache/control/key_hash.h"
 #include "cache/store/key.h"
 
-#define VERSION 1
+/* 1: without a key; never believed, but it tells where a dataset was seen. */
+#define VERSION 2
 #define PREFIX "place."
 #define MAX_BYTES 16384
 
@@ -45,19 +47,36 @@ static json_t *read_note(const char *path)
     return note;
 }
 
-char *places_find(const char *dir, const VolumeSpec *spec)
+/* The note of the spec's place if it is one; *key is the caller's. */
+static char *find(const char *dir, const VolumeSpec *spec, char **key)
 {
     json_t *place = place_of(spec);
     g_autofree char *path = path_of(dir, place);
     json_t *note = read_note(path);
     ObjectId id;
     char *dataset = g_strdup(json_string_value(json_object_get(note, "dataset")));
+    *key = g_strdup(json_string_value(json_object_get(note, "key")));
     json_object_del(note, "dataset");
-    if (!dataset || !json_equal(note, place) || !object_id_parse(dataset, &id))
+    json_object_del(note, "key");
+    if (!dataset || !*key || !json_equal(note, place) || !object_id_parse(dataset, &id)) {
         g_clear_pointer(&dataset, g_free);
+        g_clear_pointer(key, g_free);
+    }
     json_decref(note);
     json_decref(place);
     return dataset;
+}
+
+char *places_find(const char *dir, const VolumeSpec *spec)
+{
+    g_autofree char *key = NULL;
+    return find(dir, spec, &key);
+}
+
+gboolean places_accept(const char *dir, const VolumeSpec *spec)
+{
+    g_autofree char *key = NULL, *dataset = find(dir, spec, &key);
+    return dataset && key_hash_matches(key, spec->user_key);
 }
 
 void places_forget(const char *dir, const VolumeSpec *spec)
@@ -98,7 +117,8 @@ json_t *places_all(const char *dir)
         const char *dataset = json_string_value(json_object_get(note, "dataset"));
         ObjectId id;
         if (dataset && object_id_parse(dataset, &id) &&
-            json_integer_value(json_object_get(note, "version")) == VERSION)
+            json_integer_value(json_object_get(note, "version")) >= 1 &&
+            json_integer_value(json_object_get(note, "version")) <= VERSION)
             add_place(all, dataset, note);
         json_decref(note);
     }
@@ -152,13 +172,15 @@ static gboolean write_note(const char *dir, const char *path, const char *text)
 
 void places_note(const char *dir, const VolumeSpec *spec, const char *dataset)
 {
-    g_autofree char *known = places_find(dir, spec);
-    if (g_strcmp0(known, dataset) == 0)
+    g_autofree char *key = NULL, *known = find(dir, spec, &key);
+    if (g_strcmp0(known, dataset) == 0 && key_hash_matches(key, spec->user_key))
         return;
-    make_room(dir);
+    if (!known)
+        make_room(dir);
     json_t *note = place_of(spec);
-    g_autofree char *path = path_of(dir, note);
+    g_autofree char *path = path_of(dir, note), *hash = key_hash_new(spec->user_key);
     json_object_set_new(note, "dataset", json_string(dataset));
+    json_object_set_new(note, "key", json_string(hash));
     char *text = json_dumps(note, JSON_COMPACT | JSON_SORT_KEYS);
     if (!write_note(dir, path, text))
         g_warning("dataset %s: it cannot be noted in %s where it is (%s), so it cannot be staged "

@@ -3,8 +3,8 @@
  * a JSON object each. With it a dataset whose manifest is here can be opened while Ceph is away.
  *
  * A snapshot can be deleted and another made by its name, so a place is only believed where Ceph
- * does not answer, and only for the user that it was seen with; whenever Ceph answers, its word
- * counts. No secret is kept.
+ * does not answer, and only for the user that it was seen with and the key that Ceph accepted of it
+ * last; whenever Ceph answers, its word counts. Of the key a slow hash is kept (key_hash.h).
  */
 #ifndef HEARTH_CONTROL_PLACES_H
 #define HEARTH_CONTROL_PLACES_H
@@ -14,10 +14,13 @@
 /* More are never kept; those noted least recently go. */
 #define PLACES_MAX 256
 
-/* Notes what the spec's place is; failures are logged. `dir` is that of the manifests. */
+/* Notes what the spec's place is, and that Ceph accepted its key; failures are logged. `dir` is
+ * that of the manifests. Slow. */
 void places_note(const char *dir, const VolumeSpec *spec, const char *dataset);
 /* The dataset's ID, the caller's; NULL: not known. */
 char *places_find(const char *dir, const VolumeSpec *spec);
+/* Whether the spec's key is the one that was noted. Slow. */
+gboolean places_accept(const char *dir, const VolumeSpec *spec);
 void places_forget(const char *dir, const VolumeSpec *spec);
 /* All of them: the dataset's ID -> [{"clusterID", "fsName", "rootPath"}...]; a new reference. */
 json_t *places_all(const char *dir);

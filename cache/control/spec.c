@@ -201,6 +201,20 @@ void spec_free(VolumeSpec *spec)
     g_free(spec);
 }
 
+VolumeSpec *spec_copy(const VolumeSpec *spec)
+{
+    VolumeSpec *copy = spec_parse(spec->json, NULL);
+    if (!copy)
+        g_error("a spec is not what it was made of");
+    return copy;
+}
+
+gboolean spec_same_authority(const VolumeSpec *a, const VolumeSpec *b)
+{
+    return strcmp(a->cluster_id, b->cluster_id) == 0 && strcmp(a->user_id, b->user_id) == 0 &&
+           strcmp(a->user_key, b->user_key) == 0;
+}
+
 const char *spec_difference(const VolumeSpec *a, const VolumeSpec *b)
 {
     if (strcmp(a->type, b->type) != 0)
@@ -288,4 +302,13 @@ Origin *spec_connect(const VolumeSpec *spec, const Incarnation *incarnation, GEr
         return NULL;
     }
     return g_steal_pointer(&origin);
+}
+
+gboolean spec_try_image(const VolumeSpec *spec, GError **error)
+{
+    VolumeSpec reading = *spec;
+    reading.read_only = TRUE;
+    Image *image = spec_connect_image(&reading, NULL, error);
+    image_close(image);
+    return image != NULL;
 }

@@ -32,6 +32,9 @@ gboolean spec_check_dir(const VolumeSpec *spec, const char *root, GError **error
 void spec_free(VolumeSpec *spec);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(VolumeSpec, spec_free)
 
+VolumeSpec *spec_copy(const VolumeSpec *spec);
+/* Whether both are the same user of the same cluster, with the same key. */
+gboolean spec_same_authority(const VolumeSpec *a, const VolumeSpec *b);
 /* The name of the first field in which they are different volumes, or NULL. How the same bytes are
  * reached (monitors, key, timeout) and how many are kept is no difference. */
 const char *spec_difference(const VolumeSpec *a, const VolumeSpec *b);
@@ -40,5 +43,7 @@ const char *spec_difference(const VolumeSpec *a, const VolumeSpec *b);
 Origin *spec_connect(const VolumeSpec *spec, const Incarnation *incarnation, GError **error);
 /* The same of one that is an image. */
 Image *spec_connect_image(const VolumeSpec *spec, const Incarnation *incarnation, GError **error);
+/* Whether the spec's user with its key may read the image: opens it once more, without a lock. */
+gboolean spec_try_image(const VolumeSpec *spec, GError **error);
 
 #endif

@@ -138,7 +138,7 @@ Origin *volume_origin(const Volume *v)
 static char *tag_of_id(const char *id)
 {
     char dataset[WIRE_DATASET_DIGITS + 1];
-    return g_strdup(own_names_dataset(id, dataset) ? dataset : id);
+    return g_strdup(wire_dataset_of(id, dataset) ? dataset : id);
 }
 
 static char *tag_locked(const Volume *v)
@@ -241,9 +241,11 @@ static gboolean close_claimed(Volumes *vs, Volume *v, GError **error)
     }
     gboolean free_to_go = v->pins == 0;
     pthread_mutex_unlock(&vs->lock);
+    /* A claim, rather than what is served for it: it was opened, and mounted by now. */
+    g_autofree char *claimed = v->dataset && v->opener ? g_strdup(dataset_id(v->dataset)) : NULL;
     if (!free_to_go || !volumes_leave_dataset(vs, v, CLOSE_TIMEOUT_SEC * 1000))
         return still_waiting(v, error);
-    volumes_disconnect(vs, v);
+    volumes_disconnect(vs, v, claimed);
     return TRUE;
 }
 
@@ -287,6 +289,14 @@ static gboolean reuse_claimed(Volumes *vs, Volume *v, VolumeSpec **spec, GError 
                     difference);
         return FALSE;
     }
+    const gboolean same_key = spec_same_authority(v->spec, *spec);
+    if (!same_key && !volume_is_served(v)) {
+        close_claimed(vs, v, error);
+        return FALSE;
+    }
+    /* What is served goes on with the connection it has. */
+    if (!same_key && !volumes_try(vs, *spec, error))
+        return FALSE;
     set_spec(vs, v, g_steal_pointer(spec));
     return TRUE;
 }
@@ -306,6 +316,9 @@ gboolean volumes_open(Volumes *vs, VolumeSpec *given, uint64_t connection, gbool
             g_steal_pointer(&spec);
     }
     if (open) {
+        pthread_mutex_lock(&vs->lock);
+        g_hash_table_remove(vs->refused, v->id);
+        pthread_mutex_unlock(&vs->lock);
         *attached = volume_is_served(v);
         if (!*attached) {
             pthread_mutex_lock(&vs->lock);
@@ -531,6 +544,8 @@ Volumes *volumes_new(const VolumesCaches *caches, const Incarnation *incarnation
     vs->store = caches->store;
     vs->datasets = caches->datasets;
     vs->images = caches->images;
+    vs->faith = faith_new();
+    vs->refused = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     vs->incarnation = incarnation;
     vs->fuse_threads = fuse_threads;
     pthread_mutex_init(&vs->lock, NULL);
@@ -561,6 +576,8 @@ void volumes_free(Volumes *vs)
     if (g_hash_table_size(vs->by_id))
         return;
     g_hash_table_unref(vs->by_id);
+    g_hash_table_unref(vs->refused);
+    faith_free(vs->faith);
     pthread_cond_destroy(&vs->changed);
     pthread_mutex_destroy(&vs->lock);
     g_free(vs);

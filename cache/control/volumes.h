@@ -67,6 +67,10 @@ GPtrArray *volumes_list(Volumes *volumes, const char *after, guint max);
 /* One; NULL when unknown. */
 ReportVolume *volumes_report(Volumes *volumes, const char *id);
 
+/* The volumes that Ceph has refused since they were opened while it was away; a JSON array. They
+ * serve nothing more, and are in the list until they are opened again. */
+json_t *volumes_refused(Volumes *volumes);
+
 /* What the image that a volume is served from is called in the image cache: the caller's; NULL:
  * none is. */
 char *volumes_image_name(Volumes *volumes, const char *id);

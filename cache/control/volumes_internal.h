@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
+#include "cache/control/faith.h"
 #include "cache/fuse/device.h"
 #include "cache/fuse/fill_layer.h"
 #include "cache/monotonic.h"
@@ -38,6 +39,8 @@ struct Volumes {
     Store *store;
     Datasets *datasets;
     ImageCache *images;
+    Faith *faith;
+    GHashTable *refused; /* lock: names of what Ceph has refused, until it is opened again */
     const Incarnation *incarnation;
     unsigned fuse_threads;
     pthread_mutex_t lock;
@@ -59,7 +62,11 @@ static inline gboolean volume_is_served(const Volume *v)
 
 /* volumes_serve.c; all but volume_stats under the claim. */
 gboolean volumes_connect(Volumes *vs, Volume *v, const VolumeSpec *spec, GError **error);
-void volumes_disconnect(Volumes *vs, Volume *v);
+/* Whether the user and key of a spec may read what it is of: another connection, which ends. */
+gboolean volumes_try(Volumes *vs, const VolumeSpec *spec, GError **error);
+/* `claimed`: the dataset that a claim was opened as, whose key is verified when Ceph is back; NULL:
+ * none. */
+void volumes_disconnect(Volumes *vs, Volume *v, const char *claimed);
 gboolean volumes_serve(Volumes *vs, Volume *v, gboolean fill_layer, int fuse_fd,
                        void (*ended)(void *data), GError **error);
 /* FALSE: requests to Ceph are still under way; call it again. */
@@ -68,6 +75,10 @@ gboolean volumes_stop_serving(Volumes *vs, Volume *v, gint64 timeout_ms);
 gboolean volumes_leave_dataset(Volumes *vs, Volume *v, gint64 timeout_ms);
 int volume_fd(const Volume *v);
 void volume_stats(const Volume *v, SessionStats *stats);
+
+/* volumes_refused.c */
+/* Ends what was opened while Ceph was away and was refused since, or is not there any more. */
+void volumes_end_refused(Volumes *vs);
 
 /* volumes_report.c */
 int64_t volumes_measure(Origin *origin); /* bytes of its files, -1: not known */

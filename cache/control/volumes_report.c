@@ -3,7 +3,6 @@
  * upkeep thread, which holds volumes to their quotas and asks now and then how large they are.
  */
 #include "cache/control/volumes_internal.h"
-#include "cache/origin/later.h"
 #include <errno.h>
 #include <string.h>
 
@@ -151,14 +150,6 @@ static void keep_quota(Volumes *vs, const Volume *v)
         store_evict_over_quota(vs->store, tag, bytes - quota);
 }
 
-/* What was opened while Ceph was away, and is not there any more as it was: whoever asks next opens
- * it anew. */
-static void end_if_other(Volume *v)
-{
-    if (origin_is_later(v->origin) && origin_later_wait(v->origin, 0, NULL) == ORIGIN_LATER_OTHER)
-        atomic_store(&v->ended, TRUE);
-}
-
 /* Quotas first: measuring asks Ceph, and may wait for long. */
 static void upkeep_once(Volumes *vs, gboolean measuring)
 {
@@ -170,7 +161,6 @@ static void upkeep_once(Volumes *vs, gboolean measuring)
                 continue;
             if (pass == 0) {
                 keep_quota(vs, v);
-                end_if_other(v);
             } else {
                 int64_t total = volumes_measure(v->origin);
                 pthread_mutex_lock(&vs->lock);
@@ -194,6 +184,7 @@ void *volumes_run_upkeep(void *data)
         if (vs->stopping)
             break;
         pthread_mutex_unlock(&vs->lock);
+        volumes_end_refused(vs);
         upkeep_once(vs, ++round % MEASURE_EVERY == 0);
         pthread_mutex_lock(&vs->lock);
     }

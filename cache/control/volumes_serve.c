@@ -39,11 +39,20 @@ gboolean volumes_connect(Volumes *vs, Volume *v, const VolumeSpec *spec, GError 
     return TRUE;
 }
 
-void volumes_disconnect(Volumes *vs, Volume *v)
+gboolean volumes_try(Volumes *vs, const VolumeSpec *spec, GError **error)
+{
+    if (spec->is_image)
+        return spec_try_image(spec, error);
+    g_autoptr(Origin) origin = away_connect(vs->datasets, spec, NULL, error);
+    return origin != NULL;
+}
+
+void volumes_disconnect(Volumes *vs, Volume *v, const char *claimed)
 {
     if (vs->store && v->origin)
         store_cancel_fills(vs->store, v->origin);
-    origin_close(v->origin);
+    if (!claimed || !faith_take(vs->faith, claimed, v->spec, v->origin))
+        origin_close(v->origin);
     image_close(v->image);
     pthread_mutex_lock(&vs->lock);
     v->origin = NULL;
@@ -89,6 +98,7 @@ static gboolean await_origin(Origin *origin, GError **error)
     switch (origin_later_wait(origin, SESSION_WAIT_MS, error)) {
     case ORIGIN_LATER_HERE:
         return TRUE;
+    case ORIGIN_LATER_REFUSED:
     case ORIGIN_LATER_FAILED:
         return FALSE;
     default:

@@ -415,3 +415,21 @@ json_t *wire_call(int socket, const json_t *request, int send_fd, int *receive_f
         *receive_fd = hearth_steal_fd(&fd);
     return reply;
 }
+
+#define MAX_SLOT_DIGITS 9
+
+gboolean wire_dataset_of(const char *volume, char dataset[WIRE_DATASET_DIGITS + 1])
+{
+    if (!g_str_has_prefix(volume, WIRE_DATASET_PREFIX))
+        return FALSE;
+    const char *id = volume + strlen(WIRE_DATASET_PREFIX);
+    if (strspn(id, "0123456789abcdef") != WIRE_DATASET_DIGITS)
+        return FALSE;
+    const char *slot = id + WIRE_DATASET_DIGITS;
+    const size_t digits = slot[0] == '-' ? strspn(slot + 1, "0123456789") : 0;
+    if (slot[0] && (digits == 0 || digits > MAX_SLOT_DIGITS || slot[1 + digits]))
+        return FALSE;
+    memcpy(dataset, id, WIRE_DATASET_DIGITS);
+    dataset[WIRE_DATASET_DIGITS] = '\0';
+    return TRUE;
+}

@@ -18,7 +18,7 @@
  *              Connects to the origin and checks that rootPath exists; one that is a dataset this
  *              node knows is opened without Ceph when that does not answer (away.h). Repeating it with the same
  *              spec is fine; with another, ALREADY_EXISTS, unless the mount of the first is gone:
- *              then it is opened anew. "monitors", "userKey" and "timeoutSec" say how to reach the
+ *              then it is opened anew. Another "userKey" is tried first. "monitors", "userKey" and "timeoutSec" say how to reach the
  *              same bytes, "cacheQuota" how many may be kept, and "mountGroup" for which group
  *              all files are (absent: as they are in the origin): they may differ, and the newer
  *              count at once. "cache" (default true), "cacheQuota" (0: none), "readOnly" (false)
@@ -73,6 +73,8 @@
  *              dataset, bytesTotal is of all its names, and bytesCached and objects are of those the
  *              cache holds, whoever had them fetched.
  * op "volume"  {"volume": ID} -> {"volume": VOLUME} or NOT_FOUND
+ * op "refused" -> {"volumes": [ID...]}: what was opened while Ceph was away and refused since. It serves
+ *              nothing more; what is mounted over it is to be closed. Until it is opened again.
  * op "warm"    {"volume": ID, "path": "sub/tree" (default ""), "wait": false, "rate": bytes a second
  *              (0: no bound)} -> {"job": N}
  *              A running job of the same volume and path is joined. "wait": answers when it ended.
@@ -121,6 +123,9 @@
 #define WIRE_DATASET_PREFIX "dataset-"
 #define WIRE_DATASET_DIGITS 32
 #define WIRE_WARMUP_PREFIX "warmup-"
+/* The ID of the dataset that a volume is named by, copied to `dataset`: dataset-<ID>, or
+ * dataset-<ID>-<number> for a further user and key. FALSE: by none. */
+gboolean wire_dataset_of(const char *volume, char dataset[WIRE_DATASET_DIGITS + 1]);
 static inline gboolean wire_is_own_name(const char *volume)
 {
     return g_str_has_prefix(volume, WIRE_DATASET_PREFIX) ||

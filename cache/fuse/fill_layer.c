@@ -49,6 +49,7 @@ struct FillLayer {
     Waiters *waiters;
     Past *past;
     Sources *sources;
+    atomic_bool refused;
     _Atomic uint64_t silent_ms; /* when a read last waited in vain for all its time; 0: never */
     _Atomic uint64_t reads, bytes_store, bytes_fill, bytes_origin, failed;
 };
@@ -144,7 +145,7 @@ static void reply(FillLayer *l, fuse_req_t req, const char *buf, ssize_t n)
 {
     if (n < 0) {
         atomic_fetch_add(&l->failed, 1);
-        fuse_reply_err(req, EIO);
+        fuse_reply_err(req, atomic_load(&l->refused) ? EACCES : EIO);
     } else {
         fuse_reply_buf(req, buf, (size_t)n);
     }
@@ -171,6 +172,10 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 {
     (void)fi;
     FillLayer *l = layer_of(req);
+    if (atomic_load(&l->refused)) {
+        fuse_reply_err(req, EACCES);
+        return;
+    }
     if (ino < FIRST_FILE || ino - FIRST_FILE >= l->manifest->footer.records) {
         fuse_reply_err(req, EISDIR);
         return;
@@ -251,7 +256,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
     FillLayer *l = layer_of(req);
     struct fuse_entry_param e = {.attr_timeout = VALID_SEC, .entry_timeout = VALID_SEC};
-    int r = find_name(l, parent, name, &e.ino);
+    int r = atomic_load(&l->refused) ? -EACCES : find_name(l, parent, name, &e.ino);
     if (r == 0)
         r = fill_stat(l, e.ino, &e.attr);
     if (r == -ENOENT)
@@ -368,6 +373,11 @@ FillLayer *fill_layer_start(const FillLayerConfig *config, int fuse_fd, void (*e
 int fill_layer_fd(FillLayer *l)
 {
     return fuse_session_fd(l->fuse);
+}
+
+void fill_layer_refuse(FillLayer *l)
+{
+    atomic_store(&l->refused, TRUE);
 }
 
 void fill_layer_stats(FillLayer *l, FillLayerStats *stats)

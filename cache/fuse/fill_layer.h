@@ -38,6 +38,8 @@ typedef struct FillLayerStats {
 /* Serves fuse_fd, which it takes, a mounted /dev/fuse descriptor. `ended` as in readers.h. */
 FillLayer *fill_layer_start(const FillLayerConfig *config, int fuse_fd, void (*ended)(void *data),
                             void *data, GError **error);
+/* From now on reads and lookups answer EACCES. */
+void fill_layer_refuse(FillLayer *layer);
 void fill_layer_stats(FillLayer *layer, FillLayerStats *stats);
 /* A duplicate is the keeper's; this one is borrowed. */
 int fill_layer_fd(FillLayer *layer);

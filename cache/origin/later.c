@@ -25,8 +25,8 @@ typedef struct Later {
     pthread_cond_t changed;
     unsigned references;    /* lock; of the owner and of the thread */
     gboolean closed;        /* lock */
-    OriginLaterState state; /* lock; OTHER and HERE are for ever */
-    GError *error;          /* lock; of FAILED */
+    OriginLaterState state; /* lock; HERE, OTHER and REFUSED are for ever */
+    GError *error;          /* lock; of REFUSED and FAILED */
     Origin *_Atomic real;   /* of HERE, with its root */
     OriginNode *root;
     OriginAttr root_attr;
@@ -87,6 +87,16 @@ static void failed_locked(Later *l, GError *error)
     g_clear_error(&l->error);
     l->error = error;
     l->state = is_silence(error) ? ORIGIN_LATER_AWAY : ORIGIN_LATER_FAILED;
+    if (g_error_matches(error, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED)) {
+        atomic_store(&l->refusal, -EACCES);
+        l->state = ORIGIN_LATER_REFUSED;
+    }
+}
+
+static gboolean is_for_ever(OriginLaterState state)
+{
+    return state == ORIGIN_LATER_HERE || state == ORIGIN_LATER_OTHER ||
+           state == ORIGIN_LATER_REFUSED;
 }
 
 /* One try; FALSE: it was the last. */
@@ -112,7 +122,7 @@ static gboolean try_once(Later *l)
         failed_locked(l, error);
     }
     pthread_cond_broadcast(&l->changed);
-    gboolean again = l->state != ORIGIN_LATER_HERE && l->state != ORIGIN_LATER_OTHER && !closed;
+    gboolean again = !is_for_ever(l->state) && !closed;
     struct timespec next = deadline_after_ms(RETRY_MS);
     while (again && !l->closed && pthread_cond_timedwait(&l->changed, &l->lock, &next) != ETIMEDOUT)
         ;
@@ -141,7 +151,7 @@ OriginLaterState origin_later_wait(Origin *origin, gint64 timeout_ms, GError **e
            pthread_cond_timedwait(&l->changed, &l->lock, &deadline) != ETIMEDOUT)
         ;
     OriginLaterState state = l->state;
-    if (state == ORIGIN_LATER_FAILED)
+    if (state == ORIGIN_LATER_FAILED || state == ORIGIN_LATER_REFUSED)
         g_propagate_error(error, g_error_copy(l->error));
     pthread_mutex_unlock(&l->lock);
     return state;
@@ -188,7 +198,8 @@ static int later_root(Origin *o, OriginNode **node, OriginAttr *attr)
     REAL(o);
     *node = stand_in(o);
     *attr = real ? l->root_attr : l->known;
-    return REFUSAL(o) == -ESTALE ? -ESTALE : 0;
+    const int refusal = REFUSAL(o);
+    return refusal == -ENOTCONN ? 0 : refusal;
 }
 
 static int later_lookup(Origin *o, OriginNode *parent, const char *name, OriginNode **node,

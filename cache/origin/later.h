@@ -4,7 +4,8 @@
  * answers -ENOTCONN meanwhile, at once; its root's identity can be asked for at any time.
  *
  * What is reached in the end must be what was known: when it is another tree (a snapshot was
- * deleted, and one of its name made), everything answers -ESTALE for ever. Nothing is ever written.
+ * deleted, and one of its name made), everything answers -ESTALE for ever; when whoever connects is
+ * refused (PERMISSION_DENIED), -EACCES for ever. Nothing is ever written.
  */
 #ifndef HEARTH_ORIGIN_LATER_H
 #define HEARTH_ORIGIN_LATER_H
@@ -15,10 +16,11 @@
 typedef Origin *(*OriginConnect)(void *data, GError **error);
 
 typedef enum OriginLaterState {
-    ORIGIN_LATER_AWAY,   /* no answer so far */
-    ORIGIN_LATER_HERE,   /* connected, and it is what was known */
-    ORIGIN_LATER_OTHER,  /* connected, and it is something else */
-    ORIGIN_LATER_FAILED, /* the last try was answered, with an error */
+    ORIGIN_LATER_AWAY,    /* no answer so far */
+    ORIGIN_LATER_HERE,    /* connected, and it is what was known */
+    ORIGIN_LATER_OTHER,   /* connected, and it is something else */
+    ORIGIN_LATER_REFUSED, /* who connects has no right to it */
+    ORIGIN_LATER_FAILED,  /* the last try was answered, with another error */
 } OriginLaterState;
 
 /*
@@ -28,7 +30,8 @@ typedef enum OriginLaterState {
  */
 Origin *origin_later_new(const char *name, const uint8_t *space, const OriginAttr *root,
                          OriginConnect connect, void *data, GDestroyNotify free_data);
-/* Waits until it is no longer AWAY, at most so long. The error, of FAILED, is the caller's. */
+/* Waits until it is no longer AWAY, at most so long. The error, of REFUSED and FAILED, is the
+ * caller's. */
 OriginLaterState origin_later_wait(Origin *later, gint64 timeout_ms, GError **error);
 /* Whether an origin is of this kind. */
 gboolean origin_is_later(const Origin *origin);

@@ -186,7 +186,8 @@ static gboolean mount_native(Staging *s, Claim *c, Deadline deadline, GError **e
     g_auto(DatasetPlace) place = {0};
     gboolean made = FALSE;
     g_autoptr(BusyHold) hold = busy_take_until(s->busy, shared, deadline, error);
-    if (!hold || !dataset_place_find(s, c->link, manifest->dataset, &place, deadline, error))
+    if (!hold ||
+        !dataset_place_find(s, c->link, manifest->dataset, c->spec, &place, deadline, error))
         return FALSE;
     const LayerStack stack = {.source = source,
                               .manifest = place.manifest,
@@ -243,17 +244,19 @@ gboolean dataset_is_at(const GPtrArray *table, const char *path, DatasetPlace *p
 
 /* ---- staging ---- */
 
-/* Whether the claim's bytes are those of the dataset that is mounted. */
+/* Whether the claim's bytes are those of the dataset that is mounted; *own: with the user and key
+ * that it is served with. Others are tried by hearthd, and an error when Ceph refuses them. */
 static gboolean is_same(Staging *s, HearthdLink *link, const char *volume, const json_t *spec,
-                        const DatasetPlace *place, gboolean *same, Deadline deadline,
+                        const DatasetPlace *place, gboolean *same, gboolean *own, Deadline deadline,
                         GError **error)
 {
     if (!watch_fetch(s->keeper, link, place->volume, error))
         return FALSE;
     json_t *kept = keeper_spec(s->keeper, place->volume);
-    json_t *own = dataset_spec(spec, place->volume);
-    *same = kept && node_spec_same_volume(kept, own);
-    node_spec_free(own);
+    json_t *shared = dataset_spec(spec, place->volume);
+    *own = kept && node_spec_same_authority(kept, shared);
+    *same = *own && node_spec_same_volume(kept, shared);
+    node_spec_free(shared);
     node_spec_free(kept);
     if (*same || !json_is_true(json_object_get(spec, "cache")))
         return TRUE;
@@ -273,7 +276,7 @@ static gboolean check_staged(Staging *s, const char *volume, const char *path, c
                              GError **error)
 {
     g_auto(DatasetPlace) place = {0};
-    gboolean same;
+    gboolean same, own;
     *staged = FALSE;
     if (!dataset_is_at(table, path, &place))
         return TRUE;
@@ -282,8 +285,10 @@ static gboolean check_staged(Staging *s, const char *volume, const char *path, c
         return FALSE;
     if (!*staged)
         return TRUE;
-    if (!is_same(s, link, volume, spec, &place, &same, deadline, error))
+    if (!is_same(s, link, volume, spec, &place, &same, &own, deadline, error))
         return FALSE;
+    if (same && !own)
+        return TRUE;
     if (same)
         return renew(s, link, place.volume, spec, deadline, error);
     g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
@@ -408,7 +413,7 @@ gboolean dataset_remove_unused(Staging *s, const char *volume, const DatasetPlac
         const gboolean is_mine = strcmp(place->fill, mine->fill ? mine->fill : "") == 0;
         g_autoptr(GError) cause = NULL;
         g_autoptr(BusyHold) hold =
-            busy_take_until(s->busy, place->volume, is_mine ? deadline : 0, &cause);
+            busy_take_until(s->busy, place->busy, is_mine ? deadline : 0, &cause);
         if (hold && dataset_place_remove_unused(s, place, deadline, &cause))
             continue;
         if (is_mine) {

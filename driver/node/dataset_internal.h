@@ -23,18 +23,22 @@ typedef struct NodeDatasets {
 /* Of the volume that hearthd serves for all claims of a dataset. */
 #define DATASET_VOLUME_PREFIX WIRE_DATASET_PREFIX
 
-/* Where the lower layers of a dataset are mounted; owns its strings. */
+/* Where the lower layers of a dataset are mounted, for one Ceph user and key; owns its strings. */
 typedef struct DatasetPlace {
     char *id;
-    unsigned generation;
-    char *volume; /* that hearthd serves */
+    unsigned slot, generation; /* slot: 1 is the first user and key */
+    char *busy;                /* what it is held by: of all places of the dataset */
+    char *volume;              /* that hearthd serves */
     char *fill, *manifest;
 } DatasetPlace;
 
 void dataset_place_clear(DatasetPlace *place);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(DatasetPlace, dataset_place_clear)
 
-void dataset_place_init(DatasetPlace *place, const char *dir, const char *id, unsigned generation);
+void dataset_place_init(DatasetPlace *place, const char *dir, const char *id, unsigned slot,
+                        unsigned generation);
+/* What a volume is held by while it is worked on; the caller's. */
+char *dataset_busy_name(const char *volume);
 /* The place of a stack; FALSE when its lower layer is at none. */
 gboolean dataset_place_of(const MountEntry *stack, DatasetPlace *place);
 /* Whether its fill layer is mounted, answers, and is served. `link`: to hearthd. */
@@ -42,11 +46,11 @@ gboolean dataset_place_is_served(Staging *s, HearthdLink *link, const GPtrArray 
                                  const DatasetPlace *place, gboolean *served, Deadline deadline,
                                  GError **error);
 /*
- * The place of a dataset that is served, or a new one where its layers are to be mounted; what is
- * left of dead ones is taken away. The dataset is held.
+ * The place of a dataset that is served with the user and key of `spec`, or a new one where its
+ * layers are to be mounted; what is left of dead ones is taken away. The dataset is held.
  */
-gboolean dataset_place_find(Staging *s, HearthdLink *link, const char *id, DatasetPlace *place,
-                            Deadline deadline, GError **error);
+gboolean dataset_place_find(Staging *s, HearthdLink *link, const char *id, const json_t *spec,
+                            DatasetPlace *place, Deadline deadline, GError **error);
 /* Mounts what of the layers is not there. `spec` is a claim's. */
 gboolean dataset_place_mount(Staging *s, const DatasetPlace *place, const json_t *spec,
                              const char *manifest, Deadline deadline, GError **error);

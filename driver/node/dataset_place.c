@@ -14,27 +14,47 @@
 void dataset_place_clear(DatasetPlace *place)
 {
     g_clear_pointer(&place->id, g_free);
+    g_clear_pointer(&place->busy, g_free);
     g_clear_pointer(&place->volume, g_free);
     g_clear_pointer(&place->fill, g_free);
     g_clear_pointer(&place->manifest, g_free);
 }
 
-void dataset_place_init(DatasetPlace *place, const char *dir, const char *id, unsigned generation)
+void dataset_place_init(DatasetPlace *place, const char *dir, const char *id, unsigned slot,
+                        unsigned generation)
 {
+    g_autofree char *name = slot > 1 ? g_strdup_printf("%s-%u", id, slot) : g_strdup(id);
     place->id = g_strdup(id);
+    place->slot = slot;
     place->generation = generation;
-    place->volume = g_strconcat(DATASET_VOLUME_PREFIX, id, NULL);
-    place->fill = g_strdup_printf("%s/%s.%u" FILL, dir, id, generation);
-    place->manifest = g_strdup_printf("%s/%s.%u" MANIFEST, dir, id, generation);
+    place->busy = g_strconcat(DATASET_VOLUME_PREFIX, id, NULL);
+    place->volume = g_strconcat(DATASET_VOLUME_PREFIX, name, NULL);
+    place->fill = g_strdup_printf("%s/%s.%u" FILL, dir, name, generation);
+    place->manifest = g_strdup_printf("%s/%s.%u" MANIFEST, dir, name, generation);
 }
 
-/* "<id>.<generation>" and the suffix. */
-static gboolean parse_name(const char *name, const char *suffix, char id[], unsigned *generation)
+char *dataset_busy_name(const char *volume)
+{
+    char id[WIRE_DATASET_DIGITS + 1];
+    return wire_dataset_of(volume, id) ? g_strconcat(DATASET_VOLUME_PREFIX, id, NULL)
+                                       : g_strdup(volume);
+}
+
+/* "<id>.<generation>" or "<id>-<slot>.<generation>", and the suffix. */
+static gboolean parse_name(const char *name, const char *suffix, char id[], unsigned *slot,
+                           unsigned *generation)
 {
     int length = 0;
-    if (strspn(name, "0123456789abcdef") != HEARTHD_DATASET_DIGITS ||
-        sscanf(name + HEARTHD_DATASET_DIGITS, ".%9u%n", generation, &length) != 1 ||
-        strcmp(name + HEARTHD_DATASET_DIGITS + length, suffix) != 0)
+    if (strspn(name, "0123456789abcdef") != HEARTHD_DATASET_DIGITS)
+        return FALSE;
+    const char *rest = name + HEARTHD_DATASET_DIGITS;
+    *slot = 1;
+    if (*rest == '-') {
+        if (sscanf(rest, "-%9u%n", slot, &length) != 1 || *slot < 2)
+            return FALSE;
+        rest += length;
+    }
+    if (sscanf(rest, ".%9u%n", generation, &length) != 1 || strcmp(rest + length, suffix) != 0)
         return FALSE;
     g_strlcpy(id, name, HEARTHD_DATASET_DIGITS + 1);
     return TRUE;
@@ -43,12 +63,12 @@ static gboolean parse_name(const char *name, const char *suffix, char id[], unsi
 static gboolean parse_path(const char *path, const char *suffix, DatasetPlace *place)
 {
     char id[HEARTHD_DATASET_DIGITS + 1];
-    unsigned generation;
+    unsigned slot, generation;
     const char *slash = strrchr(path, '/');
-    if (!slash || !parse_name(slash + 1, suffix, id, &generation))
+    if (!slash || !parse_name(slash + 1, suffix, id, &slot, &generation))
         return FALSE;
     g_autofree char *dir = g_strndup(path, (gsize)(slash - path));
-    dataset_place_init(place, dir, id, generation);
+    dataset_place_init(place, dir, id, slot, generation);
     return TRUE;
 }
 
@@ -157,37 +177,95 @@ GPtrArray *dataset_places(Staging *s)
 
 /* ---- finding and mounting ---- */
 
-gboolean dataset_place_find(Staging *s, HearthdLink *link, const char *id, DatasetPlace *place,
-                            Deadline deadline, GError **error)
+/* What is mounted of a dataset for one user and key, of all generations. */
+typedef struct Slot {
+    unsigned number, last; /* generation */
+    gboolean other;        /* it is of another user or key */
+} Slot;
+
+static Slot *slot_of(GArray *slots, unsigned number)
+{
+    for (guint i = 0; i < slots->len; i++)
+        if (g_array_index(slots, Slot, i).number == number)
+            return &g_array_index(slots, Slot, i);
+    const Slot slot = {.number = number};
+    g_array_append_val(slots, slot);
+    return &g_array_index(slots, Slot, slots->len - 1);
+}
+
+static gboolean has_string(const json_t *list, const char *text)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(list, i, one) if (g_strcmp0(json_string_value(one), text) == 0) return TRUE;
+    return FALSE;
+}
+
+/* Of one that nobody knows any more the next claim takes over the slot, but not from one that was
+ * refused: what is mounted over that stays closed. */
+static gboolean is_of_other(Staging *s, const char *volume, const json_t *spec,
+                            const json_t *refused)
+{
+    json_t *kept = keeper_spec(s->keeper, volume);
+    const gboolean other =
+        kept ? !node_spec_same_authority(kept, spec) : has_string(refused, volume);
+    node_spec_free(kept);
+    return other;
+}
+
+/* Looks at one mount: *place is it when it can be shared. */
+static gboolean look_at(Staging *s, HearthdLink *link, const GPtrArray *table,
+                        const MountEntry *entry, const char *id, const json_t *spec,
+                        const json_t *refused, GArray *slots, DatasetPlace *place,
+                        Deadline deadline, GError **error)
+{
+    const gboolean fill = mount_served_volume(entry) != NULL;
+    g_auto(DatasetPlace) found = {0};
+    if (!(fill ? parse_path(entry->target, FILL, &found) : dataset_place_of(entry, &found)) ||
+        strcmp(found.id, id) != 0)
+        return TRUE;
+    Slot *slot = slot_of(slots, found.slot);
+    slot->last = MAX(slot->last, found.generation);
+    g_autofree char *dir = g_path_get_dirname(found.fill);
+    gboolean served = FALSE;
+    /* Where the host's root is mounted too, each mount is listed once more. */
+    const gboolean ours = fill && strcmp(dir, s->device_dir) == 0;
+    if (ours && !dataset_place_is_served(s, link, table, &found, &served, deadline, error))
+        return FALSE;
+    if (served && !watch_fetch(s->keeper, link, found.volume, error))
+        return FALSE;
+    if (is_of_other(s, found.volume, spec, refused)) {
+        slot->other = TRUE;
+        return TRUE;
+    }
+    if (ours && !served)
+        return remove_place(s, &found, TRUE, deadline, error);
+    if (ours) {
+        *place = found;
+        found = (DatasetPlace){0};
+    }
+    return TRUE;
+}
+
+gboolean dataset_place_find(Staging *s, HearthdLink *link, const char *id, const json_t *spec,
+                            DatasetPlace *place, Deadline deadline, GError **error)
 {
     g_autoptr(GPtrArray) table = staging_list(s, error);
-    unsigned last = 0;
+    g_autoptr(GArray) slots = g_array_new(FALSE, FALSE, sizeof(Slot));
     if (!table)
         return FALSE;
-    for (guint i = 0; i < table->len; i++) {
-        const MountEntry *entry = table->pdata[i];
-        const gboolean fill = mount_served_volume(entry) != NULL;
-        g_auto(DatasetPlace) found = {0};
-        if (!(fill ? parse_path(entry->target, FILL, &found) : dataset_place_of(entry, &found)) ||
-            strcmp(found.id, id) != 0)
-            continue;
-        last = MAX(last, found.generation);
-        g_autofree char *dir = g_path_get_dirname(found.fill);
-        gboolean served;
-        /* Where the host's root is mounted too, each mount is listed once more. */
-        if (!fill || strcmp(dir, s->device_dir) != 0)
-            continue;
-        if (!dataset_place_is_served(s, link, table, &found, &served, deadline, error))
-            return FALSE;
-        if (served) {
-            *place = found;
-            found = (DatasetPlace){0};
-            return TRUE;
-        }
-        if (!remove_place(s, &found, TRUE, deadline, error))
-            return FALSE;
-    }
-    dataset_place_init(place, s->device_dir, id, last + 1);
+    json_t *refused = hearthd_refused(link, STAGING_ASK_MS);
+    gboolean good = TRUE;
+    for (guint i = 0; good && !place->id && i < table->len; i++)
+        good = look_at(s, link, table, table->pdata[i], id, spec, refused, slots, place, deadline,
+                       error);
+    json_decref(refused);
+    if (!good || place->id)
+        return good;
+    unsigned number = 1;
+    while (slot_of(slots, number)->other)
+        number++;
+    dataset_place_init(place, s->device_dir, id, number, slot_of(slots, number)->last + 1);
     return TRUE;
 }
 

@@ -4,6 +4,7 @@
  * lost when hearthd dies. The reverse holds for an object that was evicted: its space is free only
  * when the kernel forgets it. So one thread looks now and then where fill layers were read from or
  * objects went, and has the kernel forget the names of the stacks there; the next open looks anew.
+ * It also closes stacks whose user and key Ceph has refused since they were mounted.
  */
 #include <errno.h>
 #include <poll.h>
@@ -29,11 +30,52 @@ static void refresh_stacks(Staging *s, const GPtrArray *table, const char *volum
     }
 }
 
+static gboolean is_among(const json_t *list, const char *text)
+{
+    size_t i;
+    json_t *one;
+    json_array_foreach(list, i, one) if (g_strcmp0(json_string_value(one), text) == 0) return TRUE;
+    return FALSE;
+}
+
+/* What Ceph has refused since it was mounted without it is closed, until hearthd serves it again.
+ */
+static void close_refused(Staging *s, HearthdLink *link, const GPtrArray *table)
+{
+    NodeLayers *l = s->datasets->layers;
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    json_t *refused = hearthd_refused(link, STAGING_ASK_MS);
+    for (guint i = 0; refused && i < table->len; i++) {
+        const MountEntry *entry = table->pdata[i];
+        g_auto(DatasetPlace) place = {0};
+        g_autoptr(GError) cause = NULL;
+        if (dataset_place_of(entry, &place) && mount_find(table, entry->target) == entry &&
+            g_hash_table_add(seen, GSIZE_TO_POINTER(entry->dev)) &&
+            !l->ops->close_stack(l, entry->target, entry->dev, is_among(refused, place.volume),
+                                 &cause))
+            g_warning("dataset %s: %s", place.id, cause->message);
+    }
+    json_decref(refused);
+}
+
+static gboolean has_stack(const GPtrArray *table)
+{
+    for (guint i = 0; table && i < table->len; i++) {
+        g_auto(DatasetPlace) place = {0};
+        if (dataset_place_of(table->pdata[i], &place))
+            return TRUE;
+    }
+    return FALSE;
+}
+
 static void look(Staging *s, GHashTable *before)
 {
     g_autoptr(GPtrArray) table = staging_list(s, NULL);
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
-    g_autoptr(HearthdLink) link = NULL;
+    g_autoptr(HearthdLink) link =
+        has_stack(table) ? hearthd_connect(s->socket_path, NULL, NULL) : NULL;
+    if (link)
+        close_refused(s, link, table);
     for (guint i = 0; table && i < table->len; i++) {
         const char *volume = mount_served_volume(table->pdata[i]);
         HearthdUse use;

@@ -274,6 +274,16 @@ json_t *hearthd_status(HearthdLink *link, gint64 timeout_ms, GError **error)
     return reply;
 }
 
+json_t *hearthd_refused(HearthdLink *link, gint64 timeout_ms)
+{
+    json_t *request = json_pack("{s:s}", "op", "refused");
+    json_t *reply = call(link, request, -1, NULL, timeout_ms, NULL);
+    json_t *list = json_incref(json_object_get(reply, "volumes"));
+    json_decref(request);
+    json_decref(reply);
+    return list;
+}
+
 json_t *hearthd_datasets(HearthdLink *link, gint64 timeout_ms, GError **error)
 {
     json_t *all = json_array();

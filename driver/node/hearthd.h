@@ -89,6 +89,9 @@ gboolean hearthd_resize(HearthdLink *link, const char *volume, gint64 timeout_ms
                         GError **error);
 /* The answer to "status"; a new reference. */
 json_t *hearthd_status(HearthdLink *link, gint64 timeout_ms, GError **error);
+/* The volumes that Ceph has refused since they were opened while it was away: an array of IDs, a
+ * new reference; NULL: hearthd does not say. */
+json_t *hearthd_refused(HearthdLink *link, gint64 timeout_ms);
 /* All pages of "datasets" as one array; a new reference. */
 json_t *hearthd_datasets(HearthdLink *link, gint64 timeout_ms, GError **error);
 /* Whether hearthd is there and speaks our protocol. */

@@ -358,9 +358,16 @@ static gboolean kernel_refresh(NodeLayers *l, const char *path, dev_t dev, GErro
     return FALSE;
 }
 
+static gboolean kernel_close_stack(NodeLayers *l, const char *path, dev_t dev, gboolean closed,
+                                   GError **error)
+{
+    return layers_deny_set(((KernelLayers *)l)->deny, path, dev, closed, error);
+}
+
 static void kernel_free(NodeLayers *l)
 {
     KernelLayers *k = (KernelLayers *)l;
+    layers_deny_free(k->deny);
     bounded_free(k->bounded);
     g_free(k);
 }
@@ -371,6 +378,7 @@ static const NodeLayersOps kernel_ops = {
     .mount_stack = kernel_mount_stack,
     .verify = kernel_verify,
     .refresh = kernel_refresh,
+    .close_stack = kernel_close_stack,
     .set_readahead = kernel_set_readahead,
 };
 
@@ -380,6 +388,7 @@ NodeLayers *node_layers_new(NodeBlock *block, const char *dir, LayersMode mode)
     k->base.ops = &kernel_ops;
     k->block = block;
     k->bounded = bounded_new(MAX_STUCK);
+    k->deny = layers_deny_new();
     g_autofree char *why = NULL;
     if (mode == LAYERS_FUSE)
         why = g_strdup("--dataset-mount=fuse");

@@ -49,6 +49,10 @@ typedef struct NodeLayersOps {
      * in which layer their files are. What is open stays.
      */
     gboolean (*refresh)(NodeLayers *l, const char *path, dev_t dev, GError **error);
+    /* Whether the files of the stack `dev` that is mounted at `path` can be opened and read,
+     * wherever else it is mounted. It may be repeated. */
+    gboolean (*close_stack)(NodeLayers *l, const char *path, dev_t dev, gboolean closed,
+                            GError **error);
     /* How far the kernel reads ahead on a file system. */
     gboolean (*set_readahead)(NodeLayers *l, dev_t dev, unsigned kib, GError **error);
 } NodeLayersOps;

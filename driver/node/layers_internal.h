@@ -4,6 +4,7 @@
 
 #include "driver/node/bounded.h"
 #include "driver/node/layers.h"
+#include "driver/node/layers_deny.h"
 
 typedef enum StackSyntax {
     STACK_NONE,
@@ -17,6 +18,7 @@ typedef struct KernelLayers {
     Bounded *bounded;
     gboolean from_file; /* EROFS needs no loop device */
     StackSyntax syntax;
+    LayersDeny *deny;
 } KernelLayers;
 
 /*

@@ -50,6 +50,34 @@ gboolean node_spec_same_volume(const json_t *a, const json_t *b)
     return TRUE;
 }
 
+static const char *const authority[] = {"userID", "userKey"};
+
+gboolean node_spec_same_authority(const json_t *a, const json_t *b)
+{
+    const json_t *oa = json_object_get(a, "origin"), *ob = json_object_get(b, "origin");
+    for (guint i = 0; i < G_N_ELEMENTS(authority); i++)
+        if (g_strcmp0(json_string_value(json_object_get(oa, authority[i])),
+                      json_string_value(json_object_get(ob, authority[i]))) != 0)
+            return FALSE;
+    return TRUE;
+}
+
+gboolean node_spec_take_authority(json_t *spec, const json_t *newer)
+{
+    json_t *to = json_object_get(spec, "origin");
+    const json_t *from = json_object_get(newer, "origin");
+    if (node_spec_same_authority(spec, newer))
+        return FALSE;
+    for (guint i = 0; i < G_N_ELEMENTS(authority); i++) {
+        const char *value = json_string_value(json_object_get(from, authority[i]));
+        wipe(json_object_get(to, authority[i]));
+        json_object_del(to, authority[i]);
+        if (value)
+            json_object_set_new(to, authority[i], json_string(value));
+    }
+    return TRUE;
+}
+
 gboolean node_spec_parse_quantity(const char *text, gint64 *bytes)
 {
     static const struct {

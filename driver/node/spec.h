@@ -34,6 +34,11 @@ void node_spec_change(json_t *spec, const json_t *changes);
  */
 gboolean node_spec_same_volume(const json_t *a, const json_t *b);
 
+/* Whether both are the same Ceph user with the same key. */
+gboolean node_spec_same_authority(const json_t *a, const json_t *b);
+/* Takes over user and key from `newer`, and wipes the old key. TRUE: they differ. */
+gboolean node_spec_take_authority(json_t *spec, const json_t *newer);
+
 /* "10Gi", "500M", "1048576": Kubernetes' quantities without fractions. */
 gboolean node_spec_parse_quantity(const char *text, gint64 *bytes);
 

@@ -178,11 +178,12 @@ static gboolean check_same(Staging *s, HearthdLink *link, const char *volume, co
     json_t *kept = keeper_spec(s->keeper, volume);
     const json_t *group = json_object_get(spec, "mountGroup");
     gboolean same = kept && node_spec_same_volume(kept, spec);
-    gboolean good =
-        same &&
-        (!node_spec_update(kept, spec) || staging_renew(s, link, volume, kept, deadline, error)) &&
-        staging_take_group(s, volume, path, dev, group ? json_integer_value(group) : -1, deadline,
-                           error);
+    gboolean changed = same && node_spec_update(kept, spec);
+    /* Another key is not believed: hearthd tries it. */
+    changed = (same && node_spec_take_authority(kept, spec)) || changed;
+    gboolean good = same && (!changed || staging_renew(s, link, volume, kept, deadline, error)) &&
+                    staging_take_group(s, volume, path, dev, group ? json_integer_value(group) : -1,
+                                       deadline, error);
     node_spec_free(kept);
     if (!same)
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,

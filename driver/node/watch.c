@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include "driver/node/dataset_internal.h"
 #include "driver/node/spec.h"
 
 #define RECONNECT_MS 500
@@ -45,7 +46,8 @@ static void fetch_all(Watch *w, HearthdLink *link)
         if (!volume || !g_hash_table_add(seen, (gpointer)volume))
             continue;
         /* One that is worked on now is kept, or dropped, by whoever works on it. */
-        g_autoptr(BusyHold) hold = busy_take_background(w->busy, volume);
+        g_autofree char *name = dataset_busy_name(volume);
+        g_autoptr(BusyHold) hold = busy_take_background(w->busy, name);
         if (!hold)
             continue;
         if (keeper_is_complete(w->keeper, volume)) {

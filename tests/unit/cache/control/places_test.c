@@ -5,17 +5,22 @@
 
 #define ID "00112233445566778899aabbccddeeff"
 
-static VolumeSpec *spec(const char *path, const char *user)
+static VolumeSpec *spec_with(const char *path, const char *user, const char *key)
 {
     json_t *request =
         json_pack("{s:s, s:b, s:{s:s, s:s, s:[s], s:s, s:s, s:s, s:s}}", "volume", "v", "readOnly",
                   1, "origin", "type", "cephfs", "clusterID", "c", "monitors", "127.0.0.1:1",
-                  "fsName", "f", "rootPath", path, "userID", user, "userKey", "secret-of-the-user");
+                  "fsName", "f", "rootPath", path, "userID", user, "userKey", key);
     g_autoptr(GError) error = NULL;
     VolumeSpec *parsed = spec_parse(request, &error);
     ck_assert_msg(parsed != NULL, "%s", error ? error->message : "");
     json_decref(request);
     return parsed;
+}
+
+static VolumeSpec *spec(const char *path, const char *user)
+{
+    return spec_with(path, user, "secret-of-the-user");
 }
 
 static int count(const char *dir)
@@ -78,6 +83,26 @@ START_TEST(a_place_is_found_by_who_noted_it)
 }
 END_TEST
 
+START_TEST(the_key_that_was_noted_last_is_accepted)
+{
+    char *dir = harness_tmpdir();
+    g_autoptr(VolumeSpec) a = spec("/a/.snap/s/x", "u"), other = spec("/b/.snap/s/x", "u"),
+                          wrong = spec_with("/a/.snap/s/x", "u", "secret-of-the-uses"),
+                          user = spec("/a/.snap/s/x", "w");
+    ck_assert(!places_accept(dir, a));
+    places_note(dir, a, ID);
+    ck_assert(places_accept(dir, a));
+    ck_assert(!places_accept(dir, wrong) && !places_accept(dir, other) &&
+              !places_accept(dir, user));
+    places_note(dir, wrong, ID);
+    ck_assert(places_accept(dir, wrong) && !places_accept(dir, a));
+    ck_assert_int_eq(count(dir), 1);
+    places_forget(dir, a);
+    ck_assert(!places_accept(dir, wrong));
+    harness_remove(dir);
+}
+END_TEST
+
 START_TEST(a_damaged_note_is_none)
 {
     char *dir = harness_tmpdir();
@@ -106,7 +131,11 @@ END_TEST
 START_TEST(there_are_never_more_than_so_many)
 {
     char *dir = harness_tmpdir();
-    for (int i = 0; i < PLACES_MAX + 10; i++) {
+    for (int i = 0; i < PLACES_MAX - 1; i++) {
+        g_autofree char *path = g_strdup_printf("%s/place.%032d", dir, i);
+        ck_assert(g_file_set_contents(path, "{}", -1, NULL));
+    }
+    for (int i = 0; i < 4; i++) {
         g_autofree char *path = g_strdup_printf("/%d/.snap/s/x", i);
         g_autoptr(VolumeSpec) s = spec(path, "u");
         places_note(dir, s, ID);
@@ -119,5 +148,5 @@ START_TEST(there_are_never_more_than_so_many)
 END_TEST
 
 HARNESS_MAIN("cache/control/places", a_place_is_found_by_who_noted_it,
-             all_places_of_a_dataset_are_told_once, a_damaged_note_is_none,
-             there_are_never_more_than_so_many)
+             the_key_that_was_noted_last_is_accepted, all_places_of_a_dataset_are_told_once,
+             a_damaged_note_is_none, there_are_never_more_than_so_many)

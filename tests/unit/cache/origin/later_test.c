@@ -159,6 +159,30 @@ START_TEST(an_answer_is_told_and_silence_is_not_one)
 }
 END_TEST
 
+START_TEST(a_refusal_is_for_ever_and_silence_before_it_is_not)
+{
+    Ceph c;
+    OriginNode *root, *node;
+    OriginAttr attr;
+    g_autoptr(GError) error = NULL;
+    up(&c);
+    c.hangs = TRUE;
+    Origin *o = later(&c, 0);
+    ck_assert_int_eq(o->ops->root(o, &root, &attr), 0);
+    pthread_mutex_lock(&lock);
+    c.refuses = TRUE;
+    c.refusal = G_IO_ERROR_PERMISSION_DENIED;
+    pthread_mutex_unlock(&lock);
+    set_hangs(&c, FALSE);
+    ck_assert_int_eq(origin_later_wait(o, 60000, &error), ORIGIN_LATER_REFUSED);
+    ck_assert(g_error_matches(error, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED));
+    ck_assert_int_eq(o->ops->lookup(o, root, "file", &node, &attr), -EACCES);
+    ck_assert_int_eq(o->ops->root(o, &root, &attr), -EACCES);
+    down(&c, o);
+    ck_assert_uint_eq(c.tries, 1);
+}
+END_TEST
+
 /* The try under way has what it needs, and what it gets is closed. */
 START_TEST(closing_waits_for_nobody)
 {
@@ -181,4 +205,4 @@ END_TEST
 
 HARNESS_MAIN("cache/origin/later", until_it_comes_the_root_is_known_and_nothing_else,
              another_tree_is_stale_for_ever, an_answer_is_told_and_silence_is_not_one,
-             closing_waits_for_nobody)
+             a_refusal_is_for_ever_and_silence_before_it_is_not, closing_waits_for_nobody)

@@ -56,11 +56,12 @@ static void teardown(Fixture *f)
     g_free(f->target);
 }
 
-static gboolean stage_as(Fixture *f, const char *volume, const char *root, const char *path)
+static gboolean stage_with(Fixture *f, const char *volume, const char *root, const char *path,
+                           const char *user, const char *key)
 {
-    json_t *spec =
-        json_pack("{s:s, s:{s:s, s:s, s:s}, s:b, s:b}", "volume", volume, "origin", "type",
-                  "cephfs", "rootPath", root, "userKey", "key", "cache", 1, "readOnly", 1);
+    json_t *spec = json_pack("{s:s, s:{s:s, s:s, s:s, s:s}, s:b, s:b}", "volume", volume, "origin",
+                             "type", "cephfs", "rootPath", root, "userID", user, "userKey", key,
+                             "cache", 1, "readOnly", 1);
     if (f->group >= 0)
         json_object_set_new(spec, "mountGroup", json_integer(f->group));
     g_clear_error(&f->error);
@@ -68,6 +69,11 @@ static gboolean stage_as(Fixture *f, const char *volume, const char *root, const
     node_spec_free(spec);
     ck_assert(done == (f->error == NULL));
     return done;
+}
+
+static gboolean stage_as(Fixture *f, const char *volume, const char *root, const char *path)
+{
+    return stage_with(f, volume, root, path, "user", "key");
 }
 
 static gboolean stage(Fixture *f)
@@ -198,6 +204,35 @@ START_TEST(claims_of_a_dataset_share_its_layers)
     expect_type(&f, fill, MOUNT_TYPE);
     ck_assert(world_attached(f.world, SHARED));
     must(unstage_as(&f, "w", second));
+    expect_nothing(&f);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(another_user_or_key_has_layers_of_its_own)
+{
+    Fixture f = setup();
+    g_autofree char *second = world_path(f.world, "second"), *third = world_path(f.world, "third"),
+                    *fourth = world_path(f.world, "fourth");
+    must(stage(&f));
+    must(stage_with(&f, "w", "/snap", second, "user", "other-key"));
+    must(stage_with(&f, "x", "/snap", third, "other-user", "key"));
+    must(stage_with(&f, "y", "/snap", fourth, "user", "other-key"));
+    ck_assert_uint_eq(f.layers->stacks, 4);
+    ck_assert_uint_eq(f.world->attaches, 3);
+    ck_assert(world_attached(f.world, SHARED) && world_attached(f.world, SHARED "-2") &&
+              world_attached(f.world, SHARED "-3"));
+    /* What is staged is found again, by a restarted node plugin too. */
+    staging_free(f.staging);
+    start_staging(&f);
+    must(stage_with(&f, "w", "/snap", second, "user", "other-key"));
+    ck_assert_uint_eq(f.layers->stacks, 4);
+    must(unstage_as(&f, "w", second));
+    ck_assert(world_attached(f.world, SHARED "-2"));
+    must(unstage_as(&f, "y", fourth));
+    ck_assert(!world_attached(f.world, SHARED "-2"));
+    must(unstage(&f));
+    must(unstage_as(&f, "x", third));
     expect_nothing(&f);
     teardown(&f);
 }
@@ -382,6 +417,44 @@ static void expect_refreshes(Fixture *f, unsigned n)
         ck_assert_int_eq(pthread_cond_timedwait(&f->world->changed, &f->world->lock, &deadline), 0);
     pthread_mutex_unlock(&f->world->lock);
 }
+
+static void expect_closed(Fixture *f, dev_t dev)
+{
+    struct timespec deadline;
+    clock_gettime(CLOCK_REALTIME, &deadline);
+    deadline.tv_sec += WORLD_WAIT_MS / 1000;
+    pthread_mutex_lock(&f->world->lock);
+    while (f->layers->closed != dev)
+        ck_assert_int_eq(pthread_cond_timedwait(&f->world->changed, &f->world->lock, &deadline), 0);
+    pthread_mutex_unlock(&f->world->lock);
+}
+
+static void set_refused(Fixture *f, const char *volume)
+{
+    pthread_mutex_lock(&f->world->lock);
+    f->world->refused = volume;
+    pthread_mutex_unlock(&f->world->lock);
+}
+
+START_TEST(what_ceph_has_refused_is_closed)
+{
+    Fixture f = setup();
+    g_autofree char *second = world_path(f.world, "second");
+    staging_free(f.staging);
+    start_refreshing(&f, 5);
+    must(stage(&f));
+    must(stage_with(&f, "w", "/snap", second, "user", "other-key"));
+    g_autoptr(MountEntry) one = world_mounted(f.world, f.staged),
+                          two = world_mounted(f.world, second);
+    set_refused(&f, SHARED "-2");
+    expect_closed(&f, two->dev);
+    set_refused(&f, SHARED);
+    expect_closed(&f, one->dev);
+    set_refused(&f, NULL);
+    expect_closed(&f, 0);
+    teardown(&f);
+}
+END_TEST
 
 START_TEST(what_was_fetched_is_looked_for_again)
 {
@@ -675,7 +748,8 @@ START_TEST(claims_staged_at_once_wait_for_each_other)
 END_TEST
 
 HARNESS_MAIN("driver/node/dataset", a_snapshot_is_mounted_as_a_stack, every_call_may_be_repeated,
-             claims_of_a_dataset_share_its_layers, a_publication_keeps_the_layers,
+             claims_of_a_dataset_share_its_layers, another_user_or_key_has_layers_of_its_own,
+             what_ceph_has_refused_is_closed, a_publication_keeps_the_layers,
              another_dataset_at_the_path_is_refused, a_build_is_waited_for_over_calls,
              unstaging_gives_a_build_up, a_build_goes_on_with_another_hearthd,
              without_a_manifest_a_session_serves_it, what_the_kernel_cannot_a_session_serves,

@@ -15,6 +15,7 @@ typedef struct FakeLayers {
     unsigned stacks, manifests;                    /* made so far */
     dev_t readahead;                               /* raised last */
     unsigned refreshed;                            /* under the world's lock */
+    dev_t closed;                                  /* last, under the world's lock; 0: none */
 } FakeLayers;
 
 static inline gboolean layers_fail_locked(FakeLayers *f, const char *name, gboolean refuse,
@@ -99,6 +100,24 @@ static inline gboolean fake_refresh(NodeLayers *l, const char *path, dev_t dev, 
     return TRUE;
 }
 
+static inline gboolean fake_close_stack(NodeLayers *l, const char *path, dev_t dev, gboolean closed,
+                                        GError **error)
+{
+    FakeLayers *f = (FakeLayers *)l;
+    World *w = f->world;
+    (void)error;
+    pthread_mutex_lock(&w->lock);
+    const MountEntry *e = mount_find(w->mounts, path);
+    ck_assert(!e || e->dev == dev);
+    if (closed)
+        f->closed = dev;
+    else if (f->closed == dev)
+        f->closed = 0;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    return TRUE;
+}
+
 static inline void fake_layers_release(NodeLayers *l)
 {
     (void)l;
@@ -112,6 +131,7 @@ static inline FakeLayers *fake_layers_new(World *w)
         .mount_stack = fake_mount_stack,
         .verify = fake_verify,
         .refresh = fake_refresh,
+        .close_stack = fake_close_stack,
         .set_readahead = fake_set_readahead,
     };
     FakeLayers *f = g_new0(FakeLayers, 1);

@@ -67,6 +67,7 @@ typedef struct World {
     /* What "manifest" says: the dataset; NULL: there is none. */
     const char *dataset;
     gboolean building, readable;
+    const char *refused;         /* the volume that "refused" names; NULL: none */
     int64_t bytes_fill, objects; /* read of what is served, and held, of every volume */
     uint64_t image_bytes;        /* what "resize" answers */
     gboolean serving;
@@ -346,6 +347,9 @@ static inline json_t *world_answer_locked(World *w, const json_t *request, int c
     FakeVolume *v = id ? g_hash_table_lookup(w->volumes, id) : NULL;
     if (strcmp(op, "hello") == 0)
         return json_pack("{s:b, s:i}", "ok", 1, "protocol", 1);
+    if (strcmp(op, "refused") == 0)
+        return w->refused ? json_pack("{s:b, s:[s]}", "ok", 1, "volumes", w->refused)
+                          : json_pack("{s:b, s:[]}", "ok", 1, "volumes");
     ck_assert_ptr_nonnull(id);
     if (strcmp(op, "open") == 0) {
         json_t *spec = json_deep_copy(request);

@@ -1,0 +1,92 @@
+/*
+ * What was opened while Ceph was away, and turned out not to be ours to read, or not to be there
+ * any more. The fill layer of a refused volume answers EACCES; what is mounted natively over it
+ * hearthd cannot reach, so the node plugin asks for the list (op "refused").
+ */
+#include "cache/control/away.h"
+#include "cache/control/volumes_internal.h"
+#include "cache/origin/later.h"
+#include <string.h>
+
+#define REFUSED_MAX 256
+
+json_t *volumes_refused(Volumes *vs)
+{
+    json_t *list = json_array();
+    GHashTableIter iter;
+    gpointer name;
+    pthread_mutex_lock(&vs->lock);
+    g_hash_table_iter_init(&iter, vs->refused);
+    while (g_hash_table_iter_next(&iter, &name, NULL))
+        json_array_append_new(list, json_string(name));
+    pthread_mutex_unlock(&vs->lock);
+    return list;
+}
+
+static void refuse_locked(Volumes *vs, Volume *v)
+{
+    if (v->layer)
+        fill_layer_refuse(v->layer);
+    atomic_store(&v->ended, TRUE);
+    if (g_hash_table_size(vs->refused) < REFUSED_MAX &&
+        g_hash_table_add(vs->refused, g_strdup(v->id)))
+        g_warning("volume %s: Ceph refuses user %s, with whose key it was opened while Ceph was "
+                  "away; it is not served any more",
+                  v->id, v->spec->user_id);
+}
+
+/* Whoever has the same key is refused as well. */
+static void refuse_claim(const char *dataset, const VolumeSpec *spec, void *data)
+{
+    Volumes *vs = data;
+    GHashTableIter iter;
+    gpointer value;
+    away_refused(vs->datasets, spec);
+    pthread_mutex_lock(&vs->lock);
+    g_hash_table_iter_init(&iter, vs->by_id);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        Volume *v = value;
+        if (v->layer && strcmp(dataset_id(v->dataset), dataset) == 0 &&
+            spec_same_authority(v->spec, spec))
+            refuse_locked(vs, v);
+    }
+    pthread_mutex_unlock(&vs->lock);
+}
+
+static void refuse(Volumes *vs, Volume *v)
+{
+    pthread_mutex_lock(&vs->lock);
+    g_autoptr(VolumeSpec) spec = spec_copy(v->spec);
+    refuse_locked(vs, v);
+    pthread_mutex_unlock(&vs->lock);
+    away_refused(vs->datasets, spec);
+}
+
+static void end_if_refused(Volumes *vs, Volume *v)
+{
+    if (!origin_is_later(v->origin) || atomic_load(&v->ended))
+        return;
+    switch (origin_later_wait(v->origin, 0, NULL)) {
+    case ORIGIN_LATER_OTHER: /* whoever asks next opens what is there now */
+        atomic_store(&v->ended, TRUE);
+        break;
+    case ORIGIN_LATER_REFUSED:
+        refuse(vs, v);
+        break;
+    default:
+        break;
+    }
+}
+
+void volumes_end_refused(Volumes *vs)
+{
+    g_autoptr(GPtrArray) ids = volumes_collect_ids(vs, volumes_is_open, NULL);
+    for (guint i = 0; i < ids->len; i++) {
+        Volume *v = volumes_pin(vs, ids->pdata[i], NULL);
+        if (!v)
+            continue;
+        end_if_refused(vs, v);
+        volumes_unpin(vs, v);
+    }
+    faith_look(vs->faith, refuse_claim, vs);
+}
