@@ -1,9 +1,9 @@
 /*
- * Closes stacks that are mounted: no file of theirs is opened any more, in whatever mount namespace,
- * so also by containers that run. By fanotify(7) on the file system, whose every question a thread
- * answers with "no" (EPERM). What was open before can be read on: Linux before 6.14 asks at each
- * read, later ones only of files that were opened since somebody wants to be asked, and none of what
- * is mapped. It holds for as long as this process lives.
+ * Closes stacks that are mounted: no file of theirs is opened any more, in whatever mount
+ * namespace, so also by containers that run. By fanotify(7) on the file system, whose every
+ * question a thread answers with "no" (EPERM). What was open before can be read on: Linux
+ * before 6.14 asks at each read, later ones only of files that were opened since somebody wants to
+ * be asked, and none of what is mapped. It holds for as long as this process lives.
  */
 #ifndef HEARTH_NODE_LAYERS_DENY_H
 #define HEARTH_NODE_LAYERS_DENY_H
