@@ -21,6 +21,8 @@ static const char table[] =
     "datadir+=/run/hearth/0123456789abcdef0123456789abcdef.3.fill\n"
     "51 22 0:50 /sub /var/pods/d rw - overlay hearth:pvc-d "
     "ro,lowerdir=/d/0123456789abcdef0123456789abcdef.12.manifest::/o::/f\n"
+    "54 22 0:54 / /var/stage/second rw - overlay hearth:pvc-s "
+    "ro,lowerdir=/d/0123456789abcdef0123456789abcdef-2.12.manifest::/o::/f\n"
     "52 22 0:51 / /mnt/overlay rw - overlay overlay rw,lowerdir=/a:/b\n"
     "53 22 0:52 / /mnt/odd rw - overlay hearth:pvc-o rw,lowerdir=/a/x.manifest:/b\n"
     "garbage\n"
@@ -90,6 +92,7 @@ START_TEST(mount_of_a_dataset_is_the_volume_served_for_all_of_them)
 {
     assert_found("/var/stage/d/a", DATASET, "a");
     assert_found("/var/pods/d/a", DATASET, "sub/a");
+    assert_found("/var/stage/second/a", DATASET "-2", "a");
     assert_none("/mnt/overlay/x", "overlay");
     assert_none("/mnt/odd/x", "overlay");
     g_autofree char *served = mounts_served_volume(table, "pvc-d");
