@@ -25,10 +25,24 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     nodes_done(s->nodes, node);
 }
 
+/* What is open is reached by its descriptor: the kernel does not walk again (session_internal.h).
+ */
+static gboolean is_open(Node *node)
+{
+    pthread_mutex_lock(&node->mutex);
+    gboolean open = !LIST_EMPTY(&node->handles) || atomic_load(&node->listings);
+    pthread_mutex_unlock(&node->mutex);
+    return open;
+}
+
+static int check_unless_open(Session *s, Node *node)
+{
+    return is_open(node) ? 0 : names_check(s, node);
+}
+
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
                        struct fuse_file_info *fi)
 {
-    (void)fi;
     static const struct {
         int theirs;
         unsigned ours;
@@ -53,7 +67,9 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_s
         set |= ORIGIN_SET_MTIME;
     }
     /* By an open file (ftruncate) it is what is open, whatever its name. */
-    int r = fi ? 0 : names_check(s, node);
+    int r = 0;
+    if (!fi)
+        r = set & ORIGIN_SET_SIZE ? names_check(s, node) : check_unless_open(s, node);
     if (r < 0) {
         fuse_reply_err(req, -r);
         nodes_done(s->nodes, node);
@@ -111,7 +127,7 @@ static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const 
 {
     Session *s = session_of(req);
     Node *node = USE_NODE_OR_REPLY(s, req, ino);
-    int r = names_check(s, node);
+    int r = check_unless_open(s, node);
     if (r == 0)
         r = s->origin->ops->setxattr(s->origin, node->origin, name, value, size, flags);
     fuse_reply_err(req, -r);
@@ -122,7 +138,7 @@ static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
     Session *s = session_of(req);
     Node *node = USE_NODE_OR_REPLY(s, req, ino);
-    int r = names_check(s, node);
+    int r = check_unless_open(s, node);
     if (r == 0)
         r = s->origin->ops->removexattr(s->origin, node->origin, name);
     fuse_reply_err(req, -r);

@@ -15,11 +15,34 @@ typedef struct Listing {
     gboolean has_pending;  /* read, but did not fit in the last reply */
     int64_t pending_at;
     OriginEntry pending;
+    unsigned changes; /* of the directory's names here, when it was begun */
 } Listing;
 
 static Listing *listing_of(struct fuse_file_info *fi)
 {
     return (Listing *)(uintptr_t)fi->fh;
+}
+
+static void drop_pending(Listing *l)
+{
+    if (l->has_pending && l->pending.node)
+        l->session->origin->ops->put(l->session->origin, l->pending.node);
+    l->has_pending = FALSE;
+}
+
+/* Removes it from the session's list; closes it. */
+static void listing_close(Listing *l)
+{
+    Session *s = l->session;
+    pthread_mutex_lock(&s->open_mutex);
+    LIST_REMOVE(l, in_session);
+    pthread_mutex_unlock(&s->open_mutex);
+    drop_pending(l);
+    s->origin->ops->closedir(s->origin, l->dir);
+    atomic_fetch_sub(&l->node->listings, 1);
+    nodes_done(s->nodes, l->node);
+    pthread_mutex_destroy(&l->mutex);
+    g_free(l);
 }
 
 static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -39,33 +62,14 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     l->session = s;
     l->node = node;
     l->dir = dir;
+    atomic_fetch_add(&node->listings, 1);
     pthread_mutex_init(&l->mutex, NULL);
     pthread_mutex_lock(&s->open_mutex);
     LIST_INSERT_HEAD(&s->listings, l, in_session);
     pthread_mutex_unlock(&s->open_mutex);
     fi->fh = (uintptr_t)l;
-    fuse_reply_open(req, fi);
-}
-
-static void drop_pending(Listing *l)
-{
-    if (l->has_pending && l->pending.node)
-        l->session->origin->ops->put(l->session->origin, l->pending.node);
-    l->has_pending = FALSE;
-}
-
-/* Removes it from the session's list; closes it. */
-static void listing_close(Listing *l)
-{
-    Session *s = l->session;
-    pthread_mutex_lock(&s->open_mutex);
-    LIST_REMOVE(l, in_session);
-    pthread_mutex_unlock(&s->open_mutex);
-    drop_pending(l);
-    s->origin->ops->closedir(s->origin, l->dir);
-    nodes_done(s->nodes, l->node);
-    pthread_mutex_destroy(&l->mutex);
-    g_free(l);
+    if (fuse_reply_open(req, fi) != 0)
+        listing_close(l); /* the kernel does not have it */
 }
 
 void dirs_close_all(Session *s)
@@ -112,22 +116,25 @@ static size_t add_entry(fuse_req_t req, Listing *l, char *buf, size_t size)
     return fuse_add_direntry(req, buf, size, p->name, &st, p->next);
 }
 
-static size_t add_entry_plus(fuse_req_t req, Listing *l, char *buf, size_t size)
+/* An entry with a lookup, of `*counted`, if it is not 0. */
+static size_t add_entry_plus(fuse_req_t req, Listing *l, char *buf, size_t size, uint64_t *counted)
 {
     Session *s = l->session;
     OriginEntry *p = &l->pending;
     struct fuse_entry_param e = {.attr = {.st_ino = p->ino, .st_mode = p->type}};
     size_t need = fuse_add_direntry_plus(req, NULL, 0, p->name, NULL, 0);
+    *counted = 0;
     if (need > size)
         return need;
     /* The kernel counts no lookup for these two. */
     gboolean dots = strcmp(p->name, ".") == 0 || strcmp(p->name, "..") == 0;
     if (p->node && !dots) {
         int r = 0;
-        Node *node =
-            nodes_found(s->nodes, g_steal_pointer(&p->node), &p->attr, l->node->id, p->name, &r);
+        Node *node = nodes_found(s->nodes, g_steal_pointer(&p->node), &p->attr, &r);
         if (node) {
-            entry_fill(s, node, &p->attr, TRUE, &e);
+            const NameAsked asked = {l->node, p->name, l->changes};
+            entry_fill(s, node, &p->attr, &asked, TRUE, &e);
+            *counted = node->id;
             nodes_done(s->nodes, node);
         }
     }
@@ -136,25 +143,32 @@ static size_t add_entry_plus(fuse_req_t req, Listing *l, char *buf, size_t size)
 
 static void list(fuse_req_t req, size_t size, int64_t off, Listing *l, gboolean plus)
 {
+    Session *s = l->session;
     g_autofree char *buf = g_malloc(size);
+    g_autoptr(GArray) counted = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     size_t used = 0;
     int r;
     pthread_mutex_lock(&l->mutex);
+    if (off == 0)
+        l->changes = atomic_load(&l->node->changes);
     while ((r = next_entry(l, off, plus)) == 1) {
         size_t room = size - used;
-        size_t added =
-            plus ? add_entry_plus(req, l, buf + used, room) : add_entry(req, l, buf + used, room);
+        uint64_t id = 0;
+        size_t added = plus ? add_entry_plus(req, l, buf + used, room, &id)
+                            : add_entry(req, l, buf + used, room);
         if (added > room)
             break;
+        if (id)
+            g_array_append_val(counted, id);
         used += added;
         off = l->pending.next;
         drop_pending(l);
     }
     pthread_mutex_unlock(&l->mutex);
-    if (r < 0 && used == 0)
-        fuse_reply_err(req, -r);
-    else
-        fuse_reply_buf(req, buf, used);
+    int sent = r < 0 && used == 0 ? fuse_reply_err(req, -r) : fuse_reply_buf(req, buf, used);
+    /* The kernel did not get the reply: it does not count the lookups either. */
+    for (guint i = 0; sent != 0 && i < counted->len; i++)
+        nodes_forget(s->nodes, g_array_index(counted, uint64_t, i), 1);
 }
 
 static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,

@@ -356,7 +356,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         fuse_lowlevel_notify_inval_inode(s->fuse, node->id, -1, 0);
     }
     fi->fh = (uintptr_t)h;
-    if (fuse_reply_open(req, fi) == -ENOENT)
+    if (fuse_reply_open(req, fi) != 0)
         handle_release(h);
     nodes_done(s->nodes, node);
 }

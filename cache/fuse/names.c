@@ -1,8 +1,7 @@
 /* Names: lookup and what makes, links, moves and removes them. */
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
-#include <time.h>
+#include <stdio.h>
 #include "cache/fuse/session_internal.h"
 
 static OriginCaller caller_of(fuse_req_t req)
@@ -11,92 +10,62 @@ static OriginCaller caller_of(fuse_req_t req)
     return (OriginCaller){.uid = ctx->uid, .gid = group_of_new(session_of(req), ctx->gid)};
 }
 
-static int64_t now_ms(void)
+void entry_fill(Session *s, Node *node, const OriginAttr *attr, const NameAsked *asked,
+                gboolean listed, struct fuse_entry_param *e)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-void entry_fill(Session *s, Node *node, const OriginAttr *attr, gboolean keep_name,
-                struct fuse_entry_param *e)
-{
+    gboolean is_dir = S_ISDIR(attr->st.st_mode);
+    gboolean keep = is_dir || (listed && attr->st.st_nlink == 1);
+    gboolean kept = known_name_found(nodes_names(s->nodes), node, asked, is_dir, keep);
     *e = (struct fuse_entry_param){
         .ino = node->id,
         .attr = group_shown(s, &attr->st),
         .attr_timeout = attr_valid(node),
-        .entry_timeout = keep_name ? VALID_SEC : 0,
+        .entry_timeout = kept ? VALID_SEC : 0,
     };
     atomic_store(&node->attr_version, attr->version);
-    /* Twice as long as the kernel's clock may take it for. */
-    atomic_store(&node->name_until, keep_name ? now_ms() + 2 * VALID_MS : 0);
 }
 
-static int check_name(Session *s, Node *node, Node *parent, const char *name)
-{
-    OriginNode *found;
-    OriginAttr attr;
-    int r = s->origin->ops->lookup(s->origin, parent->origin, name, &found, &attr);
-    if (r < 0)
-        return r == -ENOENT ? -ESTALE : r;
-    Node *there = nodes_use_inode(s->nodes, attr.st.st_ino, attr.snapshot);
-    nodes_done(s->nodes, there);
-    s->origin->ops->put(s->origin, found);
-    return there == node ? 0 : -ESTALE;
-}
-
-int names_check(Session *s, Node *node)
-{
-    int r = 0;
-    int64_t now = now_ms();
-    Node *at = nodes_use(s->nodes, node->id);
-    while (r == 0 && at && at->id != FUSE_ROOT_ID && atomic_load(&at->name_until) > now) {
-        pthread_mutex_lock(&at->mutex);
-        uint64_t parent_id = at->parent;
-        g_autofree char *name = g_strdup(at->name);
-        pthread_mutex_unlock(&at->mutex);
-        Node *parent = nodes_use(s->nodes, parent_id);
-        r = parent ? check_name(s, at, parent, name) : -ESTALE;
-        /* Once: who holds the directory open, whatever its name, goes on with it. */
-        if (r == -ESTALE)
-            atomic_store(&at->name_until, 0);
-        nodes_done(s->nodes, at);
-        at = parent;
-    }
-    nodes_done(s->nodes, at);
-    return r;
-}
-
-static void reply_entry(Session *s, fuse_req_t req, Node *parent, const char *name, int r,
+static void reply_entry(Session *s, fuse_req_t req, const NameAsked *asked, int r,
                         OriginNode *origin_node, const OriginAttr *attr)
 {
-    if (r < 0) {
-        fuse_reply_err(req, -r);
-        return;
-    }
-    Node *node = nodes_found(s->nodes, origin_node, attr, parent->id, name, &r);
+    Node *node = r < 0 ? NULL : nodes_found(s->nodes, origin_node, attr, &r);
     if (!node) {
         fuse_reply_err(req, -r);
         return;
     }
     struct fuse_entry_param e;
-    entry_fill(s, node, attr, S_ISDIR(attr->st.st_mode), &e);
-    /* The kernel did not get the reply (interrupted): it does not count the lookup either. */
-    if (fuse_reply_entry(req, &e) == -ENOENT)
+    entry_fill(s, node, attr, asked, FALSE, &e);
+    /* The kernel did not get the reply: it does not count the lookup either. */
+    if (fuse_reply_entry(req, &e) != 0)
         nodes_forget(s->nodes, node->id, 1);
     nodes_done(s->nodes, node);
+}
+
+/* As names_check() of the directory. -ENOENT, when that is the answer wherever it is: what is then
+ * made there is checked. */
+static int check_lookup(Session *s, Node *parent, const char *name)
+{
+    Node *astray;
+    int r = names_lead_to(s, parent, &astray);
+    if (r == -ESTALE && names_lead_nowhere(s, parent, name))
+        r = -ENOENT;
+    else if (r == -ESTALE)
+        atomic_store(&astray->name_until, 0);
+    nodes_done(s->nodes, astray);
+    return r;
 }
 
 static void op_lookup(fuse_req_t req, fuse_ino_t parent_id, const char *name)
 {
     Session *s = session_of(req);
     Node *parent = USE_NODE_OR_REPLY(s, req, parent_id);
+    const NameAsked asked = name_asked(parent, name);
     OriginNode *found = NULL;
     OriginAttr attr;
-    int r = names_check(s, parent);
+    int r = check_lookup(s, parent, name);
     if (r == 0)
         r = s->origin->ops->lookup(s->origin, parent->origin, name, &found, &attr);
-    reply_entry(s, req, parent, name, r, found, &attr);
+    reply_entry(s, req, &asked, r, found, &attr);
     nodes_done(s->nodes, parent);
 }
 
@@ -121,9 +90,15 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent_id, const char *name, mod
     OriginCaller caller = caller_of(req);
     OriginNode *made = NULL;
     OriginAttr attr;
-    int r =
-        s->origin->ops->mknod(s->origin, parent->origin, name, mode, rdev, &caller, &made, &attr);
-    reply_entry(s, req, parent, name, r, made, &attr);
+    const NameAsked asked = name_asked(parent, name);
+    int r = names_check(s, parent);
+    if (r == 0)
+        r = s->origin->ops->mknod(s->origin, parent->origin, name, mode, rdev, &caller, &made,
+                                  &attr);
+    /* bind(2) does not walk again. */
+    if (r == -ESTALE && S_ISSOCK(mode))
+        r = -ENOENT;
+    reply_entry(s, req, &asked, r, made, &attr);
     nodes_done(s->nodes, parent);
 }
 
@@ -134,8 +109,11 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent_id, const char *name, mod
     OriginCaller caller = caller_of(req);
     OriginNode *made = NULL;
     OriginAttr attr;
-    int r = s->origin->ops->mkdir(s->origin, parent->origin, name, mode, &caller, &made, &attr);
-    reply_entry(s, req, parent, name, r, made, &attr);
+    const NameAsked asked = name_asked(parent, name);
+    int r = names_check(s, parent);
+    if (r == 0)
+        r = s->origin->ops->mkdir(s->origin, parent->origin, name, mode, &caller, &made, &attr);
+    reply_entry(s, req, &asked, r, made, &attr);
     nodes_done(s->nodes, parent);
 }
 
@@ -146,8 +124,11 @@ static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent_id,
     OriginCaller caller = caller_of(req);
     OriginNode *made = NULL;
     OriginAttr attr;
-    int r = s->origin->ops->symlink(s->origin, parent->origin, name, target, &caller, &made, &attr);
-    reply_entry(s, req, parent, name, r, made, &attr);
+    const NameAsked asked = name_asked(parent, name);
+    int r = names_check(s, parent);
+    if (r == 0)
+        r = s->origin->ops->symlink(s->origin, parent->origin, name, target, &caller, &made, &attr);
+    reply_entry(s, req, &asked, r, made, &attr);
     nodes_done(s->nodes, parent);
 }
 
@@ -160,12 +141,15 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent_id, const 
     OriginAttr attr;
     int r = -ESTALE;
     if (parent) {
+        const NameAsked asked = name_asked(parent, name);
         r = names_check(s, node);
+        if (r == 0)
+            r = names_check(s, parent);
         if (r == 0)
             r = s->origin->ops->link(s->origin, node->origin, parent->origin, name, &attr);
         if (r == 0)
             r = s->origin->ops->lookup(s->origin, parent->origin, name, &again, &attr);
-        reply_entry(s, req, parent, name, r, again, &attr);
+        reply_entry(s, req, &asked, r, again, &attr);
     } else {
         fuse_reply_err(req, -r);
     }
@@ -178,8 +162,12 @@ static void op_unlink(fuse_req_t req, fuse_ino_t parent_id, const char *name)
     Session *s = session_of(req);
     Node *parent = USE_NODE_OR_REPLY(s, req, parent_id);
     int r = names_check(s, parent);
-    if (r == 0)
+    if (r == 0) {
+        NameChange change = {.from = parent, .name = name};
+        known_names_begin(s->nodes, &change);
         r = s->origin->ops->unlink(s->origin, parent->origin, name);
+        known_names_end(s->nodes, &change, r == 0);
+    }
     fuse_reply_err(req, -r);
     nodes_done(s->nodes, parent);
 }
@@ -189,8 +177,12 @@ static void op_rmdir(fuse_req_t req, fuse_ino_t parent_id, const char *name)
     Session *s = session_of(req);
     Node *parent = USE_NODE_OR_REPLY(s, req, parent_id);
     int r = names_check(s, parent);
-    if (r == 0)
+    if (r == 0) {
+        NameChange change = {.from = parent, .name = name};
+        known_names_begin(s->nodes, &change);
         r = s->origin->ops->rmdir(s->origin, parent->origin, name);
+        known_names_end(s->nodes, &change, r == 0);
+    }
     fuse_reply_err(req, -r);
     nodes_done(s->nodes, parent);
 }
@@ -204,8 +196,16 @@ static void op_rename(fuse_req_t req, fuse_ino_t from_id, const char *name, fuse
     int r = to ? names_check(s, from) : -ESTALE;
     if (r == 0)
         r = names_check(s, to);
-    if (r == 0)
+    if (r == 0) {
+        NameChange change = {.from = from,
+                             .name = name,
+                             .to = to,
+                             .new_name = new_name,
+                             .exchange = (flags & RENAME_EXCHANGE) != 0};
+        known_names_begin(s->nodes, &change);
         r = s->origin->ops->rename(s->origin, from->origin, name, to->origin, new_name, flags);
+        known_names_end(s->nodes, &change, r == 0);
+    }
     fuse_reply_err(req, -r);
     nodes_done(s->nodes, to);
     nodes_done(s->nodes, from);
@@ -235,24 +235,27 @@ static void op_create(fuse_req_t req, fuse_ino_t parent_id, const char *name, mo
     OriginNode *made;
     OriginFile *file;
     OriginAttr attr;
+    const NameAsked asked = name_asked(parent, name);
     int flags = fi->flags | O_CREAT;
-    int r = s->origin->ops->create(s->origin, parent->origin, name, mode, flags, &caller, &made,
+    int r = names_check(s, parent);
+    if (r == 0)
+        r = s->origin->ops->create(s->origin, parent->origin, name, mode, flags, &caller, &made,
                                    &file, &attr);
     if (r < 0) {
         fuse_reply_err(req, -r);
         nodes_done(s->nodes, parent);
         return;
     }
-    Node *node = nodes_found(s->nodes, made, &attr, parent->id, name, &r);
+    Node *node = nodes_found(s->nodes, made, &attr, &r);
     if (!node) {
         s->origin->ops->close(s->origin, file);
         fuse_reply_err(req, -r);
     } else {
         struct fuse_entry_param e;
         Handle *handle = handle_new(s, node, file, fi->flags);
-        entry_fill(s, node, &attr, FALSE, &e);
+        entry_fill(s, node, &attr, &asked, FALSE, &e);
         fi->fh = (uintptr_t)handle;
-        if (fuse_reply_create(req, &e, fi) == -ENOENT) {
+        if (fuse_reply_create(req, &e, fi) != 0) {
             handle_release(handle);
             nodes_forget(s->nodes, node->id, 1);
         }

@@ -1,6 +1,6 @@
 #include "cache/fuse/nodes.h"
 #include <errno.h>
-#include <string.h>
+#include "cache/fuse/known_names.h"
 
 #define SHARDS 16
 #define ROOT_ID 1
@@ -16,6 +16,7 @@ struct Nodes {
     Origin *origin;
     uint64_t root_ino, root_snapshot;
     _Atomic uint64_t count;
+    KnownNames *names;
     pthread_mutex_t tags_mutex;
     GHashTable *tags; /* snapshot id -> tag, from 1; tags_mutex */
     Shard shards[SHARDS];
@@ -69,9 +70,9 @@ static Node *node_new(Nodes *nodes, uint64_t id, OriginNode *origin_node)
 
 static void node_free(Nodes *nodes, Node *node)
 {
+    known_names_forget(nodes->names, node);
     nodes->origin->ops->put(nodes->origin, node->origin);
     pthread_mutex_destroy(&node->mutex);
-    g_free(node->name);
     g_free(node);
     atomic_fetch_sub(&nodes->count, 1);
 }
@@ -82,6 +83,7 @@ Nodes *nodes_new(Origin *origin, OriginNode *root, const OriginAttr *attr)
     nodes->origin = origin;
     nodes->root_ino = attr->st.st_ino;
     nodes->root_snapshot = attr->snapshot;
+    nodes->names = known_names_new();
     pthread_mutex_init(&nodes->tags_mutex, NULL);
     nodes->tags = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     for (int i = 0; i < SHARDS; i++) {
@@ -109,6 +111,7 @@ void nodes_free(Nodes *nodes)
         g_hash_table_unref(nodes->shards[i].by_id);
         pthread_mutex_destroy(&nodes->shards[i].mutex);
     }
+    known_names_free(nodes->names);
     g_hash_table_unref(nodes->tags);
     pthread_mutex_destroy(&nodes->tags_mutex);
     g_free(nodes);
@@ -162,8 +165,7 @@ void nodes_forget(Nodes *nodes, uint64_t id, uint64_t count)
     release(nodes, id, NULL, 0, count);
 }
 
-Node *nodes_found(Nodes *nodes, OriginNode *origin_node, const OriginAttr *attr, uint64_t parent,
-                  const char *name, int *error)
+Node *nodes_found(Nodes *nodes, OriginNode *origin_node, const OriginAttr *attr, int *error)
 {
     uint64_t id = id_of(nodes, attr->st.st_ino, attr->snapshot);
     if (id == 0) {
@@ -184,14 +186,12 @@ Node *nodes_found(Nodes *nodes, OriginNode *origin_node, const OriginAttr *attr,
     pthread_mutex_unlock(&shard->mutex);
     if (known)
         nodes->origin->ops->put(nodes->origin, origin_node);
-    pthread_mutex_lock(&node->mutex);
-    if (!node->name || node->parent != parent || strcmp(node->name, name) != 0) {
-        g_free(node->name);
-        node->name = g_strdup(name);
-        node->parent = parent;
-    }
-    pthread_mutex_unlock(&node->mutex);
     return node;
+}
+
+KnownNames *nodes_names(Nodes *nodes)
+{
+    return nodes->names;
 }
 
 uint64_t nodes_count(Nodes *nodes)

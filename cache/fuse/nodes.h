@@ -21,6 +21,7 @@
 #include "cache/origin/origin.h"
 
 typedef struct Nodes Nodes;
+typedef struct KnownNames KnownNames;
 typedef struct Handle Handle;
 
 typedef struct Node {
@@ -44,12 +45,15 @@ typedef struct Node {
     _Atomic unsigned writes_begun;
     /* Until then (CLOCK_MONOTONIC_COARSE, ms) the kernel may use the name without asking. */
     _Atomic int64_t name_until;
+    _Atomic unsigned moving, moves; /* changes of the name here: under way, ended */
+    _Atomic unsigned changes;       /* of names in the directory, made here */
+    _Atomic unsigned listings;      /* open ones */
 
     pthread_mutex_t mutex;       /* guards all below */
     LIST_HEAD(, Handle) handles; /* open ones */
     LIST_HEAD(, PageUse) page_uses;
-    uint64_t parent; /* where the kernel last found it: to drop its dentry when asked */
-    char *name;
+    uint64_t parent; /* where the kernel has it (known_names.h) */
+    char *name;      /* NULL: nowhere */
     Unsynced unsynced;
 } Node;
 
@@ -64,13 +68,12 @@ Node *nodes_use_inode(Nodes *nodes, uint64_t ino, uint64_t snapshot);
 void nodes_done(Nodes *nodes, Node *node);
 
 /*
- * Takes over `origin_node` as found under `name` of `parent`, and counts one lookup of the
- * kernel's. The node returned is in use until nodes_done(). -EOVERFLOW in *error: more snapshots
- * than tags.
+ * Takes over `origin_node`, which was found, and counts one lookup of the kernel's. The node
+ * returned is in use until nodes_done(). -EOVERFLOW in *error: more snapshots than tags.
  */
-Node *nodes_found(Nodes *nodes, OriginNode *origin_node, const OriginAttr *attr, uint64_t parent,
-                  const char *name, int *error);
+Node *nodes_found(Nodes *nodes, OriginNode *origin_node, const OriginAttr *attr, int *error);
 void nodes_forget(Nodes *nodes, uint64_t id, uint64_t count);
 uint64_t nodes_count(Nodes *nodes);
+KnownNames *nodes_names(Nodes *nodes);
 
 #endif

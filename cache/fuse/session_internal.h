@@ -3,6 +3,7 @@
 #define HEARTH_FUSE_SESSION_INTERNAL_H
 
 #include <fuse_lowlevel.h>
+#include "cache/fuse/known_names.h"
 #include "cache/fuse/nodes.h"
 #include "cache/fuse/notify.h"
 #include "cache/fuse/readers.h"
@@ -11,11 +12,16 @@
 /*
  * For how long the kernel may use what it was told without asking (seconds). libcephfs does not say
  * when a name loses its lease, so a name that is used unasked is checked by whatever comes of it:
- * lookup below it, open and opendir check the names that led there (names_check) and answer ESTALE,
- * on which the kernel walks the path again, asking. Only stat() may lag, by this much.
+ * what is looked up, opened, made or changed through it checks the names that led there
+ * (names_check) and answers ESTALE, on which the kernel walks the path again, asking. Only stat()
+ * may lag, by this much.
+ *
+ * The kernel does not walk again where it looks up a name that is to be made: such a lookup is
+ * answered ENOENT, if that is what the name now is (names_lead_nowhere), and the making is checked.
+ * Nor does it for a call by descriptor, so what is open may be changed without a check, except for
+ * its size: a file's size is changed by an open file, or by a path.
  */
-#define VALID_SEC 0.1
-#define VALID_MS 100
+#define VALID_SEC NAME_VALID_SEC
 
 typedef struct SessionCounters {
     _Atomic uint64_t opens, hits, misses;
@@ -54,12 +60,9 @@ static inline Session *session_of(fuse_req_t req)
         found_node;                                                                                \
     })
 
-/*
- * What the kernel is told of a name. `keep_name`: it may use it again unasked; else it asks at
- * every use.
- */
-void entry_fill(Session *session, Node *node, const OriginAttr *attr, gboolean keep_name,
-                struct fuse_entry_param *e);
+/* What the kernel is told of a name that was found. `listed`: in a listing. */
+void entry_fill(Session *session, Node *node, const OriginAttr *attr, const NameAsked *asked,
+                gboolean listed, struct fuse_entry_param *e);
 /* For how long the kernel may use the node's attributes unasked: not at all while it is open
  * without a lease, as the size tells a reader where the file ends. */
 double attr_valid(Node *node);
@@ -68,9 +71,13 @@ struct stat group_shown(Session *session, const struct stat *st);
 gid_t group_of_new(Session *session, gid_t caller);
 /*
  * Whether the names the kernel used unasked to reach `node` still lead there. 0, -ESTALE, or the
- * origin's error. Asks the origin only for names given out in the last VALID_MS.
+ * origin's error. Asks the origin only for names that may still be used. names_check() answers
+ * -ESTALE once; names_lead_to() each time, with the node that is elsewhere, in use, or NULL.
  */
 int names_check(Session *session, Node *node);
+int names_lead_to(Session *session, Node *node, Node **astray);
+/* There is no such name in the directory, wherever it is, nor where the names now lead. */
+gboolean names_lead_nowhere(Session *session, Node *dir, const char *name);
 
 void names_ops(struct fuse_lowlevel_ops *ops);
 void files_ops(struct fuse_lowlevel_ops *ops);

@@ -1,6 +1,8 @@
 """Cases of two_nodes_test.sh: two_nodes.py CASE DIR1 DIR2, two mounts of one volume. Exits 1 with a reason."""
+import errno
 import os
 import random
+import socket
 import sys
 import threading
 import time
@@ -191,6 +193,42 @@ def old_names_change_nothing():
         else:
             os.rename(f"{at}/sub", f"{at}/moved")
             expect(sorted(os.listdir(f"{two}/{base}/dir")), ["f", "moved"], "names")
+
+
+def names_moved_elsewhere_are_missing():
+    """Where the kernel does not walk a path again: what is to be made is looked up in a directory that has moved."""
+    def bind(path):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.bind(path)
+
+    os.makedirs(f"{one}/moves")
+    fresh("moves/file", b"1")
+    makers = os.mkdir, os.mkfifo, lambda p: os.symlink("t", p), lambda p: os.link(f"{two}/moves/file", p), bind
+    for round in range(5):
+        for n, make in enumerate(makers):
+            name = f"moves/{round}-{n}"
+            os.mkdir(f"{one}/{name}")
+            os.stat(f"{two}/{name}")
+            held = os.open(f"{two}/{name}", os.O_RDONLY | os.O_DIRECTORY)
+            os.rename(f"{one}/{name}", f"{one}/{name}-gone")
+            try:
+                make(f"{two}/{name}/new")
+                error = 0
+            except OSError as e:
+                error = e.errno
+            expect(error, errno.ENOENT, f"error {n} in round {round}")
+            expect(os.listdir(f"{one}/{name}-gone"), [], "names in the directory that moved")
+            os.fchmod(held, 0o700)
+            os.mkdir("below", dir_fd=held)
+            os.close(held)
+            if make == bind:
+                continue  # the kernel never walks again for it
+            # The name leads to another directory now.
+            os.stat(f"{two}/{name}-gone")
+            os.rename(f"{one}/{name}-gone", f"{one}/{name}-again")
+            os.mkdir(f"{one}/{name}-gone")
+            make(f"{two}/{name}-gone/new")
+            expect(os.listdir(f"{one}/{name}-gone"), ["new"], "names in the new directory")
 
 
 globals()[sys.argv[1]]()

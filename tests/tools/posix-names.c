@@ -1,5 +1,8 @@
 /* Names: files, directories, links, renames, listings. See posix-check.h. */
 #include <dirent.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/xattr.h>
 #include "posix-check.h"
 
 static const char *create_and_read(void)
@@ -164,6 +167,85 @@ static const char *rename_directory_with_files(void)
     OK(rename("d", "moved"));
     NEED(holds("moved/e/f", "deep"), "not found below the new name");
     NEED(!exists("d/e/f"), "still found below the old name");
+    return NULL;
+}
+
+static int bind_socket(const char *path)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    g_strlcpy(at.sun_path, path, sizeof(at.sun_path));
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    int rc = bind(fd, (struct sockaddr *)&at, sizeof(at)), error = errno;
+    close(fd);
+    errno = error;
+    return rc;
+}
+
+/* At once: names are not asked for at each use, and these calls do not ask again. */
+static const char *making_below_a_renamed_directory(void)
+{
+    OK(put("file", "1"));
+    for (int round = 0; round < 10; round++) {
+        char old[32], new[32];
+        g_snprintf(old, sizeof(old), "a%d", round);
+        g_snprintf(new, sizeof(new), "b%d", round);
+        OK(mkdir(old, 0755));
+        OK(mkdir(g_strconcat(old, "/below", NULL), 0755));
+        OK(rename(old, new));
+        OK(chdir(new));
+        OK(mkdir("below/directory", 0755));
+        OK(chdir(".."));
+        OK(mkdir(g_strconcat(new, "/directory", NULL), 0755));
+        OK(mkfifo(g_strconcat(new, "/fifo", NULL), 0644));
+        OK(mknod(g_strconcat(new, "/device", NULL), S_IFCHR | 0644, 0x103));
+        OK(symlink("target", g_strconcat(new, "/symbolic", NULL)));
+        OK(link("file", g_strconcat(new, "/hard", NULL)));
+        OK(bind_socket(g_strconcat(new, "/socket", NULL)));
+    }
+    return NULL;
+}
+
+static const char *change_by_descriptor(int fd)
+{
+    OK(fchmod(fd, 0700));
+    OK(fchown(fd, 1, 1));
+    OK(futimens(fd, NULL));
+    if (fsetxattr(fd, "user.color", "blue", 4, 0) != 0 && errno != EOPNOTSUPP)
+        return WRONG("fsetxattr: %s", strerror(errno));
+    return NULL;
+}
+
+static int list_here(void)
+{
+    int n = 0;
+    DIR *dir = opendir(".");
+    while (dir && readdir(dir))
+        n++;
+    return dir ? closedir(dir) : -1;
+}
+
+static const char *changes_by_descriptor(void)
+{
+    const char *wrong = NULL;
+    for (int how = 0; how < 2; how++) {
+        OK(mkdir("d", 0755));
+        int fd = open("d", O_RDONLY | O_DIRECTORY);
+        OK(fd);
+        OK(how ? rename("d", "moved") : rmdir("d"));
+        wrong = change_by_descriptor(fd);
+        NEED(!wrong, "a directory that was %s: %s", how ? "renamed" : "removed", wrong);
+        if (how)
+            OK(mkdirat(fd, "below", 0755));
+        OK(close(fd));
+        OK(put("f", "1"));
+        OK(list_here());
+        fd = open("f", O_RDWR);
+        OK(fd);
+        OK(how ? rename("f", "g") : unlink("f"));
+        wrong = change_by_descriptor(fd);
+        NEED(!wrong, "a file that was %s: %s", how ? "renamed" : "removed", wrong);
+        OK(close(fd));
+    }
     return NULL;
 }
 
@@ -351,6 +433,8 @@ int main(int argc, char **argv)
         ROW(rename_over),
         ROW(rename_noreplace),
         ROW(rename_directory_with_files),
+        ROW(making_below_a_renamed_directory),
+        ROW(changes_by_descriptor),
         ROW(symlinks),
         ROW(hard_links),
         ROW(special_names),

@@ -28,17 +28,17 @@ static Nodes *table(void)
     return nodes_new(&origin, any_node, &root);
 }
 
-static Node *found(Nodes *nodes, uint64_t ino, uint64_t snapshot, const char *name)
+static Node *found(Nodes *nodes, uint64_t ino, uint64_t snapshot)
 {
     OriginAttr attr = attr_of(ino, snapshot);
     int r = 0;
-    return nodes_found(nodes, any_node, &attr, 1, name, &r);
+    return nodes_found(nodes, any_node, &attr, &r);
 }
 
 START_TEST(node_id_is_the_inode_number)
 {
     Nodes *nodes = table();
-    Node *node = found(nodes, 0x10000000777, 0, "f");
+    Node *node = found(nodes, 0x10000000777, 0);
     ck_assert_uint_eq(node->id, 0x10000000777);
     nodes_done(nodes, node);
     nodes_free(nodes);
@@ -48,7 +48,7 @@ END_TEST
 START_TEST(root_is_one_whatever_its_inode)
 {
     Nodes *nodes = table();
-    Node *node = found(nodes, 0x10000000005, 0, ".");
+    Node *node = found(nodes, 0x10000000005, 0);
     ck_assert_uint_eq(node->id, 1);
     nodes_done(nodes, node);
     nodes_free(nodes);
@@ -58,9 +58,9 @@ END_TEST
 START_TEST(snapshot_and_live_inode_are_told_apart)
 {
     Nodes *nodes = table();
-    Node *live = found(nodes, 0x10000000777, 0, "f");
-    Node *then = found(nodes, 0x10000000777, 42, "f");
-    Node *again = found(nodes, 0x10000000777, 42, "f");
+    Node *live = found(nodes, 0x10000000777, 0);
+    Node *then = found(nodes, 0x10000000777, 42);
+    Node *again = found(nodes, 0x10000000777, 42);
     ck_assert_ptr_ne(live, then);
     ck_assert_ptr_eq(then, again);
     ck_assert_uint_eq(then->id & ((1ull << 48) - 1), 0x10000000777);
@@ -75,10 +75,10 @@ START_TEST(more_snapshots_than_tags_is_refused)
 {
     Nodes *nodes = table();
     for (uint64_t snapshot = 1; snapshot <= 0xffff; snapshot++)
-        nodes_done(nodes, found(nodes, 9, snapshot, "f"));
+        nodes_done(nodes, found(nodes, 9, snapshot));
     OriginAttr attr = attr_of(9, 0x10000);
     int r = 0;
-    ck_assert_ptr_null(nodes_found(nodes, any_node, &attr, 1, "f", &r));
+    ck_assert_ptr_null(nodes_found(nodes, any_node, &attr, &r));
     ck_assert_int_eq(r, -EOVERFLOW);
     nodes_free(nodes);
 }
@@ -87,8 +87,8 @@ END_TEST
 START_TEST(node_goes_with_the_last_lookup_and_use)
 {
     Nodes *nodes = table();
-    Node *node = found(nodes, 7, 0, "f");
-    nodes_done(nodes, found(nodes, 7, 0, "f"));
+    Node *node = found(nodes, 7, 0);
+    nodes_done(nodes, found(nodes, 7, 0));
     ck_assert_int_eq(puts_seen, 1);
     nodes_forget(nodes, 7, 1);
     ck_assert_uint_eq(nodes_count(nodes), 2);
@@ -107,20 +107,9 @@ START_TEST(forgetting_the_unknown_or_too_often_is_harmless)
 {
     Nodes *nodes = table();
     nodes_forget(nodes, 12345, 3);
-    nodes_done(nodes, found(nodes, 7, 0, "f"));
+    nodes_done(nodes, found(nodes, 7, 0));
     nodes_forget(nodes, 7, 100);
     ck_assert_uint_eq(nodes_count(nodes), 1);
-    nodes_free(nodes);
-}
-END_TEST
-
-START_TEST(node_remembers_the_last_name)
-{
-    Nodes *nodes = table();
-    Node *node = found(nodes, 7, 0, "old");
-    nodes_done(nodes, found(nodes, 7, 0, "new"));
-    ck_assert_str_eq(node->name, "new");
-    nodes_done(nodes, node);
     nodes_free(nodes);
 }
 END_TEST
@@ -129,7 +118,7 @@ static void *look_up_and_forget(void *data)
 {
     for (int i = 0; i < 5000; i++) {
         uint64_t ino = 100 + (uint64_t)(i % 13);
-        nodes_done(data, found(data, ino, 0, i % 2 ? "a" : "b"));
+        nodes_done(data, found(data, ino, 0));
         Node *node = nodes_use(data, ino);
         nodes_done(data, node);
         nodes_forget(data, ino, 1);
@@ -154,5 +143,4 @@ END_TEST
 HARNESS_MAIN("cache/fuse/nodes", node_id_is_the_inode_number, root_is_one_whatever_its_inode,
              snapshot_and_live_inode_are_told_apart, more_snapshots_than_tags_is_refused,
              node_goes_with_the_last_lookup_and_use,
-             forgetting_the_unknown_or_too_often_is_harmless, node_remembers_the_last_name,
-             many_threads_leave_nothing_behind)
+             forgetting_the_unknown_or_too_often_is_harmless, many_threads_leave_nothing_behind)

@@ -241,6 +241,101 @@ START_TEST(name_moved_elsewhere_is_stale_once)
 }
 END_TEST
 
+static Reply *make_dir(World *w, uint64_t parent, const char *name)
+{
+    char body[sizeof(struct fuse_mkdir_in) + 32] = {0};
+    *(struct fuse_mkdir_in *)(void *)body = (struct fuse_mkdir_in){.mode = 0755};
+    strcpy(body + sizeof(struct fuse_mkdir_in), name);
+    return kernel_call(&w->kernel, FUSE_MKDIR, parent, body,
+                       sizeof(struct fuse_mkdir_in) + strlen(name) + 1);
+}
+
+/* The kernel does not walk again when the name it looks up is one that it is going to make. */
+START_TEST(nothing_below_a_directory_moved_elsewhere_is_not_there)
+{
+    World w;
+    world_up(&w);
+    g_autofree char *old = g_build_filename(w.dir, "d", NULL);
+    g_autofree char *moved = g_build_filename(w.dir, "moved", NULL);
+    ck_assert_int_eq(g_mkdir(old, 0755), 0);
+    put(&w, "d/inside", "text");
+    uint64_t dir = lookup(&w, "d");
+    ck_assert_int_eq(g_rename(old, moved), 0);
+    ck_assert_int_eq(kernel_lookup(&w.kernel, dir, "new")->error, -ENOENT);
+    ck_assert_int_eq(kernel_lookup(&w.kernel, dir, "new")->error, -ENOENT);
+    /* Here it does, and asks for each name; who is in the directory goes on. */
+    ck_assert_int_eq(make_dir(&w, dir, "new")->error, -ESTALE);
+    ck_assert_int_eq(make_dir(&w, dir, "new")->error, 0);
+    g_autofree char *made = g_build_filename(moved, "new", NULL);
+    ck_assert(g_file_test(made, G_FILE_TEST_IS_DIR));
+    world_down(&w);
+}
+END_TEST
+
+START_TEST(what_there_is_where_the_name_now_leads_is_not_denied)
+{
+    World w;
+    world_up(&w);
+    g_autofree char *old = g_build_filename(w.dir, "d", NULL);
+    g_autofree char *moved = g_build_filename(w.dir, "moved", NULL);
+    ck_assert_int_eq(g_mkdir(old, 0755), 0);
+    uint64_t dir = lookup(&w, "d");
+    ck_assert_int_eq(g_rename(old, moved), 0);
+    ck_assert_int_eq(g_mkdir(old, 0755), 0);
+    put(&w, "d/new", "text");
+    ck_assert_int_eq(kernel_lookup(&w.kernel, dir, "missing")->error, -ENOENT);
+    ck_assert_int_eq(kernel_lookup(&w.kernel, dir, "new")->error, -ESTALE);
+    world_down(&w);
+}
+END_TEST
+
+START_TEST(directory_renamed_here_is_not_stale)
+{
+    World w;
+    world_up(&w);
+    uint64_t dir = make_dir(&w, 1, "d")->entry.nodeid;
+    uint64_t below = make_dir(&w, dir, "below")->entry.nodeid;
+    char body[sizeof(struct fuse_rename_in) + 8] = {0};
+    *(struct fuse_rename_in *)(void *)body = (struct fuse_rename_in){.newdir = 1};
+    memcpy(body + sizeof(struct fuse_rename_in), "d\0e", 4);
+    ck_assert_int_eq(
+        kernel_call(&w.kernel, FUSE_RENAME, 1, body, sizeof(struct fuse_rename_in) + 4)->error, 0);
+    ck_assert_int_eq(kernel_lookup(&w.kernel, dir, "new")->error, -ENOENT);
+    ck_assert_int_eq(kernel_lookup(&w.kernel, below, "new")->error, -ENOENT);
+    ck_assert_int_eq(make_dir(&w, below, "new")->error, 0);
+    /* By descriptor: attributes of what was removed here. */
+    ck_assert_int_eq(kernel_call(&w.kernel, FUSE_RMDIR, below, "new", 4)->error, 0);
+    ck_assert_int_eq(kernel_call(&w.kernel, FUSE_RMDIR, dir, "below", 6)->error, 0);
+    struct fuse_setattr_in set = {.valid = FATTR_MODE, .mode = 0700};
+    ck_assert_int_ne(kernel_call(&w.kernel, FUSE_SETATTR, below, &set, sizeof(set))->error,
+                     -ESTALE);
+    world_down(&w);
+}
+END_TEST
+
+START_TEST(open_file_moved_elsewhere_is_not_stale)
+{
+    World w;
+    world_up(&w);
+    uint64_t node = lookup(&w, "f");
+    uint64_t fh = open_file(&w, node, O_RDONLY, NULL);
+    Reply *r = kernel_call(&w.kernel, FUSE_OPENDIR, 1, &(struct fuse_open_in){0},
+                           sizeof(struct fuse_open_in));
+    struct fuse_read_in in = {.fh = r->open.fh, .size = 4096};
+    ck_assert_int_eq(kernel_call(&w.kernel, FUSE_READDIRPLUS, 1, &in, sizeof(in))->error, 0);
+    g_autofree char *old = g_build_filename(w.dir, "f", NULL);
+    g_autofree char *moved = g_build_filename(w.dir, "g", NULL);
+    ck_assert_int_eq(g_rename(old, moved), 0);
+    struct fuse_setattr_in mode = {.valid = FATTR_MODE, .mode = 0600};
+    ck_assert_int_eq(kernel_call(&w.kernel, FUSE_SETATTR, node, &mode, sizeof(mode))->error, 0);
+    /* By path: ftruncate() comes with the open file. */
+    struct fuse_setattr_in cut = {.valid = FATTR_SIZE};
+    ck_assert_int_eq(kernel_call(&w.kernel, FUSE_SETATTR, node, &cut, sizeof(cut))->error, -ESTALE);
+    kernel_release(&w.kernel, node, fh);
+    world_down(&w);
+}
+END_TEST
+
 START_TEST(file_replaced_after_a_listing_is_not_opened)
 {
     World w;
@@ -480,6 +575,9 @@ HARNESS_MAIN("cache/fuse/session", second_open_is_served_by_the_store,
              pages_are_kept_only_for_the_same_version,
              writer_elsewhere_waits_until_pages_are_dropped, read_beside_a_writer_leaves_no_pages,
              own_writer_ends_the_leases_of_own_readers, name_moved_elsewhere_is_stale_once,
+             nothing_below_a_directory_moved_elsewhere_is_not_there,
+             what_there_is_where_the_name_now_leads_is_not_denied,
+             directory_renamed_here_is_not_stale, open_file_moved_elsewhere_is_not_stale,
              file_replaced_after_a_listing_is_not_opened,
              without_a_store_everything_is_read_from_the_origin,
              object_lost_from_the_disk_is_read_from_the_origin, end_of_the_connection_is_told_once,
