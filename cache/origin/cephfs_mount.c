@@ -17,9 +17,12 @@
 #define INODE_CACHE "65536"
 /* A snapshot's files are known to the manifest; what is listed ahead is to be kept. */
 #define INODE_CACHE_SNAPSHOT "16384"
-/* How long a recalled lease may take to come back; less than the MDS's session autoclose (300 s).
+/*
+ * How long a recalled lease may take to come back: then libcephfs ends the whole connection, so it
+ * is as long as libcephfs takes it, which is less than the MDS's session_autoclose (300 s).
  */
-#define LEASE_RETURN_SEC 60
+#define LEASE_RETURN_SEC 280
+#define LEASE_RETURN_MIN_SEC 10
 /* An MDS that answers ends a session at once. */
 #define RECLAIM_SEC 5
 /* What libcephfs calls the directory of snapshots (client_snapdir). */
@@ -294,6 +297,14 @@ static int check(Origin *origin)
     return ceph_ll_getlk(o->mount, o->canary, &lock, CANARY_OWNER);
 }
 
+static gboolean leases_on(struct ceph_mount_info *mount)
+{
+    for (unsigned sec = LEASE_RETURN_SEC; sec >= LEASE_RETURN_MIN_SEC; sec /= 2)
+        if (ceph_set_deleg_timeout(mount, sec) == 0)
+            return TRUE;
+    return FALSE;
+}
+
 /* The connection alone. */
 static Origin *connect_once(const CephfsOriginConfig *config, GError **error)
 {
@@ -342,7 +353,7 @@ static Origin *connect_once(const CephfsOriginConfig *config, GError **error)
         set_mount_error(config, r, error);
         goto fail_mounted;
     }
-    o->leases = ceph_set_deleg_timeout(o->mount, LEASE_RETURN_SEC) == 0;
+    o->leases = leases_on(o->mount);
     if (!read_space(o, error))
         goto fail_mounted;
     cephfs_waits_start(o);

@@ -8,6 +8,7 @@ HUNG=${HUNG:-20} # reads; more than there are threads for requests
 start_ceph --conf 'mon_allow_pool_size_one = true'
 start_hearth
 published_volume pvc-hung-$RANDOM 1073741824
+delete_volume() { :; } # it goes with the cluster, which is this test's own
 second_client
 client() { talk client "$@" || fail "${STEP}_client_$1" "$* gave $ANSWER"; }
 talk_start putter "$BUILD/tools/cephfs-client" "$CEPH_CONF" admin "$CEPH_KEYRING" hearthfs "$ROOT_PATH" ||
