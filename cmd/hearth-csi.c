@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "cache/control/wire.h"
 #include "cmd/hearth-csi_audit.h"
 #include "cmd/hearth-csi_cleanup.h"
 #include "cmd/hearth-csi_options.h"
@@ -210,6 +211,7 @@ int main(int argc, char **argv)
 {
     setlocale(LC_MESSAGES, "C");
     no_cores("hearth-csi");
+    wire_wipe_freed_json();
     /* One arena a core and more, as glibc has it, keeps 10 MB that no thread uses. */
     mallopt(M_ARENA_MAX, 2);
     if (argc > 1 && strcmp(argv[1], "audit") == 0)

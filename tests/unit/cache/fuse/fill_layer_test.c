@@ -330,7 +330,25 @@ START_TEST(a_file_that_is_another_now_gives_an_error_not_its_bytes)
 }
 END_TEST
 
-HARNESS_MAIN("cache/fuse/fill_layer", an_object_is_a_file_with_its_bytes_and_is_kept,
+START_TEST(a_refused_layer_answers_nothing_more)
+{
+    World w;
+    char hex[OBJECT_ID_HEX + 1], dir[3] = "";
+    world_up(&w, "bytes of the file");
+    uint64_t node = lookup_object(&w);
+    ck_assert_int_eq(kernel_read(&w.kernel, node, 0, 0, 4096)->error, 0);
+    name_of(&w, hex);
+    memcpy(dir, hex, 2);
+    uint64_t parent = kernel_lookup(&w.kernel, 1, dir)->entry.nodeid;
+    fill_layer_refuse(w.layer);
+    ck_assert_int_eq(kernel_read(&w.kernel, node, 0, 0, 4096)->error, -EACCES);
+    ck_assert_int_eq(kernel_lookup(&w.kernel, parent, hex)->error, -EACCES);
+    world_down(&w);
+}
+END_TEST
+
+HARNESS_MAIN("cache/fuse/fill_layer", a_refused_layer_answers_nothing_more,
+             an_object_is_a_file_with_its_bytes_and_is_kept,
              a_manifest_that_cannot_be_read_is_an_error, other_names_are_not_there,
              without_the_origin_a_read_fails_in_time_and_works_afterwards,
              what_follows_a_read_that_waited_in_vain_is_answered_soon,
