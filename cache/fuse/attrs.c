@@ -145,6 +145,24 @@ static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
     nodes_done(s->nodes, node);
 }
 
+int drop_setuid(Session *s, Node *node, uid_t caller)
+{
+    OriginAttr attr;
+    /* With CAP_FSETID, as far as that can be told. */
+    if (caller == 0)
+        return 0;
+    int r = s->origin->ops->getattr(s->origin, node->origin, &attr);
+    if (r < 0 || !S_ISREG(attr.st.st_mode))
+        return r;
+    mode_t dropped = attr.st.st_mode & S_ISUID;
+    if (attr.st.st_mode & S_IXGRP)
+        dropped |= attr.st.st_mode & S_ISGID;
+    if (!dropped)
+        return 0;
+    const struct stat st = {.st_mode = attr.st.st_mode & ~dropped};
+    return s->origin->ops->setattr(s->origin, node->origin, &st, ORIGIN_SET_MODE, &attr);
+}
+
 void attrs_ops(struct fuse_lowlevel_ops *ops)
 {
     ops->getattr = op_getattr;

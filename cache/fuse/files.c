@@ -340,6 +340,8 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     if (writer || fi->flags & O_TRUNC)
         handles_return_leases(s, node);
     int r = names_check(s, node);
+    if (r == 0 && fi->flags & O_TRUNC)
+        r = drop_setuid(s, node, fuse_req_ctx(req)->uid);
     if (r == 0)
         r = s->origin->ops->open(s->origin, node->origin, fi->flags & ~(O_CREAT | O_EXCL), &file);
     if (r < 0) {

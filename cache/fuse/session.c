@@ -20,6 +20,9 @@ static void op_init(void *data, struct fuse_conn_info *conn)
     /* Pages are dropped by versions and leases, not by comparing times. */
     conn->want &= ~(unsigned)(FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_SPLICE_READ |
                               FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
+    /* Who writes loses setuid and setgid of the file if he lacks CAP_FSETID, which only the kernel
+     * knows: it then sets the mode. */
+    conn->want &= ~(unsigned)FUSE_CAP_HANDLE_KILLPRIV;
     conn->max_write = MAX_WRITE;
     conn->max_readahead = MAX_READAHEAD;
     conn->max_background = 64;

@@ -79,6 +79,12 @@ int names_lead_to(Session *session, Node *node, Node **astray);
 /* There is no such name in the directory, wherever it is, nor where the names now lead. */
 gboolean names_lead_nowhere(Session *session, Node *dir, const char *name);
 
+/*
+ * Before `caller` truncates by opening: setuid and setgid go, as the kernel has it done for every
+ * other write (op_init). 0 or -errno.
+ */
+int drop_setuid(Session *session, Node *node, uid_t caller);
+
 void names_ops(struct fuse_lowlevel_ops *ops);
 void files_ops(struct fuse_lowlevel_ops *ops);
 void dirs_ops(struct fuse_lowlevel_ops *ops);

@@ -185,20 +185,50 @@ static const char *setgid_directory(void)
     return NULL;
 }
 
-static int suid_body(void)
+static int by_writing(void)
 {
     int fd = open("s", O_WRONLY);
     return fd >= 0 && write(fd, "y", 1) == 1 ? 0 : 1;
 }
 
-static const char *write_clears_setuid(void)
+static int by_opening(void)
 {
-    OK(put("s", "x"));
-    OK(chmod("s", 06777));
-    NEED(as_user(4321, 8765, suid_body) == 0, "cannot write a file of 0777");
-    struct stat st;
-    OK(stat("s", &st));
-    NEED(!(st.st_mode & 04000), "a write by another user leaves the setuid bit");
+    return open("s", O_WRONLY | O_TRUNC) >= 0 ? 0 : 1;
+}
+
+static int by_truncating(void)
+{
+    return truncate("s", 0);
+}
+
+static int by_truncating_what_is_open(void)
+{
+    return ftruncate(open("s", O_WRONLY), 0);
+}
+
+static const char *writes_clear_setuid(void)
+{
+    static const struct {
+        const char *name;
+        int (*body)(void);
+    } ways[] = {
+        {"write", by_writing},
+        {"open with O_TRUNC", by_opening},
+        {"truncate", by_truncating},
+        {"ftruncate", by_truncating_what_is_open},
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(ways); i++) {
+        struct stat st;
+        OK(put("s", "x"));
+        OK(chmod("s", 06777));
+        NEED(as_user(4321, 8765, ways[i].body) == 0, "%s of a file of 0777 fails", ways[i].name);
+        OK(stat("s", &st));
+        NEED(!(st.st_mode & 06000), "%s by another user leaves %o", ways[i].name, st.st_mode);
+        OK(chmod("s", 06777));
+        NEED(ways[i].body() == 0, "%s by root fails", ways[i].name);
+        OK(stat("s", &st));
+        NEED((st.st_mode & 06000) == 06000, "%s by root leaves %o", ways[i].name, st.st_mode);
+    }
     return NULL;
 }
 
@@ -289,7 +319,7 @@ int main(int argc, char **argv)
         ROW(extended_attributes), ROW(times),
         ROW(modes_and_owners),    ROW(another_user),
         ROW(group_permission),    ROW(setgid_directory),
-        ROW(write_clears_setuid), ROW(special_files),
+        ROW(writes_clear_setuid), ROW(special_files),
         ROW(file_system_size),    ROW(locks),
         ROW(concurrent_creates),
     };
