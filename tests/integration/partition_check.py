@@ -172,7 +172,7 @@ class Checker:
         """Who has not read a file in one of the ways since then; of writes one file of each client will do."""
         last = {}
         for (client, file, how), began in self.done.items():
-            if client not in ("make", "ceph") and how not in ("drop", "direct"):
+            if client not in ("make", "ceph") and how != "direct":
                 who = "%s-writes" % client if how == "write" else "%s-f%d-%s" % (client, file, how)
                 last[who] = max(began, last.get(who, 0))
         idle = sorted(who for who, began in last.items() if began < at)

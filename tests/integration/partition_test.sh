@@ -5,13 +5,15 @@
 # what fsync acknowledged is in Ceph: read through the nodes, a plain client, a new client after each
 # round, and the objects in RADOS. What the clients do is in tests/tools/partition-load.c.
 #
-# For longer: ROUNDS=200. A failure names SEED, which decides what is done to whom, not when.
+# For longer: ROUNDS=200. A failure names SEED, which decides what is done to whom, not when. PARTITION_LOGS
+# is a directory that keeps the logs, FAULTS_ONCE one round of faults, such as "0 cut_off one 34".
 . "$(dirname "$0")/network.sh"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/two_nodes.sh"
 . "$(dirname "$0")/partition_faults.sh"
 init
-SEED=${SEED:-7} LOGS=$TMP/logs FAULTS=$TMP/logs/faults
+SEED=${SEED:-7} LOGS=${PARTITION_LOGS:-$TMP/logs}
+FAULTS=$LOGS/faults
 mkdir -p "$LOGS" "$TMP/locks" "$TMP/forged"
 
 # ---- the checker sees what it is for ----
@@ -80,6 +82,7 @@ HEARTHD_WITH=(nsenter --net="/proc/${PID[network-two]}/ns/net")
 start_node2
 HEARTHD_WITH=()
 published_volume pvc-partition-$RANDOM 1073741824
+on_node2 pending stage # on a busy machine the first may take too long
 publish_on_node2
 healed() { # at the end, whatever a fault was doing
     local name
@@ -88,17 +91,23 @@ healed() { # at the end, whatever a fault was doing
     for name in mds.a osd.0; do kill -CONT "$(daemon_pid $name)"; done
     for name in "${!LINK[@]}"; do link_up "$name"; done
 } 2>/dev/null
-at_exit healed
 
 LOAD=$BUILD/tools/partition-load
 POOL=$(ceph_cmd fs ls --format json | jq -r '.[0].data_pools[0]')
 as_admin=("$CEPH_CONF" admin "$CEPH_KEYRING")
 "$LOAD" make "$LOGS/make.log" "$TARGET" || die "the files are not made"
-spawn load-one "$LOAD" node 1 "$LOGS/one.log" "$SEED" "$TMP/locks" 0347 "$TARGET"
-spawn load-two "$LOAD" node 2 "$LOGS/two.log" "$SEED" "$TMP/locks" 1357 "$TARGET2"
-plain='until [ -e "$0/stop" ]; do "$@"; sleep 0.2; done'
+spawn load-one "$LOAD" node 1 "$LOGS/one.log" "$SEED" "$TMP/locks" 023467 023467 "$TARGET"
+spawn load-two "$LOAD" node 2 "$LOGS/two.log" "$SEED" "$TMP/locks" 13457 123567 "$TARGET2"
+stop_loads() {
+    touch "$TMP/stop"
+    end load-plain
+    for name in load-one load-two load-rados; do end $name KILL; done
+} 2>/dev/null
+at_exit 'healed; stop_loads'
+# A client that has lost its session is followed by another.
+plain='trap "kill -KILL \$client; exit" TERM; until [ -e "$0/stop" ]; do "$@" & client=$!; wait $client; sleep 0.2; done'
 spawn load-plain nsenter --net="/proc/${PID[network-plain]}/ns/net" bash -c "$plain" "$TMP" \
-    "$LOAD" plain 3 "$LOGS/plain.log" "$SEED" "$TMP/locks" 2367 "${as_admin[@]}" hearthfs "$ROOT_PATH"
+    "$LOAD" plain 3 "$LOGS/plain.log" "$SEED" "$TMP/locks" 2567 2367 "${as_admin[@]}" hearthfs "$ROOT_PATH"
 spawn load-rados "$LOAD" rados "$LOGS/rados.log" "${as_admin[@]}" "$POOL" "$TARGET"
 talk_start checker python3 "$TOP/tests/integration/partition_check.py" "$LOGS" || die "no checker"
 
@@ -106,8 +115,9 @@ talk_start checker python3 "$TOP/tests/integration/partition_check.py" "$LOGS" |
 
 one_of() { echo "${@:RANDOM % $# + 1:1}"; }
 between() { echo $(($1 + RANDOM % ($2 - $1 + 1))); }
-chosen() { # lines of "AFTER FAULT ARGUMENTS", AFTER in seconds
+chosen() { # ROUND: lines of "AFTER FAULT ARGUMENTS", AFTER in seconds
     local client other
+    RANDOM=$((SEED * 10000 + $1)) # a shell within the shell begins with numbers of its own
     client=$(one_of one two) other=$(one_of one two plain plain)
     case $((RANDOM % 20)) in
     0 | 1 | 2) echo "0 cut_off $client $(between 33 45)" ;;
@@ -175,6 +185,9 @@ round() { # NAME FAULTS
     echo "     $1: $what; $((SECONDS - began)) s, $R reads, $S syncs, $E errors"
 }
 
+R=0 S=0 E=0 V=0
+everyone_goes_on $(($(uptime_us) + 2000000)) || die "nothing of ${ANSWER#error }"
+
 # Each kind of fault that matters most, in as little time as it takes.
 if [ -n "${FAULTS_ONCE:-}" ]; then
     round these "$FAULTS_ONCE"
@@ -182,15 +195,13 @@ elif [ -z "${ROUNDS:-}" ]; then
     round cut_off_and_frozen $'0 cut_off one 34\n0 freeze two 34\n3 evict plain'
     round evicted_and_failed_over $'0 evict one\n0 flap two 3\n2 restart mds.a'
 else
-    RANDOM=$SEED
     for ((i = 1; i <= ROUNDS; i++)); do
-        round "round_$i" "$(chosen)"
+        round "round_$i" "$(chosen $i)"
     done
 fi
 
 # ---- the end: everyone stops, and everything is as it was acknowledged last ----
-touch "$TMP/stop"
-for name in load-one load-two load-plain load-rados; do end $name KILL 2>/dev/null; done
+stop_loads
 talk checker check
 same nothing_more_is_found "${ANSWER##* }" 0
 talk_end checker

@@ -2,18 +2,23 @@
  * A client of the partition torture: reads 8 files (f0 to f7) over and over, each in several ways,
  * writes some of them, and logs what it did and saw (partition-log.h).
  *
- *   partition-load make LOG DIR                             makes the files, synced
- *   partition-load node CLIENT LOG SEED LOCKS WRITES DIR    below a mount; until it is killed
- *   partition-load plain CLIENT LOG SEED LOCKS WRITES CONF USER KEYRING FS ROOT
- *                                                           by libcephfs, until the session is lost
- *   partition-load fresh LOG CONF USER KEYRING FS ROOT      a new client of libcephfs reads each
- * file once partition-load rados LOG CONF USER KEYRING POOL DIR     the files' objects in RADOS,
- * until killed
+ *   partition-load make LOG DIR
+ *     makes the files, synced
+ *   partition-load node CLIENT LOG SEED LOCKS WRITES HOLDS DIR
+ *     below a mount, until it is killed
+ *   partition-load plain CLIENT LOG SEED LOCKS WRITES HOLDS CONF USER KEYRING FS ROOT
+ *     by libcephfs, until the session is lost
+ *   partition-load fresh LOG CONF USER KEYRING FS ROOT
+ *     a new client of libcephfs reads each file once
+ *   partition-load rados LOG CONF USER KEYRING POOL DIR
+ *     reads the files' objects in RADOS, until it is killed
  *
- * CLIENT is a number from 1 to 15, WRITES names the files to be written ("0347"), LOCKS a
- * directory: who writes a file has a lock there for as long as pwrite takes, or for 2 s, so that
- * writes hardly ever overlap. Files 0 to 3 are written every few seconds, so that leases on them
- * are there; the others are written all the time, those of a node by open(O_TRUNC) too.
+ * CLIENT is a number from 1 to 15. WRITES names the files to be written ("023"), HOLDS those that
+ * are kept open and mapped, read often and written often; the others are used now and then, so that
+ * who holds them has them for itself, with writes that are not in Ceph yet. LOCKS is a directory:
+ * who writes a file has a lock there for as long as pwrite takes, or for 2 s, so that writes hardly
+ * ever overlap. Files 0 to 3 are written every few seconds, so that leases on them are there; the
+ * others all the time, those of a node by open(O_TRUNC) too.
  */
 #include <cephfs/libcephfs.h>
 #include <rados/librados.h>
@@ -30,7 +35,7 @@ typedef struct Job {
 } Job;
 
 static unsigned client;
-static const char *dir, *locks;
+static const char *dir, *locks, *files_held = "";
 static struct ceph_mount_info *ceph;
 static rados_ioctx_t pool;
 
@@ -99,6 +104,11 @@ static void read_once(int file, int fd, const char *how, uint64_t began, void *t
         log_read(file, how, began, to, (size_t)n);
 }
 
+static int is_held(const Job *job)
+{
+    return strchr(files_held, '0' + job->file) != NULL;
+}
+
 static void *fresh_reader(void *data)
 {
     Job *job = data;
@@ -109,31 +119,44 @@ static void *fresh_reader(void *data)
         int fd = open_file(job->file, O_RDONLY | (direct ? O_DIRECT : 0));
         read_once(job->file, fd, direct ? "direct" : "open", began, buffer);
         close_file(fd);
+        pause_ms(job, is_held(job) ? 100 : 2000, is_held(job) ? 300 : 6000);
+    }
+    return NULL;
+}
+
+/* Descriptors and mappings stay, for what is asked of the node while it is cut off is what it
+ * keeps. */
+enum { USES = 500 };
+
+static void *read_held(Job *job, int drop)
+{
+    void *buffer = aligned_alloc(PAGE, FILE_BYTES);
+    int fd = -1;
+    for (;;) {
+        if (fd < 0)
+            fd = open_file(job->file, O_RDONLY);
+        const uint64_t began = now_us();
+        if (drop)
+            posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+        read_once(job->file, fd, drop ? "drop" : "held", began, buffer);
         pause_ms(job, 100, 300);
+        if (one_of(job, USES) == 0) {
+            close_file(fd);
+            fd = -1;
+        }
     }
     return NULL;
 }
 
 static void *held_reader(void *data)
 {
-    Job *job = data;
-    void *buffer = aligned_alloc(PAGE, FILE_BYTES);
-    int fd = -1;
-    for (;;) {
-        if (fd < 0)
-            fd = open_file(job->file, O_RDONLY);
-        const int drop = !ceph && one_of(job, 3) == 0;
-        const uint64_t began = now_us();
-        if (drop)
-            posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-        read_once(job->file, fd, drop ? "drop" : "held", began, buffer);
-        pause_ms(job, 100, 300);
-        if (one_of(job, 200) == 0) {
-            close_file(fd);
-            fd = -1;
-        }
-    }
-    return NULL;
+    return read_held(data, 0);
+}
+
+/* The kernel's pages are dropped before each read. */
+static void *dropping_reader(void *data)
+{
+    return read_held(data, 1);
 }
 
 /* A page that cannot be read. */
@@ -162,7 +185,7 @@ static void *mapped_reader(void *data)
     for (;;) {
         int fd = open_file(job->file, O_RDONLY);
         void *map = fd < 0 ? MAP_FAILED : mmap(NULL, FILE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
-        for (int i = 0; i < 100 && map != MAP_FAILED; i++) {
+        for (int i = 0; i < USES && map != MAP_FAILED; i++) {
             copy_mapped(job->file, map, buffer);
             pause_ms(job, 100, 300);
         }
@@ -248,6 +271,8 @@ static int write_once(Job *job, int *fd, void *buffer)
     if (r != FILE_BYTES) {
         how = "write";
     } else if (one_of(job, 6)) {
+        if (one_of(job, 3) == 0) /* what is lost meanwhile is to be told of */
+            pause_ms(job, 500, 5000);
         r = sync_file(*fd);
         synced = r == 0 ? now_us() : 0;
         how = r == 0 ? "synced" : "sync";
@@ -263,7 +288,7 @@ static void *writer(void *data)
 {
     Job *job = data;
     void *buffer = aligned_alloc(PAGE, FILE_BYTES);
-    const int holds = job->file >= 4 && !ceph; /* a descriptor over many writes */
+    const int holds = job->file >= 6 && !ceph; /* a descriptor over many writes */
     int fd = -1;
     for (;;) {
         int r = write_once(job, &fd, buffer);
@@ -271,7 +296,8 @@ static void *writer(void *data)
             close_file(fd);
             fd = -1;
         }
-        pause_ms(job, job->file < 4 ? 2000 : 300, job->file < 4 ? 6000 : 1000);
+        const int often = job->file >= 4 && is_held(job);
+        pause_ms(job, often ? 300 : 3000, often ? 1500 : 12000);
     }
     return NULL;
 }
@@ -352,9 +378,9 @@ int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
     const int loads = !strcmp(mode, "node") || !strcmp(mode, "plain");
-    char **rest = argv + (loads ? 7 : 3);
-    if ((!strcmp(mode, "make") && argc != 4) || (!strcmp(mode, "node") && argc != 8) ||
-        (!strcmp(mode, "plain") && argc != 12) || (!strcmp(mode, "fresh") && argc != 8) ||
+    char **rest = argv + (loads ? 8 : 3);
+    if ((!strcmp(mode, "make") && argc != 4) || (!strcmp(mode, "node") && argc != 9) ||
+        (!strcmp(mode, "plain") && argc != 13) || (!strcmp(mode, "fresh") && argc != 8) ||
         (!strcmp(mode, "rados") && argc != 8) || argc < 4) {
         fprintf(stderr, "usage: partition-load make|node|plain|fresh|rados ..., see its source\n");
         return 2;
@@ -378,18 +404,23 @@ int main(int argc, char **argv)
     if (!strcmp(mode, "rados"))
         connect_rados(rest);
     const unsigned seed = loads ? (unsigned)atoi(argv[4]) : 0;
-    locks = loads ? argv[5] : NULL;
+    if (loads) {
+        locks = argv[5];
+        files_held = argv[7];
+    }
     for (int file = 0; file < FILES; file++) {
         if (!loads) {
             begin(rados_reader, file, seed);
             continue;
         }
         begin(fresh_reader, file, seed);
-        begin(held_reader, file, seed + 1);
-        if (!ceph)
-            begin(mapped_reader, file, seed + 2);
         if (strchr(argv[6], '0' + file))
-            begin(writer, file, seed + 3);
+            begin(writer, file, seed + 1);
+        if (!strchr(files_held, '0' + file))
+            continue;
+        begin(held_reader, file, seed + 2);
+        if (!ceph) /* mapped pages are not dropped */
+            begin(file % 2 ? dropping_reader : mapped_reader, file, seed + 3);
     }
     for (;;)
         pause();
