@@ -20,6 +20,7 @@ spawn node "$BUILD/hearth-csi" --role=node --endpoint="unix://$NODE" --node-id=t
 wait_socket node "$NODE"
 
 published_volume pvc-secret-$RANDOM 1073741824
+LIVE=$TARGET
 echo hello >"$TARGET/file"
 for change in '.secrets.userKey = env.WRONG_KEY' '.secrets.userKey = env.WRONG_KEY + "x"' '.secrets["" + env.WRONG_KEY] = "v"'; do
     csi controller CreateVolume "$(create_request pvc-wrong-$RANDOM 1073741824 '{}' | jq -c "$change")" && delete_volume
@@ -67,6 +68,42 @@ for type in $(types); do
     mkdir -p "$TMP/mnt/pod-$type"
     stage && publish || fail "${type}_mounts" "$(said)"
 done
+# And under faults: daemons of Ceph away, sessions ended, daemons that are stopped and killed. Not the OSD: writers of an
+# image would wait for it beyond any signal.
+fault() { # NAME: staging again, with the right key and a wrong one, reading, writing and deleting, whatever comes of it
+    local change
+    # It may wait for what is away.
+    { dd if=/dev/urandom of="$LIVE/$1" bs=64k count=4 conv=fsync; cat "$LIVE"/*; } >/dev/null 2>&1 &
+    WAITING+=($!)
+    for change in . '.secrets.userKey = env.WRONG_KEY'; do
+        CSI_TIMEOUT=4 csi node NodeStageVolume "$(stage_request | jq -c "$change")"
+        CSI_TIMEOUT=4 csi controller DeleteSnapshot "$(csi_json '{snapshot_id: $snap, secrets: $secrets}' --arg snap "$(snapshot_id_of none)" | jq -c "$change")"
+    done
+    FAULTS+=" $1"
+}
+FAULTS= WAITING=()
+for daemon in mon.a mds.a; do
+    halt $daemon
+    fault without_$daemon
+    continue_ceph
+done
+for id in $(ceph_cmd tell mds.a client ls --format json 2>/dev/null | jq -r '.[].id'); do ceph_cmd tell mds.a client evict id="$id" >/dev/null 2>&1; done
+fault evicted
+kill -STOP "${PID[node]}"
+fault stopped_plugin
+kill -CONT "${PID[node]}"
+kill -STOP "${PID[hearthd]}"
+fault stopped_hearthd
+kill -CONT "${PID[hearthd]}"
+wait "${WAITING[@]}"
+WAITING=()
+end hearthd KILL
+start_hearthd --log-level=debug
+wait_for 20 eval 'csi node Probe "{}"'
+fault killed_hearthd
+wait "${WAITING[@]}"
+same there_were_faults "$(wc -w <<<"$FAULTS")" 6
+wait_for 60 eval 'stage && publish' || fail "after_all_of_it_it_is_mounted" "$(said)"
 audit >/dev/null
 audit --format json --repair >/dev/null
 "$BUILD/hearth-csi" audit --cluster-config="$TMP/config.json" --secret-dir="$TMP" >>"$TMP/log/audit.log" 2>&1
