@@ -53,10 +53,14 @@ continue_ceph
 is_in_ceph without_the_mgr
 kill -STOP "${PID[node]}"
 goes_on with_the_node_plugin_stopped
+TARGET=$TMP/mnt/pod/second
+CSI_TIMEOUT=2 publish && fail a_plugin_that_is_stopped_answers "$(said)"
 kill -CONT "${PID[node]}"
 is_in_ceph with_the_node_plugin_stopped
-csi node NodeGetVolumeStats "$(csi_json '{volume_id: $id, volume_path: $path}' --arg id "$VOLUME_ID" --arg path "$TARGET")"
-same and_it_answers_when_it_goes_on "$CSI_CODE" OK
+check a_call_that_had_no_answer_is_repeated pending publish
+same and_is_done_once "$(mounts_below "$TMP/mnt/pod" | grep -cx "$TARGET")" 1
+check and_taken_back unpublish
+TARGET=$IMAGE
 
 # ---- who has: it waits, and fails nothing
 waits() { # NAME: begun while the daemon is away, ended when it is back

@@ -87,7 +87,11 @@ def matrix():
     lines = section(path, "## 8. ")
     tables = rows(lines)
     promises = [cells[0].split()[0] for _, cells in tables[0][1]] if tables else []
-    reasons = {m.group(1): number for number, line in lines if (m := re.match(r"- \*\*([a-z])\*\* ", line))}
+    explained = [(m.group(1), number) for number, line in lines if (m := re.match(r"- \*\*([a-z])\*\* ", line))]
+    reasons = dict(explained)
+    for letter, number in explained:
+        if reasons[letter] != number:
+            faults.append(f"{path}:{number}: the reason {letter} is there twice")
     used, columns, named = set(), [], 0
     if not promises:
         faults.append(f"{path}: §8 has no table of promises")

@@ -52,6 +52,7 @@ planted unit_test_that_is_not_there 1 'unit/block/watch' 'unit/store/watch'
 planted case_that_is_not_there 1 '(`kept`)' '(`lost`)'
 planted reason_that_is_not_there 1 '-a |' '-c |'
 planted reason_that_no_cell_has 1 '| ?b |' '| `cut` |'
+planted reason_that_is_there_twice 1 "- [*][*]b[*][*]" "- **a** why else\\\\n- **b**"
 planted promise_without_a_column 1 '| 2 writes' '| 3 writes'
 planted fault_that_a_table_lacks 1 '| killed | -a |' ''
 planted threat_that_nothing_shows 1 '| a pod | `cut` |' '| a pod | believe it |'
