@@ -25,9 +25,10 @@ json_t *volumes_refused(Volumes *vs)
 
 static void refuse_locked(Volumes *vs, Volume *v)
 {
-    if (v->layer)
-        fill_layer_refuse(v->layer);
     atomic_store(&v->ended, TRUE);
+    if (!v->layer)
+        return; /* nothing is mounted over it */
+    fill_layer_refuse(v->layer);
     if (g_hash_table_size(vs->refused) < REFUSED_MAX &&
         g_hash_table_add(vs->refused, g_strdup(v->id)))
         g_warning("volume %s: Ceph refuses user %s, with whose key it was opened while Ceph was "
