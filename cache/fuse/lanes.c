@@ -26,6 +26,7 @@ struct Lane {
     TAILQ_ENTRY(Lane) link;
     gboolean queued;
     unsigned runs;
+    unsigned state; /* at the last run */
     void *waiting;
 };
 
@@ -124,6 +125,7 @@ static void run_locked(Lanes *l, Lane *lane)
     const unsigned tries = lane->runs++;
     Run run = {.lane = lane, .work = lane->waiting, .late_ms = now_ms() + patience_ms(lane)};
     lane->waiting = NULL;
+    lane->state = l->ops.state(l->data, &lane->key, run.work);
     void *aim = l->ops.aim(l->data, &lane->key, run.work);
     run.fixed = aim == NULL;
     LIST_INSERT_HEAD(&l->runs, &run, link);
@@ -183,7 +185,9 @@ static void *lane_thread(void *data)
 static void overtake_locked(Lanes *l, Run *run)
 {
     Lane *lane = run->lane;
-    if (run->fixed || lane->queued || lane->runs >= LANE_RUNS_MAX || (!run->work && !lane->waiting))
+    const void *work = run->work ? run->work : lane->waiting;
+    if (run->fixed || lane->queued || lane->runs >= LANE_RUNS_MAX || !work ||
+        l->ops.state(l->data, &lane->key, work) == lane->state)
         return;
     if (run->work)
         lane->waiting = lane->waiting ? l->ops.merge(lane->waiting, run->work) : run->work;

@@ -43,6 +43,7 @@ typedef struct Node {
     _Atomic int writers; /* handles open for writing */
     /* Rises before anything here writes the file: a fill that began before is not kept. */
     _Atomic unsigned writes_begun;
+    _Atomic unsigned page_waits; /* how many began: pages.h */
     /* Until then (CLOCK_MONOTONIC_COARSE, ms) the kernel may use the name without asking. */
     _Atomic int64_t name_until;
     _Atomic unsigned moving, moves; /* changes of the name here: under way, ended */

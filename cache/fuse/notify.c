@@ -109,6 +109,14 @@ static void *aim(void *data, const LaneKey *key, const void *data_of_work)
     return a;
 }
 
+/* Another way around is there once another request was read. */
+static unsigned state(void *data, const LaneKey *key, const void *data_of_work)
+{
+    (void)data;
+    const Work *work = data_of_work;
+    return key->kind == PAGES ? atomic_load(&work->node->page_waits) : 0;
+}
+
 static void drop_range(Session *s, uint64_t id, PageRange range)
 {
     fuse_lowlevel_notify_inval_inode(s->fuse, id, range.off,
@@ -310,6 +318,7 @@ Notifier *notifier_start(Session *session)
 {
     static const LaneOps ops = {
         .merge = merge,
+        .state = state,
         .aim = aim,
         .run = run,
         .done = done,

@@ -12,6 +12,7 @@ void pages_wait_begin(Node *node, PageUse *use, uint64_t off, size_t size, gbool
     };
     pthread_mutex_lock(&node->mutex);
     LIST_INSERT_HEAD(&node->page_uses, use, link);
+    atomic_fetch_add(&node->page_waits, 1);
     pthread_mutex_unlock(&node->mutex);
 }
 

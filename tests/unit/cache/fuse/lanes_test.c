@@ -14,7 +14,9 @@ typedef struct World {
     unsigned blocked, done; /* lock */
     GHashTable *free_keys;  /* keys whose runs do not block; lock */
     gboolean first_only;    /* lock: only first tries block */
-    unsigned pieces;        /* lock: of work, in what was done */
+    _Atomic unsigned state;
+    gboolean same_state; /* of all runs */
+    unsigned pieces;     /* lock: of work, in what was done */
 } World;
 
 /* Work is the number of pieces that were merged. */
@@ -27,6 +29,13 @@ static void *aim(void *data, const LaneKey *key, const void *work)
 {
     (void)data, (void)work;
     return key->kind == MOVABLE ? GUINT_TO_POINTER(1) : NULL;
+}
+
+static unsigned state(void *data, const LaneKey *key, const void *work)
+{
+    (void)key, (void)work;
+    World *w = data;
+    return w->same_state ? 0 : atomic_fetch_add(&w->state, 1);
 }
 
 static void run(void *data, const LaneKey *key, void *aim_or_work, unsigned tries)
@@ -57,8 +66,12 @@ static void done(void *data, const LaneKey *key, void *work)
 
 static void world_up(World *w, unsigned threads_max)
 {
-    const LaneOps ops = {
-        .merge = merge, .aim = aim, .run = run, .done = done, .threads_max = threads_max};
+    const LaneOps ops = {.merge = merge,
+                         .state = state,
+                         .aim = aim,
+                         .run = run,
+                         .done = done,
+                         .threads_max = threads_max};
     *w = (World){.free_keys = g_hash_table_new(NULL, NULL)};
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
@@ -172,6 +185,23 @@ START_TEST(runs_of_a_lane_have_a_bound)
 }
 END_TEST
 
+START_TEST(blocked_lanes_take_no_threads_from_others_while_nothing_has_changed)
+{
+    World w;
+    world_up(&w, 24);
+    w.same_state = TRUE;
+    for (uint64_t key = 1; key <= 20; key++)
+        add(&w, MOVABLE, key);
+    await(&w, &w.blocked, 20);
+    g_usleep(300000); /* so long would each have been overtaken several times */
+    ck_assert_uint_eq(w.blocked, 20);
+    allow(&w, 99);
+    add(&w, FIXED, 99);
+    await(&w, &w.done, 1);
+    world_down(&w);
+}
+END_TEST
+
 START_TEST(at_the_bound_of_threads_work_waits_and_nothing_is_done_unrun)
 {
     World w;
@@ -209,5 +239,6 @@ END_TEST
 HARNESS_MAIN("cache/fuse/lanes", a_blocked_lane_delays_no_other,
              a_key_has_one_lane_with_one_piece_of_work_that_waits,
              a_blocked_run_is_overtaken_and_its_work_is_done_once, runs_of_a_lane_have_a_bound,
+             blocked_lanes_take_no_threads_from_others_while_nothing_has_changed,
              at_the_bound_of_threads_work_waits_and_nothing_is_done_unrun,
              threads_end_when_they_are_not_needed)
