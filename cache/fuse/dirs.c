@@ -15,7 +15,8 @@ typedef struct Listing {
     gboolean has_pending;  /* read, but did not fit in the last reply */
     int64_t pending_at;
     OriginEntry pending;
-    unsigned changes; /* of the directory's names here, when it was begun */
+    unsigned losses_seen; /* Node.mutex */
+    unsigned changes;     /* of the directory's names here, when it was begun */
 } Listing;
 
 static Listing *listing_of(struct fuse_file_info *fi)
@@ -62,6 +63,7 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     l->session = s;
     l->node = node;
     l->dir = dir;
+    l->losses_seen = unsynced_seen(node);
     atomic_fetch_add(&node->listings, 1);
     pthread_mutex_init(&l->mutex, NULL);
     pthread_mutex_lock(&s->open_mutex);
@@ -88,12 +90,16 @@ static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info 
 
 static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
+    (void)ino;
     (void)datasync;
-    (void)fi;
-    Session *s = session_of(req);
-    Node *node = USE_NODE_OR_REPLY(s, req, ino);
-    fuse_reply_err(req, -s->origin->ops->sync_node(s->origin, node->origin));
-    nodes_done(s->nodes, node);
+    Listing *l = listing_of(fi);
+    Session *s = l->session;
+    const uint64_t mark = unsynced_mark(l->node);
+    int r = s->origin->ops->sync_node(s->origin, l->node->origin);
+    if (r == 0)
+        unsynced_synced(s, l->node, mark);
+    int lost = unsynced_error(s, l->node, &l->losses_seen);
+    fuse_reply_err(req, -(lost ? lost : r));
 }
 
 /* The next entry at `off`, in l->pending. 1, 0 at the end, -errno. */

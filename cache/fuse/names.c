@@ -82,10 +82,20 @@ static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_dat
     fuse_reply_none(req);
 }
 
+/* What a change of names in `dir`, begun in that session, came to: r. Its fsync is to make it safe.
+ */
+static int changed(Session *s, Node *dir, uint64_t in_session, int r)
+{
+    if (r == 0)
+        unsynced_wrote(s, dir, in_session);
+    return r;
+}
+
 static void op_mknod(fuse_req_t req, fuse_ino_t parent_id, const char *name, mode_t mode,
                      dev_t rdev)
 {
     Session *s = session_of(req);
+    const uint64_t session = unsynced_session(s);
     Node *parent = USE_NODE_OR_REPLY(s, req, parent_id);
     OriginCaller caller = caller_of(req);
     OriginNode *made = NULL;
@@ -93,8 +103,9 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent_id, const char *name, mod
     const NameAsked asked = name_asked(parent, name);
     int r = names_check(s, parent);
     if (r == 0)
-        r = s->origin->ops->mknod(s->origin, parent->origin, name, mode, rdev, &caller, &made,
-                                  &attr);
+        r = changed(s, parent, session,
+                    s->origin->ops->mknod(s->origin, parent->origin, name, mode, rdev, &caller,
+                                          &made, &attr));
     /* bind(2) does not walk again. */
     if (r == -ESTALE && S_ISSOCK(mode))
         r = -ENOENT;
@@ -105,6 +116,7 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent_id, const char *name, mod
 static void op_mkdir(fuse_req_t req, fuse_ino_t parent_id, const char *name, mode_t mode)
 {
     Session *s = session_of(req);
+    const uint64_t session = unsynced_session(s);
     Node *parent = USE_NODE_OR_REPLY(s, req, parent_id);
     OriginCaller caller = caller_of(req);
     OriginNode *made = NULL;
@@ -112,7 +124,9 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent_id, const char *name, mod
     const NameAsked asked = name_asked(parent, name);
     int r = names_check(s, parent);
     if (r == 0)
-        r = s->origin->ops->mkdir(s->origin, parent->origin, name, mode, &caller, &made, &attr);
+        r = changed(
+            s, parent, session,
+            s->origin->ops->mkdir(s->origin, parent->origin, name, mode, &caller, &made, &attr));
     reply_entry(s, req, &asked, r, made, &attr);
     nodes_done(s->nodes, parent);
 }
@@ -120,6 +134,7 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent_id, const char *name, mod
 static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent_id, const char *name)
 {
     Session *s = session_of(req);
+    const uint64_t session = unsynced_session(s);
     Node *parent = USE_NODE_OR_REPLY(s, req, parent_id);
     OriginCaller caller = caller_of(req);
     OriginNode *made = NULL;
@@ -127,7 +142,9 @@ static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent_id,
     const NameAsked asked = name_asked(parent, name);
     int r = names_check(s, parent);
     if (r == 0)
-        r = s->origin->ops->symlink(s->origin, parent->origin, name, target, &caller, &made, &attr);
+        r = changed(s, parent, session,
+                    s->origin->ops->symlink(s->origin, parent->origin, name, target, &caller, &made,
+                                            &attr));
     reply_entry(s, req, &asked, r, made, &attr);
     nodes_done(s->nodes, parent);
 }
@@ -135,6 +152,7 @@ static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent_id,
 static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent_id, const char *name)
 {
     Session *s = session_of(req);
+    const uint64_t session = unsynced_session(s);
     Node *node = USE_NODE_OR_REPLY(s, req, ino);
     Node *parent = nodes_use(s->nodes, parent_id);
     OriginNode *again = NULL;
@@ -146,7 +164,8 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent_id, const 
         if (r == 0)
             r = names_check(s, parent);
         if (r == 0)
-            r = s->origin->ops->link(s->origin, node->origin, parent->origin, name, &attr);
+            r = changed(s, parent, session,
+                        s->origin->ops->link(s->origin, node->origin, parent->origin, name, &attr));
         if (r == 0)
             r = s->origin->ops->lookup(s->origin, parent->origin, name, &again, &attr);
         reply_entry(s, req, &asked, r, again, &attr);
@@ -160,12 +179,13 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent_id, const 
 static void op_unlink(fuse_req_t req, fuse_ino_t parent_id, const char *name)
 {
     Session *s = session_of(req);
+    const uint64_t session = unsynced_session(s);
     Node *parent = USE_NODE_OR_REPLY(s, req, parent_id);
     int r = names_check(s, parent);
     if (r == 0) {
         NameChange change = {.from = parent, .name = name};
         known_names_begin(s->nodes, &change);
-        r = s->origin->ops->unlink(s->origin, parent->origin, name);
+        r = changed(s, parent, session, s->origin->ops->unlink(s->origin, parent->origin, name));
         known_names_end(s->nodes, &change, r == 0);
     }
     fuse_reply_err(req, -r);
@@ -175,12 +195,13 @@ static void op_unlink(fuse_req_t req, fuse_ino_t parent_id, const char *name)
 static void op_rmdir(fuse_req_t req, fuse_ino_t parent_id, const char *name)
 {
     Session *s = session_of(req);
+    const uint64_t session = unsynced_session(s);
     Node *parent = USE_NODE_OR_REPLY(s, req, parent_id);
     int r = names_check(s, parent);
     if (r == 0) {
         NameChange change = {.from = parent, .name = name};
         known_names_begin(s->nodes, &change);
-        r = s->origin->ops->rmdir(s->origin, parent->origin, name);
+        r = changed(s, parent, session, s->origin->ops->rmdir(s->origin, parent->origin, name));
         known_names_end(s->nodes, &change, r == 0);
     }
     fuse_reply_err(req, -r);
@@ -191,6 +212,7 @@ static void op_rename(fuse_req_t req, fuse_ino_t from_id, const char *name, fuse
                       const char *new_name, unsigned flags)
 {
     Session *s = session_of(req);
+    const uint64_t session = unsynced_session(s);
     Node *from = USE_NODE_OR_REPLY(s, req, from_id);
     Node *to = nodes_use(s->nodes, to_id);
     int r = to ? names_check(s, from) : -ESTALE;
@@ -203,7 +225,10 @@ static void op_rename(fuse_req_t req, fuse_ino_t from_id, const char *name, fuse
                              .new_name = new_name,
                              .exchange = (flags & RENAME_EXCHANGE) != 0};
         known_names_begin(s->nodes, &change);
-        r = s->origin->ops->rename(s->origin, from->origin, name, to->origin, new_name, flags);
+        r = changed(
+            s, to, session,
+            s->origin->ops->rename(s->origin, from->origin, name, to->origin, new_name, flags));
+        r = changed(s, from, session, r);
         known_names_end(s->nodes, &change, r == 0);
     }
     fuse_reply_err(req, -r);
@@ -230,6 +255,7 @@ static void op_create(fuse_req_t req, fuse_ino_t parent_id, const char *name, mo
                       struct fuse_file_info *fi)
 {
     Session *s = session_of(req);
+    const uint64_t session = unsynced_session(s);
     Node *parent = USE_NODE_OR_REPLY(s, req, parent_id);
     OriginCaller caller = caller_of(req);
     OriginNode *made;
@@ -239,8 +265,9 @@ static void op_create(fuse_req_t req, fuse_ino_t parent_id, const char *name, mo
     int flags = fi->flags | O_CREAT;
     int r = names_check(s, parent);
     if (r == 0)
-        r = s->origin->ops->create(s->origin, parent->origin, name, mode, flags, &caller, &made,
-                                   &file, &attr);
+        r = changed(s, parent, session,
+                    s->origin->ops->create(s->origin, parent->origin, name, mode, flags, &caller,
+                                           &made, &file, &attr));
     if (r < 0) {
         fuse_reply_err(req, -r);
         nodes_done(s->nodes, parent);
