@@ -181,26 +181,47 @@ static int bind_socket(const char *path)
     return rc;
 }
 
-/* At once: names are not asked for at each use, and these calls do not ask again. */
+static int make_directory(const char *path)
+{
+    return mkdir(path, 0755);
+}
+
+static int make_fifo(const char *path)
+{
+    return mkfifo(path, 0644);
+}
+
+static int make_device(const char *path)
+{
+    return mknod(path, S_IFCHR | 0644, 0x103);
+}
+
+static int make_symbolic_link(const char *path)
+{
+    return symlink("target", path);
+}
+
+static int make_link(const char *path)
+{
+    return link("file", path);
+}
+
+/* Each at once, and first: names are not asked for at each use, and not all of these ask again. */
 static const char *making_below_a_renamed_directory(void)
 {
+    static int (*const make[])(const char *) = {make_directory,     make_fifo, make_device,
+                                                make_symbolic_link, make_link, bind_socket};
     OK(put("file", "1"));
-    for (int round = 0; round < 10; round++) {
-        char old[32], new[32];
-        g_snprintf(old, sizeof(old), "a%d", round);
-        g_snprintf(new, sizeof(new), "b%d", round);
-        OK(mkdir(old, 0755));
-        OK(mkdir(g_strconcat(old, "/below", NULL), 0755));
-        OK(rename(old, new));
-        OK(chdir(new));
-        OK(mkdir("below/directory", 0755));
-        OK(chdir(".."));
-        OK(mkdir(g_strconcat(new, "/directory", NULL), 0755));
-        OK(mkfifo(g_strconcat(new, "/fifo", NULL), 0644));
-        OK(mknod(g_strconcat(new, "/device", NULL), S_IFCHR | 0644, 0x103));
-        OK(symlink("target", g_strconcat(new, "/symbolic", NULL)));
-        OK(link("file", g_strconcat(new, "/hard", NULL)));
-        OK(bind_socket(g_strconcat(new, "/socket", NULL)));
+    for (size_t i = 0; i < G_N_ELEMENTS(make); i++) {
+        OK(mkdir("old", 0755));
+        OK(mkdir("old/below", 0755));
+        OK(rename("old", "new"));
+        NEED(make[i]("new/made") == 0, "call %zu in it: %s", i, strerror(errno));
+        OK(rename("new", "newer"));
+        NEED(make[i]("newer/below/made") == 0, "call %zu below it: %s", i, strerror(errno));
+        char kept[16];
+        g_snprintf(kept, sizeof(kept), "kept%zu", i);
+        OK(rename("newer", kept));
     }
     return NULL;
 }

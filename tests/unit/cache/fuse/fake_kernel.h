@@ -31,6 +31,7 @@ typedef struct Reply {
         struct fuse_open_out open;
         struct fuse_attr_out attr;
         struct fuse_write_out write;
+        struct fuse_init_out init;
         struct {
             struct fuse_entry_out entry;
             struct fuse_open_out open;
@@ -109,15 +110,19 @@ static inline Reply *kernel_call(Kernel *k, uint32_t opcode, uint64_t node, cons
     return &reply;
 }
 
-static inline void kernel_init(Kernel *k)
+/* The flags of the reply. */
+static inline uint32_t kernel_init(Kernel *k)
 {
     struct fuse_init_in in = {
         .major = FUSE_KERNEL_VERSION,
         .minor = FUSE_KERNEL_MINOR_VERSION,
         .max_readahead = 131072,
-        .flags = FUSE_ASYNC_READ | FUSE_BIG_WRITES | FUSE_DO_READDIRPLUS | FUSE_ATOMIC_O_TRUNC,
+        .flags = FUSE_ASYNC_READ | FUSE_BIG_WRITES | FUSE_DO_READDIRPLUS | FUSE_ATOMIC_O_TRUNC |
+                 FUSE_HANDLE_KILLPRIV,
     };
-    ck_assert_int_eq(kernel_call(k, FUSE_INIT, 0, &in, sizeof(in))->error, 0);
+    const Reply *reply = kernel_call(k, FUSE_INIT, 0, &in, sizeof(in));
+    ck_assert_int_eq(reply->error, 0);
+    return reply->init.flags;
 }
 
 static inline Reply *kernel_lookup(Kernel *k, uint64_t parent, const char *name)

@@ -110,11 +110,11 @@ END_TEST
 START_TEST(name_found_across_a_change_is_not_kept)
 {
     World w = world();
-    ck_assert(found(&w, w.a, w.dir, "a", TRUE));
-    const NameAsked asked = name_asked(w.dir, "a");
-    change(&w, (NameChange){.from = w.dir, .name = "a", .to = w.other, .new_name = "b"}, TRUE);
-    ck_assert(!known_name_found(nodes_names(w.nodes), w.a, &asked, FALSE, TRUE));
-    expect(w.a, w.other, "b", TRUE);
+    ck_assert(found(&w, w.dir, w.root, "d", TRUE));
+    const NameAsked asked = name_asked(w.root, "d");
+    change(&w, (NameChange){.from = w.root, .name = "d", .to = w.other, .new_name = "e"}, TRUE);
+    ck_assert(!known_name_found(nodes_names(w.nodes), w.dir, &asked, TRUE, TRUE));
+    expect(w.dir, w.other, "e", TRUE);
     end(&w);
 }
 END_TEST

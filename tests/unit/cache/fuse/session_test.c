@@ -11,6 +11,7 @@ typedef struct World {
     Store *store;
     Session *session;
     Kernel kernel;
+    uint32_t flags;
     _Atomic int ended;
 } World;
 
@@ -38,7 +39,7 @@ static void world_up(World *w)
     SessionConfig config = {.volume = "v", .origin = w->origin, .store = w->store, .threads = 4};
     w->session = session_start(&config, kernel_start(&w->kernel), on_end, w, &error);
     ck_assert_msg(w->session != NULL, "%s", error ? error->message : "");
-    kernel_init(&w->kernel);
+    w->flags = kernel_init(&w->kernel);
 }
 
 static void world_down(World *w)
@@ -561,6 +562,17 @@ START_TEST(a_fill_beside_a_write_here_is_not_kept)
 }
 END_TEST
 
+/* It alone knows who may keep them; we can truncate at an open (O_TRUNC). */
+START_TEST(setuid_is_left_to_the_kernel_but_at_an_open)
+{
+    World w;
+    world_up(&w);
+    ck_assert_uint_eq(w.flags & FUSE_HANDLE_KILLPRIV, 0);
+    ck_assert_uint_ne(w.flags & FUSE_ATOMIC_O_TRUNC, 0);
+    world_down(&w);
+}
+END_TEST
+
 START_TEST(unknown_node_is_stale_not_fatal)
 {
     World w;
@@ -582,4 +594,5 @@ HARNESS_MAIN("cache/fuse/session", second_open_is_served_by_the_store,
              without_a_store_everything_is_read_from_the_origin,
              object_lost_from_the_disk_is_read_from_the_origin, end_of_the_connection_is_told_once,
              files_are_shown_for_the_group, a_lease_goes_back_around_a_read_that_waits,
-             a_fill_beside_a_write_here_is_not_kept, unknown_node_is_stale_not_fatal)
+             a_fill_beside_a_write_here_is_not_kept, setuid_is_left_to_the_kernel_but_at_an_open,
+             unknown_node_is_stale_not_fatal)
