@@ -189,6 +189,22 @@ evict_all
 warm >"$TMP/warm-before"
 wait_for 60 settled
 check again_what_was_fetched_becomes_native wait_for 60 native
+
+# ---- it is stopped, and loses its sessions ----
+kill -STOP "${PID[hearthd]}"
+timeout 60 bash -c "$(declare -f warm); TARGET='$TARGET'; warm" >"$TMP/warm-stopped" 2>"$TMP/err"
+check with_hearthd_stopped_warm_files_are_read as_before "$TMP/warm-stopped"
+kill -CONT "${PID[hearthd]}"
+for id in $(ceph_cmd tell mds.a client ls --format json 2>/dev/null | jq -r --arg u "$NODE_ID" '.[] | select(.client_metadata.entity_id == $u) | .id'); do
+    ceph_cmd tell mds.a client evict id="$id" >/dev/null 2>&1 && evicted=yes
+done
+same its_sessions_are_ended "${evicted:-none}" yes
+warm >"$TMP/warm-evicted" 2>"$TMP/err"
+check without_a_session_warm_files_are_read as_before "$TMP/warm-evicted"
+fetched_again() { b2sum "$TARGET/tree/small/file240" >"$TMP/out" 2>&1; }
+check cold_ones_are_read_by_the_next_session wait_for 60 fetched_again
+check which_is_right cmp "$TARGET/tree/small/file240" "$TMP/mnt/ceph$A_PATH/tree/small/file240"
+
 end hearthd KILL
 warm >"$TMP/warm-dead" 2>"$TMP/err"
 check without_hearthd_warm_files_are_read as_before "$TMP/warm-dead"
