@@ -169,12 +169,17 @@ class Checker:
         return "ok %d %d %d %d" % (len(reads), *self.counts[1:], self.violations - before)
 
     def since(self, at):
-        """Who has not read a file in one of the ways since then; of writes one file of each client will do."""
+        """Who has not read a file in one of the ways since then, if it holds it; of writes one file of each client
+        will do."""
         last = {}
         for (client, file, how), began in self.done.items():
-            if client not in ("make", "ceph") and how != "direct":
-                who = "%s-writes" % client if how == "write" else "%s-f%d-%s" % (client, file, how)
-                last[who] = max(began, last.get(who, 0))
+            if how == "write" and client != "make":
+                who = "%s-writes" % client
+            elif how == "rados" or (how != "direct" and (client, file, "held") in self.done):
+                who = "%s-f%d-%s" % (client, file, how)
+            else:
+                continue
+            last[who] = max(began, last.get(who, 0))
         idle = sorted(who for who, began in last.items() if began < at)
         return "error " + " ".join(idle) if idle else "ok"
 

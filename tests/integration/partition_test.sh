@@ -120,9 +120,9 @@ chosen() { # ROUND: lines of "AFTER FAULT ARGUMENTS", AFTER in seconds
     RANDOM=$((SEED * 10000 + $1)) # a shell within the shell begins with numbers of its own
     client=$(one_of one two) other=$(one_of one two plain plain)
     case $((RANDOM % 20)) in
-    0 | 1 | 2) echo "0 cut_off $client $(between 33 45)" ;;
-    3 | 4) echo "0 cut_off $client $(between 9 25)" ;;
-    5 | 6 | 7) echo "0 cut_off $client $(between 1 8)" ;;
+    0 | 1) echo "0 cut_off $client $(between 33 45)" ;;
+    2 | 3) echo "0 cut_off $client $(between 9 25)" ;;
+    4 | 5 | 6 | 7) echo "0 cut_off $client $(between 1 8)" ;;
     8 | 9 | 10) echo "0 flap $client $(between 3 8)" ;;
     11 | 12) echo "0 slow $client $(between 4 10)" ;;
     13 | 14) echo "0 freeze $client $(between 1 12)" ;;

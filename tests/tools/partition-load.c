@@ -109,6 +109,15 @@ static int is_held(const Job *job)
     return strchr(files_held, '0' + job->file) != NULL;
 }
 
+/* So long, or longer where another client is to have the file for itself. */
+static void rest(Job *job, unsigned least, unsigned most)
+{
+    if (is_held(job))
+        pause_ms(job, least, most);
+    else
+        pause_ms(job, 8000, 25000);
+}
+
 static void *fresh_reader(void *data)
 {
     Job *job = data;
@@ -119,7 +128,7 @@ static void *fresh_reader(void *data)
         int fd = open_file(job->file, O_RDONLY | (direct ? O_DIRECT : 0));
         read_once(job->file, fd, direct ? "direct" : "open", began, buffer);
         close_file(fd);
-        pause_ms(job, is_held(job) ? 100 : 2000, is_held(job) ? 300 : 6000);
+        rest(job, 100, 300);
     }
     return NULL;
 }
@@ -296,8 +305,10 @@ static void *writer(void *data)
             close_file(fd);
             fd = -1;
         }
-        const int often = job->file >= 4 && is_held(job);
-        pause_ms(job, often ? 300 : 3000, often ? 1500 : 12000);
+        if (job->file < 4)
+            rest(job, 3000, 12000);
+        else
+            rest(job, 300, 1500);
     }
     return NULL;
 }
