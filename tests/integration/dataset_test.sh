@@ -97,9 +97,9 @@ wait_for 60 settled || fail fills_settle "$(cache_stat fillsActive) are active"
 drop_all
 $TREE list "$TARGET" >"$TMP/warm" 2>"$TMP/err"
 check warm_it_is_the_source is_source "$TMP/warm"
-# hearthd asks for the size of its volumes now and then; of three passes one is between two of those.
+# hearthd asks for the size of its volumes, and whether their leases hold, now and then; of ten passes one is between two of those.
 asked=
-for pass in 1 2 3; do
+for pass in $(seq 10); do
     drop_all
     requests=$(mds_requests) bytes=$(fuse_bytes)
     $TREE list "$TARGET" >"$TMP/warm" 2>"$TMP/err"
