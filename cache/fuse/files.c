@@ -439,14 +439,20 @@ static void label_pages(Handle *h)
         atomic_store(&node->page_version, version);
 }
 
+/* A request past the page cache locks none: those that are there can be read, and dropped. */
+static gboolean locks_pages(const struct fuse_file_info *fi)
+{
+    return fi->writepage || !(fi->flags & O_DIRECT);
+}
+
 /* *gone_around: a drop went around the pages, which waited for the origin. */
-static ssize_t read_through(Handle *h, void *buf, size_t len, uint64_t off, gboolean leased,
-                            gboolean *gone_around)
+static ssize_t read_through(Handle *h, const struct fuse_file_info *fi, void *buf, size_t len,
+                            uint64_t off, gboolean leased, gboolean *gone_around)
 {
     Session *s = h->session;
     PageUse use;
     Content *c = leased ? content_of(h) : NULL;
-    const gboolean waits = !c || !content_was_held(c);
+    const gboolean waits = locks_pages(fi) && (!c || !content_was_held(c));
     ssize_t n = -EAGAIN;
     if (waits)
         pages_wait_begin(h->node, &use, off, len, FALSE);
@@ -483,7 +489,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
         atomic_fetch_add(&node->unsettled, 1);
         atomic_store(&node->page_version, 0);
     }
-    ssize_t n = read_through(h, buf, size, (uint64_t)off, leased, &gone_around);
+    ssize_t n = read_through(h, fi, buf, size, (uint64_t)off, leased, &gone_around);
     if (stay && !gone_around)
         label_pages(h);
     /* The handle may be gone once the reply is out. */
@@ -541,10 +547,12 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
     uint64_t at = h->append && !fi->writepage ? ORIGIN_APPEND : (uint64_t)off;
     const uint64_t session = unsynced_session(s);
     PageUse use;
-    pages_wait_begin(node, &use, (uint64_t)off, size, fi->writepage);
+    const gboolean waits = locks_pages(fi);
+    if (waits)
+        pages_wait_begin(node, &use, (uint64_t)off, size, fi->writepage);
     if (n == 0)
         n = s->origin->ops->write(s->origin, file, buf, size, at);
-    const gboolean gone_around = pages_wait_end(node, &use);
+    const gboolean gone_around = waits && pages_wait_end(node, &use);
     if (n > 0)
         unsynced_wrote(s, node, session);
     atomic_store(&node->dirty, 1);

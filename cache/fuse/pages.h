@@ -1,8 +1,9 @@
 /*
  * Pages that the kernel keeps locked because a request of theirs waits here for the origin. Having
  * them dropped would wait for the request, which may wait in Ceph for the lease that is to go back
- * after the drop, or for an OSD that is gone. Nobody can read them meanwhile. So a drop goes around
- * them, and they are dropped as soon as the request is answered.
+ * after the drop, or for an OSD that is gone. Nobody can read them meanwhile, but for what a write
+ * of our own covers. So a drop goes around them, and they are dropped as soon as the request is
+ * answered.
  */
 #ifndef HEARTH_FUSE_PAGES_H
 #define HEARTH_FUSE_PAGES_H

@@ -529,6 +529,30 @@ START_TEST(a_lease_goes_back_around_a_read_that_waits)
 }
 END_TEST
 
+START_TEST(a_direct_read_that_waits_keeps_no_pages)
+{
+    World w;
+    world_up(&w);
+    reads_hang(&w);
+    static Reply reply;
+    uint64_t node = lookup(&w, "f");
+    uint64_t fh = open_file(&w, node, O_RDONLY, NULL);
+    struct fuse_read_in in = {.fh = fh, .offset = 0, .size = 4096, .flags = O_DIRECT};
+    uint64_t unique = kernel_send(&w.kernel, FUSE_READ, node, &in, sizeof(in));
+    await_hung(1);
+    write_elsewhere(&w);
+    while (w.kernel.pages_dropped == 0)
+        kernel_receive(&w.kernel, unique, &reply, 10000);
+    ck_assert_int_eq(w.kernel.dropped_off, 0);
+    ck_assert_int_eq(w.kernel.dropped_len, 0);
+    let_reads_go();
+    while (!kernel_receive(&w.kernel, unique, &reply, 10000))
+        ;
+    kernel_release(&w.kernel, node, fh);
+    world_down(&w);
+}
+END_TEST
+
 START_TEST(a_fill_beside_a_write_here_is_not_kept)
 {
     World w;
@@ -594,5 +618,5 @@ HARNESS_MAIN("cache/fuse/session", second_open_is_served_by_the_store,
              without_a_store_everything_is_read_from_the_origin,
              object_lost_from_the_disk_is_read_from_the_origin, end_of_the_connection_is_told_once,
              files_are_shown_for_the_group, a_lease_goes_back_around_a_read_that_waits,
-             a_fill_beside_a_write_here_is_not_kept, setuid_is_left_to_the_kernel_but_at_an_open,
-             unknown_node_is_stale_not_fatal)
+             a_direct_read_that_waits_keeps_no_pages, a_fill_beside_a_write_here_is_not_kept,
+             setuid_is_left_to_the_kernel_but_at_an_open, unknown_node_is_stale_not_fatal)
