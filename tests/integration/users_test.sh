@@ -85,10 +85,10 @@ mounts() { # USER PATH: of the file system
 }
 check node_mounts_its_group mounts node /volumes/csi
 check but_not_what_is_beside_it eval '! mounts node /'
-talk_start node "$BUILD/tools/cephfs-client" "$CEPH_CONF" hearth-node "$TMP/node.keyring" hearthfs "$LIVE_PATH" || die "no client: $ANSWER"
-talk node mkdir .snap/mine
+talk_start nodes-client "$BUILD/tools/cephfs-client" "$CEPH_CONF" hearth-node "$TMP/node.keyring" hearthfs "$LIVE_PATH" || die "no client: $ANSWER"
+talk nodes-client mkdir .snap/mine
 denied nor_makes_a_snapshot_by_its_directory
-talk_end node
+talk_end nodes-client
 
 # ---- the provisioner's reads no volume
 refused provisioner_reads_no_files provisioner rados -p hearthfs.data ls
