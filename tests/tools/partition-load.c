@@ -328,7 +328,7 @@ static void connect_cephfs(char **argv) /* CONF USER KEYRING FS ROOT */
     must("create", ceph_create(&ceph, argv[1]));
     must(argv[0], ceph_conf_read_file(ceph, argv[0]));
     must("keyring", ceph_conf_set(ceph, "keyring", argv[2]));
-    must("client_mount_timeout", ceph_conf_set(ceph, "client_mount_timeout", "20"));
+    must("client_mount_timeout", ceph_conf_set(ceph, "client_mount_timeout", "60"));
     /* It keeps nothing, so what it says of a write and what it reads are Ceph's own. */
     must("client_oc", ceph_conf_set(ceph, "client_oc", "false"));
     must("client_reconnect_stale", ceph_conf_set(ceph, "client_reconnect_stale", "false"));
