@@ -557,8 +557,9 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
         unsynced_wrote(s, node, session);
     atomic_store(&node->dirty, 1);
     atomic_store(&node->page_version, 0);
-    /* The kernel keeps what was written; and puts an append where it believes the end to be. */
-    gboolean stay = atomic_load(&h->lease) == LEASE_HELD && !h->append;
+    /* The kernel keeps what was written, also what a mapping had changed and failed here; and puts
+     * an append where it believes the end to be. */
+    gboolean stay = n == (ssize_t)size && atomic_load(&h->lease) == LEASE_HELD && !h->append;
     if (!stay)
         atomic_fetch_add(&node->unsettled, 1);
     if (n > 0)

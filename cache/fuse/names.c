@@ -69,16 +69,26 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent_id, const char *name)
     nodes_done(s->nodes, parent);
 }
 
+static void sync_forgotten(Session *s)
+{
+    if (forgotten_are_many(nodes_forgotten(s->nodes)))
+        notifier_sync_forgotten(s->notifier);
+}
+
 static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t count)
 {
-    nodes_forget(session_of(req)->nodes, ino, count);
+    Session *s = session_of(req);
+    nodes_forget(s->nodes, ino, count);
+    sync_forgotten(s);
     fuse_reply_none(req);
 }
 
 static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
 {
+    Session *s = session_of(req);
     for (size_t i = 0; i < count; i++)
-        nodes_forget(session_of(req)->nodes, forgets[i].ino, forgets[i].nlookup);
+        nodes_forget(s->nodes, forgets[i].ino, forgets[i].nlookup);
+    sync_forgotten(s);
     fuse_reply_none(req);
 }
 

@@ -17,6 +17,7 @@ struct Nodes {
     uint64_t root_ino, root_snapshot;
     _Atomic uint64_t count;
     KnownNames *names;
+    Forgotten *forgotten;
     pthread_mutex_t tags_mutex;
     GHashTable *tags; /* snapshot id -> tag, from 1; tags_mutex */
     Shard shards[SHARDS];
@@ -84,6 +85,7 @@ Nodes *nodes_new(Origin *origin, OriginNode *root, const OriginAttr *attr)
     nodes->root_ino = attr->st.st_ino;
     nodes->root_snapshot = attr->snapshot;
     nodes->names = known_names_new();
+    nodes->forgotten = forgotten_new();
     pthread_mutex_init(&nodes->tags_mutex, NULL);
     nodes->tags = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     for (int i = 0; i < SHARDS; i++) {
@@ -112,6 +114,7 @@ void nodes_free(Nodes *nodes)
         pthread_mutex_destroy(&nodes->shards[i].mutex);
     }
     known_names_free(nodes->names);
+    forgotten_free(nodes->forgotten);
     g_hash_table_unref(nodes->tags);
     pthread_mutex_destroy(&nodes->tags_mutex);
     g_free(nodes);
@@ -146,8 +149,11 @@ static void release(Nodes *nodes, uint64_t id, Node *node, unsigned uses, uint64
         node->uses -= uses;
         node->lookups -= MIN(lookups, node->lookups);
         gone = node->uses == 0 && node->lookups == 0;
-        if (gone)
+        if (gone) {
             g_hash_table_remove(shard->by_id, &id);
+            /* Under the lock: the next node of the inode is to find it. */
+            forgotten_keep(nodes->forgotten, id, &node->unsynced);
+        }
     }
     pthread_mutex_unlock(&shard->mutex);
     if (gone)
@@ -179,6 +185,7 @@ Node *nodes_found(Nodes *nodes, OriginNode *origin_node, const OriginAttr *attr,
     gboolean known = node != NULL;
     if (!known) {
         node = node_new(nodes, id, origin_node);
+        node->unsynced = forgotten_take(nodes->forgotten, id);
         g_hash_table_insert(shard->by_id, &node->id, node);
     }
     node->lookups++;
@@ -192,6 +199,11 @@ Node *nodes_found(Nodes *nodes, OriginNode *origin_node, const OriginAttr *attr,
 KnownNames *nodes_names(Nodes *nodes)
 {
     return nodes->names;
+}
+
+Forgotten *nodes_forgotten(Nodes *nodes)
+{
+    return nodes->forgotten;
 }
 
 uint64_t nodes_count(Nodes *nodes)

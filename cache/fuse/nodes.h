@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include "cache/fuse/forgotten.h"
 #include "cache/fuse/pages.h"
 #include "cache/fuse/unsynced.h"
 #include "cache/origin/origin.h"
@@ -76,5 +77,6 @@ Node *nodes_found(Nodes *nodes, OriginNode *origin_node, const OriginAttr *attr,
 void nodes_forget(Nodes *nodes, uint64_t id, uint64_t count);
 uint64_t nodes_count(Nodes *nodes);
 KnownNames *nodes_names(Nodes *nodes);
+Forgotten *nodes_forgotten(Nodes *nodes);
 
 #endif

@@ -17,6 +17,7 @@ enum {
     TOLD_PAGES, /* by inode and snapshot, as all below */
     TOLD_NAMES, /* in that directory */
     TOLD_UNWANTED,
+    FORGOTTEN, /* one of the session: a sync, which may wait for Ceph */
 };
 
 typedef struct Work {
@@ -196,6 +197,10 @@ static void run(void *data, const LaneKey *key, void *aim_or_work, unsigned trie
         drop_names(s, key->a, aim_or_work);
         return;
     }
+    if (key->kind == FORGOTTEN) {
+        forgotten_sync(nodes_forgotten(s->nodes), s->origin);
+        return;
+    }
     Node *node = nodes_use_inode(s->nodes, key->a, key->b);
     if (!node)
         return;
@@ -288,6 +293,11 @@ void notifier_drop_soon(Notifier *n, Node *node)
 void notifier_drop_pages(Notifier *n, Node *node, int64_t off, int64_t len)
 {
     add_pages(n, node, range_of(off, len), 1, NULL);
+}
+
+void notifier_sync_forgotten(Notifier *n)
+{
+    lanes_add(n->lanes, &(LaneKey){FORGOTTEN, 0, 0}, g_new0(Work, 1));
 }
 
 void notifier_await(Notifier *n, gboolean (*gone)(void *data), void *data, unsigned ms)

@@ -38,6 +38,9 @@ void notifier_drop_soon(Notifier *notifier, Node *node);
 /* Drops the pages of [off, off+len), then counts node->unsettled down. */
 void notifier_drop_pages(Notifier *notifier, Node *node, int64_t off, int64_t len);
 
+/* Has what is unsynced in forgotten inodes written to the origin (forgotten.h). */
+void notifier_sync_forgotten(Notifier *notifier);
+
 /* Waits, for so long at most, until `gone`; notifier_returned() has it look again. */
 void notifier_await(Notifier *notifier, gboolean (*gone)(void *data), void *data, unsigned ms);
 void notifier_returned(Notifier *notifier);

@@ -258,6 +258,11 @@ static int op_sync_node(Origin *o, OriginNode *node)
     return ceph_ll_sync_inode(mount_of(o), inode_of(node), 0);
 }
 
+static int op_sync_all(Origin *o)
+{
+    return ceph_sync_fs(mount_of(o));
+}
+
 static int op_fallocate(Origin *o, OriginFile *file, int mode, uint64_t off, uint64_t len)
 {
     return LISTED(o, file->inode,
@@ -473,6 +478,7 @@ const OriginOps cephfs_origin_ops = {
     .write = op_write,
     .fsync = op_fsync,
     .sync_node = op_sync_node,
+    .sync_all = op_sync_all,
     .fallocate = op_fallocate,
     .close = op_close,
     .lease = op_lease,

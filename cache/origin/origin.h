@@ -138,6 +138,8 @@ typedef struct OriginOps {
     int (*fsync)(Origin *o, OriginFile *file, gboolean data_only);
     /* Writes back all that is dirty of an inode, whichever file it was written through. */
     int (*sync_node)(Origin *o, OriginNode *node);
+    /* The same for all inodes. NULL: nothing is ever dirty. */
+    int (*sync_all)(Origin *o);
     int (*fallocate)(Origin *o, OriginFile *file, int mode, uint64_t off, uint64_t len);
     int (*close)(Origin *o, OriginFile *file);
 

@@ -377,6 +377,17 @@ static int op_sync_node(Origin *base, OriginNode *node)
                           }));
 }
 
+static int op_sync_all(Origin *base)
+{
+    Reconnect *o = of(base);
+    return (int)CALL(o, c, FALSE, ({
+                         int r = connection_check(o, c);
+                         if (r == 0 && c->inner->ops->sync_all)
+                             r = c->inner->ops->sync_all(c->inner);
+                         r == 0 ? connection_check(o, c) : r;
+                     }));
+}
+
 static int op_fallocate(Origin *base, OriginFile *file, int mode, uint64_t off, uint64_t len)
 {
     return (int)FILE_CALL(of(base), c, FALSE, file, in,
@@ -636,6 +647,7 @@ const OriginOps reconnect_origin_ops = {
     .write = op_write,
     .fsync = op_fsync,
     .sync_node = op_sync_node,
+    .sync_all = op_sync_all,
     .fallocate = op_fallocate,
     .close = op_close,
     .lease = op_lease,

@@ -39,6 +39,8 @@ lose() { # with unsynced bytes in $STEP; held: one, other, and another file by c
     mkdir "$TARGET/$STEP-dir"
     holds dir "$TARGET/$STEP-dir"
     mkdir "$TARGET/$STEP-dir/new"
+    printf NEVER >"$TARGET/$STEP-forgotten" # closed, not synced
+    echo 2 >/proc/sys/vm/drop_caches
     talk one write 0 unsynced || fail "$STEP: setup" "$ANSWER"
     evict
 }
@@ -48,13 +50,15 @@ check_loss() {
     WANTED="error EIO" says "close of another handle reports it" other close
     WANTED="error EIO" says "fsync of a directory reports names that may be lost" dir fsync
     WANTED= says "that is said once" dir fsync
+    holds forgotten "$TARGET/$STEP-forgotten"
+    WANTED="error EIO" says "fsync reports what was closed before, and forgotten by the kernel" forgotten fsync
     client write "/$STEP-clean" NEW
     check "$STEP: a clean handle shows what others write" wait_for 30 shows NEW
     talk one write 0 again || fail "$STEP: write again" "$ANSWER"
     WANTED= says "a handle works on" one fsync
     client cat "/$STEP"
     same "$STEP: what is synced then is in Ceph" "${ANSWER:0:5}" again
-    for h in one other clean dir; do talk_end $h; done
+    for h in one other clean dir forgotten; do talk_end $h; done
 }
 
 STEP=blocklisted
