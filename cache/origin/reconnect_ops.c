@@ -342,9 +342,28 @@ static int op_create(Origin *base, OriginNode *parent, const char *name, mode_t 
     return 0;
 }
 
+/*
+ * libcephfs answers from its memory while it believes in its capabilities: for session_timeout
+ * after it renewed its session. An MDS that was asked to end the session, or has failed over, gives
+ * them to others sooner. A snapshot never changes.
+ */
+static int vouched(Reconnect *o, Connection *c, const OriginNode *node)
+{
+    if (node->snapshot || reconnect_vouches(&o->base) || connection_check(o, c) == 0)
+        return 0;
+    pthread_mutex_lock(&o->lock);
+    const gboolean lost = c->lost;
+    pthread_mutex_unlock(&o->lock);
+    return lost ? -ENOTCONN : -EIO;
+}
+
 static ssize_t op_read(Origin *base, OriginFile *file, void *buf, size_t len, uint64_t off)
 {
-    return FILE_CALL(of(base), c, TRUE, file, in, c->inner->ops->read(c->inner, in, buf, len, off));
+    Reconnect *o = of(base);
+    return FILE_CALL(o, c, TRUE, file, in, ({
+                         int64_t r = vouched(o, c, file->node);
+                         r < 0 ? r : c->inner->ops->read(c->inner, in, buf, len, off);
+                     }));
 }
 
 static ssize_t op_write(Origin *base, OriginFile *file, const void *buf, size_t len, uint64_t off)

@@ -234,6 +234,20 @@ START_TEST(nodes_files_and_listings_go_on_with_the_next_connection)
 }
 END_TEST
 
+START_TEST(a_read_asks_a_ceph_that_was_not_heard_from)
+{
+    Origin *o = up();
+    OriginNode *node = find(o, "f");
+    OriginFile *file = open_node(o, node, O_RDONLY);
+    lose();
+    expect(o, file, "text");
+    ck_assert_uint_eq(ceph.connects, 1);
+    o->ops->close(o, file);
+    o->ops->put(o, node);
+    down(o);
+}
+END_TEST
+
 START_TEST(what_is_gone_is_not_found_again)
 {
     Origin *o = up();
@@ -337,5 +351,5 @@ END_TEST
 
 HARNESS_MAIN("cache/origin/reconnect", a_sync_fails_when_the_session_was_lost,
              a_sync_of_a_node_fails_too, nodes_files_and_listings_go_on_with_the_next_connection,
-             what_is_gone_is_not_found_again, leases_are_void_with_the_session,
-             readers_notice_nothing_of_many_losses)
+             a_read_asks_a_ceph_that_was_not_heard_from, what_is_gone_is_not_found_again,
+             leases_are_void_with_the_session, readers_notice_nothing_of_many_losses)
