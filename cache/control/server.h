@@ -6,7 +6,7 @@
 #include "cache/store/store.h"
 
 /* More are answered UNAVAILABLE and closed. */
-#define CONTROL_MAX_CONNECTIONS 32
+#define CONTROL_MAX_CONNECTIONS 256
 
 typedef struct ControlServer ControlServer;
 

@@ -13,6 +13,8 @@
 
 #define WAKE_SIGNAL SIGUSR2
 #define MORE_MAX 64
+/* Threads beside the first end when so many wait for a request. */
+#define IDLE_MAX 4
 
 enum { NO_THREAD, RUNS, HAS_ENDED };
 
@@ -29,6 +31,7 @@ struct Readers {
     void *data;
     unsigned n;
     pthread_t *threads;
+    pthread_mutex_t more_mutex; /* while one more is made */
     More more[MORE_MAX];
     _Atomic unsigned running;
     _Atomic unsigned waiting; /* for a request */
@@ -59,7 +62,9 @@ static void serve(Readers *r, gboolean (*needed)(Readers *r))
     while (!atomic_load(&r->stopping) && !fuse_session_exited(r->fuse) && (!needed || needed(r))) {
         atomic_fetch_add(&r->waiting, 1);
         int got = fuse_session_receive_buf(r->fuse, &buf);
-        atomic_fetch_sub(&r->waiting, 1);
+        /* The request may wait for Ceph for long; the next one is not to wait for this. */
+        if (atomic_fetch_sub(&r->waiting, 1) == 1 && got > 0)
+            readers_one_more(r);
         if (got == -EINTR || got == -EAGAIN)
             continue;
         if (got <= 0)
@@ -77,15 +82,15 @@ static void *reader(void *data)
     return NULL;
 }
 
-static gboolean none_waits(Readers *r)
+static gboolean few_wait(Readers *r)
 {
-    return atomic_load(&r->waiting) == 0;
+    return atomic_load(&r->waiting) < IDLE_MAX;
 }
 
 static void *one_more(void *data)
 {
     More *more = data;
-    serve(more->readers, none_waits);
+    serve(more->readers, few_wait);
     atomic_store(&more->state, HAS_ENDED);
     return NULL;
 }
@@ -103,6 +108,7 @@ Readers *readers_start(struct fuse_session *fuse, unsigned n, void (*ended)(void
     r->data = data;
     r->n = n;
     r->threads = g_new0(pthread_t, n);
+    pthread_mutex_init(&r->more_mutex, NULL);
     struct sigaction action = {.sa_handler = wake};
     sigaction(WAKE_SIGNAL, &action, NULL);
     atomic_store(&r->running, n);
@@ -129,10 +135,8 @@ static void join_thread(pthread_t thread)
     }
 }
 
-void readers_one_more(Readers *r)
+static void make_one_more(Readers *r)
 {
-    if (!none_waits(r))
-        return;
     for (int i = 0; i < MORE_MAX; i++) {
         More *more = &r->more[i];
         const int state = atomic_load(&more->state);
@@ -151,17 +155,28 @@ void readers_one_more(Readers *r)
     }
 }
 
+void readers_one_more(Readers *r)
+{
+    pthread_mutex_lock(&r->more_mutex);
+    if (atomic_load(&r->waiting) == 0 && !atomic_load(&r->stopping))
+        make_one_more(r);
+    pthread_mutex_unlock(&r->more_mutex);
+}
+
 void readers_stop(Readers *r)
 {
     if (!r)
         return;
+    pthread_mutex_lock(&r->more_mutex);
     atomic_store(&r->stopping, 1);
+    pthread_mutex_unlock(&r->more_mutex);
     fuse_session_exit(r->fuse);
     for (unsigned i = 0; i < r->n; i++)
         join_thread(r->threads[i]);
     for (int i = 0; i < MORE_MAX; i++)
         if (atomic_load(&r->more[i].state) != NO_THREAD)
             join_thread(r->more[i].thread);
+    pthread_mutex_destroy(&r->more_mutex);
     g_free(r->threads);
     g_free(r);
 }

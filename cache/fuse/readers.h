@@ -20,10 +20,8 @@ struct fuse_session *readers_serve(const struct fuse_lowlevel_ops *ops, void *da
 /* `ended` is called once, by the last thread, if they end by themselves. */
 Readers *readers_start(struct fuse_session *fuse, unsigned n, void (*ended)(void *data),
                        void *data);
-/*
- * If every thread is busy, one more is made, up to a limit; it ends when it is not needed. From one
- * thread at a time, and not beside readers_stop().
- */
+/* If every thread is busy, one more is made, up to a limit; it ends when it is not needed. Threads
+ * ask for it themselves; so may others, but not beside readers_stop(). */
 void readers_one_more(Readers *readers);
 /* Stops and joins the threads, frees. NULL is fine. */
 void readers_stop(Readers *readers);

@@ -24,6 +24,7 @@ client mkdir /weak
 wait_for 20 talk client set-xattr /weak ceph.dir.layout.pool weak || die "no layout: $ANSWER"
 for i in $(seq "$HUNG"); do client write "/weak/$i" "text of $i"; done
 client write /healthy HEALTHY-OLD
+client write /cold COLD
 hit_rises() {
     local before
     before=$(volume_stat hits)
@@ -47,6 +48,10 @@ waiting() { # N: so many threads of the readers wait in the kernel
 }
 touch "$TMP/go"
 check reads_hang wait_for 20 waiting "$HUNG"
+reads_well() { [ "$(timeout 10 cat "$TARGET/$1")" = "$2" ]; }
+check another_file_is_read_from_the_cache reads_well healthy HEALTHY-OLD
+check another_file_is_read_from_ceph reads_well cold COLD
+check names_are_listed_and_made timeout 10 mkdir "$TARGET/made"
 for i in $(seq "$HUNG"); do talk putter putting "/weak/$i" "TEXT"; done
 sleep 1 # by then this node is asked for the leases; were it not yet, the test would only see less
 before=$SECONDS
