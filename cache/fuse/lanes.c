@@ -225,11 +225,6 @@ static void *watcher_thread(void *data)
         int64_t next_ms;
         gboolean blocked = look_locked(l, &next_ms);
         looks = blocked ? looks + 1 : 0;
-        if (blocked && l->ops.blocked) {
-            pthread_mutex_unlock(&l->lock);
-            l->ops.blocked(l->data);
-            pthread_mutex_lock(&l->lock);
-        }
         /* What is blocked for long is looked at less often. */
         if (looks > LOOKS_OFTEN)
             next_ms += PATIENCE_MAX_MS;

@@ -39,8 +39,6 @@ typedef struct LaneOps {
     void (*run)(void *data, const LaneKey *key, void *aim_or_work, unsigned tries);
     /* The work was run, to the end; takes it over. */
     void (*done)(void *data, const LaneKey *key, void *work);
-    /* Something is blocked; called again and again while it is. May be NULL. */
-    void (*blocked)(void *data);
     unsigned threads_max;
 } LaneOps;
 

@@ -40,7 +40,6 @@ struct Notifier {
     Lanes *lanes;
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t returned;
-    Readers *readers;
 };
 
 static const PageRange all_pages = {0, INT64_MAX};
@@ -230,16 +229,6 @@ static void done(void *data, const LaneKey *key, void *data_of_work)
     g_free(work);
 }
 
-/* A request that has not been read is not gone around. */
-static void blocked(void *data)
-{
-    Notifier *n = data;
-    pthread_mutex_lock(&n->lock);
-    if (n->readers)
-        readers_one_more(n->readers);
-    pthread_mutex_unlock(&n->lock);
-}
-
 /* ---- what comes in ---- */
 
 static void inode_changed(void *data, uint64_t ino, uint64_t snapshot, int64_t off, int64_t len)
@@ -317,13 +306,6 @@ void notifier_returned(Notifier *n)
     pthread_mutex_unlock(&n->lock);
 }
 
-void notifier_set_readers(Notifier *n, Readers *readers)
-{
-    pthread_mutex_lock(&n->lock);
-    n->readers = readers;
-    pthread_mutex_unlock(&n->lock);
-}
-
 Notifier *notifier_start(Session *session)
 {
     static const LaneOps ops = {
@@ -332,7 +314,6 @@ Notifier *notifier_start(Session *session)
         .aim = aim,
         .run = run,
         .done = done,
-        .blocked = blocked,
         .threads_max = THREADS_MAX,
     };
     Notifier *n = g_new0(Notifier, 1);

@@ -17,14 +17,10 @@ typedef struct Notifier Notifier;
 typedef struct Session Session;
 typedef struct Handle Handle;
 typedef struct Node Node;
-typedef struct Readers Readers;
 
 Notifier *notifier_start(Session *session);
 /* Handles what is queued, then ends. No origin callback may come any more. */
 void notifier_stop(Notifier *notifier);
-/* Who is asked for one more thread while a drop is blocked: by requests that none has read,
- * perhaps. NULL: there is none. */
-void notifier_set_readers(Notifier *notifier, Readers *readers);
 
 /* Has the origin tell this notifier. */
 void notifier_listen(Notifier *notifier, Origin *origin);

@@ -55,6 +55,8 @@ struct fuse_session *readers_serve(const struct fuse_lowlevel_ops *ops, void *da
     return NULL;
 }
 
+static void one_more_if_needed(Readers *r);
+
 /* `needed`: whether to take another request; NULL: always. */
 static void serve(Readers *r, gboolean (*needed)(Readers *r))
 {
@@ -64,7 +66,7 @@ static void serve(Readers *r, gboolean (*needed)(Readers *r))
         int got = fuse_session_receive_buf(r->fuse, &buf);
         /* The request may wait for Ceph for long; the next one is not to wait for this. */
         if (atomic_fetch_sub(&r->waiting, 1) == 1 && got > 0)
-            readers_one_more(r);
+            one_more_if_needed(r);
         if (got == -EINTR || got == -EAGAIN)
             continue;
         if (got <= 0)
@@ -155,7 +157,7 @@ static void make_one_more(Readers *r)
     }
 }
 
-void readers_one_more(Readers *r)
+static void one_more_if_needed(Readers *r)
 {
     pthread_mutex_lock(&r->more_mutex);
     if (atomic_load(&r->waiting) == 0 && !atomic_load(&r->stopping))

@@ -17,12 +17,11 @@ typedef struct Readers Readers;
 struct fuse_session *readers_serve(const struct fuse_lowlevel_ops *ops, void *data, int fuse_fd,
                                    GError **error);
 
-/* `ended` is called once, by the last thread, if they end by themselves. */
+/* `n` threads; whenever all are busy one more is made, up to 64, which ends when it is not needed:
+ * a request may wait for Ceph for long. `ended` is called once, by the last thread, if they end by
+ * themselves. */
 Readers *readers_start(struct fuse_session *fuse, unsigned n, void (*ended)(void *data),
                        void *data);
-/* If every thread is busy, one more is made, up to a limit; it ends when it is not needed. Threads
- * ask for it themselves; so may others, but not beside readers_stop(). */
-void readers_one_more(Readers *readers);
 /* Stops and joins the threads, frees. NULL is fine. */
 void readers_stop(Readers *readers);
 

@@ -84,7 +84,6 @@ Session *session_start(const SessionConfig *config, int fuse_fd, void (*ended)(v
     notifier_listen(s->notifier, s->origin);
     s->readers =
         readers_start(s->fuse, config->threads ? config->threads : DEFAULT_THREADS, ended, data);
-    notifier_set_readers(s->notifier, s->readers);
     return s;
 fail:
     close(fuse_fd);
@@ -116,7 +115,6 @@ void session_stop(Session *s)
 {
     if (!s)
         return;
-    notifier_set_readers(s->notifier, NULL);
     readers_stop(s->readers);
     dirs_close_all(s);
     handles_close_all(s);
