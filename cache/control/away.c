@@ -55,11 +55,128 @@ static Origin *connect_known(const VolumeSpec *spec, const Incarnation *incarnat
     return origin_later_new(name, space, root, connect_now, c, free_connect);
 }
 
+/* ---- what Ceph said last of a place ---- */
+
+#define WORDS_MAX 4096
+
+/* Of a place and user. */
+typedef struct Word {
+    uint64_t since; /* when it was asked */
+    char *key;      /* that it accepted, as an HMAC; NULL: none */
+    char *dataset;  /* that is there */
+    gboolean noted;
+} Word;
+
+static void free_word(gpointer data)
+{
+    Word *w = data;
+    g_free(w->key);
+    g_free(w->dataset);
+    g_free(w);
+}
+
+GHashTable *away_words_new(void)
+{
+    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_word);
+}
+
+static gboolean may_be_noted(const Datasets *all, const VolumeSpec *spec)
+{
+    return all && spec->cache && spec->read_only && spec->monitors;
+}
+
+static uint64_t ask(Datasets *all)
+{
+    pthread_mutex_lock(&all->lock);
+    const uint64_t now = ++all->asked;
+    pthread_mutex_unlock(&all->lock);
+    return now;
+}
+
+static Word *word_locked(Datasets *all, const VolumeSpec *spec)
+{
+    g_autofree char *place =
+        g_strjoin("\n", spec->cluster_id, spec->fs_name, spec->root_path, spec->user_id, NULL);
+    Word *w = g_hash_table_lookup(all->words, place);
+    if (w)
+        return w;
+    /* Of what is lost here, no answer on its way counts. */
+    if (g_hash_table_size(all->words) >= WORDS_MAX) {
+        g_hash_table_remove_all(all->words);
+        all->words_lost = ++all->asked;
+    }
+    w = g_new0(Word, 1);
+    w->since = all->words_lost;
+    g_hash_table_insert(all->words, g_steal_pointer(&place), w);
+    return w;
+}
+
+static void set_word_locked(Word *w, uint64_t since, const char *key, const char *dataset)
+{
+    g_autofree char *old_key = w->key, *old_dataset = w->dataset;
+    w->since = since;
+    w->key = g_strdup(key);
+    w->dataset = g_strdup(dataset);
+}
+
+static gboolean is_word(const Word *w, const char *key, const char *dataset)
+{
+    return g_strcmp0(w->key, key) == 0 && g_strcmp0(w->dataset, dataset) == 0;
+}
+
+/* A key in memory; its slow hash is for the disk. */
+static char *name_key(const Datasets *all, const VolumeSpec *spec)
+{
+    return g_compute_hmac_for_string(G_CHECKSUM_SHA256, all->words_key, sizeof(all->words_key),
+                                     spec->user_key, -1);
+}
+
+static void accepted(Datasets *all, const VolumeSpec *spec, const char *dataset, uint64_t since)
+{
+    g_autofree char *dir = dir_of(all), *key = name_key(all, spec), *known = places_find(dir, spec);
+    pthread_mutex_lock(&all->lock);
+    Word *w = word_locked(all, spec);
+    const gboolean counts = since > w->since;
+    if (counts) {
+        w->noted = w->noted && is_word(w, key, dataset) && g_strcmp0(known, dataset) == 0;
+        set_word_locked(w, since, key, dataset);
+    }
+    pthread_mutex_unlock(&all->lock);
+    /* What is noted is never older than what Ceph said. */
+    if (counts && known)
+        away_note(all, spec, dataset);
+}
+
 /* Where it was there is something else, or nothing. */
 static void forget(Datasets *all, const char *dir, const VolumeSpec *spec, const char *id)
 {
+    pthread_mutex_lock(&all->lock);
+    Word *w = word_locked(all, spec);
+    set_word_locked(w, ++all->asked, NULL, NULL);
+    w->noted = FALSE;
     places_forget(dir, spec);
+    pthread_mutex_unlock(&all->lock);
     datasets_drop(all, id);
+}
+
+/* ---- connecting ---- */
+
+static Origin *connect_plain(Datasets *all, const VolumeSpec *spec, const Incarnation *incarnation,
+                             GError **error)
+{
+    if (!may_be_noted(all, spec))
+        return spec_connect(spec, incarnation, error);
+    const uint64_t since = ask(all);
+    g_autoptr(GError) cause = NULL;
+    Origin *origin = spec_connect(spec, incarnation, &cause);
+    char id[DATASET_ID];
+    if (origin && dataset_id_of(origin, id) == 0)
+        accepted(all, spec, id, since);
+    if (g_error_matches(cause, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED))
+        away_refused(all, spec);
+    if (cause)
+        g_propagate_error(error, g_steal_pointer(&cause));
+    return origin;
 }
 
 static gboolean believe(Datasets *all, const char *dir, const VolumeSpec *spec, const char *id,
@@ -87,7 +204,8 @@ Origin *away_connect(Datasets *all, const VolumeSpec *spec, const Incarnation *i
     g_autofree char *dir = all ? dir_of(all) : NULL;
     g_autofree char *id = all && spec->cache && spec->read_only ? places_find(dir, spec) : NULL;
     if (!id || !known_root(dir, id, space, &root))
-        return spec_connect(spec, incarnation, error);
+        return connect_plain(all, spec, incarnation, error);
+    const uint64_t since = ask(all);
     g_autoptr(Origin) origin = connect_known(spec, incarnation, id, space, &root);
     const gint64 now = g_get_monotonic_time(), last = atomic_load(&all->away_us);
     const gboolean again = last && now - last < AWAY_AGAIN_SEC * G_USEC_PER_SEC;
@@ -96,10 +214,11 @@ Origin *away_connect(Datasets *all, const VolumeSpec *spec, const Incarnation *i
     case ORIGIN_LATER_AWAY:
         return believe(all, dir, spec, id, error) ? g_steal_pointer(&origin) : NULL;
     case ORIGIN_LATER_HERE:
+        accepted(all, spec, id, since);
         return g_steal_pointer(&origin);
     case ORIGIN_LATER_OTHER:
         forget(all, dir, spec, id);
-        return spec_connect(spec, incarnation, error);
+        return connect_plain(all, spec, incarnation, error);
     case ORIGIN_LATER_REFUSED:
         away_refused(all, spec);
         break;
@@ -112,45 +231,46 @@ Origin *away_connect(Datasets *all, const VolumeSpec *spec, const Incarnation *i
     return NULL;
 }
 
-/* A key is hashed slowly, so once in a process: this names spec and key in memory. */
-static char *name_accepted(const Datasets *all, const VolumeSpec *spec, const char *dataset)
+void away_note(Datasets *all, const VolumeSpec *spec, const char *dataset)
 {
-    g_autofree char *text = g_strjoin("\n", dataset, spec->cluster_id, spec->fs_name,
-                                      spec->root_path, spec->user_id, spec->user_key, NULL);
-    char *name = g_compute_hmac_for_string(G_CHECKSUM_SHA256, all->accepted_key,
-                                           sizeof(all->accepted_key), text, -1);
-    explicit_bzero(text, strlen(text));
-    return name;
-}
-
-void away_note(Datasets *all, const VolumeSpec *spec, const Origin *origin, const char *dataset)
-{
-    if (!spec->read_only || !spec->monitors ||
-        (origin_is_later(origin) &&
-         origin_later_wait((Origin *)origin, 0, NULL) != ORIGIN_LATER_HERE))
+    if (!may_be_noted(all, spec))
         return;
-    g_autofree char *dir = dir_of(all), *name = name_accepted(all, spec, dataset);
+    g_autofree char *dir = dir_of(all), *key = name_key(all, spec);
     pthread_mutex_lock(&all->lock);
-    if (g_hash_table_size(all->accepted) >= PLACES_MAX)
-        g_hash_table_remove_all(all->accepted);
-    const gboolean noted = g_hash_table_contains(all->accepted, name);
+    const Word *before = word_locked(all, spec);
+    const gboolean wanted = is_word(before, key, dataset) && !before->noted;
     pthread_mutex_unlock(&all->lock);
-    g_autofree char *known = noted ? places_find(dir, spec) : NULL;
-    if (g_strcmp0(known, dataset) == 0)
+    if (!wanted)
         return;
     places_note(dir, spec, dataset);
     pthread_mutex_lock(&all->lock);
-    g_hash_table_add(all->accepted, g_steal_pointer(&name));
+    Word *w = word_locked(all, spec);
+    w->noted = is_word(w, key, dataset);
+    if (!w->noted)
+        places_forget(dir, spec); /* Ceph has said something else meanwhile */
     pthread_mutex_unlock(&all->lock);
 }
 
 void away_refused(Datasets *all, const VolumeSpec *spec)
 {
-    g_autofree char *dir = dir_of(all);
+    if (!may_be_noted(all, spec))
+        return;
+    g_autofree char *dir = dir_of(all), *key = name_key(all, spec);
+    pthread_mutex_lock(&all->lock);
+    Word *w = word_locked(all, spec);
+    if (!w->key || strcmp(w->key, key) == 0) {
+        set_word_locked(w, ++all->asked, NULL, NULL);
+        w->noted = FALSE;
+    }
+    pthread_mutex_unlock(&all->lock);
     if (!places_accept(dir, spec))
         return;
     g_message("user %s: Ceph refuses the key that it accepted before; without Ceph nothing of %s "
               "is opened with it",
               spec->user_id, spec->root_path);
-    places_forget(dir, spec);
+    pthread_mutex_lock(&all->lock);
+    /* A key that was accepted since is noted, or will be, in its place. */
+    if (!word_locked(all, spec)->key)
+        places_forget(dir, spec);
+    pthread_mutex_unlock(&all->lock);
 }

@@ -18,10 +18,11 @@
  */
 Origin *away_connect(Datasets *datasets, const VolumeSpec *spec, const Incarnation *incarnation,
                      GError **error);
-/* Notes that the place is this dataset, which Ceph has just told whoever has this key. */
-void away_note(Datasets *datasets, const VolumeSpec *spec, const Origin *origin,
-               const char *dataset);
-/* Ceph has refused the spec's key: it is not believed any more. */
+/* Notes that the place is this dataset, and the spec's key, if that is what Ceph said of the place
+ * when it last answered a connect: an open volume's connection may be older than a refusal. A note
+ * that is there already is corrected by the connect itself. */
+void away_note(Datasets *datasets, const VolumeSpec *spec, const char *dataset);
+/* Ceph has refused the spec's key: it is not believed any more, until it is accepted again. */
 void away_refused(Datasets *datasets, const VolumeSpec *spec);
 
 #endif

@@ -64,6 +64,18 @@ static void make_id(const Origin *origin, const OriginAttr *root, char id[DATASE
     object_id_hex(&bytes, id);
 }
 
+int dataset_id_of(Origin *origin, char id[DATASET_ID])
+{
+    OriginNode *node;
+    OriginAttr root;
+    int r = origin->ops->root(origin, &node, &root);
+    if (r < 0)
+        return r;
+    origin->ops->put(origin, node);
+    make_id(origin, &root, id);
+    return 0;
+}
+
 static gboolean refuse(GError **error, const char *why)
 {
     g_set_error_literal(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION, why);
@@ -307,8 +319,8 @@ Datasets *datasets_new(Store *store, const char *cache_dir, gboolean any_filesys
     cond_init_monotonic(&all->changed);
     all->by_id = g_hash_table_new(g_str_hash, g_str_equal);
     all->checked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    all->accepted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    if (gnutls_rnd(GNUTLS_RND_KEY, all->accepted_key, sizeof(all->accepted_key)) != 0)
+    all->words = away_words_new();
+    if (gnutls_rnd(GNUTLS_RND_KEY, all->words_key, sizeof(all->words_key)) != 0)
         g_error("GnuTLS has no random numbers");
     datasets_prune(all);
     int failed = pthread_create(&all->counter, NULL, datasets_run_counter, all);
@@ -331,7 +343,7 @@ void datasets_free(Datasets *all)
         return;
     g_hash_table_unref(all->by_id);
     g_hash_table_unref(all->checked);
-    g_hash_table_unref(all->accepted);
+    g_hash_table_unref(all->words);
     pthread_cond_destroy(&all->changed);
     pthread_mutex_destroy(&all->lock);
     g_free(all->cache_dir);

@@ -49,9 +49,11 @@ struct Datasets {
     GHashTable *checked; /* lock; IDs whose file this process has read and found good */
     gboolean stopping;   /* lock */
     gint64 trim_at_us;   /* lock; 0: never */
-    /* away.c; lock: the set of specs whose keys this process has noted, by an HMAC */
-    GHashTable *accepted;
-    guchar accepted_key[32];
+    /* away.c, all under the lock: what Ceph said last, by place and user. It counts as said when
+     * it was asked; the order is that of `asked`. */
+    GHashTable *words;
+    uint64_t asked, words_lost;
+    guchar words_key[32];   /* constant: of the HMAC of keys in `words` */
     _Atomic gint64 away_us; /* when Ceph was last waited for in vain; 0: never */
     pthread_t counter;
 };
@@ -67,6 +69,11 @@ static inline gboolean datasets_is_wanted(Dataset *d)
 
 /* datasets.c. Lock held. */
 void dataset_unref_locked(Dataset *dataset);
+/* The ID of what an origin shows; -errno. */
+int dataset_id_of(Origin *origin, char id[DATASET_ID]);
+
+/* away.c */
+GHashTable *away_words_new(void);
 
 /* datasets_make.c */
 void datasets_prune(Datasets *all);

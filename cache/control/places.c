@@ -182,10 +182,12 @@ void places_note(const char *dir, const VolumeSpec *spec, const char *dataset)
     json_object_set_new(note, "dataset", json_string(dataset));
     json_object_set_new(note, "key", json_string(hash));
     char *text = json_dumps(note, JSON_COMPACT | JSON_SORT_KEYS);
-    if (!write_note(dir, path, text))
+    if (!write_note(dir, path, text)) {
         g_warning("dataset %s: it cannot be noted in %s where it is (%s), so it cannot be staged "
                   "while Ceph is away",
                   dataset, path, g_strerror(errno));
+        unlink(path); /* the key that it names is not the last any more */
+    }
     free(text);
     json_decref(note);
 }

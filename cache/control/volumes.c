@@ -430,7 +430,7 @@ static void note_place(Volumes *vs, const char *id, const Dataset *d)
     if (!claim(vs, id, FALSE, &v, NULL) || !v)
         return;
     if (v->origin && v->dataset == d)
-        away_note(vs->datasets, v->spec, v->origin, dataset_id(d));
+        away_note(vs->datasets, v->spec, dataset_id(d));
     release(vs, v);
 }
 

@@ -126,8 +126,24 @@ same over_a_connection_of_its_own "$(hearthctl status --json | jq -r '[.volumes[
 recall C
 is_closed && pass while_the_other_stays_closed || fail while_the_other_stays_closed "$(warm)"
 wait_for 30 settled
-stop_ceph
+
+# ---- and another one, and back ----
+notes() { grep -l "$NODE_ID" "$CACHE"/manifests/place.* 2>/dev/null | wc -l; }
+FIRST_KEY=$NODE_KEY SECOND_KEY=$(new_key)
 recall B
+with_key $FIRST_KEY stage
+refused a_key_that_is_no_longer_valid_is_refused 'PERMISSION_DENIED|UNAUTHENTICATED' "$NODE_ID"
+recall D
+csi node NodeGetVolumeStats "$(csi_json '{volume_id: $id, volume_path: $t}' --arg id "$VOLUME_ID" --arg t "$TARGET")"
+same a_volume_of_that_key_does_not_make_it_believed "$CSI_CODE/$(notes)" OK/0
+recall B
+with_key $SECOND_KEY stage && unstage || fail the_second_key_is_staged "$(said)"
+ceph_cmd auth export "client.$NODE_ID" 2>/dev/null | sed "s|key = .*|key = $FIRST_KEY|" >"$TMP/keyring"
+ceph_cmd auth import -i "$TMP/keyring" >/dev/null 2>&1 && rm "$TMP/keyring" || die "the first key is not brought back"
+with_key $FIRST_KEY stage && unstage || fail the_first_key_is_staged_again "$(said)"
+stop_ceph
+CSI_TIMEOUT=90 with_key $SECOND_KEY stage
+refused without_ceph_the_second_key_is_refused UNAVAILABLE 'not the one that it accepted last'
 CSI_TIMEOUT=90 with_key $OLD_KEY stage
 refused without_ceph_the_old_key_is_refused UNAVAILABLE 'not the one that it accepted last'
 check without_ceph_the_new_key_is_staged stage

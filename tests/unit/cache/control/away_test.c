@@ -12,12 +12,12 @@ typedef struct World {
     VolumeSpec *spec;
 } World;
 
-static VolumeSpec *new_spec(const char *path)
+static VolumeSpec *new_spec(const char *path, const char *key)
 {
     json_t *request =
         json_pack("{s:s, s:b, s:{s:s, s:s, s:[s], s:s, s:s, s:s, s:s}}", "volume", "v", "readOnly",
                   1, "origin", "type", "cephfs", "clusterID", "c", "monitors", "127.0.0.1:1",
-                  "fsName", "f", "rootPath", path, "userID", "u", "userKey", "key");
+                  "fsName", "f", "rootPath", path, "userID", "u", "userKey", key);
     VolumeSpec *spec = spec_parse(request, NULL);
     ck_assert_ptr_nonnull(spec);
     json_decref(request);
@@ -39,7 +39,7 @@ static char *use(const World *w, Origin *origin)
     ck_assert_msg(d != NULL, "%s", error ? error->message : "");
     ck_assert_msg(dataset_wait(d, 60000, &report, &error), "%s", error ? error->message : "");
     ck_assert(report.ready);
-    away_note(w->all, w->spec, origin, report.id);
+    away_note(w->all, w->spec, report.id);
     ck_assert(dataset_leave(d, origin, 60000));
     return g_strdup(report.id);
 }
@@ -59,7 +59,7 @@ static char *up(World *w)
     w->manifests = g_build_filename(w->cache, "manifests", NULL);
     w->store = fake_store_new();
     w->all = datasets_new(w->store, w->cache, TRUE);
-    w->spec = new_spec(w->tree);
+    w->spec = new_spec(w->tree, "K1");
     put_file(w, "file");
     Origin *origin = open_known(w);
     ck_assert(!origin_is_later(origin));
@@ -133,11 +133,6 @@ START_TEST(what_is_gone_is_forgotten)
     World w;
     g_autofree char *id = up(&w);
     g_autoptr(GError) error = NULL;
-    fake_ceph_error = G_IO_ERROR_PERMISSION_DENIED;
-    ck_assert_ptr_null(away_connect(w.all, w.spec, NULL, &error));
-    ck_assert(g_error_matches(error, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED));
-    ck_assert(is_known(&w, id));
-    g_clear_error(&error);
     fake_ceph_error = G_IO_ERROR_NOT_FOUND;
     ck_assert_ptr_null(away_connect(w.all, w.spec, NULL, &error));
     ck_assert(g_error_matches(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND));
@@ -161,5 +156,92 @@ START_TEST(without_its_manifest_nothing_is_known)
 }
 END_TEST
 
-HARNESS_MAIN("cache/control/away", in_silence_it_is_what_was_known, what_ceph_says_counts,
-             what_is_gone_is_forgotten, without_its_manifest_nothing_is_known)
+static void connect_with(const World *w, const VolumeSpec *spec, int refusal)
+{
+    fake_ceph_error = refusal;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Origin) origin = away_connect(w->all, spec, NULL, &error);
+    fake_ceph_error = 0;
+    ck_assert_msg((origin != NULL) == (refusal == 0), "%s", error ? error->message : "accepted");
+    ck_assert(!refusal || g_error_matches(error, G_IO_ERROR, refusal));
+}
+
+START_TEST(a_key_that_is_accepted_again_is_believed_again)
+{
+    World w;
+    g_autofree char *id = up(&w);
+    g_autoptr(VolumeSpec) k2 = new_spec(w.tree, "K2");
+    connect_with(&w, k2, 0);
+    away_note(w.all, k2, id);
+    ck_assert(places_accept(w.manifests, k2) && !places_accept(w.manifests, w.spec));
+    connect_with(&w, w.spec, 0);
+    away_note(w.all, w.spec, id);
+    ck_assert(places_accept(w.manifests, w.spec) && !places_accept(w.manifests, k2));
+    /* That of a volume which was opened with it before. */
+    away_note(w.all, k2, id);
+    ck_assert(places_accept(w.manifests, w.spec));
+    down(&w);
+}
+END_TEST
+
+START_TEST(a_refused_key_is_believed_once_it_is_accepted_again)
+{
+    World w;
+    g_autofree char *id = up(&w);
+    for (int i = 0; i < 2; i++) { /* with a note, and without */
+        connect_with(&w, w.spec, G_IO_ERROR_PERMISSION_DENIED);
+        ck_assert(is_known(&w, NULL));
+        away_note(w.all, w.spec, id);
+        ck_assert(is_known(&w, NULL));
+    }
+    connect_with(&w, w.spec, 0);
+    away_note(w.all, w.spec, id);
+    ck_assert(places_accept(w.manifests, w.spec));
+    down(&w);
+}
+END_TEST
+
+START_TEST(a_refusal_counts_before_the_first_note)
+{
+    World w;
+    g_autofree char *id = up(&w);
+    connect_with(&w, w.spec, G_IO_ERROR_NOT_FOUND);
+    connect_with(&w, w.spec, 0); /* its manifest is still being made */
+    connect_with(&w, w.spec, G_IO_ERROR_PERMISSION_DENIED);
+    away_note(w.all, w.spec, id);
+    ck_assert(is_known(&w, NULL));
+    down(&w);
+}
+END_TEST
+
+START_TEST(a_wrong_key_takes_no_right_away)
+{
+    World w;
+    g_autofree char *id = up(&w);
+    g_autoptr(VolumeSpec) wrong = new_spec(w.tree, "wrong");
+    connect_with(&w, wrong, G_IO_ERROR_PERMISSION_DENIED);
+    ck_assert(places_accept(w.manifests, w.spec));
+    away_note(w.all, wrong, id);
+    ck_assert(places_accept(w.manifests, w.spec));
+    down(&w);
+}
+END_TEST
+
+START_TEST(another_snapshots_volume_does_not_say_what_is_there)
+{
+    World w;
+    g_autofree char *id = up(&w);
+    put_file(&w, "another");
+    connect_with(&w, w.spec, 0);
+    away_note(w.all, w.spec, id); /* of a volume from before */
+    ck_assert(is_known(&w, NULL));
+    down(&w);
+}
+END_TEST
+
+HARNESS_MAIN("cache/control/away", a_key_that_is_accepted_again_is_believed_again,
+             a_refused_key_is_believed_once_it_is_accepted_again,
+             a_refusal_counts_before_the_first_note, a_wrong_key_takes_no_right_away,
+             another_snapshots_volume_does_not_say_what_is_there, in_silence_it_is_what_was_known,
+             what_ceph_says_counts, what_is_gone_is_forgotten,
+             without_its_manifest_nothing_is_known)
