@@ -409,16 +409,18 @@ static Content *content_of(Handle *h)
     return c;
 }
 
-/* Whether what is read now is guaranteed. *again: it was not since the open. */
-static gboolean leased_now(Handle *h, gboolean *again)
+/* Whether what is read now is guaranteed, without asking the origin. */
+static gboolean is_leased(Handle *h)
 {
-    *again = FALSE;
-    if (immutable(h->node))
-        return TRUE;
+    return immutable(h->node) ||
+           (origin_vouches(h->session->origin) && atomic_load(&h->lease) == LEASE_HELD);
+}
+
+/* The same when it asks. *again: it was not guaranteed since the open. */
+static gboolean lease_again(Handle *h, gboolean *again)
+{
     if (!origin_vouches(h->session->origin))
         return FALSE;
-    if (atomic_load(&h->lease) == LEASE_HELD)
-        return TRUE;
     OriginAttr attr;
     int r;
     gboolean leased = take_lease(h, FALSE, &attr, &r);
@@ -445,21 +447,14 @@ static gboolean locks_pages(const struct fuse_file_info *fi)
     return fi->writepage || !(fi->flags & O_DIRECT);
 }
 
-/* *gone_around: a drop went around the pages, which waited for the origin. */
-static ssize_t read_through(Handle *h, const struct fuse_file_info *fi, void *buf, size_t len,
-                            uint64_t off, gboolean leased, gboolean *gone_around)
+/* c: NULL: from the origin. */
+static ssize_t read_through(Handle *h, Content *c, void *buf, size_t len, uint64_t off)
 {
     Session *s = h->session;
-    PageUse use;
-    Content *c = leased ? content_of(h) : NULL;
-    const gboolean waits = locks_pages(fi) && (!c || !content_was_held(c));
     ssize_t n = -EAGAIN;
-    if (waits)
-        pages_wait_begin(h->node, &use, off, len, FALSE);
     if (c) {
         ContentSource source = CONTENT_OBJECT;
         n = content_read(c, h->node->origin, s->volume, buf, len, off, &source);
-        content_unref(c);
         if (n >= 0)
             atomic_fetch_add(source == CONTENT_OBJECT ? &s->counters.bytes_store
                                                       : &s->counters.bytes_fill,
@@ -470,7 +465,6 @@ static ssize_t read_through(Handle *h, const struct fuse_file_info *fi, void *bu
         if (n > 0)
             atomic_fetch_add(&s->counters.bytes_origin, (uint64_t)n);
     }
-    *gone_around = waits && pages_wait_end(h->node, &use);
     return n;
 }
 
@@ -482,14 +476,27 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
     Session *s = h->session;
     Node *node = nodes_use(s->nodes, h->node->id);
     char *buf = reply_buffer(size);
-    gboolean again, gone_around;
-    gboolean leased = leased_now(h, &again);
+    PageUse use;
+    gboolean again = FALSE, leased = is_leased(h);
+    Content *c = leased ? content_of(h) : NULL;
+    /* Before anything is asked of the origin, the lease too: it may wait for another's lease, which
+     * goes back behind a drop of these pages. */
+    const gboolean waits = locks_pages(fi) && (!c || !content_was_held(c));
+    if (waits)
+        pages_wait_begin(node, &use, (uint64_t)off, size, FALSE);
+    if (!leased) {
+        leased = lease_again(h, &again);
+        c = leased ? content_of(h) : NULL;
+    }
     gboolean stay = leased && !again;
     if (!stay) {
         atomic_fetch_add(&node->unsettled, 1);
         atomic_store(&node->page_version, 0);
     }
-    ssize_t n = read_through(h, fi, buf, size, (uint64_t)off, leased, &gone_around);
+    ssize_t n = read_through(h, c, buf, size, (uint64_t)off);
+    content_unref(c);
+    /* TRUE: a drop went around the pages. */
+    const gboolean gone_around = waits && pages_wait_end(node, &use);
     if (stay && !gone_around)
         label_pages(h);
     /* The handle may be gone once the reply is out. */
@@ -541,15 +548,15 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
     Session *s = h->session;
     Node *node = nodes_use(s->nodes, h->node->id);
     OriginFile *file;
+    PageUse use;
+    const gboolean waits = locks_pages(fi);
+    if (waits)
+        pages_wait_begin(node, &use, (uint64_t)off, size, fi->writepage);
     ssize_t n = file_for_write(h, fi->writepage, &file);
     /* Where the kernel believes the end to be may be long gone; a page of a mapping has its place.
      */
     uint64_t at = h->append && !fi->writepage ? ORIGIN_APPEND : (uint64_t)off;
     const uint64_t session = unsynced_session(s);
-    PageUse use;
-    const gboolean waits = locks_pages(fi);
-    if (waits)
-        pages_wait_begin(node, &use, (uint64_t)off, size, fi->writepage);
     if (n == 0)
         n = s->origin->ops->write(s->origin, file, buf, size, at);
     const gboolean gone_around = waits && pages_wait_end(node, &use);

@@ -455,7 +455,7 @@ START_TEST(files_are_shown_for_the_group)
 }
 END_TEST
 
-/* An origin whose reads hang until they are let go. */
+/* An origin whose reads, or questions for leases, hang until they are let go. */
 static struct {
     const OriginOps *real;
     OriginOps ops;
@@ -465,24 +465,42 @@ static struct {
     unsigned hung; /* lock */
 } hang = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-static ssize_t hanging_read(Origin *o, OriginFile *file, void *buf, size_t len, uint64_t off)
+static void hang_here(void)
 {
-    ssize_t n = hang.real->read(o, file, buf, len, off);
     pthread_mutex_lock(&hang.lock);
     hang.hung++;
     pthread_cond_broadcast(&hang.changed);
     while (!hang.open)
         pthread_cond_wait(&hang.changed, &hang.lock);
     pthread_mutex_unlock(&hang.lock);
+}
+
+static ssize_t hanging_read(Origin *o, OriginFile *file, void *buf, size_t len, uint64_t off)
+{
+    ssize_t n = hang.real->read(o, file, buf, len, off);
+    hang_here();
     return n;
+}
+
+static int hanging_lease(Origin *o, OriginFile *file, OriginLease lease, OriginRecall recall,
+                         void *data)
+{
+    if (lease != ORIGIN_LEASE_NONE)
+        hang_here();
+    return hang.real->lease(o, file, lease, recall, data);
+}
+
+static void hang_up(World *w)
+{
+    hang.real = w->origin->ops;
+    hang.ops = *hang.real;
+    w->origin->ops = &hang.ops;
 }
 
 static void reads_hang(World *w)
 {
-    hang.real = w->origin->ops;
-    hang.ops = *hang.real;
+    hang_up(w);
     hang.ops.read = hanging_read;
-    w->origin->ops = &hang.ops;
 }
 
 static void await_hung(unsigned reads)
@@ -525,6 +543,33 @@ START_TEST(a_lease_goes_back_around_a_read_that_waits)
         kernel_receive(&w.kernel, unique, &reply, 10000);
     expect_text(&w, node, fh, "other version");
     kernel_release(&w.kernel, node, fh);
+    world_down(&w);
+}
+END_TEST
+
+START_TEST(a_lease_goes_back_around_a_read_that_asks_for_one)
+{
+    World w;
+    world_up(&w);
+    static Reply reply;
+    uint64_t node = lookup(&w, "f");
+    uint64_t leased = open_file(&w, node, O_RDONLY, NULL);
+    uint64_t asking = open_file(&w, node, O_RDONLY, NULL);
+    write_elsewhere(&w);
+    expect_text(&w, node, leased, "other version");
+    hang_up(&w);
+    hang.ops.lease = hanging_lease;
+    struct fuse_read_in in = {.fh = asking, .offset = 0, .size = 4096};
+    uint64_t unique = kernel_send(&w.kernel, FUSE_READ, node, &in, sizeof(in));
+    await_hung(1);
+    write_elsewhere(&w);
+    while (w.kernel.dropped_off != 4096)
+        kernel_receive(&w.kernel, unique, &reply, 10000);
+    let_reads_go();
+    while (!kernel_receive(&w.kernel, unique, &reply, 10000))
+        ;
+    kernel_release(&w.kernel, node, asking);
+    kernel_release(&w.kernel, node, leased);
     world_down(&w);
 }
 END_TEST
@@ -618,5 +663,6 @@ HARNESS_MAIN("cache/fuse/session", second_open_is_served_by_the_store,
              without_a_store_everything_is_read_from_the_origin,
              object_lost_from_the_disk_is_read_from_the_origin, end_of_the_connection_is_told_once,
              files_are_shown_for_the_group, a_lease_goes_back_around_a_read_that_waits,
+             a_lease_goes_back_around_a_read_that_asks_for_one,
              a_direct_read_that_waits_keeps_no_pages, a_fill_beside_a_write_here_is_not_kept,
              setuid_is_left_to_the_kernel_but_at_an_open, unknown_node_is_stale_not_fatal)
