@@ -171,8 +171,7 @@ START_TEST(a_key_that_is_accepted_again_is_believed_again)
     World w;
     g_autofree char *id = up(&w);
     g_autoptr(VolumeSpec) k2 = new_spec(w.tree, "K2");
-    connect_with(&w, k2, 0);
-    away_note(w.all, k2, id);
+    connect_with(&w, k2, 0); /* which corrects the note by itself */
     ck_assert(places_accept(w.manifests, k2) && !places_accept(w.manifests, w.spec));
     connect_with(&w, w.spec, 0);
     away_note(w.all, w.spec, id);
@@ -222,6 +221,11 @@ START_TEST(a_wrong_key_takes_no_right_away)
     connect_with(&w, wrong, G_IO_ERROR_PERMISSION_DENIED);
     ck_assert(places_accept(w.manifests, w.spec));
     away_note(w.all, wrong, id);
+    ck_assert(places_accept(w.manifests, w.spec));
+    connect_with(&w, w.spec, G_IO_ERROR_NOT_FOUND);
+    connect_with(&w, w.spec, 0);
+    connect_with(&w, wrong, G_IO_ERROR_PERMISSION_DENIED); /* before the first note */
+    away_note(w.all, w.spec, id);
     ck_assert(places_accept(w.manifests, w.spec));
     down(&w);
 }

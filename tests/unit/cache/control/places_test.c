@@ -1,6 +1,8 @@
 /* Notes of which dataset a place is: for whom they hold, and that they are few. */
 #include "cache/control/places.h"
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include "tests/unit/harness.h"
 
 #define ID "00112233445566778899aabbccddeeff"
@@ -128,6 +130,24 @@ START_TEST(a_damaged_note_is_none)
 }
 END_TEST
 
+START_TEST(a_key_that_cannot_be_noted_does_not_leave_the_one_before)
+{
+    char *dir = harness_tmpdir();
+    g_autoptr(VolumeSpec) a = spec("/a/.snap/s/x", "u"),
+                          b = spec_with("/a/.snap/s/x", "u", "newer");
+    const struct rlimit none = {.rlim_cur = 0, .rlim_max = RLIM_INFINITY};
+    struct rlimit before;
+    places_note(dir, a, ID);
+    signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &none), 0);
+    places_note(dir, b, ID);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+    ck_assert(!places_accept(dir, a) && !places_accept(dir, b));
+    harness_remove(dir);
+}
+END_TEST
+
 START_TEST(there_are_never_more_than_so_many)
 {
     char *dir = harness_tmpdir();
@@ -149,4 +169,5 @@ END_TEST
 
 HARNESS_MAIN("cache/control/places", a_place_is_found_by_who_noted_it,
              the_key_that_was_noted_last_is_accepted, all_places_of_a_dataset_are_told_once,
-             a_damaged_note_is_none, there_are_never_more_than_so_many)
+             a_damaged_note_is_none, a_key_that_cannot_be_noted_does_not_leave_the_one_before,
+             there_are_never_more_than_so_many)
