@@ -1,8 +1,8 @@
 /*
  * The connections of an origin: which one is current, whether Ceph still answers on it, and the
- * next one. One thread, the keeper, has it checked, drops leases in time, and connects again. A
- * check may hang for as long as Ceph does, so each runs on a thread of its own, and there is one at
- * a time.
+ * next one. One thread has it checked and makes leases void in time, and asks Ceph for nothing;
+ * another, the keeper, connects again. A check may hang for as long as Ceph does, so each runs on a
+ * thread of its own, and there is one at a time.
  *
  * Times. An MDS calls a client stale that has not renewed its session for session_timeout, which is
  * 30 s at least (MDSMonitor refuses less). libcephfs renews every third of it, over the connection
@@ -291,10 +291,43 @@ static void suspect_locked(Reconnect *o, Connection *c)
         c->suspect_ms = boottime_ms();
 }
 
-static void *keeper(void *data)
+/* Until something changes, or it is time to look again. */
+static void tick_locked(Reconnect *o)
+{
+    const Connection *c = o->current;
+    const gboolean idle = (!c || !c->uses) && !atomic_load(&o->leases);
+    const struct timespec next = deadline_after_ms(idle ? IDLE_TICK_MS : TICK_MS);
+    if (!o->stopping)
+        pthread_cond_timedwait(&o->changed, &o->lock, &next);
+}
+
+/* Leases are void in time whatever hangs in Ceph: this thread asks it for nothing. */
+static void *lease_keeper(void *data)
 {
     Reconnect *o = data;
     gboolean dropped = FALSE; /* leases, since Ceph was heard from */
+    pthread_mutex_lock(&o->lock);
+    while (!o->stopping) {
+        Connection *c = o->current;
+        const int64_t now = boottime_ms(), heard = atomic_load(&o->heard_ms);
+        const gboolean silent = now - heard >= LEASE_MS;
+        if (c && !c->checking && now - heard >= CHECK_MS && (c->uses || atomic_load(&o->leases)))
+            want_check_locked(o, c);
+        if (silent && !dropped && atomic_load(&o->leases)) {
+            pthread_mutex_unlock(&o->lock);
+            leases_are_void(o);
+            pthread_mutex_lock(&o->lock);
+        }
+        dropped = silent;
+        tick_locked(o);
+    }
+    pthread_mutex_unlock(&o->lock);
+    return NULL;
+}
+
+static void *keeper(void *data)
+{
+    Reconnect *o = data;
     pthread_mutex_lock(&o->lock);
     while (!o->stopping) {
         end_lost_locked(o);
@@ -303,23 +336,13 @@ static void *keeper(void *data)
             connect_locked(o);
             continue;
         }
-        const int64_t now = boottime_ms(), heard = atomic_load(&o->heard_ms);
-        const gboolean silent = now - heard >= LEASE_MS;
-        if (!c->checking && now - heard >= CHECK_MS && (c->uses || atomic_load(&o->leases)))
-            want_check_locked(o, c);
-        if (silent && !dropped && atomic_load(&o->leases)) {
-            pthread_mutex_unlock(&o->lock);
-            leases_are_void(o);
-            pthread_mutex_lock(&o->lock);
-        }
-        dropped = silent;
-        if (c->asked_ms && now - c->asked_ms >= HANG_MS)
+        if (c->asked_ms && boottime_ms() - c->asked_ms >= HANG_MS)
             suspect_locked(o, c);
-        const gboolean idle = !c->uses && !atomic_load(&o->leases);
-        const struct timespec next = deadline_after_ms(idle ? IDLE_TICK_MS : TICK_MS);
-        if (!o->stopping && o->current)
-            pthread_cond_timedwait(&o->changed, &o->lock, &next);
+        if (o->current)
+            tick_locked(o);
     }
+    o->keeper_ended = TRUE;
+    pthread_cond_broadcast(&o->changed);
     pthread_mutex_unlock(&o->lock);
     return NULL;
 }
@@ -362,7 +385,25 @@ Origin *origin_reconnect_new(Origin *first, const ReconnectOps *ops, void *data)
     atomic_store(&o->number, 1);
     o->current = connection_add(o, first);
     pthread_create(&o->keeper, NULL, keeper, o);
+    pthread_create(&o->lease_keeper, NULL, lease_keeper, o);
     return &o->base;
+}
+
+/* FALSE: it hangs in Ceph. */
+static gboolean join_keeper(Reconnect *o)
+{
+    const struct timespec until = deadline_after_ms(CLOSE_WAIT_MS);
+    int r = 0;
+    pthread_mutex_lock(&o->lock);
+    while (!o->keeper_ended && r != ETIMEDOUT)
+        r = pthread_cond_timedwait(&o->changed, &o->lock, &until);
+    gboolean ended = o->keeper_ended;
+    pthread_mutex_unlock(&o->lock);
+    if (ended)
+        pthread_join(o->keeper, NULL);
+    else
+        pthread_detach(o->keeper);
+    return ended;
 }
 
 /* FALSE: a call to Ceph hangs. */
@@ -390,8 +431,8 @@ void reconnect_destroy(Origin *base)
     o->stopping = TRUE;
     pthread_cond_broadcast(&o->changed);
     pthread_mutex_unlock(&o->lock);
-    pthread_join(o->keeper, NULL);
-    if (!await_calls(o)) {
+    pthread_join(o->lease_keeper, NULL);
+    if (!join_keeper(o) || !await_calls(o)) {
         g_message("a call to Ceph has not returned: its connection is left behind");
         return;
     }

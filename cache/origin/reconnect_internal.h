@@ -31,17 +31,17 @@ typedef struct Reconnect {
     const ReconnectOps *ops;
     void *data;
     pthread_mutex_t lock;
-    pthread_cond_t changed;   /* current, a connection's state, stopping */
-    Connection *current;      /* lock; NULL: lost, and not connected again yet */
-    GPtrArray *connections;   /* lock; all there were */
-    gboolean stopping;        /* lock */
-    _Atomic uint64_t number;  /* of the current one, or of the one to come */
+    pthread_cond_t changed;          /* current, a connection's state, stopping */
+    Connection *current;             /* lock; NULL: lost, and not connected again yet */
+    GPtrArray *connections;          /* lock; all there were */
+    gboolean stopping, keeper_ended; /* lock */
+    _Atomic uint64_t number;         /* of the current one, or of the one to come */
     _Atomic int64_t heard_ms; /* when the last check that was answered was sent; 0: none was */
     _Atomic unsigned leases;  /* held */
     pthread_mutex_t listener_mutex; /* guards listener, also while it is called */
     OriginListener listener;
     pthread_mutex_t nodes_mutex; /* guards which connection a node is of */
-    pthread_t keeper;
+    pthread_t keeper, lease_keeper;
 } Reconnect;
 
 /* CLOCK_BOOTTIME: goes on while the machine sleeps and this process is stopped. */
