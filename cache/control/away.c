@@ -4,24 +4,51 @@
 #include "cache/autofd.h"
 #include "cache/control/datasets_internal.h"
 #include "cache/control/places.h"
+#include "cache/control/rights.h"
 #include "cache/control/wire.h"
 #include "cache/origin/later.h"
 
 typedef struct Connect {
     VolumeSpec *spec;
     const Incarnation *incarnation;
+    char *manifest; /* its path */
 } Connect;
 
+static Manifest *open_manifest(const char *path)
+{
+    hearth_autofd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    return fd >= 0 ? manifest_open(fd, FALSE, NULL) : NULL;
+}
+
+/* Whether it is the tree of the manifest; else there is nothing to ask of it. */
+static gboolean is_tree_of(Origin *origin, const Manifest *manifest)
+{
+    const ManifestFooter *f = &manifest->footer;
+    OriginNode *root;
+    OriginAttr attr;
+    if (origin->ops->root(origin, &root, &attr) < 0)
+        return FALSE;
+    origin->ops->put(origin, root);
+    return attr.st.st_ino == f->root_ino && attr.snapshot == f->snapshot &&
+           attr.version == f->root_version;
+}
+
+/* An answer of the MDS alone is none: what is warm is of OSDs that may refuse this user. */
 static Origin *connect_now(void *data, GError **error)
 {
     const Connect *c = data;
-    return spec_connect(c->spec, c->incarnation, error);
+    g_autoptr(Origin) origin = spec_connect(c->spec, c->incarnation, error);
+    g_autoptr(Manifest) manifest = origin ? open_manifest(c->manifest) : NULL;
+    if (manifest && is_tree_of(origin, manifest) && !rights_check(origin, c->spec, manifest, error))
+        return NULL;
+    return g_steal_pointer(&origin);
 }
 
 static void free_connect(gpointer data)
 {
     Connect *c = data;
     spec_free(c->spec);
+    g_free(c->manifest);
     g_free(c);
 }
 
@@ -34,8 +61,7 @@ static char *dir_of(const Datasets *all)
 static gboolean known_root(const char *dir, const char *id, uint8_t space[24], OriginAttr *root)
 {
     g_autofree char *path = g_build_filename(dir, id, NULL);
-    hearth_autofd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    g_autoptr(Manifest) manifest = fd >= 0 ? manifest_open(fd, FALSE, NULL) : NULL;
+    g_autoptr(Manifest) manifest = open_manifest(path);
     if (!manifest)
         return FALSE;
     const ManifestFooter *f = &manifest->footer;
@@ -45,13 +71,15 @@ static gboolean known_root(const char *dir, const char *id, uint8_t space[24], O
     return TRUE;
 }
 
-static Origin *connect_known(const VolumeSpec *spec, const Incarnation *incarnation,
-                             const char *dataset, const uint8_t space[24], const OriginAttr *root)
+static Origin *connect_known(const char *dir, const VolumeSpec *spec,
+                             const Incarnation *incarnation, const char *dataset,
+                             const uint8_t space[24], const OriginAttr *root)
 {
     Connect *c = g_new0(Connect, 1);
     g_autofree char *name = g_strdup_printf("dataset %s", dataset);
     c->spec = spec_copy(spec);
     c->incarnation = incarnation;
+    c->manifest = g_build_filename(dir, dataset, NULL);
     return origin_later_new(name, space, root, connect_now, c, free_connect);
 }
 
@@ -206,7 +234,7 @@ Origin *away_connect(Datasets *all, const VolumeSpec *spec, const Incarnation *i
     if (!id || !known_root(dir, id, space, &root))
         return connect_plain(all, spec, incarnation, error);
     const uint64_t since = ask(all);
-    g_autoptr(Origin) origin = connect_known(spec, incarnation, id, space, &root);
+    g_autoptr(Origin) origin = connect_known(dir, spec, incarnation, id, space, &root);
     const gint64 now = g_get_monotonic_time(), last = atomic_load(&all->away_us);
     const gboolean again = last && now - last < AWAY_AGAIN_SEC * G_USEC_PER_SEC;
     g_autoptr(GError) cause = NULL;

@@ -450,7 +450,8 @@ gboolean volumes_manifest(Volumes *vs, const char *id, gint64 wait_ms, Dataset *
     if (!d)
         return FALSE;
     /* Not under the claim: a detach ends the wait. */
-    if (dataset_wait(d, wait_ms, report, error)) {
+    if (dataset_wait(d, wait_ms, report, error) &&
+        (!report->ready || volumes_check_rights(vs, id, d, error))) {
         if (report->ready)
             note_place(vs, id, d);
         *dataset = d;

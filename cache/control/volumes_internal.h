@@ -23,7 +23,8 @@ struct Volume {
     FillLayer *layer;
     Dataset *dataset; /* joined: its manifest was asked for */
     Device *device;
-    Device *leaving; /* stopped, but requests are still under way; the claimant's alone */
+    Device *leaving;   /* stopped, but requests are still under way; the claimant's alone */
+    gboolean readable; /* Ceph lets its user read the dataset's bytes */
     gboolean cached;
     char *in_use; /* the tag that the store was told is in use; the claimant's alone */
     _Atomic uint64_t quota_bytes;
@@ -77,6 +78,9 @@ int volume_fd(const Volume *v);
 void volume_stats(const Volume *v, SessionStats *stats);
 
 /* volumes_refused.c */
+/* Whether Ceph lets a volume's user read the data of its dataset, which is ready. Of one that was
+ * opened on faith it is asked as soon as Ceph answers (away.c). */
+gboolean volumes_check_rights(Volumes *vs, const char *id, Dataset *dataset, GError **error);
 /* Ends what was opened while Ceph was away and was refused since, or is not there any more. */
 void volumes_end_refused(Volumes *vs);
 

@@ -1,9 +1,11 @@
 /*
- * What was opened while Ceph was away, and turned out not to be ours to read, or not to be there
- * any more. The fill layer of a refused volume answers EACCES; what is mounted natively over it
- * hearthd cannot reach, so the node plugin asks for the list (op "refused").
+ * What is not ours to read, whatever others have had fetched of it. What was opened while Ceph was
+ * away may turn out to be such, or not to be there any more. The fill layer of a refused volume
+ * answers EACCES; what is mounted natively over it hearthd cannot reach, so the node plugin asks
+ * for the list (op "refused").
  */
 #include "cache/control/away.h"
+#include "cache/control/rights.h"
 #include "cache/control/volumes_internal.h"
 #include "cache/origin/later.h"
 #include <string.h>
@@ -90,4 +92,30 @@ void volumes_end_refused(Volumes *vs)
         volumes_unpin(vs, v);
     }
     faith_look(vs->faith, refuse_claim, vs);
+}
+
+gboolean volumes_check_rights(Volumes *vs, const char *id, Dataset *d, GError **error)
+{
+    Volume *v = volumes_pin(vs, id, error);
+    if (!v)
+        return FALSE;
+    pthread_mutex_lock(&vs->lock);
+    const gboolean known = v->readable;
+    g_autoptr(VolumeSpec) spec = spec_copy(v->spec);
+    pthread_mutex_unlock(&vs->lock);
+    g_autoptr(GError) cause = NULL;
+    if (!known && (!origin_is_later(v->origin) ||
+                   origin_later_wait(v->origin, 0, NULL) == ORIGIN_LATER_HERE)) {
+        const gboolean readable = rights_check(v->origin, spec, dataset_manifest(d), &cause);
+        pthread_mutex_lock(&vs->lock);
+        v->readable = readable;
+        pthread_mutex_unlock(&vs->lock);
+    }
+    volumes_unpin(vs, v);
+    if (!cause)
+        return TRUE;
+    if (g_error_matches(cause, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED))
+        away_refused(vs->datasets, spec);
+    g_propagate_prefixed_error(error, g_steal_pointer(&cause), "volume %s: ", id);
+    return FALSE;
 }

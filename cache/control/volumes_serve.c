@@ -57,6 +57,7 @@ void volumes_disconnect(Volumes *vs, Volume *v, const char *claimed)
     pthread_mutex_lock(&vs->lock);
     v->origin = NULL;
     v->image = NULL;
+    v->readable = FALSE;
     atomic_store(&v->closing, FALSE);
     atomic_store(&v->ended, FALSE);
     v->bytes_total = v->bytes_counted = -1;

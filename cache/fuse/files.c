@@ -247,8 +247,23 @@ static gboolean cacheable(const Session *s, const OriginAttr *attr)
     return s->store && S_ISREG(attr->st.st_mode) && attr->st.st_size > 0;
 }
 
+/*
+ * Whether the origin lets this user read the file: others may have had fetched what the store
+ * holds. It is asked by an opener; a read holds pages locked, and finds out by what it reads.
+ */
+static gboolean may_read(Session *s, Node *node, gboolean opener)
+{
+    const uint64_t session = origin_session(s->origin);
+    if (!s->origin->ops->may_read || atomic_load(&node->readable_in) == session)
+        return TRUE;
+    if (!opener || origin_may_read(s->origin, node->origin) < 0)
+        return FALSE;
+    atomic_store(&node->readable_in, session);
+    return TRUE;
+}
+
 /* What the version is now and what the store has of it. */
-static int look_at_version(Handle *h, OriginAttr *attr)
+static int look_at_version(Handle *h, gboolean opener, OriginAttr *attr)
 {
     Session *s = h->session;
     const ContentGuard guard = {
@@ -260,7 +275,8 @@ static int look_at_version(Handle *h, OriginAttr *attr)
         return r;
     atomic_store(&h->version, attr->version);
     Content *content = NULL, *old;
-    if (!h->writer && cacheable(s, attr) && !atomic_load(&h->node->dirty))
+    if (!h->writer && cacheable(s, attr) && !atomic_load(&h->node->dirty) &&
+        may_read(s, h->node, opener))
         content = content_open(s->store, s->origin, attr, &guard);
     pthread_mutex_lock(&h->mutex);
     old = h->content;
@@ -279,7 +295,7 @@ static gboolean take_lease(Handle *h, gboolean opener, OriginAttr *attr, int *r)
 {
     Session *s = h->session;
     if (immutable(h->node)) {
-        *r = look_at_version(h, attr);
+        *r = look_at_version(h, opener, attr);
         return *r == 0;
     }
     int state = LEASE_NONE;
@@ -296,7 +312,7 @@ static gboolean take_lease(Handle *h, gboolean opener, OriginAttr *attr, int *r)
     }
     gboolean granted = s->origin->ops->lease(s->origin, h->file, h->kind, recall, h) == 0;
     if (granted)
-        *r = look_at_version(h, attr);
+        *r = look_at_version(h, opener, attr);
     else
         *r = opener ? current_attr(s, h->node, attr) : -EAGAIN;
     gboolean usable = granted && *r == 0;
@@ -461,9 +477,12 @@ static ssize_t read_through(Handle *h, Content *c, void *buf, size_t len, uint64
                              (uint64_t)n);
     }
     if (n < 0) {
+        const uint64_t session = origin_session(s->origin);
         n = s->origin->ops->read(s->origin, h->file, buf, len, off);
-        if (n > 0)
+        if (n > 0) {
             atomic_fetch_add(&s->counters.bytes_origin, (uint64_t)n);
+            atomic_store(&h->node->readable_in, session);
+        }
     }
     return n;
 }

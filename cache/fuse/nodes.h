@@ -39,6 +39,8 @@ typedef struct Node {
     _Atomic uint64_t page_version;
     _Atomic unsigned unsettled;
     _Atomic uint64_t attr_version;
+    /* The origin_session() in which the origin let us read its bytes; 0: none. */
+    _Atomic uint64_t readable_in;
     /* Written through this session since the last sync_node(): not to be cached before. */
     _Atomic int dirty;
     _Atomic int writers; /* handles open for writing */

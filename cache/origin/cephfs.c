@@ -470,6 +470,7 @@ const OriginOps cephfs_origin_ops = {
     .resolve = op_resolve,
     .get = op_get,
     .put = op_put,
+    .may_read = cephfs_may_read,
     .getattr = op_getattr,
     .setattr = op_setattr,
     .open = op_open,

@@ -31,6 +31,20 @@ typedef struct CephfsPrime {
     unsigned unused;     /* mutex; entries listed and not yet looked up, about */
 } CephfsPrime;
 
+typedef struct CephfsPoolRights {
+    int64_t id;
+    unsigned files; /* that were asked for */
+    gboolean all;   /* of it may be read, whatever the namespace */
+} CephfsPoolRights;
+
+/* What this user may read (cephfs_rights.c). */
+#define CEPHFS_RIGHTS_POOLS 16
+typedef struct CephfsRights {
+    pthread_mutex_t mutex; /* a leaf */
+    unsigned n;            /* mutex, as the next */
+    CephfsPoolRights pools[CEPHFS_RIGHTS_POOLS];
+} CephfsRights;
+
 typedef struct CephfsOrigin {
     Origin base;
     struct ceph_mount_info *mount;  /* NULL: abandoned */
@@ -42,6 +56,7 @@ typedef struct CephfsOrigin {
     OriginListener listener;
     CephfsWaits waits;
     CephfsPrime prime;
+    CephfsRights rights;
 } CephfsOrigin;
 
 /* src/include/types.h: CEPH_NOSNAP marks what is live. */
@@ -79,6 +94,8 @@ void cephfs_wait_begin(CephfsOrigin *o, CephfsWait *wait, struct Inode *inode);
 void cephfs_wait_end(CephfsOrigin *o, CephfsWait *wait);
 /* A lease of the inode has gone back, by itself or with its file. */
 void cephfs_lease_returned(CephfsOrigin *o, struct Inode *inode);
+
+int cephfs_may_read(Origin *o, OriginNode *node);
 
 extern const OriginOps cephfs_origin_ops;
 

@@ -66,6 +66,8 @@ static gboolean configure(struct ceph_mount_info *mount, const CephfsOriginConfi
         {"client_permissions", "false"},
         {"fuse_default_permissions", "true"},
         {"client_oc_size", memory},
+        /* What is read back of what was written here shows that it may be read. */
+        {"client_check_pool_perm", "true"},
         {"client_cache_size", strstr(config->root_path, "/" CEPHFS_SNAPSHOT_DIR "/")
                                   ? INODE_CACHE_SNAPSHOT
                                   : INODE_CACHE},
@@ -311,6 +313,7 @@ static Origin *connect_once(const CephfsOriginConfig *config, GError **error)
     g_autofree CephfsOrigin *o = g_new0(CephfsOrigin, 1);
     o->base.ops = &cephfs_origin_ops;
     pthread_mutex_init(&o->listener_mutex, NULL);
+    pthread_mutex_init(&o->rights.mutex, NULL);
     if (config->dead_client) {
         struct ceph_mount_info *reclaimer = configured(config, error);
         if (!reclaimer)
@@ -398,6 +401,7 @@ void cephfs_destroy(Origin *origin)
     if (o->mount)
         disconnect(o, FALSE);
     pthread_mutex_destroy(&o->listener_mutex);
+    pthread_mutex_destroy(&o->rights.mutex);
     g_free(o);
 }
 

@@ -227,6 +227,12 @@ static void later_put(Origin *o, OriginNode *node)
         real->ops->put(real, node);
 }
 
+static int later_may_read(Origin *o, OriginNode *node)
+{
+    REAL(o);
+    return real ? origin_may_read(real, NODE(o, node)) : REFUSAL(o);
+}
+
 static int later_getattr(Origin *o, OriginNode *node, OriginAttr *attr)
 {
     PASS(o, getattr(real, NODE(o, node), attr));
@@ -388,6 +394,7 @@ static const OriginOps ops = {
     .resolve = later_resolve,
     .get = later_get,
     .put = later_put,
+    .may_read = later_may_read,
     .getattr = later_getattr,
     .setattr = no_setattr,
     .open = later_open,

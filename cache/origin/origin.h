@@ -122,6 +122,13 @@ typedef struct OriginOps {
     OriginNode *(*get)(Origin *o, OriginNode *node);
     void (*put)(Origin *o, OriginNode *node);
 
+    /*
+     * Whether the origin's user may read the bytes of a file that is not empty: 0; -EPERM or
+     * -EACCES: it may not; other errors: this cannot be told now. Seeing a file's name does not
+     * mean that. NULL: it may.
+     */
+    int (*may_read)(Origin *o, OriginNode *node);
+
     /* Current attributes; asks the origin unless what is known is guaranteed current. */
     int (*getattr)(Origin *o, OriginNode *node, OriginAttr *attr);
     int (*setattr)(Origin *o, OriginNode *node, const struct stat *st, unsigned set,
@@ -219,6 +226,11 @@ int origin_find(Origin *o, const char *path, OriginNode **node, OriginAttr *attr
 static inline uint64_t origin_session(Origin *o)
 {
     return o->ops->session ? o->ops->session(o) : 1;
+}
+
+static inline int origin_may_read(Origin *o, OriginNode *node)
+{
+    return o->ops->may_read ? o->ops->may_read(o, node) : 0;
 }
 
 static inline gboolean origin_vouches(Origin *o)

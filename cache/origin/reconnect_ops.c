@@ -216,6 +216,11 @@ static int op_getattr(Origin *base, OriginNode *node, OriginAttr *attr)
     return (int)NODE_CALL(of(base), c, TRUE, node, in, c->inner->ops->getattr(c->inner, in, attr));
 }
 
+static int op_may_read(Origin *base, OriginNode *node)
+{
+    return (int)NODE_CALL(of(base), c, TRUE, node, in, origin_may_read(c->inner, in));
+}
+
 static int op_setattr(Origin *base, OriginNode *node, const struct stat *st, unsigned set,
                       OriginAttr *attr)
 {
@@ -658,6 +663,7 @@ const OriginOps reconnect_origin_ops = {
     .resolve = op_resolve,
     .get = op_get,
     .put = op_put,
+    .may_read = op_may_read,
     .getattr = op_getattr,
     .setattr = op_setattr,
     .open = op_open,

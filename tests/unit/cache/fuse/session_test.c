@@ -124,6 +124,62 @@ START_TEST(second_open_is_served_by_the_store)
 }
 END_TEST
 
+/* Of may_read: what it says, and how often it was asked. */
+static _Atomic int may_read_says;
+static _Atomic unsigned may_read_asked;
+
+static int count_may_read(Origin *o, OriginNode *node)
+{
+    (void)o, (void)node;
+    atomic_fetch_add(&may_read_asked, 1);
+    return atomic_load(&may_read_says);
+}
+
+static _Atomic uint64_t session_number = 1;
+static uint64_t session_now(Origin *o)
+{
+    (void)o;
+    return atomic_load(&session_number);
+}
+
+START_TEST(what_this_user_may_not_read_does_not_come_from_the_store)
+{
+    World w;
+    world_up(&w);
+    uint64_t node = lookup(&w, "f");
+    uint64_t fh = open_file(&w, node, O_RDONLY, NULL);
+    expect_text(&w, node, fh, "first version");
+    kernel_release(&w.kernel, node, fh);
+    /* From here on the origin has a say: the node is of a session it has lost since. */
+    OriginOps ops = *w.origin->ops;
+    ops.may_read = count_may_read;
+    ops.session = session_now;
+    atomic_store(&session_number, 2);
+    atomic_store(&may_read_says, -EPERM);
+    w.origin->ops = &ops;
+    const SessionStats before = stats_of(&w);
+    fh = open_file(&w, node, O_RDONLY, NULL);
+    expect_text(&w, node, fh, "first version");
+    kernel_release(&w.kernel, node, fh);
+    SessionStats after = stats_of(&w);
+    ck_assert_uint_eq(after.bytes_store, before.bytes_store);
+    ck_assert_uint_eq(after.bytes_fill, before.bytes_fill);
+    ck_assert_uint_eq(after.bytes_origin, before.bytes_origin + 13); /* which would refuse */
+    ck_assert_uint_eq(atomic_load(&may_read_asked), 1);
+    /* Allowed, it is asked once in a session with the origin. */
+    atomic_store(&may_read_says, 0);
+    for (unsigned i = 0; i < 6; i++) {
+        atomic_store(&session_number, 3 + i / 3);
+        fh = open_file(&w, node, O_RDONLY, NULL);
+        expect_text(&w, node, fh, "first version");
+        kernel_release(&w.kernel, node, fh);
+        ck_assert_uint_eq(atomic_load(&may_read_asked), 2 + i / 3);
+    }
+    ck_assert_uint_eq(stats_of(&w).bytes_store, after.bytes_store + (uint64_t)6 * 13);
+    world_down(&w);
+}
+END_TEST
+
 START_TEST(pages_are_kept_only_for_the_same_version)
 {
     World w;
@@ -653,6 +709,7 @@ START_TEST(unknown_node_is_stale_not_fatal)
 END_TEST
 
 HARNESS_MAIN("cache/fuse/session", second_open_is_served_by_the_store,
+             what_this_user_may_not_read_does_not_come_from_the_store,
              pages_are_kept_only_for_the_same_version,
              writer_elsewhere_waits_until_pages_are_dropped, read_beside_a_writer_leaves_no_pages,
              own_writer_ends_the_leases_of_own_readers, name_moved_elsewhere_is_stale_once,
