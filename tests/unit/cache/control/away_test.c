@@ -111,6 +111,28 @@ START_TEST(in_silence_it_is_what_was_known)
 }
 END_TEST
 
+START_TEST(whom_osds_refuse_the_mds_does_not_answer_for)
+{
+    World w;
+    g_autofree char *id = up(&w);
+    g_autoptr(GError) error = NULL;
+    fake_ceph_hang(TRUE);
+    Origin *origin = open_known(&w);
+    fake_ceph_may_read = -EPERM;
+    fake_ceph_hang(FALSE);
+    ck_assert_int_eq(origin_later_wait(origin, 60000, &error), ORIGIN_LATER_REFUSED);
+    ck_assert_ptr_nonnull(strstr(error->message, "client.u"));
+    ck_assert_ptr_nonnull(strstr(error->message, "osd capabilities"));
+    origin_close(origin);
+    g_clear_error(&error);
+    ck_assert_ptr_null(away_connect(w.all, w.spec, NULL, &error));
+    ck_assert(g_error_matches(error, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED));
+    ck_assert(is_known(&w, NULL));
+    fake_ceph_may_read = 0;
+    down(&w);
+}
+END_TEST
+
 START_TEST(what_ceph_says_counts)
 {
     World w;
@@ -243,7 +265,8 @@ START_TEST(another_snapshots_volume_does_not_say_what_is_there)
 }
 END_TEST
 
-HARNESS_MAIN("cache/control/away", a_key_that_is_accepted_again_is_believed_again,
+HARNESS_MAIN("cache/control/away", whom_osds_refuse_the_mds_does_not_answer_for,
+             a_key_that_is_accepted_again_is_believed_again,
              a_refused_key_is_believed_once_it_is_accepted_again,
              a_refusal_counts_before_the_first_note, a_wrong_key_takes_no_right_away,
              another_snapshots_volume_does_not_say_what_is_there, in_silence_it_is_what_was_known,

@@ -472,6 +472,29 @@ static gboolean fake_ceph_hangs;
 static unsigned fake_ceph_callers;
 static int fake_ceph_error; /* a GIOErrorEnum, 0: connect to the local directory rootPath */
 
+static _Atomic int fake_ceph_may_read; /* what OSDs say of any file */
+
+static int fake_may_read(Origin *o, OriginNode *node)
+{
+    (void)o, (void)node;
+    return fake_ceph_may_read;
+}
+
+static Origin *fake_ceph_open(const char *path, GError **error)
+{
+    static OriginOps ops; /* the same each time */
+    Origin *origin = origin_dir_open(path, error);
+    if (!origin)
+        return NULL;
+    pthread_mutex_lock(&fake_ceph_lock);
+    if (!ops.type)
+        ops = *origin->ops;
+    ops.may_read = fake_may_read;
+    pthread_mutex_unlock(&fake_ceph_lock);
+    origin->ops = &ops;
+    return origin;
+}
+
 Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
 {
     pthread_mutex_lock(&fake_ceph_lock);
@@ -485,7 +508,7 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
         g_set_error(error, G_IO_ERROR, failure, "monitors %s: no", config->monitors);
         return NULL;
     }
-    return origin_dir_open(config->root_path, error);
+    return fake_ceph_open(config->root_path, error);
 }
 
 static inline void fake_ceph_hang(gboolean hang)
