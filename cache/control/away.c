@@ -159,7 +159,9 @@ static char *name_key(const Datasets *all, const VolumeSpec *spec)
                                      spec->user_key, -1);
 }
 
-static void accepted(Datasets *all, const VolumeSpec *spec, const char *dataset, uint64_t since)
+/* readable: its OSDs were asked, too. */
+static void accepted(Datasets *all, const VolumeSpec *spec, const char *dataset, uint64_t since,
+                     gboolean readable)
 {
     g_autofree char *dir = dir_of(all), *key = name_key(all, spec), *known = places_find(dir, spec);
     pthread_mutex_lock(&all->lock);
@@ -168,10 +170,12 @@ static void accepted(Datasets *all, const VolumeSpec *spec, const char *dataset,
     if (counts) {
         w->noted = w->noted && is_word(w, key, dataset) && g_strcmp0(known, dataset) == 0;
         set_word_locked(w, since, key, dataset);
+        if (!w->noted && !readable)
+            places_forget(dir, spec);
     }
     pthread_mutex_unlock(&all->lock);
     /* What is noted is never older than what Ceph said. */
-    if (counts && known)
+    if (counts && known && readable)
         away_note(all, spec, dataset);
 }
 
@@ -199,7 +203,7 @@ static Origin *connect_plain(Datasets *all, const VolumeSpec *spec, const Incarn
     Origin *origin = spec_connect(spec, incarnation, &cause);
     char id[DATASET_ID];
     if (origin && dataset_id_of(origin, id) == 0)
-        accepted(all, spec, id, since);
+        accepted(all, spec, id, since, FALSE);
     if (g_error_matches(cause, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED))
         away_refused(all, spec);
     if (cause)
@@ -242,7 +246,7 @@ Origin *away_connect(Datasets *all, const VolumeSpec *spec, const Incarnation *i
     case ORIGIN_LATER_AWAY:
         return believe(all, dir, spec, id, error) ? g_steal_pointer(&origin) : NULL;
     case ORIGIN_LATER_HERE:
-        accepted(all, spec, id, since);
+        accepted(all, spec, id, since, TRUE);
         return g_steal_pointer(&origin);
     case ORIGIN_LATER_OTHER:
         forget(all, dir, spec, id);

@@ -90,6 +90,16 @@ static gboolean has_manifest(const World *w, const char *id)
     return g_file_test(path, G_FILE_TEST_EXISTS);
 }
 
+static void connect_with(const World *w, const VolumeSpec *spec, int refusal)
+{
+    fake_ceph_error = refusal;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Origin) origin = away_connect(w->all, spec, NULL, &error);
+    fake_ceph_error = 0;
+    ck_assert_msg((origin != NULL) == (refusal == 0), "%s", error ? error->message : "accepted");
+    ck_assert(!refusal || g_error_matches(error, G_IO_ERROR, refusal));
+}
+
 START_TEST(in_silence_it_is_what_was_known)
 {
     World w;
@@ -174,19 +184,13 @@ START_TEST(without_its_manifest_nothing_is_known)
     Origin *origin = open_known(&w);
     ck_assert(!origin_is_later(origin));
     origin_close(origin);
+    /* Nor is it noted what may be read, which only the manifest tells. */
+    g_autoptr(VolumeSpec) k2 = new_spec(w.tree, "K2");
+    connect_with(&w, k2, 0);
+    ck_assert(is_known(&w, NULL));
     down(&w);
 }
 END_TEST
-
-static void connect_with(const World *w, const VolumeSpec *spec, int refusal)
-{
-    fake_ceph_error = refusal;
-    g_autoptr(GError) error = NULL;
-    g_autoptr(Origin) origin = away_connect(w->all, spec, NULL, &error);
-    fake_ceph_error = 0;
-    ck_assert_msg((origin != NULL) == (refusal == 0), "%s", error ? error->message : "accepted");
-    ck_assert(!refusal || g_error_matches(error, G_IO_ERROR, refusal));
-}
 
 START_TEST(a_key_that_is_accepted_again_is_believed_again)
 {
