@@ -14,7 +14,10 @@
 
 /* Whether the root at `path` is as fsgroup_apply() leaves it. INTERNAL. */
 gboolean fsgroup_fits(const char *path, gid_t group, gboolean *fits, GError **error);
-/* DEADLINE_EXCEEDED: go on by calling it again. INTERNAL names the path. */
+/*
+ * DEADLINE_EXCEEDED, UNAVAILABLE: go on by calling it again. FAILED_PRECONDITION: nested too deep.
+ * INTERNAL names the inode. No message has the path of a file: that can be of any length.
+ */
 gboolean fsgroup_apply(const char *path, gid_t group, gint64 deadline_us, GError **error);
 
 #endif

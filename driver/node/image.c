@@ -347,8 +347,12 @@ static gboolean take_group(Staging *s, const char *volume, const char *staged, d
     const MountEntry *other = staging_find_publication(table, dev, staged, NULL);
     if (fits)
         return TRUE;
-    return other ? staging_other_group(volume, other, group, error)
-                 : fsgroup_apply(staged, group, deadline, error);
+    if (other)
+        return staging_other_group(volume, other, group, error);
+    if (fsgroup_apply(staged, group, deadline, error))
+        return TRUE;
+    g_prefix_error(error, "volume %s: ", volume);
+    return FALSE;
 }
 
 static gboolean publish_fs(Staging *s, const char *volume, const char *staged, const char *target,

@@ -143,9 +143,12 @@ int image_fs_mount(Staging *s, const ImagePlace *place, const LoopDevice *device
         g_ptr_array_add(options, (gpointer) "ro");
         g_ptr_array_add(options, (gpointer)(xfs ? "norecovery" : "noload"));
     }
-    /* A clone beside its origin; or one that died and that somebody still has open. */
-    if (xfs)
-        g_ptr_array_add(options, (gpointer) "nouuid");
+    /*
+     * XFS: a clone beside its origin; or one that died and that somebody still has open.
+     * ext4: else the superblock says what an error does, and its owner may have it panic the node.
+     * The class's own errors= comes later and wins.
+     */
+    g_ptr_array_add(options, (gpointer)(xfs ? "nouuid" : "errors=remount-ro"));
     for (guint i = 0; use->fs_options && use->fs_options[i]; i++)
         g_ptr_array_add(options, use->fs_options[i]);
     g_ptr_array_add(options, NULL);

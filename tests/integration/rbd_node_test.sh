@@ -179,6 +179,14 @@ capability ""
 check whatever_is_there_is_mounted up
 same whatever_is_there "$(findmnt -no FSTYPE "$TARGET")" xfs
 check whatever_is_there_down down
+mkfs.ext4 -q -F "$TMP/foreign.img"
+tune2fs -e panic -E mount_opts=errors=panic "$TMP/foreign.img" >/dev/null
+rbd_cmd rm "rbd/$NAME" >/dev/null 2>&1
+rbd_cmd import "$TMP/foreign.img" "rbd/$NAME" >/dev/null
+check image_that_asks_for_a_panic_is_mounted up
+same its_errors_do_not_panic_the_node \
+    "$(grep errors= "/proc/fs/ext4/$(basename "$(findmnt -no SOURCE "$TARGET")")/options")" errors=remount-ro
+check image_that_asks_for_a_panic_down down
 rm -f "$TMP/foreign.img"
 
 # ---- a formatting that was cut off ----

@@ -1,5 +1,7 @@
 /* Without root the only group to give files to is one's own, so what is tested are the bits. */
 #include "driver/node/fsgroup.h"
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "driver/error.h"
@@ -75,5 +77,140 @@ START_TEST(a_walk_that_was_cut_short_is_taken_up)
 }
 END_TEST
 
+#define DEEP 2000
+#define TOO_DEEP 8193
+#define BRANCHES 100
+#define BRANCH_DEPTH 20
+
+static void make_file(int dir, const char *name)
+{
+    int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+}
+
+/* Goes down; makes the directory when there is none. */
+static int down(int dir, const char *name)
+{
+    ck_assert(mkdirat(dir, name, 0700) == 0 || errno == EEXIST);
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY);
+    ck_assert_int_ge(fd, 0);
+    close(dir);
+    return fd;
+}
+
+static void expect_mode(int dir, const char *name, mode_t mode)
+{
+    struct stat st;
+    ck_assert_int_eq(fstatat(dir, name, &st, 0), 0);
+    ck_assert_uint_eq(st.st_mode & 07777, mode);
+}
+
+static char *long_name(void)
+{
+    return g_strnfill(255, 'n');
+}
+
+static char *make_deep(guint levels, gboolean files)
+{
+    char *root = harness_tmpdir();
+    g_autofree char *name = long_name();
+    int fd = open(root, O_RDONLY | O_DIRECTORY);
+    for (guint i = 0; i < levels; i++) {
+        if (files) {
+            make_file(fd, "a");
+            make_file(fd, "z");
+        }
+        fd = down(fd, name);
+    }
+    close(fd);
+    return root;
+}
+
+/* Deeper than nftw(3) goes. */
+static void remove_deep(char *root)
+{
+    char *argv[] = {(char *)"rm", (char *)"-rf", root, NULL};
+    ck_assert(
+        g_spawn_sync(NULL, argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, NULL, NULL, NULL));
+    g_free(root);
+}
+
+static void allow_descriptors(rlim_t more)
+{
+    int next = dup(0);
+    struct rlimit limit;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = (rlim_t)next + more;
+    close(next);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+START_TEST(a_deep_tree_takes_no_more_descriptors)
+{
+    g_autofree char *name = long_name();
+    char *root = make_deep(DEEP, TRUE);
+    allow_descriptors(16);
+    g_autoptr(GError) error = NULL;
+    ck_assert_msg(fsgroup_apply(root, getgid(), G_MAXINT64, &error), "%.200s",
+                  error ? error->message : "");
+    int fd = open(root, O_RDONLY | O_DIRECTORY);
+    for (guint i = 0; i < DEEP; i++) {
+        expect_mode(fd, "a", 0660);
+        expect_mode(fd, "z", 0660);
+        expect_mode(fd, name, 02770);
+        fd = down(fd, name);
+    }
+    close(fd);
+    remove_deep(root);
+}
+END_TEST
+
+START_TEST(a_directory_that_was_closed_meanwhile_is_read_on)
+{
+    char *root = harness_tmpdir();
+    char name[16];
+    for (guint i = 0; i < BRANCHES; i++) {
+        int fd = open(root, O_RDONLY | O_DIRECTORY);
+        g_snprintf(name, sizeof(name), "%u", i);
+        fd = down(fd, name);
+        for (guint k = 0; k < BRANCH_DEPTH; k++)
+            fd = down(fd, "d");
+        make_file(fd, "f");
+        close(fd);
+    }
+    allow_descriptors(16);
+    ck_assert(fsgroup_apply(root, getgid(), G_MAXINT64, NULL));
+    for (guint i = 0; i < BRANCHES; i++) {
+        int fd = open(root, O_RDONLY | O_DIRECTORY);
+        g_snprintf(name, sizeof(name), "%u", i);
+        fd = down(fd, name);
+        for (guint k = 0; k < BRANCH_DEPTH; k++) {
+            expect_mode(fd, "d", 02770);
+            fd = down(fd, "d");
+        }
+        expect_mode(fd, "f", 0660);
+        close(fd);
+    }
+    remove_deep(root);
+}
+END_TEST
+
+START_TEST(a_tree_that_is_too_deep_is_refused_in_few_words)
+{
+    char *root = make_deep(TOO_DEEP, FALSE);
+    g_autoptr(GError) error = NULL;
+    ck_assert(!fsgroup_apply(root, getgid(), G_MAXINT64, &error));
+    ck_assert_int_eq(error->code, HEARTH_ERROR_FAILED_PRECONDITION);
+    ck_assert_ptr_nonnull(strstr(error->message, root));
+    ck_assert_ptr_nonnull(strstr(error->message, "8192"));
+    ck_assert_uint_lt(strlen(error->message), 300);
+    remove_deep(root);
+}
+END_TEST
+
 HARNESS_MAIN("driver/node/fsgroup", every_file_gets_what_the_group_needs,
-             a_root_that_fits_is_not_walked, a_walk_that_was_cut_short_is_taken_up)
+             a_root_that_fits_is_not_walked, a_walk_that_was_cut_short_is_taken_up,
+             a_deep_tree_takes_no_more_descriptors,
+             a_directory_that_was_closed_meanwhile_is_read_on,
+             a_tree_that_is_too_deep_is_refused_in_few_words)

@@ -374,13 +374,28 @@ START_TEST(reader_writes_nothing)
     ck_assert(!f.block->note);
     set_content(&f, "ext4");
     must(stage(&f));
-    ck_assert_str_eq(f.block->mount_options, "ro,noload");
+    ck_assert_str_eq(f.block->mount_options, "ro,noload,errors=remount-ro");
     ck_assert(f.block->loop.read_only);
     must(unstage(&f));
     set_content(&f, "xfs");
     must(stage(&f));
     ck_assert_str_eq(f.block->mount_options, "ro,norecovery,nouuid");
     ck_assert_uint_eq(f.block->checked + f.block->made, 0);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(superblock_never_says_what_an_error_does_to_the_node)
+{
+    Fixture f = setup();
+    char *own[] = {(char *)"discard", (char *)"errors=continue", NULL};
+    set_content(&f, "ext4");
+    must(stage(&f));
+    ck_assert_str_eq(f.block->mount_options, "errors=remount-ro");
+    must(unstage(&f));
+    f.use.fs_options = own;
+    must(stage(&f));
+    ck_assert_str_eq(f.block->mount_options, "errors=remount-ro,discard,errors=continue");
     teardown(&f);
 }
 END_TEST
@@ -491,6 +506,7 @@ HARNESS_MAIN("driver/node/image", file_system_lives_and_leaves_nothing,
              what_hearthd_lost_is_built_anew_by_publish, what_hearthd_lost_is_taken_down,
              content_is_never_formatted_over, formatting_that_died_begins_anew,
              note_of_formatting_is_no_leave_to_destroy, damaged_file_system_is_not_mounted,
-             reader_writes_nothing, staged_one_way_is_not_staged_another,
-             second_staging_path_has_the_same_file_system, device_is_writable_for_all_or_for_none,
-             growth_reaches_device_and_file_system, foreign_mounts_are_left_alone)
+             reader_writes_nothing, superblock_never_says_what_an_error_does_to_the_node,
+             staged_one_way_is_not_staged_another, second_staging_path_has_the_same_file_system,
+             device_is_writable_for_all_or_for_none, growth_reaches_device_and_file_system,
+             foreign_mounts_are_left_alone)
