@@ -40,6 +40,7 @@ refused() { # NAME: of the call just made
         grep -q 'client.*osd capabilities' <<<"$CSI_MESSAGE" && pass "$1" || fail "$1" "the message says no mend: $(said)"
     fi
 }
+osd_reads() { "$ONE_NODE" perf "$CEPH_DIR" osd.0 osd.op_r; }
 notes_of() { grep -l "\"$1-$$\"" "$CACHE"/manifests/place.* 2>/dev/null | wc -l; }
 static() { # NAME: another handle of the live volume
     VOLUME_ID=$1-$$ VOLUME_CONTEXT=$(jq -cn --arg c "$CEPH_FSID" --arg p "$LIVE" \
@@ -82,7 +83,11 @@ at_exit 'recall L; delete_volume >/dev/null'
 remember L
 as owner stage && publish || die "the owner's live volume: $(said)"
 secret LIVE >"$TARGET/secret"
+mkdir "$TARGET/many"
+for ((i = 0; i < 60; i++)); do echo "file $i" >"$TARGET/many/$i"; done
 sync -f "$TARGET"
+drop_page_cache
+MANY=$(cat "$TARGET"/many/* | sort)
 same the_owner_reads_the_live_volume "$(read_cold | head -c 12)" PRIVATE-LIVE
 wait_for 30 settled
 leave L
@@ -97,7 +102,8 @@ same and_no_key_is_noted "$(notes_of narrow)/$(notes_of owner)" 0/1
 CAPABILITY=$RW
 static S
 as narrow stage && publish || fail a_live_volume_is_staged "$(said)"
-same its_names_are_seen "$(ls "$TARGET")" secret
+same its_names_are_seen "$(echo "$TARGET"/*)" "$TARGET/many $TARGET/secret"
+same of_many_files_neither "$(cat "$TARGET"/many/* 2>/dev/null | wc -c)" 0
 read_cold >"$TMP/read" 2>"$TMP/why"
 same but_no_byte_of_the_live_volume "$(wc -c <"$TMP/read")/$(grep -c 'Operation not permitted' "$TMP/why")" 0/1
 same past_the_page_cache_neither "$(dd if="$TARGET/secret" iflag=direct bs=4096 count=1 2>&1 | grep -ac PRIVATE)" 0
@@ -116,10 +122,17 @@ for who in other inside; do
     as $who stage && publish || fail "$who-stages_the_live_volume" "$(said)"
     same "$who-reads_the_live_volume" "$(read_cold | head -c 12)" PRIVATE-LIVE
     same "$who-reads_all_of_it" "$(wc -c <"$TARGET/secret")" $((BYTES + 13))
+    ops=$(osd_reads)
+    same "$who-reads_many_files" "$(cat "$TARGET"/many/* | sort)" "$MANY"
+    eval "OPS_$who=$(($(osd_reads) - ops))"
     leave "S$who"
     sent=$(($(osd_bytes) - before))
     [ $sent -lt $((BYTES / 10)) ] && pass "$who-warm" || fail "$who-warm" "Ceph sent $sent bytes"
 done
+
+# Each file is asked for by itself only where not all of the pool may be read.
+[ "$OPS_other" -lt 30 ] && pass a_pool_is_asked_for_once || fail a_pool_is_asked_for_once "$OPS_other reads for 60 warm files"
+[ "$OPS_inside" -ge 60 ] && pass files_of_a_namespace_each || fail files_of_a_namespace_each "$OPS_inside reads"
 
 # ---- rights that are taken away ----
 CAPABILITY=$RO
