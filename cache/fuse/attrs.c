@@ -126,10 +126,13 @@ static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const 
                         size_t size, int flags)
 {
     Session *s = session_of(req);
+    const uint64_t session = unsynced_session(s);
     Node *node = USE_NODE_OR_REPLY(s, req, ino);
     int r = check_unless_open(s, node);
     if (r == 0)
-        r = s->origin->ops->setxattr(s->origin, node->origin, name, value, size, flags);
+        r = unsynced_changed(
+            s, node, session,
+            s->origin->ops->setxattr(s->origin, node->origin, name, value, size, flags));
     fuse_reply_err(req, -r);
     nodes_done(s->nodes, node);
 }
@@ -137,16 +140,19 @@ static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const 
 static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
     Session *s = session_of(req);
+    const uint64_t session = unsynced_session(s);
     Node *node = USE_NODE_OR_REPLY(s, req, ino);
     int r = check_unless_open(s, node);
     if (r == 0)
-        r = s->origin->ops->removexattr(s->origin, node->origin, name);
+        r = unsynced_changed(s, node, session,
+                             s->origin->ops->removexattr(s->origin, node->origin, name));
     fuse_reply_err(req, -r);
     nodes_done(s->nodes, node);
 }
 
 int drop_setuid(Session *s, Node *node, uid_t caller)
 {
+    const uint64_t session = unsynced_session(s);
     OriginAttr attr;
     /* With CAP_FSETID, as far as that can be told. */
     if (caller == 0)
@@ -160,7 +166,9 @@ int drop_setuid(Session *s, Node *node, uid_t caller)
     if (!dropped)
         return 0;
     const struct stat st = {.st_mode = attr.st.st_mode & ~dropped};
-    return s->origin->ops->setattr(s->origin, node->origin, &st, ORIGIN_SET_MODE, &attr);
+    return unsynced_changed(
+        s, node, session,
+        s->origin->ops->setattr(s->origin, node->origin, &st, ORIGIN_SET_MODE, &attr));
 }
 
 void attrs_ops(struct fuse_lowlevel_ops *ops)

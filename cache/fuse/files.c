@@ -351,6 +351,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     Session *s = session_of(req);
     Node *node = USE_NODE_OR_REPLY(s, req, ino);
+    const uint64_t session = unsynced_session(s);
     gboolean writer = (fi->flags & O_ACCMODE) != O_RDONLY;
     OriginFile *file;
     if (writer || fi->flags & O_TRUNC)
@@ -360,6 +361,8 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         r = drop_setuid(s, node, fuse_req_ctx(req)->uid);
     if (r == 0)
         r = s->origin->ops->open(s->origin, node->origin, fi->flags & ~(O_CREAT | O_EXCL), &file);
+    if (fi->flags & O_TRUNC)
+        unsynced_changed(s, node, session, r);
     if (r < 0) {
         fuse_reply_err(req, -r);
         nodes_done(s->nodes, node);

@@ -92,15 +92,6 @@ static void op_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_dat
     fuse_reply_none(req);
 }
 
-/* What a change of names in `dir`, begun in that session, came to: r. Its fsync is to make it safe.
- */
-static int changed(Session *s, Node *dir, uint64_t in_session, int r)
-{
-    if (r == 0)
-        unsynced_wrote(s, dir, in_session);
-    return r;
-}
-
 static void op_mknod(fuse_req_t req, fuse_ino_t parent_id, const char *name, mode_t mode,
                      dev_t rdev)
 {
@@ -113,9 +104,9 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent_id, const char *name, mod
     const NameAsked asked = name_asked(parent, name);
     int r = names_check(s, parent);
     if (r == 0)
-        r = changed(s, parent, session,
-                    s->origin->ops->mknod(s->origin, parent->origin, name, mode, rdev, &caller,
-                                          &made, &attr));
+        r = unsynced_changed(s, parent, session,
+                             s->origin->ops->mknod(s->origin, parent->origin, name, mode, rdev,
+                                                   &caller, &made, &attr));
     /* bind(2) does not walk again. */
     if (r == -ESTALE && S_ISSOCK(mode))
         r = -ENOENT;
@@ -134,7 +125,7 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent_id, const char *name, mod
     const NameAsked asked = name_asked(parent, name);
     int r = names_check(s, parent);
     if (r == 0)
-        r = changed(
+        r = unsynced_changed(
             s, parent, session,
             s->origin->ops->mkdir(s->origin, parent->origin, name, mode, &caller, &made, &attr));
     reply_entry(s, req, &asked, r, made, &attr);
@@ -152,9 +143,9 @@ static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent_id,
     const NameAsked asked = name_asked(parent, name);
     int r = names_check(s, parent);
     if (r == 0)
-        r = changed(s, parent, session,
-                    s->origin->ops->symlink(s->origin, parent->origin, name, target, &caller, &made,
-                                            &attr));
+        r = unsynced_changed(s, parent, session,
+                             s->origin->ops->symlink(s->origin, parent->origin, name, target,
+                                                     &caller, &made, &attr));
     reply_entry(s, req, &asked, r, made, &attr);
     nodes_done(s->nodes, parent);
 }
@@ -174,8 +165,9 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent_id, const 
         if (r == 0)
             r = names_check(s, parent);
         if (r == 0)
-            r = changed(s, parent, session,
-                        s->origin->ops->link(s->origin, node->origin, parent->origin, name, &attr));
+            r = unsynced_changed(
+                s, parent, session,
+                s->origin->ops->link(s->origin, node->origin, parent->origin, name, &attr));
         if (r == 0)
             r = s->origin->ops->lookup(s->origin, parent->origin, name, &again, &attr);
         reply_entry(s, req, &asked, r, again, &attr);
@@ -195,7 +187,8 @@ static void op_unlink(fuse_req_t req, fuse_ino_t parent_id, const char *name)
     if (r == 0) {
         NameChange change = {.from = parent, .name = name};
         known_names_begin(s->nodes, &change);
-        r = changed(s, parent, session, s->origin->ops->unlink(s->origin, parent->origin, name));
+        r = unsynced_changed(s, parent, session,
+                             s->origin->ops->unlink(s->origin, parent->origin, name));
         known_names_end(s->nodes, &change, r == 0);
     }
     fuse_reply_err(req, -r);
@@ -211,7 +204,8 @@ static void op_rmdir(fuse_req_t req, fuse_ino_t parent_id, const char *name)
     if (r == 0) {
         NameChange change = {.from = parent, .name = name};
         known_names_begin(s->nodes, &change);
-        r = changed(s, parent, session, s->origin->ops->rmdir(s->origin, parent->origin, name));
+        r = unsynced_changed(s, parent, session,
+                             s->origin->ops->rmdir(s->origin, parent->origin, name));
         known_names_end(s->nodes, &change, r == 0);
     }
     fuse_reply_err(req, -r);
@@ -235,10 +229,10 @@ static void op_rename(fuse_req_t req, fuse_ino_t from_id, const char *name, fuse
                              .new_name = new_name,
                              .exchange = (flags & RENAME_EXCHANGE) != 0};
         known_names_begin(s->nodes, &change);
-        r = changed(
+        r = unsynced_changed(
             s, to, session,
             s->origin->ops->rename(s->origin, from->origin, name, to->origin, new_name, flags));
-        r = changed(s, from, session, r);
+        r = unsynced_changed(s, from, session, r);
         known_names_end(s->nodes, &change, r == 0);
     }
     fuse_reply_err(req, -r);
@@ -275,9 +269,9 @@ static void op_create(fuse_req_t req, fuse_ino_t parent_id, const char *name, mo
     int flags = fi->flags | O_CREAT;
     int r = names_check(s, parent);
     if (r == 0)
-        r = changed(s, parent, session,
-                    s->origin->ops->create(s->origin, parent->origin, name, mode, flags, &caller,
-                                           &made, &file, &attr));
+        r = unsynced_changed(s, parent, session,
+                             s->origin->ops->create(s->origin, parent->origin, name, mode, flags,
+                                                    &caller, &made, &file, &attr));
     if (r < 0) {
         fuse_reply_err(req, -r);
         nodes_done(s->nodes, parent);

@@ -27,6 +27,13 @@ void unsynced_wrote(Session *s, Node *node, uint64_t in_session)
     pthread_mutex_unlock(&node->mutex);
 }
 
+int unsynced_changed(Session *s, Node *node, uint64_t in_session, int r)
+{
+    if (r == 0)
+        unsynced_wrote(s, node, in_session);
+    return r;
+}
+
 uint64_t unsynced_mark(Node *node)
 {
     pthread_mutex_lock(&node->mutex);

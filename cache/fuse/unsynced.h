@@ -28,6 +28,8 @@ typedef struct Unsynced {
 uint64_t unsynced_session(Session *session);
 /* A write, or another change that a sync is to make safe, was made; begun in that session. */
 void unsynced_wrote(Session *session, Node *node, uint64_t in_session);
+/* The same, if r, which the change came to, is 0. Returns r. */
+int unsynced_changed(Session *session, Node *node, uint64_t in_session, int r);
 /* What a sync that begins now will make safe: for unsynced_synced(). */
 uint64_t unsynced_mark(Node *node);
 /* A sync that began at `mark` has succeeded. */

@@ -41,6 +41,10 @@ lose() { # with unsynced bytes in $STEP; held: one, other, and another file by c
     mkdir "$TARGET/$STEP-dir/new"
     printf NEVER >"$TARGET/$STEP-forgotten" # closed, not synced
     echo 2 >/proc/sys/vm/drop_caches
+    printf OLD >"$TARGET/$STEP-attribute"
+    sync -f "$TARGET"
+    holds attribute "$TARGET/$STEP-attribute"
+    setfattr -n user.of -v test "$TARGET/$STEP-attribute"
     talk one write 0 unsynced || fail "$STEP: setup" "$ANSWER"
     evict
 }
@@ -50,6 +54,7 @@ check_loss() {
     WANTED="error EIO" says "close of another handle reports it" other close
     WANTED="error EIO" says "fsync of a directory reports names that may be lost" dir fsync
     WANTED= says "that is said once" dir fsync
+    WANTED="error EIO" says "fsync reports an extended attribute that may be lost" attribute fsync
     holds forgotten "$TARGET/$STEP-forgotten"
     WANTED="error EIO" says "fsync reports what was closed before, and forgotten by the kernel" forgotten fsync
     client write "/$STEP-clean" NEW
@@ -58,7 +63,7 @@ check_loss() {
     WANTED= says "a handle works on" one fsync
     client cat "/$STEP"
     same "$STEP: what is synced then is in Ceph" "${ANSWER:0:5}" again
-    for h in one other clean dir forgotten; do talk_end $h; done
+    for h in one other clean dir forgotten attribute; do talk_end $h; done
 }
 
 STEP=blocklisted
