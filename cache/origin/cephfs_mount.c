@@ -23,6 +23,9 @@
  */
 #define LEASE_RETURN_SEC 280
 #define LEASE_RETURN_MIN_SEC 10
+/* libcephfs aborts when it is ended while OSDs have yet to answer, or refuse, what it had sent them
+ * (Inode.cc, oset.objects.empty()): until then they have. */
+#define QUIET_MS 20000
 /* An MDS that answers ends a session at once. */
 #define RECLAIM_SEC 5
 /* What libcephfs calls the directory of snapshots (client_snapdir). */
@@ -467,6 +470,7 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
         .answers = answers,
         .fence = fence,
         .abandon = abandon,
+        .quiet_ms = QUIET_MS,
         .free_data = config_free,
     };
     Origin *first = connect_once(config, error);

@@ -77,6 +77,7 @@ static void lose_locked(Reconnect *o, Connection *c)
     if (c->lost)
         return;
     c->lost = TRUE;
+    c->lost_ms = boottime_ms();
     atomic_store(&o->heard_ms, 0);
     atomic_fetch_add(&o->number, 1);
     o->current = NULL;
@@ -230,13 +231,18 @@ static void connection_free(gpointer data)
     g_free(c);
 }
 
-/* Ends what is lost and not used any more. */
-static void end_lost_locked(Reconnect *o)
+/* Ends what is lost, not used any more, and quiet. FALSE: something is not quiet yet. */
+static gboolean end_lost_locked(Reconnect *o)
 {
+    gboolean all = TRUE;
     for (guint i = 0; i < o->connections->len; i++) {
         Connection *c = g_ptr_array_index(o->connections, i);
         if (!c->lost || c->ending || c->uses)
             continue;
+        if (boottime_ms() - c->lost_ms < o->ops->quiet_ms) {
+            all = FALSE;
+            continue;
+        }
         c->ending = TRUE;
         pthread_mutex_unlock(&o->lock);
         o->ops->abandon(c->inner);
@@ -244,6 +250,7 @@ static void end_lost_locked(Reconnect *o)
         c->ended = TRUE;
         pthread_cond_broadcast(&o->changed);
     }
+    return all;
 }
 
 static void connect_locked(Reconnect *o)
@@ -437,7 +444,10 @@ void reconnect_destroy(Origin *base)
         return;
     }
     pthread_mutex_lock(&o->lock);
-    end_lost_locked(o);
+    while (!end_lost_locked(o)) {
+        const struct timespec next = deadline_after_ms(TICK_MS);
+        pthread_cond_timedwait(&o->changed, &o->lock, &next);
+    }
     pthread_mutex_unlock(&o->lock);
     g_ptr_array_unref(o->connections);
     o->ops->free_data(o->data);

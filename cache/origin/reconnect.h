@@ -35,6 +35,8 @@ typedef struct ReconnectOps {
     /* Lets go of what a lost connection has, without writing anything to Ceph. Only put(), close(),
      * closedir() and destroy() are called afterwards, and free memory. */
     void (*abandon)(Origin *connection);
+    /* Not before a connection was lost for so long. */
+    int64_t quiet_ms;
     void (*free_data)(void *data);
 } ReconnectOps;
 

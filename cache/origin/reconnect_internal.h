@@ -17,6 +17,7 @@ typedef struct Connection {
     uint64_t number;
     unsigned uses;                /* Reconnect.lock, as all below; running calls */
     gboolean lost, ending, ended; /* in this order */
+    int64_t lost_ms;
     /* Checks, numbered from 1; one is under way at a time. */
     uint64_t wanted, begun, answered, failed;
     gboolean checking; /* a thread runs them */
