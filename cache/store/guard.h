@@ -21,8 +21,14 @@ typedef struct Guard {
     struct Guard *outer;
 } Guard;
 
+/* ThreadSanitizer handles signals with all of them blocked: then the mask has to be restored. */
+#ifdef __SANITIZE_THREAD__
+#define GUARD_MASK 1
+#else
+#define GUARD_MASK 0
+#endif
 /* A macro, as the frame that sigsetjmp() was called in must still be there. */
-#define GUARD_ENTER(guard) (guard_begin(guard), sigsetjmp((guard)->back, 0) != 0)
+#define GUARD_ENTER(guard) (guard_begin(guard), sigsetjmp((guard)->back, GUARD_MASK) != 0)
 void guard_begin(Guard *guard);
 void guard_leave(void);
 /* Copies from a mapped file; FALSE: a page of it cannot be read. */
