@@ -5,6 +5,7 @@
 #include <gio/gio.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 #include "tests/unit/harness.h"
@@ -296,10 +297,14 @@ START_TEST(leases_are_void_with_the_session)
 }
 END_TEST
 
+#define READERS 4
+
 typedef struct Load {
     Origin *o;
     OriginNode *node;
     _Atomic int stop, wrong;
+    _Atomic unsigned reads[READERS];
+    _Atomic unsigned number;
 } Load;
 
 /* Assertions talk to another process each time: too slow for this loop. */
@@ -317,30 +322,43 @@ static gboolean reads_text(Origin *o, OriginNode *node)
 static void *read_on(void *data)
 {
     Load *l = data;
+    const unsigned number = atomic_fetch_add(&l->number, 1);
     while (!l->stop && !l->wrong) {
         if (!reads_text(l->o, l->node))
             l->wrong = TRUE;
+        atomic_fetch_add(&l->reads[number], 1);
         sched_yield();
     }
     return NULL;
+}
+
+/* So that no read meets two losses: it is repeated once. */
+static void await_a_whole_read_of_each(Load *l)
+{
+    for (int i = 0; i < READERS; i++) {
+        const unsigned from = atomic_load(&l->reads[i]);
+        while (!l->wrong && atomic_load(&l->reads[i]) - from < 2)
+            sched_yield();
+    }
 }
 
 START_TEST(readers_notice_nothing_of_many_losses)
 {
     Load l = {.o = up()};
     l.node = find(l.o, "f");
-    pthread_t threads[4];
-    for (int i = 0; i < 4; i++)
+    pthread_t threads[READERS];
+    for (int i = 0; i < READERS; i++)
         pthread_create(&threads[i], NULL, read_on, &l);
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 20 && !l.wrong; i++) {
         const uint64_t before = l.o->ops->session(l.o);
-        while (l.o->ops->session(l.o) == before) {
-            lose(); /* again: the connection before may still be coming */
+        await_a_whole_read_of_each(&l); /* on the connection there is now */
+        lose();
+        while (l.o->ops->session(l.o) == before)
             l.o->ops->sync_node(l.o, l.node);
-        }
     }
+    await_a_whole_read_of_each(&l);
     l.stop = TRUE;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < READERS; i++)
         pthread_join(threads[i], NULL);
     ck_assert(!l.wrong);
     ck_assert_uint_ge(ceph.connects, 20);
