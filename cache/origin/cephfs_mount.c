@@ -18,10 +18,11 @@
 /* A snapshot's files are known to the manifest; what is listed ahead is to be kept. */
 #define INODE_CACHE_SNAPSHOT "16384"
 /*
- * How long a recalled lease may take to come back: then libcephfs ends the whole connection, so it
- * is as long as libcephfs takes it, which is less than the MDS's session_autoclose (300 s).
+ * How long a recalled lease may take to come back. Then libcephfs ends the whole connection, and
+ * what is not synced is reported lost: better than a file that hangs for everybody. Drops go around
+ * pages that are locked, so it takes longer only when more requests hang than there are readers.
  */
-#define LEASE_RETURN_SEC 280
+#define LEASE_RETURN_SEC 60
 #define LEASE_RETURN_MIN_SEC 10
 /* libcephfs aborts when it is ended while OSDs have yet to answer, or refuse, what it had sent them
  * (Inode.cc, oset.objects.empty()): until then they have. */
