@@ -21,6 +21,7 @@ typedef struct Ceph {
 } Ceph;
 
 static Ceph ceph;
+static _Atomic gboolean silent; /* a check tells nothing */
 
 /* A directory finds no inode by number that it has not seen; an MDS does. */
 static int resolve(Origin *o, uint64_t ino, uint64_t snapshot, OriginNode **node, OriginAttr *attr)
@@ -74,7 +75,9 @@ static int check_now(Origin *connection)
 {
     (void)connection;
     pthread_mutex_lock(&lock);
-    int r = ceph.lost ? -EIO : 0;
+    int r = silent ? -EAGAIN : 0;
+    if (ceph.lost)
+        r = -EIO;
     pthread_mutex_unlock(&lock);
     return r;
 }
@@ -237,6 +240,7 @@ END_TEST
 
 START_TEST(a_read_asks_a_ceph_that_was_not_heard_from)
 {
+    silent = TRUE;
     Origin *o = up();
     OriginNode *node = find(o, "f");
     OriginFile *file = open_node(o, node, O_RDONLY);
@@ -245,6 +249,7 @@ START_TEST(a_read_asks_a_ceph_that_was_not_heard_from)
     ck_assert_uint_eq(ceph.connects, 1);
     o->ops->close(o, file);
     o->ops->put(o, node);
+    silent = FALSE;
     down(o);
 }
 END_TEST
