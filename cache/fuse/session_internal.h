@@ -94,9 +94,9 @@ void attrs_ops(struct fuse_lowlevel_ops *ops);
 void handles_close_all(Session *session);
 void dirs_close_all(Session *session);
 
-/* Opened by names.c's create. Takes over `file`; returns the handle for fi->fh. */
-/* Ends the opening: what was asked from the kernel or its reply was lost. */
+/* Ends the opening: the kernel asks for it, or the reply to it was lost. */
 void handle_release(Handle *handle);
+/* Opened by names.c's create. Takes over `file`; returns the handle for fi->fh. */
 Handle *handle_new(Session *session, Node *node, OriginFile *file, int flags);
 
 /* Gives back the leases of a node's readers and drops the kernel's pages: somebody here will write.

@@ -32,7 +32,9 @@ static int read_one_byte(CephfsOrigin *o, struct Inode *inode)
     }
     cephfs_wait_end(o, &wait);
     /* Of an empty file nothing was asked. */
-    return r < 0 ? r : r == 1 ? 0 : -ENODATA;
+    if (r == 0)
+        return -ENODATA;
+    return MIN(r, 0);
 }
 
 typedef struct Answer {
@@ -144,7 +146,5 @@ int cephfs_may_read(Origin *origin, OriginNode *node)
         pthread_mutex_unlock(&o->rights.mutex);
         return 0;
     }
-    r = read_one_byte(o, inode);
-    /* Not all that says EPERM is an OSD. */
-    return (r == -EPERM || r == -EACCES) && reads_all_of(o, pool) ? 0 : r;
+    return read_one_byte(o, inode);
 }

@@ -172,7 +172,7 @@ round() { # NAME FAULTS
     wait "$faults_pid"
     faults_pid=
     since=$(uptime_us)
-    if ! timeout 200 "$LOAD" fresh "$LOGS/ceph.log" "${as_admin[@]}" hearthfs "$ROOT_PATH" 2>>"$TMP/log/fresh.log"; then
+    if ! timeout 100 "$LOAD" fresh "$LOGS/ceph.log" "${as_admin[@]}" hearthfs "$ROOT_PATH" 2>>"$TMP/log/fresh.log"; then
         broken="a new client does not read the files"
     elif ! everyone_goes_on "$since"; then
         broken="after 90 s nothing of ${ANSWER#error }"

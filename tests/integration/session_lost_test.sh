@@ -1,7 +1,7 @@
 #!/bin/bash
 # The MDS ends the session of a node that it can reach, as an administrator or a rule of the cluster has it do, with the
 # client on the blocklist and without. What was written and not synced is reported lost, what others write stays, and the
-# mount works on by itself. A call that waits for Ceph at that moment ends.
+# mount works on by itself.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/two_nodes.sh"
 init
