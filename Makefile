@@ -158,14 +158,21 @@ check-unit: ## unit tests: no root, no Ceph
 	$(AGAIN) unit-tests
 	@tests/unit/run $(UNIT_BIN)
 
+ASAN := O=$(O)/asan OPT="-O1 -g" SAN="-fsanitize=address,undefined -fno-omit-frame-pointer"
+TSAN := O=$(O)/tsan OPT="-O1 -g" SAN=-fsanitize=thread UNIT_TSAN=1
 .PHONY: check-asan
 check-asan: ## unit tests under AddressSanitizer and UBSan
-	$(AGAIN) O=$(O)/asan OPT="-O1 -g" SAN="-fsanitize=address,undefined -fno-omit-frame-pointer" check-unit
+	$(AGAIN) $(ASAN) check-unit
 
 .PHONY: check-tsan
 check-tsan: ## unit tests under ThreadSanitizer
-	$(AGAIN) O=$(O)/tsan OPT="-O1 -g" SAN=-fsanitize=thread UNIT_TSAN=1 check-unit
+	$(AGAIN) $(TSAN) check-unit
 export UNIT_TSAN
+
+.PHONY: sanitized
+sanitized: ## builds what these two run
+	$(AGAIN) $(ASAN) unit-tests
+	$(AGAIN) $(TSAN) unit-tests
 
 .PHONY: check-integration
 check-integration: ## integration tests against a real Ceph, as root; T="coherence posix" runs some

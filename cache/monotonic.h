@@ -1,4 +1,4 @@
-/* Condition variables that wait by CLOCK_MONOTONIC, which nobody sets, and their deadlines. */
+/* Milliseconds of CLOCK_MONOTONIC, which nobody sets, and condition variables that wait by it. */
 #ifndef HEARTH_MONOTONIC_H
 #define HEARTH_MONOTONIC_H
 
@@ -13,6 +13,13 @@ static inline void cond_init_monotonic(pthread_cond_t *cond)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(cond, &attr);
     pthread_condattr_destroy(&attr);
+}
+
+static inline int64_t monotonic_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 static inline struct timespec deadline_after_ms(uint64_t ms)

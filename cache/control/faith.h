@@ -11,7 +11,7 @@
 #include "cache/origin/origin.h"
 
 /* More than so many are not verified until they are staged again. */
-#define FAITH_MAX 256
+#define FAITH_MAX 1024
 
 typedef struct Faith Faith;
 

@@ -297,6 +297,8 @@ static gboolean reuse_claimed(Volumes *vs, Volume *v, VolumeSpec **spec, GError 
     /* What is served goes on with the connection it has. */
     if (!same_key && !volumes_try(vs, *spec, error))
         return FALSE;
+    if ((*spec)->monitors && !(*spec)->is_image)
+        origin_reach(v->origin, (*spec)->monitors, (*spec)->user_key, (*spec)->timeout_sec);
     set_spec(vs, v, g_steal_pointer(spec));
     return TRUE;
 }

@@ -10,7 +10,7 @@
 #include "cache/origin/later.h"
 #include <string.h>
 
-#define REFUSED_MAX 256
+#define REFUSED_MAX 4096
 
 json_t *volumes_refused(Volumes *vs)
 {

@@ -94,17 +94,14 @@ Handle *handle_new(Session *s, Node *node, OriginFile *file, int flags)
     return h;
 }
 
-/* The library tells only here of writes that failed after they were answered. What went with a
+/* An origin may tell here, too, of writes that failed after they were answered. What went with a
  * session is known otherwise. */
 static void close_file(Handle *h, OriginFile *file)
 {
     int r = h->session->origin->ops->close(h->session->origin, file);
     if (r == 0 || r == -ENOTCONN || r == -ESHUTDOWN || !h->writer)
         return;
-    g_message("writes to inode %" G_GUINT64_FORMAT
-              " of %s have failed: %s; the next fsync or close "
-              "of the file says so",
-              h->node->id, h->session->volume, g_strerror(-r));
+    unsynced_report(h->session->volume, h->node->id, r);
     unsynced_failed(h->node, r);
 }
 
@@ -466,26 +463,26 @@ static gboolean locks_pages(const struct fuse_file_info *fi)
     return fi->writepage || !(fi->flags & O_DIRECT);
 }
 
-/* c: NULL: from the origin. */
-static ssize_t read_through(Handle *h, Content *c, void *buf, size_t len, uint64_t off)
+static ssize_t read_content(Handle *h, Content *c, void *buf, size_t len, uint64_t off)
 {
     Session *s = h->session;
-    ssize_t n = -EAGAIN;
-    if (c) {
-        ContentSource source = CONTENT_OBJECT;
-        n = content_read(c, h->node->origin, s->volume, buf, len, off, &source);
-        if (n >= 0)
-            atomic_fetch_add(source == CONTENT_OBJECT ? &s->counters.bytes_store
-                                                      : &s->counters.bytes_fill,
-                             (uint64_t)n);
-    }
-    if (n < 0) {
-        const uint64_t session = origin_session(s->origin);
-        n = s->origin->ops->read(s->origin, h->file, buf, len, off);
-        if (n > 0) {
-            atomic_fetch_add(&s->counters.bytes_origin, (uint64_t)n);
-            atomic_store(&h->node->readable_in, session);
-        }
+    ContentSource source = CONTENT_OBJECT;
+    ssize_t n = content_read(c, h->node->origin, s->volume, buf, len, off, &source);
+    if (n >= 0)
+        atomic_fetch_add(source == CONTENT_OBJECT ? &s->counters.bytes_store
+                                                  : &s->counters.bytes_fill,
+                         (uint64_t)n);
+    return n;
+}
+
+static ssize_t read_origin(Handle *h, void *buf, size_t len, uint64_t off)
+{
+    Session *s = h->session;
+    const uint64_t session = origin_session(s->origin);
+    ssize_t n = s->origin->ops->read(s->origin, h->file, buf, len, off);
+    if (n > 0) {
+        atomic_fetch_add(&s->counters.bytes_origin, (uint64_t)n);
+        atomic_store(&h->node->readable_in, session);
     }
     return n;
 }
@@ -503,7 +500,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
     Content *c = leased ? content_of(h) : NULL;
     /* Before anything is asked of the origin, the lease too: it may wait for another's lease, which
      * goes back behind a drop of these pages. */
-    const gboolean waits = locks_pages(fi) && (!c || !content_was_held(c));
+    gboolean waits = locks_pages(fi) && (!c || !content_was_held(c));
     if (waits)
         pages_wait_begin(node, &use, (uint64_t)off, size, FALSE);
     if (!leased) {
@@ -515,7 +512,13 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
         atomic_fetch_add(&node->unsettled, 1);
         atomic_store(&node->page_version, 0);
     }
-    ssize_t n = read_through(h, c, buf, size, (uint64_t)off);
+    ssize_t n = c ? read_content(h, c, buf, size, (uint64_t)off) : -EAGAIN;
+    if (n < 0 && !waits && locks_pages(fi)) {
+        waits = TRUE;
+        pages_wait_begin(node, &use, (uint64_t)off, size, FALSE);
+    }
+    if (n < 0)
+        n = read_origin(h, buf, size, (uint64_t)off);
     content_unref(c);
     /* TRUE: a drop went around the pages. */
     const gboolean gone_around = waits && pages_wait_end(node, &use);

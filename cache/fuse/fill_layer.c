@@ -59,25 +59,18 @@ static FillLayer *layer_of(fuse_req_t req)
     return fuse_req_userdata(req);
 }
 
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 /* ---- reading */
 
 static unsigned patience_ms(FillLayer *l)
 {
     uint64_t silent = atomic_load(&l->silent_ms);
-    return silent && now_ms() - silent < SILENCE_MS ? MIN(AGAIN_MS, l->wait_ms) : l->wait_ms;
+    return silent && monotonic_ms() - silent < SILENCE_MS ? MIN(AGAIN_MS, l->wait_ms) : l->wait_ms;
 }
 
 static ssize_t timed_out(FillLayer *l, unsigned waited_ms)
 {
     if (waited_ms >= l->wait_ms)
-        atomic_store(&l->silent_ms, now_ms());
+        atomic_store(&l->silent_ms, monotonic_ms());
     return -ETIMEDOUT;
 }
 
@@ -116,7 +109,7 @@ static ssize_t read_soon(FillLayer *l, const Source *s, char *buf, size_t len, u
 /* What read_soon() could not. */
 static ssize_t read_slowly(FillLayer *l, Source *s, char *buf, size_t len, uint64_t off)
 {
-    const uint64_t start = now_ms();
+    const uint64_t start = monotonic_ms();
     unsigned wait_ms = patience_ms(l);
     if (s->fill) {
         ssize_t n = store_fill_read_within(s->fill, buf, len, off, wait_ms);
@@ -132,7 +125,7 @@ static ssize_t read_slowly(FillLayer *l, Source *s, char *buf, size_t len, uint6
     }
     sources_drop(l->sources, s);
     /* What has been waited for the store counts. */
-    unsigned waited = (unsigned)MIN(now_ms() - start, UINT_MAX);
+    unsigned waited = (unsigned)MIN(monotonic_ms() - start, UINT_MAX);
     wait_ms = wait_ms > waited + AGAIN_MS ? wait_ms - waited : MIN(wait_ms, AGAIN_MS);
     g_autofree char *path = manifest_path(l->manifest, s->index);
     ssize_t n = path ? past_read(l->past, path, &s->key, buf, len, off, wait_ms) : -EIO;

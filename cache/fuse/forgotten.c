@@ -54,6 +54,20 @@ Unsynced forgotten_take(Forgotten *f, uint64_t id)
     return unsynced;
 }
 
+void forgotten_failed(Forgotten *f, uint64_t id, int r)
+{
+    pthread_mutex_lock(&f->mutex);
+    Record *record = g_hash_table_lookup(f->by_id, &id);
+    if (!record) {
+        record = g_new0(Record, 1);
+        record->id = id;
+        record->round = f->round;
+        g_hash_table_replace(f->by_id, &record->id, record);
+    }
+    unsynced_lose(&record->unsynced, r);
+    pthread_mutex_unlock(&f->mutex);
+}
+
 gboolean forgotten_are_many(Forgotten *f)
 {
     pthread_mutex_lock(&f->mutex);

@@ -19,6 +19,8 @@ void forgotten_free(Forgotten *forgotten);
 void forgotten_keep(Forgotten *forgotten, uint64_t id, const Unsynced *unsynced);
 /* What there is of it, which is known to its new node from here on; zero: nothing. */
 Unsynced forgotten_take(Forgotten *forgotten, uint64_t id);
+/* Writes of it have failed, with r. */
+void forgotten_failed(Forgotten *forgotten, uint64_t id, int r);
 /* TRUE, once until forgotten_sync(): there are FORGOTTEN_MANY more than it left. */
 gboolean forgotten_are_many(Forgotten *forgotten);
 /* Has all of the volume written to Ceph, and lets go of what is safe then. */

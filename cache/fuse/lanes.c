@@ -18,6 +18,7 @@ typedef struct Run {
     Lane *lane;
     void *work;      /* NULL: another run has it */
     gboolean fixed;  /* no other may have it */
+    unsigned state;  /* when it began */
     int64_t late_ms; /* when it is overtaken */
 } Run;
 
@@ -26,7 +27,6 @@ struct Lane {
     TAILQ_ENTRY(Lane) link;
     gboolean queued;
     unsigned runs;
-    unsigned state; /* at the last run */
     void *waiting;
 };
 
@@ -46,13 +46,6 @@ struct Lanes {
     int64_t watch_ms; /* when the watcher looks next */
     pthread_t watcher;
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static guint key_hash(gconstpointer key)
 {
@@ -110,7 +103,7 @@ void lanes_add(Lanes *l, const LaneKey *key, void *work)
     lane->waiting = lane->waiting ? l->ops.merge(lane->waiting, work) : work;
     if (!lane->queued && lane->runs == 0)
         enqueue_locked(l, lane);
-    else if (lane->runs && l->watch_ms > now_ms() + PATIENCE_MS)
+    else if (lane->runs && l->watch_ms > monotonic_ms() + PATIENCE_MS)
         pthread_cond_signal(&l->watch);
     pthread_mutex_unlock(&l->lock);
 }
@@ -123,9 +116,9 @@ static int64_t patience_ms(const Lane *lane)
 static void run_locked(Lanes *l, Lane *lane)
 {
     const unsigned tries = lane->runs++;
-    Run run = {.lane = lane, .work = lane->waiting, .late_ms = now_ms() + patience_ms(lane)};
+    Run run = {.lane = lane, .work = lane->waiting, .late_ms = monotonic_ms() + patience_ms(lane)};
     lane->waiting = NULL;
-    lane->state = l->ops.state(l->data, &lane->key, run.work);
+    run.state = l->ops.state(l->data, &lane->key, run.work);
     void *aim = l->ops.aim(l->data, &lane->key, run.work);
     run.fixed = aim == NULL;
     LIST_INSERT_HEAD(&l->runs, &run, link);
@@ -182,12 +175,22 @@ static void *lane_thread(void *data)
 
 /* ---- the watcher ---- */
 
+/* Whether one that has not returned began in this state, and so blocks where another would. */
+static gboolean tried_locked(Lanes *l, const Lane *lane, unsigned state)
+{
+    Run *run;
+    LIST_FOREACH(run, &l->runs, link)
+    if (run->lane == lane && run->state == state)
+        return TRUE;
+    return FALSE;
+}
+
 static void overtake_locked(Lanes *l, Run *run)
 {
     Lane *lane = run->lane;
     const void *work = run->work ? run->work : lane->waiting;
     if (run->fixed || lane->queued || lane->runs >= LANE_RUNS_MAX || !work ||
-        l->ops.state(l->data, &lane->key, work) == lane->state)
+        tried_locked(l, lane, l->ops.state(l->data, &lane->key, work)))
         return;
     if (run->work)
         lane->waiting = lane->waiting ? l->ops.merge(lane->waiting, run->work) : run->work;
@@ -198,7 +201,7 @@ static void overtake_locked(Lanes *l, Run *run)
 /* Whether something is blocked. *next_ms: when to look again; 0: nothing runs. */
 static gboolean look_locked(Lanes *l, int64_t *next_ms)
 {
-    const int64_t now = now_ms();
+    const int64_t now = monotonic_ms();
     gboolean blocked = FALSE;
     Run *run;
     *next_ms = 0;

@@ -26,8 +26,8 @@ typedef struct LaneKey {
 typedef struct LaneOps {
     /* Both pieces of work in one; called with the lock of the lanes held. */
     void *(*merge)(void *work, void *more);
-    /* What decides where run() blocks: while it is the same as at the last run, there is no use in
-     * another. With the lock. */
+    /* What decides where run() blocks: there is no use in another in the state of one that has not
+     * returned. With the lock. */
     unsigned (*state)(void *data, const LaneKey *key, const void *work);
     /*
      * What run() needs of the work, which another run may take over meanwhile; called with the lock

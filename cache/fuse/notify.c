@@ -249,6 +249,19 @@ static void inode_unwanted(void *data, uint64_t ino, uint64_t snapshot)
     lanes_add(((Notifier *)data)->lanes, &(LaneKey){TOLD_UNWANTED, ino, snapshot}, g_new0(Work, 1));
 }
 
+static void inode_failed(void *data, uint64_t ino, int r)
+{
+    Session *s = ((Notifier *)data)->session;
+    unsynced_report(s->volume, ino, r);
+    Node *node = nodes_use_inode(s->nodes, ino, 0);
+    if (node) {
+        unsynced_failed(node, r);
+        nodes_done(s->nodes, node);
+    } else {
+        forgotten_failed(nodes_forgotten(s->nodes), ino, r);
+    }
+}
+
 static void leases_void(void *data)
 {
     handles_void_leases(((Notifier *)data)->session);
@@ -260,6 +273,7 @@ void notifier_listen(Notifier *n, Origin *origin)
         .inode_changed = inode_changed,
         .entry_changed = entry_changed,
         .inode_unwanted = inode_unwanted,
+        .inode_failed = inode_failed,
         .leases_void = leases_void,
         .data = n,
     };

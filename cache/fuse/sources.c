@@ -23,13 +23,6 @@ struct Sources {
     pthread_t closer;
 };
 
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 void source_unref(Source *s)
 {
     if (!s || atomic_fetch_sub(&s->references, 1) != 1)
@@ -70,7 +63,7 @@ Source *sources_get(Sources *all, uint64_t index)
     Source *s = g_hash_table_lookup(all->by_index, &index);
     if (s) {
         atomic_fetch_add(&s->references, 1);
-        s->used_ms = now_ms();
+        s->used_ms = monotonic_ms();
         g_queue_unlink(&all->recent, s->link);
         g_queue_push_head_link(&all->recent, s->link);
     }
@@ -88,7 +81,7 @@ Source *sources_get(Sources *all, uint64_t index)
         s = other;
     } else {
         atomic_fetch_add(&s->references, 1);
-        s->used_ms = now_ms();
+        s->used_ms = monotonic_ms();
         g_hash_table_insert(all->by_index, &s->index, s);
         g_queue_push_head(&all->recent, s);
         s->link = all->recent.head;
@@ -126,7 +119,7 @@ static void *run_closer(void *data)
             continue;
         }
         uint64_t due = s->used_ms + IDLE_MS;
-        if (now_ms() < due) {
+        if ((uint64_t)monotonic_ms() < due) {
             const struct timespec until = {(time_t)(due / 1000), (long)(due % 1000) * 1000000};
             pthread_cond_timedwait(&all->changed, &all->lock, &until);
             continue;

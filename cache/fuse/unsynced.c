@@ -7,14 +7,24 @@ uint64_t unsynced_session(Session *s)
     return origin_session(s->origin);
 }
 
+void unsynced_lose(Unsynced *u, int r)
+{
+    u->error = r;
+    u->losses++;
+}
+
+static void lose_locked(Unsynced *u)
+{
+    u->synced = u->writes;
+    unsynced_lose(u, -EIO);
+}
+
 /* Notices that the session of unsynced writes is not the one there is now. */
 static void look_locked(Session *s, Unsynced *u)
 {
     if (u->writes == u->synced || u->session == unsynced_session(s))
         return;
-    u->synced = u->writes;
-    u->error = -EIO;
-    u->losses++;
+    lose_locked(u);
 }
 
 void unsynced_wrote(Session *s, Node *node, uint64_t in_session)
@@ -22,8 +32,13 @@ void unsynced_wrote(Session *s, Node *node, uint64_t in_session)
     Unsynced *u = &node->unsynced;
     pthread_mutex_lock(&node->mutex);
     look_locked(s, u);
-    if (u->writes++ == u->synced)
+    const gboolean first = u->writes++ == u->synced;
+    if (first || in_session != u->session) {
+        /* Of another session than writes before it: one of the two is over. */
+        if (!first)
+            lose_locked(u);
         u->session = in_session;
+    }
     pthread_mutex_unlock(&node->mutex);
 }
 
@@ -59,11 +74,17 @@ unsigned unsynced_seen(Node *node)
     return told;
 }
 
+void unsynced_report(const char *volume, uint64_t ino, int r)
+{
+    g_message("writes to inode %" G_GUINT64_FORMAT
+              " of %s have failed: %s; the next fsync or close of the file says so",
+              ino, volume, g_strerror(-r));
+}
+
 void unsynced_failed(Node *node, int r)
 {
     pthread_mutex_lock(&node->mutex);
-    node->unsynced.error = r;
-    node->unsynced.losses++;
+    unsynced_lose(&node->unsynced, r);
     pthread_mutex_unlock(&node->mutex);
 }
 

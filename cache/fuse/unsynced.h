@@ -24,6 +24,9 @@ typedef struct Unsynced {
     int error;        /* of the last loss, negative */
 } Unsynced;
 
+/* Notes that writes have failed, with r. The caller has the lock. */
+void unsynced_lose(Unsynced *unsynced, int r);
+
 /* The origin's session, to be asked for before a write begins. */
 uint64_t unsynced_session(Session *session);
 /* A write, or another change that a sync is to make safe, was made; begun in that session. */
@@ -34,6 +37,8 @@ int unsynced_changed(Session *session, Node *node, uint64_t in_session, int r);
 uint64_t unsynced_mark(Node *node);
 /* A sync that began at `mark` has succeeded. */
 void unsynced_synced(Session *session, Node *node, uint64_t mark);
+/* A message for the log. */
+void unsynced_report(const char *volume, uint64_t ino, int r);
 /* Writes before have failed, with r. */
 void unsynced_failed(Node *node, int r);
 /* How many losses a handle has seen that is opened now. */

@@ -12,13 +12,6 @@
 
 #define WANT (CEPH_STATX_BASIC_STATS | CEPH_STATX_VERSION)
 
-struct OriginFile {
-    Fh *fh;
-    struct Inode *inode; /* of fh, which keeps it */
-    OriginRecall recall;
-    void *data;
-};
-
 struct OriginDir {
     struct ceph_dir_result *result;
     int64_t position;
@@ -27,6 +20,11 @@ struct OriginDir {
 static struct ceph_mount_info *mount_of(Origin *o)
 {
     return ((CephfsOrigin *)o)->mount;
+}
+
+static gboolean is_gone(Origin *o)
+{
+    return atomic_load(&((CephfsOrigin *)o)->gone);
 }
 
 static UserPerm *perms_of(Origin *o)
@@ -143,7 +141,7 @@ static OriginNode *op_get(Origin *o, OriginNode *node)
 
 static void op_put(Origin *o, OriginNode *node)
 {
-    if (mount_of(o))
+    if (!is_gone(o))
         ceph_ll_put(mount_of(o), inode_of(node));
 }
 
@@ -185,32 +183,22 @@ static int op_setattr(Origin *o, OriginNode *node, const struct stat *st, unsign
     return r < 0 ? r : op_getattr(o, node, attr);
 }
 
-static OriginFile *file_new(Fh *fh, struct Inode *inode)
+/* A direct write of libcephfs goes past its memory and leaves there what it has replaced, for
+ * readers of other handles. */
+static int handle_flags(int flags)
 {
-    OriginFile *file = g_new0(OriginFile, 1);
-    file->fh = fh;
-    file->inode = inode;
-    return file;
+    return (flags & O_ACCMODE) == O_RDONLY ? flags : flags & ~O_DIRECT;
 }
-
-/* The call's result; it is listed among those that may wait for capabilities of the inode. */
-#define LISTED(o, inode, call)                                                                     \
-    ({                                                                                             \
-        CephfsWait wait;                                                                           \
-        cephfs_wait_begin((CephfsOrigin *)(o), &wait, inode);                                      \
-        int listed = (call);                                                                       \
-        cephfs_wait_end((CephfsOrigin *)(o), &wait);                                               \
-        listed;                                                                                    \
-    })
 
 static int op_open(Origin *o, OriginNode *node, int flags, OriginFile **file)
 {
     Fh *fh = NULL; /* libcephfs lists what is there as open, also when the open failed */
-    int r = LISTED(o, inode_of(node),
-                   ceph_ll_open(mount_of(o), inode_of(node), flags, &fh, perms_of(o)));
+    int r = CEPHFS_LISTED(
+        o, inode_of(node),
+        ceph_ll_open(mount_of(o), inode_of(node), handle_flags(flags), &fh, perms_of(o)));
     if (r < 0)
         return r;
-    *file = file_new(fh, inode_of(node));
+    *file = cephfs_file_new((CephfsOrigin *)o, fh, inode_of(node), handle_flags(flags));
     return 0;
 }
 
@@ -224,60 +212,84 @@ static int op_create(Origin *o, OriginNode *parent, const char *name, mode_t mod
     struct Inode *in;
     Fh *fh = NULL;
     struct ceph_statx stx;
-    int r = ceph_ll_create(mount_of(o), inode_of(parent), name, mode, flags, &in, &fh, &stx, WANT,
-                           0, perms);
+    int r = ceph_ll_create(mount_of(o), inode_of(parent), name, mode, handle_flags(flags), &in, &fh,
+                           &stx, WANT, 0, perms);
     ceph_userperm_destroy(perms);
     if (r < 0)
         return r;
     fill_attr(attr, &stx);
     *node = (OriginNode *)in;
-    *file = file_new(fh, in);
+    *file = cephfs_file_new((CephfsOrigin *)o, fh, in, handle_flags(flags));
     return 0;
 }
 
+/* A call with the file's handle. */
+#define WITH_FH(o, file, fh, call)                                                                 \
+    ({                                                                                             \
+        CephfsHandle *used = cephfs_file_use((CephfsOrigin *)(o), file);                           \
+        Fh *fh = used->fh;                                                                         \
+        int with = (call);                                                                         \
+        cephfs_file_done((CephfsOrigin *)(o), used);                                               \
+        with;                                                                                      \
+    })
+
 static ssize_t op_read(Origin *o, OriginFile *file, void *buf, size_t len, uint64_t off)
 {
-    int r = LISTED(o, file->inode, ceph_ll_read(mount_of(o), file->fh, (int64_t)off, len, buf));
+    int r = WITH_FH(
+        o, file, fh,
+        CEPHFS_LISTED(o, file->inode, ceph_ll_read(mount_of(o), fh, (int64_t)off, len, buf)));
     int doubt = r > 0 ? cephfs_check_zeros((CephfsOrigin *)o, buf, (size_t)r, off) : 0;
     return doubt < 0 ? doubt : r;
+}
+
+static int wrote(OriginFile *file, int r)
+{
+    if (r >= 0)
+        atomic_store(&file->written, TRUE);
+    return r;
 }
 
 static ssize_t op_write(Origin *o, OriginFile *file, const void *buf, size_t len, uint64_t off)
 {
     /* -1, which ORIGIN_APPEND becomes: libcephfs looks at O_APPEND only when no offset is given. */
-    return LISTED(o, file->inode, ceph_ll_write(mount_of(o), file->fh, (int64_t)off, len, buf));
+    return WITH_FH(
+        o, file, fh,
+        wrote(file, CEPHFS_LISTED(o, file->inode,
+                                  ceph_ll_write(mount_of(o), fh, (int64_t)off, len, buf))));
 }
 
 static int op_fsync(Origin *o, OriginFile *file, gboolean data_only)
 {
-    return ceph_ll_fsync(mount_of(o), file->fh, data_only);
+    int r = WITH_FH(o, file, fh, ceph_ll_fsync(mount_of(o), fh, data_only));
+    int look = cephfs_files_look((CephfsOrigin *)o, file->inode);
+    return r < 0 ? r : look;
 }
 
 static int op_sync_node(Origin *o, OriginNode *node)
 {
-    return ceph_ll_sync_inode(mount_of(o), inode_of(node), 0);
+    int r = ceph_ll_sync_inode(mount_of(o), inode_of(node), 0);
+    int look = cephfs_files_look((CephfsOrigin *)o, inode_of(node));
+    return r < 0 ? r : look;
 }
 
 static int op_sync_all(Origin *o)
 {
-    return ceph_sync_fs(mount_of(o));
+    int r = ceph_sync_fs(mount_of(o));
+    int look = cephfs_files_look_at_closed((CephfsOrigin *)o);
+    return r < 0 ? r : look;
 }
 
 static int op_fallocate(Origin *o, OriginFile *file, int mode, uint64_t off, uint64_t len)
 {
-    return LISTED(o, file->inode,
-                  ceph_ll_fallocate(mount_of(o), file->fh, mode, (int64_t)off, (int64_t)len));
+    return WITH_FH(o, file, fh,
+                   wrote(file, CEPHFS_LISTED(o, file->inode,
+                                             ceph_ll_fallocate(mount_of(o), fh, mode, (int64_t)off,
+                                                               (int64_t)len))));
 }
 
 static int op_close(Origin *o, OriginFile *file)
 {
-    /* Only compared from here on: the inode may be gone. */
-    struct Inode *inode = file->inode;
-    int r = mount_of(o) ? ceph_ll_close(mount_of(o), file->fh) : -ENOTCONN;
-    if (mount_of(o))
-        cephfs_lease_returned((CephfsOrigin *)o, inode);
-    g_free(file);
-    return r;
+    return cephfs_file_close((CephfsOrigin *)o, file);
 }
 
 static void recalled(Fh *fh, void *data)
@@ -300,7 +312,8 @@ static int op_lease(Origin *o, OriginFile *file, OriginLease kind, OriginRecall 
         file->recall = recall;
         file->data = data;
     }
-    int r = ceph_ll_delegation(mount_of(o), file->fh, commands[kind], recalled, file);
+    int r =
+        WITH_FH(o, file, fh, ceph_ll_delegation(mount_of(o), fh, commands[kind], recalled, file));
     if (kind == ORIGIN_LEASE_NONE)
         cephfs_lease_returned((CephfsOrigin *)o, file->inode);
     return r;
@@ -375,15 +388,6 @@ static int op_rmdir(Origin *o, OriginNode *parent, const char *name)
     return ceph_ll_rmdir(mount_of(o), inode_of(parent), name, perms_of(o));
 }
 
-/* The MDS protocol has no flags on rename. */
-static int op_rename(Origin *o, OriginNode *from, const char *name, OriginNode *to,
-                     const char *new_name, unsigned flags)
-{
-    if (flags)
-        return -EINVAL;
-    return ceph_ll_rename(mount_of(o), inode_of(from), name, inode_of(to), new_name, perms_of(o));
-}
-
 static int op_readlink(Origin *o, OriginNode *node, char *buf, size_t size)
 {
     return ceph_ll_readlink(mount_of(o), inode_of(node), buf, size, perms_of(o));
@@ -419,6 +423,12 @@ static int op_readdir(Origin *o, OriginDir *dir, int64_t off, gboolean with_attr
     entry->ino = de.d_ino;
     entry->type = DTTOIF(de.d_type);
     entry->next = de.d_off;
+    /* With a listing come attributes that another client may have changed and not yet told the MDS
+     * of. This asks for those that are not guaranteed; for the others it costs no request. */
+    if (in && ceph_ll_getattr(mount_of(o), in, &stx, WANT, 0, perms_of(o)) < 0) {
+        ceph_ll_put(mount_of(o), in);
+        in = NULL;
+    }
     entry->node = (OriginNode *)in;
     if (in)
         fill_attr(&entry->attr, &stx);
@@ -427,7 +437,7 @@ static int op_readdir(Origin *o, OriginDir *dir, int64_t off, gboolean with_attr
 
 static int op_closedir(Origin *o, OriginDir *dir)
 {
-    int r = mount_of(o) ? ceph_ll_releasedir(mount_of(o), dir->result) : -ENOTCONN;
+    int r = is_gone(o) ? -ENOTCONN : ceph_ll_releasedir(mount_of(o), dir->result);
     g_free(dir);
     return r;
 }
@@ -489,7 +499,7 @@ const OriginOps cephfs_origin_ops = {
     .link = op_link,
     .unlink = op_unlink,
     .rmdir = op_rmdir,
-    .rename = op_rename,
+    .rename = cephfs_rename,
     .readlink = op_readlink,
     .opendir = op_opendir,
     .readdir = op_readdir,

@@ -4,6 +4,7 @@
 
 #include <cephfs/libcephfs.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/queue.h>
 #include "cache/origin/origin.h"
 
@@ -12,6 +13,7 @@ typedef struct CephfsWait {
     LIST_ENTRY(CephfsWait) link;
     struct Inode *inode; /* lives as long as this */
     int64_t ask_at_ms;   /* when its attributes are asked for; CLOCK_MONOTONIC */
+    int64_t patience_ms; /* from then to the next time */
 } CephfsWait;
 
 /* Operations that may wait for capabilities (cephfs_wait.c). */
@@ -19,9 +21,11 @@ typedef struct CephfsWaits {
     pthread_mutex_t mutex; /* guards all but the thread */
     pthread_cond_t changed;
     LIST_HEAD(, CephfsWait) list;
-    gboolean resting; /* the thread, until there is somebody */
+    GHashTable *asked; /* inodes that are asked for now */
+    gboolean resting;  /* the thread, until there is somebody */
     gboolean stopping;
     pthread_t thread;
+    GThreadPool *askers;
 } CephfsWaits;
 
 /* What was listed for lookups to come (cephfs_prime.c). */
@@ -30,6 +34,42 @@ typedef struct CephfsPrime {
     GHashTable *lookups; /* mutex; directory's Inode, only compared -> how many, or all listed */
     unsigned unused;     /* mutex; entries listed and not yet looked up, about */
 } CephfsPrime;
+
+/* How many names libcephfs keeps (cephfs_rename.c). */
+typedef struct CephfsNames {
+    pthread_mutex_t mutex; /* a leaf */
+    unsigned moves;        /* mutex; that want none kept */
+    unsigned kept;         /* while there are no such moves */
+} CephfsNames;
+
+/* An open file of libcephfs. */
+typedef struct CephfsHandle {
+    Fh *fh;
+    unsigned uses; /* CephfsFiles.mutex, as the next */
+    gboolean replaced;
+} CephfsHandle;
+
+struct OriginFile {
+    struct Inode *inode;      /* of the handle, which keeps it */
+    int flags;                /* to open it with again */
+    CephfsHandle *handle;     /* CephfsFiles.mutex */
+    _Atomic gboolean written; /* by that handle, since the last sync */
+    OriginRecall recall;
+    void *data;
+};
+
+/* Of writes that are not synced (cephfs_file.c). */
+typedef struct CephfsFiles {
+    pthread_mutex_t mutex; /* guards all but the thread */
+    pthread_cond_t changed;
+    GHashTable *writers; /* inode -> GPtrArray of its OriginFiles that can write */
+    GHashTable
+        *looked_at; /* inodes of which a handle is being closed; none of its files is freed */
+    GHashTable *witness_of;                /* inode -> CephfsWitness */
+    TAILQ_HEAD(, CephfsWitness) witnesses; /* the oldest first */
+    gboolean stopping;
+    pthread_t thread;
+} CephfsFiles;
 
 typedef struct CephfsPoolRights {
     int64_t id;
@@ -47,7 +87,10 @@ typedef struct CephfsRights {
 
 typedef struct CephfsOrigin {
     Origin base;
-    struct ceph_mount_info *mount;  /* NULL: abandoned */
+    _Atomic unsigned holders; /* its owner, and the thread that ends it */
+    struct ceph_mount_info *mount;
+    gboolean mounted;
+    _Atomic gboolean gone;          /* it has ended or is about to: no more calls */
     UserPerm *perms;                /* the mount's own (root); borrowed */
     struct Inode *root;             /* in a snapshot; NULL: what is mounted */
     struct Fh *canary;              /* what is mounted; a lock on it lives as long as the session */
@@ -57,6 +100,8 @@ typedef struct CephfsOrigin {
     CephfsWaits waits;
     CephfsPrime prime;
     CephfsRights rights;
+    CephfsNames names;
+    CephfsFiles files;
 } CephfsOrigin;
 
 /* src/include/types.h: CEPH_NOSNAP marks what is live. */
@@ -95,7 +140,36 @@ void cephfs_wait_end(CephfsOrigin *o, CephfsWait *wait);
 /* A lease of the inode has gone back, by itself or with its file. */
 void cephfs_lease_returned(CephfsOrigin *o, struct Inode *inode);
 
+/* The call's result; it is listed among those that may wait for capabilities of the inode. */
+#define CEPHFS_LISTED(o, inode, call)                                                              \
+    ({                                                                                             \
+        CephfsWait wait;                                                                           \
+        cephfs_wait_begin((CephfsOrigin *)(o), &wait, inode);                                      \
+        int listed = (call);                                                                       \
+        cephfs_wait_end((CephfsOrigin *)(o), &wait);                                               \
+        listed;                                                                                    \
+    })
+
+/* `flags`: those that the handle was opened with. */
+OriginFile *cephfs_file_new(CephfsOrigin *o, Fh *fh, struct Inode *inode, int flags);
+/* The handle for a call, until cephfs_file_done(). */
+CephfsHandle *cephfs_file_use(CephfsOrigin *o, OriginFile *file);
+void cephfs_file_done(CephfsOrigin *o, CephfsHandle *handle);
+int cephfs_file_close(CephfsOrigin *o, OriginFile *file);
+/* Behind a sync of the inode: tells the listener (inode_failed) of writes before it that have
+ * failed. -errno: that cannot be found out now. */
+int cephfs_files_look(CephfsOrigin *o, struct Inode *inode);
+/* The same, behind a sync of all, of files that are closed. */
+int cephfs_files_look_at_closed(CephfsOrigin *o);
+void cephfs_files_start(CephfsOrigin *o);
+/* `lost`: what is open goes with the connection. */
+void cephfs_files_stop(CephfsOrigin *o, gboolean lost);
+void cephfs_files_clear(CephfsFiles *f);
+
 int cephfs_may_read(Origin *o, OriginNode *node);
+
+int cephfs_rename(Origin *origin, OriginNode *from, const char *name, OriginNode *to,
+                  const char *new_name, unsigned flags);
 
 extern const OriginOps cephfs_origin_ops;
 

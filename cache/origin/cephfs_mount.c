@@ -1,8 +1,10 @@
 /*
- * Connecting to CephFS. The key goes to libcephfs by option, in memory, never by a keyring file or
- * an argument. Permission checks are the kernel's (default_permissions), so that a warm open needs
- * no second opinion; libcephfs acts as root.
+ * A connection to CephFS, from its mount to its end. Either may wait for as long as Ceph is silent:
+ * they run on threads of their own (cephfs_connect.c, aside.h), of which is waited for a bounded
+ * time.
  */
+#include "cache/origin/aside.h"
+#include "cache/origin/cephfs_connect.h"
 #include "cache/origin/cephfs_internal.h"
 #include "cache/origin/reconnect.h"
 #include <errno.h>
@@ -11,12 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DEFAULT_TIMEOUT_SEC 25
-#define DEFAULT_MEMORY_BYTES (32u << 20)
-/* Inodes kept beyond those the kernel holds: what makes an epoch after dropped caches cheap. */
-#define INODE_CACHE "65536"
-/* A snapshot's files are known to the manifest; what is listed ahead is to be kept. */
-#define INODE_CACHE_SNAPSHOT "16384"
 /*
  * How long a recalled lease may take to come back. Then libcephfs ends the whole connection, and
  * what is not synced is reported lost: better than a file that hangs for everybody. Drops go around
@@ -29,116 +25,10 @@
 #define QUIET_MS 20000
 /* An MDS that answers ends a session at once. */
 #define RECLAIM_SEC 5
-/* What libcephfs calls the directory of snapshots (client_snapdir). */
-
-static gboolean set_option(struct ceph_mount_info *mount, const char *name, const char *value,
-                           GError **error)
-{
-    int r = ceph_conf_set(mount, name, value);
-    if (r == 0)
-        return TRUE;
-    g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT, "libcephfs refuses option %s: %s",
-                name, g_strerror(-r));
-    return FALSE;
-}
-
-static gboolean configure(struct ceph_mount_info *mount, const CephfsOriginConfig *config,
-                          GError **error)
-{
-    g_autofree char *timeout =
-        g_strdup_printf("%u", config->timeout_sec ? config->timeout_sec : DEFAULT_TIMEOUT_SEC);
-    g_autofree char *memory = g_strdup_printf(
-        "%" G_GUINT64_FORMAT, config->memory_bytes ? config->memory_bytes : DEFAULT_MEMORY_BYTES);
-    const struct {
-        const char *name, *value;
-    } options[] = {
-        {"mon_host", config->monitors},
-        {"key", config->key},
-        {"keyring", ""},
-        {"log_file", ""},
-        {"log_to_stderr", "false"},
-        {"err_to_stderr", "false"},
-        {"log_to_file", "false"},
-        /* Gathering debug lines in memory costs more than a warm lookup. */
-        {"debug_client", "0/0"},
-        {"debug_ms", "0/0"},
-        {"debug_objecter", "0/0"},
-        {"debug_objectcacher", "0/0"},
-        {"debug_monc", "0/0"},
-        {"debug_auth", "0/0"},
-        {"client_mount_timeout", timeout},
-        {"client_permissions", "false"},
-        {"fuse_default_permissions", "true"},
-        {"client_oc_size", memory},
-        /* What is read back of what was written here shows that it may be read. */
-        {"client_check_pool_perm", "true"},
-        {"client_cache_size", strstr(config->root_path, "/" CEPHFS_SNAPSHOT_DIR "/")
-                                  ? INODE_CACHE_SNAPSHOT
-                                  : INODE_CACHE},
-        /* A client whose session was lost does not go on in another: see reconnect.h. */
-        {"client_reconnect_stale", "false"},
-    };
-    for (size_t i = 0; i < G_N_ELEMENTS(options); i++)
-        if (!set_option(mount, options[i].name, options[i].value, error))
-            return FALSE;
-    return TRUE;
-}
-
-static struct ceph_mount_info *configured(const CephfsOriginConfig *config, GError **error)
-{
-    struct ceph_mount_info *mount;
-    int r = ceph_create(&mount, config->user_id);
-    if (r < 0) {
-        g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "libcephfs: %s", g_strerror(-r));
-        return NULL;
-    }
-    if (configure(mount, config, error))
-        return mount;
-    ceph_release(mount);
-    return NULL;
-}
-
-static void set_mount_error(const CephfsOriginConfig *config, int r, GError **error)
-{
-    switch (-r) {
-    case ETIMEDOUT:
-        g_set_error(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
-                    "no answer from the monitors at %s within %u s: check the cluster's "
-                    "\"monitors\" in config.json and the network, and that the MDS is active",
-                    config->monitors,
-                    config->timeout_sec ? config->timeout_sec : DEFAULT_TIMEOUT_SEC);
-        break;
-    case EACCES:
-    case EPERM:
-        g_set_error(error, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED,
-                    "the cluster at %s refuses user client.%s for %s: check userID and userKey in "
-                    "the secret and the user's mds and osd capabilities",
-                    config->monitors, config->user_id, config->root_path);
-        break;
-    case ENOENT:
-        g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
-                    "file system %s has no path %s, or there is no such file system",
-                    config->fs_name ? config->fs_name : "(default)", config->root_path);
-        break;
-    case EHOSTUNREACH:
-    case EHOSTDOWN:
-    case ENOTCONN:
-    case ECONNABORTED:
-        g_set_error(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
-                    "no MDS of file system %s answers: `ceph fs status` tells of them",
-                    config->fs_name ? config->fs_name : "(default)");
-        break;
-    case ENOTUNIQ:
-        g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
-                    "%s of file system %s: there are several directories; write rootPath out",
-                    config->root_path, config->fs_name ? config->fs_name : "(default)");
-        break;
-    default:
-        g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "cannot mount %s of %s at %s: %s",
-                    config->root_path, config->fs_name ? config->fs_name : "the file system",
-                    config->monitors, g_strerror(-r));
-    }
-}
+/* How long is waited for the end of a connection, and for what it has to write; it goes on then. */
+#define END_MS 30000
+/* The keeper of connections waits for this. */
+#define END_LOST_MS 5000
 
 /* fsid and file system id: what makes inode numbers unique in the world. */
 static gboolean read_space(CephfsOrigin *o, GError **error)
@@ -311,87 +201,127 @@ static gboolean leases_on(struct ceph_mount_info *mount)
     return FALSE;
 }
 
-/* The connection alone. */
-static Origin *connect_once(const CephfsOriginConfig *config, GError **error)
+static void release(CephfsOrigin *o)
 {
-    g_autofree CephfsOrigin *o = g_new0(CephfsOrigin, 1);
-    o->base.ops = &cephfs_origin_ops;
-    pthread_mutex_init(&o->listener_mutex, NULL);
-    pthread_mutex_init(&o->rights.mutex, NULL);
-    if (config->dead_client) {
-        struct ceph_mount_info *reclaimer = configured(config, error);
-        if (!reclaimer)
-            return NULL;
-        cephfs_reclaim(reclaimer, config->dead_client, RECLAIM_SEC);
-    }
-    o->mount = configured(config, error);
-    if (!o->mount)
-        return NULL;
-    struct ceph_client_callback_args callbacks = {
+    if (atomic_fetch_sub(&o->holders, 1) != 1)
+        return;
+    pthread_mutex_destroy(&o->listener_mutex);
+    pthread_mutex_destroy(&o->rights.mutex);
+    pthread_mutex_destroy(&o->names.mutex);
+    cephfs_files_clear(&o->files);
+    g_free(o);
+}
+
+/* Mounts, and finds what it takes to go on. */
+static int mount_all(CephfsOrigin *o, const CephfsOriginConfig *config, CephfsAttempt *attempt)
+{
+    const struct ceph_client_callback_args callbacks = {
         .handle = o,
         .ino_cb = ino_changed,
         .dentry_cb = dentry_changed,
         .ino_release_cb = release_wanted,
     };
     int r = ceph_init(o->mount);
+    if (r < 0)
+        return r;
     /* Ceph 18 aborts when they are registered on a mounted client. */
-    if (r == 0)
-        ceph_ll_register_callbacks(o->mount, &callbacks);
-    if (r == 0 && config->client)
+    ceph_ll_register_callbacks(o->mount, (struct ceph_client_callback_args *)&callbacks);
+    if (config->client)
         ceph_set_uuid(o->mount, config->client);
-    if (r == 0 && config->fs_name)
-        r = ceph_select_filesystem(o->mount, config->fs_name);
+    if (config->fs_name && (r = ceph_select_filesystem(o->mount, config->fs_name)) < 0)
+        return r;
     const char *inside;
     g_autofree char *path = mounted_path(config->root_path, &inside);
-    if (r == 0)
-        r = ceph_mount(o->mount, path);
-    if (r < 0) {
-        set_mount_error(config, r, error);
-        goto fail;
-    }
+    if ((r = cephfs_attempt_mount(attempt, o->mount, path)) < 0)
+        return r;
+    o->mounted = TRUE;
     o->perms = ceph_mount_perms(o->mount);
     r = inside ? walk_inside(o, inside) : 0;
-    if (r < 0) {
-        set_mount_error(config, r, error);
-        goto fail_mounted;
-    }
-    r = canary_take(o);
-    if (r < 0) {
-        set_mount_error(config, r, error);
-        goto fail_mounted;
-    }
-    o->leases = leases_on(o->mount);
-    if (!read_space(o, error))
-        goto fail_mounted;
-    cephfs_waits_start(o);
-    cephfs_prime_init(&o->prime);
-    return &g_steal_pointer(&o)->base;
-fail_mounted:
-    if (o->root)
-        ceph_ll_put(o->mount, o->root);
-    if (o->canary)
-        ceph_ll_close(o->mount, o->canary);
-    ceph_unmount(o->mount);
-fail:
-    ceph_release(o->mount);
-    return NULL;
+    return r < 0 ? r : canary_take(o);
 }
 
-static void disconnect(CephfsOrigin *o, gboolean lost)
+static void unmount(CephfsOrigin *o)
 {
+    if (o->canary)
+        ceph_ll_close(o->mount, o->canary);
+    if (o->root)
+        ceph_ll_put(o->mount, o->root);
+    if (o->mounted)
+        ceph_unmount(o->mount);
+    ceph_release(o->mount);
+}
+
+Origin *cephfs_connect(const CephfsOriginConfig *config, CephfsAttempt *attempt, GError **error)
+{
+    if (config->dead_client) {
+        struct ceph_mount_info *reclaimer = cephfs_configured(config, error);
+        if (!reclaimer)
+            return NULL;
+        cephfs_reclaim(reclaimer, config->dead_client, RECLAIM_SEC);
+    }
+    CephfsOrigin *o = g_new0(CephfsOrigin, 1);
+    o->base.ops = &cephfs_origin_ops;
+    atomic_init(&o->holders, 1);
+    pthread_mutex_init(&o->listener_mutex, NULL);
+    pthread_mutex_init(&o->rights.mutex, NULL);
+    pthread_mutex_init(&o->names.mutex, NULL);
+    o->names.kept = cephfs_names_kept(config);
+    o->mount = cephfs_configured(config, error);
+    if (!o->mount) {
+        release(o);
+        return NULL;
+    }
+    int r = mount_all(o, config, attempt);
+    if (r < 0)
+        cephfs_set_mount_error(config, r, error);
+    if (r < 0 || !read_space(o, error)) {
+        unmount(o);
+        release(o);
+        return NULL;
+    }
+    o->leases = leases_on(o->mount);
+    cephfs_waits_start(o);
+    cephfs_files_start(o);
+    cephfs_prime_init(&o->prime);
+    return &o->base;
+}
+
+static void end_written(void *data)
+{
+    CephfsOrigin *o = data;
+    cephfs_files_stop(o, FALSE);
     cephfs_waits_stop(o);
     cephfs_prime_clear(&o->prime);
-    if (lost) {
-        /* Nothing is written back. What is open in it goes with it. */
-        ceph_abort_conn(o->mount);
-    } else {
-        ceph_ll_close(o->mount, o->canary);
-        if (o->root)
-            ceph_ll_put(o->mount, o->root);
-        ceph_unmount(o->mount);
-    }
+    unmount(o);
+}
+
+/* Nothing is written back. What is open in it goes with it. */
+static void end_lost(void *data)
+{
+    CephfsOrigin *o = data;
+    cephfs_files_stop(o, TRUE);
+    cephfs_waits_stop(o);
+    cephfs_prime_clear(&o->prime);
+    cephfs_abort_or_stop(o->mount);
     ceph_release(o->mount);
-    o->mount = NULL;
+}
+
+static void end_holder(void *data)
+{
+    release(data);
+}
+
+/* Once. Callbacks may come until it has returned, also when that takes too long. */
+static void disconnect(CephfsOrigin *o, gboolean lost)
+{
+    atomic_store(&o->gone, TRUE);
+    atomic_fetch_add(&o->holders, 1);
+    const unsigned limit_ms = lost ? END_LOST_MS : END_MS;
+    if (aside_call(lost ? end_lost : end_written, o, end_holder, limit_ms))
+        release(o);
+    else
+        g_message("a connection with Ceph has not ended within %u s: it is left behind",
+                  limit_ms / 1000);
 }
 
 static void abandon(Origin *origin)
@@ -402,78 +332,95 @@ static void abandon(Origin *origin)
 void cephfs_destroy(Origin *origin)
 {
     CephfsOrigin *o = (CephfsOrigin *)origin;
-    if (o->mount)
+    cephfs_listen(origin, NULL);
+    if (!atomic_load(&o->gone))
         disconnect(o, FALSE);
-    pthread_mutex_destroy(&o->listener_mutex);
-    pthread_mutex_destroy(&o->rights.mutex);
-    g_free(o);
+    release(o);
 }
 
 /* ---- connections that follow one another ---- */
 
-static CephfsOriginConfig *config_copy(const CephfsOriginConfig *config)
+/* How the next connection is made: with what Ceph accepted last. */
+typedef struct Way {
+    pthread_mutex_t mutex; /* a leaf */
+    CephfsOriginConfig *config;
+} Way;
+
+static void reach(void *data, const char *monitors, const char *key, unsigned timeout_sec)
 {
-    CephfsOriginConfig *copy = g_new0(CephfsOriginConfig, 1);
-    *copy = (CephfsOriginConfig){
-        .monitors = g_strdup(config->monitors),
-        .user_id = g_strdup(config->user_id),
-        .key = g_strdup(config->key),
-        .fs_name = g_strdup(config->fs_name),
-        .root_path = g_strdup(config->root_path),
-        .timeout_sec = config->timeout_sec,
-        .client = g_strdup(config->client),
-        .memory_bytes = config->memory_bytes,
-    };
-    return copy;
+    Way *way = data;
+    pthread_mutex_lock(&way->mutex);
+    CephfsOriginConfig *old = way->config, changed = *old;
+    changed.monitors = monitors;
+    changed.key = key;
+    changed.timeout_sec = timeout_sec;
+    way->config = cephfs_config_copy(&changed);
+    pthread_mutex_unlock(&way->mutex);
+    cephfs_config_free(old);
 }
 
-static void config_free(void *data)
+static CephfsOriginConfig *current_way(void *data)
 {
-    CephfsOriginConfig *config = data;
-    explicit_bzero((char *)config->key, strlen(config->key));
-    g_free((char *)config->monitors);
-    g_free((char *)config->user_id);
-    g_free((char *)config->key);
-    g_free((char *)config->fs_name);
-    g_free((char *)config->root_path);
-    g_free((char *)config->client);
-    g_free(config);
+    Way *way = data;
+    pthread_mutex_lock(&way->mutex);
+    CephfsOriginConfig *config = cephfs_config_copy(way->config);
+    pthread_mutex_unlock(&way->mutex);
+    return config;
+}
+
+static void way_free(void *data)
+{
+    Way *way = data;
+    cephfs_config_free(way->config);
+    pthread_mutex_destroy(&way->mutex);
+    g_free(way);
 }
 
 static gboolean answers(void *data)
 {
-    CephfsOriginConfig config = *(CephfsOriginConfig *)data;
-    config.client = NULL;
-    g_autoptr(Origin) other = connect_once(&config, NULL);
+    CephfsOriginConfig *own = current_way(data), config = *own;
+    config.client = config.dead_client = NULL;
+    g_autoptr(Origin) other = cephfs_attempt(&config, 0, NULL);
+    cephfs_config_free(own);
     return other != NULL;
 }
 
 static gboolean fence(void *data)
 {
-    const CephfsOriginConfig *config = data;
-    struct ceph_mount_info *mount = config->client ? configured(config, NULL) : NULL;
-    return mount && cephfs_reclaim(mount, config->client, RECLAIM_SEC);
+    CephfsOriginConfig *config = current_way(data);
+    struct ceph_mount_info *mount = config->client ? cephfs_configured(config, NULL) : NULL;
+    gboolean ended = mount && cephfs_reclaim(mount, config->client, RECLAIM_SEC);
+    cephfs_config_free(config);
+    return ended;
 }
 
 /* What the MDS still has of the session before is ended first: it would hold others up. */
 static Origin *connect_again(void *data, GError **error)
 {
-    CephfsOriginConfig config = *(CephfsOriginConfig *)data;
+    CephfsOriginConfig *own = current_way(data), config = *own;
     config.dead_client = config.client;
-    return connect_once(&config, error);
+    Origin *origin = cephfs_attempt(&config, RECLAIM_SEC, error);
+    cephfs_config_free(own);
+    return origin;
 }
 
 Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
 {
     static const ReconnectOps ops = {
+        .reach = reach,
         .connect = connect_again,
         .check = check,
         .answers = answers,
         .fence = fence,
         .abandon = abandon,
         .quiet_ms = QUIET_MS,
-        .free_data = config_free,
+        .free_data = way_free,
     };
-    Origin *first = connect_once(config, error);
-    return first ? origin_reconnect_new(first, &ops, config_copy(config)) : NULL;
+    Origin *first = cephfs_attempt(config, config->dead_client ? RECLAIM_SEC : 0, error);
+    if (!first)
+        return NULL;
+    Way *way = g_new0(Way, 1);
+    pthread_mutex_init(&way->mutex, NULL);
+    way->config = cephfs_config_copy(config);
+    return origin_reconnect_new(first, &ops, way);
 }

@@ -6,30 +6,29 @@
  * good.
  */
 #include <errno.h>
-#include <pthread.h>
-#include <time.h>
+#include <gio/gio.h>
+#include "cache/origin/aside.h"
 #include "cache/origin/cephfs_internal.h"
 
-/* Shared by the one who asks and the thread; freed by the last. */
+/* Beyond so many that an MDS has not answered, no more are begun: those that go on will do. */
+#define LEFT_BEHIND_MAX 64
+
 typedef struct Reclaim {
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    gboolean done;      /* mutex */
-    gboolean abandoned; /* mutex */
-    gboolean ended;     /* mutex; the session is no more */
     struct ceph_mount_info *mount;
     char *client;
+    gboolean ended; /* the session is no more */
 } Reclaim;
 
-static void reclaim_free(Reclaim *r)
+static void reclaim_free(void *data)
 {
-    pthread_mutex_destroy(&r->mutex);
-    pthread_cond_destroy(&r->changed);
+    Reclaim *r = data;
+    if (r->mount)
+        ceph_release(r->mount);
     g_free(r->client);
     g_free(r);
 }
 
-static void *reclaim_thread(void *data)
+static void reclaim(void *data)
 {
     Reclaim *r = data;
     int result = ceph_init(r->mount);
@@ -37,44 +36,20 @@ static void *reclaim_thread(void *data)
         result = ceph_start_reclaim(r->mount, r->client, CEPH_RECLAIM_RESET);
     if (result != -EOPNOTSUPP)
         ceph_finish_reclaim(r->mount);
-    ceph_release(r->mount);
-    pthread_mutex_lock(&r->mutex);
+    ceph_release(g_steal_pointer(&r->mount));
     r->ended = result == 0 || result == -ENOENT;
-    r->done = TRUE;
-    gboolean abandoned = r->abandoned;
-    pthread_cond_signal(&r->changed);
-    pthread_mutex_unlock(&r->mutex);
-    if (abandoned)
-        reclaim_free(r);
-    return NULL;
 }
 
 gboolean cephfs_reclaim(struct ceph_mount_info *mount, const char *client, unsigned limit_sec)
 {
     Reclaim *r = g_new0(Reclaim, 1);
-    pthread_mutex_init(&r->mutex, NULL);
-    pthread_cond_init(&r->changed, NULL);
-    r->mount = mount;
-    r->client = g_strdup(client);
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, reclaim_thread, r) != 0) {
-        ceph_release(mount);
-        reclaim_free(r);
-        return FALSE;
+    *r = (Reclaim){.mount = mount, .client = g_strdup(client)};
+    gboolean ended = FALSE;
+    if (aside_left_behind() < LEFT_BEHIND_MAX) {
+        if (!aside_call(reclaim, r, reclaim_free, limit_sec * 1000))
+            return FALSE;
+        ended = r->ended;
     }
-    pthread_detach(thread);
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += limit_sec;
-    int rc = 0;
-    pthread_mutex_lock(&r->mutex);
-    while (!r->done && rc != ETIMEDOUT)
-        rc = pthread_cond_timedwait(&r->changed, &r->mutex, &until);
-    gboolean done = r->done;
-    gboolean ended = done && r->ended;
-    r->abandoned = !done;
-    pthread_mutex_unlock(&r->mutex);
-    if (done)
-        reclaim_free(r);
+    reclaim_free(r);
     return ended;
 }

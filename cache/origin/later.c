@@ -192,6 +192,13 @@ static void later_listen(Origin *o, const OriginListener *listener)
         real->ops->listen(real, listener);
 }
 
+static void later_reach(Origin *o, const char *monitors, const char *key, unsigned timeout_sec)
+{
+    REAL(o);
+    if (real)
+        origin_reach(real, monitors, key, timeout_sec);
+}
+
 static int later_root(Origin *o, OriginNode **node, OriginAttr *attr)
 {
     Later *l = (Later *)o;
@@ -389,6 +396,7 @@ static const OriginOps ops = {
     .type = "later",
     .destroy = destroy,
     .listen = later_listen,
+    .reach = later_reach,
     .root = later_root,
     .lookup = later_lookup,
     .resolve = later_resolve,

@@ -86,6 +86,9 @@ typedef struct OriginListener {
                           const char *name);
     /* The origin asks that the inode be given back, to bound what it holds (MDS cap recall). */
     void (*inode_unwanted)(void *data, uint64_t ino, uint64_t snapshot);
+    /* Writes of the file that were answered, and were to be safe behind a sync that ends now at the
+     * latest, have failed. */
+    void (*inode_failed)(void *data, uint64_t ino, int r);
     /* No lease is good any more: Ceph does not answer, or the session is lost. */
     void (*leases_void)(void *data);
     void *data;
@@ -111,6 +114,11 @@ typedef struct OriginOps {
      * written before and not synced may be lost with it. NULL: that never happens.
      */
     uint64_t (*session)(Origin *o);
+    /*
+     * Ceph has accepted another key of the same user, or is reached otherwise: connections to come
+     * are made so. NULL: there are none.
+     */
+    void (*reach)(Origin *o, const char *monitors, const char *key, unsigned timeout_sec);
     /* Whether leases are good now: Ceph was heard from lately. NULL: always. */
     gboolean (*vouches)(Origin *o);
 
@@ -236,6 +244,13 @@ static inline int origin_may_read(Origin *o, OriginNode *node)
 static inline gboolean origin_vouches(Origin *o)
 {
     return !o->ops->vouches || o->ops->vouches(o);
+}
+
+static inline void origin_reach(Origin *o, const char *monitors, const char *key,
+                                unsigned timeout_sec)
+{
+    if (o->ops->reach)
+        o->ops->reach(o, monitors, key, timeout_sec);
 }
 
 static inline void origin_close(Origin *o)

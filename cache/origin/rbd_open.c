@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 #include "cache/monotonic.h"
+#include "cache/origin/ceph_options.h"
 #include "cache/origin/rbd_internal.h"
 
 #define DEFAULT_TIMEOUT_SEC 25
@@ -59,25 +60,9 @@ static gboolean configure(const Opening *o, rados_t cluster, GError **error)
 {
     /* Less than all of the time, so that it is this that says what does not answer. */
     g_autofree char *timeout = g_strdup_printf("%u", MAX(1, o->timeout_sec * 3 / 4));
-    const struct {
-        const char *name, *value;
-    } options[] = {
-        {"mon_host", o->monitors},
-        {"key", o->key},
-        {"keyring", ""},
-        {"log_file", ""},
-        {"log_to_stderr", "false"},
-        {"err_to_stderr", "false"},
-        {"log_to_file", "false"},
-        /* Gathering debug lines in memory costs time on every request. */
-        {"debug_ms", "0/0"},
-        {"debug_objecter", "0/0"},
-        {"debug_rbd", "0/0"},
-        {"debug_rados", "0/0"},
-        {"debug_monc", "0/0"},
-        {"debug_auth", "0/0"},
-        {"client_mount_timeout", timeout},
-        {"rbd_cache", "false"}, /* rbd.c says why */
+    const CephOption options[] = {
+        CEPH_OPTIONS(o->monitors, o->key), {"debug_rbd", "0/0"},   {"debug_rados", "0/0"},
+        {"client_mount_timeout", timeout}, {"rbd_cache", "false"}, /* rbd.c says why */
     };
     for (size_t i = 0; i < G_N_ELEMENTS(options); i++) {
         int r = rados_conf_set(cluster, options[i].name, options[i].value);

@@ -377,6 +377,13 @@ void reconnect_listen(Origin *base, const OriginListener *listener)
     }
 }
 
+void reconnect_reach(Origin *base, const char *monitors, const char *key, unsigned timeout_sec)
+{
+    const Reconnect *o = (Reconnect *)base;
+    if (o->ops->reach)
+        o->ops->reach(o->data, monitors, key, timeout_sec);
+}
+
 Origin *origin_reconnect_new(Origin *first, const ReconnectOps *ops, void *data)
 {
     Reconnect *o = g_new0(Reconnect, 1);

@@ -20,6 +20,8 @@
 
 /* How one connection is made, checked and ended. All may block on the network. */
 typedef struct ReconnectOps {
+    /* As OriginOps.reach; while others of these are running, too. NULL: nothing is different. */
+    void (*reach)(void *data, const char *monitors, const char *key, unsigned timeout_sec);
     /* A new connection; NULL with an error. */
     Origin *(*connect)(void *data, GError **error);
     /*

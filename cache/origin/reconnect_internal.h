@@ -71,6 +71,7 @@ gboolean connection_was_just_heard(Reconnect *o);
 
 void reconnect_destroy(Origin *base);
 void reconnect_listen(Origin *base, const OriginListener *listener);
+void reconnect_reach(Origin *base, const char *monitors, const char *key, unsigned timeout_sec);
 uint64_t reconnect_session(Origin *base);
 gboolean reconnect_vouches(Origin *base);
 extern const OriginOps reconnect_origin_ops;

@@ -657,6 +657,7 @@ const OriginOps reconnect_origin_ops = {
     .destroy = reconnect_destroy,
     .listen = reconnect_listen,
     .session = reconnect_session,
+    .reach = reconnect_reach,
     .vouches = reconnect_vouches,
     .root = op_root,
     .lookup = op_lookup,

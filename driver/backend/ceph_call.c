@@ -295,6 +295,9 @@ void ceph_conn_fail(GError **error, CephConn *conn, int rc, const char *what, co
     g_strdelimit(g_strstrip(line), "\r\n", ' ');
     if (strlen(line) > 300)
         line[300] = '\0';
+    /* What the mgr's volumes module makes of a pool that is full. */
+    if (rc == -EINVAL && strstr(line, "No space left on device"))
+        rc = -ENOSPC;
     g_set_error(error, HEARTH_ERROR, code_of(rc), "%s as client.%s on cluster %s: %s%s%s%s", what,
                 conn->user, conn->cluster_id, g_strerror(-rc), *line ? ": " : "", line,
                 mend_of(rc));

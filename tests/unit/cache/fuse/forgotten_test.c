@@ -88,6 +88,23 @@ START_TEST(many_ask_for_a_sync_once)
 }
 END_TEST
 
+START_TEST(what_failed_since_is_known_to_the_next_node)
+{
+    Forgotten *f = forgotten_new();
+    forgotten_keep(f, 7, &written);
+    forgotten_failed(f, 7, -ENOSPC);
+    forgotten_failed(f, 8, -EIO);
+    forgotten_sync(f, &origin);
+    const Unsynced kept = forgotten_take(f, 7), unkept = forgotten_take(f, 8);
+    ck_assert_int_eq(kept.error, -ENOSPC);
+    ck_assert_uint_eq(kept.losses - kept.told, 1);
+    ck_assert_int_eq(unkept.error, -EIO);
+    ck_assert_uint_eq(unkept.losses - unkept.told, 1);
+    forgotten_free(f);
+}
+END_TEST
+
 HARNESS_MAIN("cache/fuse/forgotten", what_is_unsynced_is_known_to_the_next_node,
              a_loss_that_was_not_reported_is_kept,
-             a_sync_makes_safe_what_was_written_in_its_session, many_ask_for_a_sync_once)
+             a_sync_makes_safe_what_was_written_in_its_session, many_ask_for_a_sync_once,
+             what_failed_since_is_known_to_the_next_node)

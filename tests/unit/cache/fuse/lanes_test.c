@@ -15,7 +15,7 @@ typedef struct World {
     GHashTable *free_keys;  /* keys whose runs do not block; lock */
     gboolean first_only;    /* lock: only first tries block */
     _Atomic unsigned state;
-    gboolean same_state; /* of all runs */
+    gboolean same_state; /* until the test changes it */
     unsigned pieces;     /* lock: of work, in what was done */
 } World;
 
@@ -35,7 +35,7 @@ static unsigned state(void *data, const LaneKey *key, const void *work)
 {
     (void)key, (void)work;
     World *w = data;
-    return w->same_state ? 0 : atomic_fetch_add(&w->state, 1);
+    return w->same_state ? atomic_load(&w->state) : atomic_fetch_add(&w->state, 1);
 }
 
 static void run(void *data, const LaneKey *key, void *aim_or_work, unsigned tries)
@@ -167,6 +167,23 @@ START_TEST(a_blocked_run_is_overtaken_and_its_work_is_done_once)
 }
 END_TEST
 
+START_TEST(work_behind_a_run_that_was_overtaken_is_done)
+{
+    World w;
+    world_up(&w, 64);
+    w.same_state = TRUE;
+    w.first_only = TRUE;
+    add(&w, MOVABLE, 1);
+    await(&w, &w.blocked, 1);
+    atomic_store(&w.state, 1); /* now there is a way around */
+    await(&w, &w.done, 1);
+    add(&w, MOVABLE, 1);
+    await(&w, &w.done, 2);
+    ck_assert_uint_eq(w.blocked, 1); /* the first still is */
+    world_down(&w);
+}
+END_TEST
+
 START_TEST(runs_of_a_lane_have_a_bound)
 {
     World w;
@@ -238,7 +255,8 @@ END_TEST
 
 HARNESS_MAIN("cache/fuse/lanes", a_blocked_lane_delays_no_other,
              a_key_has_one_lane_with_one_piece_of_work_that_waits,
-             a_blocked_run_is_overtaken_and_its_work_is_done_once, runs_of_a_lane_have_a_bound,
+             a_blocked_run_is_overtaken_and_its_work_is_done_once,
+             work_behind_a_run_that_was_overtaken_is_done, runs_of_a_lane_have_a_bound,
              blocked_lanes_take_no_threads_from_others_while_nothing_has_changed,
              at_the_bound_of_threads_work_waits_and_nothing_is_done_unrun,
              threads_end_when_they_are_not_needed)

@@ -1,5 +1,6 @@
 /* A session on a directory origin and a real store, with the kernel played by the test. */
 #include <fcntl.h>
+#include <ftw.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include "cache/fuse/session.h"
@@ -590,6 +591,25 @@ static void let_reads_go(void)
     pthread_mutex_unlock(&hang.lock);
 }
 
+static uint64_t begin_read(World *w, uint64_t node, uint64_t fh)
+{
+    struct fuse_read_in in = {.fh = fh, .offset = 0, .size = 4096};
+    return kernel_send(&w->kernel, FUSE_READ, node, &in, sizeof(in));
+}
+
+/* One page is read, and hangs: what is behind it is dropped, before the read goes on. */
+static void expect_drop_around(World *w, uint64_t unique)
+{
+    static Reply reply;
+    await_hung(1);
+    write_elsewhere(w);
+    while (w->kernel.dropped_off != 4096)
+        kernel_receive(&w->kernel, unique, &reply, 10000);
+    let_reads_go();
+    while (!kernel_receive(&w->kernel, unique, &reply, 10000))
+        ;
+}
+
 START_TEST(a_lease_goes_back_around_a_read_that_waits)
 {
     World w;
@@ -622,7 +642,6 @@ START_TEST(a_lease_goes_back_around_a_read_that_asks_for_one)
 {
     World w;
     world_up(&w);
-    static Reply reply;
     uint64_t node = lookup(&w, "f");
     uint64_t leased = open_file(&w, node, O_RDONLY, NULL);
     uint64_t asking = open_file(&w, node, O_RDONLY, NULL);
@@ -635,17 +654,34 @@ START_TEST(a_lease_goes_back_around_a_read_that_asks_for_one)
     } while (stats_of(&w).bytes_origin != from_origin);
     hang_up(&w);
     hang.ops.lease = hanging_lease;
-    struct fuse_read_in in = {.fh = asking, .offset = 0, .size = 4096};
-    uint64_t unique = kernel_send(&w.kernel, FUSE_READ, node, &in, sizeof(in));
-    await_hung(1);
-    write_elsewhere(&w);
-    while (w.kernel.dropped_off != 4096)
-        kernel_receive(&w.kernel, unique, &reply, 10000);
-    let_reads_go();
-    while (!kernel_receive(&w.kernel, unique, &reply, 10000))
-        ;
+    expect_drop_around(&w, begin_read(&w, node, asking));
     kernel_release(&w.kernel, node, asking);
     kernel_release(&w.kernel, node, leased);
+    world_down(&w);
+}
+END_TEST
+
+static int cut_short(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)ftw;
+    return type == FTW_F && st->st_size == 13 ? truncate(path, 0) : 0;
+}
+
+START_TEST(a_lease_goes_back_around_a_read_of_a_bad_object_that_waits)
+{
+    World w;
+    world_up(&w);
+    uint64_t node = lookup(&w, "f");
+    uint64_t fh = open_file(&w, node, O_RDONLY, NULL);
+    expect_text(&w, node, fh, "first version");
+    kernel_release(&w.kernel, node, fh);
+    fh = open_file(&w, node, O_RDONLY, NULL);
+    ck_assert_uint_eq(stats_of(&w).hits, 1);
+    g_autofree char *objects = g_build_filename(w.cache, "objects", NULL);
+    ck_assert_int_eq(nftw(objects, cut_short, 8, FTW_PHYS), 0);
+    reads_hang(&w);
+    expect_drop_around(&w, begin_read(&w, node, fh));
+    kernel_release(&w.kernel, node, fh);
     world_down(&w);
 }
 END_TEST
@@ -741,5 +777,6 @@ HARNESS_MAIN("cache/fuse/session", second_open_is_served_by_the_store,
              object_lost_from_the_disk_is_read_from_the_origin, end_of_the_connection_is_told_once,
              files_are_shown_for_the_group, a_lease_goes_back_around_a_read_that_waits,
              a_lease_goes_back_around_a_read_that_asks_for_one,
+             a_lease_goes_back_around_a_read_of_a_bad_object_that_waits,
              a_direct_read_that_waits_keeps_no_pages, a_fill_beside_a_write_here_is_not_kept,
              setuid_is_left_to_the_kernel_but_at_an_open, unknown_node_is_stale_not_fatal)

@@ -105,6 +105,19 @@ START_TEST(a_write_that_began_before_the_loss_counts_as_lost)
 }
 END_TEST
 
+START_TEST(a_write_that_began_before_the_loss_and_ends_beside_another_counts_as_lost)
+{
+    begin();
+    unsigned seen = unsynced_seen(&node);
+    const uint64_t before = unsynced_session(&session);
+    number++;
+    write_once();
+    unsynced_wrote(&session, &node, before);
+    sync_all();
+    ck_assert_int_eq(unsynced_error(&session, &node, &seen), -EIO);
+}
+END_TEST
+
 START_TEST(a_handle_opened_after_a_reported_loss_hears_nothing)
 {
     begin();
@@ -157,6 +170,7 @@ HARNESS_MAIN("cache/fuse/unsynced", each_handle_hears_once_of_a_loss, what_was_s
              a_write_beside_a_sync_is_not_safe, a_sync_in_the_next_session_hides_no_loss,
              a_write_in_the_next_session_hides_no_loss,
              a_write_that_began_before_the_loss_counts_as_lost,
+             a_write_that_began_before_the_loss_and_ends_beside_another_counts_as_lost,
              a_handle_opened_after_a_reported_loss_hears_nothing,
              a_loss_that_no_handle_has_heard_of_waits_for_the_next,
              a_loss_noticed_by_a_write_waits_too, what_failed_at_a_close_is_told_to_the_others)

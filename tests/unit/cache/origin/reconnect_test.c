@@ -18,6 +18,7 @@ typedef struct Ceph {
     /* All under the lock. */
     gboolean lost, refuses, freed;
     unsigned connects, abandoned, voided;
+    char key[16];
 } Ceph;
 
 static Ceph ceph;
@@ -102,7 +103,14 @@ static void freed(void *data)
     ((Ceph *)data)->freed = TRUE;
 }
 
+static void reach(void *data, const char *monitors, const char *key, unsigned timeout_sec)
+{
+    (void)monitors, (void)timeout_sec;
+    g_strlcpy(((Ceph *)data)->key, key, sizeof(ceph.key));
+}
+
 static const ReconnectOps reconnect_ops = {
+    .reach = reach,
     .connect = connect_again,
     .check = check_now,
     .answers = yes,
@@ -372,7 +380,17 @@ START_TEST(readers_notice_nothing_of_many_losses)
 }
 END_TEST
 
-HARNESS_MAIN("cache/origin/reconnect", a_sync_fails_when_the_session_was_lost,
-             a_sync_of_a_node_fails_too, nodes_files_and_listings_go_on_with_the_next_connection,
+START_TEST(connections_to_come_are_told_of_a_newer_key)
+{
+    Origin *o = up();
+    origin_reach(o, "monitors", "newer", 1);
+    ck_assert_str_eq(ceph.key, "newer");
+    down(o);
+}
+END_TEST
+
+HARNESS_MAIN("cache/origin/reconnect", connections_to_come_are_told_of_a_newer_key,
+             a_sync_fails_when_the_session_was_lost, a_sync_of_a_node_fails_too,
+             nodes_files_and_listings_go_on_with_the_next_connection,
              a_read_asks_a_ceph_that_was_not_heard_from, what_is_gone_is_not_found_again,
              leases_are_void_with_the_session, readers_notice_nothing_of_many_losses)

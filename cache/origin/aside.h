@@ -1,0 +1,18 @@
+/* Calls to Ceph's libraries that may not return for as long as Ceph is silent. */
+#ifndef HEARTH_ORIGIN_ASIDE_H
+#define HEARTH_ORIGIN_ASIDE_H
+
+#include <glib.h>
+
+/*
+ * Calls call(data) on a thread of its own, and waits for limit_ms at most, by CLOCK_MONOTONIC.
+ * TRUE: it has returned. FALSE: it goes on, and free_data(data) follows on that thread when it has
+ * returned. Without a thread for it, it is called on this one.
+ */
+gboolean aside_call(void (*call)(void *data), void *data, GDestroyNotify free_data,
+                    unsigned limit_ms);
+
+/* How many go on that nobody waits for. */
+unsigned aside_left_behind(void);
+
+#endif
