@@ -6,19 +6,12 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/two_nodes.sh"
 init
-network_up
-start_ceph --address "$MACHINE"
-ceph_cmd fs set hearthfs session_timeout 30 >/dev/null 2>&1
+start_node_one
 ceph_cmd config set mds mds_reconnect_timeout 8
-node_network one
-start_controller
-start_hearthd_in one
-start_node
 start_node2
 published_volume pvc-cut-$RANDOM 1073741824
 publish_on_node2
 second_client
-now() { python3 -c 'import time; print("%.3f" % time.monotonic())'; }
 client() { talk client "$@" || fail "${STEP}_client_$1" "$* gave $ANSWER"; }
 holds() { talk_start "$1" "$BUILD/tools/file-hold" "${@:2}" || die "cannot hold $2"; }
 says() { # NAME HOLDER WORDS... : what it answers, or the error

@@ -48,5 +48,18 @@ start_hearthd_in() { # NODE [FLAGS]
     start_hearthd "$@"
 }
 
+# Ceph, with the shortest time that it waits for a silent client, the controller, and a node "one" that can
+# be cut off.
+start_node_one() {
+    network_up
+    start_ceph --address "$MACHINE"
+    ceph_cmd fs set hearthfs session_timeout 30 >/dev/null 2>&1
+    node_network one
+    start_controller
+    start_hearthd_in one
+    start_node
+}
+now() { python3 -c 'import time; print("%.3f" % time.monotonic())'; }
+
 link_down() { ip link set "${LINK[$1]}" down; }
 link_up() { ip link set "${LINK[$1]}" up; }

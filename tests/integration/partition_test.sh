@@ -164,6 +164,13 @@ everyone_goes_on() { # SINCE
         sleep 0.5
     done
 }
+# Ceph 16's daemons crash now and then when they are started under load; elsewhere systemd starts them again.
+revive() {
+    local daemon
+    for daemon in mds.a osd.0; do
+        kill -0 "$(daemon_pid $daemon)" 2>/dev/null || { echo "     $daemon has crashed, and is started again"; restart $daemon; }
+    done
+}
 round() { # NAME FAULTS
     local began=$SECONDS since broken=
     R=0 S=0 E=0 V=0
@@ -171,6 +178,7 @@ round() { # NAME FAULTS
     faults_pid=$!
     wait "$faults_pid"
     faults_pid=
+    revive
     since=$(uptime_us)
     if ! timeout 100 "$LOAD" fresh "$LOGS/ceph.log" "${as_admin[@]}" hearthfs "$ROOT_PATH" 2>>"$TMP/log/fresh.log"; then
         broken="a new client does not read the files"

@@ -231,4 +231,20 @@ def names_moved_elsewhere_are_missing():
             expect(os.listdir(f"{one}/{name}-gone"), ["new"], "names in the new directory")
 
 
+def listed_attributes_are_current():
+    """What the other node has changed and not yet written back: stat right behind a listing."""
+    for round in range(10):
+        name = f"listed{round}"
+        os.mkdir(f"{one}/{name}")
+        for i in range(10):
+            path = f"{one}/{name}/{i}"
+            with open(path, "wb") as f:
+                f.write(b"x" * i)
+            os.chown(path, 100 + i, 200 + i)
+            os.utime(path, (1000, 2000 + i))
+        for entry in os.scandir(f"{two}/{name}"):
+            i, st = int(entry.name), entry.stat()
+            expect((st.st_uid, st.st_gid, st.st_size, st.st_mtime), (100 + i, 200 + i, i, 2000 + i), f"attributes of {i} in round {round}")
+
+
 globals()[sys.argv[1]]()

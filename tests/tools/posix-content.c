@@ -226,6 +226,38 @@ static const char *direct_io(void)
     return NULL;
 }
 
+/* Through another descriptor, also while the file stays open and was read before. */
+static const char *direct_writes_are_read(void)
+{
+    g_autofree char *raw = g_malloc(8192);
+    char *aligned = (char *)(((uintptr_t)raw + 4095) & ~(uintptr_t)4095);
+    char back[4096];
+    for (int held = 0; held < 2; held++) {
+        memset(aligned, 'o', 4096);
+        int fd = open("a", O_RDWR | O_CREAT, 0644);
+        OK(fd);
+        NEED(pwrite(fd, aligned, 4096, 0) == 4096, "write: %s", strerror(errno));
+        NEED(pread(fd, back, 4096, 0) == 4096, "read: %s", strerror(errno));
+        if (!held)
+            OK(close(fd));
+        int direct = open("a", O_RDWR | O_DIRECT);
+        if (direct < 0 && errno == EINVAL)
+            return SKIP "no O_DIRECT here";
+        OK(direct);
+        memset(aligned, 'n', 4096);
+        NEED(pwrite(direct, aligned, 4096, 0) == 4096, "O_DIRECT write: %s", strerror(errno));
+        OK(close(direct));
+        int reader = open("a", O_RDONLY);
+        OK(reader);
+        NEED(pread(reader, back, 4096, 0) == 4096 && back[0] == 'n' && back[4095] == 'n',
+             "old bytes are read, the file %s", held ? "held open" : "closed before");
+        OK(close(reader));
+        if (held)
+            OK(close(fd));
+    }
+    return NULL;
+}
+
 static const char *write_errors(void)
 {
     OK(put("a", "x"));
@@ -295,6 +327,7 @@ int main(int argc, char **argv)
         ROW(mmap_shared_write),
         ROW(mmap_sees_write),
         ROW(direct_io),
+        ROW(direct_writes_are_read),
         ROW(write_errors),
         ROW(seek_to_end),
         ROW(far_write_after_truncating_ends),

@@ -314,6 +314,49 @@ static const char *hard_links(void)
     return NULL;
 }
 
+static int entries(const char *path)
+{
+    int n = -2; /* . and .. */
+    DIR *dir = opendir(path);
+    while (dir && readdir(dir))
+        n++;
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+static int sync_directory(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY);
+    int rc = fd < 0 ? -1 : fsync(fd);
+    return fd < 0 || close(fd) < 0 ? -1 : rc;
+}
+
+/* A move over one name of a file: its other names stay, in directories that were listed or not,
+ * also once the move is on the disk. */
+static const char *rename_over_a_link(void)
+{
+    for (int i = 0; i < 20; i++) {
+        char dir[16], name[32];
+        g_snprintf(dir, sizeof(dir), "d%d", i);
+        g_snprintf(name, sizeof(name), "d%d/a", i);
+        OK(mkdir(dir, 0755));
+        OK(put(name, "old"));
+        OK(link(name, "b"));
+        if (i % 2)
+            OK(entries(dir));
+        OK(put("c", "new"));
+        OK(rename("c", "b"));
+        if (i % 4 < 2)
+            NEED(exists(name), "%s is missing right behind the move", name);
+        OK(sync_directory("."));
+        NEED(exists(name) && entries(dir) == 1, "%s is missing", name);
+        NEED(holds(name, "old") && holds("b", "new"), "other content");
+        OK(unlink("b"));
+    }
+    return NULL;
+}
+
 static const char *special_names(void)
 {
     const char *names[] = {"with blank",   "new\nline", "quote\"'`$",  "-dash",
@@ -458,6 +501,7 @@ int main(int argc, char **argv)
         ROW(changes_by_descriptor),
         ROW(symlinks),
         ROW(hard_links),
+        ROW(rename_over_a_link),
         ROW(special_names),
         ROW(long_names),
         ROW(deep_path),
