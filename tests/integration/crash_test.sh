@@ -154,7 +154,7 @@ for type in $(types); do
         at_random_times $op "$RANDOM_TIMES"
     done
     n=$source
-    op_unsnapshot && op_delete || fail "${TYPE}_the_source_goes" "$(said)"
+    until_done unsnapshot && until_done delete || fail "${TYPE}_the_source_goes" "$(said)"
     same "${type}_nothing_is_left" "$(objects "-$$")$(records "-$$")" ""
 done
 exit 0
