@@ -1,4 +1,9 @@
 /*
+ * A request may wait for Ceph for long, and the next one is not to wait for it: there are always so
+ * many threads as were asked for that are not stuck. Whether one is missing is looked at by a
+ * thread of its own (the watcher), and only while every other is busy: a thread more than needed
+ * slows all down, since the kernel gives requests to each in turn.
+ *
  * read(2) on /dev/fuse has no way out but a request or the end of the connection, so threads that
  * still wait at readers_stop() are interrupted with a signal.
  */
@@ -10,32 +15,42 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
+#include "cache/monotonic.h"
 
 #define WAKE_SIGNAL SIGUSR2
 #define MORE_MAX 64
-/* Threads beside the first end when so many wait for a request. */
+/* A request that takes longer is stuck. */
+#define STUCK_MS 20
+/* The watcher rests when some thread was idle each time it looked. */
+#define LOOKS 50
+/* A thread beside the first ends when so many wait for a request, but not soon. */
 #define IDLE_MAX 4
+#define KEPT_MS 10000
 
 enum { NO_THREAD, RUNS, HAS_ENDED };
 
-/* A thread beside those that there always are. */
-typedef struct More {
-    struct Readers *readers;
+typedef struct Reader {
+    Readers *readers;
     pthread_t thread;
+    gboolean stays;                /* one of the first */
+    int64_t kept_until_ms;         /* if it does not */
+    _Atomic int64_t busy_since_ms; /* 0: waits for a request */
     _Atomic int state;
-} More;
+} Reader;
 
 struct Readers {
     struct fuse_session *fuse;
     void (*ended)(void *data);
     void *data;
     unsigned n;
-    pthread_t *threads;
-    pthread_mutex_t more_mutex; /* while one more is made */
-    More more[MORE_MAX];
+    Reader *threads; /* n + MORE_MAX */
     _Atomic unsigned running;
     _Atomic unsigned waiting; /* for a request */
     _Atomic int stopping;
+    pthread_t watcher;
+    pthread_mutex_t mutex; /* of the condition, which tells the watcher */
+    pthread_cond_t all_busy;
+    _Atomic int rests; /* the watcher; it wants to be woken when all are busy */
 };
 
 struct fuse_session *readers_serve(const struct fuse_lowlevel_ops *ops, void *data, int fuse_fd,
@@ -55,45 +70,122 @@ struct fuse_session *readers_serve(const struct fuse_lowlevel_ops *ops, void *da
     return NULL;
 }
 
-static void one_more_if_needed(Readers *r);
-
-/* `needed`: whether to take another request; NULL: always. */
-static void serve(Readers *r, gboolean (*needed)(Readers *r))
+static void wake_watcher(Readers *r)
 {
-    struct fuse_buf buf = {.mem = NULL};
-    while (!atomic_load(&r->stopping) && !fuse_session_exited(r->fuse) && (!needed || needed(r))) {
-        atomic_fetch_add(&r->waiting, 1);
-        int got = fuse_session_receive_buf(r->fuse, &buf);
-        /* The request may wait for Ceph for long; the next one is not to wait for this. */
-        if (atomic_fetch_sub(&r->waiting, 1) == 1 && got > 0)
-            one_more_if_needed(r);
-        if (got == -EINTR || got == -EAGAIN)
-            continue;
-        if (got <= 0)
-            break;
-        fuse_session_process_buf(r->fuse, &buf);
-    }
-    free(buf.mem);
-    if (atomic_fetch_sub(&r->running, 1) == 1 && !atomic_load(&r->stopping) && r->ended)
-        r->ended(r->data);
+    if (!atomic_load(&r->rests) || !atomic_exchange(&r->rests, FALSE))
+        return;
+    pthread_mutex_lock(&r->mutex);
+    pthread_cond_signal(&r->all_busy);
+    pthread_mutex_unlock(&r->mutex);
+}
+
+static gboolean is_needed(const Reader *me)
+{
+    return me->stays || atomic_load(&me->readers->waiting) < IDLE_MAX ||
+           monotonic_ms() < me->kept_until_ms;
 }
 
 static void *reader(void *data)
 {
-    serve(data, NULL);
+    Reader *me = data;
+    Readers *r = me->readers;
+    struct fuse_buf buf = {.mem = NULL};
+    while (!atomic_load(&r->stopping) && !fuse_session_exited(r->fuse) && is_needed(me)) {
+        atomic_fetch_add(&r->waiting, 1);
+        int got = fuse_session_receive_buf(r->fuse, &buf);
+        atomic_store(&me->busy_since_ms, monotonic_ms());
+        if (atomic_fetch_sub(&r->waiting, 1) == 1)
+            wake_watcher(r);
+        if (got > 0)
+            fuse_session_process_buf(r->fuse, &buf);
+        atomic_store(&me->busy_since_ms, 0);
+        if (got <= 0 && got != -EINTR && got != -EAGAIN)
+            break;
+    }
+    free(buf.mem);
+    if (atomic_fetch_sub(&r->running, 1) == 1 && !atomic_load(&r->stopping) && r->ended)
+        r->ended(r->data);
+    atomic_store(&me->state, HAS_ENDED);
     return NULL;
 }
 
-static gboolean few_wait(Readers *r)
+/* ---- one more ---- */
+
+static void start_thread(Readers *r, Reader *me)
 {
-    return atomic_load(&r->waiting) < IDLE_MAX;
+    me->readers = r;
+    atomic_store(&me->state, RUNS);
+    if (pthread_create(&me->thread, NULL, reader, me) == 0)
+        return;
+    atomic_store(&me->state, NO_THREAD);
+    atomic_fetch_sub(&r->running, 1);
 }
 
-static void *one_more(void *data)
+/* Not after the last one has ended. */
+static gboolean count_one_more(Readers *r)
 {
-    More *more = data;
-    serve(more->readers, few_wait);
-    atomic_store(&more->state, HAS_ENDED);
+    unsigned running = atomic_load(&r->running);
+    while (running && !atomic_compare_exchange_weak(&r->running, &running, running + 1)) {
+    }
+    return running != 0;
+}
+
+static gboolean is_stuck(const Reader *thread, int64_t now)
+{
+    const int64_t since = atomic_load(&thread->busy_since_ms);
+    return since && now - since >= STUCK_MS;
+}
+
+/* So many that do not run as threads that run are stuck. */
+static void replace_stuck(Readers *r)
+{
+    const int64_t now = monotonic_ms();
+    unsigned good = 0;
+    for (unsigned i = 0; i < r->n + MORE_MAX; i++)
+        good += atomic_load(&r->threads[i].state) == RUNS && !is_stuck(&r->threads[i], now);
+    for (unsigned i = r->n; i < r->n + MORE_MAX && good < r->n; i++) {
+        Reader *more = &r->threads[i];
+        const int state = atomic_load(&more->state);
+        if (state == RUNS)
+            continue;
+        if (!count_one_more(r))
+            return;
+        if (state == HAS_ENDED)
+            pthread_join(more->thread, NULL);
+        more->kept_until_ms = now + KEPT_MS;
+        start_thread(r, more);
+        good++;
+    }
+}
+
+/* Until all threads are busy. */
+static void rest_locked(Readers *r)
+{
+    atomic_store(&r->rests, TRUE);
+    while (atomic_load(&r->rests) && atomic_load(&r->waiting) && !atomic_load(&r->stopping))
+        pthread_cond_wait(&r->all_busy, &r->mutex);
+    atomic_store(&r->rests, FALSE);
+}
+
+static void *watcher(void *data)
+{
+    Readers *r = data;
+    int idle = 0;
+    pthread_mutex_lock(&r->mutex);
+    while (!atomic_load(&r->stopping)) {
+        if (idle >= LOOKS) {
+            rest_locked(r);
+            idle = 0;
+        }
+        const struct timespec next = deadline_after_ms(STUCK_MS);
+        pthread_cond_timedwait(&r->all_busy, &r->mutex, &next);
+        idle++;
+        if (atomic_load(&r->waiting))
+            continue;
+        idle = 0;
+        replace_stuck(r);
+    }
+    pthread_mutex_unlock(&r->mutex);
     return NULL;
 }
 
@@ -109,13 +201,17 @@ Readers *readers_start(struct fuse_session *fuse, unsigned n, void (*ended)(void
     r->ended = ended;
     r->data = data;
     r->n = n;
-    r->threads = g_new0(pthread_t, n);
-    pthread_mutex_init(&r->more_mutex, NULL);
+    r->threads = g_new0(Reader, n + MORE_MAX);
+    pthread_mutex_init(&r->mutex, NULL);
+    cond_init_monotonic(&r->all_busy);
     struct sigaction action = {.sa_handler = wake};
     sigaction(WAKE_SIGNAL, &action, NULL);
     atomic_store(&r->running, n);
-    for (unsigned i = 0; i < n; i++)
-        pthread_create(&r->threads[i], NULL, reader, r);
+    for (unsigned i = 0; i < n; i++) {
+        r->threads[i].stays = TRUE;
+        start_thread(r, &r->threads[i]);
+    }
+    pthread_create(&r->watcher, NULL, watcher, r);
     return r;
 }
 
@@ -137,48 +233,21 @@ static void join_thread(pthread_t thread)
     }
 }
 
-static void make_one_more(Readers *r)
-{
-    for (int i = 0; i < MORE_MAX; i++) {
-        More *more = &r->more[i];
-        const int state = atomic_load(&more->state);
-        if (state == RUNS)
-            continue;
-        if (state == HAS_ENDED)
-            pthread_join(more->thread, NULL);
-        more->readers = r;
-        atomic_store(&more->state, RUNS);
-        atomic_fetch_add(&r->running, 1);
-        if (pthread_create(&more->thread, NULL, one_more, more) != 0) {
-            atomic_store(&more->state, NO_THREAD);
-            atomic_fetch_sub(&r->running, 1);
-        }
-        return;
-    }
-}
-
-static void one_more_if_needed(Readers *r)
-{
-    pthread_mutex_lock(&r->more_mutex);
-    if (atomic_load(&r->waiting) == 0 && !atomic_load(&r->stopping))
-        make_one_more(r);
-    pthread_mutex_unlock(&r->more_mutex);
-}
-
 void readers_stop(Readers *r)
 {
     if (!r)
         return;
-    pthread_mutex_lock(&r->more_mutex);
+    pthread_mutex_lock(&r->mutex);
     atomic_store(&r->stopping, 1);
-    pthread_mutex_unlock(&r->more_mutex);
+    pthread_cond_signal(&r->all_busy);
+    pthread_mutex_unlock(&r->mutex);
+    pthread_join(r->watcher, NULL); /* no thread is made from here on */
     fuse_session_exit(r->fuse);
-    for (unsigned i = 0; i < r->n; i++)
-        join_thread(r->threads[i]);
-    for (int i = 0; i < MORE_MAX; i++)
-        if (atomic_load(&r->more[i].state) != NO_THREAD)
-            join_thread(r->more[i].thread);
-    pthread_mutex_destroy(&r->more_mutex);
+    for (unsigned i = 0; i < r->n + MORE_MAX; i++)
+        if (atomic_load(&r->threads[i].state) != NO_THREAD)
+            join_thread(r->threads[i].thread);
+    pthread_cond_destroy(&r->all_busy);
+    pthread_mutex_destroy(&r->mutex);
     g_free(r->threads);
     g_free(r);
 }

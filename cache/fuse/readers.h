@@ -17,8 +17,8 @@ typedef struct Readers Readers;
 struct fuse_session *readers_serve(const struct fuse_lowlevel_ops *ops, void *data, int fuse_fd,
                                    GError **error);
 
-/* `n` threads; whenever all are busy one more is made, up to 64, which ends when it is not needed:
- * a request may wait for Ceph for long. `ended` is called once, by the last thread, if they end by
+/* `n` threads; for each that waits for Ceph for long one more is made, up to 64, which ends when it
+ * is not needed. `ended` is called once, by the last thread, if they end by
  * themselves. */
 Readers *readers_start(struct fuse_session *fuse, unsigned n, void (*ended)(void *data),
                        void *data);

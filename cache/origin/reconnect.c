@@ -102,10 +102,13 @@ void connection_count_lease(Reconnect *o, int change)
         atomic_fetch_sub(&o->leases, 1);
         return;
     }
-    if (atomic_fetch_add(&o->leases, 1))
+    atomic_fetch_add(&o->leases, 1);
+    if (!atomic_load(&o->leased))
+        atomic_store(&o->leased, TRUE);
+    if (!atomic_load(&o->dozes) || !atomic_exchange(&o->dozes, FALSE))
         return;
     pthread_mutex_lock(&o->lock);
-    pthread_cond_broadcast(&o->changed); /* the keeper looks more often now */
+    pthread_cond_broadcast(&o->changed);
     pthread_mutex_unlock(&o->lock);
 }
 
@@ -299,13 +302,28 @@ static void suspect_locked(Reconnect *o, Connection *c)
 }
 
 /* Until something changes, or it is time to look again. */
-static void tick_locked(Reconnect *o)
+static void tick_locked(Reconnect *o, gboolean idle)
 {
-    const Connection *c = o->current;
-    const gboolean idle = (!c || !c->uses) && !atomic_load(&o->leases);
     const struct timespec next = deadline_after_ms(idle ? IDLE_TICK_MS : TICK_MS);
     if (!o->stopping)
         pthread_cond_timedwait(&o->changed, &o->lock, &next);
+}
+
+static gboolean is_used_locked(const Reconnect *o)
+{
+    return o->current && o->current->uses;
+}
+
+/* A lease that begins from here on is seen, or wakes the lease keeper. Most last for moments: to be
+ * woken by each would cost the one who opens a file more than all else. */
+static gboolean may_doze_locked(Reconnect *o)
+{
+    atomic_store(&o->dozes, TRUE);
+    const gboolean leased = atomic_exchange(&o->leased, FALSE) || atomic_load(&o->leases);
+    if (!leased && !is_used_locked(o))
+        return TRUE;
+    atomic_store(&o->dozes, FALSE);
+    return FALSE;
 }
 
 /* Leases are void in time whatever hangs in Ceph: this thread asks it for nothing. */
@@ -326,7 +344,7 @@ static void *lease_keeper(void *data)
             pthread_mutex_lock(&o->lock);
         }
         dropped = silent;
-        tick_locked(o);
+        tick_locked(o, may_doze_locked(o));
     }
     pthread_mutex_unlock(&o->lock);
     return NULL;
@@ -346,7 +364,7 @@ static void *keeper(void *data)
         if (c->asked_ms && boottime_ms() - c->asked_ms >= HANG_MS)
             suspect_locked(o, c);
         if (o->current)
-            tick_locked(o);
+            tick_locked(o, !is_used_locked(o));
     }
     o->keeper_ended = TRUE;
     pthread_cond_broadcast(&o->changed);

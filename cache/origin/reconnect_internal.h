@@ -39,6 +39,8 @@ typedef struct Reconnect {
     _Atomic uint64_t number;         /* of the current one, or of the one to come */
     _Atomic int64_t heard_ms; /* when the last check that was answered was sent; 0: none was */
     _Atomic unsigned leases;  /* held */
+    _Atomic gboolean leased;  /* one has begun since the lease keeper looked */
+    _Atomic gboolean dozes;   /* the lease keeper: the next lease wakes it */
     pthread_mutex_t listener_mutex; /* guards listener, also while it is called */
     OriginListener listener;
     pthread_mutex_t nodes_mutex; /* guards which connection a node is of */
