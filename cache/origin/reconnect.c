@@ -29,6 +29,7 @@
 #define WAIT_MS 30000
 /* Calls that are still running when the origin is closed. */
 #define CLOSE_WAIT_MS 5000
+#define CLOSE_LOOK_MS 20
 
 int64_t boottime_ms(void)
 {
@@ -46,28 +47,45 @@ static Connection *connection_add(Reconnect *o, Origin *inner)
     return c;
 }
 
+/* Without the lock, which all calls of a mount would share. A use is counted before `lost` is
+ * looked at, and the keeper looks at the uses of what was lost before: one of the two sees the
+ * other. */
+static gboolean use_unless_lost(Reconnect *o, Connection *c)
+{
+    atomic_fetch_add(&c->uses, 1);
+    if (!atomic_load(&c->lost))
+        return TRUE;
+    connection_done(o, c, 0);
+    return FALSE;
+}
+
 Connection *connection_use(Reconnect *o, gboolean wait)
 {
+    Connection *c = atomic_load(&o->current);
+    if (c && use_unless_lost(o, c))
+        return c;
     const struct timespec until = deadline_after_ms(WAIT_MS);
     int r = 0;
     pthread_mutex_lock(&o->lock);
     while (!o->current && wait && !o->stopping && r != ETIMEDOUT)
         r = pthread_cond_timedwait(&o->changed, &o->lock, &until);
-    Connection *c = o->current;
+    c = o->current;
     if (c)
-        c->uses++;
+        atomic_fetch_add(&c->uses, 1);
     pthread_mutex_unlock(&o->lock);
     return c;
 }
 
 gboolean connection_use_this(Reconnect *o, Connection *c)
 {
+    if (use_unless_lost(o, c))
+        return TRUE;
     pthread_mutex_lock(&o->lock);
     while (c->ending && !c->ended)
         pthread_cond_wait(&o->changed, &o->lock);
     gboolean usable = !c->ended;
     if (usable)
-        c->uses++;
+        atomic_fetch_add(&c->uses, 1);
     pthread_mutex_unlock(&o->lock);
     return usable;
 }
@@ -76,8 +94,8 @@ static void lose_locked(Reconnect *o, Connection *c)
 {
     if (c->lost)
         return;
-    c->lost = TRUE;
     c->lost_ms = boottime_ms();
+    atomic_store(&c->lost, TRUE);
     atomic_store(&o->heard_ms, 0);
     atomic_fetch_add(&o->number, 1);
     o->current = NULL;
@@ -88,10 +106,15 @@ static void lose_locked(Reconnect *o, Connection *c)
 
 void connection_done(Reconnect *o, Connection *c, int64_t r)
 {
+    /* Who waits for the last use and is not told here looks again soon. */
+    if (!is_loss(r) && !atomic_load(&c->lost) && !atomic_load(&o->stopping)) {
+        atomic_fetch_sub(&c->uses, 1); /* last: the origin may be gone then */
+        return;
+    }
     pthread_mutex_lock(&o->lock);
     if (is_loss(r))
         lose_locked(o, c);
-    if (--c->uses == 0 && (c->lost || o->stopping))
+    if (atomic_fetch_sub(&c->uses, 1) == 1)
         pthread_cond_broadcast(&o->changed);
     pthread_mutex_unlock(&o->lock);
 }
@@ -179,14 +202,14 @@ static uint64_t want_check_locked(Reconnect *o, Connection *c)
     *checker = (Checker){o, c};
     pthread_t thread;
     c->checking = TRUE;
-    c->uses++;
+    atomic_fetch_add(&c->uses, 1);
     if (pthread_create(&thread, NULL, checker_thread, checker) == 0) {
         pthread_detach(thread);
         return c->wanted;
     }
     c->failed = ++c->begun;
     c->checking = FALSE;
-    c->uses--;
+    atomic_fetch_sub(&c->uses, 1);
     g_free(checker);
     return c->wanted;
 }
@@ -212,11 +235,13 @@ static void leases_are_void(Reconnect *o)
     pthread_mutex_unlock(&o->listener_mutex);
 }
 
-void connection_put_at_end(Connection *c, OriginNode *inner)
+void connection_put_at_end(Reconnect *o, Connection *c, OriginNode *inner)
 {
+    pthread_mutex_lock(&o->left_mutex);
     if (!c->left)
         c->left = g_ptr_array_new();
     g_ptr_array_add(c->left, inner);
+    pthread_mutex_unlock(&o->left_mutex);
 }
 
 static void put_left(Connection *c)
@@ -234,15 +259,15 @@ static void connection_free(gpointer data)
     g_free(c);
 }
 
-/* Ends what is lost, not used any more, and quiet. FALSE: something is not quiet yet. */
+/* Ends what is lost, not used any more, and quiet. FALSE: something is not so yet. */
 static gboolean end_lost_locked(Reconnect *o)
 {
     gboolean all = TRUE;
     for (guint i = 0; i < o->connections->len; i++) {
         Connection *c = g_ptr_array_index(o->connections, i);
-        if (!c->lost || c->ending || c->uses)
+        if (!c->lost || c->ending)
             continue;
-        if (boottime_ms() - c->lost_ms < o->ops->quiet_ms) {
+        if (c->uses || boottime_ms() - c->lost_ms < o->ops->quiet_ms) {
             all = FALSE;
             continue;
         }
@@ -311,7 +336,8 @@ static void tick_locked(Reconnect *o, gboolean idle)
 
 static gboolean is_used_locked(const Reconnect *o)
 {
-    return o->current && o->current->uses;
+    const Connection *c = o->current;
+    return c && c->uses;
 }
 
 /* A lease that begins from here on is seen, or wakes the lease keeper. Most last for moments: to be
@@ -355,7 +381,7 @@ static void *keeper(void *data)
     Reconnect *o = data;
     pthread_mutex_lock(&o->lock);
     while (!o->stopping) {
-        end_lost_locked(o);
+        const gboolean all_ended = end_lost_locked(o);
         Connection *c = o->current;
         if (!c) {
             connect_locked(o);
@@ -364,7 +390,7 @@ static void *keeper(void *data)
         if (c->asked_ms && boottime_ms() - c->asked_ms >= HANG_MS)
             suspect_locked(o, c);
         if (o->current)
-            tick_locked(o, !is_used_locked(o));
+            tick_locked(o, all_ended && !is_used_locked(o));
     }
     o->keeper_ended = TRUE;
     pthread_cond_broadcast(&o->changed);
@@ -411,7 +437,7 @@ Origin *origin_reconnect_new(Origin *first, const ReconnectOps *ops, void *data)
     o->data = data;
     pthread_mutex_init(&o->lock, NULL);
     pthread_mutex_init(&o->listener_mutex, NULL);
-    pthread_mutex_init(&o->nodes_mutex, NULL);
+    pthread_mutex_init(&o->left_mutex, NULL);
     cond_init_monotonic(&o->changed);
     o->connections = g_ptr_array_new_with_free_func(connection_free);
     atomic_store(&o->number, 1);
@@ -441,17 +467,18 @@ static gboolean join_keeper(Reconnect *o)
 /* FALSE: a call to Ceph hangs. */
 static gboolean await_calls(Reconnect *o)
 {
-    const struct timespec until = deadline_after_ms(CLOSE_WAIT_MS);
+    const int64_t until_ms = monotonic_ms() + CLOSE_WAIT_MS;
     unsigned uses;
-    int r = 0;
     pthread_mutex_lock(&o->lock);
-    do {
+    for (;;) {
         uses = 0;
         for (guint i = 0; i < o->connections->len; i++)
             uses += ((Connection *)g_ptr_array_index(o->connections, i))->uses;
-        if (uses)
-            r = pthread_cond_timedwait(&o->changed, &o->lock, &until);
-    } while (uses && r != ETIMEDOUT);
+        if (!uses || monotonic_ms() >= until_ms)
+            break;
+        const struct timespec next = deadline_after_ms(CLOSE_LOOK_MS);
+        pthread_cond_timedwait(&o->changed, &o->lock, &next);
+    }
     pthread_mutex_unlock(&o->lock);
     return uses == 0;
 }
@@ -477,7 +504,7 @@ void reconnect_destroy(Origin *base)
     g_ptr_array_unref(o->connections);
     o->ops->free_data(o->data);
     pthread_cond_destroy(&o->changed);
-    pthread_mutex_destroy(&o->nodes_mutex);
+    pthread_mutex_destroy(&o->left_mutex);
     pthread_mutex_destroy(&o->listener_mutex);
     pthread_mutex_destroy(&o->lock);
     g_free(o);

@@ -15,8 +15,9 @@
 typedef struct Connection {
     Origin *inner;
     uint64_t number;
-    unsigned uses;                /* Reconnect.lock, as all below; running calls */
-    gboolean lost, ending, ended; /* in this order */
+    _Atomic unsigned uses;  /* running calls */
+    _Atomic gboolean lost;  /* set under Reconnect.lock, which guards all below */
+    gboolean ending, ended; /* in this order */
     int64_t lost_ms;
     /* Checks, numbered from 1; one is under way at a time. */
     uint64_t wanted, begun, answered, failed;
@@ -24,7 +25,7 @@ typedef struct Connection {
     int64_t asked_ms;  /* when the check under way was sent; 0: there is none */
     int64_t
         suspect_ms; /* since when a new client is answered and that check is not; 0: it is not so */
-    GPtrArray *left; /* nodes to put when it ends; Reconnect.nodes_mutex */
+    GPtrArray *left; /* nodes to put when it ends; Reconnect.left_mutex */
 } Connection;
 
 typedef struct Reconnect {
@@ -32,18 +33,19 @@ typedef struct Reconnect {
     const ReconnectOps *ops;
     void *data;
     pthread_mutex_t lock;
-    pthread_cond_t changed;          /* current, a connection's state, stopping */
-    Connection *current;             /* lock; NULL: lost, and not connected again yet */
-    GPtrArray *connections;          /* lock; all there were */
-    gboolean stopping, keeper_ended; /* lock */
-    _Atomic uint64_t number;         /* of the current one, or of the one to come */
-    _Atomic int64_t heard_ms; /* when the last check that was answered was sent; 0: none was */
-    _Atomic unsigned leases;  /* held */
-    _Atomic gboolean leased;  /* one has begun since the lease keeper looked */
-    _Atomic gboolean dozes;   /* the lease keeper: the next lease wakes it */
+    pthread_cond_t changed;      /* current, a connection's state, stopping */
+    Connection *_Atomic current; /* set under lock; NULL: lost, and not connected again yet */
+    GPtrArray *connections;      /* lock; all there were */
+    _Atomic gboolean stopping;   /* set under lock */
+    gboolean keeper_ended;       /* lock */
+    _Atomic uint64_t number;     /* of the current one, or of the one to come */
+    _Atomic int64_t heard_ms;    /* when the last check that was answered was sent; 0: none was */
+    _Atomic unsigned leases;     /* held */
+    _Atomic gboolean leased;     /* one has begun since the lease keeper looked */
+    _Atomic gboolean dozes;      /* the lease keeper: the next lease wakes it */
     pthread_mutex_t listener_mutex; /* guards listener, also while it is called */
     OriginListener listener;
-    pthread_mutex_t nodes_mutex; /* guards which connection a node is of */
+    pthread_mutex_t left_mutex; /* guards Connection.left */
     pthread_t keeper, lease_keeper;
 } Reconnect;
 
@@ -62,8 +64,8 @@ Connection *connection_use(Reconnect *o, gboolean wait);
 gboolean connection_use_this(Reconnect *o, Connection *c);
 /* r: what the call came to. */
 void connection_done(Reconnect *o, Connection *c, int64_t r);
-/* Has a node of a lost connection put when no call can use it any more. Under nodes_mutex. */
-void connection_put_at_end(Connection *c, OriginNode *inner);
+/* Has a node of a lost connection put when no call can use it any more. */
+void connection_put_at_end(Reconnect *o, Connection *c, OriginNode *inner);
 /* Asks Ceph, beginning now. 0, or -EIO: the connection is lost, or this cannot be told. */
 int connection_check(Reconnect *o, Connection *c);
 /* 1: another lease is held, -1: one less. */

@@ -12,7 +12,8 @@ struct OriginNode {
     uint64_t ino, snapshot;
     OriginNode *parent; /* of an inode in a snapshot; NULL: the root, or found by number */
     char *name;
-    Connection *connection; /* Reconnect.nodes_mutex, as the next; inner is of it */
+    pthread_mutex_t mutex;
+    Connection *connection; /* mutex, as the next; inner is of it */
     OriginNode *inner;
 };
 
@@ -68,6 +69,7 @@ static OriginNode *node_new(Connection *c, OriginNode *inner, const OriginAttr *
     atomic_store(&node->refs, 1);
     node->ino = attr->st.st_ino;
     node->snapshot = attr->snapshot;
+    pthread_mutex_init(&node->mutex, NULL);
     node->connection = c;
     node->inner = inner;
     return node;
@@ -106,6 +108,7 @@ static void op_put(Origin *base, OriginNode *node)
     inner_put(of(base), node->connection, node->inner);
     if (node->parent)
         op_put(base, node->parent);
+    pthread_mutex_destroy(&node->mutex);
     g_free(node->name);
     g_free(node);
 }
@@ -133,26 +136,26 @@ static int find_again(Reconnect *o, Connection *c, OriginNode *node, OriginNode 
 /* The node on that connection; borrowed. */
 static int node_on(Reconnect *o, Connection *c, OriginNode *node, OriginNode **inner)
 {
-    pthread_mutex_lock(&o->nodes_mutex);
+    pthread_mutex_lock(&node->mutex);
     gboolean is_there = node->connection == c;
     *inner = node->inner;
-    pthread_mutex_unlock(&o->nodes_mutex);
+    pthread_mutex_unlock(&node->mutex);
     if (is_there)
         return 0;
     OriginNode *found;
     int r = find_again(o, c, node, &found);
     if (r < 0)
         return r;
-    pthread_mutex_lock(&o->nodes_mutex);
+    pthread_mutex_lock(&node->mutex);
     gboolean is_mine = node->connection->number < c->number;
     if (is_mine) {
         /* A call on the lost connection may still use it. */
-        connection_put_at_end(node->connection, node->inner);
+        connection_put_at_end(o, node->connection, node->inner);
         node->connection = c;
         node->inner = found;
     }
     *inner = node->connection == c ? node->inner : NULL;
-    pthread_mutex_unlock(&o->nodes_mutex);
+    pthread_mutex_unlock(&node->mutex);
     if (!is_mine)
         c->inner->ops->put(c->inner, found);
     return *inner ? 0 : -ENOTCONN;
