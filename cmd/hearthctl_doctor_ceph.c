@@ -10,27 +10,24 @@
 #include <string.h>
 #include <unistd.h>
 #include "driver/backend/reach.h"
+#include "driver/volume/ceph_key.h"
 #include "driver/volume/config.h"
 
 #define REACH_TIMEOUT_US (3 * G_USEC_PER_SEC)
 #define SLOW_US 20000
 
-/* As <cephfs/libcephfs.h> and <rbd/librbd.h> declare them. */
-typedef const char *(*CephVersion)(int *major, int *minor, int *patch);
+/* As <rbd/librbd.h> declares it. */
 typedef void (*RbdVersion)(int *major, int *minor, int *extra);
 
 static void check_libraries(Doctor *d)
 {
     int x = 0, y = 0, z = 0;
-    void *cephfs = dlopen("libcephfs.so.2", RTLD_NOW | RTLD_LOCAL);
     void *rbd = dlopen("librbd.so.1", RTLD_NOW | RTLD_LOCAL);
-    CephVersion ceph_version = cephfs ? (CephVersion)dlsym(cephfs, "ceph_version") : NULL;
+    CephVersion v;
     RbdVersion rbd_version = rbd ? (RbdVersion)dlsym(rbd, "rbd_version") : NULL;
     g_autofree char *first = NULL, *second = NULL;
-    if (ceph_version) {
-        ceph_version(&x, &y, &z);
-        first = g_strdup_printf("libcephfs %d.%d.%d", x, y, z);
-    }
+    if (ceph_library_version(&v))
+        first = g_strdup_printf("libcephfs %d.%d.%d", v.major, v.minor, v.patch);
     if (rbd_version) {
         rbd_version(&x, &y, &z);
         second = g_strdup_printf("librbd %d.%d.%d", x, y, z);

@@ -2,6 +2,7 @@
  * the user without them, so both are taken. */
 #include "driver/volume/secrets.h"
 #include <string.h>
+#include "driver/volume/ceph_key.h"
 
 typedef struct Pair {
     const char *id, *key;
@@ -56,20 +57,27 @@ static char *take(GHashTable *map, const char *name, const char *partner, GError
     return copy;
 }
 
-/*
- * What `ceph auth print-key` prints: base64 of type (1: AES, 2 bytes), time (8), length (2),
- * secret, little-endian. Ceph's libraries print a key they cannot decode to stderr, so none may
- * reach them.
- */
-static gboolean is_ceph_key(const char *text)
+/* Ceph's libraries print a key they cannot decode to stderr, so none may reach them. */
+static gboolean is_usable(const char *key, const char *name, const char *user, GError **error)
 {
-    gsize length;
-    guchar *raw = g_base64_decode(text, &length);
-    gboolean is_key = strlen(text) % 4 == 0 && length > 12 && raw[0] == 1 && raw[1] == 0 &&
-                      (gsize)(raw[10] | raw[11] << 8) == length - 12;
-    explicit_bzero(raw, length);
-    g_free(raw);
-    return is_key;
+    CephVersion version;
+    const CephKeyType type = ceph_key_type(key);
+    if (type == CEPH_KEY_BAD) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "\"%s\" in the secret is no Ceph key; use what `ceph auth print-key "
+                    "client.%s` prints",
+                    name, user);
+        return FALSE;
+    }
+    if (type != CEPH_KEY_AES256K || !ceph_library_version(&version) ||
+        ceph_version_has_aes256k(version))
+        return TRUE;
+    g_set_error(
+        error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+        "\"%s\" in the secret is a key of type aes256k, which Ceph's libraries %d.%d.%d here "
+        "do not know; use an image of Hearth with those of " CEPH_VERSIONS_WITH_AES256K " or later",
+        name, version.major, version.minor, version.patch);
+    return FALSE;
 }
 
 Secrets *secrets_new(GHashTable *map, SecretsPrefer prefer, GError **error)
@@ -89,13 +97,8 @@ Secrets *secrets_new(GHashTable *map, SecretsPrefer prefer, GError **error)
         secrets->key = take(map, p->key, p->id, error);
         if (!secrets->key)
             return NULL;
-        if (!is_ceph_key(secrets->key)) {
-            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                        "\"%s\" in the secret is no Ceph key; use what `ceph auth print-key "
-                        "client.%s` prints",
-                        p->key, secrets->user);
+        if (!is_usable(secrets->key, p->key, secrets->user, error))
             return NULL;
-        }
         return g_steal_pointer(&secrets);
     }
     g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,

@@ -1,10 +1,12 @@
 #include "driver/volume/secrets.h"
 #include <string.h>
+#include "driver/volume/ceph_key.h"
 #include "tests/unit/harness.h"
 
 /* Of the form `ceph auth print-key` prints; keys of nobody. */
 #define KEY_ONE "AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg=="
 #define KEY_TWO "AQAAAAAAAAAAABAAZmVkY2JhOTg3NjU0MzIxMA=="
+#define KEY_AES256K "AgAAAAAAAAAAACAAMDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
 static GHashTable *table(const char *a, const char *av, const char *b, const char *bv)
 {
@@ -82,6 +84,25 @@ START_TEST(key_of_another_form_never_reaches_ceph)
 }
 END_TEST
 
+START_TEST(key_of_a_type_the_library_lacks_never_reaches_it)
+{
+    CephVersion version;
+    g_autoptr(GHashTable) map = table("userID", "u", "userKey", KEY_AES256K);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Secrets) s = secrets_new(map, SECRETS_PREFER_USER, &error);
+    ck_assert(ceph_library_version(&version));
+    if (ceph_version_has_aes256k(version)) {
+        ck_assert_str_eq(s->key, KEY_AES256K);
+        return;
+    }
+    ck_assert(g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION));
+    ck_assert_ptr_nonnull(strstr(error->message, "aes256k"));
+    ck_assert_ptr_nonnull(strstr(error->message, "20.2.4"));
+    ck_assert_ptr_null(strstr(error->message, KEY_AES256K));
+}
+END_TEST
+
 HARNESS_MAIN("driver/volume/secrets", takes_either_pair, prefers_as_told_when_both_are_there,
              trims_what_people_leave_around_them, names_what_is_missing_and_shows_no_key,
-             key_of_another_form_never_reaches_ceph)
+             key_of_another_form_never_reaches_ceph,
+             key_of_a_type_the_library_lacks_never_reaches_it)
