@@ -48,6 +48,7 @@ struct Readers {
     _Atomic unsigned waiting; /* for a request */
     _Atomic int stopping;
     pthread_t watcher;
+    gboolean watched;      /* there is one */
     pthread_mutex_t mutex; /* of the condition, which tells the watcher */
     pthread_cond_t all_busy;
     _Atomic int rests; /* the watcher; it wants to be woken when all are busy */
@@ -85,6 +86,13 @@ static gboolean is_needed(const Reader *me)
            monotonic_ms() < me->kept_until_ms;
 }
 
+/* One thread. */
+static void ends(Readers *r)
+{
+    if (atomic_fetch_sub(&r->running, 1) == 1 && !atomic_load(&r->stopping) && r->ended)
+        r->ended(r->data);
+}
+
 static void *reader(void *data)
 {
     Reader *me = data;
@@ -103,8 +111,7 @@ static void *reader(void *data)
             break;
     }
     free(buf.mem);
-    if (atomic_fetch_sub(&r->running, 1) == 1 && !atomic_load(&r->stopping) && r->ended)
-        r->ended(r->data);
+    ends(r);
     atomic_store(&me->state, HAS_ENDED);
     return NULL;
 }
@@ -118,7 +125,7 @@ static void start_thread(Readers *r, Reader *me)
     if (pthread_create(&me->thread, NULL, reader, me) == 0)
         return;
     atomic_store(&me->state, NO_THREAD);
-    atomic_fetch_sub(&r->running, 1);
+    ends(r);
 }
 
 /* Not after the last one has ended. */
@@ -211,7 +218,7 @@ Readers *readers_start(struct fuse_session *fuse, unsigned n, void (*ended)(void
         r->threads[i].stays = TRUE;
         start_thread(r, &r->threads[i]);
     }
-    pthread_create(&r->watcher, NULL, watcher, r);
+    r->watched = pthread_create(&r->watcher, NULL, watcher, r) == 0;
     return r;
 }
 
@@ -220,14 +227,8 @@ Readers *readers_start(struct fuse_session *fuse, unsigned n, void (*ended)(void
 static void join_thread(pthread_t thread)
 {
     for (;;) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += 20 * 1000 * 1000;
-        if (until.tv_nsec >= 1000000000L) {
-            until.tv_sec++;
-            until.tv_nsec -= 1000000000L;
-        }
-        if (pthread_timedjoin_np(thread, NULL, &until) == 0)
+        const struct timespec until = deadline_after_ms(20);
+        if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) == 0)
             return;
         pthread_kill(thread, WAKE_SIGNAL);
     }
@@ -241,7 +242,8 @@ void readers_stop(Readers *r)
     atomic_store(&r->stopping, 1);
     pthread_cond_signal(&r->all_busy);
     pthread_mutex_unlock(&r->mutex);
-    pthread_join(r->watcher, NULL); /* no thread is made from here on */
+    if (r->watched)
+        pthread_join(r->watcher, NULL); /* no thread is made from here on */
     fuse_session_exit(r->fuse);
     for (unsigned i = 0; i < r->n + MORE_MAX; i++)
         if (atomic_load(&r->threads[i].state) != NO_THREAD)

@@ -242,49 +242,53 @@ static ssize_t op_read(Origin *o, OriginFile *file, void *buf, size_t len, uint6
     return doubt < 0 ? doubt : r;
 }
 
-static int wrote(OriginFile *file, int r)
+static int wrote(Origin *o, OriginFile *file, int r)
 {
     if (r >= 0)
-        atomic_store(&file->written, TRUE);
+        cephfs_file_wrote((CephfsOrigin *)o, file);
     return r;
 }
 
 static ssize_t op_write(Origin *o, OriginFile *file, const void *buf, size_t len, uint64_t off)
 {
     /* -1, which ORIGIN_APPEND becomes: libcephfs looks at O_APPEND only when no offset is given. */
-    return WITH_FH(
-        o, file, fh,
-        wrote(file, CEPHFS_LISTED(o, file->inode,
-                                  ceph_ll_write(mount_of(o), fh, (int64_t)off, len, buf))));
+    return WITH_FH(o, file, fh,
+                   wrote(o, file,
+                         CEPHFS_LISTED(o, file->inode,
+                                       ceph_ll_write(mount_of(o), fh, (int64_t)off, len, buf))));
 }
 
 static int op_fsync(Origin *o, OriginFile *file, gboolean data_only)
 {
+    const uint64_t mark = cephfs_files_mark((CephfsOrigin *)o);
     int r = WITH_FH(o, file, fh, ceph_ll_fsync(mount_of(o), fh, data_only));
-    int look = cephfs_files_look((CephfsOrigin *)o, file->inode);
+    int look = cephfs_files_look((CephfsOrigin *)o, file->inode, mark);
     return r < 0 ? r : look;
 }
 
 static int op_sync_node(Origin *o, OriginNode *node)
 {
+    const uint64_t mark = cephfs_files_mark((CephfsOrigin *)o);
     int r = ceph_ll_sync_inode(mount_of(o), inode_of(node), 0);
-    int look = cephfs_files_look((CephfsOrigin *)o, inode_of(node));
+    int look = cephfs_files_look((CephfsOrigin *)o, inode_of(node), mark);
     return r < 0 ? r : look;
 }
 
 static int op_sync_all(Origin *o)
 {
+    const uint64_t mark = cephfs_files_mark((CephfsOrigin *)o);
     int r = ceph_sync_fs(mount_of(o));
-    int look = cephfs_files_look_at_closed((CephfsOrigin *)o);
+    int look = cephfs_files_look_at_closed((CephfsOrigin *)o, mark);
     return r < 0 ? r : look;
 }
 
 static int op_fallocate(Origin *o, OriginFile *file, int mode, uint64_t off, uint64_t len)
 {
-    return WITH_FH(o, file, fh,
-                   wrote(file, CEPHFS_LISTED(o, file->inode,
-                                             ceph_ll_fallocate(mount_of(o), fh, mode, (int64_t)off,
-                                                               (int64_t)len))));
+    return WITH_FH(
+        o, file, fh,
+        wrote(o, file,
+              CEPHFS_LISTED(o, file->inode,
+                            ceph_ll_fallocate(mount_of(o), fh, mode, (int64_t)off, (int64_t)len))));
 }
 
 static int op_close(Origin *o, OriginFile *file)

@@ -8,6 +8,9 @@
  * one that is closed before its writes were synced a reader's handle stays open, the witness, for
  * the next sync, or for as long as libcephfs takes to write by itself. It is a reader's, so that
  * other clients get the file; it is opened only then, as it keeps write leases from being granted.
+ *
+ * Writes are numbered, since some come while a sync is under way: what the sync does not cover is
+ * looked at behind the next one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,11 +21,14 @@
 #define WITNESS_MS 10000
 /* With so many, a close waits for its writes. */
 #define WITNESSES_MAX 4096
+/* Closed at a time: each may wait for an OSD. */
+#define HEARERS_MAX 64
 
 typedef struct CephfsWitness {
     TAILQ_ENTRY(CephfsWitness) link;
     struct Inode *inode; /* of fh, which keeps it */
     Fh *fh;
+    uint64_t written; /* number of the last write it is for */
     int64_t until_ms;
 } CephfsWitness;
 
@@ -132,7 +138,6 @@ static int renew(CephfsOrigin *o, OriginFile *file, int *told)
     CephfsHandle *handle = g_new0(CephfsHandle, 1);
     int r = open_again(o, file->inode, file->flags, &handle->fh);
     if (r < 0) {
-        atomic_store(&file->written, TRUE); /* still to be looked at */
         g_free(handle);
         return r;
     }
@@ -164,59 +169,74 @@ static int close_witness(CephfsOrigin *o, CephfsWitness *w)
     return r;
 }
 
+static void list_locked(CephfsFiles *f, struct Inode *inode, Fh *fh, uint64_t written)
+{
+    CephfsWitness *w = g_new0(CephfsWitness, 1);
+    *w = (CephfsWitness){
+        .inode = inode, .fh = fh, .written = written, .until_ms = monotonic_ms() + WITNESS_MS};
+    g_hash_table_insert(f->witness_of, inode, w);
+    TAILQ_INSERT_TAIL(&f->witnesses, w, link);
+    pthread_cond_broadcast(&f->changed);
+}
+
 /* FALSE: there is none. */
-static gboolean keep_locked(CephfsFiles *f, struct Inode *inode)
+static gboolean keep_locked(CephfsFiles *f, struct Inode *inode, uint64_t written)
 {
     CephfsWitness *w = g_hash_table_lookup(f->witness_of, inode);
     if (!w)
         return FALSE;
+    w->written = MAX(w->written, written);
     w->until_ms = monotonic_ms() + WITNESS_MS;
     TAILQ_REMOVE(&f->witnesses, w, link);
     TAILQ_INSERT_TAIL(&f->witnesses, w, link);
     return TRUE;
 }
 
-/* For a file that is about to be closed with writes that are not synced. */
-static void leave_witness(CephfsOrigin *o, OriginFile *file)
+/* For a file that is about to be closed with writes that are not synced; nobody else looks at it.
+ * -errno: what they came to, as there is no witness. */
+static int leave_witness(CephfsOrigin *o, OriginFile *file, uint64_t written)
 {
     CephfsFiles *f = &o->files;
     pthread_mutex_lock(&f->mutex);
-    gboolean there = keep_locked(f, file->inode);
+    gboolean there = keep_locked(f, file->inode, written);
     gboolean many = g_hash_table_size(f->witness_of) >= WITNESSES_MAX;
     pthread_mutex_unlock(&f->mutex);
     if (there)
-        return;
+        return 0;
     Fh *fh = NULL;
-    if (many || open_again(o, file->inode, O_RDONLY, &fh) < 0) {
-        ceph_ll_fsync(o->mount, file->handle->fh, 0);
-        return;
-    }
-    CephfsWitness *w = g_new0(CephfsWitness, 1);
-    *w = (CephfsWitness){.inode = file->inode, .fh = fh, .until_ms = monotonic_ms() + WITNESS_MS};
+    if (many || open_again(o, file->inode, O_RDONLY, &fh) < 0)
+        return ceph_ll_fsync(o->mount, file->handle->fh, 0);
     pthread_mutex_lock(&f->mutex);
-    there = keep_locked(f, file->inode);
-    if (!there) {
-        g_hash_table_insert(f->witness_of, w->inode, w);
-        TAILQ_INSERT_TAIL(&f->witnesses, w, link);
-        pthread_cond_broadcast(&f->changed);
-    }
+    list_locked(f, file->inode, fh, written);
     pthread_mutex_unlock(&f->mutex);
-    if (there)
-        close_witness(o, w);
+    return 0;
 }
 
-static void hear_locked(CephfsOrigin *o, CephfsWitness *w)
+static void hear(gpointer data, gpointer origin)
 {
+    CephfsOrigin *o = origin;
     CephfsFiles *f = &o->files;
-    unlist_locked(f, w);
-    look_begin_locked(f, w->inode);
-    pthread_mutex_unlock(&f->mutex);
+    CephfsWitness *w = data;
     struct Inode *inode = w->inode; /* only compared once it is closed */
     const uint64_t ino = number_of(o, inode);
     int synced = ceph_ll_fsync(o->mount, w->fh, 0), r = close_witness(o, w);
     tell(o, ino, r < 0 ? r : synced);
     pthread_mutex_lock(&f->mutex);
+    f->heard--;
     look_end_locked(f, inode);
+    pthread_mutex_unlock(&f->mutex);
+}
+
+/* The one to close next; NULL: none now. */
+static CephfsWitness *next_locked(CephfsFiles *f)
+{
+    CephfsWitness *w;
+    if (f->heard >= HEARERS_MAX)
+        return NULL;
+    TAILQ_FOREACH(w, &f->witnesses, link)
+    if (!g_hash_table_contains(f->looked_at, w->inode))
+        return w;
+    return NULL;
 }
 
 static void *witness_thread(void *data)
@@ -225,17 +245,18 @@ static void *witness_thread(void *data)
     CephfsFiles *f = &o->files;
     pthread_mutex_lock(&f->mutex);
     while (!f->stopping) {
-        CephfsWitness *w = TAILQ_FIRST(&f->witnesses);
+        CephfsWitness *w = next_locked(f);
         const int64_t left = w ? w->until_ms - monotonic_ms() : 0;
         if (!w) {
             pthread_cond_wait(&f->changed, &f->mutex);
         } else if (left > 0) {
             const struct timespec until = deadline_after_ms((unsigned)left);
             pthread_cond_timedwait(&f->changed, &f->mutex, &until);
-        } else if (g_hash_table_contains(f->looked_at, w->inode)) {
-            pthread_cond_wait(&f->changed, &f->mutex);
         } else {
-            hear_locked(o, w);
+            unlist_locked(f, w);
+            look_begin_locked(f, w->inode);
+            f->heard++;
+            g_thread_pool_push(f->hearers, w, NULL);
         }
     }
     pthread_mutex_unlock(&f->mutex);
@@ -243,6 +264,19 @@ static void *witness_thread(void *data)
 }
 
 /* ---- behind syncs, and at the close ---- */
+
+void cephfs_file_wrote(CephfsOrigin *o, OriginFile *file)
+{
+    const uint64_t number = atomic_fetch_add(&o->files.writes, 1) + 1;
+    uint64_t last = atomic_load(&file->written);
+    while (last < number && !atomic_compare_exchange_weak(&file->written, &last, number)) {
+    }
+}
+
+uint64_t cephfs_files_mark(CephfsOrigin *o)
+{
+    return atomic_load(&o->files.writes);
+}
 
 static gboolean written_locked(const GPtrArray *writers)
 {
@@ -254,15 +288,18 @@ static gboolean written_locked(const GPtrArray *writers)
 
 /* Of those that wrote. An error is noted in the others as well, where it is not to be found again.
  */
-static int renew_writers(CephfsOrigin *o, const GPtrArray *writers, int *told)
+static int renew_writers(CephfsOrigin *o, const GPtrArray *writers, uint64_t mark, int *told)
 {
     int failed = 0;
     for (guint i = 0; i < writers->len; i++) {
         OriginFile *file = writers->pdata[i];
         int one = 0;
-        if (!atomic_exchange(&file->written, FALSE))
+        uint64_t written = atomic_load(&file->written);
+        if (!written)
             continue;
         int r = renew(o, file, &one);
+        if (r == 0 && written <= mark)
+            atomic_compare_exchange_strong(&file->written, &written, 0);
         failed = r < 0 ? r : failed;
         *told = one < 0 ? one : *told;
     }
@@ -273,7 +310,23 @@ static int renew_writers(CephfsOrigin *o, const GPtrArray *writers, int *told)
     return failed;
 }
 
-int cephfs_files_look(CephfsOrigin *o, struct Inode *inode)
+/* The next witness of writes that the sync did not cover. */
+static int follow_witness(CephfsOrigin *o, const CephfsWitness *w, uint64_t mark)
+{
+    CephfsFiles *f = &o->files;
+    Fh *fh;
+    if (w->written <= mark)
+        return 0;
+    int r = open_again(o, w->inode, O_RDONLY, &fh);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&f->mutex);
+    list_locked(f, w->inode, fh, w->written);
+    pthread_mutex_unlock(&f->mutex);
+    return 0;
+}
+
+int cephfs_files_look(CephfsOrigin *o, struct Inode *inode, uint64_t mark)
 {
     CephfsFiles *f = &o->files;
     pthread_mutex_lock(&f->mutex);
@@ -292,16 +345,17 @@ int cephfs_files_look(CephfsOrigin *o, struct Inode *inode)
         unlist_locked(f, w);
     pthread_mutex_unlock(&f->mutex);
     const uint64_t ino = number_of(o, inode);
-    int told = 0, failed = renew_writers(o, writers, &told);
+    int told = 0, failed = renew_writers(o, writers, mark, &told);
+    int followed = w ? follow_witness(o, w, mark) : 0;
     int by_witness = w ? close_witness(o, w) : 0;
     tell(o, ino, told < 0 ? told : by_witness);
     pthread_mutex_lock(&f->mutex);
     look_end_locked(f, inode);
     pthread_mutex_unlock(&f->mutex);
-    return failed;
+    return followed < 0 ? followed : failed;
 }
 
-int cephfs_files_look_at_closed(CephfsOrigin *o)
+int cephfs_files_look_at_closed(CephfsOrigin *o, uint64_t mark)
 {
     CephfsFiles *f = &o->files;
     int failed = 0;
@@ -309,7 +363,7 @@ int cephfs_files_look_at_closed(CephfsOrigin *o)
     g_autoptr(GList) inodes = g_hash_table_get_keys(f->witness_of);
     pthread_mutex_unlock(&f->mutex);
     for (const GList *i = inodes; i; i = i->next) {
-        int r = cephfs_files_look(o, i->data);
+        int r = cephfs_files_look(o, i->data, mark);
         failed = r < 0 ? r : failed;
     }
     return failed;
@@ -319,17 +373,16 @@ int cephfs_files_look_at_closed(CephfsOrigin *o)
 static int close_handle(CephfsOrigin *o, OriginFile *file)
 {
     struct Inode *inode = file->inode; /* only compared once it is closed: it may be gone */
-    const gboolean written = atomic_load(&file->written);
+    const uint64_t written = atomic_load(&file->written);
     const uint64_t ino = written ? number_of(o, inode) : 0;
-    if (written)
-        leave_witness(o, file);
+    int synced = written ? leave_witness(o, file, written) : 0;
     int r = ceph_ll_close(o->mount, file->handle->fh);
     cephfs_lease_returned(o, inode);
     if (r == -ENOTCONN || r == -ESHUTDOWN)
         return r;
     /* Errors of what others wrote are told by those. */
     if (written)
-        tell(o, ino, r);
+        tell(o, ino, r < 0 ? r : synced);
     return 0;
 }
 
@@ -338,6 +391,9 @@ int cephfs_file_close(CephfsOrigin *o, OriginFile *file)
     CephfsFiles *f = &o->files;
     struct Inode *inode = file->inode;
     const gboolean gone = atomic_load(&o->gone);
+    /* Somebody who hangs in libcephfs may still look at it. */
+    if (gone && atomic_load(&o->left))
+        return -ENOTCONN;
     if (can_write(file)) {
         pthread_mutex_lock(&f->mutex);
         /* A sync of it waits for what the close tells, or for the witness. */
@@ -365,6 +421,7 @@ void cephfs_files_start(CephfsOrigin *o)
     f->looked_at = g_hash_table_new(NULL, NULL);
     f->witness_of = g_hash_table_new(NULL, NULL);
     TAILQ_INIT(&f->witnesses);
+    f->hearers = g_thread_pool_new(hear, o, HEARERS_MAX, FALSE, NULL);
     pthread_create(&f->thread, NULL, witness_thread, o);
 }
 
@@ -376,6 +433,7 @@ void cephfs_files_stop(CephfsOrigin *o, gboolean lost)
     pthread_cond_broadcast(&f->changed);
     pthread_mutex_unlock(&f->mutex);
     pthread_join(f->thread, NULL);
+    g_thread_pool_free(f->hearers, FALSE, TRUE);
     CephfsWitness *w;
     while ((w = TAILQ_FIRST(&f->witnesses))) {
         unlist_locked(f, w);

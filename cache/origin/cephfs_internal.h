@@ -50,25 +50,30 @@ typedef struct CephfsHandle {
 } CephfsHandle;
 
 struct OriginFile {
-    struct Inode *inode;      /* of the handle, which keeps it */
-    int flags;                /* to open it with again */
-    CephfsHandle *handle;     /* CephfsFiles.mutex */
-    _Atomic gboolean written; /* by that handle, since the last sync */
+    struct Inode *inode;  /* of the handle, which keeps it */
+    int flags;            /* to open it with again */
+    CephfsHandle *handle; /* CephfsFiles.mutex */
+    /* The number of the last write that no sync has covered (CephfsFiles.writes); 0: there is none.
+     */
+    _Atomic uint64_t written;
     OriginRecall recall;
     void *data;
 };
 
 /* Of writes that are not synced (cephfs_file.c). */
 typedef struct CephfsFiles {
-    pthread_mutex_t mutex; /* guards all but the thread */
+    _Atomic uint64_t writes; /* of all files; what a sync covers has a number known before it */
+    pthread_mutex_t mutex;   /* guards all below but the threads */
     pthread_cond_t changed;
     GHashTable *writers; /* inode -> GPtrArray of its OriginFiles that can write */
     GHashTable
         *looked_at; /* inodes of which a handle is being closed; none of its files is freed */
     GHashTable *witness_of;                /* inode -> CephfsWitness */
     TAILQ_HEAD(, CephfsWitness) witnesses; /* the oldest first */
+    unsigned heard;                        /* witnesses that are being closed */
     gboolean stopping;
     pthread_t thread;
+    GThreadPool *hearers;
 } CephfsFiles;
 
 typedef struct CephfsPoolRights {
@@ -91,6 +96,7 @@ typedef struct CephfsOrigin {
     struct ceph_mount_info *mount;
     gboolean mounted;
     _Atomic gboolean gone;          /* it has ended or is about to: no more calls */
+    _Atomic gboolean left;          /* its end did not return in time, and libcephfs lives on */
     UserPerm *perms;                /* the mount's own (root); borrowed */
     struct Inode *root;             /* in a snapshot; NULL: what is mounted */
     struct Fh *canary;              /* what is mounted; a lock on it lives as long as the session */
@@ -156,11 +162,15 @@ OriginFile *cephfs_file_new(CephfsOrigin *o, Fh *fh, struct Inode *inode, int fl
 CephfsHandle *cephfs_file_use(CephfsOrigin *o, OriginFile *file);
 void cephfs_file_done(CephfsOrigin *o, CephfsHandle *handle);
 int cephfs_file_close(CephfsOrigin *o, OriginFile *file);
-/* Behind a sync of the inode: tells the listener (inode_failed) of writes before it that have
+/* Each write, once it is answered. */
+void cephfs_file_wrote(CephfsOrigin *o, OriginFile *file);
+/* Taken before a sync: the writes up to this one are covered by it. */
+uint64_t cephfs_files_mark(CephfsOrigin *o);
+/* Behind a sync of the inode: tells the listener (inode_failed) of writes up to the mark that have
  * failed. -errno: that cannot be found out now. */
-int cephfs_files_look(CephfsOrigin *o, struct Inode *inode);
+int cephfs_files_look(CephfsOrigin *o, struct Inode *inode, uint64_t mark);
 /* The same, behind a sync of all, of files that are closed. */
-int cephfs_files_look_at_closed(CephfsOrigin *o);
+int cephfs_files_look_at_closed(CephfsOrigin *o, uint64_t mark);
 void cephfs_files_start(CephfsOrigin *o);
 /* `lost`: what is open goes with the connection. */
 void cephfs_files_stop(CephfsOrigin *o, gboolean lost);

@@ -319,13 +319,16 @@ static void disconnect(CephfsOrigin *o, gboolean lost)
     const unsigned limit_ms = lost ? END_LOST_MS : END_MS;
     if (aside_call(lost ? end_lost : end_written, o, end_holder, limit_ms))
         release(o);
-    else
+    else {
+        atomic_store(&o->left, TRUE);
         g_message("a connection with Ceph has not ended within %u s: it is left behind",
                   limit_ms / 1000);
+    }
 }
 
 static void abandon(Origin *origin)
 {
+    cephfs_listen(origin, NULL);
     disconnect((CephfsOrigin *)origin, TRUE);
 }
 

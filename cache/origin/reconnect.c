@@ -292,13 +292,14 @@ static void connect_locked(Reconnect *o)
         pthread_mutex_lock(&o->listener_mutex);
         if (inner->ops->listen)
             inner->ops->listen(inner, &o->listener);
-        pthread_mutex_unlock(&o->listener_mutex);
     }
     pthread_mutex_lock(&o->lock);
     if (inner) {
         o->current = connection_add(o, inner);
         atomic_store(&o->heard_ms, sent);
         pthread_cond_broadcast(&o->changed);
+        /* Not before: who takes the listener away goes through the connections. */
+        pthread_mutex_unlock(&o->listener_mutex);
         g_message("connected to Ceph again");
         return;
     }
@@ -368,8 +369,9 @@ static void *lease_keeper(void *data)
             pthread_mutex_unlock(&o->lock);
             leases_are_void(o);
             pthread_mutex_lock(&o->lock);
+            dropped = TRUE;
         }
-        dropped = silent;
+        dropped = dropped && silent;
         tick_locked(o, may_doze_locked(o));
     }
     pthread_mutex_unlock(&o->lock);

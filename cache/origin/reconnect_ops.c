@@ -480,6 +480,11 @@ static int op_lease(Origin *base, OriginFile *file, OriginLease kind, OriginReca
     if (r == 0)
         set_leased(o, file, TRUE);
     connection_done(o, c, r);
+    /* It took so long that leases may be void by now. */
+    if (r == 0 && !reconnect_vouches(base)) {
+        lease_return(o, file);
+        return -EAGAIN;
+    }
     return is_loss(r) || r == -EIO ? -EAGAIN : (int)r;
 }
 

@@ -38,6 +38,23 @@ told fsync_after_close_and_open_tells_it closed
 told and_when_the_kernel_has_forgotten_the_file forgotten
 told fsync_of_direct_writes_tells_it direct
 
+# The pool is full at once: the monitor looks each second.
+ceph_cmd config set mon mon_tick_interval 1 && at_exit ceph_cmd config rm mon mon_tick_interval
+cat >"$TMP/full" <<END
+"$ONE_NODE" ceph "$CEPH_DIR" osd pool set-quota "$POOL" max_bytes 1000
+until "$ONE_NODE" ceph "$CEPH_DIR" osd pool ls detail --format json |
+    jq -e '.[] | select(.pool_name == "$POOL").flags_names | contains("full")'; do sleep 0.1; done
+END
+python3 "$TOP/tests/integration/full_pool_beside.py" "$TARGET" "$CEPH_CONF" "$CEPH_KEYRING" "$POOL" \
+    "$(daemon_pid osd.0)" "timeout 60 bash '$TMP/full'" >"$TMP/said" 2>"$TMP/log/full.log" || die "$(cat "$TMP/log/full.log")"
+case $(<"$TMP/said") in
+"in Ceph") skip a_write_beside_a_sync_of_its_own_is_told_by_the_next "it was not lost" ;;
+*) same a_write_beside_a_sync_of_its_own_is_told_by_the_next "$(<"$TMP/said")" ENOSPC ;;
+esac
+quota 0 >/dev/null 2>&1
+wait_for 60 is_not_full || die "the pool stays full"
+wait_for 60 writes || die "no writes, although there is room again"
+
 for way in "${ways[@]}"; do
     dd if=/dev/zero of="$TARGET/${way}0" bs=64k count=1 conv=notrunc,fsync 2>>"$TMP/log/full.log" || echo "$way"
 done >"$TMP/failing"

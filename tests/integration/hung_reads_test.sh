@@ -32,6 +32,7 @@ hit_rises() {
     [ "$(volume_stat hits)" -gt "$before" ]
 }
 check healthy_file_is_in_the_cache wait_for 10 hit_rises
+echo early >"$TARGET/weak/unsynced" && sync -f "$TARGET"
 talk_start hold "$BUILD/tools/file-hold" "$TARGET/healthy" || die "cannot hold a file"
 talk hold read
 talk hold map
@@ -52,6 +53,9 @@ reads_well() { [ "$(timeout 10 cat "$TARGET/$1")" = "$2" ]; }
 check another_file_is_read_from_the_cache reads_well healthy HEALTHY-OLD
 check another_file_is_read_from_ceph reads_well cold COLD
 check names_are_listed_and_made timeout 10 mkdir "$TARGET/made"
+printf late | dd of="$TARGET/weak/unsynced" conv=notrunc 2>/dev/null # cannot be written to Ceph
+for i in $(seq 20); do echo text >"$TARGET/made/$i"; done
+rm "$TARGET"/made/*
 for i in $(seq "$HUNG"); do talk putter putting "/weak/$i" "TEXT"; done
 sleep 1 # by then this node is asked for the leases; were it not yet, the test would only see less
 before=$SECONDS
@@ -63,6 +67,10 @@ for how in map read; do
     same "new_bytes_of_another_file_by_$how" "$ANSWER" HEALTHY-NEW
 done
 check reads_still_hang waiting "$HUNG"
+strays() { ceph_cmd tell mds.a perf dump mds_cache 2>>"$TMP/log/mds.log" | jq .mds_cache.num_strays; }
+no_strays() { [ "$(strays)" = 0 ]; }
+check removed_files_are_not_held_for_one_that_hangs wait_for 40 no_strays
+check reads_hang_as_before waiting "$HUNG"
 talk putter has-put
 same writers_of_their_files_wait "$ANSWER" 0
 sleep "${HANG:-0}" # by hand: longer than the library lets a lease wait

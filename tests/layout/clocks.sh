@@ -11,7 +11,6 @@ set -uo pipefail
 cd "${1:-$(dirname "$0")/../..}" || exit 1
 allowed=(
     cache/fuse/attrs.c            # a file's times, when they are set to now
-    cache/fuse/readers.c          # pthread_timedjoin_np, at the end of a session
     cache/store/store.c           # when an object was last used, from one run to the next
     driver/backend/provision_repair.c # the age of a record, against --min-age
     driver/kube/lease.c           # what others are told in a Lease; our own is judged by CLOCK_BOOTTIME

@@ -389,8 +389,56 @@ START_TEST(connections_to_come_are_told_of_a_newer_key)
 }
 END_TEST
 
+static _Atomic gboolean next_listens;
+
+static Origin *_Atomic next;
+
+/* The first connection is told of nothing but the end. */
+static void listen_of_the_next(Origin *o, const OriginListener *listener)
+{
+    if (listener)
+        atomic_store(&next, o);
+    if (o == atomic_load(&next))
+        atomic_store(&next_listens, listener && listener->leases_void);
+}
+
+static gboolean connects(void)
+{
+    pthread_mutex_lock(&lock);
+    gboolean begun = ceph.connects > 0;
+    pthread_mutex_unlock(&lock);
+    return begun;
+}
+
+static void say_nothing(const char *domain, GLogLevelFlags level, const char *text, void *data)
+{
+    (void)domain, (void)level, (void)text, (void)data;
+}
+
+/* Whoever listened is freed behind that. */
+START_TEST(a_connection_to_come_has_no_listener_that_is_gone)
+{
+    g_log_set_handler(NULL, G_LOG_LEVEL_MESSAGE, say_nothing, NULL);
+    for (int i = 0; i < 1000; i++) {
+        Origin *o = up();
+        tree_ops.listen = listen_of_the_next;
+        atomic_store(&next_listens, FALSE);
+        atomic_store(&next, NULL);
+        lose();
+        o->ops->sync_all(o);
+        while (i % 2 ? !atomic_load(&next_listens) : !connects())
+            sched_yield();
+        o->ops->listen(o, NULL);
+        ck_assert_int_eq(o->ops->sync_all(o), 0); /* on that connection */
+        ck_assert(!atomic_load(&next_listens));
+        down(o);
+    }
+}
+END_TEST
+
 HARNESS_MAIN("cache/origin/reconnect", connections_to_come_are_told_of_a_newer_key,
              a_sync_fails_when_the_session_was_lost, a_sync_of_a_node_fails_too,
              nodes_files_and_listings_go_on_with_the_next_connection,
              a_read_asks_a_ceph_that_was_not_heard_from, what_is_gone_is_not_found_again,
-             leases_are_void_with_the_session, readers_notice_nothing_of_many_losses)
+             leases_are_void_with_the_session, readers_notice_nothing_of_many_losses,
+             a_connection_to_come_has_no_listener_that_is_gone)
