@@ -20,7 +20,7 @@ def main():
         f.write(b"a" * BYTES)
     os.kill(int(osd), signal.SIGSTOP)
     try:
-        reader = threading.Thread(target=lambda: os.close(os.open(path, os.O_RDONLY)))
+        reader = threading.Thread(target=os.open, args=(path, os.O_RDONLY))
         reader.start()
         time.sleep(0.4)
         fd = os.open(path, os.O_RDWR)

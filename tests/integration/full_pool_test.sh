@@ -11,6 +11,8 @@ quota() { ceph_cmd osd pool set-quota "$POOL" max_bytes "$1"; }
 is_full() { ceph_cmd osd pool ls detail --format json | jq -e --arg p "$POOL" '.[] | select(.pool_name == $p).flags_names | contains("full")'; }
 is_not_full() { ! is_full; }
 at_exit 'quota 0; wait_for 60 is_not_full'
+# A pool is full a moment after it is too large: the monitor looks each second.
+ceph_cmd config set mon mon_tick_interval 1 && at_exit ceph_cmd config rm mon mon_tick_interval
 
 writes() { dd if=/dev/urandom of="$TARGET/after" bs=64k count=1 conv=fsync; }
 round() {
@@ -38,8 +40,6 @@ told fsync_after_close_and_open_tells_it closed
 told and_when_the_kernel_has_forgotten_the_file forgotten
 told fsync_of_direct_writes_tells_it direct
 
-# The pool is full at once: the monitor looks each second.
-ceph_cmd config set mon mon_tick_interval 1 && at_exit ceph_cmd config rm mon mon_tick_interval
 cat >"$TMP/full" <<END
 "$ONE_NODE" ceph "$CEPH_DIR" osd pool set-quota "$POOL" max_bytes 1000
 until "$ONE_NODE" ceph "$CEPH_DIR" osd pool ls detail --format json |
