@@ -32,7 +32,7 @@ hit_rises() {
     [ "$(volume_stat hits)" -gt "$before" ]
 }
 check healthy_file_is_in_the_cache wait_for 10 hit_rises
-echo early >"$TARGET/weak/unsynced" && sync -f "$TARGET"
+echo early >"$TARGET/weak/.unsynced" && sync -f "$TARGET"
 talk_start hold "$BUILD/tools/file-hold" "$TARGET/healthy" || die "cannot hold a file"
 talk hold read
 talk hold map
@@ -53,7 +53,7 @@ reads_well() { [ "$(timeout 10 cat "$TARGET/$1")" = "$2" ]; }
 check another_file_is_read_from_the_cache reads_well healthy HEALTHY-OLD
 check another_file_is_read_from_ceph reads_well cold COLD
 check names_are_listed_and_made timeout 10 mkdir "$TARGET/made"
-printf late | dd of="$TARGET/weak/unsynced" conv=notrunc 2>/dev/null # cannot be written to Ceph
+printf late | dd of="$TARGET/weak/.unsynced" conv=notrunc 2>/dev/null # cannot be written to Ceph
 for i in $(seq 20); do echo text >"$TARGET/made/$i"; done
 rm "$TARGET"/made/*
 for i in $(seq "$HUNG"); do talk putter putting "/weak/$i" "TEXT"; done
