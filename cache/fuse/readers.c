@@ -26,6 +26,8 @@
 /* A thread beside the first ends when so many wait for a request, but not soon. */
 #define IDLE_MAX 4
 #define KEPT_MS 10000
+/* Between two looks whether a thread has ended. */
+#define JOIN_US 500
 
 enum { NO_THREAD, RUNS, HAS_ENDED };
 
@@ -226,11 +228,9 @@ Readers *readers_start(struct fuse_session *fuse, unsigned n, void (*ended)(void
  */
 static void join_thread(pthread_t thread)
 {
-    for (;;) {
-        const struct timespec until = deadline_after_ms(20);
-        if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) == 0)
-            return;
+    while (pthread_tryjoin_np(thread, NULL) != 0) {
         pthread_kill(thread, WAKE_SIGNAL);
+        g_usleep(JOIN_US);
     }
 }
 

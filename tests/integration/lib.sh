@@ -250,9 +250,15 @@ wait_for() { # SECONDS COMMAND...
     done
 }
 
+# On a Unix socket; to have bound it is not enough (__SO_ACCEPTCON).
+listens() { # PID
+    local inodes
+    inodes=$(readlink "/proc/$1/fd/"* 2>/dev/null | sed -n 's/^socket:\[\(.*\)\]$/\1/p' | paste -sd '|')
+    [ -n "$inodes" ] && grep -qE " 00010000 [0-9]+ [0-9]+ ($inodes)( |$)" "/proc/$1/net/unix"
+}
 wait_socket() { # NAME SOCKET
     local tries=400
-    until [ -S "$2" ]; do
+    until [ -S "$2" ] && listens "${PID[$1]}"; do
         running "$1" || { tail -n 5 "$TMP/log/$1.log" >&2; die "$1 does not start"; }
         [ $((tries -= 1)) -gt 0 ] || die "$1 has made no socket in 20 s"
         sleep 0.05
