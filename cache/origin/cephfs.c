@@ -10,13 +10,6 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#define WANT (CEPH_STATX_BASIC_STATS | CEPH_STATX_VERSION)
-
-struct OriginDir {
-    struct ceph_dir_result *result;
-    int64_t position;
-};
-
 static struct ceph_mount_info *mount_of(Origin *o)
 {
     return ((CephfsOrigin *)o)->mount;
@@ -48,7 +41,7 @@ static dev_t stored_device(dev_t device)
     return (dev_t)major(device) << 20 | minor(device);
 }
 
-static void fill_attr(OriginAttr *attr, const struct ceph_statx *stx)
+void cephfs_fill_attr(OriginAttr *attr, const struct ceph_statx *stx)
 {
     *attr = (OriginAttr){
         .st =
@@ -91,12 +84,12 @@ static int op_root(Origin *o, OriginNode **node, OriginAttr *attr)
     int r = c->root ? (in ? 0 : -ESTALE) : ceph_ll_lookup_root(mount_of(o), &in);
     if (r < 0)
         return r;
-    r = ceph_ll_getattr(mount_of(o), in, &stx, WANT, 0, perms_of(o));
+    r = ceph_ll_getattr(mount_of(o), in, &stx, CEPHFS_WANT, 0, perms_of(o));
     if (r < 0) {
         ceph_ll_put(mount_of(o), in);
         return r;
     }
-    fill_attr(attr, &stx);
+    cephfs_fill_attr(attr, &stx);
     *node = (OriginNode *)in;
     return 0;
 }
@@ -107,10 +100,11 @@ static int op_lookup(Origin *o, OriginNode *parent, const char *name, OriginNode
     struct Inode *in;
     struct ceph_statx stx;
     cephfs_prime((CephfsOrigin *)o, inode_of(parent));
-    int r = ceph_ll_lookup(mount_of(o), inode_of(parent), name, &in, &stx, WANT, 0, perms_of(o));
+    int r =
+        ceph_ll_lookup(mount_of(o), inode_of(parent), name, &in, &stx, CEPHFS_WANT, 0, perms_of(o));
     if (r < 0)
         return r;
-    fill_attr(attr, &stx);
+    cephfs_fill_attr(attr, &stx);
     *node = (OriginNode *)in;
     return 0;
 }
@@ -124,12 +118,12 @@ static int op_resolve(Origin *o, uint64_t ino, uint64_t snapshot, OriginNode **n
     int r = ceph_ll_lookup_vino(mount_of(o), vino, &in);
     if (r < 0)
         return r;
-    r = ceph_ll_getattr(mount_of(o), in, &stx, WANT, 0, perms_of(o));
+    r = ceph_ll_getattr(mount_of(o), in, &stx, CEPHFS_WANT, 0, perms_of(o));
     if (r < 0) {
         ceph_ll_put(mount_of(o), in);
         return r;
     }
-    fill_attr(attr, &stx);
+    cephfs_fill_attr(attr, &stx);
     *node = (OriginNode *)in;
     return 0;
 }
@@ -148,9 +142,9 @@ static void op_put(Origin *o, OriginNode *node)
 static int op_getattr(Origin *o, OriginNode *node, OriginAttr *attr)
 {
     struct ceph_statx stx;
-    int r = ceph_ll_getattr(mount_of(o), inode_of(node), &stx, WANT, 0, perms_of(o));
+    int r = ceph_ll_getattr(mount_of(o), inode_of(node), &stx, CEPHFS_WANT, 0, perms_of(o));
     if (r == 0)
-        fill_attr(attr, &stx);
+        cephfs_fill_attr(attr, &stx);
     return r;
 }
 
@@ -213,11 +207,11 @@ static int op_create(Origin *o, OriginNode *parent, const char *name, mode_t mod
     Fh *fh = NULL;
     struct ceph_statx stx;
     int r = ceph_ll_create(mount_of(o), inode_of(parent), name, mode, handle_flags(flags), &in, &fh,
-                           &stx, WANT, 0, perms);
+                           &stx, CEPHFS_WANT, 0, perms);
     ceph_userperm_destroy(perms);
     if (r < 0)
         return r;
-    fill_attr(attr, &stx);
+    cephfs_fill_attr(attr, &stx);
     *node = (OriginNode *)in;
     *file = cephfs_file_new((CephfsOrigin *)o, fh, in, handle_flags(flags));
     return 0;
@@ -331,11 +325,12 @@ static int op_mkdir(Origin *o, OriginNode *parent, const char *name, mode_t mode
         return -ENOMEM;
     struct Inode *in;
     struct ceph_statx stx;
-    int r = ceph_ll_mkdir(mount_of(o), inode_of(parent), name, mode, &in, &stx, WANT, 0, perms);
+    int r =
+        ceph_ll_mkdir(mount_of(o), inode_of(parent), name, mode, &in, &stx, CEPHFS_WANT, 0, perms);
     ceph_userperm_destroy(perms);
     if (r < 0)
         return r;
-    fill_attr(attr, &stx);
+    cephfs_fill_attr(attr, &stx);
     *node = (OriginNode *)in;
     return 0;
 }
@@ -349,11 +344,11 @@ static int op_mknod(Origin *o, OriginNode *parent, const char *name, mode_t mode
     struct Inode *in;
     struct ceph_statx stx;
     int r = ceph_ll_mknod(mount_of(o), inode_of(parent), name, mode, stored_device(rdev), &in, &stx,
-                          WANT, 0, perms);
+                          CEPHFS_WANT, 0, perms);
     ceph_userperm_destroy(perms);
     if (r < 0)
         return r;
-    fill_attr(attr, &stx);
+    cephfs_fill_attr(attr, &stx);
     *node = (OriginNode *)in;
     return 0;
 }
@@ -366,11 +361,12 @@ static int op_symlink(Origin *o, OriginNode *parent, const char *name, const cha
         return -ENOMEM;
     struct Inode *in;
     struct ceph_statx stx;
-    int r = ceph_ll_symlink(mount_of(o), inode_of(parent), name, target, &in, &stx, WANT, 0, perms);
+    int r = ceph_ll_symlink(mount_of(o), inode_of(parent), name, target, &in, &stx, CEPHFS_WANT, 0,
+                            perms);
     ceph_userperm_destroy(perms);
     if (r < 0)
         return r;
-    fill_attr(attr, &stx);
+    cephfs_fill_attr(attr, &stx);
     *node = (OriginNode *)in;
     return 0;
 }
@@ -395,55 +391,6 @@ static int op_rmdir(Origin *o, OriginNode *parent, const char *name)
 static int op_readlink(Origin *o, OriginNode *node, char *buf, size_t size)
 {
     return ceph_ll_readlink(mount_of(o), inode_of(node), buf, size, perms_of(o));
-}
-
-static int op_opendir(Origin *o, OriginNode *node, OriginDir **dir)
-{
-    struct ceph_dir_result *result;
-    int r = ceph_ll_opendir(mount_of(o), inode_of(node), &result, perms_of(o));
-    if (r < 0)
-        return r;
-    *dir = g_new0(OriginDir, 1);
-    (*dir)->result = result;
-    return 0;
-}
-
-static int op_readdir(Origin *o, OriginDir *dir, int64_t off, gboolean with_attr,
-                      OriginEntry *entry)
-{
-    if (off != dir->position)
-        ceph_seekdir(mount_of(o), dir->result, off);
-    struct dirent de;
-    struct ceph_statx stx;
-    struct Inode *in = NULL;
-    int r = ceph_readdirplus_r(mount_of(o), dir->result, &de, &stx, with_attr ? WANT : 0,
-                               with_attr ? 0 : AT_STATX_DONT_SYNC, with_attr ? &in : NULL);
-    if (r <= 0) {
-        dir->position = -1;
-        return r;
-    }
-    dir->position = de.d_off;
-    g_strlcpy(entry->name, de.d_name, sizeof(entry->name));
-    entry->ino = de.d_ino;
-    entry->type = DTTOIF(de.d_type);
-    entry->next = de.d_off;
-    /* With a listing come attributes that another client may have changed and not yet told the MDS
-     * of. This asks for those that are not guaranteed; for the others it costs no request. */
-    if (in && ceph_ll_getattr(mount_of(o), in, &stx, WANT, 0, perms_of(o)) < 0) {
-        ceph_ll_put(mount_of(o), in);
-        in = NULL;
-    }
-    entry->node = (OriginNode *)in;
-    if (in)
-        fill_attr(&entry->attr, &stx);
-    return 1;
-}
-
-static int op_closedir(Origin *o, OriginDir *dir)
-{
-    int r = is_gone(o) ? -ENOTCONN : ceph_ll_releasedir(mount_of(o), dir->result);
-    g_free(dir);
-    return r;
 }
 
 static ssize_t op_getxattr(Origin *o, OriginNode *node, const char *name, void *buf, size_t size)
@@ -505,9 +452,9 @@ const OriginOps cephfs_origin_ops = {
     .rmdir = op_rmdir,
     .rename = cephfs_rename,
     .readlink = op_readlink,
-    .opendir = op_opendir,
-    .readdir = op_readdir,
-    .closedir = op_closedir,
+    .opendir = cephfs_opendir,
+    .readdir = cephfs_readdir,
+    .closedir = cephfs_closedir,
     .getxattr = op_getxattr,
     .listxattr = op_listxattr,
     .setxattr = op_setxattr,

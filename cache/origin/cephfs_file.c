@@ -5,9 +5,9 @@
  * answers 0, although nothing is in Ceph.
  *
  * So behind each sync of a file the handles that wrote it are replaced by new ones and closed. For
- * one that is closed before its writes were synced a reader's handle stays open, the witness, for
- * the next sync, or for as long as libcephfs takes to write by itself. It is a reader's, so that
- * other clients get the file; it is opened only then, as it keeps write leases from being granted.
+ * one that is closed before its writes were synced another handle stays open, the witness, for the
+ * next sync, or for as long as libcephfs takes to write by itself. It is opened only then, as it
+ * keeps write leases from being granted, and it wants nothing of the file (WITNESS_FLAGS).
  *
  * Writes are numbered, since some come while a sync is under way: what the sync does not cover is
  * looked at behind the next one.
@@ -19,6 +19,10 @@
 
 /* libcephfs writes what is older than 5 s (client_oc_max_dirty_age). */
 #define WITNESS_MS 10000
+/* Opened as a directory, which the low-level calls leave to their caller to check, a file's handle
+ * wants no capabilities but to exist. With a reader's handle the MDS had to change each file's state
+ * for the next client that opens it, which waits for its journal. */
+#define WITNESS_FLAGS (O_RDONLY | O_DIRECTORY)
 /* With so many, a close waits for its writes. */
 #define WITNESSES_MAX 4096
 /* Closed at a time: each may wait for an OSD. */
@@ -204,7 +208,7 @@ static int leave_witness(CephfsOrigin *o, OriginFile *file, uint64_t written)
     if (there)
         return 0;
     Fh *fh = NULL;
-    if (many || open_again(o, file->inode, O_RDONLY, &fh) < 0)
+    if (many || open_again(o, file->inode, WITNESS_FLAGS, &fh) < 0)
         return ceph_ll_fsync(o->mount, file->handle->fh, 0);
     pthread_mutex_lock(&f->mutex);
     list_locked(f, file->inode, fh, written);
@@ -317,7 +321,7 @@ static int follow_witness(CephfsOrigin *o, const CephfsWitness *w, uint64_t mark
     Fh *fh;
     if (w->written <= mark)
         return 0;
-    int r = open_again(o, w->inode, O_RDONLY, &fh);
+    int r = open_again(o, w->inode, WITNESS_FLAGS, &fh);
     if (r < 0)
         return r;
     pthread_mutex_lock(&f->mutex);

@@ -108,7 +108,11 @@ typedef struct CephfsOrigin {
     CephfsRights rights;
     CephfsNames names;
     CephfsFiles files;
+    GThreadPool *lookers; /* of entries of snapshots (cephfs_listing.c) */
 } CephfsOrigin;
+
+/* Attributes that are asked for. */
+#define CEPHFS_WANT (CEPH_STATX_BASIC_STATS | CEPH_STATX_VERSION)
 
 /* src/include/types.h: CEPH_NOSNAP marks what is live. */
 #define CEPHFS_NOSNAP ((uint64_t)-2)
@@ -175,6 +179,15 @@ void cephfs_files_start(CephfsOrigin *o);
 /* `lost`: what is open goes with the connection. */
 void cephfs_files_stop(CephfsOrigin *o, gboolean lost);
 void cephfs_files_clear(CephfsFiles *f);
+
+void cephfs_fill_attr(OriginAttr *attr, const struct ceph_statx *stx);
+
+int cephfs_opendir(Origin *origin, OriginNode *node, OriginDir **dir);
+int cephfs_readdir(Origin *origin, OriginDir *dir, int64_t off, gboolean with_attr,
+                   OriginEntry *entry);
+int cephfs_closedir(Origin *origin, OriginDir *dir);
+void cephfs_lookers_start(CephfsOrigin *o);
+void cephfs_lookers_stop(CephfsOrigin *o);
 
 int cephfs_may_read(Origin *o, OriginNode *node);
 

@@ -283,6 +283,7 @@ Origin *cephfs_connect(const CephfsOriginConfig *config, CephfsAttempt *attempt,
     cephfs_waits_start(o);
     cephfs_files_start(o);
     cephfs_prime_init(&o->prime);
+    cephfs_lookers_start(o);
     return &o->base;
 }
 
@@ -292,6 +293,7 @@ static void end_written(void *data)
     cephfs_files_stop(o, FALSE);
     cephfs_waits_stop(o);
     cephfs_prime_clear(&o->prime);
+    cephfs_lookers_stop(o);
     unmount(o);
 }
 
@@ -302,6 +304,7 @@ static void end_lost(void *data)
     cephfs_files_stop(o, TRUE);
     cephfs_waits_stop(o);
     cephfs_prime_clear(&o->prime);
+    cephfs_lookers_stop(o);
     cephfs_abort_or_stop(o->mount);
     ceph_release(o->mount);
 }

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""full_pool_beside.py DIR CONF KEYRING POOL OSD_PID FULL: a write that comes while hearthd syncs the file by itself,
+"""full_pool_beside.py DIR CONF KEYRING POOL OSD_PID SLOW FULL: a write that comes while hearthd syncs the file by itself,
 as a reader opens it, and that the pool, full by then, refuses. Prints what the writer's fsync says of it,
-or "in Ceph". FULL is a command that makes the pool full and waits until it is."""
+or "in Ceph". SLOW is a command that makes the OSD slow,
+FULL one that makes the pool full, waits until it is, and makes the OSD as fast as it was."""
 import errno, os, signal, subprocess, sys, threading, time
 
-where, conf, keyring, pool, osd, fill = sys.argv[1:7]
+where, conf, keyring, pool, osd, slow, fill = sys.argv[1:8]
 BYTES = 65536
 
 
@@ -18,6 +19,9 @@ def main():
         # Closed without a sync: who opens it has it synced.
         f.seek(0)
         f.write(b"a" * BYTES)
+    # What this sync has left is written by libcephfs as soon as the sync is done: it is to be on its way
+    # still when the pool is full.
+    subprocess.run(["bash", "-c", slow], check=True, capture_output=True)
     os.kill(int(osd), signal.SIGSTOP)
     try:
         reader = threading.Thread(target=os.open, args=(path, os.O_RDONLY))

@@ -14,17 +14,28 @@ at_exit 'quota 0; wait_for 60 is_not_full'
 # A pool is full a moment after it is too large: the monitor looks each second.
 ceph_cmd config set mon mon_tick_interval 1 && at_exit ceph_cmd config rm mon mon_tick_interval
 
+# Makes the OSD think before each step of an operation, so that writes are on their way for a while.
+slow() { # SECONDS
+    local asok=(--admin-daemon "$CEPH_DIR/run/osd.0.asok" config set)
+    ceph_cmd "${asok[@]}" osd_debug_inject_dispatch_delay_duration "$1" &&
+        ceph_cmd "${asok[@]}" osd_debug_inject_dispatch_delay_probability "$([ "$1" = 0 ] && echo 0 || echo 1)"
+} >>"$TMP/log/ceph.log" 2>&1
+export CEPH_DIR TMP ONE_NODE
+export -f slow ceph_cmd
+at_exit slow 0
+
 writes() { dd if=/dev/urandom of="$TARGET/after" bs=64k count=1 conv=fsync; }
 round() {
     python3 "$TOP/tests/integration/full_pool.py" "$TARGET" "$CEPH_CONF" "$CEPH_KEYRING" "$POOL" \
-        "$ONE_NODE ceph $CEPH_DIR osd pool set-quota $POOL max_bytes 1000" >>"$TMP/said" 2>"$TMP/log/full.log" ||
+        "slow 0.03 && $ONE_NODE ceph $CEPH_DIR osd pool set-quota $POOL max_bytes 1000" >>"$TMP/said" 2>"$TMP/log/full.log" ||
         die "$(cat "$TMP/log/full.log")"
+    slow 0
     quota 0 >/dev/null 2>&1
     wait_for 60 is_not_full || die "the pool stays full"
     wait_for 60 writes || die "no writes, although there is room again"
 }
 said() { sed -n "s/^$1 //p" "$TMP/said" | sort -u; }
-# What is closed is written soon: it is not lost in each round.
+# What is closed is written soon: it may not be lost in each round.
 ways=(held other closed forgotten direct)
 all_lost() { for way in "${ways[@]}"; do [ -n "$(said "$way")" ] || return 1; done; }
 for _ in 1 2 3 4; do
@@ -46,7 +57,7 @@ until "$ONE_NODE" ceph "$CEPH_DIR" osd pool ls detail --format json |
     jq -e '.[] | select(.pool_name == "$POOL").flags_names | contains("full")'; do sleep 0.1; done
 END
 python3 "$TOP/tests/integration/full_pool_beside.py" "$TARGET" "$CEPH_CONF" "$CEPH_KEYRING" "$POOL" \
-    "$(daemon_pid osd.0)" "timeout 60 bash '$TMP/full'" >"$TMP/said" 2>"$TMP/log/full.log" || die "$(cat "$TMP/log/full.log")"
+    "$(daemon_pid osd.0)" "slow 0.4" "timeout 60 bash '$TMP/full'; slow 0" >"$TMP/said" 2>"$TMP/log/full.log" || die "$(cat "$TMP/log/full.log")"
 case $(<"$TMP/said") in
 "in Ceph") skip a_write_beside_a_sync_of_its_own_is_told_by_the_next "it was not lost" ;;
 *) same a_write_beside_a_sync_of_its_own_is_told_by_the_next "$(<"$TMP/said")" ENOSPC ;;

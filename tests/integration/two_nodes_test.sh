@@ -17,6 +17,16 @@ for case in $(sed -n 's/^def \([a-z_]*\)():$/\1/p' "$TOP/tests/integration/two_n
     [ "$case" = forget ] || check "$case" both "$case"
 done
 
+# What one node has written and closed the other opens with what the MDS said of it: nothing of the
+# first node's (promise 2 keeps a handle there) makes the MDS go through its journal for each file.
+opens() { "$ONE_NODE" perf "$CEPH_DIR" mds.a | jq '.mds_server.req_open_latency.avgcount'; }
+mkdir "$TARGET/fresh"
+for i in $(seq 60); do echo "$i" >"$TARGET/fresh/$i"; done
+opened=$(opens)
+cat "$TARGET2"/fresh/* >/dev/null
+opened=$(($(opens) - opened))
+[ $opened -lt 20 ] && pass fresh_files_are_opened_without_a_request || fail fresh_files_are_opened_without_a_request "$opened of 60"
+
 # The session of the first node is ended by an administrator while a reader has a file open there.
 ours() { # MDS session of a hearthd's volume: the first node has been there for longer
     ceph_cmd tell mds.0 session ls 2>/dev/null |
