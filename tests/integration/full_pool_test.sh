@@ -57,7 +57,7 @@ until "$ONE_NODE" ceph "$CEPH_DIR" osd pool ls detail --format json |
     jq -e '.[] | select(.pool_name == "$POOL").flags_names | contains("full")'; do sleep 0.1; done
 END
 python3 "$TOP/tests/integration/full_pool_beside.py" "$TARGET" "$CEPH_CONF" "$CEPH_KEYRING" "$POOL" \
-    "$(daemon_pid osd.0)" "slow 0.4" "timeout 60 bash '$TMP/full'; slow 0" >"$TMP/said" 2>"$TMP/log/full.log" || die "$(cat "$TMP/log/full.log")"
+    "$(daemon_pid osd.0)" "slow 0.1" "timeout 60 bash '$TMP/full'" "'$ONE_NODE' restart '$CEPH_DIR' osd.0" >"$TMP/said" 2>"$TMP/log/full.log" || die "$(cat "$TMP/log/full.log")"
 case $(<"$TMP/said") in
 "in Ceph") skip a_write_beside_a_sync_of_its_own_is_told_by_the_next "it was not lost" ;;
 *) same a_write_beside_a_sync_of_its_own_is_told_by_the_next "$(<"$TMP/said")" ENOSPC ;;
