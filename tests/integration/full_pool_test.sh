@@ -27,7 +27,7 @@ at_exit slow 0
 writes() { dd if=/dev/urandom of="$TARGET/after" bs=64k count=1 conv=fsync; }
 round() {
     python3 "$TOP/tests/integration/full_pool.py" "$TARGET" "$CEPH_CONF" "$CEPH_KEYRING" "$POOL" \
-        "slow 0.03 && $ONE_NODE ceph $CEPH_DIR osd pool set-quota $POOL max_bytes 1000" >>"$TMP/said" 2>"$TMP/log/full.log" ||
+        "slow 0.1 && $ONE_NODE ceph $CEPH_DIR osd pool set-quota $POOL max_bytes 1000" >>"$TMP/said" 2>"$TMP/log/full.log" ||
         die "$(cat "$TMP/log/full.log")"
     slow 0
     quota 0 >/dev/null 2>&1
