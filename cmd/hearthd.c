@@ -8,6 +8,7 @@
 #include "cache/control/server.h"
 #include "cache/control/size.h"
 #include "cache/control/wire.h"
+#include "cache/origin/io_flusher.h"
 #include "cmd/log.h"
 #include "cmd/metrics.h"
 #include "cmd/no_cores.h"
@@ -307,6 +308,13 @@ static void wait_for_signal(const sigset_t *signals)
     alarm(STOP_TIMEOUT_SEC);
 }
 
+static void warn_of_io_flusher(void)
+{
+    if (!io_flusher_allowed())
+        g_warning("threads that serve images may wait for their own write-back when memory is "
+                  "short: give hearthd CAP_SYS_RESOURCE, which PR_SET_IO_FLUSHER takes");
+}
+
 static GBytes *metrics_of(void *server)
 {
     return control_server_metrics(server);
@@ -330,6 +338,7 @@ int main(int argc, char **argv)
     if (!log_init("hearthd", o.log_level, &error))
         return fail(error);
     raise_descriptor_limit();
+    warn_of_io_flusher();
     umask(077);
     /* Blocked before the first thread, so that every thread leaves them to sigwait(). */
     sigset_t signals;

@@ -97,7 +97,7 @@ static char *volume_of(const Mount *m)
     if (!end)
         return NULL;
     g_autofree char *path = g_strndup(m->options, (gsize)(end - m->options));
-    const char *name = strrchr(path, '/');
+    char *name = strrchr(path, '/');
     char *number = name ? strchr(name, '.') : NULL, dataset[WIRE_DATASET_DIGITS + 1];
     if (!number)
         return NULL;

@@ -8,6 +8,7 @@
 #include "cache/control/fields.h"
 #include "cache/control/own_names.h"
 #include "cache/control/wire.h"
+#include "cache/origin/io_flusher.h"
 #include "cache/store/key.h"
 #include <errno.h>
 #include <string.h>
@@ -172,6 +173,7 @@ static gboolean op_status(Call *call, GError **error)
         .store = c->store ? &stats : NULL,
         .pins = pins,
         .volumes = volumes_count(c->volumes),
+        .io_flusher = io_flusher_allowed(),
     };
     json_t *report = report_status(&status);
     json_object_update(call->reply, report);

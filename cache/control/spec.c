@@ -25,6 +25,9 @@ static const Field cephfs_fields[] = {
     {"userID", FIELD_STRING, TRUE},
     {"userKey", FIELD_STRING, TRUE},
     {"timeoutSec", FIELD_COUNT, FALSE},
+    {"cephConf", FIELD_OBJECT, FALSE},
+    {"crushLocation", FIELD_STRING, FALSE},
+    {"netNamespaceFilePath", FIELD_STRING, FALSE},
     {NULL, 0, FALSE},
 };
 
@@ -40,6 +43,9 @@ static const Field rbd_fields[] = {
     {"userID", FIELD_STRING, TRUE},
     {"userKey", FIELD_STRING, TRUE},
     {"timeoutSec", FIELD_COUNT, FALSE},
+    {"cephConf", FIELD_OBJECT, FALSE},
+    {"crushLocation", FIELD_STRING, FALSE},
+    {"netNamespaceFilePath", FIELD_STRING, FALSE},
     {NULL, 0, FALSE},
 };
 
@@ -76,6 +82,28 @@ static char *image_place(const VolumeSpec *s)
 {
     return g_strconcat(s->pool, "/", s->rados_namespace, s->rados_namespace[0] ? "/" : "", s->image,
                        s->snapshot[0] ? "@" : "", s->snapshot, NULL);
+}
+
+/* How the cluster's clients are made. */
+static gboolean read_client(VolumeSpec *spec, const json_t *origin, GError **error)
+{
+    json_t *conf = json_object_get(origin, "cephConf"), *value;
+    const char *name, *location = get_string(origin, "crushLocation"),
+                      *path = get_string(origin, "netNamespaceFilePath");
+    gsize n = 0;
+    spec->conf = g_new0(char *, 2 * json_object_size(conf) + 1);
+    json_object_foreach(conf, name, value)
+    {
+        if (!json_is_string(value))
+            return refuse(error, "origin: field 'cephConf' must have strings for values");
+        spec->conf[n++] = (char *)name;
+        spec->conf[n++] = (char *)json_string_value(value);
+    }
+    spec->ceph = (CephClient){.cluster = spec->cluster_id,
+                              .conf = spec->conf,
+                              .crush_location = location[0] ? location : NULL,
+                              .net_namespace = path[0] ? path : NULL};
+    return TRUE;
 }
 
 static gboolean read_origin(VolumeSpec *spec, const json_t *origin, GError **error)
@@ -127,7 +155,7 @@ static gboolean read_origin(VolumeSpec *spec, const json_t *origin, GError **err
     if (seconds > MAX_TIMEOUT_SEC)
         return refuse(error, "origin: field 'timeoutSec' must be at most 600");
     spec->timeout_sec = seconds ? (unsigned)seconds : DEFAULT_TIMEOUT_SEC;
-    return TRUE;
+    return read_client(spec, origin, error);
 }
 
 VolumeSpec *spec_parse(const json_t *request, GError **error)
@@ -198,6 +226,7 @@ void spec_free(VolumeSpec *spec)
     json_decref(spec->json);
     g_free(spec->place);
     g_free(spec->monitors);
+    g_free(spec->conf);
     g_free(spec);
 }
 
@@ -261,6 +290,7 @@ Image *spec_connect_image(const VolumeSpec *spec, const Incarnation *incarnation
         .shared = spec->shared,
         .client = client,
         .dead_client = dead_client,
+        .ceph = spec->ceph,
     };
     return image_rbd_open(&config, error);
 }
@@ -280,6 +310,7 @@ Origin *spec_connect(const VolumeSpec *spec, const Incarnation *incarnation, GEr
             .timeout_sec = spec->timeout_sec,
             .client = client,
             .dead_client = dead_client,
+            .ceph = spec->ceph,
         };
         origin = origin_cephfs_open(&config, error);
     } else {

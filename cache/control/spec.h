@@ -14,8 +14,10 @@ typedef struct VolumeSpec {
     const char *volume, *type, *cluster_id, *user_id, *user_key;
     const char *fs_name, *root_path;                       /* types cephfs and dir */
     const char *pool, *rados_namespace, *image, *snapshot; /* type rbd; "": none */
-    char *place;    /* for people: rootPath, or POOL[/NAMESPACE]/IMAGE[@SNAPSHOT] */
-    char *monitors; /* joined by commas; NULL for type dir */
+    char *place;     /* for people: rootPath, or POOL[/NAMESPACE]/IMAGE[@SNAPSHOT] */
+    char *monitors;  /* joined by commas; NULL for type dir */
+    CephClient ceph; /* of type dir: nothing */
+    char **conf;     /* ceph.conf: borrowed names and values */
     unsigned timeout_sec;
     gboolean cache, read_only, warm;
     gboolean is_image, shared;

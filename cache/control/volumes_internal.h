@@ -19,6 +19,7 @@ struct Volume {
      * of the other. */
     Origin *origin;
     Image *image;
+    const char *uncached; /* ImageContent.uncached, of one that was to be cached */
     Session *session;
     FillLayer *layer;
     Dataset *dataset; /* joined: its manifest was asked for */

@@ -42,6 +42,7 @@ static ReportVolume *report_locked(const Volume *v)
     r->attached = volume_is_served(v) && !atomic_load(&v->ended);
     r->files_total = -1;
     r->cache = v->spec->cache;
+    r->uncached = v->uncached;
     r->read_only = v->spec->read_only;
     r->bytes_total = v->bytes_total >= 0 ? v->bytes_total : v->bytes_counted;
     if (v->device)

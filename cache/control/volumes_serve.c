@@ -8,9 +8,14 @@
 #include "cache/control/volumes_internal.h"
 #include "cache/origin/later.h"
 
-static Image *connect_image(Volumes *vs, const VolumeSpec *spec, GError **error)
+static Image *connect_image(Volumes *vs, const VolumeSpec *spec, const char **uncached,
+                            GError **error)
 {
     Image *image = spec_connect_image(spec, vs->incarnation, error);
+    *uncached = image && spec->cache ? image->content.uncached : NULL;
+    if (*uncached)
+        g_warning("volume %s, image %s: nothing of it is cached: %s", spec->volume, spec->place,
+                  *uncached);
     if (image && spec->cache)
         return image_cache_open(vs->images, image, spec->quota_bytes);
     if (image)
@@ -22,8 +27,9 @@ gboolean volumes_connect(Volumes *vs, Volume *v, const VolumeSpec *spec, GError 
 {
     Origin *origin = NULL;
     Image *image = NULL;
+    const char *uncached = NULL;
     if (spec->is_image)
-        image = connect_image(vs, spec, error);
+        image = connect_image(vs, spec, &uncached, error);
     else
         origin = away_connect(vs->datasets, spec, vs->incarnation, error);
     if (!origin && !image)
@@ -32,6 +38,7 @@ gboolean volumes_connect(Volumes *vs, Volume *v, const VolumeSpec *spec, GError 
     pthread_mutex_lock(&vs->lock);
     v->origin = origin;
     v->image = image;
+    v->uncached = uncached;
     v->cached = spec->cache;
     v->quota_bytes = spec->quota_bytes;
     v->bytes_total = total;
@@ -66,6 +73,7 @@ void volumes_disconnect(Volumes *vs, Volume *v, const char *claimed)
     pthread_mutex_lock(&vs->lock);
     v->origin = NULL;
     v->image = NULL;
+    v->uncached = NULL;
     v->readable = FALSE;
     atomic_store(&v->closing, FALSE);
     atomic_store(&v->ended, FALSE);

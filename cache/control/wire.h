@@ -34,6 +34,9 @@
  *               "userID": s, "userKey": s, "timeoutSec": n, "shared": bool}: its mount has one
  *               file, "image". A snapshot needs "readOnly". FAILED_PRECONDITION, naming the
  *              holder, while somebody else has the image open for writing, unless "shared" (default false)
+ *              Both may have, for connections made from then on, "cephConf": {OPTION: s...}, options of Ceph's
+ *               client library; "crushLocation": s, as "zone=a host=b", for reads of the nearest copy; and
+ *               "netNamespaceFilePath": s, the network namespace to connect in.
  *              {"type": "dir", "rootPath": s}: FAILED_PRECONDITION unless it is below --dir-root
  * op "attach"  {"volume": ID} + the mounted /dev/fuse descriptor: serve it. ALREADY_EXISTS while a
  *              mount of the volume is served. With "layer": "fill" (absent: the whole tree) what is
@@ -55,7 +58,8 @@
  *              FAILED_PRECONDITION when no mount is served.
  * op "resize"  {"volume": ID} -> {"bytes": N}: looks at the image's size again, and the file has
  *              it. FAILED_PRECONDITION when the volume is no image, or no mount is served.
- * op "status"  -> {"daemon": {"version", "pid", "uptimeSec"}, "cache": {"dir", "disk": "ok"|
+ * op "status"  -> {"daemon": {"version", "pid", "uptimeSec", "ioFlusher": bool (whether its threads
+ *              are kept from waiting for their own write-back)}, "cache": {"dir", "disk": "ok"|
  *              "suspect"|"bypass"|"off", "objects", "bytes", "maxBytes", "maxInodes", "freeBytes",
  *              "evictedObjects", "evictedBytes", "originBytes", "fillsActive", "fillsCompleted",
  *              "fillsFailed", "diskErrors", "highPercent", "lowPercent" (watermarks), "verity": "off"|"on"|
@@ -69,7 +73,8 @@
  *               "readOnly", "bytesCached", "bytesTotal" (of its files; -1: not known), "objects",
  *               "opens", "hits", "misses", "bytesStore", "bytesFill", "bytesOrigin",
  *               "bytesWritten", "nodes", "dataset" (32 hex digits; "": none, or its manifest was
- *               not asked for), "filesTotal" (of a dataset, else -1), "pinned": bool}. Of a
+ *               not asked for), "filesTotal" (of a dataset, else -1), "pinned": bool,
+ *               "uncached": s (why nothing of it is cached though "cache" is true; "": it is)}. Of a
  *              dataset, bytesTotal is of all its names, and bytesCached and objects are of those the
  *              cache holds, whoever had them fetched.
  * op "volume"  {"volume": ID} -> {"volume": VOLUME} or NOT_FOUND

@@ -15,8 +15,8 @@ typedef struct Listing {
     gboolean has_pending;  /* read, but did not fit in the last reply */
     int64_t pending_at;
     OriginEntry pending;
-    unsigned losses_seen; /* Node.mutex */
-    unsigned changes;     /* of the directory's names here, when it was begun */
+    UnsyncedSeen seen; /* Node.mutex */
+    unsigned changes;  /* of the directory's names here, when it was begun */
 } Listing;
 
 static Listing *listing_of(struct fuse_file_info *fi)
@@ -63,7 +63,7 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     l->session = s;
     l->node = node;
     l->dir = dir;
-    l->losses_seen = unsynced_seen(node);
+    l->seen = unsynced_seen(s, node);
     atomic_fetch_add(&node->listings, 1);
     pthread_mutex_init(&l->mutex, NULL);
     pthread_mutex_lock(&s->open_mutex);
@@ -98,7 +98,7 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fus
     int r = s->origin->ops->sync_node(s->origin, l->node->origin);
     if (r == 0)
         unsynced_synced(s, l->node, mark);
-    int lost = unsynced_error(s, l->node, &l->losses_seen);
+    int lost = unsynced_error(s, l->node, &l->seen);
     fuse_reply_err(req, -(lost ? lost : r));
 }
 

@@ -44,7 +44,7 @@ struct Handle {
     _Atomic uint64_t version; /* seen when the lease was taken */
     Content *content;         /* what the store has of the leased version; NULL: nothing */
     OriginFile *plain;        /* for pages written back through an O_APPEND handle */
-    unsigned losses_seen;     /* Node.mutex */
+    UnsyncedSeen seen;        /* Node.mutex */
 };
 
 static gboolean immutable(const Node *node)
@@ -76,7 +76,7 @@ Handle *handle_new(Session *s, Node *node, OriginFile *file, int flags)
     h->append = (flags & O_APPEND) != 0;
     h->kind = h->writer ? ORIGIN_LEASE_WRITE : ORIGIN_LEASE_READ;
     h->refs = 1;
-    h->losses_seen = unsynced_seen(node);
+    h->seen = unsynced_seen(s, node);
     pthread_mutex_init(&h->mutex, NULL);
     pthread_mutex_lock(&s->open_mutex);
     LIST_INSERT_HEAD(&s->handles, h, in_session);
@@ -622,7 +622,7 @@ static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
         r = s->origin->ops->fsync(s->origin, plain, datasync);
     if (r == 0)
         unsynced_synced(s, h->node, mark);
-    int lost = unsynced_error(s, h->node, &h->losses_seen);
+    int lost = unsynced_error(s, h->node, &h->seen);
     fuse_reply_err(req, -(lost ? lost : r));
 }
 
@@ -631,7 +631,7 @@ static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     (void)ino;
     Handle *h = handle_of(fi);
-    fuse_reply_err(req, -unsynced_error(h->session, h->node, &h->losses_seen));
+    fuse_reply_err(req, -unsynced_error_at_close(h->session, h->node, &h->seen));
 }
 
 static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,

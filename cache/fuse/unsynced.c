@@ -66,18 +66,20 @@ void unsynced_synced(Session *s, Node *node, uint64_t mark)
     pthread_mutex_unlock(&node->mutex);
 }
 
-unsigned unsynced_seen(Node *node)
+UnsyncedSeen unsynced_seen(Session *s, Node *node)
 {
+    Unsynced *u = &node->unsynced;
     pthread_mutex_lock(&node->mutex);
-    unsigned told = node->unsynced.told;
+    look_locked(s, u);
+    const UnsyncedSeen seen = {.by_fsync = u->told, .by_close = u->losses};
     pthread_mutex_unlock(&node->mutex);
-    return told;
+    return seen;
 }
 
 void unsynced_report(const char *volume, uint64_t ino, int r)
 {
     g_message("writes to inode %" G_GUINT64_FORMAT
-              " of %s have failed: %s; the next fsync or close of the file says so",
+              " of %s have failed: %s; the next fsync of the file says so",
               ino, volume, g_strerror(-r));
 }
 
@@ -88,13 +90,27 @@ void unsynced_failed(Node *node, int r)
     pthread_mutex_unlock(&node->mutex);
 }
 
-int unsynced_error(Session *s, Node *node, unsigned *seen)
+/* The error of a loss that is news to who has seen so many. */
+static int error_locked(Session *s, Unsynced *u, unsigned seen)
+{
+    look_locked(s, u);
+    return seen == u->losses ? 0 : u->error;
+}
+
+int unsynced_error(Session *s, Node *node, UnsyncedSeen *seen)
 {
     Unsynced *u = &node->unsynced;
     pthread_mutex_lock(&node->mutex);
-    look_locked(s, u);
-    int r = *seen == u->losses ? 0 : u->error;
-    *seen = u->told = u->losses;
+    int r = error_locked(s, u, seen->by_fsync);
+    seen->by_fsync = seen->by_close = u->told = u->losses;
+    pthread_mutex_unlock(&node->mutex);
+    return r;
+}
+
+int unsynced_error_at_close(Session *s, Node *node, const UnsyncedSeen *seen)
+{
+    pthread_mutex_lock(&node->mutex);
+    int r = error_locked(s, &node->unsynced, seen->by_close);
     pthread_mutex_unlock(&node->mutex);
     return r;
 }

@@ -29,6 +29,16 @@ unsigned cephfs_names_kept(const CephfsOriginConfig *config)
                                                                   : INODE_CACHE;
 }
 
+static int set_cephfs(void *mount, const char *name, const char *value)
+{
+    return ceph_conf_set(mount, name, value);
+}
+
+static int set_rados(void *cluster, const char *name, const char *value)
+{
+    return rados_conf_set(cluster, name, value);
+}
+
 static gboolean set_option(struct ceph_mount_info *mount, const char *name, const char *value,
                            GError **error)
 {
@@ -64,7 +74,7 @@ static gboolean configure(struct ceph_mount_info *mount, const CephfsOriginConfi
     for (size_t i = 0; i < G_N_ELEMENTS(options); i++)
         if (!set_option(mount, options[i].name, options[i].value, error))
             return FALSE;
-    return TRUE;
+    return ceph_client_configure(&config->ceph, set_cephfs, mount, error);
 }
 
 struct ceph_mount_info *cephfs_configured(const CephfsOriginConfig *config, GError **error)
@@ -94,7 +104,8 @@ int cephfs_reach_monitors(const CephfsOriginConfig *config)
         return r;
     for (size_t i = 0; r == 0 && i < G_N_ELEMENTS(options); i++)
         r = rados_conf_set(monitors, options[i].name, options[i].value);
-    if (r == 0)
+    /* What it refuses is told by the connection proper. */
+    if (r == 0 && ceph_client_configure(&config->ceph, set_rados, monitors, NULL))
         r = rados_connect(monitors);
     rados_shutdown(monitors);
     return r;
@@ -155,6 +166,7 @@ CephfsOriginConfig *cephfs_config_copy(const CephfsOriginConfig *config)
         .dead_client = g_strdup(config->dead_client),
         .memory_bytes = config->memory_bytes,
     };
+    ceph_client_copy(&copy->ceph, &config->ceph);
     return copy;
 }
 
@@ -169,5 +181,6 @@ void cephfs_config_free(void *data)
     g_free((char *)config->root_path);
     g_free((char *)config->client);
     g_free((char *)config->dead_client);
+    ceph_client_clear(&config->ceph);
     g_free(config);
 }

@@ -47,7 +47,8 @@ static gboolean same(const CephfsOriginConfig *a, const CephfsOriginConfig *b)
 {
     return g_strcmp0(a->monitors, b->monitors) == 0 && g_strcmp0(a->user_id, b->user_id) == 0 &&
            g_strcmp0(a->key, b->key) == 0 && g_strcmp0(a->fs_name, b->fs_name) == 0 &&
-           g_strcmp0(a->root_path, b->root_path) == 0 && g_strcmp0(a->client, b->client) == 0;
+           g_strcmp0(a->root_path, b->root_path) == 0 && g_strcmp0(a->client, b->client) == 0 &&
+           ceph_client_same(&a->ceph, &b->ceph);
 }
 
 static CephfsAttempt *find_locked(const CephfsOriginConfig *config)
@@ -89,14 +90,22 @@ int cephfs_attempt_mount(CephfsAttempt *a, struct ceph_mount_info *mount, const 
     return cephfs_mount_or_stop(mount, path, &a->aborted);
 }
 
+static Origin *connect_here(CephfsAttempt *a, GError **error)
+{
+    if (!ceph_client_enter_network(&a->config->ceph, error))
+        return NULL;
+    int r = cephfs_reach_monitors(a->config);
+    if (r == 0)
+        return cephfs_connect(a->config, a, error);
+    cephfs_set_mount_error(a->config, r, error);
+    return NULL;
+}
+
 static void *attempt_thread(void *data)
 {
     CephfsAttempt *a = data;
     GError *error = NULL;
-    int r = cephfs_reach_monitors(a->config);
-    if (r < 0)
-        cephfs_set_mount_error(a->config, r, &error);
-    Origin *origin = r < 0 ? NULL : cephfs_connect(a->config, a, &error);
+    Origin *origin = connect_here(a, &error);
     pthread_mutex_lock(&lock);
     a->done = TRUE;
     a->origin = origin;

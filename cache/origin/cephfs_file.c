@@ -7,7 +7,10 @@
  * So behind each sync of a file the handles that wrote it are replaced by new ones and closed. For
  * one that is closed before its writes were synced another handle stays open, the witness, for the
  * next sync, or for as long as libcephfs takes to write by itself. It is opened only then, as it
- * keeps write leases from being granted, and it wants nothing of the file (WITNESS_FLAGS).
+ * keeps write leases from being granted, and as a directory, which the low-level calls leave to
+ * their caller to check: so it wants no capabilities but to exist. With a reader's handle, which is
+ * what there is where that is refused, the MDS has to change the file's state for the next client
+ * that opens it, which waits for its journal.
  *
  * Writes are numbered, since some come while a sync is under way: what the sync does not cover is
  * looked at behind the next one.
@@ -19,10 +22,6 @@
 
 /* libcephfs writes what is older than 5 s (client_oc_max_dirty_age). */
 #define WITNESS_MS 10000
-/* Opened as a directory, which the low-level calls leave to their caller to check, a file's handle
- * wants no capabilities but to exist. With a reader's handle the MDS had to change each file's state
- * for the next client that opens it, which waits for its journal. */
-#define WITNESS_FLAGS (O_RDONLY | O_DIRECTORY)
 /* With so many, a close waits for its writes. */
 #define WITNESSES_MAX 4096
 /* Closed at a time: each may wait for an OSD. */
@@ -208,7 +207,7 @@ static int leave_witness(CephfsOrigin *o, OriginFile *file, uint64_t written)
     if (there)
         return 0;
     Fh *fh = NULL;
-    if (many || open_again(o, file->inode, WITNESS_FLAGS, &fh) < 0)
+    if (many || cephfs_open_witness(o, file->inode, &fh) < 0)
         return ceph_ll_fsync(o->mount, file->handle->fh, 0);
     pthread_mutex_lock(&f->mutex);
     list_locked(f, file->inode, fh, written);
@@ -314,19 +313,23 @@ static int renew_writers(CephfsOrigin *o, const GPtrArray *writers, uint64_t mar
     return failed;
 }
 
-/* The next witness of writes that the sync did not cover. */
-static int follow_witness(CephfsOrigin *o, const CephfsWitness *w, uint64_t mark)
+/* Closes it, for the next one where the sync did not cover all of its writes. *told: what the close
+ * has. -errno: there is no next one, and this one stays. */
+static int hear_witness(CephfsOrigin *o, CephfsWitness *w, uint64_t mark, int *told)
 {
     CephfsFiles *f = &o->files;
-    Fh *fh;
-    if (w->written <= mark)
-        return 0;
-    int r = open_again(o, w->inode, WITNESS_FLAGS, &fh);
-    if (r < 0)
-        return r;
-    pthread_mutex_lock(&f->mutex);
-    list_locked(f, w->inode, fh, w->written);
-    pthread_mutex_unlock(&f->mutex);
+    if (w->written > mark) {
+        Fh *next;
+        int r = cephfs_open_witness(o, w->inode, &next);
+        pthread_mutex_lock(&f->mutex);
+        list_locked(f, w->inode, r < 0 ? w->fh : next, w->written);
+        pthread_mutex_unlock(&f->mutex);
+        if (r < 0) {
+            g_free(w);
+            return r;
+        }
+    }
+    *told = close_witness(o, w);
     return 0;
 }
 
@@ -350,13 +353,13 @@ int cephfs_files_look(CephfsOrigin *o, struct Inode *inode, uint64_t mark)
     pthread_mutex_unlock(&f->mutex);
     const uint64_t ino = number_of(o, inode);
     int told = 0, failed = renew_writers(o, writers, mark, &told);
-    int followed = w ? follow_witness(o, w, mark) : 0;
-    int by_witness = w ? close_witness(o, w) : 0;
+    int by_witness = 0;
+    int heard = w ? hear_witness(o, w, mark, &by_witness) : 0;
     tell(o, ino, told < 0 ? told : by_witness);
     pthread_mutex_lock(&f->mutex);
     look_end_locked(f, inode);
     pthread_mutex_unlock(&f->mutex);
-    return followed < 0 ? followed : failed;
+    return heard < 0 ? heard : failed;
 }
 
 int cephfs_files_look_at_closed(CephfsOrigin *o, uint64_t mark)

@@ -90,6 +90,9 @@ typedef struct CephfsRights {
     CephfsPoolRights pools[CEPHFS_RIGHTS_POOLS];
 } CephfsRights;
 
+/* Whether a file that is opened as a directory keeps a reference (cephfs_pin.c). */
+typedef enum CephfsPin { CEPHFS_PIN_UNKNOWN, CEPHFS_PIN_GIVEN_BACK, CEPHFS_PIN_KEPT } CephfsPin;
+
 typedef struct CephfsOrigin {
     Origin base;
     _Atomic unsigned holders; /* its owner, and the thread that ends it */
@@ -108,6 +111,7 @@ typedef struct CephfsOrigin {
     CephfsRights rights;
     CephfsNames names;
     CephfsFiles files;
+    CephfsPin pin;
     GThreadPool *lookers; /* of entries of snapshots (cephfs_listing.c) */
 } CephfsOrigin;
 
@@ -129,7 +133,8 @@ static inline uint64_t cephfs_snapshot(uint64_t snapid)
  * initialised, and taken over. Returns when done, or after limit_sec. TRUE: an MDS answered, and
  * there is no such session now.
  */
-gboolean cephfs_reclaim(struct ceph_mount_info *mount, const char *client, unsigned limit_sec);
+gboolean cephfs_reclaim(struct ceph_mount_info *mount, const CephClient *ceph, const char *client,
+                        unsigned limit_sec);
 
 /* -ESTALE: what was just read has holes, and the snapshot that it was read of is no more. Other
  * -errno: that cannot be told. */
@@ -159,6 +164,11 @@ void cephfs_lease_returned(CephfsOrigin *o, struct Inode *inode);
         cephfs_wait_end((CephfsOrigin *)(o), &wait);                                               \
         listed;                                                                                    \
     })
+
+/* Once mounted, before any other call. */
+void cephfs_pin_init(CephfsOrigin *o);
+/* A handle of a file that asks for as little as it can. */
+int cephfs_open_witness(CephfsOrigin *o, struct Inode *inode, Fh **fh);
 
 /* `flags`: those that the handle was opened with. */
 OriginFile *cephfs_file_new(CephfsOrigin *o, Fh *fh, struct Inode *inode, int flags);

@@ -20,7 +20,9 @@
 #define LOOKERS_MAX 32
 /* How long one looks alone, before others help. */
 #define ALONE_MS 5
+/* The first sync; each further one after twice as long. An MDS that does not answer is sent few. */
 #define SYNC_AFTER_MS 10
+#define SYNC_AFTER_MAX_MS 5000
 
 typedef struct Ahead {
     int64_t from; /* where the next entry was listed: this, then the one before's `next` */
@@ -97,6 +99,7 @@ typedef struct Looks {
     OriginEntry *entries;
     guint n;
     _Atomic guint next;
+    _Atomic int lost; /* -errno: with the connection; the entries are to be read again */
     pthread_mutex_t mutex;
     pthread_cond_t done;
     guint lookers; /* mutex */
@@ -104,13 +107,16 @@ typedef struct Looks {
 
 /* A lookup waits for what other clients hold; ceph_ll_getattr() never asks for a snapshot's inode.
  */
-static void look_up(CephfsOrigin *o, struct Inode *dir, OriginEntry *entry)
+static void look_up(CephfsOrigin *o, Looks *l, OriginEntry *entry)
 {
     struct Inode *inode;
     struct ceph_statx stx;
     if (strcmp(entry->name, ".") == 0 || strcmp(entry->name, "..") == 0)
         return;
-    if (ceph_ll_lookup(o->mount, dir, entry->name, &inode, &stx, CEPHFS_WANT, 0, o->perms) < 0)
+    int r = ceph_ll_lookup(o->mount, l->dir, entry->name, &inode, &stx, CEPHFS_WANT, 0, o->perms);
+    if (r == -ENOTCONN || r == -ESHUTDOWN)
+        atomic_store(&l->lost, r);
+    if (r < 0)
         return;
     entry->node = (OriginNode *)inode;
     cephfs_fill_attr(&entry->attr, &stx);
@@ -121,7 +127,7 @@ static void run_looker(gpointer data, gpointer origin)
     Looks *l = data;
     guint i;
     while ((i = atomic_fetch_add(&l->next, 1)) < l->n)
-        look_up(origin, l->dir, &l->entries[i]);
+        look_up(origin, l, &l->entries[i]);
     pthread_mutex_lock(&l->mutex);
     if (--l->lookers == 0)
         pthread_cond_signal(&l->done);
@@ -154,7 +160,7 @@ static void look_up_all(CephfsOrigin *o, Looks *l)
     const guint next = atomic_load(&l->next);
     if (!alone && next < l->n)
         add_lookers_locked(o, l, MIN(l->n - next, LOOKERS_MAX));
-    while (!await_locked(l, SYNC_AFTER_MS)) {
+    for (unsigned ms = SYNC_AFTER_MS; !await_locked(l, ms); ms = MIN(2 * ms, SYNC_AFTER_MAX_MS)) {
         pthread_mutex_unlock(&l->mutex);
         ceph_sync_fs(o->mount);
         pthread_mutex_lock(&l->mutex);
@@ -186,6 +192,11 @@ static int read_ahead(CephfsOrigin *o, OriginDir *dir, int64_t off)
     }
     Looks looks = {.dir = dir->inode, .entries = ahead->entries, .n = ahead->n};
     look_up_all(o, &looks);
+    int lost = atomic_load(&looks.lost);
+    if (lost < 0) {
+        put_ahead(o, ahead);
+        return lost;
+    }
     return ahead->n ? 1 : r;
 }
 

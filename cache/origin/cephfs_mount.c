@@ -235,6 +235,8 @@ static int mount_all(CephfsOrigin *o, const CephfsOriginConfig *config, CephfsAt
     if ((r = cephfs_attempt_mount(attempt, o->mount, path)) < 0)
         return r;
     o->mounted = TRUE;
+    if (config->ceph.crush_location)
+        ceph_localize_reads(o->mount, 1);
     o->perms = ceph_mount_perms(o->mount);
     r = inside ? walk_inside(o, inside) : 0;
     return r < 0 ? r : canary_take(o);
@@ -257,7 +259,7 @@ Origin *cephfs_connect(const CephfsOriginConfig *config, CephfsAttempt *attempt,
         struct ceph_mount_info *reclaimer = cephfs_configured(config, error);
         if (!reclaimer)
             return NULL;
-        cephfs_reclaim(reclaimer, config->dead_client, RECLAIM_SEC);
+        cephfs_reclaim(reclaimer, &config->ceph, config->dead_client, RECLAIM_SEC);
     }
     CephfsOrigin *o = g_new0(CephfsOrigin, 1);
     o->base.ops = &cephfs_origin_ops;
@@ -281,6 +283,7 @@ Origin *cephfs_connect(const CephfsOriginConfig *config, CephfsAttempt *attempt,
     }
     o->leases = leases_on(o->mount);
     cephfs_waits_start(o);
+    cephfs_pin_init(o);
     cephfs_files_start(o);
     cephfs_prime_init(&o->prime);
     cephfs_lookers_start(o);
@@ -395,7 +398,7 @@ static gboolean fence(void *data)
 {
     CephfsOriginConfig *config = current_way(data);
     struct ceph_mount_info *mount = config->client ? cephfs_configured(config, NULL) : NULL;
-    gboolean ended = mount && cephfs_reclaim(mount, config->client, RECLAIM_SEC);
+    gboolean ended = mount && cephfs_reclaim(mount, &config->ceph, config->client, RECLAIM_SEC);
     cephfs_config_free(config);
     return ended;
 }

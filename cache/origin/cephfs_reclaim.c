@@ -15,6 +15,7 @@
 
 typedef struct Reclaim {
     struct ceph_mount_info *mount;
+    CephClient ceph;
     char *client;
     gboolean ended; /* the session is no more */
 } Reclaim;
@@ -24,6 +25,7 @@ static void reclaim_free(void *data)
     Reclaim *r = data;
     if (r->mount)
         ceph_release(r->mount);
+    ceph_client_clear(&r->ceph);
     g_free(r->client);
     g_free(r);
 }
@@ -31,6 +33,8 @@ static void reclaim_free(void *data)
 static void reclaim(void *data)
 {
     Reclaim *r = data;
+    if (!ceph_client_enter_network(&r->ceph, NULL))
+        return;
     int result = ceph_init(r->mount);
     if (result == 0)
         result = ceph_start_reclaim(r->mount, r->client, CEPH_RECLAIM_RESET);
@@ -40,10 +44,12 @@ static void reclaim(void *data)
     r->ended = result == 0 || result == -ENOENT;
 }
 
-gboolean cephfs_reclaim(struct ceph_mount_info *mount, const char *client, unsigned limit_sec)
+gboolean cephfs_reclaim(struct ceph_mount_info *mount, const CephClient *ceph, const char *client,
+                        unsigned limit_sec)
 {
     Reclaim *r = g_new0(Reclaim, 1);
     *r = (Reclaim){.mount = mount, .client = g_strdup(client)};
+    ceph_client_copy(&r->ceph, ceph);
     gboolean ended = FALSE;
     if (aside_left_behind() < LEFT_BEHIND_MAX) {
         if (!aside_call(reclaim, r, reclaim_free, limit_sec * 1000))

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <time.h>
+#include "cache/origin/ceph_client.h"
 
 typedef struct Image Image;
 typedef void (*ImageDone)(void *data, ssize_t result);
@@ -79,9 +80,11 @@ typedef struct ImageContent {
     uint64_t version;   /* before its lock was taken; 0: somebody may have written just then */
     int64_t asked_ns;   /* image_clock_ns() before Ceph was asked for what check() asks for; unset
                            of one that is immutable */
-    ImageParent *parent; /* NULL: no clone, or it is not known what is its own */
-    char *client;        /* who has its lock now: RbdImageConfig.client; NULL: nameless */
-    char *taken_from;    /* who had the lock still, and died: dead_client; NULL: nobody had it */
+    ImageParent *parent;  /* NULL: no clone, or it is not known what is its own */
+    char *client;         /* who has its lock now: RbdImageConfig.client; NULL: nameless */
+    char *taken_from;     /* who had the lock still, and died: dead_client; NULL: nobody had it */
+    const char *uncached; /* for people: what to change so that its bytes may be kept; a literal,
+                             NULL: nothing */
 } ImageContent;
 
 /* Implementations embed this as their first member. */
@@ -110,6 +113,7 @@ typedef struct RbdImageConfig {
     gboolean shared;
     const char *client;      /* names who holds the lock, unique for ever; NULL: none */
     const char *dead_client; /* one that died and whose lock is to be taken; NULL: none */
+    CephClient ceph;
 } RbdImageConfig;
 
 /*

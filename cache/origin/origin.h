@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include "cache/origin/ceph_client.h"
 
 typedef struct Origin Origin;
 typedef struct OriginNode OriginNode;
@@ -216,6 +217,7 @@ typedef struct CephfsOriginConfig {
     const char *client;      /* name of this session, unique for ever; NULL: none */
     const char *dead_client; /* of a session whose owner died, to be ended first; NULL: none */
     uint64_t memory_bytes;   /* object cacher bound for writes; 0: 32 MiB */
+    CephClient ceph;
 } CephfsOriginConfig;
 
 /* Errors are in G_IO_ERROR: TIMED_OUT, PERMISSION_DENIED, NOT_FOUND, FAILED; they name the value

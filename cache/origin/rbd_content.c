@@ -22,6 +22,9 @@
 
 #define RACE_US (500 * 1000)
 #define FSID_BYTES 37
+#define NO_LOCK                                                                                    \
+    "the image has no exclusive-lock, so others could write it unseen: add it by `rbd feature "    \
+    "enable POOL/IMAGE exclusive-lock` while no pod uses it"
 /* What is in a longer one is not kept. */
 #define NAMESPACE_BYTES 97
 
@@ -113,7 +116,10 @@ void rbd_content_read(RbdImage *r, const char *snapshot, gboolean shared)
     r->header = g_strconcat("rbd_header.", id, NULL);
     content->immutable = snapshot != NULL;
     if (!snapshot) {
-        if (shared || !(features & RBD_FEATURE_EXCLUSIVE_LOCK))
+        const gboolean lockable = features & RBD_FEATURE_EXCLUSIVE_LOCK;
+        if (!lockable && !shared)
+            content->uncached = NO_LOCK;
+        if (shared || !lockable)
             return;
         content->guarded = r->base.read_only;
         content->asked_ns = image_clock_ns();

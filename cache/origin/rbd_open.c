@@ -12,17 +12,14 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <time.h>
 #include "cache/monotonic.h"
+#include "cache/origin/io_flusher.h"
 #include "cache/origin/ceph_options.h"
+#include "cache/origin/io_flusher.h"
 #include "cache/origin/rbd_internal.h"
 
 #define DEFAULT_TIMEOUT_SEC 25
-
-#ifndef PR_SET_IO_FLUSHER
-#define PR_SET_IO_FLUSHER 57
-#endif
 
 typedef struct Opening {
     pthread_mutex_t lock;
@@ -32,6 +29,7 @@ typedef struct Opening {
         *dead_client;
     unsigned timeout_sec;
     gboolean read_only, shared;
+    CephClient ceph;
     RbdImage *image; /* the result, or NULL with error */
     GError *error;
 } Opening;
@@ -51,9 +49,15 @@ static void opening_free(Opening *o)
     g_free(o->snapshot);
     g_free(o->client);
     g_free(o->dead_client);
+    ceph_client_clear(&o->ceph);
     pthread_cond_destroy(&o->finished);
     pthread_mutex_destroy(&o->lock);
     g_free(o);
+}
+
+static int set_option(void *cluster, const char *name, const char *value)
+{
+    return rados_conf_set(cluster, name, value);
 }
 
 static gboolean configure(const Opening *o, rados_t cluster, GError **error)
@@ -72,7 +76,7 @@ static gboolean configure(const Opening *o, rados_t cluster, GError **error)
             return FALSE;
         }
     }
-    return TRUE;
+    return ceph_client_configure(&o->ceph, set_option, cluster, error);
 }
 
 static gboolean set_connect_error(const Opening *o, int r, GError **error)
@@ -123,6 +127,8 @@ static gboolean set_open_error(const Opening *o, const RbdImage *image, int r, G
 
 static gboolean open_image(const Opening *o, RbdImage *image, GError **error)
 {
+    if (!ceph_client_enter_network(&o->ceph, error))
+        return FALSE;
     int r = rados_create(&image->cluster, o->user_id);
     if (r < 0) {
         image->cluster = NULL;
@@ -174,11 +180,9 @@ static gboolean open_image(const Opening *o, RbdImage *image, GError **error)
 static void *opening_thread(void *data)
 {
     Opening *o = data;
-    /*
-     * What librbd's threads allocate must not wait for the write-back of a device that these
-     * threads serve. They inherit this from here. It is refused without CAP_SYS_RESOURCE.
-     */
-    prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
+    /* librbd's threads inherit it from here. */
+    if (!io_flusher_set())
+        g_info("image %s: its threads may wait for the write-back of what they serve", o->name);
     RbdImage *image = g_new0(RbdImage, 1);
     image->base.ops = &rbd_image_ops;
     rbd_quiet_init(image);
@@ -219,6 +223,7 @@ static Opening *opening_new(const RbdImageConfig *config)
     o->dead_client = g_strdup(config->dead_client);
     o->timeout_sec = config->timeout_sec ? config->timeout_sec : DEFAULT_TIMEOUT_SEC;
     o->read_only = config->read_only;
+    ceph_client_copy(&o->ceph, &config->ceph);
     o->shared = config->shared;
     return o;
 }

@@ -26,7 +26,7 @@ json_t *report_volume(const ReportVolume *v)
     const SessionStats *s = &v->session;
     return json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-        "s:I, s:I, s:s, s:I, s:b}",
+        "s:I, s:I, s:s, s:I, s:b, s:s}",
         "volume", v->volume, "type", v->type, "clusterID", v->cluster_id, "fsName", v->fs_name,
         "rootPath", v->root_path, "attached", v->attached, "cache", v->cache, "readOnly",
         v->read_only, "bytesCached", count(v->bytes_cached), "bytesTotal",
@@ -34,7 +34,8 @@ json_t *report_volume(const ReportVolume *v)
         count(s->hits), "misses", count(s->misses), "bytesStore", count(s->bytes_store),
         "bytesFill", count(s->bytes_fill), "bytesOrigin", count(s->bytes_origin), "bytesWritten",
         count(s->bytes_written), "nodes", count(s->nodes), "dataset", v->dataset ? v->dataset : "",
-        "filesTotal", (json_int_t)v->files_total, "pinned", v->pinned);
+        "filesTotal", (json_int_t)v->files_total, "pinned", v->pinned, "uncached",
+        v->uncached ? v->uncached : "");
 }
 
 static const char *disk_name(const StoreStats *store)
@@ -75,8 +76,9 @@ json_t *report_status(const ReportStatus *status)
 {
     static const StoreStats none;
     const StoreStats *s = status->store ? status->store : &none;
-    json_t *daemon = json_pack("{s:s, s:i, s:I}", "version", HEARTH_VERSION, "pid", (int)getpid(),
-                               "uptimeSec", (json_int_t)status->uptime_sec);
+    json_t *daemon =
+        json_pack("{s:s, s:i, s:I, s:b}", "version", HEARTH_VERSION, "pid", (int)getpid(),
+                  "uptimeSec", (json_int_t)status->uptime_sec, "ioFlusher", status->io_flusher);
     json_t *cache = json_pack(
         "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "dir",
         status->cache_dir ? status->cache_dir : "", "disk", disk_name(status->store), "objects",

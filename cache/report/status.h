@@ -13,9 +13,10 @@
 typedef struct ReportVolume {
     char *volume, *type, *cluster_id, *fs_name, *root_path;
     gboolean attached, cache, read_only, pinned;
-    int64_t bytes_total; /* -1: not known */
-    char *dataset;       /* NULL: it is none, or nobody has asked for its manifest */
-    int64_t files_total; /* of a dataset; -1: not known */
+    const char *uncached; /* why nothing is cached though it should be; borrowed; NULL: it is */
+    int64_t bytes_total;  /* -1: not known */
+    char *dataset;        /* NULL: it is none, or nobody has asked for its manifest */
+    int64_t files_total;  /* of a dataset; -1: not known */
     uint64_t bytes_cached, objects;
     SessionStats session;
 } ReportVolume;
@@ -37,6 +38,7 @@ typedef struct ReportStatus {
     const StoreStats *store; /* NULL: the store is off */
     const GArray *pins;      /* ReportPin; NULL: none */
     uint64_t volumes;
+    gboolean io_flusher; /* see cache/origin/io_flusher.h */
 } ReportStatus;
 
 /* The members of a "status" reply. Free bytes are asked of the cache directory's file system. */

@@ -283,7 +283,7 @@ START_TEST(own_writer_ends_the_leases_of_own_readers)
     uint64_t writer = open_file(&w, node, O_WRONLY, NULL);
     struct {
         struct fuse_write_in in;
-        char text[5];
+        char text[5 + 1];
     } body = {{.fh = writer, .size = 5}, "FIRST"};
     Reply *r = kernel_call(&w.kernel, FUSE_WRITE, node, &body, sizeof(body.in) + 5);
     ck_assert_int_eq(r->error, 0);

@@ -36,7 +36,7 @@ static void sync_all(void)
 START_TEST(each_handle_hears_once_of_a_loss)
 {
     begin();
-    unsigned one = unsynced_seen(&node), other = unsynced_seen(&node);
+    UnsyncedSeen one = unsynced_seen(&session, &node), other = one;
     write_once();
     number++;
     ck_assert_int_eq(unsynced_error(&session, &node, &one), -EIO);
@@ -49,7 +49,7 @@ END_TEST
 START_TEST(what_was_synced_is_not_lost)
 {
     begin();
-    unsigned seen = unsynced_seen(&node);
+    UnsyncedSeen seen = unsynced_seen(&session, &node);
     write_once();
     sync_all();
     number++;
@@ -60,7 +60,7 @@ END_TEST
 START_TEST(a_write_beside_a_sync_is_not_safe)
 {
     begin();
-    unsigned seen = unsynced_seen(&node);
+    UnsyncedSeen seen = unsynced_seen(&session, &node);
     write_once();
     uint64_t mark = unsynced_mark(&node);
     write_once();
@@ -73,7 +73,7 @@ END_TEST
 START_TEST(a_sync_in_the_next_session_hides_no_loss)
 {
     begin();
-    unsigned seen = unsynced_seen(&node);
+    UnsyncedSeen seen = unsynced_seen(&session, &node);
     write_once();
     number++;
     sync_all();
@@ -84,7 +84,7 @@ END_TEST
 START_TEST(a_write_in_the_next_session_hides_no_loss)
 {
     begin();
-    unsigned seen = unsynced_seen(&node);
+    UnsyncedSeen seen = unsynced_seen(&session, &node);
     write_once();
     number++;
     write_once();
@@ -97,7 +97,7 @@ END_TEST
 START_TEST(a_write_that_began_before_the_loss_counts_as_lost)
 {
     begin();
-    unsigned seen = unsynced_seen(&node);
+    UnsyncedSeen seen = unsynced_seen(&session, &node);
     uint64_t before = unsynced_session(&session);
     number++;
     unsynced_wrote(&session, &node, before);
@@ -108,7 +108,7 @@ END_TEST
 START_TEST(a_write_that_began_before_the_loss_and_ends_beside_another_counts_as_lost)
 {
     begin();
-    unsigned seen = unsynced_seen(&node);
+    UnsyncedSeen seen = unsynced_seen(&session, &node);
     const uint64_t before = unsynced_session(&session);
     number++;
     write_once();
@@ -121,11 +121,11 @@ END_TEST
 START_TEST(a_handle_opened_after_a_reported_loss_hears_nothing)
 {
     begin();
-    unsigned seen = unsynced_seen(&node);
+    UnsyncedSeen seen = unsynced_seen(&session, &node);
     write_once();
     number++;
     ck_assert_int_eq(unsynced_error(&session, &node, &seen), -EIO);
-    unsigned later = unsynced_seen(&node);
+    UnsyncedSeen later = unsynced_seen(&session, &node);
     ck_assert_int_eq(unsynced_error(&session, &node, &later), 0);
 }
 END_TEST
@@ -135,7 +135,7 @@ START_TEST(a_loss_that_no_handle_has_heard_of_waits_for_the_next)
     begin();
     write_once();
     number++;
-    unsigned later = unsynced_seen(&node);
+    UnsyncedSeen later = unsynced_seen(&session, &node);
     ck_assert_int_eq(unsynced_error(&session, &node, &later), -EIO);
 }
 END_TEST
@@ -146,7 +146,7 @@ START_TEST(a_loss_noticed_by_a_write_waits_too)
     write_once();
     number++;
     write_once();
-    unsigned later = unsynced_seen(&node);
+    UnsyncedSeen later = unsynced_seen(&session, &node);
     ck_assert_int_eq(unsynced_error(&session, &node, &later), -EIO);
 }
 END_TEST
@@ -154,19 +154,45 @@ END_TEST
 START_TEST(what_failed_at_a_close_is_told_to_the_others)
 {
     begin();
-    unsigned other = unsynced_seen(&node);
+    UnsyncedSeen other = unsynced_seen(&session, &node);
     write_once();
     unsynced_failed(&node, -ENOSPC);
-    unsigned later = unsynced_seen(&node);
+    UnsyncedSeen later = unsynced_seen(&session, &node);
     ck_assert_int_eq(unsynced_error(&session, &node, &later), -ENOSPC);
     ck_assert_int_eq(unsynced_error(&session, &node, &other), -ENOSPC);
     ck_assert_int_eq(unsynced_error(&session, &node, &other), 0);
-    unsigned last = unsynced_seen(&node);
+    UnsyncedSeen last = unsynced_seen(&session, &node);
     ck_assert_int_eq(unsynced_error(&session, &node, &last), 0);
 }
 END_TEST
 
-HARNESS_MAIN("cache/fuse/unsynced", each_handle_hears_once_of_a_loss, what_was_synced_is_not_lost,
+START_TEST(a_close_tells_a_loss_and_takes_nothing)
+{
+    begin();
+    UnsyncedSeen seen = unsynced_seen(&session, &node);
+    write_once();
+    number++;
+    ck_assert_int_eq(unsynced_error_at_close(&session, &node, &seen), -EIO);
+    ck_assert_int_eq(unsynced_error_at_close(&session, &node, &seen), -EIO);
+    ck_assert_int_eq(unsynced_error(&session, &node, &seen), -EIO);
+    ck_assert_int_eq(unsynced_error_at_close(&session, &node, &seen), 0);
+}
+END_TEST
+
+START_TEST(a_close_of_what_was_opened_after_the_loss_hears_nothing)
+{
+    begin();
+    write_once();
+    number++;
+    UnsyncedSeen later = unsynced_seen(&session, &node);
+    ck_assert_int_eq(unsynced_error_at_close(&session, &node, &later), 0);
+    ck_assert_int_eq(unsynced_error(&session, &node, &later), -EIO);
+}
+END_TEST
+
+HARNESS_MAIN("cache/fuse/unsynced", a_close_tells_a_loss_and_takes_nothing,
+             a_close_of_what_was_opened_after_the_loss_hears_nothing,
+             each_handle_hears_once_of_a_loss, what_was_synced_is_not_lost,
              a_write_beside_a_sync_is_not_safe, a_sync_in_the_next_session_hides_no_loss,
              a_write_in_the_next_session_hides_no_loss,
              a_write_that_began_before_the_loss_counts_as_lost,

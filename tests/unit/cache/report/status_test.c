@@ -27,12 +27,13 @@ START_TEST(status_tells_of_the_store)
                               .low_percent = 15,
                               .disk = STORE_DISK_SUSPECT};
     const ReportStatus status = {
-        .uptime_sec = 12, .cache_dir = dir, .store = &stats, .volumes = 13};
+        .uptime_sec = 12, .cache_dir = dir, .store = &stats, .volumes = 13, .io_flusher = TRUE};
     json_t *r = report_status(&status);
     const json_t *daemon = json_object_get(r, "daemon"), *cache = json_object_get(r, "cache");
     ck_assert_str_eq(json_string_value(json_object_get(daemon, "version")), HEARTH_VERSION);
     assert_number(daemon, "pid", getpid());
     assert_number(daemon, "uptimeSec", 12);
+    ck_assert(json_is_true(json_object_get(daemon, "ioFlusher")));
     assert_number(r, "volumes", 13);
     ck_assert_str_eq(json_string_value(json_object_get(cache, "dir")), dir);
     ck_assert_str_eq(json_string_value(json_object_get(cache, "disk")), "suspect");
@@ -114,7 +115,12 @@ START_TEST(volume_has_every_member)
     assert_number(r, "bytesOrigin", 8);
     assert_number(r, "bytesWritten", G_MAXINT64); /* never negative */
     assert_number(r, "nodes", 10);
-    ck_assert_uint_eq(json_object_size(r), 22);
+    ck_assert_str_eq(json_string_value(json_object_get(r, "uncached")), "");
+    ck_assert_uint_eq(json_object_size(r), 23);
+    json_decref(r);
+    v.uncached = "no lock";
+    r = report_volume(&v);
+    ck_assert_str_eq(json_string_value(json_object_get(r, "uncached")), "no lock");
     json_decref(r);
 }
 END_TEST
