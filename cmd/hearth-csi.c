@@ -22,6 +22,7 @@
 #include "driver/rpc/server.h"
 #include "driver/service/call_log.h"
 #include "driver/service/controller.h"
+#include "driver/service/domains.h"
 #include "driver/service/identity.h"
 #include "driver/service/metrics.h"
 #include "driver/service/node.h"
@@ -45,10 +46,31 @@ typedef struct Role {
     NodeService *node;
     Scheduling *scheduling; /* NULL: without --warmth */
     Webhook *webhook;       /* NULL: without --webhook-address */
+    CrushPlace *crush_place;
     CallLog *calls;
     gint64 started_us;
     IdentityConfig identity;
 } Role;
+
+static GHashTable *read_domains(const Options *o, GError **error)
+{
+    GHashTable *domains = domains_of_node(o->kubeconfig, o->node_id, o->domains, error);
+    const char *zone = domains ? g_hash_table_lookup(domains, "zone") : NULL;
+    if (!zone || !o->zone || !*o->zone || strcmp(zone, o->zone) == 0)
+        return domains;
+    hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                "--zone=%s: the node's label of --domainlabels says %s; leave --zone out", o->zone,
+                zone);
+    g_hash_table_unref(domains);
+    return NULL;
+}
+
+/* A domain "zone" has the label's name that the controller keeps: both have to say the same. */
+static const char *zone_of(const Options *o, GHashTable *domains)
+{
+    const char *zone = domains ? g_hash_table_lookup(domains, "zone") : NULL;
+    return zone ? zone : o->zone;
+}
 
 static gboolean make_role(Role *role, const Options *o, GError **error)
 {
@@ -66,34 +88,51 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
         }
         role->controller = controller_new(backends, n);
         controller_set_secret_dir(role->controller, o->secret_dir);
+        if (o->domains)
+            controller_set_domains(role->controller, o->driver_name, o->domains);
+        controller_set_metadata(role->controller, o->set_metadata, o->cluster_name);
         if (o->warmth && !(role->scheduling = scheduling_of_controller(
                                o->kubeconfig, o->driver_name, o->cluster_config, error)))
             return FALSE;
         if (role->scheduling)
             controller_set_warmth(role->controller, scheduling_warmth(role->scheduling));
+        const WebhookConfig webhook = {.address = o->webhook_address,
+                                       .certificate = o->webhook_cert_dir,
+                                       .client_ca = o->webhook_client_ca};
         if (o->webhook_address &&
-            !(role->webhook = webhook_new(scheduling_client(role->scheduling), o->webhook_address,
-                                          o->webhook_cert_dir, error)))
+            !(role->webhook = webhook_new(scheduling_client(role->scheduling), &webhook, error)))
             return FALSE;
         role->identity.group_controller = controller_has_groups(role->controller);
         role->identity.probe = controller_probe;
         role->identity.probe_data = role->controller;
         return TRUE;
     }
+    role->crush_place = crush_place_new(o->kubeconfig, o->node_id);
+    g_autoptr(GHashTable) domains = NULL;
+    g_autofree char *prefix = domains_prefix(o->driver_name);
+    if (o->domains && !(domains = read_domains(o, error)))
+        return FALSE;
+    const char *zone = zone_of(o, domains);
     NodeServiceConfig config = {.node_id = o->node_id,
+                                .domains = domains,
+                                .domain_prefix = prefix,
                                 .hearthd_socket = o->hearthd_socket,
                                 .config_path = o->cluster_config,
                                 .device_dir = o->device_dir,
                                 .dataset_mount = o->layers,
                                 .tier = o->tier,
-                                .zone = o->zone,
-                                .records = backend_cephfs_new};
+                                .zone = zone,
+                                .records = backend_cephfs_new_on_node,
+                                .crush_place = role->crush_place};
     role->node = node_service_new(&config, error);
     const WarmupPlace place = {.hearthd_socket = o->hearthd_socket,
                                .cluster_config = o->cluster_config,
-                               .secret_dir = o->secret_dir};
+                               .secret_dir = o->secret_dir,
+                               .crush_place = role->crush_place};
+    const ReporterNode here = {
+        .name = o->node_id, .tier = o->tier, .zone = zone, .hearthd_socket = o->hearthd_socket};
     if (role->node && o->warmth)
-        role->scheduling = scheduling_of_node(o->kubeconfig, o->node_id, &place, error);
+        role->scheduling = scheduling_of_node(o->kubeconfig, &here, &place, error);
     /* Of the plugin as a whole: every instance tells the same (CSI, GetPluginCapabilities). */
     role->identity.group_controller = TRUE;
     role->identity.probe = probe_node;
@@ -239,6 +278,7 @@ int main(int argc, char **argv)
     scheduling_free(role.scheduling);
     controller_free(role.controller);
     node_service_free(role.node);
+    crush_place_free(role.crush_place);
     /*
      * Threads that a dead Ceph holds are left behind (node/bounded.h); destructors of its
      * libraries must not run under them.

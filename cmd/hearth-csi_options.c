@@ -2,6 +2,8 @@
 #include <string.h>
 #include "cache/control/wire.h"
 #include "driver/backend/backend.h"
+#include "driver/service/controller.h"
+#include "driver/service/domains.h"
 #include "driver/service/identity.h"
 #include "driver/service/registration.h"
 #include "driver/volume/config.h"
@@ -30,6 +32,19 @@ static const char *socket_path(const char *endpoint, GError **error)
     g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                 "endpoint \"%s\": give a unix socket as unix:///PATH", endpoint);
     return NULL;
+}
+
+/* As ceph-csi's flag is given: alone, or with its value. */
+static gboolean set_metadata(const char *name, const char *value, gpointer data, GError **error)
+{
+    Options *o = data;
+    (void)name;
+    o->set_metadata = !value || strcmp(value, "true") == 0;
+    if (o->set_metadata || strcmp(value, "false") == 0)
+        return TRUE;
+    g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                "--setmetadata=%s: use true or false", value);
+    return FALSE;
 }
 
 gboolean options_parse(int *argc, char ***argv, Options *o, GError **error)
@@ -74,13 +89,23 @@ gboolean options_parse(int *argc, char ***argv, Options *o, GError **error)
          "controller: copies of images that depend on more images than this are flattened "
          "(" G_STRINGIFY(RBD_DEFAULT_CLONE_DEPTH) ")",
          "N"},
+        {"setmetadata", 0, G_OPTION_FLAG_OPTIONAL_ARG, G_OPTION_ARG_CALLBACK, set_metadata,
+         "controller: keep the names of claim, PersistentVolume and snapshot as metadata in Ceph "
+         "(true)",
+         "true|false"},
+        {"clustername", 0, 0, G_OPTION_ARG_STRING, &o->cluster_name,
+         "controller: with it, the name of this Kubernetes cluster", "NAME"},
+        {"domainlabels", 0, 0, G_OPTION_ARG_STRING, &o->domain_labels,
+         "Labels of nodes that topologyConstrainedPools of classes goes by; node: reported as "
+         "topology (needs Kubernetes)",
+         "LABEL,LABEL,..."},
         {"warmth", 0, 0, G_OPTION_ARG_NONE, &o->warmth,
          "Take part in warm-aware scheduling: a node reports what it has cached to Kubernetes, the "
          "controller labels nodes by it",
          NULL},
         {"kubeconfig", 0, 0, G_OPTION_ARG_FILENAME, &o->kubeconfig,
-         "With --warmth: how to reach Kubernetes, for development (KUBECONFIG, else the pod's "
-         "service account)",
+         "How to reach Kubernetes, for --warmth, --domainlabels and readAffinity, for development "
+         "(KUBECONFIG, else the pod's service account)",
          "FILE"},
         {"webhook-address", 0, 0, G_OPTION_ARG_STRING, &o->webhook_address,
          "controller, with --warmth: serve the mutating webhook that has pods prefer nodes where "
@@ -91,6 +116,10 @@ gboolean options_parse(int *argc, char ***argv, Options *o, GError **error)
          "With --webhook-address: a mounted Secret with tls.crt and tls.key "
          "(" DEFAULT_WEBHOOK_CERT_DIR ")",
          "DIR"},
+        {"webhook-client-ca", 0, 0, G_OPTION_ARG_FILENAME, &o->webhook_client_ca,
+         "With --webhook-address: answer only who shows a client certificate of these authorities, "
+         "the API server (anyone)",
+         "FILE"},
         {"metrics-address", 0, 0, G_OPTION_ARG_STRING, &o->metrics_address,
          "Serve /metrics for Prometheus, and /healthz (off)", "ADDRESS:PORT"},
         {"log-level", 0, 0, G_OPTION_ARG_STRING, &o->log_level,
@@ -98,13 +127,17 @@ gboolean options_parse(int *argc, char ***argv, Options *o, GError **error)
         {"version", 0, 0, G_OPTION_ARG_NONE, &o->version, "Print the version and exit", NULL},
         {NULL, 0, 0, 0, NULL, NULL, NULL}};
     o->max_clone_depth = RBD_DEFAULT_CLONE_DEPTH;
+    o->set_metadata = TRUE;
     g_autoptr(GOptionContext) context = g_option_context_new("- Hearth's CSI plugin");
     g_option_context_set_description(
         context,
         "`hearth-csi audit` finds what is out of step in Ceph, `hearth-csi cleanup` removes what "
         "an uninstalled Hearth left in Kubernetes, `hearth-csi probe` is for its probes; see their "
         "--help.");
-    g_option_context_add_main_entries(context, entries, NULL);
+    /* Callbacks are of a group: its data is what they are given. */
+    GOptionGroup *group = g_option_group_new("main", "", "", o, NULL);
+    g_option_group_add_entries(group, entries);
+    g_option_context_set_main_group(context, group);
     if (!g_option_context_parse(context, argc, argv, error))
         return FALSE;
     if (*argc > 1) {
@@ -153,6 +186,9 @@ gboolean options_parse(int *argc, char ***argv, Options *o, GError **error)
     o->registration_dir = value_or(o->registration_dir, NULL, REGISTRATION_DEFAULT_DIR);
     return layers_parse_mode(o->dataset_mount, &o->layers, error) &&
            identity_check_name(o->driver_name, error) &&
+           (!o->domain_labels || !*o->domain_labels ||
+            (o->domains = domains_parse(o->domain_labels, error))) &&
+           (!o->cluster_name || controller_check_cluster_name(o->cluster_name, error)) &&
            (o->socket_path = socket_path(o->endpoint, error)) &&
            (!o->registration_path || registration_check_endpoint(o->registration_path, error));
 }

@@ -8,12 +8,13 @@
 typedef struct Options {
     char *role, *endpoint, *driver_name, *cluster_config, *node_id, *hearthd_socket, *tier, *zone,
         *log_level, *dir_root, *secret_dir, *device_dir, *dataset_mount, *kubeconfig,
-        *webhook_address, *webhook_cert_dir, *metrics_address, *registration_path,
-        *registration_dir;
+        *webhook_address, *webhook_cert_dir, *webhook_client_ca, *metrics_address,
+        *registration_path, *registration_dir, *cluster_name, *domain_labels;
     const char *socket_path; /* of endpoint */
+    char **domains;          /* of domain_labels; NULL: none */
     LayersMode layers;
     gint max_clone_depth;
-    gboolean warmth, version;
+    gboolean set_metadata, warmth, version;
 } Options;
 
 /* G_OPTION_ERROR, which names the flag. Strings are left to the end of the process. */

@@ -79,6 +79,18 @@ static void check_verity(Doctor *d)
         findings_add(d->findings, FINDING_OK, "fs-verity", NULL, "%s", ctl_string(cache, "verity"));
 }
 
+static void check_io_flusher(Doctor *d)
+{
+    const json_t *daemon = json_object_get(d->status, "daemon");
+    if (json_is_false(json_object_get(daemon, "ioFlusher")))
+        findings_add(d->findings, FINDING_WARN, "memory for images",
+                     "give hearthd CAP_SYS_RESOURCE (the chart does), and restart it",
+                     "hearthd may not set PR_SET_IO_FLUSHER: when memory is short, a node with "
+                     "images that are written to can stand still");
+    else if (json_is_true(json_object_get(daemon, "ioFlusher")))
+        findings_add(d->findings, FINDING_OK, "memory for images", NULL, "PR_SET_IO_FLUSHER");
+}
+
 void doctor_hearthd(Doctor *d)
 {
     if (!d->hello || !d->status) {
@@ -96,4 +108,5 @@ void doctor_hearthd(Doctor *d)
     check_disk_state(d);
     check_counted(d);
     check_verity(d);
+    check_io_flusher(d);
 }

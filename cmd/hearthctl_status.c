@@ -45,7 +45,7 @@ static Row *make_row(const json_t *v)
     uint64_t cached = ctl_number(v, "bytesCached"), total = ctl_number(v, "bytesTotal");
     uint64_t hits = ctl_number(v, "hits"), misses = ctl_number(v, "misses");
     gboolean known = json_integer_value(json_object_get(v, "bytesTotal")) >= 0;
-    gboolean cache = json_is_true(json_object_get(v, "cache"));
+    gboolean cache = json_is_true(json_object_get(v, "cache")) && !ctl_string(v, "uncached")[0];
     row->cells[0] = g_strdup(ctl_string(v, "volume"));
     row->cells[1] = g_strdup(ctl_string(v, "type"));
     row->cells[2] = volume_state(v);
@@ -80,6 +80,16 @@ static void print_table(const json_t *volumes)
     print_cells(headers, widths);
     for (guint i = 0; i < rows->len; i++)
         print_cells((const char *const *)((Row *)rows->pdata[i])->cells, widths);
+}
+
+static void print_uncached(const json_t *volumes)
+{
+    for (size_t i = 0; i < json_array_size(volumes); i++) {
+        const json_t *v = json_array_get(volumes, i);
+        if (ctl_string(v, "uncached")[0])
+            printf("not cached: %s, %s: %s\n", ctl_string(v, "volume"), ctl_string(v, "rootPath"),
+                   ctl_string(v, "uncached"));
+    }
 }
 
 static char *duration(uint64_t seconds)
@@ -183,6 +193,7 @@ static void print_status(const json_t *status, const json_t *volumes)
         print_table(volumes);
     else
         printf("No volumes are served on this node.\n");
+    print_uncached(volumes);
 }
 
 static void print_json(const json_t *status, json_t *volumes)

@@ -38,6 +38,21 @@ typedef struct BackendVolume {
 void backend_volume_free(BackendVolume *volume);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BackendVolume, backend_volume_free)
 
+/* What ceph-csi's journal says of a volume or a snapshot (ceph_csi_journal.h). */
+typedef enum JournalKind { JOURNAL_VOLUME, JOURNAL_SNAPSHOT } JournalKind;
+typedef struct JournalEntry {
+    char *request_name;      /* NULL: not told */
+    char *name;              /* of the image, subvolume or snapshot */
+    char *source;            /* of a snapshot: the name of its volume; NULL: not told */
+    gboolean encrypted;      /* with a key in a KMS */
+    gboolean shows_snapshot; /* a volume without bytes of its own */
+    gboolean shown;          /* a snapshot that such volumes show, or did */
+    gint64 directory_pool;   /* number of the pool with the request's name; -1: its own */
+} JournalEntry;
+
+void journal_entry_free(JournalEntry *entry);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(JournalEntry, journal_entry_free)
+
 typedef struct BackendOps {
     VolumeType type;
     gboolean needs_secrets;
@@ -127,6 +142,13 @@ typedef struct BackendOps {
     gboolean (*volume_limit)(void *session, const VolumeId *id, const json_t *limits,
                              gint64 deadline_us, GError **error);
     /*
+     * Keeps texts (an object of names and strings) with a volume, or with its snapshot unless that
+     * is NULL, for people and tools. Nothing happens where this cannot be: of an image's snapshot,
+     * or, once that was an error, on an older Ceph. NULL where no volume has such a thing.
+     */
+    gboolean (*volume_describe)(void *session, const VolumeId *id, const char *snapshot,
+                                const json_t *texts, gint64 deadline_us, GError **error);
+    /*
      * Snapshots of a volume, by name; NULL where there are none. Creating one that is there
      * succeeds; NOT_FOUND: no volume. Removing what is not there succeeds; FAILED_PRECONDITION: it
      * is being copied from. Looking: NOT_FOUND. A list holds all names, of anyone's, and is empty
@@ -174,6 +196,13 @@ typedef struct BackendOps {
     VolumeId *(*adopt)(void *backend, const AdoptedId *id, const Secrets *secrets,
                        gint64 deadline_us, GError **error);
 
+    /* What ceph-csi's journal has for a handle: *entry is NULL for nothing; and taking it out of
+     * there, once what it stands for is gone. Both NULL where none can be adopted. */
+    gboolean (*journal_find)(void *session, JournalKind kind, const char *handle,
+                             JournalEntry **entry, gint64 deadline_us, GError **error);
+    gboolean (*journal_forget)(void *session, JournalKind kind, const char *handle,
+                               const JournalEntry *entry, gint64 deadline_us, GError **error);
+
     /* Whether provisioning could work now, without a request's secrets. */
     gboolean (*probe)(void *backend, gint64 deadline_us, GError **error);
     void (*free)(void *backend);
@@ -190,6 +219,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Backend, backend_free)
 
 /* CephFS subvolumes through the mgr; `config_path` is ceph-csi's config.json (volume/config.h). */
 Backend *backend_cephfs_new(const char *config_path);
+/* On a node, which may reach a cluster in a network of its own (netNamespaceFilePath). */
+Backend *backend_cephfs_new_on_node(const char *config_path);
 /* RBD images through librbd; likewise. A copy that depends on more images than `max_clone_depth` is
  * flattened. */
 #define RBD_DEFAULT_CLONE_DEPTH 4

@@ -6,6 +6,7 @@ struct CephBackend {
     char *config_path;
     CephConns *conns;
     Bounded *probes; /* at most one hangs, in the resolver */
+    gboolean on_node;
 };
 
 CephBackend *ceph_backend_new(const char *config_path)
@@ -27,9 +28,17 @@ void ceph_backend_free(CephBackend *b)
     g_free(b);
 }
 
+void ceph_backend_set_on_node(CephBackend *b)
+{
+    b->on_node = TRUE;
+}
+
 ClusterConfig *ceph_backend_config(const CephBackend *b, const char *cluster_id, GError **error)
 {
-    return config_find(b->config_path, cluster_id, error);
+    ClusterConfig *cluster = config_find(b->config_path, cluster_id, error);
+    if (cluster && b->on_node)
+        cluster->net_namespace = g_strdup(cluster->cephfs_net_namespace);
+    return cluster;
 }
 
 CephConn *ceph_backend_connect(CephBackend *b, const ClusterConfig *cluster, const Secrets *secrets,

@@ -12,6 +12,8 @@ typedef struct CephBackend CephBackend;
 
 CephBackend *ceph_backend_new(const char *config_path);
 void ceph_backend_free(CephBackend *backend);
+/* It connects to CephFS as nodes do, in the network that config.json says. Before it is used. */
+void ceph_backend_set_on_node(CephBackend *backend);
 
 /* The cluster's entry, the caller's; see config_find(). */
 ClusterConfig *ceph_backend_config(const CephBackend *backend, const char *cluster_id,

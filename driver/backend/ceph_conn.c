@@ -7,6 +7,7 @@
  * across any call of librados.
  */
 #include "driver/backend/ceph_internal.h"
+#include "driver/backend/net_namespace.h"
 #include "driver/backend/reach.h"
 #include <errno.h>
 #include <pthread.h>
@@ -87,15 +88,46 @@ const char *ceph_conn_user(const CephConn *conn)
 /* SHA-256 over the parts with their ends, so that no two lists are the same text. */
 static char *table_key(const ClusterConfig *cluster, const char *monitors, const Secrets *secrets)
 {
-    const char *parts[] = {cluster->cluster_id, monitors, secrets->user, secrets->key};
+    const char *parts[] = {cluster->cluster_id, monitors, secrets->user, secrets->key,
+                           cluster->net_namespace ? cluster->net_namespace : ""};
     g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
     for (guint i = 0; i < G_N_ELEMENTS(parts); i++)
         g_checksum_update(sum, (const guchar *)parts[i], (gssize)strlen(parts[i]) + 1);
+    for (char **text = cluster->ceph_conf; text && *text; text++)
+        g_checksum_update(sum, (const guchar *)*text, (gssize)strlen(*text) + 1);
     return g_strdup(g_checksum_get_string(sum));
 }
 
+static gboolean set_option(CephConn *conn, const char *name, const char *value, GError **error)
+{
+    int rc = rados_conf_set(conn->cluster, name, value);
+    if (rc != 0)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "librados option %s: %s", name,
+                    g_strerror(-rc));
+    return rc == 0;
+}
+
+/* What the administrator sets, which is checked to be none of ours. */
+static gboolean set_cluster_option(CephConn *conn, const char *name, const char *value,
+                                   GError **error)
+{
+    int rc = rados_conf_set(conn->cluster, name, value);
+    if (rc == -ENOENT)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                    "cluster %s: \"cephConf\": the Ceph library here knows no option %s: take "
+                    "it out of config.json, or correct its name",
+                    conn->cluster_id, name);
+    else if (rc != 0)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                    "cluster %s: \"cephConf\": the Ceph library here refuses \"%s\" as value of "
+                    "option %s: correct it in config.json",
+                    conn->cluster_id, value, name);
+    return rc == 0;
+}
+
 /* No ceph.conf and no keyring file is read: what a request may do is in the request alone. */
-static gboolean configure(CephConn *conn, const Secrets *secrets, GError **error)
+static gboolean configure(CephConn *conn, char *const *ceph_conf, const Secrets *secrets,
+                          GError **error)
 {
     const char *const options[][2] = {
         {"key", secrets->key},
@@ -113,29 +145,33 @@ static gboolean configure(CephConn *conn, const Secrets *secrets, GError **error
     };
     g_autofree char *entity = g_strconcat("client.", conn->user, NULL);
     int rc = rados_create2(&conn->cluster, "ceph", entity, 0);
-    for (guint i = 0; rc == 0 && i < G_N_ELEMENTS(options); i++) {
-        rc = rados_conf_set(conn->cluster, options[i][0], options[i][1]);
-        if (rc != 0) {
-            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "librados option %s: %s",
-                        options[i][0], g_strerror(-rc));
-            return FALSE;
-        }
-    }
-    if (rc != 0)
+    if (rc != 0) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "librados for %s: %s", entity,
                     g_strerror(-rc));
-    return rc == 0;
+        return FALSE;
+    }
+    gboolean good = TRUE;
+    for (guint i = 0; good && i < G_N_ELEMENTS(options); i++)
+        good = set_option(conn, options[i][0], options[i][1], error);
+    for (char *const *o = ceph_conf; good && o && *o; o += 2)
+        good = set_cluster_option(conn, o[0], o[1], error);
+    return good;
 }
 
 typedef struct ConnectJob {
     CephConn *conn;
     char **monitors;
+    char *net_namespace;
     int rc;
+    GError *error; /* there is no way to the cluster's network */
 } ConnectJob;
 
 static void connect_run(void *data)
 {
     ConnectJob *job = data;
+    /* The connection's calls are run by this thread and its like, which serve no other. */
+    if (!net_namespace_enter(job->net_namespace, &job->error))
+        return;
     gint64 until_us = g_get_monotonic_time() + GREETING_SECONDS * G_USEC_PER_SEC;
     g_auto(GStrv) monitors = reach_explicit(job->monitors, until_us);
     g_autofree char *hosts = g_strjoinv(",", monitors);
@@ -149,6 +185,8 @@ static void connect_free(void *data)
     ConnectJob *job = data;
     ceph_conn_unref(job->conn);
     g_strfreev(job->monitors);
+    g_free(job->net_namespace);
+    g_clear_error(&job->error);
     g_free(job);
 }
 
@@ -160,14 +198,15 @@ static void unreachable(GError **error, const CephConn *conn)
                 conn->cluster_id, conn->user, conn->monitors);
 }
 
-static gboolean connect_now(CephConn *conn, char **monitors, const Secrets *secrets,
+static gboolean connect_now(CephConn *conn, const ClusterConfig *cluster, const Secrets *secrets,
                             gint64 deadline_us, GError **error)
 {
-    if (!configure(conn, secrets, error))
+    if (!configure(conn, cluster->ceph_conf, secrets, error))
         return FALSE;
     ConnectJob *job = g_new0(ConnectJob, 1);
     job->conn = ceph_conn_ref(conn);
-    job->monitors = g_strdupv(monitors);
+    job->monitors = g_strdupv(cluster->monitors);
+    job->net_namespace = g_strdup(cluster->net_namespace);
     /* librados gives up by itself; the limit is for a resolver that hangs. */
     g_autoptr(GError) cause = NULL;
     if (!ceph_conn_run(conn, "connecting", "connecting", connect_run, job, connect_free,
@@ -176,7 +215,13 @@ static gboolean connect_now(CephConn *conn, char **monitors, const Secrets *secr
         return FALSE;
     }
     int rc = job->rc;
+    const gboolean no_network = job->error != NULL;
+    if (no_network)
+        g_propagate_prefixed_error(error, g_steal_pointer(&job->error),
+                                   "cluster %s: ", conn->cluster_id);
     connect_free(job);
+    if (no_network)
+        return FALSE;
     if (rc == -EACCES || rc == -EPERM || rc == -EKEYREJECTED || rc == -ENOENT)
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAUTHENTICATED,
                     "cluster %s refuses client.%s: the user is not there or the key in the Secret "
@@ -342,7 +387,7 @@ CephConn *ceph_conns_get(CephConns *c, const ClusterConfig *cluster, const Secre
         pthread_mutex_unlock(&c->lock);
 
         g_autoptr(GError) failure = NULL;
-        good = connect_now(conn, cluster->monitors, secrets, deadline_us, &failure);
+        good = connect_now(conn, cluster, secrets, deadline_us, &failure);
 
         pthread_mutex_lock(&c->lock);
         conn->state = good ? CONN_READY : CONN_FAILED;

@@ -31,10 +31,27 @@ static const char *text_of(const json_t *object, const char *name)
     return json_string_value(json_object_get(object, name));
 }
 
+/* One answer tells of all pools, and classes of several are asked about one after another. */
+#define DF_AGE_US (5 * G_USEC_PER_SEC)
+
+static json_t *df(CephConn *conn, gint64 deadline_us, GError **error)
+{
+    g_autofree char *known = ceph_conn_recall(conn, "df", DF_AGE_US);
+    if (known)
+        return json_loads(known, 0, NULL);
+    json_t *answer = ceph_mon_ask(conn, "df", deadline_us, error);
+    if (!answer)
+        return NULL;
+    char *text = json_dumps(answer, JSON_COMPACT);
+    ceph_conn_remember(conn, "df", text);
+    free(text);
+    return answer;
+}
+
 gboolean ceph_mon_available(CephConn *conn, const char *pool, gint64 *bytes, gint64 deadline_us,
                             GError **error)
 {
-    json_t *answer = ceph_mon_ask(conn, "df", deadline_us, error);
+    json_t *answer = df(conn, deadline_us, error);
     if (!answer)
         return FALSE;
     gboolean found = FALSE;

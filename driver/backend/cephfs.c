@@ -6,9 +6,11 @@
 #include <errno.h>
 #include <string.h>
 #include "driver/backend/ceph_backend.h"
+#include "driver/backend/ceph_csi_journal.h"
 #include "driver/backend/ceph_mon.h"
 #include "driver/backend/cephfs_mgr.h"
 #include "driver/backend/cephfs_manifests.h"
+#include "driver/backend/cephfs_metadata.h"
 #include "driver/backend/cephfs_snap.h"
 #include "driver/volume/record.h"
 
@@ -16,7 +18,7 @@
 
 typedef struct Session {
     CephConn *conn;
-    char *fs_name, *pool;
+    char *fs_name, *pool, *journal_namespace;
 } Session;
 
 static VolumeId *locate(void *backend, const VolumeParams *params, GError **error)
@@ -38,6 +40,7 @@ static void session_close(void *session)
     ceph_conn_unref(s->conn);
     g_free(s->fs_name);
     g_free(s->pool);
+    g_free(s->journal_namespace);
     g_free(s);
 }
 
@@ -57,6 +60,7 @@ static void *session_open(void *backend, const VolumeId *where, const Secrets *s
     s->conn = g_steal_pointer(&conn);
     s->fs_name = g_strdup(where->fs_name);
     s->pool = pool;
+    s->journal_namespace = g_strdup(cluster->journal_namespace);
     return s;
 }
 
@@ -258,6 +262,14 @@ static gboolean volume_pin(void *session, const VolumeId *id, const char *pin, g
     return cephfs_mgr_pin(s->conn, &subvolume, pin, deadline_us, error);
 }
 
+static gboolean volume_describe(void *session, const VolumeId *id, const char *snapshot,
+                                const json_t *texts, gint64 deadline_us, GError **error)
+{
+    Session *s = session;
+    Subvolume subvolume = subvolume_of(id);
+    return cephfs_metadata_set(s->conn, &subvolume, snapshot, texts, deadline_us, error);
+}
+
 static gboolean snapshot_create(void *session, const VolumeId *volume, const char *snapshot,
                                 gint64 deadline_us, GError **error)
 {
@@ -375,6 +387,7 @@ static VolumeId *adopt(void *backend, const AdoptedId *adopted, const Secrets *s
     VolumeId *id = new_place(adopted->cluster_id, fs_name, config->subvolume_group);
     id->name = adopted_id_volume(adopted);
     id->adopted = TRUE;
+    id->handle = adopted_id_encode(adopted);
     /* A class of ceph-csi's may have set volumeNamePrefix, which only its journal knows. */
     GError *cause = NULL;
     Subvolume subvolume = subvolume_of(id);
@@ -392,6 +405,22 @@ static VolumeId *adopt(void *backend, const AdoptedId *adopted, const Secrets *s
     g_propagate_error(error, cause);
     volume_id_free(id);
     return NULL;
+}
+
+static gboolean journal_find(void *session, JournalKind kind, const char *handle,
+                             JournalEntry **entry, gint64 deadline_us, GError **error)
+{
+    Session *s = session;
+    const RbdPlace at = {.conn = s->conn, .pool = s->pool, .nspace = s->journal_namespace};
+    return ceph_csi_journal_find(&at, kind, handle, entry, deadline_us, error);
+}
+
+static gboolean journal_forget(void *session, JournalKind kind, const char *handle,
+                               const JournalEntry *entry, gint64 deadline_us, GError **error)
+{
+    Session *s = session;
+    const RbdPlace at = {.conn = s->conn, .pool = s->pool, .nspace = s->journal_namespace};
+    return ceph_csi_journal_forget(&at, kind, handle, entry, deadline_us, error);
 }
 
 static gboolean probe(void *backend, gint64 deadline_us, GError **error)
@@ -428,6 +457,7 @@ static const BackendOps ops = {
     .leftover_remove = leftover_remove,
     .volume_resize = volume_resize,
     .volume_pin = volume_pin,
+    .volume_describe = volume_describe,
     .snapshot_create = snapshot_create,
     .snapshot_remove = snapshot_remove,
     .snapshot_look = snapshot_look,
@@ -438,6 +468,8 @@ static const BackendOps ops = {
     .clusters = clusters,
     .places = places,
     .adopt = adopt,
+    .journal_find = journal_find,
+    .journal_forget = journal_forget,
     .probe = probe,
     .free = cephfs_free,
 };
@@ -447,5 +479,12 @@ Backend *backend_cephfs_new(const char *config_path)
     Backend *backend = g_new0(Backend, 1);
     backend->ops = &ops;
     backend->impl = ceph_backend_new(config_path);
+    return backend;
+}
+
+Backend *backend_cephfs_new_on_node(const char *config_path)
+{
+    Backend *backend = backend_cephfs_new(config_path);
+    ceph_backend_set_on_node(backend->impl);
     return backend;
 }

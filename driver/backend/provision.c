@@ -21,17 +21,6 @@ gboolean work_is_not_found(const GError *error)
     return g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND);
 }
 
-/* What a record would say of a volume of ceph-csi, whose own are in its journal. */
-static VolumeRecord *adopted_record(const VolumeId *id)
-{
-    VolumeRecord *record = g_new0(VolumeRecord, 1);
-    record->request_name = g_strdup(id->name);
-    record->group = g_strdup(id->group ? id->group : "");
-    record->params = json_object();
-    record->changes = json_object();
-    return record;
-}
-
 gboolean work_find_record(Work *w, VolumeRecord **record, GError **error)
 {
     if (w->id->adopted) {
@@ -109,7 +98,7 @@ static void release_name(Work *w, const GError *cause)
 static gboolean choose_bytes(Work *w, const ProvisionRequest *r, gint64 *bytes, GError **error)
 {
     gint64 least = 0;
-    if (!capacity_choose(r->range, bytes, error))
+    if (!capacity_choose(r->range, r->params->type, bytes, error))
         return FALSE;
     if (!r->source)
         return TRUE;
@@ -155,8 +144,8 @@ static gboolean take_name(Work *w, const ProvisionRequest *r, VolumeRecord **rec
         if (!choose_bytes(w, r, &bytes, error) ||
             (r->backing_snapshot && !(backing = shallow_backing(w, r, &bytes, error))))
             return FALSE;
-        g_autofree char *text =
-            record_encode(r->name, r->params, r->id, r->source, backing, r->changes, bytes);
+        g_autofree char *text = record_encode(r->name, r->params, r->id, r->source, r->source_at,
+                                              backing, r->changes, bytes);
         if (!claim_name(w, *volume, text, &fresh, error))
             return FALSE;
         if (fresh)
@@ -235,7 +224,7 @@ gboolean provision_create(const Backend *backend, const ProvisionRequest *r, con
     work_auto Work w = {0};
     g_autoptr(VolumeRecord) found = NULL;
     g_autoptr(BackendVolume) made = NULL;
-    if (!capacity_choose(r->range, &bytes, error) ||
+    if (!capacity_choose(r->range, r->params->type, &bytes, error) ||
         !work_open(&w, backend, r->id, secrets, deadline_us, error) ||
         !modify_check(&w, r->changes, error) || !take_name(&w, r, &found, &made, error))
         return FALSE;
@@ -249,7 +238,7 @@ gboolean provision_create(const Backend *backend, const ProvisionRequest *r, con
     if (r->params->mds_pin && !found->backing &&
         !w.ops->volume_pin(w.session, r->id, r->params->mds_pin, deadline_us, error))
         return FALSE;
-    if (!modify_limit(&w, r->changes, error))
+    if (!modify_limit(&w, found, made->bytes, error))
         return FALSE;
     *record = g_steal_pointer(&found);
     *volume = g_steal_pointer(&made);
@@ -281,17 +270,13 @@ gboolean provision_delete(const Backend *backend, const VolumeId *id, const Secr
     /* A record of another group is of another volume, which has this one's name. */
     if (record && strcmp(record->group, id->group ? id->group : "") != 0)
         g_clear_pointer(&record, record_free);
-    if (!record || id->adopted) {
+    if (id->adopted)
+        return adopted_delete(&w, error);
+    if (!record) {
         g_autoptr(BackendVolume) foreign = NULL;
         if (!work_find_volume(&w, &foreign, error))
             return FALSE;
-        if (foreign && id->adopted)
-            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                        "volume %s (%s) is ceph-csi's, and its journal, which this driver does not "
-                        "change, still names it: delete it through a PersistentVolume of ceph-csi, "
-                        "or set persistentVolumeReclaimPolicy: Retain on this one",
-                        id->name, foreign->path);
-        else if (foreign)
+        if (foreign)
             g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
                         "volume %s (%s) has no record of this driver, which therefore does not "
                         "delete it; remove it by hand if its data is not needed",
@@ -311,6 +296,18 @@ gboolean provision_look(const Backend *backend, const VolumeId *id, const Secret
     work_auto Work w = {0};
     return work_open(&w, backend, id, secrets, deadline_us, error) &&
            work_look(&w, record, volume, error);
+}
+
+gboolean provision_recorded(const Backend *backend, const VolumeId *id, const Secrets *secrets,
+                            gint64 deadline_us, gboolean *recorded, GError **error)
+{
+    work_auto Work w = {0};
+    g_autoptr(VolumeRecord) record = NULL;
+    if (!work_open(&w, backend, id, secrets, deadline_us, error) ||
+        !work_find_record(&w, &record, error))
+        return FALSE;
+    *recorded = record != NULL;
+    return TRUE;
 }
 
 gboolean provision_inspect(const Backend *backend, const VolumeId *id, const Secrets *secrets,

@@ -25,6 +25,7 @@ typedef struct ProvisionRequest {
     /* What the volume starts as: one of them, at the same place, or none; and its ID as text. */
     const VolumeId *from_snapshot, *from_volume;
     const char *source;
+    const char *source_at; /* the ID we would give it, when it is ceph-csi's; else NULL */
     /* It shows the snapshot, or the dataset of its parameters, and has no bytes of its own, to be
      * read only. */
     gboolean backing_snapshot;
@@ -44,7 +45,8 @@ gboolean provision_create(const Backend *backend, const ProvisionRequest *reques
 
 /*
  * What is not there is deleted already. Snapshots of ours outlive their volume.
- * FAILED_PRECONDITION: a volume without a record, or snapshots of someone else.
+ * FAILED_PRECONDITION: a volume without a record, or snapshots of someone else. One of ceph-csi
+ * goes with what its journal has of it; FAILED_PRECONDITION for what only ceph-csi can delete.
  */
 gboolean provision_delete(const Backend *backend, const VolumeId *id, const Secrets *secrets,
                           gint64 deadline_us, GError **error);
@@ -53,6 +55,10 @@ gboolean provision_delete(const Backend *backend, const VolumeId *id, const Secr
 gboolean provision_look(const Backend *backend, const VolumeId *id, const Secrets *secrets,
                         gint64 deadline_us, VolumeRecord **record, BackendVolume **volume,
                         GError **error);
+
+/* Whether there is a record of the volume's name, of a volume that is there or not. */
+gboolean provision_recorded(const Backend *backend, const VolumeId *id, const Secrets *secrets,
+                            gint64 deadline_us, gboolean *recorded, GError **error);
 
 /* What there is of a volume that has a record: *volume is NULL when what it stands for is gone.
  * NOT_FOUND: there is no record, or the volume is still being made. */
@@ -67,6 +73,11 @@ gboolean provision_inspect(const Backend *backend, const VolumeId *id, const Sec
 gboolean provision_expand(const Backend *backend, const VolumeId *id, CapacityRange range,
                           const Secrets *secrets, gint64 deadline_us, gint64 *bytes,
                           GError **error);
+
+/* Keeps texts with a volume, or a snapshot of it unless that is NULL, as volume_describe() does, in
+ * a few seconds. What fails is told in the log. */
+void provision_describe(const Backend *backend, const VolumeId *id, const char *snapshot,
+                        const json_t *texts, const Secrets *secrets, gint64 deadline_us);
 
 /* Sets mutable parameters. NOT_FOUND. INVALID_ARGUMENT: volumes of the type have none. */
 gboolean provision_modify(const Backend *backend, const VolumeId *id, const json_t *changes,
@@ -110,6 +121,12 @@ gboolean provision_snapshot_delete(const Backend *backend, const VolumeId *snaps
 gboolean provision_snapshot_look(const Backend *backend, const VolumeId *snapshot,
                                  const Secrets *secrets, gint64 deadline_us,
                                  SnapshotRecord **record, GError **error);
+
+/* Whether ceph-csi's journal knows the handle of an adopted ID: *name is what it leads to, the
+ * caller's, or NULL. */
+gboolean provision_adopted_known(const Backend *backend, const VolumeId *id, JournalKind kind,
+                                 const Secrets *secrets, gint64 deadline_us, char **name,
+                                 GError **error);
 
 typedef struct ProvisionSnapshot {
     VolumeId *id;

@@ -268,7 +268,7 @@ static gboolean check_copy(Audit *a, const VolumeId *source, const char *snapsho
     GError *cause = NULL;
     if (!work_find_record(&w, &again, &cause))
         return bear(cause, error);
-    g_autoptr(VolumeId) of = again && again->source ? volume_id_decode(again->source, NULL) : NULL;
+    g_autoptr(VolumeId) of = again ? work_source_volume(again) : NULL;
     gboolean in_use = of && strcmp(of->name, source->name) == 0;
     if (in_use && !work_find_volume(&w, &volume, &cause))
         return bear(cause, error);

@@ -73,7 +73,7 @@ gboolean copy_source_size(Work *w, const ProvisionRequest *r, gint64 *bytes, GEr
         return FALSE;
     if (r->from_snapshot) {
         g_autoptr(SnapshotRecord) snapshot = NULL;
-        if (!work_find_snapshot(w, r->from_snapshot->name, &snapshot, error))
+        if (!work_find_any_snapshot(w, r->from_snapshot, &snapshot, error))
             return FALSE;
         if (!snapshot)
             return source_missing(error, r->source);
@@ -96,7 +96,7 @@ static gboolean begin(Work *w, const ProvisionRequest *r, GError **error)
     const BackendOps *ops = w->ops;
     if (r->from_snapshot) {
         g_autoptr(SnapshotRecord) snapshot = NULL;
-        if (!work_find_snapshot(w, r->from_snapshot->name, &snapshot, error))
+        if (!work_find_any_snapshot(w, r->from_snapshot, &snapshot, error))
             return FALSE;
         if (!snapshot)
             return source_missing(error, r->source);
@@ -125,7 +125,7 @@ static gboolean begin(Work *w, const ProvisionRequest *r, GError **error)
 
 gboolean copy_clean(Work *w, const VolumeRecord *record, GError **error)
 {
-    g_autoptr(VolumeId) source = record->source ? volume_id_decode(record->source, NULL) : NULL;
+    g_autoptr(VolumeId) source = work_source_volume(record);
     if (!source)
         return TRUE;
     g_autofree char *name = copy_snapshot_name(w->id->name);

@@ -19,6 +19,17 @@ void work_close(Work *work);
 
 gboolean work_is_not_found(const GError *error);
 
+/* provision_adopted.c: what a record would say of a volume of ceph-csi. */
+VolumeRecord *adopted_record(const VolumeId *id);
+/* As provision_delete() and work_find_snapshot() and provision_snapshot_delete(), of ceph-csi's. */
+gboolean adopted_delete(Work *w, GError **error);
+gboolean adopted_find_snapshot(Work *w, const VolumeId *snapshot, SnapshotRecord **record,
+                               GError **error);
+gboolean adopted_delete_snapshot(Work *w, const VolumeId *snapshot, GError **error);
+/* Whether a snapshot of the volume is ceph-csi's, and so may outlive it. FALSE only for failures.
+ */
+gboolean adopted_keeps_snapshot(Work *w, const char *snapshot, gboolean *keeps, GError **error);
+
 /* FALSE only for failures; *record is NULL when there is none. */
 gboolean work_find_record(Work *w, VolumeRecord **record, GError **error);
 /* FALSE only for failures; *volume is NULL when there is none. */
@@ -35,6 +46,12 @@ gboolean work_remove_volume(Work *w, GError **error);
 
 /* FALSE only for failures; *record is NULL when there is none. `name` is a snapshot's. */
 gboolean work_find_snapshot(Work *w, const char *name, SnapshotRecord **record, GError **error);
+
+/* The same of a snapshot's ID, which may be ceph-csi's. */
+gboolean work_find_any_snapshot(Work *w, const VolumeId *snapshot, SnapshotRecord **record,
+                                GError **error);
+/* The volume a record's volume starts as, to act upon; NULL: none, or a snapshot. The caller's. */
+VolumeId *work_source_volume(const VolumeRecord *record);
 
 /* provision_snapshot.c. FALSE only for failures. */
 gboolean work_snapshot_there(Work *w, const VolumeId *source, const char *name, gboolean *there,
@@ -79,9 +96,10 @@ gboolean shallow_seal(Work *w, const char *snapshot, GError **error);
 void shallow_unseal(Work *w, const char *snapshot);
 
 /* provision_modify.c: whether volumes of the type can have these mutable parameters.
- * INVALID_ARGUMENT. Then: puts the limits among them in force. */
+ * INVALID_ARGUMENT. Then: puts the limits in force that the record of a volume of that size says.
+ */
 gboolean modify_check(const Work *w, const json_t *changes, GError **error);
-gboolean modify_limit(Work *w, const json_t *changes, GError **error);
+gboolean modify_limit(Work *w, const VolumeRecord *record, gint64 bytes, GError **error);
 
 /* The name of the snapshot through which the volume `target` is copied; the caller's. */
 char *copy_snapshot_name(const char *target);

@@ -5,15 +5,13 @@
  */
 #include <string.h>
 #include "driver/backend/provision_internal.h"
+#include "driver/volume/qos.h"
 
 #define TRIES 20
 
 gboolean modify_check(const Work *w, const json_t *changes, GError **error)
 {
-    json_t *limits = mutable_limits(changes);
-    gboolean enforced = !limits || w->ops->volume_limit;
-    json_decref(limits);
-    if (!enforced)
+    if (mutable_has_limits(changes) && !w->ops->volume_limit)
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
                     "limits: nothing enforces them for type=%s; leave them out",
                     volume_type_name(w->id->type));
@@ -47,14 +45,22 @@ static gboolean replace(Work *w, const json_t *changes, gboolean *done, GError *
                                                        w->deadline_us, error));
 }
 
-gboolean modify_limit(Work *w, const json_t *changes, GError **error)
+gboolean modify_limit(Work *w, const VolumeRecord *record, gint64 bytes, GError **error)
 {
-    json_t *limits = mutable_limits(changes);
+    json_t *limits = qos_limits(record->params, record->changes, bytes);
     if (!limits)
         return TRUE;
     gboolean good = w->ops->volume_limit(w->session, w->id, limits, w->deadline_us, error);
     json_decref(limits);
     return good;
+}
+
+/* By what the record says now, which may have been changed again meanwhile. */
+static gboolean limit_anew(Work *w, const json_t *changes, gint64 bytes, GError **error)
+{
+    g_autoptr(VolumeRecord) record = NULL;
+    return !mutable_has_limits(changes) || (work_find_record(w, &record, error) &&
+                                            (!record || modify_limit(w, record, bytes, error)));
 }
 
 gboolean provision_modify(const Backend *backend, const VolumeId *id, const json_t *changes,
@@ -74,7 +80,7 @@ gboolean provision_modify(const Backend *backend, const VolumeId *id, const json
     if (!done)
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
                     "volume %s is being changed by others; try again", id->name);
-    return done && modify_limit(&w, changes, error);
+    return done && limit_anew(&w, changes, volume->bytes, error);
 }
 
 json_t *provision_read_mutable(const Backend *backend, const VolumeId *id, const Secrets *secrets,

@@ -13,7 +13,7 @@ gboolean provision_expand(const Backend *backend, const VolumeId *id, CapacityRa
     g_autoptr(VolumeRecord) record = NULL;
     g_autoptr(BackendVolume) volume = NULL;
     gint64 wanted;
-    if (!capacity_choose(range, &wanted, error) ||
+    if (!capacity_choose(range, id->type, &wanted, error) ||
         !work_open(&w, backend, id, secrets, deadline_us, error) ||
         !work_look(&w, &record, &volume, error))
         return FALSE;
@@ -38,10 +38,13 @@ gboolean provision_expand(const Backend *backend, const VolumeId *id, CapacityRa
                     id->name, volume->bytes, range.limit);
         return FALSE;
     }
-    if (volume->bytes >= range.required)
-        return TRUE;
-    *bytes = wanted;
-    return w.ops->volume_resize(w.session, id, wanted, deadline_us, error);
+    if (volume->bytes < range.required) {
+        *bytes = wanted;
+        if (!w.ops->volume_resize(w.session, id, wanted, deadline_us, error))
+            return FALSE;
+    }
+    /* An earlier attempt may have come no further. */
+    return modify_limit(&w, record, *bytes, error);
 }
 
 void provision_entry_free(gpointer data)

@@ -35,7 +35,23 @@ VolumeId *provision_snapshot_source(const VolumeId *snapshot, const SnapshotReco
     g_free(source->name);
     source->group = *record->source_group ? g_strdup(record->source_group) : NULL;
     source->name = g_strdup(record->source_name);
+    g_free(source->handle);
+    source->handle = g_strdup(record->source_handle);
+    source->adopted = source->handle != NULL;
     return source;
+}
+
+gboolean work_find_any_snapshot(Work *w, const VolumeId *snapshot, SnapshotRecord **record,
+                                GError **error)
+{
+    return snapshot->handle ? adopted_find_snapshot(w, snapshot, record, error)
+                            : work_find_snapshot(w, snapshot->name, record, error);
+}
+
+VolumeId *work_source_volume(const VolumeRecord *record)
+{
+    const char *source = record->source_at ? record->source_at : record->source;
+    return source ? volume_id_decode(source, NULL) : NULL;
 }
 
 gboolean work_snapshot_there(Work *w, const VolumeId *source, const char *name, gboolean *there,
@@ -98,7 +114,9 @@ static gboolean claim_name(Work *w, const VolumeId *snapshot, const char *reques
         return FALSE;
     }
     gint64 bytes = volume->bytes ? volume->bytes : volume_record->bytes;
-    g_autofree char *text = snapshot_record_encode(request_name, source, volume->path, bytes, NULL);
+    /* A subvolume of ceph-csi may have no quota; a record tells a size. */
+    g_autofree char *text =
+        snapshot_record_encode(request_name, source, volume->path, MAX(bytes, 1), NULL);
     g_autofree char *key = snapshot_record_key(snapshot->name);
     return w->ops->record_create(w->session, key, text, &existed, w->deadline_us, error);
 }
@@ -145,8 +163,11 @@ gboolean provision_snapshot_delete(const Backend *backend, const VolumeId *snaps
 {
     work_auto Work w = {0};
     g_autoptr(SnapshotRecord) record = NULL;
-    if (!work_open(&w, backend, snapshot, secrets, deadline_us, error) ||
-        !work_find_snapshot(&w, snapshot->name, &record, error))
+    if (!work_open(&w, backend, snapshot, secrets, deadline_us, error))
+        return FALSE;
+    if (snapshot->handle)
+        return adopted_delete_snapshot(&w, snapshot, error);
+    if (!work_find_snapshot(&w, snapshot->name, &record, error))
         return FALSE;
     /* Without a record there is no telling of which volume it would be. */
     if (!record)
@@ -173,7 +194,7 @@ static SnapshotRecord *look(Work *w, const VolumeId *snapshot, GError **error)
 {
     g_autoptr(SnapshotRecord) record = NULL;
     gboolean there = FALSE;
-    if (!work_find_snapshot(w, snapshot->name, &record, error) || !record)
+    if (!work_find_any_snapshot(w, snapshot, &record, error) || !record)
         return NULL;
     g_autoptr(VolumeId) source = provision_snapshot_source(snapshot, record);
     if (!work_snapshot_there(w, source, snapshot->name, &there, error) || !there)
@@ -264,13 +285,14 @@ static gboolean settle_copy(Work *w, const char *snapshot, const char *target, G
 {
     VolumeId id = *w->id;
     id.name = (char *)target;
+    id.handle = NULL; /* copies are ours, also those of ceph-csi's volumes */
+    id.adopted = FALSE;
     Work of = *w;
     of.id = &id;
     g_autoptr(VolumeRecord) record = NULL;
     if (!work_find_record(&of, &record, error))
         return FALSE;
-    g_autoptr(VolumeId) source =
-        record && record->source ? volume_id_decode(record->source, NULL) : NULL;
+    g_autoptr(VolumeId) source = record ? work_source_volume(record) : NULL;
     if (source && strcmp(source->name, w->id->name) == 0)
         return TRUE;
     return w->ops->snapshot_remove(w->session, w->id, snapshot, w->deadline_us, error);
@@ -292,7 +314,10 @@ gboolean snapshot_check_kept(Work *w, GError **error)
         g_autoptr(SnapshotRecord) record = NULL;
         if (!work_find_snapshot(w, name, &record, error))
             return FALSE;
-        if (!record || !is_of(record, w->id)) {
+        gboolean keeps = record && is_of(record, w->id);
+        if (!record && w->id->handle && !adopted_keeps_snapshot(w, name, &keeps, error))
+            return FALSE;
+        if (!keeps) {
             g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
                         "volume %s has a snapshot %s that this driver has not made; remove it "
                         "first",

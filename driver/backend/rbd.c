@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include "driver/backend/ceph_backend.h"
+#include "driver/backend/ceph_csi_journal.h"
 #include "driver/backend/ceph_mon.h"
 #include "driver/backend/rbd_internal.h"
 
@@ -26,6 +27,13 @@ static VolumeId *new_place(const char *cluster_id, const char *pool, const char 
 static VolumeId *locate(void *backend, const VolumeParams *params, GError **error)
 {
     Rbd *b = backend;
+    if (!params->pool) {
+        g_set_error(
+            error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+            "the class has no pool beside topologyConstrainedPools, and the request says no "
+            "place");
+        return NULL;
+    }
     g_autoptr(ClusterConfig) cluster = ceph_backend_config(b->ceph, params->cluster_id, error);
     return cluster ? new_place(params->cluster_id, params->pool, cluster->rados_namespace) : NULL;
 }
@@ -123,6 +131,18 @@ static VolumeId *adopt(void *backend, const AdoptedId *adopted, const Secrets *s
     return conn ? rbd_adopt(conn, config->rados_namespace, adopted, deadline_us, error) : NULL;
 }
 
+static gboolean journal_find(void *session, JournalKind kind, const char *handle,
+                             JournalEntry **entry, gint64 deadline_us, GError **error)
+{
+    return ceph_csi_journal_find(session, kind, handle, entry, deadline_us, error);
+}
+
+static gboolean journal_forget(void *session, JournalKind kind, const char *handle,
+                               const JournalEntry *entry, gint64 deadline_us, GError **error)
+{
+    return ceph_csi_journal_forget(session, kind, handle, entry, deadline_us, error);
+}
+
 static gboolean probe(void *backend, gint64 deadline_us, GError **error)
 {
     return ceph_backend_probe(((Rbd *)backend)->ceph, deadline_us, error);
@@ -155,6 +175,7 @@ static const BackendOps ops = {
     .leftover_remove = rbd_leftover_remove,
     .volume_resize = rbd_volume_resize,
     .volume_limit = rbd_volume_limit,
+    .volume_describe = rbd_volume_describe,
     .snapshot_create = rbd_snapshot_create,
     .snapshot_create_group = rbd_snapshot_create_group,
     .snapshot_remove = rbd_snapshot_remove,
@@ -165,6 +186,8 @@ static const BackendOps ops = {
     .clusters = clusters,
     .places = places,
     .adopt = adopt,
+    .journal_find = journal_find,
+    .journal_forget = journal_forget,
     .probe = probe,
     .free = rbd_free,
 };

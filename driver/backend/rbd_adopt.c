@@ -42,6 +42,7 @@ VolumeId *rbd_adopt(CephConn *conn, const char *nspace, const AdoptedId *adopted
     id->rados_namespace = g_strdup(nspace);
     id->name = adopted_id_volume(adopted);
     id->adopted = TRUE;
+    id->handle = adopted_id_encode(adopted);
     RbdPlace place = {conn, pool, id->rados_namespace, 0};
     g_autoptr(GError) cause = NULL;
     if (is_there(&place, id, deadline_us, &cause) ||

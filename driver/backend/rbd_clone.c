@@ -12,7 +12,7 @@
  * goes with the parent's snapshot.
  *
  * librbd gives a clone its parent's metadata. What is of one image alone is taken from it again:
- * hearthd's notes and the limits, which come from the volume's own record.
+ * hearthd's notes, whom it is for, and the limits, which come from the volume's own record.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -110,7 +110,13 @@ static gboolean take_up(RbdCall *call, gboolean *again)
 
 static gboolean is_of_one_image(const char *key)
 {
-    return g_str_has_prefix(key, "hearth.") || g_str_has_prefix(key, "conf_rbd_qos_");
+    static const char *const own[] = {"hearth.", "conf_rbd_qos_", "csi.storage.k8s.io/",
+                                      "csi.ceph.com/"};
+    for (guint i = 0; i < G_N_ELEMENTS(own); i++) {
+        if (g_str_has_prefix(key, own[i]))
+            return TRUE;
+    }
+    return FALSE;
 }
 
 /* Collects the keys of `image` that its clone is not to keep. */

@@ -36,6 +36,9 @@ void rbd_call_set_options(RbdCall *call, const VolumeParams *params)
 {
     rbd_image_options_create(&call->options);
     rbd_image_options_t o = call->options;
+    /* Hearth keeps nothing of an image that several may write without a lock: added, also to the
+     * "layering" of ceph-csi's sample class. */
+    rbd_image_options_set_uint64(o, RBD_IMAGE_OPTION_FEATURES_SET, RBD_FEATURE_EXCLUSIVE_LOCK);
     if (params->image_features)
         rbd_image_options_set_uint64(o, RBD_IMAGE_OPTION_FEATURES,
                                      feature_bits(params->image_features));

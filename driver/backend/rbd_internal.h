@@ -138,6 +138,13 @@ gboolean rbd_create_failed(RbdCall *call, int rc);
 gboolean rbd_volume_limit(void *session, const VolumeId *id, const json_t *limits,
                           gint64 deadline_us, GError **error);
 
+/* rbd_describe.c */
+#define RBD_TEXT_MAX 4096 /* a text that is longer is written again */
+/* Whether it is in the image's metadata already. */
+gboolean rbd_image_has_text(rbd_image_t image, const char *key, const char *text);
+gboolean rbd_volume_describe(void *session, const VolumeId *id, const char *snapshot,
+                             const json_t *texts, gint64 deadline_us, GError **error);
+
 /* rbd_snap.c */
 gboolean rbd_snapshot_create(void *session, const VolumeId *volume, const char *snapshot,
                              gint64 deadline_us, GError **error);

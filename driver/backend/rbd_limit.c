@@ -10,6 +10,8 @@
 static const struct {
     const char *name, *key;
 } limits[] = {
+    {"iopsPerSecond", "conf_rbd_qos_iops_limit"},
+    {"bytesPerSecond", "conf_rbd_qos_bps_limit"},
     {"readIopsPerSecond", "conf_rbd_qos_read_iops_limit"},
     {"writeIopsPerSecond", "conf_rbd_qos_write_iops_limit"},
     {"readBytesPerSecond", "conf_rbd_qos_read_bps_limit"},
@@ -23,7 +25,7 @@ static int set_limit(rbd_image_t image, const char *key, json_int_t value)
         return rc == -ENOENT ? 0 : rc;
     }
     g_autofree char *text = g_strdup_printf("%" JSON_INTEGER_FORMAT, value);
-    return rbd_metadata_set(image, key, text);
+    return rbd_image_has_text(image, key, text) ? 0 : rbd_metadata_set(image, key, text);
 }
 
 static int set_limits(RbdCall *call, rbd_image_t image)

@@ -106,6 +106,19 @@ static gboolean make_shell(RbdCall *call, rbd_image_t image)
     return rc == 0 || rbd_call_fail(call, rc, "emptying image");
 }
 
+/* librbd removes no image of a group, but moves it to the trash before Ceph 19: from there nothing
+ * would remove it. */
+static gboolean check_ungrouped(RbdCall *call, rbd_image_t image)
+{
+    rbd_group_info_t group = {0};
+    int rc = rbd_get_group(image, &group, sizeof(group));
+    if (rc != 0)
+        return rbd_call_fail(call, rc, "reading the group of");
+    gboolean grouped = group.name && *group.name;
+    rbd_group_info_cleanup(&group, sizeof(group));
+    return !grouped || rbd_call_fail(call, -EMLINK, "removing image");
+}
+
 /* What librbd would not remove: because of snapshots, of ours or hidden ones. */
 static gboolean remove_with_snapshots(RbdCall *call)
 {
@@ -122,7 +135,7 @@ static gboolean remove_with_snapshots(RbdCall *call)
                     (names->len == 0 || call->flag ||
                      rbd_call_refuse(call, HEARTH_ERROR_FAILED_PRECONDITION,
                                      "image %s has snapshots; remove them first", call->image)) &&
-                    check_unused(call, image);
+                    check_unused(call, image) && check_ungrouped(call, image);
     if (good && names->len > 0)
         return make_shell(call, image);
     if (good && hidden > 0)

@@ -1,5 +1,7 @@
 #include "driver/http/server.h"
 #include <errno.h>
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
 #include <microhttpd.h>
 #include <poll.h>
 #include <pthread.h>
@@ -109,6 +111,22 @@ static const HttpRoute *find_route(const HttpServer *s, const char *method, cons
     return NULL;
 }
 
+/* Whether the client may ask at all. A handshake that succeeded proves its key; the chain is looked
+ * at here, so that a client which may not learns so by a status. */
+static gboolean is_known(const HttpServer *s, struct MHD_Connection *connection)
+{
+    gnutls_typed_vdata_st client = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
+                                    .data = (unsigned char *)GNUTLS_KP_TLS_WWW_CLIENT};
+    unsigned status = 0;
+    if (!s->config.client_ca)
+        return TRUE;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    return info && info->tls_session &&
+           gnutls_certificate_verify_peers(info->tls_session, &client, 1, &status) == 0 &&
+           status == 0;
+}
+
 /* What says how much will come is refused before it does. */
 static void look_at_length(const HttpServer *s, struct MHD_Connection *connection, Exchange *x)
 {
@@ -170,6 +188,8 @@ static enum MHD_Result on_request(void *data, struct MHD_Connection *connection,
         *state = x = g_new0(Exchange, 1);
         x->body = g_string_new(NULL);
         x->route = find_route(s, method, url, x);
+        if (!is_known(s, connection))
+            x->refused = MHD_HTTP_UNAUTHORIZED;
         look_at_length(s, connection, x);
         allow_us(connection_of(connection), s->config.request_ms);
         /* Answered now, the connection is closed if there is a body to come. */
@@ -296,6 +316,8 @@ static gboolean start_daemon(HttpServer *s, int fd, GError **error)
     const struct MHD_OptionItem tls[] = {
         {MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *)on_handshake},
         {MHD_OPTION_HTTPS_PRIORITIES, 0, "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
+        {s->config.client_ca ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0,
+         (void *)s->config.client_ca},
         {MHD_OPTION_END, 0, NULL}};
     const struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
     /* Its own timeout is longer than ours, which counts from the beginning. */
@@ -338,6 +360,7 @@ HttpServer *http_server_new(const HttpServerConfig *config, GError **error)
     HttpServer *s = g_new0(HttpServer, 1);
     s->config = *config;
     or_default(&s->config);
+    s->config.client_ca = g_strdup(config->client_ca);
     s->routes = g_memdup2(config->routes, config->n_routes * sizeof(HttpRoute));
     s->stop_fd = -1;
     g_queue_init(&s->connections);
@@ -363,6 +386,7 @@ void http_server_free(HttpServer *s)
     if (s->daemon)
         MHD_stop_daemon(s->daemon);
     http_rotation_free(s->rotation);
+    g_free((char *)s->config.client_ca);
     g_free(s->routes);
     g_free(s);
 }

@@ -43,6 +43,8 @@ typedef struct HttpServerConfig {
     const char *address;     /* address.h */
     const char *what;        /* "--webhook-address": begins messages of the address */
     const char *certificate; /* directory (certificate.h); NULL: without TLS */
+    const char *client_ca; /* PEM: who shows no client certificate of these authorities is answered
+                            * 401 before a body is taken; NULL: anyone may ask. Copied */
     const HttpRoute *routes; /* copied */
     gsize n_routes;
     guint connections; /* 0: 64 */

@@ -13,6 +13,8 @@
 
 #define MAX_STUCK 32
 #define NOTE_PREFIX "user.hearth."
+#define FILE_TAG "trusted.hearth.tag"
+#define FILE_TAG_MAX 128
 
 static void set_errno(GError **error, int code, int rc, const char *what, const char *path)
 {
@@ -129,18 +131,44 @@ static gboolean refuse_point(int rc, const char *path, GError **error)
     return FALSE;
 }
 
-static gboolean block_make_file(NodeBlock *b, const char *path, gboolean *made, GError **error)
+/* A descriptor opened with O_PATH has no attributes but by its name. */
+static void fd_name(int fd, char name[64])
 {
+    g_snprintf(name, 64, "/proc/self/fd/%d", fd);
+}
+
+static gboolean block_make_file(NodeBlock *b, const char *path, const char *tag, gboolean *made,
+                                GError **error)
+{
+    char name[64];
     (void)b;
     hearth_autofd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     *made = fd >= 0;
-    if (*made)
-        return TRUE;
-    if (errno != EEXIST)
+    if (!*made && errno != EEXIST)
         return refuse_point(errno, path, error);
     hearth_autofd int point = open_point(path);
     int rc = point < 0 ? errno : check_point(point);
-    return rc == 0 || refuse_point(rc, path, error);
+    if (rc != 0)
+        return refuse_point(rc, path, error);
+    fd_name(point, name);
+    if (setxattr(name, FILE_TAG, tag, strlen(tag), 0) != 0)
+        g_info("%s: %s: %s", path, FILE_TAG, g_strerror(errno));
+    return TRUE;
+}
+
+/* A copy of the directory's mount, without what is mounted in it, shows what is below that. */
+static char *block_file_tag(NodeBlock *b, const char *path)
+{
+    char tag[FILE_TAG_MAX + 1], name[64];
+    g_autofree char *parent = g_path_get_dirname(path), *last = g_path_get_basename(path);
+    (void)b;
+    hearth_autofd int tree = open_tree(AT_FDCWD, parent, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    hearth_autofd int fd = tree < 0 ? -1 : openat(tree, last, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    fd_name(fd, name);
+    ssize_t n = getxattr(name, FILE_TAG, tag, FILE_TAG_MAX);
+    return n > 0 ? g_strndup(tag, (gsize)n) : NULL;
 }
 
 static gboolean block_remove_file(NodeBlock *b, const char *path, GError **error)
@@ -266,6 +294,7 @@ static const NodeBlockOps kernel_ops = {
     .loop_detach = loop_detach,
     .loop_grow = loop_grow,
     .loop_set_read_only = loop_set_read_only,
+    .loop_is_free = loop_is_free,
     .look = look_at_device,
     .make = mkfs_make,
     .check = mkfs_check,
@@ -273,6 +302,7 @@ static const NodeBlockOps kernel_ops = {
     .grow = mkfs_grow,
     .can_grow_mounted = mkfs_can_grow_mounted,
     .make_file = block_make_file,
+    .file_tag = block_file_tag,
     .remove_file = block_remove_file,
     .bind = block_bind,
     .make_root = block_make_root,

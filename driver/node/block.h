@@ -54,6 +54,8 @@ typedef struct NodeBlockOps {
     gboolean (*loop_grow)(NodeBlock *b, int number, const char *file, gint64 timeout_ms,
                           uint64_t *bytes, GError **error);
     gboolean (*loop_set_read_only)(NodeBlock *b, int number, gboolean read_only, GError **error);
+    /* Whether nobody, of all programs, has that device. */
+    gboolean (*loop_is_free)(NodeBlock *b, int number);
 
     gboolean (*look)(NodeBlock *b, int number, gint64 timeout_ms, BlockContent *content,
                      GError **error);
@@ -77,8 +79,15 @@ typedef struct NodeBlockOps {
 
     gboolean (*can_grow_mounted)(NodeBlock *b, const char *type);
 
-    /* An empty file to bind a device on, or finds that it is one; *made tells which. */
-    gboolean (*make_file)(NodeBlock *b, const char *path, gboolean *made, GError **error);
+    /*
+     * An empty file to bind a device on, or finds that it is one; *made tells which. It is noted on
+     * the file (trusted.hearth.tag, xattr(7)) that the device with the tag is bound there; where
+     * that cannot be, it is done without.
+     */
+    gboolean (*make_file)(NodeBlock *b, const char *path, const char *tag, gboolean *made,
+                          GError **error);
+    /* What is noted on the file that is below the mount at `path`, the caller's; NULL: nothing. */
+    char *(*file_tag)(NodeBlock *b, const char *path);
     /* Removes such a file. Fine when there is none, or a directory. */
     gboolean (*remove_file)(NodeBlock *b, const char *path, GError **error);
     /* Binds the device's node on the file. */

@@ -23,6 +23,7 @@ gboolean loop_detach(NodeBlock *b, int number, GError **error);
 gboolean loop_grow(NodeBlock *b, int number, const char *file, gint64 timeout_ms, uint64_t *bytes,
                    GError **error);
 gboolean loop_set_read_only(NodeBlock *b, int number, gboolean read_only, GError **error);
+gboolean loop_is_free(NodeBlock *b, int number);
 
 /* look.c */
 gboolean look_at_device(NodeBlock *b, int number, gint64 timeout_ms, BlockContent *content,

@@ -18,7 +18,7 @@
  * deepest few directories stay open. One above is opened again by "..", and read on where it was.
  */
 #define OPEN_LEVELS 8
-#define MAX_LEVELS 8192
+#define MAX_LEVELS 32768
 
 typedef struct Level {
     ino_t ino;
@@ -26,14 +26,17 @@ typedef struct Level {
     DIR *dir; /* NULL: closed meanwhile */
 } Level;
 
-typedef struct Walk {
-    const char *path;
+struct FsgroupWalk {
     gid_t group;
     dev_t dev;
+    GArray *levels; /* of Level */
+    ino_t skip_to;  /* the next entries were seen, up to this one; 0: none was */
+    /* Of the call that is under way: */
+    const char *path;
     gint64 deadline_us;
-    GArray *levels;
-    ino_t skip_to; /* the next entries were seen, up to this one; 0: none was */
-} Walk;
+    guint64 entries;
+};
+typedef FsgroupWalk Walk;
 
 static mode_t bits_of(const struct stat *st)
 {
@@ -170,15 +173,26 @@ static gboolean visit(Walk *w, const struct dirent *entry, GError **error)
     return !S_ISDIR(st.st_mode) || enter(w, fd, st.st_ino, error);
 }
 
+/* Closes what is open, and notes where to read on. */
+static gboolean stop(Walk *w, GError **error)
+{
+    Level *last = level_at(w, w->levels->len - 1);
+    if (!w->skip_to)
+        last->at = telldir(last->dir);
+    for (guint i = 0; i < w->levels->len; i++)
+        level_close(level_at(w, i));
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED,
+                "giving all files of %s to the pod's fsGroup takes longer than the call; the "
+                "next goes on",
+                w->path);
+    return FALSE;
+}
+
 static gboolean step(Walk *w, GError **error)
 {
-    if (g_get_monotonic_time() > w->deadline_us) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED,
-                    "giving all files of %s to the pod's fsGroup takes longer than the call; the "
-                    "next goes on",
-                    w->path);
-        return FALSE;
-    }
+    if (w->entries == 0 || g_get_monotonic_time() > w->deadline_us)
+        return stop(w, error);
+    w->entries--;
     Level *level = level_at(w, w->levels->len - 1);
     level->at = telldir(level->dir);
     errno = 0;
@@ -190,13 +204,47 @@ static gboolean step(Walk *w, GError **error)
     return w->skip_to ? changed_meanwhile(w, error) : leave(w, error);
 }
 
+/* The directory below an open one in which the walk was, or -1: something was moved meanwhile. */
+static int open_below(const Level *level, ino_t ino)
+{
+    struct stat st;
+    seekdir(level->dir, level->at);
+    const struct dirent *entry = readdir(level->dir);
+    hearth_autofd int fd =
+        entry ? openat(dirfd(level->dir), entry->d_name, O_PATH | O_NOFOLLOW | O_CLOEXEC) : -1;
+    return fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == ino ? hearth_steal_fd(&fd) : -1;
+}
+
+/* Goes down to where an earlier call has stopped, by the inodes and places that were noted. */
+static gboolean go_back(Walk *w, int root)
+{
+    hearth_autofd int fd = openat(root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (guint i = 0; i < w->levels->len && fd >= 0; i++) {
+        Level *level = level_at(w, i);
+        level->dir = open_dir(fd, ".");
+        close(hearth_steal_fd(&fd));
+        if (!level->dir)
+            return FALSE;
+        if (i >= OPEN_LEVELS)
+            level_close(level_at(w, i - OPEN_LEVELS));
+        if (i + 1 == w->levels->len) {
+            seekdir(level->dir, level->at);
+            return TRUE;
+        }
+        fd = open_below(level, level_at(w, i + 1)->ino);
+    }
+    return FALSE;
+}
+
 static gboolean walk(Walk *w, int fd, const struct stat *st, GError **error)
 {
-    g_autoptr(GArray) levels = g_array_new(FALSE, FALSE, sizeof(Level));
-    g_array_set_clear_func(levels, level_close);
-    w->levels = levels;
-    gboolean good = enter(w, fd, st->st_ino, error);
-    while (good && levels->len > 0)
+    gboolean good = w->levels->len > 0 && go_back(w, fd);
+    if (!good) {
+        g_array_set_size(w->levels, 0);
+        w->skip_to = 0;
+        good = enter(w, fd, st->st_ino, error);
+    }
+    while (good && w->levels->len > 0)
         good = step(w, error);
     return good;
 }
@@ -215,9 +263,34 @@ gboolean fsgroup_fits(const char *path, gid_t group, gboolean *it_fits, GError *
     return TRUE;
 }
 
-gboolean fsgroup_apply(const char *path, gid_t group, gint64 deadline_us, GError **error)
+void fsgroup_walk_free(FsgroupWalk *w)
+{
+    if (!w)
+        return;
+    g_array_unref(w->levels);
+    g_free(w);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(FsgroupWalk, fsgroup_walk_free)
+
+/* The walk that was left, if it is of this group and file system; else a new one. */
+static FsgroupWalk *take_up(FsgroupWalk **left, gid_t group, dev_t dev)
+{
+    g_autoptr(FsgroupWalk) w = g_steal_pointer(left);
+    if (w && w->group == group && w->dev == dev)
+        return g_steal_pointer(&w);
+    FsgroupWalk *fresh = g_new0(FsgroupWalk, 1);
+    fresh->group = group;
+    fresh->dev = dev;
+    fresh->levels = g_array_new(FALSE, FALSE, sizeof(Level));
+    g_array_set_clear_func(fresh->levels, level_close);
+    return fresh;
+}
+
+gboolean fsgroup_apply(const char *path, gid_t group, gint64 deadline_us, guint64 entries,
+                       FsgroupWalk **left, GError **error)
 {
     struct stat st;
+    g_autoptr(GError) cause = NULL;
     if (!look(path, &st, error))
         return FALSE;
     if (fits(&st, group))
@@ -225,9 +298,16 @@ gboolean fsgroup_apply(const char *path, gid_t group, gint64 deadline_us, GError
     hearth_autofd int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) != 0)
         return fail_root(error, path, errno);
-    Walk w = {.path = path, .group = group, .dev = st.st_dev, .deadline_us = deadline_us};
-    if (S_ISDIR(st.st_mode) && !walk(&w, fd, &st, error))
+    g_autoptr(FsgroupWalk) w = take_up(left, group, st.st_dev);
+    w->path = path;
+    w->deadline_us = deadline_us;
+    w->entries = entries;
+    if (S_ISDIR(st.st_mode) && !walk(w, fd, &st, &cause)) {
+        if (g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED))
+            *left = g_steal_pointer(&w);
+        g_propagate_error(error, g_steal_pointer(&cause));
         return FALSE;
+    }
     int rc = change(fd, &st, group);
     return rc == 0 || fail_root(error, path, rc);
 }

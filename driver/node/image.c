@@ -1,25 +1,23 @@
 #include "driver/node/image_internal.h"
-#include <stdio.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/sysmacros.h>
 #include "cache/autofd.h"
 #include "driver/node/fsgroup.h"
 #include "driver/node/spec.h"
 
-#define LOOP_MAJOR_NUMBER 7
 /* Of the volume ID's hash. */
 #define HASH_DIGITS 32
 
-static void place_clear(ImagePlace *place)
+void image_place_clear(ImagePlace *place)
 {
     g_free(place->dir);
     g_free(place->file);
     g_free(place->tag);
 }
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ImagePlace, place_clear)
 
-static void place_of(const Staging *s, const char *volume, ImagePlace *place)
+void image_place_of(const Staging *s, const char *volume, ImagePlace *place)
 {
     g_autofree char *hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, volume, -1);
     hash[HASH_DIGITS] = '\0';
@@ -31,50 +29,6 @@ static void place_of(const Staging *s, const char *volume, ImagePlace *place)
     place->tag = g_strconcat(MOUNT_SOURCE_PREFIX, tag, NULL);
 }
 
-/* ---- what is mounted of a device ---- */
-
-static gboolean is_fs_on(const MountEntry *entry, int number)
-{
-    return entry->dev == makedev(LOOP_MAJOR_NUMBER, (unsigned)number);
-}
-
-/* The node of the loop device that is bound there, or -1. */
-static int bound_device(const MountEntry *entry)
-{
-    const char *name = strrchr(entry->root, '/');
-    int number, length = 0;
-    /* Of the host's /dev, or a container's own. */
-    if (strcmp(entry->type, "devtmpfs") != 0 && strcmp(entry->type, "tmpfs") != 0)
-        return -1;
-    if (!name || sscanf(name, "/loop%d%n", &number, &length) != 1 || name[length])
-        return -1;
-    return number;
-}
-
-static gboolean is_of_device(const MountEntry *entry, int number)
-{
-    return is_fs_on(entry, number) || bound_device(entry) == number;
-}
-
-static const MountEntry *find_of_device(const GPtrArray *table, int number)
-{
-    for (guint i = 0; i < table->len; i++)
-        if (is_of_device(table->pdata[i], number))
-            return table->pdata[i];
-    return NULL;
-}
-
-gboolean image_is_mount_of(Staging *s, const MountEntry *entry, const char *volume)
-{
-    LoopDevice device;
-    if (!s->block || (major(entry->dev) != LOOP_MAJOR_NUMBER && bound_device(entry) < 0))
-        return FALSE;
-    g_auto(ImagePlace) place = {0};
-    place_of(s, volume, &place);
-    return s->block->ops->loop_find(s->block, place.tag, &device, NULL) && device.number >= 0 &&
-           is_of_device(entry, device.number);
-}
-
 /* ---- taking away ---- */
 
 static gboolean remove_fuse(Staging *s, const char *volume, const ImagePlace *place, gboolean stale,
@@ -84,6 +38,13 @@ static gboolean remove_fuse(Staging *s, const char *volume, const ImagePlace *pl
            s->mounter->ops->remove_dir(s->mounter, place->dir, error);
 }
 
+/* The directory is there before anything else of an image, and goes last. */
+static gboolean is_image(const ImagePlace *place)
+{
+    hearth_autofd int fd = open(place->dir, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    return fd >= 0 || errno != ENOENT;
+}
+
 gboolean image_remove_if_unused(Staging *s, const char *volume, gboolean unstaging,
                                 Deadline deadline, GError **error)
 {
@@ -91,12 +52,14 @@ gboolean image_remove_if_unused(Staging *s, const char *volume, gboolean unstagi
     if (!s->block)
         return TRUE;
     g_auto(ImagePlace) place = {0};
-    place_of(s, volume, &place);
+    image_place_of(s, volume, &place);
+    if (!is_image(&place))
+        return TRUE;
     g_autoptr(GPtrArray) table = staging_list(s, error);
     if (!table || !s->block->ops->loop_find(s->block, place.tag, &device, error))
         return FALSE;
     if (device.number >= 0) {
-        const MountEntry *entry = find_of_device(table, device.number);
+        const MountEntry *entry = image_find_use(s, table, place.tag, device.number);
         if (entry && unstaging && !device.autoclear) {
             g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
                         "volume %s is published at %s; unpublish it first", volume, entry->target);
@@ -127,7 +90,8 @@ static gboolean remove_dead(Staging *s, const char *volume, const ImagePlace *pl
     keeper_release_volume(s->keeper, volume);
     for (guint i = table->len; device.number >= 0 && i > 0; i--) {
         const MountEntry *entry = table->pdata[i - 1];
-        if (is_of_device(entry, device.number) &&
+        if ((image_is_fs_on(entry, device.number) ||
+             image_is_published(s, entry, place->tag, device.number)) &&
             !m->ops->unmount(m, entry->target, TRUE, left_ms(deadline, G_MAXINT64), error))
             return FALSE;
     }
@@ -202,7 +166,7 @@ static gboolean mount_fs(Staging *s, Attempt *a, const char *path, const ImageUs
         const gboolean read_only = (use->attrs & MOUNT_ATTR_RDONLY) != 0;
         if (!staging_check_owner(s, entry, a->volume, error))
             return FALSE;
-        if (entry->read_only == read_only)
+        if (entry->read_only == read_only && image_is_fs_on(entry, a->device.number))
             return TRUE;
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
                     "volume %s is staged at %s already, %s; unstage it first", a->volume, path,
@@ -211,7 +175,7 @@ static gboolean mount_fs(Staging *s, Attempt *a, const char *path, const ImageUs
     }
     if (!m->ops->make_dir(m, path, &a->made_dir, error))
         return FALSE;
-    const MountEntry *other = find_of_device(table, a->device.number);
+    const MountEntry *other = image_find_fs(table, a->device.number);
     g_autofree char *grow = NULL;
     a->mount_fd = other ? m->ops->clone(m, other->target, other->dev, use->attrs, error)
                         : image_fs_mount(s, &a->place, &a->device, use, &grow, deadline, error);
@@ -266,7 +230,7 @@ static gboolean build(Staging *s, const char *volume, const char *path, const js
                       const ImageUse *use, Deadline deadline, GError **error)
 {
     Attempt a = {.volume = volume, .device = {.number = -1}, .loop_fd = -1, .mount_fd = -1};
-    place_of(s, volume, &a.place);
+    image_place_of(s, volume, &a.place);
     gboolean built = try_build(s, &a, path, spec, use, deadline, error);
     if (a.mount_fd >= 0)
         close(a.mount_fd);
@@ -274,7 +238,7 @@ static gboolean build(Staging *s, const char *volume, const char *path, const js
         close(a.loop_fd);
     if (!built)
         take_back(s, &a, path, use);
-    place_clear(&a.place);
+    image_place_clear(&a.place);
     return built;
 }
 
@@ -303,7 +267,7 @@ static gboolean ensure_served(Staging *s, const char *volume, const char *staged
 {
     gboolean mounted, served;
     g_auto(ImagePlace) place = {0};
-    place_of(s, volume, &place);
+    image_place_of(s, volume, &place);
     if (!s->block->ops->loop_find(s->block, place.tag, device, error) ||
         !look_at_fuse(s, volume, &place, &mounted, &served, deadline, error))
         return FALSE;
@@ -337,19 +301,24 @@ static gboolean ensure_served(Staging *s, const char *volume, const char *staged
 }
 
 /* Gives the files of the file system to the group, unless they are. */
-static gboolean take_group(Staging *s, const char *volume, const char *staged, dev_t dev,
-                           gid_t group, Deadline deadline, GError **error)
+static gboolean take_group(Staging *s, const char *volume, const char *staged, const char *target,
+                           dev_t dev, gid_t group, Deadline deadline, GError **error)
 {
     gboolean fits;
     g_autoptr(GPtrArray) table = staging_list(s, error);
     if (!table || !fsgroup_fits(staged, group, &fits, error))
         return FALSE;
-    const MountEntry *other = staging_find_publication(table, dev, staged, NULL);
-    if (fits)
+    const MountEntry *there = mount_find(table, target);
+    /* A pod may change the root that it has; publishing for it once more leaves that as it is. */
+    if (fits || (there && there->dev == dev))
         return TRUE;
+    const MountEntry *other = staging_find_publication(table, dev, staged, NULL);
     if (other)
         return staging_other_group(volume, other, group, error);
-    if (fsgroup_apply(staged, group, deadline, error))
+    FsgroupWalk *walk = staging_take_walk(s, volume);
+    gboolean done = fsgroup_apply(staged, group, deadline, G_MAXUINT64, &walk, error);
+    staging_keep_walk(s, volume, walk);
+    if (done)
         return TRUE;
     g_prefix_error(error, "volume %s: ", volume);
     return FALSE;
@@ -363,26 +332,47 @@ static gboolean publish_fs(Staging *s, const char *volume, const char *staged, c
     const MountEntry *entry = table ? mount_find(table, staged) : NULL;
     if (!table)
         return FALSE;
-    if (!entry || !is_fs_on(entry, number)) {
+    if (!entry || !image_is_fs_on(entry, number)) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
                     "volume %s is not staged at %s; stage it first", volume, staged);
         return FALSE;
     }
     if (group && !entry->read_only &&
-        !take_group(s, volume, staged, entry->dev, *group, deadline, error))
+        !take_group(s, volume, staged, target, entry->dev, *group, deadline, error))
         return FALSE;
     return staging_bind(s, volume, staged, target, entry->dev, attrs, exclusive, deadline, error);
 }
 
-/* Whether the device is published elsewhere than at `target`; the first such place. */
-static const MountEntry *find_elsewhere(const GPtrArray *table, int number, const char *target)
+/* FALSE with the error when where it is published already excludes this publication. */
+static gboolean check_others(Staging *s, const GPtrArray *table, const char *volume,
+                             const ImagePlace *place, const char *target, const LoopDevice *device,
+                             gboolean read_only, gboolean exclusive, GError **error)
 {
-    for (guint i = 0; i < table->len; i++) {
-        const MountEntry *entry = table->pdata[i];
-        if (bound_device(entry) == number && !g_str_has_suffix(entry->target, target))
-            return entry;
-    }
-    return NULL;
+    const MountEntry *other = image_find_publication(s, table, place->tag, device->number, target);
+    if (!other || (!exclusive && device->read_only == read_only))
+        return TRUE;
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                exclusive ? "volume %s is for a single writer and published at %s already"
+                          : "volume %s is published at %s already, and a device is writable "
+                            "for all who have it or for nobody",
+                volume, other->target);
+    return FALSE;
+}
+
+/* Binds the device's node at the target, where nothing is mounted. */
+static gboolean bind_device(Staging *s, const char *volume, const ImagePlace *place,
+                            const char *target, int number, GError **error)
+{
+    NodeBlock *b = s->block;
+    gboolean made;
+    if (!b->ops->make_file(b, target, place->tag, &made, error))
+        return FALSE;
+    if (b->ops->bind(b, number, target, error))
+        return TRUE;
+    g_autoptr(GError) cause = NULL;
+    if (made && !b->ops->remove_file(b, target, &cause))
+        g_warning("volume %s: taking a failed publication back: %s", volume, cause->message);
+    return FALSE;
 }
 
 /*
@@ -394,41 +384,28 @@ static gboolean publish_device(Staging *s, const char *volume, const char *targe
                                Deadline deadline, GError **error)
 {
     NodeBlock *b = s->block;
+    g_auto(ImagePlace) place = {0};
+    image_place_of(s, volume, &place);
+    if (!image_clear_lost(s, volume, target, left_ms(deadline, G_MAXINT64), error))
+        return FALSE;
     g_autoptr(GPtrArray) table = staging_list(s, error);
-    if (!table)
+    if (!table ||
+        !check_others(s, table, volume, &place, target, device, read_only, exclusive, error))
         return FALSE;
-    const MountEntry *other = find_elsewhere(table, device->number, target);
     const MountEntry *entry = mount_find(table, target);
-    if (other && (exclusive || device->read_only != read_only)) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                    exclusive ? "volume %s is for a single writer and published at %s already"
-                              : "volume %s is published at %s already, and a device is writable "
-                                "for all who have it or for nobody",
-                    volume, other->target);
-        return FALSE;
-    }
     if (entry) {
         if (!staging_check_owner(s, entry, volume, error))
             return FALSE;
-        if (bound_device(entry) == device->number && device->read_only == read_only)
+        if (image_bound_device(entry) == device->number && device->read_only == read_only)
             return TRUE;
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
                     "volume %s is published at %s already, %s; unpublish it first", volume, target,
                     device->read_only ? "for reading only" : "for writing");
         return FALSE;
     }
-    gboolean made;
-    (void)deadline;
-    if ((device->read_only != read_only &&
-         !b->ops->loop_set_read_only(b, device->number, read_only, error)) ||
-        !b->ops->make_file(b, target, &made, error))
-        return FALSE;
-    if (b->ops->bind(b, device->number, target, error))
-        return TRUE;
-    g_autoptr(GError) cause = NULL;
-    if (made && !b->ops->remove_file(b, target, &cause))
-        g_warning("volume %s: taking a failed publication back: %s", volume, cause->message);
-    return FALSE;
+    return (device->read_only == read_only ||
+            b->ops->loop_set_read_only(b, device->number, read_only, error)) &&
+           bind_device(s, volume, &place, target, device->number, error);
 }
 
 gboolean image_publish(Staging *s, const char *volume, const char *staged, const char *target,
@@ -454,11 +431,27 @@ gboolean image_is_staged(Staging *s, const char *volume, gboolean *staged, GErro
     LoopDevice device = {.number = -1};
     g_auto(ImagePlace) place = {0};
     if (s->block)
-        place_of(s, volume, &place);
+        image_place_of(s, volume, &place);
     if (s->block && !s->block->ops->loop_find(s->block, place.tag, &device, error))
         return FALSE;
     *staged = device.number >= 0;
     return TRUE;
+}
+
+/* Whoever may not grow a mounted file system may still find it grown, as by its staging. */
+static gboolean grow_mounted(Staging *s, const LoopDevice *device, const MountEntry *entry,
+                             Deadline deadline, GError **error)
+{
+    NodeBlock *b = s->block;
+    g_auto(BlockContent) content = {0};
+    if (!b->ops->can_grow_mounted(b, entry->type)) {
+        if (!b->ops->look(b, device->number, left_ms(deadline, G_MAXINT64), &content, error))
+            return FALSE;
+        if (content.bytes + IMAGE_LEFT_OVER_BYTES > device->bytes)
+            return TRUE;
+    }
+    return b->ops->grow(b, device->number, entry->type, entry->target,
+                        left_ms(deadline, G_MAXINT64), error);
 }
 
 gboolean image_expand(Staging *s, const char *volume, guint64 at_least, gint64 timeout_ms,
@@ -468,7 +461,7 @@ gboolean image_expand(Staging *s, const char *volume, guint64 at_least, gint64 t
     LoopDevice device;
     guint64 image_bytes;
     g_auto(ImagePlace) place = {0};
-    place_of(s, volume, &place);
+    image_place_of(s, volume, &place);
     g_autoptr(BusyHold) hold = busy_take(s->busy, volume, NULL, error);
     if (!hold || !s->block->ops->loop_find(s->block, place.tag, &device, error))
         return FALSE;
@@ -490,12 +483,12 @@ gboolean image_expand(Staging *s, const char *volume, guint64 at_least, gint64 t
                     volume, *bytes, at_least);
         return FALSE;
     }
+    device.bytes = *bytes;
     g_autoptr(GPtrArray) table = staging_list(s, error);
     for (guint i = 0; table && i < table->len; i++) {
         const MountEntry *entry = table->pdata[i];
-        if (is_fs_on(entry, device.number) && !entry->read_only)
-            return s->block->ops->grow(s->block, device.number, entry->type, entry->target,
-                                       left_ms(deadline, G_MAXINT64), error);
+        if (image_is_fs_on(entry, device.number) && !entry->read_only)
+            return grow_mounted(s, &device, entry, deadline, error);
     }
     return table != NULL;
 }
@@ -508,12 +501,13 @@ gboolean image_device_bytes(Staging *s, const char *volume, const char *path, gb
     if (!s->block)
         return TRUE;
     g_auto(ImagePlace) place = {0};
-    place_of(s, volume, &place);
+    image_place_of(s, volume, &place);
     g_autoptr(GPtrArray) table = staging_list(s, error);
     const MountEntry *entry = table ? mount_find(table, path) : NULL;
     if (!table || !s->block->ops->loop_find(s->block, place.tag, &device, error))
         return FALSE;
-    *is_device = entry && device.number >= 0 && bound_device(entry) == device.number;
+    *is_device =
+        entry && device.number >= 0 && image_is_published(s, entry, place.tag, device.number);
     *bytes = device.bytes;
     return TRUE;
 }

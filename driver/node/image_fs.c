@@ -14,8 +14,6 @@
 #include "driver/node/image_internal.h"
 
 #define NOTE "formatting"
-/* What no file system can use at its end. */
-#define LEFT_OVER_BYTES (64 * 1024)
 
 static gboolean is_wanted(const char *found, const char *wanted)
 {
@@ -126,7 +124,7 @@ int image_fs_mount(Staging *s, const ImagePlace *place, const LoopDevice *device
     g_autofree char *type = prepare(s, place, device, use, &fs_bytes, deadline, error);
     if (!type)
         return -1;
-    if (!device->read_only && fs_bytes + LEFT_OVER_BYTES <= device->bytes) {
+    if (!device->read_only && fs_bytes + IMAGE_LEFT_OVER_BYTES <= device->bytes) {
         g_autoptr(GError) cause = NULL;
         NodeBlock *b = s->block;
         if (b->ops->can_grow_mounted(b, type))

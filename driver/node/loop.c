@@ -64,6 +64,12 @@ static gboolean is_bound(int number)
     return backing != NULL;
 }
 
+gboolean loop_is_free(NodeBlock *b, int number)
+{
+    (void)b;
+    return !is_bound(number);
+}
+
 static uint64_t bytes_of(int number)
 {
     g_autofree char *sectors = sysfs(number, "size");
@@ -134,6 +140,13 @@ static gboolean try_attach(int control, int file, const char *tag, gboolean read
         set_errno(error, errno, "LOOP_CONFIGURE (Linux 5.8 is needed) of", path);
         return TRUE;
     }
+    /* Whoever had the number before may have left it read-only. */
+    int writable = 0;
+    if (!read_only && ioctl(loop, BLKROSET, &writable) != 0) {
+        set_errno(error, errno, "making writable", path);
+        ioctl(loop, LOOP_CLR_FD);
+        return TRUE;
+    }
     *device = (LoopDevice){.number = number,
                            .read_only = read_only,
                            .autoclear = autoclear,
@@ -176,10 +189,39 @@ int loop_hold(NodeBlock *b, int number, GError **error)
     return fd;
 }
 
+/*
+ * The kernel lets BLKROSET outlive the device that it was for, so who gets the number next could
+ * not write. Whoever claims a device exclusively keeps others from attaching it, so what is cleared
+ * is nobody's; where somebody else was faster it is his.
+ */
+static void clear_read_only(int number)
+{
+    int writable = 0;
+    hearth_autofd int fd = open_loop(number, O_RDONLY | O_EXCL);
+    if (fd >= 0 && !is_bound(number))
+        (void)ioctl(fd, BLKROSET, &writable);
+}
+
+/* Whether the device is not the one it was, in the first round: detached, and attached by somebody
+ * else since. Who has it open keeps that from changing. */
+static gboolean is_anothers(int fd, struct loop_info64 *first, gboolean *known)
+{
+    struct loop_info64 info;
+    if (ioctl(fd, LOOP_GET_STATUS64, &info) != 0)
+        return FALSE;
+    if (!*known)
+        *first = info;
+    *known = TRUE;
+    return info.lo_device != first->lo_device || info.lo_inode != first->lo_inode ||
+           memcmp(info.lo_file_name, first->lo_file_name, LO_NAME_SIZE) != 0;
+}
+
 gboolean loop_detach(NodeBlock *b, int number, GError **error)
 {
     (void)b;
     char path[LOOP_PATH_MAX];
+    struct loop_info64 first;
+    gboolean known = FALSE;
     loop_path(number, path);
     for (int i = 0; i < DETACH_ATTEMPTS; i++) {
         hearth_autofd int fd = open_loop(number, O_RDONLY);
@@ -187,13 +229,17 @@ gboolean loop_detach(NodeBlock *b, int number, GError **error)
             set_errno(error, errno, "opening", path);
             return FALSE;
         }
+        if (is_anothers(fd, &first, &known))
+            return TRUE;
         if (ioctl(fd, LOOP_CLR_FD) != 0 && errno != ENXIO && errno != EBUSY) {
             set_errno(error, errno, "detaching", path);
             return FALSE;
         }
         close(hearth_steal_fd(&fd)); /* it ends with the last one who has it open */
-        if (!is_bound(number))
+        if (!is_bound(number)) {
+            clear_read_only(number);
             return TRUE;
+        }
         poll(NULL, 0, DETACH_PAUSE_MS);
     }
     g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,

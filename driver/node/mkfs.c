@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/fs.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "cache/autofd.h"
@@ -13,6 +15,7 @@
 
 /* e2fsck(8), "EXIT CODE". */
 #define E2FSCK_UNCORRECTED 4
+#define E2FSCK_NOT_DONE 8
 
 /* New images are empty: nothing to discard, and what is not written takes no space. */
 #define EXT4_OPTIONS "-m0 -E nodiscard,lazy_itable_init=1,lazy_journal_init=1"
@@ -95,6 +98,21 @@ gboolean mkfs_make(NodeBlock *b, int number, const char *type, const char *optio
            sync_device(path, error);
 }
 
+/* Programs that cannot open a device end as they do for a damaged one. */
+static gboolean can_open(const char *path, gboolean for_writing, GError **error)
+{
+    int read_only = 0;
+    hearth_autofd int fd = open(path, (for_writing ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+    int rc = fd < 0 || ioctl(fd, BLKROGET, &read_only) != 0 ? errno : 0;
+    if (rc == 0 && for_writing && read_only)
+        rc = EROFS;
+    if (rc != 0)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
+                    "%s cannot be opened for %s: %s; its file system was not looked at", path,
+                    for_writing ? "writing" : "reading", g_strerror(rc));
+    return rc == 0;
+}
+
 gboolean mkfs_check(NodeBlock *b, int number, const char *type, gboolean thorough,
                     gint64 timeout_ms, GError **error)
 {
@@ -109,13 +127,19 @@ gboolean mkfs_check(NodeBlock *b, int number, const char *type, gboolean thoroug
     /* The kernel replays the log of an XFS at the mount, and there is nothing else to do before. */
     if (is_xfs(type) && !thorough)
         return TRUE;
-    if (!run_program(thorough ? is_xfs(type) ? xfs_look : look : preen, timeout_ms, &status,
+    if (!can_open(path, !thorough, error) ||
+        !run_program(thorough ? is_xfs(type) ? xfs_look : look : preen, timeout_ms, &status,
                      &output, error))
         return FALSE;
     if (status == 0 || (!thorough && status < E2FSCK_UNCORRECTED)) {
         if (status != 0)
             g_message("%s: file system repaired: %s", path, output);
         return TRUE;
+    }
+    if (!is_xfs(type) && status >= E2FSCK_NOT_DONE) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                    "%s: e2fsck could not look at the file system: %s", path, output);
+        return FALSE;
     }
     g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
                 "%s: the file system is damaged and is not repaired without being asked: map the "

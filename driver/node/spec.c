@@ -1,7 +1,7 @@
 #include "driver/node/spec.h"
 #include <errno.h>
 #include <string.h>
-#include "driver/backend/reach.h"
+#include "driver/backend/net_namespace.h"
 #include "driver/volume/attributes.h"
 #include "driver/volume/config.h"
 #include "driver/volume/dataset_name.h"
@@ -150,23 +150,6 @@ static char *dataset_path(const char *text, const ClusterConfig *cluster, const 
     return g_strconcat(parent, "/*", NULL);
 }
 
-/* What is the same for all that is in a Ceph cluster. */
-static json_t *ceph_origin(const char *type, const char *cluster_id, GHashTable *secret_map,
-                           const ClusterConfig *cluster, GError **error)
-{
-    g_autoptr(Secrets) secrets = secrets_new(secret_map, SECRETS_PREFER_USER, error);
-    if (!secrets)
-        return NULL;
-    gint64 until_us = g_get_monotonic_time() + GREETING_SEC * G_USEC_PER_SEC;
-    g_auto(GStrv) explicit_monitors = reach_explicit(cluster->monitors, until_us);
-    json_t *monitors = json_array();
-    for (char **m = explicit_monitors; *m; m++)
-        json_array_append_new(monitors, json_string(*m));
-    return json_pack("{s:s, s:s, s:o, s:s, s:s, s:i}", "type", type, "clusterID", cluster_id,
-                     "monitors", monitors, "userID", secrets->user, "userKey", secrets->key,
-                     "timeoutSec", CONNECT_TIMEOUT_SEC);
-}
-
 /* Adds a member unless the value is NULL. Frees the origin when the value is not UTF-8. */
 static json_t *with(json_t *origin, const char *name, const char *value)
 {
@@ -176,8 +159,49 @@ static json_t *with(json_t *origin, const char *name, const char *value)
     return NULL;
 }
 
+/* How hearthd is to make its clients. A hearthd of before refuses what it does not know, so nothing
+ * is said that is not asked for. */
+static json_t *with_client(json_t *origin, const ClusterConfig *cluster, const char *net_namespace,
+                           CrushPlace *place)
+{
+    json_t *conf = json_object();
+    for (char **o = cluster->ceph_conf; *o; o += 2)
+        json_object_set_new(conf, o[0], json_string(o[1]));
+    if (json_object_size(conf) > 0)
+        json_object_set(origin, "cephConf", conf);
+    json_decref(conf);
+    g_autofree char *location =
+        cluster->crush_labels && place ? crush_place_location(place, cluster->crush_labels) : NULL;
+    return with(with(origin, "crushLocation", location), "netNamespaceFilePath", net_namespace);
+}
+
+/* What is the same for all that is in a Ceph cluster. */
+static json_t *ceph_origin(const char *type, const ClusterConfig *cluster, GHashTable *secret_map,
+                           CrushPlace *place, GError **error)
+{
+    g_autoptr(Secrets) secrets = secrets_new(secret_map, SECRETS_PREFER_USER, error);
+    if (!secrets)
+        return NULL;
+    const char *net_namespace =
+        strcmp(type, "rbd") == 0 ? cluster->rbd_net_namespace : cluster->cephfs_net_namespace;
+    gint64 until_us = g_get_monotonic_time() + GREETING_SEC * G_USEC_PER_SEC;
+    g_auto(GStrv) explicit_monitors =
+        net_namespace_reach(net_namespace, cluster->monitors, until_us, error);
+    if (!explicit_monitors) {
+        g_prefix_error(error, "cluster %s: ", cluster->cluster_id);
+        return NULL;
+    }
+    json_t *monitors = json_array();
+    for (char **m = explicit_monitors; *m; m++)
+        json_array_append_new(monitors, json_string(*m));
+    json_t *origin = json_pack("{s:s, s:s, s:o, s:s, s:s, s:i}", "type", type, "clusterID",
+                               cluster->cluster_id, "monitors", monitors, "userID", secrets->user,
+                               "userKey", secrets->key, "timeoutSec", CONNECT_TIMEOUT_SEC);
+    return origin ? with_client(origin, cluster, net_namespace, place) : NULL;
+}
+
 static json_t *cephfs_origin(const char *volume, GHashTable *context, GHashTable *secrets,
-                             const char *config_path, GError **error)
+                             const char *config_path, CrushPlace *place, GError **error)
 {
     const char *cluster_id = required(context, "clusterID", volume, error);
     const char *dataset = attributes_get(context, "dataset");
@@ -190,13 +214,13 @@ static json_t *cephfs_origin(const char *volume, GHashTable *context, GHashTable
         return NULL;
     if (dataset)
         path = of_dataset;
-    json_t *origin = ceph_origin("cephfs", cluster_id, secrets, cluster, error);
+    json_t *origin = ceph_origin("cephfs", cluster, secrets, place, error);
     return with(with(origin, "rootPath", path), "fsName", attributes_get(context, "fsName"));
 }
 
 /* A static image's namespace is the cluster file's, unless its context names one. */
 static json_t *rbd_origin(const char *volume, GHashTable *context, GHashTable *secrets,
-                          const char *config_path, GError **error)
+                          const char *config_path, CrushPlace *place, GError **error)
 {
     const char *cluster_id = required(context, "clusterID", volume, error);
     const char *pool = cluster_id ? required(context, "pool", volume, error) : NULL;
@@ -208,14 +232,15 @@ static json_t *rbd_origin(const char *volume, GHashTable *context, GHashTable *s
     if (!cluster)
         return NULL;
     const char *nspace = attributes_get(context, "radosNamespace");
-    json_t *origin = ceph_origin("rbd", cluster_id, secrets, cluster, error);
+    json_t *origin = ceph_origin("rbd", cluster, secrets, place, error);
     origin = with(with(origin, "pool", pool), "image", image);
     origin = with(origin, "snapshot", attributes_get(context, "snapshot"));
     return with(origin, "radosNamespace", nspace ? nspace : cluster->rados_namespace);
 }
 
 json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secrets,
-                      const char *config_path, gboolean read_only, GError **error)
+                      const char *config_path, CrushPlace *place, gboolean read_only,
+                      GError **error)
 {
     VolumeType type;
     if (!attributes_check(volume, context, error) ||
@@ -243,9 +268,9 @@ json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secre
     }
     json_t *origin = NULL;
     if (type == VOLUME_CEPHFS) {
-        origin = cephfs_origin(volume, context, secrets, config_path, error);
+        origin = cephfs_origin(volume, context, secrets, config_path, place, error);
     } else if (type == VOLUME_RBD) {
-        origin = rbd_origin(volume, context, secrets, config_path, error);
+        origin = rbd_origin(volume, context, secrets, config_path, place, error);
     } else {
         const char *path = root_path(context, volume, error);
         origin = path ? json_pack("{s:s, s:s}", "type", "dir", "rootPath", path) : NULL;

@@ -9,15 +9,18 @@
 #include <glib.h>
 #include <jansson.h>
 #include "driver/error.h"
+#include "driver/node/crush_place.h"
 #include "driver/volume/id.h"
 
 /*
  * `context` is the volume context, name -> value, as volume/attributes.h has them; others are
  * ignored, for CO and provisioner add their own. `secrets` is name -> value. Monitors come from the
- * cluster file at config_path. INVALID_ARGUMENT, or FAILED_PRECONDITION for the cluster file.
+ * cluster file at config_path, as does what its clients are told; where the node is (NULL: not
+ * known) is asked for readAffinity. INVALID_ARGUMENT, or FAILED_PRECONDITION for the cluster file.
  */
 json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secrets,
-                      const char *config_path, gboolean read_only, GError **error);
+                      const char *config_path, CrushPlace *place, gboolean read_only,
+                      GError **error);
 /* Takes over from `newer` what may differ for one volume while it is staged. TRUE: something does.
  */
 gboolean node_spec_update(json_t *spec, const json_t *newer);

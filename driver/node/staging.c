@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include "cache/autofd.h"
+#include "driver/node/kubelet_paths.h"
 #include "driver/node/spec.h"
 
 /* For the attributes of a mount of which it is only asked whether it is dead. */
@@ -22,6 +23,9 @@ Staging *staging_new(NodeMounter *mounter, const char *hearthd_socket)
     s->socket_path = g_strdup(hearthd_socket);
     s->keeper = keeper_new();
     s->busy = busy_new();
+    g_mutex_init(&s->walks_lock);
+    s->walks =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)fsgroup_walk_free);
     s->watch = watch_new(hearthd_socket, mounter, s->keeper, s->busy);
     return s;
 }
@@ -42,6 +46,8 @@ void staging_free(Staging *s)
     keeper_free(s->keeper);
     node_mounter_free(s->mounter);
     node_block_free(s->block);
+    g_hash_table_unref(s->walks);
+    g_mutex_clear(&s->walks_lock);
     g_free(s->device_dir);
     g_free(s->socket_path);
     g_free(s);
@@ -365,6 +371,7 @@ gboolean staging_unstage(Staging *s, const char *volume, const char *path, gint6
     if (!hold || (path && !look_for_stack(s, path, &place, error)))
         return FALSE;
     staging_release_if_lost(s, volume);
+    fsgroup_walk_free(staging_take_walk(s, volume));
     return (!path || staging_clear(s, volume, path, FALSE, deadline, error)) &&
            dataset_remove_unused(s, volume, &place, TRUE, deadline, error) &&
            image_remove_if_unused(s, volume, TRUE, deadline, error) &&
@@ -424,7 +431,10 @@ static gboolean ensure_served(Staging *s, const char *volume, const char *staged
     return entry != NULL;
 }
 
-/* FALSE with the error when the volume is mounted anywhere but at its staging path and `target`. */
+/*
+ * FALSE with the error when the volume is mounted anywhere but at its staging path and `target`.
+ * kubelet publishes again after its restart, and has made binds of its own of the first time.
+ */
 static gboolean check_exclusive(Staging *s, const GPtrArray *table, const char *volume, dev_t dev,
                                 const char *staged, const char *target, GError **error)
 {
@@ -432,7 +442,8 @@ static gboolean check_exclusive(Staging *s, const GPtrArray *table, const char *
         const MountEntry *entry = table->pdata[i];
         /* By suffix: where the host's root is mounted too, each mount is listed once more. */
         if (entry->dev != dev || !belongs(s, entry, volume) ||
-            g_str_has_suffix(entry->target, staged) || g_str_has_suffix(entry->target, target))
+            g_str_has_suffix(entry->target, staged) || g_str_has_suffix(entry->target, target) ||
+            kubelet_made_of(entry->target, target))
             continue;
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
                     "volume %s is for a single writer and published at %s already", volume,
@@ -515,7 +526,8 @@ gboolean staging_unpublish(Staging *s, const char *volume, const char *target, g
     if (!hold || (target && !look_for_stack(s, target, &place, error)))
         return FALSE;
     staging_release_if_lost(s, volume);
-    if (target && (!staging_clear(s, volume, target, FALSE, deadline, error) ||
+    if (target && (!image_clear_lost(s, volume, target, left_ms(deadline, G_MAXINT64), error) ||
+                   !staging_clear(s, volume, target, FALSE, deadline, error) ||
                    (s->block && !s->block->ops->remove_file(s->block, target, error)) ||
                    !s->mounter->ops->remove_dir(s->mounter, target, error)))
         return FALSE;

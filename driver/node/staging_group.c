@@ -61,3 +61,22 @@ gboolean staging_take_group(Staging *s, const char *volume, const char *staged, 
     node_spec_free(kept);
     return good;
 }
+
+FsgroupWalk *staging_take_walk(Staging *s, const char *volume)
+{
+    gpointer walk = NULL, key = NULL;
+    g_mutex_lock(&s->walks_lock);
+    g_hash_table_steal_extended(s->walks, volume, &key, &walk);
+    g_mutex_unlock(&s->walks_lock);
+    g_free(key);
+    return walk;
+}
+
+void staging_keep_walk(Staging *s, const char *volume, FsgroupWalk *walk)
+{
+    if (!walk)
+        return;
+    g_mutex_lock(&s->walks_lock);
+    g_hash_table_replace(s->walks, g_strdup(volume), walk);
+    g_mutex_unlock(&s->walks_lock);
+}

@@ -7,6 +7,7 @@
 
 #include "driver/node/block.h"
 #include "driver/node/busy.h"
+#include "driver/node/fsgroup.h"
 #include "driver/node/hearthd.h"
 #include "driver/node/keeper.h"
 #include "driver/node/staging.h"
@@ -21,6 +22,8 @@ struct Staging {
     NodeBlock *block; /* NULL: no images on this node */
     char *device_dir;
     struct NodeDatasets *datasets; /* NULL: likewise */
+    GMutex walks_lock;             /* a leaf */
+    GHashTable *walks;             /* volume -> FsgroupWalk that waits for the next call */
 };
 
 /* For one question to hearthd that needs no Ceph. */
@@ -54,6 +57,10 @@ const MountEntry *staging_find_publication(const GPtrArray *table, dev_t dev, co
 /* FALSE with FAILED_PRECONDITION. */
 gboolean staging_other_group(const char *volume, const MountEntry *other, gint64 group,
                              GError **error);
+/* Where the giving of the volume's files to a group has ended; the caller's, or NULL. */
+FsgroupWalk *staging_take_walk(Staging *s, const char *volume);
+/* Keeps it until it is taken. Takes it over; NULL: nothing is done. */
+void staging_keep_walk(Staging *s, const char *volume, FsgroupWalk *walk);
 GPtrArray *staging_list(Staging *s, GError **error);
 /* FALSE with the error when something other than the volume is mounted there. */
 gboolean staging_check_owner(Staging *s, const MountEntry *entry, const char *volume,
@@ -82,10 +89,16 @@ gboolean staging_bind(Staging *s, const char *volume, const char *staged, const 
 /* dataset.c */
 void node_datasets_free(Staging *s);
 
-/* image.c */
+/* image.c, image_mounts.c */
 
 /* Whether the mount is of something on the volume's image: its file system, or its device. */
 gboolean image_is_mount_of(Staging *s, const MountEntry *entry, const char *volume);
+/*
+ * Takes away what is published of the volume at `target` when its loop device is gone, or is
+ * another's by now; also when nobody knows whose it was, and the device is gone. Else does nothing.
+ */
+gboolean image_clear_lost(Staging *s, const char *volume, const char *target, gint64 timeout_ms,
+                          GError **error);
 /*
  * Takes away what is beneath an image's file system or device, unless that is still mounted.
  * Nothing is done for a volume that is no image. `unstaging`: else a device that is not mounted

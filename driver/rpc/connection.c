@@ -189,6 +189,11 @@ guint rpc_connection_streams(const RpcConnection *connection)
     return connection->stream_count;
 }
 
+guint rpc_connection_calls(const RpcConnection *connection)
+{
+    return connection->stream_count - connection->heading_count;
+}
+
 void rpc_connection_shut_down(RpcConnection *connection)
 {
     if (connection->shutting_down || connection->failed)

@@ -66,8 +66,9 @@ size_t rpc_connection_send(RpcConnection *connection, const guint8 **bytes);
 gboolean rpc_connection_finished(const RpcConnection *connection);
 /* The peer broke the protocol or a time limit: close it now. */
 gboolean rpc_connection_failed(const RpcConnection *connection);
-/* Streams that are open. */
+/* Streams that are open; and those whose headers are complete. */
 guint rpc_connection_streams(const RpcConnection *connection);
+guint rpc_connection_calls(const RpcConnection *connection);
 /* Tells the peer to send no new requests (GOAWAY); it finishes once the open ones are answered. */
 void rpc_connection_shut_down(RpcConnection *connection);
 /* Answers every request that has no answer; their calls become gone. */

@@ -4,8 +4,10 @@
  * in one write. A peer that does not take its output is not read from.
  *
  * At the limit of connections new ones wait in the backlog of the socket instead of being cut off:
- * kubelet opens one for every operation, and sidecars exit when theirs drops. Connections that
- * never made a call give way; so idle ones cannot keep everyone out.
+ * kubelet opens one for every operation, and sidecars exit when theirs drops. Only when somebody
+ * waits do connections give way: those that never made a call, then those that have had none for
+ * IDLE_GRACE_US; a header block that is not complete is no call. Whoever has sent something that
+ * was not read yet is passed over, for it may be a call. So idle ones cannot keep everyone out.
  */
 #include "driver/rpc/loop.h"
 
@@ -14,6 +16,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,7 +24,8 @@
 
 #define IN_BYTES (16 * 1024) /* fewer pings than nghttp2 takes for a flood between two flushes */
 #define OUT_BYTES (64 * 1024)
-#define UNUSED_GRACE_US G_USEC_PER_SEC /* before a connection without calls may be dropped */
+#define UNUSED_GRACE_US G_USEC_PER_SEC     /* before a connection without calls may be dropped */
+#define IDLE_GRACE_US (5 * G_USEC_PER_SEC) /* since the last call of one that made some */
 #define ACCEPT_RETRY_US G_USEC_PER_SEC
 #define FLUSH_US G_USEC_PER_SEC /* for last answers when stopping */
 
@@ -33,8 +37,8 @@ typedef struct Peer {
     int fd;
     guint32 events; /* as epoll knows them */
     RpcConnection *connection;
-    gint64 accepted_us;
-    gboolean used; /* made a call */
+    gint64 active_us; /* when it was accepted, or last had a call */
+    gboolean used;    /* made a call */
     gboolean hung_up;
     guint8 *pending; /* output the socket did not take */
     size_t pending_length, pending_sent;
@@ -103,7 +107,7 @@ static void peer_new(RpcLoop *loop, int fd)
     Peer *peer = g_new0(Peer, 1);
     peer->loop = loop;
     peer->fd = fd;
-    peer->accepted_us = g_get_monotonic_time();
+    peer->active_us = g_get_monotonic_time();
     peer->events = EPOLLIN;
     peer->next = loop->peers;
     if (peer->next)
@@ -190,6 +194,8 @@ static gboolean peer_flush(Peer *peer)
         if (all)
             g_clear_pointer(&peer->pending, g_free);
     }
+    if (rpc_connection_calls(peer->connection) > 0)
+        peer->active_us = g_get_monotonic_time();
     while (!peer->pending && !peer->hung_up) {
         size_t length = gather(peer);
         if (length == 0)
@@ -239,17 +245,42 @@ static void set_accepting(RpcLoop *loop, gboolean accepting)
     epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, loop->listener.fd, &event);
 }
 
-/* Full: the oldest connection that never made a call goes, if it had its time. */
+static gboolean has_input(const Peer *peer)
+{
+    int bytes = 0;
+    return ioctl(peer->fd, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
+static gboolean may_go(const Peer *peer, gint64 now_us)
+{
+    return rpc_connection_calls(peer->connection) == 0 && !has_input(peer) &&
+           now_us - peer->active_us >= (peer->used ? IDLE_GRACE_US : UNUSED_GRACE_US);
+}
+
+static gboolean goes_before(const Peer *peer, const Peer *other)
+{
+    if (!other || peer->used != other->used)
+        return !other || !peer->used;
+    return peer->active_us <= other->active_us; /* the list is newest first */
+}
+
+/* Full: one that nobody misses goes, if there is one. */
 static void make_room(RpcLoop *loop)
 {
-    Peer *oldest = NULL;
+    const gint64 now_us = g_get_monotonic_time();
+    Peer *least = NULL;
     for (Peer *peer = loop->peers; peer; peer = peer->next) {
-        if (!peer->used && rpc_connection_streams(peer->connection) == 0 &&
-            g_get_monotonic_time() - peer->accepted_us >= UNUSED_GRACE_US)
-            oldest = peer; /* the list is newest first */
+        if (may_go(peer, now_us) && goes_before(peer, least))
+            least = peer;
     }
-    if (oldest)
-        rpc_connection_shut_down(oldest->connection);
+    if (!least)
+        return;
+    rpc_connection_shut_down(least->connection);
+    /* What is not complete now will not be. */
+    if (rpc_connection_streams(least->connection) > 0) {
+        least->hung_up = TRUE;
+        mark(least);
+    }
 }
 
 static void accept_peers(RpcLoop *loop)

@@ -24,6 +24,8 @@ RpcStream *rpc_stream_new(RpcConnection *connection, gint32 id)
         stream->next->previous = stream;
     connection->streams = stream;
     connection->stream_count++;
+    connection->heading_count++;
+    stream->heading = TRUE;
     return stream;
 }
 
@@ -34,6 +36,7 @@ void rpc_stream_free(RpcStream *stream)
     if (stream->next)
         stream->next->previous = stream->previous;
     connection->stream_count--;
+    connection->heading_count -= stream->heading ? 1 : 0;
     rpc_timer_clear(connection->timers, &stream->timer);
     if (stream->call)
         connection->ops->gone(connection->owner, stream->call);
@@ -200,6 +203,8 @@ void rpc_stream_end_headers(RpcStream *stream)
     RpcConnection *connection = stream->connection;
     gint64 now_us = g_get_monotonic_time();
     stream->state = BODY;
+    connection->heading_count -= stream->heading ? 1 : 0;
+    stream->heading = FALSE;
     if (stream->seen & SEEN_TIMEOUT && !stream->timeout_bad)
         stream->deadline_us = now_us + stream->timeout_us;
     stream->timer.fire = request_timed_out;

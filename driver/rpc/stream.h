@@ -17,6 +17,7 @@ struct RpcStream {
     RpcStream *previous, *next;
     gint32 id;
     StreamState state;
+    gboolean heading;   /* its headers are not complete; counted by the connection */
     gboolean peer_done; /* END_STREAM received */
     RpcTimer timer;
 
@@ -47,7 +48,7 @@ struct RpcConnection {
     RpcBudget *budget;
     nghttp2_session *session;
     RpcStream *streams;
-    guint stream_count;
+    guint stream_count, heading_count; /* all; those whose headers are not complete */
     RpcTimer preface_timer;
     gboolean failed;
     gboolean shutting_down;

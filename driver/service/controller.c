@@ -6,6 +6,7 @@
 #include "driver/service/controller_internal.h"
 #include <string.h>
 #include "driver/service/capability.h"
+#include "driver/service/room.h"
 #include "driver/volume/name.h"
 #include "driver/volume/secret_dir.h"
 
@@ -21,6 +22,7 @@ Controller *controller_new(Backend *const *backends, gsize n)
     for (gsize i = 0; i < n; i++)
         c->backends[c->n_backends++] = backends[i];
     c->busy = busy_new();
+    c->room = room_new();
     c->told = g_hash_table_new(g_str_hash, g_str_equal);
     pthread_mutex_init(&c->told_lock, NULL);
     return c;
@@ -33,9 +35,14 @@ void controller_free(Controller *c)
     for (gsize i = 0; i < c->n_backends; i++)
         backend_free(c->backends[i]);
     busy_free(c->busy);
+    room_free(c->room);
     g_hash_table_unref(c->told);
     pthread_mutex_destroy(&c->told_lock);
     g_free(c->secret_dir);
+    g_free(c->cluster_name);
+    g_free(c->domain_prefix);
+    if (c->domains)
+        g_ptr_array_unref(c->domains);
     g_free(c);
 }
 
@@ -109,6 +116,14 @@ gboolean controller_own_secrets(const Controller *c, const Backend *b, const cha
     return *secrets != NULL;
 }
 
+gboolean controller_user(const Controller *c, const Backend *b, const VolumeId *id,
+                         GHashTable *given, Secrets **secrets, GError **error)
+{
+    if (g_hash_table_size(given) > 0)
+        return controller_secrets(b, given, secrets, error);
+    return controller_own_secrets(c, b, id->cluster_id, secrets, error);
+}
+
 /* What must hold of a creation whatever the backend. */
 static gboolean check_create(const Csi__V1__CreateVolumeRequest *r, GError **error)
 {
@@ -122,9 +137,8 @@ static gboolean check_create(const Csi__V1__CreateVolumeRequest *r, GError **err
     return TRUE;
 }
 
-/* The volume's place and name; its ID as text is *text. */
-static VolumeId *place(const Backend *b, const VolumeParams *params, const char *request_name,
-                       char **text, GError **error)
+VolumeId *controller_place(const Backend *b, const VolumeParams *params, const char *request_name,
+                           char **text, GError **error)
 {
     g_autoptr(VolumeId) id = b->ops->locate(b->impl, params, error);
     if (!id)
@@ -136,9 +150,11 @@ static VolumeId *place(const Backend *b, const VolumeParams *params, const char 
     return *text ? g_steal_pointer(&id) : NULL;
 }
 
-static Csi__V1__VolumeContentSource *content_source(RpcCall *call, const char *source)
+static Csi__V1__VolumeContentSource *content_source(RpcCall *call, const VolumeRecord *record)
 {
-    g_autoptr(VolumeId) snapshot = snapshot_id_decode(source, NULL);
+    const char *source = record->source;
+    g_autoptr(VolumeId) snapshot =
+        snapshot_id_decode(record->source_at ? record->source_at : source, NULL);
     Csi__V1__VolumeContentSource *out = rpc_alloc(call, sizeof(*out));
     if (!out)
         return NULL;
@@ -165,7 +181,7 @@ Csi__V1__Volume *controller_volume(RpcCall *call, const char *id, const VolumeId
         csi__v1__volume__init(out);
         out->volume_id = rpc_strdup(call, id);
         out->capacity_bytes = volume->bytes ? volume->bytes : record->bytes;
-        out->content_source = record->source ? content_source(call, record->source) : NULL;
+        out->content_source = record->source ? content_source(call, record) : NULL;
         out->volume_context = rpc_alloc(call, n * sizeof(*out->volume_context));
     }
     for (gsize i = 0; out && i < n && out->volume_context; i++) {
@@ -181,33 +197,63 @@ Csi__V1__Volume *controller_volume(RpcCall *call, const char *id, const VolumeId
     return out;
 }
 
-/* What the volume starts as, checked to be at the volume's place. Both stay NULL for nothing. */
-static gboolean read_source(const Csi__V1__VolumeContentSource *from, const VolumeId *id,
-                            VolumeId **snapshot, VolumeId **volume, const char **text,
-                            GError **error)
+/* What the volume starts as. */
+typedef struct Source {
+    VolumeRef snapshot, volume; /* one of them has an ID, or none for nothing */
+    const char *text;           /* its ID as given */
+    char *at;                   /* the ID we would give one of ceph-csi; else NULL */
+} Source;
+
+static void source_clear(Source *source)
+{
+    controller_ref_clear(&source->snapshot);
+    controller_ref_clear(&source->volume);
+    g_free(source->at);
+}
+#define source_auto __attribute__((cleanup(source_clear)))
+
+/* As ours would be written: what makes the copy finds it by that. */
+static char *source_at(const VolumeId *id, gboolean snapshot, GError **error)
+{
+    VolumeId own = *id;
+    own.handle = NULL;
+    if (!snapshot)
+        return volume_id_encode(&own, error);
+    own.group = NULL;
+    return snapshot_id_encode(&own, error);
+}
+
+/* Checked to be at the volume's place. */
+static gboolean read_source(const Controller *c, const Csi__V1__VolumeContentSource *from,
+                            const VolumeId *id, GHashTable *given, gint64 deadline_us,
+                            Source *source, GError **error)
 {
     if (!from)
         return TRUE;
-    const VolumeId *source = NULL;
+    const VolumeId *found;
     if (from->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_SNAPSHOT) {
-        *text = from->snapshot->snapshot_id;
-        source = *snapshot = snapshot_id_decode(*text, error);
+        source->text = from->snapshot->snapshot_id;
+        if (!controller_resolve_snapshot(c, source->text, given, deadline_us, &source->snapshot,
+                                         error))
+            return FALSE;
+        found = source->snapshot.id;
     } else if (from->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_VOLUME) {
-        *text = from->volume->volume_id;
-        source = *volume = volume_id_decode(*text, error);
+        source->text = from->volume->volume_id;
+        if (!controller_resolve(c, source->text, given, deadline_us, &source->volume, error))
+            return FALSE;
+        found = source->volume.id;
     } else {
         return invalid(error, "volume_content_source names neither a snapshot nor a volume");
     }
-    if (!source)
-        return FALSE;
-    if (volume_id_same_place(source, id))
-        return TRUE;
-    g_autofree char *theirs = volume_id_place_text(source);
+    if (volume_id_same_place(found, id))
+        return !found->handle ||
+               (source->at = source_at(found, source->snapshot.id != NULL, error));
+    g_autofree char *theirs = volume_id_place_text(found);
     g_autofree char *ours = volume_id_place_text(id);
     g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
                 "volume_content_source %s is in %s, the class's volumes are in %s; copies stay "
                 "within one",
-                *text, theirs, ours);
+                source->text, theirs, ours);
     return FALSE;
 }
 
@@ -216,7 +262,7 @@ static gboolean read_source(const Csi__V1__VolumeContentSource *from, const Volu
  * once and without a copy; backingSnapshot says otherwise. Volumes of a dataset always are.
  */
 static gboolean choose_backing(const Csi__V1__CreateVolumeRequest *r, const Backend *b,
-                               const VolumeParams *params, gboolean from_snapshot,
+                               const VolumeParams *params, const VolumeId *from_snapshot,
                                gboolean *backing_snapshot, GError **error)
 {
     gboolean reads = capability_reads_only(r->volume_capabilities, r->n_volume_capabilities);
@@ -228,8 +274,13 @@ static gboolean choose_backing(const Csi__V1__CreateVolumeRequest *r, const Back
         return reads || invalid(error, "the class has a dataset, which is a snapshot and cannot be "
                                        "written: ask for accessModes [ReadOnlyMany]");
     }
-    *backing_snapshot = from_snapshot && reads && b->ops->snapshot_path &&
-                        params->backing_snapshot != BACKING_NEVER;
+    /* ceph-csi counts who shows a snapshot of its own, and would not count ours. */
+    gboolean own = from_snapshot && !from_snapshot->handle;
+    *backing_snapshot =
+        own && reads && b->ops->snapshot_path && params->backing_snapshot != BACKING_NEVER;
+    if (from_snapshot && !own && params->backing_snapshot == BACKING_ALWAYS)
+        return invalid(error, "backingSnapshot=true: a snapshot of ceph-csi is not shown, only "
+                              "copied; use backingSnapshot=false");
     if (from_snapshot && !reads && params->backing_snapshot == BACKING_ALWAYS)
         return invalid(error, "backingSnapshot=true gives the snapshot itself, which cannot be "
                               "written: ask for ReadOnlyMany, or use backingSnapshot=false for a "
@@ -268,27 +319,29 @@ static gboolean create_volume(RpcCall *call, const ProtobufCMessage *request,
         range = (CapacityRange){r->capacity_range->required_bytes, r->capacity_range->limit_bytes};
     gint64 bytes;
     const Backend *b = controller_backend(c, params->type, error);
-    if (!b || !capacity_choose(range, &bytes, error))
+    if (!b || !capacity_choose(range, params->type, &bytes, error))
         return FALSE;
     g_autoptr(Secrets) secrets = NULL;
     g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
     g_autofree char *text = NULL;
-    g_autoptr(VolumeId) id = place(b, params, r->name, &text, error);
-    g_autoptr(VolumeId) from_snapshot = NULL;
-    g_autoptr(VolumeId) from_volume = NULL;
-    const char *source = NULL;
+    gint64 deadline_us = controller_deadline(call);
+    g_autoptr(BusyHold) name_hold = busy_take(c->busy, r->name, NULL, error);
+    const TopologyPool *pool;
+    if (!name_hold || !controller_choose_pool(c, r, b, params, given, deadline_us, &pool, error))
+        return FALSE;
+    g_autoptr(VolumeId) id = controller_place(b, params, r->name, &text, error);
+    source_auto Source source = {.text = NULL};
     gboolean backing_snapshot;
     g_autoptr(GHashTable) given_changes =
         CONTEXT_TABLE(r->mutable_parameters, r->n_mutable_parameters);
     json_auto json_t *changes = mutable_parse(given_changes, params->type, error);
     if (!id || !changes ||
-        !read_source(r->volume_content_source, id, &from_snapshot, &from_volume, &source, error) ||
-        !choose_backing(r, b, params, from_snapshot != NULL, &backing_snapshot, error) ||
+        !read_source(c, r->volume_content_source, id, given, deadline_us, &source, error) ||
+        !choose_backing(r, b, params, source.snapshot.id, &backing_snapshot, error) ||
         !controller_secrets(b, given, &secrets, error))
         return FALSE;
 
-    g_autoptr(BusyHold) name_hold = busy_take(c->busy, r->name, NULL, error);
-    g_autoptr(BusyHold) id_hold = name_hold ? busy_take(c->busy, text, NULL, error) : NULL;
+    g_autoptr(BusyHold) id_hold = busy_take(c->busy, text, NULL, error);
     if (!id_hold)
         return FALSE;
     g_autoptr(VolumeRecord) record = NULL;
@@ -297,15 +350,19 @@ static gboolean create_volume(RpcCall *call, const ProtobufCMessage *request,
                                .name = r->name,
                                .params = params,
                                .range = range,
-                               .from_snapshot = from_snapshot,
-                               .from_volume = from_volume,
-                               .source = source,
+                               .from_snapshot = source.snapshot.id,
+                               .from_volume = source.volume.id,
+                               .source = source.text,
+                               .source_at = source.at,
                                .backing_snapshot = backing_snapshot,
                                .changes = changes};
-    if (!provision_create(b, &wanted, secrets, controller_deadline(call), &record, &volume, error))
+    if (!provision_create(b, &wanted, secrets, deadline_us, &record, &volume, error))
         return FALSE;
-    ((Csi__V1__CreateVolumeResponse *)response)->volume =
-        controller_volume(call, text, id, record, volume);
+    if (!record->backing)
+        controller_describe_volume(c, b, id, params, secrets, deadline_us);
+    Csi__V1__Volume *out = controller_volume(call, text, id, record, volume);
+    controller_accessible(c, call, pool, out);
+    ((Csi__V1__CreateVolumeResponse *)response)->volume = out;
     return TRUE;
 }
 

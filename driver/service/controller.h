@@ -24,6 +24,15 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Controller, controller_free)
  * secret is not advertised: lists, capacity, single volumes.
  */
 void controller_set_secret_dir(Controller *controller, const char *dir);
+/*
+ * Whether volumes and snapshots are to have the names of the objects of Kubernetes they are for as
+ * metadata in Ceph, and the cluster's name, NULL for none; not without a call of this.
+ */
+void controller_set_metadata(Controller *controller, gboolean set, const char *cluster_name);
+/* Labels of nodes by which classes may constrain pools (service/domains.h); copied. */
+void controller_set_domains(Controller *controller, const char *driver_name, char *const *labels);
+/* INVALID_ARGUMENT. */
+gboolean controller_check_cluster_name(const char *name, GError **error);
 /* What GetCapacity tells of nodes; borrowed. Without it, none is better than another. */
 void controller_set_warmth(Controller *controller, Warmth *warmth);
 

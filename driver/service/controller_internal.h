@@ -17,7 +17,12 @@ struct Controller {
     gsize n_backends;
     Busy *busy;
     char *secret_dir; /* NULL: none */
-    Warmth *warmth;   /* NULL: nothing is known of nodes */
+    gboolean set_metadata;
+    GPtrArray *domains;  /* names of the labels of --domainlabels; NULL: none */
+    char *domain_prefix; /* of their topology; NULL as well */
+    char *cluster_name;  /* NULL: none */
+    Warmth *warmth;      /* NULL: nothing is known of nodes */
+    struct Room *room;
     pthread_mutex_t told_lock;
     GHashTable *told; /* parameters without a meaning that were logged; guarded by told_lock */
 };
@@ -31,6 +36,9 @@ gboolean controller_secrets(const Backend *b, GHashTable *map, Secrets **secrets
 /* As above of the driver's own user, for requests that carry none. FAILED_PRECONDITION. */
 gboolean controller_own_secrets(const Controller *c, const Backend *b, const char *cluster_id,
                                 Secrets **secrets, GError **error);
+/* The first of these, or the second when the request has no secret: its class need not name one. */
+gboolean controller_user(const Controller *c, const Backend *b, const VolumeId *id,
+                         GHashTable *given, Secrets **secrets, GError **error);
 
 /*
  * What a volume's ID leads to: its place, the backend, and the user of the request, or the driver's
@@ -44,6 +52,9 @@ typedef struct VolumeRef {
 } VolumeRef;
 gboolean controller_resolve(const Controller *c, const char *text, GHashTable *given,
                             gint64 deadline_us, VolumeRef *ref, GError **error);
+/* The same of a snapshot's ID. */
+gboolean controller_resolve_snapshot(const Controller *c, const char *text, GHashTable *given,
+                                     gint64 deadline_us, VolumeRef *ref, GError **error);
 void controller_ref_clear(VolumeRef *ref);
 #define ref_auto __attribute__((cleanup(controller_ref_clear)))
 
@@ -56,6 +67,32 @@ static inline void controller_json_clear(json_t **json)
 /* A Volume of the call's memory; NULL when that is exhausted. */
 Csi__V1__Volume *controller_volume(RpcCall *call, const char *id, const VolumeId *where,
                                    const VolumeRecord *record, const BackendVolume *volume);
+
+/* The volume's place and name; its ID as text is *text. */
+VolumeId *controller_place(const Backend *b, const VolumeParams *params, const char *request_name,
+                           char **text, GError **error);
+
+/*
+ * accessible.c: sets params->pool and data_pool to those of the chosen pool, of the params; *chosen
+ * is NULL for a class that constrains none. RESOURCE_EXHAUSTED: none is accessible.
+ */
+gboolean controller_choose_pool(const Controller *c, const Csi__V1__CreateVolumeRequest *r,
+                                const Backend *b, VolumeParams *params, GHashTable *given,
+                                gint64 deadline_us, const TopologyPool **chosen, GError **error);
+/* The same for a place whose room is asked for (NULL: none); *none: it has no pool. */
+gboolean controller_capacity_pool(const Controller *c, const Csi__V1__Topology *place,
+                                  VolumeParams *params, gboolean *none, GError **error);
+/* Says of the volume that only the places of the pool, which may be NULL, reach it. */
+void controller_accessible(const Controller *c, RpcCall *call, const TopologyPool *pool,
+                           Csi__V1__Volume *volume);
+
+/* describe.c: keeps whom they are for with a volume, and with a snapshot, that was just made. */
+void controller_describe_volume(const Controller *c, const Backend *b, const VolumeId *id,
+                                const VolumeParams *params, const Secrets *secrets,
+                                gint64 deadline_us);
+void controller_describe_snapshot(const Controller *c, const Backend *b, const VolumeId *source,
+                                  const char *snapshot, GHashTable *parameters,
+                                  const Secrets *secrets, gint64 deadline_us);
 
 /* snapshot.c: a Snapshot of the call's memory; NULL when that is exhausted. */
 Csi__V1__Snapshot *controller_snapshot(RpcCall *call, const VolumeId *id,

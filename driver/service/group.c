@@ -182,7 +182,7 @@ static CONTROLLER_HANDLER(get_group)
     g_autoptr(GPtrArray) members = NULL;
     g_autoptr(GroupRecord) record = NULL;
     if (!b || !read_members(r->snapshot_ids, r->n_snapshot_ids, &members, error) ||
-        !controller_secrets(b, given, &secrets, error) ||
+        !controller_user(c, b, id, given, &secrets, error) ||
         !provision_group_look(b, id, members, secrets, controller_deadline(call), &record, error))
         return FALSE;
     ((Csi__V1__GetVolumeGroupSnapshotResponse *)response)->group_snapshot =

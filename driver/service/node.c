@@ -28,9 +28,11 @@
 #define ANSWER_MS 250
 
 struct NodeService {
-    char *node_id, *hearthd_socket, *config_path, *tier, *zone;
+    char *node_id, *hearthd_socket, *config_path;
     Staging *staging;
     Settings *settings;
+    CrushPlace *crush_place; /* borrowed */
+    GHashTable *domains;     /* topology key -> value */
 };
 
 static gboolean is_label_value(const char *text)
@@ -42,6 +44,21 @@ static gboolean is_label_value(const char *text)
         if (!g_ascii_isalnum(text[i]) && !strchr("-_.", text[i]))
             return FALSE;
     return TRUE;
+}
+
+/* Topology key -> value. */
+static GHashTable *copy_domains(const NodeServiceConfig *config)
+{
+    GHashTable *domains = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    GHashTableIter iter;
+    gpointer name, value;
+    if (!config->domains)
+        return domains;
+    g_hash_table_iter_init(&iter, config->domains);
+    while (g_hash_table_iter_next(&iter, &name, &value))
+        g_hash_table_insert(domains, g_strconcat(config->domain_prefix, name, NULL),
+                            g_strdup(value));
+    return domains;
 }
 
 NodeService *node_service_new(const NodeServiceConfig *config, GError **error)
@@ -73,8 +90,8 @@ NodeService *node_service_new(const NodeServiceConfig *config, GError **error)
         g_strdup(config->hearthd_socket ? config->hearthd_socket : WIRE_DEFAULT_SOCKET);
     service->config_path =
         g_strdup(config->config_path ? config->config_path : CONFIG_DEFAULT_PATH);
-    service->tier = g_strdup(config->tier);
-    service->zone = g_strdup(zone);
+    service->crush_place = config->crush_place;
+    service->domains = copy_domains(config);
     service->settings = settings_new(config->records, service->config_path);
     service->staging = staging_new(g_steal_pointer(&mounter), service->hearthd_socket);
     if (config->device_dir) {
@@ -98,8 +115,7 @@ void node_service_free(NodeService *service)
     g_free(service->node_id);
     g_free(service->hearthd_socket);
     g_free(service->config_path);
-    g_free(service->tier);
-    g_free(service->zone);
+    g_hash_table_unref(service->domains);
     g_free(service);
 }
 
@@ -238,8 +254,8 @@ static gboolean stage(RpcCall *call, const ProtobufCMessage *request, ProtobufCM
     g_autoptr(GHashTable) secrets = g_hash_table_new(g_str_hash, g_str_equal);
     for (size_t i = 0; i < r->n_secrets; i++)
         g_hash_table_replace(secrets, r->secrets[i]->key, r->secrets[i]->value);
-    json_t *spec =
-        node_spec_new(r->volume_id, context, secrets, service->config_path, read_only != 0, error);
+    json_t *spec = node_spec_new(r->volume_id, context, secrets, service->config_path,
+                                 service->crush_place, read_only != 0, error);
     if (!spec)
         return FALSE;
     settings_apply(service->settings, r->volume_id, secrets, time_for(call, CALL_MS), spec);
@@ -436,7 +452,8 @@ static gboolean add_segment(RpcCall *call, Csi__V1__Topology *topology, const ch
     return entry->key && entry->value;
 }
 
-/* Constants only: kubelet refuses a topology that changes. */
+/* The node, and what --domainlabels says, which must not change: kubelet refuses a topology that
+ * does, and takes the plugin for broken. What may change are labels (warm/labels.h). */
 static gboolean get_info(RpcCall *call, const ProtobufCMessage *request, ProtobufCMessage *response,
                          void *data, GError **error)
 {
@@ -448,11 +465,17 @@ static gboolean get_info(RpcCall *call, const ProtobufCMessage *request, Protobu
         return out_of_memory(error);
     csi__v1__topology__init(topology);
     g_autofree char *node = topology_node_value(service->node_id);
-    topology->segments = rpc_alloc(call, 3 * sizeof(*topology->segments));
-    if (!topology->segments || !add_segment(call, topology, TOPOLOGY_NODE, node) ||
-        !add_segment(call, topology, TOPOLOGY_TIER, service->tier) ||
-        (service->zone && !add_segment(call, topology, TOPOLOGY_ZONE, service->zone)))
+    topology->segments =
+        rpc_alloc(call, (1 + g_hash_table_size(service->domains)) * sizeof(*topology->segments));
+    if (!topology->segments || !add_segment(call, topology, TOPOLOGY_NODE, node))
         return out_of_memory(error);
+    GHashTableIter iter;
+    gpointer key, value;
+    g_hash_table_iter_init(&iter, service->domains);
+    while (g_hash_table_iter_next(&iter, &key, &value)) {
+        if (!add_segment(call, topology, key, value))
+            return out_of_memory(error);
+    }
     out->node_id = service->node_id;
     out->accessible_topology = topology;
     return TRUE;

@@ -8,6 +8,7 @@
 #include <glib.h>
 #include "driver/backend/backend.h"
 #include "driver/node/block.h"
+#include "driver/node/crush_place.h"
 #include "driver/node/layers.h"
 #include "driver/node/mount.h"
 #include "driver/rpc/server.h"
@@ -19,15 +20,19 @@ typedef struct NodeServiceConfig {
     const char *node_id;        /* the Kubernetes node's name; 1 to 256 bytes */
     const char *hearthd_socket; /* NULL: WIRE_DEFAULT_SOCKET */
     const char *config_path;    /* the clusters (volume/config.h); NULL: CONFIG_DEFAULT_PATH */
-    const char *device_dir; /* where images are mounted for their devices; NULL: none are staged */
-    const char *tier;       /* "nvme" or "none"; constant while the node is registered */
-    const char *zone;       /* NULL or "": none */
-    NodeMounter *mounter;   /* NULL: the kernel's. Taken over, also on error */
-    NodeBlock *block;       /* likewise */
-    NodeLayers *layers;     /* likewise; NULL: the kernel's as dataset_mount says */
+    const char *device_dir;  /* where images are mounted for their devices; NULL: none are staged */
+    const char *tier, *zone; /* checked here, told by warm/reporter.h; "nvme" or "none"; NULL or "":
+                                none */
+    /* Domains of the node, NAME -> value (domains.h), and their prefix; both NULL: none. */
+    GHashTable *domains;
+    const char *domain_prefix;
+    NodeMounter *mounter; /* NULL: the kernel's. Taken over, also on error */
+    NodeBlock *block;     /* likewise */
+    NodeLayers *layers;   /* likewise; NULL: the kernel's as dataset_mount says */
     LayersMode dataset_mount;
     /* Makes the backend to read volumes' records with (settings.h); NULL: they are not read. */
     Backend *(*records)(const char *config_path);
+    CrushPlace *crush_place; /* of the node, borrowed; NULL: not known */
 } NodeServiceConfig;
 
 NodeService *node_service_new(const NodeServiceConfig *config, GError **error);

@@ -56,7 +56,7 @@ static gboolean notify(RpcCall *call, const ProtobufCMessage *request, ProtobufC
     }
     g_critical("kubelet does not register %s: %s. It looks for the driver at %s, which has to be "
                "the socket of --endpoint as the host sees it (--kubelet-registration-path), and "
-               "writes what the driver tells of the node (--node-id, --tier, --zone) to its Node "
+               "writes what the driver tells of the node (--node-id) to its Node "
                "and CSINode",
                registration->driver_name, status->error, registration->endpoint);
     registration->refused(registration->refused_data);

@@ -1,7 +1,7 @@
 /*
  * From a volume's ID to where it is. An ID of ours says all by itself. One of ceph-csi leaves open
  * whether it is of CephFS or RBD: it is of the first backend whose cluster has a volume of that
- * name at that place, and else of the first that has such a place.
+ * name at that place or has it in its journal, and else of the first that has such a place.
  */
 #include <string.h>
 #include "driver/service/controller_internal.h"
@@ -28,13 +28,34 @@ static gboolean has_volume(const VolumeRef *ref, gint64 deadline_us, GError **er
     g_autoptr(BackendVolume) volume = NULL;
     if (provision_look(ref->backend, ref->id, ref->secrets, deadline_us, &record, &volume, &cause))
         return TRUE;
-    if (!g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND))
+    if (!g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND)) {
         g_propagate_error(error, g_steal_pointer(&cause));
-    return FALSE;
+        return FALSE;
+    }
+    g_autofree char *name = NULL;
+    return provision_adopted_known(ref->backend, ref->id, JOURNAL_VOLUME, ref->secrets, deadline_us,
+                                   &name, error) &&
+           name;
 }
 
-static gboolean resolve_adopted(const Controller *c, const AdoptedId *adopted, GHashTable *given,
-                                gint64 deadline_us, VolumeRef *ref, GError **error)
+/* Whether the journal has the snapshot; the ID is the snapshot's then. FALSE as above. */
+static gboolean has_snapshot(const VolumeRef *ref, gint64 deadline_us, GError **error)
+{
+    char *name = NULL;
+    if (!provision_adopted_known(ref->backend, ref->id, JOURNAL_SNAPSHOT, ref->secrets, deadline_us,
+                                 &name, error) ||
+        !name)
+        return FALSE;
+    g_free(ref->id->name);
+    ref->id->name = name;
+    return TRUE;
+}
+
+typedef gboolean (*Has)(const VolumeRef *ref, gint64 deadline_us, GError **error);
+
+static gboolean resolve_adopted(const Controller *c, const AdoptedId *adopted, Has has_it,
+                                GHashTable *given, gint64 deadline_us, VolumeRef *ref,
+                                GError **error)
 {
     for (gsize i = 0; i < c->n_backends; i++) {
         const Backend *b = c->backends[i];
@@ -45,7 +66,7 @@ static gboolean resolve_adopted(const Controller *c, const AdoptedId *adopted, G
         if (!user_of(c, b, adopted->cluster_id, given, &found.secrets, error))
             return FALSE;
         found.id = b->ops->adopt(b->impl, adopted, found.secrets, deadline_us, &cause);
-        gboolean has = found.id && has_volume(&found, deadline_us, &cause);
+        gboolean has = found.id && has_it(&found, deadline_us, &cause);
         if (cause) {
             g_propagate_error(error, cause);
             return FALSE;
@@ -71,8 +92,20 @@ gboolean controller_resolve(const Controller *c, const char *text, GHashTable *g
 {
     g_autoptr(AdoptedId) adopted = adopted_id_decode(text);
     if (adopted)
-        return resolve_adopted(c, adopted, given, deadline_us, ref, error);
+        return resolve_adopted(c, adopted, has_volume, given, deadline_us, ref, error);
     ref->id = volume_id_decode(text, error);
+    ref->backend = ref->id ? controller_backend(c, ref->id->type, error) : NULL;
+    return ref->backend &&
+           user_of(c, ref->backend, ref->id->cluster_id, given, &ref->secrets, error);
+}
+
+gboolean controller_resolve_snapshot(const Controller *c, const char *text, GHashTable *given,
+                                     gint64 deadline_us, VolumeRef *ref, GError **error)
+{
+    g_autoptr(AdoptedId) adopted = adopted_id_decode(text);
+    if (adopted)
+        return resolve_adopted(c, adopted, has_snapshot, given, deadline_us, ref, error);
+    ref->id = snapshot_id_decode(text, error);
     ref->backend = ref->id ? controller_backend(c, ref->id->type, error) : NULL;
     return ref->backend &&
            user_of(c, ref->backend, ref->id->cluster_id, given, &ref->secrets, error);

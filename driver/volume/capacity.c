@@ -1,6 +1,18 @@
 #include "driver/volume/capacity.h"
 
-gboolean capacity_choose(CapacityRange range, gint64 *bytes, GError **error)
+#define MIB (G_GINT64_CONSTANT(1) << 20)
+
+gint64 capacity_step(VolumeType type)
+{
+    return type == VOLUME_RBD ? MIB : 4 * MIB;
+}
+
+static gint64 round_up(gint64 size, gint64 step)
+{
+    return (size + step - 1) / step * step;
+}
+
+gboolean capacity_choose(CapacityRange range, VolumeType type, gint64 *bytes, GError **error)
 {
     if (range.required < 0 || range.limit < 0) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
@@ -17,20 +29,25 @@ gboolean capacity_choose(CapacityRange range, gint64 *bytes, GError **error)
         return FALSE;
     }
     gint64 size = range.required ? range.required : CAPACITY_DEFAULT;
-    if (size > G_MAXINT64 - CAPACITY_STEP) {
+    const gint64 step = capacity_step(type);
+    if (size > G_MAXINT64 - step) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_OUT_OF_RANGE,
                     "required_bytes %" G_GINT64_FORMAT " is more than a volume can have", size);
         return FALSE;
     }
-    size = (size + CAPACITY_STEP - 1) / CAPACITY_STEP * CAPACITY_STEP;
+    size = round_up(size, step);
     *bytes = range.limit ? MIN(size, range.limit) : size;
     return TRUE;
 }
 
-gboolean capacity_fits(CapacityRange range, gint64 bytes)
+gboolean capacity_fits(CapacityRange range, VolumeType type, gint64 bytes)
 {
     if (range.limit)
         return bytes >= range.required && bytes <= range.limit;
     gint64 wanted;
-    return range.required == 0 || (capacity_choose(range, &wanted, NULL) && wanted == bytes);
+    if (range.required == 0)
+        return TRUE;
+    if (!capacity_choose(range, type, &wanted, NULL))
+        return FALSE;
+    return bytes == wanted || bytes == round_up(wanted, capacity_step(VOLUME_CEPHFS));
 }

@@ -7,26 +7,30 @@
 
 #include <glib.h>
 #include "driver/error.h"
+#include "driver/volume/id.h"
 
 #define CAPACITY_DEFAULT (G_GINT64_CONSTANT(1) << 30)
-/* What CephFS clients count a quota in: df rounds a smaller one down to nothing. */
-#define CAPACITY_STEP (G_GINT64_CONSTANT(4) << 20)
 
 typedef struct CapacityRange {
     gint64 required, limit; /* bytes */
 } CapacityRange;
 
+/* What sizes of a type are multiples of, and the smallest one. Of CephFS it is what clients count a
+ * quota in: df rounds a smaller one down to nothing. */
+gint64 capacity_step(VolumeType type);
+
 /*
- * The size to make: `required` rounded up to CAPACITY_STEP as far as `limit` allows.
+ * The size to make: `required` rounded up to the type's step as far as `limit` allows.
  * INVALID_ARGUMENT: a negative bound. OUT_OF_RANGE: limit below required, or beyond what can be
  * counted.
  */
-gboolean capacity_choose(CapacityRange range, gint64 *bytes, GError **error);
+gboolean capacity_choose(CapacityRange range, VolumeType type, gint64 *bytes, GError **error);
 
 /*
  * Whether a volume of `bytes` answers a repeated request: any size in the range when a limit is
- * given, else exactly the size capacity_choose() gives; any when nothing is asked for.
+ * given, else exactly the size capacity_choose() gives, or gave in releases that rounded all types
+ * to the step of CephFS; any when nothing is asked for.
  */
-gboolean capacity_fits(CapacityRange range, gint64 bytes);
+gboolean capacity_fits(CapacityRange range, VolumeType type, gint64 bytes);
 
 #endif

@@ -1,5 +1,6 @@
 /* Every entry is checked, also those not asked for: a typo shows at once, by number and ID. */
 #include "driver/volume/config.h"
+#include "driver/volume/ceph_conf.h"
 #include "driver/volume/name.h"
 #include <jansson.h>
 #include <string.h>
@@ -12,6 +13,12 @@ void cluster_config_free(ClusterConfig *cluster)
     g_strfreev(cluster->monitors);
     g_free(cluster->subvolume_group);
     g_free(cluster->rados_namespace);
+    g_free(cluster->journal_namespace);
+    g_strfreev(cluster->ceph_conf);
+    g_strfreev(cluster->crush_labels);
+    g_free(cluster->cephfs_net_namespace);
+    g_free(cluster->rbd_net_namespace);
+    g_free(cluster->net_namespace);
     g_free(cluster);
 }
 
@@ -81,6 +88,105 @@ static gboolean parse_rbd(const json_t *entry, ClusterConfig *cluster, const cha
     return TRUE;
 }
 
+static gboolean parse_journal(const json_t *cephfs, ClusterConfig *cluster, const char *path,
+                              const char *where, GError **error)
+{
+    const json_t *nspace = json_object_get(cephfs, "radosNamespace");
+    const char *name = nspace ? json_string_value(nspace) : CONFIG_DEFAULT_JOURNAL;
+    if (!name || (*name && !name_is_plain(name))) {
+        fail(error,
+             "%s: %s: \"cephFS.radosNamespace\" must be letters, digits, '.', '_', '-'; leave it "
+             "out for ceph-csi's default",
+             path, where);
+        return FALSE;
+    }
+    cluster->journal_namespace = g_strdup(*name ? name : CONFIG_DEFAULT_JOURNAL);
+    return TRUE;
+}
+
+/* NULL: there is none, or it is null, as Helm writes what is not set. */
+static const json_t *member(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    return json_is_null(value) ? NULL : value;
+}
+
+static gboolean parse_net_namespace(const json_t *entry, const char *kind, char **net_namespace,
+                                    const char *path, const char *where, GError **error)
+{
+    const json_t *value = member(json_object_get(entry, kind), "netNamespaceFilePath");
+    const char *text = value ? json_string_value(value) : "";
+    if (!text || (*text && *text != '/')) {
+        fail(error,
+             "%s: %s: \"%s.netNamespaceFilePath\" must be the absolute path of a network "
+             "namespace's file on the nodes; leave it out for the nodes' own network",
+             path, where, kind);
+        return FALSE;
+    }
+    *net_namespace = *text ? g_strdup(text) : NULL;
+    return TRUE;
+}
+
+/* A label's name, of which what follows the '/' is a CRUSH bucket's type. */
+static gboolean is_crush_label(const json_t *value)
+{
+    const char *text = json_string_value(value);
+    const char *type = text ? strrchr(text, '/') : NULL;
+    type = type ? type + 1 : text;
+    return type && name_is_plain(type) && strlen(text) < 320;
+}
+
+static gboolean parse_affinity(const json_t *entry, ClusterConfig *cluster, const char *path,
+                               const char *where, GError **error)
+{
+    const json_t *affinity = member(entry, "readAffinity");
+    const json_t *enabled = member(affinity, "enabled");
+    const json_t *labels = json_object_get(affinity, "crushLocationLabels");
+    if (affinity && (!json_is_object(affinity) || (enabled && !json_is_boolean(enabled)))) {
+        fail(error, "%s: %s: \"readAffinity\" must be an object whose \"enabled\" is true or false",
+             path, where);
+        return FALSE;
+    }
+    if (!json_is_true(enabled))
+        return TRUE;
+    gsize n = json_array_size(labels);
+    gboolean good = n > 0 && n <= 32;
+    for (gsize i = 0; good && i < n; i++)
+        good = is_crush_label(json_array_get(labels, i));
+    if (!good) {
+        fail(error,
+             "%s: %s: \"readAffinity.crushLocationLabels\" must list labels of nodes, as "
+             "\"topology.kubernetes.io/zone\"; or set \"enabled\" to false",
+             path, where);
+        return FALSE;
+    }
+    cluster->crush_labels = g_new0(char *, n + 1);
+    for (gsize i = 0; i < n; i++)
+        cluster->crush_labels[i] = g_strdup(json_string_value(json_array_get(labels, i)));
+    return TRUE;
+}
+
+static gboolean parse_ceph_conf(const json_t *entry, ClusterConfig *cluster, const char *path,
+                                const char *where, GError **error)
+{
+    g_autofree char *why = NULL;
+    cluster->ceph_conf = ceph_conf_parse(member(entry, "cephConf"), &why);
+    if (!cluster->ceph_conf)
+        fail(error, "%s: %s: \"cephConf\": %s", path, where, why);
+    return cluster->ceph_conf != NULL;
+}
+
+/* How its clients are made. */
+static gboolean parse_clients(const json_t *entry, ClusterConfig *cluster, const char *path,
+                              const char *where, GError **error)
+{
+    return parse_net_namespace(entry, "cephFS", &cluster->cephfs_net_namespace, path, where,
+                               error) &&
+           parse_net_namespace(entry, "rbd", &cluster->rbd_net_namespace, path, where, error) &&
+           parse_affinity(entry, cluster, path, where, error) &&
+           parse_ceph_conf(entry, cluster, path, where, error);
+}
+
 static ClusterConfig *parse_entry(const json_t *entry, gsize index, const char *path,
                                   GError **error)
 {
@@ -115,7 +221,9 @@ static ClusterConfig *parse_entry(const json_t *entry, gsize index, const char *
         return NULL;
     }
     cluster->subvolume_group = g_strdup(name);
-    if (!parse_rbd(entry, cluster, path, where, error))
+    if (!parse_journal(cephfs, cluster, path, where, error) ||
+        !parse_rbd(entry, cluster, path, where, error) ||
+        !parse_clients(entry, cluster, path, where, error))
         return NULL;
     return g_steal_pointer(&cluster);
 }

@@ -37,6 +37,7 @@ void volume_id_free(VolumeId *id)
     g_free(id->pool);
     g_free(id->rados_namespace);
     g_free(id->name);
+    g_free(id->handle);
     g_free(id);
 }
 
@@ -51,6 +52,7 @@ VolumeId *volume_id_copy(const VolumeId *id)
     copy->rados_namespace = g_strdup(id->rados_namespace);
     copy->name = g_strdup(id->name);
     copy->adopted = id->adopted;
+    copy->handle = g_strdup(id->handle);
     return copy;
 }
 
@@ -176,7 +178,7 @@ static gsize room(const Form *form, const VolumeId *id)
 
 char *volume_id_encode(const VolumeId *id, GError **error)
 {
-    return encode_checked(&volume_form, id, error);
+    return id->handle ? g_strdup(id->handle) : encode_checked(&volume_form, id, error);
 }
 
 gsize volume_id_room(const VolumeId *id)
@@ -186,7 +188,8 @@ gsize volume_id_room(const VolumeId *id)
 
 char *snapshot_id_encode(const VolumeId *snapshot, GError **error)
 {
-    return encode_checked(&snapshot_form, snapshot, error);
+    return snapshot->handle ? g_strdup(snapshot->handle)
+                            : encode_checked(&snapshot_form, snapshot, error);
 }
 
 gsize snapshot_id_room(const VolumeId *snapshot)
@@ -273,8 +276,7 @@ static VolumeId *decode(const Form *form, const char *text, GError **error)
                     form->what, shown);
     else
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "%s \"%s\" %s", form->what, shown,
-                    adopted ? "is ceph-csi's: this driver mounts, shows and expands such volumes, "
-                              "but takes no snapshots and makes no copies of them"
+                    adopted ? "is ceph-csi's, which cannot be here"
                             : "does not exist: the ID is not of this driver");
     return NULL;
 }

@@ -30,6 +30,7 @@ typedef struct VolumeId {
     char *pool, *rados_namespace; /* VOLUME_RBD; the namespace may be "" */
     char *name;                   /* what the backend calls it */
     gboolean adopted;             /* of ceph-csi (adopted_id.h): there is no record of ours */
+    char *handle;                 /* of one that is: its ID, in place of ours; else NULL */
 } VolumeId;
 
 void volume_id_free(VolumeId *id);
@@ -47,7 +48,8 @@ int volume_id_compare_places(const VolumeId *a, const VolumeId *b);
 /* The place in words, "file system cephfs of cluster c1"; the caller's. */
 char *volume_id_place_text(const VolumeId *id);
 
-/* The caller's string. INVALID_ARGUMENT when it is longer than VOLUME_ID_MAX, naming the parts. */
+/* The caller's string; its handle for one of ceph-csi. INVALID_ARGUMENT when it is longer than
+ * VOLUME_ID_MAX, naming the parts. */
 char *volume_id_encode(const VolumeId *id, GError **error);
 
 /*

@@ -1,6 +1,7 @@
 #include "driver/volume/mutable.h"
 #include <string.h>
 #include "driver/volume/params.h"
+#include "driver/volume/qos.h"
 
 typedef enum Kind { KIND_SIZE, KIND_WARM, KIND_LIMIT } Kind;
 
@@ -13,10 +14,31 @@ typedef struct Row {
 static const Row rows[] = {
     {"cacheQuota", KIND_SIZE, 1 << VOLUME_CEPHFS},
     {"warm", KIND_WARM, 1 << VOLUME_CEPHFS},
+    {"iopsPerSecond", KIND_LIMIT, 1 << VOLUME_RBD},
+    {"bytesPerSecond", KIND_LIMIT, 1 << VOLUME_RBD},
     {"readIopsPerSecond", KIND_LIMIT, 1 << VOLUME_RBD},
     {"writeIopsPerSecond", KIND_LIMIT, 1 << VOLUME_RBD},
     {"readBytesPerSecond", KIND_LIMIT, 1 << VOLUME_RBD},
     {"writeBytesPerSecond", KIND_LIMIT, 1 << VOLUME_RBD},
+    {"baseIops", KIND_LIMIT, 1 << VOLUME_RBD},
+    {"maxIops", KIND_LIMIT, 1 << VOLUME_RBD},
+    {"baseReadIops", KIND_LIMIT, 1 << VOLUME_RBD},
+    {"maxReadIops", KIND_LIMIT, 1 << VOLUME_RBD},
+    {"baseWriteIops", KIND_LIMIT, 1 << VOLUME_RBD},
+    {"maxWriteIops", KIND_LIMIT, 1 << VOLUME_RBD},
+    {"baseBps", KIND_LIMIT, 1 << VOLUME_RBD},
+    {"maxBps", KIND_LIMIT, 1 << VOLUME_RBD},
+    {"baseReadBps", KIND_LIMIT, 1 << VOLUME_RBD},
+    {"maxReadBps", KIND_LIMIT, 1 << VOLUME_RBD},
+    {"baseWriteBps", KIND_LIMIT, 1 << VOLUME_RBD},
+    {"maxWriteBps", KIND_LIMIT, 1 << VOLUME_RBD},
+    {"iopsPerGiB", KIND_LIMIT, 1 << VOLUME_RBD},
+    {"readIopsPerGiB", KIND_LIMIT, 1 << VOLUME_RBD},
+    {"writeIopsPerGiB", KIND_LIMIT, 1 << VOLUME_RBD},
+    {"bpsPerGiB", KIND_LIMIT, 1 << VOLUME_RBD},
+    {"readBpsPerGiB", KIND_LIMIT, 1 << VOLUME_RBD},
+    {"writeBpsPerGiB", KIND_LIMIT, 1 << VOLUME_RBD},
+    {"baseVolSizeBytes", KIND_LIMIT, 1 << VOLUME_RBD},
 };
 
 G_GNUC_PRINTF(2, 3)
@@ -95,18 +117,21 @@ json_t *mutable_parse(GHashTable *map, VolumeType type, GError **error)
     return object;
 }
 
-json_t *mutable_limits(const json_t *given)
+gboolean mutable_has_limits(const json_t *given)
 {
-    json_t *limits = NULL;
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
-        json_t *value = json_object_get(given, rows[i].name);
-        if (rows[i].kind != KIND_LIMIT || !value)
-            continue;
-        if (!limits)
-            limits = json_object();
-        json_object_set(limits, rows[i].name, value);
+        if (rows[i].kind == KIND_LIMIT && json_object_get(given, rows[i].name))
+            return TRUE;
     }
-    return limits;
+    return FALSE;
+}
+
+json_t *mutable_merge(const json_t *now, const json_t *changes)
+{
+    json_t *merged = json_copy((json_t *)now);
+    qos_forget(merged, changes);
+    json_object_update(merged, (json_t *)changes);
+    return merged;
 }
 
 const char *mutable_difference(const json_t *given, const json_t *now)

@@ -1,7 +1,5 @@
 /*
- * One row a parameter. A row says for which types of volume the name means something and, for a
- * feature of a later release, which values ask for it: those are refused, since a class that asks
- * for a warm dataset must not silently get something else.
+ * One row a parameter. A row says for which types of volume the name means something.
  */
 #include "driver/volume/params.h"
 #include "driver/volume/name.h"
@@ -16,13 +14,14 @@ typedef enum Kind {
     KIND_NAME,        /* [A-Za-z0-9._-] */
     KIND_ON_OFF,      /* on, off */
     KIND_SIZE,        /* a Kubernetes quantity above 0 */
+    KIND_QOS,         /* a quantity, 0 too; see qos.h */
     KIND_FEATURES,    /* names of image features with commas between */
     KIND_WARM,        /* none, onStage */
     KIND_PIN,         /* see parse_pin() */
     KIND_BACKING,     /* true, false */
     KIND_DATASET,     /* [GROUP/]SUBVOLUME@SNAPSHOT */
+    KIND_POOLS,       /* topology_pools.h */
     KIND_ANY,         /* of the sidecars: taken as it is */
-    KIND_DEFAULT,     /* a later release's: only row.only is taken */
     KIND_STATIC,      /* belongs in a static PV */
     KIND_ENCRYPTED,   /* false: nothing is encrypted here */
     KIND_MEANINGLESS, /* of how ceph-csi mounts, or encrypts: taken, for there is no such thing */
@@ -44,63 +43,81 @@ typedef struct Row {
     Kind kind;
     int types;
     gsize offset;
-    const char *only; /* KIND_DEFAULT: the value that asks for nothing, or NULL */
 } Row;
 
 static const Row rows[] = {
-    {"type", KIND_TYPE, ALL, AT(type), NULL},
-    {"clusterID", KIND_TEXT, CEPH, AT(cluster_id), NULL},
-    {"fsName", KIND_NAME, CEPHFS, AT(fs_name), NULL},
-    {"pool", KIND_TEXT, CEPH, AT(pool), NULL},
-    {"volumeNamePrefix", KIND_NAME, ALL, AT(name_prefix), NULL},
-    {"cache", KIND_ON_OFF, ALL, AT(cache), NULL},
-    {"cacheQuota", KIND_SIZE, ALL, AT(cache_quota), NULL},
-    {"warm", KIND_WARM, ALL, AT(warm), NULL},
-    {"dataset", KIND_DATASET, CEPHFS, AT(dataset), NULL},
-    {"mdsPin", KIND_PIN, CEPHFS, AT(mds_pin), NULL},
-    {"backingSnapshot", KIND_BACKING, CEPHFS, AT(backing_snapshot), NULL},
-    {"dataPool", KIND_TEXT, RBD, AT(data_pool), NULL},
-    {"imageFeatures", KIND_FEATURES, RBD, AT(image_features), NULL},
-    {"mkfsOptions", KIND_TEXT, RBD, AT(mkfs_options), NULL},
-    {"stripeUnit", KIND_SIZE, RBD, AT(stripe_unit), NULL},
-    {"stripeCount", KIND_SIZE, RBD, AT(stripe_count), NULL},
-    {"objectSize", KIND_SIZE, RBD, AT(object_size), NULL},
-    {"encrypted", KIND_ENCRYPTED, CEPH, NOWHERE, NULL},
-    {"encryptionKMSID", KIND_MEANINGLESS, CEPH, NOWHERE, NULL},
-    {"encryptionType", KIND_MEANINGLESS, CEPH, NOWHERE, NULL},
-    {"encryptionCipher", KIND_MEANINGLESS, RBD, NOWHERE, NULL},
-    {"encryptionKeySize", KIND_MEANINGLESS, RBD, NOWHERE, NULL},
-    {"encryptionSectorSize", KIND_MEANINGLESS, RBD, NOWHERE, NULL},
-    {"integrityMode", KIND_MEANINGLESS, RBD, NOWHERE, NULL},
-    {"mounter", KIND_MEANINGLESS, CEPH, NOWHERE, NULL},
-    {"fuseMountOptions", KIND_MEANINGLESS, CEPHFS, NOWHERE, NULL},
-    {"kernelMountOptions", KIND_MEANINGLESS, CEPHFS, NOWHERE, NULL},
-    {"tryOtherMounters", KIND_MEANINGLESS, RBD, NOWHERE, NULL},
-    {"mapOptions", KIND_MEANINGLESS, RBD, NOWHERE, NULL},
-    {"unmapOptions", KIND_MEANINGLESS, RBD, NOWHERE, NULL},
-    {"cephLogDir", KIND_MEANINGLESS, RBD, NOWHERE, NULL},
-    {"cephLogStrategy", KIND_MEANINGLESS, RBD, NOWHERE, NULL},
-    {"topologyConstrainedPools", KIND_DEFAULT, RBD, NOWHERE, NULL},
-    {"staticVolume", KIND_STATIC, 0, NOWHERE, NULL},
-    {"rootPath", KIND_STATIC, 0, NOWHERE, NULL},
-    {K8S "pv/name", KIND_ANY, ALL, AT(pv_name), NULL},
-    {K8S "pvc/name", KIND_ANY, ALL, AT(pvc_name), NULL},
-    {K8S "pvc/namespace", KIND_ANY, ALL, AT(pvc_namespace), NULL},
-    {K8S "fstype", KIND_ANY, ALL, NOWHERE, NULL},
-    {K8S "provisioner-secret-name", KIND_ANY, ALL, NOWHERE, NULL},
-    {K8S "provisioner-secret-namespace", KIND_ANY, ALL, NOWHERE, NULL},
-    {K8S "controller-publish-secret-name", KIND_ANY, ALL, NOWHERE, NULL},
-    {K8S "controller-publish-secret-namespace", KIND_ANY, ALL, NOWHERE, NULL},
-    {K8S "controller-expand-secret-name", KIND_ANY, ALL, NOWHERE, NULL},
-    {K8S "controller-expand-secret-namespace", KIND_ANY, ALL, NOWHERE, NULL},
-    {K8S "controller-modify-secret-name", KIND_ANY, ALL, NOWHERE, NULL},
-    {K8S "controller-modify-secret-namespace", KIND_ANY, ALL, NOWHERE, NULL},
-    {K8S "node-stage-secret-name", KIND_ANY, ALL, NOWHERE, NULL},
-    {K8S "node-stage-secret-namespace", KIND_ANY, ALL, NOWHERE, NULL},
-    {K8S "node-publish-secret-name", KIND_ANY, ALL, NOWHERE, NULL},
-    {K8S "node-publish-secret-namespace", KIND_ANY, ALL, NOWHERE, NULL},
-    {K8S "node-expand-secret-name", KIND_ANY, ALL, NOWHERE, NULL},
-    {K8S "node-expand-secret-namespace", KIND_ANY, ALL, NOWHERE, NULL},
+    {"type", KIND_TYPE, ALL, AT(type)},
+    {"clusterID", KIND_TEXT, CEPH, AT(cluster_id)},
+    {"fsName", KIND_NAME, CEPHFS, AT(fs_name)},
+    {"pool", KIND_TEXT, CEPH, AT(pool)},
+    {"volumeNamePrefix", KIND_NAME, ALL, AT(name_prefix)},
+    {"cache", KIND_ON_OFF, ALL, AT(cache)},
+    {"cacheQuota", KIND_SIZE, ALL, AT(cache_quota)},
+    {"warm", KIND_WARM, ALL, AT(warm)},
+    {"dataset", KIND_DATASET, CEPHFS, AT(dataset)},
+    {"mdsPin", KIND_PIN, CEPHFS, AT(mds_pin)},
+    {"backingSnapshot", KIND_BACKING, CEPHFS, AT(backing_snapshot)},
+    {"dataPool", KIND_TEXT, RBD, AT(data_pool)},
+    {"imageFeatures", KIND_FEATURES, RBD, AT(image_features)},
+    {"mkfsOptions", KIND_TEXT, RBD, AT(mkfs_options)},
+    {"stripeUnit", KIND_SIZE, RBD, AT(stripe_unit)},
+    {"stripeCount", KIND_SIZE, RBD, AT(stripe_count)},
+    {"objectSize", KIND_SIZE, RBD, AT(object_size)},
+    {"baseIops", KIND_QOS, RBD, NOWHERE},
+    {"maxIops", KIND_QOS, RBD, NOWHERE},
+    {"baseReadIops", KIND_QOS, RBD, NOWHERE},
+    {"maxReadIops", KIND_QOS, RBD, NOWHERE},
+    {"baseWriteIops", KIND_QOS, RBD, NOWHERE},
+    {"maxWriteIops", KIND_QOS, RBD, NOWHERE},
+    {"baseBps", KIND_QOS, RBD, NOWHERE},
+    {"maxBps", KIND_QOS, RBD, NOWHERE},
+    {"baseReadBps", KIND_QOS, RBD, NOWHERE},
+    {"maxReadBps", KIND_QOS, RBD, NOWHERE},
+    {"baseWriteBps", KIND_QOS, RBD, NOWHERE},
+    {"maxWriteBps", KIND_QOS, RBD, NOWHERE},
+    {"iopsPerGiB", KIND_QOS, RBD, NOWHERE},
+    {"readIopsPerGiB", KIND_QOS, RBD, NOWHERE},
+    {"writeIopsPerGiB", KIND_QOS, RBD, NOWHERE},
+    {"bpsPerGiB", KIND_QOS, RBD, NOWHERE},
+    {"readBpsPerGiB", KIND_QOS, RBD, NOWHERE},
+    {"writeBpsPerGiB", KIND_QOS, RBD, NOWHERE},
+    {"baseVolSizeBytes", KIND_QOS, RBD, NOWHERE},
+    {"encrypted", KIND_ENCRYPTED, CEPH, NOWHERE},
+    {"encryptionKMSID", KIND_MEANINGLESS, CEPH, NOWHERE},
+    {"encryptionType", KIND_MEANINGLESS, CEPH, NOWHERE},
+    {"encryptionCipher", KIND_MEANINGLESS, RBD, NOWHERE},
+    {"encryptionKeySize", KIND_MEANINGLESS, RBD, NOWHERE},
+    {"encryptionSectorSize", KIND_MEANINGLESS, RBD, NOWHERE},
+    {"integrityMode", KIND_MEANINGLESS, RBD, NOWHERE},
+    {"mounter", KIND_MEANINGLESS, CEPH, NOWHERE},
+    {"fuseMountOptions", KIND_MEANINGLESS, CEPHFS, NOWHERE},
+    {"kernelMountOptions", KIND_MEANINGLESS, CEPHFS, NOWHERE},
+    {"tryOtherMounters", KIND_MEANINGLESS, RBD, NOWHERE},
+    {"mapOptions", KIND_MEANINGLESS, RBD, NOWHERE},
+    {"unmapOptions", KIND_MEANINGLESS, RBD, NOWHERE},
+    {"cephLogDir", KIND_MEANINGLESS, RBD, NOWHERE},
+    {"cephLogStrategy", KIND_MEANINGLESS, RBD, NOWHERE},
+    {"topologyConstrainedPools", KIND_POOLS, RBD, NOWHERE},
+    {"staticVolume", KIND_STATIC, 0, NOWHERE},
+    {"rootPath", KIND_STATIC, 0, NOWHERE},
+    {K8S "pv/name", KIND_ANY, ALL, AT(pv_name)},
+    {K8S "pvc/name", KIND_ANY, ALL, AT(pvc_name)},
+    {K8S "pvc/namespace", KIND_ANY, ALL, AT(pvc_namespace)},
+    {K8S "fstype", KIND_ANY, ALL, NOWHERE},
+    {K8S "provisioner-secret-name", KIND_ANY, ALL, NOWHERE},
+    {K8S "provisioner-secret-namespace", KIND_ANY, ALL, NOWHERE},
+    {K8S "controller-publish-secret-name", KIND_ANY, ALL, NOWHERE},
+    {K8S "controller-publish-secret-namespace", KIND_ANY, ALL, NOWHERE},
+    {K8S "controller-expand-secret-name", KIND_ANY, ALL, NOWHERE},
+    {K8S "controller-expand-secret-namespace", KIND_ANY, ALL, NOWHERE},
+    {K8S "controller-modify-secret-name", KIND_ANY, ALL, NOWHERE},
+    {K8S "controller-modify-secret-namespace", KIND_ANY, ALL, NOWHERE},
+    {K8S "node-stage-secret-name", KIND_ANY, ALL, NOWHERE},
+    {K8S "node-stage-secret-namespace", KIND_ANY, ALL, NOWHERE},
+    {K8S "node-publish-secret-name", KIND_ANY, ALL, NOWHERE},
+    {K8S "node-publish-secret-namespace", KIND_ANY, ALL, NOWHERE},
+    {K8S "node-expand-secret-name", KIND_ANY, ALL, NOWHERE},
+    {K8S "node-expand-secret-namespace", KIND_ANY, ALL, NOWHERE},
 };
 
 #define refuse(error, ...) hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, __VA_ARGS__)
@@ -118,6 +135,9 @@ void params_free(VolumeParams *params)
     dataset_name_free(params->dataset);
     g_free(params->mds_pin);
     g_free(params->name_prefix);
+    json_decref(params->qos);
+    if (params->topology_pools)
+        g_ptr_array_unref(params->topology_pools);
     g_free(params->pv_name);
     g_free(params->pvc_name);
     g_free(params->pvc_namespace);
@@ -237,12 +257,31 @@ static gboolean is_pin(const char *value)
     return g_str_has_prefix(value, "random:") && !*end && fraction > 0 && fraction <= 1;
 }
 
+static gboolean parse_qos(const char *name, const char *value, VolumeParams *params, GError **error)
+{
+    guint64 number;
+    if (!params_parse_size(value, &number)) {
+        g_autofree char *text = shown(value);
+        return refuse(error, "%s=\"%s\": write a number or a quantity such as 100Mi; 0 for none",
+                      name, text);
+    }
+    if (!params->qos)
+        params->qos = json_object();
+    json_object_set_new(params->qos, name, json_integer((json_int_t)number));
+    return TRUE;
+}
+
 static gboolean parse_row(const Row *row, const char *value, VolumeParams *params, GError **error)
 {
     g_autofree char *text = shown(value);
     gpointer at = row->offset == NOWHERE ? NULL : G_STRUCT_MEMBER_P(params, row->offset);
     if (!*value && row->kind != KIND_ANY)
         return refuse(error, "parameter %s is empty; give it a value or leave it out", row->name);
+    /* It is JSON, mostly of several lines. */
+    if (row->kind == KIND_POOLS && strlen(value) <= TOPOLOGY_POOLS_MAX) {
+        params->topology_pools = topology_pools_parse(value, error);
+        return params->topology_pools != NULL;
+    }
     if (strlen(value) > 1024 || !printable(value))
         return refuse(error, "parameter %s is longer than 1024 bytes or not printable", row->name);
     switch (row->kind) {
@@ -265,6 +304,8 @@ static gboolean parse_row(const Row *row, const char *value, VolumeParams *param
             return refuse(error, "%s=\"%s\" is no size; write bytes or a quantity such as 100Gi",
                           row->name, text);
         return TRUE;
+    case KIND_QOS:
+        return parse_qos(row->name, value, params, error);
     case KIND_WARM:
         if (strcmp(value, "none") != 0 && strcmp(value, "onStage") != 0)
             return refuse(error, "%s=\"%s\": use none or onStage", row->name, text);
@@ -287,13 +328,6 @@ static gboolean parse_row(const Row *row, const char *value, VolumeParams *param
         return params->dataset != NULL;
     case KIND_FEATURES:
         return parse_features(value, at, error);
-    case KIND_DEFAULT:
-        if (row->only && strcmp(value, row->only) == 0)
-            return TRUE;
-        return row->only
-                   ? refuse(error, "%s=\"%s\" is not in this release; use %s or leave it out",
-                            row->name, text, row->only)
-                   : refuse(error, "parameter %s is not in this release; leave it out", row->name);
     case KIND_STATIC:
         return refuse(error,
                       "parameter %s describes a volume that exists; it belongs in the "
@@ -308,6 +342,7 @@ static gboolean parse_row(const Row *row, const char *value, VolumeParams *param
     case KIND_MEANINGLESS:
         g_ptr_array_add(params->meaningless, (char *)row->name);
         return TRUE;
+    case KIND_POOLS: /* too long for above */
     case KIND_TEXT:
     case KIND_ANY:
         break;
@@ -401,10 +436,11 @@ static gboolean check_whole(VolumeParams *params, GError **error)
                              "driver's config.json to use");
     if (params->type == VOLUME_CEPHFS && !params->fs_name)
         return refuse(error, "parameter fsName is missing; `ceph fs ls` lists the file systems");
-    if (params->type == VOLUME_RBD && !params->pool)
+    if (params->type == VOLUME_RBD && !params->pool && !params->topology_pools)
         return refuse(error, "parameter pool is missing; `ceph osd pool ls detail` lists the pools "
                              "with application rbd");
-    if (params->type == VOLUME_RBD && (strchr(params->pool, '/') || strchr(params->pool, '@')))
+    if (params->type == VOLUME_RBD && params->pool &&
+        (strchr(params->pool, '/') || strchr(params->pool, '@')))
         return refuse(error, "pool must have no '/' and no '@'");
     if (!check_striping(params, error) || !check_dataset(params, error))
         return FALSE;
@@ -435,9 +471,9 @@ VolumeParams *params_parse(GHashTable *map, GError **error)
     params->cache = TRUE;
     params->meaningless = g_ptr_array_new();
     /* ceph-csi has a driver for each type: its classes say it by what they name. */
-    params->type = g_hash_table_contains(map, "pool") && !g_hash_table_contains(map, "fsName")
-                       ? VOLUME_RBD
-                       : VOLUME_CEPHFS;
+    gboolean of_pool = g_hash_table_contains(map, "pool") ||
+                       g_hash_table_contains(map, "topologyConstrainedPools");
+    params->type = of_pool && !g_hash_table_contains(map, "fsName") ? VOLUME_RBD : VOLUME_CEPHFS;
     const char *type = g_hash_table_lookup(map, "type");
     if (type && !parse_type(type, &params->type, error))
         return NULL;
@@ -480,5 +516,7 @@ json_t *params_to_json(const VolumeParams *params)
     set_size(object, "stripeUnit", params->stripe_unit);
     set_size(object, "stripeCount", params->stripe_count);
     set_size(object, "objectSize", params->object_size);
+    if (params->qos)
+        json_object_update(object, params->qos);
     return object;
 }

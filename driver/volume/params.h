@@ -13,6 +13,7 @@
 #include <jansson.h>
 #include "driver/volume/dataset_name.h"
 #include "driver/volume/id.h"
+#include "driver/volume/topology_pools.h"
 
 #define PARAMS_DEFAULT_PREFIX "csi-vol-" /* ceph-csi's too */
 #define PARAMS_PREFIX_MAX 64
@@ -28,6 +29,8 @@ typedef struct VolumeParams {
     enum { BACKING_BY_MODE, BACKING_ALWAYS, BACKING_NEVER } backing_snapshot; /* VOLUME_CEPHFS */
     DatasetName *dataset; /* VOLUME_CEPHFS: the snapshot that each volume shows; NULL: none */
     char *mds_pin; /* VOLUME_CEPHFS: export:RANK, distributed:0|1 or random:FRACTION; NULL: none */
+    GPtrArray *topology_pools; /* VOLUME_RBD: TopologyPool*, to choose `pool` from; NULL: none */
+    json_t *qos;               /* VOLUME_RBD: names of qos.h and numbers; NULL: none */
     char *name_prefix;
     gboolean cache;
     gboolean warm;                            /* fetched into a node's cache when staged there */

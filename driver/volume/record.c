@@ -1,6 +1,6 @@
 /*
  * {"version": 1, "kind": "volume", "requestName", "group", "bytes", "parameters": {...},
- *  "source": "<ID>", "backing": {"group", "name", "snapshot", "path"},
+ *  "source": "<ID>", "sourceAt": "<ID>", "backing": {"group", "name", "snapshot", "path"},
  *  "mutable": {...},
  *  "claim": {"pv", "pvc", "namespace"}, "created": "<UTC>"}; the source is absent for a volume that
  * starts empty, the backing for one with bytes of its own; the claim is for the admin's eyes.
@@ -39,6 +39,7 @@ void record_free(VolumeRecord *record)
     g_free(record->request_name);
     g_free(record->group);
     g_free(record->source);
+    g_free(record->source_at);
     json_decref(record->params);
     json_decref(record->changes);
     volume_backing_free(record->backing);
@@ -62,8 +63,8 @@ static char *take_text(json_t *root)
 }
 
 char *record_encode(const char *request_name, const VolumeParams *params, const VolumeId *id,
-                    const char *source, const VolumeBacking *backing, const json_t *changes,
-                    gint64 bytes)
+                    const char *source, const char *source_at, const VolumeBacking *backing,
+                    const json_t *changes, gint64 bytes)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_utc();
     g_autofree char *created = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
@@ -73,6 +74,7 @@ char *record_encode(const char *request_name, const VolumeParams *params, const 
     set_text(root, "requestName", request_name);
     set_text(root, "group", id->group ? id->group : "");
     set_text(root, "source", source);
+    set_text(root, "sourceAt", source_at);
     json_object_set_new(root, "bytes", json_integer(bytes));
     json_object_set_new(root, "parameters", params_to_json(params));
     if (backing)
@@ -139,6 +141,7 @@ VolumeRecord *record_decode(const char *name, const char *text, gsize length, GE
         record->request_name = g_strdup(request_name);
         record->group = g_strdup(group);
         record->source = g_strdup(json_string_value(json_object_get(root, "source")));
+        record->source_at = g_strdup(json_string_value(json_object_get(root, "sourceAt")));
         record->bytes = bytes;
         const char *created = json_string_value(json_object_get(root, "created"));
         g_autoptr(GDateTime) time = created ? g_date_time_new_from_iso8601(created, NULL) : NULL;
@@ -159,9 +162,7 @@ char *record_change(const char *name, const char *text, gsize length, const json
     if (!record)
         return NULL;
     json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
-    json_t *now = json_copy(record->changes);
-    json_object_update(now, (json_t *)changes);
-    json_object_set_new(root, "mutable", now);
+    json_object_set_new(root, "mutable", mutable_merge(record->changes, changes));
     return take_text(root);
 }
 
@@ -194,7 +195,7 @@ gboolean record_check_same(const VolumeRecord *record, const char *request_name,
                     record->request_name);
         return FALSE;
     }
-    if (!capacity_fits(range, record->bytes)) {
+    if (!capacity_fits(range, params->type, record->bytes)) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
                     "volume %s exists with %" G_GINT64_FORMAT
                     " bytes, which the request (required %" G_GINT64_FORMAT

@@ -31,6 +31,7 @@ typedef struct VolumeRecord {
     char *request_name;
     char *group;            /* "" for VOLUME_DIR */
     char *source;           /* the ID of the snapshot or volume it starts as; NULL: empty */
+    char *source_at;        /* the ID we would give that, when it is ceph-csi's; else NULL */
     gint64 bytes;           /* as created; expanding changes the volume, not the record */
     gint64 created;         /* seconds since 1970, when the first attempt began; 0: not told */
     json_t *params;         /* params_to_json() */
@@ -46,11 +47,11 @@ char *record_key(const char *name);
 /* The volume's name in a record's, borrowed; NULL when the record is of something else. */
 const char *record_key_name(const char *key);
 
-/* The text to store; the caller's. `id` has its name; `source`, `backing` and `changes` may be
- * NULL. */
+/* The text to store; the caller's. `id` has its name; `source`, `source_at`, `backing` and
+ * `changes` may be NULL. */
 char *record_encode(const char *request_name, const VolumeParams *params, const VolumeId *id,
-                    const char *source, const VolumeBacking *backing, const json_t *changes,
-                    gint64 bytes);
+                    const char *source, const char *source_at, const VolumeBacking *backing,
+                    const json_t *changes, gint64 bytes);
 /* The text of a record with mutable parameters set; the caller's. Errors as for decoding. */
 char *record_change(const char *name, const char *text, gsize length, const json_t *changes,
                     GError **error);

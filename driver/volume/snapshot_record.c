@@ -1,6 +1,7 @@
 /*
- * {"version": 1, "kind": "snapshot", "requestName", "source": {"group", "name", "path"}, "bytes",
- *  "created": "<UTC>", "groupSnapshot": "<name>" (absent for one on its own)}
+ * {"version": 1, "kind": "snapshot", "requestName", "source": {"group", "name", "path", "handle"},
+ * "bytes", "created": "<UTC>", "groupSnapshot": "<name>" (absent for one on its own)}; the handle
+ * is of a volume of ceph-csi
  */
 #include "driver/volume/snapshot_record.h"
 #include <jansson.h>
@@ -16,6 +17,7 @@ void snapshot_record_free(SnapshotRecord *record)
     g_free(record->request_name);
     g_free(record->source_group);
     g_free(record->source_name);
+    g_free(record->source_handle);
     g_free(record->source_path);
     g_free(record->group_snapshot);
     g_free(record);
@@ -37,10 +39,10 @@ char *snapshot_record_encode(const char *request_name, const VolumeId *source,
     g_autoptr(GDateTime) now = g_date_time_new_now_utc();
     g_autofree char *created = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
     json_t *root =
-        json_pack("{s:i, s:s, s:s, s:{s:s, s:s, s:s*}, s:I, s:s}", "version", RECORD_VERSION,
+        json_pack("{s:i, s:s, s:s, s:{s:s, s:s, s:s*, s:s*}, s:I, s:s}", "version", RECORD_VERSION,
                   "kind", "snapshot", "requestName", request_name, "source", "group",
                   source->group ? source->group : "", "name", source->name, "path", source_path,
-                  "bytes", (json_int_t)bytes, "created", created);
+                  "handle", source->handle, "bytes", (json_int_t)bytes, "created", created);
     if (group_snapshot)
         json_object_set_new(root, "groupSnapshot", json_string(group_snapshot));
     char *dumped = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
@@ -80,6 +82,7 @@ SnapshotRecord *snapshot_record_decode(const char *name, const char *text, gsize
         record->request_name = g_strdup(request_name);
         record->source_group = g_strdup(group);
         record->source_name = g_strdup(volume);
+        record->source_handle = g_strdup(json_string_value(json_object_get(source, "handle")));
         record->source_path = g_strdup(json_string_value(json_object_get(source, "path")));
         record->group_snapshot =
             g_strdup(json_string_value(json_object_get(root, "groupSnapshot")));

@@ -13,6 +13,7 @@
 typedef struct SnapshotRecord {
     char *request_name;
     char *source_group, *source_name;
+    char *source_handle;  /* of a volume of ceph-csi; else NULL */
     char *source_path;    /* the volume's, which outlives it in the snapshot; NULL: not recorded */
     char *group_snapshot; /* name of the group snapshot it is of; NULL: it is on its own */
     gint64 bytes;         /* of the volume then: the least size of one made from it */

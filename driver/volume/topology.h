@@ -1,4 +1,8 @@
-/* The topology of a node: constants, for kubelet refuses values that change. */
+/*
+ * Where a node is. Of a node's topology, which kubelet refuses to change, there is the node alone;
+ * its tier and its zone are labels that the controller keeps (warm/labels.h). They have the names
+ * they had while they were topology, so that a node of an earlier release is taken over as it is.
+ */
 #ifndef HEARTH_DRIVER_VOLUME_TOPOLOGY_H
 #define HEARTH_DRIVER_VOLUME_TOPOLOGY_H
 

@@ -93,6 +93,19 @@ static void look(HintDiff *d, Claim *c)
         g_hash_table_remove(d->claims, c->key);
 }
 
+char *hint_diff_claim(const HintDiff *d, const char *namespace, const char *dataset)
+{
+    GHashTableIter iter;
+    gpointer value;
+    g_hash_table_iter_init(&iter, d->claims);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const Claim *c = value;
+        if (c->volume && strcmp(c->want, dataset) == 0 && strcmp(c->namespace, namespace) == 0)
+            return g_strdup(c->name);
+    }
+    return NULL;
+}
+
 void hint_diff_want(HintDiff *d, const char *volume, const Hint *hint)
 {
     const char *had = g_hash_table_lookup(d->volumes, volume);

@@ -30,6 +30,8 @@ void hint_diff_there(HintDiff *diff, const Hint *hint);
 /* The hint of that name is not there, or not any more. */
 void hint_diff_gone(HintDiff *diff, const Hint *hint, gint64 now_ms);
 
+/* A claim of the namespace that shows the dataset, by its volume; the caller's, NULL: none does. */
+char *hint_diff_claim(const HintDiff *diff, const char *namespace, const char *dataset);
 /* How many differ. */
 guint hint_diff_count(const HintDiff *diff);
 /* Keys ("namespace/claim") of those that may be written now, the caller's, who unrefs. */

@@ -283,3 +283,12 @@ guint warm_hints_pending(WarmHints *h)
     pthread_mutex_unlock(&h->lock);
     return pending;
 }
+
+char *warm_hints_claim(void *hints, const char *namespace, const char *dataset)
+{
+    WarmHints *h = hints;
+    pthread_mutex_lock(&h->lock);
+    char *claim = hint_diff_claim(h->diff, namespace, dataset);
+    pthread_mutex_unlock(&h->lock);
+    return claim;
+}

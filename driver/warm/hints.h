@@ -44,6 +44,8 @@ WarmHints *warm_hints_new(KubeClient *client, const char *driver_name, const War
 void warm_hints_free(WarmHints *hints);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(WarmHints, warm_hints_free)
 
+/* As hint_diff_claim(), of the volumes that have been seen. For WarmupClaims. */
+char *warm_hints_claim(void *hints, const char *namespace, const char *dataset);
 /* So many hints are not as they ought to be, as far as is known. */
 guint warm_hints_pending(WarmHints *hints);
 

@@ -1,5 +1,6 @@
 #include "driver/warm/labels.h"
 #include <string.h>
+#include "driver/volume/topology.h"
 
 #define HYSTERESIS 10
 #define STEPS 4
@@ -20,6 +21,7 @@ struct WarmLabels {
     GHashTable *datasets; /* id -> Dataset */
     GHashTable *have;     /* name of a label of ours -> value */
     gint64 alive_ms, patched_ms;
+    char *tier, *zone; /* tier NULL: not told; zone NULL: none */
     gboolean reported; /* ever; before, what the node has is let be */
     gboolean gone;
     gboolean cleared; /* a patch that removes everything was given out, and no report came since */
@@ -48,6 +50,8 @@ void warm_labels_free(WarmLabels *l)
         return;
     g_hash_table_unref(l->datasets);
     g_hash_table_unref(l->have);
+    g_free(l->tier);
+    g_free(l->zone);
     g_free(l);
 }
 
@@ -146,6 +150,14 @@ void warm_labels_report(WarmLabels *l, const WarmDataset *datasets, gsize n, gin
     look_at_all(l, now_ms);
 }
 
+void warm_labels_place(WarmLabels *l, const char *tier, const char *zone)
+{
+    g_free(l->tier);
+    g_free(l->zone);
+    l->tier = g_strdup(tier);
+    l->zone = g_strdup(zone);
+}
+
 void warm_labels_gone(WarmLabels *l)
 {
     l->gone = TRUE;
@@ -159,7 +171,8 @@ void warm_labels_have(WarmLabels *l, const json_t *node_labels)
     /* The cast is the macro's: it does not change the object. */
     json_object_foreach((json_t *)node_labels, name, value)
     {
-        if (g_str_has_prefix(name, WARM_LABEL_PREFIX))
+        if (g_str_has_prefix(name, WARM_LABEL_PREFIX) || strcmp(name, TOPOLOGY_TIER) == 0 ||
+            strcmp(name, TOPOLOGY_ZONE) == 0)
             g_hash_table_insert(l->have, g_strdup(name), g_strdup(json_string_value(value)));
     }
 }
@@ -177,6 +190,14 @@ static gint by_weight(gconstpointer left, gconstpointer right)
     return difference > 0 ? 1 : difference < 0 ? -1 : strcmp(a->id, b->id);
 }
 
+/* One of a place; what it is now as long as nobody has told another. */
+static void want_place(const WarmLabels *l, GHashTable *labels, const char *name, const char *told)
+{
+    const char *value = l->tier ? told : g_hash_table_lookup(l->have, name);
+    if (value)
+        g_hash_table_insert(labels, g_strdup(name), (gpointer)value);
+}
+
 /* Label -> value, of which the values are borrowed. */
 static GHashTable *wanted(WarmLabels *l)
 {
@@ -184,6 +205,8 @@ static GHashTable *wanted(WarmLabels *l)
     g_autoptr(GPtrArray) warm = g_ptr_array_new();
     GHashTableIter iter;
     gpointer value;
+    want_place(l, labels, TOPOLOGY_TIER, l->tier);
+    want_place(l, labels, TOPOLOGY_ZONE, l->zone);
     g_hash_table_iter_init(&iter, l->datasets);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         Dataset *d = value;

@@ -25,6 +25,8 @@
 #include <glib.h>
 #include <jansson.h>
 
+/* Beside them TOPOLOGY_TIER and TOPOLOGY_ZONE (volume/topology.h), as the node says. They stay when
+ * it is silent, for they are no matter of time. */
 #define WARM_LABEL_PREFIX "warm.csi.hearth.dev/"
 /* Of a dataset's id in a label: the first of its digits, 0-9a-f. */
 #define WARM_LABEL_DIGITS 16
@@ -56,6 +58,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(WarmLabels, warm_labels_free)
  */
 void warm_labels_report(WarmLabels *labels, const WarmDataset *datasets, gsize n, gint64 alive_ms,
                         gint64 now_ms);
+/* Its tier and zone, label values; zone NULL: it is in none. Before the first call what the node
+ * has of both is let be: its plugin may be of a release that told kubelet. */
+void warm_labels_place(WarmLabels *labels, const char *tier, const char *zone);
 /* Its report was deleted. */
 void warm_labels_gone(WarmLabels *labels);
 /* metadata.labels of the Node, as a watch or the answer to a patch shows them; NULL: none. First of

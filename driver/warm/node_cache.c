@@ -96,6 +96,12 @@ json_t *node_cache_status(const json_t *status, const json_t *datasets, gint64 n
                      list);
 }
 
+void node_cache_place(json_t *status, const char *tier, const char *zone)
+{
+    json_object_set_new(status, "tier", json_string(tier));
+    json_object_set_new(status, "zone", json_string(zone ? zone : ""));
+}
+
 static int quarter(const json_t *dataset)
 {
     return (int)field_count(dataset, "percent") / 25;
@@ -156,6 +162,17 @@ static gboolean is_id(const char *text)
            strspn(text, "0123456789abcdef") == DATASET_KEY_DIGITS;
 }
 
+/* As Kubernetes takes it; "" for what it does not. */
+static void read_label(const json_t *status, const char *name, char value[64])
+{
+    const char *text = field_text(status, name);
+    const gsize length = strlen(text);
+    const gboolean good = length > 0 && length < 64 &&
+                          strspn(text, "-_." G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS) == length &&
+                          g_ascii_isalnum(text[0]) && g_ascii_isalnum(text[length - 1]);
+    g_strlcpy(value, good ? text : "", 64);
+}
+
 gboolean node_cache_read(const json_t *object, NodeCacheReport *report)
 {
     const char *name = field_text(json_object_get(object, "metadata"), "name");
@@ -170,6 +187,8 @@ gboolean node_cache_read(const json_t *object, NodeCacheReport *report)
         report->heartbeat_us = 0;
     const json_t *cache = json_object_get(status, "cache");
     g_strlcpy(report->disk, field_text(cache, "disk"), sizeof(report->disk));
+    read_label(status, "tier", report->tier);
+    read_label(status, "zone", report->zone);
     report->bytes = field_count(cache, "bytes");
     report->max_bytes = field_count(cache, "maxBytes");
     report->free_bytes = field_count(cache, "freeBytes");

@@ -21,6 +21,8 @@ extern const KubeResource node_cache_resource;
  * names (cache/control/wire.h), the latter as one array; now_us: by the wall clock.
  */
 json_t *node_cache_status(const json_t *status, const json_t *datasets, gint64 now_us);
+/* Adds where the node is to a status; zone NULL or "": in none. */
+void node_cache_place(json_t *status, const char *tier, const char *zone);
 /* Whether somebody should hear of it before the next heartbeat: the disk's state, which datasets
  * there are, one that has entered another quarter, or a run of a CacheWarmup (warmup_order.h) that
  * has come, gone, changed its state, or done another 5%. */
@@ -34,8 +36,9 @@ typedef struct NodeCacheDataset {
 /* What a NodeCache says, of which little is believed. Datasets that are none are passed over. */
 typedef struct NodeCacheReport {
     char *node;
-    gint64 heartbeat_us; /* of the node's clock; 0: it has never reported */
-    char disk[16];       /* of its cache */
+    gint64 heartbeat_us;     /* of the node's clock; 0: it has never reported */
+    char disk[16];           /* of its cache */
+    char tier[64], zone[64]; /* label values; "": not told; none */
     guint64 bytes, max_bytes, free_bytes;
     GArray *datasets; /* NodeCacheDataset */
 } NodeCacheReport;

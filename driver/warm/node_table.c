@@ -95,14 +95,18 @@ static void replace_datasets(NodeTable *t, Node *n, GArray *datasets)
     n->datasets = datasets;
 }
 
-/* A heartbeat that changed is a sign of life, whatever the node's clock says; of one that is seen
- * for the first time that has to do. */
+/* How far a node's clock may be off without costing it its labels. */
+#define SKEW_MS (10 * 60000)
+
+/* A heartbeat that changed is a sign of life, whatever the node's clock says. One that is seen for
+ * the first time, as all are after a change of controllers, is one too unless it is so old that no
+ * clock explains it: a node that died meanwhile keeps its labels for WARM_STALE_MS more. */
 static gint64 alive_ms(const Node *n, const NodeCacheReport *r, gint64 now_ms)
 {
     if (r->heartbeat_us == n->heartbeat_us)
         return n->alive_ms;
     const gint64 age_ms = n->heartbeat_us ? 0 : (g_get_real_time() - r->heartbeat_us) / 1000;
-    return now_ms - MAX(age_ms, 0);
+    return age_ms > SKEW_MS ? now_ms - age_ms : now_ms;
 }
 
 static void keep(json_t **place, const json_t *object, const char *part)
@@ -136,6 +140,8 @@ void node_table_report(NodeTable *t, const json_t *object, NodeCacheReport *r, g
     n->alive_ms = alive_ms(n, r, now_ms);
     n->heartbeat_us = r->heartbeat_us;
     memcpy(n->disk, r->disk, sizeof(n->disk));
+    if (*r->tier)
+        warm_labels_place(n->labels, r->tier, *r->zone ? r->zone : NULL);
     n->bytes = r->bytes;
     n->free = MIN(r->max_bytes - MIN(r->bytes, r->max_bytes), r->free_bytes);
     g_array_sort(r->datasets, by_id);

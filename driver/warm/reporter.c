@@ -10,7 +10,7 @@
 struct Reporter {
     KubeClient *client;
     WarmupAgent *agent;
-    char *node, *socket;
+    char *node, *socket, *tier, *zone;
     GCancellable *stop;
     pthread_t thread;
     /* Of the thread. */
@@ -36,6 +36,8 @@ static json_t *look(Reporter *r, GError **error)
     json_t *report = datasets ? node_cache_status(status, datasets, g_get_real_time()) : NULL;
     json_decref(status);
     json_decref(datasets);
+    if (report)
+        node_cache_place(report, r->tier, r->zone);
     if (report)
         json_object_set_new(report, "warmups", warmup_agent_report(r->agent));
     return report;
@@ -106,14 +108,15 @@ static void *run(void *data)
     return NULL;
 }
 
-Reporter *reporter_new(KubeClient *client, const char *node, const char *hearthd_socket,
-                       WarmupAgent *agent)
+Reporter *reporter_new(KubeClient *client, const ReporterNode *node, WarmupAgent *agent)
 {
     Reporter *r = g_new0(Reporter, 1);
     r->client = client;
     r->agent = agent;
-    r->node = g_strdup(node);
-    r->socket = g_strdup(hearthd_socket);
+    r->node = g_strdup(node->name);
+    r->tier = g_strdup(node->tier);
+    r->zone = g_strdup(node->zone);
+    r->socket = g_strdup(node->hearthd_socket);
     r->stop = g_cancellable_new();
     int failed = pthread_create(&r->thread, NULL, run, r);
     if (failed)
@@ -130,6 +133,8 @@ void reporter_free(Reporter *r)
     g_object_unref(r->stop);
     json_decref(r->written);
     g_free(r->node);
+    g_free(r->tier);
+    g_free(r->zone);
     g_free(r->socket);
     g_free(r);
 }

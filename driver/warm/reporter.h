@@ -14,10 +14,14 @@
 
 typedef struct Reporter Reporter;
 
+typedef struct ReporterNode {
+    const char *name, *tier, *zone; /* zone NULL or "": none */
+    const char *hearthd_socket;
+} ReporterNode;
+
 /* client and agent, whose warmups are told with it, are borrowed until reporter_free(); strings are
  * copied. Starts its thread. */
-Reporter *reporter_new(KubeClient *client, const char *node, const char *hearthd_socket,
-                       WarmupAgent *agent);
+Reporter *reporter_new(KubeClient *client, const ReporterNode *node, WarmupAgent *agent);
 /* Stops and joins it. What was reported stays, for a plugin that is upgraded. */
 void reporter_free(Reporter *reporter);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Reporter, reporter_free)

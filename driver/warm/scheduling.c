@@ -73,8 +73,10 @@ Scheduling *scheduling_of_controller(const char *kubeconfig, const char *driver_
 {
     const WarmHintsOps hint_ops = {
         .may_act = may_act, .on_trouble = on_hint_trouble, .cluster_config = cluster_config};
-    const WarmupsOps warmup_ops = {
-        .may_act = may_act, .driver_name = driver_name, .cluster_config = cluster_config};
+    WarmupsOps warmup_ops = {.may_act = may_act,
+                             .driver_name = driver_name,
+                             .cluster_config = cluster_config,
+                             .claim_of = warm_hints_claim};
     static const KubeLeaseOps ops = {
         .on_gained = on_gained, .on_lost = on_lost, .on_trouble = on_trouble};
     Scheduling *s = begin(kubeconfig, error);
@@ -85,18 +87,19 @@ Scheduling *scheduling_of_controller(const char *kubeconfig, const char *driver_
     s->lease = kube_lease_new(s->client, &options, &ops, NULL);
     s->warmth = warmth_new(s->client, may_act, s->lease);
     s->hints = warm_hints_new(s->client, driver_name, &hint_ops, s->lease);
+    warmup_ops.claims = s->hints;
     s->warmups = warmups_new(s->client, s->warmth, &warmup_ops, s->lease);
     return s;
 }
 
-Scheduling *scheduling_of_node(const char *kubeconfig, const char *node, const WarmupPlace *place,
-                               GError **error)
+Scheduling *scheduling_of_node(const char *kubeconfig, const ReporterNode *node,
+                               const WarmupPlace *place, GError **error)
 {
     Scheduling *s = begin(kubeconfig, error);
     if (!s)
         return NULL;
-    s->agent = warmup_agent_new(s->client, node, place);
-    s->reporter = reporter_new(s->client, node, place->hearthd_socket, s->agent);
+    s->agent = warmup_agent_new(s->client, node->name, place);
+    s->reporter = reporter_new(s->client, node, s->agent);
     return s;
 }
 

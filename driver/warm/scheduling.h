@@ -6,6 +6,7 @@
 #define HEARTH_DRIVER_WARM_SCHEDULING_H
 
 #include <glib.h>
+#include "driver/warm/reporter.h"
 #include "driver/warm/warmth.h"
 #include "driver/warm/warmup_task.h"
 
@@ -17,8 +18,8 @@ typedef struct Scheduling Scheduling;
  * KUBE_ERROR_CONFIG. */
 Scheduling *scheduling_of_controller(const char *kubeconfig, const char *driver_name,
                                      const char *cluster_config, GError **error);
-Scheduling *scheduling_of_node(const char *kubeconfig, const char *node, const WarmupPlace *place,
-                               GError **error);
+Scheduling *scheduling_of_node(const char *kubeconfig, const ReporterNode *node,
+                               const WarmupPlace *place, GError **error);
 void scheduling_free(Scheduling *scheduling);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Scheduling, scheduling_free)
 

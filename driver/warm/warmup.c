@@ -110,6 +110,9 @@ static gboolean read_rate(const json_t *spec, Warmup *warmup, GError **error)
         return refuse(error,
                       "spec.rate \"%s\" is none; use whole bytes a second, above 0, such as 200Mi",
                       rate);
+    if (*rate && warmup->rate < WARMUP_RATE_MIN)
+        return refuse(error, "spec.rate \"%s\" is too low; use 256Ki at least, or leave it out",
+                      rate);
     return TRUE;
 }
 

@@ -29,6 +29,8 @@ extern const KubeResource warmup_resource;
 /* As the schema has it (deploy/crds). */
 #define WARMUP_PATHS_MAX 64
 #define WARMUP_NODES_MAX 5000
+/* Bytes a second: a slower run would keep its place on a node for ever. */
+#define WARMUP_RATE_MIN (256 << 10)
 
 typedef struct Warmup {
     char *namespace, *name, *uid;

@@ -59,18 +59,24 @@ static guint64 missing_on(const WarmupBegin *begin, const json_t *status, const 
     return 0;
 }
 
-static guint64 promised(const WarmupBegin *begin, const Warmup *to, const char *name)
+/* What other namespaces have claimed counts for half of the room at most, so that none can have it
+ * all: what is fetched last displaces what is oldest. */
+static guint64 promised(const WarmupBegin *begin, const Warmup *to, const char *name, guint64 room)
 {
-    guint64 bytes = 0;
+    guint64 own = 0, others = 0;
     for (guint i = 0; i < begin->under_way->len; i++) {
         const WarmupUnderWay *other = begin->under_way->pdata[i];
         if (g_str_equal(other->warmup->uid, to->uid))
             continue;
         g_autoptr(GPtrArray) parts = warmup_status_parts(other->warmup, other->status);
-        if (g_ptr_array_find_with_equal_func(parts, name, g_str_equal, NULL))
-            bytes += missing_on(begin, other->status, name);
+        if (!g_ptr_array_find_with_equal_func(parts, name, g_str_equal, NULL))
+            continue;
+        if (g_str_equal(other->warmup->namespace, to->namespace))
+            own += missing_on(begin, other->status, name);
+        else
+            others += missing_on(begin, other->status, name);
     }
-    return bytes;
+    return MIN(own + MIN(others, room / 2), room);
 }
 
 static json_t *on_nodes(const WarmupBegin *begin, const Warmup *warmup, const WarmupRun *run,
@@ -84,7 +90,7 @@ static json_t *on_nodes(const WarmupBegin *begin, const Warmup *warmup, const Wa
     for (guint i = 0; i < c->list->len; i++) {
         WarmupCandidate *one = &g_array_index(c->list, WarmupCandidate, i);
         warmth_candidate(begin->warmth, origin->id, one);
-        one->room -= MIN(promised(begin, warmup, one->name), one->room);
+        one->room -= promised(begin, warmup, one->name, one->room);
         one->before = was_part(status, one->name);
     }
     warmup_nodes_choose(warmup, of.total, (const WarmupCandidate *)(void *)c->list->data,

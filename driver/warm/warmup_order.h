@@ -11,6 +11,8 @@
 
 /* As the schema has it. */
 #define WARMUP_ORDERS_MAX 64
+/* Of them, those of one namespace. */
+#define WARMUP_ORDERS_NAMESPACE_MAX 16
 
 typedef struct WarmupOrder {
     char *namespace, *name; /* of the CacheWarmup */

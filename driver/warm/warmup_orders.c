@@ -1,4 +1,5 @@
 #include "driver/warm/warmup_orders.h"
+#include "driver/field.h"
 #include "driver/kube/error.h"
 #include "driver/warm/node_cache.h"
 #include "driver/warm/warmup_order.h"
@@ -6,13 +7,68 @@
 
 #define WRITE_MS 15000
 
+static gint by_age(gconstpointer a, gconstpointer b)
+{
+    const Warmup *x = (*(const WarmupUnderWay *const *)a)->warmup,
+                 *y = (*(const WarmupUnderWay *const *)b)->warmup;
+    if (x->created_s != y->created_s)
+        return x->created_s < y->created_s ? -1 : 1;
+    const int order = g_strcmp0(x->namespace, y->namespace);
+    return order ? order : g_strcmp0(x->name, y->name);
+}
+
+GPtrArray *warmup_orders_turns(const GPtrArray *under_way)
+{
+    g_autoptr(GHashTable) had = g_hash_table_new(g_str_hash, g_str_equal); /* namespace -> turns */
+    g_autoptr(GPtrArray) sorted = g_ptr_array_new(),
+                         turns = g_ptr_array_new_with_free_func((GDestroyNotify)g_ptr_array_unref);
+    GPtrArray *runs = g_ptr_array_new();
+    g_ptr_array_extend(sorted, (GPtrArray *)under_way, NULL, NULL);
+    g_ptr_array_sort(sorted, by_age);
+    for (guint i = 0; i < sorted->len; i++) {
+        char *namespace = ((WarmupUnderWay *)sorted->pdata[i])->warmup->namespace;
+        const guint turn = GPOINTER_TO_UINT(g_hash_table_lookup(had, namespace));
+        g_hash_table_insert(had, namespace, GUINT_TO_POINTER(turn + 1));
+        if (turn == turns->len)
+            g_ptr_array_add(turns, g_ptr_array_new());
+        g_ptr_array_add(turns->pdata[turn], sorted->pdata[i]);
+    }
+    for (guint turn = 0; turn < turns->len; turn++)
+        g_ptr_array_extend(runs, turns->pdata[turn], NULL, NULL);
+    return runs;
+}
+
+static gboolean has_room(const json_t *orders, const char *namespace)
+{
+    const json_t *order;
+    guint n = 0;
+    size_t i;
+    json_array_foreach(orders, i, order) n +=
+        g_str_equal(field_text(order, "namespace"), namespace);
+    return n < WARMUP_ORDERS_NAMESPACE_MAX && json_array_size(orders) < WARMUP_ORDERS_MAX;
+}
+
+/* Those that have a part on some node. */
+static GPtrArray *with_parts(const GPtrArray *under_way)
+{
+    GPtrArray *runs = g_ptr_array_new();
+    for (guint i = 0; i < under_way->len; i++) {
+        const WarmupUnderWay *run = under_way->pdata[i];
+        g_autoptr(GPtrArray) parts = warmup_status_parts(run->warmup, run->status);
+        if (parts->len > 0)
+            g_ptr_array_add(runs, under_way->pdata[i]);
+    }
+    return runs;
+}
+
 /* Node -> orders. What one has no room for comes when another has ended. */
 static GHashTable *wanted_of(const GPtrArray *under_way)
 {
     GHashTable *wanted =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)json_decref);
-    for (guint i = 0; i < under_way->len; i++) {
-        const WarmupUnderWay *run = under_way->pdata[i];
+    g_autoptr(GPtrArray) runs = with_parts(under_way), turns = warmup_orders_turns(runs);
+    for (guint i = 0; i < turns->len; i++) {
+        const WarmupUnderWay *run = turns->pdata[i];
         g_autoptr(GPtrArray) parts = warmup_status_parts(run->warmup, run->status);
         json_t *order = parts->len ? warmup_order_json(run->warmup, run->status) : NULL;
         for (guint k = 0; k < parts->len; k++) {
@@ -21,7 +77,7 @@ static GHashTable *wanted_of(const GPtrArray *under_way)
                 orders = json_array();
                 g_hash_table_insert(wanted, g_strdup(parts->pdata[k]), orders);
             }
-            if (json_array_size(orders) < WARMUP_ORDERS_MAX)
+            if (has_room(orders, run->warmup->namespace))
                 json_array_append(orders, order);
         }
         json_decref(order);

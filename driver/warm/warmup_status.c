@@ -96,6 +96,9 @@ static json_t *node_now(const json_t *was, const char *run, const WarmupReport *
     /* One that is lost stays so until it reports. */
     if (age_ms > WARM_STALE_MS || (g_str_equal(state, "Lost") && (!report || report->age_ms < 0)))
         return node_json(was, "Lost", entry ? entry : was, "it has not reported for 90 s", now_s);
+    if (entry && in_state_s > WARMUP_DEADLINE_S && g_str_equal(state, "Running") &&
+        !is_final(state_said(entry)))
+        return node_json(was, "Failed", entry, "it was not done within 24 hours", now_s);
     if (entry)
         return node_json(was, state_said(entry), entry, field_text(entry, "message"), now_s);
     if (g_str_equal(state, "Pending") && in_state_s > WARMUP_PATIENCE_S)

@@ -29,6 +29,8 @@
 #include "driver/warm/warmup.h"
 
 #define WARMUP_PATIENCE_S 600
+/* A node has so long for its part; then it has Failed, and its place is free for others. */
+#define WARMUP_DEADLINE_S (24 * 3600)
 #define WARMUP_WRITE_MS 5000
 /* Of a run on many: each node is some 200 bytes of every write. */
 #define WARMUP_WRITE_NODE_MS 10

@@ -63,7 +63,8 @@ static json_t *spec_of(const Task *t, GError **error)
     g_hash_table_insert(context, (gpointer) "rootPath", origin->root_path);
     if (*origin->fs_name)
         g_hash_table_insert(context, (gpointer) "fsName", origin->fs_name);
-    return node_spec_new(t->volume, context, secrets, t->place->cluster_config, TRUE, error);
+    return node_spec_new(t->volume, context, secrets, t->place->cluster_config,
+                         t->place->crush_place, TRUE, error);
 }
 
 static gboolean open_volume(Task *t, GError **error)

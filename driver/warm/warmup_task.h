@@ -8,14 +8,16 @@
 #define HEARTH_DRIVER_WARM_WARMUP_TASK_H
 
 #include <gio/gio.h>
+#include "driver/node/crush_place.h"
 #include "driver/warm/warmup_order.h"
 
 typedef struct WarmupPlace {
     const char *hearthd_socket;
     const char *cluster_config; /* volume/config.h */
-    const char *secret_dir; /* volume/secret_dir.h: the Ceph user; NULL: none, all orders fail */
-    gint64 first_pause_ms;  /* between tries; 0: 1 s. It doubles, to 30 s */
-    gint64 patience_s;      /* 0: WARMUP_PATIENCE_S */
+    const char *secret_dir;  /* volume/secret_dir.h: the Ceph user; NULL: none, all orders fail */
+    CrushPlace *crush_place; /* of the node; NULL: not known */
+    gint64 first_pause_ms;   /* between tries; 0: 1 s. It doubles, to 30 s */
+    gint64 patience_s;       /* 0: WARMUP_PATIENCE_S */
 } WarmupPlace;
 
 /* Blocks until it has ended: the last that is told is Succeeded, Failed, or, when `cancel` was

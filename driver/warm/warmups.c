@@ -217,6 +217,8 @@ static json_t *next_status(Warmups *w, const Seen *seen, Act *act, const GPtrArr
         const WarmupBegin begin = {.targets = {.client = w->client,
                                                .driver_name = w->ops.driver_name,
                                                .cluster_config = w->ops.cluster_config,
+                                               .claim_of = w->ops.claim_of,
+                                               .claims = w->ops.claims,
                                                .cancel = w->stop},
                                    .warmth = w->warmth,
                                    .under_way = all};

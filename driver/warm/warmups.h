@@ -9,12 +9,15 @@
 #define HEARTH_DRIVER_WARM_WARMUPS_H
 
 #include "driver/warm/warmth.h"
+#include "driver/warm/warmup_target.h"
 
 typedef struct WarmupsOps {
     gboolean (*may_act)(void *data); /* asked before each write, from a thread of ours */
     const char *driver_name, *cluster_config;
-    gint64 round_ms; /* between two looks; 0: 1 s */
-    gint64 retry_ms; /* for what a run that is due still waits; 0: 10 s */
+    WarmupClaims claim_of; /* from that thread too */
+    void *claims;          /* its data; borrowed until warmups_free() */
+    gint64 round_ms;       /* between two looks; 0: 1 s */
+    gint64 retry_ms;       /* for what a run that is due still waits; 0: 10 s */
 } WarmupsOps;
 
 typedef struct Warmups Warmups;

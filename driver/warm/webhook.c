@@ -2,13 +2,15 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include "driver/error.h"
 #include "driver/http/server.h"
 #include "driver/kube/watch.h"
 #include "driver/warm/review.h"
 
-/* What the API server takes of one object, and so sends of one. */
-#define REVIEW_MAX (3 * 1024 * 1024)
-#define REVIEWS_MAX (16 * 1024 * 1024)
+/* A pod is some kilobytes. A larger one is made as it is: what parsing one of 3 MiB takes, 0.2 s of
+ * the one thread, is what all others would wait for. */
+#define REVIEW_MAX (256 * 1024)
+#define REVIEWS_MAX (4 * 1024 * 1024)
 /* An API server keeps 25 that idle, and there may be five of them. */
 #define CONNECTIONS_MAX 256
 
@@ -108,16 +110,31 @@ static void on_certificate(const GError *error, gint64 expires_s, void *data)
 
 /* ---- beginning and end ---- */
 
-Webhook *webhook_new(KubeClient *client, const char *address, const char *certificate,
-                     GError **error)
+static gboolean read_authorities(const char *path, char **pem, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    if (!g_file_get_contents(path, pem, NULL, &cause))
+        return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, "--webhook-client-ca: %s",
+                           cause->message);
+    return strstr(*pem, "-----BEGIN CERTIFICATE-----") ||
+           hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                       "--webhook-client-ca=%s has no certificate; give the authorities as PEM",
+                       path);
+}
+
+Webhook *webhook_new(KubeClient *client, const WebhookConfig *from, GError **error)
 {
     static const KubeWatchOps ops = {.on_change = on_hint, .on_trouble = on_trouble};
     const KubeSelection all_hints = {.resource = hint_resource};
+    g_autofree char *client_ca = NULL;
+    if (from->client_ca && !read_authorities(from->client_ca, &client_ca, error))
+        return NULL;
     Webhook *w = g_new0(Webhook, 1);
     const HttpRoute routes[] = {{"POST", WEBHOOK_PATH, mutate, w}};
-    const HttpServerConfig config = {.address = address,
+    const HttpServerConfig config = {.address = from->address,
                                      .what = "--webhook-address",
-                                     .certificate = certificate,
+                                     .certificate = from->certificate,
+                                     .client_ca = client_ca,
                                      .routes = routes,
                                      .n_routes = G_N_ELEMENTS(routes),
                                      .connections = CONNECTIONS_MAX,

@@ -19,10 +19,17 @@
 
 typedef struct Webhook Webhook;
 
+typedef struct WebhookConfig {
+    const char *address;     /* http/address.h */
+    const char *certificate; /* a directory: http/certificate.h */
+    /* A file, PEM: only who shows a certificate of these authorities is answered. NULL: anyone who
+     * reaches the port is, and can ask which dataset a claim shows. Read once. */
+    const char *client_ca;
+} WebhookConfig;
+
 /* Serves when it returns. address: http/address.h; certificate: a directory, http/certificate.h.
  * client is borrowed until webhook_free(). HEARTH_ERROR names the flag or the file. */
-Webhook *webhook_new(KubeClient *client, const char *address, const char *certificate,
-                     GError **error);
+Webhook *webhook_new(KubeClient *client, const WebhookConfig *config, GError **error);
 void webhook_free(Webhook *webhook);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Webhook, webhook_free)
 

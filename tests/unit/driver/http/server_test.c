@@ -392,6 +392,45 @@ START_TEST(rotated_certificate_is_shown_and_no_connection_dropped)
 }
 END_TEST
 
+static void show(Client *c, const Pair *pair)
+{
+    struct curl_blob certificate = {pair->certificate, strlen(pair->certificate), CURL_BLOB_COPY},
+                     key = {pair->key, strlen(pair->key), CURL_BLOB_COPY};
+    curl_easy_setopt(c->curl, CURLOPT_FRESH_CONNECT, 1L);
+    curl_easy_setopt(c->curl, CURLOPT_SSLCERT_BLOB, &certificate);
+    curl_easy_setopt(c->curl, CURLOPT_SSLKEY_BLOB, &key);
+}
+
+START_TEST(who_shows_no_certificate_of_the_authorities_is_refused)
+{
+    World w;
+    Pair known = pair_new("apiserver", 3600), other = pair_new("pod", 3600),
+         expired = pair_new("late", -60);
+    g_autofree char *both = g_strconcat(known.certificate, expired.certificate, NULL);
+    world_new(&w, TRUE, (HttpServerConfig){.client_ca = both});
+    Client c = client_new(w.a.certificate);
+    ck_assert_int_eq(ask(&w, &c, "/hello", NULL, 0), CURLE_OK);
+    ck_assert_int_eq(c.status, 401);
+    ck_assert_uint_eq(c.body->len, 0);
+    ck_assert_int_eq(ask(&w, &c, "/echo", "{}", 2), CURLE_OK);
+    ck_assert_int_eq(c.status, 401);
+    show(&c, &other);
+    ask(&w, &c, "/hello", NULL, 0);
+    ck_assert_int_ne(c.status, 200);
+    show(&c, &expired);
+    ask(&w, &c, "/hello", NULL, 0);
+    ck_assert_int_ne(c.status, 200);
+    show(&c, &known);
+    ck_assert_int_eq(ask(&w, &c, "/hello", NULL, 0), CURLE_OK);
+    ck_assert_int_eq(c.status, 200);
+    client_clear(&c);
+    world_free(&w);
+    pair_clear(&known);
+    pair_clear(&other);
+    pair_clear(&expired);
+}
+END_TEST
+
 START_TEST(old_tls_is_refused)
 {
     World w;
@@ -472,5 +511,6 @@ HARNESS_MAIN("driver/http/server", request_is_answered_by_its_route, what_is_not
              bodies_together_are_bounded_and_given_back, request_that_dribbles_ends_in_time,
              connection_may_idle_longer_than_a_request_may_take,
              others_are_served_when_who_held_all_connections_runs_out_of_time,
-             rotated_certificate_is_shown_and_no_connection_dropped, old_tls_is_refused,
+             rotated_certificate_is_shown_and_no_connection_dropped,
+             who_shows_no_certificate_of_the_authorities_is_refused, old_tls_is_refused,
              many_at_once_are_answered_while_certificates_come, end_closes_what_is_open)

@@ -19,12 +19,14 @@ typedef struct FakeBlock {
     /* The loop device; number -1: free. */
     LoopDevice loop;
     char *tag, *file;
-    GArray *holders; /* the other ends of descriptors that keep it */
+    GArray *holders;   /* the other ends of descriptors that keep it */
+    GHashTable *notes; /* path -> tag, of files that devices are bound on */
     /* The image. */
     char *type;                                  /* NULL: none known */
     gboolean blank, unused, damaged, note, half; /* half: make dies in the midst */
     uint64_t fs_bytes;
-    unsigned made, checked, grown;
+    gboolean no_growth; /* of what is mounted */
+    unsigned made, checked, grown, finds;
     char *mount_options; /* of the last mount, joined by "," */
 } FakeBlock;
 
@@ -46,7 +48,7 @@ static inline gboolean fake_is_mounted_locked(FakeBlock *f)
 {
     for (guint i = 0; i < f->world->mounts->len; i++) {
         const MountEntry *e = f->world->mounts->pdata[i];
-        if (e->dev == makedev(7, FAKE_LOOP) || strcmp(e->root, "/loop5") == 0)
+        if (e->dev == makedev(7, FAKE_LOOP)) /* a node that is bound keeps no device */
             return TRUE;
     }
     return FALSE;
@@ -84,6 +86,7 @@ static inline gboolean fake_loop_find(NodeBlock *b, const char *tag, LoopDevice 
 {
     FakeBlock *f = fake_of(b);
     *device = (LoopDevice){.number = -1};
+    f->finds++;
     if (fake_fails(b, "loop_find", error))
         return FALSE;
     fake_settle(f);
@@ -239,8 +242,12 @@ static inline gboolean fake_grow(NodeBlock *b, int number, const char *type, con
     (void)number, (void)type, (void)timeout_ms;
     if (fake_fails(b, "grow", error))
         return FALSE;
+    if (f->no_growth && path) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION, "no right to grow");
+        return FALSE;
+    }
     g_autoptr(MountEntry) entry = path ? world_mounted(f->world, path) : NULL;
-    ck_assert(entry && !entry->read_only);
+    ck_assert(!path || (entry && !entry->read_only));
     f->grown++;
     f->fs_bytes = f->loop.bytes;
     return TRUE;
@@ -248,18 +255,29 @@ static inline gboolean fake_grow(NodeBlock *b, int number, const char *type, con
 
 static inline gboolean fake_can_grow_mounted(NodeBlock *b, const char *type)
 {
-    (void)b, (void)type;
-    return TRUE;
+    (void)type;
+    return !fake_of(b)->no_growth;
 }
 
-static inline gboolean fake_make_file(NodeBlock *b, const char *path, gboolean *made,
-                                      GError **error)
+static inline gboolean fake_make_file(NodeBlock *b, const char *path, const char *tag,
+                                      gboolean *made, GError **error)
 {
     *made = FALSE;
     if (fake_fails(b, "make_file", error))
         return FALSE;
     *made = !g_file_test(path, G_FILE_TEST_EXISTS);
+    g_hash_table_insert(fake_of(b)->notes, g_strdup(path), g_strdup(tag));
     return g_file_set_contents(path, "", 0, error);
+}
+
+static inline char *fake_file_tag(NodeBlock *b, const char *path)
+{
+    return g_strdup(g_hash_table_lookup(fake_of(b)->notes, path));
+}
+
+static inline gboolean fake_loop_is_free(NodeBlock *b, int number)
+{
+    return number != fake_of(b)->loop.number;
 }
 
 static inline gboolean fake_remove_file(NodeBlock *b, const char *path, GError **error)
@@ -268,6 +286,7 @@ static inline gboolean fake_remove_file(NodeBlock *b, const char *path, GError *
         return FALSE;
     if (g_file_test(path, G_FILE_TEST_IS_REGULAR))
         ck_assert_int_eq(unlink(path), 0);
+    g_hash_table_remove(fake_of(b)->notes, path);
     return TRUE;
 }
 
@@ -325,6 +344,7 @@ static inline FakeBlock *fake_block_new(World *w)
         .loop_detach = fake_loop_detach,
         .loop_grow = fake_loop_grow,
         .loop_set_read_only = fake_loop_set_read_only,
+        .loop_is_free = fake_loop_is_free,
         .look = fake_look,
         .make = fake_make,
         .check = fake_check,
@@ -332,6 +352,7 @@ static inline FakeBlock *fake_block_new(World *w)
         .grow = fake_grow,
         .can_grow_mounted = fake_can_grow_mounted,
         .make_file = fake_make_file,
+        .file_tag = fake_file_tag,
         .remove_file = fake_remove_file,
         .bind = fake_bind,
         .make_root = fake_make_root,
@@ -344,6 +365,7 @@ static inline FakeBlock *fake_block_new(World *w)
     f->loop.number = -1;
     f->blank = TRUE;
     f->holders = g_array_new(FALSE, FALSE, sizeof(int));
+    f->notes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     w->image_bytes = FAKE_BYTES;
     return f;
 }
@@ -351,6 +373,7 @@ static inline FakeBlock *fake_block_new(World *w)
 static inline void fake_block_free(FakeBlock *f)
 {
     g_array_unref(f->holders);
+    g_hash_table_unref(f->notes);
     g_free(f->tag);
     g_free(f->file);
     g_free(f->type);

@@ -462,6 +462,171 @@ START_TEST(device_is_writable_for_all_or_for_none)
 }
 END_TEST
 
+/* The target of pod `pod`, as kubelet calls it, with its directory. */
+static char *kubelet_target(Fixture *f, gboolean block, const char *pod)
+{
+    char *path = block ? g_strdup_printf("%s/plugins/kubernetes.io/csi/volumeDevices/publish/pv/%s",
+                                         f->world->dir, pod)
+                       : g_strdup_printf("%s/pods/%s/volumes/kubernetes.io~csi/pv/mount",
+                                         f->world->dir, pod);
+    g_autofree char *dir = g_path_get_dirname(path);
+    ck_assert_int_eq(g_mkdir_with_parents(dir, 0700), 0);
+    return path;
+}
+
+START_TEST(kubelets_binds_are_no_second_publication)
+{
+    for (int block = 0; block <= 1; block++) {
+        Fixture f = setup_as(block);
+        g_autofree char *target = kubelet_target(&f, block, "one");
+        g_autofree char *another = kubelet_target(&f, block, "two");
+        g_autofree char *bind =
+            g_strdup_printf(block ? "%s/plugins/kubernetes.io/csi/volumeDevices/pv/dev/one"
+                                  : "%s/pods/one/volume-subpaths/pv/main/0",
+                            f.world->dir);
+        must(stage(&f));
+        must(publish_at(&f, target, ATTRS, TRUE));
+        world_bind(f.world, target, bind);
+        must(publish_at(&f, target, ATTRS, TRUE));
+        must_fail(publish_at(&f, another, ATTRS, TRUE), HEARTH_ERROR_FAILED_PRECONDITION);
+        g_clear_error(&f.error);
+        /* The plugin's restart loses nothing of it, nor a publication that was taken away. */
+        must(staging_unpublish(f.staging, "v", target, LIMIT_MS, &f.error));
+        must(publish_at(&f, target, ATTRS, TRUE));
+        teardown(&f);
+    }
+}
+END_TEST
+
+/* Somebody's device, the number of which is ours as well. */
+static void publish_another(Fixture *f, const char *path)
+{
+    world_mount(f->world, "devtmpfs", "udev", path);
+    MountEntry *entry = (MountEntry *)mount_find(f->world->mounts, path);
+    g_free(entry->root);
+    entry->root = g_strdup("/loop5");
+    g_hash_table_insert(f->block->notes, g_strdup(path), g_strdup("hearth:another"));
+}
+
+START_TEST(lost_device_is_unpublished)
+{
+    for (int reused = 0; reused <= 1; reused++) {
+        Fixture f = setup_as(TRUE);
+        must(stage_and_publish(&f));
+        if (reused) {
+            g_free(f.block->tag);
+            f.block->tag = g_strdup("hearth:another");
+        } else {
+            f.block->loop.number = -1;
+        }
+        must(unpublish(&f));
+        must(unpublish(&f));
+        must(unstage(&f));
+        ck_assert_int_eq(f.block->loop.number, reused ? FAKE_LOOP : -1);
+        f.block->loop.number = -1;
+        expect_nothing(&f);
+        teardown(&f);
+    }
+}
+END_TEST
+
+START_TEST(lost_device_without_a_note_is_unpublished)
+{
+    Fixture f = setup_as(TRUE);
+    must(stage_and_publish(&f));
+    g_hash_table_remove_all(f.block->notes);
+    f.block->loop.number = -1;
+    must(unpublish(&f));
+    must(unstage(&f));
+    expect_nothing(&f);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(lost_device_is_published_again)
+{
+    Fixture f = setup_as(TRUE);
+    must(stage_and_publish(&f));
+    /* Attached anew, as another device. */
+    MountEntry *entry = (MountEntry *)mount_find(f.world->mounts, f.target);
+    g_free(entry->root);
+    entry->root = g_strdup("/loop6");
+    must(publish(&f));
+    g_autoptr(MountEntry) now = world_mounted(f.world, f.target);
+    ck_assert_str_eq(now->root, "/loop5");
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(number_of_a_lost_device_is_free_for_others)
+{
+    for (int block = 0; block <= 1; block++) {
+        Fixture f = setup_as(block);
+        g_autofree char *lost = world_path(f.world, "lost");
+        publish_another(&f, lost);
+        must(stage(&f));
+        must(publish_at(&f, f.target, ATTRS, TRUE));
+        must(unpublish(&f));
+        must(unstage(&f));
+        fake_settle(f.block);
+        ck_assert_int_lt(f.block->loop.number, 0);
+        ck_assert_uint_eq(world_mounts(f.world), 1);
+        world_expect_volumes(f.world, 0);
+        /* hearthd's end takes nothing of others away either. */
+        must(lose_hearthd(&f));
+        must(stage(&f));
+        ck_assert_ptr_nonnull(mount_find(f.world->mounts, lost));
+        teardown(&f);
+    }
+}
+END_TEST
+
+START_TEST(target_of_another_volume_is_left_alone)
+{
+    Fixture f = setup_as(TRUE);
+    publish_another(&f, f.target);
+    /* Whether its device is there or not, and whether we have one or not. */
+    must_fail(unpublish(&f), HEARTH_ERROR_FAILED_PRECONDITION);
+    must(stage(&f));
+    must_fail(unpublish(&f), HEARTH_ERROR_FAILED_PRECONDITION);
+    must_fail(publish(&f), HEARTH_ERROR_FAILED_PRECONDITION);
+    ck_assert_ptr_nonnull(mount_find(f.world->mounts, f.target));
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(nothing_is_asked_of_images_for_what_is_none)
+{
+    Fixture f = setup();
+    json_t *spec =
+        json_pack("{s:s, s:{s:s, s:s, s:s}, s:b, s:b}", "volume", "c", "origin", "type", "cephfs",
+                  "rootPath", "/c", "userKey", "key", "cache", 1, "readOnly", 0);
+    must(staging_stage(f.staging, "c", f.staged, spec, ATTRS, LIMIT_MS, &f.error));
+    node_spec_free(spec);
+    must(staging_publish(f.staging, "c", f.staged, f.target, ATTRS, FALSE, -1, LIMIT_MS, &f.error));
+    must(staging_unpublish(f.staging, "c", f.target, LIMIT_MS, &f.error));
+    must(staging_unstage(f.staging, "c", f.staged, LIMIT_MS, &f.error));
+    ck_assert_uint_eq(f.block->finds, 0);
+    expect_nothing(&f);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(pod_keeps_the_root_that_it_has_changed)
+{
+    Fixture f = setup();
+    const gid_t group = getgid();
+    f.use.group = &group;
+    must(stage_and_publish(&f));
+    ck_assert_int_eq(chmod(f.staged, 0700), 0);
+    must(publish(&f));
+    struct stat st;
+    ck_assert_int_eq(stat(f.staged, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 07777, 0700);
+    teardown(&f);
+}
+END_TEST
+
 START_TEST(growth_reaches_device_and_file_system)
 {
     Fixture f = setup();
@@ -481,6 +646,28 @@ START_TEST(growth_reaches_device_and_file_system)
     f.block->fs_bytes = FAKE_BYTES / 2;
     must(stage(&f));
     ck_assert_uint_eq(f.block->grown, 2);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(what_has_grown_at_its_staging_is_expanded)
+{
+    Fixture f = setup();
+    guint64 bytes = 0;
+    f.block->no_growth = TRUE;
+    f.world->image_bytes = 2ULL * FAKE_BYTES;
+    set_content(&f, "ext4");
+    f.block->fs_bytes = FAKE_BYTES / 2;
+    must(stage(&f));
+    ck_assert_uint_eq(f.block->fs_bytes, FAKE_BYTES);
+    f.world->image_bytes = FAKE_BYTES;
+    g_clear_error(&f.error);
+    must(image_expand(f.staging, "v", FAKE_BYTES, LIMIT_MS, &bytes, &f.error));
+    ck_assert_uint_eq(f.block->grown, 1);
+    /* Something is left to grow. */
+    f.world->image_bytes = 2ULL * FAKE_BYTES;
+    must_fail(image_expand(f.staging, "v", FAKE_BYTES, LIMIT_MS, &bytes, &f.error),
+              HEARTH_ERROR_FAILED_PRECONDITION);
     teardown(&f);
 }
 END_TEST
@@ -508,5 +695,9 @@ HARNESS_MAIN("driver/node/image", file_system_lives_and_leaves_nothing,
              note_of_formatting_is_no_leave_to_destroy, damaged_file_system_is_not_mounted,
              reader_writes_nothing, superblock_never_says_what_an_error_does_to_the_node,
              staged_one_way_is_not_staged_another, second_staging_path_has_the_same_file_system,
-             device_is_writable_for_all_or_for_none, growth_reaches_device_and_file_system,
-             foreign_mounts_are_left_alone)
+             device_is_writable_for_all_or_for_none, kubelets_binds_are_no_second_publication,
+             lost_device_is_unpublished, lost_device_without_a_note_is_unpublished,
+             lost_device_is_published_again, number_of_a_lost_device_is_free_for_others,
+             target_of_another_volume_is_left_alone, nothing_is_asked_of_images_for_what_is_none,
+             pod_keeps_the_root_that_it_has_changed, growth_reaches_device_and_file_system,
+             what_has_grown_at_its_staging_is_expanded, foreign_mounts_are_left_alone)

@@ -36,7 +36,7 @@ static void teardown(Fixture *f)
 
 static json_t *make(Fixture *f, GError **error)
 {
-    return node_spec_new("v", f->context, f->secrets, f->config, FALSE, error);
+    return node_spec_new("v", f->context, f->secrets, f->config, NULL, FALSE, error);
 }
 
 static void expect_refusal(Fixture *f, int code, const char *named)
@@ -55,7 +55,7 @@ START_TEST(cephfs_has_all_it_takes_to_connect)
     g_hash_table_replace(f.context, "cacheQuota", "10Gi");
     g_hash_table_replace(f.context, "cache", "off");
     g_autoptr(GError) error = NULL;
-    json_t *spec = node_spec_new("v", f.context, f.secrets, f.config, TRUE, &error);
+    json_t *spec = node_spec_new("v", f.context, f.secrets, f.config, NULL, TRUE, &error);
     ck_assert_msg(spec != NULL, "%s", error ? error->message : "");
     json_t *wanted =
         json_pack("{s:s, s:b, s:b, s:I, s:{s:s, s:s, s:[s, s], s:s, s:s, s:s, s:s, s:i}}", "volume",
@@ -67,6 +67,33 @@ START_TEST(cephfs_has_all_it_takes_to_connect)
     ck_assert(json_equal(spec, wanted));
     json_decref(wanted);
     node_spec_free(spec);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(hearthd_is_told_how_to_make_its_clients)
+{
+    Fixture f = setup();
+    ck_assert(g_file_set_contents(
+        f.config,
+        "[{\"clusterID\": \"c1\", \"monitors\": [\"10.0.0.1:6789\"], \"cephConf\": "
+        "{\"ms_client_mode\": \"secure\", \"objecter_inflight_ops\": 64}}]",
+        -1, NULL));
+    json_t *spec = make(&f, NULL);
+    const json_t *origin = json_object_get(spec, "origin");
+    json_t *conf =
+        json_pack("{s:s, s:s}", "ms_client_mode", "secure", "objecter_inflight_ops", "64");
+    ck_assert(json_equal(json_object_get(origin, "cephConf"), conf));
+    ck_assert_ptr_null(json_object_get(origin, "crushLocation"));
+    json_decref(conf);
+    node_spec_free(spec);
+    ck_assert(g_file_set_contents(
+        f.config,
+        "[{\"clusterID\": \"c1\", \"monitors\": [\"10.0.0.1:6789\"], \"cephFS\": "
+        "{\"netNamespaceFilePath\": \"/nowhere/ns\"}}]",
+        -1, NULL));
+    expect_refusal(&f, HEARTH_ERROR_FAILED_PRECONDITION,
+                   "cluster c1: cannot enter the network namespace /nowhere/ns");
     teardown(&f);
 }
 END_TEST
@@ -158,7 +185,7 @@ START_TEST(defaults_suit_a_static_volume)
     /* An ID of ours says its type. */
     g_autoptr(GHashTable) context = g_hash_table_new(g_str_hash, g_str_equal);
     g_hash_table_replace(context, "rootPath", "/srv/v");
-    spec = node_spec_new("h1~dir~v", context, f.secrets, f.config, FALSE, NULL);
+    spec = node_spec_new("h1~dir~v", context, f.secrets, f.config, NULL, FALSE, NULL);
     ck_assert_ptr_nonnull(spec);
     origin = json_object_get(spec, "origin");
     ck_assert_str_eq(json_string_value(json_object_get(origin, "type")), "dir");
@@ -222,7 +249,7 @@ START_TEST(same_volume_ignores_how_it_is_reached)
         while (g_hash_table_iter_next(&iter, &key, &value))
             g_hash_table_insert(context, key, value);
         g_hash_table_replace(context, (char *)differ[i][0], (char *)differ[i][1]);
-        b = node_spec_new("v", context, f.secrets, f.config, FALSE, NULL);
+        b = node_spec_new("v", context, f.secrets, f.config, NULL, FALSE, NULL);
         ck_assert_ptr_nonnull(b);
         ck_assert_msg(!node_spec_same_volume(a, b), "%s", differ[i][0]);
         ck_assert_msg(!node_spec_same_volume(b, a), "%s", differ[i][0]);
@@ -257,6 +284,7 @@ START_TEST(quantities)
 END_TEST
 
 HARNESS_MAIN("driver/node/spec", cephfs_has_all_it_takes_to_connect,
-             attributes_of_ceph_csi_are_understood, a_dataset_says_where_it_is,
-             an_images_attributes_of_ceph_csi_are_understood, defaults_suit_a_static_volume,
-             what_is_missing_or_wrong_is_named, same_volume_ignores_how_it_is_reached, quantities)
+             hearthd_is_told_how_to_make_its_clients, attributes_of_ceph_csi_are_understood,
+             a_dataset_says_where_it_is, an_images_attributes_of_ceph_csi_are_understood,
+             defaults_suit_a_static_volume, what_is_missing_or_wrong_is_named,
+             same_volume_ignores_how_it_is_reached, quantities)

@@ -154,6 +154,25 @@ START_TEST(every_call_may_be_repeated)
 }
 END_TEST
 
+START_TEST(kubelets_binds_are_no_second_publication)
+{
+    Fixture f = setup();
+    g_autofree char *dir = world_path(f.world, "pods/one/volumes/kubernetes.io~csi/pv");
+    g_autofree char *target = g_build_filename(dir, "mount", NULL);
+    g_autofree char *mine = world_path(f.world, "pods/one/volume-subpaths/pv/main/0");
+    g_autofree char *others = world_path(f.world, "pods/two/volume-subpaths/pv/main/0");
+    ck_assert_int_eq(g_mkdir_with_parents(dir, 0700), 0);
+    must(stage(&f));
+    must(publish_at(&f, target, ATTRS, TRUE));
+    world_bind(f.world, target, mine);
+    must(publish_at(&f, target, ATTRS, TRUE));
+    world_bind(f.world, target, others);
+    must_fail(publish_at(&f, target, ATTRS, TRUE), HEARTH_ERROR_FAILED_PRECONDITION);
+    ck_assert_ptr_nonnull(strstr(f.error->message, others));
+    teardown(&f);
+}
+END_TEST
+
 START_TEST(a_group_is_one_at_a_time)
 {
     Fixture f = setup();
@@ -629,7 +648,8 @@ END_TEST
 
 HARNESS_MAIN("driver/node/staging", stage_and_publish_and_back_leaves_nothing,
              every_call_may_be_repeated, a_group_is_one_at_a_time,
-             stage_again_with_another_spec_is_refused, stage_refuses_a_path_where_something_else_is,
+             kubelets_binds_are_no_second_publication, stage_again_with_another_spec_is_refused,
+             stage_refuses_a_path_where_something_else_is,
              stage_refuses_a_file_and_a_full_directory, stage_takes_back_a_failure_at_any_step,
              publish_takes_back_a_failure_at_any_step,
              unpublish_continues_after_a_failure_at_any_step,

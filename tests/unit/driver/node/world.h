@@ -590,6 +590,17 @@ static inline void world_mount(World *w, const char *type, const char *source, c
     pthread_mutex_unlock(&w->lock);
 }
 
+/* Binds what is mounted at one path at another, as someone else would. */
+static inline void world_bind(World *w, const char *from, const char *to)
+{
+    pthread_mutex_lock(&w->lock);
+    MountEntry *e = world_entry_copy(mount_find(w->mounts, from));
+    g_free(e->target);
+    e->target = g_strdup(to);
+    g_ptr_array_add(w->mounts, e);
+    pthread_mutex_unlock(&w->lock);
+}
+
 static inline unsigned world_mounts(World *w)
 {
     pthread_mutex_lock(&w->lock);

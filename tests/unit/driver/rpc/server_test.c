@@ -568,6 +568,77 @@ START_TEST(unused_connections_give_way)
 }
 END_TEST
 
+/* Neither what made a call once nor what began one and never ends it keeps others out. */
+static void held_by(void (*hold)(Raw *raw))
+{
+    Rig rig;
+    rig_start(&rig, 0, 0);
+    Raw held[RPC_CONNECTIONS_MAX];
+    for (guint i = 0; i < RPC_CONNECTIONS_MAX; i++) {
+        raw_open(&held[i], &rig);
+        hold(&held[i]);
+    }
+    g_autoptr(RpcClient) client = dial(&rig);
+    ck_assert(call_probe(client, 60000, NULL));
+    for (guint i = 0; i < RPC_CONNECTIONS_MAX; i++)
+        raw_close(&held[i]);
+    rig_stop(&rig);
+}
+
+static void hold_idle(Raw *raw)
+{
+    raw_call(raw, 1, PROBE, NULL, 0);
+    ck_assert_int_eq(raw_wait(raw, 1)->grpc_status, 0);
+}
+
+static void hold_half_a_header_block(Raw *raw)
+{
+    hold_idle(raw);
+    frame(raw->out, NGHTTP2_HEADERS, 0, 3, "\x83", 1); /* :method POST, and END_HEADERS never */
+    raw_send(raw);
+}
+
+START_TEST(connections_that_sit_idle_give_way)
+{
+    held_by(hold_idle);
+}
+END_TEST
+
+START_TEST(half_header_blocks_give_way)
+{
+    held_by(hold_half_a_header_block);
+}
+END_TEST
+
+/* However long its call takes. */
+START_TEST(connections_with_a_call_do_not_give_way)
+{
+    Rig rig;
+    rig_start(&rig, RPC_CONNECTIONS_MAX + 1, 0);
+    Raw busy[RPC_CONNECTIONS_MAX];
+    for (guint i = 0; i < RPC_CONNECTIONS_MAX; i++) {
+        raw_open(&busy[i], &rig);
+        raw_call(&busy[i], 1, STAGE, NULL, 0);
+        raw_send(&busy[i]);
+    }
+    gate_wait_inside(&rig.gate, RPC_CONNECTIONS_MAX);
+    Raw late;
+    raw_open(&late, &rig);
+    raw_call(&late, 1, PROBE, NULL, 0);
+    raw_send(&late);
+    g_usleep(8 * G_USEC_PER_SEC); /* longer than an idle one would have */
+    ck_assert(!raw_receive(&late, 0));
+    gate_open(&rig.gate);
+    for (guint i = 0; i < RPC_CONNECTIONS_MAX; i++)
+        ck_assert_int_eq(raw_wait(&busy[i], 1)->grpc_status, 0);
+    ck_assert_int_eq(raw_wait(&late, 1)->grpc_status, 0);
+    raw_close(&late);
+    for (guint i = 0; i < RPC_CONNECTIONS_MAX; i++)
+        raw_close(&busy[i]);
+    rig_stop(&rig);
+}
+END_TEST
+
 START_TEST(rapid_resets_do_not_stop_others)
 {
     Rig rig;
@@ -780,7 +851,9 @@ HARNESS_MAIN("driver/rpc/server", calls_are_answered_on_one_connection,
              message_that_decodes_too_large_is_refused,
              probe_is_answered_while_handlers_hang_and_the_queue_is_full,
              cancelled_handler_learns_of_it_and_harms_nobody, connections_beyond_the_limit_wait,
-             unused_connections_give_way, rapid_resets_do_not_stop_others,
-             peer_that_does_not_read_is_not_read_from, stop_lets_running_calls_finish,
-             stop_answers_unavailable_after_the_grace, stop_does_not_wait_for_a_handler_for_ever,
-             second_server_on_the_path_is_refused, connections_in_parallel_get_their_own_answers)
+             unused_connections_give_way, connections_that_sit_idle_give_way,
+             half_header_blocks_give_way, connections_with_a_call_do_not_give_way,
+             rapid_resets_do_not_stop_others, peer_that_does_not_read_is_not_read_from,
+             stop_lets_running_calls_finish, stop_answers_unavailable_after_the_grace,
+             stop_does_not_wait_for_a_handler_for_ever, second_server_on_the_path_is_refused,
+             connections_in_parallel_get_their_own_answers)

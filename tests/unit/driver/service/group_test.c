@@ -51,16 +51,22 @@ static int drop(World *w, const char *id, const char *const *snapshots)
                       &csi__v1__delete_volume_group_snapshot_response__descriptor, NULL, NULL);
 }
 
-static int get(World *w, const char *id, Csi__V1__GetVolumeGroupSnapshotResponse **out)
+static int get_as(World *w, const char *id, const char *const *secrets,
+                  Csi__V1__GetVolumeGroupSnapshotResponse **out)
 {
     Csi__V1__GetVolumeGroupSnapshotRequest *r = g_new0(Csi__V1__GetVolumeGroupSnapshotRequest, 1);
     csi__v1__get_volume_group_snapshot_request__init(r);
     r->group_snapshot_id = g_strdup(id);
     WORLD_MAP(Csi__V1__GetVolumeGroupSnapshotRequest__SecretsEntry,
-              csi__v1__get_volume_group_snapshot_request__secrets_entry__init, good_secrets,
-              r->secrets, r->n_secrets);
+              csi__v1__get_volume_group_snapshot_request__secrets_entry__init, secrets, r->secrets,
+              r->n_secrets);
     return world_call(w->client, "/csi.v1.GroupController/GetVolumeGroupSnapshot", r,
                       &csi__v1__get_volume_group_snapshot_response__descriptor, out, NULL);
+}
+
+static int get(World *w, const char *id, Csi__V1__GetVolumeGroupSnapshotResponse **out)
+{
+    return get_as(w, id, good_secrets, out);
 }
 
 static const char *const both[] = {VOLUME_1, VOLUME_2, NULL};
@@ -119,4 +125,26 @@ START_TEST(bad_groups_are_refused)
 }
 END_TEST
 
-HARNESS_MAIN("driver/service/group", a_groups_members_are_snapshots, bad_groups_are_refused)
+/* snapshot-controller sends none unless the class names a secret for it. */
+START_TEST(a_group_is_found_without_a_secret)
+{
+    World *w = world_of_two();
+    ck_assert_int_eq(take(w, "g1", both, good_parameters, NULL), 0);
+    ck_assert_int_eq(get_as(w, GROUP, NULL, NULL), HEARTH_ERROR_FAILED_PRECONDITION);
+    world_own_user(w);
+    ck_assert_int_eq(get_as(w, GROUP, NULL, NULL), 0);
+    world_free(w);
+}
+END_TEST
+
+START_TEST(a_class_may_repeat_its_deletion_policy)
+{
+    World *w = world_of_two();
+    static const char *const repeated[] = {"clusterID=c", "deletionPolicy=Delete", NULL};
+    ck_assert_int_eq(take(w, "g1", both, repeated, NULL), 0);
+    world_free(w);
+}
+END_TEST
+
+HARNESS_MAIN("driver/service/group", a_groups_members_are_snapshots, bad_groups_are_refused,
+             a_group_is_found_without_a_secret, a_class_may_repeat_its_deletion_policy)

@@ -16,6 +16,16 @@ START_TEST(keys_have_a_type)
 }
 END_TEST
 
+START_TEST(what_ceph_would_print_since_it_cannot_decode_it_is_no_key)
+{
+    /* Too short for aes; with a character that is not base64's; with bits that encode nothing. */
+    ck_assert_int_eq(ceph_key_type("AQAAAAAAAAAAAAgAMDEyMzQ1Njc="), CEPH_KEY_BAD);
+    ck_assert_int_eq(ceph_key_type("AQAAAAAA-AAAABAAMDEyMzQ1Njc4OWFiY2RlZg=="), CEPH_KEY_BAD);
+    ck_assert_int_eq(ceph_key_type("AQAAAAAA-AAAAABAAMDEyMzQ1Njc4OWFiY2RlZg==="), CEPH_KEY_BAD);
+    ck_assert_int_eq(ceph_key_type("AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZh=="), CEPH_KEY_BAD);
+}
+END_TEST
+
 START_TEST(versions_that_know_aes256k)
 {
     static const struct {
@@ -30,4 +40,5 @@ START_TEST(versions_that_know_aes256k)
 }
 END_TEST
 
-HARNESS_MAIN("driver/volume/ceph_key", keys_have_a_type, versions_that_know_aes256k)
+HARNESS_MAIN("driver/volume/ceph_key", keys_have_a_type,
+             what_ceph_would_print_since_it_cannot_decode_it_is_no_key, versions_that_know_aes256k)

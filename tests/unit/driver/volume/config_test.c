@@ -36,9 +36,13 @@ START_TEST(reads_ceph_csis_file)
 {
     File f = file_new(
         "[{\"clusterID\": \"a\", \"monitors\": [\"10.0.0.1:6789\", \"[v2:10.0.0.2:3300]\"],"
-        "  \"readAffinity\": {\"enabled\": true}, \"rbd\": {\"radosNamespace\": \"x\"},"
+        "  \"readAffinity\": {\"enabled\": true, \"crushLocationLabels\": [\"a.b/zone\", "
+        "\"host\"]},"
+        "  \"cephConf\": {\"ms_client_mode\": \"secure\"},"
+        "  \"rbd\": {\"radosNamespace\": \"x\", \"netNamespaceFilePath\": \"/r\"},"
         "  \"cephFS\": {\"subvolumeGroup\": \"team\", \"netNamespaceFilePath\": \"/n\"}},"
-        " {\"clusterID\": \"b\", \"monitors\": [\"mon.example\"]},"
+        " {\"clusterID\": \"b\", \"monitors\": [\"mon.example\"], \"cephConf\": null,"
+        "  \"readAffinity\": null, \"rbd\": {\"netNamespaceFilePath\": null}},"
         " {\"clusterID\": \"c\", \"monitors\": [\"m\"], \"cephFS\": {\"subvolumeGroup\": \"\"}}]");
     g_autoptr(ClusterConfig) a = config_find(f.path, "a", NULL);
     g_autoptr(ClusterConfig) b = config_find(f.path, "b", NULL);
@@ -48,6 +52,16 @@ START_TEST(reads_ceph_csis_file)
     ck_assert_str_eq(b->rados_namespace, "");
     ck_assert_str_eq(a->monitors[1], "[v2:10.0.0.2:3300]");
     ck_assert_ptr_null(a->monitors[2]);
+    ck_assert_str_eq(a->cephfs_net_namespace, "/n");
+    ck_assert_str_eq(a->rbd_net_namespace, "/r");
+    ck_assert_ptr_null(a->net_namespace);
+    ck_assert_str_eq(a->ceph_conf[0], "ms_client_mode");
+    ck_assert_str_eq(a->ceph_conf[1], "secure");
+    ck_assert_str_eq(a->crush_labels[0], "a.b/zone");
+    ck_assert_str_eq(a->crush_labels[1], "host");
+    ck_assert_ptr_null(b->ceph_conf[0]);
+    ck_assert_ptr_null(b->crush_labels);
+    ck_assert_ptr_null(b->cephfs_net_namespace);
     ck_assert_str_eq(b->subvolume_group, "csi");
     ck_assert_str_eq(c->subvolume_group, "csi");
     file_free(&f);
@@ -105,5 +119,21 @@ START_TEST(errors_name_file_entry_and_mend)
 }
 END_TEST
 
+START_TEST(what_clients_are_told_is_checked)
+{
+#define ENTRY "[{\"clusterID\": \"a\", \"monitors\": [\"m\"], "
+    fails(ENTRY "\"cephConf\": {\"ms_client_mode\": \"secure\", \"rbd_cache\": true}}]",
+          "entry 0 (a): \"cephConf\": option rbd_cache cannot be set, because");
+    fails(ENTRY "\"cephConf\": []}]", "\"cephConf\": must be an object");
+    fails(ENTRY "\"readAffinity\": {\"enabled\": \"true\"}}]", "\"enabled\" is true or false");
+    fails(ENTRY "\"readAffinity\": {\"enabled\": true}}]", "crushLocationLabels");
+    fails(ENTRY "\"readAffinity\": {\"enabled\": true, \"crushLocationLabels\": [\"a/b c\"]}}]",
+          "crushLocationLabels");
+    fails(ENTRY "\"rbd\": {\"netNamespaceFilePath\": \"ns\"}}]", "rbd.netNamespaceFilePath");
+    fails(ENTRY "\"cephFS\": {\"netNamespaceFilePath\": 1}}]", "cephFS.netNamespaceFilePath");
+}
+END_TEST
+
 HARNESS_MAIN("driver/volume/config", reads_ceph_csis_file, an_unknown_cluster_lists_the_known_ones,
-             a_change_counts_at_once, errors_name_file_entry_and_mend)
+             a_change_counts_at_once, errors_name_file_entry_and_mend,
+             what_clients_are_told_is_checked)

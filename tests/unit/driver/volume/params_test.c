@@ -177,7 +177,7 @@ START_TEST(a_class_of_ceph_csi_shows_its_type)
     refuses("encrypted=yes", "does not encrypt");
     refuses("mapOptions=x", "type=cephfs");
     refuses_image("encrypted=true", "does not encrypt");
-    refuses_image("topologyConstrainedPools=[]", "not in this release");
+    refuses_image("topologyConstrainedPools=[]", "no JSON array");
     refuses_image("fuseMountOptions=debug", "type=rbd");
 }
 END_TEST

@@ -17,7 +17,7 @@ static VolumeId id = {.type = VOLUME_CEPHFS,
 
 static VolumeRecord *record(void)
 {
-    g_autofree char *text = record_encode("n", &params, &id, NULL, NULL, NULL, 1 << 30);
+    g_autofree char *text = record_encode("n", &params, &id, NULL, NULL, NULL, NULL, 1 << 30);
     g_autoptr(GError) error = NULL;
     VolumeRecord *r = record_decode("p-n", text, strlen(text), &error);
     ck_assert_msg(r, "%s", error ? error->message : "");
@@ -57,7 +57,8 @@ static void differs(const char *name, const VolumeParams *p, const VolumeId *i, 
 
 START_TEST(another_source_is_another_volume)
 {
-    g_autofree char *text = record_encode("n", &params, &id, "h1~snap~x", NULL, NULL, 1 << 30);
+    g_autofree char *text =
+        record_encode("n", &params, &id, "h1~snap~x", NULL, NULL, NULL, 1 << 30);
     g_autoptr(VolumeRecord) r = record_decode("p-n", text, strlen(text), NULL);
     ck_assert_str_eq(r->source, "h1~snap~x");
     CapacityRange any = {0};

@@ -1,5 +1,6 @@
 #include "driver/warm/labels.h"
 #include <string.h>
+#include "driver/volume/topology.h"
 #include "tests/unit/harness.h"
 
 #define A "aaaaaaaaaaaaaaaa"
@@ -439,7 +440,80 @@ START_TEST(malformed_ids_are_passed_over)
 }
 END_TEST
 
-HARNESS_MAIN("driver/warm/labels", steps_are_quarters_and_100_is_complete,
+static const char *node_label(World *w, const char *name)
+{
+    const char *value = json_string_value(json_object_get(w->node, name));
+    return value ? value : "-";
+}
+
+static void node_has(World *w, const char *tier, const char *zone)
+{
+    json_object_set_new(w->node, TOPOLOGY_TIER, json_string(tier));
+    json_object_set_new(w->node, TOPOLOGY_ZONE, json_string(zone));
+    json_object_set_new(w->node, TOPOLOGY_NODE, json_string("n1"));
+    warm_labels_have(w->labels, w->node);
+}
+
+/* As kubelet wrote them when they were topology, which nobody could change. */
+START_TEST(a_tier_and_a_zone_that_change_are_put_right)
+{
+    World w;
+    world_new(&w);
+    node_has(&w, "none", "old");
+    warm_labels_place(w.labels, "nvme", "rack-7");
+    hold(&w, 0, A, 50, 100);
+    settle(&w);
+    ck_assert_str_eq(node_label(&w, TOPOLOGY_TIER), "nvme");
+    ck_assert_str_eq(node_label(&w, TOPOLOGY_ZONE), "rack-7");
+    ck_assert_uint_eq(w.patches, 1);
+    warm_labels_place(w.labels, "none", NULL);
+    settle(&w);
+    ck_assert_str_eq(node_label(&w, TOPOLOGY_TIER), "none");
+    ck_assert_str_eq(node_label(&w, TOPOLOGY_ZONE), "-");
+    ck_assert_str_eq(node_label(&w, TOPOLOGY_NODE), "n1");
+    ck_assert_uint_eq(w.patches, 2);
+    world_free(&w);
+}
+END_TEST
+
+START_TEST(a_silent_node_keeps_its_tier_and_its_zone)
+{
+    World w;
+    world_new(&w);
+    warm_labels_place(w.labels, "nvme", "rack-7");
+    hold(&w, 0, A, 50, 100);
+    settle(&w);
+    w.silent = TRUE;
+    pass(&w, 200);
+    ck_assert_str_eq(label(&w, A), "-");
+    ck_assert_str_eq(node_label(&w, TOPOLOGY_TIER), "nvme");
+    ck_assert_str_eq(node_label(&w, TOPOLOGY_ZONE), "rack-7");
+    warm_labels_gone(w.labels);
+    pass(&w, 200);
+    ck_assert_str_eq(node_label(&w, TOPOLOGY_TIER), "nvme");
+    world_free(&w);
+}
+END_TEST
+
+/* Its plugin has not been upgraded yet: kubelet keeps them. */
+START_TEST(the_topology_of_an_earlier_release_is_let_be)
+{
+    World w;
+    world_new(&w);
+    node_has(&w, "nvme", "rack-7");
+    hold(&w, 0, A, 50, 100);
+    settle(&w);
+    w.silent = TRUE;
+    pass(&w, 200);
+    ck_assert_str_eq(node_label(&w, TOPOLOGY_TIER), "nvme");
+    ck_assert_str_eq(node_label(&w, TOPOLOGY_ZONE), "rack-7");
+    world_free(&w);
+}
+END_TEST
+
+HARNESS_MAIN("driver/warm/labels", a_tier_and_a_zone_that_change_are_put_right,
+             a_silent_node_keeps_its_tier_and_its_zone,
+             the_topology_of_an_earlier_release_is_let_be, steps_are_quarters_and_100_is_complete,
              step_is_left_10_points_below_its_edge, label_stays_60_s,
              dataset_that_warms_slowly_climbs, nothing_is_patched_when_nothing_crossed_an_edge,
              node_is_patched_every_30_s_at_most, those_with_most_bytes_have_the_32_labels,

@@ -57,6 +57,31 @@ START_TEST(what_is_written_is_what_is_read)
 }
 END_TEST
 
+START_TEST(a_tier_and_a_zone_are_read_as_label_values)
+{
+    static const struct {
+        const char *zone, *read;
+    } cases[] = {{"rack-7", "rack-7"},
+                 {NULL, ""},
+                 {"", ""},
+                 {"-a", ""},
+                 {"a b", ""},
+                 {"a_", ""},
+                 {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", ""}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_auto(NodeCacheReport) r = {0};
+        json_t *status = status_of(json_array());
+        node_cache_place(status, "nvme", cases[i].zone);
+        ck_assert(read_status(status, &r));
+        ck_assert_str_eq(r.tier, "nvme");
+        ck_assert_str_eq(r.zone, cases[i].read);
+    }
+    g_auto(NodeCacheReport) r = {0};
+    ck_assert(read_status(status_of(json_array()), &r));
+    ck_assert_str_eq(r.tier, "");
+}
+END_TEST
+
 static int percent(json_int_t cached, json_int_t total)
 {
     json_t *status = status_of(json_pack("[o]", dataset("v1", cached, total)));
@@ -182,8 +207,8 @@ START_TEST(runs_of_warmups_are_news_by_state_and_steps_of_five)
 }
 END_TEST
 
-HARNESS_MAIN("driver/warm/node_cache", what_is_written_is_what_is_read,
-             a_hundred_is_when_nothing_is_missing, a_dataset_of_several_places_is_told_once,
-             the_largest_are_told_when_there_are_too_many, news_is_another_quarter_dataset_or_disk,
-             of_a_strange_resource_nothing_is_believed,
+HARNESS_MAIN("driver/warm/node_cache", a_tier_and_a_zone_are_read_as_label_values,
+             what_is_written_is_what_is_read, a_hundred_is_when_nothing_is_missing,
+             a_dataset_of_several_places_is_told_once, the_largest_are_told_when_there_are_too_many,
+             news_is_another_quarter_dataset_or_disk, of_a_strange_resource_nothing_is_believed,
              runs_of_warmups_are_news_by_state_and_steps_of_five)

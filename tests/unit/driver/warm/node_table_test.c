@@ -8,12 +8,11 @@
 #define B "bbbbbbbbbbbbbbbb"
 #define NOW 1000000
 
-static void report(NodeTable *t, const char *node, const char *datasets, gint64 now_ms)
+static void report_at(NodeTable *t, const char *node, const char *datasets, gint64 beat_us,
+                      gint64 now_ms)
 {
-    static gint64 beat_us;
-    beat_us = MAX(beat_us, g_get_real_time());
     g_auto(NodeCacheReport) r = {.node = NULL};
-    g_autofree char *heartbeat = kube_time_format(beat_us += G_USEC_PER_SEC);
+    g_autofree char *heartbeat = kube_time_format(beat_us);
     json_t *list = json_loads(datasets, 0, NULL);
     ck_assert_ptr_nonnull(list);
     json_t *object =
@@ -25,6 +24,43 @@ static void report(NodeTable *t, const char *node, const char *datasets, gint64 
     node_table_report(t, object, &r, now_ms);
     json_decref(object);
 }
+
+static void report(NodeTable *t, const char *node, const char *datasets, gint64 now_ms)
+{
+    static gint64 beat_us;
+    beat_us = MAX(beat_us, g_get_real_time()) + G_USEC_PER_SEC;
+    report_at(t, node, datasets, beat_us, now_ms);
+}
+
+/* A controller that has just taken over sees all heartbeats for the first time. */
+START_TEST(a_clock_that_is_off_costs_no_labels)
+{
+    static const char datasets[] = "[{\"id\": \"" A "\", \"bytes\": 100, \"totalBytes\": 100}]";
+    static const gint64 off_s[] = {-540, -120, 0, 120, 3600};
+    json_t *labels = json_pack("{s:s}", "warm.csi.hearth.dev/" A, "100");
+    for (gsize i = 0; i < G_N_ELEMENTS(off_s); i++) {
+        NodeTable *t = node_table_new();
+        WarmthOf of;
+        node_table_node(t, "n1", labels, NOW);
+        report_at(t, "n1", datasets, g_get_real_time() + off_s[i] * G_USEC_PER_SEC, NOW);
+        for (gint64 now = NOW; now < NOW + WARM_STALE_MS; now += 1000) {
+            g_autoptr(GPtrArray) due = node_table_due(t, 10, TRUE, now);
+            ck_assert_msg(due->len == 0, "%d s", (int)off_s[i]);
+        }
+        ck_assert(node_table_of(t, A, "n1", &of, NOW));
+        ck_assert_uint_eq(of.bytes, 100);
+        node_table_free(t);
+    }
+    /* No clock is as wrong as that: it is dead. */
+    NodeTable *t = node_table_new();
+    node_table_node(t, "n1", labels, NOW);
+    report_at(t, "n1", datasets, g_get_real_time() - (gint64)3600 * G_USEC_PER_SEC, NOW);
+    g_autoptr(GPtrArray) due = node_table_due(t, 10, TRUE, NOW);
+    ck_assert_uint_eq(due->len, 1);
+    node_table_free(t);
+    json_decref(labels);
+}
+END_TEST
 
 START_TEST(a_dataset_is_known_as_long_as_a_node_tells_of_it)
 {
@@ -136,6 +172,7 @@ START_TEST(a_label_outlives_the_controller)
 }
 END_TEST
 
-HARNESS_MAIN("driver/warm/node_table", a_dataset_is_known_as_long_as_a_node_tells_of_it,
+HARNESS_MAIN("driver/warm/node_table", a_clock_that_is_off_costs_no_labels,
+             a_dataset_is_known_as_long_as_a_node_tells_of_it,
              a_candidate_has_room_for_what_may_be_evicted, what_is_ordered_and_said_of_it_is_kept,
              the_report_of_a_node_that_is_gone_is_to_be_deleted, a_label_outlives_the_controller)

@@ -183,7 +183,7 @@ END_TEST
 START_TEST(a_node_that_does_not_report_has_nothing)
 {
     World w;
-    begin(&w, json_pack("[o, o]", cache("n1", A, 80, 91), cache("n2", A, 20, 80)), FALSE);
+    begin(&w, json_pack("[o, o]", cache("n1", A, 80, 691), cache("n2", A, 20, 80)), FALSE);
     await_bytes(&w, A, "n2", 20);
     ck_assert_uint_eq(bytes_on(&w, A, "n1"), 0);
     /* A clock that is late is believed once it has moved. */
@@ -210,7 +210,7 @@ END_TEST
 START_TEST(who_may_not_act_writes_nothing)
 {
     World w;
-    begin(&w, json_pack("[o, o]", cache("n1", A, 80, 0), cache("gone", A, 10, 100)), FALSE);
+    begin(&w, json_pack("[o, o]", cache("n1", A, 80, 0), cache("gone", A, 10, 700)), FALSE);
     await_bytes(&w, A, "n1", 80);
     g_usleep(2500000);
     ck_assert_uint_eq(w.patches, 0);
@@ -227,7 +227,7 @@ START_TEST(the_NodeCache_of_a_node_that_is_gone_is_deleted)
 {
     World w;
     begin(&w,
-          json_pack("[o, o, o]", cache("n1", A, 80, 100), cache("gone", A, 10, 100),
+          json_pack("[o, o, o]", cache("n1", A, 80, 700), cache("gone", A, 10, 700),
                     cache("new", A, 10, 0)),
           TRUE);
     for (int i = 0; i < 400; i++) {

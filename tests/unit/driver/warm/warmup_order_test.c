@@ -4,7 +4,7 @@
 #include "tests/unit/harness.h"
 
 #define ORDER                                                                                      \
-    "{\"namespace\": \"jobs\", \"name\": \"w\", \"run\": \"u.1.0\", \"rate\": 1000, "              \
+    "{\"namespace\": \"jobs\", \"name\": \"w\", \"run\": \"u.1.0\", \"rate\": 1048576, "           \
     "\"paths\": [\"a\", \"b/c\"], \"origin\": {\"clusterID\": \"c\", \"fsName\": \"f\", "          \
     "\"rootPath\": \"/volumes/g/v/.snap/s/*\"}}"
 
@@ -29,7 +29,7 @@ START_TEST(a_node_reads_what_the_controller_orders)
     json_t *object =
         json_loads("{\"metadata\": {\"namespace\": \"jobs\", \"name\": \"w\", \"uid\": "
                    "\"u\", \"generation\": 1}, \"spec\": {\"persistentVolumeClaim\": "
-                   "\"data\", \"paths\": [\"a\", \"b//c\"], \"rate\": \"1000\"}}",
+                   "\"data\", \"paths\": [\"a\", \"b//c\"], \"rate\": \"1Mi\"}}",
                    0, NULL);
     json_t *status = json_loads("{\"run\": \"u.1.0\", \"origin\": {\"clusterID\": \"c\", "
                                 "\"fsName\": \"f\", \"rootPath\": \"/volumes/g/v/.snap/s/*\"}}",
@@ -43,7 +43,7 @@ START_TEST(a_node_reads_what_the_controller_orders)
     ck_assert_str_eq(order.namespace, "jobs");
     ck_assert_str_eq(order.name, "w");
     ck_assert_str_eq(order.run, "u.1.0");
-    ck_assert_uint_eq(order.rate, 1000);
+    ck_assert_uint_eq(order.rate, 1 << 20);
     ck_assert_uint_eq(order.paths->len, 2);
     ck_assert_str_eq(order.paths->pdata[1], "b/c");
     ck_assert_str_eq(order.origin.root_path, "/volumes/g/v/.snap/s/*");

@@ -519,9 +519,28 @@ START_TEST(nonsense_of_a_node_is_bounded)
 }
 END_TEST
 
-HARNESS_MAIN("driver/warm/warmup_status", a_run_begins_with_its_nodes_pending,
-             scheduled_run_tells_its_time_and_who_is_missing, what_nodes_say_is_told_and_summed_up,
-             run_is_warm_when_all_nodes_succeeded,
+START_TEST(a_part_that_takes_longer_than_a_day_gives_its_place_back)
+{
+    g_autoptr(World) w = world_new("n1,n2");
+    says(w, "n1", "Running", 1);
+    says(w, "n2", "Running", 99);
+    look(w);
+    w->now_s = NOW + WARMUP_DEADLINE_S;
+    look(w);
+    ck_assert_str_eq(text(node(w, 0), "state"), "Running");
+    w->now_s++;
+    says(w, "n2", "Succeeded", 100);
+    look(w);
+    ck_assert_str_eq(text(node(w, 0), "state"), "Failed");
+    ck_assert_str_eq(text(node(w, 0), "message"), "it was not done within 24 hours");
+    ck_assert_str_eq(text(node(w, 1), "state"), "Succeeded");
+    ck_assert_str_eq(text(w->status, "phase"), "Failed");
+}
+END_TEST
+
+HARNESS_MAIN("driver/warm/warmup_status", a_part_that_takes_longer_than_a_day_gives_its_place_back,
+             a_run_begins_with_its_nodes_pending, scheduled_run_tells_its_time_and_who_is_missing,
+             what_nodes_say_is_told_and_summed_up, run_is_warm_when_all_nodes_succeeded,
              run_has_failed_when_all_have_ended_and_not_all_well, state_that_is_final_stays,
              reports_of_other_runs_do_not_count, silent_node_is_lost_and_may_come_back,
              node_that_succeeded_before_it_fell_silent_has_succeeded,

@@ -85,6 +85,7 @@ START_TEST(what_is_refused_names_field_value_and_mend)
         {"{\"dataset\": 7}", "spec.dataset", "", "quotes"},
         {"{" OF "\"rate\": \"fast\"}", "spec.rate", "\"fast\"", "200Mi"},
         {"{" OF "\"rate\": \"0\"}", "spec.rate", "\"0\"", "above 0"},
+        {"{" OF "\"rate\": \"1\"}", "spec.rate", "\"1\"", "256Ki"},
         {"{" OF "\"rate\": \"1.5Gi\"}", "spec.rate", "\"1.5Gi\"", "whole bytes"},
         {"{" OF "\"rate\": 100}", "spec.rate", "", "quotes"},
         {"{" OF "\"paths\": [\"ok\", \"/data\"]}", "spec.paths[1]", "\"/data\"", "leave out"},

@@ -28,6 +28,9 @@ typedef struct World {
     GString *patches; /* "NAME " of each that was patched */
     unsigned version;
     gboolean acts, refuses; /* writes */
+    json_t *classes;        /* items; NULL: none */
+    guint asked;            /* lists of volumes */
+    const char *shown;      /* the dataset that claim "data" of namespace jobs shows */
 } World;
 
 static json_t *stamp(World *w, json_t *object)
@@ -117,7 +120,13 @@ static void handler(const FakeRequest *request, FakeReply *reply, void *data)
             answer_list(w, kind, reply);
         return;
     }
-    if (g_str_equal(request->path, CLAIM) && w->claim)
+    w->asked += g_str_equal(request->path, "/api/v1/persistentvolumes");
+    if (g_str_equal(request->path, "/apis/storage.k8s.io/v1/storageclasses")) {
+        json_t *list =
+            json_pack("{s:{s:s}, s:O?}", "metadata", "resourceVersion", "1", "items", w->classes);
+        answer_json(reply, list);
+        json_decref(list);
+    } else if (g_str_equal(request->path, CLAIM) && w->claim)
         answer_json(reply, w->claim);
     else if (g_str_equal(request->path, VOLUME) && w->volume)
         answer_json(reply, w->volume);
@@ -174,14 +183,28 @@ static json_t *order_of(const char *name, json_int_t generation, json_t *spec)
                      "creationTimestamp", "2026-01-01T00:00:00Z", "spec", spec);
 }
 
+/* What the watch of hints knows. */
+static char *claim_of(void *data, const char *namespace, const char *dataset)
+{
+    World *w = data;
+    pthread_mutex_lock(&w->api.lock);
+    const gboolean shows = g_str_equal(namespace, "jobs") && g_strcmp0(w->shown, dataset) == 0;
+    pthread_mutex_unlock(&w->api.lock);
+    return shows ? g_strdup("data") : NULL;
+}
+
 /* n1 and n2 have caches, n3 has none. */
 static World *world_new(void)
 {
     static const char *const names[] = {"n1", "n2", "n3"};
     const KubeClientOptions options = {.writes_per_second = 1000, .write_burst = 1000};
-    const WarmupsOps ops = {
-        .may_act = may_act, .driver_name = DRIVER, .round_ms = 50, .retry_ms = 500};
     World *w = g_new0(World, 1);
+    const WarmupsOps ops = {.may_act = may_act,
+                            .driver_name = DRIVER,
+                            .claim_of = claim_of,
+                            .claims = w,
+                            .round_ms = 50,
+                            .retry_ms = 500};
     w->acts = TRUE;
     w->version = 100;
     w->patches = g_string_new(NULL);
@@ -196,9 +219,10 @@ static World *world_new(void)
     }
     w->claim =
         json_pack("{s:{s:s}, s:{s:s}}", "metadata", "name", "data", "spec", "volumeName", "pv");
-    w->volume = json_pack("{s:{s:s}, s:{s:{s:s, s:{s:s, s:s, s:s}}}}", "metadata", "name", "pv",
-                          "spec", "csi", "driver", DRIVER, "volumeAttributes", "clusterID", "c",
-                          "fsName", "f", "rootPath", ROOT);
+    w->volume =
+        json_pack("{s:{s:s}, s:{s:{s:s, s:s}, s:{s:s, s:{s:s, s:s, s:s}}}}", "metadata", "name",
+                  "pv", "spec", "claimRef", "namespace", "jobs", "name", "data", "csi", "driver",
+                  DRIVER, "volumeAttributes", "clusterID", "c", "fsName", "f", "rootPath", ROOT);
     fake_api_new(&w->api, handler, w);
     w->client = fake_client(&w->api, &options);
     w->warmth = warmth_new(w->client, may_act, w);
@@ -222,6 +246,7 @@ static void world_free(World *w)
     }
     json_decref(w->claim);
     json_decref(w->volume);
+    json_decref(w->classes);
     g_string_free(w->patches, TRUE);
     g_free(w);
 }
@@ -361,6 +386,71 @@ START_TEST(what_is_missing_is_waited_for)
 }
 END_TEST
 
+static char *waits_for(World *w, const char *name)
+{
+    await_phase(w, name, "Pending");
+    json_t *conditions = part_of(w, OF_WARMUPS, name, "status.conditions");
+    char *message = g_strdup(field_text(json_array_get(conditions, 0), "message"));
+    json_decref(conditions);
+    return message;
+}
+
+START_TEST(a_claim_that_names_anothers_volume_shows_nothing)
+{
+    g_autoptr(World) w = world_new();
+    pthread_mutex_lock(&w->api.lock);
+    json_object_set_new(json_object_get(json_object_get(w->volume, "spec"), "claimRef"),
+                        "namespace", json_string("others"));
+    pthread_mutex_unlock(&w->api.lock);
+    put(w, OF_WARMUPS, "w", order_of("w", 1, spec_of(1)));
+    g_autofree char *message = waits_for(w, "w");
+    ck_assert_str_eq(message, "claim data is not bound to the volume pv that it names");
+}
+END_TEST
+
+START_TEST(a_dataset_is_for_namespaces_of_which_a_claim_shows_it)
+{
+    g_autoptr(World) w = world_new();
+    g_autofree char *key = dataset_key("c", "f", "/volumes/g/v/.snap/s");
+    json_t *spec = json_pack("{s:s}", "dataset", key);
+    put(w, OF_WARMUPS, "other", order_of("other", 1, spec));
+    put(w, OF_WARMUPS, "none",
+        order_of("none", 1, json_pack("{s:s}", "dataset", "0123456789abcdef")));
+    g_autofree char *other = waits_for(w, "other"), *none = waits_for(w, "none");
+    /* Whether there is such a dataset is not told. */
+    g_autofree char *as_other =
+        g_strdup_printf("no claim of namespace jobs shows dataset %s;", key);
+    ck_assert(g_str_has_prefix(other, as_other));
+    ck_assert(g_str_has_prefix(none, "no claim of namespace jobs shows dataset 0123456789abcdef;"));
+    pthread_mutex_lock(&w->api.lock);
+    w->shown = key;
+    pthread_mutex_unlock(&w->api.lock);
+    await_phase(w, "other", "Warming");
+    pthread_mutex_lock(&w->api.lock);
+    ck_assert_uint_eq(w->asked, 0); /* PersistentVolumes are not listed for it */
+    w->shown = NULL;
+    pthread_mutex_unlock(&w->api.lock);
+}
+END_TEST
+
+START_TEST(or_that_a_class_of_it_names)
+{
+    static const char *const named[] = {"others", "others, jobs", "*"};
+    for (gsize i = 0; i < G_N_ELEMENTS(named); i++) {
+        g_autoptr(World) w = world_new();
+        g_autofree char *key = dataset_key("c", "f", "/volumes/csi/v/.snap/s");
+        pthread_mutex_lock(&w->api.lock);
+        w->classes =
+            json_pack("[{s:{s:s, s:{s:s}}, s:s, s:{s:s, s:s, s:s}}]", "metadata", "name", "models",
+                      "annotations", WARMUP_NAMESPACES, named[i], "provisioner", DRIVER,
+                      "parameters", "clusterID", "c", "fsName", "f", "dataset", "v@s");
+        pthread_mutex_unlock(&w->api.lock);
+        put(w, OF_WARMUPS, "w", order_of("w", 1, json_pack("{s:s}", "dataset", key)));
+        await_phase(w, "w", i == 0 ? "Pending" : "Warming");
+    }
+}
+END_TEST
+
 START_TEST(a_spec_that_cannot_be_done_says_so)
 {
     g_autoptr(World) w = world_new();
@@ -431,9 +521,11 @@ START_TEST(writes_that_are_refused_are_tried_again)
 }
 END_TEST
 
-HARNESS_MAIN("driver/warm/warmups", a_run_goes_to_nodes_and_ends_with_them,
-             deleting_takes_the_orders_back, suspending_takes_the_orders_back_until_it_may_again,
-             what_is_missing_is_waited_for, a_spec_that_cannot_be_done_says_so,
+HARNESS_MAIN("driver/warm/warmups", a_claim_that_names_anothers_volume_shows_nothing,
+             a_dataset_is_for_namespaces_of_which_a_claim_shows_it, or_that_a_class_of_it_names,
+             a_run_goes_to_nodes_and_ends_with_them, deleting_takes_the_orders_back,
+             suspending_takes_the_orders_back_until_it_may_again, what_is_missing_is_waited_for,
+             a_spec_that_cannot_be_done_says_so,
              who_may_not_act_writes_nothing_and_goes_on_when_it_may,
              another_controllers_run_is_gone_on_with, orders_that_nobody_gives_are_taken_back,
              writes_that_are_refused_are_tried_again)

@@ -54,7 +54,8 @@ static void world_new(World *w)
     fake_stream_init(&w->stream);
     fake_api_new(&w->api, handler, w);
     w->client = fake_client(&w->api, NULL);
-    w->webhook = webhook_new(w->client, "127.0.0.1:0", w->dir, &error);
+    const WebhookConfig config = {.address = "127.0.0.1:0", .certificate = w->dir};
+    w->webhook = webhook_new(w->client, &config, &error);
     ck_assert_msg(w->webhook != NULL, "%s", error ? error->message : "");
     w->answer = g_string_new(NULL);
     w->curl = curl_easy_init();
@@ -150,17 +151,17 @@ START_TEST(what_is_no_review_is_a_bad_request)
 }
 END_TEST
 
-START_TEST(review_of_3_mib_is_taken_and_more_is_not)
+START_TEST(review_of_256_kib_is_taken_and_more_is_not)
 {
     World w;
     world_new(&w);
     GString *body = g_string_new("{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":"
                                  "\"AdmissionReview\",\"request\":{\"uid\":\"u\",\"object\":\"");
-    const gsize tail = strlen("\"}}"), fill = 3 * 1024 * 1024 - body->len - tail;
+    const gsize tail = strlen("\"}}"), fill = 256 * 1024 - body->len - tail;
     g_autofree char *filler = g_strnfill(fill, 'x');
     g_string_append(body, filler);
     g_string_append(body, "\"}}");
-    ck_assert_uint_eq(body->len, 3 * 1024 * 1024);
+    ck_assert_uint_eq(body->len, 256 * 1024);
     ck_assert_int_eq(post(&w, body->str), 200);
     g_string_append_c(body, ' ');
     struct curl_slist *headers = curl_slist_append(NULL, "Expect: 100-continue");
@@ -177,15 +178,23 @@ START_TEST(bad_certificate_or_address_is_named_at_once)
     World w;
     world_new(&w);
     g_autoptr(GError) error = NULL, other = NULL;
-    ck_assert_ptr_null(webhook_new(w.client, "9443", w.dir, &other));
+    const WebhookConfig bad[] = {
+        {.address = "9443", .certificate = w.dir},
+        {.address = "127.0.0.1:0", .certificate = w.dir},
+        {.address = "127.0.0.1:0", .certificate = w.dir, .client_ca = "/dev/null"}};
+    g_autoptr(GError) empty = NULL;
+    ck_assert_ptr_null(webhook_new(w.client, &bad[2], &empty));
+    ck_assert_msg(strstr(empty->message, "--webhook-client-ca=/dev/null") != NULL, "%s",
+                  empty->message);
+    ck_assert_ptr_null(webhook_new(w.client, &bad[0], &other));
     ck_assert_ptr_nonnull(strstr(other->message, "--webhook-address"));
     pair_put(w.dir, w.pair.certificate, NULL);
-    ck_assert_ptr_null(webhook_new(w.client, "127.0.0.1:0", w.dir, &error));
+    ck_assert_ptr_null(webhook_new(w.client, &bad[1], &error));
     ck_assert_ptr_nonnull(strstr(error->message, "tls.key"));
     world_free(&w);
 }
 END_TEST
 
 HARNESS_MAIN("driver/warm/webhook", pods_are_patched_by_the_hints_there_are,
-             what_is_no_review_is_a_bad_request, review_of_3_mib_is_taken_and_more_is_not,
+             what_is_no_review_is_a_bad_request, review_of_256_kib_is_taken_and_more_is_not,
              bad_certificate_or_address_is_named_at_once)
