@@ -23,8 +23,14 @@ after the driver, and people say kubectl exec ds/hearth-node.
 {{- merge (include "hearth.selector" . | fromJson) (index . 0).Values.commonLabels | toJson -}}
 {{- end -}}
 
+{{/* With a digest the tag is for people alone. include "hearth.reference" (list IMAGE [TAG]) */}}
+{{- define "hearth.reference" -}}
+{{- $image := index . 0 -}}
+{{- printf "%s:%s" $image.repository (default (last .) $image.tag) -}}{{ with $image.digest }}@{{ . }}{{ end -}}
+{{- end -}}
+
 {{- define "hearth.image" -}}
-{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- include "hearth.reference" (list .Values.image .Chart.AppVersion) -}}
 {{- end -}}
 
 {{- define "hearth.controllerAccount" -}}
@@ -44,6 +50,24 @@ after the driver, and people say kubectl exec ds/hearth-node.
 {{- if and .Values.secret.name .Values.provisioner.capacity -}}true{{- end -}}
 {{- end -}}
 
+{{/* Does the cluster have that kind? include "hearth.has" (list . "GROUP/VERSION/KIND" "FROM"): without a cluster, in
+"helm template", Kubernetes FROM and later have it; "" is for kinds that Kubernetes does not bring along. */}}
+{{- define "hearth.has" -}}
+{{- $ := index . 0 -}}
+{{- if $.Capabilities.APIVersions.Has (index . 1) -}}true
+{{- else if $.Capabilities.APIVersions.Has "v1/Pod" -}}
+{{- else if eq (index . 2) "" -}}true
+{{- else if semverCompare (printf ">=%s-0" (index . 2)) $.Capabilities.KubeVersion.Version -}}true
+{{- end -}}
+{{- end -}}
+
+{{/* csi-snapshotter ends again and again, and takes single snapshots with it, where it does not find these kinds. */}}
+{{- define "hearth.groupSnapshots" -}}
+{{- if .Values.provisioner.snapshotter.args.enableVolumeGroupSnapshots -}}
+{{- include "hearth.has" (list . "groupsnapshot.storage.k8s.io/v1/VolumeGroupSnapshot" "") -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The policy needs the kind, which is in Kubernetes 1.36. */}}
 {{- define "hearth.affinityPolicy" -}}
 {{- if and .Values.warmth.enabled (not .Values.webhook.enabled) (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy") -}}true{{- end -}}
@@ -54,4 +78,29 @@ after the driver, and people say kubectl exec ds/hearth-node.
 startupProbe: { exec: { command: [hearth-csi, probe, "--endpoint=unix:///csi/csi.sock"] }, periodSeconds: 2, timeoutSeconds: 12, failureThreshold: 150 }
 livenessProbe: { exec: { command: [hearth-csi, probe, "--endpoint=unix:///csi/csi.sock"] }, periodSeconds: 60, timeoutSeconds: 12, failureThreshold: 5 }
 readinessProbe: { exec: { command: [hearth-csi, probe, --ready, "--endpoint=unix:///csi/csi.sock"] }, periodSeconds: 30, timeoutSeconds: 12 }
+{{- end -}}
+
+{{/* Node plugins read the labels of Nodes. */}}
+{{- define "hearth.readAffinity" -}}
+{{- $on := .Values.readAffinity.enabled -}}
+{{- range .Values.csiConfig }}{{ if (default dict .readAffinity).enabled }}{{ $on = true }}{{ end }}{{ end -}}
+{{- if $on -}}true{{- end -}}
+{{- end -}}
+
+{{/* They speak to Kubernetes at all. */}}
+{{- define "hearth.nodeToken" -}}
+{{- if or .Values.warmth.enabled .Values.topology.domainLabels (include "hearth.readAffinity" .) -}}true{{- else -}}false{{- end -}}
+{{- end -}}
+
+{{/* Fails when a cluster is in a network that nodes have no way to. */}}
+{{- define "hearth.checkNetworks" -}}
+{{- $dir := .Values.netNamespaceDir -}}
+{{- range $cluster := .Values.csiConfig -}}
+{{- range $kind := list "cephFS" "rbd" -}}
+{{- $path := default "" (default dict (get $cluster $kind)).netNamespaceFilePath -}}
+{{- if and $path (or (not $dir) (not (hasPrefix (printf "%s/" $dir) $path))) -}}
+{{- fail (printf "csiConfig: %s of cluster %s has netNamespaceFilePath %s, which is not below netNamespaceDir (%q): set that to the directory of the file" $kind $cluster.clusterID $path $dir) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
