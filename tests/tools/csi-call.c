@@ -128,7 +128,7 @@ static void *run_caller(void *data)
     return NULL;
 }
 
-static int call_once(Caller *caller)
+static int call_and_print(Caller *caller)
 {
     caller->calls = 1;
     run_caller(caller);
@@ -199,7 +199,7 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     Caller caller = {.path = path, .method = method, .request = request};
-    int status = option_repeat > 0 ? call_repeatedly(&caller) : call_once(&caller);
+    int status = option_repeat > 0 ? call_repeatedly(&caller) : call_and_print(&caller);
     g_clear_error(&caller.error);
     if (caller.response)
         protobuf_c_message_free_unpacked(caller.response, NULL);

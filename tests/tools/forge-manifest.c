@@ -62,7 +62,8 @@ static void put_all(const char *dir, const char *id, const char *file, gsize siz
         char magic[8];
         uint32_t version, part_bytes;
         uint64_t bytes, nonce, checksum;
-    } header = {"HRTHMNSH", htole32(1), htole32(PART), htole64(size), htole64(NONCE), 0};
+    } header = {{0}, htole32(1), htole32(PART), htole64(size), htole64(NONCE), 0};
+    memcpy(header.magic, "HRTHMNSH", sizeof(header.magic));
     header.checksum = htole64(XXH3_64bits(&header, sizeof(header) - 8));
     g_autofree char *name = g_strconcat("manifest.", id, NULL);
     put(dir, name, &header, sizeof(header));

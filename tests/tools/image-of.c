@@ -137,7 +137,7 @@ int main(int argc, char **argv)
         g_free(todo.path);
     }
     uint64_t bytes;
-    static const uint8_t uuid[16] = "hearth-test-tree";
+    static const uint8_t uuid[16 + 1] = "hearth-test-tree";
     if (!image_finish(image, uuid, &bytes, &error))
         die(argv[2], error->message);
     printf("%" G_GUINT64_FORMAT " inodes, %" G_GUINT64_FORMAT " bytes\n", image_inodes(image),

@@ -238,10 +238,9 @@ static const char *change_by_descriptor(int fd)
 
 static int list_here(void)
 {
-    int n = 0;
     DIR *dir = opendir(".");
     while (dir && readdir(dir))
-        n++;
+        ;
     return dir ? closedir(dir) : -1;
 }
 
