@@ -3,6 +3,12 @@
 VERSION  := 0.1.0
 O        ?= build
 CC       ?= cc
+# Programs for another architecture: CROSS=aarch64-linux-gnu, with Debian's cross compiler and that architecture's libraries.
+CROSS    ?=
+ifneq ($(CROSS),)
+CC       := $(CROSS)-gcc
+export PKG_CONFIG_LIBDIR := /usr/lib/$(CROSS)/pkgconfig:/usr/share/pkgconfig
+endif
 SAN      ?=
 CSTD     := -std=gnu11
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Werror
@@ -35,7 +41,7 @@ DRIVER_SRC := $(wildcard driver/*.c driver/*/*.c)
 CACHE_SRC  := $(wildcard cache/*.c cache/*/*.c)
 WIRE_SRC   := cache/control/wire.c
 CTL_SRC    := $(WIRE_SRC) cache/control/size.c cache/control/mounts.c cache/report/table.c cache/report/rates.c \
-    cache/report/finding.c cache/report/reading.c driver/backend/reach.c driver/volume/ceph_key.c driver/volume/config.c driver/volume/name.c \
+    cache/report/finding.c cache/report/reading.c driver/backend/reach.c driver/volume/ceph_conf.c driver/volume/ceph_key.c driver/volume/config.c driver/volume/name.c \
     driver/node/layers.c driver/node/layers_deny.c driver/node/layers_probe.c driver/node/mount.c driver/node/mounttable.c driver/node/bounded.c
 CMD_SHARED := cmd/log.c
 METRICS_CMD := cmd/metrics.c
@@ -53,7 +59,7 @@ obj         = $(patsubst %.c,$(O)/obj/%.o,$(1))
 DRIVER_OBJ := $(call obj,$(DRIVER_SRC)) $(patsubst $(O)/proto/%.c,$(O)/obj/%.o,$(PROTO_C))
 CACHE_OBJ  := $(call obj,$(CACHE_SRC))
 UNIT_BIN   := $(patsubst %.c,$(O)/%,$(UNIT_SRC))
-TOOL_BIN   := $(patsubst tests/tools/%.c,$(O)/tools/%,$(TOOL_SRC)) $(O)/tools/ceph-faults.so $(O)/tools/pause
+TOOL_BIN   := $(patsubst tests/tools/%.c,$(O)/tools/%,$(TOOL_SRC)) $(O)/tools/ceph-faults.so $(O)/tools/pause $(O)/tools/sign
 
 .PHONY: all
 all: deps
@@ -112,6 +118,10 @@ $(O)/tools/pause: tests/e2e/pause.c
 	@mkdir -p $(@D)
 	$(call say,LD)
 	$(Q)$(CC) $(CSTD) $(OPT) $(WARN) $(DEFS) -static -o $@ $<
+$(O)/tools/sign: tests/release/sign.c
+	@mkdir -p $(@D)
+	$(call say,LD)
+	$(Q)$(CC) $(CSTD) $(OPT) $(WARN) $(DEFS) $(shell pkg-config --cflags gnutls) -o $@ $< $(call libs,gnutls)
 $(O)/tools/ceph-faults.so: $(FAULTS_SRC)
 	@mkdir -p $(@D)
 	$(call say,LD)
@@ -255,6 +265,11 @@ conformance: ## csi-sanity on a real Ceph, as root; needs Go, skips without
 	$(AGAIN) programs tools
 	@HEARTH_BUILD=$(abspath $(O)) tests/conformance/run
 
+.PHONY: check-matrix
+check-matrix: ## integration tests and csi-sanity on Ceph 16, 18 and 20, in Debian chroots, as root; T="posix" PAIRS="20:20 20:18" some
+	@tests/tools/install-deps image
+	@T="$(T)" tests/matrix/run $(abspath $(O))/matrix $(PAIRS)
+
 .PHONY: e2e
 e2e: ## scheduling on a real Kubernetes control plane and Ceph, as root; needs Go; T="claims" runs some
 	@tests/tools/install-deps e2e
@@ -266,7 +281,7 @@ define build_image
 	@tests/tools/install-deps image
 	@VERSION=$(VERSION) BASE=$(BASE) tests/image/build $(abspath $(O))/image
 endef
-image: ## the container image, without a registry and without a daemon, as root -> build/image/; BASE=debian:trixie-slim
+image: ## the container image, without a registry and without a daemon, as root -> build/image/; BASE=debian:forky-slim
 	$(build_image)
 	@VERSION=$(VERSION) tests/image/check $(abspath $(O))/image
 
@@ -276,6 +291,17 @@ $(O)/image/hearth.tar: $(PROGRAMS) Dockerfile
 
 check-image: image ## that, and another build from the start, which has to be the same
 	@VERSION=$(VERSION) BASE=$(BASE) tests/image/check $(abspath $(O))/image repeat
+
+.PHONY: release check-release
+release: ## image (amd64, arm64), chart, SBOM and their signatures, as root -> build/release/; KEY=FILE IMAGE=REPOSITORY
+	@tests/tools/install-deps release
+	$(AGAIN) $(O)/tools/sign
+	@VERSION=$(VERSION) KEY=$(KEY) IMAGE=$(IMAGE) SIGN=$(abspath $(O))/tools/sign tests/release/build $(abspath $(O))/release
+
+check-release: ## two releases from the start by a key of their own, which have to be the same; half an hour
+	@tests/tools/install-deps release
+	$(AGAIN) $(O)/tools/sign
+	@VERSION=$(VERSION) SIGN=$(abspath $(O))/tools/sign tests/release/check $(abspath $(O))/release-check
 
 .PHONY: chart-check deploy
 chart-check: ## the Helm chart: lint, values, what it makes of them, and deploy/ beside it; needs Go, or HELM=PATH

@@ -34,7 +34,7 @@ node_objects() { # reads lines of NAME [ZONE]
              conditions: [{type: "Ready", status: "True", reason: "KubeletReady", lastHeartbeatTime: (now | todate),
                  lastTransitionTime: (now | todate)}]}},
         {apiVersion: "storage.k8s.io/v1", kind: "CSINode", metadata: {name: $name},
-         spec: {drivers: [{name: $driver, nodeID: $name, topologyKeys: ($segments | keys)}]}}' |
+         spec: {drivers: [{name: $driver, nodeID: $name, topologyKeys: ["\($topology)/node"]}]}}' |
         jq -s '{apiVersion: "v1", kind: "List", items: .}'
 }
 # A new node is tainted until the controller manager has seen that it is ready.

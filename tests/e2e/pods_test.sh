@@ -95,6 +95,33 @@ for claim in shared xfs; do
 done
 unused nothing_is_left_of_restored_ones
 
+# ---- for one pod: after its restart kubelet publishes again
+publishes() { grep -c NodePublishVolume "$TMP/log/plugin-n1.log"; }
+failed_mounts() {
+    k get events -o json | jq -c '[.items[] | select(.reason == "FailedMount" or .reason == "FailedMapVolume") |
+        select(.involvedObject.name | startswith("one-")) | .message]'
+}
+one_pod() { # NAME CLASS SPEC [CLAIM-JSON]
+    claim_add "one-$1" "$2" 256Mi "$(both '{"accessModes": ["ReadWriteOncePod"]}' "${4:-"{}"}")"
+    job_add "one-$1" "one-$1" 'sleep 40' "$(both "$(on n1)" "$3")"
+}
+SUBPATH='{"container": {"volumeMounts": [{"name": "data", "mountPath": "/data", "subPath": "sub"}]}}'
+ONE="files files-sub image image-sub device"
+one_pod files files '{}'
+one_pod files-sub files "$SUBPATH"
+one_pod image images '{}'
+one_pod image-sub images "$SUBPATH"
+one_pod device images "$DEVICE" '{"volumeMode": "Block"}'
+for name in $ONE; do wait_running "one-$name"; done
+before=$(publishes)
+kubelet_restart n1
+all_again() { [ "$(publishes)" -ge $((before + 5)) ]; }
+check kubelet_publishes_all_five_again within 30 all_again
+for name in $ONE; do job_done "one-$name" && pass "pod_goes_on_one_$name" || fail "pod_goes_on_one_$name" "$SAID"; done
+same nothing_is_refused_to_the_one_pod "$(failed_mounts)" "[]"
+for name in $ONE; do job_remove "one-$name"; done
+unused nothing_is_left_of_one_pods
+
 # ---- while plugin and kubelet restart
 COUNT='until=$(($(date +%s) + 25)) n=0
 while [ $(date +%s) -lt $until ]; do

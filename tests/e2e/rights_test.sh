@@ -67,6 +67,8 @@ check its_labels_are_taken controller label node n1 $L/$A=50
 check and_changed controller patch node n1 --type=merge -p "{\"metadata\": {\"labels\": {\"$L/$A\": \"100\", \"$L/bbbbbbbbbbbbbbbb\": \"25\"}}}"
 check and_removed controller label node n1 $L/bbbbbbbbbbbbbbbb-
 same and_are_there "$(k get node n1 -o json | jq -c '.metadata.labels | with_entries(select(.key | startswith("warm.")))')" "{\"$L/$A\":\"100\"}"
+check its_tier_and_zone_too controller label node n1 --overwrite topology.csi.hearth.dev/tier=none topology.csi.hearth.dev/zone=z
+refused but_no_other_topology 'no labels of a node but those' controller label node n1 --overwrite topology.csi.hearth.dev/node=n2
 refused another_label 'no labels of a node but those' controller label node n1 node-role.kubernetes.io/gpu=
 refused another_label_changed 'no labels of a node but those' controller label node n1 --overwrite kubernetes.io/os=plan9
 refused another_label_removed 'no labels of a node but those' controller label node n1 kubernetes.io/os-

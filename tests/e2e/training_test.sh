@@ -13,7 +13,8 @@ snapshots_up "$CONTROLLER"
 snapshot_class_add
 echo "     a cluster of two kubelets with Hearth in $SECONDS s"
 for node in n1 n2; do
-    same "the_plugin_registers_itself_on_$node" "$(k get node $node -o json | jq -r '.metadata.labels | "\(.["topology.csi.hearth.dev/tier"]) \(.["topology.csi.hearth.dev/node"])"')" "nvme $node"
+    same "the_plugin_registers_itself_on_$node" "$(field csinode $node '.spec.drivers[*].topologyKeys') $(field node $node '.metadata.labels.topology\.csi\.hearth\.dev/node')" "[\"topology.csi.hearth.dev/node\"] $node"
+    settles "its_tier_is_a_label_on_$node" 60 nvme field node $node '.metadata.labels.topology\.csi\.hearth\.dev/tier'
 done
 # What kubelet refuses ends, and is registered when it begins anew.
 end plugin-n2

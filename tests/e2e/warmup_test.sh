@@ -11,6 +11,10 @@ init
 reader_begin
 start_ceph
 own_user
+# Nodes warm with a user that may read the datasets, as install.md has one made.
+mkdir -m 700 "$TMP/warm"
+printf '%s' "$NODE_ID" >"$TMP/warm/userID"
+printf '%s' "$NODE_KEY" >"$TMP/warm/userKey"
 cluster_up
 driver_add
 for node in n1 n2 n3; do node_add $node; done
@@ -23,7 +27,7 @@ node_up() { # [FLAGS]
 }
 hearth_up
 start_hearthd
-node_up --secret-dir="$TMP/own"
+node_up --secret-dir="$TMP/warm"
 
 # ---- a dataset of 48 MiB, half of it in b/
 CAPABILITY='{mount: {}, access_mode: {mode: "MULTI_NODE_MULTI_WRITER"}}'
@@ -108,7 +112,7 @@ same it_waits_for_it "$(phase lost)" Pending
 k create -f - >/dev/null <<<'{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "nowhere"}, "spec": {"storageClassName": "", "accessModes": ["ReadOnlyMany"], "resources": {"requests": {"storage": "1Gi"}}}}'
 settles one_that_is_not_bound 30 "claim nowhere has no volume yet" said_of lost
 warmup nobody '{"dataset": "0123456789abcdef"}'
-settles a_dataset_that_nobody_shows 20 "no PersistentVolume and no StorageClass shows dataset 0123456789abcdef" said_of nobody
+settles a_dataset_that_nobody_shows 20 "no claim of namespace default shows dataset 0123456789abcdef; make one, or have the annotation csi.hearth.dev/warmup-namespaces of a StorageClass that shows it name the namespace" said_of nobody
 warmup nodeless "{\"dataset\": \"$KEY\", \"nodeSelector\": {\"gpu\": \"h100\"}}"
 settles no_node_of_that_label 20 "no node has the labels of spec.nodeSelector" said_of nodeless
 warmup pathless "{\"dataset\": \"$KEY\", \"paths\": [\"c\"]}"
@@ -170,7 +174,7 @@ hearth_up
 settles the_controller_killed 120 Warm phase left
 slow gone 1200Ki
 end node KILL
-node_up --secret-dir="$TMP/own"
+node_up --secret-dir="$TMP/warm"
 settles the_plugin_killed 120 Warm phase gone
 slow deaf 1200Ki
 apiserver_restart KILL

@@ -7,7 +7,7 @@
 init
 start_ceph
 own_user
-start_controller --secret-dir="$TMP/own"
+start_controller --secret-dir="$TMP/own" --domainlabels=failure-domain/region
 start_hearthd
 start_node
 
@@ -59,7 +59,26 @@ encryptionKeySize 256 nothing
 integrityMode hmac-sha512 nothing
 encryptionType block nothing
 encryptionKMSID kms-1 nothing
-topologyConstrainedPools [{"poolName":"pool0","domainSegments":[{"domainLabel":"region","value":"east"}]}] refused
+topologyConstrainedPools [{"poolName":"pool0","domainSegments":[{"domainLabel":"region","value":"east"}]}] works
+baseIops 3000 works
+maxIops 15000 works
+baseReadIops 2000 works
+maxReadIops 10000 works
+baseWriteIops 1000 works
+maxWriteIops 5000 works
+baseBps 314572800 works
+maxBps 1572864000 works
+baseReadBps 209715200 works
+maxReadBps 1048576000 works
+baseWriteBps 104857600 works
+maxWriteBps 524288000 works
+iopsPerGiB 30 works
+readIopsPerGiB 20 works
+writeIopsPerGiB 10 works
+bpsPerGiB 3145728 works
+readBpsPerGiB 2097152 works
+writeBpsPerGiB 1048576 works
+baseVolSizeBytes 21474836480 works
 stripeUnit 65536 works
 stripeCount 4 works
 objectSize 4194304 works

@@ -52,6 +52,17 @@ check read_from_ceph cmp /bin/bash "$TARGET/program"
 drop_page_cache
 check read_from_cache cmp /bin/bash "$TARGET/program"
 
+# Written and closed without a sync, so hearthd keeps an eye on what becomes of its writes.
+in_ceph() { # FILE'S NUMBER: has objects there
+    timeout 30 rados -c "$CEPH_CONF" --keyring "$CEPH_KEYRING" --id admin -p hearthfs.data --all ls 2>/dev/null | grep -q "\b$(printf %x "$1")\."
+}
+not_in_ceph() { ! in_ceph "$1"; }
+cp /bin/bash "$TARGET/removed"
+number=$(stat -c %i "$TARGET/removed")
+wait_for 60 in_ceph "$number" || fail what_was_in_a_removed_file_leaves_ceph "it was never there"
+rm "$TARGET/removed"
+check what_was_in_a_removed_file_leaves_ceph wait_for 100 not_in_ceph "$number"
+
 csi node NodeGetVolumeStats "$(csi_json '{volume_id: $id, volume_path: $path}' --arg id "$VOLUME_ID" --arg path "$TARGET")"
 same stats_total "$(jq -r '.usage[] | select(.unit == "BYTES") | .total' <<<"$REPLY_JSON")" 1073741824
 same stats_are_not_negative "$(jq "[.usage[] | (.available, .used, .total) // 0 | select(. < 0)] | length" <<<"$REPLY_JSON")" 0

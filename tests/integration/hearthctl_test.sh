@@ -40,6 +40,14 @@ finds it_tells_the_watermarks 'cache space' ok 'evicts above 90%, down to 80%'
 finds it_tries_fuse FUSE ok 'passthrough: '
 finds monitors_answer_with_their_protocol 'Ceph ' ok 'msgr'
 case $(found limits) in "hearthd's: open files "*) pass hearthds_own_limits_are_looked_at ;; *) fail hearthds_own_limits_are_looked_at "$(found limits)" ;; esac
+may_flush=$([ $((0x$(awk '/^CapEff/ { print $2 }' "/proc/${PID[hearthd]}/status") >> 24 & 1)) = 1 ] && echo true || echo false)
+same status_tells_whether_its_threads_are_flushers "$(hearthctl status --json | jq .daemon.ioFlusher)" "$may_flush"
+if [ "$may_flush" = true ]; then
+    finds flushers_are_told 'memory for images' ok PR_SET_IO_FLUSHER
+else
+    finds missing_right_is_told 'memory for images' warn CAP_SYS_RESOURCE
+    same missing_right_is_in_the_log "$(grep -c PR_SET_IO_FLUSHER "$TMP/log/hearthd.log")" 1
+fi
 finds libraries_are_named 'Ceph libraries' ok libcephfs
 same the_trial_leaves_nothing "$(ls -d /var/tmp/hearthctl-doctor* /dev/shm/hearthctl-doctor* 2>/dev/null)" ""
 hearthctl doctor >"$TMP/out"

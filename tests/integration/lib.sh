@@ -69,7 +69,7 @@ spawn() { # NAME COMMAND...: in the background, in a session of its own, logging
     shift
     end "$name" KILL # none is left behind that nobody knows
     # The keys in this script's environment are for jq alone.
-    env -u ADMIN_KEY -u PROVISIONER_KEY -u NODE_KEY -u WRONG_KEY -u WEAK_KEY -u NODE_ID setsid "$@" </dev/null >>"$TMP/log/$name.log" 2>&1 &
+    env -u ADMIN_KEY -u PROVISIONER_KEY -u NODE_KEY -u WRONG_KEY -u NEAR_KEY -u SHORT_KEY -u WEAK_KEY -u NODE_ID setsid "$@" </dev/null >>"$TMP/log/$name.log" 2>&1 &
     PID[$name]=$!
     PIDSTART[$name]=$(start_time $!)
 }
@@ -239,6 +239,12 @@ pgs_are_clean() { ceph_cmd pg stat --format json | jq -e '[.pg_summary.num_pg_by
 
 rbd_cmd() { rbd -c "$CEPH_CONF" --keyring "$CEPH_KEYRING" --id admin "$@" 2>>"$TMP/log/rbd.log"; }
 ceph_cmd() { "$ONE_NODE" ceph "$CEPH_DIR" "$@"; }
+# Requests about names that the MDS has answered: lookups, opens, listings. hearthd also asks, now and then, for the
+# size of its volumes and whether their leases hold, which is not counted.
+mds_asked() {
+    "$ONE_NODE" perf "$CEPH_DIR" mds.a |
+        jq '[.mds_server | to_entries[] | select(.key | test("^req_(lookup|open|readdir|lssnap|create)")) | .value.avgcount] | add'
+}
 osd_bytes() { "$ONE_NODE" perf "$CEPH_DIR" osd.0 osd.op_out_bytes; }
 
 wait_for() { # SECONDS COMMAND...
@@ -283,9 +289,10 @@ start_hearthd() { # [FLAGS]
     spawn hearthd "${HEARTHD_WITH[@]}" "$BUILD/hearthd" --socket="$HEARTHD" --cache-dir="$CACHE" "$@"
     wait_socket hearthd "$HEARTHD"
 }
+NODE_WITH=()
 start_node() { # [FLAGS]
     rm -f "$NODE"
-    spawn node "$BUILD/hearth-csi" --role=node --endpoint="unix://$NODE" --node-id=test-node \
+    spawn node "${NODE_WITH[@]}" "$BUILD/hearth-csi" --role=node --endpoint="unix://$NODE" --node-id=test-node \
         --hearthd-socket="$HEARTHD" --cluster-config="$TMP/config.json" --device-dir="$DEVICES" "$@"
     wait_socket node "$NODE"
 }

@@ -140,6 +140,16 @@ now dir_publish
 refused a_second_single_writer FAILED_PRECONDITION "$TARGET" dir_publish "$SECOND"
 check no_second_target test ! -e "$SECOND"
 now dir_unpublish
+# kubelet publishes again after its restart, beside its binds of subPaths.
+pods=$TMP/mnt/pod/pods in_pod=volumes/kubernetes.io~csi/pv/mount
+mkdir -p "$pods/one/volume-subpaths/pv/main/0" "$(dirname "$pods/one/$in_pod")" "$(dirname "$pods/two/$in_pod")" "$TMP/src/one/sub"
+now dir_publish "$pods/one/$in_pod"
+mount --bind "$pods/one/$in_pod/sub" "$pods/one/volume-subpaths/pv/main/0"
+check single_writer_is_published_again dir_publish "$pods/one/$in_pod"
+refused a_second_pod FAILED_PRECONDITION "$pods/one" dir_publish "$pods/two/$in_pod"
+umount "$pods/one/volume-subpaths/pv/main/0"
+now dir_unpublish "$pods/one/$in_pod"
+rm -r "$pods"
 now dir_unstage
 MODE=MULTI_NODE_READER_ONLY
 now dir_stage

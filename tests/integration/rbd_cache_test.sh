@@ -257,6 +257,16 @@ nothing_is_kept device_of_several_writers
 random_image plain 16 --image-feature layering
 block_capability
 nothing_is_kept image_without_a_lock
+up || die "$(said)"
+check hearthctl_says_why_it_is_not_cached grep -q "^not cached: $VOLUME_ID, $IMAGE: the image has no exclusive-lock" <(hearthctl status)
+same of_it_alone "$(hearthctl status | grep -c '^not cached:')" 1
+down
+rbd_cmd feature enable "$IMAGE" exclusive-lock
+up || die "$(said)"
+same with_the_lock_it_is_cached "$(hearthctl status | grep '^not cached:')" ""
+down
+same the_log_has_warned_of_it_at_each_opening "$(grep -c "volume $VOLUME_ID, image $IMAGE: nothing of it is cached" "$TMP/log/hearthd.log")" 2
+hearthctl evict --all >/dev/null
 random_image off 16
 image "$NAME" '{"cache": "off"}'
 nothing_is_kept cache_off

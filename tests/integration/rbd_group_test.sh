@@ -34,9 +34,36 @@ for v in a b c d; do
 done
 a=${ids[0]} b=${ids[1]} A=${names[0]} B=${names[1]}
 
+# ---- in a group of librbd's: `rbd rm` refuses such an image, `rbd trash mv` since Ceph 19 ----
+outside_again() { # NAME: the volume's image, put into a group, is not deleted; taken out of it, it is
+    local image=${VOLUME_ID##*~}
+    rbd_cmd group image add rbd/of-others-$$ rbd/$image || fail $1 "rbd group image add"
+    delete_volume
+    says $1_is_not_deleted FAILED_PRECONDITION 'take it out with `rbd group image rm`'
+    same $1_is_still_there "$(info rbd/$image .name)" "$image"
+    rbd_cmd group image rm rbd/of-others-$$ rbd/$image || fail $1 "rbd group image rm"
+    delete_volume
+    code $1_outside_of_it_is OK
+}
+rbd_cmd group create rbd/of-others-$$
+at_exit "rbd_cmd group rm rbd/of-others-$$ 2>/dev/null"
+create_image pvc-gx-$$ 33554432 || die "CreateVolume: $(said)"
+outside_again a_grouped_image
+create_image pvc-gy-$$ 33554432 || die "CreateVolume: $(said)"
+source=$VOLUME_ID
+clone pvc-gz-$$ 33554432 "$source" || die "clone: $(said)"
+its_clone=$VOLUME_ID VOLUME_ID=$source
+outside_again a_grouped_image_with_a_clone
+VOLUME_ID=$its_clone
+delete_volume
+code and_its_clone_is OK
+same no_group_has_an_image "$(rbd_cmd group image ls rbd/of-others-$$)" ""
+
 # ---- with nobody writing ----
 group group-$$-0 "$a" "$b"
 code a_group_of_two OK
+csi controller GetVolumeGroupSnapshot "$(csi_json '{group_snapshot_id: $id}' --arg id "$GROUP_ID")"
+code found_without_a_secret OK
 same has_two_snapshots "${#MEMBERS[@]}/$(snaps $A | wc -l)/$(snaps $B | wc -l)" 2/1/1
 first=$GROUP_ID
 group group-$$-0 "$a" "$b"
@@ -67,6 +94,7 @@ read -r ok count worst <<<"$ANSWER"
 
 # ---- all or none ----
 create_image pvc-gx-$$ 33554432 '{"imageFeatures": "layering"}'
+rbd_cmd feature disable rbd/csi-vol-pvc-gx-$$ exclusive-lock
 c=$VOLUME_ID
 group group-$$-c "$a" "$c"
 says an_image_without_the_lock FAILED_PRECONDITION "csi-vol-pvc-gx-$$ has no exclusive-lock"

@@ -35,6 +35,7 @@ expand() { # BYTES
         capacity_range: {required_bytes: $bytes}}' --arg id "$VOLUME_ID" --arg target "$TARGET" \
         --arg stage "$STAGE" --argjson bytes "$1")"
 }
+device_read_only() { cat "/sys/block/${1#/dev/}/ro"; }
 may_grow_ext4() { [ $((0x$(awk '/^CapEff/ { print $2 }' /proc/self/status) >> 24 & 1)) = 1 ]; }
 fs_bytes() { echo $(($(stat -f -c '%b * %S' "$TARGET"))); }
 
@@ -93,6 +94,7 @@ for fs in ext4 xfs; do
     rbd_cmd resize "rbd/$NAME" --size 3G >/dev/null 2>&1
     check ${fs}_staged_larger up
     if [ "$(fs_bytes)" -gt 2800000000 ]; then pass ${fs}_grows_at_stage; else fail ${fs}_grows_at_stage "$(fs_bytes)"; fi
+    check ${fs}_expanded_once_it_has_grown expand 3221225472
     same ${fs}_keeps_its_content "$(sha256sum <"$TARGET/data")" "$sum"
     check ${fs}_statistics csi node NodeGetVolumeStats "$(csi_json '{volume_id: $id, volume_path: $target}' --arg id "$VOLUME_ID" --arg target "$TARGET")"
     same ${fs}_statistics_of_bytes_and_inodes "$(jq -c '[.usage[] | .unit, (.total | tonumber) > 0]' <<<"$REPLY_JSON")" '["BYTES",true,"INODES",true]'
@@ -214,6 +216,15 @@ check half_made_down down
 check half_made_again up
 same made_once "$(cat "$TARGET/file")" kept
 check half_made_again_down down
+rm "$TMP/bin/mkfs.ext4"
+printf '#!/bin/sh\necho "Operation not permitted while trying to open"\nexit 8\n' >"$TMP/bin/e2fsck"
+chmod 755 "$TMP/bin/e2fsck"
+end node
+PATH="$TMP/bin:$PATH" start_node
+refused what_is_not_looked_at_is_not_called_damaged FAILED_PRECONDITION "could not look at" stage
+case $CSI_MESSAGE in *damaged*) fail not_damaged "$CSI_MESSAGE" ;; esac
+end node
+start_node
 
 # ---- devices ----
 
@@ -254,11 +265,83 @@ READONLY=false
 unpublish
 publish
 check writable_again dd if=/dev/zero of="$TARGET" bs=4096 count=1 oflag=direct
+unpublish
+READONLY=true publish && unpublish
+same unpublished_reader_stays_one "$(device_read_only "$(loop_device)")" 1
+LOOP=$(loop_device)
+READONLY=true publish || fail publish_for_reading "$(said)"
+exec 8<"$LOOP"
+unpublish || fail unpublish_beside_a_holder "$(said)"
+refused unstage_beside_a_holder FAILED_PRECONDITION "in use" unstage
+same it_stays_read_only_to_its_holder "$(device_read_only "$LOOP")" 1
+exec 8<&-
+check unstage_when_it_has_ended wait_for 10 unstage
+capability ext4
+LAST=$NAME
+new_image after 256M
+if up && [ "$(loop_device)" = "$LOOP" ]; then
+    check next_with_the_number_writes touch "$TARGET/x"
+else
+    skip next_with_the_number_writes "somebody else has $LOOP: $(said)"
+fi
+down || fail next_with_the_number_down "$(said)"
+same its_flag_goes_with_it "$(device_read_only "$LOOP")" 0
+NAME=$LAST
+image "$NAME"
+block_capability
+stage || fail staged_once_more "$(said)"
 capability ext4
 refused device_is_not_staged_as_a_file_system ALREADY_EXISTS "block device" stage
 block_capability
 check device_down down
 nothing_left nothing_is_left_of_the_device
+
+# ---- one pod: what kubelet does after its restart ----
+
+KUBELET=$TMP/mnt/pod/plugins/kubernetes.io/csi/volumeDevices
+ONE=$KUBELET/publish/pv/one TWO=$KUBELET/publish/pv/two OWN=$KUBELET/pv/dev/one
+mkdir -p "$(dirname "$ONE")" "$(dirname "$OWN")"
+touch "$OWN"
+block_capability SINGLE_NODE_SINGLE_WRITER
+POD=$TARGET TARGET=$ONE
+up || die "$(said)"
+mount --bind "$ONE" "$OWN"
+check device_of_one_pod_is_published_again publish
+TARGET=$TWO refused device_of_one_pod_is_no_other_pods FAILED_PRECONDITION "$ONE" publish
+umount "$OWN"
+check device_of_one_pod_down down
+
+# ---- a device that is gone below its publication ----
+
+block_capability
+LOST=$NAME LOST_TARGET=$TMP/mnt/pod/lost
+TARGET=$LOST_TARGET
+up || die "$(said)"
+LOOP=$(loop_device)
+losetup -d "$LOOP"
+TARGET=$POD
+for kind in ext4 block; do
+    new_image "beside-$kind" 256M
+    if [ $kind = block ]; then block_capability SINGLE_NODE_SINGLE_WRITER; else capability $kind; fi
+    STAGE=$TMP/mnt/stage-$kind
+    check "${kind}_is_staged_beside_a_lost_device" stage
+    check "${kind}_is_published_beside_a_lost_device" publish
+    echo "     $(loop_device) beside the lost $LOOP"
+    TARGET=$LOST_TARGET refused "${kind}_does_not_unpublish_the_lost_one" FAILED_PRECONDITION "" unpublish
+    if [ $kind = block ]; then
+        image "$LOST"
+        TARGET=$POD refused lost_one_does_not_unpublish_the_other FAILED_PRECONDITION "" unpublish
+        TARGET=$LOST_TARGET STAGE=$TMP/mnt/stage
+        check lost_device_is_unpublished unpublish
+        check lost_device_is_unstaged unstage
+        TARGET=$POD STAGE=$TMP/mnt/stage-$kind
+        image "$NAME"
+    fi
+    check "${kind}_beside_a_lost_device_down" down
+done
+STAGE=$TMP/mnt/stage
+rm -rf "${KUBELET%%/kubernetes.io*}"
+nothing_left nothing_is_left_of_the_lost_device
 
 # ---- two nodes ----
 

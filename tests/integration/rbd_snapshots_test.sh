@@ -49,6 +49,17 @@ code smaller_than_its_source OUT_OF_RANGE
 restore pvc-none-$$ 67108864 "${first}x"
 code of_no_snapshot NOT_FOUND
 same leaves_nothing "$(images pvc-none-$$)$(records pvc-none-$$)" ""
+create_image pvc-mib-$$ 1048576
+same one_mib_is_one_mib "$(jq -r .volume.capacityBytes <<<"$REPLY_JSON")" 1048576
+mib_id=$VOLUME_ID
+snapshot snap-mib-$$
+same so_is_its_snapshot "$(jq -r .snapshot.sizeBytes <<<"$REPLY_JSON")" 1048576
+restore pvc-mib2-$$ 1048576
+same and_what_is_restored_of_it "$CSI_CODE/$(jq -r .volume.capacityBytes <<<"$REPLY_JSON")" OK/1048576
+delete_volume
+unsnapshot
+VOLUME_ID=$mib_id
+delete_volume
 clone pvc-c1-$$ 67108864 "$source_id"
 code clone OK
 c1=$VOLUME_ID

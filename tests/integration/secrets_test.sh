@@ -9,6 +9,11 @@ own_user
 
 # In the environment like the others, but no key of a user.
 export WRONG_KEY=AQBSdFhcGrNBEhAAQBJ7hL1c0dZ4yYQdVvWw0A==
+# Ceph's libraries would print these, as they cannot decode them.
+export NEAR_KEY=AQBSdFhcGrNBEhAA----QBJ7hL1c0dZ4yYQdVvWw0A== SHORT_KEY=AQAAAAAAAAAAAAgAMDEyMzQ1Njc=
+WRONG_KEYS=('.secrets.userKey = env.WRONG_KEY' '.secrets.userKey = env.WRONG_KEY + "x"' '.secrets["" + env.WRONG_KEY] = "v"'
+    '.secrets.userKey = env.NEAR_KEY' '.secrets.userKey = env.SHORT_KEY')
+keys() { printf '%s\n' "$PROVISIONER_KEY" "$NODE_KEY" "$ADMIN_KEY" "$WRONG_KEY" "$NEAR_KEY" "$SHORT_KEY"; }
 start_controller
 end controller
 spawn controller "$BUILD/hearth-csi" --role=controller --endpoint="unix://$CONTROLLER" \
@@ -22,10 +27,10 @@ wait_socket node "$NODE"
 published_volume pvc-secret-$RANDOM 1073741824
 LIVE=$TARGET
 echo hello >"$TARGET/file"
-for change in '.secrets.userKey = env.WRONG_KEY' '.secrets.userKey = env.WRONG_KEY + "x"' '.secrets["" + env.WRONG_KEY] = "v"'; do
+for change in "${WRONG_KEYS[@]}"; do
     csi controller CreateVolume "$(create_request pvc-wrong-$RANDOM 1073741824 '{}' | jq -c "$change")" && delete_volume
     csi node NodeStageVolume "$(stage_request | jq -c "$change | .staging_target_path += \"2\"")"
-    grep -qF "$WRONG_KEY" <<<"$CSI_MESSAGE" && fail message_without_secret "$change"
+    grep -qFf <(keys) <<<"$CSI_MESSAGE" && fail message_without_secret "$change"
 done
 
 # Every call that has secrets, of each type: with the right ones, and with wrong ones.
@@ -56,7 +61,7 @@ for type in $(types); do
     call Controller/ListVolumes '{}'
     call Controller/ControllerGetVolume '{volume_id: $id}'
     call Controller/GetCapacity '{parameters: $parameters}'
-    for change in . '.secrets.userKey = env.WRONG_KEY' '.secrets.userKey = env.WRONG_KEY + "x"' '.secrets["" + env.WRONG_KEY] = "v"'; do
+    for change in . "${WRONG_KEYS[@]}"; do
         every_call "$change"
     done
     same "${type}_calls_were_made" "$(grep -c '"OK"\|^{' "$TMP/log/replies" | awk '{ print ($1 > 20) }')" 1
@@ -112,7 +117,6 @@ hearthctl status >>"$TMP/log/status.json"
 
 # What the audit and the own user read is a Secret on a tmpfs elsewhere.
 rm -rf "$TMP/own"
-keys() { printf '%s\n' "$PROVISIONER_KEY" "$NODE_KEY" "$ADMIN_KEY" "$WRONG_KEY"; }
 found_in_files() { grep -rlFf <(keys) "$TMP" --exclude-dir=mnt; }
 found_in_cmdlines() {
     local p
