@@ -175,8 +175,8 @@ static gboolean begin_beside(Beside *beside, const Options *o, Role *role, GErro
                                              .directory = o->registration_dir,
                                              .refused = end_refused,
                                              .refused_data = &beside->refused};
-    return (!o->metrics_address ||
-            (beside->metrics = metrics_server_new(o->metrics_address, metrics_of, role, error))) &&
+    return (!o->metrics.address ||
+            (beside->metrics = metrics_server_new(&o->metrics, metrics_of, role, error))) &&
            (!o->registration_path ||
             (beside->registration = registration_start(&registration, error)));
 }

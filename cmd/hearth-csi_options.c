@@ -120,8 +120,7 @@ gboolean options_parse(int *argc, char ***argv, Options *o, GError **error)
          "With --webhook-address: answer only who shows a client certificate of these authorities, "
          "the API server (anyone)",
          "FILE"},
-        {"metrics-address", 0, 0, G_OPTION_ARG_STRING, &o->metrics_address,
-         "Serve /metrics for Prometheus, and /healthz (off)", "ADDRESS:PORT"},
+        METRICS_OPTIONS(&o->metrics),
         {"log-level", 0, 0, G_OPTION_ARG_STRING, &o->log_level,
          "error, warning, info (default) or debug", "LEVEL"},
         {"version", 0, 0, G_OPTION_ARG_NONE, &o->version, "Print the version and exit", NULL},
@@ -184,7 +183,8 @@ gboolean options_parse(int *argc, char ***argv, Options *o, GError **error)
         return FALSE;
     }
     o->registration_dir = value_or(o->registration_dir, NULL, REGISTRATION_DEFAULT_DIR);
-    return layers_parse_mode(o->dataset_mount, &o->layers, error) &&
+    return metrics_check(&o->metrics, error) &&
+           layers_parse_mode(o->dataset_mount, &o->layers, error) &&
            identity_check_name(o->driver_name, error) &&
            (!o->domain_labels || !*o->domain_labels ||
             (o->domains = domains_parse(o->domain_labels, error))) &&

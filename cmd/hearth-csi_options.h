@@ -3,15 +3,17 @@
 #define HEARTH_CMD_HEARTH_CSI_OPTIONS_H
 
 #include <glib.h>
+#include "cmd/metrics.h"
 #include "driver/node/layers.h"
 
 typedef struct Options {
     char *role, *endpoint, *driver_name, *cluster_config, *node_id, *hearthd_socket, *tier, *zone,
         *log_level, *dir_root, *secret_dir, *device_dir, *dataset_mount, *kubeconfig,
-        *webhook_address, *webhook_cert_dir, *webhook_client_ca, *metrics_address,
-        *registration_path, *registration_dir, *cluster_name, *domain_labels;
+        *webhook_address, *webhook_cert_dir, *webhook_client_ca, *registration_path,
+        *registration_dir, *cluster_name, *domain_labels;
     const char *socket_path; /* of endpoint */
-    char **domains;          /* of domain_labels; NULL: none */
+    MetricsConfig metrics;
+    char **domains; /* of domain_labels; NULL: none */
     LayersMode layers;
     gint max_clone_depth;
     gboolean set_metadata, warmth, version;

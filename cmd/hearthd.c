@@ -31,7 +31,8 @@
 
 typedef struct Options {
     char *socket, *cache_dir, *cache_size, *warm_rate, *scrub_rate, *image_chunk, *verity,
-        *log_level, *metrics_address, *dir_root;
+        *log_level, *dir_root;
+    MetricsConfig metrics;
     gint64 cache_inodes;
     uint64_t cache_bytes; /* of cache_size; 0: no bound */
     uint64_t warm_bytes;  /* of warm_rate, a second; 0: no bound */
@@ -51,7 +52,7 @@ static void clear_options(Options *o)
     g_free(o->image_chunk);
     g_free(o->verity);
     g_free(o->log_level);
-    g_free(o->metrics_address);
+    metrics_config_clear(&o->metrics);
     g_free(o->dir_root);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
@@ -102,7 +103,7 @@ static gboolean check_options(Options *o, GError **error)
         set_bad_value(error, "--no-cache excludes --cache-dir and --require-cache");
         return FALSE;
     }
-    if (!check_absolute("cache-dir", o->cache_dir, error) ||
+    if (!metrics_check(&o->metrics, error) || !check_absolute("cache-dir", o->cache_dir, error) ||
         !check_absolute("dir-root", o->dir_root, error))
         return FALSE;
     g_autoptr(GError) bad_size = NULL;
@@ -190,8 +191,7 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
          "Exit when the cache directory cannot be used, instead of serving without", NULL},
         {"dir-root", 0, 0, G_OPTION_ARG_FILENAME, &o->dir_root,
          "Also serve type=dir, directories below this one, for development (default: none)", "DIR"},
-        {"metrics-address", 0, 0, G_OPTION_ARG_STRING, &o->metrics_address,
-         "Serve /metrics for Prometheus, and /healthz (default: off)", "ADDRESS:PORT"},
+        METRICS_OPTIONS(&o->metrics),
         {"log-level", 0, 0, G_OPTION_ARG_STRING, &o->log_level,
          "error, warning, info (default) or debug", "LEVEL"},
         {"version", 0, 0, G_OPTION_ARG_NONE, &o->version, "Print the version and exit", NULL},
@@ -362,8 +362,8 @@ int main(int argc, char **argv)
     };
     ControlServer *server = control_server_start(&config, &error);
     MetricsServer *metrics = NULL;
-    if (server && o.metrics_address &&
-        !(metrics = metrics_server_new(o.metrics_address, metrics_of, server, &error)))
+    if (server && o.metrics.address &&
+        !(metrics = metrics_server_new(&o.metrics, metrics_of, server, &error)))
         control_server_stop(g_steal_pointer(&server));
     if (!server) {
         if (store)

@@ -10,8 +10,7 @@
 /* A Secret has 1 MiB at most. */
 #define FILE_MAX (1024 * 1024)
 #define CHAIN_MAX 16
-#define MEND                                                                                       \
-    "mount a Secret of type kubernetes.io/tls there, as deploy/webhook/certificate.sh makes"
+#define MEND "mount a Secret of type kubernetes.io/tls there"
 
 struct HttpCertificate {
     guint refs;

@@ -1,18 +1,8 @@
 #include "driver/http/rotation.h"
-#include <sys/stat.h>
-
-#define LOOK_US G_USEC_PER_SEC
-
-/* What tells one file from the next: kubelet makes new ones. */
-typedef struct Trace {
-    dev_t device;
-    ino_t inode;
-    struct timespec changed;
-    off_t size;
-} Trace;
+#include "driver/http/trace.h"
 
 typedef struct Traces {
-    Trace certificate, key;
+    HttpTrace certificate, key;
 } Traces;
 
 struct HttpRotation {
@@ -25,19 +15,10 @@ struct HttpRotation {
     gboolean troubled;
 };
 
-static Trace trace_of(const char *directory, const char *name)
+static HttpTrace trace_of(const char *directory, const char *name)
 {
-    struct stat st = {0};
     g_autofree char *path = g_build_filename(directory, name, NULL);
-    if (stat(path, &st) < 0)
-        return (Trace){0};
-    return (Trace){st.st_dev, st.st_ino, st.st_ctim, st.st_size};
-}
-
-static gboolean same(const Trace *a, const Trace *b)
-{
-    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
-           a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
+    return http_trace_of(path);
 }
 
 static Traces traces_of(const char *directory)
@@ -76,8 +57,8 @@ void http_rotation_free(HttpRotation *r)
 static void look(HttpRotation *r)
 {
     const Traces now = traces_of(r->directory);
-    if (!r->troubled && same(&now.certificate, &r->seen.certificate) &&
-        same(&now.key, &r->seen.key))
+    if (!r->troubled && http_trace_same(&now.certificate, &r->seen.certificate) &&
+        http_trace_same(&now.key, &r->seen.key))
         return;
     g_autoptr(GError) error = NULL;
     HttpCertificate *next = http_certificate_load(r->directory, &error);
@@ -94,7 +75,7 @@ static void look(HttpRotation *r)
 
 HttpCertificate *http_rotation_get(HttpRotation *r, gint64 now_us)
 {
-    if (now_us - r->looked_us >= LOOK_US) {
+    if (now_us - r->looked_us >= HTTP_LOOK_US) {
         r->looked_us = now_us;
         look(r);
     }

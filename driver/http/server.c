@@ -1,7 +1,6 @@
 #include "driver/http/server.h"
 #include <errno.h>
 #include <gnutls/gnutls.h>
-#include <gnutls/x509.h>
 #include <microhttpd.h>
 #include <poll.h>
 #include <pthread.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 #include "driver/error.h"
 #include "driver/http/address.h"
+#include "driver/http/authorities.h"
 #include "driver/http/rotation.h"
 
 /* Deadlines are looked at so often, while there are connections. */
@@ -26,10 +26,11 @@ struct HttpServer {
     pthread_t thread;
 
     /* The thread's. */
-    HttpRotation *rotation; /* NULL: without TLS */
-    GQueue connections;     /* of Connection */
-    gsize bodies;           /* bytes of all */
-    gboolean closed;        /* one has been, in the latest run */
+    HttpRotation *rotation;       /* NULL: without TLS */
+    HttpAuthorities *authorities; /* NULL: anyone may ask */
+    GQueue connections;           /* of Connection */
+    gsize bodies;                 /* bytes of all */
+    gboolean closed;              /* one has been, in the latest run */
 };
 
 typedef struct Connection {
@@ -115,16 +116,12 @@ static const HttpRoute *find_route(const HttpServer *s, const char *method, cons
  * at here, so that a client which may not learns so by a status. */
 static gboolean is_known(const HttpServer *s, struct MHD_Connection *connection)
 {
-    gnutls_typed_vdata_st client = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
-                                    .data = (unsigned char *)GNUTLS_KP_TLS_WWW_CLIENT};
-    unsigned status = 0;
-    if (!s->config.client_ca)
+    if (!s->authorities)
         return TRUE;
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
     return info && info->tls_session &&
-           gnutls_certificate_verify_peers(info->tls_session, &client, 1, &status) == 0 &&
-           status == 0;
+           http_authorities_know(s->authorities, info->tls_session, g_get_monotonic_time());
 }
 
 /* What says how much will come is refused before it does. */
@@ -259,6 +256,9 @@ static int on_handshake(gnutls_session_t session, const struct gnutls_cert_retr_
     *flags = 0;
     if (!c || !c->certificate)
         return -1;
+    /* Names of authorities would be those that there were at the start, and a client that holds
+     * another's certificate would not show it. */
+    gnutls_certificate_send_x509_rdn_sequence(session, 1);
     http_certificate_show(c->certificate, chain, chain_length, key);
     return 0;
 }
@@ -316,8 +316,9 @@ static gboolean start_daemon(HttpServer *s, int fd, GError **error)
     const struct MHD_OptionItem tls[] = {
         {MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *)on_handshake},
         {MHD_OPTION_HTTPS_PRIORITIES, 0, "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
-        {s->config.client_ca ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0,
-         (void *)s->config.client_ca},
+        /* It has clients asked for a certificate; which ones count is_known() says. */
+        {s->authorities ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0,
+         s->authorities ? (void *)http_authorities_first(s->authorities) : NULL},
         {MHD_OPTION_END, 0, NULL}};
     const struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
     /* Its own timeout is longer than ours, which counts from the beginning. */
@@ -341,6 +342,10 @@ static gboolean start(HttpServer *s, GError **error)
         !(s->rotation = http_rotation_new(s->config.certificate, s->config.on_certificate,
                                           s->config.data, error)))
         return FALSE;
+    if (s->config.client_ca &&
+        !(s->authorities = http_authorities_new(s->config.client_ca, s->config.client_ca_flag,
+                                                s->config.on_authorities, s->config.data, error)))
+        return FALSE;
     const int fd = http_listen(s->config.address, s->config.what, error);
     if (fd < 0)
         return FALSE;
@@ -360,13 +365,13 @@ HttpServer *http_server_new(const HttpServerConfig *config, GError **error)
     HttpServer *s = g_new0(HttpServer, 1);
     s->config = *config;
     or_default(&s->config);
-    s->config.client_ca = g_strdup(config->client_ca);
     s->routes = g_memdup2(config->routes, config->n_routes * sizeof(HttpRoute));
     s->stop_fd = -1;
     g_queue_init(&s->connections);
     const gboolean good = start(s, error);
     /* These were the caller's. */
     s->config.address = s->config.what = s->config.certificate = NULL;
+    s->config.client_ca = s->config.client_ca_flag = NULL;
     s->config.routes = NULL;
     if (good)
         return s;
@@ -386,7 +391,7 @@ void http_server_free(HttpServer *s)
     if (s->daemon)
         MHD_stop_daemon(s->daemon);
     http_rotation_free(s->rotation);
-    g_free((char *)s->config.client_ca);
+    http_authorities_free(s->authorities);
     g_free(s->routes);
     g_free(s);
 }

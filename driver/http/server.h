@@ -43,9 +43,10 @@ typedef struct HttpServerConfig {
     const char *address;     /* address.h */
     const char *what;        /* "--webhook-address": begins messages of the address */
     const char *certificate; /* directory (certificate.h); NULL: without TLS */
-    const char *client_ca; /* PEM: who shows no client certificate of these authorities is answered
-                            * 401 before a body is taken; NULL: anyone may ask. Copied */
-    const HttpRoute *routes; /* copied */
+    const char *client_ca;   /* a file (authorities.h): who shows no client certificate of theirs is
+                              * answered 401 before a body is taken; NULL: anyone may ask */
+    const char *client_ca_flag; /* "--webhook-client-ca": begins messages of it */
+    const HttpRoute *routes;    /* copied */
     gsize n_routes;
     guint connections; /* 0: 64 */
     gsize body_max;    /* bytes; 0: 64 KiB */
@@ -55,12 +56,15 @@ typedef struct HttpServerConfig {
                         * which we are closing fails, and Go's close theirs after 90 s */
     /* As http_rotation_new()'s, on the server's thread. */
     void (*on_certificate)(const GError *error, gint64 expires_s, void *data);
+    /* As http_authorities_new()'s, on the server's thread. */
+    void (*on_authorities)(const GError *error, void *data);
     void *data;
 } HttpServerConfig;
 
 typedef struct HttpServer HttpServer;
 
-/* Listens and serves when it returns. Errors: those of address.h and certificate.h. */
+/* Listens and serves when it returns. Errors: those of address.h, certificate.h and authorities.h.
+ */
 HttpServer *http_server_new(const HttpServerConfig *config, GError **error);
 /* Closes all connections and joins the thread; what is being answered is cut off. */
 void http_server_free(HttpServer *server);

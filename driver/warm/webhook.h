@@ -23,7 +23,7 @@ typedef struct WebhookConfig {
     const char *address;     /* http/address.h */
     const char *certificate; /* a directory: http/certificate.h */
     /* A file, PEM: only who shows a certificate of these authorities is answered. NULL: anyone who
-     * reaches the port is, and can ask which dataset a claim shows. Read once. */
+     * reaches the port is, and can ask which dataset a claim shows. http/authorities.h. */
     const char *client_ca;
 } WebhookConfig;
 

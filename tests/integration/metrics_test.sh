@@ -80,3 +80,48 @@ refuses() { # PROGRAM FLAGS...
 }
 check a_bad_address_is_refused refuses hearthd --no-cache --socket="$TMP/x.sock" --metrics-address=nowhere
 check and_one_that_is_taken refuses hearthd --no-cache --socket="$TMP/x.sock" --metrics-address=127.0.0.1:${METRICS[node]}
+
+# ---- over TLS, for clients of an authority
+make_certificate() { # NAME
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj "/CN=$1" -addext subjectAltName=IP:127.0.0.1 \
+        -keyout "$TMP/$1.key" -out "$TMP/$1.crt" 2>/dev/null
+}
+for name in served next prometheus pod; do make_certificate $name || die "openssl"; done
+mkdir "$TMP/tls"
+show() { # NAME: by new files, as kubelet does
+    install "$TMP/$1.key" "$TMP/tls/key.new" && mv "$TMP/tls/key.new" "$TMP/tls/tls.key"
+    install "$TMP/$1.crt" "$TMP/tls/crt.new" && mv "$TMP/tls/crt.new" "$TMP/tls/tls.crt"
+}
+show served
+cp "$TMP/prometheus.crt" "$TMP/clients.crt"
+secure=$(port)
+SECURE=(--metrics-address=127.0.0.1:$secure --metrics-cert-dir="$TMP/tls" --metrics-client-ca="$TMP/clients.crt")
+scrape() { # TRUSTED [CLIENT]: what comes of it
+    CA=$TMP/$1.crt CERTIFICATE=${2:+$TMP/$2.crt} KEY=${2:+$TMP/$2.key} "$TOP/tests/integration/openmetrics.py" "https://127.0.0.1:$secure/metrics" 2>&1 | tail -n 1
+}
+scraped() { scrape "$@" | grep -q 'families, [1-9][0-9]* samples$'; }
+over_tls() { # NAME COMMAND...
+    local name=$1
+    local pid
+    "${@:2}" 2>"$TMP/tls.log" &
+    pid=$!
+    wait_for 50 scraped served prometheus
+    check "${name}_is_read_over_tls" scraped served prometheus
+    check "${name}_refuses_who_shows_nothing" grep -q '401' <(scrape served)
+    check "${name}_refuses_who_shows_anothers" grep -qE '401|unknown.ca' <(scrape served pod)
+    check "${name}_is_not_what_another_certificate_says" grep -q 'CERTIFICATE_VERIFY_FAILED' <(scrape next prometheus)
+    show next
+    wait_for 50 scraped next prometheus
+    check "${name}_shows_a_certificate_that_was_replaced" scraped next prometheus
+    kill "$pid"
+    wait "$pid"
+    show served
+}
+over_tls hearthd "$BUILD/hearthd" --no-cache --socket="$TMP/tls.sock" "${SECURE[@]}"
+mkdir "$TMP/dir-root"
+over_tls controller "$BUILD/hearth-csi" --role=controller --endpoint="unix://$TMP/csi-tls.sock" --dir-root="$TMP/dir-root" --cluster-config=/none "${SECURE[@]}"
+needs() { # FLAG PROGRAM FLAGS...
+    ! "$BUILD/$2" "${@:3}" 2>"$TMP/refused" && grep -q -- "$1" "$TMP/refused"
+}
+check authorities_need_tls needs --metrics-cert-dir hearthd --no-cache --socket="$TMP/x.sock" --metrics-address=127.0.0.1:0 --metrics-client-ca=/x
+check a_certificate_that_is_missing_is_named needs tls.key hearthd --no-cache --socket="$TMP/x.sock" --metrics-address=127.0.0.1:0 --metrics-cert-dir=/none

@@ -3,8 +3,12 @@
 
   openmetrics.py URL                     says what is wrong, or "N families, M samples"
   openmetrics.py URL NAME [LABEL=VALUE]...   the sum of these samples
+
+  CA=FILE  CERTIFICATE=FILE KEY=FILE     of https: whom to trust, and what to show
 """
+import os
 import re
+import ssl
 import sys
 import urllib.request
 
@@ -15,7 +19,12 @@ LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
 
 
 def fetch(url):
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    context = None
+    if url.startswith("https:"):
+        context = ssl.create_default_context(cafile=os.environ["CA"])
+        if os.environ.get("CERTIFICATE"):
+            context.load_cert_chain(os.environ["CERTIFICATE"], os.environ["KEY"])
+    with urllib.request.urlopen(url, timeout=10, context=context) as answer:
         if answer.headers["Content-Type"] != TYPE:
             sys.exit("its type is " + answer.headers["Content-Type"])
         return answer.read().decode("utf-8")

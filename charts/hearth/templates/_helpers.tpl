@@ -104,3 +104,42 @@ readinessProbe: { exec: { command: [hearth-csi, probe, --ready, "--endpoint=unix
 {{- end -}}
 {{- end -}}
 {{- end -}}
+
+{{/* /metrics of a program. include "hearth.metricsArgs" (list . PORT) */}}
+{{- define "hearth.metricsArgs" -}}
+{{- $m := (index . 0).Values.metrics -}}
+- --metrics-address=:{{ index . 1 }}
+{{- if $m.tls.secret }}
+- --metrics-cert-dir=/etc/hearth/metrics
+{{- if $m.tls.clientCA }}
+- --metrics-client-ca=/etc/hearth/metrics-client/ca.crt
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Never by subPath: kubelet replaces what was rotated in whole directories alone. */}}
+{{- define "hearth.metricsMounts" -}}
+{{- $m := .Values.metrics -}}
+{{- if and $m.enabled $m.tls.secret }}
+- { name: metrics, mountPath: /etc/hearth/metrics, readOnly: true }
+{{- if $m.tls.clientCA }}
+- { name: metrics-client, mountPath: /etc/hearth/metrics-client, readOnly: true }
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "hearth.metricsVolumes" -}}
+{{- $m := .Values.metrics -}}
+{{- if and $m.enabled $m.tls.secret }}
+- { name: metrics, secret: { secretName: {{ $m.tls.secret }} } }
+{{- with $m.tls.clientCA }}
+- { name: metrics-client, configMap: { name: {{ . }} } }
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "hearth.checkMetrics" -}}
+{{- $m := .Values.metrics -}}
+{{- if and $m.tls.clientCA (not $m.tls.secret) }}{{ fail "metrics.tls.clientCA: clients show a certificate over TLS only; name metrics.tls.secret too" }}{{ end -}}
+{{- if and $m.enabled $m.tls.secret $m.podMonitor.enabled (not $m.podMonitor.tlsConfig) }}{{ fail "metrics.podMonitor.tlsConfig: say how Prometheus trusts metrics.tls.secret, and which certificate it shows (ca, cert, keySecret, serverName)" }}{{ end -}}
+{{- end -}}

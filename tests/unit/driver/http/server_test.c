@@ -407,7 +407,10 @@ START_TEST(who_shows_no_certificate_of_the_authorities_is_refused)
     Pair known = pair_new("apiserver", 3600), other = pair_new("pod", 3600),
          expired = pair_new("late", -60);
     g_autofree char *both = g_strconcat(known.certificate, expired.certificate, NULL);
-    world_new(&w, TRUE, (HttpServerConfig){.client_ca = both});
+    char *dir = harness_tmpdir();
+    g_autofree char *path = g_build_filename(dir, "ca.crt", NULL);
+    ck_assert(g_file_set_contents(path, both, -1, NULL));
+    world_new(&w, TRUE, (HttpServerConfig){.client_ca = path});
     Client c = client_new(w.a.certificate);
     ck_assert_int_eq(ask(&w, &c, "/hello", NULL, 0), CURLE_OK);
     ck_assert_int_eq(c.status, 401);
@@ -428,6 +431,55 @@ START_TEST(who_shows_no_certificate_of_the_authorities_is_refused)
     pair_clear(&known);
     pair_clear(&other);
     pair_clear(&expired);
+    harness_remove(dir);
+}
+END_TEST
+
+static void on_authorities(const GError *error, void *data)
+{
+    World *w = data;
+    g_atomic_int_inc(error ? &w->troubles : &w->changes);
+}
+
+START_TEST(other_authorities_count_once_their_file_is_replaced)
+{
+    World w;
+    Pair first = pair_new("first", 3600), next = pair_new("next", 3600);
+    char *dir = harness_tmpdir();
+    g_autofree char *path = g_build_filename(dir, "ca.crt", NULL);
+    ck_assert(g_file_set_contents(path, first.certificate, -1, NULL));
+    world_new(&w, TRUE, (HttpServerConfig){.client_ca = path, .on_authorities = on_authorities});
+    Client old = client_new(w.a.certificate), new = client_new(w.a.certificate);
+    show(&old, &first);
+    show(&new, &next);
+    ck_assert_int_eq(ask(&w, &old, "/hello", NULL, 0), CURLE_OK);
+    ck_assert_int_eq(old.status, 200);
+    ck_assert_int_eq(ask(&w, &new, "/hello", NULL, 0), CURLE_OK);
+    ck_assert_int_eq(new.status, 401);
+    ck_assert(g_file_set_contents(path, next.certificate, -1, NULL));
+    g_usleep(1100000);
+    ck_assert_int_eq(ask(&w, &new, "/hello", NULL, 0), CURLE_OK);
+    ck_assert_int_eq(new.status, 200);
+    /* Also on a connection on which it was known. */
+    curl_easy_setopt(old.curl, CURLOPT_FRESH_CONNECT, 0L);
+    ck_assert_int_eq(ask(&w, &old, "/hello", NULL, 0), CURLE_OK);
+    ck_assert_int_eq(old.status, 401);
+    ck_assert_int_eq(connects_of(&old), 0);
+    ck_assert_int_eq(g_atomic_int_get(&w.changes), 1);
+    /* One without a certificate takes nobody's place. */
+    ck_assert(g_file_set_contents(path, "none", -1, NULL));
+    g_usleep(1100000);
+    curl_easy_setopt(new.curl, CURLOPT_SSLVERSION,
+                     (long)(CURL_SSLVERSION_TLSv1_2 | CURL_SSLVERSION_MAX_TLSv1_2));
+    ck_assert_int_eq(ask(&w, &new, "/hello", NULL, 0), CURLE_OK);
+    ck_assert_int_eq(new.status, 200);
+    ck_assert_int_eq(g_atomic_int_get(&w.troubles), 1);
+    client_clear(&old);
+    client_clear(&new);
+    world_free(&w);
+    pair_clear(&first);
+    pair_clear(&next);
+    harness_remove(dir);
 }
 END_TEST
 
@@ -512,5 +564,6 @@ HARNESS_MAIN("driver/http/server", request_is_answered_by_its_route, what_is_not
              connection_may_idle_longer_than_a_request_may_take,
              others_are_served_when_who_held_all_connections_runs_out_of_time,
              rotated_certificate_is_shown_and_no_connection_dropped,
-             who_shows_no_certificate_of_the_authorities_is_refused, old_tls_is_refused,
+             who_shows_no_certificate_of_the_authorities_is_refused,
+             other_authorities_count_once_their_file_is_replaced, old_tls_is_refused,
              many_at_once_are_answered_while_certificates_come, end_closes_what_is_open)
