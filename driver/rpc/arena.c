@@ -1,12 +1,13 @@
 /*
  * A bump allocator. Chunks grow from 4 KiB, which a Probe never leaves, to 256 KiB; what is larger
  * than a quarter of the next chunk gets one of its own, so that little is left unused. Chunks come
- * from calloc and no piece is handed out twice, hence all memory is zero without clearing it here.
+ * zeroed and no piece is handed out twice, hence all memory is zero without clearing it here.
  */
 #include "driver/rpc/arena.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "driver/rpc/pages.h"
 
 #define FIRST_CHUNK_BYTES 4096
 #define LARGEST_CHUNK_BYTES (256 * 1024)
@@ -39,7 +40,7 @@ void rpc_arena_clear(RpcArena *arena)
     for (RpcArenaChunk *chunk = arena->chunks, *next; chunk; chunk = next) {
         next = chunk->next;
         explicit_bzero(chunk->data, chunk->used);
-        free(chunk);
+        rpc_pages_free(chunk, sizeof(*chunk) + chunk->capacity);
     }
     rpc_arena_init(arena);
 }
@@ -48,7 +49,7 @@ static RpcArenaChunk *chunk_new(RpcArena *arena, size_t capacity)
 {
     if (capacity > RPC_ARENA_MAX_BYTES - arena->total_bytes)
         return NULL;
-    RpcArenaChunk *chunk = calloc(1, sizeof(*chunk) + capacity);
+    RpcArenaChunk *chunk = rpc_pages_new(sizeof(*chunk) + capacity);
     if (!chunk)
         return NULL;
     chunk->capacity = capacity;

@@ -9,8 +9,8 @@
 
 #include <glib.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
+#include "driver/rpc/pages.h"
 
 #define RPC_SMALL_BYTES (16 * 1024)
 #define RPC_BUDGET_BYTES (16 * 1024 * 1024)
@@ -34,7 +34,7 @@ static inline gboolean rpc_buffer_init(RpcBuffer *buffer, size_t length, RpcBudg
         atomic_fetch_sub(&budget->used_bytes, length);
         return FALSE;
     }
-    buffer->data = length > 0 ? malloc(length) : NULL;
+    buffer->data = length > 0 ? rpc_pages_new(length) : NULL;
     if (length > 0 && !buffer->data) {
         if (!small)
             atomic_fetch_sub(&budget->used_bytes, length);
@@ -49,7 +49,7 @@ static inline void rpc_buffer_clear(RpcBuffer *buffer)
 {
     if (buffer->data) {
         explicit_bzero(buffer->data, buffer->length);
-        free(buffer->data);
+        rpc_pages_free(buffer->data, buffer->length);
     }
     if (buffer->budget)
         atomic_fetch_sub(&buffer->budget->used_bytes, buffer->length);
