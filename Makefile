@@ -271,7 +271,7 @@ check-matrix: ## integration tests and csi-sanity on Ceph 16, 18 and 20, in Debi
 	@T="$(T)" tests/matrix/run $(abspath $(O))/matrix $(PAIRS)
 
 .PHONY: e2e
-e2e: ## scheduling on a real Kubernetes control plane and Ceph, as root; needs Go; T="claims" runs some
+e2e: ## scheduling on a real Kubernetes control plane and Ceph, as root; needs Go; T="claims" some, T=external Kubernetes' storage tests
 	@tests/tools/install-deps e2e
 	$(AGAIN) programs tools $(if $(filter install,$(or $(T),install)),$(O)/image/hearth.tar)
 	@HEARTH_BUILD=$(abspath $(O)) tests/e2e/run $(T)

@@ -4,6 +4,7 @@
 #   image_named NAME TAR              what `make image` has left, by another name, to stdout
 #   sidecar_images                    what the chart's values name, of the sidecars that tests/e2e/build has made
 #   example_images                    those of deploy/examples: Python and busybox of this machine, kubectl
+#   suite_images                      those of Kubernetes' storage tests, of what this machine and suite/build have
 #
 # Nothing is pulled.
 
@@ -38,4 +39,18 @@ example_images() {
         "/usr/lib/$(basename "$python")=/usr/lib/$(basename "$python")" "${files[@]}" -- /usr/bin/python3
     image_made docker.io/library/busybox:1.37 "$(type -P busybox)=/bin/sh" -- /bin/sh
     image_made registry.k8s.io/kubectl:v1.34.0 "$KUBE/kubectl=/bin/kubectl" -- /bin/kubectl
+}
+# Of nginx the tests run the shell alone. Of glibc-dns-testing they want GNU's dd, instead of which busybox's shell would
+# run its own.
+suite_images() {
+    local e2e=registry.k8s.io/e2e-test-images busybox name small=() gnu=() files
+    busybox=$(type -P busybox)
+    for name in $(busybox --list | grep -vxE 'sh|busybox'); do
+        small+=("link:sh=/bin/$name")
+        [ "$name" = dd ] || gnu+=("link:busybox=/bin/$name")
+    done
+    for name in busybox:1.37.0-1 nginx:1.15-4; do image_made $e2e/$name "$busybox=/bin/sh" "${small[@]}" -- /bin/sh; done
+    image_made $e2e/agnhost:2.63.0 "$busybox=/bin/sh" "${small[@]}" "$SUITE/agnhost=/agnhost" -- /agnhost
+    mapfile -t files < <(ldd /bin/dash /bin/dd | grep -oE '/[^ ]+\.so[^ ]*' | grep -v : | sort -u | sed 's/.*/&=&/')
+    image_made $e2e/glibc-dns-testing:2.0.0 /bin/dash=/bin/sh /bin/dd=/bin/dd "$busybox=/bin/busybox" "${gnu[@]}" "${files[@]}" -- /bin/sh
 }

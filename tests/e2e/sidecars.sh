@@ -4,7 +4,7 @@
 #   sidecars_account             namespace, ServiceAccount and rights; once
 #   provisioner_up SOCKET [FLAGS]    external-provisioner at our controller's socket; it ends when that goes
 #   provisioner_down
-#   resizer_up SOCKET; snapshots_up SOCKET      external-resizer; external-snapshotter and the snapshot controller
+#   resizer_up SOCKET; snapshots_up SOCKET [FLAGS]      external-resizer; external-snapshotter and the snapshot controller
 #   provisioner_calls METHOD     requests it has made, as one line of JSON each, from its log
 #
 # No sidecar elects a leader: there is one of each.
@@ -41,10 +41,12 @@ resizer_up() { # SOCKET
     spawn csi-resizer "$KUBE/csi-resizer" --kubeconfig="$PKI/sidecars.conf" --csi-address="$1" --timeout=60s --leader-election=false \
         --retry-interval-start=500ms --retry-interval-max=5s --handle-volume-inuse-error=false -v=4
 }
-snapshots_up() { # SOCKET
+snapshots_up() { # SOCKET [FLAGS]
+    local socket=$1
+    shift
     [ -e "$PKI/sidecars.conf" ] || sidecars_account
     spawn snapshot-controller "$KUBE/snapshot-controller" --kubeconfig="$PKI/admin.conf" --leader-election=false \
-        --retry-interval-start=500ms --retry-interval-max=5s -v=4
-    spawn csi-snapshotter "$KUBE/csi-snapshotter" --kubeconfig="$PKI/sidecars.conf" --csi-address="$1" --timeout=60s \
-        --leader-election=false --retry-interval-start=500ms --retry-interval-max=5s -v=5
+        --retry-interval-start=500ms --retry-interval-max=5s -v=4 "$@"
+    spawn csi-snapshotter "$KUBE/csi-snapshotter" --kubeconfig="$PKI/sidecars.conf" --csi-address="$socket" --timeout=60s \
+        --leader-election=false --retry-interval-start=500ms --retry-interval-max=5s -v=5 "$@"
 }

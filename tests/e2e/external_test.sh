@@ -1,0 +1,72 @@
+#!/bin/bash
+# Kubernetes' own tests of storage drivers (test/e2e/storage/external of k8s.io/kubernetes), of which everything has to pass
+# that a type of volume claims in suite/TYPE.json. What is skipped has its reason in suite/skips, and how many pass of each
+# of its suites is in suite/counts: less is a failure.
+#
+#   make e2e T=external TYPES="cephfs rbd" FOCUS=REGEX PROCS=4     FOCUS for some tests, by their names; nothing is counted then
+. "$(dirname "$0")/../integration/lib.sh"
+for part in cluster objects hearth sidecars kubelets images pods; do . "$(dirname "$0")/$part.sh"; done
+init
+SUITE=$BUILD/e2e/suite
+reason=$("$TOP/tests/e2e/suite/build" "$BUILD/e2e")
+case $? in
+0) ;;
+77)
+    skip all "$reason"
+    exit 0
+    ;;
+*) die "the suite cannot be built" ;;
+esac
+
+# ---- the cluster
+hearth_up n1 n2
+sed -n '/hearth.groupSnapshots/,/end/{/^  - /p}' "$TOP/charts/hearth/templates/sidecars.yaml" | cat <(printf '%s\n' \
+    'apiVersion: rbac.authorization.k8s.io/v1' 'kind: ClusterRole' 'metadata: { name: hearth-groups }' 'rules:') - | k apply -f - >/dev/null &&
+    k create clusterrolebinding hearth-groups --clusterrole=hearth-groups --serviceaccount=hearth:hearth-controller >/dev/null || die "no rights for groups"
+snapshots_up "$CONTROLLER" --feature-gates=CSIVolumeGroupSnapshot=true
+resizer_up "$CONTROLLER"
+suite_images
+
+class_add suite-cephfs "$STAGE_SECRET"
+CLASS=$(jq -c 'del(.fsName)' <<<"$CLASS") class_add suite-rbd "$(jq -c '. + {type: "rbd", pool: "rbd"}' <<<"$STAGE_SECRET")"
+snapshot_class_add
+k get volumesnapshotclass hearth -o json | jq '.kind = "VolumeGroupSnapshotClass" | .apiVersion = "groupsnapshot.storage.k8s.io/v1" |
+    .metadata = {name} | .metadata.name = "hearth" | .parameters |= with_entries(.key |= sub("snapshotter"; "group-snapshotter"))' | k create -f - >/dev/null || die "no class of groups"
+attributes_add() { # NAME PARAMETERS
+    jq -n --arg name "$1" --argjson p "$2" --arg driver $DRIVER '{apiVersion: "storage.k8s.io/v1", kind: "VolumeAttributesClass",
+        metadata: {name: $name}, driverName: $driver, parameters: $p}' | k create -f - >/dev/null || die "no VolumeAttributesClass"
+}
+attributes_add suite-cephfs '{"cacheQuota": "64Mi"}'
+attributes_add suite-rbd '{"iopsPerSecond": "2000"}'
+
+# ---- who logs in to a node can stop and start its kubelet
+openssl ecparam -genkey -name prime256v1 -noout -out "$PKI/ssh.key" || die "no key for SSH"
+mkdir "$TMP/nodes/bin"
+for name in systemctl sudo; do ln -s "$TOP/tests/e2e/suite/systemctl" "$TMP/nodes/bin/$name"; done
+for name in n1 n2; do
+    spawn_in $name ssh-$name env PATH="$TMP/nodes/bin:$PATH" "$SUITE/ssh" "$(<"$(node_dir $name)/address"):22" "$PKI/ssh.key"
+done
+export KUBE_SSH_KEY_PATH=$PKI/ssh.key KUBE_SSH_USER=root
+
+# ---- its tests
+# Those that stop a kubelet run by themselves, after the others.
+suite() { # TYPE NAME PROCS FLAGS...
+    local type=$1 name=$2 procs=$3
+    shift 3
+    "$SUITE/ginkgo" run --procs="$procs" --no-color --timeout=4h --poll-progress-after=300s --output-dir="$TMP" --json-report="$type-$name.json" "$@" \
+        "$SUITE/storage.test" -- --kubeconfig="$PKI/admin.conf" --kubectl-path="$KUBE/kubectl" --provider=skeleton \
+        --storage.testdriver="$TOP/tests/e2e/suite/$type.json" --report-dir= >"$TMP/log/suite-$type-$name.log" 2>&1
+    [ -s "$TMP/$type-$name.json" ] || fail "suite_runs_$type-$name" "$(grep -vE '^ *$' "$TMP/log/suite-$type-$name.log" | tail -n 3)"
+    [ -z "${KEEP_LOGS:-}" ] || cp "$TMP/log/suite-$type-$name.log" "$TMP/$type-$name.json" "$KEEP_LOGS/"
+}
+for type in ${TYPES:-cephfs rbd}; do
+    suite "$type" quiet "${PROCS:-4}" --skip='\[Disruptive\]|\[Serial\]' --focus="${FOCUS:-External.Storage}"
+    suite "$type" disruptive 1 --focus='(\[Disruptive\]|\[Serial\]).*('"${FOCUS:-.}"')'
+    while IFS=$'\t' read -r state name why; do
+        case $state in
+        pass) pass "$name" ;;
+        fail) fail "$name" "$why" ;;
+        skip) skip "$name" "$why" ;;
+        esac
+    done < <("$TOP/tests/e2e/suite/report" "$type" ${FOCUS:+--some} "$TMP/$type"-*.json)
+done
