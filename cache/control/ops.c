@@ -177,6 +177,7 @@ static gboolean op_status(Call *call, GError **error)
     };
     json_t *report = report_status(&status);
     json_object_update(call->reply, report);
+    json_object_set_new(call->reply, "uncached", volumes_uncached(c->volumes));
     json_decref(report);
     return TRUE;
 }

@@ -64,6 +64,9 @@ guint volumes_count(Volumes *volumes);
 /* The volumes whose ID is greater than `after`, by ID: ReportVolume, freed with the array. Never
  * waits for a claim. */
 GPtrArray *volumes_list(Volumes *volumes, const char *after, guint max);
+#define VOLUMES_UNCACHED_MAX 64
+/* "uncached" of op "status" (wire.h): so many, in the order of their IDs. */
+json_t *volumes_uncached(Volumes *volumes);
 /* One; NULL when unknown. */
 ReportVolume *volumes_report(Volumes *volumes, const char *id);
 

@@ -120,6 +120,25 @@ guint volumes_count(Volumes *vs)
     return ids->len;
 }
 
+static gboolean is_uncached(const Volume *v, const void *data)
+{
+    (void)data;
+    return volume_is_connected(v) && v->uncached;
+}
+
+json_t *volumes_uncached(Volumes *vs)
+{
+    g_autoptr(GPtrArray) ids = volumes_collect_ids(vs, is_uncached, NULL);
+    json_t *list = json_array();
+    for (guint i = 0; i < MIN(ids->len, VOLUMES_UNCACHED_MAX); i++) {
+        g_autoptr(ReportVolume) v = volumes_report(vs, ids->pdata[i]);
+        if (v && v->uncached)
+            json_array_append_new(
+                list, json_pack("{s:s, s:s}", "volume", v->volume, "uncached", v->uncached));
+    }
+    return list;
+}
+
 /* ---- upkeep ---- */
 
 /* CephFS keeps the size of a subtree in an attribute of its root; other origins have none. */

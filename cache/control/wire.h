@@ -66,7 +66,8 @@
  *              "unavailable" (here, though asked for), "badObjects" (found by verifying, since start),
  *              "scrub": {"bytesPerSec" (0: off), "objects", "bytes" (of this pass or the last),
  *              "endedMs" (when a pass last ended, since 1970; 0: none has since start)},
- *              "pins": [{"volume", "bytes", "objects"}...]}, "volumes": N}
+ *              "pins": [{"volume", "bytes", "objects"}...]}, "volumes": N, "uncached": [{"volume",
+ *              "uncached": as of a VOLUME}...] (open ones; 64 at most)}
  * op "volumes" {"after": ID or ""} -> {"volumes": [VOLUME...], "more": bool}, ordered by ID
  *   VOLUME     {"volume", "type", "clusterID", "fsName", "rootPath" (of type rbd: what `rbd` calls
  *               the image), "attached", "cache",

@@ -46,6 +46,8 @@ static void on_volume(KubeChange change, const json_t *object, void *data)
         change != KUBE_DELETED && hint_of_volume(object, h->driver_name, h->cluster_config, &hint);
     if (!name)
         return;
+    if (h->ops.on_volume)
+        h->ops.on_volume(change, object, h->ops.volume_data);
     pthread_mutex_lock(&h->lock);
     hint_diff_want(h->diff, name, wants ? &hint : NULL);
     pthread_cond_signal(&h->changed);

@@ -19,6 +19,7 @@
 #define HEARTH_DRIVER_WARM_HINTS_H
 
 #include "driver/kube/client.h"
+#include "driver/kube/known.h"
 
 #define HINT_FIELD_MANAGER "hearth-controller"
 
@@ -33,6 +34,9 @@ typedef struct WarmHintsOps {
     /* ceph-csi's config.json, for datasets that are named without their group; NULL: "csi". Copied.
      */
     const char *cluster_config;
+    /* Each PersistentVolume, as it is seen and changes; NULL: nobody asks. */
+    void (*on_volume)(KubeChange change, const json_t *object, void *volume_data);
+    void *volume_data;
 } WarmHintsOps;
 
 typedef struct WarmHints WarmHints;

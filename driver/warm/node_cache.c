@@ -85,15 +85,41 @@ static json_t *describe_cache(const json_t *cache)
                      (json_int_t)unused, "used", used, "free", room);
 }
 
+static int by_handle(gconstpointer a, gconstpointer b)
+{
+    return strcmp(field_text(*(json_t *const *)a, "volumeHandle"),
+                  field_text(*(json_t *const *)b, "volumeHandle"));
+}
+
+/* In the order of their handles, so that the same ones make the same list. */
+static json_t *describe_uncached(const json_t *volumes)
+{
+    g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func((GDestroyNotify)json_decref);
+    const json_t *volume;
+    size_t i;
+    json_array_foreach(volumes, i, volume)
+    {
+        if (*field_text(volume, "uncached") && *field_text(volume, "volume"))
+            g_ptr_array_add(list,
+                            json_pack("{s:s, s:s}", "volumeHandle", field_text(volume, "volume"),
+                                      "message", field_text(volume, "uncached")));
+    }
+    g_ptr_array_sort(list, by_handle);
+    json_t *array = json_array();
+    for (guint n = 0; n < MIN(list->len, NODE_CACHE_UNCACHED_MAX); n++)
+        json_array_append(array, list->pdata[n]);
+    return array;
+}
+
 json_t *node_cache_status(const json_t *status, const json_t *datasets, gint64 now_us)
 {
     json_t *list = describe_all(datasets);
     g_autofree char *warm = summary(list);
     g_autofree char *now = kube_time_format(now_us);
-    return json_pack("{s:s, s:s, s:o, s:s, s:o}", "heartbeatTime", now, "version",
+    return json_pack("{s:s, s:s, s:o, s:s, s:o, s:o}", "heartbeatTime", now, "version",
                      field_text(json_object_get(status, "daemon"), "version"), "cache",
                      describe_cache(json_object_get(status, "cache")), "warm", warm, "datasets",
-                     list);
+                     list, "uncached", describe_uncached(json_object_get(status, "uncached")));
 }
 
 void node_cache_place(json_t *status, const char *tier, const char *zone)
@@ -140,6 +166,7 @@ gboolean node_cache_is_news(const json_t *before, const json_t *after)
         strcmp(field_text(json_object_get(before, "cache"), "disk"),
                field_text(json_object_get(after, "cache"), "disk")) != 0 ||
         json_array_size(old) != json_array_size(new) ||
+        !json_equal(json_object_get(before, "uncached"), json_object_get(after, "uncached")) ||
         !are_runs_as_before(json_object_get(after, "warmups"), json_object_get(before, "warmups")))
         return TRUE;
     g_autoptr(GHashTable) quarters = g_hash_table_new(g_str_hash, g_str_equal);
@@ -176,13 +203,14 @@ static void read_label(const json_t *status, const char *name, char value[64])
 gboolean node_cache_read(const json_t *object, NodeCacheReport *report)
 {
     const char *name = field_text(json_object_get(object, "metadata"), "name");
-    const json_t *status = json_object_get(object, "status"), *dataset;
+    const json_t *status = json_object_get(object, "status"), *dataset, *volume;
     size_t i;
     *report = (NodeCacheReport){.node = NULL};
     if (!*name)
         return FALSE;
     report->node = g_strdup(name);
     report->datasets = g_array_new(FALSE, FALSE, sizeof(NodeCacheDataset));
+    report->uncached = g_ptr_array_new_with_free_func(g_free);
     if (!kube_time_parse(field_text(status, "heartbeatTime"), &report->heartbeat_us))
         report->heartbeat_us = 0;
     const json_t *cache = json_object_get(status, "cache");
@@ -201,6 +229,11 @@ gboolean node_cache_read(const json_t *object, NodeCacheReport *report)
         memcpy(d.id, field_text(dataset, "id"), sizeof(d.id));
         g_array_append_val(report->datasets, d);
     }
+    json_array_foreach(json_object_get(status, "uncached"), i, volume)
+    {
+        if (*field_text(volume, "volumeHandle") && i < NODE_CACHE_UNCACHED_MAX)
+            g_ptr_array_add(report->uncached, g_strdup(field_text(volume, "volumeHandle")));
+    }
     return TRUE;
 }
 
@@ -208,4 +241,5 @@ void node_cache_report_clear(NodeCacheReport *report)
 {
     g_clear_pointer(&report->node, g_free);
     g_clear_pointer(&report->datasets, g_array_unref);
+    g_clear_pointer(&report->uncached, g_ptr_array_unref);
 }

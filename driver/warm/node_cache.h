@@ -15,6 +15,8 @@ extern const KubeResource node_cache_resource;
 
 /* As many datasets as a report has at most, those with most bytes. */
 #define NODE_CACHE_DATASETS_MAX 256
+/* And volumes of which nothing is cached though it should be. */
+#define NODE_CACHE_UNCACHED_MAX 64
 
 /*
  * The status, a new reference. `status` and `datasets` are what hearthd answers to the ops of those
@@ -24,8 +26,8 @@ json_t *node_cache_status(const json_t *status, const json_t *datasets, gint64 n
 /* Adds where the node is to a status; zone NULL or "": in none. */
 void node_cache_place(json_t *status, const char *tier, const char *zone);
 /* Whether somebody should hear of it before the next heartbeat: the disk's state, which datasets
- * there are, one that has entered another quarter, or a run of a CacheWarmup (warmup_order.h) that
- * has come, gone, changed its state, or done another 5%. */
+ * and uncached volumes there are, a dataset that has entered another quarter, or a run of a
+ * CacheWarmup (warmup_order.h) that has come, gone, changed its state, or done another 5%. */
 gboolean node_cache_is_news(const json_t *before, const json_t *after);
 
 typedef struct NodeCacheDataset {
@@ -40,7 +42,8 @@ typedef struct NodeCacheReport {
     char disk[16];           /* of its cache */
     char tier[64], zone[64]; /* label values; "": not told; none */
     guint64 bytes, max_bytes, free_bytes;
-    GArray *datasets; /* NodeCacheDataset */
+    GArray *datasets;    /* NodeCacheDataset */
+    GPtrArray *uncached; /* handles of volumes */
 } NodeCacheReport;
 
 gboolean node_cache_read(const json_t *object, NodeCacheReport *report);

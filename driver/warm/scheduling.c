@@ -2,6 +2,7 @@
 #include "driver/kube/lease.h"
 #include "driver/warm/hints.h"
 #include "driver/warm/reporter.h"
+#include "driver/warm/uncached.h"
 #include "driver/warm/warmups.h"
 
 /* A thousand nodes whose labels all change are through within ten seconds. */
@@ -13,6 +14,7 @@ struct Scheduling {
     KubeLease *lease;
     Warmth *warmth;
     WarmHints *hints;
+    Uncached *uncached;
     Warmups *warmups;
     WarmupAgent *agent;
     Reporter *reporter;
@@ -71,8 +73,10 @@ static void on_hint_trouble(const GError *error, void *data)
 Scheduling *scheduling_of_controller(const char *kubeconfig, const char *driver_name,
                                      const char *cluster_config, GError **error)
 {
-    const WarmHintsOps hint_ops = {
-        .may_act = may_act, .on_trouble = on_hint_trouble, .cluster_config = cluster_config};
+    WarmHintsOps hint_ops = {.may_act = may_act,
+                             .on_trouble = on_hint_trouble,
+                             .cluster_config = cluster_config,
+                             .on_volume = uncached_volume};
     WarmupsOps warmup_ops = {.may_act = may_act,
                              .driver_name = driver_name,
                              .cluster_config = cluster_config,
@@ -85,7 +89,10 @@ Scheduling *scheduling_of_controller(const char *kubeconfig, const char *driver_
     const KubeLeaseOptions options = {.namespace = kube_client_namespace(s->client),
                                       .name = SCHEDULING_LEASE};
     s->lease = kube_lease_new(s->client, &options, &ops, NULL);
+    s->uncached = uncached_new(s->client, driver_name, may_act, s->lease);
+    hint_ops.volume_data = s->uncached;
     s->warmth = warmth_new(s->client, may_act, s->lease);
+    warmth_tell_uncached(s->warmth, uncached_report, s->uncached);
     s->hints = warm_hints_new(s->client, driver_name, &hint_ops, s->lease);
     warmup_ops.claims = s->hints;
     s->warmups = warmups_new(s->client, s->warmth, &warmup_ops, s->lease);
@@ -112,6 +119,7 @@ void scheduling_free(Scheduling *s)
     warmups_free(s->warmups);
     warm_hints_free(s->hints);
     warmth_free(s->warmth);
+    uncached_free(s->uncached);
     kube_lease_free(s->lease);
     kube_client_free(s->client);
     g_free(s);

@@ -17,10 +17,12 @@ struct Warmth {
     GCancellable *stop;
     pthread_t thread;
     pthread_mutex_t lock;
-    NodeTable *table;       /* lock */
-    gboolean nodes_synced;  /* lock */
-    gboolean caches_synced; /* lock */
-    gboolean troubled;      /* of the thread */
+    NodeTable *table;                                      /* lock */
+    gboolean nodes_synced;                                 /* lock */
+    gboolean caches_synced;                                /* lock */
+    void (*tell_uncached)(const char *handle, void *data); /* lock */
+    void *uncached_data;                                   /* lock */
+    gboolean troubled;                                     /* of the thread */
 };
 
 static const KubeResource node_resource = {"", "v1", "nodes"};
@@ -43,7 +45,11 @@ static void on_cache(KubeChange change, const json_t *object, void *data)
         node_table_no_report(w->table, report.node, now_ms());
     else
         node_table_report(w->table, object, &report, now_ms());
+    void (*tell)(const char *handle, void *data) = w->tell_uncached;
+    void *tell_data = w->uncached_data;
     pthread_mutex_unlock(&w->lock);
+    for (guint i = 0; tell && change != KUBE_DELETED && i < report.uncached->len; i++)
+        tell(report.uncached->pdata[i], tell_data);
 }
 
 static void on_machine(KubeChange change, const json_t *object, void *data)
@@ -93,6 +99,14 @@ static void tell_machines(const GError *error, void *data)
         g_warning("Nodes cannot be watched: %s", error->message);
     else
         g_message("Nodes are watched again");
+}
+
+void warmth_tell_uncached(Warmth *w, void (*tell)(const char *handle, void *data), void *data)
+{
+    pthread_mutex_lock(&w->lock);
+    w->tell_uncached = tell;
+    w->uncached_data = data;
+    pthread_mutex_unlock(&w->lock);
 }
 
 /* ---- what is asked ---- */

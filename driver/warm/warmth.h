@@ -17,6 +17,9 @@ typedef struct Warmth Warmth;
  * warmth's. Starts its threads. */
 Warmth *warmth_new(KubeClient *client, gboolean (*may_act)(void *data), void *data);
 void warmth_free(Warmth *warmth);
+/* tell: of each volume that a report of a node names as one of which nothing is cached, at each
+ * report; from a thread of warmth's, with no lock held. Reports that came before are not told. */
+void warmth_tell_uncached(Warmth *warmth, void (*tell)(const char *handle, void *data), void *data);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Warmth, warmth_free)
 
 /* Of one dataset (volume/dataset_key.h) on one node. */

@@ -4,15 +4,17 @@
 Plain HTTP on loopback, without users. Every object is a file below the directory OBJECTS, at the
 path of its URL: OBJECTS/api/v1/nodes/n.json is GET /api/v1/nodes/n, and a change of the file counts
 at once. POST to a collection makes the file (409 when it is there; generateName gets a number),
-PUT and PATCH (merge patch) write it, DELETE removes it, GET of a collection lists it. There are no
-watches. Each request is a line "METHOD PATH STATUS" of the file LOG.
+PUT and PATCH (merge patch) write it, DELETE removes it, GET of a collection lists or watches it.
+".../status" is of the object itself. An object's version is the time of its file. Each request is a
+line "METHOD PATH STATUS" of the file LOG.
 """
 import http.server
 import json
 import os
 import sys
 import threading
-from urllib.parse import unquote, urlsplit
+import time
+from urllib.parse import parse_qs, unquote, urlsplit
 
 PORT_FILE, OBJECTS, LOG = sys.argv[1:4]
 LOCK = threading.Lock()
@@ -21,7 +23,11 @@ SERIAL = 0
 
 def load(path):
     with open(path) as f:
-        return json.load(f)
+        value = json.load(f)
+        meta = value.setdefault("metadata", {})
+        meta["resourceVersion"] = str(os.fstat(f.fileno()).st_mtime_ns)
+        meta.setdefault("uid", path)
+        return value
 
 
 def save(path, value):
@@ -43,11 +49,34 @@ def merge(value, patch):
 
 
 def listed(directory):
-    if not os.path.isdir(directory):
+    if not os.path.isdir(directory) and not os.path.basename(directory).endswith("s"):
         return 404, None
-    names = sorted(n for n in os.listdir(directory) if n.endswith(".json"))
-    items = [load(os.path.join(directory, n)) for n in names]
-    return 200, {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": items}
+    items = all_below(directory)
+    version = max([1] + [int(i["metadata"]["resourceVersion"]) for i in items])
+    return 200, {"kind": "List", "metadata": {"resourceVersion": str(version)}, "items": items}
+
+
+def all_below(directory):
+    names = sorted(n for n in os.listdir(directory) if n.endswith(".json")) if os.path.isdir(directory) else []
+    return [load(os.path.join(directory, n)) for n in names]
+
+
+def changes(directory, version, seconds):
+    """Events of a watch, as they are seen."""
+    known = None
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        with LOCK:
+            now = {i["metadata"]["uid"]: i for i in all_below(directory)}
+        for uid, value in now.items():
+            if int(value["metadata"]["resourceVersion"]) > version or (known is not None and uid not in known):
+                yield {"type": "MODIFIED" if known and uid in known else "ADDED", "object": value}
+        for uid, value in (known or {}).items():
+            if uid not in now:
+                yield {"type": "DELETED", "object": value}
+        version = max([version] + [int(i["metadata"]["resourceVersion"]) for i in now.values()])
+        known = now
+        time.sleep(0.1)
 
 
 def post(directory, value):
@@ -64,6 +93,8 @@ def post(directory, value):
 
 
 def answer(method, path, value):
+    if method != "GET" and path.endswith("/status"):
+        path = os.path.dirname(path)
     file = path + ".json"
     if method == "POST":
         return post(path, value)
@@ -89,10 +120,26 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *args):
         pass
 
+    def watch(self, directory, query):
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        try:
+            for event in changes(directory, int(query.get("resourceVersion", ["0"])[0]), 60):
+                self.wfile.write(json.dumps(event).encode() + b"\n")
+                self.wfile.flush()
+        except OSError:
+            pass
+
     def do_any(self):
         size = int(self.headers.get("Content-Length", 0))
         body = json.loads(self.rfile.read(size)) if size else None
         path = unquote(urlsplit(self.path).path).strip("/")
+        query = parse_qs(urlsplit(self.path).query)
+        if "watch" in query and ".." not in path.split("/"):
+            return self.watch(os.path.join(OBJECTS, path), query)
         with LOCK:
             if ".." in path.split("/"):
                 status, value = 400, None

@@ -82,6 +82,41 @@ START_TEST(a_tier_and_a_zone_are_read_as_label_values)
 }
 END_TEST
 
+/* Handles with spaces between. */
+static json_t *uncached_status(const char *handles)
+{
+    g_auto(GStrv) list = g_strsplit(handles, " ", -1);
+    json_t *uncached = json_array();
+    for (gsize i = 0; list[i]; i++)
+        json_array_append_new(uncached,
+                              json_pack("{s:s, s:s}", "volume", list[i], "uncached", "why"));
+    json_t *answer = json_pack("{s:o}", "uncached", uncached), *none = json_array();
+    json_t *status = node_cache_status(answer, none, 1700000000000000);
+    json_decref(answer);
+    json_decref(none);
+    return status;
+}
+
+START_TEST(volumes_that_get_no_cache_are_told_and_are_news)
+{
+    json_t *before = uncached_status("b a"), *same = uncached_status("a b"),
+           *after = uncached_status("a b c"), *none = status_of(json_array());
+    g_auto(NodeCacheReport) r = {0}, r0 = {0};
+    ck_assert(!node_cache_is_news(before, same));
+    ck_assert(node_cache_is_news(before, after));
+    ck_assert(node_cache_is_news(after, before));
+    ck_assert(read_status(after, &r));
+    ck_assert_uint_eq(r.uncached->len, 3);
+    ck_assert_str_eq(r.uncached->pdata[0], "a");
+    ck_assert_str_eq(r.uncached->pdata[2], "c");
+    /* A hearthd of the release before tells none. */
+    ck_assert(read_status(none, &r0));
+    ck_assert_uint_eq(r0.uncached->len, 0);
+    json_decref(before);
+    json_decref(same);
+}
+END_TEST
+
 static int percent(json_int_t cached, json_int_t total)
 {
     json_t *status = status_of(json_pack("[o]", dataset("v1", cached, total)));
@@ -207,8 +242,9 @@ START_TEST(runs_of_warmups_are_news_by_state_and_steps_of_five)
 }
 END_TEST
 
-HARNESS_MAIN("driver/warm/node_cache", a_tier_and_a_zone_are_read_as_label_values,
-             what_is_written_is_what_is_read, a_hundred_is_when_nothing_is_missing,
-             a_dataset_of_several_places_is_told_once, the_largest_are_told_when_there_are_too_many,
-             news_is_another_quarter_dataset_or_disk, of_a_strange_resource_nothing_is_believed,
+HARNESS_MAIN("driver/warm/node_cache", volumes_that_get_no_cache_are_told_and_are_news,
+             a_tier_and_a_zone_are_read_as_label_values, what_is_written_is_what_is_read,
+             a_hundred_is_when_nothing_is_missing, a_dataset_of_several_places_is_told_once,
+             the_largest_are_told_when_there_are_too_many, news_is_another_quarter_dataset_or_disk,
+             of_a_strange_resource_nothing_is_believed,
              runs_of_warmups_are_news_by_state_and_steps_of_five)
