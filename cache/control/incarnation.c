@@ -53,11 +53,12 @@ Incarnation *incarnation_begin(const char *path)
     return i;
 }
 
-void incarnation_end(Incarnation *i)
+void incarnation_end(Incarnation *i, gboolean closed)
 {
     if (!i)
         return;
-    save(i, "ended");
+    if (closed)
+        save(i, "ended");
     g_free(i->path);
     g_free(i->uuid);
     g_free(i);

@@ -14,8 +14,8 @@ typedef struct Incarnation Incarnation;
 
 /* Never fails: without a usable file this run has no predecessor that it knows of. */
 Incarnation *incarnation_begin(const char *path);
-/* This run has closed its sessions. Frees. */
-void incarnation_end(Incarnation *incarnation);
+/* closed: no session of this run is left; the next run ends them else. Frees. */
+void incarnation_end(Incarnation *incarnation, gboolean closed);
 
 /* What Ceph's session of a volume is called in this run; caller's. */
 char *incarnation_client(const Incarnation *incarnation, const char *volume);

@@ -7,6 +7,7 @@
 #include "cache/control/incarnation.h"
 #include "cache/control/ops.h"
 #include "cache/control/wire.h"
+#include "cache/origin/origin.h"
 #include <errno.h>
 #include <gio/gio.h>
 #include <poll.h>
@@ -268,7 +269,7 @@ void control_server_stop(ControlServer *server)
     volumes_free(server->control.volumes);
     image_cache_free(server->images);
     datasets_free(server->datasets);
-    incarnation_end(server->incarnation);
+    incarnation_end(server->incarnation, origin_cephfs_await_ends());
     g_ptr_array_unref(server->connections);
     close(server->wake);
     pthread_mutex_destroy(&server->lock);

@@ -554,7 +554,6 @@ Volumes *volumes_new(const VolumesCaches *caches, const Incarnation *incarnation
     pthread_mutex_init(&vs->lock, NULL);
     cond_init_monotonic(&vs->changed);
     vs->by_id = g_hash_table_new(g_str_hash, g_str_equal);
-    vs->closers = g_thread_pool_new(volumes_close, NULL, VOLUMES_CLOSERS, FALSE, NULL);
     int failed = pthread_create(&vs->upkeep, NULL, volumes_run_upkeep, vs);
     if (failed)
         g_error("cannot start a thread: %s", g_strerror(failed));
@@ -576,7 +575,6 @@ void volumes_free(Volumes *vs)
         if (!volumes_detach(vs, ids->pdata[i], &error))
             g_warning("%s", error->message);
     }
-    g_thread_pool_free(vs->closers, FALSE, TRUE);
     /* What could not be detached goes with the process. */
     if (g_hash_table_size(vs->by_id))
         return;

@@ -50,7 +50,6 @@ struct Volumes {
     GHashTable *by_id;
     gboolean stopping;
     pthread_t upkeep;
-    GThreadPool *closers; /* of claims' connections with Ceph, an Origin each */
 };
 
 static inline gboolean volume_is_connected(const Volume *v)
@@ -70,9 +69,6 @@ gboolean volumes_try(Volumes *vs, const VolumeSpec *spec, GError **error);
 /* `claimed`: the dataset that a claim was opened as, whose key is verified when Ceph is back; NULL:
  * none. */
 void volumes_disconnect(Volumes *vs, Volume *v, const char *claimed);
-/* At most so many at a time. */
-#define VOLUMES_CLOSERS 16
-void volumes_close(gpointer origin, gpointer unused);
 gboolean volumes_serve(Volumes *vs, Volume *v, gboolean fill_layer, int fuse_fd,
                        void (*ended)(void *data), GError **error);
 /* FALSE: requests to Ceph are still under way; call it again. */

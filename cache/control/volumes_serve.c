@@ -54,21 +54,12 @@ gboolean volumes_try(Volumes *vs, const VolumeSpec *spec, GError **error)
     return origin != NULL;
 }
 
-void volumes_close(gpointer origin, gpointer unused)
-{
-    (void)unused;
-    origin_close(origin);
-}
-
 void volumes_disconnect(Volumes *vs, Volume *v, const char *claimed)
 {
     if (vs->store && v->origin)
         store_cancel_fills(vs->store, v->origin);
-    /* libcephfs takes up to a second to disconnect, for which no pod's mount is to wait. */
-    if (!claimed)
+    if (!claimed || !faith_take(vs->faith, claimed, v->spec, v->origin))
         origin_close(v->origin);
-    else if (!faith_take(vs->faith, claimed, v->spec, v->origin))
-        g_thread_pool_push(vs->closers, v->origin, NULL);
     image_close(v->image);
     pthread_mutex_lock(&vs->lock);
     v->origin = NULL;

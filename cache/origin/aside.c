@@ -10,11 +10,15 @@ typedef struct Aside {
     pthread_cond_t changed;
     gboolean done, left; /* mutex */
     void (*call)(void *data);
+    void (*then)(void *data); /* NULL: nothing follows */
     void *data;
     GDestroyNotify free_data;
 } Aside;
 
 static _Atomic unsigned left_behind;
+/* Those that something follows. */
+static _Atomic unsigned following;
+#define LOOK_US 10000
 
 static void aside_free(Aside *a)
 {
@@ -26,50 +30,85 @@ static void aside_free(Aside *a)
 static void *aside_thread(void *data)
 {
     Aside *a = data;
-    a->call(a->data);
+    /* The other one may free what it is in once the call is done. */
+    void (*then)(void *) = a->then;
+    void *of = a->data;
+    GDestroyNotify free_data = a->free_data;
+    a->call(of);
     pthread_mutex_lock(&a->mutex);
     a->done = TRUE;
     gboolean left = a->left;
     pthread_cond_signal(&a->changed);
     pthread_mutex_unlock(&a->mutex);
-    if (left) {
-        a->free_data(a->data);
+    if (left)
         aside_free(a);
+    if (then)
+        then(of);
+    if (then || left)
+        free_data(of);
+    if (then)
+        atomic_fetch_sub(&following, 1);
+    if (left)
         atomic_fetch_sub(&left_behind, 1);
-    }
     return NULL;
 }
 
-gboolean aside_call(void (*call)(void *data), void *data, GDestroyNotify free_data,
-                    unsigned limit_ms)
+/* Without a thread. */
+static gboolean call_here(Aside *a)
+{
+    a->call(a->data);
+    if (a->then) {
+        a->then(a->data);
+        a->free_data(a->data);
+        atomic_fetch_sub(&following, 1);
+    }
+    aside_free(a);
+    return TRUE;
+}
+
+gboolean aside_call_then(void (*call)(void *data), void (*then)(void *data), void *data,
+                         GDestroyNotify free_data, unsigned limit_ms)
 {
     Aside *a = g_new0(Aside, 1);
-    *a = (Aside){.call = call, .data = data, .free_data = free_data};
+    *a = (Aside){.call = call, .then = then, .data = data, .free_data = free_data};
     pthread_mutex_init(&a->mutex, NULL);
     cond_init_monotonic(&a->changed);
+    if (then)
+        atomic_fetch_add(&following, 1);
     const struct timespec until = deadline_after_ms(limit_ms);
     pthread_t thread;
-    if (pthread_create(&thread, NULL, aside_thread, a) != 0) {
-        aside_free(a);
-        call(data);
-        return TRUE;
-    }
+    if (pthread_create(&thread, NULL, aside_thread, a) != 0)
+        return call_here(a);
     int r = 0;
     pthread_mutex_lock(&a->mutex);
     while (!a->done && r != ETIMEDOUT)
         r = pthread_cond_timedwait(&a->changed, &a->mutex, &until);
     gboolean done = a->done;
     a->left = !done;
-    if (!done) {
-        atomic_fetch_add(&left_behind, 1);
-        pthread_detach(thread);
-    }
-    pthread_mutex_unlock(&a->mutex);
     if (!done)
-        return FALSE;
-    pthread_join(thread, NULL);
-    aside_free(a);
-    return TRUE;
+        atomic_fetch_add(&left_behind, 1);
+    pthread_mutex_unlock(&a->mutex);
+    if (done && !then)
+        pthread_join(thread, NULL);
+    else
+        pthread_detach(thread);
+    if (done)
+        aside_free(a);
+    return done;
+}
+
+gboolean aside_call(void (*call)(void *data), void *data, GDestroyNotify free_data,
+                    unsigned limit_ms)
+{
+    return aside_call_then(call, NULL, data, free_data, limit_ms);
+}
+
+gboolean aside_await_all(unsigned limit_ms)
+{
+    const int64_t until_ms = monotonic_ms() + limit_ms;
+    while (atomic_load(&following) > 0 && monotonic_ms() < until_ms)
+        g_usleep(LOOK_US);
+    return atomic_load(&following) == 0;
 }
 
 unsigned aside_left_behind(void)

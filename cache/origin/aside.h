@@ -15,4 +15,13 @@ gboolean aside_call(void (*call)(void *data), void *data, GDestroyNotify free_da
 /* How many go on that nobody waits for. */
 unsigned aside_left_behind(void);
 
+/*
+ * The same, but what follows is waited for by nobody: then(data), and free_data(data), are called
+ * on that thread in any case. Afterwards `data` is not the caller's.
+ */
+gboolean aside_call_then(void (*call)(void *data), void (*then)(void *data), void *data,
+                         GDestroyNotify free_data, unsigned limit_ms);
+/* Waits until each of those has ended; FALSE: some have not after limit_ms. */
+gboolean aside_await_all(unsigned limit_ms);
+
 #endif

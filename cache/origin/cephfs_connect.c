@@ -26,6 +26,7 @@
 struct CephfsAttempt {
     LIST_ENTRY(CephfsAttempt) link;
     CephfsOriginConfig *config;
+    SessionName *name;        /* its thread's; NULL: none yet */
     _Atomic gboolean aborted; /* its thread has stopped, in ceph_mount() */
     /* The lock's, as all below. */
     unsigned waiting;
@@ -81,6 +82,7 @@ static void unlist_locked(CephfsAttempt *a)
 static void attempt_free(CephfsAttempt *a)
 {
     cephfs_config_free(a->config);
+    session_name_release(a->name);
     g_clear_error(&a->error);
     g_free(a);
 }
@@ -90,13 +92,28 @@ int cephfs_attempt_mount(CephfsAttempt *a, struct ceph_mount_info *mount, const 
     return cephfs_mount_or_stop(mount, path, &a->aborted);
 }
 
+static gboolean take_name(CephfsAttempt *a, GError **error)
+{
+    const unsigned sec = cephfs_timeout_sec(a->config);
+    if (a->name || !a->config->client)
+        return TRUE;
+    a->name = session_name_take(a->config->client, monotonic_ms() + sec * 1000L);
+    if (!a->name)
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
+                    "the last connections of %s have not ended within %u s: Ceph does not answer "
+                    "them",
+                    a->config->root_path, sec);
+    return a->name != NULL;
+}
+
 static Origin *connect_here(CephfsAttempt *a, GError **error)
 {
     if (!ceph_client_enter_network(&a->config->ceph, error))
         return NULL;
     int r = cephfs_reach_monitors(a->config);
     if (r == 0)
-        return cephfs_connect(a->config, a, error);
+        return take_name(a, error) ? cephfs_connect(a->config, g_steal_pointer(&a->name), a, error)
+                                   : NULL;
     cephfs_set_mount_error(a->config, r, error);
     return NULL;
 }
@@ -129,6 +146,8 @@ static CephfsAttempt *begin_locked(const CephfsOriginConfig *config)
     CephfsAttempt *a = g_new0(CephfsAttempt, 1);
     pthread_t thread;
     a->config = cephfs_config_copy(config);
+    /* Whoever asks has that name, and may let go of it before there is an answer. */
+    a->name = cephfs_follows(config) ? session_name_again(config->client) : NULL;
     if (pthread_create(&thread, NULL, attempt_thread, a) != 0) {
         attempt_free(a);
         return NULL;

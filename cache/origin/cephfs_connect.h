@@ -5,6 +5,7 @@
 
 #include <cephfs/libcephfs.h>
 #include "cache/origin/origin.h"
+#include "cache/origin/session_names.h"
 
 unsigned cephfs_timeout_sec(const CephfsOriginConfig *config);
 /* How many names libcephfs is to keep. */
@@ -20,8 +21,15 @@ CephfsOriginConfig *cephfs_config_copy(const CephfsOriginConfig *config);
 void cephfs_config_free(void *config);
 
 typedef struct CephfsAttempt CephfsAttempt;
-/* The connection alone, by ceph_mount(); as long as that takes. */
-Origin *cephfs_connect(const CephfsOriginConfig *config, CephfsAttempt *attempt, GError **error);
+/* The connection alone, by ceph_mount(); as long as that takes. Takes over the session's name, which
+ * may be NULL. */
+Origin *cephfs_connect(const CephfsOriginConfig *config, SessionName *name, CephfsAttempt *attempt,
+                       GError **error);
+/* Whether it is to take the place of a connection that was lost, under its session's name. */
+static inline gboolean cephfs_follows(const CephfsOriginConfig *config)
+{
+    return config->client && g_strcmp0(config->client, config->dead_client) == 0;
+}
 /* ceph_mount() as part of an attempt. */
 int cephfs_attempt_mount(CephfsAttempt *attempt, struct ceph_mount_info *mount, const char *path);
 

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 #include "cache/origin/origin.h"
+#include "cache/origin/session_names.h"
 
 /* An operation under way that may wait for capabilities; on its thread's stack. */
 typedef struct CephfsWait {
@@ -97,6 +98,7 @@ typedef struct CephfsOrigin {
     Origin base;
     _Atomic unsigned holders; /* its owner, and the thread that ends it */
     struct ceph_mount_info *mount;
+    SessionName *name; /* until it has ended; NULL: none */
     gboolean mounted;
     _Atomic gboolean gone;          /* it has ended or is about to: no more calls */
     _Atomic gboolean left;          /* its end did not return in time, and libcephfs lives on */

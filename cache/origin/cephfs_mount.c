@@ -7,6 +7,7 @@
 #include "cache/origin/cephfs_connect.h"
 #include "cache/origin/cephfs_internal.h"
 #include "cache/origin/reconnect.h"
+#include "cache/origin/session_names.h"
 #include <errno.h>
 #include <dirent.h>
 #include <gio/gio.h>
@@ -25,7 +26,7 @@
 #define QUIET_MS 20000
 /* An MDS that answers ends a session at once. */
 #define RECLAIM_SEC 5
-/* How long is waited for the end of a connection, and for what it has to write; it goes on then. */
+/* How long is waited for what a connection has to write; it goes on then. */
 #define END_MS 30000
 /* The keeper of connections waits for this. */
 #define END_LOST_MS 5000
@@ -226,8 +227,8 @@ static int mount_all(CephfsOrigin *o, const CephfsOriginConfig *config, CephfsAt
         return r;
     /* Ceph 18 aborts when they are registered on a mounted client. */
     ceph_ll_register_callbacks(o->mount, (struct ceph_client_callback_args *)&callbacks);
-    if (config->client)
-        ceph_set_uuid(o->mount, config->client);
+    if (o->name)
+        ceph_set_uuid(o->mount, session_name(o->name));
     if (config->fs_name && (r = ceph_select_filesystem(o->mount, config->fs_name)) < 0)
         return r;
     const char *inside;
@@ -251,15 +252,33 @@ static void unmount(CephfsOrigin *o)
     if (o->mounted)
         ceph_unmount(o->mount);
     ceph_release(o->mount);
+    session_name_release(o->name);
 }
 
-Origin *cephfs_connect(const CephfsOriginConfig *config, CephfsAttempt *attempt, GError **error)
+/*
+ * Sessions that an MDS may still have would hold others up: that of the connection before, which
+ * had the same name, or those of a run that died, by all the names that it may have given them.
+ */
+static gboolean reclaim(const CephfsOriginConfig *config, GError **error)
 {
-    if (config->dead_client) {
+    const unsigned n = cephfs_follows(config) ? 1 : SESSION_NAMES;
+    gboolean answered = TRUE;
+    for (unsigned i = 0; answered && i < n; i++) {
+        g_autofree char *name = session_name_of(config->dead_client, i);
         struct ceph_mount_info *reclaimer = cephfs_configured(config, error);
         if (!reclaimer)
-            return NULL;
-        cephfs_reclaim(reclaimer, &config->ceph, config->dead_client, RECLAIM_SEC);
+            return FALSE;
+        answered = cephfs_reclaim(reclaimer, &config->ceph, name, RECLAIM_SEC);
+    }
+    return TRUE;
+}
+
+Origin *cephfs_connect(const CephfsOriginConfig *config, SessionName *name, CephfsAttempt *attempt,
+                       GError **error)
+{
+    if (config->dead_client && !reclaim(config, error)) {
+        session_name_release(name);
+        return NULL;
     }
     CephfsOrigin *o = g_new0(CephfsOrigin, 1);
     o->base.ops = &cephfs_origin_ops;
@@ -268,8 +287,10 @@ Origin *cephfs_connect(const CephfsOriginConfig *config, CephfsAttempt *attempt,
     pthread_mutex_init(&o->rights.mutex, NULL);
     pthread_mutex_init(&o->names.mutex, NULL);
     o->names.kept = cephfs_names_kept(config);
+    o->name = name;
     o->mount = cephfs_configured(config, error);
     if (!o->mount) {
+        session_name_release(name);
         release(o);
         return NULL;
     }
@@ -290,6 +311,7 @@ Origin *cephfs_connect(const CephfsOriginConfig *config, CephfsAttempt *attempt,
     return &o->base;
 }
 
+/* All that was written is with Ceph. */
 static void end_written(void *data)
 {
     CephfsOrigin *o = data;
@@ -297,7 +319,17 @@ static void end_written(void *data)
     cephfs_waits_stop(o);
     cephfs_prime_clear(&o->prime);
     cephfs_lookers_stop(o);
-    unmount(o);
+    if (o->canary)
+        ceph_ll_close(o->mount, g_steal_pointer(&o->canary));
+    if (o->root)
+        ceph_ll_put(o->mount, g_steal_pointer(&o->root));
+    ceph_sync_fs(o->mount);
+}
+
+/* libcephfs lets go of the directories above a volume once a second only (client_tick_interval). */
+static void end_session(void *data)
+{
+    unmount(data);
 }
 
 /* Nothing is written back. What is open in it goes with it. */
@@ -310,6 +342,7 @@ static void end_lost(void *data)
     cephfs_lookers_stop(o);
     cephfs_abort_or_stop(o->mount);
     ceph_release(o->mount);
+    session_name_release(o->name);
 }
 
 static void end_holder(void *data)
@@ -317,19 +350,21 @@ static void end_holder(void *data)
     release(data);
 }
 
-/* Once. Callbacks may come until it has returned, also when that takes too long. */
+/* Once. Callbacks may come until it has ended, which may be later. */
 static void disconnect(CephfsOrigin *o, gboolean lost)
 {
     atomic_store(&o->gone, TRUE);
     atomic_fetch_add(&o->holders, 1);
     const unsigned limit_ms = lost ? END_LOST_MS : END_MS;
-    if (aside_call(lost ? end_lost : end_written, o, end_holder, limit_ms))
+    const gboolean done = lost ? aside_call(end_lost, o, end_holder, limit_ms)
+                               : aside_call_then(end_written, end_session, o, end_holder, limit_ms);
+    if (done && lost)
         release(o);
-    else {
-        atomic_store(&o->left, TRUE);
-        g_message("a connection with Ceph has not ended within %u s: it is left behind",
-                  limit_ms / 1000);
-    }
+    if (done)
+        return;
+    atomic_store(&o->left, TRUE);
+    g_message("a connection with Ceph has not ended within %u s: it is left behind",
+              limit_ms / 1000);
 }
 
 static void abandon(Origin *origin)
@@ -353,6 +388,7 @@ void cephfs_destroy(Origin *origin)
 typedef struct Way {
     pthread_mutex_t mutex; /* a leaf */
     CephfsOriginConfig *config;
+    SessionName *name; /* of all of them; NULL: none */
 } Way;
 
 static void reach(void *data, const char *monitors, const char *key, unsigned timeout_sec)
@@ -381,6 +417,7 @@ static void way_free(void *data)
 {
     Way *way = data;
     cephfs_config_free(way->config);
+    session_name_release(way->name);
     pthread_mutex_destroy(&way->mutex);
     g_free(way);
 }
@@ -403,7 +440,6 @@ static gboolean fence(void *data)
     return ended;
 }
 
-/* What the MDS still has of the session before is ended first: it would hold others up. */
 static Origin *connect_again(void *data, GError **error)
 {
     CephfsOriginConfig *own = current_way(data), config = *own;
@@ -411,6 +447,11 @@ static Origin *connect_again(void *data, GError **error)
     Origin *origin = cephfs_attempt(&config, RECLAIM_SEC, error);
     cephfs_config_free(own);
     return origin;
+}
+
+gboolean origin_cephfs_await_ends(void)
+{
+    return aside_await_all(END_MS);
 }
 
 Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
@@ -430,6 +471,12 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
         return NULL;
     Way *way = g_new0(Way, 1);
     pthread_mutex_init(&way->mutex, NULL);
-    way->config = cephfs_config_copy(config);
+    CephfsOriginConfig next = *config;
+    SessionName *name = ((CephfsOrigin *)first)->name;
+    if (name) {
+        next.client = session_name(name);
+        way->name = session_name_again(next.client);
+    }
+    way->config = cephfs_config_copy(&next);
     return origin_reconnect_new(first, &ops, way);
 }

@@ -2,8 +2,7 @@
  * Ending the session of a client that died. While it stands, the MDS waits for capabilities that
  * nobody will give back. libcephfs waits without bound for an MDS that does not answer, so it is
  * asked on a connection and a thread of its own, and left behind when that takes too long; the
- * thread goes when the MDS is back. That may be late: the name must be of a client that is dead for
- * good.
+ * thread goes when the MDS is back.
  */
 #include <errno.h>
 #include <gio/gio.h>
@@ -16,7 +15,7 @@
 typedef struct Reclaim {
     struct ceph_mount_info *mount;
     CephClient ceph;
-    char *client;
+    SessionName *name; /* no new session has it before this has ended */
     gboolean ended; /* the session is no more */
 } Reclaim;
 
@@ -26,7 +25,7 @@ static void reclaim_free(void *data)
     if (r->mount)
         ceph_release(r->mount);
     ceph_client_clear(&r->ceph);
-    g_free(r->client);
+    session_name_release(r->name);
     g_free(r);
 }
 
@@ -37,7 +36,7 @@ static void reclaim(void *data)
         return;
     int result = ceph_init(r->mount);
     if (result == 0)
-        result = ceph_start_reclaim(r->mount, r->client, CEPH_RECLAIM_RESET);
+        result = ceph_start_reclaim(r->mount, session_name(r->name), CEPH_RECLAIM_RESET);
     if (result != -EOPNOTSUPP)
         ceph_finish_reclaim(r->mount);
     ceph_release(g_steal_pointer(&r->mount));
@@ -48,7 +47,7 @@ gboolean cephfs_reclaim(struct ceph_mount_info *mount, const CephClient *ceph, c
                         unsigned limit_sec)
 {
     Reclaim *r = g_new0(Reclaim, 1);
-    *r = (Reclaim){.mount = mount, .client = g_strdup(client)};
+    *r = (Reclaim){.mount = mount, .name = session_name_again(client)};
     ceph_client_copy(&r->ceph, ceph);
     gboolean ended = FALSE;
     if (aside_left_behind() < LEFT_BEHIND_MAX) {

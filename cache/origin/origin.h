@@ -223,6 +223,9 @@ typedef struct CephfsOriginConfig {
 /* Errors are in G_IO_ERROR: TIMED_OUT, PERMISSION_DENIED, NOT_FOUND, FAILED; they name the value
  * and the mend. */
 Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error);
+/* What is closed has written all that it had, or 30 s have passed; its session ends behind that.
+ * Waits for those sessions, 30 s at most. TRUE: they have ended. */
+gboolean origin_cephfs_await_ends(void);
 /* A local directory as origin: development and tests. Leases are granted and recalled among the
  * openers of this origin only. */
 Origin *origin_dir_open(const char *path, GError **error);

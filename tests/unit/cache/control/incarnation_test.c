@@ -14,7 +14,7 @@ static char *killed_run(const char *path)
     char *client = incarnation_client(run, "v");
     g_autofree char *text = NULL;
     ck_assert(g_file_get_contents(path, &text, NULL, NULL));
-    incarnation_end(run);
+    incarnation_end(run, TRUE);
     ck_assert(g_file_set_contents(path, text, -1, NULL));
     return client;
 }
@@ -29,7 +29,7 @@ START_TEST(run_after_a_crash_knows_the_dead_sessions)
     g_autofree char *live = incarnation_client(run, "v");
     ck_assert_str_eq(dead, before);
     ck_assert_str_ne(live, dead);
-    incarnation_end(run);
+    incarnation_end(run, TRUE);
     harness_remove(dir);
 }
 END_TEST
@@ -38,10 +38,10 @@ START_TEST(run_after_a_clean_end_has_none)
 {
     char *dir = harness_tmpdir();
     g_autofree char *path = path_in(dir);
-    incarnation_end(incarnation_begin(path));
+    incarnation_end(incarnation_begin(path), TRUE);
     Incarnation *run = incarnation_begin(path);
     ck_assert_ptr_null(incarnation_dead_client(run, "v"));
-    incarnation_end(run);
+    incarnation_end(run, TRUE);
     harness_remove(dir);
 }
 END_TEST
@@ -56,7 +56,7 @@ START_TEST(damaged_file_begins_anew)
         ck_assert(g_file_set_contents(path, texts[n], -1, NULL));
         Incarnation *run = incarnation_begin(path);
         ck_assert_ptr_null(incarnation_dead_client(run, "v"));
-        incarnation_end(run);
+        incarnation_end(run, TRUE);
     }
     harness_remove(dir);
 }
