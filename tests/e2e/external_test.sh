@@ -29,6 +29,9 @@ suite_images
 
 class_add suite-cephfs "$STAGE_SECRET"
 CLASS=$(jq -c 'del(.fsName)' <<<"$CLASS") class_add suite-rbd "$(jq -c '. + {type: "rbd", pool: "rbd"}' <<<"$STAGE_SECRET")"
+for class in suite-cephfs suite-rbd; do
+    k get storageclass $class -o json | jq '.metadata = {name: (.metadata.name + "-early")} | .volumeBindingMode = "Immediate"' | k create -f - >/dev/null || die "no class"
+done
 snapshot_class_add
 k get volumesnapshotclass hearth -o json | jq '.kind = "VolumeGroupSnapshotClass" | .apiVersion = "groupsnapshot.storage.k8s.io/v1" |
     .metadata = {name} | .metadata.name = "hearth" | .parameters |= with_entries(.key |= sub("snapshotter"; "group-snapshotter"))' | k create -f - >/dev/null || die "no class of groups"
@@ -49,24 +52,29 @@ done
 export KUBE_SSH_KEY_PATH=$PKI/ssh.key KUBE_SSH_USER=root
 
 # ---- its tests
-# Those that stop a kubelet run by themselves, after the others.
-suite() { # TYPE NAME PROCS FLAGS...
-    local type=$1 name=$2 procs=$3
+suite() { # TYPE NAME PROCS FLAGS...: into $TMP/TYPE-NAME.json
+    local type=$1 name=$1-$2 procs=$3
     shift 3
-    "$SUITE/ginkgo" run --procs="$procs" --no-color --timeout=4h --poll-progress-after=300s --output-dir="$TMP" --json-report="$type-$name.json" "$@" \
+    "$SUITE/ginkgo" run --procs="$procs" --no-color --timeout=4h --poll-progress-after=300s --output-dir="$TMP" --json-report="$name.json" "$@" \
         "$SUITE/storage.test" -- --kubeconfig="$PKI/admin.conf" --kubectl-path="$KUBE/kubectl" --provider=skeleton \
-        --storage.testdriver="$TOP/tests/e2e/suite/$type.json" --report-dir= >"$TMP/log/suite-$type-$name.log" 2>&1
-    [ -s "$TMP/$type-$name.json" ] || fail "suite_runs_$type-$name" "$(grep -vE '^ *$' "$TMP/log/suite-$type-$name.log" | tail -n 3)"
-    [ -z "${KEEP_LOGS:-}" ] || cp "$TMP/log/suite-$type-$name.log" "$TMP/$type-$name.json" "$KEEP_LOGS/"
+        --storage.testdriver="${DEFINITION:-$TOP/tests/e2e/suite/$type.json}" >"$TMP/log/suite-$name.log" 2>&1
+    [ -s "$TMP/$name.json" ] || fail "suite_runs_$name" "$(grep -vE '^ *$' "$TMP/log/suite-$name.log" | tail -n 3)"
+    [ -z "${KEEP_LOGS:-}" ] || cp "$TMP/log/suite-$name.log" "$TMP/$name.json" "$KEEP_LOGS/"
 }
+OURS='External.Storage.*'
+ALONE='\[Disruptive\]|\[Serial\]' # those that stop a kubelet, or measure
+# It changes claims before there is a pod, so they have to be bound then.
+EARLY='volume-modify-stress'
 for type in ${TYPES:-cephfs rbd}; do
-    suite "$type" quiet "${PROCS:-4}" --skip='\[Disruptive\]|\[Serial\]' --focus="${FOCUS:-External.Storage}"
-    suite "$type" disruptive 1 --focus='(\[Disruptive\]|\[Serial\]).*('"${FOCUS:-.}"')'
+    jq '.StorageClass.FromExistingClassName += "-early"' "$TOP/tests/e2e/suite/$type.json" >"$TMP/$type-early-driver.json"
+    suite "$type" most "${PROCS:-4}" --skip="$ALONE|$EARLY" --focus="$OURS${FOCUS:-}"
+    DEFINITION=$TMP/$type-early-driver.json suite "$type" early "${PROCS:-4}" --skip="$ALONE" --focus="$OURS$EARLY.*${FOCUS:-}"
+    suite "$type" alone 1 --focus="$OURS($ALONE).*${FOCUS:-}"
     while IFS=$'\t' read -r state name why; do
         case $state in
         pass) pass "$name" ;;
         fail) fail "$name" "$why" ;;
         skip) skip "$name" "$why" ;;
         esac
-    done < <("$TOP/tests/e2e/suite/report" "$type" ${FOCUS:+--some} "$TMP/$type"-*.json)
+    done < <("$TOP/tests/e2e/suite/report" "$type" ${FOCUS:+--some} "$TMP/$type"-{most,early,alone}.json)
 done
