@@ -247,9 +247,31 @@ gint64 warmup_next_s(const Warmup *warmup, gint64 now_s)
                                                                    : -1;
 }
 
+/* Of what begins with a / at the beginning of a word: to its end. */
+static gsize path_length(const char *text, char before)
+{
+    gsize n = 0;
+    if (text[0] != '/' || (before && !strchr(" \t\n\"'`(=:,;[<", before)))
+        return 0;
+    while (text[n] && !strchr(" \t\n\"'`),;]>", text[n]) &&
+           !(text[n] == ':' && (!text[n + 1] || text[n + 1] == ' ')))
+        n++;
+    return n;
+}
+
 char *warmup_message(const char *text)
 {
     g_autofree char *valid = g_utf8_make_valid(text, -1);
-    return g_utf8_strlen(valid, -1) > MESSAGE_MAX ? g_utf8_substring(valid, 0, MESSAGE_MAX)
-                                                  : g_steal_pointer(&valid);
+    g_autoptr(GString) plain = g_string_new(NULL);
+    for (const char *p = valid; *p;) {
+        const gsize n = path_length(p, p > valid ? p[-1] : 0);
+        if (n > 0)
+            g_string_append(plain, "(path)");
+        else
+            g_string_append_c(plain, *p);
+        p += MAX(n, 1);
+    }
+    return g_utf8_strlen(plain->str, -1) > MESSAGE_MAX
+               ? g_utf8_substring(plain->str, 0, MESSAGE_MAX)
+               : g_strdup(plain->str);
 }

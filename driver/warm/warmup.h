@@ -84,8 +84,8 @@ void warmup_done_read(const Warmup *warmup, const json_t *status, WarmupDone *do
  * Suspended and going ones have none.
  */
 gboolean warmup_due(const Warmup *warmup, const WarmupDone *done, gint64 now_s, WarmupRun *run);
-/* What a node says, as it is kept: valid, and its beginning, for a status of thousands has to be
- * stored; the caller's. */
+/* What a node says, as it is kept: valid, without absolute paths, which are places in Ceph or on
+ * the node, and its beginning, for a status of thousands has to be stored; the caller's. */
 char *warmup_message(const char *text);
 /* When the schedule has its next time, or -1: it has none. */
 gint64 warmup_next_s(const Warmup *warmup, gint64 now_s);

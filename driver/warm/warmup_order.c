@@ -1,4 +1,5 @@
 #include "driver/warm/warmup_order.h"
+#include <string.h>
 #include "driver/field.h"
 
 json_t *warmup_order_json(const Warmup *warmup, const json_t *status)
@@ -54,10 +55,21 @@ static int percent_of(const WarmupDoing *doing)
     return doing->total ? (int)MIN(100.0 * (double)doing->bytes / (double)doing->total, 99) : 0;
 }
 
+/* Names in a path may have spaces, which no rule knows. */
+static char *without_place(const WarmupOrder *order, const char *message)
+{
+    g_autofree char *place = g_strdup(order->origin.root_path ? order->origin.root_path : "");
+    if (g_str_has_suffix(place, "/*"))
+        place[strlen(place) - 2] = 0;
+    g_auto(GStrv) parts = *place ? g_strsplit(message, place, -1) : NULL;
+    g_autofree char *plain = parts ? g_strjoinv("the dataset", parts) : g_strdup(message);
+    return warmup_message(plain);
+}
+
 json_t *warmup_doing_json(const WarmupOrder *order, const WarmupDoing *doing)
 {
     const guint64 left = doing->total > doing->bytes ? doing->total - doing->bytes : 0;
-    g_autofree char *text = warmup_message(doing->message ? doing->message : "");
+    g_autofree char *text = without_place(order, doing->message ? doing->message : "");
     json_t *entry = json_pack("{s:s, s:s, s:s, s:s, s:i, s:I, s:I}", "namespace", order->namespace,
                               "name", order->name, "run", order->run, "state", doing->state,
                               "percent", percent_of(doing), "bytes", (json_int_t)doing->bytes,

@@ -304,6 +304,10 @@ json_t *warmup_status_idle(const Warmup *warmup, WarmupIdle why, const char *mes
                             .reason = "SpecRefused",
                             .message = message,
                             .failed = TRUE},
+        [WARMUP_LOST] = {.phase = "Failed",
+                         .reason = "DatasetLost",
+                         .message = message,
+                         .failed = TRUE},
     };
     json_t *list = json_array();
     const json_t *was;

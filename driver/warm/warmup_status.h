@@ -1,7 +1,9 @@
 /*
  * The status of a CacheWarmup: from what it was, and what the nodes say in their NodeCaches, comes
  * what it is. No I/O, no clock but the caller's. All fields but lastScheduleTime are always there,
- * so that {"status": STATUS} is a merge patch of the subresource.
+ * so that {"status": STATUS} is a merge patch of the subresource, but for "origin", where the
+ * dataset is: that is the controller's alone (warmups.c), for whoever may see a CacheWarmup need
+ * not know places in Ceph. Texts of nodes come without them (warmup_message()).
  *
  *     phase                  a run...
  *     Pending                is waited for: its time, or nodes that can
@@ -61,6 +63,7 @@ typedef enum WarmupIdle {
     WARMUP_WAITING,   /* Pending; the message says for what */
     WARMUP_SUSPENDED, /* Suspended; ends what is under way */
     WARMUP_REFUSED,   /* Failed: the message is warmup_read()'s; ends what is under way */
+    WARMUP_LOST,      /* Failed: where the dataset of the run under way is, is not known any more */
 } WarmupIdle;
 json_t *warmup_status_idle(const Warmup *warmup, WarmupIdle why, const char *message,
                            const json_t *before, gint64 now_s);

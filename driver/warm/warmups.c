@@ -1,6 +1,7 @@
 #include "driver/warm/warmups.h"
 #include <pthread.h>
 #include <stdatomic.h>
+#include "driver/error.h"
 #include "driver/field.h"
 #include "driver/kube/error.h"
 #include "driver/kube/watch.h"
@@ -22,7 +23,9 @@ typedef struct Seen {
 
 /* What this controller has done of it, as long as it has the lease. */
 typedef struct Act {
-    json_t *status; /* as it was written last; NULL: none */
+    /* As it was written last, and beside that "origin", where the dataset of the run is, which no
+     * namespace is told: recovered from the orders, or found again. NULL: none. */
+    json_t *status;
     gint64 written_ms, retry_ms, generation;
 } Act;
 
@@ -150,8 +153,12 @@ static void write_status(Warmups *w, const Seen *seen, Act *act, json_t *status)
 {
     const Warmup *warmup = &seen->warmup;
     g_autofree char *path = kube_path(&warmup_resource, warmup->namespace, warmup->name, "status");
-    json_t *body = json_pack("{s:O}", "status", status);
+    json_t *told = json_copy(status), *body = json_pack("{s:o}", "status", told);
     g_autoptr(GError) error = NULL;
+    json_object_del(told, "origin");
+    /* Of a controller of an earlier release. */
+    if (json_object_get(seen->status, "origin"))
+        json_object_set_new(told, "origin", json_null());
     if (kube_merge_patch(w->client, path, body, WRITE_MS, w->stop, &error)) {
         json_decref(act->status);
         act->status = json_incref(status);
@@ -197,6 +204,16 @@ static json_t *wait_for_time(const Warmup *warmup, const Act *act, gint64 now_s)
     return warmup_status_idle(warmup, WARMUP_WAITING, message, act->status, now_s);
 }
 
+static WarmupTargets targets_of(const Warmups *w)
+{
+    return (WarmupTargets){.client = w->client,
+                           .driver_name = w->ops.driver_name,
+                           .cluster_config = w->ops.cluster_config,
+                           .claim_of = w->ops.claim_of,
+                           .claims = w->ops.claims,
+                           .cancel = w->stop};
+}
+
 /* What the status is to be now; a new reference, NULL: as it is. */
 static json_t *next_status(Warmups *w, const Seen *seen, Act *act, const GPtrArray *all)
 {
@@ -214,14 +231,7 @@ static json_t *next_status(Warmups *w, const Seen *seen, Act *act, const GPtrArr
         if (now_ms() < act->retry_ms)
             return NULL;
         act->retry_ms = now_ms() + (w->ops.retry_ms ? w->ops.retry_ms : RETRY_MS);
-        const WarmupBegin begin = {.targets = {.client = w->client,
-                                               .driver_name = w->ops.driver_name,
-                                               .cluster_config = w->ops.cluster_config,
-                                               .claim_of = w->ops.claim_of,
-                                               .claims = w->ops.claims,
-                                               .cancel = w->stop},
-                                   .warmth = w->warmth,
-                                   .under_way = all};
+        const WarmupBegin begin = {.targets = targets_of(w), .warmth = w->warmth, .under_way = all};
         g_autoptr(GError) error = NULL;
         json_t *status = warmup_begin(&begin, warmup, &run, act->status, now_s, &error);
         if (!status)
@@ -243,6 +253,7 @@ static Act *act_of(Warmups *w, const Seen *seen)
     if (!act) {
         act = g_new0(Act, 1);
         act->status = json_deep_copy(seen->status);
+        json_object_del(act->status, "origin");
         act->written_ms = -1;
         g_hash_table_insert(w->acts, g_strdup(seen->warmup.uid), act);
     }
@@ -299,6 +310,83 @@ static GPtrArray *under_way(Warmups *w, const GPtrArray *all)
     return runs;
 }
 
+/* From an order of that run on one of its nodes, which a controller wrote; and a node plugin could
+ * have since, so the dataset has to be the run's. NULL: there is none. */
+static json_t *origin_ordered(Warmups *w, const json_t *status)
+{
+    const json_t *node, *order;
+    json_t *found = NULL;
+    size_t i, k;
+    json_array_foreach(json_object_get(status, "nodes"), i, node)
+    {
+        WarmthRuns runs;
+        warmth_runs(w->warmth, field_text(node, "name"), &runs);
+        json_array_foreach(runs.orders, k, order)
+        {
+            g_auto(DatasetOrigin) origin = {.cluster_id = NULL};
+            if (!found && g_str_equal(field_text(order, "run"), field_text(status, "run")) &&
+                dataset_origin_read(json_object_get(order, "origin"), &origin) &&
+                g_str_equal(origin.id, field_text(status, "dataset")))
+                found = dataset_origin_json(&origin);
+        }
+        json_decref(runs.orders);
+        json_decref(runs.reports);
+        if (found)
+            break;
+    }
+    return found;
+}
+
+/* As when the run began; it may be that no order was written by then. */
+static json_t *origin_found(Warmups *w, const Warmup *warmup, const json_t *status, GError **error)
+{
+    const WarmupTargets targets = targets_of(w);
+    g_auto(DatasetOrigin) origin = {.cluster_id = NULL};
+    if (!warmup_target_find(&targets, warmup, &origin, error))
+        return NULL;
+    if (g_str_equal(origin.id, field_text(status, "dataset")))
+        return dataset_origin_json(&origin);
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "what it names is dataset %s by now",
+                origin.id);
+    return NULL;
+}
+
+/* Has the status of a run under way say where its dataset is. FALSE: it cannot be known yet. */
+static gboolean recover(Warmups *w, const Seen *seen, Act *act)
+{
+    g_autoptr(GPtrArray) parts = warmup_status_parts(&seen->warmup, act->status);
+    g_autoptr(GError) error = NULL;
+    if (parts->len == 0 || json_object_get(act->status, "origin"))
+        return TRUE;
+    json_t *origin = origin_ordered(w, act->status);
+    if (!origin)
+        origin = origin_found(w, &seen->warmup, act->status, &error);
+    if (origin) {
+        json_object_set_new(act->status, "origin", origin);
+        return TRUE;
+    }
+    if (error->domain == HEARTH_ERROR) {
+        json_t *lost = warmup_status_idle(&seen->warmup, WARMUP_LOST, error->message, act->status,
+                                          g_get_real_time() / G_USEC_PER_SEC);
+        write_status(w, seen, act, lost);
+        json_decref(lost);
+    } else {
+        tell(w, &seen->warmup, error);
+    }
+    return FALSE;
+}
+
+static gboolean recover_all(Warmups *w, const GPtrArray *all)
+{
+    gboolean known = TRUE;
+    for (guint i = 0; i < all->len && may_act(w); i++) {
+        const Seen *seen = all->pdata[i];
+        if (!seen->bad && !recover(w, seen, act_of(w, seen)))
+            known = FALSE;
+    }
+    return known;
+}
+
 static void round_of(Warmups *w)
 {
     g_autoptr(GPtrArray) all = look(w), ordered = warmth_ordered(w->warmth);
@@ -309,6 +397,7 @@ static void round_of(Warmups *w)
         return;
     }
     forget_others(w, all);
+    const gboolean known = recover_all(w, all);
     g_autoptr(GPtrArray) runs = under_way(w, all);
     for (guint i = 0; i < all->len && may_act(w); i++)
         if (step(w, all->pdata[i], runs)) { /* what was borrowed from the old status is gone */
@@ -316,7 +405,9 @@ static void round_of(Warmups *w)
             runs = under_way(w, all);
         }
     g_autoptr(GError) error = NULL;
-    if (may_act(w) && !warmup_orders_settle(w->client, w->warmth, runs, ordered, w->stop, &error) &&
+    /* Else orders of runs that go on would be taken back. */
+    if (known && may_act(w) &&
+        !warmup_orders_settle(w->client, w->warmth, runs, ordered, w->stop, &error) &&
         !g_cancellable_is_cancelled(w->stop) && !w->troubled) {
         w->troubled = TRUE;
         g_warning("orders of CacheWarmups are not written: %s", error->message);

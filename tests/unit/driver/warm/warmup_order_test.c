@@ -108,5 +108,31 @@ START_TEST(a_message_is_short_and_text)
 }
 END_TEST
 
+START_TEST(a_message_tells_no_place)
+{
+    static const struct {
+        const char *said, *told;
+    } cases[] = {
+        {"/volumes/g/v/.snap/s/*: No such file", "the dataset/*: No such file"},
+        {"open \"/volumes/g/v/.snap/s\": denied", "open \"the dataset\": denied"},
+        {"(/volumes/g/other) and /etc/ceph, too", "((path)) and (path), too"},
+        {"at=/run/hearth/hearthd.sock; try again", "at=(path); try again"},
+        {"/a:b: Input/output error", "(path): Input/output error"},
+        {"3 files; the first: train/0001.tar: Input/output error",
+         "3 files; the first: train/0001.tar: Input/output error"},
+        {"200 MB/s, 1/2", "200 MB/s, 1/2"},
+        {"/", "(path)"},
+        {"", NULL},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        json_t *entry = doing(&(WarmupDoing){.state = "Failed", .message = (char *)cases[i].said});
+        const char *told = json_string_value(json_object_get(entry, "message"));
+        ck_assert_msg(g_strcmp0(told, cases[i].told) == 0, "%s: %s", cases[i].said, told);
+        json_decref(entry);
+    }
+}
+END_TEST
+
 HARNESS_MAIN("driver/warm/warmup_order", a_node_reads_what_the_controller_orders,
-             what_is_no_order_is_refused, how_far_a_node_is, a_message_is_short_and_text)
+             what_is_no_order_is_refused, how_far_a_node_is, a_message_is_short_and_text,
+             a_message_tells_no_place)

@@ -478,21 +478,149 @@ START_TEST(who_may_not_act_writes_nothing_and_goes_on_when_it_may)
 }
 END_TEST
 
+/* A run of another controller's: n1, if it has a part, is at it, n2 has not begun. */
+static json_t *run_under_way(gboolean on_n1)
+{
+    g_autofree char *key = dataset_key("c", "f", ROOT);
+    g_autofree char *now = kube_time_format(g_get_real_time());
+    json_t *object = order_of("w", 1, spec_of(1));
+    json_t *nodes = json_pack("[{s:s, s:s, s:s}]", "name", "n2", "state", "Pending", "since", now);
+    if (on_n1)
+        json_array_append_new(
+            nodes, json_pack("{s:s, s:s, s:s}", "name", "n1", "state", "Running", "since", now));
+    json_object_set_new(object, "status",
+                        json_pack("{s:s, s:s, s:i, s:s, s:o}", "phase", "Warming", "run", "w.1.0",
+                                  "observedGeneration", 1, "dataset", key, "nodes", nodes));
+    return object;
+}
+
+static void set_acts(World *w, gboolean acts)
+{
+    pthread_mutex_lock(&w->api.lock);
+    w->acts = acts;
+    pthread_mutex_unlock(&w->api.lock);
+}
+
+static void no_claim(World *w)
+{
+    pthread_mutex_lock(&w->api.lock);
+    json_decref(w->claim);
+    w->claim = NULL;
+    pthread_mutex_unlock(&w->api.lock);
+}
+
+static void has_order(World *w, const char *node_name, const char *root)
+{
+    json_t *object = cache(node_name);
+    json_object_set_new(object, "spec",
+                        json_pack("{s:[{s:s, s:s, s:s, s:{s:s, s:s, s:s}}]}", "warmups",
+                                  "namespace", "jobs", "name", "w", "run", "w.1.0", "origin",
+                                  "clusterID", "c", "fsName", "f", "rootPath", root));
+    put(w, OF_CACHES, node_name, object);
+}
+
+static void is_ordered(World *w, const char *node_name, const char *root)
+{
+    json_t *order = await_orders(w, node_name, 1);
+    ck_assert_str_eq(field_text(json_object_get(order, "origin"), "rootPath"), root);
+    json_decref(order);
+}
+
 START_TEST(another_controllers_run_is_gone_on_with)
 {
     g_autoptr(World) w = world_new();
-    json_t *object = order_of("w", 1, spec_of(1));
-    json_object_set_new(
-        object, "status",
-        json_loads("{\"phase\": \"Warming\", \"run\": \"w.1.0\", \"observedGeneration\": 1, "
-                   "\"dataset\": \"0123456789abcdef\", \"origin\": {\"clusterID\": \"c\", "
-                   "\"fsName\": \"f\", \"rootPath\": \"" ROOT "\"}, \"nodes\": [{\"name\": \"n2\", "
-                   "\"state\": \"Running\"}]}",
-                   0, NULL));
+    json_t *object = run_under_way(FALSE);
+    /* One of an earlier release told a place, which nobody believes any more. */
+    json_object_set_new(json_object_get(object, "status"), "origin",
+                        json_pack("{s:s, s:s, s:s}", "clusterID", "c", "fsName", "f", "rootPath",
+                                  "/volumes/g/other/.snap/s/1"));
     put(w, OF_WARMUPS, "w", object);
-    json_decref(await_orders(w, "n2", 1));
+    is_ordered(w, "n2", ROOT);
     says(w, "n2", "w.1.0", "Succeeded");
     await_phase(w, "w", "Warm");
+    ck_assert_ptr_null(part_of(w, OF_WARMUPS, "w", "status.origin"));
+}
+END_TEST
+
+START_TEST(also_from_its_orders_when_the_claim_is_gone)
+{
+    g_autoptr(World) w = world_new();
+    /* It begins when both are there, as after its first lists. */
+    set_acts(w, FALSE);
+    no_claim(w);
+    has_order(w, "n1", ROOT);
+    put(w, OF_WARMUPS, "w", run_under_way(TRUE));
+    g_usleep(500 * 1000);
+    set_acts(w, TRUE);
+    is_ordered(w, "n2", ROOT);
+    is_ordered(w, "n1", ROOT);
+}
+END_TEST
+
+START_TEST(but_not_from_one_for_another_place)
+{
+    g_autoptr(World) w = world_new();
+    /* It begins when both are there, as after its first lists. */
+    set_acts(w, FALSE);
+    has_order(w, "n1", "/volumes/g/secret/.snap/s/1");
+    put(w, OF_WARMUPS, "w", run_under_way(TRUE));
+    g_usleep(500 * 1000);
+    set_acts(w, TRUE);
+    is_ordered(w, "n2", ROOT);
+    for (int i = 0; i < 500; i++) {
+        json_t *order = await_orders(w, "n1", 1);
+        const gboolean right =
+            g_str_equal(field_text(json_object_get(order, "origin"), "rootPath"), ROOT);
+        json_decref(order);
+        if (right)
+            return;
+        g_usleep(10000);
+    }
+    ck_abort_msg("n1 still has the other place");
+}
+END_TEST
+
+START_TEST(one_whose_dataset_is_nowhere_has_failed)
+{
+    g_autoptr(World) w = world_new();
+    no_claim(w);
+    put(w, OF_WARMUPS, "w", run_under_way(FALSE));
+    await_phase(w, "w", "Failed");
+    json_t *conditions = part_of(w, OF_WARMUPS, "w", "status.conditions");
+    ck_assert_str_eq(field_text(json_array_get(conditions, 1), "reason"), "DatasetLost");
+    ck_assert_ptr_nonnull(
+        strstr(field_text(json_array_get(conditions, 1), "message"), "there is no claim data"));
+    json_decref(conditions);
+}
+END_TEST
+
+START_TEST(status_tells_no_place)
+{
+    g_autoptr(World) w = world_new();
+    put(w, OF_WARMUPS, "w", order_of("w", 1, spec_of(1)));
+    await_phase(w, "w", "Warming");
+    json_t *status = part_of(w, OF_WARMUPS, "w", "status");
+    g_autofree char *node_name =
+        g_strdup(field_text(json_array_get(json_object_get(status, "nodes"), 0), "name"));
+    json_decref(status);
+    json_decref(await_orders(w, node_name, 1));
+    /* A node of an earlier release, or one that wants to. */
+    json_t *object = cache(node_name);
+    json_object_set_new(object, "spec", part_of(w, OF_CACHES, node_name, "spec"));
+    json_object_set_new(json_object_get(object, "status"), "warmups",
+                        json_pack("[{s:s, s:s, s:s, s:s, s:s}]", "namespace", "jobs", "name", "w",
+                                  "run", "w.1.0", "state", "Failed", "message",
+                                  "cannot open " ROOT ": No such file or directory"));
+    put(w, OF_CACHES, node_name, object);
+    await_phase(w, "w", "Failed");
+    status = part_of(w, OF_WARMUPS, "w", "status");
+    char *text = json_dumps(status, 0);
+    ck_assert_msg(!strstr(text, "/volumes"), "%s", text);
+    ck_assert_ptr_nonnull(strstr(text, "cannot open (path): No such file or directory"));
+    ck_assert_ptr_null(json_object_get(status, "origin"));
+    ck_assert_uint_eq(strlen(field_text(status, "dataset")), 16);
+    free(text);
+    json_decref(status);
 }
 END_TEST
 
@@ -527,5 +655,7 @@ HARNESS_MAIN("driver/warm/warmups", a_claim_that_names_anothers_volume_shows_not
              suspending_takes_the_orders_back_until_it_may_again, what_is_missing_is_waited_for,
              a_spec_that_cannot_be_done_says_so,
              who_may_not_act_writes_nothing_and_goes_on_when_it_may,
-             another_controllers_run_is_gone_on_with, orders_that_nobody_gives_are_taken_back,
+             another_controllers_run_is_gone_on_with, also_from_its_orders_when_the_claim_is_gone,
+             but_not_from_one_for_another_place, one_whose_dataset_is_nowhere_has_failed,
+             status_tells_no_place, orders_that_nobody_gives_are_taken_back,
              writes_that_are_refused_are_tried_again)
