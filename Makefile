@@ -42,7 +42,8 @@ CACHE_SRC  := $(wildcard cache/*.c cache/*/*.c)
 WIRE_SRC   := cache/control/wire.c
 CTL_SRC    := $(WIRE_SRC) cache/control/size.c cache/control/mounts.c cache/report/table.c cache/report/rates.c \
     cache/report/finding.c cache/report/reading.c driver/backend/reach.c driver/volume/ceph_conf.c driver/volume/ceph_key.c driver/volume/config.c driver/volume/name.c \
-    driver/node/layers.c driver/node/layers_deny.c driver/node/layers_probe.c driver/node/mount.c driver/node/mounttable.c driver/node/bounded.c
+    driver/node/layers.c driver/node/layers_deny.c driver/node/layers_probe.c driver/node/mount.c driver/node/mounttable.c driver/node/mount_words.c driver/node/selinux.c \
+    driver/node/bounded.c
 CMD_SHARED := cmd/log.c
 METRICS_CMD := cmd/metrics.c
 DAEMON_CMD := cmd/no_cores.c

@@ -94,7 +94,7 @@ typedef struct Claim {
     const char *volume, *path;
     const json_t *spec;
     gboolean over_stack; /* a stack that is not served any more is at the path */
-    uint64_t attrs;
+    const MountOptions *options;
     HearthdLink *link; /* on which it is open */
     HearthdManifest manifest;
 } Claim;
@@ -193,7 +193,8 @@ static gboolean mount_native(Staging *s, Claim *c, Deadline deadline, GError **e
                               .manifest = place.manifest,
                               .objects = manifest->objects,
                               .fill = place.fill,
-                              .attrs = c->attrs};
+                              .attrs = c->options->attrs,
+                              .context = c->options->context};
     hearth_autofd int fd = -1;
     if (dataset_place_mount(s, &place, c->spec, manifest->path, deadline, error) &&
         renew(s, c->link, place.volume, c->spec, deadline, error) &&
@@ -213,12 +214,16 @@ static gboolean mount_native(Staging *s, Claim *c, Deadline deadline, GError **e
 
 /* Mounts the claim, natively if that can be. */
 static gboolean mount_claim(Staging *s, const char *volume, const char *path, const json_t *spec,
-                            gboolean over_stack, uint64_t attrs, Deadline deadline, GError **error)
+                            gboolean over_stack, const MountOptions *options, Deadline deadline,
+                            GError **error)
 {
     if (s->datasets && s->datasets->layers->usable &&
         json_is_true(json_object_get(spec, "cache"))) {
-        g_auto(Claim) c = {
-            .volume = volume, .path = path, .spec = spec, .over_stack = over_stack, .attrs = attrs};
+        g_auto(Claim) c = {.volume = volume,
+                           .path = path,
+                           .spec = spec,
+                           .over_stack = over_stack,
+                           .options = options};
         gboolean native;
         g_autoptr(GError) cause = NULL;
         if (!ask(s, &c, &native, deadline, error))
@@ -233,7 +238,7 @@ static gboolean mount_claim(Staging *s, const char *volume, const char *path, co
             say_fuse(volume, cause->message);
     }
     return (!over_stack || staging_clear(s, volume, path, TRUE, deadline, error)) &&
-           staging_mount_at(s, volume, path, spec, NULL, attrs, deadline, error);
+           staging_mount_at(s, volume, path, spec, NULL, options, deadline, error);
 }
 
 gboolean dataset_is_at(const GPtrArray *table, const char *path, DatasetPlace *place)
@@ -272,8 +277,8 @@ static gboolean is_same(Staging *s, HearthdLink *link, const char *volume, const
 /* *staged: the claim is mounted at `path` as asked for. FALSE with ALREADY_EXISTS: as something
  * else. */
 static gboolean check_staged(Staging *s, const char *volume, const char *path, const json_t *spec,
-                             const GPtrArray *table, gboolean *staged, Deadline deadline,
-                             GError **error)
+                             const char *context, const GPtrArray *table, gboolean *staged,
+                             Deadline deadline, GError **error)
 {
     g_auto(DatasetPlace) place = {0};
     gboolean same, own;
@@ -285,6 +290,9 @@ static gboolean check_staged(Staging *s, const char *volume, const char *path, c
         return FALSE;
     if (!*staged)
         return TRUE;
+    if (!staging_check_context(mount_find(table, path), volume, context,
+                               HEARTH_ERROR_ALREADY_EXISTS, error))
+        return FALSE;
     if (!is_same(s, link, volume, spec, &place, &same, &own, deadline, error))
         return FALSE;
     if (same && !own)
@@ -298,7 +306,7 @@ static gboolean check_staged(Staging *s, const char *volume, const char *path, c
 }
 
 gboolean dataset_stage(Staging *s, const char *volume, const char *path, const json_t *spec,
-                       uint64_t attrs, gint64 timeout_ms, GError **error)
+                       const MountOptions *options, gint64 timeout_ms, GError **error)
 {
     Deadline deadline = deadline_in(timeout_ms);
     g_autoptr(BusyHold) hold = busy_take(s->busy, volume, path, error);
@@ -308,9 +316,9 @@ gboolean dataset_stage(Staging *s, const char *volume, const char *path, const j
     if (!table || (entry && !staging_check_owner(s, entry, volume, error)))
         return FALSE;
     if (entry && mount_served_volume(entry)) /* by a session; that is kept */
-        return staging_mount_at(s, volume, path, spec, NULL, attrs, deadline, error);
-    return check_staged(s, volume, path, spec, table, &staged, deadline, error) &&
-           (staged || mount_claim(s, volume, path, spec, entry != NULL, attrs, deadline, error));
+        return staging_mount_at(s, volume, path, spec, NULL, options, deadline, error);
+    return check_staged(s, volume, path, spec, options->context, table, &staged, deadline, error) &&
+           (staged || mount_claim(s, volume, path, spec, entry != NULL, options, deadline, error));
 }
 
 /* ---- publishing ---- */
@@ -330,8 +338,8 @@ static gboolean fits_group(HearthdLink *link, const DatasetPlace *place, gint64 
 
 /* Mounts the claim anew: hearthd lost its dataset, or it is for a group now. */
 static gboolean mount_again(Staging *s, const char *volume, const char *staged,
-                            const DatasetPlace *place, gint64 group, Deadline deadline,
-                            GError **error)
+                            const DatasetPlace *place, const char *context, gint64 group,
+                            Deadline deadline, GError **error)
 {
     json_t *kept = keeper_spec(s->keeper, place->volume);
     if (!kept) {
@@ -344,8 +352,9 @@ static gboolean mount_again(Staging *s, const char *volume, const char *staged,
     json_t *own = dataset_spec(kept, volume);
     if (group >= 0)
         json_object_set_new(own, "mountGroup", json_integer((json_int_t)group));
-    const uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY;
-    gboolean mounted = mount_claim(s, volume, staged, own, TRUE, attrs, deadline, error);
+    const MountOptions options = {.attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY,
+                                  .context = context};
+    gboolean mounted = mount_claim(s, volume, staged, own, TRUE, &options, deadline, error);
     /* For the next attempt: taking back has dropped it. */
     if (!mounted && !keeper_is_complete(s->keeper, place->volume))
         keeper_put(s->keeper, place->volume, kept, -1);
@@ -355,14 +364,17 @@ static gboolean mount_again(Staging *s, const char *volume, const char *staged,
 }
 
 gboolean dataset_ensure_served(Staging *s, const char *volume, const char *staged,
-                               const DatasetPlace *place, gint64 group, dev_t *dev,
-                               Deadline deadline, GError **error)
+                               const DatasetPlace *place, const char *context, gint64 group,
+                               dev_t *dev, Deadline deadline, GError **error)
 {
     gboolean served, fits = FALSE;
     g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, NULL, error);
     g_autoptr(GPtrArray) table = link ? staging_list(s, error) : NULL;
     const MountEntry *entry = table ? mount_find(table, staged) : NULL;
-    if (!table || !dataset_place_is_served(s, link, table, place, &served, deadline, error) ||
+    if (!table ||
+        (entry &&
+         !staging_check_context(entry, volume, context, HEARTH_ERROR_FAILED_PRECONDITION, error)) ||
+        !dataset_place_is_served(s, link, table, place, &served, deadline, error) ||
         (served && !fits_group(link, place, group, &fits, error)))
         return FALSE;
     if (served && !fits) {
@@ -371,7 +383,9 @@ gboolean dataset_ensure_served(Staging *s, const char *volume, const char *stage
         if (other)
             return staging_other_group(volume, other, group, error);
     }
-    if ((!served || !fits) && !mount_again(s, volume, staged, place, group, deadline, error))
+    if ((!served || !fits) &&
+        !mount_again(s, volume, staged, place, entry ? entry->context : context, group, deadline,
+                     error))
         return FALSE;
     if (!served)
         g_message("volume %s: mounted anew at %s after hearthd lost it", volume, staged);

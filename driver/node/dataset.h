@@ -40,6 +40,6 @@ void staging_take_layers(Staging *staging, NodeLayers *layers, unsigned refresh_
  * with the progress: the next call goes on from there.
  */
 gboolean dataset_stage(Staging *s, const char *volume, const char *path, const json_t *spec,
-                       uint64_t attrs, gint64 timeout_ms, GError **error);
+                       const MountOptions *options, gint64 timeout_ms, GError **error);
 
 #endif

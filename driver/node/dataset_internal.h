@@ -68,11 +68,11 @@ json_t *dataset_spec(const json_t *spec, const char *volume);
 gboolean dataset_is_at(const GPtrArray *table, const char *path, DatasetPlace *place);
 /*
  * As ensure_served() of staging.c, of a stack. For a group that may not read all of it a session
- * takes its place; FAILED_PRECONDITION while it is published.
+ * takes its place; FAILED_PRECONDITION while it is published, and for another context than it has.
  */
 gboolean dataset_ensure_served(Staging *s, const char *volume, const char *staged,
-                               const DatasetPlace *place, gint64 group, dev_t *dev,
-                               Deadline deadline, GError **error);
+                               const DatasetPlace *place, const char *context, gint64 group,
+                               dev_t *dev, Deadline deadline, GError **error);
 /* The dataset's size and number of files. */
 gboolean dataset_statvfs(Staging *s, const DatasetPlace *place, struct statvfs *st, GError **error);
 /*

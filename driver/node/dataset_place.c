@@ -273,9 +273,12 @@ static gboolean mount_fill(Staging *s, const DatasetPlace *place, const json_t *
                            Deadline deadline, GError **error)
 {
     json_t *own = dataset_spec(spec, place->volume);
+    /* Without a context: claims of all kinds share it, and the kernel goes through an overlay to it
+     * with the rights of this process. */
+    const MountOptions options = {.attrs =
+                                      MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
     gboolean mounted =
-        staging_mount_at(s, place->volume, place->fill, own, "fill",
-                         MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, deadline, error);
+        staging_mount_at(s, place->volume, place->fill, own, "fill", &options, deadline, error);
     node_spec_free(own);
     g_autoptr(GPtrArray) table = mounted ? staging_list(s, error) : NULL;
     const MountEntry *entry = table ? mount_find(table, place->fill) : NULL;

@@ -6,6 +6,8 @@
 #include "driver/node/fs_options.h"
 #include <string.h>
 #include "driver/node/mount.h"
+#include "driver/node/mount_words.h"
+#include "driver/node/selinux.h"
 
 enum { EXT4 = 1, XFS = 2, BOTH = EXT4 | XFS };
 
@@ -63,42 +65,53 @@ static gboolean is_known(const char *word, unsigned types)
     return FALSE;
 }
 
-static gboolean refuse(const char *word, unsigned types, GError **error)
+static gboolean refuse(const char *word, unsigned types, gboolean labelled, GError **error)
 {
-    g_autoptr(GString) names = g_string_new("ro, rw, exec, noexec, noatime, relatime, nodiratime, "
-                                            "nosuid, nodev");
+    g_autoptr(GString) names = g_string_new(MOUNT_FLAGS_KNOWN);
     for (guint i = 0; i < G_N_ELEMENTS(known); i++)
         if (known[i].types & types)
             g_string_append_printf(names, ", %s%s", known[i].name,
                                    g_str_has_suffix(known[i].name, "=") ? "..." : "");
     g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                "mount option \"%.100s\" is not supported%s; use %s", word,
+                "mount option \"%.100s\" is not supported%s; use %s%s", word,
                 types == BOTH  ? ""
                 : types == XFS ? " with xfs"
                                : " with ext4",
-                names->str);
+                names->str, selinux_hint(labelled));
     return FALSE;
 }
 
+/* Whether it is an option of any mount. */
+static gboolean is_general(const char *word)
+{
+    uint64_t attrs;
+    g_autofree char *context = NULL;
+    return selinux_is_option(word) ||
+           mount_parse_flags((char *const *)&word, 1, &attrs, &context, NULL);
+}
+
 gboolean fs_options_parse(const char *fs_type, char *const *flags, size_t n, uint64_t *attrs,
-                          char ***options, GError **error)
+                          char **context, char ***options, GError **error)
 {
     const unsigned types = mask_of(fs_type);
     g_autoptr(GPtrArray) general = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) own = g_ptr_array_new_with_free_func(g_free);
+    gboolean labelled = FALSE;
     for (size_t i = 0; i < n; i++) {
-        g_auto(GStrv) words = g_strsplit(flags[i], ",", -1);
+        g_auto(GStrv) words = mount_words(flags[i], error);
+        if (!words)
+            return FALSE;
         for (char **word = words; *word; word++) {
-            uint64_t ignored;
-            if (mount_parse_flags(word, 1, &ignored, NULL))
+            labelled = labelled || selinux_is_option(*word);
+            if (is_general(*word))
                 g_ptr_array_add(general, g_strdup(*word));
             else if (is_known(*word, types))
                 g_ptr_array_add(own, g_strdup(*word));
             else
-                return refuse(*word, types, error);
+                return refuse(*word, types, labelled, error);
         }
     }
-    if (!mount_parse_flags((char *const *)general->pdata, general->len, attrs, error))
+    if (!mount_parse_flags((char *const *)general->pdata, general->len, attrs, context, error))
         return FALSE;
     g_ptr_array_add(own, NULL);
     *options = (char **)g_ptr_array_free(g_steal_pointer(&own), FALSE);

@@ -7,11 +7,11 @@
 #include "driver/error.h"
 
 /*
- * Splits flags into those of any mount (*attrs, MOUNT_ATTR_* bits, see mount_parse_flags()) and
+ * Splits flags into those of any mount (*attrs and *context, see mount_parse_flags()) and
  * those of the file system (*options, for g_strfreev()). fs_type "ext4", "xfs", or NULL: either.
  * INVALID_ARGUMENT for one that is not allowed, naming those that are.
  */
 gboolean fs_options_parse(const char *fs_type, char *const *flags, size_t n, uint64_t *attrs,
-                          char ***options, GError **error);
+                          char **context, char ***options, GError **error);
 
 #endif

@@ -167,7 +167,8 @@ static gboolean mount_fs(Staging *s, Attempt *a, const char *path, const ImageUs
         if (!staging_check_owner(s, entry, a->volume, error))
             return FALSE;
         if (entry->read_only == read_only && image_is_fs_on(entry, a->device.number))
-            return TRUE;
+            return staging_check_context(entry, a->volume, use->context,
+                                         HEARTH_ERROR_ALREADY_EXISTS, error);
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
                     "volume %s is staged at %s already, %s; unstage it first", a->volume, path,
                     entry->read_only ? "for reading only" : "for writing");
@@ -176,6 +177,9 @@ static gboolean mount_fs(Staging *s, Attempt *a, const char *path, const ImageUs
     if (!m->ops->make_dir(m, path, &a->made_dir, error))
         return FALSE;
     const MountEntry *other = image_find_fs(table, a->device.number);
+    if (other && !staging_check_context(other, a->volume, use->context,
+                                        HEARTH_ERROR_FAILED_PRECONDITION, error))
+        return FALSE;
     g_autofree char *grow = NULL;
     a->mount_fd = other ? m->ops->clone(m, other->target, other->dev, use->attrs, error)
                         : image_fs_mount(s, &a->place, &a->device, use, &grow, deadline, error);
@@ -197,9 +201,10 @@ static gboolean try_build(Staging *s, Attempt *a, const char *path, const json_t
         (mounted && !served && !remove_dead(s, a->volume, &a->place, deadline, error)) ||
         !s->block->ops->make_root(s->block, s->device_dir, error))
         return FALSE;
-    const uint64_t fuse_attrs =
-        MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | (use->attrs & MOUNT_ATTR_RDONLY);
-    if (!staging_mount_at(s, a->volume, a->place.dir, spec, NULL, fuse_attrs, deadline, error))
+    /* Nobody but this process looks at it, so it has no context. */
+    const MountOptions fuse = {.attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC |
+                                        (use->attrs & MOUNT_ATTR_RDONLY)};
+    if (!staging_mount_at(s, a->volume, a->place.dir, spec, NULL, &fuse, deadline, error))
         return FALSE;
     a->made_fuse = !mounted || !served;
     return attach(s, a, use, error) && (use->block || mount_fs(s, a, path, use, deadline, error));
@@ -260,6 +265,14 @@ gboolean image_stage(Staging *s, const char *volume, const char *path, const jso
 
 /* ---- publishing ---- */
 
+/* The SELinux context of what is mounted there, the caller's; NULL: none. */
+static char *context_at(Staging *s, const char *path)
+{
+    g_autoptr(GPtrArray) table = staging_list(s, NULL);
+    const MountEntry *entry = table ? mount_find(table, path) : NULL;
+    return entry ? g_strdup(entry->context) : NULL;
+}
+
 /* The volume's device, built anew from what the keeper has when hearthd lost it. */
 static gboolean ensure_served(Staging *s, const char *volume, const char *staged,
                               const ImageUse *use, LoopDevice *device, Deadline deadline,
@@ -280,7 +293,10 @@ static gboolean ensure_served(Staging *s, const char *volume, const char *staged
                         volume, staged);
             return FALSE;
         }
-        gboolean built = build(s, volume, staged, spec, use, deadline, error);
+        g_autofree char *had = context_at(s, staged);
+        ImageUse again = *use;
+        again.context = use->context ? use->context : had;
+        gboolean built = build(s, volume, staged, spec, &again, deadline, error);
         node_spec_free(spec);
         if (!built)
             return FALSE;
@@ -325,7 +341,7 @@ static gboolean take_group(Staging *s, const char *volume, const char *staged, c
 }
 
 static gboolean publish_fs(Staging *s, const char *volume, const char *staged, const char *target,
-                           int number, const gid_t *group, uint64_t attrs, gboolean exclusive,
+                           int number, const ImageUse *use, uint64_t attrs, gboolean exclusive,
                            Deadline deadline, GError **error)
 {
     g_autoptr(GPtrArray) table = staging_list(s, error);
@@ -337,8 +353,10 @@ static gboolean publish_fs(Staging *s, const char *volume, const char *staged, c
                     "volume %s is not staged at %s; stage it first", volume, staged);
         return FALSE;
     }
-    if (group && !entry->read_only &&
-        !take_group(s, volume, staged, target, entry->dev, *group, deadline, error))
+    if (!staging_check_context(entry, volume, use->context, HEARTH_ERROR_FAILED_PRECONDITION,
+                               error) ||
+        (use->group && !entry->read_only &&
+         !take_group(s, volume, staged, target, entry->dev, *use->group, deadline, error)))
         return FALSE;
     return staging_bind(s, volume, staged, target, entry->dev, attrs, exclusive, deadline, error);
 }
@@ -418,8 +436,8 @@ gboolean image_publish(Staging *s, const char *volume, const char *staged, const
     if (!hold || !ensure_served(s, volume, staged, use, &device, deadline, error))
         return FALSE;
     if (!use->block)
-        return publish_fs(s, volume, staged, target, device.number, use->group, attrs, exclusive,
-                          deadline, error);
+        return publish_fs(s, volume, staged, target, device.number, use, attrs, exclusive, deadline,
+                          error);
     const gboolean read_only = (attrs & MOUNT_ATTR_RDONLY) || (use->attrs & MOUNT_ATTR_RDONLY);
     return publish_device(s, volume, target, &device, read_only, exclusive, deadline, error);
 }

@@ -25,6 +25,7 @@ typedef struct ImageUse {
     const char *mkfs_options; /* NULL: a default for empty and thin images */
     const gid_t *group;       /* the pod's fsGroup, taken by publishing; NULL: none */
     char *const *fs_options;  /* the file system's own mount options; NULL: none */
+    const char *context;      /* SELinux's; NULL: none is asked for */
     uint64_t attrs;           /* MOUNT_ATTR_*; with RDONLY nothing is written to the image */
 } ImageUse;
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include "driver/node/image_internal.h"
+#include "driver/node/selinux.h"
 
 #define NOTE "formatting"
 
@@ -149,7 +150,14 @@ int image_fs_mount(Staging *s, const ImagePlace *place, const LoopDevice *device
     g_ptr_array_add(options, (gpointer)(xfs ? "nouuid" : "errors=remount-ro"));
     for (guint i = 0; use->fs_options && use->fs_options[i]; i++)
         g_ptr_array_add(options, use->fs_options[i]);
+    g_autofree char *context = use->context ? g_strconcat("context=", use->context, NULL) : NULL;
+    if (context)
+        g_ptr_array_add(options, context);
     g_ptr_array_add(options, NULL);
-    return s->block->ops->mount(s->block, device->number, type, (char *const *)options->pdata,
-                                use->attrs, left_ms(deadline, G_MAXINT64), error);
+    int mount = s->block->ops->mount(s->block, device->number, type, (char *const *)options->pdata,
+                                     use->attrs, left_ms(deadline, G_MAXINT64), error);
+    g_autofree char *labelled = selinux_shown(use->context);
+    if (mount < 0 && use->context)
+        g_prefix_error(error, "its file system%s: ", labelled);
+    return mount;
 }

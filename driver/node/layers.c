@@ -14,6 +14,7 @@
 #include "cache/autofd.h"
 #include "driver/node/layers_internal.h"
 #include "driver/node/mount.h"
+#include "driver/node/selinux.h"
 
 #define MAX_STUCK 32
 /* fsconfig(2) takes no longer strings. */
@@ -102,7 +103,8 @@ static int set_layers(int context, StackSyntax syntax, const char *lower, const 
 }
 
 int layers_mount_overlay(StackSyntax syntax, const char *source, const char *lower,
-                         const char *const *data, guint n_data, uint64_t attrs, char **said)
+                         const char *const *data, guint n_data, const MountOptions *options,
+                         char **said)
 {
     hearth_autofd int context = fsopen("overlay", FSOPEN_CLOEXEC);
     if (context < 0)
@@ -116,14 +118,16 @@ int layers_mount_overlay(StackSyntax syntax, const char *source, const char *low
         rc = option(context, "redirect_dir", "on");
     if (rc == 0)
         rc = option(context, "ro", NULL);
-    return finish(context, rc, attrs | MOUNT_ATTR_RDONLY, said);
+    if (rc == 0 && options->context)
+        rc = option(context, "context", options->context);
+    return finish(context, rc, options->attrs | MOUNT_ATTR_RDONLY, said);
 }
 
 /* ---- the operations, each a job ---- */
 
 typedef struct LayersJob {
     StackSyntax syntax;
-    char *source, *manifest, *objects, *fill;
+    char *source, *manifest, *objects, *fill, *context;
     uint64_t attrs;
     int fd; /* what is made, or looked at */
     int rc; /* 0 or -errno */
@@ -139,6 +143,7 @@ static void job_free(void *data)
     g_free(job->manifest);
     g_free(job->objects);
     g_free(job->fill);
+    g_free(job->context);
     g_free(job->said);
     g_free(job);
 }
@@ -220,7 +225,8 @@ static void stack_run(void *data)
 {
     LayersJob *job = data;
     const char *const layers[] = {job->objects, job->fill};
-    int rc = layers_mount_overlay(job->syntax, job->source, job->manifest, layers, 2, job->attrs,
+    const MountOptions options = {.attrs = job->attrs, .context = job->context};
+    int rc = layers_mount_overlay(job->syntax, job->source, job->manifest, layers, 2, &options,
                                   &job->said);
     job->fd = rc >= 0 ? rc : -1;
     job->rc = MIN(rc, 0);
@@ -236,10 +242,12 @@ static int kernel_mount_stack(NodeLayers *l, const LayerStack *stack, gint64 tim
     job->manifest = g_strdup(stack->manifest);
     job->objects = g_strdup(stack->objects);
     job->fill = g_strdup(stack->fill);
+    job->context = g_strdup(stack->context);
     job->attrs = stack->attrs;
     job->fd = -1;
-    g_autofree char *what = g_strdup_printf("mounting %s, %s and %s with overlayfs",
-                                            stack->manifest, stack->objects, stack->fill);
+    g_autofree char *labelled = selinux_shown(stack->context);
+    g_autofree char *what = g_strdup_printf("mounting %s, %s and %s with overlayfs%s",
+                                            stack->manifest, stack->objects, stack->fill, labelled);
     if (!bounded_run(k->bounded, what, what, stack_run, job, job_free, timeout_ms, error))
         return -1;
     if (job->rc != 0)

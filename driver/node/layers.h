@@ -25,7 +25,8 @@ typedef struct NodeLayers NodeLayers;
 typedef struct LayerStack {
     const char *source; /* that the mount table names */
     const char *manifest, *objects, *fill;
-    uint64_t attrs; /* MOUNT_ATTR_* */
+    uint64_t attrs;      /* MOUNT_ATTR_* */
+    const char *context; /* SELinux's; NULL: none */
 } LayerStack;
 
 /*

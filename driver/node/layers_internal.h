@@ -5,6 +5,7 @@
 #include "driver/node/bounded.h"
 #include "driver/node/layers.h"
 #include "driver/node/layers_deny.h"
+#include "driver/node/mount.h"
 
 typedef enum StackSyntax {
     STACK_NONE,
@@ -23,10 +24,11 @@ typedef struct KernelLayers {
 
 /*
  * A detached overlay mount of `lower` and data-only layers, or -errno; *said is what the kernel
- * says of it, the caller's.
+ * says of it, the caller's. `options` has the attributes and the context.
  */
 int layers_mount_overlay(StackSyntax syntax, const char *source, const char *lower,
-                         const char *const *data, guint n_data, uint64_t attrs, char **said);
+                         const char *const *data, guint n_data, const MountOptions *options,
+                         char **said);
 /* A detached EROFS mount, or -errno. */
 int layers_mount_file(const char *file, char **said);
 

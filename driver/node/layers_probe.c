@@ -74,7 +74,8 @@ static StackSyntax probe_syntax(const char *dir, char **why)
     const char *const data[] = {objects, fill};
     for (guint i = 0; i < G_N_ELEMENTS(tried); i++) {
         g_autofree char *said = NULL;
-        int rc = layers_mount_overlay(tried[i], "hearth", lower, data, 2, 0, &said);
+        const MountOptions options = {0};
+        int rc = layers_mount_overlay(tried[i], "hearth", lower, data, 2, &options, &said);
         hearth_autofd int mount = rc >= 0 ? rc : -1;
         if (mount >= 0 && reads_right(mount))
             return tried[i];

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "cache/autofd.h"
 #include "driver/node/bounded.h"
+#include "driver/node/selinux.h"
 
 /* Threads left behind in hung mounts, all volumes together. */
 #define MAX_STUCK 32
@@ -69,8 +70,8 @@ char *mount_context_message(int context)
     return g_strdup(g_strstrip(text));
 }
 
-static int kernel_mount_fuse(NodeMounter *m, int fuse_fd, const char *volume, uint64_t attrs,
-                             GError **error)
+static int kernel_mount_fuse(NodeMounter *m, int fuse_fd, const char *volume,
+                             const MountOptions *wanted, GError **error)
 {
     (void)m;
     g_autofree char *source = g_strconcat(MOUNT_SOURCE_PREFIX, volume, NULL);
@@ -78,10 +79,17 @@ static int kernel_mount_fuse(NodeMounter *m, int fuse_fd, const char *volume, ui
     const struct {
         const char *key, *value; /* no value: a flag */
     } options[] = {
-        {"source", source},      {"subtype", "hearth"}, {"fd", fd_text},
-        {"rootmode", "40000"},   {"user_id", "0"},      {"group_id", "0"},
-        {"max_read", "1048576"}, {"allow_other", NULL}, {"default_permissions", NULL},
-        {"ro", NULL} /* last */,
+        {"source", source},
+        {"subtype", "hearth"},
+        {"fd", fd_text},
+        {"rootmode", "40000"},
+        {"user_id", "0"},
+        {"group_id", "0"},
+        {"max_read", "1048576"},
+        {"allow_other", NULL},
+        {"default_permissions", NULL},
+        {"ro", NULL},
+        {"context", wanted->context},
     };
     hearth_autofd int context = fsopen("fuse", FSOPEN_CLOEXEC);
     if (context < 0) {
@@ -89,11 +97,13 @@ static int kernel_mount_fuse(NodeMounter *m, int fuse_fd, const char *volume, ui
                   "volume %s: fsopen of fuse (CAP_SYS_ADMIN and Linux 5.12 are needed)", volume);
         return -1;
     }
-    guint n = G_N_ELEMENTS(options) - (attrs & MOUNT_ATTR_RDONLY ? 0 : 1);
     int rc = 0;
     const char *step = "";
-    for (guint i = 0; i < n && rc == 0; i++) {
+    for (guint i = 0; i < G_N_ELEMENTS(options) && rc == 0; i++) {
         step = options[i].key;
+        if ((strcmp(step, "ro") == 0 && !(wanted->attrs & MOUNT_ATTR_RDONLY)) ||
+            (strcmp(step, "context") == 0 && !wanted->context))
+            continue;
         rc = fsconfig(context, options[i].value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, step,
                       options[i].value, 0);
     }
@@ -104,13 +114,14 @@ static int kernel_mount_fuse(NodeMounter *m, int fuse_fd, const char *volume, ui
     int fd = -1;
     if (rc == 0) {
         step = "fsmount";
-        fd = fsmount(context, FSMOUNT_CLOEXEC, (unsigned)attrs);
+        fd = fsmount(context, FSMOUNT_CLOEXEC, (unsigned)wanted->attrs);
     }
     if (fd < 0) {
         int cause = errno;
         g_autofree char *more = mount_context_message(context);
-        set_errno(error, HEARTH_ERROR_INTERNAL, cause, "volume %s: mounting FUSE: %s%s%s", volume,
-                  step, more ? ": " : "", more ? more : "");
+        g_autofree char *labelled = selinux_shown(wanted->context);
+        set_errno(error, HEARTH_ERROR_INTERNAL, cause, "volume %s: mounting FUSE%s: %s%s%s", volume,
+                  labelled, step, more ? ": " : "", more ? more : "");
     }
     return fd;
 }
@@ -412,6 +423,7 @@ NodeMounter *node_mounter_new(void)
 {
     KernelMounter *k = g_new0(KernelMounter, 1);
     k->base.ops = &kernel_ops;
+    k->base.selinux = selinux_is_enabled();
     k->bounded = bounded_new(MAX_STUCK);
     return &k->base;
 }

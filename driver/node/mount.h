@@ -33,11 +33,18 @@ typedef struct MountEntry {
     char *type;
     char *source;
     char *lower;        /* of an overlay: its first lower layer; else NULL */
+    char *context;      /* SELinux's, of all its files (selinux.h); NULL: none */
     gboolean read_only; /* this mount or its file system */
 } MountEntry;
 
 void mount_entry_free(MountEntry *entry);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MountEntry, mount_entry_free)
+
+/* How a file system of ours is mounted; borrowed. */
+typedef struct MountOptions {
+    uint64_t attrs;      /* MOUNT_ATTR_* */
+    const char *context; /* SELinux's, of all its files; NULL: none is asked for */
+} MountOptions;
 
 /* Parses one line of mountinfo, escapes (\040 and the like) decoded. NULL: malformed. */
 MountEntry *mount_parse_line(const char *line);
@@ -64,11 +71,15 @@ char *mount_context_message(int context);
 /* The path with symlinks resolved in as much of it as exists; the caller's. */
 char *mount_canonical_dir(const char *path);
 
+#define MOUNT_FLAGS_KNOWN                                                                          \
+    "ro, rw, exec, noexec, noatime, relatime, nodiratime, nosuid, nodev, context=..."
 /*
- * Turns a capability's mount flags (ro, noatime, ...) into MOUNT_ATTR_* bits. INVALID_ARGUMENT for
- * one that is not allowed, naming those that are.
+ * Turns a capability's mount flags (ro, noatime, ...) into MOUNT_ATTR_* bits, and takes an SELinux
+ * context among them; *context is the caller's, or NULL. INVALID_ARGUMENT for one that is not
+ * allowed, naming those that are.
  */
-gboolean mount_parse_flags(char *const *flags, size_t n, uint64_t *attrs, GError **error);
+gboolean mount_parse_flags(char *const *flags, size_t n, uint64_t *attrs, char **context,
+                           GError **error);
 
 typedef struct NodeMounter NodeMounter;
 
@@ -83,7 +94,7 @@ typedef struct NodeMounterOps {
     /* A new /dev/fuse descriptor, or -1. */
     int (*open_fuse)(NodeMounter *m, GError **error);
     /* A detached mount served through fuse_fd, or -1. Closing the result unmounts. */
-    int (*mount_fuse)(NodeMounter *m, int fuse_fd, const char *volume, uint64_t attrs,
+    int (*mount_fuse)(NodeMounter *m, int fuse_fd, const char *volume, const MountOptions *options,
                       GError **error);
     /*
      * A detached bind of the mount at `path`, or -1. Its flags are `attrs`, not those of the
@@ -120,6 +131,7 @@ typedef struct NodeMounterOps {
 
 struct NodeMounter {
     const NodeMounterOps *ops;
+    gboolean selinux; /* the kernel labels files; contexts are for such nodes alone */
 };
 
 /* The kernel's; /dev/fuse and CAP_SYS_ADMIN are needed from the first mount on. */

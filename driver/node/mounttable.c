@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/sysmacros.h>
+#include "driver/node/mount_words.h"
+#include "driver/node/selinux.h"
 
 void mount_entry_free(MountEntry *entry)
 {
@@ -18,6 +20,7 @@ void mount_entry_free(MountEntry *entry)
     g_free(entry->type);
     g_free(entry->source);
     g_free(entry->lower);
+    g_free(entry->context);
     g_free(entry);
 }
 
@@ -38,10 +41,16 @@ static char *unescape(const char *s)
     return out;
 }
 
-static gboolean has_option(const char *options, const char *name)
+static gboolean has_option(char *const *options, const char *name)
 {
-    g_auto(GStrv) list = g_strsplit(options, ",", -1);
-    return g_strv_contains((const gchar *const *)list, name);
+    return g_strv_contains((const gchar *const *)options, name);
+}
+
+/* What the kernel tells of a mount or a file system; for g_strfreev(). */
+static char **told_options(const char *field)
+{
+    char **words = mount_words(field, NULL);
+    return words ? words : g_strsplit(field, ",", -1);
 }
 
 static gboolean parse_number(const char *s, char end, uint64_t *value, const char **rest)
@@ -62,9 +71,8 @@ static gboolean parse_number(const char *s, char end, uint64_t *value, const cha
  * Of an overlay's options: "lowerdir+=first,..." or "lowerdir=first:second::data,...". In the
  * latter a backslash escapes colons and itself.
  */
-static char *first_lower(const char *options)
+static char *first_lower(char *const *list)
 {
-    g_auto(GStrv) list = g_strsplit(options, ",", -1);
     for (guint i = 0; list[i]; i++) {
         if (g_str_has_prefix(list[i], "lowerdir+="))
             return unescape(list[i] + strlen("lowerdir+="));
@@ -78,6 +86,17 @@ static char *first_lower(const char *options)
         }
         *to = '\0';
         return path;
+    }
+    return NULL;
+}
+
+/* context="system_u:object_r:container_file_t:s0:c1,c2"; the quotes only where there is a comma. */
+static char *context_of(char *const *list)
+{
+    for (guint i = 0; list[i]; i++) {
+        g_autofree char *value = mount_word_value(list[i], "context");
+        if (value)
+            return unescape(value);
     }
     return NULL;
 }
@@ -108,9 +127,11 @@ MountEntry *mount_parse_line(const char *line)
     entry->target = unescape(fields[4]);
     entry->type = unescape(fields[dash + 1]);
     entry->source = unescape(fields[dash + 2]);
+    g_auto(GStrv) own = told_options(fields[5]), super = told_options(fields[dash + 3]);
     if (strcmp(entry->type, MOUNT_STACK_TYPE) == 0)
-        entry->lower = first_lower(fields[dash + 3]);
-    entry->read_only = has_option(fields[5], "ro") || has_option(fields[dash + 3], "ro");
+        entry->lower = first_lower(super);
+    entry->context = context_of(super);
+    entry->read_only = has_option(own, "ro") || has_option(super, "ro");
     return entry;
 }
 
@@ -214,7 +235,8 @@ char *mount_canonical_dir(const char *path)
     return g_build_filename(resolved, name, NULL);
 }
 
-gboolean mount_parse_flags(char *const *flags, size_t n, uint64_t *attrs, GError **error)
+/* TRUE: the word is a flag of any mount, and *bits has it. */
+static gboolean take_flag(const char *word, uint64_t *bits)
 {
     static const struct {
         const char *name;
@@ -231,23 +253,39 @@ gboolean mount_parse_flags(char *const *flags, size_t n, uint64_t *attrs, GError
         {"nosuid", 0, 0},
         {"nodev", 0, 0},
     };
+    guint k = 0;
+    while (k < G_N_ELEMENTS(known) && strcmp(known[k].name, word) != 0)
+        k++;
+    if (k == G_N_ELEMENTS(known))
+        return FALSE;
+    *bits = (*bits & ~known[k].clear) | known[k].set;
+    return TRUE;
+}
+
+gboolean mount_parse_flags(char *const *flags, size_t n, uint64_t *attrs, char **context,
+                           GError **error)
+{
     uint64_t bits = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+    g_autofree char *label = NULL;
     for (size_t i = 0; i < n; i++) {
-        g_auto(GStrv) words = g_strsplit(flags[i], ",", -1); /* "ro,noatime" is one flag to some */
+        g_auto(GStrv) words = mount_words(flags[i], error); /* "ro,noatime" is one flag to some */
+        if (!words)
+            return FALSE;
         for (guint w = 0; words[w]; w++) {
-            guint k = 0;
-            while (k < G_N_ELEMENTS(known) && strcmp(known[k].name, words[w]) != 0)
-                k++;
-            if (k == G_N_ELEMENTS(known)) {
-                g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                            "mount option \"%.100s\" is not supported; use ro, rw, exec, noexec, "
-                            "noatime, relatime, nodiratime, nosuid, nodev",
-                            words[w]);
-                return FALSE;
+            if (take_flag(words[w], &bits))
+                continue;
+            if (selinux_is_option(words[w])) {
+                if (!selinux_take_option(words[w], &label, error))
+                    return FALSE;
+                continue;
             }
-            bits = (bits & ~known[k].clear) | known[k].set;
+            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                        "mount option \"%.100s\" is not supported; use " MOUNT_FLAGS_KNOWN "%s",
+                        words[w], selinux_hint(label != NULL));
+            return FALSE;
         }
     }
     *attrs = bits;
+    *context = g_steal_pointer(&label);
     return TRUE;
 }

@@ -6,6 +6,7 @@
 #include <sys/mount.h>
 #include "cache/autofd.h"
 #include "driver/node/kubelet_paths.h"
+#include "driver/node/selinux.h"
 #include "driver/node/spec.h"
 
 /* For the attributes of a mount of which it is only asked whether it is dead. */
@@ -97,6 +98,22 @@ gboolean staging_is_dead(Staging *s, const char *path)
     g_autoptr(GError) cause = NULL;
     return !s->mounter->ops->probe(s->mounter, -1, path, DEAD_PROBE_MS, &cause) &&
            g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION);
+}
+
+gboolean staging_check_context(const MountEntry *entry, const char *volume, const char *context,
+                               int code, GError **error)
+{
+    if (!context || (entry->context && selinux_same(entry->context, context)))
+        return TRUE;
+    g_set_error(error, HEARTH_ERROR, code,
+                "volume %s is mounted at %s with %s%s, and %s is asked for: a volume has one "
+                "SELinux context on a node until its last pod there has gone; give its pods the "
+                "same seLinuxOptions, keep them on different nodes, or set seLinuxChangePolicy: "
+                "Recursive in them",
+                volume, entry->target,
+                entry->context ? "the SELinux context " : "no SELinux context",
+                entry->context ? entry->context : "", context);
+    return FALSE;
 }
 
 /* A mount of the volume that answers, wherever it is; NULL: none. Borrowed from the table. */
@@ -254,7 +271,7 @@ static gboolean wait_for_manifest(HearthdLink *link, const char *volume, Deadlin
 }
 
 static gboolean try_mount(Staging *s, HearthdLink *link, Attempt *a, const json_t *spec,
-                          uint64_t attrs, Deadline deadline, GError **error)
+                          const MountOptions *options, Deadline deadline, GError **error)
 {
     NodeMounter *m = s->mounter;
     g_autoptr(GPtrArray) table = staging_list(s, error);
@@ -265,14 +282,17 @@ static gboolean try_mount(Staging *s, HearthdLink *link, Attempt *a, const json_
         return FALSE;
     if (live) {
         /* Served already, but not here: its staging mount was taken away by someone else. */
-        a->mount_fd = m->ops->clone(m, live->target, live->dev, attrs, error);
+        if (!staging_check_context(live, a->volume, options->context, HEARTH_ERROR_ALREADY_EXISTS,
+                                   error))
+            return FALSE;
+        a->mount_fd = m->ops->clone(m, live->target, live->dev, options->attrs, error);
         return a->mount_fd >= 0 && watch_fetch(s->keeper, link, a->volume, error) &&
                m->ops->place(m, a->mount_fd, a->path, error);
     }
     a->fuse_fd = m->ops->open_fuse(m, error);
     if (a->fuse_fd < 0)
         return FALSE;
-    a->mount_fd = m->ops->mount_fuse(m, a->fuse_fd, a->volume, attrs, error);
+    a->mount_fd = m->ops->mount_fuse(m, a->fuse_fd, a->volume, options, error);
     if (a->mount_fd < 0 || (a->layer && !wait_for_manifest(link, a->volume, deadline, error)) ||
         !hearthd_attach(link, a->volume, a->layer, a->fuse_fd, left_ms(deadline, G_MAXINT64),
                         error) ||
@@ -285,11 +305,11 @@ static gboolean try_mount(Staging *s, HearthdLink *link, Attempt *a, const json_
 
 /* Mounts the volume at `path`, where nothing is mounted; all or nothing. */
 static gboolean mount_volume_at(Staging *s, HearthdLink *link, const char *volume, const char *path,
-                                const json_t *spec, const char *layer, uint64_t attrs,
+                                const json_t *spec, const char *layer, const MountOptions *options,
                                 Deadline deadline, GError **error)
 {
     Attempt a = {.volume = volume, .path = path, .layer = layer, .fuse_fd = -1, .mount_fd = -1};
-    gboolean mounted = try_mount(s, link, &a, spec, attrs, deadline, error);
+    gboolean mounted = try_mount(s, link, &a, spec, options, deadline, error);
     if (a.mount_fd >= 0)
         close(a.mount_fd);
     if (a.fuse_fd >= 0)
@@ -312,7 +332,8 @@ static gboolean mount_volume_at(Staging *s, HearthdLink *link, const char *volum
 }
 
 gboolean staging_mount_at(Staging *s, const char *volume, const char *path, const json_t *spec,
-                          const char *layer, uint64_t attrs, Deadline deadline, GError **error)
+                          const char *layer, const MountOptions *options, Deadline deadline,
+                          GError **error)
 {
     g_autoptr(GPtrArray) table = staging_list(s, error);
     if (!table)
@@ -328,20 +349,22 @@ gboolean staging_mount_at(Staging *s, const char *volume, const char *path, cons
         if (!hearthd_is_attached(link, volume, left_ms(deadline, STAGING_ASK_MS), &attached, error))
             return FALSE;
         if (attached && !staging_is_dead(s, path))
-            return check_same(s, link, volume, path, entry->dev, spec, deadline, error);
+            return staging_check_context(entry, volume, options->context,
+                                         HEARTH_ERROR_ALREADY_EXISTS, error) &&
+                   check_same(s, link, volume, path, entry->dev, spec, deadline, error);
         if (!staging_clear(s, volume, path, TRUE, deadline, error))
             return FALSE;
         keeper_drop(s->keeper, volume);
     }
-    return mount_volume_at(s, link, volume, path, spec, layer, attrs, deadline, error);
+    return mount_volume_at(s, link, volume, path, spec, layer, options, deadline, error);
 }
 
 gboolean staging_stage(Staging *s, const char *volume, const char *path, const json_t *spec,
-                       uint64_t attrs, gint64 timeout_ms, GError **error)
+                       const MountOptions *options, gint64 timeout_ms, GError **error)
 {
     g_autoptr(BusyHold) hold = busy_take(s->busy, volume, path, error);
     return hold &&
-           staging_mount_at(s, volume, path, spec, NULL, attrs, deadline_in(timeout_ms), error);
+           staging_mount_at(s, volume, path, spec, NULL, options, deadline_in(timeout_ms), error);
 }
 
 /* The place of the stack at `path`, if there is one. */
@@ -379,11 +402,11 @@ gboolean staging_unstage(Staging *s, const char *volume, const char *path, gint6
 }
 
 /*
- * The mount of the volume at `staged`, made anew from what the keeper has when hearthd lost it.
- * Gives its device.
+ * The mount of the volume at `staged`, made anew from what the keeper has when hearthd lost it,
+ * with the context it had. Gives its device.
  */
-static gboolean ensure_served(Staging *s, const char *volume, const char *staged, dev_t *dev,
-                              Deadline deadline, GError **error)
+static gboolean ensure_served(Staging *s, const char *volume, const char *staged,
+                              const char *context, dev_t *dev, Deadline deadline, GError **error)
 {
     g_autoptr(GPtrArray) table = staging_list(s, error);
     if (!table)
@@ -394,7 +417,8 @@ static gboolean ensure_served(Staging *s, const char *volume, const char *staged
                     "volume %s is not staged at %s; stage it first", volume, staged);
         return FALSE;
     }
-    if (!staging_check_owner(s, entry, volume, error))
+    if (!staging_check_owner(s, entry, volume, error) ||
+        !staging_check_context(entry, volume, context, HEARTH_ERROR_FAILED_PRECONDITION, error))
         return FALSE;
     *dev = entry->dev;
     g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, NULL, error);
@@ -413,10 +437,13 @@ static gboolean ensure_served(Staging *s, const char *volume, const char *staged
                     volume, staged);
         return FALSE;
     }
-    uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-                     (json_is_true(json_object_get(spec, "readOnly")) ? MOUNT_ATTR_RDONLY : 0);
-    gboolean served = staging_clear(s, volume, staged, TRUE, deadline, error) &&
-                      mount_volume_at(s, link, volume, staged, spec, NULL, attrs, deadline, error);
+    const gboolean read_only = json_is_true(json_object_get(spec, "readOnly"));
+    const MountOptions options = {.attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                                           (read_only ? MOUNT_ATTR_RDONLY : 0),
+                                  .context = entry->context};
+    gboolean served =
+        staging_clear(s, volume, staged, TRUE, deadline, error) &&
+        mount_volume_at(s, link, volume, staged, spec, NULL, &options, deadline, error);
     node_spec_free(spec);
     if (!served)
         return FALSE;
@@ -492,8 +519,8 @@ gboolean staging_bind(Staging *s, const char *volume, const char *staged, const 
 }
 
 /* Makes sure that the volume at `staged` is served, and its files are for the group (-1: none). */
-static gboolean serve_for(Staging *s, const char *volume, const char *staged, gint64 group,
-                          dev_t *dev, Deadline deadline, GError **error)
+static gboolean serve_for(Staging *s, const char *volume, const char *staged, const char *context,
+                          gint64 group, dev_t *dev, Deadline deadline, GError **error)
 {
     g_auto(DatasetPlace) place = {0};
     g_autoptr(GPtrArray) table = staging_list(s, error);
@@ -501,20 +528,21 @@ static gboolean serve_for(Staging *s, const char *volume, const char *staged, gi
         return FALSE;
     if (s->datasets && dataset_is_at(table, staged, &place))
         return staging_check_owner(s, mount_find(table, staged), volume, error) &&
-               dataset_ensure_served(s, volume, staged, &place, group, dev, deadline, error);
-    return ensure_served(s, volume, staged, dev, deadline, error) &&
+               dataset_ensure_served(s, volume, staged, &place, context, group, dev, deadline,
+                                     error);
+    return ensure_served(s, volume, staged, context, dev, deadline, error) &&
            staging_take_group(s, volume, staged, *dev, group, deadline, error);
 }
 
 gboolean staging_publish(Staging *s, const char *volume, const char *staged, const char *target,
-                         uint64_t attrs, gboolean exclusive, gint64 group, gint64 timeout_ms,
-                         GError **error)
+                         const MountOptions *options, gboolean exclusive, gint64 group,
+                         gint64 timeout_ms, GError **error)
 {
     Deadline deadline = deadline_in(timeout_ms);
     g_autoptr(BusyHold) hold = busy_take(s->busy, volume, target, error);
     dev_t dev;
-    return hold && serve_for(s, volume, staged, group, &dev, deadline, error) &&
-           staging_bind(s, volume, staged, target, dev, attrs, exclusive, deadline, error);
+    return hold && serve_for(s, volume, staged, options->context, group, &dev, deadline, error) &&
+           staging_bind(s, volume, staged, target, dev, options->attrs, exclusive, deadline, error);
 }
 
 gboolean staging_unpublish(Staging *s, const char *volume, const char *target, gint64 timeout_ms,

@@ -33,15 +33,15 @@ void staging_free(Staging *staging);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Staging, staging_free)
 
 /*
- * Paths are canonical (mount_canonical_path()); attrs are MOUNT_ATTR_* bits. Errors are
- * HEARTH_ERROR. timeout_ms bounds the waiting for hearthd and for file systems; taking back after
- * a failure has some seconds of its own.
+ * Paths are canonical (mount_canonical_path()). Errors are HEARTH_ERROR. timeout_ms bounds the
+ * waiting for hearthd and for file systems; taking back after a failure has some seconds of its
+ * own.
  *
- * spec: see hearthd_open(). ALREADY_EXISTS: staged there with other parameters.
- * FAILED_PRECONDITION: something else is at the path.
+ * spec: see hearthd_open(). ALREADY_EXISTS: staged there with other parameters, or with another
+ * SELinux context. FAILED_PRECONDITION: something else is at the path.
  */
 gboolean staging_stage(Staging *s, const char *volume, const char *path, const json_t *spec,
-                       uint64_t attrs, gint64 timeout_ms, GError **error);
+                       const MountOptions *options, gint64 timeout_ms, GError **error);
 /* Fine when nothing is there. path NULL: its directory is gone. FAILED_PRECONDITION: in use. */
 gboolean staging_unstage(Staging *s, const char *volume, const char *path, gint64 timeout_ms,
                          GError **error);
@@ -51,11 +51,12 @@ gboolean staging_unstage(Staging *s, const char *volume, const char *path, gint6
  * published for another.
  * exclusive: no second target is allowed, FAILED_PRECONDITION. ALREADY_EXISTS: published there but
  * for reading only instead of writing, or the reverse. FAILED_PRECONDITION: not staged at `staged`,
- * or something else is at the target.
+ * or with another SELinux context, or something else is at the target. A publication that asks for
+ * no context takes that of the staging.
  */
 gboolean staging_publish(Staging *s, const char *volume, const char *staged, const char *target,
-                         uint64_t attrs, gboolean exclusive, gint64 group, gint64 timeout_ms,
-                         GError **error);
+                         const MountOptions *options, gboolean exclusive, gint64 group,
+                         gint64 timeout_ms, GError **error);
 /* Removes the target directory too. Fine when nothing is there. target NULL: its directory is gone.
  */
 gboolean staging_unpublish(Staging *s, const char *volume, const char *target, gint64 timeout_ms,

@@ -80,7 +80,14 @@ gboolean staging_detach_if_last(Staging *s, const char *volume, Deadline deadlin
 /* Mounts what hearthd serves of the volume at `path`, unless that is so. layer: hearthd_attach().
  */
 gboolean staging_mount_at(Staging *s, const char *volume, const char *path, const json_t *spec,
-                          const char *layer, uint64_t attrs, Deadline deadline, GError **error);
+                          const char *layer, const MountOptions *options, Deadline deadline,
+                          GError **error);
+/*
+ * Whether what is mounted has the SELinux context that is asked for (NULL: any will do). FALSE with
+ * the code.
+ */
+gboolean staging_check_context(const MountEntry *entry, const char *volume, const char *context,
+                               int code, GError **error);
 /* Binds the mount `dev` at `staged` on `target`; see staging_publish(). */
 gboolean staging_bind(Staging *s, const char *volume, const char *staged, const char *target,
                       dev_t dev, uint64_t attrs, gboolean exclusive, Deadline deadline,

@@ -29,6 +29,7 @@
 
 struct NodeService {
     char *node_id, *hearthd_socket, *config_path;
+    gboolean selinux; /* of the mounter */
     Staging *staging;
     Settings *settings;
     CrushPlace *crush_place; /* borrowed */
@@ -93,6 +94,7 @@ NodeService *node_service_new(const NodeServiceConfig *config, GError **error)
     service->crush_place = config->crush_place;
     service->domains = copy_domains(config);
     service->settings = settings_new(config->records, service->config_path);
+    service->selinux = mounter->selinux;
     service->staging = staging_new(g_steal_pointer(&mounter), service->hearthd_socket);
     if (config->device_dir) {
         g_autofree char *device_dir = mount_canonical_dir(config->device_dir);
@@ -193,9 +195,10 @@ static gboolean cleared_point(const char *given, const char *field, char **path,
     return FALSE;
 }
 
-/* Checks the capability and turns it into mount attributes; a reader's mode makes it read-only. */
+/* Checks the capability and turns it into mount attributes; a reader's mode makes it read-only.
+ * *context is the caller's. */
 static gboolean parse_capability(const Csi__V1__VolumeCapability *capability, uint64_t *attrs,
-                                 GError **error)
+                                 char **context, GError **error)
 {
     if (!capability)
         return invalid(error, "volume_capability is missing");
@@ -210,7 +213,7 @@ static gboolean parse_capability(const Csi__V1__VolumeCapability *capability, ui
         return invalid(error, "volume_capability has no access mode, or one that is not known");
     const Csi__V1__VolumeCapability__MountVolume *mount = capability->mount;
     if (!mount_parse_flags(mount ? mount->mount_flags : NULL, mount ? mount->n_mount_flags : 0,
-                           attrs, error))
+                           attrs, context, error))
         return FALSE;
     switch (capability->access_mode->mode) {
     case CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__SINGLE_NODE_READER_ONLY:
@@ -229,7 +232,8 @@ static gboolean stage(RpcCall *call, const ProtobufCMessage *request, ProtobufCM
     NodeService *service = data;
     const Csi__V1__NodeStageVolumeRequest *r = (const void *)request;
     (void)response;
-    uint64_t attrs = 0;
+    g_autofree char *label = NULL;
+    MountOptions options = {0};
     VolumeType type;
     if (!check_volume_id(r->volume_id, error) || !check_foreign_name(r->volume_id, error))
         return FALSE;
@@ -242,12 +246,13 @@ static gboolean stage(RpcCall *call, const ProtobufCMessage *request, ProtobufCM
     gint64 group = -1;
     if (!path || !attributes_type(r->volume_id, context, &type, error) ||
         !(type == VOLUME_RBD
-              ? (image = node_image_use_new(r->volume_capability, context, error)) != NULL
-              : parse_capability(r->volume_capability, &attrs, error)) ||
+              ? (image = node_image_use_new(r->volume_capability, context, service->selinux,
+                                            error)) != NULL
+              : parse_capability(r->volume_capability, &options.attrs, &label, error)) ||
         !capability_mount_group(r->volume_capability, &group, error))
         return FALSE;
     const gboolean read_only =
-        image ? node_image_is_read_only(image) : (attrs & MOUNT_ATTR_RDONLY) != 0;
+        image ? node_image_is_read_only(image) : (options.attrs & MOUNT_ATTR_RDONLY) != 0;
     if (!read_only && attributes_is_snapshot(context))
         return invalid(error, "the volume is a snapshot, which cannot be written: use accessModes "
                               "[ReadOnlyMany], or a volume made from the snapshot");
@@ -263,11 +268,12 @@ static gboolean stage(RpcCall *call, const ProtobufCMessage *request, ProtobufCM
     if (group >= 0 && !image)
         json_object_set_new(spec, "mountGroup", json_integer((json_int_t)group));
     gint64 limit = time_for(call, CALL_MS);
+    options.context = service->selinux ? label : NULL;
     gboolean staged =
         image ? node_image_stage(service->staging, r->volume_id, path, spec, image, limit, error)
         : attributes_is_snapshot(context)
-            ? dataset_stage(service->staging, r->volume_id, path, spec, attrs, limit, error)
-            : staging_stage(service->staging, r->volume_id, path, spec, attrs, limit, error);
+            ? dataset_stage(service->staging, r->volume_id, path, spec, &options, limit, error)
+            : staging_stage(service->staging, r->volume_id, path, spec, &options, limit, error);
     node_spec_free(spec);
     return staged;
 }
@@ -290,7 +296,8 @@ static gboolean publish(RpcCall *call, const ProtobufCMessage *request, Protobuf
     NodeService *service = data;
     const Csi__V1__NodePublishVolumeRequest *r = (const void *)request;
     (void)response;
-    uint64_t attrs = 0;
+    g_autofree char *label = NULL;
+    MountOptions options = {0};
     VolumeType type;
     if (!check_volume_id(r->volume_id, error))
         return FALSE;
@@ -302,8 +309,9 @@ static gboolean publish(RpcCall *call, const ProtobufCMessage *request, Protobuf
     gint64 group = -1;
     if (!target || !attributes_type(r->volume_id, context, &type, error) ||
         !(type == VOLUME_RBD
-              ? (image = node_image_use_new(r->volume_capability, context, error)) != NULL
-              : parse_capability(r->volume_capability, &attrs, error)) ||
+              ? (image = node_image_use_new(r->volume_capability, context, service->selinux,
+                                            error)) != NULL
+              : parse_capability(r->volume_capability, &options.attrs, &label, error)) ||
         !capability_mount_group(r->volume_capability, &group, error))
         return FALSE;
     if (!r->staging_target_path[0]) {
@@ -320,11 +328,12 @@ static gboolean publish(RpcCall *call, const ProtobufCMessage *request, Protobuf
         return node_image_publish(service->staging, r->volume_id, staged, target, image,
                                   r->readonly, time_for(call, CALL_MS), error);
     if (r->readonly)
-        attrs |= MOUNT_ATTR_RDONLY;
+        options.attrs |= MOUNT_ATTR_RDONLY;
+    options.context = service->selinux ? label : NULL;
     gboolean exclusive = r->volume_capability->access_mode->mode ==
                          CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__SINGLE_NODE_SINGLE_WRITER;
-    return staging_publish(service->staging, r->volume_id, staged, target, attrs, exclusive, group,
-                           time_for(call, CALL_MS), error);
+    return staging_publish(service->staging, r->volume_id, staged, target, &options, exclusive,
+                           group, time_for(call, CALL_MS), error);
 }
 
 static gboolean unpublish(RpcCall *call, const ProtobufCMessage *request,

@@ -7,7 +7,7 @@
 
 struct NodeImageUse {
     ImageUse use;
-    char *fs_type, *mkfs_options;
+    char *fs_type, *mkfs_options, *context;
     char **fs_options;
     gboolean exclusive, shared;
     gid_t group;
@@ -19,6 +19,7 @@ void node_image_use_free(NodeImageUse *u)
         return;
     g_free(u->fs_type);
     g_free(u->mkfs_options);
+    g_free(u->context);
     g_strfreev(u->fs_options);
     g_free(u);
 }
@@ -51,7 +52,7 @@ static void read_mode(NodeImageUse *u, Csi__V1__VolumeCapability__AccessMode__Mo
 }
 
 NodeImageUse *node_image_use_new(const Csi__V1__VolumeCapability *capability, GHashTable *context,
-                                 GError **error)
+                                 gboolean selinux, GError **error)
 {
     if (!capability) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
@@ -70,12 +71,14 @@ NodeImageUse *node_image_use_new(const Csi__V1__VolumeCapability *capability, GH
     u->fs_type = text_or_null(mount ? mount->fs_type : NULL);
     u->mkfs_options = text_or_null(g_hash_table_lookup(context, "mkfsOptions"));
     if (!fs_options_parse(u->fs_type, mount ? mount->mount_flags : NULL,
-                          mount ? mount->n_mount_flags : 0, &u->use.attrs, &u->fs_options, error))
+                          mount ? mount->n_mount_flags : 0, &u->use.attrs, &u->context,
+                          &u->fs_options, error))
         return NULL;
     u->use.block = capability->access_type_case == CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK;
     u->use.fs_type = u->fs_type;
     u->use.mkfs_options = u->mkfs_options;
     u->use.fs_options = u->fs_options;
+    u->use.context = selinux ? u->context : NULL;
     read_mode(u, capability->access_mode->mode);
     gint64 group;
     if (!capability_mount_group(capability, &group, error))

@@ -6,10 +6,11 @@
 #include "csi.pb-c.h"
 #include "driver/node/staging.h"
 
-/* What a capability and the volume context say of the use of an image. */
+/* What a capability and the volume context say of the use of an image. `selinux`: the node takes
+ * contexts (mount.h); else one is left out. */
 typedef struct NodeImageUse NodeImageUse;
 NodeImageUse *node_image_use_new(const Csi__V1__VolumeCapability *capability, GHashTable *context,
-                                 GError **error);
+                                 gboolean selinux, GError **error);
 void node_image_use_free(NodeImageUse *use);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(NodeImageUse, node_image_use_free)
 

@@ -15,7 +15,8 @@ typedef struct Fixture {
     FakeLayers *layers;
     Staging *staging;
     char *devices, *staged, *target;
-    gint64 group; /* that a claim is staged for; -1: none */
+    gint64 group;        /* that a claim is staged for; -1: none */
+    const char *context; /* that is asked for */
     GError *error;
 } Fixture;
 
@@ -65,7 +66,8 @@ static gboolean stage_with(Fixture *f, const char *volume, const char *root, con
     if (f->group >= 0)
         json_object_set_new(spec, "mountGroup", json_integer(f->group));
     g_clear_error(&f->error);
-    gboolean done = dataset_stage(f->staging, volume, path, spec, ATTRS, LIMIT_MS, &f->error);
+    const MountOptions options = {.attrs = ATTRS, .context = f->context};
+    gboolean done = dataset_stage(f->staging, volume, path, spec, &options, LIMIT_MS, &f->error);
     node_spec_free(spec);
     ck_assert(done == (f->error == NULL));
     return done;
@@ -95,7 +97,8 @@ static gboolean unstage(Fixture *f)
 static gboolean publish_for(Fixture *f, const char *target, gint64 group)
 {
     g_clear_error(&f->error);
-    return staging_publish(f->staging, "v", f->staged, target, ATTRS, FALSE, group, LIMIT_MS,
+    const MountOptions options = {.attrs = ATTRS, .context = f->context};
+    return staging_publish(f->staging, "v", f->staged, target, &options, FALSE, group, LIMIT_MS,
                            &f->error);
 }
 
@@ -529,6 +532,71 @@ START_TEST(publish_mounts_anew_what_hearthd_lost)
 }
 END_TEST
 
+#define FILES "system_u:object_r:container_file_t:"
+
+static void expect_context(Fixture *f, const char *path, const char *context)
+{
+    g_autoptr(MountEntry) e = world_mounted(f->world, path);
+    ck_assert_ptr_nonnull(e);
+    ck_assert_msg(g_strcmp0(e->context, context) == 0, "%s: %s", path, e->context);
+}
+
+START_TEST(each_claim_has_its_selinux_context_over_layers_that_have_none)
+{
+    Fixture f = setup();
+    g_autofree char *fill = layer(&f, 1, "fill"), *manifest = layer(&f, 1, "manifest");
+    g_autofree char *second = world_path(f.world, "second");
+    f.context = FILES "s0:c1,c2";
+    must(stage(&f));
+    f.context = FILES "s0:c3,c4";
+    must(stage_as(&f, "w", "/snap", second));
+    expect_context(&f, f.staged, FILES "s0:c1,c2");
+    expect_context(&f, second, FILES "s0:c3,c4");
+    expect_context(&f, fill, NULL);
+    expect_context(&f, manifest, NULL);
+    must_fail(stage(&f), HEARTH_ERROR_ALREADY_EXISTS);
+    must_fail(publish(&f), HEARTH_ERROR_FAILED_PRECONDITION);
+    f.context = FILES "s0:c2,c1";
+    must(stage(&f));
+    must(publish(&f));
+    expect_context(&f, f.target, FILES "s0:c1,c2");
+    must(unpublish(&f));
+    must(unstage(&f));
+    must(unstage_as(&f, "w", second));
+    expect_nothing(&f);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(a_session_in_place_of_a_stack_has_the_context)
+{
+    Fixture f = setup();
+    f.layers->refuse_stack = TRUE;
+    f.context = FILES "s0:c1,c2";
+    must(stage(&f));
+    expect_type(&f, f.staged, MOUNT_TYPE);
+    expect_context(&f, f.staged, FILES "s0:c1,c2");
+    must(unstage(&f));
+    expect_nothing(&f);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(what_is_mounted_anew_keeps_its_context)
+{
+    Fixture f = setup();
+    f.context = FILES "s0:c1,c2";
+    must(lose_hearthd(&f));
+    f.context = NULL;
+    must(publish(&f));
+    expect_context(&f, f.staged, FILES "s0:c1,c2");
+    must(unpublish(&f));
+    must(unstage(&f));
+    expect_nothing(&f);
+    teardown(&f);
+}
+END_TEST
+
 START_TEST(claims_find_what_another_mounted_anew)
 {
     Fixture f = setup();
@@ -755,9 +823,12 @@ HARNESS_MAIN("driver/node/dataset", a_snapshot_is_mounted_as_a_stack, every_call
              without_a_manifest_a_session_serves_it, what_the_kernel_cannot_a_session_serves,
              a_session_that_is_staged_stays, a_group_that_may_not_read_all_gets_a_session,
              usage_is_the_datasets, what_was_fetched_is_looked_for_again,
-             publish_mounts_anew_what_hearthd_lost, claims_find_what_another_mounted_anew,
-             while_it_cannot_be_mounted_anew_the_old_stays, without_hearthd_all_can_go,
-             stage_takes_back_a_failure_at_any_step, publish_takes_back_a_failure_at_any_step,
+             publish_mounts_anew_what_hearthd_lost,
+             each_claim_has_its_selinux_context_over_layers_that_have_none,
+             a_session_in_place_of_a_stack_has_the_context, what_is_mounted_anew_keeps_its_context,
+             claims_find_what_another_mounted_anew, while_it_cannot_be_mounted_anew_the_old_stays,
+             without_hearthd_all_can_go, stage_takes_back_a_failure_at_any_step,
+             publish_takes_back_a_failure_at_any_step,
              unpublish_continues_after_a_failure_at_any_step,
              unstage_continues_after_a_failure_at_any_step,
              a_crash_at_any_step_is_continued_or_removed, a_restarted_node_plugin_goes_on,

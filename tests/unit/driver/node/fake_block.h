@@ -228,6 +228,9 @@ static inline int fake_mount(NodeBlock *b, int number, const char *type, char *c
     pthread_mutex_lock(&w->lock);
     MountEntry *e = world_new_entry_locked(w, type, "/dev/loop5", "", makedev(7, (unsigned)number),
                                            (attrs & MOUNT_ATTR_RDONLY) != 0);
+    for (char *const *o = options; *o; o++)
+        if (g_str_has_prefix(*o, "context="))
+            e->context = g_strdup(*o + strlen("context="));
     int fd = world_detached_locked(w, e);
     int peer = g_array_index(w->peers, int, w->peers->len - 1);
     g_array_append_val(f->holders, peer);

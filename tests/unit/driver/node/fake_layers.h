@@ -60,6 +60,7 @@ static inline int fake_mount_stack(NodeLayers *l, const LayerStack *stack, gint6
         ck_assert_str_eq(stack->objects, "/cache/objects");
         MountEntry *e = world_new_entry_locked(w, MOUNT_STACK_TYPE, stack->source, "", 0, TRUE);
         e->lower = g_strdup(stack->manifest);
+        e->context = g_strdup(stack->context);
         fd = world_detached_locked(w, e);
         f->stacks++;
     }

@@ -400,6 +400,60 @@ START_TEST(superblock_never_says_what_an_error_does_to_the_node)
 }
 END_TEST
 
+#define FILES "system_u:object_r:container_file_t:"
+
+static void expect_context(Fixture *f, const char *path, const char *context)
+{
+    g_autoptr(MountEntry) e = world_mounted(f->world, path);
+    ck_assert_ptr_nonnull(e);
+    ck_assert_msg(g_strcmp0(e->context, context) == 0, "%s: %s", path, e->context);
+}
+
+START_TEST(a_file_system_has_one_selinux_context)
+{
+    Fixture f = setup();
+    char *first = f.staged;
+    f.use.context = FILES "s0:c1,c2";
+    set_content(&f, "ext4");
+    must(stage(&f));
+    ck_assert_str_eq(f.block->mount_options, "errors=remount-ro,context=" FILES "s0:c1,c2");
+    must(publish(&f));
+    expect_context(&f, f.target, FILES "s0:c1,c2");
+    f.use.context = FILES "s0:c3";
+    must_fail(stage(&f), HEARTH_ERROR_ALREADY_EXISTS);
+    must_fail(publish(&f), HEARTH_ERROR_FAILED_PRECONDITION);
+    f.staged = world_path(f.world, "second");
+    must_fail(stage(&f), HEARTH_ERROR_FAILED_PRECONDITION);
+    f.use.context = FILES "s0:c2,c1";
+    must(stage(&f));
+    expect_context(&f, f.staged, FILES "s0:c1,c2");
+    must(unstage(&f));
+    g_free(f.staged);
+    f.staged = first;
+    must(stage(&f));
+    must(publish(&f));
+    must(unpublish(&f));
+    must(unstage(&f));
+    expect_nothing(&f);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(what_is_built_anew_keeps_its_context)
+{
+    Fixture f = setup();
+    f.use.context = FILES "s0:c1,c2";
+    must(lose_hearthd(&f));
+    f.use.context = NULL;
+    must(publish(&f));
+    expect_context(&f, f.staged, FILES "s0:c1,c2");
+    must(unpublish(&f));
+    must(unstage(&f));
+    expect_nothing(&f);
+    teardown(&f);
+}
+END_TEST
+
 START_TEST(staged_one_way_is_not_staged_another)
 {
     Fixture f = setup();
@@ -601,9 +655,11 @@ START_TEST(nothing_is_asked_of_images_for_what_is_none)
     json_t *spec =
         json_pack("{s:s, s:{s:s, s:s, s:s}, s:b, s:b}", "volume", "c", "origin", "type", "cephfs",
                   "rootPath", "/c", "userKey", "key", "cache", 1, "readOnly", 0);
-    must(staging_stage(f.staging, "c", f.staged, spec, ATTRS, LIMIT_MS, &f.error));
+    const MountOptions options = {.attrs = ATTRS};
+    must(staging_stage(f.staging, "c", f.staged, spec, &options, LIMIT_MS, &f.error));
     node_spec_free(spec);
-    must(staging_publish(f.staging, "c", f.staged, f.target, ATTRS, FALSE, -1, LIMIT_MS, &f.error));
+    must(staging_publish(f.staging, "c", f.staged, f.target, &options, FALSE, -1, LIMIT_MS,
+                         &f.error));
     must(staging_unpublish(f.staging, "c", f.target, LIMIT_MS, &f.error));
     must(staging_unstage(f.staging, "c", f.staged, LIMIT_MS, &f.error));
     ck_assert_uint_eq(f.block->finds, 0);
@@ -694,7 +750,8 @@ HARNESS_MAIN("driver/node/image", file_system_lives_and_leaves_nothing,
              content_is_never_formatted_over, formatting_that_died_begins_anew,
              note_of_formatting_is_no_leave_to_destroy, damaged_file_system_is_not_mounted,
              reader_writes_nothing, superblock_never_says_what_an_error_does_to_the_node,
-             staged_one_way_is_not_staged_another, second_staging_path_has_the_same_file_system,
+             staged_one_way_is_not_staged_another, a_file_system_has_one_selinux_context,
+             what_is_built_anew_keeps_its_context, second_staging_path_has_the_same_file_system,
              device_is_writable_for_all_or_for_none, kubelets_binds_are_no_second_publication,
              lost_device_is_unpublished, lost_device_without_a_note_is_unpublished,
              lost_device_is_published_again, number_of_a_lost_device_is_free_for_others,

@@ -66,6 +66,42 @@ START_TEST(a_stack_tells_its_first_lower_layer)
 }
 END_TEST
 
+START_TEST(tells_the_selinux_context)
+{
+    static const struct {
+        const char *type, *options, *context;
+        gboolean read_only;
+    } of[] = {
+        {"fuse.hearth", "rw,context=\"system_u:object_r:container_file_t:s0:c1,c2\",user_id=0",
+         "system_u:object_r:container_file_t:s0:c1,c2", FALSE},
+        {"ext4", "rw,context=system_u:object_r:container_file_t:s0,errors=remount-ro",
+         "system_u:object_r:container_file_t:s0", FALSE},
+        {"xfs", "rw,seclabel,attr2", NULL, FALSE},
+        {"xfs", "ro,fscontext=a:b:c,defcontext=a:b:c", NULL, TRUE},
+        /* What stands in quotes is no option. */
+        {"ext4", "rw,context=\"a:b:c:s0,ro\"", "a:b:c:s0,ro", FALSE},
+        {"ext4", "context=\"a:b:c:s0,c1\",ro", "a:b:c:s0,c1", TRUE},
+        {"ext4", "rw,context=\"a:b:\\042c,\\134d\"", "a:b:\"c,\\d", FALSE},
+        /* The kernel does not write such; the rest is read as well as it can be. */
+        {"ext4", "ro,context=\"a:b:c", "\"a:b:c", TRUE},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(of); i++) {
+        g_autofree char *line =
+            g_strdup_printf("59 27 0:42 / /m rw,nodev - %s s %s", of[i].type, of[i].options);
+        g_autoptr(MountEntry) e = mount_parse_line(line);
+        ck_assert_ptr_nonnull(e);
+        ck_assert_msg(g_strcmp0(e->context, of[i].context) == 0, "%s: %s", of[i].options,
+                      e->context);
+        ck_assert_msg(e->read_only == of[i].read_only, "%s", of[i].options);
+    }
+    g_autoptr(MountEntry) stack =
+        mount_parse_line("59 27 0:42 / /m ro - overlay hearth:v "
+                         "ro,context=\"a:b:c:s0:c1,lowerdir=/evil\",lowerdir+=/d/m,datadir+=/o");
+    ck_assert_str_eq(stack->lower, "/d/m");
+    ck_assert_str_eq(stack->context, "a:b:c:s0:c1,lowerdir=/evil");
+}
+END_TEST
+
 START_TEST(skips_malformed_lines)
 {
     static const char *const bad[] = {
@@ -161,27 +197,59 @@ END_TEST
 START_TEST(translates_allowed_flags_and_names_the_rest)
 {
     uint64_t attrs = 0;
+    char *context = NULL;
     char *flags[] = {"ro", "noexec,noatime", "nodiratime"};
-    ck_assert(mount_parse_flags(flags, 3, &attrs, NULL));
+    ck_assert(mount_parse_flags(flags, 3, &attrs, &context, NULL));
     ck_assert_uint_eq(attrs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY |
                                  MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NOATIME | MOUNT_ATTR_NODIRATIME);
     char *back[] = {"ro", "noexec", "noatime", "rw", "exec", "relatime"};
-    ck_assert(mount_parse_flags(back, 6, &attrs, NULL));
+    ck_assert(mount_parse_flags(back, 6, &attrs, &context, NULL));
     ck_assert_uint_eq(attrs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
     static const char *const refused[] = {"suid", "dev", "fd=3", "bind", "allow_other"};
     for (guint i = 0; i < G_N_ELEMENTS(refused); i++) {
         g_autoptr(GError) error = NULL;
         char *one[] = {(char *)refused[i]};
-        ck_assert(!mount_parse_flags(one, 1, &attrs, &error));
+        ck_assert(!mount_parse_flags(one, 1, &attrs, &context, &error));
         ck_assert(g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT));
         ck_assert_ptr_nonnull(strstr(error->message, refused[i]));
     }
 }
 END_TEST
 
+START_TEST(a_context_among_the_flags_is_taken)
+{
+    uint64_t attrs = 0;
+    g_autofree char *context = NULL;
+    char *flags[] = {"noatime,context=\"system_u:object_r:container_file_t:s0:c1,c2\",ro"};
+    ck_assert(mount_parse_flags(flags, 1, &attrs, &context, NULL));
+    ck_assert_str_eq(context, "system_u:object_r:container_file_t:s0:c1,c2");
+    ck_assert_uint_eq(attrs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY |
+                                 MOUNT_ATTR_NOATIME);
+    static const struct {
+        const char *flag, *message;
+    } refused[] = {
+        {"context=\"a:b:c:s0:c1,c2", "the quote is not closed"},
+        {"context=\"a:b:c:s0\"x", "behind the closing quote"},
+        {"context=a", "an SELinux context is user:role:type:level"},
+        {"context=a:b:c:s0:c1,c2", "stands in double quotes"},
+        {"context=a:b:c:s0,context=a:b:c:s1", "two SELinux contexts, a:b:c:s0 and a:b:c:s1"},
+        {"defcontext=a:b:c:s0", "\"defcontext=a:b:c:s0\" is not supported"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(refused); i++) {
+        g_autofree char *none = NULL;
+        g_autoptr(GError) error = NULL;
+        char *one[] = {(char *)refused[i].flag};
+        ck_assert(!mount_parse_flags(one, 1, &attrs, &none, &error));
+        ck_assert(g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT));
+        ck_assert_msg(strstr(error->message, refused[i].message) != NULL, "%s", error->message);
+        ck_assert_ptr_null(none);
+    }
+}
+END_TEST
+
 HARNESS_MAIN("driver/node/mounttable", parses_a_line_with_and_without_optional_fields,
-             decodes_escapes, a_stack_tells_its_first_lower_layer, skips_malformed_lines,
-             finds_the_topmost_mount, only_our_type_and_source_is_a_volume,
-             refuses_paths_that_cannot_be_mounted_on,
+             decodes_escapes, a_stack_tells_its_first_lower_layer, tells_the_selinux_context,
+             a_context_among_the_flags_is_taken, skips_malformed_lines, finds_the_topmost_mount,
+             only_our_type_and_source_is_a_volume, refuses_paths_that_cannot_be_mounted_on,
              resolves_the_parent_but_not_the_last_component,
              translates_allowed_flags_and_names_the_rest)

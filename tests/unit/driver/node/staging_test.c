@@ -10,6 +10,7 @@ typedef struct Fixture {
     World *world;
     Staging *staging;
     char *staged, *target;
+    const char *context; /* that is asked for */
     GError *error;
 } Fixture;
 
@@ -42,7 +43,8 @@ static gboolean stage_as(Fixture *f, const char *volume, const char *root, const
 {
     json_t *spec = spec_for(volume, root, key, FALSE);
     g_clear_error(&f->error);
-    gboolean done = staging_stage(f->staging, volume, path, spec, ATTRS, LIMIT_MS, &f->error);
+    const MountOptions options = {.attrs = ATTRS, .context = f->context};
+    gboolean done = staging_stage(f->staging, volume, path, spec, &options, LIMIT_MS, &f->error);
     node_spec_free(spec);
     ck_assert(done == (f->error == NULL));
     return done;
@@ -62,7 +64,8 @@ static gboolean unstage(Fixture *f)
 static gboolean publish_at(Fixture *f, const char *target, uint64_t attrs, gboolean exclusive)
 {
     g_clear_error(&f->error);
-    gboolean done = staging_publish(f->staging, "v", f->staged, target, attrs, exclusive, -1,
+    const MountOptions options = {.attrs = attrs, .context = f->context};
+    gboolean done = staging_publish(f->staging, "v", f->staged, target, &options, exclusive, -1,
                                     LIMIT_MS, &f->error);
     ck_assert(done == (f->error == NULL));
     return done;
@@ -71,7 +74,8 @@ static gboolean publish_at(Fixture *f, const char *target, uint64_t attrs, gbool
 static gboolean publish_for(Fixture *f, const char *target, gint64 group)
 {
     g_clear_error(&f->error);
-    return staging_publish(f->staging, "v", f->staged, target, ATTRS, FALSE, group, LIMIT_MS,
+    const MountOptions options = {.attrs = ATTRS};
+    return staging_publish(f->staging, "v", f->staged, target, &options, FALSE, group, LIMIT_MS,
                            &f->error);
 }
 
@@ -196,6 +200,76 @@ START_TEST(a_group_is_one_at_a_time)
     must(unpublish(&f));
     must(publish_for(&f, f.target, 200));
     ck_assert_int_eq(group_of(&f), 200);
+    teardown(&f);
+}
+END_TEST
+
+#define FILES "system_u:object_r:container_file_t:"
+
+static void expect_context(Fixture *f, const char *path, const char *context)
+{
+    g_autoptr(MountEntry) e = world_mounted(f->world, path);
+    ck_assert_ptr_nonnull(e);
+    ck_assert_msg(g_strcmp0(e->context, context) == 0, "%s: %s", path, e->context);
+}
+
+START_TEST(a_volume_has_one_selinux_context)
+{
+    Fixture f = setup();
+    f.context = FILES "s0:c26,c10";
+    must(stage(&f));
+    must(publish(&f));
+    expect_context(&f, f.staged, FILES "s0:c26,c10");
+    expect_context(&f, f.target, FILES "s0:c26,c10");
+    f.context = FILES "s0:c10,c26"; /* the same */
+    must(stage(&f));
+    must(publish(&f));
+    f.context = NULL; /* any will do */
+    must(stage(&f));
+    must(publish(&f));
+    f.context = FILES "s0:c1";
+    must_fail(stage(&f), HEARTH_ERROR_ALREADY_EXISTS);
+    ck_assert_ptr_nonnull(strstr(f.error->message, FILES "s0:c26,c10, and " FILES "s0:c1"));
+    must_fail(publish(&f), HEARTH_ERROR_FAILED_PRECONDITION);
+    ck_assert_ptr_nonnull(strstr(f.error->message, "seLinuxChangePolicy"));
+    expect_context(&f, f.target, FILES "s0:c26,c10");
+    must(unpublish(&f));
+    must(unstage(&f));
+    expect_nothing(&f);
+    must(stage(&f)); /* once it is gone it may have another */
+    expect_context(&f, f.staged, FILES "s0:c1");
+    must(unstage(&f));
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(what_is_mounted_without_a_context_has_none)
+{
+    Fixture f = setup();
+    must(stage(&f));
+    f.context = FILES "s0:c1";
+    must_fail(stage(&f), HEARTH_ERROR_ALREADY_EXISTS);
+    must_fail(publish(&f), HEARTH_ERROR_FAILED_PRECONDITION);
+    ck_assert_ptr_nonnull(strstr(f.error->message, "no SELinux context"));
+    must(unstage(&f));
+    expect_nothing(&f);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(hearthd_is_told_of_no_context)
+{
+    Fixture f = setup();
+    f.context = FILES "s0:c1";
+    must(stage(&f));
+    g_autoptr(HearthdLink) link = hearthd_connect(f.world->socket_path, NULL, NULL);
+    int fd = -1;
+    json_t *spec = hearthd_fetch(link, "v", LIMIT_MS, &fd, NULL);
+    g_autofree char *text = json_dumps(spec, JSON_COMPACT);
+    ck_assert_ptr_null(strstr(text, "container_file_t"));
+    close(fd);
+    node_spec_free(spec);
+    must(unstage(&f));
     teardown(&f);
 }
 END_TEST
@@ -385,6 +459,24 @@ START_TEST(publish_mounts_anew_what_hearthd_lost)
     g_autoptr(MountEntry) target = world_mounted(f.world, second);
     ck_assert_uint_eq(staged->dev, target->dev);
     ck_assert(world_attached(f.world, "v"));
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(what_is_mounted_anew_keeps_its_context)
+{
+    Fixture f = setup();
+    f.context = FILES "s0:c1,c2";
+    must(stage(&f));
+    world_kill_hearthd(f.world);
+    world_start_hearthd(f.world);
+    f.context = NULL;
+    must(publish(&f));
+    expect_context(&f, f.staged, FILES "s0:c1,c2");
+    expect_context(&f, f.target, FILES "s0:c1,c2");
+    must(unpublish(&f));
+    must(unstage(&f));
+    expect_nothing(&f);
     teardown(&f);
 }
 END_TEST
@@ -647,9 +739,10 @@ START_TEST(usage_is_of_the_volume_only)
 END_TEST
 
 HARNESS_MAIN("driver/node/staging", stage_and_publish_and_back_leaves_nothing,
-             every_call_may_be_repeated, a_group_is_one_at_a_time,
-             kubelets_binds_are_no_second_publication, stage_again_with_another_spec_is_refused,
-             stage_refuses_a_path_where_something_else_is,
+             every_call_may_be_repeated, a_group_is_one_at_a_time, a_volume_has_one_selinux_context,
+             what_is_mounted_without_a_context_has_none, hearthd_is_told_of_no_context,
+             what_is_mounted_anew_keeps_its_context, kubelets_binds_are_no_second_publication,
+             stage_again_with_another_spec_is_refused, stage_refuses_a_path_where_something_else_is,
              stage_refuses_a_file_and_a_full_directory, stage_takes_back_a_failure_at_any_step,
              publish_takes_back_a_failure_at_any_step,
              unpublish_continues_after_a_failure_at_any_step,

@@ -113,6 +113,7 @@ static inline MountEntry *world_entry_copy(const MountEntry *e)
     c->type = g_strdup(e->type);
     c->source = g_strdup(e->source);
     c->lower = g_strdup(e->lower);
+    c->context = g_strdup(e->context);
     return c;
 }
 
@@ -160,8 +161,8 @@ static inline int world_detached_locked(World *w, MountEntry *e)
     return fd;
 }
 
-static inline int world_mount_fuse(NodeMounter *m, int fuse_fd, const char *volume, uint64_t attrs,
-                                   GError **error)
+static inline int world_mount_fuse(NodeMounter *m, int fuse_fd, const char *volume,
+                                   const MountOptions *options, GError **error)
 {
     World *w = (World *)m;
     int fd = -1;
@@ -175,8 +176,9 @@ static inline int world_mount_fuse(NodeMounter *m, int fuse_fd, const char *volu
     }
     if (!world_fails_locked(w, "mount_fuse", error)) {
         g_autofree char *source = g_strconcat(MOUNT_SOURCE_PREFIX, volume, NULL);
-        MountEntry *e =
-            world_new_entry_locked(w, MOUNT_TYPE, source, "", 0, (attrs & MOUNT_ATTR_RDONLY) != 0);
+        MountEntry *e = world_new_entry_locked(w, MOUNT_TYPE, source, "", 0,
+                                               (options->attrs & MOUNT_ATTR_RDONLY) != 0);
+        e->context = g_strdup(options->context);
         g_hash_table_insert(w->fuse_of, GSIZE_TO_POINTER(e->dev),
                             GSIZE_TO_POINTER(world_inode(fuse_fd)));
         fd = world_detached_locked(w, e);
@@ -198,6 +200,7 @@ static inline int world_clone(NodeMounter *m, const char *path, dev_t dev, uint6
         MountEntry *bind = world_new_entry_locked(w, e->type, e->source, "", e->dev,
                                                   (attrs & MOUNT_ATTR_RDONLY) != 0);
         bind->lower = g_strdup(e->lower);
+        bind->context = g_strdup(e->context);
         fd = world_detached_locked(w, bind);
     }
     pthread_mutex_unlock(&w->lock);
@@ -538,6 +541,7 @@ static inline World *world_new(void)
     };
     World *w = g_new0(World, 1);
     w->base.ops = &ops;
+    w->base.selinux = TRUE;
     w->kernel = node_mounter_new();
     g_autofree char *made = harness_tmpdir();
     w->dir = mount_canonical_path(made, "tmp", NULL);

@@ -34,11 +34,12 @@ static void set_context(Fixture *f, int i, char *key, char *value)
     f->context_rows[i] = &f->context[i];
 }
 
-static Fixture *setup(void)
+static Fixture *setup_on(gboolean selinux)
 {
     Fixture *f = g_new0(Fixture, 1);
     g_autoptr(GError) error = NULL;
     f->world = world_new();
+    f->world->base.selinux = selinux;
     f->staged = world_path(f->world, "staged");
     f->target = world_path(f->world, "target");
     f->socket_path = world_path(f->world, "csi.sock");
@@ -69,6 +70,11 @@ static Fixture *setup(void)
     set_context(f, 1, "rootPath", "/srv/v");
     set_context(f, 2, "storage.kubernetes.io/csiProvisionerIdentity", "x");
     return f;
+}
+
+static Fixture *setup(void)
+{
+    return setup_on(TRUE);
 }
 
 static void teardown(Fixture *f)
@@ -280,6 +286,50 @@ START_TEST(readers_get_a_read_only_mount)
 }
 END_TEST
 
+START_TEST(a_context_of_kubelets_reaches_the_mount)
+{
+    Fixture *f = setup();
+    StageRequest s = stage_request(f);
+    PublishRequest p = publish_request(f);
+    char *flags[] = {"noatime", "context=\"system_u:object_r:container_file_t:s0:c1,c2\""};
+    f->mount.mount_flags = flags;
+    f->mount.n_mount_flags = 2;
+    expect(0, stage(f, &s));
+    expect(0, publish(f, &p));
+    g_autoptr(MountEntry) target = world_mounted(f->world, f->target);
+    ck_assert_str_eq(target->context, "system_u:object_r:container_file_t:s0:c1,c2");
+    flags[1] = "context=\"system_u:object_r:container_file_t:s0:c3,c4\"";
+    expect(HEARTH_ERROR_ALREADY_EXISTS, stage(f, &s));
+    expect(HEARTH_ERROR_FAILED_PRECONDITION, publish(f, &p));
+    flags[1] = "context=\"system_u:object_r:container_file_t:s0:c3,c4";
+    expect(HEARTH_ERROR_INVALID_ARGUMENT, stage(f, &s));
+    ck_assert_ptr_nonnull(strstr(f->error->message, "quote is not closed"));
+    expect(0, unpublish(f, "h1~dir~v", f->target));
+    expect(0, unstage(f, "h1~dir~v", f->staged));
+    teardown(f);
+}
+END_TEST
+
+START_TEST(a_context_means_nothing_where_selinux_is_off)
+{
+    Fixture *f = setup_on(FALSE);
+    StageRequest s = stage_request(f);
+    PublishRequest p = publish_request(f);
+    char *flags[] = {"context=\"system_u:object_r:container_file_t:s0:c1,c2\""};
+    f->mount.mount_flags = flags;
+    f->mount.n_mount_flags = 1;
+    expect(0, stage(f, &s));
+    expect(0, publish(f, &p));
+    g_autoptr(MountEntry) target = world_mounted(f->world, f->target);
+    ck_assert_ptr_null(target->context);
+    flags[0] = "context=\"a";
+    expect(HEARTH_ERROR_INVALID_ARGUMENT, stage(f, &s));
+    expect(0, unpublish(f, "h1~dir~v", f->target));
+    expect(0, unstage(f, "h1~dir~v", f->staged));
+    teardown(f);
+}
+END_TEST
+
 START_TEST(a_single_writer_has_one_target)
 {
     Fixture *f = setup();
@@ -452,6 +502,7 @@ END_TEST
 HARNESS_MAIN("driver/service/node", a_volume_lives_and_leaves_nothing,
              bad_arguments_of_stage_are_refused, capabilities_that_cannot_be_served_are_refused,
              readers_get_a_read_only_mount, a_single_writer_has_one_target,
+             a_context_of_kubelets_reaches_the_mount, a_context_means_nothing_where_selinux_is_off,
              bad_arguments_of_publish_are_refused, clearing_what_is_not_there_succeeds,
              growing_a_tree_of_files_tells_its_size, usage_is_in_bytes_and_inodes,
              info_and_capabilities_are_constant, a_node_that_kubelet_would_refuse_does_not_start,
