@@ -114,6 +114,8 @@ json_t *mutable_parse(GHashTable *map, VolumeType type, GError **error)
         }
         json_object_set_new(object, name, parsed);
     }
+    if (!qos_check(object, error))
+        g_clear_pointer(&object, json_decref);
     return object;
 }
 

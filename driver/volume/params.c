@@ -3,6 +3,7 @@
  */
 #include "driver/volume/params.h"
 #include "driver/volume/name.h"
+#include "driver/volume/qos.h"
 #include <stddef.h>
 #include <string.h>
 
@@ -442,7 +443,8 @@ static gboolean check_whole(VolumeParams *params, GError **error)
     if (params->type == VOLUME_RBD && params->pool &&
         (strchr(params->pool, '/') || strchr(params->pool, '@')))
         return refuse(error, "pool must have no '/' and no '@'");
-    if (!check_striping(params, error) || !check_dataset(params, error))
+    if (!check_striping(params, error) || !check_dataset(params, error) ||
+        !qos_check(params->qos, error))
         return FALSE;
     if (params->cluster_id && strchr(params->cluster_id, '/'))
         return refuse(error, "clusterID must have no '/'");

@@ -32,6 +32,22 @@ static gboolean has_rule(const json_t *object, const Rule *rule)
     return has(object, rule->base) || has(object, rule->max);
 }
 
+gboolean qos_check(const json_t *given, GError **error)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(rules); i++) {
+        const Rule *rule = &rules[i];
+        if (!has(given, rule->per_gib) || has_rule(given, rule))
+            continue;
+        g_set_error(
+            error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+            "%s alone limits nothing: it adds to %s for each GiB above %s; give both in the "
+            "same class, or leave %s out",
+            rule->per_gib, rule->base, BASE_SIZE, rule->per_gib);
+        return FALSE;
+    }
+    return TRUE;
+}
+
 static gint64 by_rule(const json_t *from, const Rule *rule, gint64 base_bytes, gint64 bytes)
 {
     const gint64 max = number(from, rule->max);

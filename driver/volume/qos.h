@@ -5,13 +5,18 @@
  *     baseVolSizeBytes
  *
  * The limit is the base, more by perGiB for each whole GiB of the volume above baseVolSizeBytes,
- * when both are given, and never above the maximum. A maximum alone is the limit.
+ * when both are given, and never above the maximum. A maximum alone is the limit. What is added to
+ * no base means nothing, so perGiB alone is refused (qos_check()).
  */
 #ifndef HEARTH_DRIVER_VOLUME_QOS_H
 #define HEARTH_DRIVER_VOLUME_QOS_H
 
 #include <glib.h>
 #include <jansson.h>
+#include "driver/error.h"
+
+/* INVALID_ARGUMENT for a perGiB with neither base nor maximum beside it; NULL is fine. */
+gboolean qos_check(const json_t *given, GError **error);
 
 /*
  * The limits in force of a volume of `bytes`: an object of "iopsPerSecond", "readBytesPerSecond"

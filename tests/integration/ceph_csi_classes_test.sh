@@ -87,7 +87,9 @@ END
 # Without which a class is none; `type` is not among them.
 declare -A BASE=([cephfs]=fsName [rbd]=pool)
 # What does not go alone.
-declare -A WITH=([stripeUnit]='{"stripeCount": "4"}' [stripeCount]='{"stripeUnit": "65536"}')
+declare -A WITH=([stripeUnit]='{"stripeCount": "4"}' [stripeCount]='{"stripeUnit": "65536"}'
+    [iopsPerGiB]='{"baseIops": "3000"}' [readIopsPerGiB]='{"baseReadIops": "2000"}' [writeIopsPerGiB]='{"maxWriteIops": "5000"}'
+    [bpsPerGiB]='{"baseBps": "3000"}' [readBpsPerGiB]='{"baseReadBps": "2000"}' [writeBpsPerGiB]='{"baseWriteBps": "5000"}')
 
 lines() { "${1}_class" | while read -r name rest; do printf '%s\t%s\t%s\n' "$name" "${rest% *}" "${rest##* }"; done; }
 # The secret as the example has it: of both kinds of user, with a passphrase besides.

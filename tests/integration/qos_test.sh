@@ -46,6 +46,10 @@ modify '{"maxIops": "70", "readIopsPerSecond": "0"}'
 same the_next_takes_its_place "$(limits)" "iops_limit=70 read_bps_limit=5 write_bps_limit=1048576"
 modify '{"maxIops": "many"}'
 says and_words_are_refused INVALID_ARGUMENT maxIops
+modify '{"iopsPerGiB": "12"}'
+says nor_what_limits_nothing INVALID_ARGUMENT "it adds to baseIops"
+create_image pvc-bad-$$ $GIB '{"writeBpsPerGiB": "12", "baseVolSizeBytes": "1Gi"}'
+says nor_in_a_class INVALID_ARGUMENT "it adds to baseWriteBps"
 create_image pvc-bad-$$ $GIB '{"baseIops": "-5"}'
 says in_a_class_too INVALID_ARGUMENT baseIops
 create_volume pvc-bad-$$ $GIB '{"baseIops": "5"}'

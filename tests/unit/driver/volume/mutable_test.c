@@ -48,6 +48,7 @@ START_TEST(what_is_wrong_or_not_enforced_is_refused)
     refuses(VOLUME_DIR, "cacheQuota", "1", "nothing enforces");
     refuses(VOLUME_RBD, "readIopsPerSecond", "-1", "a number");
     refuses(VOLUME_RBD, "warm", "onStage", "nothing enforces");
+    refuses(VOLUME_RBD, "iopsPerGiB", "10", "it adds to baseIops");
 }
 END_TEST
 

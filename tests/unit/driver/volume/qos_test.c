@@ -55,6 +55,31 @@ START_TEST(what_was_changed_takes_the_place_of_the_class)
 }
 END_TEST
 
+START_TEST(what_limits_nothing_is_refused)
+{
+    static const struct {
+        const char *given, *says;
+    } of[] = {
+        {"{\"iopsPerGiB\": 10}", "iopsPerGiB alone limits nothing: it adds to baseIops"},
+        {"{\"writeBpsPerGiB\": 10, \"baseVolSizeBytes\": 1}", "it adds to baseWriteBps"},
+        {"{\"readIopsPerGiB\": 10, \"baseIops\": 5}", "it adds to baseReadIops"},
+        {"{\"iopsPerGiB\": 10, \"baseIops\": 5}", NULL},
+        {"{\"iopsPerGiB\": 10, \"maxIops\": 5}", NULL},
+        {"{\"baseVolSizeBytes\": 5}", NULL},
+        {"{}", NULL},
+    };
+    ck_assert(qos_check(NULL, NULL));
+    for (guint i = 0; i < G_N_ELEMENTS(of); i++) {
+        g_autoptr(GError) error = NULL;
+        json_t *given = json_loads(of[i].given, 0, NULL);
+        ck_assert_msg(qos_check(given, &error) == !of[i].says, "%s", of[i].given);
+        if (of[i].says)
+            ck_assert_msg(strstr(error->message, of[i].says) != NULL, "%s", error->message);
+        json_decref(given);
+    }
+}
+END_TEST
+
 START_TEST(too_much_is_no_small_number)
 {
     gives("{\"baseIops\": 1, \"iopsPerGiB\": 9223372036854775807, \"baseVolSizeBytes\": 1}", "{}",
@@ -64,4 +89,5 @@ END_TEST
 
 HARNESS_MAIN("driver/volume/qos", a_limit_grows_with_the_volume_up_to_its_maximum,
              without_a_base_size_it_does_not_grow, a_maximum_alone_is_the_limit,
-             what_was_changed_takes_the_place_of_the_class, too_much_is_no_small_number)
+             what_was_changed_takes_the_place_of_the_class, what_limits_nothing_is_refused,
+             too_much_is_no_small_number)
