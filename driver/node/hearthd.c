@@ -100,13 +100,39 @@ static json_t *call_volume(HearthdLink *link, const char *op, const char *volume
     return reply;
 }
 
+/*
+ * Whether hearthd is of a release that does not know a field which may be left out; then it is. Of
+ * what clients are told, where the node is only makes reads faster. Without the rest they would not
+ * be what was asked for.
+ */
+static gboolean leave_out_unknown(json_t *request, const GError *cause)
+{
+    static const char field[] = "crushLocation";
+    json_t *origin = json_object_get(request, "origin");
+    if (!g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT) ||
+        !strstr(cause->message, "unknown field 'crushLocation'") ||
+        json_object_del(origin, field) != 0)
+        return FALSE;
+    g_message("volume %s: the hearthd of this node is of a release before %s (readAffinity), so it "
+              "does not read the nearest copies: replace its pod when the node is drained",
+              json_string_value(json_object_get(request, "volume")), field);
+    return TRUE;
+}
+
 gboolean hearthd_open(HearthdLink *link, const json_t *spec, gint64 timeout_ms, gboolean *attached,
                       GError **error)
 {
     json_t *request = json_deep_copy(spec);
     json_object_set_new(request, "op", json_string("open"));
-    json_t *reply = call(link, request, -1, NULL, timeout_ms, error);
+    g_autoptr(GError) cause = NULL;
+    json_t *reply = call(link, request, -1, NULL, timeout_ms, &cause);
+    if (!reply && leave_out_unknown(request, cause)) {
+        g_clear_error(&cause);
+        reply = call(link, request, -1, NULL, timeout_ms, &cause);
+    }
     node_spec_free(request);
+    if (!reply)
+        g_propagate_error(error, g_steal_pointer(&cause));
     if (!reply)
         return FALSE;
     *attached = json_is_true(json_object_get(reply, "attached"));

@@ -26,7 +26,8 @@ int hearthd_link_fd(const HearthdLink *link);
 
 /*
  * spec: {"volume", "origin", "cache", "readOnly", "cacheQuota"?}, as "open" takes them. *attached:
- * it is being served already.
+ * it is being served already. A hearthd of a release that does not know origin.crushLocation is
+ * asked without it.
  */
 gboolean hearthd_open(HearthdLink *link, const json_t *spec, gint64 timeout_ms, gboolean *attached,
                       GError **error);

@@ -67,7 +67,8 @@ typedef struct World {
     /* What "manifest" says: the dataset; NULL: there is none. */
     const char *dataset;
     gboolean building, readable;
-    const char *refused;         /* the volume that "refused" names; NULL: none */
+    const char *refused; /* the volume that "refused" names; NULL: none */
+    const char *unknown; /* a field of the origin that hearthd does not know; NULL: it knows all */
     int64_t bytes_fill, objects; /* read of what is served, and held, of every volume */
     uint64_t image_bytes;        /* what "resize" answers */
     gboolean serving;
@@ -358,6 +359,12 @@ static inline json_t *world_answer_locked(World *w, const json_t *request, int c
         json_t *spec = json_deep_copy(request);
         json_object_del(spec, "op");
         w->opens++;
+        if (w->unknown && json_object_get(json_object_get(spec, "origin"), w->unknown)) {
+            g_autofree char *text =
+                g_strdup_printf("origin: unknown field '%s'; the fields are: type", w->unknown);
+            json_decref(spec);
+            return world_refusal("INVALID_ARGUMENT", text);
+        }
         if (v && !node_spec_same_volume(v->spec, spec)) {
             json_decref(spec);
             return world_refusal("ALREADY_EXISTS", "open with another spec");
