@@ -66,6 +66,15 @@ typedef struct BackendOps {
     void *(*open)(void *backend, const VolumeId *where, const Secrets *secrets, gint64 deadline_us,
                   GError **error);
     void (*close)(void *session);
+    /*
+     * Copies between places. Whether there can be one, which asks both places' clusters whether
+     * they are the same when they have different names: INVALID_ARGUMENT says why not. And a
+     * session with another place of a session's cluster, whatever `where` calls that: NOT_FOUND
+     * when there is no such place any more. Both NULL: copies stay within a place.
+     */
+    gboolean (*check_reach)(void *backend, const VolumeId *from, const VolumeId *to,
+                            const Secrets *secrets, gint64 deadline_us, GError **error);
+    void *(*open_beside)(void *session, const VolumeId *where, gint64 deadline_us, GError **error);
 
     /*
      * Records: small texts by name (record.h gives the names). Creation is exclusive and atomic:
@@ -172,8 +181,8 @@ typedef struct BackendOps {
      * caller's. NULL where a snapshot cannot be mounted as it is. */
     char *(*snapshot_path)(const char *path, const char *snapshot);
     /* Begins a volume as a copy of a snapshot; volume_look() tells when it is one. One that has
-     * begun is fine. NOT_FOUND: no such snapshot. `source` and `snapshot` NULL: sees to it that one
-     * goes on that volume_look() calls to be resumed. */
+     * begun is fine. The source may be at another place. NOT_FOUND: no such snapshot. `source` and
+     * `snapshot` NULL: sees to it that one goes on that volume_look() calls to be resumed. */
     gboolean (*volume_copy)(void *session, const VolumeId *id, const VolumeParams *params,
                             const VolumeId *source, const char *snapshot, gint64 deadline_us,
                             GError **error);

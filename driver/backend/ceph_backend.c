@@ -1,4 +1,6 @@
 #include "driver/backend/ceph_backend.h"
+#include <string.h>
+#include "driver/backend/ceph_mon.h"
 #include "driver/backend/reach.h"
 #include "driver/node/bounded.h"
 
@@ -45,6 +47,33 @@ CephConn *ceph_backend_connect(CephBackend *b, const ClusterConfig *cluster, con
                                gint64 deadline_us, GError **error)
 {
     return ceph_conns_get(b->conns, cluster, secrets, deadline_us, error);
+}
+
+/* The cluster's own ID, the caller's. */
+static char *fsid_of(CephBackend *b, const char *cluster_id, const Secrets *secrets,
+                     gint64 deadline_us, GError **error)
+{
+    g_autoptr(ClusterConfig) cluster = ceph_backend_config(b, cluster_id, error);
+    g_autoptr(CephConn) conn =
+        cluster ? ceph_backend_connect(b, cluster, secrets, deadline_us, error) : NULL;
+    return conn ? ceph_mon_fsid(conn, deadline_us, error) : NULL;
+}
+
+gboolean ceph_backend_same_cluster(CephBackend *b, const char *one, const char *other,
+                                   const Secrets *secrets, gint64 deadline_us, gboolean *same,
+                                   GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    *same = strcmp(one, other) == 0;
+    if (*same)
+        return TRUE;
+    g_autofree char *first = fsid_of(b, one, secrets, deadline_us, &cause);
+    g_autofree char *second = first ? fsid_of(b, other, secrets, deadline_us, &cause) : NULL;
+    *same = second && strcmp(first, second) == 0;
+    if (second || g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_UNAUTHENTICATED))
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&cause));
+    return FALSE;
 }
 
 void ceph_backend_free_place(gpointer place)

@@ -31,6 +31,23 @@ static const char *text_of(const json_t *object, const char *name)
     return json_string_value(json_object_get(object, name));
 }
 
+char *ceph_mon_fsid(CephConn *conn, gint64 deadline_us, GError **error)
+{
+    char *fsid = ceph_conn_recall(conn, "fsid", G_MAXINT64);
+    if (fsid)
+        return fsid;
+    json_t *answer = ceph_mon_ask(conn, "fsid", deadline_us, error);
+    if (!answer)
+        return NULL;
+    fsid = g_strdup(text_of(answer, "fsid"));
+    json_decref(answer);
+    if (fsid)
+        ceph_conn_remember(conn, "fsid", fsid);
+    else
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "fsid: the answer has none");
+    return fsid;
+}
+
 /* One answer tells of all pools, and classes of several are asked about one after another. */
 #define DF_AGE_US (5 * G_USEC_PER_SEC)
 

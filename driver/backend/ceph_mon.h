@@ -6,6 +6,8 @@
 
 /* The parsed answer to a command without arguments, the caller's; NULL with the error. */
 json_t *ceph_mon_ask(CephConn *conn, const char *prefix, gint64 deadline_us, GError **error);
+/* The cluster's own ID, the caller's. */
+char *ceph_mon_fsid(CephConn *conn, gint64 deadline_us, GError **error);
 /* What a pool can still take, copies accounted for, as it was 5 s ago at most. INVALID_ARGUMENT:
  * there is no such pool. */
 gboolean ceph_mon_available(CephConn *conn, const char *pool, gint64 *bytes, gint64 deadline_us,

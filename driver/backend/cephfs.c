@@ -334,6 +334,22 @@ static gboolean volume_copy(void *session, const VolumeId *id, const VolumeParam
     return cephfs_snap_clone(s->conn, &from, snapshot, &to, params->pool, deadline_us, error);
 }
 
+/* All of a file system is one place, under whatever name its cluster goes: no open_beside(). */
+static gboolean check_reach(void *backend, const VolumeId *from, const VolumeId *to,
+                            const Secrets *secrets, gint64 deadline_us, GError **error)
+{
+    gboolean same;
+    if (!ceph_backend_same_cluster(backend, from->cluster_id, to->cluster_id, secrets, deadline_us,
+                                   &same, error))
+        return FALSE;
+    if (same && strcmp(from->fs_name, to->fs_name) == 0)
+        return TRUE;
+    return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                       "Ceph clones subvolumes within a file system; use a class with fsName %s "
+                       "and clusterID %s, or copy the data in a pod that has both",
+                       from->fs_name, from->cluster_id);
+}
+
 static gboolean capacity(void *session, const char *pool, gint64 *available, gint64 deadline_us,
                          GError **error)
 {
@@ -439,6 +455,7 @@ static const BackendOps ops = {
     .locate = locate,
     .open = session_open,
     .close = session_close,
+    .check_reach = check_reach,
     .record_create = record_create,
     .record_read = record_read,
     .record_remove = record_remove,

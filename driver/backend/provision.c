@@ -3,9 +3,10 @@
 
 void work_close(Work *work)
 {
-    if (work->session)
+    if (work->session && !work->borrowed)
         work->ops->close(work->session);
 }
+
 gboolean work_open(Work *work, const Backend *backend, const VolumeId *id, const Secrets *secrets,
                    gint64 deadline_us, GError **error)
 {
@@ -14,6 +15,22 @@ gboolean work_open(Work *work, const Backend *backend, const VolumeId *id, const
     work->deadline_us = deadline_us;
     work->session = backend->ops->open(backend->impl, id, secrets, deadline_us, error);
     return work->session != NULL;
+}
+
+gboolean work_open_beside(const Work *w, const VolumeId *id, Work *other, GError **error)
+{
+    *other = *w;
+    other->id = id;
+    other->borrowed = volume_id_same_place_within(w->id, id);
+    if (other->borrowed)
+        return TRUE;
+    other->session = NULL;
+    if (w->ops->open_beside)
+        other->session = w->ops->open_beside(w->session, id, w->deadline_us, error);
+    else
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "type=%s: copies stay within one place", volume_type_name(id->type));
+    return other->session != NULL;
 }
 
 gboolean work_is_not_found(const GError *error)

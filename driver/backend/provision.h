@@ -22,7 +22,8 @@ typedef struct ProvisionRequest {
     const char *name;
     const VolumeParams *params;
     CapacityRange range;
-    /* What the volume starts as: one of them, at the same place, or none; and its ID as text. */
+    /* What the volume starts as: one of them, at a place that check_reach() allows, or none; and
+     * its ID as text. */
     const VolumeId *from_snapshot, *from_volume;
     const char *source;
     const char *source_at; /* the ID we would give it, when it is ceph-csi's; else NULL */

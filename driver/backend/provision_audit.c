@@ -256,27 +256,48 @@ static gboolean check_record(Audit *a, const char *name, const VolumeRecord *rec
     return TRUE;
 }
 
-/* A snapshot through which a volume is copied, while that is under way; else a finding. */
-static gboolean check_copy(Audit *a, const VolumeId *source, const char *snapshot,
-                           const char *target, GError **error)
+/* Whether the volume that a snapshot is for is still being copied through it, which is told of by
+ * its record. */
+static gboolean is_in_use(Audit *a, const VolumeId *source, VolumeId *target, gboolean *in_use,
+                          gint64 *created, GError **error)
 {
-    const VolumeRecord *record = g_hash_table_lookup(a->records, target);
-    g_autoptr(VolumeId) id = id_of(a, record ? record->group : NULL, target);
-    Work w = work_at(a, id);
-    g_autoptr(VolumeRecord) again = NULL;
+    Work here = work_at(a, source);
+    work_auto Work w = {0};
+    g_autoptr(VolumeRecord) record = NULL;
     g_autoptr(BackendVolume) volume = NULL;
+    if (!work_open_beside(&here, target, &w, error) || !work_find_record(&w, &record, error))
+        return FALSE;
+    *created = record ? record->created : 0;
+    *in_use = copy_is_of(record, source);
+    if (!*in_use)
+        return TRUE;
+    g_free(target->group);
+    target->group = *record->group ? g_strdup(record->group) : NULL;
+    if (!work_find_volume(&w, &volume, error))
+        return FALSE;
+    *in_use = !volume || volume->incomplete;
+    return TRUE;
+}
+
+/* A snapshot through which a volume is copied, while that is under way; else a finding. */
+static gboolean check_copy(Audit *a, const VolumeId *source, const char *snapshot, VolumeId *target,
+                           GError **error)
+{
+    gboolean in_use = FALSE;
+    gint64 created = 0;
     GError *cause = NULL;
-    if (!work_find_record(&w, &again, &cause))
-        return bear(cause, error);
-    g_autoptr(VolumeId) of = again ? work_source_volume(again) : NULL;
-    gboolean in_use = of && strcmp(of->name, source->name) == 0;
-    if (in_use && !work_find_volume(&w, &volume, &cause))
-        return bear(cause, error);
-    if (in_use && (!volume || volume->incomplete))
-        return TRUE; /* told of by the record */
+    if (!is_in_use(a, source, target, &in_use, &created, &cause) && !work_is_not_found(cause)) {
+        /* A pool that this user may not look into leaves the rest as it is. */
+        gboolean elsewhere = !volume_id_same_place_within(source, target) &&
+                             g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_PERMISSION_DENIED);
+        return elsewhere ? (g_error_free(cause), TRUE) : bear(cause, error);
+    }
+    g_clear_error(&cause);
+    if (in_use)
+        return TRUE;
     Work at = work_at(a, source);
     if (at.ops->snapshot_look(at.session, source, snapshot, at.deadline_us, &cause))
-        found(a, AUDIT_COPY_SNAPSHOT, source, snapshot, again ? again->created : 0);
+        found(a, AUDIT_COPY_SNAPSHOT, source, snapshot, created);
     else
         return work_is_not_found(cause) ? (g_error_free(cause), TRUE) : bear(cause, error);
     return TRUE;
@@ -284,7 +305,7 @@ static gboolean check_copy(Audit *a, const VolumeId *source, const char *snapsho
 
 static gboolean check_snapshot(Audit *a, const VolumeId *source, const char *name, GError **error)
 {
-    const char *target = copy_snapshot_target(name);
+    g_autoptr(VolumeId) target = copy_snapshot_target(source, name);
     if (target)
         return check_copy(a, source, name, target, error);
     a->report->snapshots++;

@@ -5,6 +5,10 @@
  *
  *     snapshot of the source volume → copy → (until it is complete) → size → snapshot away
  *
+ * The source may be at another place of the cluster, another pool say: its snapshot and its record
+ * are there, the copy and its record at the target's. The snapshot's name is then the target's
+ * whole ID, since each place may have a volume of the name.
+ *
  * A call waits for a small copy and answers ABORTED for a large one. A copy that failed is removed
  * with all that was made for it; the next call begins anew.
  */
@@ -20,14 +24,40 @@
 #define LOOK_FIRST_US (20 * 1000)
 #define LOOK_MAX_US (400 * 1000)
 
-char *copy_snapshot_name(const char *target)
+char *copy_snapshot_name(const VolumeId *source, const VolumeId *target)
 {
-    return g_strconcat(SNAPSHOT_PREFIX, target, NULL);
+    if (volume_id_same_place_within(source, target))
+        return g_strconcat(SNAPSHOT_PREFIX, target->name, NULL);
+    g_autofree char *id = volume_id_encode(target, NULL);
+    return g_strconcat(SNAPSHOT_PREFIX, id, NULL);
 }
 
-const char *copy_snapshot_target(const char *snapshot)
+VolumeId *copy_snapshot_target(const VolumeId *source, const char *snapshot)
 {
-    return g_str_has_prefix(snapshot, SNAPSHOT_PREFIX) ? snapshot + strlen(SNAPSHOT_PREFIX) : NULL;
+    if (!g_str_has_prefix(snapshot, SNAPSHOT_PREFIX))
+        return NULL;
+    const char *name = snapshot + strlen(SNAPSHOT_PREFIX);
+    VolumeId *target = volume_id_decode(name, NULL);
+    if (!target) {
+        target = volume_id_copy(source);
+        g_free(target->name);
+        target->name = g_strdup(name);
+        g_clear_pointer(&target->handle, g_free); /* copies are ours, also those of ceph-csi's */
+        target->adopted = FALSE;
+    }
+    return target;
+}
+
+gboolean copy_is_of(const VolumeRecord *record, const VolumeId *source)
+{
+    g_autoptr(VolumeId) of = record ? work_source_volume(record) : NULL;
+    return of && strcmp(of->name, source->name) == 0 && volume_id_same_place_within(of, source);
+}
+
+gboolean copy_is_out_of_reach(const Work *at, const GError *error)
+{
+    return !at->borrowed && (work_is_not_found(error) ||
+                             g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_PERMISSION_DENIED));
 }
 
 /* The wait before the next look; FALSE when there is no time for one. */
@@ -67,22 +97,29 @@ static gboolean check_can(const Work *w, GError **error)
     return FALSE;
 }
 
+static gboolean open_source(const Work *w, const ProvisionRequest *r, Work *source, GError **error)
+{
+    return work_open_beside(w, r->from_snapshot ? r->from_snapshot : r->from_volume, source, error);
+}
+
 gboolean copy_source_size(Work *w, const ProvisionRequest *r, gint64 *bytes, GError **error)
 {
     if (!check_can(w, error))
         return FALSE;
+    work_auto Work source = {0};
+    if (!open_source(w, r, &source, error))
+        return FALSE;
     if (r->from_snapshot) {
         g_autoptr(SnapshotRecord) snapshot = NULL;
-        if (!work_find_any_snapshot(w, r->from_snapshot, &snapshot, error))
+        if (!work_find_any_snapshot(&source, r->from_snapshot, &snapshot, error))
             return FALSE;
         if (!snapshot)
             return source_missing(error, r->source);
         g_autoptr(VolumeId) of = provision_snapshot_source(r->from_snapshot, snapshot);
         *bytes = snapshot->bytes;
-        return w->ops->snapshot_look(w->session, of, r->from_snapshot->name, w->deadline_us, error);
+        return w->ops->snapshot_look(source.session, of, r->from_snapshot->name, w->deadline_us,
+                                     error);
     }
-    Work source = *w;
-    source.id = r->from_volume;
     g_autoptr(VolumeRecord) record = NULL;
     g_autoptr(BackendVolume) volume = NULL;
     if (!work_look(&source, &record, &volume, error))
@@ -94,9 +131,12 @@ gboolean copy_source_size(Work *w, const ProvisionRequest *r, gint64 *bytes, GEr
 static gboolean begin(Work *w, const ProvisionRequest *r, GError **error)
 {
     const BackendOps *ops = w->ops;
+    work_auto Work source = {0};
+    if (!open_source(w, r, &source, error))
+        return FALSE;
     if (r->from_snapshot) {
         g_autoptr(SnapshotRecord) snapshot = NULL;
-        if (!work_find_any_snapshot(w, r->from_snapshot, &snapshot, error))
+        if (!work_find_any_snapshot(&source, r->from_snapshot, &snapshot, error))
             return FALSE;
         if (!snapshot)
             return source_missing(error, r->source);
@@ -104,8 +144,6 @@ static gboolean begin(Work *w, const ProvisionRequest *r, GError **error)
         return ops->volume_copy(w->session, r->id, r->params, of, r->from_snapshot->name,
                                 w->deadline_us, error);
     }
-    Work source = *w;
-    source.id = r->from_volume;
     g_autoptr(VolumeRecord) record = NULL;
     if (!work_find_record(&source, &record, error))
         return FALSE;
@@ -117,8 +155,8 @@ static gboolean begin(Work *w, const ProvisionRequest *r, GError **error)
         return ops->volume_copy(w->session, r->id, r->params, &of, record->backing->snapshot,
                                 w->deadline_us, error);
     }
-    g_autofree char *name = copy_snapshot_name(r->id->name);
-    return ops->snapshot_create(w->session, r->from_volume, name, w->deadline_us, error) &&
+    g_autofree char *name = copy_snapshot_name(r->from_volume, r->id);
+    return ops->snapshot_create(source.session, r->from_volume, name, w->deadline_us, error) &&
            ops->volume_copy(w->session, r->id, r->params, r->from_volume, name, w->deadline_us,
                             error);
 }
@@ -128,11 +166,16 @@ gboolean copy_clean(Work *w, const VolumeRecord *record, GError **error)
     g_autoptr(VolumeId) source = work_source_volume(record);
     if (!source)
         return TRUE;
-    g_autofree char *name = copy_snapshot_name(w->id->name);
+    g_autofree char *name = copy_snapshot_name(source, w->id);
     Patience patience = patience_new(w);
+    work_auto Work at = {0};
     for (;;) {
         g_autoptr(GError) cause = NULL;
-        if (w->ops->snapshot_remove(w->session, source, name, w->deadline_us, &cause))
+        if ((at.session || work_open_beside(w, source, &at, &cause)) &&
+            w->ops->snapshot_remove(at.session, source, name, w->deadline_us, &cause))
+            return TRUE;
+        /* Whoever looks after that place finds what is left: audits, the source's deletion. */
+        if (copy_is_out_of_reach(&at, cause))
             return TRUE;
         /* For a moment after a copy has ended, its snapshot is still held for it. */
         if (g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION)) {

@@ -10,10 +10,14 @@ typedef struct Work {
     void *session;
     const VolumeId *id; /* of the volume, or only the place */
     gint64 deadline_us;
+    gboolean borrowed; /* the session is another's, who closes it */
 } Work;
 
 gboolean work_open(Work *work, const Backend *backend, const VolumeId *id, const Secrets *secrets,
                    gint64 deadline_us, GError **error);
+/* The same at the place of `id`, which is of the same cluster; in w's own session when that is its
+ * place too, so that *other is closed before w. NOT_FOUND: there is no such place. */
+gboolean work_open_beside(const Work *w, const VolumeId *id, Work *other, GError **error);
 void work_close(Work *work);
 #define work_auto __attribute__((cleanup(work_close)))
 
@@ -101,10 +105,17 @@ void shallow_unseal(Work *w, const char *snapshot);
 gboolean modify_check(const Work *w, const json_t *changes, GError **error);
 gboolean modify_limit(Work *w, const VolumeRecord *record, gint64 bytes, GError **error);
 
-/* The name of the snapshot through which the volume `target` is copied; the caller's. */
-char *copy_snapshot_name(const char *target);
-/* The target's name in it, borrowed, or NULL. */
-const char *copy_snapshot_target(const char *snapshot);
+/* The name of the snapshot of `source` through which the volume `target` is copied; the caller's.
+ */
+char *copy_snapshot_name(const VolumeId *source, const VolumeId *target);
+/* The target that a snapshot of `source` is for, but for its group; NULL for others. The caller's.
+ */
+VolumeId *copy_snapshot_target(const VolumeId *source, const char *snapshot);
+/* Whether a record is of a copy of that volume. */
+gboolean copy_is_of(const VolumeRecord *record, const VolumeId *source);
+/* What a copy to another place is answered there is of no concern: that place is gone, or not for
+ * this user. */
+gboolean copy_is_out_of_reach(const Work *at, const GError *error);
 
 /* Sorts a GPtrArray of strings. */
 gint work_compare_names(gconstpointer a, gconstpointer b);

@@ -281,21 +281,21 @@ GPtrArray *provision_snapshot_list(const Backend *backend, const VolumeId *place
 }
 
 /* What a copy is being made through stays; what one left goes. FALSE only for failures. */
-static gboolean settle_copy(Work *w, const char *snapshot, const char *target, GError **error)
+static gboolean settle_copy(Work *w, const char *snapshot, const VolumeId *target, GError **error)
 {
-    VolumeId id = *w->id;
-    id.name = (char *)target;
-    id.handle = NULL; /* copies are ours, also those of ceph-csi's volumes */
-    id.adopted = FALSE;
-    Work of = *w;
-    of.id = &id;
+    work_auto Work at = {0};
     g_autoptr(VolumeRecord) record = NULL;
-    if (!work_find_record(&of, &record, error))
-        return FALSE;
-    g_autoptr(VolumeId) source = record ? work_source_volume(record) : NULL;
-    if (source && strcmp(source->name, w->id->name) == 0)
-        return TRUE;
-    return w->ops->snapshot_remove(w->session, w->id, snapshot, w->deadline_us, error);
+    g_autoptr(GError) cause = NULL;
+    if (!work_open_beside(w, target, &at, &cause) || !work_find_record(&at, &record, &cause)) {
+        if (!copy_is_out_of_reach(&at, cause)) {
+            g_propagate_error(error, g_steal_pointer(&cause));
+            return FALSE;
+        }
+        if (!work_is_not_found(cause))
+            return TRUE; /* not known; the copy's own end removes it */
+    }
+    return copy_is_of(record, w->id) ||
+           w->ops->snapshot_remove(w->session, w->id, snapshot, w->deadline_us, error);
 }
 
 gboolean snapshot_check_kept(Work *w, GError **error)
@@ -305,7 +305,7 @@ gboolean snapshot_check_kept(Work *w, GError **error)
         return FALSE;
     for (guint i = 0; i < names->len; i++) {
         const char *name = names->pdata[i];
-        const char *target = copy_snapshot_target(name);
+        g_autoptr(VolumeId) target = copy_snapshot_target(w->id, name);
         if (target) {
             if (!settle_copy(w, name, target, error))
                 return FALSE;

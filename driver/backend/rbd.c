@@ -64,6 +64,45 @@ static void *session_open(void *backend, const VolumeId *where, const Secrets *s
     return place;
 }
 
+static gboolean check_reach(void *backend, const VolumeId *from, const VolumeId *to,
+                            const Secrets *secrets, gint64 deadline_us, GError **error)
+{
+    Rbd *b = backend;
+    gboolean same;
+    if (!ceph_backend_same_cluster(b->ceph, from->cluster_id, to->cluster_id, secrets, deadline_us,
+                                   &same, error))
+        return FALSE;
+    return same || hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                               "clusters %s and %s of config.json are not one, for this class's "
+                               "user at least, and Ceph clones images within a cluster; use a "
+                               "class of cluster %s, or copy the data in a pod that has both",
+                               from->cluster_id, to->cluster_id, from->cluster_id);
+}
+
+static void nothing_run(RbdCall *call)
+{
+    (void)call; /* that its pool could be opened is the answer */
+}
+
+static void *open_beside(void *session, const VolumeId *where, gint64 deadline_us, GError **error)
+{
+    const RbdPlace *place = session;
+    g_autoptr(GError) cause = NULL;
+    RbdPlace *beside = g_new0(RbdPlace, 1);
+    beside->conn = ceph_conn_ref(place->conn);
+    beside->pool = g_strdup(where->pool);
+    beside->nspace = g_strdup(where->rados_namespace);
+    beside->max_clone_depth = place->max_clone_depth;
+    if (rbd_call_do(rbd_call_new(beside, NULL, NULL), "opening the pool of", nothing_run,
+                    RBD_LOOK_MS, deadline_us, &cause))
+        return beside;
+    session_close(beside);
+    if (g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT))
+        cause->code = HEARTH_ERROR_NOT_FOUND;
+    g_propagate_error(error, g_steal_pointer(&cause));
+    return NULL;
+}
+
 static gboolean capacity(void *session, const char *pool, gint64 *available, gint64 deadline_us,
                          GError **error)
 {
@@ -161,6 +200,8 @@ static const BackendOps ops = {
     .locate = locate,
     .open = session_open,
     .close = session_close,
+    .check_reach = check_reach,
+    .open_beside = open_beside,
     .record_create = rbd_record_create,
     .record_read = rbd_record_read,
     .record_remove = rbd_record_remove,

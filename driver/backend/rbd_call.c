@@ -24,8 +24,9 @@ void rbd_call_free(RbdCall *call)
     ceph_conn_unref(call->at.conn);
     if (call->options)
         rbd_image_options_destroy(call->options);
-    char *const texts[] = {call->at.pool, call->at.nspace, call->image,    call->snapshot,
-                           call->source,  call->text,      call->data_pool};
+    char *const texts[] = {call->at.pool,       call->at.nspace, call->image,
+                           call->snapshot,      call->source,    call->source_pool,
+                           call->source_nspace, call->text,      call->data_pool};
     for (guint i = 0; i < G_N_ELEMENTS(texts); i++)
         g_free(texts[i]);
     g_strfreev(call->images);

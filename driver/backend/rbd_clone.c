@@ -78,8 +78,9 @@ static gboolean add_flatten_task(RbdCall *call)
         return rbd_call_fail(call, rc, "flattening by the mgr of");
     return rbd_call_refuse(call,
                            rc == -EAGAIN ? HEARTH_ERROR_ABORTED : HEARTH_ERROR_FAILED_PRECONDITION,
-                           "image %s is to be flattened, being deeper than "
-                           "--rbd-max-clone-depth=%u, and the mgr does not take the task: %s%s%s; "
+                           "image %s is to be flattened, being deeper than %u (see "
+                           "--rbd-max-clone-depth and topologyConstrainedPools), and the mgr does "
+                           "not take the task: %s%s%s; "
                            "see `ceph mgr module ls` for rbd_support and `rbd task list`",
                            spec, call->limit, g_strerror(-rc), *line ? ": " : "", line);
 }
@@ -157,11 +158,20 @@ static gboolean drop_keys(RbdCall *call)
     return rc == 0 || rbd_call_fail(call, rc, "removing its source's metadata from");
 }
 
+/* As rbd_call_fail(), for what may be for want of rights at the source's place. */
+static gboolean source_fail(RbdCall *call, int rc, const char *what)
+{
+    const RbdPlace from = {.pool = call->source_pool, .nspace = call->source_nspace};
+    g_autofree char *source = rbd_spec(&from, call->source);
+    g_autofree char *text = g_strdup_printf("%s %s@%s to copy it to", what, source, call->snapshot);
+    return rbd_call_fail(call, rc, text);
+}
+
 /* What there is to know of the source; its keys go to call->names. */
-static gboolean look_at_source(RbdCall *call, guint *depth)
+static gboolean look_at_source(RbdCall *call, rados_ioctx_t from, guint *depth)
 {
     rbd_image_t image;
-    int rc = rbd_open_read_only(call->io, call->source, &image, call->snapshot);
+    int rc = rbd_open_read_only(from, call->source, &image, call->snapshot);
     if (rc == -ENOENT)
         return rbd_call_refuse(call, HEARTH_ERROR_NOT_FOUND,
                                "snapshot %s of image %s does not exist", call->snapshot,
@@ -172,31 +182,46 @@ static gboolean look_at_source(RbdCall *call, guint *depth)
         if (rc != 0)
             rbd_close(image);
         else
-            rc = count_parents(call->io, image, call->limit, depth);
+            rc = count_parents(from, image, call->limit, depth);
     }
-    return rc == 0 || rbd_call_fail(call, rc, "looking at what is copied to");
+    return rc == 0 || source_fail(call, rc, "looking at");
 }
 
-static gboolean make_clone(RbdCall *call)
+static gboolean make_clone(RbdCall *call, rados_ioctx_t from)
 {
     gboolean again = TRUE;
-    int rc = rbd_note_set(call->io, RBD_NOTE_CLONE, call->image, RBD_CLONE_BEGUN);
+    int rc = call->flag ? rbd_note_elsewhere(call->io) : 0;
+    if (rc == 0)
+        rc = rbd_note_set(call->io, RBD_NOTE_CLONE, call->image, RBD_CLONE_BEGUN);
     if (rc != 0)
         return rbd_call_fail(call, rc, "noting the copy of");
     for (int attempt = 0; again; attempt++) {
         again = FALSE;
-        rc = rbd_clone3(call->io, call->source, call->snapshot, call->io, call->image,
-                        call->options);
+        rc = rbd_clone3(from, call->source, call->snapshot, call->io, call->image, call->options);
         if (rc == -EEXIST && attempt == 0 && !take_up(call, &again))
             return FALSE;
     }
+    if (rc == -EPERM || rc == -EACCES)
+        return source_fail(call, rc, "cloning");
     return rc == 0 || rbd_create_failed(call, rc);
+}
+
+static gboolean clone_run(RbdCall *call, guint *depth)
+{
+    rados_ioctx_t from;
+    int rc = rados_ioctx_create(rados_ioctx_get_cluster(call->io), call->source_pool, &from);
+    if (rc != 0)
+        return source_fail(call, rc, "opening the pool of");
+    rados_ioctx_set_namespace(from, call->source_nspace);
+    gboolean good = look_at_source(call, from, depth) && make_clone(call, from) && drop_keys(call);
+    rados_ioctx_destroy(from);
+    return good;
 }
 
 static void copy_run(RbdCall *call)
 {
     guint depth = 0;
-    if (!look_at_source(call, &depth) || !make_clone(call) || !drop_keys(call))
+    if (!clone_run(call, &depth))
         return;
     gboolean deep = depth + 1 > call->limit;
     int rc = deep ? rbd_note_set(call->io, RBD_NOTE_CLONE, call->image, RBD_CLONE_FLATTEN)
@@ -221,7 +246,13 @@ gboolean rbd_volume_copy(void *session, const VolumeId *id, const VolumeParams *
     call->limit = place->max_clone_depth;
     if (!source)
         return rbd_call_do(call, "flattening", resume_run, RBD_CHANGE_MS, deadline_us, error);
+    /* A pool for a place is for nodes that may not reach the source's. */
+    call->flag = !volume_id_same_place_within(source, id);
+    if (params->topology_pools && call->flag)
+        call->limit = 0;
     call->source = g_strdup(source->name);
+    call->source_pool = g_strdup(source->pool);
+    call->source_nspace = g_strdup(source->rados_namespace);
     rbd_call_set_options(call, params);
     rbd_image_options_set_uint64(call->options, RBD_IMAGE_OPTION_CLONE_FORMAT, 2);
     return rbd_call_do(call, "copying to image", copy_run, RBD_CHANGE_MS, deadline_us, error);

@@ -21,8 +21,9 @@ typedef struct RbdPlace {
 typedef struct RbdCall {
     RbdPlace at;
     char *image, *snapshot; /* what it is about; image is a record's name for records */
-    char *source;           /* the image to copy from */
-    char *text;             /* of a record, asked or answered */
+    char *source;           /* the image to copy from, and where it is: */
+    char *source_pool, *source_nspace;
+    char *text; /* of a record, asked or answered */
     char *data_pool;
     rbd_image_options_t options;
     gint64 bytes, deadline_us;
@@ -102,8 +103,11 @@ int rbd_note_set(rados_ioctx_t io, RbdNote note, const char *name, const char *v
 int rbd_note_clear(rados_ioctx_t io, RbdNote note, const char *name);
 /* NULL when there is none; the caller's. Both in one request. */
 int rbd_notes_read(rados_ioctx_t io, const char *name, char **clone, char **shell);
-/* The notes of the trash, ID -> name the image had; the caller's. */
-int rbd_notes_of_trash(rados_ioctx_t io, GHashTable **trash);
+/* The notes of the trash, ID -> name the image had; the caller's. *elsewhere, unless that is NULL:
+ * images here may depend on some at other places. */
+int rbd_notes_of_trash(rados_ioctx_t io, GHashTable **trash, gboolean *elsewhere);
+/* Notes that, once and for all, before there is one. */
+int rbd_note_elsewhere(rados_ioctx_t io);
 /* Whether records are kept at the place. */
 int rbd_records_there(rados_ioctx_t io);
 
@@ -167,12 +171,16 @@ gboolean rbd_volume_copy(void *session, const VolumeId *id, const VolumeParams *
                          const VolumeId *source, const char *snapshot, gint64 deadline_us,
                          GError **error);
 
-/* rbd_trash.c; `trash` is of rbd_notes_of_trash(), IDs are. */
-/* Adds the image that `image` depends on, when it is ours and in the trash. */
-void rbd_trash_note_parent(rbd_image_t image, GHashTable *trash, GQueue *freed);
-/* Removes what nothing depends on of those that may be free now, and of some others. Failures wait
- * for the next time. */
-void rbd_trash_sweep(RbdCall *call, GHashTable *trash, GQueue *freed);
+/* rbd_trash.c: images that may be free now, which may be of other places. */
+typedef struct RbdFreed RbdFreed;
+void rbd_freed_clear(GQueue *freed);
+/* Adds an image of the call's place by its ID. */
+void rbd_trash_note(rados_ioctx_t io, const char *id, GQueue *freed);
+/* Adds the image that `image` depends on, when it is in the trash. */
+void rbd_trash_note_parent(rbd_image_t image, GQueue *freed);
+/* Removes what nothing depends on of those, if it is ours, and of some others of `trash`, which is
+ * of rbd_notes_of_trash(). Failures wait for the next time. */
+void rbd_trash_sweep(rados_ioctx_t io, GHashTable *trash, GQueue *freed);
 GPtrArray *rbd_leftovers(void *session, gint64 deadline_us, GError **error);
 gboolean rbd_leftover_remove(void *session, const char *name, gint64 deadline_us, GError **error);
 

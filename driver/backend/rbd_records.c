@@ -165,10 +165,22 @@ static void add_trash(void *to, const char *key, const char *value)
     g_hash_table_insert(to, g_strdup(id), g_strdup(value));
 }
 
-int rbd_notes_of_trash(rados_ioctx_t io, GHashTable **trash)
+/* Among the notes of the trash, so that one request reads both; no ID of an image. */
+#define ELSEWHERE "@elsewhere"
+
+int rbd_notes_of_trash(rados_ioctx_t io, GHashTable **trash, gboolean *elsewhere)
 {
     *trash = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    return read_all(io, prefixes[RBD_NOTE_TRASH], add_trash, *trash);
+    int rc = read_all(io, prefixes[RBD_NOTE_TRASH], add_trash, *trash);
+    gboolean noted = g_hash_table_remove(*trash, ELSEWHERE);
+    if (elsewhere)
+        *elsewhere = noted;
+    return rc;
+}
+
+int rbd_note_elsewhere(rados_ioctx_t io)
+{
+    return rbd_note_set(io, RBD_NOTE_TRASH, ELSEWHERE, "1");
 }
 
 int rbd_records_there(rados_ioctx_t io)

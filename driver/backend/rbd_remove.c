@@ -173,16 +173,16 @@ gboolean rbd_remove_image(RbdCall *call)
 {
     g_autoptr(GHashTable) trash = NULL;
     GQueue freed = G_QUEUE_INIT;
-    gboolean moved = FALSE, good = TRUE;
-    int rc = rbd_notes_of_trash(call->io, &trash);
+    gboolean moved = FALSE, good = TRUE, elsewhere = FALSE;
+    int rc = rbd_notes_of_trash(call->io, &trash, &elsewhere);
     if (rc != 0)
         return rbd_call_fail(call, rc, "reading the notes of");
     if (!end_move(call, trash, &moved))
         return FALSE;
-    if (g_hash_table_size(trash) > 0 && !moved) {
+    if ((elsewhere || g_hash_table_size(trash) > 0) && !moved) {
         rbd_image_t image;
         if (rbd_open_read_only(call->io, call->image, &image, NULL) == 0) {
-            rbd_trash_note_parent(image, trash, &freed);
+            rbd_trash_note_parent(image, &freed);
             rbd_close(image);
         }
     }
@@ -196,8 +196,8 @@ gboolean rbd_remove_image(RbdCall *call)
             good = rbd_call_fail(call, rc, "removing image");
     }
     if (good)
-        rbd_trash_sweep(call, trash, &freed);
-    g_queue_clear_full(&freed, g_free);
+        rbd_trash_sweep(call->io, trash, &freed);
+    rbd_freed_clear(&freed);
     return good;
 }
 
@@ -205,7 +205,7 @@ gboolean rbd_clear_name(RbdCall *call)
 {
     g_autoptr(GHashTable) trash = NULL;
     gboolean moved = FALSE;
-    int rc = rbd_notes_of_trash(call->io, &trash);
+    int rc = rbd_notes_of_trash(call->io, &trash, NULL);
     if (rc != 0)
         return rbd_call_fail(call, rc, "reading the notes of");
     if (!end_move(call, trash, &moved))

@@ -85,15 +85,21 @@ static void use(VolumeParams *params, const TopologyPool *pool)
     params->data_pool = g_strdup(pool->data_pool);
 }
 
-/* The pool of a source of ours; NULL for none. The caller's. */
-static char *source_pool(const Csi__V1__VolumeContentSource *from)
+/* The pool of a source of ours, borrowed of the class's; NULL for one that has it elsewhere, whose
+ * copy does not depend on it (backend/rbd_clone.c). */
+static const char *source_pool(const GPtrArray *pools, const Csi__V1__VolumeContentSource *from)
 {
     g_autoptr(VolumeId) id = NULL;
     if (from && from->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_SNAPSHOT)
         id = snapshot_id_decode(from->snapshot->snapshot_id, NULL);
     else if (from && from->type_case == CSI__V1__VOLUME_CONTENT_SOURCE__TYPE_VOLUME)
         id = volume_id_decode(from->volume->volume_id, NULL);
-    return id ? g_strdup(id->pool) : NULL;
+    for (guint i = 0; id && i < pools->len; i++) {
+        const TopologyPool *pool = pools->pdata[i];
+        if (g_strcmp0(pool->pool, id->pool) == 0)
+            return pool->pool;
+    }
+    return NULL;
 }
 
 /* The pool in which the request's volume has been begun, borrowed; NULL: in none. */
@@ -139,7 +145,7 @@ gboolean controller_choose_pool(const Controller *c, const Csi__V1__CreateVolume
     if (!controller_secrets(b, given, &secrets, error) ||
         !find_begun(b, params, r->name, secrets, deadline_us, &begun, error))
         return FALSE;
-    g_autofree char *of_source = source_pool(r->volume_content_source);
+    const char *of_source = source_pool(pools, r->volume_content_source);
     const char *only = begun ? begun : of_source;
     const TopologyPool *pool = match(c, pools, only, wanted->preferred, wanted->n_preferred);
     if (!pool)

@@ -223,10 +223,37 @@ static char *source_at(const VolumeId *id, gboolean snapshot, GError **error)
     return snapshot_id_encode(&own, error);
 }
 
-/* Checked to be at the volume's place. */
+/* Whether the backend can copy from there. */
+static gboolean check_reach(const Backend *b, const VolumeId *from, const VolumeId *to,
+                            const char *text, const Secrets *secrets, gint64 deadline_us,
+                            GError **error)
+{
+    if (volume_id_same_place(from, to))
+        return TRUE;
+    g_autoptr(GError) cause = NULL;
+    gboolean can = b->ops->check_reach && from->type == to->type;
+    if (can && b->ops->check_reach(b->impl, from, to, secrets, deadline_us, &cause))
+        return TRUE;
+    if (can && !g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT)) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    g_autofree char *theirs = volume_id_place_text(from);
+    g_autofree char *ours = volume_id_place_text(to);
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                "volume_content_source %s is in %s, the class's volumes are in %s: %s", text,
+                theirs, ours,
+                cause ? cause->message
+                      : "a copy has its source's type; use a class of that, or copy the data in a "
+                        "pod that has both");
+    return FALSE;
+}
+
+/* Checked to be where the volume can be copied from. */
 static gboolean read_source(const Controller *c, const Csi__V1__VolumeContentSource *from,
-                            const VolumeId *id, GHashTable *given, gint64 deadline_us,
-                            Source *source, GError **error)
+                            const Backend *b, const VolumeId *id, GHashTable *given,
+                            const Secrets *secrets, gint64 deadline_us, Source *source,
+                            GError **error)
 {
     if (!from)
         return TRUE;
@@ -245,16 +272,8 @@ static gboolean read_source(const Controller *c, const Csi__V1__VolumeContentSou
     } else {
         return invalid(error, "volume_content_source names neither a snapshot nor a volume");
     }
-    if (volume_id_same_place(found, id))
-        return !found->handle ||
-               (source->at = source_at(found, source->snapshot.id != NULL, error));
-    g_autofree char *theirs = volume_id_place_text(found);
-    g_autofree char *ours = volume_id_place_text(id);
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                "volume_content_source %s is in %s, the class's volumes are in %s; copies stay "
-                "within one",
-                source->text, theirs, ours);
-    return FALSE;
+    return check_reach(b, found, id, source->text, secrets, deadline_us, error) &&
+           (!found->handle || (source->at = source_at(found, source->snapshot.id != NULL, error)));
 }
 
 /*
@@ -335,10 +354,10 @@ static gboolean create_volume(RpcCall *call, const ProtobufCMessage *request,
     g_autoptr(GHashTable) given_changes =
         CONTEXT_TABLE(r->mutable_parameters, r->n_mutable_parameters);
     json_auto json_t *changes = mutable_parse(given_changes, params->type, error);
-    if (!id || !changes ||
-        !read_source(c, r->volume_content_source, id, given, deadline_us, &source, error) ||
-        !choose_backing(r, b, params, source.snapshot.id, &backing_snapshot, error) ||
-        !controller_secrets(b, given, &secrets, error))
+    if (!id || !changes || !controller_secrets(b, given, &secrets, error) ||
+        !read_source(c, r->volume_content_source, b, id, given, secrets, deadline_us, &source,
+                     error) ||
+        !choose_backing(r, b, params, source.snapshot.id, &backing_snapshot, error))
         return FALSE;
 
     g_autoptr(BusyHold) id_hold = busy_take(c->busy, text, NULL, error);

@@ -56,19 +56,28 @@ VolumeId *volume_id_copy(const VolumeId *id)
     return copy;
 }
 
-int volume_id_compare_places(const VolumeId *a, const VolumeId *b)
+static int compare_within(const VolumeId *a, const VolumeId *b)
 {
-    int order = g_strcmp0(a->cluster_id, b->cluster_id);
-    if (order == 0)
-        order = g_strcmp0(a->fs_name, b->fs_name);
+    int order = g_strcmp0(a->fs_name, b->fs_name);
     if (order == 0)
         order = g_strcmp0(a->pool, b->pool);
     return order ? order : g_strcmp0(a->rados_namespace, b->rados_namespace);
 }
 
+int volume_id_compare_places(const VolumeId *a, const VolumeId *b)
+{
+    int order = g_strcmp0(a->cluster_id, b->cluster_id);
+    return order ? order : compare_within(a, b);
+}
+
 gboolean volume_id_same_place(const VolumeId *a, const VolumeId *b)
 {
     return a->type == b->type && volume_id_compare_places(a, b) == 0;
+}
+
+gboolean volume_id_same_place_within(const VolumeId *a, const VolumeId *b)
+{
+    return a->type == b->type && compare_within(a, b) == 0;
 }
 
 char *volume_id_place_text(const VolumeId *id)

@@ -43,6 +43,8 @@ VolumeId *volume_id_copy(const VolumeId *id);
  * directory, a file system whatever the group, a pool's namespace. Names do not matter.
  */
 gboolean volume_id_same_place(const VolumeId *a, const VolumeId *b);
+/* The same of IDs that are of one cluster, though they may call it by different names. */
+gboolean volume_id_same_place_within(const VolumeId *a, const VolumeId *b);
 /* An order of places within a type, by cluster, then file system, or pool and namespace. */
 int volume_id_compare_places(const VolumeId *a, const VolumeId *b);
 /* The place in words, "file system cephfs of cluster c1"; the caller's. */

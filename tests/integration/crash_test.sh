@@ -21,20 +21,19 @@ LOCAL='^(rados_(buffer_free|conf_set|create2|create_(read|write)_op|get_instance
 same every_call_to_ceph_is_a_fault_point "$(comm -13 <(nm -D --defined-only "$FAULTS" | awk '{print $3}' | sort) \
     <(nm -D --undefined-only "$BUILD/hearth-csi" | awk '{print $2}' | grep -E '^(rados|rbd|ceph)_' | grep -vE "$LOCAL" | sort))" ""
 
-request() { csi_json "$@" --arg id "$(id_of "$n")" --arg source "$(id_of "$source")" --arg name "$n" \
-    --arg snapshot "$(snapshot_id_of "$n")" --arg from "$(snapshot_id_of "$source")"; }
+request() { csi_json "$@" --arg id "$(id_of "$n")" --arg source "$SOURCE_ID" --arg name "$n" --arg snapshot "$(snapshot_id_of "$n")"; }
 new_volume() { create_request "$n" 1073741824 '{}'; }
 copy_of() { new_volume | jq -c --arg id "$1" ".volume_content_source = $2"; }
 
 # What each operation does, what undoes it, and what has to be there before. A volume is $n, $source
-# one that stays, with a snapshot of its name.
+# one that stays, with a snapshot of its name; images are also copied into another pool.
 op_create() { csi controller CreateVolume "$(new_volume)"; }
 op_delete() { csi controller DeleteVolume "$(request '{volume_id: $id, secrets: $secrets}')"; }
 op_expand() { csi controller ControllerExpandVolume "$(request '{volume_id: $id, capacity_range: {required_bytes: 2147483648}, secrets: $secrets}')"; }
 op_snapshot() { csi controller CreateSnapshot "$(request '{source_volume_id: $source, name: $name, secrets: $secrets}')"; }
 op_unsnapshot() { csi controller DeleteSnapshot "$(request '{snapshot_id: $snapshot, secrets: $secrets}')"; }
-op_restore() { csi controller CreateVolume "$(copy_of "$(snapshot_id_of "$source")" '{snapshot: {snapshot_id: $id}}')"; }
-op_clone() { csi controller CreateVolume "$(copy_of "$(id_of "$source")" '{volume: {volume_id: $id}}')"; }
+op_restore() { csi controller CreateVolume "$(copy_of "$SOURCE_SNAPSHOT" '{snapshot: {snapshot_id: $id}}')"; }
+op_clone() { csi controller CreateVolume "$(copy_of "$SOURCE_ID" '{volume: {volume_id: $id}}')"; }
 declare -A UNDO=([create]=delete [delete]=create [expand]=delete [snapshot]=unsnapshot
     [unsnapshot]=snapshot [restore]=delete [clone]=delete)
 declare -A BEFORE=([delete]=create [expand]=create [unsnapshot]=snapshot)
@@ -118,8 +117,8 @@ at_every_call() { # OPERATION
         done
     done 2>/dev/null # the shell's word on each kill
     [ "$ended" = OK ] || bad+="it never ended unharmed: $ended; "
-    echo "     $TYPE $op: about $((call - 1)) calls to Ceph"
-    same "${TYPE}_${op}_survives_a_crash_at_any_call" "$bad" ""
+    echo "     $LABEL $op: about $((call - 1)) calls to Ceph"
+    same "${LABEL}_${op}_survives_a_crash_at_any_call" "$bad" ""
 }
 
 at_random_times() { # OPERATION TIMES
@@ -137,18 +136,34 @@ at_random_times() { # OPERATION TIMES
         restarted
         settle "$op" "$after" "$op, killed at a random time"
     done 2>/dev/null
-    same "${TYPE}_${op}_survives_crashes_at_random_times" "$bad" ""
+    same "${LABEL}_${op}_survives_crashes_at_random_times" "$bad" ""
+}
+
+copied_across() {
+    IMAGE_POOL=across-$$ LABEL=rbd_across
+    ceph_cmd osd pool create "$IMAGE_POOL" 1 >/dev/null 2>&1 && ceph_cmd osd pool application enable "$IMAGE_POOL" rbd >/dev/null 2>&1 || die "no pool"
+    at_exit "ceph_cmd osd pool rm $IMAGE_POOL $IMAGE_POOL --yes-i-really-really-mean-it >/dev/null 2>&1"
+    use_type rbd
+    for op in restore clone; do
+        [[ " ${OPERATIONS:-$op} " != *" $op "* ]] || at_every_call $op
+    done
+    same rbd_across_nothing_is_left "$(objects "-$$")$(records "-$$")" ""
+    IMAGE_POOL=rbd LABEL=rbd
+    use_type rbd
 }
 
 for type in $(types); do
     use_type "$type"
+    LABEL=$type
     restarted
     n=pvc-source-$$ source=pvc-source-$$
     op_create || die "CreateVolume: $(said)"
+    SOURCE_ID=$(id_of "$source") SOURCE_SNAPSHOT=$(snapshot_id_of "$source")
     op_snapshot || die "CreateSnapshot: $(said)"
     for op in ${OPERATIONS:-create delete expand snapshot unsnapshot restore clone}; do
         at_every_call $op
     done
+    [ "$type" != rbd ] || copied_across
     restarted
     for op in create delete snapshot ${CRASH_FULL:+clone}; do
         at_random_times $op "$RANDOM_TIMES"

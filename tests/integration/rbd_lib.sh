@@ -11,7 +11,7 @@ images() { rbd_cmd ls "$(at)" 2>/dev/null | grep -F -- "${1:-}"; }
 trash() { rbd_cmd trash ls "$(at)" 2>/dev/null | grep -F -- "${1:-}"; }
 snaps() { rbd_cmd snap ls "$(at)/$1" --format json 2>/dev/null | jq -r '.[].name'; }
 parent() { info "$(at)/$1" '.parent // empty | "\(.image)@\(.snapshot)"'; }
-records() { on_pool listomapkeys hearth.records 2>/dev/null | grep -F -- "${1:-}"; }
+records() { on_pool listomapkeys hearth.records 2>/dev/null | grep -vF @elsewhere | grep -F -- "${1:-}"; }
 # What this script has left at the place.
 left() {
     images "-$$"

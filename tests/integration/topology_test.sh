@@ -98,6 +98,20 @@ constrained pvc-copy-$$ "$ask_east" "{\"volume_content_source\": {\"snapshot\": 
 same but_at_its_source "$CSI_CODE $(answer)" "OK $(east_of)"
 delete_volume || fail delete "$(said)"
 unsnapshot
+# Unless that is in none of the pools.
+create_image pvc-out-$$ 33554432 && fill csi-vol-pvc-out-$$ outer || die "CreateVolume: $(said)"
+out=$VOLUME_ID
+if ldd "$(command -v ceph-mgr)" | grep -qE 'libpython3\.1[2-9]'; then
+    skip a_copy_from_outside "this mgr crashes when it flattens"
+else
+    pending constrained pvc-in-$$ "$ask_west" "{\"volume_content_source\": {\"volume\": {\"volume_id\": \"$out\"}}}"
+    same a_copy_from_outside_is_where_it_is_asked_for "$CSI_CODE $(answer | cut -d' ' -f1)" "OK $WEST"
+    same and_depends_on_no_other_pool "$(rbd_cmd info "$WEST/csi-vol-pvc-in-$$" --format json 2>/dev/null | jq -r '.parent // "none"')" none
+    same with_its_bytes "$(rbd_cmd export --no-progress "$WEST/csi-vol-pvc-in-$$" - 2>/dev/null | head -c 5)" outer
+    pending delete_volume || fail delete "$(said)"
+fi
+VOLUME_ID=$out
+delete_volume || fail delete "$(said)"
 # Without a place.
 constrained pvc-where-$$ '{}'
 says without_a_place_and_a_pool_it_says_what_to_do INVALID_ARGUMENT WaitForFirstConsumer

@@ -10,8 +10,11 @@
 #   records PATTERN          what the driver has written down
 #   bytes_of NAME            the size of a volume in Ceph
 #
+# $IMAGE_POOL is where images are.
+#
 # Ceph is asked by its own programs, not by ours.
 
+IMAGE_POOL=rbd
 types() { echo ${TYPES:-cephfs rbd}; }
 
 use_type() {
@@ -24,9 +27,9 @@ use_type() {
         MUTABLE='{"cacheQuota": "1Gi"}'
         ;;
     rbd)
-        CLASS=$(jq -cn --arg fsid "$CEPH_FSID" '{type: "rbd", clusterID: $fsid, pool: "rbd"}')
+        CLASS=$(jq -cn --arg fsid "$CEPH_FSID" '{type: "rbd", clusterID: $fsid, pool: $pool}' --arg pool "$IMAGE_POOL")
         CAPABILITY='{mount: {}, access_mode: {mode: "SINGLE_NODE_WRITER"}}'
-        ID_PLACE="$CEPH_FSID~rbd~" ID_GROUP=
+        ID_PLACE="$CEPH_FSID~$IMAGE_POOL~" ID_GROUP=
         MUTABLE='{"readIopsPerSecond": "1000"}'
         ;;
     *) die "no such type: $TYPE" ;;
@@ -43,27 +46,27 @@ rados_in() { timeout -k 5 30 rados -c "$CEPH_DIR/ceph.conf" -p "$@" 2>/dev/null;
 records() {
     case $TYPE in
     cephfs) rados_in hearthfs.meta -N hearth ls ;;
-    rbd) rados_in rbd listomapkeys hearth.records ;;
+    rbd) rados_in "$IMAGE_POOL" listomapkeys hearth.records ;;
     esac | grep -F -- "$1" | sort
 }
 objects() {
     case $TYPE in
     cephfs) cephfs_json subvolume ls hearthfs | jq -r '.[].name' ;;
     rbd)
-        rbd_json ls rbd | jq -r '.[]'
-        rbd_json trash ls rbd | jq -r '.[].name'
+        rbd_json ls "$IMAGE_POOL" | jq -r '.[]'
+        rbd_json trash ls "$IMAGE_POOL" | jq -r '.[].name'
         ;;
     esac | grep -F -- "$1" | sort
 }
 snapshots() {
     case $TYPE in
     cephfs) cephfs_json subvolume snapshot ls hearthfs "csi-vol-$1" | jq -r '.[].name' ;;
-    rbd) rbd_json snap ls "rbd/csi-vol-$1" | jq -r '.[].name' ;;
+    rbd) rbd_json snap ls "$IMAGE_POOL/csi-vol-$1" | jq -r '.[].name' ;;
     esac | sort
 }
 bytes_of() {
     case $TYPE in
     cephfs) cephfs_json subvolume info hearthfs "csi-vol-$1" | jq .bytes_quota ;;
-    rbd) rbd_json info "rbd/csi-vol-$1" | jq .size ;;
+    rbd) rbd_json info "$IMAGE_POOL/csi-vol-$1" | jq .size ;;
     esac
 }

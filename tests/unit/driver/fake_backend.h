@@ -1,6 +1,7 @@
 /*
  * A backend in memory: records and volumes in two hash tables. It can fail one primitive, before or
- * after it had its effect, as a crash or a lost answer would leave it.
+ * after it had its effect, as a crash or a lost answer would leave it. A second one may be beside
+ * it, another place of the cluster.
  */
 #ifndef HEARTH_TESTS_FAKE_BACKEND_H
 #define HEARTH_TESTS_FAKE_BACKEND_H
@@ -37,7 +38,11 @@ typedef struct Fake {
     int looks;           /* at volumes */
     gboolean says_free;  /* what it says of every name, without a look */
     gboolean leftover;   /* one is there, "trash" */
+    struct Fake *beside; /* the place of file system "beside"; NULL: none */
+    struct Fake *main;   /* of that one: whose failures it shares */
 } Fake;
+
+#define FAKE_BESIDE "beside"
 
 static inline Fake *fake_new(void)
 {
@@ -56,9 +61,19 @@ static inline Fake *fake_new(void)
     return f;
 }
 
+static inline Fake *fake_new_with_beside(void)
+{
+    Fake *f = fake_new();
+    f->beside = fake_new();
+    f->beside->main = f;
+    return f;
+}
+
 static inline void fake_free(void *backend)
 {
     Fake *f = backend;
+    if (f->beside)
+        fake_free(f->beside);
     g_hash_table_unref(f->records);
     g_hash_table_unref(f->volumes);
     g_hash_table_unref(f->sizes);
@@ -74,6 +89,7 @@ static inline void fake_free(void *backend)
 /* TRUE when this primitive fails now; called before and after its effect. */
 static inline gboolean fake_fails(Fake *f, gboolean after, GError **error)
 {
+    f = f->main ? f->main : f;
     if (f->fail_at == 0 || f->fail_after != after || --f->fail_at != 0)
         return FALSE;
     g_set_error(error, HEARTH_ERROR, f->fail_code, "the fake fails");
@@ -92,15 +108,42 @@ static inline VolumeId *fake_locate(void *backend, const VolumeParams *params, G
     return id;
 }
 
+/* The place; NULL: there is none. */
+static inline Fake *fake_at(Fake *f, const VolumeId *where)
+{
+    Fake *main = f->main ? f->main : f;
+    return where && g_strcmp0(where->fs_name, FAKE_BESIDE) == 0 ? main->beside : main;
+}
+
+static inline void *fake_open_beside(void *session, const VolumeId *where, gint64 deadline_us,
+                                     GError **error)
+{
+    (void)deadline_us;
+    Fake *there = fake_at(session, where);
+    if (!there)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "no such place");
+    return there;
+}
+
+static inline gboolean fake_check_reach(void *backend, const VolumeId *from, const VolumeId *to,
+                                        const Secrets *secrets, gint64 deadline_us, GError **error)
+{
+    (void)from, (void)secrets, (void)deadline_us;
+    if (fake_at(backend, to) != backend)
+        return TRUE;
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "the fake does not reach it");
+    return FALSE;
+}
+
 static inline void *fake_open(void *backend, const VolumeId *where, const Secrets *secrets,
                               gint64 deadline_us, GError **error)
 {
-    (void)where, (void)deadline_us;
+    (void)deadline_us;
     if (!secrets || strcmp(secrets->key, "AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg==") != 0) {
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAUTHENTICATED, "the fake refuses");
         return NULL;
     }
-    return backend;
+    return fake_open_beside(backend, where, 0, error);
 }
 
 static inline void fake_close(void *session)
@@ -471,14 +514,15 @@ static inline gboolean fake_volume_copy(void *session, const VolumeId *id,
         f->copy_looks = 0;
         return !fake_fails(f, FALSE, error);
     }
+    Fake *from = fake_at(f, source);
     if (fake_fails(f, FALSE, error) ||
-        !fake_snapshot_look(session, source, snapshot, deadline_us, error))
+        !fake_snapshot_look(from, source, snapshot, deadline_us, error))
         return FALSE;
     if (g_hash_table_insert(f->volumes, g_strdup(id->name), g_strdup(""))) {
         f->creations++;
         g_hash_table_insert(f->copies, g_strdup(id->name),
                             g_strconcat(source->name, "@", snapshot, NULL));
-        const gint64 *bytes = g_hash_table_lookup(f->sizes, source->name);
+        const gint64 *bytes = g_hash_table_lookup(from->sizes, source->name);
         fake_set_size(f, id->name, bytes ? *bytes : 0);
     }
     return !fake_fails(f, TRUE, error);
@@ -581,6 +625,8 @@ static const BackendOps fake_ops = {
     .locate = fake_locate,
     .open = fake_open,
     .close = fake_close,
+    .check_reach = fake_check_reach,
+    .open_beside = fake_open_beside,
     .record_create = fake_record_create,
     .record_read = fake_record_read,
     .record_remove = fake_record_remove,

@@ -251,6 +251,33 @@ START_TEST(what_a_clone_is_made_through_stays_while_it_is_made)
 }
 END_TEST
 
+START_TEST(what_a_clone_at_another_place_is_made_through_is_known_there)
+{
+    Fake *f = fake_new_with_beside();
+    g_autoptr(Backend) b = fake_backend(f);
+    VolumeId far_target = target;
+    far_target.fs_name = (char *)FAKE_BESIDE;
+    const char *snapshot = "p-v@hearth-clone-h1~cephfs~c~" FAKE_BESIDE "~csi~p-t";
+    g_autofree char *finding = g_strdup_printf("copy-snapshot f/csi/%s\n", snapshot);
+    ck_assert_int_eq(create(b, &volume, FALSE), 0);
+    ck_assert_int_eq(create(b, &far_target, TRUE), 0);
+    g_hash_table_insert(f->snapshots, g_strdup(snapshot), (char *)"");
+    expect(b, finding);
+    g_hash_table_insert(f->beside->copies, g_strdup("p-t"), g_strdup(snapshot));
+    f->beside->copy_looks = 100;
+    expect(b, "");
+    g_hash_table_remove_all(f->beside->copies);
+    /* Of a target that is gone, and of a place that is. */
+    g_hash_table_remove_all(f->beside->records);
+    expect(b, finding);
+    g_clear_pointer(&f->beside, fake_free);
+    expect(b, finding);
+    ck_assert_int_eq(repair(b, 0, FALSE), 0);
+    ck_assert_uint_eq(g_hash_table_size(f->snapshots), 0);
+    expect(b, "");
+}
+END_TEST
+
 START_TEST(a_copy_of_the_wrong_size_is_finished)
 {
     Fake *f = fake_new();
@@ -283,4 +310,5 @@ HARNESS_MAIN("driver/backend/provision_audit", what_calls_leave_when_they_end_is
              a_volume_without_a_record_goes_by_name_only, whose_a_volume_is_shows_in_its_prefix,
              snapshots_are_looked_at_from_both_sides,
              what_a_clone_is_made_through_stays_while_it_is_made,
+             what_a_clone_at_another_place_is_made_through_is_known_there,
              a_copy_of_the_wrong_size_is_finished, a_damaged_record_is_for_people)

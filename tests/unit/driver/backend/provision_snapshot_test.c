@@ -18,6 +18,15 @@ static VolumeId target = {.type = VOLUME_CEPHFS,
                           .fs_name = (char *)"f",
                           .group = (char *)"csi",
                           .name = (char *)"p-t"};
+/* As the target, at another place. */
+static VolumeId far_target = {.type = VOLUME_CEPHFS,
+                              .cluster_id = (char *)"c",
+                              .fs_name = (char *)FAKE_BESIDE,
+                              .group = (char *)"csi",
+                              .name = (char *)"p-t"};
+#define FAR_SNAPSHOT "p-v@hearth-clone-h1~cephfs~c~" FAKE_BESIDE "~csi~p-t"
+/* What the calls below copy to. */
+static const VolumeId *to = &target;
 static VolumeId snap = {
     .type = VOLUME_CEPHFS, .cluster_id = (char *)"c", .fs_name = (char *)"f", .name = (char *)"s"};
 static Secrets secrets = {(char *)"u", (char *)"AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg=="};
@@ -94,7 +103,8 @@ static int look(const Backend *b)
 static guint left(const Fake *f)
 {
     return g_hash_table_size(f->records) + g_hash_table_size(f->volumes) +
-           g_hash_table_size(f->snapshots) + g_hash_table_size(f->copies);
+           g_hash_table_size(f->snapshots) + g_hash_table_size(f->copies) +
+           (f->beside ? left(f->beside) : 0);
 }
 
 START_TEST(snapshots_are_made_and_removed_twice)
@@ -155,15 +165,15 @@ static int call_snapshot(const Backend *b)
 }
 static int call_restore(const Backend *b)
 {
-    return create_sized(b, &target, SNAPSHOT, (CapacityRange){2u << 30, 0}, NULL);
+    return create_sized(b, to, SNAPSHOT, (CapacityRange){2u << 30, 0}, NULL);
 }
 static int call_clone(const Backend *b)
 {
-    return create_sized(b, &target, VOLUME, (CapacityRange){2u << 30, 0}, NULL);
+    return create_sized(b, to, VOLUME, (CapacityRange){2u << 30, 0}, NULL);
 }
 static int call_delete_target(const Backend *b)
 {
-    return delete (b, &target);
+    return delete (b, to);
 }
 
 static int roll_forward(Call before, Call call)
@@ -171,7 +181,7 @@ static int roll_forward(Call before, Call call)
     int steps = 0;
     for (int after = 0; after <= 1; after++) {
         for (int step = 1;; step++) {
-            Fake *f = fake_new();
+            Fake *f = fake_new_with_beside();
             g_autoptr(Backend) b = fake_backend(f);
             ck_assert_int_eq(create(b, &volume, NOTHING), 0);
             if (before)
@@ -188,7 +198,7 @@ static int roll_forward(Call before, Call call)
             ck_assert_int_eq(call(b), 0);
             ck_assert_int_eq(call(b), 0);
             /* Whatever there is now goes by the ordinary calls. */
-            ck_assert_int_eq(delete (b, &target), 0);
+            ck_assert_int_eq(delete (b, to), 0);
             ck_assert_int_eq(unsnapshot(b), 0);
             ck_assert_int_eq(delete (b, &volume), 0);
             ck_assert_uint_eq(left(f), 0);
@@ -206,6 +216,88 @@ START_TEST(every_call_rolls_forward_from_every_step)
     /* record, snapshot, copy, size, snapshot away */
     ck_assert_int_eq(roll_forward(NULL, call_clone), 10);
     ck_assert_int_eq(roll_forward(call_clone, call_delete_target), 6);
+}
+END_TEST
+
+START_TEST(a_copy_to_another_place_rolls_forward_from_every_step)
+{
+    to = &far_target;
+    ck_assert_int_eq(roll_forward(call_snapshot, call_restore), 6);
+    ck_assert_int_eq(roll_forward(NULL, call_clone), 10);
+    ck_assert_int_eq(roll_forward(call_clone, call_delete_target), 6);
+    to = &target;
+}
+END_TEST
+
+START_TEST(a_copy_to_another_place_is_whole_there_and_leaves_nothing_at_its_source)
+{
+    Fake *f = fake_new_with_beside();
+    g_autoptr(Backend) b = fake_backend(f);
+    gint64 bytes;
+    ck_assert_int_eq(create(b, &volume, NOTHING), 0);
+    /* Each place may have a volume of the name. */
+    ck_assert_int_eq(create(b, &target, VOLUME), 0);
+    ck_assert_int_eq(create_sized(b, &far_target, VOLUME, (CapacityRange){2u << 30, 0}, &bytes), 0);
+    ck_assert_int_eq(bytes, 2ll << 30);
+    ck_assert(g_hash_table_contains(f->beside->records, "vol.p-t"));
+    ck_assert(g_hash_table_contains(f->beside->volumes, "p-t"));
+    ck_assert_uint_eq(g_hash_table_size(f->snapshots) + g_hash_table_size(f->beside->snapshots), 0);
+    ck_assert_int_eq(delete (b, &far_target), 0);
+    ck_assert_uint_eq(left(f->beside), 0);
+    ck_assert(g_hash_table_contains(f->volumes, "p-t"));
+    ck_assert_int_eq(delete (b, &target), 0);
+    ck_assert_int_eq(delete (b, &volume), 0);
+    ck_assert_uint_eq(left(f), 0);
+}
+END_TEST
+
+START_TEST(the_source_of_a_copy_to_another_place_may_go_before_it)
+{
+    Fake *f = fake_new_with_beside();
+    g_autoptr(Backend) b = fake_backend(f);
+    ck_assert_int_eq(create(b, &volume, NOTHING), 0);
+    /* While it is copied: the snapshot that it is copied through stays. */
+    patience_ms = 100;
+    f->beside->copy_looks = 1000;
+    ck_assert_int_eq(create(b, &far_target, VOLUME), HEARTH_ERROR_ABORTED);
+    ck_assert(g_hash_table_contains(f->snapshots, FAR_SNAPSHOT));
+    ck_assert_int_eq(delete (b, &volume), 0);
+    ck_assert(g_hash_table_contains(f->snapshots, FAR_SNAPSHOT));
+    f->beside->copy_looks = 0;
+    ck_assert_int_eq(create(b, &far_target, VOLUME), 0);
+    ck_assert_uint_eq(g_hash_table_size(f->snapshots), 0);
+    ck_assert_int_eq(delete (b, &far_target), 0);
+    patience_ms = -1;
+    ck_assert_uint_eq(left(f), 0);
+    /* What a copy left that nobody knows of any more, or whose place is gone. */
+    ck_assert_int_eq(create(b, &volume, NOTHING), 0);
+    g_hash_table_insert(f->snapshots, g_strdup(FAR_SNAPSHOT), NULL);
+    ck_assert_int_eq(delete (b, &volume), 0);
+    ck_assert_uint_eq(left(f), 0);
+    ck_assert_int_eq(create(b, &volume, NOTHING), 0);
+    g_hash_table_insert(f->snapshots, g_strdup(FAR_SNAPSHOT), NULL);
+    g_clear_pointer(&f->beside, fake_free);
+    ck_assert_int_eq(delete (b, &volume), 0);
+    ck_assert_uint_eq(left(f), 0);
+}
+END_TEST
+
+START_TEST(a_volume_of_the_same_name_at_the_sources_place_is_not_the_source)
+{
+    Fake *f = fake_new_with_beside();
+    g_autoptr(Backend) b = fake_backend(f);
+    VolumeId far_volume = far_target;
+    far_volume.name = volume.name;
+    ck_assert_int_eq(create(b, &volume, NOTHING), 0);
+    ck_assert_int_eq(create(b, &far_volume, NOTHING), 0);
+    ck_assert_int_eq(create(b, &far_target, VOLUME), 0);
+    /* By its name, p-t is copied from a p-v that has such a snapshot; by its place it is not. */
+    g_hash_table_insert(f->beside->snapshots, g_strdup("p-v@hearth-clone-p-t"), NULL);
+    ck_assert_int_eq(delete (b, &far_volume), 0);
+    ck_assert_uint_eq(g_hash_table_size(f->beside->snapshots), 0);
+    ck_assert_int_eq(delete (b, &far_target), 0);
+    ck_assert_int_eq(delete (b, &volume), 0);
+    ck_assert_uint_eq(left(f), 0);
 }
 END_TEST
 
@@ -350,6 +442,10 @@ END_TEST
 HARNESS_MAIN("driver/backend/provision_snapshot", snapshots_are_made_and_removed_twice,
              a_snapshot_outlives_its_volume, someone_elses_snapshot_keeps_the_volume_and_its_name,
              every_call_rolls_forward_from_every_step,
+             a_copy_to_another_place_rolls_forward_from_every_step,
+             a_copy_to_another_place_is_whole_there_and_leaves_nothing_at_its_source,
+             the_source_of_a_copy_to_another_place_may_go_before_it,
+             a_volume_of_the_same_name_at_the_sources_place_is_not_the_source,
              what_a_crash_left_of_a_clone_goes_with_its_target,
              a_long_copy_is_aborted_until_it_is_complete,
              a_copy_that_failed_leaves_nothing_and_begins_anew,

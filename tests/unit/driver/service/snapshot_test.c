@@ -170,6 +170,13 @@ START_TEST(a_volume_names_what_it_was_made_from)
     static const char *const elsewhere[] = {"clusterID=c", "fsName=g", NULL};
     const int invalid = HEARTH_ERROR_INVALID_ARGUMENT, not_found = HEARTH_ERROR_NOT_FOUND;
     ck_assert_int_eq(create(w, from("pvc-4", SNAPSHOT, NULL, elsewhere), NULL, NULL), invalid);
+    /* Where the backend says that it can. */
+    static const char *const beside[] = {"clusterID=c", "fsName=" FAKE_BESIDE, NULL};
+    w->fake->beside = fake_new();
+    w->fake->beside->main = w->fake;
+    ck_assert_int_eq(create(w, from("pvc-5", SNAPSHOT, NULL, beside), &r, NULL), 0);
+    ck_assert_str_eq(r->volume->volume_id, "h1~cephfs~c~" FAKE_BESIDE "~csi~csi-vol-pvc-5");
+    csi__v1__create_volume_response__free_unpacked(r, NULL);
     ck_assert_int_eq(create(w, from("pvc-4", "", NULL, good_parameters), NULL, NULL), invalid);
     ck_assert_int_eq(create(w, from("pvc-4", "other", NULL, good_parameters), NULL, NULL),
                      not_found);

@@ -156,6 +156,12 @@ START_TEST(an_images_namespace_may_be_the_pools_own)
     ck_assert_str_eq(in_team, "h1~rbd~c~fast%20pool~team~csi-vol-n");
     ck_assert(!volume_id_same_place(&id, back));
     ck_assert_int_gt(volume_id_compare_places(&id, back), 0);
+    ck_assert(!volume_id_same_place_within(&id, back));
+    id.rados_namespace = (char *)"";
+    id.cluster_id = (char *)"d";
+    ck_assert(!volume_id_same_place(&id, back) && volume_id_same_place_within(&id, back));
+    id.cluster_id = (char *)"c";
+    id.rados_namespace = (char *)"team";
     g_autofree char *snapshot = snapshot_id_encode(&id, NULL);
     ck_assert_str_eq(snapshot, "h1~snap~rbd~c~fast%20pool~team~csi-vol-n");
     g_autofree char *words = volume_id_place_text(&id);
