@@ -285,7 +285,11 @@ else
     skip next_with_the_number_writes "somebody else has $LOOP: $(said)"
 fi
 down || fail next_with_the_number_down "$(said)"
-same its_flag_goes_with_it "$(device_read_only "$LOOP")" 0
+if [ -e "/sys/block/${LOOP##*/}/loop/backing_file" ]; then
+    skip its_flag_goes_with_it "somebody else has $LOOP"
+else
+    same its_flag_goes_with_it "$(device_read_only "$LOOP")" 0
+fi
 NAME=$LAST
 image "$NAME"
 block_capability
