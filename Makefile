@@ -33,7 +33,7 @@ CFLAGS   ?=
 ALL_CFLAGS = $(CSTD) $(OPT) $(WARN) $(DEFS) $(SAN) -I. -I$(O)/proto $(PKG_CFLAGS) -pthread -MMD -MP $(CFLAGS)
 LDLIBS_DRIVER = $(call libs,$(COMMON_PKGS) $(DRIVER_PKGS)) -lcephfs -lrados -lrbd -pthread
 LDLIBS_CACHE  = $(call libs,$(COMMON_PKGS) $(filter-out lmdb,$(CACHE_PKGS))) -llmdb -lcephfs -lrados -lrbd -pthread
-LDLIBS_CTL    = $(call libs,$(COMMON_PKGS)) -pthread
+LDLIBS_CTL    = $(call libs,$(COMMON_PKGS) libcurl yaml-0.1) -pthread
 
 PROGRAMS := $(O)/hearth-csi $(O)/hearthd $(O)/hearthctl
 
@@ -43,7 +43,8 @@ WIRE_SRC   := cache/control/wire.c
 CTL_SRC    := $(WIRE_SRC) cache/control/size.c cache/control/mounts.c cache/report/table.c cache/report/rates.c \
     cache/report/finding.c cache/report/reading.c driver/backend/reach.c driver/volume/ceph_conf.c driver/volume/ceph_key.c driver/volume/config.c driver/volume/name.c \
     driver/node/layers.c driver/node/layers_deny.c driver/node/layers_probe.c driver/node/mount.c driver/node/mounttable.c driver/node/mount_words.c driver/node/selinux.c \
-    driver/node/bounded.c
+    driver/node/bounded.c \
+    $(addprefix driver/kube/,backoff.c client.c config.c counts.c error.c kubeconfig.c resource.c token.c transport.c)
 CMD_SHARED := cmd/log.c
 METRICS_CMD := cmd/metrics.c
 DAEMON_CMD := cmd/no_cores.c

@@ -22,8 +22,8 @@ static const char notes[] =
     "  hearthctl doctor --json | jq '.findings[] | select(.level == \"bad\")'\n";
 
 /* hearthd's answers first, as others' findings depend on them. */
-static void (*const checks[])(Doctor *d) = {doctor_hearthd, doctor_kernel, doctor_disk, doctor_node,
-                                            doctor_ceph};
+static void (*const checks[])(Doctor *d) = {doctor_hearthd, doctor_kernel, doctor_disk,
+                                            doctor_node,    doctor_ceph,   doctor_kubernetes};
 
 char *doctor_read(const char *path)
 {
@@ -78,13 +78,17 @@ static int examine(Doctor *d, gboolean as_json)
 int ctl_doctor(Ctl *ctl, int argc, char **argv)
 {
     gboolean as_json = FALSE;
-    g_autofree char *config = NULL, *dir = NULL;
+    g_autofree char *config = NULL, *dir = NULL, *kubeconfig = NULL, *node = NULL;
     g_autoptr(GError) error = NULL;
     const GOptionEntry entries[] = {
         {"cluster-config", 0, 0, G_OPTION_ARG_FILENAME, &config,
          "File of the clusters, as ceph-csi's config.json", "FILE"},
         {"cache-dir", 0, 0, G_OPTION_ARG_FILENAME, &dir,
          "Directory of the cache (default: as hearthd tells)", "DIR"},
+        {"kubeconfig", 0, 0, G_OPTION_ARG_FILENAME, &kubeconfig,
+         "How to reach Kubernetes (KUBECONFIG, else the pod's service account)", "FILE"},
+        {"node", 0, 0, G_OPTION_ARG_STRING, &node, "This node's name in Kubernetes (NODE_ID)",
+         "NAME"},
         {"json", 'j', 0, G_OPTION_ARG_NONE, &as_json, "Print one JSON object", NULL},
         G_OPTION_ENTRY_NULL};
     if (!ctl_parse(ctl, &argc, &argv, entries, NULL, about, notes, &error))
@@ -93,6 +97,10 @@ int ctl_doctor(Ctl *ctl, int argc, char **argv)
         ctl_usage_error(&error, "doctor: unexpected argument '%s'", argv[1]);
         return ctl_fail(error);
     }
-    Doctor d = {.ctl = ctl, .cluster_config = config, .cache_dir = dir};
+    Doctor d = {.ctl = ctl,
+                .cluster_config = config,
+                .cache_dir = dir,
+                .kubeconfig = kubeconfig,
+                .node = node ? node : g_getenv("NODE_ID")};
     return examine(&d, as_json);
 }

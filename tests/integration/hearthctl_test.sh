@@ -3,6 +3,7 @@
 # made meanwhile, bench's those of the tree, and doctor finds each fault that is made; completion knows what there is.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/../documents/documented.sh"
+. "$(dirname "$0")/kube_api.sh"
 init
 reader_begin
 
@@ -52,6 +53,35 @@ finds libraries_are_named 'Ceph libraries' ok libcephfs
 same the_trial_leaves_nothing "$(ls -d /var/tmp/hearthctl-doctor* /dev/shm/hearthctl-doctor* 2>/dev/null)" ""
 hearthctl doctor >"$TMP/out"
 same without_a_file_of_clusters_none_is_asked "$? $(grep -c '^unknown  Ceph monitors' "$TMP/out")" "0 1"
+
+# ---- doctor: what kubelet has ----
+same beside_no_kubernetes_nothing_is_said_of_it "$(found registration)" ""
+kube_api_up '{"topology.csi.hearth.dev/tier": "nvme", "topology.csi.hearth.dev/zone": "a"}'
+registered() { # KEYS-JSON: kubelet has the plugin with these
+    kube_put apis/storage.k8s.io/v1/csinodes/test-node "$(jq -cn --argjson k "$1" '{metadata: {name: "test-node"}, spec: {drivers: [
+        {name: "other.example.com", nodeID: "x", topologyKeys: null}, {name: "csi.hearth.dev", nodeID: "test-node", topologyKeys: $k}]}}')"
+    hearthctl doctor --json --kubeconfig "$TMP/kubeconfig" --node test-node >"$TMP/doctor" 2>"$TMP/err"
+}
+says() { # TIER ZONE: its plugin does
+    kube_put apis/csi.hearth.dev/v1alpha1/nodecaches/test-node "$(jq -cn --arg t "$1" --arg z "$2" '{metadata: {name: "test-node"}, status: {tier: $t, zone: $z}}')"
+}
+TOPOLOGY='"topology.csi.hearth.dev/node"' OLD_KEYS='"topology.csi.hearth.dev/tier", "topology.csi.hearth.dev/zone"'
+says none b
+registered "[$TOPOLOGY]"
+finds a_node_that_may_change_is_well registration ok 'csi.hearth.dev, as node test-node'
+registered "[$OLD_KEYS]"
+finds a_changed_tier_that_collides_is_found registration bad 'topology.csi.hearth.dev/tier is nvme and cannot change, and the plugin says none'
+case $(found registration) in *"/zone is a and cannot change, and the plugin says b"*) pass and_the_zone ;; *) fail and_the_zone "$(found registration)" ;; esac
+says nvme a
+registered "[$TOPOLOGY, $OLD_KEYS]"
+finds keys_of_an_earlier_release_are_found registration warn 'tier and topology.csi.hearth.dev/zone as topology'
+registered 'null'
+finds a_plugin_that_is_not_registered_is_found registration bad 'kubelet has not registered the node plugin of test-node'
+hearthctl doctor --json --kubeconfig "$TMP/kubeconfig" --node nobody >"$TMP/doctor" 2>"$TMP/err"
+finds a_node_that_is_not_there_is_told registration unknown 'csinodes/nobody'
+NODE_ID= hearthctl doctor --json --kubeconfig "$TMP/kubeconfig" >"$TMP/doctor" 2>"$TMP/err"
+finds which_node_has_to_be_told registration unknown 'give --node'
+doctor
 
 # ---- doctor: each fault is found ----
 jq -c '[{clusterID: "gone", monitors: ["127.0.0.1:1"]}]' -n >"$TMP/wrong.json"
