@@ -59,7 +59,8 @@ refused a_dataset_of_no_id 'datasets\[0\].id' plugin n1 patch nodecache n1 --sub
 refused a_time_that_is_none 'heartbeatTime' plugin n1 patch nodecache n1 --subresource=status --type=merge -p '{"status": {"heartbeatTime": "yesterday"}}'
 plugin_may() { plugin n1 auth can-i "$@" 2>/dev/null; }
 same a_node_plugin_may_nothing_else "$(plugin_may list cachewarmups) $(plugin_may delete nodecaches) $(plugin_may get nodes) $(plugin_may patch nodes) \
-$(plugin_may get secrets -n hearth) $(plugin_may create datasethints) $(plugin_may list pods)" "no no no no no no no"
+$(plugin_may get secrets -n hearth) $(plugin_may create datasethints) $(plugin_may list pods) $(plugin_may create events)" "no no no no no no no no"
+same but_see_how_it_is_registered "$(plugin_may get csinodes) $(plugin_may list csinodes)" "yes no"
 
 # ---- the controller
 L=warm.csi.hearth.dev
@@ -83,7 +84,21 @@ controller_may() { controller auth can-i "$@" 2>/dev/null; }
 same the_controller_may_nothing_else "$(controller_may update nodes) $(controller_may delete nodes) $(controller_may patch nodes --subresource=status) $(controller_may patch nodecaches --subresource=status) \
 $(controller_may get secrets) $(controller_may patch cachewarmups) $(controller_may update persistentvolumes) $(controller_may update leases/another -n hearth) $(controller_may update leases/hearth-controller -n default)" \
     "no no no no no no no no no"
-same but_its_lease "$(controller_may create leases -n hearth) $(controller_may update leases/hearth-controller -n hearth)" "yes yes"
+same but_make_events "$(controller_may create events) $(controller_may patch events) $(controller_may delete events)" "yes no no"
+same and_its_lease "$(controller_may create leases -n hearth) $(controller_may update leases/hearth-controller -n hearth)" "yes yes"
+
+# ---- a claim whose volume gets no cache
+k --kubeconfig="$PKI/controller.conf" config set-context --current --namespace=hearth >/dev/null
+dataset_claim plain train v1
+spawn hearth-controller "$BUILD/hearth-csi" --role=controller --endpoint="unix://$TMP/controller.sock" --dir-root="$TMP" \
+    --cluster-config=/none --warmth --kubeconfig="$PKI/controller.conf"
+uncached='{"status": {"uncached": [{"volumeHandle": "default-plain", "message": "no exclusive-lock"}, {"volumeHandle": "nobodys"}]}}'
+check a_node_names_it plugin n1 patch nodecache n1 --subresource=status --type=merge -p "$uncached"
+told() { k get events --field-selector involvedObject.name=plain,reason=NotCached -o 'jsonpath={range .items[*]}{.involvedObject.kind} {.type}{end}'; }
+settles its_claim_gets_an_event 60 "PersistentVolumeClaim Warning" told
+check which_people_see grep -q 'NotCached.*exclusive-lock' <(k describe pvc plain)
+end hearth-controller
+k delete pvc plain >/dev/null
 
 # ---- others are not held to it
 check others_label_nodes k label node n1 gpu=h100
