@@ -19,7 +19,7 @@
         const TTest *const tests[] = {__VA_ARGS__};                                                \
         Suite *suite = suite_create(suite_name);                                                   \
         TCase *tcase = tcase_create(suite_name);                                                   \
-        tcase_set_timeout(tcase, 60);                                                              \
+        tcase_set_timeout(tcase, 180);                                                             \
         for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)                              \
             tcase_add_test(tcase, tests[i]);                                                       \
         suite_add_tcase(suite, tcase);                                                             \
