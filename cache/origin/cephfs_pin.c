@@ -10,12 +10,7 @@
 #include <fcntl.h>
 #include "cache/origin/cephfs_internal.h"
 
-static int open_pinning(CephfsOrigin *o, struct Inode *inode, Fh **fh)
-{
-    *fh = NULL;
-    return CEPHFS_LISTED(o, inode,
-                         ceph_ll_open(o->mount, inode, O_RDONLY | O_DIRECTORY, fh, o->perms));
-}
+#define PINNING (O_RDONLY | O_DIRECTORY)
 
 static CephfsPin find_out(CephfsOrigin *o)
 {
@@ -34,7 +29,8 @@ static CephfsPin find_out(CephfsOrigin *o)
     ceph_ll_put(o->mount, root);
     if (r < 0)
         return pin;
-    if (open_pinning(o, snapshots, &fh) == 0) {
+    /* Not listed: who asks for an inode has a reference to it, too. */
+    if (ceph_ll_open(o->mount, snapshots, PINNING, &fh, o->perms) == 0) {
         ceph_ll_close(o->mount, fh);
         pin = ceph_ll_put(o->mount, snapshots) ? CEPHFS_PIN_GIVEN_BACK : CEPHFS_PIN_KEPT;
     }
@@ -53,7 +49,9 @@ void cephfs_pin_init(CephfsOrigin *o)
 
 int cephfs_open_witness(CephfsOrigin *o, struct Inode *inode, Fh **fh)
 {
-    if (o->pin != CEPHFS_PIN_UNKNOWN && open_pinning(o, inode, fh) == 0) {
+    *fh = NULL;
+    if (o->pin != CEPHFS_PIN_UNKNOWN &&
+        CEPHFS_LISTED(o, inode, ceph_ll_open(o->mount, inode, PINNING, fh, o->perms)) == 0) {
         if (o->pin == CEPHFS_PIN_KEPT)
             ceph_ll_put(o->mount, inode);
         return 0;
