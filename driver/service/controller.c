@@ -124,6 +124,11 @@ gboolean controller_user(const Controller *c, const Backend *b, const VolumeId *
     return controller_own_secrets(c, b, id->cluster_id, secrets, error);
 }
 
+GHashTable *controller_deleter(const Controller *c, GHashTable *given)
+{
+    return g_hash_table_size(given) == 0 && c->secret_dir ? NULL : given;
+}
+
 /* What must hold of a creation whatever the backend. */
 static gboolean check_create(const Csi__V1__CreateVolumeRequest *r, GError **error)
 {

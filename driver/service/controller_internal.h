@@ -39,6 +39,12 @@ gboolean controller_own_secrets(const Controller *c, const Backend *b, const cha
 /* The first of these, or the second when the request has no secret: its class need not name one. */
 gboolean controller_user(const Controller *c, const Backend *b, const VolumeId *id,
                          GHashTable *given, Secrets **secrets, GError **error);
+/*
+ * The secrets to delete a snapshot or a group with, NULL for those of the driver's own user: what
+ * an administrator has given to Kubernetes by its handle has no class, and so no secret. Without
+ * such a user, the empty ones given.
+ */
+GHashTable *controller_deleter(const Controller *c, GHashTable *given);
 
 /*
  * What a volume's ID leads to: its place, the backend, and the user of the request, or the driver's

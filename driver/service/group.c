@@ -162,8 +162,11 @@ static CONTROLLER_HANDLER(delete_group)
     g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
     g_autoptr(Secrets) secrets = NULL;
     g_autoptr(GPtrArray) members = NULL;
-    if (!b || !read_members(r->snapshot_ids, r->n_snapshot_ids, &members, error) ||
-        !controller_secrets(b, given, &secrets, error))
+    if (!b || !read_members(r->snapshot_ids, r->n_snapshot_ids, &members, error))
+        return FALSE;
+    GHashTable *as = controller_deleter(c, given);
+    if (!(as ? controller_secrets(b, as, &secrets, error)
+             : controller_own_secrets(c, b, id->cluster_id, &secrets, error)))
         return FALSE;
     g_autoptr(BusyHold) hold = busy_take(c->busy, r->group_snapshot_id, NULL, error);
     return hold &&

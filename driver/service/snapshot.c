@@ -128,7 +128,8 @@ CONTROLLER_HANDLER(controller_delete_snapshot)
     g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
     gint64 deadline_us = controller_deadline(call);
     ref_auto VolumeRef ref = {0};
-    if (!controller_resolve_snapshot(c, r->snapshot_id, given, deadline_us, &ref, &cause)) {
+    if (!controller_resolve_snapshot(c, r->snapshot_id, controller_deleter(c, given), deadline_us,
+                                     &ref, &cause)) {
         if (g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND))
             return TRUE; /* no snapshot of ours: deleted already */
         g_propagate_error(error, g_steal_pointer(&cause));

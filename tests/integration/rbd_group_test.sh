@@ -74,6 +74,12 @@ delete_volume
 ungroup
 same deleting_it "$CSI_CODE/$(snaps $A)$(snaps $B)" OK/
 
+# As one that an administrator has given to Kubernetes by its handle, which has no class.
+group group-$$-unclassed "$a" "$b"
+csi controller DeleteVolumeGroupSnapshot "$(csi_json '{group_snapshot_id: $id, snapshot_ids: $ids}' --arg id "$GROUP_ID" \
+    --argjson ids "$(jq -cn '$ARGS.positional' --args "${MEMBERS[@]}")")"
+same deleted_without_a_secret "$CSI_CODE/$(snaps $A)$(snaps $B)" OK/
+
 # ---- against a writer ----
 talk_start writer "$BUILD/tools/rbd-client" "$CEPH_CONF" rbd "" "${names[@]}" || die "the writer does not start"
 rounds=${ROUNDS:-8} wrong=

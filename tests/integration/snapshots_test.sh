@@ -109,7 +109,8 @@ same without_secrets_by_the_own_user "$CSI_CODE/$(ids | grep -c "snap-$$-")" OK/
 csi controller GetSnapshot "$(csi_json '{snapshot_id: $id, secrets: $secrets}' --arg id "$first")"
 same one "$(jq -r .snapshot.sourceVolumeId <<<"$REPLY_JSON")" "$SOURCE_ID"
 unsnapshot "$second"
-unsnapshot "$third"
+csi controller DeleteSnapshot "$(csi_json '{snapshot_id: $id}' --arg id "$third")"
+code deleted_without_a_secret OK
 recall OTHER
 delete_volume
 code after_its_snapshots_a_volume_goes OK
