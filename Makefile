@@ -249,7 +249,7 @@ FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c
 FUZZ_LINK ?=
 # Each of one side: some names are in both.
 $(addprefix $(O)/fuzz/,control_fuzz index_fuzz manifest_fuzz tree_fuzz image_head_fuzz): $(O)/cache.a
-$(addprefix $(O)/fuzz/,rpc_fuzz params_fuzz volume_id_fuzz kube_watch_fuzz kubeconfig_fuzz cron_fuzz review_fuzz warmup_fuzz): $(O)/driver.a $(call obj,$(SHARED_SRC))
+$(addprefix $(O)/fuzz/,rpc_fuzz params_fuzz volume_id_fuzz kube_watch_fuzz kubeconfig_fuzz cron_fuzz review_fuzz warmup_fuzz mount_fuzz): $(O)/driver.a $(call obj,$(SHARED_SRC))
 $(O)/fuzz/%_fuzz: $(O)/obj/tests/fuzz/%_fuzz.o $(if $(FUZZ_LINK),,$(O)/obj/tests/fuzz/driver.o)
 	@mkdir -p $(@D)
 	$(call say,LD)

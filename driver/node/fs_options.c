@@ -72,8 +72,9 @@ static gboolean refuse(const char *word, unsigned types, gboolean labelled, GErr
         if (known[i].types & types)
             g_string_append_printf(names, ", %s%s", known[i].name,
                                    g_str_has_suffix(known[i].name, "=") ? "..." : "");
+    g_autofree char *shown = mount_word_shown(word);
     g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                "mount option \"%.100s\" is not supported%s; use %s%s", word,
+                "mount option \"%s\" is not supported%s; use %s%s", shown,
                 types == BOTH  ? ""
                 : types == XFS ? " with xfs"
                                : " with ext4",

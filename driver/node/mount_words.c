@@ -1,6 +1,8 @@
 #include "driver/node/mount_words.h"
 #include <string.h>
 
+#define SHOWN_MAX 300
+
 /* Behind the quoted text that begins at `quote`; NULL: it does not end. */
 static const char *skip_quoted(const char *quote)
 {
@@ -13,9 +15,15 @@ static const char *skip_quoted(const char *quote)
     return NULL;
 }
 
+char *mount_word_shown(const char *word)
+{
+    return g_utf8_make_valid(word, (gssize)strnlen(word, SHOWN_MAX));
+}
+
 static const char *refuse(const char *word, const char *why, GError **error)
 {
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "mount option %.300s: %s", word,
+    g_autofree char *shown = mount_word_shown(word);
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "mount option %s: %s", shown,
                 why);
     return NULL;
 }

@@ -16,6 +16,8 @@
  * character. INVALID_ARGUMENT: a quote that does not end, or with something behind its end.
  */
 char **mount_words(const char *line, GError **error);
+/* For messages: its beginning, as valid UTF-8; the caller's. */
+char *mount_word_shown(const char *word);
 /* What stands behind "name=", without its quotes; the caller's. NULL: it is another option. */
 char *mount_word_value(const char *word, const char *name);
 

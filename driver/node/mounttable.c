@@ -279,9 +279,10 @@ gboolean mount_parse_flags(char *const *flags, size_t n, uint64_t *attrs, char *
                     return FALSE;
                 continue;
             }
+            g_autofree char *shown = mount_word_shown(words[w]);
             g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                        "mount option \"%.100s\" is not supported; use " MOUNT_FLAGS_KNOWN "%s",
-                        words[w], selinux_hint(label != NULL));
+                        "mount option \"%s\" is not supported; use " MOUNT_FLAGS_KNOWN "%s", shown,
+                        selinux_hint(label != NULL));
             return FALSE;
         }
     }

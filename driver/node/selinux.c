@@ -46,10 +46,11 @@ gboolean selinux_take_option(const char *word, char **context, GError **error)
 {
     g_autofree char *value = mount_word_value(word, OPTION);
     if (!value || !is_context(value)) {
+        g_autofree char *shown = mount_word_shown(word);
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "mount option %.300s: an SELinux context is user:role:type:level of at most %d "
+                    "mount option %s: an SELinux context is user:role:type:level of at most %d "
                     "letters, digits and _-.:, as system_u:object_r:container_file_t:s0:c1,c2",
-                    word, CONTEXT_MAX);
+                    shown, CONTEXT_MAX);
         return FALSE;
     }
     if (*context && !selinux_same(*context, value)) {
