@@ -13,7 +13,7 @@ limits() { rbd_cmd config image ls "rbd/$(jq -r .imageName <<<"$VOLUME_CONTEXT")
 modify() { csi controller ControllerModifyVolume "$(csi_json '{volume_id: $id, secrets: $secrets,
     mutable_parameters: $p}' --arg id "$VOLUME_ID" --argjson p "$1")"; }
 CLASS='{"baseIops": "3000", "maxIops": "3100", "iopsPerGiB": "30", "baseReadBps": "209715200", "maxWriteBps": "1Mi",
-    "writeIopsPerGiB": "7", "baseVolSizeBytes": "1073741824"}'
+    "baseVolSizeBytes": "1073741824"}'
 
 create_image pvc-qos-$$ $GIB "$CLASS"
 code a_class_with_rules OK
