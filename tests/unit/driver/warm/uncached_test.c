@@ -33,7 +33,7 @@ static void take_event(World *w, const FakeRequest *request, FakeReply *reply)
     else if (!g_hash_table_add(w->there, g_steal_pointer(&path)))
         fake_status(reply, 409, "AlreadyExists", "it is there");
     else
-        g_ptr_array_add(w->events, json_incref(request->body));
+        g_ptr_array_add(w->events, json_deep_copy(request->body));
     if (!reply->text)
         reply->text = g_strdup("{}");
 }
