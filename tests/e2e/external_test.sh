@@ -1,9 +1,11 @@
 #!/bin/bash
 # Kubernetes' own tests of storage drivers (test/e2e/storage/external of k8s.io/kubernetes), of which everything has to pass
-# that a type of volume claims in suite/TYPE.json. What is skipped has its reason in suite/skips, and how many pass of each
-# of its suites is in suite/counts: less is a failure.
+# that a type of volume claims in suite/TYPE.json. What the suite skips has its reason in suite/skips, what is not run, in
+# suite/not-run, and how many pass of each of its parts is in suite/counts: less is a failure.
 #
-#   make e2e T=external TYPES="cephfs rbd" FOCUS=REGEX PROCS=4     FOCUS for some tests, by their names; nothing is counted then
+#   make e2e T=external TYPES="cephfs rbd" FOCUS=REGEX PARTS="most early alone" PROCS=4
+#
+# FOCUS and PARTS run some tests, by their names or by what they need; nothing is counted then. KEEP_LOGS=DIR keeps ginkgo's logs.
 . "$(dirname "$0")/../integration/lib.sh"
 for part in cluster objects hearth sidecars kubelets images pods; do . "$(dirname "$0")/$part.sh"; done
 init
@@ -52,29 +54,40 @@ done
 export KUBE_SSH_KEY_PATH=$PKI/ssh.key KUBE_SSH_USER=root
 
 # ---- its tests
-suite() { # TYPE NAME PROCS FLAGS...: into $TMP/TYPE-NAME.json
-    local type=$1 name=$1-$2 procs=$3
-    shift 3
-    "$SUITE/ginkgo" run --procs="$procs" --no-color --timeout=4h --poll-progress-after=300s --output-dir="$TMP" --json-report="$name.json" "$@" \
+SUITE_FILES=$TOP/tests/e2e/suite
+# What this machine has not, by the names in not-run.
+LACKS=
+[ $((0x$(awk '/^CapEff/ { print $2 }' /proc/self/status) >> 24 & 1)) = 1 ] || LACKS=CAP_SYS_RESOURCE
+export LACKS
+not_run() { # TYPE: names of tests
+    awk -F '\t' -v type="$1" -v lacks="$LACKS" '!/^#/ && index("," $1 ",", "," type ",") && ($2 == "-" || $2 == lacks) { print $3 }' "$SUITE_FILES/not-run" | paste -sd '|'
+}
+suite() { # TYPE NAME PROCS FOCUS [SKIP]: into $TMP/TYPE-NAME.json
+    local name=$1-$2
+    "$SUITE/ginkgo" run --procs="$3" --no-color --timeout=4h --poll-progress-after=300s --output-dir="$TMP" --json-report="$name.json" \
+        --focus="External.Storage.*$4" --skip="$(not_run "$1")${5:+|$5}" \
         "$SUITE/storage.test" -- --kubeconfig="$PKI/admin.conf" --kubectl-path="$KUBE/kubectl" --provider=skeleton \
-        --storage.testdriver="${DEFINITION:-$TOP/tests/e2e/suite/$type.json}" >"$TMP/log/suite-$name.log" 2>&1
+        --storage.testdriver="${DEFINITION:-$SUITE_FILES/$1.json}" >"$TMP/log/suite-$name.log" 2>&1
     [ -s "$TMP/$name.json" ] || fail "suite_runs_$name" "$(grep -vE '^ *$' "$TMP/log/suite-$name.log" | tail -n 3)"
     [ -z "${KEEP_LOGS:-}" ] || cp "$TMP/log/suite-$name.log" "$TMP/$name.json" "$KEEP_LOGS/"
 }
-OURS='External.Storage.*'
-ALONE='\[Disruptive\]|\[Serial\]' # those that stop a kubelet, or measure
-# It changes claims before there is a pod, so they have to be bound then.
-EARLY='volume-modify-stress'
+ALONE='\[Disruptive\]|\[Serial\]' # those that stop a kubelet
+# These want claims that are bound before there is a pod.
+EARLY='volume-modify-stress|pvc-deletion-performance|volume-lifecycle-performance'
 for type in ${TYPES:-cephfs rbd}; do
-    jq '.StorageClass.FromExistingClassName += "-early"' "$TOP/tests/e2e/suite/$type.json" >"$TMP/$type-early-driver.json"
-    suite "$type" most "${PROCS:-4}" --skip="$ALONE|$EARLY" --focus="$OURS${FOCUS:-}"
-    DEFINITION=$TMP/$type-early-driver.json suite "$type" early "${PROCS:-4}" --skip="$ALONE" --focus="$OURS$EARLY.*${FOCUS:-}"
-    suite "$type" alone 1 --focus="$OURS($ALONE).*${FOCUS:-}"
+    jq '.StorageClass.FromExistingClassName += "-early"' "$SUITE_FILES/$type.json" >"$TMP/early-$type.json"
+    for part in ${PARTS:-most early alone}; do
+        case $part in
+        most) suite "$type" most "${PROCS:-4}" "${FOCUS:-}" "$ALONE|$EARLY" ;;
+        early) DEFINITION=$TMP/early-$type.json suite "$type" early 1 "($EARLY).*${FOCUS:-}" ;;
+        alone) suite "$type" alone 1 "($ALONE).*${FOCUS:-}" "$EARLY" ;;
+        esac
+    done
     while IFS=$'\t' read -r state name why; do
         case $state in
         pass) pass "$name" ;;
         fail) fail "$name" "$why" ;;
         skip) skip "$name" "$why" ;;
         esac
-    done < <("$TOP/tests/e2e/suite/report" "$type" ${FOCUS:+--some} "$TMP/$type"-{most,early,alone}.json)
+    done < <("$SUITE_FILES/report" "$type" ${FOCUS:+--some} ${PARTS:+--some} "$TMP/$type"-*.json)
 done
