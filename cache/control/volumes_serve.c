@@ -6,6 +6,7 @@
 #include "cache/autofd.h"
 #include "cache/control/away.h"
 #include "cache/control/volumes_internal.h"
+#include "cache/origin/aside.h"
 #include "cache/origin/later.h"
 
 static Image *connect_image(Volumes *vs, const VolumeSpec *spec, const char **uncached,
@@ -54,12 +55,20 @@ gboolean volumes_try(Volumes *vs, const VolumeSpec *spec, GError **error)
     return origin != NULL;
 }
 
+static void close_origin(void *origin)
+{
+    origin_close(origin);
+}
+
 void volumes_disconnect(Volumes *vs, Volume *v, const char *claimed)
 {
     if (vs->store && v->origin)
         store_cancel_fills(vs->store, v->origin);
-    if (!claimed || !faith_take(vs->faith, claimed, v->spec, v->origin))
+    /* A claim has nothing to write. */
+    if (!claimed)
         origin_close(v->origin);
+    else if (!faith_take(vs->faith, claimed, v->spec, v->origin))
+        aside_begin(close_origin, v->origin);
     image_close(v->image);
     pthread_mutex_lock(&vs->lock);
     v->origin = NULL;

@@ -16,9 +16,6 @@ typedef struct Aside {
 } Aside;
 
 static _Atomic unsigned left_behind;
-/* Those that something follows. */
-static _Atomic unsigned following;
-#define LOOK_US 10000
 
 static void aside_free(Aside *a)
 {
@@ -46,8 +43,6 @@ static void *aside_thread(void *data)
         then(of);
     if (then || left)
         free_data(of);
-    if (then)
-        atomic_fetch_sub(&following, 1);
     if (left)
         atomic_fetch_sub(&left_behind, 1);
     return NULL;
@@ -60,7 +55,6 @@ static gboolean call_here(Aside *a)
     if (a->then) {
         a->then(a->data);
         a->free_data(a->data);
-        atomic_fetch_sub(&following, 1);
     }
     aside_free(a);
     return TRUE;
@@ -73,8 +67,6 @@ gboolean aside_call_then(void (*call)(void *data), void (*then)(void *data), voi
     *a = (Aside){.call = call, .then = then, .data = data, .free_data = free_data};
     pthread_mutex_init(&a->mutex, NULL);
     cond_init_monotonic(&a->changed);
-    if (then)
-        atomic_fetch_add(&following, 1);
     const struct timespec until = deadline_after_ms(limit_ms);
     pthread_t thread;
     if (pthread_create(&thread, NULL, aside_thread, a) != 0)
@@ -103,12 +95,27 @@ gboolean aside_call(void (*call)(void *data), void *data, GDestroyNotify free_da
     return aside_call_then(call, NULL, data, free_data, limit_ms);
 }
 
-gboolean aside_await_all(unsigned limit_ms)
+typedef struct Call {
+    void (*call)(void *data);
+    void *data;
+} Call;
+
+static void *call_thread(void *data)
 {
-    const int64_t until_ms = monotonic_ms() + limit_ms;
-    while (atomic_load(&following) > 0 && monotonic_ms() < until_ms)
-        g_usleep(LOOK_US);
-    return atomic_load(&following) == 0;
+    g_autofree Call *c = data;
+    c->call(c->data);
+    return NULL;
+}
+
+void aside_begin(void (*call)(void *data), void *data)
+{
+    Call *c = g_new(Call, 1);
+    *c = (Call){call, data};
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, call_thread, c) == 0)
+        pthread_detach(thread);
+    else
+        call_thread(c);
 }
 
 unsigned aside_left_behind(void)

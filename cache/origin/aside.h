@@ -21,7 +21,7 @@ unsigned aside_left_behind(void);
  */
 gboolean aside_call_then(void (*call)(void *data), void (*then)(void *data), void *data,
                          GDestroyNotify free_data, unsigned limit_ms);
-/* Waits until each of those has ended; FALSE: some have not after limit_ms. */
-gboolean aside_await_all(unsigned limit_ms);
+/* Calls call(data) on a thread of its own, and does not wait for it. */
+void aside_begin(void (*call)(void *data), void *data);
 
 #endif

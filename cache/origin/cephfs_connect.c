@@ -22,11 +22,14 @@
 #define ATTEMPTS_MAX 32
 /* How often an aborted one is looked for. */
 #define STEP_MS 250
+/* Before whoever waits gives up, so that the reason is told. */
+#define TELL_MS 1000
 
 struct CephfsAttempt {
     LIST_ENTRY(CephfsAttempt) link;
     CephfsOriginConfig *config;
-    SessionName *name;        /* its thread's; NULL: none yet */
+    int64_t until_ms;         /* when whoever began it gives up */
+    SessionName *name;        /* its thread's, until that is stopped; NULL: none yet */
     _Atomic gboolean aborted; /* its thread has stopped, in ceph_mount() */
     /* The lock's, as all below. */
     unsigned waiting;
@@ -49,7 +52,7 @@ static gboolean same(const CephfsOriginConfig *a, const CephfsOriginConfig *b)
     return g_strcmp0(a->monitors, b->monitors) == 0 && g_strcmp0(a->user_id, b->user_id) == 0 &&
            g_strcmp0(a->key, b->key) == 0 && g_strcmp0(a->fs_name, b->fs_name) == 0 &&
            g_strcmp0(a->root_path, b->root_path) == 0 && g_strcmp0(a->client, b->client) == 0 &&
-           ceph_client_same(&a->ceph, &b->ceph);
+           cephfs_follows(a) == cephfs_follows(b) && ceph_client_same(&a->ceph, &b->ceph);
 }
 
 static CephfsAttempt *find_locked(const CephfsOriginConfig *config)
@@ -76,6 +79,8 @@ static void unlist_locked(CephfsAttempt *a)
     if (a->listed)
         LIST_REMOVE(a, link);
     a->listed = FALSE;
+    if (atomic_load(&a->aborted))
+        session_name_release(g_steal_pointer(&a->name));
     pthread_cond_broadcast(&changed);
 }
 
@@ -94,15 +99,13 @@ int cephfs_attempt_mount(CephfsAttempt *a, struct ceph_mount_info *mount, const 
 
 static gboolean take_name(CephfsAttempt *a, GError **error)
 {
-    const unsigned sec = cephfs_timeout_sec(a->config);
     if (a->name || !a->config->client)
         return TRUE;
-    a->name = session_name_take(a->config->client, monotonic_ms() + sec * 1000L);
+    a->name = session_name_take(a->config->client, a->until_ms - TELL_MS);
     if (!a->name)
-        g_set_error(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
-                    "the last connections of %s have not ended within %u s: Ceph does not answer "
-                    "them",
-                    a->config->root_path, sec);
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED,
+                    "earlier connections of this node to %s have not ended yet; try again",
+                    a->config->root_path);
     return a->name != NULL;
 }
 
@@ -111,11 +114,11 @@ static Origin *connect_here(CephfsAttempt *a, GError **error)
     if (!ceph_client_enter_network(&a->config->ceph, error))
         return NULL;
     int r = cephfs_reach_monitors(a->config);
-    if (r == 0)
-        return take_name(a, error) ? cephfs_connect(a->config, g_steal_pointer(&a->name), a, error)
-                                   : NULL;
-    cephfs_set_mount_error(a->config, r, error);
-    return NULL;
+    if (r < 0) {
+        cephfs_set_mount_error(a->config, r, error);
+        return NULL;
+    }
+    return take_name(a, error) ? cephfs_connect(a->config, a->name, a, error) : NULL;
 }
 
 static void *attempt_thread(void *data)
@@ -141,11 +144,12 @@ static void *attempt_thread(void *data)
     return NULL;
 }
 
-static CephfsAttempt *begin_locked(const CephfsOriginConfig *config)
+static CephfsAttempt *begin_locked(const CephfsOriginConfig *config, int64_t until_ms)
 {
     CephfsAttempt *a = g_new0(CephfsAttempt, 1);
     pthread_t thread;
     a->config = cephfs_config_copy(config);
+    a->until_ms = until_ms;
     /* Whoever asks has that name, and may let go of it before there is an answer. */
     a->name = cephfs_follows(config) ? session_name_again(config->client) : NULL;
     if (pthread_create(&thread, NULL, attempt_thread, a) != 0) {
@@ -167,7 +171,7 @@ static CephfsAttempt *enter_locked(const CephfsOriginConfig *config, int64_t unt
         if (a && !a->ending)
             return a;
         if (!a && room_locked(config))
-            return begin_locked(config);
+            return begin_locked(config, until_ms);
         if (monotonic_ms() >= until_ms)
             return NULL;
         const struct timespec next = deadline_after_ms(STEP_MS);
@@ -201,6 +205,17 @@ static gboolean leave_locked(CephfsAttempt *a, Origin **origin, GError **error)
     return mine;
 }
 
+/* Those that nobody waits for any more. */
+static void unlist_aborted_locked(void)
+{
+    CephfsAttempt *a = LIST_FIRST(&attempts), *next;
+    for (; a; a = next) {
+        next = LIST_NEXT(a, link);
+        if (atomic_load(&a->aborted) && a->waiting == 0)
+            unlist_locked(a);
+    }
+}
+
 Origin *cephfs_attempt(const CephfsOriginConfig *config, unsigned extra_sec, GError **error)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -211,6 +226,7 @@ Origin *cephfs_attempt(const CephfsOriginConfig *config, unsigned extra_sec, GEr
     GError *failure = NULL;
     gboolean over = FALSE;
     pthread_mutex_lock(&lock);
+    unlist_aborted_locked();
     while (!over) {
         CephfsAttempt *a = enter_locked(config, until_ms);
         if (!a)

@@ -21,8 +21,8 @@ CephfsOriginConfig *cephfs_config_copy(const CephfsOriginConfig *config);
 void cephfs_config_free(void *config);
 
 typedef struct CephfsAttempt CephfsAttempt;
-/* The connection alone, by ceph_mount(); as long as that takes. Takes over the session's name, which
- * may be NULL. */
+/* The connection alone, by ceph_mount(); as long as that takes. The session's name, which may be
+ * NULL, is the attempt's; a connection has it, too. */
 Origin *cephfs_connect(const CephfsOriginConfig *config, SessionName *name, CephfsAttempt *attempt,
                        GError **error);
 /* Whether it is to take the place of a connection that was lost, under its session's name. */

@@ -131,12 +131,12 @@ static inline uint64_t cephfs_snapshot(uint64_t snapid)
 }
 
 /*
- * Ends the MDS session of the dead client of that name, by `mount`, which is configured, not yet
- * initialised, and taken over. Returns when done, or after limit_sec. TRUE: an MDS answered, and
- * there is no such session now.
+ * Ends the MDS session of that name, whose owner is gone, by `mount`, which is configured, not yet
+ * initialised, and taken over. Returns when done, or after limit_sec. 0: it is ended; -ENOENT:
+ * there was none; -ETIMEDOUT: no MDS has answered yet; other -errno: it is refused.
  */
-gboolean cephfs_reclaim(struct ceph_mount_info *mount, const CephClient *ceph, const char *client,
-                        unsigned limit_sec);
+int cephfs_reclaim(struct ceph_mount_info *mount, const CephClient *ceph, const char *client,
+                   unsigned limit_sec);
 
 /* -ESTALE: what was just read has holes, and the snapshot that it was read of is no more. Other
  * -errno: that cannot be told. */

@@ -30,6 +30,8 @@
 #define END_MS 30000
 /* The keeper of connections waits for this. */
 #define END_LOST_MS 5000
+/* How long sessions are waited for when hearthd stops. */
+#define STOP_MS 5000
 
 /* fsid and file system id: what makes inode numbers unique in the world. */
 static gboolean read_space(CephfsOrigin *o, GError **error)
@@ -214,7 +216,8 @@ static void release(CephfsOrigin *o)
 }
 
 /* Mounts, and finds what it takes to go on. */
-static int mount_all(CephfsOrigin *o, const CephfsOriginConfig *config, CephfsAttempt *attempt)
+static int mount_all(CephfsOrigin *o, const CephfsOriginConfig *config, const SessionName *name,
+                     CephfsAttempt *attempt)
 {
     const struct ceph_client_callback_args callbacks = {
         .handle = o,
@@ -227,8 +230,8 @@ static int mount_all(CephfsOrigin *o, const CephfsOriginConfig *config, CephfsAt
         return r;
     /* Ceph 18 aborts when they are registered on a mounted client. */
     ceph_ll_register_callbacks(o->mount, (struct ceph_client_callback_args *)&callbacks);
-    if (o->name)
-        ceph_set_uuid(o->mount, session_name(o->name));
+    if (name)
+        ceph_set_uuid(o->mount, session_name(name));
     if (config->fs_name && (r = ceph_select_filesystem(o->mount, config->fs_name)) < 0)
         return r;
     const char *inside;
@@ -255,31 +258,30 @@ static void unmount(CephfsOrigin *o)
     session_name_release(o->name);
 }
 
+static int end_session_named(const CephfsOriginConfig *config, const char *name)
+{
+    struct ceph_mount_info *mount = cephfs_configured(config, NULL);
+    return mount ? cephfs_reclaim(mount, &config->ceph, name, RECLAIM_SEC) : -ENOMEM;
+}
+
 /*
  * Sessions that an MDS may still have would hold others up: that of the connection before, which
  * had the same name, or those of a run that died, by all the names that it may have given them.
  */
-static gboolean reclaim(const CephfsOriginConfig *config, GError **error)
+static void end_dead_sessions(const CephfsOriginConfig *config)
 {
     const unsigned n = cephfs_follows(config) ? 1 : SESSION_NAMES;
-    gboolean answered = TRUE;
-    for (unsigned i = 0; answered && i < n; i++) {
+    int r = 0;
+    for (unsigned i = 0; r != -ETIMEDOUT && i < n; i++) {
         g_autofree char *name = session_name_of(config->dead_client, i);
-        struct ceph_mount_info *reclaimer = cephfs_configured(config, error);
-        if (!reclaimer)
-            return FALSE;
-        answered = cephfs_reclaim(reclaimer, &config->ceph, name, RECLAIM_SEC);
+        r = end_session_named(config, name);
     }
-    return TRUE;
 }
 
-Origin *cephfs_connect(const CephfsOriginConfig *config, SessionName *name, CephfsAttempt *attempt,
-                       GError **error)
+/* NULL with an error and its -errno. */
+static CephfsOrigin *begin(const CephfsOriginConfig *config, SessionName *name,
+                           CephfsAttempt *attempt, int *r, GError **error)
 {
-    if (config->dead_client && !reclaim(config, error)) {
-        session_name_release(name);
-        return NULL;
-    }
     CephfsOrigin *o = g_new0(CephfsOrigin, 1);
     o->base.ops = &cephfs_origin_ops;
     atomic_init(&o->holders, 1);
@@ -287,21 +289,39 @@ Origin *cephfs_connect(const CephfsOriginConfig *config, SessionName *name, Ceph
     pthread_mutex_init(&o->rights.mutex, NULL);
     pthread_mutex_init(&o->names.mutex, NULL);
     o->names.kept = cephfs_names_kept(config);
-    o->name = name;
     o->mount = cephfs_configured(config, error);
+    *r = -EINVAL;
     if (!o->mount) {
-        session_name_release(name);
         release(o);
         return NULL;
     }
-    int r = mount_all(o, config, attempt);
-    if (r < 0)
-        cephfs_set_mount_error(config, r, error);
-    if (r < 0 || !read_space(o, error)) {
+    *r = mount_all(o, config, name, attempt);
+    if (*r < 0)
+        cephfs_set_mount_error(config, *r, error);
+    if (*r < 0 || !read_space(o, error)) {
         unmount(o);
         release(o);
         return NULL;
     }
+    o->name = name ? session_name_again(session_name(name)) : NULL;
+    return o;
+}
+
+Origin *cephfs_connect(const CephfsOriginConfig *config, SessionName *name, CephfsAttempt *attempt,
+                       GError **error)
+{
+    if (config->dead_client)
+        end_dead_sessions(config);
+    int r;
+    CephfsOrigin *o = begin(config, name, attempt, &r, error);
+    /* So an MDS refuses users, and also a name of which it has a session still. Nobody here has it:
+     * libcephfs gives up ending one after a while. */
+    if (!o && r == -EPERM && name && end_session_named(config, session_name(name)) == 0) {
+        g_clear_error(error);
+        o = begin(config, name, attempt, &r, error);
+    }
+    if (!o)
+        return NULL;
     o->leases = leases_on(o->mount);
     cephfs_waits_start(o);
     cephfs_pin_init(o);
@@ -311,7 +331,7 @@ Origin *cephfs_connect(const CephfsOriginConfig *config, SessionName *name, Ceph
     return &o->base;
 }
 
-/* All that was written is with Ceph. */
+/* What was written goes to Ceph. */
 static void end_written(void *data)
 {
     CephfsOrigin *o = data;
@@ -323,7 +343,9 @@ static void end_written(void *data)
         ceph_ll_close(o->mount, g_steal_pointer(&o->canary));
     if (o->root)
         ceph_ll_put(o->mount, g_steal_pointer(&o->root));
-    ceph_sync_fs(o->mount);
+    const int r = ceph_sync_fs(o->mount);
+    if (r < 0)
+        g_warning("what was written last, and not synced, may not be in Ceph: %s", g_strerror(-r));
 }
 
 /* libcephfs lets go of the directories above a volume once a second only (client_tick_interval). */
@@ -340,9 +362,10 @@ static void end_lost(void *data)
     cephfs_waits_stop(o);
     cephfs_prime_clear(&o->prime);
     cephfs_lookers_stop(o);
+    /* It may stop this thread. */
+    session_name_release(g_steal_pointer(&o->name));
     cephfs_abort_or_stop(o->mount);
     ceph_release(o->mount);
-    session_name_release(o->name);
 }
 
 static void end_holder(void *data)
@@ -435,9 +458,10 @@ static gboolean fence(void *data)
 {
     CephfsOriginConfig *config = current_way(data);
     struct ceph_mount_info *mount = config->client ? cephfs_configured(config, NULL) : NULL;
-    gboolean ended = mount && cephfs_reclaim(mount, &config->ceph, config->client, RECLAIM_SEC);
+    const int r =
+        mount ? cephfs_reclaim(mount, &config->ceph, config->client, RECLAIM_SEC) : -EPERM;
     cephfs_config_free(config);
-    return ended;
+    return r == 0 || r == -ENOENT;
 }
 
 static Origin *connect_again(void *data, GError **error)
@@ -451,7 +475,7 @@ static Origin *connect_again(void *data, GError **error)
 
 gboolean origin_cephfs_await_ends(void)
 {
-    return aside_await_all(END_MS);
+    return session_names_await_none(STOP_MS);
 }
 
 Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
@@ -466,7 +490,8 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
         .quiet_ms = QUIET_MS,
         .free_data = way_free,
     };
-    Origin *first = cephfs_attempt(config, config->dead_client ? RECLAIM_SEC : 0, error);
+    Origin *first =
+        cephfs_attempt(config, config->dead_client ? SESSION_NAMES * RECLAIM_SEC : 0, error);
     if (!first)
         return NULL;
     Way *way = g_new0(Way, 1);

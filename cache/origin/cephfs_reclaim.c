@@ -15,8 +15,8 @@
 typedef struct Reclaim {
     struct ceph_mount_info *mount;
     CephClient ceph;
-    SessionName *name; /* no new session has it before this has ended */
-    gboolean ended; /* the session is no more */
+    SessionName *name; /* nobody is given it before this has ended */
+    int result;
 } Reclaim;
 
 static void reclaim_free(void *data)
@@ -32,6 +32,7 @@ static void reclaim_free(void *data)
 static void reclaim(void *data)
 {
     Reclaim *r = data;
+    r->result = -ENETUNREACH;
     if (!ceph_client_enter_network(&r->ceph, NULL))
         return;
     int result = ceph_init(r->mount);
@@ -40,21 +41,19 @@ static void reclaim(void *data)
     if (result != -EOPNOTSUPP)
         ceph_finish_reclaim(r->mount);
     ceph_release(g_steal_pointer(&r->mount));
-    r->ended = result == 0 || result == -ENOENT;
+    r->result = result;
 }
 
-gboolean cephfs_reclaim(struct ceph_mount_info *mount, const CephClient *ceph, const char *client,
-                        unsigned limit_sec)
+int cephfs_reclaim(struct ceph_mount_info *mount, const CephClient *ceph, const char *client,
+                   unsigned limit_sec)
 {
     Reclaim *r = g_new0(Reclaim, 1);
-    *r = (Reclaim){.mount = mount, .name = session_name_again(client)};
+    *r = (Reclaim){.mount = mount, .name = session_name_again(client), .result = -ETIMEDOUT};
     ceph_client_copy(&r->ceph, ceph);
-    gboolean ended = FALSE;
-    if (aside_left_behind() < LEFT_BEHIND_MAX) {
-        if (!aside_call(reclaim, r, reclaim_free, limit_sec * 1000))
-            return FALSE;
-        ended = r->ended;
-    }
+    if (aside_left_behind() < LEFT_BEHIND_MAX &&
+        !aside_call(reclaim, r, reclaim_free, limit_sec * 1000))
+        return -ETIMEDOUT;
+    int result = r->result;
     reclaim_free(r);
-    return ended;
+    return result;
 }

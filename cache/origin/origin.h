@@ -224,7 +224,7 @@ typedef struct CephfsOriginConfig {
  * and the mend. */
 Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error);
 /* What is closed has written all that it had, or 30 s have passed; its session ends behind that.
- * Waits for those sessions, 30 s at most. TRUE: they have ended. */
+ * Waits until this process has no session, 5 s at most. FALSE: it may have one. */
 gboolean origin_cephfs_await_ends(void);
 /* A local directory as origin: development and tests. Leases are granted and recalled among the
  * openers of this origin only. */

@@ -10,6 +10,7 @@
  * before T + 2/3 of 30 s. We use none after T + LEASE_MS, and have the rest for dropping the
  * kernel's pages.
  */
+#include "cache/origin/aside.h"
 #include "cache/origin/reconnect_internal.h"
 #include <string.h>
 #include "cache/monotonic.h"
@@ -449,54 +450,30 @@ Origin *origin_reconnect_new(Origin *first, const ReconnectOps *ops, void *data)
     return &o->base;
 }
 
-/* FALSE: it hangs in Ceph. */
-static gboolean join_keeper(Reconnect *o)
+static gboolean any_used_locked(const Reconnect *o)
 {
-    const struct timespec until = deadline_after_ms(CLOSE_WAIT_MS);
-    int r = 0;
-    pthread_mutex_lock(&o->lock);
-    while (!o->keeper_ended && r != ETIMEDOUT)
-        r = pthread_cond_timedwait(&o->changed, &o->lock, &until);
-    gboolean ended = o->keeper_ended;
-    pthread_mutex_unlock(&o->lock);
-    if (ended)
-        pthread_join(o->keeper, NULL);
-    else
-        pthread_detach(o->keeper);
-    return ended;
+    unsigned uses = 0;
+    for (guint i = 0; i < o->connections->len; i++)
+        uses += ((Connection *)g_ptr_array_index(o->connections, i))->uses;
+    return uses > 0;
 }
 
-/* FALSE: a call to Ceph hangs. */
-static gboolean await_calls(Reconnect *o)
+/* FALSE: the keeper, or a call, hangs in Ceph. */
+static gboolean await_idle(Reconnect *o, int64_t until_ms)
 {
-    const int64_t until_ms = monotonic_ms() + CLOSE_WAIT_MS;
-    unsigned uses;
+    gboolean idle;
     pthread_mutex_lock(&o->lock);
-    for (;;) {
-        uses = 0;
-        for (guint i = 0; i < o->connections->len; i++)
-            uses += ((Connection *)g_ptr_array_index(o->connections, i))->uses;
-        if (!uses || monotonic_ms() >= until_ms)
-            break;
+    while (!(idle = o->keeper_ended && !any_used_locked(o)) && monotonic_ms() < until_ms) {
         const struct timespec next = deadline_after_ms(CLOSE_LOOK_MS);
         pthread_cond_timedwait(&o->changed, &o->lock, &next);
     }
     pthread_mutex_unlock(&o->lock);
-    return uses == 0;
+    return idle;
 }
 
-void reconnect_destroy(Origin *base)
+static void finish(Reconnect *o)
 {
-    Reconnect *o = (Reconnect *)base;
-    pthread_mutex_lock(&o->lock);
-    o->stopping = TRUE;
-    pthread_cond_broadcast(&o->changed);
-    pthread_mutex_unlock(&o->lock);
-    pthread_join(o->lease_keeper, NULL);
-    if (!join_keeper(o) || !await_calls(o)) {
-        g_message("a call to Ceph has not returned: its connection is left behind");
-        return;
-    }
+    pthread_join(o->keeper, NULL);
     pthread_mutex_lock(&o->lock);
     while (!end_lost_locked(o)) {
         const struct timespec next = deadline_after_ms(TICK_MS);
@@ -510,4 +487,26 @@ void reconnect_destroy(Origin *base)
     pthread_mutex_destroy(&o->listener_mutex);
     pthread_mutex_destroy(&o->lock);
     g_free(o);
+}
+
+static void finish_late(void *data)
+{
+    await_idle(data, INT64_MAX);
+    finish(data);
+}
+
+void reconnect_destroy(Origin *base)
+{
+    Reconnect *o = (Reconnect *)base;
+    pthread_mutex_lock(&o->lock);
+    o->stopping = TRUE;
+    pthread_cond_broadcast(&o->changed);
+    pthread_mutex_unlock(&o->lock);
+    pthread_join(o->lease_keeper, NULL);
+    if (await_idle(o, monotonic_ms() + CLOSE_WAIT_MS)) {
+        finish(o);
+        return;
+    }
+    g_message("a call to Ceph has not returned: its connection ends when it does");
+    aside_begin(finish_late, o);
 }

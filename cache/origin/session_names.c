@@ -1,4 +1,5 @@
 #include "cache/origin/session_names.h"
+#include <errno.h>
 #include <pthread.h>
 #include <sys/queue.h>
 #include "cache/monotonic.h"
@@ -99,4 +100,17 @@ void session_name_release(SessionName *name)
         return;
     g_free(name->name);
     g_free(name);
+}
+
+gboolean session_names_await_none(unsigned limit_ms)
+{
+    const struct timespec until = deadline_after_ms(limit_ms);
+    int r = 0;
+    pthread_once(&once, init_released);
+    pthread_mutex_lock(&lock);
+    while (!LIST_EMPTY(&names) && r != ETIMEDOUT)
+        r = pthread_cond_timedwait(&released, &lock, &until);
+    const gboolean none = LIST_EMPTY(&names);
+    pthread_mutex_unlock(&lock);
+    return none;
 }

@@ -26,5 +26,7 @@ SessionName *session_name_again(const char *name);
 const char *session_name(const SessionName *name);
 /* Each that was got, once; NULL does nothing. */
 void session_name_release(SessionName *name);
+/* Waits until nothing has a name. FALSE: something still has after limit_ms. */
+gboolean session_names_await_none(unsigned limit_ms);
 
 #endif

@@ -70,6 +70,18 @@ START_TEST(who_waits_gets_a_name_when_it_is_released)
 }
 END_TEST
 
+START_TEST(the_last_that_is_released_is_waited_for)
+{
+    pthread_t thread;
+    ck_assert(session_names_await_none(0));
+    SessionName *name = session_name_take("a", 0);
+    ck_assert(!session_names_await_none(20));
+    ck_assert_int_eq(pthread_create(&thread, NULL, release_soon, name), 0);
+    ck_assert(session_names_await_none(60000));
+    pthread_join(thread, NULL);
+}
+END_TEST
+
 HARNESS_MAIN("cache/origin/session_names", each_connection_of_a_client_has_a_name_of_its_own,
              a_name_in_use_is_not_given_again, a_name_is_free_when_all_that_had_it_have_ended,
-             who_waits_gets_a_name_when_it_is_released)
+             who_waits_gets_a_name_when_it_is_released, the_last_that_is_released_is_waited_for)
