@@ -8,6 +8,7 @@
 #include "driver/backend/ceph_backend.h"
 #include "driver/backend/ceph_csi_journal.h"
 #include "driver/backend/ceph_mon.h"
+#include "driver/backend/cephfs_group.h"
 #include "driver/backend/cephfs_mgr.h"
 #include "driver/backend/cephfs_manifests.h"
 #include "driver/backend/cephfs_metadata.h"
@@ -278,6 +279,17 @@ static gboolean snapshot_create(void *session, const VolumeId *volume, const cha
     return cephfs_snap_create(s->conn, &subvolume, snapshot, deadline_us, error);
 }
 
+static gboolean snapshot_create_group(void *session, const VolumeId *const *volumes,
+                                      const char *const *snapshots, gsize n, gint64 deadline_us,
+                                      GError **error)
+{
+    Session *s = session;
+    g_autofree Subvolume *subvolumes = g_new0(Subvolume, n);
+    for (gsize i = 0; i < n; i++)
+        subvolumes[i] = subvolume_of(volumes[i]);
+    return cephfs_group_snapshot(s->conn, subvolumes, snapshots, n, deadline_us, error);
+}
+
 static gboolean snapshot_remove(void *session, const VolumeId *volume, const char *snapshot,
                                 gint64 deadline_us, GError **error)
 {
@@ -476,6 +488,7 @@ static const BackendOps ops = {
     .volume_pin = volume_pin,
     .volume_describe = volume_describe,
     .snapshot_create = snapshot_create,
+    .snapshot_create_group = snapshot_create_group,
     .snapshot_remove = snapshot_remove,
     .snapshot_look = snapshot_look,
     .snapshot_list = snapshot_list,

@@ -156,7 +156,7 @@ gboolean provision_group_create(const Backend *backend, const VolumeId *group,
                                 const Secrets *secrets, gint64 deadline_us, GroupRecord **record,
                                 GError **error);
 /* What is not there is deleted already. `snapshots`: names the caller takes for the members, or
- * NULL; INVALID_ARGUMENT when they are not. */
+ * NULL; INVALID_ARGUMENT when they are not. FAILED_PRECONDITION: volumes show one of them. */
 gboolean provision_group_delete(const Backend *backend, const VolumeId *group,
                                 const GPtrArray *snapshots, const Secrets *secrets,
                                 gint64 deadline_us, GError **error);

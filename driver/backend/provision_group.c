@@ -13,7 +13,7 @@ static gboolean check_can(const Work *w, GError **error)
         return TRUE;
     g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
                 "type=%s has no snapshots of several volumes at one moment; snapshot each on its "
-                "own, or use type=rbd",
+                "own",
                 volume_type_name(w->id->type));
     return FALSE;
 }
@@ -62,6 +62,12 @@ static GPtrArray *plan_members(Work *w, const GPtrArray *sources, GError **error
         g_autoptr(BackendVolume) volume = NULL;
         if (!work_look(&of, &record, &volume, error))
             return NULL;
+        if (record->backing) {
+            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                        "volume %s is the snapshot %s itself; leave it out of the group",
+                        of.id->name, record->backing->snapshot);
+            return NULL;
+        }
         g_ptr_array_add(members, group_member_new(of.id->name, of.id->group, NULL,
                                                   volume->bytes ? volume->bytes : record->bytes));
     }
@@ -134,18 +140,43 @@ static gboolean check_same(const Work *w, const GroupRecord *record, const char 
     return same || taken(error, "group snapshot", w->id->name);
 }
 
+/* Where the volume is, for a record of its snapshot; NULL for a type that needs no path, and for
+ * one that has gone. */
+static gboolean find_path(Work *w, const VolumeId *id, char **path, GError **error)
+{
+    Work of = *w;
+    of.id = id;
+    g_autoptr(BackendVolume) volume = NULL;
+    *path = NULL;
+    if (!w->ops->snapshot_path)
+        return TRUE;
+    if (!work_find_volume(&of, &volume, error))
+        return FALSE;
+    *path = volume ? g_strdup(volume->path) : NULL;
+    return TRUE;
+}
+
+static gboolean claim_member(Work *w, const GroupMember *m, SnapshotRecord **found, GError **error)
+{
+    g_autoptr(VolumeId) volume = volume_of(w, m);
+    g_autofree char *path = NULL;
+    gboolean existed;
+    if (!find_path(w, volume, &path, error))
+        return FALSE;
+    g_autofree char *key = snapshot_record_key(m->snapshot);
+    g_autofree char *text =
+        snapshot_record_encode(m->snapshot, volume, path, m->bytes, w->id->name);
+    return w->ops->record_create(w->session, key, text, &existed, w->deadline_us, error) &&
+           (!existed || work_find_snapshot(w, m->snapshot, found, error));
+}
+
 static gboolean claim_members(Work *w, const GroupRecord *record, GError **error)
 {
     for (guint i = 0; i < record->members->len; i++) {
         const GroupMember *m = record->members->pdata[i];
-        g_autoptr(VolumeId) volume = volume_of(w, m);
-        g_autofree char *key = snapshot_record_key(m->snapshot);
-        g_autofree char *text =
-            snapshot_record_encode(m->snapshot, volume, NULL, m->bytes, w->id->name);
         g_autoptr(SnapshotRecord) found = NULL;
-        gboolean existed;
-        if (!w->ops->record_create(w->session, key, text, &existed, w->deadline_us, error) ||
-            (existed && !work_find_snapshot(w, m->snapshot, &found, error)))
+        if (!work_find_snapshot(w, m->snapshot, &found, error) ||
+            (!found && !claim_member(w, m, &found, error)))
             return FALSE;
         if (found && g_strcmp0(found->group_snapshot, w->id->name) != 0)
             return taken(error, "snapshot", m->snapshot);
@@ -190,6 +221,22 @@ static gboolean remove_all(Work *w, const GroupRecord *record, GError **error)
     }
     g_autofree char *key = group_record_key(w->id->name);
     return w->ops->record_remove(w->session, key, w->deadline_us, error);
+}
+
+/* Before they are removed: FAILED_PRECONDITION when volumes show one of them; then all stay. */
+static gboolean seal_members(Work *w, const GroupRecord *record, GError **error)
+{
+    for (guint i = 0; i < record->members->len; i++) {
+        const GroupMember *m = record->members->pdata[i];
+        if (shallow_seal(w, m->snapshot, error))
+            continue;
+        while (i-- > 0) {
+            const GroupMember *sealed = record->members->pdata[i];
+            shallow_unseal(w, sealed->snapshot);
+        }
+        return FALSE;
+    }
+    return TRUE;
 }
 
 static gboolean take_snapshots(Work *w, const GroupRecord *record, GError **error)
@@ -269,8 +316,8 @@ gboolean provision_group_delete(const Backend *backend, const VolumeId *group,
     if (!work_open(&w, backend, group, secrets, deadline_us, error) ||
         !find_group(&w, &record, error))
         return FALSE;
-    return !record ||
-           (check_members(&w, record, snapshots, error) && remove_all(&w, record, error));
+    return !record || (check_members(&w, record, snapshots, error) &&
+                       seal_members(&w, record, error) && remove_all(&w, record, error));
 }
 
 gboolean provision_group_look(const Backend *backend, const VolumeId *group,

@@ -42,10 +42,16 @@ KUBE_VERSION=1.29.9 refused kubernetes_1_29_is_too_old '>=1.30'
 KUBE_VERSION=1.35.0
 refused a_kind_that_is_off_is_not_used 'without storage.k8s.io/v1 VolumeAttributesClass' --api-versions=v1/Pod \
     --set "volumeAttributesClasses[0].name=slow,volumeAttributesClasses[0].parameters.warm=none"
-template groups --set $GROUPS_ON $(cluster 1.35 $SNAPSHOT $GROUP)
+GROUP_CLASS=(--set secret.name=ceph --set 'volumeGroupSnapshotClasses[0].name=moments' --set 'volumeGroupSnapshotClasses[0].clusterID=c1'
+    --set 'volumeGroupSnapshotClasses[0].volumeGroupNamePrefix=m-' --set 'volumeGroupSnapshotClasses[0].secretNamespace=tenant')
+template groups --set $GROUPS_ON "${GROUP_CLASS[@]}" $(cluster 1.35 $SNAPSHOT $GROUP)
 has group_snapshots_are_on_where_their_kinds_are CSIVolumeGroupSnapshot=true volumegroupsnapshotcontents
-template groups --set $GROUPS_ON $(cluster 1.35 $SNAPSHOT)
-lacks and_off_where_they_are_not CSIVolumeGroupSnapshot volumegroupsnapshotcontents
+has with_their_classes 'kind: VolumeGroupSnapshotClass' 'name: moments' 'volumeGroupNamePrefix: "m-"' 'clusterID: "c1"' \
+    'csi.storage.k8s.io/group-snapshotter-secret-name: ceph' 'csi.storage.k8s.io/group-snapshotter-get-secret-namespace: tenant' \
+    'name: hearth-secrets, namespace: tenant'
+template groups --set $GROUPS_ON "${GROUP_CLASS[@]}" $(cluster 1.35 $SNAPSHOT)
+lacks and_off_where_they_are_not CSIVolumeGroupSnapshot volumegroupsnapshotcontents 'kind: VolumeGroupSnapshotClass'
+refused classes_of_what_is_off 'group snapshots are off' "${GROUP_CLASS[@]}" --api-versions=v1/Pod
 has which_leaves_single_snapshots 'name: csi-snapshotter'
 
 # ---- what the administrator is told

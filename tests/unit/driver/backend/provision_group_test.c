@@ -143,6 +143,54 @@ START_TEST(what_cannot_be_leaves_nothing)
 }
 END_TEST
 
+/* A volume that is the first member itself. */
+static int show(World *w, const VolumeId *id, gboolean *made)
+{
+    VolumeId member = {PLACE, .name = (char *)"g-0"};
+    ProvisionRequest r = {.id = id,
+                          .name = id->name,
+                          .params = &params,
+                          .range = {.required = 1 << 30},
+                          .from_snapshot = &member,
+                          .source = "h1~snap~cephfs~c~f~g-0",
+                          .backing_snapshot = TRUE};
+    g_autoptr(VolumeRecord) record = NULL;
+    g_autoptr(BackendVolume) volume = NULL;
+    g_autoptr(GError) error = NULL;
+    *made = provision_create(w->backend, &r, &w->secrets, G_MAXINT64, &record, &volume, &error);
+    return *made ? 0 : error->code;
+}
+
+START_TEST(a_member_that_a_volume_shows_keeps_the_group)
+{
+    World w = world_of_two();
+    gboolean made;
+    VolumeId shown = {PLACE, .group = (char *)"csi", .name = (char *)"p-shown"};
+    VolumeId later = {PLACE, .group = (char *)"csi", .name = (char *)"p-later"};
+    ck_assert_int_eq(create(&w, "r", &a, &b, NULL), 0);
+    /* The volume may go before: the member's record says where it was. */
+    ck_assert(provision_delete(w.backend, &a, &w.secrets, G_MAXINT64, NULL));
+    ck_assert_int_eq(show(&w, &shown, &made), 0);
+    ck_assert_int_eq(remove_group(&w, NULL), HEARTH_ERROR_FAILED_PRECONDITION);
+    ck_assert(of_one_moment(&w));
+    ck_assert_int_eq(show(&w, &later, &made), 0);
+    /* It cannot be in a group itself. */
+    ck_assert_int_eq(provision_delete(w.backend, &later, &w.secrets, G_MAXINT64, NULL), TRUE);
+    g_autoptr(GPtrArray) sources = g_ptr_array_new();
+    g_autoptr(GroupRecord) record = NULL;
+    g_autoptr(GError) error = NULL;
+    VolumeId other = {PLACE, .name = (char *)"other"};
+    g_ptr_array_add(sources, &shown);
+    ck_assert(!provision_group_create(w.backend, &other, "r2", sources, &w.secrets, G_MAXINT64,
+                                      &record, &error));
+    ck_assert_int_eq(error->code, HEARTH_ERROR_FAILED_PRECONDITION);
+    ck_assert(provision_delete(w.backend, &shown, &w.secrets, G_MAXINT64, NULL));
+    ck_assert_int_eq(remove_group(&w, NULL), 0);
+    nothing_left(&w, 1);
+    backend_free(w.backend);
+}
+END_TEST
+
 START_TEST(a_crash_at_any_step_ends_in_one_moment_or_none)
 {
     for (int after = 0; after <= 1; after++) {
@@ -172,4 +220,5 @@ END_TEST
 
 HARNESS_MAIN("driver/backend/provision_group", a_group_is_taken_once_and_goes_as_a_whole,
              another_request_does_not_get_it, what_cannot_be_leaves_nothing,
+             a_member_that_a_volume_shows_keeps_the_group,
              a_crash_at_any_step_ends_in_one_moment_or_none)
