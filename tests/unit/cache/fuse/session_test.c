@@ -527,7 +527,8 @@ START_TEST(files_are_shown_for_the_group)
 }
 END_TEST
 
-/* An origin whose reads, or questions for leases, hang once that is wanted, until they are let go. */
+/* An origin whose reads, or questions for leases, hang once that is wanted, until they are let go.
+ */
 static struct {
     OriginOps real, ops;
     _Atomic gboolean reads, leases;
