@@ -51,8 +51,8 @@ has with_their_classes 'kind: VolumeGroupSnapshotClass' 'name: moments' 'volumeG
     'name: hearth-secrets, namespace: tenant'
 template groups --set $GROUPS_ON "${GROUP_CLASS[@]}" $(cluster 1.35 $SNAPSHOT)
 lacks and_off_where_they_are_not CSIVolumeGroupSnapshot volumegroupsnapshotcontents 'kind: VolumeGroupSnapshotClass'
-refused classes_of_what_is_off 'group snapshots are off' "${GROUP_CLASS[@]}" --api-versions=v1/Pod
 has which_leaves_single_snapshots 'name: csi-snapshotter'
+refused classes_of_what_is_off 'group snapshots are off' "${GROUP_CLASS[@]}" --api-versions=v1/Pod
 
 # ---- what the administrator is told
 
