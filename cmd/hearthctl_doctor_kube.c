@@ -10,6 +10,7 @@
 #include "cmd/hearthctl_doctor.h"
 #include "driver/field.h"
 #include "driver/kube/client.h"
+#include "driver/kube/config.h"
 #include "driver/kube/error.h"
 #include "driver/kube/resource.h"
 #include "driver/volume/topology.h"
@@ -91,8 +92,8 @@ static void check_keys(Doctor *d, KubeClient *client, const json_t *driver)
     }
     if (old->len && !collides)
         findings_add(d->findings, FINDING_WARN, CHECK,
-                     "upgrade the node plugin, whose pod then registers anew; of "
-                     "topology.domainLabels it is meant so",
+                     "upgrade the node plugin; if they are among topology.domainLabels, this is "
+                     "intended",
                      "kubelet has it with %s as topology, as earlier releases told it: a node "
                      "whose value changes is not registered again",
                      old->str);
@@ -123,8 +124,10 @@ static void check_csinode(Doctor *d, KubeClient *client)
 void doctor_kubernetes(Doctor *d)
 {
     g_autoptr(GError) error = NULL;
-    /* Beside no Kubernetes there is nothing to look at. */
-    if (!d->kubeconfig && !g_getenv("KUBECONFIG") && !g_getenv("KUBERNETES_SERVICE_HOST"))
+    /* Beside no Kubernetes, and in a pod without a ServiceAccount's token, there is nothing to ask.
+     */
+    if (!d->kubeconfig && !g_getenv("KUBECONFIG") &&
+        !g_file_test(KUBE_SERVICE_ACCOUNT "/token", G_FILE_TEST_EXISTS))
         return;
     KubeConfig *config = kube_config_load(d->kubeconfig, &error);
     if (!config || !d->node || !*d->node) {

@@ -113,7 +113,7 @@ static gboolean leave_out_unknown(json_t *request, const GError *cause)
         !strstr(cause->message, "unknown field 'crushLocation'") ||
         json_object_del(origin, field) != 0)
         return FALSE;
-    g_message("volume %s: the hearthd of this node is of a release before %s (readAffinity), so it "
+    g_message("volume %s: the hearthd of this node is older than readAffinity (%s), so it "
               "does not read the nearest copies: replace its pod when the node is drained",
               json_string_value(json_object_get(request, "volume")), field);
     return TRUE;

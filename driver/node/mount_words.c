@@ -49,7 +49,8 @@ char **mount_words(const char *line, GError **error)
         const char *end = end_of(word, error);
         if (!end)
             return NULL;
-        g_ptr_array_add(words, g_strndup(word, (gsize)(end - word)));
+        if (end > word)
+            g_ptr_array_add(words, g_strndup(word, (gsize)(end - word)));
         if (!*end)
             break;
         word = end + 1;

@@ -11,9 +11,10 @@
 #include "driver/error.h"
 
 /*
- * The options, quotes kept; for g_strfreev(). A quote counts only where a value begins, for the
- * kernel does not escape one in a path; in quotes a backslash takes away the meaning of the next
- * character. INVALID_ARGUMENT: a quote that does not end, or with something behind its end.
+ * The options, quotes kept, without empty ones; for g_strfreev(). A quote counts only where a value
+ * begins, for the kernel does not escape one in a path; in quotes a backslash takes away the
+ * meaning of the next character. INVALID_ARGUMENT: a quote that does not end, or with something
+ * behind its end.
  */
 char **mount_words(const char *line, GError **error);
 /* For messages: its beginning, as valid UTF-8; the caller's. */

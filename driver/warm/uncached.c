@@ -51,6 +51,7 @@ static Volume *volume_read(const json_t *object, const char *driver_name)
     const json_t *spec = json_object_get(object, "spec"), *csi = json_object_get(spec, "csi"),
                  *claim = json_object_get(spec, "claimRef");
     if (!g_str_equal(field_text(csi, "driver"), driver_name) ||
+        g_str_has_prefix(field_text(csi, "volumeHandle"), "h1~cephfs~") ||
         !g_str_equal(field_text(json_object_get(object, "status"), "phase"), "Bound") ||
         !*field_text(csi, "volumeHandle") || !*field_text(claim, "namespace") ||
         !*field_text(claim, "name") || !*field_text(claim, "uid"))

@@ -247,13 +247,17 @@ gint64 warmup_next_s(const Warmup *warmup, gint64 now_s)
                                                                    : -1;
 }
 
+/* GLib's, behind a file's name. */
+#define CLOSING_QUOTE "\u201d"
+
 /* Of what begins with a / at the beginning of a word: to its end. */
 static gsize path_length(const char *text, char before)
 {
     gsize n = 0;
-    if (text[0] != '/' || (before && !strchr(" \t\n\"'`(=:,;[<", before)))
+    if (text[0] != '/' || (before && (g_ascii_isalnum(before) || strchr("._-/", before))))
         return 0;
     while (text[n] && !strchr(" \t\n\"'`),;]>", text[n]) &&
+           !g_str_has_prefix(text + n, CLOSING_QUOTE) &&
            !(text[n] == ':' && (!text[n + 1] || text[n + 1] == ' ')))
         n++;
     return n;

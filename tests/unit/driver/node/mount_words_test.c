@@ -18,7 +18,7 @@ START_TEST(commas_divide_but_for_those_in_a_quoted_value)
         {"", ""},
         {"ro", "ro"},
         {"ro,noatime", "ro|noatime"},
-        {"ro,,x=", "ro||x="},
+        {"ro,,x=,", "ro|x="},
         {"context=\"" CONTEXT "\"", "context=\"" CONTEXT "\""},
         {"rw,context=\"" CONTEXT "\",user_id=0", "rw|context=\"" CONTEXT "\"|user_id=0"},
         {"a=\"b,c\",d=\"e,f\"", "a=\"b,c\"|d=\"e,f\""},
