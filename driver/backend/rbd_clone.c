@@ -76,13 +76,16 @@ static gboolean add_flatten_task(RbdCall *call)
         return TRUE;
     if (rc == -EPERM || rc == -EACCES)
         return rbd_call_fail(call, rc, "flattening by the mgr of");
+    g_autofree char *why =
+        call->limit > 0
+            ? g_strdup_printf("it is deeper than %u (--rbd-max-clone-depth)", call->limit)
+            : g_strdup("it is in a pool of topologyConstrainedPools and its source is elsewhere");
     return rbd_call_refuse(call,
                            rc == -EAGAIN ? HEARTH_ERROR_ABORTED : HEARTH_ERROR_FAILED_PRECONDITION,
-                           "image %s is to be flattened, being deeper than %u (see "
-                           "--rbd-max-clone-depth and topologyConstrainedPools), and the mgr does "
-                           "not take the task: %s%s%s; "
-                           "see `ceph mgr module ls` for rbd_support and `rbd task list`",
-                           spec, call->limit, g_strerror(-rc), *line ? ": " : "", line);
+                           "image %s is to be flattened, as %s, and the mgr does not take the "
+                           "task: %s%s%s; see `ceph mgr module ls` for rbd_support and `rbd task "
+                           "list`",
+                           spec, why, g_strerror(-rc), *line ? ": " : "", line);
 }
 
 /* Nothing of the name shows, and yet it is taken. *again: it is free now. */

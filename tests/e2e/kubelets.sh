@@ -113,10 +113,29 @@ make_cgroups() { # PATH, below the root of each hierarchy
     done
 }
 
+# Root may lack CAP_SYS_RESOURCE here, which no container can be given then: runc is called with what there is.
+runc_without() { # FILE
+    cat >"$1" <<'END'
+#!/bin/bash
+for ((i = 1; i <= $#; i++)); do
+    next=$((i + 1))
+    [ "${!i}" != --bundle ] || config=${!next}/config.json
+done
+if [ -n "${config:-}" ] && [ -e "$config" ]; then
+    jq 'if .process.capabilities then .process.capabilities |= map_values(. - ["CAP_SYS_RESOURCE"]) else . end' \
+        "$config" >"$config.without" && cat "$config.without" >"$config" && rm "$config.without"
+fi
+exec runc "$@"
+END
+    chmod +x "$1"
+}
+has_sys_resource() { [ $((0x$(awk '/^CapEff/ { print $2 }' /proc/self/status) >> 24 & 1)) = 1 ]; }
+
 containerd_start() { # NAME
     local dir
     dir=$(node_dir "$1")
-    # Root may lack what lowering a process's score takes (CAP_SYS_RESOURCE).
+    runc_without "$dir/runc-without"
+    # Nor can a process's score be lowered without it.
     cat >"$dir/containerd.toml" <<END
 version = 2
 root = "$dir/containerd/root"
@@ -131,6 +150,10 @@ path = "$dir/containerd/opt"
 sandbox_image = "$PAUSE_IMAGE"
 restrict_oom_score_adj = true
 stream_server_address = "127.0.0.1"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+BinaryName = "$(has_sys_resource && echo runc || echo "$dir/runc-without")"
 [plugins."io.containerd.grpc.v1.cri".cni]
 bin_dir = "$TMP/nodes/cni"
 conf_dir = "$dir/cni"
