@@ -119,11 +119,14 @@ runc_without() { # FILE
 #!/bin/bash
 for ((i = 1; i <= $#; i++)); do
     next=$((i + 1))
-    [ "${!i}" != --bundle ] || config=${!next}/config.json
+    case ${!i} in
+    --bundle) file=${!next}/config.json ;;
+    --process) file=${!next} ;;
+    esac
 done
-if [ -n "${config:-}" ] && [ -e "$config" ]; then
-    jq 'if .process.capabilities then .process.capabilities |= map_values(. - ["CAP_SYS_RESOURCE"]) else . end' \
-        "$config" >"$config.without" && cat "$config.without" >"$config" && rm "$config.without"
+if [ -n "${file:-}" ] && [ -e "$file" ]; then
+    jq 'walk(if type == "object" and has("capabilities") then .capabilities |= map_values(. - ["CAP_SYS_RESOURCE"]) else . end)' \
+        "$file" >"$file.without" && cat "$file.without" >"$file" && rm "$file.without"
 fi
 exec runc "$@"
 END
