@@ -21,7 +21,7 @@ COPY tests/tools/install-deps tests/tools/install-deps
 RUN tests/tools/install-deps build
 COPY . .
 ARG VERSION
-# Names of functions stay, for who attaches a debugger; there are no core dumps (cmd/no_cores.h).
+# Names of functions stay, for who attaches a debugger; there are no core dumps (common/no_cores.h).
 RUN make ${VERSION:+VERSION="$VERSION"} \
     && make ${VERSION:+VERSION="$VERSION"} install DESTDIR=/out PREFIX=/usr \
     && "${CROSS:+$CROSS-}strip" --strip-debug /out/usr/bin/hearthctl /out/usr/sbin/hearth-csi /out/usr/sbin/hearthd \

@@ -22,44 +22,31 @@ MAKEFLAGS := $(if $(filter -j%,$(MAKEFLAGS)),$(MAKEFLAGS),$(MAKEFLAGS) -j$(shell
 endif
 DEFS     := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=314 -DHEARTH_VERSION='"$(VERSION)"'
 
-COMMON_PKGS := glib-2.0 gio-2.0 gio-unix-2.0 jansson
-DRIVER_PKGS := libnghttp2 libprotobuf-c libcurl yaml-0.1 blkid libmicrohttpd gnutls
-CACHE_PKGS  := fuse3 lmdb libxxhash libmicrohttpd gnutls
-
-PKG_CFLAGS = $(shell pkg-config --cflags $(COMMON_PKGS) $(DRIVER_PKGS) $(filter-out lmdb,$(CACHE_PKGS)))
-libs       = $(shell pkg-config --libs $(1))
+# What each part is linked with. A program gets the libraries that it calls and no others (--as-needed).
+COMMON_PKGS := glib-2.0 gio-2.0 gio-unix-2.0 jansson libmicrohttpd gnutls
+DRIVER_PKGS := libnghttp2 libprotobuf-c libcurl yaml-0.1 blkid
+CACHE_PKGS  := fuse3 libxxhash
+CEPH_LIBS   := -lcephfs -lrados -lrbd
+ALL_PKGS    := $(COMMON_PKGS) $(DRIVER_PKGS) $(CACHE_PKGS)
 
 CFLAGS   ?=
-ALL_CFLAGS = $(CSTD) $(OPT) $(WARN) $(DEFS) $(SAN) -I. -I$(O)/proto $(PKG_CFLAGS) -pthread -MMD -MP $(CFLAGS)
-LDLIBS_DRIVER = $(call libs,$(COMMON_PKGS) $(DRIVER_PKGS)) -lcephfs -lrados -lrbd -pthread
-LDLIBS_CACHE  = $(call libs,$(COMMON_PKGS) $(filter-out lmdb,$(CACHE_PKGS))) -llmdb -lcephfs -lrados -lrbd -pthread
-LDLIBS_CTL    = $(call libs,$(COMMON_PKGS) libcurl yaml-0.1) -pthread
+ALL_CFLAGS = $(CSTD) $(OPT) $(WARN) $(DEFS) $(SAN) -I. -I$(O)/proto $(shell pkg-config --cflags $(ALL_PKGS)) -pthread -MMD -MP $(CFLAGS)
+LINK       = $(CC) $(SAN) $(LDFLAGS) -Wl,--as-needed -o $@ $^
+LIBS       = $(shell pkg-config --libs $(ALL_PKGS)) -llmdb $(CEPH_LIBS) -pthread
 
 PROGRAMS := $(O)/hearth-csi $(O)/hearthd $(O)/hearthctl
 
-DRIVER_SRC := $(wildcard driver/*.c driver/*/*.c)
-CACHE_SRC  := $(wildcard cache/*.c cache/*/*.c)
-WIRE_SRC   := cache/control/wire.c
-CTL_SRC    := $(WIRE_SRC) cache/control/size.c cache/control/mounts.c cache/report/table.c cache/report/rates.c \
-    cache/report/finding.c cache/report/reading.c driver/backend/reach.c driver/volume/ceph_conf.c driver/volume/ceph_key.c driver/volume/config.c driver/volume/name.c \
-    driver/node/layers.c driver/node/layers_deny.c driver/node/layers_probe.c driver/node/mount.c driver/node/mounttable.c driver/node/mount_words.c driver/node/selinux.c \
-    driver/node/bounded.c \
-    $(addprefix driver/kube/,backoff.c client.c config.c counts.c error.c kubeconfig.c resource.c token.c transport.c)
-CMD_SHARED := cmd/log.c
-METRICS_CMD := cmd/metrics.c
-DAEMON_CMD := cmd/no_cores.c
-HTTP_SRC   := $(wildcard driver/http/*.c)
-# What driver/ has of cache/.
-SHARED_SRC := $(WIRE_SRC) cache/report/openmetrics.c
+sources     = $(shell find $(1) -name '*.c')
+obj         = $(patsubst %.c,$(O)/obj/%.o,$(1))
+PROTO_C    := $(patsubst %.proto,$(O)/%.pb-c.c,$(wildcard proto/*.proto))
+COMMON_OBJ := $(call obj,$(call sources,common proto))
+DRIVER_OBJ := $(call obj,$(call sources,driver)) $(patsubst $(O)/proto/%.c,$(O)/obj/%.o,$(PROTO_C))
+CACHE_OBJ  := $(call obj,$(call sources,cache))
+CTL_OBJ    := $(call obj,$(filter-out %/main.c,$(call sources,cmd/hearthctl)))
 # Preloaded into a program, not run.
 FAULTS_SRC := tests/tools/ceph-faults.c
 TOOL_SRC   := $(filter-out $(FAULTS_SRC),$(wildcard tests/tools/*.c))
-UNIT_SRC   := $(wildcard tests/unit/*/*_test.c tests/unit/*/*/*_test.c)
-
-PROTO_C    := $(patsubst %.proto,$(O)/%.pb-c.c,$(wildcard proto/*.proto))
-obj         = $(patsubst %.c,$(O)/obj/%.o,$(1))
-DRIVER_OBJ := $(call obj,$(DRIVER_SRC)) $(patsubst $(O)/proto/%.c,$(O)/obj/%.o,$(PROTO_C))
-CACHE_OBJ  := $(call obj,$(CACHE_SRC))
+UNIT_SRC   := $(shell find tests/unit -name '*_test.c')
 UNIT_BIN   := $(patsubst %.c,$(O)/%,$(UNIT_SRC))
 TOOL_BIN   := $(patsubst tests/tools/%.c,$(O)/tools/%,$(TOOL_SRC)) $(O)/tools/ceph-faults.so $(O)/tools/pause $(O)/tools/sign
 
@@ -75,15 +62,12 @@ help: ## list the targets
 deps: ## install what building needs (apt, when missing)
 	@tests/tools/install-deps build
 
-$(O)/hearth-csi: $(call obj,$(wildcard cmd/hearth-csi*.c) $(CMD_SHARED) $(METRICS_CMD) $(DAEMON_CMD) $(SHARED_SRC)) $(DRIVER_OBJ)
+$(O)/hearth-csi: $(call obj,$(wildcard cmd/hearth-csi/*.c)) $(O)/driver.a $(O)/common.a
+$(O)/hearthd: $(call obj,$(wildcard cmd/hearthd/*.c)) $(O)/cache.a $(O)/common.a
+$(O)/hearthctl: $(call obj,cmd/hearthctl/main.c) $(O)/ctl.a $(O)/driver.a $(O)/common.a
+$(PROGRAMS):
 	$(call say,LD)
-	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER)
-$(O)/hearthd: $(call obj,cmd/hearthd.c $(CMD_SHARED) $(METRICS_CMD) $(DAEMON_CMD) $(HTTP_SRC)) $(CACHE_OBJ)
-	$(call say,LD)
-	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_CACHE)
-$(O)/hearthctl: $(call obj,$(wildcard cmd/hearthctl*.c) $(CTL_SRC))
-	$(call say,LD)
-	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_CTL)
+	$(Q)$(LINK) $(LIBS)
 
 $(O)/proto/%.pb-c.c $(O)/proto/%.pb-c.h: proto/%.proto
 	@mkdir -p $(O)/proto
@@ -92,29 +76,32 @@ $(O)/proto/%.pb-c.c $(O)/proto/%.pb-c.h: proto/%.proto
 $(O)/obj/%.pb-c.o: $(O)/proto/%.pb-c.c
 	@mkdir -p $(@D)
 	$(call say,CC)
-	$(Q)$(CC) $(CSTD) $(OPT) $(SAN) -I$(O)/proto $(PKG_CFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(CSTD) $(OPT) $(SAN) -I$(O)/proto $(shell pkg-config --cflags libprotobuf-c) -c -o $@ $<
 $(O)/obj/%.o: %.c | $(PROTO_C:.c=.h)
 	@mkdir -p $(@D)
 	$(call say,CC)
 	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
-# Archives, so that a test links only what it uses.
+# Archives, so that a program or a test links only what it uses.
+$(O)/common.a: $(COMMON_OBJ)
 $(O)/driver.a: $(DRIVER_OBJ)
-	@rm -f $@; $(AR) rcs $@ $^
 $(O)/cache.a: $(CACHE_OBJ)
+$(O)/ctl.a: $(CTL_OBJ)
+$(O)/%.a:
 	@rm -f $@; $(AR) rcs $@ $^
-$(O)/tests/unit/driver/%_test: $(O)/obj/tests/unit/driver/%_test.o $(O)/driver.a $(call obj,$(SHARED_SRC))
+$(UNIT_BIN): $(O)/%: $(O)/obj/%.o
 	@mkdir -p $(@D)
 	$(call say,LD)
-	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER) $(call libs,check)
-$(O)/tests/unit/cache/%_test: $(O)/obj/tests/unit/cache/%_test.o $(O)/cache.a
+	$(Q)$(LINK) $(LIBS) $(shell pkg-config --libs check)
+units_of = $(filter $(O)/tests/unit/$(1)/%,$(UNIT_BIN))
+$(call units_of,driver): $(O)/driver.a
+$(call units_of,cache): $(O)/cache.a
+$(call units_of,cmd): $(O)/ctl.a
+$(UNIT_BIN): $(O)/common.a
+$(O)/tools/%: $(O)/obj/tests/tools/%.o $(O)/driver.a $(O)/cache.a $(O)/common.a
 	@mkdir -p $(@D)
 	$(call say,LD)
-	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_CACHE) $(call libs,check)
-$(O)/tools/%: $(O)/obj/tests/tools/%.o $(O)/driver.a $(O)/cache.a
-	@mkdir -p $(@D)
-	$(call say,LD)
-	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER) $(LDLIBS_CACHE)
+	$(Q)$(LINK) $(LIBS)
 
 $(O)/tools/pause: tests/e2e/pause.c
 	@mkdir -p $(@D)
@@ -123,7 +110,7 @@ $(O)/tools/pause: tests/e2e/pause.c
 $(O)/tools/sign: tests/release/sign.c
 	@mkdir -p $(@D)
 	$(call say,LD)
-	$(Q)$(CC) $(CSTD) $(OPT) $(WARN) $(DEFS) $(shell pkg-config --cflags gnutls) -o $@ $< $(call libs,gnutls)
+	$(Q)$(CC) $(CSTD) $(OPT) $(WARN) $(DEFS) $(shell pkg-config --cflags gnutls) -o $@ $< $(shell pkg-config --libs gnutls)
 $(O)/tools/ceph-faults.so: $(FAULTS_SRC)
 	@mkdir -p $(@D)
 	$(call say,LD)
@@ -159,7 +146,7 @@ demo: ## start a Ceph, provision, read cold and warm, print a table, clean up
 check: ## all tests: layout, the chart if helm is there, unit, integration (as root)
 	@tests/tools/install-deps test
 	$(AGAIN) programs tools unit-tests
-	+@tests/total 'tests/layout/check' 'HELM=$(HELM) tests/chart/check $(abspath $(O))/helm have' \
+	+@tests/total 'tests/layout/check' '$(MAKE) --no-print-directory format-check' 'HELM=$(HELM) tests/chart/check $(abspath $(O))/helm have' \
 	    '$(MAKE) --no-print-directory check-unit' \
 	    '$(MAKE) --no-print-directory check-integration'
 test: check
@@ -219,10 +206,10 @@ bench: ## datasets and images beside local ones, ceph-fuse and librbd, as root -
 	    python3 tests/bench/$${of}_report.py $(O)/bench $(bench_parts) || missed=1; \
 	done; exit $$missed
 
-$(O)/bench/%_bench: $(O)/obj/tests/bench/%_bench.o $(O)/cache.a
+$(O)/bench/%_bench: $(O)/obj/tests/bench/%_bench.o $(O)/cache.a $(O)/common.a
 	@mkdir -p $(@D)
 	$(call say,LD)
-	$(Q)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS_CACHE)
+	$(Q)$(LINK) $(LIBS)
 
 .PHONY: bench-csi
 bench-csi: ## CreateVolume and DeleteVolume beside bare Ceph, and memory, as root -> build/bench/csi.json
@@ -247,13 +234,10 @@ check-partition: ## two nodes and a plain client while links, MDS, OSD and sessi
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(O)/fuzz/%,$(wildcard tests/fuzz/*_fuzz.c))
 # With it, main() is libFuzzer's.
 FUZZ_LINK ?=
-# Each of one side: some names are in both.
-$(addprefix $(O)/fuzz/,control_fuzz index_fuzz manifest_fuzz tree_fuzz image_head_fuzz): $(O)/cache.a
-$(addprefix $(O)/fuzz/,rpc_fuzz params_fuzz volume_id_fuzz kube_watch_fuzz kubeconfig_fuzz cron_fuzz review_fuzz warmup_fuzz mount_fuzz): $(O)/driver.a $(call obj,$(SHARED_SRC))
-$(O)/fuzz/%_fuzz: $(O)/obj/tests/fuzz/%_fuzz.o $(if $(FUZZ_LINK),,$(O)/obj/tests/fuzz/driver.o)
+$(O)/fuzz/%_fuzz: $(O)/obj/tests/fuzz/%_fuzz.o $(if $(FUZZ_LINK),,$(O)/obj/tests/fuzz/driver.o) $(O)/driver.a $(O)/cache.a $(O)/common.a
 	@mkdir -p $(@D)
 	$(call say,LD)
-	$(Q)$(CC) $(SAN) $(FUZZ_LINK) $(LDFLAGS) -o $@ $^ $(LDLIBS_DRIVER) $(LDLIBS_CACHE) $(call libs,check)
+	$(Q)$(LINK) $(FUZZ_LINK) $(LIBS) $(shell pkg-config --libs check)
 
 .PHONY: check-fuzz fuzzers
 check-fuzz: ## run each fuzz target for FUZZ_SECONDS=60; T="manifest control" runs some
@@ -317,9 +301,9 @@ check-layout: ## no file includes what its folder may not
 	@tests/layout/check
 
 .PHONY: format-check
-format-check: ## is everything as clang-format wants it?
+format-check: ## is everything formatted as .clang-format says?
 	@tests/tools/install-deps format
-	@git ls-files '*.c' '*.h' | xargs clang-format --dry-run -Werror && echo "formatted"
+	@tests/layout/format
 
 PREFIX ?= /usr/local
 .PHONY: install

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An image of which blocks are kept.
  *
  * Invariants:
  * 1. A block whose word is there has the bytes that Ceph has: its word is taken away before a write
- *    of it goes to Ceph, and comes back only when it is known what Ceph made of it (flight.h). So
- *    the words are right at every moment, also at one at which this process is killed.
+ *    of it goes to Ceph, and comes back only when it is known what Ceph made of it (in_flight.h).
+ * So the words are right at every moment, also at one at which this process is killed.
  * 2. Nothing is answered that Ceph has not: a write when Ceph has it, a flush when Ceph says so.
  * 3. Of an image that others may write nothing is answered that is kept, unless Ceph said just now
  * that none has (watch.c).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is not kept is read from Ceph in whole chunks. Who wants what is being read already waits
  * for that. Sequential reading is met by reading ahead: a device's queue is short, and Ceph's

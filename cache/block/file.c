@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/block/file.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -7,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
-#include "cache/autofd.h"
+#include "common/autofd.h"
 #include "cache/block/head.h"
-#include "cache/store/replace.h"
+#include "cache/store/index/replace.h"
 
 struct BlockFile {
     int dir_fd, sums_fd, data_fd;

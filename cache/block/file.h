@@ -1,14 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The blocks of one image on the cache's disk: what is there and right, and nothing of why. A block
  * that is read is compared with its checksum, so one that was never written through, that is being
  * punched out or that has rotted is as good as absent.
  *
  * Any thread may call, of one range several at a time: what a reader gets is then one or the other.
- * Who writes a range keeps others from writing it (flight.h). Offsets and lengths are whole blocks
- * unless said otherwise. Returns are 0, or -errno of the disk.
+ * Who writes a range keeps others from writing it (in_flight.h). Offsets and lengths are whole
+ * blocks unless said otherwise. Returns are 0, or -errno of the disk.
  */
-#ifndef HEARTH_BLOCK_FILE_H
-#define HEARTH_BLOCK_FILE_H
+#ifndef HEARTH_CACHE_BLOCK_FILE_H
+#define HEARTH_CACHE_BLOCK_FILE_H
 
 #include <glib.h>
 #include <stdint.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is kept of an image on the cache's disk, and by nothing else. Numbers are little-endian and
  * of fixed width.
@@ -9,8 +10,8 @@
  * <id> is the first 128 bits of SHA-256 over the content's name, in hex: parts of the name are
  * chosen by tenants, who must not find another name with the same one.
  */
-#ifndef HEARTH_BLOCK_FORMAT_H
-#define HEARTH_BLOCK_FORMAT_H
+#ifndef HEARTH_CACHE_BLOCK_FORMAT_H
+#define HEARTH_CACHE_BLOCK_FORMAT_H
 
 #include <stdint.h>
 

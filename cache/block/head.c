@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/block/head.h"
 #include <stddef.h>
 #include <string.h>

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The head of an image's files (format.h), from and to the disk's bytes. */
-#ifndef HEARTH_BLOCK_HEAD_H
-#define HEARTH_BLOCK_HEAD_H
+#ifndef HEARTH_CACHE_BLOCK_HEAD_H
+#define HEARTH_CACHE_BLOCK_HEAD_H
 
 #include <glib.h>
 #include "cache/block/format.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which images blocks are kept of, and whether what a former user of an image has left may be
  * believed. A snapshot's always. A writable image's
@@ -20,7 +21,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "cache/autofd.h"
+#include "common/autofd.h"
 #include "cache/block/internal.h"
 
 #define NOTE "cache"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The images of which this node keeps blocks, below the store's directory. An image that is opened
  * through here is read from the disk where its blocks are there and right, and from Ceph where not,
@@ -10,8 +11,8 @@
  *
  * The disk's errors are nobody's: without it, or without room, it is Ceph that is read.
  */
-#ifndef HEARTH_BLOCK_IMAGES_H
-#define HEARTH_BLOCK_IMAGES_H
+#ifndef HEARTH_CACHE_BLOCK_IMAGES_H
+#define HEARTH_CACHE_BLOCK_IMAGES_H
 
 #include "cache/origin/image.h"
 #include "cache/store/store.h"

@@ -1,17 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared by images.c (which images, and whether what is kept of them may be believed), room.c (how
+ * Shared by images.c (which images, and whether what is kept of them may be believed), space.c (how
  * much), cached.c (an image over another), watch.c (whether it is still ours) and fetch.c (what is
  * read from Ceph, and ahead).
  *
  * Locks, in order: Kept.break_lock, held across a call to Ceph; ImageCache.lock;
  * ImageCache.wanting_lock; Flights.lock; Cached.lock, a leaf.
  */
-#ifndef HEARTH_BLOCK_INTERNAL_H
-#define HEARTH_BLOCK_INTERNAL_H
+#ifndef HEARTH_CACHE_BLOCK_INTERNAL_H
+#define HEARTH_CACHE_BLOCK_INTERNAL_H
 
 #include <stdatomic.h>
 #include "cache/block/file.h"
-#include "cache/block/flight.h"
+#include "cache/block/in_flight.h"
 #include "cache/block/images.h"
 #include "cache/block/workers.h"
 #include "cache/store/wake.h"
@@ -130,7 +131,7 @@ void kept_leave(Cached *cached);
 /* Notes a use of the range. */
 void kept_use(Kept *kept, uint64_t off, uint64_t len);
 
-/* --- room.c --- */
+/* --- space.c --- */
 /* Whether `len` more may be kept; if so they are counted. */
 gboolean room_take(Kept *kept, uint64_t len);
 void *room_keeper(void *cache);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether what is kept of an image may be shown. Another client may take over an image of a node
  * that Ceph no longer hears from: after osd_client_watch_timeout (30 s) of silence if it is librbd
@@ -10,7 +11,7 @@
  * A snapshot never changes, and nothing is asked.
  *
  * Each image has a thread of its own: handing a request to librados may block when very much of the
- * same image is under way, and the disk may block whoever does the upkeep (room.c).
+ * same image is under way, and the disk may block whoever does the upkeep (space.c).
  */
 #include <errno.h>
 #include "cache/block/internal.h"

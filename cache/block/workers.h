@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A few threads that take up what is pushed, in order. GLib's pool does the same by locks that
  * ThreadSanitizer cannot see. */
-#ifndef HEARTH_BLOCK_WORKERS_H
-#define HEARTH_BLOCK_WORKERS_H
+#ifndef HEARTH_CACHE_BLOCK_WORKERS_H
+#define HEARTH_CACHE_BLOCK_WORKERS_H
 
 #include <glib.h>
 

@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/control/fields.h"
-#include "cache/control/wire.h"
+#include "proto/wire.h"
 #include <string.h>
 
 static const char *const type_names[] = {
@@ -58,8 +59,7 @@ gboolean fields_check(const char *what, const json_t *object, const Field *table
 {
     const char *name;
     json_t *value;
-    json_object_foreach((json_t *)object, name, value)
-    {
+    json_object_foreach ((json_t *)object, name, value) {
         const Field *f = find(table, name);
         if (!f) {
             g_autofree char *known = known_names(table);

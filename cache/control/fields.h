@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shape of a JSON object of the protocol: which fields it may have and of what type. What is
  * unknown or ill-typed is refused by name, so that a typing error is not a silent default.
  */
-#ifndef HEARTH_CONTROL_FIELDS_H
-#define HEARTH_CONTROL_FIELDS_H
+#ifndef HEARTH_CACHE_CONTROL_FIELDS_H
+#define HEARTH_CACHE_CONTROL_FIELDS_H
 
 #include <glib.h>
 #include <jansson.h>

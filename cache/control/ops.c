@@ -1,15 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An operation is a row: its name, its fields, its handler. Handlers add to the reply or set an
  * error; dispatch does the rest, so that no handler can forget to refuse a field or to close a
  * descriptor.
  */
 #include "cache/control/ops.h"
-#include "cache/control/datasets_list.h"
+#include "cache/dataset/list.h"
 #include "cache/control/fields.h"
-#include "cache/control/own_names.h"
-#include "cache/control/wire.h"
-#include "cache/origin/io_flusher.h"
-#include "cache/store/key.h"
+#include "cache/volume/own_names.h"
+#include "proto/wire.h"
+#include "cache/origin/rbd/io_flusher.h"
+#include "cache/store/index/key.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>

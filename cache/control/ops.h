@@ -1,12 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What hearthd answers: one table of operations over the volumes, the jobs and the store. */
-#ifndef HEARTH_CONTROL_OPS_H
-#define HEARTH_CONTROL_OPS_H
+#ifndef HEARTH_CACHE_CONTROL_OPS_H
+#define HEARTH_CACHE_CONTROL_OPS_H
 
 #include <glib.h>
 #include <jansson.h>
 #include <stdint.h>
-#include "cache/control/jobs.h"
-#include "cache/control/volumes.h"
+#include "cache/warm/jobs.h"
+#include "cache/volume/volumes.h"
 #include "cache/store/store.h"
 
 typedef struct Control {

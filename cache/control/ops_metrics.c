@@ -1,4 +1,5 @@
-#include "cache/control/datasets_list.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cache/dataset/list.h"
 #include "cache/control/ops.h"
 #include "cache/report/metrics.h"
 

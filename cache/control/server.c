@@ -1,12 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One thread accepts; each connection has a thread of its own, because an "open" may wait for Ceph
  * for half a minute while "status" must still be answered. Their number is bounded. A finished
  * connection's thread is joined by the accepting one, which an eventfd wakes.
  */
 #include "cache/control/server.h"
-#include "cache/control/incarnation.h"
+#include "cache/volume/incarnation.h"
 #include "cache/control/ops.h"
-#include "cache/control/wire.h"
+#include "proto/wire.h"
 #include "cache/origin/origin.h"
 #include <errno.h>
 #include <gio/gio.h>

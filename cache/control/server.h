@@ -1,6 +1,7 @@
-/* hearthd's control socket: accepts connections and serves cache/control/wire.h on them. */
-#ifndef HEARTH_CONTROL_SERVER_H
-#define HEARTH_CONTROL_SERVER_H
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hearthd's control socket: accepts connections and serves proto/wire.h on them. */
+#ifndef HEARTH_CACHE_CONTROL_SERVER_H
+#define HEARTH_CACHE_CONTROL_SERVER_H
 
 #include <glib.h>
 #include "cache/store/store.h"
@@ -20,7 +21,7 @@ typedef struct ControlServerConfig {
     uint64_t warm_rate;         /* of jobs that an attach begins, bytes a second; 0: no bound */
 } ControlServerConfig;
 
-/* Listens when this returns. Keeps "<socket>.run" beside it (incarnation.h). */
+/* Listens when this returns. Keeps "<socket>.run" beside it (cache/volume/incarnation.h). */
 ControlServer *control_server_start(const ControlServerConfig *config, GError **error);
 /* No new requests; jobs are cancelled, sessions stopped, origins closed; removes the socket file;
  * frees. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Invariants:
  * 1. A request is answered exactly once, by its completion (or at once, when nothing was begun).
@@ -18,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "cache/fuse/readers.h"
-#include "cache/monotonic.h"
+#include "common/monotonic.h"
 
 #define IMAGE_INO 2
 /* Each may wait for the disk: so many of its reads are under way at a time. */

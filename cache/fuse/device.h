@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A device serves one image as a FUSE mount of one file, "image", over which the node plugin puts a
  * loop device with direct I/O. Requests go to the image as they come and are answered when it
@@ -8,12 +9,12 @@
  *     statfs(2)  block size: the smallest discard worth sending; the loop device reads it there
  *     extended attributes user.hearth.NAME             -> notes kept with the image
  */
-#ifndef HEARTH_FUSE_DEVICE_H
-#define HEARTH_FUSE_DEVICE_H
+#ifndef HEARTH_CACHE_FUSE_DEVICE_H
+#define HEARTH_CACHE_FUSE_DEVICE_H
 
 #include <glib.h>
 #include <stdint.h>
-#include "cache/fuse/session.h"
+#include "cache/fuse/live/session.h"
 #include "cache/origin/image.h"
 
 #define DEVICE_FILE "image"

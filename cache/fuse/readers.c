@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A request may wait for Ceph for long, and the next one is not to wait for it: there are always so
  * many threads as were asked for that are not stuck. Whether one is missing is looked at by a
@@ -15,7 +16,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
-#include "cache/monotonic.h"
+#include "common/monotonic.h"
 
 #define WAKE_SIGNAL SIGUSR2
 #define MORE_MAX 64

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The threads that read one /dev/fuse descriptor and hand each request to libfuse. They end by
  * themselves when the kernel has unmounted or aborted the connection.
  */
-#ifndef HEARTH_FUSE_READERS_H
-#define HEARTH_FUSE_READERS_H
+#ifndef HEARTH_CACHE_FUSE_READERS_H
+#define HEARTH_CACHE_FUSE_READERS_H
 
 #include <fuse_lowlevel.h>
 #include <glib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/fuse/reply_buffer.h"
 #include <glib.h>
 #include <pthread.h>

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a thread puts what it answers a read with. */
-#ifndef HEARTH_FUSE_REPLY_BUFFER_H
-#define HEARTH_FUSE_REPLY_BUFFER_H
+#ifndef HEARTH_CACHE_FUSE_REPLY_BUFFER_H
+#define HEARTH_CACHE_FUSE_REPLY_BUFFER_H
 
 #include <stddef.h>
 

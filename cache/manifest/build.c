@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Listing threads take directories from a stack and give batches of entries to the writer through a
  * bounded queue. A directory is pushed after the batch that names it, and the queue is in order, so

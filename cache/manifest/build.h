@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Builds a manifest by walking an immutable tree: several threads list directories, one writes. The
  * walk is depth first as far as threads allow, so that what waits is bounded by the tree's depth
  * and its widest directory; what was listed and is not yet written is bounded too.
  */
-#ifndef HEARTH_MANIFEST_BUILD_H
-#define HEARTH_MANIFEST_BUILD_H
+#ifndef HEARTH_CACHE_MANIFEST_BUILD_H
+#define HEARTH_CACHE_MANIFEST_BUILD_H
 
 #include <gio/gio.h>
 #include <stdatomic.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A directory: its names as they come, then its sorted blocks. */
 #include <endian.h>
 #include <string.h>

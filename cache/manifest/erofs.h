@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The part of the EROFS format that a manifest uses (kernel, fs/erofs/erofs_fs.h; documented at
  * erofs.docs.kernel.org). All numbers are little-endian; structs are packed.
  */
-#ifndef HEARTH_MANIFEST_EROFS_H
-#define HEARTH_MANIFEST_EROFS_H
+#ifndef HEARTH_CACHE_MANIFEST_EROFS_H
+#define HEARTH_CACHE_MANIFEST_EROFS_H
 
 #include <stdint.h>
 

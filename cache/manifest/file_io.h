@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Errors and whole writes of the files a manifest is made of. Private to this folder. */
-#ifndef HEARTH_MANIFEST_FILE_IO_H
-#define HEARTH_MANIFEST_FILE_IO_H
+#ifndef HEARTH_CACHE_MANIFEST_FILE_IO_H
+#define HEARTH_CACHE_MANIFEST_FILE_IO_H
 
 #include <errno.h>
 #include <gio/gio.h>

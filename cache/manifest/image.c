@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Layout: block 0 has the superblock; then extents of inodes and runs of directory blocks follow
  * one another as they come. The root is the first inode, as its number has 16 bits. An inode is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes an EROFS image of names and attributes without data: each regular file that has bytes is a
  * hole with overlayfs's "metacopy" and "redirect" attributes, which lead to its object, /xx/<id>,
@@ -10,8 +11,8 @@
  *
  * One thread. Functions give FALSE with G_IO_ERROR; after that the image is of no use.
  */
-#ifndef HEARTH_MANIFEST_IMAGE_H
-#define HEARTH_MANIFEST_IMAGE_H
+#ifndef HEARTH_CACHE_MANIFEST_IMAGE_H
+#define HEARTH_CACHE_MANIFEST_IMAGE_H
 
 #include <gio/gio.h>
 #include <stdint.h>

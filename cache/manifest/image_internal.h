@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files that write an image share: image.c (places and the whole), inode.c, dir.c. */
-#ifndef HEARTH_MANIFEST_IMAGE_INTERNAL_H
-#define HEARTH_MANIFEST_IMAGE_INTERNAL_H
+#ifndef HEARTH_CACHE_MANIFEST_IMAGE_INTERNAL_H
+#define HEARTH_CACHE_MANIFEST_IMAGE_INTERNAL_H
 
 #include "cache/manifest/image.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An inode with its attributes and what is kept inline. A regular file is a hole of its size; its
  * overlayfs attributes lead to the object that has the bytes.
@@ -7,7 +8,7 @@
 #include <sys/sysmacros.h>
 #include "cache/manifest/erofs.h"
 #include "cache/manifest/image_internal.h"
-#include "cache/store/key.h"
+#include "cache/store/index/key.h"
 
 typedef struct Link {
     uint64_t ino, nid;

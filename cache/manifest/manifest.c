@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/manifest/manifest.h"
 #include <endian.h>
 #include <errno.h>
@@ -7,8 +8,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 #include "cache/manifest/erofs.h"
-#include "cache/store/guard.h"
-#include "cache/store/key.h"
+#include "cache/store/index/guard.h"
+#include "cache/store/index/key.h"
 
 /* Records that begin like an object's and are not it: more are of somebody who made them so. */
 #define TIES_MAX 64

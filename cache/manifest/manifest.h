@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A manifest file: all names and attributes of an immutable tree, and what its files' bytes are
  * called.
@@ -10,8 +11,8 @@
  * Each node builds its own by a walk and keeps it in its cache directory, where nobody else writes:
  * the checksums show damage, and prove nothing of who wrote it.
  */
-#ifndef HEARTH_MANIFEST_MANIFEST_H
-#define HEARTH_MANIFEST_MANIFEST_H
+#ifndef HEARTH_CACHE_MANIFEST_MANIFEST_H
+#define HEARTH_CACHE_MANIFEST_MANIFEST_H
 
 #include <gio/gio.h>
 #include <stdatomic.h>

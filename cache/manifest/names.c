@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/manifest/names.h"
 #include <endian.h>
 #include <errno.h>
@@ -5,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "cache/manifest/file_io.h"
-#include "cache/store/guard.h"
+#include "cache/store/index/guard.h"
 
 #define BUFFER (1u << 20)
 /* No path of so many parts can be named. */

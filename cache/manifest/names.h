@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The names of a manifest, in the order of the walk: directories, each before what is in it, and
  * files that have bytes, with the identity of those. A file is found in its origin by its names
@@ -7,8 +8,8 @@
  *
  * An entry is known by its place, its offset in the list. The root is at 0.
  */
-#ifndef HEARTH_MANIFEST_NAMES_H
-#define HEARTH_MANIFEST_NAMES_H
+#ifndef HEARTH_CACHE_MANIFEST_NAMES_H
+#define HEARTH_CACHE_MANIFEST_NAMES_H
 
 #include <gio/gio.h>
 #include <stdatomic.h>

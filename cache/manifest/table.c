@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/manifest/table.h"
 #include <endian.h>
 #include <errno.h>

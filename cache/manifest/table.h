@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of a manifest: which of its names (names.h) an object is of, so that the fill layer,
  * which knows an object by its name alone, can tell its size without asking Ceph and fetch its
  * bytes. Records are sorted by the id's first 8 bytes; the rest of the id follows from the key.
  * Written in runs that are merged, so that memory does not grow with the number of files.
  */
-#ifndef HEARTH_MANIFEST_TABLE_H
-#define HEARTH_MANIFEST_TABLE_H
+#ifndef HEARTH_CACHE_MANIFEST_TABLE_H
+#define HEARTH_CACHE_MANIFEST_TABLE_H
 
 #include <gio/gio.h>
 #include <stdint.h>

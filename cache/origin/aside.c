@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/origin/aside.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include "cache/monotonic.h"
+#include "common/monotonic.h"
 
 /* Freed by the last of the two. */
 typedef struct Aside {

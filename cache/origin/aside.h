@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls to Ceph's libraries that may not return for as long as Ceph is silent. */
-#ifndef HEARTH_ORIGIN_ASIDE_H
-#define HEARTH_ORIGIN_ASIDE_H
+#ifndef HEARTH_CACHE_ORIGIN_ASIDE_H
+#define HEARTH_CACHE_ORIGIN_ASIDE_H
 
 #include <glib.h>
 

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/origin/ceph_client.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <gio/gio.h>
 #include <sched.h>
 #include <string.h>
-#include "cache/autofd.h"
+#include "common/autofd.h"
 
 void ceph_client_copy(CephClient *to, const CephClient *from)
 {

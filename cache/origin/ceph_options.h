@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What every client of Ceph here is told first, by ceph_conf_set() or rados_conf_set(). */
-#ifndef HEARTH_ORIGIN_CEPH_OPTIONS_H
-#define HEARTH_ORIGIN_CEPH_OPTIONS_H
+#ifndef HEARTH_CACHE_ORIGIN_CEPH_OPTIONS_H
+#define HEARTH_CACHE_ORIGIN_CEPH_OPTIONS_H
 
 typedef struct CephOption {
     const char *name, *value;

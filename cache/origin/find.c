@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Finding by path, for every origin alike. */
 #include <errno.h>
 #include <string.h>

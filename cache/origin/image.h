@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An image is a device's worth of bytes: an RBD image or a snapshot of one, and above it whatever
  * keeps some of its bytes nearer. A device (fuse/device.h) sees Ceph only through this table, so a
@@ -8,8 +9,8 @@
  * returns; it must not block. Any number may be under way; of two that overlap in time neither
  * order is promised. Buffers are the caller's until `done`. Ranges lie within the size.
  */
-#ifndef HEARTH_ORIGIN_IMAGE_H
-#define HEARTH_ORIGIN_IMAGE_H
+#ifndef HEARTH_CACHE_ORIGIN_IMAGE_H
+#define HEARTH_CACHE_ORIGIN_IMAGE_H
 
 #include <glib.h>
 #include <stdint.h>

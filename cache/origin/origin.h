@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An origin is where a volume's bytes come from: a CephFS subtree or, for development and unit
  * tests, a local directory. FUSE sessions, the store's fills and warm jobs see Ceph only
- * through this table, so only cephfs.c includes Ceph's headers.
+ * through this table, so only cache/origin/cephfs/ops.c includes Ceph's headers.
  *
  * Conventions: every function returns 0 or a count on success and -errno on failure; it may block
  * on the network, so no lock is held across a call; every function may be called from any thread.
@@ -10,8 +11,8 @@
  * caller a reference of its own, given back with put(). OriginFile belongs to the caller until
  * close().
  */
-#ifndef HEARTH_ORIGIN_H
-#define HEARTH_ORIGIN_H
+#ifndef HEARTH_CACHE_ORIGIN_ORIGIN_H
+#define HEARTH_CACHE_ORIGIN_ORIGIN_H
 
 #include <fcntl.h>
 #include <glib.h>

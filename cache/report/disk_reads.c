@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/report/disk_reads.h"
 #include <stdio.h>
 #include <string.h>

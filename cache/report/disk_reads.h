@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What has been read from disk, from which reads of natively mounted datasets are estimated: nobody
  * is asked when the kernel reads these by itself, but its disk counts. What the page cache answers
  * is in neither.
  */
-#ifndef HEARTH_REPORT_DISK_READS_H
-#define HEARTH_REPORT_DISK_READS_H
+#ifndef HEARTH_CACHE_REPORT_DISK_READS_H
+#define HEARTH_CACHE_REPORT_DISK_READS_H
 
 #include <glib.h>
 

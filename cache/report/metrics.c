@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/report/metrics.h"
 #include <stddef.h>
 #include <sys/statvfs.h>
@@ -164,8 +165,7 @@ static void tell_datasets(OpenMetrics *m, const json_t *datasets, const char *na
     const json_t *dataset;
     size_t i;
     openmetrics_family(m, OPENMETRICS_GAUGE, name, help);
-    json_array_foreach(datasets, i, dataset)
-    {
+    json_array_foreach (datasets, i, dataset) {
         const json_t *place = json_array_get(json_object_get(dataset, "places"), 0);
         if (i < METRICS_EACH_MAX)
             openmetrics_add(m, (guint64)json_integer_value(json_object_get(dataset, member)),

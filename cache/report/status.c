@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/report/status.h"
 #include <sys/statvfs.h>
 #include <unistd.h>

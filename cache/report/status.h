@@ -1,12 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON of hearthd's "status" and "volumes": what hearthctl shows and the node plugin reports.
  */
-#ifndef HEARTH_REPORT_STATUS_H
-#define HEARTH_REPORT_STATUS_H
+#ifndef HEARTH_CACHE_REPORT_STATUS_H
+#define HEARTH_CACHE_REPORT_STATUS_H
 
 #include <glib.h>
 #include <jansson.h>
 #include <stdint.h>
-#include "cache/fuse/session.h"
+#include "cache/fuse/live/session.h"
 #include "cache/store/store.h"
 
 /* One volume at one moment; owns its strings. */
@@ -23,7 +24,7 @@ typedef struct ReportVolume {
 
 void report_volume_free(ReportVolume *volume);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ReportVolume, report_volume_free)
-/* A VOLUME of cache/control/wire.h. */
+/* A VOLUME of proto/wire.h. */
 json_t *report_volume(const ReportVolume *volume);
 
 /* A volume that is pinned, open or not. */
@@ -38,7 +39,7 @@ typedef struct ReportStatus {
     const StoreStats *store; /* NULL: the store is off */
     const GArray *pins;      /* ReportPin; NULL: none */
     uint64_t volumes;
-    gboolean io_flusher; /* see cache/origin/io_flusher.h */
+    gboolean io_flusher; /* see cache/origin/rbd/io_flusher.h */
 } ReportStatus;
 
 /* The members of a "status" reply. Free bytes are asked of the cache directory's file system. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/store/claims.h"
 #include <endian.h>
 #include <errno.h>
@@ -6,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
-#include "cache/autofd.h"
-#include "cache/store/format.h"
-#include "cache/store/replace.h"
+#include "common/autofd.h"
+#include "cache/store/index/format.h"
+#include "cache/store/index/replace.h"
 
 typedef struct Claim {
     TagId id;

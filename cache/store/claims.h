@@ -1,13 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who has a claim on objects, by tag: a tag that is in use (a mount of it is served) is evicted
  * after those that are not, and a pinned one only by who names it. Pins are in the file <dir>/pins,
  * so that they hold from the first moment after a restart; uses are told anew by whoever serves.
  */
-#ifndef HEARTH_STORE_CLAIMS_H
-#define HEARTH_STORE_CLAIMS_H
+#ifndef HEARTH_CACHE_STORE_CLAIMS_H
+#define HEARTH_CACHE_STORE_CLAIMS_H
 
 #include <pthread.h>
-#include "cache/store/key.h"
+#include "cache/store/index/key.h"
 
 typedef enum ClaimRank {
     CLAIM_NONE,

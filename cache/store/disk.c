@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See disk.h for the states. Changes of state are logged here, where no caller hears of them. */
 #include "cache/store/disk.h"
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Health of the cache disk, as a state machine fed with the results of what the store does:
  *
@@ -9,8 +10,8 @@
  * ENOSPC and EDQUOT are left to eviction, and running out of descriptors or memory says nothing
  * about the disk. Its lock is a leaf; disk_state() takes none.
  */
-#ifndef HEARTH_STORE_DISK_H
-#define HEARTH_STORE_DISK_H
+#ifndef HEARTH_CACHE_STORE_DISK_H
+#define HEARTH_CACHE_STORE_DISK_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Eviction in batches of one transaction each: first what nobody has in use, then what is in use,
  * within each the least recently used; never what is pinned, unless it is named.

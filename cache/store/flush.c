@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The flusher. A record promises that an object's bytes survive a power cut, so the order is
  * always: sync the file system, then commit the records. One syncfs(2) for a few seconds of fills

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store's parts together, for the files of this folder and their tests.
  *
@@ -6,23 +7,23 @@
  *   pins_lock      one change of the pins at a time; held across their writing
  *   EvictTurn      one eviction at a time; held across unlinks and index commits
  *   flush_lock     one flush at a time; held across syncfs and index commits
- *   Fills.lock     fills and their chunks (fill.h)
+ *   Fills.lock     fills and their chunks (cache/store/fill/fill.h)
  *   Room.lock      the sample of the file system's use
  *   Ledger.lock, Claims.lock, Disk.lock, Wake.lock, EvictTurn.lock     leaves
  *
- * Threads: `fill_threads` workers (fill.c), one flusher (flush.c), one evictor (evict.c), one
- * scrubber (scrub.c), all owned by store.c and joined in store_close().
+ * Threads: `fill_threads` workers (cache/store/fill/fill.c), one flusher (flush.c), one evictor
+ * (evict.c), one scrubber (scrub.c), all owned by store.c and joined in store_close().
  */
-#ifndef HEARTH_STORE_INTERNAL_H
-#define HEARTH_STORE_INTERNAL_H
+#ifndef HEARTH_CACHE_STORE_INTERNAL_H
+#define HEARTH_CACHE_STORE_INTERNAL_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/statvfs.h>
 #include "cache/store/claims.h"
 #include "cache/store/disk.h"
-#include "cache/store/fill.h"
-#include "cache/store/index.h"
+#include "cache/store/fill/fill.h"
+#include "cache/store/index/index.h"
 #include "cache/store/layout.h"
 #include "cache/store/ledger.h"
 #include "cache/store/store.h"
@@ -129,7 +130,7 @@ void *store_flusher(void *store);
  */
 int store_scan(Store *store);
 
-/* --- room.c --- */
+/* --- space.c --- */
 /* Reserves room for an object, evicting if it must. FALSE: there is none. */
 gboolean room_reserve(Store *store, uint64_t size);
 /*

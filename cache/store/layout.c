@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Directory of the store. What is under objects/ is complete; what is not, has no name there. The
  * header is replaced by rename, so it is whole or the one before. It is marked open, and synced,
@@ -15,8 +16,8 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include "cache/autofd.h"
-#include "cache/store/header.h"
+#include "common/autofd.h"
+#include "cache/store/index/header.h"
 
 /* --- what may be a cache directory --- */
 

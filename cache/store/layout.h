@@ -1,14 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store's directory: lock, header, objects/ and partial/. Owns the descriptors; knows nothing
  * of the index. Functions on objects may be called from any thread; layout_open(), layout_mark(),
  * layout_reopen() and layout_close() by one at a time.
  */
-#ifndef HEARTH_STORE_LAYOUT_H
-#define HEARTH_STORE_LAYOUT_H
+#ifndef HEARTH_CACHE_STORE_LAYOUT_H
+#define HEARTH_CACHE_STORE_LAYOUT_H
 
 #include <stdatomic.h>
-#include "cache/store/format.h"
-#include "cache/store/key.h"
+#include "cache/store/index/format.h"
+#include "cache/store/index/key.h"
 
 typedef enum LayoutTrust {
     LAYOUT_CLEAN,     /* new, or closed in order: the index says all */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Uses are sampled without bias (reservoir sampling) when more come than are kept: recording the
  * first ones would keep refreshing the same objects of an epoch read in a fixed order.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ledger: what is true of the store but not yet in the index, in memory of bounded size.
  *
@@ -8,11 +9,11 @@
  *
  * and the sums that room is reckoned from. One lock guards all of it; it is a leaf.
  */
-#ifndef HEARTH_STORE_LEDGER_H
-#define HEARTH_STORE_LEDGER_H
+#ifndef HEARTH_CACHE_STORE_LEDGER_H
+#define HEARTH_CACHE_STORE_LEDGER_H
 
 #include <pthread.h>
-#include "cache/store/index.h"
+#include "cache/store/index/index.h"
 
 #define LEDGER_PENDING_MAX 16384
 #define LEDGER_PENDING_EARLY 4096 /* flush without waiting for the interval */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The scan after a crash or the loss of the index. It runs beside normal work, on the flusher's
  * thread: opening the store must not keep file systems waiting while a million names are read.
@@ -15,7 +16,7 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
-#include "cache/autofd.h"
+#include "common/autofd.h"
 #include "cache/store/internal.h"
 
 static gboolean recorded(Store *store, const ObjectId *id)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The scrubber: a thread that verifies all objects in the order of their names, at a bounded rate
  * and after all other I/O of the disk. It begins at a place of its own each time, so that a hearthd

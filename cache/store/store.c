@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store, put together: opening and closing, looking objects up, linking them in, dropping them.
  * The parts are named in internal.h, with the order of their locks.
@@ -10,7 +11,7 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
-#include "cache/autofd.h"
+#include "common/autofd.h"
 #include "cache/store/internal.h"
 #include "cache/store/verity.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store: whole-file objects on the node's NVMe. An object is named by where its bytes come
  * from (ObjectKey), so it never needs invalidation: a changed file has another name. One hearthd
@@ -14,13 +15,13 @@
  * Every public function is safe from any thread. No lock of the store is held across an Origin
  * call or disk I/O of object data. Data-path functions return 0/count or -errno.
  */
-#ifndef HEARTH_STORE_H
-#define HEARTH_STORE_H
+#ifndef HEARTH_CACHE_STORE_STORE_H
+#define HEARTH_CACHE_STORE_STORE_H
 
 #include <glib.h>
 #include <stdint.h>
 #include "cache/origin/origin.h"
-#include "cache/report/histogram.h"
+#include "common/metrics/histogram.h"
 
 typedef struct Store Store;
 typedef struct StoreFill StoreFill;

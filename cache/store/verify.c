@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/store/verify.h"
 #include <endian.h>
 #include <errno.h>
@@ -6,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
-#include "cache/autofd.h"
+#include "common/autofd.h"
 #include "cache/store/internal.h"
 
 #define ALIGNMENT 4096

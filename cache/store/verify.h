@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Verification of objects against the checksum taken when their bytes came from the origin. It
  * reads the disk, past the page cache, so that it neither believes what readers have in memory nor
  * pushes it out. Used by store_verify_some() and the scrubber.
  */
-#ifndef HEARTH_STORE_VERIFY_H
-#define HEARTH_STORE_VERIFY_H
+#ifndef HEARTH_CACHE_STORE_VERIFY_H
+#define HEARTH_CACHE_STORE_VERIFY_H
 
 #include "cache/store/store.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/store/verity.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -5,7 +6,7 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-#include "cache/autofd.h"
+#include "common/autofd.h"
 
 #define BLOCK 4096
 #define PROBE "verity"

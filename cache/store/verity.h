@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fs-verity (Documentation/filesystems/fsverity.rst): the kernel keeps a hash tree of a file that
  * may not change any more, and answers EIO instead of a page that is not what it was.
@@ -5,8 +6,8 @@
  * Objects are sealed so by the flusher, once their bytes are synced: sealing waits for them. Until
  * then an object is like any other.
  */
-#ifndef HEARTH_STORE_VERITY_H
-#define HEARTH_STORE_VERITY_H
+#ifndef HEARTH_CACHE_STORE_VERITY_H
+#define HEARTH_CACHE_STORE_VERITY_H
 
 #include "cache/store/internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Waking of background threads. A kick that comes while a round is under way is not lost: it begins
  * the next one.

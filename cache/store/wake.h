@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A background thread's waiting: for its next round, a kick, or the order to stop. */
-#ifndef HEARTH_STORE_WAKE_H
-#define HEARTH_STORE_WAKE_H
+#ifndef HEARTH_CACHE_STORE_WAKE_H
+#define HEARTH_CACHE_STORE_WAKE_H
 
 #include <glib.h>
 #include <pthread.h>
 #include <stdint.h>
-#include "cache/monotonic.h"
+#include "common/monotonic.h"
 
 typedef struct Wake {
     pthread_mutex_t lock;

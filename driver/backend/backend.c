@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/backend/backend.h"
 
 void backend_volume_free(BackendVolume *volume)

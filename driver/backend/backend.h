@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where volumes are made. A backend is a table of primitives; the order of steps that makes
- * provisioning safe to repeat is written once, over the table, in provision.h. Only this folder
- * includes Ceph headers.
+ * provisioning safe to repeat is written once, over the table, in driver/provision/provision.h.
+ * Only this folder includes Ceph headers.
  *
  * All functions may block until `deadline_us` (of g_get_monotonic_time()) and no longer, and may be
  * called from many threads; a session is used by one at a time. Errors are in HEARTH_ERROR:
@@ -17,11 +18,11 @@
 
 #include <glib.h>
 #include <jansson.h>
-#include "driver/error.h"
+#include "common/error.h"
 #include "driver/volume/adopted_id.h"
 #include "driver/volume/id.h"
 #include "driver/volume/params.h"
-#include "driver/volume/secrets.h"
+#include "driver/cluster/secrets.h"
 
 typedef struct BackendVolume {
     /* Something of its name is there, for volume_create() to finish, or it is being copied to. */
@@ -38,7 +39,7 @@ typedef struct BackendVolume {
 void backend_volume_free(BackendVolume *volume);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BackendVolume, backend_volume_free)
 
-/* What ceph-csi's journal says of a volume or a snapshot (ceph_csi_journal.h). */
+/* What ceph-csi's journal says of a volume or a snapshot (driver/backend/ceph/csi_journal.h). */
 typedef enum JournalKind { JOURNAL_VOLUME, JOURNAL_SNAPSHOT } JournalKind;
 typedef struct JournalEntry {
     char *request_name;      /* NULL: not told */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Volumes as directories under one root, for development and for tests without Ceph:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/kube/backoff.h"
 
 gint64 kube_backoff_next_ms(KubeBackoff *b)

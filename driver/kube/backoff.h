@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long to wait: between tries of what failed (a delay that doubles, with jitter so that a
  * fleet of nodes does not come back in step), and before a write (a token bucket, so that a fault

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests of the Kubernetes API: JSON in, JSON out, tried again in this one place.
  *

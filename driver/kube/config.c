@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/kube/config.h"
 #include <string.h>
 #include "driver/kube/error.h"

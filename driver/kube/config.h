@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the API server is and who we are: in a pod from its service account, elsewhere from
  * a kubeconfig. What we do not speak (exec plugins, passwords, impersonation) is an error that

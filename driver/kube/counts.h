@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests counted by method and HTTP status. Thread-safe. */
 #ifndef HEARTH_DRIVER_KUBE_COUNTS_H
 #define HEARTH_DRIVER_KUBE_COUNTS_H

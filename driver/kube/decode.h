@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The stream of a watch: one JSON object a line, {"type": ..., "object": ...}, cut anywhere by the
  * network. Does no I/O. What has come of a line is bounded; a line that is not such an object ends

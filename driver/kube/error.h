@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Errors of the Kubernetes client. The code says what a caller can do about it; the HTTP status,
  * the reason and the delay that the API server gave come along. Messages name the request and never

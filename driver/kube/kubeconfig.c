@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kubeconfig, of which one context is followed: its cluster and its user. libyaml reads it into
  * nodes that are looked up by name, so aliases cost nothing and nothing recurses.

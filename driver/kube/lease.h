@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One of several processes acts: leader election by a Lease, by the rules that client-go follows,
  * so that either may take over from the other.

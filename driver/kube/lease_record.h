@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a Lease says, and what it is to say next: the rules of lease.h without I/O or a clock of
  * their own. For one thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/kube/list.h"
 #include "driver/kube/error.h"
 
@@ -25,8 +26,7 @@ static gboolean take_page(const char *path, const json_t *page,
         return malformed(path, "the list has no resourceVersion", error);
     size_t i;
     json_t *object;
-    json_array_foreach(items, i, object)
-    {
+    json_array_foreach (items, i, object) {
         if (!json_is_object(object))
             return malformed(path, "an item is no object", error);
         on_object(object, data);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Objects of a kind, page by page, so that neither side holds all of them at once.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/kube/resource.h"
 
 static void append(GString *path, const char *part)

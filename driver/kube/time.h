@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Times as the API writes them: RFC 3339 in UTC, seconds in metav1.Time, exactly six digits of
  * a second in metav1.MicroTime (a Lease's renewTime; other forms of that are refused).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bearer token we show. A service account's is a file that kubelet replaces before the old one
  * expires (after 48 minutes of an hour), so it is read anew when a minute has passed, and at once

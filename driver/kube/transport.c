@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/kube/transport.h"
 #include <curl/curl.h>
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One HTTP exchange with the API server, over connections that are kept (libcurl). No retry,
  * no JSON: that is client.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/kube/watch.h"
 #include <pthread.h>
 #include "driver/kube/backoff.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keeps up with the objects of a kind: a list, then a watch from where the list ended, for ever, on
  * a thread of its own (what client-go calls an informer, without its store: whoever needs objects
@@ -9,13 +10,13 @@
  *    └───────────────────────┘ pause, if the last time was not long ago
  *
  * The callbacks are called on that thread, with no lock held, in the order of the API server. They
- * must not call kube_watch_free(). Each change is told once (known.h); changes between two looks
+ * must not call kube_watch_free(). Each change is told once (seen.h); changes between two looks
  * are told as one.
  */
 #ifndef HEARTH_DRIVER_KUBE_WATCH_H
 #define HEARTH_DRIVER_KUBE_WATCH_H
 
-#include "driver/kube/known.h"
+#include "driver/kube/seen.h"
 #include "driver/kube/list.h"
 
 typedef struct KubeWatchOps {

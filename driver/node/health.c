@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/node/health.h"
-#include "driver/node/dataset_internal.h"
+#include "driver/node/dataset/internal.h"
 
 static char *unserved(Staging *s, const char *volume, Deadline deadline)
 {

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether a mounted volume works, for CSI's VolumeCondition: that hearthd is there and serves it,
  * that Ceph answers for it, that its root is still there. Each is asked afresh and for a bounded
  * time; what is cached says nothing about health.
  */
-#ifndef HEARTH_NODE_HEALTH_H
-#define HEARTH_NODE_HEALTH_H
+#ifndef HEARTH_DRIVER_NODE_HEALTH_H
+#define HEARTH_DRIVER_NODE_HEALTH_H
 
 #include "driver/node/staging.h"
 

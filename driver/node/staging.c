@@ -1,13 +1,14 @@
-#include "driver/node/dataset_internal.h"
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/node/dataset/internal.h"
 #include "driver/node/staging_internal.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mount.h>
-#include "cache/autofd.h"
-#include "driver/node/kubelet_paths.h"
-#include "driver/node/selinux.h"
-#include "driver/node/spec.h"
+#include "common/autofd.h"
+#include "driver/node/mount/kubelet_paths.h"
+#include "driver/node/mount/selinux.h"
+#include "driver/node/hearthd/spec.h"
 
 /* For the attributes of a mount of which it is only asked whether it is dead. */
 #define DEAD_PROBE_MS 2000

@@ -1,31 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Staging and publishing of volumes: what the Node service does after it has checked its arguments.
  *
  * The mount table is the only record of what is staged and published, so every operation begins by
  * reading it and a repetition after a crash at any step continues from there:
- *   - mounts appear complete (mount.h); an operation that fails takes back what it did;
+ *   - mounts appear complete (driver/node/mount/mount.h); an operation that fails takes back what
+ * it did;
  *   - a mount of ours that nobody serves (hearthd was killed) is stale: it is unmounted lazily and
  *     made anew by the next operation that needs it;
  *   - a volume is detached from hearthd when its last mount is gone, in whatever order its staging
  *     and target mounts go.
  * Calls on one volume or one path exclude each other: the later one gets ABORTED.
  */
-#ifndef HEARTH_NODE_STAGING_H
-#define HEARTH_NODE_STAGING_H
+#ifndef HEARTH_DRIVER_NODE_STAGING_H
+#define HEARTH_DRIVER_NODE_STAGING_H
 
 #include <glib.h>
 #include <jansson.h>
 #include <stdint.h>
-#include "driver/node/block.h"
-#include "driver/node/mount.h"
+#include "driver/node/image/block.h"
+#include "driver/node/mount/mount.h"
 
 typedef struct Staging Staging;
 
-/* Takes the mounter over. Starts the watch over hearthd (watch.h). */
+/* Takes the mounter over. Starts the watch over hearthd (driver/node/hearthd/watch.h). */
 Staging *staging_new(NodeMounter *mounter, const char *hearthd_socket);
 /*
- * Lets it stage images (image.h): `block` is taken over; beneath device_dir are the mounts of what
- * hearthd serves of them. Before the first call.
+ * Lets it stage images (driver/node/image/image.h): `block` is taken over; beneath device_dir are
+ * the mounts of what hearthd serves of them. Before the first call.
  */
 void staging_take_images(Staging *staging, NodeBlock *block, const char *device_dir);
 /* No call may be running. Mounts stay. */

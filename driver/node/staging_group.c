@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What may change of a volume while it is staged: how many bytes of it are cached, and the group
  * its files are for. One mount shows them for one group, so that changes only while nobody has the
  * volume: a pod that comes after the last one with another group gets its own, and one that comes
  * beside it is refused instead of finding files it cannot read.
  */
-#include "driver/node/spec.h"
+#include "driver/node/hearthd/spec.h"
 #include "driver/node/staging_internal.h"
 
 gboolean staging_renew(Staging *s, HearthdLink *link, const char *volume, const json_t *spec,

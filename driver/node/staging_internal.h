@@ -1,17 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What staging.c (mounts that hearthd serves) and image*.c (what is on images) share. Functions
- * below need the volume held (busy.h).
+ * below need the volume held (common/busy.h).
  */
-#ifndef HEARTH_NODE_STAGING_INTERNAL_H
-#define HEARTH_NODE_STAGING_INTERNAL_H
+#ifndef HEARTH_DRIVER_NODE_STAGING_INTERNAL_H
+#define HEARTH_DRIVER_NODE_STAGING_INTERNAL_H
 
-#include "driver/node/block.h"
-#include "driver/node/busy.h"
-#include "driver/node/fsgroup.h"
-#include "driver/node/hearthd.h"
-#include "driver/node/keeper.h"
+#include "driver/node/image/block.h"
+#include "common/busy.h"
+#include "driver/node/mount/fsgroup.h"
+#include "driver/node/hearthd/hearthd.h"
+#include "driver/node/hearthd/keeper.h"
 #include "driver/node/staging.h"
-#include "driver/node/watch.h"
+#include "driver/node/hearthd/watch.h"
 
 struct Staging {
     NodeMounter *mounter;
@@ -93,10 +94,10 @@ gboolean staging_bind(Staging *s, const char *volume, const char *staged, const 
                       dev_t dev, uint64_t attrs, gboolean exclusive, Deadline deadline,
                       GError **error);
 
-/* dataset.c */
+/* driver/node/dataset/dataset.c */
 void node_datasets_free(Staging *s);
 
-/* image.c, image_mounts.c */
+/* driver/node/image/image.c, driver/node/image/mounts.c */
 
 /* Whether the mount is of something on the volume's image: its file system, or its device. */
 gboolean image_is_mount_of(Staging *s, const MountEntry *entry, const char *volume);

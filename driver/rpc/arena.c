@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A bump allocator. Chunks grow from 4 KiB, which a Probe never leaves, to 256 KiB; what is larger
  * than a quarter of the next chunk gets one of its own, so that little is left unused. Chunks come

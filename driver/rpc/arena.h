@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory of one call: zeroed pieces cut from a few chunks, all freed at once. A request may carry
  * secrets and the decoder copies them here, so every chunk is wiped before it is freed. Bounded:
  * past RPC_ARENA_MAX_BYTES allocation fails and the arena says so, which fails the call. Not
  * thread-safe: a call belongs to one worker.
  */
-#ifndef HEARTH_RPC_ARENA_H
-#define HEARTH_RPC_ARENA_H
+#ifndef HEARTH_DRIVER_RPC_ARENA_H
+#define HEARTH_DRIVER_RPC_ARENA_H
 
 #include <glib.h>
 #include <protobuf-c/protobuf-c.h>

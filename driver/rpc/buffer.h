@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bytes of one request message, admitted against a budget that all connections share. A message
  * of at most RPC_SMALL_BYTES is always admitted, so that Probe is answered however many large ones
  * are under way; larger ones together stay below the budget. Wiped when freed: they carry secrets.
  * A buffer is used by one thread at a time; the budget by any.
  */
-#ifndef HEARTH_RPC_BUFFER_H
-#define HEARTH_RPC_BUFFER_H
+#ifndef HEARTH_DRIVER_RPC_BUFFER_H
+#define HEARTH_DRIVER_RPC_BUFFER_H
 
 #include <glib.h>
 #include <stdatomic.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Decode, handle, encode. Request bytes are wiped and freed once decoded, the arena before the
  * reply is handed over: a slow reader of the response holds nothing but the response.

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One call, from complete request to reply. The I/O thread makes it and frees it; in between a
  * worker runs it. Each field says whose it is.
  */
-#ifndef HEARTH_RPC_CALL_H
-#define HEARTH_RPC_CALL_H
+#ifndef HEARTH_DRIVER_RPC_CALL_H
+#define HEARTH_DRIVER_RPC_CALL_H
 
 #include <stdatomic.h>
 

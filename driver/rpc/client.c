@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One nghttp2 session over a non-blocking socket, driven by poll() until the call's stream closes.
  * The state of the one call under way is in the client; callbacks for any other stream are ignored.
@@ -12,8 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cache/autofd.h"
-#include "driver/error.h"
+#include "common/autofd.h"
+#include "common/error.h"
 #include "driver/rpc/framing.h"
 #include "driver/rpc/listen.h"
 #include "driver/rpc/validate.h"

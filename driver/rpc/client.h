@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A unary gRPC client over a unix socket, for probes, tests, benchmarks and the demo. Blocking, one
  * call at a time on one connection; not thread-safe. After a transport error every further call
  * fails.
  */
-#ifndef HEARTH_RPC_CLIENT_H
-#define HEARTH_RPC_CLIENT_H
+#ifndef HEARTH_DRIVER_RPC_CLIENT_H
+#define HEARTH_DRIVER_RPC_CLIENT_H
 
 #include <glib.h>
 #include <protobuf-c/protobuf-c.h>

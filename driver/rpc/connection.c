@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An nghttp2 session and its streams. What nghttp2 would do by itself and must not:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One server connection of gRPC over HTTP/2, between bytes and calls. It does no I/O, knows no
  * method and starts no thread: the owner feeds it what it received, sends what it gives, finds
@@ -9,8 +10,8 @@
  * A peer can close a stream in any state. The call of a RUNNING stream that this file answers or
  * that the peer closes is "gone": the owner is told once and must not use the stream again.
  */
-#ifndef HEARTH_RPC_CONNECTION_H
-#define HEARTH_RPC_CONNECTION_H
+#ifndef HEARTH_DRIVER_RPC_CONNECTION_H
+#define HEARTH_DRIVER_RPC_CONNECTION_H
 
 #include <glib.h>
 #include <sys/types.h>

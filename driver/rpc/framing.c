@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parsers here see bytes of the network: lengths are explicit and no terminator is assumed. */
 #include "driver/rpc/framing.h"
 

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The small texts and numbers of gRPC over HTTP/2 that are not HTTP/2's own:
  * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md. Pure functions.
  */
-#ifndef HEARTH_RPC_FRAMING_H
-#define HEARTH_RPC_FRAMING_H
+#ifndef HEARTH_DRIVER_RPC_FRAMING_H
+#define HEARTH_DRIVER_RPC_FRAMING_H
 
 #include <glib.h>
 

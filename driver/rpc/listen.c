@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Taking the path over from a dead server: connect first, and unlink only what refuses. Both traps
  * are Linux's: connecting to a regular file is refused like connecting to a dead socket, so the
@@ -13,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cache/autofd.h"
+#include "common/autofd.h"
 
 gboolean rpc_set_errno(GError **error, int number, const char *what, const char *path)
 {

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The listening unix socket of a server: made without displacing one that is alive, and removed
  * without removing somebody else's.
  */
-#ifndef HEARTH_RPC_LISTEN_H
-#define HEARTH_RPC_LISTEN_H
+#ifndef HEARTH_DRIVER_RPC_LISTEN_H
+#define HEARTH_DRIVER_RPC_LISTEN_H
 
 #include <glib.h>
 #include <sys/stat.h>

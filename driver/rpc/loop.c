@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Peers are written to, and freed, only at the end of a turn of the loop: callbacks just mark them,
  * so nothing that a turn still has in hand disappears, and what a turn produces for a peer leaves
@@ -20,7 +21,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "driver/error.h"
+#include "common/error.h"
 
 #define IN_BYTES (16 * 1024) /* fewer pings than nghttp2 takes for a flood between two flushes */
 #define OUT_BYTES (64 * 1024)

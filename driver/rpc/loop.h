@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The I/O thread: an epoll loop over the listening socket, the connections and a wake-up. Bytes go
  * between sockets and connection.h here; what is called with them is the server's.
  */
-#ifndef HEARTH_RPC_LOOP_H
-#define HEARTH_RPC_LOOP_H
+#ifndef HEARTH_DRIVER_RPC_LOOP_H
+#define HEARTH_DRIVER_RPC_LOOP_H
 
 #include "driver/rpc/connection.h"
 #include "driver/rpc/listen.h"

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Zeroed memory of one call, which is the kernel's again as soon as it is freed. What is large is
  * mapped: malloc maps too, but after the first such piece was freed it takes those of that size
  * from its heap, where one small piece that lives on above them keeps all of it.
  */
-#ifndef HEARTH_RPC_PAGES_H
-#define HEARTH_RPC_PAGES_H
+#ifndef HEARTH_DRIVER_RPC_PAGES_H
+#define HEARTH_DRIVER_RPC_PAGES_H
 
 #include <glib.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One lock guards everything. A worker that waits for Ceph may wait for ever, so stopping is
  * bounded and reports instead of joining at any price: the process can then only exit.

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Worker threads that run jobs in order of arrival. Threads are made as jobs find none idle, up to
  * a bound; beyond it jobs queue, up to another bound; beyond that they are refused. A job that
  * still queues can be withdrawn. The caller owns jobs; the pool links them only while they queue.
  */
-#ifndef HEARTH_RPC_POOL_H
-#define HEARTH_RPC_POOL_H
+#ifndef HEARTH_DRIVER_RPC_POOL_H
+#define HEARTH_DRIVER_RPC_POOL_H
 
 #include <glib.h>
 

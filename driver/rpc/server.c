@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Methods, workers, and the way between them and the I/O thread. A call that becomes gone while it
  * queues is freed at once; while it runs it is only marked, and freed when its worker hands it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A gRPC server for unary calls over a unix socket: HTTP/2 by nghttp2, messages by protobuf-c.
  * One I/O thread owns the connections, a pool of workers runs the handlers. Limits: requests of
@@ -11,12 +12,12 @@
  *
  * Strings of a request are valid UTF-8 without NUL and every key of a map occurs once.
  */
-#ifndef HEARTH_RPC_SERVER_H
-#define HEARTH_RPC_SERVER_H
+#ifndef HEARTH_DRIVER_RPC_SERVER_H
+#define HEARTH_DRIVER_RPC_SERVER_H
 
 #include <glib.h>
 #include <protobuf-c/protobuf-c.h>
-#include "driver/error.h"
+#include "common/error.h"
 
 typedef struct RpcServer RpcServer;
 typedef struct RpcCall RpcCall;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The request side takes nothing on trust: every length is bounded before memory is given, and what
  * gRPC forbids is answered with the status its specification names (grpc/doc/statuscodes.md). An
@@ -7,7 +8,7 @@
 
 #include <string.h>
 
-#include "driver/error.h"
+#include "common/error.h"
 
 enum { SEEN_METHOD = 1, SEEN_PATH = 2, SEEN_CONTENT_TYPE = 4, SEEN_TIMEOUT = 8 };
 

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One stream of a connection: gRPC's rules for a request, and its one answer. Inside rpc/, for
  * connection.c, which turns what nghttp2 reports into the events below, and stream.c.
  */
-#ifndef HEARTH_RPC_STREAM_H
-#define HEARTH_RPC_STREAM_H
+#ifndef HEARTH_DRIVER_RPC_STREAM_H
+#define HEARTH_DRIVER_RPC_STREAM_H
 
 #include <nghttp2/nghttp2.h>
 

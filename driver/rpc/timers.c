@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Slot i of the heap is not later than slots 2i and 2i+1; every timer knows its own slot. */
 #include "driver/rpc/timers.h"
 

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Timers of the I/O thread: a binary heap of what its owners embed, so that arming one allocates
  * nothing of its own and disarming costs log n. Times are of g_get_monotonic_time(), microseconds.
  */
-#ifndef HEARTH_RPC_TIMERS_H
-#define HEARTH_RPC_TIMERS_H
+#ifndef HEARTH_DRIVER_RPC_TIMERS_H
+#define HEARTH_DRIVER_RPC_TIMERS_H
 
 #include <glib.h>
 

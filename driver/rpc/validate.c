@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The walk follows the wire, not the decoded message. It accepts no more than protobuf-c does where
  * the two could read the same bytes differently (over-long tags and lengths, which protobuf-c
@@ -8,7 +9,7 @@
 
 #include <string.h>
 
-#include "driver/error.h"
+#include "common/error.h"
 
 /* CSI nests seven deep and nothing recurses. */
 #define MAX_DEPTH 32

@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What protobuf-c leaves to its users, for any message by its descriptor. It truncates strings at a
  * NUL and does not look at UTF-8, so an ID "a\0b" would become "a", and a name that Go refuses to
  * read would leave us: both are checked on the wire, in both directions. And it keeps every entry
  * of a map, where the last of a duplicate key counts.
  */
-#ifndef HEARTH_RPC_VALIDATE_H
-#define HEARTH_RPC_VALIDATE_H
+#ifndef HEARTH_DRIVER_RPC_VALIDATE_H
+#define HEARTH_DRIVER_RPC_VALIDATE_H
 
 #include <glib.h>
 #include <protobuf-c/protobuf-c.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every row of a table is added as a table of its own whose handler writes the line and calls the
  * real one; so the server needs to know nothing of logging. Calls of methods without a handler are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One log line a call, at the edge: method, code, ms, request (rpc_call_id()), volume (its ID, or
  * the name of one to create) and the error. Never a request's or response's body. What a probe and
@@ -7,7 +8,7 @@
 #define HEARTH_DRIVER_SERVICE_CALL_LOG_H
 
 #include "driver/rpc/server.h"
-#include "driver/timings.h"
+#include "common/metrics/timings.h"
 
 typedef struct CallLog CallLog;
 

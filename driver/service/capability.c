@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/service/capability.h"
 #include <string.h>
-#include "driver/error.h"
+#include "common/error.h"
 
 static gboolean refuse(GError **error, gsize i, const char *text)
 {

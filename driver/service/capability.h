@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Volume capabilities (CSI 1.12, VolumeCapability): whether a list is well formed, and whether
  * volumes of a type can do what it asks. Directories and subvolumes are file systems that any

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/service/identity.h"
 #include <string.h>
 #include "csi.pb-c.h"

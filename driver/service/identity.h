@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The CSI Identity service, the same in both roles but for what Probe looks at. */
 #ifndef HEARTH_DRIVER_SERVICE_IDENTITY_H
 #define HEARTH_DRIVER_SERVICE_IDENTITY_H

@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/service/metrics.h"
-#include "driver/backend/ceph_conn.h"
+#include "driver/backend/ceph/conn.h"
 
 static void tell_request(const char *method, int status, guint64 count, void *data)
 {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hearth-csi's metrics, by name and label in hearth-csi(8). */
 #ifndef HEARTH_DRIVER_SERVICE_METRICS_H
 #define HEARTH_DRIVER_SERVICE_METRICS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Volume IDs of ceph-csi, so that a PersistentVolume it made works with this driver's name in it
  * (its docs/design, "CSI identifier"):

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The volumeAttributes of PersistentVolumes: those CreateVolume wrote (service/context.h), those of
  * an admin's static volume, and those ceph-csi wrote, of a PersistentVolume that was taken over.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/volume/capacity.h"
 
 #define MIB (G_GINT64_CONSTANT(1) << 20)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How large a volume becomes. CSI gives a range, [required, limit], where 0 is no bound; both zero
  * means the driver's choice.
@@ -6,7 +7,7 @@
 #define HEARTH_DRIVER_VOLUME_CAPACITY_H
 
 #include <glib.h>
-#include "driver/error.h"
+#include "common/error.h"
 #include "driver/volume/id.h"
 
 #define CAPACITY_DEFAULT (G_GINT64_CONSTANT(1) << 30)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/volume/dataset_key.h"
 #include <string.h>
 

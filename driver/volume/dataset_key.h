@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A dataset's name in Kubernetes: 16 hex digits, the same on every node and in the controller,
  * whichever class, claim or static volume shows it. It is made of where the snapshot is: cluster,

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names of datasets as people write them: "[GROUP/]SUBVOLUME@SNAPSHOT". Without a group it is the
  * one of the cluster's entry in config.json. */
 #ifndef HEARTH_DRIVER_VOLUME_DATASET_NAME_H
 #define HEARTH_DRIVER_VOLUME_DATASET_NAME_H
 
 #include <glib.h>
-#include "driver/error.h"
+#include "common/error.h"
 
 typedef struct DatasetName {
     char *group; /* NULL: the cluster's */

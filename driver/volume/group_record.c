@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * {"version": 1, "kind": "groupSnapshot", "requestName", "created": "<UTC>",
  *  "members": [{"volume", "group", "snapshot", "bytes"}, ...]}

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Name records of group snapshots, "group.<name>": created before the members' records and removed
  * after them. It says which snapshots of which volumes belong together; each member has a snapshot
@@ -8,7 +9,7 @@
 #define HEARTH_DRIVER_VOLUME_GROUP_RECORD_H
 
 #include <glib.h>
-#include "driver/error.h"
+#include "common/error.h"
 
 /* So that a record stays small and the volumes' writers are not held up for long. */
 #define GROUP_MAX_MEMBERS 64

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See id.h for the format. Decoding is strict: what it accepts, encoding reproduces. */
 #include "driver/volume/id.h"
 #include "driver/volume/adopted_id.h"

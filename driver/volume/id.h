@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Volume IDs. An ID says by itself where a volume is, so that no call needs a look-up table:
  *
@@ -13,7 +14,7 @@
 #define HEARTH_DRIVER_VOLUME_ID_H
 
 #include <glib.h>
-#include "driver/error.h"
+#include "common/error.h"
 
 /* The CSI limit on strings (spec, "Size Limits"). */
 #define VOLUME_ID_MAX 128

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/volume/mutable.h"
 #include <string.h>
 #include "driver/volume/params.h"
@@ -140,8 +141,7 @@ const char *mutable_difference(const json_t *given, const json_t *now)
 {
     const char *name;
     json_t *value;
-    json_object_foreach((json_t *)given, name, value)
-    {
+    json_object_foreach ((json_t *)given, name, value) {
         json_t *other = json_object_get(now, name);
         if (!other || !json_equal(value, other))
             return name;

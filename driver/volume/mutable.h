@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What may change of a volume while it is there (CSI's mutable parameters, Kubernetes'
  * VolumeAttributesClass), as a JSON object of the names given, values in one spelling:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ceph's own rule for names of file systems and subvolumes is [A-Za-z0-9._-]; see name.h. */
 #include "driver/volume/name.h"
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From the name a request gives to the name the volume has in its backend. It is a function of the
  * request alone, so that a retry after any crash finds what the first attempt left, and it keeps
@@ -7,7 +8,7 @@
 #define HEARTH_DRIVER_VOLUME_NAME_H
 
 #include <glib.h>
-#include "driver/error.h"
+#include "common/error.h"
 
 /* The CSI limit on strings (spec, "Size Limits"). */
 #define NAME_REQUEST_MAX 128

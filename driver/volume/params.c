@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One row a parameter. A row says for which types of volume the name means something.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A StorageClass's parameters, by ceph-csi's names, as a struct. A class of ceph-csi's is read as
  * it is: without `type` it is of RBD when it names a pool and no file system; what is about

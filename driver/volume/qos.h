@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Limits of images by ceph-csi's rules, for a StorageClass or a VolumeAttributesClass:
  *
@@ -13,7 +14,7 @@
 
 #include <glib.h>
 #include <jansson.h>
-#include "driver/error.h"
+#include "common/error.h"
 
 /* INVALID_ARGUMENT for a perGiB with neither base nor maximum beside it; NULL is fine. */
 gboolean qos_check(const json_t *given, GError **error);

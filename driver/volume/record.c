@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * {"version": 1, "kind": "volume", "requestName", "group", "bytes", "parameters": {...},
  *  "source": "<ID>", "sourceAt": "<ID>", "backing": {"group", "name", "snapshot", "path"},
@@ -171,14 +172,12 @@ static const char *difference(json_t *a, json_t *b)
 {
     const char *name;
     json_t *value;
-    json_object_foreach(a, name, value)
-    {
+    json_object_foreach (a, name, value) {
         json_t *other = json_object_get(b, name);
         if (!other || !json_equal(value, other))
             return name;
     }
-    json_object_foreach(b, name, value)
-    {
+    json_object_foreach (b, name, value) {
         if (!json_object_get(a, name))
             return name;
     }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Name records: what the backend cannot hold of a volume, one JSON object under its name, created
  * before the volume and removed after it. A name with a record and no volume is a creation to

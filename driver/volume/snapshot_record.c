@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * {"version": 1, "kind": "snapshot", "requestName", "source": {"group", "name", "path", "handle"},
  * "bytes", "created": "<UTC>", "groupSnapshot": "<name>" (absent for one on its own)}; the handle

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Name records of snapshots, "snap.<name>": created before the snapshot and removed after it, as a
  * volume's. It says what the snapshot's ID does not, of which volume it is, and what CSI asks for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a node is. Of a node's topology, which kubelet refuses to change, there is the node alone;
  * its tier and its zone are labels that the controller keeps (warm/labels.h). They have the names

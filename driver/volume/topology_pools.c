@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/volume/topology_pools.h"
 #include <jansson.h>
 #include <string.h>
-#include "driver/error.h"
+#include "common/error.h"
 
 #define NAME "topologyConstrainedPools"
 #define refuse(error, ...) hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, __VA_ARGS__)
@@ -25,8 +26,7 @@ static gboolean parse_segments(const json_t *entry, gsize i, GHashTable *segment
 {
     gsize k;
     json_t *segment;
-    json_array_foreach(json_object_get(entry, "domainSegments"), k, segment)
-    {
+    json_array_foreach (json_object_get(entry, "domainSegments"), k, segment) {
         const char *label = text_of(segment, "domainLabel"), *value = text_of(segment, "value");
         if (!label || !value)
             return refuse(error,
@@ -64,8 +64,7 @@ GPtrArray *topology_pools_parse(const char *text, GError **error)
     gboolean good = json_array_size(root) > 0 ||
                     refuse(error, NAME " is no JSON array of pools (line %d, column %d)",
                            root ? 1 : at.line, root ? 1 : at.column);
-    json_array_foreach(root, i, entry)
-    {
+    json_array_foreach (root, i, entry) {
         good = good && parse_entry(entry, i, pools, error);
     }
     json_decref(root);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ceph-csi's parameter topologyConstrainedPools: JSON, an array of
  *

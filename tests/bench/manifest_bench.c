@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Figures of building a manifest alone, of a tree that is only reckoned: seconds, bytes, and the
  * most memory of its own the process had meanwhile (RssAnon of proc(5): without the pages of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Figures of the store alone, without Ceph or FUSE: opens a second of warm objects, fills a second
  * of small files, and opening a store of many records. Prints one line for each.

@@ -1,4 +1,4 @@
-# Sourced by check: what the chart makes for each version of Kubernetes that deploy/docs/kubernetes.md has, and what it says
+# Sourced by check: what the chart makes for each version of Kubernetes that docs/kubernetes.md has, and what it says
 # where one lacks something.
 
 VERSIONS="1.30 1.31 1.32 1.33 1.34 1.35 1.36 1.37"
@@ -77,5 +77,5 @@ unset KUBE_VERSION
 # ---- the document
 
 for version in $VERSIONS; do
-    grep -q "^| $version |" "$top/deploy/docs/kubernetes.md" || fail "the_document_has_kubernetes_${version/./_}" "deploy/docs/kubernetes.md has no row for it"
+    grep -q "^| $version |" "$top/docs/kubernetes.md" || fail "the_document_has_kubernetes_${version/./_}" "docs/kubernetes.md has no row for it"
 done

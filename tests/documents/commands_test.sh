@@ -8,7 +8,7 @@ DOCUMENTS_TOP=$(mktemp -d)
 trap 'rm -rf "$DOCUMENTS_TOP"' EXIT
 failed=0
 cd "$DOCUMENTS_TOP" || exit 1
-mkdir -p .ci deploy/{docs,man,examples} charts/hearth/templates tests/{integration,e2e,documents}
+mkdir -p .ci docs deploy/{man,examples} charts/hearth/templates tests/{integration,e2e,documents}
 
 verdict() { # NAME TRUE-OR-FALSE WHY
     if "$2"; then
@@ -25,15 +25,15 @@ tree() { # without a fault
     printf '%s\n' "exec total 'make check' 'make demo'" >.ci/run
     printf 'check: ## x\n\t$(MAKE) --no-print-directory check-unit\ncheck-unit:\ndemo:\nbench:\n' >Makefile
     printf '# Top\n```\nmake demo   # a remark\n```\n## Below\n```sh\nkubectl get a \\\n    -o wide   # 2\nceph x >"a # b"\n```\nText of `kubectl get\na -o`, `make check-unit` and `hearthd is gone`.\n```yaml\nkubectl: no\n```\n' >README.md
-    printf '# Docs\n```sh\nkubectl create -f - <<END\na: b\nEND\nhelm test\n```\n```\n$ ceph status\n  health: ok\n```\n' >deploy/docs/a.md
+    printf '# Docs\n```sh\nkubectl create -f - <<END\na: b\nEND\nhelm test\n```\n```\n$ ceph status\n  health: ok\n```\n' >docs/a.md
     printf '.SH EXAMPLES\n.nf\nhearthctl top \\-\\-sort ceph\n.fi\n.SH SEE\nhearthd (8)\n' >deploy/man/a.1
     printf '# Text, as `kubectl get b`:\n#\n#   kubectl patch b \\\n#       -p c\na: b # kubectl no\n' >deploy/examples/a.yaml
     printf 'See:\n  helm test {{ .Release.Name }}\n{{- if x }}\n  kubectl apply -f - <<END\n  a: {{ x }}\n  END\n{{- end }}\n' >charts/hearth/templates/NOTES.txt
     cat >tests/e2e/a_test.sh <<'END'
 # documented is a word of remarks, too
 documented_block README.md 'Below'
-documented_block deploy/docs/a.md "Docs"
-check x documented deploy/docs/a.md 'ceph status' && documented deploy/man/a.1 'hearthctl top'
+documented_block docs/a.md "Docs"
+check x documented docs/a.md 'ceph status' && documented deploy/man/a.1 'hearthctl top'
 command_of deploy/examples/a.yaml 'kubectl patch b' B=c
 documented deploy/examples/a.yaml 'kubectl get b' -- -o yaml
 documented charts/hearth/templates/NOTES.txt 'kubectl apply'
@@ -56,9 +56,9 @@ planted() { # NAME WORDS FILE TEXT: a fault that is named so
 tree
 same documents_without_a_fault "$("$here/commands" check 2>&1)" "pass layout: documents: 13 commands, 1 of them not run"
 same commands_without_prompt_remark_and_answer "$("$here/commands" list | cut -f 1,3 | tr '\t\n' ' |')" \
-    'README.md:3 make demo|README.md:7 kubectl get a -o wide|README.md:9 ceph x >"a # b"|README.md:11 kubectl get a -o|README.md:12 make check-unit|deploy/docs/a.md:3 kubectl create -f - <<END|a: b|END|deploy/docs/a.md:6 helm test|deploy/docs/a.md:9 ceph status|deploy/man/a.1:3 hearthctl top --sort ceph|deploy/examples/a.yaml:3 kubectl patch b -p c|deploy/examples/a.yaml:1 kubectl get b|charts/hearth/templates/NOTES.txt:2 helm test {{ .Release.Name }}|charts/hearth/templates/NOTES.txt:4 kubectl apply -f - <<END|a: {{ x }}|END|'
+    'README.md:3 make demo|README.md:7 kubectl get a -o wide|README.md:9 ceph x >"a # b"|README.md:11 kubectl get a -o|README.md:12 make check-unit|docs/a.md:3 kubectl create -f - <<END|a: b|END|docs/a.md:6 helm test|docs/a.md:9 ceph status|deploy/man/a.1:3 hearthctl top --sort ceph|deploy/examples/a.yaml:3 kubectl patch b -p c|deploy/examples/a.yaml:1 kubectl get b|charts/hearth/templates/NOTES.txt:2 helm test {{ .Release.Name }}|charts/hearth/templates/NOTES.txt:4 kubectl apply -f - <<END|a: {{ x }}|END|'
 planted command_nobody_runs 'README.md:17: no test runs: kubectl get c' README.md '```sh\nkubectl get c\n```'
-planted command_in_a_sentence_that_nobody_runs 'deploy/docs/a.md:12: no test runs: kubectl get c' deploy/docs/a.md '| x | or `kubectl get c` |'
+planted command_in_a_sentence_that_nobody_runs 'docs/a.md:12: no test runs: kubectl get c' docs/a.md '| x | or `kubectl get c` |'
 planted command_in_a_block_is_not_run_by_a_longer_one 'README.md:17: no test runs: kubectl get a' README.md '```sh\nkubectl get a\n```'
 planted target_that_is_not_there 'has no target none' README.md 'say `make none`'
 planted target_that_ci_does_not_make 'no test runs: make bench' README.md 'say `make bench`'

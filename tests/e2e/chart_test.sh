@@ -13,7 +13,7 @@ start_ceph
 own_user
 cluster_up
 CHART=$TOP/charts/hearth NOTES=charts/hearth/templates/NOTES.txt
-INSTALL=deploy/docs/install.md TROUBLE=deploy/docs/troubleshooting.md
+INSTALL=docs/install.md TROUBLE=docs/troubleshooting.md
 reader_has kubectl "$KUBE/kubectl" --kubeconfig="$PKI/admin.conf"
 reader_has helm "$BUILD/helm/helm" --kubeconfig="$PKI/admin.conf"
 reader_has ceph "$ONE_NODE" ceph "$CEPH_DIR"
@@ -116,13 +116,13 @@ documented $TROUBLE 'kubectl describe pvc' CLAIM=data
 documented $TROUBLE 'kubectl -n hearth get pods,leases'
 documented $TROUBLE 'kubectl get csistoragecapacities -A'
 check shows_room_of_the_class grep -qE '^cephfs +[0-9]' "$DOCUMENTED_OUT"
-documented deploy/docs/migration.md 'kubectl patch pv OLD' OLD="$volume"
-documented deploy/docs/migration.md 'kubectl get pv OLD' OLD="$volume"
+documented docs/migration.md 'kubectl patch pv OLD' OLD="$volume"
+documented docs/migration.md 'kubectl get pv OLD' OLD="$volume"
 check it_is_kept_and_written_down grep -q 'persistentVolumeReclaimPolicy: Retain' "$READER/old.yaml"
 k patch pv "$volume" -p '{"spec": {"persistentVolumeReclaimPolicy": "Delete"}}' >/dev/null
 k patch pvc data --type=merge -p '{"spec": {"resources": {"requests": {"storage": "2Gi"}}}}' >/dev/null
 settles it_grows 60 2Gi field pv "$volume" .spec.capacity.storage
-documented deploy/docs/storageclass.md 'kubectl patch pvc' CLAIM=data CLASS=quota
+documented docs/storageclass.md 'kubectl patch pvc' CLAIM=data CLASS=quota
 settles it_changes 60 quota field pvc data .status.currentVolumeAttributesClassName
 k create -f - >/dev/null <<<'{"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot", "metadata": {"name": "s"},
     "spec": {"volumeSnapshotClassName": "snaps", "source": {"persistentVolumeClaimName": "data"}}}'
@@ -138,7 +138,7 @@ same nothing_was_forbidden_to_them "$denials" ""
 hearthds() { pods_of hearthd | jq -c '[.items[].metadata | .uid, .deletionTimestamp]'; }
 before=$(hearthds)
 jq '. + {logLevel: "debug", image: {tag: "9.9.9"}}' "$READER/values.yaml" >"$TMP/values" && mv "$TMP/values" "$READER/values.yaml"
-documented deploy/docs/operations.md 'helm upgrade'
+documented docs/operations.md 'helm upgrade'
 seen() { k get daemonset "$1" -n hearth -o 'jsonpath={.metadata.generation} {.status.observedGeneration} {.status.updatedNumberScheduled}'; }
 settles hearthd_is_to_change 30 "2 2 " seen hearthd
 # None is ever ready here, so both may go at once; and they stay until a kubelet has ended them.

@@ -28,7 +28,7 @@ accepted() { # NAME FILE
 for file in "$TOP"/deploy/examples/*.yaml; do
     accepted "example_$(basename "$file" .yaml)" "$file"
 done
-for file in "$TOP"/README.md "$TOP"/deploy/docs/*.md; do
+for file in "$TOP"/README.md "$TOP"/docs/*.md; do
     rm -rf "$TMP/blocks"
     mkdir "$TMP/blocks"
     awk -v dir="$TMP/blocks" '/^```yaml$/ { inside = 1; name = dir "/" FNR; next } /^```/ { inside = 0; next } inside { print >name }' "$file"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# From the documents alone: who reads deploy/docs/install.md and types what it says has Hearth on two real kubelets and a
+# From the documents alone: who reads docs/install.md and types what it says has Hearth on two real kubelets and a
 # real Ceph, installed by Helm, in its image and with its sidecars, everything in pods; a training job reads a dataset
 # cold, the next one is led to where it is warm and fetches nothing. By operations.md the release is upgraded while one pod
 # reads and another writes, then hearthd node by node; in the end it is uninstalled, and nothing is left.
@@ -52,9 +52,9 @@ on_nodes() {
     for node in n1 n2; do in_node $node find /var/lib/hearth /run/hearth /var/lib/kubelet/plugins_registry -mindepth 1; done
 }
 NODES_AT_FIRST=$(on_nodes)
-documented_block deploy/docs/install.md "1. The Ceph users" FSNAME=cephfs POOL=rbd
+documented_block docs/install.md "1. The Ceph users" FSNAME=cephfs POOL=rbd
 check keys_are_there test -s "$READER/provisioner.key" -a -s "$READER/node.key"
-documented_block deploy/docs/install.md "2. The image" REGISTRY=registry.example
+documented_block docs/install.md "2. The image" REGISTRY=registry.example
 pushed() { # the last
     image_named "$(tail -n 1 "$TMP/pushed")" "$BUILD/image/hearth.tar" >"$TMP/hearth.tar" && image_on_nodes hearth "$TMP/hearth.tar"
 }
@@ -63,13 +63,13 @@ changed() { # FILE FROM TO: what the document tells to change is there
     grep -qE -- "$2" "$1" || fail "there_is_$2_to_change" "not in $1"
     sed -i -E "s|$2|$3|" "$1"
 }
-awk '/^```yaml$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$TOP/deploy/docs/install.md" >"$READER/values.yaml"
+awk '/^```yaml$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$TOP/docs/install.md" >"$READER/values.yaml"
 changed "$READER/values.yaml" 'monitors: .*' "monitors: [\"$CEPH_MON\"]"
 changed "$READER/values.yaml" 'REGISTRY' registry.example
 changed "$READER/values.yaml" 'size: 500Gi' 'size: 2Gi'
 # As operations.md has it.
 printf '%s\n' 'metrics: { enabled: true, dashboard: { enabled: true } }' >>"$READER/values.yaml"
-documented_block deploy/docs/install.md "3. Hearth"
+documented_block docs/install.md "3. Hearth"
 
 # ---- it runs
 ready() { # of all but tests' and hooks'
@@ -115,7 +115,7 @@ sums_of() { (out=; eval "$IN_SCRIPTS" && sums "$1"); }
 FILES=216 S=$((200 * 20480 + 16 * (2 << 20)))
 wanted=$(sums_of "$imagenet")
 umount "$TMP/mnt/ceph"
-documented_block deploy/docs/install.md "4. A dataset" 1
+documented_block docs/install.md "4. A dataset" 1
 changed "$READER/deploy/examples/dataset-job.yaml" 'storage: 150Gi' "storage: $S"
 fetched() { echo $(($(stat_of n1 originBytes) + $(stat_of n2 originBytes))); }
 train() { # NAME: what the job of the example says of both its epochs
@@ -124,7 +124,7 @@ train() { # NAME: what the job of the example says of both its epochs
     WARM=$(k get pods -l job-name=train -o 'jsonpath={.items[0].spec.nodeName}')
 }
 before=$(fetched)
-documented_block deploy/docs/install.md "4. A dataset" 2
+documented_block docs/install.md "4. A dataset" 2
 train both_epochs_read_all
 cold=$(($(fetched) - before))
 echo "     $cold bytes of $S fetched on $WARM"
@@ -135,12 +135,12 @@ plugin_on() { k get pods -n hearth -l app.kubernetes.io/component=node --field-s
 warm_labels() { k get node "$1" -o json | jq -r '[.metadata.labels | to_entries[] | select(.key | startswith("warm.csi.hearth.dev/")) | .value] | join(" ")'; }
 settles the_node_says_so 35 1/1 field nodecache "$WARM" .status.warm
 settles its_label_says_so 35 100 warm_labels "$WARM"
-documented_block deploy/docs/install.md "5. See it warm" 1 NODE="$WARM" POD="$(plugin_on "$WARM")"
+documented_block docs/install.md "5. See it warm" 1 NODE="$WARM" POD="$(plugin_on "$WARM")"
 grep -qE '^dataset-[0-9a-f]{32} +100% ' "$DOCUMENTED_OUT" && pass hearthctl_top_says_so || fail hearthctl_top_says_so "$(<"$DOCUMENTED_OUT")"
 settles its_claim_has_a_hint 35 "$(k get node "$WARM" -o json | jq -r '.metadata.labels | keys[] | select(startswith("warm."))')" field datasethint imagenet .spec.label
 
 # ---- what else its reader is told to look at
-NOTES=charts/hearth/templates/NOTES.txt TROUBLE=deploy/docs/troubleshooting.md
+NOTES=charts/hearth/templates/NOTES.txt TROUBLE=docs/troubleshooting.md
 documented $NOTES 'helm test' '{{ .Release.Name }}=hearth' '{{ .Release.Namespace }}=hearth'
 documented $NOTES 'kubectl -n {{ .Release.Namespace }} exec' '{{ .Release.Namespace }}=hearth' '{{ with (first .Values.nodePools).name }}-{{ . }}{{ end }}='
 documented $TROUBLE 'kubectl -n hearth get pods -o wide'
@@ -152,7 +152,7 @@ documented $TROUBLE 'kubectl -n hearth exec HEARTH-NODE-POD -- hearthctl status'
 other() { [ "$1" = n1 ] && echo n2 || echo n1; }
 again() { # NAME: the job once more, where it is warm
     local was=$WARM
-    documented_block deploy/docs/install.md "5. See it warm" 2
+    documented_block docs/install.md "5. See it warm" 2
     within 90 job_ended train >/dev/null || fail "$1" "it does not end"
     k logs job/train >"$DOCUMENTED_OUT" 2>&1
     train "$1_reads_all"
@@ -182,7 +182,7 @@ controllers=$(pods_of controller)
 { reader docker build -t registry.example/hearth:0.1.1 . && reader docker push registry.example/hearth:0.1.1; } || die "no second image"
 pushed
 changed "$READER/values.yaml" 'repository: registry.example/hearth' 'repository: registry.example/hearth, tag: 0.1.1'
-documented_block deploy/docs/operations.md "Upgrade" 1
+documented_block docs/operations.md "Upgrade" 1
 versions() { pods_of "$1" | cut -d ' ' -f 2 | sort | uniq -c | xargs; }
 settles the_controllers_are_replaced 180 "2 0.1.1" versions controller
 settles the_node_plugins_are_replaced 180 "2 0.1.1" versions node
@@ -209,7 +209,7 @@ again with_new_plugins_the_job
 
 # ---- hearthd, node by node
 for node in n1 n2; do
-    documented_block deploy/docs/operations.md "Upgrade" 2 NODE=$node
+    documented_block docs/operations.md "Upgrade" 2 NODE=$node
     settles "after_${node}_all_are_ready" 120 6/6 ready
 done
 same hearthd_is_replaced "$(versions hearthd)" "2 0.1.1"
@@ -218,7 +218,7 @@ settles its_label_stays 35 100 warm_labels "$WARM"
 before=$(fetched)
 again with_a_new_hearthd_the_job
 
-documented_block deploy/docs/operations.md "Looking after Ceph"
+documented_block docs/operations.md "Looking after Ceph"
 
 # ---- who leads is gone
 settles all_are_there 120 6/6 ready
@@ -244,9 +244,9 @@ documented $TROUBLE 'kubectl -n hearth logs POD' POD="$ended"
 check its_log_tells_why grep -q 'stopping: Terminated' "$DOCUMENTED_OUT"
 
 # ---- warm before the job comes
-documented_block deploy/docs/install.md "6. Warm before a job comes" 1 FSNAME=cephfs
+documented_block docs/install.md "6. Warm before a job comes" 1 FSNAME=cephfs
 settles with_a_user_for_it_all_are_ready 120 6/6 ready
-documented_block deploy/docs/install.md "6. Warm before a job comes" 2
+documented_block docs/install.md "6. Warm before a job comes" 2
 for node in n1 n2; do settles "${node}_has_it_whole" 35 1/1 field nodecache $node .status.warm; done
 within 120 job_ended warm-train >/dev/null || fail the_job_is_let_go "$(k get jobs; k get pods)"
 same the_job_is_let_go_and_reads_all "$(k logs job/warm-train)" "$S"
@@ -263,9 +263,9 @@ settles no_alert_fires 30 "" firing
 
 # ---- the end
 for claim in work after; do claim_remove $claim; done
-documented_block deploy/docs/install.md "Uninstall" 1
+documented_block docs/install.md "Uninstall" 1
 settles volumes_are_gone_with_their_claims 60 "" k get pv -o name
-documented_block deploy/docs/install.md "Uninstall" 2
+documented_block docs/install.md "Uninstall" 2
 left() {
     local kind
     for kind in $(k api-resources --verbs=list -o name); do k get "$kind" -A -l app.kubernetes.io/name=hearth -o name --ignore-not-found 2>/dev/null; done
@@ -275,10 +275,10 @@ left() {
     k get nodes -o json | jq -r '.items[].metadata | .labels, .annotations | keys[] | select(contains("csi.hearth.dev"))'
 }
 settles nothing_is_left_in_kubernetes 90 "" left
-command_of deploy/docs/install.md 'rm -rf /var/lib/hearth/*'
+command_of docs/install.md 'rm -rf /var/lib/hearth/*'
 for node in n1 n2; do in_node $node bash -c "$COMMAND"; done
 settles the_nodes_are_as_they_were 30 "$NODES_AT_FIRST" on_nodes
-documented_block deploy/docs/install.md "Uninstall" 4
+documented_block docs/install.md "Uninstall" 4
 same nothing_is_left_in_ceph "$(for pool in $(ceph_cmd osd pool ls); do timeout 30 rados -c "$CEPH_CONF" -p "$pool" -N hearth ls; done)" ""
 same but_the_dataset "$(ceph_cmd fs subvolume ls cephfs --group_name csi --format json | jq -r '.[].name')" imagenet
 same and_no_user_of_it "$(ceph_cmd auth ls --format json | jq -r '.auth_dump[].entity | select(startswith("client.hearth"))')" ""

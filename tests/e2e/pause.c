@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The first process of a pod and of a node of kubelets.sh: holds their namespaces, takes the exit
  * status of whoever is left to it, and ends on TERM or INT. Linked statically, so that an image is

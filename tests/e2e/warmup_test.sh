@@ -73,12 +73,12 @@ same it_is_closed "$(hearthctl status --json | jq '.volumes | length')" 0
 same it_names_the_dataset "$(field cwu one .status.dataset)" "$KEY"
 
 # ---- as documents have it
-TROUBLE=deploy/docs/troubleshooting.md
+TROUBLE=docs/troubleshooting.md
 reader_has kubectl "$KUBE/kubectl" --kubeconfig="$PKI/admin.conf"
 ATTRIBUTES="{\"clusterID\": \"$CEPH_FSID\", \"fsName\": \"hearthfs\", \"dataset\": \"$SUBVOLUME@v1\"}" dataset_claim imagenet none none
 k apply -f "$TOP/deploy/examples/warm-before-job.yaml" >/dev/null || die "the example is refused"
 documented README.md 'kubectl wait'
-documented deploy/docs/install.md 'kubectl get cachewarmup'
+documented docs/install.md 'kubectl get cachewarmup'
 check shows_it grep -q '^imagenet  *imagenet .*Warm' "$DOCUMENTED_OUT"
 documented $TROUBLE 'kubectl describe cachewarmup' NAME=imagenet
 check with_the_reason_of_its_condition grep -q '1 of the 2 nodes asked for' "$DOCUMENTED_OUT"

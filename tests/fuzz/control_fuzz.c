@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzz target of the control protocol: each line of the input is one packet as a client may send
  * it, received, dispatched and answered, against a store and sessions that are fakes. rootPath is
@@ -7,7 +8,7 @@
 #include "tests/unit/harness.h"
 #include "tests/unit/cache/control/fakes.h"
 #include "cache/control/ops.h"
-#include "cache/control/wire.h"
+#include "proto/wire.h"
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>

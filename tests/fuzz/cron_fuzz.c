@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A schedule, before it eight bytes of time. What is refused says so in valid UTF-8; of what is
  * taken, the next time is after the given one, and is what was last at that time.
@@ -5,7 +6,7 @@
 #include "tests/fuzz/fuzz.h"
 #include <stdlib.h>
 #include <string.h>
-#include "driver/warm/cron.h"
+#include "driver/warmup/cron.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

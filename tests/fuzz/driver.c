@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stands in for libFuzzer where there is none: FILES are replayed; of a DIRECTORY the files are the
  * seeds of random changes, made for -max_total_time=SECONDS. It knows no coverage, but finds what

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A fuzz target is this one function; it aborts when something that must hold does not. With clang
  * it is linked with libFuzzer, else with driver.c, which takes the same arguments.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzz target: the head of an image's files. What decodes must encode to the very same bytes, and
  * its texts end.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzz target: index records, as read from the index or from an object's extended attribute. What
  * decodes must encode to the very same bytes, or a rebuilt index would differ from the one lost.
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
-#include "cache/store/record.h"
+#include "cache/store/index/record.h"
 
 static void check(const uint8_t *data, size_t size, const ObjectId *id)
 {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The stream of a watch, its first byte being how it is cut: cut or whole, the same events come of
  * it. They go into what a watch knows, which must tell as many deletions as additions once all is
@@ -8,7 +9,7 @@
 #include <string.h>
 #include "driver/kube/decode.h"
 #include "driver/kube/error.h"
-#include "driver/kube/known.h"
+#include "driver/kube/seen.h"
 
 typedef struct Seen {
     KubeKnown *known;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A kubeconfig. What is taken names a server that a token may be sent to; what is refused says
  * why, in valid UTF-8 and with the file.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A manifest in the cache directory that is damaged in a way its checksums do not show: they are
  * made right here. Whatever is in it, reading it ends, within its bytes, and names lead nowhere but
@@ -14,10 +15,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <xxhash.h>
-#include "cache/control/walk_names.h"
+#include "cache/warm/walk_names.h"
 #include "cache/manifest/erofs.h"
 #include "cache/manifest/manifest.h"
-#include "cache/store/key.h"
+#include "cache/store/index/key.h"
 
 /* ---- reading all of it */
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Mount flags of a capability, lines of /proc/self/mountinfo, and SELinux contexts in either. What
  * is refused must say so in valid UTF-8, and a context that is taken must be the same when it is
@@ -6,9 +7,9 @@
 #include "tests/fuzz/fuzz.h"
 #include <stdlib.h>
 #include <string.h>
-#include "driver/node/fs_options.h"
-#include "driver/node/mount.h"
-#include "driver/node/selinux.h"
+#include "driver/node/mount/fs_options.h"
+#include "driver/node/mount/mount.h"
+#include "driver/node/mount/selinux.h"
 
 static void check_error(gboolean good, const GError *error)
 {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parameters: lines of "name=value". What is taken must survive its own JSON form, and what is
  * refused must say so in valid UTF-8. Names and sizes are exercised by the same input.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An AdmissionReview: whatever it says, the answer allows, goes to who asked, and a patch of it is
  * one that adds, to places of ours alone. Each claim whose name has an even length shows a dataset.
@@ -5,8 +6,8 @@
 #include "tests/fuzz/fuzz.h"
 #include <stdlib.h>
 #include <string.h>
-#include "driver/error.h"
-#include "driver/warm/review.h"
+#include "common/error.h"
+#include "driver/affinity/review.h"
 
 static gboolean find(const char *namespace, const char *claim, char dataset[DATASET_KEY_DIGITS + 1],
                      void *data)
@@ -25,8 +26,7 @@ static void check_patch(const char *encoded)
     json_t *patch = json_loadb((const char *)text, size, JSON_ALLOW_NUL, NULL);
     if (json_array_size(patch) < 5)
         abort();
-    json_array_foreach(patch, i, op)
-    {
+    json_array_foreach (patch, i, op) {
         const char *path = json_string_value(json_object_get(op, "path"));
         if (strcmp(json_string_value(json_object_get(op, "op")), "add") != 0 ||
             !json_object_get(op, "value") ||

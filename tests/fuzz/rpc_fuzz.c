@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Feeds bytes to a server connection, as a peer could, and runs the calls they make.
  *
@@ -11,7 +12,7 @@
 #include <string.h>
 
 #include "csi.pb-c.h"
-#include "driver/error.h"
+#include "common/error.h"
 #include "driver/rpc/call.h"
 #include "driver/rpc/framing.h"
 

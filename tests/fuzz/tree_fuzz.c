@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A snapshot whose owner is hostile: names, types, sizes, link counts, targets and attributes as
  * Ceph would tell them, whatever they are. Either the tree is refused with an error, or the
@@ -15,7 +16,7 @@
 #include <unistd.h>
 #include "cache/manifest/build.h"
 #include "cache/manifest/manifest.h"
-#include "cache/store/key.h"
+#include "cache/store/index/key.h"
 #include "tests/unit/erofs_check.h"
 
 #define NODES_MAX 400

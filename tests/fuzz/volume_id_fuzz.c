@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Volume IDs come from whoever can write a PersistentVolume. Whatever decodes must encode to the
  * same text, or one volume would have two IDs and two locks.

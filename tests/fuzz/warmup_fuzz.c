@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What others write into objects of Kubernetes: CacheWarmups, NodeCaches and their orders. One JSON
  * object is taken for each of them, and its status for what was, what nodes say, and what is
  * ordered. */
 #include "tests/fuzz/fuzz.h"
-#include "driver/warm/node_cache.h"
-#include "driver/warm/warmup_order.h"
-#include "driver/warm/warmup_status.h"
+#include "driver/warmth/node_cache.h"
+#include "driver/warmup/order.h"
+#include "driver/warmup/status.h"
 
 #define NOW 1700000000
 

@@ -154,7 +154,7 @@ same neither_leaves_an_image "$(in_fast images pvc-no-)$(snaps csi-vol-pvc-s-$$)
 in_fast as of-both clone pvc-no-$$ 33554432 "$s"
 code with_rights_on_both_it_is_made OK
 no=$VOLUME_ID
-documented deploy/docs/storageclass.md 'rbd flatten' POOL="$FAST" IMAGE="csi-vol-pvc-no-$$"
+documented docs/storageclass.md 'rbd flatten' POOL="$FAST" IMAGE="csi-vol-pvc-no-$$"
 as of-fast delete_id "$no"
 code flattened_it_needs_the_sources_no_more OK
 

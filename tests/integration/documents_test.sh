@@ -12,7 +12,7 @@ reader_at_a_place
 reader_has ceph "$ONE_NODE" ceph "$CEPH_DIR"
 reader_has rbd rbd -c "$CEPH_CONF"
 reader_has git git -C "$TMP/repository" -c user.name=Reader -c user.email=reader@example.com
-INSTALL=deploy/docs/install.md
+INSTALL=docs/install.md
 
 documented $INSTALL 'man deploy/man/hearth-csi.8'
 check its_section_is_there grep -q '^SECRETS' "$DOCUMENTED_OUT"
@@ -23,9 +23,9 @@ documented CONTRIBUTING.md 'git commit -s' -- --allow-empty -m x
 at_exit 'ceph_cmd auth rm client.hearth-provisioner; ceph_cmd auth rm client.hearth-node'
 documented_block $INSTALL '1. The Ceph users' FSNAME=hearthfs POOL=rbd
 check the_keys_are_there test -s "$READER/provisioner.key" -a -s "$READER/node.key"
-documented deploy/docs/troubleshooting.md 'ceph auth get client.…' client.…=client.hearth-node
-documented deploy/docs/troubleshooting.md 'ceph mon dump'
-documented deploy/docs/operations.md 'ceph status'
+documented docs/troubleshooting.md 'ceph auth get client.…' client.…=client.hearth-node
+documented docs/troubleshooting.md 'ceph mon dump'
+documented docs/operations.md 'ceph status'
 
 # As Secrets of them are mounted; one makes everything below, the other mounts it.
 PROVISIONER_ID=hearth-provisioner PROVISIONER_KEY=$(<"$READER/provisioner.key")
@@ -106,9 +106,9 @@ documented README.md 'hearthctl datasets'
 documented README.md 'hearthctl top --sort ceph'
 documented README.md 'hearthctl doctor'
 documented README.md 'hearthctl bench /mnt/train'
-documented deploy/docs/troubleshooting.md 'hearthctl warm /mnt/train --rate'
-documented deploy/docs/operations.md 'hearthctl pin' -- "$HELD"
-documented deploy/docs/operations.md 'hearthctl pin' -- "$HELD" --off
+documented docs/troubleshooting.md 'hearthctl warm /mnt/train --rate'
+documented docs/operations.md 'hearthctl pin' -- "$HELD"
+documented docs/operations.md 'hearthctl pin' -- "$HELD" --off
 documented README.md 'hearthctl evict --all'
 PAGE=deploy/man/hearthctl.1
 documented $PAGE 'hearthctl warm VOLUME' VOLUME="$HELD"
@@ -132,7 +132,7 @@ create_image "pvc-image-$$" 268435456 || die "CreateVolume: $(said)"
 IMAGE=$VOLUME_ID
 check an_image_is_mounted mounted
 check and_written dd if=/dev/zero of="$DATA/a" bs=1M count=8 conv=fsync
-documented deploy/docs/troubleshooting.md 'rbd status' -- "rbd/csi-vol-pvc-image-$$"
+documented docs/troubleshooting.md 'rbd status' -- "rbd/csi-vol-pvc-image-$$"
 check its_snapshot_is_taken snapshot "snap-image-$$"
 check an_image_is_restored_from_it restore "pvc-image-copy-$$" 268435456
 check and_deleted_again delete_volume
@@ -149,9 +149,9 @@ VOLUME_ID=$LIVE CAPABILITY=$SHARED
 # ---- looking after Ceph
 check capacity_is_told csi controller GetCapacity "$(csi_json '{parameters: $class}' --argjson class "$CLASS")"
 check volumes_are_listed csi controller ListVolumes '{}'
-documented deploy/docs/operations.md 'hearth-csi audit' -- --secret-dir="$TMP/own"
+documented docs/operations.md 'hearth-csi audit' -- --secret-dir="$TMP/own"
 check nothing_is_out_of_step grep -q '1 volumes .* 0 out of step' "$DOCUMENTED_OUT"
-documented deploy/docs/storageclass.md 'ceph fs subvolume pin' -- hearthfs "csi-vol-pvc-doc-$$" distributed 1 --group_name csi
-documented deploy/docs/operations.md 'ceph tell mds.* client evict' -- id=999999999
+documented docs/storageclass.md 'ceph fs subvolume pin' -- hearthfs "csi-vol-pvc-doc-$$" distributed 1 --group_name csi
+documented docs/operations.md 'ceph tell mds.* client evict' -- id=999999999
 truncate -s 16M "$TMP/cache.img"
-documented deploy/docs/operations.md 'mkfs.ext4 -i' -- 8192 -q "$TMP/cache.img"
+documented docs/operations.md 'mkfs.ext4 -i' -- 8192 -q "$TMP/cache.img"

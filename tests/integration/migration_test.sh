@@ -1,5 +1,5 @@
 #!/bin/bash
-# deploy/docs/migration.md, walked: a class of ceph-csi's, a volume and a snapshot that ceph-csi has made, taken
+# docs/migration.md, walked: a class of ceph-csi's, a volume and a snapshot that ceph-csi has made, taken
 # over, used and deleted; and the way back. What kubelet and the sidecars call is called with the document's own
 # parameters and attributes, only names and numbers being those of this cluster.
 . "$(dirname "$0")/lib.sh"
@@ -9,7 +9,7 @@ init
 start_ceph
 reader_begin
 reader_has ceph "$ONE_NODE" ceph "$CEPH_DIR"
-MIGRATION=deploy/docs/migration.md
+MIGRATION=docs/migration.md
 
 # ---- 1. Secrets: the user of install.md, and what the page adds to it
 documented_user() {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What clones of one snapshot have in common is kept once (cache/block/, cache/origin/rbd_parent.c), and
+# What clones of one snapshot have in common is kept once (cache/block/, cache/origin/rbd/parent.c), and
 # what is opened for reading only is kept as long as nobody writes the image. A clone that is written,
 # flattened, or outlives its parent has its own bytes all the same.
 . "$(dirname "$0")/lib.sh"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What is kept of an image is for those whom Ceph lets read it (cache/origin/rbd_content.c). A tenant
+# What is kept of an image is for those whom Ceph lets read it (cache/origin/rbd/content.c). A tenant
 # that is confined to a namespace of the pool can make images there with the IDs of another's, and have
 # them name any parent; a user may be allowed to read an image's header and not its data.
 . "$(dirname "$0")/lib.sh"

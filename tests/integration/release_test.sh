@@ -1,12 +1,12 @@
 #!/bin/bash
-# A release of two small images: made twice it is the same, deploy/docs/verify.md verifies it, and a changed byte is refused
+# A release of two small images: made twice it is the same, docs/verify.md verifies it, and a changed byte is refused
 # wherever it is. Of real images the same: make check-release. No Ceph is needed.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/../documents/documented.sh"
 init
 reader_begin
 export SIGN=$BUILD/tools/sign VERSION=0.1.0 SOURCE_DATE_EPOCH=1700000000 REVISION=0123abc IMAGE=registry.example/hearth KEY=$TMP/hearth.key
-documented deploy/docs/verify.md 'openssl ecparam'
+documented docs/verify.md 'openssl ecparam'
 mv "$READER/hearth.key" "$KEY"
 
 # ---- the signature follows from key and text: RFC 6979, A.2.5, P-256 with SHA-256
@@ -93,8 +93,8 @@ same the_chart_says_where_the_image_will_be "$(sed -n '/^image:/,/^[^ ]/s/^  rep
 
 # ---- as the document says
 cp "$TMP"/one/* "$READER/"
-documented_block deploy/docs/verify.md 'With openssl'
-documented deploy/docs/verify.md 'openssl pkey'
+documented_block docs/verify.md 'With openssl'
+documented docs/verify.md 'openssl pkey'
 
 # ---- a changed byte, anywhere
 flip() { # FILE: its middle byte

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The Ceph users of the installation (deploy/docs/install.md), as it makes them: what each of them can not do. That they
+# The Ceph users of the installation (docs/install.md), as it makes them: what each of them can not do. That they
 # can do all they are for, documents_test shows; the users of all other tests have no more rights.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/rbd_lib.sh"
@@ -10,8 +10,8 @@ start_ceph
 own_user
 reader_has ceph "$ONE_NODE" ceph "$CEPH_DIR"
 at_exit 'for user in provisioner node warm; do ceph_cmd auth rm client.hearth-$user >/dev/null 2>&1; done'
-documented_block deploy/docs/install.md '1. The Ceph users' FSNAME=hearthfs POOL=rbd
-documented deploy/docs/install.md 'ceph auth get-or-create client.hearth-warm' FSNAME=hearthfs
+documented_block docs/install.md '1. The Ceph users' FSNAME=hearthfs POOL=rbd
+documented docs/install.md 'ceph auth get-or-create client.hearth-warm' FSNAME=hearthfs
 for user in provisioner node warm; do
     ceph_cmd auth get "client.hearth-$user" >"$TMP/$user.keyring" 2>/dev/null || die "no user $user"
 done

@@ -10,22 +10,22 @@
 set -uo pipefail
 cd "${1:-$(dirname "$0")/../..}" || exit 1
 allowed=(
-    cache/fuse/attrs.c            # a file's times, when they are set to now
+    cache/fuse/live/attrs.c            # a file's times, when they are set to now
     cache/store/store.c           # when an object was last used, from one run to the next
-    driver/backend/provision_repair.c # the age of a record, against --min-age
+    driver/provision/repair.c # the age of a record, against --min-age
     driver/kube/lease.c           # what others are told in a Lease; our own is judged by CLOCK_BOOTTIME
     driver/volume/group_record.c  # when it was made, for people
     driver/volume/record.c
     driver/volume/snapshot_record.c
-    driver/warm/node_table.c      # a heartbeat that was written before we came
-    driver/warm/reporter.c        # a heartbeat
-    driver/warm/uncached.c        # when an Event was, for people
-    driver/warm/warmups.c         # cron's times
-    driver/warm/webhook.c         # a certificate's end
+    driver/warmth/node_table.c      # a heartbeat that was written before we came
+    driver/warmth/reporter.c        # a heartbeat
+    driver/warmth/uncached.c        # when an Event was, for people
+    driver/warmup/controller.c         # cron's times
+    driver/affinity/webhook.c         # a certificate's end
 )
 asks='CLOCK_REALTIME|g_get_real_time *\(|g_date_time_new_now|gettimeofday *\(|(^|[^_a-z])time *\(NULL'
 failed=0
-found=$(grep -rlE --include='*.[ch]' "$asks" cache driver 2>/dev/null | while read -r file; do
+found=$(grep -rlE --include='*.[ch]' "$asks" common proto cache driver 2>/dev/null | while read -r file; do
     # A comment that names it is none.
     grep -vE '^ *(/?\*|//)' "$file" | grep -E "$asks" >/dev/null && echo "$file"
 done | sort)

@@ -1,6 +1,6 @@
 #!/bin/bash
-# What README.md, SECURITY.md and deploy/docs say is there is there: links, paths of this tree, flags of our programs, error texts
-# (deploy/docs/troubleshooting.md), and the parameters of classes, which deploy/docs/storageclass.md has all and no
+# What README.md, SECURITY.md and docs say is there is there: links, paths of this tree, flags of our programs, error texts
+# (docs/troubleshooting.md), and the parameters of classes, which docs/storageclass.md has all and no
 # others of.
 #
 #   docs.sh [TOP]      flags are looked for in $HEARTH_BUILD's programs; skipped when they are not built
@@ -16,7 +16,7 @@ fault() {
     echo "fail layout: $*"
     failed=1
 }
-documents=(README.md deploy/docs/*.md)
+documents=(README.md docs/*.md)
 [ ! -e SECURITY.md ] || documents+=(SECURITY.md)
 there() { compgen -G "$1" >/dev/null; }
 
@@ -30,7 +30,7 @@ while IFS=: read -r file line target; do
     [ -e "$(dirname "$file")/${target%%#*}" ] || fault "$file:$line links to $target, which is not there"
 done < <(grep -noHE '\]\([^) ]+\)' "${documents[@]}")
 # Whatever begins with a folder of ours, in code or in prose.
-top='(cache|charts|cmd|deploy|driver|proto|tests)'
+top='(cache|charts|cmd|common|deploy|docs|driver|proto|tests)'
 while IFS=: read -r file line path; do
     path=${path#?}
     path=${path%[.,:]}
@@ -76,34 +76,34 @@ fi
 # ---- parameters of classes
 section() { # TITLE: the names in the first column of its table
     awk -v title="## $1" '/^## / { inside = $0 == title; next }
-        inside && /^\| `/ { split($0, cell, "|"); n = split(cell[2], part, "`"); for (i = 2; i <= n; i += 2) print part[i] }' deploy/docs/storageclass.md | sort
+        inside && /^\| `/ { split($0, cell, "|"); n = split(cell[2], part, "`"); for (i = 2; i <= n; i += 2) print part[i] }' docs/storageclass.md | sort
 }
 agrees() { # TITLE NAMES
     local off
     [ -n "$2" ] || { fault "found no parameter of $1 in the code"; return; }
     off=$(comm -3 <(section "$1") <(sort <<<"$2") | sed 's/^\t\(.*\)/\1 is missing/; t; s/$/ is not known to the code/')
-    while read -r line; do [ -z "$line" ] || fault "deploy/docs/storageclass.md: $1: $line"; done <<<"$off"
+    while read -r line; do [ -z "$line" ] || fault "docs/storageclass.md: $1: $line"; done <<<"$off"
 }
 if [ -e driver/volume/params.c ]; then
     agrees StorageClass "$(sed -nE '/KIND_STATIC,/d; s|^    \{K8S "([^"]+)", KIND_.*|csi.storage.k8s.io/\1|p; s/^    \{"([^"]+)", KIND_.*/\1/p' driver/volume/params.c)"
     agrees VolumeAttributesClass "$(sed -nE 's/^    \{"([^"]+)", KIND_.*/\1/p' driver/volume/mutable.c)"
-    agrees VolumeSnapshotClass "$(sed -nE '/^gboolean controller_snapshot_class/,/^}/s/.*strcmp\(name, "([^"]+)"\).*/\1/p' driver/service/snapshot.c
-        sed -nE 's/.*controller_snapshot_class\(.*"([A-Za-z]+Prefix)".*/\1/p' driver/service/snapshot.c driver/service/group.c)"
+    agrees VolumeSnapshotClass "$(sed -nE '/^gboolean controller_snapshot_class/,/^}/s/.*strcmp\(name, "([^"]+)"\).*/\1/p' driver/service/controller/snapshot.c
+        sed -nE 's/.*controller_snapshot_class\(.*"([A-Za-z]+Prefix)".*/\1/p' driver/service/controller/snapshot.c driver/service/controller/group.c)"
 fi
 
 # ---- error texts: the code in the first column of a table, with … for what differs
 texts=0
 if [ -e driver/volume/params.c ]; then
     # Literals that go on in the next line are one, and a specifier is what differs.
-    literals=$(find driver cache -name '*.c' -print0 | xargs -0 sed -z 's/"[[:space:]]*G_GU\?INT64_FORMAT[[:space:]]*"/%u/g; s/"[[:space:]]*\n[[:space:]]*"//g' | tr '\0' '\n' | sed 's/\\"/"/g')
+    literals=$(find common proto driver cache -name '*.c' -print0 | xargs -0 sed -z 's/"[[:space:]]*G_GU\?INT64_FORMAT[[:space:]]*"/%u/g; s/"[[:space:]]*\n[[:space:]]*"//g' | tr '\0' '\n' | sed 's/\\"/"/g')
     while IFS= read -r text; do
         case $text in kubectl* | '') continue ;; esac
         texts=$((texts + 1))
         while IFS= read -r part; do
-            [ -z "${part// /}" ] || grep -qF -- "$part" <<<"$literals" || fault "deploy/docs/troubleshooting.md: no program says \"$part\""
+            [ -z "${part// /}" ] || grep -qF -- "$part" <<<"$literals" || fault "docs/troubleshooting.md: no program says \"$part\""
         done < <(sed 's/…/\n/g' <<<"$text")
-    done < <(awk '/^\| `/ { split($0, cell, " \\| "); n = split(cell[1], part, "`"); for (i = 2; i <= n; i += 2) print part[i] }' deploy/docs/troubleshooting.md)
-    [ $texts != 0 ] || fault "deploy/docs/troubleshooting.md: found no error text"
+    done < <(awk '/^\| `/ { split($0, cell, " \\| "); n = split(cell[1], part, "`"); for (i = 2; i <= n; i += 2) print part[i] }' docs/troubleshooting.md)
+    [ $texts != 0 ] || fault "docs/troubleshooting.md: found no error text"
 fi
 
 [ "$failed" = 1 ] || echo "pass layout: documents: $links links and paths, $flags flags, $texts error texts, the parameters of classes"

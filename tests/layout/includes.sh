@@ -1,10 +1,9 @@
 #!/bin/bash
 # The folder is the rule: fails on an #include the layout forbids (ARCHITECTURE.md).
 #
-#   cache/    includes nothing of driver/, and no gRPC or protobuf header
-#   driver/   includes of cache/ only the control protocol, cache/control/wire.h and what it needs, and the
-#             text of metrics, cache/report/openmetrics.h
-#   driver/kube/ includes nothing of driver/ but its own
+#   common/   includes nothing of the other folders; proto/ nothing but common/
+#   cache/    includes common/, proto/ and its own, and no gRPC or protobuf header
+#   driver/   includes common/, proto/ and its own; driver/kube/ of driver/ only its own
 #   Ceph's headers are for cache/origin/ and driver/backend/ alone
 #   nobody includes cmd/ but cmd/, nor tests/ but tests/
 #
@@ -20,21 +19,13 @@ forbid() { # FILE LINE INCLUDED WHY
 }
 
 judge() { # FILE LINE TARGET, TARGET relative to the top, or <...> as written
-    case $1 in
-    cache/*)
-        case $3 in
-        driver/*) forbid "$@" "cache/ knows nothing of driver/" ;;
-        *csi.pb-c.h | '<nghttp2/'* | '<protobuf-c/'*) forbid "$@" "cache/ never sees gRPC" ;;
-        esac
-        ;;
-    driver/*)
-        case $3 in
-        cache/control/wire.h | cache/autofd.h | cache/report/openmetrics.h) ;;
-        cache/*) forbid "$@" "driver/ knows of cache/ only cache/control/wire.h" ;;
-        esac
-        ;;
-    esac
     case $1,$3 in
+    cache/*,driver/*) forbid "$@" "cache/ knows nothing of driver/" ;;
+    driver/*,cache/*) forbid "$@" "driver/ knows nothing of cache/: what both need is in common/ or proto/" ;;
+    cache/*,*csi.pb-c.h | cache/*,'<nghttp2/'* | cache/*,'<protobuf-c/'*) forbid "$@" "cache/ never sees gRPC" ;;
+    common/*,common/* | proto/*,proto/* | proto/*,common/*) ;;
+    common/*,driver/* | common/*,cache/* | common/*,proto/*) forbid "$@" "common/ includes nothing of the other folders" ;;
+    proto/*,driver/* | proto/*,cache/*) forbid "$@" "proto/ includes nothing but common/" ;;
     driver/kube/*,driver/kube/*) ;;
     driver/kube/*,driver/*) forbid "$@" "driver/kube/ knows nothing of the rest of driver/" ;;
     esac
@@ -45,7 +36,7 @@ judge() { # FILE LINE TARGET, TARGET relative to the top, or <...> as written
         *) forbid "$@" "only cache/origin/ and driver/backend/ include Ceph's headers" ;;
         esac
         ;;
-    cmd/*) [[ $1 == cmd/* ]] || forbid "$@" "nobody includes cmd/" ;;
+    cmd/*) [[ $1 == cmd/* || $1 == tests/unit/cmd/* ]] || forbid "$@" "nobody includes cmd/" ;;
     tests/*) [[ $1 == tests/* ]] || forbid "$@" "tests are included by tests alone" ;;
     esac
 }
@@ -65,7 +56,7 @@ while IFS=: read -r file line text; do
     fi
     checked=$((checked + 1))
     judge "$file" "$line" "$target"
-done < <(find cache driver cmd tests -name '*.[ch]' -print0 | xargs -0 grep -nHE '^[[:space:]]*#[[:space:]]*include')
+done < <(find common proto cache driver cmd tests -name '*.[ch]' -print0 | xargs -0 grep -nHE '^[[:space:]]*#[[:space:]]*include')
 
 if [ "$checked" = 0 ]; then
     echo "fail layout: found no include at all"

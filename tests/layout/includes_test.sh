@@ -8,8 +8,8 @@ failed=0
 
 planted() { # NAME FILE INCLUDE WANTED
     rm -rf "${tree:?}"/*
-    mkdir -p "$tree"/{cache/store,cache/origin,cache/control,driver/backend,driver/rpc,driver/kube,cmd,tests}
-    touch "$tree"/driver/error.h "$tree"/cache/control/wire.h "$tree"/cache/store/store.h "$tree"/cmd/log.h
+    mkdir -p "$tree"/{common,proto,cache/store,cache/origin,driver/backend,driver/rpc,driver/kube,cmd/hearthd,tests}
+    touch "$tree"/{common/error.h,proto/wire.h,cache/store/store.h,driver/rpc/call.h,cmd/hearthd/options.h}
     echo "#include $3" >"$tree/$2"
     "$here/includes.sh" "$tree" >"$tree/out"
     if [ $? = "$4" ]; then
@@ -20,17 +20,22 @@ planted() { # NAME FILE INCLUDE WANTED
     fi
 }
 
-planted cache_includes_driver cache/store/a.c '"driver/error.h"' 1
-planted cache_includes_driver_by_relative_path cache/store/a.c '"../../driver/error.h"' 1
+planted cache_includes_driver cache/store/a.c '"driver/rpc/call.h"' 1
+planted cache_includes_driver_by_relative_path cache/store/a.c '"../../driver/rpc/call.h"' 1
+planted cache_includes_common cache/store/a.c '"common/error.h"' 0
 planted cache_includes_grpc cache/store/a.h '<nghttp2/nghttp2.h>' 1
 planted driver_includes_store driver/rpc/a.c '"cache/store/store.h"' 1
-planted driver_includes_wire driver/rpc/a.c '"cache/control/wire.h"' 0
+planted driver_includes_wire driver/rpc/a.c '"proto/wire.h"' 0
+planted common_includes_driver common/a.c '"driver/rpc/call.h"' 1
+planted common_includes_wire common/a.c '"proto/wire.h"' 1
+planted wire_includes_common proto/a.c '"common/error.h"' 0
+planted wire_includes_cache proto/a.c '"cache/store/store.h"' 1
 planted store_includes_ceph cache/store/a.c '  <cephfs/libcephfs.h>' 1
 planted rpc_includes_rados driver/rpc/a.c '<rados/librados.h>' 1
 planted origin_includes_ceph cache/origin/a.c '<cephfs/libcephfs.h>' 0
 planted backend_includes_ceph driver/backend/a.c '<rados/librados.h>' 0
-planted kube_includes_driver driver/kube/a.c '"driver/error.h"' 1
+planted kube_includes_driver driver/kube/a.c '"driver/rpc/call.h"' 1
 planted kube_includes_kube driver/kube/a.c '"driver/kube/a.c"' 0
-planted cache_includes_cmd cache/store/a.c '"cmd/log.h"' 1
-planted cmd_includes_driver cmd/a.c '"driver/error.h"' 0
+planted cache_includes_cmd cache/store/a.c '"cmd/hearthd/options.h"' 1
+planted cmd_includes_driver cmd/hearthd/a.c '"driver/rpc/call.h"' 0
 exit $failed

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sign KEY < FILE: the signature of FILE by ECDSA on P-256 with SHA-256, in base64, as `cosign
  * sign-blob` and `openssl dgst -sha256 -sign` make it, but that it follows from key and file alone
  * (RFC 6979): a release that is made twice is the same. KEY is PEM, as `openssl ecparam -name

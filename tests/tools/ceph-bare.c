@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What CreateVolume and DeleteVolume stand for, without a driver: the same commands over one
  * connection of librados, from one thread for each operation in flight. The other side of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kills a program at a chosen call to Ceph, without a line for it in the program:
  *

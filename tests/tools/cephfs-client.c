@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The second client of the coherence tests: plain libcephfs, no mount, no cache of Hearth's.
  *

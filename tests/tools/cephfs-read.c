@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads a file through libcephfs alone, with a clock: what is to be compared with a cold read.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls a CSI driver over its socket, with JSON in and out:
  *
@@ -16,7 +17,7 @@
 #include <stdio.h>
 
 #include "csi.pb-c.h"
-#include "driver/error.h"
+#include "common/error.h"
 #include "driver/rpc/client.h"
 #include "driver/rpc/framing.h"
 #include "tests/tools/message_json.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many calls at once on ONE connection to a CSI driver, as sidecars make them:
  *

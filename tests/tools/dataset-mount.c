@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the node plugin does of a dataset with hearthd, and nothing more: opens a volume, has its
  * manifest made, mounts the fill layer.
  *
  *   dataset-mount SOCKET DIR <REQUEST
  *
- * REQUEST is the "open" of cache/control/wire.h without "op". Prints the reply to "manifest"; DIR,
+ * REQUEST is the "open" of proto/wire.h without "op". Prints the reply to "manifest"; DIR,
  * when given, is mounted and attached. The mount stays, and hearthd serves it, when this has ended.
  */
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
-#include "cache/control/wire.h"
+#include "proto/wire.h"
 
 #define WAIT_MS 600000
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes a dataset and reads it back, with a clock: what the demo and the tests measure with.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Holds a file open and mapped, or a directory open, while a test changes it elsewhere.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Random operations on a few files through one or more mounts of one volume, each byte read
  * compared with a model in memory. One thread, so what comes later must see what came before:

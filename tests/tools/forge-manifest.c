@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a hostile tenant can do with the manifest of its own dataset. Releases before 0.2 kept a
  * dataset's manifest in Ceph, where every tenant that may write to the data pool could replace it.

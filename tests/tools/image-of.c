@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * image-of DIR IMAGE OBJECTS: an EROFS image of a local tree by cache/manifest/image.h, and its
  * files' bytes as objects, hard links where they can be. For tests of the format against the kernel
@@ -13,7 +14,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 #include "cache/manifest/image.h"
-#include "cache/store/key.h"
+#include "cache/store/index/key.h"
 
 typedef struct Todo {
     char *path;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Appends numbered records to a file, each acknowledged by fdatasync before its number is noted in
  * a file elsewhere, and now and then replaces a second file by rename, as databases do; finds out

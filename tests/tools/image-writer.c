@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes a device so that each sector tells what it holds, keeps in a file elsewhere what was
  * issued, acknowledged and flushed, and compares what is read with that, while it writes and after

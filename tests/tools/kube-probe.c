@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hearth's Kubernetes client from the command line: what it sees of an API server, and how it takes
  * its restart.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Protocol buffer messages from and to JSON, by their descriptors: what csi-call speaks with its
  * users. As proto3's JSON mapping, but for two things: 64-bit integers are printed as numbers, and
@@ -154,8 +155,7 @@ static inline gboolean json_to_map(const ProtobufCFieldDescriptor *field, const 
     *(ProtobufCMessage ***)(base + field->offset) = entries;
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)json, key, value)
-    {
+    json_object_foreach ((json_t *)json, key, value) {
         g_autofree char *inner = g_strdup_printf("%s[\"%s\"]", path, key);
         guint8 *entry = json_calloc(type->sizeof_message);
         protobuf_c_message_init(type, entry);
@@ -224,8 +224,7 @@ static inline ProtobufCMessage *message_from_json(const ProtobufCMessageDescript
     } else if (!json_is_object(json)) {
         ok = json_refuse(error, path, "must be an object");
     } else {
-        json_object_foreach((json_t *)json, name, value)
-        {
+        json_object_foreach ((json_t *)json, name, value) {
             g_autofree char *inner = g_strdup_printf("%s%s%s", path, *path ? "." : "", name);
             const ProtobufCFieldDescriptor *field = json_find_field(type, name);
             if (!field)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A client of the partition torture: reads 8 files (f0 to f7) over and over, each in several ways,
  * writes some of them, and logs what it did and saw (partition-log.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the programs of the partition torture write into files, and what they log of it. A file is 8
  * pages; each page is filled with one value, and the values of two writes are never the same. So a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes: modes, owners, times, extended attributes, locks. See posix-check.h. */
 #include <sys/file.h>
 #include <sys/statvfs.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the posix-* programs share. Each holds checks of what programs expect of a file system, one
  * a function, and runs them in DIR as root, every check in an empty directory of its own:

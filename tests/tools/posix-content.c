@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes: writes, truncation, holes, mappings, what is unlinked while open. See posix-check.h. */
 #include <linux/falloc.h>
 #include <sys/mman.h>

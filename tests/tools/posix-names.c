@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names: files, directories, links, renames, listings. See posix-check.h. */
 #include <dirent.h>
 #include <sys/socket.h>

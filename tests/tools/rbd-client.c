@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Another client of images, through plain librbd. Says "ok" when all are open, then answers each
  * line it reads with "ok [ANSWER]" or "fail REASON":

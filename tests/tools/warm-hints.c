@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keeps DatasetHints from the command line, as the controller does, until it is told to end.
  *
@@ -8,7 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include "driver/kube/error.h"
-#include "driver/warm/hints.h"
+#include "driver/affinity/hints.h"
 
 static gboolean may_act(void *data)
 {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads an EROFS image of cache/manifest/ as the kernel does, from the root down, and aborts at
  * whatever is not well formed or could do harm: overlayfs's attributes anywhere but on files that
@@ -13,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "cache/manifest/erofs.h"
-#include "cache/store/key.h"
+#include "cache/store/index/key.h"
 
 typedef struct ErofsCheck {
     const uint8_t *image;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What every unit test program shares. A program is one file of tests that mirrors one source file;
  * it ends with HARNESS_MAIN(...). No root, no Ceph.

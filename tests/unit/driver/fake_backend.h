@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A backend in memory: records and volumes in two hash tables. It can fail one primitive, before or
  * after it had its effect, as a crash or a lost answer would leave it. A second one may be beside

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/cache/block/world.h"
 
 #define OBJECT (1u << 20)

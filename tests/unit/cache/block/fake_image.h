@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An image in memory that others can share, whose answers come at once, late or when told to. */
 #ifndef HEARTH_TESTS_FAKE_IMAGE_H
 #define HEARTH_TESTS_FAKE_IMAGE_H

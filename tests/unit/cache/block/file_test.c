@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/block/file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
-#include "cache/autofd.h"
+#include "common/autofd.h"
 #include "tests/unit/harness.h"
 
 #define N 4

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether what is kept is shown while Ceph does not say that the image is still ours. */
 #include "tests/unit/cache/block/world.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A node's cache over one image of a Ceph in memory, and requests that are waited for. */
 #ifndef HEARTH_TESTS_BLOCK_WORLD_H
 #define HEARTH_TESTS_BLOCK_WORLD_H

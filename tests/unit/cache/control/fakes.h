@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A store, a FUSE session and a CephFS origin that do what a test says. A program that includes
  * this has its own store_*, session_* and origin_cephfs_open; the linker then takes none from the
@@ -6,7 +7,7 @@
 #ifndef HEARTH_TESTS_CONTROL_FAKES_H
 #define HEARTH_TESTS_CONTROL_FAKES_H
 
-#include "cache/fuse/session.h"
+#include "cache/fuse/live/session.h"
 #include "cache/origin/origin.h"
 #include "cache/store/store.h"
 #include <errno.h>

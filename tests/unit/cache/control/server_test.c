@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/harness.h"
 #include "tests/unit/cache/control/fakes.h"
 #include "cache/control/server.h"
-#include "cache/control/wire.h"
+#include "proto/wire.h"
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/socket.h>

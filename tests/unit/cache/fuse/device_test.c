@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/fuse/device.h"
 #include <linux/falloc.h>
 #include <pthread.h>

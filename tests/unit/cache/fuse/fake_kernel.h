@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kernel's side of /dev/fuse over a socket pair: sends requests as linux/fuse.h lays them out
  * and keeps the notifications that come between the replies. One thread uses it.

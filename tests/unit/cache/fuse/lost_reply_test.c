@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the kernel asked for and did not get: its reply was refused. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
 #include <stdatomic.h>
-#include "cache/fuse/session.h"
+#include "cache/fuse/live/session.h"
 #include "tests/unit/cache/fuse/fake_kernel.h"
 
 static _Atomic int losing;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Threads for requests, while some of these wait for long. */
 #include <stdatomic.h>
 #include "cache/fuse/readers.h"

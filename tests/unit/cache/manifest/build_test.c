@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Manifests of local trees: what is in the file, what damage shows, what ends a build. */
 #include "cache/manifest/build.h"
 #include <errno.h>
@@ -7,7 +8,7 @@
 #include <unistd.h>
 #include "cache/manifest/erofs.h"
 #include "cache/manifest/image.h"
-#include "cache/store/key.h"
+#include "cache/store/index/key.h"
 #include "tests/unit/harness.h"
 
 typedef struct World {

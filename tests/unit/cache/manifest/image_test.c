@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an image refuses, and that it is one a kernel would take: the superblock and the root. */
 #include "cache/manifest/image.h"
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The list of names: read back front to back and by place, and never beyond its end. */
 #include "cache/manifest/names.h"
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of more than one run: sorted, each record found. */
 #include "cache/manifest/table.h"
 #include <endian.h>

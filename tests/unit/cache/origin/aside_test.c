@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls that do not return in time. */
 #include "cache/origin/aside.h"
 #include <pthread.h>

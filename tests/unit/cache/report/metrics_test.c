@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/report/metrics.h"
 #include <string.h>
 #include "tests/unit/harness.h"

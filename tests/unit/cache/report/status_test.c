@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/harness.h"
 #include "cache/report/status.h"
 #include <unistd.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Eviction: who goes, when, how much, and that files and index agree afterwards. */
 #include "tests/unit/cache/store/fixture.h"
 

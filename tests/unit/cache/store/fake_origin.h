@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An origin in memory: files whose bytes are a function of inode and offset, counters of what was
  * asked, errors on demand, and a gate that holds reads back until a test opens it.

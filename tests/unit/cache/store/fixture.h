@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A store in a directory of its own, whose background work happens only when a test asks for it. */
 #ifndef HEARTH_TESTS_STORE_FIXTURE_H
 #define HEARTH_TESTS_STORE_FIXTURE_H
@@ -5,7 +6,7 @@
 #include <dirent.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "cache/autofd.h"
+#include "common/autofd.h"
 #include "cache/store/internal.h"
 #include "cache/store/verify.h"
 #include "tests/unit/cache/store/fake_origin.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What survives: closing, a kill, a power cut, the loss of the index. Promise 1: never a hole. */
 #include <sys/stat.h>
 #include "tests/unit/cache/store/fixture.h"

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
 #include <gio/gio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "cache/autofd.h"
+#include "common/autofd.h"
 #include "cache/store/layout.h"
 #include "tests/unit/harness.h"
 

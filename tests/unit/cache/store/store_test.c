@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store as its users see it: look-ups, damage, a disk that fails or vanishes, many threads. */
 #include <gio/gio.h>
 #include <signal.h>

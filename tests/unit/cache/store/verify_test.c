@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Verification: what is damaged is found, told and dropped, on demand and by the scrubber. */
 #include "tests/unit/cache/store/fixture.h"
 #include <fcntl.h>

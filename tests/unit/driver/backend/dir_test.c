@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/backend/backend.h"
 #include <fcntl.h>
 #include <sys/stat.h>

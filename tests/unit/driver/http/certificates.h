@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Certificates for a loopback server, made on the spot, as files of a mounted Secret. Each is its
  * own authority: a client that trusts one of them knows which one it was shown.

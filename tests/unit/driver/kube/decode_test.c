@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/kube/decode.h"
 #include <string.h>
 #include "driver/kube/error.h"

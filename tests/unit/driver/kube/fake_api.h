@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An API server on loopback that answers as a test tells it, also in ways a real one cannot be
  * made to: one thread a connection, a handler a test, streams that the test feeds and breaks.

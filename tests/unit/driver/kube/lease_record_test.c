@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/kube/lease_record.h"
 #include "tests/unit/harness.h"
 

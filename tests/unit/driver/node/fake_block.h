@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A NodeBlock over the world's mount table, with one image in memory. A loop device with AUTOCLEAR
  * goes, as the kernel's does, when no descriptor and no mount of it is left. Steps count with the
@@ -7,7 +8,7 @@
 #define HEARTH_TESTS_NODE_FAKE_BLOCK_H
 
 #include <sys/sysmacros.h>
-#include "driver/node/block.h"
+#include "driver/node/image/block.h"
 #include "tests/unit/driver/node/world.h"
 
 #define FAKE_LOOP 5

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A NodeLayers over the world's mount table. A stack is made only of layers that are mounted, and
  * its lower layer is told as the kernel tells it. Steps count with the world's.
@@ -5,7 +6,7 @@
 #ifndef HEARTH_TESTS_NODE_FAKE_LAYERS_H
 #define HEARTH_TESTS_NODE_FAKE_LAYERS_H
 
-#include "driver/node/layers.h"
+#include "driver/node/dataset/layers.h"
 #include "tests/unit/driver/node/world.h"
 
 typedef struct FakeLayers {

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/node/staging.h"
-#include "driver/node/hearthd.h"
-#include "driver/node/spec.h"
+#include "driver/node/hearthd/hearthd.h"
+#include "driver/node/hearthd/spec.h"
 #include "tests/unit/driver/node/world.h"
 
 #define ATTRS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)

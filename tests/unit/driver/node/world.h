@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A node without a kernel and without hearthd: a NodeMounter over a mount table in memory, and a
  * hearthd on a thread that speaks the control protocol and serves nothing. Both count their steps
@@ -18,10 +19,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
-#include "cache/autofd.h"
-#include "cache/control/wire.h"
-#include "driver/node/mount.h"
-#include "driver/node/spec.h"
+#include "common/autofd.h"
+#include "proto/wire.h"
+#include "driver/node/mount/mount.h"
+#include "driver/node/hearthd/spec.h"
 #include "tests/unit/harness.h"
 
 #define WORLD_WAIT_MS 10000

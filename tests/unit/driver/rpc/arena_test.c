@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/rpc/arena.h"
 
 #include <stdint.h>

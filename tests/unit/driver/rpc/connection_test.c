@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The connection without sockets: bytes in, frames out, time by hand. */
 #include "driver/rpc/connection.h"
 
-#include "driver/error.h"
+#include "common/error.h"
 #include "driver/rpc/framing.h"
 #include "tests/unit/driver/rpc/frames.h"
 #include "tests/unit/harness.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * HTTP/2 frames by hand, so that tests can send what no client would, and what came back, decoded.
  * Headers are literals without Huffman or table (RFC 7541, 6.2.2): no state to keep in step.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What large calls hold of the process's memory: while their handlers hang, and when they ended. */
 #include <malloc.h>
 #include <pthread.h>
@@ -159,7 +160,7 @@ START_TEST(memory_of_large_calls_that_hang_is_given_back)
     g_autoptr(GError) error = NULL;
     int go[2];
     const pid_t pids[] = {clients_new(path, &go[0]), clients_new(path, &go[1])};
-    /* As cmd/hearth-csi.c has it. */
+    /* As cmd/hearth-csi/main.c has it. */
     mallopt(M_ARENA_MAX, 2);
     pthread_mutex_init(&gate.lock, NULL);
     pthread_cond_init(&gate.changed, NULL);

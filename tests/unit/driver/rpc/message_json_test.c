@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What csi-call speaks: tests/tools/message_json.h. */
 #include "tests/tools/message_json.h"
 
@@ -100,5 +101,5 @@ START_TEST(mistakes_name_the_field)
 }
 END_TEST
 
-HARNESS_MAIN("tools/message_json", requests_survive_the_wire, well_known_types_are_their_values,
-             mistakes_name_the_field)
+HARNESS_MAIN("driver/rpc/message_json", requests_survive_the_wire,
+             well_known_types_are_their_values, mistakes_name_the_field)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A secret of a request is nowhere in the server's memory once the call is answered. A child,
  * forked before there is a server, makes up the secret and calls with it; it tells the secret

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The whole server over its socket: workers, deadlines, limits, stopping, abuse. */
 #include "driver/rpc/server.h"
 

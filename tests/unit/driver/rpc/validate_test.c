@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/rpc/validate.h"
 
 #include <string.h>
 
 #include "csi.pb-c.h"
-#include "driver/error.h"
+#include "common/error.h"
 #include "driver/rpc/arena.h"
 #include "tests/unit/harness.h"
 

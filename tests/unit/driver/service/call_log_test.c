@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/service/call_log.h"
 #include "tests/unit/driver/service/world.h"
 

@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/service/capability.h"
-#include "driver/error.h"
+#include "common/error.h"
 #include "tests/unit/driver/service/world.h"
 
 static int form(Csi__V1__VolumeCapability *c)

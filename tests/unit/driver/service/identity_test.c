@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/driver/service/world.h"
 
 #define CALL(world, name, lower, out)                                                              \

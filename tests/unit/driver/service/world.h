@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A served Controller over the fake backend, and calls to it with what a test usually sends. */
 #ifndef HEARTH_TESTS_SERVICE_WORLD_H
 #define HEARTH_TESTS_SERVICE_WORLD_H
 
 #include "csi.pb-c.h"
 #include "driver/rpc/client.h"
-#include "driver/service/controller.h"
+#include "driver/service/controller/controller.h"
 #include "driver/service/identity.h"
 #include "tests/unit/driver/fake_backend.h"
 #include "tests/unit/harness.h"

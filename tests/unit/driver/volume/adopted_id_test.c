@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/volume/adopted_id.h"
 #include "driver/volume/id.h"
 #include <string.h>

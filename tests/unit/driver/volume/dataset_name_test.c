@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names of datasets: one form, nothing that leads out of a subvolume. */
 #include "driver/volume/dataset_name.h"
 #include <string.h>

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/volume/mutable.h"
 #include <string.h>
-#include "driver/error.h"
+#include "common/error.h"
 #include "tests/unit/harness.h"
 
 static json_t *parse(VolumeType type, const char *name, const char *value, GError **error)

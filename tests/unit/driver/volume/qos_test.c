@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Limits by the size of a volume, with the figures of ceph-csi's own test of them. */
 #include "driver/volume/qos.h"
 #include <string.h>

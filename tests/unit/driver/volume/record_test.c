@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/volume/record.h"
 #include <string.h>
 #include "tests/unit/harness.h"

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by datasets.c (who takes part), make.c (a manifest's thread) and
+ * count.c. */
+#ifndef HEARTH_CACHE_DATASET_INTERNAL_H
+#define HEARTH_CACHE_DATASET_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+#include "cache/dataset/datasets.h"
+#include "cache/manifest/build.h"
+#include "common/monotonic.h"
+
+typedef enum DatasetState {
+    DATASET_IDLE,
+    DATASET_MAKING,
+    DATASET_READY,
+    DATASET_FAILED,
+} DatasetState;
+
+struct Dataset {
+    Datasets *all;
+    char id[DATASET_ID];
+    OriginAttr root;
+    /* Datasets.lock, all below but `progress`. */
+    unsigned references;
+    GPtrArray *members; /* Origin: of each volume that has joined */
+    DatasetState state;
+    Origin *using;
+    gboolean has_thread;
+    pthread_t thread;
+    GError *error; /* of FAILED */
+    gboolean told; /* somebody knows of it: who asks again wants another try */
+    Manifest *manifest;
+    BuildProgress progress;
+    /* Of the table: when it was counted last, and what the tag's usage was then. */
+    gboolean counted;
+    gboolean shared; /* when counted, some of what is held was another tag's */
+    gint64 count_at_us;
+    uint64_t files_held, bytes_held, tag_objects, tag_bytes;
+};
+
+struct Datasets {
+    Store *store;
+    char *cache_dir, *objects;
+    gboolean any_filesystem;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    GHashTable *by_id;   /* lock; those with members */
+    GHashTable *checked; /* lock; IDs whose file this process has read and found good */
+    gboolean stopping;   /* lock */
+    gint64 trim_at_us;   /* lock; 0: never */
+    /* cache/volume/offline.c, all under the lock: what Ceph said last, by place and user. It counts
+     * as said when it was asked; the order is that of `asked`. */
+    GHashTable *words;
+    uint64_t asked, words_lost;
+    guchar words_key[32];   /* constant: of the HMAC of keys in `words` */
+    _Atomic gint64 away_us; /* when Ceph was last waited for in vain; 0: never */
+    pthread_t counter;
+};
+
+/* Whether a volume has joined it, and hearthd goes on. Takes the lock. */
+static inline gboolean datasets_is_wanted(Dataset *d)
+{
+    pthread_mutex_lock(&d->all->lock);
+    gboolean wanted = !d->all->stopping && d->members->len > 0;
+    pthread_mutex_unlock(&d->all->lock);
+    return wanted;
+}
+
+/* datasets.c. Lock held. */
+void dataset_unref_locked(Dataset *dataset);
+/* The ID of what an origin shows; -errno. */
+int dataset_id_of(Origin *origin, char id[DATASET_ID]);
+
+/* cache/volume/offline.c */
+GHashTable *away_words_new(void);
+
+/* make.c */
+void datasets_prune(Datasets *all);
+/* Removes the manifest here of a dataset that is gone, unless it is joined. */
+void datasets_drop(Datasets *all, const char *id);
+/* The thread of a dataset that is MAKING. */
+void *dataset_run_make(void *dataset);
+
+/* sizes.c */
+/* Has objects of a wrong size dropped; of a dataset that is READY. */
+void datasets_drop_misfits(Dataset *dataset);
+
+/* count.c */
+/* A walk fills the origin's caches, which it empties within a few seconds; what that leaves in the
+ * allocator is given back then. */
+#define DATASETS_TRIM_SEC 5
+/* The thread of Datasets: counts, and gives memory back when a walk is over. */
+void *datasets_run_counter(void *datasets);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A dataset is known here by the notes of where it was seen (cache/volume/last_seen.h), its totals
+ * by the footer of its manifest. What is held of one that is in use was counted file by file; of
+ * another, what has its tag counts, which leaves out what a dataset with a better claim has in
+ * common with it.
+ */
+#include "cache/dataset/list.h"
+#include <fcntl.h>
+#include <string.h>
+#include "common/autofd.h"
+#include "cache/dataset/internal.h"
+#include "cache/volume/last_seen.h"
+
+#define PAGE_DATASETS 64
+/* A message has room for so much. */
+#define PAGE_BYTES (96u << 10)
+
+static gboolean resting_report(Datasets *all, const char *id, DatasetReport *r)
+{
+    g_autofree char *path = g_build_filename(all->cache_dir, "manifests", id, NULL);
+    hearth_autofd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    g_autoptr(Manifest) manifest = fd >= 0 ? manifest_open(fd, FALSE, NULL) : NULL;
+    if (!manifest)
+        return FALSE;
+    *r = (DatasetReport){.files = manifest->footer.files, .bytes = manifest->footer.bytes};
+    store_tag_usage(all->store, id, &r->cached_bytes, &r->cached_files);
+    return TRUE;
+}
+
+/* NULL: its manifest is not here, so nobody can tell how much of it is. */
+static json_t *describe(Datasets *all, const char *id, json_t *places)
+{
+    DatasetReport r;
+    if (!datasets_report(all, id, &r) && !resting_report(all, id, &r))
+        return NULL;
+    return json_pack("{s:s, s:O, s:I, s:I, s:I, s:I, s:b}", "dataset", id, "places", places,
+                     "filesTotal", (json_int_t)r.files, "bytesTotal", (json_int_t)r.bytes,
+                     "filesCached", (json_int_t)MIN(r.cached_files, r.files), "bytesCached",
+                     (json_int_t)MIN(r.cached_bytes, r.bytes), "pinned",
+                     (int)store_is_pinned(all->store, id));
+}
+
+static gint by_name(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+json_t *datasets_list(Datasets *all, const char *after, gboolean *more)
+{
+    json_t *page = json_array();
+    size_t bytes = 0;
+    *more = FALSE;
+    if (!all || !all->store)
+        return page;
+    g_autofree char *dir = g_build_filename(all->cache_dir, "manifests", NULL);
+    json_t *known = places_all(dir);
+    g_autoptr(GPtrArray) ids = g_ptr_array_new();
+    const char *id;
+    json_t *places;
+    json_object_foreach (known, id, places)
+        if (!after || strcmp(id, after) > 0)
+            g_ptr_array_add(ids, (gpointer)id);
+    g_ptr_array_sort(ids, by_name);
+    for (guint i = 0; i < ids->len && !*more; i++) {
+        json_t *one = describe(all, ids->pdata[i], json_object_get(known, ids->pdata[i]));
+        if (!one)
+            continue;
+        bytes += json_dumpb(one, NULL, 0, JSON_COMPACT) + 1;
+        *more =
+            json_array_size(page) == PAGE_DATASETS || (bytes > PAGE_BYTES && json_array_size(page));
+        if (!*more)
+            json_array_append(page, one);
+        json_decref(one);
+    }
+    json_decref(known);
+    return page;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this node knows of datasets, in use or not: the JSON of op "datasets" (proto/wire.h). */
+#ifndef HEARTH_CACHE_DATASET_LIST_H
+#define HEARTH_CACHE_DATASET_LIST_H
+
+#include <jansson.h>
+#include "cache/dataset/datasets.h"
+
+/* Those with IDs after `after` (NULL: from the first), in order; a new reference. *more: there are
+ * others. Reads small files of the cache directory. */
+json_t *datasets_list(Datasets *all, const char *after, gboolean *more);
+
+#endif

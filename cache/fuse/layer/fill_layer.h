@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The fill layer of a dataset: a read-only FUSE file system in which every object of the manifest
+ * is a file, /xx/<id>, whether the node holds it or not. overlayfs asks it for what is not among
+ * the objects; reading fetches the object, once, while readers are served, so that later opens find
+ * it in the native layer.
+ *
+ * A file's node ID is its place in the manifest's table: nothing has to be remembered of a lookup,
+ * and a later process can serve the same kernel.
+ *
+ * Reads of what has to be fetched fail with EIO after a while without Ceph; the fetch goes on. An
+ * application's read is two of the kernel's, so what follows one that failed is not waited for as
+ * long.
+ */
+#ifndef HEARTH_CACHE_FUSE_LAYER_FILL_LAYER_H
+#define HEARTH_CACHE_FUSE_LAYER_FILL_LAYER_H
+
+#include <gio/gio.h>
+#include "cache/manifest/manifest.h"
+#include "cache/origin/origin.h"
+#include "cache/store/store.h"
+
+typedef struct FillLayer FillLayer;
+
+/* Everything is borrowed until fill_layer_stop() has returned. */
+typedef struct FillLayerConfig {
+    const char *dataset; /* what its objects are accounted to */
+    Origin *origin;
+    Store *store;
+    const Manifest *manifest;
+    unsigned threads; /* 0: 8 */
+    unsigned wait_ms; /* for Ceph; 0: 20 s */
+} FillLayerConfig;
+
+typedef struct FillLayerStats {
+    uint64_t reads, bytes_store, bytes_fill, bytes_origin, failed;
+} FillLayerStats;
+
+/* Serves fuse_fd, which it takes, a mounted /dev/fuse descriptor. `ended` as in readers.h. */
+FillLayer *fill_layer_start(const FillLayerConfig *config, int fuse_fd, void (*ended)(void *data),
+                            void *data, GError **error);
+/* From now on reads and lookups answer EACCES. */
+void fill_layer_refuse(FillLayer *layer);
+void fill_layer_stats(FillLayer *layer, FillLayerStats *stats);
+/* A duplicate is the keeper's; this one is borrowed. */
+int fill_layer_fd(FillLayer *layer);
+/* Stops, gives back what it uses of the store and the origin, frees. NULL is fine. */
+void fill_layer_stop(FillLayer *layer);
+
+#endif

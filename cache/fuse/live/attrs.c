@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attributes and extended attributes. */
+#include <errno.h>
+#include <sys/xattr.h>
+#include <time.h>
+#include "cache/fuse/live/session_internal.h"
+
+static void reply_attr(fuse_req_t req, Node *node, const OriginAttr *attr)
+{
+    atomic_store(&node->attr_version, attr->version);
+    struct stat shown = group_shown(session_of(req), &attr->st);
+    fuse_reply_attr(req, &shown, attr_valid(node));
+}
+
+static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    (void)fi;
+    Session *s = session_of(req);
+    Node *node = USE_NODE_OR_REPLY(s, req, ino);
+    OriginAttr attr;
+    int r = s->origin->ops->getattr(s->origin, node->origin, &attr);
+    if (r < 0)
+        fuse_reply_err(req, -r);
+    else
+        reply_attr(req, node, &attr);
+    nodes_done(s->nodes, node);
+}
+
+/* What is open is reached by its descriptor: the kernel does not walk again (session_internal.h).
+ */
+static gboolean is_open(Node *node)
+{
+    pthread_mutex_lock(&node->mutex);
+    gboolean open = !LIST_EMPTY(&node->handles) || atomic_load(&node->listings);
+    pthread_mutex_unlock(&node->mutex);
+    return open;
+}
+
+static int check_unless_open(Session *s, Node *node)
+{
+    return is_open(node) ? 0 : names_check(s, node);
+}
+
+static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,
+                       struct fuse_file_info *fi)
+{
+    static const struct {
+        int theirs;
+        unsigned ours;
+    } fields[] = {
+        {FUSE_SET_ATTR_MODE, ORIGIN_SET_MODE},   {FUSE_SET_ATTR_UID, ORIGIN_SET_UID},
+        {FUSE_SET_ATTR_GID, ORIGIN_SET_GID},     {FUSE_SET_ATTR_SIZE, ORIGIN_SET_SIZE},
+        {FUSE_SET_ATTR_ATIME, ORIGIN_SET_ATIME}, {FUSE_SET_ATTR_MTIME, ORIGIN_SET_MTIME},
+        {FUSE_SET_ATTR_CTIME, ORIGIN_SET_CTIME},
+    };
+    Session *s = session_of(req);
+    Node *node = USE_NODE_OR_REPLY(s, req, ino);
+    unsigned set = 0;
+    for (size_t i = 0; i < G_N_ELEMENTS(fields); i++)
+        if (to_set & fields[i].theirs)
+            set |= fields[i].ours;
+    if (to_set & FUSE_SET_ATTR_ATIME_NOW) {
+        clock_gettime(CLOCK_REALTIME, &st->st_atim);
+        set |= ORIGIN_SET_ATIME;
+    }
+    if (to_set & FUSE_SET_ATTR_MTIME_NOW) {
+        clock_gettime(CLOCK_REALTIME, &st->st_mtim);
+        set |= ORIGIN_SET_MTIME;
+    }
+    /* By an open file (ftruncate) it is what is open, whatever its name. */
+    int r = 0;
+    if (!fi)
+        r = set & ORIGIN_SET_SIZE ? names_check(s, node) : check_unless_open(s, node);
+    if (r < 0) {
+        fuse_reply_err(req, -r);
+        nodes_done(s->nodes, node);
+        return;
+    }
+    if (set & ORIGIN_SET_SIZE) {
+        handles_return_leases(s, node);
+        atomic_store(&node->page_version, 0);
+    }
+    OriginAttr attr;
+    const uint64_t session = unsynced_session(s);
+    r = s->origin->ops->setattr(s->origin, node->origin, st, set, &attr);
+    if (r == 0)
+        unsynced_wrote(s, node, session);
+    atomic_store(&node->dirty, 1);
+    if (r < 0)
+        fuse_reply_err(req, -r);
+    else
+        reply_attr(req, node, &attr);
+    nodes_done(s->nodes, node);
+}
+
+static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
+{
+    Session *s = session_of(req);
+    Node *node = USE_NODE_OR_REPLY(s, req, ino);
+    g_autofree char *value = size ? g_malloc(size) : NULL;
+    ssize_t r = s->origin->ops->getxattr(s->origin, node->origin, name, value, size);
+    nodes_done(s->nodes, node);
+    if (r < 0)
+        fuse_reply_err(req, (int)-r);
+    else if (size == 0)
+        fuse_reply_xattr(req, (size_t)r);
+    else
+        fuse_reply_buf(req, value, (size_t)r);
+}
+
+static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
+{
+    Session *s = session_of(req);
+    Node *node = USE_NODE_OR_REPLY(s, req, ino);
+    g_autofree char *names = size ? g_malloc(size) : NULL;
+    ssize_t r = s->origin->ops->listxattr(s->origin, node->origin, names, size);
+    nodes_done(s->nodes, node);
+    if (r < 0)
+        fuse_reply_err(req, (int)-r);
+    else if (size == 0)
+        fuse_reply_xattr(req, (size_t)r);
+    else
+        fuse_reply_buf(req, names, (size_t)r);
+}
+
+static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
+                        size_t size, int flags)
+{
+    Session *s = session_of(req);
+    const uint64_t session = unsynced_session(s);
+    Node *node = USE_NODE_OR_REPLY(s, req, ino);
+    int r = check_unless_open(s, node);
+    if (r == 0)
+        r = unsynced_changed(
+            s, node, session,
+            s->origin->ops->setxattr(s->origin, node->origin, name, value, size, flags));
+    fuse_reply_err(req, -r);
+    nodes_done(s->nodes, node);
+}
+
+static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
+{
+    Session *s = session_of(req);
+    const uint64_t session = unsynced_session(s);
+    Node *node = USE_NODE_OR_REPLY(s, req, ino);
+    int r = check_unless_open(s, node);
+    if (r == 0)
+        r = unsynced_changed(s, node, session,
+                             s->origin->ops->removexattr(s->origin, node->origin, name));
+    fuse_reply_err(req, -r);
+    nodes_done(s->nodes, node);
+}
+
+int drop_setuid(Session *s, Node *node, uid_t caller)
+{
+    const uint64_t session = unsynced_session(s);
+    OriginAttr attr;
+    /* With CAP_FSETID, as far as that can be told. */
+    if (caller == 0)
+        return 0;
+    int r = s->origin->ops->getattr(s->origin, node->origin, &attr);
+    if (r < 0 || !S_ISREG(attr.st.st_mode))
+        return r;
+    mode_t dropped = attr.st.st_mode & S_ISUID;
+    if (attr.st.st_mode & S_IXGRP)
+        dropped |= attr.st.st_mode & S_ISGID;
+    if (!dropped)
+        return 0;
+    const struct stat st = {.st_mode = attr.st.st_mode & ~dropped};
+    return unsynced_changed(
+        s, node, session,
+        s->origin->ops->setattr(s->origin, node->origin, &st, ORIGIN_SET_MODE, &attr));
+}
+
+void attrs_ops(struct fuse_lowlevel_ops *ops)
+{
+    ops->getattr = op_getattr;
+    ops->setattr = op_setattr;
+    ops->getxattr = op_getxattr;
+    ops->listxattr = op_listxattr;
+    ops->setxattr = op_setxattr;
+    ops->removexattr = op_removexattr;
+}

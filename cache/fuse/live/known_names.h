@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Under which name the kernel has each node, and until when it may use that name without asking.
+ * What is changed here is changed in the kernel's own table too, at the same time: a node that is
+ * renamed takes the rest of its time along, and of a name that is removed nothing is left. So a
+ * name that does not lead to its node any more was changed by another node.
+ *
+ * A lookup may cross a change that is made here, and be told what was before. So what changes names
+ * counts, in the directory, and a name found in a directory that was changed since it was asked for
+ * is not to be used again. The other way around, `moving` and `moves` tell who compares a name with
+ * Ceph that it is being changed here.
+ *
+ * A file has one such name at a time: names of a file with several are always asked for.
+ */
+#ifndef HEARTH_CACHE_FUSE_LIVE_KNOWN_NAMES_H
+#define HEARTH_CACHE_FUSE_LIVE_KNOWN_NAMES_H
+
+#include "cache/fuse/live/nodes.h"
+
+/* For how long a name may be used: on the kernel's clock, and on ours, which has to be later. */
+#define NAME_VALID_SEC 0.1
+#define NAME_VALID_MS 200
+
+/* A name that is going to be asked for. */
+typedef struct NameAsked {
+    Node *parent;
+    const char *name;
+    unsigned changes;
+} NameAsked;
+
+static inline NameAsked name_asked(Node *parent, const char *name)
+{
+    return (NameAsked){parent, name, atomic_load(&parent->changes)};
+}
+
+/* `node` was found there. TRUE: the name may be used without asking, which is only if `keep`. */
+gboolean known_name_found(KnownNames *names, Node *node, const NameAsked *asked, gboolean is_dir,
+                          gboolean keep);
+/* Whether the name by which the kernel has it may still be used without asking. */
+gboolean known_name_is_used(const Node *node);
+
+/* A change of names that is made here; to and new_name are NULL for a removal. */
+typedef struct NameChange {
+    Node *from;
+    const char *name;
+    Node *to;
+    const char *new_name;
+    gboolean exchange;
+    Node *moving[2]; /* in use; NULL: the kernel has none of that name */
+} NameChange;
+
+/* Around the call that makes it. */
+void known_names_begin(Nodes *nodes, NameChange *change);
+void known_names_end(Nodes *nodes, NameChange *change, gboolean done);
+
+KnownNames *known_names_new(void);
+void known_names_free(KnownNames *names);
+/* The node is about to be freed. */
+void known_names_forget(KnownNames *names, Node *node);
+
+#endif

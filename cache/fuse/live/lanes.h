@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Work that may block for long, by what it is about: a lane has one key, its work is merged, and
+ * no lane waits for another. Threads are made when all are busy, and end when they are not needed.
+ *
+ * A run that takes longer than a moment is not waited for: the lane's work is given to another run,
+ * which may find a way around what blocks the first. There are LANE_RUNS_MAX of them at most in a
+ * lane, each later than the one before; what then comes waits until one returns.
+ *
+ * So there are as many lanes as keys with work, each with one piece of merged work that waits, and
+ * threads_max runs. When all of them are blocked, work waits: nothing is done() that was not run.
+ */
+#ifndef HEARTH_CACHE_FUSE_LIVE_LANES_H
+#define HEARTH_CACHE_FUSE_LIVE_LANES_H
+
+#include <glib.h>
+#include <stdint.h>
+
+#define LANE_RUNS_MAX 8
+
+typedef struct Lanes Lanes;
+
+typedef struct LaneKey {
+    uint64_t kind, a, b;
+} LaneKey;
+
+typedef struct LaneOps {
+    /* Both pieces of work in one; called with the lock of the lanes held. */
+    void *(*merge)(void *work, void *more);
+    /* What decides where run() blocks: there is no use in another in the state of one that has not
+     * returned. With the lock. */
+    unsigned (*state)(void *data, const LaneKey *key, const void *work);
+    /*
+     * What run() needs of the work, which another run may take over meanwhile; called with the lock
+     * held. NULL: it needs the work itself, and is not overtaken.
+     */
+    void *(*aim)(void *data, const LaneKey *key, const void *work);
+    /* May block. Takes over the aim, or borrows the work. `tries`: so many runs before it have not
+     * returned. */
+    void (*run)(void *data, const LaneKey *key, void *aim_or_work, unsigned tries);
+    /* The work was run, to the end; takes it over. */
+    void (*done)(void *data, const LaneKey *key, void *work);
+    unsigned threads_max;
+} LaneOps;
+
+Lanes *lanes_start(const LaneOps *ops, void *data);
+/* Does all there is to do, then ends. Nothing may be added any more, but by done(). */
+void lanes_stop(Lanes *lanes);
+/* Takes over `work`. Waits for nothing. */
+void lanes_add(Lanes *lanes, const LaneKey *key, void *work);
+/* For tests: lanes with work, and threads. */
+unsigned lanes_count(Lanes *lanes);
+unsigned lanes_threads(Lanes *lanes);
+
+#endif

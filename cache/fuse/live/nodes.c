@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cache/fuse/live/nodes.h"
+#include <errno.h>
+#include "cache/fuse/live/known_names.h"
+
+#define SHARDS 16
+#define ROOT_ID 1
+#define TAG_SHIFT 48
+#define TAG_MAX 0xffff
+
+typedef struct Shard {
+    pthread_mutex_t mutex;
+    GHashTable *by_id; /* &Node.id -> Node */
+} Shard;
+
+struct Nodes {
+    Origin *origin;
+    uint64_t root_ino, root_snapshot;
+    _Atomic uint64_t count;
+    KnownNames *names;
+    Forgotten *forgotten;
+    pthread_mutex_t tags_mutex;
+    GHashTable *tags; /* snapshot id -> tag, from 1; tags_mutex */
+    Shard shards[SHARDS];
+};
+
+static Shard *shard_of(Nodes *nodes, uint64_t id)
+{
+    return &nodes->shards[(id ^ id >> 8) % SHARDS];
+}
+
+/* g_int64_hash() takes the lower half, and the versions of one inode differ in the upper. */
+static guint id_hash(gconstpointer id)
+{
+    return (guint)(*(const uint64_t *)id * 0x9e3779b97f4a7c15ull >> 32);
+}
+
+/* Tags are given in order of first sight; 0 on overflow. */
+static uint64_t tag_of(Nodes *nodes, uint64_t snapshot)
+{
+    pthread_mutex_lock(&nodes->tags_mutex);
+    uint64_t tag = GPOINTER_TO_SIZE(g_hash_table_lookup(nodes->tags, &snapshot));
+    if (!tag && g_hash_table_size(nodes->tags) < TAG_MAX) {
+        tag = g_hash_table_size(nodes->tags) + 1;
+        g_hash_table_insert(nodes->tags, g_memdup2(&snapshot, sizeof(snapshot)),
+                            GSIZE_TO_POINTER(tag));
+    }
+    pthread_mutex_unlock(&nodes->tags_mutex);
+    return tag;
+}
+
+/* 0: cannot be numbered. */
+static uint64_t id_of(Nodes *nodes, uint64_t ino, uint64_t snapshot)
+{
+    if (ino == nodes->root_ino && snapshot == nodes->root_snapshot)
+        return ROOT_ID;
+    if (snapshot == 0)
+        return ino;
+    uint64_t tag = tag_of(nodes, snapshot);
+    return tag && ino >> TAG_SHIFT == 0 ? ino | tag << TAG_SHIFT : 0;
+}
+
+static Node *node_new(Nodes *nodes, uint64_t id, OriginNode *origin_node)
+{
+    Node *node = g_new0(Node, 1);
+    node->id = id;
+    node->origin = origin_node;
+    pthread_mutex_init(&node->mutex, NULL);
+    atomic_fetch_add(&nodes->count, 1);
+    return node;
+}
+
+static void node_free(Nodes *nodes, Node *node)
+{
+    known_names_forget(nodes->names, node);
+    nodes->origin->ops->put(nodes->origin, node->origin);
+    pthread_mutex_destroy(&node->mutex);
+    g_free(node);
+    atomic_fetch_sub(&nodes->count, 1);
+}
+
+Nodes *nodes_new(Origin *origin, OriginNode *root, const OriginAttr *attr)
+{
+    Nodes *nodes = g_new0(Nodes, 1);
+    nodes->origin = origin;
+    nodes->root_ino = attr->st.st_ino;
+    nodes->root_snapshot = attr->snapshot;
+    nodes->names = known_names_new();
+    nodes->forgotten = forgotten_new();
+    pthread_mutex_init(&nodes->tags_mutex, NULL);
+    nodes->tags = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    for (int i = 0; i < SHARDS; i++) {
+        pthread_mutex_init(&nodes->shards[i].mutex, NULL);
+        nodes->shards[i].by_id = g_hash_table_new(id_hash, g_int64_equal);
+    }
+    Node *node = node_new(nodes, ROOT_ID, root);
+    node->lookups = 1;
+    g_hash_table_insert(shard_of(nodes, ROOT_ID)->by_id, &node->id, node);
+    return nodes;
+}
+
+void nodes_free(Nodes *nodes)
+{
+    if (!nodes)
+        return;
+    for (int i = 0; i < SHARDS; i++) {
+        GHashTableIter iter;
+        gpointer node;
+        g_hash_table_iter_init(&iter, nodes->shards[i].by_id);
+        while (g_hash_table_iter_next(&iter, NULL, &node)) {
+            g_hash_table_iter_steal(&iter);
+            node_free(nodes, node);
+        }
+        g_hash_table_unref(nodes->shards[i].by_id);
+        pthread_mutex_destroy(&nodes->shards[i].mutex);
+    }
+    known_names_free(nodes->names);
+    forgotten_free(nodes->forgotten);
+    g_hash_table_unref(nodes->tags);
+    pthread_mutex_destroy(&nodes->tags_mutex);
+    g_free(nodes);
+}
+
+Node *nodes_use(Nodes *nodes, uint64_t id)
+{
+    Shard *shard = shard_of(nodes, id);
+    pthread_mutex_lock(&shard->mutex);
+    Node *node = g_hash_table_lookup(shard->by_id, &id);
+    if (node)
+        node->uses++;
+    pthread_mutex_unlock(&shard->mutex);
+    return node;
+}
+
+Node *nodes_use_inode(Nodes *nodes, uint64_t ino, uint64_t snapshot)
+{
+    uint64_t id = id_of(nodes, ino, snapshot);
+    return id ? nodes_use(nodes, id) : NULL;
+}
+
+/* Gives back `uses` and `lookups`; frees what nobody holds, outside the lock. */
+static void release(Nodes *nodes, uint64_t id, Node *node, unsigned uses, uint64_t lookups)
+{
+    Shard *shard = shard_of(nodes, id);
+    gboolean gone = FALSE;
+    pthread_mutex_lock(&shard->mutex);
+    if (!node)
+        node = g_hash_table_lookup(shard->by_id, &id);
+    if (node) {
+        node->uses -= uses;
+        node->lookups -= MIN(lookups, node->lookups);
+        gone = node->uses == 0 && node->lookups == 0;
+        if (gone) {
+            g_hash_table_remove(shard->by_id, &id);
+            /* Under the lock: the next node of the inode is to find it. */
+            forgotten_keep(nodes->forgotten, id, &node->unsynced);
+        }
+    }
+    pthread_mutex_unlock(&shard->mutex);
+    if (gone)
+        node_free(nodes, node);
+}
+
+void nodes_done(Nodes *nodes, Node *node)
+{
+    if (node)
+        release(nodes, node->id, node, 1, 0);
+}
+
+void nodes_forget(Nodes *nodes, uint64_t id, uint64_t count)
+{
+    release(nodes, id, NULL, 0, count);
+}
+
+Node *nodes_found(Nodes *nodes, OriginNode *origin_node, const OriginAttr *attr, int *error)
+{
+    uint64_t id = id_of(nodes, attr->st.st_ino, attr->snapshot);
+    if (id == 0) {
+        nodes->origin->ops->put(nodes->origin, origin_node);
+        *error = -EOVERFLOW;
+        return NULL;
+    }
+    Shard *shard = shard_of(nodes, id);
+    pthread_mutex_lock(&shard->mutex);
+    Node *node = g_hash_table_lookup(shard->by_id, &id);
+    gboolean known = node != NULL;
+    if (!known) {
+        node = node_new(nodes, id, origin_node);
+        node->unsynced = forgotten_take(nodes->forgotten, id);
+        g_hash_table_insert(shard->by_id, &node->id, node);
+    }
+    node->lookups++;
+    node->uses++;
+    pthread_mutex_unlock(&shard->mutex);
+    if (known)
+        nodes->origin->ops->put(nodes->origin, origin_node);
+    return node;
+}
+
+KnownNames *nodes_names(Nodes *nodes)
+{
+    return nodes->names;
+}
+
+Forgotten *nodes_forgotten(Nodes *nodes)
+{
+    return nodes->forgotten;
+}
+
+uint64_t nodes_count(Nodes *nodes)
+{
+    return atomic_load(&nodes->count);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of inodes the kernel knows. A node ID is a stable number made of the inode number and
+ * the snapshot, not a pointer, so that a later process can serve the same kernel again:
+ *
+ *   bits 0-47  inode number (CephFS allocates 2^40 per MDS rank)
+ *   bits 48-63 0 for a live inode, else the snapshot's tag (nodes_tag)
+ *   FUSE_ROOT_ID (1) stands for the root, whatever its number
+ *
+ * Sharded by node ID; a shard's mutex guards its hash table and the counts of its nodes. No lock is
+ * held across a call to the origin.
+ */
+#ifndef HEARTH_CACHE_FUSE_LIVE_NODES_H
+#define HEARTH_CACHE_FUSE_LIVE_NODES_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include "cache/fuse/live/forgotten.h"
+#include "cache/fuse/live/pages.h"
+#include "cache/fuse/live/unsynced.h"
+#include "cache/origin/origin.h"
+
+typedef struct Nodes Nodes;
+typedef struct KnownNames KnownNames;
+typedef struct Handle Handle;
+
+typedef struct Node {
+    uint64_t id;
+    OriginNode *origin; /* one reference, given back when the node goes */
+    uint64_t lookups;   /* the kernel's; shard mutex */
+    unsigned uses;      /* running operations and open handles; shard mutex */
+
+    /*
+     * Content version of the kernel's pages (0: unknown), and of the attributes it was told. The
+     * pages are of that version only while `unsettled` is 0: it counts the reads and writes without
+     * a lease and the recalls whose pages are still to be dropped.
+     */
+    _Atomic uint64_t page_version;
+    _Atomic unsigned unsettled;
+    _Atomic uint64_t attr_version;
+    /* The origin_session() in which the origin let us read its bytes; 0: none. */
+    _Atomic uint64_t readable_in;
+    /* Written through this session since the last sync_node(): not to be cached before. */
+    _Atomic int dirty;
+    _Atomic int writers; /* handles open for writing */
+    /* Rises before anything here writes the file: a fill that began before is not kept. */
+    _Atomic unsigned writes_begun;
+    _Atomic unsigned page_waits; /* how many began: pages.h */
+    /* Until then (CLOCK_MONOTONIC_COARSE, ms) the kernel may use the name without asking. */
+    _Atomic int64_t name_until;
+    _Atomic unsigned moving, moves; /* changes of the name here: under way, ended */
+    _Atomic unsigned changes;       /* of names in the directory, made here */
+    _Atomic unsigned listings;      /* open ones */
+
+    pthread_mutex_t mutex;       /* guards all below */
+    LIST_HEAD(, Handle) handles; /* open ones */
+    LIST_HEAD(, PageUse) page_uses;
+    uint64_t parent; /* where the kernel has it (known_names.h) */
+    char *name;      /* NULL: nowhere */
+    Unsynced unsynced;
+} Node;
+
+Nodes *nodes_new(Origin *origin, OriginNode *root, const OriginAttr *attr);
+/* Gives every node back to the origin. No operation may be running. */
+void nodes_free(Nodes *nodes);
+
+/* The node, in use until node_done(); NULL when the kernel does not know it. */
+Node *nodes_use(Nodes *nodes, uint64_t id);
+/* The same by the origin's numbers, for what the origin tells on its own. */
+Node *nodes_use_inode(Nodes *nodes, uint64_t ino, uint64_t snapshot);
+void nodes_done(Nodes *nodes, Node *node);
+
+/*
+ * Takes over `origin_node`, which was found, and counts one lookup of the kernel's. The node
+ * returned is in use until nodes_done(). -EOVERFLOW in *error: more snapshots than tags.
+ */
+Node *nodes_found(Nodes *nodes, OriginNode *origin_node, const OriginAttr *attr, int *error);
+void nodes_forget(Nodes *nodes, uint64_t id, uint64_t count);
+uint64_t nodes_count(Nodes *nodes);
+KnownNames *nodes_names(Nodes *nodes);
+Forgotten *nodes_forgotten(Nodes *nodes);
+
+#endif

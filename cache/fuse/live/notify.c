@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cache/fuse/live/notify.h"
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include "cache/fuse/live/lanes.h"
+#include "cache/fuse/live/session_internal.h"
+#include "common/monotonic.h"
+
+/* Blocked ones, above all: by inodes whose requests nobody has read yet. */
+#define THREADS_MAX 64
+
+/* What lanes are of. The origin's numbers are looked up by a lane of their own, since its callbacks
+ * must not. */
+enum {
+    PAGES,      /* of a node: by its ID */
+    NAMES,      /* in a directory: by its ID */
+    TOLD_PAGES, /* by inode and snapshot, as all below */
+    TOLD_NAMES, /* in that directory */
+    TOLD_UNWANTED,
+    FORGOTTEN, /* one of the session: a sync, which may wait for Ceph */
+};
+
+typedef struct Work {
+    Node *node;    /* PAGES */
+    unsigned uses; /* of the node, by this */
+    PageRange range;
+    unsigned unsettled; /* what it counts for in node->unsettled */
+    GPtrArray *leases;  /* handles whose leases go back behind it; NULL: none */
+    GHashTable *names;  /* NULL: none */
+} Work;
+
+/* Pages to be dropped, wherever the work is by then. */
+typedef struct Aim {
+    Node *node; /* in use */
+    PageRange range;
+} Aim;
+
+struct Notifier {
+    Session *session;
+    Lanes *lanes;
+    pthread_mutex_t lock; /* guards all below */
+    pthread_cond_t returned;
+};
+
+static const PageRange all_pages = {0, INT64_MAX};
+
+static PageRange range_of(int64_t off, int64_t len)
+{
+    return (PageRange){off, len > 0 ? off + len : INT64_MAX};
+}
+
+static void *merge(void *into, void *more)
+{
+    Work *a = into, *b = more;
+    a->range.off = MIN(a->range.off, b->range.off);
+    a->range.end = MAX(a->range.end, b->range.end);
+    a->unsettled += b->unsettled;
+    if (!a->leases)
+        a->leases = g_steal_pointer(&b->leases);
+    else if (b->leases)
+        g_ptr_array_extend_and_steal(a->leases, g_steal_pointer(&b->leases));
+    if (!a->names) {
+        a->names = g_steal_pointer(&b->names);
+    } else if (b->names) {
+        GHashTableIter iter;
+        gpointer name;
+        g_hash_table_iter_init(&iter, b->names);
+        while (g_hash_table_iter_next(&iter, &name, NULL))
+            g_hash_table_add(a->names, g_strdup(name));
+        g_hash_table_unref(b->names);
+    }
+    a->uses += b->uses;
+    g_free(b);
+    return a;
+}
+
+static void add_pages(Notifier *n, Node *node, PageRange range, unsigned unsettled, Handle *lease)
+{
+    Work *work = g_new0(Work, 1);
+    *work = (Work){
+        .node = nodes_use(n->session->nodes, node->id),
+        .uses = 1,
+        .range = range,
+        .unsettled = unsettled,
+    };
+    if (lease) {
+        work->leases = g_ptr_array_new();
+        g_ptr_array_add(work->leases, lease);
+    }
+    lanes_add(n->lanes, &(LaneKey){PAGES, node->id, 0}, work);
+}
+
+static void add_name(Notifier *n, uint64_t kind, uint64_t ino, uint64_t snapshot, const char *name)
+{
+    Work *work = g_new0(Work, 1);
+    work->names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_hash_table_add(work->names, g_strdup(name));
+    lanes_add(n->lanes, &(LaneKey){kind, ino, snapshot}, work);
+}
+
+static void *aim(void *data, const LaneKey *key, const void *data_of_work)
+{
+    Session *s = ((Notifier *)data)->session;
+    const Work *work = data_of_work;
+    if (key->kind != PAGES)
+        return NULL;
+    Aim *a = g_new(Aim, 1);
+    *a = (Aim){nodes_use(s->nodes, work->node->id), work->range};
+    return a;
+}
+
+/* Another way around is there once another request was read. */
+static unsigned state(void *data, const LaneKey *key, const void *data_of_work)
+{
+    (void)data;
+    const Work *work = data_of_work;
+    return key->kind == PAGES ? atomic_load(&work->node->page_waits) : 0;
+}
+
+static void drop_range(Session *s, uint64_t id, PageRange range)
+{
+    fuse_lowlevel_notify_inval_inode(s->fuse, id, range.off,
+                                     range.end == INT64_MAX ? 0 : range.end - range.off);
+}
+
+/*
+ * What a mapping has changed the kernel writes back before it drops it, and waits: for a write that
+ * comes here, and may wait in Ceph for the lease that is to go back. Then the lease goes first, and
+ * the rest of the drop, which nobody may overtake, goes on behind the write.
+ */
+static void drop_pages(Notifier *n, Aim *a, unsigned tries)
+{
+    Session *s = n->session;
+    if (tries && pages_written_back(a->node)) {
+        atomic_fetch_add(&a->node->unsettled, 1);
+        add_pages(n, a->node, a->range, 1, NULL);
+    } else {
+        g_autoptr(GArray) ranges = pages_around(a->node, a->range);
+        for (guint i = 0; i < ranges->len; i++)
+            drop_range(s, a->node->id, g_array_index(ranges, PageRange, i));
+        if (ranges->len == 0)
+            fuse_lowlevel_notify_inval_inode(s->fuse, a->node->id, -1, 0); /* the attributes */
+    }
+    nodes_done(s->nodes, a->node);
+    g_free(a);
+}
+
+static void drop_names(Session *s, uint64_t id, const Work *work)
+{
+    GHashTableIter iter;
+    gpointer name;
+    g_hash_table_iter_init(&iter, work->names);
+    while (g_hash_table_iter_next(&iter, &name, NULL))
+        fuse_lowlevel_notify_inval_entry(s->fuse, id, name, strlen(name));
+}
+
+/* Its dentry is the one way to have the kernel forget an inode. */
+static void drop_unwanted(Notifier *n, Node *node)
+{
+    pthread_mutex_lock(&node->mutex);
+    const uint64_t parent = node->parent;
+    g_autofree char *name = g_strdup(node->name);
+    pthread_mutex_unlock(&node->mutex);
+    if (name)
+        add_name(n, NAMES, parent, 0, name);
+}
+
+static void told_pages(Notifier *n, Node *node, const Work *work)
+{
+    atomic_store(&node->page_version, 0);
+    atomic_store(&node->attr_version, 0);
+    /* All of it: capabilities are gone. With a lease that happens only when the session is lost. */
+    if (work->range.off == 0 && work->range.end == INT64_MAX)
+        handles_lose_leases(node);
+    add_pages(n, node, work->range, 0, NULL);
+}
+
+static void told_names(Notifier *n, Node *node, const Work *work)
+{
+    GHashTableIter iter;
+    gpointer name;
+    g_hash_table_iter_init(&iter, work->names);
+    while (g_hash_table_iter_next(&iter, &name, NULL))
+        add_name(n, NAMES, node->id, 0, name);
+}
+
+static void run(void *data, const LaneKey *key, void *aim_or_work, unsigned tries)
+{
+    Notifier *n = data;
+    Session *s = n->session;
+    if (key->kind == PAGES) {
+        drop_pages(n, aim_or_work, tries);
+        return;
+    }
+    if (key->kind == NAMES) {
+        drop_names(s, key->a, aim_or_work);
+        return;
+    }
+    if (key->kind == FORGOTTEN) {
+        forgotten_sync(nodes_forgotten(s->nodes), s->origin);
+        return;
+    }
+    Node *node = nodes_use_inode(s->nodes, key->a, key->b);
+    if (!node)
+        return;
+    if (key->kind == TOLD_PAGES)
+        told_pages(n, node, aim_or_work);
+    else if (key->kind == TOLD_NAMES)
+        told_names(n, node, aim_or_work);
+    else
+        drop_unwanted(n, node);
+    nodes_done(s->nodes, node);
+}
+
+static void done(void *data, const LaneKey *key, void *data_of_work)
+{
+    (void)key;
+    Notifier *n = data;
+    Session *s = n->session;
+    Work *work = data_of_work;
+    if (work->unsettled)
+        atomic_fetch_sub(&work->node->unsettled, work->unsettled);
+    for (guint i = 0; work->leases && i < work->leases->len; i++)
+        handle_recalled(s, g_ptr_array_index(work->leases, i));
+    for (unsigned i = 0; i < work->uses; i++)
+        nodes_done(s->nodes, work->node);
+    g_clear_pointer(&work->leases, g_ptr_array_unref);
+    g_clear_pointer(&work->names, g_hash_table_unref);
+    g_free(work);
+}
+
+/* ---- what comes in ---- */
+
+static void inode_changed(void *data, uint64_t ino, uint64_t snapshot, int64_t off, int64_t len)
+{
+    Notifier *n = data;
+    Work *work = g_new0(Work, 1);
+    work->range = range_of(off, len);
+    lanes_add(n->lanes, &(LaneKey){TOLD_PAGES, ino, snapshot}, work);
+}
+
+static void entry_changed(void *data, uint64_t parent, uint64_t snapshot, const char *name)
+{
+    add_name(data, TOLD_NAMES, parent, snapshot, name);
+}
+
+static void inode_unwanted(void *data, uint64_t ino, uint64_t snapshot)
+{
+    lanes_add(((Notifier *)data)->lanes, &(LaneKey){TOLD_UNWANTED, ino, snapshot}, g_new0(Work, 1));
+}
+
+static void inode_failed(void *data, uint64_t ino, int r)
+{
+    Session *s = ((Notifier *)data)->session;
+    unsynced_report(s->volume, ino, r);
+    Node *node = nodes_use_inode(s->nodes, ino, 0);
+    if (node) {
+        unsynced_failed(node, r);
+        nodes_done(s->nodes, node);
+    } else {
+        forgotten_failed(nodes_forgotten(s->nodes), ino, r);
+    }
+}
+
+static void leases_void(void *data)
+{
+    handles_void_leases(((Notifier *)data)->session);
+}
+
+void notifier_listen(Notifier *n, Origin *origin)
+{
+    const OriginListener listener = {
+        .inode_changed = inode_changed,
+        .entry_changed = entry_changed,
+        .inode_unwanted = inode_unwanted,
+        .inode_failed = inode_failed,
+        .leases_void = leases_void,
+        .data = n,
+    };
+    if (origin->ops->listen)
+        origin->ops->listen(origin, &listener);
+}
+
+void notifier_recall(Notifier *n, Node *node, Handle *handle)
+{
+    atomic_fetch_add(&node->unsettled, 1);
+    add_pages(n, node, all_pages, 1, handle);
+}
+
+void notifier_drop_soon(Notifier *n, Node *node)
+{
+    atomic_fetch_add(&node->unsettled, 1);
+    add_pages(n, node, all_pages, 1, NULL);
+}
+
+void notifier_drop_pages(Notifier *n, Node *node, int64_t off, int64_t len)
+{
+    add_pages(n, node, range_of(off, len), 1, NULL);
+}
+
+void notifier_sync_forgotten(Notifier *n)
+{
+    lanes_add(n->lanes, &(LaneKey){FORGOTTEN, 0, 0}, g_new0(Work, 1));
+}
+
+void notifier_await(Notifier *n, gboolean (*gone)(void *data), void *data, unsigned ms)
+{
+    const struct timespec until = deadline_after_ms(ms);
+    int r = 0;
+    pthread_mutex_lock(&n->lock);
+    while (!gone(data) && r != ETIMEDOUT)
+        r = pthread_cond_timedwait(&n->returned, &n->lock, &until);
+    pthread_mutex_unlock(&n->lock);
+}
+
+void notifier_returned(Notifier *n)
+{
+    pthread_mutex_lock(&n->lock);
+    pthread_cond_broadcast(&n->returned);
+    pthread_mutex_unlock(&n->lock);
+}
+
+Notifier *notifier_start(Session *session)
+{
+    static const LaneOps ops = {
+        .merge = merge,
+        .state = state,
+        .aim = aim,
+        .run = run,
+        .done = done,
+        .threads_max = THREADS_MAX,
+    };
+    Notifier *n = g_new0(Notifier, 1);
+    n->session = session;
+    pthread_mutex_init(&n->lock, NULL);
+    cond_init_monotonic(&n->returned);
+    n->lanes = lanes_start(&ops, n);
+    return n;
+}
+
+void notifier_stop(Notifier *n)
+{
+    if (!n)
+        return;
+    lanes_stop(n->lanes);
+    pthread_cond_destroy(&n->returned);
+    pthread_mutex_destroy(&n->lock);
+    g_free(n);
+}

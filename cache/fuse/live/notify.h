@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the origin tells us (changed, unwanted, lease recalled) and what reads leave behind is told
+ * to the kernel from threads of its own: the origin's callbacks hold its locks, and the kernel may
+ * wait for pages that another request is filling.
+ *
+ * A lease goes back when the kernel has no page of its inode left that anyone could read. What is
+ * to be dropped of one inode is one piece of work, and no inode waits for another (lanes.h). A drop
+ * goes around pages whose request waits here for Ceph (pages.h).
+ */
+#ifndef HEARTH_CACHE_FUSE_LIVE_NOTIFY_H
+#define HEARTH_CACHE_FUSE_LIVE_NOTIFY_H
+
+#include <stdint.h>
+#include "cache/origin/origin.h"
+
+typedef struct Notifier Notifier;
+typedef struct Session Session;
+typedef struct Handle Handle;
+typedef struct Node Node;
+
+Notifier *notifier_start(Session *session);
+/* Handles what is queued, then ends. No origin callback may come any more. */
+void notifier_stop(Notifier *notifier);
+
+/* Has the origin tell this notifier. */
+void notifier_listen(Notifier *notifier, Origin *origin);
+/*
+ * Has all pages of the handle's node dropped, and handle_recalled() called on it when that is done.
+ * The handle is kept until then by the caller's reference. Only queues.
+ */
+void notifier_recall(Notifier *notifier, Node *node, Handle *handle);
+/* Drops all pages of a node soon: what nobody guarantees any more. */
+void notifier_drop_soon(Notifier *notifier, Node *node);
+/* Drops the pages of [off, off+len), then counts node->unsettled down. */
+void notifier_drop_pages(Notifier *notifier, Node *node, int64_t off, int64_t len);
+
+/* Has what is unsynced in forgotten inodes written to the origin (forgotten.h). */
+void notifier_sync_forgotten(Notifier *notifier);
+
+/* Waits, for so long at most, until `gone`; notifier_returned() has it look again. */
+void notifier_await(Notifier *notifier, gboolean (*gone)(void *data), void *data, unsigned ms);
+void notifier_returned(Notifier *notifier);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of a session: libfuse on a descriptor that somebody else mounted, the threads that read
+ * requests from it (readers.h), and the notifier.
+ */
+#include "cache/fuse/live/session.h"
+#include <errno.h>
+#include <gio/gio.h>
+#include <string.h>
+#include <unistd.h>
+#include "cache/fuse/live/session_internal.h"
+
+#define DEFAULT_THREADS 8
+/* A receive buffer is 1 MiB plus a page: header and a full write fit. */
+#define MAX_WRITE ((1u << 20) - 4096)
+#define MAX_READAHEAD (1u << 20)
+
+static void op_init(void *data, struct fuse_conn_info *conn)
+{
+    (void)data;
+    /* Pages are dropped by versions and leases, not by comparing times. */
+    conn->want &= ~(unsigned)(FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_SPLICE_READ |
+                              FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
+    /* Who writes loses setuid and setgid of the file if he lacks CAP_FSETID, which only the kernel
+     * knows: it then sets the mode. */
+    conn->want &= ~(unsigned)FUSE_CAP_HANDLE_KILLPRIV;
+    conn->max_write = MAX_WRITE;
+    conn->max_readahead = MAX_READAHEAD;
+    conn->max_background = 64;
+    conn->congestion_threshold = 48;
+    conn->time_gran = 1;
+}
+
+static void op_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+    Session *s = session_of(req);
+    Node *node = USE_NODE_OR_REPLY(s, req, ino ? ino : FUSE_ROOT_ID);
+    struct statvfs st = {0};
+    int r = s->origin->ops->statfs(s->origin, node->origin, &st);
+    nodes_done(s->nodes, node);
+    if (r < 0)
+        fuse_reply_err(req, -r);
+    else
+        fuse_reply_statfs(req, &st);
+}
+
+static void session_free(Session *s)
+{
+    if (s->fuse)
+        fuse_session_destroy(s->fuse);
+    nodes_free(s->nodes);
+    pthread_mutex_destroy(&s->open_mutex);
+    g_free(s->volume);
+    g_free(s);
+}
+
+Session *session_start(const SessionConfig *config, int fuse_fd, void (*ended)(void *data),
+                       void *data, GError **error)
+{
+    Session *s = g_new0(Session, 1);
+    s->origin = config->origin;
+    s->store = config->store;
+    s->volume = g_strdup(config->volume);
+    s->read_only = config->read_only;
+    session_set_group(s, config->has_group, config->group);
+    pthread_mutex_init(&s->open_mutex, NULL);
+    OriginNode *root;
+    OriginAttr attr;
+    int r = s->origin->ops->root(s->origin, &root, &attr);
+    if (r < 0) {
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "cannot read the root of volume %s: %s",
+                    config->volume, g_strerror(-r));
+        goto fail;
+    }
+    s->nodes = nodes_new(s->origin, root, &attr);
+    struct fuse_lowlevel_ops ops = {.init = op_init, .statfs = op_statfs};
+    names_ops(&ops);
+    attrs_ops(&ops);
+    files_ops(&ops);
+    dirs_ops(&ops);
+    s->fuse = readers_serve(&ops, s, fuse_fd, error);
+    if (!s->fuse)
+        goto fail;
+    s->notifier = notifier_start(s);
+    notifier_listen(s->notifier, s->origin);
+    s->readers =
+        readers_start(s->fuse, config->threads ? config->threads : DEFAULT_THREADS, ended, data);
+    return s;
+fail:
+    close(fuse_fd);
+    session_free(s);
+    return NULL;
+}
+
+int session_fd(Session *session)
+{
+    return fuse_session_fd(session->fuse);
+}
+
+void session_stats(Session *s, SessionStats *stats)
+{
+    SessionCounters *c = &s->counters;
+    *stats = (SessionStats){
+        .opens = atomic_load(&c->opens),
+        .hits = atomic_load(&c->hits),
+        .misses = atomic_load(&c->misses),
+        .bytes_store = atomic_load(&c->bytes_store),
+        .bytes_fill = atomic_load(&c->bytes_fill),
+        .bytes_origin = atomic_load(&c->bytes_origin),
+        .bytes_written = atomic_load(&c->bytes_written),
+        .nodes = nodes_count(s->nodes),
+    };
+}
+
+void session_stop(Session *s)
+{
+    if (!s)
+        return;
+    readers_stop(s->readers);
+    dirs_close_all(s);
+    handles_close_all(s);
+    if (s->origin->ops->listen)
+        s->origin->ops->listen(s->origin, NULL);
+    notifier_stop(s->notifier);
+    session_free(s);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A FUSE session serves one live volume: names and writes through its origin, reads of unchanged
+ * files from the store. It owns the threads that read one /dev/fuse descriptor.
+ */
+#ifndef HEARTH_CACHE_FUSE_LIVE_SESSION_H
+#define HEARTH_CACHE_FUSE_LIVE_SESSION_H
+
+#include <glib.h>
+#include <stdint.h>
+#include "cache/origin/origin.h"
+#include "cache/store/store.h"
+
+typedef struct Session Session;
+
+typedef struct SessionConfig {
+    const char *volume; /* tag of its objects in the store; copied */
+    Origin *origin;     /* borrowed until session_stop() has returned */
+    Store *store;       /* borrowed; NULL: every read goes to the origin */
+    gboolean read_only;
+    gboolean has_group; /* all files are for this group, see group.c */
+    gid_t group;
+    unsigned threads; /* 0: 8 */
+} SessionConfig;
+
+typedef struct SessionStats {
+    uint64_t opens;
+    uint64_t hits, misses; /* opens for reading, of regular files that may be cached */
+    uint64_t bytes_store;  /* read from complete objects */
+    uint64_t bytes_fill;   /* read from objects being filled */
+    uint64_t bytes_origin; /* read past the store */
+    uint64_t bytes_written;
+    uint64_t bytes_kept; /* of an image, on the disk */
+    uint64_t nodes;      /* inodes the kernel holds */
+} SessionStats;
+
+/*
+ * Begins to serve `fuse_fd`, a mounted /dev/fuse descriptor, which the session takes over (also on
+ * error). `ended` is called once from a session thread when the kernel has unmounted or aborted
+ * the connection; it must not call session_stop() itself.
+ */
+Session *session_start(const SessionConfig *config, int fuse_fd, void (*ended)(void *data),
+                       void *data, GError **error);
+void session_stats(Session *session, SessionStats *stats);
+/* Changes the group; the kernel sees it within a moment. */
+void session_set_group(Session *session, gboolean any, gid_t group);
+/* The descriptor, borrowed: to hand a duplicate to the keeper. */
+int session_fd(Session *session);
+/* Stops the threads, gives every node and file back to the origin, frees. The mount, if there still
+ * is one, answers ENOTCONN. */
+void session_stop(Session *session);
+
+#endif

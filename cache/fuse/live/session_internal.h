@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of a session share. Only cache/fuse/ includes this. */
+#ifndef HEARTH_CACHE_FUSE_LIVE_SESSION_INTERNAL_H
+#define HEARTH_CACHE_FUSE_LIVE_SESSION_INTERNAL_H
+
+#include <fuse_lowlevel.h>
+#include "cache/fuse/live/known_names.h"
+#include "cache/fuse/live/nodes.h"
+#include "cache/fuse/live/notify.h"
+#include "cache/fuse/readers.h"
+#include "cache/fuse/live/session.h"
+
+/*
+ * For how long the kernel may use what it was told without asking (seconds). libcephfs does not say
+ * when a name loses its lease, so a name that is used unasked is checked by whatever comes of it:
+ * what is looked up, opened, made or changed through it checks the names that led there
+ * (names_check) and answers ESTALE, on which the kernel walks the path again, asking. Only stat()
+ * may lag, by this much.
+ *
+ * The kernel does not walk again where it looks up a name that is to be made: such a lookup is
+ * answered ENOENT, if that is what the name now is (names_lead_nowhere), and the making is checked.
+ * Nor does it for a call by descriptor, so what is open may be changed without a check, except for
+ * its size: a file's size is changed by an open file, or by a path.
+ */
+#define VALID_SEC NAME_VALID_SEC
+
+typedef struct SessionCounters {
+    _Atomic uint64_t opens, hits, misses;
+    _Atomic uint64_t bytes_store, bytes_fill, bytes_origin, bytes_written;
+} SessionCounters;
+
+struct Session {
+    Origin *origin;
+    Store *store; /* may be NULL */
+    char *volume;
+    gboolean read_only;
+    _Atomic int64_t group; /* -1: none */
+    struct fuse_session *fuse;
+    Nodes *nodes;
+    Notifier *notifier;
+    SessionCounters counters;
+    pthread_mutex_t open_mutex; /* guards the two lists */
+    LIST_HEAD(, Handle) handles;
+    LIST_HEAD(, Listing) listings;
+    Readers *readers;
+};
+
+static inline Session *session_of(fuse_req_t req)
+{
+    return fuse_req_userdata(req);
+}
+
+/* The kernel names a node only after a lookup; one it never looked up is answered ESTALE. */
+#define USE_NODE_OR_REPLY(session, req, ino)                                                       \
+    ({                                                                                             \
+        Node *found_node = nodes_use((session)->nodes, (ino));                                     \
+        if (!found_node) {                                                                         \
+            fuse_reply_err((req), ESTALE);                                                         \
+            return;                                                                                \
+        }                                                                                          \
+        found_node;                                                                                \
+    })
+
+/* What the kernel is told of a name that was found. `listed`: in a listing. */
+void entry_fill(Session *session, Node *node, const OriginAttr *attr, const NameAsked *asked,
+                gboolean listed, struct fuse_entry_param *e);
+/* For how long the kernel may use the node's attributes unasked: not at all while it is open
+ * without a lease, as the size tells a reader where the file ends. */
+double attr_valid(Node *node);
+/* group.c: the attributes as the kernel is told them, and the group of what a caller creates. */
+struct stat group_shown(Session *session, const struct stat *st);
+gid_t group_of_new(Session *session, gid_t caller);
+/*
+ * Whether the names the kernel used unasked to reach `node` still lead there. 0, -ESTALE, or the
+ * origin's error. Asks the origin only for names that may still be used. names_check() answers
+ * -ESTALE once; names_lead_to() each time, with the node that is elsewhere, in use, or NULL.
+ */
+int names_check(Session *session, Node *node);
+int names_lead_to(Session *session, Node *node, Node **astray);
+/* There is no such name in the directory, wherever it is, nor where the names now lead. */
+gboolean names_lead_nowhere(Session *session, Node *dir, const char *name);
+
+/*
+ * Before `caller` truncates by opening: setuid and setgid go, as the kernel has it done for every
+ * other write (op_init). 0 or -errno.
+ */
+int drop_setuid(Session *session, Node *node, uid_t caller);
+
+void names_ops(struct fuse_lowlevel_ops *ops);
+void files_ops(struct fuse_lowlevel_ops *ops);
+void dirs_ops(struct fuse_lowlevel_ops *ops);
+void attrs_ops(struct fuse_lowlevel_ops *ops);
+
+/* What the kernel did not release before the end. No worker is running. */
+void handles_close_all(Session *session);
+void dirs_close_all(Session *session);
+
+/* Ends the opening: the kernel asks for it, or the reply to it was lost. */
+void handle_release(Handle *handle);
+/* Opened by names.c's create. Takes over `file`; returns the handle for fi->fh. */
+Handle *handle_new(Session *session, Node *node, OriginFile *file, int flags);
+
+/* Gives back the leases of a node's readers and drops the kernel's pages: somebody here will write.
+ */
+void handles_return_leases(Session *session, Node *node);
+/* The leases of a node are void, with no recall: the origin has lost its session. */
+void handles_lose_leases(Node *node);
+/* So are all leases of the session: Ceph does not answer, or has ended its session. Queues only. */
+void handles_void_leases(Session *session);
+/* Of a recalled lease the pages are gone: gives it back. From the notifier. */
+void handle_recalled(Session *session, Handle *handle);
+
+#endif

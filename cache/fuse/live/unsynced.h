@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What was written to an inode and not synced, and whether it may be lost: when the origin loses
+ * its session, such writes may be gone, or may never have been more than in memory. Each handle
+ * that is open then gets EIO once from its next fsync, as with the kernel's errseq_t
+ * (lib/errseq.c); one opened later gets it when no other has had it. Each close of a handle that
+ * was open then gets EIO too, until an fsync of it has: a close takes nothing away, for it may be
+ * that of a copy, in a child that was forked. The same goes for writes that were found to have
+ * failed when their handle was closed.
+ */
+#ifndef HEARTH_CACHE_FUSE_LIVE_UNSYNCED_H
+#define HEARTH_CACHE_FUSE_LIVE_UNSYNCED_H
+
+#include <glib.h>
+#include <stdint.h>
+
+typedef struct Session Session;
+typedef struct Node Node;
+
+/* Of a node, guarded by its mutex; zero at first. */
+typedef struct Unsynced {
+    uint64_t writes;  /* so many were made */
+    uint64_t synced;  /* so many of them are safe, or were reported lost */
+    uint64_t session; /* the origin's, of the first that is not */
+    unsigned losses;  /* how often some were lost */
+    unsigned told;    /* of the losses, so many were told by an fsync */
+    int error;        /* of the last loss, negative */
+} Unsynced;
+
+/* Of a handle, guarded by its node's mutex: so many of the losses are no news to it. */
+typedef struct UnsyncedSeen {
+    unsigned by_fsync;
+    unsigned by_close;
+} UnsyncedSeen;
+
+/* Notes that writes have failed, with r. The caller has the lock. */
+void unsynced_lose(Unsynced *unsynced, int r);
+
+/* The origin's session, to be asked for before a write begins. */
+uint64_t unsynced_session(Session *session);
+/* A write, or another change that a sync is to make safe, was made; begun in that session. */
+void unsynced_wrote(Session *session, Node *node, uint64_t in_session);
+/* The same, if r, which the change came to, is 0. Returns r. */
+int unsynced_changed(Session *session, Node *node, uint64_t in_session, int r);
+/* What a sync that begins now will make safe: for unsynced_synced(). */
+uint64_t unsynced_mark(Node *node);
+/* A sync that began at `mark` has succeeded. */
+void unsynced_synced(Session *session, Node *node, uint64_t mark);
+/* A message for the log. */
+void unsynced_report(const char *volume, uint64_t ino, int r);
+/* Writes before have failed, with r. */
+void unsynced_failed(Node *node, int r);
+/* Of a handle that is opened now. */
+UnsyncedSeen unsynced_seen(Session *session, Node *node);
+/* For an fsync: the error when something was lost since *seen, which is brought up to date; else 0.
+ */
+int unsynced_error(Session *session, Node *node, UnsyncedSeen *seen);
+/* The same for a close, which changes nothing. */
+int unsynced_error_at_close(Session *session, Node *node, const UnsyncedSeen *seen);
+
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Attempts to connect. libcephfs is not let to give up in the midst of a mount, since it aborts its
+ * process then (abort.c): an attempt runs on a thread of its own for as long as Ceph takes,
+ * and whoever wants the connection waits for a bounded time. Who comes back for the same one finds
+ * the attempt that is still under way, and gets what it comes to; nobody there, it ends what it has
+ * got. So there is one for each connection that is wanted, and a bounded number of a file system.
+ *
+ * client_mount_timeout bounds each request of the mount, and authenticating with the monitors too,
+ * which may well fail, as there is nothing yet. It is endless, so the monitors are asked by a
+ * client of its own before, which gives up in time: a wrong key or address does not hold an
+ * attempt.
+ */
+#include "cache/origin/cephfs/connect.h"
+#include <gio/gio.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/queue.h>
+#include "common/monotonic.h"
+
+/* Of one file system at a time. */
+#define ATTEMPTS_MAX 32
+/* How often an aborted one is looked for. */
+#define STEP_MS 250
+/* Before whoever waits gives up, so that the reason is told. */
+#define TELL_MS 1000
+
+struct CephfsAttempt {
+    LIST_ENTRY(CephfsAttempt) link;
+    CephfsOriginConfig *config;
+    int64_t until_ms;         /* when whoever began it gives up */
+    SessionName *name;        /* its thread's, until that is stopped; NULL: none yet */
+    _Atomic gboolean aborted; /* its thread has stopped, in ceph_mount() */
+    /* The lock's, as all below. */
+    unsigned waiting;
+    gboolean listed, done, ending;
+    Origin *origin; /* done; taken by one who waits */
+    GError *error;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed;
+static LIST_HEAD(, CephfsAttempt) attempts = LIST_HEAD_INITIALIZER(attempts); /* lock */
+
+static void init_changed(void)
+{
+    cond_init_monotonic(&changed);
+}
+
+static gboolean same(const CephfsOriginConfig *a, const CephfsOriginConfig *b)
+{
+    return g_strcmp0(a->monitors, b->monitors) == 0 && g_strcmp0(a->user_id, b->user_id) == 0 &&
+           g_strcmp0(a->key, b->key) == 0 && g_strcmp0(a->fs_name, b->fs_name) == 0 &&
+           g_strcmp0(a->root_path, b->root_path) == 0 && g_strcmp0(a->client, b->client) == 0 &&
+           cephfs_follows(a) == cephfs_follows(b) && ceph_client_same(&a->ceph, &b->ceph);
+}
+
+static CephfsAttempt *find_locked(const CephfsOriginConfig *config)
+{
+    CephfsAttempt *a;
+    LIST_FOREACH (a, &attempts, link)
+        if (!atomic_load(&a->aborted) && same(a->config, config))
+            return a;
+    return NULL;
+}
+
+static gboolean room_locked(const CephfsOriginConfig *config)
+{
+    CephfsAttempt *a;
+    unsigned n = 0;
+    LIST_FOREACH (a, &attempts, link)
+        n += !atomic_load(&a->aborted) && strcmp(a->config->monitors, config->monitors) == 0 &&
+             g_strcmp0(a->config->fs_name, config->fs_name) == 0;
+    return n < ATTEMPTS_MAX;
+}
+
+static void unlist_locked(CephfsAttempt *a)
+{
+    if (a->listed)
+        LIST_REMOVE(a, link);
+    a->listed = FALSE;
+    if (atomic_load(&a->aborted))
+        session_name_release(g_steal_pointer(&a->name));
+    pthread_cond_broadcast(&changed);
+}
+
+static void attempt_free(CephfsAttempt *a)
+{
+    cephfs_config_free(a->config);
+    session_name_release(a->name);
+    g_clear_error(&a->error);
+    g_free(a);
+}
+
+int cephfs_attempt_mount(CephfsAttempt *a, struct ceph_mount_info *mount, const char *path)
+{
+    return cephfs_mount_or_stop(mount, path, &a->aborted);
+}
+
+static gboolean take_name(CephfsAttempt *a, GError **error)
+{
+    if (a->name || !a->config->client)
+        return TRUE;
+    a->name = session_name_take(a->config->client, a->until_ms - TELL_MS);
+    if (!a->name)
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED,
+                    "earlier connections of this node to %s have not ended yet; try again",
+                    a->config->root_path);
+    return a->name != NULL;
+}
+
+static Origin *connect_here(CephfsAttempt *a, GError **error)
+{
+    if (!ceph_client_enter_network(&a->config->ceph, error))
+        return NULL;
+    int r = cephfs_reach_monitors(a->config);
+    if (r < 0) {
+        cephfs_set_mount_error(a->config, r, error);
+        return NULL;
+    }
+    return take_name(a, error) ? cephfs_connect(a->config, a->name, a, error) : NULL;
+}
+
+static void *attempt_thread(void *data)
+{
+    CephfsAttempt *a = data;
+    GError *error = NULL;
+    Origin *origin = connect_here(a, &error);
+    pthread_mutex_lock(&lock);
+    a->done = TRUE;
+    a->origin = origin;
+    a->error = error;
+    gboolean wanted = a->waiting > 0;
+    a->ending = !wanted;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    if (wanted)
+        return NULL;
+    origin_close(origin);
+    pthread_mutex_lock(&lock);
+    unlist_locked(a);
+    pthread_mutex_unlock(&lock);
+    attempt_free(a);
+    return NULL;
+}
+
+static CephfsAttempt *begin_locked(const CephfsOriginConfig *config, int64_t until_ms)
+{
+    CephfsAttempt *a = g_new0(CephfsAttempt, 1);
+    pthread_t thread;
+    a->config = cephfs_config_copy(config);
+    a->until_ms = until_ms;
+    /* Whoever asks has that name, and may let go of it before there is an answer. */
+    a->name = cephfs_follows(config) ? session_name_again(config->client) : NULL;
+    if (pthread_create(&thread, NULL, attempt_thread, a) != 0) {
+        attempt_free(a);
+        return NULL;
+    }
+    pthread_detach(thread);
+    a->listed = TRUE;
+    LIST_INSERT_HEAD(&attempts, a, link);
+    return a;
+}
+
+/* The attempt for that connection, which nobody is ending; NULL: there is none before the end of
+ * the wait. */
+static CephfsAttempt *enter_locked(const CephfsOriginConfig *config, int64_t until_ms)
+{
+    for (;;) {
+        CephfsAttempt *a = find_locked(config);
+        if (a && !a->ending)
+            return a;
+        if (!a && room_locked(config))
+            return begin_locked(config, until_ms);
+        if (monotonic_ms() >= until_ms)
+            return NULL;
+        const struct timespec next = deadline_after_ms(STEP_MS);
+        pthread_cond_timedwait(&changed, &lock, &next);
+    }
+}
+
+static void await_locked(CephfsAttempt *a, int64_t until_ms)
+{
+    while (!a->done && !atomic_load(&a->aborted)) {
+        if (monotonic_ms() >= until_ms)
+            return;
+        const struct timespec next = deadline_after_ms(STEP_MS);
+        pthread_cond_timedwait(&changed, &lock, &next);
+    }
+}
+
+/* Gives up the reference of one who waited. TRUE: *origin or *error is what it came to. */
+static gboolean leave_locked(CephfsAttempt *a, Origin **origin, GError **error)
+{
+    gboolean mine = a->done && a->listed;
+    a->waiting--;
+    if (mine) {
+        *origin = g_steal_pointer(&a->origin);
+        *error = g_steal_pointer(&a->error);
+    }
+    if (mine || atomic_load(&a->aborted))
+        unlist_locked(a);
+    if (a->done && a->waiting == 0)
+        attempt_free(a);
+    return mine;
+}
+
+/* Those that nobody waits for any more. */
+static void unlist_aborted_locked(void)
+{
+    CephfsAttempt *a = LIST_FIRST(&attempts), *next;
+    for (; a; a = next) {
+        next = LIST_NEXT(a, link);
+        if (atomic_load(&a->aborted) && a->waiting == 0)
+            unlist_locked(a);
+    }
+}
+
+Origin *cephfs_attempt(const CephfsOriginConfig *config, unsigned extra_sec, GError **error)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, init_changed);
+    const int64_t until_ms =
+        monotonic_ms() + (int64_t)(cephfs_timeout_sec(config) + extra_sec) * 1000;
+    Origin *origin = NULL;
+    GError *failure = NULL;
+    gboolean over = FALSE;
+    pthread_mutex_lock(&lock);
+    unlist_aborted_locked();
+    while (!over) {
+        CephfsAttempt *a = enter_locked(config, until_ms);
+        if (!a)
+            break;
+        a->waiting++;
+        await_locked(a, until_ms);
+        /* One who waited for the same has it otherwise: then there is time for another. */
+        over = !a->done;
+        over = leave_locked(a, &origin, &failure) || over;
+    }
+    pthread_mutex_unlock(&lock);
+    if (failure)
+        g_propagate_error(error, failure);
+    else if (!origin)
+        cephfs_set_mount_error(config, -ETIMEDOUT, error);
+    return origin;
+}

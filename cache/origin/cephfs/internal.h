@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What mount.c (connection) and ops.c (operations) share. */
+#ifndef HEARTH_CACHE_ORIGIN_CEPHFS_INTERNAL_H
+#define HEARTH_CACHE_ORIGIN_CEPHFS_INTERNAL_H
+
+#include <cephfs/libcephfs.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/queue.h>
+#include "cache/origin/origin.h"
+#include "cache/origin/cephfs/session_names.h"
+
+/* An operation under way that may wait for capabilities; on its thread's stack. */
+typedef struct CephfsWait {
+    LIST_ENTRY(CephfsWait) link;
+    struct Inode *inode; /* lives as long as this */
+    int64_t ask_at_ms;   /* when its attributes are asked for; CLOCK_MONOTONIC */
+    int64_t patience_ms; /* from then to the next time */
+} CephfsWait;
+
+/* Operations that may wait for capabilities (wait.c). */
+typedef struct CephfsWaits {
+    pthread_mutex_t mutex; /* guards all but the thread */
+    pthread_cond_t changed;
+    LIST_HEAD(, CephfsWait) list;
+    GHashTable *asked; /* inodes that are asked for now */
+    gboolean resting;  /* the thread, until there is somebody */
+    gboolean stopping;
+    pthread_t thread;
+    GThreadPool *askers;
+} CephfsWaits;
+
+/* What was listed for lookups to come (prime.c). */
+typedef struct CephfsPrime {
+    pthread_mutex_t mutex;
+    GHashTable *lookups; /* mutex; directory's Inode, only compared -> how many, or all listed */
+    unsigned unused;     /* mutex; entries listed and not yet looked up, about */
+} CephfsPrime;
+
+/* How many names libcephfs keeps (rename.c). */
+typedef struct CephfsNames {
+    pthread_mutex_t mutex; /* a leaf */
+    unsigned moves;        /* mutex; that want none kept */
+    unsigned kept;         /* while there are no such moves */
+} CephfsNames;
+
+/* An open file of libcephfs. */
+typedef struct CephfsHandle {
+    Fh *fh;
+    unsigned uses; /* CephfsFiles.mutex, as the next */
+    gboolean replaced;
+} CephfsHandle;
+
+struct OriginFile {
+    struct Inode *inode;  /* of the handle, which keeps it */
+    int flags;            /* to open it with again */
+    CephfsHandle *handle; /* CephfsFiles.mutex */
+    /* The number of the last write that no sync has covered (CephfsFiles.writes); 0: there is none.
+     */
+    _Atomic uint64_t written;
+    OriginRecall recall;
+    void *data;
+};
+
+/* Of writes that are not synced (file.c). */
+typedef struct CephfsFiles {
+    _Atomic uint64_t writes; /* of all files; what a sync covers has a number known before it */
+    pthread_mutex_t mutex;   /* guards all below but the threads */
+    pthread_cond_t changed;
+    GHashTable *writers; /* inode -> GPtrArray of its OriginFiles that can write */
+    GHashTable
+        *looked_at; /* inodes of which a handle is being closed; none of its files is freed */
+    GHashTable *witness_of;                /* inode -> CephfsWitness */
+    TAILQ_HEAD(, CephfsWitness) witnesses; /* the oldest first */
+    unsigned heard;                        /* witnesses that are being closed */
+    gboolean stopping;
+    pthread_t thread;
+    GThreadPool *hearers;
+} CephfsFiles;
+
+typedef struct CephfsPoolRights {
+    int64_t id;
+    unsigned files; /* that were asked for */
+    gboolean all;   /* of it may be read, whatever the namespace */
+} CephfsPoolRights;
+
+/* What this user may read (rights.c). */
+#define CEPHFS_RIGHTS_POOLS 16
+typedef struct CephfsRights {
+    pthread_mutex_t mutex; /* a leaf */
+    unsigned n;            /* mutex, as the next */
+    CephfsPoolRights pools[CEPHFS_RIGHTS_POOLS];
+} CephfsRights;
+
+/* Whether a file that is opened as a directory keeps a reference (pin.c). */
+typedef enum CephfsPin { CEPHFS_PIN_UNKNOWN, CEPHFS_PIN_GIVEN_BACK, CEPHFS_PIN_KEPT } CephfsPin;
+
+typedef struct CephfsOrigin {
+    Origin base;
+    _Atomic unsigned holders; /* its owner, and the thread that ends it */
+    struct ceph_mount_info *mount;
+    SessionName *name; /* until it has ended; NULL: none */
+    gboolean mounted;
+    _Atomic gboolean gone;          /* it has ended or is about to: no more calls */
+    _Atomic gboolean left;          /* its end did not return in time, and libcephfs lives on */
+    UserPerm *perms;                /* the mount's own (root); borrowed */
+    struct Inode *root;             /* in a snapshot; NULL: what is mounted */
+    struct Fh *canary;              /* what is mounted; a lock on it lives as long as the session */
+    gboolean leases;                /* delegations are switched on */
+    pthread_mutex_t listener_mutex; /* guards listener, also while it is called */
+    OriginListener listener;
+    CephfsWaits waits;
+    CephfsPrime prime;
+    CephfsRights rights;
+    CephfsNames names;
+    CephfsFiles files;
+    CephfsPin pin;
+    GThreadPool *lookers; /* of entries of snapshots (listing.c) */
+} CephfsOrigin;
+
+/* Attributes that are asked for. */
+#define CEPHFS_WANT (CEPH_STATX_BASIC_STATS | CEPH_STATX_VERSION)
+
+/* src/include/types.h: CEPH_NOSNAP marks what is live. */
+#define CEPHFS_NOSNAP ((uint64_t)-2)
+
+#define CEPHFS_SNAPSHOT_DIR ".snap"
+
+static inline uint64_t cephfs_snapshot(uint64_t snapid)
+{
+    return snapid == CEPHFS_NOSNAP ? 0 : snapid;
+}
+
+/*
+ * Ends the MDS session of that name, whose owner is gone, by `mount`, which is configured, not yet
+ * initialised, and taken over. Returns when done, or after limit_sec. 0: it is ended; -ENOENT:
+ * there was none; -ETIMEDOUT: no MDS has answered yet; other -errno: it is refused.
+ */
+int cephfs_reclaim(struct ceph_mount_info *mount, const CephClient *ceph, const char *client,
+                   unsigned limit_sec);
+
+/* -ESTALE: what was just read has holes, and the snapshot that it was read of is no more. Other
+ * -errno: that cannot be told. */
+int cephfs_check_zeros(CephfsOrigin *o, const void *buf, size_t len, uint64_t off);
+
+/* Another reference to an inode, or NULL. */
+struct Inode *cephfs_get(CephfsOrigin *o, struct Inode *inode);
+
+/* Before a lookup in the directory. */
+void cephfs_prime(CephfsOrigin *o, struct Inode *dir);
+void cephfs_prime_init(CephfsPrime *p);
+void cephfs_prime_clear(CephfsPrime *p);
+
+void cephfs_waits_start(CephfsOrigin *o);
+void cephfs_waits_stop(CephfsOrigin *o);
+void cephfs_wait_begin(CephfsOrigin *o, CephfsWait *wait, struct Inode *inode);
+void cephfs_wait_end(CephfsOrigin *o, CephfsWait *wait);
+/* A lease of the inode has gone back, by itself or with its file. */
+void cephfs_lease_returned(CephfsOrigin *o, struct Inode *inode);
+
+/* The call's result; it is listed among those that may wait for capabilities of the inode. */
+#define CEPHFS_LISTED(o, inode, call)                                                              \
+    ({                                                                                             \
+        CephfsWait wait;                                                                           \
+        cephfs_wait_begin((CephfsOrigin *)(o), &wait, inode);                                      \
+        int listed = (call);                                                                       \
+        cephfs_wait_end((CephfsOrigin *)(o), &wait);                                               \
+        listed;                                                                                    \
+    })
+
+/* Once mounted, before any other call. */
+void cephfs_pin_init(CephfsOrigin *o);
+/* A handle of a file that asks for as little as it can. */
+int cephfs_open_witness(CephfsOrigin *o, struct Inode *inode, Fh **fh);
+
+/* `flags`: those that the handle was opened with. */
+OriginFile *cephfs_file_new(CephfsOrigin *o, Fh *fh, struct Inode *inode, int flags);
+/* The handle for a call, until cephfs_file_done(). */
+CephfsHandle *cephfs_file_use(CephfsOrigin *o, OriginFile *file);
+void cephfs_file_done(CephfsOrigin *o, CephfsHandle *handle);
+int cephfs_file_close(CephfsOrigin *o, OriginFile *file);
+/* Each write, once it is answered. */
+void cephfs_file_wrote(CephfsOrigin *o, OriginFile *file);
+/* Taken before a sync: the writes up to this one are covered by it. */
+uint64_t cephfs_files_mark(CephfsOrigin *o);
+/* Behind a sync of the inode: tells the listener (inode_failed) of writes up to the mark that have
+ * failed. -errno: that cannot be found out now. */
+int cephfs_files_look(CephfsOrigin *o, struct Inode *inode, uint64_t mark);
+/* The same, behind a sync of all, of files that are closed. */
+int cephfs_files_look_at_closed(CephfsOrigin *o, uint64_t mark);
+void cephfs_files_start(CephfsOrigin *o);
+/* `lost`: what is open goes with the connection. */
+void cephfs_files_stop(CephfsOrigin *o, gboolean lost);
+void cephfs_files_clear(CephfsFiles *f);
+
+void cephfs_fill_attr(OriginAttr *attr, const struct ceph_statx *stx);
+
+int cephfs_opendir(Origin *origin, OriginNode *node, OriginDir **dir);
+int cephfs_readdir(Origin *origin, OriginDir *dir, int64_t off, gboolean with_attr,
+                   OriginEntry *entry);
+int cephfs_closedir(Origin *origin, OriginDir *dir);
+void cephfs_lookers_start(CephfsOrigin *o);
+void cephfs_lookers_stop(CephfsOrigin *o);
+
+int cephfs_may_read(Origin *o, OriginNode *node);
+
+int cephfs_rename(Origin *origin, OriginNode *from, const char *name, OriginNode *to,
+                  const char *new_name, unsigned flags);
+
+extern const OriginOps cephfs_origin_ops;
+
+void cephfs_destroy(Origin *origin);
+void cephfs_listen(Origin *origin, const OriginListener *listener);
+
+#endif

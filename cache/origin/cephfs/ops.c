@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CephFS as an origin: libcephfs's low-level calls, one for one. An OriginNode is libcephfs's Inode
+ * with one reference. Attributes are asked for with every field wanted, so libcephfs answers from
+ * memory exactly while its capabilities vouch for them, and asks the MDS otherwise.
+ */
+#include "cache/origin/cephfs/internal.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+static struct ceph_mount_info *mount_of(Origin *o)
+{
+    return ((CephfsOrigin *)o)->mount;
+}
+
+static gboolean is_gone(Origin *o)
+{
+    return atomic_load(&((CephfsOrigin *)o)->gone);
+}
+
+static UserPerm *perms_of(Origin *o)
+{
+    return ((CephfsOrigin *)o)->perms;
+}
+
+static struct Inode *inode_of(OriginNode *node)
+{
+    return (struct Inode *)node;
+}
+
+/* Other clients store a device's number as Linux has it inside: 12 bits of major, 20 of minor. */
+static dev_t device_of(uint64_t stored)
+{
+    return makedev((unsigned)(stored >> 20), (unsigned)(stored & 0xfffff));
+}
+
+static dev_t stored_device(dev_t device)
+{
+    return (dev_t)major(device) << 20 | minor(device);
+}
+
+void cephfs_fill_attr(OriginAttr *attr, const struct ceph_statx *stx)
+{
+    *attr = (OriginAttr){
+        .st =
+            {
+                .st_dev = stx->stx_dev,
+                .st_ino = stx->stx_ino,
+                .st_mode = stx->stx_mode,
+                .st_nlink = stx->stx_nlink,
+                .st_uid = stx->stx_uid,
+                .st_gid = stx->stx_gid,
+                .st_rdev = device_of(stx->stx_rdev),
+                .st_size = (off_t)stx->stx_size,
+                .st_blksize = stx->stx_blksize,
+                .st_blocks = (blkcnt_t)stx->stx_blocks,
+                .st_atim = stx->stx_atime,
+                .st_mtim = stx->stx_mtime,
+                .st_ctim = stx->stx_ctime,
+            },
+        .version = stx->stx_version,
+        /* libcephfs gives the snapshot an inode belongs to as its device. */
+        .snapshot = cephfs_snapshot(stx->stx_dev),
+    };
+}
+
+/* libcephfs counts references but offers only "find by number" to take another. */
+struct Inode *cephfs_get(CephfsOrigin *o, struct Inode *inode)
+{
+    struct ceph_statx stx;
+    if (ceph_ll_getattr(o->mount, inode, &stx, CEPH_STATX_INO, AT_STATX_DONT_SYNC, o->perms) != 0)
+        return NULL;
+    vinodeno_t vino = {{stx.stx_ino}, {stx.stx_dev}};
+    return ceph_ll_get_inode(o->mount, vino);
+}
+
+static int op_root(Origin *o, OriginNode **node, OriginAttr *attr)
+{
+    CephfsOrigin *c = (CephfsOrigin *)o;
+    struct Inode *in = c->root ? cephfs_get(c, c->root) : NULL;
+    struct ceph_statx stx;
+    int r = c->root ? (in ? 0 : -ESTALE) : ceph_ll_lookup_root(mount_of(o), &in);
+    if (r < 0)
+        return r;
+    r = ceph_ll_getattr(mount_of(o), in, &stx, CEPHFS_WANT, 0, perms_of(o));
+    if (r < 0) {
+        ceph_ll_put(mount_of(o), in);
+        return r;
+    }
+    cephfs_fill_attr(attr, &stx);
+    *node = (OriginNode *)in;
+    return 0;
+}
+
+static int op_lookup(Origin *o, OriginNode *parent, const char *name, OriginNode **node,
+                     OriginAttr *attr)
+{
+    struct Inode *in;
+    struct ceph_statx stx;
+    cephfs_prime((CephfsOrigin *)o, inode_of(parent));
+    int r =
+        ceph_ll_lookup(mount_of(o), inode_of(parent), name, &in, &stx, CEPHFS_WANT, 0, perms_of(o));
+    if (r < 0)
+        return r;
+    cephfs_fill_attr(attr, &stx);
+    *node = (OriginNode *)in;
+    return 0;
+}
+
+static int op_resolve(Origin *o, uint64_t ino, uint64_t snapshot, OriginNode **node,
+                      OriginAttr *attr)
+{
+    struct Inode *in;
+    struct ceph_statx stx;
+    vinodeno_t vino = {{ino}, {snapshot ? snapshot : CEPHFS_NOSNAP}};
+    int r = ceph_ll_lookup_vino(mount_of(o), vino, &in);
+    if (r < 0)
+        return r;
+    r = ceph_ll_getattr(mount_of(o), in, &stx, CEPHFS_WANT, 0, perms_of(o));
+    if (r < 0) {
+        ceph_ll_put(mount_of(o), in);
+        return r;
+    }
+    cephfs_fill_attr(attr, &stx);
+    *node = (OriginNode *)in;
+    return 0;
+}
+
+static OriginNode *op_get(Origin *o, OriginNode *node)
+{
+    return (OriginNode *)cephfs_get((CephfsOrigin *)o, inode_of(node));
+}
+
+static void op_put(Origin *o, OriginNode *node)
+{
+    if (!is_gone(o))
+        ceph_ll_put(mount_of(o), inode_of(node));
+}
+
+static int op_getattr(Origin *o, OriginNode *node, OriginAttr *attr)
+{
+    struct ceph_statx stx;
+    int r = ceph_ll_getattr(mount_of(o), inode_of(node), &stx, CEPHFS_WANT, 0, perms_of(o));
+    if (r == 0)
+        cephfs_fill_attr(attr, &stx);
+    return r;
+}
+
+static int op_setattr(Origin *o, OriginNode *node, const struct stat *st, unsigned set,
+                      OriginAttr *attr)
+{
+    struct ceph_statx stx = {
+        .stx_mode = (uint16_t)st->st_mode,
+        .stx_uid = st->st_uid,
+        .stx_gid = st->st_gid,
+        .stx_size = (uint64_t)st->st_size,
+        .stx_atime = st->st_atim,
+        .stx_mtime = st->st_mtim,
+        .stx_ctime = st->st_ctim,
+    };
+    static const struct {
+        unsigned ours;
+        int theirs;
+    } fields[] = {
+        {ORIGIN_SET_MODE, CEPH_SETATTR_MODE},   {ORIGIN_SET_UID, CEPH_SETATTR_UID},
+        {ORIGIN_SET_GID, CEPH_SETATTR_GID},     {ORIGIN_SET_SIZE, CEPH_SETATTR_SIZE},
+        {ORIGIN_SET_ATIME, CEPH_SETATTR_ATIME}, {ORIGIN_SET_MTIME, CEPH_SETATTR_MTIME},
+        {ORIGIN_SET_CTIME, CEPH_SETATTR_CTIME},
+    };
+    int mask = 0;
+    for (size_t i = 0; i < G_N_ELEMENTS(fields); i++)
+        if (set & fields[i].ours)
+            mask |= fields[i].theirs;
+    int r = ceph_ll_setattr(mount_of(o), inode_of(node), &stx, mask, perms_of(o));
+    return r < 0 ? r : op_getattr(o, node, attr);
+}
+
+/* A direct write of libcephfs goes past its memory and leaves there what it has replaced, for
+ * readers of other handles. */
+static int handle_flags(int flags)
+{
+    return (flags & O_ACCMODE) == O_RDONLY ? flags : flags & ~O_DIRECT;
+}
+
+static int op_open(Origin *o, OriginNode *node, int flags, OriginFile **file)
+{
+    Fh *fh = NULL; /* libcephfs lists what is there as open, also when the open failed */
+    int r = CEPHFS_LISTED(
+        o, inode_of(node),
+        ceph_ll_open(mount_of(o), inode_of(node), handle_flags(flags), &fh, perms_of(o)));
+    if (r < 0)
+        return r;
+    *file = cephfs_file_new((CephfsOrigin *)o, fh, inode_of(node), handle_flags(flags));
+    return 0;
+}
+
+static int op_create(Origin *o, OriginNode *parent, const char *name, mode_t mode, int flags,
+                     const OriginCaller *caller, OriginNode **node, OriginFile **file,
+                     OriginAttr *attr)
+{
+    UserPerm *perms = ceph_userperm_new(caller->uid, caller->gid, 0, NULL);
+    if (!perms)
+        return -ENOMEM;
+    struct Inode *in;
+    Fh *fh = NULL;
+    struct ceph_statx stx;
+    int r = ceph_ll_create(mount_of(o), inode_of(parent), name, mode, handle_flags(flags), &in, &fh,
+                           &stx, CEPHFS_WANT, 0, perms);
+    ceph_userperm_destroy(perms);
+    if (r < 0)
+        return r;
+    cephfs_fill_attr(attr, &stx);
+    *node = (OriginNode *)in;
+    *file = cephfs_file_new((CephfsOrigin *)o, fh, in, handle_flags(flags));
+    return 0;
+}
+
+/* A call with the file's handle. */
+#define WITH_FH(o, file, fh, call)                                                                 \
+    ({                                                                                             \
+        CephfsHandle *used = cephfs_file_use((CephfsOrigin *)(o), file);                           \
+        Fh *fh = used->fh;                                                                         \
+        int with = (call);                                                                         \
+        cephfs_file_done((CephfsOrigin *)(o), used);                                               \
+        with;                                                                                      \
+    })
+
+static ssize_t op_read(Origin *o, OriginFile *file, void *buf, size_t len, uint64_t off)
+{
+    int r = WITH_FH(
+        o, file, fh,
+        CEPHFS_LISTED(o, file->inode, ceph_ll_read(mount_of(o), fh, (int64_t)off, len, buf)));
+    int doubt = r > 0 ? cephfs_check_zeros((CephfsOrigin *)o, buf, (size_t)r, off) : 0;
+    return doubt < 0 ? doubt : r;
+}
+
+static int wrote(Origin *o, OriginFile *file, int r)
+{
+    if (r >= 0)
+        cephfs_file_wrote((CephfsOrigin *)o, file);
+    return r;
+}
+
+static ssize_t op_write(Origin *o, OriginFile *file, const void *buf, size_t len, uint64_t off)
+{
+    /* -1, which ORIGIN_APPEND becomes: libcephfs looks at O_APPEND only when no offset is given. */
+    return WITH_FH(o, file, fh,
+                   wrote(o, file,
+                         CEPHFS_LISTED(o, file->inode,
+                                       ceph_ll_write(mount_of(o), fh, (int64_t)off, len, buf))));
+}
+
+static int op_fsync(Origin *o, OriginFile *file, gboolean data_only)
+{
+    const uint64_t mark = cephfs_files_mark((CephfsOrigin *)o);
+    int r = WITH_FH(o, file, fh, ceph_ll_fsync(mount_of(o), fh, data_only));
+    int look = cephfs_files_look((CephfsOrigin *)o, file->inode, mark);
+    return r < 0 ? r : look;
+}
+
+static int op_sync_node(Origin *o, OriginNode *node)
+{
+    const uint64_t mark = cephfs_files_mark((CephfsOrigin *)o);
+    int r = ceph_ll_sync_inode(mount_of(o), inode_of(node), 0);
+    int look = cephfs_files_look((CephfsOrigin *)o, inode_of(node), mark);
+    return r < 0 ? r : look;
+}
+
+static int op_sync_all(Origin *o)
+{
+    const uint64_t mark = cephfs_files_mark((CephfsOrigin *)o);
+    int r = ceph_sync_fs(mount_of(o));
+    int look = cephfs_files_look_at_closed((CephfsOrigin *)o, mark);
+    return r < 0 ? r : look;
+}
+
+static int op_fallocate(Origin *o, OriginFile *file, int mode, uint64_t off, uint64_t len)
+{
+    return WITH_FH(
+        o, file, fh,
+        wrote(o, file,
+              CEPHFS_LISTED(o, file->inode,
+                            ceph_ll_fallocate(mount_of(o), fh, mode, (int64_t)off, (int64_t)len))));
+}
+
+static int op_close(Origin *o, OriginFile *file)
+{
+    return cephfs_file_close((CephfsOrigin *)o, file);
+}
+
+static void recalled(Fh *fh, void *data)
+{
+    (void)fh;
+    OriginFile *file = data;
+    file->recall(file, file->data);
+}
+
+static int op_lease(Origin *o, OriginFile *file, OriginLease kind, OriginRecall recall, void *data)
+{
+    if (!((CephfsOrigin *)o)->leases)
+        return -EOPNOTSUPP;
+    static const unsigned commands[] = {
+        [ORIGIN_LEASE_NONE] = CEPH_DELEGATION_NONE,
+        [ORIGIN_LEASE_READ] = CEPH_DELEGATION_RD,
+        [ORIGIN_LEASE_WRITE] = CEPH_DELEGATION_WR,
+    };
+    if (kind != ORIGIN_LEASE_NONE) {
+        file->recall = recall;
+        file->data = data;
+    }
+    int r =
+        WITH_FH(o, file, fh, ceph_ll_delegation(mount_of(o), fh, commands[kind], recalled, file));
+    if (kind == ORIGIN_LEASE_NONE)
+        cephfs_lease_returned((CephfsOrigin *)o, file->inode);
+    return r;
+}
+
+static int op_mkdir(Origin *o, OriginNode *parent, const char *name, mode_t mode,
+                    const OriginCaller *caller, OriginNode **node, OriginAttr *attr)
+{
+    UserPerm *perms = ceph_userperm_new(caller->uid, caller->gid, 0, NULL);
+    if (!perms)
+        return -ENOMEM;
+    struct Inode *in;
+    struct ceph_statx stx;
+    int r =
+        ceph_ll_mkdir(mount_of(o), inode_of(parent), name, mode, &in, &stx, CEPHFS_WANT, 0, perms);
+    ceph_userperm_destroy(perms);
+    if (r < 0)
+        return r;
+    cephfs_fill_attr(attr, &stx);
+    *node = (OriginNode *)in;
+    return 0;
+}
+
+static int op_mknod(Origin *o, OriginNode *parent, const char *name, mode_t mode, dev_t rdev,
+                    const OriginCaller *caller, OriginNode **node, OriginAttr *attr)
+{
+    UserPerm *perms = ceph_userperm_new(caller->uid, caller->gid, 0, NULL);
+    if (!perms)
+        return -ENOMEM;
+    struct Inode *in;
+    struct ceph_statx stx;
+    int r = ceph_ll_mknod(mount_of(o), inode_of(parent), name, mode, stored_device(rdev), &in, &stx,
+                          CEPHFS_WANT, 0, perms);
+    ceph_userperm_destroy(perms);
+    if (r < 0)
+        return r;
+    cephfs_fill_attr(attr, &stx);
+    *node = (OriginNode *)in;
+    return 0;
+}
+
+static int op_symlink(Origin *o, OriginNode *parent, const char *name, const char *target,
+                      const OriginCaller *caller, OriginNode **node, OriginAttr *attr)
+{
+    UserPerm *perms = ceph_userperm_new(caller->uid, caller->gid, 0, NULL);
+    if (!perms)
+        return -ENOMEM;
+    struct Inode *in;
+    struct ceph_statx stx;
+    int r = ceph_ll_symlink(mount_of(o), inode_of(parent), name, target, &in, &stx, CEPHFS_WANT, 0,
+                            perms);
+    ceph_userperm_destroy(perms);
+    if (r < 0)
+        return r;
+    cephfs_fill_attr(attr, &stx);
+    *node = (OriginNode *)in;
+    return 0;
+}
+
+static int op_link(Origin *o, OriginNode *node, OriginNode *parent, const char *name,
+                   OriginAttr *attr)
+{
+    int r = ceph_ll_link(mount_of(o), inode_of(node), inode_of(parent), name, perms_of(o));
+    return r < 0 ? r : op_getattr(o, node, attr);
+}
+
+static int op_unlink(Origin *o, OriginNode *parent, const char *name)
+{
+    return ceph_ll_unlink(mount_of(o), inode_of(parent), name, perms_of(o));
+}
+
+static int op_rmdir(Origin *o, OriginNode *parent, const char *name)
+{
+    return ceph_ll_rmdir(mount_of(o), inode_of(parent), name, perms_of(o));
+}
+
+static int op_readlink(Origin *o, OriginNode *node, char *buf, size_t size)
+{
+    return ceph_ll_readlink(mount_of(o), inode_of(node), buf, size, perms_of(o));
+}
+
+static ssize_t op_getxattr(Origin *o, OriginNode *node, const char *name, void *buf, size_t size)
+{
+    return ceph_ll_getxattr(mount_of(o), inode_of(node), name, buf, size, perms_of(o));
+}
+
+static ssize_t op_listxattr(Origin *o, OriginNode *node, char *buf, size_t size)
+{
+    size_t length = 0;
+    int r = ceph_ll_listxattr(mount_of(o), inode_of(node), buf, size, &length, perms_of(o));
+    return r < 0 ? r : (ssize_t)length;
+}
+
+static int op_setxattr(Origin *o, OriginNode *node, const char *name, const void *value,
+                       size_t size, int flags)
+{
+    return ceph_ll_setxattr(mount_of(o), inode_of(node), name, value, size, flags, perms_of(o));
+}
+
+static int op_removexattr(Origin *o, OriginNode *node, const char *name)
+{
+    return ceph_ll_removexattr(mount_of(o), inode_of(node), name, perms_of(o));
+}
+
+static int op_statfs(Origin *o, OriginNode *node, struct statvfs *st)
+{
+    return ceph_ll_statfs(mount_of(o), inode_of(node), st);
+}
+
+const OriginOps cephfs_origin_ops = {
+    .type = "cephfs",
+    .after_dots = 2,
+    .destroy = cephfs_destroy,
+    .listen = cephfs_listen,
+    .root = op_root,
+    .lookup = op_lookup,
+    .resolve = op_resolve,
+    .get = op_get,
+    .put = op_put,
+    .may_read = cephfs_may_read,
+    .getattr = op_getattr,
+    .setattr = op_setattr,
+    .open = op_open,
+    .create = op_create,
+    .read = op_read,
+    .write = op_write,
+    .fsync = op_fsync,
+    .sync_node = op_sync_node,
+    .sync_all = op_sync_all,
+    .fallocate = op_fallocate,
+    .close = op_close,
+    .lease = op_lease,
+    .mkdir = op_mkdir,
+    .mknod = op_mknod,
+    .symlink = op_symlink,
+    .link = op_link,
+    .unlink = op_unlink,
+    .rmdir = op_rmdir,
+    .rename = cephfs_rename,
+    .readlink = op_readlink,
+    .opendir = cephfs_opendir,
+    .readdir = cephfs_readdir,
+    .closedir = cephfs_closedir,
+    .getxattr = op_getxattr,
+    .listxattr = op_listxattr,
+    .setxattr = op_setxattr,
+    .removexattr = op_removexattr,
+    .statfs = op_statfs,
+};

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A local directory as origin, for development, unit tests and machines without Ceph.
+ *
+ * As libfuse's passthrough_ll does, a node is an O_PATH descriptor: it names the inode whatever
+ * becomes of its path. Names are resolved one component at a time beneath it by openat2(2), never
+ * through a symbolic link and never onto another mount, so nothing outside the directory can be
+ * reached. One inode has one node, found by (dev, ino); so resolve() knows only inodes somebody
+ * holds. Each node costs a descriptor: the process' limit bounds how many there can be.
+ *
+ * `version` is the ctime in nanoseconds. Kernels before 6.13 advance it once a tick, so two changes
+ * made behind this origin's back within one tick look like one; changes made through it are
+ * covered by leases.
+ */
+#include "common/monotonic.h"
+#include "cache/origin/dir/internal.h"
+#include "common/autofd.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <gio/gio.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+static guint node_hash(gconstpointer key)
+{
+    const OriginNode *node = key;
+    return (guint)(node->ino ^ (node->ino >> 32) ^ node->dev * 31);
+}
+
+static gboolean node_equal(gconstpointer a, gconstpointer b)
+{
+    const OriginNode *x = a, *y = b;
+    return x->ino == y->ino && x->dev == y->dev;
+}
+
+static void fill_attr(const DirOrigin *origin, const struct stat *st, OriginAttr *attr)
+{
+    attr->st = *st;
+    attr->snapshot = 0;
+    attr->version = (uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec;
+    /* overlayfs gives inodes of one tree several devices, in each of which numbers repeat. */
+    if (st->st_dev != origin->dev)
+        attr->version ^= ((uint64_t)st->st_dev + 1) * 0x9e3779b97f4a7c15u;
+}
+
+int dir_node_from_fd(DirOrigin *origin, int fd, OriginNode **node, OriginAttr *attr)
+{
+    struct stat st;
+    if (fstatat(fd, "", &st, AT_EMPTY_PATH) < 0) {
+        int result = -errno;
+        close(fd);
+        return result;
+    }
+    OriginNode key = {.dev = st.st_dev, .ino = st.st_ino};
+    pthread_mutex_lock(&origin->lock);
+    OriginNode *known = g_hash_table_lookup(origin->nodes, &key);
+    if (known) {
+        known->refs++;
+    } else {
+        known = g_new0(OriginNode, 1);
+        *known = key;
+        known->type = st.st_mode & S_IFMT;
+        known->fd = hearth_steal_fd(&fd);
+        known->refs = 1;
+        g_hash_table_add(origin->nodes, known);
+    }
+    pthread_mutex_unlock(&origin->lock);
+    if (fd >= 0)
+        close(fd);
+    fill_attr(origin, &st, attr);
+    *node = known;
+    return 0;
+}
+
+OriginNode *dir_get(Origin *o, OriginNode *node)
+{
+    DirOrigin *origin = (DirOrigin *)o;
+    pthread_mutex_lock(&origin->lock);
+    node->refs++;
+    pthread_mutex_unlock(&origin->lock);
+    return node;
+}
+
+static void free_node(gpointer data)
+{
+    OriginNode *node = data;
+    close(node->fd);
+    g_free(node);
+}
+
+void dir_put(Origin *o, OriginNode *node)
+{
+    DirOrigin *origin = (DirOrigin *)o;
+    if (!node)
+        return;
+    pthread_mutex_lock(&origin->lock);
+    gboolean last = --node->refs == 0;
+    if (last)
+        g_hash_table_remove(origin->nodes, node);
+    pthread_mutex_unlock(&origin->lock);
+    if (last)
+        free_node(node);
+}
+
+int dir_check_name(const char *name)
+{
+    if (strlen(name) > NAME_MAX)
+        return -ENAMETOOLONG;
+    if (!name[0] || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return -EINVAL;
+    return 0;
+}
+
+int dir_lookup(Origin *o, OriginNode *parent, const char *name, OriginNode **node, OriginAttr *attr)
+{
+    int bad = dir_check_name(name);
+    if (bad)
+        return bad;
+    struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+                                      RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV};
+    int fd = (int)syscall(SYS_openat2, parent->fd, name, &how, sizeof(how));
+    if (fd < 0)
+        return -errno;
+    return dir_node_from_fd((DirOrigin *)o, fd, node, attr);
+}
+
+static int dir_root(Origin *o, OriginNode **node, OriginAttr *attr)
+{
+    DirOrigin *origin = (DirOrigin *)o;
+    int result = dir_getattr(o, origin->root, attr);
+    if (result == 0)
+        *node = dir_get(o, origin->root);
+    return result;
+}
+
+static int dir_resolve(Origin *o, uint64_t ino, uint64_t snapshot, OriginNode **node,
+                       OriginAttr *attr)
+{
+    DirOrigin *origin = (DirOrigin *)o;
+    OriginNode key = {.dev = origin->dev, .ino = ino};
+    pthread_mutex_lock(&origin->lock);
+    OriginNode *known = snapshot ? NULL : g_hash_table_lookup(origin->nodes, &key);
+    if (known)
+        known->refs++;
+    pthread_mutex_unlock(&origin->lock);
+    if (!known)
+        return -ESTALE;
+    int result = dir_getattr(o, known, attr);
+    if (result == 0)
+        *node = known;
+    else
+        dir_put(o, known);
+    return result;
+}
+
+int dir_getattr(Origin *o, OriginNode *node, OriginAttr *attr)
+{
+    struct stat st;
+    if (fstatat(node->fd, "", &st, AT_EMPTY_PATH) < 0)
+        return -errno;
+    fill_attr((DirOrigin *)o, &st, attr);
+    return 0;
+}
+
+static struct timespec time_to_set(unsigned set, unsigned flag, struct timespec value)
+{
+    return set & flag ? value : (struct timespec){.tv_nsec = UTIME_OMIT};
+}
+
+/* The order matters: a change of owner clears set-ID bits, and each step moves the times. */
+static int dir_setattr(Origin *o, OriginNode *node, const struct stat *st, unsigned set,
+                       OriginAttr *attr)
+{
+    ProcPath path = dir_proc_path(node->fd);
+    if (set & ORIGIN_SET_SIZE) {
+        int result = dir_truncate((DirOrigin *)o, node, st->st_size);
+        if (result < 0)
+            return result;
+    }
+    if (set & (ORIGIN_SET_UID | ORIGIN_SET_GID)) {
+        uid_t uid = set & ORIGIN_SET_UID ? st->st_uid : (uid_t)-1;
+        gid_t gid = set & ORIGIN_SET_GID ? st->st_gid : (gid_t)-1;
+        if (fchownat(node->fd, "", uid, gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0)
+            return -errno;
+    }
+    if (set & ORIGIN_SET_MODE) {
+        if (S_ISLNK(node->type))
+            return -EOPNOTSUPP;
+        if (chmod(path.text, st->st_mode & 07777) < 0)
+            return -errno;
+    }
+    if (set & (ORIGIN_SET_ATIME | ORIGIN_SET_MTIME)) {
+        struct timespec times[2] = {time_to_set(set, ORIGIN_SET_ATIME, st->st_atim),
+                                    time_to_set(set, ORIGIN_SET_MTIME, st->st_mtim)};
+        if (utimensat(node->fd, "", times, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0)
+            return -errno;
+    }
+    return dir_getattr(o, node, attr);
+}
+
+static int dir_readlink(Origin *o, OriginNode *node, char *buf, size_t size)
+{
+    (void)o;
+    ssize_t n = readlinkat(node->fd, "", buf, size);
+    if (n < 0)
+        return errno == ENOENT ? -EINVAL : -errno;
+    if ((size_t)n < size)
+        buf[n] = '\0';
+    return (int)n;
+}
+
+/* The attributes of a symbolic link cannot be reached through its descriptor: it has none. */
+static ssize_t dir_getxattr(Origin *o, OriginNode *node, const char *name, void *buf, size_t size)
+{
+    (void)o;
+    if (S_ISLNK(node->type))
+        return -ENODATA;
+    ssize_t n = getxattr(dir_proc_path(node->fd).text, name, buf, size);
+    return n < 0 ? -errno : n;
+}
+
+static ssize_t dir_listxattr(Origin *o, OriginNode *node, char *buf, size_t size)
+{
+    (void)o;
+    if (S_ISLNK(node->type))
+        return 0;
+    ssize_t n = listxattr(dir_proc_path(node->fd).text, buf, size);
+    return n < 0 ? -errno : n;
+}
+
+static int dir_setxattr(Origin *o, OriginNode *node, const char *name, const void *value,
+                        size_t size, int flags)
+{
+    (void)o;
+    if (S_ISLNK(node->type))
+        return -EPERM;
+    return setxattr(dir_proc_path(node->fd).text, name, value, size, flags) < 0 ? -errno : 0;
+}
+
+static int dir_removexattr(Origin *o, OriginNode *node, const char *name)
+{
+    (void)o;
+    if (S_ISLNK(node->type))
+        return -EPERM;
+    return removexattr(dir_proc_path(node->fd).text, name) < 0 ? -errno : 0;
+}
+
+static int dir_statfs(Origin *o, OriginNode *node, struct statvfs *st)
+{
+    (void)o;
+    return fstatvfs(node->fd, st) < 0 ? -errno : 0;
+}
+
+static void dir_destroy(Origin *o)
+{
+    DirOrigin *origin = (DirOrigin *)o;
+    dir_put(o, origin->root);
+    GHashTableIter iter;
+    gpointer node;
+    g_hash_table_iter_init(&iter, origin->nodes);
+    while (g_hash_table_iter_next(&iter, &node, NULL))
+        free_node(node);
+    g_hash_table_unref(origin->nodes);
+    pthread_cond_destroy(&origin->returned);
+    pthread_mutex_destroy(&origin->lock);
+    g_free(origin);
+}
+
+static const OriginOps dir_ops = {
+    .type = "dir",
+    .destroy = dir_destroy,
+    .root = dir_root,
+    .lookup = dir_lookup,
+    .resolve = dir_resolve,
+    .get = dir_get,
+    .put = dir_put,
+    .getattr = dir_getattr,
+    .setattr = dir_setattr,
+    .open = dir_open,
+    .create = dir_create,
+    .read = dir_read,
+    .write = dir_write,
+    .fsync = dir_fsync,
+    .sync_node = dir_sync_node,
+    .fallocate = dir_fallocate,
+    .close = dir_close,
+    .lease = dir_lease,
+    .mkdir = dir_mkdir,
+    .mknod = dir_mknod,
+    .symlink = dir_symlink,
+    .link = dir_link,
+    .unlink = dir_unlink,
+    .rmdir = dir_rmdir,
+    .rename = dir_rename,
+    .readlink = dir_readlink,
+    .opendir = dir_opendir,
+    .readdir = dir_readdir,
+    .closedir = dir_closedir,
+    .getxattr = dir_getxattr,
+    .listxattr = dir_listxattr,
+    .setxattr = dir_setxattr,
+    .removexattr = dir_removexattr,
+    .statfs = dir_statfs,
+};
+
+/* Inode numbers belong to a file system: its id, or the device's when it has none. */
+static void fill_space(DirOrigin *origin, const struct statfs *fs)
+{
+    uint64_t id;
+    memcpy(&id, &fs->f_fsid, sizeof(id));
+    if (id == 0)
+        id = origin->dev;
+    uint64_t type = GUINT64_TO_LE((uint64_t)fs->f_type);
+    id = GUINT64_TO_LE(id);
+    memcpy(origin->base.space, "dir", 4);
+    memcpy(origin->base.space + 8, &type, sizeof(type));
+    memcpy(origin->base.space + 16, &id, sizeof(id));
+}
+
+Origin *origin_dir_open(const char *path, GError **error)
+{
+    struct statfs fs;
+    OriginAttr attr;
+    hearth_autofd int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || fstatfs(fd, &fs) < 0) {
+        int code = errno;
+        g_set_error(error, G_IO_ERROR, g_io_error_from_errno(code),
+                    "rootPath %s: %s; it must be an existing directory of this machine", path,
+                    g_strerror(code));
+        return NULL;
+    }
+    DirOrigin *origin = g_new0(DirOrigin, 1);
+    origin->base.ops = &dir_ops;
+    pthread_mutex_init(&origin->lock, NULL);
+    cond_init_monotonic(&origin->returned);
+    origin->nodes = g_hash_table_new(node_hash, node_equal);
+    int result = dir_node_from_fd(origin, hearth_steal_fd(&fd), &origin->root, &attr);
+    if (result < 0) {
+        g_set_error(error, G_IO_ERROR, g_io_error_from_errno(-result),
+                    "rootPath %s: cannot read its attributes: %s", path, g_strerror(-result));
+        dir_destroy(&origin->base);
+        return NULL;
+    }
+    origin->dev = origin->root->dev;
+    fill_space(origin, &fs);
+    return &origin->base;
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Fetching: from the origin into a buffer, its hash, into the temporary file; and what is done when
+ * that was the last chunk. The object is kept only if the file is still the one its key names.
+ */
+#include "cache/store/fill/internal.h"
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+/* A worker without work for so long gives back its memory. */
+#define IDLE_MS 1000
+
+static uint64_t checksum_of(const StoreFill *fill)
+{
+    return XXH3_64bits(fill->hashes, fill->n_chunks * sizeof(uint64_t));
+}
+
+static gboolean is_key_of(const StoreFill *fill, Origin *origin, const OriginAttr *attr)
+{
+    ObjectKey now;
+    ObjectId id;
+    object_key_init(&now, origin, attr);
+    object_key_id(&now, &id);
+    return object_id_equal(&id, &fill->id);
+}
+
+/* All chunks are there: is it still the same file? Then keep it. Called with busy > 0, unlocked. */
+static void finish(StoreFill *fill, gboolean patient)
+{
+    Store *store = fill->store;
+    Fills *fills = &store->fills;
+    Origin *origin = fill->origin;
+    OriginAttr attr;
+    int rc = origin->ops->getattr(origin, fill->node, &attr);
+    if (rc == 0 && fill->direct >= 0 && ftruncate(fill->partial.fd, (off_t)fill->key.size) < 0)
+        rc = -errno;
+    if (rc == 0 && !is_key_of(fill, origin, &attr))
+        rc = -ESTALE;
+    /* Whoever spoils it after this begins to write after all was read. */
+    pthread_mutex_lock(&fills->lock);
+    if (rc == 0 && fill->spoiled)
+        rc = -ESTALE;
+    pthread_mutex_unlock(&fills->lock);
+    if (rc < 0) {
+        pthread_mutex_lock(&fills->lock);
+        fill_fail_locked(fills, fill, rc);
+        pthread_mutex_unlock(&fills->lock);
+        return;
+    }
+    Record record = {
+        .key = fill->key,
+        .chunk_bytes = (uint32_t)fill->chunk_bytes,
+        .data_checksum = checksum_of(fill),
+        .last_use_ms = store_wall_ms(store),
+        .tag = fill->tag,
+    };
+    /* What is read is right even if it cannot be kept: only store_fill_wait() tells. */
+    rc = store_publish(store, &fill->partial, &record, patient);
+    pthread_mutex_lock(&fills->lock);
+    if (rc == 0)
+        fill->reserved = FALSE;
+    fill_complete_locked(fills, fill, rc == -EEXIST ? 0 : rc);
+    pthread_mutex_unlock(&fills->lock);
+}
+
+/* The node of a fill that knows only its path. */
+static int find_node(StoreFill *fill, OriginNode **node)
+{
+    Origin *origin = fill->origin;
+    OriginAttr attr;
+    int rc = origin_find(origin, fill->path, node, &attr);
+    if (rc == 0 && !is_key_of(fill, origin, &attr)) {
+        origin->ops->put(origin, *node);
+        *node = NULL;
+        rc = -ESTALE;
+    }
+    return rc;
+}
+
+static int open_origin_file(Fills *fills, StoreFill *fill)
+{
+    pthread_mutex_lock(&fills->lock);
+    while (fill->opening)
+        pthread_cond_wait(&fill->changed, &fills->lock);
+    int rc = fill->error;
+    if (rc == 0 && !fill->file) {
+        OriginFile *file = NULL;
+        fill->opening = TRUE;
+        pthread_mutex_unlock(&fills->lock);
+        Origin *origin = fill->origin;
+        OriginNode *node = fill->node;
+        rc = node ? 0 : find_node(fill, &node);
+        if (rc == 0)
+            rc = origin->ops->open(origin, node, O_RDONLY | O_DIRECT, &file);
+        pthread_mutex_lock(&fills->lock);
+        fill->node = node;
+        fill->opening = FALSE;
+        fill->file = rc == 0 ? file : NULL;
+        if (rc < 0)
+            fill_fail_locked(fills, fill, rc);
+        pthread_cond_broadcast(&fill->changed);
+    }
+    pthread_mutex_unlock(&fills->lock);
+    return rc;
+}
+
+static int write_all(Store *store, int fd, const uint8_t *buf, size_t len, uint64_t off)
+{
+    for (size_t done = 0; done < len;) {
+        ssize_t n = store->hooks.pwrite ? store->hooks.pwrite(store->hooks.data, fd, buf + done,
+                                                              len - done, (off_t)(off + done))
+                                        : pwrite(fd, buf + done, len - done, (off_t)(off + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? -errno : -EIO;
+        done += (size_t)n;
+    }
+    return 0;
+}
+
+static int fetch(StoreFill *fill, uint64_t chunk, uint8_t *buf)
+{
+    Store *store = fill->store;
+    Origin *origin = fill->origin;
+    uint64_t off = chunk * fill->chunk_bytes;
+    size_t len = (size_t)MIN(fill->chunk_bytes, fill->key.size - off);
+    int rc = len ? open_origin_file(&store->fills, fill) : 0;
+    for (size_t done = 0; rc == 0 && done < len;) {
+        if (fill_state(fill) == FILL_FAILED)
+            return -ECANCELED;
+        const gint64 began_us = g_get_monotonic_time();
+        ssize_t n = origin->ops->read(origin, fill->file, buf + done, len - done, off + done);
+        if (n == -EINTR)
+            continue;
+        histogram_add(&store->times.reads, g_get_monotonic_time() - began_us);
+        if (n < 0)
+            atomic_fetch_add(&store->times.failed_reads, 1);
+        if (n <= 0) /* shorter than its attributes said: it was truncated */
+            return n < 0 ? (int)n : -ESTALE;
+        atomic_fetch_add(&store->fills.origin_bytes, (uint64_t)n);
+        done += (size_t)n;
+    }
+    if (rc < 0)
+        return rc;
+    fill->hashes[chunk] = htole64(XXH3_64bits(buf, len));
+    if (fill->direct >= 0) {
+        size_t blocks = (size_t)fill_aligned(len);
+        memset(buf + len, 0, blocks - len);
+        rc = write_all(store, fill->direct, buf, blocks, off);
+    } else {
+        rc = write_all(store, fill->partial.fd, buf, len, off);
+    }
+    if (rc == -ENOSPC || rc == -EDQUOT) {
+        room_forget(store);
+        wake_kick(&store->evictor);
+    } else if (rc < 0) {
+        disk_failed(&store->disk, rc, store_mono_ms());
+    }
+    return rc;
+}
+
+/* Fetches a chunk that was claimed. Enters and leaves with the lock held; the fill may be gone
+ * then. */
+void fill_fetch_claimed_locked(Fills *fills, StoreFill *fill, uint64_t chunk, uint8_t *buf,
+                               gboolean patient)
+{
+    pthread_mutex_unlock(&fills->lock);
+    int rc = fetch(fill, chunk, buf);
+    pthread_mutex_lock(&fills->lock);
+    if (rc < 0) {
+        fill_fail_locked(fills, fill, rc);
+    } else {
+        fill->chunks[chunk] = CHUNK_DONE;
+        fill->done++;
+        pthread_cond_broadcast(&fill->changed);
+        if (fill->done == fill->n_chunks && fill_state(fill) == FILL_ACTIVE) {
+            pthread_mutex_unlock(&fills->lock);
+            finish(fill, patient);
+            pthread_mutex_lock(&fills->lock);
+        }
+    }
+    fill->busy--;
+    fill_release_if_idle_locked(fills, fill);
+}
+
+void *fill_worker(void *data)
+{
+    Store *store = data;
+    Fills *fills = &store->fills;
+    size_t size = store->config.chunk_bytes;
+    gboolean dirty = FALSE;
+    pthread_mutex_lock(&fills->lock);
+    uint8_t *buf = fills->buffers + size * fills->n_buffers++;
+    while (!fills->stop) {
+        uint64_t chunk, until = 0;
+        gboolean ahead;
+        StoreFill *fill = fill_pick_locked(fills, &chunk, &until, &ahead);
+        if (fill) {
+            dirty = TRUE;
+            /* One signal wakes one fill_worker; where there is more to do, that one wakes the next.
+             */
+            if (!TAILQ_EMPTY(&fills->wanted) || !TAILQ_EMPTY(&fills->running) ||
+                !TAILQ_EMPTY(&fills->ahead) || (!TAILQ_EMPTY(&fills->deferred) && !fills->timing))
+                pthread_cond_signal(&fills->work);
+            fill_fetch_claimed_locked(fills, fill, chunk, buf, TRUE);
+            fills->ahead_busy -= ahead ? 1 : 0;
+            continue;
+        }
+        if (until && !fills->timing) {
+            uint64_t now = store_mono_ms();
+            struct timespec deadline = deadline_after_ms(until > now ? until - now : 0);
+            fills->timing = TRUE;
+            pthread_cond_timedwait(&fills->work, &fills->lock, &deadline);
+            fills->timing = FALSE;
+        } else if (dirty) {
+            struct timespec deadline = deadline_after_ms(IDLE_MS);
+            if (pthread_cond_timedwait(&fills->work, &fills->lock, &deadline) == ETIMEDOUT) {
+                dirty = FALSE; /* the kernel may have the memory when it needs it */
+                madvise(buf, size, MADV_FREE);
+            }
+        } else {
+            pthread_cond_wait(&fills->work, &fills->lock);
+        }
+    }
+    pthread_mutex_unlock(&fills->lock);
+    return NULL;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A fill, for the files that run it: fill.c (joining, reading, stopping), queue.c (what is
+ * fetched next) and fetch.c (fetching it).
+ *
+ * Invariants, under Fills.lock:
+ *   - a chunk goes MISSING -> BUSY -> DONE, and only the thread that made it BUSY fetches it;
+ *   - `busy` counts threads that may use the origin; the origin's node and file are given back by
+ *     whoever finds the fill terminal with busy == 0, and only then does it leave `live`;
+ *   - the temporary file is never written once all chunks are DONE, so what gets linked is final.
+ *
+ * Files of many chunks that nobody reads yet pass the page cache by: their bytes would drive out
+ * what is in use, and one thread at a time fills the page cache of a file. Until its end is cut off
+ * by whoever finishes, such a file is a multiple of FILL_ALIGN. A reader close behind is better
+ * served by the page cache than by the disk.
+ */
+#ifndef HEARTH_CACHE_STORE_FILL_INTERNAL_H
+#define HEARTH_CACHE_STORE_FILL_INTERNAL_H
+
+#include "cache/store/internal.h"
+#include "cache/store/fill/pace.h"
+
+enum { CHUNK_MISSING, CHUNK_BUSY, CHUNK_DONE };
+enum { FILL_ACTIVE, FILL_COMPLETE, FILL_FAILED };
+
+#define FILL_ALIGN ((uint64_t)4096)
+
+static inline uint64_t fill_aligned(uint64_t bytes)
+{
+    return (bytes + FILL_ALIGN - 1) & ~(FILL_ALIGN - 1);
+}
+
+/* A reader that waits; lives on its stack. */
+typedef struct Waiter {
+    uint64_t chunk;
+    TAILQ_ENTRY(Waiter) link;
+} Waiter;
+
+struct StoreFill {
+    atomic_uint refs;
+    atomic_int state;
+    Store *store;
+    ObjectId id;
+    ObjectKey key;
+    TagId tag;
+    Partial partial; /* set before `ready` */
+    int direct;      /* of the same file, past the page cache; -1: not for this one */
+    uint64_t chunk_bytes, n_chunks;
+    char *path; /* from the root of the origin; used while `node` is NULL */
+
+    /* Fills.lock: */
+    Origin *origin;   /* NULL once released */
+    OriginNode *node; /* NULL until fetching begins for one that is known by its number */
+    OriginFile *file;
+    gboolean ready;   /* chunks may be fetched */
+    gint64 began_us;  /* since when they may */
+    gboolean opening; /* a thread opens `file`; the others wait on `changed` */
+    gboolean releasing;
+    gboolean reserved; /* room, to be given back */
+    unsigned busy;
+    int error;  /* of a failed fill: what readers get */
+    int result; /* what store_fill_wait() returns */
+    uint8_t *chunks;
+    uint64_t *hashes;
+    uint64_t missing, done, next;
+    uint64_t not_before_ms; /* while deferred */
+    gboolean in_wanted, in_running, in_deferred;
+    gboolean spoiled; /* not to be kept: store_spoil_fills() */
+    gboolean ahead;   /* nobody needs it: `running` is then the queue `ahead` */
+    StorePace *pace;  /* while it is */
+    TAILQ_HEAD(, Waiter) waiters;
+    pthread_cond_t changed;
+    TAILQ_ENTRY(StoreFill) wanted_link, run_link; /* run_link: running or deferred */
+    LIST_ENTRY(StoreFill) live_link;
+};
+
+static inline int fill_state(StoreFill *fill)
+{
+    return atomic_load_explicit(&fill->state, memory_order_acquire);
+}
+
+/* --- fill.c; all with Fills.lock held --- */
+void fill_fail_locked(Fills *fills, StoreFill *fill, int error);
+/* `result` is for store_fill_wait(): readers are served in any case. */
+void fill_complete_locked(Fills *fills, StoreFill *fill, int result);
+/*
+ * Gives back what a terminal fill has of its origin, and the reference of `live`. Drops the lock
+ * meanwhile; the fill may be gone then.
+ */
+void fill_release_if_idle_locked(Fills *fills, StoreFill *fill);
+
+/* --- queue.c; all with Fills.lock held --- */
+/* Lets the threads have a fill that is ready. */
+void fill_enqueue_locked(Fills *fills, StoreFill *fill);
+/* A reader waits for a chunk of it. */
+void fill_want_locked(Fills *fills, StoreFill *fill);
+/* No longer leaves it to a reader. */
+void fill_promote_locked(Fills *fills, StoreFill *fill);
+/* A reader has joined one that nobody needed. */
+void fill_need_locked(Fills *fills, StoreFill *fill);
+void fill_leave_queues_locked(Fills *fills, StoreFill *fill);
+/* Makes a missing chunk the caller's to fetch. */
+void fill_claim_locked(Fills *fills, StoreFill *fill, uint64_t chunk);
+/* Chooses and claims; NULL: nothing to do before *wait_until_ms (0: no such time). *ahead: it
+ * counts in ahead_busy, and the caller takes it off. */
+StoreFill *fill_pick_locked(Fills *fills, uint64_t *chunk, uint64_t *wait_until_ms,
+                            gboolean *ahead);
+
+/* --- fetch.c --- */
+/*
+ * Fetches a chunk that was claimed into `buf` and the file; the last one also ends the fill. Enters
+ * and leaves with the lock held; the fill may be gone then, unless the caller has a reference.
+ */
+void fill_fetch_claimed_locked(Fills *fills, StoreFill *fill, uint64_t chunk, uint8_t *buf,
+                               gboolean patient);
+/* A thread of the pool; its argument is the Store. */
+void *fill_worker(void *store);
+
+#endif

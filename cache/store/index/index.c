@@ -1,0 +1,614 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Index on LMDB. Chosen over a log of our own because it needs no replay (a million objects open in
+ * a moment), no cache of its own, and survives a kill at any point: its transactions are
+ * copy-on-write and synced before they count.
+ *
+ * Readers never block on a commit. `gate` is held shared by every operation and exclusively only
+ * while the environment is replaced. LMDB serialises writers itself.
+ *
+ * LMDB does not checksum its pages. What we can see is handled: a file that is none, or is shorter
+ * than its meta page says, is made anew, and so is the index of a store whose owners keep dying
+ * young (store.c). LMDB reads by mapping, so a page that cannot be read is a SIGBUS (guard.h): the
+ * environment is then lost, its locks with it, and every operation says -EUCLEAN until
+ * index_reset(). `writing` is ours, beside LMDB's own lock, so that nobody waits for one that was
+ * lost.
+ */
+#include "cache/store/index/index.h"
+#include <endian.h>
+#include <errno.h>
+#include <gio/gio.h>
+#include <lmdb.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "cache/store/index/guard.h"
+#include "cache/store/index/mapped.h"
+
+#define MAP_BYTES ((size_t)16 << 30) /* address space only: some 60 million objects */
+#define MAX_READERS 1024
+#define LOOK_AT_MOST 65536
+/* Pages of a record: its own and those that lead to it, of each database. */
+#define PAGES_TO_READ 3
+#define PAGES_TO_CHANGE 9
+
+struct Index {
+    char *path;
+    pthread_rwlock_t gate;
+    MDB_env *env;            /* gate; NULL after a reset that failed */
+    atomic_bool lost;        /* env is not to be touched any more */
+    pthread_mutex_t writing; /* taken after the gate */
+    MDB_dbi objects, uses, tags, meta;
+    Mapped mapped;
+};
+
+static const char totals_key[] = "totals";
+
+static int to_errno(int rc)
+{
+    switch (rc) {
+    case 0:
+        return 0;
+    case MDB_NOTFOUND:
+        return -ENOENT;
+    case MDB_MAP_FULL:
+        return -ENOSPC;
+    case MDB_READERS_FULL:
+        return -EAGAIN;
+    case MDB_CORRUPTED:
+    case MDB_PAGE_NOTFOUND:
+    case MDB_INVALID:
+    case MDB_VERSION_MISMATCH:
+    case MDB_PANIC:
+    case MDB_BAD_VALSIZE:
+    case MDB_INCOMPATIBLE:
+        return -EUCLEAN;
+    default:
+        return rc > 0 ? -rc : -EIO;
+    }
+}
+
+static MDB_val val(const void *data, size_t size)
+{
+    return (MDB_val){.mv_size = size, .mv_data = (void *)data};
+}
+
+/* --- opening --- */
+
+static gboolean longer_than_claimed(MDB_env *env, const char *path)
+{
+    MDB_envinfo info;
+    MDB_stat stat_env;
+    struct stat st;
+    if (mdb_env_info(env, &info) != 0 || mdb_env_stat(env, &stat_env) != 0 || stat(path, &st) < 0)
+        return FALSE;
+    /* A new environment has two meta pages that are written with the first transaction. */
+    return st.st_size == 0 ||
+           (uint64_t)st.st_size >= ((uint64_t)info.me_last_pgno + 1) * stat_env.ms_psize;
+}
+
+static int get_totals(MDB_txn *txn, MDB_dbi dbi, MDB_val key, IndexTotals *totals)
+{
+    MDB_val data;
+    FormatTotals disk;
+    *totals = (IndexTotals){0, 0};
+    int rc = to_errno(mdb_get(txn, dbi, &key, &data));
+    if (rc == -ENOENT)
+        return 0;
+    if (rc < 0)
+        return rc;
+    if (data.mv_size != sizeof(disk))
+        return -EUCLEAN;
+    memcpy(&disk, data.mv_data, sizeof(disk));
+    *totals = (IndexTotals){le64toh(disk.bytes), le64toh(disk.objects)};
+    return 0;
+}
+
+static int open_databases(Index *index)
+{
+    MDB_txn *txn;
+    int rc = mdb_txn_begin(index->env, NULL, 0, &txn);
+    if (rc != 0)
+        return rc;
+    if ((rc = mdb_dbi_open(txn, "objects", MDB_CREATE, &index->objects)) != 0 ||
+        (rc = mdb_dbi_open(txn, "uses", MDB_CREATE, &index->uses)) != 0 ||
+        (rc = mdb_dbi_open(txn, "tags", MDB_CREATE, &index->tags)) != 0 ||
+        (rc = mdb_dbi_open(txn, "meta", MDB_CREATE, &index->meta)) != 0) {
+        mdb_txn_abort(txn);
+        return rc;
+    }
+    /* The three must agree, or the totals are not what they say. */
+    MDB_stat objects, uses;
+    IndexTotals totals;
+    if ((rc = mdb_stat(txn, index->objects, &objects)) != 0 ||
+        (rc = mdb_stat(txn, index->uses, &uses)) != 0 ||
+        get_totals(txn, index->meta, val(totals_key, sizeof(totals_key)), &totals) != 0 ||
+        totals.objects != objects.ms_entries || objects.ms_entries != uses.ms_entries) {
+        mdb_txn_abort(txn);
+        return rc != 0 ? rc : MDB_CORRUPTED;
+    }
+    return mdb_txn_commit(txn);
+}
+
+static int open_env(Index *index)
+{
+    int rc = mdb_env_create(&index->env);
+    if (rc != 0)
+        return rc;
+    /* Random reads of small records: readahead would only push objects out of memory. */
+    Guard guard;
+    if (GUARD_ENTER(&guard)) {
+        index->env = NULL; /* closing it would touch it */
+        return MDB_CORRUPTED;
+    }
+    if ((rc = mdb_env_set_mapsize(index->env, MAP_BYTES)) != 0 ||
+        (rc = mdb_env_set_maxdbs(index->env, 4)) != 0 ||
+        (rc = mdb_env_set_maxreaders(index->env, MAX_READERS)) != 0 ||
+        (rc = mdb_env_open(index->env, index->path, MDB_NOSUBDIR | MDB_NOTLS | MDB_NORDAHEAD,
+                           0600)) != 0 ||
+        (rc = longer_than_claimed(index->env, index->path) ? 0 : MDB_CORRUPTED) != 0 ||
+        (rc = open_databases(index)) != 0) {
+        mdb_env_close(index->env);
+        index->env = NULL;
+    }
+    guard_leave();
+    mapped_find(&index->mapped, index->path, index->env ? MAP_BYTES : 0);
+    return rc;
+}
+
+static void remove_files(const char *path)
+{
+    g_autofree char *lock = g_strconcat(path, "-lock", NULL);
+    unlink(path);
+    unlink(lock);
+}
+
+Index *index_open(const char *path, gboolean *created, GError **error)
+{
+    Index *index = g_new0(Index, 1);
+    index->path = g_strdup(path);
+    pthread_rwlock_init(&index->gate, NULL);
+    pthread_mutex_init(&index->writing, NULL);
+    *created = access(path, F_OK) < 0;
+    int rc = open_env(index);
+    if (rc != 0 && to_errno(rc) == -EUCLEAN) {
+        remove_files(path);
+        *created = TRUE;
+        rc = open_env(index);
+    }
+    if (rc != 0) {
+        g_set_error(error, G_IO_ERROR, rc > 0 ? g_io_error_from_errno(rc) : G_IO_ERROR_FAILED,
+                    "cache index %s: %s; remove the file, it is rebuilt", path, mdb_strerror(rc));
+        index_close(index);
+        return NULL;
+    }
+    return index;
+}
+
+int index_reset(Index *index)
+{
+    pthread_rwlock_wrlock(&index->gate);
+    /* One that is lost is left behind: closing it would touch what cannot be read. */
+    if (index->env && !atomic_load(&index->lost))
+        mdb_env_close(index->env);
+    index->env = NULL;
+    remove_files(index->path);
+    /* With the old files still there it would be the old locks. */
+    int rc = atomic_load(&index->lost) && access(index->path, F_OK) == 0 ? EIO : open_env(index);
+    if (rc == 0)
+        atomic_store(&index->lost, FALSE);
+    pthread_rwlock_unlock(&index->gate);
+    return to_errno(rc);
+}
+
+void index_close(Index *index)
+{
+    if (!index)
+        return;
+    if (index->env && !atomic_load(&index->lost))
+        mdb_env_close(index->env);
+    pthread_mutex_destroy(&index->writing);
+    pthread_rwlock_destroy(&index->gate);
+    g_free(index->path);
+    g_free(index);
+}
+
+static void enter(Index *index, gboolean write)
+{
+    pthread_rwlock_rdlock(&index->gate);
+    if (write)
+        pthread_mutex_lock(&index->writing);
+}
+
+static int unlock(Index *index, gboolean write, int rc)
+{
+    if (write)
+        pthread_mutex_unlock(&index->writing);
+    pthread_rwlock_unlock(&index->gate);
+    return rc;
+}
+
+static int leave(Index *index, gboolean write, int rc)
+{
+    guard_leave();
+    return unlock(index, write, rc);
+}
+
+/* After a SIGBUS since enter(), which has ended the guard. */
+static int lose(Index *index, gboolean write)
+{
+    if (!atomic_exchange(&index->lost, TRUE))
+        g_warning("cache index %s cannot be read: it is made anew", index->path);
+    return unlock(index, write, -EUCLEAN);
+}
+
+/* Within enter() and leave(). Every success is paired with finish(). */
+static int begin(Index *index, unsigned flags, MDB_txn **txn)
+{
+    gboolean usable = index->env && !atomic_load(&index->lost);
+    return usable ? to_errno(mdb_txn_begin(index->env, NULL, flags, txn)) : -EUCLEAN;
+}
+
+static int finish(MDB_txn *txn, int rc, gboolean commit)
+{
+    if (commit && rc == 0)
+        return to_errno(mdb_txn_commit(txn));
+    mdb_txn_abort(txn);
+    return rc;
+}
+
+/* --- reading --- */
+
+static int get_record(Index *index, MDB_txn *txn, const ObjectId *id, Record *record)
+{
+    MDB_val key = val(id->bytes, sizeof(id->bytes)), data;
+    int rc = to_errno(mdb_get(txn, index->objects, &key, &data));
+    if (rc == 0)
+        rc = record_decode(data.mv_data, data.mv_size, id, record);
+    mapped_looked(&index->mapped, PAGES_TO_READ);
+    return rc;
+}
+
+static int get(Index *index, const ObjectId *id, Record *record)
+{
+    MDB_txn *txn;
+    int rc = begin(index, MDB_RDONLY, &txn);
+    if (rc < 0)
+        return rc;
+    rc = finish(txn, get_record(index, txn, id, record), FALSE);
+    return rc == -EBADMSG || rc == -EPROTONOSUPPORT ? -ENOENT : rc;
+}
+
+int index_get(Index *index, const ObjectId *id, Record *record)
+{
+    Guard guard;
+    enter(index, FALSE);
+    if (GUARD_ENTER(&guard))
+        return lose(index, FALSE);
+    return leave(index, FALSE, get(index, id, record));
+}
+
+gboolean index_has(Index *index, const ObjectId *id)
+{
+    Record record;
+    return index_get(index, id, &record) == 0;
+}
+
+static int read_totals(Index *index, const TagId *tag, IndexTotals *totals)
+{
+    MDB_txn *txn;
+    *totals = (IndexTotals){0, 0};
+    int rc = begin(index, MDB_RDONLY, &txn);
+    if (rc < 0)
+        return rc;
+    if (tag)
+        rc = get_totals(txn, index->tags, val(tag->bytes, sizeof(tag->bytes)), totals);
+    else
+        rc = get_totals(txn, index->meta, val(totals_key, sizeof(totals_key)), totals);
+    return finish(txn, rc, FALSE);
+}
+
+int index_totals(Index *index, IndexTotals *totals)
+{
+    return index_tag_totals(index, NULL, totals);
+}
+
+int index_tag_totals(Index *index, const TagId *tag, IndexTotals *totals)
+{
+    Guard guard;
+    enter(index, FALSE);
+    if (GUARD_ENTER(&guard))
+        return lose(index, FALSE);
+    return leave(index, FALSE, read_totals(index, tag, totals));
+}
+
+static uint64_t use_ms(const FormatUse *use)
+{
+    uint64_t be;
+    memcpy(&be, use->last_use_ms_be, sizeof(be));
+    return be64toh(be);
+}
+
+static ssize_t list_oldest(Index *index, MDB_txn *txn, MDB_cursor *cursor,
+                           const IndexFilter *filter, IndexCursor *after, uint64_t bytes,
+                           uint64_t objects, IndexEntry *out, size_t max, gboolean *end)
+{
+    IndexCursor here = after ? *after : (IndexCursor){.started = FALSE};
+    MDB_val key = val(&here.at, sizeof(here.at)), data;
+    int rc = mdb_cursor_get(cursor, &key, &data, here.started ? MDB_SET_RANGE : MDB_FIRST);
+    size_t n = 0;
+    uint64_t got = 0;
+    for (int looked = 0; rc == 0 && looked < LOOK_AT_MOST; looked++) {
+        if (n == max || (got >= bytes && n >= objects))
+            break;
+        FormatUse use;
+        if (key.mv_size != sizeof(use) || data.mv_size != sizeof(TagId))
+            return -EUCLEAN;
+        TagId tag; /* a copy: the filter may take a lock, and the page may not be readable */
+        memcpy(&use, key.mv_data, sizeof(use));
+        memcpy(&tag, data.mv_data, sizeof(tag));
+        gboolean seen = here.started && memcmp(&use, &here.at, sizeof(use)) == 0;
+        here = (IndexCursor){.started = TRUE, .at = use};
+        if (!seen && (!filter || filter->wanted(&tag, filter->data))) {
+            IndexEntry *entry = &out[n];
+            Record record;
+            memcpy(entry->id.bytes, use.id, sizeof(use.id));
+            entry->tag = tag;
+            entry->last_use_ms = use_ms(&use);
+            /* A record that cannot be read still has a file to remove. */
+            entry->size = get_record(index, txn, &entry->id, &record) == 0 ? record.key.size : 0;
+            got += record_charge(entry->size);
+            n++;
+        }
+        rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT);
+    }
+    mapped_looked(&index->mapped, LOOK_AT_MOST / 256);
+    *end = rc == MDB_NOTFOUND;
+    if (after)
+        *after = here;
+    return rc != 0 && rc != MDB_NOTFOUND ? to_errno(rc) : (ssize_t)n;
+}
+
+static ssize_t oldest(Index *index, const IndexFilter *filter, IndexCursor *after, uint64_t bytes,
+                      uint64_t objects, IndexEntry *out, size_t max, gboolean *end)
+{
+    MDB_txn *txn;
+    MDB_cursor *cursor;
+    *end = TRUE;
+    ssize_t n = begin(index, MDB_RDONLY, &txn);
+    if (n < 0)
+        return n;
+    n = to_errno(mdb_cursor_open(txn, index->uses, &cursor));
+    if (n == 0) {
+        n = list_oldest(index, txn, cursor, filter, after, bytes, objects, out, max, end);
+        mdb_cursor_close(cursor);
+    }
+    finish(txn, 0, FALSE);
+    return n;
+}
+
+ssize_t index_oldest(Index *index, const IndexFilter *filter, IndexCursor *after, uint64_t bytes,
+                     uint64_t objects, IndexEntry *out, size_t max, gboolean *end)
+{
+    Guard guard;
+    enter(index, FALSE);
+    if (GUARD_ENTER(&guard))
+        return lose(index, FALSE);
+    /* Within int: it is at most `max`. */
+    return leave(index, FALSE, (int)oldest(index, filter, after, bytes, objects, out, max, end));
+}
+
+static ssize_t list_by_id(Index *index, const ObjectId *after, IndexEntry *out, size_t max,
+                          gboolean *end)
+{
+    MDB_txn *txn;
+    MDB_cursor *cursor;
+    size_t n = 0;
+    int rc = begin(index, MDB_RDONLY, &txn);
+    if (rc < 0)
+        return rc;
+    MDB_val key = val(after->bytes, sizeof(after->bytes)), data;
+    rc = mdb_cursor_open(txn, index->objects, &cursor);
+    if (rc != 0)
+        return finish(txn, to_errno(rc), FALSE);
+    rc = mdb_cursor_get(cursor, &key, &data, MDB_SET_RANGE);
+    for (; rc == 0 && n < max; rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)) {
+        IndexEntry *entry = &out[n];
+        Record record;
+        if (key.mv_size != sizeof(entry->id))
+            continue;
+        memcpy(entry->id.bytes, key.mv_data, sizeof(entry->id.bytes));
+        if (memcmp(&entry->id, after, sizeof(*after)) == 0 ||
+            record_decode(data.mv_data, data.mv_size, &entry->id, &record) < 0)
+            continue;
+        entry->tag = record.tag;
+        entry->last_use_ms = record.last_use_ms;
+        entry->size = record.key.size;
+        n++;
+    }
+    mapped_looked(&index->mapped, (unsigned)(n / 16));
+    *end = rc == MDB_NOTFOUND;
+    mdb_cursor_close(cursor);
+    finish(txn, 0, FALSE);
+    return rc != 0 && rc != MDB_NOTFOUND ? to_errno(rc) : (ssize_t)n;
+}
+
+ssize_t index_by_id(Index *index, const ObjectId *after, IndexEntry *out, size_t max, gboolean *end)
+{
+    Guard guard;
+    *end = FALSE;
+    enter(index, FALSE);
+    if (GUARD_ENTER(&guard))
+        return lose(index, FALSE);
+    return leave(index, FALSE, (int)list_by_id(index, after, out, max, end));
+}
+
+/* --- changing --- */
+
+/* What a transaction has done to the totals so far; tag totals go straight to their database. */
+typedef struct Change {
+    Index *index;
+    MDB_txn *txn;
+    IndexTotals delta;
+} Change;
+
+static int put_totals(Change *c, MDB_dbi dbi, MDB_val key, const IndexTotals *totals)
+{
+    FormatTotals disk = {htole64(totals->bytes), htole64(totals->objects)};
+    MDB_val data = val(&disk, sizeof(disk));
+    if (totals->objects == 0 && dbi == c->index->tags) {
+        int rc = to_errno(mdb_del(c->txn, dbi, &key, NULL));
+        return rc == -ENOENT ? 0 : rc;
+    }
+    return to_errno(mdb_put(c->txn, dbi, &key, &data, 0));
+}
+
+/* sign is 1 or -1. Totals that would fall below nothing were damaged: they stop there. */
+static int count(Change *c, const TagId *tag, uint64_t size, int sign)
+{
+    uint64_t charge = record_charge(size);
+    IndexTotals totals;
+    MDB_val key = val(tag->bytes, sizeof(tag->bytes));
+    int rc = get_totals(c->txn, c->index->tags, key, &totals);
+    if (rc < 0)
+        return rc;
+    if (sign > 0) {
+        totals.bytes += charge;
+        totals.objects++;
+        c->delta.bytes += charge;
+        c->delta.objects++;
+    } else {
+        totals.bytes -= MIN(totals.bytes, charge);
+        totals.objects -= MIN(totals.objects, 1);
+        c->delta.bytes -= charge;
+        c->delta.objects--;
+    }
+    return put_totals(c, c->index->tags, key, &totals);
+}
+
+static FormatUse use_key(const ObjectId *id, uint64_t last_use_ms)
+{
+    FormatUse use;
+    uint64_t be = htobe64(last_use_ms);
+    memcpy(use.last_use_ms_be, &be, sizeof(be));
+    memcpy(use.id, id->bytes, sizeof(use.id));
+    return use;
+}
+
+static int delete_use(Change *c, const ObjectId *id, uint64_t last_use_ms)
+{
+    FormatUse use = use_key(id, last_use_ms);
+    MDB_val key = val(&use, sizeof(use));
+    int rc = to_errno(mdb_del(c->txn, c->index->uses, &key, NULL));
+    return rc == -ENOENT ? 0 : rc;
+}
+
+static int put_record(Change *c, const ObjectId *id, const Record *record)
+{
+    FormatRecord disk;
+    FormatUse use = use_key(id, record->last_use_ms);
+    record_encode(record, &disk);
+    MDB_val key = val(id->bytes, sizeof(id->bytes)), data = val(&disk, sizeof(disk));
+    int rc = to_errno(mdb_put(c->txn, c->index->objects, &key, &data, 0));
+    if (rc < 0)
+        return rc;
+    key = val(&use, sizeof(use));
+    data = val(record->tag.bytes, sizeof(record->tag.bytes));
+    return to_errno(mdb_put(c->txn, c->index->uses, &key, &data, 0));
+}
+
+static int delete_record(Change *c, const ObjectId *id)
+{
+    Record old;
+    int rc = get_record(c->index, c->txn, id, &old);
+    if (rc == -ENOENT)
+        return 0;
+    if (rc == 0) {
+        rc = delete_use(c, id, old.last_use_ms);
+        if (rc == 0)
+            rc = count(c, &old.tag, old.key.size, -1);
+    } else if (rc == -EBADMSG || rc == -EPROTONOSUPPORT) {
+        rc = 0;
+    }
+    if (rc < 0)
+        return rc;
+    MDB_val key = val(id->bytes, sizeof(id->bytes));
+    return to_errno(mdb_del(c->txn, c->index->objects, &key, NULL));
+}
+
+static int apply_one(Change *c, const IndexChange *change, uint64_t slack_ms)
+{
+    Record old;
+    int rc;
+    switch (change->op) {
+    case INDEX_PUT:
+        rc = delete_record(c, &change->id);
+        if (rc == 0)
+            rc = put_record(c, &change->id, &change->record);
+        return rc < 0 ? rc : count(c, &change->record.tag, change->record.key.size, 1);
+    case INDEX_DELETE:
+        rc = delete_record(c, &change->id);
+        /* Where the record was damaged it could not tell its place in the order of age. */
+        return rc < 0 ? rc : delete_use(c, &change->id, change->record.last_use_ms);
+    case INDEX_RETAG:
+        rc = get_record(c->index, c->txn, &change->id, &old);
+        if (rc == -ENOENT || rc == -EBADMSG || rc == -EPROTONOSUPPORT)
+            return 0;
+        rc = rc < 0 ? rc : count(c, &old.tag, old.key.size, -1);
+        old.tag = change->record.tag;
+        rc = rc < 0 ? rc : put_record(c, &change->id, &old);
+        return rc < 0 ? rc : count(c, &old.tag, old.key.size, 1);
+    case INDEX_TOUCH:
+        rc = get_record(c->index, c->txn, &change->id, &old);
+        if (rc == -ENOENT || rc == -EBADMSG || rc == -EPROTONOSUPPORT)
+            return 0;
+        if (rc < 0 || change->record.last_use_ms < old.last_use_ms + slack_ms ||
+            change->record.last_use_ms == old.last_use_ms)
+            return rc;
+        rc = delete_use(c, &change->id, old.last_use_ms);
+        old.last_use_ms = change->record.last_use_ms;
+        return rc < 0 ? rc : put_record(c, &change->id, &old);
+    }
+    return -EINVAL;
+}
+
+static int apply(Index *index, const IndexChange *changes, size_t n, uint64_t slack_ms,
+                 IndexTotals *delta)
+{
+    Change c = {.index = index};
+    int rc = begin(index, 0, &c.txn);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        rc = apply_one(&c, &changes[i], slack_ms);
+        mapped_looked(&index->mapped, PAGES_TO_CHANGE);
+    }
+    if (rc == 0 && (c.delta.bytes || c.delta.objects)) {
+        IndexTotals totals;
+        MDB_val key = val(totals_key, sizeof(totals_key));
+        rc = get_totals(c.txn, index->meta, key, &totals);
+        totals.bytes += c.delta.bytes;
+        totals.objects += c.delta.objects;
+        if (rc == 0)
+            rc = put_totals(&c, index->meta, key, &totals);
+    }
+    rc = finish(c.txn, rc, TRUE);
+    if (rc == 0)
+        *delta = c.delta;
+    return rc;
+}
+
+int index_apply(Index *index, const IndexChange *changes, size_t n, uint64_t slack_ms,
+                IndexTotals *delta)
+{
+    Guard guard;
+    *delta = (IndexTotals){0, 0};
+    if (n == 0)
+        return 0;
+    enter(index, TRUE);
+    if (GUARD_ENTER(&guard))
+        return lose(index, TRUE);
+    return leave(index, TRUE, apply(index, changes, n, slack_ms, delta));
+}

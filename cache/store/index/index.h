@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The index: an LMDB file of one record per object, a second order by age, and totals. A record
+ * says that the object's bytes are on stable storage; whoever puts one has synced them before.
+ * Changes are applied in batches, each one durable transaction. All functions may be called from
+ * any thread and return 0 or -errno: -EUCLEAN means that the file is damaged.
+ */
+#ifndef HEARTH_CACHE_STORE_INDEX_INDEX_H
+#define HEARTH_CACHE_STORE_INDEX_INDEX_H
+
+#include "cache/store/index/record.h"
+
+typedef struct Index Index;
+
+typedef struct IndexTotals {
+    uint64_t bytes, objects; /* bytes as charged */
+} IndexTotals;
+
+typedef enum IndexOp {
+    INDEX_PUT,    /* record */
+    INDEX_DELETE, /* record.last_use_ms as listed by index_oldest(), or 0; none: nothing happens */
+    INDEX_TOUCH,  /* record.last_use_ms, when the record has an older one by `slack_ms` at least */
+    INDEX_RETAG,  /* record.tag; no such record: nothing happens */
+} IndexOp;
+
+typedef struct IndexChange {
+    IndexOp op;
+    ObjectId id;
+    Record record;
+} IndexChange;
+
+/* An object in order of age. */
+typedef struct IndexEntry {
+    ObjectId id;
+    TagId tag;
+    uint64_t last_use_ms;
+    uint64_t size;
+} IndexEntry;
+
+/*
+ * Opens `path`, or makes it. What is damaged beyond opening is removed and made anew; *created says
+ * that the index began empty. NULL: the file system's error, G_IO_ERROR, naming the path.
+ */
+Index *index_open(const char *path, gboolean *created, GError **error);
+/* Removes the file and begins again, while other threads may be using the index. */
+int index_reset(Index *index);
+void index_close(Index *index);
+
+/* -ENOENT: no record. A damaged record counts as none. */
+int index_get(Index *index, const ObjectId *id, Record *record);
+gboolean index_has(Index *index, const ObjectId *id);
+
+/*
+ * Applies all changes in the order given or none, durably. *delta gets what was added to the
+ * totals (as two's complement: it may be less than nothing). slack_ms is for INDEX_TOUCH.
+ */
+int index_apply(Index *index, const IndexChange *changes, size_t n, uint64_t slack_ms,
+                IndexTotals *delta);
+
+/*
+ * Lists up to `max` objects, least recently used first, of the tags that `wanted` (NULL: all) holds
+ * for, that follow *after
+ * (NULL: from the beginning), until their charges reach `bytes` and their number `objects`.
+ * Looks at no more than 65536 entries: *after (if given) gets the place to go on from, and *end
+ * whether there is nothing beyond. Returns the number or -errno.
+ */
+typedef struct IndexCursor {
+    gboolean started;
+    FormatUse at;
+} IndexCursor;
+typedef struct IndexFilter {
+    gboolean (*wanted)(const TagId *tag, const void *data); /* may take leaf locks alone */
+    const void *data;
+} IndexFilter;
+ssize_t index_oldest(Index *index, const IndexFilter *filter, IndexCursor *after, uint64_t bytes,
+                     uint64_t objects, IndexEntry *out, size_t max, gboolean *end);
+
+/* Lists up to `max` objects by id, those greater than *after. *end: there are no more. */
+ssize_t index_by_id(Index *index, const ObjectId *after, IndexEntry *out, size_t max,
+                    gboolean *end);
+
+int index_totals(Index *index, IndexTotals *totals);
+int index_tag_totals(Index *index, const TagId *tag, IndexTotals *totals);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is kept of a key of a Ceph user, so that it is known again and cannot be had from it:
+ * "pbkdf2-sha256$<iterations>$<salt>$<hash>", the last two in base64. Both calls take some 0.2 s of
+ * CPU, which is their point.
+ */
+#ifndef HEARTH_CACHE_VOLUME_KEY_HASH_H
+#define HEARTH_CACHE_VOLUME_KEY_HASH_H
+
+#include <glib.h>
+
+/* Of a new salt; the caller's. */
+char *key_hash_new(const char *key);
+/* FALSE also for what is no such text. */
+gboolean key_hash_matches(const char *hash, const char *key);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cache/volume/own_names.h"
+#include <string.h>
+
+static gboolean refuse(GError **error, const char *volume, const char *why)
+{
+    g_set_error(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT,
+                "volume %s: names that begin with \"" WIRE_DATASET_PREFIX
+                "\" or \"" WIRE_WARMUP_PREFIX "\" are Hearth's own, %s; give the volume another "
+                "volumeHandle",
+                volume, why);
+    return FALSE;
+}
+
+gboolean own_names_check(const VolumeSpec *spec, GError **error)
+{
+    char dataset[WIRE_DATASET_DIGITS + 1];
+    if (g_str_has_prefix(spec->volume, WIRE_DATASET_PREFIX) &&
+        !wire_dataset_of(spec->volume, dataset))
+        return refuse(error, spec->volume, "and this is no dataset's ID");
+    if (wire_is_own_name(spec->volume) && (spec->is_image || !spec->read_only || !spec->cache))
+        return refuse(error, spec->volume, "of snapshots that are cached");
+    return TRUE;
+}
+
+gboolean own_names_check_serving(const char *volume, const char *dataset, GError **error)
+{
+    char named[WIRE_DATASET_DIGITS + 1];
+    if (g_str_has_prefix(volume, WIRE_WARMUP_PREFIX))
+        return refuse(error, volume, "and this one is never mounted");
+    if (g_str_has_prefix(volume, WIRE_DATASET_PREFIX) &&
+        !(dataset && wire_dataset_of(volume, named) && strcmp(named, dataset) == 0))
+        return refuse(error, volume, "of the fill layer of that very dataset");
+    return TRUE;
+}

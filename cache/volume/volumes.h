@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The volumes hearthd serves.
+ *
+ *   (none) --open--> OPENED --attach--> ATTACHED --unmounted--> ENDED
+ *      ^                |                  |                      |
+ *      +----------------+-----detach-------+----------------------+
+ *
+ * Two kinds of hold keep a volume in place:
+ *  - a claim: one of open, attach, detach, fetch is at work on it, which may block on Ceph for
+ *    long. A second one waits for the claim; other volumes are not concerned;
+ *  - pins: jobs and measurements use its origin. Closing tells them (volume_closing) and waits.
+ */
+#ifndef HEARTH_CACHE_VOLUME_VOLUMES_H
+#define HEARTH_CACHE_VOLUME_VOLUMES_H
+
+#include <glib.h>
+#include <stdint.h>
+#include "cache/block/images.h"
+#include "cache/dataset/datasets.h"
+#include "cache/volume/spec.h"
+#include "cache/report/status.h"
+#include "cache/store/store.h"
+
+typedef struct Volumes Volumes;
+typedef struct Volume Volume;
+
+/* What is kept of what; all borrowed. NULL: no cache, none. */
+typedef struct VolumesCaches {
+    Store *store;
+    Datasets *datasets;
+    ImageCache *images;
+} VolumesCaches;
+
+/* `incarnation` is borrowed; NULL: no names for sessions. fuse_threads: of each session, 0: its
+ * default. */
+Volumes *volumes_new(const VolumesCaches *caches, const Incarnation *incarnation,
+                     unsigned fuse_threads);
+/* Detaches every volume, frees. No other call may run or follow. Jobs must have ended. */
+void volumes_free(Volumes *volumes);
+
+/* Takes the spec. `connection` names who opens it: see volumes_connection_ended(). */
+gboolean volumes_open(Volumes *volumes, VolumeSpec *spec, uint64_t connection, gboolean *attached,
+                      GError **error);
+/* Takes the descriptor, also on error. fill_layer: serves that of its dataset, not the tree. */
+gboolean volumes_attach(Volumes *volumes, const char *id, gboolean fill_layer, int fuse_fd,
+                        GError **error);
+/*
+ * Finds or begins to make the manifest of an open volume that is a dataset, and waits for it as
+ * long as asked. *dataset is a reference of the caller's.
+ */
+gboolean volumes_manifest(Volumes *volumes, const char *id, gint64 wait_ms, Dataset **dataset,
+                          DatasetReport *report, GError **error);
+/* Whether the spec asks for a warm job once it is attached. */
+gboolean volumes_wants_warm(Volumes *volumes, const char *id);
+gboolean volumes_detach(Volumes *volumes, const char *id, GError **error);
+/* The spec (caller's) and a duplicate of the descriptor. */
+json_t *volumes_fetch(Volumes *volumes, const char *id, int *fuse_fd, GError **error);
+/* Looks at an image's size again: op "resize". */
+gboolean volumes_resize(Volumes *volumes, const char *id, uint64_t *bytes, GError **error);
+/* Closes what this connection opened last and nobody has attached. */
+void volumes_connection_ended(Volumes *volumes, uint64_t connection);
+
+guint volumes_count(Volumes *volumes);
+/* The volumes whose ID is greater than `after`, by ID: ReportVolume, freed with the array. Never
+ * waits for a claim. */
+GPtrArray *volumes_list(Volumes *volumes, const char *after, guint max);
+#define VOLUMES_UNCACHED_MAX 64
+/* "uncached" of op "status" (proto/wire.h): so many, in the order of their IDs. */
+json_t *volumes_uncached(Volumes *volumes);
+/* One; NULL when unknown. */
+ReportVolume *volumes_report(Volumes *volumes, const char *id);
+
+/* The volumes that Ceph has refused since they were opened while it was away; a JSON array. They
+ * serve nothing more, and are in the list until they are opened again. */
+json_t *volumes_refused(Volumes *volumes);
+
+/* What the image that a volume is served from is called in the image cache: the caller's; NULL:
+ * none is. */
+char *volumes_image_name(Volumes *volumes, const char *id);
+
+/* NULL with WIRE_ERROR_NOT_FOUND, ABORTED when it is being closed, or FAILED_PRECONDITION when it
+ * is an image, which has no files. */
+Volume *volumes_pin(Volumes *volumes, const char *id, GError **error);
+void volumes_unpin(Volumes *volumes, Volume *volume);
+/* Of a pinned volume; they do not change while it is pinned. */
+const char *volume_id(const Volume *volume);
+Origin *volume_origin(const Volume *volume);
+gboolean volume_cached(const Volume *volume);
+/* Newer specs may change it at any time. */
+uint64_t volume_quota_bytes(const Volume *volume);
+/* Whether to stop using a pinned volume. */
+gboolean volume_closing(Volume *volume);
+/* The tag of a volume, which need not be open: the caller's. */
+char *volumes_tag(Volumes *volumes, const char *id);
+/* The tag of what is fetched ahead for a pinned volume: its own, or, when it is a dataset that
+ * nobody has attached here, the dataset's. The caller's. */
+char *volumes_tag_ahead(Volumes *volumes, const Volume *volume);
+/* The volume of a tag, as people name it: the caller's. */
+char *volumes_of_tag(const char *tag);
+/* The manifest of a pinned volume that is a dataset, once it is ready; else NULL. */
+const Manifest *volumes_ready_manifest(Volumes *volumes, const Volume *volume);
+/* What a walk over all its files has counted; an origin that can tell is asked again later. */
+void volumes_set_counted(Volumes *volumes, Volume *volume, uint64_t bytes);
+
+#endif

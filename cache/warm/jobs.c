@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A job pins its volume while it runs, and stops when the volume closes. Jobs that ended stay for
+ * questions until JOBS_MAX_ENDED newer ones have.
+ *
+ * Jobs.lock guards the list and every job's state; the counters of a walk are atomic.
+ */
+#include "cache/warm/jobs.h"
+#include "cache/warm/warm.h"
+#include "proto/wire.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+typedef enum JobState {
+    JOB_RUNNING,
+    JOB_DONE,
+    JOB_FAILED,
+    JOB_CANCELLED,
+} JobState;
+
+static const char *const state_names[] = {"running", "done", "failed", "cancelled"};
+
+typedef struct Job {
+    Jobs *jobs;
+    uint64_t id;
+    char *volume_id, *path, *tag;
+    Volume *volume; /* pinned while it runs */
+    OriginNode *node;
+    OriginAttr attr;
+    Warm warm;
+    atomic_bool cancelled;
+    gint64 started_us;
+    pthread_t thread;
+    /* Jobs.lock: */
+    JobState state;
+    gint64 ended_us;
+    char *error;
+    gboolean joined;
+} Job;
+
+struct Jobs {
+    Volumes *volumes;
+    Store *store;
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    GPtrArray *list; /* lock; oldest first */
+    uint64_t last_id;
+    gboolean stopping;
+};
+
+static void free_job(Job *job)
+{
+    warm_clear(&job->warm);
+    g_free(job->volume_id);
+    g_free(job->path);
+    g_free(job->tag);
+    g_free(job->error);
+    g_free(job);
+}
+
+static gboolean job_should_stop(void *data)
+{
+    Job *job = data;
+    return atomic_load(&job->cancelled) || volume_closing(job->volume);
+}
+
+/* Gives back what a job held of its volume. */
+static void let_go(Job *job)
+{
+    Origin *origin = volume_origin(job->volume);
+    origin->ops->put(origin, job->node);
+    volumes_unpin(job->jobs->volumes, job->volume);
+    job->volume = NULL;
+}
+
+static void *run_job(void *data)
+{
+    Job *job = data;
+    Jobs *jobs = job->jobs;
+    g_autoptr(GError) error = NULL;
+    WarmResult result = warm_run(&job->warm, job->node, &job->attr, job->path, &error);
+    gboolean closing = volume_closing(job->volume);
+    if (result == WARM_DONE && !job->path[0])
+        volumes_set_counted(jobs->volumes, job->volume, atomic_load(&job->warm.bytes_total));
+    let_go(job);
+
+    pthread_mutex_lock(&jobs->lock);
+    job->state = result == WARM_DONE     ? JOB_DONE
+                 : result == WARM_FAILED ? JOB_FAILED
+                                         : JOB_CANCELLED;
+    if (error)
+        job->error = g_strdup(error->message);
+    else if (result == WARM_STOPPED && closing)
+        job->error = g_strdup("the volume was detached");
+    job->ended_us = g_get_monotonic_time();
+    pthread_cond_broadcast(&jobs->ended);
+    pthread_mutex_unlock(&jobs->lock);
+    g_log_structured(G_LOG_DOMAIN, G_LOG_LEVEL_INFO, "volume", job->volume_id, "MESSAGE",
+                     "warm job %" G_GUINT64_FORMAT " %s", job->id, state_names[job->state]);
+    return NULL;
+}
+
+/* Joins the threads of jobs that ended, and forgets the oldest of them. */
+static void tidy_locked(Jobs *jobs)
+{
+    guint ended = 0;
+    for (guint i = jobs->list->len; i-- > 0;) {
+        Job *job = jobs->list->pdata[i];
+        if (job->state == JOB_RUNNING)
+            continue;
+        if (!job->joined)
+            pthread_join(job->thread, NULL); /* it takes no lock any more */
+        job->joined = TRUE;
+        if (++ended > JOBS_MAX_ENDED) {
+            g_ptr_array_remove_index(jobs->list, i);
+            free_job(job);
+        }
+    }
+}
+
+static Job *find_locked(Jobs *jobs, uint64_t id)
+{
+    for (guint i = 0; i < jobs->list->len; i++) {
+        Job *job = jobs->list->pdata[i];
+        if (job->id == id)
+            return job;
+    }
+    return NULL;
+}
+
+static Job *find_or_error_locked(Jobs *jobs, uint64_t id, GError **error)
+{
+    Job *job = find_locked(jobs, id);
+    if (!job)
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_NOT_FOUND,
+                    "job %" G_GUINT64_FORMAT " is not known; the last %d that ended are kept", id,
+                    JOBS_MAX_ENDED);
+    return job;
+}
+
+static Job *find_same_locked(Jobs *jobs, const char *volume, const char *path)
+{
+    for (guint i = 0; i < jobs->list->len; i++) {
+        Job *job = jobs->list->pdata[i];
+        if (job->state == JOB_RUNNING && !atomic_load(&job->cancelled) && !job->warm.list &&
+            strcmp(job->volume_id, volume) == 0 && strcmp(job->path, path) == 0)
+            return job;
+    }
+    return NULL;
+}
+
+static gboolean may_start_locked(Jobs *jobs, GError **error)
+{
+    guint running = 0;
+    for (guint i = 0; i < jobs->list->len; i++)
+        running += ((Job *)jobs->list->pdata[i])->state == JOB_RUNNING;
+    if (!jobs->stopping && running < JOBS_MAX_RUNNING)
+        return TRUE;
+    g_set_error(error, WIRE_ERROR, WIRE_ERROR_UNAVAILABLE,
+                jobs->stopping ? "hearthd is stopping"
+                               : "too many warm jobs are running; wait for one or cancel one");
+    return FALSE;
+}
+
+/* Looks for the path and makes a job that is not in the list yet. */
+static Job *find_files(Jobs *jobs, const char *volume, const char *path, GError **error)
+{
+    Volume *pinned = volumes_pin(jobs->volumes, volume, error);
+    if (!pinned)
+        return NULL;
+    if (!jobs->store || !volume_cached(pinned)) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION, "volume %s: %s", volume,
+                    jobs->store ? "its cache is off (StorageClass parameter cache)"
+                                : "hearthd runs without a cache; see its log and --cache-dir");
+        volumes_unpin(jobs->volumes, pinned);
+        return NULL;
+    }
+    Job *job = g_new0(Job, 1);
+    if (!warm_find(volume_origin(pinned), path, &job->node, &job->attr, error)) {
+        volumes_unpin(jobs->volumes, pinned);
+        g_free(job);
+        return NULL;
+    }
+    job->jobs = jobs;
+    job->volume = pinned;
+    job->volume_id = g_strdup(volume);
+    job->path = g_strdup(path);
+    job->started_us = g_get_monotonic_time();
+    job->warm.store = jobs->store;
+    job->warm.origin = volume_origin(pinned);
+    job->tag = volumes_tag_ahead(jobs->volumes, pinned);
+    job->warm.tag = job->tag;
+    job->warm.manifest = volumes_ready_manifest(jobs->volumes, pinned);
+    job->warm.quota_bytes = volume_quota_bytes(pinned);
+    job->warm.stop = job_should_stop;
+    job->warm.data = job;
+    warm_init(&job->warm);
+    return job;
+}
+
+static Job *make_job(Jobs *jobs, const char *volume, const char *path, const JobOptions *options,
+                     GError **error)
+{
+    WarmList *list = options->list_fd >= 0 ? warm_list_read(options->list_fd, path, error) : NULL;
+    if (!list && options->list_fd >= 0)
+        return NULL;
+    Job *job = find_files(jobs, volume, path, error);
+    if (!job) {
+        warm_list_free(list);
+        return NULL;
+    }
+    job->warm.list = list;
+    job->warm.pace = options->bytes_per_sec ? store_pace_new(options->bytes_per_sec) : NULL;
+    return job;
+}
+
+static gboolean start_locked(Jobs *jobs, Job *job, GError **error)
+{
+    if (!may_start_locked(jobs, error))
+        return FALSE;
+    job->id = ++jobs->last_id;
+    int failed = pthread_create(&job->thread, NULL, run_job, job);
+    if (failed) {
+        g_set_error(error, WIRE_ERROR, WIRE_ERROR_UNAVAILABLE, "cannot start a thread: %s",
+                    g_strerror(failed));
+        return FALSE;
+    }
+    g_ptr_array_add(jobs->list, job);
+    return TRUE;
+}
+
+gboolean jobs_warm(Jobs *jobs, const char *volume, const char *path, const JobOptions *options,
+                   uint64_t *id, GError **error)
+{
+    g_autofree char *clean = warm_path(path, error);
+    if (!clean)
+        return FALSE;
+    Job *job = make_job(jobs, volume, clean, options, error);
+    if (!job)
+        return FALSE;
+    pthread_mutex_lock(&jobs->lock);
+    Job *same = job->warm.list ? NULL : find_same_locked(jobs, volume, clean);
+    gboolean started = !same && start_locked(jobs, job, error);
+    if (same || started)
+        *id = same ? same->id : job->id;
+    tidy_locked(jobs);
+    pthread_mutex_unlock(&jobs->lock);
+    if (!started) {
+        let_go(job);
+        free_job(job);
+    }
+    return same || started;
+}
+
+json_t *jobs_report(Jobs *jobs, uint64_t id, GError **error)
+{
+    json_t *report = NULL;
+    pthread_mutex_lock(&jobs->lock);
+    Job *job = find_or_error_locked(jobs, id, error);
+    if (job) {
+        Warm *w = &job->warm;
+        gint64 until = job->state == JOB_RUNNING ? g_get_monotonic_time() : job->ended_us;
+        g_autofree char *first = warm_first_error(w);
+        const char *why = job->error ? job->error : first ? first : "";
+        g_autofree char *text = g_utf8_make_valid(why, -1);
+        json_int_t files_done = (json_int_t)atomic_load(&w->files_done);
+        json_int_t bytes_done = (json_int_t)atomic_load(&w->bytes_done);
+        json_int_t files_total = (json_int_t)atomic_load(&w->files_total);
+        json_int_t bytes_total = (json_int_t)atomic_load(&w->bytes_total);
+        json_int_t bytes_held = (json_int_t)atomic_load(&w->bytes_held);
+        report = json_pack("{s:I, s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:s}",
+                           "job", (json_int_t)id, "bytesHeld", bytes_held, "volume", job->volume_id,
+                           "path", job->path, "state", state_names[job->state], "filesDone",
+                           files_done, "filesTotal", MAX(files_total, files_done), "bytesDone",
+                           bytes_done, "bytesTotal", MAX(bytes_total, bytes_done), "filesFailed",
+                           (json_int_t)atomic_load(&w->files_failed), "scanning",
+                           job->state == JOB_RUNNING && atomic_load(&w->scanning), "elapsedMs",
+                           (json_int_t)((until - job->started_us) / 1000), "error", text);
+    }
+    pthread_mutex_unlock(&jobs->lock);
+    return report;
+}
+
+gboolean jobs_cancel(Jobs *jobs, uint64_t id, GError **error)
+{
+    pthread_mutex_lock(&jobs->lock);
+    Job *job = find_or_error_locked(jobs, id, error);
+    if (job)
+        atomic_store(&job->cancelled, TRUE);
+    pthread_mutex_unlock(&jobs->lock);
+    return job != NULL;
+}
+
+void jobs_wait(Jobs *jobs, uint64_t id)
+{
+    pthread_mutex_lock(&jobs->lock);
+    for (;;) {
+        const Job *job = find_locked(jobs, id);
+        if (!job || job->state != JOB_RUNNING)
+            break;
+        pthread_cond_wait(&jobs->ended, &jobs->lock);
+    }
+    pthread_mutex_unlock(&jobs->lock);
+}
+
+Jobs *jobs_new(Volumes *volumes, Store *store)
+{
+    Jobs *jobs = g_new0(Jobs, 1);
+    jobs->volumes = volumes;
+    jobs->store = store;
+    pthread_mutex_init(&jobs->lock, NULL);
+    pthread_cond_init(&jobs->ended, NULL);
+    jobs->list = g_ptr_array_new();
+    return jobs;
+}
+
+void jobs_cancel_all(Jobs *jobs)
+{
+    pthread_mutex_lock(&jobs->lock);
+    jobs->stopping = TRUE;
+    for (guint i = 0; i < jobs->list->len; i++)
+        atomic_store(&((Job *)jobs->list->pdata[i])->cancelled, TRUE);
+    pthread_mutex_unlock(&jobs->lock);
+}
+
+void jobs_free(Jobs *jobs)
+{
+    if (!jobs)
+        return;
+    jobs_cancel_all(jobs);
+    for (guint i = 0; i < jobs->list->len; i++) {
+        Job *job = jobs->list->pdata[i];
+        if (!job->joined)
+            pthread_join(job->thread, NULL);
+        free_job(job);
+    }
+    g_ptr_array_unref(jobs->list);
+    pthread_cond_destroy(&jobs->ended);
+    pthread_mutex_destroy(&jobs->lock);
+    g_free(jobs);
+}

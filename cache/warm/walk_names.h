@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Walks the files of a manifest beneath a path, in the order in which their origin lists them: no
+ * question to the origin, and no memory that grows with the number of files.
+ */
+#ifndef HEARTH_CACHE_WARM_WALK_NAMES_H
+#define HEARTH_CACHE_WARM_WALK_NAMES_H
+
+#include "cache/manifest/manifest.h"
+
+typedef struct NamedFile {
+    const char *path;      /* beneath the root */
+    const char *directory; /* likewise; one string for the files of one that follow each other */
+    uint64_t parent;       /* the directory's place among the names */
+    ObjectKey key;
+} NamedFile;
+
+/* `file` is called for each file that has bytes; FALSE ends the walk, and is the result then.
+ * `path` is a directory's or a file's, "" for all. */
+gboolean walk_names(const Manifest *manifest, const char *path,
+                    gboolean (*file)(void *data, const NamedFile *file), void *data);
+
+/*
+ * Listing ahead. Whoever lists a directory of CephFS gets a thousand inodes with one request, and
+ * opening one of them is free then; looked up by name each is a request.
+ */
+typedef struct Ahead Ahead;
+
+Ahead *ahead_new(Origin *origin);
+void ahead_free(Ahead *ahead);
+/* Makes it likely that the origin knows the file, which the walk has reached. */
+void ahead_of(Ahead *ahead, const NamedFile *file);
+
+#endif

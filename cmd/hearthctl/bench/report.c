@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hearthctl bench: what is told of the passes, as a table and as JSON, and the line for who has a
+ * job. */
+#include "cmd/hearthctl/bench/bench.h"
+#include <stdio.h>
+#include <string.h>
+#include "common/size.h"
+#include "cmd/hearthctl/report/table.h"
+
+/* Of what a pass read, for it to have been cold. */
+#define ENOUGH 0.9
+
+static char *rate_text(double bytes)
+{
+    g_autofree char *text = size_format((uint64_t)bytes);
+    return g_strconcat(text, "/s", NULL);
+}
+
+static char *latency_text(guint32 us)
+{
+    return us < 1000 ? g_strdup_printf("%u us", us) : g_strdup_printf("%.1f ms", us / 1e3);
+}
+
+static void print_table(const Bench *b)
+{
+    static const TableColumn columns[] = {
+        {"STATE", FALSE, 0},  {"ORDER", FALSE, 0},   {"THREADS", TRUE, 0}, {"READ", TRUE, 0},
+        {"BYTES/S", TRUE, 0}, {"FILES", TRUE, 0},    {"FILES/S", TRUE, 0}, {"P50", TRUE, 0},
+        {"P99", TRUE, 0},     {"FROM CEPH", TRUE, 0}};
+    g_autoptr(Table) table = table_new(columns, G_N_ELEMENTS(columns));
+    for (guint i = 0; i < b->passes->len; i++) {
+        BenchPass *p = &g_array_index(b->passes, BenchPass, i);
+        table_row(table);
+        table_set(table, 0, p->state);
+        table_set(table, 1, p->order);
+        table_take(table, 2, g_strdup_printf("%u", p->threads));
+        table_take(table, 3, size_format(p->reading.bytes));
+        table_take(table, 4, rate_text(reading_bytes_per_s(&p->reading)));
+        table_take(table, 5, g_strdup_printf("%" G_GUINT64_FORMAT, p->reading.files));
+        table_take(table, 6, g_strdup_printf("%.0f", reading_files_per_s(&p->reading)));
+        table_take(table, 7, latency_text(reading_percentile(&p->reading, 50)));
+        table_take(table, 8, latency_text(reading_percentile(&p->reading, 99)));
+        table_take(table, 9, p->ceph_bytes < 0 ? NULL : size_format((uint64_t)p->ceph_bytes));
+    }
+    g_auto(GStrv) lines = table_lines(table, 0);
+    for (char **line = lines; *line; line++)
+        printf("%s\n", *line);
+}
+
+/* The line for who has a job, of the passes that read as jobs do. */
+static char *verdict(const Bench *b)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autofree char *need = rate_text((double)b->need);
+    if (b->need)
+        g_string_append_printf(text, "A job that reads %s with %d threads would be:", need,
+                               b->threads);
+    else
+        g_string_append_printf(
+            text, "With %d threads a job is storage-bound that wants more than:", b->threads);
+    const char *comma = "";
+    for (guint i = 0; i < b->passes->len; i++) {
+        const BenchPass *p = &g_array_index(b->passes, BenchPass, i);
+        if (strcmp(p->order, "random") != 0)
+            continue;
+        const double rate = reading_bytes_per_s(&p->reading);
+        g_autofree char *has = rate_text(rate);
+        if (b->need)
+            g_string_append_printf(text, "%s %s, %s (%s)", comma, p->state,
+                                   reading_bound_text(reading_judge(rate, (double)b->need)), has);
+        else
+            g_string_append_printf(text, "%s %s, %s or %.0f files/s", comma, p->state, has,
+                                   reading_files_per_s(&p->reading));
+        comma = ";";
+    }
+    g_string_append_c(text, '.');
+    return g_strdup(text->str);
+}
+
+static json_t *pass_json(BenchPass *p)
+{
+    json_t *json = json_pack(
+        "{s:s, s:s, s:i, s:I, s:I, s:I, s:f, s:f, s:f, s:i, s:i, s:b}", "state", p->state, "order",
+        p->order, "threads", (int)p->threads, "files", (json_int_t)p->reading.files, "bytes",
+        (json_int_t)p->reading.bytes, "failed", (json_int_t)p->reading.failed, "seconds",
+        (double)p->reading.took_us / G_USEC_PER_SEC, "bytesPerSec",
+        reading_bytes_per_s(&p->reading), "filesPerSec", reading_files_per_s(&p->reading), "p50Us",
+        (int)reading_percentile(&p->reading, 50), "p99Us", (int)reading_percentile(&p->reading, 99),
+        "complete", p->complete);
+    json_object_set_new(json, "cephBytes",
+                        p->ceph_bytes < 0 ? json_null() : json_integer(p->ceph_bytes));
+    return json;
+}
+
+static void print_json(const Bench *b)
+{
+    json_t *passes = json_array();
+    g_autofree char *text = verdict(b);
+    for (guint i = 0; i < b->passes->len; i++)
+        json_array_append_new(passes, pass_json(&g_array_index(b->passes, BenchPass, i)));
+    g_autofree char *path = g_utf8_make_valid(b->path, -1);
+    json_t *json = json_pack("{s:s, s:s, s:i, s:I, s:b, s:o, s:s}", "path", path, "volume",
+                             b->volume ? b->volume : "", "files", (int)b->files.paths->len, "bytes",
+                             (json_int_t)b->files.bytes, "moreFiles", b->files.more, "passes",
+                             passes, "verdict", text);
+    json_dumpf(json, stdout, JSON_INDENT(2));
+    printf("\n");
+    json_decref(json);
+}
+
+/* What is evicted is what this volume had fetched: another's of the same files stays. */
+static void print_doubts(const Bench *b)
+{
+    for (guint i = 0; i < b->passes->len; i++) {
+        const BenchPass *p = &g_array_index(b->passes, BenchPass, i);
+        if (strcmp(p->state, "cold") != 0 || p->ceph_bytes < 0 ||
+            (double)p->ceph_bytes >= ENOUGH * (double)p->reading.bytes)
+            continue;
+        g_autofree char *some = size_format((uint64_t)p->ceph_bytes);
+        g_autofree char *all = size_format(p->reading.bytes);
+        printf(
+            "It was not cold: only %s of %s came from Ceph, the rest is in the cache for another "
+            "volume with the same files (hearthctl evict --all drops it).\n",
+            some, all);
+        return;
+    }
+}
+
+static void print_plain(const Bench *b)
+{
+    g_autofree char *size = size_format(b->files.bytes);
+    g_autofree char *text = verdict(b);
+    printf("%s: %s%u files, %s%s%s\n\n", b->path, b->files.more ? "the first " : "",
+           b->files.paths->len, size, b->volume ? ", volume " : ", no volume of Hearth",
+           b->volume ? b->volume : "");
+    print_table(b);
+    printf("\n%s\n", text);
+    print_doubts(b);
+    if (b->volume && !b->drop_caches)
+        printf("Warm may be from memory in part, where hearthd serves the volume; --drop-caches, "
+               "as root, "
+               "measures the disk.\n");
+}
+
+int bench_report(const Bench *b)
+{
+    guint64 failed = 0;
+    if (b->as_json)
+        print_json(b);
+    else
+        print_plain(b);
+    for (guint i = 0; i < b->passes->len; i++)
+        failed += g_array_index(b->passes, BenchPass, i).reading.failed;
+    if (failed > 0)
+        fprintf(stderr, "hearthctl: %" G_GUINT64_FORMAT " reads of files failed\n", failed);
+    return failed > 0 ? CTL_FAILED : CTL_OK;
+}

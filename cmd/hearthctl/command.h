@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the subcommands of hearthctl; each is one function in the table of main.c. */
+#ifndef HEARTH_CMD_HEARTHCTL_COMMAND_H
+#define HEARTH_CMD_HEARTHCTL_COMMAND_H
+
+#include <glib.h>
+#include <jansson.h>
+#include <stdint.h>
+
+enum {
+    CTL_OK = 0,
+    CTL_FAILED = 1,
+    CTL_USAGE = 2,
+};
+
+typedef struct Ctl {
+    char *socket_path;
+    int socket;     /* -1 until the first call */
+    int timeout_ms; /* of a call; 0: none */
+} Ctl;
+
+/* argv[0] is the subcommand's name. Returns the exit code. */
+int ctl_status(Ctl *ctl, int argc, char **argv);
+int ctl_datasets(Ctl *ctl, int argc, char **argv);
+int ctl_warm(Ctl *ctl, int argc, char **argv);
+int ctl_job(Ctl *ctl, int argc, char **argv);
+int ctl_evict(Ctl *ctl, int argc, char **argv);
+int ctl_pin(Ctl *ctl, int argc, char **argv);
+int ctl_verify(Ctl *ctl, int argc, char **argv);
+int ctl_top(Ctl *ctl, int argc, char **argv);
+int ctl_doctor(Ctl *ctl, int argc, char **argv);
+int ctl_bench(Ctl *ctl, int argc, char **argv);
+int ctl_version(Ctl *ctl, int argc, char **argv);
+
+/*
+ * Parses the options of a subcommand, --socket among them. `usage` names the arguments, `about` and
+ * `examples` frame the help. FALSE with a usage error.
+ */
+gboolean ctl_parse(Ctl *ctl, int *argc, char ***argv, const GOptionEntry *entries,
+                   const char *usage, const char *about, const char *examples, GError **error);
+/* Prints "hearthctl: ..." and gives the exit code. */
+int ctl_fail(const GError *error);
+void ctl_usage_error(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+/* Calls hearthd; takes the request. */
+json_t *ctl_call(Ctl *ctl, json_t *request, GError **error);
+/* The same with a descriptor (borrowed; -1: none). */
+json_t *ctl_call_with(Ctl *ctl, json_t *request, int fd, GError **error);
+/* Closes the connection: the next call makes another. */
+void ctl_disconnect(Ctl *ctl);
+/* All pages of an op that lists, as one array: the op's name is the list's too, and `id` the member
+ * of an element that the next page begins after. */
+json_t *ctl_pages(Ctl *ctl, const char *op, const char *id, GError **error);
+/*
+ * The names of files in `from` ("-": standard input), one a line, as a memfd for op "warm".
+ * Absolute ones must be beneath the path `above`, and come without it. -1 with an error.
+ */
+int ctl_list_files(const char *from, const char *above, GError **error);
+/*
+ * What VOLUME|PATH on the command line names: the ID, and the path inside the volume ("" for its
+ * root). A path begins with "/", "./" or "../", or is "." or "..".
+ */
+gboolean ctl_find_volume(const char *argument, char **volume, char **inside, GError **error);
+
+/* The request {"op", "volume"} for what VOLUME|PATH on the command line names as a whole; NULL with
+ * a usage or lookup error. */
+json_t *ctl_whole_volume(const char *op, const char *argument, GError **error);
+
+static inline uint64_t ctl_number(const json_t *object, const char *name)
+{
+    json_int_t n = json_integer_value(json_object_get(object, name));
+    return n > 0 ? (uint64_t)n : 0;
+}
+
+static inline const char *ctl_string(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    return text ? text : "";
+}
+
+#endif

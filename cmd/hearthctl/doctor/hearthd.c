@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hearthctl doctor: the daemon, and what it has counted since it began. */
+#include "cmd/hearthctl/doctor/doctor.h"
+#include <gio/gio.h>
+#include <string.h>
+#include "common/size.h"
+
+static void check_version(Doctor *d)
+{
+    const char *version = ctl_string(d->hello, "version");
+    const json_t *daemon = json_object_get(d->status, "daemon");
+    if (strcmp(version, HEARTH_VERSION) == 0)
+        findings_add(d->findings, FINDING_OK, "hearthd", NULL,
+                     "version %s, pid %" G_GUINT64_FORMAT ", up %" G_GUINT64_FORMAT " s", version,
+                     ctl_number(d->hello, "pid"), ctl_number(daemon, "uptimeSec"));
+    else
+        findings_add(d->findings, FINDING_WARN, "hearthd",
+                     "restart hearthd from the newer image, or use the hearthctl of its own pod",
+                     "version %s is not hearthctl's, " HEARTH_VERSION, version);
+}
+
+static void check_disk_state(Doctor *d)
+{
+    const json_t *cache = json_object_get(d->status, "cache");
+    const char *disk = ctl_string(cache, "disk"), *dir = ctl_string(cache, "dir");
+    if (strcmp(disk, "ok") == 0)
+        findings_add(d->findings, FINDING_OK, "cache state", NULL, "in use");
+    else if (strcmp(disk, "bypass") == 0)
+        findings_add(
+            d->findings, FINDING_BAD, "cache state",
+            "see hearthd's log and dmesg for the disk's errors; it is tried again by itself",
+            "bypass: the disk failed, all reads go to Ceph");
+    else if (strcmp(disk, "suspect") == 0)
+        findings_add(d->findings, FINDING_WARN, "cache state",
+                     "see hearthd's log and dmesg; one more error and it is not used for a while",
+                     "suspect: an I/O error was seen");
+    else if (dir[0])
+        findings_add(d->findings, FINDING_BAD, "cache state",
+                     "see hearthd's log for why; mend it and restart hearthd",
+                     "off: %s could not be used, all reads go to Ceph", dir);
+    else
+        findings_add(d->findings, FINDING_WARN, "cache state",
+                     "start hearthd with --cache-dir in place of --no-cache",
+                     "off: all reads go to Ceph");
+}
+
+static void check_counted(Doctor *d)
+{
+    static const struct {
+        const char *member, *what, *mend;
+    } counts[] = {
+        {"diskErrors", "errors of the cache's disk", "see dmesg and the disk's SMART values"},
+        {"badObjects", "objects that had rotted, and were dropped",
+         "see the disk's SMART values; hearthctl verify reads all of it"},
+        {"fillsFailed", "fetches from Ceph that failed",
+         "see hearthd's log for why; `ceph -s` for whether Ceph is well"},
+    };
+    const json_t *cache = json_object_get(d->status, "cache");
+    gboolean any = FALSE;
+    for (guint i = 0; i < G_N_ELEMENTS(counts); i++) {
+        const uint64_t n = ctl_number(cache, counts[i].member);
+        if (n > 0)
+            findings_add(d->findings, FINDING_WARN, "errors", counts[i].mend,
+                         "%" G_GUINT64_FORMAT " %s, since hearthd began", n, counts[i].what);
+        any |= n > 0;
+    }
+    if (!any)
+        findings_add(d->findings, FINDING_OK, "errors", NULL, "none since hearthd began");
+}
+
+static void check_verity(Doctor *d)
+{
+    const json_t *cache = json_object_get(d->status, "cache");
+    if (strcmp(ctl_string(cache, "verity"), "unavailable") == 0)
+        findings_add(d->findings, FINDING_WARN, "fs-verity",
+                     "a kernel with CONFIG_FS_VERITY, and `tune2fs -O verity` on an ext4 cache; or "
+                     "--verity=off",
+                     "asked for, but the kernel or the cache's file system has none");
+    else
+        findings_add(d->findings, FINDING_OK, "fs-verity", NULL, "%s", ctl_string(cache, "verity"));
+}
+
+static void check_io_flusher(Doctor *d)
+{
+    const json_t *daemon = json_object_get(d->status, "daemon");
+    if (json_is_false(json_object_get(daemon, "ioFlusher")))
+        findings_add(d->findings, FINDING_WARN, "memory for images",
+                     "give hearthd CAP_SYS_RESOURCE (the chart does), and restart it",
+                     "hearthd may not set PR_SET_IO_FLUSHER: when memory is short, a node with "
+                     "images that are written to can stand still");
+    else if (json_is_true(json_object_get(daemon, "ioFlusher")))
+        findings_add(d->findings, FINDING_OK, "memory for images", NULL, "PR_SET_IO_FLUSHER");
+}
+
+void doctor_hearthd(Doctor *d)
+{
+    if (!d->hello || !d->status) {
+        const gboolean denied =
+            g_error_matches(d->silence, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED);
+        findings_add(d->findings, denied ? FINDING_UNKNOWN : FINDING_BAD, "hearthd",
+                     denied
+                         ? "run hearthctl as root"
+                         : "start it (its pod is one of the DaemonSet of this node), or name its "
+                           "--socket",
+                     "does not answer: %s", d->silence->message);
+        return;
+    }
+    check_version(d);
+    check_disk_state(d);
+    check_counted(d);
+    check_verity(d);
+    check_io_flusher(d);
+}

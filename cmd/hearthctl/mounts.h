@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which volume a path of this machine belongs to, told from /proc/self/mountinfo (proc(5)). */
+#ifndef HEARTH_CMD_HEARTHCTL_MOUNTS_H
+#define HEARTH_CMD_HEARTHCTL_MOUNTS_H
+
+#include <glib.h>
+
+#define MOUNTS_FSTYPE "fuse.hearth"
+#define MOUNTS_SOURCE_PREFIX "hearth:"
+/* A dataset's mount: an overlay whose first layer is named <dataset>.<number>.manifest; hearthd
+ * serves all of a dataset's mounts as one volume, WIRE_DATASET_PREFIX<dataset>. */
+#define MOUNTS_STACK_FSTYPE "overlay"
+
+/*
+ * `path` is absolute and free of links (realpath(3)). The mount may be the staged one, a bind mount
+ * of it or of a subdirectory. *inside is the path within the volume, "" for its root. FALSE with
+ * G_IO_ERROR_NOT_FOUND when the path is on no volume of Hearth.
+ */
+gboolean mounts_find_volume(const char *mountinfo, const char *path, char **volume, char **inside,
+                            GError **error);
+
+/* The volume that hearthd serves for this one, when a mount shows it to be a dataset; else a copy.
+ */
+char *mounts_served_volume(const char *mountinfo, const char *volume);
+
+#endif

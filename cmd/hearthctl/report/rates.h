@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What happened on a node between two looks at its hearthd: for each volume and dataset, and for
+ * the cache as a whole. A look is the answers to the ops "status", "volumes" and "datasets"
+ * (proto/wire.h), which count from when hearthd, or the volume, began; a counter that went
+ * back has begun anew, and of that interval nothing is told.
+ *
+ * What the kernel reads of a dataset natively passes no counter of hearthd's, and is not in here.
+ */
+#ifndef HEARTH_CMD_HEARTHCTL_REPORT_RATES_H
+#define HEARTH_CMD_HEARTHCTL_REPORT_RATES_H
+
+#include <glib.h>
+#include <jansson.h>
+#include <stdint.h>
+
+/* Owned by the caller; NULLs are fine. */
+typedef struct RatesLook {
+    json_t *status, *volumes, *datasets; /* the latter two are arrays */
+    gint64 at_us;                        /* of the monotonic clock */
+} RatesLook;
+
+void rates_look_clear(RatesLook *look);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(RatesLook, rates_look_clear)
+
+#define RATE_UNKNOWN (-1.0)
+
+/* All rates are a second's; RATE_UNKNOWN without a look before. */
+typedef struct RatesRow {
+    char *name;  /* the volume's ID; of a dataset that is not served, as if it were */
+    char *place; /* FS:PATH; "" when not known */
+    gboolean served;
+    double warm; /* percent of its bytes; RATE_UNKNOWN: not known */
+    uint64_t hits, misses;
+    double opens;
+    double cache, fill, ceph; /* bytes read, by where they came from */
+    double written;           /* bytes */
+} RatesRow;
+
+typedef struct Rates {
+    double fetched; /* bytes from Ceph: by fills, by warm jobs, and read past the cache */
+    double evicted, evicted_bytes; /* objects; bytes */
+    double filled;                 /* objects that were completed */
+    gboolean restarted;            /* hearthd is another than at the look before */
+    GPtrArray *rows;               /* RatesRow *, by name */
+} Rates;
+
+/* `before` may be NULL, or empty. */
+Rates *rates_between(const RatesLook *before, const RatesLook *now);
+void rates_free(Rates *rates);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Rates, rates_free)
+
+/* The columns rows are sorted by. */
+typedef enum RatesSort {
+    RATES_BY_NAME,
+    RATES_BY_WARM,
+    RATES_BY_HITS,
+    RATES_BY_MISSES,
+    RATES_BY_OPENS,
+    RATES_BY_CACHE,
+    RATES_BY_FILL,
+    RATES_BY_CEPH,
+    RATES_BY_WRITTEN,
+    RATES_SORTS,
+} RatesSort;
+
+/* "volume", "warm", "hits", ...; NULL past the last. */
+const char *rates_sort_name(RatesSort by);
+/* FALSE: there is no such column. */
+gboolean rates_sort_parse(const char *text, RatesSort *by);
+/* The largest first, and among equals by name; by name from a to z. */
+void rates_sort(Rates *rates, RatesSort by);
+
+#endif

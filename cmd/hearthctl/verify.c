@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hearthctl verify: hearthd verifies a part at a time, so that leaving is enough to stop. */
+#include "cmd/hearthctl/command.h"
+#include "common/size.h"
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct Sums {
+    uint64_t objects, bytes, unchecked, bad;
+} Sums;
+
+static void print_bad(const json_t *list)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *bad = json_array_get(list, i);
+        const char *path = ctl_string(bad, "path");
+        printf("bad: %s%s%s\n", path, path[0] ? ", object " : "object ", ctl_string(bad, "object"));
+    }
+    fflush(stdout);
+}
+
+/* FALSE: hearthd cannot. */
+static gboolean run(Ctl *ctl, const json_t *request, Sums *sums, GError **error)
+{
+    g_autofree char *after = g_strdup("");
+    gboolean terminal = isatty(STDERR_FILENO), more = TRUE;
+    while (more) {
+        json_t *part = json_copy((json_t *)request);
+        json_object_set_new(part, "after", json_string(after));
+        json_t *reply = ctl_call(ctl, part, error);
+        if (!reply)
+            return FALSE;
+        const json_t *bad = json_object_get(reply, "bad");
+        sums->objects += ctl_number(reply, "objects");
+        sums->bytes += ctl_number(reply, "bytes");
+        sums->unchecked += ctl_number(reply, "unchecked");
+        sums->bad += json_array_size(bad);
+        print_bad(bad);
+        more = json_is_true(json_object_get(reply, "more"));
+        g_free(after);
+        after = g_strdup(ctl_string(reply, "after"));
+        json_decref(reply);
+        if (terminal) {
+            g_autofree char *bytes = size_format(sums->bytes);
+            fprintf(stderr, more ? "\r\033[K%s" : "\r\033[K", bytes);
+        }
+    }
+    return TRUE;
+}
+
+static const char examples[] =
+    "All that is cached is read from the disk, or what is cached of a volume (PATH: the one that "
+    "is\n"
+    "mounted there). What is bad is dropped and fetched again when it is opened; who has it open\n"
+    "goes on reading what is bad. hearthd does the same in the background (--scrub-rate). The "
+    "exit\n"
+    "code is 1 when something was bad.\n"
+    "\n"
+    "Examples:\n"
+    "  hearthctl verify\n"
+    "  hearthctl verify pvc-0a1b2c\n";
+
+int ctl_verify(Ctl *ctl, int argc, char **argv)
+{
+    g_autoptr(GError) error = NULL;
+    Sums sums = {0};
+    if (!ctl_parse(ctl, &argc, &argv, NULL, "[VOLUME|PATH]",
+                   "Compares what is cached with the checksums taken when it was fetched.",
+                   examples, &error))
+        return ctl_fail(error);
+    if (argc > 2) {
+        ctl_usage_error(&error, "verify: name one volume or path; see hearthctl verify --help");
+        return ctl_fail(error);
+    }
+    json_t *request = argc == 2 ? ctl_whole_volume("verify", argv[1], &error)
+                                : json_pack("{s:s}", "op", "verify");
+    gboolean done = request && run(ctl, request, &sums, &error);
+    json_decref(request);
+    if (!done)
+        return ctl_fail(error);
+    g_autofree char *bytes = size_format(sums.bytes);
+    printf("%" G_GUINT64_FORMAT " objects, %s: %" G_GUINT64_FORMAT " bad\n", sums.objects, bytes,
+           sums.bad);
+    if (sums.unchecked)
+        printf("%" G_GUINT64_FORMAT " of them could not be compared: the index was lost since\n",
+               sums.unchecked);
+    return sums.bad ? CTL_FAILED : CTL_OK;
+}

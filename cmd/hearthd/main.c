@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hearthd: the cache of one node. Reads flags, opens the store, serves the control socket until
+ * SIGTERM or SIGINT. The socket's appearance says that it is ready.
+ *
+ * A cache directory that cannot be used is no reason not to serve volumes: hearthd then runs with
+ * the store off and says so in its log and in "status".
+ */
+#include "cache/control/server.h"
+#include "common/size.h"
+#include "proto/wire.h"
+#include "cache/origin/rbd/io_flusher.h"
+#include "common/log.h"
+#include "common/metrics/serve.h"
+#include "common/no_cores.h"
+#include <errno.h>
+#include <gio/gio.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define STOP_TIMEOUT_SEC 25
+#define DEFAULT_SCRUB_RATE (8u << 20)
+/* Longer than a predecessor may take to stop. */
+#define BUSY_TIMEOUT_SEC 30
+
+typedef struct Options {
+    char *socket, *cache_dir, *cache_size, *warm_rate, *scrub_rate, *image_chunk, *verity,
+        *log_level, *dir_root;
+    MetricsConfig metrics;
+    gint64 cache_inodes;
+    uint64_t cache_bytes; /* of cache_size; 0: no bound */
+    uint64_t warm_bytes;  /* of warm_rate, a second; 0: no bound */
+    uint64_t scrub_bytes; /* of scrub_rate, a second; 0: none */
+    uint64_t chunk_bytes; /* of image_chunk; 0: its default */
+    int high, low, fill_threads, fuse_threads;
+    gboolean no_cache, require_cache, version;
+} Options;
+
+static void clear_options(Options *o)
+{
+    g_free(o->socket);
+    g_free(o->cache_dir);
+    g_free(o->cache_size);
+    g_free(o->warm_rate);
+    g_free(o->scrub_rate);
+    g_free(o->image_chunk);
+    g_free(o->verity);
+    g_free(o->log_level);
+    metrics_config_clear(&o->metrics);
+    g_free(o->dir_root);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear_options)
+
+static const char summary[] = "Serves CephFS volumes and RBD images through a cache in a local "
+                              "directory. The node plugin of Hearth\n"
+                              "(hearth-csi --role=node) and hearthctl talk to it over --socket.";
+
+static const char description[] =
+    "Sizes are bytes, or a number with K, M, G, T (powers of 1000) or Ki, Mi, Gi, Ti (powers of\n"
+    "1024). The cache directory should be on an ext4 or XFS file system of its own, on NVMe.\n"
+    "\n"
+    "Examples:\n"
+    "  hearthd --cache-dir=/var/lib/hearth --cache-size=800G\n"
+    "  hearthd --no-cache --socket=/tmp/hearthd.sock --log-level=debug\n";
+
+static void set_bad_value(GError **error, const char *text)
+{
+    g_set_error_literal(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, text);
+}
+
+static gboolean check_range(const char *name, int value, int min, int max, GError **error)
+{
+    if (value == 0 || (value >= min && value <= max))
+        return TRUE;
+    g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "--%s=%d: must be %d to %d", name,
+                value, min, max);
+    return FALSE;
+}
+
+static gboolean check_absolute(const char *name, const char *path, GError **error)
+{
+    if (!path || path[0] == '/')
+        return TRUE;
+    g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                "--%s=%s: must be an absolute path", name, path);
+    return FALSE;
+}
+
+static gboolean check_options(Options *o, GError **error)
+{
+    if (!o->no_cache && (!o->cache_dir || !o->cache_dir[0])) {
+        set_bad_value(error, "--cache-dir is missing: name a directory on a local disk, or give "
+                             "--no-cache to serve without a cache");
+        return FALSE;
+    }
+    if (o->no_cache && (o->cache_dir || o->require_cache)) {
+        set_bad_value(error, "--no-cache excludes --cache-dir and --require-cache");
+        return FALSE;
+    }
+    if (!metrics_check(&o->metrics, error) || !check_absolute("cache-dir", o->cache_dir, error) ||
+        !check_absolute("dir-root", o->dir_root, error))
+        return FALSE;
+    g_autoptr(GError) bad_size = NULL;
+    if (o->cache_size && !size_parse("--cache-size", o->cache_size, &o->cache_bytes, &bad_size)) {
+        set_bad_value(error, bad_size->message);
+        return FALSE;
+    }
+    o->scrub_bytes = DEFAULT_SCRUB_RATE;
+    if (o->scrub_rate && !size_parse("--scrub-rate", o->scrub_rate, &o->scrub_bytes, &bad_size)) {
+        set_bad_value(error, bad_size->message);
+        return FALSE;
+    }
+    if (o->image_chunk &&
+        (!size_parse("--image-chunk", o->image_chunk, &o->chunk_bytes, &bad_size) ||
+         o->chunk_bytes < 4096 || o->chunk_bytes > (4u << 20) ||
+         (o->chunk_bytes & (o->chunk_bytes - 1)) != 0)) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--image-chunk=%s: must be a power of two, 4Ki to 4Mi", o->image_chunk);
+        return FALSE;
+    }
+    if (o->verity && strcmp(o->verity, "auto") != 0 && strcmp(o->verity, "off") != 0) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--verity=%s: must be auto or off", o->verity);
+        return FALSE;
+    }
+    if (o->warm_rate && !size_parse("--warm-rate", o->warm_rate, &o->warm_bytes, &bad_size)) {
+        set_bad_value(error, bad_size->message);
+        return FALSE;
+    }
+    if (o->cache_size && o->cache_bytes == 0) {
+        set_bad_value(error, "--cache-size=0: give --no-cache to serve without a cache");
+        return FALSE;
+    }
+    if (o->cache_inodes < 0) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--cache-inodes=%" G_GINT64_FORMAT ": must be 0 (no bound) or more",
+                    o->cache_inodes);
+        return FALSE;
+    }
+    if (!check_range("high-watermark", o->high, 2, 100, error) ||
+        !check_range("low-watermark", o->low, 1, 99, error) ||
+        !check_range("fill-threads", o->fill_threads, 1, 256, error) ||
+        !check_range("fuse-threads", o->fuse_threads, 1, 256, error))
+        return FALSE;
+    if ((o->low ? o->low : 80) >= (o->high ? o->high : 90)) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--low-watermark=%d: must be below --high-watermark=%d", o->low ? o->low : 80,
+                    o->high ? o->high : 90);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean parse_options(int *argc, char ***argv, Options *o, GError **error)
+{
+    const GOptionEntry entries[] = {
+        {"socket", 's', 0, G_OPTION_ARG_FILENAME, &o->socket,
+         "Control socket (default: " WIRE_DEFAULT_SOCKET ")", "PATH"},
+        {"cache-dir", 0, 0, G_OPTION_ARG_FILENAME, &o->cache_dir,
+         "Directory of the cache; made when there is none", "DIR"},
+        {"cache-size", 0, 0, G_OPTION_ARG_STRING, &o->cache_size,
+         "Most bytes to cache (default: what the file system has)", "SIZE"},
+        {"cache-inodes", 0, 0, G_OPTION_ARG_INT64, &o->cache_inodes,
+         "Most files to cache (default: what the file system has)", "N"},
+        {"high-watermark", 0, 0, G_OPTION_ARG_INT, &o->high,
+         "Evict when fuller than this percentage (default: 90)", "PERCENT"},
+        {"low-watermark", 0, 0, G_OPTION_ARG_INT, &o->low,
+         "Evict down to this percentage (default: 80)", "PERCENT"},
+        {"fill-threads", 0, 0, G_OPTION_ARG_INT, &o->fill_threads,
+         "Threads that fetch into the cache (default: 4)", "N"},
+        {"fuse-threads", 0, 0, G_OPTION_ARG_INT, &o->fuse_threads,
+         "Threads that serve each volume (default: 8)", "N"},
+        {"warm-rate", 0, 0, G_OPTION_ARG_STRING, &o->warm_rate,
+         "Most bytes a second of a warm job that a volume begins (warm: onStage; default: no "
+         "bound)",
+         "SIZE"},
+        {"scrub-rate", 0, 0, G_OPTION_ARG_STRING, &o->scrub_rate,
+         "Bytes a second that are read to verify what is cached (default: 8Mi; 0: none)", "SIZE"},
+        {"image-chunk", 0, 0, G_OPTION_ARG_STRING, &o->image_chunk,
+         "What a read that misses the cache fetches of an RBD image (default: 64Ki)", "SIZE"},
+        {"verity", 0, 0, G_OPTION_ARG_STRING, &o->verity,
+         "auto: the kernel checks each page of what is cached (fs-verity); off (default)", "WHEN"},
+        {"no-cache", 0, 0, G_OPTION_ARG_NONE, &o->no_cache, "Read everything from Ceph", NULL},
+        {"require-cache", 0, 0, G_OPTION_ARG_NONE, &o->require_cache,
+         "Exit when the cache directory cannot be used, instead of serving without", NULL},
+        {"dir-root", 0, 0, G_OPTION_ARG_FILENAME, &o->dir_root,
+         "Also serve type=dir, directories below this one, for development (default: none)", "DIR"},
+        METRICS_OPTIONS(&o->metrics),
+        {"log-level", 0, 0, G_OPTION_ARG_STRING, &o->log_level,
+         "error, warning, info (default) or debug", "LEVEL"},
+        {"version", 0, 0, G_OPTION_ARG_NONE, &o->version, "Print the version and exit", NULL},
+        G_OPTION_ENTRY_NULL};
+    g_autoptr(GOptionContext) context = g_option_context_new(NULL);
+    g_option_context_set_summary(context, summary);
+    g_option_context_set_description(context, description);
+    g_option_context_add_main_entries(context, entries, NULL);
+    if (!g_option_context_parse(context, argc, argv, error))
+        return FALSE;
+    if (*argc > 1) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "unexpected argument '%s'; see hearthd --help", (*argv)[1]);
+        return FALSE;
+    }
+    return o->version || check_options(o, error);
+}
+
+/* Each node of a directory origin and each open object is a descriptor. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        g_warning("cannot raise the limit of open files: %s", g_strerror(errno));
+}
+
+/*
+ * A predecessor that is still stopping holds the directory: an upgrade must not leave the new
+ * hearthd without its cache. A signal ends the wait.
+ */
+static Store *open_when_free(const StoreConfig *config, const sigset_t *signals, GError **error)
+{
+    gint64 deadline = g_get_monotonic_time() + BUSY_TIMEOUT_SEC * G_USEC_PER_SEC;
+    const struct timespec interval = {.tv_nsec = 100 * 1000000};
+    for (gboolean told = FALSE;; told = TRUE) {
+        g_autoptr(GError) failed = NULL;
+        Store *store = store_open(config, &failed);
+        if (store)
+            return store;
+        gboolean busy = g_error_matches(failed, G_IO_ERROR, G_IO_ERROR_BUSY) &&
+                        g_get_monotonic_time() < deadline;
+        if (busy && !told)
+            g_message("waiting for the hearthd that uses %s to end", config->dir);
+        if (!busy) {
+            g_propagate_error(error, g_steal_pointer(&failed));
+            return NULL;
+        }
+        if (sigtimedwait(signals, NULL, &interval) > 0) {
+            g_set_error(error, G_IO_ERROR, G_IO_ERROR_CANCELLED, "stopped while it waited for %s",
+                        config->dir);
+            return NULL;
+        }
+    }
+}
+
+/* NULL with *error NULL: serve without a cache. */
+static Store *open_store(const Options *o, const sigset_t *signals, GError **error)
+{
+    if (o->no_cache)
+        return NULL;
+    const StoreConfig config = {
+        .dir = o->cache_dir,
+        .max_bytes = o->cache_bytes,
+        .max_inodes = (uint64_t)o->cache_inodes,
+        .high_percent = (unsigned)o->high,
+        .low_percent = (unsigned)o->low,
+        .fill_threads = (unsigned)o->fill_threads,
+        .verity = o->verity && strcmp(o->verity, "auto") == 0,
+        .scrub_bytes_per_sec = o->scrub_bytes,
+    };
+    g_autoptr(GError) failed = NULL;
+    Store *store = open_when_free(&config, signals, &failed);
+    if (store)
+        return store;
+    if (o->require_cache || g_error_matches(failed, G_IO_ERROR, G_IO_ERROR_CANCELLED)) {
+        g_propagate_error(error, g_steal_pointer(&failed));
+        return NULL;
+    }
+    g_critical("serving without a cache, every read goes to Ceph: %s; mend it and restart "
+               "hearthd",
+               failed->message);
+    return NULL;
+}
+
+static int fail(const GError *error)
+{
+    fprintf(stderr, "hearthd: %s\n", error->message);
+    return error->domain == G_OPTION_ERROR ? 2 : 1;
+}
+
+/* Ceph may keep a request for ever; a mount that is not served any more must not wait for that. */
+static void give_up(int signal_number)
+{
+    (void)signal_number;
+    static const char text[] =
+        "{\"level\":\"error\",\"program\":\"hearthd\",\"msg\":\"stopping took "
+        "too long, ending now\"}\n";
+    if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+        _exit(2);
+    _exit(1);
+}
+
+static void wait_for_signal(const sigset_t *signals)
+{
+    int number;
+    while (sigwait(signals, &number) != 0)
+        ;
+    g_message("stopping: %s", strsignal(number));
+    struct sigaction action = {.sa_handler = give_up};
+    sigaction(SIGALRM, &action, NULL);
+    alarm(STOP_TIMEOUT_SEC);
+}
+
+static void warn_of_io_flusher(void)
+{
+    if (!io_flusher_allowed())
+        g_warning("threads that serve images may wait for their own write-back when memory is "
+                  "short: give hearthd CAP_SYS_RESOURCE, which PR_SET_IO_FLUSHER takes");
+}
+
+static GBytes *metrics_of(void *server)
+{
+    return control_server_metrics(server);
+}
+
+int main(int argc, char **argv)
+{
+    g_auto(Options) o = {0};
+    g_autoptr(GError) error = NULL;
+    no_cores("hearthd");
+    /* glibc's eight a core keep what threads of libcephfs once used: 30 MB while files are filled.
+     */
+    mallopt(M_ARENA_MAX, 4);
+    wire_wipe_freed_json();
+    if (!parse_options(&argc, &argv, &o, &error))
+        return fail(error);
+    if (o.version) {
+        printf("hearthd %s\n", HEARTH_VERSION);
+        return 0;
+    }
+    if (!log_init("hearthd", o.log_level, &error))
+        return fail(error);
+    raise_descriptor_limit();
+    warn_of_io_flusher();
+    umask(077);
+    /* Blocked before the first thread, so that every thread leaves them to sigwait(). */
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+
+    Store *store = open_store(&o, &signals, &error);
+    if (error)
+        return fail(error);
+    const ControlServerConfig config = {
+        .socket_path = o.socket ? o.socket : WIRE_DEFAULT_SOCKET,
+        .store = store,
+        .cache_dir = o.cache_dir,
+        .dir_root = o.dir_root,
+        .fuse_threads = (unsigned)o.fuse_threads,
+        .warm_rate = o.warm_bytes,
+        .image_chunk_bytes = (uint32_t)o.chunk_bytes,
+    };
+    ControlServer *server = control_server_start(&config, &error);
+    MetricsServer *metrics = NULL;
+    if (server && o.metrics.address &&
+        !(metrics = metrics_server_new(&o.metrics, metrics_of, server, &error)))
+        control_server_stop(g_steal_pointer(&server));
+    if (!server) {
+        if (store)
+            store_close(store);
+        return fail(error);
+    }
+    g_message("hearthd %s serves %s, cache %s", HEARTH_VERSION, config.socket_path,
+              store ? o.cache_dir : "off");
+    wait_for_signal(&signals);
+    metrics_server_free(metrics);
+    control_server_stop(server);
+    if (store)
+        store_close(store);
+    g_message("stopped");
+    /* Threads that wait for a Ceph that is away are left behind, and use what exit() would destroy.
+     */
+    fflush(NULL);
+    _exit(0);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * DatasetHint (csi.hearth.dev/v1alpha1, deploy/crds): which dataset the claim of the same name
+ * shows. From a PersistentVolume comes what its claim's hint ought to say; from a DatasetHint, what
+ * it says. No I/O.
+ */
+#ifndef HEARTH_DRIVER_AFFINITY_HINT_H
+#define HEARTH_DRIVER_AFFINITY_HINT_H
+
+#include <glib.h>
+#include <jansson.h>
+#include "driver/kube/resource.h"
+#include "driver/volume/dataset_key.h"
+
+extern const KubeResource hint_resource;
+
+/* Ours have it, as kubectl's -l takes it. */
+#define HINT_SELECTOR "app.kubernetes.io/managed-by=hearth-controller"
+
+typedef struct Hint {
+    char *namespace, *claim; /* the hint's own name too */
+    char *claim_uid;         /* of the owner; "" when it has none */
+    char dataset[DATASET_KEY_DIGITS + 1];
+} Hint;
+
+void hint_clear(Hint *hint);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Hint, hint_clear)
+
+/*
+ * FALSE: it asks for none, being another driver's, not bound, or no snapshot. cluster_config is
+ * the file that tells the group of a dataset whose name tells none; NULL, or it does not tell: the
+ * default.
+ */
+gboolean hint_of_volume(const json_t *volume, const char *driver_name, const char *cluster_config,
+                        Hint *hint);
+/* What a DatasetHint says. FALSE: it has no name. One that contradicts itself says dataset "". */
+gboolean hint_read(const json_t *object, Hint *hint);
+/* A new reference, for server-side apply. */
+json_t *hint_object(const Hint *hint);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connections to Ceph clusters, shared by requests of the same cluster, user and key. librados can
+ * block for as long as Ceph is away, and its own timeout on mgr commands (rados_mon_op_timeout)
+ * leaves pointers into a returned stack frame behind; so every blocking call runs on a thread of
+ * its own that is left behind when the deadline passes (node/bounded.h), and keeps its connection
+ * alive until it returns.
+ */
+#ifndef HEARTH_DRIVER_BACKEND_CEPH_CONN_H
+#define HEARTH_DRIVER_BACKEND_CEPH_CONN_H
+
+#include <glib.h>
+#include <jansson.h>
+#include "common/metrics/timings.h"
+#include "driver/cluster/config.h"
+#include "driver/cluster/secrets.h"
+
+typedef struct CephConns CephConns;
+typedef struct CephConn CephConn;
+
+CephConns *ceph_conns_new(void);
+/* Connections in use by calls that were left behind are closed by them. */
+void ceph_conns_free(CephConns *conns);
+
+/*
+ * A reference to a connected one; made when there is none, once for all who ask at the same time.
+ * UNAVAILABLE names the monitors; UNAUTHENTICATED names the user.
+ */
+CephConn *ceph_conns_get(CephConns *conns, const ClusterConfig *cluster, const Secrets *secrets,
+                         gint64 deadline_us, GError **error);
+CephConn *ceph_conn_ref(CephConn *conn);
+void ceph_conn_unref(CephConn *conn);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(CephConn, ceph_conn_unref)
+
+/*
+ * Whether the monitors answer on the connections to `cluster_id`: TRUE when there is none. While
+ * an earlier check hangs, the answer is UNAVAILABLE at once.
+ */
+gboolean ceph_conns_check(CephConns *conns, const char *cluster_id, gint64 deadline_us,
+                          GError **error);
+
+/* Of this process's calls to any cluster: operation and whether it was answered or came late.
+ * Borrowed. */
+Timings *ceph_timings(void);
+
+typedef enum CephTarget { CEPH_MON, CEPH_MGR } CephTarget;
+
+typedef struct CephReply {
+    int rc;       /* 0 or -errno, Ceph's */
+    char *output; /* NUL-terminated */
+    char *status; /* a line for people, never NULL */
+} CephReply;
+void ceph_reply_clear(CephReply *reply);
+
+/* FALSE when no answer came in time: UNAVAILABLE or DEADLINE_EXCEEDED. */
+gboolean ceph_conn_command(CephConn *conn, CephTarget target, const json_t *command,
+                           CephReply *reply, gint64 deadline_us, GError **error);
+
+typedef enum CephObjectOp {
+    CEPH_OBJECT_CREATE, /* exclusive, with its content, in one step; rc -EEXIST */
+    CEPH_OBJECT_READ,   /* into *data; rc -ENOENT */
+    CEPH_OBJECT_REMOVE, /* rc -ENOENT */
+} CephObjectOp;
+
+/*
+ * One operation on a small object. FALSE when no answer came in time; else *rc is 0 or -errno.
+ * Reading gives *data (caller's, NUL-terminated) of *length bytes; -EFBIG beyond `max`.
+ */
+gboolean ceph_conn_object(CephConn *conn, CephObjectOp op, const char *pool, const char *nspace,
+                          const char *object, const char *text, gsize max, int *rc, char **data,
+                          gsize *length, gint64 deadline_us, GError **error);
+
+typedef enum CephRecordOp {
+    CEPH_RECORD_REPLACE, /* the whole content `expected` by `text`; rc -ECANCELED: it is another */
+    CEPH_RECORD_HOLD,    /* adds the holder `text`; rc -ECANCELED: the object is sealed */
+    CEPH_RECORD_RELEASE, /* takes it away */
+    CEPH_RECORD_SEAL,    /* no more holders; *holders are those there are, the caller's */
+    CEPH_RECORD_UNSEAL,
+} CephRecordOp;
+
+/* One atomic change of an object that is there; rc -ENOENT. FALSE as above. */
+gboolean ceph_conn_record(CephConn *conn, CephRecordOp op, const char *pool, const char *nspace,
+                          const char *object, const char *text, const char *expected, int *rc,
+                          GPtrArray **holders, gint64 deadline_us, GError **error);
+
+/* The names of all objects of a namespace, in no order; *names is the caller's when *rc is 0. */
+gboolean ceph_conn_list(CephConn *conn, const char *pool, const char *nspace, GPtrArray **names,
+                        int *rc, gint64 deadline_us, GError **error);
+
+/*
+ * What the cluster has said of `name`, kept with the connection: for answers that hardly ever
+ * change and are needed by every call. Recalling gives the caller's copy, or NULL when it is older
+ * than `max_age_us` or was never told.
+ */
+void ceph_conn_remember(CephConn *conn, const char *name, const char *text);
+char *ceph_conn_recall(CephConn *conn, const char *name, gint64 max_age_us);
+
+/* Sets the error for an answer `rc` of Ceph's; `what` is the thing done, `status` may be NULL. */
+void ceph_conn_fail(GError **error, CephConn *conn, int rc, const char *what, const char *status);
+
+const char *ceph_conn_user(const CephConn *conn);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files over the mgr's `volumes` module share: mgr.c, snap.c, mon.c.
+ */
+#ifndef HEARTH_DRIVER_BACKEND_CEPHFS_INTERNAL_H
+#define HEARTH_DRIVER_BACKEND_CEPHFS_INTERNAL_H
+
+#include "driver/backend/cephfs/mgr.h"
+
+static inline void reply_cleanup(CephReply *reply)
+{
+    ceph_reply_clear(reply);
+}
+#define reply_auto __attribute__((cleanup(reply_cleanup)))
+
+/*
+ * Sends {"prefix": prefix, "vol_name": ..., "sub_name": ..., "group_name": ...} and the members of
+ * `more`, which it takes over.
+ */
+gboolean cephfs_mgr_send(CephConn *conn, const char *prefix, const Subvolume *s, json_t *more,
+                         CephReply *reply, gint64 deadline_us, GError **error);
+/* Sets the error for an answer that is no success. */
+void cephfs_mgr_fail(GError **error, CephConn *conn, const CephReply *reply, const char *prefix,
+                     const Subvolume *s);
+/* Of a subvolume; one that exists is fine. */
+gboolean cephfs_mgr_create_group(CephConn *conn, const Subvolume *s, gint64 deadline_us,
+                                 GError **error);
+/* NOT_FOUND. */
+void cephfs_mgr_missing(GError **error, const Subvolume *s);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A volume's spec: what hearthd is told to open (op "open" in proto/wire.h, without the
+ * op), made of what a NodeStageVolume request says. It holds the Ceph key: free it with
+ * node_spec_free().
+ */
+#ifndef HEARTH_DRIVER_NODE_HEARTHD_SPEC_H
+#define HEARTH_DRIVER_NODE_HEARTHD_SPEC_H
+
+#include <glib.h>
+#include <jansson.h>
+#include "common/error.h"
+#include "driver/node/hearthd/crush_place.h"
+#include "driver/volume/id.h"
+
+/*
+ * `context` is the volume context, name -> value, as volume/attributes.h has them; others are
+ * ignored, for CO and provisioner add their own. `secrets` is name -> value. Monitors come from the
+ * cluster file at config_path, as does what its clients are told; where the node is (NULL: not
+ * known) is asked for readAffinity. INVALID_ARGUMENT, or FAILED_PRECONDITION for the cluster file.
+ */
+json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secrets,
+                      const char *config_path, CrushPlace *place, gboolean read_only,
+                      GError **error);
+/* Takes over from `newer` what may differ for one volume while it is staged. TRUE: something does.
+ */
+gboolean node_spec_update(json_t *spec, const json_t *newer);
+/* Overwrites every string, then frees. It must have no other holder. NULL is fine. */
+void node_spec_free(json_t *spec);
+
+/* Puts mutable parameters (volume/mutable.h) in the place of what the context said. */
+void node_spec_change(json_t *spec, const json_t *changes);
+
+/*
+ * Whether both mean the same bytes, seen the same way. How to reach them (monitors, user and key,
+ * time limit) and how many to keep may differ: keys are rotated, monitors move and quotas change
+ * while a volume is staged.
+ */
+gboolean node_spec_same_volume(const json_t *a, const json_t *b);
+
+/* Whether both are the same Ceph user with the same key. */
+gboolean node_spec_same_authority(const json_t *a, const json_t *b);
+/* Takes over user and key from `newer`, and wipes the old key. TRUE: they differ. */
+gboolean node_spec_take_authority(json_t *spec, const json_t *newer);
+
+/* "10Gi", "500M", "1048576": Kubernetes' quantities without fractions. */
+gboolean node_spec_parse_quantity(const char *text, gint64 *bytes);
+
+#endif

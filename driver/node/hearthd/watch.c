@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/node/hearthd/watch.h"
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include "driver/node/dataset/internal.h"
+#include "driver/node/hearthd/spec.h"
+
+#define RECONNECT_MS 500
+#define FETCH_TIMEOUT_MS 5000
+
+struct Watch {
+    char *socket_path;
+    NodeMounter *mounter;
+    Keeper *keeper;
+    Busy *busy;
+    int stop; /* eventfd: readable when the thread is to end */
+    pthread_t thread;
+};
+
+gboolean watch_fetch(Keeper *keeper, HearthdLink *link, const char *volume, GError **error)
+{
+    if (keeper_is_complete(keeper, volume))
+        return TRUE;
+    int fd = -1;
+    json_t *spec = hearthd_fetch(link, volume, FETCH_TIMEOUT_MS, &fd, error);
+    if (!spec)
+        return FALSE;
+    keeper_put(keeper, volume, spec, fd);
+    node_spec_free(spec);
+    return TRUE;
+}
+
+static void fetch_all(Watch *w, HearthdLink *link)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) table = w->mounter->ops->list(w->mounter, &error);
+    if (!table) {
+        g_warning("%s", error->message);
+        return;
+    }
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; i < table->len; i++) {
+        const char *volume = mount_served_volume(table->pdata[i]);
+        if (!volume || !g_hash_table_add(seen, (gpointer)volume))
+            continue;
+        /* One that is worked on now is kept, or dropped, by whoever works on it. */
+        g_autofree char *name = dataset_busy_name(volume);
+        g_autoptr(BusyHold) hold = busy_take_background(w->busy, name);
+        if (!hold)
+            continue;
+        if (keeper_is_complete(w->keeper, volume)) {
+            /* A hearthd that came and went between two looks took its volumes with it. */
+            gboolean attached;
+            if (hearthd_is_attached(link, volume, FETCH_TIMEOUT_MS, &attached, NULL) && !attached)
+                keeper_release_volume(w->keeper, volume);
+            continue;
+        }
+        g_autoptr(GError) cause = NULL;
+        if (watch_fetch(w->keeper, link, volume, &cause))
+            g_message("volume %s: taken over from hearthd after a restart", volume);
+        else
+            g_warning("volume %s is mounted but hearthd does not serve it: %s; it is mounted anew "
+                      "when it is next staged or published",
+                      volume, cause->message);
+    }
+}
+
+/* Waits until the link ends (TRUE) or the thread is to stop (FALSE). */
+static gboolean wait_for_end(Watch *w, HearthdLink *link)
+{
+    struct pollfd fds[] = {
+        {.fd = hearthd_link_fd(link), .events = POLLIN | POLLRDHUP},
+        {.fd = w->stop, .events = POLLIN},
+    };
+    while (poll(fds, 2, -1) < 0 && errno == EINTR)
+        ;
+    return fds[1].revents == 0;
+}
+
+/* TRUE: the thread is to stop. */
+static gboolean pause_ms(Watch *w, int ms)
+{
+    struct pollfd fd = {.fd = w->stop, .events = POLLIN};
+    return poll(&fd, 1, ms) > 0;
+}
+
+static void *watch_thread(void *data)
+{
+    Watch *w = data;
+    for (;;) {
+        gboolean absent;
+        g_autoptr(HearthdLink) link = hearthd_connect(w->socket_path, &absent, NULL);
+        gboolean ended = FALSE;
+        if (link) {
+            fetch_all(w, link);
+            ended = wait_for_end(w, link);
+            if (!ended)
+                return NULL;
+        }
+        if (ended || absent) {
+            unsigned released = keeper_release(w->keeper);
+            if (released > 0)
+                g_warning("hearthd at %s went away; %u volumes are without service and answer "
+                          "with errors until they are staged anew",
+                          w->socket_path, released);
+        }
+        if (pause_ms(w, RECONNECT_MS))
+            return NULL;
+    }
+}
+
+Watch *watch_new(const char *socket_path, NodeMounter *mounter, Keeper *keeper, Busy *busy)
+{
+    Watch *w = g_new0(Watch, 1);
+    w->socket_path = g_strdup(socket_path);
+    w->mounter = mounter;
+    w->keeper = keeper;
+    w->busy = busy;
+    w->stop = eventfd(0, EFD_CLOEXEC);
+    if (w->stop < 0)
+        g_error("eventfd: %s", g_strerror(errno));
+    int rc = pthread_create(&w->thread, NULL, watch_thread, w);
+    if (rc != 0)
+        g_error("no thread: %s", g_strerror(rc));
+    return w;
+}
+
+void watch_free(Watch *w)
+{
+    if (!w)
+        return;
+    eventfd_write(w->stop, 1);
+    pthread_join(w->thread, NULL);
+    close(w->stop);
+    g_free(w->socket_path);
+    g_free(w);
+}

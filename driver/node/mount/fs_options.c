@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is not in the table is not passed on: some options break what an fsync(2) promises
+ * (nobarrier), reach for other devices (journal_path, logdev), or take the node down
+ * (errors=panic).
+ */
+#include "driver/node/mount/fs_options.h"
+#include <string.h>
+#include "driver/node/mount/mount.h"
+#include "driver/node/mount/mount_words.h"
+#include "driver/node/mount/selinux.h"
+
+enum { EXT4 = 1, XFS = 2, BOTH = EXT4 | XFS };
+
+static const struct {
+    const char *name; /* up to "=": with a value; with something after it: that value only */
+    unsigned types;
+} known[] = {
+    {"discard", BOTH},
+    {"nodiscard", BOTH},
+    {"lazytime", BOTH},
+    {"commit=", EXT4},
+    {"data=ordered", EXT4},
+    {"data=journal", EXT4},
+    {"data=writeback", EXT4},
+    {"errors=remount-ro", EXT4},
+    {"errors=continue", EXT4},
+    {"delalloc", EXT4},
+    {"nodelalloc", EXT4},
+    {"stripe=", EXT4},
+    {"inode_readahead_blks=", EXT4},
+    {"journal_checksum", EXT4},
+    {"dioread_nolock", EXT4},
+    {"noinit_itable", EXT4},
+    {"init_itable", EXT4},
+    {"nouuid", XFS},
+    {"allocsize=", XFS},
+    {"inode64", XFS},
+    {"largeio", XFS},
+    {"nolargeio", XFS},
+    {"swalloc", XFS},
+    {"noalign", XFS},
+    {"logbsize=", XFS},
+    {"logbufs=", XFS},
+    {"wsync", XFS},
+    {"noquota", XFS},
+};
+
+static unsigned mask_of(const char *fs_type)
+{
+    if (!fs_type)
+        return BOTH;
+    return strcmp(fs_type, "xfs") == 0 ? XFS : EXT4;
+}
+
+static gboolean is_known(const char *word, unsigned types)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(known); i++) {
+        const char *name = known[i].name;
+        gboolean matches = g_str_has_suffix(name, "=")
+                               ? g_str_has_prefix(word, name) && word[strlen(name)]
+                               : strcmp(word, name) == 0;
+        if (matches && (known[i].types & types))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+static gboolean refuse(const char *word, unsigned types, gboolean labelled, GError **error)
+{
+    g_autoptr(GString) names = g_string_new(MOUNT_FLAGS_KNOWN);
+    for (guint i = 0; i < G_N_ELEMENTS(known); i++)
+        if (known[i].types & types)
+            g_string_append_printf(names, ", %s%s", known[i].name,
+                                   g_str_has_suffix(known[i].name, "=") ? "..." : "");
+    g_autofree char *shown = mount_word_shown(word);
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                "mount option \"%s\" is not supported%s; use %s%s", shown,
+                types == BOTH  ? ""
+                : types == XFS ? " with xfs"
+                               : " with ext4",
+                names->str, selinux_hint(labelled));
+    return FALSE;
+}
+
+/* Whether it is an option of any mount. */
+static gboolean is_general(const char *word)
+{
+    uint64_t attrs;
+    g_autofree char *context = NULL;
+    return selinux_is_option(word) ||
+           mount_parse_flags((char *const *)&word, 1, &attrs, &context, NULL);
+}
+
+gboolean fs_options_parse(const char *fs_type, char *const *flags, size_t n, uint64_t *attrs,
+                          char **context, char ***options, GError **error)
+{
+    const unsigned types = mask_of(fs_type);
+    g_autoptr(GPtrArray) general = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) own = g_ptr_array_new_with_free_func(g_free);
+    gboolean labelled = FALSE;
+    for (size_t i = 0; i < n; i++) {
+        g_auto(GStrv) words = mount_words(flags[i], error);
+        if (!words)
+            return FALSE;
+        for (char **word = words; *word; word++) {
+            labelled = labelled || selinux_is_option(*word);
+            if (is_general(*word))
+                g_ptr_array_add(general, g_strdup(*word));
+            else if (is_known(*word, types))
+                g_ptr_array_add(own, g_strdup(*word));
+            else
+                return refuse(*word, types, labelled, error);
+        }
+    }
+    if (!mount_parse_flags((char *const *)general->pdata, general->len, attrs, context, error))
+        return FALSE;
+    g_ptr_array_add(own, NULL);
+    *options = (char **)g_ptr_array_free(g_steal_pointer(&own), FALSE);
+    return TRUE;
+}

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records are listed first, then volumes, then snapshots of each. Calls go on meanwhile: whatever
+ * seems to lack its other side is looked for once more, by itself, before it is reported.
+ */
+#include "driver/provision/audit.h"
+#include <string.h>
+#include "driver/provision/internal.h"
+
+#define SNAPSHOT_DEFAULT_PREFIX "csi-snap-"
+
+static const AuditText texts[] = {
+    [AUDIT_RECORD_WITHOUT_VOLUME] = {"record-without-volume", AUDIT_MEND_SAFE,
+                                     "CreateVolume or DeleteVolume ended half way; no data",
+                                     "retry the call, or repair removes the record"},
+    [AUDIT_RECORD_WITHOUT_SNAPSHOT] = {"record-without-snapshot", AUDIT_MEND_SAFE,
+                                       "CreateSnapshot or DeleteSnapshot ended half way; no data",
+                                       "retry the call, or repair removes the record"},
+    [AUDIT_RECORD_DAMAGED] = {"record-damaged", AUDIT_MEND_BY_HAND,
+                              "the record cannot be read, so its volume cannot be used",
+                              "look at the object and put it right or remove it"},
+    [AUDIT_VOLUME_INCOMPLETE] = {"volume-incomplete", AUDIT_MEND_SAFE,
+                                 "CreateVolume ended half way; no data",
+                                 "retry the call, or repair removes it"},
+    [AUDIT_COPY_FAILED] = {"copy-failed", AUDIT_MEND_SAFE,
+                           "a restore or clone failed; the source has the data",
+                           "retry the call, or repair removes it"},
+    [AUDIT_COPY_UNFINISHED] = {"copy-unfinished", AUDIT_MEND_SAFE,
+                               "copied, but not yet of the size asked for",
+                               "retry the call, or repair finishes it"},
+    [AUDIT_COPY_SNAPSHOT] = {"copy-snapshot", AUDIT_MEND_SAFE,
+                             "a clone was made through it and is done or gone",
+                             "retry the call, or repair removes it"},
+    [AUDIT_VOLUME_WITHOUT_RECORD] = {"volume-without-record", AUDIT_MEND_BY_NAME,
+                                     "has a name of this driver and no record; may hold data",
+                                     "find out whose it is; remove it with --remove"},
+    [AUDIT_SNAPSHOT_WITHOUT_RECORD] = {"snapshot-without-record", AUDIT_MEND_BY_NAME,
+                                       "has a name of this driver and no record; may hold data",
+                                       "find out whose it is; remove it with --remove"},
+    [AUDIT_LEFTOVER] = {"leftover", AUDIT_MEND_SAFE,
+                        "of a deleted volume or snapshot; nothing needs it now",
+                        "repair removes it; of an image the next DeleteVolumes do, too"},
+};
+
+const AuditText *audit_text(AuditKind kind)
+{
+    return &texts[kind];
+}
+
+char *audit_finding_name(const AuditFinding *f)
+{
+    const VolumeId *id = f->id;
+    const char *parts[] = {id->fs_name, id->group, id->pool, id->rados_namespace, id->name};
+    GString *text = g_string_new(NULL);
+    for (guint i = 0; i < G_N_ELEMENTS(parts); i++) {
+        if (parts[i] && *parts[i])
+            g_string_append_printf(text, "%s%s", text->len ? "/" : "", parts[i]);
+    }
+    if (f->snapshot)
+        g_string_append_printf(text, "@%s", f->snapshot);
+    return g_string_free(text, FALSE);
+}
+
+static void finding_free(gpointer data)
+{
+    AuditFinding *f = data;
+    volume_id_free(f->id);
+    g_free(f->snapshot);
+    g_free(f->detail);
+    g_free(f->failure);
+    g_free(f);
+}
+
+AuditReport *audit_report_new(void)
+{
+    AuditReport *report = g_new0(AuditReport, 1);
+    report->findings = g_ptr_array_new_with_free_func(finding_free);
+    return report;
+}
+
+void audit_report_free(AuditReport *report)
+{
+    if (!report)
+        return;
+    g_ptr_array_unref(report->findings);
+    g_free(report);
+}
+
+typedef struct Audit {
+    Work w; /* its id is the place */
+    gint64 step_ms;
+    AuditReport *report;
+    GHashTable *records;   /* volume -> VolumeRecord */
+    GHashTable *snapshots; /* snapshot -> SnapshotRecord */
+    GHashTable *volume_prefixes, *snapshot_prefixes;
+    GHashTable *groups;
+} Audit;
+
+static void free_record(gpointer record)
+{
+    record_free(record);
+}
+
+static void free_snapshot_record(gpointer record)
+{
+    snapshot_record_free(record);
+}
+
+static GHashTable *new_set(void)
+{
+    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+}
+
+/* The session at one volume, with time for one more step. */
+static Work work_at(Audit *a, const VolumeId *id)
+{
+    Work w = a->w;
+    w.id = id;
+    w.deadline_us = g_get_monotonic_time() + a->step_ms * 1000;
+    return w;
+}
+
+static VolumeId *id_of(const Audit *a, const char *group, const char *name)
+{
+    VolumeId *id = volume_id_copy(a->w.id);
+    if (group && *group) {
+        g_free(id->group);
+        id->group = g_strdup(group);
+    }
+    g_free(id->name);
+    id->name = g_strdup(name);
+    return id;
+}
+
+static AuditFinding *found(Audit *a, AuditKind kind, const VolumeId *id, const char *snapshot,
+                           gint64 created)
+{
+    AuditFinding *f = g_new0(AuditFinding, 1);
+    f->kind = kind;
+    f->id = volume_id_copy(id);
+    f->snapshot = g_strdup(snapshot);
+    f->created = created;
+    g_ptr_array_add(a->report->findings, f);
+    return f;
+}
+
+/* TRUE unless the error says that nothing can be said of the place; then it is propagated. */
+static gboolean bear(GError *cause, GError **error)
+{
+    gboolean spoils = work_spoils_list(cause);
+    if (spoils)
+        g_propagate_error(error, cause);
+    else
+        g_error_free(cause);
+    return !spoils;
+}
+
+/* What of a name stands before the name its request had. */
+static void learn_prefix(GHashTable *set, const char *name, const char *request_name)
+{
+    if (g_str_has_suffix(name, request_name) && strlen(name) > strlen(request_name))
+        g_hash_table_add(set, g_strndup(name, strlen(name) - strlen(request_name)));
+}
+
+static gboolean is_ours(GHashTable *prefixes, const char *name)
+{
+    GHashTableIter iter;
+    gpointer prefix;
+    g_hash_table_iter_init(&iter, prefixes);
+    while (g_hash_table_iter_next(&iter, &prefix, NULL)) {
+        if (g_str_has_prefix(name, prefix) && !g_uuid_string_is_valid(name + strlen(prefix)))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+static gboolean read_record(Audit *a, const char *key, GError **error)
+{
+    const char *volume = record_key_name(key), *snapshot = snapshot_record_key_name(key);
+    if (!volume && !snapshot)
+        return TRUE;
+    g_autoptr(VolumeId) id = id_of(a, NULL, volume ? volume : NULL);
+    Work w = work_at(a, id);
+    GError *cause = NULL;
+    VolumeRecord *record = NULL;
+    SnapshotRecord *snapshot_record = NULL;
+    a->report->records++;
+    if (volume && work_find_record(&w, &record, &cause)) {
+        if (record) {
+            learn_prefix(a->volume_prefixes, volume, record->request_name);
+            g_hash_table_add(a->groups, g_strdup(record->group));
+            g_hash_table_insert(a->records, g_strdup(volume), record);
+        }
+    } else if (snapshot && work_find_snapshot(&w, snapshot, &snapshot_record, &cause)) {
+        if (snapshot_record) {
+            learn_prefix(a->snapshot_prefixes, snapshot, snapshot_record->request_name);
+            g_hash_table_add(a->groups, g_strdup(snapshot_record->source_group));
+            g_hash_table_insert(a->snapshots, g_strdup(snapshot), snapshot_record);
+        }
+    } else {
+        if (work_spoils_list(cause)) {
+            g_propagate_error(error, cause);
+            return FALSE;
+        }
+        found(a, AUDIT_RECORD_DAMAGED, id, snapshot, 0)->detail = g_strdup(cause->message);
+        g_error_free(cause);
+        /* Its volume is not one without a record. */
+        if (volume)
+            g_hash_table_insert(a->records, g_strdup(volume), NULL);
+        else
+            g_hash_table_insert(a->snapshots, g_strdup(snapshot), NULL);
+    }
+    return TRUE;
+}
+
+static gboolean read_records(Audit *a, GError **error)
+{
+    Work w = work_at(a, a->w.id);
+    g_autoptr(GPtrArray) keys = w.ops->record_list(w.session, w.deadline_us, error);
+    if (!keys)
+        return FALSE;
+    g_ptr_array_sort(keys, work_compare_names);
+    for (guint i = 0; i < keys->len; i++) {
+        if (!read_record(a, keys->pdata[i], error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* The other side of a volume's record. */
+static gboolean check_record(Audit *a, const char *name, const VolumeRecord *record, GError **error)
+{
+    g_autoptr(VolumeId) id = id_of(a, record->group, name);
+    Work w = work_at(a, id);
+    g_autoptr(BackendVolume) volume = NULL;
+    g_autoptr(VolumeRecord) again = NULL;
+    GError *cause = NULL;
+    if (!work_find_recorded(&w, record, &volume, &cause))
+        return bear(cause, error);
+    if (volume && volume->copying)
+        return TRUE;
+    gboolean copied = record->source && !record->backing;
+    if (volume && !volume->incomplete && !(copied && volume->bytes < record->bytes))
+        return TRUE;
+    if (!work_find_record(&w, &again, &cause))
+        return bear(cause, error);
+    if (!again)
+        return TRUE;
+    if (!volume)
+        found(a, AUDIT_RECORD_WITHOUT_VOLUME, id, NULL, again->created);
+    else if (volume->failure)
+        found(a, AUDIT_COPY_FAILED, id, NULL, again->created)->detail = g_strdup(volume->failure);
+    else if (volume->incomplete)
+        found(a, AUDIT_VOLUME_INCOMPLETE, id, NULL, again->created);
+    else if (w.ops->volume_resize)
+        found(a, AUDIT_COPY_UNFINISHED, id, NULL, again->created);
+    return TRUE;
+}
+
+/* Whether the volume that a snapshot is for is still being copied through it, which is told of by
+ * its record. */
+static gboolean is_in_use(Audit *a, const VolumeId *source, VolumeId *target, gboolean *in_use,
+                          gint64 *created, GError **error)
+{
+    Work here = work_at(a, source);
+    work_auto Work w = {0};
+    g_autoptr(VolumeRecord) record = NULL;
+    g_autoptr(BackendVolume) volume = NULL;
+    if (!work_open_beside(&here, target, &w, error) || !work_find_record(&w, &record, error))
+        return FALSE;
+    *created = record ? record->created : 0;
+    *in_use = copy_is_of(record, source);
+    if (!*in_use)
+        return TRUE;
+    g_free(target->group);
+    target->group = *record->group ? g_strdup(record->group) : NULL;
+    if (!work_find_volume(&w, &volume, error))
+        return FALSE;
+    *in_use = !volume || volume->incomplete;
+    return TRUE;
+}
+
+/* A snapshot through which a volume is copied, while that is under way; else a finding. */
+static gboolean check_copy(Audit *a, const VolumeId *source, const char *snapshot, VolumeId *target,
+                           GError **error)
+{
+    gboolean in_use = FALSE;
+    gint64 created = 0;
+    GError *cause = NULL;
+    if (!is_in_use(a, source, target, &in_use, &created, &cause) && !work_is_not_found(cause)) {
+        /* A pool that this user may not look into leaves the rest as it is. */
+        gboolean elsewhere = !volume_id_same_place_within(source, target) &&
+                             g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_PERMISSION_DENIED);
+        return elsewhere ? (g_error_free(cause), TRUE) : bear(cause, error);
+    }
+    g_clear_error(&cause);
+    if (in_use)
+        return TRUE;
+    Work at = work_at(a, source);
+    if (at.ops->snapshot_look(at.session, source, snapshot, at.deadline_us, &cause))
+        found(a, AUDIT_COPY_SNAPSHOT, source, snapshot, created);
+    else
+        return work_is_not_found(cause) ? (g_error_free(cause), TRUE) : bear(cause, error);
+    return TRUE;
+}
+
+static gboolean check_snapshot(Audit *a, const VolumeId *source, const char *name, GError **error)
+{
+    g_autoptr(VolumeId) target = copy_snapshot_target(source, name);
+    if (target)
+        return check_copy(a, source, name, target, error);
+    a->report->snapshots++;
+    gpointer known = NULL;
+    gboolean recorded = g_hash_table_lookup_extended(a->snapshots, name, NULL, &known);
+    const SnapshotRecord *of = known;
+    if ((recorded && (!of || strcmp(of->source_name, source->name) == 0)) ||
+        !is_ours(a->snapshot_prefixes, name))
+        return TRUE;
+    Work w = work_at(a, source);
+    g_autoptr(SnapshotRecord) record = NULL;
+    GError *cause = NULL;
+    if (!work_find_snapshot(&w, name, &record, &cause))
+        return bear(cause, error);
+    if ((!record || strcmp(record->source_name, source->name) != 0) &&
+        w.ops->snapshot_look(w.session, source, name, w.deadline_us, NULL))
+        found(a, AUDIT_SNAPSHOT_WITHOUT_RECORD, source, name, 0);
+    return TRUE;
+}
+
+static gboolean check_volume(Audit *a, const VolumeId *id, GError **error)
+{
+    g_autoptr(VolumeRecord) record = NULL;
+    g_autoptr(BackendVolume) volume = NULL;
+    GError *cause = NULL;
+    Work w = work_at(a, id);
+    gboolean recorded = g_hash_table_contains(a->records, id->name);
+    if (!recorded && !is_ours(a->volume_prefixes, id->name))
+        return TRUE;
+    a->report->volumes++;
+    if (!recorded && !work_find_record(&w, &record, &cause))
+        return bear(cause, error);
+    if (!recorded && !record) {
+        /* One of which only snapshots are kept is no volume here. */
+        if (!work_find_volume(&w, &volume, &cause))
+            return bear(cause, error);
+        if (volume)
+            found(a, AUDIT_VOLUME_WITHOUT_RECORD, id, NULL, volume->created);
+    }
+    if (!w.ops->snapshot_list)
+        return TRUE;
+    g_autoptr(GPtrArray) names = w.ops->snapshot_list(w.session, id, w.deadline_us, &cause);
+    if (!names)
+        return bear(cause, error);
+    for (guint i = 0; i < names->len; i++) {
+        if (!check_snapshot(a, id, names->pdata[i], error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean check_volumes(Audit *a, const char *group, GError **error)
+{
+    g_autoptr(VolumeId) where = id_of(a, group, NULL);
+    Work w = work_at(a, where);
+    g_autoptr(GPtrArray) names = w.ops->volume_list(w.session, where, w.deadline_us, error);
+    if (!names)
+        return FALSE;
+    g_ptr_array_sort(names, work_compare_names);
+    for (guint i = 0; i < names->len; i++) {
+        g_autoptr(VolumeId) id = id_of(a, group, names->pdata[i]);
+        if (!check_volume(a, id, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean check_leftovers(Audit *a, GError **error)
+{
+    Work w = work_at(a, a->w.id);
+    if (!w.ops->leftovers)
+        return TRUE;
+    g_autoptr(GPtrArray) names = w.ops->leftovers(w.session, w.deadline_us, error);
+    if (!names)
+        return FALSE;
+    g_ptr_array_sort(names, work_compare_names);
+    for (guint i = 0; i < names->len; i++) {
+        g_autoptr(VolumeId) id = id_of(a, NULL, names->pdata[i]);
+        found(a, AUDIT_LEFTOVER, id, NULL, 0);
+    }
+    return TRUE;
+}
+
+/* The other side of a snapshot's record. */
+static gboolean check_snapshot_record(Audit *a, const char *name, const SnapshotRecord *record,
+                                      GError **error)
+{
+    g_autoptr(VolumeId) source = id_of(a, record->source_group, record->source_name);
+    Work w = work_at(a, source);
+    g_autoptr(SnapshotRecord) again = NULL;
+    GError *cause = NULL;
+    if (w.ops->snapshot_look(w.session, source, name, w.deadline_us, &cause))
+        return TRUE;
+    if (!work_is_not_found(cause))
+        return bear(cause, error);
+    g_clear_error(&cause);
+    if (!work_find_snapshot(&w, name, &again, &cause))
+        return bear(cause, error);
+    if (again)
+        found(a, AUDIT_RECORD_WITHOUT_SNAPSHOT, source, name, again->created);
+    return TRUE;
+}
+
+static gboolean look_around(Audit *a, GError **error)
+{
+    if (!read_records(a, error))
+        return FALSE;
+    GHashTableIter iter;
+    gpointer name, record;
+    g_hash_table_iter_init(&iter, a->records);
+    while (g_hash_table_iter_next(&iter, &name, &record)) {
+        if (record && !check_record(a, name, record, error))
+            return FALSE;
+    }
+    g_hash_table_iter_init(&iter, a->groups);
+    while (g_hash_table_iter_next(&iter, &name, NULL)) {
+        if (!check_volumes(a, name, error))
+            return FALSE;
+    }
+    g_hash_table_iter_init(&iter, a->snapshots);
+    while (g_hash_table_iter_next(&iter, &name, &record)) {
+        if (record && !check_snapshot_record(a, name, record, error))
+            return FALSE;
+    }
+    return check_leftovers(a, error);
+}
+
+gboolean provision_audit(const Backend *backend, const VolumeId *place, const Secrets *secrets,
+                         gint64 step_ms, AuditReport *report, GError **error)
+{
+    work_auto Work w = {0};
+    if (!work_open(&w, backend, place, secrets, g_get_monotonic_time() + step_ms * 1000, error))
+        return FALSE;
+    Audit a = {.w = w, .step_ms = step_ms, .report = report};
+    g_autoptr(GHashTable) records =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_record);
+    g_autoptr(GHashTable) snapshots =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_snapshot_record);
+    g_autoptr(GHashTable) volume_prefixes = new_set();
+    g_autoptr(GHashTable) snapshot_prefixes = new_set();
+    g_autoptr(GHashTable) groups = new_set();
+    a.records = records;
+    a.snapshots = snapshots;
+    a.volume_prefixes = volume_prefixes;
+    a.snapshot_prefixes = snapshot_prefixes;
+    a.groups = groups;
+    g_hash_table_add(volume_prefixes, g_strdup(PARAMS_DEFAULT_PREFIX));
+    g_hash_table_add(snapshot_prefixes, g_strdup(SNAPSHOT_DEFAULT_PREFIX));
+    g_hash_table_add(groups, g_strdup(place->group ? place->group : ""));
+    return look_around(&a, error);
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Volumes that start as a copy. Ceph copies in the background, from a snapshot: of a snapshot of
+ * ours, or of one made for it of the source volume, whose name is a function of the target's, so
+ * that any later call finds it. The order, each step repeatable:
+ *
+ *     snapshot of the source volume → copy → (until it is complete) → size → snapshot away
+ *
+ * The source may be at another place of the cluster, another pool say: its snapshot and its record
+ * are there, the copy and its record at the target's. The snapshot's name is then the target's
+ * whole ID, since each place may have a volume of the name.
+ *
+ * A call waits for a small copy and answers ABORTED for a large one. A copy that failed is removed
+ * with all that was made for it; the next call begins anew.
+ */
+#include <string.h>
+#include "driver/provision/internal.h"
+
+#define SNAPSHOT_PREFIX "hearth-clone-"
+/*
+ * How long a call waits, and between its looks. Ceph tells nobody when a copy is complete; an empty
+ * one took 0.3 s mostly and 5 s now and then (Ceph 16), until its cloner woke up.
+ */
+#define WAIT_US (20 * G_USEC_PER_SEC)
+#define LOOK_FIRST_US (20 * 1000)
+#define LOOK_MAX_US (400 * 1000)
+
+char *copy_snapshot_name(const VolumeId *source, const VolumeId *target)
+{
+    if (volume_id_same_place_within(source, target))
+        return g_strconcat(SNAPSHOT_PREFIX, target->name, NULL);
+    g_autofree char *id = volume_id_encode(target, NULL);
+    return g_strconcat(SNAPSHOT_PREFIX, id, NULL);
+}
+
+VolumeId *copy_snapshot_target(const VolumeId *source, const char *snapshot)
+{
+    if (!g_str_has_prefix(snapshot, SNAPSHOT_PREFIX))
+        return NULL;
+    const char *name = snapshot + strlen(SNAPSHOT_PREFIX);
+    VolumeId *target = volume_id_decode(name, NULL);
+    if (!target) {
+        target = volume_id_copy(source);
+        g_free(target->name);
+        target->name = g_strdup(name);
+        g_clear_pointer(&target->handle, g_free); /* copies are ours, also those of ceph-csi's */
+        target->adopted = FALSE;
+    }
+    return target;
+}
+
+gboolean copy_is_of(const VolumeRecord *record, const VolumeId *source)
+{
+    g_autoptr(VolumeId) of = record ? work_source_volume(record) : NULL;
+    return of && strcmp(of->name, source->name) == 0 && volume_id_same_place_within(of, source);
+}
+
+gboolean copy_is_out_of_reach(const Work *at, const GError *error)
+{
+    return !at->borrowed && (work_is_not_found(error) ||
+                             g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_PERMISSION_DENIED));
+}
+
+/* The wait before the next look; FALSE when there is no time for one. */
+typedef struct Patience {
+    gint64 until_us, step_us;
+} Patience;
+
+static Patience patience_new(const Work *w)
+{
+    gint64 now = g_get_monotonic_time();
+    return (Patience){MIN(w->deadline_us, now + WAIT_US), LOOK_FIRST_US};
+}
+
+static gboolean patience_wait(Patience *p)
+{
+    if (g_get_monotonic_time() + p->step_us > p->until_us)
+        return FALSE;
+    g_usleep((gulong)p->step_us);
+    p->step_us = MIN(p->step_us * 2, LOOK_MAX_US);
+    return TRUE;
+}
+
+static gboolean source_missing(GError **error, const char *source)
+{
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "the source %s does not exist",
+                source);
+    return FALSE;
+}
+
+static gboolean check_can(const Work *w, GError **error)
+{
+    if (w->ops->volume_copy)
+        return TRUE;
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                "volume_content_source: type=%s has no snapshots and clones",
+                volume_type_name(w->id->type));
+    return FALSE;
+}
+
+static gboolean open_source(const Work *w, const ProvisionRequest *r, Work *source, GError **error)
+{
+    return work_open_beside(w, r->from_snapshot ? r->from_snapshot : r->from_volume, source, error);
+}
+
+gboolean copy_source_size(Work *w, const ProvisionRequest *r, gint64 *bytes, GError **error)
+{
+    if (!check_can(w, error))
+        return FALSE;
+    work_auto Work source = {0};
+    if (!open_source(w, r, &source, error))
+        return FALSE;
+    if (r->from_snapshot) {
+        g_autoptr(SnapshotRecord) snapshot = NULL;
+        if (!work_find_any_snapshot(&source, r->from_snapshot, &snapshot, error))
+            return FALSE;
+        if (!snapshot)
+            return source_missing(error, r->source);
+        g_autoptr(VolumeId) of = provision_snapshot_source(r->from_snapshot, snapshot);
+        *bytes = snapshot->bytes;
+        return w->ops->snapshot_look(source.session, of, r->from_snapshot->name, w->deadline_us,
+                                     error);
+    }
+    g_autoptr(VolumeRecord) record = NULL;
+    g_autoptr(BackendVolume) volume = NULL;
+    if (!work_look(&source, &record, &volume, error))
+        return FALSE;
+    *bytes = volume->bytes ? volume->bytes : record->bytes;
+    return TRUE;
+}
+
+static gboolean begin(Work *w, const ProvisionRequest *r, GError **error)
+{
+    const BackendOps *ops = w->ops;
+    work_auto Work source = {0};
+    if (!open_source(w, r, &source, error))
+        return FALSE;
+    if (r->from_snapshot) {
+        g_autoptr(SnapshotRecord) snapshot = NULL;
+        if (!work_find_any_snapshot(&source, r->from_snapshot, &snapshot, error))
+            return FALSE;
+        if (!snapshot)
+            return source_missing(error, r->source);
+        g_autoptr(VolumeId) of = provision_snapshot_source(r->from_snapshot, snapshot);
+        return ops->volume_copy(w->session, r->id, r->params, of, r->from_snapshot->name,
+                                w->deadline_us, error);
+    }
+    g_autoptr(VolumeRecord) record = NULL;
+    if (!work_find_record(&source, &record, error))
+        return FALSE;
+    if (record && record->backing) {
+        /* What it shows is a snapshot already. */
+        VolumeId of = *r->from_volume;
+        of.group = record->backing->group;
+        of.name = record->backing->name;
+        return ops->volume_copy(w->session, r->id, r->params, &of, record->backing->snapshot,
+                                w->deadline_us, error);
+    }
+    g_autofree char *name = copy_snapshot_name(r->from_volume, r->id);
+    return ops->snapshot_create(source.session, r->from_volume, name, w->deadline_us, error) &&
+           ops->volume_copy(w->session, r->id, r->params, r->from_volume, name, w->deadline_us,
+                            error);
+}
+
+gboolean copy_clean(Work *w, const VolumeRecord *record, GError **error)
+{
+    g_autoptr(VolumeId) source = work_source_volume(record);
+    if (!source)
+        return TRUE;
+    g_autofree char *name = copy_snapshot_name(source, w->id);
+    Patience patience = patience_new(w);
+    work_auto Work at = {0};
+    for (;;) {
+        g_autoptr(GError) cause = NULL;
+        if ((at.session || work_open_beside(w, source, &at, &cause)) &&
+            w->ops->snapshot_remove(at.session, source, name, w->deadline_us, &cause))
+            return TRUE;
+        /* Whoever looks after that place finds what is left: audits, the source's deletion. */
+        if (copy_is_out_of_reach(&at, cause))
+            return TRUE;
+        /* For a moment after a copy has ended, its snapshot is still held for it. */
+        if (g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION)) {
+            if (patience_wait(&patience))
+                continue;
+            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED, "%s", cause->message);
+        } else {
+            g_propagate_error(error, g_steal_pointer(&cause));
+        }
+        return FALSE;
+    }
+}
+
+/* Removes what failed, and sets the error. */
+static gboolean give_up(Work *w, const VolumeRecord *record, const BackendVolume *failed,
+                        gboolean *spent, GError **error)
+{
+    if (!w->ops->volume_remove(w->session, w->id, FALSE, w->deadline_us, error) ||
+        !copy_clean(w, record, error))
+        return FALSE;
+    *spent = TRUE;
+    g_set_error(error, HEARTH_ERROR,
+                failed->no_space ? HEARTH_ERROR_RESOURCE_EXHAUSTED : HEARTH_ERROR_INTERNAL,
+                "copying %s to volume %s failed: %s; what was copied is removed, and the next "
+                "attempt begins anew",
+                record->source, w->id->name, failed->failure);
+    return FALSE;
+}
+
+/* To the size of the record; a copy has its source's. */
+static gboolean settle(Work *w, const VolumeRecord *record, BackendVolume **volume, GError **error)
+{
+    if ((*volume)->bytes < record->bytes) {
+        if (!w->ops->volume_resize(w->session, w->id, record->bytes, w->deadline_us, error))
+            return FALSE;
+        g_clear_pointer(volume, backend_volume_free);
+        *volume = w->ops->volume_look(w->session, w->id, w->deadline_us, error);
+    }
+    return *volume && copy_clean(w, record, error);
+}
+
+gboolean copy_finish(Work *w, const ProvisionRequest *r, const VolumeRecord *record,
+                     BackendVolume **volume, gboolean *spent, GError **error)
+{
+    if (!check_can(w, error))
+        return FALSE;
+    Patience patience = patience_new(w);
+    gboolean resumed = FALSE;
+    for (;;) {
+        if (*volume && !(*volume)->incomplete)
+            return settle(w, record, volume, error);
+        if (*volume && (*volume)->failure)
+            return give_up(w, record, *volume, spent, error);
+        if (*volume && !(*volume)->copying) {
+            /* Half made, by a mgr that died: it cannot be taken up, only made again. */
+            if (!w->ops->volume_remove(w->session, w->id, FALSE, w->deadline_us, error))
+                return FALSE;
+            g_clear_pointer(volume, backend_volume_free);
+        }
+        if (!*volume) {
+            GError *cause = NULL;
+            if (!begin(w, r, &cause)) {
+                /* A source that went meanwhile, or a wrong pool, leaves nothing to take up. */
+                *spent = (work_is_not_found(cause) ||
+                          g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT)) &&
+                         copy_clean(w, record, NULL);
+                g_propagate_error(error, cause);
+                return FALSE;
+            }
+        } else if ((*volume)->resume && !resumed) {
+            if (!w->ops->volume_copy(w->session, r->id, r->params, NULL, NULL, w->deadline_us,
+                                     error))
+                return FALSE;
+            resumed = TRUE;
+        } else if (!patience_wait(&patience)) {
+            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
+                        "volume %s is being copied from %s; ask again", w->id->name,
+                        record->source);
+            return FALSE;
+        }
+        g_clear_pointer(volume, backend_volume_free);
+        if (!work_find_volume(w, volume, error))
+            return FALSE;
+    }
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is done to and asked of volumes that are there: expanding, listing, and how much room there
+ * is. A list is made of the name records, since they say what is ours, and shows only what has a
+ * complete volume: half a creation is nothing a CO could use.
+ */
+#include "driver/provision/internal.h"
+#include <string.h>
+
+gboolean provision_expand(const Backend *backend, const VolumeId *id, CapacityRange range,
+                          const Secrets *secrets, gint64 deadline_us, gint64 *bytes, GError **error)
+{
+    work_auto Work w = {0};
+    g_autoptr(VolumeRecord) record = NULL;
+    g_autoptr(BackendVolume) volume = NULL;
+    gint64 wanted;
+    if (!capacity_choose(range, id->type, &wanted, error) ||
+        !work_open(&w, backend, id, secrets, deadline_us, error) ||
+        !work_look(&w, &record, &volume, error))
+        return FALSE;
+    if (!w.ops->volume_resize) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                    "type=%s keeps no sizes: the volume can grow as it is",
+                    volume_type_name(id->type));
+        return FALSE;
+    }
+    if (record->backing) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "volume %s is a snapshot itself, for reading only: it cannot grow; make a "
+                    "volume from the snapshot with backingSnapshot: \"false\"",
+                    id->name);
+        return FALSE;
+    }
+    *bytes = volume->bytes;
+    if (range.limit && volume->bytes > range.limit) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_OUT_OF_RANGE,
+                    "volume %s has %" G_GINT64_FORMAT
+                    " bytes, more than limit_bytes %" G_GINT64_FORMAT "; volumes are not shrunk",
+                    id->name, volume->bytes, range.limit);
+        return FALSE;
+    }
+    if (volume->bytes < range.required) {
+        *bytes = wanted;
+        if (!w.ops->volume_resize(w.session, id, wanted, deadline_us, error))
+            return FALSE;
+    }
+    /* An earlier attempt may have come no further. */
+    return modify_limit(&w, record, *bytes, error);
+}
+
+void provision_entry_free(gpointer data)
+{
+    ProvisionEntry *entry = data;
+    if (!entry)
+        return;
+    volume_id_free(entry->id);
+    record_free(entry->record);
+    backend_volume_free(entry->volume);
+    g_free(entry);
+}
+
+gint work_compare_names(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+gboolean work_spoils_list(const GError *error)
+{
+    return g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE) ||
+           g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED) ||
+           g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_PERMISSION_DENIED);
+}
+
+/* NULL without an error for what is no complete volume. */
+static ProvisionEntry *entry_of(const Work *place, const char *name, GError **error)
+{
+    VolumeId id = *place->id;
+    id.name = (char *)name;
+    Work w = *place;
+    w.id = &id;
+    g_autoptr(VolumeRecord) record = NULL;
+    g_autoptr(BackendVolume) volume = NULL;
+    if (!work_find_record(&w, &record, error) || !record)
+        return NULL;
+    if (*record->group)
+        id.group = record->group;
+    if (!work_find_recorded(&w, record, &volume, error) || !volume || volume->incomplete)
+        return NULL;
+    ProvisionEntry *entry = g_new0(ProvisionEntry, 1);
+    entry->id = volume_id_copy(&id);
+    entry->record = g_steal_pointer(&record);
+    entry->volume = g_steal_pointer(&volume);
+    return entry;
+}
+
+GPtrArray *provision_list(const Backend *backend, const VolumeId *place, const char *after,
+                          guint max, const Secrets *secrets, gint64 deadline_us, gboolean *more,
+                          GError **error)
+{
+    work_auto Work w = {0};
+    if (!work_open(&w, backend, place, secrets, deadline_us, error))
+        return NULL;
+    g_autoptr(GPtrArray) keys = w.ops->record_list(w.session, deadline_us, error);
+    if (!keys)
+        return NULL;
+    g_ptr_array_sort(keys, work_compare_names);
+    g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(provision_entry_free);
+    *more = FALSE;
+    for (guint i = 0; i < keys->len; i++) {
+        const char *name = record_key_name(keys->pdata[i]);
+        if (!name || (after && strcmp(name, after) <= 0))
+            continue;
+        if (list->len == max) {
+            *more = TRUE;
+            break;
+        }
+        g_autoptr(GError) cause = NULL;
+        ProvisionEntry *entry = entry_of(&w, name, &cause);
+        if (entry)
+            g_ptr_array_add(list, entry);
+        if (cause && work_spoils_list(cause)) {
+            g_propagate_error(error, g_steal_pointer(&cause));
+            return NULL;
+        }
+    }
+    return g_steal_pointer(&list);
+}
+
+gboolean provision_capacity(const Backend *backend, const VolumeId *place, const char *pool,
+                            const Secrets *secrets, gint64 deadline_us, gint64 *available,
+                            GError **error)
+{
+    work_auto Work w = {0};
+    return work_open(&w, backend, place, secrets, deadline_us, error) &&
+           w.ops->capacity(w.session, pool, available, deadline_us, error);
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Group snapshots. The record says which snapshots of which volumes are the group's; then each
+ * member gets its own record, as every snapshot has, and only then are the snapshots taken, at
+ * once. A crash between two of them leaves snapshots that are not of one moment: while one is
+ * missing, those that are there do not count and go before the next attempt.
+ */
+#include <string.h>
+#include "driver/provision/internal.h"
+
+static gboolean check_can(const Work *w, GError **error)
+{
+    if (w->ops->snapshot_create_group)
+        return TRUE;
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                "type=%s has no snapshots of several volumes at one moment; snapshot each on its "
+                "own",
+                volume_type_name(w->id->type));
+    return FALSE;
+}
+
+static gboolean find_group(Work *w, GroupRecord **record, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    gsize length;
+    g_autofree char *key = group_record_key(w->id->name);
+    *record = NULL;
+    g_autofree char *text = w->ops->record_read(w->session, key, &length, w->deadline_us, &cause);
+    if (!text && work_is_not_found(cause))
+        return TRUE;
+    if (!text) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    *record = group_record_decode(w->id->name, text, length, error);
+    return *record != NULL;
+}
+
+/* The volume of a member, at the group's place; the caller's. */
+static VolumeId *volume_of(const Work *w, const GroupMember *member)
+{
+    VolumeId *id = volume_id_copy(w->id);
+    g_free(id->name);
+    id->name = g_strdup(member->volume);
+    id->group = *member->group ? g_strdup(member->group) : NULL;
+    return id;
+}
+
+static gint compare_members(gconstpointer a, gconstpointer b)
+{
+    const GroupMember *x = *(GroupMember *const *)a, *y = *(GroupMember *const *)b;
+    return strcmp(x->volume, y->volume);
+}
+
+/* Checks that the volumes are there, and names their snapshots: <group>-<number>. */
+static GPtrArray *plan_members(Work *w, const GPtrArray *sources, GError **error)
+{
+    g_autoptr(GPtrArray) members = group_members_new();
+    for (guint i = 0; i < sources->len; i++) {
+        Work of = *w;
+        of.id = sources->pdata[i];
+        g_autoptr(VolumeRecord) record = NULL;
+        g_autoptr(BackendVolume) volume = NULL;
+        if (!work_look(&of, &record, &volume, error))
+            return NULL;
+        if (record->backing) {
+            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                        "volume %s is the snapshot %s itself; leave it out of the group",
+                        of.id->name, record->backing->snapshot);
+            return NULL;
+        }
+        g_ptr_array_add(members, group_member_new(of.id->name, of.id->group, NULL,
+                                                  volume->bytes ? volume->bytes : record->bytes));
+    }
+    g_ptr_array_sort(members, compare_members);
+    for (guint i = 0; i < members->len; i++) {
+        GroupMember *m = members->pdata[i];
+        m->snapshot = g_strdup_printf("%s-%u", w->id->name, i);
+    }
+    return g_steal_pointer(&members);
+}
+
+static gboolean taken(GError **error, const char *what, const char *name)
+{
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
+                "%s %s exists and is not of this request; use another name", what, name);
+    return FALSE;
+}
+
+/* Before the record of a new name is written: nobody's snapshots bear the members' names. */
+static gboolean check_free(Work *w, const GPtrArray *members, GError **error)
+{
+    for (guint i = 0; i < members->len; i++) {
+        const GroupMember *m = members->pdata[i];
+        g_autoptr(VolumeId) volume = volume_of(w, m);
+        g_autoptr(SnapshotRecord) record = NULL;
+        gboolean there;
+        if (!work_find_snapshot(w, m->snapshot, &record, error) ||
+            !work_snapshot_there(w, volume, m->snapshot, &there, error))
+            return FALSE;
+        if (record || there)
+            return taken(error, "snapshot", m->snapshot);
+    }
+    return TRUE;
+}
+
+static gboolean claim_name(Work *w, const char *request_name, const GPtrArray *sources,
+                           GroupRecord **record, GError **error)
+{
+    g_autoptr(GPtrArray) members = plan_members(w, sources, error);
+    if (!members || !check_free(w, members, error))
+        return FALSE;
+    gboolean existed;
+    g_autofree char *text = group_record_encode(request_name, members);
+    g_autofree char *key = group_record_key(w->id->name);
+    if (!w->ops->record_create(w->session, key, text, &existed, w->deadline_us, error) ||
+        !find_group(w, record, error))
+        return FALSE;
+    if (!*record)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
+                    "group snapshot %s is being deleted by another controller; try again",
+                    w->id->name);
+    return *record != NULL;
+}
+
+static gboolean check_same(const Work *w, const GroupRecord *record, const char *request_name,
+                           const GPtrArray *sources, GError **error)
+{
+    gboolean same =
+        strcmp(record->request_name, request_name) == 0 && record->members->len == sources->len;
+    for (guint i = 0; same && i < sources->len; i++) {
+        const VolumeId *source = sources->pdata[i];
+        gboolean found = FALSE;
+        for (guint k = 0; !found && k < record->members->len; k++) {
+            const GroupMember *m = record->members->pdata[k];
+            found = strcmp(m->volume, source->name) == 0 &&
+                    strcmp(m->group, source->group ? source->group : "") == 0;
+        }
+        same = found;
+    }
+    return same || taken(error, "group snapshot", w->id->name);
+}
+
+/* Where the volume is, for a record of its snapshot; NULL for a type that needs no path, and for
+ * one that has gone. */
+static gboolean find_path(Work *w, const VolumeId *id, char **path, GError **error)
+{
+    Work of = *w;
+    of.id = id;
+    g_autoptr(BackendVolume) volume = NULL;
+    *path = NULL;
+    if (!w->ops->snapshot_path)
+        return TRUE;
+    if (!work_find_volume(&of, &volume, error))
+        return FALSE;
+    *path = volume ? g_strdup(volume->path) : NULL;
+    return TRUE;
+}
+
+static gboolean claim_member(Work *w, const GroupMember *m, SnapshotRecord **found, GError **error)
+{
+    g_autoptr(VolumeId) volume = volume_of(w, m);
+    g_autofree char *path = NULL;
+    gboolean existed;
+    if (!find_path(w, volume, &path, error))
+        return FALSE;
+    g_autofree char *key = snapshot_record_key(m->snapshot);
+    g_autofree char *text =
+        snapshot_record_encode(m->snapshot, volume, path, m->bytes, w->id->name);
+    return w->ops->record_create(w->session, key, text, &existed, w->deadline_us, error) &&
+           (!existed || work_find_snapshot(w, m->snapshot, found, error));
+}
+
+static gboolean claim_members(Work *w, const GroupRecord *record, GError **error)
+{
+    for (guint i = 0; i < record->members->len; i++) {
+        const GroupMember *m = record->members->pdata[i];
+        g_autoptr(SnapshotRecord) found = NULL;
+        if (!work_find_snapshot(w, m->snapshot, &found, error) ||
+            (!found && !claim_member(w, m, &found, error)))
+            return FALSE;
+        if (found && g_strcmp0(found->group_snapshot, w->id->name) != 0)
+            return taken(error, "snapshot", m->snapshot);
+    }
+    return TRUE;
+}
+
+static gboolean count_there(Work *w, const GroupRecord *record, guint *n, GError **error)
+{
+    *n = 0;
+    for (guint i = 0; i < record->members->len; i++) {
+        const GroupMember *m = record->members->pdata[i];
+        g_autoptr(VolumeId) volume = volume_of(w, m);
+        gboolean there;
+        if (!work_snapshot_there(w, volume, m->snapshot, &there, error))
+            return FALSE;
+        *n += there ? 1 : 0;
+    }
+    return TRUE;
+}
+
+static gboolean remove_snapshots(Work *w, const GroupRecord *record, GError **error)
+{
+    for (guint i = 0; i < record->members->len; i++) {
+        const GroupMember *m = record->members->pdata[i];
+        g_autoptr(VolumeId) volume = volume_of(w, m);
+        if (!w->ops->snapshot_remove(w->session, volume, m->snapshot, w->deadline_us, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* Snapshots, their records, the group's record. */
+static gboolean remove_all(Work *w, const GroupRecord *record, GError **error)
+{
+    if (!remove_snapshots(w, record, error))
+        return FALSE;
+    for (guint i = 0; i < record->members->len; i++) {
+        const GroupMember *m = record->members->pdata[i];
+        if (!work_remove_snapshot_record(w, m->snapshot, error))
+            return FALSE;
+    }
+    g_autofree char *key = group_record_key(w->id->name);
+    return w->ops->record_remove(w->session, key, w->deadline_us, error);
+}
+
+/* Before they are removed: FAILED_PRECONDITION when volumes show one of them; then all stay. */
+static gboolean seal_members(Work *w, const GroupRecord *record, GError **error)
+{
+    for (guint i = 0; i < record->members->len; i++) {
+        const GroupMember *m = record->members->pdata[i];
+        if (shallow_seal(w, m->snapshot, error))
+            continue;
+        while (i-- > 0) {
+            const GroupMember *sealed = record->members->pdata[i];
+            shallow_unseal(w, sealed->snapshot);
+        }
+        return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean take_snapshots(Work *w, const GroupRecord *record, GError **error)
+{
+    gsize n = record->members->len;
+    g_autoptr(GPtrArray) volumes = g_ptr_array_new();
+    g_autofree const char **names = g_new0(const char *, n);
+    for (gsize i = 0; i < n; i++) {
+        const GroupMember *m = record->members->pdata[i];
+        g_ptr_array_add(volumes, volume_of(w, m));
+        names[i] = m->snapshot;
+    }
+    gboolean good = w->ops->snapshot_create_group(
+        w->session, (const VolumeId *const *)volumes->pdata, names, n, w->deadline_us, error);
+    g_ptr_array_foreach(volumes, (GFunc)(void (*)(void))volume_id_free, NULL);
+    return good;
+}
+
+gboolean provision_group_create(const Backend *backend, const VolumeId *group,
+                                const char *request_name, const GPtrArray *sources,
+                                const Secrets *secrets, gint64 deadline_us, GroupRecord **record,
+                                GError **error)
+{
+    work_auto Work w = {0};
+    g_autoptr(GroupRecord) found = NULL;
+    if (!work_open(&w, backend, group, secrets, deadline_us, error) || !check_can(&w, error) ||
+        !find_group(&w, &found, error))
+        return FALSE;
+    if (!found && !claim_name(&w, request_name, sources, &found, error))
+        return FALSE;
+    guint there;
+    if (!check_same(&w, found, request_name, sources, error) || !claim_members(&w, found, error) ||
+        !count_there(&w, found, &there, error))
+        return FALSE;
+    if (there < found->members->len) {
+        GError *cause = NULL;
+        if (there > 0 && !remove_snapshots(&w, found, error))
+            return FALSE;
+        if (!take_snapshots(&w, found, &cause)) {
+            /* Refused for good: nothing of it stays. */
+            if (work_is_not_found(cause) ||
+                g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION))
+                remove_all(&w, found, NULL);
+            g_propagate_error(error, cause);
+            return FALSE;
+        }
+    }
+    *record = g_steal_pointer(&found);
+    return TRUE;
+}
+
+static gboolean check_members(const Work *w, const GroupRecord *record, const GPtrArray *snapshots,
+                              GError **error)
+{
+    gboolean same = !snapshots || snapshots->len == record->members->len;
+    for (guint i = 0; same && snapshots && i < snapshots->len; i++) {
+        gboolean found = FALSE;
+        for (guint k = 0; !found && k < record->members->len; k++) {
+            const GroupMember *m = record->members->pdata[k];
+            found = strcmp(m->snapshot, snapshots->pdata[i]) == 0;
+        }
+        same = found;
+    }
+    if (!same)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "snapshot_ids are not those of group snapshot %s, which has %u", w->id->name,
+                    record->members->len);
+    return same;
+}
+
+gboolean provision_group_delete(const Backend *backend, const VolumeId *group,
+                                const GPtrArray *snapshots, const Secrets *secrets,
+                                gint64 deadline_us, GError **error)
+{
+    work_auto Work w = {0};
+    g_autoptr(GroupRecord) record = NULL;
+    if (!work_open(&w, backend, group, secrets, deadline_us, error) ||
+        !find_group(&w, &record, error))
+        return FALSE;
+    return !record || (check_members(&w, record, snapshots, error) &&
+                       seal_members(&w, record, error) && remove_all(&w, record, error));
+}
+
+gboolean provision_group_look(const Backend *backend, const VolumeId *group,
+                              const GPtrArray *snapshots, const Secrets *secrets,
+                              gint64 deadline_us, GroupRecord **record, GError **error)
+{
+    work_auto Work w = {0};
+    g_autoptr(GroupRecord) found = NULL;
+    guint there = 0;
+    if (!work_open(&w, backend, group, secrets, deadline_us, error) ||
+        !find_group(&w, &found, error) ||
+        (found &&
+         (!check_members(&w, found, snapshots, error) || !count_there(&w, found, &there, error))))
+        return FALSE;
+    if (!found || there < found->members->len) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "group snapshot %s does not exist",
+                    group->name);
+        return FALSE;
+    }
+    *record = g_steal_pointer(&found);
+    return TRUE;
+}

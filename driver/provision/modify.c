@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Changing what may change of a volume. The record is replaced as a whole and only if it is still
+ * what was read, so two changes at once both count and a crash leaves one or the other; limits are
+ * put in force after it, and again by every repetition.
+ */
+#include <string.h>
+#include "driver/provision/internal.h"
+#include "driver/volume/qos.h"
+
+#define TRIES 20
+
+gboolean modify_check(const Work *w, const json_t *changes, GError **error)
+{
+    if (mutable_has_limits(changes) && !w->ops->volume_limit)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "limits: nothing enforces them for type=%s; leave them out",
+                    volume_type_name(w->id->type));
+    else if (json_object_size(changes) > 0 && !w->ops->record_replace)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "volumes of type=%s have no mutable parameters", volume_type_name(w->id->type));
+    else
+        return TRUE;
+    return FALSE;
+}
+
+static gboolean check_can(const Work *w, const json_t *changes, GError **error)
+{
+    if (!w->id->adopted)
+        return modify_check(w, changes, error);
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                "volume %s is ceph-csi's: there is no record of it to change", w->id->name);
+    return FALSE;
+}
+
+/* *done FALSE: somebody else changed the record meanwhile. */
+static gboolean replace(Work *w, const json_t *changes, gboolean *done, GError **error)
+{
+    gsize length;
+    g_autofree char *key = record_key(w->id->name);
+    g_autofree char *text = w->ops->record_read(w->session, key, &length, w->deadline_us, error);
+    g_autofree char *changed =
+        text ? record_change(w->id->name, text, length, changes, error) : NULL;
+    *done = g_strcmp0(text, changed) == 0;
+    return changed && (*done || w->ops->record_replace(w->session, key, text, changed, done,
+                                                       w->deadline_us, error));
+}
+
+gboolean modify_limit(Work *w, const VolumeRecord *record, gint64 bytes, GError **error)
+{
+    json_t *limits = qos_limits(record->params, record->changes, bytes);
+    if (!limits)
+        return TRUE;
+    gboolean good = w->ops->volume_limit(w->session, w->id, limits, w->deadline_us, error);
+    json_decref(limits);
+    return good;
+}
+
+/* By what the record says now, which may have been changed again meanwhile. */
+static gboolean limit_anew(Work *w, const json_t *changes, gint64 bytes, GError **error)
+{
+    g_autoptr(VolumeRecord) record = NULL;
+    return !mutable_has_limits(changes) || (work_find_record(w, &record, error) &&
+                                            (!record || modify_limit(w, record, bytes, error)));
+}
+
+gboolean provision_modify(const Backend *backend, const VolumeId *id, const json_t *changes,
+                          const Secrets *secrets, gint64 deadline_us, GError **error)
+{
+    work_auto Work w = {0};
+    g_autoptr(VolumeRecord) record = NULL;
+    g_autoptr(BackendVolume) volume = NULL;
+    gboolean done = FALSE;
+    if (!work_open(&w, backend, id, secrets, deadline_us, error) ||
+        !check_can(&w, changes, error) || !work_look(&w, &record, &volume, error))
+        return FALSE;
+    for (int i = 0; i < TRIES && !done; i++) {
+        if (!replace(&w, changes, &done, error))
+            return FALSE;
+    }
+    if (!done)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
+                    "volume %s is being changed by others; try again", id->name);
+    return done && limit_anew(&w, changes, volume->bytes, error);
+}
+
+json_t *provision_read_mutable(const Backend *backend, const VolumeId *id, const Secrets *secrets,
+                               gint64 deadline_us, GError **error)
+{
+    work_auto Work w = {0};
+    g_autoptr(VolumeRecord) record = NULL;
+    if (!work_open(&w, backend, id, secrets, deadline_us, error) ||
+        !work_find_record(&w, &record, error))
+        return NULL;
+    if (!record)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "volume %s has no record",
+                    id->name);
+    return record ? json_incref(record->changes) : NULL;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Mending what the audit found, by the steps that a repeated call would take. Whoever repeats that
+ * call at this very moment is not locked out, any more than by a second controller; so after a
+ * record is removed its volume is looked for once more, and when it has come meanwhile, the record
+ * is put back.
+ */
+#include "driver/provision/audit.h"
+#include <string.h>
+#include "driver/provision/internal.h"
+
+/* The record's text and name. */
+static char *read_text(Work *w, const AuditFinding *f, char **key, GError **error)
+{
+    gsize length;
+    *key = f->snapshot ? snapshot_record_key(f->snapshot) : record_key(w->id->name);
+    return w->ops->record_read(w->session, *key, &length, w->deadline_us, error);
+}
+
+/* TRUE when volume or snapshot are there; FALSE also for failures, in *error. */
+static gboolean is_there(Work *w, const AuditFinding *f, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(BackendVolume) volume = NULL;
+    gboolean there;
+    if (f->snapshot) {
+        there = w->ops->snapshot_look(w->session, w->id, f->snapshot, w->deadline_us, &cause);
+    } else {
+        volume = w->ops->volume_look(w->session, w->id, w->deadline_us, &cause);
+        there = volume != NULL;
+    }
+    if (!there && !work_is_not_found(cause))
+        g_propagate_error(error, g_steal_pointer(&cause));
+    return there;
+}
+
+static gboolean came_back(const AuditFinding *f, GError **error)
+{
+    g_autofree char *name = audit_finding_name(f);
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
+                "%s has come meanwhile: a call is under way; audit again", name);
+    return FALSE;
+}
+
+static gboolean drop_record(Work *w, const AuditFinding *f, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autofree char *key = NULL;
+    g_autofree char *text = read_text(w, f, &key, &cause);
+    if (!text) {
+        if (work_is_not_found(cause))
+            return TRUE;
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    if (is_there(w, f, &cause))
+        return came_back(f, error);
+    gboolean existed;
+    if (cause || !w->ops->record_remove(w->session, key, w->deadline_us, &cause)) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    if (!is_there(w, f, &cause) && !cause)
+        return TRUE;
+    /* In doubt the record stays: without one a volume could not be deleted any more. */
+    if (!w->ops->record_create(w->session, key, text, &existed, w->deadline_us, error))
+        return FALSE;
+    if (!cause)
+        return came_back(f, error);
+    g_propagate_error(error, g_steal_pointer(&cause));
+    return FALSE;
+}
+
+static gboolean drop_incomplete(Work *w, const AuditFinding *f, GError **error)
+{
+    g_autoptr(VolumeRecord) record = NULL;
+    g_autoptr(BackendVolume) volume = NULL;
+    if (!work_find_record(w, &record, error) || !work_find_volume(w, &volume, error))
+        return FALSE;
+    if (!record)
+        return TRUE;
+    if (volume && (!volume->incomplete || volume->copying))
+        return came_back(f, error);
+    return work_remove_volume(w, error) && copy_clean(w, record, error) && drop_record(w, f, error);
+}
+
+static gboolean finish_copy(Work *w, GError **error)
+{
+    g_autoptr(VolumeRecord) record = NULL;
+    g_autoptr(BackendVolume) volume = NULL;
+    return work_look(w, &record, &volume, error) &&
+           (volume->bytes >= record->bytes ||
+            w->ops->volume_resize(w->session, w->id, record->bytes, w->deadline_us, error)) &&
+           copy_clean(w, record, error);
+}
+
+/*
+ * What cannot be looked at may still be something that takes the name: removed as by DeleteVolume.
+ * A volume without a copy of its own holds its snapshot.
+ */
+static gboolean drop_volume_record(Work *w, const AuditFinding *f, GError **error)
+{
+    g_autoptr(VolumeRecord) record = NULL;
+    g_autoptr(GError) cause = NULL;
+    if (!work_find_record(w, &record, error))
+        return FALSE;
+    if (!record)
+        return TRUE;
+    if (record->backing)
+        return shallow_release(w, record, error) && drop_record(w, f, error);
+    if (is_there(w, f, &cause))
+        return came_back(f, error);
+    if (cause) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    return work_remove_volume(w, error) && copy_clean(w, record, error) && drop_record(w, f, error);
+}
+
+static gboolean mend(Work *w, const AuditFinding *f, GError **error)
+{
+    switch (f->kind) {
+    case AUDIT_RECORD_WITHOUT_VOLUME:
+        return drop_volume_record(w, f, error);
+    case AUDIT_RECORD_WITHOUT_SNAPSHOT:
+        return drop_record(w, f, error);
+    case AUDIT_VOLUME_INCOMPLETE:
+    case AUDIT_COPY_FAILED:
+        return drop_incomplete(w, f, error);
+    case AUDIT_COPY_UNFINISHED:
+        return finish_copy(w, error);
+    case AUDIT_COPY_SNAPSHOT:
+    case AUDIT_SNAPSHOT_WITHOUT_RECORD:
+        return w->ops->snapshot_remove(w->session, w->id, f->snapshot, w->deadline_us, error);
+    case AUDIT_VOLUME_WITHOUT_RECORD:
+        return w->ops->volume_remove(w->session, w->id, FALSE, w->deadline_us, error);
+    case AUDIT_LEFTOVER:
+        return w->ops->leftover_remove(w->session, w->id->name, w->deadline_us, error);
+    case AUDIT_RECORD_DAMAGED:
+        break;
+    }
+    g_assert_not_reached();
+}
+
+/* Whether it may be mended at all. */
+static gboolean check_allowed(const AuditFinding *f, gint64 min_age_seconds, gboolean named,
+                              GError **error)
+{
+    const AuditText *text = audit_text(f->kind);
+    gint64 age = g_get_real_time() / G_USEC_PER_SEC - f->created;
+    const char *why = NULL;
+    if (text->mend == AUDIT_MEND_BY_HAND)
+        why = "it is mended by hand only";
+    else if (text->mend == AUDIT_MEND_BY_NAME && !named)
+        why = "it may hold data: name it with --remove";
+    else if (text->mend == AUDIT_MEND_SAFE && f->created && age < min_age_seconds)
+        why = "it is young, a call may be under way; see --min-age";
+    if (why)
+        g_set_error_literal(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION, why);
+    return !why;
+}
+
+gboolean provision_repair(const Backend *backend, const AuditFinding *f, const Secrets *secrets,
+                          gint64 step_ms, gint64 min_age_seconds, gboolean named, GError **error)
+{
+    work_auto Work w = {0};
+    return check_allowed(f, min_age_seconds, named, error) &&
+           work_open(&w, backend, f->id, secrets, g_get_monotonic_time() + step_ms * 1000, error) &&
+           mend(&w, f, error);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The audit over all backends, clusters and places, with the driver's own user, as lists
+ * (service/places.c). A cluster that does not answer is told of and the others are looked at.
+ */
+#ifndef HEARTH_DRIVER_SERVICE_CONTROLLER_AUDIT_H
+#define HEARTH_DRIVER_SERVICE_CONTROLLER_AUDIT_H
+
+#include "driver/provision/audit.h"
+
+typedef struct AuditConfig {
+    Backend *const *backends; /* borrowed */
+    gsize n_backends;
+    const char *secret_dir; /* NULL: none, which is an error where a backend needs one */
+    const char *cluster_id; /* NULL: all */
+    gboolean repair;        /* mend what is safe */
+    gint64 min_age_seconds;
+    char *const *remove; /* names or IDs of findings to mend that may hold data; NULL: none */
+} AuditConfig;
+
+typedef struct AuditResult {
+    AuditReport *report; /* findings in the order of cluster, place and name */
+    GPtrArray *errors;   /* char*: what could not be seen, and names that fit no one finding */
+    guint places;
+} AuditResult;
+
+AuditResult *audit_run(const AuditConfig *config);
+void audit_result_free(AuditResult *result);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(AuditResult, audit_result_free)
+
+#endif

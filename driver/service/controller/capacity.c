@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The room for more volumes. Of a class without a dataset it is what the cluster has free, the same
+ * on every node, and asked for once for all of them (free_space.h).
+ *
+ * Volumes of a class with a dataset of S bytes take no room; what is told of a node is how warm the
+ * dataset is there. The scheduler scores a node 100 * (1 - request / capacity)
+ * (StorageCapacityScoring), so a node that has the fraction w gets the capacity S / (1 - w): a
+ * claim for S bytes scores 100 * w. A cold node has the capacity S and the score 0, and is still
+ * good enough: whether a claim fits is judged by the maximum, which is no bound, for a claim may
+ * ask for more than S.
+ *
+ * Source: k8s.io/kubernetes, plugin volumebinding; CSIStorageCapacity, storage.k8s.io/v1.
+ */
+#include <string.h>
+#include "driver/service/capability.h"
+#include "driver/service/controller/internal.h"
+#include "driver/service/controller/free_space.h"
+#include "driver/volume/capacity.h"
+#include "driver/volume/dataset_key.h"
+#include "driver/volume/topology.h"
+
+/* A whole dataset would have no end of room. In percent, as the scheduler's scores are: what
+ * differs by less is not worth writing. */
+#define WARM_MOST 99
+
+/* What all clusters have. */
+typedef struct Sum {
+    gint64 deadline_us;
+    GHashTable *of_cluster; /* ID -> gint64 */
+} Sum;
+
+/* File systems and pools of one cluster share its disks: the roomiest counts for all of them. */
+static gboolean visit_room(const Backend *b, const VolumeId *place, const Secrets *secrets,
+                           void *data, gboolean *stop, GError **error)
+{
+    (void)stop;
+    Sum *sum = data;
+    gint64 available = 0;
+    if (!provision_capacity(b, place, NULL, secrets, sum->deadline_us, &available, error))
+        return FALSE;
+    const char *cluster = place->cluster_id ? place->cluster_id : "";
+    const gint64 *known = g_hash_table_lookup(sum->of_cluster, cluster);
+    if (!known || *known < available)
+        g_hash_table_insert(sum->of_cluster, g_strdup(cluster),
+                            g_memdup2(&available, sizeof(available)));
+    return TRUE;
+}
+
+static gint64 total(const Sum *sum)
+{
+    GHashTableIter iter;
+    gpointer bytes;
+    gint64 bytes_of_all = 0;
+    g_hash_table_iter_init(&iter, sum->of_cluster);
+    while (g_hash_table_iter_next(&iter, NULL, &bytes))
+        bytes_of_all += *(gint64 *)bytes;
+    return bytes_of_all;
+}
+
+/* The node that the request is of; NULL: it names none. */
+static const char *node_of(const Csi__V1__GetCapacityRequest *r)
+{
+    const Csi__V1__Topology *topology = r->accessible_topology;
+    for (size_t i = 0; topology && i < topology->n_segments; i++)
+        if (strcmp(topology->segments[i]->key, TOPOLOGY_NODE) == 0)
+            return topology->segments[i]->value;
+    return NULL;
+}
+
+/* FALSE: nobody knows the dataset, so no node is better than another. */
+static gboolean warm_capacity(const Controller *c, const VolumeParams *params,
+                              const VolumeId *place, const char *node, gint64 *capacity)
+{
+    WarmthOf of;
+    if (!c->warmth || !params->dataset)
+        return FALSE;
+    g_autofree char *path = dataset_name_parent(params->dataset, place->group);
+    g_autofree char *key = dataset_key(place->cluster_id, place->fs_name, path);
+    if (!key || !warmth_of(c->warmth, key, node, &of))
+        return FALSE;
+    const int percent = (int)MIN(100.0 * (double)of.bytes / (double)of.total + 0.5, WARM_MOST);
+    *capacity = (gint64)MIN((double)of.total * 100 / (100 - percent), 9e18);
+    return TRUE;
+}
+
+static Csi__V1__Int64Value *bound(RpcCall *call, gint64 bytes)
+{
+    Csi__V1__Int64Value *value = rpc_alloc(call, sizeof(*value));
+    if (!value)
+        return NULL;
+    csi__v1__int64_value__init(value);
+    value->value = bytes;
+    return value;
+}
+
+typedef struct Question {
+    const Controller *controller;
+    const Backend *backend;
+    const VolumeId *place;
+    const char *pool; /* NULL: the place's own */
+} Question;
+
+static gboolean ask(void *data, gint64 deadline_us, gint64 *bytes, GError **error)
+{
+    const Question *q = data;
+    g_autoptr(Secrets) secrets = NULL;
+    return controller_own_secrets(q->controller, q->backend, q->place->cluster_id, &secrets,
+                                  error) &&
+           provision_capacity(q->backend, q->place, q->pool, secrets, deadline_us, bytes, error);
+}
+
+static gboolean room_of_class(const Controller *c, const Backend *b, const VolumeParams *params,
+                              const VolumeId *place, gint64 deadline_us, gint64 *bytes,
+                              GError **error)
+{
+    Question question = {c, b, place, params->data_pool ? params->data_pool : params->pool};
+    g_autofree char *where = volume_id_place_text(place);
+    g_autofree char *pool =
+        question.pool ? g_strdup_printf("%s, pool %s", where, question.pool) : g_strdup(where);
+    return room_of(c->room, place->cluster_id ? place->cluster_id : "", pool, ask, &question,
+                   deadline_us, bytes, error);
+}
+
+static gboolean of_class(const Controller *c, RpcCall *call, const Csi__V1__GetCapacityRequest *r,
+                         const Backend *b, VolumeParams *params, gint64 deadline_us,
+                         Csi__V1__GetCapacityResponse *out, GError **error)
+{
+    gboolean none;
+    if (!controller_capacity_pool(c, r->accessible_topology, params, &none, error))
+        return FALSE;
+    if (none)
+        return TRUE; /* no volume of the class is made there */
+    g_autoptr(VolumeId) place = b->ops->locate(b->impl, params, error);
+    if (!place)
+        return FALSE;
+    out->minimum_volume_size = bound(call, capacity_step(params->type));
+    if (warm_capacity(c, params, place, node_of(r), &out->available_capacity)) {
+        out->maximum_volume_size = bound(call, G_MAXINT64);
+        return TRUE;
+    }
+    if (!room_of_class(c, b, params, place, deadline_us, &out->available_capacity, error))
+        return FALSE;
+    out->maximum_volume_size = bound(call, params->dataset ? G_MAXINT64 : out->available_capacity);
+    return TRUE;
+}
+
+CONTROLLER_HANDLER(controller_get_capacity)
+{
+    Controller *c = service;
+    const Csi__V1__GetCapacityRequest *r = (const Csi__V1__GetCapacityRequest *)request;
+    Csi__V1__GetCapacityResponse *out = (Csi__V1__GetCapacityResponse *)response;
+    Sum sum = {.deadline_us = controller_deadline(call)};
+    g_autoptr(GError) cause = NULL;
+    if (r->n_volume_capabilities &&
+        !capability_check_form(r->volume_capabilities, r->n_volume_capabilities, error))
+        return FALSE;
+    if (r->n_parameters == 0) { /* all there is */
+        g_autoptr(GHashTable) of_cluster =
+            g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+        sum.of_cluster = of_cluster;
+        gboolean good = controller_each_place(c, NULL, visit_room, &sum, sum.deadline_us, error);
+        out->available_capacity = total(&sum);
+        return good;
+    }
+    g_autoptr(GHashTable) parameters = CONTEXT_TABLE(r->parameters, r->n_parameters);
+    g_autoptr(VolumeParams) params = params_parse(parameters, error);
+    const Backend *b = params ? controller_backend(c, params->type, error) : NULL;
+    if (!b)
+        return FALSE;
+    /* Volumes that cannot be made have no room. */
+    if (!capability_check_supported(r->volume_capabilities, r->n_volume_capabilities, params->type,
+                                    &cause))
+        return TRUE;
+    return of_class(c, call, r, b, params, sum.deadline_us, out, error);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the Controller service share. */
+#ifndef HEARTH_DRIVER_SERVICE_CONTROLLER_INTERNAL_H
+#define HEARTH_DRIVER_SERVICE_CONTROLLER_INTERNAL_H
+
+#include <pthread.h>
+#include "csi.pb-c.h"
+#include "driver/provision/provision.h"
+#include "common/busy.h"
+#include "driver/service/node/context.h"
+#include "driver/service/controller/controller.h"
+#include "driver/warmth/warmth.h"
+
+#define CONTROLLER_MAX_BACKENDS 4
+
+struct Controller {
+    Backend *backends[CONTROLLER_MAX_BACKENDS];
+    gsize n_backends;
+    Busy *busy;
+    char *secret_dir; /* NULL: none */
+    gboolean set_metadata;
+    GPtrArray *domains;  /* names of the labels of --domainlabels; NULL: none */
+    char *domain_prefix; /* of their topology; NULL as well */
+    char *cluster_name;  /* NULL: none */
+    Warmth *warmth;      /* NULL: nothing is known of nodes */
+    struct Room *room;
+    pthread_mutex_t told_lock;
+    GHashTable *told; /* parameters without a meaning that were logged; guarded by told_lock */
+};
+
+/* When the answer must be ready. */
+gint64 controller_deadline(const RpcCall *call);
+/* INVALID_ARGUMENT when the type is not enabled. */
+const Backend *controller_backend(const Controller *c, VolumeType type, GError **error);
+/* The request's secrets, NULL for a backend without. */
+gboolean controller_secrets(const Backend *b, GHashTable *map, Secrets **secrets, GError **error);
+/* As above of the driver's own user, for requests that carry none. FAILED_PRECONDITION. */
+gboolean controller_own_secrets(const Controller *c, const Backend *b, const char *cluster_id,
+                                Secrets **secrets, GError **error);
+/* The first of these, or the second when the request has no secret: its class need not name one. */
+gboolean controller_user(const Controller *c, const Backend *b, const VolumeId *id,
+                         GHashTable *given, Secrets **secrets, GError **error);
+/*
+ * The secrets to delete a snapshot or a group with, NULL for those of the driver's own user: what
+ * an administrator has given to Kubernetes by its handle has no class, and so no secret. Without
+ * such a user, the empty ones given.
+ */
+GHashTable *controller_deleter(const Controller *c, GHashTable *given);
+
+/*
+ * What a volume's ID leads to: its place, the backend, and the user of the request, or the driver's
+ * own for `given` NULL. IDs of ceph-csi are looked up in the cluster. NOT_FOUND: there is no such
+ * place, or the ID is none of both.
+ */
+typedef struct VolumeRef {
+    VolumeId *id;
+    const Backend *backend;
+    Secrets *secrets;
+} VolumeRef;
+gboolean controller_resolve(const Controller *c, const char *text, GHashTable *given,
+                            gint64 deadline_us, VolumeRef *ref, GError **error);
+/* The same of a snapshot's ID. */
+gboolean controller_resolve_snapshot(const Controller *c, const char *text, GHashTable *given,
+                                     gint64 deadline_us, VolumeRef *ref, GError **error);
+void controller_ref_clear(VolumeRef *ref);
+#define ref_auto __attribute__((cleanup(controller_ref_clear)))
+
+static inline void controller_json_clear(json_t **json)
+{
+    json_decref(*json);
+}
+#define json_auto __attribute__((cleanup(controller_json_clear)))
+
+/* A Volume of the call's memory; NULL when that is exhausted. */
+Csi__V1__Volume *controller_volume(RpcCall *call, const char *id, const VolumeId *where,
+                                   const VolumeRecord *record, const BackendVolume *volume);
+
+/* The volume's place and name; its ID as text is *text. */
+VolumeId *controller_place(const Backend *b, const VolumeParams *params, const char *request_name,
+                           char **text, GError **error);
+
+/*
+ * accessible.c: sets params->pool and data_pool to those of the chosen pool, of the params; *chosen
+ * is NULL for a class that constrains none. RESOURCE_EXHAUSTED: none is accessible.
+ */
+gboolean controller_choose_pool(const Controller *c, const Csi__V1__CreateVolumeRequest *r,
+                                const Backend *b, VolumeParams *params, GHashTable *given,
+                                gint64 deadline_us, const TopologyPool **chosen, GError **error);
+/* The same for a place whose room is asked for (NULL: none); *none: it has no pool. */
+gboolean controller_capacity_pool(const Controller *c, const Csi__V1__Topology *place,
+                                  VolumeParams *params, gboolean *none, GError **error);
+/* Says of the volume that only the places of the pool, which may be NULL, reach it. */
+void controller_accessible(const Controller *c, RpcCall *call, const TopologyPool *pool,
+                           Csi__V1__Volume *volume);
+
+/* describe.c: keeps whom they are for with a volume, and with a snapshot, that was just made. */
+void controller_describe_volume(const Controller *c, const Backend *b, const VolumeId *id,
+                                const VolumeParams *params, const Secrets *secrets,
+                                gint64 deadline_us);
+void controller_describe_snapshot(const Controller *c, const Backend *b, const VolumeId *source,
+                                  const char *snapshot, GHashTable *parameters,
+                                  const Secrets *secrets, gint64 deadline_us);
+
+/* snapshot.c: a Snapshot of the call's memory; NULL when that is exhausted. */
+Csi__V1__Snapshot *controller_snapshot(RpcCall *call, const VolumeId *id,
+                                       const SnapshotRecord *record);
+/*
+ * Checks the parameters of a class of snapshots against a volume it is to be taken of. *prefix,
+ * which comes with the default, is the value of the parameter `prefix_name`, borrowed.
+ */
+gboolean controller_snapshot_class(GHashTable *parameters, const VolumeId *source,
+                                   const char *prefix_name, const char **prefix, GError **error);
+
+/* Handlers, in the files named. */
+#define CONTROLLER_HANDLER(name)                                                                   \
+    gboolean name(RpcCall *call, const ProtobufCMessage *request, ProtobufCMessage *response,      \
+                  void *service, GError **error)
+/* modify.c */
+CONTROLLER_HANDLER(controller_modify_volume);
+/* validate.c */
+CONTROLLER_HANDLER(controller_validate_volume_capabilities);
+/* volumes.c */
+CONTROLLER_HANDLER(controller_expand_volume);
+CONTROLLER_HANDLER(controller_list_volumes);
+CONTROLLER_HANDLER(controller_get_volume);
+/* capacity.c */
+CONTROLLER_HANDLER(controller_get_capacity);
+/* snapshot.c */
+CONTROLLER_HANDLER(controller_create_snapshot);
+CONTROLLER_HANDLER(controller_delete_snapshot);
+CONTROLLER_HANDLER(controller_list_snapshots);
+CONTROLLER_HANDLER(controller_get_snapshot);
+
+/*
+ * Lists go through clusters and places in their order; see lists.c. A visit gets the user of the
+ * place: the given one, or the driver's own when `given` is empty. *stop ends without an error.
+ */
+typedef gboolean (*PlaceVisit)(const Backend *b, const VolumeId *place, const Secrets *secrets,
+                               void *data, gboolean *stop, GError **error);
+gboolean controller_each_place(const Controller *c, GHashTable *given, PlaceVisit visit, void *data,
+                               gint64 deadline_us, GError **error);
+/* Where a place is to the one of a token: -1 before it, 0 the same, 1 after it or no token. */
+int controller_place_order(const VolumeId *place, const VolumeId *token);
+/* The number of entries of a page. INVALID_ARGUMENT. */
+gboolean controller_page(gint32 max_entries, guint *max, GError **error);
+/* Sets ABORTED for a starting_token that is none. */
+void controller_bad_token(GError **error);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What lists have in common. The order is that of types, clusters, file systems or pools, and
+ * names, so that a token, which is the ID of the last element given, says where to go on, whether
+ * that element is still there or not. A cluster that does not answer makes the whole list fail: a
+ * CO takes what is not in a list for gone.
+ */
+#include <string.h>
+#include "driver/service/controller/internal.h"
+
+/* A page when the CO sets no bound, or a larger one: an answer must fit into a call. */
+#define PAGE_MAX 500
+
+static gint compare_places(gconstpointer a, gconstpointer b)
+{
+    const VolumeId *x = *(VolumeId *const *)a, *y = *(VolumeId *const *)b;
+    return volume_id_compare_places(x, y);
+}
+
+int controller_place_order(const VolumeId *place, const VolumeId *token)
+{
+    if (!token)
+        return 1;
+    if (place->type != token->type)
+        return place->type < token->type ? -1 : 1;
+    int order = compare_places(&place, &token);
+    return order < 0 ? -1 : order > 0;
+}
+
+gboolean controller_page(gint32 max_entries, guint *max, GError **error)
+{
+    if (max_entries < 0)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "max_entries is negative");
+    *max = max_entries > 0 ? MIN((guint)max_entries, PAGE_MAX) : PAGE_MAX;
+    return max_entries >= 0;
+}
+
+void controller_bad_token(GError **error)
+{
+    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
+                "starting_token is none of this driver; begin the list again without one");
+}
+
+static gboolean secrets_of(const Controller *c, const Backend *b, const VolumeId *cluster,
+                           GHashTable *given, Secrets **secrets, GError **error)
+{
+    if (given && g_hash_table_size(given) > 0)
+        return controller_secrets(b, given, secrets, error);
+    return controller_own_secrets(c, b, cluster->cluster_id, secrets, error);
+}
+
+/* What the user of a list may not even ask for is none of its places, if it has any. */
+typedef struct Seen {
+    guint places;
+    GError *denied;
+} Seen;
+
+static gboolean each_of_backend(const Controller *c, const Backend *b, GHashTable *given,
+                                PlaceVisit visit, void *data, gint64 deadline_us, gboolean *stop,
+                                Seen *seen, GError **error)
+{
+    g_autoptr(GPtrArray) clusters = b->ops->clusters(b->impl, error);
+    if (!clusters)
+        return FALSE;
+    g_ptr_array_sort(clusters, compare_places);
+    for (guint i = 0; i < clusters->len && !*stop; i++) {
+        const VolumeId *cluster = clusters->pdata[i];
+        g_autoptr(Secrets) secrets = NULL;
+        if (!secrets_of(c, b, cluster, given, &secrets, error))
+            return FALSE;
+        g_autoptr(GError) cause = NULL;
+        g_autoptr(GPtrArray) places =
+            b->ops->places(b->impl, cluster, secrets, deadline_us, &cause);
+        /* The user of a request is of one cluster, and the others need not know it. */
+        if (!places && given && clusters->len > 1 &&
+            g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_UNAUTHENTICATED))
+            continue;
+        if (!places && g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_PERMISSION_DENIED)) {
+            if (!seen->denied)
+                seen->denied = g_steal_pointer(&cause);
+            continue;
+        }
+        if (!places) {
+            g_propagate_error(error, g_steal_pointer(&cause));
+            return FALSE;
+        }
+        g_ptr_array_sort(places, compare_places);
+        seen->places += places->len;
+        for (guint k = 0; k < places->len && !*stop; k++) {
+            if (!visit(b, places->pdata[k], secrets, data, stop, error))
+                return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+gboolean controller_each_place(const Controller *c, GHashTable *given, PlaceVisit visit, void *data,
+                               gint64 deadline_us, GError **error)
+{
+    gboolean stop = FALSE, good = TRUE;
+    Seen seen = {0};
+    for (int type = 0; type <= VOLUME_DIR && !stop && good; type++) {
+        for (gsize i = 0; i < c->n_backends && !stop && good; i++) {
+            if (c->backends[i]->ops->type == (VolumeType)type)
+                good = each_of_backend(c, c->backends[i], given, visit, data, deadline_us, &stop,
+                                       &seen, error);
+        }
+    }
+    if (good && seen.denied && seen.places == 0) {
+        g_propagate_error(error, g_steal_pointer(&seen.denied));
+        good = FALSE;
+    }
+    g_clear_error(&seen.denied);
+    return good;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From a volume's ID to where it is. An ID of ours says all by itself. One of ceph-csi leaves open
+ * whether it is of CephFS or RBD: it is of the first backend whose cluster has a volume of that
+ * name at that place or has it in its journal, and else of the first that has such a place.
+ */
+#include <string.h>
+#include "driver/service/controller/internal.h"
+
+void controller_ref_clear(VolumeRef *ref)
+{
+    volume_id_free(ref->id);
+    secrets_free(ref->secrets);
+    *ref = (VolumeRef){0};
+}
+
+static gboolean user_of(const Controller *c, const Backend *b, const char *cluster_id,
+                        GHashTable *given, Secrets **secrets, GError **error)
+{
+    return given ? controller_secrets(b, given, secrets, error)
+                 : controller_own_secrets(c, b, cluster_id, secrets, error);
+}
+
+/* Whether the backend has the volume itself; FALSE with an error for a failure. */
+static gboolean has_volume(const VolumeRef *ref, gint64 deadline_us, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(VolumeRecord) record = NULL;
+    g_autoptr(BackendVolume) volume = NULL;
+    if (provision_look(ref->backend, ref->id, ref->secrets, deadline_us, &record, &volume, &cause))
+        return TRUE;
+    if (!g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND)) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return FALSE;
+    }
+    g_autofree char *name = NULL;
+    return provision_adopted_known(ref->backend, ref->id, JOURNAL_VOLUME, ref->secrets, deadline_us,
+                                   &name, error) &&
+           name;
+}
+
+/* Whether the journal has the snapshot; the ID is the snapshot's then. FALSE as above. */
+static gboolean has_snapshot(const VolumeRef *ref, gint64 deadline_us, GError **error)
+{
+    char *name = NULL;
+    if (!provision_adopted_known(ref->backend, ref->id, JOURNAL_SNAPSHOT, ref->secrets, deadline_us,
+                                 &name, error) ||
+        !name)
+        return FALSE;
+    g_free(ref->id->name);
+    ref->id->name = name;
+    return TRUE;
+}
+
+typedef gboolean (*Has)(const VolumeRef *ref, gint64 deadline_us, GError **error);
+
+static gboolean resolve_adopted(const Controller *c, const AdoptedId *adopted, Has has_it,
+                                GHashTable *given, gint64 deadline_us, VolumeRef *ref,
+                                GError **error)
+{
+    for (gsize i = 0; i < c->n_backends; i++) {
+        const Backend *b = c->backends[i];
+        GError *cause = NULL;
+        ref_auto VolumeRef found = {.backend = b};
+        if (!b->ops->adopt)
+            continue;
+        if (!user_of(c, b, adopted->cluster_id, given, &found.secrets, error))
+            return FALSE;
+        found.id = b->ops->adopt(b->impl, adopted, found.secrets, deadline_us, &cause);
+        gboolean has = found.id && has_it(&found, deadline_us, &cause);
+        if (cause) {
+            g_propagate_error(error, cause);
+            return FALSE;
+        }
+        if (found.id && (has || !ref->id)) {
+            controller_ref_clear(ref);
+            *ref = found;
+            found = (VolumeRef){0};
+        }
+        if (has)
+            break;
+    }
+    if (!ref->id)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND,
+                    "volume %s of ceph-csi: cluster %s has no file system and no pool of number "
+                    "%" G_GUINT64_FORMAT,
+                    adopted->uuid, adopted->cluster_id, adopted->location);
+    return ref->id != NULL;
+}
+
+gboolean controller_resolve(const Controller *c, const char *text, GHashTable *given,
+                            gint64 deadline_us, VolumeRef *ref, GError **error)
+{
+    g_autoptr(AdoptedId) adopted = adopted_id_decode(text);
+    if (adopted)
+        return resolve_adopted(c, adopted, has_volume, given, deadline_us, ref, error);
+    ref->id = volume_id_decode(text, error);
+    ref->backend = ref->id ? controller_backend(c, ref->id->type, error) : NULL;
+    return ref->backend &&
+           user_of(c, ref->backend, ref->id->cluster_id, given, &ref->secrets, error);
+}
+
+gboolean controller_resolve_snapshot(const Controller *c, const char *text, GHashTable *given,
+                                     gint64 deadline_us, VolumeRef *ref, GError **error)
+{
+    g_autoptr(AdoptedId) adopted = adopted_id_decode(text);
+    if (adopted)
+        return resolve_adopted(c, adopted, has_snapshot, given, deadline_us, ref, error);
+    ref->id = snapshot_id_decode(text, error);
+    ref->backend = ref->id ? controller_backend(c, ref->id->type, error) : NULL;
+    return ref->backend &&
+           user_of(c, ref->backend, ref->id->cluster_id, given, &ref->secrets, error);
+}

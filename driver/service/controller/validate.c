@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ValidateVolumeCapabilities: whether a volume that is there is what the request says. What it
+ * confirms it has compared, each part of it.
+ */
+#include <string.h>
+#include "driver/service/capability.h"
+#include "driver/service/controller/internal.h"
+#include "driver/volume/attributes.h"
+
+/* NULL: the volume is what the request says. Else why not, the caller's. */
+static char *mismatch(const Csi__V1__ValidateVolumeCapabilitiesRequest *r, const VolumeId *id,
+                      const VolumeRecord *record, const BackendVolume *volume)
+{
+    g_autoptr(GError) cause = NULL;
+    if (!capability_check_supported(r->volume_capabilities, r->n_volume_capabilities, id->type,
+                                    &cause))
+        return g_strdup(cause->message);
+    if (record->backing && !capability_reads_only(r->volume_capabilities, r->n_volume_capabilities))
+        return g_strdup("volume_capabilities: the volume is a snapshot, for reading only");
+    g_autoptr(GHashTable) wanted = CONTEXT_TABLE(r->mutable_parameters, r->n_mutable_parameters);
+    json_auto json_t *changes = mutable_parse(wanted, id->type, &cause);
+    if (!changes)
+        return g_strdup(cause->message);
+    const char *other = mutable_difference(changes, record->changes);
+    if (other)
+        return g_strdup_printf("mutable_parameters: the volume has another %s", other);
+
+    g_autoptr(GHashTable) context = CONTEXT_TABLE(r->volume_context, r->n_volume_context);
+    ContextPair pairs[CONTEXT_MAX];
+    gsize n = context_of(id, record, volume, pairs);
+    const char *differs = context_difference(pairs, n, context);
+    char *text = differs ? g_strdup_printf("volume_context: %s is another one's", differs) : NULL;
+    context_clear(pairs, n);
+    if (text || r->n_parameters == 0)
+        return text;
+    if (id->adopted)
+        return g_strdup("parameters: those of a volume of ceph-csi are in its journal");
+
+    g_autoptr(GHashTable) parameters = CONTEXT_TABLE(r->parameters, r->n_parameters);
+    g_autoptr(VolumeParams) params = params_parse(parameters, &cause);
+    CapacityRange any = {0};
+    if (!params || !record_check_same(record, record->request_name, params, id, record->source,
+                                      NULL, any, &cause))
+        return g_strdup(cause->message);
+    return NULL;
+}
+
+/*
+ * A volume of an admin's has neither record nor subvolume: what can be known of it without mounting
+ * is that its place is there and takes this user. *why: the caller's.
+ */
+static gboolean check_static(const Controller *c,
+                             const Csi__V1__ValidateVolumeCapabilitiesRequest *r,
+                             GHashTable *context, GHashTable *given, gint64 deadline_us, char **why,
+                             GError **error)
+{
+    VolumeId place = {.cluster_id = (char *)attributes_get(context, "clusterID"),
+                      .fs_name = (char *)attributes_get(context, "fsName"),
+                      .pool = (char *)attributes_get(context, "pool"),
+                      .rados_namespace = (char *)attributes_get(context, "radosNamespace")};
+    g_autoptr(GError) cause = NULL;
+    if (!attributes_check(r->volume_id, context, error) ||
+        !attributes_type(r->volume_id, context, &place.type, error))
+        return FALSE;
+    const Backend *b = controller_backend(c, place.type, error);
+    if (!b)
+        return FALSE;
+    if (!place.cluster_id ||
+        (place.type == VOLUME_CEPHFS &&
+         (!place.fs_name ||
+          (!attributes_root_path(context) && !g_hash_table_lookup(context, "dataset")))) ||
+        (place.type == VOLUME_RBD && !place.pool)) {
+        *why =
+            g_strdup(place.type == VOLUME_RBD
+                         ? "volume_context: a static image has clusterID and pool"
+                         : "volume_context: a static volume has clusterID, fsName, and rootPath or "
+                           "dataset");
+        return TRUE;
+    }
+    if (!place.rados_namespace)
+        place.rados_namespace = (char *)"";
+    if (!capability_check_supported(r->volume_capabilities, r->n_volume_capabilities, place.type,
+                                    &cause)) {
+        *why = g_strdup(cause->message);
+        return TRUE;
+    }
+    if (attributes_is_snapshot(context) &&
+        !capability_reads_only(r->volume_capabilities, r->n_volume_capabilities)) {
+        *why = g_strdup("volume_capabilities: the volume is a snapshot, for reading only");
+        return TRUE;
+    }
+    g_autoptr(Secrets) secrets = NULL;
+    if (!controller_secrets(b, given, &secrets, error))
+        return FALSE;
+    void *session = b->ops->open(b->impl, &place, secrets, deadline_us, &cause);
+    if (session)
+        b->ops->close(session);
+    else if (g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT))
+        *why = g_strdup(cause->message);
+    else
+        g_propagate_error(error, g_steal_pointer(&cause));
+    return session || *why;
+}
+
+CONTROLLER_HANDLER(controller_validate_volume_capabilities)
+{
+    Controller *c = service;
+    const Csi__V1__ValidateVolumeCapabilitiesRequest *r =
+        (const Csi__V1__ValidateVolumeCapabilitiesRequest *)request;
+    Csi__V1__ValidateVolumeCapabilitiesResponse *out =
+        (Csi__V1__ValidateVolumeCapabilitiesResponse *)response;
+    g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
+    g_autoptr(GHashTable) context = CONTEXT_TABLE(r->volume_context, r->n_volume_context);
+    g_autofree char *why = NULL;
+    gint64 deadline_us = controller_deadline(call);
+    /* What is wrong with the request itself comes before whether there is such a volume. */
+    if (*r->volume_id &&
+        !capability_check_form(r->volume_capabilities, r->n_volume_capabilities, error))
+        return FALSE;
+    if (g_strcmp0(g_hash_table_lookup(context, "staticVolume"), "true") == 0) {
+        if (!check_static(c, r, context, given, deadline_us, &why, error))
+            return FALSE;
+    } else {
+        ref_auto VolumeRef ref = {0};
+        g_autoptr(VolumeRecord) record = NULL;
+        g_autoptr(BackendVolume) volume = NULL;
+        if (!controller_resolve(c, r->volume_id, given, deadline_us, &ref, error) ||
+            !provision_look(ref.backend, ref.id, ref.secrets, deadline_us, &record, &volume, error))
+            return FALSE;
+        why = mismatch(r, ref.id, record, volume);
+    }
+    if (why) {
+        out->message = rpc_strdup(call, why);
+        return TRUE;
+    }
+    /*
+     * The request is of the call's arena, so its parts can be given back as they are; every map's
+     * entry is a message of a key and a value, whatever its descriptor is called.
+     */
+    Csi__V1__ValidateVolumeCapabilitiesResponse__Confirmed *confirmed =
+        rpc_alloc(call, sizeof(*confirmed));
+    if (!confirmed)
+        return TRUE;
+    csi__v1__validate_volume_capabilities_response__confirmed__init(confirmed);
+    confirmed->n_volume_capabilities = r->n_volume_capabilities;
+    confirmed->volume_capabilities = r->volume_capabilities;
+    confirmed->n_volume_context = r->n_volume_context;
+    confirmed->volume_context = (void *)r->volume_context;
+    confirmed->n_parameters = r->n_parameters;
+    confirmed->parameters = (void *)r->parameters;
+    confirmed->n_mutable_parameters = r->n_mutable_parameters;
+    confirmed->mutable_parameters = (void *)r->mutable_parameters;
+    out->confirmed = confirmed;
+    return TRUE;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Of volumes that are there: expand, list, get. ListVolumes and ControllerGetVolume carry no secret
+ * in CSI, so they use the driver's own user; a connection that some earlier request has
+ * authenticated would make the answer depend on what happened before.
+ *
+ * A list goes through clusters, file systems and names in their order. Its token is the ID of the
+ * last volume given: the next page begins after it, whether that volume is still there or not.
+ */
+#include "driver/service/controller/internal.h"
+#include <string.h>
+#include "driver/service/capability.h"
+#include "driver/service/node/condition.h"
+
+CONTROLLER_HANDLER(controller_expand_volume)
+{
+    Controller *c = service;
+    const Csi__V1__ControllerExpandVolumeRequest *r =
+        (const Csi__V1__ControllerExpandVolumeRequest *)request;
+    Csi__V1__ControllerExpandVolumeResponse *out =
+        (Csi__V1__ControllerExpandVolumeResponse *)response;
+    if (!r->capacity_range ||
+        (r->capacity_range->required_bytes == 0 && r->capacity_range->limit_bytes == 0)) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                    "capacity_range is missing or has neither required_bytes nor limit_bytes");
+        return FALSE;
+    }
+    g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
+    gint64 deadline_us = controller_deadline(call);
+    ref_auto VolumeRef ref = {0};
+    Csi__V1__VolumeCapability *capabilities[] = {r->volume_capability};
+    if ((r->volume_capability && !capability_check_form(capabilities, 1, error)) ||
+        !controller_resolve(c, r->volume_id, given, deadline_us, &ref, error) ||
+        (r->volume_capability && !capability_check_supported(capabilities, 1, ref.id->type, error)))
+        return FALSE;
+    g_autoptr(BusyHold) hold = busy_take(c->busy, r->volume_id, NULL, error);
+    CapacityRange range = {r->capacity_range->required_bytes, r->capacity_range->limit_bytes};
+    /*
+     * A quota counts at once on every node. A file system on an image must be told to use it, and
+     * so must the loop device that is all of a block volume.
+     */
+    out->node_expansion_required = ref.id->type == VOLUME_RBD;
+    return hold && provision_expand(ref.backend, ref.id, range, ref.secrets, deadline_us,
+                                    &out->capacity_bytes, error);
+}
+
+#define WELL "the volume is there"
+
+/* Where a list goes on: after `token` of the same type, and from the start of later places. */
+typedef struct Cursor {
+    const VolumeId *token; /* NULL: from the start */
+    guint max;
+    gint64 deadline_us;
+} Cursor;
+
+static gboolean add_entry(RpcCall *call, Csi__V1__ListVolumesResponse *out,
+                          const ProvisionEntry *entry, GError **error)
+{
+    g_autofree char *text = volume_id_encode(entry->id, error);
+    if (!text)
+        return FALSE;
+    Csi__V1__ListVolumesResponse__Entry *e = rpc_alloc(call, sizeof(*e));
+    if (!e)
+        return TRUE;
+    csi__v1__list_volumes_response__entry__init(e);
+    e->volume = controller_volume(call, text, entry->id, entry->record, entry->volume);
+    e->status = rpc_alloc(call, sizeof(*e->status));
+    if (e->status) {
+        csi__v1__list_volumes_response__volume_status__init(e->status);
+        e->status->volume_condition = condition_new(call, NULL, WELL);
+    }
+    out->entries[out->n_entries++] = e;
+    return TRUE;
+}
+
+/* The volumes of one place. *full: the page is. */
+static gboolean list_place(RpcCall *call, const Backend *b, const VolumeId *place,
+                           const Secrets *secrets, const Cursor *cursor,
+                           Csi__V1__ListVolumesResponse *out, gboolean *full, GError **error)
+{
+    int order = controller_place_order(place, cursor->token);
+    if (order < 0)
+        return TRUE;
+    g_autoptr(GPtrArray) list = provision_list(b, place, order == 0 ? cursor->token->name : NULL,
+                                               cursor->max - (guint)out->n_entries, secrets,
+                                               cursor->deadline_us, full, error);
+    if (!list)
+        return FALSE;
+    for (guint i = 0; i < list->len; i++) {
+        if (!add_entry(call, out, list->pdata[i], error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+typedef struct Listing {
+    RpcCall *call;
+    Cursor cursor;
+    Csi__V1__ListVolumesResponse *out;
+    gboolean more;
+} Listing;
+
+static gboolean visit_list(const Backend *b, const VolumeId *place, const Secrets *secrets,
+                           void *data, gboolean *stop, GError **error)
+{
+    Listing *l = data;
+    if (!list_place(l->call, b, place, secrets, &l->cursor, l->out, &l->more, error))
+        return FALSE;
+    *stop = l->more;
+    return TRUE;
+}
+
+CONTROLLER_HANDLER(controller_list_volumes)
+{
+    Controller *c = service;
+    const Csi__V1__ListVolumesRequest *r = (const Csi__V1__ListVolumesRequest *)request;
+    Listing l = {.call = call, .out = (Csi__V1__ListVolumesResponse *)response};
+    if (!controller_page(r->max_entries, &l.cursor.max, error))
+        return FALSE;
+    g_autoptr(VolumeId) token = NULL;
+    if (*r->starting_token && !(token = volume_id_decode(r->starting_token, NULL))) {
+        controller_bad_token(error);
+        return FALSE;
+    }
+    l.cursor.token = token;
+    l.cursor.deadline_us = controller_deadline(call);
+    l.out->entries = rpc_alloc(call, l.cursor.max * sizeof(*l.out->entries));
+    if (l.out->entries &&
+        !controller_each_place(c, NULL, visit_list, &l, l.cursor.deadline_us, error))
+        return FALSE;
+    if (l.more && l.out->n_entries)
+        l.out->next_token = l.out->entries[l.out->n_entries - 1]->volume->volume_id;
+    return TRUE;
+}
+
+CONTROLLER_HANDLER(controller_get_volume)
+{
+    Controller *c = service;
+    const Csi__V1__ControllerGetVolumeRequest *r =
+        (const Csi__V1__ControllerGetVolumeRequest *)request;
+    Csi__V1__ControllerGetVolumeResponse *out = (Csi__V1__ControllerGetVolumeResponse *)response;
+    g_autoptr(VolumeRecord) record = NULL;
+    g_autoptr(BackendVolume) volume = NULL;
+    gint64 deadline_us = controller_deadline(call);
+    ref_auto VolumeRef ref = {0};
+    if (!controller_resolve(c, r->volume_id, NULL, deadline_us, &ref, error) ||
+        !provision_inspect(ref.backend, ref.id, ref.secrets, deadline_us, &record, &volume, error))
+        return FALSE;
+    BackendVolume gone = {0};
+    out->volume = controller_volume(call, r->volume_id, ref.id, record, volume ? volume : &gone);
+    out->status = rpc_alloc(call, sizeof(*out->status));
+    if (out->status)
+        csi__v1__controller_get_volume_response__volume_status__init(out->status);
+    if (out->status)
+        out->status->volume_condition =
+            condition_new(call,
+                          volume            ? NULL
+                          : record->backing ? "the snapshot that the volume shows is gone: it was "
+                                              "removed by something else than this driver"
+                                            : "what the volume is in Ceph is gone: it was removed "
+                                              "by something else than this driver; restore it "
+                                              "from a snapshot, or delete the volume",
+                          WELL);
+    return TRUE;
+}

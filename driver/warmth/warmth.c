@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/warmth/warmth.h"
+#include <pthread.h>
+#include "driver/kube/error.h"
+#include "driver/kube/watch.h"
+#include "driver/warmth/node_table.h"
+
+#define ROUND_MS 1000
+#define WRITE_MS 10000
+/* Of patches taken at a time, so that who asks what is warm never waits for long. */
+#define BATCH 64
+
+struct Warmth {
+    KubeClient *client;
+    gboolean (*may_act)(void *data);
+    void *data;
+    KubeWatch *caches, *machines;
+    GCancellable *stop;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    NodeTable *table;                                      /* lock */
+    gboolean nodes_synced;                                 /* lock */
+    gboolean caches_synced;                                /* lock */
+    void (*tell_uncached)(const char *handle, void *data); /* lock */
+    void *uncached_data;                                   /* lock */
+    gboolean troubled;                                     /* of the thread */
+};
+
+static const KubeResource node_resource = {"", "v1", "nodes"};
+
+static gint64 now_ms(void)
+{
+    return g_get_monotonic_time() / 1000;
+}
+
+/* ---- what is seen ---- */
+
+static void on_cache(KubeChange change, const json_t *object, void *data)
+{
+    Warmth *w = data;
+    g_auto(NodeCacheReport) report = {0};
+    if (!node_cache_read(object, &report))
+        return;
+    pthread_mutex_lock(&w->lock);
+    if (change == KUBE_DELETED)
+        node_table_no_report(w->table, report.node, now_ms());
+    else
+        node_table_report(w->table, object, &report, now_ms());
+    void (*tell)(const char *handle, void *data) = w->tell_uncached;
+    void *tell_data = w->uncached_data;
+    pthread_mutex_unlock(&w->lock);
+    for (guint i = 0; tell && change != KUBE_DELETED && i < report.uncached->len; i++)
+        tell(report.uncached->pdata[i], tell_data);
+}
+
+static void on_machine(KubeChange change, const json_t *object, void *data)
+{
+    Warmth *w = data;
+    const json_t *meta = json_object_get(object, "metadata");
+    const char *name = json_string_value(json_object_get(meta, "name"));
+    if (!name || !*name)
+        return;
+    pthread_mutex_lock(&w->lock);
+    if (change == KUBE_DELETED)
+        node_table_no_node(w->table, name, now_ms());
+    else
+        node_table_node(w->table, name, json_object_get(meta, "labels"), now_ms());
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void on_caches_synced(void *data)
+{
+    Warmth *w = data;
+    pthread_mutex_lock(&w->lock);
+    w->caches_synced = TRUE;
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void on_machines_synced(void *data)
+{
+    Warmth *w = data;
+    pthread_mutex_lock(&w->lock);
+    w->nodes_synced = TRUE;
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void tell_caches(const GError *error, void *data)
+{
+    (void)data;
+    if (error)
+        g_warning("NodeCaches cannot be watched: %s", error->message);
+    else
+        g_message("NodeCaches are watched again");
+}
+
+static void tell_machines(const GError *error, void *data)
+{
+    (void)data;
+    if (error)
+        g_warning("Nodes cannot be watched: %s", error->message);
+    else
+        g_message("Nodes are watched again");
+}
+
+void warmth_tell_uncached(Warmth *w, void (*tell)(const char *handle, void *data), void *data)
+{
+    pthread_mutex_lock(&w->lock);
+    w->tell_uncached = tell;
+    w->uncached_data = data;
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* ---- what is asked ---- */
+
+gboolean warmth_of(Warmth *w, const char *dataset, const char *node, WarmthOf *of)
+{
+    pthread_mutex_lock(&w->lock);
+    const gboolean known = node_table_of(w->table, dataset, node, of, now_ms());
+    pthread_mutex_unlock(&w->lock);
+    return known;
+}
+
+void warmth_candidate(Warmth *w, const char *dataset, WarmupCandidate *candidate)
+{
+    pthread_mutex_lock(&w->lock);
+    node_table_candidate(w->table, dataset, candidate, now_ms());
+    pthread_mutex_unlock(&w->lock);
+}
+
+gboolean warmth_runs(Warmth *w, const char *node, WarmthRuns *runs)
+{
+    pthread_mutex_lock(&w->lock);
+    const gboolean there = node_table_runs(w->table, node, runs, now_ms());
+    pthread_mutex_unlock(&w->lock);
+    return there;
+}
+
+GPtrArray *warmth_ordered(Warmth *w)
+{
+    pthread_mutex_lock(&w->lock);
+    GPtrArray *names = w->caches_synced ? node_table_ordered(w->table) : NULL;
+    pthread_mutex_unlock(&w->lock);
+    return names;
+}
+
+/* ---- what is written ---- */
+
+static void tell(Warmth *w, const NodeWrite *write, const GError *error)
+{
+    if (error && !w->troubled)
+        g_warning("node %s: its %s cannot be changed: %s", write->node,
+                  write->patch ? "labels" : "NodeCache", error->message);
+    else if (!error && w->troubled)
+        g_message("labels of nodes are written again");
+    w->troubled = error != NULL;
+}
+
+static void do_write(Warmth *w, const NodeWrite *write)
+{
+    const KubeResource *resource = write->patch ? &node_resource : &node_cache_resource;
+    g_autofree char *path = kube_path(resource, NULL, write->node, NULL);
+    const KubeRequest request = {.method = write->patch ? "PATCH" : "DELETE",
+                                 .path = path,
+                                 .body = write->patch,
+                                 .body_type = KUBE_BODY_MERGE_PATCH,
+                                 .timeout_ms = WRITE_MS,
+                                 .cancel = w->stop};
+    g_autoptr(GError) error = NULL;
+    json_t *answer = NULL;
+    gboolean good = kube_request(w->client, &request, &answer, &error);
+    if (good && write->patch) {
+        pthread_mutex_lock(&w->lock);
+        node_table_written(w->table, write->node,
+                           json_object_get(json_object_get(answer, "metadata"), "labels"));
+        pthread_mutex_unlock(&w->lock);
+    }
+    json_decref(answer);
+    if (!g_error_matches(error, KUBE_ERROR, KUBE_ERROR_NOT_FOUND) &&
+        !g_cancellable_is_cancelled(w->stop))
+        tell(w, write, error);
+}
+
+static void round_of(Warmth *w)
+{
+    for (guint n = BATCH; n == BATCH && w->may_act(w->data);) {
+        pthread_mutex_lock(&w->lock);
+        g_autoptr(GPtrArray) due = node_table_due(w->table, BATCH, w->nodes_synced, now_ms());
+        pthread_mutex_unlock(&w->lock);
+        n = due->len;
+        for (guint i = 0; i < n && w->may_act(w->data); i++)
+            do_write(w, due->pdata[i]);
+    }
+}
+
+static void *run(void *data)
+{
+    Warmth *w = data;
+    while (kube_pause(ROUND_MS, w->stop, NULL))
+        round_of(w);
+    return NULL;
+}
+
+Warmth *warmth_new(KubeClient *client, gboolean (*may_act)(void *data), void *data)
+{
+    static const KubeWatchOps cache_ops = {.on_change = on_cache,
+                                           .on_synced = on_caches_synced,
+                                           .on_trouble = tell_caches},
+                              machine_ops = {.on_change = on_machine,
+                                             .on_synced = on_machines_synced,
+                                             .on_trouble = tell_machines};
+    const KubeSelection caches = {.resource = node_cache_resource},
+                        machines = {.resource = node_resource, .metadata = TRUE};
+    Warmth *w = g_new0(Warmth, 1);
+    w->client = client;
+    w->may_act = may_act;
+    w->data = data;
+    w->stop = g_cancellable_new();
+    pthread_mutex_init(&w->lock, NULL);
+    w->table = node_table_new();
+    w->machines = kube_watch_new(client, &machines, &machine_ops, w, NULL);
+    w->caches = kube_watch_new(client, &caches, &cache_ops, w, NULL);
+    int failed = pthread_create(&w->thread, NULL, run, w);
+    if (failed)
+        g_error("cannot start a thread: %s", g_strerror(failed));
+    return w;
+}
+
+void warmth_free(Warmth *w)
+{
+    if (!w)
+        return;
+    g_cancellable_cancel(w->stop);
+    pthread_join(w->thread, NULL);
+    kube_watch_free(w->caches);
+    kube_watch_free(w->machines);
+    g_object_unref(w->stop);
+    node_table_free(w->table);
+    pthread_mutex_destroy(&w->lock);
+    g_free(w);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Has each node's NodeCache order what runs under way want of it, and no more. A node has room for
+ * WARMUP_ORDERS_MAX: the oldest of each namespace comes first, then the second of each, up to
+ * WARMUP_ORDERS_NAMESPACE_MAX; so none keeps another from its turn, however many it has.
+ */
+#ifndef HEARTH_DRIVER_WARMUP_ORDERS_H
+#define HEARTH_DRIVER_WARMUP_ORDERS_H
+
+#include "driver/warmup/begin.h"
+
+/* Runs in that order; WarmupUnderWay, borrowed, the array is the caller's. */
+GPtrArray *warmup_orders_turns(const GPtrArray *under_way);
+
+/* under_way: WarmupUnderWay. ordered: names of nodes that have orders now. KUBE_ERROR: of the last
+ * that could not be written; others were. */
+gboolean warmup_orders_settle(KubeClient *client, Warmth *warmth, const GPtrArray *under_way,
+                              const GPtrArray *ordered, GCancellable *cancel, GError **error);
+
+#endif

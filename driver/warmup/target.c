@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/warmup/target.h"
+#include "common/error.h"
+#include "common/field.h"
+#include "driver/kube/error.h"
+#include "driver/kube/list.h"
+
+#define ASK_MS 15000
+
+static const KubeResource claims = {"", "v1", "persistentvolumeclaims"};
+static const KubeResource volumes = {"", "v1", "persistentvolumes"};
+static const KubeResource classes = {"storage.k8s.io", "v1", "storageclasses"};
+
+#define none(error, ...) hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION, __VA_ARGS__)
+
+/* *object NULL: there is none of the name. */
+static gboolean get(const WarmupTargets *t, const KubeResource *resource, const char *namespace,
+                    const char *name, json_t **object, GError **error)
+{
+    g_autofree char *path = kube_path(resource, namespace, name, NULL);
+    const KubeRequest request = {
+        .method = "GET", .path = path, .timeout_ms = ASK_MS, .cancel = t->cancel};
+    g_autoptr(GError) cause = NULL;
+    *object = NULL;
+    if (kube_request(t->client, &request, object, &cause) ||
+        g_error_matches(cause, KUBE_ERROR, KUBE_ERROR_NOT_FOUND))
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&cause));
+    return FALSE;
+}
+
+static gboolean volume_shows(const WarmupTargets *t, const json_t *volume, DatasetOrigin *origin)
+{
+    const json_t *csi = json_object_get(json_object_get(volume, "spec"), "csi");
+    return g_str_equal(field_text(csi, "driver"), t->driver_name) &&
+           dataset_origin_of(json_object_get(csi, "volumeAttributes"), t->cluster_config, origin);
+}
+
+static gboolean class_shows(const WarmupTargets *t, const json_t *class, DatasetOrigin *origin)
+{
+    return g_str_equal(field_text(class, "provisioner"), t->driver_name) &&
+           dataset_origin_of(json_object_get(class, "parameters"), t->cluster_config, origin);
+}
+
+/* ---- of a claim ---- */
+
+/* A claim may name any volume; whose it is the volume says. */
+static gboolean is_bound_to(const json_t *volume, const char *namespace, const char *claim)
+{
+    const json_t *ref = json_object_get(json_object_get(volume, "spec"), "claimRef");
+    return g_str_equal(field_text(ref, "namespace"), namespace) &&
+           g_str_equal(field_text(ref, "name"), claim);
+}
+
+static gboolean of_volume(const WarmupTargets *t, const char *namespace, const char *claim,
+                          const char *name, DatasetOrigin *origin, GError **error)
+{
+    json_t *volume;
+    if (!get(t, &volumes, NULL, name, &volume, error))
+        return FALSE;
+    const gboolean there = volume != NULL && is_bound_to(volume, namespace, claim);
+    const gboolean shows = there && volume_shows(t, volume, origin);
+    json_decref(volume);
+    if (!there)
+        return none(error, "claim %s is not bound to the volume %s that it names", claim, name);
+    return shows || none(error,
+                         "claim %s has the volume %s, which is no dataset of %s: what can be "
+                         "warmed is a snapshot in CephFS",
+                         claim, name, t->driver_name);
+}
+
+static gboolean of_class(const WarmupTargets *t, const char *claim, const char *name,
+                         DatasetOrigin *origin, GError **error)
+{
+    json_t *class = NULL;
+    if (*name && !get(t, &classes, NULL, name, &class, error))
+        return FALSE;
+    const gboolean shows = class_shows(t, class, origin);
+    json_decref(class);
+    return shows || none(error, "claim %s has no volume yet", claim);
+}
+
+static gboolean of_claim(const WarmupTargets *t, const char *namespace, const char *name,
+                         DatasetOrigin *origin, GError **error)
+{
+    json_t *claim;
+    if (!get(t, &claims, namespace, name, &claim, error))
+        return FALSE;
+    if (!claim)
+        return none(error, "there is no claim %s in namespace %s", name, namespace);
+    const json_t *spec = json_object_get(claim, "spec");
+    const char *volume = field_text(spec, "volumeName");
+    const gboolean good =
+        *volume ? of_volume(t, namespace, name, volume, origin, error)
+                : of_class(t, name, field_text(spec, "storageClassName"), origin, error);
+    json_decref(claim);
+    return good;
+}
+
+/* ---- of a name ---- */
+
+static gboolean grants(const json_t *class, const char *namespace)
+{
+    const json_t *annotations = json_object_get(json_object_get(class, "metadata"), "annotations");
+    g_auto(GStrv) names = g_strsplit(field_text(annotations, WARMUP_NAMESPACES), ",", -1);
+    for (char **name = names; *name; name++) {
+        if (g_str_equal(g_strstrip(*name), "*") || g_str_equal(*name, namespace))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+typedef struct Search {
+    const WarmupTargets *targets;
+    const Warmup *warmup;
+    DatasetOrigin *origin;
+    gboolean found;
+} Search;
+
+static void look_at(const json_t *class, void *data)
+{
+    Search *s = data;
+    g_auto(DatasetOrigin) origin = {.cluster_id = NULL};
+    if (s->found || !grants(class, s->warmup->namespace) ||
+        !class_shows(s->targets, class, &origin) || !g_str_equal(origin.id, s->warmup->dataset))
+        return;
+    *s->origin = origin;
+    origin = (DatasetOrigin){.cluster_id = NULL};
+    s->found = TRUE;
+}
+
+static gboolean of_name(const WarmupTargets *t, const Warmup *warmup, DatasetOrigin *origin,
+                        GError **error)
+{
+    const KubeSelection all = {.resource = classes};
+    Search search = {.targets = t, .warmup = warmup, .origin = origin};
+    g_autofree char *claim = t->claim_of(t->claims, warmup->namespace, warmup->dataset);
+    if (claim) {
+        if (!of_claim(t, warmup->namespace, claim, origin, error))
+            return FALSE;
+        if (g_str_equal(origin->id, warmup->dataset))
+            return TRUE;
+        dataset_origin_clear(origin); /* it was made anew meanwhile */
+    }
+    if (!kube_list(t->client, &all, 0, ASK_MS, t->cancel, look_at, &search, NULL, error))
+        return FALSE;
+    return search.found || none(error,
+                                "no claim of namespace %s shows dataset %s; make one, or have the "
+                                "annotation " WARMUP_NAMESPACES
+                                " of a StorageClass that shows it name the namespace",
+                                warmup->namespace, warmup->dataset);
+}
+
+gboolean warmup_target_find(const WarmupTargets *t, const Warmup *warmup, DatasetOrigin *origin,
+                            GError **error)
+{
+    *origin = (DatasetOrigin){.cluster_id = NULL};
+    return warmup->claim ? of_claim(t, warmup->namespace, warmup->claim, origin, error)
+                         : of_name(t, warmup, origin, error);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/warmup/task.h"
+#include "proto/wire.h"
+#include "common/error.h"
+#include "common/field.h"
+#include "driver/kube/client.h"
+#include "driver/node/hearthd/hearthd.h"
+#include "driver/node/hearthd/spec.h"
+#include "driver/cluster/secret_dir.h"
+#include "driver/warmup/status.h"
+
+#define OPEN_MS 60000
+#define ANSWER_MS 10000
+#define LOOK_MS 500
+#define FIRST_PAUSE_MS 1000
+#define MOST_PAUSE_MS 30000
+
+typedef struct Task {
+    const WarmupOrder *order;
+    const WarmupPlace *place;
+    GCancellable *cancel;
+    void (*tell)(const WarmupDoing *doing, void *data);
+    void *data;
+    char *volume; /* as hearthd knows it while it is open for this */
+    HearthdLink *link;
+    WarmupDoing doing;
+    guint64 bytes_before; /* of the paths that are done */
+} Task;
+
+static gboolean is_cancelled(const Task *t)
+{
+    return g_cancellable_is_cancelled(t->cancel);
+}
+
+static void tell(Task *t, const char *state, const char *message)
+{
+    g_free(t->doing.message);
+    t->doing.message = g_strdup(message);
+    t->doing.state = state;
+    t->tell(&t->doing, t->data);
+}
+
+/* ---- what is opened ---- */
+
+/* As for a mount of it; the caller's, with node_spec_free(). */
+static json_t *spec_of(const Task *t, GError **error)
+{
+    const DatasetOrigin *origin = &t->order->origin;
+    if (!t->place->secret_dir) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                    "CacheWarmups are off: the node plugin has no Ceph user for them; set "
+                    "warmth.secretName in the chart, or give hearth-csi --secret-dir");
+        return NULL;
+    }
+    g_autoptr(Secrets) own = secret_dir_read(t->place->secret_dir, origin->cluster_id, error);
+    if (!own)
+        return NULL;
+    g_autoptr(GHashTable) secrets = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) context = g_hash_table_new(g_str_hash, g_str_equal);
+    g_hash_table_insert(secrets, (gpointer) "userID", own->user);
+    g_hash_table_insert(secrets, (gpointer) "userKey", own->key);
+    g_hash_table_insert(context, (gpointer) "type", (gpointer) "cephfs");
+    g_hash_table_insert(context, (gpointer) "clusterID", origin->cluster_id);
+    g_hash_table_insert(context, (gpointer) "rootPath", origin->root_path);
+    if (*origin->fs_name)
+        g_hash_table_insert(context, (gpointer) "fsName", origin->fs_name);
+    return node_spec_new(t->volume, context, secrets, t->place->cluster_config,
+                         t->place->crush_place, TRUE, error);
+}
+
+static gboolean open_volume(Task *t, GError **error)
+{
+    gboolean attached;
+    json_t *spec = spec_of(t, error);
+    t->link = spec ? hearthd_connect(t->place->hearthd_socket, NULL, error) : NULL;
+    const gboolean good = t->link && hearthd_open(t->link, spec, OPEN_MS, &attached, error);
+    node_spec_free(spec);
+    return good;
+}
+
+/* hearthd closes what nobody has attached when its connection ends. */
+static void close_volume(Task *t)
+{
+    g_clear_pointer(&t->link, hearthd_close);
+}
+
+/* ---- what is done ---- */
+
+static gboolean await_manifest(Task *t, GError **error)
+{
+    for (;;) {
+        g_auto(HearthdManifest) manifest = {.ready = FALSE};
+        if (!hearthd_manifest(t->link, t->volume, LOOK_MS, &manifest, error))
+            return FALSE;
+        if (t->order->paths->len == 0)
+            t->doing.total = manifest.bytes;
+        if (manifest.ready || is_cancelled(t))
+            return TRUE;
+        g_autofree char *message =
+            g_strdup_printf("reading its tree: %" G_GUINT64_FORMAT " files so far", manifest.files);
+        t->doing.percent = 0;
+        tell(t, "Running", message);
+    }
+}
+
+static void take_progress(Task *t, const json_t *job, guint index)
+{
+    const guint64 done = field_count(job, "bytesDone"), held = field_count(job, "bytesHeld"),
+                  total = field_count(job, "bytesTotal"), ms = field_count(job, "elapsedMs");
+    const guint paths = MAX(t->order->paths->len, 1);
+    const guint64 of_hundred = total ? MIN(100 * done / total, 100) : 0;
+    t->doing.bytes = t->bytes_before + done;
+    t->doing.total = MAX(paths > 1 ? t->bytes_before + total : total, t->doing.bytes);
+    /* What was there before was not fetched, and tells nothing of what is to come. */
+    t->doing.bytes_per_second = ms && done > held ? (done - held) * 1000 / ms : 0;
+    t->doing.percent = (int)((100 * index + of_hundred) / paths);
+}
+
+static gboolean came_well(const json_t *job, GError **error)
+{
+    const char *state = field_text(job, "state"), *why = field_text(job, "error");
+    const guint64 failed = field_count(job, "filesFailed");
+    if (g_str_equal(state, "cancelled"))
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+                    "its job was cancelled on the node");
+    else if (!g_str_equal(state, "done"))
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "%s", why);
+    else if (failed)
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
+                    "%" G_GUINT64_FORMAT " files could not be fetched; the first: %s", failed, why);
+    else
+        return TRUE;
+    return FALSE;
+}
+
+/* Also TRUE when it was cancelled. */
+static gboolean fetch(Task *t, guint index, const char *path, GError **error)
+{
+    guint64 id;
+    if (!hearthd_warm(t->link, t->volume, path, t->order->rate, OPEN_MS, &id, error))
+        return FALSE;
+    for (;;) {
+        json_t *job = hearthd_job(t->link, id, ANSWER_MS, error);
+        if (!job)
+            return FALSE;
+        take_progress(t, job, index);
+        const gboolean running = g_str_equal(field_text(job, "state"), "running");
+        const gboolean good = running || came_well(job, error);
+        json_decref(job);
+        if (!running) {
+            t->bytes_before = t->doing.bytes;
+            return good;
+        }
+        tell(t, "Running", NULL);
+        if (!kube_pause(LOOK_MS, t->cancel, NULL))
+            return hearthd_cancel(t->link, id, ANSWER_MS, error);
+    }
+}
+
+static gboolean attempt(Task *t, GError **error)
+{
+    const GPtrArray *paths = t->order->paths;
+    t->bytes_before = 0;
+    gboolean good = open_volume(t, error) && await_manifest(t, error);
+    if (good && paths->len == 0 && !is_cancelled(t))
+        good = fetch(t, 0, "", error);
+    for (guint i = 0; good && i < paths->len && !is_cancelled(t); i++)
+        good = fetch(t, i, paths->pdata[i], error);
+    close_volume(t);
+    return good;
+}
+
+/* ---- again and again ---- */
+
+static gboolean may_pass(const GError *error)
+{
+    return g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE) ||
+           g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED) ||
+           g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED);
+}
+
+static const char *run_to_the_end(Task *t, GError **error)
+{
+    const gint64 patience_s = t->place->patience_s ? t->place->patience_s : WARMUP_PATIENCE_S;
+    gint64 pause_ms = t->place->first_pause_ms ? t->place->first_pause_ms : FIRST_PAUSE_MS;
+    gint64 failing_since_us = 0;
+    for (;;) {
+        g_autoptr(GError) cause = NULL;
+        const guint64 bytes = t->doing.bytes;
+        const gboolean good = attempt(t, &cause);
+        const gint64 now_us = g_get_monotonic_time();
+        if (is_cancelled(t))
+            return "Cancelled";
+        if (good)
+            return "Succeeded";
+        /* What got further was not in vain. */
+        if (!failing_since_us || t->doing.bytes > bytes)
+            failing_since_us = now_us;
+        if (!may_pass(cause) || now_us - failing_since_us > patience_s * G_USEC_PER_SEC) {
+            g_propagate_error(error, g_steal_pointer(&cause));
+            return "Failed";
+        }
+        t->doing.bytes_per_second = 0;
+        tell(t, "Running", cause->message);
+        kube_pause(pause_ms, t->cancel, NULL);
+        pause_ms = MIN(pause_ms * 2, MOST_PAUSE_MS);
+    }
+}
+
+static char *volume_of(const char *run)
+{
+    g_autofree char *plain = g_strdelimit(g_strdup(run), ".", '-');
+    return g_strconcat(WIRE_WARMUP_PREFIX, plain, NULL);
+}
+
+void warmup_task_run(const WarmupOrder *order, const WarmupPlace *place, GCancellable *cancel,
+                     void (*tell_it)(const WarmupDoing *doing, void *data), void *data)
+{
+    Task t = {.order = order, .place = place, .cancel = cancel, .tell = tell_it, .data = data};
+    g_autoptr(GError) error = NULL;
+    t.volume = volume_of(order->run);
+    t.doing.percent = 0;
+    tell(&t, "Running", NULL);
+    const char *state = run_to_the_end(&t, &error);
+    t.doing.bytes_per_second = 0;
+    tell(&t, state, error ? error->message : NULL);
+    g_free(t.doing.message);
+    g_free(t.volume);
+}

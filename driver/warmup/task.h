@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * On a node: does what one order of a CacheWarmup asks (order.h), by way of hearthd: opens
+ * the dataset, waits for its manifest, has each path fetched. What may pass, as hearthd or Ceph
+ * being away, is tried again for WARMUP_PATIENCE_S (status.h); hearthd goes on where it
+ * ended.
+ */
+#ifndef HEARTH_DRIVER_WARMUP_TASK_H
+#define HEARTH_DRIVER_WARMUP_TASK_H
+
+#include <gio/gio.h>
+#include "driver/node/hearthd/crush_place.h"
+#include "driver/warmup/order.h"
+
+typedef struct WarmupPlace {
+    const char *hearthd_socket;
+    const char *cluster_config; /* volume/config.h */
+    const char *secret_dir;  /* volume/secret_dir.h: the Ceph user; NULL: none, all orders fail */
+    CrushPlace *crush_place; /* of the node; NULL: not known */
+    gint64 first_pause_ms;   /* between tries; 0: 1 s. It doubles, to 30 s */
+    gint64 patience_s;       /* 0: WARMUP_PATIENCE_S */
+} WarmupPlace;
+
+/* Blocks until it has ended: the last that is told is Succeeded, Failed, or, when `cancel` was
+ * cancelled, Cancelled. All is borrowed. */
+void warmup_task_run(const WarmupOrder *order, const WarmupPlace *place, GCancellable *cancel,
+                     void (*tell)(const WarmupDoing *doing, void *data), void *data);
+
+#endif

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections that are lost, over a directory: what goes on with the next one, and what is lost. */
+#include "cache/origin/reconnect/reconnect.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <gio/gio.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+#include "tests/unit/harness.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+
+typedef struct Ceph {
+    char *tree;
+    /* All under the lock. */
+    gboolean lost, refuses, freed;
+    unsigned connects, abandoned, voided;
+    char key[16];
+} Ceph;
+
+static Ceph ceph;
+static _Atomic gboolean silent; /* a check tells nothing */
+
+/* A directory finds no inode by number that it has not seen; an MDS does. */
+static int resolve(Origin *o, uint64_t ino, uint64_t snapshot, OriginNode **node, OriginAttr *attr)
+{
+    (void)snapshot;
+    OriginNode *root;
+    int r = o->ops->root(o, &root, attr);
+    if (r < 0 || attr->st.st_ino == ino) {
+        *node = root;
+        return r;
+    }
+    r = o->ops->lookup(o, root, "f", node, attr);
+    o->ops->put(o, root);
+    return r;
+}
+
+static OriginOps tree_ops;
+
+static Origin *open_tree(void)
+{
+    Origin *o = origin_dir_open(ceph.tree, NULL);
+    ck_assert_ptr_nonnull(o);
+    o->ops = &tree_ops;
+    return o;
+}
+
+static void make_tree_ops(void)
+{
+    g_autoptr(Origin) o = origin_dir_open(ceph.tree, NULL);
+    tree_ops = *o->ops;
+    tree_ops.resolve = resolve;
+}
+
+static Origin *connect_again(void *data, GError **error)
+{
+    (void)data;
+    pthread_mutex_lock(&lock);
+    gboolean refuses = ceph.refuses;
+    ceph.connects++;
+    if (!refuses)
+        ceph.lost = FALSE;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    if (!refuses)
+        return open_tree();
+    g_set_error(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT, "no");
+    return NULL;
+}
+
+static int check_now(Origin *connection)
+{
+    (void)connection;
+    pthread_mutex_lock(&lock);
+    int r = silent ? -EAGAIN : 0;
+    if (ceph.lost)
+        r = -EIO;
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+static gboolean yes(void *data)
+{
+    (void)data;
+    return TRUE;
+}
+
+static void abandon(Origin *connection)
+{
+    (void)connection;
+    pthread_mutex_lock(&lock);
+    ceph.abandoned++;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+static void freed(void *data)
+{
+    ((Ceph *)data)->freed = TRUE;
+}
+
+static void reach(void *data, const char *monitors, const char *key, unsigned timeout_sec)
+{
+    (void)monitors, (void)timeout_sec;
+    g_strlcpy(((Ceph *)data)->key, key, sizeof(ceph.key));
+}
+
+static const ReconnectOps reconnect_ops = {
+    .reach = reach,
+    .connect = connect_again,
+    .check = check_now,
+    .answers = yes,
+    .fence = yes,
+    .abandon = abandon,
+    .free_data = freed,
+};
+
+static void leases_void(void *data)
+{
+    (void)data;
+    pthread_mutex_lock(&lock);
+    ceph.voided++;
+    pthread_mutex_unlock(&lock);
+}
+
+static Origin *up(void)
+{
+    ceph = (Ceph){.tree = harness_tmpdir()};
+    g_autofree char *path = g_build_filename(ceph.tree, "f", NULL);
+    ck_assert(g_file_set_contents(path, "text", -1, NULL));
+    make_tree_ops();
+    Origin *o = origin_reconnect_new(open_tree(), &reconnect_ops, &ceph);
+    const OriginListener listener = {.leases_void = leases_void};
+    o->ops->listen(o, &listener);
+    return o;
+}
+
+static void down(Origin *o)
+{
+    o->ops->listen(o, NULL);
+    origin_close(o);
+    ck_assert(ceph.freed);
+    harness_remove(ceph.tree);
+}
+
+static void lose(void)
+{
+    pthread_mutex_lock(&lock);
+    ceph.lost = TRUE;
+    pthread_mutex_unlock(&lock);
+}
+
+static OriginNode *find(Origin *o, const char *name)
+{
+    OriginNode *root, *node;
+    OriginAttr attr;
+    ck_assert_int_eq(o->ops->root(o, &root, &attr), 0);
+    ck_assert_int_eq(o->ops->lookup(o, root, name, &node, &attr), 0);
+    o->ops->put(o, root);
+    return node;
+}
+
+static OriginFile *open_node(Origin *o, OriginNode *node, int flags)
+{
+    OriginFile *file;
+    ck_assert_int_eq(o->ops->open(o, node, flags, &file), 0);
+    return file;
+}
+
+static void expect(Origin *o, OriginFile *file, const char *text)
+{
+    char buf[64];
+    ck_assert_int_eq(o->ops->read(o, file, buf, sizeof(buf), 0), (ssize_t)strlen(text));
+    ck_assert_mem_eq(buf, text, strlen(text));
+}
+
+static void await_abandoned(unsigned n)
+{
+    pthread_mutex_lock(&lock);
+    while (ceph.abandoned < n)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+START_TEST(a_sync_fails_when_the_session_was_lost)
+{
+    Origin *o = up();
+    OriginNode *node = find(o, "f");
+    OriginFile *file = open_node(o, node, O_RDWR);
+    uint64_t before = o->ops->session(o);
+    ck_assert_int_eq(o->ops->write(o, file, "T", 1, 0), 1);
+    ck_assert_int_eq(o->ops->fsync(o, file, FALSE), 0);
+    ck_assert_uint_eq(o->ops->session(o), before);
+    lose();
+    ck_assert_int_eq(o->ops->fsync(o, file, FALSE), -EIO);
+    ck_assert_uint_eq(o->ops->session(o), before + 1);
+    o->ops->close(o, file);
+    o->ops->put(o, node);
+    down(o);
+}
+END_TEST
+
+START_TEST(a_sync_of_a_node_fails_too)
+{
+    Origin *o = up();
+    OriginNode *node = find(o, "f");
+    ck_assert_int_eq(o->ops->sync_node(o, node), 0);
+    lose();
+    ck_assert_int_eq(o->ops->sync_node(o, node), -EIO);
+    o->ops->put(o, node);
+    down(o);
+}
+END_TEST
+
+START_TEST(nodes_files_and_listings_go_on_with_the_next_connection)
+{
+    Origin *o = up();
+    OriginNode *node = find(o, "f"), *root;
+    OriginFile *reader = open_node(o, node, O_RDONLY), *writer = open_node(o, node, O_RDWR);
+    OriginAttr attr;
+    OriginDir *dir;
+    OriginEntry entry;
+    ck_assert_int_eq(o->ops->root(o, &root, &attr), 0);
+    ck_assert_int_eq(o->ops->opendir(o, root, &dir), 0);
+    ck_assert_int_eq(o->ops->readdir(o, dir, 0, FALSE, &entry), 1);
+    lose();
+    ck_assert_int_eq(o->ops->fsync(o, writer, FALSE), -EIO);
+    expect(o, reader, "text");
+    ck_assert_uint_eq(ceph.connects, 1);
+    ck_assert_int_eq(o->ops->write(o, writer, "TEXT", 4, 0), 4);
+    ck_assert_int_eq(o->ops->fsync(o, writer, FALSE), 0);
+    expect(o, reader, "TEXT");
+    ck_assert_int_eq(o->ops->getattr(o, node, &attr), 0);
+    ck_assert_int_eq(o->ops->readdir(o, dir, entry.next, FALSE, &entry), 1);
+    o->ops->closedir(o, dir);
+    o->ops->close(o, writer);
+    o->ops->close(o, reader);
+    o->ops->put(o, root);
+    o->ops->put(o, node);
+    await_abandoned(1);
+    down(o);
+}
+END_TEST
+
+START_TEST(a_read_asks_a_ceph_that_was_not_heard_from)
+{
+    silent = TRUE;
+    Origin *o = up();
+    OriginNode *node = find(o, "f");
+    OriginFile *file = open_node(o, node, O_RDONLY);
+    lose();
+    expect(o, file, "text");
+    ck_assert_uint_eq(ceph.connects, 1);
+    o->ops->close(o, file);
+    o->ops->put(o, node);
+    silent = FALSE;
+    down(o);
+}
+END_TEST
+
+START_TEST(what_is_gone_is_not_found_again)
+{
+    Origin *o = up();
+    OriginNode *node = find(o, "f");
+    OriginFile *file = open_node(o, node, O_RDWR);
+    g_autofree char *path = g_build_filename(ceph.tree, "f", NULL);
+    char buf[8];
+    lose();
+    ck_assert_int_eq(o->ops->fsync(o, file, FALSE), -EIO);
+    unlink(path);
+    ck_assert_int_lt(o->ops->read(o, file, buf, sizeof(buf), 0), 0);
+    o->ops->close(o, file);
+    o->ops->put(o, node);
+    down(o);
+}
+END_TEST
+
+START_TEST(leases_are_void_with_the_session)
+{
+    Origin *o = up();
+    OriginNode *node = find(o, "f");
+    OriginFile *file = open_node(o, node, O_RDONLY);
+    ck_assert_int_eq(o->ops->lease(o, file, ORIGIN_LEASE_READ, NULL, NULL), 0);
+    ck_assert(o->ops->vouches(o));
+    pthread_mutex_lock(&lock);
+    ceph.lost = ceph.refuses = TRUE;
+    pthread_mutex_unlock(&lock);
+    ck_assert_int_eq(o->ops->sync_node(o, node), -EIO);
+    ck_assert(!o->ops->vouches(o));
+    pthread_mutex_lock(&lock);
+    while (!ceph.connects)
+        pthread_cond_wait(&changed, &lock);
+    ck_assert_uint_ge(ceph.voided, 1);
+    ceph.refuses = FALSE;
+    pthread_mutex_unlock(&lock);
+    /* Asked for while there is no connection, none is given. */
+    int r = o->ops->lease(o, file, ORIGIN_LEASE_READ, NULL, NULL);
+    ck_assert(r == -EAGAIN || r == 0);
+    OriginAttr attr;
+    ck_assert_int_eq(o->ops->getattr(o, node, &attr), 0);
+    ck_assert_int_eq(o->ops->lease(o, file, ORIGIN_LEASE_READ, NULL, NULL), 0);
+    ck_assert(o->ops->vouches(o));
+    o->ops->close(o, file);
+    o->ops->put(o, node);
+    down(o);
+}
+END_TEST
+
+#define READERS 4
+
+typedef struct Load {
+    Origin *o;
+    OriginNode *node;
+    _Atomic int stop, wrong;
+    _Atomic unsigned reads[READERS];
+    _Atomic unsigned number;
+} Load;
+
+/* Assertions talk to another process each time: too slow for this loop. */
+static gboolean reads_text(Origin *o, OriginNode *node)
+{
+    OriginFile *file;
+    char buf[8];
+    if (o->ops->open(o, node, O_RDONLY, &file) != 0)
+        return FALSE;
+    ssize_t n = o->ops->read(o, file, buf, sizeof(buf), 0);
+    o->ops->close(o, file);
+    return n == 4 && memcmp(buf, "text", 4) == 0;
+}
+
+static void *read_on(void *data)
+{
+    Load *l = data;
+    const unsigned number = atomic_fetch_add(&l->number, 1);
+    while (!l->stop && !l->wrong) {
+        if (!reads_text(l->o, l->node))
+            l->wrong = TRUE;
+        atomic_fetch_add(&l->reads[number], 1);
+        sched_yield();
+    }
+    return NULL;
+}
+
+/* So that no read meets two losses: it is repeated once. */
+static void await_a_whole_read_of_each(Load *l)
+{
+    for (int i = 0; i < READERS; i++) {
+        const unsigned from = atomic_load(&l->reads[i]);
+        while (!l->wrong && atomic_load(&l->reads[i]) - from < 2)
+            sched_yield();
+    }
+}
+
+START_TEST(readers_notice_nothing_of_many_losses)
+{
+    Load l = {.o = up()};
+    l.node = find(l.o, "f");
+    pthread_t threads[READERS];
+    for (int i = 0; i < READERS; i++)
+        pthread_create(&threads[i], NULL, read_on, &l);
+    for (int i = 0; i < 20 && !l.wrong; i++) {
+        const uint64_t before = l.o->ops->session(l.o);
+        await_a_whole_read_of_each(&l); /* on the connection there is now */
+        lose();
+        while (l.o->ops->session(l.o) == before)
+            l.o->ops->sync_node(l.o, l.node);
+    }
+    await_a_whole_read_of_each(&l);
+    l.stop = TRUE;
+    for (int i = 0; i < READERS; i++)
+        pthread_join(threads[i], NULL);
+    ck_assert(!l.wrong);
+    ck_assert_uint_ge(ceph.connects, 20);
+    l.o->ops->put(l.o, l.node);
+    down(l.o);
+}
+END_TEST
+
+START_TEST(connections_to_come_are_told_of_a_newer_key)
+{
+    Origin *o = up();
+    origin_reach(o, "monitors", "newer", 1);
+    ck_assert_str_eq(ceph.key, "newer");
+    down(o);
+}
+END_TEST
+
+static _Atomic gboolean next_listens;
+
+static Origin *_Atomic next;
+
+/* The first connection is told of nothing but the end. */
+static void listen_of_the_next(Origin *o, const OriginListener *listener)
+{
+    if (listener)
+        atomic_store(&next, o);
+    if (o == atomic_load(&next))
+        atomic_store(&next_listens, listener && listener->leases_void);
+}
+
+static gboolean connects(void)
+{
+    pthread_mutex_lock(&lock);
+    gboolean begun = ceph.connects > 0;
+    pthread_mutex_unlock(&lock);
+    return begun;
+}
+
+static void say_nothing(const char *domain, GLogLevelFlags level, const char *text, void *data)
+{
+    (void)domain, (void)level, (void)text, (void)data;
+}
+
+/* Whoever listened is freed behind that. */
+START_TEST(a_connection_to_come_has_no_listener_that_is_gone)
+{
+    g_log_set_handler(NULL, G_LOG_LEVEL_MESSAGE, say_nothing, NULL);
+    for (int i = 0; i < 1000; i++) {
+        Origin *o = up();
+        tree_ops.listen = listen_of_the_next;
+        atomic_store(&next_listens, FALSE);
+        atomic_store(&next, NULL);
+        lose();
+        o->ops->sync_all(o);
+        while (i % 2 ? !atomic_load(&next_listens) : !connects())
+            sched_yield();
+        o->ops->listen(o, NULL);
+        ck_assert_int_eq(o->ops->sync_all(o), 0); /* on that connection */
+        ck_assert(!atomic_load(&next_listens));
+        down(o);
+    }
+}
+END_TEST
+
+HARNESS_MAIN("cache/origin/reconnect/reconnect", connections_to_come_are_told_of_a_newer_key,
+             a_sync_fails_when_the_session_was_lost, a_sync_of_a_node_fails_too,
+             nodes_files_and_listings_go_on_with_the_next_connection,
+             a_read_asks_a_ceph_that_was_not_heard_from, what_is_gone_is_not_found_again,
+             leases_are_void_with_the_session, readers_notice_nothing_of_many_losses,
+             a_connection_to_come_has_no_listener_that_is_gone)

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/harness.h"
+#include "cmd/hearthctl/report/table.h"
+#include <string.h>
+
+static const TableColumn columns[] = {{"NAME", FALSE, 9}, {"SIZE", TRUE, 0}, {"PLACE", FALSE, 0}};
+
+START_TEST(columns_are_as_wide_as_their_widest_cell_and_numbers_to_the_right)
+{
+    g_autoptr(Table) table = table_new(columns, 3);
+    table_row(table);
+    table_set(table, 0, "a");
+    table_set(table, 1, "1");
+    table_set(table, 2, "here");
+    table_row(table);
+    table_set(table, 0, "bcdefg");
+    table_take(table, 1, g_strdup("123456"));
+    g_auto(GStrv) lines = table_lines(table, 0);
+    ck_assert_str_eq(lines[0], "NAME      SIZE  PLACE");
+    ck_assert_str_eq(lines[1], "a            1  here");
+    ck_assert_str_eq(lines[2], "bcdefg  123456");
+    ck_assert_ptr_null(lines[3]);
+}
+END_TEST
+
+START_TEST(lines_are_cut_and_long_cells_lose_their_middle)
+{
+    g_autoptr(Table) table = table_new(columns, 3);
+    table_row(table);
+    table_set(table, 0, "0123456789abcdef");
+    table_take(table, 1, NULL);
+    table_set(table, 2, "far away");
+    g_auto(GStrv) lines = table_lines(table, 0);
+    ck_assert_str_eq(lines[1], "0123…cdef     -  far away");
+    g_auto(GStrv) cut = table_lines(table, 20);
+    ck_assert_str_eq(cut[1], "0123…cdef     -  far");
+    g_autofree char *none = table_shorten("abc", 0), *one = table_shorten("abc", 1),
+                    *whole = table_shorten("abc", 3), *wide = table_shorten("ä€öü", 3);
+    ck_assert_str_eq(none, "");
+    ck_assert_str_eq(one, "…");
+    ck_assert_str_eq(whole, "abc");
+    ck_assert_str_eq(wide, "ä…ü");
+}
+END_TEST
+
+START_TEST(no_name_steers_the_terminal)
+{
+    g_autoptr(Table) table = table_new(columns, 3);
+    table_row(table);
+    table_set(table, 0, "a\033[2Jb\n");
+    table_set(table, 2, "\xff\xc3");
+    g_auto(GStrv) lines = table_lines(table, 0);
+    for (const char *p = lines[1]; *p; p++)
+        ck_assert_msg((unsigned char)*p >= 0x20 && *p != 0x7f, "0x%02x", *p);
+    ck_assert(g_str_has_prefix(lines[1], "a?[2Jb?"));
+    ck_assert(g_utf8_validate(lines[1], -1, NULL));
+}
+END_TEST
+
+HARNESS_MAIN("cmd/hearthctl/report/table",
+             columns_are_as_wide_as_their_widest_cell_and_numbers_to_the_right,
+             lines_are_cut_and_long_cells_lose_their_middle, no_name_steers_the_terminal)

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include "driver/node/hearthd/keeper.h"
+#include "driver/node/hearthd/spec.h"
+#include "tests/unit/harness.h"
+
+/* One end for the keeper, the other to see when it is closed. */
+static int descriptor(int *peer)
+{
+    int pair[2];
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    *peer = pair[1];
+    return pair[0];
+}
+
+static gboolean is_closed(int peer)
+{
+    struct pollfd p = {.fd = peer};
+    return poll(&p, 1, 0) == 1 && (p.revents & POLLHUP);
+}
+
+static json_t *spec_with(const char *key)
+{
+    return json_pack("{s:s, s:{s:s}}", "volume", "v", "origin", "userKey", key);
+}
+
+static const char *key_of(const json_t *spec)
+{
+    return json_string_value(json_object_get(json_object_get(spec, "origin"), "userKey"));
+}
+
+START_TEST(keeps_replaces_and_drops)
+{
+    g_autoptr(Keeper) k = keeper_new();
+    ck_assert_ptr_null(keeper_spec(k, "v"));
+    ck_assert(!keeper_is_complete(k, "v"));
+    int first, second;
+    json_t *spec = spec_with("one");
+    keeper_put(k, "v", spec, descriptor(&first));
+    node_spec_free(spec);
+    ck_assert(keeper_is_complete(k, "v"));
+    spec = spec_with("two");
+    keeper_put(k, "v", spec, descriptor(&second));
+    node_spec_free(spec);
+    ck_assert(is_closed(first));
+    spec = keeper_spec(k, "v");
+    ck_assert_str_eq(key_of(spec), "two");
+    node_spec_free(spec);
+    keeper_drop(k, "v");
+    keeper_drop(k, "v");
+    ck_assert(is_closed(second));
+    ck_assert_ptr_null(keeper_spec(k, "v"));
+    close(first);
+    close(second);
+}
+END_TEST
+
+START_TEST(release_closes_descriptors_and_keeps_specs)
+{
+    g_autoptr(Keeper) k = keeper_new();
+    int peer;
+    json_t *spec = spec_with("one");
+    keeper_put(k, "v", spec, descriptor(&peer));
+    keeper_put(k, "w", spec, -1);
+    node_spec_free(spec);
+    ck_assert_uint_eq(keeper_release(k), 1);
+    ck_assert_uint_eq(keeper_release(k), 0);
+    ck_assert(is_closed(peer));
+    ck_assert(!keeper_is_complete(k, "v"));
+    spec = keeper_spec(k, "v");
+    ck_assert_str_eq(key_of(spec), "one");
+    node_spec_free(spec);
+    close(peer);
+}
+END_TEST
+
+/* jansson frees through these: they look for the secret in what is given back. */
+static unsigned leaks;
+static void *count_alloc(size_t n)
+{
+    size_t *p = malloc(n + 16);
+    *p = n;
+    return (char *)p + 16;
+}
+static void count_free(void *memory)
+{
+    if (!memory)
+        return;
+    size_t *p = (size_t *)(void *)((char *)memory - 16);
+    if (memmem(memory, *p, "s3cr3t-k3y", 10))
+        leaks++;
+    free(p);
+}
+
+START_TEST(secrets_are_overwritten_before_they_are_freed)
+{
+    json_set_alloc_funcs(count_alloc, count_free);
+    json_t *spec = spec_with("s3cr3t-k3y");
+    Keeper *k = keeper_new();
+    keeper_put(k, "v", spec, -1);
+    keeper_put(k, "v", spec, -1);
+    keeper_put(k, "w", spec, -1);
+    node_spec_free(spec);
+    node_spec_free(keeper_spec(k, "v"));
+    keeper_drop(k, "w");
+    keeper_free(k);
+    ck_assert_uint_eq(leaks, 0);
+    /* The detector does see one that is not. */
+    json_decref(spec_with("s3cr3t-k3y"));
+    ck_assert_uint_gt(leaks, 0);
+}
+END_TEST
+
+HARNESS_MAIN("driver/node/hearthd/keeper", keeps_replaces_and_drops,
+             release_closes_descriptors_and_keeps_specs,
+             secrets_are_overwritten_before_they_are_freed)
