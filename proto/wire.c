@@ -78,6 +78,16 @@ static WireError error_code(const GError *error)
     }
 }
 
+gboolean wire_fail(GError **error, WireError code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_set_error_literal(error, WIRE_ERROR, (gint)code, text);
+    return FALSE;
+}
+
 json_t *wire_error_reply(const GError *error)
 {
     g_autofree char *text = g_utf8_make_valid(error->message, -1);

@@ -195,7 +195,9 @@ typedef enum WireError {
     WIRE_ERROR_UNIMPLEMENTED,
 } WireError;
 const char *wire_error_name(WireError code);
-/* The reply that tells of `error`, whose domain is WIRE_ERROR or G_IO_ERROR. */
+/* Sets the error. Returns FALSE, so that a caller can fail with `return wire_fail(...)`. */
+gboolean wire_fail(GError **error, WireError code, const char *format, ...) G_GNUC_PRINTF(3, 4);
+/* The reply that reports `error`, whose domain is WIRE_ERROR or G_IO_ERROR. */
 json_t *wire_error_reply(const GError *error);
 
 #endif

@@ -5,11 +5,12 @@
  * descriptor.
  */
 #include "cache/control/ops.h"
-#include "cache/dataset/list.h"
-#include "cache/control/fields.h"
+#include "cache/report/datasets.h"
+#include "proto/wire_fields.h"
 #include "cache/volume/own_names.h"
 #include "proto/wire.h"
 #include "cache/origin/rbd/io_flusher.h"
+#include "cache/report/status.h"
 #include "cache/store/index/key.h"
 #include <errno.h>
 #include <string.h>
@@ -34,7 +35,7 @@ typedef gboolean (*Handler)(Call *call, GError **error);
 typedef struct Op {
     const char *name;
     Handler handler;
-    const Field *fields; /* NULL: the handler checks them */
+    const WireField *fields; /* NULL: the handler checks them */
     gboolean wants_fd;
 } Op;
 
@@ -64,7 +65,7 @@ static gboolean op_open(Call *call, GError **error)
     gboolean attached;
     g_autoptr(VolumeSpec) spec = spec_parse(call->request, error);
     if (!spec || !own_names_check(spec, error) ||
-        !spec_check_dir(spec, call->control->dir_root, error) ||
+        !spec_check_allowed(spec, call->control->dir_root, error) ||
         !volumes_open(call->control->volumes, g_steal_pointer(&spec), call->connection, &attached,
                       error))
         return FALSE;
@@ -227,7 +228,7 @@ static gboolean op_refused(Call *call, GError **error)
 static gboolean op_volume(Call *call, GError **error)
 {
     const char *id = string_field(call, "volume");
-    g_autoptr(ReportVolume) volume = volumes_report(call->control->volumes, id);
+    g_autoptr(VolumeReport) volume = volumes_report(call->control->volumes, id);
     if (!volume) {
         g_set_error(error, WIRE_ERROR, WIRE_ERROR_NOT_FOUND, "volume %s is not open on this node",
                     id);
@@ -281,7 +282,7 @@ static char *known_tag(Control *c, const char *id, GError **error)
         return NULL;
     uint64_t bytes = 0, objects = 0;
     g_autofree char *tag = volumes_tag(c->volumes, id);
-    g_autoptr(ReportVolume) open = volumes_report(c->volumes, id);
+    g_autoptr(VolumeReport) open = volumes_report(c->volumes, id);
     store_tag_usage(c->store, tag, &bytes, &objects);
     if (open || objects || store_is_pinned(c->store, tag))
         return g_steal_pointer(&tag);
@@ -402,37 +403,37 @@ static gboolean op_verify(Call *call, GError **error)
     if (id ? !tag : !has_store(c, error))
         return FALSE;
     /* Of a dataset, all it has, whoever fetched it. */
-    Volume *volume = id ? volumes_pin(c->volumes, id, NULL) : NULL;
+    Volume *volume = id ? volumes_use(c->volumes, id, NULL) : NULL;
     const Manifest *manifest = volume ? volumes_ready_manifest(c->volumes, volume) : NULL;
     run.wanted = manifest ? is_of_manifest : NULL;
     run.data = (void *)manifest;
     gboolean done = verify_some(call, tag, &run, error);
     if (volume)
-        volumes_unpin(c->volumes, volume);
+        volumes_done(c->volumes, volume);
     return done;
 }
 
-static const Field no_fields[] = {{NULL, 0, FALSE}};
-static const Field volume_fields[] = {{"volume", FIELD_STRING, TRUE}, {NULL, 0, FALSE}};
-static const Field attach_fields[] = {
-    {"volume", FIELD_STRING, TRUE}, {"layer", FIELD_STRING, FALSE}, {NULL, 0, FALSE}};
-static const Field manifest_fields[] = {
-    {"volume", FIELD_STRING, TRUE}, {"waitMs", FIELD_COUNT, FALSE}, {NULL, 0, FALSE}};
-static const Field page_fields[] = {{"after", FIELD_STRING, FALSE}, {NULL, 0, FALSE}};
-static const Field job_fields[] = {{"job", FIELD_COUNT, TRUE}, {NULL, 0, FALSE}};
-static const Field warm_fields[] = {{"volume", FIELD_STRING, TRUE},
-                                    {"path", FIELD_STRING, FALSE},
-                                    {"wait", FIELD_BOOLEAN, FALSE},
-                                    {"rate", FIELD_COUNT, FALSE},
-                                    {NULL, 0, FALSE}};
-static const Field evict_fields[] = {{"volume", FIELD_STRING, FALSE},
-                                     {"bytes", FIELD_COUNT, FALSE},
-                                     {"pinned", FIELD_BOOLEAN, FALSE},
-                                     {NULL, 0, FALSE}};
-static const Field verify_fields[] = {
-    {"volume", FIELD_STRING, FALSE}, {"after", FIELD_STRING, FALSE}, {NULL, 0, FALSE}};
-static const Field pin_fields[] = {
-    {"volume", FIELD_STRING, TRUE}, {"on", FIELD_BOOLEAN, FALSE}, {NULL, 0, FALSE}};
+static const WireField no_fields[] = {{NULL, 0, FALSE}};
+static const WireField volume_fields[] = {{"volume", WIRE_FIELD_STRING, TRUE}, {NULL, 0, FALSE}};
+static const WireField attach_fields[] = {
+    {"volume", WIRE_FIELD_STRING, TRUE}, {"layer", WIRE_FIELD_STRING, FALSE}, {NULL, 0, FALSE}};
+static const WireField manifest_fields[] = {
+    {"volume", WIRE_FIELD_STRING, TRUE}, {"waitMs", WIRE_FIELD_COUNT, FALSE}, {NULL, 0, FALSE}};
+static const WireField page_fields[] = {{"after", WIRE_FIELD_STRING, FALSE}, {NULL, 0, FALSE}};
+static const WireField job_fields[] = {{"job", WIRE_FIELD_COUNT, TRUE}, {NULL, 0, FALSE}};
+static const WireField warm_fields[] = {{"volume", WIRE_FIELD_STRING, TRUE},
+                                        {"path", WIRE_FIELD_STRING, FALSE},
+                                        {"wait", WIRE_FIELD_BOOLEAN, FALSE},
+                                        {"rate", WIRE_FIELD_COUNT, FALSE},
+                                        {NULL, 0, FALSE}};
+static const WireField evict_fields[] = {{"volume", WIRE_FIELD_STRING, FALSE},
+                                         {"bytes", WIRE_FIELD_COUNT, FALSE},
+                                         {"pinned", WIRE_FIELD_BOOLEAN, FALSE},
+                                         {NULL, 0, FALSE}};
+static const WireField verify_fields[] = {
+    {"volume", WIRE_FIELD_STRING, FALSE}, {"after", WIRE_FIELD_STRING, FALSE}, {NULL, 0, FALSE}};
+static const WireField pin_fields[] = {
+    {"volume", WIRE_FIELD_STRING, TRUE}, {"on", WIRE_FIELD_BOOLEAN, FALSE}, {NULL, 0, FALSE}};
 
 static const Op ops[] = {
     {"hello", op_hello, no_fields, FALSE},
@@ -469,7 +470,7 @@ static gboolean check_fields(const Op *op, const json_t *request, GError **error
         return TRUE;
     json_t *fields = json_copy((json_t *)request);
     json_object_del(fields, "op");
-    gboolean fine = fields_check(op->name, fields, op->fields, error);
+    gboolean fine = wire_fields_check(op->name, fields, op->fields, error);
     json_decref(fields);
     return fine;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cache/dataset/list.h"
+#include "cache/report/datasets.h"
 #include "cache/control/ops.h"
 #include "cache/report/metrics.h"
 

@@ -5,32 +5,19 @@
  * member, which waits in dataset_leave() until the thread is done with it.
  */
 #include "cache/dataset/datasets.h"
-#include <endian.h>
 #include <errno.h>
-#include <gnutls/crypto.h>
-#include <gnutls/gnutls.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
-#include <xxhash.h>
 #include "cache/dataset/files.h"
 #include "cache/dataset/internal.h"
 #include "proto/wire.h"
 #include "common/monotonic.h"
-#include "cache/store/index/key.h"
-
-/* Its thread has nothing left to do but to return. */
-static void join_thread_locked(Dataset *d)
-{
-    if (d->has_thread)
-        pthread_join(d->thread, NULL);
-    d->has_thread = FALSE;
-}
 
 static void begin_locked(Dataset *d)
 {
-    join_thread_locked(d);
+    dataset_join_thread_locked(d);
     g_clear_error(&d->error);
     atomic_store(&d->progress.files, 0);
     atomic_store(&d->progress.directories, 0);
@@ -50,32 +37,6 @@ static void begin_locked(Dataset *d)
 }
 
 /* ---- joining and leaving */
-
-static void make_id(const Origin *origin, const OriginAttr *root, char id[DATASET_ID])
-{
-    uint8_t packed[48];
-    const uint64_t numbers[] = {htole64(root->st.st_ino), htole64(root->snapshot),
-                                htole64(root->version)};
-    XXH128_canonical_t hash;
-    ObjectId bytes;
-    memcpy(packed, origin->space, 24);
-    memcpy(packed + 24, numbers, sizeof(numbers));
-    XXH128_canonicalFromHash(&hash, XXH3_128bits(packed, sizeof(packed)));
-    memcpy(bytes.bytes, hash.digest, sizeof(bytes.bytes));
-    object_id_hex(&bytes, id);
-}
-
-int dataset_id_of(Origin *origin, char id[DATASET_ID])
-{
-    OriginNode *node;
-    OriginAttr root;
-    int r = origin->ops->root(origin, &node, &root);
-    if (r < 0)
-        return r;
-    origin->ops->put(origin, node);
-    make_id(origin, &root, id);
-    return 0;
-}
 
 static gboolean refuse(GError **error, const char *why)
 {
@@ -113,7 +74,7 @@ Dataset *datasets_join(Datasets *all, Origin *origin, gboolean immutable, GError
     }
     if (!can_serve(all, error))
         return NULL;
-    make_id(origin, &root, id);
+    dataset_make_id(origin, &root, id);
     pthread_mutex_lock(&all->lock);
     Dataset *d = g_hash_table_lookup(all->by_id, id);
     if (!d) {
@@ -128,33 +89,6 @@ Dataset *datasets_join(Datasets *all, Origin *origin, gboolean immutable, GError
     g_ptr_array_add(d->members, origin);
     pthread_mutex_unlock(&all->lock);
     return d;
-}
-
-Dataset *dataset_ref(Dataset *d)
-{
-    pthread_mutex_lock(&d->all->lock);
-    d->references++;
-    pthread_mutex_unlock(&d->all->lock);
-    return d;
-}
-
-void dataset_unref_locked(Dataset *d)
-{
-    if (--d->references > 0)
-        return;
-    join_thread_locked(d);
-    g_clear_error(&d->error);
-    manifest_close(d->manifest);
-    g_ptr_array_unref(d->members);
-    g_free(d);
-}
-
-void dataset_unref(Dataset *d)
-{
-    Datasets *all = d->all;
-    pthread_mutex_lock(&all->lock);
-    dataset_unref_locked(d);
-    pthread_mutex_unlock(&all->lock);
 }
 
 gboolean dataset_leave(Dataset *d, Origin *origin, gint64 timeout_ms)
@@ -284,29 +218,6 @@ gboolean dataset_wait(Dataset *d, gint64 wait_ms, DatasetReport *report, GError 
     return good;
 }
 
-const char *dataset_id(const Dataset *d)
-{
-    return d->id;
-}
-
-char *dataset_path(const Dataset *d)
-{
-    return g_build_filename(d->all->cache_dir, "manifests", d->id, NULL);
-}
-
-char *dataset_objects(const Dataset *d)
-{
-    return g_strdup(d->all->objects);
-}
-
-const Manifest *dataset_manifest(Dataset *d)
-{
-    pthread_mutex_lock(&d->all->lock);
-    const Manifest *manifest = d->manifest;
-    pthread_mutex_unlock(&d->all->lock);
-    return manifest;
-}
-
 /* ---- life */
 
 Datasets *datasets_new(Store *store, const char *cache_dir, gboolean any_filesystem)
@@ -320,9 +231,6 @@ Datasets *datasets_new(Store *store, const char *cache_dir, gboolean any_filesys
     cond_init_monotonic(&all->changed);
     all->by_id = g_hash_table_new(g_str_hash, g_str_equal);
     all->checked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    all->words = away_words_new();
-    if (gnutls_rnd(GNUTLS_RND_KEY, all->words_key, sizeof(all->words_key)) != 0)
-        g_error("GnuTLS has no random numbers");
     datasets_prune(all);
     int failed = pthread_create(&all->counter, NULL, datasets_run_counter, all);
     if (failed)
@@ -344,7 +252,6 @@ void datasets_free(Datasets *all)
         return;
     g_hash_table_unref(all->by_id);
     g_hash_table_unref(all->checked);
-    g_hash_table_unref(all->words);
     pthread_cond_destroy(&all->changed);
     pthread_mutex_destroy(&all->lock);
     g_free(all->cache_dir);

@@ -58,6 +58,14 @@ void dataset_report(Dataset *dataset, DatasetReport *report);
 /* Of one that somebody has joined, once it was counted; else FALSE. */
 gboolean datasets_report(Datasets *datasets, const char *id, DatasetReport *report);
 
+/* The ID of the tree that an origin shows; -errno. */
+int dataset_id_of(Origin *origin, char id[DATASET_ID]);
+/* Removes this node's manifest of a dataset whose snapshot is gone, unless it is joined. */
+void datasets_drop(Datasets *datasets, const char *id);
+Store *datasets_store(const Datasets *datasets);
+/* Where this node's manifests are; the caller's. */
+char *datasets_manifests_dir(const Datasets *datasets);
+
 /* What follows is constant while joined. */
 const char *dataset_id(const Dataset *dataset);
 char *dataset_path(const Dataset *dataset);    /* of the image */

@@ -23,7 +23,7 @@ static gboolean fail(GError **error, const char *path, const char *what)
 
 char *manifests_dir(const char *cache_dir, GError **error)
 {
-    g_autofree char *dir = g_build_filename(cache_dir, "manifests", NULL);
+    g_autofree char *dir = g_build_filename(cache_dir, MANIFESTS_DIR, NULL);
     if (mkdir(dir, 0700) < 0 && !(errno == EEXIST && g_file_test(dir, G_FILE_TEST_IS_DIR))) {
         fail(error, dir, "cannot be made");
         return NULL;

@@ -7,6 +7,9 @@
 #include <gio/gio.h>
 #include "cache/manifest/manifest.h"
 
+/* Below the cache directory. */
+#define MANIFESTS_DIR "manifests"
+
 /* Makes the directory below the cache directory unless it is there; its path. */
 char *manifests_dir(const char *cache_dir, GError **error);
 /*

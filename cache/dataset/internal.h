@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by datasets.c (who takes part), make.c (a manifest's thread) and
- * count.c. */
+/* Shared by dataset.c (one of them), datasets.c (joining and leaving), make.c (the thread that
+ * makes a manifest), sizes.c and count.c. */
 #ifndef HEARTH_CACHE_DATASET_INTERNAL_H
 #define HEARTH_CACHE_DATASET_INTERNAL_H
 
@@ -50,12 +50,6 @@ struct Datasets {
     GHashTable *checked; /* lock; IDs whose file this process has read and found good */
     gboolean stopping;   /* lock */
     gint64 trim_at_us;   /* lock; 0: never */
-    /* cache/volume/offline.c, all under the lock: what Ceph said last, by place and user. It counts
-     * as said when it was asked; the order is that of `asked`. */
-    GHashTable *words;
-    uint64_t asked, words_lost;
-    guchar words_key[32];   /* constant: of the HMAC of keys in `words` */
-    _Atomic gint64 away_us; /* when Ceph was last waited for in vain; 0: never */
     pthread_t counter;
 };
 
@@ -68,18 +62,16 @@ static inline gboolean datasets_is_wanted(Dataset *d)
     return wanted;
 }
 
-/* datasets.c. Lock held. */
+/* dataset.c */
+/* Lock held, as for the next one. */
 void dataset_unref_locked(Dataset *dataset);
-/* The ID of what an origin shows; -errno. */
-int dataset_id_of(Origin *origin, char id[DATASET_ID]);
-
-/* cache/volume/offline.c */
-GHashTable *away_words_new(void);
+/* Only when its thread has nothing left to do but to return. */
+void dataset_join_thread_locked(Dataset *dataset);
+/* The ID of an origin whose root has these attributes. */
+void dataset_make_id(const Origin *origin, const OriginAttr *root, char id[DATASET_ID]);
 
 /* make.c */
 void datasets_prune(Datasets *all);
-/* Removes the manifest here of a dataset that is gone, unless it is joined. */
-void datasets_drop(Datasets *all, const char *id);
 /* The thread of a dataset that is MAKING. */
 void *dataset_run_make(void *dataset);
 

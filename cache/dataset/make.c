@@ -20,7 +20,7 @@ void datasets_prune(Datasets *all)
     StoreStats stats = {0};
     store_stats(all->store, &stats);
     g_autoptr(GHashTable) keep = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    g_autofree char *dir = g_build_filename(all->cache_dir, "manifests", NULL);
+    g_autofree char *dir = datasets_manifests_dir(all);
     GHashTableIter iter;
     gpointer id;
     pthread_mutex_lock(&all->lock);
@@ -39,7 +39,7 @@ void datasets_prune(Datasets *all)
 
 void datasets_drop(Datasets *all, const char *id)
 {
-    g_autofree char *path = g_build_filename(all->cache_dir, "manifests", id, NULL);
+    g_autofree char *path = g_build_filename(all->cache_dir, MANIFESTS_DIR, id, NULL);
     pthread_mutex_lock(&all->lock);
     if (!g_hash_table_contains(all->by_id, id) && unlink(path) == 0)
         g_message("manifest %s is removed: its snapshot is gone", path);

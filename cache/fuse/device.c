@@ -411,9 +411,9 @@ uint64_t device_bytes(Device *device)
     return atomic_load(&device->bytes);
 }
 
-void device_stats(Device *d, SessionStats *stats)
+void device_stats(Device *d, FuseStats *stats)
 {
-    *stats = (SessionStats){
+    *stats = (FuseStats){
         .opens = atomic_load(&d->opens),
         .bytes_origin = atomic_load(&d->bytes_read),
         .bytes_written = atomic_load(&d->bytes_written),

@@ -14,7 +14,7 @@
 
 #include <glib.h>
 #include <stdint.h>
-#include "cache/fuse/live/session.h"
+#include "cache/fuse/stats.h"
 #include "cache/origin/image.h"
 
 #define DEVICE_FILE "image"
@@ -34,7 +34,7 @@ Device *device_start(Image *image, int fuse_fd, void (*ended)(void *data), void 
 int device_fd(Device *device);
 uint64_t device_bytes(Device *device);
 /* Of these numbers a device has opens, bytes_origin (read) and bytes_written. */
-void device_stats(Device *device, SessionStats *stats);
+void device_stats(Device *device, FuseStats *stats);
 /* Looks at the image's size again, and has the kernel ask for the file's. Blocks on Ceph. */
 gboolean device_resize(Device *device, uint64_t *bytes, GError **error);
 /*

@@ -101,37 +101,37 @@ static void tell_store(OpenMetrics *m, const MetricsSource *source)
 typedef struct VolumeFamily {
     OpenMetricsKind kind;
     const char *name, *help, *source; /* source: a label's value; NULL: it has none */
-    size_t at;                        /* of the uint64_t in ReportVolume */
+    size_t at;                        /* of the uint64_t in VolumeReport */
 } VolumeFamily;
 
-#define AT(member) offsetof(ReportVolume, member)
+#define AT(member) offsetof(VolumeReport, member)
 /* Rows of one name follow each other; the first has the help. */
 static const VolumeFamily families[] = {
-    {OPENMETRICS_COUNTER, "hearth_volume_opens", "Opens of files", NULL, AT(session.opens)},
+    {OPENMETRICS_COUNTER, "hearth_volume_opens", "Opens of files", NULL, AT(served.opens)},
     {OPENMETRICS_COUNTER, "hearth_volume_hits", "Opens for reading that found the file cached",
-     NULL, AT(session.hits)},
+     NULL, AT(served.hits)},
     {OPENMETRICS_COUNTER, "hearth_volume_misses",
-     "Opens for reading that found the file not cached", NULL, AT(session.misses)},
+     "Opens for reading that found the file not cached", NULL, AT(served.misses)},
     {OPENMETRICS_COUNTER, "hearth_volume_read_bytes",
      "Read through hearthd, by where it was: cache, filling (on its way there) or ceph", "cache",
-     AT(session.bytes_store)},
-    {OPENMETRICS_COUNTER, "hearth_volume_read_bytes", NULL, "filling", AT(session.bytes_fill)},
-    {OPENMETRICS_COUNTER, "hearth_volume_read_bytes", NULL, "ceph", AT(session.bytes_origin)},
+     AT(served.bytes_store)},
+    {OPENMETRICS_COUNTER, "hearth_volume_read_bytes", NULL, "filling", AT(served.bytes_fill)},
+    {OPENMETRICS_COUNTER, "hearth_volume_read_bytes", NULL, "ceph", AT(served.bytes_origin)},
     {OPENMETRICS_COUNTER, "hearth_volume_written_bytes", "Written through hearthd", NULL,
-     AT(session.bytes_written)},
+     AT(served.bytes_written)},
     {OPENMETRICS_GAUGE, "hearth_volume_cached_bytes", "Of it in the cache", NULL, AT(bytes_cached)},
 };
 #undef AT
 
 /* What serves it: "fill" what a dataset lacks on the disk, "live" file systems, "block" images. */
-static const char *layer_of(const ReportVolume *v)
+static const char *layer_of(const VolumeReport *v)
 {
     if (g_str_equal(v->type, "rbd"))
         return "block";
     return g_str_has_prefix(v->volume, "dataset-") ? "fill" : "live";
 }
 
-static void tell_volume(OpenMetrics *m, const VolumeFamily *f, const ReportVolume *v)
+static void tell_volume(OpenMetrics *m, const VolumeFamily *f, const VolumeReport *v)
 {
     const char *dataset = v->dataset ? v->dataset : "";
     const guint64 value = *(const uint64_t *)(const void *)((const char *)v + f->at);

@@ -20,7 +20,7 @@ typedef struct MetricsSource {
     const char *cache_dir;    /* NULL: none */
     const StoreStats *store;  /* NULL: off */
     const StoreTimes *times;  /* NULL: off */
-    const GPtrArray *volumes; /* ReportVolume, by ID */
+    const GPtrArray *volumes; /* VolumeReport, by ID */
     const json_t *datasets;   /* as op "datasets" of proto/wire.h lists them */
 } MetricsSource;
 

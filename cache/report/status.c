@@ -9,22 +9,9 @@ static json_int_t count(uint64_t n)
     return (json_int_t)MIN(n, (uint64_t)G_MAXINT64);
 }
 
-void report_volume_free(ReportVolume *volume)
+json_t *report_volume(const VolumeReport *v)
 {
-    if (!volume)
-        return;
-    g_free(volume->volume);
-    g_free(volume->type);
-    g_free(volume->cluster_id);
-    g_free(volume->fs_name);
-    g_free(volume->root_path);
-    g_free(volume->dataset);
-    g_free(volume);
-}
-
-json_t *report_volume(const ReportVolume *v)
-{
-    const SessionStats *s = &v->session;
+    const FuseStats *s = &v->served;
     return json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
         "s:I, s:I, s:s, s:I, s:b, s:s}",

@@ -7,25 +7,11 @@
 #include <glib.h>
 #include <jansson.h>
 #include <stdint.h>
-#include "cache/fuse/live/session.h"
 #include "cache/store/store.h"
+#include "cache/volume/report.h"
 
-/* One volume at one moment; owns its strings. */
-typedef struct ReportVolume {
-    char *volume, *type, *cluster_id, *fs_name, *root_path;
-    gboolean attached, cache, read_only, pinned;
-    const char *uncached; /* why nothing is cached though it should be; borrowed; NULL: it is */
-    int64_t bytes_total;  /* -1: not known */
-    char *dataset;        /* NULL: it is none, or nobody has asked for its manifest */
-    int64_t files_total;  /* of a dataset; -1: not known */
-    uint64_t bytes_cached, objects;
-    SessionStats session;
-} ReportVolume;
-
-void report_volume_free(ReportVolume *volume);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(ReportVolume, report_volume_free)
 /* A VOLUME of proto/wire.h. */
-json_t *report_volume(const ReportVolume *volume);
+json_t *report_volume(const VolumeReport *volume);
 
 /* A volume that is pinned, open or not. */
 typedef struct ReportPin {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by volumes.c (life of a volume), serve.c (what it is connected to and served by)
- * and report.c (what is told of it, upkeep). */
+/* What the files of this folder share; the lowest of them is first: table.c, serve.c, refused.c,
+ * report.c, upkeep.c, volumes.c. */
 #ifndef HEARTH_CACHE_VOLUME_INTERNAL_H
 #define HEARTH_CACHE_VOLUME_INTERNAL_H
 
@@ -8,32 +8,53 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
-#include "cache/volume/faith.h"
 #include "cache/fuse/device.h"
 #include "cache/fuse/layer/fill_layer.h"
-#include "common/monotonic.h"
+#include "cache/fuse/live/session.h"
+#include "cache/volume/faith.h"
+#include "cache/volume/offline.h"
+
+/* What a volume is connected to. */
+typedef enum VolumeContent {
+    CONTENT_NONE,
+    CONTENT_TREE,  /* of files: `origin` */
+    CONTENT_IMAGE, /* `image` */
+} VolumeContent;
+
+/* What serves the mount of a volume. */
+typedef enum VolumeServer {
+    SERVER_NONE,
+    SERVER_SESSION,    /* a tree: `session` */
+    SERVER_FILL_LAYER, /* a tree that is a dataset: `layer` */
+    SERVER_DEVICE,     /* an image: `device` */
+} VolumeServer;
 
 struct Volume {
     char *id;
     VolumeSpec *spec; /* NULL until it is connected */
-    /* Connected to one of these; served by the session or the fill layer of the one or the device
-     * of the other. */
-    Origin *origin;
-    Image *image;
+    VolumeContent content;
+    union {
+        Origin *origin;
+        Image *image;
+    };
+    VolumeServer server;
+    union {
+        Session *session;
+        FillLayer *layer;
+        Device *device;
+    };
     const char *uncached; /* ImageContent.uncached, of one that was to be cached */
-    Session *session;
-    FillLayer *layer;
-    Dataset *dataset; /* joined: its manifest was asked for */
-    Device *device;
-    Device *leaving;   /* stopped, but requests are still under way; the claimant's alone */
-    gboolean readable; /* Ceph lets its user read the dataset's bytes */
+    Dataset *dataset;     /* joined: its manifest was asked for */
+    Device *leaving;      /* stopped, but requests are still under way; the reserving thread's */
+    gboolean readable;    /* Ceph lets its user read the dataset's bytes */
     gboolean cached;
-    char *in_use; /* the tag that the store was told is in use; the claimant's alone */
+    char *in_use; /* the tag that the store holds as in use; the reserving thread's */
     _Atomic uint64_t quota_bytes;
-    gboolean busy;
-    unsigned pins;
-    uint64_t opener;                    /* connection that opened it; 0 once attached */
-    int64_t bytes_total, bytes_counted; /* told by the origin; by a walk; -1: not known */
+    gboolean reserved;
+    unsigned uses;
+    uint64_t opener;       /* connection that opened it; 0 once attached */
+    int64_t bytes_total;   /* according to the origin; -1: not known */
+    int64_t bytes_counted; /* according to a walk; -1: not known */
     /* Not under the lock: set by a session's thread, read in loops over files. */
     atomic_bool ended, closing;
 };
@@ -41,13 +62,15 @@ struct Volume {
 struct Volumes {
     Store *store;
     Datasets *datasets;
+    Offline *offline;
     ImageCache *images;
     Faith *faith;
-    GHashTable *refused; /* lock: names of what Ceph has refused, until it is opened again */
+    GHashTable
+        *refused; /* lock: IDs of volumes that Ceph has refused, until they are opened again */
     const Incarnation *incarnation;
     unsigned fuse_threads;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* a claim or a pin ended, or stopping */
+    pthread_cond_t changed; /* a reservation or a use ended, or stopping */
     GHashTable *by_id;
     gboolean stopping;
     pthread_t upkeep;
@@ -55,17 +78,32 @@ struct Volumes {
 
 static inline gboolean volume_is_connected(const Volume *v)
 {
-    return v->origin || v->image;
+    return v->content != CONTENT_NONE;
 }
 
 static inline gboolean volume_is_served(const Volume *v)
 {
-    return v->session || v->layer || v->device;
+    return v->server != SERVER_NONE;
 }
 
-/* serve.c; all but volume_stats under the claim. */
+/* table.c */
+/*
+ * Waits until no other operation has the volume, and reserves it. *volume is NULL when there is
+ * none, unless `make`. FALSE: another operation took too long, or hearthd stops.
+ */
+gboolean volumes_reserve(Volumes *vs, const char *id, gboolean make, Volume **volume,
+                         GError **error);
+/* Ends a reservation. A volume that is not connected leaves the table. */
+void volumes_release(Volumes *vs, Volume *v);
+gboolean volumes_is_open(const Volume *v, const void *after);
+/* The IDs for which `wanted` holds under the lock, copied, in order. */
+GPtrArray *volumes_collect_ids(Volumes *vs, gboolean (*wanted)(const Volume *, const void *),
+                               const void *data);
+
+/* serve.c: all but volumes_measure and volume_stats of a reserved volume. */
 gboolean volumes_connect(Volumes *vs, Volume *v, const VolumeSpec *spec, GError **error);
-/* Whether the user and key of a spec may read what it is of: another connection, which ends. */
+/* Whether the user and key of a spec may read its volume: opens another connection and closes it.
+ */
 gboolean volumes_try(Volumes *vs, const VolumeSpec *spec, GError **error);
 /* `claimed`: the dataset that a claim was opened as, whose key is verified when Ceph is back; NULL:
  * none. */
@@ -76,22 +114,20 @@ gboolean volumes_serve(Volumes *vs, Volume *v, gboolean fill_layer, int fuse_fd,
 gboolean volumes_stop_serving(Volumes *vs, Volume *v, gint64 timeout_ms);
 /* FALSE: its manifest is being made with the origin; call it again. */
 gboolean volumes_leave_dataset(Volumes *vs, Volume *v, gint64 timeout_ms);
+/* The FUSE descriptor of a volume that is served. */
 int volume_fd(const Volume *v);
-void volume_stats(const Volume *v, SessionStats *stats);
+void volume_stats(const Volume *v, FuseStats *stats);
+int64_t volumes_measure(Origin *origin); /* bytes of its files, -1: not known */
 
 /* refused.c */
-/* Whether Ceph lets a volume's user read the data of its dataset, which is ready. Of one that was
- * opened on faith it is asked as soon as Ceph answers (offline.c). */
+/* Whether Ceph lets a volume's user read the data of its dataset, which is ready. For one that was
+ * opened without an answer of Ceph this is checked as soon as Ceph answers (offline.c). */
 gboolean volumes_check_rights(Volumes *vs, const char *id, Dataset *dataset, GError **error);
-/* Ends what was opened while Ceph was away and was refused since, or is not there any more. */
+/* Ends volumes that were opened without an answer of Ceph and were refused since, or whose snapshot
+ * does not exist any more. */
 void volumes_end_refused(Volumes *vs);
 
-/* report.c */
-int64_t volumes_measure(Origin *origin); /* bytes of its files, -1: not known */
-gboolean volumes_is_open(const Volume *v, const void *after);
-/* The IDs for which `wanted` holds under the lock, copied, in order. */
-GPtrArray *volumes_collect_ids(Volumes *vs, gboolean (*wanted)(const Volume *, const void *),
-                               const void *data);
+/* upkeep.c */
 void *volumes_run_upkeep(void *volumes);
 
 #endif

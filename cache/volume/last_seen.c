@@ -68,19 +68,19 @@ static char *find(const char *dir, const VolumeSpec *spec, char **key)
     return dataset;
 }
 
-char *places_find(const char *dir, const VolumeSpec *spec)
+char *last_seen_dataset(const char *dir, const VolumeSpec *spec)
 {
     g_autofree char *key = NULL;
     return find(dir, spec, &key);
 }
 
-gboolean places_accept(const char *dir, const VolumeSpec *spec)
+gboolean last_seen_key_matches(const char *dir, const VolumeSpec *spec)
 {
     g_autofree char *key = NULL, *dataset = find(dir, spec, &key);
     return dataset && key_hash_matches(key, spec->user_key);
 }
 
-void places_forget(const char *dir, const VolumeSpec *spec)
+void last_seen_forget(const char *dir, const VolumeSpec *spec)
 {
     json_t *place = place_of(spec);
     g_autofree char *path = path_of(dir, place);
@@ -108,7 +108,7 @@ static void add_place(json_t *all, const char *dataset, json_t *note)
     json_decref(place);
 }
 
-json_t *places_all(const char *dir)
+json_t *last_seen_list(const char *dir)
 {
     json_t *all = json_object();
     DIR *files = opendir(dir);
@@ -173,7 +173,7 @@ static gboolean write_note(const char *dir, const char *path, const char *text)
     return dir_fd >= 0 && fsync(dir_fd) == 0;
 }
 
-void places_note(const char *dir, const VolumeSpec *spec, const char *dataset)
+void last_seen_note(const char *dir, const VolumeSpec *spec, const char *dataset)
 {
     g_autofree char *key = NULL, *known = find(dir, spec, &key);
     if (g_strcmp0(known, dataset) == 0 && key_hash_matches(key, spec->user_key))

@@ -17,13 +17,13 @@
 
 /* Notes what the spec's place is, and that Ceph accepted its key; failures are logged. `dir` is
  * that of the manifests. Slow. */
-void places_note(const char *dir, const VolumeSpec *spec, const char *dataset);
+void last_seen_note(const char *dir, const VolumeSpec *spec, const char *dataset);
 /* The dataset's ID, the caller's; NULL: not known. */
-char *places_find(const char *dir, const VolumeSpec *spec);
+char *last_seen_dataset(const char *dir, const VolumeSpec *spec);
 /* Whether the spec's key is the one that was noted. Slow. */
-gboolean places_accept(const char *dir, const VolumeSpec *spec);
-void places_forget(const char *dir, const VolumeSpec *spec);
+gboolean last_seen_key_matches(const char *dir, const VolumeSpec *spec);
+void last_seen_forget(const char *dir, const VolumeSpec *spec);
 /* All of them: the dataset's ID -> [{"clusterID", "fsName", "rootPath"}...]; a new reference. */
-json_t *places_all(const char *dir);
+json_t *last_seen_list(const char *dir);
 
 #endif

@@ -18,7 +18,8 @@ gboolean own_names_check(const VolumeSpec *spec, GError **error)
     if (g_str_has_prefix(spec->volume, WIRE_DATASET_PREFIX) &&
         !wire_dataset_of(spec->volume, dataset))
         return refuse(error, spec->volume, "and this is no dataset's ID");
-    if (wire_is_own_name(spec->volume) && (spec->is_image || !spec->read_only || !spec->cache))
+    if (wire_is_own_name(spec->volume) &&
+        (kind_is_image(spec->kind) || !spec->read_only || !spec->cache))
         return refuse(error, spec->volume, "of snapshots that are cached");
     return TRUE;
 }

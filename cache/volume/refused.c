@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is not ours to read, whatever others have had fetched of it. What was opened while Ceph was
- * away may turn out to be such, or not to be there any more. The fill layer of a refused volume
- * answers EACCES; what is mounted natively over it hearthd cannot reach, so the node plugin asks
- * for the list (op "refused").
+ * Volumes whose user may not read the bytes, which the cache may hold because another user had them
+ * fetched. A volume that was opened without an answer of Ceph may turn out to be refused, or to be
+ * of a snapshot that does not exist any more. The fill layer of a refused volume answers EACCES.
+ * hearthd cannot reach the native mount above it, so the node plugin asks for the list of refused
+ * volumes (op "refused").
  */
-#include "cache/volume/offline.h"
 #include "cache/volume/rights.h"
 #include "cache/volume/internal.h"
 #include "cache/origin/deferred.h"
@@ -29,7 +29,7 @@ json_t *volumes_refused(Volumes *vs)
 static void refuse_locked(Volumes *vs, Volume *v)
 {
     atomic_store(&v->ended, TRUE);
-    if (!v->layer)
+    if (v->server != SERVER_FILL_LAYER)
         return; /* nothing is mounted over it */
     fill_layer_refuse(v->layer);
     if (g_hash_table_size(vs->refused) < REFUSED_MAX &&
@@ -39,31 +39,31 @@ static void refuse_locked(Volumes *vs, Volume *v)
                   v->id, v->spec->user_id);
 }
 
-/* Whoever has the same key is refused as well. */
+/* All volumes with the same key are refused as well. */
 static void refuse_claim(const char *dataset, const VolumeSpec *spec, void *data)
 {
     Volumes *vs = data;
     GHashTableIter iter;
     gpointer value;
-    away_refused(vs->datasets, spec);
+    offline_refused(vs->offline, spec);
     pthread_mutex_lock(&vs->lock);
     g_hash_table_iter_init(&iter, vs->by_id);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         Volume *v = value;
-        if (v->layer && strcmp(dataset_id(v->dataset), dataset) == 0 &&
+        if (v->server == SERVER_FILL_LAYER && strcmp(dataset_id(v->dataset), dataset) == 0 &&
             spec_same_authority(v->spec, spec))
             refuse_locked(vs, v);
     }
     pthread_mutex_unlock(&vs->lock);
 }
 
-static void refuse(Volumes *vs, Volume *v)
+static void refuse_volume(Volumes *vs, Volume *v)
 {
     pthread_mutex_lock(&vs->lock);
     g_autoptr(VolumeSpec) spec = spec_copy(v->spec);
     refuse_locked(vs, v);
     pthread_mutex_unlock(&vs->lock);
-    away_refused(vs->datasets, spec);
+    offline_refused(vs->offline, spec);
 }
 
 static void end_if_refused(Volumes *vs, Volume *v)
@@ -71,11 +71,11 @@ static void end_if_refused(Volumes *vs, Volume *v)
     if (!origin_is_later(v->origin) || atomic_load(&v->ended))
         return;
     switch (origin_later_wait(v->origin, 0, NULL)) {
-    case ORIGIN_LATER_OTHER: /* whoever asks next opens what is there now */
+    case ORIGIN_LATER_OTHER: /* the next open gets the new snapshot */
         atomic_store(&v->ended, TRUE);
         break;
     case ORIGIN_LATER_REFUSED:
-        refuse(vs, v);
+        refuse_volume(vs, v);
         break;
     default:
         break;
@@ -86,18 +86,18 @@ void volumes_end_refused(Volumes *vs)
 {
     g_autoptr(GPtrArray) ids = volumes_collect_ids(vs, volumes_is_open, NULL);
     for (guint i = 0; i < ids->len; i++) {
-        Volume *v = volumes_pin(vs, ids->pdata[i], NULL);
+        Volume *v = volumes_use(vs, ids->pdata[i], NULL);
         if (!v)
             continue;
         end_if_refused(vs, v);
-        volumes_unpin(vs, v);
+        volumes_done(vs, v);
     }
     faith_look(vs->faith, refuse_claim, vs);
 }
 
 gboolean volumes_check_rights(Volumes *vs, const char *id, Dataset *d, GError **error)
 {
-    Volume *v = volumes_pin(vs, id, error);
+    Volume *v = volumes_use(vs, id, error);
     if (!v)
         return FALSE;
     pthread_mutex_lock(&vs->lock);
@@ -112,11 +112,11 @@ gboolean volumes_check_rights(Volumes *vs, const char *id, Dataset *d, GError **
         v->readable = readable;
         pthread_mutex_unlock(&vs->lock);
     }
-    volumes_unpin(vs, v);
+    volumes_done(vs, v);
     if (!cause)
         return TRUE;
     if (g_error_matches(cause, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED))
-        away_refused(vs->datasets, spec);
+        offline_refused(vs->offline, spec);
     g_propagate_prefixed_error(error, g_steal_pointer(&cause), "volume %s: ", id);
     return FALSE;
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kinds of volume: a tree of files (an origin), served by a session or, when it is a dataset,
- * by the fill layer beneath what the kernel serves itself; and an image, served by a device.
- * Everything else about them is the same.
+ * What a volume is connected to and what serves it. A tree of files (an origin) is served by a
+ * session or, when it is a dataset, by the fill layer below what the kernel serves itself. An image
+ * is served by a device. Everything else about them is the same.
  */
-#include "common/autofd.h"
-#include "cache/volume/offline.h"
-#include "cache/volume/internal.h"
 #include "cache/origin/aside.h"
 #include "cache/origin/deferred.h"
+#include "cache/volume/internal.h"
+#include "common/autofd.h"
 
 static Image *connect_image(Volumes *vs, const VolumeSpec *spec, const char **uncached,
                             GError **error)
@@ -16,7 +15,7 @@ static Image *connect_image(Volumes *vs, const VolumeSpec *spec, const char **un
     Image *image = spec_connect_image(spec, vs->incarnation, error);
     *uncached = image && spec->cache ? image->content.uncached : NULL;
     if (*uncached)
-        g_warning("volume %s, image %s: nothing of it is cached: %s", spec->volume, spec->place,
+        g_warning("volume %s, image %s: nothing of it is cached: %s", spec->volume, spec->location,
                   *uncached);
     if (image && spec->cache)
         return image_cache_open(vs->images, image, spec->quota_bytes);
@@ -25,34 +24,70 @@ static Image *connect_image(Volumes *vs, const VolumeSpec *spec, const char **un
     return image;
 }
 
-gboolean volumes_connect(Volumes *vs, Volume *v, const VolumeSpec *spec, GError **error)
+/* CephFS keeps the size of a subtree in an attribute of its root; other origins have none. */
+int64_t volumes_measure(Origin *origin)
 {
-    Origin *origin = NULL;
-    Image *image = NULL;
-    const char *uncached = NULL;
-    if (spec->is_image)
-        image = connect_image(vs, spec, &uncached, error);
-    else
-        origin = away_connect(vs->datasets, spec, vs->incarnation, error);
-    if (!origin && !image)
-        return FALSE;
-    int64_t total = origin ? volumes_measure(origin) : -1;
-    pthread_mutex_lock(&vs->lock);
-    v->origin = origin;
-    v->image = image;
-    v->uncached = uncached;
+    OriginNode *root;
+    OriginAttr attr;
+    char text[32];
+    if (origin->ops->root(origin, &root, &attr) < 0)
+        return -1;
+    ssize_t n = origin->ops->getxattr(origin, root, "ceph.dir.rbytes", text, sizeof(text) - 1);
+    origin->ops->put(origin, root);
+    if (n <= 0)
+        return -1;
+    text[n] = '\0';
+    guint64 bytes;
+    return g_ascii_string_to_unsigned(text, 10, 0, G_MAXINT64, &bytes, NULL) ? (int64_t)bytes : -1;
+}
+
+static void set_content(Volume *v, const VolumeSpec *spec, VolumeContent content)
+{
+    v->content = content;
     v->cached = spec->cache;
     v->quota_bytes = spec->quota_bytes;
-    v->bytes_total = total;
+}
+
+static gboolean connect_image_volume(Volumes *vs, Volume *v, const VolumeSpec *spec, GError **error)
+{
+    const char *uncached;
+    Image *image = connect_image(vs, spec, &uncached, error);
+    if (!image)
+        return FALSE;
+    pthread_mutex_lock(&vs->lock);
+    v->image = image;
+    v->uncached = uncached;
+    set_content(v, spec, CONTENT_IMAGE);
     pthread_mutex_unlock(&vs->lock);
     return TRUE;
 }
 
+static gboolean connect_tree_volume(Volumes *vs, Volume *v, const VolumeSpec *spec, GError **error)
+{
+    Origin *origin = offline_connect(vs->offline, spec, vs->incarnation, error);
+    if (!origin)
+        return FALSE;
+    int64_t total = volumes_measure(origin);
+    pthread_mutex_lock(&vs->lock);
+    v->origin = origin;
+    v->bytes_total = total;
+    set_content(v, spec, CONTENT_TREE);
+    pthread_mutex_unlock(&vs->lock);
+    return TRUE;
+}
+
+gboolean volumes_connect(Volumes *vs, Volume *v, const VolumeSpec *spec, GError **error)
+{
+    if (kind_is_image(spec->kind))
+        return connect_image_volume(vs, v, spec, error);
+    return connect_tree_volume(vs, v, spec, error);
+}
+
 gboolean volumes_try(Volumes *vs, const VolumeSpec *spec, GError **error)
 {
-    if (spec->is_image)
+    if (kind_is_image(spec->kind))
         return spec_try_image(spec, error);
-    g_autoptr(Origin) origin = away_connect(vs->datasets, spec, NULL, error);
+    g_autoptr(Origin) origin = offline_connect(vs->offline, spec, NULL, error);
     return origin != NULL;
 }
 
@@ -61,19 +96,25 @@ static void close_origin(void *origin)
     origin_close(origin);
 }
 
-void volumes_disconnect(Volumes *vs, Volume *v, const char *claimed)
+static void disconnect_tree(Volumes *vs, Volume *v, const char *claimed)
 {
-    if (vs->store && v->origin)
+    if (vs->store)
         store_cancel_fills(vs->store, v->origin);
-    /* A claim has nothing to write. */
     if (!claimed)
         origin_close(v->origin);
     else if (!faith_take(vs->faith, claimed, v->spec, v->origin))
-        aside_begin(close_origin, v->origin);
-    image_close(v->image);
+        aside_begin(close_origin, v->origin); /* a claim has nothing to write */
+}
+
+void volumes_disconnect(Volumes *vs, Volume *v, const char *claimed)
+{
+    if (v->content == CONTENT_TREE)
+        disconnect_tree(vs, v, claimed);
+    else if (v->content == CONTENT_IMAGE)
+        image_close(v->image);
     pthread_mutex_lock(&vs->lock);
+    v->content = CONTENT_NONE;
     v->origin = NULL;
-    v->image = NULL;
     v->uncached = NULL;
     v->readable = FALSE;
     atomic_store(&v->closing, FALSE);
@@ -82,7 +123,7 @@ void volumes_disconnect(Volumes *vs, Volume *v, const char *claimed)
     pthread_mutex_unlock(&vs->lock);
 }
 
-/* Kubelet waits for two minutes. */
+/* kubelet gives a stage call two minutes. */
 #define SESSION_WAIT_MS 20000
 
 static FillLayer *start_layer(Volumes *vs, Volume *v, int fuse_fd, void (*ended)(void *data),
@@ -98,10 +139,10 @@ static FillLayer *start_layer(Volumes *vs, Volume *v, int fuse_fd, void (*ended)
     return fill_layer_start(&config, fuse_fd, ended, v, error);
 }
 
-/* Served, what it has cached is evicted after what nobody uses. */
-static void tell_use(Volumes *vs, Volume *v, gboolean on)
+/* Objects of a volume that is served are evicted after objects that are not in use. */
+static void set_in_use(Volumes *vs, Volume *v, gboolean on)
 {
-    if (on && vs->store && v->origin && v->cached)
+    if (on && vs->store && v->content == CONTENT_TREE && v->cached)
         v->in_use = volumes_tag(vs, v->id);
     if (v->in_use)
         store_use(vs->store, v->in_use, on);
@@ -109,7 +150,7 @@ static void tell_use(Volumes *vs, Volume *v, gboolean on)
         g_clear_pointer(&v->in_use, g_free);
 }
 
-/* A session asks Ceph for everything. */
+/* A session needs Ceph for every name. */
 static gboolean await_origin(Origin *origin, GError **error)
 {
     if (!origin_is_later(origin))
@@ -127,8 +168,8 @@ static gboolean await_origin(Origin *origin, GError **error)
     }
 }
 
-gboolean volumes_serve(Volumes *vs, Volume *v, gboolean fill_layer, int fuse_fd,
-                       void (*ended)(void *data), GError **error)
+static Session *start_session(Volumes *vs, Volume *v, int fuse_fd, void (*ended)(void *data),
+                              GError **error)
 {
     const SessionConfig config = {
         .volume = v->id,
@@ -140,35 +181,55 @@ gboolean volumes_serve(Volumes *vs, Volume *v, gboolean fill_layer, int fuse_fd,
         .threads = vs->fuse_threads,
     };
     hearth_autofd int fd = fuse_fd;
-    Session *session = NULL;
-    FillLayer *layer = NULL;
-    Device *device = NULL;
-    if (fill_layer)
-        layer = start_layer(vs, v, hearth_steal_fd(&fd), ended, error);
-    else if (v->image)
-        device = device_start(v->image, hearth_steal_fd(&fd), ended, v, error);
-    else if (await_origin(v->origin, error))
-        session = session_start(&config, hearth_steal_fd(&fd), ended, v, error);
-    pthread_mutex_lock(&vs->lock);
-    v->session = session;
-    v->layer = layer;
-    v->device = device;
-    pthread_mutex_unlock(&vs->lock);
-    if (!volume_is_served(v))
+    if (!await_origin(v->origin, error))
+        return NULL;
+    return session_start(&config, hearth_steal_fd(&fd), ended, v, error);
+}
+
+gboolean volumes_serve(Volumes *vs, Volume *v, gboolean fill_layer, int fuse_fd,
+                       void (*ended)(void *data), GError **error)
+{
+    VolumeServer kind = SERVER_SESSION;
+    void *server;
+    if (fill_layer) {
+        kind = SERVER_FILL_LAYER;
+        server = start_layer(vs, v, fuse_fd, ended, error);
+    } else if (v->content == CONTENT_IMAGE) {
+        kind = SERVER_DEVICE;
+        server = device_start(v->image, fuse_fd, ended, v, error);
+    } else {
+        server = start_session(vs, v, fuse_fd, ended, error);
+    }
+    if (!server)
         return FALSE;
-    tell_use(vs, v, TRUE);
+    pthread_mutex_lock(&vs->lock);
+    if (kind == SERVER_FILL_LAYER)
+        v->layer = server;
+    else if (kind == SERVER_DEVICE)
+        v->device = server;
+    else
+        v->session = server;
+    v->server = kind;
+    pthread_mutex_unlock(&vs->lock);
+    set_in_use(vs, v, TRUE);
     return TRUE;
 }
 
 gboolean volumes_stop_serving(Volumes *vs, Volume *v, gint64 timeout_ms)
 {
+    Session *session = NULL;
+    FillLayer *layer = NULL;
     pthread_mutex_lock(&vs->lock);
-    Session *session = g_steal_pointer(&v->session);
-    FillLayer *layer = g_steal_pointer(&v->layer);
-    if (v->device)
-        v->leaving = g_steal_pointer(&v->device);
+    if (v->server == SERVER_SESSION)
+        session = v->session;
+    else if (v->server == SERVER_FILL_LAYER)
+        layer = v->layer;
+    else if (v->server == SERVER_DEVICE)
+        v->leaving = v->device;
+    v->server = SERVER_NONE;
+    v->session = NULL;
     pthread_mutex_unlock(&vs->lock);
-    tell_use(vs, v, FALSE);
+    set_in_use(vs, v, FALSE);
     if (session)
         session_stop(session);
     fill_layer_stop(layer);
@@ -190,12 +251,29 @@ gboolean volumes_leave_dataset(Volumes *vs, Volume *v, gint64 timeout_ms)
 
 int volume_fd(const Volume *v)
 {
-    if (v->layer)
+    switch (v->server) {
+    case SERVER_SESSION:
+        return session_fd(v->session);
+    case SERVER_FILL_LAYER:
         return fill_layer_fd(v->layer);
-    return v->device ? device_fd(v->device) : session_fd(v->session);
+    case SERVER_DEVICE:
+        return device_fd(v->device);
+    case SERVER_NONE:
+        break;
+    }
+    return -1;
 }
 
-static void image_stats(const Volume *v, SessionStats *stats)
+static void layer_stats(const Volume *v, FuseStats *stats)
+{
+    FillLayerStats layer;
+    fill_layer_stats(v->layer, &layer);
+    stats->bytes_store = layer.bytes_store;
+    stats->bytes_fill = layer.bytes_fill;
+    stats->bytes_origin = layer.bytes_origin;
+}
+
+static void image_stats(const Volume *v, FuseStats *stats)
 {
     ImageCacheStats kept;
     device_stats(v->device, stats);
@@ -206,16 +284,19 @@ static void image_stats(const Volume *v, SessionStats *stats)
     stats->bytes_origin = kept.bytes_fetched;
 }
 
-void volume_stats(const Volume *v, SessionStats *stats)
+void volume_stats(const Volume *v, FuseStats *stats)
 {
-    if (v->layer) {
-        FillLayerStats layer;
-        fill_layer_stats(v->layer, &layer);
-        stats->bytes_store = layer.bytes_store;
-        stats->bytes_fill = layer.bytes_fill;
-        stats->bytes_origin = layer.bytes_origin;
-    } else if (v->device)
-        image_stats(v, stats);
-    else if (v->session)
+    switch (v->server) {
+    case SERVER_SESSION:
         session_stats(v->session, stats);
+        break;
+    case SERVER_FILL_LAYER:
+        layer_stats(v, stats);
+        break;
+    case SERVER_DEVICE:
+        image_stats(v, stats);
+        break;
+    case SERVER_NONE:
+        break;
+    }
 }

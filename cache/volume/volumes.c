@@ -1,207 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * The life of a volume: open, attach, detach, and what comes between them.
+ *
  * One lock guards the table and the fields of every volume; it is never held across a call to an
- * origin, to the store or to session_start/stop. A volume's claim (busy) is what serialises those.
+ * origin, to the store or to session_start() and session_stop(). A reservation of the volume is
+ * what makes those calls one at a time.
  *
  * Invariants, under the lock:
- * 1. A volume is freed only by its claimant, when it has no pins, after it left the table.
- * 2. origin, image, session, device and spec change only under the claim (and the lock, for
+ * 1. A volume is freed only by the thread that reserved it, when it has no uses, after it left the
+ *    table.
+ * 2. content, server and spec change only while the volume is reserved (and under the lock, for
  *    readers).
- * 3. Once closing is set no pin is granted until the origin is gone.
+ * 3. Once closing is set no use is granted until the origin is gone.
  */
-#include "cache/volume/offline.h"
-#include "cache/volume/own_names.h"
 #include "cache/volume/internal.h"
-#include "proto/wire.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
+#include "cache/volume/own_names.h"
+#include "common/autofd.h"
 #include "common/monotonic.h"
-#include "cache/store/index/key.h"
+#include "proto/wire.h"
 
-#define CLAIM_TIMEOUT_SEC 30
 #define CLOSE_TIMEOUT_SEC 60
-
-static void free_volume(Volume *v)
-{
-    spec_free(v->spec);
-    g_free(v->id);
-    g_free(v);
-}
-
-/* ---- claims ---- */
-
-/*
- * Waits until nobody else is at work on the volume and claims it. *volume is NULL when there is
- * none, unless `make`. FALSE: another was at work for too long, or hearthd stops.
- */
-static gboolean claim(Volumes *vs, const char *id, gboolean make, Volume **volume, GError **error)
-{
-    struct timespec deadline = deadline_after_ms(CLAIM_TIMEOUT_SEC * 1000);
-    gboolean claimed = FALSE;
-    pthread_mutex_lock(&vs->lock);
-    for (;;) {
-        Volume *v = g_hash_table_lookup(vs->by_id, id);
-        if (make && vs->stopping) {
-            g_set_error(error, WIRE_ERROR, WIRE_ERROR_UNAVAILABLE,
-                        "hearthd is stopping; try again when it is back");
-            break;
-        }
-        if (!v && make) {
-            v = g_new0(Volume, 1);
-            v->id = g_strdup(id);
-            v->bytes_total = v->bytes_counted = -1;
-            g_hash_table_insert(vs->by_id, v->id, v);
-        }
-        if (!v || !v->busy) {
-            if (v)
-                v->busy = TRUE;
-            *volume = v;
-            claimed = TRUE;
-            break;
-        }
-        if (pthread_cond_timedwait(&vs->changed, &vs->lock, &deadline) == ETIMEDOUT) {
-            g_set_error(error, WIRE_ERROR, WIRE_ERROR_ABORTED,
-                        "volume %s: another operation is under way; try again", id);
-            break;
-        }
-    }
-    pthread_mutex_unlock(&vs->lock);
-    return claimed;
-}
-
-/* Ends a claim. A volume that is not connected leaves the table. */
-static void release(Volumes *vs, Volume *v)
-{
-    pthread_mutex_lock(&vs->lock);
-    gboolean gone = !volume_is_connected(v);
-    v->busy = FALSE;
-    if (gone)
-        g_hash_table_remove(vs->by_id, v->id);
-    pthread_cond_broadcast(&vs->changed);
-    pthread_mutex_unlock(&vs->lock);
-    if (gone)
-        free_volume(v);
-}
-
-/* ---- pins ---- */
-
-static Volume *pin_locked(Volumes *vs, const char *id, GError **error)
-{
-    Volume *v = g_hash_table_lookup(vs->by_id, id);
-    if (v && v->image) {
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION,
-                    "volume %s is an image, not a tree of files", id);
-        return NULL;
-    }
-    if (!v || !v->origin) {
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_NOT_FOUND,
-                    "volume %s is not open on this node; 'hearthctl status' lists those that are",
-                    id);
-        return NULL;
-    }
-    if (atomic_load(&v->closing)) {
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_ABORTED, "volume %s is being detached", id);
-        return NULL;
-    }
-    v->pins++;
-    return v;
-}
-
-Volume *volumes_pin(Volumes *vs, const char *id, GError **error)
-{
-    pthread_mutex_lock(&vs->lock);
-    Volume *v = pin_locked(vs, id, error);
-    pthread_mutex_unlock(&vs->lock);
-    return v;
-}
-
-void volumes_unpin(Volumes *vs, Volume *v)
-{
-    pthread_mutex_lock(&vs->lock);
-    v->pins--;
-    pthread_cond_broadcast(&vs->changed);
-    pthread_mutex_unlock(&vs->lock);
-}
-
-const char *volume_id(const Volume *v)
-{
-    return v->id;
-}
-
-Origin *volume_origin(const Volume *v)
-{
-    return v->origin;
-}
-
-/* Objects of a dataset belong to it rather than to one of its volumes. */
-static char *tag_of_id(const char *id)
-{
-    char dataset[WIRE_DATASET_DIGITS + 1];
-    return g_strdup(wire_dataset_of(id, dataset) ? dataset : id);
-}
-
-static char *tag_locked(const Volume *v)
-{
-    return v->layer ? g_strdup(dataset_id(v->dataset)) : tag_of_id(v->id);
-}
-
-const Manifest *volumes_ready_manifest(Volumes *vs, const Volume *v)
-{
-    pthread_mutex_lock(&vs->lock);
-    Dataset *dataset = v->dataset;
-    pthread_mutex_unlock(&vs->lock);
-    return dataset ? dataset_manifest(dataset) : NULL;
-}
-
-char *volumes_tag(Volumes *vs, const char *id)
-{
-    pthread_mutex_lock(&vs->lock);
-    const Volume *v = g_hash_table_lookup(vs->by_id, id);
-    char *tag = v ? tag_locked(v) : tag_of_id(id);
-    pthread_mutex_unlock(&vs->lock);
-    return tag;
-}
-
-char *volumes_tag_ahead(Volumes *vs, const Volume *v)
-{
-    pthread_mutex_lock(&vs->lock);
-    char *tag =
-        v->dataset && !volume_is_served(v) ? g_strdup(dataset_id(v->dataset)) : tag_locked(v);
-    pthread_mutex_unlock(&vs->lock);
-    return tag;
-}
-
-char *volumes_of_tag(const char *tag)
-{
-    ObjectId unused;
-    return g_strconcat(object_id_parse(tag, &unused) ? WIRE_DATASET_PREFIX : "", tag, NULL);
-}
-
-gboolean volume_cached(const Volume *v)
-{
-    return v->cached;
-}
-
-uint64_t volume_quota_bytes(const Volume *v)
-{
-    return atomic_load(&v->quota_bytes);
-}
-
-gboolean volume_closing(Volume *v)
-{
-    return atomic_load(&v->closing);
-}
-
-void volumes_set_counted(Volumes *vs, Volume *v, uint64_t bytes)
-{
-    pthread_mutex_lock(&vs->lock);
-    v->bytes_counted = (int64_t)MIN(bytes, (uint64_t)G_MAXINT64);
-    if (v->bytes_total >= 0)
-        v->bytes_total = v->bytes_counted; /* newer than what was told */
-    pthread_mutex_unlock(&vs->lock);
-}
 
 /* ---- open, attach, detach ---- */
 
@@ -218,7 +40,7 @@ static gboolean still_waiting(const Volume *v, GError **error)
  * Stops serving a claimed volume and disconnects it. FALSE: somebody still waits for Ceph; the
  * volume stays, closing, and another detach goes on from there.
  */
-static gboolean close_claimed(Volumes *vs, Volume *v, GError **error)
+static gboolean close_reserved(Volumes *vs, Volume *v, GError **error)
 {
     pthread_mutex_lock(&vs->lock);
     atomic_store(&v->closing, TRUE);
@@ -230,17 +52,17 @@ static gboolean close_claimed(Volumes *vs, Volume *v, GError **error)
 
     gint64 deadline = g_get_monotonic_time() + CLOSE_TIMEOUT_SEC * G_TIME_SPAN_SECOND;
     pthread_mutex_lock(&vs->lock);
-    while (v->pins && g_get_monotonic_time() < deadline) {
+    while (v->uses && g_get_monotonic_time() < deadline) {
         /* Again each time: a job may have begun one more fill before it saw `closing`. */
         pthread_mutex_unlock(&vs->lock);
         if (vs->store)
             store_cancel_fills(vs->store, v->origin);
         pthread_mutex_lock(&vs->lock);
         struct timespec soon = deadline_after_ms(100);
-        if (v->pins)
+        if (v->uses)
             pthread_cond_timedwait(&vs->changed, &vs->lock, &soon);
     }
-    gboolean free_to_go = v->pins == 0;
+    gboolean free_to_go = v->uses == 0;
     pthread_mutex_unlock(&vs->lock);
     /* A claim, rather than what is served for it: it was opened, and mounted by now. */
     g_autofree char *claimed = v->dataset && v->opener ? g_strdup(dataset_id(v->dataset)) : NULL;
@@ -256,13 +78,13 @@ static void set_spec(Volumes *vs, Volume *v, VolumeSpec *spec)
     VolumeSpec *old = v->spec;
     v->spec = spec;
     atomic_store(&v->quota_bytes, spec->quota_bytes);
-    if (v->session)
+    if (v->server == SERVER_SESSION)
         session_set_group(v->session, spec->mount_group >= 0, (gid_t)spec->mount_group);
     pthread_mutex_unlock(&vs->lock);
     spec_free(old);
 }
 
-static gboolean connect_claimed(Volumes *vs, Volume *v, VolumeSpec *spec, GError **error)
+static gboolean connect_reserved(Volumes *vs, Volume *v, VolumeSpec *spec, GError **error)
 {
     /* Told of as soon as it is connected. */
     set_spec(vs, v, spec);
@@ -275,15 +97,15 @@ static gboolean connect_claimed(Volumes *vs, Volume *v, VolumeSpec *spec, GError
 }
 
 /* What is left to do about a volume that is open already; FALSE with *error NULL: open it. */
-static gboolean reuse_claimed(Volumes *vs, Volume *v, VolumeSpec **spec, GError **error)
+static gboolean reuse_reserved(Volumes *vs, Volume *v, VolumeSpec **spec, GError **error)
 {
     if (!volume_is_connected(v))
         return FALSE;
     if (atomic_load(&v->ended) || atomic_load(&v->closing)) {
-        close_claimed(vs, v, error);
+        close_reserved(vs, v, error);
         return FALSE;
     }
-    const char *difference = spec_difference(v->spec, *spec);
+    g_autofree char *difference = spec_difference(v->spec, *spec);
     if (difference) {
         g_set_error(error, WIRE_ERROR, WIRE_ERROR_ALREADY_EXISTS,
                     "volume %s is open with another %s; unmount and detach it first", v->id,
@@ -292,13 +114,13 @@ static gboolean reuse_claimed(Volumes *vs, Volume *v, VolumeSpec **spec, GError 
     }
     const gboolean same_key = spec_same_authority(v->spec, *spec);
     if (!same_key && !volume_is_served(v)) {
-        close_claimed(vs, v, error);
+        close_reserved(vs, v, error);
         return FALSE;
     }
     /* What is served goes on with the connection it has. */
     if (!same_key && !volumes_try(vs, *spec, error))
         return FALSE;
-    if ((*spec)->monitors && !(*spec)->is_image)
+    if ((*spec)->kind->is_ceph && v->content == CONTENT_TREE)
         origin_reach(v->origin, (*spec)->monitors, (*spec)->user_key, (*spec)->timeout_sec);
     set_spec(vs, v, g_steal_pointer(spec));
     return TRUE;
@@ -309,12 +131,12 @@ gboolean volumes_open(Volumes *vs, VolumeSpec *given, uint64_t connection, gbool
 {
     g_autoptr(VolumeSpec) spec = given;
     Volume *v;
-    if (!claim(vs, spec->volume, TRUE, &v, error))
+    if (!volumes_reserve(vs, spec->volume, TRUE, &v, error))
         return FALSE;
     GError *failed = NULL;
-    gboolean open = reuse_claimed(vs, v, &spec, &failed);
+    gboolean open = reuse_reserved(vs, v, &spec, &failed);
     if (!open && !failed) {
-        open = connect_claimed(vs, v, spec, &failed);
+        open = connect_reserved(vs, v, spec, &failed);
         if (open)
             g_steal_pointer(&spec);
     }
@@ -329,7 +151,7 @@ gboolean volumes_open(Volumes *vs, VolumeSpec *given, uint64_t connection, gbool
             pthread_mutex_unlock(&vs->lock);
         }
     }
-    release(vs, v);
+    volumes_release(vs, v);
     if (failed)
         g_propagate_prefixed_error(error, failed, "open: ");
     return open;
@@ -342,8 +164,8 @@ static void on_ended(void *data)
     atomic_store(&v->ended, TRUE);
 }
 
-static gboolean attach_claimed(Volumes *vs, Volume *v, gboolean fill_layer, int fuse_fd,
-                               GError **error)
+static gboolean attach_reserved(Volumes *vs, Volume *v, gboolean fill_layer, int fuse_fd,
+                                GError **error)
 {
     hearth_autofd int fd = fuse_fd;
     if (atomic_load(&v->closing)) {
@@ -387,7 +209,7 @@ gboolean volumes_attach(Volumes *vs, const char *id, gboolean fill_layer, int fu
                         GError **error)
 {
     Volume *v;
-    if (!claim(vs, id, FALSE, &v, error)) {
+    if (!volumes_reserve(vs, id, FALSE, &v, error)) {
         close(fuse_fd);
         return FALSE;
     }
@@ -397,26 +219,33 @@ gboolean volumes_attach(Volumes *vs, const char *id, gboolean fill_layer, int fu
                     "volume %s is not open; open it on this connection first", id);
         return FALSE;
     }
-    gboolean attached = attach_claimed(vs, v, fill_layer, fuse_fd, error);
-    release(vs, v);
+    gboolean attached = attach_reserved(vs, v, fill_layer, fuse_fd, error);
+    volumes_release(vs, v);
     return attached;
 }
 
-static gboolean join_claimed(Volumes *vs, Volume *v, GError **error)
+/* Why a volume cannot have a manifest; NULL: it can. */
+static const char *why_no_manifest(const Volumes *vs, const Volume *v)
+{
+    if (v->content == CONTENT_IMAGE)
+        return "it is an image, not a tree of files";
+    if (atomic_load(&v->closing))
+        return "it is being detached";
+    if (!v->cached)
+        return "its cache is off (parameter cache)";
+    if (!vs->store || !vs->datasets)
+        return "hearthd runs without a cache";
+    return NULL;
+}
+
+static gboolean join_reserved(Volumes *vs, Volume *v, GError **error)
 {
     if (v->dataset)
         return TRUE;
-    const char *why = v->image                      ? "it is an image, not a tree of files"
-                      : atomic_load(&v->closing)    ? "it is being detached"
-                      : !v->cached                  ? "its cache is off (parameter cache)"
-                      : !vs->store || !vs->datasets ? "hearthd runs without a cache"
-                                                    : NULL;
-    if (why) {
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION, "volume %s: %s", v->id, why);
-        return FALSE;
-    }
-    /* A directory of this machine has no snapshots: it is believed not to change. */
-    gboolean immutable = strcmp(v->spec->type, "dir") == 0 && v->spec->read_only;
+    const char *why = why_no_manifest(vs, v);
+    if (why)
+        return wire_fail(error, WIRE_ERROR_FAILED_PRECONDITION, "volume %s: %s", v->id, why);
+    gboolean immutable = v->spec->kind->immutable_if_read_only && v->spec->read_only;
     Dataset *dataset = datasets_join(vs->datasets, v->origin, immutable, error);
     if (!dataset)
         g_prefix_error(error, "volume %s: ", v->id);
@@ -427,36 +256,36 @@ static gboolean join_claimed(Volumes *vs, Volume *v, GError **error)
 }
 
 /* For when Ceph is away; the volume may have gone meanwhile. */
-static void note_place(Volumes *vs, const char *id, const Dataset *d)
+static void note_dataset(Volumes *vs, const char *id, const Dataset *d)
 {
     Volume *v;
-    if (!claim(vs, id, FALSE, &v, NULL) || !v)
+    if (!volumes_reserve(vs, id, FALSE, &v, NULL) || !v)
         return;
-    if (v->origin && v->dataset == d)
-        away_note(vs->datasets, v->spec, dataset_id(d));
-    release(vs, v);
+    if (v->content == CONTENT_TREE && v->dataset == d)
+        offline_note(vs->offline, v->spec, dataset_id(d));
+    volumes_release(vs, v);
 }
 
 gboolean volumes_manifest(Volumes *vs, const char *id, gint64 wait_ms, Dataset **dataset,
                           DatasetReport *report, GError **error)
 {
     Volume *v;
-    if (!claim(vs, id, FALSE, &v, error))
+    if (!volumes_reserve(vs, id, FALSE, &v, error))
         return FALSE;
     if (!v) {
         g_set_error(error, WIRE_ERROR, WIRE_ERROR_NOT_FOUND,
                     "volume %s is not open; open it on this connection first", id);
         return FALSE;
     }
-    Dataset *d = join_claimed(vs, v, error) ? dataset_ref(v->dataset) : NULL;
-    release(vs, v);
+    Dataset *d = join_reserved(vs, v, error) ? dataset_ref(v->dataset) : NULL;
+    volumes_release(vs, v);
     if (!d)
         return FALSE;
     /* Not under the claim: a detach ends the wait. */
     if (dataset_wait(d, wait_ms, report, error) &&
         (!report->ready || volumes_check_rights(vs, id, d, error))) {
         if (report->ready)
-            note_place(vs, id, d);
+            note_dataset(vs, id, d);
         *dataset = d;
         return TRUE;
     }
@@ -467,12 +296,12 @@ gboolean volumes_manifest(Volumes *vs, const char *id, gint64 wait_ms, Dataset *
 gboolean volumes_detach(Volumes *vs, const char *id, GError **error)
 {
     Volume *v;
-    if (!claim(vs, id, FALSE, &v, error))
+    if (!volumes_reserve(vs, id, FALSE, &v, error))
         return FALSE;
     if (!v)
         return TRUE;
-    gboolean closed = close_claimed(vs, v, error);
-    release(vs, v);
+    gboolean closed = close_reserved(vs, v, error);
+    volumes_release(vs, v);
     return closed;
 }
 
@@ -480,7 +309,7 @@ json_t *volumes_fetch(Volumes *vs, const char *id, int *fuse_fd, GError **error)
 {
     Volume *v;
     json_t *spec = NULL;
-    if (!claim(vs, id, FALSE, &v, error))
+    if (!volumes_reserve(vs, id, FALSE, &v, error))
         return NULL;
     if (!v) {
         g_set_error(error, WIRE_ERROR, WIRE_ERROR_NOT_FOUND, "volume %s is not open", id);
@@ -496,7 +325,7 @@ json_t *volumes_fetch(Volumes *vs, const char *id, int *fuse_fd, GError **error)
             spec = json_deep_copy(v->spec->json);
     }
     if (v)
-        release(vs, v);
+        volumes_release(vs, v);
     return spec;
 }
 
@@ -504,17 +333,17 @@ gboolean volumes_resize(Volumes *vs, const char *id, uint64_t *bytes, GError **e
 {
     Volume *v;
     gboolean done = FALSE;
-    if (!claim(vs, id, FALSE, &v, error))
+    if (!volumes_reserve(vs, id, FALSE, &v, error))
         return FALSE;
     if (!v)
         g_set_error(error, WIRE_ERROR, WIRE_ERROR_NOT_FOUND, "volume %s is not open", id);
-    else if (!v->device)
+    else if (v->server != SERVER_DEVICE)
         g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION,
                     "volume %s is no image, or no mount of it is served", id);
     else
         done = device_resize(v->device, bytes, error);
     if (v)
-        release(vs, v);
+        volumes_release(vs, v);
     return done;
 }
 
@@ -529,15 +358,15 @@ void volumes_connection_ended(Volumes *vs, uint64_t connection)
     for (guint i = 0; i < ids->len; i++) {
         Volume *v;
         g_autoptr(GError) error = NULL;
-        if (!claim(vs, ids->pdata[i], FALSE, &v, &error)) {
+        if (!volumes_reserve(vs, ids->pdata[i], FALSE, &v, &error)) {
             g_warning("volume %s stays open: %s", (char *)ids->pdata[i], error->message);
             continue;
         }
         if (!v)
             continue;
-        if (v->opener == connection && !close_claimed(vs, v, &error))
+        if (v->opener == connection && !close_reserved(vs, v, &error))
             g_warning("%s", error->message);
-        release(vs, v);
+        volumes_release(vs, v);
     }
 }
 
@@ -548,6 +377,7 @@ Volumes *volumes_new(const VolumesCaches *caches, const Incarnation *incarnation
     vs->store = caches->store;
     vs->datasets = caches->datasets;
     vs->images = caches->images;
+    vs->offline = offline_new(caches->datasets);
     vs->faith = faith_new();
     vs->refused = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     vs->incarnation = incarnation;
@@ -582,6 +412,7 @@ void volumes_free(Volumes *vs)
     g_hash_table_unref(vs->by_id);
     g_hash_table_unref(vs->refused);
     faith_free(vs->faith);
+    offline_free(vs->offline);
     pthread_cond_destroy(&vs->changed);
     pthread_mutex_destroy(&vs->lock);
     g_free(vs);

@@ -6,10 +6,11 @@
  *      ^                |                  |                      |
  *      +----------------+-----detach-------+----------------------+
  *
- * Two kinds of hold keep a volume in place:
- *  - a claim: one of open, attach, detach, fetch is at work on it, which may block on Ceph for
- *    long. A second one waits for the claim; other volumes are not concerned;
- *  - pins: jobs and measurements use its origin. Closing tells them (volume_closing) and waits.
+ * A volume stays in the table for two reasons:
+ *  - it is reserved: one of open, attach, detach, fetch is running on it, which may block on Ceph
+ * for long. A second one waits until the first has ended; other volumes do not wait;
+ *  - it has uses: jobs and measurements use its origin. Closing sets volume_closing() for them, and
+ *    waits until they are done.
  */
 #ifndef HEARTH_CACHE_VOLUME_VOLUMES_H
 #define HEARTH_CACHE_VOLUME_VOLUMES_H
@@ -18,8 +19,8 @@
 #include <stdint.h>
 #include "cache/block/images.h"
 #include "cache/dataset/datasets.h"
+#include "cache/volume/report.h"
 #include "cache/volume/spec.h"
-#include "cache/report/status.h"
 #include "cache/store/store.h"
 
 typedef struct Volumes Volumes;
@@ -62,14 +63,14 @@ gboolean volumes_resize(Volumes *volumes, const char *id, uint64_t *bytes, GErro
 void volumes_connection_ended(Volumes *volumes, uint64_t connection);
 
 guint volumes_count(Volumes *volumes);
-/* The volumes whose ID is greater than `after`, by ID: ReportVolume, freed with the array. Never
+/* The volumes whose ID is greater than `after`, by ID: VolumeReport, freed with the array. Never
  * waits for a claim. */
 GPtrArray *volumes_list(Volumes *volumes, const char *after, guint max);
 #define VOLUMES_UNCACHED_MAX 64
 /* "uncached" of op "status" (proto/wire.h): so many, in the order of their IDs. */
 json_t *volumes_uncached(Volumes *volumes);
 /* One; NULL when unknown. */
-ReportVolume *volumes_report(Volumes *volumes, const char *id);
+VolumeReport *volumes_report(Volumes *volumes, const char *id);
 
 /* The volumes that Ceph has refused since they were opened while it was away; a JSON array. They
  * serve nothing more, and are in the list until they are opened again. */
@@ -81,24 +82,24 @@ char *volumes_image_name(Volumes *volumes, const char *id);
 
 /* NULL with WIRE_ERROR_NOT_FOUND, ABORTED when it is being closed, or FAILED_PRECONDITION when it
  * is an image, which has no files. */
-Volume *volumes_pin(Volumes *volumes, const char *id, GError **error);
-void volumes_unpin(Volumes *volumes, Volume *volume);
-/* Of a pinned volume; they do not change while it is pinned. */
+Volume *volumes_use(Volumes *volumes, const char *id, GError **error);
+void volumes_done(Volumes *volumes, Volume *volume);
+/* Of a volume in use; they do not change while it is in use. */
 const char *volume_id(const Volume *volume);
 Origin *volume_origin(const Volume *volume);
 gboolean volume_cached(const Volume *volume);
 /* Newer specs may change it at any time. */
 uint64_t volume_quota_bytes(const Volume *volume);
-/* Whether to stop using a pinned volume. */
+/* Whether to stop using a volume. */
 gboolean volume_closing(Volume *volume);
 /* The tag of a volume, which need not be open: the caller's. */
 char *volumes_tag(Volumes *volumes, const char *id);
-/* The tag of what is fetched ahead for a pinned volume: its own, or, when it is a dataset that
+/* The tag of what is fetched ahead for a volume in use: its own, or, when it is a dataset that
  * nobody has attached here, the dataset's. The caller's. */
 char *volumes_tag_ahead(Volumes *volumes, const Volume *volume);
 /* The volume of a tag, as people name it: the caller's. */
 char *volumes_of_tag(const char *tag);
-/* The manifest of a pinned volume that is a dataset, once it is ready; else NULL. */
+/* The manifest of a volume in use that is a dataset, once it is ready; else NULL. */
 const Manifest *volumes_ready_manifest(Volumes *volumes, const Volume *volume);
 /* What a walk over all its files has counted; an origin that can tell is asked again later. */
 void volumes_set_counted(Volumes *volumes, Volume *volume, uint64_t bytes);

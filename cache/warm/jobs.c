@@ -70,7 +70,7 @@ static void let_go(Job *job)
 {
     Origin *origin = volume_origin(job->volume);
     origin->ops->put(origin, job->node);
-    volumes_unpin(job->jobs->volumes, job->volume);
+    volumes_done(job->jobs->volumes, job->volume);
     job->volume = NULL;
 }
 
@@ -166,19 +166,19 @@ static gboolean may_start_locked(Jobs *jobs, GError **error)
 /* Looks for the path and makes a job that is not in the list yet. */
 static Job *find_files(Jobs *jobs, const char *volume, const char *path, GError **error)
 {
-    Volume *pinned = volumes_pin(jobs->volumes, volume, error);
+    Volume *pinned = volumes_use(jobs->volumes, volume, error);
     if (!pinned)
         return NULL;
     if (!jobs->store || !volume_cached(pinned)) {
         g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION, "volume %s: %s", volume,
                     jobs->store ? "its cache is off (StorageClass parameter cache)"
                                 : "hearthd runs without a cache; see its log and --cache-dir");
-        volumes_unpin(jobs->volumes, pinned);
+        volumes_done(jobs->volumes, pinned);
         return NULL;
     }
     Job *job = g_new0(Job, 1);
     if (!warm_find(volume_origin(pinned), path, &job->node, &job->attr, error)) {
-        volumes_unpin(jobs->volumes, pinned);
+        volumes_done(jobs->volumes, pinned);
         g_free(job);
         return NULL;
     }

@@ -20,7 +20,7 @@ import sys
 SOURCES_MAX = 15
 # From the ground up: a folder may use those above it in this list.
 FOLDERS = """
-common common/metrics common/http proto
+common common/http common/metrics proto
 cache/origin cache/origin/dir cache/origin/cephfs cache/origin/rbd cache/origin/reconnect
 cache/store/index cache/store/fill cache/store
 cache/manifest cache/block cache/fuse cache/fuse/layer cache/fuse/live

@@ -3,13 +3,14 @@
 #include <errno.h>
 #include <sys/xattr.h>
 #include <time.h>
+#include "cache/fuse/live/handles.h"
 #include "cache/fuse/live/session_internal.h"
 
 static void reply_attr(fuse_req_t req, Node *node, const OriginAttr *attr)
 {
     atomic_store(&node->attr_version, attr->version);
     struct stat shown = group_shown(session_of(req), &attr->st);
-    fuse_reply_attr(req, &shown, attr_valid(node));
+    fuse_reply_attr(req, &shown, handles_attr_valid(node));
 }
 
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -149,27 +150,6 @@ static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
                              s->origin->ops->removexattr(s->origin, node->origin, name));
     fuse_reply_err(req, -r);
     nodes_done(s->nodes, node);
-}
-
-int drop_setuid(Session *s, Node *node, uid_t caller)
-{
-    const uint64_t session = unsynced_session(s);
-    OriginAttr attr;
-    /* With CAP_FSETID, as far as that can be told. */
-    if (caller == 0)
-        return 0;
-    int r = s->origin->ops->getattr(s->origin, node->origin, &attr);
-    if (r < 0 || !S_ISREG(attr.st.st_mode))
-        return r;
-    mode_t dropped = attr.st.st_mode & S_ISUID;
-    if (attr.st.st_mode & S_IXGRP)
-        dropped |= attr.st.st_mode & S_ISGID;
-    if (!dropped)
-        return 0;
-    const struct stat st = {.st_mode = attr.st.st_mode & ~dropped};
-    return unsynced_changed(
-        s, node, session,
-        s->origin->ops->setattr(s->origin, node->origin, &st, ORIGIN_SET_MODE, &attr));
 }
 
 void attrs_ops(struct fuse_lowlevel_ops *ops)

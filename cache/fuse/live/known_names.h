@@ -39,22 +39,15 @@ gboolean known_name_found(KnownNames *names, Node *node, const NameAsked *asked,
 /* Whether the name by which the kernel has it may still be used without asking. */
 gboolean known_name_is_used(const Node *node);
 
-/* A change of names that is made here; to and new_name are NULL for a removal. */
-typedef struct NameChange {
-    Node *from;
-    const char *name;
-    Node *to;
-    const char *new_name;
-    gboolean exchange;
-    Node *moving[2]; /* in use; NULL: the kernel has none of that name */
-} NameChange;
-
-/* Around the call that makes it. */
-void known_names_begin(Nodes *nodes, NameChange *change);
-void known_names_end(Nodes *nodes, NameChange *change, gboolean done);
-
 KnownNames *known_names_new(void);
 void known_names_free(KnownNames *names);
+/* For name_change.c. */
+void known_names_lock(KnownNames *names);
+void known_names_unlock(KnownNames *names);
+/* The node that the kernel has by that name; NULL: none. */
+Node *known_names_find_locked(KnownNames *names, const Node *parent, const char *name);
+/* name NULL: none. Another node that was known by the name is not found by it any more. */
+void known_names_rename_locked(KnownNames *names, Node *node, const Node *parent, const char *name);
 /* The node is about to be freed. */
 void known_names_forget(KnownNames *names, Node *node);
 

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include "cache/fuse/live/handles.h"
+#include "cache/fuse/live/name_change.h"
 #include "cache/fuse/live/session_internal.h"
 
 static OriginCaller caller_of(fuse_req_t req)
@@ -20,7 +22,7 @@ void entry_fill(Session *s, Node *node, const OriginAttr *attr, const NameAsked 
     *e = (struct fuse_entry_param){
         .ino = node->id,
         .attr = group_shown(s, &attr->st),
-        .attr_timeout = attr_valid(node),
+        .attr_timeout = handles_attr_valid(node),
         .entry_timeout = kept ? VALID_SEC : 0,
     };
     atomic_store(&node->attr_version, attr->version);
@@ -187,10 +189,10 @@ static void op_unlink(fuse_req_t req, fuse_ino_t parent_id, const char *name)
     int r = names_check(s, parent);
     if (r == 0) {
         NameChange change = {.from = parent, .name = name};
-        known_names_begin(s->nodes, &change);
+        name_change_begin(s->nodes, &change);
         r = unsynced_changed(s, parent, session,
                              s->origin->ops->unlink(s->origin, parent->origin, name));
-        known_names_end(s->nodes, &change, r == 0);
+        name_change_end(s->nodes, &change, r == 0);
     }
     fuse_reply_err(req, -r);
     nodes_done(s->nodes, parent);
@@ -204,10 +206,10 @@ static void op_rmdir(fuse_req_t req, fuse_ino_t parent_id, const char *name)
     int r = names_check(s, parent);
     if (r == 0) {
         NameChange change = {.from = parent, .name = name};
-        known_names_begin(s->nodes, &change);
+        name_change_begin(s->nodes, &change);
         r = unsynced_changed(s, parent, session,
                              s->origin->ops->rmdir(s->origin, parent->origin, name));
-        known_names_end(s->nodes, &change, r == 0);
+        name_change_end(s->nodes, &change, r == 0);
     }
     fuse_reply_err(req, -r);
     nodes_done(s->nodes, parent);
@@ -229,12 +231,12 @@ static void op_rename(fuse_req_t req, fuse_ino_t from_id, const char *name, fuse
                              .to = to,
                              .new_name = new_name,
                              .exchange = (flags & RENAME_EXCHANGE) != 0};
-        known_names_begin(s->nodes, &change);
+        name_change_begin(s->nodes, &change);
         r = unsynced_changed(
             s, to, session,
             s->origin->ops->rename(s->origin, from->origin, name, to->origin, new_name, flags));
         r = unsynced_changed(s, from, session, r);
-        known_names_end(s->nodes, &change, r == 0);
+        name_change_end(s->nodes, &change, r == 0);
     }
     fuse_reply_err(req, -r);
     nodes_done(s->nodes, to);

@@ -5,7 +5,6 @@
 
 #define SHARDS 16
 #define ROOT_ID 1
-#define TAG_SHIFT 48
 #define TAG_MAX 0xffff
 
 typedef struct Shard {
@@ -57,7 +56,7 @@ static uint64_t id_of(Nodes *nodes, uint64_t ino, uint64_t snapshot)
     if (snapshot == 0)
         return ino;
     uint64_t tag = tag_of(nodes, snapshot);
-    return tag && ino >> TAG_SHIFT == 0 ? ino | tag << TAG_SHIFT : 0;
+    return tag && ino >> NODE_TAG_SHIFT == 0 ? ino | tag << NODE_TAG_SHIFT : 0;
 }
 
 static Node *node_new(Nodes *nodes, uint64_t id, OriginNode *origin_node)

@@ -62,11 +62,18 @@ typedef struct Node {
     Unsynced unsynced;
 } Node;
 
+#define NODE_TAG_SHIFT 48
+/* Whether it is in a snapshot, so that nobody can change it. */
+static inline gboolean node_is_snapshot(const Node *node)
+{
+    return node->id >> NODE_TAG_SHIFT != 0;
+}
+
 Nodes *nodes_new(Origin *origin, OriginNode *root, const OriginAttr *attr);
 /* Gives every node back to the origin. No operation may be running. */
 void nodes_free(Nodes *nodes);
 
-/* The node, in use until node_done(); NULL when the kernel does not know it. */
+/* The node, in use until nodes_done(); NULL when the kernel does not know it. */
 Node *nodes_use(Nodes *nodes, uint64_t id);
 /* The same by the origin's numbers, for what the origin tells on its own. */
 Node *nodes_use_inode(Nodes *nodes, uint64_t ino, uint64_t snapshot);

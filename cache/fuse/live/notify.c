@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
-#include "cache/fuse/live/lanes.h"
+#include "cache/fuse/lanes.h"
 #include "cache/fuse/live/session_internal.h"
 #include "common/monotonic.h"
 
@@ -38,6 +38,7 @@ typedef struct Aim {
 
 struct Notifier {
     Session *session;
+    const NotifierLeases *leases;
     Lanes *lanes;
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t returned;
@@ -50,7 +51,7 @@ static PageRange range_of(int64_t off, int64_t len)
     return (PageRange){off, len > 0 ? off + len : INT64_MAX};
 }
 
-static void *merge(void *into, void *more)
+static void *merge_work(void *into, void *more)
 {
     Work *a = into, *b = more;
     a->range.off = MIN(a->range.off, b->range.off);
@@ -99,7 +100,7 @@ static void add_name(Notifier *n, uint64_t kind, uint64_t ino, uint64_t snapshot
     lanes_add(n->lanes, &(LaneKey){kind, ino, snapshot}, work);
 }
 
-static void *aim(void *data, const LaneKey *key, const void *data_of_work)
+static void *take_aim(void *data, const LaneKey *key, const void *data_of_work)
 {
     Session *s = ((Notifier *)data)->session;
     const Work *work = data_of_work;
@@ -111,7 +112,7 @@ static void *aim(void *data, const LaneKey *key, const void *data_of_work)
 }
 
 /* Another way around is there once another request was read. */
-static unsigned state(void *data, const LaneKey *key, const void *data_of_work)
+static unsigned blocking_state(void *data, const LaneKey *key, const void *data_of_work)
 {
     (void)data;
     const Work *work = data_of_work;
@@ -172,7 +173,7 @@ static void told_pages(Notifier *n, Node *node, const Work *work)
     atomic_store(&node->attr_version, 0);
     /* All of it: capabilities are gone. With a lease that happens only when the session is lost. */
     if (work->range.off == 0 && work->range.end == INT64_MAX)
-        handles_lose_leases(node);
+        n->leases->lost(node);
     add_pages(n, node, work->range, 0, NULL);
 }
 
@@ -185,7 +186,7 @@ static void told_names(Notifier *n, Node *node, const Work *work)
         add_name(n, NAMES, node->id, 0, name);
 }
 
-static void run(void *data, const LaneKey *key, void *aim_or_work, unsigned tries)
+static void run_work(void *data, const LaneKey *key, void *aim_or_work, unsigned tries)
 {
     Notifier *n = data;
     Session *s = n->session;
@@ -213,7 +214,7 @@ static void run(void *data, const LaneKey *key, void *aim_or_work, unsigned trie
     nodes_done(s->nodes, node);
 }
 
-static void done(void *data, const LaneKey *key, void *data_of_work)
+static void finish_work(void *data, const LaneKey *key, void *data_of_work)
 {
     (void)key;
     Notifier *n = data;
@@ -222,7 +223,7 @@ static void done(void *data, const LaneKey *key, void *data_of_work)
     if (work->unsettled)
         atomic_fetch_sub(&work->node->unsettled, work->unsettled);
     for (guint i = 0; work->leases && i < work->leases->len; i++)
-        handle_recalled(s, g_ptr_array_index(work->leases, i));
+        n->leases->pages_dropped(s, g_ptr_array_index(work->leases, i));
     for (unsigned i = 0; i < work->uses; i++)
         nodes_done(s->nodes, work->node);
     g_clear_pointer(&work->leases, g_ptr_array_unref);
@@ -265,7 +266,8 @@ static void inode_failed(void *data, uint64_t ino, int r)
 
 static void leases_void(void *data)
 {
-    handles_void_leases(((Notifier *)data)->session);
+    Notifier *n = data;
+    n->leases->all_void(n->session);
 }
 
 void notifier_listen(Notifier *n, Origin *origin)
@@ -321,18 +323,19 @@ void notifier_returned(Notifier *n)
     pthread_mutex_unlock(&n->lock);
 }
 
-Notifier *notifier_start(Session *session)
+Notifier *notifier_start(Session *session, const NotifierLeases *leases)
 {
     static const LaneOps ops = {
-        .merge = merge,
-        .state = state,
-        .aim = aim,
-        .run = run,
-        .done = done,
+        .merge = merge_work,
+        .state = blocking_state,
+        .aim = take_aim,
+        .run = run_work,
+        .done = finish_work,
         .threads_max = THREADS_MAX,
     };
     Notifier *n = g_new0(Notifier, 1);
     n->session = session;
+    n->leases = leases;
     pthread_mutex_init(&n->lock, NULL);
     cond_init_monotonic(&n->returned);
     n->lanes = lanes_start(&ops, n);

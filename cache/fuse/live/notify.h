@@ -19,14 +19,24 @@ typedef struct Session Session;
 typedef struct Handle Handle;
 typedef struct Node Node;
 
-Notifier *notifier_start(Session *session);
+/* What the notifier does about leases; handles.c has the functions. */
+typedef struct NotifierLeases {
+    /* The kernel has no page of the handle's node any more: gives the lease back. */
+    void (*pages_dropped)(Session *session, Handle *handle);
+    /* The leases of a node are void, without a recall. */
+    void (*lost)(Node *node);
+    /* All leases of the session are void. Under locks of the origin: only queues. */
+    void (*all_void)(Session *session);
+} NotifierLeases;
+
+Notifier *notifier_start(Session *session, const NotifierLeases *leases);
 /* Handles what is queued, then ends. No origin callback may come any more. */
 void notifier_stop(Notifier *notifier);
 
 /* Has the origin tell this notifier. */
 void notifier_listen(Notifier *notifier, Origin *origin);
 /*
- * Has all pages of the handle's node dropped, and handle_recalled() called on it when that is done.
+ * Has all pages of the handle's node dropped, then calls pages_dropped() on the handle.
  * The handle is kept until then by the caller's reference. Only queues.
  */
 void notifier_recall(Notifier *notifier, Node *node, Handle *handle);

@@ -8,6 +8,7 @@
 #include <gio/gio.h>
 #include <string.h>
 #include <unistd.h>
+#include "cache/fuse/live/handles.h"
 #include "cache/fuse/live/session_internal.h"
 
 #define DEFAULT_THREADS 8
@@ -81,7 +82,7 @@ Session *session_start(const SessionConfig *config, int fuse_fd, void (*ended)(v
     s->fuse = readers_serve(&ops, s, fuse_fd, error);
     if (!s->fuse)
         goto fail;
-    s->notifier = notifier_start(s);
+    s->notifier = notifier_start(s, &handles_notifier_leases);
     notifier_listen(s->notifier, s->origin);
     s->readers =
         readers_start(s->fuse, config->threads ? config->threads : DEFAULT_THREADS, ended, data);
@@ -97,10 +98,10 @@ int session_fd(Session *session)
     return fuse_session_fd(session->fuse);
 }
 
-void session_stats(Session *s, SessionStats *stats)
+void session_stats(Session *s, FuseStats *stats)
 {
     SessionCounters *c = &s->counters;
-    *stats = (SessionStats){
+    *stats = (FuseStats){
         .opens = atomic_load(&c->opens),
         .hits = atomic_load(&c->hits),
         .misses = atomic_load(&c->misses),

@@ -8,6 +8,7 @@
 
 #include <glib.h>
 #include <stdint.h>
+#include "cache/fuse/stats.h"
 #include "cache/origin/origin.h"
 #include "cache/store/store.h"
 
@@ -23,17 +24,6 @@ typedef struct SessionConfig {
     unsigned threads; /* 0: 8 */
 } SessionConfig;
 
-typedef struct SessionStats {
-    uint64_t opens;
-    uint64_t hits, misses; /* opens for reading, of regular files that may be cached */
-    uint64_t bytes_store;  /* read from complete objects */
-    uint64_t bytes_fill;   /* read from objects being filled */
-    uint64_t bytes_origin; /* read past the store */
-    uint64_t bytes_written;
-    uint64_t bytes_kept; /* of an image, on the disk */
-    uint64_t nodes;      /* inodes the kernel holds */
-} SessionStats;
-
 /*
  * Begins to serve `fuse_fd`, a mounted /dev/fuse descriptor, which the session takes over (also on
  * error). `ended` is called once from a session thread when the kernel has unmounted or aborted
@@ -41,7 +31,7 @@ typedef struct SessionStats {
  */
 Session *session_start(const SessionConfig *config, int fuse_fd, void (*ended)(void *data),
                        void *data, GError **error);
-void session_stats(Session *session, SessionStats *stats);
+void session_stats(Session *session, FuseStats *stats);
 /* Changes the group; the kernel sees it within a moment. */
 void session_set_group(Session *session, gboolean any, gid_t group);
 /* The descriptor, borrowed: to hand a duplicate to the keeper. */

@@ -64,9 +64,6 @@ static inline Session *session_of(fuse_req_t req)
 /* What the kernel is told of a name that was found. `listed`: in a listing. */
 void entry_fill(Session *session, Node *node, const OriginAttr *attr, const NameAsked *asked,
                 gboolean listed, struct fuse_entry_param *e);
-/* For how long the kernel may use the node's attributes unasked: not at all while it is open
- * without a lease, as the size tells a reader where the file ends. */
-double attr_valid(Node *node);
 /* group.c: the attributes as the kernel is told them, and the group of what a caller creates. */
 struct stat group_shown(Session *session, const struct stat *st);
 gid_t group_of_new(Session *session, gid_t caller);
@@ -80,34 +77,12 @@ int names_lead_to(Session *session, Node *node, Node **astray);
 /* There is no such name in the directory, wherever it is, nor where the names now lead. */
 gboolean names_lead_nowhere(Session *session, Node *dir, const char *name);
 
-/*
- * Before `caller` truncates by opening: setuid and setgid go, as the kernel has it done for every
- * other write (op_init). 0 or -errno.
- */
-int drop_setuid(Session *session, Node *node, uid_t caller);
-
 void names_ops(struct fuse_lowlevel_ops *ops);
 void files_ops(struct fuse_lowlevel_ops *ops);
 void dirs_ops(struct fuse_lowlevel_ops *ops);
 void attrs_ops(struct fuse_lowlevel_ops *ops);
 
-/* What the kernel did not release before the end. No worker is running. */
-void handles_close_all(Session *session);
+/* Closes what the kernel did not release before the end. No worker is running. */
 void dirs_close_all(Session *session);
-
-/* Ends the opening: the kernel asks for it, or the reply to it was lost. */
-void handle_release(Handle *handle);
-/* Opened by names.c's create. Takes over `file`; returns the handle for fi->fh. */
-Handle *handle_new(Session *session, Node *node, OriginFile *file, int flags);
-
-/* Gives back the leases of a node's readers and drops the kernel's pages: somebody here will write.
- */
-void handles_return_leases(Session *session, Node *node);
-/* The leases of a node are void, with no recall: the origin has lost its session. */
-void handles_lose_leases(Node *node);
-/* So are all leases of the session: Ceph does not answer, or has ended its session. Queues only. */
-void handles_void_leases(Session *session);
-/* Of a recalled lease the pages are gone: gives it back. From the notifier. */
-void handle_recalled(Session *session, Handle *handle);
 
 #endif

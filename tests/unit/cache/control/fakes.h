@@ -444,7 +444,7 @@ void session_set_group(Session *session, gboolean any, gid_t group)
     session->group = any ? (gint64)group : -1;
 }
 
-void session_stats(Session *session, SessionStats *stats)
+void session_stats(Session *session, FuseStats *stats)
 {
     (void)session;
     memset(stats, 0, sizeof(*stats));

@@ -498,7 +498,7 @@ START_TEST(a_volume_is_served_by_its_fill_layer)
     ck_assert_uint_ne(kernel_lookup(&kernel, 1, "00")->entry.nodeid, 0);
     ck_assert_uint_eq(kernel_lookup(&kernel, 1, "a")->entry.nodeid, 0);
     g_autofree char *tag = volumes_tag(volumes, "v");
-    g_autoptr(ReportVolume) told = volumes_report(volumes, "v");
+    g_autoptr(VolumeReport) told = volumes_report(volumes, "v");
     ck_assert_str_eq(tag, told->dataset);
     ck_assert(told->attached);
     TagId id;

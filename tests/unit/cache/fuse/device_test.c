@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
 #include "cache/fuse/device.h"
 #include <linux/falloc.h>
 #include <pthread.h>

@@ -86,7 +86,7 @@ static void lost(World *w, uint32_t opcode, uint64_t node, const void *body, siz
 /* Undone and forgotten after the reply, by another thread. */
 static void expect_only_the_root(World *w)
 {
-    SessionStats stats = {0};
+    FuseStats stats = {0};
     for (int i = 0; i < 1000 && stats.nodes != 1; i++) {
         session_stats(w->session, &stats);
         if (i)

@@ -3,13 +3,13 @@
 #include <string.h>
 #include "tests/unit/harness.h"
 
-static ReportVolume *volume(const char *id, const char *type, uint64_t read)
+static VolumeReport *volume(const char *id, const char *type, uint64_t read)
 {
-    ReportVolume *v = g_new0(ReportVolume, 1);
+    VolumeReport *v = g_new0(VolumeReport, 1);
     v->volume = g_strdup(id);
-    v->type = g_strdup(type);
-    v->session.bytes_store = read;
-    v->session.bytes_origin = 2 * read;
+    v->type = type;
+    v->served.bytes_store = read;
+    v->served.bytes_origin = 2 * read;
     return v;
 }
 
@@ -33,7 +33,7 @@ static guint lines_with(const char *text, const char *begin)
 START_TEST(volumes_are_told_by_what_serves_them)
 {
     g_autoptr(GPtrArray) volumes =
-        g_ptr_array_new_with_free_func((GDestroyNotify)report_volume_free);
+        g_ptr_array_new_with_free_func((GDestroyNotify)volume_report_free);
     g_ptr_array_add(volumes, volume("dataset-00000000000000000000000000000001", "cephfs", 1));
     g_ptr_array_add(volumes, volume("image", "rbd", 2));
     g_ptr_array_add(volumes, volume("tree", "cephfs", 3));
@@ -66,7 +66,7 @@ END_TEST
 START_TEST(not_more_volumes_are_told_than_there_is_room_for)
 {
     g_autoptr(GPtrArray) volumes =
-        g_ptr_array_new_with_free_func((GDestroyNotify)report_volume_free);
+        g_ptr_array_new_with_free_func((GDestroyNotify)volume_report_free);
     for (guint i = 0; i < METRICS_EACH_MAX + 5; i++) {
         g_autofree char *id = g_strdup_printf("v%04u", i);
         g_ptr_array_add(volumes, volume(id, "cephfs", i));

@@ -76,9 +76,9 @@ END_TEST
 
 START_TEST(volume_has_every_member)
 {
-    ReportVolume v = {
+    VolumeReport v = {
         .volume = (char *)"v",
-        .type = (char *)"cephfs",
+        .type = "cephfs",
         .cluster_id = (char *)"c",
         .fs_name = (char *)"fs",
         .root_path = (char *)"/root",
@@ -87,14 +87,14 @@ START_TEST(volume_has_every_member)
         .bytes_total = -1,
         .bytes_cached = 1,
         .objects = 2,
-        .session = {.opens = 3,
-                    .hits = 4,
-                    .misses = 5,
-                    .bytes_store = 6,
-                    .bytes_fill = 7,
-                    .bytes_origin = 8,
-                    .bytes_written = UINT64_MAX,
-                    .nodes = 10},
+        .served = {.opens = 3,
+                   .hits = 4,
+                   .misses = 5,
+                   .bytes_store = 6,
+                   .bytes_fill = 7,
+                   .bytes_origin = 8,
+                   .bytes_written = UINT64_MAX,
+                   .nodes = 10},
     };
     json_t *r = report_volume(&v);
     ck_assert_str_eq(json_string_value(json_object_get(r, "volume")), "v");

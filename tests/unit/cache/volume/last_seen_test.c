@@ -46,12 +46,12 @@ START_TEST(all_places_of_a_dataset_are_told_once)
     char *dir = harness_tmpdir();
     g_autoptr(VolumeSpec) a = spec("/a/.snap/s/x", "u"), again = spec("/a/.snap/s/x", "w"),
                           b = spec("/b/.snap/s/x", "u");
-    places_note(dir, a, ID);
-    places_note(dir, again, ID);
-    places_note(dir, b, ID);
+    last_seen_note(dir, a, ID);
+    last_seen_note(dir, again, ID);
+    last_seen_note(dir, b, ID);
     g_autofree char *strange = g_build_filename(dir, "place.strange", NULL);
     ck_assert(g_file_set_contents(strange, "{\"version\": 1, \"dataset\": \"../x\"}", -1, NULL));
-    json_t *all = places_all(dir), *places = json_object_get(all, ID);
+    json_t *all = last_seen_list(dir), *places = json_object_get(all, ID);
     ck_assert_uint_eq(json_object_size(all), 1);
     ck_assert_uint_eq(json_array_size(places), 2);
     ck_assert_uint_eq(json_object_size(json_array_get(places, 0)), 3);
@@ -65,22 +65,22 @@ START_TEST(a_place_is_found_by_who_noted_it)
     char *dir = harness_tmpdir();
     g_autoptr(VolumeSpec) a = spec("/a/.snap/s/x", "u"), b = spec("/b/.snap/s/x", "u"),
                           other = spec("/a/.snap/s/x", "w");
-    ck_assert_ptr_null(places_find(dir, a));
-    places_note(dir, a, ID);
-    places_note(dir, a, ID);
-    g_autofree char *found = places_find(dir, a);
+    ck_assert_ptr_null(last_seen_dataset(dir, a));
+    last_seen_note(dir, a, ID);
+    last_seen_note(dir, a, ID);
+    g_autofree char *found = last_seen_dataset(dir, a);
     ck_assert_str_eq(found, ID);
-    ck_assert_ptr_null(places_find(dir, b));
-    ck_assert_ptr_null(places_find(dir, other));
+    ck_assert_ptr_null(last_seen_dataset(dir, b));
+    ck_assert_ptr_null(last_seen_dataset(dir, other));
     g_autofree char *path = only_file(dir);
     g_autofree char *text = NULL;
     ck_assert(g_file_get_contents(path, &text, NULL, NULL));
     ck_assert_ptr_null(strstr(text, "secret"));
-    places_note(dir, a, "ffeeddccbbaa99887766554433221100");
-    g_autofree char *changed = places_find(dir, a);
+    last_seen_note(dir, a, "ffeeddccbbaa99887766554433221100");
+    g_autofree char *changed = last_seen_dataset(dir, a);
     ck_assert_str_eq(changed, "ffeeddccbbaa99887766554433221100");
-    places_forget(dir, a);
-    ck_assert_ptr_null(places_find(dir, a));
+    last_seen_forget(dir, a);
+    ck_assert_ptr_null(last_seen_dataset(dir, a));
     ck_assert_int_eq(count(dir), 0);
     harness_remove(dir);
 }
@@ -92,16 +92,16 @@ START_TEST(the_key_that_was_noted_last_is_accepted)
     g_autoptr(VolumeSpec) a = spec("/a/.snap/s/x", "u"), other = spec("/b/.snap/s/x", "u"),
                           wrong = spec_with("/a/.snap/s/x", "u", "secret-of-the-uses"),
                           user = spec("/a/.snap/s/x", "w");
-    ck_assert(!places_accept(dir, a));
-    places_note(dir, a, ID);
-    ck_assert(places_accept(dir, a));
-    ck_assert(!places_accept(dir, wrong) && !places_accept(dir, other) &&
-              !places_accept(dir, user));
-    places_note(dir, wrong, ID);
-    ck_assert(places_accept(dir, wrong) && !places_accept(dir, a));
+    ck_assert(!last_seen_key_matches(dir, a));
+    last_seen_note(dir, a, ID);
+    ck_assert(last_seen_key_matches(dir, a));
+    ck_assert(!last_seen_key_matches(dir, wrong) && !last_seen_key_matches(dir, other) &&
+              !last_seen_key_matches(dir, user));
+    last_seen_note(dir, wrong, ID);
+    ck_assert(last_seen_key_matches(dir, wrong) && !last_seen_key_matches(dir, a));
     ck_assert_int_eq(count(dir), 1);
-    places_forget(dir, a);
-    ck_assert(!places_accept(dir, wrong));
+    last_seen_forget(dir, a);
+    ck_assert(!last_seen_key_matches(dir, wrong));
     harness_remove(dir);
 }
 END_TEST
@@ -110,7 +110,7 @@ START_TEST(a_damaged_note_is_none)
 {
     char *dir = harness_tmpdir();
     g_autoptr(VolumeSpec) a = spec("/a/.snap/s/x", "u");
-    places_note(dir, a, ID);
+    last_seen_note(dir, a, ID);
     g_autofree char *path = only_file(dir);
     g_autofree char *text = NULL;
     gsize n;
@@ -118,14 +118,14 @@ START_TEST(a_damaged_note_is_none)
     for (gsize i = 0; i < n; i++) {
         g_autofree char *cut = g_strndup(text, i);
         ck_assert(g_file_set_contents(path, cut, (gssize)i, NULL));
-        ck_assert_ptr_null(places_find(dir, a));
+        ck_assert_ptr_null(last_seen_dataset(dir, a));
     }
     char *id = strstr(text, ID);
     memcpy(id, "../../../../../../../etc/passwd.", 32);
     ck_assert(g_file_set_contents(path, text, (gssize)n, NULL));
-    ck_assert_ptr_null(places_find(dir, a));
-    places_note(dir, a, ID);
-    g_autofree char *found = places_find(dir, a);
+    ck_assert_ptr_null(last_seen_dataset(dir, a));
+    last_seen_note(dir, a, ID);
+    g_autofree char *found = last_seen_dataset(dir, a);
     ck_assert_str_eq(found, ID);
     harness_remove(dir);
 }
@@ -138,13 +138,13 @@ START_TEST(a_key_that_cannot_be_noted_does_not_leave_the_one_before)
                           b = spec_with("/a/.snap/s/x", "u", "newer");
     const struct rlimit none = {.rlim_cur = 0, .rlim_max = RLIM_INFINITY};
     struct rlimit before;
-    places_note(dir, a, ID);
+    last_seen_note(dir, a, ID);
     signal(SIGXFSZ, SIG_IGN);
     ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &none), 0);
-    places_note(dir, b, ID);
+    last_seen_note(dir, b, ID);
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
-    ck_assert(!places_accept(dir, a) && !places_accept(dir, b));
+    ck_assert(!last_seen_key_matches(dir, a) && !last_seen_key_matches(dir, b));
     harness_remove(dir);
 }
 END_TEST
@@ -159,8 +159,8 @@ START_TEST(there_are_never_more_than_so_many)
     for (int i = 0; i < 4; i++) {
         g_autofree char *path = g_strdup_printf("/%d/.snap/s/x", i);
         g_autoptr(VolumeSpec) s = spec(path, "u");
-        places_note(dir, s, ID);
-        g_autofree char *found = places_find(dir, s);
+        last_seen_note(dir, s, ID);
+        g_autofree char *found = last_seen_dataset(dir, s);
         ck_assert_ptr_nonnull(found);
     }
     ck_assert_int_eq(count(dir), PLACES_MAX);

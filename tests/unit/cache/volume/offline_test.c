@@ -10,6 +10,7 @@ typedef struct World {
     char *tree, *cache, *manifests;
     Store *store;
     Datasets *all;
+    Offline *offline;
     VolumeSpec *spec;
 } World;
 
@@ -40,7 +41,7 @@ static char *use(const World *w, Origin *origin)
     ck_assert_msg(d != NULL, "%s", error ? error->message : "");
     ck_assert_msg(dataset_wait(d, 60000, &report, &error), "%s", error ? error->message : "");
     ck_assert(report.ready);
-    away_note(w->all, w->spec, report.id);
+    offline_note(w->offline, w->spec, report.id);
     ck_assert(dataset_leave(d, origin, 60000));
     return g_strdup(report.id);
 }
@@ -48,7 +49,7 @@ static char *use(const World *w, Origin *origin)
 static Origin *open_known(const World *w)
 {
     g_autoptr(GError) error = NULL;
-    Origin *origin = away_connect(w->all, w->spec, NULL, &error);
+    Origin *origin = offline_connect(w->offline, w->spec, NULL, &error);
     ck_assert_msg(origin != NULL, "%s", error ? error->message : "");
     return origin;
 }
@@ -60,6 +61,7 @@ static char *up(World *w)
     w->manifests = g_build_filename(w->cache, "manifests", NULL);
     w->store = fake_store_new();
     w->all = datasets_new(w->store, w->cache, TRUE);
+    w->offline = offline_new(w->all);
     w->spec = new_spec(w->tree, "K1");
     put_file(w, "file");
     Origin *origin = open_known(w);
@@ -71,6 +73,7 @@ static char *up(World *w)
 
 static void down(World *w)
 {
+    offline_free(w->offline);
     datasets_free(w->all);
     fake_store_free(w->store);
     spec_free(w->spec);
@@ -81,7 +84,7 @@ static void down(World *w)
 
 static gboolean is_known(const World *w, const char *id)
 {
-    g_autofree char *noted = places_find(w->manifests, w->spec);
+    g_autofree char *noted = last_seen_dataset(w->manifests, w->spec);
     return g_strcmp0(noted, id) == 0;
 }
 
@@ -95,7 +98,7 @@ static void connect_with(const World *w, const VolumeSpec *spec, int refusal)
 {
     fake_ceph_error = refusal;
     g_autoptr(GError) error = NULL;
-    g_autoptr(Origin) origin = away_connect(w->all, spec, NULL, &error);
+    g_autoptr(Origin) origin = offline_connect(w->offline, spec, NULL, &error);
     fake_ceph_error = 0;
     ck_assert_msg((origin != NULL) == (refusal == 0), "%s", error ? error->message : "accepted");
     ck_assert(!refusal || g_error_matches(error, G_IO_ERROR, refusal));
@@ -136,7 +139,7 @@ START_TEST(whom_osds_refuse_the_mds_does_not_answer_for)
     ck_assert_ptr_nonnull(strstr(error->message, "osd capabilities"));
     origin_close(origin);
     g_clear_error(&error);
-    ck_assert_ptr_null(away_connect(w.all, w.spec, NULL, &error));
+    ck_assert_ptr_null(offline_connect(w.offline, w.spec, NULL, &error));
     ck_assert(g_error_matches(error, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED));
     ck_assert(is_known(&w, NULL));
     fake_ceph_may_read = 0;
@@ -167,7 +170,7 @@ START_TEST(what_is_gone_is_forgotten)
     g_autofree char *id = up(&w);
     g_autoptr(GError) error = NULL;
     fake_ceph_error = G_IO_ERROR_NOT_FOUND;
-    ck_assert_ptr_null(away_connect(w.all, w.spec, NULL, &error));
+    ck_assert_ptr_null(offline_connect(w.offline, w.spec, NULL, &error));
     ck_assert(g_error_matches(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND));
     ck_assert(is_known(&w, NULL));
     ck_assert(!has_manifest(&w, id));
@@ -199,13 +202,15 @@ START_TEST(a_key_that_is_accepted_again_is_believed_again)
     g_autofree char *id = up(&w);
     g_autoptr(VolumeSpec) k2 = new_spec(w.tree, "K2");
     connect_with(&w, k2, 0); /* which corrects the note by itself */
-    ck_assert(places_accept(w.manifests, k2) && !places_accept(w.manifests, w.spec));
+    ck_assert(last_seen_key_matches(w.manifests, k2) &&
+              !last_seen_key_matches(w.manifests, w.spec));
     connect_with(&w, w.spec, 0);
-    away_note(w.all, w.spec, id);
-    ck_assert(places_accept(w.manifests, w.spec) && !places_accept(w.manifests, k2));
+    offline_note(w.offline, w.spec, id);
+    ck_assert(last_seen_key_matches(w.manifests, w.spec) &&
+              !last_seen_key_matches(w.manifests, k2));
     /* That of a volume which was opened with it before. */
-    away_note(w.all, k2, id);
-    ck_assert(places_accept(w.manifests, w.spec));
+    offline_note(w.offline, k2, id);
+    ck_assert(last_seen_key_matches(w.manifests, w.spec));
     down(&w);
 }
 END_TEST
@@ -217,12 +222,12 @@ START_TEST(a_refused_key_is_believed_once_it_is_accepted_again)
     for (int i = 0; i < 2; i++) { /* with a note, and without */
         connect_with(&w, w.spec, G_IO_ERROR_PERMISSION_DENIED);
         ck_assert(is_known(&w, NULL));
-        away_note(w.all, w.spec, id);
+        offline_note(w.offline, w.spec, id);
         ck_assert(is_known(&w, NULL));
     }
     connect_with(&w, w.spec, 0);
-    away_note(w.all, w.spec, id);
-    ck_assert(places_accept(w.manifests, w.spec));
+    offline_note(w.offline, w.spec, id);
+    ck_assert(last_seen_key_matches(w.manifests, w.spec));
     down(&w);
 }
 END_TEST
@@ -234,7 +239,7 @@ START_TEST(a_refusal_counts_before_the_first_note)
     connect_with(&w, w.spec, G_IO_ERROR_NOT_FOUND);
     connect_with(&w, w.spec, 0); /* its manifest is still being made */
     connect_with(&w, w.spec, G_IO_ERROR_PERMISSION_DENIED);
-    away_note(w.all, w.spec, id);
+    offline_note(w.offline, w.spec, id);
     ck_assert(is_known(&w, NULL));
     down(&w);
 }
@@ -246,14 +251,14 @@ START_TEST(a_wrong_key_takes_no_right_away)
     g_autofree char *id = up(&w);
     g_autoptr(VolumeSpec) wrong = new_spec(w.tree, "wrong");
     connect_with(&w, wrong, G_IO_ERROR_PERMISSION_DENIED);
-    ck_assert(places_accept(w.manifests, w.spec));
-    away_note(w.all, wrong, id);
-    ck_assert(places_accept(w.manifests, w.spec));
+    ck_assert(last_seen_key_matches(w.manifests, w.spec));
+    offline_note(w.offline, wrong, id);
+    ck_assert(last_seen_key_matches(w.manifests, w.spec));
     connect_with(&w, w.spec, G_IO_ERROR_NOT_FOUND);
     connect_with(&w, w.spec, 0);
     connect_with(&w, wrong, G_IO_ERROR_PERMISSION_DENIED); /* before the first note */
-    away_note(w.all, w.spec, id);
-    ck_assert(places_accept(w.manifests, w.spec));
+    offline_note(w.offline, w.spec, id);
+    ck_assert(last_seen_key_matches(w.manifests, w.spec));
     down(&w);
 }
 END_TEST
@@ -264,7 +269,7 @@ START_TEST(another_snapshots_volume_does_not_say_what_is_there)
     g_autofree char *id = up(&w);
     put_file(&w, "another");
     connect_with(&w, w.spec, 0);
-    away_note(w.all, w.spec, id); /* of a volume from before */
+    offline_note(w.offline, w.spec, id); /* of a volume from before */
     ck_assert(is_known(&w, NULL));
     down(&w);
 }

@@ -121,7 +121,7 @@ START_TEST(warms_every_file_once)
     json_decref(job);
     ck_assert_uint_eq(f.store->started, 30);
     /* What was counted is the size of a volume whose origin cannot tell. */
-    g_autoptr(ReportVolume) report = volumes_report(f.volumes, "v");
+    g_autoptr(VolumeReport) report = volumes_report(f.volumes, "v");
     ck_assert_int_eq(report->bytes_total, 3000);
     ck_assert_uint_eq(report->bytes_cached, 3000);
     teardown(&f);
@@ -143,7 +143,7 @@ START_TEST(path_names_a_part_or_a_file)
     assert_job(job, "done", 1, 40, 0);
     json_decref(job);
     ck_assert_uint_eq(f.store->started, 2);
-    g_autoptr(ReportVolume) report = volumes_report(f.volumes, "v");
+    g_autoptr(VolumeReport) report = volumes_report(f.volumes, "v");
     ck_assert_int_eq(report->bytes_total, -1);
     teardown(&f);
 }

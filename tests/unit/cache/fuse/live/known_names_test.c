@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/fuse/live/known_names.h"
+#include "cache/fuse/live/name_change.h"
 #include "tests/unit/harness.h"
 
 static void put(Origin *o, OriginNode *node)
@@ -55,8 +56,8 @@ static gboolean found(World *w, Node *node, Node *parent, const char *name, gboo
 
 static void change(World *w, NameChange c, gboolean done)
 {
-    known_names_begin(w->nodes, &c);
-    known_names_end(w->nodes, &c, done);
+    name_change_begin(w->nodes, &c);
+    name_change_end(w->nodes, &c, done);
 }
 
 static void expect(const Node *node, const Node *parent, const char *name, gboolean used)
@@ -126,10 +127,10 @@ START_TEST(change_is_seen_while_it_lasts_and_afterwards)
     ck_assert(found(&w, w.a, w.dir, "a", TRUE));
     const unsigned moves = atomic_load(&w.a->moves);
     NameChange c = {.from = w.dir, .name = "a"};
-    known_names_begin(w.nodes, &c);
+    name_change_begin(w.nodes, &c);
     ck_assert_uint_eq(atomic_load(&w.a->moving), 1);
     ck_assert_uint_eq(atomic_load(&w.a->moves), moves);
-    known_names_end(w.nodes, &c, FALSE);
+    name_change_end(w.nodes, &c, FALSE);
     ck_assert_uint_eq(atomic_load(&w.a->moving), 0);
     ck_assert_uint_eq(atomic_load(&w.a->moves), moves + 1);
     end(&w);

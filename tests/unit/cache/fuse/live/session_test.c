@@ -109,9 +109,9 @@ static void *write_elsewhere(void *data)
     return NULL;
 }
 
-static SessionStats stats_of(World *w)
+static FuseStats stats_of(World *w)
 {
-    SessionStats stats;
+    FuseStats stats;
     session_stats(w->session, &stats);
     return stats;
 }
@@ -127,7 +127,7 @@ START_TEST(second_open_is_served_by_the_store)
     fh = open_file(&w, node, O_RDONLY, NULL);
     expect_text(&w, node, fh, "first version");
     kernel_release(&w.kernel, node, fh);
-    SessionStats stats = stats_of(&w);
+    FuseStats stats = stats_of(&w);
     ck_assert_uint_eq(stats.misses, 1);
     ck_assert_uint_eq(stats.hits, 1);
     ck_assert_uint_eq(stats.bytes_fill, 13);
@@ -174,11 +174,11 @@ START_TEST(what_this_user_may_not_read_does_not_come_from_the_store)
     atomic_store(&may_read_asked, 0);
     atomic_store(&session_number, 2);
     atomic_store(&may_read_says, -EPERM);
-    const SessionStats before = stats_of(&w);
+    const FuseStats before = stats_of(&w);
     fh = open_file(&w, node, O_RDONLY, NULL);
     expect_text(&w, node, fh, "first version");
     kernel_release(&w.kernel, node, fh);
-    SessionStats after = stats_of(&w);
+    FuseStats after = stats_of(&w);
     ck_assert_uint_eq(after.bytes_store, before.bytes_store);
     ck_assert_uint_eq(after.bytes_fill, before.bytes_fill);
     ck_assert_uint_eq(after.bytes_origin, before.bytes_origin + 13); /* which would refuse */

@@ -10,8 +10,8 @@
  * So there are as many lanes as keys with work, each with one piece of merged work that waits, and
  * threads_max runs. When all of them are blocked, work waits: nothing is done() that was not run.
  */
-#ifndef HEARTH_CACHE_FUSE_LIVE_LANES_H
-#define HEARTH_CACHE_FUSE_LIVE_LANES_H
+#ifndef HEARTH_CACHE_FUSE_LANES_H
+#define HEARTH_CACHE_FUSE_LANES_H
 
 #include <glib.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What this node knows of datasets, in use or not: the JSON of op "datasets" (proto/wire.h). */
-#ifndef HEARTH_CACHE_DATASET_LIST_H
-#define HEARTH_CACHE_DATASET_LIST_H
+#ifndef HEARTH_CACHE_REPORT_DATASETS_H
+#define HEARTH_CACHE_REPORT_DATASETS_H
 
 #include <jansson.h>
 #include "cache/dataset/datasets.h"

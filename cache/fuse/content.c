@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cache/fuse/live/content.h"
+#include "cache/fuse/content.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

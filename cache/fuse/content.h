@@ -4,8 +4,8 @@
  * the fill that is making it. Counted, because a handle may move on to another version while a read
  * of the old one still runs.
  */
-#ifndef HEARTH_CACHE_FUSE_LIVE_CONTENT_H
-#define HEARTH_CACHE_FUSE_LIVE_CONTENT_H
+#ifndef HEARTH_CACHE_FUSE_CONTENT_H
+#define HEARTH_CACHE_FUSE_CONTENT_H
 
 #include "cache/store/store.h"
 

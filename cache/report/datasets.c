@@ -5,11 +5,10 @@
  * another, what has its tag counts, which leaves out what a dataset with a better claim has in
  * common with it.
  */
-#include "cache/dataset/list.h"
+#include "cache/report/datasets.h"
 #include <fcntl.h>
 #include <string.h>
 #include "common/autofd.h"
-#include "cache/dataset/internal.h"
 #include "cache/volume/last_seen.h"
 
 #define PAGE_DATASETS 64
@@ -18,13 +17,14 @@
 
 static gboolean resting_report(Datasets *all, const char *id, DatasetReport *r)
 {
-    g_autofree char *path = g_build_filename(all->cache_dir, "manifests", id, NULL);
+    g_autofree char *dir = datasets_manifests_dir(all);
+    g_autofree char *path = g_build_filename(dir, id, NULL);
     hearth_autofd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     g_autoptr(Manifest) manifest = fd >= 0 ? manifest_open(fd, FALSE, NULL) : NULL;
     if (!manifest)
         return FALSE;
     *r = (DatasetReport){.files = manifest->footer.files, .bytes = manifest->footer.bytes};
-    store_tag_usage(all->store, id, &r->cached_bytes, &r->cached_files);
+    store_tag_usage(datasets_store(all), id, &r->cached_bytes, &r->cached_files);
     return TRUE;
 }
 
@@ -38,7 +38,7 @@ static json_t *describe(Datasets *all, const char *id, json_t *places)
                      "filesTotal", (json_int_t)r.files, "bytesTotal", (json_int_t)r.bytes,
                      "filesCached", (json_int_t)MIN(r.cached_files, r.files), "bytesCached",
                      (json_int_t)MIN(r.cached_bytes, r.bytes), "pinned",
-                     (int)store_is_pinned(all->store, id));
+                     (int)store_is_pinned(datasets_store(all), id));
 }
 
 static gint by_name(gconstpointer a, gconstpointer b)
@@ -51,10 +51,10 @@ json_t *datasets_list(Datasets *all, const char *after, gboolean *more)
     json_t *page = json_array();
     size_t bytes = 0;
     *more = FALSE;
-    if (!all || !all->store)
+    if (!all)
         return page;
-    g_autofree char *dir = g_build_filename(all->cache_dir, "manifests", NULL);
-    json_t *known = places_all(dir);
+    g_autofree char *dir = datasets_manifests_dir(all);
+    json_t *known = last_seen_list(dir);
     g_autoptr(GPtrArray) ids = g_ptr_array_new();
     const char *id;
     json_t *places;

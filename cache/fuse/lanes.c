@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cache/fuse/live/lanes.h"
+#include "cache/fuse/lanes.h"
 #include <errno.h>
 #include <pthread.h>
 #include <sys/queue.h>

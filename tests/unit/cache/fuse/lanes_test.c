@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lanes with runs that block for as long as the test wants. */
-#include "cache/fuse/live/lanes.h"
+#include "cache/fuse/lanes.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include "tests/unit/harness.h"
@@ -254,7 +254,7 @@ START_TEST(threads_end_when_they_are_not_needed)
 }
 END_TEST
 
-HARNESS_MAIN("cache/fuse/live/lanes", a_blocked_lane_delays_no_other,
+HARNESS_MAIN("cache/fuse/lanes", a_blocked_lane_delays_no_other,
              a_key_has_one_lane_with_one_piece_of_work_that_waits,
              a_blocked_run_is_overtaken_and_its_work_is_done_once,
              work_behind_a_run_that_was_overtaken_is_done, runs_of_a_lane_have_a_bound,

@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cache/control/fields.h"
+#include "proto/wire_fields.h"
 #include "proto/wire.h"
 #include <string.h>
 
 static const char *const type_names[] = {
-    [FIELD_STRING] = "a string of at most 4096 bytes",
-    [FIELD_COUNT] = "an integer of 0 or more",
-    [FIELD_BOOLEAN] = "true or false",
-    [FIELD_OBJECT] = "an object",
-    [FIELD_STRINGS] = "an array of 1 to 64 strings",
+    [WIRE_FIELD_STRING] = "a string of at most 4096 bytes",
+    [WIRE_FIELD_COUNT] = "an integer of 0 or more",
+    [WIRE_FIELD_BOOLEAN] = "true or false",
+    [WIRE_FIELD_OBJECT] = "an object",
+    [WIRE_FIELD_STRINGS] = "an array of 1 to 64 strings",
 };
 
 static gboolean is_string(const json_t *value)
 {
-    return json_is_string(value) && json_string_length(value) <= FIELD_MAX_STRING;
+    return json_is_string(value) && json_string_length(value) <= WIRE_FIELD_MAX_STRING;
 }
 
-static gboolean has_type(const json_t *value, FieldType type)
+static gboolean has_type(const json_t *value, WireFieldType type)
 {
     switch (type) {
-    case FIELD_STRING:
+    case WIRE_FIELD_STRING:
         return is_string(value);
-    case FIELD_COUNT:
+    case WIRE_FIELD_COUNT:
         return json_is_integer(value) && json_integer_value(value) >= 0;
-    case FIELD_BOOLEAN:
+    case WIRE_FIELD_BOOLEAN:
         return json_is_boolean(value);
-    case FIELD_OBJECT:
+    case WIRE_FIELD_OBJECT:
         return json_is_object(value);
-    case FIELD_STRINGS:
+    case WIRE_FIELD_STRINGS:
         break;
     }
     size_t n = json_array_size(value);
-    if (!json_is_array(value) || n < 1 || n > FIELD_MAX_STRINGS)
+    if (!json_is_array(value) || n < 1 || n > WIRE_FIELD_MAX_STRINGS)
         return FALSE;
     for (size_t i = 0; i < n; i++)
         if (!is_string(json_array_get(value, i)))
@@ -39,28 +39,29 @@ static gboolean has_type(const json_t *value, FieldType type)
     return TRUE;
 }
 
-static const Field *find(const Field *table, const char *name)
+static const WireField *find(const WireField *table, const char *name)
 {
-    for (const Field *f = table; f->name; f++)
+    for (const WireField *f = table; f->name; f++)
         if (strcmp(f->name, name) == 0)
             return f;
     return NULL;
 }
 
-static char *known_names(const Field *table)
+static char *known_names(const WireField *table)
 {
     GString *names = g_string_new(NULL);
-    for (const Field *f = table; f->name; f++)
+    for (const WireField *f = table; f->name; f++)
         g_string_append_printf(names, "%s%s", names->len ? ", " : "", f->name);
     return g_string_free(names, FALSE);
 }
 
-gboolean fields_check(const char *what, const json_t *object, const Field *table, GError **error)
+gboolean wire_fields_check(const char *what, const json_t *object, const WireField *table,
+                           GError **error)
 {
     const char *name;
     json_t *value;
     json_object_foreach ((json_t *)object, name, value) {
-        const Field *f = find(table, name);
+        const WireField *f = find(table, name);
         if (!f) {
             g_autofree char *known = known_names(table);
             g_set_error(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT,
@@ -73,7 +74,7 @@ gboolean fields_check(const char *what, const json_t *object, const Field *table
             return FALSE;
         }
     }
-    for (const Field *f = table; f->name; f++) {
+    for (const WireField *f = table; f->name; f++) {
         if (f->required && !json_object_get(object, f->name)) {
             g_set_error(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT, "%s: field '%s' is missing",
                         what, f->name);
