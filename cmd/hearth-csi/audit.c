@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hearth-csi audit: what is out of step in Ceph, as a table or JSON; and mending it when told to.
+/*
+ * hearth-csi audit: prints differences between the records of the driver and Ceph, as a table or
+ * JSON, and repairs them on request (driver/service/controller/audit.h).
  */
 #include "cmd/hearth-csi/audit.h"
 #include <jansson.h>
@@ -18,9 +20,10 @@ typedef struct Options {
 
 static const char about[] =
     "Compares the driver's records with the volumes and snapshots in Ceph, on every cluster of\n"
-    "the configuration. Changes nothing unless told to.\n\n"
-    "Exit status: 0 nothing is out of step; 3 something is (and was not mended); 1 it could not\n"
-    "look everywhere; 2 wrong usage.";
+    "the configuration. Changes nothing without --repair or --remove.\n\n"
+    "Exit status: 0 no differences; 3 differences that were not repaired; 1 not everything could "
+    "be\n"
+    "checked; 2 wrong usage.";
 
 static const char examples[] =
     "Examples:\n"
@@ -61,9 +64,9 @@ static gboolean parse(int *argc, char ***argv, Options *o, GError **error)
          "Also volumes of type=dir under this directory", "DIR"},
         {"format", 'f', 0, G_OPTION_ARG_STRING, &o->format, "table (default) or json", "FORMAT"},
         {"repair", 0, 0, G_OPTION_ARG_NONE, &o->repair,
-         "Mend what is safe: do what a repeated call would do", NULL},
+         "Repair what is safe to repair, as a repeated call would", NULL},
         {"min-age", 0, 0, G_OPTION_ARG_STRING, &o->min_age,
-         "--repair leaves what is younger, for a call may be under way (10m)", "AGE"},
+         "--repair skips younger ones: a call may be running (10m)", "AGE"},
         {"remove", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o->remove,
          "Remove this volume or snapshot without a record, WITH ITS DATA; may be repeated", "NAME"},
         {NULL, 0, 0, 0, NULL, NULL, NULL}};
@@ -123,7 +126,9 @@ static char *age_text(const AuditFinding *f)
 
 static const char *status_of(const AuditFinding *f)
 {
-    return f->mended ? "mended" : f->failure ? "not mended" : "found";
+    if (f->mended)
+        return "mended";
+    return f->failure ? "not mended" : "found";
 }
 
 #define COLUMNS 6
@@ -143,6 +148,15 @@ static void free_row(gpointer row)
     g_strfreev(row);
 }
 
+static char *meaning_of(const AuditFinding *f, const AuditText *text)
+{
+    if (f->mended)
+        return g_strdup(text->means);
+    if (f->failure)
+        return g_strdup(f->failure);
+    return g_strdup_printf("%s; %s", text->means, f->detail ? f->detail : text->todo);
+}
+
 static void print_table(const AuditResult *result)
 {
     const GPtrArray *findings = result->report->findings;
@@ -155,10 +169,7 @@ static void print_table(const AuditResult *result)
         const AuditText *text = audit_text(f->kind);
         g_autofree char *name = audit_finding_name(f);
         g_autofree char *age = age_text(f);
-        g_autofree char *last = f->mended    ? g_strdup(text->means)
-                                : f->failure ? g_strdup(f->failure)
-                                             : g_strdup_printf("%s; %s", text->means,
-                                                               f->detail ? f->detail : text->todo);
+        g_autofree char *last = meaning_of(f, text);
         add_row(rows, volume_type_name(f->id->type), text->name, name, age, status_of(f), last);
     }
     int widths[COLUMNS] = {0};
@@ -182,7 +193,7 @@ static json_t *text_or_null(const char *text)
 
 static void print_json(const AuditResult *result)
 {
-    static const char *const mends[] = {[AUDIT_MEND_SAFE] = "repair",
+    static const char *const fixes[] = {[AUDIT_MEND_SAFE] = "repair",
                                         [AUDIT_MEND_BY_NAME] = "remove",
                                         [AUDIT_MEND_BY_HAND] = "by hand"};
     json_t *findings = json_array(), *errors = json_array();
@@ -201,21 +212,22 @@ static void print_json(const AuditResult *result)
         json_object_set_new(o, "ageSeconds", age < 0 ? json_null() : json_integer(age));
         json_object_set_new(o, "means", json_string(text->means));
         json_object_set_new(o, "todo", json_string(text->todo));
-        json_object_set_new(o, "mend", json_string(mends[text->mend]));
+        json_object_set_new(o, "fix", json_string(fixes[text->mend]));
+        json_object_set_new(o, "mend", json_string(fixes[text->mend])); /* its name in 0.1 */
         json_object_set_new(o, "detail", text_or_null(f->detail));
-        json_object_set_new(o, "mended", json_boolean(f->mended));
+        json_object_set_new(o, "fixed", json_boolean(f->mended));
+        json_object_set_new(o, "mended", json_boolean(f->mended)); /* its name in 0.1 */
         json_object_set_new(o, "failure", text_or_null(f->failure));
         json_array_append_new(findings, o);
     }
     for (guint i = 0; i < result->errors->len; i++)
         json_array_append_new(errors, json_string(result->errors->pdata[i]));
-    json_t *root = json_pack("{s:o, s:o, s:{s:i, s:i, s:i, s:i}}", "findings", findings, "errors",
-                             errors, "looked", "places", (int)result->places, "records",
-                             (int)result->report->records, "volumes", (int)result->report->volumes,
-                             "snapshots", (int)result->report->snapshots);
+    json_auto_t *root = json_pack(
+        "{s:o, s:o, s:{s:i, s:i, s:i, s:i}}", "findings", findings, "errors", errors, "looked",
+        "places", (int)result->places, "records", (int)result->report->records, "volumes",
+        (int)result->report->volumes, "snapshots", (int)result->report->snapshots);
     json_dumpf(root, stdout, JSON_INDENT(2));
     putchar('\n');
-    json_decref(root);
 }
 
 static int finish(const AuditResult *result, gboolean json)
@@ -233,16 +245,21 @@ static int finish(const AuditResult *result, gboolean json)
     if (!json)
         fprintf(stderr, "%u records, %u volumes and %u snapshots in %u places: %u out of step%s\n",
                 result->report->records, result->report->volumes, result->report->snapshots,
-                result->places, left, left < findings->len ? ", the others are mended" : "");
+                result->places, left, left < findings->len ? "; the others are fixed" : "");
     fflush(NULL);
-    return result->errors->len ? AUDIT_FAILED : left ? AUDIT_FOUND : AUDIT_CLEAN;
+    if (result->errors->len)
+        return AUDIT_FAILED;
+    return left ? AUDIT_FOUND : AUDIT_CLEAN;
 }
 
 static gsize make_backends(const Options *o, Backend **backends, GError **error)
 {
     gsize n = 0;
-    if (o->dir_root && !(backends[n++] = backend_dir_new(o->dir_root, error)))
-        return 0;
+    if (o->dir_root) {
+        backends[n] = backend_dir_new(o->dir_root, error);
+        if (!backends[n++])
+            return 0;
+    }
     if (!o->dir_root || g_file_test(o->cluster_config, G_FILE_TEST_EXISTS)) {
         backends[n++] = backend_cephfs_new(o->cluster_config);
         backends[n++] = backend_rbd_new(o->cluster_config, RBD_DEFAULT_CLONE_DEPTH);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hearth-csi cleanup: what is left in Kubernetes when Hearth is uninstalled. */
+/* hearth-csi cleanup: removes from Kubernetes what an uninstall of Hearth leaves behind. */
 #include "cmd/hearth-csi/cleanup.h"
 #include <stdio.h>
 #include "driver/warmth/cleanup.h"
 
 static const char about[] =
-    "Removes from Kubernetes what is left there: the labels warm.csi.hearth.dev/ and\n"
-    "topology.csi.hearth.dev/ of nodes, NodeCaches and DatasetHints. Run it after the last "
-    "controller and\n"
-    "node plugin have ended. Nothing in Ceph, and no volume, is touched.\n\n"
+    "Removes what an uninstall leaves in Kubernetes: the node labels warm.csi.hearth.dev/ and\n"
+    "topology.csi.hearth.dev/, NodeCaches and DatasetHints. Run it after the last controller and\n"
+    "node plugin have ended. It changes nothing in Ceph, and no volume.\n\n"
     "Exit status: 0 done; 1 not all of it; 2 wrong usage.";
 
 static int failed(const GError *error, int status)

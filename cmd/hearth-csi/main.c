@@ -33,7 +33,7 @@
 
 /* Kubernetes kills a pod 30 s after SIGTERM. */
 #define GRACE_MS 20000
-/* As many as a connection has calls, so that those that hang keep none from beginning. */
+/* As many as a connection has calls: calls that hang do not keep others from starting. */
 #define WORKERS 128
 
 static gboolean probe_node(void *service, GError **error)
@@ -60,85 +60,120 @@ static GHashTable *read_domains(const Options *o, GError **error)
     if (!zone || !o->zone || !*o->zone || strcmp(zone, o->zone) == 0)
         return domains;
     hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
-                "--zone=%s: the node's label of --domainlabels says %s; leave --zone out", o->zone,
+                "--zone=%s: the node's label of --domainlabels is %s; leave --zone out", o->zone,
                 zone);
     g_hash_table_unref(domains);
     return NULL;
 }
 
-/* A domain "zone" has the label's name that the controller keeps: both have to say the same. */
+/* A domain "zone" has the same label as --zone, so both must have the same value. */
 static const char *zone_of(const Options *o, GHashTable *domains)
 {
     const char *zone = domains ? g_hash_table_lookup(domains, "zone") : NULL;
     return zone ? zone : o->zone;
 }
 
-static gboolean make_role(Role *role, const Options *o, GError **error)
+static gsize make_backends(const Options *o, Backend **backends, GError **error)
 {
-    role->identity.driver_name = o->driver_name;
-    role->identity.version = HEARTH_VERSION;
-    if (g_strcmp0(o->role, "controller") == 0) {
-        Backend *backends[3];
-        gsize n = 0;
-        if (o->dir_root && !(backends[n++] = backend_dir_new(o->dir_root, error)))
-            return FALSE;
-        /* With --dir-root alone there is no cluster to provision on, nor to probe. */
-        if (!o->dir_root || g_file_test(o->cluster_config, G_FILE_TEST_EXISTS)) {
-            backends[n++] = backend_cephfs_new(o->cluster_config);
-            backends[n++] = backend_rbd_new(o->cluster_config, (guint)o->max_clone_depth);
-        }
-        role->controller = controller_new(backends, n);
-        controller_set_secret_dir(role->controller, o->secret_dir);
-        if (o->domains)
-            controller_set_domains(role->controller, o->driver_name, o->domains);
-        controller_set_metadata(role->controller, o->set_metadata, o->cluster_name);
-        if (o->warmth && !(role->scheduling = scheduling_of_controller(
-                               o->kubeconfig, o->driver_name, o->cluster_config, error)))
-            return FALSE;
-        if (role->scheduling)
-            controller_set_warmth(role->controller, scheduling_warmth(role->scheduling));
-        const WebhookConfig webhook = {.address = o->webhook_address,
-                                       .certificate = o->webhook_cert_dir,
-                                       .client_ca = o->webhook_client_ca};
-        if (o->webhook_address &&
-            !(role->webhook = webhook_new(scheduling_client(role->scheduling), &webhook, error)))
-            return FALSE;
-        role->identity.group_controller = controller_has_groups(role->controller);
-        role->identity.probe = controller_probe;
-        role->identity.probe_data = role->controller;
-        return TRUE;
+    gsize n = 0;
+    if (o->dir_root) {
+        backends[n] = backend_dir_new(o->dir_root, error);
+        if (!backends[n++])
+            return 0;
     }
-    role->crush_place = crush_place_new(o->kubeconfig, o->node_id);
+    /* With --dir-root alone there is no cluster to provision on or to probe. */
+    if (!o->dir_root || g_file_test(o->cluster_config, G_FILE_TEST_EXISTS)) {
+        backends[n++] = backend_cephfs_new(o->cluster_config);
+        backends[n++] = backend_rbd_new(o->cluster_config, (guint)o->max_clone_depth);
+    }
+    return n;
+}
+
+static gboolean make_scheduling(Role *role, const Options *o, GError **error)
+{
+    role->scheduling =
+        scheduling_of_controller(o->kubeconfig, o->driver_name, o->cluster_config, error);
+    if (!role->scheduling)
+        return FALSE;
+    controller_set_warmth(role->controller, scheduling_warmth(role->scheduling));
+    if (!o->webhook_address)
+        return TRUE;
+    const WebhookConfig webhook = {.address = o->webhook_address,
+                                   .certificate = o->webhook_cert_dir,
+                                   .client_ca = o->webhook_client_ca};
+    role->webhook = webhook_new(scheduling_client(role->scheduling), &webhook, error);
+    return role->webhook != NULL;
+}
+
+static gboolean make_controller(Role *role, const Options *o, GError **error)
+{
+    Backend *backends[3];
+    const gsize n = make_backends(o, backends, error);
+    if (n == 0)
+        return FALSE;
+    role->controller = controller_new(backends, n);
+    controller_set_secret_dir(role->controller, o->secret_dir);
+    if (o->domains)
+        controller_set_domains(role->controller, o->driver_name, o->domains);
+    controller_set_metadata(role->controller, o->set_metadata, o->cluster_name);
+    if (o->warmth && !make_scheduling(role, o, error))
+        return FALSE;
+    role->identity.group_controller = controller_has_groups(role->controller);
+    role->identity.probe = controller_probe;
+    role->identity.probe_data = role->controller;
+    return TRUE;
+}
+
+static gboolean make_node(Role *role, const Options *o, GError **error)
+{
     g_autoptr(GHashTable) domains = NULL;
     g_autofree char *prefix = domains_prefix(o->driver_name);
-    if (o->domains && !(domains = read_domains(o, error)))
-        return FALSE;
+    role->crush_place = crush_place_new(o->kubeconfig, o->node_id);
+    if (o->domains) {
+        domains = read_domains(o, error);
+        if (!domains)
+            return FALSE;
+    }
     const char *zone = zone_of(o, domains);
-    NodeServiceConfig config = {.node_id = o->node_id,
-                                .domains = domains,
-                                .domain_prefix = prefix,
-                                .hearthd_socket = o->hearthd_socket,
-                                .config_path = o->cluster_config,
-                                .device_dir = o->device_dir,
-                                .dataset_mount = o->layers,
-                                .tier = o->tier,
-                                .zone = zone,
-                                .records = backend_cephfs_new_on_node,
-                                .crush_place = role->crush_place};
+    const NodeServiceConfig config = {.node_id = o->node_id,
+                                      .domains = domains,
+                                      .domain_prefix = prefix,
+                                      .hearthd_socket = o->hearthd_socket,
+                                      .config_path = o->cluster_config,
+                                      .device_dir = o->device_dir,
+                                      .dataset_mount = o->layers,
+                                      .tier = o->tier,
+                                      .zone = zone,
+                                      .records = backend_cephfs_new_on_node,
+                                      .crush_place = role->crush_place};
     role->node = node_service_new(&config, error);
+    if (!role->node)
+        return FALSE;
     const WarmupPlace place = {.hearthd_socket = o->hearthd_socket,
                                .cluster_config = o->cluster_config,
                                .secret_dir = o->secret_dir,
                                .crush_place = role->crush_place};
     const ReporterNode here = {
         .name = o->node_id, .tier = o->tier, .zone = zone, .hearthd_socket = o->hearthd_socket};
-    if (role->node && o->warmth)
+    if (o->warmth) {
         role->scheduling = scheduling_of_node(o->kubeconfig, &here, &place, error);
-    /* Of the plugin as a whole: every instance tells the same (CSI, GetPluginCapabilities). */
+        if (!role->scheduling)
+            return FALSE;
+    }
+    /* A capability of the plugin as a whole: every instance reports it (CSI,
+     * GetPluginCapabilities). */
     role->identity.group_controller = TRUE;
     role->identity.probe = probe_node;
     role->identity.probe_data = role->node;
-    return role->node && (role->scheduling || !o->warmth);
+    return TRUE;
+}
+
+static gboolean make_role(Role *role, const Options *o, GError **error)
+{
+    role->identity.driver_name = o->driver_name;
+    role->identity.version = HEARTH_VERSION;
+    return strcmp(o->role, "controller") == 0 ? make_controller(role, o, error)
+                                              : make_node(role, o, error);
 }
 
 static GBytes *metrics_of(void *data)
@@ -155,14 +190,14 @@ static GBytes *metrics_of(void *data)
     return service_metrics_text(&metrics);
 }
 
-/* Ends as on a signal, but with a failure: who restarts us makes kubelet try again. */
+/* Ends the process as a signal does, but with a failure: its restart makes kubelet try again. */
 static void end_refused(void *data)
 {
     atomic_store((atomic_bool *)data, TRUE);
     kill(getpid(), SIGTERM);
 }
 
-/* What serves beside the socket that Kubernetes' sidecars and kubelet call. */
+/* The servers beside the CSI socket. */
 typedef struct Beside {
     MetricsServer *metrics;     /* NULL: without --metrics-address */
     Registration *registration; /* NULL: without --kubelet-registration-path */
@@ -176,10 +211,17 @@ static gboolean begin_beside(Beside *beside, const Options *o, Role *role, GErro
                                              .directory = o->registration_dir,
                                              .refused = end_refused,
                                              .refused_data = &beside->refused};
-    return (!o->metrics.address ||
-            (beside->metrics = metrics_server_new(&o->metrics, metrics_of, role, error))) &&
-           (!o->registration_path ||
-            (beside->registration = registration_start(&registration, error)));
+    if (o->metrics.address) {
+        beside->metrics = metrics_server_new(&o->metrics, metrics_of, role, error);
+        if (!beside->metrics)
+            return FALSE;
+    }
+    if (o->registration_path) {
+        beside->registration = registration_start(&registration, error);
+        if (!beside->registration)
+            return FALSE;
+    }
+    return TRUE;
 }
 
 static void end_beside(Beside *beside)
@@ -232,14 +274,14 @@ static gboolean serve(const Options *o, Role *role, GError **error)
     while (sigwait(&stop, &signal_number) != 0)
         continue;
     g_message("stopping on %s", strsignal(signal_number));
-    /* First, so that kubelet does not call a driver that is going. */
+    /* First, so that kubelet does not call a driver that is ending. */
     end_beside(&beside);
     const gboolean idle = rpc_server_stop(server, GRACE_MS), refused = atomic_load(&beside.refused);
     if (refused)
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED,
-                    "kubelet has refused the driver; ending, to register anew when restarted");
+                    "kubelet rejected the driver; ending, to register again after the restart");
     if (!idle) {
-        /* Handlers that Ceph or the kernel holds still use the services. */
+        /* Handlers that hang in Ceph or in the kernel still use the services. */
         g_warning("calls still hang; exiting without them");
         fflush(NULL);
         _exit(refused ? EXIT_FAILURE : EXIT_SUCCESS);
@@ -252,7 +294,7 @@ int main(int argc, char **argv)
     setlocale(LC_MESSAGES, "C");
     no_cores("hearth-csi");
     wire_wipe_freed_json();
-    /* One arena a core and more, as glibc has it, keeps 10 MB that no thread uses. */
+    /* glibc's default of several arenas per core keeps 10 MB that no thread uses. */
     mallopt(M_ARENA_MAX, 2);
     if (argc > 1 && strcmp(argv[1], "audit") == 0)
         _exit(audit_main(argc - 1, argv + 1)); /* as below: no destructors */
@@ -281,7 +323,7 @@ int main(int argc, char **argv)
     node_service_free(role.node);
     crush_place_free(role.crush_place);
     /*
-     * Threads that a dead Ceph holds are left behind (node/bounded.h); destructors of its
+     * Threads that hang in Ceph are left behind (common/bounded.h); the destructors of Ceph's
      * libraries must not run under them.
      */
     fflush(NULL);

@@ -10,7 +10,7 @@
 #include "driver/cluster/config.h"
 
 #define DEFAULT_ENDPOINT "unix:///csi/csi.sock"
-/* Where controller-runtime looks for it. */
+/* The default of controller-runtime. */
 #define DEFAULT_WEBHOOK_CERT_DIR "/tmp/k8s-webhook-server/serving-certs"
 
 /* The flag, else the variable, else the default; the caller's. */
@@ -48,7 +48,8 @@ static gboolean set_metadata(const char *name, const char *value, gpointer data,
     return FALSE;
 }
 
-gboolean options_parse(int *argc, char ***argv, Options *o, GError **error)
+/* Flags of both roles. */
+static void add_common(GOptionGroup *group, Options *o)
 {
     const GOptionEntry entries[] = {
         {"role", 0, 0, G_OPTION_ARG_STRING, &o->role, "What to serve: controller or node", "ROLE"},
@@ -58,6 +59,35 @@ gboolean options_parse(int *argc, char ***argv, Options *o, GError **error)
          "Name of the driver (" IDENTITY_DEFAULT_NAME ")", "NAME"},
         {"cluster-config", 0, 0, G_OPTION_ARG_FILENAME, &o->cluster_config,
          "ceph-csi's config.json (" CONFIG_DEFAULT_PATH ")", "FILE"},
+        {"secret-dir", 0, 0, G_OPTION_ARG_FILENAME, &o->secret_dir,
+         "A mounted Secret with userID and userKey: controller: for calls that carry no secret; "
+         "node: for CacheWarmups, which no pod mounts",
+         "DIR"},
+        {"domainlabels", 0, 0, G_OPTION_ARG_STRING, &o->domain_labels,
+         "Node labels that topologyConstrainedPools of classes uses; node: reported as topology "
+         "(needs Kubernetes)",
+         "LABEL,LABEL,..."},
+        {"warmth", 0, 0, G_OPTION_ARG_NONE, &o->warmth,
+         "Take part in warm-aware scheduling: a node reports its cached datasets to Kubernetes, "
+         "the "
+         "controller labels nodes accordingly",
+         NULL},
+        {"kubeconfig", 0, 0, G_OPTION_ARG_FILENAME, &o->kubeconfig,
+         "How to reach Kubernetes, for --warmth, --domainlabels and readAffinity, for development "
+         "(KUBECONFIG, else the pod's service account)",
+         "FILE"},
+        METRICS_OPTIONS(&o->metrics),
+        {"log-level", 0, 0, G_OPTION_ARG_STRING, &o->log_level,
+         "error, warning, info (default) or debug", "LEVEL"},
+        {"version", 0, 0, G_OPTION_ARG_NONE, &o->version, "Print the version and exit", NULL},
+        {NULL, 0, 0, 0, NULL, NULL, NULL}};
+    g_option_group_add_entries(group, entries);
+}
+
+/* Flags of --role=node. */
+static void add_node(GOptionGroup *group, Options *o)
+{
+    const GOptionEntry entries[] = {
         {"node-id", 0, 0, G_OPTION_ARG_STRING, &o->node_id,
          "node: the Kubernetes node's name (NODE_ID)", "NAME"},
         {"hearthd-socket", 0, 0, G_OPTION_ARG_FILENAME, &o->hearthd_socket,
@@ -80,10 +110,14 @@ gboolean options_parse(int *argc, char ***argv, Options *o, GError **error)
         {"tier", 0, 0, G_OPTION_ARG_STRING, &o->tier,
          "node: nvme (default), or none for a node without a cache disk", "TIER"},
         {"zone", 0, 0, G_OPTION_ARG_STRING, &o->zone, "node: the zone it is in, if any", "ZONE"},
-        {"secret-dir", 0, 0, G_OPTION_ARG_FILENAME, &o->secret_dir,
-         "A mounted Secret with userID and userKey: controller: for calls that carry no secret; "
-         "node: for CacheWarmups, which no pod mounts",
-         "DIR"},
+        {NULL, 0, 0, 0, NULL, NULL, NULL}};
+    g_option_group_add_entries(group, entries);
+}
+
+/* Flags of --role=controller. */
+static void add_controller(GOptionGroup *group, Options *o)
+{
+    const GOptionEntry entries[] = {
         {"dir-root", 0, 0, G_OPTION_ARG_FILENAME, &o->dir_root,
          "controller: also provision type=dir under this directory, for development", "DIR"},
         {"rbd-max-clone-depth", 0, 0, G_OPTION_ARG_INT, &o->max_clone_depth,
@@ -96,55 +130,48 @@ gboolean options_parse(int *argc, char ***argv, Options *o, GError **error)
          "true|false"},
         {"clustername", 0, 0, G_OPTION_ARG_STRING, &o->cluster_name,
          "controller: with it, the name of this Kubernetes cluster", "NAME"},
-        {"domainlabels", 0, 0, G_OPTION_ARG_STRING, &o->domain_labels,
-         "Labels of nodes that topologyConstrainedPools of classes goes by; node: reported as "
-         "topology (needs Kubernetes)",
-         "LABEL,LABEL,..."},
-        {"warmth", 0, 0, G_OPTION_ARG_NONE, &o->warmth,
-         "Take part in warm-aware scheduling: a node reports what it has cached to Kubernetes, the "
-         "controller labels nodes by it",
-         NULL},
-        {"kubeconfig", 0, 0, G_OPTION_ARG_FILENAME, &o->kubeconfig,
-         "How to reach Kubernetes, for --warmth, --domainlabels and readAffinity, for development "
-         "(KUBECONFIG, else the pod's service account)",
-         "FILE"},
         {"webhook-address", 0, 0, G_OPTION_ARG_STRING, &o->webhook_address,
-         "controller, with --warmth: serve the mutating webhook that has pods prefer nodes where "
-         "their "
-         "datasets are warm, for clusters before Kubernetes 1.36 (off)",
+         "controller, with --warmth: serve the mutating webhook that makes pods prefer nodes where "
+         "their datasets are warm, for clusters before Kubernetes 1.36 (off)",
          "ADDRESS:PORT"},
         {"webhook-cert-dir", 0, 0, G_OPTION_ARG_FILENAME, &o->webhook_cert_dir,
          "With --webhook-address: a mounted Secret with tls.crt and tls.key "
          "(" DEFAULT_WEBHOOK_CERT_DIR ")",
          "DIR"},
         {"webhook-client-ca", 0, 0, G_OPTION_ARG_FILENAME, &o->webhook_client_ca,
-         "With --webhook-address: answer only who shows a client certificate of these authorities, "
-         "the API server (anyone)",
+         "With --webhook-address: answer only clients with a certificate of these authorities, "
+         "which "
+         "is the API server (any client)",
          "FILE"},
-        METRICS_OPTIONS(&o->metrics),
-        {"log-level", 0, 0, G_OPTION_ARG_STRING, &o->log_level,
-         "error, warning, info (default) or debug", "LEVEL"},
-        {"version", 0, 0, G_OPTION_ARG_NONE, &o->version, "Print the version and exit", NULL},
         {NULL, 0, 0, 0, NULL, NULL, NULL}};
-    o->max_clone_depth = RBD_DEFAULT_CLONE_DEPTH;
-    o->set_metadata = TRUE;
+    g_option_group_add_entries(group, entries);
+}
+
+static gboolean parse_flags(int *argc, char ***argv, Options *o, GError **error)
+{
     g_autoptr(GOptionContext) context = g_option_context_new("- Hearth's CSI plugin");
     g_option_context_set_description(
         context,
-        "`hearth-csi audit` finds what is out of step in Ceph, `hearth-csi cleanup` removes what "
-        "an uninstalled Hearth left in Kubernetes, `hearth-csi probe` is for its probes; see their "
-        "--help.");
-    /* Callbacks are of a group: its data is what they are given. */
+        "`hearth-csi audit` finds differences between the driver's records and Ceph, `hearth-csi "
+        "cleanup` removes what an uninstalled Hearth left in Kubernetes, `hearth-csi probe` is for "
+        "probes of Kubernetes; see their --help.");
+    /* Callbacks get the data of their group. */
     GOptionGroup *group = g_option_group_new("main", "", "", o, NULL);
-    g_option_group_add_entries(group, entries);
+    add_common(group, o);
+    add_node(group, o);
+    add_controller(group, o);
     g_option_context_set_main_group(context, group);
     if (!g_option_context_parse(context, argc, argv, error))
         return FALSE;
-    if (*argc > 1) {
-        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION,
-                    "\"%s\": options only, no arguments", (*argv)[1]);
-        return FALSE;
-    }
+    if (*argc == 1)
+        return TRUE;
+    g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION,
+                "\"%s\": options only, no arguments", (*argv)[1]);
+    return FALSE;
+}
+
+static void set_defaults(Options *o)
+{
     o->endpoint = value_or(o->endpoint, "CSI_ENDPOINT", DEFAULT_ENDPOINT);
     o->driver_name = value_or(o->driver_name, NULL, IDENTITY_DEFAULT_NAME);
     o->cluster_config = value_or(o->cluster_config, NULL, CONFIG_DEFAULT_PATH);
@@ -155,41 +182,72 @@ gboolean options_parse(int *argc, char ***argv, Options *o, GError **error)
     o->webhook_cert_dir = value_or(o->webhook_cert_dir, NULL, DEFAULT_WEBHOOK_CERT_DIR);
     if (!o->device_dir)
         o->device_dir = g_strdup_printf("/var/lib/kubelet/plugins/%s/devices", o->driver_name);
+}
+
+G_GNUC_PRINTF(2, 3)
+static gboolean bad_value(GError **error, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (error)
+        *error = g_error_new_valist(G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, format, args);
+    va_end(args);
+    return FALSE;
+}
+
+/* Flags that exclude or need each other. */
+static gboolean check_flags(const Options *o, GError **error)
+{
+    const gboolean controller = g_strcmp0(o->role, "controller") == 0;
+    const gboolean node = g_strcmp0(o->role, "node") == 0;
+    if (!controller && !node)
+        return bad_value(error, "--role=%s: use controller or node", o->role ? o->role : "");
+    if (o->max_clone_depth < 1 || o->max_clone_depth > 15)
+        return bad_value(error, "--rbd-max-clone-depth=%d: use 1 to 15; Linux follows no more",
+                         o->max_clone_depth);
+    if (o->webhook_address && (!o->warmth || !controller))
+        return bad_value(error, "--webhook-address: it goes with --role=controller and --warmth");
+    if (o->registration_path && !node)
+        return bad_value(error, "--kubelet-registration-path: kubelet knows of --role=node only");
+    if (o->registration_dir && !o->registration_path)
+        return bad_value(error,
+                         "--plugin-registration-path: needs --kubelet-registration-path too");
+    return TRUE;
+}
+
+/* Values that have a format of their own. */
+static gboolean check_values(Options *o, GError **error)
+{
+    if (!metrics_check(&o->metrics, error))
+        return FALSE;
+    if (!layers_parse_mode(o->dataset_mount, &o->layers, error))
+        return FALSE;
+    if (!identity_check_name(o->driver_name, error))
+        return FALSE;
+    if (o->domain_labels && *o->domain_labels) {
+        o->domains = domains_parse(o->domain_labels, error);
+        if (!o->domains)
+            return FALSE;
+    }
+    if (o->cluster_name && !controller_check_cluster_name(o->cluster_name, error))
+        return FALSE;
+    o->socket_path = socket_path(o->endpoint, error);
+    if (!o->socket_path)
+        return FALSE;
+    return !o->registration_path || registration_check_endpoint(o->registration_path, error);
+}
+
+gboolean options_parse(int *argc, char ***argv, Options *o, GError **error)
+{
+    o->max_clone_depth = RBD_DEFAULT_CLONE_DEPTH;
+    o->set_metadata = TRUE;
+    if (!parse_flags(argc, argv, o, error))
+        return FALSE;
+    set_defaults(o);
     if (o->version)
         return TRUE;
-    if (g_strcmp0(o->role, "controller") != 0 && g_strcmp0(o->role, "node") != 0) {
-        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "--role=%s: use controller or node", o->role ? o->role : "");
+    if (!check_flags(o, error))
         return FALSE;
-    }
-    if (o->max_clone_depth < 1 || o->max_clone_depth > 15) {
-        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "--rbd-max-clone-depth=%d: use 1 to 15; Linux follows no more",
-                    o->max_clone_depth);
-        return FALSE;
-    }
-    if (o->webhook_address && (!o->warmth || strcmp(o->role, "controller") != 0)) {
-        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "--webhook-address: it goes with --role=controller and --warmth");
-        return FALSE;
-    }
-    if (o->registration_path && g_strcmp0(o->role, "node") != 0) {
-        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "--kubelet-registration-path: kubelet knows of --role=node only");
-        return FALSE;
-    }
-    if (o->registration_dir && !o->registration_path) {
-        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "--plugin-registration-path: needs --kubelet-registration-path too");
-        return FALSE;
-    }
     o->registration_dir = value_or(o->registration_dir, NULL, REGISTRATION_DEFAULT_DIR);
-    return metrics_check(&o->metrics, error) &&
-           layers_parse_mode(o->dataset_mount, &o->layers, error) &&
-           identity_check_name(o->driver_name, error) &&
-           (!o->domain_labels || !*o->domain_labels ||
-            (o->domains = domains_parse(o->domain_labels, error))) &&
-           (!o->cluster_name || controller_check_cluster_name(o->cluster_name, error)) &&
-           (o->socket_path = socket_path(o->endpoint, error)) &&
-           (!o->registration_path || registration_check_endpoint(o->registration_path, error));
+    return check_values(o, error);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hearth-csi's flags. */
+/* The command line of hearth-csi. */
 #ifndef HEARTH_CMD_HEARTH_CSI_OPTIONS_H
 #define HEARTH_CMD_HEARTH_CSI_OPTIONS_H
 
@@ -20,7 +20,7 @@ typedef struct Options {
     gboolean set_metadata, warmth, version;
 } Options;
 
-/* G_OPTION_ERROR, which names the flag. Strings are left to the end of the process. */
+/* G_OPTION_ERROR, which names the flag. Strings live until the process ends. */
 gboolean options_parse(int *argc, char ***argv, Options *options, GError **error);
 
 #endif

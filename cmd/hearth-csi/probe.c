@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hearth-csi probe: kubelet's probes of a plugin, in place of a container with livenessprobe. A
- * plugin that says what it misses - Ceph, hearthd - is alive, and would not be mended by a restart;
- * it is only not ready.
+ * hearth-csi probe: for kubelet's probes of a plugin, instead of a sidecar with livenessprobe. A
+ * plugin that answers that Ceph or hearthd is missing is alive: a restart would not help. It is
+ * only not ready.
  */
 #include "cmd/hearth-csi/probe.h"
 #include <stdio.h>
@@ -11,11 +11,11 @@
 #include "common/error.h"
 #include "driver/rpc/client.h"
 
-/* Longer than a plugin looks for what it may miss. */
+/* Longer than a plugin takes to find out that Ceph or hearthd is missing. */
 #define TIMEOUT_MS 10000
 
 static const char about[] =
-    "Asks the plugin that serves the socket whether it is there. For probes of Kubernetes.\n\n"
+    "Asks the plugin behind the socket whether it is alive. For probes of Kubernetes.\n\n"
     "Exit status: 0 it answers, and with --ready, that it is ready; 1 it does not; 2 wrong usage.";
 
 static gboolean answered(const GError *error)
@@ -31,7 +31,7 @@ int probe_main(int argc, char **argv)
     const GOptionEntry entries[] = {
         {"endpoint", 0, 0, G_OPTION_ARG_STRING, &endpoint,
          "The plugin's socket (CSI_ENDPOINT, else unix:///csi/csi.sock)", "unix://PATH"},
-        {"ready", 0, 0, G_OPTION_ARG_NONE, &ready, "Is it ready, too?", NULL},
+        {"ready", 0, 0, G_OPTION_ARG_NONE, &ready, "Also require that it is ready", NULL},
         {NULL, 0, 0, 0, NULL, NULL, NULL}};
     g_autoptr(GOptionContext) context = g_option_context_new("");
     g_option_context_set_summary(context, about);

@@ -6,7 +6,7 @@
 #include "driver/warmth/uncached.h"
 #include "driver/warmup/controller.h"
 
-/* A thousand nodes whose labels all change are through within ten seconds. */
+/* The labels of a thousand nodes are written within ten seconds. */
 #define WRITES_PER_SECOND 100
 #define WRITE_BURST 200
 
@@ -41,34 +41,33 @@ static gboolean may_act(void *data)
 static void on_gained(void *data)
 {
     (void)data;
-    g_message("this controller has the lease " SCHEDULING_LEASE
-              ": it labels nodes, keeps hints and has "
-              "CacheWarmups done");
+    g_message("this controller holds the lease " SCHEDULING_LEASE
+              ": it labels nodes, maintains hints and runs CacheWarmups");
 }
 
 static void on_lost(const GError *error, void *data)
 {
     (void)data;
     if (error)
-        g_message("the lease is another's: %s", error->message);
+        g_message("another controller holds the lease: %s", error->message);
 }
 
 static void on_trouble(const GError *error, void *data)
 {
     (void)data;
     if (error)
-        g_warning("the lease cannot be looked at: %s", error->message);
+        g_warning("the lease cannot be read: %s", error->message);
     else
-        g_message("the lease can be looked at again");
+        g_message("the lease can be read again");
 }
 
 static void on_hint_trouble(const GError *error, void *data)
 {
     (void)data;
     if (error)
-        g_warning("DatasetHints are not kept: %s", error->message);
+        g_warning("DatasetHints are not maintained: %s", error->message);
     else
-        g_message("DatasetHints are kept again");
+        g_message("DatasetHints are maintained again");
 }
 
 Scheduling *scheduling_of_controller(const char *kubeconfig, const char *driver_name,

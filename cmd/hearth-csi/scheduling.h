@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part that a process has in warm-aware scheduling, by its role (ARCHITECTURE.md, "Warmth and
- * scheduling"). Controllers all watch; the one that holds the lease writes.
+ * Wires up warm-aware scheduling for the role of a process (docs/design/warmth.md). All controllers
+ * watch; the one that holds the lease writes.
  */
 #ifndef HEARTH_CMD_HEARTH_CSI_SCHEDULING_H
 #define HEARTH_CMD_HEARTH_CSI_SCHEDULING_H
@@ -15,7 +15,7 @@
 
 typedef struct Scheduling Scheduling;
 
-/* kubeconfig: NULL: as kube_config_load() finds one. cluster_config: the file of volume/config.h.
+/* kubeconfig: NULL: as kube_config_load() finds one. cluster_config: see driver/cluster/config.h.
  * KUBE_ERROR_CONFIG. */
 Scheduling *scheduling_of_controller(const char *kubeconfig, const char *driver_name,
                                      const char *cluster_config, GError **error);

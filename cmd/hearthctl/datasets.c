@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hearthctl datasets: what this node has of the snapshots it knows, mounted or not. */
-#include "cmd/hearthctl/command.h"
+/* hearthctl datasets: how much of each dataset known to this node is cached, mounted or not. */
+#include "cmd/hearthctl/client/commands.h"
 #include <stdio.h>
 #include <string.h>
 #include "common/size.h"
 
 static const char about[] =
-    "Shows the datasets, snapshots with a manifest, that this node knows, mounted or not.";
-static const char notes[] = "WARM% is how much of it is in the cache, and what this node tells the "
+    "Shows the datasets (snapshots with a manifest) that this node knows, mounted or not.";
+static const char notes[] = "WARM% is the cached share, which this node also reports to the "
                             "scheduler. PLACE is the\n"
-                            "directory in Ceph it was seen at.\n"
+                            "directory in Ceph where it was last seen.\n"
                             "\n"
                             "Examples:\n"
                             "  hearthctl datasets\n"
@@ -41,7 +41,7 @@ int ctl_datasets(Ctl *ctl, int argc, char **argv)
         ctl_usage_error(&error, "datasets takes no arguments");
         return ctl_fail(error);
     }
-    json_t *all = ctl_pages(ctl, "datasets", "dataset", &error);
+    json_auto_t *all = ctl_pages(ctl, "datasets", "dataset", &error);
     if (!all)
         return ctl_fail(error);
     if (as_json) {
@@ -55,6 +55,5 @@ int ctl_datasets(Ctl *ctl, int argc, char **argv)
         for (size_t i = 0; i < json_array_size(all); i++)
             print_one(json_array_get(all, i));
     }
-    json_decref(all);
     return CTL_OK;
 }

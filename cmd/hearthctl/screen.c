@@ -25,7 +25,7 @@ static void put(const char *text, size_t n)
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0)
-            return; /* the terminal is gone, which the next wait tells */
+            return; /* the terminal is gone; the next wait reports it */
         text += done;
         n -= (size_t)done;
     }
@@ -60,7 +60,7 @@ void screen_close(Screen *screen)
         return;
     put(LEAVE, strlen(LEAVE));
     tcsetattr(STDIN_FILENO, TCSAFLUSH, &screen->before);
-    /* A Ctrl-C that came is used up: it has ended us. */
+    /* Consume a pending Ctrl-C: it has already ended us. */
     struct signalfd_siginfo info;
     while (screen->signals >= 0 && read(screen->signals, &info, sizeof(info)) > 0)
         ;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hearthctl status: one line for the daemon, one for the cache, a table of the volumes. */
-#include "cmd/hearthctl/command.h"
+/* hearthctl status: a line for the daemon, a few for the cache, and a table of the volumes. */
+#include "cmd/hearthctl/client/commands.h"
 #include "common/size.h"
 #include <stdio.h>
 #include <string.h>
@@ -109,7 +109,7 @@ static char *duration(uint64_t seconds)
 static const char *disk_note(const char *disk)
 {
     if (strcmp(disk, "bypass") == 0)
-        return " (failing and not used for now: reads go to Ceph; see hearthd's log)";
+        return " (failing and not used at the moment: reads go to Ceph; see hearthd's log)";
     if (strcmp(disk, "suspect") == 0)
         return " (an I/O error was seen)";
     return "";
@@ -199,11 +199,10 @@ static void print_status(const json_t *status, const json_t *volumes)
 
 static void print_json(const json_t *status, json_t *volumes)
 {
-    json_t *both = json_pack("{s:O, s:O, s:O}", "daemon", json_object_get(status, "daemon"),
-                             "cache", json_object_get(status, "cache"), "volumes", volumes);
+    json_auto_t *both = json_pack("{s:O, s:O, s:O}", "daemon", json_object_get(status, "daemon"),
+                                  "cache", json_object_get(status, "cache"), "volumes", volumes);
     json_dumpf(both, stdout, JSON_INDENT(2));
     printf("\n");
-    json_decref(both);
 }
 
 int ctl_status(Ctl *ctl, int argc, char **argv)
@@ -216,11 +215,10 @@ int ctl_status(Ctl *ctl, int argc, char **argv)
     if (!ctl_parse(
             ctl, &argc, &argv, entries, "",
             "Shows the cache of this node and the volumes hearthd serves on it.",
-            "CACHED is what the cache holds of a volume and TOTAL its size (- when it is not\n"
-            "known); HIT% counts opens for reading that the cache could serve; NODES is how\n"
-            "many of its inodes the kernel holds. A dataset, a snapshot with a manifest, is read "
-            "by\n"
-            "the kernel itself: its opens are not counted.\n"
+            "CACHED is the cached part of a volume and TOTAL its size (- if it is not known).\n"
+            "HIT% is the share of opens for reading that the cache could serve. NODES is the\n"
+            "number of its inodes that the kernel holds. A dataset (a snapshot with a manifest)\n"
+            "is read by the kernel itself, so its opens are not counted.\n"
             "\n"
             "Examples:\n"
             "  hearthctl status\n"
@@ -231,13 +229,11 @@ int ctl_status(Ctl *ctl, int argc, char **argv)
         ctl_usage_error(&error, "status: unexpected argument '%s'", argv[1]);
         return ctl_fail(error);
     }
-    json_t *status = ctl_call(ctl, json_pack("{s:s}", "op", "status"), &error);
-    json_t *volumes = status ? ctl_pages(ctl, "volumes", "volume", &error) : NULL;
+    json_auto_t *status = ctl_call(ctl, json_pack("{s:s}", "op", "status"), &error);
+    json_auto_t *volumes = status ? ctl_pages(ctl, "volumes", "volume", &error) : NULL;
     if (volumes && as_json)
         print_json(status, volumes);
     else if (volumes)
         print_status(status, volumes);
-    json_decref(status);
-    json_decref(volumes);
     return error ? ctl_fail(error) : CTL_OK;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hearthctl top: what the volumes and datasets of this node do now, from two looks at hearthd's
- * counters (cmd/hearthctl/report/rates.h). On a terminal the picture is drawn again until a key
- * ends it; elsewhere it is printed.
+ * hearthctl top: rates of the volumes and datasets of this node, from two samples of hearthd's
+ * counters (cmd/hearthctl/report/rates.h). On a terminal the screen is redrawn until a key ends it;
+ * elsewhere tables are printed.
  */
-#include "cmd/hearthctl/command.h"
+#include "cmd/hearthctl/client/commands.h"
 #include "cmd/hearthctl/screen.h"
 #include <poll.h>
 #include <stdio.h>
@@ -20,17 +20,13 @@
 #define HEAD_LINES 3
 
 static const char about[] =
-    "Shows what the volumes and datasets of this node do, as top(1) does of "
-    "processes.";
+    "Shows the current reads and writes of this node's volumes and datasets.";
 static const char notes[] =
-    "CACHE/S, FILL/S and CEPH/S are bytes a second that were read from the node's cache, from "
-    "files\n"
-    "while they come from Ceph, and past the cache; HITS and MISSES count since the volume began.\n"
-    "What the kernel reads of a dataset natively, all that is warm, passes no counter. On a "
-    "terminal\n"
-    "q ends it, < and > choose the column to sort by. Elsewhere, and with --batch, a table is "
-    "printed\n"
-    "each interval, once without --count.\n"
+    "CACHE/S is bytes per second read from the node's cache, FILL/S from files that are being\n"
+    "fetched, CEPH/S past the cache. HITS and MISSES count since the volume was opened. Native\n"
+    "reads of the kernel, which is all warm data of a dataset, are not counted. On a terminal q\n"
+    "quits, and < and > choose the column to sort by. Elsewhere, and with --batch, it prints one\n"
+    "table per interval, --count times.\n"
     "\n"
     "Columns: volume warm hits misses opens cache fill ceph written\n"
     "\n"
@@ -67,7 +63,7 @@ static gboolean take_look(Ctl *ctl, RatesLook *look, GError **error)
     return look->datasets != NULL;
 }
 
-/* FALSE with why; the next look connects anew, to a hearthd that was restarted. */
+/* FALSE with an error; the next sample connects again, in case hearthd was restarted. */
 static gboolean look_again(Top *top, GError **error)
 {
     rates_look_clear(&top->before);
@@ -88,7 +84,9 @@ static gboolean look_again(Top *top, GError **error)
 
 static char *bytes_text(double bytes)
 {
-    return bytes < 0 ? NULL : bytes < 1 ? g_strdup("0") : size_format((uint64_t)bytes);
+    if (bytes < 0)
+        return NULL;
+    return bytes < 1 ? g_strdup("0") : size_format((uint64_t)bytes);
 }
 
 static char *number_text(double number)
@@ -212,7 +210,7 @@ static gboolean run_batch(Top *top, int count, GError **error)
     if (!look_again(top, error))
         return FALSE;
     for (int i = 0; i < count; i++) {
-        /* Ctrl-C ends it as it ends any program: there is nothing to tidy up. */
+        /* Ctrl-C ends the program: there is nothing to clean up. */
         poll(NULL, 0, (int)(top->interval_us / 1000));
         if (!look_again(top, error))
             return FALSE;
@@ -222,7 +220,7 @@ static gboolean run_batch(Top *top, int count, GError **error)
         for (char **line = lines; *line; line++)
             printf("%s\n", *line);
         if (fflush(stdout) != 0)
-            return TRUE; /* whoever read has had enough */
+            return TRUE; /* the reader of our output has gone */
     }
     return TRUE;
 }
@@ -233,7 +231,7 @@ static gboolean parse(Ctl *ctl, int argc, char **argv, Top *top, gboolean *batch
     double interval = 2;
     g_autofree char *sort = NULL;
     const GOptionEntry entries[] = {
-        {"interval", 'i', 0, G_OPTION_ARG_DOUBLE, &interval, "Seconds between looks (default: 2)",
+        {"interval", 'i', 0, G_OPTION_ARG_DOUBLE, &interval, "Seconds between samples (default: 2)",
          "SECONDS"},
         {"sort", 'o', 0, G_OPTION_ARG_STRING, &sort, "Column to sort by (default: volume)",
          "COLUMN"},
@@ -262,7 +260,7 @@ static gboolean parse(Ctl *ctl, int argc, char **argv, Top *top, gboolean *batch
 int ctl_top(Ctl *ctl, int argc, char **argv)
 {
     Top top = {.ctl = ctl};
-    ctl->timeout_ms = CALL_TIMEOUT_MS; /* a key has to end it even so */
+    ctl->timeout_ms = CALL_TIMEOUT_MS; /* so that a key quits also when hearthd hangs */
     gboolean batch = FALSE;
     int count = 1;
     g_autoptr(GError) error = NULL;

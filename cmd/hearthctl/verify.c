@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hearthctl verify: hearthd verifies a part at a time, so that leaving is enough to stop. */
-#include "cmd/hearthctl/command.h"
+/* hearthctl verify: hearthd verifies one part a call, so ending this program stops the work. */
+#include "cmd/hearthctl/client/commands.h"
 #include "common/size.h"
 #include <stdio.h>
 #include <string.h>
@@ -20,15 +20,15 @@ static void print_bad(const json_t *list)
     fflush(stdout);
 }
 
-/* FALSE: hearthd cannot. */
-static gboolean run(Ctl *ctl, const json_t *request, Sums *sums, GError **error)
+/* FALSE with an error when a call fails. */
+static gboolean verify_all(Ctl *ctl, const json_t *request, Sums *sums, GError **error)
 {
     g_autofree char *after = g_strdup("");
     gboolean terminal = isatty(STDERR_FILENO), more = TRUE;
     while (more) {
         json_t *part = json_copy((json_t *)request);
         json_object_set_new(part, "after", json_string(after));
-        json_t *reply = ctl_call(ctl, part, error);
+        json_auto_t *reply = ctl_call(ctl, part, error);
         if (!reply)
             return FALSE;
         const json_t *bad = json_object_get(reply, "bad");
@@ -40,7 +40,6 @@ static gboolean run(Ctl *ctl, const json_t *request, Sums *sums, GError **error)
         more = json_is_true(json_object_get(reply, "more"));
         g_free(after);
         after = g_strdup(ctl_string(reply, "after"));
-        json_decref(reply);
         if (terminal) {
             g_autofree char *bytes = size_format(sums->bytes);
             fprintf(stderr, more ? "\r\033[K%s" : "\r\033[K", bytes);
@@ -50,12 +49,10 @@ static gboolean run(Ctl *ctl, const json_t *request, Sums *sums, GError **error)
 }
 
 static const char examples[] =
-    "All that is cached is read from the disk, or what is cached of a volume (PATH: the one that "
-    "is\n"
-    "mounted there). What is bad is dropped and fetched again when it is opened; who has it open\n"
-    "goes on reading what is bad. hearthd does the same in the background (--scrub-rate). The "
-    "exit\n"
-    "code is 1 when something was bad.\n"
+    "Reads all cached data from the disk, or that of one volume (PATH: the one mounted there).\n"
+    "Bad objects are dropped, and fetched again at the next open; a reader that has one open\n"
+    "keeps reading the bad data. hearthd does the same in the background (--scrub-rate). The\n"
+    "exit code is 1 if a bad object was found.\n"
     "\n"
     "Examples:\n"
     "  hearthctl verify\n"
@@ -66,17 +63,16 @@ int ctl_verify(Ctl *ctl, int argc, char **argv)
     g_autoptr(GError) error = NULL;
     Sums sums = {0};
     if (!ctl_parse(ctl, &argc, &argv, NULL, "[VOLUME|PATH]",
-                   "Compares what is cached with the checksums taken when it was fetched.",
-                   examples, &error))
+                   "Compares cached data with the checksums taken when it was fetched.", examples,
+                   &error))
         return ctl_fail(error);
     if (argc > 2) {
         ctl_usage_error(&error, "verify: name one volume or path; see hearthctl verify --help");
         return ctl_fail(error);
     }
-    json_t *request = argc == 2 ? ctl_whole_volume("verify", argv[1], &error)
-                                : json_pack("{s:s}", "op", "verify");
-    gboolean done = request && run(ctl, request, &sums, &error);
-    json_decref(request);
+    json_auto_t *request = argc == 2 ? ctl_whole_volume("verify", argv[1], &error)
+                                     : json_pack("{s:s}", "op", "verify");
+    gboolean done = request && verify_all(ctl, request, &sums, &error);
     if (!done)
         return ctl_fail(error);
     g_autofree char *bytes = size_format(sums.bytes);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hearthctl warm and job. While a job runs its progress is asked for now and then; the wait
- * in between is for a signal, so that Ctrl-C cancels the job at once.
+ * hearthctl warm and job. Polls the progress of a job, and waits for signals in between, so that
+ * Ctrl-C cancels the job at once.
  */
-#include "cmd/hearthctl/command.h"
+#include "cmd/hearthctl/client/commands.h"
 #include "common/autofd.h"
 #include "common/size.h"
 #include "proto/wire.h"
@@ -22,7 +22,7 @@ static const char *const cannot_reach = "hearthctl: the job is still running in 
 
 static uint64_t rate_of(const json_t *job)
 {
-    /* What was there before was not fetched, and tells nothing of what is to come. */
+    /* Bytes that were cached before were not fetched, so they do not count for the rate. */
     uint64_t ms = ctl_number(job, "elapsedMs");
     uint64_t done = ctl_number(job, "bytesDone"), held = ctl_number(job, "bytesHeld");
     return ms && done > held ? (done - held) * 1000 / ms : 0;
@@ -63,7 +63,7 @@ static void print_bar(const json_t *job)
     fflush(stderr);
 }
 
-/* What became of a job that ended; the exit code. */
+/* Prints the result of a job that has ended, and returns the exit code. */
 static int print_result(const json_t *job)
 {
     const char *state = ctl_string(job, "state"), *why = ctl_string(job, "error");
@@ -96,9 +96,8 @@ static json_t *ask_job(Ctl *ctl, uint64_t id, GError **error)
 
 static gboolean cancel_job(Ctl *ctl, uint64_t id, GError **error)
 {
-    json_t *reply =
+    json_auto_t *reply =
         ctl_call(ctl, json_pack("{s:s, s:I}", "op", "cancel", "job", (json_int_t)id), error);
-    json_decref(reply);
     return reply != NULL;
 }
 
@@ -107,8 +106,8 @@ static gboolean is_running(const json_t *job)
     return strcmp(ctl_string(job, "state"), "running") == 0;
 }
 
-/* Follows the job to its end. A first signal cancels it, a second one leaves it alone. */
-static int follow(Ctl *ctl, uint64_t id)
+/* Follows the job to its end. The first signal cancels it, a second one detaches from it. */
+static int follow_job(Ctl *ctl, uint64_t id)
 {
     gboolean terminal = isatty(STDERR_FILENO);
     long longest_ms = terminal ? TERMINAL_INTERVAL_MS : PLAIN_INTERVAL_MS;
@@ -122,14 +121,13 @@ static int follow(Ctl *ctl, uint64_t id)
     unsigned signals_seen = 0;
     for (;;) {
         g_autoptr(GError) error = NULL;
-        json_t *job = ask_job(ctl, id, &error);
+        json_auto_t *job = ask_job(ctl, id, &error);
         if (!job)
             return ctl_fail(error);
         if (!is_running(job)) {
             if (terminal)
                 fprintf(stderr, "\r\033[K");
             int code = print_result(job);
-            json_decref(job);
             return code;
         }
         if (terminal) {
@@ -139,7 +137,6 @@ static int follow(Ctl *ctl, uint64_t id)
             fprintf(stderr, "%s\n", text);
             last_line = g_get_monotonic_time();
         }
-        json_decref(job);
         /* Often at first: most jobs on a warm volume are over at once. */
         struct timespec wait = {wait_ms / 1000, wait_ms % 1000 * 1000000};
         wait_ms = MIN(wait_ms * 2, longest_ms);
@@ -154,16 +151,15 @@ static int follow(Ctl *ctl, uint64_t id)
     }
 }
 
-static const char warm_about[] = "Fetches every file of a volume, of a part of it, or of a list, "
-                                 "that the cache does not hold yet.";
+static const char warm_about[] =
+    "Fetches the files of a volume, of a part of it, or of a list, that "
+    "are not cached yet.";
 static const char warm_examples[] =
-    "VOLUME is an ID as 'hearthctl status' shows it. PATH is a directory or file of this machine\n"
-    "on a mounted volume; what is beneath it is warmed. Files of a list are named from there, one "
-    "a\n"
-    "line; absolute names must be beneath PATH. What readers need is fetched first. Ctrl-C "
-    "cancels\n"
-    "the job; the same command goes on where it ended, also after a restart of hearthd. The exit\n"
-    "code is 1 when a file could not be warmed.\n"
+    "VOLUME is an ID as 'hearthctl status' shows it. PATH is a directory or file on a mounted\n"
+    "volume; all files below it are fetched. The names in a list are relative to it, one a line;\n"
+    "absolute names must be below PATH. Files that readers wait for are fetched first. Ctrl-C\n"
+    "cancels the job; the same command continues where it stopped, also after a restart of\n"
+    "hearthd. The exit code is 1 when a file could not be fetched.\n"
     "\n"
     "Examples:\n"
     "  hearthctl warm pvc-0a1b2c\n"
@@ -187,8 +183,7 @@ int ctl_warm(Ctl *ctl, int argc, char **argv)
         {"path", 'p', 0, G_OPTION_ARG_FILENAME, &sub, "Only this path inside the volume", "SUB"},
         {"files-from", 'f', 0, G_OPTION_ARG_FILENAME, &from,
          "Only these files: their names, one a line; - reads standard input", "FILE"},
-        {"rate", 'r', 0, G_OPTION_ARG_STRING, &rate, "Most bytes a second, over all of the job",
-         "SIZE"},
+        {"rate", 'r', 0, G_OPTION_ARG_STRING, &rate, "Maximum bytes per second of the job", "SIZE"},
         {"no-wait", 0, 0, G_OPTION_ARG_NONE, &no_wait, "Print the job's number and return", NULL},
         G_OPTION_ENTRY_NULL};
     if (!ctl_parse(ctl, &argc, &argv, entries, "VOLUME|PATH", warm_about, warm_examples, &error))
@@ -217,13 +212,12 @@ int ctl_warm(Ctl *ctl, int argc, char **argv)
         json_decref(request);
         return ctl_fail(error);
     }
-    json_t *reply = ctl_call_with(ctl, request, list, &error);
+    json_auto_t *reply = ctl_call_with(ctl, request, list, &error);
     if (!reply)
         return ctl_fail(error);
     uint64_t id = ctl_number(reply, "job");
-    json_decref(reply);
     if (!no_wait)
-        return follow(ctl, id);
+        return follow_job(ctl, id);
     printf("%" G_GUINT64_FORMAT "\n", id);
     return CTL_OK;
 }
@@ -249,8 +243,8 @@ int ctl_job(Ctl *ctl, int argc, char **argv)
     if (cancel && !cancel_job(ctl, id, &error))
         return ctl_fail(error);
     if (wait)
-        return follow(ctl, id);
-    json_t *job = ask_job(ctl, id, &error);
+        return follow_job(ctl, id);
+    json_auto_t *job = ask_job(ctl, id, &error);
     if (!job)
         return ctl_fail(error);
     int code = CTL_OK;
@@ -260,6 +254,5 @@ int ctl_job(Ctl *ctl, int argc, char **argv)
     } else {
         code = print_result(job);
     }
-    json_decref(job);
     return cancel ? CTL_OK : code;
 }

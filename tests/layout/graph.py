@@ -29,7 +29,7 @@ driver/cluster driver/volume driver/kube driver/rpc
 driver/backend driver/backend/ceph driver/backend/cephfs driver/backend/rbd driver/provision
 driver/node/mount driver/node/hearthd driver/node/image driver/node/dataset driver/node
 driver/warmth driver/affinity driver/warmup driver/service driver/service/node driver/service/controller
-cmd/hearthd cmd/hearth-csi cmd/hearthctl/report cmd/hearthctl cmd/hearthctl/bench cmd/hearthctl/doctor
+cmd/hearthd cmd/hearth-csi cmd/hearthctl/client cmd/hearthctl/report cmd/hearthctl/bench cmd/hearthctl/doctor cmd/hearthctl
 """.split()
 
 top = os.path.realpath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "..", ".."))
@@ -65,10 +65,9 @@ def symbols(files):
             elif kind == "U":
                 needed[name].append(file)
     for name, files_of in defined.items():
-        files_of = [file for file in files_of if os.path.basename(file) != "main.c"]
-        if len(files_of) > 1:
+        if len(files_of) > 1 and name != "main":
             faults.append(f"{name} is defined by {' and '.join(files_of)}")
-        for user in needed[name] if files_of else []:
+        for user in needed[name]:
             yield user, files_of[0], f"calls {name}"
     if len(built) < sum(file.endswith(".c") for file in files):
         print(f"skip layout: symbols of files that are not compiled to {objects}")

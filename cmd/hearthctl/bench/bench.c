@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hearthctl bench: how fast a path is read when it is cold, warm in the node's cache, and in
- * memory; one file after another, and by many threads in random order. It reads, and nothing else,
- * unless --evict is given.
+ * hearthctl bench: measures how fast a path is read when it is cold, warm in the node's cache, and
+ * in memory; sequentially, and by many threads in random order. It only reads, unless --evict is
+ * given.
  *
- * What was measured is checked, not believed: hearthd's counters tell how much came from Ceph
- * meanwhile.
+ * Results are verified: hearthd's counters show how much came from Ceph during each pass.
  */
 #include "cmd/hearthctl/bench/bench.h"
+#include "cmd/hearthctl/client/commands.h"
 #include <errno.h>
 #include <gio/gio.h>
 #include <poll.h>
@@ -23,19 +23,19 @@
 #define MAX_THREADS 256
 
 static const char about[] =
-    "Measures how fast what is beneath PATH is read: cold, warm from the node's "
-    "cache, from memory.";
+    "Measures how fast the files below PATH are read: cold, warm from the node's cache, from "
+    "memory.";
 static const char notes[] =
-    "PATH is on a mounted volume of Hearth, or any directory, to compare with. \"sequential\" is "
-    "one\n"
-    "reader after the order of names, \"random\" --threads of them in random order, as loaders "
-    "do;\n"
-    "p50 and p99 are of opening a file and its first read, of 1 MiB at most. FROM CEPH is what "
+    "PATH is on a mounted volume of Hearth, or any other directory to compare with. "
+    "\"sequential\"\n"
+    "is one reader in the order of names; \"random\" is --threads readers in random order, as "
+    "data\n"
+    "loaders read. p50 and p99 are the latency of opening a file and its first read (1 MiB at\n"
+    "most). FROM CEPH is the data fetched by the node meanwhile, for other jobs too. Without\n"
+    "--evict nothing is measured cold, and all files are read once before \"warm\"; the pages of\n"
+    "PATH are dropped from memory. Evicted data must be fetched from Ceph again by all jobs of "
     "the\n"
-    "node fetched meanwhile, for others too. Without --evict nothing is measured cold, and before\n"
-    "\"warm\" all is read once; the path's own pages are dropped from memory. What is evicted has "
-    "to\n"
-    "be fetched from Ceph again by everybody: --evict is for nodes without other jobs.\n"
+    "node: use --evict only on nodes without other jobs.\n"
     "\n"
     "Examples:\n"
     "  hearthctl bench /mnt/imagenet --threads 16 --need 800M\n"
@@ -46,8 +46,8 @@ static void pass_clear(void *data)
     reading_clear(&((BenchPass *)data)->reading);
 }
 
-static void tell(const char *format, ...) G_GNUC_PRINTF(1, 2);
-static void tell(const char *format, ...)
+static void print_progress(const char *format, ...) G_GNUC_PRINTF(1, 2);
+static void print_progress(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -58,27 +58,26 @@ static void tell(const char *format, ...)
 
 /* ---- hearthd ---- */
 
-/* All that this node has fetched, and *active fills; -1: hearthd does not tell. */
-static gint64 fetched(const Bench *b, uint64_t *active)
+/* Bytes fetched by this node, and the number of active fills; -1 when hearthd does not answer. */
+static gint64 bytes_fetched(const Bench *b, uint64_t *active)
 {
-    json_t *status = b->volume ? ctl_call(b->ctl, json_pack("{s:s}", "op", "status"), NULL) : NULL;
-    json_t *volumes = status ? ctl_pages(b->ctl, "volumes", "volume", NULL) : NULL;
+    json_auto_t *status =
+        b->volume ? ctl_call(b->ctl, json_pack("{s:s}", "op", "status"), NULL) : NULL;
+    json_auto_t *volumes = status ? ctl_pages(b->ctl, "volumes", "volume", NULL) : NULL;
     const json_t *cache = json_object_get(status, "cache");
     gint64 sum = volumes ? (gint64)ctl_number(cache, "originBytes") : -1;
     for (size_t i = 0; i < json_array_size(volumes); i++)
         sum += (gint64)ctl_number(json_array_get(volumes, i), "bytesOrigin");
     *active = ctl_number(cache, "fillsActive");
-    json_decref(status);
-    json_decref(volumes);
     return sum;
 }
 
-/* Files are in the cache when they are whole and synced, which is after their reader has them. */
-static void settle(const Bench *b)
+/* A file is in the cache once it is complete and synced, which is after its reader has got it. */
+static void wait_for_fills(const Bench *b)
 {
     const gint64 end = g_get_monotonic_time() + SETTLE_SEC * G_USEC_PER_SEC;
     uint64_t active;
-    while (fetched(b, &active) >= 0 && active > 0 && g_get_monotonic_time() < end)
+    while (bytes_fetched(b, &active) >= 0 && active > 0 && g_get_monotonic_time() < end)
         poll(NULL, 0, 50);
 }
 
@@ -97,15 +96,13 @@ static gboolean drop_memory(const Bench *b, GError **error)
 
 static gboolean make_cold(const Bench *b, GError **error)
 {
-    settle(b);
-    /* An object that hearthd has open is read even when it was evicted, and nothing tells which
-     * are. */
+    wait_for_fills(b);
+    /* Objects that hearthd still has open are read even after their eviction: let it close them. */
     poll(NULL, 0, HEARTHD_IDLE_MS);
-    json_t *reply =
+    json_auto_t *reply =
         ctl_call(b->ctl, json_pack("{s:s, s:s}", "op", "evict", "volume", b->volume), error);
     if (!reply)
         return FALSE;
-    json_decref(reply);
     return drop_memory(b, error);
 }
 
@@ -118,19 +115,19 @@ static void measure(Bench *b, const char *state, gboolean random)
     g_autofree guint *order = random ? reading_shuffle(n, SEED) : g_new(guint, n);
     for (guint i = 0; !random && i < n; i++)
         order[i] = i;
-    tell("%s, %s, %u thread%s, %d s at most ...", state, pass.order, pass.threads,
-         pass.threads == 1 ? "" : "s", b->seconds);
+    print_progress("%s, %s, %u thread%s, %d s at most ...", state, pass.order, pass.threads,
+                   pass.threads == 1 ? "" : "s", b->seconds);
     reading_init(&pass.reading);
     uint64_t active;
-    const gint64 before = fetched(b, &active);
+    const gint64 before = bytes_fetched(b, &active);
     bench_read(&b->files, order, pass.threads, b->seconds * G_USEC_PER_SEC, &pass.reading);
-    const gint64 after = fetched(b, &active);
+    const gint64 after = bytes_fetched(b, &active);
     pass.ceph_bytes = before >= 0 && after >= before ? after - before : -1;
     pass.complete = pass.reading.files + pass.reading.failed == n;
     g_array_append_val(b->passes, pass);
 }
 
-/* Reads all of it once, and forgets of the files what there was no time for. */
+/* Reads all files once, and drops from the list the files that there was no time for. */
 static void warm_up(Bench *b)
 {
     Reading reading;
@@ -138,17 +135,17 @@ static void warm_up(Bench *b)
     g_autofree guint *order = g_new(guint, n);
     for (guint i = 0; i < n; i++)
         order[i] = i;
-    tell("reading %u files once, so that they are in the cache ...", n);
+    print_progress("reading %u files once, so that they are in the cache ...", n);
     reading_init(&reading);
     const guint begun = bench_read(&b->files, order, (guint)b->threads,
                                    (gint64)b->seconds * WARMING_PASSES * G_USEC_PER_SEC, &reading);
     if (begun < n && begun > 0) {
         g_ptr_array_set_size(b->files.paths, (gint)begun);
         b->files.bytes = reading.bytes;
-        tell("there was time for %u of them: these are measured", begun);
+        print_progress("there was time for only %u of them, which are measured", begun);
     }
     reading_clear(&reading);
-    settle(b);
+    wait_for_fills(b);
 }
 
 /* Cold ones first: what they bring is what the others read. */
@@ -198,12 +195,13 @@ static gboolean prepare(Bench *b, GError **error)
         return FALSE;
     }
     if (b->evict)
-        tell("evicting all of volume %s from this node's cache, twice, and dropping the machine's "
-             "page "
-             "cache: other jobs here read from Ceph and disk again",
-             b->volume);
+        print_progress(
+            "evicting all of volume %s from this node's cache, twice, and dropping the machine's "
+            "page "
+            "cache: other jobs here read from Ceph and disk again",
+            b->volume);
     else if (b->drop_caches)
-        tell("dropping the machine's page cache: other jobs here read from disk again");
+        print_progress("dropping the machine's page cache: other jobs here read from disk again");
     return TRUE;
 }
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of hearthctl bench: which files, and reading them. */
+/* The parts of hearthctl bench: finding files, reading them, and the report. */
 #ifndef HEARTH_CMD_HEARTHCTL_BENCH_BENCH_H
 #define HEARTH_CMD_HEARTHCTL_BENCH_BENCH_H
 
 #include "cmd/hearthctl/report/reading.h"
-#include "cmd/hearthctl/command.h"
+#include "cmd/hearthctl/client/client.h"
 
 typedef struct BenchFiles {
     GPtrArray *paths; /* char *, in the order of the directories */
     uint64_t bytes;
-    gboolean more; /* there were more than were asked for */
+    gboolean more; /* there are more files than were asked for */
 } BenchFiles;
 
-/* What was asked for, and what came of it. */
+/* The options, and the results. */
 typedef struct Bench {
     Ctl *ctl;
     const char *path;

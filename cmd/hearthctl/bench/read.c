@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hearthctl bench: finding files, and reading them as a loader does: threads that each take the
- * next file, read it whole, and keep nothing.
+ * hearthctl bench: finds files and reads them as a data loader does: each thread takes the next
+ * file, reads it completely, and keeps nothing.
  */
 #include "cmd/hearthctl/bench/bench.h"
 #include <errno.h>
@@ -156,7 +156,7 @@ gboolean bench_drop_caches(void)
 {
     hearth_autofd int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
     sync();
-    /* Each time what the last one still held: overlayfs's inodes hold those beneath them. */
+    /* Several times: inodes of overlayfs hold the inodes of the layers below them. */
     for (int i = 0; i < 3; i++)
         if (fd < 0 || pwrite(fd, "3", 1, 0) != 1)
             return FALSE;

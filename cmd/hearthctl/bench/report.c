@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hearthctl bench: what is told of the passes, as a table and as JSON, and the line for who has a
- * job. */
+/* hearthctl bench: prints the passes as a table or JSON, and a verdict for a job. */
 #include "cmd/hearthctl/bench/bench.h"
 #include <stdio.h>
 #include <string.h>
 #include "common/size.h"
 #include "cmd/hearthctl/report/table.h"
 
-/* Of what a pass read, for it to have been cold. */
-#define ENOUGH 0.9
+/* Share of a pass that must come from Ceph for the pass to count as cold. */
+#define COLD_SHARE 0.9
 
 static char *rate_text(double bytes)
 {
@@ -47,7 +46,7 @@ static void print_table(const Bench *b)
         printf("%s\n", *line);
 }
 
-/* The line for who has a job, of the passes that read as jobs do. */
+/* A sentence for the owner of a job, from the passes that read as jobs do. */
 static char *verdict(const Bench *b)
 {
     g_autoptr(GString) text = g_string_new(NULL);
@@ -57,7 +56,7 @@ static char *verdict(const Bench *b)
                                b->threads);
     else
         g_string_append_printf(
-            text, "With %d threads a job is storage-bound that wants more than:", b->threads);
+            text, "With %d threads, a job is storage-bound if it needs more than:", b->threads);
     const char *comma = "";
     for (guint i = 0; i < b->passes->len; i++) {
         const BenchPass *p = &g_array_index(b->passes, BenchPass, i);
@@ -99,22 +98,22 @@ static void print_json(const Bench *b)
     for (guint i = 0; i < b->passes->len; i++)
         json_array_append_new(passes, pass_json(&g_array_index(b->passes, BenchPass, i)));
     g_autofree char *path = g_utf8_make_valid(b->path, -1);
-    json_t *json = json_pack("{s:s, s:s, s:i, s:I, s:b, s:o, s:s}", "path", path, "volume",
-                             b->volume ? b->volume : "", "files", (int)b->files.paths->len, "bytes",
-                             (json_int_t)b->files.bytes, "moreFiles", b->files.more, "passes",
-                             passes, "verdict", text);
+    json_auto_t *json = json_pack("{s:s, s:s, s:i, s:I, s:b, s:o, s:s}", "path", path, "volume",
+                                  b->volume ? b->volume : "", "files", (int)b->files.paths->len,
+                                  "bytes", (json_int_t)b->files.bytes, "moreFiles", b->files.more,
+                                  "passes", passes, "verdict", text);
     json_dumpf(json, stdout, JSON_INDENT(2));
     printf("\n");
-    json_decref(json);
 }
 
-/* What is evicted is what this volume had fetched: another's of the same files stays. */
+/* Eviction drops the objects fetched for this volume; those of other volumes with the same files
+ * stay. */
 static void print_doubts(const Bench *b)
 {
     for (guint i = 0; i < b->passes->len; i++) {
         const BenchPass *p = &g_array_index(b->passes, BenchPass, i);
         if (strcmp(p->state, "cold") != 0 || p->ceph_bytes < 0 ||
-            (double)p->ceph_bytes >= ENOUGH * (double)p->reading.bytes)
+            (double)p->ceph_bytes >= COLD_SHARE * (double)p->reading.bytes)
             continue;
         g_autofree char *some = size_format((uint64_t)p->ceph_bytes);
         g_autofree char *all = size_format(p->reading.bytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hearthctl doctor: Ceph, as far as that is seen without a key: its libraries, and whether monitors
- * greet who connects. The libraries are asked when they are there, not linked: hearthctl has no
- * other use of them.
+ * hearthctl doctor: what can be checked of Ceph without a key: the versions of its libraries, and
+ * whether its monitors answer. The libraries are loaded if they are installed, not linked, because
+ * hearthctl needs them for nothing else.
  */
 #include "cmd/hearthctl/doctor/doctor.h"
 #include <dlfcn.h>
@@ -89,11 +89,11 @@ static void check_cluster(Doctor *d, const ClusterConfig *cluster)
                      "no monitor answers: %s", bad->str);
     else if (reached < n)
         findings_add(d->findings, FINDING_WARN, name,
-                     "take what is gone from the list of monitors, or start it",
+                     "start the missing monitors, or remove them from the list",
                      "%u of %u monitors answer: %s; not: %s", reached, n, good->str, bad->str);
     else
         findings_add(d->findings, slowest > SLOW_US ? FINDING_WARN : FINDING_OK, name,
-                     slowest > SLOW_US ? "is the network between this node and Ceph well?" : NULL,
+                     slowest > SLOW_US ? "check the network between this node and Ceph" : NULL,
                      "monitors answer: %s", good->str);
 }
 
@@ -105,14 +105,14 @@ void doctor_ceph(Doctor *d)
         findings_add(
             d->findings, FINDING_UNKNOWN, "Ceph monitors",
             "name the file of the clusters by --cluster-config (the node plugin's pod has it)",
-            "not looked for: %s is not here", path);
+            "not checked: %s does not exist here", path);
         return;
     }
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) clusters = config_load(path, &error);
     if (!clusters) {
         findings_add(d->findings, FINDING_BAD, "Ceph monitors",
-                     "mend the ConfigMap, or name another file by --cluster-config", "%s",
+                     "fix the ConfigMap, or name another file by --cluster-config", "%s",
                      error->message);
         return;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hearthctl doctor: the cache's disk. How fast it is is measured by reading objects past the page
- * cache, for a second: nothing is written, so an empty cache tells nothing.
+ * hearthctl doctor: the cache's disk. Its speed is measured for one second by reading cached
+ * objects past the page cache. Nothing is written, so the speed of an empty cache is not known.
  */
 /* GLib 2.84 has other names for its mount entries, and these still. */
 #define GLIB_VERSION_MIN_REQUIRED GLIB_VERSION_2_74
@@ -50,17 +50,16 @@ static void check_space(Doctor *d, const char *dir)
     g_autofree char *left = size_format((guint64)st.f_bavail * st.f_frsize);
     g_autofree char *all = size_format((guint64)st.f_blocks * st.f_frsize);
     g_autofree char *inode_text =
-        st.f_files ? g_strdup_printf("%.0f%%", inodes) : g_strdup("as many as wanted");
+        st.f_files ? g_strdup_printf("%.0f%%", inodes) : g_strdup("no limit");
     const guint64 high = ctl_number(cache, "highPercent"), low = ctl_number(cache, "lowPercent");
     g_autofree char *marks = high ? g_strdup_printf("; evicts above %" G_GUINT64_FORMAT
                                                     "%%, down to %" G_GUINT64_FORMAT "%%",
                                                     high, low)
                                   : g_strdup("");
-    findings_add(d->findings,
-                 least < NOTHING_PERCENT  ? FINDING_BAD
-                 : least < LITTLE_PERCENT ? FINDING_WARN
-                                          : FINDING_OK,
-                 "cache space",
+    FindingLevel level = FINDING_OK;
+    if (least < LITTLE_PERCENT)
+        level = least < NOTHING_PERCENT ? FINDING_BAD : FINDING_WARN;
+    findings_add(d->findings, level, "cache space",
                  least < LITTLE_PERCENT
                      ? "the cache evicts by itself, so something else fills the disk: give "
                        "the cache a file system of its own, or a lower --cache-size"
@@ -118,11 +117,11 @@ static void check_device(Doctor *d, const char *dir)
         text = doctor_read(part);
     if (!text)
         findings_add(d->findings, FINDING_UNKNOWN, "cache disk", NULL,
-                     "%s is on no block device that is seen from here", dir);
+                     "the block device of %s is not visible from here", dir);
     else if (strcmp(text, "1") == 0)
         findings_add(d->findings, FINDING_WARN, "cache disk",
-                     "an NVMe disk; a cache that is slower than Ceph slows what it serves",
-                     "%s is, or says it is, a rotating disk", name ? name : "it");
+                     "use an NVMe disk; a cache slower than Ceph slows down its volumes",
+                     "%s is a rotating disk, or reports to be one", name ? name : "it");
     else
         findings_add(d->findings, FINDING_OK, "cache disk", NULL, "%s, not rotating",
                      name ? name : "it");
@@ -137,7 +136,7 @@ typedef struct Probe {
     gint64 took_us;
 } Probe;
 
-/* Of each directory of objects the first that is large enough, until there are enough. */
+/* Takes from each directory of objects the first one that is large enough. */
 static void find_objects(const char *dir, GPtrArray *paths)
 {
     g_autofree char *objects = g_build_filename(dir, "objects", NULL);
@@ -158,7 +157,7 @@ static void find_objects(const char *dir, GPtrArray *paths)
     }
 }
 
-/* FALSE with errno: it cannot be read past the page cache. */
+/* FALSE with errno when the objects cannot be read past the page cache. */
 static gboolean probe(Probe *p, size_t block)
 {
     const gint64 began = g_get_monotonic_time();
@@ -191,7 +190,7 @@ static void check_speed(Doctor *d, const char *dir)
     if (paths->len == 0 || posix_memalign(&p.buffer, SMALL_BYTES, LARGE_BYTES) != 0) {
         findings_add(d->findings, FINDING_UNKNOWN, "cache speed",
                      d->root ? "warm a volume, and run it again" : "run it as root",
-                     d->root ? "nothing is cached yet to measure it by" : "not measured");
+                     d->root ? "nothing is cached yet, so it cannot be measured" : "not measured");
         return;
     }
     gboolean good = probe(&p, SMALL_BYTES);
@@ -202,7 +201,7 @@ static void check_speed(Doctor *d, const char *dir)
     g_autofree char *rate_text = size_format((guint64)rate);
     g_autofree char *size_text = size_format((guint64)size);
     free(p.buffer);
-    /* Of small objects the rate is that of opening them. */
+    /* The rate of small objects is that of opening them. */
     const gboolean slow = rate < SLOW_LARGE && size > SMALL_BYTES * 64;
     if (!good)
         findings_add(d->findings, FINDING_WARN, "cache speed", "see dmesg",
@@ -216,8 +215,8 @@ static void check_speed(Doctor *d, const char *dir)
 
 void doctor_disk(Doctor *d)
 {
-    const char *told = ctl_string(json_object_get(d->status, "cache"), "dir");
-    const char *dir = d->cache_dir ? d->cache_dir : told;
+    const char *reported = ctl_string(json_object_get(d->status, "cache"), "dir");
+    const char *dir = d->cache_dir ? d->cache_dir : reported;
     if (!dir[0]) {
         findings_add(d->findings, FINDING_UNKNOWN, "cache disk", "name it by --cache-dir",
                      "the directory is not known without hearthd");

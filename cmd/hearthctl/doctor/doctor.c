@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hearthctl doctor: looks at all that Hearth needs of a node, in the order in which one would mend
- * it. */
+/*
+ * hearthctl doctor: checks everything that Hearth needs of a node, in the order in which an
+ * administrator would fix it. Each check is a function of its own file; it changes nothing.
+ */
 #include "cmd/hearthctl/doctor/doctor.h"
+#include "cmd/hearthctl/client/commands.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,30 +12,21 @@
 #define CALL_TIMEOUT_MS 5000
 
 static const char about[] =
-    "Looks at what Hearth needs of this node, and tells for what is wrong how to mend it.";
+    "Checks what Hearth needs of this node, and suggests a fix for each problem.";
 static const char notes[] =
-    "Nothing is changed: what has to be tried (mounts that nobody sees, reads of what is cached) "
-    "is\n"
-    "gone afterwards. It works without hearthd, and without root sees less, and says so. The exit\n"
-    "code is 1 if something is bad, that is, does not work; a warning is what works worse than it\n"
-    "could.\n"
+    "It changes nothing. Test mounts are private and removed again; cached files are only read.\n"
+    "It works without hearthd. Without root it can check less, and says so. Level \"bad\" means\n"
+    "that something does not work, and makes the exit code 1; \"warn\" means that it works worse\n"
+    "than it could.\n"
     "\n"
     "Examples:\n"
     "  hearthctl doctor\n"
     "  hearthctl doctor --cluster-config /etc/ceph-csi-config/config.json\n"
     "  hearthctl doctor --json | jq '.findings[] | select(.level == \"bad\")'\n";
 
-/* hearthd's answers first, as others' findings depend on them. */
+/* hearthd first: the other checks use its answers. */
 static void (*const checks[])(Doctor *d) = {doctor_hearthd, doctor_kernel, doctor_disk,
                                             doctor_node,    doctor_ceph,   doctor_kubernetes};
-
-char *doctor_read(const char *path)
-{
-    char *text = NULL;
-    if (!g_file_get_contents(path, &text, NULL, NULL))
-        return NULL;
-    return g_strchomp(text);
-}
 
 static void ask_hearthd(Doctor *d)
 {
@@ -48,9 +42,9 @@ static void print_plain(const Findings *findings)
     g_auto(GStrv) lines = findings_lines(findings);
     for (char **line = lines; *line; line++)
         printf("%s\n", *line);
-    printf("\n%u bad, %u warnings, %u not looked at, %u ok\n",
-           findings_count(findings, FINDING_BAD), findings_count(findings, FINDING_WARN),
-           findings_count(findings, FINDING_UNKNOWN), findings_count(findings, FINDING_OK));
+    printf("\n%u bad, %u warnings, %u not checked, %u ok\n", findings_count(findings, FINDING_BAD),
+           findings_count(findings, FINDING_WARN), findings_count(findings, FINDING_UNKNOWN),
+           findings_count(findings, FINDING_OK));
 }
 
 static int examine(Doctor *d, gboolean as_json)
@@ -63,10 +57,9 @@ static int examine(Doctor *d, gboolean as_json)
     for (guint i = 0; i < G_N_ELEMENTS(checks); i++)
         checks[i](d);
     if (as_json) {
-        json_t *json = findings_json(findings);
+        json_auto_t *json = findings_json(findings);
         json_dumpf(json, stdout, JSON_INDENT(2));
         printf("\n");
-        json_decref(json);
     } else {
         print_plain(findings);
     }
@@ -85,7 +78,7 @@ int ctl_doctor(Ctl *ctl, int argc, char **argv)
         {"cluster-config", 0, 0, G_OPTION_ARG_FILENAME, &config,
          "File of the clusters, as ceph-csi's config.json", "FILE"},
         {"cache-dir", 0, 0, G_OPTION_ARG_FILENAME, &dir,
-         "Directory of the cache (default: as hearthd tells)", "DIR"},
+         "Directory of the cache (default: the one hearthd reports)", "DIR"},
         {"kubeconfig", 0, 0, G_OPTION_ARG_FILENAME, &kubeconfig,
          "How to reach Kubernetes (KUBECONFIG, else the pod's service account)", "FILE"},
         {"node", 0, 0, G_OPTION_ARG_STRING, &node, "This node's name in Kubernetes (NODE_ID)",

@@ -6,7 +6,7 @@
 
 #include <sys/utsname.h>
 #include "cmd/hearthctl/report/finding.h"
-#include "cmd/hearthctl/command.h"
+#include "cmd/hearthctl/client/client.h"
 
 typedef struct Doctor {
     Ctl *ctl;

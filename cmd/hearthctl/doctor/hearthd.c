@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hearthctl doctor: the daemon, and what it has counted since it began. */
+/* hearthctl doctor: the daemon, and the errors it has counted since it started. */
 #include "cmd/hearthctl/doctor/doctor.h"
 #include <gio/gio.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static void check_disk_state(Doctor *d)
     else if (strcmp(disk, "bypass") == 0)
         findings_add(
             d->findings, FINDING_BAD, "cache state",
-            "see hearthd's log and dmesg for the disk's errors; it is tried again by itself",
+            "see hearthd's log and dmesg for the disk's errors; hearthd retries the disk by itself",
             "bypass: the disk failed, all reads go to Ceph");
     else if (strcmp(disk, "suspect") == 0)
         findings_add(d->findings, FINDING_WARN, "cache state",
@@ -36,7 +36,7 @@ static void check_disk_state(Doctor *d)
                      "suspect: an I/O error was seen");
     else if (dir[0])
         findings_add(d->findings, FINDING_BAD, "cache state",
-                     "see hearthd's log for why; mend it and restart hearthd",
+                     "see hearthd's log for the cause; fix it and restart hearthd",
                      "off: %s could not be used, all reads go to Ceph", dir);
     else
         findings_add(d->findings, FINDING_WARN, "cache state",
@@ -47,25 +47,25 @@ static void check_disk_state(Doctor *d)
 static void check_counted(Doctor *d)
 {
     static const struct {
-        const char *member, *what, *mend;
+        const char *member, *what, *fix;
     } counts[] = {
         {"diskErrors", "errors of the cache's disk", "see dmesg and the disk's SMART values"},
-        {"badObjects", "objects that had rotted, and were dropped",
+        {"badObjects", "corrupt objects that were dropped",
          "see the disk's SMART values; hearthctl verify reads all of it"},
         {"fillsFailed", "fetches from Ceph that failed",
-         "see hearthd's log for why; `ceph -s` for whether Ceph is well"},
+         "see hearthd's log for the cause, and `ceph -s` for the health of Ceph"},
     };
     const json_t *cache = json_object_get(d->status, "cache");
     gboolean any = FALSE;
     for (guint i = 0; i < G_N_ELEMENTS(counts); i++) {
         const uint64_t n = ctl_number(cache, counts[i].member);
         if (n > 0)
-            findings_add(d->findings, FINDING_WARN, "errors", counts[i].mend,
-                         "%" G_GUINT64_FORMAT " %s, since hearthd began", n, counts[i].what);
+            findings_add(d->findings, FINDING_WARN, "errors", counts[i].fix,
+                         "%" G_GUINT64_FORMAT " %s since hearthd started", n, counts[i].what);
         any |= n > 0;
     }
     if (!any)
-        findings_add(d->findings, FINDING_OK, "errors", NULL, "none since hearthd began");
+        findings_add(d->findings, FINDING_OK, "errors", NULL, "none since hearthd started");
 }
 
 static void check_verity(Doctor *d)

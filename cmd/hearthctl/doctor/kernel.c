@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hearthctl doctor: what the kernel can do. As root it is tried, since distributions port features
- * back and forth; else its version has to do.
+ * hearthctl doctor: features of the kernel. As root each is tried, because distributions backport
+ * features; otherwise the version of the kernel decides.
  */
 #include "cmd/hearthctl/doctor/doctor.h"
 #include <errno.h>
@@ -37,8 +37,8 @@ static void check_version(Doctor *d)
                      "Linux %s", release);
 }
 
-/* Mounts a FUSE file system where nobody sees it, and reads what the kernel offers first. -errno.
- */
+/* Mounts a FUSE file system outside of every namespace and reads the kernel's FUSE_INIT. Returns
+ * 0 or -errno. */
 static int offered(int fuse, uint64_t *flags)
 {
     char buffer[8192];
@@ -83,11 +83,14 @@ static void check_fuse(Doctor *d)
     if (fuse < 0) {
         const int why = errno;
         const gboolean hidden = why == EACCES && !d->root;
-        findings_add(d->findings, hidden ? FINDING_UNKNOWN : FINDING_BAD, "FUSE",
-                     hidden          ? "run it as root"
-                     : why == ENOENT ? "modprobe fuse; in a pod, have /dev of the host"
-                     : why == EPERM  ? "the container must be privileged to use devices"
-                                     : "modprobe fuse",
+        const char *fix = "modprobe fuse";
+        if (hidden)
+            fix = "run it as root";
+        else if (why == ENOENT)
+            fix = "modprobe fuse; in a pod, mount /dev of the host";
+        else if (why == EPERM)
+            fix = "the container must be privileged to use devices";
+        findings_add(d->findings, hidden ? FINDING_UNKNOWN : FINDING_BAD, "FUSE", fix,
                      "/dev/fuse: %s", g_strerror(why));
         return;
     }
@@ -109,8 +112,8 @@ static void check_fuse(Doctor *d)
 }
 
 /*
- * Tried on a disk and in memory, and what either can do counts: EROFS takes no file of a tmpfs, and
- * a container's root, itself an overlay, may make no layer of another.
+ * Tries a disk and a tmpfs, and reports what either can do: EROFS cannot be mounted from a file of
+ * a tmpfs, and the root of a container, itself an overlay, cannot be a layer of another overlay.
  */
 static gboolean try_layers(LayersFeatures *best)
 {
@@ -167,7 +170,7 @@ static void check_loop(Doctor *d)
         findings_add(d->findings, FINDING_OK, "loop devices", NULL, "/dev/loop-control is there");
     else
         findings_add(d->findings, FINDING_WARN, "loop devices",
-                     "modprobe loop; in a pod, have /dev of the host. RBD volumes need it",
+                     "modprobe loop; in a pod, mount /dev of the host. RBD volumes need it",
                      "/dev/loop-control: %s", g_strerror(errno));
 }
 

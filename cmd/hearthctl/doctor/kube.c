@@ -2,10 +2,10 @@
 /*
  * hearthctl doctor: whether kubelet has registered the node plugin, and by which topology.
  *
- * Kubelet keeps the topology of a driver in the CSINode's list of keys and its values in labels of
- * the Node, and refuses a plugin that says another value than the label. Of earlier releases tier
- * and zone of a node were topology (volume/topology.h): where their keys still are, a node that
- * gets another tier or zone is not registered again.
+ * Kubelet keeps the topology keys of a driver in the CSINode and their values in labels of the
+ * Node. It rejects a plugin that reports another value than the label. In earlier releases the tier
+ * and the zone of a node were topology (driver/volume/topology.h). Where these keys are still
+ * present, a node with a new tier or zone is not registered again.
  */
 #include <string.h>
 #include "cmd/hearthctl/doctor/doctor.h"
@@ -45,7 +45,7 @@ static gboolean has_key(const json_t *driver, const char *key)
     return FALSE;
 }
 
-/* Ours is known by its topology, whatever it is called. */
+/* Our driver is recognised by its topology keys, because its name can be configured. */
 static const json_t *driver_of(const json_t *csinode)
 {
     const json_t *driver;
@@ -57,17 +57,17 @@ static const json_t *driver_of(const json_t *csinode)
     return NULL;
 }
 
-/* What kubelet would refuse. Returns whether it was added. */
+/* Adds a finding, and returns TRUE, if kubelet would reject the value. */
 static gboolean check_value(Doctor *d, const json_t *labels, const char *key, const char *says)
 {
     const char *label = field_text(labels, key);
     if (!*says || !*label || strcmp(label, says) == 0)
         return FALSE;
     findings_add(d->findings, FINDING_BAD, CHECK,
-                 "kubectl cordon the node, drain it, delete the Node and let it register anew; or "
-                 "give it back what it had",
-                 "kubelet refuses the plugin when it starts again: its label %s is %s and cannot "
-                 "change, and the plugin says %s",
+                 "kubectl cordon the node, drain it, delete the Node and let it register again; or "
+                 "restore the old value",
+                 "kubelet rejects the plugin at its next start: the label %s of the Node is %s and "
+                 "cannot change, but the plugin reports %s",
                  key, label, says);
     return TRUE;
 }
@@ -77,8 +77,8 @@ static void check_keys(Doctor *d, KubeClient *client, const json_t *driver)
     static const struct {
         const char *key, *field;
     } movable[] = {{TOPOLOGY_TIER, "tier"}, {TOPOLOGY_ZONE, "zone"}};
-    json_t *node = get(client, &nodes, d->node, NULL),
-           *cache = get(client, &node_caches, d->node, NULL);
+    json_auto_t *node = get(client, &nodes, d->node, NULL),
+                *cache = get(client, &node_caches, d->node, NULL);
     const json_t *labels = json_object_get(json_object_get(node, "metadata"), "labels"),
                  *status = json_object_get(cache, "status");
     g_autoptr(GString) old = g_string_new(NULL);
@@ -93,20 +93,18 @@ static void check_keys(Doctor *d, KubeClient *client, const json_t *driver)
         findings_add(d->findings, FINDING_WARN, CHECK,
                      "upgrade the node plugin; if they are among topology.domainLabels, this is "
                      "intended",
-                     "kubelet has it with %s as topology, as earlier releases told it: a node "
-                     "whose value changes is not registered again",
+                     "kubelet has registered it with %s as topology, as earlier releases reported: "
+                     "a node whose value changes is not registered again",
                      old->str);
     else if (!old->len)
         findings_add(d->findings, FINDING_OK, CHECK, NULL, "%s, as node %s",
                      field_text(driver, "name"), field_text(driver, "nodeID"));
-    json_decref(node);
-    json_decref(cache);
 }
 
 static void check_csinode(Doctor *d, KubeClient *client)
 {
     g_autoptr(GError) error = NULL;
-    json_t *csinode = get(client, &csinodes, d->node, &error);
+    json_auto_t *csinode = get(client, &csinodes, d->node, &error);
     const json_t *driver = driver_of(csinode);
     if (!csinode)
         findings_add(d->findings, FINDING_UNKNOWN, CHECK, NULL, "%s", error->message);
@@ -117,21 +115,19 @@ static void check_csinode(Doctor *d, KubeClient *client)
                      d->node);
     else
         check_keys(d, client, driver);
-    json_decref(csinode);
 }
 
 void doctor_kubernetes(Doctor *d)
 {
     g_autoptr(GError) error = NULL;
-    /* Beside no Kubernetes, and in a pod without a ServiceAccount's token, there is nothing to ask.
-     */
+    /* Without Kubernetes, or in a pod without a ServiceAccount token, there is nothing to check. */
     if (!d->kubeconfig && !g_getenv("KUBECONFIG") &&
         !g_file_test(KUBE_SERVICE_ACCOUNT "/token", G_FILE_TEST_EXISTS))
         return;
     KubeConfig *config = kube_config_load(d->kubeconfig, &error);
     if (!config || !d->node || !*d->node) {
         findings_add(d->findings, FINDING_UNKNOWN, CHECK, NULL, "%s",
-                     config ? "which node this is was not told: give --node" : error->message);
+                     config ? "the name of this node is not known: give --node" : error->message);
         kube_config_free(config);
         return;
     }

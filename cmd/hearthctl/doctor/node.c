@@ -8,13 +8,12 @@
 #include <sys/resource.h>
 #include <sys/timex.h>
 
-/* Each open object and each node of a local origin is a descriptor; Ceph has a few for each daemon.
- */
+/* Each open object takes a descriptor, and Ceph takes a few for each of its daemons. */
 #define MIN_DESCRIPTORS 65536
-/* Of what a limit allows, in use. */
+/* Use of a limit from which on it is reported. */
 #define NEARLY_PERCENT 90
 
-/* hearthd's directory in /proc, when its pid is one that is seen from here; else our own. */
+/* hearthd's directory in /proc if its pid is visible from here, else our own. */
 static char *proc_dir(const Doctor *d, gboolean *of_hearthd)
 {
     char *dir = g_strdup_printf("/proc/%" G_GUINT64_FORMAT, ctl_number(d->hello, "pid"));
@@ -50,15 +49,18 @@ static void check_limits(Doctor *d)
     g_autofree char *path = g_build_filename(dir, "limits", NULL);
     g_autofree char *limits = doctor_read(path);
     const char *whose =
-        of_hearthd ? "hearthd's" : "this shell's, as hearthd's are not seen from here";
+        of_hearthd ? "hearthd's" : "this shell's, because hearthd's are not visible from here";
     const guint64 files = hard_limit(limits, "Max open files");
     g_autofree char *files_text = limit_text(files);
     g_autofree char *locked = limit_text(hard_limit(limits, "Max locked memory"));
     const gboolean few = files < MIN_DESCRIPTORS;
-    findings_add(
-        d->findings, few ? (of_hearthd ? FINDING_WARN : FINDING_UNKNOWN) : FINDING_OK, "limits",
-        few ? "LimitNOFILE=1048576 of the container runtime's service, or ulimit -n" : NULL,
-        "%s: open files %s, locked memory %s", whose, files_text, locked);
+    FindingLevel level = FINDING_OK;
+    if (few)
+        level = of_hearthd ? FINDING_WARN : FINDING_UNKNOWN;
+    findings_add(d->findings, level, "limits",
+                 few ? "LimitNOFILE=1048576 of the container runtime's service, or ulimit -n"
+                     : NULL,
+                 "%s: open files %s, locked memory %s", whose, files_text, locked);
 }
 
 static guint64 sysctl_number(const char *path, guint field)
@@ -113,8 +115,7 @@ static void check_sysctls(Doctor *d)
                      open_files, file_max, mounts, mount_max);
 }
 
-/* Tickets of Ceph have times in them: a clock that is off by minutes is refused as a wrong key is.
- */
+/* Tickets of Ceph contain times: with a clock that is minutes off, Ceph rejects even a good key. */
 static void check_clock(Doctor *d)
 {
     struct timex t = {0};
@@ -123,10 +124,11 @@ static void check_clock(Doctor *d)
         findings_add(d->findings, FINDING_UNKNOWN, "clock", NULL, "adjtimex: %s",
                      g_strerror(errno));
     else if (state == TIME_ERROR || (t.status & STA_UNSYNC))
-        findings_add(d->findings, FINDING_WARN, "clock",
-                     "run chrony or systemd-timesyncd; Ceph refuses clients that are minutes off "
-                     "(this is no fault where the hypervisor keeps the clock)",
-                     "nobody keeps it: it is not synchronised");
+        findings_add(
+            d->findings, FINDING_WARN, "clock",
+            "run chrony or systemd-timesyncd; Ceph rejects clients whose clock is minutes off "
+            "(ignore this where the hypervisor keeps the clock)",
+            "not synchronised");
     else
         findings_add(d->findings, FINDING_OK, "clock", NULL, "synchronised, within %.1f ms",
                      (double)t.maxerror / 1000);

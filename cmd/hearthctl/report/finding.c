@@ -6,7 +6,7 @@
 
 typedef struct Finding {
     FindingLevel level;
-    char *name, *found, *mend;
+    char *name, *found, *fix;
 } Finding;
 
 struct Findings {
@@ -20,7 +20,7 @@ static void finding_free(void *data)
     Finding *finding = data;
     g_free(finding->name);
     g_free(finding->found);
-    g_free(finding->mend);
+    g_free(finding->fix);
     g_free(finding);
 }
 
@@ -39,7 +39,7 @@ void findings_free(Findings *findings)
     g_free(findings);
 }
 
-void findings_add(Findings *findings, FindingLevel level, const char *name, const char *mend,
+void findings_add(Findings *findings, FindingLevel level, const char *name, const char *fix,
                   const char *format, ...)
 {
     Finding *finding = g_new0(Finding, 1);
@@ -50,7 +50,7 @@ void findings_add(Findings *findings, FindingLevel level, const char *name, cons
     finding->level = level;
     finding->name = g_strdup(name);
     finding->found = g_utf8_make_valid(found, -1);
-    finding->mend = mend ? g_utf8_make_valid(mend, -1) : NULL;
+    finding->fix = fix ? g_utf8_make_valid(fix, -1) : NULL;
     g_ptr_array_add(findings->list, finding);
 }
 
@@ -81,10 +81,10 @@ char **findings_lines(const Findings *findings)
         table_set(table, 0, levels[finding->level]);
         table_set(table, 1, finding->name);
         table_set(table, 2, finding->found);
-        if (!finding->mend)
+        if (!finding->fix)
             continue;
         table_row(table);
-        table_take(table, 2, g_strconcat("-> ", finding->mend, NULL));
+        table_take(table, 2, g_strconcat("-> ", finding->fix, NULL));
     }
     return table_lines(table, 0);
 }
@@ -94,10 +94,11 @@ json_t *findings_json(const Findings *findings)
     json_t *list = json_array();
     for (guint i = 0; i < findings->list->len; i++) {
         const Finding *finding = findings->list->pdata[i];
-        json_array_append_new(list,
-                              json_pack("{s:s, s:s, s:s, s:s}", "name", finding->name, "level",
-                                        levels[finding->level], "found", finding->found, "mend",
-                                        finding->mend ? finding->mend : ""));
+        const char *fix = finding->fix ? finding->fix : "";
+        /* "mend" is the name of "fix" in 0.1; it goes with the release after next. */
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", finding->name,
+                                              "level", levels[finding->level], "found",
+                                              finding->found, "fix", fix, "mend", fix));
     }
     return json_pack("{s:s, s:o}", "worst", levels[findings_worst(findings)], "findings", list);
 }

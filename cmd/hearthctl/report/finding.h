@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a look at a node found: rows of what is there, how good that is, and how it is mended. */
+/* Results of the checks of a node: what was found, how good that is, and how to fix it. */
 #ifndef HEARTH_CMD_HEARTHCTL_REPORT_FINDING_H
 #define HEARTH_CMD_HEARTHCTL_REPORT_FINDING_H
 
@@ -9,7 +9,7 @@
 /* In order of how bad they are. */
 typedef enum FindingLevel {
     FINDING_OK,
-    FINDING_UNKNOWN, /* it could not be looked at */
+    FINDING_UNKNOWN, /* it could not be checked */
     FINDING_WARN,    /* it works, worse than it could */
     FINDING_BAD,     /* something does not work */
 } FindingLevel;
@@ -20,16 +20,16 @@ Findings *findings_new(void);
 void findings_free(Findings *findings);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Findings, findings_free)
 
-/* `mend` says what to do about it, and is NULL where there is nothing to do; strings are copied. */
-void findings_add(Findings *findings, FindingLevel level, const char *name, const char *mend,
+/* `fix` says what to do about it, and is NULL where there is nothing to do; strings are copied. */
+void findings_add(Findings *findings, FindingLevel level, const char *name, const char *fix,
                   const char *format, ...) G_GNUC_PRINTF(5, 6);
 
 FindingLevel findings_worst(const Findings *findings);
 guint findings_count(const Findings *findings, FindingLevel level);
-/* One line a finding, and the mend beneath. */
+/* One line a finding, and the fix beneath. */
 char **findings_lines(const Findings *findings);
 /* {"worst": LEVEL, "findings": [{"name", "level": "ok"|"unknown"|"warn"|"bad", "found",
- * "mend"}...]}; the caller's. */
+ * "fix"}...]}; the caller's. */
 json_t *findings_json(const Findings *findings);
 
 /* Whether "6.12.3-amd64" is of this version or a later one; FALSE for what is no version. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What happened on a node between two looks at its hearthd: for each volume and dataset, and for
- * the cache as a whole. A look is the answers to the ops "status", "volumes" and "datasets"
- * (proto/wire.h), which count from when hearthd, or the volume, began; a counter that went
- * back has begun anew, and of that interval nothing is told.
+ * Rates of a node between two samples of its hearthd: of each volume and dataset, and of the cache.
+ * A sample is the answers to the ops "status", "volumes" and "datasets" (proto/wire.h), whose
+ * counters start with hearthd or with the volume. A counter that went back was restarted; its rate
+ * is not known for that interval.
  *
- * What the kernel reads of a dataset natively passes no counter of hearthd's, and is not in here.
+ * Native reads of a dataset by the kernel are not counted by hearthd, so they are not in here.
  */
 #ifndef HEARTH_CMD_HEARTHCTL_REPORT_RATES_H
 #define HEARTH_CMD_HEARTHCTL_REPORT_RATES_H
@@ -25,9 +25,9 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(RatesLook, rates_look_clear)
 
 #define RATE_UNKNOWN (-1.0)
 
-/* All rates are a second's; RATE_UNKNOWN without a look before. */
+/* All rates are per second; RATE_UNKNOWN without an earlier sample. */
 typedef struct RatesRow {
-    char *name;  /* the volume's ID; of a dataset that is not served, as if it were */
+    char *name;  /* the ID of the volume; a dataset that is not served has the one it would have */
     char *place; /* FS:PATH; "" when not known */
     gboolean served;
     double warm; /* percent of its bytes; RATE_UNKNOWN: not known */
@@ -41,7 +41,7 @@ typedef struct Rates {
     double fetched; /* bytes from Ceph: by fills, by warm jobs, and read past the cache */
     double evicted, evicted_bytes; /* objects; bytes */
     double filled;                 /* objects that were completed */
-    gboolean restarted;            /* hearthd is another than at the look before */
+    gboolean restarted;            /* hearthd was restarted between the samples */
     GPtrArray *rows;               /* RatesRow *, by name */
 } Rates;
 

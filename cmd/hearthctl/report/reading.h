@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures of reading files: how fast, how long the slow ones take, and what that means for a job.
- * No I/O. */
+/* Figures of reading files: rate, latency percentiles, and what they mean for a job. No I/O. */
 #ifndef HEARTH_CMD_HEARTHCTL_REPORT_READING_H
 #define HEARTH_CMD_HEARTHCTL_REPORT_READING_H
 
@@ -28,10 +27,10 @@ double reading_files_per_s(const Reading *reading);
  */
 guint32 reading_percentile(Reading *reading, double percent);
 
-/* How a job that wants so many bytes a second does where `rate` is what storage gives. */
+/* How a job that needs `wanted` bytes per second runs on storage that gives `rate`. */
 typedef enum ReadingBound {
-    READING_FREE,  /* storage gives a quarter more than that, or better */
-    READING_CLOSE, /* it just does: what else reads here will be felt */
+    READING_FREE,  /* storage gives at least a quarter more than that */
+    READING_CLOSE, /* it is just enough: other readers will slow the job down */
     READING_BOUND, /* the job waits for storage */
 } ReadingBound;
 ReadingBound reading_judge(double rate, double wanted);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of text as hearthctl prints it: columns as wide as their widest cell, numbers to the
- * right. Cells come from other machines: what is no printable character becomes '?', so that no
- * name steers a terminal.
+ * A table of text as hearthctl prints it: columns as wide as their widest cell, numbers aligned
+ * right. Cells come from other machines, so characters that are not printable become '?': no name
+ * can control the terminal.
  */
 #ifndef HEARTH_CMD_HEARTHCTL_REPORT_TABLE_H
 #define HEARTH_CMD_HEARTHCTL_REPORT_TABLE_H
@@ -14,7 +14,7 @@ typedef struct Table Table;
 typedef struct TableColumn {
     const char *header; /* borrowed, for as long as the table */
     gboolean right;     /* a number */
-    unsigned max_width; /* in characters; longer cells lose their middle. 0: no bound */
+    unsigned max_width; /* in characters; longer cells are cut in the middle. 0: no limit */
 } TableColumn;
 
 /* `columns` is borrowed, for as long as the table. */

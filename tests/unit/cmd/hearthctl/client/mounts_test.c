@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/harness.h"
-#include "cmd/hearthctl/mounts.h"
+#include "cmd/hearthctl/client/mounts.h"
 #include <gio/gio.h>
 #include <string.h>
 

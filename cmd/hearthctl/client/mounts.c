@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cmd/hearthctl/mounts.h"
+#include "cmd/hearthctl/client/mounts.h"
 #include <gio/gio.h>
 #include <string.h>
 #include "proto/wire.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which volume a path of this machine belongs to, told from /proc/self/mountinfo (proc(5)). */
+/* Finds the volume of a path in /proc/self/mountinfo (proc(5)). */
 #ifndef HEARTH_CMD_HEARTHCTL_MOUNTS_H
 #define HEARTH_CMD_HEARTHCTL_MOUNTS_H
 

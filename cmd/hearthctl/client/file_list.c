@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files of hearthctl warm --files-from: copied into a sealed memfd, whatever they come from, so
- * that hearthd neither waits for a pipe nor sees a file change.
+ * The list of hearthctl warm --files-from. It is copied into a sealed memfd, so that hearthd
+ * neither waits for a pipe nor sees the list change.
  */
-#include "cmd/hearthctl/command.h"
+#include "cmd/hearthctl/client/client.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <gio/gio.h>
@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What an absolute path is beneath `above`; NULL: it is not. */
+/* The part of an absolute path below `above`, or NULL if it is not below it. */
 static const char *beneath(const char *line, const char *above)
 {
     size_t length = above ? strlen(above) : 0;

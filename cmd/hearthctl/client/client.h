@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the subcommands of hearthctl; each is one function in the table of main.c. */
-#ifndef HEARTH_CMD_HEARTHCTL_COMMAND_H
-#define HEARTH_CMD_HEARTHCTL_COMMAND_H
+/* Used by every subcommand of hearthctl: options, errors, calls of hearthd. */
+#ifndef HEARTH_CMD_HEARTHCTL_CLIENT_CLIENT_H
+#define HEARTH_CMD_HEARTHCTL_CLIENT_CLIENT_H
 
 #include <glib.h>
 #include <jansson.h>
@@ -18,19 +18,6 @@ typedef struct Ctl {
     int socket;     /* -1 until the first call */
     int timeout_ms; /* of a call; 0: none */
 } Ctl;
-
-/* argv[0] is the subcommand's name. Returns the exit code. */
-int ctl_status(Ctl *ctl, int argc, char **argv);
-int ctl_datasets(Ctl *ctl, int argc, char **argv);
-int ctl_warm(Ctl *ctl, int argc, char **argv);
-int ctl_job(Ctl *ctl, int argc, char **argv);
-int ctl_evict(Ctl *ctl, int argc, char **argv);
-int ctl_pin(Ctl *ctl, int argc, char **argv);
-int ctl_verify(Ctl *ctl, int argc, char **argv);
-int ctl_top(Ctl *ctl, int argc, char **argv);
-int ctl_doctor(Ctl *ctl, int argc, char **argv);
-int ctl_bench(Ctl *ctl, int argc, char **argv);
-int ctl_version(Ctl *ctl, int argc, char **argv);
 
 /*
  * Parses the options of a subcommand, --socket among them. `usage` names the arguments, `about` and

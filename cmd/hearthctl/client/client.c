@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What every subcommand of hearthctl needs: its options, calls of hearthd, and which volume an
+ * argument names. The connection is made at the first call and kept; the protocol is in
+ * proto/wire.h.
+ */
+#include "cmd/hearthctl/client/client.h"
+#include "cmd/hearthctl/client/mounts.h"
+#include "proto/wire.h"
+#include <errno.h>
+#include <gio/gio.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int ctl_fail(const GError *error)
+{
+    fprintf(stderr, "hearthctl: %s\n", error->message);
+    return error->domain == G_OPTION_ERROR ? CTL_USAGE : CTL_FAILED;
+}
+
+void ctl_usage_error(GError **error, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (error)
+        *error = g_error_new_valist(G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, format, args);
+    va_end(args);
+}
+
+gboolean ctl_parse(Ctl *ctl, int *argc, char ***argv, const GOptionEntry *entries,
+                   const char *usage, const char *about, const char *examples, GError **error)
+{
+    g_autofree char *socket_path = NULL;
+    const GOptionEntry common[] = {{"socket", 's', 0, G_OPTION_ARG_FILENAME, &socket_path,
+                                    "Control socket of hearthd", "PATH"},
+                                   G_OPTION_ENTRY_NULL};
+    g_autofree char *program = g_strdup_printf("hearthctl %s", (*argv)[0]);
+    g_set_prgname(program);
+    g_autoptr(GOptionContext) context = g_option_context_new(usage);
+    g_option_context_set_summary(context, about);
+    g_option_context_set_description(context, examples);
+    if (entries)
+        g_option_context_add_main_entries(context, entries, NULL);
+    g_option_context_add_main_entries(context, common, NULL);
+    if (!g_option_context_parse(context, argc, argv, error))
+        return FALSE;
+    if (socket_path) {
+        g_free(ctl->socket_path);
+        ctl->socket_path = g_steal_pointer(&socket_path);
+    }
+    return TRUE;
+}
+
+static gboolean connect_once(Ctl *ctl, GError **error)
+{
+    if (ctl->socket >= 0)
+        return TRUE;
+    g_autoptr(GError) why = NULL;
+    ctl->socket = wire_connect(ctl->socket_path, &why);
+    if (ctl->socket >= 0)
+        return TRUE;
+    const char *fix = g_error_matches(why, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED)
+                          ? "run hearthctl as root"
+                          : "is hearthd running on this node? Another socket is named by "
+                            "--socket or HEARTH_SOCKET";
+    g_set_error(error, why->domain, why->code, "%s; %s", why->message, fix);
+    return FALSE;
+}
+
+json_t *ctl_call(Ctl *ctl, json_t *request, GError **error)
+{
+    return ctl_call_with(ctl, request, -1, error);
+}
+
+json_t *ctl_call_with(Ctl *ctl, json_t *request, int fd, GError **error)
+{
+    json_auto_t *sent = request;
+    json_t *reply = NULL;
+    if (connect_once(ctl, error))
+        reply =
+            wire_call(ctl->socket, sent, fd, NULL, ctl->timeout_ms ? ctl->timeout_ms : -1, error);
+    if (!reply && ctl->socket >= 0 && error &&
+        g_error_matches(*error, G_IO_ERROR, G_IO_ERROR_CLOSED))
+        g_prefix_error(error, "hearthd has stopped or restarted: ");
+    return reply;
+}
+
+void ctl_disconnect(Ctl *ctl)
+{
+    if (ctl->socket >= 0)
+        close(ctl->socket);
+    ctl->socket = -1;
+}
+
+json_t *ctl_pages(Ctl *ctl, const char *op, const char *id, GError **error)
+{
+    json_auto_t *all = json_array();
+    g_autofree char *after = g_strdup("");
+    for (gboolean more = TRUE; more;) {
+        json_auto_t *page = ctl_call(ctl, json_pack("{s:s, s:s}", "op", op, "after", after), error);
+        if (!page)
+            return NULL;
+        json_t *list = json_object_get(page, op);
+        const size_t n = json_array_size(list);
+        more = n && json_is_true(json_object_get(page, "more"));
+        json_array_extend(all, list);
+        g_free(after);
+        after = g_strdup(n ? ctl_string(json_array_get(list, n - 1), id) : "");
+    }
+    return json_incref(all);
+}
+
+static gboolean is_path(const char *argument)
+{
+    return argument[0] == '/' || g_str_has_prefix(argument, "./") ||
+           g_str_has_prefix(argument, "../") || strcmp(argument, ".") == 0 ||
+           strcmp(argument, "..") == 0;
+}
+
+gboolean ctl_find_volume(const char *argument, char **volume, char **inside, GError **error)
+{
+    char path[PATH_MAX];
+    g_autofree char *mountinfo = NULL;
+    if (!g_file_get_contents("/proc/self/mountinfo", &mountinfo, NULL, error))
+        return FALSE;
+    if (!is_path(argument)) {
+        *volume = mounts_served_volume(mountinfo, argument);
+        *inside = g_strdup("");
+        return TRUE;
+    }
+    if (!realpath(argument, path)) {
+        g_set_error(error, G_IO_ERROR, g_io_error_from_errno(errno), "%s: %s", argument,
+                    g_strerror(errno));
+        return FALSE;
+    }
+    if (mounts_find_volume(mountinfo, path, volume, inside, error))
+        return TRUE;
+    g_prefix_error(error, "cannot find the volume: ");
+    return FALSE;
+}
+
+json_t *ctl_whole_volume(const char *op, const char *argument, GError **error)
+{
+    g_autofree char *volume = NULL, *inside = NULL;
+    if (!ctl_find_volume(argument, &volume, &inside, error))
+        return NULL;
+    if (inside[0]) {
+        ctl_usage_error(error,
+                        "%s: %s is '%s' in volume %s, but %s needs a whole volume: hearthctl %s %s",
+                        op, argument, inside, volume, op, op, volume);
+        return NULL;
+    }
+    json_t *request = json_pack("{s:s, s:s}", "op", op, "volume", volume);
+    if (!request)
+        ctl_usage_error(error, "%s: the volume must be UTF-8", op);
+    return request;
+}
