@@ -28,11 +28,16 @@ DRIVER_PKGS := libnghttp2 libprotobuf-c libcurl yaml-0.1 blkid
 CACHE_PKGS  := fuse3 libxxhash
 CEPH_LIBS   := -lcephfs -lrados -lrbd
 ALL_PKGS    := $(COMMON_PKGS) $(DRIVER_PKGS) $(CACHE_PKGS)
+# Asked once, when first needed: `make deps` may have to install pkg-config before.
+once         = $(eval $(1) := $$(shell $(2)))$($(1))
+PKG_CFLAGS   = $(call once,PKG_CFLAGS,pkg-config --cflags $(ALL_PKGS))
+PKG_LIBS     = $(call once,PKG_LIBS,pkg-config --libs $(ALL_PKGS))
+CHECK_LIBS   = $(call once,CHECK_LIBS,pkg-config --libs check)
 
 CFLAGS   ?=
-ALL_CFLAGS = $(CSTD) $(OPT) $(WARN) $(DEFS) $(SAN) -I. -I$(O)/proto $(shell pkg-config --cflags $(ALL_PKGS)) -pthread -MMD -MP $(CFLAGS)
+ALL_CFLAGS = $(CSTD) $(OPT) $(WARN) $(DEFS) $(SAN) -I. -I$(O)/proto $(PKG_CFLAGS) -pthread -MMD -MP $(CFLAGS)
 LINK       = $(CC) $(SAN) $(LDFLAGS) -Wl,--as-needed -o $@ $^
-LIBS       = $(shell pkg-config --libs $(ALL_PKGS)) -llmdb $(CEPH_LIBS) -pthread
+LIBS       = $(PKG_LIBS) -llmdb $(CEPH_LIBS) -pthread
 
 PROGRAMS := $(O)/hearth-csi $(O)/hearthd $(O)/hearthctl
 
@@ -92,7 +97,7 @@ $(O)/%.a:
 $(UNIT_BIN): $(O)/%: $(O)/obj/%.o
 	@mkdir -p $(@D)
 	$(call say,LD)
-	$(Q)$(LINK) $(LIBS) $(shell pkg-config --libs check)
+	$(Q)$(LINK) $(LIBS) $(CHECK_LIBS)
 units_of = $(filter $(O)/tests/unit/$(1)/%,$(UNIT_BIN))
 $(call units_of,driver): $(O)/driver.a
 $(call units_of,cache): $(O)/cache.a
@@ -237,7 +242,7 @@ FUZZ_LINK ?=
 $(O)/fuzz/%_fuzz: $(O)/obj/tests/fuzz/%_fuzz.o $(if $(FUZZ_LINK),,$(O)/obj/tests/fuzz/driver.o) $(O)/driver.a $(O)/cache.a $(O)/common.a
 	@mkdir -p $(@D)
 	$(call say,LD)
-	$(Q)$(LINK) $(FUZZ_LINK) $(LIBS) $(shell pkg-config --libs check)
+	$(Q)$(LINK) $(FUZZ_LINK) $(LIBS) $(CHECK_LIBS)
 
 .PHONY: check-fuzz fuzzers
 check-fuzz: ## run each fuzz target for FUZZ_SECONDS=60; T="manifest control" runs some

@@ -161,7 +161,7 @@ spawn second "$BUILD/hearth-csi" --role=controller --endpoint="unix://$TMP/secon
     --kubeconfig="$PKI/controller.conf" --webhook-address=":$OTHER_PORT" --webhook-cert-dir="$CERTS"
 webhook_at "$OTHER_PORT"
 settles one_without_the_lease_serves_too 30 "$(prefers "$A")" made "$(uses data)"
-same and_acts_in_nothing_else "$(grep -c 'has the lease' "$TMP/log/second.log")" 0
+same and_acts_in_nothing_else "$(grep -c 'holds the lease' "$TMP/log/second.log")" 0
 
 # ---- whatever happens, pods are made
 took() { latency 1 default/data | awk '{ print ($2 < '"$1"' ? "under" : $2 < '"$2"' ? "within" : "over"), int($2) }'; }

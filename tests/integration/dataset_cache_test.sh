@@ -211,7 +211,7 @@ check "it is pinned" hearthctl pin v
 same "and said to be" "$(hearthctl status --json | jq '.volumes[0].pinned')" true
 FILES=$(find "$CACHE/objects" -type f | wc -l)
 hearthctl evict --all >"$TMP/out"
-same "evicting all passes it over" "$(find "$CACHE/objects" -type f | wc -l) $(grep -c 'passed over' "$TMP/out")" "$FILES 1"
+same "evicting all passes it over" "$(find "$CACHE/objects" -type f | wc -l) $(grep -c 'were skipped' "$TMP/out")" "$FILES 1"
 hearthctl evict v >"$TMP/out" 2>&1 && fail "evicting it is refused" || pass "evicting it is refused"
 stop_all
 # Smaller than what is pinned.

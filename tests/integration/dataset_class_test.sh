@@ -171,7 +171,7 @@ for name in manifest.$(printf '%032x' $$){,.0123456789abcdef.00000000} "manifest
     rados -c "$CEPH_CONF" -p "$DATA" -N hearth put "$name" /etc/hostname
 done
 audit --format json --repair --min-age 0 >/dev/null
-same old_manifests_are_mended "$(jq -r '.findings[] | select(.problem == "leftover") | "\(.name) \(.mended)"' "$TMP/audit.json")" \
+same old_manifests_are_mended "$(jq -r '.findings[] | select(.problem == "leftover") | "\(.name) \(.fixed)"' "$TMP/audit.json")" \
     "hearthfs/csi/manifest* true"
 same and_nothing_is_left_of_them "$(manifests)" ""
 

@@ -16,7 +16,7 @@ start_hearth
 
 doctor() { hearthctl doctor --json --cluster-config "$TMP/config.json" "$@" >"$TMP/doctor" 2>"$TMP/err"; }
 level() { jq -r --arg n "$1" '[.findings[] | select(.name | startswith($n)) | .level] | join(" ")' "$TMP/doctor"; }
-found() { jq -r --arg n "$1" '[.findings[] | select(.name | startswith($n)) | .found + " " + .mend] | join(" ")' "$TMP/doctor"; }
+found() { jq -r --arg n "$1" '[.findings[] | select(.name | startswith($n)) | .found + " " + .fix] | join(" ")' "$TMP/doctor"; }
 finds() { # NAME CHECK LEVEL WORDS
     local said
     said=$(found "$2")
