@@ -27,7 +27,7 @@ cache/manifest cache/block cache/fuse cache/fuse/layer cache/fuse/live
 cache/dataset cache/volume cache/warm cache/report cache/control
 driver/cluster driver/volume driver/kube driver/rpc
 driver/backend driver/backend/ceph driver/backend/cephfs driver/backend/rbd driver/provision
-driver/node/mount driver/node/hearthd driver/node/image driver/node/dataset driver/node
+driver/node/mount driver/node/hearthd driver/node/served driver/node/image driver/node/dataset driver/node
 driver/warmth driver/affinity driver/warmup driver/service driver/service/node driver/service/controller
 cmd/hearthd cmd/hearth-csi cmd/hearthctl/client cmd/hearthctl/report cmd/hearthctl/bench cmd/hearthctl/doctor cmd/hearthctl
 """.split()

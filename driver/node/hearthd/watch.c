@@ -5,8 +5,8 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include "driver/node/dataset/internal.h"
 #include "driver/node/hearthd/spec.h"
+#include "proto/wire.h"
 
 #define RECONNECT_MS 500
 #define FETCH_TIMEOUT_MS 5000
@@ -19,6 +19,13 @@ struct Watch {
     int stop; /* eventfd: readable when the thread is to end */
     pthread_t thread;
 };
+
+char *watch_busy_name(const char *volume)
+{
+    char id[WIRE_DATASET_DIGITS + 1];
+    return wire_dataset_of(volume, id) ? g_strconcat(WIRE_DATASET_PREFIX, id, NULL)
+                                       : g_strdup(volume);
+}
 
 gboolean watch_fetch(Keeper *keeper, HearthdLink *link, const char *volume, GError **error)
 {
@@ -46,13 +53,13 @@ static void fetch_all(Watch *w, HearthdLink *link)
         const char *volume = mount_served_volume(table->pdata[i]);
         if (!volume || !g_hash_table_add(seen, (gpointer)volume))
             continue;
-        /* One that is worked on now is kept, or dropped, by whoever works on it. */
-        g_autofree char *name = dataset_busy_name(volume);
+        /* A volume that is held is kept, or dropped, by the call that holds it. */
+        g_autofree char *name = watch_busy_name(volume);
         g_autoptr(BusyHold) hold = busy_take_background(w->busy, name);
         if (!hold)
             continue;
         if (keeper_is_complete(w->keeper, volume)) {
-            /* A hearthd that came and went between two looks took its volumes with it. */
+            /* A hearthd that came and went since the last check took its volumes with it. */
             gboolean attached;
             if (hearthd_is_attached(link, volume, FETCH_TIMEOUT_MS, &attached, NULL) && !attached)
                 keeper_release_volume(w->keeper, volume);
@@ -62,7 +69,7 @@ static void fetch_all(Watch *w, HearthdLink *link)
         if (watch_fetch(w->keeper, link, volume, &cause))
             g_message("volume %s: taken over from hearthd after a restart", volume);
         else
-            g_warning("volume %s is mounted but hearthd does not serve it: %s; it is mounted anew "
+            g_warning("volume %s is mounted but hearthd does not serve it: %s; it is mounted again "
                       "when it is next staged or published",
                       volume, cause->message);
     }
@@ -103,9 +110,10 @@ static void *watch_thread(void *data)
         if (ended || absent) {
             unsigned released = keeper_release(w->keeper);
             if (released > 0)
-                g_warning("hearthd at %s went away; %u volumes are without service and answer "
-                          "with errors until they are staged anew",
-                          w->socket_path, released);
+                g_warning(
+                    "hearthd at %s went away; %u volumes are not served and answer with errors "
+                    "until they are staged again",
+                    w->socket_path, released);
         }
         if (pause_ms(w, RECONNECT_MS))
             return NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watches over hearthd from the node plugin, on one thread. It holds an idle connection, so the
- * end of hearthd is seen at once; then the keeper's descriptors are released, and calls on volumes
- * that nobody serves fail at once instead of hanging. Whenever hearthd is (again) there, volumes
- * found mounted but not kept, as after a restart of the node plugin, are fetched from it.
+ * Watches hearthd from the node plugin, on one thread. It holds an idle connection, so it sees the
+ * end of hearthd at once. Then it releases the keeper's descriptors, and calls on volumes that are
+ * not served fail at once instead of hanging. When hearthd is there (again), it fetches the volumes
+ * that are mounted but not kept, as after a restart of the node plugin.
  */
 #ifndef HEARTH_DRIVER_NODE_HEARTHD_WATCH_H
 #define HEARTH_DRIVER_NODE_HEARTHD_WATCH_H
@@ -21,6 +21,11 @@ Watch *watch_new(const char *socket_path, NodeMounter *mounter, Keeper *keeper, 
 /* Stops and joins the thread. */
 void watch_free(Watch *watch);
 
+/*
+ * The name under which a served volume is held (common/busy.h); the caller's. It is the volume's,
+ * but all volumes that hearthd serves for one dataset are held as one.
+ */
+char *watch_busy_name(const char *volume);
 /* Fetches a volume that is not kept completely. FALSE with hearthd's error, NOT_FOUND among them.
  */
 gboolean watch_fetch(Keeper *keeper, HearthdLink *link, const char *volume, GError **error);

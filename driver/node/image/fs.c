@@ -26,7 +26,7 @@ static gboolean is_wanted(const char *found, const char *wanted)
 }
 
 static gboolean refuse_content(const LoopDevice *device, const BlockContent *content,
-                               const ImageUse *use, GError **error)
+                               const VolumeUse *use, GError **error)
 {
     if (content->type && use->fs_type)
         g_set_error(
@@ -47,7 +47,7 @@ static gboolean refuse_content(const LoopDevice *device, const BlockContent *con
 }
 
 /* What is to be mounted, the caller's; NULL with the error for what cannot be. */
-static char *type_of(const LoopDevice *device, const BlockContent *content, const ImageUse *use,
+static char *type_of(const LoopDevice *device, const BlockContent *content, const VolumeUse *use,
                      GError **error)
 {
     static const char *const known[] = {"ext4", "xfs"};
@@ -59,14 +59,14 @@ static char *type_of(const LoopDevice *device, const BlockContent *content, cons
     return NULL;
 }
 
-static gboolean format(Staging *s, const ImagePlace *place, const LoopDevice *device,
-                       const ImageUse *use, const char *type, Deadline deadline, GError **error)
+static gboolean format(Staging *s, const ImagePaths *paths, const LoopDevice *device,
+                       const VolumeUse *use, const char *type, Deadline deadline, GError **error)
 {
     NodeBlock *b = s->block;
-    return b->ops->set_note(b, place->file, NOTE, TRUE, left_ms(deadline, G_MAXINT64), error) &&
+    return b->ops->set_note(b, paths->file, NOTE, TRUE, left_ms(deadline, G_MAXINT64), error) &&
            b->ops->make(b, device->number, type, use->mkfs_options, left_ms(deadline, G_MAXINT64),
                         error) &&
-           b->ops->set_note(b, place->file, NOTE, FALSE, left_ms(deadline, G_MAXINT64), error);
+           b->ops->set_note(b, paths->file, NOTE, FALSE, left_ms(deadline, G_MAXINT64), error);
 }
 
 /* Whether a formatting that was begun has come to its end, as rule 2 says. */
@@ -85,8 +85,8 @@ static gboolean is_complete(Staging *s, const LoopDevice *device, const BlockCon
 }
 
 /* Makes sure that there is a file system, whole and checked. Its type, the caller's, or NULL. */
-static char *prepare(Staging *s, const ImagePlace *place, const LoopDevice *device,
-                     const ImageUse *use, uint64_t *fs_bytes, Deadline deadline, GError **error)
+static char *prepare(Staging *s, const ImagePaths *paths, const LoopDevice *device,
+                     const VolumeUse *use, uint64_t *fs_bytes, Deadline deadline, GError **error)
 {
     NodeBlock *b = s->block;
     g_auto(BlockContent) content = {0};
@@ -96,11 +96,11 @@ static char *prepare(Staging *s, const ImagePlace *place, const LoopDevice *devi
         return NULL;
     if (device->read_only)
         return type_of(device, &content, use, error);
-    if (!b->ops->has_note(b, place->file, NOTE, left_ms(deadline, G_MAXINT64), &begun, error))
+    if (!b->ops->has_note(b, paths->file, NOTE, left_ms(deadline, G_MAXINT64), &begun, error))
         return NULL;
     *fs_bytes = device->bytes;
     if (content.blank || (begun && !content.type))
-        return format(s, place, device, use, wanted, deadline, error) ? g_strdup(wanted) : NULL;
+        return format(s, paths, device, use, wanted, deadline, error) ? g_strdup(wanted) : NULL;
     g_autofree char *type = type_of(device, &content, use, error);
     if (!type)
         return NULL;
@@ -108,9 +108,9 @@ static char *prepare(Staging *s, const ImagePlace *place, const LoopDevice *devi
         gboolean complete;
         if (!is_complete(s, device, &content, type, &complete, deadline, error))
             return NULL;
-        gboolean fine = complete ? b->ops->set_note(b, place->file, NOTE, FALSE,
+        gboolean fine = complete ? b->ops->set_note(b, paths->file, NOTE, FALSE,
                                                     left_ms(deadline, G_MAXINT64), error)
-                                 : format(s, place, device, use, type, deadline, error);
+                                 : format(s, paths, device, use, type, deadline, error);
         return fine ? g_steal_pointer(&type) : NULL;
     }
     if (!b->ops->check(b, device->number, type, FALSE, left_ms(deadline, G_MAXINT64), error))
@@ -119,11 +119,11 @@ static char *prepare(Staging *s, const ImagePlace *place, const LoopDevice *devi
     return g_steal_pointer(&type);
 }
 
-int image_fs_mount(Staging *s, const ImagePlace *place, const LoopDevice *device,
-                   const ImageUse *use, char **grow, Deadline deadline, GError **error)
+int image_fs_mount(Staging *s, const ImagePaths *paths, const LoopDevice *device,
+                   const VolumeUse *use, char **grow, Deadline deadline, GError **error)
 {
     uint64_t fs_bytes = device->bytes;
-    g_autofree char *type = prepare(s, place, device, use, &fs_bytes, deadline, error);
+    g_autofree char *type = prepare(s, paths, device, use, &fs_bytes, deadline, error);
     if (!type)
         return -1;
     if (!device->read_only && fs_bytes + IMAGE_LEFT_OVER_BYTES <= device->bytes) {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is mounted of an image's loop device, and whose it is.
+ * The names of an image's parts, the mounts of its loop device, and to which volume a mount
+ * belongs.
  *
- * A file system has the device's number, and keeps the device from being another's. A published
- * device has not: its node can be bound while the device is gone, or is another volume's by now. So
- * whose a publication is stands in a note on the file below it (block.h). Without one - earlier
- * releases made none, and not every file system takes them - the device decides.
+ * A file system has the device's number, and keeps the device from going to another volume. A
+ * published device does not: its node can be bound while the device is gone, or belongs to another
+ * volume by now. So the owner of a publication is in a note on the file below it (block.h). Without
+ * a note - earlier releases made none, and not every file system takes them - the device decides.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,27 @@
 #include "driver/node/mount/kubelet_paths.h"
 
 #define LOOP_MAJOR_NUMBER 7
+/* Of a hash that is a name. */
+#define HASH_DIGITS 32
+
+void image_paths_clear(ImagePaths *paths)
+{
+    g_free(paths->dir);
+    g_free(paths->file);
+    g_free(paths->tag);
+}
+
+void image_paths_of(const Staging *s, const char *volume, ImagePaths *paths)
+{
+    g_autofree char *hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, volume, -1);
+    hash[HASH_DIGITS] = '\0';
+    paths->dir = g_build_filename(s->device_dir, hash, NULL);
+    paths->file = g_build_filename(paths->dir, "image", NULL);
+    /* Of the path too: a machine may be several nodes. */
+    g_autofree char *tag = g_compute_checksum_for_string(G_CHECKSUM_SHA256, paths->dir, -1);
+    tag[HASH_DIGITS] = '\0';
+    paths->tag = g_strconcat(MOUNT_SOURCE_PREFIX, tag, NULL);
+}
 
 gboolean image_is_fs_on(const MountEntry *entry, int number)
 {
@@ -44,8 +66,8 @@ gboolean image_is_published(Staging *s, const MountEntry *entry, const char *tag
 {
     if (image_bound_device(entry) != number || kubelet_is_device_bind(entry->target))
         return FALSE;
-    g_autofree char *whose = s->block->ops->file_tag(s->block, entry->target);
-    return !whose || strcmp(whose, tag) == 0;
+    g_autofree char *owner = s->block->ops->file_tag(s->block, entry->target);
+    return !owner || strcmp(owner, tag) == 0;
 }
 
 const MountEntry *image_find_publication(Staging *s, const GPtrArray *table, const char *tag,
@@ -67,22 +89,22 @@ const MountEntry *image_find_use(Staging *s, const GPtrArray *table, const char 
     return fs ? fs : image_find_publication(s, table, tag, number, NULL);
 }
 
-gboolean image_is_mount_of(Staging *s, const MountEntry *entry, const char *volume)
+gboolean image_owns(Staging *s, const MountEntry *entry, const char *volume)
 {
     LoopDevice device;
     if (!s->block || (major(entry->dev) != LOOP_MAJOR_NUMBER && image_bound_device(entry) < 0))
         return FALSE;
-    g_auto(ImagePlace) place = {0};
-    image_place_of(s, volume, &place);
-    g_autofree char *whose =
+    g_auto(ImagePaths) paths = {0};
+    image_paths_of(s, volume, &paths);
+    g_autofree char *owner =
         image_bound_device(entry) < 0 ? NULL : s->block->ops->file_tag(s->block, entry->target);
-    if (whose)
-        return strcmp(whose, place.tag) == 0;
-    return s->block->ops->loop_find(s->block, place.tag, &device, NULL) && device.number >= 0 &&
+    if (owner)
+        return strcmp(owner, paths.tag) == 0;
+    return s->block->ops->loop_find(s->block, paths.tag, &device, NULL) && device.number >= 0 &&
            (image_is_fs_on(entry, device.number) || image_bound_device(entry) == device.number);
 }
 
-/* Whether a publication at `target` is the volume's, or nobody's, and its device is not there. */
+/* Whether a publication is the volume's, or has no known owner, and its device is gone. */
 static gboolean is_lost(Staging *s, const MountEntry *entry, const char *tag, gboolean *lost,
                         GError **error)
 {
@@ -93,24 +115,25 @@ static gboolean is_lost(Staging *s, const MountEntry *entry, const char *tag, gb
         return TRUE;
     if (!s->block->ops->loop_find(s->block, tag, &device, error))
         return FALSE;
-    g_autofree char *whose = s->block->ops->file_tag(s->block, entry->target);
-    *lost = whose ? strcmp(whose, tag) == 0 && device.number != number
+    g_autofree char *owner = s->block->ops->file_tag(s->block, entry->target);
+    *lost = owner ? strcmp(owner, tag) == 0 && device.number != number
                   : s->block->ops->loop_is_free(s->block, number);
     return TRUE;
 }
 
-gboolean image_clear_lost(Staging *s, const char *volume, const char *target, gint64 timeout_ms,
+gboolean image_clear_lost(Staging *s, const char *volume, const char *target, Deadline deadline,
                           GError **error)
 {
     gboolean lost = FALSE;
     if (!s->block)
         return TRUE;
-    g_auto(ImagePlace) place = {0};
-    image_place_of(s, volume, &place);
-    g_autoptr(GPtrArray) table = staging_list(s, error);
+    g_auto(ImagePaths) paths = {0};
+    image_paths_of(s, volume, &paths);
+    g_autoptr(GPtrArray) table = served_list(s, error);
     const MountEntry *entry = table ? mount_find(table, target) : NULL;
-    if (!table || (entry && !is_lost(s, entry, place.tag, &lost, error)))
+    if (!table || (entry && !is_lost(s, entry, paths.tag, &lost, error)))
         return FALSE;
-    /* Lazily: whoever has the node open has nothing of the volume. */
-    return !lost || s->mounter->ops->unmount(s->mounter, target, TRUE, timeout_ms, error);
+    /* Lazily: a process that has the node open has nothing of the volume. */
+    return !lost ||
+           s->mounter->ops->unmount(s->mounter, target, TRUE, left_ms(deadline, G_MAXINT64), error);
 }

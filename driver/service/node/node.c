@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each handler checks its request, reads it into a NodeCall with the kind of the volume
+ * (driver/node/served/kind.h), and calls driver/node/staging.h. What differs between kinds is in
+ * that table, not here.
+ */
 #include "driver/service/node/node.h"
 #include <string.h>
 #include <sys/mount.h>
 #include "proto/wire.h"
+#include "proto/wire_keys.h"
 #include "csi.pb-c.h"
 #include "driver/node/dataset/dataset.h"
 #include "driver/node/hearthd/hearthd.h"
 #include "driver/node/image/image.h"
 #include "driver/node/hearthd/spec.h"
 #include "driver/node/staging.h"
-#include "driver/service/capability.h"
-#include "driver/service/node/image.h"
+#include "driver/service/node/context.h"
 #include "driver/service/node/stats.h"
+#include "driver/service/node/use.h"
 #include "driver/volume/topology.h"
 #include "driver/service/node/settings.h"
 #include "driver/volume/attributes.h"
@@ -101,10 +107,9 @@ NodeService *node_service_new(const NodeServiceConfig *config, GError **error)
         g_autofree char *device_dir = mount_canonical_dir(config->device_dir);
         g_autoptr(NodeLayers) own =
             layers ? NULL : node_layers_new(block, device_dir, config->dataset_mount);
-        staging_take_images(service->staging, g_steal_pointer(&block), device_dir);
-        staging_take_layers(service->staging,
-                            own ? g_steal_pointer(&own) : g_steal_pointer(&layers),
-                            DATASET_REFRESH_MS);
+        image_init(service->staging, g_steal_pointer(&block), device_dir);
+        dataset_init(service->staging, own ? g_steal_pointer(&own) : g_steal_pointer(&layers),
+                     DATASET_REFRESH_MS);
     }
     return service;
 }
@@ -156,12 +161,12 @@ static gboolean check_foreign_name(const char *id, GError **error)
 {
     if (!wire_is_own_name(id))
         return TRUE;
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                "volume_id %s: names that begin with \"" WIRE_DATASET_PREFIX
-                "\" or \"" WIRE_WARMUP_PREFIX "\" are Hearth's own; give the PersistentVolume "
-                "another volumeHandle",
-                id);
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                       "volume_id %s: names that begin with \"" WIRE_DATASET_PREFIX
+                       "\" or \"" WIRE_WARMUP_PREFIX
+                       "\" are Hearth's own; give the PersistentVolume "
+                       "another volumeHandle",
+                       id);
 }
 
 /* A path to mount on; its directory must exist. */
@@ -185,8 +190,7 @@ static gboolean cleared_point(const char *given, const char *field, char **path,
 {
     *path = NULL;
     if (!given[0]) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "%s is missing", field);
-        return FALSE;
+        return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, "%s is missing", field);
     }
     g_autoptr(GError) cause = NULL;
     *path = mount_canonical_path(given, field, &cause);
@@ -196,35 +200,46 @@ static gboolean cleared_point(const char *given, const char *field, char **path,
     return FALSE;
 }
 
-/* Checks the capability and turns it into mount attributes; a reader's mode makes it read-only.
- * *context is the caller's. */
-static gboolean parse_capability(const Csi__V1__VolumeCapability *capability, uint64_t *attrs,
-                                 char **context, GError **error)
+/* Finds the volume's kind, and reads how the pod uses it. */
+static gboolean read_use(const NodeService *service, const char *volume,
+                         const Csi__V1__VolumeCapability *capability, GHashTable *context,
+                         const NodeKind **kind, NodeUse *use, GError **error)
 {
-    if (!capability)
-        return invalid(error, "volume_capability is missing");
-    if (capability->access_type_case == CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK)
-        return invalid(error, "block volumes are for type=rbd: set volumeMode: Filesystem");
-    if (capability->access_type_case != CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_MOUNT)
-        return invalid(error, "volume_capability has no access type");
-    if (!capability->access_mode ||
-        capability->access_mode->mode <= CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__UNKNOWN ||
-        capability->access_mode->mode >
-            CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__SINGLE_NODE_MULTI_WRITER)
-        return invalid(error, "volume_capability has no access mode, or one that is not known");
-    const Csi__V1__VolumeCapability__MountVolume *mount = capability->mount;
-    if (!mount_parse_flags(mount ? mount->mount_flags : NULL, mount ? mount->n_mount_flags : 0,
-                           attrs, context, error))
+    VolumeType type;
+    if (!attributes_type(volume, context, &type, error))
         return FALSE;
-    switch (capability->access_mode->mode) {
-    case CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__SINGLE_NODE_READER_ONLY:
-    case CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__MULTI_NODE_READER_ONLY:
-        *attrs |= MOUNT_ATTR_RDONLY;
-        break;
-    default:
-        break;
+    *kind = staging_kind(type, context);
+    const NodeUseRequest request = {.capability = capability,
+                                    .context = context,
+                                    .type = type,
+                                    .kind = *kind,
+                                    .selinux = service->selinux};
+    return node_use_parse(&request, use, error);
+}
+
+/* The spec of a NodeStageVolume, for node_spec_free(); NULL with the error. */
+static json_t *make_spec(const NodeService *service, RpcCall *call,
+                         const Csi__V1__NodeStageVolumeRequest *r, GHashTable *context,
+                         const NodeKind *kind, const NodeUse *use, GError **error)
+{
+    const gboolean read_only = (use->use.attrs & MOUNT_ATTR_RDONLY) != 0;
+    g_autoptr(GHashTable) secrets = CONTEXT_TABLE(r->secrets, r->n_secrets);
+    if (!read_only && attributes_is_snapshot(context)) {
+        invalid(error, "the volume is a snapshot, which cannot be written: use accessModes "
+                       "[ReadOnlyMany], or a volume made from the snapshot");
+        return NULL;
     }
-    return TRUE;
+    json_t *spec = node_spec_new(r->volume_id, context, secrets, service->config_path,
+                                 service->crush_place, read_only, error);
+    if (!spec)
+        return NULL;
+    settings_apply(service->settings, r->volume_id, secrets, time_for(call, CALL_MS), spec);
+    if (use->shared)
+        json_object_set_new(json_object_get(spec, WIRE_KEY_ORIGIN), WIRE_KEY_SHARED, json_true());
+    /* A file system of the volume's own is changed when it is published. */
+    if (use->use.group >= 0 && !kind->on_device)
+        json_object_set_new(spec, WIRE_KEY_MOUNT_GROUP, json_integer((json_int_t)use->use.group));
+    return spec;
 }
 
 static gboolean stage(RpcCall *call, const ProtobufCMessage *request, ProtobufCMessage *response,
@@ -233,48 +248,24 @@ static gboolean stage(RpcCall *call, const ProtobufCMessage *request, ProtobufCM
     NodeService *service = data;
     const Csi__V1__NodeStageVolumeRequest *r = (const void *)request;
     (void)response;
-    g_autofree char *label = NULL;
-    MountOptions options = {0};
-    VolumeType type;
+    const NodeKind *kind;
+    g_auto(NodeUse) use = {0};
     if (!check_volume_id(r->volume_id, error) || !check_foreign_name(r->volume_id, error))
         return FALSE;
     g_autofree char *path = mount_point(r->staging_target_path, "staging_target_path", error);
-    /* Both borrow the request's strings; of a name given twice the last counts, as in protobuf. */
-    g_autoptr(GHashTable) context = g_hash_table_new(g_str_hash, g_str_equal);
-    for (size_t i = 0; i < r->n_volume_context; i++)
-        g_hash_table_replace(context, r->volume_context[i]->key, r->volume_context[i]->value);
-    g_autoptr(NodeImageUse) image = NULL;
-    gint64 group = -1;
-    if (!path || !attributes_type(r->volume_id, context, &type, error) ||
-        !(type == VOLUME_RBD
-              ? (image = node_image_use_new(r->volume_capability, context, service->selinux,
-                                            error)) != NULL
-              : parse_capability(r->volume_capability, &options.attrs, &label, error)) ||
-        !capability_mount_group(r->volume_capability, &group, error))
+    g_autoptr(GHashTable) context = CONTEXT_TABLE(r->volume_context, r->n_volume_context);
+    if (!path ||
+        !read_use(service, r->volume_id, r->volume_capability, context, &kind, &use, error))
         return FALSE;
-    const gboolean read_only =
-        image ? node_image_is_read_only(image) : (options.attrs & MOUNT_ATTR_RDONLY) != 0;
-    if (!read_only && attributes_is_snapshot(context))
-        return invalid(error, "the volume is a snapshot, which cannot be written: use accessModes "
-                              "[ReadOnlyMany], or a volume made from the snapshot");
-    g_autoptr(GHashTable) secrets = g_hash_table_new(g_str_hash, g_str_equal);
-    for (size_t i = 0; i < r->n_secrets; i++)
-        g_hash_table_replace(secrets, r->secrets[i]->key, r->secrets[i]->value);
-    json_t *spec = node_spec_new(r->volume_id, context, secrets, service->config_path,
-                                 service->crush_place, read_only != 0, error);
+    json_t *spec = make_spec(service, call, r, context, kind, &use, error);
     if (!spec)
         return FALSE;
-    settings_apply(service->settings, r->volume_id, secrets, time_for(call, CALL_MS), spec);
-    /* An image's file system is changed when it is published. */
-    if (group >= 0 && !image)
-        json_object_set_new(spec, "mountGroup", json_integer((json_int_t)group));
-    gint64 limit = time_for(call, CALL_MS);
-    options.context = service->selinux ? label : NULL;
-    gboolean staged =
-        image ? node_image_stage(service->staging, r->volume_id, path, spec, image, limit, error)
-        : attributes_is_snapshot(context)
-            ? dataset_stage(service->staging, r->volume_id, path, spec, &options, limit, error)
-            : staging_stage(service->staging, r->volume_id, path, spec, &options, limit, error);
+    const NodeCall staging = {.volume = r->volume_id,
+                              .staged = path,
+                              .spec = spec,
+                              .use = use.use,
+                              .deadline = deadline_in(time_for(call, CALL_MS))};
+    const gboolean staged = staging_stage(service->staging, kind, &staging, error);
     node_spec_free(spec);
     return staged;
 }
@@ -297,44 +288,30 @@ static gboolean publish(RpcCall *call, const ProtobufCMessage *request, Protobuf
     NodeService *service = data;
     const Csi__V1__NodePublishVolumeRequest *r = (const void *)request;
     (void)response;
-    g_autofree char *label = NULL;
-    MountOptions options = {0};
-    VolumeType type;
+    const NodeKind *kind;
+    g_auto(NodeUse) use = {0};
     if (!check_volume_id(r->volume_id, error))
         return FALSE;
     g_autofree char *target = mount_point(r->target_path, "target_path", error);
-    g_autoptr(GHashTable) context = g_hash_table_new(g_str_hash, g_str_equal);
-    for (size_t i = 0; i < r->n_volume_context; i++)
-        g_hash_table_replace(context, r->volume_context[i]->key, r->volume_context[i]->value);
-    g_autoptr(NodeImageUse) image = NULL;
-    gint64 group = -1;
-    if (!target || !attributes_type(r->volume_id, context, &type, error) ||
-        !(type == VOLUME_RBD
-              ? (image = node_image_use_new(r->volume_capability, context, service->selinux,
-                                            error)) != NULL
-              : parse_capability(r->volume_capability, &options.attrs, &label, error)) ||
-        !capability_mount_group(r->volume_capability, &group, error))
+    g_autoptr(GHashTable) context = CONTEXT_TABLE(r->volume_context, r->n_volume_context);
+    if (!target ||
+        !read_use(service, r->volume_id, r->volume_capability, context, &kind, &use, error))
         return FALSE;
-    if (!r->staging_target_path[0]) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                    "staging_target_path is missing: stage volume %s first", r->volume_id);
-        return FALSE;
-    }
+    if (!r->staging_target_path[0])
+        return hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
+                           "staging_target_path is missing: stage volume %s first", r->volume_id);
     g_autofree char *staged = mount_point(r->staging_target_path, "staging_target_path", error);
     if (!staged)
         return FALSE;
     if (strcmp(staged, target) == 0)
         return invalid(error, "target_path and staging_target_path are the same");
-    if (image)
-        return node_image_publish(service->staging, r->volume_id, staged, target, image,
-                                  r->readonly, time_for(call, CALL_MS), error);
-    if (r->readonly)
-        options.attrs |= MOUNT_ATTR_RDONLY;
-    options.context = service->selinux ? label : NULL;
-    gboolean exclusive = r->volume_capability->access_mode->mode ==
-                         CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__SINGLE_NODE_SINGLE_WRITER;
-    return staging_publish(service->staging, r->volume_id, staged, target, &options, exclusive,
-                           group, time_for(call, CALL_MS), error);
+    const NodeCall publishing = {.volume = r->volume_id,
+                                 .staged = staged,
+                                 .target = target,
+                                 .use = use.use,
+                                 .read_only = r->readonly,
+                                 .deadline = deadline_in(time_for(call, CALL_MS))};
+    return staging_publish(service->staging, kind, &publishing, error);
 }
 
 static gboolean unpublish(RpcCall *call, const ProtobufCMessage *request,
@@ -350,13 +327,6 @@ static gboolean unpublish(RpcCall *call, const ProtobufCMessage *request,
                              error);
 }
 
-static gboolean out_of_memory(GError **error)
-{
-    g_set_error_literal(error, HEARTH_ERROR, HEARTH_ERROR_RESOURCE_EXHAUSTED,
-                        "no memory for the response");
-    return FALSE;
-}
-
 static gboolean get_volume_stats(RpcCall *call, const ProtobufCMessage *request,
                                  ProtobufCMessage *response, void *data, GError **error)
 {
@@ -370,12 +340,10 @@ static gboolean get_volume_stats(RpcCall *call, const ProtobufCMessage *request,
     g_autofree char *path = mount_canonical_path(r->volume_path, "volume_path", &cause);
     if (!path) {
         /* Nothing is mounted at a path that cannot be: the volume is not there. */
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "%s", cause->message);
-        return FALSE;
+        return hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "%s", cause->message);
     }
     return node_stats(call, service->staging, r->volume_id, path, time_for(call, STATS_MS),
-                      (void *)response, error) ||
-           (error && !*error && out_of_memory(error));
+                      (void *)response, error);
 }
 
 static gboolean expand_volume(RpcCall *call, const ProtobufCMessage *request,
@@ -387,8 +355,6 @@ static gboolean expand_volume(RpcCall *call, const ProtobufCMessage *request,
     const gint64 required = r->capacity_range ? r->capacity_range->required_bytes : 0;
     const gint64 limit = r->capacity_range ? r->capacity_range->limit_bytes : 0;
     guint64 bytes;
-    gboolean image;
-    struct statvfs st;
     if (!check_volume_id(r->volume_id, error))
         return FALSE;
     if (!r->volume_path[0])
@@ -398,23 +364,12 @@ static gboolean expand_volume(RpcCall *call, const ProtobufCMessage *request,
     g_autoptr(GError) cause = NULL;
     g_autofree char *path = mount_canonical_path(r->volume_path, "volume_path", &cause);
     if (!path) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "%s", cause->message);
-        return FALSE;
+        return hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "%s", cause->message);
     }
-    if (!image_is_staged(service->staging, r->volume_id, &image, error))
+    if (!staging_expand(service->staging, r->volume_id, path, (guint64)required,
+                        time_for(call, CALL_MS), &bytes, error))
         return FALSE;
-    if (image) {
-        if (!image_expand(service->staging, r->volume_id, (guint64)required,
-                          time_for(call, CALL_MS), &bytes, error))
-            return FALSE;
-        out->capacity_bytes = (gint64)bytes;
-        return TRUE;
-    }
-    /* A subvolume's quota changes without the node; there is only its size to tell. */
-    if (!staging_statvfs(service->staging, r->volume_id, path, time_for(call, STATS_MS), &st,
-                         error))
-        return FALSE;
-    out->capacity_bytes = (gint64)(st.f_blocks * (st.f_frsize ? st.f_frsize : st.f_bsize));
+    out->capacity_bytes = (gint64)bytes;
     return TRUE;
 }
 
@@ -430,15 +385,15 @@ static gboolean get_capabilities(RpcCall *call, const ProtobufCMessage *request,
         CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__EXPAND_VOLUME,
     };
     Csi__V1__NodeGetCapabilitiesResponse *out = (void *)response;
-    (void)request, (void)data;
+    (void)request, (void)data, (void)error;
     out->capabilities = rpc_alloc(call, G_N_ELEMENTS(types) * sizeof(*out->capabilities));
     if (!out->capabilities)
-        return out_of_memory(error);
+        return FALSE;
     for (guint i = 0; i < G_N_ELEMENTS(types); i++) {
         Csi__V1__NodeServiceCapability *capability = rpc_alloc(call, sizeof(*capability));
         Csi__V1__NodeServiceCapability__RPC *rpc = rpc_alloc(call, sizeof(*rpc));
         if (!capability || !rpc)
-            return out_of_memory(error);
+            return FALSE;
         csi__v1__node_service_capability__init(capability);
         csi__v1__node_service_capability__rpc__init(rpc);
         rpc->type = types[i];
@@ -469,22 +424,22 @@ static gboolean get_info(RpcCall *call, const ProtobufCMessage *request, Protobu
 {
     const NodeService *service = data;
     Csi__V1__NodeGetInfoResponse *out = (void *)response;
-    (void)request;
+    (void)request, (void)error;
     Csi__V1__Topology *topology = rpc_alloc(call, sizeof(*topology));
     if (!topology)
-        return out_of_memory(error);
+        return FALSE;
     csi__v1__topology__init(topology);
     g_autofree char *node = topology_node_value(service->node_id);
     topology->segments =
         rpc_alloc(call, (1 + g_hash_table_size(service->domains)) * sizeof(*topology->segments));
     if (!topology->segments || !add_segment(call, topology, TOPOLOGY_NODE, node))
-        return out_of_memory(error);
+        return FALSE;
     GHashTableIter iter;
     gpointer key, value;
     g_hash_table_iter_init(&iter, service->domains);
     while (g_hash_table_iter_next(&iter, &key, &value)) {
         if (!add_segment(call, topology, key, value))
-            return out_of_memory(error);
+            return FALSE;
     }
     out->node_id = service->node_id;
     out->accessible_topology = topology;

@@ -2,7 +2,6 @@
 #include "driver/service/node/stats.h"
 #include "driver/service/node/condition.h"
 #include "driver/node/health.h"
-#include "driver/node/image/image.h"
 
 static Csi__V1__VolumeUsage *usage(RpcCall *call, Csi__V1__VolumeUsage__Unit unit, guint64 total,
                                    guint64 free, guint64 available, guint64 block)
@@ -24,8 +23,9 @@ static Csi__V1__VolumeUsage *usage(RpcCall *call, Csi__V1__VolumeUsage__Unit uni
     return u;
 }
 
-/* Of a device only its size is known. Of a volume that does not answer nothing is, and what is not
- * set is not known; kubelet takes the condition only from an answer with a usage. */
+/* The usage of a device, of which only the size is known, or of a volume that does not answer, of
+ * which nothing is known: fields that are not set. kubelet reads the condition only from an answer
+ * with a usage. */
 static Csi__V1__VolumeUsage *bytes_only(RpcCall *call, guint64 total)
 {
     Csi__V1__VolumeUsage *u = rpc_alloc(call, sizeof(*u));
@@ -40,27 +40,24 @@ static Csi__V1__VolumeUsage *bytes_only(RpcCall *call, guint64 total)
 gboolean node_stats(RpcCall *call, Staging *staging, const char *volume, const char *path,
                     gint64 timeout_ms, Csi__V1__NodeGetVolumeStatsResponse *out, GError **error)
 {
-    gboolean is_device;
-    guint64 device_bytes = 0;
-    struct statvfs st = {0};
-    g_autofree char *ill = NULL;
-    if (!image_device_bytes(staging, volume, path, &is_device, &device_bytes, error) ||
-        !health_look(staging, volume, path, is_device, timeout_ms, &st, &ill, error))
+    g_auto(HealthReport) report = {0};
+    if (!health_check(staging, volume, path, timeout_ms, &report, error))
         return FALSE;
     out->usage = rpc_alloc(call, 2 * sizeof(*out->usage));
-    out->volume_condition = condition_new(call, ill, "the volume is mounted and answers");
+    out->volume_condition = condition_new(call, report.fault, "the volume is mounted and answers");
     if (!out->usage || !out->volume_condition)
         return FALSE;
-    if (is_device || ill) {
-        out->usage[0] = bytes_only(call, device_bytes);
+    if (report.device || report.fault) {
+        out->usage[0] = bytes_only(call, report.bytes);
         out->n_usage = out->usage[0] ? 1 : 0;
         return out->n_usage == 1;
     }
-    guint64 block = st.f_frsize ? st.f_frsize : st.f_bsize;
-    out->usage[0] = usage(call, CSI__V1__VOLUME_USAGE__UNIT__BYTES, st.f_blocks, st.f_bfree,
-                          st.f_bavail, block);
+    const struct statvfs *st = &report.st;
+    guint64 block = st->f_frsize ? st->f_frsize : st->f_bsize;
+    out->usage[0] = usage(call, CSI__V1__VOLUME_USAGE__UNIT__BYTES, st->f_blocks, st->f_bfree,
+                          st->f_bavail, block);
     out->usage[1] =
-        usage(call, CSI__V1__VOLUME_USAGE__UNIT__INODES, st.f_files, st.f_ffree, st.f_favail, 1);
+        usage(call, CSI__V1__VOLUME_USAGE__UNIT__INODES, st->f_files, st->f_ffree, st->f_favail, 1);
     out->n_usage = out->usage[0] && out->usage[1] ? 2 : 0;
     return out->n_usage == 2;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/node/staging.h"
+#include "driver/node/served/served.h"
 #include "driver/node/hearthd/hearthd.h"
 #include "driver/node/hearthd/spec.h"
 #include "tests/unit/driver/node/world.h"
@@ -44,8 +45,12 @@ static gboolean stage_as(Fixture *f, const char *volume, const char *root, const
 {
     json_t *spec = spec_for(volume, root, key, FALSE);
     g_clear_error(&f->error);
-    const MountOptions options = {.attrs = ATTRS, .context = f->context};
-    gboolean done = staging_stage(f->staging, volume, path, spec, &options, LIMIT_MS, &f->error);
+    const NodeCall call = {.volume = volume,
+                           .staged = path,
+                           .spec = spec,
+                           .use = {.attrs = ATTRS, .context = f->context, .group = -1},
+                           .deadline = deadline_in(LIMIT_MS)};
+    gboolean done = staging_stage(f->staging, &live_kind, &call, &f->error);
     node_spec_free(spec);
     ck_assert(done == (f->error == NULL));
     return done;
@@ -62,22 +67,29 @@ static gboolean unstage(Fixture *f)
     return staging_unstage(f->staging, "v", f->staged, LIMIT_MS, &f->error);
 }
 
+static gboolean publish_with(Fixture *f, const char *target, const VolumeUse *use)
+{
+    const NodeCall call = {.volume = "v",
+                           .staged = f->staged,
+                           .target = target,
+                           .use = *use,
+                           .deadline = deadline_in(LIMIT_MS)};
+    g_clear_error(&f->error);
+    return staging_publish(f->staging, &live_kind, &call, &f->error);
+}
+
 static gboolean publish_at(Fixture *f, const char *target, uint64_t attrs, gboolean exclusive)
 {
-    g_clear_error(&f->error);
-    const MountOptions options = {.attrs = attrs, .context = f->context};
-    gboolean done = staging_publish(f->staging, "v", f->staged, target, &options, exclusive, -1,
-                                    LIMIT_MS, &f->error);
+    const VolumeUse use = {
+        .attrs = attrs, .context = f->context, .group = -1, .exclusive = exclusive};
+    gboolean done = publish_with(f, target, &use);
     ck_assert(done == (f->error == NULL));
     return done;
 }
 
 static gboolean publish_for(Fixture *f, const char *target, gint64 group)
 {
-    g_clear_error(&f->error);
-    const MountOptions options = {.attrs = ATTRS};
-    return staging_publish(f->staging, "v", f->staged, target, &options, FALSE, group, LIMIT_MS,
-                           &f->error);
+    return publish_with(f, target, &(VolumeUse){.attrs = ATTRS, .group = group});
 }
 
 /* The group hearthd was told last, -1 for none. */
@@ -264,11 +276,14 @@ START_TEST(a_hearthd_of_before_is_not_told_where_the_node_is)
     for (guint i = 0; i < G_N_ELEMENTS(fields); i++) {
         Fixture f = setup();
         json_t *spec = spec_for("v", "/v", "key", FALSE);
-        const MountOptions options = {.attrs = ATTRS};
+        const NodeCall call = {.volume = "v",
+                               .staged = f.staged,
+                               .spec = spec,
+                               .use = {.attrs = ATTRS, .group = -1},
+                               .deadline = deadline_in(LIMIT_MS)};
         json_object_set_new(json_object_get(spec, "origin"), fields[i], json_string("zone=a"));
         f.world->unknown = fields[i];
-        gboolean staged =
-            staging_stage(f.staging, "v", f.staged, spec, &options, LIMIT_MS, &f.error);
+        gboolean staged = staging_stage(f.staging, &live_kind, &call, &f.error);
         ck_assert_int_eq(staged, i == 0); /* without the others Ceph's clients would not be right */
         if (!staged)
             ck_assert_ptr_nonnull(strstr(f.error->message, "unknown field 'cephConf'"));

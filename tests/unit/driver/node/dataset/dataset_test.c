@@ -2,6 +2,8 @@
 #include "driver/node/dataset/dataset.h"
 #include "driver/node/hearthd/hearthd.h"
 #include "driver/node/hearthd/spec.h"
+#include "driver/node/image/image.h"
+#include "driver/node/staging.h"
 #include "tests/unit/driver/node/fake_block.h"
 #include "tests/unit/driver/node/fake_layers.h"
 
@@ -24,8 +26,8 @@ typedef struct Fixture {
 static void start_refreshing(Fixture *f, unsigned refresh_ms)
 {
     f->staging = staging_new(&f->world->base, f->world->socket_path);
-    staging_take_images(f->staging, &f->block->base, f->devices);
-    staging_take_layers(f->staging, &f->layers->base, refresh_ms);
+    image_init(f->staging, &f->block->base, f->devices);
+    dataset_init(f->staging, &f->layers->base, refresh_ms);
 }
 
 static void start_staging(Fixture *f)
@@ -67,8 +69,12 @@ static gboolean stage_with(Fixture *f, const char *volume, const char *root, con
     if (f->group >= 0)
         json_object_set_new(spec, "mountGroup", json_integer(f->group));
     g_clear_error(&f->error);
-    const MountOptions options = {.attrs = ATTRS, .context = f->context};
-    gboolean done = dataset_stage(f->staging, volume, path, spec, &options, LIMIT_MS, &f->error);
+    const NodeCall call = {.volume = volume,
+                           .staged = path,
+                           .spec = spec,
+                           .use = {.attrs = ATTRS, .context = f->context, .group = f->group},
+                           .deadline = deadline_in(LIMIT_MS)};
+    gboolean done = staging_stage(f->staging, &dataset_kind, &call, &f->error);
     node_spec_free(spec);
     ck_assert(done == (f->error == NULL));
     return done;
@@ -98,9 +104,12 @@ static gboolean unstage(Fixture *f)
 static gboolean publish_for(Fixture *f, const char *target, gint64 group)
 {
     g_clear_error(&f->error);
-    const MountOptions options = {.attrs = ATTRS, .context = f->context};
-    return staging_publish(f->staging, "v", f->staged, target, &options, FALSE, group, LIMIT_MS,
-                           &f->error);
+    const NodeCall call = {.volume = "v",
+                           .staged = f->staged,
+                           .target = target,
+                           .use = {.attrs = ATTRS, .context = f->context, .group = group},
+                           .deadline = deadline_in(LIMIT_MS)};
+    return staging_publish(f->staging, &dataset_kind, &call, &f->error);
 }
 
 static gboolean publish(Fixture *f)

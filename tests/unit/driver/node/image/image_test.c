@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/node/image/image.h"
+#include "driver/node/served/served.h"
+#include "driver/node/staging.h"
 #include "tests/unit/driver/node/fake_block.h"
 
 #define ATTRS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
@@ -10,7 +12,7 @@ typedef struct Fixture {
     FakeBlock *block;
     Staging *staging;
     char *devices, *staged, *target;
-    ImageUse use;
+    VolumeUse use;
     GError *error;
 } Fixture;
 
@@ -22,8 +24,8 @@ static Fixture setup_as(gboolean block)
     f.devices = world_path(f.world, "devices");
     f.staged = world_path(f.world, "staged");
     f.target = world_path(f.world, "target");
-    f.use = (ImageUse){.block = block, .attrs = ATTRS};
-    staging_take_images(f.staging, &f.block->base, f.devices);
+    f.use = (VolumeUse){.block = block, .attrs = ATTRS, .group = -1};
+    image_init(f.staging, &f.block->base, f.devices);
     return f;
 }
 
@@ -49,7 +51,12 @@ static gboolean stage(Fixture *f)
                              "type", "rbd", "pool", "p", "image", "i", "userKey", "key", "cache", 1,
                              "readOnly", (f->use.attrs & MOUNT_ATTR_RDONLY) != 0);
     g_clear_error(&f->error);
-    gboolean done = image_stage(f->staging, "v", f->staged, spec, &f->use, LIMIT_MS, &f->error);
+    const NodeCall call = {.volume = "v",
+                           .staged = f->staged,
+                           .spec = spec,
+                           .use = f->use,
+                           .deadline = deadline_in(LIMIT_MS)};
+    gboolean done = staging_stage(f->staging, &image_kind, &call, &f->error);
     node_spec_free(spec);
     ck_assert(done == (f->error == NULL));
     return done;
@@ -58,8 +65,14 @@ static gboolean stage(Fixture *f)
 static gboolean publish_at(Fixture *f, const char *target, uint64_t attrs, gboolean exclusive)
 {
     g_clear_error(&f->error);
-    gboolean done = image_publish(f->staging, "v", f->staged, target, &f->use, attrs, exclusive,
-                                  LIMIT_MS, &f->error);
+    NodeCall call = {.volume = "v",
+                     .staged = f->staged,
+                     .target = target,
+                     .use = f->use,
+                     .read_only = (attrs & MOUNT_ATTR_RDONLY) != 0,
+                     .deadline = deadline_in(LIMIT_MS)};
+    call.use.exclusive = exclusive;
+    gboolean done = staging_publish(f->staging, &image_kind, &call, &f->error);
     ck_assert(done == (f->error == NULL));
     return done;
 }
@@ -656,11 +669,15 @@ START_TEST(nothing_is_asked_of_images_for_what_is_none)
     json_t *spec =
         json_pack("{s:s, s:{s:s, s:s, s:s}, s:b, s:b}", "volume", "c", "origin", "type", "cephfs",
                   "rootPath", "/c", "userKey", "key", "cache", 1, "readOnly", 0);
-    const MountOptions options = {.attrs = ATTRS};
-    must(staging_stage(f.staging, "c", f.staged, spec, &options, LIMIT_MS, &f.error));
+    const NodeCall call = {.volume = "c",
+                           .staged = f.staged,
+                           .target = f.target,
+                           .spec = spec,
+                           .use = {.attrs = ATTRS, .group = -1},
+                           .deadline = deadline_in(LIMIT_MS)};
+    must(staging_stage(f.staging, &live_kind, &call, &f.error));
+    must(staging_publish(f.staging, &live_kind, &call, &f.error));
     node_spec_free(spec);
-    must(staging_publish(f.staging, "c", f.staged, f.target, &options, FALSE, -1, LIMIT_MS,
-                         &f.error));
     must(staging_unpublish(f.staging, "c", f.target, LIMIT_MS, &f.error));
     must(staging_unstage(f.staging, "c", f.staged, LIMIT_MS, &f.error));
     ck_assert_uint_eq(f.block->finds, 0);
@@ -673,7 +690,7 @@ START_TEST(pod_keeps_the_root_that_it_has_changed)
 {
     Fixture f = setup();
     const gid_t group = getgid();
-    f.use.group = &group;
+    f.use.group = group;
     must(stage_and_publish(&f));
     ck_assert_int_eq(chmod(f.staged, 0700), 0);
     must(publish(&f));
@@ -688,15 +705,17 @@ START_TEST(growth_reaches_device_and_file_system)
 {
     Fixture f = setup();
     guint64 bytes = 0;
-    ck_assert(!image_expand(f.staging, "v", 1, LIMIT_MS, &bytes, &f.error));
+    ck_assert(!image_kind.expand(f.staging, "v", 1, deadline_in(LIMIT_MS), &bytes, &f.error));
     ck_assert(g_error_matches(f.error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION));
     must(stage(&f));
     g_clear_error(&f.error);
     f.world->image_bytes = 2ULL * FAKE_BYTES;
-    must(image_expand(f.staging, "v", 2ULL * FAKE_BYTES, LIMIT_MS, &bytes, &f.error));
+    must(image_kind.expand(f.staging, "v", 2ULL * FAKE_BYTES, deadline_in(LIMIT_MS), &bytes,
+                           &f.error));
     ck_assert_uint_eq(bytes, 2ULL * FAKE_BYTES);
     ck_assert_uint_eq(f.block->grown, 1);
-    ck_assert(!image_expand(f.staging, "v", 3ULL * FAKE_BYTES, LIMIT_MS, &bytes, &f.error));
+    ck_assert(!image_kind.expand(f.staging, "v", 3ULL * FAKE_BYTES, deadline_in(LIMIT_MS), &bytes,
+                                 &f.error));
     ck_assert(g_error_matches(f.error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION));
     must(unstage(&f));
     /* Grown while nobody had it. */
@@ -719,12 +738,13 @@ START_TEST(what_has_grown_at_its_staging_is_expanded)
     ck_assert_uint_eq(f.block->fs_bytes, FAKE_BYTES);
     f.world->image_bytes = FAKE_BYTES;
     g_clear_error(&f.error);
-    must(image_expand(f.staging, "v", FAKE_BYTES, LIMIT_MS, &bytes, &f.error));
+    must(image_kind.expand(f.staging, "v", FAKE_BYTES, deadline_in(LIMIT_MS), &bytes, &f.error));
     ck_assert_uint_eq(f.block->grown, 1);
     /* Something is left to grow. */
     f.world->image_bytes = 2ULL * FAKE_BYTES;
-    must_fail(image_expand(f.staging, "v", FAKE_BYTES, LIMIT_MS, &bytes, &f.error),
-              HEARTH_ERROR_FAILED_PRECONDITION);
+    must_fail(
+        image_kind.expand(f.staging, "v", FAKE_BYTES, deadline_in(LIMIT_MS), &bytes, &f.error),
+        HEARTH_ERROR_FAILED_PRECONDITION);
     teardown(&f);
 }
 END_TEST
