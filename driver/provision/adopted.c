@@ -12,71 +12,12 @@
 #define UUID_LENGTH 36
 #define TEMPORARY "-temp" /* what ceph-csi clones an image through */
 
-static gboolean find(Work *w, JournalKind kind, const char *handle, JournalEntry **entry,
-                     GError **error)
+gboolean adopted_find(Work *w, JournalKind kind, const char *handle, JournalEntry **entry,
+                      GError **error)
 {
     *entry = NULL;
     return !w->ops->journal_find ||
            w->ops->journal_find(w->session, kind, handle, entry, w->deadline_us, error);
-}
-
-VolumeRecord *adopted_record(const VolumeId *id)
-{
-    VolumeRecord *record = g_new0(VolumeRecord, 1);
-    record->request_name = g_strdup(id->name);
-    record->group = g_strdup(id->group ? id->group : "");
-    record->params = json_object();
-    record->changes = json_object();
-    return record;
-}
-
-static gboolean may_delete(const JournalEntry *entry, const char *what, GError **error)
-{
-    const char *why = entry->encrypted ? "is encrypted, and its key in the KMS goes with it"
-                      : entry->shows_snapshot
-                          ? "shows a snapshot, which ceph-csi counts references to"
-                      : entry->shown ? "is shown by volumes of ceph-csi, or was, which it counts"
-                                     : NULL;
-    return !why ||
-           hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
-                       "%s %s of ceph-csi %s: delete it by ceph-csi", what, entry->name, why);
-}
-
-/* What the journal does not name is not there, or somebody else's. */
-static gboolean check_gone(Work *w, GError **error)
-{
-    g_autoptr(BackendVolume) foreign = NULL;
-    if (!work_find_volume(w, &foreign, error))
-        return FALSE;
-    if (foreign)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                    "volume %s (%s) is not in ceph-csi's journal, so it is not known whose it is; "
-                    "remove it by hand if its data is not needed",
-                    w->id->name, foreign->path);
-    return foreign == NULL;
-}
-
-gboolean adopted_delete(Work *w, GError **error)
-{
-    g_autoptr(JournalEntry) entry = NULL;
-    if (!find(w, JOURNAL_VOLUME, w->id->handle, &entry, error))
-        return FALSE;
-    if (!entry)
-        return check_gone(w, error);
-    if (!may_delete(entry, "volume", error))
-        return FALSE;
-    VolumeId id = *w->id;
-    Work of = *w;
-    of.id = &id;
-    id.name = entry->name;
-    if (!work_remove_volume(&of, error))
-        return FALSE;
-    g_autofree char *temporary = g_strconcat(entry->name, TEMPORARY, NULL);
-    id.name = temporary;
-    return (id.type != VOLUME_RBD ||
-            w->ops->volume_remove(w->session, &id, FALSE, w->deadline_us, error)) &&
-           w->ops->journal_forget(w->session, JOURNAL_VOLUME, w->id->handle, entry, w->deadline_us,
-                                  error);
 }
 
 /* The handle of what has this name, beside `handle`; NULL when it ends with no UUID. */
@@ -97,14 +38,14 @@ gboolean adopted_keeps_snapshot(Work *w, const char *snapshot, gboolean *keeps, 
 {
     g_autofree char *handle = handle_beside(w->id->handle, snapshot);
     g_autoptr(JournalEntry) entry = NULL;
-    if (handle && !find(w, JOURNAL_SNAPSHOT, handle, &entry, error))
+    if (handle && !adopted_find(w, JOURNAL_SNAPSHOT, handle, &entry, error))
         return FALSE;
     *keeps = entry && g_strcmp0(entry->source, w->id->name) == 0;
     return TRUE;
 }
 
 /* ceph-csi's snapshot of an image is an image with a snapshot, both of its name. */
-static VolumeId data_of(const VolumeId *snapshot, const JournalEntry *entry)
+VolumeId adopted_snapshot_data(const VolumeId *snapshot, const JournalEntry *entry)
 {
     VolumeId data = *snapshot;
     data.name = snapshot->type == VOLUME_RBD ? entry->name : entry->source;
@@ -114,7 +55,7 @@ static VolumeId data_of(const VolumeId *snapshot, const JournalEntry *entry)
 static SnapshotRecord *snapshot_record_of(const VolumeId *snapshot, const JournalEntry *entry,
                                           const BackendVolume *volume)
 {
-    const VolumeId data = data_of(snapshot, entry);
+    const VolumeId data = adopted_snapshot_data(snapshot, entry);
     SnapshotRecord *record = g_new0(SnapshotRecord, 1);
     record->request_name = g_strdup(entry->request_name ? entry->request_name : entry->name);
     record->source_group = g_strdup(data.group ? data.group : "");
@@ -125,13 +66,13 @@ static SnapshotRecord *snapshot_record_of(const VolumeId *snapshot, const Journa
     return record;
 }
 
-gboolean adopted_find_snapshot(Work *w, const VolumeId *snapshot, SnapshotRecord **record,
-                               GError **error)
+static gboolean find_adopted_snapshot(Work *w, const VolumeId *snapshot, SnapshotRecord **record,
+                                      GError **error)
 {
     g_autoptr(JournalEntry) entry = NULL;
     g_autoptr(BackendVolume) volume = NULL;
     *record = NULL;
-    if (!find(w, JOURNAL_SNAPSHOT, snapshot->handle, &entry, error))
+    if (!adopted_find(w, JOURNAL_SNAPSHOT, snapshot->handle, &entry, error))
         return FALSE;
     if (!entry || !entry->source)
         return TRUE;
@@ -140,32 +81,12 @@ gboolean adopted_find_snapshot(Work *w, const VolumeId *snapshot, SnapshotRecord
                            "snapshot %s of ceph-csi is encrypted, which this driver cannot read: "
                            "restore it by ceph-csi",
                            entry->name);
-    VolumeId data = data_of(snapshot, entry);
-    Work of = *w;
-    of.id = &data;
+    VolumeId data = adopted_snapshot_data(snapshot, entry);
+    Work of = work_for(w, &data);
     if (!work_find_volume(&of, &volume, error))
         return FALSE;
     *record = snapshot_record_of(snapshot, entry, volume);
     return TRUE;
-}
-
-gboolean adopted_delete_snapshot(Work *w, const VolumeId *snapshot, GError **error)
-{
-    g_autoptr(JournalEntry) entry = NULL;
-    if (!find(w, JOURNAL_SNAPSHOT, snapshot->handle, &entry, error))
-        return FALSE;
-    if (!entry)
-        return TRUE; /* without it there is no telling of which volume it would be */
-    if (!may_delete(entry, "snapshot", error))
-        return FALSE;
-    VolumeId data = data_of(snapshot, entry);
-    gint64 deadline_us = w->deadline_us;
-    return (!data.name ||
-            w->ops->snapshot_remove(w->session, &data, entry->name, deadline_us, error)) &&
-           (data.type != VOLUME_RBD ||
-            w->ops->volume_remove(w->session, &data, FALSE, deadline_us, error)) &&
-           w->ops->journal_forget(w->session, JOURNAL_SNAPSHOT, snapshot->handle, entry,
-                                  deadline_us, error);
 }
 
 gboolean provision_adopted_known(const Backend *backend, const VolumeId *id, JournalKind kind,
@@ -177,7 +98,7 @@ gboolean provision_adopted_known(const Backend *backend, const VolumeId *id, Jou
     g_autoptr(JournalEntry) entry = NULL;
     *name = NULL;
     gboolean found = work_open(&w, backend, id, secrets, deadline_us, &cause) &&
-                     find(&w, kind, id->handle, &entry, &cause);
+                     adopted_find(&w, kind, id->handle, &entry, &cause);
     if (found && entry)
         *name = g_strdup(entry->name);
     /* A user of images may have no right to the journal of a file system with the pool's number. */
@@ -185,4 +106,11 @@ gboolean provision_adopted_known(const Backend *backend, const VolumeId *id, Jou
         return TRUE;
     g_propagate_error(error, g_steal_pointer(&cause));
     return FALSE;
+}
+
+gboolean adopted_or_own_snapshot(Work *w, const VolumeId *snapshot, SnapshotRecord **record,
+                                 GError **error)
+{
+    return snapshot->handle ? find_adopted_snapshot(w, snapshot, record, error)
+                            : work_find_snapshot(w, snapshot->name, record, error);
 }

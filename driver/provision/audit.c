@@ -98,7 +98,7 @@ typedef struct Audit {
 
 static void free_record(gpointer record)
 {
-    record_free(record);
+    volume_record_free(record);
 }
 
 static void free_snapshot_record(gpointer record)
@@ -176,7 +176,7 @@ static gboolean is_ours(GHashTable *prefixes, const char *name)
 
 static gboolean read_record(Audit *a, const char *key, GError **error)
 {
-    const char *volume = record_key_name(key), *snapshot = snapshot_record_key_name(key);
+    const char *volume = volume_record_key_name(key), *snapshot = snapshot_record_key_name(key);
     if (!volume && !snapshot)
         return TRUE;
     g_autoptr(VolumeId) id = id_of(a, NULL, volume ? volume : NULL);

@@ -83,19 +83,16 @@ static gboolean patience_wait(Patience *p)
 
 static gboolean source_missing(GError **error, const char *source)
 {
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "the source %s does not exist",
-                source);
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "the source %s does not exist", source);
 }
 
 static gboolean check_can(const Work *w, GError **error)
 {
     if (w->ops->volume_copy)
         return TRUE;
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                "volume_content_source: type=%s has no snapshots and clones",
-                volume_type_name(w->id->type));
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                       "volume_content_source: type=%s has no snapshots and clones",
+                       volume_type_name(w->id->type));
 }
 
 static gboolean open_source(const Work *w, const ProvisionRequest *r, Work *source, GError **error)
@@ -112,7 +109,7 @@ gboolean copy_source_size(Work *w, const ProvisionRequest *r, gint64 *bytes, GEr
         return FALSE;
     if (r->from_snapshot) {
         g_autoptr(SnapshotRecord) snapshot = NULL;
-        if (!work_find_any_snapshot(&source, r->from_snapshot, &snapshot, error))
+        if (!adopted_or_own_snapshot(&source, r->from_snapshot, &snapshot, error))
             return FALSE;
         if (!snapshot)
             return source_missing(error, r->source);
@@ -137,7 +134,7 @@ static gboolean begin(Work *w, const ProvisionRequest *r, GError **error)
         return FALSE;
     if (r->from_snapshot) {
         g_autoptr(SnapshotRecord) snapshot = NULL;
-        if (!work_find_any_snapshot(&source, r->from_snapshot, &snapshot, error))
+        if (!adopted_or_own_snapshot(&source, r->from_snapshot, &snapshot, error))
             return FALSE;
         if (!snapshot)
             return source_missing(error, r->source);
@@ -182,7 +179,7 @@ gboolean copy_clean(Work *w, const VolumeRecord *record, GError **error)
         if (g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION)) {
             if (patience_wait(&patience))
                 continue;
-            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED, "%s", cause->message);
+            hearth_fail(error, HEARTH_ERROR_ABORTED, "%s", cause->message);
         } else {
             g_propagate_error(error, g_steal_pointer(&cause));
         }
@@ -198,12 +195,11 @@ static gboolean give_up(Work *w, const VolumeRecord *record, const BackendVolume
         !copy_clean(w, record, error))
         return FALSE;
     *spent = TRUE;
-    g_set_error(error, HEARTH_ERROR,
-                failed->no_space ? HEARTH_ERROR_RESOURCE_EXHAUSTED : HEARTH_ERROR_INTERNAL,
-                "copying %s to volume %s failed: %s; what was copied is removed, and the next "
-                "attempt begins anew",
-                record->source, w->id->name, failed->failure);
-    return FALSE;
+    return hearth_fail(
+        error, failed->no_space ? HEARTH_ERROR_RESOURCE_EXHAUSTED : HEARTH_ERROR_INTERNAL,
+        "copying %s to volume %s failed: %s; what was copied is removed, and the next "
+        "attempt begins anew",
+        record->source, w->id->name, failed->failure);
 }
 
 /* To the size of the record; a copy has its source's. */
@@ -252,10 +248,9 @@ gboolean copy_finish(Work *w, const ProvisionRequest *r, const VolumeRecord *rec
                 return FALSE;
             resumed = TRUE;
         } else if (!patience_wait(&patience)) {
-            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
-                        "volume %s is being copied from %s; ask again", w->id->name,
-                        record->source);
-            return FALSE;
+            return hearth_fail(error, HEARTH_ERROR_ABORTED,
+                               "volume %s is being copied from %s; ask again", w->id->name,
+                               record->source);
         }
         g_clear_pointer(volume, backend_volume_free);
         if (!work_find_volume(w, volume, error))

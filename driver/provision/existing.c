@@ -18,27 +18,23 @@ gboolean provision_expand(const Backend *backend, const VolumeId *id, CapacityRa
         !work_open(&w, backend, id, secrets, deadline_us, error) ||
         !work_look(&w, &record, &volume, error))
         return FALSE;
-    if (!w.ops->volume_resize) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                    "type=%s keeps no sizes: the volume can grow as it is",
-                    volume_type_name(id->type));
-        return FALSE;
-    }
-    if (record->backing) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "volume %s is a snapshot itself, for reading only: it cannot grow; make a "
-                    "volume from the snapshot with backingSnapshot: \"false\"",
-                    id->name);
-        return FALSE;
-    }
+    if (!w.ops->volume_resize)
+        return hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
+                           "type=%s keeps no sizes: the volume can grow as it is",
+                           volume_type_name(id->type));
+    if (record->backing)
+        return hearth_fail(
+            error, HEARTH_ERROR_INVALID_ARGUMENT,
+            "volume %s is a snapshot itself, for reading only: it cannot grow; make a "
+            "volume from the snapshot with backingSnapshot: \"false\"",
+            id->name);
     *bytes = volume->bytes;
-    if (range.limit && volume->bytes > range.limit) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_OUT_OF_RANGE,
-                    "volume %s has %" G_GINT64_FORMAT
-                    " bytes, more than limit_bytes %" G_GINT64_FORMAT "; volumes are not shrunk",
-                    id->name, volume->bytes, range.limit);
-        return FALSE;
-    }
+    if (range.limit && volume->bytes > range.limit)
+        return hearth_fail(error, HEARTH_ERROR_OUT_OF_RANGE,
+                           "volume %s has %" G_GINT64_FORMAT
+                           " bytes, more than limit_bytes %" G_GINT64_FORMAT
+                           "; volumes are not shrunk",
+                           id->name, volume->bytes, range.limit);
     if (volume->bytes < range.required) {
         *bytes = wanted;
         if (!w.ops->volume_resize(w.session, id, wanted, deadline_us, error))
@@ -54,21 +50,9 @@ void provision_entry_free(gpointer data)
     if (!entry)
         return;
     volume_id_free(entry->id);
-    record_free(entry->record);
+    volume_record_free(entry->record);
     backend_volume_free(entry->volume);
     g_free(entry);
-}
-
-gint work_compare_names(gconstpointer a, gconstpointer b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-gboolean work_spoils_list(const GError *error)
-{
-    return g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE) ||
-           g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED) ||
-           g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_PERMISSION_DENIED);
 }
 
 /* NULL without an error for what is no complete volume. */
@@ -107,7 +91,7 @@ GPtrArray *provision_list(const Backend *backend, const VolumeId *place, const c
     g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(provision_entry_free);
     *more = FALSE;
     for (guint i = 0; i < keys->len; i++) {
-        const char *name = record_key_name(keys->pdata[i]);
+        const char *name = volume_record_key_name(keys->pdata[i]);
         if (!name || (after && strcmp(name, after) <= 0))
             continue;
         if (list->len == max) {

@@ -12,26 +12,23 @@ static gboolean check_can(const Work *w, GError **error)
 {
     if (w->ops->snapshot_create_group)
         return TRUE;
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                "type=%s has no snapshots of several volumes at one moment; snapshot each on its "
-                "own",
-                volume_type_name(w->id->type));
-    return FALSE;
+    return hearth_fail(
+        error, HEARTH_ERROR_FAILED_PRECONDITION,
+        "type=%s has no snapshots of several volumes at one moment; snapshot each on its "
+        "own",
+        volume_type_name(w->id->type));
 }
 
 static gboolean find_group(Work *w, GroupRecord **record, GError **error)
 {
-    g_autoptr(GError) cause = NULL;
     gsize length;
+    g_autofree char *text = NULL;
     g_autofree char *key = group_record_key(w->id->name);
     *record = NULL;
-    g_autofree char *text = w->ops->record_read(w->session, key, &length, w->deadline_us, &cause);
-    if (!text && work_is_not_found(cause))
-        return TRUE;
-    if (!text) {
-        g_propagate_error(error, g_steal_pointer(&cause));
+    if (!work_read_record(w, key, &text, &length, error))
         return FALSE;
-    }
+    if (!text)
+        return TRUE;
     *record = group_record_decode(w->id->name, text, length, error);
     return *record != NULL;
 }
@@ -57,14 +54,13 @@ static GPtrArray *plan_members(Work *w, const GPtrArray *sources, GError **error
 {
     g_autoptr(GPtrArray) members = group_members_new();
     for (guint i = 0; i < sources->len; i++) {
-        Work of = *w;
-        of.id = sources->pdata[i];
+        Work of = work_for(w, sources->pdata[i]);
         g_autoptr(VolumeRecord) record = NULL;
         g_autoptr(BackendVolume) volume = NULL;
         if (!work_look(&of, &record, &volume, error))
             return NULL;
         if (record->backing) {
-            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+            hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                         "volume %s is the snapshot %s itself; leave it out of the group",
                         of.id->name, record->backing->snapshot);
             return NULL;
@@ -82,9 +78,8 @@ static GPtrArray *plan_members(Work *w, const GPtrArray *sources, GError **error
 
 static gboolean taken(GError **error, const char *what, const char *name)
 {
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
-                "%s %s exists and is not of this request; use another name", what, name);
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_ALREADY_EXISTS,
+                       "%s %s exists and is not of this request; use another name", what, name);
 }
 
 /* Before the record of a new name is written: nobody's snapshots bear the members' names. */
@@ -117,7 +112,7 @@ static gboolean claim_name(Work *w, const char *request_name, const GPtrArray *s
         !find_group(w, record, error))
         return FALSE;
     if (!*record)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
+        hearth_fail(error, HEARTH_ERROR_ABORTED,
                     "group snapshot %s is being deleted by another controller; try again",
                     w->id->name);
     return *record != NULL;
@@ -145,8 +140,7 @@ static gboolean check_same(const Work *w, const GroupRecord *record, const char 
  * one that has gone. */
 static gboolean find_path(Work *w, const VolumeId *id, char **path, GError **error)
 {
-    Work of = *w;
-    of.id = id;
+    Work of = work_for(w, id);
     g_autoptr(BackendVolume) volume = NULL;
     *path = NULL;
     if (!w->ops->snapshot_path)
@@ -302,7 +296,7 @@ static gboolean check_members(const Work *w, const GroupRecord *record, const GP
         same = found;
     }
     if (!same)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                     "snapshot_ids are not those of group snapshot %s, which has %u", w->id->name,
                     record->members->len);
     return same;
@@ -333,11 +327,9 @@ gboolean provision_group_look(const Backend *backend, const VolumeId *group,
         (found &&
          (!check_members(&w, found, snapshots, error) || !count_there(&w, found, &there, error))))
         return FALSE;
-    if (!found || there < found->members->len) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "group snapshot %s does not exist",
-                    group->name);
-        return FALSE;
-    }
+    if (!found || there < found->members->len)
+        return hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "group snapshot %s does not exist",
+                           group->name);
     *record = g_steal_pointer(&found);
     return TRUE;
 }

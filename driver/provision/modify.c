@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changing what may change of a volume. The record is replaced as a whole and only if it is still
- * what was read, so two changes at once both count and a crash leaves one or the other; limits are
- * put in force after it, and again by every repetition.
+ * Mutable parameters of a volume. Its record is replaced as a whole, and only if it is still the
+ * text that was read: two changes at once both count, and a crash leaves the old record or the new
+ * one. Limits are put in force after it, and again by every repeated call.
  */
 #include <string.h>
 #include "driver/provision/internal.h"
@@ -13,34 +13,32 @@
 gboolean modify_check(const Work *w, const json_t *changes, GError **error)
 {
     if (mutable_has_limits(changes) && !w->ops->volume_limit)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "limits: nothing enforces them for type=%s; leave them out",
-                    volume_type_name(w->id->type));
-    else if (json_object_size(changes) > 0 && !w->ops->record_replace)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "volumes of type=%s have no mutable parameters", volume_type_name(w->id->type));
-    else
-        return TRUE;
-    return FALSE;
+        return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                           "limits: nothing enforces them for type=%s; leave them out",
+                           volume_type_name(w->id->type));
+    if (json_object_size(changes) > 0 && !w->ops->record_replace)
+        return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                           "volumes of type=%s have no mutable parameters",
+                           volume_type_name(w->id->type));
+    return TRUE;
 }
 
-static gboolean check_can(const Work *w, const json_t *changes, GError **error)
+static gboolean check_modifiable(const Work *w, const json_t *changes, GError **error)
 {
     if (!w->id->adopted)
         return modify_check(w, changes, error);
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                "volume %s is ceph-csi's: there is no record of it to change", w->id->name);
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                       "volume %s is ceph-csi's: there is no record of it to change", w->id->name);
 }
 
-/* *done FALSE: somebody else changed the record meanwhile. */
-static gboolean replace(Work *w, const json_t *changes, gboolean *done, GError **error)
+/* *done FALSE: another call has changed the record meanwhile. */
+static gboolean replace_record(Work *w, const json_t *changes, gboolean *done, GError **error)
 {
     gsize length;
-    g_autofree char *key = record_key(w->id->name);
+    g_autofree char *key = volume_record_key(w->id->name);
     g_autofree char *text = w->ops->record_read(w->session, key, &length, w->deadline_us, error);
     g_autofree char *changed =
-        text ? record_change(w->id->name, text, length, changes, error) : NULL;
+        text ? volume_record_change(w->id->name, text, length, changes, error) : NULL;
     *done = g_strcmp0(text, changed) == 0;
     return changed && (*done || w->ops->record_replace(w->session, key, text, changed, done,
                                                        w->deadline_us, error));
@@ -48,16 +46,12 @@ static gboolean replace(Work *w, const json_t *changes, gboolean *done, GError *
 
 gboolean modify_limit(Work *w, const VolumeRecord *record, gint64 bytes, GError **error)
 {
-    json_t *limits = qos_limits(record->params, record->changes, bytes);
-    if (!limits)
-        return TRUE;
-    gboolean good = w->ops->volume_limit(w->session, w->id, limits, w->deadline_us, error);
-    json_decref(limits);
-    return good;
+    json_auto_t *limits = qos_limits(record->params, record->changes, bytes);
+    return !limits || w->ops->volume_limit(w->session, w->id, limits, w->deadline_us, error);
 }
 
-/* By what the record says now, which may have been changed again meanwhile. */
-static gboolean limit_anew(Work *w, const json_t *changes, gint64 bytes, GError **error)
+/* Applies the record as it is now, because another call may have changed it meanwhile. */
+static gboolean limit_again(Work *w, const json_t *changes, gint64 bytes, GError **error)
 {
     g_autoptr(VolumeRecord) record = NULL;
     return !mutable_has_limits(changes) || (work_find_record(w, &record, error) &&
@@ -72,16 +66,16 @@ gboolean provision_modify(const Backend *backend, const VolumeId *id, const json
     g_autoptr(BackendVolume) volume = NULL;
     gboolean done = FALSE;
     if (!work_open(&w, backend, id, secrets, deadline_us, error) ||
-        !check_can(&w, changes, error) || !work_look(&w, &record, &volume, error))
+        !check_modifiable(&w, changes, error) || !work_look(&w, &record, &volume, error))
         return FALSE;
     for (int i = 0; i < TRIES && !done; i++) {
-        if (!replace(&w, changes, &done, error))
+        if (!replace_record(&w, changes, &done, error))
             return FALSE;
     }
     if (!done)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
-                    "volume %s is being changed by others; try again", id->name);
-    return done && limit_anew(&w, changes, volume->bytes, error);
+        return hearth_fail(error, HEARTH_ERROR_ABORTED,
+                           "volume %s is being changed by others; try again", id->name);
+    return limit_again(&w, changes, volume->bytes, error);
 }
 
 json_t *provision_read_mutable(const Backend *backend, const VolumeId *id, const Secrets *secrets,
@@ -93,7 +87,6 @@ json_t *provision_read_mutable(const Backend *backend, const VolumeId *id, const
         !work_find_record(&w, &record, error))
         return NULL;
     if (!record)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "volume %s has no record",
-                    id->name);
+        hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "volume %s has no record", id->name);
     return record ? json_incref(record->changes) : NULL;
 }

@@ -13,7 +13,7 @@
 static char *read_text(Work *w, const AuditFinding *f, char **key, GError **error)
 {
     gsize length;
-    *key = f->snapshot ? snapshot_record_key(f->snapshot) : record_key(w->id->name);
+    *key = f->snapshot ? snapshot_record_key(f->snapshot) : volume_record_key(w->id->name);
     return w->ops->record_read(w->session, *key, &length, w->deadline_us, error);
 }
 
@@ -37,9 +37,8 @@ static gboolean is_there(Work *w, const AuditFinding *f, GError **error)
 static gboolean came_back(const AuditFinding *f, GError **error)
 {
     g_autofree char *name = audit_finding_name(f);
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
-                "%s has come meanwhile: a call is under way; audit again", name);
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_ABORTED,
+                       "%s has come meanwhile: a call is under way; audit again", name);
 }
 
 static gboolean drop_record(Work *w, const AuditFinding *f, GError **error)
@@ -81,7 +80,7 @@ static gboolean drop_incomplete(Work *w, const AuditFinding *f, GError **error)
         return TRUE;
     if (volume && (!volume->incomplete || volume->copying))
         return came_back(f, error);
-    return work_remove_volume(w, error) && copy_clean(w, record, error) && drop_record(w, f, error);
+    return remove_volume(w, error) && copy_clean(w, record, error) && drop_record(w, f, error);
 }
 
 static gboolean finish_copy(Work *w, GError **error)
@@ -114,7 +113,7 @@ static gboolean drop_volume_record(Work *w, const AuditFinding *f, GError **erro
         g_propagate_error(error, g_steal_pointer(&cause));
         return FALSE;
     }
-    return work_remove_volume(w, error) && copy_clean(w, record, error) && drop_record(w, f, error);
+    return remove_volume(w, error) && copy_clean(w, record, error) && drop_record(w, f, error);
 }
 
 static gboolean mend(Work *w, const AuditFinding *f, GError **error)
@@ -156,7 +155,7 @@ static gboolean check_allowed(const AuditFinding *f, gint64 min_age_seconds, gbo
     else if (text->mend == AUDIT_MEND_SAFE && f->created && age < min_age_seconds)
         why = "it is young, a call may be under way; see --min-age";
     if (why)
-        g_set_error_literal(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION, why);
+        hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION, "%s", why);
     return !why;
 }
 

@@ -22,11 +22,10 @@ static gboolean check_can(const Work *w, GError **error)
 {
     if (w->ops->snapshot_path && w->ops->record_hold)
         return TRUE;
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                "backingSnapshot: snapshots of type=%s cannot be mounted as they are; use "
-                "backingSnapshot: \"false\"",
-                volume_type_name(w->id->type));
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                       "backingSnapshot: snapshots of type=%s cannot be mounted as they are; use "
+                       "backingSnapshot: \"false\"",
+                       volume_type_name(w->id->type));
 }
 
 /* The path the volume had when the snapshot was taken. */
@@ -35,14 +34,13 @@ static char *source_path(Work *w, const VolumeId *source, const SnapshotRecord *
 {
     if (snapshot->source_path)
         return g_strdup(snapshot->source_path);
-    Work of = *w;
-    of.id = source;
+    Work of = work_for(w, source);
     g_autoptr(BackendVolume) volume = NULL;
     if (!work_find_volume(&of, &volume, error))
         return NULL;
     if (volume && !volume->incomplete)
         return g_strdup(volume->path);
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+    hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                 "the record of the snapshot of volume %s does not say where it is, and the volume "
                 "is gone; use backingSnapshot: \"false\" to copy it",
                 source->name);
@@ -66,8 +64,7 @@ static gboolean find_own(Work *w, const VolumeId *source, const char *snapshot,
 {
     if (!work_find_snapshot(w, snapshot, record, error))
         return FALSE;
-    if (*record && (strcmp((*record)->source_name, source->name) != 0 ||
-                    strcmp((*record)->source_group, source->group ? source->group : "") != 0))
+    if (*record && !work_is_snapshot_of(*record, source))
         g_clear_pointer(record, snapshot_record_free);
     return TRUE;
 }
@@ -76,8 +73,7 @@ static gboolean find_own(Work *w, const VolumeId *source, const char *snapshot,
 static char *dataset_path(Work *w, const VolumeId *source, const DatasetName *name, gint64 *bytes,
                           GError **error)
 {
-    Work of = *w;
-    of.id = source;
+    Work of = work_for(w, source);
     g_autoptr(BackendVolume) volume = NULL;
     g_autoptr(SnapshotRecord) own = NULL;
     const char *group = source->group ? source->group : "";
@@ -95,12 +91,12 @@ static char *dataset_path(Work *w, const VolumeId *source, const DatasetName *na
         return g_strdup(volume->path);
     }
     if (volume)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND,
+        hearth_fail(error, HEARTH_ERROR_NOT_FOUND,
                     "dataset: subvolume %s/%s has no snapshot %s; `ceph fs subvolume snapshot ls "
                     "%s %s --group_name %s` lists them",
                     group, name->subvolume, name->snapshot, w->id->fs_name, name->subvolume, group);
     else
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND,
+        hearth_fail(error, HEARTH_ERROR_NOT_FOUND,
                     "dataset: there is no subvolume %s in group %s; `ceph fs subvolume ls %s "
                     "--group_name %s` lists them, and GROUP/SUBVOLUME@SNAPSHOT names one of "
                     "another group",
@@ -133,38 +129,12 @@ VolumeBacking *shallow_backing(Work *w, const ProvisionRequest *r, gint64 *bytes
     if (!work_find_snapshot(w, r->from_snapshot->name, &snapshot, error))
         return NULL;
     if (!snapshot) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "the source %s does not exist",
-                    r->source);
+        hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "the source %s does not exist", r->source);
         return NULL;
     }
     g_autoptr(VolumeId) source = provision_snapshot_source(r->from_snapshot, snapshot);
     g_autofree char *path = source_path(w, source, snapshot, error);
     return path ? new_backing(w, source, r->from_snapshot->name, path) : NULL;
-}
-
-static VolumeId backing_source(const Work *w, const VolumeBacking *backing)
-{
-    VolumeId source = *w->id;
-    source.group = *backing->group ? backing->group : NULL;
-    source.name = backing->name;
-    return source;
-}
-
-gboolean shallow_look(Work *w, const VolumeRecord *record, BackendVolume **volume, GError **error)
-{
-    const VolumeBacking *backing = record->backing;
-    g_autoptr(GError) cause = NULL;
-    const VolumeId source = backing_source(w, backing);
-    *volume = NULL;
-    if (!w->ops->snapshot_look(w->session, &source, backing->snapshot, w->deadline_us, &cause)) {
-        if (work_is_not_found(cause))
-            return TRUE;
-        g_propagate_error(error, g_steal_pointer(&cause));
-        return FALSE;
-    }
-    *volume = g_new0(BackendVolume, 1);
-    (*volume)->path = g_strdup(backing->path);
-    return TRUE;
 }
 
 gboolean shallow_release(Work *w, const VolumeRecord *record, GError **error)
@@ -177,10 +147,9 @@ static void set_missing(GError **error, const VolumeRecord *record)
 {
     const VolumeBacking *b = record->backing;
     if (record->source)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "the source %s does not exist",
-                    record->source);
+        hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "the source %s does not exist", record->source);
     else
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND,
+        hearth_fail(error, HEARTH_ERROR_NOT_FOUND,
                     "dataset: snapshot %s of subvolume %s/%s does not exist any more", b->snapshot,
                     b->group, b->name);
 }
@@ -188,7 +157,7 @@ static void set_missing(GError **error, const VolumeRecord *record)
 /* Whether the snapshot is one to hold. */
 static gboolean is_own(Work *w, const VolumeRecord *record, gboolean *own, GError **error)
 {
-    const VolumeId source = backing_source(w, record->backing);
+    const VolumeId source = work_backing_source(w, record->backing);
     g_autoptr(SnapshotRecord) snapshot = NULL;
     *own = TRUE;
     if (record->source)
@@ -212,13 +181,11 @@ gboolean shallow_finish(Work *w, const VolumeRecord *record, BackendVolume **vol
         g_propagate_error(error, g_steal_pointer(&cause));
         return FALSE;
     }
-    if (own && !cause && !held) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
-                    "snapshot %s is being deleted; volume %s cannot be made from it",
-                    record->backing->snapshot, w->id->name);
-        return FALSE;
-    }
-    if (!cause && !shallow_look(w, record, volume, error))
+    if (own && !cause && !held)
+        return hearth_fail(error, HEARTH_ERROR_ABORTED,
+                           "snapshot %s is being deleted; volume %s cannot be made from it",
+                           record->backing->snapshot, w->id->name);
+    if (!cause && !work_find_recorded(w, record, volume, error))
         return FALSE;
     if (*volume)
         return TRUE;
@@ -248,10 +215,9 @@ gboolean shallow_seal(Work *w, const char *snapshot, GError **error)
         g_string_append_printf(names, "%s%s", i ? ", " : "", (char *)holders->pdata[i]);
     if (holders->len > NAMED_HOLDERS)
         g_string_append_printf(names, " and %u more", holders->len - NAMED_HOLDERS);
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                "snapshot %s is in use: the volumes %s show it; delete them first", snapshot,
-                names->str);
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
+                       "snapshot %s is in use: the volumes %s show it; delete them first", snapshot,
+                       names->str);
 }
 
 /* What stays sealed by a crash or a failure here is being deleted, and the CO asks again. */
