@@ -10,6 +10,16 @@ void backend_volume_free(BackendVolume *volume)
     g_free(volume);
 }
 
+void journal_entry_free(JournalEntry *entry)
+{
+    if (!entry)
+        return;
+    g_free(entry->request_name);
+    g_free(entry->name);
+    g_free(entry->source);
+    g_free(entry);
+}
+
 void backend_free(Backend *backend)
 {
     if (!backend)

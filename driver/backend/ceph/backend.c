@@ -154,10 +154,9 @@ gboolean ceph_backend_probe(CephBackend *b, gint64 deadline_us, GError **error)
     }
     if (clusters->len == 0)
         return TRUE; /* nothing to reach: no StorageClass can name a cluster yet */
-    g_set_error(
-        error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE,
+    return hearth_fail(
+        error, HEARTH_ERROR_UNAVAILABLE,
         "no monitor answers of cluster %s; check the addresses in %s, the network, and with "
         "`ceph status` that the monitors have a quorum",
         lost->str, b->config_path);
-    return FALSE;
 }

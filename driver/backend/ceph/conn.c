@@ -103,8 +103,7 @@ static gboolean set_option(CephConn *conn, const char *name, const char *value, 
 {
     int rc = rados_conf_set(conn->cluster, name, value);
     if (rc != 0)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "librados option %s: %s", name,
-                    g_strerror(-rc));
+        hearth_fail(error, HEARTH_ERROR_INTERNAL, "librados option %s: %s", name, g_strerror(-rc));
     return rc == 0;
 }
 
@@ -114,12 +113,12 @@ static gboolean set_cluster_option(CephConn *conn, const char *name, const char 
 {
     int rc = rados_conf_set(conn->cluster, name, value);
     if (rc == -ENOENT)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+        hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                     "cluster %s: \"cephConf\": the Ceph library here knows no option %s: take "
                     "it out of config.json, or correct its name",
                     conn->cluster_id, name);
     else if (rc != 0)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+        hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                     "cluster %s: \"cephConf\": the Ceph library here refuses \"%s\" as value of "
                     "option %s: correct it in config.json",
                     conn->cluster_id, value, name);
@@ -146,11 +145,9 @@ static gboolean configure(CephConn *conn, char *const *ceph_conf, const Secrets 
     };
     g_autofree char *entity = g_strconcat("client.", conn->user, NULL);
     int rc = rados_create2(&conn->cluster, "ceph", entity, 0);
-    if (rc != 0) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "librados for %s: %s", entity,
-                    g_strerror(-rc));
-        return FALSE;
-    }
+    if (rc != 0)
+        return hearth_fail(error, HEARTH_ERROR_INTERNAL, "librados for %s: %s", entity,
+                           g_strerror(-rc));
     gboolean good = TRUE;
     for (guint i = 0; good && i < G_N_ELEMENTS(options); i++)
         good = set_option(conn, options[i][0], options[i][1], error);
@@ -193,7 +190,7 @@ static void connect_free(void *data)
 
 static void unreachable(GError **error, const CephConn *conn)
 {
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE,
+    hearth_fail(error, HEARTH_ERROR_UNAVAILABLE,
                 "no monitor of cluster %s served client.%s at %s; check the addresses in "
                 "config.json, and with `ceph status` that the monitors have a quorum",
                 conn->cluster_id, conn->user, conn->monitors);
@@ -224,19 +221,19 @@ static gboolean connect_now(CephConn *conn, const ClusterConfig *cluster, const 
     if (no_network)
         return FALSE;
     if (rc == -EACCES || rc == -EPERM || rc == -EKEYREJECTED || rc == -ENOENT)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAUTHENTICATED,
+        hearth_fail(error, HEARTH_ERROR_UNAUTHENTICATED,
                     "cluster %s refuses client.%s: the user is not there or the key in the Secret "
                     "is not its key; compare with `ceph auth get client.%s`",
                     conn->cluster_id, conn->user, conn->user);
     else if (rc == -EINVAL)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAUTHENTICATED,
+        hearth_fail(error, HEARTH_ERROR_UNAUTHENTICATED,
                     "cluster %s: librados refuses the key of client.%s or the addresses %s; the "
                     "key must be what `ceph auth print-key client.%s` prints",
                     conn->cluster_id, conn->user, conn->monitors, conn->user);
     else if (rc == -ETIMEDOUT)
         unreachable(error, conn);
     else if (rc != 0)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE,
+        hearth_fail(error, HEARTH_ERROR_UNAVAILABLE,
                     "connecting to cluster %s at %s as client.%s: %s", conn->cluster_id,
                     conn->monitors, conn->user, g_strerror(-rc));
     return rc == 0;
@@ -267,13 +264,13 @@ gboolean ceph_conn_run(CephConn *conn, const char *operation, const char *what, 
     if (answered)
         return TRUE;
     if (g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED))
-        g_set_error(error, HEARTH_ERROR,
+        hearth_fail(error,
                     left_ms > limit_ms ? HEARTH_ERROR_UNAVAILABLE : HEARTH_ERROR_DEADLINE_EXCEEDED,
                     "%s: cluster %s (%s) did not answer within %" G_GINT64_FORMAT
                     " ms; check `ceph status`, then try again",
                     what, conn->cluster_id, conn->monitors, wait_ms);
     else
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE,
+        hearth_fail(error, HEARTH_ERROR_UNAVAILABLE,
                     "%s: too many calls to Ceph hang; check `ceph status` of cluster %s (%s)", what,
                     conn->cluster_id, conn->monitors);
     return FALSE;

@@ -3,7 +3,7 @@
  * Connections to Ceph clusters, shared by requests of the same cluster, user and key. librados can
  * block for as long as Ceph is away, and its own timeout on mgr commands (rados_mon_op_timeout)
  * leaves pointers into a returned stack frame behind; so every blocking call runs on a thread of
- * its own that is left behind when the deadline passes (node/bounded.h), and keeps its connection
+ * its own that is left behind when the deadline passes (common/bounded.h), and keeps its connection
  * alive until it returns.
  */
 #ifndef HEARTH_DRIVER_BACKEND_CEPH_CONN_H
@@ -56,41 +56,10 @@ void ceph_reply_clear(CephReply *reply);
 gboolean ceph_conn_command(CephConn *conn, CephTarget target, const json_t *command,
                            CephReply *reply, gint64 deadline_us, GError **error);
 
-typedef enum CephObjectOp {
-    CEPH_OBJECT_CREATE, /* exclusive, with its content, in one step; rc -EEXIST */
-    CEPH_OBJECT_READ,   /* into *data; rc -ENOENT */
-    CEPH_OBJECT_REMOVE, /* rc -ENOENT */
-} CephObjectOp;
-
 /*
- * One operation on a small object. FALSE when no answer came in time; else *rc is 0 or -errno.
- * Reading gives *data (caller's, NUL-terminated) of *length bytes; -EFBIG beyond `max`.
- */
-gboolean ceph_conn_object(CephConn *conn, CephObjectOp op, const char *pool, const char *nspace,
-                          const char *object, const char *text, gsize max, int *rc, char **data,
-                          gsize *length, gint64 deadline_us, GError **error);
-
-typedef enum CephRecordOp {
-    CEPH_RECORD_REPLACE, /* the whole content `expected` by `text`; rc -ECANCELED: it is another */
-    CEPH_RECORD_HOLD,    /* adds the holder `text`; rc -ECANCELED: the object is sealed */
-    CEPH_RECORD_RELEASE, /* takes it away */
-    CEPH_RECORD_SEAL,    /* no more holders; *holders are those there are, the caller's */
-    CEPH_RECORD_UNSEAL,
-} CephRecordOp;
-
-/* One atomic change of an object that is there; rc -ENOENT. FALSE as above. */
-gboolean ceph_conn_record(CephConn *conn, CephRecordOp op, const char *pool, const char *nspace,
-                          const char *object, const char *text, const char *expected, int *rc,
-                          GPtrArray **holders, gint64 deadline_us, GError **error);
-
-/* The names of all objects of a namespace, in no order; *names is the caller's when *rc is 0. */
-gboolean ceph_conn_list(CephConn *conn, const char *pool, const char *nspace, GPtrArray **names,
-                        int *rc, gint64 deadline_us, GError **error);
-
-/*
- * What the cluster has said of `name`, kept with the connection: for answers that hardly ever
- * change and are needed by every call. Recalling gives the caller's copy, or NULL when it is older
- * than `max_age_us` or was never told.
+ * Answers of the cluster, kept with the connection by a name: for those that hardly ever change and
+ * that every call needs. Recalling gives the caller's copy, or NULL when there is none or it is
+ * older than `max_age_us`.
  */
 void ceph_conn_remember(CephConn *conn, const char *name, const char *text);
 char *ceph_conn_recall(CephConn *conn, const char *name, gint64 max_age_us);

@@ -12,6 +12,9 @@
 #define REFERENCES "rt-backingsnapshot-"
 /* An object of a volume has ten keys at most. */
 #define KEYS_MAX 64
+#define JOURNAL_MS (20 * 1000)
+#define READING "reading ceph-csi's journal of"
+#define REMOVING "removing from ceph-csi's journal"
 
 static const struct {
     const char *directory, *prefix, *name_key, *image_prefix;
@@ -19,16 +22,6 @@ static const struct {
     [JOURNAL_VOLUME] = {COMMON "volumes.default", COMMON "volume.", COMMON "volname", "csi-vol-"},
     [JOURNAL_SNAPSHOT] = {COMMON "snaps.default", COMMON "snap.", COMMON "snapname", "csi-snap-"},
 };
-
-void journal_entry_free(JournalEntry *entry)
-{
-    if (!entry)
-        return;
-    g_free(entry->request_name);
-    g_free(entry->name);
-    g_free(entry->source);
-    g_free(entry);
-}
 
 static void take_value(JournalEntry *entry, JournalKind kind, const char *key, const char *value)
 {
@@ -46,61 +39,106 @@ static void take_value(JournalEntry *entry, JournalKind kind, const char *key, c
         entry->shows_snapshot = *value != '\0';
 }
 
-/* The keys of the object call->image and their values, in turn, into call->names; NULL: none. */
-static void find_run(RbdCall *call)
+typedef struct FindJob {
+    PoolJob job;
+    char *object;
+    char *references; /* the object that is there once the snapshot was shown, or NULL */
+    GPtrArray *pairs; /* keys and their values, in turn; NULL: there is no such object */
+    gboolean shown;
+} FindJob;
+
+static int read_pairs(rados_ioctx_t io, const char *object, GPtrArray **pairs)
 {
     rados_read_op_t op = rados_create_read_op();
     rados_omap_iter_t iter = NULL;
     unsigned char more = 0;
     int rc_get = 0;
     rados_read_op_omap_get_vals2(op, "", COMMON, KEYS_MAX, &iter, &more, &rc_get);
-    int rc = rados_read_op_operate(op, call->io, call->image, 0);
+    int rc = rados_read_op_operate(op, io, object, 0);
     if (rc == 0)
         rc = rc_get;
     if (rc == 0)
-        call->names = g_ptr_array_new_with_free_func(g_free);
+        *pairs = g_ptr_array_new_with_free_func(g_free);
     while (rc == 0) {
         char *key = NULL, *value = NULL;
         size_t key_length = 0, length = 0;
         if (rados_omap_get_next2(iter, &key, &value, &key_length, &length) != 0 || !key)
             break;
-        g_ptr_array_add(call->names, g_strndup(key, key_length));
-        g_ptr_array_add(call->names, g_strndup(value, length));
+        g_ptr_array_add(*pairs, g_strndup(key, key_length));
+        g_ptr_array_add(*pairs, g_strndup(value, length));
     }
     if (iter)
         rados_omap_get_end(iter);
     rados_release_read_op(op);
-    if (rc == 0 && call->text) {
-        int found = rados_stat(call->io, call->text, NULL, NULL);
-        call->flag = found == 0;
-        rc = found == -ENOENT ? 0 : found;
-    }
-    if (rc != 0 && rc != -ENOENT)
-        rbd_call_fail(call, rc, "reading ceph-csi's journal of");
+    return rc;
 }
 
-gboolean ceph_csi_journal_find(const RbdPlace *at, JournalKind kind, const char *handle,
+static int find_run(PoolJob *data, rados_ioctx_t io)
+{
+    FindJob *job = (FindJob *)data;
+    int rc = read_pairs(io, job->object, &job->pairs);
+    if (rc == 0 && job->references) {
+        rc = rados_stat(io, job->references, NULL, NULL);
+        job->shown = rc == 0;
+    }
+    return rc == -ENOENT ? 0 : rc;
+}
+
+static void find_clear(PoolJob *data)
+{
+    FindJob *job = (FindJob *)data;
+    g_free(job->object);
+    g_free(job->references);
+    g_clear_pointer(&job->pairs, g_ptr_array_unref);
+}
+
+/* Sets the error for what a job has answered other than 0. Frees the job. */
+static gboolean end_job(PoolJob *job, const char *what, GError **error)
+{
+    gboolean good = job->rc == 0;
+    if (!good)
+        ceph_conn_fail(error, job->conn, job->rc, what, NULL);
+    pool_job_free(job);
+    return good;
+}
+
+/* "reading ceph-csi's journal of POOL[/NAMESPACE]/OBJECT", the caller's. */
+static char *describe_work(const char *verb, const CephPool *at, const char *object)
+{
+    return g_strdup_printf("%s %s%s%s/%s", verb, at->pool, *at->nspace ? "/" : "", at->nspace,
+                           object);
+}
+
+static JournalEntry *entry_of_pairs(JournalKind kind, const GPtrArray *pairs, const char *uuid)
+{
+    JournalEntry *entry = g_new0(JournalEntry, 1);
+    entry->directory_pool = -1;
+    for (guint i = 0; i + 1 < pairs->len; i += 2)
+        take_value(entry, kind, pairs->pdata[i], pairs->pdata[i + 1]);
+    if (!entry->name)
+        entry->name = g_strconcat(kinds[kind].image_prefix, uuid, NULL);
+    return entry;
+}
+
+gboolean ceph_csi_journal_find(const CephPool *at, JournalKind kind, const char *handle,
                                JournalEntry **entry, gint64 deadline_us, GError **error)
 {
     g_autoptr(AdoptedId) id = adopted_id_decode(handle);
-    g_autofree char *object = g_strconcat(kinds[kind].prefix, id->uuid, NULL);
+    FindJob *job = g_new0(FindJob, 1);
+    job->job.run = find_run;
+    job->job.clear = find_clear;
+    job->object = g_strconcat(kinds[kind].prefix, id->uuid, NULL);
+    if (kind == JOURNAL_SNAPSHOT)
+        job->references = g_strconcat(REFERENCES, handle, NULL);
     *entry = NULL;
-    RbdCall *call = rbd_call_new(at, object, NULL);
-    call->text = kind == JOURNAL_SNAPSHOT ? g_strconcat(REFERENCES, handle, NULL) : NULL;
-    if (!rbd_call_run(call, "reading ceph-csi's journal of", find_run, RBD_LOOK_MS, deadline_us,
-                      error))
+    g_autofree char *what = describe_work(READING, at, job->object);
+    if (!pool_job_run(&job->job, at, READING, what, JOURNAL_MS, deadline_us, error))
         return FALSE;
-    if (call->names) {
-        *entry = g_new0(JournalEntry, 1);
-        (*entry)->directory_pool = -1;
-        (*entry)->shown = call->flag;
-        for (guint i = 0; i + 1 < call->names->len; i += 2)
-            take_value(*entry, kind, call->names->pdata[i], call->names->pdata[i + 1]);
-        if (!(*entry)->name)
-            (*entry)->name = g_strconcat(kinds[kind].image_prefix, id->uuid, NULL);
+    if (job->job.rc == 0 && job->pairs) {
+        *entry = entry_of_pairs(kind, job->pairs, id->uuid);
+        (*entry)->shown = job->shown;
     }
-    rbd_call_free(call);
-    return TRUE;
+    return end_job(&job->job, what, error);
 }
 
 /* The value of a key; NULL when there is none. */
@@ -142,42 +180,61 @@ static int remove_key(rados_ioctx_t io, const char *directory, const char *key, 
     return rc == -ENOENT || rc == -ECANCELED ? 0 : rc;
 }
 
-/*
- * The key first: what is left by a crash is then found by the handle again. call->image is the
- * object, call->source the directory, call->snapshot the key or NULL, call->text the UUID,
- * call->bytes the directory's pool.
- */
-static void forget_run(RbdCall *call)
+typedef struct ForgetJob {
+    PoolJob job;
+    const char *directory; /* a constant */
+    char *object, *uuid;
+    char *key;             /* of the request, in the directory; NULL: not known */
+    gint64 directory_pool; /* its number; -1: the job's own */
+} ForgetJob;
+
+/* Removes the request's key; a directory whose pool is gone has none. */
+static int forget_request(const ForgetJob *job, rados_ioctx_t io)
 {
-    int rc = 0;
-    rados_ioctx_t directory = call->io;
-    if (call->snapshot && call->bytes >= 0) {
-        rc = rados_ioctx_create2(rados_ioctx_get_cluster(call->io), call->bytes, &directory);
-        if (rc == 0)
-            rados_ioctx_set_namespace(directory, call->at.nspace);
-    }
-    if (rc == 0 && call->snapshot)
-        rc = remove_key(directory, call->source, call->snapshot, call->text);
-    if (directory != call->io && directory)
-        rados_ioctx_destroy(directory);
-    rc = rc == -ENOENT ? 0 : rc; /* that pool is gone */
-    if (rc == 0)
-        rc = rados_remove(call->io, call->image);
-    if (rc != 0 && rc != -ENOENT)
-        rbd_call_fail(call, rc, "removing from ceph-csi's journal");
+    if (job->directory_pool < 0)
+        return remove_key(io, job->directory, job->key, job->uuid);
+    rados_ioctx_t other;
+    int rc = rados_ioctx_create2(rados_ioctx_get_cluster(io), job->directory_pool, &other);
+    if (rc != 0)
+        return rc == -ENOENT ? 0 : rc;
+    rados_ioctx_set_namespace(other, job->job.nspace);
+    rc = remove_key(other, job->directory, job->key, job->uuid);
+    rados_ioctx_destroy(other);
+    return rc;
 }
 
-gboolean ceph_csi_journal_forget(const RbdPlace *at, JournalKind kind, const char *handle,
+/* Removes the key first: after a crash the handle still leads to the object. */
+static int forget_run(PoolJob *data, rados_ioctx_t io)
+{
+    const ForgetJob *job = (const ForgetJob *)data;
+    int rc = job->key ? forget_request(job, io) : 0;
+    if (rc == 0)
+        rc = rados_remove(io, job->object);
+    return rc == -ENOENT ? 0 : rc;
+}
+
+static void forget_clear(PoolJob *data)
+{
+    ForgetJob *job = (ForgetJob *)data;
+    g_free(job->object);
+    g_free(job->uuid);
+    g_free(job->key);
+}
+
+gboolean ceph_csi_journal_forget(const CephPool *at, JournalKind kind, const char *handle,
                                  const JournalEntry *entry, gint64 deadline_us, GError **error)
 {
     g_autoptr(AdoptedId) id = adopted_id_decode(handle);
-    g_autofree char *object = g_strconcat(kinds[kind].prefix, id->uuid, NULL);
-    RbdCall *call = rbd_call_new(at, object, NULL);
-    call->source = g_strdup(kinds[kind].directory);
-    call->snapshot =
-        entry->request_name ? g_strconcat(kinds[kind].prefix, entry->request_name, NULL) : NULL;
-    call->text = g_strdup(id->uuid);
-    call->bytes = entry->directory_pool;
-    return rbd_call_do(call, "removing from ceph-csi's journal", forget_run, RBD_LOOK_MS,
-                       deadline_us, error);
+    ForgetJob *job = g_new0(ForgetJob, 1);
+    job->job.run = forget_run;
+    job->job.clear = forget_clear;
+    job->directory = kinds[kind].directory;
+    job->object = g_strconcat(kinds[kind].prefix, id->uuid, NULL);
+    job->uuid = g_strdup(id->uuid);
+    if (entry->request_name)
+        job->key = g_strconcat(kinds[kind].prefix, entry->request_name, NULL);
+    job->directory_pool = entry->directory_pool;
+    g_autofree char *what = describe_work(REMOVING, at, job->object);
+    return pool_job_run(&job->job, at, REMOVING, what, JOURNAL_MS, deadline_us, error) &&
+           end_job(&job->job, what, error);
 }

@@ -10,18 +10,19 @@
  *     csi.snaps.default     csi.snap.NAME-OF-REQUEST: UUID
  *     rt-backingsnapshot-HANDLE   there once a volume has shown that snapshot, until it is deleted
  *
- * They are in the image's pool and namespace; of CephFS in the metadata pool, namespace "csi". Only
- * what Hearth deletes is taken out of it, nothing is ever added.
+ * They are in the image's pool and namespace; of CephFS in the metadata pool, namespace "csi".
+ * Hearth removes the entries of what it deletes, and adds none.
  */
 #ifndef HEARTH_DRIVER_BACKEND_CEPH_CSI_JOURNAL_H
 #define HEARTH_DRIVER_BACKEND_CEPH_CSI_JOURNAL_H
 
-#include "driver/backend/rbd/internal.h"
+#include "driver/backend/backend.h"
+#include "driver/backend/ceph/pool.h"
 
-/* BackendOps of the same names, at a pool and namespace, whatever is in it. */
-gboolean ceph_csi_journal_find(const RbdPlace *at, JournalKind kind, const char *handle,
+/* BackendOps of the same names, in the pool and namespace of a journal. */
+gboolean ceph_csi_journal_find(const CephPool *at, JournalKind kind, const char *handle,
                                JournalEntry **entry, gint64 deadline_us, GError **error);
-gboolean ceph_csi_journal_forget(const RbdPlace *at, JournalKind kind, const char *handle,
+gboolean ceph_csi_journal_forget(const CephPool *at, JournalKind kind, const char *handle,
                                  const JournalEntry *entry, gint64 deadline_us, GError **error);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What conn.c (the cache, connecting) and call.c (commands, objects) share. */
+/* A connection from inside, for the files that make calls on it. */
 #ifndef HEARTH_DRIVER_BACKEND_CEPH_INTERNAL_H
 #define HEARTH_DRIVER_BACKEND_CEPH_INTERNAL_H
 
@@ -37,9 +37,6 @@ gboolean ceph_conn_run(CephConn *conn, const char *operation, const char *what, 
                        void *data, void (*free_data)(void *), gint64 limit_ms, gint64 deadline_us,
                        GError **error);
 /* Takes note of an answer that says that the connection is of no use any more. */
-void ceph_conn_note(CephConn *conn, int rc);
-
-/* Takes note of an answer that says that the cluster has shut this client out. */
 void ceph_conn_note(CephConn *conn, int rc);
 
 #endif

@@ -3,21 +3,19 @@
 #include <string.h>
 
 /* Takes over the command. */
-static json_t *ask(CephConn *conn, json_t *command, gint64 deadline_us, GError **error)
+static json_t *ask(CephConn *conn, json_t *owned_command, gint64 deadline_us, GError **error)
 {
+    json_auto_t *command = owned_command;
     CephReply reply = {0};
     g_autofree char *prefix = g_strdup(json_string_value(json_object_get(command, "prefix")));
     json_object_set_new(command, "format", json_string("json"));
-    gboolean answered = ceph_conn_command(conn, CEPH_MON, command, &reply, deadline_us, error);
-    json_decref(command);
-    if (!answered)
+    if (!ceph_conn_command(conn, CEPH_MON, command, &reply, deadline_us, error))
         return NULL;
     json_t *answer = reply.rc == 0 ? json_loads(reply.output, 0, NULL) : NULL;
     if (reply.rc != 0)
         ceph_conn_fail(error, conn, reply.rc, prefix, reply.status);
     else if (!answer)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "%s: the answer is no JSON",
-                    prefix);
+        hearth_fail(error, HEARTH_ERROR_INTERNAL, "%s: the answer is no JSON", prefix);
     ceph_reply_clear(&reply);
     return answer;
 }
@@ -37,15 +35,14 @@ char *ceph_mon_fsid(CephConn *conn, gint64 deadline_us, GError **error)
     char *fsid = ceph_conn_recall(conn, "fsid", G_MAXINT64);
     if (fsid)
         return fsid;
-    json_t *answer = ceph_mon_ask(conn, "fsid", deadline_us, error);
+    json_auto_t *answer = ceph_mon_ask(conn, "fsid", deadline_us, error);
     if (!answer)
         return NULL;
     fsid = g_strdup(text_of(answer, "fsid"));
-    json_decref(answer);
     if (fsid)
         ceph_conn_remember(conn, "fsid", fsid);
     else
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "fsid: the answer has none");
+        hearth_fail(error, HEARTH_ERROR_INTERNAL, "fsid: the answer has none");
     return fsid;
 }
 
@@ -69,7 +66,7 @@ static json_t *df(CephConn *conn, gint64 deadline_us, GError **error)
 gboolean ceph_mon_available(CephConn *conn, const char *pool, gint64 *bytes, gint64 deadline_us,
                             GError **error)
 {
-    json_t *answer = df(conn, deadline_us, error);
+    json_auto_t *answer = df(conn, deadline_us, error);
     if (!answer)
         return FALSE;
     gboolean found = FALSE;
@@ -83,9 +80,8 @@ gboolean ceph_mon_available(CephConn *conn, const char *pool, gint64 *bytes, gin
         found = json_is_number(available);
         *bytes = (gint64)json_number_value(available);
     }
-    json_decref(answer);
     if (!found)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                     "pool \"%s\": the cluster has no such pool", pool);
     return found;
 }
@@ -96,7 +92,7 @@ static gboolean each_pool(CephConn *conn, const char *application,
                           gint64 deadline_us, GError **error)
 {
     json_t *command = json_pack("{s:s, s:s}", "prefix", "osd pool ls", "detail", "detail");
-    json_t *answer = ask(conn, command, deadline_us, error);
+    json_auto_t *answer = ask(conn, command, deadline_us, error);
     if (!answer)
         return FALSE;
     gsize i;
@@ -106,7 +102,6 @@ static gboolean each_pool(CephConn *conn, const char *application,
         if (name && json_object_get(json_object_get(pool, "application_metadata"), application))
             visit(name, (guint64)json_integer_value(json_object_get(pool, "pool_id")), data);
     }
-    json_decref(answer);
     return TRUE;
 }
 

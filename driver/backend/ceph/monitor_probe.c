@@ -249,8 +249,8 @@ static void answer_clear(void *data)
     g_free(((ReachAnswer *)data)->host);
 }
 
-/* Of several IP addresses of a name the fastest that answered counts, else the first failure. */
-static void judge(const Round *round, guint group, ReachAnswer *answer)
+/* Of the IP addresses of a name, the fastest answer counts, or else the first failure. */
+static void pick_answer(const Round *round, guint group, ReachAnswer *answer)
 {
     answer->error = EHOSTUNREACH; /* the name has no address */
     for (guint i = 0, seen = 0; i < round->attempts->len; i++) {
@@ -263,8 +263,10 @@ static void judge(const Round *round, guint group, ReachAnswer *answer)
             answer->version = round->answer[group];
             answer->latency_us = took_us;
         }
-        if (seen++ == 0)
-            answer->error = whole ? 0 : a->failure ? a->failure : ETIMEDOUT;
+        if (seen++ == 0 && !whole)
+            answer->error = a->failure ? a->failure : ETIMEDOUT;
+        else if (seen == 1)
+            answer->error = 0;
     }
     if (answer->version)
         answer->error = 0;
@@ -294,7 +296,7 @@ GArray *reach_each(char *const *monitors, gint64 deadline_us)
     }
     finish(&round, deadline_us, G_MAXINT32);
     for (guint i = 0; i < out->len; i++)
-        judge(&round, i, &g_array_index(out, ReachAnswer, i));
+        pick_answer(&round, i, &g_array_index(out, ReachAnswer, i));
     round_clear(&round);
     return out;
 }

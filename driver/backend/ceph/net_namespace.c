@@ -15,11 +15,11 @@ gboolean net_namespace_enter(const char *path, GError **error)
     hearth_autofd int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && setns(fd, CLONE_NEWNET) == 0)
         return TRUE;
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                "cannot enter the network namespace %s, \"netNamespaceFilePath\" in config.json: "
-                "%s; its file must be at this path on the node",
-                path, g_strerror(errno));
-    return FALSE;
+    return hearth_fail(
+        error, HEARTH_ERROR_FAILED_PRECONDITION,
+        "cannot enter the network namespace %s, \"netNamespaceFilePath\" in config.json: "
+        "%s; its file must be at this path on the node",
+        path, g_strerror(errno));
 }
 
 typedef struct Reach {
@@ -47,7 +47,7 @@ char **net_namespace_reach(const char *path, char *const *monitors, gint64 deadl
         return reach_explicit(monitors, deadline_us);
     int failed = pthread_create(&thread, NULL, reach_thread, &r);
     if (failed) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE, "no thread to reach Ceph: %s",
+        hearth_fail(error, HEARTH_ERROR_UNAVAILABLE, "no thread to reach Ceph: %s",
                     g_strerror(failed));
         return NULL;
     }

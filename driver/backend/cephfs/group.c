@@ -37,13 +37,12 @@ typedef struct Pause {
 /* Whether the cluster is older than the command, which sets the error. */
 static gboolean is_too_old(Pause *p, GError **error)
 {
-    json_t *answer = ceph_mon_ask(p->conn, "version", p->deadline_us, NULL);
+    json_auto_t *answer = ceph_mon_ask(p->conn, "version", p->deadline_us, NULL);
     const char *text = json_string_value(json_object_get(answer, "version"));
     char release[32] = "";
     guint major = 0;
     gboolean old = text && sscanf(text, "ceph version %31[0-9.]", release) == 1 &&
                    sscanf(release, "%u", &major) == 1 && major < FIRST_RELEASE;
-    json_decref(answer);
     return old &&
            !hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                         "group snapshots of type=cephfs need Ceph %d, which can make all clients "
@@ -92,11 +91,10 @@ static gboolean ask(Pause *p, json_t *more, CephReply *reply, GError **error)
     if (!cephfs_mgr_send(p->conn, PREFIX, &where, more, reply, p->deadline_us, error))
         return FALSE;
     if (reply->rc == 0) {
-        json_t *answer = json_loads(reply->output, 0, NULL);
+        json_auto_t *answer = json_loads(reply->output, 0, NULL);
         const json_t *set = json_object_get(json_object_get(answer, "sets"), p->set);
         p->version = json_integer_value(json_object_get(set, "version"));
         p->seen_us = now;
-        json_decref(answer);
     }
     return TRUE;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files over the mgr's `volumes` module share: mgr.c, snap.c, mon.c.
- */
+/* send.c: commands to the mgr's `volumes` module, for the files that each do one kind of them. */
 #ifndef HEARTH_DRIVER_BACKEND_CEPHFS_INTERNAL_H
 #define HEARTH_DRIVER_BACKEND_CEPHFS_INTERNAL_H
 
@@ -21,9 +20,12 @@ gboolean cephfs_mgr_send(CephConn *conn, const char *prefix, const Subvolume *s,
 /* Sets the error for an answer that is no success. */
 void cephfs_mgr_fail(GError **error, CephConn *conn, const CephReply *reply, const char *prefix,
                      const Subvolume *s);
-/* Of a subvolume; one that exists is fine. */
+/* Makes the group of a subvolume; one that exists is fine. */
 gboolean cephfs_mgr_create_group(CephConn *conn, const Subvolume *s, gint64 deadline_us,
                                  GError **error);
+/* The names in the answer to a command that lists; none when what it lists of is missing. */
+GPtrArray *cephfs_mgr_names(CephConn *conn, const char *prefix, const Subvolume *s,
+                            gint64 deadline_us, GError **error);
 /* NOT_FOUND. */
 void cephfs_mgr_missing(GError **error, const Subvolume *s);
 

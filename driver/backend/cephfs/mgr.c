@@ -7,50 +7,6 @@
 /* Any user of a pod may write, as in ceph-csi: Kubernetes narrows it by fsGroup. */
 #define SUBVOLUME_MODE "777"
 
-gboolean cephfs_mgr_send(CephConn *conn, const char *prefix, const Subvolume *s, json_t *more,
-                         CephReply *reply, gint64 deadline_us, GError **error)
-{
-    json_t *command = more ? more : json_object();
-    json_object_set_new(command, "prefix", json_string(prefix));
-    json_object_set_new(command, "vol_name", json_string(s->fs_name));
-    json_object_set_new(command, "group_name", json_string(s->group));
-    if (s->name)
-        json_object_set_new(command, "sub_name", json_string(s->name));
-    json_object_set_new(command, "format", json_string("json"));
-    gboolean answered = ceph_conn_command(conn, CEPH_MGR, command, reply, deadline_us, error);
-    json_decref(command);
-    return answered;
-}
-
-void cephfs_mgr_fail(GError **error, CephConn *conn, const CephReply *reply, const char *prefix,
-                     const Subvolume *s)
-{
-    g_autofree char *what =
-        g_strdup_printf("%s %s/%s/%s", prefix, s->fs_name, s->group, s->name ? s->name : "");
-    ceph_conn_fail(error, conn, reply->rc, what, reply->status);
-}
-
-void cephfs_mgr_missing(GError **error, const Subvolume *s)
-{
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "subvolume %s/%s/%s does not exist",
-                s->fs_name, s->group, s->name);
-}
-
-gboolean cephfs_mgr_create_group(CephConn *conn, const Subvolume *s, gint64 deadline_us,
-                                 GError **error)
-{
-    reply_auto CephReply reply = {0};
-    Subvolume group = {.fs_name = s->fs_name, .group = s->group};
-    const char *prefix = "fs subvolumegroup create";
-    if (!cephfs_mgr_send(conn, prefix, &group, NULL, &reply, deadline_us, error))
-        return FALSE;
-    if (reply.rc != 0 && reply.rc != -EEXIST) {
-        cephfs_mgr_fail(error, conn, &reply, prefix, &group);
-        return FALSE;
-    }
-    return TRUE;
-}
-
 gboolean cephfs_mgr_create(CephConn *conn, const Subvolume *s, gint64 bytes, const char *pool,
                            gint64 deadline_us, GError **error)
 {
@@ -122,35 +78,15 @@ char *cephfs_mgr_path(CephConn *conn, const Subvolume *s, gint64 deadline_us, GE
     else if (reply.rc != 0)
         cephfs_mgr_fail(error, conn, &reply, prefix, s);
     else
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
-                    "%s %s/%s/%s: the mgr's answer is no path", prefix, s->fs_name, s->group,
-                    s->name);
+        hearth_fail(error, HEARTH_ERROR_INTERNAL, "%s %s/%s/%s: the mgr's answer is no path",
+                    prefix, s->fs_name, s->group, s->name);
     return NULL;
 }
 
 GPtrArray *cephfs_mgr_list(CephConn *conn, const Subvolume *group, gint64 deadline_us,
                            GError **error)
 {
-    reply_auto CephReply reply = {0};
-    const char *prefix = "fs subvolume ls";
-    if (!cephfs_mgr_send(conn, prefix, group, NULL, &reply, deadline_us, error))
-        return NULL;
-    /* A group that was never made has none. */
-    if (reply.rc != 0 && reply.rc != -ENOENT) {
-        cephfs_mgr_fail(error, conn, &reply, prefix, group);
-        return NULL;
-    }
-    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
-    json_t *list = json_loads(reply.output, 0, NULL);
-    gsize i;
-    json_t *entry;
-    json_array_foreach (list, i, entry) {
-        const char *name = json_string_value(json_object_get(entry, "name"));
-        if (name)
-            g_ptr_array_add(names, g_strdup(name));
-    }
-    json_decref(list);
-    return names;
+    return cephfs_mgr_names(conn, "fs subvolume ls", group, deadline_us, error);
 }
 
 /* A look at one subvolume takes the mgr a fifth of what making it takes, so all are asked for. */
@@ -211,7 +147,7 @@ BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *s, gint64 deadli
         cephfs_mgr_fail(error, conn, &reply, prefix, s);
         return NULL;
     }
-    json_t *info = json_loads(reply.output, 0, NULL);
+    json_auto_t *info = json_loads(reply.output, 0, NULL);
     const char *path = json_string_value(json_object_get(info, "path"));
     const char *state = json_string_value(json_object_get(info, "state"));
     BackendVolume *volume = NULL;
@@ -224,35 +160,22 @@ BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *s, gint64 deadli
         volume->bytes = json_integer_value(json_object_get(info, "bytes_quota"));
         volume->created = time_of(json_string_value(json_object_get(info, "created_at")));
     } else {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
-                    "%s %s/%s/%s: the mgr's answer has no path", prefix, s->fs_name, s->group,
-                    s->name);
+        hearth_fail(error, HEARTH_ERROR_INTERNAL, "%s %s/%s/%s: the mgr's answer has no path",
+                    prefix, s->fs_name, s->group, s->name);
     }
-    json_decref(info);
     return volume;
 }
 
 char *cephfs_mgr_find(CephConn *conn, const Subvolume *s, const char *suffix, gint64 deadline_us,
                       GError **error)
 {
-    reply_auto CephReply reply = {0};
-    const char *prefix = "fs subvolume ls";
     Subvolume group = {.fs_name = s->fs_name, .group = s->group};
-    if (!cephfs_mgr_send(conn, prefix, &group, NULL, &reply, deadline_us, error))
-        return NULL;
-    if (reply.rc != 0 && reply.rc != -ENOENT)
-        cephfs_mgr_fail(error, conn, &reply, prefix, &group);
-    json_t *list = json_loads(reply.output, 0, NULL);
-    char *found = NULL;
-    gsize i;
-    json_t *entry;
-    json_array_foreach (list, i, entry) {
-        const char *name = json_string_value(json_object_get(entry, "name"));
-        if (!found && name && g_str_has_suffix(name, suffix))
-            found = g_strdup(name);
+    g_autoptr(GPtrArray) names = cephfs_mgr_list(conn, &group, deadline_us, error);
+    for (guint i = 0; names && i < names->len; i++) {
+        if (g_str_has_suffix(names->pdata[i], suffix))
+            return g_strdup(names->pdata[i]);
     }
-    json_decref(list);
-    return found;
+    return NULL;
 }
 
 gboolean cephfs_mgr_resize(CephConn *conn, const Subvolume *s, gint64 bytes, gint64 deadline_us,
@@ -285,7 +208,7 @@ gboolean cephfs_mgr_pin(CephConn *conn, const Subvolume *s, const char *pin, gin
         return FALSE;
     /* The volume is there by now, so this is never the request's fault alone. */
     if (reply.rc == -EINVAL || reply.rc == -EDOM)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+        hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                     "mdsPin=%s: this cluster refuses it for %s (%s)%s", pin, s->name, reply.status,
                     strcmp(type, "random") == 0
                         ? "; a fraction must not exceed mds_export_ephemeral_random_max"

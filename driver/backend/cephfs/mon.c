@@ -12,7 +12,7 @@ static const char *text_of(const json_t *object, const char *name)
 gboolean cephfs_mgr_pools(CephConn *conn, const char *fs_name, char **metadata, char **data,
                           gint64 deadline_us, GError **error)
 {
-    json_t *list = ceph_mon_ask(conn, "fs ls", deadline_us, error);
+    json_auto_t *list = ceph_mon_ask(conn, "fs ls", deadline_us, error);
     if (!list)
         return FALSE;
     g_autoptr(GString) known = g_string_new(NULL);
@@ -33,9 +33,8 @@ gboolean cephfs_mgr_pools(CephConn *conn, const char *fs_name, char **metadata, 
         if (data)
             *data = g_strdup(first);
     }
-    json_decref(list);
     if (!found)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                     "fsName \"%s\": client.%s sees no such file system on the cluster; there are: "
                     "%s",
                     fs_name, ceph_conn_user(conn), known->len ? known->str : "none");
@@ -62,7 +61,7 @@ char **cephfs_mgr_data_pools(CephConn *conn, const char *fs_name, gint64 deadlin
     g_autofree char *known = ceph_conn_recall(conn, memo, POOL_AGE_US);
     if (known)
         return g_strsplit(known, "\n", -1);
-    json_t *list = ceph_mon_ask(conn, "fs ls", deadline_us, error);
+    json_auto_t *list = ceph_mon_ask(conn, "fs ls", deadline_us, error);
     if (!list)
         return NULL;
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
@@ -74,7 +73,6 @@ char **cephfs_mgr_data_pools(CephConn *conn, const char *fs_name, gint64 deadlin
         json_array_foreach (json_object_get(fs, "data_pools"), k, pool)
             g_ptr_array_add(names, g_strdup(json_string_value(pool)));
     }
-    json_decref(list);
     g_ptr_array_add(names, NULL);
     g_autofree char *joined = g_strjoinv("\n", (char **)names->pdata);
     ceph_conn_remember(conn, memo, joined);
@@ -88,7 +86,7 @@ static gint compare_names(gconstpointer a, gconstpointer b)
 
 char **cephfs_mgr_file_systems(CephConn *conn, gint64 deadline_us, GError **error)
 {
-    json_t *list = ceph_mon_ask(conn, "fs ls", deadline_us, error);
+    json_auto_t *list = ceph_mon_ask(conn, "fs ls", deadline_us, error);
     if (!list)
         return NULL;
     GPtrArray *names = g_ptr_array_new();
@@ -98,7 +96,6 @@ char **cephfs_mgr_file_systems(CephConn *conn, gint64 deadline_us, GError **erro
         if (text_of(fs, "name"))
             g_ptr_array_add(names, g_strdup(text_of(fs, "name")));
     }
-    json_decref(list);
     g_ptr_array_sort(names, compare_names);
     g_ptr_array_add(names, NULL);
     return (char **)g_ptr_array_free(names, FALSE);
@@ -106,7 +103,7 @@ char **cephfs_mgr_file_systems(CephConn *conn, gint64 deadline_us, GError **erro
 
 char *cephfs_mgr_file_system(CephConn *conn, guint64 id, gint64 deadline_us, GError **error)
 {
-    json_t *map = ceph_mon_ask(conn, "fs dump", deadline_us, error);
+    json_auto_t *map = ceph_mon_ask(conn, "fs dump", deadline_us, error);
     char *name = NULL;
     gsize i;
     json_t *fs;
@@ -114,6 +111,5 @@ char *cephfs_mgr_file_system(CephConn *conn, guint64 id, gint64 deadline_us, GEr
         if (!name && json_integer_value(json_object_get(fs, "id")) == (json_int_t)id)
             name = g_strdup(text_of(json_object_get(fs, "mdsmap"), "fs_name"));
     }
-    json_decref(map);
     return name;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CephFS: a volume is a subvolume, a record is an object in the namespace "hearth" of the file
- * system's metadata pool. That pool is where ceph-csi keeps its own and what its
- * documented capabilities (osd "allow rw tag cephfs metadata=*") reach.
+ * CephFS: a volume is a subvolume. This is the table of the backend; its functions turn a volume's
+ * ID into a subvolume and call the files over the mgr's commands (mgr.c, snap.c, group.c) and over
+ * objects (records.c, manifests.c). The Controller and the node plugin call it through backend.h.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,18 +10,11 @@
 #include "driver/backend/ceph/csi_journal.h"
 #include "driver/backend/ceph/mon.h"
 #include "driver/backend/cephfs/group.h"
-#include "driver/backend/cephfs/mgr.h"
 #include "driver/backend/cephfs/manifests.h"
 #include "driver/backend/cephfs/metadata.h"
+#include "driver/backend/cephfs/mgr.h"
+#include "driver/backend/cephfs/records.h"
 #include "driver/backend/cephfs/snap.h"
-#include "driver/volume/record.h"
-
-#define NAMESPACE "hearth"
-
-typedef struct Session {
-    CephConn *conn;
-    char *fs_name, *pool, *journal_namespace;
-} Session;
 
 static VolumeId *locate(void *backend, const VolumeParams *params, GError **error)
 {
@@ -38,7 +31,7 @@ static VolumeId *locate(void *backend, const VolumeParams *params, GError **erro
 
 static void session_close(void *session)
 {
-    Session *s = session;
+    CephfsSession *s = session;
     ceph_conn_unref(s->conn);
     g_free(s->fs_name);
     g_free(s->pool);
@@ -58,138 +51,12 @@ static void *session_open(void *backend, const VolumeId *where, const Secrets *s
     char *pool = cephfs_mgr_metadata_pool(conn, where->fs_name, deadline_us, error);
     if (!pool)
         return NULL;
-    Session *s = g_new0(Session, 1);
+    CephfsSession *s = g_new0(CephfsSession, 1);
     s->conn = g_steal_pointer(&conn);
     s->fs_name = g_strdup(where->fs_name);
     s->pool = pool;
     s->journal_namespace = g_strdup(cluster->journal_namespace);
     return s;
-}
-
-/* One operation; answers other than 0 and `expected` are errors. */
-static gboolean object(Session *s, CephObjectOp op, const char *name, const char *text,
-                       int expected, int *rc, char **data, gsize *length, gint64 deadline_us,
-                       GError **error)
-{
-    if (!ceph_conn_object(s->conn, op, s->pool, NAMESPACE, name, text, RECORD_MAX, rc, data, length,
-                          deadline_us, error))
-        return FALSE;
-    if (*rc == 0 || *rc == expected)
-        return TRUE;
-    g_autofree char *what = g_strdup_printf("record %s in pool %s", name, s->pool);
-    ceph_conn_fail(error, s->conn, *rc, what, NULL);
-    return FALSE;
-}
-
-static gboolean record_create(void *session, const char *name, const char *text, gboolean *existed,
-                              gint64 deadline_us, GError **error)
-{
-    int rc;
-    if (!object(session, CEPH_OBJECT_CREATE, name, text, -EEXIST, &rc, NULL, NULL, deadline_us,
-                error))
-        return FALSE;
-    *existed = rc == -EEXIST;
-    return TRUE;
-}
-
-static char *record_read(void *session, const char *name, gsize *length, gint64 deadline_us,
-                         GError **error)
-{
-    int rc;
-    char *data = NULL;
-    if (!object(session, CEPH_OBJECT_READ, name, NULL, -ENOENT, &rc, &data, length, deadline_us,
-                error))
-        return NULL;
-    if (!data)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "there is no record %s", name);
-    return data;
-}
-
-static gboolean record_remove(void *session, const char *name, gint64 deadline_us, GError **error)
-{
-    int rc;
-    return object(session, CEPH_OBJECT_REMOVE, name, NULL, -ENOENT, &rc, NULL, NULL, deadline_us,
-                  error);
-}
-
-static GPtrArray *record_list(void *session, gint64 deadline_us, GError **error)
-{
-    Session *s = session;
-    int rc;
-    g_autoptr(GPtrArray) names = NULL;
-    if (!ceph_conn_list(s->conn, s->pool, NAMESPACE, &names, &rc, deadline_us, error))
-        return NULL;
-    if (rc != 0) {
-        g_autofree char *what = g_strdup_printf("listing the records in pool %s", s->pool);
-        ceph_conn_fail(error, s->conn, rc, what, NULL);
-        return NULL;
-    }
-    return g_steal_pointer(&names);
-}
-
-/* As object(), of a record that is there; -ECANCELED is no error. */
-static gboolean change(Session *s, CephRecordOp op, const char *name, const char *text,
-                       const char *expected, int *rc, GPtrArray **holders, gint64 deadline_us,
-                       GError **error)
-{
-    if (!ceph_conn_record(s->conn, op, s->pool, NAMESPACE, name, text, expected, rc, holders,
-                          deadline_us, error))
-        return FALSE;
-    if (*rc == 0 || *rc == -ECANCELED)
-        return TRUE;
-    g_autofree char *what = g_strdup_printf("record %s in pool %s", name, s->pool);
-    if (*rc == -ENOENT)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "there is no %s", what);
-    else
-        ceph_conn_fail(error, s->conn, *rc, what, NULL);
-    return FALSE;
-}
-
-static gboolean record_replace(void *session, const char *name, const char *expected,
-                               const char *text, gboolean *same, gint64 deadline_us, GError **error)
-{
-    int rc;
-    gboolean done =
-        change(session, CEPH_RECORD_REPLACE, name, text, expected, &rc, NULL, deadline_us, error);
-    *same = done && rc == 0;
-    return done;
-}
-
-static gboolean record_hold(void *session, const char *name, const char *holder, gboolean *held,
-                            gint64 deadline_us, GError **error)
-{
-    int rc;
-    gboolean done =
-        change(session, CEPH_RECORD_HOLD, name, holder, NULL, &rc, NULL, deadline_us, error);
-    *held = done && rc == 0;
-    return done;
-}
-
-static gboolean record_release(void *session, const char *name, const char *holder,
-                               gint64 deadline_us, GError **error)
-{
-    int rc;
-    g_autoptr(GError) cause = NULL;
-    if (change(session, CEPH_RECORD_RELEASE, name, holder, NULL, &rc, NULL, deadline_us, &cause) ||
-        g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND))
-        return TRUE;
-    g_propagate_error(error, g_steal_pointer(&cause));
-    return FALSE;
-}
-
-static GPtrArray *record_seal(void *session, const char *name, gint64 deadline_us, GError **error)
-{
-    int rc;
-    GPtrArray *holders = NULL;
-    return change(session, CEPH_RECORD_SEAL, name, NULL, NULL, &rc, &holders, deadline_us, error)
-               ? holders
-               : NULL;
-}
-
-static gboolean record_unseal(void *session, const char *name, gint64 deadline_us, GError **error)
-{
-    int rc;
-    return change(session, CEPH_RECORD_UNSEAL, name, NULL, NULL, &rc, NULL, deadline_us, error);
 }
 
 static Subvolume subvolume_of(const VolumeId *id)
@@ -201,7 +68,7 @@ static gboolean volume_create(void *session, const VolumeId *id, const VolumePar
                               gint64 bytes, BackendVolume **made, gint64 deadline_us,
                               GError **error)
 {
-    Session *s = session;
+    CephfsSession *s = session;
     Subvolume subvolume = subvolume_of(id);
     *made = NULL;
     if (!cephfs_mgr_create(s->conn, &subvolume, bytes, params->pool, deadline_us, error))
@@ -219,7 +86,7 @@ static gboolean volume_create(void *session, const VolumeId *id, const VolumePar
 static gboolean volume_remove(void *session, const VolumeId *id, gboolean keep_snapshots,
                               gint64 deadline_us, GError **error)
 {
-    Session *s = session;
+    CephfsSession *s = session;
     Subvolume subvolume = subvolume_of(id);
     return cephfs_mgr_remove(s->conn, &subvolume, keep_snapshots, deadline_us, error);
 }
@@ -227,7 +94,7 @@ static gboolean volume_remove(void *session, const VolumeId *id, gboolean keep_s
 static BackendVolume *volume_look(void *session, const VolumeId *id, gint64 deadline_us,
                                   GError **error)
 {
-    Session *s = session;
+    CephfsSession *s = session;
     Subvolume subvolume = subvolume_of(id);
     return cephfs_mgr_look(s->conn, &subvolume, deadline_us, error);
 }
@@ -235,7 +102,7 @@ static BackendVolume *volume_look(void *session, const VolumeId *id, gint64 dead
 static gboolean volume_is_free(void *session, const VolumeId *id, gboolean *is_free,
                                gint64 deadline_us, GError **error)
 {
-    Session *s = session;
+    CephfsSession *s = session;
     Subvolume subvolume = subvolume_of(id);
     return cephfs_mgr_is_free(s->conn, &subvolume, is_free, deadline_us, error);
 }
@@ -243,7 +110,7 @@ static gboolean volume_is_free(void *session, const VolumeId *id, gboolean *is_f
 static GPtrArray *volume_list(void *session, const VolumeId *where, gint64 deadline_us,
                               GError **error)
 {
-    Session *s = session;
+    CephfsSession *s = session;
     Subvolume group = {.fs_name = where->fs_name, .group = where->group};
     return cephfs_mgr_list(s->conn, &group, deadline_us, error);
 }
@@ -251,7 +118,7 @@ static GPtrArray *volume_list(void *session, const VolumeId *where, gint64 deadl
 static gboolean volume_resize(void *session, const VolumeId *id, gint64 bytes, gint64 deadline_us,
                               GError **error)
 {
-    Session *s = session;
+    CephfsSession *s = session;
     Subvolume subvolume = subvolume_of(id);
     return cephfs_mgr_resize(s->conn, &subvolume, bytes, deadline_us, error);
 }
@@ -259,7 +126,7 @@ static gboolean volume_resize(void *session, const VolumeId *id, gint64 bytes, g
 static gboolean volume_pin(void *session, const VolumeId *id, const char *pin, gint64 deadline_us,
                            GError **error)
 {
-    Session *s = session;
+    CephfsSession *s = session;
     Subvolume subvolume = subvolume_of(id);
     return cephfs_mgr_pin(s->conn, &subvolume, pin, deadline_us, error);
 }
@@ -267,7 +134,7 @@ static gboolean volume_pin(void *session, const VolumeId *id, const char *pin, g
 static gboolean volume_describe(void *session, const VolumeId *id, const char *snapshot,
                                 const json_t *texts, gint64 deadline_us, GError **error)
 {
-    Session *s = session;
+    CephfsSession *s = session;
     Subvolume subvolume = subvolume_of(id);
     return cephfs_metadata_set(s->conn, &subvolume, snapshot, texts, deadline_us, error);
 }
@@ -275,7 +142,7 @@ static gboolean volume_describe(void *session, const VolumeId *id, const char *s
 static gboolean snapshot_create(void *session, const VolumeId *volume, const char *snapshot,
                                 gint64 deadline_us, GError **error)
 {
-    Session *s = session;
+    CephfsSession *s = session;
     Subvolume subvolume = subvolume_of(volume);
     return cephfs_snap_create(s->conn, &subvolume, snapshot, deadline_us, error);
 }
@@ -284,7 +151,7 @@ static gboolean snapshot_create_group(void *session, const VolumeId *const *volu
                                       const char *const *snapshots, gsize n, gint64 deadline_us,
                                       GError **error)
 {
-    Session *s = session;
+    CephfsSession *s = session;
     g_autofree Subvolume *subvolumes = g_new0(Subvolume, n);
     for (gsize i = 0; i < n; i++)
         subvolumes[i] = subvolume_of(volumes[i]);
@@ -294,28 +161,28 @@ static gboolean snapshot_create_group(void *session, const VolumeId *const *volu
 static gboolean snapshot_remove(void *session, const VolumeId *volume, const char *snapshot,
                                 gint64 deadline_us, GError **error)
 {
-    Session *s = session;
+    CephfsSession *s = session;
     Subvolume subvolume = subvolume_of(volume);
     return cephfs_snap_remove(s->conn, &subvolume, snapshot, deadline_us, error);
 }
 
 static GPtrArray *leftovers(void *session, gint64 deadline_us, GError **error)
 {
-    Session *s = session;
+    CephfsSession *s = session;
     return cephfs_manifests_find(s->conn, s->fs_name, deadline_us, error);
 }
 
 static gboolean leftover_remove(void *session, const char *name, gint64 deadline_us, GError **error)
 {
     (void)name; /* there is one alone */
-    Session *s = session;
+    CephfsSession *s = session;
     return cephfs_manifests_remove(s->conn, s->fs_name, deadline_us, error);
 }
 
 static gboolean snapshot_look(void *session, const VolumeId *volume, const char *snapshot,
                               gint64 deadline_us, GError **error)
 {
-    Session *s = session;
+    CephfsSession *s = session;
     Subvolume subvolume = subvolume_of(volume);
     return cephfs_snap_look(s->conn, &subvolume, snapshot, deadline_us, error);
 }
@@ -323,7 +190,7 @@ static gboolean snapshot_look(void *session, const VolumeId *volume, const char 
 static GPtrArray *snapshot_list(void *session, const VolumeId *volume, gint64 deadline_us,
                                 GError **error)
 {
-    Session *s = session;
+    CephfsSession *s = session;
     Subvolume subvolume = subvolume_of(volume);
     return cephfs_snap_list(s->conn, &subvolume, deadline_us, error);
 }
@@ -342,7 +209,7 @@ static gboolean volume_copy(void *session, const VolumeId *id, const VolumeParam
                             const VolumeId *source, const char *snapshot, gint64 deadline_us,
                             GError **error)
 {
-    Session *s = session;
+    CephfsSession *s = session;
     Subvolume from = subvolume_of(source), to = subvolume_of(id);
     return cephfs_snap_clone(s->conn, &from, snapshot, &to, params->pool, deadline_us, error);
 }
@@ -366,7 +233,7 @@ static gboolean check_reach(void *backend, const VolumeId *from, const VolumeId 
 static gboolean capacity(void *session, const char *pool, gint64 *available, gint64 deadline_us,
                          GError **error)
 {
-    Session *s = session;
+    CephfsSession *s = session;
     g_autofree char *own = NULL;
     if (!pool && !cephfs_mgr_pools(s->conn, s->fs_name, NULL, &own, deadline_us, error))
         return FALSE;
@@ -439,16 +306,16 @@ static VolumeId *adopt(void *backend, const AdoptedId *adopted, const Secrets *s
 static gboolean journal_find(void *session, JournalKind kind, const char *handle,
                              JournalEntry **entry, gint64 deadline_us, GError **error)
 {
-    Session *s = session;
-    const RbdPlace at = {.conn = s->conn, .pool = s->pool, .nspace = s->journal_namespace};
+    CephfsSession *s = session;
+    const CephPool at = {.conn = s->conn, .pool = s->pool, .nspace = s->journal_namespace};
     return ceph_csi_journal_find(&at, kind, handle, entry, deadline_us, error);
 }
 
 static gboolean journal_forget(void *session, JournalKind kind, const char *handle,
                                const JournalEntry *entry, gint64 deadline_us, GError **error)
 {
-    Session *s = session;
-    const RbdPlace at = {.conn = s->conn, .pool = s->pool, .nspace = s->journal_namespace};
+    CephfsSession *s = session;
+    const CephPool at = {.conn = s->conn, .pool = s->pool, .nspace = s->journal_namespace};
     return ceph_csi_journal_forget(&at, kind, handle, entry, deadline_us, error);
 }
 
@@ -469,15 +336,15 @@ static const BackendOps ops = {
     .open = session_open,
     .close = session_close,
     .check_reach = check_reach,
-    .record_create = record_create,
-    .record_read = record_read,
-    .record_remove = record_remove,
-    .record_list = record_list,
-    .record_replace = record_replace,
-    .record_hold = record_hold,
-    .record_release = record_release,
-    .record_seal = record_seal,
-    .record_unseal = record_unseal,
+    .record_create = cephfs_record_create,
+    .record_read = cephfs_record_read,
+    .record_remove = cephfs_record_remove,
+    .record_list = cephfs_record_list,
+    .record_replace = cephfs_record_replace,
+    .record_hold = cephfs_record_hold,
+    .record_release = cephfs_record_release,
+    .record_seal = cephfs_record_seal,
+    .record_unseal = cephfs_record_unseal,
     .volume_create = volume_create,
     .volume_remove = volume_remove,
     .volume_look = volume_look,

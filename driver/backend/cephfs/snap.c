@@ -15,9 +15,8 @@ static gboolean send_snap(CephConn *conn, const char *prefix, const Subvolume *s
 
 static void missing(GError **error, const Subvolume *s, const char *snapshot)
 {
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND,
-                "snapshot %s of subvolume %s/%s/%s does not exist", snapshot, s->fs_name, s->group,
-                s->name);
+    hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "snapshot %s of subvolume %s/%s/%s does not exist",
+                snapshot, s->fs_name, s->group, s->name);
 }
 
 gboolean cephfs_snap_create(CephConn *conn, const Subvolume *s, const char *snapshot,
@@ -44,7 +43,7 @@ gboolean cephfs_snap_remove(CephConn *conn, const Subvolume *s, const char *snap
     if (reply.rc == 0 || reply.rc == -ENOENT)
         return TRUE;
     if (reply.rc == -EAGAIN && strstr(reply.status, "clone"))
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+        hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                     "snapshot %s of %s is in use: volumes are being copied from it; wait until "
                     "they are ready (`ceph fs subvolume snapshot info %s %s %s --group_name %s` "
                     "lists them) or delete them, then try again",
@@ -70,25 +69,7 @@ gboolean cephfs_snap_look(CephConn *conn, const Subvolume *s, const char *snapsh
 
 GPtrArray *cephfs_snap_list(CephConn *conn, const Subvolume *s, gint64 deadline_us, GError **error)
 {
-    reply_auto CephReply reply = {0};
-    const char *prefix = "fs subvolume snapshot ls";
-    if (!cephfs_mgr_send(conn, prefix, s, NULL, &reply, deadline_us, error))
-        return NULL;
-    if (reply.rc != 0 && reply.rc != -ENOENT) {
-        cephfs_mgr_fail(error, conn, &reply, prefix, s);
-        return NULL;
-    }
-    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
-    json_t *list = json_loads(reply.output, 0, NULL);
-    gsize i;
-    json_t *entry;
-    json_array_foreach (list, i, entry) {
-        const char *name = json_string_value(json_object_get(entry, "name"));
-        if (name)
-            g_ptr_array_add(names, g_strdup(name));
-    }
-    json_decref(list);
-    return names;
+    return cephfs_mgr_names(conn, "fs subvolume snapshot ls", s, deadline_us, error);
 }
 
 gboolean cephfs_snap_clone(CephConn *conn, const Subvolume *source, const char *snapshot,
@@ -147,7 +128,7 @@ BackendVolume *cephfs_snap_progress(CephConn *conn, const Subvolume *s, gint64 d
             cephfs_mgr_fail(error, conn, &reply, prefix, s);
         return NULL;
     }
-    json_t *root = json_loads(reply.output, 0, NULL);
+    json_auto_t *root = json_loads(reply.output, 0, NULL);
     const json_t *status = json_object_get(root, "status");
     const char *state = json_string_value(json_object_get(status, "state"));
     const json_t *failure = json_object_get(status, "failure");
@@ -164,7 +145,6 @@ BackendVolume *cephfs_snap_progress(CephConn *conn, const Subvolume *s, gint64 d
         /* "complete" too: it became so since it was looked at, and the next look shows it. */
         volume->copying = TRUE;
     }
-    json_decref(root);
     return volume;
 }
 

@@ -186,11 +186,10 @@ gboolean rbd_call_fail(RbdCall *call, int rc, const char *what)
             found = &meanings[i];
     }
     g_autofree char *spec = rbd_spec(&call->at, call->image);
-    g_set_error(&call->error, HEARTH_ERROR, found ? found->code : HEARTH_ERROR_INTERNAL,
-                "%s %s as client.%s on cluster %s: %s%s%s", what, spec, call->at.conn->user,
-                call->at.conn->cluster_id, g_strerror(-rc), found ? "; " : "",
-                found ? found->mend : "");
-    return FALSE;
+    return hearth_fail(&call->error, found ? found->code : HEARTH_ERROR_INTERNAL,
+                       "%s %s as client.%s on cluster %s: %s%s%s", what, spec, call->at.conn->user,
+                       call->at.conn->cluster_id, g_strerror(-rc), found ? "; " : "",
+                       found ? found->mend : "");
 }
 
 gboolean rbd_call_refuse(RbdCall *call, HearthError code, const char *format, ...)

@@ -61,12 +61,11 @@ static int count_parents(rados_ioctx_t io, rbd_image_t image, guint limit, guint
 static gboolean add_flatten_task(RbdCall *call)
 {
     g_autofree char *spec = rbd_spec(&call->at, call->image);
-    json_t *json = json_pack("{s:s, s:s, s:s}", "prefix", "rbd task add flatten", "image_spec",
-                             spec, "format", "json");
+    json_auto_t *json = json_pack("{s:s, s:s, s:s}", "prefix", "rbd task add flatten", "image_spec",
+                                  spec, "format", "json");
     char *command = json_dumps(json, JSON_COMPACT), *output = NULL, *status = NULL;
     const char *commands[] = {command};
     size_t output_length = 0, status_length = 0;
-    json_decref(json);
     int rc = rados_mgr_command(rados_ioctx_get_cluster(call->io), commands, 1, NULL, 0, &output,
                                &output_length, &status, &status_length);
     free(command);

@@ -21,13 +21,13 @@ static int set_texts(RbdCall *call, rbd_image_t image)
 {
     int rc = 0;
     const char *key;
-    json_t *value, *texts = json_loads(call->text, 0, NULL);
+    json_t *value;
+    json_auto_t *texts = json_loads(call->text, 0, NULL);
     json_object_foreach (texts, key, value) {
         const char *text = json_string_value(value);
         if (rc == 0 && !rbd_image_has_text(image, key, text))
             rc = rbd_metadata_set(image, key, text);
     }
-    json_decref(texts);
     return rc;
 }
 

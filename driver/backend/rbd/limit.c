@@ -32,13 +32,12 @@ static int set_limit(rbd_image_t image, const char *key, json_int_t value)
 static int set_limits(RbdCall *call, rbd_image_t image)
 {
     int rc = 0;
-    json_t *wanted = json_loads(call->text, 0, NULL);
+    json_auto_t *wanted = json_loads(call->text, 0, NULL);
     for (gsize i = 0; rc == 0 && i < G_N_ELEMENTS(limits); i++) {
         const json_t *value = json_object_get(wanted, limits[i].name);
         if (value)
             rc = set_limit(image, limits[i].key, json_integer_value(value));
     }
-    json_decref(wanted);
     return rc;
 }
 

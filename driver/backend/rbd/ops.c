@@ -29,8 +29,8 @@ static VolumeId *locate(void *backend, const VolumeParams *params, GError **erro
 {
     Rbd *b = backend;
     if (!params->pool) {
-        g_set_error(
-            error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+        hearth_fail(
+            error, HEARTH_ERROR_INVALID_ARGUMENT,
             "the class has no pool beside topologyConstrainedPools, and the request says no "
             "place");
         return NULL;
@@ -171,16 +171,23 @@ static VolumeId *adopt(void *backend, const AdoptedId *adopted, const Secrets *s
     return conn ? rbd_adopt(conn, config->rados_namespace, adopted, deadline_us, error) : NULL;
 }
 
+static CephPool pool_of(const RbdPlace *place)
+{
+    return (CephPool){.conn = place->conn, .pool = place->pool, .nspace = place->nspace};
+}
+
 static gboolean journal_find(void *session, JournalKind kind, const char *handle,
                              JournalEntry **entry, gint64 deadline_us, GError **error)
 {
-    return ceph_csi_journal_find(session, kind, handle, entry, deadline_us, error);
+    const CephPool at = pool_of(session);
+    return ceph_csi_journal_find(&at, kind, handle, entry, deadline_us, error);
 }
 
 static gboolean journal_forget(void *session, JournalKind kind, const char *handle,
                                const JournalEntry *entry, gint64 deadline_us, GError **error)
 {
-    return ceph_csi_journal_forget(session, kind, handle, entry, deadline_us, error);
+    const CephPool at = pool_of(session);
+    return ceph_csi_journal_forget(&at, kind, handle, entry, deadline_us, error);
 }
 
 static gboolean probe(void *backend, gint64 deadline_us, GError **error)

@@ -277,7 +277,7 @@ gboolean rbd_record_replace(void *session, const char *name, const char *expecte
 /* What was noted of a copy goes with the volume's record. */
 static void remove_run(RbdCall *call)
 {
-    const char *volume = record_key_name(call->image);
+    const char *volume = volume_record_key_name(call->image);
     g_autofree char *clone = volume ? note_key(RBD_NOTE_CLONE, volume) : NULL;
     const char *keys[] = {call->image, clone};
     int rc = remove_entries(call->io, keys, clone ? 2 : 1);

@@ -8,30 +8,6 @@
 #include <errno.h>
 #include "driver/backend/rbd/internal.h"
 
-int rbd_snapshots_read(rbd_image_t image, GPtrArray *names, guint *hidden)
-{
-    int max = 32, n;
-    g_autofree rbd_snap_info_t *list = NULL;
-    do {
-        g_free(list);
-        list = g_new0(rbd_snap_info_t, (gsize)max);
-        n = rbd_snap_list(image, list, &max);
-    } while (n == -ERANGE);
-    *hidden = 0;
-    int rc = n < 0 ? n : 0;
-    for (int i = 0; i < n && rc == 0; i++) {
-        rbd_snap_namespace_type_t type;
-        rc = rbd_snap_get_namespace_type(image, list[i].id, &type);
-        if (rc == 0 && type == RBD_SNAP_NAMESPACE_TYPE_TRASH)
-            (*hidden)++;
-        else if (rc == 0)
-            g_ptr_array_add(names, g_strdup(list[i].name));
-    }
-    if (n > 0)
-        rbd_snap_list_end(list);
-    return rc;
-}
-
 static int create(RbdCall *call, rbd_image_t image)
 {
     return rbd_snap_create(image, call->snapshot);
