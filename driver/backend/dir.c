@@ -26,15 +26,15 @@ typedef struct Dir {
     int root, private_fd;
 } Dir;
 
-static gboolean fail(GError **error, const Dir *d, const char *what, const char *name)
+static gboolean fail_by_errno(GError **error, const Dir *d, const char *what, const char *name)
 {
     int failure = errno;
-    HearthError code = failure == ENOSPC || failure == EDQUOT  ? HEARTH_ERROR_RESOURCE_EXHAUSTED
-                       : failure == EACCES || failure == EPERM ? HEARTH_ERROR_PERMISSION_DENIED
-                                                               : HEARTH_ERROR_INTERNAL;
-    g_set_error(error, HEARTH_ERROR, code, "%s %s under %s: %s", what, name, d->path,
-                g_strerror(failure));
-    return FALSE;
+    HearthError code = HEARTH_ERROR_INTERNAL;
+    if (failure == ENOSPC || failure == EDQUOT)
+        code = HEARTH_ERROR_RESOURCE_EXHAUSTED;
+    else if (failure == EACCES || failure == EPERM)
+        code = HEARTH_ERROR_PERMISSION_DENIED;
+    return hearth_fail(error, code, "%s %s under %s: %s", what, name, d->path, g_strerror(failure));
 }
 
 static VolumeId *locate(void *backend, const VolumeParams *params, GError **error)
@@ -87,7 +87,7 @@ static gboolean record_create(void *session, const char *name, const char *text,
         good = (!*existed || errno == EEXIST) && fsync(d->private_fd) == 0;
     }
     if (!good)
-        fail(error, d, "creating the record of", name);
+        fail_by_errno(error, d, "creating the record of", name);
     if (fd >= 0) {
         close(fd);
         unlinkat(d->private_fd, temporary, 0);
@@ -103,9 +103,9 @@ static char *record_read(void *session, const char *name, gsize *length, gint64 
     int fd = openat(d->private_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) {
         if (errno == ENOENT)
-            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "there is no record %s", name);
+            hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "there is no record %s", name);
         else
-            fail(error, d, "reading the record of", name);
+            fail_by_errno(error, d, "reading the record of", name);
         return NULL;
     }
     g_autofree char *data = g_malloc0(RECORD_MAX + 1);
@@ -114,7 +114,7 @@ static char *record_read(void *session, const char *name, gsize *length, gint64 
     while (have < RECORD_MAX && (n = read(fd, data + have, RECORD_MAX - have)) > 0)
         have += (gsize)n;
     if (n < 0)
-        fail(error, d, "reading the record of", name);
+        fail_by_errno(error, d, "reading the record of", name);
     close(fd);
     *length = have;
     return n < 0 ? NULL : g_steal_pointer(&data);
@@ -125,8 +125,8 @@ static gboolean record_remove(void *session, const char *name, gint64 deadline_u
     (void)deadline_us;
     Dir *d = session;
     if (unlinkat(d->private_fd, name, 0) != 0 && errno != ENOENT)
-        return fail(error, d, "removing the record of", name);
-    return fsync(d->private_fd) == 0 || fail(error, d, "removing the record of", name);
+        return fail_by_errno(error, d, "removing the record of", name);
+    return fsync(d->private_fd) == 0 || fail_by_errno(error, d, "removing the record of", name);
 }
 
 /* The names in a directory that begin with `prefix`. */
@@ -136,7 +136,7 @@ static GPtrArray *list_names(Dir *d, int parent, const char *path, const char *p
     int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     if (!dir) {
-        fail(error, d, "listing", path);
+        fail_by_errno(error, d, "listing", path);
         if (fd >= 0)
             close(fd);
         return NULL;
@@ -175,7 +175,7 @@ static gboolean capacity(void *session, const char *pool, gint64 *available, gin
     Dir *d = session;
     struct statvfs st;
     if (fstatvfs(d->root, &st) != 0)
-        return fail(error, d, "looking at", ".");
+        return fail_by_errno(error, d, "looking at", ".");
     *available = (gint64)(st.f_bavail * st.f_frsize);
     return TRUE;
 }
@@ -207,12 +207,12 @@ static gboolean volume_create(void *session, const VolumeId *id, const VolumePar
     *made = NULL;
     Dir *d = session;
     if (mkdirat(d->root, id->name, 0777) != 0 && errno != EEXIST)
-        return fail(error, d, "creating", id->name);
+        return fail_by_errno(error, d, "creating", id->name);
     /* The umask must not narrow it: as a subvolume, it is for any user of a pod. */
     int fd = openat(d->root, id->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     gboolean good = fd >= 0 && fchmod(fd, 0777) == 0 && fsync(d->root) == 0;
     if (!good)
-        fail(error, d, "creating", id->name);
+        fail_by_errno(error, d, "creating", id->name);
     if (fd >= 0)
         close(fd);
     return good;
@@ -252,10 +252,10 @@ static gboolean volume_remove(void *session, const VolumeId *id, gboolean keep_s
     g_autofree char *trash = g_strconcat("trash.", id->name, NULL);
     /* What an interrupted removal left. */
     if (!remove_tree(d->private_fd, trash))
-        return fail(error, d, "removing", id->name);
+        return fail_by_errno(error, d, "removing", id->name);
     if (renameat(d->root, id->name, d->private_fd, trash) != 0)
-        return errno == ENOENT || fail(error, d, "removing", id->name);
-    return remove_tree(d->private_fd, trash) || fail(error, d, "removing", id->name);
+        return errno == ENOENT || fail_by_errno(error, d, "removing", id->name);
+    return remove_tree(d->private_fd, trash) || fail_by_errno(error, d, "removing", id->name);
 }
 
 static BackendVolume *volume_look(void *session, const VolumeId *id, gint64 deadline_us,
@@ -266,12 +266,12 @@ static BackendVolume *volume_look(void *session, const VolumeId *id, gint64 dead
     struct stat st;
     gboolean there = fstatat(d->root, id->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
     if (!there && errno != ENOENT) {
-        fail(error, d, "looking at", id->name);
+        fail_by_errno(error, d, "looking at", id->name);
         return NULL;
     }
     if (!there || !S_ISDIR(st.st_mode)) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "there is no directory %s/%s",
-                    d->path, id->name);
+        hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "there is no directory %s/%s", d->path,
+                    id->name);
         return NULL;
     }
     BackendVolume *volume = g_new0(BackendVolume, 1);
@@ -286,7 +286,7 @@ static gboolean probe(void *backend, gint64 deadline_us, GError **error)
     Dir *d = backend;
     if (faccessat(d->root, ".", W_OK | X_OK, AT_EACCESS) == 0)
         return TRUE;
-    return fail(error, d, "writing to", ".");
+    return fail_by_errno(error, d, "writing to", ".");
 }
 
 static void dir_free(void *backend)
@@ -331,7 +331,7 @@ Backend *backend_dir_new(const char *root, GError **error)
     if (good)
         d->private_fd = openat(d->root, PRIVATE, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (d->private_fd < 0) {
-        fail(error, d, "opening", PRIVATE);
+        fail_by_errno(error, d, "opening", PRIVATE);
         dir_free(d);
         return NULL;
     }

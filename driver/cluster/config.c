@@ -35,7 +35,7 @@ static void fail(GError **error, const char *format, ...)
     va_start(args, format);
     g_autofree char *text = g_strdup_vprintf(format, args);
     va_end(args);
-    g_set_error_literal(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION, text);
+    hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION, "%s", text);
 }
 
 /* What may stand in Ceph's mon_host option as one element. */
@@ -242,13 +242,12 @@ GPtrArray *config_load(const char *path, GError **error)
         return NULL;
     }
     json_error_t at;
-    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);
+    json_auto_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);
     if (!json_is_array(root)) {
         if (root)
             fail(error, "%s must be an array of clusters", path);
         else
             fail(error, "%s: line %d: %s", path, at.line, at.text);
-        json_decref(root);
         return NULL;
     }
     g_autoptr(GPtrArray) clusters = g_ptr_array_new_with_free_func(free_cluster);
@@ -267,7 +266,6 @@ GPtrArray *config_load(const char *path, GError **error)
         if (good)
             g_ptr_array_add(clusters, cluster);
     }
-    json_decref(root);
     return good ? g_steal_pointer(&clusters) : NULL;
 }
 
@@ -283,8 +281,7 @@ ClusterConfig *config_find(const char *path, const char *cluster_id, GError **er
             return g_ptr_array_steal_index(clusters, i);
         g_string_append_printf(known, "%s%s", i ? ", " : "", cluster->cluster_id);
     }
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                "clusterID \"%s\" is not in %s; known: %s", cluster_id, path,
-                known->len ? known->str : "none");
+    hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, "clusterID \"%s\" is not in %s; known: %s",
+                cluster_id, path, known->len ? known->str : "none");
     return NULL;
 }

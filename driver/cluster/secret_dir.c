@@ -36,7 +36,7 @@ Secrets *secret_dir_read(const char *dir, const char *cluster_id, GError **error
     g_autoptr(GError) cause = NULL;
     Secrets *secrets = secrets_new(map, SECRETS_PREFER_ADMIN, &cause);
     if (!secrets)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+        hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                     "--secret-dir=%s has no usable user for cluster %s (%s); mount the "
                     "provisioner's Secret there",
                     dir, cluster_id ? cluster_id : "(any)", cause->message);

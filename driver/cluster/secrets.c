@@ -42,7 +42,7 @@ static char *take(GHashTable *map, const char *name, const char *partner, GError
 {
     const char *value = g_hash_table_lookup(map, name);
     if (!value) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                     "the secret has \"%s\" but no \"%s\"; add it to the Kubernetes Secret that the "
                     "StorageClass names",
                     partner, name);
@@ -51,7 +51,7 @@ static char *take(GHashTable *map, const char *name, const char *partner, GError
     char *copy = g_strstrip(g_strdup(value));
     if (!valid(copy)) {
         secrets_wipe(copy);
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                     "secret key \"%s\" is empty or has blanks or control characters", name);
         return NULL;
     }
@@ -63,22 +63,19 @@ static gboolean is_usable(const char *key, const char *name, const char *user, G
 {
     CephVersion version;
     const CephKeyType type = ceph_key_type(key);
-    if (type == CEPH_KEY_BAD) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "\"%s\" in the secret is no Ceph key; use what `ceph auth print-key "
-                    "client.%s` prints",
-                    name, user);
-        return FALSE;
-    }
+    if (type == CEPH_KEY_BAD)
+        return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                           "\"%s\" in the secret is no Ceph key; use what `ceph auth print-key "
+                           "client.%s` prints",
+                           name, user);
     if (type != CEPH_KEY_AES256K || !ceph_library_version(&version) ||
         ceph_version_has_aes256k(version))
         return TRUE;
-    g_set_error(
-        error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+    return hearth_fail(
+        error, HEARTH_ERROR_FAILED_PRECONDITION,
         "\"%s\" in the secret is a key of type aes256k, which Ceph's libraries %d.%d.%d here "
         "do not know; use an image of Hearth with those of " CEPH_VERSIONS_WITH_AES256K " or later",
         name, version.major, version.minor, version.patch);
-    return FALSE;
 }
 
 Secrets *secrets_new(GHashTable *map, SecretsPrefer prefer, GError **error)
@@ -102,7 +99,7 @@ Secrets *secrets_new(GHashTable *map, SecretsPrefer prefer, GError **error)
             return NULL;
         return g_steal_pointer(&secrets);
     }
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+    hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                 "the request has no secret with userID and userKey (or adminID and adminKey); name "
                 "one in the StorageClass by csi.storage.k8s.io/provisioner-secret-name and "
                 "-namespace");

@@ -69,16 +69,18 @@ static const char *volume_of(const ProtobufCMessage *request)
 
 static int code_of(const GError *error)
 {
-    return !error ? 0 : error->domain == HEARTH_ERROR ? error->code : HEARTH_ERROR_INTERNAL;
+    if (!error)
+        return 0;
+    return error->domain == HEARTH_ERROR ? error->code : HEARTH_ERROR_INTERNAL;
 }
 
 static void write_line(const Row *row, guint64 id, const char *volume, gint64 us,
                        const GError *error)
 {
     const int code = code_of(error);
-    GLogLevelFlags level = code != 0    ? G_LOG_LEVEL_WARNING
-                           : row->quiet ? G_LOG_LEVEL_DEBUG
-                                        : G_LOG_LEVEL_INFO;
+    GLogLevelFlags level = row->quiet ? G_LOG_LEVEL_DEBUG : G_LOG_LEVEL_INFO;
+    if (code != 0)
+        level = G_LOG_LEVEL_WARNING;
     g_autofree char *ms = g_strdup_printf("%.1f", (double)us / 1000);
     g_autofree char *request = g_strdup_printf("%" G_GUINT64_FORMAT, id);
     GLogField fields[8];

@@ -5,18 +5,14 @@
 
 static gboolean refuse(GError **error, gsize i, const char *text)
 {
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                "volume_capabilities[%" G_GSIZE_FORMAT "] %s", i, text);
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                       "volume_capabilities[%" G_GSIZE_FORMAT "] %s", i, text);
 }
 
 gboolean capability_check_form(Csi__V1__VolumeCapability *const *list, gsize n, GError **error)
 {
-    if (n == 0) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "volume_capabilities is empty");
-        return FALSE;
-    }
+    if (n == 0)
+        return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, "volume_capabilities is empty");
     for (gsize i = 0; i < n; i++) {
         const Csi__V1__VolumeCapability *c = list[i];
         if (c->access_type_case != CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_MOUNT &&
@@ -104,7 +100,6 @@ gboolean capability_mount_group(const Csi__V1__VolumeCapability *capability, gin
         return TRUE;
     }
     g_autofree char *shown = g_strescape(text, NULL);
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                "volume_mount_group \"%.32s\" is no number of a group", shown);
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                       "volume_mount_group \"%.32s\" is no number of a group", shown);
 }

@@ -11,7 +11,7 @@ gboolean identity_check_name(const char *name, GError **error)
     for (const char *p = name; good && *p; p++)
         good = g_ascii_isalnum(*p) || *p == '-' || *p == '.';
     if (!good)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                     "driver name \"%s\": use a domain name of at most 63 letters, digits, '-', '.'",
                     name);
     return good;
@@ -65,8 +65,7 @@ static gboolean probe(RpcCall *call, const ProtobufCMessage *request, ProtobufCM
     if (config->probe(config->probe_data, &cause))
         return TRUE;
     /* The spec's code for a plugin that is not healthy, whatever it is that it misses. */
-    g_set_error_literal(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION, cause->message);
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION, "%s", cause->message);
 }
 
 #define ROW(name, lower, handler)                                                                  \

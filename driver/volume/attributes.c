@@ -19,15 +19,17 @@ gboolean attributes_type(const char *volume, GHashTable *map, VolumeType *type, 
     if (name) {
         if (volume_type_parse(name, type))
             return TRUE;
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "volume %s: type \"%s\" is not known; use cephfs, rbd or dir", volume, name);
-        return FALSE;
+        return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                           "volume %s: type \"%s\" is not known; use cephfs, rbd or dir", volume,
+                           name);
     }
     g_autoptr(VolumeId) id = volume_id_decode(volume, NULL);
     gboolean image = attributes_get(map, "imageName") ||
                      (attributes_get(map, "pool") && !attributes_get(map, "fsName") &&
                       !attributes_get(map, "dataset") && !attributes_root_path(map));
-    *type = id ? id->type : image ? VOLUME_RBD : VOLUME_CEPHFS;
+    *type = image ? VOLUME_RBD : VOLUME_CEPHFS;
+    if (id)
+        *type = id->type;
     return TRUE;
 }
 
@@ -46,8 +48,7 @@ gboolean attributes_check(const char *volume, GHashTable *map, GError **error)
         text = "it is a snapshot that ceph-csi shows by its journal; make a volume of this driver "
                "from a VolumeSnapshot, with accessModes [ReadOnlyMany]";
     if (text)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "volume %s: %s", volume,
-                    text);
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, "volume %s: %s", volume, text);
     return text == NULL;
 }
 

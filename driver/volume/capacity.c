@@ -15,27 +15,22 @@ static gint64 round_up(gint64 size, gint64 step)
 
 gboolean capacity_choose(CapacityRange range, VolumeType type, gint64 *bytes, GError **error)
 {
-    if (range.required < 0 || range.limit < 0) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "capacity_range is negative: required_bytes %" G_GINT64_FORMAT
-                    ", limit_bytes %" G_GINT64_FORMAT,
-                    range.required, range.limit);
-        return FALSE;
-    }
-    if (range.limit && range.limit < range.required) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_OUT_OF_RANGE,
-                    "capacity_range: limit_bytes %" G_GINT64_FORMAT
-                    " is below required_bytes %" G_GINT64_FORMAT,
-                    range.limit, range.required);
-        return FALSE;
-    }
+    if (range.required < 0 || range.limit < 0)
+        return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                           "capacity_range is negative: required_bytes %" G_GINT64_FORMAT
+                           ", limit_bytes %" G_GINT64_FORMAT,
+                           range.required, range.limit);
+    if (range.limit && range.limit < range.required)
+        return hearth_fail(error, HEARTH_ERROR_OUT_OF_RANGE,
+                           "capacity_range: limit_bytes %" G_GINT64_FORMAT
+                           " is below required_bytes %" G_GINT64_FORMAT,
+                           range.limit, range.required);
     gint64 size = range.required ? range.required : CAPACITY_DEFAULT;
     const gint64 step = capacity_step(type);
-    if (size > G_MAXINT64 - step) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_OUT_OF_RANGE,
-                    "required_bytes %" G_GINT64_FORMAT " is more than a volume can have", size);
-        return FALSE;
-    }
+    if (size > G_MAXINT64 - step)
+        return hearth_fail(error, HEARTH_ERROR_OUT_OF_RANGE,
+                           "required_bytes %" G_GINT64_FORMAT " is more than a volume can have",
+                           size);
     size = round_up(size, step);
     *bytes = range.limit ? MIN(size, range.limit) : size;
     return TRUE;

@@ -34,7 +34,7 @@ DatasetName *dataset_name_parse(const char *text, GError **error)
         is_component(name->snapshot))
         return g_steal_pointer(&name);
     g_autofree char *valid = g_utf8_make_valid(text, (gssize)strnlen(text, 200));
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+    hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                 "dataset=\"%s\" names no snapshot: write SUBVOLUME@SNAPSHOT, or "
                 "GROUP/SUBVOLUME@SNAPSHOT for another subvolume group",
                 valid);

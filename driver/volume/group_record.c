@@ -65,11 +65,10 @@ char *group_record_encode(const char *request_name, const GPtrArray *members)
                                               m->group, "snapshot", m->snapshot, "bytes",
                                               (json_int_t)m->bytes));
     }
-    json_t *root =
+    json_auto_t *root =
         json_pack("{s:i, s:s, s:s, s:s, s:o}", "version", RECORD_VERSION, "kind", "groupSnapshot",
                   "requestName", request_name, "created", created, "members", list);
     char *dumped = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
-    json_decref(root);
     char *text = g_strdup(dumped);
     free(dumped);
     return text;
@@ -96,7 +95,7 @@ static GPtrArray *decode_members(const json_t *list)
 GroupRecord *group_record_decode(const char *name, const char *text, gsize length, GError **error)
 {
     json_error_t at;
-    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);
+    json_auto_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);
     json_int_t version = json_integer_value(json_object_get(root, "version"));
     const char *kind = json_string_value(json_object_get(root, "kind"));
     const char *request_name = json_string_value(json_object_get(root, "requestName"));
@@ -105,12 +104,12 @@ GroupRecord *group_record_decode(const char *name, const char *text, gsize lengt
     g_autoptr(GPtrArray) members = decode_members(json_object_get(root, "members"));
     GroupRecord *record = NULL;
     if (version > RECORD_VERSION) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+        hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                     "record group.%s has format %d, this driver knows %d; run a later version",
                     name, (int)version, RECORD_VERSION);
     } else if (version < 1 || g_strcmp0(kind, "groupSnapshot") != 0 || !request_name || !time ||
                !members) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
+        hearth_fail(error, HEARTH_ERROR_INTERNAL,
                     "record group.%s is damaged; look at it, and put it right or remove it", name);
     } else {
         record = g_new0(GroupRecord, 1);
@@ -118,6 +117,5 @@ GroupRecord *group_record_decode(const char *name, const char *text, gsize lengt
         record->created = g_date_time_to_unix(time);
         record->members = g_steal_pointer(&members);
     }
-    json_decref(root);
     return record;
 }

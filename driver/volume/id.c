@@ -164,7 +164,7 @@ static char *encode_checked(const Form *form, const VolumeId *id, GError **error
     g_autofree char *text = encode(form, id);
     gsize length = strlen(text);
     if (length > VOLUME_ID_MAX) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                     "the %s ID would have %" G_GSIZE_FORMAT
                     " bytes, and CSI allows %d: it holds clusterID \"%s\", %s \"%s\", "
                     "%s \"%s\" and the %s's name; shorten the longest of them",
@@ -268,8 +268,7 @@ static VolumeId *parse(const Form *form, const char *text)
 static VolumeId *decode(const Form *form, const char *text, GError **error)
 {
     if (!text || !*text) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "%s_id is empty",
-                    form->what);
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, "%s_id is empty", form->what);
         return NULL;
     }
     VolumeId *id = parse(form, text);
@@ -280,12 +279,12 @@ static VolumeId *decode(const Form *form, const char *text, GError **error)
     g_autofree char *shown = g_strescape(start, NULL);
     g_autoptr(AdoptedId) adopted = adopted_id_decode(text);
     if (strlen(text) <= VOLUME_ID_MAX && later_version(text))
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+        hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                     "%s ID \"%s\" was written by another version of this driver; run that version "
                     "or a later one",
                     form->what, shown);
     else
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "%s \"%s\" %s", form->what, shown,
+        hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "%s \"%s\" %s", form->what, shown,
                     adopted ? "is ceph-csi's, which cannot be here"
                             : "does not exist: the ID is not of this driver");
     return NULL;

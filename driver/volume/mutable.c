@@ -42,16 +42,9 @@ static const Row rows[] = {
     {"baseVolSizeBytes", KIND_LIMIT, 1 << VOLUME_RBD},
 };
 
-G_GNUC_PRINTF(2, 3)
-static json_t *refuse(GError **error, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    g_autofree char *text = g_strdup_vprintf(format, args);
-    va_end(args);
-    g_set_error_literal(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, text);
-    return NULL;
-}
+/* The error, and NULL for the value that is missing. */
+#define refuse(error, ...)                                                                         \
+    (hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, __VA_ARGS__), (json_t *)NULL)
 
 static json_t *parse_value(const Row *row, const char *value, GError **error)
 {
@@ -103,21 +96,17 @@ static json_t *parse_one(const char *name, const char *value, VolumeType type, G
 
 json_t *mutable_parse(GHashTable *map, VolumeType type, GError **error)
 {
-    json_t *object = json_object();
+    json_auto_t *object = json_object();
     GHashTableIter iter;
     gpointer name, value;
     g_hash_table_iter_init(&iter, map);
     while (g_hash_table_iter_next(&iter, &name, &value)) {
         json_t *parsed = parse_one(name, value, type, error);
-        if (!parsed) {
-            json_decref(object);
+        if (!parsed)
             return NULL;
-        }
         json_object_set_new(object, name, parsed);
     }
-    if (!qos_check(object, error))
-        g_clear_pointer(&object, json_decref);
-    return object;
+    return qos_check(object, error) ? g_steal_pointer(&object) : NULL;
 }
 
 gboolean mutable_has_limits(const json_t *given)

@@ -19,27 +19,21 @@ gboolean name_is_plain(const char *text)
 
 gboolean name_check_request(const char *name, GError **error)
 {
-    if (!name || !*name) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "name is empty");
-        return FALSE;
-    }
+    if (!name || !*name)
+        return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, "name is empty");
     gsize length = strlen(name);
-    if (length > NAME_REQUEST_MAX) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "name has %" G_GSIZE_FORMAT " bytes; CSI allows %d", length, NAME_REQUEST_MAX);
-        return FALSE;
-    }
-    if (!g_utf8_validate(name, -1, NULL)) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "name is not UTF-8");
-        return FALSE;
-    }
+    if (length > NAME_REQUEST_MAX)
+        return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                           "name has %" G_GSIZE_FORMAT " bytes; CSI allows %d", length,
+                           NAME_REQUEST_MAX);
+    if (!g_utf8_validate(name, -1, NULL))
+        return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, "name is not UTF-8");
     for (const char *p = name; *p; p = g_utf8_next_char(p)) {
         gunichar c = g_utf8_get_char(p);
-        if (g_unichar_iscntrl(c)) {
-            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                        "name has the control character U+%04X at byte %d", c, (int)(p - name));
-            return FALSE;
-        }
+        if (g_unichar_iscntrl(c))
+            return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                               "name has the control character U+%04X at byte %d", c,
+                               (int)(p - name));
     }
     return TRUE;
 }
@@ -52,7 +46,7 @@ char *name_backend(const char *prefix, const char *name, gsize room, GError **er
     if (plain_characters(name) && prefix_length + strlen(name) <= room)
         return g_strconcat(prefix, name, NULL);
     if (prefix_length + NAME_HASH_DIGITS > room) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                     "clusterID, fsName and subvolume group leave %" G_GSIZE_FORMAT
                     " of the volume ID's bytes for a name, and volumeNamePrefix \"%s\" with a hash "
                     "takes %" G_GSIZE_FORMAT "; shorten one of them",

@@ -417,13 +417,16 @@ static gboolean check_striping(const VolumeParams *p, GError **error)
     return TRUE;
 }
 
-/* A snapshot is as it is: what says how a volume is made has no meaning with it. */
+/* Parameters that say how a volume is made have no meaning with a snapshot, which exists. */
 static gboolean check_dataset(const VolumeParams *p, GError **error)
 {
-    const char *other = p->pool                                ? "pool"
-                        : p->mds_pin                           ? "mdsPin"
-                        : p->backing_snapshot == BACKING_NEVER ? "backingSnapshot=false"
-                                                               : NULL;
+    const char *other = NULL;
+    if (p->pool)
+        other = "pool";
+    else if (p->mds_pin)
+        other = "mdsPin";
+    else if (p->backing_snapshot == BACKING_NEVER)
+        other = "backingSnapshot=false";
     return !p->dataset || !other ||
            refuse(error,
                   "%s has no meaning with dataset, whose volumes are that snapshot itself; leave "

@@ -39,12 +39,11 @@ gboolean qos_check(const json_t *given, GError **error)
         const Rule *rule = &rules[i];
         if (!has(given, rule->per_gib) || has_rule(given, rule))
             continue;
-        g_set_error(
-            error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+        return hearth_fail(
+            error, HEARTH_ERROR_INVALID_ARGUMENT,
             "%s alone limits nothing: it adds to %s for each GiB above %s; give both in the "
             "same class, or leave %s out",
             rule->per_gib, rule->base, BASE_SIZE, rule->per_gib);
-        return FALSE;
     }
     return TRUE;
 }

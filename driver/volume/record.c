@@ -12,12 +12,12 @@
 #define RECORD_VERSION 1
 #define KEY_PREFIX "vol."
 
-char *record_key(const char *name)
+char *volume_record_key(const char *name)
 {
     return g_strconcat(KEY_PREFIX, name, NULL);
 }
 
-const char *record_key_name(const char *key)
+const char *volume_record_key_name(const char *key)
 {
     return g_str_has_prefix(key, KEY_PREFIX) ? key + strlen(KEY_PREFIX) : NULL;
 }
@@ -33,7 +33,7 @@ void volume_backing_free(VolumeBacking *backing)
     g_free(backing);
 }
 
-void record_free(VolumeRecord *record)
+void volume_record_free(VolumeRecord *record)
 {
     if (!record)
         return;
@@ -53,23 +53,22 @@ static void set_text(json_t *object, const char *name, const char *value)
         json_object_set_new(object, name, json_string(value));
 }
 
-/* Takes the object over. */
-static char *take_text(json_t *root)
+/* As g_malloc() has it; the caller's. */
+static char *text_of(const json_t *root)
 {
     char *dumped = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
-    json_decref(root);
     char *text = g_strdup(dumped);
     free(dumped);
     return text;
 }
 
-char *record_encode(const char *request_name, const VolumeParams *params, const VolumeId *id,
-                    const char *source, const char *source_at, const VolumeBacking *backing,
-                    const json_t *changes, gint64 bytes)
+char *volume_record_encode(const char *request_name, const VolumeParams *params, const VolumeId *id,
+                           const char *source, const char *source_at, const VolumeBacking *backing,
+                           const json_t *changes, gint64 bytes)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_utc();
     g_autofree char *created = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
-    json_t *root = json_object();
+    json_auto_t *root = json_object();
     json_object_set_new(root, "version", json_integer(RECORD_VERSION));
     set_text(root, "kind", "volume");
     set_text(root, "requestName", request_name);
@@ -91,7 +90,7 @@ char *record_encode(const char *request_name, const VolumeParams *params, const 
     set_text(claim, "namespace", params->pvc_namespace);
     json_object_set_new(root, "claim", claim);
     set_text(root, "created", created);
-    return take_text(root);
+    return text_of(root);
 }
 
 /* FALSE for a backing that is damaged; NULL for none. */
@@ -115,10 +114,10 @@ static gboolean decode_backing(const json_t *root, VolumeBacking **backing)
     return TRUE;
 }
 
-VolumeRecord *record_decode(const char *name, const char *text, gsize length, GError **error)
+VolumeRecord *volume_record_decode(const char *name, const char *text, gsize length, GError **error)
 {
     json_error_t at;
-    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);
+    json_auto_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);
     json_int_t version = json_integer_value(json_object_get(root, "version"));
     const char *kind = json_string_value(json_object_get(root, "kind"));
     const char *request_name = json_string_value(json_object_get(root, "requestName"));
@@ -128,12 +127,12 @@ VolumeRecord *record_decode(const char *name, const char *text, gsize length, GE
     VolumeRecord *record = NULL;
     g_autoptr(VolumeBacking) backing = NULL;
     if (version > RECORD_VERSION) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+        hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                     "record vol.%s has format %d, this driver knows %d; run a later version", name,
                     (int)version, RECORD_VERSION);
     } else if (version < 1 || g_strcmp0(kind, "volume") != 0 || !request_name || !group ||
                bytes <= 0 || !json_is_object(params) || !decode_backing(root, &backing)) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
+        hearth_fail(error, HEARTH_ERROR_INTERNAL,
                     "record vol.%s is damaged; look at it (rados -N hearth get), and put it right "
                     "or remove it",
                     name);
@@ -152,19 +151,18 @@ VolumeRecord *record_decode(const char *name, const char *text, gsize length, GE
         record->changes = json_is_object(changes) ? json_incref(changes) : json_object();
         record->backing = g_steal_pointer(&backing);
     }
-    json_decref(root);
     return record;
 }
 
-char *record_change(const char *name, const char *text, gsize length, const json_t *changes,
-                    GError **error)
+char *volume_record_change(const char *name, const char *text, gsize length, const json_t *changes,
+                           GError **error)
 {
-    g_autoptr(VolumeRecord) record = record_decode(name, text, length, error);
+    g_autoptr(VolumeRecord) record = volume_record_decode(name, text, length, error);
     if (!record)
         return NULL;
-    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
+    json_auto_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
     json_object_set_new(root, "mutable", mutable_merge(record->changes, changes));
-    return take_text(root);
+    return text_of(root);
 }
 
 /* The first member that differs, or NULL. */
@@ -184,39 +182,34 @@ static const char *difference(json_t *a, json_t *b)
     return NULL;
 }
 
-gboolean record_check_same(const VolumeRecord *record, const char *request_name,
-                           const VolumeParams *params, const VolumeId *id, const char *source,
-                           const json_t *changes, CapacityRange range, GError **error)
+gboolean volume_record_check_same(const VolumeRecord *record, const char *request_name,
+                                  const VolumeParams *params, const VolumeId *id,
+                                  const char *source, const json_t *changes, CapacityRange range,
+                                  GError **error)
 {
-    if (strcmp(record->request_name, request_name) != 0) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
-                    "volume %s belongs to another request, \"%s\"; use another name", id->name,
-                    record->request_name);
-        return FALSE;
-    }
-    if (!capacity_fits(range, params->type, record->bytes)) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
-                    "volume %s exists with %" G_GINT64_FORMAT
-                    " bytes, which the request (required %" G_GINT64_FORMAT
-                    ", limit %" G_GINT64_FORMAT ") does not ask for",
-                    id->name, record->bytes, range.required, range.limit);
-        return FALSE;
-    }
-    if (g_strcmp0(record->source, source) != 0) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
-                    "volume %s exists and was made from %s, not from %s", id->name,
-                    record->source ? record->source : "nothing", source ? source : "nothing");
-        return FALSE;
-    }
-    json_t *wanted = params_to_json(params);
+    if (strcmp(record->request_name, request_name) != 0)
+        return hearth_fail(error, HEARTH_ERROR_ALREADY_EXISTS,
+                           "volume %s belongs to another request, \"%s\"; use another name",
+                           id->name, record->request_name);
+    if (!capacity_fits(range, params->type, record->bytes))
+        return hearth_fail(error, HEARTH_ERROR_ALREADY_EXISTS,
+                           "volume %s exists with %" G_GINT64_FORMAT
+                           " bytes, which the request (required %" G_GINT64_FORMAT
+                           ", limit %" G_GINT64_FORMAT ") does not ask for",
+                           id->name, record->bytes, range.required, range.limit);
+    if (g_strcmp0(record->source, source) != 0)
+        return hearth_fail(error, HEARTH_ERROR_ALREADY_EXISTS,
+                           "volume %s exists and was made from %s, not from %s", id->name,
+                           record->source ? record->source : "nothing",
+                           source ? source : "nothing");
+    json_auto_t *wanted = params_to_json(params);
     const char *name = difference(record->params, wanted);
     if (!name && strcmp(record->group, id->group ? id->group : "") != 0)
         name = "subvolumeGroup";
     if (!name && changes)
         name = difference(record->changes, (json_t *)changes);
     if (name)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS,
-                    "volume %s exists with another %s", id->name, name);
-    json_decref(wanted);
+        hearth_fail(error, HEARTH_ERROR_ALREADY_EXISTS, "volume %s exists with another %s",
+                    id->name, name);
     return name == NULL;
 }

@@ -40,29 +40,31 @@ typedef struct VolumeRecord {
     VolumeBacking *backing; /* NULL: the volume has bytes of its own */
 } VolumeRecord;
 
-void record_free(VolumeRecord *record);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(VolumeRecord, record_free)
+void volume_record_free(VolumeRecord *record);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(VolumeRecord, volume_record_free)
 
 /* The name of the record of a volume, "vol.<name>"; the caller's. */
-char *record_key(const char *name);
+char *volume_record_key(const char *name);
 /* The volume's name in a record's, borrowed; NULL when the record is of something else. */
-const char *record_key_name(const char *key);
+const char *volume_record_key_name(const char *key);
 
 /* The text to store; the caller's. `id` has its name; `source`, `source_at`, `backing` and
  * `changes` may be NULL. */
-char *record_encode(const char *request_name, const VolumeParams *params, const VolumeId *id,
-                    const char *source, const char *source_at, const VolumeBacking *backing,
-                    const json_t *changes, gint64 bytes);
+char *volume_record_encode(const char *request_name, const VolumeParams *params, const VolumeId *id,
+                           const char *source, const char *source_at, const VolumeBacking *backing,
+                           const json_t *changes, gint64 bytes);
 /* The text of a record with mutable parameters set; the caller's. Errors as for decoding. */
-char *record_change(const char *name, const char *text, gsize length, const json_t *changes,
-                    GError **error);
+char *volume_record_change(const char *name, const char *text, gsize length, const json_t *changes,
+                           GError **error);
 /* INTERNAL: not a record; FAILED_PRECONDITION: of a later format. `name` is for the message. */
-VolumeRecord *record_decode(const char *name, const char *text, gsize length, GError **error);
+VolumeRecord *volume_record_decode(const char *name, const char *text, gsize length,
+                                   GError **error);
 
 /* `changes` NULL: whatever they are by now. ALREADY_EXISTS, saying which part differs, unless the
  * request is the recorded one. */
-gboolean record_check_same(const VolumeRecord *record, const char *request_name,
-                           const VolumeParams *params, const VolumeId *id, const char *source,
-                           const json_t *changes, CapacityRange range, GError **error);
+gboolean volume_record_check_same(const VolumeRecord *record, const char *request_name,
+                                  const VolumeParams *params, const VolumeId *id,
+                                  const char *source, const json_t *changes, CapacityRange range,
+                                  GError **error);
 
 #endif

@@ -39,7 +39,7 @@ char *snapshot_record_encode(const char *request_name, const VolumeId *source,
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_utc();
     g_autofree char *created = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
-    json_t *root =
+    json_auto_t *root =
         json_pack("{s:i, s:s, s:s, s:{s:s, s:s, s:s*, s:s*}, s:I, s:s}", "version", RECORD_VERSION,
                   "kind", "snapshot", "requestName", request_name, "source", "group",
                   source->group ? source->group : "", "name", source->name, "path", source_path,
@@ -47,7 +47,6 @@ char *snapshot_record_encode(const char *request_name, const VolumeId *source,
     if (group_snapshot)
         json_object_set_new(root, "groupSnapshot", json_string(group_snapshot));
     char *dumped = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
-    json_decref(root);
     char *text = g_strdup(dumped);
     free(dumped);
     return text;
@@ -57,7 +56,7 @@ SnapshotRecord *snapshot_record_decode(const char *name, const char *text, gsize
                                        GError **error)
 {
     json_error_t at;
-    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);
+    json_auto_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);
     json_int_t version = json_integer_value(json_object_get(root, "version"));
     const char *kind = json_string_value(json_object_get(root, "kind"));
     const char *request_name = json_string_value(json_object_get(root, "requestName"));
@@ -69,12 +68,12 @@ SnapshotRecord *snapshot_record_decode(const char *name, const char *text, gsize
     g_autoptr(GDateTime) time = created ? g_date_time_new_from_iso8601(created, NULL) : NULL;
     SnapshotRecord *record = NULL;
     if (version > RECORD_VERSION) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+        hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                     "record snap.%s has format %d, this driver knows %d; run a later version", name,
                     (int)version, RECORD_VERSION);
     } else if (version < 1 || g_strcmp0(kind, "snapshot") != 0 || !request_name || !group ||
                !volume || bytes <= 0 || !time) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
+        hearth_fail(error, HEARTH_ERROR_INTERNAL,
                     "record snap.%s is damaged; look at it (rados -N hearth get), and put it right "
                     "or remove it",
                     name);
@@ -90,6 +89,5 @@ SnapshotRecord *snapshot_record_decode(const char *name, const char *text, gsize
         record->bytes = bytes;
         record->created = g_date_time_to_unix(time);
     }
-    json_decref(root);
     return record;
 }

@@ -59,7 +59,7 @@ GPtrArray *topology_pools_parse(const char *text, GError **error)
     json_error_t at;
     gsize i;
     json_t *entry;
-    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &at);
+    json_auto_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &at);
     g_autoptr(GPtrArray) pools = g_ptr_array_new_with_free_func(pool_free);
     gboolean good = json_array_size(root) > 0 ||
                     refuse(error, NAME " is no JSON array of pools (line %d, column %d)",
@@ -67,7 +67,6 @@ GPtrArray *topology_pools_parse(const char *text, GError **error)
     json_array_foreach (root, i, entry) {
         good = good && parse_entry(entry, i, pools, error);
     }
-    json_decref(root);
     return good ? g_steal_pointer(&pools) : NULL;
 }
 

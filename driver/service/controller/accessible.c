@@ -20,7 +20,7 @@ void controller_set_domains(Controller *c, const char *driver_name, char *const 
         g_ptr_array_add(c->domains, g_strdup(domains_name(*labels)));
 }
 
-static gboolean knows(const Controller *c, const char *label)
+static gboolean is_known_label(const Controller *c, const char *label)
 {
     for (guint i = 0; i < c->domains->len; i++) {
         if (strcmp(c->domains->pdata[i], label) == 0)
@@ -41,7 +41,7 @@ static gboolean check_labels(const Controller *c, const GPtrArray *pools, GError
         gpointer label;
         g_hash_table_iter_init(&iter, pool->segments);
         while (g_hash_table_iter_next(&iter, &label, NULL)) {
-            if (!knows(c, label))
+            if (!is_known_label(c, label))
                 return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                                    "topologyConstrainedPools: domainLabel \"%.64s\" of pool %s is "
                                    "not the name of a label in --domainlabels",
@@ -64,8 +64,8 @@ static GHashTable *domains_of(const Controller *c, const Csi__V1__Topology *topo
     return domains;
 }
 
-static const TopologyPool *match(const Controller *c, const GPtrArray *pools, const char *only,
-                                 Csi__V1__Topology *const *places, gsize n)
+static const TopologyPool *find_pool(const Controller *c, const GPtrArray *pools, const char *only,
+                                     Csi__V1__Topology *const *places, gsize n)
 {
     for (gsize i = 0; i < n; i++) {
         g_autoptr(GHashTable) domains = domains_of(c, places[i]);
@@ -78,7 +78,7 @@ static const TopologyPool *match(const Controller *c, const GPtrArray *pools, co
     return NULL;
 }
 
-static void use(VolumeParams *params, const TopologyPool *pool)
+static void set_pools(VolumeParams *params, const TopologyPool *pool)
 {
     g_free(params->pool);
     g_free(params->data_pool);
@@ -87,7 +87,7 @@ static void use(VolumeParams *params, const TopologyPool *pool)
 }
 
 /* The pool of a source of ours, borrowed of the class's; NULL for one that has it elsewhere, whose
- * copy does not depend on it (backend/rbd_clone.c). */
+ * copy does not depend on it (driver/backend/rbd/clone.c). */
 static const char *source_pool(const GPtrArray *pools, const Csi__V1__VolumeContentSource *from)
 {
     g_autoptr(VolumeId) id = NULL;
@@ -148,18 +148,20 @@ gboolean controller_choose_pool(const Controller *c, const Csi__V1__CreateVolume
         return FALSE;
     const char *of_source = source_pool(pools, r->volume_content_source);
     const char *only = begun ? begun : of_source;
-    const TopologyPool *pool = match(c, pools, only, wanted->preferred, wanted->n_preferred);
+    const TopologyPool *pool = find_pool(c, pools, only, wanted->preferred, wanted->n_preferred);
     if (!pool)
-        pool = match(c, pools, only, wanted->requisite, wanted->n_requisite);
+        pool = find_pool(c, pools, only, wanted->requisite, wanted->n_requisite);
+    if (!pool && only)
+        return hearth_fail(error, HEARTH_ERROR_RESOURCE_EXHAUSTED,
+                           "volume %s %s pool %s, which topologyConstrainedPools does not give to "
+                           "the places asked for; another node may do",
+                           r->name, begun ? "has been begun in" : "is copied from", only);
     if (!pool)
         return hearth_fail(error, HEARTH_ERROR_RESOURCE_EXHAUSTED,
-                           only ? "volume %s %s pool %s, which topologyConstrainedPools does not "
-                                  "give to the places asked for; another node may do"
-                                : "volume %s: no pool%s%s of topologyConstrainedPools is given to "
-                                  "any of the places asked for; see the labels of nodes",
-                           r->name, only ? (begun ? "has been begun in" : "is copied from") : "",
-                           only ? only : "");
-    use(params, pool);
+                           "volume %s: no pool of topologyConstrainedPools is given to any of the "
+                           "places asked for; see the labels of nodes",
+                           r->name);
+    set_pools(params, pool);
     *chosen = pool;
     return TRUE;
 }
@@ -173,10 +175,10 @@ gboolean controller_capacity_pool(const Controller *c, const Csi__V1__Topology *
     if (!check_labels(c, params->topology_pools, error))
         return FALSE;
     Csi__V1__Topology *places[] = {(Csi__V1__Topology *)place};
-    const TopologyPool *pool = match(c, params->topology_pools, NULL, places, 1);
+    const TopologyPool *pool = find_pool(c, params->topology_pools, NULL, places, 1);
     *none = !pool;
     if (pool)
-        use(params, pool);
+        set_pools(params, pool);
     return TRUE;
 }
 

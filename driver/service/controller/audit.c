@@ -19,11 +19,9 @@ static gboolean secrets_for(const AuditConfig *c, const Backend *b, const char *
     *secrets = NULL;
     if (!b->ops->needs_secrets)
         return TRUE;
-    if (!c->secret_dir) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                    "the audit needs a Ceph user: give --secret-dir, see hearth-csi(8)");
-        return FALSE;
-    }
+    if (!c->secret_dir)
+        return hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
+                           "the audit needs a Ceph user: give --secret-dir, see hearth-csi(8)");
     *secrets = secret_dir_read(c->secret_dir, cluster_id, error);
     return *secrets != NULL;
 }

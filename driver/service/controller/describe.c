@@ -42,7 +42,7 @@ void controller_describe_volume(const Controller *c, const Backend *b, const Vol
 {
     if (!c->set_metadata)
         return;
-    json_auto json_t *texts = json_object();
+    json_auto_t *texts = json_object();
     set_text(texts, K8S "pv/name", params->pv_name);
     set_text(texts, K8S "pvc/name", params->pvc_name);
     set_text(texts, K8S "pvc/namespace", params->pvc_namespace);
@@ -58,7 +58,7 @@ void controller_describe_snapshot(const Controller *c, const Backend *b, const V
                                        K8S "volumesnapshotcontent/name"};
     if (!c->set_metadata)
         return;
-    json_auto json_t *texts = json_object();
+    json_auto_t *texts = json_object();
     for (gsize i = 0; i < G_N_ELEMENTS(keys); i++)
         set_text(texts, keys[i], g_hash_table_lookup(parameters, keys[i]));
     set_text(texts, CLUSTER_KEY, c->cluster_name);

@@ -175,9 +175,8 @@ static gboolean wait_locked(Room *r, const char *id, gint64 deadline_us, GError 
                                    .tv_nsec = deadline_us % G_USEC_PER_SEC * 1000};
     if (pthread_cond_timedwait(&r->answered, &r->lock, &until) == 0)
         return TRUE;
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED,
-                "cluster %s has not yet answered another call what room it has", id);
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_DEADLINE_EXCEEDED,
+                       "cluster %s has not yet answered another call what room it has", id);
 }
 
 gboolean room_of(Room *r, const char *id, const char *name, RoomAsk ask, void *data,

@@ -61,7 +61,7 @@ static GPtrArray *read_sources(char *const *ids, gsize n, GError **error)
 {
     g_autoptr(GPtrArray) sources = g_ptr_array_new_with_free_func(free_source);
     if (n == 0 || n > GROUP_MAX_MEMBERS) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                     "source_volume_ids has %" G_GSIZE_FORMAT " volumes; give 1 to %d", n,
                     GROUP_MAX_MEMBERS);
         return NULL;
@@ -72,7 +72,7 @@ static GPtrArray *read_sources(char *const *ids, gsize n, GError **error)
             return NULL;
         for (guint k = 0; k < sources->len; k++) {
             if (strcmp(ids[k], ids[i]) == 0) {
-                g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+                hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                             "source_volume_ids has volume %s twice", ids[i]);
                 return NULL;
             }
@@ -80,7 +80,7 @@ static GPtrArray *read_sources(char *const *ids, gsize n, GError **error)
         if (sources->len > 0 && !volume_id_same_place(sources->pdata[0], source)) {
             g_autofree char *first = volume_id_place_text(sources->pdata[0]);
             g_autofree char *other = volume_id_place_text(source);
-            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+            hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                         "volumes %s (%s) and %s (%s) cannot be snapshotted together; a group is of "
                         "one place",
                         ids[0], first, ids[i], other);
@@ -136,9 +136,9 @@ static gboolean read_members(char *const *ids, gsize n, GPtrArray **names, GErro
         if (!id) {
             g_autofree char *start = g_strndup(ids[i], VOLUME_ID_MAX);
             g_autofree char *shown = g_strescape(start, NULL);
-            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                        "snapshot_ids has \"%s\", which is no snapshot of this driver", shown);
-            return FALSE;
+            return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                               "snapshot_ids has \"%s\", which is no snapshot of this driver",
+                               shown);
         }
         g_ptr_array_add(*names, g_strdup(id->name));
     }

@@ -24,8 +24,8 @@ struct Controller {
     char *cluster_name;  /* NULL: none */
     Warmth *warmth;      /* NULL: nothing is known of nodes */
     struct Room *room;
-    pthread_mutex_t told_lock;
-    GHashTable *told; /* parameters without a meaning that were logged; guarded by told_lock */
+    pthread_mutex_t warned_lock;
+    GHashTable *warned; /* ignored parameters that were logged; guarded by warned_lock */
 };
 
 /* When the answer must be ready. */
@@ -64,12 +64,6 @@ gboolean controller_resolve_snapshot(const Controller *c, const char *text, GHas
                                      gint64 deadline_us, VolumeRef *ref, GError **error);
 void controller_ref_clear(VolumeRef *ref);
 #define ref_auto __attribute__((cleanup(controller_ref_clear)))
-
-static inline void controller_json_clear(json_t **json)
-{
-    json_decref(*json);
-}
-#define json_auto __attribute__((cleanup(controller_json_clear)))
 
 /* A Volume of the call's memory; NULL when that is exhausted. */
 Csi__V1__Volume *controller_volume(RpcCall *call, const char *id, const VolumeId *where,
@@ -115,12 +109,14 @@ gboolean controller_snapshot_class(GHashTable *parameters, const VolumeId *sourc
 #define CONTROLLER_HANDLER(name)                                                                   \
     gboolean name(RpcCall *call, const ProtobufCMessage *request, ProtobufCMessage *response,      \
                   void *service, GError **error)
-/* modify.c */
-CONTROLLER_HANDLER(controller_modify_volume);
+/* create.c */
+CONTROLLER_HANDLER(controller_create_volume);
+CONTROLLER_HANDLER(controller_delete_volume);
 /* validate.c */
 CONTROLLER_HANDLER(controller_validate_volume_capabilities);
 /* volumes.c */
 CONTROLLER_HANDLER(controller_expand_volume);
+CONTROLLER_HANDLER(controller_modify_volume);
 CONTROLLER_HANDLER(controller_list_volumes);
 CONTROLLER_HANDLER(controller_get_volume);
 /* capacity.c */

@@ -30,14 +30,14 @@ int controller_place_order(const VolumeId *place, const VolumeId *token)
 gboolean controller_page(gint32 max_entries, guint *max, GError **error)
 {
     if (max_entries < 0)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "max_entries is negative");
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, "max_entries is negative");
     *max = max_entries > 0 ? MIN((guint)max_entries, PAGE_MAX) : PAGE_MAX;
     return max_entries >= 0;
 }
 
 void controller_bad_token(GError **error)
 {
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
+    hearth_fail(error, HEARTH_ERROR_ABORTED,
                 "starting_token is none of this driver; begin the list again without one");
 }
 

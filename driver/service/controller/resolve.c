@@ -81,7 +81,7 @@ static gboolean resolve_adopted(const Controller *c, const AdoptedId *adopted, H
             break;
     }
     if (!ref->id)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND,
+        hearth_fail(error, HEARTH_ERROR_NOT_FOUND,
                     "volume %s of ceph-csi: cluster %s has no file system and no pool of number "
                     "%" G_GUINT64_FORMAT,
                     adopted->uuid, adopted->cluster_id, adopted->location);

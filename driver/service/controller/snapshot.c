@@ -34,28 +34,25 @@ gboolean controller_snapshot_class(GHashTable *parameters, const VolumeId *sourc
             continue; /* a field of the class: Kubernetes' own tests repeat it here */
         else {
             g_autofree char *shown = g_strescape(name, NULL);
-            g_set_error(
-                error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+            return hearth_fail(
+                error, HEARTH_ERROR_INVALID_ARGUMENT,
                 "parameter \"%.100s\" is not known for snapshots; known: clusterID, fsName, "
                 "pool, %s, and those of " K8S,
                 shown, prefix_name);
-            return FALSE;
         }
-        if (*prefix != value && g_strcmp0(of_volume, value) != 0) {
-            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                        "%s of the class is not that of the volume (%s); a snapshot "
-                        "is where its volume is",
-                        (const char *)name, of_volume ? of_volume : "none");
-            return FALSE;
-        }
+        if (*prefix != value && g_strcmp0(of_volume, value) != 0)
+            return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                               "%s of the class is not that of the volume (%s); a snapshot "
+                               "is where its volume is",
+                               (const char *)name, of_volume ? of_volume : "none");
     }
     if (name_is_plain(*prefix) && **prefix != '_' && strlen(*prefix) <= PARAMS_PREFIX_MAX)
         return TRUE;
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                "%s must have at most %d letters, digits, '.', '_', '-', and begin with a letter "
-                "or digit",
-                prefix_name, PARAMS_PREFIX_MAX);
-    return FALSE;
+    return hearth_fail(
+        error, HEARTH_ERROR_INVALID_ARGUMENT,
+        "%s must have at most %d letters, digits, '.', '_', '-', and begin with a letter "
+        "or digit",
+        prefix_name, PARAMS_PREFIX_MAX);
 }
 
 Csi__V1__Snapshot *controller_snapshot(RpcCall *call, const VolumeId *id,

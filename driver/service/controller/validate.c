@@ -19,7 +19,7 @@ static char *mismatch(const Csi__V1__ValidateVolumeCapabilitiesRequest *r, const
     if (record->backing && !capability_reads_only(r->volume_capabilities, r->n_volume_capabilities))
         return g_strdup("volume_capabilities: the volume is a snapshot, for reading only");
     g_autoptr(GHashTable) wanted = CONTEXT_TABLE(r->mutable_parameters, r->n_mutable_parameters);
-    json_auto json_t *changes = mutable_parse(wanted, id->type, &cause);
+    json_auto_t *changes = mutable_parse(wanted, id->type, &cause);
     if (!changes)
         return g_strdup(cause->message);
     const char *other = mutable_difference(changes, record->changes);
@@ -40,8 +40,8 @@ static char *mismatch(const Csi__V1__ValidateVolumeCapabilitiesRequest *r, const
     g_autoptr(GHashTable) parameters = CONTEXT_TABLE(r->parameters, r->n_parameters);
     g_autoptr(VolumeParams) params = params_parse(parameters, &cause);
     CapacityRange any = {0};
-    if (!params || !record_check_same(record, record->request_name, params, id, record->source,
-                                      NULL, any, &cause))
+    if (!params || !volume_record_check_same(record, record->request_name, params, id,
+                                             record->source, NULL, any, &cause))
         return g_strdup(cause->message);
     return NULL;
 }

@@ -20,11 +20,10 @@ CONTROLLER_HANDLER(controller_expand_volume)
     Csi__V1__ControllerExpandVolumeResponse *out =
         (Csi__V1__ControllerExpandVolumeResponse *)response;
     if (!r->capacity_range ||
-        (r->capacity_range->required_bytes == 0 && r->capacity_range->limit_bytes == 0)) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "capacity_range is missing or has neither required_bytes nor limit_bytes");
-        return FALSE;
-    }
+        (r->capacity_range->required_bytes == 0 && r->capacity_range->limit_bytes == 0))
+        return hearth_fail(
+            error, HEARTH_ERROR_INVALID_ARGUMENT,
+            "capacity_range is missing or has neither required_bytes nor limit_bytes");
     g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
     gint64 deadline_us = controller_deadline(call);
     ref_auto VolumeRef ref = {0};
@@ -42,6 +41,26 @@ CONTROLLER_HANDLER(controller_expand_volume)
     out->node_expansion_required = ref.id->type == VOLUME_RBD;
     return hold && provision_expand(ref.backend, ref.id, range, ref.secrets, deadline_us,
                                     &out->capacity_bytes, error);
+}
+
+CONTROLLER_HANDLER(controller_modify_volume)
+{
+    (void)response;
+    Controller *c = service;
+    const Csi__V1__ControllerModifyVolumeRequest *r =
+        (const Csi__V1__ControllerModifyVolumeRequest *)request;
+    g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
+    g_autoptr(GHashTable) wanted = CONTEXT_TABLE(r->mutable_parameters, r->n_mutable_parameters);
+    gint64 deadline_us = controller_deadline(call);
+    ref_auto VolumeRef ref = {0};
+    if (*r->volume_id && r->n_mutable_parameters == 0)
+        return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                           "mutable_parameters is empty; name what is to change");
+    if (!controller_resolve(c, r->volume_id, given, deadline_us, &ref, error))
+        return FALSE;
+    json_auto_t *changes = mutable_parse(wanted, ref.id->type, error);
+    g_autoptr(BusyHold) hold = changes ? busy_take(c->busy, r->volume_id, NULL, error) : NULL;
+    return hold && provision_modify(ref.backend, ref.id, changes, ref.secrets, deadline_us, error);
 }
 
 #define WELL "the volume is there"
@@ -149,17 +168,16 @@ CONTROLLER_HANDLER(controller_get_volume)
     BackendVolume gone = {0};
     out->volume = controller_volume(call, r->volume_id, ref.id, record, volume ? volume : &gone);
     out->status = rpc_alloc(call, sizeof(*out->status));
-    if (out->status)
-        csi__v1__controller_get_volume_response__volume_status__init(out->status);
-    if (out->status)
-        out->status->volume_condition =
-            condition_new(call,
-                          volume            ? NULL
-                          : record->backing ? "the snapshot that the volume shows is gone: it was "
-                                              "removed by something else than this driver"
-                                            : "what the volume is in Ceph is gone: it was removed "
-                                              "by something else than this driver; restore it "
-                                              "from a snapshot, or delete the volume",
-                          WELL);
+    if (!out->status)
+        return TRUE; /* the call ends as RESOURCE_EXHAUSTED */
+    csi__v1__controller_get_volume_response__volume_status__init(out->status);
+    const char *fault = NULL;
+    if (!volume && record->backing)
+        fault = "the snapshot that the volume shows is gone: it was removed by something else than "
+                "this driver";
+    else if (!volume)
+        fault = "what the volume is in Ceph is gone: it was removed by something else than this "
+                "driver; restore it from a snapshot, or delete the volume";
+    out->status->volume_condition = condition_new(call, fault, WELL);
     return TRUE;
 }

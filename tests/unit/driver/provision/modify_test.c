@@ -88,7 +88,8 @@ static gboolean race(void *session, const char *name, const char *expected, cons
 {
     if (raced) {
         json_t *theirs = json_loads("{\"cacheQuota\":7}", 0, NULL);
-        g_autofree char *other = record_change("p-n", expected, strlen(expected), theirs, NULL);
+        g_autofree char *other =
+            volume_record_change("p-n", expected, strlen(expected), theirs, NULL);
         json_decref(theirs);
         g_hash_table_insert(raced->records, g_strdup(name), g_steal_pointer(&other));
         raced = NULL;

@@ -18,9 +18,10 @@ static VolumeId id = {.type = VOLUME_CEPHFS,
 
 static VolumeRecord *record(void)
 {
-    g_autofree char *text = record_encode("n", &params, &id, NULL, NULL, NULL, NULL, 1 << 30);
+    g_autofree char *text =
+        volume_record_encode("n", &params, &id, NULL, NULL, NULL, NULL, 1 << 30);
     g_autoptr(GError) error = NULL;
-    VolumeRecord *r = record_decode("p-n", text, strlen(text), &error);
+    VolumeRecord *r = volume_record_decode("p-n", text, strlen(text), &error);
     ck_assert_msg(r, "%s", error ? error->message : "");
     return r;
 }
@@ -32,7 +33,7 @@ START_TEST(holds_the_request)
     ck_assert_str_eq(r->group, "csi");
     ck_assert_int_eq(r->bytes, 1 << 30);
     CapacityRange same = {1 << 30, 0};
-    ck_assert(record_check_same(r, "n", &params, &id, NULL, NULL, same, NULL));
+    ck_assert(volume_record_check_same(r, "n", &params, &id, NULL, NULL, same, NULL));
 }
 END_TEST
 
@@ -42,7 +43,7 @@ START_TEST(the_claim_does_not_matter_for_being_the_same)
     VolumeParams other = params;
     other.pv_name = NULL;
     other.pvc_name = (char *)"else";
-    ck_assert(record_check_same(r, "n", &other, &id, NULL, NULL, (CapacityRange){0}, NULL));
+    ck_assert(volume_record_check_same(r, "n", &other, &id, NULL, NULL, (CapacityRange){0}, NULL));
 }
 END_TEST
 
@@ -51,7 +52,8 @@ static void differs(const char *name, const VolumeParams *p, const VolumeId *i, 
 {
     g_autoptr(VolumeRecord) r = record();
     g_autoptr(GError) error = NULL;
-    ck_assert(!record_check_same(r, name, p, i, NULL, NULL, (CapacityRange){bytes, 0}, &error));
+    ck_assert(
+        !volume_record_check_same(r, name, p, i, NULL, NULL, (CapacityRange){bytes, 0}, &error));
     ck_assert(g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS));
     ck_assert_msg(strstr(error->message, because) != NULL, "%s", error->message);
 }
@@ -59,24 +61,24 @@ static void differs(const char *name, const VolumeParams *p, const VolumeId *i, 
 START_TEST(another_source_is_another_volume)
 {
     g_autofree char *text =
-        record_encode("n", &params, &id, "h1~snap~x", NULL, NULL, NULL, 1 << 30);
-    g_autoptr(VolumeRecord) r = record_decode("p-n", text, strlen(text), NULL);
+        volume_record_encode("n", &params, &id, "h1~snap~x", NULL, NULL, NULL, 1 << 30);
+    g_autoptr(VolumeRecord) r = volume_record_decode("p-n", text, strlen(text), NULL);
     ck_assert_str_eq(r->source, "h1~snap~x");
     CapacityRange any = {0};
-    ck_assert(record_check_same(r, "n", &params, &id, "h1~snap~x", NULL, any, NULL));
-    ck_assert(!record_check_same(r, "n", &params, &id, "h1~snap~y", NULL, any, NULL));
-    ck_assert(!record_check_same(r, "n", &params, &id, NULL, NULL, any, NULL));
+    ck_assert(volume_record_check_same(r, "n", &params, &id, "h1~snap~x", NULL, any, NULL));
+    ck_assert(!volume_record_check_same(r, "n", &params, &id, "h1~snap~y", NULL, any, NULL));
+    ck_assert(!volume_record_check_same(r, "n", &params, &id, NULL, NULL, any, NULL));
     g_autoptr(VolumeRecord) empty = record();
-    ck_assert(!record_check_same(empty, "n", &params, &id, "h1~snap~x", NULL, any, NULL));
+    ck_assert(!volume_record_check_same(empty, "n", &params, &id, "h1~snap~x", NULL, any, NULL));
 }
 END_TEST
 
 START_TEST(its_key_gives_the_name_back)
 {
-    g_autofree char *key = record_key("p-n");
+    g_autofree char *key = volume_record_key("p-n");
     ck_assert_str_eq(key, "vol.p-n");
-    ck_assert_str_eq(record_key_name(key), "p-n");
-    ck_assert_ptr_null(record_key_name("snap.p-n"));
+    ck_assert_str_eq(volume_record_key_name(key), "p-n");
+    ck_assert_ptr_null(volume_record_key_name("snap.p-n"));
 }
 END_TEST
 
@@ -99,7 +101,7 @@ END_TEST
 static int code_of(const char *text)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(VolumeRecord) r = record_decode("x", text, strlen(text), &error);
+    g_autoptr(VolumeRecord) r = volume_record_decode("x", text, strlen(text), &error);
     return r ? 0 : error->code;
 }
 
