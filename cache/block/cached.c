@@ -15,155 +15,9 @@
 #include <string.h>
 #include "cache/block/internal.h"
 
-/* More than this is not noted block by block. */
-#define ZERO_MAX_BYTES (64u << 20)
-
 static Cached *of(Image *image)
 {
     return (Cached *)image;
-}
-
-static gboolean is_parents(const Cached *c, uint64_t off, uint64_t len)
-{
-    const ImageParent *parent = c->beneath->content.parent;
-    const uint64_t object = c->beneath->object_bytes;
-    if (!c->parent || off + len > atomic_load(&c->parent_end))
-        return FALSE;
-    for (uint64_t i = off / object; i * object < off + len; i++)
-        if (__atomic_load_n(&parent->owns[i], __ATOMIC_SEQ_CST))
-            return FALSE;
-    return TRUE;
-}
-
-Kept *cached_kept_of(Cached *c, uint64_t off, uint64_t len)
-{
-    return is_parents(c, off, len) ? c->parent : c->kept;
-}
-
-/* Before Ceph hears of the change. */
-static void note_owned(Cached *c, uint64_t off, uint64_t len)
-{
-    const ImageParent *parent = c->beneath->content.parent;
-    const uint64_t object = c->beneath->object_bytes;
-    if (!c->parent)
-        return;
-    for (uint64_t i = off / object; i * object < MIN(off + len, parent->end); i++)
-        __atomic_store_n(&parent->owns[i], 1, __ATOMIC_SEQ_CST);
-}
-
-/* ---- carriers ---- */
-
-gboolean buffers_take(ImageCache *cache, size_t bytes)
-{
-    if (atomic_fetch_add(&cache->buffers, bytes) + bytes <= cache->buffers_max)
-        return TRUE;
-    atomic_fetch_sub(&cache->buffers, bytes);
-    return FALSE;
-}
-
-gboolean buffers_take_ahead(ImageCache *cache, size_t bytes)
-{
-    return atomic_load(&cache->buffers) <= cache->buffers_max / 2 && buffers_take(cache, bytes);
-}
-
-void buffers_give(ImageCache *cache, size_t bytes)
-{
-    atomic_fetch_sub(&cache->buffers, bytes);
-    fetch_wanting(cache);
-}
-
-void cached_use(Cached *c)
-{
-    pthread_mutex_lock(&c->lock);
-    c->under_way++;
-    pthread_mutex_unlock(&c->lock);
-}
-
-void cached_unuse(Cached *c)
-{
-    pthread_mutex_lock(&c->lock);
-    if (--c->under_way == 0)
-        pthread_cond_broadcast(&c->idle);
-    pthread_mutex_unlock(&c->lock);
-}
-
-void carrier_begin_locked(Carrier *carrier)
-{
-    cached_use(carrier->cached);
-    flights_begin_locked(&carrier->kept->flights, &carrier->flight);
-}
-
-static void carrier_end(Carrier *carrier)
-{
-    Cached *c = carrier->cached;
-    Flights *flights = &carrier->kept->flights;
-    ImageCache *cache = carrier->kept->cache;
-    const size_t buffered = carrier->buffered;
-    pthread_mutex_lock(&flights->lock);
-    flights_end_locked(flights, &carrier->flight);
-    pthread_mutex_unlock(&flights->lock);
-    g_free(carrier->owned);
-    g_free(carrier);
-    if (buffered)
-        buffers_give(cache, buffered);
-    cached_unuse(c);
-}
-
-void carrier_landed(Carrier *carrier, gboolean good)
-{
-    Flights *flights = &carrier->kept->flights;
-    pthread_mutex_lock(&flights->lock);
-    carrier->flight.spoilt |= !good;
-    good = flights_landed_locked(flights, &carrier->flight);
-    pthread_mutex_unlock(&flights->lock);
-    if (good && carrier->len && kept_is_usable(carrier->kept))
-        workers_push(carrier->kept->cache->installers, carrier);
-    else
-        carrier_end(carrier);
-}
-
-static int install_data(Carrier *carrier, uint32_t *sums)
-{
-    Kept *k = carrier->kept;
-    int rc = block_file_write(k->file, carrier->buf, carrier->len, carrier->off, sums);
-    pthread_mutex_lock(&k->flights.lock);
-    if (rc == 0 && !carrier->flight.spoilt)
-        rc = block_file_vouch(k->file, sums, carrier->off, carrier->len);
-    pthread_mutex_unlock(&k->flights.lock);
-    return rc;
-}
-
-static int install_zeros(Carrier *carrier)
-{
-    Kept *k = carrier->kept;
-    int rc = 0;
-    block_file_punch(k->file, carrier->off, carrier->len);
-    pthread_mutex_lock(&k->flights.lock);
-    if (!carrier->flight.spoilt && carrier->len <= ZERO_MAX_BYTES)
-        rc = block_file_vouch(k->file, NULL, carrier->off, carrier->len);
-    pthread_mutex_unlock(&k->flights.lock);
-    return rc;
-}
-
-void carrier_install(void *data, void *unused)
-{
-    (void)unused;
-    Carrier *carrier = data;
-    Kept *k = carrier->kept;
-    int rc = 0;
-    pthread_mutex_lock(&k->flights.lock);
-    gboolean good = flights_install_locked(&k->flights, &carrier->flight);
-    pthread_mutex_unlock(&k->flights.lock);
-    if (good && carrier->buf && room_take(k, carrier->len)) {
-        g_autofree uint32_t *sums = g_new(uint32_t, carrier->len / BLOCK_BYTES);
-        rc = install_data(carrier, sums);
-        kept_use(k, carrier->off, carrier->len);
-    } else if (good && !carrier->buf) {
-        rc = install_zeros(carrier);
-    }
-    if (rc < 0)
-        store_report_disk(k->cache->store, rc);
-    carrier_end(carrier);
 }
 
 /* ---- reading ---- */
@@ -291,7 +145,7 @@ static void change(Image *image, const void *buf, uint64_t len, uint64_t off, Im
                  .done = done,
                  .data = data};
     int rc = 0;
-    note_owned(c, off, len);
+    cached_note_owned(c, off, len);
     pthread_mutex_lock(&k->flights.lock);
     carrier_begin_locked(&w->carrier);
     if (from < to)
@@ -356,19 +210,6 @@ static int cached_set_note(Image *image, const char *name, const char *text)
 {
     Cached *c = of(image);
     return c->beneath->ops->set_note(c->beneath, name, text);
-}
-
-void cached_forget(Cached *c)
-{
-    Kept *k = c->kept;
-    if (c->parent)
-        note_owned(c, 0, c->beneath->content.parent->end);
-    pthread_mutex_lock(&k->flights.lock);
-    flights_spoil_locked(&k->flights);
-    int rc = block_file_forget(k->file, 0, atomic_load(&k->end));
-    pthread_mutex_unlock(&k->flights.lock);
-    if (rc < 0)
-        kept_break(k, rc);
 }
 
 /* What is kept is marked before the lock goes: after that it may be another's. */

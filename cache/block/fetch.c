@@ -163,8 +163,8 @@ static void fetch_now(Cached *c, void *buf, size_t len, uint64_t off, ImageDone 
 
 /* ---- waiting for buffers ---- */
 
-/* Reads that come faster than what they bring can be installed: else it would not be kept. */
 typedef struct Wanting {
+    BufferWaiter waiter; /* first */
     Cached *cached;
     void *buf;
     size_t len;
@@ -173,43 +173,31 @@ typedef struct Wanting {
     void *data;
 } Wanting;
 
-/* The first that waits, its buffers taken; NULL: nobody does, or there are too few. */
-static Wanting *take_wanting(ImageCache *cache)
+static size_t bytes_needed(const BufferWaiter *waiter)
 {
+    const Wanting *w = (const Wanting *)waiter;
     uint64_t from, to;
-    pthread_mutex_lock(&cache->wanting_lock);
-    Wanting *w = g_queue_peek_head(&cache->wanting);
-    if (w)
-        chunks_of(w->cached, w->off, w->len, &from, &to);
-    if (w && !buffers_take(cache, to - from))
-        w = NULL;
-    if (w)
-        g_queue_pop_head(&cache->wanting);
-    pthread_mutex_unlock(&cache->wanting_lock);
-    return w;
+    chunks_of(w->cached, w->off, w->len, &from, &to);
+    return to - from;
 }
 
-void fetch_wanting(ImageCache *cache)
+static void begin_wanting(BufferWaiter *waiter)
 {
-    for (Wanting *w = take_wanting(cache); w; w = take_wanting(cache)) {
-        fetch_now(w->cached, w->buf, w->len, w->off, w->done, w->data);
-        cached_unuse(w->cached);
-        g_free(w);
-    }
+    Wanting *w = (Wanting *)waiter;
+    fetch_now(w->cached, w->buf, w->len, w->off, w->done, w->data);
+    cached_unuse(w->cached);
+    g_free(w);
 }
 
 static void fetch_piece(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done, void *data)
 {
-    ImageCache *cache = c->kept->cache;
     if (join(c, buf, len, off, done, data))
         return;
+    ImageCache *cache = c->kept->cache;
     Wanting *w = g_new(Wanting, 1);
-    *w = (Wanting){c, buf, len, off, done, data};
+    *w = (Wanting){{bytes_needed, begin_wanting}, c, buf, len, off, done, data};
     cached_use(c);
-    pthread_mutex_lock(&cache->wanting_lock);
-    g_queue_push_tail(&cache->wanting, w);
-    pthread_mutex_unlock(&cache->wanting_lock);
-    fetch_wanting(cache);
+    buffers_wait(cache, &w->waiter);
 }
 
 /* ---- a read of more than one unit ---- */

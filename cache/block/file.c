@@ -10,7 +10,7 @@
 #include <xxhash.h>
 #include "common/autofd.h"
 #include "cache/block/head.h"
-#include "cache/store/index/replace.h"
+#include "cache/store/disk/replace.h"
 
 struct BlockFile {
     int dir_fd, sums_fd, data_fd;

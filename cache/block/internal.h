@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared by images.c (which images, and whether what is kept of them may be believed), space.c (how
- * much), cached.c (an image over another), watch.c (whether it is still ours) and fetch.c (what is
- * read from Ceph, and ahead).
+ * Shared by the files of this folder, from the bottom up: kept.c (what is kept of one image, and
+ * whether it may be used), buffers.c (the bound on memory), space.c (the bound on the disk),
+ * carrier.c (bytes on their way to the disk), clone.c (what a clone has from its parent), watch.c
+ * (whether an image is still ours), fetch.c (reading from Ceph, and ahead), cached.c (an image over
+ * another), images.c (all of them).
  *
  * Locks, in order: Kept.break_lock, held across a call to Ceph; ImageCache.lock;
  * ImageCache.wanting_lock; Flights.lock; Cached.lock, a leaf.
@@ -15,7 +17,7 @@
 #include "cache/block/in_flight.h"
 #include "cache/block/images.h"
 #include "cache/block/workers.h"
-#include "cache/store/wake.h"
+#include "common/wake.h"
 
 #define DEFAULT_CHUNK_BYTES 65536u
 /* Whether one of these was used is what eviction goes by. */
@@ -34,7 +36,7 @@ struct ImageCache {
     atomic_ulong buffers; /* bytes */
     size_t buffers_max;
     pthread_mutex_t wanting_lock;
-    GQueue wanting; /* wanting_lock: reads that wait for buffers (fetch.c) */
+    GQueue wanting; /* wanting_lock: BufferWaiter */
     pthread_mutex_t lock;
     GHashTable *kept;       /* lock: name -> Kept */
     GQueue open;            /* lock: Cached */
@@ -111,6 +113,14 @@ typedef struct Carrier {
     size_t buffered;
 } Carrier;
 
+/* A read that waits for buffers. Embedded in the reader's own structure. */
+typedef struct BufferWaiter {
+    /* How many it needs now. Under ImageCache.wanting_lock. */
+    size_t (*bytes_needed)(const struct BufferWaiter *waiter);
+    /* Begins the read; the buffers are taken. No lock is held. */
+    void (*begin)(struct BufferWaiter *waiter);
+} BufferWaiter;
+
 static inline uint64_t block_floor(uint64_t off)
 {
     return off - off % BLOCK_BYTES;
@@ -121,39 +131,58 @@ static inline uint64_t block_ceil(uint64_t off)
     return block_floor(off + BLOCK_BYTES - 1);
 }
 
-/* --- images.c --- */
+/* --- kept.c --- */
 gboolean kept_is_usable(const Kept *kept);
-/* The words could not be written: nobody may believe them again, in a later run either. Blocks on
- * Ceph. */
+/*
+ * The words could not be written: what is kept is not used again, in a later run either. A second
+ * caller waits for the first, because only then may its write continue. Blocks on Ceph.
+ */
 void kept_break(Kept *kept, int error);
-/* Gives back what image_cache_open() took: nobody uses it any more. Frees `cached`. */
-void kept_leave(Cached *cached);
 /* Notes a use of the range. */
 void kept_use(Kept *kept, uint64_t off, uint64_t len);
+/* Makes and opens the directory of images. -1: errno says why. */
+int kept_open_dir(const ImageCache *cache);
+/*
+ * What is kept of the content, shared with other openings or begun. `beneath` may be NULL for a
+ * snapshot. NULL: nothing is kept.
+ */
+Kept *kept_join(ImageCache *cache, const ImageContent *content, Image *beneath, uint64_t bytes,
+                uint64_t quota_bytes);
+/* What all clones of the image's parent share on this node; NULL: nothing. */
+Kept *kept_join_parent(ImageCache *cache, Image *beneath, uint64_t quota_bytes);
+/* Releases what image_cache_open() took: the image is not used any more. Frees `cached`. */
+void kept_leave(Cached *cached);
 
-/* --- space.c --- */
-/* Whether `len` more may be kept; if so they are counted. */
-gboolean room_take(Kept *kept, uint64_t len);
-void *room_keeper(void *cache);
-
-/* --- cached.c --- */
-Cached *cached_new(Kept *kept, Kept *parent, Image *beneath);
-/* Whose the range is: the parent's if all of it is. */
-Kept *cached_kept_of(Cached *cached, uint64_t off, uint64_t len);
-/* Forgets all that is kept of it; of a clone also what it has from its parent. */
-void cached_forget(Cached *cached);
+/* --- buffers.c --- */
 /* Counts `bytes` of buffers; FALSE: too many. Those for reading ahead leave room for others. */
 gboolean buffers_take(ImageCache *cache, size_t bytes);
 gboolean buffers_take_ahead(ImageCache *cache, size_t bytes);
-/* Begins what waits for them. */
+/* Begins the waiter, now or when there are enough buffers. */
+void buffers_wait(ImageCache *cache, BufferWaiter *waiter);
+/* Gives them back, and begins waiters. */
 void buffers_give(ImageCache *cache, size_t bytes);
-/* Something of it is under way: it is not closed meanwhile. */
+
+/* --- space.c --- */
+/* Whether `len` more may be kept; if so they are counted. */
+gboolean block_space_take(Kept *kept, uint64_t len);
+void *block_space_keeper(void *cache);
+
+/* --- carrier.c --- */
+/* A request on the image is under way: the image is not closed meanwhile. */
 void cached_use(Cached *cached);
 void cached_unuse(Cached *cached);
 void carrier_begin_locked(Carrier *carrier);
-/* Ceph has answered: what is not spoilt is installed on a thread of the pool. Frees it, then. */
+/* Ceph has answered: unless spoilt, it is installed on a thread of the pool. Frees it, then. */
 void carrier_landed(Carrier *carrier, gboolean good);
 void carrier_install(void *carrier, void *unused);
+
+/* --- clone.c --- */
+/* Who keeps the range: the parent if all of it is the parent's. */
+Kept *cached_kept_of(Cached *cached, uint64_t off, uint64_t len);
+/* The range becomes the clone's own. Call it before Ceph gets the change. */
+void cached_note_owned(Cached *cached, uint64_t off, uint64_t len);
+/* Forgets all that is kept of the image; of a clone also what it has from its parent. */
+void cached_forget(Cached *cached);
 
 /* --- watch.c --- */
 void watch_begin(Cached *cached);
@@ -168,9 +197,10 @@ void watch_note(Cached *cached, ssize_t result);
 /* --- fetch.c --- */
 /* A read of whole blocks within the end that are not all kept. */
 void fetch_read(Cached *cached, void *buf, size_t len, uint64_t off, ImageDone done, void *data);
-/* Begins the reads that wait for buffers, as far as there are any. */
-void fetch_wanting(ImageCache *cache);
-/* Tells of a read, for what comes next. */
+/* Notes a read, and reads ahead if it is sequential. */
 void fetch_ahead(Cached *cached, uint64_t off, size_t len);
+
+/* --- cached.c --- */
+Cached *cached_new(Kept *kept, Kept *parent, Image *beneath);
 
 #endif

@@ -24,7 +24,7 @@ static uint64_t low(uint64_t room)
     return room / 100 * LOW_PERCENT;
 }
 
-gboolean room_take(Kept *k, uint64_t len)
+gboolean block_space_take(Kept *k, uint64_t len)
 {
     ImageCache *cache = k->cache;
     const uint64_t quota = k->quota_bytes;
@@ -265,7 +265,7 @@ static void round_of(ImageCache *cache)
     atomic_store(&cache->room, room);
 }
 
-void *room_keeper(void *data)
+void *block_space_keeper(void *data)
 {
     ImageCache *cache = data;
     do {

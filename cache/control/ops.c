@@ -11,7 +11,7 @@
 #include "proto/wire.h"
 #include "cache/origin/rbd/io_flusher.h"
 #include "cache/report/status.h"
-#include "cache/store/index/key.h"
+#include "cache/store/disk/key.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>

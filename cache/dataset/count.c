@@ -4,7 +4,7 @@
 #include <malloc.h>
 #include <string.h>
 #include "cache/dataset/internal.h"
-#include "cache/store/index/key.h"
+#include "cache/store/disk/key.h"
 
 /* What the store holds of a dataset is counted again after this, or COUNT_REST times as long as the
  * count took. */

@@ -5,7 +5,7 @@
 #include <xxhash.h>
 #include "cache/dataset/files.h"
 #include "cache/dataset/internal.h"
-#include "cache/store/index/key.h"
+#include "cache/store/disk/key.h"
 
 void dataset_make_id(const Origin *origin, const OriginAttr *root, char id[DATASET_ID])
 {

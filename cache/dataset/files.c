@@ -11,7 +11,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 #include "common/autofd.h"
-#include "cache/store/index/key.h"
+#include "cache/store/disk/key.h"
 
 static gboolean fail(GError **error, const char *path, const char *what)
 {

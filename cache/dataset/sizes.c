@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "common/autofd.h"
 #include "cache/dataset/internal.h"
-#include "cache/store/index/key.h"
+#include "cache/store/disk/key.h"
 
 static gboolean is_misfit(int objects, const ObjectId *id, uint64_t size)
 {

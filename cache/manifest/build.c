@@ -26,13 +26,13 @@ struct Dir {
     atomic_uint references; /* of the directory itself and of those beneath it that still wait */
     Dir *parent;            /* with a reference; NULL: the root */
     OriginNode *node;       /* NULL: to be looked up */
-    ImageDir *image;        /* the writer's, and its place among the names */
+    ErofsImageDir *image;   /* the writer's, and its place among the names */
     uint64_t place;
     char *name;
 };
 
 typedef struct Entry {
-    ImageEntry entry;
+    ErofsImageEntry entry;
     ObjectKey key; /* of the object */
     ObjectId object;
     Dir *child; /* of a directory */
@@ -65,7 +65,7 @@ static void dir_unref(Build *b, Dir *dir)
         Dir *parent = dir->parent;
         if (dir->node)
             b->origin->ops->put(b->origin, dir->node);
-        image_dir_free(dir->image);
+        erofs_image_dir_free(dir->image);
         g_free(dir->name);
         g_free(dir);
         dir = parent;
@@ -102,7 +102,7 @@ static void batch_free(Build *b, Batch *batch)
 {
     for (guint i = 0; i < batch->entries->len; i++) {
         Entry *e = &g_array_index(batch->entries, Entry, i);
-        g_free((ImageXattr *)e->entry.xattrs);
+        g_free((ErofsImageXattr *)e->entry.xattrs);
     }
     g_array_unref(batch->entries);
     g_string_chunk_free(batch->texts);
@@ -123,7 +123,7 @@ static Batch *batch_new(Dir *dir)
 /* ---- listing */
 
 /* The extended attributes of an inode; those Ceph computes are not listed. */
-static int read_xattrs(Build *b, OriginNode *node, Batch *batch, ImageEntry *entry)
+static int read_xattrs(Build *b, OriginNode *node, Batch *batch, ErofsImageEntry *entry)
 {
     const OriginOps *ops = b->origin->ops;
     ssize_t length = ops->listxattr(b->origin, node, NULL, 0);
@@ -136,7 +136,7 @@ static int read_xattrs(Build *b, OriginNode *node, Batch *batch, ImageEntry *ent
     if (length < 0)
         return (int)length;
     names[length] = '\0';
-    g_autoptr(GArray) list = g_array_new(FALSE, TRUE, sizeof(ImageXattr));
+    g_autoptr(GArray) list = g_array_new(FALSE, TRUE, sizeof(ErofsImageXattr));
     for (const char *name = names; name < names + length; name += strlen(name) + 1) {
         ssize_t size = ops->getxattr(b->origin, node, name, NULL, 0);
         g_autofree char *value = size >= 0 ? g_malloc((gsize)size + 1) : NULL;
@@ -146,14 +146,14 @@ static int read_xattrs(Build *b, OriginNode *node, Batch *batch, ImageEntry *ent
             continue;
         if (size < 0)
             return (int)size;
-        ImageXattr x = {.name = g_string_chunk_insert(batch->texts, name),
-                        .value = g_string_chunk_insert_len(batch->texts, value, size),
-                        .size = (size_t)size};
+        ErofsImageXattr x = {.name = g_string_chunk_insert(batch->texts, name),
+                             .value = g_string_chunk_insert_len(batch->texts, value, size),
+                             .size = (size_t)size};
         batch->bytes += strlen(name) + (size_t)size;
         g_array_append_val(list, x);
     }
     entry->n_xattrs = list->len;
-    entry->xattrs = (ImageXattr *)g_array_free(g_steal_pointer(&list), FALSE);
+    entry->xattrs = (ErofsImageXattr *)g_array_free(g_steal_pointer(&list), FALSE);
     return 0;
 }
 
@@ -241,7 +241,7 @@ static int take_entry(Build *b, Batch *batch, OriginEntry *from)
     if (r == 0)
         g_array_append_val(batch->entries, e);
     else
-        g_free((ImageXattr *)e.entry.xattrs);
+        g_free((ErofsImageXattr *)e.entry.xattrs);
     return r;
 }
 
@@ -319,7 +319,7 @@ static void *run_lister(void *data)
 /* ---- writing */
 
 typedef struct Output {
-    Image *image;
+    ErofsImage *image;
     NamesWriter *names;
     TableWriter *table;
     ManifestFooter *footer;
@@ -336,11 +336,11 @@ static void note_mode(ManifestFooter *footer, mode_t mode)
 
 static gboolean write_entry(Build *b, const Output *out, Dir *dir, Entry *e, GError **error)
 {
-    ImageDir *child = NULL;
+    ErofsImageDir *child = NULL;
     if (S_ISREG(e->entry.st.st_mode) && e->entry.st.st_size > 0)
         e->entry.object = &e->object;
     g_autoptr(GError) cause = NULL;
-    if (!image_add(out->image, dir->image, &e->entry, &child, &cause)) {
+    if (!erofs_image_add(out->image, dir->image, &e->entry, &child, &cause)) {
         g_autofree char *path = path_of(dir, "");
         g_autofree char *shown = g_strescape(path, NULL);
         g_propagate_prefixed_error(error, g_steal_pointer(&cause), "in \"/%s\": ", shown);
@@ -367,7 +367,8 @@ static gboolean write_entry(Build *b, const Output *out, Dir *dir, Entry *e, GEr
 
 static gboolean check_size(const Output *out, GError **error)
 {
-    uint64_t bytes = image_bytes(out->image) + names_bytes(out->names) + table_bytes(out->table);
+    uint64_t bytes =
+        erofs_image_bytes(out->image) + names_bytes(out->names) + table_bytes(out->table);
     if (bytes <= out->max_bytes)
         return TRUE;
     g_set_error(error, G_IO_ERROR, G_IO_ERROR_NO_SPACE,
@@ -385,7 +386,7 @@ static gboolean write_batch(Build *b, const Output *out, Batch *batch, GError **
     }
     if (!check_size(out, error))
         return FALSE;
-    return !batch->last || image_end(out->image, g_steal_pointer(&batch->dir->image), error);
+    return !batch->last || erofs_image_end(out->image, g_steal_pointer(&batch->dir->image), error);
 }
 
 /* The next batch; NULL when all is written, or the build is ending. */
@@ -474,14 +475,14 @@ gboolean manifest_build(int fd, const char *dir, Origin *origin, OriginNode *roo
     g_autoptr(TableWriter) table = table_writer_new(dir);
     g_autoptr(GPtrArray) stack = b.stack = g_ptr_array_new();
     Batch *of_root = batch_new(top);
-    ImageEntry entry = {.st = attr->st};
+    ErofsImageEntry entry = {.st = attr->st};
     int r = read_xattrs(&b, root, of_root, &entry);
-    g_autoptr(Image) image = NULL;
+    g_autoptr(ErofsImage) image = NULL;
     if (r < 0)
         set_errno(error, top, "", -r);
     else
-        image = image_new(fd, &entry, &top->image, error);
-    g_free((ImageXattr *)entry.xattrs);
+        image = erofs_image_new(fd, &entry, &top->image, error);
+    g_free((ErofsImageXattr *)entry.xattrs);
     batch_free(&b, of_root);
     if (!image) {
         dir_unref(&b, top);
@@ -493,8 +494,8 @@ gboolean manifest_build(int fd, const char *dir, Origin *origin, OriginNode *roo
     uint8_t uuid[16] = {0};
     memcpy(uuid, &footer.root_ino, 8);
     memcpy(uuid + 8, &footer.snapshot, 8);
-    footer.inodes = image_inodes(image);
-    return image_finish(image, uuid, &footer.image_bytes, error) &&
+    footer.inodes = erofs_image_inodes(image);
+    return erofs_image_finish(image, uuid, &footer.image_bytes, error) &&
            lseek(fd, (off_t)footer.image_bytes, SEEK_SET) >= 0 &&
            names_finish(names, fd, &footer.names_bytes, error) &&
            table_finish(table, fd, &footer.records, error) && manifest_finish(fd, &footer, error);

@@ -11,14 +11,14 @@ typedef struct Name {
     uint8_t length, type;
 } Name;
 
-struct ImageDir {
+struct ErofsImageDir {
     uint64_t nid, parent;
     uint32_t links;
     GArray *names;    /* Name; NULL until the first comes: many directories may be waiting */
     GByteArray *text; /* with a NUL after each */
 };
 
-static void append_name(ImageDir *dir, const char *name, uint64_t nid, uint8_t type)
+static void append_name(ErofsImageDir *dir, const char *name, uint64_t nid, uint8_t type)
 {
     size_t length = strlen(name);
     Name n = {nid, dir->text->len, (uint8_t)length, type};
@@ -26,14 +26,14 @@ static void append_name(ImageDir *dir, const char *name, uint64_t nid, uint8_t t
     g_array_append_val(dir->names, n);
 }
 
-ImageDir *image_dir_new(uint64_t nid, uint64_t parent)
+ErofsImageDir *erofs_image_dir_new(uint64_t nid, uint64_t parent)
 {
-    ImageDir *dir = g_new0(ImageDir, 1);
-    *dir = (ImageDir){.nid = nid, .parent = parent, .links = 2};
+    ErofsImageDir *dir = g_new0(ErofsImageDir, 1);
+    *dir = (ErofsImageDir){.nid = nid, .parent = parent, .links = 2};
     return dir;
 }
 
-static void begin_names(ImageDir *dir)
+static void begin_names(ErofsImageDir *dir)
 {
     if (dir->names)
         return;
@@ -43,7 +43,7 @@ static void begin_names(ImageDir *dir)
     append_name(dir, "..", dir->parent, 2);
 }
 
-void image_dir_free(ImageDir *dir)
+void erofs_image_dir_free(ErofsImageDir *dir)
 {
     if (!dir)
         return;
@@ -74,25 +74,25 @@ static uint8_t type_of(mode_t mode)
     }
 }
 
-gboolean image_add(Image *image, ImageDir *dir, const ImageEntry *entry, ImageDir **child,
-                   GError **error)
+gboolean erofs_image_add(ErofsImage *image, ErofsImageDir *dir, const ErofsImageEntry *entry,
+                         ErofsImageDir **child, GError **error)
 {
     const char *name = entry->name;
     uint64_t nid;
     begin_names(dir);
     if (!*name || strlen(name) > EROFS_NAME_MAX || strchr(name, '/') || strcmp(name, ".") == 0 ||
         strcmp(name, "..") == 0)
-        return image_bad(error, entry, "is no name");
+        return erofs_image_bad(error, entry, "is no name");
     if (dir->text->len > G_MAXINT32) {
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
                     "a directory has more than 2 GiB of names");
         return FALSE;
     }
-    if (!image_write_inode(image, entry, &nid, error))
+    if (!erofs_image_write_inode(image, entry, &nid, error))
         return FALSE;
     append_name(dir, name, nid, type_of(entry->st.st_mode));
     if (S_ISDIR(entry->st.st_mode)) {
-        *child = image_dir_new(nid, dir->nid);
+        *child = erofs_image_dir_new(nid, dir->nid);
         dir->links++;
     }
     return TRUE;
@@ -131,8 +131,8 @@ static void fill_block(uint8_t *block, const uint8_t *text, const Name *names, s
 }
 
 /* Writes the names; *size is the directory's. */
-static gboolean write_names(Image *image, const ImageDir *dir, uint64_t *size, uint32_t *block,
-                            GError **error)
+static gboolean write_names(ErofsImage *image, const ErofsImageDir *dir, uint64_t *size,
+                            uint32_t *block, GError **error)
 {
     const Name *names = (const Name *)dir->names->data;
     size_t n = dir->names->len;
@@ -147,10 +147,10 @@ static gboolean write_names(Image *image, const ImageDir *dir, uint64_t *size, u
         done += fit;
         *size += done < n ? EROFS_BLOCK : bytes;
     }
-    return image_write_blocks(image, image->block->data, image->block->len, block, error);
+    return erofs_image_write_blocks(image, image->block->data, image->block->len, block, error);
 }
 
-gboolean image_end(Image *image, ImageDir *dir, GError **error)
+gboolean erofs_image_end(ErofsImage *image, ErofsImageDir *dir, GError **error)
 {
     begin_names(dir);
     Name *names = (Name *)dir->names->data;
@@ -160,18 +160,18 @@ gboolean image_end(Image *image, ImageDir *dir, GError **error)
     gboolean good = TRUE;
     qsort_r(names, dir->names->len, sizeof(Name), compare_names, dir->text->data);
     for (guint i = 1; good && i < dir->names->len; i++) {
-        const ImageEntry twice = {.name = text + names[i].at};
+        const ErofsImageEntry twice = {.name = text + names[i].at};
         if (strcmp(text + names[i - 1].at, twice.name) == 0)
-            good = image_bad(error, &twice, "is there twice");
+            good = erofs_image_bad(error, &twice, "is there twice");
     }
     good = good && write_names(image, dir, &size, &block, error);
     if (good) {
         uint64_t size_le = htole64(size);
         uint32_t block_le = htole32(block), links_le = htole32(dir->links);
-        good = image_patch(image, dir->nid, offsetof(ErofsInode, size), &size_le, 8, error) &&
-               image_patch(image, dir->nid, offsetof(ErofsInode, u), &block_le, 4, error) &&
-               image_patch(image, dir->nid, offsetof(ErofsInode, nlink), &links_le, 4, error);
+        good = erofs_image_patch(image, dir->nid, offsetof(ErofsInode, size), &size_le, 8, error) &&
+               erofs_image_patch(image, dir->nid, offsetof(ErofsInode, u), &block_le, 4, error) &&
+               erofs_image_patch(image, dir->nid, offsetof(ErofsInode, nlink), &links_le, 4, error);
     }
-    image_dir_free(dir);
+    erofs_image_dir_free(dir);
     return good;
 }

@@ -19,49 +19,51 @@
 #include <sys/stat.h>
 #include "cache/store/store.h"
 
-typedef struct ImageXattr {
+typedef struct ErofsImageXattr {
     const char *name; /* with its prefix; shown are user., security. and system.posix_acl_*, but for
                          overlayfs's own */
     const void *value;
     size_t size;
-} ImageXattr;
+} ErofsImageXattr;
 
 /* One inode by one of its names. */
-typedef struct ImageEntry {
+typedef struct ErofsImageEntry {
     const char *name; /* of 1 to 255 bytes; not "." and ".."; NULL for the root */
     struct stat st; /* st_ino tells which names are of one inode; st_size, st_mtim, ... are shown */
     const char *target;     /* of a symbolic link */
     const ObjectId *object; /* of a regular file with st_size > 0 */
-    const ImageXattr *xattrs;
+    const ErofsImageXattr *xattrs;
     size_t n_xattrs;
-} ImageEntry;
+} ErofsImageEntry;
 
 /* A directory that has not ended yet. */
-typedef struct ImageDir ImageDir;
-typedef struct Image Image;
+typedef struct ErofsImageDir ErofsImageDir;
+typedef struct ErofsImage ErofsImage;
 
 /* Writes to fd, borrowed, from offset 0; a file that can be written at any offset. */
-Image *image_new(int fd, const ImageEntry *root, ImageDir **dir, GError **error);
-void image_free(Image *image);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Image, image_free)
+ErofsImage *erofs_image_new(int fd, const ErofsImageEntry *root, ErofsImageDir **dir,
+                            GError **error);
+void erofs_image_free(ErofsImage *image);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(ErofsImage, erofs_image_free)
 
 /*
  * Adds an entry to a directory. *child is set for a directory, and is to be ended too.
  * INVALID_DATA: no name that can be; a character device 0:0, which is overlayfs's mark for a
  * deleted file; too large attributes.
  */
-gboolean image_add(Image *image, ImageDir *dir, const ImageEntry *entry, ImageDir **child,
-                   GError **error);
+gboolean erofs_image_add(ErofsImage *image, ErofsImageDir *dir, const ErofsImageEntry *entry,
+                         ErofsImageDir **child, GError **error);
 /* All entries of it are there: writes the directory and frees it. INVALID_DATA: a name twice. */
-gboolean image_end(Image *image, ImageDir *dir, GError **error);
+gboolean erofs_image_end(ErofsImage *image, ErofsImageDir *dir, GError **error);
 /* Frees one that will not be ended. NULL is fine. */
-void image_dir_free(ImageDir *dir);
+void erofs_image_dir_free(ErofsImageDir *dir);
 /* Writes what is buffered and the superblock. `uuid` names the content. *bytes: length so far, a
  * multiple of the block. */
-gboolean image_finish(Image *image, const uint8_t uuid[16], uint64_t *bytes, GError **error);
+gboolean erofs_image_finish(ErofsImage *image, const uint8_t uuid[16], uint64_t *bytes,
+                            GError **error);
 
 /* Written so far. */
-uint64_t image_inodes(const Image *image);
-uint64_t image_bytes(const Image *image);
+uint64_t erofs_image_inodes(const ErofsImage *image);
+uint64_t erofs_image_bytes(const ErofsImage *image);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files that write an image share: image.c (places and the whole), inode.c, dir.c. */
+/*
+ * Shared by the files that write an image, from the bottom up: image_file.c (where things go in the
+ * file), inode.c, dir.c, image.c (the whole).
+ */
 #ifndef HEARTH_CACHE_MANIFEST_IMAGE_INTERNAL_H
 #define HEARTH_CACHE_MANIFEST_IMAGE_INTERNAL_H
 
@@ -8,7 +11,7 @@
 /* Inodes are gathered into runs of this, so that directory blocks do not break them up. */
 #define EXTENT (1u << 20)
 
-struct Image {
+struct ErofsImage {
     int fd;
     uint64_t end;       /* of the file, in bytes: a multiple of the block */
     uint8_t *extent;    /* being filled */
@@ -20,24 +23,30 @@ struct Image {
     GByteArray *block; /* scratch: directory blocks */
 };
 
+/* --- image_file.c --- */
 /* Sets INVALID_DATA, naming the entry; FALSE. */
-gboolean image_bad(GError **error, const ImageEntry *entry, const char *why);
-size_t image_align(size_t n, size_t unit);
+gboolean erofs_image_bad(GError **error, const ErofsImageEntry *entry, const char *why);
+size_t erofs_image_align(size_t n, size_t unit);
+gboolean erofs_image_write_at(ErofsImage *image, const void *data, size_t size, uint64_t at,
+                              GError **error);
+/* Writes the extent that is being filled, if there is one. */
+gboolean erofs_image_flush_extent(ErofsImage *image, GError **error);
 /* Copies an inode with what follows it to its place, the last `tail` bytes within one block; *nid
  * is its number. */
-gboolean image_place(Image *image, const void *data, size_t size, size_t tail, uint64_t *nid,
-                     GError **error);
+gboolean erofs_image_place(ErofsImage *image, const void *data, size_t size, size_t tail,
+                           uint64_t *nid, GError **error);
 /* Changes an inode that has its place. */
-gboolean image_patch(Image *image, uint64_t nid, size_t offset, const void *data, size_t size,
-                     GError **error);
+gboolean erofs_image_patch(ErofsImage *image, uint64_t nid, size_t offset, const void *data,
+                           size_t size, GError **error);
 /* Writes whole blocks at the end; *block is the first one's number. */
-gboolean image_write_blocks(Image *image, const void *data, size_t size, uint32_t *block,
-                            GError **error);
+gboolean erofs_image_write_blocks(ErofsImage *image, const void *data, size_t size, uint32_t *block,
+                                  GError **error);
 
 /* inode.c: the inode of an entry, written unless another of its names was here before. */
-gboolean image_write_inode(Image *image, const ImageEntry *entry, uint64_t *nid, GError **error);
+gboolean erofs_image_write_inode(ErofsImage *image, const ErofsImageEntry *entry, uint64_t *nid,
+                                 GError **error);
 
 /* dir.c */
-ImageDir *image_dir_new(uint64_t nid, uint64_t parent);
+ErofsImageDir *erofs_image_dir_new(uint64_t nid, uint64_t parent);
 
 #endif

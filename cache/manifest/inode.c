@@ -8,7 +8,7 @@
 #include <sys/sysmacros.h>
 #include "cache/manifest/erofs.h"
 #include "cache/manifest/image_internal.h"
-#include "cache/store/index/key.h"
+#include "cache/store/disk/key.h"
 
 typedef struct Link {
     uint64_t ino, nid;
@@ -40,7 +40,7 @@ static void append_xattr(GByteArray *out, uint8_t index, const char *suffix, con
     g_byte_array_append(out, (const guint8 *)&head, sizeof(head));
     g_byte_array_append(out, (const guint8 *)suffix, head.name_length);
     g_byte_array_append(out, value ? value : zeros, (guint)size);
-    g_byte_array_append(out, zeros, (guint)(image_align(out->len, 4) - out->len));
+    g_byte_array_append(out, zeros, (guint)(erofs_image_align(out->len, 4) - out->len));
 }
 
 /*
@@ -52,10 +52,10 @@ static gboolean is_overlays(const char *name)
     return g_str_has_prefix(name, "user.overlay.");
 }
 
-static gboolean append_source_xattrs(GByteArray *out, const ImageEntry *entry, GError **error)
+static gboolean append_source_xattrs(GByteArray *out, const ErofsImageEntry *entry, GError **error)
 {
     for (size_t i = 0; i < entry->n_xattrs; i++) {
-        const ImageXattr *x = &entry->xattrs[i];
+        const ErofsImageXattr *x = &entry->xattrs[i];
         size_t k = 0;
         while (k < G_N_ELEMENTS(prefixes) &&
                (prefixes[k].whole ? strcmp(x->name, prefixes[k].prefix) != 0
@@ -65,14 +65,14 @@ static gboolean append_source_xattrs(GByteArray *out, const ImageEntry *entry, G
             continue;
         const char *suffix = x->name + strlen(prefixes[k].prefix);
         if (strlen(suffix) > EROFS_NAME_MAX || x->size > EROFS_XATTR_VALUE_MAX)
-            return image_bad(error, entry, "has an extended attribute of more than 64 KiB");
+            return erofs_image_bad(error, entry, "has an extended attribute of more than 64 KiB");
         append_xattr(out, prefixes[k].index, suffix, x->value, x->size);
     }
     return TRUE;
 }
 
 /* Appends the attributes to the inode in `body`, unless it has none. */
-static gboolean append_xattrs(Image *image, const ImageEntry *entry, GError **error)
+static gboolean append_xattrs(ErofsImage *image, const ErofsImageEntry *entry, GError **error)
 {
     GByteArray *out = image->body;
     guint start = out->len;
@@ -93,7 +93,7 @@ static gboolean append_xattrs(Image *image, const ImageEntry *entry, GError **er
         return TRUE;
     }
     if (size > EROFS_XATTRS_MAX)
-        return image_bad(error, entry, "has more than 256 KiB of extended attributes");
+        return erofs_image_bad(error, entry, "has more than 256 KiB of extended attributes");
     ErofsInode *inode = (ErofsInode *)out->data;
     inode->xattr_count = htole16((uint16_t)((size - sizeof(header)) / 4 + 1));
     return TRUE;
@@ -114,7 +114,7 @@ static unsigned chunk_bits(uint64_t size)
     return bits;
 }
 
-static void start_inode(Image *image, const struct stat *st, unsigned layout, uint32_t u)
+static void start_inode(ErofsImage *image, const struct stat *st, unsigned layout, uint32_t u)
 {
     ErofsInode inode = {
         .format = htole16(EROFS_FORMAT(layout)),
@@ -134,37 +134,40 @@ static void start_inode(Image *image, const struct stat *st, unsigned layout, ui
 }
 
 /* A regular file: a hole of its size; overlayfs finds the bytes by the redirect. */
-static gboolean write_file(Image *image, const ImageEntry *entry, uint64_t *nid, GError **error)
+static gboolean write_file(ErofsImage *image, const ErofsImageEntry *entry, uint64_t *nid,
+                           GError **error)
 {
     static const uint32_t hole = EROFS_HOLE;
     uint64_t size = (uint64_t)entry->st.st_size;
     unsigned bits = chunk_bits(size);
     if (size > 0 && !entry->object)
-        return image_bad(error, entry, "has bytes and no object");
+        return erofs_image_bad(error, entry, "has bytes and no object");
     start_inode(image, &entry->st, size ? EROFS_CHUNK_BASED : EROFS_FLAT_PLAIN, size ? bits : 0);
     if (!append_xattrs(image, entry, error))
         return FALSE;
     uint64_t chunks = size ? (size - 1) / ((uint64_t)EROFS_BLOCK << bits) + 1 : 0;
     if (chunks > 1024)
-        return image_bad(error, entry, "is larger than a file can be");
+        return erofs_image_bad(error, entry, "is larger than a file can be");
     for (uint64_t i = 0; i < chunks; i++)
         g_byte_array_append(image->body, (const guint8 *)&hole, sizeof(hole));
-    return image_place(image, image->body->data, image->body->len, 0, nid, error);
+    return erofs_image_place(image, image->body->data, image->body->len, 0, nid, error);
 }
 
-static gboolean write_link(Image *image, const ImageEntry *entry, uint64_t *nid, GError **error)
+static gboolean write_link(ErofsImage *image, const ErofsImageEntry *entry, uint64_t *nid,
+                           GError **error)
 {
     const char *target = entry->target ? entry->target : "";
     size_t length = strlen(target);
     uint32_t block = 0;
     if (length == 0 || length >= EROFS_BLOCK)
-        return image_bad(error, entry, "is a symbolic link without a target of 1 to 4095 bytes");
+        return erofs_image_bad(error, entry,
+                               "is a symbolic link without a target of 1 to 4095 bytes");
     gboolean is_inline = length <= EROFS_BLOCK / 2;
     if (!is_inline) {
         g_byte_array_set_size(image->block, EROFS_BLOCK);
         memset(image->block->data, 0, EROFS_BLOCK);
         memcpy(image->block->data, target, length);
-        if (!image_write_blocks(image, image->block->data, EROFS_BLOCK, &block, error))
+        if (!erofs_image_write_blocks(image, image->block->data, EROFS_BLOCK, &block, error))
             return FALSE;
     }
     struct stat st = entry->st;
@@ -174,11 +177,12 @@ static gboolean write_link(Image *image, const ImageEntry *entry, uint64_t *nid,
         return FALSE;
     if (is_inline)
         g_byte_array_append(image->body, (const guint8 *)target, (guint)length);
-    return image_place(image, image->body->data, image->body->len, is_inline ? length : 0, nid,
-                       error);
+    return erofs_image_place(image, image->body->data, image->body->len, is_inline ? length : 0,
+                             nid, error);
 }
 
-static gboolean write_new(Image *image, const ImageEntry *entry, uint64_t *nid, GError **error)
+static gboolean write_new(ErofsImage *image, const ErofsImageEntry *entry, uint64_t *nid,
+                          GError **error)
 {
     mode_t mode = entry->st.st_mode;
     if (S_ISREG(mode))
@@ -187,17 +191,18 @@ static gboolean write_new(Image *image, const ImageEntry *entry, uint64_t *nid, 
         return write_link(image, entry, nid, error);
     gboolean is_device = S_ISCHR(mode) || S_ISBLK(mode);
     if (S_ISCHR(mode) && entry->st.st_rdev == 0)
-        return image_bad(error, entry,
-                         "is a character device 0:0, which overlayfs takes for a deleted file");
+        return erofs_image_bad(
+            error, entry, "is a character device 0:0, which overlayfs takes for a deleted file");
     if (!is_device && !S_ISDIR(mode) && !S_ISFIFO(mode) && !S_ISSOCK(mode))
-        return image_bad(error, entry, "is of no known type");
+        return erofs_image_bad(error, entry, "is of no known type");
     start_inode(image, &entry->st, EROFS_FLAT_PLAIN,
                 is_device ? encode_device(entry->st.st_rdev) : 0);
     return append_xattrs(image, entry, error) &&
-           image_place(image, image->body->data, image->body->len, 0, nid, error);
+           erofs_image_place(image, image->body->data, image->body->len, 0, nid, error);
 }
 
-gboolean image_write_inode(Image *image, const ImageEntry *entry, uint64_t *nid, GError **error)
+gboolean erofs_image_write_inode(ErofsImage *image, const ErofsImageEntry *entry, uint64_t *nid,
+                                 GError **error)
 {
     const struct stat *st = &entry->st;
     if (S_ISDIR(st->st_mode) || st->st_nlink < 2)
@@ -205,7 +210,7 @@ gboolean image_write_inode(Image *image, const ImageEntry *entry, uint64_t *nid,
     uint64_t ino = st->st_ino;
     Link *link = g_hash_table_lookup(image->links, &ino);
     if (link && link->type != (st->st_mode & S_IFMT))
-        return image_bad(error, entry, "is of another type by another of its names");
+        return erofs_image_bad(error, entry, "is of another type by another of its names");
     if (link) {
         *nid = link->nid;
         if (--link->left == 0)

@@ -8,8 +8,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 #include "cache/manifest/erofs.h"
-#include "cache/store/index/guard.h"
-#include "cache/store/index/key.h"
+#include "cache/store/disk/guard.h"
+#include "cache/store/disk/key.h"
 
 /* Records that begin like an object's and are not it: more are of somebody who made them so. */
 #define TIES_MAX 64

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "cache/manifest/file_io.h"
-#include "cache/store/index/guard.h"
+#include "cache/store/disk/guard.h"
 
 #define BUFFER (1u << 20)
 /* No path of so many parts can be named. */

@@ -12,17 +12,11 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 #include "common/autofd.h"
-#include "cache/store/internal.h"
-#include "cache/store/verity.h"
+#include "cache/store/hooked.h"
+#include "cache/store/objects/internal.h"
+#include "cache/store/objects/verity.h"
 
 #define CRASHES_TO_DISTRUST_INDEX 5
-
-uint64_t store_wall_ms(Store *store)
-{
-    if (store->hooks.now_ms)
-        return store->hooks.now_ms(store->hooks.data);
-    return (uint64_t)g_get_real_time() / 1000;
-}
 
 /* --- opening and closing --- */
 
@@ -108,13 +102,13 @@ static void free_parts(Store *store)
     index_close(store->index);
     layout_close(&store->layout);
     fills_destroy(store);
-    claims_destroy(&store->claims);
+    tags_destroy(&store->tags);
     ledger_destroy(&store->ledger);
     disk_destroy(&store->disk);
     wake_destroy(&store->flusher);
     wake_destroy(&store->evictor);
     wake_destroy(&store->scrubber);
-    pthread_mutex_destroy(&store->room.lock);
+    pthread_mutex_destroy(&store->space.lock);
     pthread_mutex_destroy(&store->flush_lock);
     pthread_mutex_destroy(&store->pins_lock);
     evict_turn_destroy(&store->evict_turn);
@@ -161,11 +155,11 @@ Store *store_open_hooked(const StoreConfig *config, const StoreHooks *hooks, GEr
         return NULL;
     }
     store->config.dir = store->layout.path;
-    pthread_mutex_init(&store->room.lock, NULL);
+    pthread_mutex_init(&store->space.lock, NULL);
     pthread_mutex_init(&store->flush_lock, NULL);
     pthread_mutex_init(&store->pins_lock, NULL);
-    claims_init(&store->claims);
-    claims_load(&store->claims, store->layout.dir_fd);
+    tags_init(&store->tags);
+    tags_load(&store->tags, store->layout.dir_fd);
     evict_turn_init(&store->evict_turn);
     wake_init(&store->flusher);
     wake_init(&store->evictor);
@@ -203,156 +197,6 @@ void store_close(Store *store)
     free_parts(store);
 }
 
-/* --- looking up --- */
-
-static gboolean is_recorded(Store *store, const ObjectId *id)
-{
-    switch (ledger_find(&store->ledger, id)) {
-    case LEDGER_HELD:
-        return TRUE;
-    case LEDGER_DROPPED:
-        return FALSE;
-    case LEDGER_UNKNOWN:
-        break;
-    }
-    return index_has(store->index, id);
-}
-
-gboolean store_has(Store *store, const ObjectId *id)
-{
-    return disk_state(&store->disk) != STORE_DISK_BYPASS && is_recorded(store, id);
-}
-
-int store_open_present(Store *store, const ObjectId *id, uint64_t size)
-{
-    struct stat st;
-    if (disk_state(&store->disk) == STORE_DISK_BYPASS ||
-        (atomic_load(&store->trust) == LAYOUT_UNTRUSTED && !is_recorded(store, id)))
-        return -ENOENT;
-    hearth_autofd int fd = layout_open_object(&store->layout, id);
-    if (fd == -ENOENT)
-        return fd;
-    if (fd == -ELOOP || fd == -ENXIO) { /* a symbolic link, a socket: none of ours */
-        store_drop(store, id);
-        return -ENOENT;
-    }
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        int rc = fd < 0 ? fd : -errno;
-        disk_failed(&store->disk, rc, store_mono_ms());
-        return rc;
-    }
-    if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != size ||
-        st.st_mtim.tv_sec != object_id_seal(id)) {
-        atomic_fetch_add(&store->disk.errors, 1);
-        store_drop(store, id);
-        return -ENOENT;
-    }
-    return hearth_steal_fd(&fd);
-}
-
-int store_open_object(Store *store, const ObjectId *id, uint64_t size)
-{
-    int fd = store_open_present(store, id, size);
-    if (fd >= 0)
-        ledger_used(&store->ledger, id);
-    return fd;
-}
-
-/* --- linking in and dropping --- */
-
-static int forget_record(Store *store, const ObjectId *id)
-{
-    IndexChange change = {.op = INDEX_DELETE, .id = *id};
-    IndexTotals delta;
-    int rc = index_apply(store->index, &change, 1, 0, &delta);
-    if (rc == 0)
-        ledger_indexed(&store->ledger, &delta);
-    else if (rc == -EUCLEAN)
-        atomic_store(&store->index_lost, TRUE);
-    return rc;
-}
-
-static int seal(Store *store, Partial *partial, const ObjectId *id, const Record *record)
-{
-    FormatRecord raw;
-    (void)store;
-    record_encode(record, &raw);
-    /* A file system without attributes, or a full one: a rebuilt index will know less. */
-    if (fsetxattr(partial->fd, FORMAT_RECORD_XATTR, &raw, sizeof(raw), 0) < 0 && errno == EIO)
-        return -EIO;
-    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = object_id_seal(id)}};
-    return futimens(partial->fd, times) < 0 ? -errno : 0;
-}
-
-static int link_in(Store *store, Partial *partial, const ObjectId *id, const Record *record)
-{
-    Record old;
-    int rc = seal(store, partial, id, record);
-    if (rc < 0)
-        return rc;
-    /*
-     * A record whose file is gone would vouch for this one, whose bytes are not synced yet. It must
-     * be gone, durably, before the name appears.
-     */
-    rc = index_get(store->index, id, &old);
-    if (rc != -ENOENT)
-        rc = forget_record(store, id);
-    if (rc < 0 && rc != -ENOENT)
-        return rc;
-    rc = layout_partial_link(&store->layout, partial, id);
-    if (rc == -EEXIST) { /* one without a record: this one is known to be good */
-        layout_unlink_object(&store->layout, id);
-        rc = layout_partial_link(&store->layout, partial, id);
-    }
-    return rc;
-}
-
-int store_publish(Store *store, Partial *partial, const Record *record, gboolean patient)
-{
-    ObjectId id;
-    object_key_id(&record->key, &id);
-    int rc = ledger_announce(&store->ledger, &id, record);
-    for (int tries = 0; rc == -EBUSY && patient && tries < 8; tries++) {
-        rc = store_flush(store);
-        if (rc == 0)
-            rc = ledger_announce(&store->ledger, &id, record);
-    }
-    if (rc == -EBUSY)
-        wake_kick(&store->flusher);
-    if (rc < 0)
-        return rc;
-    if (store->verity)
-        verity_stop_writing(partial);
-    rc = link_in(store, partial, &id, record);
-    uint64_t waiting = ledger_linked(&store->ledger, &id, rc == 0, record_charge(record->key.size));
-    if (waiting >= LEDGER_PENDING_EARLY)
-        wake_kick(&store->flusher);
-    if (rc == 0)
-        disk_succeeded(&store->disk, store_mono_ms());
-    else
-        disk_failed(&store->disk, rc, store_mono_ms());
-    return rc;
-}
-
-void store_drop(Store *store, const ObjectId *id)
-{
-    if (!ledger_removing(&store->ledger, id, FALSE))
-        return;
-    gboolean noted = ledger_drop(&store->ledger, id);
-    int rc = layout_unlink_object(&store->layout, id);
-    if (rc < 0 && rc != -ENOENT)
-        disk_failed(&store->disk, rc, store_mono_ms());
-    if (!noted)
-        forget_record(store, id);
-    ledger_removed(&store->ledger, id);
-}
-
-void store_report_bad(Store *store, const ObjectId *id, int error)
-{
-    store_drop(store, id);
-    disk_failed(&store->disk, error, store_mono_ms());
-}
-
 /* --- accounting --- */
 
 void store_tag_usage(Store *store, const char *tag, uint64_t *bytes, uint64_t *objects)
@@ -368,17 +212,17 @@ void store_tag_usage(Store *store, const char *tag, uint64_t *bytes, uint64_t *o
 
 void store_use(Store *store, const char *tag, gboolean on)
 {
-    claims_use(&store->claims, tag, on ? 1 : -1);
+    tags_use(&store->tags, tag, on ? 1 : -1);
 }
 
 int store_pin(Store *store, const char *tag, gboolean on)
 {
     pthread_mutex_lock(&store->pins_lock);
     int rc = 0;
-    if (claims_pin(&store->claims, tag, on)) {
-        rc = claims_save(&store->claims, store->layout.dir_fd);
+    if (tags_pin(&store->tags, tag, on)) {
+        rc = tags_save(&store->tags, store->layout.dir_fd);
         if (rc < 0)
-            claims_pin(&store->claims, tag, !on);
+            tags_pin(&store->tags, tag, !on);
     }
     pthread_mutex_unlock(&store->pins_lock);
     return rc;
@@ -388,12 +232,12 @@ gboolean store_is_pinned(Store *store, const char *tag)
 {
     TagId id;
     tag_id(tag, &id);
-    return claims_rank(&store->claims, &id) == CLAIM_PINNED;
+    return tags_rank(&store->tags, &id) == TAG_RANK_PINNED;
 }
 
 GPtrArray *store_pins(Store *store)
 {
-    return claims_pinned(&store->claims);
+    return tags_pinned(&store->tags);
 }
 
 size_t store_adopt(Store *store, const char *tag, const ObjectId *ids, size_t n)
@@ -401,25 +245,19 @@ size_t store_adopt(Store *store, const char *tag, const ObjectId *ids, size_t n)
     TagId own;
     IndexTotals delta;
     tag_id(tag, &own);
-    const ClaimRank rank = claims_rank(&store->claims, &own);
+    const TagRank rank = tags_rank(&store->tags, &own);
     g_autofree IndexChange *changes = g_new(IndexChange, n);
     size_t taken = 0;
-    for (size_t i = 0; i < n && rank > CLAIM_NONE; i++) {
+    for (size_t i = 0; i < n && rank > TAG_RANK_NONE; i++) {
         Record record;
         if (index_get(store->index, &ids[i], &record) == 0 &&
-            claims_rank(&store->claims, &record.tag) < rank)
+            tags_rank(&store->tags, &record.tag) < rank)
             changes[taken++] = (IndexChange){.op = INDEX_RETAG, .id = ids[i], .record.tag = own};
     }
     int rc = index_apply(store->index, changes, taken, 0, &delta);
     if (rc == -EUCLEAN)
         atomic_store(&store->index_lost, TRUE);
     return rc == 0 ? taken : 0;
-}
-
-void store_set_other_bytes(Store *store, StoreOther other, uint64_t bytes)
-{
-    atomic_store(&store->others[other], bytes);
-    wake_kick(&store->evictor);
 }
 
 StoreDisk store_disk(Store *store)
@@ -429,7 +267,7 @@ StoreDisk store_disk(Store *store)
 
 void store_report_disk(Store *store, int error)
 {
-    disk_failed(&store->disk, error, store_mono_ms());
+    disk_failed(&store->disk, error, monotonic_ms());
 }
 
 const char *store_boot_id(const Store *store)
@@ -444,7 +282,7 @@ const StoreTimes *store_times(const Store *store)
 
 void store_stats(Store *store, StoreStats *stats)
 {
-    Fills *fills = &store->fills;
+    Fills *fills = store->fills;
     IndexTotals held = ledger_held(&store->ledger);
     *stats = (StoreStats){
         .objects = held.objects,
@@ -472,7 +310,7 @@ void store_stats(Store *store, StoreStats *stats)
         stats->evicted_objects += stats->evicted_objects_by[why];
         stats->evicted_bytes += stats->evicted_bytes_by[why];
     }
-    room_bounds(store, &stats->max_bytes, &stats->max_inodes);
+    space_bounds(store, &stats->max_bytes, &stats->max_inodes);
     pthread_mutex_lock(&fills->lock);
     stats->fills_active = fills->n_live;
     pthread_mutex_unlock(&fills->lock);

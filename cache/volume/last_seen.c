@@ -10,7 +10,7 @@
 #include <xxhash.h>
 #include "common/autofd.h"
 #include "cache/volume/key_hash.h"
-#include "cache/store/index/key.h"
+#include "cache/store/disk/key.h"
 
 /* 1: without a key; never believed, but it tells where a dataset was seen. */
 #define VERSION 2

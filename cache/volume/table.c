@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "cache/store/index/key.h"
+#include "cache/store/disk/key.h"
 #include "cache/volume/internal.h"
 #include "common/monotonic.h"
 #include "proto/wire.h"

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "cache/store/internal.h"
+#include "cache/store/hooked.h"
 
 #define OBJECTS 5000
 #define OBJECT_BYTES 100000

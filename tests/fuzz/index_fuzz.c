@@ -10,15 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
-#include "cache/store/index/record.h"
+#include "cache/store/disk/record.h"
 
 static void check(const uint8_t *data, size_t size, const ObjectId *id)
 {
     Record record;
     FormatRecord again;
-    int rc = record_decode(data, size, id, &record);
+    int rc = index_record_decode(data, size, id, &record);
     if (rc == 0) {
-        record_encode(&record, &again);
+        index_record_encode(&record, &again);
         FormatRecord given;
         if (size != sizeof(given))
             abort();

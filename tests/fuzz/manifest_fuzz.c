@@ -18,7 +18,7 @@
 #include "cache/warm/walk_names.h"
 #include "cache/manifest/erofs.h"
 #include "cache/manifest/manifest.h"
-#include "cache/store/index/key.h"
+#include "cache/store/disk/key.h"
 
 /* ---- reading all of it */
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include "cache/manifest/build.h"
 #include "cache/manifest/manifest.h"
-#include "cache/store/index/key.h"
+#include "cache/store/disk/key.h"
 #include "tests/unit/erofs_check.h"
 
 #define NODES_MAX 400

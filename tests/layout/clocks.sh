@@ -11,7 +11,7 @@ set -uo pipefail
 cd "${1:-$(dirname "$0")/../..}" || exit 1
 allowed=(
     cache/fuse/live/attrs.c            # a file's times, when they are set to now
-    cache/store/store.c           # when an object was last used, from one run to the next
+    cache/store/objects/internal.h # when an object was last used, from one run to the next
     driver/provision/repair.c # the age of a record, against --min-age
     driver/kube/lease.c           # what others are told in a Lease; our own is judged by CLOCK_BOOTTIME
     driver/volume/group_record.c  # when it was made, for people

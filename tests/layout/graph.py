@@ -21,8 +21,8 @@ SOURCES_MAX = 15
 # From the ground up: a folder may use those above it in this list.
 FOLDERS = """
 common common/http common/metrics proto
-cache/origin cache/origin/dir cache/origin/cephfs cache/origin/rbd cache/origin/reconnect
-cache/store/index cache/store/fill cache/store
+cache/origin cache/origin/reconnect cache/origin/dir cache/origin/cephfs/client cache/origin/cephfs cache/origin/rbd
+cache/store/disk cache/store/index cache/store/objects cache/store/fill cache/store
 cache/manifest cache/block cache/fuse cache/fuse/layer cache/fuse/live
 cache/dataset cache/volume cache/warm cache/report cache/control
 driver/volume driver/cluster driver/kube driver/rpc

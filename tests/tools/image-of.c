@@ -14,11 +14,11 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 #include "cache/manifest/image.h"
-#include "cache/store/index/key.h"
+#include "cache/store/disk/key.h"
 
 typedef struct Todo {
     char *path;
-    ImageDir *dir;
+    ErofsImageDir *dir;
 } Todo;
 
 static void die(const char *what, const char *why)
@@ -27,21 +27,21 @@ static void die(const char *what, const char *why)
     exit(1);
 }
 
-static void read_xattrs(const char *path, ImageEntry *entry)
+static void read_xattrs(const char *path, ErofsImageEntry *entry)
 {
     char names[65536];
     ssize_t length = llistxattr(path, names, sizeof(names));
-    GArray *list = g_array_new(FALSE, FALSE, sizeof(ImageXattr));
+    GArray *list = g_array_new(FALSE, FALSE, sizeof(ErofsImageXattr));
     for (char *name = names; length > 0 && name < names + length; name += strlen(name) + 1) {
         char value[65536];
         ssize_t size = lgetxattr(path, name, value, sizeof(value));
         if (size < 0)
             die(path, strerror(errno));
-        ImageXattr x = {g_strdup(name), g_memdup2(value, (gsize)size), (size_t)size};
+        ErofsImageXattr x = {g_strdup(name), g_memdup2(value, (gsize)size), (size_t)size};
         g_array_append_val(list, x);
     }
     entry->n_xattrs = list->len;
-    entry->xattrs = (ImageXattr *)g_array_free(list, FALSE);
+    entry->xattrs = (ErofsImageXattr *)g_array_free(list, FALSE);
 }
 
 static void place_object(const char *path, const char *objects, const struct stat *st, ObjectId *id)
@@ -57,9 +57,9 @@ static void place_object(const char *path, const char *objects, const struct sta
         die(object, strerror(errno));
 }
 
-static ImageEntry entry_of(const char *path, const char *name, const char *objects)
+static ErofsImageEntry entry_of(const char *path, const char *name, const char *objects)
 {
-    ImageEntry entry = {.name = name};
+    ErofsImageEntry entry = {.name = name};
     if (lstat(path, &entry.st) != 0)
         die(path, strerror(errno));
     read_xattrs(path, &entry);
@@ -78,7 +78,7 @@ static ImageEntry entry_of(const char *path, const char *name, const char *objec
     return entry;
 }
 
-static void free_entry(ImageEntry *entry)
+static void free_entry(ErofsImageEntry *entry)
 {
     for (size_t i = 0; i < entry->n_xattrs; i++) {
         g_free((char *)entry->xattrs[i].name);
@@ -90,7 +90,7 @@ static void free_entry(ImageEntry *entry)
     g_free((void *)entry->name);
 }
 
-static void add_directory(Image *image, const Todo *todo, const char *objects, GArray *todos)
+static void add_directory(ErofsImage *image, const Todo *todo, const char *objects, GArray *todos)
 {
     DIR *d = opendir(todo->path);
     g_autoptr(GError) error = NULL;
@@ -100,9 +100,9 @@ static void add_directory(Image *image, const Todo *todo, const char *objects, G
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
             continue;
         g_autofree char *path = g_build_filename(todo->path, e->d_name, NULL);
-        ImageEntry entry = entry_of(path, g_strdup(e->d_name), objects);
-        ImageDir *child = NULL;
-        if (!image_add(image, todo->dir, &entry, &child, &error))
+        ErofsImageEntry entry = entry_of(path, g_strdup(e->d_name), objects);
+        ErofsImageDir *child = NULL;
+        if (!erofs_image_add(image, todo->dir, &entry, &child, &error))
             die(path, error->message);
         if (child) {
             Todo next = {g_steal_pointer(&path), child};
@@ -111,7 +111,7 @@ static void add_directory(Image *image, const Todo *todo, const char *objects, G
         free_entry(&entry);
     }
     closedir(d);
-    if (!image_end(image, todo->dir, &error))
+    if (!erofs_image_end(image, todo->dir, &error))
         die(todo->path, error->message);
 }
 
@@ -123,9 +123,9 @@ int main(int argc, char **argv)
     if (fd < 0)
         die(argv[2], strerror(errno));
     g_autoptr(GError) error = NULL;
-    ImageEntry root = entry_of(argv[1], NULL, argv[3]);
+    ErofsImageEntry root = entry_of(argv[1], NULL, argv[3]);
     Todo first = {g_strdup(argv[1]), NULL};
-    Image *image = image_new(fd, &root, &first.dir, &error);
+    ErofsImage *image = erofs_image_new(fd, &root, &first.dir, &error);
     if (!image)
         die(argv[1], error->message);
     free_entry(&root);
@@ -139,11 +139,11 @@ int main(int argc, char **argv)
     }
     uint64_t bytes;
     static const uint8_t uuid[16 + 1] = "hearth-test-tree";
-    if (!image_finish(image, uuid, &bytes, &error))
+    if (!erofs_image_finish(image, uuid, &bytes, &error))
         die(argv[2], error->message);
-    printf("%" G_GUINT64_FORMAT " inodes, %" G_GUINT64_FORMAT " bytes\n", image_inodes(image),
+    printf("%" G_GUINT64_FORMAT " inodes, %" G_GUINT64_FORMAT " bytes\n", erofs_image_inodes(image),
            bytes);
-    image_free(image);
+    erofs_image_free(image);
     g_array_free(todos, TRUE);
     return 0;
 }

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "cache/manifest/erofs.h"
-#include "cache/store/index/key.h"
+#include "cache/store/disk/key.h"
 
 typedef struct ErofsCheck {
     const uint8_t *image;

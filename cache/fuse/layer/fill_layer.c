@@ -19,7 +19,7 @@
 #include "cache/fuse/layer/sources.h"
 #include "cache/fuse/layer/waiters.h"
 #include "common/monotonic.h"
-#include "cache/store/index/key.h"
+#include "cache/store/disk/key.h"
 
 #define DEFAULT_THREADS 8
 #define DEFAULT_WAIT_MS 20000

@@ -26,7 +26,7 @@
 /* Before whoever waits gives up, so that the reason is told. */
 #define TELL_MS 1000
 
-struct CephfsAttempt {
+typedef struct CephfsAttempt {
     LIST_ENTRY(CephfsAttempt) link;
     CephfsOriginConfig *config;
     int64_t until_ms;         /* when whoever began it gives up */
@@ -35,9 +35,9 @@ struct CephfsAttempt {
     /* The lock's, as all below. */
     unsigned waiting;
     gboolean listed, done, ending;
-    Origin *origin; /* done; taken by one who waits */
+    Origin *origin; /* done; taken by a caller that waits */
     GError *error;
-};
+} CephfsAttempt;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
@@ -93,11 +93,6 @@ static void attempt_free(CephfsAttempt *a)
     g_free(a);
 }
 
-int cephfs_attempt_mount(CephfsAttempt *a, struct ceph_mount_info *mount, const char *path)
-{
-    return cephfs_mount_or_stop(mount, path, &a->aborted);
-}
-
 static gboolean take_name(CephfsAttempt *a, GError **error)
 {
     if (a->name || !a->config->client)
@@ -119,7 +114,7 @@ static Origin *connect_here(CephfsAttempt *a, GError **error)
         cephfs_set_mount_error(a->config, r, error);
         return NULL;
     }
-    return take_name(a, error) ? cephfs_connect(a->config, a->name, a, error) : NULL;
+    return take_name(a, error) ? cephfs_connect(a->config, a->name, &a->aborted, error) : NULL;
 }
 
 static void *attempt_thread(void *data)

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What mount.c (connection) and ops.c (operations) share. */
+/*
+ * A connection to CephFS, for the files of this folder, from the bottom up: inode.c (references,
+ * attributes), wait.c, prime.c, rights.c, rename.c, snapshot.c; witness.c, file.c (open files),
+ * listing.c; end.c (how a connection ends); ops.c (the table of operations); mount.c (how it is
+ * made); connect.c (attempts with a bounded wait); open.c (connections that follow one another).
+ */
 #ifndef HEARTH_CACHE_ORIGIN_CEPHFS_INTERNAL_H
 #define HEARTH_CACHE_ORIGIN_CEPHFS_INTERNAL_H
 
-#include <cephfs/libcephfs.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/queue.h>
-#include "cache/origin/origin.h"
-#include "cache/origin/cephfs/session_names.h"
+#include "cache/origin/cephfs/client/client.h"
 
 /* An operation under way that may wait for capabilities; on its thread's stack. */
 typedef struct CephfsWait {
@@ -92,7 +95,7 @@ typedef struct CephfsRights {
     CephfsPoolRights pools[CEPHFS_RIGHTS_POOLS];
 } CephfsRights;
 
-/* Whether a file that is opened as a directory keeps a reference (pin.c). */
+/* Whether a file that is opened as a directory keeps a reference (witness.c). */
 typedef enum CephfsPin { CEPHFS_PIN_UNKNOWN, CEPHFS_PIN_GIVEN_BACK, CEPHFS_PIN_KEPT } CephfsPin;
 
 typedef struct CephfsOrigin {
@@ -124,27 +127,21 @@ typedef struct CephfsOrigin {
 /* src/include/types.h: CEPH_NOSNAP marks what is live. */
 #define CEPHFS_NOSNAP ((uint64_t)-2)
 
-#define CEPHFS_SNAPSHOT_DIR ".snap"
-
 static inline uint64_t cephfs_snapshot(uint64_t snapid)
 {
     return snapid == CEPHFS_NOSNAP ? 0 : snapid;
 }
 
-/*
- * Ends the MDS session of that name, whose owner is gone, by `mount`, which is configured, not yet
- * initialised, and taken over. Returns when done, or after limit_sec. 0: it is ended; -ENOENT:
- * there was none; -ETIMEDOUT: no MDS has answered yet; other -errno: it is refused.
- */
-int cephfs_reclaim(struct ceph_mount_info *mount, const CephClient *ceph, const char *client,
-                   unsigned limit_sec);
-
 /* -ESTALE: what was just read has holes, and the snapshot that it was read of is no more. Other
  * -errno: that cannot be told. */
 int cephfs_check_zeros(CephfsOrigin *o, const void *buf, size_t len, uint64_t off);
 
+/* --- inode.c --- */
 /* Another reference to an inode, or NULL. */
 struct Inode *cephfs_get(CephfsOrigin *o, struct Inode *inode);
+void cephfs_fill_attr(OriginAttr *attr, const struct ceph_statx *stx);
+/* A device's number as CephFS stores it. */
+dev_t cephfs_stored_device(dev_t device);
 
 /* Before a lookup in the directory. */
 void cephfs_prime(CephfsOrigin *o, struct Inode *dir);
@@ -193,8 +190,6 @@ void cephfs_files_start(CephfsOrigin *o);
 void cephfs_files_stop(CephfsOrigin *o, gboolean lost);
 void cephfs_files_clear(CephfsFiles *f);
 
-void cephfs_fill_attr(OriginAttr *attr, const struct ceph_statx *stx);
-
 int cephfs_opendir(Origin *origin, OriginNode *node, OriginDir **dir);
 int cephfs_readdir(Origin *origin, OriginDir *dir, int64_t off, gboolean with_attr,
                    OriginEntry *entry);
@@ -209,6 +204,16 @@ int cephfs_rename(Origin *origin, OriginNode *from, const char *name, OriginNode
 
 extern const OriginOps cephfs_origin_ops;
 
+/* --- end.c --- */
+/* Asks whether the session still lives: 0 or -errno of Ceph. */
+int cephfs_canary_check(Origin *origin);
+int cephfs_canary_take(CephfsOrigin *o);
+/* Ends what mount_all() has begun, when the connection was never used. */
+void cephfs_unmount(CephfsOrigin *o);
+/* Gives up one of the holders' references. */
+void cephfs_release(CephfsOrigin *o);
+/* Ends a connection that was lost: nothing is written back. */
+void cephfs_abandon(Origin *origin);
 void cephfs_destroy(Origin *origin);
 void cephfs_listen(Origin *origin, const OriginListener *listener);
 

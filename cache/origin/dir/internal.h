@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared by ops.c (nodes, attributes), names.c and file.c (open files, leases); nobody else
- * includes it.
+ * Shared by the files of this folder, from the bottom up: nodes.c (nodes and their attributes),
+ * names.c (entries of directories), file.c (open files, leases), ops.c (the table of operations).
  */
 #ifndef HEARTH_CACHE_ORIGIN_DIR_INTERNAL_H
 #define HEARTH_CACHE_ORIGIN_DIR_INTERNAL_H
@@ -43,19 +43,25 @@ static inline ProcPath dir_proc_path(int fd)
     return path;
 }
 
-/* ops.c. Takes `fd`, an O_PATH descriptor, also on error; gives a counted node. */
+/* nodes.c */
+GHashTable *dir_nodes_new(void);
+void dir_nodes_free(GHashTable *nodes);
+/* Takes `fd`, an O_PATH descriptor, also on error; gives a counted node. */
 int dir_node_from_fd(DirOrigin *origin, int fd, OriginNode **node, OriginAttr *attr);
 int dir_lookup(Origin *o, OriginNode *parent, const char *name, OriginNode **node,
                OriginAttr *attr);
 OriginNode *dir_get(Origin *o, OriginNode *node);
 void dir_put(Origin *o, OriginNode *node);
 int dir_getattr(Origin *o, OriginNode *node, OriginAttr *attr);
-/* 0, or -errno for what is no name of an entry. */
+/* 0, or -errno if it cannot be the name of an entry. */
 int dir_check_name(const char *name);
-
-/* names.c. Makes `caller` own what it has created; a set-group-ID parent keeps the group it
- * gave. */
+/*
+ * Makes `caller` the owner of a new entry. The group stays where a parent with the set-group-ID bit
+ * has given it.
+ */
 int dir_give_to(int fd, const OriginCaller *caller, mode_t mode, mode_t parent_mode);
+
+/* names.c */
 int dir_mkdir(Origin *o, OriginNode *parent, const char *name, mode_t mode,
               const OriginCaller *caller, OriginNode **node, OriginAttr *attr);
 int dir_mknod(Origin *o, OriginNode *parent, const char *name, mode_t mode, dev_t rdev,

@@ -19,24 +19,6 @@ struct OriginDir {
     int64_t position;
 };
 
-int dir_give_to(int fd, const OriginCaller *caller, mode_t mode, mode_t parent_mode)
-{
-    mode_t wanted = mode & 07777;
-    if (caller && geteuid() == 0) {
-        gid_t gid = parent_mode & S_ISGID ? (gid_t)-1 : caller->gid;
-        if (fchownat(fd, "", caller->uid, gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0)
-            return -errno;
-    }
-    struct stat st;
-    if (fstatat(fd, "", &st, AT_EMPTY_PATH) < 0)
-        return -errno;
-    if (S_ISLNK(st.st_mode))
-        return 0;
-    if (S_ISDIR(st.st_mode) && (parent_mode & S_ISGID))
-        wanted |= S_ISGID;
-    return chmod(dir_proc_path(fd).text, wanted) < 0 ? -errno : 0;
-}
-
 /* What mkdir, mknod and symlink do once the name exists. */
 static int adopt(Origin *o, OriginNode *parent, const char *name, mode_t mode,
                  const OriginCaller *caller, OriginNode **node, OriginAttr *attr)

@@ -45,7 +45,7 @@ static void *pause_thread(void *data)
     int result = -ECANCELED;
     if (paused) {
         g_autofree char *unique = g_uuid_string_random();
-        result = rbd_image_ops.set_note(&r->base, NOTE, unique);
+        result = r->base.ops->set_note(&r->base, NOTE, unique);
     }
     rbd_quiesce_complete(r->image, r->quiet.watch, result);
     thread_ends(r);
@@ -55,7 +55,7 @@ static void *pause_thread(void *data)
 static void *resume_thread(void *data)
 {
     RbdImage *r = data;
-    int result = rbd_image_ops.set_note(&r->base, NOTE, NULL);
+    int result = r->base.ops->set_note(&r->base, NOTE, NULL);
     if (result < 0)
         g_warning("image %s: its note of a pause stays: %s", r->spec, g_strerror(-result));
     pthread_mutex_lock(&r->quiet.lock);

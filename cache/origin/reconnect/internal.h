@@ -74,11 +74,13 @@ void connection_count_lease(Reconnect *o, int change);
 /* Ceph was heard from lately enough for a new lease. */
 gboolean connection_was_just_heard(Reconnect *o);
 
+/* Starts with the first connection; origin_ops is the table of the origin. */
+Origin *reconnect_begin(const OriginOps *origin_ops, Origin *first, const ReconnectOps *ops,
+                        void *data);
 void reconnect_destroy(Origin *base);
 void reconnect_listen(Origin *base, const OriginListener *listener);
 void reconnect_reach(Origin *base, const char *monitors, const char *key, unsigned timeout_sec);
 uint64_t reconnect_session(Origin *base);
 gboolean reconnect_vouches(Origin *base);
-extern const OriginOps reconnect_origin_ops;
 
 #endif

@@ -660,7 +660,7 @@ static int op_statfs(Origin *base, OriginNode *node, struct statvfs *st)
     return (int)NODE_CALL(of(base), c, TRUE, node, in, c->inner->ops->statfs(c->inner, in, st));
 }
 
-const OriginOps reconnect_origin_ops = {
+static const OriginOps reconnect_origin_ops = {
     .type = "cephfs",
     .after_dots = 2,
     .destroy = reconnect_destroy,
@@ -703,3 +703,8 @@ const OriginOps reconnect_origin_ops = {
     .removexattr = op_removexattr,
     .statfs = op_statfs,
 };
+
+Origin *origin_reconnect_new(Origin *first, const ReconnectOps *ops, void *data)
+{
+    return reconnect_begin(&reconnect_origin_ops, first, ops, data);
+}

@@ -432,10 +432,11 @@ void reconnect_reach(Origin *base, const char *monitors, const char *key, unsign
         o->ops->reach(o->data, monitors, key, timeout_sec);
 }
 
-Origin *origin_reconnect_new(Origin *first, const ReconnectOps *ops, void *data)
+Origin *reconnect_begin(const OriginOps *origin_ops, Origin *first, const ReconnectOps *ops,
+                        void *data)
 {
     Reconnect *o = g_new0(Reconnect, 1);
-    o->base.ops = &reconnect_origin_ops;
+    o->base.ops = origin_ops;
     memcpy(o->base.space, first->space, sizeof(o->base.space));
     o->ops = ops;
     o->data = data;

@@ -33,7 +33,7 @@ static gboolean is_key_of(const StoreFill *fill, Origin *origin, const OriginAtt
 static void finish(StoreFill *fill, gboolean patient)
 {
     Store *store = fill->store;
-    Fills *fills = &store->fills;
+    Fills *fills = store->fills;
     Origin *origin = fill->origin;
     OriginAttr attr;
     int rc = origin->ops->getattr(origin, fill->node, &attr);
@@ -130,7 +130,7 @@ static int fetch(StoreFill *fill, uint64_t chunk, uint8_t *buf)
     Origin *origin = fill->origin;
     uint64_t off = chunk * fill->chunk_bytes;
     size_t len = (size_t)MIN(fill->chunk_bytes, fill->key.size - off);
-    int rc = len ? open_origin_file(&store->fills, fill) : 0;
+    int rc = len ? open_origin_file(store->fills, fill) : 0;
     for (size_t done = 0; rc == 0 && done < len;) {
         if (fill_state(fill) == FILL_FAILED)
             return -ECANCELED;
@@ -143,7 +143,7 @@ static int fetch(StoreFill *fill, uint64_t chunk, uint8_t *buf)
             atomic_fetch_add(&store->times.failed_reads, 1);
         if (n <= 0) /* shorter than its attributes said: it was truncated */
             return n < 0 ? (int)n : -ESTALE;
-        atomic_fetch_add(&store->fills.origin_bytes, (uint64_t)n);
+        atomic_fetch_add(&store->fills->origin_bytes, (uint64_t)n);
         done += (size_t)n;
     }
     if (rc < 0)
@@ -157,10 +157,10 @@ static int fetch(StoreFill *fill, uint64_t chunk, uint8_t *buf)
         rc = write_all(store, fill->partial.fd, buf, len, off);
     }
     if (rc == -ENOSPC || rc == -EDQUOT) {
-        room_forget(store);
+        space_forget(store);
         wake_kick(&store->evictor);
     } else if (rc < 0) {
-        disk_failed(&store->disk, rc, store_mono_ms());
+        disk_failed(&store->disk, rc, monotonic_ms());
     }
     return rc;
 }
@@ -192,7 +192,7 @@ void fill_fetch_claimed_locked(Fills *fills, StoreFill *fill, uint64_t chunk, ui
 void *fill_worker(void *data)
 {
     Store *store = data;
-    Fills *fills = &store->fills;
+    Fills *fills = store->fills;
     size_t size = store->config.chunk_bytes;
     gboolean dirty = FALSE;
     pthread_mutex_lock(&fills->lock);
@@ -213,7 +213,7 @@ void *fill_worker(void *data)
             continue;
         }
         if (until && !fills->timing) {
-            uint64_t now = store_mono_ms();
+            uint64_t now = monotonic_ms();
             struct timespec deadline = deadline_after_ms(until > now ? until - now : 0);
             fills->timing = TRUE;
             pthread_cond_timedwait(&fills->work, &fills->lock, &deadline);

@@ -1,111 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What happens in a fill. An object is fetched in chunks, by whichever of three comes first: a
- * worker for a reader that waits; a worker in sequence; or, for the small files that most datasets
- * consist of, the first reader on its own thread.
+ * A fill as its readers see it: joining or beginning it, reading, waiting. An object is fetched in
+ * chunks, by whichever of three comes first: a worker for a reader that waits; a worker in
+ * sequence; or, for the small files that most datasets consist of, the first reader on its own
+ * thread.
  */
 #include "cache/store/fill/internal.h"
 #include <errno.h>
 #include <gio/gio.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-/* --- references --- */
-
-StoreFill *store_fill_ref(StoreFill *fill)
-{
-    atomic_fetch_add(&fill->refs, 1);
-    return fill;
-}
-
-void store_fill_unref(StoreFill *fill)
-{
-    if (!fill)
-        return;
-    if (fill_state(fill) == FILL_ACTIVE) {
-        /* The reader that a small fill was left for is gone: let a fill_worker do it. */
-        Fills *fills = &fill->store->fills;
-        pthread_mutex_lock(&fills->lock);
-        fill_promote_locked(fills, fill);
-        pthread_mutex_unlock(&fills->lock);
-    }
-    if (atomic_fetch_sub(&fill->refs, 1) != 1)
-        return;
-    if (fill->partial.fd >= 0)
-        close(fill->partial.fd);
-    if (fill->direct >= 0)
-        close(fill->direct);
-    pthread_cond_destroy(&fill->changed);
-    store_pace_unref(fill->pace);
-    g_free(fill->path);
-    g_free(fill->chunks);
-    g_free(fill->hashes);
-    g_free(fill);
-}
-
-/* --- ends of a fill --- */
-
-void fill_fail_locked(Fills *fills, StoreFill *fill, int error)
-{
-    if (fill_state(fill) != FILL_ACTIVE)
-        return;
-    fill->error = fill->result = error;
-    atomic_store_explicit(&fill->state, FILL_FAILED, memory_order_release);
-    fill_leave_queues_locked(fills, fill);
-    if (g_hash_table_lookup(fills->by_id, &fill->id) == fill)
-        g_hash_table_remove(fills->by_id, &fill->id);
-    if (fill->ready)
-        atomic_fetch_add(&fills->failed, 1);
-    pthread_cond_broadcast(&fill->changed);
-}
-
-void fill_complete_locked(Fills *fills, StoreFill *fill, int result)
-{
-    if (fill_state(fill) != FILL_ACTIVE)
-        return;
-    fill->result = result;
-    atomic_store_explicit(&fill->state, FILL_COMPLETE, memory_order_release);
-    if (g_hash_table_lookup(fills->by_id, &fill->id) == fill)
-        g_hash_table_remove(fills->by_id, &fill->id);
-    if (fill->ready)
-        atomic_fetch_add(result == 0 ? &fills->completed : &fills->failed, 1);
-    if (fill->ready && result == 0)
-        histogram_add(&fill->store->times.fills, g_get_monotonic_time() - fill->began_us);
-    pthread_cond_broadcast(&fill->changed);
-}
-
-/* Gives back what a terminal fill has of its origin. Drops the lock meanwhile, and its reference.
- */
-void fill_release_if_idle_locked(Fills *fills, StoreFill *fill)
-{
-    Store *store = fill->store;
-    if (fill_state(fill) == FILL_ACTIVE || fill->busy > 0 || fill->releasing)
-        return;
-    fill->releasing = TRUE;
-    Origin *origin = fill->origin;
-    OriginNode *node = fill->node;
-    OriginFile *file = fill->file;
-    gboolean reserved = fill->reserved;
-    fill->reserved = FALSE;
-    pthread_mutex_unlock(&fills->lock);
-    if (file)
-        origin->ops->close(origin, file);
-    if (node)
-        origin->ops->put(origin, node);
-    layout_partial_forget(&store->layout, &fill->partial);
-    if (reserved)
-        ledger_unreserve(&store->ledger, record_charge(fill->key.size));
-    pthread_mutex_lock(&fills->lock);
-    fill->origin = NULL;
-    fill->node = NULL;
-    fill->file = NULL;
-    LIST_REMOVE(fill, live_link);
-    fills->n_live--;
-    pthread_cond_broadcast(&fills->released);
-    pthread_mutex_unlock(&fills->lock);
-    store_fill_unref(fill);
-    pthread_mutex_lock(&fills->lock);
-}
 
 /* --- joining and beginning --- */
 
@@ -138,19 +42,19 @@ static int prepare(Store *store, StoreFill *fill, OriginNode *node)
         fill->partial.fd = fd;
         return 1;
     }
-    if (!room_reserve(store, fill->key.size))
+    if (!space_reserve(store, fill->key.size))
         return -ENOSPC;
     fill->reserved = TRUE;
     int rc = layout_partial_create(&store->layout, &fill->partial);
     if (rc == 0 && fill->ahead && fill->n_chunks > 1 && fill->chunk_bytes % FILL_ALIGN == 0)
         rc = layout_partial_direct(&fill->partial, fill_aligned(fill->key.size), &fill->direct);
     if (rc == -ENOSPC || rc == -EDQUOT) {
-        room_forget(store);
+        space_forget(store);
         wake_kick(&store->evictor);
         return rc;
     }
     if (rc < 0) {
-        disk_failed(&store->disk, rc, store_mono_ms());
+        disk_failed(&store->disk, rc, monotonic_ms());
         return rc;
     }
     fill->chunks = g_malloc0(fill->n_chunks);
@@ -164,7 +68,7 @@ static StoreFill *join_or_begin(Store *store, Origin *origin, OriginNode *node, 
                                 const ObjectKey *key, const char *tag, gboolean ahead,
                                 StorePace *pace)
 {
-    Fills *fills = &store->fills;
+    Fills *fills = store->fills;
     ObjectId id;
     if (disk_state(&store->disk) == STORE_DISK_BYPASS ||
         key->size / store->config.chunk_bytes >= FILL_CHUNKS_MAX)
@@ -174,7 +78,7 @@ static StoreFill *join_or_begin(Store *store, Origin *origin, OriginNode *node, 
     pthread_mutex_lock(&fills->lock);
     StoreFill *fill = g_hash_table_lookup(fills->by_id, &id);
     if (!ahead)
-        fills->reader_ms = store_mono_ms();
+        fills->reader_ms = monotonic_ms();
     if (fill || fills->stop || fills->n_live >= FILLS_MAX) {
         if (fill) {
             store_fill_ref(fill);
@@ -231,7 +135,7 @@ StoreFill *store_fill_ahead(Store *store, Origin *origin, OriginNode *node, cons
 
 void store_fill_abandon(StoreFill *fill)
 {
-    Fills *fills = &fill->store->fills;
+    Fills *fills = fill->store->fills;
     pthread_mutex_lock(&fills->lock);
     /* Ours and that of `live`; who joins needs the lock. */
     if (fill->ahead && fill_state(fill) == FILL_ACTIVE && atomic_load(&fill->refs) == 2) {
@@ -300,7 +204,7 @@ static int wait_chunk_locked(Fills *fills, StoreFill *fill, uint64_t chunk,
 static ssize_t read_until(StoreFill *fill, void *buf, size_t len, uint64_t off,
                           const struct timespec *deadline)
 {
-    Fills *fills = &fill->store->fills;
+    Fills *fills = fill->store->fills;
     int rc = 0;
     if (off >= fill->key.size)
         len = 0;
@@ -326,7 +230,7 @@ static ssize_t read_until(StoreFill *fill, void *buf, size_t len, uint64_t off,
             continue;
         if (n <= 0) {
             rc = n < 0 ? -errno : -EIO;
-            disk_failed(&fill->store->disk, rc, store_mono_ms());
+            disk_failed(&fill->store->disk, rc, monotonic_ms());
             return rc;
         }
         done += (size_t)n;
@@ -348,7 +252,7 @@ ssize_t store_fill_read_within(StoreFill *fill, void *buf, size_t len, uint64_t 
 
 int store_fill_wait(StoreFill *fill)
 {
-    Fills *fills = &fill->store->fills;
+    Fills *fills = fill->store->fills;
     pthread_mutex_lock(&fills->lock);
     fill_promote_locked(fills, fill);
     while (fill_state(fill) == FILL_ACTIVE)
@@ -360,7 +264,7 @@ int store_fill_wait(StoreFill *fill)
 
 int store_fill_await(StoreFill *fill, uint64_t off, unsigned timeout_ms)
 {
-    Fills *fills = &fill->store->fills;
+    Fills *fills = fill->store->fills;
     const struct timespec deadline = deadline_after_ms(timeout_ms);
     uint64_t chunk = off / fill->chunk_bytes;
     int rc = 0;
@@ -377,129 +281,9 @@ int store_fill_await(StoreFill *fill, uint64_t off, unsigned timeout_ms)
 
 void store_fill_await_waiter(StoreFill *fill)
 {
-    Fills *fills = &fill->store->fills;
+    Fills *fills = fill->store->fills;
     pthread_mutex_lock(&fills->lock);
     while (TAILQ_EMPTY(&fill->waiters))
         pthread_cond_wait(&fill->changed, &fills->lock);
     pthread_mutex_unlock(&fills->lock);
-}
-
-/* --- stopping --- */
-
-static StoreFill *find_live_locked(Fills *fills, const Origin *origin)
-{
-    StoreFill *fill;
-    LIST_FOREACH (fill, &fills->live, live_link)
-        if (!origin || fill->origin == origin)
-            break;
-    return fill;
-}
-
-static void cancel_locked(Fills *fills, Origin *origin)
-{
-    for (;;) {
-        StoreFill *fill, *idle = NULL;
-        LIST_FOREACH (fill, &fills->live, live_link) {
-            if (origin && fill->origin != origin)
-                continue;
-            fill_fail_locked(fills, fill, -ECANCELED);
-            if (fill->busy == 0 && !fill->releasing)
-                idle = fill;
-        }
-        if (idle)
-            fill_release_if_idle_locked(fills, idle);
-        else if (find_live_locked(fills, origin))
-            pthread_cond_wait(&fills->released, &fills->lock);
-        else
-            return;
-    }
-}
-
-void store_cancel_fills(Store *store, Origin *origin)
-{
-    pthread_mutex_lock(&store->fills.lock);
-    cancel_locked(&store->fills, origin);
-    pthread_mutex_unlock(&store->fills.lock);
-}
-
-void store_spoil_fills(Store *store, const Origin *origin, uint64_t ino)
-{
-    Fills *fills = &store->fills;
-    StoreFill *fill;
-    pthread_mutex_lock(&fills->lock);
-    LIST_FOREACH (fill, &fills->live, live_link) {
-        if (fill->origin != origin || fill->key.ino != ino)
-            continue;
-        fill->spoiled = TRUE;
-        if (g_hash_table_lookup(fills->by_id, &fill->id) == fill)
-            g_hash_table_remove(fills->by_id, &fill->id);
-    }
-    pthread_mutex_unlock(&fills->lock);
-}
-
-void fills_init(Store *store)
-{
-    Fills *fills = &store->fills;
-    pthread_mutex_init(&fills->lock, NULL);
-    cond_init_monotonic(&fills->work);
-    pthread_cond_init(&fills->released, NULL);
-    fills->by_id = g_hash_table_new(object_id_hash, object_id_equal);
-    LIST_INIT(&fills->live);
-    TAILQ_INIT(&fills->wanted);
-    TAILQ_INIT(&fills->running);
-    TAILQ_INIT(&fills->deferred);
-    TAILQ_INIT(&fills->ahead);
-}
-
-gboolean fills_start(Store *store, GError **error)
-{
-    Fills *fills = &store->fills;
-    /* Address space until it is used. */
-    fills->buffers_bytes = store->config.chunk_bytes * store->config.fill_threads;
-    void *buffers = mmap(NULL, fills->buffers_bytes, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (buffers == MAP_FAILED) {
-        g_set_error(error, G_IO_ERROR, g_io_error_from_errno(errno),
-                    "cache: %u fill buffers of %zu bytes: %s", store->config.fill_threads,
-                    store->config.chunk_bytes, g_strerror(errno));
-        return FALSE;
-    }
-    fills->buffers = buffers;
-    fills->threads = g_new0(pthread_t, store->config.fill_threads);
-    for (unsigned i = 0; i < store->config.fill_threads; i++) {
-        int rc = pthread_create(&fills->threads[i], NULL, fill_worker, store);
-        if (rc != 0) {
-            g_set_error(error, G_IO_ERROR, g_io_error_from_errno(rc),
-                        "cache: starting fill thread %u of %u: %s", i + 1,
-                        store->config.fill_threads, g_strerror(rc));
-            return FALSE;
-        }
-        fills->n_threads++;
-    }
-    return TRUE;
-}
-
-void fills_stop(Store *store)
-{
-    Fills *fills = &store->fills;
-    pthread_mutex_lock(&fills->lock);
-    fills->stop = TRUE;
-    cancel_locked(fills, NULL);
-    pthread_cond_broadcast(&fills->work);
-    pthread_mutex_unlock(&fills->lock);
-    for (unsigned i = 0; i < fills->n_threads; i++)
-        pthread_join(fills->threads[i], NULL);
-    fills->n_threads = 0;
-}
-
-void fills_destroy(Store *store)
-{
-    Fills *fills = &store->fills;
-    g_hash_table_destroy(fills->by_id);
-    g_free(fills->threads);
-    if (fills->buffers)
-        munmap(fills->buffers, fills->buffers_bytes);
-    pthread_cond_destroy(&fills->work);
-    pthread_cond_destroy(&fills->released);
-    pthread_mutex_destroy(&fills->lock);
 }

@@ -1,58 +1,72 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fills: fetching objects from their origins, once each, while readers read. For internal.h; the
- * functions users call are in store.h.
+ * Fills: an object is fetched from its origin once, while any number of readers read it. Part of
+ * the store's interface; users include cache/store/store.h.
  *
  *   ACTIVE --all chunks fetched, file unchanged--> COMPLETE   readable from its descriptor for ever
  *   ACTIVE --error, change, cancellation--> FAILED            readers go to the origin
- *
- * A fill is in `by_id` while others may join it, and in `live` until nothing of its origin is in
- * use.
  */
 #ifndef HEARTH_CACHE_STORE_FILL_FILL_H
 #define HEARTH_CACHE_STORE_FILL_FILL_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/queue.h>
-#include "cache/store/store.h"
+#include "cache/store/objects/objects.h"
 
-#define FILLS_MAX 1024
-#define FILL_CHUNKS_MAX (1 << 20) /* 9 bytes of memory each */
-/* Objects this small are fetched by a reader's own thread, within a common bound of memory. */
-#define FILL_INLINE_MAX (1 << 20)
-#define FILL_INLINE_TOTAL (16 << 20)
+typedef struct StoreFill StoreFill;
+typedef struct StorePace StorePace;
 
-TAILQ_HEAD(FillQueue, StoreFill);
-LIST_HEAD(FillList, StoreFill);
+/*
+ * Joins the fill of an object or begins it: however many callers, one fetch. `tag` names who wants
+ * it (a volume, a dataset) for accounting. The fill takes references of its own on node, and runs
+ * on the store's threads until complete, also after every caller has left. Before the object is
+ * linked in, the node's attributes are read again: if they no longer make `key`, it is discarded.
+ * Returns NULL when the store cannot take it (disk in bypass, no room even after eviction, larger
+ * than the bound, 1024 fills under way): read from the origin then. What is held already is not
+ * fetched again: the fill is complete from the start.
+ */
+StoreFill *store_fill(Store *store, Origin *origin, OriginNode *node, const ObjectKey *key,
+                      const char *tag);
+/*
+ * As store_fill() of a file that is known by its path beneath the origin's root: whoever fetches
+ * looks it up, so nothing here waits for Ceph.
+ */
+StoreFill *store_fill_path(Store *store, Origin *origin, const char *path, const ObjectKey *key,
+                           const char *tag);
+/*
+ * As store_fill(), or with node NULL as store_fill_path(), of what nobody waits for yet. It is
+ * fetched when no reader needs anything, as fast as `pace` allows (NULL: no bound), and leaves
+ * readers a thread; once one joins by the functions above it is a fill like any other.
+ */
+StoreFill *store_fill_ahead(Store *store, Origin *origin, OriginNode *node, const char *path,
+                            const ObjectKey *key, const char *tag, StorePace *pace);
+/* Waits until the byte at `off` is there, for timeout_ms at most, and hurries nothing. 0,
+ * -ETIMEDOUT, or what a failed fill gives its readers. */
+int store_fill_await(StoreFill *fill, uint64_t off, unsigned timeout_ms);
+/* As store_fill_unref(), and ends a fill from store_fill_ahead() that nobody else has. */
+void store_fill_abandon(StoreFill *fill);
+/* A bound on bytes per second, over all fills that have it. The caller's reference. */
+StorePace *store_pace_new(uint64_t bytes_per_sec);
+void store_pace_unref(StorePace *pace);
+/*
+ * Reads bytes of an object being filled, waiting for the chunks that hold them; asked-for chunks
+ * are fetched before others. Short only at the end of the object. -EIO and others: the fill failed
+ * (a store fault or the origin's error); the caller reads from the origin instead.
+ */
+ssize_t store_fill_read(StoreFill *fill, void *buf, size_t len, uint64_t off);
+/* As store_fill_read(), for timeout_ms at most: -ETIMEDOUT, and the fill goes on. The caller's
+ * thread never fetches, so it waits for nothing else. */
+ssize_t store_fill_read_within(StoreFill *fill, void *buf, size_t len, uint64_t off,
+                               unsigned timeout_ms);
+/* Waits until complete. 0, or -errno; -ESTALE: the file changed while it was filled; -ECANCELED. */
+int store_fill_wait(StoreFill *fill);
+StoreFill *store_fill_ref(StoreFill *fill);
+void store_fill_unref(StoreFill *fill);
+/* Stops every fill from this origin and waits until none uses it (before origin_close). */
+void store_cancel_fills(Store *store, Origin *origin);
 
-typedef struct Fills {
-    pthread_mutex_t lock;
-    pthread_cond_t work;     /* something to fetch, or stop */
-    pthread_cond_t released; /* a fill left `live` */
-    GHashTable *by_id;       /* lock: ObjectId * in the value -> StoreFill */
-    struct FillList live;    /* lock: holds a reference of each */
-    unsigned n_live;         /* lock */
-    struct FillQueue wanted, running, deferred, ahead; /* lock: see pick_locked() */
-    unsigned ahead_busy;                               /* lock: workers at chunks of `ahead` */
-    uint64_t reader_ms;    /* lock: when a reader last joined or began a fill */
-    gboolean timing, stop; /* lock: a worker waits with a deadline; no more work */
-    size_t inline_bytes;   /* lock: of FILL_INLINE_TOTAL */
-    pthread_t *threads;
-    uint8_t *buffers; /* one of chunk_bytes for each worker */
-    size_t buffers_bytes;
-    unsigned n_buffers; /* lock: taken by workers */
-    unsigned n_threads;
-    atomic_ulong started, completed, failed, origin_bytes;
-} Fills;
-
-void fills_init(Store *store);
-gboolean fills_start(Store *store, GError **error);
-/* Cancels all, waits until no origin is in use, joins the workers. */
-void fills_stop(Store *store);
-void fills_destroy(Store *store);
-
-/* For tests: returns when a reader waits for a chunk of this fill. */
-void store_fill_await_waiter(StoreFill *fill);
+/*
+ * Somebody is about to write that inode through the origin: what fills of it that are under way
+ * read is given to their readers and not kept.
+ */
+void store_spoil_fills(Store *store, const Origin *origin, uint64_t ino);
 
 #endif

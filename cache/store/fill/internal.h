@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A fill, for the files that run it: fill.c (joining, reading, stopping), queue.c (what is
- * fetched next) and fetch.c (fetching it).
+ * A fill, for the files that run it, from the bottom up: pace.c (a bound on bytes per second),
+ * queue.c (which chunk is fetched next), state.c (references and the end of a fill), fetch.c
+ * (fetching a chunk), fill.c (joining and reading), fills.c (starting and stopping).
  *
  * Invariants, under Fills.lock:
  *   - a chunk goes MISSING -> BUSY -> DONE, and only the thread that made it BUSY fetches it;
  *   - `busy` counts threads that may use the origin; the origin's node and file are given back by
- *     whoever finds the fill terminal with busy == 0, and only then does it leave `live`;
+ *     the thread that finds the fill terminal with busy == 0; only then does it leave `live`;
  *   - the temporary file is never written once all chunks are DONE, so what gets linked is final.
  *
  * Files of many chunks that nobody reads yet pass the page cache by: their bytes would drive out
@@ -17,7 +18,7 @@
 #ifndef HEARTH_CACHE_STORE_FILL_INTERNAL_H
 #define HEARTH_CACHE_STORE_FILL_INTERNAL_H
 
-#include "cache/store/internal.h"
+#include "cache/store/fill/fills.h"
 #include "cache/store/fill/pace.h"
 
 enum { CHUNK_MISSING, CHUNK_BUSY, CHUNK_DONE };
@@ -79,7 +80,7 @@ static inline int fill_state(StoreFill *fill)
     return atomic_load_explicit(&fill->state, memory_order_acquire);
 }
 
-/* --- fill.c; all with Fills.lock held --- */
+/* --- state.c; all with Fills.lock held --- */
 void fill_fail_locked(Fills *fills, StoreFill *fill, int error);
 /* `result` is for store_fill_wait(): readers are served in any case. */
 void fill_complete_locked(Fills *fills, StoreFill *fill, int result);

@@ -8,7 +8,7 @@
 #define HEARTH_CACHE_STORE_FILL_PACE_H
 
 #include <stdatomic.h>
-#include "cache/store/store.h"
+#include "cache/store/fill/fill.h"
 
 struct StorePace {
     atomic_uint refs;

@@ -124,7 +124,7 @@ StoreFill *fill_pick_locked(Fills *fills, uint64_t *chunk, uint64_t *wait_until_
         fill_claim_locked(fills, fill, *chunk);
         return fill;
     }
-    uint64_t now = store_mono_ms();
+    uint64_t now = monotonic_ms();
     while ((fill = TAILQ_FIRST(&fills->deferred)) && fill->not_before_ms <= now)
         run_locked(fills, fill);
     *wait_until_ms = fill ? fill->not_before_ms : 0;
@@ -157,7 +157,7 @@ void fill_enqueue_locked(Fills *fills, StoreFill *fill)
             fill_want_locked(fills, fill);
         pthread_cond_signal(&fills->work);
     } else {
-        fill->not_before_ms = store_mono_ms() + fill->store->hooks.grace_ms;
+        fill->not_before_ms = monotonic_ms() + fill->store->hooks.grace_ms;
         TAILQ_INSERT_TAIL(&fills->deferred, fill, run_link);
         fill->in_deferred = TRUE;
         if (!fills->timing)

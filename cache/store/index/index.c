@@ -24,8 +24,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "cache/store/index/guard.h"
-#include "cache/store/index/mapped.h"
+#include "cache/store/disk/guard.h"
+#include "cache/store/disk/mapped.h"
 
 #define MAP_BYTES ((size_t)16 << 30) /* address space only: some 60 million objects */
 #define MAX_READERS 1024
@@ -266,7 +266,7 @@ static int get_record(Index *index, MDB_txn *txn, const ObjectId *id, Record *re
     MDB_val key = val(id->bytes, sizeof(id->bytes)), data;
     int rc = to_errno(mdb_get(txn, index->objects, &key, &data));
     if (rc == 0)
-        rc = record_decode(data.mv_data, data.mv_size, id, record);
+        rc = index_record_decode(data.mv_data, data.mv_size, id, record);
     mapped_looked(&index->mapped, PAGES_TO_READ);
     return rc;
 }
@@ -421,7 +421,7 @@ static ssize_t list_by_id(Index *index, const ObjectId *after, IndexEntry *out, 
             continue;
         memcpy(entry->id.bytes, key.mv_data, sizeof(entry->id.bytes));
         if (memcmp(&entry->id, after, sizeof(*after)) == 0 ||
-            record_decode(data.mv_data, data.mv_size, &entry->id, &record) < 0)
+            index_record_decode(data.mv_data, data.mv_size, &entry->id, &record) < 0)
             continue;
         entry->tag = record.tag;
         entry->last_use_ms = record.last_use_ms;
@@ -509,7 +509,7 @@ static int put_record(Change *c, const ObjectId *id, const Record *record)
 {
     FormatRecord disk;
     FormatUse use = use_key(id, record->last_use_ms);
-    record_encode(record, &disk);
+    index_record_encode(record, &disk);
     MDB_val key = val(id->bytes, sizeof(id->bytes)), data = val(&disk, sizeof(disk));
     int rc = to_errno(mdb_put(c->txn, c->index->objects, &key, &data, 0));
     if (rc < 0)

@@ -8,7 +8,7 @@
 #ifndef HEARTH_CACHE_STORE_INDEX_INDEX_H
 #define HEARTH_CACHE_STORE_INDEX_INDEX_H
 
-#include "cache/store/index/record.h"
+#include "cache/store/disk/record.h"
 
 typedef struct Index Index;
 

@@ -14,7 +14,7 @@
 #include "cache/warm/jobs.h"
 #include "cache/volume/volumes.h"
 #include "proto/wire.h"
-#include "cache/store/internal.h"
+#include "cache/store/hooked.h"
 #include "tests/unit/cache/fuse/fake_kernel.h"
 
 static const JobOptions plain = {.list_fd = -1};
@@ -503,7 +503,7 @@ START_TEST(a_volume_is_served_by_its_fill_layer)
     ck_assert(told->attached);
     TagId id;
     tag_id(tag, &id);
-    ck_assert_int_eq(claims_rank(&w.store->claims, &id), CLAIM_USED);
+    ck_assert_int_eq(tags_rank(&w.store->tags, &id), TAG_RANK_USED);
     ck_assert_int_eq(told->files_total, 2);
     ck_assert_int_eq(told->bytes_total, 15);
     int fd = -1;
@@ -511,7 +511,7 @@ START_TEST(a_volume_is_served_by_its_fill_layer)
     ck_assert_int_ge(fd, 0);
     close(fd);
     ck_assert(volumes_detach(volumes, "v", NULL));
-    ck_assert_int_eq(claims_rank(&w.store->claims, &id), CLAIM_NONE);
+    ck_assert_int_eq(tags_rank(&w.store->tags, &id), TAG_RANK_NONE);
     close(kernel.fd);
     volumes_free(volumes);
     world_down(&w);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "cache/manifest/erofs.h"
 #include "cache/manifest/image.h"
-#include "cache/store/index/key.h"
+#include "cache/store/disk/key.h"
 #include "tests/unit/harness.h"
 
 typedef struct World {

@@ -14,39 +14,39 @@ static const uint8_t uuid[16] = "0123456789abcde";
 
 typedef struct World {
     int fd;
-    Image *image;
-    ImageDir *root;
+    ErofsImage *image;
+    ErofsImageDir *root;
 } World;
 
 static World world_new(void)
 {
     World w = {.fd = memfd_create("image", MFD_CLOEXEC)};
-    ImageEntry root = {.st = {.st_mode = S_IFDIR | 0755, .st_nlink = 2}};
-    w.image = image_new(w.fd, &root, &w.root, NULL);
+    ErofsImageEntry root = {.st = {.st_mode = S_IFDIR | 0755, .st_nlink = 2}};
+    w.image = erofs_image_new(w.fd, &root, &w.root, NULL);
     ck_assert_ptr_nonnull(w.image);
     return w;
 }
 
 static void world_free(World *w)
 {
-    image_dir_free(w->root);
-    image_free(w->image);
+    erofs_image_dir_free(w->root);
+    erofs_image_free(w->image);
     close(w->fd);
 }
 
-static ImageEntry file(const char *name, off_t size)
+static ErofsImageEntry file(const char *name, off_t size)
 {
-    return (ImageEntry){.name = name,
+    return (ErofsImageEntry){.name = name,
                         .st = {.st_mode = S_IFREG | 0644, .st_nlink = 1, .st_size = size},
                         .object = size ? &object : NULL};
 }
 
-static int add(World *w, const ImageEntry *entry)
+static int add(World *w, const ErofsImageEntry *entry)
 {
     g_autoptr(GError) error = NULL;
-    ImageDir *child = NULL;
-    gboolean good = image_add(w->image, w->root, entry, &child, &error);
-    image_dir_free(child);
+    ErofsImageDir *child = NULL;
+    gboolean good = erofs_image_add(w->image, w->root, entry, &child, &error);
+    erofs_image_dir_free(child);
     return good ? 0 : error->code;
 }
 
@@ -56,10 +56,10 @@ START_TEST(what_cannot_be_is_refused)
     g_autofree char *longest = g_strnfill(255, 'n'), *longer = g_strnfill(256, 'n');
     const char *const names[] = {"", ".", "..", "a/b", longer};
     for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
-        ImageEntry e = file(names[i], 1);
+        ErofsImageEntry e = file(names[i], 1);
         ck_assert_int_eq(add(&w, &e), G_IO_ERROR_INVALID_DATA);
     }
-    ImageEntry good = file(longest, 1), no_object = file("x", 1), whiteout = file("w", 0);
+    ErofsImageEntry good = file(longest, 1), no_object = file("x", 1), whiteout = file("w", 0);
     ck_assert_int_eq(add(&w, &good), 0);
     no_object.object = NULL;
     ck_assert_int_eq(add(&w, &no_object), G_IO_ERROR_INVALID_DATA);
@@ -67,7 +67,7 @@ START_TEST(what_cannot_be_is_refused)
     ck_assert_int_eq(add(&w, &whiteout), G_IO_ERROR_INVALID_DATA);
     whiteout.st.st_rdev = makedev(1, 3);
     ck_assert_int_eq(add(&w, &whiteout), 0);
-    ImageEntry link = {.name = "l", .st = {.st_mode = S_IFLNK | 0777, .st_nlink = 1}};
+    ErofsImageEntry link = {.name = "l", .st = {.st_mode = S_IFLNK | 0777, .st_nlink = 1}};
     ck_assert_int_eq(add(&w, &link), G_IO_ERROR_INVALID_DATA);
     world_free(&w);
 }
@@ -76,11 +76,11 @@ END_TEST
 START_TEST(a_name_twice_is_refused)
 {
     World w = world_new();
-    ImageEntry e = file("same", 1);
+    ErofsImageEntry e = file("same", 1);
     ck_assert_int_eq(add(&w, &e), 0);
     ck_assert_int_eq(add(&w, &e), 0);
     g_autoptr(GError) error = NULL;
-    ck_assert(!image_end(w.image, g_steal_pointer(&w.root), &error));
+    ck_assert(!erofs_image_end(w.image, g_steal_pointer(&w.root), &error));
     ck_assert_ptr_nonnull(strstr(error->message, "twice"));
     world_free(&w);
 }
@@ -89,12 +89,12 @@ END_TEST
 START_TEST(names_are_sorted_with_the_dots_among_them)
 {
     World w = world_new();
-    ImageEntry entries[] = {file("b", 5), file("!", 0), file("...", 1)};
+    ErofsImageEntry entries[] = {file("b", 5), file("!", 0), file("...", 1)};
     for (gsize i = 0; i < G_N_ELEMENTS(entries); i++)
         ck_assert_int_eq(add(&w, &entries[i]), 0);
-    ck_assert(image_end(w.image, g_steal_pointer(&w.root), NULL));
+    ck_assert(erofs_image_end(w.image, g_steal_pointer(&w.root), NULL));
     uint64_t bytes;
-    ck_assert(image_finish(w.image, uuid, &bytes, NULL));
+    ck_assert(erofs_image_finish(w.image, uuid, &bytes, NULL));
     const uint8_t *map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, w.fd, 0);
     const ErofsSuper *super = (const void *)(map + EROFS_SUPER_OFFSET);
     ck_assert_uint_eq(super->inodes, 4);
@@ -132,24 +132,24 @@ START_TEST(no_attribute_of_a_source_acts_on_overlayfs)
                                         "security.capability",
                                         "ceph.dir.layout",
                                         "nothing"};
-    ImageXattr xattrs[G_N_ELEMENTS(names)];
+    ErofsImageXattr xattrs[G_N_ELEMENTS(names)];
     for (gsize i = 0; i < G_N_ELEMENTS(names); i++)
-        xattrs[i] = (ImageXattr){names[i], other, strlen(other)};
+        xattrs[i] = (ErofsImageXattr){names[i], other, strlen(other)};
     World w = world_new();
-    ImageEntry entries[] = {file("full", 5), file("empty", 0), file("link", 1)};
+    ErofsImageEntry entries[] = {file("full", 5), file("empty", 0), file("link", 1)};
     entries[2] =
-        (ImageEntry){.name = "dir", .st = {.st_mode = S_IFDIR | 0755, .st_nlink = 2, .st_ino = 9}};
-    ImageDir *child = NULL;
+        (ErofsImageEntry){.name = "dir", .st = {.st_mode = S_IFDIR | 0755, .st_nlink = 2, .st_ino = 9}};
+    ErofsImageDir *child = NULL;
     for (gsize i = 0; i < G_N_ELEMENTS(entries); i++) {
         entries[i].xattrs = xattrs;
         entries[i].n_xattrs = G_N_ELEMENTS(xattrs);
-        ck_assert(image_add(w.image, w.root, &entries[i], &child, NULL));
+        ck_assert(erofs_image_add(w.image, w.root, &entries[i], &child, NULL));
     }
-    ck_assert(image_end(w.image, child, NULL));
-    ck_assert(image_end(w.image, g_steal_pointer(&w.root), NULL));
+    ck_assert(erofs_image_end(w.image, child, NULL));
+    ck_assert(erofs_image_end(w.image, g_steal_pointer(&w.root), NULL));
     uint64_t bytes;
     unsigned found = 0;
-    ck_assert(image_finish(w.image, uuid, &bytes, NULL));
+    ck_assert(erofs_image_finish(w.image, uuid, &bytes, NULL));
     ErofsCheck check = {.image = mmap(NULL, bytes, PROT_READ, MAP_SHARED, w.fd, 0),
                         .bytes = bytes,
                         .object = is_its_own,

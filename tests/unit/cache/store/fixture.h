@@ -7,8 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "common/autofd.h"
-#include "cache/store/internal.h"
-#include "cache/store/verify.h"
+#include "cache/store/hooked.h"
+#include "cache/store/objects/internal.h"
+#include "cache/store/objects/verify.h"
 #include "tests/unit/cache/store/fake_origin.h"
 #include "tests/unit/harness.h"
 

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include "cache/manifest/build.h"
-#include "cache/store/index/key.h"
+#include "cache/store/disk/key.h"
 #include "tests/unit/cache/fuse/fake_kernel.h"
 
 typedef struct World {

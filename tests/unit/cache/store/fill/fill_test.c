@@ -180,9 +180,9 @@ START_TEST(what_nobody_needs_leaves_a_worker_to_readers)
     fake_await_reads(&f.origin, 1);
     fill = fill_of(&late);
     fake_await_reads(&f.origin, 2);
-    pthread_mutex_lock(&f.store->fills.lock);
-    ck_assert_uint_eq(f.store->fills.ahead_busy, 1);
-    pthread_mutex_unlock(&f.store->fills.lock);
+    pthread_mutex_lock(&f.store->fills->lock);
+    ck_assert_uint_eq(f.store->fills->ahead_busy, 1);
+    pthread_mutex_unlock(&f.store->fills->lock);
     fake_set_gate(&f.origin, UINT64_MAX);
     assert_reads(fill, 2, 0, 2 * CHUNK);
     store_fill_unref(fill);

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CephFS as an origin that connects again: connections that follow one another, each made with the
+ * monitors and the key that Ceph accepted last. origin_cephfs_open() is what hearthd calls.
+ */
+#include "cache/origin/cephfs/connect.h"
+#include "cache/origin/cephfs/internal.h"
+#include "cache/origin/reconnect/reconnect.h"
+#include <errno.h>
+
+/* libcephfs aborts when it is ended while OSDs have yet to answer, or refuse, what it had sent them
+ * (Inode.cc, oset.objects.empty()): they have this long. */
+#define QUIET_MS 20000
+/* How long hearthd waits for sessions when it stops. */
+#define STOP_MS 5000
+
+/* How the next connection is made: with what Ceph accepted last. */
+typedef struct Way {
+    pthread_mutex_t mutex; /* a leaf */
+    CephfsOriginConfig *config;
+    SessionName *name; /* of all of them; NULL: none */
+} Way;
+
+static void reach(void *data, const char *monitors, const char *key, unsigned timeout_sec)
+{
+    Way *way = data;
+    pthread_mutex_lock(&way->mutex);
+    CephfsOriginConfig *old = way->config, changed = *old;
+    changed.monitors = monitors;
+    changed.key = key;
+    changed.timeout_sec = timeout_sec;
+    way->config = cephfs_config_copy(&changed);
+    pthread_mutex_unlock(&way->mutex);
+    cephfs_config_free(old);
+}
+
+static CephfsOriginConfig *current_way(void *data)
+{
+    Way *way = data;
+    pthread_mutex_lock(&way->mutex);
+    CephfsOriginConfig *config = cephfs_config_copy(way->config);
+    pthread_mutex_unlock(&way->mutex);
+    return config;
+}
+
+static void way_free(void *data)
+{
+    Way *way = data;
+    cephfs_config_free(way->config);
+    session_name_release(way->name);
+    pthread_mutex_destroy(&way->mutex);
+    g_free(way);
+}
+
+static gboolean answers(void *data)
+{
+    CephfsOriginConfig *own = current_way(data), config = *own;
+    config.client = config.dead_client = NULL;
+    g_autoptr(Origin) other = cephfs_attempt(&config, 0, NULL);
+    cephfs_config_free(own);
+    return other != NULL;
+}
+
+static gboolean fence(void *data)
+{
+    CephfsOriginConfig *config = current_way(data);
+    struct ceph_mount_info *mount = config->client ? cephfs_configured(config, NULL) : NULL;
+    const int r =
+        mount ? cephfs_reclaim(mount, &config->ceph, config->client, CEPHFS_RECLAIM_SEC) : -EPERM;
+    cephfs_config_free(config);
+    return r == 0 || r == -ENOENT;
+}
+
+static Origin *connect_again(void *data, GError **error)
+{
+    CephfsOriginConfig *own = current_way(data), config = *own;
+    config.dead_client = config.client;
+    Origin *origin = cephfs_attempt(&config, CEPHFS_RECLAIM_SEC, error);
+    cephfs_config_free(own);
+    return origin;
+}
+
+gboolean origin_cephfs_await_ends(void)
+{
+    return session_names_await_none(STOP_MS);
+}
+
+Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
+{
+    static const ReconnectOps ops = {
+        .reach = reach,
+        .connect = connect_again,
+        .check = cephfs_canary_check,
+        .answers = answers,
+        .fence = fence,
+        .abandon = cephfs_abandon,
+        .quiet_ms = QUIET_MS,
+        .free_data = way_free,
+    };
+    Origin *first =
+        cephfs_attempt(config, config->dead_client ? SESSION_NAMES * CEPHFS_RECLAIM_SEC : 0, error);
+    if (!first)
+        return NULL;
+    Way *way = g_new0(Way, 1);
+    pthread_mutex_init(&way->mutex, NULL);
+    CephfsOriginConfig next = *config;
+    SessionName *name = ((CephfsOrigin *)first)->name;
+    if (name) {
+        next.client = session_name(name);
+        way->name = session_name_again(next.client);
+    }
+    way->config = cephfs_config_copy(&next);
+    return origin_reconnect_new(first, &ops, way);
+}

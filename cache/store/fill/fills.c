@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All fills together: starting the workers, cancelling the fills of an origin, stopping. A fill is
+ * cancelled by failing it; its origin is released by the last thread that uses it.
+ */
+#include <errno.h>
+#include <gio/gio.h>
+#include <sys/mman.h>
+#include "cache/store/fill/internal.h"
+
+static StoreFill *find_live_locked(Fills *fills, const Origin *origin)
+{
+    StoreFill *fill;
+    LIST_FOREACH (fill, &fills->live, live_link)
+        if (!origin || fill->origin == origin)
+            break;
+    return fill;
+}
+
+static void cancel_locked(Fills *fills, Origin *origin)
+{
+    for (;;) {
+        StoreFill *fill, *idle = NULL;
+        LIST_FOREACH (fill, &fills->live, live_link) {
+            if (origin && fill->origin != origin)
+                continue;
+            fill_fail_locked(fills, fill, -ECANCELED);
+            if (fill->busy == 0 && !fill->releasing)
+                idle = fill;
+        }
+        if (idle)
+            fill_release_if_idle_locked(fills, idle);
+        else if (find_live_locked(fills, origin))
+            pthread_cond_wait(&fills->released, &fills->lock);
+        else
+            return;
+    }
+}
+
+void store_cancel_fills(Store *store, Origin *origin)
+{
+    pthread_mutex_lock(&store->fills->lock);
+    cancel_locked(store->fills, origin);
+    pthread_mutex_unlock(&store->fills->lock);
+}
+
+void store_spoil_fills(Store *store, const Origin *origin, uint64_t ino)
+{
+    Fills *fills = store->fills;
+    StoreFill *fill;
+    pthread_mutex_lock(&fills->lock);
+    LIST_FOREACH (fill, &fills->live, live_link) {
+        if (fill->origin != origin || fill->key.ino != ino)
+            continue;
+        fill->spoiled = TRUE;
+        if (g_hash_table_lookup(fills->by_id, &fill->id) == fill)
+            g_hash_table_remove(fills->by_id, &fill->id);
+    }
+    pthread_mutex_unlock(&fills->lock);
+}
+
+void fills_init(Store *store)
+{
+    Fills *fills = store->fills = g_new0(Fills, 1);
+    pthread_mutex_init(&fills->lock, NULL);
+    cond_init_monotonic(&fills->work);
+    pthread_cond_init(&fills->released, NULL);
+    fills->by_id = g_hash_table_new(object_id_hash, object_id_equal);
+    LIST_INIT(&fills->live);
+    TAILQ_INIT(&fills->wanted);
+    TAILQ_INIT(&fills->running);
+    TAILQ_INIT(&fills->deferred);
+    TAILQ_INIT(&fills->ahead);
+}
+
+gboolean fills_start(Store *store, GError **error)
+{
+    Fills *fills = store->fills;
+    /* Address space until it is used. */
+    fills->buffers_bytes = store->config.chunk_bytes * store->config.fill_threads;
+    void *buffers = mmap(NULL, fills->buffers_bytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (buffers == MAP_FAILED) {
+        g_set_error(error, G_IO_ERROR, g_io_error_from_errno(errno),
+                    "cache: %u fill buffers of %zu bytes: %s", store->config.fill_threads,
+                    store->config.chunk_bytes, g_strerror(errno));
+        return FALSE;
+    }
+    fills->buffers = buffers;
+    fills->threads = g_new0(pthread_t, store->config.fill_threads);
+    for (unsigned i = 0; i < store->config.fill_threads; i++) {
+        int rc = pthread_create(&fills->threads[i], NULL, fill_worker, store);
+        if (rc != 0) {
+            g_set_error(error, G_IO_ERROR, g_io_error_from_errno(rc),
+                        "cache: starting fill thread %u of %u: %s", i + 1,
+                        store->config.fill_threads, g_strerror(rc));
+            return FALSE;
+        }
+        fills->n_threads++;
+    }
+    return TRUE;
+}
+
+void fills_stop(Store *store)
+{
+    Fills *fills = store->fills;
+    pthread_mutex_lock(&fills->lock);
+    fills->stop = TRUE;
+    cancel_locked(fills, NULL);
+    pthread_cond_broadcast(&fills->work);
+    pthread_mutex_unlock(&fills->lock);
+    for (unsigned i = 0; i < fills->n_threads; i++)
+        pthread_join(fills->threads[i], NULL);
+    fills->n_threads = 0;
+}
+
+void fills_destroy(Store *store)
+{
+    Fills *fills = store->fills;
+    g_hash_table_destroy(fills->by_id);
+    g_free(fills->threads);
+    if (fills->buffers)
+        munmap(fills->buffers, fills->buffers_bytes);
+    pthread_cond_destroy(&fills->work);
+    pthread_cond_destroy(&fills->released);
+    pthread_mutex_destroy(&fills->lock);
+    g_free(fills);
+}

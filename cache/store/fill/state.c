@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * References of a fill, and its end: completion or failure, and the release of its origin. These
+ * steps are used by readers (fill.c), by workers (fetch.c) and by cancellation (fills.c).
+ */
+#include <unistd.h>
+#include "cache/store/fill/internal.h"
+
+/* --- references --- */
+
+StoreFill *store_fill_ref(StoreFill *fill)
+{
+    atomic_fetch_add(&fill->refs, 1);
+    return fill;
+}
+
+void store_fill_unref(StoreFill *fill)
+{
+    if (!fill)
+        return;
+    if (fill_state(fill) == FILL_ACTIVE) {
+        /* The reader that a small fill was left for is gone: let a fill_worker do it. */
+        Fills *fills = fill->store->fills;
+        pthread_mutex_lock(&fills->lock);
+        fill_promote_locked(fills, fill);
+        pthread_mutex_unlock(&fills->lock);
+    }
+    if (atomic_fetch_sub(&fill->refs, 1) != 1)
+        return;
+    if (fill->partial.fd >= 0)
+        close(fill->partial.fd);
+    if (fill->direct >= 0)
+        close(fill->direct);
+    pthread_cond_destroy(&fill->changed);
+    store_pace_unref(fill->pace);
+    g_free(fill->path);
+    g_free(fill->chunks);
+    g_free(fill->hashes);
+    g_free(fill);
+}
+
+/* --- ends of a fill --- */
+
+void fill_fail_locked(Fills *fills, StoreFill *fill, int error)
+{
+    if (fill_state(fill) != FILL_ACTIVE)
+        return;
+    fill->error = fill->result = error;
+    atomic_store_explicit(&fill->state, FILL_FAILED, memory_order_release);
+    fill_leave_queues_locked(fills, fill);
+    if (g_hash_table_lookup(fills->by_id, &fill->id) == fill)
+        g_hash_table_remove(fills->by_id, &fill->id);
+    if (fill->ready)
+        atomic_fetch_add(&fills->failed, 1);
+    pthread_cond_broadcast(&fill->changed);
+}
+
+void fill_complete_locked(Fills *fills, StoreFill *fill, int result)
+{
+    if (fill_state(fill) != FILL_ACTIVE)
+        return;
+    fill->result = result;
+    atomic_store_explicit(&fill->state, FILL_COMPLETE, memory_order_release);
+    if (g_hash_table_lookup(fills->by_id, &fill->id) == fill)
+        g_hash_table_remove(fills->by_id, &fill->id);
+    if (fill->ready)
+        atomic_fetch_add(result == 0 ? &fills->completed : &fills->failed, 1);
+    if (fill->ready && result == 0)
+        histogram_add(&fill->store->times.fills, g_get_monotonic_time() - fill->began_us);
+    pthread_cond_broadcast(&fill->changed);
+}
+
+/* Gives back what a terminal fill has of its origin. Drops the lock meanwhile, and its reference.
+ */
+void fill_release_if_idle_locked(Fills *fills, StoreFill *fill)
+{
+    Store *store = fill->store;
+    if (fill_state(fill) == FILL_ACTIVE || fill->busy > 0 || fill->releasing)
+        return;
+    fill->releasing = TRUE;
+    Origin *origin = fill->origin;
+    OriginNode *node = fill->node;
+    OriginFile *file = fill->file;
+    gboolean reserved = fill->reserved;
+    fill->reserved = FALSE;
+    pthread_mutex_unlock(&fills->lock);
+    if (file)
+        origin->ops->close(origin, file);
+    if (node)
+        origin->ops->put(origin, node);
+    layout_partial_forget(&store->layout, &fill->partial);
+    if (reserved)
+        ledger_unreserve(&store->ledger, record_charge(fill->key.size));
+    pthread_mutex_lock(&fills->lock);
+    fill->origin = NULL;
+    fill->node = NULL;
+    fill->file = NULL;
+    LIST_REMOVE(fill, live_link);
+    fills->n_live--;
+    pthread_cond_broadcast(&fills->released);
+    pthread_mutex_unlock(&fills->lock);
+    store_fill_unref(fill);
+    pthread_mutex_lock(&fills->lock);
+}

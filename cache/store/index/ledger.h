@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ledger: what is true of the store but not yet in the index, in memory of bounded size.
+ *
+ *   pending   objects linked in whose bytes are not known to be on stable storage; they get their
+ *             records in batches, after a sync (flush.c)
+ *   dropped   objects removed whose records are still to be deleted
+ *   uses      a sample of the objects opened since the last flush
+ *
+ * and the sums that room is reckoned from. One lock guards all of it; it is a leaf.
+ */
+#ifndef HEARTH_CACHE_STORE_INDEX_LEDGER_H
+#define HEARTH_CACHE_STORE_INDEX_LEDGER_H
+
+#include <pthread.h>
+#include "cache/store/index/index.h"
+
+#define LEDGER_PENDING_MAX 16384
+#define LEDGER_PENDING_EARLY 4096 /* flush without waiting for the interval */
+#define LEDGER_DROPPED_MAX 65536
+#define LEDGER_USES_MAX 8192
+
+typedef enum PendingState {
+    PENDING_LINKING,  /* being linked: the flusher must not record it */
+    PENDING_LINKED,   /* to be flushed */
+    PENDING_FLUSHING, /* in the flusher's batch */
+} PendingState;
+
+typedef struct Pending {
+    ObjectId id;
+    Record record;
+    PendingState state;
+    gboolean dropped; /* removed while it was being flushed: its record must go again */
+} Pending;
+
+typedef struct Ledger {
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* an object left `pending` or `removing`, or was linked */
+    GHashTable *pending;    /* ObjectId * in the value -> Pending */
+    GHashTable *dropped;    /* set of ObjectId * */
+    GHashTable *removing;   /* set of ObjectId *: files being removed; few */
+    IndexTotals indexed, waiting, reserved;
+    IndexTotals linked; /* ever: how much was added between two looks at the file system */
+    ObjectId *uses;
+    size_t n_uses;
+    uint64_t opens; /* since the last flush */
+    uint64_t random;
+} Ledger;
+
+typedef enum LedgerFinding { LEDGER_UNKNOWN, LEDGER_HELD, LEDGER_DROPPED } LedgerFinding;
+
+void ledger_init(Ledger *ledger);
+void ledger_destroy(Ledger *ledger);
+
+/*
+ * Announces an object about to be linked in. -EEXIST: it is held already. -EBUSY:
+ * LEDGER_PENDING_MAX wait to be flushed. Waits for others only while they link or flush this very
+ * id.
+ */
+int ledger_announce(Ledger *ledger, const ObjectId *id, const Record *record);
+/*
+ * Ends what ledger_announce() began; when linked, the reservation of `reserved` bytes becomes it.
+ * Returns how many objects wait to be flushed.
+ */
+uint64_t ledger_linked(Ledger *ledger, const ObjectId *id, gboolean linked, uint64_t reserved);
+/*
+ * Begins to remove an object's file: until ledger_removed(), nobody links one of this name. FALSE:
+ * somebody else is linking or removing it, or (for eviction, `recorded`) it has only just come.
+ */
+gboolean ledger_removing(Ledger *ledger, const ObjectId *id, gboolean recorded);
+void ledger_removed(Ledger *ledger, const ObjectId *id);
+/* Notes that an object was removed. FALSE: too many such notes, delete the record now. */
+gboolean ledger_drop(Ledger *ledger, const ObjectId *id);
+LedgerFinding ledger_find(Ledger *ledger, const ObjectId *id);
+void ledger_used(Ledger *ledger, const ObjectId *id);
+/* Takes the sample of uses; *n ids, freed by the caller. */
+ObjectId *ledger_take_uses(Ledger *ledger, size_t *n);
+
+/* Adds to the totals of the index what index_apply() said. */
+void ledger_indexed(Ledger *ledger, const IndexTotals *delta);
+/* Held, waiting and reserved together. */
+IndexTotals ledger_sum(Ledger *ledger);
+/* What is held: indexed and waiting. */
+IndexTotals ledger_held(Ledger *ledger);
+IndexTotals ledger_ever_linked(Ledger *ledger);
+void ledger_unreserve(Ledger *ledger, uint64_t bytes);
+/* Whether an object whose tag `wanted` holds for waits to be flushed. */
+gboolean ledger_awaits(Ledger *ledger, gboolean (*wanted)(const TagId *tag, const void *data),
+                       const void *data);
+IndexTotals ledger_waiting_of(Ledger *ledger, const TagId *tag);
+/* Forgets all: the directory is gone. */
+void ledger_reset(Ledger *ledger, const IndexTotals *indexed);
+
+/* --- for flush.c, with the lock held --- */
+void ledger_remove_locked(Ledger *ledger, Pending *pending);
+void ledger_note_dropped_locked(Ledger *ledger, const ObjectId *id);
+
+#endif

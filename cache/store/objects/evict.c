@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Eviction in batches of one transaction each: first what nobody has in use, then what is in use,
+ * within each the least recently used; never what is pinned, unless it is named.
+ *
+ * A file is removed before its record. A crash between the two leaves a record without a file,
+ * which costs nothing: the next open misses, and the record goes with the next fill or eviction of
+ * that object. The other order would leave files that nobody counts, and would not work at all on a
+ * full file system, where LMDB cannot commit before something is freed. The danger of this order, a
+ * record that outlives its file and vouches for a later, unsynced one of the same name, is met in
+ * store_publish(): it deletes any record of the id before it links.
+ *
+ * Objects not yet recorded are the newest; only when nothing else is left are they flushed, so as
+ * to be evicted like the others. Objects somebody has open are not spared: their descriptors stay
+ * good.
+ */
+#include <errno.h>
+#include <string.h>
+#include "cache/store/objects/internal.h"
+
+#define BATCH 1024 /* a commit is two syncs of the disk, however small */
+#define TURN_BATCHES 2
+
+/* Recency that is known only in memory so far decides as well. */
+static void apply_uses(Store *store)
+{
+    size_t n;
+    IndexTotals delta;
+    g_autofree ObjectId *uses = ledger_take_uses(&store->ledger, &n);
+    g_autofree IndexChange *changes = g_new0(IndexChange, n);
+    uint64_t now = store_wall_ms(store);
+    for (size_t i = 0; i < n; i++)
+        changes[i] = (IndexChange){.op = INDEX_TOUCH, .id = uses[i], .record.last_use_ms = now};
+    uint64_t slack = store->hooks.slack_ms == UINT64_MAX ? 0 : store->hooks.slack_ms;
+    if (n)
+        index_apply(store->index, changes, n, slack, &delta);
+}
+
+/* Removes files and records of a batch. *removed gets the files there were; FALSE: the disk failed.
+ */
+static gboolean remove_batch(Store *store, const IndexEntry *entries, size_t n, StoreEvicts why,
+                             IndexTotals *removed)
+{
+    g_autofree IndexChange *changes = g_new(IndexChange, n);
+    size_t gone = 0;
+    int rc = 0;
+    *removed = (IndexTotals){0, 0};
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        if (!ledger_removing(&store->ledger, &entries[i].id, TRUE))
+            continue;
+        rc = layout_unlink_object(&store->layout, &entries[i].id);
+        if (rc == 0) {
+            removed->bytes += record_charge(entries[i].size);
+            removed->objects++;
+        } else if (rc == -ENOENT) {
+            rc = 0;
+        }
+        if (rc == 0)
+            changes[gone++] = (IndexChange){.op = INDEX_DELETE,
+                                            .id = entries[i].id,
+                                            .record.last_use_ms = entries[i].last_use_ms};
+        else
+            ledger_removed(&store->ledger, &entries[i].id);
+    }
+    IndexTotals delta;
+    int indexed = index_apply(store->index, changes, gone, 0, &delta);
+    if (indexed == 0)
+        ledger_indexed(&store->ledger, &delta);
+    else if (indexed == -EUCLEAN)
+        atomic_store(&store->index_lost, TRUE);
+    for (size_t i = 0; i < gone; i++)
+        ledger_removed(&store->ledger, &changes[i].id);
+    space_credit(store, removed);
+    atomic_fetch_add(&store->evicted_objects[why], removed->objects);
+    atomic_fetch_add(&store->evicted_bytes[why], removed->bytes);
+    if (rc == 0)
+        rc = indexed;
+    disk_failed(&store->disk, rc, monotonic_ms());
+    return rc == 0;
+}
+
+void evict_turn_init(EvictTurn *turn)
+{
+    *turn = (EvictTurn){.taken = FALSE};
+    pthread_mutex_init(&turn->lock, NULL);
+    pthread_cond_init(&turn->over, NULL);
+}
+
+void evict_turn_destroy(EvictTurn *turn)
+{
+    pthread_cond_destroy(&turn->over);
+    pthread_mutex_destroy(&turn->lock);
+}
+
+void evict_begin(Store *store, gboolean for_fill)
+{
+    EvictTurn *turn = &store->evict_turn;
+    pthread_mutex_lock(&turn->lock);
+    turn->waiting += for_fill ? 1 : 0;
+    while (turn->taken || (!for_fill && turn->waiting > 0))
+        pthread_cond_wait(&turn->over, &turn->lock);
+    turn->waiting -= for_fill ? 1 : 0;
+    turn->taken = TRUE;
+    pthread_mutex_unlock(&turn->lock);
+}
+
+void evict_end(Store *store)
+{
+    EvictTurn *turn = &store->evict_turn;
+    pthread_mutex_lock(&turn->lock);
+    turn->taken = FALSE;
+    pthread_cond_broadcast(&turn->over);
+    pthread_mutex_unlock(&turn->lock);
+}
+
+/* --- whose turn it is --- */
+
+typedef struct Wanted {
+    Store *store;
+    const EvictRun *run;
+    gboolean any_rank; /* that the run may come to */
+} Wanted;
+
+static TagRank last_rank(const EvictRun *run)
+{
+    return run->pinned_too ? TAG_RANK_PINNED : TAG_RANK_USED;
+}
+
+static gboolean is_wanted(const TagId *tag, const void *data)
+{
+    const Wanted *w = data;
+    if (w->run->tag)
+        return memcmp(tag, w->run->tag, sizeof(*tag)) == 0;
+    TagRank rank = tags_rank(&w->store->tags, tag);
+    return w->any_rank ? rank <= last_rank(w->run) : rank == w->run->rank;
+}
+
+static uint64_t objects_of_rank(Store *store, TagRank rank)
+{
+    g_autoptr(GArray) tags = tags_list(&store->tags, rank);
+    uint64_t objects = 0;
+    for (guint i = 0; i < tags->len; i++) {
+        IndexTotals totals;
+        index_tag_totals(store->index, &g_array_index(tags, TagId, i), &totals);
+        objects += totals.objects;
+    }
+    return objects;
+}
+
+/* Whether the index has objects of the run's rank. Told by its totals: where all is pinned nobody
+ * should look through a million objects for each fill. */
+static gboolean has_of_rank(Store *store, const EvictRun *run)
+{
+    IndexTotals all;
+    if (run->tag)
+        return TRUE;
+    if (run->rank != TAG_RANK_NONE)
+        return objects_of_rank(store, run->rank) > 0;
+    index_totals(store->index, &all);
+    return all.objects >
+           objects_of_rank(store, TAG_RANK_USED) + objects_of_rank(store, TAG_RANK_PINNED);
+}
+
+/* When a rank has no more: the next; in the end once again, with what was not recorded so far. */
+static void next_rank(Store *store, EvictRun *run)
+{
+    const Wanted waiting = {store, run, TRUE};
+    run->cursor.started = FALSE;
+    if (!run->tag && run->rank < last_rank(run)) {
+        run->rank++;
+        return;
+    }
+    run->rank = TAG_RANK_NONE;
+    run->done = run->flushed || !ledger_awaits(&store->ledger, is_wanted, &waiting) ||
+                store_flush(store) < 0;
+    run->flushed = TRUE;
+}
+
+IndexTotals store_evict_locked(Store *store, EvictRun *run, uint64_t bytes, uint64_t objects,
+                               unsigned max_batches)
+{
+    IndexTotals total = {0, 0};
+    g_autofree IndexEntry *entries = g_new(IndexEntry, BATCH);
+    const Wanted wanted = {store, run, FALSE};
+    const IndexFilter filter = {is_wanted, &wanted};
+    apply_uses(store);
+    for (unsigned batches = 0; batches < max_batches && !run->done;) {
+        if (total.bytes >= bytes && total.objects >= objects)
+            return total;
+        if (!run->cursor.started && !has_of_rank(store, run)) {
+            next_rank(store, run);
+            continue;
+        }
+        gboolean end;
+        ssize_t n =
+            index_oldest(store->index, &filter, &run->cursor, bytes - MIN(bytes, total.bytes),
+                         objects - MIN(objects, total.objects), entries, BATCH, &end);
+        if (n == -EUCLEAN)
+            atomic_store(&store->index_lost, TRUE);
+        IndexTotals removed = {0, 0};
+        if (n < 0 || (n > 0 && !remove_batch(store, entries, (size_t)n, run->why, &removed))) {
+            run->done = TRUE;
+            return total;
+        }
+        for (ssize_t i = 0; i < n; i++)
+            total.bytes += record_charge(entries[i].size);
+        total.objects += (uint64_t)n;
+        run->freed.bytes += removed.bytes;
+        run->freed.objects += removed.objects;
+        batches += n > 0;
+        if (n == 0 && end)
+            next_rank(store, run);
+    }
+    return total;
+}
+
+/* In turns of a few batches, so that a fill that needs room does not wait for all of it. */
+static void relieve(Store *store)
+{
+    EvictRun run = {.tag = NULL};
+    for (gboolean pressing = FALSE; !run.done && !wake_stopping(&store->evictor); pressing = TRUE) {
+        evict_begin(store, FALSE);
+        IndexTotals excess = space_excess(store, pressing);
+        gboolean enough = excess.bytes == 0 && excess.objects == 0;
+        if (!enough)
+            store_evict_locked(store, &run, excess.bytes, excess.objects, TURN_BATCHES);
+        evict_end(store);
+        if (enough)
+            return;
+    }
+}
+
+static uint64_t evict(Store *store, EvictRun *run, uint64_t bytes)
+{
+    while (!run->done && run->freed.bytes < bytes) {
+        evict_begin(store, FALSE);
+        store_evict_locked(store, run, bytes - run->freed.bytes, 0, TURN_BATCHES);
+        evict_end(store);
+    }
+    return run->freed.bytes;
+}
+
+uint64_t store_evict(Store *store, const char *tag, uint64_t bytes)
+{
+    TagId id;
+    tag_id(tag, &id);
+    EvictRun run = {.tag = tag ? &id : NULL, .why = STORE_EVICTS_ASKED};
+    return evict(store, &run, bytes);
+}
+
+uint64_t store_evict_over_quota(Store *store, const char *tag, uint64_t bytes)
+{
+    TagId id;
+    tag_id(tag, &id);
+    EvictRun run = {.tag = &id, .why = STORE_EVICTS_QUOTA};
+    return evict(store, &run, bytes);
+}
+
+uint64_t store_evict_pinned_too(Store *store, uint64_t bytes)
+{
+    EvictRun run = {.pinned_too = TRUE, .why = STORE_EVICTS_ASKED};
+    return evict(store, &run, bytes);
+}
+
+void *store_evictor(void *data)
+{
+    Store *store = data;
+    do {
+        if (disk_state(&store->disk) != STORE_DISK_BYPASS)
+            relieve(store);
+    } while (wake_wait(&store->evictor, store->hooks.check_ms));
+    return NULL;
+}

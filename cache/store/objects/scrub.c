@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The scrubber: a thread that verifies all objects in the order of their names, at a bounded rate
+ * and after all other I/O of the disk. It begins at a place of its own each time, so that a hearthd
+ * that is restarted often does not look at the same objects only.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "cache/store/objects/internal.h"
+#include "cache/store/objects/verify.h"
+
+#define LIST 64
+/* No more often than this. */
+#define PASS_MS (24 * 3600 * 1000ULL)
+/* Little is paused for together. */
+#define PAUSE_MS 100
+/* linux/ioprio.h, which older headers do not have: the whole thread, class idle. */
+#define IOPRIO_WHO_PROCESS 1
+#define IOPRIO_IDLE (3 << 13)
+
+typedef struct Scrub {
+    Store *store;
+    uint64_t owed_bytes;
+} Scrub;
+
+static gboolean pause_for(void *data, size_t bytes)
+{
+    Scrub *s = data;
+    s->owed_bytes += bytes;
+    atomic_fetch_add(&s->store->scrub_bytes, bytes);
+    uint64_t ms = s->owed_bytes * 1000 / s->store->config.scrub_bytes_per_sec;
+    if (ms < PAUSE_MS)
+        return !wake_stopping(&s->store->scrubber);
+    s->owed_bytes = 0;
+    return wake_wait(&s->store->scrubber, ms);
+}
+
+/* From `from` on; up to `to` (NULL: the last). FALSE: told to stop. */
+static gboolean scrub_range(Scrub *s, const ObjectId *from, const ObjectId *to)
+{
+    Store *store = s->store;
+    const VerifyPace pace = {pause_for, s};
+    ObjectId after = *from;
+    gboolean end = FALSE;
+    while (!end) {
+        IndexEntry entries[LIST];
+        ssize_t n = disk_state(&store->disk) == STORE_DISK_BYPASS
+                        ? 0
+                        : index_by_id(store->index, &after, entries, LIST, &end);
+        for (ssize_t i = 0; i < n; i++) {
+            after = entries[i].id;
+            if (to && memcmp(&after, to, sizeof(after)) > 0)
+                return TRUE;
+            if (store_check(store, &after, &pace) == -ECANCELED)
+                return FALSE;
+            atomic_fetch_add(&store->scrub_objects, 1);
+        }
+        if (n <= 0 && !end && !wake_wait(&store->scrubber, store->hooks.check_ms))
+            return FALSE; /* a disk that fails, or an index that is made anew */
+        if (wake_stopping(&store->scrubber))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+void *store_scrubber(void *data)
+{
+    Scrub s = {.store = data};
+    Store *store = s.store;
+    ObjectId start, none;
+    syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE);
+    memset(&none, 0, sizeof(none));
+    for (size_t i = 0; i < sizeof(start.bytes); i++)
+        start.bytes[i] = (uint8_t)g_random_int();
+    do {
+        atomic_store(&store->scrub_objects, 0);
+        atomic_store(&store->scrub_bytes, 0);
+        if (!scrub_range(&s, &start, NULL) || !scrub_range(&s, &none, &start))
+            break;
+        atomic_store(&store->scrub_ended_ms, store_wall_ms(store));
+    } while (wake_wait(&store->scrubber, PASS_MS));
+    return NULL;
+}
