@@ -31,7 +31,7 @@ node_add n1
 node_add n2
 
 # ---- what it makes is accepted
-documented README.md 'kubectl create namespace hearth'
+documented $INSTALL 'kubectl create namespace hearth'
 accepted() { k apply --dry-run=server --validate=strict -f "$TMP/made.yaml"; }
 # Monitors and rules are of kinds that are not here.
 for values in '' "$CHART"/examples/*.yaml "$TOP"/tests/chart/values/*.yaml; do
@@ -42,7 +42,7 @@ for values in '' "$CHART"/examples/*.yaml "$TOP"/tests/chart/values/*.yaml; do
 done
 mkdir "$TMP/tree"
 cp -r "$TOP"/{Makefile,charts,deploy,tests} "$TMP/tree/"
-documented README.md 'make deploy' -- -s -C "$TMP/tree" HELM="$BUILD/helm/helm"
+documented $INSTALL 'make deploy' -- -s -C "$TMP/tree" HELM="$BUILD/helm/helm"
 check it_writes_what_is_there diff -r "$TOP/deploy" "$TMP/tree/deploy"
 k kustomize "$TOP/deploy" >"$TMP/made.yaml" || die "deploy is no kustomization"
 check deploy_is_accepted accepted
@@ -58,10 +58,10 @@ documented $NOTES 'ceph auth print-key client.hearth-node' '{{ .Release.Namespac
 secrets() { k get secrets csi-ceph-secret csi-ceph-node-secret -n hearth -o json | jq -c '[.items[].data]'; }
 by_its_notes=$(secrets)
 k delete secrets csi-ceph-secret csi-ceph-node-secret -n hearth >/dev/null
-documented README.md 'kubectl -n hearth create secret generic csi-ceph-secret'
-documented README.md 'kubectl -n hearth create secret generic csi-ceph-node-secret'
+documented $INSTALL 'kubectl -n hearth create secret generic csi-ceph-secret'
+documented $INSTALL 'kubectl -n hearth create secret generic csi-ceph-node-secret'
 same by_its_notes_too "$by_its_notes" "$(secrets)"
-documented README.md 'helm install'
+documented $INSTALL 'helm install'
 documented $NOTES 'kubectl -n {{ .Release.Namespace }} get pods' '{{ .Release.Namespace }}=hearth'
 documented $NOTES 'kubectl get csinodes'
 check shows_where_it_is grep -q '^n1  *csi.hearth.dev' "$DOCUMENTED_OUT"

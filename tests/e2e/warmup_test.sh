@@ -77,7 +77,7 @@ TROUBLE=docs/troubleshooting.md
 reader_has kubectl "$KUBE/kubectl" --kubeconfig="$PKI/admin.conf"
 ATTRIBUTES="{\"clusterID\": \"$CEPH_FSID\", \"fsName\": \"hearthfs\", \"dataset\": \"$SUBVOLUME@v1\"}" dataset_claim imagenet none none
 k apply -f "$TOP/deploy/examples/warm-before-job.yaml" >/dev/null || die "the example is refused"
-documented README.md 'kubectl wait'
+documented docs/warmup.md 'kubectl wait'
 documented docs/install.md 'kubectl get cachewarmup'
 check shows_it grep -q '^imagenet  *imagenet .*Warm' "$DOCUMENTED_OUT"
 documented $TROUBLE 'kubectl describe cachewarmup' NAME=imagenet

@@ -11,13 +11,10 @@ HEARTH_CEPH= start_ceph
 reader_at_a_place
 reader_has ceph "$ONE_NODE" ceph "$CEPH_DIR"
 reader_has rbd rbd -c "$CEPH_CONF"
-reader_has git git -C "$TMP/repository" -c user.name=Reader -c user.email=reader@example.com
 INSTALL=docs/install.md
 
 documented $INSTALL 'man deploy/man/hearth-csi.8'
 check its_section_is_there grep -q '^SECRETS' "$DOCUMENTED_OUT"
-git init -q "$TMP/repository"
-documented CONTRIBUTING.md 'git commit -s' -- --allow-empty -m x
 
 # ---- the Ceph users of the installation
 at_exit 'ceph_cmd auth rm client.hearth-provisioner; ceph_cmd auth rm client.hearth-node'
@@ -37,17 +34,17 @@ cp "$TMP/config.json" "$PLACE/etc/ceph-csi-config/config.json"
 by_hand() { # NAME COMMAND
     spawn "$1" "${READER_IN[@]}" env PATH="$BUILD:$PATH" bash -c "exec $2"
 }
-command_of README.md 'hearth-csi --role=controller'
+command_of docs/development.md 'hearth-csi --role=controller'
 by_hand other-controller "$COMMAND"
 wait_socket other-controller "$PLACE/csi/csi.sock"
 CONTROLLER=$PLACE/csi/csi.sock csi controller Probe '{}'
 same the_controller_starts_as_it_stands_there "$(said)" 'OK: '
 end other-controller
-command_of README.md 'hearthd --cache-dir'
+command_of docs/development.md 'hearthd --cache-dir'
 HEARTHD=$PLACE/run/hearth/hearthd.sock
 by_hand hearthd "$COMMAND"
 wait_socket hearthd "$HEARTHD"
-command_of README.md 'hearth-csi --role=node'
+command_of docs/development.md 'hearth-csi --role=node'
 NODE=$PLACE/csi/csi.sock
 by_hand node "$COMMAND"
 wait_socket node "$NODE"
@@ -98,18 +95,18 @@ mkdir -p "$PLACE"/mnt/{train,imagenet}
 "${READER_IN[@]}" mount --bind "$TARGET" /mnt/imagenet
 printf 'train/shard-000/%s.tar\n' 1 2 3 >"$READER/epoch-1.txt"
 AT=0a1b/volumes/kubernetes.io~csi/pv
-documented README.md 'hearthctl warm /var/lib/kubelet/pods/…/mount' …=$AT
-documented README.md 'hearthctl warm dataset-0f3c…' dataset-0f3c…="$HELD"
-documented README.md 'hearthctl verify' dataset-0f3c…="$HELD"
-documented README.md 'hearthctl status'
-documented README.md 'hearthctl datasets'
-documented README.md 'hearthctl top --sort ceph'
-documented README.md 'hearthctl doctor'
-documented README.md 'hearthctl bench /mnt/train'
+documented docs/warmup.md 'hearthctl warm /var/lib/kubelet/pods/…/mount' …=$AT
+documented docs/warmup.md 'hearthctl warm dataset-0f3c…' dataset-0f3c…="$HELD"
+documented docs/operations.md 'hearthctl verify dataset-0f3c…' dataset-0f3c…="$HELD"
+documented docs/operations.md 'hearthctl status'
+documented docs/operations.md 'hearthctl datasets'
+documented docs/operations.md 'hearthctl top --sort ceph'
+documented docs/operations.md 'hearthctl doctor'
+documented docs/operations.md 'hearthctl bench /mnt/train'
 documented docs/troubleshooting.md 'hearthctl warm /mnt/train --rate'
 documented docs/operations.md 'hearthctl pin' -- "$HELD"
 documented docs/operations.md 'hearthctl pin' -- "$HELD" --off
-documented README.md 'hearthctl evict --all'
+documented docs/operations.md 'hearthctl evict --all'
 PAGE=deploy/man/hearthctl.1
 documented $PAGE 'hearthctl warm VOLUME' VOLUME="$HELD"
 held() { [ "$(hearthctl datasets --json | jq '[.[].bytesCached] | add // 0')" = "$1" ]; }

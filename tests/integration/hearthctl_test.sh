@@ -311,7 +311,9 @@ same columns_to_sort_by "$(complete_line top --sort ce)" ceph
 same paths_where_paths_go "$(complete_line bench "$TARGET/tr")" "$TARGET/tree"
 same without_hearthd_no_volume "$(complete_line --socket "$TMP/run/nobody.sock" warm zz)" ""
 # ---- what is installed ----
-if documented README.md 'make install' -- -s -C "$TOP" O="$BUILD" DESTDIR="$TMP/root" PREFIX=/usr; then
+documented docs/development.md 'make help' -- -s -C "$TOP"
+check it_names_the_targets grep -q '^check-unit ' "$DOCUMENTED_OUT"
+if documented docs/development.md 'make install' -- -s -C "$TOP" O="$BUILD" DESTDIR="$TMP/root" PREFIX=/usr; then
     same the_completion_is_installed "$(cat "$TMP/root/usr/share/bash-completion/completions/hearthctl" | cksum)" "$(cksum <"$TOP/deploy/completion/hearthctl")"
     sed 's/\\-/-/g' "$TOP/deploy/man/hearthctl.1" >"$TMP/page"
     check the_page_is_installed test -s "$TMP/root/usr/share/man/man1/hearthctl.1"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# What README.md, SECURITY.md and docs say is there is there: links, paths of this tree, flags of our programs, error texts
-# (docs/troubleshooting.md), and the parameters of classes, which docs/storageclass.md has all and no
-# others of.
+# Checks that what the documents name exists: links, paths of this tree, flags of our programs, error texts
+# (docs/troubleshooting.md), members and functions (ARCHITECTURE.md, docs/design), and the parameters of classes:
+# docs/storageclass.md has exactly those that the code has.
 #
 #   docs.sh [TOP]      flags are looked for in $HEARTH_BUILD's programs; skipped when they are not built
 #
@@ -17,7 +17,9 @@ fault() {
     failed=1
 }
 documents=(README.md docs/*.md)
-[ ! -e SECURITY.md ] || documents+=(SECURITY.md)
+design=()
+for file in ARCHITECTURE.md docs/design/*.md; do [ ! -e "$file" ] || design+=("$file"); done
+for file in CONTRIBUTING.md SECURITY.md "${design[@]}"; do [ ! -e "$file" ] || documents+=("$file"); done
 there() { compgen -G "$1" >/dev/null; }
 
 # ---- links and paths
@@ -29,7 +31,7 @@ while IFS=: read -r file line target; do
     links=$((links + 1))
     [ -e "$(dirname "$file")/${target%%#*}" ] || fault "$file:$line links to $target, which is not there"
 done < <(grep -noHE '\]\([^) ]+\)' "${documents[@]}")
-# Whatever begins with a folder of ours, in code or in prose.
+# Everything that begins with one of our folders, in code or in prose.
 top='(cache|charts|cmd|common|deploy|docs|driver|proto|tests)'
 while IFS=: read -r file line path; do
     path=${path#?}
@@ -37,6 +39,25 @@ while IFS=: read -r file line path; do
     links=$((links + 1))
     there "$path" || fault "$file:$line names $path, which is not there"
 done < <(for f in "${documents[@]}"; do sed 's/^/ /' "$f" | grep -noE "[ \`(]$top/[A-Za-z0-9_.*/-]+" | sed "s|^|$f:|"; done)
+
+# ---- names in the design pages: `Type.member`, `module_function` with a header module.h, and `some_test`
+names=0
+if [ ${#design[@]} != 0 ]; then
+    words=$(find common proto cache driver cmd tests -name '*.[ch]' -exec grep -ohE '[A-Za-z_][A-Za-z0-9_]*' {} + | sort -u)
+    modules=$(find common proto cache driver cmd -name '*.h' | sed -E 's|.*/([^/]+)\.h$|\1|' | sort -u)
+    has() { grep -qxF -- "$1" <<<"$2"; }
+    while IFS=: read -r file line name; do
+        name=${name//\`/}
+        name=${name%()}
+        names=$((names + 1))
+        case $name in
+        *.*) has "${name%.*}" "$words" && has "${name#*.}" "$words" ;;
+        *_test) [ -n "$(find tests -name "$name.*")" ] ;;
+        mds_* | mon_* | osd_* | rados_*) ;; # options of Ceph
+        *) has "$name" "$words" || ! has "${name%%_*}" "$modules" ;;
+        esac || fault "$file:$line names $name, which does not exist"
+    done < <(grep -noHE '`([A-Z][A-Za-z]+\.[a-z_]+|[a-z]+(_[a-z0-9]+)+(\(\))?)`' "${design[@]}" | grep -v '^docs/design/promises.md:') # tests/layout/matrix.py
+fi
 
 # ---- flags: what commands say after one of our programs, up to the end of that command
 commands() { # FILE: lines of NUMBER:COMMAND
@@ -106,5 +127,5 @@ if [ -e driver/volume/params.c ]; then
     [ $texts != 0 ] || fault "docs/troubleshooting.md: found no error text"
 fi
 
-[ "$failed" = 1 ] || echo "pass layout: documents: $links links and paths, $flags flags, $texts error texts, the parameters of classes"
+[ "$failed" = 1 ] || echo "pass layout: documents: $links links and paths, $names names, $flags flags, $texts error texts, the parameters of classes"
 exit $failed

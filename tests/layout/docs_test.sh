@@ -5,7 +5,7 @@ here=$(realpath "$(dirname "$0")")
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 failed=0
-mkdir -p "$tree"/{docs,build,driver/{volume,service/controller},common,proto,cache}
+mkdir -p "$tree"/{docs/design,build,tests,cmd,driver/{volume,service/controller},common,proto,cache}
 cd "$tree" || exit 1
 for program in hearthd hearth-csi hearthctl; do
     printf '#!/bin/sh\necho "  warm  Fetch"\necho "  --rate=SIZE  Most"\n' >build/$program
@@ -17,7 +17,8 @@ planted() { # NAME WANTED FILE TEXT: adds it to a tree without a fault
     printf '    {"quota", KIND_SIZE, X},\n' >driver/volume/mutable.c
     printf 'gboolean controller_snapshot_class(x)\n{\n    if (strcmp(name, "fsName") == 0)\n}\n' >driver/service/controller/snapshot.c
     printf 'controller_snapshot_class(a, "groupPrefix", b);\n    refuse("it is %%s, "\n           "not \\"there\\"");\n' >driver/service/controller/group.c
-    printf '# x\n' | tee README.md docs/a.md >/dev/null
+    printf '# x\n' | tee README.md ARCHITECTURE.md docs/a.md docs/design/a.md >/dev/null
+    printf 'typedef struct Store { int lock; } Store;\nint store_open(void);\n' >cache/store.h
     printf '| `it is …, not "there"` | x |\n' >docs/troubleshooting.md
     printf '## StorageClass\n| `pool` |\n## VolumeAttributesClass\n| `quota` |\n## VolumeSnapshotClass\n| `fsName`, `groupPrefix` |\n' >docs/storageclass.md
     printf '%b\n' "$4" >>"$3"
@@ -31,6 +32,12 @@ planted() { # NAME WANTED FILE TEXT: adds it to a tree without a fault
 }
 
 planted documents_without_a_fault 0 README.md '[a](docs/a.md) `driver/volume/*.c`\n```yaml\na: b\n```\nhearthd --none\n```sh\n$ hearthctl warm x \\\\\n  --rate 1 | less --none\n```'
+planted names_of_the_code 0 docs/design/a.md '`Store.lock`, `store_open()` and `mon_timeout`, `ext_option`'
+planted member_of_nothing 1 docs/design/a.md 'see `Store.mutex`'
+planted function_of_nothing 1 ARCHITECTURE.md 'see `store_close`'
+planted test_of_nothing 1 docs/design/a.md '`store_test` shows it'
+planted path_of_nothing_in_the_design 1 docs/design/a.md '`cache/none.h`'
+planted link_to_nothing_in_the_design 1 ARCHITECTURE.md '[a](docs/design/b.md)'
 planted link_to_nothing 1 docs/a.md '[a](b.md)'
 planted path_of_nothing 1 README.md 'see `driver/volume/none.c`.'
 planted flag_of_nobody 1 README.md '```sh\nhearthctl warm x \\\\\n  --speed 1\n```'

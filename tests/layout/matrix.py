@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The matrix of ARCHITECTURE §8, and the table of SECURITY.md: each cell says something, and each test it names is there.
+"""The matrix in docs/design/promises.md and the table in SECURITY.md: no cell is empty, and each test that one names exists.
 
    matrix.py [TOP]
 
@@ -61,16 +61,6 @@ def rows(lines):
     return tables
 
 
-def section(path, heading):
-    lines, inside = [], False
-    for number, line in enumerate(text_of(path).splitlines(), 1):
-        if line.startswith("## "):
-            inside = line.startswith(heading)
-        elif inside:
-            lines.append((number, line))
-    return lines
-
-
 def check_names(where, cell):
     found = NAME.findall(cell)
     for name, case in found:
@@ -83,8 +73,8 @@ def check_names(where, cell):
 
 
 def matrix():
-    path = "ARCHITECTURE.md"
-    lines = section(path, "## 8. ")
+    path = "docs/design/promises.md"
+    lines = list(enumerate(text_of(path).splitlines(), 1))
     tables = rows(lines)
     promises = [cells[0].split()[0] for _, cells in tables[0][1]] if tables else []
     explained = [(m.group(1), number) for number, line in lines if (m := re.match(r"- \*\*([a-z])\*\* ", line))]
@@ -94,7 +84,7 @@ def matrix():
             faults.append(f"{path}:{number}: the reason {letter} is there twice")
     used, columns, named = set(), [], 0
     if not promises:
-        faults.append(f"{path}: §8 has no table of promises")
+        faults.append(f"{path}: it has no table of promises")
     else:
         for number, cells in tables[0][1]:
             named += check_names(f"{path}:{number}", cells[-1])
@@ -104,7 +94,7 @@ def matrix():
         if names_of_faults is None:
             names_of_faults = [cells[0] for _, cells in body]
         elif names_of_faults != [cells[0] for _, cells in body]:
-            faults.append(f"{path}: the tables of §8 have not the same faults in the same order")
+            faults.append(f"{path}: the tables do not have the same faults in the same order")
         for number, cells in body:
             where = f"{path}:{number}"
             if len(cells) != len(head):

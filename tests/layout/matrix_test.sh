@@ -5,7 +5,7 @@ here=$(realpath "$(dirname "$0")")
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 failed=0
-mkdir -p "$tree"/tests/{integration,unit/cache/block,e2e} "$tree"/{cache/store,driver/node}
+mkdir -p "$tree"/tests/{integration,unit/cache/block,e2e} "$tree"/{cache/store,driver/node,docs/design}
 cd "$tree" || exit 1
 touch tests/integration/cut_test.sh tests/e2e/pods_test.sh Makefile
 echo 'START_TEST(kept)' >tests/unit/cache/block/watch_test.c
@@ -19,8 +19,8 @@ report() { # NAME WANTED STATUS
     fi
 }
 planted() { # NAME WANTED [FROM TO]: a matrix without a fault, with FROM replaced
-    cat >ARCHITECTURE.md <<'END'
-## 8. Promises
+    cat >docs/design/promises.md <<'END'
+# Promises
 | promise | in short |
 |---|---|
 | 1 reads | `cut` |
@@ -40,7 +40,7 @@ planted() { # NAME WANTED [FROM TO]: a matrix without a fault, with FROM replace
 - **b** why it is not tested
 END
     printf '| who | shown by |\n|---|---|\n| a pod | `cut` |\n' >SECURITY.md
-    [ $# -lt 4 ] || sed -i "s#$3#$4#" ARCHITECTURE.md SECURITY.md
+    [ $# -lt 4 ] || sed -i "s#$3#$4#" docs/design/promises.md SECURITY.md
     "$here/matrix.py" "$tree" >out 2>&1
     report "$1" "$2" $?
 }
