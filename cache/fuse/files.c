@@ -84,8 +84,10 @@ Handle *handle_new(Session *s, Node *node, OriginFile *file, int flags)
     pthread_mutex_lock(&node->mutex);
     LIST_INSERT_HEAD(&node->handles, h, in_node);
     pthread_mutex_unlock(&node->mutex);
-    if (h->writer)
-        atomic_fetch_add(&node->writers, 1);
+    /* Of the first one the kernel drops what it has, as it is not told to keep it. Now that the
+     * handle is listed, the end of that session is heard of here. */
+    if (h->writer && atomic_fetch_add(&node->writers, 1) == 0)
+        atomic_store(&node->pages_of, unsynced_session(s));
     if (h->writer || flags & O_TRUNC) {
         spoil_fills(s, node);
         atomic_store(&node->dirty, 1);
@@ -582,6 +584,8 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
      */
     uint64_t at = h->append && !fi->writepage ? ORIGIN_APPEND : (uint64_t)off;
     const uint64_t session = unsynced_session(s);
+    if (n == 0 && fi->writepage && atomic_load(&node->pages_of) != session)
+        n = -EIO; /* the kernel reports it as it does each page that cannot be written */
     if (n == 0)
         n = s->origin->ops->write(s->origin, file, buf, size, at);
     const gboolean gone_around = waits && pages_wait_end(node, &use);
