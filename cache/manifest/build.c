@@ -20,6 +20,8 @@
 /* Waiting directories that may hold a reference of their own. */
 #define HELD_MAX 4096
 #define XATTR_NAMES_MAX 65536
+/* Names of a path in an error: a tree may be deeper than a stack. */
+#define SHOWN_MAX 32
 
 typedef struct Dir Dir;
 struct Dir {
@@ -84,10 +86,17 @@ static Dir *dir_new(Dir *parent, const char *name, OriginNode *node)
     return dir;
 }
 
+/* For an error: of a long one the end. */
 static char *path_of(const Dir *dir, const char *name)
 {
-    g_autofree char *up = dir->parent ? path_of(dir->parent, dir->name) : g_strdup("");
-    return *up ? g_strconcat(up, "/", name, NULL) : g_strdup(name);
+    const char *names[SHOWN_MAX];
+    guint n = 0;
+    for (; dir->parent && n < SHOWN_MAX; dir = dir->parent)
+        names[n++] = dir->name;
+    GString *path = g_string_new(dir->parent ? ".../" : "");
+    while (n-- > 0)
+        g_string_append_printf(path, "%s/", names[n]);
+    return g_string_free(g_string_append(path, name), FALSE);
 }
 
 static void set_errno(GError **error, const Dir *dir, const char *name, int code)

@@ -167,8 +167,8 @@ typedef struct BackendOps {
     gboolean (*snapshot_create)(void *session, const VolumeId *volume, const char *snapshot,
                                 gint64 deadline_us, GError **error);
     /* Snapshots of n volumes as of one moment, volume i's of name snapshots[i]: writes that depend
-     * on one another are in them or are not, across the volumes. All or none. NULL where that
-     * cannot be had; FAILED_PRECONDITION where a volume cannot. */
+     * on one another are in them or are not, across the volumes. What is there after a failure is
+     * of no moment. NULL where that cannot be had; FAILED_PRECONDITION where a volume cannot. */
     gboolean (*snapshot_create_group)(void *session, const VolumeId *const *volumes,
                                       const char *const *snapshots, gsize n, gint64 deadline_us,
                                       GError **error);

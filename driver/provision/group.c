@@ -2,8 +2,9 @@
 /*
  * Group snapshots. The record says which snapshots of which volumes are the group's; then each
  * member gets its own record, as every snapshot has, and only then are the snapshots taken, at
- * once. A crash between two of them leaves snapshots that are not of one moment: while one is
- * missing, those that are there do not count and go before the next attempt.
+ * once, and the group's record says that they are. What is there without that does not count and
+ * goes before the next attempt: an attempt that was given up, or crashed, may leave all snapshots,
+ * the last of them made by Ceph when the writers went on already.
  */
 #include <string.h>
 #include "driver/provision/internal.h"
@@ -19,7 +20,8 @@ static gboolean check_can(const Work *w, GError **error)
         volume_type_name(w->id->type));
 }
 
-static gboolean find_group(Work *w, GroupRecord **record, GError **error)
+/* *as, the caller's, is what it was read from; `as` may be NULL. */
+static gboolean find_group(Work *w, GroupRecord **record, char **as, GError **error)
 {
     gsize length;
     g_autofree char *text = NULL;
@@ -30,6 +32,8 @@ static gboolean find_group(Work *w, GroupRecord **record, GError **error)
     if (!text)
         return TRUE;
     *record = group_record_decode(w->id->name, text, length, error);
+    if (as && *record)
+        *as = g_steal_pointer(&text);
     return *record != NULL;
 }
 
@@ -100,7 +104,7 @@ static gboolean check_free(Work *w, const GPtrArray *members, GError **error)
 }
 
 static gboolean claim_name(Work *w, const char *request_name, const GPtrArray *sources,
-                           GroupRecord **record, GError **error)
+                           GroupRecord **record, char **as, GError **error)
 {
     g_autoptr(GPtrArray) members = plan_members(w, sources, error);
     if (!members || !check_free(w, members, error))
@@ -109,7 +113,7 @@ static gboolean claim_name(Work *w, const char *request_name, const GPtrArray *s
     g_autofree char *text = group_record_encode(request_name, members);
     g_autofree char *key = group_record_key(w->id->name);
     if (!w->ops->record_create(w->session, key, text, &existed, w->deadline_us, error) ||
-        !find_group(w, record, error))
+        !find_group(w, record, as, error))
         return FALSE;
     if (!*record)
         hearth_fail(error, HEARTH_ERROR_ABORTED,
@@ -250,6 +254,17 @@ static gboolean take_snapshots(Work *w, const GroupRecord *record, GError **erro
     return good;
 }
 
+/* `as`: the record, which is of the attempt that it was read by. */
+static gboolean note_taken(Work *w, const char *as, GError **error)
+{
+    g_autofree char *key = group_record_key(w->id->name), *text = group_record_taken(as);
+    gboolean same;
+    return w->ops->record_replace(w->session, key, as, text, &same, w->deadline_us, error) &&
+           (same || hearth_fail(error, HEARTH_ERROR_ABORTED,
+                                "group snapshot %s is being taken by another controller; try again",
+                                w->id->name));
+}
+
 gboolean provision_group_create(const Backend *backend, const VolumeId *group,
                                 const char *request_name, const GPtrArray *sources,
                                 const Secrets *secrets, gint64 deadline_us, GroupRecord **record,
@@ -257,16 +272,17 @@ gboolean provision_group_create(const Backend *backend, const VolumeId *group,
 {
     work_auto Work w = {0};
     g_autoptr(GroupRecord) found = NULL;
+    g_autofree char *as = NULL;
     if (!work_open(&w, backend, group, secrets, deadline_us, error) || !check_can(&w, error) ||
-        !find_group(&w, &found, error))
+        !find_group(&w, &found, &as, error))
         return FALSE;
-    if (!found && !claim_name(&w, request_name, sources, &found, error))
+    if (!found && !claim_name(&w, request_name, sources, &found, &as, error))
         return FALSE;
     guint there;
     if (!check_same(&w, found, request_name, sources, error) || !claim_members(&w, found, error) ||
         !count_there(&w, found, &there, error))
         return FALSE;
-    if (there < found->members->len) {
+    if (!found->taken || there < found->members->len) {
         GError *cause = NULL;
         if (there > 0 && !remove_snapshots(&w, found, error))
             return FALSE;
@@ -278,6 +294,8 @@ gboolean provision_group_create(const Backend *backend, const VolumeId *group,
             g_propagate_error(error, cause);
             return FALSE;
         }
+        if (!note_taken(&w, as, error))
+            return FALSE;
     }
     *record = g_steal_pointer(&found);
     return TRUE;
@@ -309,7 +327,7 @@ gboolean provision_group_delete(const Backend *backend, const VolumeId *group,
     work_auto Work w = {0};
     g_autoptr(GroupRecord) record = NULL;
     if (!work_open(&w, backend, group, secrets, deadline_us, error) ||
-        !find_group(&w, &record, error))
+        !find_group(&w, &record, NULL, error))
         return FALSE;
     return !record || (check_members(&w, record, snapshots, error) &&
                        seal_members(&w, record, error) && remove_all(&w, record, error));
@@ -323,11 +341,11 @@ gboolean provision_group_look(const Backend *backend, const VolumeId *group,
     g_autoptr(GroupRecord) found = NULL;
     guint there = 0;
     if (!work_open(&w, backend, group, secrets, deadline_us, error) ||
-        !find_group(&w, &found, error) ||
+        !find_group(&w, &found, NULL, error) ||
         (found &&
          (!check_members(&w, found, snapshots, error) || !count_there(&w, found, &there, error))))
         return FALSE;
-    if (!found || there < found->members->len)
+    if (!found || !found->taken || there < found->members->len)
         return hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "group snapshot %s does not exist",
                            group->name);
     *record = g_steal_pointer(&found);

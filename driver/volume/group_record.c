@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * {"version": 1, "kind": "groupSnapshot", "requestName", "created": "<UTC>",
- *  "members": [{"volume", "group", "snapshot", "bytes"}, ...]}
+ *  "taken", "members": [{"volume", "group", "snapshot", "bytes"}, ...]}
+ *
+ * "taken" is not in records of before, whose snapshots count as soon as all are there.
  */
 #include "driver/volume/group_record.h"
 #include <jansson.h>
@@ -54,6 +56,14 @@ const char *group_record_key_name(const char *key)
     return g_str_has_prefix(key, KEY_PREFIX) ? key + strlen(KEY_PREFIX) : NULL;
 }
 
+static char *dump(const json_t *root)
+{
+    char *dumped = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
+    char *text = g_strdup(dumped);
+    free(dumped);
+    return text;
+}
+
 char *group_record_encode(const char *request_name, const GPtrArray *members)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_utc();
@@ -65,13 +75,17 @@ char *group_record_encode(const char *request_name, const GPtrArray *members)
                                               m->group, "snapshot", m->snapshot, "bytes",
                                               (json_int_t)m->bytes));
     }
-    json_auto_t *root =
-        json_pack("{s:i, s:s, s:s, s:s, s:o}", "version", RECORD_VERSION, "kind", "groupSnapshot",
-                  "requestName", request_name, "created", created, "members", list);
-    char *dumped = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
-    char *text = g_strdup(dumped);
-    free(dumped);
-    return text;
+    json_auto_t *root = json_pack("{s:i, s:s, s:s, s:s, s:b, s:o}", "version", RECORD_VERSION,
+                                  "kind", "groupSnapshot", "requestName", request_name, "created",
+                                  created, "taken", 0, "members", list);
+    return dump(root);
+}
+
+char *group_record_taken(const char *text)
+{
+    json_auto_t *root = json_loads(text, 0, NULL);
+    json_object_set_new(root, "taken", json_true());
+    return dump(root);
 }
 
 /* NULL for a list that is none. */
@@ -115,6 +129,7 @@ GroupRecord *group_record_decode(const char *name, const char *text, gsize lengt
         record = g_new0(GroupRecord, 1);
         record->request_name = g_strdup(request_name);
         record->created = g_date_time_to_unix(time);
+        record->taken = !json_is_false(json_object_get(root, "taken"));
         record->members = g_steal_pointer(&members);
     }
     return record;

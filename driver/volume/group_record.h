@@ -23,6 +23,7 @@ typedef struct GroupMember {
 typedef struct GroupRecord {
     char *request_name;
     gint64 created;     /* seconds since 1970, UTC: when the first attempt began */
+    gboolean taken;     /* all snapshots are known to be of one moment */
     GPtrArray *members; /* GroupMember*, in the order of the volumes' names */
 } GroupRecord;
 
@@ -37,8 +38,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(GroupRecord, group_record_free)
 char *group_record_key(const char *name);
 const char *group_record_key_name(const char *key);
 
-/* The text to store, the caller's. */
+/* The text to store, the caller's: of a group that is not taken yet, and when it is. */
 char *group_record_encode(const char *request_name, const GPtrArray *members);
+char *group_record_taken(const char *text);
 /* INTERNAL: not a record; FAILED_PRECONDITION: of a later format. `name` is for the message. */
 GroupRecord *group_record_decode(const char *name, const char *text, gsize length, GError **error);
 

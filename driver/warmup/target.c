@@ -44,29 +44,38 @@ static gboolean class_shows(const WarmupTargets *t, const json_t *class, Dataset
 
 /* ---- of a claim ---- */
 
-/* A claim may name any volume; whose it is the volume says. */
-static gboolean is_bound_to(const json_t *volume, const char *namespace, const char *claim)
+/* A claim may name any volume; the volume says whose it is. By the UID, as a released volume keeps
+ * the name of a claim that has gone, and a later namespace may have that name again. */
+static gboolean is_bound_to(const json_t *volume, const json_t *claim)
 {
+    static const char *const fields[] = {"namespace", "name", "uid"};
     const json_t *ref = json_object_get(json_object_get(volume, "spec"), "claimRef");
-    return g_str_equal(field_text(ref, "namespace"), namespace) &&
-           g_str_equal(field_text(ref, "name"), claim);
+    const json_t *metadata = json_object_get(claim, "metadata");
+    for (gsize i = 0; i < G_N_ELEMENTS(fields); i++) {
+        if (!*field_text(ref, fields[i]) ||
+            !g_str_equal(field_text(ref, fields[i]), field_text(metadata, fields[i])))
+            return FALSE;
+    }
+    return TRUE;
 }
 
-static gboolean of_volume(const WarmupTargets *t, const char *namespace, const char *claim,
-                          const char *name, DatasetOrigin *origin, GError **error)
+static gboolean of_volume(const WarmupTargets *t, const json_t *claim, const char *name,
+                          DatasetOrigin *origin, GError **error)
 {
+    const char *claim_name = field_text(json_object_get(claim, "metadata"), "name");
     json_t *volume;
     if (!get(t, &volumes, NULL, name, &volume, error))
         return FALSE;
-    const gboolean there = volume != NULL && is_bound_to(volume, namespace, claim);
+    const gboolean there = volume != NULL && is_bound_to(volume, claim);
     const gboolean shows = there && volume_shows(t, volume, origin);
     json_decref(volume);
     if (!there)
-        return none(error, "claim %s is not bound to the volume %s that it names", claim, name);
+        return none(error, "claim %s is not bound to the volume %s that it names", claim_name,
+                    name);
     return shows || none(error,
                          "claim %s has the volume %s, which is no dataset of %s: what can be "
                          "warmed is a snapshot in CephFS",
-                         claim, name, t->driver_name);
+                         claim_name, name, t->driver_name);
 }
 
 static gboolean of_class(const WarmupTargets *t, const char *claim, const char *name,
@@ -91,7 +100,7 @@ static gboolean of_claim(const WarmupTargets *t, const char *namespace, const ch
     const json_t *spec = json_object_get(claim, "spec");
     const char *volume = field_text(spec, "volumeName");
     const gboolean good =
-        *volume ? of_volume(t, namespace, name, volume, origin, error)
+        *volume ? of_volume(t, claim, volume, origin, error)
                 : of_class(t, name, field_text(spec, "storageClassName"), origin, error);
     json_decref(claim);
     return good;

@@ -15,6 +15,12 @@ own_user
 # An image counts as in use for this long after its client was killed, instead of 30 s.
 ceph_cmd config set osd osd_client_watch_timeout 2 && at_exit ceph_cmd config rm osd osd_client_watch_timeout
 
+ceph_cmd auth get-or-create client.journal-$$ mon 'allow r, profile rbd' mgr 'allow rw' \
+    osd 'allow rw namespace=hearth tag cephfs metadata=hearthfs, allow rw namespace=csi tag cephfs metadata=hearthfs, profile rbd pool=rbd' \
+    >/dev/null 2>&1 || die "no user for the journal"
+at_exit "ceph_cmd auth rm client.journal-$$ >/dev/null 2>&1"
+JOURNAL_ID=journal-$$ JOURNAL_KEY=$(ceph_cmd auth print-key client.journal-$$ 2>/dev/null)
+
 FAULTS=$BUILD/tools/ceph-faults.so
 # What stays in the process, or only reads on.
 LOCAL='^(rados_(buffer_free|conf_set|create2|create_(read|write)_op|get_instance_id|ioctx_.*|nobjects_list_(next|close)|omap_get_.*|pool_lookup|read_op_omap_.*|release_(read|write)_op|set_pool_full_try|shutdown|write_op_(assert_exists|cmpext|cmpxattr|create|omap_.*|setxattr|write_full))|rbd_(.*_cleanup|aio_(create_completion|release|wait_for_complete)|get_(create_timestamp|features|id|overlap|size)|image_options_.*|snap_(get_namespace_type|list|list_end)))$'
@@ -34,11 +40,32 @@ op_snapshot() { csi controller CreateSnapshot "$(request '{source_volume_id: $so
 op_unsnapshot() { csi controller DeleteSnapshot "$(request '{snapshot_id: $snapshot, secrets: $secrets}')"; }
 op_restore() { csi controller CreateVolume "$(copy_of "$SOURCE_SNAPSHOT" '{snapshot: {snapshot_id: $id}}')"; }
 op_clone() { csi controller CreateVolume "$(copy_of "$SOURCE_ID" '{volume: {volume_id: $id}}')"; }
+# Of $source and $second.
+op_group() { csi controller CreateVolumeGroupSnapshot "$(request '{name: $name, source_volume_ids: [$source, $second], secrets: $secrets}' --arg second "$SECOND_ID")"; }
+op_ungroup() { csi controller DeleteVolumeGroupSnapshot "$(request '{group_snapshot_id: $group, secrets: $secrets}' --arg group "h1~group~$TYPE~$ID_PLACE~csi-vol-group-$n")"; }
+# A volume that ceph-csi has made, with what its journal has of one; it is deleted alone.
+at_journal() { timeout -k 5 30 rados -c "$CEPH_CONF" -p "$JOURNAL_POOL" -N "$JOURNAL_NS" "$@"; }
+adopted() { # -> $UUID $HANDLE of $n
+    UUID=$(md5sum <<<"$n" | sed -E 's/^(.{8})(.{4})(.{4})(.{4})(.{12}).*/\1-\2-\3-\4-\5/')
+    HANDLE=$(printf '0001-%04x-%s-%016x-%s' ${#CEPH_FSID} "$CEPH_FSID" "$JOURNAL_NUMBER" "$UUID")
+}
+op_adopt() {
+    adopted
+    if [ "$TYPE" = rbd ]; then rbd_cmd create "rbd/csi-vol-$n" --size 32M; else ceph_cmd fs subvolume create hearthfs "csi-vol-$n" --group_name csi >/dev/null 2>&1; fi &&
+        at_journal create "csi.volume.$UUID" && at_journal setomapval csi.volumes.default "csi.volume.$n" "$UUID" &&
+        at_journal setomapval "csi.volume.$UUID" csi.volname "$n" && at_journal setomapval "csi.volume.$UUID" csi.imagename "csi-vol-$n"
+}
+op_disown() {
+    adopted
+    csi controller DeleteVolume "$(request '{volume_id: $handle, secrets: $secrets}' --arg handle "$HANDLE")"
+}
+in_journal() { { at_journal ls | grep '^csi\.'; at_journal listomapkeys csi.volumes.default 2>/dev/null; } | grep -cE -- "$UUID|$n\$"; }
 declare -A UNDO=([create]=delete [delete]=create [expand]=delete [snapshot]=unsnapshot
-    [unsnapshot]=snapshot [restore]=delete [clone]=delete)
-declare -A BEFORE=([delete]=create [expand]=create [unsnapshot]=snapshot)
-# The volumes and snapshots of the name that are there afterwards.
-declare -A LEAVES=([create]=1 [delete]=0 [expand]=1 [snapshot]=1 [unsnapshot]=0 [restore]=1 [clone]=1)
+    [unsnapshot]=snapshot [restore]=delete [clone]=delete [group]=ungroup [ungroup]=group [disown]=disown)
+declare -A BEFORE=([delete]=create [expand]=create [unsnapshot]=snapshot [ungroup]=group [disown]=adopt)
+# The volumes and snapshots of the name that are there afterwards; records are as many, but for a group's own.
+declare -A LEAVES=([create]=1 [delete]=0 [expand]=1 [snapshot]=1 [unsnapshot]=0 [restore]=1 [clone]=1 [group]=2 [ungroup]=0 [disown]=0)
+declare -A RECORDS=([group]=3)
 
 # As a sidecar repeats it: ABORTED means that a copy or the crashed call's own work goes on.
 until_done() { # OPERATION
@@ -76,15 +103,17 @@ settle() { # OPERATION repeat|undo WHERE
     fi
     case $op in
     snapshot | unsnapshot) got=$(snapshots "$source" | grep -cxF "csi-snap-$n") ;;
+    group | ungroup) got=$({ snapshots "$source"; snapshots "$second"; } | grep -c "^csi-vol-group-$n-[01]\$") ;;
     *) got=$(objects "csi-vol-$n" | wc -l) ;;
     esac
     [ "$got" = "${LEAVES[$last]}" ] || bad+="$3, then $last: $got objects; "
     [ "$last" != expand ] || [ "$(bytes_of "$n")" = 2147483648 ] || bad+="$3, then $last: $(bytes_of "$n") bytes; "
     got=$(records "$n" | wc -l)
-    [ "$got" = "${LEAVES[$last]}" ] || bad+="$3, then $last: $got records; "
+    [ "$got" = "${RECORDS[$last]:-${LEAVES[$last]}}" ] || bad+="$3, then $last: $got records; "
+    [ "$last" != disown ] || [ "$(in_journal)" = 0 ] || bad+="$3, then $last: ceph-csi's journal still has it; "
     audit >/dev/null || bad+="$3, then $last: $(grep -vE '^TYPE' "$TMP/audit.json" | tail -n 3) $(tail -n 2 "$TMP/log/audit.log"); "
     # Away with it.
-    case $op in snapshot | unsnapshot) until_done unsnapshot ;; *) until_done delete ;; esac ||
+    case $op in snapshot | unsnapshot) until_done unsnapshot ;; group | ungroup) until_done ungroup ;; disown) : ;; *) until_done delete ;; esac ||
         bad+="$3, then $last, then away: $(said); "
 }
 
@@ -93,7 +122,7 @@ at_every_call() { # OPERATION
     local op=$1 call when after where turn pick ended= step=1
     bad=
     # A copy takes Ceph seconds.
-    [ -n "${CRASH_FULL:-}" ] || case $op in restore | clone) step=5 ;; *) step=2 ;; esac
+    [ -n "${CRASH_FULL:-}" ] || case $op in restore | clone | *group | disown) step=5 ;; *) step=2 ;; esac
     for ((call = 1 + RANDOM % step; call < 60; call += step)); do
         turn=0 pick=$((RANDOM % 4))
         for when in before after; do
@@ -152,6 +181,30 @@ copied_across() {
     use_type rbd
 }
 
+# Of subvolumes they need Ceph 19: cephfs_group.
+grouped() {
+    second=pvc-second-$$ n=pvc-second-$$
+    op_create || die "CreateVolume: $(said)"
+    SECOND_ID=$(id_of "$second")
+    for op in group ungroup; do
+        [[ " ${OPERATIONS:-$op} " != *" $op "* ]] || at_every_call $op
+    done
+    restarted
+    n=$second
+    until_done delete || fail rbd_the_second_source_goes "$(said)"
+}
+
+# By a user who may write in ceph-csi's journal (migration.md, section 1).
+deleted_for_ceph_csi() {
+    [[ " ${OPERATIONS:-disown} " = *" disown "* ]] || return 0
+    local PROVISIONER_ID=$JOURNAL_ID PROVISIONER_KEY=$JOURNAL_KEY
+    case $TYPE in
+    cephfs) JOURNAL_POOL=hearthfs.meta JOURNAL_NS=csi JOURNAL_NUMBER=$(ceph_cmd fs dump --format json 2>/dev/null | jq '.filesystems[] | select(.mdsmap.fs_name == "hearthfs").id') ;;
+    rbd) JOURNAL_POOL=rbd JOURNAL_NS='' JOURNAL_NUMBER=$(ceph_cmd osd pool ls detail --format json 2>/dev/null | jq '.[] | select(.pool_name == "rbd").pool_id') ;;
+    esac
+    at_every_call disown
+}
+
 for type in $(types); do
     use_type "$type"
     LABEL=$type
@@ -161,9 +214,11 @@ for type in $(types); do
     SOURCE_ID=$(id_of "$source") SOURCE_SNAPSHOT=$(snapshot_id_of "$source")
     op_snapshot || die "CreateSnapshot: $(said)"
     for op in ${OPERATIONS:-create delete expand snapshot unsnapshot restore clone}; do
-        at_every_call $op
+        [[ $op = *group || $op = disown ]] || at_every_call $op
     done
     [ "$type" != rbd ] || copied_across
+    [ "$type" != rbd ] || grouped
+    deleted_for_ceph_csi
     restarted
     for op in create delete snapshot ${CRASH_FULL:+clone}; do
         at_random_times $op "$RANDOM_TIMES"

@@ -69,11 +69,24 @@ check_loss() {
 }
 
 STEP=blocklisted
+printf 'x%.0s' {1..64} >"$TARGET/$STEP-mapped"
+sync -f "$TARGET"
+holds mapped "$TARGET/$STEP-mapped" rw
+talk mapped map
+talk mapped mapstore 0 MAPPED || fail "$STEP: setup" "$ANSWER"
 lose
 client write "/$STEP" NEW
+client put "/$STEP-mapped" 32 NEW
 check "$STEP: the mount heals" wait_for 60 reads "$TARGET/$STEP" NEW
 client cat "/$STEP"
 same "$STEP: what others wrote stays" "$ANSWER" NEW
+WANTED="error EIO" says "msync reports what a mapping had changed" mapped msync
+client cat "/$STEP-mapped"
+same "$STEP: what others wrote beside what a mapping had changed stays" "${ANSWER:32:3}" NEW
+talk mapped mapwrite 0 AGAIN || fail "$STEP: a mapping works on" "$ANSWER"
+client cat "/$STEP-mapped"
+talk_end mapped
+same "$STEP: what a mapping changes then is in Ceph, beside what others wrote" "${ANSWER:0:5} ${ANSWER:32:3}" "AGAIN NEW"
 check_loss
 
 # Without the blocklist the node's library is not told, and hangs; the OSDs go on taking its writes, so others had better

@@ -6,8 +6,9 @@
  *
  * Answers each line of standard input: "read" with what pread finds, "map" with what the shared
  * mapping shows (as far as the file reaches), "reopen" with what a fresh open of PATH reads, "size"
- * with fstat's size, "write OFFSET TEXT" and "mapwrite OFFSET TEXT" (then msync), "fsync", and
- * "close" of a duplicate. Texts of up to 4096 bytes. Answers are "ok VALUE" or "error ERRNO-NAME".
+ * with fstat's size, "write OFFSET TEXT", "mapstore OFFSET TEXT" into the mapping, "mapwrite OFFSET
+ * TEXT" (the same, then msync), "msync", "fsync", and "close" of a duplicate. Texts of up to 4096
+ * bytes. Answers are "ok VALUE" or "error ERRNO-NAME".
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -87,7 +88,12 @@ int main(int argc, char **argv)
                 answer_error();
             else
                 printf("ok\n");
-        } else if (!strcmp(verb, "write") || !strcmp(verb, "mapwrite")) {
+        } else if (!strcmp(verb, "msync")) {
+            if (msync(map, LIMIT, MS_SYNC) != 0)
+                answer_error();
+            else
+                printf("ok\n");
+        } else if (!strcmp(verb, "write") || !strncmp(verb, "map", 3)) {
             char *offset = strtok_r(NULL, " ", &save), *text = strtok_r(NULL, "", &save);
             if (!offset || !text) {
                 printf("error usage\n");
@@ -96,7 +102,7 @@ int main(int argc, char **argv)
             size_t length = strlen(text);
             if (verb[0] == 'm') {
                 memcpy(map + atoi(offset), text, length);
-                if (msync(map, LIMIT, MS_SYNC) != 0)
+                if (!strcmp(verb, "mapwrite") && msync(map, LIMIT, MS_SYNC) != 0)
                     answer_error();
                 else
                     printf("ok\n");

@@ -265,6 +265,8 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
      */
     uint64_t at = h->append && !fi->writepage ? ORIGIN_APPEND : (uint64_t)off;
     const uint64_t session = unsynced_session(s);
+    if (n == 0 && fi->writepage && atomic_load(&node->pages_of) != session)
+        n = -EIO; /* the kernel reports it, as for each page that cannot be written */
     if (n == 0)
         n = s->origin->ops->write(s->origin, file, buf, size, at);
     const gboolean gone_around = waits && pages_wait_end(node, &use);

@@ -48,8 +48,10 @@ Handle *handle_new(Session *s, Node *node, OriginFile *file, int flags)
     pthread_mutex_lock(&node->mutex);
     LIST_INSERT_HEAD(&node->handles, h, in_node);
     pthread_mutex_unlock(&node->mutex);
-    if (h->writer)
-        atomic_fetch_add(&node->writers, 1);
+    /* When the first writer opens a file, the kernel drops its pages, because it is not told to
+     * keep them. From now on the handle is listed, so the end of this session is reported to it. */
+    if (h->writer && atomic_fetch_add(&node->writers, 1) == 0)
+        atomic_store(&node->pages_of, unsynced_session(s));
     if (h->writer || flags & O_TRUNC) {
         spoil_fills(s, node);
         atomic_store(&node->dirty, 1);

@@ -45,6 +45,10 @@ typedef struct Node {
     /* Written through this session since the last sync_node(): not to be cached before. */
     _Atomic int dirty;
     _Atomic int writers; /* handles open for writing */
+    /* While there are writers: the origin_session() that the kernel's oldest pages are of. What a
+     * mapping changed in pages of a session that was lost is not written: others may have written
+     * the file since, and a page has bytes beside those that were changed. */
+    _Atomic uint64_t pages_of;
     /* Rises before anything here writes the file: a fill that began before is not kept. */
     _Atomic unsigned writes_begun;
     _Atomic unsigned page_waits; /* how many began: pages.h */

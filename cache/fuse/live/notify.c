@@ -26,6 +26,7 @@ typedef struct Work {
     unsigned uses; /* of the node, by this */
     PageRange range;
     unsigned unsettled; /* what it counts for in node->unsettled */
+    uint64_t pages_of;  /* what node->pages_of is behind it; 0: as it was */
     GPtrArray *leases;  /* handles whose leases go back behind it; NULL: none */
     GHashTable *names;  /* NULL: none */
 } Work;
@@ -34,6 +35,7 @@ typedef struct Work {
 typedef struct Aim {
     Node *node; /* in use */
     PageRange range;
+    uint64_t pages_of;
 } Aim;
 
 struct Notifier {
@@ -57,6 +59,7 @@ static void *merge_work(void *into, void *more)
     a->range.off = MIN(a->range.off, b->range.off);
     a->range.end = MAX(a->range.end, b->range.end);
     a->unsettled += b->unsettled;
+    a->pages_of = MAX(a->pages_of, b->pages_of);
     if (!a->leases)
         a->leases = g_steal_pointer(&b->leases);
     else if (b->leases)
@@ -76,7 +79,8 @@ static void *merge_work(void *into, void *more)
     return a;
 }
 
-static void add_pages(Notifier *n, Node *node, PageRange range, unsigned unsettled, Handle *lease)
+static void add_pages(Notifier *n, Node *node, PageRange range, unsigned unsettled, Handle *lease,
+                      uint64_t pages_of)
 {
     Work *work = g_new0(Work, 1);
     *work = (Work){
@@ -84,6 +88,7 @@ static void add_pages(Notifier *n, Node *node, PageRange range, unsigned unsettl
         .uses = 1,
         .range = range,
         .unsettled = unsettled,
+        .pages_of = pages_of,
     };
     if (lease) {
         work->leases = g_ptr_array_new();
@@ -107,7 +112,7 @@ static void *take_aim(void *data, const LaneKey *key, const void *data_of_work)
     if (key->kind != PAGES)
         return NULL;
     Aim *a = g_new(Aim, 1);
-    *a = (Aim){nodes_use(s->nodes, work->node->id), work->range};
+    *a = (Aim){nodes_use(s->nodes, work->node->id), work->range, work->pages_of};
     return a;
 }
 
@@ -117,6 +122,13 @@ static unsigned blocking_state(void *data, const LaneKey *key, const void *data_
     (void)data;
     const Work *work = data_of_work;
     return key->kind == PAGES ? atomic_load(&work->node->page_waits) : 0;
+}
+
+static void pages_are_of(Node *node, uint64_t session)
+{
+    uint64_t before = atomic_load(&node->pages_of);
+    while (before < session && !atomic_compare_exchange_weak(&node->pages_of, &before, session)) {
+    }
 }
 
 static void drop_range(Session *s, uint64_t id, PageRange range)
@@ -135,13 +147,14 @@ static void drop_pages(Notifier *n, Aim *a, unsigned tries)
     Session *s = n->session;
     if (tries && pages_written_back(a->node)) {
         atomic_fetch_add(&a->node->unsettled, 1);
-        add_pages(n, a->node, a->range, 1, NULL);
+        add_pages(n, a->node, a->range, 1, NULL, a->pages_of);
     } else {
         g_autoptr(GArray) ranges = pages_around(a->node, a->range);
         for (guint i = 0; i < ranges->len; i++)
             drop_range(s, a->node->id, g_array_index(ranges, PageRange, i));
         if (ranges->len == 0)
             fuse_lowlevel_notify_inval_inode(s->fuse, a->node->id, -1, 0); /* the attributes */
+        pages_are_of(a->node, a->pages_of);
     }
     nodes_done(s->nodes, a->node);
     g_free(a);
@@ -174,7 +187,7 @@ static void told_pages(Notifier *n, Node *node, const Work *work)
     /* All of it: capabilities are gone. With a lease that happens only when the session is lost. */
     if (work->range.off == 0 && work->range.end == INT64_MAX)
         n->leases->lost(node);
-    add_pages(n, node, work->range, 0, NULL);
+    add_pages(n, node, work->range, 0, NULL, 0);
 }
 
 static void told_names(Notifier *n, Node *node, const Work *work)
@@ -287,18 +300,18 @@ void notifier_listen(Notifier *n, Origin *origin)
 void notifier_recall(Notifier *n, Node *node, Handle *handle)
 {
     atomic_fetch_add(&node->unsettled, 1);
-    add_pages(n, node, all_pages, 1, handle);
+    add_pages(n, node, all_pages, 1, handle, 0);
 }
 
 void notifier_drop_soon(Notifier *n, Node *node)
 {
     atomic_fetch_add(&node->unsettled, 1);
-    add_pages(n, node, all_pages, 1, NULL);
+    add_pages(n, node, all_pages, 1, NULL, origin_session(n->session->origin));
 }
 
 void notifier_drop_pages(Notifier *n, Node *node, int64_t off, int64_t len)
 {
-    add_pages(n, node, range_of(off, len), 1, NULL);
+    add_pages(n, node, range_of(off, len), 1, NULL, 0);
 }
 
 void notifier_sync_forgotten(Notifier *n)

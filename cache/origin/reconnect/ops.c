@@ -102,21 +102,30 @@ static void inner_put(Reconnect *o, Connection *c, OriginNode *inner)
         connection_done(o, c, 0);
 }
 
+/* A tree may be deeper than a stack. */
 static void op_put(Origin *base, OriginNode *node)
 {
-    if (atomic_fetch_sub(&node->refs, 1) != 1)
-        return;
-    inner_put(of(base), node->connection, node->inner);
-    if (node->parent)
-        op_put(base, node->parent);
-    pthread_mutex_destroy(&node->mutex);
-    g_free(node->name);
-    g_free(node);
+    while (node && atomic_fetch_sub(&node->refs, 1) == 1) {
+        OriginNode *parent = node->parent;
+        inner_put(of(base), node->connection, node->inner);
+        pthread_mutex_destroy(&node->mutex);
+        g_free(node->name);
+        g_free(node);
+        node = parent;
+    }
 }
 
-static int node_on(Reconnect *o, Connection *c, OriginNode *node, OriginNode **inner);
+static gboolean is_on(Connection *c, OriginNode *node, OriginNode **inner)
+{
+    pthread_mutex_lock(&node->mutex);
+    const gboolean is_there = node->connection == c;
+    *inner = node->inner;
+    pthread_mutex_unlock(&node->mutex);
+    return is_there;
+}
 
-static int find_again(Reconnect *o, Connection *c, OriginNode *node, OriginNode **found)
+/* Its parent is on that connection, if it has one. */
+static int find_again(Connection *c, OriginNode *node, OriginNode **found)
 {
     OriginAttr attr;
     OriginNode *parent;
@@ -125,7 +134,9 @@ static int find_again(Reconnect *o, Connection *c, OriginNode *node, OriginNode 
     int r;
     if (!node->parent)
         r = c->inner->ops->root(c->inner, found, &attr);
-    else if ((r = node_on(o, c, node->parent, &parent)) == 0)
+    else if (!is_on(c, node->parent, &parent))
+        r = -ENOTCONN; /* it was lost meanwhile */
+    else
         r = c->inner->ops->lookup(c->inner, parent, node->name, found, &attr);
     if (r == 0 && (attr.st.st_ino != node->ino || attr.snapshot != node->snapshot)) {
         c->inner->ops->put(c->inner, *found);
@@ -134,17 +145,10 @@ static int find_again(Reconnect *o, Connection *c, OriginNode *node, OriginNode 
     return r;
 }
 
-/* The node on that connection; borrowed. */
-static int node_on(Reconnect *o, Connection *c, OriginNode *node, OriginNode **inner)
+static int bring(Reconnect *o, Connection *c, OriginNode *node, OriginNode **inner)
 {
-    pthread_mutex_lock(&node->mutex);
-    gboolean is_there = node->connection == c;
-    *inner = node->inner;
-    pthread_mutex_unlock(&node->mutex);
-    if (is_there)
-        return 0;
     OriginNode *found;
-    int r = find_again(o, c, node, &found);
+    int r = find_again(c, node, &found);
     if (r < 0)
         return r;
     pthread_mutex_lock(&node->mutex);
@@ -160,6 +164,20 @@ static int node_on(Reconnect *o, Connection *c, OriginNode *node, OriginNode **i
     if (!is_mine)
         c->inner->ops->put(c->inner, found);
     return *inner ? 0 : -ENOTCONN;
+}
+
+/* The node on that connection; borrowed. */
+static int node_on(Reconnect *o, Connection *c, OriginNode *node, OriginNode **inner)
+{
+    if (is_on(c, node, inner))
+        return 0;
+    g_autoptr(GPtrArray) missing = g_ptr_array_new();
+    int r = 0;
+    for (OriginNode *n = node; n && !is_on(c, n, inner); n = n->parent)
+        g_ptr_array_add(missing, n);
+    for (guint i = missing->len; r == 0 && i-- > 0;)
+        r = bring(o, c, missing->pdata[i], inner);
+    return r;
 }
 
 /* What `call` comes to with `inner`, the node on the connection. */

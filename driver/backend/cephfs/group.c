@@ -8,7 +8,8 @@
  * The set of subvolumes that pause has a name of this attempt alone, and ends by itself: within
  * EXPIRATION_S of our last word, so that a controller that is killed stops nobody for longer. Only
  * a release of the very set that we have seen pause says that the pause has lasted; else something
- * may have been written between two snapshots, and they are removed.
+ * may have been written between two snapshots. These are left to the next attempt: whoever notices
+ * so late may find those of an attempt that was made meanwhile.
  */
 #include "driver/backend/cephfs/group.h"
 #include <errno.h>
@@ -55,7 +56,7 @@ static gboolean lost(GError **error)
 {
     return hearth_fail(error, HEARTH_ERROR_ABORTED,
                        "the pause of the group's subvolumes ended before all snapshots were taken: "
-                       "they are not of one moment, and are removed; try again");
+                       "they are not of one moment; try again, which removes them first");
 }
 
 /* An answer of the first command, which is to make them pause. */
@@ -155,11 +156,8 @@ gboolean cephfs_group_snapshot(CephConn *conn, const Subvolume *subvolumes,
     g_autofree char *set = g_strconcat("hearth-", unique, NULL);
     Pause pause = {
         .conn = conn, .fs_name = subvolumes[0].fs_name, .set = set, .deadline_us = deadline_us};
-    gboolean begun = begin(&pause, subvolumes, n, error);
-    if (begun && take(&pause, subvolumes, snapshots, n, error))
+    if (begin(&pause, subvolumes, n, error) && take(&pause, subvolumes, snapshots, n, error))
         return TRUE;
     cancel(&pause);
-    for (gsize i = 0; begun && i < n; i++)
-        cephfs_snap_remove(conn, &subvolumes[i], snapshots[i], deadline_us, NULL);
     return FALSE;
 }

@@ -353,9 +353,34 @@ START_TEST(an_unreadable_directory_is_named)
 }
 END_TEST
 
+START_TEST(of_one_deep_down_the_end_of_its_path_is_shown)
+{
+    World w = world_new();
+    GString *name = g_string_new("top");
+    put_dir(&w, name->str);
+    for (int i = 0; i < 100; i++)
+        put_dir(&w, g_string_append(name, "/n")->str);
+    put_dir(&w, g_string_append(name, "/closed")->str);
+    g_autofree char *closed = g_build_filename(w.tree, name->str, NULL);
+    g_string_free(name, TRUE);
+    ck_assert_int_eq(chmod(closed, 01755), 0);
+    world_open(&w);
+    failing = (Failing){*w.origin->ops, w.origin->ops};
+    failing.ops.opendir = fail_opendir;
+    w.origin->ops = &failing.ops;
+    g_autoptr(GError) error = NULL;
+    ck_assert(!build(&w, &error));
+    ck_assert_msg(strstr(error->message, ".../n/n/n") != NULL, "%s", error->message);
+    ck_assert_msg(strstr(error->message, "/n/closed") != NULL, "%s", error->message);
+    ck_assert_ptr_null(strstr(error->message, "top"));
+    w.origin->ops = failing.real;
+    world_free(&w);
+}
+END_TEST
+
 HARNESS_MAIN("cache/manifest/build", a_manifest_tells_what_it_is_of,
              it_tells_whether_everybody_may_read_it, many_entries_go_through_every_queue,
              damage_shows, a_page_that_cannot_be_read_is_an_error,
              many_ties_of_a_hostile_tree_are_not_searched, a_build_can_be_cancelled,
              what_it_may_take_is_bounded, a_listed_directory_is_not_looked_up,
-             an_unreadable_directory_is_named)
+             an_unreadable_directory_is_named, of_one_deep_down_the_end_of_its_path_is_shown)

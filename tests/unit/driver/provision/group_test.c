@@ -219,7 +219,56 @@ START_TEST(a_crash_at_any_step_ends_in_one_moment_or_none)
 }
 END_TEST
 
+static gboolean is_there(World *w)
+{
+    g_autoptr(GroupRecord) record = NULL;
+    return provision_group_look(w->backend, &group, NULL, &w->secrets, G_MAXINT64, &record, NULL);
+}
+
+/* As when Ceph makes the last snapshot after the call for it was given up. */
+START_TEST(all_snapshots_of_an_attempt_that_failed_are_no_group)
+{
+    int left_all = 0;
+    gboolean failed = TRUE;
+    for (int step = 1; failed; step++) {
+        World w = world_of_two();
+        w.fake->fail_at = step;
+        w.fake->fail_after = TRUE;
+        failed = create(&w, "r", &a, &b, NULL) != 0;
+        w.fake->fail_at = 0;
+        const char *record = g_hash_table_lookup(w.fake->records, "group.g");
+        const gboolean noted = record && strstr(record, "\"taken\":true");
+        ck_assert(is_there(&w) == noted);
+        if (failed && g_hash_table_size(w.fake->snapshots) == 2 && !noted) {
+            left_all++;
+            ck_assert_int_eq(create(&w, "r", &a, &b, NULL), 0);
+            ck_assert_int_eq(w.fake->moments, 2);
+            ck_assert(of_one_moment(&w) && is_there(&w));
+        }
+        backend_free(w.backend);
+    }
+    ck_assert_int_gt(left_all, 0);
+}
+END_TEST
+
+START_TEST(a_group_of_before_counts_as_taken)
+{
+    World w = world_of_two();
+    ck_assert_int_eq(create(&w, "r", &a, &b, NULL), 0);
+    g_auto(GStrv) parts =
+        g_strsplit(g_hash_table_lookup(w.fake->records, "group.g"), ",\"taken\":true", -1);
+    ck_assert_uint_eq(g_strv_length(parts), 2);
+    g_hash_table_insert(w.fake->records, g_strdup("group.g"), g_strjoinv("", parts));
+    ck_assert(is_there(&w));
+    ck_assert_int_eq(create(&w, "r", &a, &b, NULL), 0);
+    ck_assert_int_eq(w.fake->moments, 1);
+    backend_free(w.backend);
+}
+END_TEST
+
 HARNESS_MAIN("driver/provision/group", a_group_is_taken_once_and_goes_as_a_whole,
              another_request_does_not_get_it, what_cannot_be_leaves_nothing,
              a_member_that_a_volume_shows_keeps_the_group,
-             a_crash_at_any_step_ends_in_one_moment_or_none)
+             a_crash_at_any_step_ends_in_one_moment_or_none,
+             all_snapshots_of_an_attempt_that_failed_are_no_group,
+             a_group_of_before_counts_as_taken)

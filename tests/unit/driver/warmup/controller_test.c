@@ -218,12 +218,12 @@ static World *world_new(void)
         if (i < 2)
             json_object_set_new(w->objects[OF_CACHES], names[i], cache(names[i]));
     }
-    w->claim =
-        json_pack("{s:{s:s}, s:{s:s}}", "metadata", "name", "data", "spec", "volumeName", "pv");
-    w->volume =
-        json_pack("{s:{s:s}, s:{s:{s:s, s:s}, s:{s:s, s:{s:s, s:s, s:s}}}}", "metadata", "name",
-                  "pv", "spec", "claimRef", "namespace", "jobs", "name", "data", "csi", "driver",
-                  DRIVER, "volumeAttributes", "clusterID", "c", "fsName", "f", "rootPath", ROOT);
+    w->claim = json_pack("{s:{s:s, s:s, s:s}, s:{s:s}}", "metadata", "namespace", "jobs", "name",
+                         "data", "uid", "u", "spec", "volumeName", "pv");
+    w->volume = json_pack("{s:{s:s}, s:{s:{s:s, s:s, s:s}, s:{s:s, s:{s:s, s:s, s:s}}}}",
+                          "metadata", "name", "pv", "spec", "claimRef", "namespace", "jobs", "name",
+                          "data", "uid", "u", "csi", "driver", DRIVER, "volumeAttributes",
+                          "clusterID", "c", "fsName", "f", "rootPath", ROOT);
     fake_api_new(&w->api, handler, w);
     w->client = fake_client(&w->api, &options);
     w->warmth = warmth_new(w->client, may_act, w);
@@ -396,16 +396,33 @@ static char *waits_for(World *w, const char *name)
     return message;
 }
 
-START_TEST(a_claim_that_names_anothers_volume_shows_nothing)
+static void check_that_a_claim_shows_nothing(const char *field, const char *of_volume)
 {
     g_autoptr(World) w = world_new();
+    json_t *ref = json_object_get(json_object_get(w->volume, "spec"), "claimRef");
     pthread_mutex_lock(&w->api.lock);
-    json_object_set_new(json_object_get(json_object_get(w->volume, "spec"), "claimRef"),
-                        "namespace", json_string("others"));
+    if (of_volume)
+        json_object_set_new(ref, field, json_string(of_volume));
+    else
+        json_object_del(ref, field);
     pthread_mutex_unlock(&w->api.lock);
     put(w, OF_WARMUPS, "w", order_of("w", 1, spec_of(1)));
     g_autofree char *message = waits_for(w, "w");
     ck_assert_str_eq(message, "claim data is not bound to the volume pv that it names");
+}
+
+START_TEST(a_claim_that_names_anothers_volume_shows_nothing)
+{
+    check_that_a_claim_shows_nothing("namespace", "others");
+    check_that_a_claim_shows_nothing("name", "other");
+}
+END_TEST
+
+/* A volume that was released keeps the name of the claim that it had. */
+START_TEST(nor_does_one_that_has_the_name_of_a_claim_that_has_gone)
+{
+    check_that_a_claim_shows_nothing("uid", "of the claim before");
+    check_that_a_claim_shows_nothing("uid", NULL);
 }
 END_TEST
 
@@ -651,6 +668,7 @@ START_TEST(writes_that_are_refused_are_tried_again)
 END_TEST
 
 HARNESS_MAIN("driver/warmup/controller", a_claim_that_names_anothers_volume_shows_nothing,
+             nor_does_one_that_has_the_name_of_a_claim_that_has_gone,
              a_dataset_is_for_namespaces_of_which_a_claim_shows_it, or_that_a_class_of_it_names,
              a_run_goes_to_nodes_and_ends_with_them, deleting_takes_the_orders_back,
              suspending_takes_the_orders_back_until_it_may_again, what_is_missing_is_waited_for,

@@ -296,6 +296,63 @@ START_TEST(own_writer_ends_the_leases_of_own_readers)
 }
 END_TEST
 
+static int write_five(World *w, uint64_t node, uint64_t fh, unsigned flags)
+{
+    struct {
+        struct fuse_write_in in;
+        char text[5 + 1];
+    } body = {{.fh = fh, .size = 5, .write_flags = flags}, "FIRST"};
+    return kernel_call(&w->kernel, FUSE_WRITE, node, &body, sizeof(body.in) + 5)->error;
+}
+
+static OriginListener heard;
+
+static void hear_listener(Origin *o, const OriginListener *listener)
+{
+    (void)o;
+    heard = listener ? *listener : (OriginListener){0};
+}
+
+static void lose_sessions(OriginOps *ops)
+{
+    ops->session = session_now;
+    ops->listen = hear_listener;
+}
+
+START_TEST(what_a_mapping_changed_before_a_loss_is_not_written_after_it)
+{
+    World w;
+    static OriginOps ops;
+    atomic_store(&session_number, 1);
+    world_up_with(&w, lose_sessions, &ops);
+    uint64_t node = lookup(&w, "f");
+    uint64_t fh = open_file(&w, node, O_RDWR, NULL);
+    ck_assert_int_eq(write_five(&w, node, fh, FUSE_WRITE_CACHE), 0);
+    atomic_store(&session_number, 2);
+    ck_assert_int_eq(write_five(&w, node, fh, FUSE_WRITE_CACHE), -EIO);
+    /* Another descriptor changes nothing about the pages; writes of calls are of now. */
+    uint64_t other = open_file(&w, node, O_RDWR, NULL);
+    ck_assert_int_eq(write_five(&w, node, other, FUSE_WRITE_CACHE), -EIO);
+    ck_assert_int_eq(write_five(&w, node, fh, 0), 0);
+    ck_assert_int_eq(write_five(&w, node, fh, FUSE_WRITE_CACHE), -EIO);
+    /* Behind the drop of all pages those that there are then are read anew. */
+    heard.leases_void(heard.data);
+    while (write_five(&w, node, fh, FUSE_WRITE_CACHE) != 0)
+        ;
+    ck_assert_uint_gt(w.kernel.pages_dropped, 0);
+    kernel_release(&w.kernel, node, fh);
+    kernel_release(&w.kernel, node, other);
+    /* The first that is opened for writing begins with no pages. */
+    atomic_store(&session_number, 3);
+    do {
+        fh = open_file(&w, node, O_RDWR, NULL);
+        other = (uint64_t)write_five(&w, node, fh, FUSE_WRITE_CACHE);
+        kernel_release(&w.kernel, node, fh);
+    } while (other); /* those before end behind their answers */
+    world_down(&w);
+}
+END_TEST
+
 START_TEST(name_moved_elsewhere_is_stale_once)
 {
     World w;
@@ -771,7 +828,9 @@ HARNESS_MAIN("cache/fuse/live/session", second_open_is_served_by_the_store,
              what_this_user_may_not_read_does_not_come_from_the_store,
              pages_are_kept_only_for_the_same_version,
              writer_elsewhere_waits_until_pages_are_dropped, read_beside_a_writer_leaves_no_pages,
-             own_writer_ends_the_leases_of_own_readers, name_moved_elsewhere_is_stale_once,
+             own_writer_ends_the_leases_of_own_readers,
+             what_a_mapping_changed_before_a_loss_is_not_written_after_it,
+             name_moved_elsewhere_is_stale_once,
              nothing_below_a_directory_moved_elsewhere_is_not_there,
              what_there_is_where_the_name_now_leads_is_not_denied,
              directory_renamed_here_is_not_stale, open_file_moved_elsewhere_is_not_stale,

@@ -280,6 +280,40 @@ START_TEST(what_is_gone_is_not_found_again)
 }
 END_TEST
 
+/* A directory of a snapshot: its number is its name. */
+static int look_in_snapshot(Origin *o, OriginNode *parent, const char *name, OriginNode **node,
+                            OriginAttr *attr)
+{
+    (void)parent;
+    int r = o->ops->root(o, node, attr);
+    attr->snapshot = 1;
+    attr->st.st_ino = g_ascii_strtoull(name, NULL, 10);
+    return r;
+}
+
+START_TEST(a_deep_tree_of_a_snapshot_takes_no_deep_stack)
+{
+    enum { LEVELS = 300000 };
+    Origin *o = up();
+    tree_ops.lookup = look_in_snapshot;
+    OriginNode *node, *parent;
+    OriginAttr attr;
+    ck_assert_int_eq(o->ops->root(o, &node, &attr), 0);
+    for (int i = 1; i <= LEVELS; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "%d", i);
+        parent = node;
+        ck_assert_int_eq(o->ops->lookup(o, parent, name, &node, &attr), 0);
+        o->ops->put(o, parent);
+    }
+    lose();
+    ck_assert_int_eq(o->ops->sync_node(o, node), -EIO);
+    ck_assert_int_eq(o->ops->getattr(o, node, &attr), 0);
+    o->ops->put(o, node);
+    down(o);
+}
+END_TEST
+
 START_TEST(leases_are_void_with_the_session)
 {
     Origin *o = up();
@@ -441,5 +475,6 @@ HARNESS_MAIN("cache/origin/reconnect/reconnect", connections_to_come_are_told_of
              a_sync_fails_when_the_session_was_lost, a_sync_of_a_node_fails_too,
              nodes_files_and_listings_go_on_with_the_next_connection,
              a_read_asks_a_ceph_that_was_not_heard_from, what_is_gone_is_not_found_again,
-             leases_are_void_with_the_session, readers_notice_nothing_of_many_losses,
+             a_deep_tree_of_a_snapshot_takes_no_deep_stack, leases_are_void_with_the_session,
+             readers_notice_nothing_of_many_losses,
              a_connection_to_come_has_no_listener_that_is_gone)
