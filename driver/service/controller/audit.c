@@ -101,7 +101,7 @@ static GHashTable *named(const AuditConfig *c, AuditResult *result)
         guint n = 0;
         for (guint i = 0; i < result->report->findings->len; i++) {
             AuditFinding *f = result->report->findings->pdata[i];
-            if (audit_text(f->kind)->mend == AUDIT_MEND_BY_NAME && is_called(f, *word)) {
+            if (audit_text(f->kind)->fix == AUDIT_FIX_BY_NAME && is_called(f, *word)) {
                 only = f;
                 n++;
             }
@@ -139,9 +139,9 @@ static void mend(const AuditConfig *c, AuditResult *result)
         const Backend *b = backend_of(c, f);
         g_autoptr(GError) error = NULL;
         g_autoptr(Secrets) secrets = NULL;
-        f->mended = secrets_for(c, b, f->id->cluster_id, &secrets, &error) &&
+        f->fixed = secrets_for(c, b, f->id->cluster_id, &secrets, &error) &&
                     provision_repair(b, f, secrets, STEP_MS, c->min_age_seconds, is_named, &error);
-        if (!f->mended)
+        if (!f->fixed)
             f->failure = g_strdup(error->message);
     }
 }
