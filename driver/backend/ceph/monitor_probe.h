@@ -11,7 +11,7 @@
 #include "common/error.h"
 
 /*
- * `clusters` holds ClusterConfig*. All their monitors are tried at once; reached[i] tells whether
+ * `clusters` holds ClusterConfig*. All their monitors are tried at once; reached[i] says whether
  * one of cluster i answered. Ends at the deadline, or REACH_GRACE_MS after the first answer: one
  * cluster that is away must not make the answer about the others late.
  */
@@ -19,7 +19,7 @@
 void reach_monitors(const GPtrArray *clusters, gboolean *reached, gint64 deadline_us);
 
 /*
- * The same list with "v1:" or "v2:" before addresses that do not tell and whose monitor answered;
+ * The same list with "v1:" or "v2:" before addresses without either whose monitor answered;
  * caller's. For "ADDRESS:PORT" with a port other than Ceph's two, librados tries both protocols
  * in turn, and a refused key then looks like a monitor that does not answer.
  */
