@@ -2,7 +2,7 @@
 #include "driver/affinity/hints.h"
 #include <pthread.h>
 #include "driver/kube/error.h"
-#include "driver/kube/watch.h"
+#include "driver/kube/watch/watch.h"
 #include "driver/affinity/hint_diff.h"
 
 #define WRITE_MS 15000

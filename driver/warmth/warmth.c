@@ -2,7 +2,7 @@
 #include "driver/warmth/warmth.h"
 #include <pthread.h>
 #include "driver/kube/error.h"
-#include "driver/kube/watch.h"
+#include "driver/kube/watch/watch.h"
 #include "driver/warmth/node_table.h"
 
 #define ROUND_MS 1000
@@ -120,10 +120,10 @@ gboolean warmth_of(Warmth *w, const char *dataset, const char *node, WarmthOf *o
     return known;
 }
 
-void warmth_candidate(Warmth *w, const char *dataset, WarmupCandidate *candidate)
+void warmth_cache(Warmth *w, const char *dataset, const char *node, WarmthCache *cache)
 {
     pthread_mutex_lock(&w->lock);
-    node_table_candidate(w->table, dataset, candidate, now_ms());
+    node_table_cache(w->table, dataset, node, cache, now_ms());
     pthread_mutex_unlock(&w->lock);
 }
 

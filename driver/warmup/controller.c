@@ -5,7 +5,7 @@
 #include "common/error.h"
 #include "common/field.h"
 #include "driver/kube/error.h"
-#include "driver/kube/watch.h"
+#include "driver/kube/watch/watch.h"
 #include "driver/warmup/begin.h"
 #include "driver/warmup/orders.h"
 #include "driver/warmup/status.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/kube/lease.h"
+#include "driver/kube/lease/lease.h"
 #include <pthread.h>
 #include <time.h>
 #include "driver/kube/error.h"
-#include "driver/kube/lease_record.h"
+#include "driver/kube/lease/record.h"
 #include "driver/kube/resource.h"
 
 #define RELEASE_MS 2000

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/kube/decode.h"
+#include "driver/kube/watch/decode.h"
 #include <string.h>
 #include "driver/kube/error.h"
 
