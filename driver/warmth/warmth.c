@@ -166,7 +166,7 @@ static void do_write(Warmth *w, const NodeWrite *write)
                                  .timeout_ms = WRITE_MS,
                                  .cancel = w->stop};
     g_autoptr(GError) error = NULL;
-    json_t *answer = NULL;
+    json_auto_t *answer = NULL;
     gboolean good = kube_request(w->client, &request, &answer, &error);
     if (good && write->patch) {
         pthread_mutex_lock(&w->lock);
@@ -174,7 +174,6 @@ static void do_write(Warmth *w, const NodeWrite *write)
                            json_object_get(json_object_get(answer, "metadata"), "labels"));
         pthread_mutex_unlock(&w->lock);
     }
-    json_decref(answer);
     if (!g_error_matches(error, KUBE_ERROR, KUBE_ERROR_NOT_FOUND) &&
         !g_cancellable_is_cancelled(w->stop))
         tell(w, write, error);

@@ -31,9 +31,8 @@ gboolean layers_parse_mode(const char *text, LayersMode *mode, GError **error)
             *mode = (LayersMode)i;
             return TRUE;
         }
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                "dataset mount \"%s\": use auto, loop or fuse", text);
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                       "dataset mount \"%s\": use auto, loop or fuse", text);
 }
 
 /* ---- the operations, each a job ---- */
@@ -86,7 +85,7 @@ static int code_of(int rc)
 
 static void set_failure(GError **error, const LayersJob *job, const char *what)
 {
-    g_set_error(error, HEARTH_ERROR, code_of(job->rc), "%s: %s%s%s", what, g_strerror(-job->rc),
+    hearth_fail(error, code_of(job->rc), "%s: %s%s%s", what, g_strerror(-job->rc),
                 job->said ? ": " : "", job->said ? job->said : "");
 }
 
@@ -256,8 +255,7 @@ static gboolean kernel_set_readahead(NodeLayers *l, dev_t dev, unsigned kib, GEr
     hearth_autofd int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text))
         return TRUE;
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "%s: %s", path, g_strerror(errno));
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_INTERNAL, "%s: %s", path, g_strerror(errno));
 }
 
 /* Reconfiguring a file system, as it is, drops its unused dentries; overlayfs keeps no inode
@@ -274,9 +272,8 @@ static gboolean kernel_refresh(NodeLayers *l, const char *path, dev_t dev, GErro
     if (context >= 0 && fsconfig(context, FSCONFIG_SET_FLAG, "ro", NULL, 0) == 0 &&
         fsconfig(context, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) == 0)
         return TRUE;
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "reconfiguring %s: %s", path,
-                g_strerror(errno));
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_INTERNAL, "reconfiguring %s: %s", path,
+                       g_strerror(errno));
 }
 
 static gboolean kernel_close_stack(NodeLayers *l, const char *path, dev_t dev, gboolean closed,
