@@ -207,7 +207,7 @@ gboolean bounded_run(Bounded *b, const char *key, const char *what, void (*run)(
     gboolean refused = same || b->stuck >= b->max_stuck;
     pthread_mutex_unlock(&b->lock);
     if (refused) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE,
+        hearth_fail(error, HEARTH_ERROR_UNAVAILABLE,
                     same ? "%s: an earlier attempt still hangs; check hearthd and the Ceph cluster"
                          : "%s: too many mounts hang; check hearthd and the Ceph cluster",
                     what);
@@ -225,8 +225,7 @@ gboolean bounded_run(Bounded *b, const char *key, const char *what, void (*run)(
 
     int rc = start_job(b, job);
     if (rc != 0) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE, "%s: no thread: %s", what,
-                    g_strerror(rc));
+        hearth_fail(error, HEARTH_ERROR_UNAVAILABLE, "%s: no thread: %s", what, g_strerror(rc));
         free_data(data);
         job_free(job);
         return FALSE;
@@ -248,8 +247,8 @@ gboolean bounded_run(Bounded *b, const char *key, const char *what, void (*run)(
         job_free(job);
         return TRUE;
     }
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED,
-                "%s: no answer within %" G_GINT64_FORMAT " ms; check hearthd and the Ceph cluster",
-                what, timeout_ms);
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_DEADLINE_EXCEEDED,
+                       "%s: no answer within %" G_GINT64_FORMAT
+                       " ms; check hearthd and the Ceph cluster",
+                       what, timeout_ms);
 }

@@ -86,7 +86,7 @@ static BusyHold *take(Busy *b, BusyHold *hold, gint64 until_us, GError **error)
     pthread_mutex_unlock(&b->lock);
     if (!other)
         return hold;
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
+    hearth_fail(error, HEARTH_ERROR_ABORTED,
                 "another operation on %s is running; try again when it has ended", key);
     hold_free(hold);
     return NULL;

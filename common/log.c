@@ -26,7 +26,7 @@ static GLogWriterOutput write_json(GLogLevelFlags level, const GLogField *fields
     /* A smaller flag is a graver level. */
     if ((level & G_LOG_LEVEL_MASK) > threshold)
         return G_LOG_WRITER_HANDLED;
-    json_t *line = json_object();
+    json_auto_t *line = json_object();
     g_autoptr(GDateTime) now = g_date_time_new_now_utc();
     g_autofree char *time = g_date_time_format(now, "%Y-%m-%dT%H:%M:%S");
     g_autofree char *stamp =
@@ -46,7 +46,6 @@ static GLogWriterOutput write_json(GLogLevelFlags level, const GLogField *fields
         }
     }
     char *text = json_dumps(line, JSON_COMPACT);
-    json_decref(line);
     if (text) {
         flockfile(stderr);
         fputs(text, stderr);

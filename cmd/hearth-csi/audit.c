@@ -126,7 +126,7 @@ static char *age_text(const AuditFinding *f)
 
 static const char *status_of(const AuditFinding *f)
 {
-    if (f->mended)
+    if (f->fixed)
         return "mended";
     return f->failure ? "not mended" : "found";
 }
@@ -150,7 +150,7 @@ static void free_row(gpointer row)
 
 static char *meaning_of(const AuditFinding *f, const AuditText *text)
 {
-    if (f->mended)
+    if (f->fixed)
         return g_strdup(text->means);
     if (f->failure)
         return g_strdup(f->failure);
@@ -193,9 +193,9 @@ static json_t *text_or_null(const char *text)
 
 static void print_json(const AuditResult *result)
 {
-    static const char *const fixes[] = {[AUDIT_MEND_SAFE] = "repair",
-                                        [AUDIT_MEND_BY_NAME] = "remove",
-                                        [AUDIT_MEND_BY_HAND] = "by hand"};
+    static const char *const fixes[] = {[AUDIT_FIX_SAFE] = "repair",
+                                        [AUDIT_FIX_BY_NAME] = "remove",
+                                        [AUDIT_FIX_BY_HAND] = "by hand"};
     json_t *findings = json_array(), *errors = json_array();
     for (guint i = 0; i < result->report->findings->len; i++) {
         const AuditFinding *f = result->report->findings->pdata[i];
@@ -212,11 +212,11 @@ static void print_json(const AuditResult *result)
         json_object_set_new(o, "ageSeconds", age < 0 ? json_null() : json_integer(age));
         json_object_set_new(o, "means", json_string(text->means));
         json_object_set_new(o, "todo", json_string(text->todo));
-        json_object_set_new(o, "fix", json_string(fixes[text->mend]));
-        json_object_set_new(o, "mend", json_string(fixes[text->mend])); /* its name in 0.1 */
+        json_object_set_new(o, "fix", json_string(fixes[text->fix]));
+        json_object_set_new(o, "mend", json_string(fixes[text->fix])); /* its name in 0.1 */
         json_object_set_new(o, "detail", text_or_null(f->detail));
-        json_object_set_new(o, "fixed", json_boolean(f->mended));
-        json_object_set_new(o, "mended", json_boolean(f->mended)); /* its name in 0.1 */
+        json_object_set_new(o, "fixed", json_boolean(f->fixed));
+        json_object_set_new(o, "mended", json_boolean(f->fixed)); /* its name in 0.1 */
         json_object_set_new(o, "failure", text_or_null(f->failure));
         json_array_append_new(findings, o);
     }
@@ -235,7 +235,7 @@ static int finish(const AuditResult *result, gboolean json)
     const GPtrArray *findings = result->report->findings;
     guint left = 0;
     for (guint i = 0; i < findings->len; i++)
-        left += !((const AuditFinding *)findings->pdata[i])->mended;
+        left += !((const AuditFinding *)findings->pdata[i])->fixed;
     if (json)
         print_json(result);
     else

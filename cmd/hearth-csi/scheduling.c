@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/hearth-csi/scheduling.h"
-#include "driver/kube/lease.h"
+#include "driver/kube/lease/lease.h"
 #include "driver/affinity/hints.h"
 #include "driver/warmth/reporter.h"
 #include "driver/warmth/uncached.h"
+#include "driver/warmup/agent.h"
 #include "driver/warmup/controller.h"
 
 /* The labels of a thousand nodes are written within ten seconds. */
@@ -99,6 +100,11 @@ Scheduling *scheduling_of_controller(const char *kubeconfig, const char *driver_
     return s;
 }
 
+static json_t *report_warmups(void *agent)
+{
+    return warmup_agent_report(agent);
+}
+
 Scheduling *scheduling_of_node(const char *kubeconfig, const ReporterNode *node,
                                const WarmupPlace *place, GError **error)
 {
@@ -106,7 +112,8 @@ Scheduling *scheduling_of_node(const char *kubeconfig, const ReporterNode *node,
     if (!s)
         return NULL;
     s->agent = warmup_agent_new(s->client, node->name, place);
-    s->reporter = reporter_new(s->client, node, s->agent);
+    const ReporterWarmups warmups = {.runs = report_warmups, .data = s->agent};
+    s->reporter = reporter_new(s->client, node, &warmups);
     return s;
 }
 

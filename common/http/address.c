@@ -58,7 +58,7 @@ int http_listen(const char *address, const char *what, GError **error)
     g_autofree char *host = NULL;
     guint16 port = 0;
     if (!parse(address, &host, &port)) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                     "%s \"%s\": give ADDRESS:PORT, as :9443, 10.0.0.1:9443 or [::1]:9443", what,
                     address);
         return -1;
@@ -68,8 +68,8 @@ int http_listen(const char *address, const char *what, GError **error)
     if (fd < 0 && !host && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL))
         fd = listen_at(NULL, port, AF_INET);
     if (fd < 0)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                    "%s \"%s\": cannot listen: %s", what, address, g_strerror(errno));
+        hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION, "%s \"%s\": cannot listen: %s", what,
+                    address, g_strerror(errno));
     return fd;
 }
 

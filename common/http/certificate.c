@@ -27,8 +27,7 @@ G_GNUC_PRINTF(2, 3) static gboolean fail(GError **error, const char *format, ...
     va_start(values, format);
     g_autofree char *text = g_strdup_vprintf(format, values);
     va_end(values);
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION, "%s; " MEND, text);
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION, "%s; " MEND, text);
 }
 
 static void contents_clear(gnutls_datum_t *contents)

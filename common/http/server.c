@@ -332,9 +332,8 @@ static gboolean start_daemon(HttpServer *s, int fd, GError **error)
     if (s->daemon)
         return TRUE;
     close(fd);
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "%s: the HTTP server does not start",
-                s->config.what);
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_INTERNAL, "%s: the HTTP server does not start",
+                       s->config.what);
 }
 
 static gboolean start(HttpServer *s, GError **error)

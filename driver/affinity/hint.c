@@ -6,8 +6,6 @@
 #include "driver/warmth/labels.h"
 #include "driver/warmth/node_cache.h"
 
-const KubeResource hint_resource = {"csi.hearth.dev", "v1alpha1", "datasethints"};
-
 void hint_clear(Hint *hint)
 {
     g_clear_pointer(&hint->namespace, g_free);

@@ -9,13 +9,8 @@
 
 #include <glib.h>
 #include <jansson.h>
-#include "driver/kube/resource.h"
 #include "driver/volume/dataset_key.h"
-
-extern const KubeResource hint_resource;
-
-/* Ours have it, as kubectl's -l takes it. */
-#define HINT_SELECTOR "app.kubernetes.io/managed-by=hearth-controller"
+#include "driver/warmth/resources.h"
 
 typedef struct Hint {
     char *namespace, *claim; /* the hint's own name too */

@@ -2,7 +2,7 @@
 #include "driver/affinity/hints.h"
 #include <pthread.h>
 #include "driver/kube/error.h"
-#include "driver/kube/watch.h"
+#include "driver/kube/watch/watch.h"
 #include "driver/affinity/hint_diff.h"
 
 #define WRITE_MS 15000
@@ -116,7 +116,7 @@ static void on_hints_trouble(const GError *error, void *data)
 
 static gboolean apply(WarmHints *h, const char *path, const Hint *hint, GError **error)
 {
-    json_t *object = hint_object(hint);
+    json_auto_t *object = hint_object(hint);
     if (!object) {
         g_set_error(error, KUBE_ERROR, KUBE_ERROR_MALFORMED, "claim %s/%s has no proper name",
                     hint->namespace, hint->claim);
@@ -124,7 +124,6 @@ static gboolean apply(WarmHints *h, const char *path, const Hint *hint, GError *
     }
     const gboolean ok = kube_apply(h->client, path, HINT_FIELD_MANAGER, TRUE, object, WRITE_MS,
                                    h->cancel, NULL, error);
-    json_decref(object);
     return ok;
 }
 

@@ -20,7 +20,7 @@
 #define HEARTH_DRIVER_AFFINITY_HINTS_H
 
 #include "driver/kube/client.h"
-#include "driver/kube/seen.h"
+#include "driver/kube/watch/seen.h"
 
 #define HINT_FIELD_MANAGER "hearth-controller"
 

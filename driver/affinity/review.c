@@ -28,12 +28,11 @@ static json_t *answer_to(const json_t *request, const PreferencesHints *hints)
 {
     json_t *response =
         json_pack("{s:O, s:b}", "uid", json_object_get(request, "uid"), "allowed", 1);
-    json_t *patch = is_pod_being_created(request)
-                        ? preferences_patch(json_object_get(request, "object"),
-                                            field_text(request, "namespace"), hints)
-                        : NULL;
+    json_auto_t *patch = is_pod_being_created(request)
+                             ? preferences_patch(json_object_get(request, "object"),
+                                                 field_text(request, "namespace"), hints)
+                             : NULL;
     g_autofree char *encoded = patch ? base64_of(patch) : NULL;
-    json_decref(patch);
     if (encoded) {
         json_object_set_new(response, "patchType", json_string("JSONPatch"));
         json_object_set_new(response, "patch", json_string(encoded));
@@ -44,18 +43,16 @@ static json_t *answer_to(const json_t *request, const PreferencesHints *hints)
 
 char *review_answer(const char *text, gsize size, const PreferencesHints *hints, GError **error)
 {
-    json_t *review = json_loadb(text, size, JSON_ALLOW_NUL, NULL);
+    json_auto_t *review = json_loadb(text, size, JSON_ALLOW_NUL, NULL);
     const json_t *request = json_object_get(review, "request");
     char *answer = NULL;
     if (g_str_equal(field_text(review, "apiVersion"), API_VERSION) &&
         g_str_equal(field_text(review, "kind"), "AdmissionReview") && *field_text(request, "uid")) {
-        json_t *object = answer_to(request, hints);
+        json_auto_t *object = answer_to(request, hints);
         answer = json_dumps(object, JSON_COMPACT);
-        json_decref(object);
     }
     if (!answer)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                     "no AdmissionReview of " API_VERSION " with a request");
-    json_decref(review);
     return answer;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include "common/error.h"
 #include "common/http/server.h"
-#include "driver/kube/watch.h"
+#include "driver/kube/watch/watch.h"
 #include "driver/affinity/review.h"
 
 /* A pod is some kilobytes. A larger one is made as it is: what parsing one of 3 MiB takes, 0.2 s of

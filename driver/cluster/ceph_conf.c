@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first row that fits decides; a name that fits none may be set. A row ends with '*' where it
- * is for all names that begin so. Names are Ceph's own, in its spelling: it takes "mon host" for
- * "mon_host" too, and such a spelling must not get past the table.
+ * The first row that matches decides; a name that matches none may be set. A row that ends with '*'
+ * matches all names that begin so. Names are in Ceph's own spelling: Ceph also takes "mon host" for
+ * "mon_host", and such a spelling must not get past the table. config.c calls this.
  */
 #include "driver/cluster/ceph_conf.h"
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Options for Ceph's client libraries that an administrator sets for a cluster: "cephConf" of
- * config.json (volume/config.h). They reach every client that Hearth makes, so those that would
- * break what Hearth promises, or show a key, are refused by name with the reason. What is left is
- * the library's to know: it refuses what it has no option for when a client is made.
+ * config.json (config.h). They reach every client that Hearth makes, so those that would
+ * break Hearth's promises, or show a key, are refused by name with the reason. Other names are left
+ * to the library, which refuses an unknown option when a client is made.
  */
 #ifndef HEARTH_DRIVER_CLUSTER_CEPH_CONF_H
 #define HEARTH_DRIVER_CLUSTER_CEPH_CONF_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every entry is checked, also those not asked for: a typo shows at once, by number and ID. */
+/* Every entry is checked, also when another one is wanted: a mistake is reported at once, with the
+ * entry's number and ID. backend/ and node/ read the file for each call that needs a cluster. */
 #include "driver/cluster/config.h"
 #include "driver/cluster/ceph_conf.h"
 #include "driver/volume/name.h"
@@ -28,17 +29,9 @@ static void free_cluster(gpointer cluster)
     cluster_config_free(cluster);
 }
 
-G_GNUC_PRINTF(2, 3)
-static void fail(GError **error, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    g_autofree char *text = g_strdup_vprintf(format, args);
-    va_end(args);
-    hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION, "%s", text);
-}
+#define refuse(error, ...) hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION, __VA_ARGS__)
 
-/* What may stand in Ceph's mon_host option as one element. */
+/* Whether it may be one element of Ceph's option mon_host. */
 static gboolean is_monitor(const json_t *value)
 {
     const char *text = json_string_value(value);
@@ -52,8 +45,8 @@ static char **parse_monitors(const json_t *entry, const char *path, const char *
 {
     const json_t *list = json_object_get(entry, "monitors");
     if (!json_is_array(list) || json_array_size(list) == 0) {
-        fail(error, "%s: %s has no \"monitors\"; list at least one address as \"HOST:PORT\"", path,
-             where);
+        refuse(error, "%s: %s has no \"monitors\"; list at least one address as \"HOST:PORT\"",
+               path, where);
         return NULL;
     }
     gsize n = json_array_size(list);
@@ -61,10 +54,11 @@ static char **parse_monitors(const json_t *entry, const char *path, const char *
     for (gsize i = 0; i < n; i++) {
         const json_t *monitor = json_array_get(list, i);
         if (!is_monitor(monitor)) {
-            fail(error,
-                 "%s: %s: \"monitors\"[%" G_GSIZE_FORMAT
-                 "] is no monitor address; write \"HOST:PORT\" or \"[v2:HOST:PORT,v1:HOST:PORT]\"",
-                 path, where, i);
+            refuse(
+                error,
+                "%s: %s: \"monitors\"[%" G_GSIZE_FORMAT
+                "] is no monitor address; write \"HOST:PORT\" or \"[v2:HOST:PORT,v1:HOST:PORT]\"",
+                path, where, i);
             return NULL;
         }
         monitors[i] = g_strdup(json_string_value(monitor));
@@ -79,10 +73,11 @@ static gboolean parse_rbd(const json_t *entry, ClusterConfig *cluster, const cha
     const json_t *name = json_object_get(rbd, "radosNamespace");
     const char *text = name ? json_string_value(name) : "";
     if ((rbd && !json_is_object(rbd)) || !text || (*text && !name_is_plain(text))) {
-        fail(error,
-             "%s: %s: \"rbd.radosNamespace\" must be letters, digits, '.', '_', '-'; leave it out "
-             "for the pool's default namespace",
-             path, where);
+        refuse(
+            error,
+            "%s: %s: \"rbd.radosNamespace\" must be letters, digits, '.', '_', '-'; leave it out "
+            "for the pool's default namespace",
+            path, where);
         return FALSE;
     }
     cluster->rados_namespace = g_strdup(text);
@@ -95,17 +90,17 @@ static gboolean parse_journal(const json_t *cephfs, ClusterConfig *cluster, cons
     const json_t *nspace = json_object_get(cephfs, "radosNamespace");
     const char *name = nspace ? json_string_value(nspace) : CONFIG_DEFAULT_JOURNAL;
     if (!name || (*name && !name_is_plain(name))) {
-        fail(error,
-             "%s: %s: \"cephFS.radosNamespace\" must be letters, digits, '.', '_', '-'; leave it "
-             "out for ceph-csi's default",
-             path, where);
+        refuse(error,
+               "%s: %s: \"cephFS.radosNamespace\" must be letters, digits, '.', '_', '-'; leave it "
+               "out for ceph-csi's default",
+               path, where);
         return FALSE;
     }
     cluster->journal_namespace = g_strdup(*name ? name : CONFIG_DEFAULT_JOURNAL);
     return TRUE;
 }
 
-/* NULL: there is none, or it is null, as Helm writes what is not set. */
+/* NULL: there is none, or it is null, which Helm writes for a value that is not set. */
 static const json_t *member(const json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name);
@@ -118,17 +113,17 @@ static gboolean parse_net_namespace(const json_t *entry, const char *kind, char 
     const json_t *value = member(json_object_get(entry, kind), "netNamespaceFilePath");
     const char *text = value ? json_string_value(value) : "";
     if (!text || (*text && *text != '/')) {
-        fail(error,
-             "%s: %s: \"%s.netNamespaceFilePath\" must be the absolute path of a network "
-             "namespace's file on the nodes; leave it out for the nodes' own network",
-             path, where, kind);
+        refuse(error,
+               "%s: %s: \"%s.netNamespaceFilePath\" must be the absolute path of a network "
+               "namespace's file on the nodes; leave it out for the nodes' own network",
+               path, where, kind);
         return FALSE;
     }
     *net_namespace = *text ? g_strdup(text) : NULL;
     return TRUE;
 }
 
-/* A label's name, of which what follows the '/' is a CRUSH bucket's type. */
+/* Whether it is a label's name; the part after the '/' is the type of a CRUSH bucket. */
 static gboolean is_crush_label(const json_t *value)
 {
     const char *text = json_string_value(value);
@@ -144,8 +139,9 @@ static gboolean parse_affinity(const json_t *entry, ClusterConfig *cluster, cons
     const json_t *enabled = member(affinity, "enabled");
     const json_t *labels = json_object_get(affinity, "crushLocationLabels");
     if (affinity && (!json_is_object(affinity) || (enabled && !json_is_boolean(enabled)))) {
-        fail(error, "%s: %s: \"readAffinity\" must be an object whose \"enabled\" is true or false",
-             path, where);
+        refuse(error,
+               "%s: %s: \"readAffinity\" must be an object whose \"enabled\" is true or false",
+               path, where);
         return FALSE;
     }
     if (!json_is_true(enabled))
@@ -155,10 +151,10 @@ static gboolean parse_affinity(const json_t *entry, ClusterConfig *cluster, cons
     for (gsize i = 0; good && i < n; i++)
         good = is_crush_label(json_array_get(labels, i));
     if (!good) {
-        fail(error,
-             "%s: %s: \"readAffinity.crushLocationLabels\" must list labels of nodes, as "
-             "\"topology.kubernetes.io/zone\"; or set \"enabled\" to false",
-             path, where);
+        refuse(error,
+               "%s: %s: \"readAffinity.crushLocationLabels\" must list labels of nodes, as "
+               "\"topology.kubernetes.io/zone\"; or set \"enabled\" to false",
+               path, where);
         return FALSE;
     }
     cluster->crush_labels = g_new0(char *, n + 1);
@@ -173,11 +169,11 @@ static gboolean parse_ceph_conf(const json_t *entry, ClusterConfig *cluster, con
     g_autofree char *why = NULL;
     cluster->ceph_conf = ceph_conf_parse(member(entry, "cephConf"), &why);
     if (!cluster->ceph_conf)
-        fail(error, "%s: %s: \"cephConf\": %s", path, where, why);
+        refuse(error, "%s: %s: \"cephConf\": %s", path, where, why);
     return cluster->ceph_conf != NULL;
 }
 
-/* How its clients are made. */
+/* Reads the settings of Ceph's clients. */
 static gboolean parse_clients(const json_t *entry, ClusterConfig *cluster, const char *path,
                               const char *where, GError **error)
 {
@@ -194,8 +190,8 @@ static ClusterConfig *parse_entry(const json_t *entry, gsize index, const char *
     g_autoptr(ClusterConfig) cluster = g_new0(ClusterConfig, 1);
     const char *id = json_string_value(json_object_get(entry, "clusterID"));
     if (!id || !*id) {
-        fail(error, "%s: entry %" G_GSIZE_FORMAT " has no \"clusterID\" (a non-empty string)", path,
-             index);
+        refuse(error, "%s: entry %" G_GSIZE_FORMAT " has no \"clusterID\" (a non-empty string)",
+               path, index);
         return NULL;
     }
     cluster->cluster_id = g_strdup(id);
@@ -207,7 +203,7 @@ static ClusterConfig *parse_entry(const json_t *entry, gsize index, const char *
     const json_t *cephfs = json_object_get(entry, "cephFS");
     const json_t *group = json_object_get(cephfs, "subvolumeGroup");
     if (cephfs && !json_is_object(cephfs)) {
-        fail(error, "%s: %s: \"cephFS\" must be an object", path, where);
+        refuse(error, "%s: %s: \"cephFS\" must be an object", path, where);
         return NULL;
     }
     const char *name = group ? json_string_value(group) : CONFIG_DEFAULT_GROUP;
@@ -215,10 +211,11 @@ static ClusterConfig *parse_entry(const json_t *entry, gsize index, const char *
         name = CONFIG_DEFAULT_GROUP;
     /* Ceph keeps names with a leading '_' for itself (_nogroup, _deleting). */
     if (!name || !name_is_plain(name) || *name == '_') {
-        fail(error,
-             "%s: %s: \"cephFS.subvolumeGroup\" must be letters, digits, '.', '_', '-', and begin "
-             "with a letter or digit",
-             path, where);
+        refuse(
+            error,
+            "%s: %s: \"cephFS.subvolumeGroup\" must be letters, digits, '.', '_', '-', and begin "
+            "with a letter or digit",
+            path, where);
         return NULL;
     }
     cluster->subvolume_group = g_strdup(name);
@@ -235,19 +232,19 @@ GPtrArray *config_load(const char *path, GError **error)
     gsize length = 0;
     g_autoptr(GError) cause = NULL;
     if (!g_file_get_contents(path, &text, &length, &cause)) {
-        fail(error,
-             "%s; it is ceph-csi's config.json with the clusters' monitors: mount the ConfigMap "
-             "there or set --cluster-config",
-             cause->message);
+        refuse(error,
+               "%s; it is ceph-csi's config.json with the clusters' monitors: mount the ConfigMap "
+               "there or set --cluster-config",
+               cause->message);
         return NULL;
     }
     json_error_t at;
     json_auto_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &at);
     if (!json_is_array(root)) {
         if (root)
-            fail(error, "%s must be an array of clusters", path);
+            refuse(error, "%s must be an array of clusters", path);
         else
-            fail(error, "%s: line %d: %s", path, at.line, at.text);
+            refuse(error, "%s: line %d: %s", path, at.line, at.text);
         return NULL;
     }
     g_autoptr(GPtrArray) clusters = g_ptr_array_new_with_free_func(free_cluster);
@@ -258,8 +255,8 @@ GPtrArray *config_load(const char *path, GError **error)
             const ClusterConfig *other = clusters->pdata[j];
             if (strcmp(other->cluster_id, cluster->cluster_id) != 0)
                 continue;
-            fail(error, "%s: entries %u and %" G_GSIZE_FORMAT " have the same clusterID \"%s\"",
-                 path, j, i, cluster->cluster_id);
+            refuse(error, "%s: entries %u and %" G_GSIZE_FORMAT " have the same clusterID \"%s\"",
+                   path, j, i, cluster->cluster_id);
             g_clear_pointer(&cluster, cluster_config_free);
         }
         good = cluster != NULL;

@@ -28,9 +28,9 @@ typedef struct ClusterConfig {
     char *journal_namespace; /* of ceph-csi's journal for CephFS */
     char *rados_namespace;   /* of images; "": the pool's default one */
     char **ceph_conf;        /* name, value, name, value, ..., NULL: of every client, checked */
-    char **crush_labels; /* of nodes, that say where they are in the CRUSH map; NULL: reads go to
-                            wherever Ceph has them go */
-    /* Files of network namespaces that nodes are to reach the cluster in; NULL: their own. */
+    char **crush_labels; /* labels of nodes with their location in the CRUSH map; NULL: Ceph chooses
+                            where reads go */
+    /* Files of the network namespaces from which nodes reach the cluster; NULL: their own. */
     char *cephfs_net_namespace, *rbd_net_namespace;
     char *net_namespace; /* in which clients are made: one of those two on a node, else NULL */
 } ClusterConfig;
@@ -40,11 +40,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ClusterConfig, cluster_config_free)
 
 /*
  * The clusters of the file, ClusterConfig*; owned by the array. FAILED_PRECONDITION names the file,
- * the entry and the mend.
+ * the entry and how to fix it.
  */
 GPtrArray *config_load(const char *path, GError **error);
 
-/* One of them. As above, and INVALID_ARGUMENT listing the known ones when there is no such. */
+/* One of them. As above, and INVALID_ARGUMENT with the known ones when there is none of that ID. */
 ClusterConfig *config_find(const char *path, const char *cluster_id, GError **error);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files are read into a map as a request's secrets are, so that both follow one rule. */
+/* The files are read into a map like a request's secrets, so that both follow one rule. */
 #include "driver/cluster/secret_dir.h"
 #include <string.h>
 

@@ -8,7 +8,7 @@
  *     DIR/userID  DIR/userKey                            for every cluster
  *     DIR/<clusterID>/userID  DIR/<clusterID>/userKey    for that one, before the others
  *
- * Read at every use, so that a changed Secret counts at once.
+ * The files are read at every use, so that a changed Secret takes effect at once.
  */
 #ifndef HEARTH_DRIVER_CLUSTER_SECRET_DIR_H
 #define HEARTH_DRIVER_CLUSTER_SECRET_DIR_H

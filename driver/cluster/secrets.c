@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A Secret made with `echo` ends with a newline, and an ID is often given as "client.x": both mean
- * the user without them, so both are taken. */
+/*
+ * A Secret made with `echo` ends with a newline, and an ID is often given as "client.x". Both are
+ * accepted, and mean the user without them.
+ */
 #include "driver/cluster/secrets.h"
 #include <string.h>
 #include "driver/cluster/ceph_key.h"

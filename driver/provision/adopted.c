@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Volumes and snapshots of ceph-csi. Their records are its journal, in which they are looked up by
- * their handle and out of which they are taken when they are deleted: the volume first, then the
- * journal, so that a deletion that was cut short is found again. What the journal does not name is
- * nobody's to delete; nor is what ceph-csi has to undo elsewhere: keys of encrypted volumes, and
- * the references of volumes that show a snapshot.
+ * Lookups of ceph-csi's volumes and snapshots. ceph-csi's journal takes the role of our records: a
+ * handle leads to an entry, and the entry to the image, subvolume or snapshot. Deleting them is in
+ * remove.c.
  */
 #include <string.h>
 #include "driver/provision/internal.h"
@@ -20,7 +18,8 @@ gboolean adopted_find(Work *w, JournalKind kind, const char *handle, JournalEntr
            w->ops->journal_find(w->session, kind, handle, entry, w->deadline_us, error);
 }
 
-/* The handle of what has this name, beside `handle`; NULL when it ends with no UUID. */
+/* The handle of the volume or snapshot `name`, which is at the place of `handle`; NULL when the
+ * name does not end with a UUID. */
 static char *handle_beside(const char *handle, const char *name)
 {
     gsize length = name ? strlen(name) : 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records are listed first, then volumes, then snapshots of each. Calls go on meanwhile: whatever
- * seems to lack its other side is looked for once more, by itself, before it is reported.
+ * Lists records first, then volumes, then the snapshots of each. Calls go on meanwhile, so a record
+ * or volume whose other side seems to be missing is looked up again before it is reported.
+ * hearth-csi audit calls this through driver/service/controller/audit.h.
  */
 #include "driver/provision/audit.h"
 #include <string.h>
@@ -10,34 +11,34 @@
 #define SNAPSHOT_DEFAULT_PREFIX "csi-snap-"
 
 static const AuditText texts[] = {
-    [AUDIT_RECORD_WITHOUT_VOLUME] = {"record-without-volume", AUDIT_MEND_SAFE,
+    [AUDIT_RECORD_WITHOUT_VOLUME] = {"record-without-volume", AUDIT_FIX_SAFE,
                                      "CreateVolume or DeleteVolume ended half way; no data",
                                      "retry the call, or repair removes the record"},
-    [AUDIT_RECORD_WITHOUT_SNAPSHOT] = {"record-without-snapshot", AUDIT_MEND_SAFE,
+    [AUDIT_RECORD_WITHOUT_SNAPSHOT] = {"record-without-snapshot", AUDIT_FIX_SAFE,
                                        "CreateSnapshot or DeleteSnapshot ended half way; no data",
                                        "retry the call, or repair removes the record"},
-    [AUDIT_RECORD_DAMAGED] = {"record-damaged", AUDIT_MEND_BY_HAND,
+    [AUDIT_RECORD_DAMAGED] = {"record-damaged", AUDIT_FIX_BY_HAND,
                               "the record cannot be read, so its volume cannot be used",
-                              "look at the object and put it right or remove it"},
-    [AUDIT_VOLUME_INCOMPLETE] = {"volume-incomplete", AUDIT_MEND_SAFE,
+                              "inspect the object, then correct or remove it"},
+    [AUDIT_VOLUME_INCOMPLETE] = {"volume-incomplete", AUDIT_FIX_SAFE,
                                  "CreateVolume ended half way; no data",
                                  "retry the call, or repair removes it"},
-    [AUDIT_COPY_FAILED] = {"copy-failed", AUDIT_MEND_SAFE,
+    [AUDIT_COPY_FAILED] = {"copy-failed", AUDIT_FIX_SAFE,
                            "a restore or clone failed; the source has the data",
                            "retry the call, or repair removes it"},
-    [AUDIT_COPY_UNFINISHED] = {"copy-unfinished", AUDIT_MEND_SAFE,
+    [AUDIT_COPY_UNFINISHED] = {"copy-unfinished", AUDIT_FIX_SAFE,
                                "copied, but not yet of the size asked for",
                                "retry the call, or repair finishes it"},
-    [AUDIT_COPY_SNAPSHOT] = {"copy-snapshot", AUDIT_MEND_SAFE,
+    [AUDIT_COPY_SNAPSHOT] = {"copy-snapshot", AUDIT_FIX_SAFE,
                              "a clone was made through it and is done or gone",
                              "retry the call, or repair removes it"},
-    [AUDIT_VOLUME_WITHOUT_RECORD] = {"volume-without-record", AUDIT_MEND_BY_NAME,
+    [AUDIT_VOLUME_WITHOUT_RECORD] = {"volume-without-record", AUDIT_FIX_BY_NAME,
                                      "has a name of this driver and no record; may hold data",
                                      "find out whose it is; remove it with --remove"},
-    [AUDIT_SNAPSHOT_WITHOUT_RECORD] = {"snapshot-without-record", AUDIT_MEND_BY_NAME,
+    [AUDIT_SNAPSHOT_WITHOUT_RECORD] = {"snapshot-without-record", AUDIT_FIX_BY_NAME,
                                        "has a name of this driver and no record; may hold data",
                                        "find out whose it is; remove it with --remove"},
-    [AUDIT_LEFTOVER] = {"leftover", AUDIT_MEND_SAFE,
+    [AUDIT_LEFTOVER] = {"leftover", AUDIT_FIX_SAFE,
                         "of a deleted volume or snapshot; nothing needs it now",
                         "repair removes it; of an image the next DeleteVolumes do, too"},
 };
@@ -132,8 +133,8 @@ static VolumeId *id_of(const Audit *a, const char *group, const char *name)
     return id;
 }
 
-static AuditFinding *found(Audit *a, AuditKind kind, const VolumeId *id, const char *snapshot,
-                           gint64 created)
+static AuditFinding *add_finding(Audit *a, AuditKind kind, const VolumeId *id, const char *snapshot,
+                                 gint64 created)
 {
     AuditFinding *f = g_new0(AuditFinding, 1);
     f->kind = kind;
@@ -144,8 +145,9 @@ static AuditFinding *found(Audit *a, AuditKind kind, const VolumeId *id, const c
     return f;
 }
 
-/* TRUE unless the error says that nothing can be said of the place; then it is propagated. */
-static gboolean bear(GError *cause, GError **error)
+/* Ends with an error of one element. TRUE: only that element is left out. FALSE: the error concerns
+ * the whole place and is propagated. */
+static gboolean ignore_or_fail(GError *cause, GError **error)
 {
     gboolean spoils = work_spoils_list(cause);
     if (spoils)
@@ -155,7 +157,7 @@ static gboolean bear(GError *cause, GError **error)
     return !spoils;
 }
 
-/* What of a name stands before the name its request had. */
+/* Adds the part of a name that stands before the name of its request. */
 static void learn_prefix(GHashTable *set, const char *name, const char *request_name)
 {
     if (g_str_has_suffix(name, request_name) && strlen(name) > strlen(request_name))
@@ -202,9 +204,9 @@ static gboolean read_record(Audit *a, const char *key, GError **error)
             g_propagate_error(error, cause);
             return FALSE;
         }
-        found(a, AUDIT_RECORD_DAMAGED, id, snapshot, 0)->detail = g_strdup(cause->message);
+        add_finding(a, AUDIT_RECORD_DAMAGED, id, snapshot, 0)->detail = g_strdup(cause->message);
         g_error_free(cause);
-        /* Its volume is not one without a record. */
+        /* Its volume does have a record. */
         if (volume)
             g_hash_table_insert(a->records, g_strdup(volume), NULL);
         else
@@ -227,7 +229,7 @@ static gboolean read_records(Audit *a, GError **error)
     return TRUE;
 }
 
-/* The other side of a volume's record. */
+/* Checks that the volume of a record exists and is complete. */
 static gboolean check_record(Audit *a, const char *name, const VolumeRecord *record, GError **error)
 {
     g_autoptr(VolumeId) id = id_of(a, record->group, name);
@@ -236,29 +238,30 @@ static gboolean check_record(Audit *a, const char *name, const VolumeRecord *rec
     g_autoptr(VolumeRecord) again = NULL;
     GError *cause = NULL;
     if (!work_find_recorded(&w, record, &volume, &cause))
-        return bear(cause, error);
+        return ignore_or_fail(cause, error);
     if (volume && volume->copying)
         return TRUE;
     gboolean copied = record->source && !record->backing;
     if (volume && !volume->incomplete && !(copied && volume->bytes < record->bytes))
         return TRUE;
     if (!work_find_record(&w, &again, &cause))
-        return bear(cause, error);
+        return ignore_or_fail(cause, error);
     if (!again)
         return TRUE;
     if (!volume)
-        found(a, AUDIT_RECORD_WITHOUT_VOLUME, id, NULL, again->created);
+        add_finding(a, AUDIT_RECORD_WITHOUT_VOLUME, id, NULL, again->created);
     else if (volume->failure)
-        found(a, AUDIT_COPY_FAILED, id, NULL, again->created)->detail = g_strdup(volume->failure);
+        add_finding(a, AUDIT_COPY_FAILED, id, NULL, again->created)->detail =
+            g_strdup(volume->failure);
     else if (volume->incomplete)
-        found(a, AUDIT_VOLUME_INCOMPLETE, id, NULL, again->created);
+        add_finding(a, AUDIT_VOLUME_INCOMPLETE, id, NULL, again->created);
     else if (w.ops->volume_resize)
-        found(a, AUDIT_COPY_UNFINISHED, id, NULL, again->created);
+        add_finding(a, AUDIT_COPY_UNFINISHED, id, NULL, again->created);
     return TRUE;
 }
 
-/* Whether the volume that a snapshot is for is still being copied through it, which is told of by
- * its record. */
+/* Whether the volume `target` is still being copied through a snapshot of `source`, as the target's
+ * record says. */
 static gboolean is_in_use(Audit *a, const VolumeId *source, VolumeId *target, gboolean *in_use,
                           gint64 *created, GError **error)
 {
@@ -280,7 +283,7 @@ static gboolean is_in_use(Audit *a, const VolumeId *source, VolumeId *target, gb
     return TRUE;
 }
 
-/* A snapshot through which a volume is copied, while that is under way; else a finding. */
+/* A snapshot through which a volume is copied: a finding, unless the copy is under way. */
 static gboolean check_copy(Audit *a, const VolumeId *source, const char *snapshot, VolumeId *target,
                            GError **error)
 {
@@ -288,19 +291,23 @@ static gboolean check_copy(Audit *a, const VolumeId *source, const char *snapsho
     gint64 created = 0;
     GError *cause = NULL;
     if (!is_in_use(a, source, target, &in_use, &created, &cause) && !work_is_not_found(cause)) {
-        /* A pool that this user may not look into leaves the rest as it is. */
+        /* A pool that this user may not read is skipped. */
         gboolean elsewhere = !volume_id_same_place_within(source, target) &&
                              g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_PERMISSION_DENIED);
-        return elsewhere ? (g_error_free(cause), TRUE) : bear(cause, error);
+        if (!elsewhere)
+            return ignore_or_fail(cause, error);
+        g_error_free(cause);
+        return TRUE;
     }
     g_clear_error(&cause);
     if (in_use)
         return TRUE;
     Work at = work_at(a, source);
-    if (at.ops->snapshot_look(at.session, source, snapshot, at.deadline_us, &cause))
-        found(a, AUDIT_COPY_SNAPSHOT, source, snapshot, created);
-    else
-        return work_is_not_found(cause) ? (g_error_free(cause), TRUE) : bear(cause, error);
+    gboolean there = FALSE;
+    if (!work_snapshot_there(&at, source, snapshot, &there, &cause))
+        return ignore_or_fail(cause, error);
+    if (there)
+        add_finding(a, AUDIT_COPY_SNAPSHOT, source, snapshot, created);
     return TRUE;
 }
 
@@ -320,10 +327,10 @@ static gboolean check_snapshot(Audit *a, const VolumeId *source, const char *nam
     g_autoptr(SnapshotRecord) record = NULL;
     GError *cause = NULL;
     if (!work_find_snapshot(&w, name, &record, &cause))
-        return bear(cause, error);
+        return ignore_or_fail(cause, error);
     if ((!record || strcmp(record->source_name, source->name) != 0) &&
         w.ops->snapshot_look(w.session, source, name, w.deadline_us, NULL))
-        found(a, AUDIT_SNAPSHOT_WITHOUT_RECORD, source, name, 0);
+        add_finding(a, AUDIT_SNAPSHOT_WITHOUT_RECORD, source, name, 0);
     return TRUE;
 }
 
@@ -338,19 +345,19 @@ static gboolean check_volume(Audit *a, const VolumeId *id, GError **error)
         return TRUE;
     a->report->volumes++;
     if (!recorded && !work_find_record(&w, &record, &cause))
-        return bear(cause, error);
+        return ignore_or_fail(cause, error);
     if (!recorded && !record) {
-        /* One of which only snapshots are kept is no volume here. */
+        /* A deleted volume of which only snapshots are kept is not found. */
         if (!work_find_volume(&w, &volume, &cause))
-            return bear(cause, error);
+            return ignore_or_fail(cause, error);
         if (volume)
-            found(a, AUDIT_VOLUME_WITHOUT_RECORD, id, NULL, volume->created);
+            add_finding(a, AUDIT_VOLUME_WITHOUT_RECORD, id, NULL, volume->created);
     }
     if (!w.ops->snapshot_list)
         return TRUE;
     g_autoptr(GPtrArray) names = w.ops->snapshot_list(w.session, id, w.deadline_us, &cause);
     if (!names)
-        return bear(cause, error);
+        return ignore_or_fail(cause, error);
     for (guint i = 0; i < names->len; i++) {
         if (!check_snapshot(a, id, names->pdata[i], error))
             return FALSE;
@@ -385,12 +392,12 @@ static gboolean check_leftovers(Audit *a, GError **error)
     g_ptr_array_sort(names, work_compare_names);
     for (guint i = 0; i < names->len; i++) {
         g_autoptr(VolumeId) id = id_of(a, NULL, names->pdata[i]);
-        found(a, AUDIT_LEFTOVER, id, NULL, 0);
+        add_finding(a, AUDIT_LEFTOVER, id, NULL, 0);
     }
     return TRUE;
 }
 
-/* The other side of a snapshot's record. */
+/* Checks that the snapshot of a record exists. */
 static gboolean check_snapshot_record(Audit *a, const char *name, const SnapshotRecord *record,
                                       GError **error)
 {
@@ -401,16 +408,16 @@ static gboolean check_snapshot_record(Audit *a, const char *name, const Snapshot
     if (w.ops->snapshot_look(w.session, source, name, w.deadline_us, &cause))
         return TRUE;
     if (!work_is_not_found(cause))
-        return bear(cause, error);
+        return ignore_or_fail(cause, error);
     g_clear_error(&cause);
     if (!work_find_snapshot(&w, name, &again, &cause))
-        return bear(cause, error);
+        return ignore_or_fail(cause, error);
     if (again)
-        found(a, AUDIT_RECORD_WITHOUT_SNAPSHOT, source, name, again->created);
+        add_finding(a, AUDIT_RECORD_WITHOUT_SNAPSHOT, source, name, again->created);
     return TRUE;
 }
 
-static gboolean look_around(Audit *a, GError **error)
+static gboolean audit_place(Audit *a, GError **error)
 {
     if (!read_records(a, error))
         return FALSE;
@@ -456,5 +463,5 @@ gboolean provision_audit(const Backend *backend, const VolumeId *place, const Se
     g_hash_table_add(volume_prefixes, g_strdup(PARAMS_DEFAULT_PREFIX));
     g_hash_table_add(snapshot_prefixes, g_strdup(SNAPSHOT_DEFAULT_PREFIX));
     g_hash_table_add(groups, g_strdup(place->group ? place->group : ""));
-    return look_around(&a, error);
+    return audit_place(&a, error);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is out of step at a place: records without their volume or snapshot, volumes and snapshots
- * of ours without a record, what half a call left. No list of them is kept anywhere: this compares
- * the two sides themselves.
+ * The audit finds where records and Ceph disagree at one place: records without their volume or
+ * snapshot, volumes and snapshots of ours without a record, and what a call that was cut short has
+ * left. It compares the two sides themselves; there is no other list of them.
  *
- * A call under way looks like one that crashed, so repair leaves what is younger than it is told;
- * and what has no record may hold somebody's data, so it goes only when it is named. What has no
- * record is taken for ours by its name's prefix, the default one or one that a record has; a prefix
- * and a bare UUID are ceph-csi's.
+ * A call under way looks like one that crashed, so repair leaves everything that is younger than a
+ * given age. A volume without a record may hold data, so it is removed only when it is named. It is
+ * taken for ours by the prefix of its name, the default one or one that a record has; a prefix with
+ * a bare UUID is ceph-csi's.
  */
 #ifndef HEARTH_DRIVER_PROVISION_AUDIT_H
 #define HEARTH_DRIVER_PROVISION_AUDIT_H
@@ -27,15 +27,15 @@ typedef enum AuditKind {
     AUDIT_LEFTOVER,
 } AuditKind;
 
-typedef enum AuditMend {
-    AUDIT_MEND_SAFE,    /* repair does what a repeated call would */
-    AUDIT_MEND_BY_NAME, /* it may hold data: only when named */
-    AUDIT_MEND_BY_HAND,
-} AuditMend;
+typedef enum AuditFix {
+    AUDIT_FIX_SAFE,    /* repair does what a repeated call would */
+    AUDIT_FIX_BY_NAME, /* it may hold data: only when it is named */
+    AUDIT_FIX_BY_HAND,
+} AuditFix;
 
 typedef struct AuditText {
     const char *name; /* "record-without-volume" */
-    AuditMend mend;
+    AuditFix fix;
     const char *means, *todo;
 } AuditText;
 
@@ -47,12 +47,12 @@ typedef struct AuditFinding {
     char *snapshot; /* NULL: it is about the volume */
     gint64 created; /* seconds since 1970; 0: not known */
     char *detail;   /* what the backend said, or NULL */
-    gboolean mended;
-    char *failure; /* why it is not mended, though asked for; or NULL */
+    gboolean fixed;
+    char *failure; /* why a fix that was asked for did not succeed; or NULL */
 } AuditFinding;
 
-/* What people call it, to be named by: FS/GROUP/NAME, POOL[/NAMESPACE]/NAME, with @SNAPSHOT; the
- * caller's. */
+/* The name by which an administrator refers to it: FS/GROUP/NAME or POOL[/NAMESPACE]/NAME, with
+ * @SNAPSHOT; the caller's. */
 char *audit_finding_name(const AuditFinding *finding);
 
 typedef struct AuditReport {
@@ -65,15 +65,15 @@ void audit_report_free(AuditReport *report);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(AuditReport, audit_report_free)
 
 /*
- * Looks at one place and adds to the report. `step_ms` bounds each call of the backend, not the
- * whole. An error, as of a backend, says that the place was not seen to its end.
+ * Audits one place and adds to the report. `step_ms` bounds each call of the backend, not the whole
+ * audit. After an error the report has only a part of the place.
  */
 gboolean provision_audit(const Backend *backend, const VolumeId *place, const Secrets *secrets,
                          gint64 step_ms, AuditReport *report, GError **error);
 
 /*
- * Mends one finding: what is safe when it is `min_age_seconds` old, what may hold data when
- * `named`. TRUE: mended. Else FALSE with the reason. FAILED_PRECONDITION: not to be mended so.
+ * Fixes one finding: a safe one when it is `min_age_seconds` old, one that may hold data when it is
+ * `named`. FALSE: the error has the reason. FAILED_PRECONDITION: it may not be fixed in this way.
  */
 gboolean provision_repair(const Backend *backend, const AuditFinding *finding,
                           const Secrets *secrets, gint64 step_ms, gint64 min_age_seconds,

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Volumes that start as a copy. Ceph copies in the background, from a snapshot: of a snapshot of
- * ours, or of one made for it of the source volume, whose name is a function of the target's, so
- * that any later call finds it. The order, each step repeatable:
+ * Volumes that start as a copy. Ceph copies in the background, from a snapshot: either the one that
+ * the request names, or one that is made of the source volume for the copy. The name of the latter
+ * is a function of the target's, so that any later call finds it. The order, each step repeatable:
  *
- *     snapshot of the source volume → copy → (until it is complete) → size → snapshot away
+ *     snapshot of the source volume → copy → (until it is complete) → size → remove the snapshot
  *
  * The source may be at another place of the cluster, another pool say: its snapshot and its record
  * are there, the copy and its record at the target's. The snapshot's name is then the target's
  * whole ID, since each place may have a volume of the name.
  *
  * A call waits for a small copy and answers ABORTED for a large one. A copy that failed is removed
- * with all that was made for it; the next call begins anew.
+ * with all that was made for it; the next call begins again.
  */
 #include <string.h>
 #include "driver/provision/internal.h"
 
 #define SNAPSHOT_PREFIX "hearth-clone-"
 /*
- * How long a call waits, and between its looks. Ceph tells nobody when a copy is complete; an empty
- * one took 0.3 s mostly and 5 s now and then (Ceph 16), until its cloner woke up.
+ * How long a call waits, and the pause between two checks. Ceph does not signal a complete copy; an
+ * empty one mostly took 0.3 s, and sometimes 5 s (Ceph 16), until the cloner woke up.
  */
 #define WAIT_US (20 * G_USEC_PER_SEC)
-#define LOOK_FIRST_US (20 * 1000)
-#define LOOK_MAX_US (400 * 1000)
+#define CHECK_FIRST_US (20 * 1000)
+#define CHECK_MAX_US (400 * 1000)
 
 char *copy_snapshot_name(const VolumeId *source, const VolumeId *target)
 {
@@ -61,7 +61,7 @@ gboolean copy_is_out_of_reach(const Work *at, const GError *error)
                              g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_PERMISSION_DENIED));
 }
 
-/* The wait before the next look; FALSE when there is no time for one. */
+/* The wait before the next check. */
 typedef struct Patience {
     gint64 until_us, step_us;
 } Patience;
@@ -69,15 +69,16 @@ typedef struct Patience {
 static Patience patience_new(const Work *w)
 {
     gint64 now = g_get_monotonic_time();
-    return (Patience){MIN(w->deadline_us, now + WAIT_US), LOOK_FIRST_US};
+    return (Patience){MIN(w->deadline_us, now + WAIT_US), CHECK_FIRST_US};
 }
 
+/* FALSE when there is no time for another check. */
 static gboolean patience_wait(Patience *p)
 {
     if (g_get_monotonic_time() + p->step_us > p->until_us)
         return FALSE;
     g_usleep((gulong)p->step_us);
-    p->step_us = MIN(p->step_us * 2, LOOK_MAX_US);
+    p->step_us = MIN(p->step_us * 2, CHECK_MAX_US);
     return TRUE;
 }
 
@@ -86,7 +87,7 @@ static gboolean source_missing(GError **error, const char *source)
     return hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "the source %s does not exist", source);
 }
 
-static gboolean check_can(const Work *w, GError **error)
+static gboolean check_can_copy(const Work *w, GError **error)
 {
     if (w->ops->volume_copy)
         return TRUE;
@@ -102,7 +103,7 @@ static gboolean open_source(const Work *w, const ProvisionRequest *r, Work *sour
 
 gboolean copy_source_size(Work *w, const ProvisionRequest *r, gint64 *bytes, GError **error)
 {
-    if (!check_can(w, error))
+    if (!check_can_copy(w, error))
         return FALSE;
     work_auto Work source = {0};
     if (!open_source(w, r, &source, error))
@@ -126,7 +127,8 @@ gboolean copy_source_size(Work *w, const ProvisionRequest *r, gint64 *bytes, GEr
     return TRUE;
 }
 
-static gboolean begin(Work *w, const ProvisionRequest *r, GError **error)
+/* Starts the copy in Ceph. */
+static gboolean start_copy(Work *w, const ProvisionRequest *r, GError **error)
 {
     const BackendOps *ops = w->ops;
     work_auto Work source = {0};
@@ -146,7 +148,7 @@ static gboolean begin(Work *w, const ProvisionRequest *r, GError **error)
     if (!work_find_record(&source, &record, error))
         return FALSE;
     if (record && record->backing) {
-        /* What it shows is a snapshot already. */
+        /* A shallow volume: its own snapshot is copied. */
         VolumeId of = *r->from_volume;
         of.group = record->backing->group;
         of.name = record->backing->name;
@@ -172,10 +174,10 @@ gboolean copy_clean(Work *w, const VolumeRecord *record, GError **error)
         if ((at.session || work_open_beside(w, source, &at, &cause)) &&
             w->ops->snapshot_remove(at.session, source, name, w->deadline_us, &cause))
             return TRUE;
-        /* Whoever looks after that place finds what is left: audits, the source's deletion. */
+        /* An audit of that place, or the deletion of the source, removes it. */
         if (copy_is_out_of_reach(&at, cause))
             return TRUE;
-        /* For a moment after a copy has ended, its snapshot is still held for it. */
+        /* Ceph still holds the snapshot for a moment after the copy has ended. */
         if (g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION)) {
             if (patience_wait(&patience))
                 continue;
@@ -187,9 +189,9 @@ gboolean copy_clean(Work *w, const VolumeRecord *record, GError **error)
     }
 }
 
-/* Removes what failed, and sets the error. */
-static gboolean give_up(Work *w, const VolumeRecord *record, const BackendVolume *failed,
-                        gboolean *spent, GError **error)
+/* Removes a copy that failed, and sets the error. Always FALSE. */
+static gboolean remove_failed_copy(Work *w, const VolumeRecord *record, const BackendVolume *failed,
+                                   gboolean *spent, GError **error)
 {
     if (!w->ops->volume_remove(w->session, w->id, FALSE, w->deadline_us, error) ||
         !copy_clean(w, record, error))
@@ -198,12 +200,14 @@ static gboolean give_up(Work *w, const VolumeRecord *record, const BackendVolume
     return hearth_fail(
         error, failed->no_space ? HEARTH_ERROR_RESOURCE_EXHAUSTED : HEARTH_ERROR_INTERNAL,
         "copying %s to volume %s failed: %s; what was copied is removed, and the next "
-        "attempt begins anew",
+        "attempt begins again",
         record->source, w->id->name, failed->failure);
 }
 
-/* To the size of the record; a copy has its source's. */
-static gboolean settle(Work *w, const VolumeRecord *record, BackendVolume **volume, GError **error)
+/* Grows a complete copy, which has its source's size, to the recorded size, and removes the
+ * snapshot it was made through. */
+static gboolean end_copy(Work *w, const VolumeRecord *record, BackendVolume **volume,
+                         GError **error)
 {
     if ((*volume)->bytes < record->bytes) {
         if (!w->ops->volume_resize(w->session, w->id, record->bytes, w->deadline_us, error))
@@ -217,25 +221,25 @@ static gboolean settle(Work *w, const VolumeRecord *record, BackendVolume **volu
 gboolean copy_finish(Work *w, const ProvisionRequest *r, const VolumeRecord *record,
                      BackendVolume **volume, gboolean *spent, GError **error)
 {
-    if (!check_can(w, error))
+    if (!check_can_copy(w, error))
         return FALSE;
     Patience patience = patience_new(w);
     gboolean resumed = FALSE;
     for (;;) {
         if (*volume && !(*volume)->incomplete)
-            return settle(w, record, volume, error);
+            return end_copy(w, record, volume, error);
         if (*volume && (*volume)->failure)
-            return give_up(w, record, *volume, spent, error);
+            return remove_failed_copy(w, record, *volume, spent, error);
         if (*volume && !(*volume)->copying) {
-            /* Half made, by a mgr that died: it cannot be taken up, only made again. */
+            /* A mgr that died has left half of it: it cannot be continued, only made again. */
             if (!w->ops->volume_remove(w->session, w->id, FALSE, w->deadline_us, error))
                 return FALSE;
             g_clear_pointer(volume, backend_volume_free);
         }
         if (!*volume) {
             GError *cause = NULL;
-            if (!begin(w, r, &cause)) {
-                /* A source that went meanwhile, or a wrong pool, leaves nothing to take up. */
+            if (!start_copy(w, r, &cause)) {
+                /* With the source gone, or a wrong pool, there is nothing to continue. */
                 *spent = (work_is_not_found(cause) ||
                           g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT)) &&
                          copy_clean(w, record, NULL);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For whom a volume is, kept where people of Ceph look: with the image or the subvolume itself. It
- * is no part of the volume: a request that has made one succeeds whatever becomes of this.
+ * The claim and pod that a volume is for, stored as metadata of its image or subvolume, where Ceph
+ * administrators look. The volume does not depend on it: a failure here is logged, and the request
+ * succeeds.
  */
 #include "driver/provision/internal.h"
 
-/* It is not worth more of a call. */
+/* More of the call's time is not spent on it. */
 #define DESCRIBE_MS 5000
 
 void provision_describe(const Backend *backend, const VolumeId *id, const char *snapshot,
@@ -18,6 +19,6 @@ void provision_describe(const Backend *backend, const VolumeId *id, const char *
     deadline_us = MIN(deadline_us, g_get_monotonic_time() + DESCRIBE_MS * 1000);
     if (!work_open(&w, backend, id, secrets, deadline_us, &error) ||
         !w.ops->volume_describe(w.session, id, snapshot, texts, deadline_us, &error))
-        g_warning("%s %s is made, and has not got the names of what it is for as metadata: %s",
+        g_warning("%s %s is made, but the names it is for could not be stored as its metadata: %s",
                   snapshot ? "snapshot" : "volume", snapshot ? snapshot : id->name, error->message);
 }

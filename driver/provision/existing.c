@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is done to and asked of volumes that are there: expanding, listing, and how much room there
- * is. A list is made of the name records, since they say what is ours, and shows only what has a
- * complete volume: half a creation is nothing a CO could use.
+ * Operations on volumes that exist: expand, list, and free space. A list goes through the records,
+ * because they say which volumes are ours, and shows only complete volumes: a CO could not use one
+ * that is half created.
  */
 #include "driver/provision/internal.h"
 #include <string.h>
@@ -40,7 +40,7 @@ gboolean provision_expand(const Backend *backend, const VolumeId *id, CapacityRa
         if (!w.ops->volume_resize(w.session, id, wanted, deadline_us, error))
             return FALSE;
     }
-    /* An earlier attempt may have come no further. */
+    /* Always, because an earlier attempt may have ended after resizing. */
     return modify_limit(&w, record, *bytes, error);
 }
 
@@ -55,7 +55,7 @@ void provision_entry_free(gpointer data)
     g_free(entry);
 }
 
-/* NULL without an error for what is no complete volume. */
+/* NULL without an error when there is no complete volume of the name. */
 static ProvisionEntry *entry_of(const Work *place, const char *name, GError **error)
 {
     VolumeId id = *place->id;

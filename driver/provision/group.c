@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Group snapshots. The record says which snapshots of which volumes are the group's; then each
- * member gets its own record, as every snapshot has, and only then are the snapshots taken, at
- * once, and the group's record says that they are. What is there without that does not count and
- * goes before the next attempt: an attempt that was given up, or crashed, may leave all snapshots,
- * the last of them made by Ceph when the writers went on already.
+ * Group snapshots. First comes the group's record, which says which snapshots of which volumes are
+ * its members; then each member's own record, as every snapshot has; then all snapshots at once;
+ * and then the group's record says that they are taken. Snapshots without that note do not count,
+ * and the next attempt removes them first: an attempt that failed may leave all of them, the last
+ * one made by Ceph after the writers had continued.
  */
 #include <string.h>
 #include "driver/provision/internal.h"
 
-static gboolean check_can(const Work *w, GError **error)
+static gboolean check_can_group(const Work *w, GError **error)
 {
     if (w->ops->snapshot_create_group)
         return TRUE;
@@ -80,13 +80,13 @@ static GPtrArray *plan_members(Work *w, const GPtrArray *sources, GError **error
     return g_steal_pointer(&members);
 }
 
-static gboolean taken(GError **error, const char *what, const char *name)
+static gboolean fail_name_taken(GError **error, const char *what, const char *name)
 {
     return hearth_fail(error, HEARTH_ERROR_ALREADY_EXISTS,
                        "%s %s exists and is not of this request; use another name", what, name);
 }
 
-/* Before the record of a new name is written: nobody's snapshots bear the members' names. */
+/* Checks, before the record of a new name is created, that no snapshot has a member's name. */
 static gboolean check_free(Work *w, const GPtrArray *members, GError **error)
 {
     for (guint i = 0; i < members->len; i++) {
@@ -98,13 +98,13 @@ static gboolean check_free(Work *w, const GPtrArray *members, GError **error)
             !work_snapshot_there(w, volume, m->snapshot, &there, error))
             return FALSE;
         if (record || there)
-            return taken(error, "snapshot", m->snapshot);
+            return fail_name_taken(error, "snapshot", m->snapshot);
     }
     return TRUE;
 }
 
-static gboolean claim_name(Work *w, const char *request_name, const GPtrArray *sources,
-                           GroupRecord **record, char **as, GError **error)
+static gboolean create_record(Work *w, const char *request_name, const GPtrArray *sources,
+                              GroupRecord **record, char **as, GError **error)
 {
     g_autoptr(GPtrArray) members = plan_members(w, sources, error);
     if (!members || !check_free(w, members, error))
@@ -122,8 +122,9 @@ static gboolean claim_name(Work *w, const char *request_name, const GPtrArray *s
     return *record != NULL;
 }
 
-static gboolean check_same(const Work *w, const GroupRecord *record, const char *request_name,
-                           const GPtrArray *sources, GError **error)
+static gboolean check_same_request(const Work *w, const GroupRecord *record,
+                                   const char *request_name, const GPtrArray *sources,
+                                   GError **error)
 {
     gboolean same =
         strcmp(record->request_name, request_name) == 0 && record->members->len == sources->len;
@@ -137,11 +138,11 @@ static gboolean check_same(const Work *w, const GroupRecord *record, const char 
         }
         same = found;
     }
-    return same || taken(error, "group snapshot", w->id->name);
+    return same || fail_name_taken(error, "group snapshot", w->id->name);
 }
 
-/* Where the volume is, for a record of its snapshot; NULL for a type that needs no path, and for
- * one that has gone. */
+/* The path of the volume, for the record of its snapshot; NULL for a type that needs no path, and
+ * when the volume is gone. */
 static gboolean find_path(Work *w, const VolumeId *id, char **path, GError **error)
 {
     Work of = work_for(w, id);
@@ -155,7 +156,8 @@ static gboolean find_path(Work *w, const VolumeId *id, char **path, GError **err
     return TRUE;
 }
 
-static gboolean claim_member(Work *w, const GroupMember *m, SnapshotRecord **found, GError **error)
+static gboolean create_member_record(Work *w, const GroupMember *m, SnapshotRecord **found,
+                                     GError **error)
 {
     g_autoptr(VolumeId) volume = volume_of(w, m);
     g_autofree char *path = NULL;
@@ -169,16 +171,16 @@ static gboolean claim_member(Work *w, const GroupMember *m, SnapshotRecord **fou
            (!existed || work_find_snapshot(w, m->snapshot, found, error));
 }
 
-static gboolean claim_members(Work *w, const GroupRecord *record, GError **error)
+static gboolean create_member_records(Work *w, const GroupRecord *record, GError **error)
 {
     for (guint i = 0; i < record->members->len; i++) {
         const GroupMember *m = record->members->pdata[i];
         g_autoptr(SnapshotRecord) found = NULL;
         if (!work_find_snapshot(w, m->snapshot, &found, error) ||
-            (!found && !claim_member(w, m, &found, error)))
+            (!found && !create_member_record(w, m, &found, error)))
             return FALSE;
         if (found && g_strcmp0(found->group_snapshot, w->id->name) != 0)
-            return taken(error, "snapshot", m->snapshot);
+            return fail_name_taken(error, "snapshot", m->snapshot);
     }
     return TRUE;
 }
@@ -222,7 +224,7 @@ static gboolean remove_all(Work *w, const GroupRecord *record, GError **error)
     return w->ops->record_remove(w->session, key, w->deadline_us, error);
 }
 
-/* Before they are removed: FAILED_PRECONDITION when volumes show one of them; then all stay. */
+/* Before a removal. FAILED_PRECONDITION: volumes show one of the members; then none is sealed. */
 static gboolean seal_members(Work *w, const GroupRecord *record, GError **error)
 {
     for (guint i = 0; i < record->members->len; i++) {
@@ -273,21 +275,21 @@ gboolean provision_group_create(const Backend *backend, const VolumeId *group,
     work_auto Work w = {0};
     g_autoptr(GroupRecord) found = NULL;
     g_autofree char *as = NULL;
-    if (!work_open(&w, backend, group, secrets, deadline_us, error) || !check_can(&w, error) ||
-        !find_group(&w, &found, &as, error))
+    if (!work_open(&w, backend, group, secrets, deadline_us, error) ||
+        !check_can_group(&w, error) || !find_group(&w, &found, &as, error))
         return FALSE;
-    if (!found && !claim_name(&w, request_name, sources, &found, &as, error))
+    if (!found && !create_record(&w, request_name, sources, &found, &as, error))
         return FALSE;
     guint there;
-    if (!check_same(&w, found, request_name, sources, error) || !claim_members(&w, found, error) ||
-        !count_there(&w, found, &there, error))
+    if (!check_same_request(&w, found, request_name, sources, error) ||
+        !create_member_records(&w, found, error) || !count_there(&w, found, &there, error))
         return FALSE;
     if (!found->taken || there < found->members->len) {
         GError *cause = NULL;
         if (there > 0 && !remove_snapshots(&w, found, error))
             return FALSE;
         if (!take_snapshots(&w, found, &cause)) {
-            /* Refused for good: nothing of it stays. */
+            /* It would be refused again: remove all of it. */
             if (work_is_not_found(cause) ||
                 g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION))
                 remove_all(&w, found, NULL);

@@ -4,11 +4,11 @@
  *
  *     create   record, then volume      a record without a volume: the next create finishes it
  *     delete   volume, then record      the same state: the next delete finishes it
- *     shallow  record, a hold on the snapshot's record; deleting: the hold away, record
- *     copy     record, (a snapshot of the source volume,) the copy, its size, (the snapshot away)
+ *     shallow  record, a hold on the snapshot's record; deleting: release the hold, then the record
+ *     copy     record, (a snapshot of the source volume,) the copy, its size, (remove the snapshot)
  *
  * A volume without a record was made by someone else: it is neither adopted nor deleted. The
- * caller holds the lock of the volume's name (service/locks.h).
+ * caller holds the lock of the volume's name (Busy, common/busy.h).
  */
 #ifndef HEARTH_DRIVER_PROVISION_PROVISION_H
 #define HEARTH_DRIVER_PROVISION_PROVISION_H
@@ -23,13 +23,13 @@ typedef struct ProvisionRequest {
     const char *name;
     const VolumeParams *params;
     CapacityRange range;
-    /* What the volume starts as: one of them, at a place that check_reach() allows, or none; and
-     * its ID as text. */
+    /* The content that the volume starts with: one of the two, at a place that check_reach()
+     * allows, or none. `source` is its ID as text. */
     const VolumeId *from_snapshot, *from_volume;
     const char *source;
     const char *source_at; /* the ID we would give it, when it is ceph-csi's; else NULL */
-    /* It shows the snapshot, or the dataset of its parameters, and has no bytes of its own, to be
-     * read only. */
+    /* The volume shows the snapshot, or the dataset of its parameters. It has no bytes of its own
+     * and can only be read. */
     gboolean backing_snapshot;
     const json_t *changes; /* mutable parameters (volume/mutable.h); NULL: none */
 } ProvisionRequest;
@@ -38,17 +38,18 @@ typedef struct ProvisionRequest {
  * A session is opened for each. On success *record and *volume are the caller's.
  * ALREADY_EXISTS: the name is taken by another request or by a volume of someone else.
  * NOT_FOUND: the source, or the dataset, is not there. OUT_OF_RANGE: the range does not hold the
- * source. ABORTED: it is being copied; ask again. A copy that failed is an error, and nothing of it
- * is left.
+ * source. ABORTED: the copy is under way; ask again. A copy that failed is an error, and nothing of
+ * it is left.
  */
 gboolean provision_create(const Backend *backend, const ProvisionRequest *request,
                           const Secrets *secrets, gint64 deadline_us, VolumeRecord **record,
                           BackendVolume **volume, GError **error);
 
 /*
- * What is not there is deleted already. Snapshots of ours outlive their volume.
- * FAILED_PRECONDITION: a volume without a record, or snapshots of someone else. One of ceph-csi
- * goes with what its journal has of it; FAILED_PRECONDITION for what only ceph-csi can delete.
+ * A volume that does not exist is deleted already. Snapshots of ours outlive their volume.
+ * FAILED_PRECONDITION: a volume without a record, or snapshots of someone else. A volume of
+ * ceph-csi is deleted with its entries in the journal; FAILED_PRECONDITION if only ceph-csi can
+ * delete it.
  */
 gboolean provision_delete(const Backend *backend, const VolumeId *id, const Secrets *secrets,
                           gint64 deadline_us, GError **error);
@@ -58,37 +59,38 @@ gboolean provision_look(const Backend *backend, const VolumeId *id, const Secret
                         gint64 deadline_us, VolumeRecord **record, BackendVolume **volume,
                         GError **error);
 
-/* Whether there is a record of the volume's name, of a volume that is there or not. */
+/* Whether there is a record of the volume's name, whether the volume exists or not. */
 gboolean provision_recorded(const Backend *backend, const VolumeId *id, const Secrets *secrets,
                             gint64 deadline_us, gboolean *recorded, GError **error);
 
-/* What there is of a volume that has a record: *volume is NULL when what it stands for is gone.
- * NOT_FOUND: there is no record, or the volume is still being made. */
+/* The record of a volume, and the volume: NULL when it is gone from Ceph. NOT_FOUND: there is no
+ * record, or the volume is still being made. */
 gboolean provision_inspect(const Backend *backend, const VolumeId *id, const Secrets *secrets,
                            gint64 deadline_us, VolumeRecord **record, BackendVolume **volume,
                            GError **error);
 
 /*
- * Makes the volume as large as the range asks; *bytes is its size then. A volume that is large
- * enough stays as it is. OUT_OF_RANGE: it is larger than the range allows. NOT_FOUND.
+ * Grows the volume to the size that the range asks for; *bytes is its size then. A volume that is
+ * large enough keeps its size. OUT_OF_RANGE: it is larger than the range allows. NOT_FOUND.
  */
 gboolean provision_expand(const Backend *backend, const VolumeId *id, CapacityRange range,
                           const Secrets *secrets, gint64 deadline_us, gint64 *bytes,
                           GError **error);
 
-/* Keeps texts with a volume, or a snapshot of it unless that is NULL, as volume_describe() does, in
- * a few seconds. What fails is told in the log. */
+/* Stores texts with a volume, or with its snapshot unless that is NULL, by volume_describe(),
+ * within a few seconds. A failure is only logged. */
 void provision_describe(const Backend *backend, const VolumeId *id, const char *snapshot,
                         const json_t *texts, const Secrets *secrets, gint64 deadline_us);
 
 /* Sets mutable parameters. NOT_FOUND. INVALID_ARGUMENT: volumes of the type have none. */
 gboolean provision_modify(const Backend *backend, const VolumeId *id, const json_t *changes,
                           const Secrets *secrets, gint64 deadline_us, GError **error);
-/* Those that are set, a new reference. For nodes: it takes only reading. NOT_FOUND. */
+/* The mutable parameters that are set; a new reference. For nodes, whose user may only read.
+ * NOT_FOUND. */
 json_t *provision_read_mutable(const Backend *backend, const VolumeId *id, const Secrets *secrets,
                                gint64 deadline_us, GError **error);
 
-/* One volume of a list; `id` is whole. */
+/* One volume of a list; `id` has its group and name. */
 typedef struct ProvisionEntry {
     VolumeId *id;
     VolumeRecord *record;
@@ -99,7 +101,7 @@ void provision_entry_free(gpointer entry);
 
 /*
  * The complete volumes of a place in the order of their names, from the first after `after` (NULL:
- * from the start), `max` at most; ProvisionEntry*, owned by the array. *more: there are others.
+ * from the start), `max` at most; ProvisionEntry*, owned by the array. *more: further ones follow.
  */
 GPtrArray *provision_list(const Backend *backend, const VolumeId *place, const char *after,
                           guint max, const Secrets *secrets, gint64 deadline_us, gboolean *more,
@@ -115,8 +117,9 @@ gboolean provision_snapshot_create(const Backend *backend, const VolumeId *snaps
                                    const char *request_name, const VolumeId *source,
                                    const Secrets *secrets, gint64 deadline_us,
                                    SnapshotRecord **record, GError **error);
-/* What is not there is deleted already. FAILED_PRECONDITION: it is being copied from, or volumes
- * show it. INVALID_ARGUMENT: it is of a group snapshot, and goes only with it. */
+/* A snapshot that does not exist is deleted already. FAILED_PRECONDITION: a volume is being copied
+ * from it, or volumes show it. INVALID_ARGUMENT: it is a member of a group snapshot, and is deleted
+ * only with that. */
 gboolean provision_snapshot_delete(const Backend *backend, const VolumeId *snapshot,
                                    const Secrets *secrets, gint64 deadline_us, GError **error);
 /* NOT_FOUND. */
@@ -124,8 +127,8 @@ gboolean provision_snapshot_look(const Backend *backend, const VolumeId *snapsho
                                  const Secrets *secrets, gint64 deadline_us,
                                  SnapshotRecord **record, GError **error);
 
-/* Whether ceph-csi's journal knows the handle of an adopted ID: *name is what it leads to, the
- * caller's, or NULL. */
+/* Looks up the handle of an adopted ID in ceph-csi's journal: *name is the name it leads to, the
+ * caller's, or NULL when the journal has no such handle. */
 gboolean provision_adopted_known(const Backend *backend, const VolumeId *id, JournalKind kind,
                                  const Secrets *secrets, gint64 deadline_us, char **name,
                                  GError **error);
@@ -142,31 +145,32 @@ GPtrArray *provision_snapshot_list(const Backend *backend, const VolumeId *place
                                    const Secrets *secrets, gint64 deadline_us, gboolean *more,
                                    GError **error);
 
-/* The volume a snapshot is of; the caller's. */
+/* The ID of the volume that a snapshot was taken of; the caller's. */
 VolumeId *provision_snapshot_source(const VolumeId *snapshot, const SnapshotRecord *record);
 
 /*
  * Group snapshots: one moment of several volumes of a place. `group` is a group snapshot's ID,
  * `sources` VolumeId*. Creation: the group's record, the members' records, the snapshots at once;
- * deletion in reverse. A retry that finds some of the snapshots, which were then not of one moment,
- * removes them first. ALREADY_EXISTS: the name is another request's or of other volumes.
- * FAILED_PRECONDITION: these volumes have no common moment. NOT_FOUND: one is not there.
+ * deletion in reverse. A retry that finds only some of the snapshots removes them first, because
+ * they would not be of one moment. ALREADY_EXISTS: the name is another request's or of other
+ * volumes. FAILED_PRECONDITION: these volumes have no common moment. NOT_FOUND: one is not there.
  */
 gboolean provision_group_create(const Backend *backend, const VolumeId *group,
                                 const char *request_name, const GPtrArray *sources,
                                 const Secrets *secrets, gint64 deadline_us, GroupRecord **record,
                                 GError **error);
-/* What is not there is deleted already. `snapshots`: names the caller takes for the members, or
- * NULL; INVALID_ARGUMENT when they are not. FAILED_PRECONDITION: volumes show one of them. */
+/* A group snapshot that does not exist is deleted already. `snapshots`: the names that the caller
+ * has for the members, or NULL; INVALID_ARGUMENT when they are not the members.
+ * FAILED_PRECONDITION: volumes show one of them. */
 gboolean provision_group_delete(const Backend *backend, const VolumeId *group,
                                 const GPtrArray *snapshots, const Secrets *secrets,
                                 gint64 deadline_us, GError **error);
-/* NOT_FOUND unless all of it is there. */
+/* NOT_FOUND unless the record and all its snapshots exist. */
 gboolean provision_group_look(const Backend *backend, const VolumeId *group,
                               const GPtrArray *snapshots, const Secrets *secrets,
                               gint64 deadline_us, GroupRecord **record, GError **error);
 
-/* Bytes that new data of such volumes can take at the place. */
+/* Bytes that the place can still store; `pool` NULL: in its own pool. */
 gboolean provision_capacity(const Backend *backend, const VolumeId *place, const char *pool,
                             const Secrets *secrets, gint64 deadline_us, gint64 *available,
                             GError **error);

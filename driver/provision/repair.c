@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Mending what the audit found, by the steps that a repeated call would take. Whoever repeats that
- * call at this very moment is not locked out, any more than by a second controller; so after a
- * record is removed its volume is looked for once more, and when it has come meanwhile, the record
- * is put back.
+ * Fixes what the audit found, by the steps that a repeated call would take. A controller may repeat
+ * that call at the same moment, because no lock reaches it; so after a record is removed its volume
+ * is looked up again, and when the volume has appeared, the record is put back.
  */
 #include "driver/provision/audit.h"
 #include <string.h>
@@ -17,7 +16,7 @@ static char *read_text(Work *w, const AuditFinding *f, char **key, GError **erro
     return w->ops->record_read(w->session, *key, &length, w->deadline_us, error);
 }
 
-/* TRUE when volume or snapshot are there; FALSE also for failures, in *error. */
+/* Whether the volume or snapshot exists. FALSE also for failures, which set the error. */
 static gboolean is_there(Work *w, const AuditFinding *f, GError **error)
 {
     g_autoptr(GError) cause = NULL;
@@ -34,7 +33,7 @@ static gboolean is_there(Work *w, const AuditFinding *f, GError **error)
     return there;
 }
 
-static gboolean came_back(const AuditFinding *f, GError **error)
+static gboolean fail_came_back(const AuditFinding *f, GError **error)
 {
     g_autofree char *name = audit_finding_name(f);
     return hearth_fail(error, HEARTH_ERROR_ABORTED,
@@ -53,7 +52,7 @@ static gboolean drop_record(Work *w, const AuditFinding *f, GError **error)
         return FALSE;
     }
     if (is_there(w, f, &cause))
-        return came_back(f, error);
+        return fail_came_back(f, error);
     gboolean existed;
     if (cause || !w->ops->record_remove(w->session, key, w->deadline_us, &cause)) {
         g_propagate_error(error, g_steal_pointer(&cause));
@@ -61,11 +60,11 @@ static gboolean drop_record(Work *w, const AuditFinding *f, GError **error)
     }
     if (!is_there(w, f, &cause) && !cause)
         return TRUE;
-    /* In doubt the record stays: without one a volume could not be deleted any more. */
+    /* If in doubt, put the record back: a volume without one could not be deleted. */
     if (!w->ops->record_create(w->session, key, text, &existed, w->deadline_us, error))
         return FALSE;
     if (!cause)
-        return came_back(f, error);
+        return fail_came_back(f, error);
     g_propagate_error(error, g_steal_pointer(&cause));
     return FALSE;
 }
@@ -79,7 +78,7 @@ static gboolean drop_incomplete(Work *w, const AuditFinding *f, GError **error)
     if (!record)
         return TRUE;
     if (volume && (!volume->incomplete || volume->copying))
-        return came_back(f, error);
+        return fail_came_back(f, error);
     return remove_volume(w, error) && copy_clean(w, record, error) && drop_record(w, f, error);
 }
 
@@ -94,8 +93,8 @@ static gboolean finish_copy(Work *w, GError **error)
 }
 
 /*
- * What cannot be looked at may still be something that takes the name: removed as by DeleteVolume.
- * A volume without a copy of its own holds its snapshot.
+ * Removes a record whose volume is missing, with the steps of DeleteVolume, because half a volume
+ * may still take the name. A shallow volume releases its snapshot.
  */
 static gboolean drop_volume_record(Work *w, const AuditFinding *f, GError **error)
 {
@@ -108,7 +107,7 @@ static gboolean drop_volume_record(Work *w, const AuditFinding *f, GError **erro
     if (record->backing)
         return shallow_release(w, record, error) && drop_record(w, f, error);
     if (is_there(w, f, &cause))
-        return came_back(f, error);
+        return fail_came_back(f, error);
     if (cause) {
         g_propagate_error(error, g_steal_pointer(&cause));
         return FALSE;
@@ -116,7 +115,7 @@ static gboolean drop_volume_record(Work *w, const AuditFinding *f, GError **erro
     return remove_volume(w, error) && copy_clean(w, record, error) && drop_record(w, f, error);
 }
 
-static gboolean mend(Work *w, const AuditFinding *f, GError **error)
+static gboolean fix_finding(Work *w, const AuditFinding *f, GError **error)
 {
     switch (f->kind) {
     case AUDIT_RECORD_WITHOUT_VOLUME:
@@ -141,18 +140,18 @@ static gboolean mend(Work *w, const AuditFinding *f, GError **error)
     g_assert_not_reached();
 }
 
-/* Whether it may be mended at all. */
+/* Whether it may be fixed in this way. */
 static gboolean check_allowed(const AuditFinding *f, gint64 min_age_seconds, gboolean named,
                               GError **error)
 {
     const AuditText *text = audit_text(f->kind);
     gint64 age = g_get_real_time() / G_USEC_PER_SEC - f->created;
     const char *why = NULL;
-    if (text->mend == AUDIT_MEND_BY_HAND)
-        why = "it is mended by hand only";
-    else if (text->mend == AUDIT_MEND_BY_NAME && !named)
+    if (text->fix == AUDIT_FIX_BY_HAND)
+        why = "it can only be fixed by hand";
+    else if (text->fix == AUDIT_FIX_BY_NAME && !named)
         why = "it may hold data: name it with --remove";
-    else if (text->mend == AUDIT_MEND_SAFE && f->created && age < min_age_seconds)
+    else if (text->fix == AUDIT_FIX_SAFE && f->created && age < min_age_seconds)
         why = "it is young, a call may be under way; see --min-age";
     if (why)
         hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION, "%s", why);
@@ -165,5 +164,5 @@ gboolean provision_repair(const Backend *backend, const AuditFinding *f, const S
     work_auto Work w = {0};
     return check_allowed(f, min_age_seconds, named, error) &&
            work_open(&w, backend, f->id, secrets, g_get_monotonic_time() + step_ms * 1000, error) &&
-           mend(&w, f, error);
+           fix_finding(&w, f, error);
 }

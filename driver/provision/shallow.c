@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shallow volumes: a snapshot as it is, for reading only. They copy nothing, so they are records
- * only, and the snapshot must stay as long as one of them is there. Each holds the snapshot's
- * record; deleting the snapshot seals that record first and is refused when somebody holds it. A
- * list of the volumes' records was rejected for finding them: its cost grows with everything in the
- * pool, and a volume could be recorded while it is read.
+ * Shallow volumes: they show a snapshot, for reading only. Nothing is copied, so such a volume is a
+ * record alone, and the snapshot must stay as long as the volume exists. Each volume holds the
+ * snapshot's record; deleting the snapshot seals that record first, and is refused while a volume
+ * holds it. Searching the volumes' records for users of the snapshot was rejected: its cost grows
+ * with everything in the pool, and a volume could be recorded during the search.
  *
- * A dataset (a class's parameter) is one more way to say which snapshot; that may be anyone's, who
- * then answers for it: only a snapshot with a record of ours can be held, and nothing else of Ceph
- * is touched.
+ * A dataset (a class's parameter) is another way to name a snapshot. That snapshot may belong to
+ * anyone, who then has to keep it: only a snapshot with a record of ours can be held.
  *
- *     create   record → hold            a crash between: the next create holds, a delete releases
- *     delete   release → record         the next delete finishes; nobody mounts it any more
+ *     create   record → hold            after a crash between: create again holds, delete releases
+ *     delete   release → record         after a crash between: delete again finishes
  */
 #include <string.h>
 #include "driver/provision/internal.h"
 
 #define NAMED_HOLDERS 5
 
-static gboolean check_can(const Work *w, GError **error)
+static gboolean check_can_show(const Work *w, GError **error)
 {
     if (w->ops->snapshot_path && w->ops->record_hold)
         return TRUE;
@@ -28,7 +27,7 @@ static gboolean check_can(const Work *w, GError **error)
                        volume_type_name(w->id->type));
 }
 
-/* The path the volume had when the snapshot was taken. */
+/* The path that the volume had when the snapshot was taken; the caller's. */
 static char *source_path(Work *w, const VolumeId *source, const SnapshotRecord *snapshot,
                          GError **error)
 {
@@ -58,7 +57,7 @@ static VolumeBacking *new_backing(const Work *w, const VolumeId *source, const c
     return backing;
 }
 
-/* Our record of a snapshot of `source`; *record is NULL when it is none of ours. */
+/* Our record of a snapshot of `source`; *record is NULL when the snapshot is not ours. */
 static gboolean find_own(Work *w, const VolumeId *source, const char *snapshot,
                          SnapshotRecord **record, GError **error)
 {
@@ -69,7 +68,8 @@ static gboolean find_own(Work *w, const VolumeId *source, const char *snapshot,
     return TRUE;
 }
 
-/* Where the subvolume is or, when it went before its snapshot of ours, was; and its size. */
+/* The path and size of the subvolume, from the record of its snapshot if that is ours, because the
+ * subvolume may be gone by then. */
 static char *dataset_path(Work *w, const VolumeId *source, const DatasetName *name, gint64 *bytes,
                           GError **error)
 {
@@ -122,7 +122,7 @@ static VolumeBacking *dataset_backing(Work *w, const ProvisionRequest *r, gint64
 VolumeBacking *shallow_backing(Work *w, const ProvisionRequest *r, gint64 *bytes, GError **error)
 {
     g_autoptr(SnapshotRecord) snapshot = NULL;
-    if (!check_can(w, error))
+    if (!check_can_show(w, error))
         return NULL;
     if (r->params->dataset)
         return dataset_backing(w, r, bytes, error);
@@ -154,8 +154,8 @@ static void set_missing(GError **error, const VolumeRecord *record)
                     b->group, b->name);
 }
 
-/* Whether the snapshot is one to hold. */
-static gboolean is_own(Work *w, const VolumeRecord *record, gboolean *own, GError **error)
+/* *own: the snapshot has a record of ours, which the volume has to hold. */
+static gboolean find_if_own(Work *w, const VolumeRecord *record, gboolean *own, GError **error)
 {
     const VolumeId source = work_backing_source(w, record->backing);
     g_autoptr(SnapshotRecord) snapshot = NULL;
@@ -174,7 +174,7 @@ gboolean shallow_finish(Work *w, const VolumeRecord *record, BackendVolume **vol
     g_autofree char *key = snapshot_record_key(record->backing->snapshot);
     g_autoptr(GError) cause = NULL;
     gboolean own, held = FALSE;
-    if (!is_own(w, record, &own, error))
+    if (!find_if_own(w, record, &own, error))
         return FALSE;
     if (own && !w->ops->record_hold(w->session, key, w->id->name, &held, w->deadline_us, &cause) &&
         !work_is_not_found(cause)) {
@@ -220,7 +220,8 @@ gboolean shallow_seal(Work *w, const char *snapshot, GError **error)
                        names->str);
 }
 
-/* What stays sealed by a crash or a failure here is being deleted, and the CO asks again. */
+/* A record that stays sealed after a crash or failure is being deleted, and the CO will ask again.
+ */
 void shallow_unseal(Work *w, const char *snapshot)
 {
     g_autofree char *key = snapshot_record_key(snapshot);

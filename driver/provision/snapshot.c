@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots, by the same rule as volumes: the record comes first and goes last. A snapshot outlives
- * its volume, so its record, not the volume's, leads to it.
+ * Snapshots, by the same rule as volumes: the record is created first and removed last. A snapshot
+ * outlives its volume, so its own record, not the volume's, leads to it. The Controller service
+ * calls this with the snapshot's ID locked.
  */
 #include <string.h>
 #include "driver/provision/internal.h"
 
-static gboolean check_can(const Work *w, GError **error)
+static gboolean check_has_snapshots(const Work *w, GError **error)
 {
     if (w->ops->snapshot_create)
         return TRUE;
@@ -14,8 +15,8 @@ static gboolean check_can(const Work *w, GError **error)
                        volume_type_name(w->id->type));
 }
 
-static gboolean check_same(const SnapshotRecord *record, const char *request_name,
-                           const VolumeId *source, const char *name, GError **error)
+static gboolean check_same_request(const SnapshotRecord *record, const char *request_name,
+                                   const VolumeId *source, const char *name, GError **error)
 {
     gboolean same = !record->group_snapshot && strcmp(record->request_name, request_name) == 0 &&
                     work_is_snapshot_of(record, source);
@@ -26,9 +27,9 @@ static gboolean check_same(const SnapshotRecord *record, const char *request_nam
     return same;
 }
 
-/* Writes the record of a new name. */
-static gboolean claim_name(Work *w, const VolumeId *snapshot, const char *request_name,
-                           const VolumeId *source, GError **error)
+/* Creates the record of a new name. */
+static gboolean create_record(Work *w, const VolumeId *snapshot, const char *request_name,
+                              const VolumeId *source, GError **error)
 {
     Work of = work_for(w, source);
     g_autoptr(VolumeRecord) volume_record = NULL;
@@ -49,7 +50,7 @@ static gboolean claim_name(Work *w, const VolumeId *snapshot, const char *reques
             "made it; choose another snapshotNamePrefix or remove it",
             source->name, snapshot->name);
     gint64 bytes = volume->bytes ? volume->bytes : volume_record->bytes;
-    /* A subvolume of ceph-csi may have no quota; a record tells a size. */
+    /* A subvolume of ceph-csi may have no quota, but a record must have a size. */
     g_autofree char *text =
         snapshot_record_encode(request_name, source, volume->path, MAX(bytes, 1), NULL);
     g_autofree char *key = snapshot_record_key(snapshot->name);
@@ -64,11 +65,11 @@ gboolean provision_snapshot_create(const Backend *backend, const VolumeId *snaps
     work_auto Work w = {0};
     const char *name = snapshot->name;
     g_autoptr(SnapshotRecord) found = NULL;
-    if (!work_open(&w, backend, snapshot, secrets, deadline_us, error) || !check_can(&w, error) ||
-        !work_find_snapshot(&w, name, &found, error))
+    if (!work_open(&w, backend, snapshot, secrets, deadline_us, error) ||
+        !check_has_snapshots(&w, error) || !work_find_snapshot(&w, name, &found, error))
         return FALSE;
     if (!found) {
-        if (!claim_name(&w, snapshot, request_name, source, error) ||
+        if (!create_record(&w, snapshot, request_name, source, error) ||
             !work_find_snapshot(&w, name, &found, error))
             return FALSE;
         if (!found)
@@ -77,12 +78,12 @@ gboolean provision_snapshot_create(const Backend *backend, const VolumeId *snaps
                                name);
     }
     gboolean there = FALSE;
-    if (!check_same(found, request_name, source, name, error) ||
+    if (!check_same_request(found, request_name, source, name, error) ||
         !work_snapshot_there(&w, source, name, &there, error))
         return FALSE;
     GError *cause = NULL;
     if (!there && !w.ops->snapshot_create(w.session, source, name, deadline_us, &cause)) {
-        /* The volume went meanwhile: there will never be a snapshot. */
+        /* The volume is gone by now: there will never be a snapshot. */
         if (work_is_not_found(cause))
             work_remove_snapshot_record(&w, name, NULL);
         g_propagate_error(error, cause);
@@ -103,10 +104,10 @@ gboolean provision_snapshot_delete(const Backend *backend, const VolumeId *snaps
         return remove_adopted_snapshot(&w, snapshot, error);
     if (!work_find_snapshot(&w, snapshot->name, &record, error))
         return FALSE;
-    /* Without a record there is no telling of which volume it would be. */
+    /* Only the record says which volume the snapshot is of. */
     if (!record)
         return TRUE;
-    if (!check_can(&w, error))
+    if (!check_has_snapshots(&w, error))
         return FALSE;
     if (record->group_snapshot)
         return hearth_fail(
@@ -122,8 +123,8 @@ gboolean provision_snapshot_delete(const Backend *backend, const VolumeId *snaps
     return FALSE;
 }
 
-/* NULL without an error for what is no snapshot. */
-static SnapshotRecord *look(Work *w, const VolumeId *snapshot, GError **error)
+/* NULL without an error when there is no such snapshot. */
+static SnapshotRecord *find_complete(Work *w, const VolumeId *snapshot, GError **error)
 {
     g_autoptr(SnapshotRecord) record = NULL;
     gboolean there = FALSE;
@@ -141,9 +142,10 @@ gboolean provision_snapshot_look(const Backend *backend, const VolumeId *snapsho
 {
     work_auto Work w = {0};
     g_autoptr(GError) cause = NULL;
-    if (!work_open(&w, backend, snapshot, secrets, deadline_us, error) || !check_can(&w, error))
+    if (!work_open(&w, backend, snapshot, secrets, deadline_us, error) ||
+        !check_has_snapshots(&w, error))
         return FALSE;
-    *record = look(&w, snapshot, &cause);
+    *record = find_complete(&w, snapshot, &cause);
     if (*record)
         return TRUE;
     if (cause)
@@ -187,7 +189,7 @@ GPtrArray *provision_snapshot_list(const Backend *backend, const VolumeId *place
         id.group = NULL;
         id.name = (char *)name;
         g_autoptr(GError) cause = NULL;
-        g_autoptr(SnapshotRecord) record = look(&w, &id, &cause);
+        g_autoptr(SnapshotRecord) record = find_complete(&w, &id, &cause);
         if (cause && work_spoils_list(cause)) {
             g_propagate_error(error, g_steal_pointer(&cause));
             return NULL;

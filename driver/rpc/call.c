@@ -61,10 +61,9 @@ guint64 rpc_call_id(const RpcCall *call)
 static gboolean set_exhausted(const RpcCall *call, GError **error)
 {
     g_clear_error(error);
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_RESOURCE_EXHAUSTED,
-                "%s needs more than the %d bytes of memory a call may have", call->method->path,
-                RPC_ARENA_MAX_BYTES);
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_RESOURCE_EXHAUSTED,
+                       "%s needs more than the %d bytes of memory a call may have",
+                       call->method->path, RPC_ARENA_MAX_BYTES);
 }
 
 static ProtobufCMessage *decode(RpcCall *call, GError **error)
@@ -80,8 +79,8 @@ static ProtobufCMessage *decode(RpcCall *call, GError **error)
         if (call->arena.exhausted)
             set_exhausted(call, error);
         else
-            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                        "message %s is malformed", type->name);
+            hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, "message %s is malformed",
+                        type->name);
         return NULL;
     }
     /* Decoding copied it: a handler that hangs should not hold a share of the budget. */
@@ -93,21 +92,17 @@ static ProtobufCMessage *decode(RpcCall *call, GError **error)
 static gboolean encode(RpcCall *call, const ProtobufCMessage *response, GError **error)
 {
     size_t length = protobuf_c_message_get_packed_size(response);
-    if (length > RPC_RESPONSE_MAX_BYTES) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_RESOURCE_EXHAUSTED,
-                    "response of %zu bytes to %s exceeds the limit of %d bytes", length,
-                    call->method->path, RPC_RESPONSE_MAX_BYTES);
-        return FALSE;
-    }
+    if (length > RPC_RESPONSE_MAX_BYTES)
+        return hearth_fail(error, HEARTH_ERROR_RESOURCE_EXHAUSTED,
+                           "response of %zu bytes to %s exceeds the limit of %d bytes", length,
+                           call->method->path, RPC_RESPONSE_MAX_BYTES);
     g_autofree guint8 *bytes = g_malloc(RPC_PREFIX_BYTES + length);
     rpc_prefix_write(bytes, length);
     protobuf_c_message_pack(response, bytes + RPC_PREFIX_BYTES);
     g_autoptr(GError) invalid = NULL;
-    if (!rpc_validate_wire(call->method->response, bytes + RPC_PREFIX_BYTES, length, &invalid)) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "response to %s: %s",
-                    call->method->path, invalid->message);
-        return FALSE;
-    }
+    if (!rpc_validate_wire(call->method->response, bytes + RPC_PREFIX_BYTES, length, &invalid))
+        return hearth_fail(error, HEARTH_ERROR_INTERNAL, "response to %s: %s", call->method->path,
+                           invalid->message);
     call->reply = (RpcReply){.bytes = g_steal_pointer(&bytes), .length = RPC_PREFIX_BYTES + length};
     return TRUE;
 }

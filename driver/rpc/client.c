@@ -243,9 +243,8 @@ static ProtobufCMessage *take_response(RpcClient *client, const char *path,
 {
     if (client->grpc_status > 0) {
         gboolean known = client->grpc_status <= HEARTH_ERROR_UNAUTHENTICATED;
-        g_set_error_literal(error, HEARTH_ERROR,
-                            known ? (int)client->grpc_status : HEARTH_ERROR_UNKNOWN,
-                            client->grpc_message ? client->grpc_message : "");
+        hearth_fail(error, known ? (int)client->grpc_status : HEARTH_ERROR_UNKNOWN, "%s",
+                    client->grpc_message ? client->grpc_message : "");
         return NULL;
     }
     const GByteArray *bytes = client->response;
@@ -291,7 +290,7 @@ static ProtobufCMessage *run(RpcClient *client, const char *path,
             nghttp2_submit_rst_stream(client->session, NGHTTP2_FLAG_NONE, client->stream_id,
                                       NGHTTP2_CANCEL);
             flush(client, NULL);
-            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED,
+            hearth_fail(error, HEARTH_ERROR_DEADLINE_EXCEEDED,
                         "%s: no answer within %" G_GINT64_FORMAT " ms", path, timeout_ms);
             return NULL;
         }

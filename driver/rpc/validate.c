@@ -124,7 +124,7 @@ static gboolean refuse(const Trail *trail, const char *what, GError **error)
 {
     GString *path = g_string_new(NULL);
     append_path(path, trail);
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "field %s %s", path->str, what);
+    hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, "field %s %s", path->str, what);
     g_string_free(path, TRUE);
     return FALSE;
 }
@@ -134,9 +134,8 @@ static gboolean malformed(const ProtobufCMessageDescriptor *descriptor, const Tr
 {
     if (outer)
         return refuse(outer, "is malformed", error);
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "message %s is malformed",
-                descriptor->name);
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, "message %s is malformed",
+                       descriptor->name);
 }
 
 static gboolean walk(const ProtobufCMessageDescriptor *descriptor, const guint8 *bytes,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every row of a table is added as a table of its own whose handler writes the line and calls the
- * real one; so the server needs to know nothing of logging. Calls of methods without a handler are
+ * Every row of a table is added as a table of its own, whose handler calls the real one and writes
+ * the line; so the server does not depend on logging. Calls of methods without a handler are
  * not logged: the server answers them.
  */
 #include "driver/service/call_log.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One log line a call, at the edge: method, code, ms, request (rpc_call_id()), volume (its ID, or
- * the name of one to create) and the error. Never a request's or response's body. What a probe and
- * the capability questions ask every few seconds is logged as debug while it succeeds.
+ * the name of one to create) and the error. Never a request's or response's body. Probes and
+ * queries of capabilities, which come every few seconds, are logged as debug while they succeed.
  */
 #ifndef HEARTH_DRIVER_SERVICE_CALL_LOG_H
 #define HEARTH_DRIVER_SERVICE_CALL_LOG_H

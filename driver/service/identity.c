@@ -64,7 +64,7 @@ static gboolean probe(RpcCall *call, const ProtobufCMessage *request, ProtobufCM
     g_autoptr(GError) cause = NULL;
     if (config->probe(config->probe_data, &cause))
         return TRUE;
-    /* The spec's code for a plugin that is not healthy, whatever it is that it misses. */
+    /* The spec's code for a plugin that is not healthy, for whatever reason. */
     return hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION, "%s", cause->message);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The volumeAttributes of PersistentVolumes: those CreateVolume wrote (service/context.h), those of
- * an admin's static volume, and those ceph-csi wrote, of a PersistentVolume that was taken over.
- * The latter name the same things otherwise; others of its members (mounter, kernelMountOptions,
- * imageFeatures, ...) are about its own way of mounting and mean nothing here. `map` is name ->
+ * The volumeAttributes of PersistentVolumes: those that CreateVolume wrote
+ * (driver/service/node/context.h), those of an administrator's static volume, and those of a
+ * PersistentVolume of ceph-csi, which has other names for some of them. ceph-csi's attributes for
+ * its own mounting (mounter, kernelMountOptions, imageFeatures, ...) are ignored. `map` is name ->
  * value, borrowed, as are the results.
  */
 #ifndef HEARTH_DRIVER_VOLUME_ATTRIBUTES_H
@@ -20,11 +20,11 @@ gboolean attributes_type(const char *volume, GHashTable *map, VolumeType *type, 
 /* INVALID_ARGUMENT for what would not be what the attributes say: encrypted volumes and shallow
  * ones of ceph-csi, a staticVolume that is neither true nor false, two places. */
 gboolean attributes_check(const char *volume, GHashTable *map, GError **error);
-/* What to mount of a file system: rootPath, or ceph-csi's subvolumePath; NULL for none. */
+/* The path to mount in a file system: rootPath, or ceph-csi's subvolumePath; NULL for none. */
 const char *attributes_root_path(GHashTable *map);
 /* imageName; of a static image ceph-csi takes the handle for it. NULL for none. */
 const char *attributes_image(const char *volume, GHashTable *map);
-/* Whether it is a snapshot, which nobody can write, however it is mounted. */
+/* Whether it is a snapshot, which cannot be written however it is mounted. */
 gboolean attributes_is_snapshot(GHashTable *map);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Name records of group snapshots, "group.<name>": created before the members' records and removed
- * after them. It says which snapshots of which volumes belong together; each member has a snapshot
- * record of its own too (snapshot_record.h), which names the group. Here is the content; backend/
- * does the I/O.
+ * Records of group snapshots, "group.<name>": created before the members' records and removed after
+ * them. A record says which snapshots of which volumes belong together; each member also has a
+ * snapshot record of its own (snapshot_record.h), which names the group. This is the content;
+ * backend/ does the I/O.
  */
 #ifndef HEARTH_DRIVER_VOLUME_GROUP_RECORD_H
 #define HEARTH_DRIVER_VOLUME_GROUP_RECORD_H

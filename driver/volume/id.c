@@ -97,7 +97,7 @@ char *volume_id_place_text(const VolumeId *id)
     return g_strdup("the directory of --dir-root");
 }
 
-/* What an ID is of: the words before the type, and whether it names a group. */
+/* One row a kind of ID: the words before the type, and whether it names a group. */
 typedef struct Form {
     const char *prefix, *what;
     gboolean has_group;
@@ -125,7 +125,7 @@ static guint parts_of(const Form *form, VolumeId *id, char ***parts)
     return n;
 }
 
-static gboolean plain(unsigned char c)
+static gboolean is_plain(unsigned char c)
 {
     return g_ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
 }
@@ -133,7 +133,7 @@ static gboolean plain(unsigned char c)
 static void append_escaped(GString *out, const char *part)
 {
     for (const unsigned char *p = (const unsigned char *)part; *p; p++) {
-        if (plain(*p))
+        if (is_plain(*p))
             g_string_append_c(out, (char)*p);
         else
             g_string_append_printf(out, "%%%02X", *p);
@@ -177,7 +177,7 @@ static char *encode_checked(const Form *form, const VolumeId *id, GError **error
     return g_steal_pointer(&text);
 }
 
-static gsize room(const Form *form, const VolumeId *id)
+static gsize name_room(const Form *form, const VolumeId *id)
 {
     VolumeId unnamed = *id;
     unnamed.name = (char *)"";
@@ -193,7 +193,7 @@ char *volume_id_encode(const VolumeId *id, GError **error)
 
 gsize volume_id_room(const VolumeId *id)
 {
-    return room(&volume_form, id);
+    return name_room(&volume_form, id);
 }
 
 char *snapshot_id_encode(const VolumeId *snapshot, GError **error)
@@ -204,16 +204,16 @@ char *snapshot_id_encode(const VolumeId *snapshot, GError **error)
 
 gsize snapshot_id_room(const VolumeId *snapshot)
 {
-    return room(&snapshot_form, snapshot);
+    return name_room(&snapshot_form, snapshot);
 }
 
-/* NULL for what encoding would not write. */
+/* NULL for a text that encoding would not write. */
 static char *unescape(const char *text)
 {
     GString *out = g_string_new(NULL);
     gboolean good = *text != '\0';
     for (const char *p = text; good && *p; p++) {
-        if (plain((unsigned char)*p)) {
+        if (is_plain((unsigned char)*p)) {
             g_string_append_c(out, *p);
             continue;
         }
@@ -221,7 +221,7 @@ static char *unescape(const char *text)
         int low = high >= 0 ? g_ascii_xdigit_value(p[2]) : -1;
         int byte = high * 16 + low;
         good = high >= 0 && low >= 0 && byte >= ' ' && byte != 0x7f && byte != '/' &&
-               !plain((unsigned char)byte) && !g_ascii_islower(p[1]) && !g_ascii_islower(p[2]);
+               !is_plain((unsigned char)byte) && !g_ascii_islower(p[1]) && !g_ascii_islower(p[2]);
         if (good)
             g_string_append_c(out, (char)byte);
         p += good ? 2 : 0;
@@ -240,7 +240,7 @@ static gboolean later_version(const char *text)
            strncmp(text, VERSION, (gsize)(p - text)) != 0;
 }
 
-/* NULL for what is no ID of the form. */
+/* NULL for a text that is no ID of the form. */
 static VolumeId *parse(const Form *form, const char *text)
 {
     if (strlen(text) > VOLUME_ID_MAX || !g_str_has_prefix(text, form->prefix))
@@ -312,5 +312,5 @@ VolumeId *group_id_decode(const char *text, GError **error)
 
 gsize group_id_room(const VolumeId *group)
 {
-    return room(&group_form, group);
+    return name_room(&group_form, group);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One row a parameter. A row says for which types of volume the name means something.
+ * One row for each parameter, with the types of volume that it is for. To add a parameter, add a
+ * row; tests/layout/docs.sh then asks for it in docs/storageclass.md.
  */
 #include "driver/volume/params.h"
 #include "driver/volume/name.h"
@@ -23,10 +24,10 @@ typedef enum Kind {
     KIND_BACKING,     /* true, false */
     KIND_DATASET,     /* [GROUP/]SUBVOLUME@SNAPSHOT */
     KIND_POOLS,       /* topology_pools.h */
-    KIND_ANY,         /* of the sidecars: taken as it is */
+    KIND_ANY,         /* of the sidecars: any value */
     KIND_STATIC,      /* belongs in a static PV */
     KIND_ENCRYPTED,   /* false: nothing is encrypted here */
-    KIND_MEANINGLESS, /* of how ceph-csi mounts, or encrypts: taken, for there is no such thing */
+    KIND_MEANINGLESS, /* for ceph-csi's mounting or encryption: accepted and ignored */
 } Kind;
 
 enum {
@@ -176,14 +177,14 @@ gboolean params_parse_size(const char *text, guint64 *bytes)
     return TRUE;
 }
 
-/* The value as it may appear in a message: short, printable. */
-static char *shown(const char *value)
+/* The start of a value, printable, for messages; the caller's. */
+static char *printable_start(const char *value)
 {
     g_autofree char *valid = g_utf8_make_valid(value, (gssize)strnlen(value, 100));
     return g_strescape(valid, NULL);
 }
 
-static gboolean printable(const char *text)
+static gboolean is_printable(const char *text)
 {
     if (!g_utf8_validate(text, -1, NULL))
         return FALSE;
@@ -198,7 +199,7 @@ static gboolean parse_type(const char *value, VolumeType *type, GError **error)
 {
     if (volume_type_parse(value, type))
         return TRUE;
-    g_autofree char *text = shown(value);
+    g_autofree char *text = printable_start(value);
     return refuse(error, "type=\"%s\" is not known; use cephfs or rbd", text);
 }
 
@@ -221,7 +222,7 @@ static gboolean parse_features(const char *value, char **set, GError **error)
         while (i < G_N_ELEMENTS(features) && strcmp(features[i].name, *name) != 0)
             i++;
         if (i == G_N_ELEMENTS(features)) {
-            g_autofree char *text = shown(*name);
+            g_autofree char *text = printable_start(*name);
             return refuse(error,
                           "imageFeatures: \"%s\" is not known; use layering, exclusive-lock, "
                           "object-map, fast-diff, deep-flatten, journaling, with commas between",
@@ -263,7 +264,7 @@ static gboolean parse_qos(const char *name, const char *value, VolumeParams *par
 {
     guint64 number;
     if (!params_parse_size(value, &number)) {
-        g_autofree char *text = shown(value);
+        g_autofree char *text = printable_start(value);
         return refuse(error, "%s=\"%s\": write a number or a quantity such as 100Mi; 0 for none",
                       name, text);
     }
@@ -275,7 +276,7 @@ static gboolean parse_qos(const char *name, const char *value, VolumeParams *par
 
 static gboolean parse_row(const Row *row, const char *value, VolumeParams *params, GError **error)
 {
-    g_autofree char *text = shown(value);
+    g_autofree char *text = printable_start(value);
     gpointer at = row->offset == NOWHERE ? NULL : G_STRUCT_MEMBER_P(params, row->offset);
     if (!*value && row->kind != KIND_ANY)
         return refuse(error, "parameter %s is empty; give it a value or leave it out", row->name);
@@ -284,7 +285,7 @@ static gboolean parse_row(const Row *row, const char *value, VolumeParams *param
         params->topology_pools = topology_pools_parse(value, error);
         return params->topology_pools != NULL;
     }
-    if (strlen(value) > 1024 || !printable(value))
+    if (strlen(value) > 1024 || !is_printable(value))
         return refuse(error, "parameter %s is longer than 1024 bytes or not printable", row->name);
     switch (row->kind) {
     case KIND_TYPE:
@@ -362,7 +363,7 @@ static gboolean refuse_unknown(const char *name, GError **error)
             rows[i].kind != KIND_MEANINGLESS && rows[i].kind != KIND_ENCRYPTED)
             g_string_append_printf(known, "%s%s", known->len ? ", " : "", rows[i].name);
     }
-    g_autofree char *text = shown(name);
+    g_autofree char *text = printable_start(name);
     return refuse(error, "parameter \"%s\" is not known; known: %s, and those of " K8S, text,
                   known->str);
 }
@@ -398,7 +399,7 @@ static gboolean is_power_of_two(guint64 n)
     return n && (n & (n - 1)) == 0;
 }
 
-/* The rules of librbd's create, told before anything is made. */
+/* The rules of librbd's create, checked before anything is made. */
 static gboolean check_striping(const VolumeParams *p, GError **error)
 {
     if (p->object_size && (!is_power_of_two(p->object_size) || p->object_size < 4096 ||

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A StorageClass's parameters, by ceph-csi's names, as a struct. A class of ceph-csi's is read as
- * it is: without `type` it is of RBD when it names a pool and no file system; what is about
- * ceph-csi's own ways of mounting and logging is taken and has no meaning. Else nothing is ignored:
- * an unknown name, a value out of range, a name of another type of volume and a feature this
- * release does not have are each refused with INVALID_ARGUMENT that names the parameter and what
- * would do.
+ * A StorageClass's parameters, under ceph-csi's names, as a struct. A class of ceph-csi is accepted
+ * unchanged: without `type` it is RBD when it names a pool and no file system, and parameters for
+ * ceph-csi's own mounting and logging are ignored. Nothing else is ignored: an unknown name, a
+ * value out of range, a parameter of another type of volume and a feature that this release does
+ * not have are refused with INVALID_ARGUMENT, which names the parameter and the values that are
+ * valid.
  */
 #ifndef HEARTH_DRIVER_VOLUME_PARAMS_H
 #define HEARTH_DRIVER_VOLUME_PARAMS_H
@@ -36,7 +36,7 @@ typedef struct VolumeParams {
     gboolean cache;
     gboolean warm;                            /* fetched into a node's cache when staged there */
     guint64 cache_quota;                      /* bytes; 0: none */
-    char *pv_name, *pvc_name, *pvc_namespace; /* whom it is for; NULL when not told */
+    char *pv_name, *pvc_name, *pvc_namespace; /* of Kubernetes; NULL: not known */
     GPtrArray *meaningless; /* names of ceph-csi's that were given and have no meaning here; of the
                                program's texts */
 } VolumeParams;
@@ -47,8 +47,8 @@ void params_free(VolumeParams *params);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(VolumeParams, params_free)
 
 /*
- * What makes two requests the same volume, in one spelling: defaults filled in, without the claim
- * it is for. A new reference.
+ * The parameters by which two requests are the same volume, in one spelling: with defaults, without
+ * the claim. A new reference.
  */
 json_t *params_to_json(const VolumeParams *params);
 

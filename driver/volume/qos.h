@@ -26,7 +26,7 @@ gboolean qos_check(const json_t *given, GError **error);
  */
 json_t *qos_limits(const json_t *params, const json_t *changes, gint64 bytes);
 
-/* Removes from `now` what `changes` says anew: of a limit that it names, all that was said. */
+/* Removes from `now` everything about the limits that `changes` names, by rule or outright. */
 void qos_forget(json_t *now, const json_t *changes);
 
 #endif

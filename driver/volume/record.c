@@ -4,7 +4,7 @@
  *  "source": "<ID>", "sourceAt": "<ID>", "backing": {"group", "name", "snapshot", "path"},
  *  "mutable": {...},
  *  "claim": {"pv", "pvc", "namespace"}, "created": "<UTC>"}; the source is absent for a volume that
- * starts empty, the backing for one with bytes of its own; the claim is for the admin's eyes.
+ * starts empty, the backing for one with bytes of its own; the claim is for administrators.
  */
 #include "driver/volume/record.h"
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Name records: what the backend cannot hold of a volume, one JSON object under its name, created
- * before the volume and removed after it. A name with a record and no volume is a creation to
- * finish; a volume with no record is not ours to delete. Here is the content; backend/ does the
- * I/O.
+ * Records of volumes: a JSON object under the volume's name, with everything that the backend
+ * itself cannot store. It is created before the volume and removed after it, so a record without a
+ * volume is an unfinished creation, and a volume without a record is not ours to delete. This is
+ * the content of records; backend/ does the I/O.
  */
 #ifndef HEARTH_DRIVER_VOLUME_RECORD_H
 #define HEARTH_DRIVER_VOLUME_RECORD_H
@@ -15,14 +15,14 @@
 #include "driver/volume/mutable.h"
 #include "driver/volume/params.h"
 
-/* Records are small; more than this is no record. */
+/* Records are small; a larger object is no record. */
 #define RECORD_MAX 16384
 
-/* The snapshot that a volume without bytes of its own shows, and where it is. It is the record's
- * source, or without one the dataset of its class, which may be anyone's. */
+/* The snapshot that a volume without bytes of its own shows. It is the record's source, or without
+ * one the dataset of its class, which may belong to anyone. */
 typedef struct VolumeBacking {
     char *group, *name, *snapshot; /* of the volume the snapshot is of, and its own */
-    char *path;                    /* what to mount */
+    char *path;                    /* to mount */
 } VolumeBacking;
 
 void volume_backing_free(VolumeBacking *backing);
@@ -30,13 +30,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(VolumeBacking, volume_backing_free)
 
 typedef struct VolumeRecord {
     char *request_name;
-    char *group;            /* "" for VOLUME_DIR */
-    char *source;           /* the ID of the snapshot or volume it starts as; NULL: empty */
-    char *source_at;        /* the ID we would give that, when it is ceph-csi's; else NULL */
-    gint64 bytes;           /* as created; expanding changes the volume, not the record */
-    gint64 created;         /* seconds since 1970, when the first attempt began; 0: not told */
-    json_t *params;         /* params_to_json() */
-    json_t *changes;        /* mutable parameters, an object (mutable.h) */
+    char *group;     /* "" for VOLUME_DIR */
+    char *source;    /* the ID of the snapshot or volume it was made from; NULL: it started empty */
+    char *source_at; /* that of ceph-csi, in the form of our own IDs; else NULL */
+    gint64 bytes;    /* as created; expanding changes the volume, not the record */
+    gint64 created;  /* seconds since 1970, when the first attempt began; 0: not known */
+    json_t *params;  /* params_to_json() */
+    json_t *changes; /* mutable parameters, an object (mutable.h) */
     VolumeBacking *backing; /* NULL: the volume has bytes of its own */
 } VolumeRecord;
 
@@ -45,7 +45,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(VolumeRecord, volume_record_free)
 
 /* The name of the record of a volume, "vol.<name>"; the caller's. */
 char *volume_record_key(const char *name);
-/* The volume's name in a record's, borrowed; NULL when the record is of something else. */
+/* The volume's name in the name of its record, borrowed; NULL for other records. */
 const char *volume_record_key_name(const char *key);
 
 /* The text to store; the caller's. `id` has its name; `source`, `source_at`, `backing` and
@@ -60,8 +60,8 @@ char *volume_record_change(const char *name, const char *text, gsize length, con
 VolumeRecord *volume_record_decode(const char *name, const char *text, gsize length,
                                    GError **error);
 
-/* `changes` NULL: whatever they are by now. ALREADY_EXISTS, saying which part differs, unless the
- * request is the recorded one. */
+/* Checks that the request is the recorded one: ALREADY_EXISTS says which part differs. `changes`
+ * NULL: mutable parameters are not compared. */
 gboolean volume_record_check_same(const VolumeRecord *record, const char *request_name,
                                   const VolumeParams *params, const VolumeId *id,
                                   const char *source, const json_t *changes, CapacityRange range,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Name records of snapshots, "snap.<name>": created before the snapshot and removed after it, as a
- * volume's. It says what the snapshot's ID does not, of which volume it is, and what CSI asks for
- * and Ceph tells only in part: its size, and when it was taken. Here is the content; backend/ does
- * the I/O.
+ * Records of snapshots, "snap.<name>": created before the snapshot and removed after it, as a
+ * volume's. A record says which volume the snapshot is of, which its ID does not, and its size and
+ * time, of which CSI asks both and Ceph knows only a part. This is the content; backend/ does the
+ * I/O.
  */
 #ifndef HEARTH_DRIVER_VOLUME_SNAPSHOT_RECORD_H
 #define HEARTH_DRIVER_VOLUME_SNAPSHOT_RECORD_H
@@ -16,8 +16,8 @@ typedef struct SnapshotRecord {
     char *source_group, *source_name;
     char *source_handle;  /* of a volume of ceph-csi; else NULL */
     char *source_path;    /* the volume's, which outlives it in the snapshot; NULL: not recorded */
-    char *group_snapshot; /* name of the group snapshot it is of; NULL: it is on its own */
-    gint64 bytes;         /* of the volume then: the least size of one made from it */
+    char *group_snapshot; /* name of the group snapshot it is a member of; NULL: none */
+    gint64 bytes;         /* of the volume at that time: the least size of one made from it */
     gint64 created; /* seconds since 1970, UTC: when the first attempt began, or a little before
                        the snapshot was taken */
 } SnapshotRecord;

@@ -21,7 +21,7 @@ typedef struct TopologyPool {
 /* TopologyPool*, in their order, owned by the array; one at least. INVALID_ARGUMENT. */
 GPtrArray *topology_pools_parse(const char *text, GError **error);
 
-/* Whether a place with these domains (label -> value) is one of the pool's. */
+/* Whether a topology with these domains (label -> value) fits the pool. */
 gboolean topology_pool_fits(const TopologyPool *pool, GHashTable *domains);
 
 #endif

@@ -3,9 +3,8 @@
 #include "driver/kube/error.h"
 #include "driver/kube/list.h"
 #include "driver/volume/topology.h"
-#include "driver/affinity/hint.h"
 #include "driver/warmth/labels.h"
-#include "driver/warmth/node_cache.h"
+#include "driver/warmth/resources.h"
 
 #define ANSWER_MS 30000
 

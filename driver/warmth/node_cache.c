@@ -5,8 +5,6 @@
 #include "driver/kube/time.h"
 #include "common/quantity.h"
 
-const KubeResource node_cache_resource = {"csi.hearth.dev", "v1alpha1", "nodecaches"};
-
 /* ---- writing ---- */
 
 /* Of a hundred, and a hundred only when nothing is missing. */

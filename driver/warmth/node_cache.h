@@ -8,11 +8,8 @@
 
 #include <glib.h>
 #include <jansson.h>
-#include "driver/kube/resource.h"
 #include "driver/volume/dataset_key.h"
-
-#define WARM_API_VERSION "csi.hearth.dev/v1alpha1"
-extern const KubeResource node_cache_resource;
+#include "driver/warmth/resources.h"
 
 /* As many datasets as a report has at most, those with most bytes. */
 #define NODE_CACHE_DATASETS_MAX 256

@@ -214,7 +214,7 @@ static const Node *named(const NodeTable *t, const char *name)
     return g_hash_table_lookup(t->nodes, value);
 }
 
-/* Its own word, which is not ours to keep. */
+/* The same text as a literal: the node's own may be freed. */
 static const char *disk_literal(const char *disk)
 {
     static const char *const known[] = {"ok", "suspect", "bypass", "off"};
@@ -224,10 +224,10 @@ static const char *disk_literal(const char *disk)
     return "";
 }
 
-void node_table_candidate(const NodeTable *t, const char *dataset, WarmupCandidate *c,
-                          gint64 now_ms)
+void node_table_cache(const NodeTable *t, const char *dataset, const char *node, WarmthCache *c,
+                      gint64 now_ms)
 {
-    const Node *n = named(t, c->name);
+    const Node *n = named(t, node);
     c->age_ms = age(n, now_ms);
     c->disk = n ? disk_literal(n->disk) : "";
     c->bytes = n ? bytes_of(n, dataset) : 0;

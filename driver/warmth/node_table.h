@@ -26,8 +26,8 @@ void node_table_no_node(NodeTable *table, const char *node, gint64 now_ms);
 /* As warmth.h has them. */
 gboolean node_table_of(const NodeTable *table, const char *dataset, const char *node, WarmthOf *of,
                        gint64 now_ms);
-void node_table_candidate(const NodeTable *table, const char *dataset, WarmupCandidate *candidate,
-                          gint64 now_ms);
+void node_table_cache(const NodeTable *table, const char *dataset, const char *node,
+                      WarmthCache *cache, gint64 now_ms);
 gboolean node_table_runs(const NodeTable *table, const char *node, WarmthRuns *runs, gint64 now_ms);
 GPtrArray *node_table_ordered(const NodeTable *table);
 

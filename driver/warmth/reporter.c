@@ -10,17 +10,17 @@
 
 struct Reporter {
     KubeClient *client;
-    WarmupAgent *agent;
+    ReporterWarmups warmups;
     char *node, *socket, *tier, *zone;
     GCancellable *stop;
     pthread_t thread;
     /* Of the thread. */
     json_t *written; /* the status; NULL: none */
     gint64 written_us;
-    gboolean troubled; /* the log says so */
+    gboolean troubled; /* and that was logged */
 };
 
-static void tell(Reporter *r, const GError *error)
+static void log_trouble(Reporter *r, const GError *error)
 {
     if (error && !r->troubled)
         g_warning("NodeCache %s is not written: %s", r->node, error->message);
@@ -29,32 +29,29 @@ static void tell(Reporter *r, const GError *error)
     r->troubled = error != NULL;
 }
 
-static json_t *look(Reporter *r, GError **error)
+static json_t *make_report(Reporter *r, GError **error)
 {
     g_autoptr(HearthdLink) link = hearthd_connect(r->socket, NULL, error);
-    json_t *status = link ? hearthd_status(link, ANSWER_MS, error) : NULL;
-    json_t *datasets = status ? hearthd_datasets(link, ANSWER_MS, error) : NULL;
+    json_auto_t *status = link ? hearthd_status(link, ANSWER_MS, error) : NULL;
+    json_auto_t *datasets = status ? hearthd_datasets(link, ANSWER_MS, error) : NULL;
     json_t *report = datasets ? node_cache_status(status, datasets, g_get_real_time()) : NULL;
-    json_decref(status);
-    json_decref(datasets);
     if (report)
         node_cache_place(report, r->tier, r->zone);
     if (report)
-        json_object_set_new(report, "warmups", warmup_agent_report(r->agent));
+        json_object_set_new(report, "warmups", r->warmups.runs(r->warmups.data));
     return report;
 }
 
 static gboolean create(Reporter *r, GError **error)
 {
     g_autofree char *path = kube_path(&node_cache_resource, NULL, NULL, NULL);
-    json_t *body = json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", WARM_API_VERSION, "kind",
-                             "NodeCache", "metadata", "name", r->node);
+    json_auto_t *body = json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", WARM_API_VERSION, "kind",
+                                  "NodeCache", "metadata", "name", r->node);
     const KubeRequest request = {
         .method = "POST", .path = path, .body = body, .timeout_ms = WRITE_MS, .cancel = r->stop};
     g_autoptr(GError) cause = NULL;
     gboolean good = kube_request(r->client, &request, NULL, &cause) ||
                     g_error_matches(cause, KUBE_ERROR, KUBE_ERROR_ALREADY_EXISTS);
-    json_decref(body);
     if (!good)
         g_propagate_error(error, g_steal_pointer(&cause));
     return good;
@@ -63,10 +60,8 @@ static gboolean create(Reporter *r, GError **error)
 static gboolean patch(Reporter *r, json_t *report, GError **error)
 {
     g_autofree char *path = kube_path(&node_cache_resource, NULL, r->node, "status");
-    json_t *body = json_pack("{s:O}", "status", report);
-    gboolean good = kube_merge_patch(r->client, path, body, WRITE_MS, r->stop, error);
-    json_decref(body);
-    return good;
+    json_auto_t *body = json_pack("{s:O}", "status", report);
+    return kube_merge_patch(r->client, path, body, WRITE_MS, r->stop, error);
 }
 
 static gboolean write_report(Reporter *r, json_t *report, GError **error)
@@ -80,46 +75,43 @@ static gboolean write_report(Reporter *r, json_t *report, GError **error)
     return FALSE;
 }
 
-static void round_of(Reporter *r)
+static void report_once(Reporter *r)
 {
     g_autoptr(GError) error = NULL;
-    json_t *report = look(r, &error);
+    json_auto_t *report = make_report(r, &error);
     const gint64 now = g_get_monotonic_time();
     const gboolean due = now - r->written_us >= REPORTER_BEAT_MS * 1000;
-    if (report && !due && !node_cache_is_news(r->written, report)) {
-        json_decref(report);
+    if (report && !due && !node_cache_is_news(r->written, report))
         return;
-    }
     if (report && write_report(r, report, &error)) {
-        json_decref(r->written);
+        json_decref(r->written); /* a field */
         r->written = json_incref(report);
         r->written_us = now;
     }
-    json_decref(report);
     if (!g_cancellable_is_cancelled(r->stop))
-        tell(r, error);
+        log_trouble(r, error);
 }
 
-static void *run(void *data)
+static void *reporter_thread(void *data)
 {
     Reporter *r = data;
     do
-        round_of(r);
+        report_once(r);
     while (kube_pause(REPORTER_LOOK_MS, r->stop, NULL));
     return NULL;
 }
 
-Reporter *reporter_new(KubeClient *client, const ReporterNode *node, WarmupAgent *agent)
+Reporter *reporter_new(KubeClient *client, const ReporterNode *node, const ReporterWarmups *warmups)
 {
     Reporter *r = g_new0(Reporter, 1);
     r->client = client;
-    r->agent = agent;
+    r->warmups = *warmups;
     r->node = g_strdup(node->name);
     r->tier = g_strdup(node->tier);
     r->zone = g_strdup(node->zone);
     r->socket = g_strdup(node->hearthd_socket);
     r->stop = g_cancellable_new();
-    int failed = pthread_create(&r->thread, NULL, run, r);
+    int failed = pthread_create(&r->thread, NULL, reporter_thread, r);
     if (failed)
         g_error("cannot start a thread: %s", g_strerror(failed));
     return r;
@@ -132,7 +124,7 @@ void reporter_free(Reporter *r)
     g_cancellable_cancel(r->stop);
     pthread_join(r->thread, NULL);
     g_object_unref(r->stop);
-    json_decref(r->written);
+    json_decref(r->written); /* a field */
     g_free(r->node);
     g_free(r->tier);
     g_free(r->zone);

@@ -134,14 +134,13 @@ static json_t *event_of(const Volume *v)
 static gboolean write_event(Uncached *u, const Volume *v, GError **error)
 {
     g_autofree char *path = kube_path(&events, v->namespace, NULL, NULL);
-    json_t *body = event_of(v);
+    json_auto_t *body = event_of(v);
     const KubeRequest request = {
         .method = "POST", .path = path, .body = body, .timeout_ms = WRITE_MS, .cancel = u->cancel};
     g_autoptr(GError) cause = NULL;
     /* Another controller may have been here. */
     const gboolean told = kube_request(u->client, &request, NULL, &cause) ||
                           g_error_matches(cause, KUBE_ERROR, KUBE_ERROR_ALREADY_EXISTS);
-    json_decref(body);
     if (!told)
         g_propagate_error(error, g_steal_pointer(&cause));
     return told;

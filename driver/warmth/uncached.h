@@ -20,7 +20,7 @@
 #define HEARTH_DRIVER_WARMTH_UNCACHED_H
 
 #include "driver/kube/client.h"
-#include "driver/kube/seen.h"
+#include "driver/kube/watch/seen.h"
 
 #define UNCACHED_REASON "NotCached"
 #define UNCACHED_QUEUE_MAX 256

@@ -2,7 +2,7 @@
 #include "driver/warmth/warmth.h"
 #include <pthread.h>
 #include "driver/kube/error.h"
-#include "driver/kube/watch.h"
+#include "driver/kube/watch/watch.h"
 #include "driver/warmth/node_table.h"
 
 #define ROUND_MS 1000
@@ -120,10 +120,10 @@ gboolean warmth_of(Warmth *w, const char *dataset, const char *node, WarmthOf *o
     return known;
 }
 
-void warmth_candidate(Warmth *w, const char *dataset, WarmupCandidate *candidate)
+void warmth_cache(Warmth *w, const char *dataset, const char *node, WarmthCache *cache)
 {
     pthread_mutex_lock(&w->lock);
-    node_table_candidate(w->table, dataset, candidate, now_ms());
+    node_table_cache(w->table, dataset, node, cache, now_ms());
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -166,7 +166,7 @@ static void do_write(Warmth *w, const NodeWrite *write)
                                  .timeout_ms = WRITE_MS,
                                  .cancel = w->stop};
     g_autoptr(GError) error = NULL;
-    json_t *answer = NULL;
+    json_auto_t *answer = NULL;
     gboolean good = kube_request(w->client, &request, &answer, &error);
     if (good && write->patch) {
         pthread_mutex_lock(&w->lock);
@@ -174,7 +174,6 @@ static void do_write(Warmth *w, const NodeWrite *write)
                            json_object_get(json_object_get(answer, "metadata"), "labels"));
         pthread_mutex_unlock(&w->lock);
     }
-    json_decref(answer);
     if (!g_error_matches(error, KUBE_ERROR, KUBE_ERROR_NOT_FOUND) &&
         !g_cancellable_is_cancelled(w->stop))
         tell(w, write, error);

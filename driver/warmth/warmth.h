@@ -10,7 +10,6 @@
 #define HEARTH_DRIVER_WARMTH_WARMTH_H
 
 #include "driver/kube/client.h"
-#include "driver/warmup/nodes.h"
 
 typedef struct Warmth Warmth;
 
@@ -33,9 +32,15 @@ typedef struct WarmthOf {
 
 /* node: a value of TOPOLOGY_NODE (volume/topology.h), or NULL. FALSE: no node knows the dataset. */
 gboolean warmth_of(Warmth *warmth, const char *dataset, const char *node, WarmthOf *of);
-/* Sets what the cache of candidate->name says: age_ms, disk (a literal), room, bytes of the
- * dataset. */
-void warmth_candidate(Warmth *warmth, const char *dataset, WarmupCandidate *candidate);
+/* The cache of a node, for one dataset. */
+typedef struct WarmthCache {
+    gint64 age_ms;    /* since its last heartbeat; < 0: it has no NodeCache that reports */
+    const char *disk; /* ok, suspect, bypass, off; "" while hearthd does not answer; a literal */
+    guint64 room;     /* bytes that may be fetched: free, or held by other datasets */
+    guint64 bytes;    /* of the dataset that are there */
+} WarmthCache;
+
+void warmth_cache(Warmth *warmth, const char *dataset, const char *node, WarmthCache *cache);
 
 /* What stands in a NodeCache of CacheWarmups (driver/warmup/order.h). */
 typedef struct WarmthRuns {

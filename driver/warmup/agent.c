@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include "common/field.h"
-#include "driver/kube/watch.h"
+#include "driver/kube/watch/watch.h"
 #include "driver/warmth/node_cache.h"
 
 /* One order. Held by the table while it is ordered, and by its thread. */

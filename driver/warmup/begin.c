@@ -3,6 +3,7 @@
 #include "common/error.h"
 #include "common/field.h"
 #include "driver/kube/list.h"
+#include "driver/warmup/nodes.h"
 #include "driver/warmup/status.h"
 
 #define LIST_MS 30000
@@ -88,8 +89,12 @@ static json_t *on_nodes(const WarmupBegin *begin, const Warmup *warmup, const Wa
         warmth_of(begin->warmth, origin->id, NULL, &of);
     for (guint i = 0; i < c->list->len; i++) {
         WarmupCandidate *one = &g_array_index(c->list, WarmupCandidate, i);
-        warmth_candidate(begin->warmth, origin->id, one);
-        one->room -= promised(begin, warmup, one->name, one->room);
+        WarmthCache cache;
+        warmth_cache(begin->warmth, origin->id, one->name, &cache);
+        one->age_ms = cache.age_ms;
+        one->disk = cache.disk;
+        one->bytes = cache.bytes;
+        one->room = cache.room - promised(begin, warmup, one->name, cache.room);
         one->before = was_part(status, one->name);
     }
     warmup_nodes_choose(warmup, of.total, (const WarmupCandidate *)(void *)c->list->data,

@@ -5,7 +5,7 @@
 #include "common/error.h"
 #include "common/field.h"
 #include "driver/kube/error.h"
-#include "driver/kube/watch.h"
+#include "driver/kube/watch/watch.h"
 #include "driver/warmup/begin.h"
 #include "driver/warmup/orders.h"
 #include "driver/warmup/status.h"
@@ -269,13 +269,12 @@ static gboolean step(Warmups *w, const Seen *seen, const GPtrArray *all)
     Act *act = act_of(w, seen);
     if (seen->warmup.going)
         return FALSE;
-    json_t *next = next_status(w, seen, act, all);
+    json_auto_t *next = next_status(w, seen, act, all);
     const gint64 since_ms = act->written_ms < 0 ? -1 : now_ms() - act->written_ms;
     const gboolean writes =
         next && may_act(w) && warmup_status_is_worth(act->status, next, since_ms);
     if (writes)
         write_status(w, seen, act, next);
-    json_decref(next);
     return writes;
 }
 
@@ -344,8 +343,7 @@ static json_t *origin_found(Warmups *w, const Warmup *warmup, const json_t *stat
         return NULL;
     if (g_str_equal(origin.id, field_text(status, "dataset")))
         return dataset_origin_json(&origin);
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "what it names is dataset %s by now",
-                origin.id);
+    hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "what it names is dataset %s by now", origin.id);
     return NULL;
 }
 
@@ -364,10 +362,9 @@ static gboolean recover(Warmups *w, const Seen *seen, Act *act)
         return TRUE;
     }
     if (error->domain == HEARTH_ERROR) {
-        json_t *lost = warmup_status_idle(&seen->warmup, WARMUP_LOST, error->message, act->status,
-                                          g_get_real_time() / G_USEC_PER_SEC);
+        json_auto_t *lost = warmup_status_idle(&seen->warmup, WARMUP_LOST, error->message,
+                                               act->status, g_get_real_time() / G_USEC_PER_SEC);
         write_status(w, seen, act, lost);
-        json_decref(lost);
     } else {
         tell(w, &seen->warmup, error);
     }

@@ -115,10 +115,9 @@ static gboolean parse_field(const Field *field, const char *text, guint64 *bits,
         if (parse_item(field, *item, bits, star))
             continue;
         g_autofree char *shown = quoted(text);
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "%s \"%s\" of the schedule is none; use *, or %s", field->name, shown,
-                    field->example);
-        return FALSE;
+        return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                           "%s \"%s\" of the schedule is none; use *, or %s", field->name, shown,
+                           field->example);
     }
     return TRUE;
 }
@@ -130,7 +129,7 @@ static const char *macro(const char *text, GError **error)
             return macros[i].text;
     }
     g_autofree char *shown = quoted(text);
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+    hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                 "schedule \"%s\": use @hourly, @daily, @midnight, @weekly, @monthly, @yearly or "
                 "five fields such as 30 2 * * MON-FRI",
                 shown);
@@ -166,11 +165,11 @@ gboolean cron_parse(const char *text, Cron *cron, GError **error)
     }
     if (g_strv_length(parts) != FIELDS) {
         g_autofree char *shown = quoted(text);
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "schedule \"%s\" has %u fields and needs five, in UTC: minute, hour, day of "
-                    "month, month, day of week; such as 30 2 * * MON-FRI",
-                    shown, g_strv_length(parts));
-        return FALSE;
+        return hearth_fail(
+            error, HEARTH_ERROR_INVALID_ARGUMENT,
+            "schedule \"%s\" has %u fields and needs five, in UTC: minute, hour, day of "
+            "month, month, day of week; such as 30 2 * * MON-FRI",
+            shown, g_strv_length(parts));
     }
     for (int i = 0; i < FIELDS; i++) {
         if (!parse_field(&fields[i], parts[i], &bits[i], &star[i], error))

@@ -71,7 +71,7 @@ static GHashTable *wanted_of(const GPtrArray *under_way)
     for (guint i = 0; i < turns->len; i++) {
         const WarmupUnderWay *run = turns->pdata[i];
         g_autoptr(GPtrArray) parts = warmup_status_parts(run->warmup, run->status);
-        json_t *order = parts->len ? warmup_order_json(run->warmup, run->status) : NULL;
+        json_auto_t *order = parts->len ? warmup_order_json(run->warmup, run->status) : NULL;
         for (guint k = 0; k < parts->len; k++) {
             json_t *orders = g_hash_table_lookup(wanted, parts->pdata[k]);
             if (!orders) {
@@ -81,7 +81,6 @@ static GHashTable *wanted_of(const GPtrArray *under_way)
             if (has_room(orders, run->warmup->namespace))
                 json_array_append(orders, order);
         }
-        json_decref(order);
     }
     return wanted;
 }
@@ -90,13 +89,11 @@ static gboolean write_orders(KubeClient *client, const char *node, json_t *order
                              GCancellable *cancel, GError **error)
 {
     g_autofree char *path = kube_path(&node_cache_resource, NULL, node, NULL);
-    json_t *none = orders ? NULL : json_array();
-    json_t *body = json_pack("{s:{s:O}}", "spec", "warmups", orders ? orders : none);
+    json_auto_t *none = orders ? NULL : json_array();
+    json_auto_t *body = json_pack("{s:{s:O}}", "spec", "warmups", orders ? orders : none);
     g_autoptr(GError) cause = NULL;
     const gboolean good = kube_merge_patch(client, path, body, WRITE_MS, cancel, &cause) ||
                           g_error_matches(cause, KUBE_ERROR, KUBE_ERROR_NOT_FOUND);
-    json_decref(body);
-    json_decref(none);
     if (!good)
         g_propagate_prefixed_error(error, g_steal_pointer(&cause), "NodeCache %s: ", node);
     return good;

@@ -241,9 +241,8 @@ json_t *warmup_status_begin(const Warmup *warmup, const WarmupRun *run, const Da
     g_autofree char *name = warmup_run_name(warmup->uid, run);
     json_t *list = json_array();
     for (guint i = 0; i < nodes->len; i++) {
-        json_t *was = json_pack("{s:s}", "name", (const char *)nodes->pdata[i]);
+        json_auto_t *was = json_pack("{s:s}", "name", (const char *)nodes->pdata[i]);
         json_array_append_new(list, node_json(was, "Pending", NULL, "", now_s));
-        json_decref(was);
     }
     json_t *status = status_json(warmup, &verdict, list, before, now_s);
     json_object_set_new(status, "run", json_string(name));
@@ -360,9 +359,6 @@ gboolean warmup_status_is_worth(const json_t *before, const json_t *after, gint6
     if (since_write_ms >= 0 && since_write_ms < MAX(WARMUP_WRITE_MS, pause_ms))
         return FALSE;
     const gboolean refresh = since_write_ms < 0 || since_write_ms >= WARMUP_REFRESH_MS;
-    json_t *old = what_counts(before, refresh), *new = what_counts(after, refresh);
-    const gboolean worth = !json_equal(old, new);
-    json_decref(old);
-    json_decref(new);
-    return worth;
+    json_auto_t *old = what_counts(before, refresh), *new = what_counts(after, refresh);
+    return !json_equal(old, new);
 }

@@ -81,11 +81,10 @@ static gboolean of_volume(const WarmupTargets *t, const json_t *claim, const cha
 static gboolean of_class(const WarmupTargets *t, const char *claim, const char *name,
                          DatasetOrigin *origin, GError **error)
 {
-    json_t *class = NULL;
+    json_auto_t *class = NULL;
     if (*name && !get(t, &classes, NULL, name, &class, error))
         return FALSE;
     const gboolean shows = class_shows(t, class, origin);
-    json_decref(class);
     return shows || none(error, "claim %s has no volume yet", claim);
 }
 

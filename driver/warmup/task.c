@@ -47,7 +47,7 @@ static json_t *spec_of(const Task *t, GError **error)
 {
     const DatasetOrigin *origin = &t->order->origin;
     if (!t->place->secret_dir) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+        hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                     "CacheWarmups are off: the node plugin has no Ceph user for them; set "
                     "warmth.secretName in the chart, or give hearth-csi --secret-dir");
         return NULL;
@@ -121,12 +121,11 @@ static gboolean came_well(const json_t *job, GError **error)
     const char *state = field_text(job, "state"), *why = field_text(job, "error");
     const guint64 failed = field_count(job, "filesFailed");
     if (g_str_equal(state, "cancelled"))
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                    "its job was cancelled on the node");
+        hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION, "its job was cancelled on the node");
     else if (!g_str_equal(state, "done"))
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "%s", why);
+        hearth_fail(error, HEARTH_ERROR_INTERNAL, "%s", why);
     else if (failed)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
+        hearth_fail(error, HEARTH_ERROR_INTERNAL,
                     "%" G_GUINT64_FORMAT " files could not be fetched; the first: %s", failed, why);
     else
         return TRUE;
@@ -140,13 +139,12 @@ static gboolean fetch(Task *t, guint index, const char *path, GError **error)
     if (!hearthd_warm(t->link, t->volume, path, t->order->rate, OPEN_MS, &id, error))
         return FALSE;
     for (;;) {
-        json_t *job = hearthd_job(t->link, id, ANSWER_MS, error);
+        json_auto_t *job = hearthd_job(t->link, id, ANSWER_MS, error);
         if (!job)
             return FALSE;
         take_progress(t, job, index);
         const gboolean running = g_str_equal(field_text(job, "state"), "running");
         const gboolean good = running || came_well(job, error);
-        json_decref(job);
         if (!running) {
             t->bytes_before = t->doing.bytes;
             return good;

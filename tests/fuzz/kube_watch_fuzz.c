@@ -7,9 +7,9 @@
 #include "tests/fuzz/fuzz.h"
 #include <stdlib.h>
 #include <string.h>
-#include "driver/kube/decode.h"
+#include "driver/kube/watch/decode.h"
 #include "driver/kube/error.h"
-#include "driver/kube/seen.h"
+#include "driver/kube/watch/seen.h"
 
 typedef struct Seen {
     KubeKnown *known;

@@ -23,7 +23,7 @@ of_snapshot() { ceph_cmd fs subvolume snapshot metadata ls hearthfs "$1" "$2" --
 name_of() { jq -r '.volume.volumeContext | .imageName // .subvolumeName' <<<"$REPLY_JSON"; }
 SNAPPED="{\"$K8S/volumesnapshot/name\": \"snap\", \"$K8S/volumesnapshot/namespace\": \"team\", \"$K8S/volumesnapshotcontent/name\": \"content-1\"}"
 delete() { VOLUME_ID=$1 delete_volume || fail delete "$(said)"; }
-warnings() { grep -c "has not got the names" "$TMP/log/controller.log"; }
+warnings() { grep -c "could not be stored as its metadata" "$TMP/log/controller.log"; }
 
 # ---- images ----
 create_image pvc-image-$$ 33554432 "$CLAIM"

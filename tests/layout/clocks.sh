@@ -13,7 +13,7 @@ allowed=(
     cache/fuse/live/attrs.c            # a file's times, when they are set to now
     cache/store/objects/internal.h # when an object was last used, from one run to the next
     driver/provision/repair.c # the age of a record, against --min-age
-    driver/kube/lease.c           # what others are told in a Lease; our own is judged by CLOCK_BOOTTIME
+    driver/kube/lease/lease.c           # what others are told in a Lease; our own is judged by CLOCK_BOOTTIME
     driver/volume/group_record.c  # when it was made, for people
     driver/volume/record.c
     driver/volume/snapshot_record.c

@@ -25,7 +25,7 @@ cache/origin cache/origin/reconnect cache/origin/dir cache/origin/cephfs/client 
 cache/store/disk cache/store/index cache/store/objects cache/store/fill cache/store
 cache/manifest cache/block cache/fuse cache/fuse/layer cache/fuse/live
 cache/dataset cache/volume cache/warm cache/report cache/control
-driver/volume driver/cluster driver/kube driver/rpc
+driver/volume driver/cluster driver/kube driver/kube/watch driver/kube/lease driver/rpc
 driver/backend driver/backend/ceph driver/backend/cephfs driver/backend/rbd driver/provision
 driver/node/mount driver/node/hearthd driver/node/served driver/node/image driver/node/dataset driver/node
 driver/warmth driver/affinity driver/warmup driver/service driver/service/node driver/service/controller

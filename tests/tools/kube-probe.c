@@ -19,8 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 #include "driver/kube/error.h"
-#include "driver/kube/lease.h"
-#include "driver/kube/watch.h"
+#include "driver/kube/lease/lease.h"
+#include "driver/kube/watch/watch.h"
 
 static gint64 began_us;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What every backend on a Ceph cluster has: ceph-csi's config.json, connections to the clusters in
- * it, and what can be told of them without a request's secrets.
+ * it, and what is known of them without a request's secrets.
  */
 #ifndef HEARTH_DRIVER_BACKEND_CEPH_BACKEND_H
 #define HEARTH_DRIVER_BACKEND_CEPH_BACKEND_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cache. A connection is found by a hash of cluster, monitors, user and key: a changed Secret
- * or config.json makes a new one, and the old one goes when it was idle for IDLE_US. The key itself
- * is given to librados and not kept.
+ * The cache of connections. A connection is found by a hash of cluster, monitors, user and key: a
+ * changed Secret or config.json makes a new one, and the old one is closed after IDLE_US without
+ * use. The key itself is given to librados and not kept. The backends of both types call this.
  *
  * Locks: CephConns.lock guards the table and the fields said in internal.h; it is not held
  * across any call of librados.
@@ -107,7 +107,7 @@ static gboolean set_option(CephConn *conn, const char *name, const char *value, 
     return rc == 0;
 }
 
-/* What the administrator sets, which is checked to be none of ours. */
+/* An option of the administrator's (cephConf); config.json was checked for options of ours. */
 static gboolean set_cluster_option(CephConn *conn, const char *name, const char *value,
                                    GError **error)
 {
@@ -188,7 +188,7 @@ static void connect_free(void *data)
     g_free(job);
 }
 
-static void unreachable(GError **error, const CephConn *conn)
+static void fail_unreachable(GError **error, const CephConn *conn)
 {
     hearth_fail(error, HEARTH_ERROR_UNAVAILABLE,
                 "no monitor of cluster %s served client.%s at %s; check the addresses in "
@@ -209,7 +209,7 @@ static gboolean connect_now(CephConn *conn, const ClusterConfig *cluster, const 
     g_autoptr(GError) cause = NULL;
     if (!ceph_conn_run(conn, "connecting", "connecting", connect_run, job, connect_free,
                        (CONNECT_SECONDS + GREETING_SECONDS) * 1000, deadline_us, &cause)) {
-        unreachable(error, conn);
+        fail_unreachable(error, conn);
         return FALSE;
     }
     int rc = job->rc;
@@ -231,7 +231,7 @@ static gboolean connect_now(CephConn *conn, const ClusterConfig *cluster, const 
                     "key must be what `ceph auth print-key client.%s` prints",
                     conn->cluster_id, conn->user, conn->monitors, conn->user);
     else if (rc == -ETIMEDOUT)
-        unreachable(error, conn);
+        fail_unreachable(error, conn);
     else if (rc != 0)
         hearth_fail(error, HEARTH_ERROR_UNAVAILABLE,
                     "connecting to cluster %s at %s as client.%s: %s", conn->cluster_id,
@@ -276,7 +276,8 @@ gboolean ceph_conn_run(CephConn *conn, const char *operation, const char *what, 
     return FALSE;
 }
 
-/* Takes out of the table what is broken, long idle or too much; the caller unrefs them unlocked. */
+/* Takes broken, long idle and surplus connections out of the table; the caller unrefs them
+ * unlocked. */
 static GPtrArray *sweep_locked(CephConns *c)
 {
     GPtrArray *out = g_ptr_array_new();
@@ -305,7 +306,7 @@ static gboolean await_locked(CephConns *c, CephConn *conn, gint64 deadline_us, G
     while (conn->state == CONN_CONNECTING) {
         if (pthread_cond_timedwait(&c->changed, &c->lock, &until) == ETIMEDOUT &&
             conn->state == CONN_CONNECTING) {
-            unreachable(error, conn);
+            fail_unreachable(error, conn);
             return FALSE;
         }
     }
@@ -315,7 +316,7 @@ static gboolean await_locked(CephConns *c, CephConn *conn, gint64 deadline_us, G
 }
 
 typedef struct Memo {
-    gint64 told_us;
+    gint64 stored_us;
     char *text;
 } Memo;
 
@@ -329,7 +330,7 @@ static void memo_free(gpointer data)
 void ceph_conn_remember(CephConn *conn, const char *name, const char *text)
 {
     Memo *memo = g_new0(Memo, 1);
-    memo->told_us = g_get_monotonic_time();
+    memo->stored_us = g_get_monotonic_time();
     memo->text = g_strdup(text);
     pthread_mutex_lock(&conn->memo_lock);
     g_hash_table_replace(conn->memos, g_strdup(name), memo);
@@ -340,7 +341,7 @@ char *ceph_conn_recall(CephConn *conn, const char *name, gint64 max_age_us)
 {
     pthread_mutex_lock(&conn->memo_lock);
     const Memo *memo = g_hash_table_lookup(conn->memos, name);
-    gboolean good = memo && g_get_monotonic_time() - memo->told_us <= max_age_us;
+    gboolean good = memo && g_get_monotonic_time() - memo->stored_us <= max_age_us;
     char *text = good ? g_strdup(memo->text) : NULL;
     pthread_mutex_unlock(&conn->memo_lock);
     return text;
@@ -357,7 +358,7 @@ static CephConn *conn_new(const ClusterConfig *cluster, const Secrets *secrets, 
     conn->user = g_strdup(secrets->user);
     conn->monitors = g_strdup(monitors);
     conn->key = g_strdup(key);
-    /* Of its own: calls that hang at one cluster take nothing from the others. */
+    /* One for each connection: calls that hang at one cluster leave the others their threads. */
     conn->bounded = bounded_new(MAX_STUCK);
     conn->checks = bounded_new(1);
     conn->state = CONN_CONNECTING;
@@ -455,7 +456,7 @@ gboolean ceph_conns_check(CephConns *c, const char *cluster_id, gint64 deadline_
             if (good)
                 check_free(job);
             else
-                unreachable(error, conn);
+                fail_unreachable(error, conn);
         }
         ceph_conn_unref(conn);
     }

@@ -23,7 +23,8 @@ CephConns *ceph_conns_new(void);
 void ceph_conns_free(CephConns *conns);
 
 /*
- * A reference to a connected one; made when there is none, once for all who ask at the same time.
+ * A reference to a connected one. It is made when there is none, once for all calls that ask at the
+ * same time.
  * UNAVAILABLE names the monitors; UNAUTHENTICATED names the user.
  */
 CephConn *ceph_conns_get(CephConns *conns, const ClusterConfig *cluster, const Secrets *secrets,
@@ -39,8 +40,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(CephConn, ceph_conn_unref)
 gboolean ceph_conns_check(CephConns *conns, const char *cluster_id, gint64 deadline_us,
                           GError **error);
 
-/* Of this process's calls to any cluster: operation and whether it was answered or came late.
- * Borrowed. */
+/* How long this process's calls to all clusters took, by operation and by whether the answer came
+ * in time. Borrowed. */
 Timings *ceph_timings(void);
 
 typedef enum CephTarget { CEPH_MON, CEPH_MGR } CephTarget;

@@ -46,10 +46,10 @@ char *ceph_mon_fsid(CephConn *conn, gint64 deadline_us, GError **error)
     return fsid;
 }
 
-/* One answer tells of all pools, and classes of several are asked about one after another. */
+/* One answer has all pools, and external-provisioner asks for one class after another. */
 #define DF_AGE_US (5 * G_USEC_PER_SEC)
 
-static json_t *df(CephConn *conn, gint64 deadline_us, GError **error)
+static json_t *ask_df(CephConn *conn, gint64 deadline_us, GError **error)
 {
     g_autofree char *known = ceph_conn_recall(conn, "df", DF_AGE_US);
     if (known)
@@ -66,7 +66,7 @@ static json_t *df(CephConn *conn, gint64 deadline_us, GError **error)
 gboolean ceph_mon_available(CephConn *conn, const char *pool, gint64 *bytes, gint64 deadline_us,
                             GError **error)
 {
-    json_auto_t *answer = df(conn, deadline_us, error);
+    json_auto_t *answer = ask_df(conn, deadline_us, error);
     if (!answer)
         return FALSE;
     gboolean found = FALSE;

@@ -2,7 +2,7 @@
 /*
  * Sockets are non-blocking and polled together, so the time is that of the slowest, not the sum.
  * Names are resolved first and one by one: a cluster is usually given by addresses, for which the
- * resolver asks nobody.
+ * resolver sends no request.
  */
 #include "driver/backend/ceph/monitor_probe.h"
 #include "driver/cluster/config.h"

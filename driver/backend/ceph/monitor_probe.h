@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether Ceph monitors answer at their addresses: what can be known without a secret. A monitor
- * greets whoever connects with "ceph v2\n" (msgr2) or "ceph v027" (msgr1), so a TCP connection that
+ * greets each client with "ceph v2\n" (msgr2) or "ceph v027" (msgr1), so a TCP connection that
  * something else takes does not count.
  */
 #ifndef HEARTH_DRIVER_BACKEND_CEPH_MONITOR_PROBE_H
@@ -11,7 +11,7 @@
 #include "common/error.h"
 
 /*
- * `clusters` holds ClusterConfig*. All their monitors are tried at once; reached[i] tells whether
+ * `clusters` holds ClusterConfig*. All their monitors are tried at once; reached[i] says whether
  * one of cluster i answered. Ends at the deadline, or REACH_GRACE_MS after the first answer: one
  * cluster that is away must not make the answer about the others late.
  */
@@ -19,7 +19,7 @@
 void reach_monitors(const GPtrArray *clusters, gboolean *reached, gint64 deadline_us);
 
 /*
- * The same list with "v1:" or "v2:" before addresses that do not tell and whose monitor answered;
+ * The same list with "v1:" or "v2:" before addresses without either whose monitor answered;
  * caller's. For "ADDRESS:PORT" with a port other than Ceph's two, librados tries both protocols
  * in turn, and a refused key then looks like a monitor that does not answer.
  */
@@ -32,7 +32,7 @@ typedef struct ReachAnswer {
     guint16 port;
     char version;      /* '1' or '2': of msgr; 0: no monitor answered there */
     gint64 latency_us; /* to the whole greeting, connecting included */
-    int error;         /* an errno; 0 though no monitor answered: somebody else did */
+    int error;         /* an errno; 0 though no monitor answered: something else did */
 } ReachAnswer;
 
 /* One for each address of each monitor, in order; the caller's. Ends at the deadline. */

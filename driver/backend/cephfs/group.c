@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The MDS makes all clients of the subvolumes pause: they give back what lets them write, and new
- * requests wait. Then the snapshots are taken, and the clients go on.
+ * The MDS pauses all clients of the subvolumes: they give back the capabilities to write, and new
+ * requests wait. Then the snapshots are taken, and the clients continue.
  *
  *     quiesce, await → snapshot, ... → release
  *
- * The set of subvolumes that pause has a name of this attempt alone, and ends by itself: within
- * EXPIRATION_S of our last word, so that a controller that is killed stops nobody for longer. Only
- * a release of the very set that we have seen pause says that the pause has lasted; else something
- * may have been written between two snapshots. These are left to the next attempt: whoever notices
- * so late may find those of an attempt that was made meanwhile.
+ * The set of paused subvolumes has a name that only this attempt uses, and it expires by itself
+ * EXPIRATION_S after our last command, so a killed controller stops no client for longer. Only when
+ * the release names the version of the set that was seen paused is it known that the pause lasted;
+ * else something may have been written between two snapshots. They are left for the next attempt to
+ * remove, because another controller may have taken its own meanwhile.
  */
 #include "driver/backend/cephfs/group.h"
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "driver/backend/cephfs/snap.h"
 
 #define PREFIX "fs quiesce"
-/* Ceph counts the first for each subvolume; a client that gives nothing back is waited for. */
+/* Ceph counts the timeout for each subvolume; it waits for clients that give nothing back. */
 #define TIMEOUT_S 20
 #define EXPIRATION_S 10
 /* Awaiting a set that has paused makes it last for EXPIRATION_S from then on. */
@@ -31,7 +31,7 @@ typedef struct Pause {
     CephConn *conn;
     const char *fs_name;
     char *set;
-    json_int_t version; /* of the set, as it was when we have last seen it pause */
+    json_int_t version; /* of the set, when it was last seen paused */
     gint64 seen_us, deadline_us;
 } Pause;
 
@@ -52,15 +52,15 @@ static gboolean is_too_old(Pause *p, GError **error)
                         FIRST_RELEASE, release);
 }
 
-static gboolean lost(GError **error)
+static gboolean fail_pause_lost(GError **error)
 {
     return hearth_fail(error, HEARTH_ERROR_ABORTED,
                        "the pause of the group's subvolumes ended before all snapshots were taken: "
                        "they are not of one moment; try again, which removes them first");
 }
 
-/* An answer of the first command, which is to make them pause. */
-static gboolean refused(Pause *p, const CephReply *reply, GError **error)
+/* The error for an answer to the first command, which pauses the clients. Always FALSE. */
+static gboolean fail_refused(Pause *p, const CephReply *reply, GError **error)
 {
     const Subvolume group = {.fs_name = p->fs_name, .group = "", .name = p->set};
     if (reply->rc == -ETIMEDOUT || reply->rc == -EINPROGRESS)
@@ -84,7 +84,7 @@ static gboolean refused(Pause *p, const CephReply *reply, GError **error)
 }
 
 /* Takes over `more`. */
-static gboolean ask(Pause *p, json_t *more, CephReply *reply, GError **error)
+static gboolean send_quiesce(Pause *p, json_t *more, CephReply *reply, GError **error)
 {
     const Subvolume where = {.fs_name = p->fs_name};
     json_object_set_new(more, "set_id", json_string(p->set));
@@ -100,7 +100,7 @@ static gboolean ask(Pause *p, json_t *more, CephReply *reply, GError **error)
     return TRUE;
 }
 
-static gboolean begin(Pause *p, const Subvolume *subvolumes, gsize n, GError **error)
+static gboolean begin_pause(Pause *p, const Subvolume *subvolumes, gsize n, GError **error)
 {
     reply_auto CephReply reply = {0};
     json_t *members = json_array();
@@ -110,42 +110,43 @@ static gboolean begin(Pause *p, const Subvolume *subvolumes, gsize n, GError **e
     }
     json_t *more = json_pack("{s:o, s:f, s:f, s:b}", "members", members, "timeout",
                              (double)TIMEOUT_S, "expiration", (double)EXPIRATION_S, "await", 1);
-    return ask(p, more, &reply, error) && (reply.rc == 0 || refused(p, &reply, error));
+    return send_quiesce(p, more, &reply, error) &&
+           (reply.rc == 0 || fail_refused(p, &reply, error));
 }
 
-/* Has the pause last, if it is not over. */
-static gboolean extend(Pause *p, GError **error)
+/* Extends the pause, if it is not over. */
+static gboolean extend_pause(Pause *p, GError **error)
 {
     reply_auto CephReply reply = {0};
     if (g_get_monotonic_time() - p->seen_us < EXTEND_US)
         return TRUE;
     json_t *more = json_pack("{s:b, s:I}", "await", 1, "if_version", p->version);
-    return ask(p, more, &reply, error) && (reply.rc == 0 || lost(error));
+    return send_quiesce(p, more, &reply, error) && (reply.rc == 0 || fail_pause_lost(error));
 }
 
-static gboolean release(Pause *p, GError **error)
+static gboolean release_pause(Pause *p, GError **error)
 {
     reply_auto CephReply reply = {0};
     json_t *more = json_pack("{s:b, s:b, s:I}", "release", 1, "await", 1, "if_version", p->version);
-    return ask(p, more, &reply, error) && (reply.rc == 0 || lost(error));
+    return send_quiesce(p, more, &reply, error) && (reply.rc == 0 || fail_pause_lost(error));
 }
 
-/* What fails ends by itself. */
-static void cancel(Pause *p)
+/* A pause that cannot be cancelled expires. */
+static void cancel_pause(Pause *p)
 {
     reply_auto CephReply reply = {0};
-    ask(p, json_pack("{s:b}", "cancel", 1), &reply, NULL);
+    send_quiesce(p, json_pack("{s:b}", "cancel", 1), &reply, NULL);
 }
 
-static gboolean take(Pause *p, const Subvolume *subvolumes, const char *const *snapshots, gsize n,
-                     GError **error)
+static gboolean take_snapshots(Pause *p, const Subvolume *subvolumes, const char *const *snapshots,
+                               gsize n, GError **error)
 {
     for (gsize i = 0; i < n; i++) {
-        if (!extend(p, error) ||
+        if (!extend_pause(p, error) ||
             !cephfs_snap_create(p->conn, &subvolumes[i], snapshots[i], p->deadline_us, error))
             return FALSE;
     }
-    return release(p, error);
+    return release_pause(p, error);
 }
 
 gboolean cephfs_group_snapshot(CephConn *conn, const Subvolume *subvolumes,
@@ -156,8 +157,9 @@ gboolean cephfs_group_snapshot(CephConn *conn, const Subvolume *subvolumes,
     g_autofree char *set = g_strconcat("hearth-", unique, NULL);
     Pause pause = {
         .conn = conn, .fs_name = subvolumes[0].fs_name, .set = set, .deadline_us = deadline_us};
-    if (begin(&pause, subvolumes, n, error) && take(&pause, subvolumes, snapshots, n, error))
+    if (begin_pause(&pause, subvolumes, n, error) &&
+        take_snapshots(&pause, subvolumes, snapshots, n, error))
         return TRUE;
-    cancel(&pause);
+    cancel_pause(&pause);
     return FALSE;
 }

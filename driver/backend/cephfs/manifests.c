@@ -34,7 +34,7 @@ static gboolean list_pool(const CephPool *at, GPtrArray **names, gint64 deadline
     return FALSE;
 }
 
-/* Counts them, and removes them if `remove`. */
+/* Counts the manifests, and removes them if `remove`. */
 static gboolean each_manifest(CephConn *conn, const char *fs_name, gboolean remove, guint *found,
                               gint64 deadline_us, GError **error)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What nodes of earlier versions kept of snapshots beside a file system's data: objects whose names
- * begin with "manifest", in namespace "hearth" of its data pools. No node reads them any more. Nor
- * is their content read here: every tenant that may write to the pool may have written it.
+ * Manifests that nodes of earlier versions stored beside a file system's data: objects whose names
+ * begin with "manifest", in namespace "hearth" of its data pools. Nodes no longer read them. Their
+ * content is not read here either: every tenant that may write to the pool may have written it.
  */
 #ifndef HEARTH_DRIVER_BACKEND_CEPHFS_MANIFESTS_H
 #define HEARTH_DRIVER_BACKEND_CEPHFS_MANIFESTS_H

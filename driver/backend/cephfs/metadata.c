@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts with a subvolume or a snapshot of one, `ceph fs subvolume metadata ls`. Ceph before 16.2.11
- * has none of these commands, others have one and not the other; what the mgr does not know is not
- * asked again for a while, since it does its commands one after another.
+ * Metadata of a subvolume or of its snapshot (`ceph fs subvolume metadata ls`). Ceph before 16.2.11
+ * has none of these commands, and some later releases have only one; a command that the mgr does
+ * not know is not sent again for a while, because the mgr runs its commands one after another.
  */
 #include <errno.h>
 #include "driver/backend/cephfs/internal.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Subvolumes, by commands to the mgr's `volumes` module. The mgr runs its commands one after
+ * another, so each function sends as few as it can. ops.c calls this for the backend.
+ */
 #include "driver/backend/cephfs/internal.h"
 #include "driver/backend/cephfs/snap.h"
 #include <errno.h>
@@ -32,7 +36,7 @@ gboolean cephfs_mgr_create(CephConn *conn, const Subvolume *s, gint64 bytes, con
     }
 }
 
-/* A cancelled clone lets go of its target within this. */
+/* A cancelled clone releases its target within this time. */
 #define CANCEL_TRIES 20
 #define CANCEL_WAIT_US (100 * 1000)
 
@@ -45,7 +49,7 @@ gboolean cephfs_mgr_remove(CephConn *conn, const Subvolume *s, gboolean retain_s
         json_t *more = json_object();
         if (retain_snapshots)
             json_object_set_new(more, "retain_snapshots", json_true());
-        /* What remains of a clone is removed by force only. */
+        /* Only a forced removal takes what a clone has left. */
         if (attempt > 0)
             json_object_set_new(more, "force", json_true());
         if (!cephfs_mgr_send(conn, prefix, s, more, &reply, deadline_us, error))
@@ -58,7 +62,7 @@ gboolean cephfs_mgr_remove(CephConn *conn, const Subvolume *s, gboolean retain_s
         }
         if (attempt == 0 && !cephfs_snap_cancel(conn, s, deadline_us, error))
             return FALSE;
-        /* The mgr tells nobody when its cloner has stopped. */
+        /* The mgr does not signal when its cloner has stopped. */
         if (attempt > 0)
             g_usleep(CANCEL_WAIT_US);
     }
@@ -89,7 +93,7 @@ GPtrArray *cephfs_mgr_list(CephConn *conn, const Subvolume *group, gint64 deadli
     return cephfs_mgr_names(conn, "fs subvolume ls", group, deadline_us, error);
 }
 
-/* A look at one subvolume takes the mgr a fifth of what making it takes, so all are asked for. */
+/* Looking up one subvolume costs the mgr a fifth of making it, so a list of all is used instead. */
 #define NAMES_AGE_US (30 * G_USEC_PER_SEC)
 
 gboolean cephfs_mgr_is_free(CephConn *conn, const Subvolume *s, gboolean *is_free,
@@ -135,8 +139,8 @@ BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *s, gint64 deadli
         return cephfs_snap_progress(conn, s, deadline_us, error);
     if (reply.rc == -ENODATA) {
         /*
-         * A directory without the module's metadata and without a quota: a mgr that died while it
-         * made it, or before what it wrote was on disk. `create` takes it up again.
+         * A directory without the module's metadata and without a quota: the mgr died while it made
+         * it, or before its metadata was on disk. `create` continues it.
          */
         BackendVolume *part = g_new0(BackendVolume, 1);
         part->incomplete = TRUE;
@@ -206,7 +210,7 @@ gboolean cephfs_mgr_pin(CephConn *conn, const Subvolume *s, const char *pin, gin
     json_t *more = json_pack("{s:s, s:s}", "pin_type", type, "pin_setting", setting + 1);
     if (!cephfs_mgr_send(conn, prefix, s, more, &reply, deadline_us, error))
         return FALSE;
-    /* The volume is there by now, so this is never the request's fault alone. */
+    /* The volume exists by now, so the request alone is never at fault. */
     if (reply.rc == -EINVAL || reply.rc == -EDOM)
         hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                     "mdsPin=%s: this cluster refuses it for %s (%s)%s", pin, s->name, reply.status,

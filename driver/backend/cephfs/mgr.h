@@ -18,8 +18,8 @@ typedef struct Subvolume {
 gboolean cephfs_mgr_create(CephConn *conn, const Subvolume *subvolume, gint64 bytes,
                            const char *pool, gint64 deadline_us, GError **error);
 /*
- * Missing is fine. FAILED_PRECONDITION: it has snapshots and they are not to be retained. A clone
- * under way to it is cancelled.
+ * A missing one is fine. FAILED_PRECONDITION: it has snapshots, and they are not to be retained.
+ * Cancels a clone that is under way to it.
  */
 gboolean cephfs_mgr_remove(CephConn *conn, const Subvolume *subvolume, gboolean retain_snapshots,
                            gint64 deadline_us, GError **error);
@@ -32,7 +32,7 @@ BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *subvolume, gint6
 /* The names of all subvolumes of a group; none of a group that is missing. */
 GPtrArray *cephfs_mgr_list(CephConn *conn, const Subvolume *group, gint64 deadline_us,
                            GError **error);
-/* Whether there was none of the name half a minute ago at the latest. */
+/* *is_free: a listing that is at most 30 s old lacks the name. */
 gboolean cephfs_mgr_is_free(CephConn *conn, const Subvolume *subvolume, gboolean *is_free,
                             gint64 deadline_us, GError **error);
 /* The name of the first subvolume of the group that ends with `suffix`, the caller's; NULL without

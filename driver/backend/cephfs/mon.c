@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the monitors know of file systems. */
+/* File systems and their pools, as the monitors know them. Answers that each call needs are
+ * remembered for seconds (ceph_conn_remember()). */
 #include "driver/backend/ceph/mon.h"
 #include "driver/backend/cephfs/internal.h"
 #include <string.h>
@@ -41,7 +42,7 @@ gboolean cephfs_mgr_pools(CephConn *conn, const char *fs_name, char **metadata, 
     return found;
 }
 
-/* A file system made anew under an old name may be taken for the old one for this long. */
+/* A new file system under an old name may be taken for the old one for this long. */
 #define POOL_AGE_US (5 * G_USEC_PER_SEC)
 
 char *cephfs_mgr_metadata_pool(CephConn *conn, const char *fs_name, gint64 deadline_us,

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Snapshots of subvolumes and clones of them, by commands to the mgr's `volumes` module. A clone
+ * runs in the mgr; its progress is asked for with `fs clone status`.
+ */
 #include "driver/backend/cephfs/snap.h"
 #include <errno.h>
 #include <string.h>
@@ -13,7 +17,7 @@ static gboolean send_snap(CephConn *conn, const char *prefix, const Subvolume *s
     return cephfs_mgr_send(conn, prefix, s, more, reply, deadline_us, error);
 }
 
-static void missing(GError **error, const Subvolume *s, const char *snapshot)
+static void fail_missing(GError **error, const Subvolume *s, const char *snapshot)
 {
     hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "snapshot %s of subvolume %s/%s/%s does not exist",
                 snapshot, s->fs_name, s->group, s->name);
@@ -61,7 +65,7 @@ gboolean cephfs_snap_look(CephConn *conn, const Subvolume *s, const char *snapsh
     if (!send_snap(conn, prefix, s, snapshot, &reply, deadline_us, error))
         return FALSE;
     if (reply.rc == -ENOENT)
-        missing(error, s, snapshot);
+        fail_missing(error, s, snapshot);
     else if (reply.rc != 0)
         cephfs_mgr_fail(error, conn, &reply, prefix, s);
     return reply.rc == 0;
@@ -93,10 +97,10 @@ gboolean cephfs_snap_clone(CephConn *conn, const Subvolume *source, const char *
             cephfs_mgr_fail(error, conn, &reply, prefix, target);
             return FALSE;
         }
-        /* What is missing may be the target's group, which is made only when missed. */
+        /* The target's group may be missing; it is made only then. */
         if (attempt > 0 || !cephfs_snap_look(conn, source, snapshot, deadline_us, error)) {
             if (attempt > 0)
-                missing(error, source, snapshot);
+                fail_missing(error, source, snapshot);
             return FALSE;
         }
         if (!cephfs_mgr_create_group(conn, target, deadline_us, error))
@@ -104,7 +108,7 @@ gboolean cephfs_snap_clone(CephConn *conn, const Subvolume *source, const char *
     }
 }
 
-/* The clone commands name their subvolume otherwise. */
+/* The clone commands have the subvolume under another name. */
 static gboolean send_clone(CephConn *conn, const char *prefix, const Subvolume *s, CephReply *reply,
                            gint64 deadline_us, GError **error)
 {
@@ -142,7 +146,7 @@ BackendVolume *cephfs_snap_progress(CephConn *conn, const Subvolume *s, gint64 d
         int code = number ? atoi(number) : 0;
         volume->no_space = code == ENOSPC || code == EDQUOT;
     } else {
-        /* "complete" too: it became so since it was looked at, and the next look shows it. */
+        /* Also when "complete": the clone ended just now, and the next look shows the volume. */
         volume->copying = TRUE;
     }
     return volume;

@@ -8,7 +8,7 @@
 /* One that is there is fine. NOT_FOUND: no such subvolume. */
 gboolean cephfs_snap_create(CephConn *conn, const Subvolume *subvolume, const char *snapshot,
                             gint64 deadline_us, GError **error);
-/* Missing is fine, the subvolume too. FAILED_PRECONDITION: a clone of it is under way. */
+/* A missing snapshot or subvolume is fine. FAILED_PRECONDITION: a clone of it is under way. */
 gboolean cephfs_snap_remove(CephConn *conn, const Subvolume *subvolume, const char *snapshot,
                             gint64 deadline_us, GError **error);
 /* NOT_FOUND. */
@@ -23,7 +23,7 @@ GPtrArray *cephfs_snap_list(CephConn *conn, const Subvolume *subvolume, gint64 d
 gboolean cephfs_snap_clone(CephConn *conn, const Subvolume *source, const char *snapshot,
                            const Subvolume *target, const char *pool, gint64 deadline_us,
                            GError **error);
-/* How a subvolume that is not ready comes along: always incomplete. */
+/* The state of a clone's target that is not ready; always incomplete. */
 BackendVolume *cephfs_snap_progress(CephConn *conn, const Subvolume *target, gint64 deadline_us,
                                     GError **error);
 /* Asks the mgr to stop a clone; one that has ended, or never began, is fine. */

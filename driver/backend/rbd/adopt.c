@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images of ceph-csi by their handle, which has the pool's number and a part of the image's name.
- */
+/* Finds images of ceph-csi by their handle, which has the pool's number and a part of the image's
+ * name. */
 #include <string.h>
 #include "driver/backend/ceph/mon.h"
 #include "driver/backend/rbd/internal.h"
 
-/* Whether the image is there; FALSE with an error for a failure. */
+/* Whether the image exists; FALSE with an error for a failure. */
 static gboolean is_there(RbdPlace *place, const VolumeId *id, gint64 deadline_us, GError **error)
 {
     g_autoptr(GError) cause = NULL;
@@ -15,7 +15,7 @@ static gboolean is_there(RbdPlace *place, const VolumeId *id, gint64 deadline_us
     return volume != NULL;
 }
 
-/* A class of ceph-csi's may have set volumeNamePrefix, which only its journal knows. */
+/* A class of ceph-csi may have set volumeNamePrefix, which only ceph-csi's journal knows. */
 static gboolean find_by_end(RbdPlace *place, VolumeId *id, const char *end, gint64 deadline_us,
                             GError **error)
 {

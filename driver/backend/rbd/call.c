@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Running calls, and the one place where answers of librbd and librados become errors for people.
+ * Runs calls, and turns answers of librbd and librados into error messages. All files of RBD use
+ * it.
  */
 #include <errno.h>
 #include <string.h>
@@ -58,7 +59,7 @@ void rbd_call_on_image(RbdCall *call, int (*use)(RbdCall *call, rbd_image_t imag
         rbd_call_fail(call, rc, what);
 }
 
-/* What bounded jobs see of a call. */
+/* A call as a job of ceph_conn_run(). */
 typedef struct Job {
     RbdCall *call;
     void (*run)(RbdCall *call);
@@ -81,7 +82,7 @@ static void job_run(void *data)
         return;
     }
     rados_ioctx_set_namespace(call->io, call->at.nspace);
-    /* A pool that is full answers so, instead of letting the call wait for room. */
+    /* A full pool answers with an error, instead of letting the call wait for space. */
     rados_set_pool_full_try(call->io);
     job->run(call);
     rados_ioctx_destroy(call->io);
@@ -139,7 +140,7 @@ char *rbd_spec(const RbdPlace *place, const char *image)
 typedef struct Meaning {
     int number;
     HearthError code;
-    const char *mend;
+    const char *fix;
 } Meaning;
 
 static const Meaning meanings[] = {
@@ -189,7 +190,7 @@ gboolean rbd_call_fail(RbdCall *call, int rc, const char *what)
     return hearth_fail(&call->error, found ? found->code : HEARTH_ERROR_INTERNAL,
                        "%s %s as client.%s on cluster %s: %s%s%s", what, spec, call->at.conn->user,
                        call->at.conn->cluster_id, g_strerror(-rc), found ? "; " : "",
-                       found ? found->mend : "");
+                       found ? found->fix : "");
 }
 
 gboolean rbd_call_refuse(RbdCall *call, HearthError code, const char *format, ...)

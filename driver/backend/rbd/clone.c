@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies: clones of a snapshot, which are there at once and share its data. Reading through a chain
- * of them costs a request for each, and Linux follows 16 at most; so a clone that makes the chain
+ * Copies are clones of a snapshot, which exist at once and share its data. Reading through a chain
+ * of clones costs a request for each, and Linux follows 16 at most; so a clone that makes the chain
  * longer than the limit is flattened by the mgr in the background, and counts as being copied until
- * it stands alone.
+ * it has no parent.
  *
  *     note "begun" → clone → note gone, or
  *     note "begun" → clone → note "flatten" → the mgr's task → no parent
  *
- * An image with the note "begun" is of no use: librbd makes the image, then its tie to the parent,
- * then the parent's to it, and a crash between them would show an empty volume, or one whose data
- * goes with the parent's snapshot.
+ * An image with the note "begun" must not be used: librbd makes the image, then its link to the
+ * parent, then the parent's link to it. A crash between them would show an empty volume, or one
+ * whose data disappears with the parent's snapshot.
  *
- * librbd gives a clone its parent's metadata. What is of one image alone is taken from it again:
- * hearthd's notes, whom it is for, and the limits, which come from the volume's own record.
+ * librbd gives a clone its parent's metadata. Keys that concern the parent alone are removed again:
+ * hearthd's notes, the names of the claim, and the limits, which come from the volume's own record.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -21,7 +21,7 @@
 #include "driver/backend/ceph/internal.h"
 #include "driver/backend/rbd/internal.h"
 
-/* An image that is a chain's next link; by its ID, since it may be in the trash. */
+/* Opens the next image of a chain, by its ID, because it may be in the trash. */
 static int open_parent(rados_ioctx_t at, const rbd_linked_image_spec_t *parent, rbd_image_t *image)
 {
     rados_ioctx_t io;
@@ -30,7 +30,7 @@ static int open_parent(rados_ioctx_t at, const rbd_linked_image_spec_t *parent, 
         return rc;
     rados_ioctx_set_namespace(io, parent->pool_namespace);
     rc = rbd_open_by_id_read_only(io, parent->image_id, image, NULL);
-    rados_ioctx_destroy(io); /* librbd keeps one of its own */
+    rados_ioctx_destroy(io); /* librbd has its own */
     return rc;
 }
 
@@ -57,7 +57,7 @@ static int count_parents(rados_ioctx_t io, rbd_image_t image, guint limit, guint
     return rc;
 }
 
-/* One that is there is fine, also for the mgr. */
+/* A task that exists is fine, also for the mgr. */
 static gboolean add_flatten_task(RbdCall *call)
 {
     g_autofree char *spec = rbd_spec(&call->at, call->image);
@@ -88,14 +88,16 @@ static gboolean add_flatten_task(RbdCall *call)
                            spec, why, g_strerror(-rc), *line ? ": " : "", line);
 }
 
-/* Nothing of the name shows, and yet it is taken. *again: it is free now. */
-static gboolean take_up(RbdCall *call, gboolean *again)
+/* The name is taken, though no volume has it. *again: it is free now. */
+static gboolean reuse_name(RbdCall *call, gboolean *again)
 {
     rbd_image_t image;
     g_autofree char *clone = NULL, *shell = NULL;
     int rc = rbd_open_read_only(call->io, call->image, &image, NULL);
-    if (rc == -ENOENT)
-        return *again = rbd_clear_name(call);
+    if (rc == -ENOENT) {
+        *again = rbd_clear_name(call);
+        return *again;
+    }
     if (rc != 0)
         return rbd_call_fail(call, rc, "opening");
     rc = rbd_notes_read(call->io, call->image, &clone, &shell);
@@ -123,7 +125,7 @@ static gboolean is_of_one_image(const char *key)
     return FALSE;
 }
 
-/* Collects the keys of `image` that its clone is not to keep. */
+/* Collects the keys of `image` that its clone must not keep. */
 static int read_own_keys(rbd_image_t image, GPtrArray *keys)
 {
     size_t key_room = 4096, value_room = 16384;
@@ -161,7 +163,7 @@ static gboolean drop_keys(RbdCall *call)
     return rc == 0 || rbd_call_fail(call, rc, "removing its source's metadata from");
 }
 
-/* As rbd_call_fail(), for what may be for want of rights at the source's place. */
+/* As rbd_call_fail(), for requests that may lack rights at the source's place. */
 static gboolean source_fail(RbdCall *call, int rc, const char *what)
 {
     const RbdPlace from = {.pool = call->source_pool, .nspace = call->source_nspace};
@@ -170,7 +172,7 @@ static gboolean source_fail(RbdCall *call, int rc, const char *what)
     return rbd_call_fail(call, rc, text);
 }
 
-/* What there is to know of the source; its keys go to call->names. */
+/* Checks the source, counts its parents, and collects its own keys in call->names. */
 static gboolean look_at_source(RbdCall *call, rados_ioctx_t from, guint *depth)
 {
     rbd_image_t image;
@@ -201,7 +203,7 @@ static gboolean make_clone(RbdCall *call, rados_ioctx_t from)
     for (int attempt = 0; again; attempt++) {
         again = FALSE;
         rc = rbd_clone3(from, call->source, call->snapshot, call->io, call->image, call->options);
-        if (rc == -EEXIST && attempt == 0 && !take_up(call, &again))
+        if (rc == -EEXIST && attempt == 0 && !reuse_name(call, &again))
             return FALSE;
     }
     if (rc == -EPERM || rc == -EACCES)
@@ -249,7 +251,7 @@ gboolean rbd_volume_copy(void *session, const VolumeId *id, const VolumeParams *
     call->limit = place->max_clone_depth;
     if (!source)
         return rbd_call_do(call, "flattening", resume_run, RBD_CHANGE_MS, deadline_us, error);
-    /* A pool for a place is for nodes that may not reach the source's. */
+    /* Nodes that have the pool of their topology may not reach the source's pool. */
     call->flag = !volume_id_same_place_within(source, id);
     if (params->topology_pools && call->flag)
         call->limit = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts in an image's metadata, `rbd image-meta list`. Those that are there already are not written
- * again: each write makes a new version of the header, by which nodes tell that an image was
+ * Texts in an image's metadata (`rbd image-meta list`). A text that is there already is not written
+ * again: each write makes a new version of the header, from which nodes conclude that the image was
  * changed elsewhere.
  */
 #include <errno.h>

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots of several images as of one moment, whoever writes to them and without an error for
- * them. librbd's own group snapshots pause the writers, but nothing can be cloned from one before
- * Ceph 19; and a lock taken with rbd_lock_acquire() makes a writer's next write fail (EROFS). So
- * each image's snapshot is taken by a thread, which librbd has do this:
+ * Snapshots of several images at one moment, without an error for their writers. librbd's own group
+ * snapshots pause the writers, but before Ceph 19 nothing can be cloned from one; and a lock taken
+ * with rbd_lock_acquire() makes a writer's next write fail (EROFS). So a thread for each image
+ * takes its snapshot, for which librbd does this:
  *
- *     the exclusive lock → tell all who asked that writes are to be quiet → the snapshot
+ *     take the exclusive lock → notify all quiesce watchers → take the snapshot
  *
- * We have asked, and let none of them go on before all are there: then all locks are held at
- * once, and no write is under way. A writer that wants its lock back is told to wait, since
- * releasing it has to wait for the snapshot. The lock comes with the snapshot only when it is
- * ours already, else librbd has the owner take it: so a write of nothing (it compares with random
- * bytes first) is begun just before, and an image whose lock was gone again begins anew.
+ * This process is a watcher of every image, and lets none of the snapshots continue before all of
+ * them have reached the notification: then all locks are held at once, and no write is under way. A
+ * writer that wants its lock back has to wait, because the lock is released only after the
+ * snapshot. librbd takes the lock itself only when this client has it already, and otherwise lets
+ * the owner take the snapshot. So a write without effect (it compares with random bytes first) is
+ * begun just before, to get the lock; an image whose lock was lost again starts over.
  *
- * hearthd gives its lock to nobody. It pauses of its own when it is told to be quiet, and notes
- * that in the image's metadata, which is as good as the lock (cache/origin/rbd/quiet.c).
+ * hearthd never gives up its lock. It pauses when it is notified, and notes that in the image's
+ * metadata, which serves as well as the lock (cache/origin/rbd/quiet.c).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -26,12 +27,12 @@
 #define HOLD_US (10 * G_USEC_PER_SEC)
 #define MAX_TRIES 50
 #define SECTOR 512
-/* hearthd's notes: "CLIENT ADDRESS" of who has the lock; a new text for each pause, while it lasts.
+/* hearthd's notes: "CLIENT ADDRESS" of the lock's owner; a new text for each pause, while it lasts.
  */
 #define HOLDER_NOTE "hearth.holder"
 #define PAUSED_NOTE "hearth.paused"
 #define PAUSE_US (2 * G_USEC_PER_SEC)
-#define LOOK_US (5 * 1000)
+#define CHECK_US (5 * 1000)
 
 typedef struct Group Group;
 
@@ -41,7 +42,7 @@ typedef struct Member {
     rbd_image_t image;
     uint64_t watch;
     gboolean open, watched, started;
-    char *old_pause; /* what a hearthd that died left, or NULL */
+    char *old_pause; /* left by a hearthd that died, or NULL */
     pthread_t thread;
     gboolean quiet, done; /* guarded by the group's lock, as rc */
     int rc;
@@ -50,7 +51,7 @@ typedef struct Member {
 struct Group {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    gboolean over; /* the moment has come or is given up: nobody may begin any more */
+    gboolean over; /* the moment has come or is given up: no snapshot may begin */
     Member *members;
     guint n;
 };
@@ -141,7 +142,7 @@ static gboolean is_hearthds(rbd_image_t image)
     return same;
 }
 
-/* Whether the lock's owner is a hearthd that has paused; it is told at the moment we are. */
+/* Whether the lock's owner is a hearthd that has paused; it is notified when we are. */
 static gboolean has_paused(const Member *m)
 {
     if (!is_hearthds(m->image))
@@ -153,11 +154,11 @@ static gboolean has_paused(const Member *m)
             return TRUE;
         if (g_get_monotonic_time() > until_us)
             return FALSE;
-        g_usleep(LOOK_US);
+        g_usleep(CHECK_US);
     }
 }
 
-/* Sends members whose lock is another's back. TRUE: all hold their lock, and will. */
+/* Sends members back whose lock another client has. TRUE: all hold their lock, and keep it. */
 static gboolean check_locks(Group *g)
 {
     gboolean all = TRUE;
@@ -175,7 +176,7 @@ static gboolean check_locks(Group *g)
     return all;
 }
 
-/* Waits until each is quiet. FALSE: one has failed, or it takes too long. */
+/* Waits until all are quiet. FALSE: one has failed, or it takes too long. */
 static gboolean await_quiet(Group *g, gint64 until_us)
 {
     struct timespec until = {.tv_sec = until_us / G_USEC_PER_SEC,
@@ -195,8 +196,8 @@ static gboolean await_quiet(Group *g, gint64 until_us)
     return all && !lost;
 }
 
-/* Lets all go on, to their snapshots or, when rc is an error, to nothing. */
-static void release(Group *g, int rc)
+/* Lets all members continue, with their snapshots, or without them when rc is an error. */
+static void release_members(Group *g, int rc)
 {
     pthread_mutex_lock(&g->lock);
     g->over = TRUE;
@@ -207,7 +208,7 @@ static void release(Group *g, int rc)
     }
 }
 
-static gboolean start(RbdCall *call, Member *m)
+static gboolean open_member(RbdCall *call, Member *m)
 {
     guint64 features = 0;
     g_free(call->image);
@@ -232,8 +233,8 @@ static gboolean start(RbdCall *call, Member *m)
     return rc == 0 || rbd_call_fail(call, rc, "watching");
 }
 
-/* The snapshots of all, or an error of the call. */
-static void take(RbdCall *call, Group *g)
+/* Takes the snapshots of all, or sets the call's error. */
+static void take_snapshots(RbdCall *call, Group *g)
 {
     gint64 until_us = MIN(call->deadline_us, g_get_monotonic_time() + HOLD_US);
     gboolean good = TRUE;
@@ -245,7 +246,7 @@ static void take(RbdCall *call, Group *g)
     do
         good = good && await_quiet(g, until_us);
     while (good && !check_locks(g));
-    release(g, good ? 0 : -ECANCELED);
+    release_members(g, good ? 0 : -ECANCELED);
     const Member *failed = NULL;
     for (guint i = 0; i < g->n; i++) {
         Member *m = &g->members[i];
@@ -285,10 +286,10 @@ static void group_run(RbdCall *call)
     for (guint i = 0; good && i < g.n; i++) {
         Member *m = &g.members[i];
         *m = (Member){.group = &g, .name = call->images[i], .snapshot = call->snapshots[i]};
-        good = start(call, m);
+        good = open_member(call, m);
     }
     if (good)
-        take(call, &g);
+        take_snapshots(call, &g);
     for (guint i = 0; i < g.n; i++) {
         Member *m = &g.members[i];
         if (m->watched)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Single requests about an image that several files need: which ID a name has, what the pool lists,
- * what a class asks of a new image, snapshots and size. What a volume is made of these requests is
- * in the files above: volume.c, snap.c, clone.c, remove.c.
+ * Single requests about images that several files need: the ID of a name, the list of a pool, the
+ * options of a new image, its snapshots and size. The operations on volumes are in the files above:
+ * volume.c, snap.c, clone.c, remove.c.
  */
 #include <errno.h>
 #include <string.h>
@@ -30,7 +30,7 @@ void rbd_call_set_options(RbdCall *call, const VolumeParams *params)
 {
     rbd_image_options_create(&call->options);
     rbd_image_options_t o = call->options;
-    /* Hearth keeps nothing of an image that several may write without a lock: added, also to the
+    /* Hearth caches only images with an exclusive lock, so the feature is always added, also to the
      * "layering" of ceph-csi's sample class. */
     rbd_image_options_set_uint64(o, RBD_IMAGE_OPTION_FEATURES_SET, RBD_FEATURE_EXCLUSIVE_LOCK);
     if (params->image_features)
@@ -87,7 +87,7 @@ int rbd_name_id(rados_ioctx_t io, const char *name, char *id)
     return 0;
 }
 
-/* librbd says ENOENT of a namespace and of a data pool alike. */
+/* librbd answers ENOENT for a missing namespace and a missing data pool. */
 gboolean rbd_create_failed(RbdCall *call, int rc)
 {
     if (rc != -ENOENT)

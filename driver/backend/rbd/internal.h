@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * RBD: what its files share. A place is a pool and a RADOS namespace of a cluster. A call is a job
- * at a place, run on a thread that may be left behind (driver/backend/ceph/internal.h), so it owns
- * all it uses and gathers its answer in itself. One call makes a step of provisioning with as many
- * requests to librbd and librados as the step needs.
+ * What RBD's files share. A place is a pool and a RADOS namespace of a cluster. A call is a job at
+ * a place. It runs on a thread that may be left behind (driver/backend/ceph/internal.h), so it owns
+ * all it uses, and its answer. One call is one step of provisioning, with as many requests to
+ * librbd and librados as the step needs. From the lowest file up: call, records, image; trash,
+ * interrupted; remove; volume, snap, group, clone; ops.
  */
 #ifndef HEARTH_DRIVER_BACKEND_RBD_INTERNAL_H
 #define HEARTH_DRIVER_BACKEND_RBD_INTERNAL_H
@@ -21,10 +22,10 @@ typedef struct RbdPlace {
 
 typedef struct RbdCall {
     RbdPlace at;
-    char *image, *snapshot; /* what it is about; image is a record's name for records */
-    char *source;           /* the image to copy from, and where it is: */
+    char *image, *snapshot; /* its subject; image is a record's name for records */
+    char *source;           /* the image to copy from, and its place: */
     char *source_pool, *source_nspace;
-    char *text; /* of a record, asked or answered */
+    char *text; /* of a record, of the request or the answer */
     char *data_pool;
     rbd_image_options_t options;
     gint64 bytes, deadline_us;
@@ -45,7 +46,8 @@ RbdCall *rbd_call_new(const RbdPlace *place, const char *image, const char *snap
 void rbd_call_free(RbdCall *call);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(RbdCall, rbd_call_free)
 
-/* What an answer takes at most where all is well; removing and shrinking have the deadline only. */
+/* The longest time that an answer takes on a healthy cluster. Removing and shrinking have only the
+ * deadline. */
 #define RBD_LOOK_MS (20 * 1000)
 #define RBD_CHANGE_MS (60 * 1000)
 
@@ -55,7 +57,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(RbdCall, rbd_call_free)
  */
 gboolean rbd_call_run(RbdCall *call, const char *what, void (*run)(RbdCall *), gint64 limit_ms,
                       gint64 deadline_us, GError **error);
-/* The same where no answer is of interest. */
+/* The same without an answer; frees the call. */
 gboolean rbd_call_do(RbdCall *call, const char *what, void (*run)(RbdCall *), gint64 limit_ms,
                      gint64 deadline_us, GError **error);
 
@@ -87,18 +89,18 @@ gboolean rbd_record_replace(void *session, const char *name, const char *expecte
 GPtrArray *rbd_record_list(void *session, gint64 deadline_us, GError **error);
 
 /*
- * Notes beside the records, of what an image is when it does not show; their keys. Values are
- * texts. These answer 0 or -errno.
+ * Notes beside the records: facts about an image that the image itself does not show. A note is a
+ * key with a text. Functions return 0 or -errno.
  */
 typedef enum RbdNote {
-    RBD_NOTE_CLONE, /* "clone.NAME": a copy under way, not one before it is gone; its value is one
-                       of the two below */
+    RBD_NOTE_CLONE, /* "clone.NAME": a copy that is not complete while the note exists; its value is
+                       one of the two below */
     RBD_NOTE_SHELL, /* "shell.NAME": the volume is deleted, only its snapshots are kept; its value
                        is the image's ID, so that it says nothing of a later one */
     RBD_NOTE_TRASH, /* "trash.ID": a deleted image, in the trash for as long as it has clones */
 } RbdNote;
 #define RBD_CLONE_BEGUN "begun"
-#define RBD_CLONE_FLATTEN "flatten" /* cloned; to be used when it has no parent any more */
+#define RBD_CLONE_FLATTEN "flatten" /* cloned; usable once it has no parent */
 
 int rbd_note_set(rados_ioctx_t io, RbdNote note, const char *name, const char *value);
 int rbd_note_clear(rados_ioctx_t io, RbdNote note, const char *name);
@@ -107,12 +109,12 @@ int rbd_notes_read(rados_ioctx_t io, const char *name, char **clone, char **shel
 /* The notes of the trash, ID -> name the image had; the caller's. *elsewhere, unless that is NULL:
  * images here may depend on some at other places. */
 int rbd_notes_of_trash(rados_ioctx_t io, GHashTable **trash, gboolean *elsewhere);
-/* Notes that, once and for all, before there is one. */
+/* Sets that note, for good, before the first such image is made. */
 int rbd_note_elsewhere(rados_ioctx_t io);
 /* Whether records are kept at the place. */
 int rbd_records_there(rados_ioctx_t io);
 
-/* image.c */
+/* volume.c */
 gboolean rbd_volume_create(void *session, const VolumeId *id, const VolumeParams *params,
                            gint64 bytes, BackendVolume **made, gint64 deadline_us, GError **error);
 BackendVolume *rbd_volume_look(void *session, const VolumeId *id, gint64 deadline_us,
@@ -121,22 +123,22 @@ gboolean rbd_volume_resize(void *session, const VolumeId *id, gint64 bytes, gint
                            GError **error);
 GPtrArray *rbd_volume_list(void *session, const VolumeId *where, gint64 deadline_us,
                            GError **error);
-/* For rbd_create4() and rbd_clone3(): what the class asks for. */
+/* image.c: the options of a class, for rbd_create4() and rbd_clone3(). */
 void rbd_call_set_options(RbdCall *call, const VolumeParams *params);
 #define RBD_ID_MAX 64
-/* The ID that the pool's directory has for a name, from the first step of making an image to the
- * last of removing it, in id[RBD_ID_MAX]; -ENOENT. librbd takes ten times as long to say that there
- * is none, and says the same of half an image. */
+/* The ID that the pool's directory has for a name, in id[RBD_ID_MAX]; -ENOENT. It is there from the
+ * first step of making an image to the last of removing it. librbd takes ten times as long to find
+ * that there is none, and answers the same for half an image. */
 int rbd_name_id(rados_ioctx_t io, const char *name, char *id);
 /* Everything rbd_list2() knows, the caller's: rbd_image_spec_list_cleanup(), then g_free().
  * Removals that were cut short are among them, by the names they had. */
 int rbd_list_all(rados_ioctx_t io, rbd_image_spec_t **list, gsize *n);
-/* Whether `image` is what a note of this value is about. */
+/* Whether a note of this value is about `image`. */
 gboolean rbd_image_is(rbd_image_t image, const char *id);
 
 /* Grows it; 0 empties it. */
 int rbd_image_resize(rbd_image_t image, gint64 bytes);
-/* Sets the error for a refusal of theirs. Always FALSE. */
+/* Sets the error when creating or cloning failed. Always FALSE. */
 gboolean rbd_create_failed(RbdCall *call, int rc);
 
 /* limit.c */
@@ -159,7 +161,8 @@ gboolean rbd_snapshot_look(void *session, const VolumeId *volume, const char *sn
                            gint64 deadline_us, GError **error);
 GPtrArray *rbd_snapshot_list(void *session, const VolumeId *volume, gint64 deadline_us,
                              GError **error);
-/* Adds the names of all that anyone took, and counts those that are kept for clones only. */
+/* image.c: adds the names of all snapshots, ours and others', and counts the hidden ones, which are
+ * kept only for clones. */
 int rbd_snapshots_read(rbd_image_t image, GPtrArray *names, guint *hidden);
 
 /* group.c */
@@ -172,29 +175,29 @@ gboolean rbd_volume_copy(void *session, const VolumeId *id, const VolumeParams *
                          const VolumeId *source, const char *snapshot, gint64 deadline_us,
                          GError **error);
 
-/* trash.c: images that may be free now, which may be of other places. */
+/* trash.c: images, at this place or others, that nothing may depend on any more. */
 typedef struct RbdFreed RbdFreed;
 void rbd_freed_clear(GQueue *freed);
 /* Adds an image of the call's place by its ID. */
 void rbd_trash_note(rados_ioctx_t io, const char *id, GQueue *freed);
 /* Adds the image that `image` depends on, when it is in the trash. */
 void rbd_trash_note_parent(rbd_image_t image, GQueue *freed);
-/* Removes what nothing depends on of those, if it is ours, and of some others of `trash`, which is
- * of rbd_notes_of_trash(). Failures wait for the next time. */
+/* Removes those images that nothing depends on, if they are ours, and some others of `trash`, which
+ * is from rbd_notes_of_trash(). After a failure the next sweep tries again. */
 void rbd_trash_sweep(rados_ioctx_t io, GHashTable *trash, GQueue *freed);
 GPtrArray *rbd_leftovers(void *session, gint64 deadline_us, GError **error);
 gboolean rbd_leftover_remove(void *session, const char *name, gint64 deadline_us, GError **error);
 
 /* interrupted.c */
-/* Within a call: ends the removals of images that had call->image for a name, which nothing has
- * now: ABORTED if something does. */
+/* Within a call: ends the removals of images that had the name call->image. ABORTED if an image has
+ * that name now. */
 gboolean rbd_end_removals(RbdCall *call);
 gboolean rbd_volume_clear(void *session, const VolumeId *id, gint64 deadline_us, GError **error);
 
 /* remove.c */
-/* Within a call: removes call->image, one that is not there too; call->flag: snapshots are kept. */
+/* Within a call: removes call->image; a missing one is fine. call->flag: snapshots are kept. */
 gboolean rbd_remove_image(RbdCall *call);
-/* Removes what is left of call->image, which cannot be opened though its name is taken. */
+/* Removes the remains of call->image, which cannot be opened though its name is taken. */
 gboolean rbd_clear_name(RbdCall *call);
 gboolean rbd_volume_remove(void *session, const VolumeId *id, gboolean keep_snapshots,
                            gint64 deadline_us, GError **error);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Removals that were cut short. librbd removes an image by a move to the trash, where the entry is
- * marked as being removed (so that `rbd trash ls` hides it and `rbd ls` shows it), and then empties
- * it. The name is free in between. Its next removal by that name goes on with it, unless
+ * marked as being removed (so `rbd trash ls` hides it and `rbd ls` shows it), and then empties it.
+ * In between the name is free. The next removal by that name continues, unless
  *
- *   - an image was made of the name meanwhile: then nobody ever does
- *   - the cut was in the move: the entry is left as "moving", which no call of librbd mends; the
- *     image may have its name still
+ *   - an image of the name was made meanwhile: then no removal continues it
+ *   - the move itself was cut short: the entry stays "moving", which no call of librbd repairs, and
+ *     the image may still have its name
  */
 #include <errno.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static int on_entry(rados_ioctx_t io, const char *method, const char *id, const 
     return MIN(rc, 0);
 }
 
-/* Says that a move has ended, if that is what the entry waits for. */
+/* Marks a move as ended, if the entry is "moving". */
 static int end_move(rados_ioctx_t io, const char *id)
 {
     const char states[] = {STATE_NORMAL, STATE_MOVING};
@@ -79,7 +79,8 @@ gboolean rbd_end_removals(RbdCall *call)
     return good;
 }
 
-/* An image that has its name still is in the trash too when the cut was before the name went. */
+/* An image is in the trash and still has its name when the move was cut short before it lost that.
+ */
 static void clear_run(RbdCall *call)
 {
     char id[RBD_ID_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits of an image, in its metadata as `rbd config image set` writes them: librbd reads them
- * wherever the image is open, and takes changes over while it is.
+ * Limits of an image, in its metadata in the form that `rbd config image set` writes. librbd reads
+ * them wherever the image is open, and follows changes.
  */
 #include <errno.h>
 #include <jansson.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * RBD: a volume is an image in the class's pool and the namespace that config.json gives for the
- * cluster; its name is the volume's. Records are beside it (records.c).
+ * RBD: a volume is an image of the same name, in the class's pool and the namespace that
+ * config.json gives for the cluster. Records are beside it (records.c). This is the table of the
+ * backend; the Controller and the node plugin call it through backend.h.
  */
 #include <errno.h>
 #include <string.h>
@@ -80,9 +81,10 @@ static gboolean check_reach(void *backend, const VolumeId *from, const VolumeId 
                                from->cluster_id, to->cluster_id, from->cluster_id);
 }
 
+/* The answer is whether the call's pool could be opened. */
 static void nothing_run(RbdCall *call)
 {
-    (void)call; /* that its pool could be opened is the answer */
+    (void)call;
 }
 
 static void *open_beside(void *session, const VolumeId *where, gint64 deadline_us, GError **error)
@@ -121,7 +123,7 @@ static void there_run(RbdCall *call)
 {
     int rc = rbd_records_there(call->io);
     call->flag = rc == 0;
-    /* A pool that is not for this user is none of ours. */
+    /* A pool that this user may not read has no volumes of ours. */
     if (rc != 0 && rc != -ENOENT && rc != -EPERM && rc != -EACCES)
         rbd_call_fail(call, rc, "looking for the records of");
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records of a place, in the image's own pool and namespace, since a user may be confined to them:
- * entries of the omap of one object. RBD keeps its objects in the same namespace, so records as
- * objects of their own, as CephFS has them, would be found only by listing the pool.
+ * Records of a place: entries in the omap of one object. The object is in the images' own pool and
+ * namespace, because a user may be confined to them. RBD keeps its objects in the same namespace,
+ * so records that are objects of their own, as for CephFS, could only be found by listing the pool.
  *
- * An entry is made exclusively by an assertion in the same operation: for the OSD, a key that is
- * not there equals the empty value (Ceph 16 and 18).
+ * Exclusive creation is an assertion in the same operation: for the OSD, a missing key equals the
+ * empty value (Ceph 16 and 18).
  */
 #include <errno.h>
 #include <string.h>
@@ -57,7 +57,7 @@ static int remove_entries(rados_ioctx_t io, const char *const *keys, gsize n)
     return rc == -ENOENT ? 0 : rc;
 }
 
-/* values[i] is NULL for a key that is not there; else the caller's, with a NUL behind. */
+/* values[i] is NULL for a missing key; else the caller's, NUL-terminated. */
 static int get_entries(rados_ioctx_t io, const char *const *keys, gsize n, char **values,
                        gsize *lengths)
 {
@@ -92,7 +92,7 @@ static int get_entries(rados_ioctx_t io, const char *const *keys, gsize n, char 
     return rc == -ENOENT ? 0 : rc;
 }
 
-/* Sees one entry; the value is NULL where only keys are read. */
+/* Called for each entry; the value is NULL where only keys are read. */
 typedef void (*Visit)(void *to, const char *key, const char *value);
 
 /* One page of entries after *after, whose key begins with `prefix`; *after is the last one then. */
@@ -274,7 +274,7 @@ gboolean rbd_record_replace(void *session, const char *name, const char *expecte
     return TRUE;
 }
 
-/* What was noted of a copy goes with the volume's record. */
+/* The note about a copy is removed with the volume's record. */
 static void remove_run(RbdCall *call)
 {
     const char *volume = volume_record_key_name(call->image);

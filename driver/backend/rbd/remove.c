@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Removing. librbd's removal is one step for a volume that stands alone: it refuses an image that
- * is in use or has snapshots, deletes the data first and the name last, so a crash or a deadline
- * leaves something that the next call goes on with. It is used as it is where it can be.
+ * Removing images. librbd's own removal is used where possible: it refuses an image that is in use
+ * or has snapshots, and deletes the data first and the name last, so after a crash or a deadline
+ * the next call continues. Otherwise:
  *
- *     snapshots are kept      the image stays as their shell: noted, then emptied
- *     copies depend on it     (their snapshots are in a namespace that nobody sees:) noted, then
- *                             moved to the trash, and removed from there when they are gone
+ *     snapshots are kept      the image stays as their shell: a note, then it is emptied
+ *     copies depend on it     (through hidden snapshots) a note, then it is moved to the trash, and
+ *                             removed from there when the copies are gone
  *
- * librbd's removal must not meet half a move to the trash: an image whose name is gone already
- * loses its header to it, and its copies their data. So the notes are asked first.
+ * librbd's removal must not run after half a move to the trash: it would delete the header of an
+ * image whose name is gone, and with it the data of its copies. So the notes are read first.
  */
 #include <errno.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static gboolean check_unused(RbdCall *call, rbd_image_t image)
         rc = rbd_watchers_list(image, list, &max);
     } while (rc == -ERANGE);
     if (rc != 0)
-        return rbd_call_fail(call, rc, "listing who uses");
+        return rbd_call_fail(call, rc, "listing the users of");
     g_autofree char *who = NULL;
     for (size_t i = 0; i < max && !who; i++) {
         if ((guint64)list[i].id != self)
@@ -57,7 +57,7 @@ static gboolean read_id(RbdCall *call, char *id)
     return rc == 0 || rc == -ENOENT || rbd_call_fail(call, rc, "opening");
 }
 
-/* Ends a move to the trash that was begun under this name. *moved: there was one. */
+/* Finishes a move to the trash that was begun under this name. *moved: there was one. */
 static gboolean end_move(RbdCall *call, GHashTable *trash, gboolean *moved)
 {
     GHashTableIter iter;
@@ -72,7 +72,7 @@ static gboolean end_move(RbdCall *call, GHashTable *trash, gboolean *moved)
         if (!read && !read_id(call, own))
             return FALSE;
         read = TRUE;
-        /* A later image of the name is no concern of the note. */
+        /* The note is not about a later image of the name. */
         if (*own && strcmp(own, id) != 0)
             continue;
         int rc = rbd_trash_move(call->io, call->image, 0);
@@ -107,8 +107,8 @@ static gboolean make_shell(RbdCall *call, rbd_image_t image)
     return rc == 0 || rbd_call_fail(call, rc, "emptying image");
 }
 
-/* librbd removes no image of a group, but moves it to the trash before Ceph 19: from there nothing
- * would remove it. */
+/* librbd refuses to remove an image of a group, but before Ceph 19 moves it to the trash, from
+ * where nothing would remove it. */
 static gboolean check_ungrouped(RbdCall *call, rbd_image_t image)
 {
     rbd_group_info_t group = {0};
@@ -120,7 +120,7 @@ static gboolean check_ungrouped(RbdCall *call, rbd_image_t image)
     return !grouped || rbd_call_fail(call, -EMLINK, "removing image");
 }
 
-/* What librbd would not remove: because of snapshots, of ours or hidden ones. */
+/* Removes an image that librbd refuses to remove because of snapshots, ours or hidden ones. */
 static gboolean remove_with_snapshots(RbdCall *call)
 {
     rbd_image_t image;
@@ -144,12 +144,12 @@ static gboolean remove_with_snapshots(RbdCall *call)
     rbd_close(image);
     if (!good)
         return FALSE;
-    rc = rbd_remove(call->io, call->image); /* they went meanwhile */
+    rc = rbd_remove(call->io, call->image); /* the snapshots are gone by now */
     return rc == 0 || rc == -ENOENT || rbd_call_fail(call, rc, "removing image");
 }
 
-/* EBUSY of librbd: another client, or an earlier call that a deadline ended and that goes on, or a
- * move that none will end. */
+/* Sets the error for librbd's EBUSY: another client; an earlier call that still runs after its
+ * deadline; or a move to the trash, which is then ended here. */
 static gboolean explain_busy(RbdCall *call)
 {
     rbd_image_t image;

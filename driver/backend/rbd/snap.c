@@ -2,8 +2,7 @@
 /*
  * Snapshots: RBD's own, in the user's namespace of the volume's image, so that `rbd snap ls` shows
  * them. They are not protected: copies are of clone format 2, which lets a snapshot with copies be
- * removed (librbd moves it to a namespace of the image's that nobody sees, until the last of them
- * is gone).
+ * removed (librbd moves it to a hidden namespace of the image until the last of them is gone).
  */
 #include <errno.h>
 #include "driver/backend/rbd/internal.h"
@@ -25,7 +24,7 @@ gboolean rbd_snapshot_create(void *session, const VolumeId *volume, const char *
                        create_run, RBD_CHANGE_MS, deadline_us, error);
 }
 
-/* The last snapshot of a deleted volume takes the shell with it. */
+/* Whether the image is a shell without snapshots, which is removed with its last one. */
 static gboolean is_empty_shell(RbdCall *call, rbd_image_t image, gboolean *empty)
 {
     guint hidden;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The trash: deleted images that others were copied from. They go when the last of those is deleted
- * or flattened, which librbd tells nobody; so removals look after it.
+ * The trash: deleted images that others were copied from. They can be removed when the last of
+ * those is deleted or flattened. librbd does not signal that, so each removal of an image sweeps
+ * the trash.
  */
 #include <errno.h>
 #include <string.h>
 #include "driver/backend/rbd/internal.h"
 
-/* Beside what a removal has made free, this many of the trash are tried each time: what a crash or
- * `rbd flatten` made free must go too, and many that are not must not make removals slow. */
+/* A removal tries the images that it has made free, and this many others of the trash, which a
+ * crash or `rbd flatten` may have made free. Few, because trying many would make removals slow. */
 #define EXTRA_TRIES 2
 #define NAMESPACE_MAX 256
 
@@ -31,7 +32,7 @@ void rbd_freed_clear(GQueue *freed)
     g_queue_clear_full(freed, freed_free);
 }
 
-static void add(GQueue *freed, gint64 pool, const char *nspace, const char *id)
+static void add_freed(GQueue *freed, gint64 pool, const char *nspace, const char *id)
 {
     RbdFreed *one = g_new0(RbdFreed, 1);
     *one = (RbdFreed){pool, g_strdup(nspace), g_strdup(id)};
@@ -48,7 +49,7 @@ void rbd_trash_note(rados_ioctx_t io, const char *id, GQueue *freed)
 {
     char nspace[NAMESPACE_MAX];
     read_namespace(io, nspace, sizeof(nspace));
-    add(freed, rados_ioctx_get_id(io), nspace, id);
+    add_freed(freed, rados_ioctx_get_id(io), nspace, id);
 }
 
 void rbd_trash_note_parent(rbd_image_t image, GQueue *freed)
@@ -58,7 +59,7 @@ void rbd_trash_note_parent(rbd_image_t image, GQueue *freed)
     if (rbd_get_parent(image, &parent, &snapshot) != 0)
         return;
     if (parent.trash)
-        add(freed, parent.pool_id, parent.pool_namespace, parent.image_id);
+        add_freed(freed, parent.pool_id, parent.pool_namespace, parent.image_id);
     rbd_linked_image_spec_cleanup(&parent);
     rbd_snap_spec_cleanup(&snapshot);
 }
@@ -73,7 +74,7 @@ static void try_trash(rados_ioctx_t io, const char *id, GQueue *freed)
         rbd_trash_note_parent(image, &next);
         rbd_close(image);
     }
-    /* Half removed is to be removed again; what is not there is done with. */
+    /* An image that is half removed is removed again; a missing one needs nothing more. */
     if (rc == 0 || rc == -ENOENT)
         rc = rbd_trash_remove(io, id, false);
     if (rc == 0 || (rc == -ENOENT && rbd_open_by_id_read_only(io, id, &image, NULL) == -ENOENT)) {
@@ -126,8 +127,8 @@ void rbd_trash_sweep(rados_ioctx_t io, GHashTable *trash, GQueue *freed)
     }
 }
 
-/* Whether nothing depends on an image of the trash: librbd keeps a hidden snapshot while something
- * does. One that is not there has only its note left. */
+/* Whether nothing depends on an image of the trash: while something does, librbd keeps a hidden
+ * snapshot. Of a missing image only the note is left. */
 static gboolean is_free(RbdCall *call, const char *id)
 {
     rbd_image_t image;

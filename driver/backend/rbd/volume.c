@@ -86,10 +86,10 @@ BackendVolume *rbd_volume_look(void *session, const VolumeId *id, gint64 deadlin
 }
 
 /*
- * The shell of a deleted volume becomes the new one's image: emptied, were it not yet, and grown.
- * Only then it counts as a volume.
+ * The shell of a deleted volume becomes the new volume's image: it is emptied, if it was not yet,
+ * and grown. Only then is its note removed, so that it counts as a volume.
  */
-static gboolean revive(RbdCall *call, rbd_image_t image)
+static gboolean reuse_shell(RbdCall *call, rbd_image_t image)
 {
     guint64 bytes = 0;
     int rc = rbd_get_size(image, &bytes);
@@ -102,20 +102,22 @@ static gboolean revive(RbdCall *call, rbd_image_t image)
     return rc == 0 || rbd_call_fail(call, rc, "reviving image");
 }
 
-/* The name is taken: by a whole image, a shell, or half an image. *again: it is free now. */
-static gboolean take_up(RbdCall *call, gboolean *again)
+/* The name is taken by a whole image, a shell, or half an image. *again: it is free now. */
+static gboolean reuse_name(RbdCall *call, gboolean *again)
 {
     rbd_image_t image;
     int rc = rbd_open(call->io, call->image, &image, NULL);
-    if (rc == -ENOENT)
-        return *again = rbd_clear_name(call);
+    if (rc == -ENOENT) {
+        *again = rbd_clear_name(call);
+        return *again;
+    }
     if (rc != 0)
         return rbd_call_fail(call, rc, "opening");
     g_autofree char *clone = NULL, *shell = NULL;
     rc = rbd_notes_read(call->io, call->image, &clone, &shell);
     gboolean good = rc == 0 || rbd_call_fail(call, rc, "looking at");
     if (good && rbd_image_is(image, shell))
-        good = revive(call, image);
+        good = reuse_shell(call, image);
     rbd_close(image);
     return good;
 }
@@ -127,7 +129,7 @@ static void create_run(RbdCall *call)
         again = FALSE;
         int rc = rbd_create4(call->io, call->image, (guint64)call->bytes, call->options);
         if (rc == -EEXIST && attempt == 0) {
-            if (!take_up(call, &again))
+            if (!reuse_name(call, &again))
                 return;
         } else if (rc != 0) {
             rbd_create_failed(call, rc);
@@ -150,7 +152,7 @@ gboolean rbd_volume_create(void *session, const VolumeId *id, const VolumeParams
     return TRUE;
 }
 
-/* The pool's directory has what is whole, half made and a shell. */
+/* The pool's directory lists whole images, half made ones and shells. */
 static void list_run(RbdCall *call)
 {
     gsize n;

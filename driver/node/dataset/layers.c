@@ -18,8 +18,6 @@
 #include "driver/node/mount/selinux.h"
 
 #define MAX_STUCK 32
-/* fsconfig(2) takes no longer strings. */
-#define OPTION_MAX 255
 /* How much of a tree verify() looks at, to find files that say something. */
 #define VERIFY_ENTRIES 5000
 #define VERIFY_FILES 16
@@ -33,95 +31,8 @@ gboolean layers_parse_mode(const char *text, LayersMode *mode, GError **error)
             *mode = (LayersMode)i;
             return TRUE;
         }
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                "dataset mount \"%s\": use auto, loop or fuse", text);
-    return FALSE;
-}
-
-/* ---- mounting ---- */
-
-static int option(int context, const char *key, const char *value)
-{
-    if (value && strlen(value) > OPTION_MAX)
-        return -ENAMETOOLONG;
-    return fsconfig(context, value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, key, value, 0) == 0
-               ? 0
-               : -errno;
-}
-
-/* The detached mount of a context that is set up, or what failed before. */
-static int finish(int context, int rc, uint64_t attrs, char **said)
-{
-    if (rc == 0 && fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) != 0)
-        rc = -errno;
-    if (rc == 0) {
-        rc = fsmount(context, FSMOUNT_CLOEXEC, (unsigned)attrs);
-        if (rc >= 0)
-            return rc;
-        rc = -errno;
-    }
-    *said = mount_context_message(context);
-    return rc;
-}
-
-int layers_mount_file(const char *file, char **said)
-{
-    hearth_autofd int context = fsopen("erofs", FSOPEN_CLOEXEC);
-    if (context < 0)
-        return -errno;
-    int rc = option(context, "source", file);
-    if (rc == 0)
-        rc = option(context, "ro", NULL);
-    return finish(context, rc, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, said);
-}
-
-/* In a joined list a colon divides. */
-static void append_escaped(GString *list, const char *path)
-{
-    for (; *path; path++) {
-        if (*path == ':' || *path == '\\')
-            g_string_append_c(list, '\\');
-        g_string_append_c(list, *path);
-    }
-}
-
-static int set_layers(int context, StackSyntax syntax, const char *lower, const char *const *data,
-                      guint n_data)
-{
-    if (syntax == STACK_APPENDED) {
-        int rc = option(context, "lowerdir+", lower);
-        for (guint i = 0; rc == 0 && i < n_data; i++)
-            rc = option(context, "datadir+", data[i]);
-        return rc;
-    }
-    g_autoptr(GString) list = g_string_new(NULL);
-    append_escaped(list, lower);
-    for (guint i = 0; i < n_data; i++) {
-        g_string_append(list, "::");
-        append_escaped(list, data[i]);
-    }
-    return option(context, "lowerdir", list->str);
-}
-
-int layers_mount_overlay(StackSyntax syntax, const char *source, const char *lower,
-                         const char *const *data, guint n_data, const MountOptions *options,
-                         char **said)
-{
-    hearth_autofd int context = fsopen("overlay", FSOPEN_CLOEXEC);
-    if (context < 0)
-        return -errno;
-    int rc = option(context, "source", source);
-    if (rc == 0)
-        rc = set_layers(context, syntax, lower, data, n_data);
-    if (rc == 0)
-        rc = option(context, "metacopy", "on");
-    if (rc == 0)
-        rc = option(context, "redirect_dir", "on");
-    if (rc == 0)
-        rc = option(context, "ro", NULL);
-    if (rc == 0 && options->context)
-        rc = option(context, "context", options->context);
-    return finish(context, rc, options->attrs | MOUNT_ATTR_RDONLY, said);
+    return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                       "dataset mount \"%s\": use auto, loop or fuse", text);
 }
 
 /* ---- the operations, each a job ---- */
@@ -174,7 +85,7 @@ static int code_of(int rc)
 
 static void set_failure(GError **error, const LayersJob *job, const char *what)
 {
-    g_set_error(error, HEARTH_ERROR, code_of(job->rc), "%s: %s%s%s", what, g_strerror(-job->rc),
+    hearth_fail(error, code_of(job->rc), "%s: %s%s%s", what, g_strerror(-job->rc),
                 job->said ? ": " : "", job->said ? job->said : "");
 }
 
@@ -344,8 +255,7 @@ static gboolean kernel_set_readahead(NodeLayers *l, dev_t dev, unsigned kib, GEr
     hearth_autofd int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text))
         return TRUE;
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "%s: %s", path, g_strerror(errno));
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_INTERNAL, "%s: %s", path, g_strerror(errno));
 }
 
 /* Reconfiguring a file system, as it is, drops its unused dentries; overlayfs keeps no inode
@@ -362,9 +272,8 @@ static gboolean kernel_refresh(NodeLayers *l, const char *path, dev_t dev, GErro
     if (context >= 0 && fsconfig(context, FSCONFIG_SET_FLAG, "ro", NULL, 0) == 0 &&
         fsconfig(context, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) == 0)
         return TRUE;
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "reconfiguring %s: %s", path,
-                g_strerror(errno));
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_INTERNAL, "reconfiguring %s: %s", path,
+                       g_strerror(errno));
 }
 
 static gboolean kernel_close_stack(NodeLayers *l, const char *path, dev_t dev, gboolean closed,

@@ -120,7 +120,7 @@ gboolean layers_deny_set(LayersDeny *d, const char *path, dev_t dev, gboolean on
     }
     pthread_mutex_unlock(&d->lock);
     if (r < 0)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "%s cannot be %s (fanotify): %s",
-                    path, on ? "closed" : "opened again", g_strerror(-r));
+        hearth_fail(error, HEARTH_ERROR_INTERNAL, "%s cannot be %s (fanotify): %s", path,
+                    on ? "closed" : "opened again", g_strerror(-r));
     return r == 0;
 }

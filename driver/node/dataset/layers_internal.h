@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What layers.c (mounts) and layers_probe.c (what the kernel can do) share. */
+/* What layers.c (NodeLayers), layers_mount.c (the mounts) and layers_probe.c (what the kernel can
+ * do) share. */
 #ifndef HEARTH_DRIVER_NODE_DATASET_LAYERS_INTERNAL_H
 #define HEARTH_DRIVER_NODE_DATASET_LAYERS_INTERNAL_H
 

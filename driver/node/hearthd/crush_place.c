@@ -72,14 +72,13 @@ static gboolean client_locked(CrushPlace *p, GError **error)
 /* The Node's labels, the caller's. */
 static json_t *read_labels(CrushPlace *p, GError **error)
 {
-    json_t *node = NULL;
+    json_auto_t *node = NULL;
     g_autofree char *path = kube_path(&node_resource, NULL, p->node, NULL);
     const KubeRequest request = {.method = "GET", .path = path, .timeout_ms = READ_MS};
     if (!kube_request(p->client, &request, &node, error))
         return NULL;
     json_t *labels = json_object_get(json_object_get(node, "metadata"), "labels");
     labels = json_is_object(labels) ? json_incref(labels) : json_object();
-    json_decref(node);
     return labels;
 }
 
@@ -109,20 +108,19 @@ static void renew(CrushPlace *p)
     json_t *old = p->labels;
     p->labels = labels;
     pthread_mutex_unlock(&p->lock);
-    json_decref(old);
+    json_decref(old); /* the lock was held when it was replaced */
 }
 
 char *crush_place_location(CrushPlace *p, char *const *names)
 {
     renew(p);
     pthread_mutex_lock(&p->lock);
-    json_t *labels = json_incref(p->labels);
+    json_auto_t *labels = json_incref(p->labels);
     pthread_mutex_unlock(&p->lock);
     char *location = labels ? crush_location(labels, names) : NULL;
     if (labels && !location)
         g_warning("node %s has none of the labels of readAffinity.crushLocationLabels in "
                   "config.json: reads go to no nearer copy",
                   p->node);
-    json_decref(labels);
     return location;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "common/autofd.h"
 #include "proto/wire.h"
+#include "proto/wire_keys.h"
 #include "common/field.h"
 #include "driver/node/hearthd/spec.h"
 
@@ -33,13 +34,13 @@ static void set_error(const char *path, const char *what, const GError *cause, G
 {
     if (cause->domain == WIRE_ERROR) {
         gboolean known = cause->code >= 0 && (size_t)cause->code < G_N_ELEMENTS(codes);
-        g_set_error(error, HEARTH_ERROR, known ? codes[cause->code] : HEARTH_ERROR_INTERNAL,
-                    "hearthd: %s", cause->message);
+        hearth_fail(error, known ? codes[cause->code] : HEARTH_ERROR_INTERNAL, "hearthd: %s",
+                    cause->message);
     } else if (g_error_matches(cause, G_IO_ERROR, G_IO_ERROR_TIMED_OUT)) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED,
+        hearth_fail(error, HEARTH_ERROR_DEADLINE_EXCEEDED,
                     "hearthd at %s did not answer \"%s\" in time", path, what);
     } else {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE,
+        hearth_fail(error, HEARTH_ERROR_UNAVAILABLE,
                     "hearthd at %s: %s (%s); is the hearthd pod of this node running?", path, what,
                     cause->message);
     }
@@ -90,14 +91,12 @@ static json_t *call(HearthdLink *link, const json_t *request, int send_fd, int *
 static json_t *call_volume(HearthdLink *link, const char *op, const char *volume, int send_fd,
                            int *receive_fd, gint64 timeout_ms, GError **error)
 {
-    json_t *request = json_pack("{s:s, s:s}", "op", op, "volume", volume);
+    json_auto_t *request = json_pack("{s:s, s:s}", WIRE_KEY_OP, op, WIRE_KEY_VOLUME, volume);
     if (!request) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "the volume ID is not UTF-8");
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, "the volume ID is not UTF-8");
         return NULL;
     }
     json_t *reply = call(link, request, send_fd, receive_fd, timeout_ms, error);
-    json_decref(request);
     return reply;
 }
 
@@ -108,15 +107,15 @@ static json_t *call_volume(HearthdLink *link, const char *op, const char *volume
  */
 static gboolean leave_out_unknown(json_t *request, const GError *cause)
 {
-    static const char field[] = "crushLocation";
-    json_t *origin = json_object_get(request, "origin");
+    static const char field[] = WIRE_KEY_CRUSH_LOCATION;
+    json_t *origin = json_object_get(request, WIRE_KEY_ORIGIN);
     if (!g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT) ||
         !strstr(cause->message, "unknown field 'crushLocation'") ||
         json_object_del(origin, field) != 0)
         return FALSE;
     g_message("volume %s: the hearthd of this node is older than readAffinity (%s), so it "
               "does not read the nearest copies: replace its pod when the node is drained",
-              json_string_value(json_object_get(request, "volume")), field);
+              json_string_value(json_object_get(request, WIRE_KEY_VOLUME)), field);
     return TRUE;
 }
 
@@ -124,7 +123,7 @@ gboolean hearthd_open(HearthdLink *link, const json_t *spec, gint64 timeout_ms, 
                       GError **error)
 {
     json_t *request = json_deep_copy(spec);
-    json_object_set_new(request, "op", json_string("open"));
+    json_object_set_new(request, WIRE_KEY_OP, json_string(WIRE_OP_OPEN));
     g_autoptr(GError) cause = NULL;
     json_t *reply = call(link, request, -1, NULL, timeout_ms, &cause);
     if (!reply && leave_out_unknown(request, cause)) {
@@ -136,7 +135,7 @@ gboolean hearthd_open(HearthdLink *link, const json_t *spec, gint64 timeout_ms, 
         g_propagate_error(error, g_steal_pointer(&cause));
     if (!reply)
         return FALSE;
-    *attached = json_is_true(json_object_get(reply, "attached"));
+    *attached = json_is_true(json_object_get(reply, WIRE_KEY_ATTACHED));
     json_decref(reply);
     return TRUE;
 }
@@ -144,11 +143,9 @@ gboolean hearthd_open(HearthdLink *link, const json_t *spec, gint64 timeout_ms, 
 gboolean hearthd_attach(HearthdLink *link, const char *volume, const char *layer, int fuse_fd,
                         gint64 timeout_ms, GError **error)
 {
-    json_t *request =
-        json_pack("{s:s, s:s, s:s*}", "op", "attach", "volume", volume, "layer", layer);
-    json_t *reply = call(link, request, fuse_fd, NULL, timeout_ms, error);
-    json_decref(request);
-    json_decref(reply);
+    json_auto_t *request = json_pack("{s:s, s:s, s:s*}", WIRE_KEY_OP, WIRE_OP_ATTACH,
+                                     WIRE_KEY_VOLUME, volume, WIRE_KEY_LAYER, layer);
+    json_auto_t *reply = call(link, request, fuse_fd, NULL, timeout_ms, error);
     return reply != NULL;
 }
 
@@ -166,14 +163,13 @@ static char *string(const json_t *object, const char *name)
 gboolean hearthd_use(HearthdLink *link, const char *volume, gint64 timeout_ms, HearthdUse *use,
                      GError **error)
 {
-    json_t *reply = call_volume(link, "volume", volume, -1, NULL, timeout_ms, error);
+    json_auto_t *reply = call_volume(link, WIRE_OP_VOLUME, volume, -1, NULL, timeout_ms, error);
     if (!reply)
         return FALSE;
-    const json_t *v = json_object_get(reply, "volume");
-    use->bytes =
-        field_count(v, "bytesStore") + field_count(v, "bytesFill") + field_count(v, "bytesOrigin");
-    use->objects = field_count(v, "objects");
-    json_decref(reply);
+    const json_t *v = json_object_get(reply, WIRE_KEY_VOLUME);
+    use->bytes = field_count(v, WIRE_KEY_BYTES_STORE) + field_count(v, WIRE_KEY_BYTES_FILL) +
+                 field_count(v, WIRE_KEY_BYTES_ORIGIN);
+    use->objects = field_count(v, WIRE_KEY_OBJECTS);
     return TRUE;
 }
 
@@ -181,34 +177,32 @@ gboolean hearthd_manifest(HearthdLink *link, const char *volume, gint64 wait_ms,
                           GError **error)
 {
     *m = (HearthdManifest){0};
-    json_t *request = json_pack("{s:s, s:s, s:I}", "op", "manifest", "volume", volume, "waitMs",
-                                (json_int_t)MAX(wait_ms, 0));
-    json_t *reply = call(link, request, -1, NULL, MAX(wait_ms, 0) + ANSWER_MS, error);
-    json_decref(request);
+    json_auto_t *request =
+        json_pack("{s:s, s:s, s:I}", WIRE_KEY_OP, WIRE_OP_MANIFEST, WIRE_KEY_VOLUME, volume,
+                  WIRE_KEY_WAIT_MS, (json_int_t)MAX(wait_ms, 0));
+    json_auto_t *reply = call(link, request, -1, NULL, MAX(wait_ms, 0) + ANSWER_MS, error);
     if (!reply)
         return FALSE;
-    m->ready = g_strcmp0(json_string_value(json_object_get(reply, "state")), "ready") == 0;
-    m->dataset = string(reply, "dataset");
-    m->path = string(reply, "path");
-    m->objects = string(reply, "objects");
-    m->readable = json_is_true(json_object_get(reply, "readable"));
-    m->files = field_count(reply, "files");
-    m->directories = field_count(reply, "directories");
-    m->bytes = field_count(reply, "bytes");
-    json_decref(reply);
+    m->ready = g_strcmp0(json_string_value(json_object_get(reply, WIRE_KEY_STATE)),
+                         WIRE_MANIFEST_READY) == 0;
+    m->dataset = string(reply, WIRE_KEY_DATASET);
+    m->path = string(reply, WIRE_KEY_PATH);
+    m->objects = string(reply, WIRE_KEY_OBJECTS);
+    m->readable = json_is_true(json_object_get(reply, WIRE_KEY_READABLE));
+    m->files = field_count(reply, WIRE_KEY_FILES);
+    m->directories = field_count(reply, WIRE_KEY_DIRECTORIES);
+    m->bytes = field_count(reply, WIRE_KEY_BYTES);
     if (!m->ready || (is_dataset(m->dataset) && m->path && m->objects))
         return TRUE;
     hearthd_manifest_clear(m);
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
-                "hearthd's answer to \"manifest\" of volume %s lacks the dataset or its places",
-                volume);
-    return FALSE;
+    return hearth_fail(
+        error, HEARTH_ERROR_INTERNAL,
+        "hearthd's answer to \"manifest\" of volume %s lacks the dataset or its places", volume);
 }
 
 gboolean hearthd_detach(HearthdLink *link, const char *volume, gint64 timeout_ms, GError **error)
 {
-    json_t *reply = call_volume(link, "detach", volume, -1, NULL, timeout_ms, error);
-    json_decref(reply);
+    json_auto_t *reply = call_volume(link, WIRE_OP_DETACH, volume, -1, NULL, timeout_ms, error);
     return reply != NULL;
 }
 
@@ -216,13 +210,13 @@ gboolean hearthd_is_attached(HearthdLink *link, const char *volume, gint64 timeo
                              gboolean *attached, GError **error)
 {
     g_autoptr(GError) cause = NULL;
-    json_t *reply = call_volume(link, "volume", volume, -1, NULL, timeout_ms, &cause);
+    json_auto_t *reply = call_volume(link, WIRE_OP_VOLUME, volume, -1, NULL, timeout_ms, &cause);
     if (!reply && !g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND)) {
         g_propagate_error(error, g_steal_pointer(&cause));
         return FALSE;
     }
-    *attached = json_is_true(json_object_get(json_object_get(reply, "volume"), "attached"));
-    json_decref(reply);
+    *attached =
+        json_is_true(json_object_get(json_object_get(reply, WIRE_KEY_VOLUME), WIRE_KEY_ATTACHED));
     return TRUE;
 }
 
@@ -230,12 +224,12 @@ json_t *hearthd_fetch(HearthdLink *link, const char *volume, gint64 timeout_ms, 
                       GError **error)
 {
     hearth_autofd int fd = -1;
-    json_t *reply = call_volume(link, "fetch", volume, -1, &fd, timeout_ms, error);
+    json_t *reply = call_volume(link, WIRE_OP_FETCH, volume, -1, &fd, timeout_ms, error);
     if (!reply)
         return NULL;
-    json_t *spec = json_object_get(reply, "spec");
+    json_t *spec = json_object_get(reply, WIRE_KEY_SPEC);
     if (!json_is_object(spec) || fd < 0) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
+        hearth_fail(error, HEARTH_ERROR_INTERNAL,
                     "hearthd answered \"fetch\" of volume %s without its spec or descriptor",
                     volume);
         node_spec_free(reply);
@@ -250,64 +244,57 @@ json_t *hearthd_fetch(HearthdLink *link, const char *volume, gint64 timeout_ms, 
 gboolean hearthd_resize(HearthdLink *link, const char *volume, gint64 timeout_ms, guint64 *bytes,
                         GError **error)
 {
-    json_t *reply = call_volume(link, "resize", volume, -1, NULL, timeout_ms, error);
+    json_auto_t *reply = call_volume(link, WIRE_OP_RESIZE, volume, -1, NULL, timeout_ms, error);
     if (!reply)
         return FALSE;
-    *bytes = (guint64)json_integer_value(json_object_get(reply, "bytes"));
-    json_decref(reply);
+    *bytes = (guint64)json_integer_value(json_object_get(reply, WIRE_KEY_BYTES));
     return TRUE;
 }
 
 gboolean hearthd_warm(HearthdLink *link, const char *volume, const char *path,
                       guint64 bytes_per_second, gint64 timeout_ms, guint64 *job, GError **error)
 {
-    json_t *request = json_pack("{s:s, s:s, s:s, s:I}", "op", "warm", "volume", volume, "path",
-                                path, "rate", (json_int_t)bytes_per_second);
-    json_t *reply = call(link, request, -1, NULL, timeout_ms, error);
-    json_decref(request);
+    json_auto_t *request =
+        json_pack("{s:s, s:s, s:s, s:I}", WIRE_KEY_OP, WIRE_OP_WARM, WIRE_KEY_VOLUME, volume,
+                  WIRE_KEY_PATH, path, WIRE_KEY_RATE, (json_int_t)bytes_per_second);
+    json_auto_t *reply = call(link, request, -1, NULL, timeout_ms, error);
     if (!reply)
         return FALSE;
-    *job = field_count(reply, "job");
-    json_decref(reply);
+    *job = field_count(reply, WIRE_KEY_JOB);
     return TRUE;
 }
 
 static json_t *call_job(HearthdLink *link, const char *op, guint64 job, gint64 timeout_ms,
                         GError **error)
 {
-    json_t *request = json_pack("{s:s, s:I}", "op", op, "job", (json_int_t)job);
+    json_auto_t *request = json_pack("{s:s, s:I}", WIRE_KEY_OP, op, WIRE_KEY_JOB, (json_int_t)job);
     json_t *reply = call(link, request, -1, NULL, timeout_ms, error);
-    json_decref(request);
     return reply;
 }
 
 json_t *hearthd_job(HearthdLink *link, guint64 job, gint64 timeout_ms, GError **error)
 {
-    return call_job(link, "job", job, timeout_ms, error);
+    return call_job(link, WIRE_OP_JOB, job, timeout_ms, error);
 }
 
 gboolean hearthd_cancel(HearthdLink *link, guint64 job, gint64 timeout_ms, GError **error)
 {
-    json_t *reply = call_job(link, "cancel", job, timeout_ms, error);
-    json_decref(reply);
+    json_auto_t *reply = call_job(link, WIRE_OP_CANCEL, job, timeout_ms, error);
     return reply != NULL;
 }
 
 json_t *hearthd_status(HearthdLink *link, gint64 timeout_ms, GError **error)
 {
-    json_t *request = json_pack("{s:s}", "op", "status");
+    json_auto_t *request = json_pack("{s:s}", WIRE_KEY_OP, WIRE_OP_STATUS);
     json_t *reply = call(link, request, -1, NULL, timeout_ms, error);
-    json_decref(request);
     return reply;
 }
 
 json_t *hearthd_refused(HearthdLink *link, gint64 timeout_ms)
 {
-    json_t *request = json_pack("{s:s}", "op", "refused");
-    json_t *reply = call(link, request, -1, NULL, timeout_ms, NULL);
-    json_t *list = json_incref(json_object_get(reply, "volumes"));
-    json_decref(request);
-    json_decref(reply);
+    json_auto_t *request = json_pack("{s:s}", WIRE_KEY_OP, WIRE_OP_REFUSED);
+    json_auto_t *reply = call(link, request, -1, NULL, timeout_ms, NULL);
+    json_t *list = json_incref(json_object_get(reply, WIRE_KEY_VOLUMES));
     return list;
 }
 
@@ -316,21 +303,20 @@ json_t *hearthd_datasets(HearthdLink *link, gint64 timeout_ms, GError **error)
     json_t *all = json_array();
     g_autofree char *after = g_strdup("");
     for (gboolean more = TRUE; more;) {
-        json_t *request = json_pack("{s:s, s:s}", "op", "datasets", "after", after);
-        json_t *page = call(link, request, -1, NULL, timeout_ms, error);
-        json_decref(request);
+        json_auto_t *request =
+            json_pack("{s:s, s:s}", WIRE_KEY_OP, WIRE_OP_DATASETS, WIRE_KEY_AFTER, after);
+        json_auto_t *page = call(link, request, -1, NULL, timeout_ms, error);
         if (!page) {
             json_decref(all);
             return NULL;
         }
-        const json_t *list = json_object_get(page, "datasets");
+        const json_t *list = json_object_get(page, WIRE_KEY_DATASETS);
         const size_t n = json_array_size(list);
-        more = n && json_is_true(json_object_get(page, "more"));
+        more = n && json_is_true(json_object_get(page, WIRE_KEY_MORE));
         json_array_extend(all, (json_t *)list);
         g_free(after);
-        after = string(n ? json_array_get(list, n - 1) : NULL, "dataset");
+        after = string(n ? json_array_get(list, n - 1) : NULL, WIRE_KEY_DATASET);
         more = more && after;
-        json_decref(page);
     }
     return all;
 }
@@ -340,15 +326,13 @@ gboolean hearthd_probe(const char *socket_path, gint64 timeout_ms, GError **erro
     g_autoptr(HearthdLink) link = hearthd_connect(socket_path, NULL, error);
     if (!link)
         return FALSE;
-    json_t *request = json_pack("{s:s}", "op", "hello");
-    json_t *reply = call(link, request, -1, NULL, timeout_ms, error);
-    json_decref(request);
+    json_auto_t *request = json_pack("{s:s}", WIRE_KEY_OP, WIRE_OP_HELLO);
+    json_auto_t *reply = call(link, request, -1, NULL, timeout_ms, error);
     if (!reply)
         return FALSE;
-    json_int_t protocol = json_integer_value(json_object_get(reply, "protocol"));
-    json_decref(reply);
+    json_int_t protocol = json_integer_value(json_object_get(reply, WIRE_KEY_PROTOCOL));
     if (protocol != PROTOCOL)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+        hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                     "hearthd at %s speaks protocol %lld, this node plugin %d: use the same "
                     "release of both",
                     socket_path, (long long)protocol, PROTOCOL);

@@ -8,11 +8,14 @@
 #include "driver/volume/dataset_name.h"
 #include "driver/volume/id.h"
 #include "driver/cluster/secrets.h"
+#include "proto/wire_keys.h"
 
 /* For connecting to Ceph; the deadline of the call bounds it further. */
 #define CONNECT_TIMEOUT_SEC 20
 /* For monitors to say which protocol they speak. */
 #define GREETING_SEC 2
+/* The value of "warm" that has a volume fetched when it is staged. */
+#define ON_STAGE "onStage"
 
 static void wipe(json_t *value)
 {
@@ -34,12 +37,16 @@ void node_spec_free(json_t *spec)
     wipe(spec);
     json_decref(spec);
 }
+
 gboolean node_spec_same_volume(const json_t *a, const json_t *b)
 {
-    static const char *const outer[] = {"cache", "readOnly"};
-    static const char *const inner[] = {"type",  "clusterID",      "fsName",   "rootPath", "pool",
-                                        "image", "radosNamespace", "snapshot", "shared"};
-    const json_t *oa = json_object_get(a, "origin"), *ob = json_object_get(b, "origin");
+    static const char *const outer[] = {WIRE_KEY_CACHE, WIRE_KEY_READ_ONLY};
+    static const char *const inner[] = {
+        WIRE_KEY_TYPE,  WIRE_KEY_CLUSTER_ID, WIRE_KEY_FS_NAME,         WIRE_KEY_ROOT_PATH,
+        WIRE_KEY_POOL,  WIRE_KEY_IMAGE,      WIRE_KEY_RADOS_NAMESPACE, WIRE_KEY_SNAPSHOT,
+        WIRE_KEY_SHARED};
+    const json_t *oa = json_object_get(a, WIRE_KEY_ORIGIN),
+                 *ob = json_object_get(b, WIRE_KEY_ORIGIN);
     for (guint i = 0; i < G_N_ELEMENTS(outer); i++) {
         const json_t *va = json_object_get(a, outer[i]), *vb = json_object_get(b, outer[i]);
         if (va != vb && !json_equal(va, vb))
@@ -53,11 +60,12 @@ gboolean node_spec_same_volume(const json_t *a, const json_t *b)
     return TRUE;
 }
 
-static const char *const authority[] = {"userID", "userKey"};
+static const char *const authority[] = {WIRE_KEY_USER_ID, WIRE_KEY_USER_KEY};
 
 gboolean node_spec_same_authority(const json_t *a, const json_t *b)
 {
-    const json_t *oa = json_object_get(a, "origin"), *ob = json_object_get(b, "origin");
+    const json_t *oa = json_object_get(a, WIRE_KEY_ORIGIN),
+                 *ob = json_object_get(b, WIRE_KEY_ORIGIN);
     for (guint i = 0; i < G_N_ELEMENTS(authority); i++)
         if (g_strcmp0(json_string_value(json_object_get(oa, authority[i])),
                       json_string_value(json_object_get(ob, authority[i]))) != 0)
@@ -67,8 +75,8 @@ gboolean node_spec_same_authority(const json_t *a, const json_t *b)
 
 gboolean node_spec_take_authority(json_t *spec, const json_t *newer)
 {
-    json_t *to = json_object_get(spec, "origin");
-    const json_t *from = json_object_get(newer, "origin");
+    json_t *to = json_object_get(spec, WIRE_KEY_ORIGIN);
+    const json_t *from = json_object_get(newer, WIRE_KEY_ORIGIN);
     if (node_spec_same_authority(spec, newer))
         return FALSE;
     for (guint i = 0; i < G_N_ELEMENTS(authority); i++) {
@@ -117,7 +125,7 @@ static const char *required(GHashTable *context, const char *key, const char *vo
 {
     const char *value = attributes_get(context, key);
     if (!value)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                     "volume %s: the volume context has no %s; for a static volume put it into "
                     "volumeAttributes of the PersistentVolume",
                     volume, key);
@@ -135,7 +143,7 @@ static const char *root_path(GHashTable *context, const char *volume, GError **e
     g_auto(GStrv) parts = g_strsplit(path, "/", -1);
     if (path[0] == '/' && !g_strv_contains((const gchar *const *)parts, ".."))
         return path;
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+    hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                 "volume %s: rootPath \"%s\": give an absolute path without \"..\"", volume, path);
     return NULL;
 }
@@ -162,31 +170,37 @@ static json_t *with(json_t *origin, const char *name, const char *value)
     return NULL;
 }
 
-/* How hearthd is to make its clients. A hearthd of before refuses what it does not know, so nothing
- * is said that is not asked for. */
+/* How hearthd configures its Ceph clients. An older hearthd refuses members that it does not know,
+ * so only those are added that the cluster file asks for. */
 static json_t *with_client(json_t *origin, const ClusterConfig *cluster, const char *net_namespace,
                            CrushPlace *place)
 {
-    json_t *conf = json_object();
+    json_auto_t *conf = json_object();
     for (char **o = cluster->ceph_conf; *o; o += 2)
         json_object_set_new(conf, o[0], json_string(o[1]));
     if (json_object_size(conf) > 0)
-        json_object_set(origin, "cephConf", conf);
-    json_decref(conf);
+        json_object_set(origin, WIRE_KEY_CEPH_CONF, conf);
     g_autofree char *location =
         cluster->crush_labels && place ? crush_place_location(place, cluster->crush_labels) : NULL;
-    return with(with(origin, "crushLocation", location), "netNamespaceFilePath", net_namespace);
+    return with(with(origin, WIRE_KEY_CRUSH_LOCATION, location), WIRE_KEY_NET_NAMESPACE_FILE_PATH,
+                net_namespace);
 }
 
-/* What is the same for all that is in a Ceph cluster. */
-static json_t *ceph_origin(const char *type, const ClusterConfig *cluster, GHashTable *secret_map,
-                           CrushPlace *place, GError **error)
+/* What a spec is made of; see node_spec_new(). Borrowed. */
+typedef struct Source {
+    const char *volume;
+    GHashTable *context, *secrets;
+    const char *config_path;
+    CrushPlace *place;
+} Source;
+
+/* The members that every origin in a Ceph cluster has. */
+static json_t *ceph_origin(const Source *s, const char *type, const ClusterConfig *cluster,
+                           const char *net_namespace, GError **error)
 {
-    g_autoptr(Secrets) secrets = secrets_new(secret_map, SECRETS_PREFER_USER, error);
+    g_autoptr(Secrets) secrets = secrets_new(s->secrets, SECRETS_PREFER_USER, error);
     if (!secrets)
         return NULL;
-    const char *net_namespace =
-        strcmp(type, "rbd") == 0 ? cluster->rbd_net_namespace : cluster->cephfs_net_namespace;
     gint64 until_us = g_get_monotonic_time() + GREETING_SEC * G_USEC_PER_SEC;
     g_auto(GStrv) explicit_monitors =
         net_namespace_reach(net_namespace, cluster->monitors, until_us, error);
@@ -197,48 +211,92 @@ static json_t *ceph_origin(const char *type, const ClusterConfig *cluster, GHash
     json_t *monitors = json_array();
     for (char **m = explicit_monitors; *m; m++)
         json_array_append_new(monitors, json_string(*m));
-    json_t *origin = json_pack("{s:s, s:s, s:o, s:s, s:s, s:i}", "type", type, "clusterID",
-                               cluster->cluster_id, "monitors", monitors, "userID", secrets->user,
-                               "userKey", secrets->key, "timeoutSec", CONNECT_TIMEOUT_SEC);
-    return origin ? with_client(origin, cluster, net_namespace, place) : NULL;
+    json_t *origin =
+        json_pack("{s:s, s:s, s:o, s:s, s:s, s:i}", WIRE_KEY_TYPE, type, WIRE_KEY_CLUSTER_ID,
+                  cluster->cluster_id, WIRE_KEY_MONITORS, monitors, WIRE_KEY_USER_ID, secrets->user,
+                  WIRE_KEY_USER_KEY, secrets->key, WIRE_KEY_TIMEOUT_SEC, CONNECT_TIMEOUT_SEC);
+    return origin ? with_client(origin, cluster, net_namespace, s->place) : NULL;
 }
 
-static json_t *cephfs_origin(const char *volume, GHashTable *context, GHashTable *secrets,
-                             const char *config_path, CrushPlace *place, GError **error)
+static json_t *cephfs_origin(const Source *s, GError **error)
 {
-    const char *cluster_id = required(context, "clusterID", volume, error);
-    const char *dataset = attributes_get(context, "dataset");
-    const char *path = cluster_id && !dataset ? root_path(context, volume, error) : NULL;
-    g_autoptr(ClusterConfig) cluster =
-        path || (cluster_id && dataset) ? config_find(config_path, cluster_id, error) : NULL;
-    g_autofree char *of_dataset =
-        cluster && dataset ? dataset_path(dataset, cluster, volume, error) : NULL;
-    if (!cluster || (dataset && !of_dataset))
+    const char *cluster_id = required(s->context, "clusterID", s->volume, error);
+    if (!cluster_id)
         return NULL;
-    if (dataset)
-        path = of_dataset;
-    json_t *origin = ceph_origin("cephfs", cluster, secrets, place, error);
-    return with(with(origin, "rootPath", path), "fsName", attributes_get(context, "fsName"));
+    const char *dataset = attributes_get(s->context, "dataset");
+    const char *path = dataset ? NULL : root_path(s->context, s->volume, error);
+    if (!dataset && !path)
+        return NULL;
+    g_autoptr(ClusterConfig) cluster = config_find(s->config_path, cluster_id, error);
+    if (!cluster)
+        return NULL;
+    g_autofree char *of_dataset = dataset ? dataset_path(dataset, cluster, s->volume, error) : NULL;
+    if (dataset && !of_dataset)
+        return NULL;
+    json_t *origin =
+        ceph_origin(s, WIRE_TYPE_CEPHFS, cluster, cluster->cephfs_net_namespace, error);
+    origin = with(origin, WIRE_KEY_ROOT_PATH, dataset ? of_dataset : path);
+    return with(origin, WIRE_KEY_FS_NAME, attributes_get(s->context, "fsName"));
 }
 
 /* A static image's namespace is the cluster file's, unless its context names one. */
-static json_t *rbd_origin(const char *volume, GHashTable *context, GHashTable *secrets,
-                          const char *config_path, CrushPlace *place, GError **error)
+static json_t *rbd_origin(const Source *s, GError **error)
 {
-    const char *cluster_id = required(context, "clusterID", volume, error);
-    const char *pool = cluster_id ? required(context, "pool", volume, error) : NULL;
-    const char *image = attributes_image(volume, context);
+    const char *cluster_id = required(s->context, "clusterID", s->volume, error);
+    const char *pool = cluster_id ? required(s->context, "pool", s->volume, error) : NULL;
+    const char *image = attributes_image(s->volume, s->context);
     if (pool && !image)
-        image = required(context, "imageName", volume, error);
+        image = required(s->context, "imageName", s->volume, error);
     g_autoptr(ClusterConfig) cluster =
-        pool && image ? config_find(config_path, cluster_id, error) : NULL;
+        pool && image ? config_find(s->config_path, cluster_id, error) : NULL;
     if (!cluster)
         return NULL;
-    const char *nspace = attributes_get(context, "radosNamespace");
-    json_t *origin = ceph_origin("rbd", cluster, secrets, place, error);
-    origin = with(with(origin, "pool", pool), "image", image);
-    origin = with(origin, "snapshot", attributes_get(context, "snapshot"));
-    return with(origin, "radosNamespace", nspace ? nspace : cluster->rados_namespace);
+    const char *nspace = attributes_get(s->context, "radosNamespace");
+    json_t *origin = ceph_origin(s, WIRE_TYPE_RBD, cluster, cluster->rbd_net_namespace, error);
+    origin = with(with(origin, WIRE_KEY_POOL, pool), WIRE_KEY_IMAGE, image);
+    origin = with(origin, WIRE_KEY_SNAPSHOT, attributes_get(s->context, "snapshot"));
+    return with(origin, WIRE_KEY_RADOS_NAMESPACE, nspace ? nspace : cluster->rados_namespace);
+}
+
+static json_t *dir_origin(const Source *s, GError **error)
+{
+    const char *path = root_path(s->context, s->volume, error);
+    return path ? json_pack("{s:s, s:s}", WIRE_KEY_TYPE, WIRE_TYPE_DIR, WIRE_KEY_ROOT_PATH, path)
+                : NULL;
+}
+
+static json_t *(*const origins[])(const Source *s, GError **error) = {
+    [VOLUME_CEPHFS] = cephfs_origin,
+    [VOLUME_RBD] = rbd_origin,
+    [VOLUME_DIR] = dir_origin,
+};
+
+/* What the context says of caching. */
+typedef struct Caching {
+    gboolean on, warm;
+    gint64 quota_bytes; /* 0: none */
+} Caching;
+
+static gboolean read_caching(GHashTable *context, const char *volume, Caching *caching,
+                             GError **error)
+{
+    const char *cache = attributes_get(context, "cache");
+    const char *quota = attributes_get(context, "cacheQuota");
+    const char *warm = attributes_get(context, "warm");
+    if (cache && strcmp(cache, "on") != 0 && strcmp(cache, "off") != 0)
+        return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                           "volume %s: cache \"%s\": use on or off", volume, cache);
+    if (quota && !node_spec_parse_quantity(quota, &caching->quota_bytes))
+        return hearth_fail(
+            error, HEARTH_ERROR_INVALID_ARGUMENT,
+            "volume %s: cacheQuota \"%s\": give bytes, or a number with Ki, Mi, Gi, Ti", volume,
+            quota);
+    if (warm && strcmp(warm, ON_STAGE) != 0 && strcmp(warm, "none") != 0)
+        return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                           "volume %s: warm \"%s\": use none or onStage", volume, warm);
+    caching->on = !cache || strcmp(cache, "on") == 0;
+    caching->warm = warm && strcmp(warm, ON_STAGE) == 0;
+    return TRUE;
 }
 
 json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secrets,
@@ -246,69 +304,54 @@ json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secre
                       GError **error)
 {
     VolumeType type;
+    Caching caching = {0};
+    const Source source = {.volume = volume,
+                           .context = context,
+                           .secrets = secrets,
+                           .config_path = config_path,
+                           .place = place};
+    g_autoptr(GError) cause = NULL;
     if (!attributes_check(volume, context, error) ||
-        !attributes_type(volume, context, &type, error))
+        !attributes_type(volume, context, &type, error) ||
+        !read_caching(context, volume, &caching, error))
         return NULL;
-    const char *cache = attributes_get(context, "cache");
-    if (cache && strcmp(cache, "on") != 0 && strcmp(cache, "off") != 0) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "volume %s: cache \"%s\": use on or off", volume, cache);
-        return NULL;
-    }
-    const char *quota = attributes_get(context, "cacheQuota");
-    gint64 quota_bytes = 0;
-    if (quota && !node_spec_parse_quantity(quota, &quota_bytes)) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "volume %s: cacheQuota \"%s\": give bytes, or a number with Ki, Mi, Gi, Ti",
-                    volume, quota);
-        return NULL;
-    }
-    const char *warm = attributes_get(context, "warm");
-    if (warm && strcmp(warm, "onStage") != 0 && strcmp(warm, "none") != 0) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "volume %s: warm \"%s\": use none or onStage", volume, warm);
-        return NULL;
-    }
-    json_t *origin = NULL;
-    if (type == VOLUME_CEPHFS) {
-        origin = cephfs_origin(volume, context, secrets, config_path, place, error);
-    } else if (type == VOLUME_RBD) {
-        origin = rbd_origin(volume, context, secrets, config_path, place, error);
-    } else {
-        const char *path = root_path(context, volume, error);
-        origin = path ? json_pack("{s:s, s:s}", "type", "dir", "rootPath", path) : NULL;
-    }
-    json_t *spec = NULL;
+    json_t *spec = NULL, *origin = origins[type](&source, &cause);
     if (origin)
-        spec = json_pack("{s:s, s:o, s:b, s:b}", "volume", volume, "origin", origin, "cache",
-                         !cache || strcmp(cache, "on") == 0, "readOnly", read_only);
-    if (spec && quota_bytes > 0)
-        json_object_set_new(spec, "cacheQuota", json_integer(quota_bytes));
-    if (spec && warm && strcmp(warm, "onStage") == 0)
-        json_object_set_new(spec, "warm", json_true());
-    if (!spec && error && !*error)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+        spec = json_pack("{s:s, s:o, s:b, s:b}", WIRE_KEY_VOLUME, volume, WIRE_KEY_ORIGIN, origin,
+                         WIRE_KEY_CACHE, caching.on, WIRE_KEY_READ_ONLY, read_only);
+    if (cause) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return NULL;
+    }
+    if (!spec) {
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                     "volume %s: its context or its secrets are not UTF-8", volume);
+        return NULL;
+    }
+    if (caching.quota_bytes > 0)
+        json_object_set_new(spec, WIRE_KEY_CACHE_QUOTA, json_integer(caching.quota_bytes));
+    if (caching.warm)
+        json_object_set_new(spec, WIRE_KEY_WARM, json_true());
     return spec;
 }
 
 void node_spec_change(json_t *spec, const json_t *changes)
 {
-    const json_t *quota = json_object_get(changes, "cacheQuota");
-    const char *warm = json_string_value(json_object_get(changes, "warm"));
+    const json_t *quota = json_object_get(changes, WIRE_KEY_CACHE_QUOTA);
+    const char *warm = json_string_value(json_object_get(changes, WIRE_KEY_WARM));
     if (json_integer_value(quota) > 0)
-        json_object_set(spec, "cacheQuota", (json_t *)quota);
+        json_object_set(spec, WIRE_KEY_CACHE_QUOTA, (json_t *)quota);
     else if (quota)
-        json_object_del(spec, "cacheQuota");
-    if (warm && strcmp(warm, "onStage") == 0)
-        json_object_set_new(spec, "warm", json_true());
+        json_object_del(spec, WIRE_KEY_CACHE_QUOTA);
+    if (warm && strcmp(warm, ON_STAGE) == 0)
+        json_object_set_new(spec, WIRE_KEY_WARM, json_true());
     else if (warm)
-        json_object_del(spec, "warm");
+        json_object_del(spec, WIRE_KEY_WARM);
 }
 
 gboolean node_spec_update(json_t *spec, const json_t *newer)
 {
-    static const char *const names[] = {"cacheQuota"};
+    static const char *const names[] = {WIRE_KEY_CACHE_QUOTA};
     gboolean changed = FALSE;
     for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
         json_t *now = json_object_get(spec, names[i]), *wanted = json_object_get(newer, names[i]);

@@ -147,8 +147,7 @@ gboolean look_at_device(NodeBlock *b, int number, gint64 timeout_ms, BlockConten
     if (!bounded_run(k->bounded, what, what, look_run, job, look_free, timeout_ms, error))
         return FALSE;
     if (job->rc != 0) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE, "%s: %s", what,
-                    g_strerror(job->rc));
+        hearth_fail(error, HEARTH_ERROR_UNAVAILABLE, "%s: %s", what, g_strerror(job->rc));
         look_free(job);
         return FALSE;
     }

@@ -19,7 +19,7 @@
 
 static void set_errno(GError **error, int code, int rc, const char *what, const char *path)
 {
-    g_set_error(error, HEARTH_ERROR, code, "%s %s: %s", what, path, g_strerror(rc));
+    hearth_fail(error, code, "%s %s: %s", what, path, g_strerror(rc));
 }
 
 /* ---- mounting ---- */
@@ -90,7 +90,7 @@ static int block_mount(NodeBlock *b, int number, const char *type, char *const *
         return -1;
     int fd = hearth_steal_fd(&job->fd);
     if (fd < 0)
-        g_set_error(error, HEARTH_ERROR,
+        hearth_fail(error,
                     job->rc == ENODEV || job->rc == EUCLEAN ? HEARTH_ERROR_FAILED_PRECONDITION
                     : job->rc == EINVAL                     ? HEARTH_ERROR_INVALID_ARGUMENT
                                                             : HEARTH_ERROR_INTERNAL,
@@ -122,10 +122,10 @@ static int check_point(int point)
 static gboolean refuse_point(int rc, const char *path, GError **error)
 {
     if (rc == EEXIST)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+        hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                     "%s exists and is no empty file; remove it", path);
     else if (rc == EBUSY)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+        hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                     "%s: something was mounted there meanwhile; try again", path);
     else
         set_errno(error, HEARTH_ERROR_INTERNAL, rc, "the file", path);

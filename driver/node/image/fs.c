@@ -29,21 +29,21 @@ static gboolean refuse_content(const LoopDevice *device, const BlockContent *con
                                const VolumeUse *use, GError **error)
 {
     if (content->type && use->fs_type)
-        g_set_error(
-            error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+        return hearth_fail(
+            error, HEARTH_ERROR_FAILED_PRECONDITION,
             "the image (/dev/loop%d) has %s and %s is asked for; it is never formatted over "
             "content",
             device->number, content->type, use->fs_type);
-    else if (content->type)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                    "the image (/dev/loop%d) has %s, which is not mounted; use a block volume",
-                    device->number, content->type);
-    else
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                    "the image (/dev/loop%d) has no file system that is known, but is not empty; "
-                    "it is never formatted over content: format it by hand, or use a block volume",
-                    device->number);
-    return FALSE;
+    if (content->type)
+        return hearth_fail(
+            error, HEARTH_ERROR_FAILED_PRECONDITION,
+            "the image (/dev/loop%d) has %s, which is not mounted; use a block volume",
+            device->number, content->type);
+    return hearth_fail(
+        error, HEARTH_ERROR_FAILED_PRECONDITION,
+        "the image (/dev/loop%d) has no file system that is known, but is not empty; "
+        "it is never formatted over content: format it by hand, or use a block volume",
+        device->number);
 }
 
 /* What is to be mounted, the caller's; NULL with the error for what cannot be. */

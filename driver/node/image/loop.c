@@ -36,8 +36,7 @@ void loop_path(int number, char path[LOOP_PATH_MAX])
 
 static void set_errno(GError **error, int rc, const char *what, const char *path)
 {
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "%s %s: %s", what, path,
-                g_strerror(rc));
+    hearth_fail(error, HEARTH_ERROR_INTERNAL, "%s %s: %s", what, path, g_strerror(rc));
 }
 
 /* A container's /dev does not get the nodes the kernel makes later. */
@@ -174,7 +173,7 @@ int loop_attach(NodeBlock *b, const char *file, const char *tag, gboolean read_o
     for (int i = 0; i < ATTACH_ATTEMPTS; i++)
         if (try_attach(control, backing, tag, read_only, autoclear, device, &fd, error))
             return fd;
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_ABORTED,
+    hearth_fail(error, HEARTH_ERROR_ABORTED,
                 "other programs took every free loop device first; try again");
     return -1;
 }
@@ -243,11 +242,11 @@ gboolean loop_detach(NodeBlock *b, int number, GError **error)
         }
         poll(NULL, 0, DETACH_PAUSE_MS);
     }
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                "%s is in use: a process has it open, or it is mounted somewhere (fuser -v %s and "
-                "grep it in /proc/*/mountinfo)",
-                path, path);
-    return FALSE;
+    return hearth_fail(
+        error, HEARTH_ERROR_FAILED_PRECONDITION,
+        "%s is in use: a process has it open, or it is mounted somewhere (fuser -v %s and "
+        "grep it in /proc/*/mountinfo)",
+        path, path);
 }
 
 typedef struct SizeJob {

@@ -35,8 +35,8 @@ static gboolean must_run(const char *const *argv, gint64 timeout_ms, GError **er
     if (!run_program(argv, timeout_ms, &status, &output, error))
         return FALSE;
     if (status != 0)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "%s ended with %d%s%s", argv[0],
-                    status, *output ? ": " : "", output);
+        hearth_fail(error, HEARTH_ERROR_INTERNAL, "%s ended with %d%s%s", argv[0], status,
+                    *output ? ": " : "", output);
     return status == 0;
 }
 
@@ -48,14 +48,14 @@ static char **split_options(const char *options, GError **error)
     if (!g_shell_parse_argv(options, NULL, &words, &cause)) {
         if (g_error_matches(cause, G_SHELL_ERROR, G_SHELL_ERROR_EMPTY_STRING))
             return g_new0(char *, 1);
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "mkfsOptions \"%s\": %s",
-                    options, cause->message);
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, "mkfsOptions \"%s\": %s", options,
+                    cause->message);
         return NULL;
     }
     for (char **word = words; *word; word++) {
         if (!strchr(*word, '/'))
             continue;
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                     "mkfsOptions \"%s\": no paths are allowed in them", options);
         g_strfreev(words);
         return NULL;
@@ -68,9 +68,8 @@ static gboolean sync_device(const char *path, GError **error)
     hearth_autofd int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && fsync(fd) == 0)
         return TRUE;
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE, "writing back %s: %s", path,
-                g_strerror(errno));
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_UNAVAILABLE, "writing back %s: %s", path,
+                       g_strerror(errno));
 }
 
 gboolean mkfs_make(NodeBlock *b, int number, const char *type, const char *options,
@@ -108,7 +107,7 @@ static gboolean can_open(const char *path, gboolean for_writing, GError **error)
     if (rc == 0 && for_writing && read_only)
         rc = EROFS;
     if (rc != 0)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
+        hearth_fail(error, HEARTH_ERROR_INTERNAL,
                     "%s cannot be opened for %s: %s; its file system was not looked at", path,
                     for_writing ? "writing" : "reading", g_strerror(rc));
     return rc == 0;
@@ -137,16 +136,14 @@ gboolean mkfs_check(NodeBlock *b, int number, const char *type, gboolean thoroug
             g_message("%s: file system repaired: %s", path, output);
         return TRUE;
     }
-    if (!is_xfs(type) && status >= E2FSCK_NOT_DONE) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                    "%s: e2fsck could not look at the file system: %s", path, output);
-        return FALSE;
-    }
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                "%s: the file system is damaged and is not repaired without being asked: map the "
-                "image and run %s. It says: %s",
-                path, is_xfs(type) ? "xfs_repair" : "e2fsck", output);
-    return FALSE;
+    if (!is_xfs(type) && status >= E2FSCK_NOT_DONE)
+        return hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
+                           "%s: e2fsck could not look at the file system: %s", path, output);
+    return hearth_fail(
+        error, HEARTH_ERROR_FAILED_PRECONDITION,
+        "%s: the file system is damaged and is not repaired without being asked: map the "
+        "image and run %s. It says: %s",
+        path, is_xfs(type) ? "xfs_repair" : "e2fsck", output);
 }
 
 /* Growing a mounted ext4 takes CAP_SYS_RESOURCE, which even root in a container may be without. */
@@ -170,24 +167,21 @@ gboolean mkfs_grow(NodeBlock *b, int number, const char *type, const char *path,
     const char *before[] = {"e2fsck", "-f", "-p", device, NULL};
     if (is_xfs(type))
         return must_run(xfs, timeout_ms, error);
-    if (path && !mkfs_can_grow_mounted(b, type)) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                    "%s has grown, but not the ext4 on it: for that the node plugin needs "
-                    "CAP_SYS_RESOURCE (privileged: true). It grows when the volume is next staged",
-                    device);
-        return FALSE;
-    }
+    if (path && !mkfs_can_grow_mounted(b, type))
+        return hearth_fail(
+            error, HEARTH_ERROR_FAILED_PRECONDITION,
+            "%s has grown, but not the ext4 on it: for that the node plugin needs "
+            "CAP_SYS_RESOURCE (privileged: true). It grows when the volume is next staged",
+            device);
     const gint64 deadline = g_get_monotonic_time() + timeout_ms * 1000;
     if (!path) {
         int status;
         g_autofree char *output = NULL;
         if (!run_program(before, timeout_ms, &status, &output, error))
             return FALSE;
-        if (status >= E2FSCK_UNCORRECTED) {
-            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                        "%s: damaged, not grown: %s", device, output);
-            return FALSE;
-        }
+        if (status >= E2FSCK_UNCORRECTED)
+            return hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
+                               "%s: damaged, not grown: %s", device, output);
     }
     return must_run(ext4, MAX((deadline - g_get_monotonic_time()) / 1000, 1), error);
 }

@@ -127,34 +127,27 @@ gboolean run_program(const char *const *argv, gint64 timeout_ms, int *status, ch
     gint64 deadline = g_get_monotonic_time() + timeout_ms * 1000;
     g_autofree char *file = find(argv[0]);
     int pipe_fds[2] = {-1, -1};
-    if (!file) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                    "there is no program %s: install it on the node or in the image", argv[0]);
-        return FALSE;
-    }
-    if (pipe2(pipe_fds, O_CLOEXEC) != 0) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "%s: pipe: %s", argv[0],
-                    g_strerror(errno));
-        return FALSE;
-    }
+    if (!file)
+        return hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
+                           "there is no program %s: install it on the node or in the image",
+                           argv[0]);
+    if (pipe2(pipe_fds, O_CLOEXEC) != 0)
+        return hearth_fail(error, HEARTH_ERROR_INTERNAL, "%s: pipe: %s", argv[0],
+                           g_strerror(errno));
     hearth_autofd int said = pipe_fds[0], end_of_child = pipe_fds[1];
     pid_t pid;
     int rc = spawn(file, argv, end_of_child, &pid);
     close(hearth_steal_fd(&end_of_child));
-    if (rc != 0) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "starting %s: %s", file,
-                    g_strerror(rc));
-        return FALSE;
-    }
+    if (rc != 0)
+        return hearth_fail(error, HEARTH_ERROR_INTERNAL, "starting %s: %s", file, g_strerror(rc));
     fcntl(said, F_SETFL, O_NONBLOCK);
     hearth_autofd int process = (int)syscall(SYS_pidfd_open, pid, 0);
     g_autoptr(GString) text = g_string_new(NULL);
     if (process < 0 || !watch(process, said, deadline, text)) {
         end(pid, process);
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED,
-                    "%s did not end within %" G_GINT64_FORMAT " ms and was killed", argv[0],
-                    timeout_ms);
-        return FALSE;
+        return hearth_fail(error, HEARTH_ERROR_DEADLINE_EXCEEDED,
+                           "%s did not end within %" G_GINT64_FORMAT " ms and was killed", argv[0],
+                           timeout_ms);
     }
     int result;
     waitpid(pid, &result, 0);

@@ -74,13 +74,12 @@ static gboolean refuse(const char *word, unsigned types, gboolean labelled, GErr
             g_string_append_printf(names, ", %s%s", known[i].name,
                                    g_str_has_suffix(known[i].name, "=") ? "..." : "");
     g_autofree char *shown = mount_word_shown(word);
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                "mount option \"%s\" is not supported%s; use %s%s", shown,
-                types == BOTH  ? ""
-                : types == XFS ? " with xfs"
-                               : " with ext4",
-                names->str, selinux_hint(labelled));
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                       "mount option \"%s\" is not supported%s; use %s%s", shown,
+                       types == BOTH  ? ""
+                       : types == XFS ? " with xfs"
+                                      : " with ext4",
+                       names->str, selinux_hint(labelled));
 }
 
 /* Whether it is an option of any mount. */

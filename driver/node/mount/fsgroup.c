@@ -68,27 +68,26 @@ static int change(int fd, const struct stat *st, gid_t group)
 
 static gboolean fail_root(GError **error, const char *path, int rc)
 {
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "giving %s to the pod's fsGroup: %s",
-                path, g_strerror(rc));
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_INTERNAL, "giving %s to the pod's fsGroup: %s", path,
+                       g_strerror(rc));
 }
 
 /* By its inode: a path could be of any length, and its bytes of any kind. */
 static gboolean fail(const Walk *w, ino_t ino, int rc, GError **error)
 {
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL,
-                "giving inode %" G_GUINT64_FORMAT " (%u levels below %s) to the pod's fsGroup: %s",
-                (guint64)ino, w->levels->len, w->path, g_strerror(rc));
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_INTERNAL,
+                       "giving inode %" G_GUINT64_FORMAT
+                       " (%u levels below %s) to the pod's fsGroup: %s",
+                       (guint64)ino, w->levels->len, w->path, g_strerror(rc));
 }
 
 static gboolean changed_meanwhile(const Walk *w, GError **error)
 {
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE,
-                "directories of %s were moved while its files were given to the pod's fsGroup; "
-                "try again",
-                w->path);
-    return FALSE;
+    return hearth_fail(
+        error, HEARTH_ERROR_UNAVAILABLE,
+        "directories of %s were moved while its files were given to the pod's fsGroup; "
+        "try again",
+        w->path);
 }
 
 static Level *level_at(const Walk *w, guint i)
@@ -117,13 +116,12 @@ static DIR *open_dir(int fd, const char *name)
 static gboolean enter(Walk *w, int fd, ino_t ino, GError **error)
 {
     const guint depth = w->levels->len;
-    if (depth == MAX_LEVELS) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                    "%s has directories nested more than %d levels deep, which are not given to a "
-                    "pod's fsGroup; remove them in a pod without fsGroup",
-                    w->path, MAX_LEVELS);
-        return FALSE;
-    }
+    if (depth == MAX_LEVELS)
+        return hearth_fail(
+            error, HEARTH_ERROR_FAILED_PRECONDITION,
+            "%s has directories nested more than %d levels deep, which are not given to a "
+            "pod's fsGroup; remove them in a pod without fsGroup",
+            w->path, MAX_LEVELS);
     Level level = {.ino = ino, .dir = open_dir(fd, ".")};
     if (!level.dir)
         return fail(w, ino, errno, error);
@@ -182,11 +180,11 @@ static gboolean stop(Walk *w, GError **error)
         last->at = telldir(last->dir);
     for (guint i = 0; i < w->levels->len; i++)
         level_close(level_at(w, i));
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED,
-                "giving all files of %s to the pod's fsGroup takes longer than the call; the "
-                "next goes on",
-                w->path);
-    return FALSE;
+    return hearth_fail(
+        error, HEARTH_ERROR_DEADLINE_EXCEEDED,
+        "giving all files of %s to the pod's fsGroup takes longer than the call; the "
+        "next goes on",
+        w->path);
 }
 
 static gboolean step(Walk *w, GError **error)

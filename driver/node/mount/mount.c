@@ -34,7 +34,7 @@ static void set_errno(GError **error, int code, int rc, const char *format, ...)
     va_start(args, format);
     g_autofree char *what = g_strdup_vprintf(format, args);
     va_end(args);
-    g_set_error(error, HEARTH_ERROR, code, "%s: %s", what, g_strerror(rc));
+    hearth_fail(error, code, "%s: %s", what, g_strerror(rc));
 }
 
 static GPtrArray *kernel_list(NodeMounter *m, GError **error)
@@ -43,8 +43,7 @@ static GPtrArray *kernel_list(NodeMounter *m, GError **error)
     g_autofree char *text = NULL;
     g_autoptr(GError) cause = NULL;
     if (!g_file_get_contents("/proc/self/mountinfo", &text, NULL, &cause)) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INTERNAL, "reading the mount table: %s",
-                    cause->message);
+        hearth_fail(error, HEARTH_ERROR_INTERNAL, "reading the mount table: %s", cause->message);
         return NULL;
     }
     return mount_parse(text);
@@ -149,7 +148,7 @@ static int kernel_clone(NodeMounter *m, const char *path, dev_t dev, uint64_t at
     }
     dev_t found;
     if (!fd_dev(fd, &found) || found != dev) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+        hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                     "%s: the mount was replaced meanwhile; try again", path);
         return -1;
     }
@@ -242,9 +241,8 @@ static gboolean check_no_mount(int point, const char *path, GError **error)
     }
     if (!(stx.stx_attributes & STATX_ATTR_MOUNT_ROOT))
         return TRUE;
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
-                "%s: something was mounted there meanwhile; try again", path);
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
+                       "%s: something was mounted there meanwhile; try again", path);
 }
 
 static gboolean kernel_place(NodeMounter *m, int mount_fd, const char *path, GError **error)
@@ -298,7 +296,7 @@ static gboolean kernel_unmount(NodeMounter *m, const char *path, gboolean lazy, 
     if (rc == 0 || rc == EINVAL || rc == ENOENT) /* not mounted (any more) */
         return TRUE;
     if (rc == EBUSY)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+        hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                     "%s is in use: a process has a file open or its working directory there, or a "
                     "call on it hangs "
                     "(fuser -vm %s shows which)",
@@ -321,7 +319,7 @@ static gboolean kernel_make_dir(NodeMounter *m, const char *path, gboolean *made
     hearth_autofd int point = open_path(path, O_DIRECTORY);
     if (point < 0) {
         if (errno == ENOTDIR)
-            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+            hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                         "%s exists and is no directory; remove it", path);
         else
             set_errno(error, HEARTH_ERROR_INTERNAL, errno, "%s", path);
@@ -341,7 +339,7 @@ static gboolean kernel_make_dir(NodeMounter *m, const char *path, gboolean *made
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             break;
     if (entry)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION,
+        hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                     "%s is not empty (there is \"%s\"); a mount would hide that: move it away",
                     path, entry->d_name);
     gboolean empty = entry == NULL;
@@ -382,10 +380,8 @@ static gboolean kernel_statvfs(NodeMounter *m, const char *path, dev_t dev, gint
     if (fd < 0)
         return FALSE;
     dev_t found;
-    if (!fd_dev(fd, &found) || found != dev) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "%s: not mounted any more", path);
-        return FALSE;
-    }
+    if (!fd_dev(fd, &found) || found != dev)
+        return hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "%s: not mounted any more", path);
     StatvfsJob *job = g_new0(StatvfsJob, 1);
     job->fd = hearth_steal_fd(&fd);
     g_autofree char *what = g_strdup_printf("usage of %s", path);

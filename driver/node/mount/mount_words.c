@@ -24,8 +24,7 @@ char *mount_word_shown(const char *word)
 static const char *refuse(const char *word, const char *why, GError **error)
 {
     g_autofree char *shown = mount_word_shown(word);
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "mount option %s: %s", shown,
-                why);
+    hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, "mount option %s: %s", shown, why);
     return NULL;
 }
 

@@ -174,13 +174,13 @@ const char *mount_served_volume(const MountEntry *entry)
 char *mount_canonical_path(const char *path, const char *field, GError **error)
 {
     if (path[0] != '/') {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "%s \"%.200s\": give an absolute path", field, path);
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, "%s \"%.200s\": give an absolute path",
+                    field, path);
         return NULL;
     }
     if (strlen(path) >= PATH_MAX) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "%s: longer than %d bytes",
-                    field, PATH_MAX - 1);
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, "%s: longer than %d bytes", field,
+                    PATH_MAX - 1);
         return NULL;
     }
     g_auto(GStrv) parts = g_strsplit(path, "/", -1);
@@ -188,7 +188,7 @@ char *mount_canonical_path(const char *path, const char *field, GError **error)
     const char *last = NULL;
     for (guint i = 0; parts[i]; i++) {
         if (strcmp(parts[i], ".") == 0 || strcmp(parts[i], "..") == 0) {
-            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+            hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                         "%s \"%s\": \"%s\" is not allowed in it", field, path, parts[i]);
             return NULL;
         }
@@ -199,7 +199,7 @@ char *mount_canonical_path(const char *path, const char *field, GError **error)
         last = parts[i];
     }
     if (!last || strlen(last) > NAME_MAX) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                     "%s \"%.200s\": not a path that can be mounted on", field, path);
         return NULL;
     }
@@ -207,7 +207,7 @@ char *mount_canonical_path(const char *path, const char *field, GError **error)
     char *real = realpath(parent->str, NULL);
     if (!real) {
         int rc = errno;
-        g_set_error(error, HEARTH_ERROR,
+        hearth_fail(error,
                     rc == ENOENT ? HEARTH_ERROR_NOT_FOUND
                     : rc == ENOTDIR || rc == ELOOP || rc == ENAMETOOLONG
                         ? HEARTH_ERROR_INVALID_ARGUMENT
@@ -281,10 +281,9 @@ gboolean mount_parse_flags(char *const *flags, size_t n, uint64_t *attrs, char *
                 continue;
             }
             g_autofree char *shown = mount_word_shown(words[w]);
-            g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                        "mount option \"%s\" is not supported; use " MOUNT_FLAGS_KNOWN "%s", shown,
-                        selinux_hint(label != NULL));
-            return FALSE;
+            return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                               "mount option \"%s\" is not supported; use " MOUNT_FLAGS_KNOWN "%s",
+                               shown, selinux_hint(label != NULL));
         }
     }
     *attrs = bits;

@@ -48,20 +48,19 @@ gboolean selinux_take_option(const char *word, char **context, GError **error)
     g_autofree char *value = mount_word_value(word, OPTION);
     if (!value || !is_context(value)) {
         g_autofree char *shown = mount_word_shown(word);
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "mount option %s: an SELinux context is user:role:type:level of at most %d "
-                    "letters, digits and _-.:, as system_u:object_r:container_file_t:s0:c1,c2",
-                    shown, CONTEXT_MAX);
-        return FALSE;
+        return hearth_fail(
+            error, HEARTH_ERROR_INVALID_ARGUMENT,
+            "mount option %s: an SELinux context is user:role:type:level of at most %d "
+            "letters, digits and _-.:, as system_u:object_r:container_file_t:s0:c1,c2",
+            shown, CONTEXT_MAX);
     }
-    if (*context && !selinux_same(*context, value)) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "mount options have two SELinux contexts, %s and %s: where kubelet gives one "
-                    "(seLinuxMount of the CSIDriver), take that of mountOptions out of the "
-                    "StorageClass or PersistentVolume",
-                    *context, value);
-        return FALSE;
-    }
+    if (*context && !selinux_same(*context, value))
+        return hearth_fail(
+            error, HEARTH_ERROR_INVALID_ARGUMENT,
+            "mount options have two SELinux contexts, %s and %s: where kubelet gives one "
+            "(seLinuxMount of the CSIDriver), take that of mountOptions out of the "
+            "StorageClass or PersistentVolume",
+            *context, value);
     if (!*context)
         *context = g_steal_pointer(&value);
     return TRUE;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which pool of topologyConstrainedPools a volume goes to: the first that the first of the
- * preferred places has, then of the requisite ones. A volume that an earlier call has begun stays
- * where it is, and a copy where its source is; where that is not accessible, it is the scheduler's
- * turn.
+ * Chooses the pool of topologyConstrainedPools for a volume: the first pool that fits one of the
+ * preferred topologies, in their order, then one of the requisite ones. A volume that an earlier
+ * call has begun stays in its pool, and a copy is made in its source's; if that pool is not
+ * accessible, the scheduler has to choose another node.
  */
 #include <string.h>
 #include "driver/service/controller/internal.h"

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hearth-csi audit: every place of every cluster is audited with the driver's own user, then what
+ * may be fixed is. A cluster that fails is reported, and the others are audited. The checks
+ * themselves are in driver/provision/audit.c and repair.c.
+ */
 #include "driver/service/controller/audit.h"
 #include <string.h>
 #include "driver/cluster/secret_dir.h"
 
-/* Of one call to Ceph. */
+/* For one call to Ceph. */
 #define STEP_MS (60 * 1000)
 
-static void note(AuditResult *result, const VolumeId *where, const GError *error)
+static void add_error(AuditResult *result, const VolumeId *where, const GError *error)
 {
     g_autofree char *place =
         where ? volume_id_place_text(where) : g_strdup("the cluster configuration");
@@ -26,19 +31,19 @@ static gboolean secrets_for(const AuditConfig *c, const Backend *b, const char *
     return *secrets != NULL;
 }
 
-static gint64 soon(void)
+static gint64 step_deadline(void)
 {
     return g_get_monotonic_time() + STEP_MS * 1000;
 }
 
-static void look_at_cluster(const AuditConfig *c, const Backend *b, const VolumeId *cluster,
-                            AuditResult *result)
+static void audit_cluster(const AuditConfig *c, const Backend *b, const VolumeId *cluster,
+                          AuditResult *result)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(Secrets) secrets = NULL;
     g_autoptr(GPtrArray) places = NULL;
     if (secrets_for(c, b, cluster->cluster_id, &secrets, &error))
-        places = b->ops->places(b->impl, cluster, secrets, soon(), &error);
+        places = b->ops->places(b->impl, cluster, secrets, step_deadline(), &error);
     if (!places) {
         g_autofree char *text =
             g_strdup_printf("%s of cluster %s: %s", volume_type_name(b->ops->type),
@@ -50,24 +55,24 @@ static void look_at_cluster(const AuditConfig *c, const Backend *b, const Volume
         g_clear_error(&error);
         result->places++;
         if (!provision_audit(b, places->pdata[i], secrets, STEP_MS, result->report, &error))
-            note(result, places->pdata[i], error);
+            add_error(result, places->pdata[i], error);
     }
 }
 
-static void look(const AuditConfig *c, AuditResult *result)
+static void audit_clusters(const AuditConfig *c, AuditResult *result)
 {
     for (gsize i = 0; i < c->n_backends; i++) {
         const Backend *b = c->backends[i];
         g_autoptr(GError) error = NULL;
         g_autoptr(GPtrArray) clusters = b->ops->clusters(b->impl, &error);
         if (!clusters) {
-            note(result, NULL, error);
+            add_error(result, NULL, error);
             continue;
         }
         for (guint k = 0; k < clusters->len; k++) {
             const VolumeId *cluster = clusters->pdata[k];
             if (!c->cluster_id || g_strcmp0(c->cluster_id, cluster->cluster_id) == 0)
-                look_at_cluster(c, b, cluster, result);
+                audit_cluster(c, b, cluster, result);
         }
     }
 }
@@ -83,7 +88,7 @@ static gint compare_findings(gconstpointer a, gconstpointer b)
     return order ? order : g_strcmp0(x->snapshot, y->snapshot);
 }
 
-/* By the name people use, or "CLUSTER:" and it where that is not of one cluster alone. */
+/* By its name, or by "CLUSTER:" and its name, which several clusters may have. */
 static gboolean is_called(const AuditFinding *f, const char *word)
 {
     g_autofree char *name = audit_finding_name(f);
@@ -92,8 +97,8 @@ static gboolean is_called(const AuditFinding *f, const char *word)
     return strcmp(name, word) == 0 || strcmp(full, word) == 0;
 }
 
-/* What is named is one finding, or nothing is removed by that name. */
-static GHashTable *named(const AuditConfig *c, AuditResult *result)
+/* The findings of --remove. A name must fit exactly one. */
+static GHashTable *find_named(const AuditConfig *c, AuditResult *result)
 {
     GHashTable *set = g_hash_table_new(NULL, NULL);
     for (char *const *word = c->remove; word && *word; word++) {
@@ -101,7 +106,7 @@ static GHashTable *named(const AuditConfig *c, AuditResult *result)
         guint n = 0;
         for (guint i = 0; i < result->report->findings->len; i++) {
             AuditFinding *f = result->report->findings->pdata[i];
-            if (audit_text(f->kind)->mend == AUDIT_MEND_BY_NAME && is_called(f, *word)) {
+            if (audit_text(f->kind)->fix == AUDIT_FIX_BY_NAME && is_called(f, *word)) {
                 only = f;
                 n++;
             }
@@ -128,9 +133,9 @@ static const Backend *backend_of(const AuditConfig *c, const AuditFinding *f)
     g_assert_not_reached();
 }
 
-static void mend(const AuditConfig *c, AuditResult *result)
+static void fix_findings(const AuditConfig *c, AuditResult *result)
 {
-    g_autoptr(GHashTable) chosen = named(c, result);
+    g_autoptr(GHashTable) chosen = find_named(c, result);
     for (guint i = 0; i < result->report->findings->len; i++) {
         AuditFinding *f = result->report->findings->pdata[i];
         gboolean is_named = g_hash_table_contains(chosen, f);
@@ -139,9 +144,9 @@ static void mend(const AuditConfig *c, AuditResult *result)
         const Backend *b = backend_of(c, f);
         g_autoptr(GError) error = NULL;
         g_autoptr(Secrets) secrets = NULL;
-        f->mended = secrets_for(c, b, f->id->cluster_id, &secrets, &error) &&
-                    provision_repair(b, f, secrets, STEP_MS, c->min_age_seconds, is_named, &error);
-        if (!f->mended)
+        f->fixed = secrets_for(c, b, f->id->cluster_id, &secrets, &error) &&
+                   provision_repair(b, f, secrets, STEP_MS, c->min_age_seconds, is_named, &error);
+        if (!f->fixed)
             f->failure = g_strdup(error->message);
     }
 }
@@ -151,9 +156,9 @@ AuditResult *audit_run(const AuditConfig *c)
     AuditResult *result = g_new0(AuditResult, 1);
     result->report = audit_report_new();
     result->errors = g_ptr_array_new_with_free_func(g_free);
-    look(c, result);
+    audit_clusters(c, result);
     g_ptr_array_sort(result->report->findings, compare_findings);
-    mend(c, result);
+    fix_findings(c, result);
     return result;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The audit over all backends, clusters and places, with the driver's own user, as lists
- * (service/places.c). A cluster that does not answer is told of and the others are looked at.
+ * The audit over all backends, clusters and places, with the driver's own user, like lists
+ * (lists.c). A cluster that does not answer is reported, and the others are audited.
  */
 #ifndef HEARTH_DRIVER_SERVICE_CONTROLLER_AUDIT_H
 #define HEARTH_DRIVER_SERVICE_CONTROLLER_AUDIT_H
@@ -13,14 +13,15 @@ typedef struct AuditConfig {
     gsize n_backends;
     const char *secret_dir; /* NULL: none, which is an error where a backend needs one */
     const char *cluster_id; /* NULL: all */
-    gboolean repair;        /* mend what is safe */
+    gboolean repair;        /* fix what is safe */
     gint64 min_age_seconds;
-    char *const *remove; /* names or IDs of findings to mend that may hold data; NULL: none */
+    char *const *remove; /* names of findings to remove that may hold data; NULL: none */
 } AuditConfig;
 
 typedef struct AuditResult {
     AuditReport *report; /* findings in the order of cluster, place and name */
-    GPtrArray *errors;   /* char*: what could not be seen, and names that fit no one finding */
+    GPtrArray
+        *errors; /* char*: clusters and places that failed, and names that do not fit one finding */
     guint places;
 } AuditResult;
 

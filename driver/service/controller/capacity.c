@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The room for more volumes. Of a class without a dataset it is what the cluster has free, the same
- * on every node, and asked for once for all of them (free_space.h).
+ * GetCapacity: the space for more volumes. For a class without a dataset it is the cluster's free
+ * space, which is the same on every node and asked for once for all of them (free_space.h).
  *
- * Volumes of a class with a dataset of S bytes take no room; what is told of a node is how warm the
- * dataset is there. The scheduler scores a node 100 * (1 - request / capacity)
- * (StorageCapacityScoring), so a node that has the fraction w gets the capacity S / (1 - w): a
- * claim for S bytes scores 100 * w. A cold node has the capacity S and the score 0, and is still
- * good enough: whether a claim fits is judged by the maximum, which is no bound, for a claim may
- * ask for more than S.
+ * Volumes of a class with a dataset of S bytes take no space, so the answer for a node says how
+ * warm the dataset is there. The scheduler scores a node 100 * (1 - request / capacity)
+ * (StorageCapacityScoring), so a node that has the fraction w of it gets the capacity S / (1 - w):
+ * a claim for S bytes scores 100 * w. A cold node has the capacity S and the score 0, and still
+ * fits: the scheduler compares a claim with the maximum volume size, which is unlimited here,
+ * because a claim may ask for more than S.
  *
  * Source: k8s.io/kubernetes, plugin volumebinding; CSIStorageCapacity, storage.k8s.io/v1.
  */
@@ -20,17 +20,17 @@
 #include "driver/volume/dataset_key.h"
 #include "driver/volume/topology.h"
 
-/* A whole dataset would have no end of room. In percent, as the scheduler's scores are: what
- * differs by less is not worth writing. */
+/* In percent, as the scheduler's scores are; smaller differences are not worth writing. 100 would
+ * be an infinite capacity. */
 #define WARM_MOST 99
 
-/* What all clusters have. */
+/* The free space of all clusters. */
 typedef struct Sum {
     gint64 deadline_us;
     GHashTable *of_cluster; /* ID -> gint64 */
 } Sum;
 
-/* File systems and pools of one cluster share its disks: the roomiest counts for all of them. */
+/* File systems and pools of one cluster share its disks: the one with most space counts. */
 static gboolean visit_room(const Backend *b, const VolumeId *place, const Secrets *secrets,
                            void *data, gboolean *stop, GError **error)
 {
@@ -68,7 +68,7 @@ static const char *node_of(const Csi__V1__GetCapacityRequest *r)
     return NULL;
 }
 
-/* FALSE: nobody knows the dataset, so no node is better than another. */
+/* FALSE: no node has reported the dataset, so none is better than another. */
 static gboolean warm_capacity(const Controller *c, const VolumeParams *params,
                               const VolumeId *place, const char *node, gint64 *capacity)
 {
@@ -84,7 +84,7 @@ static gboolean warm_capacity(const Controller *c, const VolumeParams *params,
     return TRUE;
 }
 
-static Csi__V1__Int64Value *bound(RpcCall *call, gint64 bytes)
+static Csi__V1__Int64Value *size_limit(RpcCall *call, gint64 bytes)
 {
     Csi__V1__Int64Value *value = rpc_alloc(call, sizeof(*value));
     if (!value)
@@ -101,7 +101,7 @@ typedef struct Question {
     const char *pool; /* NULL: the place's own */
 } Question;
 
-static gboolean ask(void *data, gint64 deadline_us, gint64 *bytes, GError **error)
+static gboolean ask_cluster(void *data, gint64 deadline_us, gint64 *bytes, GError **error)
 {
     const Question *q = data;
     g_autoptr(Secrets) secrets = NULL;
@@ -118,13 +118,14 @@ static gboolean room_of_class(const Controller *c, const Backend *b, const Volum
     g_autofree char *where = volume_id_place_text(place);
     g_autofree char *pool =
         question.pool ? g_strdup_printf("%s, pool %s", where, question.pool) : g_strdup(where);
-    return room_of(c->room, place->cluster_id ? place->cluster_id : "", pool, ask, &question,
-                   deadline_us, bytes, error);
+    return room_of(c->room, place->cluster_id ? place->cluster_id : "", pool, ask_cluster,
+                   &question, deadline_us, bytes, error);
 }
 
-static gboolean of_class(const Controller *c, RpcCall *call, const Csi__V1__GetCapacityRequest *r,
-                         const Backend *b, VolumeParams *params, gint64 deadline_us,
-                         Csi__V1__GetCapacityResponse *out, GError **error)
+static gboolean capacity_of_class(const Controller *c, RpcCall *call,
+                                  const Csi__V1__GetCapacityRequest *r, const Backend *b,
+                                  VolumeParams *params, gint64 deadline_us,
+                                  Csi__V1__GetCapacityResponse *out, GError **error)
 {
     gboolean none;
     if (!controller_capacity_pool(c, r->accessible_topology, params, &none, error))
@@ -134,14 +135,15 @@ static gboolean of_class(const Controller *c, RpcCall *call, const Csi__V1__GetC
     g_autoptr(VolumeId) place = b->ops->locate(b->impl, params, error);
     if (!place)
         return FALSE;
-    out->minimum_volume_size = bound(call, capacity_step(params->type));
+    out->minimum_volume_size = size_limit(call, capacity_step(params->type));
     if (warm_capacity(c, params, place, node_of(r), &out->available_capacity)) {
-        out->maximum_volume_size = bound(call, G_MAXINT64);
+        out->maximum_volume_size = size_limit(call, G_MAXINT64);
         return TRUE;
     }
     if (!room_of_class(c, b, params, place, deadline_us, &out->available_capacity, error))
         return FALSE;
-    out->maximum_volume_size = bound(call, params->dataset ? G_MAXINT64 : out->available_capacity);
+    out->maximum_volume_size =
+        size_limit(call, params->dataset ? G_MAXINT64 : out->available_capacity);
     return TRUE;
 }
 
@@ -168,9 +170,9 @@ CONTROLLER_HANDLER(controller_get_capacity)
     const Backend *b = params ? controller_backend(c, params->type, error) : NULL;
     if (!b)
         return FALSE;
-    /* Volumes that cannot be made have no room. */
+    /* There is no space for volumes that cannot be made. */
     if (!capability_check_supported(r->volume_capabilities, r->n_volume_capabilities, params->type,
                                     &cause))
         return TRUE;
-    return of_class(c, call, r, b, params, sum.deadline_us, out, error);
+    return capacity_of_class(c, call, r, b, params, sum.deadline_us, out, error);
 }

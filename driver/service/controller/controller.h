@@ -21,20 +21,20 @@ void controller_free(Controller *controller);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Controller, controller_free)
 
 /*
- * Where a user of the driver's own is (volume/secret_dir.h). Without one, what CSI asks without a
- * secret is not advertised: lists, capacity, single volumes.
+ * The directory of the driver's own Ceph user (driver/cluster/secret_dir.h). Without one, the calls
+ * that carry no secret in CSI are not advertised: lists, capacity, single volumes.
  */
 void controller_set_secret_dir(Controller *controller, const char *dir);
 /*
- * Whether volumes and snapshots are to have the names of the objects of Kubernetes they are for as
- * metadata in Ceph, and the cluster's name, NULL for none; not without a call of this.
+ * Whether to store the names of Kubernetes' objects (claim, volume, snapshot) as metadata in Ceph,
+ * and with them the cluster's name (NULL: none). Off by default.
  */
 void controller_set_metadata(Controller *controller, gboolean set, const char *cluster_name);
-/* Labels of nodes by which classes may constrain pools (service/domains.h); copied. */
+/* Labels of nodes by which classes may constrain pools (driver/service/node/domains.h); copied. */
 void controller_set_domains(Controller *controller, const char *driver_name, char *const *labels);
 /* INVALID_ARGUMENT. */
 gboolean controller_check_cluster_name(const char *name, GError **error);
-/* What GetCapacity tells of nodes; borrowed. Without it, none is better than another. */
+/* How warm datasets are on nodes, for GetCapacity; borrowed. Without it, all nodes are equal. */
 void controller_set_warmth(Controller *controller, Warmth *warmth);
 
 /* For rpc_server_add(), with the Controller as its service. */

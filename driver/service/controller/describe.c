@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whom a volume or snapshot is for, as ceph-csi's keys have it: --setmetadata and --clustername. */
+/* The names of claim, volume, snapshot and cluster as metadata in Ceph, under ceph-csi's keys:
+ * --setmetadata and --clustername. */
 #include <string.h>
 #include "driver/service/controller/internal.h"
 

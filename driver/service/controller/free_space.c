@@ -6,7 +6,7 @@
 #define STEPS_BITS 5
 
 typedef struct Pool {
-    gint64 told;     /* < 0: nothing yet */
+    gint64 last;     /* answer; < 0: none yet */
     gint64 asked_ms; /* when that was learned */
     gboolean missing;
 } Pool;
@@ -63,15 +63,15 @@ void room_age(Room *r, gint64 ms)
     pthread_mutex_unlock(&r->lock);
 }
 
-gint64 room_step(gint64 bytes, gint64 told)
+gint64 room_step(gint64 bytes, gint64 last)
 {
     if (bytes <= 0)
         return 0;
     const guint bits = g_bit_storage((gulong)bytes);
     const gint64 step = G_GINT64_CONSTANT(1) << (bits > STEPS_BITS + 1 ? bits - STEPS_BITS - 1 : 0);
     const gint64 now = bytes / step * step;
-    const gboolean barely_more = told >= 0 && now > told && bytes - told < step + step / 2;
-    return barely_more ? told : now;
+    const gboolean barely_more = last >= 0 && now > last && bytes - last < step + step / 2;
+    return barely_more ? last : now;
 }
 
 /* ---- under the lock ---- */
@@ -97,33 +97,33 @@ static Pool *pool_locked(Cluster *cluster, const char *name)
     Pool *pool = g_hash_table_lookup(cluster->pools, name);
     if (!pool) {
         pool = g_new0(Pool, 1);
-        pool->told = -1;
+        pool->last = -1;
         g_hash_table_insert(cluster->pools, g_strdup(name), pool);
     }
     return pool;
 }
 
-/* A cluster that says no knows better than what it said before. */
+/* Whether the cluster did not answer. One that refuses makes its earlier answers invalid. */
 static gboolean is_silence(const GError *error)
 {
     return g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE) ||
            g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED);
 }
 
-static gboolean known_locked(const Room *r, const Pool *pool, gint64 max_ms)
+static gboolean is_known_locked(const Room *r, const Pool *pool, gint64 max_ms)
 {
-    return pool->told >= 0 && now_ms_locked(r) - pool->asked_ms < max_ms;
+    return pool->last >= 0 && now_ms_locked(r) - pool->asked_ms < max_ms;
 }
 
-/* Whether an answer can be given without asking: *good says which. */
+/* Whether the call can end without asking; *good: with an answer, else with the error. */
 static gboolean answer_locked(const Room *r, const Cluster *cluster, const Pool *pool,
                               gint64 *bytes, gboolean *good, GError **error)
 {
     const gboolean failed =
         cluster->failure && now_ms_locked(r) - cluster->failed_ms < ROOM_FAILED_MS;
-    *bytes = pool->told;
-    *good = known_locked(r, pool, ROOM_FRESH_MS) ||
-            (failed && is_silence(cluster->failure) && known_locked(r, pool, ROOM_KNOWN_MS));
+    *bytes = pool->last;
+    *good = is_known_locked(r, pool, ROOM_FRESH_MS) ||
+            (failed && is_silence(cluster->failure) && is_known_locked(r, pool, ROOM_KNOWN_MS));
     if (!*good && failed)
         g_propagate_error(error, g_error_copy(cluster->failure));
     return *good || failed;
@@ -134,12 +134,12 @@ static void learn_locked(Room *r, Pool *pool, const char *name, gint64 bytes, co
     if (missing && !pool->missing)
         g_warning("%s has no room for volumes: %s", name, missing->message);
     pool->missing = missing != NULL;
-    pool->told = room_step(bytes, missing ? -1 : pool->told);
+    pool->last = room_step(bytes, missing ? -1 : pool->last);
     pool->asked_ms = now_ms_locked(r);
 }
 
-/* The lock is free while the cluster is asked. FALSE: the caller had less time than the cluster may
- * take, which says nothing of the cluster. */
+/* Unlocks while it asks the cluster. FALSE: the caller had less time than the cluster may take, so
+ * the failure says nothing about the cluster. */
 static gboolean ask_locked(Room *r, Cluster *cluster, Pool *pool, const char *name, RoomAsk ask,
                            void *data, gint64 deadline_us, GError **error)
 {

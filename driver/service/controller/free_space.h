@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The room in pools, as GetCapacity tells it. external-provisioner asks for each class and node
- * once a minute, and writes to the API server whenever an answer differs from the last one: a
- * thousand nodes with four classes are 4,000 questions. So what a pool has left is asked for once
- * for all of them, and told in coarse steps.
+ * The free space of pools, as GetCapacity reports it. external-provisioner asks for each class and
+ * node once a minute, and writes to the API server whenever an answer differs from the last one: a
+ * thousand nodes with four classes are 4,000 questions. So a pool is asked about once for all of
+ * them, and the answer is rounded to coarse steps.
  *
- * Asking: what was told counts for ROOM_FRESH_MS. Of one cluster one request is under way at a
- * time, for ROOM_ASK_MS at most; who needs another pool of it, or the same, waits. When the cluster
- * does not answer, what was known of a pool counts on for ROOM_KNOWN_MS; a pool of which nothing is
- * known, and what the cluster refuses, is an error, which counts for ROOM_FAILED_MS, so that a
- * silent cluster is asked rarely. A pool that is missing has no room.
+ * Asking: an answer is valid for ROOM_FRESH_MS. A cluster has one request under way at a time, for
+ * ROOM_ASK_MS at most; other calls for its pools wait. When the cluster does not answer, the last
+ * answer for a pool stays valid for ROOM_KNOWN_MS. Without such an answer, or when the cluster
+ * refuses, the call fails, and the failure is valid for ROOM_FAILED_MS, so that a silent cluster is
+ * asked rarely. A missing pool has no space.
  *
- * Telling: a step is a 32nd part of the power of two below, so at most 3 % are left untold, and
- * never more is told than there is. More is told again only when it is half a step above the next
- * one: room that moves to and fro around a step tells one value.
+ * Rounding: a step is a 32nd part of the power of two below, so at most 3 % is left out, and the
+ * answer is never more than there is. The answer rises only when the space is half a step above the
+ * next step, so that space which varies around a step gives one value.
  */
 #ifndef HEARTH_DRIVER_SERVICE_CONTROLLER_FREE_SPACE_H
 #define HEARTH_DRIVER_SERVICE_CONTROLLER_FREE_SPACE_H
@@ -29,7 +29,7 @@
 typedef struct Room Room;
 
 Room *room_new(void);
-/* When nobody asks any more. */
+/* After the last call. */
 void room_free(Room *room);
 
 /* Asks the cluster. INVALID_ARGUMENT: there is no such pool. */
@@ -42,10 +42,10 @@ typedef gboolean (*RoomAsk)(void *data, gint64 deadline_us, gint64 *bytes, GErro
 gboolean room_of(Room *room, const char *cluster, const char *pool, RoomAsk ask, void *data,
                  gint64 deadline_us, gint64 *bytes, GError **error);
 
-/* What is told of `bytes` when `told` was told before; < 0: nothing was. */
-gint64 room_step(gint64 bytes, gint64 told);
+/* The answer for `bytes` free when the last answer was `last`; < 0: there was none. */
+gint64 room_step(gint64 bytes, gint64 last);
 
-/* Adds to the time that ages are counted by; for tests. */
+/* Makes all answers older by `ms`; for tests. */
 void room_age(Room *room, gint64 ms);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The GroupController service: snapshots of several volumes as of one moment. The class's
+ * The GroupController service: snapshots of several volumes at one moment. The class's
  * parameters are those of snapshots, with volumeGroupNamePrefix (ceph-csi's name) for the prefix.
  */
 #include <string.h>

@@ -28,7 +28,7 @@ struct Controller {
     GHashTable *warned; /* ignored parameters that were logged; guarded by warned_lock */
 };
 
-/* When the answer must be ready. */
+/* The time by which the answer must be ready. */
 gint64 controller_deadline(const RpcCall *call);
 /* INVALID_ARGUMENT when the type is not enabled. */
 const Backend *controller_backend(const Controller *c, VolumeType type, GError **error);
@@ -37,20 +37,21 @@ gboolean controller_secrets(const Backend *b, GHashTable *map, Secrets **secrets
 /* As above of the driver's own user, for requests that carry none. FAILED_PRECONDITION. */
 gboolean controller_own_secrets(const Controller *c, const Backend *b, const char *cluster_id,
                                 Secrets **secrets, GError **error);
-/* The first of these, or the second when the request has no secret: its class need not name one. */
+/* The request's secrets, or the driver's own user when it has none: a class need not name a secret.
+ */
 gboolean controller_user(const Controller *c, const Backend *b, const VolumeId *id,
                          GHashTable *given, Secrets **secrets, GError **error);
 /*
- * The secrets to delete a snapshot or a group with, NULL for those of the driver's own user: what
- * an administrator has given to Kubernetes by its handle has no class, and so no secret. Without
- * such a user, the empty ones given.
+ * The secrets for deleting a snapshot or a group; NULL: use the driver's own user. A snapshot that
+ * an administrator has given to Kubernetes by its handle has no class, and so no secret. Without a
+ * user of the driver's own, these are the empty ones given.
  */
 GHashTable *controller_deleter(const Controller *c, GHashTable *given);
 
 /*
- * What a volume's ID leads to: its place, the backend, and the user of the request, or the driver's
- * own for `given` NULL. IDs of ceph-csi are looked up in the cluster. NOT_FOUND: there is no such
- * place, or the ID is none of both.
+ * A volume's ID with its backend, and the Ceph user: the request's, or the driver's own for `given`
+ * NULL. IDs of ceph-csi are looked up in the cluster. NOT_FOUND: there is no such place, or the ID
+ * is neither ours nor ceph-csi's.
  */
 typedef struct VolumeRef {
     VolumeId *id;
@@ -80,14 +81,14 @@ VolumeId *controller_place(const Backend *b, const VolumeParams *params, const c
 gboolean controller_choose_pool(const Controller *c, const Csi__V1__CreateVolumeRequest *r,
                                 const Backend *b, VolumeParams *params, GHashTable *given,
                                 gint64 deadline_us, const TopologyPool **chosen, GError **error);
-/* The same for a place whose room is asked for (NULL: none); *none: it has no pool. */
+/* The same for GetCapacity of a topology (NULL: none); *none: no pool is for it. */
 gboolean controller_capacity_pool(const Controller *c, const Csi__V1__Topology *place,
                                   VolumeParams *params, gboolean *none, GError **error);
-/* Says of the volume that only the places of the pool, which may be NULL, reach it. */
+/* Sets the volume's accessible topology to that of the pool, which may be NULL. */
 void controller_accessible(const Controller *c, RpcCall *call, const TopologyPool *pool,
                            Csi__V1__Volume *volume);
 
-/* describe.c: keeps whom they are for with a volume, and with a snapshot, that was just made. */
+/* describe.c: stores the names of claim and cluster with a new volume, or a new snapshot. */
 void controller_describe_volume(const Controller *c, const Backend *b, const VolumeId *id,
                                 const VolumeParams *params, const Secrets *secrets,
                                 gint64 deadline_us);
@@ -128,14 +129,14 @@ CONTROLLER_HANDLER(controller_list_snapshots);
 CONTROLLER_HANDLER(controller_get_snapshot);
 
 /*
- * Lists go through clusters and places in their order; see lists.c. A visit gets the user of the
- * place: the given one, or the driver's own when `given` is empty. *stop ends without an error.
+ * Visits all places in the order of lists (lists.c), with the Ceph user for each: the given one, or
+ * the driver's own when `given` is empty. *stop ends the visits without an error.
  */
 typedef gboolean (*PlaceVisit)(const Backend *b, const VolumeId *place, const Secrets *secrets,
                                void *data, gboolean *stop, GError **error);
 gboolean controller_each_place(const Controller *c, GHashTable *given, PlaceVisit visit, void *data,
                                gint64 deadline_us, GError **error);
-/* Where a place is to the one of a token: -1 before it, 0 the same, 1 after it or no token. */
+/* The order of a place relative to a token's: -1 before, 0 the same, 1 after it or no token. */
 int controller_place_order(const VolumeId *place, const VolumeId *token);
 /* The number of entries of a page. INVALID_ARGUMENT. */
 gboolean controller_page(gint32 max_entries, guint *max, GError **error);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What lists have in common. The order is that of types, clusters, file systems or pools, and
- * names, so that a token, which is the ID of the last element given, says where to go on, whether
- * that element is still there or not. A cluster that does not answer makes the whole list fail: a
- * CO takes what is not in a list for gone.
+ * The part that all lists have in common. Elements are ordered by type, cluster, file system or
+ * pool, and name. A token is the ID of the last element given, so the next page begins after it,
+ * whether that element still exists or not. A cluster that does not answer fails the whole list,
+ * because a CO takes an element that is not in a list for gone.
  */
 #include <string.h>
 #include "driver/service/controller/internal.h"
 
-/* A page when the CO sets no bound, or a larger one: an answer must fit into a call. */
+/* The largest page, because an answer must fit into a call. */
 #define PAGE_MAX 500
 
 static gint compare_places(gconstpointer a, gconstpointer b)
@@ -49,7 +49,7 @@ static gboolean secrets_of(const Controller *c, const Backend *b, const VolumeId
     return controller_own_secrets(c, b, cluster->cluster_id, secrets, error);
 }
 
-/* What the user of a list may not even ask for is none of its places, if it has any. */
+/* A cluster that denies the user its list is skipped, unless no other has any place. */
 typedef struct Seen {
     guint places;
     GError *denied;
@@ -71,7 +71,7 @@ static gboolean each_of_backend(const Controller *c, const Backend *b, GHashTabl
         g_autoptr(GError) cause = NULL;
         g_autoptr(GPtrArray) places =
             b->ops->places(b->impl, cluster, secrets, deadline_us, &cause);
-        /* The user of a request is of one cluster, and the others need not know it. */
+        /* The request's user belongs to one cluster; the others need not know it. */
         if (!places && given && clusters->len > 1 &&
             g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_UNAUTHENTICATED))
             continue;

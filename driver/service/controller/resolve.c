@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a volume's ID to where it is. An ID of ours says all by itself. One of ceph-csi leaves open
- * whether it is of CephFS or RBD: it is of the first backend whose cluster has a volume of that
- * name at that place or has it in its journal, and else of the first that has such a place.
+ * Resolves a volume's ID to its place and backend. An ID of ours has all of it. An ID of ceph-csi
+ * does not say whether it is of CephFS or RBD: it belongs to the first backend whose cluster has
+ * such a volume or has it in ceph-csi's journal, and otherwise to the first that has such a place.
  */
 #include <string.h>
 #include "driver/service/controller/internal.h"
@@ -39,7 +39,7 @@ static gboolean has_volume(const VolumeRef *ref, gint64 deadline_us, GError **er
            name;
 }
 
-/* Whether the journal has the snapshot; the ID is the snapshot's then. FALSE as above. */
+/* Whether the journal has the snapshot; then the ID gets the snapshot's name. FALSE as above. */
 static gboolean has_snapshot(const VolumeRef *ref, gint64 deadline_us, GError **error)
 {
     char *name = NULL;

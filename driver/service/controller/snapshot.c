@@ -137,9 +137,10 @@ CONTROLLER_HANDLER(controller_delete_snapshot)
     return hold && provision_snapshot_delete(ref.backend, ref.id, ref.secrets, deadline_us, error);
 }
 
-/* As the request's user, or the driver's own for a class without list secrets. */
-static gboolean look(const Controller *c, RpcCall *call, const char *text, GHashTable *given,
-                     VolumeRef *ref, SnapshotRecord **record, GError **error)
+/* With the request's user, or the driver's own for a class without list secrets. */
+static gboolean find_snapshot(const Controller *c, RpcCall *call, const char *text,
+                              GHashTable *given, VolumeRef *ref, SnapshotRecord **record,
+                              GError **error)
 {
     gint64 deadline_us = controller_deadline(call);
     return controller_resolve_snapshot(c, text, g_hash_table_size(given) > 0 ? given : NULL,
@@ -153,7 +154,7 @@ CONTROLLER_HANDLER(controller_get_snapshot)
     g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
     g_autoptr(SnapshotRecord) record = NULL;
     ref_auto VolumeRef ref = {0};
-    if (!look(service, call, r->snapshot_id, given, &ref, &record, error))
+    if (!find_snapshot(service, call, r->snapshot_id, given, &ref, &record, error))
         return FALSE;
     ((Csi__V1__GetSnapshotResponse *)response)->snapshot =
         controller_snapshot(call, ref.id, record);
@@ -169,7 +170,7 @@ typedef struct Listing {
     gboolean more;
 } Listing;
 
-static void add(Listing *l, const VolumeId *id, const SnapshotRecord *record)
+static void add_entry(Listing *l, const VolumeId *id, const SnapshotRecord *record)
 {
     Csi__V1__ListSnapshotsResponse__Entry *entry = rpc_alloc(l->call, sizeof(*entry));
     if (!entry)
@@ -179,8 +180,8 @@ static void add(Listing *l, const VolumeId *id, const SnapshotRecord *record)
     l->out->entries[l->out->n_entries++] = entry;
 }
 
-static gboolean visit(const Backend *b, const VolumeId *place, const Secrets *secrets, void *data,
-                      gboolean *stop, GError **error)
+static gboolean list_place(const Backend *b, const VolumeId *place, const Secrets *secrets,
+                           void *data, gboolean *stop, GError **error)
 {
     Listing *l = data;
     int order = controller_place_order(place, l->token);
@@ -191,13 +192,13 @@ static gboolean visit(const Backend *b, const VolumeId *place, const Secrets *se
         secrets, l->deadline_us, &l->more, error);
     for (guint i = 0; list && i < list->len; i++) {
         const ProvisionSnapshot *snapshot = list->pdata[i];
-        add(l, snapshot->id, snapshot->record);
+        add_entry(l, snapshot->id, snapshot->record);
     }
     *stop = l->more;
     return list != NULL;
 }
 
-/* Whether there is nothing to list: an ID that is not ours, or of what is not there. */
+/* Whether the error means an empty list: the ID is not ours, or its snapshot does not exist. */
 static gboolean is_nothing(GError **cause, GError **error)
 {
     if (g_error_matches(*cause, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND))
@@ -212,12 +213,12 @@ static gboolean list_one(const Controller *c, Listing *l, const char *text, cons
     g_autoptr(GError) cause = NULL;
     g_autoptr(SnapshotRecord) record = NULL;
     ref_auto VolumeRef ref = {0};
-    if (!look(c, l->call, text, given, &ref, &record, &cause))
+    if (!find_snapshot(c, l->call, text, given, &ref, &record, &cause))
         return is_nothing(&cause, error);
     g_autoptr(VolumeId) of = provision_snapshot_source(ref.id, record);
     g_autofree char *of_text = volume_id_encode(of, NULL);
     if (!*source_text || g_strcmp0(source_text, of_text) == 0)
-        add(l, ref.id, record);
+        add_entry(l, ref.id, record);
     return TRUE;
 }
 
@@ -249,7 +250,7 @@ CONTROLLER_HANDLER(controller_list_snapshots)
                             l.deadline_us, &source, &cause))
         return is_nothing(&cause, error);
     l.source = source.id;
-    if (!controller_each_place(c, given, visit, &l, l.deadline_us, error))
+    if (!controller_each_place(c, given, list_place, &l, l.deadline_us, error))
         return FALSE;
     if (l.more && l.out->n_entries)
         l.out->next_token = l.out->entries[l.out->n_entries - 1]->snapshot->snapshot_id;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ValidateVolumeCapabilities: whether a volume that is there is what the request says. What it
- * confirms it has compared, each part of it.
+ * ValidateVolumeCapabilities: whether an existing volume matches the request. Each part that the
+ * answer confirms was compared.
  */
 #include <string.h>
 #include "driver/service/capability.h"
 #include "driver/service/controller/internal.h"
 #include "driver/volume/attributes.h"
 
-/* NULL: the volume is what the request says. Else why not, the caller's. */
-static char *mismatch(const Csi__V1__ValidateVolumeCapabilitiesRequest *r, const VolumeId *id,
-                      const VolumeRecord *record, const BackendVolume *volume)
+/* NULL: the volume matches the request. Else the reason, the caller's. */
+static char *find_mismatch(const Csi__V1__ValidateVolumeCapabilitiesRequest *r, const VolumeId *id,
+                           const VolumeRecord *record, const BackendVolume *volume)
 {
     g_autoptr(GError) cause = NULL;
     if (!capability_check_supported(r->volume_capabilities, r->n_volume_capabilities, id->type,
@@ -47,8 +47,8 @@ static char *mismatch(const Csi__V1__ValidateVolumeCapabilitiesRequest *r, const
 }
 
 /*
- * A volume of an admin's has neither record nor subvolume: what can be known of it without mounting
- * is that its place is there and takes this user. *why: the caller's.
+ * A static volume has no record. Without mounting it, all that can be checked is that its place
+ * exists and accepts this user. *why is the reason if not; the caller's.
  */
 static gboolean check_static(const Controller *c,
                              const Csi__V1__ValidateVolumeCapabilitiesRequest *r,
@@ -128,7 +128,7 @@ CONTROLLER_HANDLER(controller_validate_volume_capabilities)
         if (!controller_resolve(c, r->volume_id, given, deadline_us, &ref, error) ||
             !provision_look(ref.backend, ref.id, ref.secrets, deadline_us, &record, &volume, error))
             return FALSE;
-        why = mismatch(r, ref.id, record, volume);
+        why = find_mismatch(r, ref.id, record, volume);
     }
     if (why) {
         out->message = rpc_strdup(call, why);

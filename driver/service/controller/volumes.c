@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Of volumes that are there: expand, list, get. ListVolumes and ControllerGetVolume carry no secret
- * in CSI, so they use the driver's own user; a connection that some earlier request has
- * authenticated would make the answer depend on what happened before.
- *
- * A list goes through clusters, file systems and names in their order. Its token is the ID of the
- * last volume given: the next page begins after it, whether that volume is still there or not.
+ * Calls about existing volumes: expand, modify, list, get. ListVolumes and ControllerGetVolume
+ * carry no secret in CSI, so they use the driver's own user. Using a connection of an earlier
+ * request would make the answer depend on what happened before. The order and tokens of lists are
+ * in lists.c.
  */
 #include "driver/service/controller/internal.h"
 #include <string.h>
@@ -35,8 +33,8 @@ CONTROLLER_HANDLER(controller_expand_volume)
     g_autoptr(BusyHold) hold = busy_take(c->busy, r->volume_id, NULL, error);
     CapacityRange range = {r->capacity_range->required_bytes, r->capacity_range->limit_bytes};
     /*
-     * A quota counts at once on every node. A file system on an image must be told to use it, and
-     * so must the loop device that is all of a block volume.
+     * A quota takes effect on every node at once. The file system on an image has to be grown, and
+     * so has the loop device of a block volume.
      */
     out->node_expansion_required = ref.id->type == VOLUME_RBD;
     return hold && provision_expand(ref.backend, ref.id, range, ref.secrets, deadline_us,
@@ -65,7 +63,7 @@ CONTROLLER_HANDLER(controller_modify_volume)
 
 #define WELL "the volume is there"
 
-/* Where a list goes on: after `token` of the same type, and from the start of later places. */
+/* The position in a list: after `token` at its place, and from the start at later places. */
 typedef struct Cursor {
     const VolumeId *token; /* NULL: from the start */
     guint max;

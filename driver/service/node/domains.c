@@ -68,7 +68,7 @@ static json_t *ask(const char *kubeconfig, const char *node, GError **error)
 GHashTable *domains_of_node(const char *kubeconfig, const char *node, char *const *labels,
                             GError **error)
 {
-    json_t *answer = ask(kubeconfig, node, error);
+    json_auto_t *answer = ask(kubeconfig, node, error);
     if (!answer)
         return NULL;
     const json_t *have = json_object_get(json_object_get(answer, "metadata"), "labels");
@@ -80,11 +80,9 @@ GHashTable *domains_of_node(const char *kubeconfig, const char *node, char *cons
                         "--domainlabels: node %s has no label %s; give it one, or leave the label "
                         "out",
                         node, *label);
-            json_decref(answer);
             return NULL;
         }
         g_hash_table_insert(domains, g_strdup(domains_name(*label)), g_strdup(value));
     }
-    json_decref(answer);
     return g_steal_pointer(&domains);
 }

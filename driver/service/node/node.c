@@ -75,19 +75,19 @@ NodeService *node_service_new(const NodeServiceConfig *config, GError **error)
     g_autoptr(NodeBlock) block = config->block ? config->block : node_block_new();
     g_autoptr(NodeLayers) layers = config->layers;
     if (!config->node_id || !config->node_id[0] || strlen(config->node_id) > NODE_ID_MAX) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                     "the node ID must have 1 to %d bytes: give the node's name", NODE_ID_MAX);
         return NULL;
     }
     if (g_strcmp0(config->tier, "nvme") != 0 && g_strcmp0(config->tier, "none") != 0) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                     "tier \"%s\": use nvme for a node with a cache disk, none for one without",
                     config->tier ? config->tier : "");
         return NULL;
     }
     const char *zone = config->zone && config->zone[0] ? config->zone : NULL;
     if (zone && !is_label_value(zone)) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                     "zone \"%s\": must be a Kubernetes label value, at most 63 of [A-Za-z0-9._-]",
                     zone);
         return NULL;
@@ -140,8 +140,7 @@ static gint64 time_for(RpcCall *call, gint64 at_most)
 
 static gboolean invalid(GError **error, const char *message)
 {
-    g_set_error_literal(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, message);
-    return FALSE;
+    return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, "%s", message);
 }
 
 static gboolean check_volume_id(const char *id, GError **error)
@@ -173,13 +172,13 @@ static gboolean check_foreign_name(const char *id, GError **error)
 static char *mount_point(const char *path, const char *field, GError **error)
 {
     if (!path[0]) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT, "%s is missing", field);
+        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, "%s is missing", field);
         return NULL;
     }
     g_autoptr(GError) cause = NULL;
     char *canonical = mount_canonical_path(path, field, &cause);
     if (g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND))
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION, "%s", cause->message);
+        hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION, "%s", cause->message);
     else if (cause)
         g_propagate_error(error, g_steal_pointer(&cause));
     return canonical;

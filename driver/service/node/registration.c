@@ -21,11 +21,11 @@ gboolean registration_check_endpoint(const char *endpoint, GError **error)
 {
     if (*endpoint == '/' && strlen(endpoint) < sizeof(((struct sockaddr_un *)NULL)->sun_path))
         return TRUE;
-    g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT,
-                "kubelet registration path \"%s\": give the path of the driver's socket on the "
-                "host, /var/lib/kubelet/plugins/... of at most %zu bytes",
-                endpoint, sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1);
-    return FALSE;
+    return hearth_fail(
+        error, HEARTH_ERROR_INVALID_ARGUMENT,
+        "kubelet registration path \"%s\": give the path of the driver's socket on the "
+        "host, /var/lib/kubelet/plugins/... of at most %zu bytes",
+        endpoint, sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1);
 }
 
 static gboolean get_info(RpcCall *call, const ProtobufCMessage *request, ProtobufCMessage *response,

@@ -87,15 +87,14 @@ END_TEST
 START_TEST(a_candidate_has_room_for_what_may_be_evicted)
 {
     NodeTable *t = node_table_new();
-    WarmupCandidate c = {.name = "n1"};
+    WarmthCache c;
     report(t, "n1", "[{\"id\": \"" A "\", \"bytes\": 150, \"totalBytes\": 200}]", NOW);
-    node_table_candidate(t, A, &c, NOW + 7);
+    node_table_cache(t, A, "n1", &c, NOW + 7);
     ck_assert_str_eq(c.disk, "ok");
     ck_assert_uint_eq(c.bytes, 150);
     ck_assert_uint_eq(c.room, 500 + 250); /* the disk's, and of other datasets */
     ck_assert_int_eq(c.age_ms, 7);
-    c.name = "n2";
-    node_table_candidate(t, A, &c, NOW);
+    node_table_cache(t, A, "n2", &c, NOW);
     ck_assert_int_lt(c.age_ms, 0);
     ck_assert_uint_eq(c.room, 0);
     node_table_free(t);

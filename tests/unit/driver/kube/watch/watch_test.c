@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/kube/watch.h"
+#include "driver/kube/watch/watch.h"
 #include "tests/unit/driver/kube/fake_api.h"
 
 /*
@@ -463,7 +463,7 @@ START_TEST(free_stops_at_once_whatever_it_does)
 }
 END_TEST
 
-HARNESS_MAIN("driver/kube/watch", lists_pages_then_follows_changes,
+HARNESS_MAIN("driver/kube/watch/watch", lists_pages_then_follows_changes,
              ended_watch_goes_on_where_it_was, bookmark_moves_on_without_a_change,
              stream_dropped_in_mid_line_loses_and_repeats_nothing,
              gone_in_watch_lists_again_and_tells_the_difference,

@@ -13,10 +13,10 @@
  * must not call kube_watch_free(). Each change is told once (seen.h); changes between two looks
  * are told as one.
  */
-#ifndef HEARTH_DRIVER_KUBE_WATCH_H
-#define HEARTH_DRIVER_KUBE_WATCH_H
+#ifndef HEARTH_DRIVER_KUBE_WATCH_WATCH_H
+#define HEARTH_DRIVER_KUBE_WATCH_WATCH_H
 
-#include "driver/kube/seen.h"
+#include "driver/kube/watch/seen.h"
 #include "driver/kube/list.h"
 
 typedef struct KubeWatchOps {

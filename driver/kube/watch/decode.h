@@ -6,8 +6,8 @@
  *
  * Source: Kubernetes API concepts, "Efficient detection of changes".
  */
-#ifndef HEARTH_DRIVER_KUBE_DECODE_H
-#define HEARTH_DRIVER_KUBE_DECODE_H
+#ifndef HEARTH_DRIVER_KUBE_WATCH_DECODE_H
+#define HEARTH_DRIVER_KUBE_WATCH_DECODE_H
 
 #include <glib.h>
 #include <jansson.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/kube/watch.h"
+#include "driver/kube/watch/watch.h"
 #include <pthread.h>
 #include "driver/kube/backoff.h"
-#include "driver/kube/decode.h"
+#include "driver/kube/watch/decode.h"
 #include "driver/kube/error.h"
 
 /* For the server to end a stream by itself, before we do. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/kube/lease.h"
+#include "driver/kube/lease/lease.h"
 #include "tests/unit/driver/kube/fake_api.h"
 
 /* One lease, kept as an API server keeps it: a PUT with an old resourceVersion is a conflict. */
@@ -319,7 +319,7 @@ START_TEST(one_of_many_acts_until_the_last)
 }
 END_TEST
 
-HARNESS_MAIN("driver/kube/lease", first_one_acts_and_goes_on_renewing,
+HARNESS_MAIN("driver/kube/lease/lease", first_one_acts_and_goes_on_renewing,
              stopped_one_gives_the_lease_back, dead_holder_is_followed_after_its_duration,
              holder_that_cannot_renew_stops_in_time, hung_server_does_not_delay_the_loss,
              conflict_with_ourselves_is_no_loss, lease_taken_by_another_is_lost_at_once,

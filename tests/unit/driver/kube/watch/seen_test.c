@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/kube/seen.h"
+#include "driver/kube/watch/seen.h"
 #include "tests/unit/harness.h"
 
 static void on_change(KubeChange change, const json_t *object, void *data)
@@ -131,6 +131,6 @@ START_TEST(nameless_objects_are_passed_over)
 }
 END_TEST
 
-HARNESS_MAIN("driver/kube/seen", each_change_is_told_once, vanished_objects_are_told_after_a_list,
-             list_that_was_broken_off_deletes_nothing, another_uid_is_another_object,
-             nameless_objects_are_passed_over)
+HARNESS_MAIN("driver/kube/watch/seen", each_change_is_told_once,
+             vanished_objects_are_told_after_a_list, list_that_was_broken_off_deletes_nothing,
+             another_uid_is_another_object, nameless_objects_are_passed_over)

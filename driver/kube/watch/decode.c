@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/kube/decode.h"
+#include "driver/kube/watch/decode.h"
 #include <string.h>
 #include "driver/kube/error.h"
 
@@ -63,7 +63,7 @@ static gboolean take_line(KubeDecoder *d, const char *text, gsize size, GError *
     gboolean ok = TRUE;
     if (is_blank(text, size))
         return TRUE;
-    json_t *event = json_loadb(text, size, JSON_ALLOW_NUL, &why);
+    json_auto_t *event = json_loadb(text, size, JSON_ALLOW_NUL, &why);
     const json_t *object = json_object_get(event, "object");
     if (!event) {
         /* Not what jansson says: that quotes the bytes. */
@@ -77,7 +77,6 @@ static gboolean take_line(KubeDecoder *d, const char *text, gsize size, GError *
     } else if (type_of(event, &type)) {
         ok = d->on_event(type, object, d->data, error);
     }
-    json_decref(event);
     return ok;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/kube/lease_record.h"
+#include "driver/kube/lease/record.h"
 #include "tests/unit/harness.h"
 
 static json_t *lease(const char *holder, int seconds, const char *renewed)
@@ -91,6 +91,6 @@ START_TEST(released_lease_is_free_at_once)
 }
 END_TEST
 
-HARNESS_MAIN("driver/kube/lease_record", lease_is_taken_until_unchanged_for_its_duration,
+HARNESS_MAIN("driver/kube/lease/record", lease_is_taken_until_unchanged_for_its_duration,
              durations_that_are_missing_or_absurd_are_bounded, first_claim_makes_the_object,
              renewal_keeps_and_takeover_counts, released_lease_is_free_at_once)

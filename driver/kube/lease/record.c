@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/kube/lease_record.h"
+#include "driver/kube/lease/record.h"
 #include <string.h>
 #include "driver/kube/time.h"
 

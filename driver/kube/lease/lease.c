@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/kube/lease.h"
+#include "driver/kube/lease/lease.h"
 #include <pthread.h>
 #include <time.h>
 #include "driver/kube/error.h"
-#include "driver/kube/lease_record.h"
+#include "driver/kube/lease/record.h"
 #include "driver/kube/resource.h"
 
 #define RELEASE_MS 2000
@@ -63,7 +63,7 @@ const char *kube_lease_identity(const KubeLease *l)
 static gboolean request(KubeLease *l, const char *method, const json_t *body, gint64 timeout_ms,
                         GCancellable *cancel, GError **error)
 {
-    json_t *answer = NULL;
+    json_auto_t *answer = NULL;
     const KubeRequest r = {.method = method,
                            .path = g_str_equal(method, "POST") ? l->all_path : l->path,
                            .body = body,
@@ -74,24 +74,22 @@ static gboolean request(KubeLease *l, const char *method, const json_t *body, gi
     if (!kube_request(l->client, &r, &answer, error))
         return FALSE;
     if (!json_is_object(json_object_get(answer, "metadata"))) {
-        json_decref(answer);
         g_set_error(error, KUBE_ERROR, KUBE_ERROR_MALFORMED, "%s %s: the answer is no Lease",
                     method, r.path);
         return FALSE;
     }
-    lease_record_see(&l->record, answer, boot_ms());
+    lease_record_see(&l->record, g_steal_pointer(&answer), boot_ms());
     return TRUE;
 }
 
 /* Takes the lease as it was last seen. */
 static gboolean claim(KubeLease *l, gint64 end_ms, GError **error)
 {
-    json_t *object = lease_record_claim(&l->record, l->namespace, l->name, l->identity,
-                                        l->duration_s, g_get_real_time());
+    json_auto_t *object = lease_record_claim(&l->record, l->namespace, l->name, l->identity,
+                                             l->duration_s, g_get_real_time());
     const gint64 sent_ms = boot_ms();
     const gboolean ok =
         request(l, l->record.object ? "PUT" : "POST", object, end_ms - sent_ms, l->cancel, error);
-    json_decref(object);
     if (ok)
         set_until(l, sent_ms + l->renew_ms);
     return ok;
@@ -192,9 +190,8 @@ static void release(KubeLease *l)
 {
     g_autoptr(GError) cause = NULL;
     for (unsigned i = 0; i < 2; i++, g_clear_error(&cause)) {
-        json_t *object = lease_record_release(&l->record, g_get_real_time());
+        json_auto_t *object = lease_record_release(&l->record, g_get_real_time());
         const gboolean done = request(l, "PUT", object, RELEASE_MS / 3, NULL, &cause);
-        json_decref(object);
         /* A renewal that was cancelled may have been done. One that cannot be given back runs out.
          */
         if (done || cause->code != KUBE_ERROR_CONFLICT ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/kube/decode.h"
+#include "driver/kube/watch/decode.h"
 #include <string.h>
 #include "driver/kube/error.h"
 #include "tests/unit/harness.h"
@@ -98,6 +98,6 @@ START_TEST(refused_event_ends_the_stream)
 }
 END_TEST
 
-HARNESS_MAIN("driver/kube/decode", events_are_found_however_they_are_cut,
+HARNESS_MAIN("driver/kube/watch/decode", events_are_found_however_they_are_cut,
              incomplete_line_is_no_event, long_line_is_refused_before_it_is_kept,
              what_is_no_event_ends_the_stream, refused_event_ends_the_stream)

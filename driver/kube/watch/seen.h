@@ -7,8 +7,8 @@
  *
  * For one thread.
  */
-#ifndef HEARTH_DRIVER_KUBE_SEEN_H
-#define HEARTH_DRIVER_KUBE_SEEN_H
+#ifndef HEARTH_DRIVER_KUBE_WATCH_SEEN_H
+#define HEARTH_DRIVER_KUBE_WATCH_SEEN_H
 
 #include <glib.h>
 #include <jansson.h>

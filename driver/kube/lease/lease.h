@@ -12,8 +12,8 @@
  * Source: client-go, tools/leaderelection (package documentation); API reference, "Lease v1
  * coordination.k8s.io".
  */
-#ifndef HEARTH_DRIVER_KUBE_LEASE_H
-#define HEARTH_DRIVER_KUBE_LEASE_H
+#ifndef HEARTH_DRIVER_KUBE_LEASE_LEASE_H
+#define HEARTH_DRIVER_KUBE_LEASE_LEASE_H
 
 #include "driver/kube/client.h"
 

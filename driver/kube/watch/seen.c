@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/kube/seen.h"
+#include "driver/kube/watch/seen.h"
 
 typedef struct Entry {
     char *namespace; /* NULL: none */

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The two mounts of a dataset's stack by the kernel's mount API: EROFS from a file, and overlayfs.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/mount.h>
+#include "common/autofd.h"
+#include "driver/node/dataset/layers_internal.h"
+#include "driver/node/mount/mount.h"
+
+/* The longest string that fsconfig(2) takes. */
+#define OPTION_MAX 255
+
+static int option(int context, const char *key, const char *value)
+{
+    if (value && strlen(value) > OPTION_MAX)
+        return -ENAMETOOLONG;
+    return fsconfig(context, value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, key, value, 0) == 0
+               ? 0
+               : -errno;
+}
+
+/* The detached mount of a context that is set up, or what failed before. */
+static int finish(int context, int rc, uint64_t attrs, char **said)
+{
+    if (rc == 0 && fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) != 0)
+        rc = -errno;
+    if (rc == 0) {
+        rc = fsmount(context, FSMOUNT_CLOEXEC, (unsigned)attrs);
+        if (rc >= 0)
+            return rc;
+        rc = -errno;
+    }
+    *said = mount_context_message(context);
+    return rc;
+}
+
+int layers_mount_file(const char *file, char **said)
+{
+    hearth_autofd int context = fsopen("erofs", FSOPEN_CLOEXEC);
+    if (context < 0)
+        return -errno;
+    int rc = option(context, "source", file);
+    if (rc == 0)
+        rc = option(context, "ro", NULL);
+    return finish(context, rc, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, said);
+}
+
+/* In a joined list a colon divides. */
+static void append_escaped(GString *list, const char *path)
+{
+    for (; *path; path++) {
+        if (*path == ':' || *path == '\\')
+            g_string_append_c(list, '\\');
+        g_string_append_c(list, *path);
+    }
+}
+
+static int set_layers(int context, StackSyntax syntax, const char *lower, const char *const *data,
+                      guint n_data)
+{
+    if (syntax == STACK_APPENDED) {
+        int rc = option(context, "lowerdir+", lower);
+        for (guint i = 0; rc == 0 && i < n_data; i++)
+            rc = option(context, "datadir+", data[i]);
+        return rc;
+    }
+    g_autoptr(GString) list = g_string_new(NULL);
+    append_escaped(list, lower);
+    for (guint i = 0; i < n_data; i++) {
+        g_string_append(list, "::");
+        append_escaped(list, data[i]);
+    }
+    return option(context, "lowerdir", list->str);
+}
+
+int layers_mount_overlay(StackSyntax syntax, const char *source, const char *lower,
+                         const char *const *data, guint n_data, const MountOptions *options,
+                         char **said)
+{
+    hearth_autofd int context = fsopen("overlay", FSOPEN_CLOEXEC);
+    if (context < 0)
+        return -errno;
+    int rc = option(context, "source", source);
+    if (rc == 0)
+        rc = set_layers(context, syntax, lower, data, n_data);
+    if (rc == 0)
+        rc = option(context, "metacopy", "on");
+    if (rc == 0)
+        rc = option(context, "redirect_dir", "on");
+    if (rc == 0)
+        rc = option(context, "ro", NULL);
+    if (rc == 0 && options->context)
+        rc = option(context, "context", options->context);
+    return finish(context, rc, options->attrs | MOUNT_ATTR_RDONLY, said);
+}
