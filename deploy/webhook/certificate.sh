@@ -1,12 +1,12 @@
 #!/bin/sh
-# certificate.sh [NAMESPACE]: makes a certificate for the webhook (webhook.yaml), signed by an authority that is made
-# with it and forgotten: the Secret hearth-webhook-tls in NAMESPACE (hearth), and the caBundle of the
-# MutatingWebhookConfiguration. Run again, it replaces both; running controllers show the new one within a minute or
-# two, when kubelet has brought it, and what the old one's authority signed is trusted on until the run after that.
+# certificate.sh [NAMESPACE]: creates a certificate for the webhook (webhook.yaml), signed by an authority that is created
+# with it and not stored. It writes the Secret hearth-webhook-tls in NAMESPACE (hearth), and the caBundle of the
+# MutatingWebhookConfiguration. When it runs again, it replaces both. Running controllers use the new one within a minute or
+# two, when kubelet has updated the file. Certificates of the old authority stay trusted until the run after that.
 #
 #   DAYS=3650             how long it is valid
-#   SAN=                  more names, as IP:10.0.0.1
-#   KUBECTL="kubectl"     as whom, and where
+#   SAN=                  more names, such as IP:10.0.0.1
+#   KUBECTL="kubectl"     the command, with its user and cluster
 #
 # Needs openssl 3 and kubectl. With cert-manager, use its Certificate and CA injector instead.
 
@@ -42,7 +42,7 @@ make ca /CN=hearth-webhook-ca -addext basicConstraints=critical,CA:true -addext 
 make tls "/CN=$service" -CA "$dir/ca.crt" -CAkey "$dir/ca.key" -addext basicConstraints=critical,CA:false \
     -addext extendedKeyUsage=serverAuth -addext "subjectAltName=DNS:$service,DNS:$service.cluster.local${SAN:+,$SAN}"
 
-# The new authority is trusted beside the last one first, so that whichever certificate a controller shows is good.
+# First the new authority is trusted beside the last one, so that either certificate of a controller is valid.
 old=$($kubectl get mutatingwebhookconfiguration "$configuration" -o 'jsonpath={.webhooks[0].clientConfig.caBundle}') || {
     echo "apply webhook.yaml first, then run this again" >&2
     exit 1
@@ -52,7 +52,7 @@ cp "$dir/ca.crt" "$dir/bundle"
 $kubectl patch mutatingwebhookconfiguration "$configuration" --type=json -p "[{\"op\": \"add\",
     \"path\": \"/webhooks/0/clientConfig/caBundle\", \"value\": \"$(base64 <"$dir/bundle" | tr -d '\n')\"}]" >/dev/null
 echo "MutatingWebhookConfiguration $configuration: trusts its authority"
-# Applied by the server: kubectl's own way leaves a copy of the key in an annotation.
+# Server-side apply: client-side apply leaves a copy of the key in an annotation.
 $kubectl create secret tls hearth-webhook-tls -n "$namespace" --cert="$dir/tls.crt" --key="$dir/tls.key" \
     --dry-run=client -o yaml | $kubectl apply --server-side --force-conflicts --field-manager=certificate.sh -f - >/dev/null
 echo "Secret $namespace/hearth-webhook-tls: valid for ${DAYS:-3650} days, for $service"

@@ -10,7 +10,7 @@ after the driver, and people say kubectl exec ds/hearth-node.
 {{- merge (include "hearth.selector" . | fromJson) $own $.Values.commonLabels | toJson -}}
 {{- end -}}
 
-{{/* By which a workload knows its pods: never changes, so that an upgrade alone starts none anew. */}}
+{{/* The selector of a workload's pods. It never changes, so an upgrade alone restarts no pod. */}}
 {{- define "hearth.selector" -}}
 {{- $ := index . 0 -}}
 {{- $selector := dict "app.kubernetes.io/name" "hearth" "app.kubernetes.io/instance" $.Release.Name -}}
@@ -23,7 +23,7 @@ after the driver, and people say kubectl exec ds/hearth-node.
 {{- merge (include "hearth.selector" . | fromJson) (index . 0).Values.commonLabels | toJson -}}
 {{- end -}}
 
-{{/* With a digest the tag is for people alone. include "hearth.reference" (list IMAGE [TAG]) */}}
+{{/* With a digest the tag is only information for people. include "hearth.reference" (list IMAGE [TAG]) */}}
 {{- define "hearth.reference" -}}
 {{- $image := index . 0 -}}
 {{- printf "%s:%s" $image.repository (default (last .) $image.tag) -}}{{ with $image.digest }}@{{ . }}{{ end -}}
@@ -40,12 +40,12 @@ after the driver, and people say kubectl exec ds/hearth-node.
 {{- .Values.serviceAccounts.nodeplugin.name -}}
 {{- end -}}
 
-{{/* Where the driver's sockets and devices are, in the container and on the host alike. */}}
+{{/* The directory of the driver's sockets and devices, the same in the container and on the host. */}}
 {{- define "hearth.pluginDir" -}}
 {{- printf "%s/plugins/%s" .Values.kubeletDir .Values.driverName -}}
 {{- end -}}
 
-{{/* Nothing of Ceph is asked for without a request's secret unless there is one of our own. */}}
+{{/* Requests that carry no secret are answered only if the driver has a secret of its own. */}}
 {{- define "hearth.capacity" -}}
 {{- if and .Values.secret.name .Values.provisioner.capacity -}}true{{- end -}}
 {{- end -}}
@@ -61,7 +61,7 @@ after the driver, and people say kubectl exec ds/hearth-node.
 {{- end -}}
 {{- end -}}
 
-{{/* csi-snapshotter ends again and again, and takes single snapshots with it, where it does not find these kinds. */}}
+{{/* Without these kinds csi-snapshotter restarts repeatedly, and single snapshots do not work either. */}}
 {{- define "hearth.groupSnapshots" -}}
 {{- if .Values.provisioner.snapshotter.args.enableVolumeGroupSnapshots -}}
 {{- include "hearth.has" (list . "groupsnapshot.storage.k8s.io/v1/VolumeGroupSnapshot" "") -}}
@@ -73,7 +73,7 @@ after the driver, and people say kubectl exec ds/hearth-node.
 {{- if and .Values.warmth.enabled (not .Values.webhook.enabled) (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy") -}}true{{- end -}}
 {{- end -}}
 
-{{/* Of a plugin. Alive is who answers; ready needs what it works with, too. */}}
+{{/* Probes of a plugin. A process that answers is alive; ready also needs the services that it uses. */}}
 {{- define "hearth.probes" -}}
 startupProbe: { exec: { command: [hearth-csi, probe, "--endpoint=unix:///csi/csi.sock"] }, periodSeconds: 2, timeoutSeconds: 12, failureThreshold: 150 }
 livenessProbe: { exec: { command: [hearth-csi, probe, "--endpoint=unix:///csi/csi.sock"] }, periodSeconds: 60, timeoutSeconds: 12, failureThreshold: 5 }
@@ -87,12 +87,12 @@ readinessProbe: { exec: { command: [hearth-csi, probe, --ready, "--endpoint=unix
 {{- if $on -}}true{{- end -}}
 {{- end -}}
 
-{{/* They speak to Kubernetes at all. */}}
+{{/* Node plugins talk to Kubernetes at all. */}}
 {{- define "hearth.nodeToken" -}}
 {{- if or .Values.warmth.enabled .Values.topology.domainLabels (include "hearth.readAffinity" .) -}}true{{- else -}}false{{- end -}}
 {{- end -}}
 
-{{/* Fails when a cluster is in a network that nodes have no way to. */}}
+{{/* Fails when a cluster is in a network that nodes cannot reach. */}}
 {{- define "hearth.checkNetworks" -}}
 {{- $dir := .Values.netNamespaceDir -}}
 {{- range $cluster := .Values.csiConfig -}}
@@ -117,7 +117,7 @@ readinessProbe: { exec: { command: [hearth-csi, probe, --ready, "--endpoint=unix
 {{- end }}
 {{- end -}}
 
-{{/* Never by subPath: kubelet replaces what was rotated in whole directories alone. */}}
+{{/* Never by subPath: kubelet updates rotated files only in whole directories. */}}
 {{- define "hearth.metricsMounts" -}}
 {{- $m := .Values.metrics -}}
 {{- if and $m.enabled $m.tls.secret }}
