@@ -224,7 +224,7 @@ static void print_json(const AuditResult *result)
         json_array_append_new(errors, json_string(result->errors->pdata[i]));
     json_auto_t *root = json_pack(
         "{s:o, s:o, s:{s:i, s:i, s:i, s:i}}", "findings", findings, "errors", errors, "looked",
-        "places", (int)result->places, "records", (int)result->report->records, "volumes",
+        "places", (int)result->locations, "records", (int)result->report->records, "volumes",
         (int)result->report->volumes, "snapshots", (int)result->report->snapshots);
     json_dumpf(root, stdout, JSON_INDENT(2));
     putchar('\n');
@@ -245,7 +245,7 @@ static int finish(const AuditResult *result, gboolean json)
     if (!json)
         fprintf(stderr, "%u records, %u volumes and %u snapshots in %u places: %u out of step%s\n",
                 result->report->records, result->report->volumes, result->report->snapshots,
-                result->places, left, left < findings->len ? "; the others are fixed" : "");
+                result->locations, left, left < findings->len ? "; the others are fixed" : "");
     fflush(NULL);
     if (result->errors->len)
         return AUDIT_FAILED;

@@ -62,16 +62,16 @@ typedef struct BackendOps {
      * FAILED_PRECONDITION. */
     VolumeId *(*locate)(void *backend, const VolumeParams *params, GError **error);
 
-    /* A session with the place `where` names (its name does not matter). `secrets` may be NULL
+    /* A session with the location `where` names (its name does not matter). `secrets` may be NULL
      * unless needed. */
     void *(*open)(void *backend, const VolumeId *where, const Secrets *secrets, gint64 deadline_us,
                   GError **error);
     void (*close)(void *session);
     /*
-     * Copies between places. check_reach(): whether a copy is possible; when the clusters have
+     * Copies between locations. check_reach(): whether a copy is possible; when the clusters have
      * different IDs, it asks both whether they are the same. INVALID_ARGUMENT says why not.
-     * open_beside(): a session with another place of the session's cluster, under any ID of that
-     * cluster; NOT_FOUND: the place does not exist. Both NULL: copies stay within a place.
+     * open_beside(): a session with another location of the session's cluster, under any ID of that
+     * cluster; NOT_FOUND: the location does not exist. Both NULL: copies stay within a location.
      */
     gboolean (*check_reach)(void *backend, const VolumeId *from, const VolumeId *to,
                             const Secrets *secrets, gint64 deadline_us, GError **error);
@@ -128,8 +128,8 @@ typedef struct BackendOps {
     gboolean (*volume_is_free)(void *session, const VolumeId *id, gboolean *is_free,
                                gint64 deadline_us, GError **error);
 
-    /* The names of all volumes in the place and group of `where`, ours and others', also of those
-     * that are half made or only keep snapshots. For the audit. */
+    /* The names of all volumes in the location and group of `where`, ours and others', also of
+     * those that are half made or only keep snapshots. For the audit. */
     GPtrArray *(*volume_list)(void *session, const VolumeId *where, gint64 deadline_us,
                               GError **error);
 
@@ -183,27 +183,27 @@ typedef struct BackendOps {
      * caller's. NULL where a snapshot cannot be mounted itself. */
     char *(*snapshot_path)(const char *path, const char *snapshot);
     /* Begins a volume as a copy of a snapshot; volume_look() reports when it is complete. One that
-     * has begun is fine. The source may be at another place. NOT_FOUND: no such snapshot. `source`
-     * and `snapshot` NULL: continues a copy that volume_look() reports to resume. */
+     * has begun is fine. The source may be at another location. NOT_FOUND: no such snapshot.
+     * `source` and `snapshot` NULL: continues a copy that volume_look() reports to resume. */
     gboolean (*volume_copy)(void *session, const VolumeId *id, const VolumeParams *params,
                             const VolumeId *source, const char *snapshot, gint64 deadline_us,
                             GError **error);
 
-    /* Bytes that the place can still store. `pool` NULL: in its own pool. */
+    /* Bytes that the location can still store. `pool` NULL: in its own pool. */
     gboolean (*capacity)(void *session, const char *pool, gint64 *available, gint64 deadline_us,
                          GError **error);
 
     /*
-     * For lists and audits, where no parameters name a place: all clusters (only cluster_id is
-     * set, NULL where a type has no clusters), and the places of one, for open(). VolumeId*, owned
-     * by the array.
+     * For lists and audits, where no parameters name a location: all clusters (only cluster_id is
+     * set, NULL where a type has no clusters), and the locations of one, for open(). VolumeId*,
+     * owned by the array.
      */
     GPtrArray *(*clusters)(void *backend, GError **error);
-    GPtrArray *(*places)(void *backend, const VolumeId *cluster, const Secrets *secrets,
-                         gint64 deadline_us, GError **error);
+    GPtrArray *(*locations)(void *backend, const VolumeId *cluster, const Secrets *secrets,
+                            gint64 deadline_us, GError **error);
 
     /* The ID of a volume of ceph-csi, whether it exists or not. NULL without an error: there is no
-     * such place. NULL where none can be adopted. */
+     * such location. NULL where none can be adopted. */
     VolumeId *(*adopt)(void *backend, const AdoptedId *id, const Secrets *secrets,
                        gint64 deadline_us, GError **error);
 

@@ -180,20 +180,20 @@ static gboolean capacity(void *session, const char *pool, gint64 *available, gin
     return TRUE;
 }
 
-static void free_place(gpointer place)
+static void free_location(gpointer location)
 {
-    volume_id_free(place);
+    volume_id_free(location);
 }
 
 static GPtrArray *clusters(void *backend, GError **error)
 {
-    GPtrArray *list = g_ptr_array_new_with_free_func(free_place);
+    GPtrArray *list = g_ptr_array_new_with_free_func(free_location);
     g_ptr_array_add(list, locate(backend, NULL, error));
     return list;
 }
 
-static GPtrArray *places(void *backend, const VolumeId *cluster, const Secrets *secrets,
-                         gint64 deadline_us, GError **error)
+static GPtrArray *locations(void *backend, const VolumeId *cluster, const Secrets *secrets,
+                            gint64 deadline_us, GError **error)
 {
     (void)cluster, (void)secrets, (void)deadline_us;
     return clusters(backend, error);
@@ -312,7 +312,7 @@ static const BackendOps ops = {
     .record_list = record_list,
     .capacity = capacity,
     .clusters = clusters,
-    .places = places,
+    .locations = locations,
     .volume_create = volume_create,
     .volume_remove = volume_remove,
     .volume_look = volume_look,

@@ -18,7 +18,7 @@ gboolean adopted_find(Work *w, JournalKind kind, const char *handle, JournalEntr
            w->ops->journal_find(w->session, kind, handle, entry, w->deadline_us, error);
 }
 
-/* The handle of the volume or snapshot `name`, which is at the place of `handle`; NULL when the
+/* The handle of the volume or snapshot `name`, which is at the location of `handle`; NULL when the
  * name does not end with a UUID. */
 static char *handle_beside(const char *handle, const char *name)
 {

@@ -88,7 +88,7 @@ void audit_report_free(AuditReport *report)
 }
 
 typedef struct Audit {
-    Work w; /* its id is the place */
+    Work w; /* its id is the location */
     gint64 step_ms;
     AuditReport *report;
     GHashTable *records;   /* volume -> VolumeRecord */
@@ -146,7 +146,7 @@ static AuditFinding *add_finding(Audit *a, AuditKind kind, const VolumeId *id, c
 }
 
 /* Ends with an error of one element. TRUE: only that element is left out. FALSE: the error concerns
- * the whole place and is propagated. */
+ * the whole location and is propagated. */
 static gboolean ignore_or_fail(GError *cause, GError **error)
 {
     gboolean spoils = work_spoils_list(cause);
@@ -292,7 +292,7 @@ static gboolean check_copy(Audit *a, const VolumeId *source, const char *snapsho
     GError *cause = NULL;
     if (!is_in_use(a, source, target, &in_use, &created, &cause) && !work_is_not_found(cause)) {
         /* A pool that this user may not read is skipped. */
-        gboolean elsewhere = !volume_id_same_place_within(source, target) &&
+        gboolean elsewhere = !volume_id_same_location_within(source, target) &&
                              g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_PERMISSION_DENIED);
         if (!elsewhere)
             return ignore_or_fail(cause, error);
@@ -417,7 +417,7 @@ static gboolean check_snapshot_record(Audit *a, const char *name, const Snapshot
     return TRUE;
 }
 
-static gboolean audit_place(Audit *a, GError **error)
+static gboolean audit_location(Audit *a, GError **error)
 {
     if (!read_records(a, error))
         return FALSE;
@@ -441,11 +441,11 @@ static gboolean audit_place(Audit *a, GError **error)
     return check_leftovers(a, error);
 }
 
-gboolean provision_audit(const Backend *backend, const VolumeId *place, const Secrets *secrets,
+gboolean provision_audit(const Backend *backend, const VolumeId *location, const Secrets *secrets,
                          gint64 step_ms, AuditReport *report, GError **error)
 {
     work_auto Work w = {0};
-    if (!work_open(&w, backend, place, secrets, g_get_monotonic_time() + step_ms * 1000, error))
+    if (!work_open(&w, backend, location, secrets, g_get_monotonic_time() + step_ms * 1000, error))
         return FALSE;
     Audit a = {.w = w, .step_ms = step_ms, .report = report};
     g_autoptr(GHashTable) records =
@@ -462,6 +462,6 @@ gboolean provision_audit(const Backend *backend, const VolumeId *place, const Se
     a.groups = groups;
     g_hash_table_add(volume_prefixes, g_strdup(PARAMS_DEFAULT_PREFIX));
     g_hash_table_add(snapshot_prefixes, g_strdup(SNAPSHOT_DEFAULT_PREFIX));
-    g_hash_table_add(groups, g_strdup(place->group ? place->group : ""));
-    return audit_place(&a, error);
+    g_hash_table_add(groups, g_strdup(location->group ? location->group : ""));
+    return audit_location(&a, error);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The audit finds where records and Ceph disagree at one place: records without their volume or
+ * The audit finds where records and Ceph disagree at one location: records without their volume or
  * snapshot, volumes and snapshots of ours without a record, and what a call that was cut short has
  * left. It compares the two sides themselves; there is no other list of them.
  *
@@ -65,10 +65,10 @@ void audit_report_free(AuditReport *report);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(AuditReport, audit_report_free)
 
 /*
- * Audits one place and adds to the report. `step_ms` bounds each call of the backend, not the whole
- * audit. After an error the report has only a part of the place.
+ * Audits one location and adds to the report. `step_ms` bounds each call of the backend, not the
+ * whole audit. After an error the report has only a part of the location.
  */
-gboolean provision_audit(const Backend *backend, const VolumeId *place, const Secrets *secrets,
+gboolean provision_audit(const Backend *backend, const VolumeId *location, const Secrets *secrets,
                          gint64 step_ms, AuditReport *report, GError **error);
 
 /*

@@ -6,9 +6,9 @@
  *
  *     snapshot of the source volume → copy → (until it is complete) → size → remove the snapshot
  *
- * The source may be at another place of the cluster, another pool say: its snapshot and its record
- * are there, the copy and its record at the target's. The snapshot's name is then the target's
- * whole ID, since each place may have a volume of the name.
+ * The source may be at another location of the cluster, another pool say: its snapshot and its
+ * record are there, the copy and its record at the target's. The snapshot's name is then the
+ * target's whole ID, since each location may have a volume of the name.
  *
  * A call waits for a small copy and answers ABORTED for a large one. A copy that failed is removed
  * with all that was made for it; the next call begins again.
@@ -27,7 +27,7 @@
 
 char *copy_snapshot_name(const VolumeId *source, const VolumeId *target)
 {
-    if (volume_id_same_place_within(source, target))
+    if (volume_id_same_location_within(source, target))
         return g_strconcat(SNAPSHOT_PREFIX, target->name, NULL);
     g_autofree char *id = volume_id_encode(target, NULL);
     return g_strconcat(SNAPSHOT_PREFIX, id, NULL);
@@ -52,7 +52,7 @@ VolumeId *copy_snapshot_target(const VolumeId *source, const char *snapshot)
 gboolean copy_is_of(const VolumeRecord *record, const VolumeId *source)
 {
     g_autoptr(VolumeId) of = record ? work_source_volume(record) : NULL;
-    return of && strcmp(of->name, source->name) == 0 && volume_id_same_place_within(of, source);
+    return of && strcmp(of->name, source->name) == 0 && volume_id_same_location_within(of, source);
 }
 
 gboolean copy_is_out_of_reach(const Work *at, const GError *error)
@@ -174,7 +174,7 @@ gboolean copy_clean(Work *w, const VolumeRecord *record, GError **error)
         if ((at.session || work_open_beside(w, source, &at, &cause)) &&
             w->ops->snapshot_remove(at.session, source, name, w->deadline_us, &cause))
             return TRUE;
-        /* An audit of that place, or the deletion of the source, removes it. */
+        /* An audit of that location, or the deletion of the source, removes it. */
         if (copy_is_out_of_reach(&at, cause))
             return TRUE;
         /* Ceph still holds the snapshot for a moment after the copy has ended. */

@@ -56,11 +56,11 @@ void provision_entry_free(gpointer data)
 }
 
 /* NULL without an error when there is no complete volume of the name. */
-static ProvisionEntry *entry_of(const Work *place, const char *name, GError **error)
+static ProvisionEntry *entry_of(const Work *location, const char *name, GError **error)
 {
-    VolumeId id = *place->id;
+    VolumeId id = *location->id;
     id.name = (char *)name;
-    Work w = *place;
+    Work w = *location;
     w.id = &id;
     g_autoptr(VolumeRecord) record = NULL;
     g_autoptr(BackendVolume) volume = NULL;
@@ -77,12 +77,12 @@ static ProvisionEntry *entry_of(const Work *place, const char *name, GError **er
     return entry;
 }
 
-GPtrArray *provision_list(const Backend *backend, const VolumeId *place, const char *after,
+GPtrArray *provision_list(const Backend *backend, const VolumeId *location, const char *after,
                           guint max, const Secrets *secrets, gint64 deadline_us, gboolean *more,
                           GError **error)
 {
     work_auto Work w = {0};
-    if (!work_open(&w, backend, place, secrets, deadline_us, error))
+    if (!work_open(&w, backend, location, secrets, deadline_us, error))
         return NULL;
     g_autoptr(GPtrArray) keys = w.ops->record_list(w.session, deadline_us, error);
     if (!keys)
@@ -110,11 +110,11 @@ GPtrArray *provision_list(const Backend *backend, const VolumeId *place, const c
     return g_steal_pointer(&list);
 }
 
-gboolean provision_capacity(const Backend *backend, const VolumeId *place, const char *pool,
+gboolean provision_capacity(const Backend *backend, const VolumeId *location, const char *pool,
                             const Secrets *secrets, gint64 deadline_us, gint64 *available,
                             GError **error)
 {
     work_auto Work w = {0};
-    return work_open(&w, backend, place, secrets, deadline_us, error) &&
+    return work_open(&w, backend, location, secrets, deadline_us, error) &&
            w.ops->capacity(w.session, pool, available, deadline_us, error);
 }

@@ -37,7 +37,7 @@ static gboolean find_group(Work *w, GroupRecord **record, char **as, GError **er
     return *record != NULL;
 }
 
-/* The volume of a member, at the group's place; the caller's. */
+/* The volume of a member, at the group's location; the caller's. */
 static VolumeId *volume_of(const Work *w, const GroupMember *member)
 {
     VolumeId *id = volume_id_copy(w->id);

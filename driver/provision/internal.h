@@ -62,8 +62,8 @@ char *copy_snapshot_name(const VolumeId *source, const VolumeId *target);
 VolumeId *copy_snapshot_target(const VolumeId *source, const char *snapshot);
 /* Whether a record is of a copy of that volume. */
 gboolean copy_is_of(const VolumeRecord *record, const VolumeId *source);
-/* Whether the error of a copy's other place means that the place is gone, or not for this user, so
- * that nothing can be done there. */
+/* Whether the error of a copy's other location means that the location is gone, or not for this
+ * user, so that nothing can be done there. */
 gboolean copy_is_out_of_reach(const Work *at, const GError *error);
 
 /* remove.c: removes the volume; snapshots of ours stay, and outlive it. A missing one is fine. */

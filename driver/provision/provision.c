@@ -8,6 +8,16 @@
 #include "driver/provision/internal.h"
 #include <string.h>
 
+static VolumeRequest as_recorded(const ProvisionRequest *r)
+{
+    return (VolumeRequest){.name = r->name,
+                           .params = r->params,
+                           .id = r->id,
+                           .source = r->source,
+                           .source_at = r->source_at,
+                           .changes = r->changes};
+}
+
 /* Creates the record of a name. `foreign` is a volume of that name that was found without a record,
  * which is an error; or NULL. *fresh is FALSE when there is a record already. */
 static gboolean claim_name(Work *w, const BackendVolume *foreign, const char *text, gboolean *fresh,
@@ -82,8 +92,8 @@ static gboolean write_record(Work *w, const ProvisionRequest *r, gboolean is_fre
         if (!backing)
             return FALSE;
     }
-    g_autofree char *text = volume_record_encode(r->name, r->params, r->id, r->source, r->source_at,
-                                                 backing, r->changes, bytes);
+    const VolumeRequest recorded = as_recorded(r);
+    g_autofree char *text = volume_record_encode(&recorded, backing, bytes);
     if (!claim_name(w, *volume, text, fresh, error))
         return FALSE;
     if (*fresh) {
@@ -98,8 +108,8 @@ static gboolean write_record(Work *w, const ProvisionRequest *r, gboolean is_fre
 static gboolean check_same_request(const VolumeRecord *record, const ProvisionRequest *r,
                                    GError **error)
 {
-    if (!volume_record_check_same(record, r->name, r->params, r->id, r->source, r->changes,
-                                  r->range, error))
+    const VolumeRequest recorded = as_recorded(r);
+    if (!volume_record_check_same(record, &recorded, r->range, error))
         return FALSE;
     if (r->backing_snapshot == (record->backing != NULL))
         return TRUE;

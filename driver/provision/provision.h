@@ -23,7 +23,7 @@ typedef struct ProvisionRequest {
     const char *name;
     const VolumeParams *params;
     CapacityRange range;
-    /* The content that the volume starts with: one of the two, at a place that check_reach()
+    /* The content that the volume starts with: one of the two, at a location that check_reach()
      * allows, or none. `source` is its ID as text. */
     const VolumeId *from_snapshot, *from_volume;
     const char *source;
@@ -100,15 +100,16 @@ typedef struct ProvisionEntry {
 void provision_entry_free(gpointer entry);
 
 /*
- * The complete volumes of a place in the order of their names, from the first after `after` (NULL:
- * from the start), `max` at most; ProvisionEntry*, owned by the array. *more: further ones follow.
+ * The complete volumes of a location in the order of their names, from the first after `after`
+ * (NULL: from the start), `max` at most; ProvisionEntry*, owned by the array. *more: further ones
+ * follow.
  */
-GPtrArray *provision_list(const Backend *backend, const VolumeId *place, const char *after,
+GPtrArray *provision_list(const Backend *backend, const VolumeId *location, const char *after,
                           guint max, const Secrets *secrets, gint64 deadline_us, gboolean *more,
                           GError **error);
 
 /*
- * Snapshots. `snapshot` is a snapshot's ID (volume/id.h), at the place of its volume. Creation:
+ * Snapshots. `snapshot` is a snapshot's ID (volume/id.h), at the location of its volume. Creation:
  * record, then snapshot; deletion: snapshot, then record; each rolls forward as a volume's.
  * ALREADY_EXISTS: the name is another request's, another volume's or someone else's snapshot.
  * NOT_FOUND: the volume is not there.
@@ -140,7 +141,7 @@ typedef struct ProvisionSnapshot {
 void provision_snapshot_free(gpointer snapshot);
 
 /* As provision_list(); of one volume unless `source` is NULL. ProvisionSnapshot*. */
-GPtrArray *provision_snapshot_list(const Backend *backend, const VolumeId *place,
+GPtrArray *provision_snapshot_list(const Backend *backend, const VolumeId *location,
                                    const VolumeId *source, const char *after, guint max,
                                    const Secrets *secrets, gint64 deadline_us, gboolean *more,
                                    GError **error);
@@ -149,7 +150,7 @@ GPtrArray *provision_snapshot_list(const Backend *backend, const VolumeId *place
 VolumeId *provision_snapshot_source(const VolumeId *snapshot, const SnapshotRecord *record);
 
 /*
- * Group snapshots: one moment of several volumes of a place. `group` is a group snapshot's ID,
+ * Group snapshots: one moment of several volumes of a location. `group` is a group snapshot's ID,
  * `sources` VolumeId*. Creation: the group's record, the members' records, the snapshots at once;
  * deletion in reverse. A retry that finds only some of the snapshots removes them first, because
  * they would not be of one moment. ALREADY_EXISTS: the name is another request's or of other
@@ -170,8 +171,8 @@ gboolean provision_group_look(const Backend *backend, const VolumeId *group,
                               const GPtrArray *snapshots, const Secrets *secrets,
                               gint64 deadline_us, GroupRecord **record, GError **error);
 
-/* Bytes that the place can still store; `pool` NULL: in its own pool. */
-gboolean provision_capacity(const Backend *backend, const VolumeId *place, const char *pool,
+/* Bytes that the location can still store; `pool` NULL: in its own pool. */
+gboolean provision_capacity(const Backend *backend, const VolumeId *location, const char *pool,
                             const Secrets *secrets, gint64 deadline_us, gint64 *available,
                             GError **error);
 

@@ -165,14 +165,14 @@ void provision_snapshot_free(gpointer data)
     g_free(snapshot);
 }
 
-GPtrArray *provision_snapshot_list(const Backend *backend, const VolumeId *place,
+GPtrArray *provision_snapshot_list(const Backend *backend, const VolumeId *location,
                                    const VolumeId *source, const char *after, guint max,
                                    const Secrets *secrets, gint64 deadline_us, gboolean *more,
                                    GError **error)
 {
     work_auto Work w = {0};
     *more = FALSE;
-    if (!work_open(&w, backend, place, secrets, deadline_us, error))
+    if (!work_open(&w, backend, location, secrets, deadline_us, error))
         return NULL;
     g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(provision_snapshot_free);
     if (!w.ops->snapshot_look)
@@ -185,7 +185,7 @@ GPtrArray *provision_snapshot_list(const Backend *backend, const VolumeId *place
         const char *name = snapshot_record_key_name(keys->pdata[i]);
         if (!name || (after && strcmp(name, after) <= 0))
             continue;
-        VolumeId id = *place;
+        VolumeId id = *location;
         id.group = NULL;
         id.name = (char *)name;
         g_autoptr(GError) cause = NULL;

@@ -28,13 +28,13 @@ gboolean work_open_beside(const Work *w, const VolumeId *id, Work *other, GError
 {
     *other = *w;
     other->id = id;
-    other->borrowed = volume_id_same_place_within(w->id, id);
+    other->borrowed = volume_id_same_location_within(w->id, id);
     if (other->borrowed)
         return TRUE;
     other->session = NULL;
     if (!w->ops->open_beside)
         return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
-                           "type=%s: copies stay within one place", volume_type_name(id->type));
+                           "type=%s: copies stay within one location", volume_type_name(id->type));
     other->session = w->ops->open_beside(w->session, id, w->deadline_us, error);
     return other->session != NULL;
 }

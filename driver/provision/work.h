@@ -9,7 +9,7 @@
 typedef struct Work {
     const BackendOps *ops;
     void *session;
-    const VolumeId *id; /* of the volume, or only the place */
+    const VolumeId *id; /* of the volume, or only the location */
     gint64 deadline_us;
     gboolean borrowed; /* another Work owns the session and closes it */
 } Work;
@@ -17,13 +17,13 @@ typedef struct Work {
 gboolean work_open(Work *work, const Backend *backend, const VolumeId *id, const Secrets *secrets,
                    gint64 deadline_us, GError **error);
 /*
- * Opens the place of `id`, which is in the same cluster. When that is w's place too, it is w's own
- * session, so close *other before w. NOT_FOUND: there is no such place.
+ * Opens the location of `id`, which is in the same cluster. When that is w's location too, it is
+ * w's own session, so close *other before w. NOT_FOUND: there is no such location.
  */
 gboolean work_open_beside(const Work *w, const VolumeId *id, Work *other, GError **error);
 void work_close(Work *work);
 #define work_auto __attribute__((cleanup(work_close)))
-/* The same session for another volume of its place. Not to be closed. */
+/* The same session for another volume of its location. Not to be closed. */
 Work work_for(const Work *w, const VolumeId *id);
 
 gboolean work_is_not_found(const GError *error);

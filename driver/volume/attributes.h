@@ -18,7 +18,7 @@ const char *attributes_get(GHashTable *map, const char *name);
  * INVALID_ARGUMENT. */
 gboolean attributes_type(const char *volume, GHashTable *map, VolumeType *type, GError **error);
 /* INVALID_ARGUMENT for what would not be what the attributes say: encrypted volumes and shallow
- * ones of ceph-csi, a staticVolume that is neither true nor false, two places. */
+ * ones of ceph-csi, a staticVolume that is neither true nor false, a dataset beside a rootPath. */
 gboolean attributes_check(const char *volume, GHashTable *map, GError **error);
 /* The path to mount in a file system: rootPath, or ceph-csi's subvolumePath; NULL for none. */
 const char *attributes_root_path(GHashTable *map);

@@ -15,7 +15,7 @@ static char **subvolume_parts(const char *root_path)
 }
 
 /* The caller's; NULL: it is of no snapshot. */
-static char *place_of(const char *root_path)
+static char *location_of(const char *root_path)
 {
     g_auto(GStrv) parts = subvolume_parts(root_path);
     const char *snap = strstr(root_path, "/.snap/");
@@ -26,11 +26,11 @@ static char *place_of(const char *root_path)
 
 char *dataset_key(const char *cluster_id, const char *fs_name, const char *root_path)
 {
-    g_autofree char *place = root_path ? place_of(root_path) : NULL;
-    if (!place)
+    g_autofree char *location = root_path ? location_of(root_path) : NULL;
+    if (!location)
         return NULL;
     g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
-    const char *const parts[] = {cluster_id, fs_name, place};
+    const char *const parts[] = {cluster_id, fs_name, location};
     for (gsize i = 0; i < G_N_ELEMENTS(parts); i++)
         /* With the NUL, so that no two triples make one text. */
         g_checksum_update(sum, (const guchar *)(parts[i] ? parts[i] : ""),

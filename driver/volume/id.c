@@ -65,23 +65,23 @@ static int compare_within(const VolumeId *a, const VolumeId *b)
     return order ? order : g_strcmp0(a->rados_namespace, b->rados_namespace);
 }
 
-int volume_id_compare_places(const VolumeId *a, const VolumeId *b)
+int volume_id_compare_locations(const VolumeId *a, const VolumeId *b)
 {
     int order = g_strcmp0(a->cluster_id, b->cluster_id);
     return order ? order : compare_within(a, b);
 }
 
-gboolean volume_id_same_place(const VolumeId *a, const VolumeId *b)
+gboolean volume_id_same_location(const VolumeId *a, const VolumeId *b)
 {
-    return a->type == b->type && volume_id_compare_places(a, b) == 0;
+    return a->type == b->type && volume_id_compare_locations(a, b) == 0;
 }
 
-gboolean volume_id_same_place_within(const VolumeId *a, const VolumeId *b)
+gboolean volume_id_same_location_within(const VolumeId *a, const VolumeId *b)
 {
     return a->type == b->type && compare_within(a, b) == 0;
 }
 
-char *volume_id_place_text(const VolumeId *id)
+char *volume_id_location_text(const VolumeId *id)
 {
     switch (id->type) {
     case VOLUME_CEPHFS:

@@ -40,16 +40,16 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(VolumeId, volume_id_free)
 VolumeId *volume_id_copy(const VolumeId *id);
 
 /*
- * Whether both are at one place, which shares records and a session (backend/backend.h): a
+ * Whether both are at one location, which shares records and a session (backend/backend.h): a
  * directory, a file system whatever the group, a pool's namespace. Names do not matter.
  */
-gboolean volume_id_same_place(const VolumeId *a, const VolumeId *b);
+gboolean volume_id_same_location(const VolumeId *a, const VolumeId *b);
 /* The same of IDs that are of one cluster, though they may call it by different names. */
-gboolean volume_id_same_place_within(const VolumeId *a, const VolumeId *b);
-/* An order of places within a type, by cluster, then file system, or pool and namespace. */
-int volume_id_compare_places(const VolumeId *a, const VolumeId *b);
-/* The place in words, "file system cephfs of cluster c1"; the caller's. */
-char *volume_id_place_text(const VolumeId *id);
+gboolean volume_id_same_location_within(const VolumeId *a, const VolumeId *b);
+/* An order of locations within a type, by cluster, then file system, or pool and namespace. */
+int volume_id_compare_locations(const VolumeId *a, const VolumeId *b);
+/* The location in words, "file system cephfs of cluster c1"; the caller's. */
+char *volume_id_location_text(const VolumeId *id);
 
 /* The caller's string; its handle for one of ceph-csi. INVALID_ARGUMENT when it is longer than
  * VOLUME_ID_MAX, naming the parts. */

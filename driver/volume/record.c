@@ -62,32 +62,30 @@ static char *text_of(const json_t *root)
     return text;
 }
 
-char *volume_record_encode(const char *request_name, const VolumeParams *params, const VolumeId *id,
-                           const char *source, const char *source_at, const VolumeBacking *backing,
-                           const json_t *changes, gint64 bytes)
+char *volume_record_encode(const VolumeRequest *r, const VolumeBacking *backing, gint64 bytes)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_utc();
     g_autofree char *created = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
     json_auto_t *root = json_object();
     json_object_set_new(root, "version", json_integer(RECORD_VERSION));
     set_text(root, "kind", "volume");
-    set_text(root, "requestName", request_name);
-    set_text(root, "group", id->group ? id->group : "");
-    set_text(root, "source", source);
-    set_text(root, "sourceAt", source_at);
+    set_text(root, "requestName", r->name);
+    set_text(root, "group", r->id->group ? r->id->group : "");
+    set_text(root, "source", r->source);
+    set_text(root, "sourceAt", r->source_at);
     json_object_set_new(root, "bytes", json_integer(bytes));
-    json_object_set_new(root, "parameters", params_to_json(params));
+    json_object_set_new(root, "parameters", params_to_json(r->params));
     if (backing)
         json_object_set_new(root, "backing",
                             json_pack("{s:s, s:s, s:s, s:s}", "group", backing->group, "name",
                                       backing->name, "snapshot", backing->snapshot, "path",
                                       backing->path));
-    if (json_object_size(changes) > 0)
-        json_object_set(root, "mutable", (json_t *)changes);
+    if (json_object_size(r->changes) > 0)
+        json_object_set(root, "mutable", (json_t *)r->changes);
     json_t *claim = json_object();
-    set_text(claim, "pv", params->pv_name);
-    set_text(claim, "pvc", params->pvc_name);
-    set_text(claim, "namespace", params->pvc_namespace);
+    set_text(claim, "pv", r->params->pv_name);
+    set_text(claim, "pvc", r->params->pvc_name);
+    set_text(claim, "namespace", r->params->pvc_namespace);
     json_object_set_new(root, "claim", claim);
     set_text(root, "created", created);
     return text_of(root);
@@ -182,34 +180,32 @@ static const char *difference(json_t *a, json_t *b)
     return NULL;
 }
 
-gboolean volume_record_check_same(const VolumeRecord *record, const char *request_name,
-                                  const VolumeParams *params, const VolumeId *id,
-                                  const char *source, const json_t *changes, CapacityRange range,
-                                  GError **error)
+gboolean volume_record_check_same(const VolumeRecord *record, const VolumeRequest *r,
+                                  CapacityRange range, GError **error)
 {
-    if (strcmp(record->request_name, request_name) != 0)
+    if (strcmp(record->request_name, r->name) != 0)
         return hearth_fail(error, HEARTH_ERROR_ALREADY_EXISTS,
                            "volume %s belongs to another request, \"%s\"; use another name",
-                           id->name, record->request_name);
-    if (!capacity_fits(range, params->type, record->bytes))
+                           r->id->name, record->request_name);
+    if (!capacity_fits(range, r->params->type, record->bytes))
         return hearth_fail(error, HEARTH_ERROR_ALREADY_EXISTS,
                            "volume %s exists with %" G_GINT64_FORMAT
                            " bytes, which the request (required %" G_GINT64_FORMAT
                            ", limit %" G_GINT64_FORMAT ") does not ask for",
-                           id->name, record->bytes, range.required, range.limit);
-    if (g_strcmp0(record->source, source) != 0)
+                           r->id->name, record->bytes, range.required, range.limit);
+    if (g_strcmp0(record->source, r->source) != 0)
         return hearth_fail(error, HEARTH_ERROR_ALREADY_EXISTS,
-                           "volume %s exists and was made from %s, not from %s", id->name,
+                           "volume %s exists and was made from %s, not from %s", r->id->name,
                            record->source ? record->source : "nothing",
-                           source ? source : "nothing");
-    json_auto_t *wanted = params_to_json(params);
+                           r->source ? r->source : "nothing");
+    json_auto_t *wanted = params_to_json(r->params);
     const char *name = difference(record->params, wanted);
-    if (!name && strcmp(record->group, id->group ? id->group : "") != 0)
+    if (!name && strcmp(record->group, r->id->group ? r->id->group : "") != 0)
         name = "subvolumeGroup";
-    if (!name && changes)
-        name = difference(record->changes, (json_t *)changes);
+    if (!name && r->changes)
+        name = difference(record->changes, (json_t *)r->changes);
     if (name)
         hearth_fail(error, HEARTH_ERROR_ALREADY_EXISTS, "volume %s exists with another %s",
-                    id->name, name);
+                    r->id->name, name);
     return name == NULL;
 }

@@ -48,11 +48,18 @@ char *volume_record_key(const char *name);
 /* The volume's name in the name of its record, borrowed; NULL for other records. */
 const char *volume_record_key_name(const char *key);
 
-/* The text to store; the caller's. `id` has its name; `source`, `source_at`, `backing` and
- * `changes` may be NULL. */
-char *volume_record_encode(const char *request_name, const VolumeParams *params, const VolumeId *id,
-                           const char *source, const char *source_at, const VolumeBacking *backing,
-                           const json_t *changes, gint64 bytes);
+/* A request for a volume, as far as the record keeps it. */
+typedef struct VolumeRequest {
+    const char *name;
+    const VolumeParams *params;
+    const VolumeId *id;             /* with its name */
+    const char *source, *source_at; /* as in VolumeRecord */
+    const json_t *changes;          /* mutable parameters, or NULL */
+} VolumeRequest;
+
+/* The text to store; the caller's. `backing` may be NULL. */
+char *volume_record_encode(const VolumeRequest *request, const VolumeBacking *backing,
+                           gint64 bytes);
 /* The text of a record with mutable parameters set; the caller's. Errors as for decoding. */
 char *volume_record_change(const char *name, const char *text, gsize length, const json_t *changes,
                            GError **error);
@@ -62,9 +69,7 @@ VolumeRecord *volume_record_decode(const char *name, const char *text, gsize len
 
 /* Checks that the request is the recorded one: ALREADY_EXISTS says which part differs. `changes`
  * NULL: mutable parameters are not compared. */
-gboolean volume_record_check_same(const VolumeRecord *record, const char *request_name,
-                                  const VolumeParams *params, const VolumeId *id,
-                                  const char *source, const json_t *changes, CapacityRange range,
-                                  GError **error);
+gboolean volume_record_check_same(const VolumeRecord *record, const VolumeRequest *request,
+                                  CapacityRange range, GError **error);
 
 #endif

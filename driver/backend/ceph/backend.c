@@ -77,9 +77,9 @@ gboolean ceph_backend_same_cluster(CephBackend *b, const char *one, const char *
     return FALSE;
 }
 
-void ceph_backend_free_place(gpointer place)
+void ceph_backend_free_location(gpointer location)
 {
-    volume_id_free(place);
+    volume_id_free(location);
 }
 
 GPtrArray *ceph_backend_clusters(const CephBackend *b, VolumeType type, GError **error)
@@ -87,13 +87,13 @@ GPtrArray *ceph_backend_clusters(const CephBackend *b, VolumeType type, GError *
     g_autoptr(GPtrArray) configured = config_load(b->config_path, error);
     if (!configured)
         return NULL;
-    GPtrArray *list = g_ptr_array_new_with_free_func(ceph_backend_free_place);
+    GPtrArray *list = g_ptr_array_new_with_free_func(ceph_backend_free_location);
     for (guint i = 0; i < configured->len; i++) {
         const ClusterConfig *cluster = configured->pdata[i];
-        VolumeId *place = g_new0(VolumeId, 1);
-        place->type = type;
-        place->cluster_id = g_strdup(cluster->cluster_id);
-        g_ptr_array_add(list, place);
+        VolumeId *location = g_new0(VolumeId, 1);
+        location->type = type;
+        location->cluster_id = g_strdup(cluster->cluster_id);
+        g_ptr_array_add(list, location);
     }
     return list;
 }

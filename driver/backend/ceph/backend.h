@@ -28,10 +28,10 @@ gboolean ceph_backend_same_cluster(CephBackend *backend, const char *one, const 
                                    const Secrets *secrets, gint64 deadline_us, gboolean *same,
                                    GError **error);
 
-/* For BackendOps.clusters: places of `type` with a cluster_id alone. */
+/* For BackendOps.clusters: locations of `type` with a cluster_id alone. */
 GPtrArray *ceph_backend_clusters(const CephBackend *backend, VolumeType type, GError **error);
-/* For lists of places. */
-void ceph_backend_free_place(gpointer place);
+/* For lists of locations. */
+void ceph_backend_free_location(gpointer location);
 
 /*
  * For BackendOps.probe: an idle controller can but see whether a monitor answers; where there is an

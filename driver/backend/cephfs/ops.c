@@ -214,7 +214,7 @@ static gboolean volume_copy(void *session, const VolumeId *id, const VolumeParam
     return cephfs_snap_clone(s->conn, &from, snapshot, &to, params->pool, deadline_us, error);
 }
 
-/* All of a file system is one place, under whatever name its cluster goes: no open_beside(). */
+/* All of a file system is one location, under whatever name its cluster goes: no open_beside(). */
 static gboolean check_reach(void *backend, const VolumeId *from, const VolumeId *to,
                             const Secrets *secrets, gint64 deadline_us, GError **error)
 {
@@ -240,14 +240,14 @@ static gboolean capacity(void *session, const char *pool, gint64 *available, gin
     return ceph_mon_available(s->conn, pool ? pool : own, available, deadline_us, error);
 }
 
-static VolumeId *new_place(const char *cluster_id, const char *fs_name, const char *group)
+static VolumeId *new_location(const char *cluster_id, const char *fs_name, const char *group)
 {
-    VolumeId *place = g_new0(VolumeId, 1);
-    place->type = VOLUME_CEPHFS;
-    place->cluster_id = g_strdup(cluster_id);
-    place->fs_name = g_strdup(fs_name);
-    place->group = g_strdup(group);
-    return place;
+    VolumeId *location = g_new0(VolumeId, 1);
+    location->type = VOLUME_CEPHFS;
+    location->cluster_id = g_strdup(cluster_id);
+    location->fs_name = g_strdup(fs_name);
+    location->group = g_strdup(group);
+    return location;
 }
 
 static GPtrArray *clusters(void *backend, GError **error)
@@ -255,8 +255,8 @@ static GPtrArray *clusters(void *backend, GError **error)
     return ceph_backend_clusters(backend, VOLUME_CEPHFS, error);
 }
 
-static GPtrArray *places(void *backend, const VolumeId *cluster, const Secrets *secrets,
-                         gint64 deadline_us, GError **error)
+static GPtrArray *locations(void *backend, const VolumeId *cluster, const Secrets *secrets,
+                            gint64 deadline_us, GError **error)
 {
     g_autoptr(ClusterConfig) config = ceph_backend_config(backend, cluster->cluster_id, error);
     g_autoptr(CephConn) conn =
@@ -264,9 +264,9 @@ static GPtrArray *places(void *backend, const VolumeId *cluster, const Secrets *
     g_auto(GStrv) names = conn ? cephfs_mgr_file_systems(conn, deadline_us, error) : NULL;
     if (!names)
         return NULL;
-    GPtrArray *list = g_ptr_array_new_with_free_func(ceph_backend_free_place);
+    GPtrArray *list = g_ptr_array_new_with_free_func(ceph_backend_free_location);
     for (char **name = names; *name; name++)
-        g_ptr_array_add(list, new_place(cluster->cluster_id, *name, config->subvolume_group));
+        g_ptr_array_add(list, new_location(cluster->cluster_id, *name, config->subvolume_group));
     return list;
 }
 
@@ -280,7 +280,7 @@ static VolumeId *adopt(void *backend, const AdoptedId *adopted, const Secrets *s
         conn ? cephfs_mgr_file_system(conn, adopted->location, deadline_us, error) : NULL;
     if (!fs_name)
         return NULL;
-    VolumeId *id = new_place(adopted->cluster_id, fs_name, config->subvolume_group);
+    VolumeId *id = new_location(adopted->cluster_id, fs_name, config->subvolume_group);
     id->name = adopted_id_volume(adopted);
     id->adopted = TRUE;
     id->handle = adopted_id_encode(adopted);
@@ -364,7 +364,7 @@ static const BackendOps ops = {
     .volume_copy = volume_copy,
     .capacity = capacity,
     .clusters = clusters,
-    .places = places,
+    .locations = locations,
     .adopt = adopt,
     .journal_find = journal_find,
     .journal_forget = journal_forget,

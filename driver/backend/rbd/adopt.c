@@ -6,20 +6,21 @@
 #include "driver/backend/rbd/internal.h"
 
 /* Whether the image exists; FALSE with an error for a failure. */
-static gboolean is_there(RbdPlace *place, const VolumeId *id, gint64 deadline_us, GError **error)
+static gboolean is_there(RbdLocation *location, const VolumeId *id, gint64 deadline_us,
+                         GError **error)
 {
     g_autoptr(GError) cause = NULL;
-    g_autoptr(BackendVolume) volume = rbd_volume_look(place, id, deadline_us, &cause);
+    g_autoptr(BackendVolume) volume = rbd_volume_look(location, id, deadline_us, &cause);
     if (!volume && !g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND))
         g_propagate_error(error, g_steal_pointer(&cause));
     return volume != NULL;
 }
 
 /* A class of ceph-csi may have set volumeNamePrefix, which only ceph-csi's journal knows. */
-static gboolean find_by_end(RbdPlace *place, VolumeId *id, const char *end, gint64 deadline_us,
-                            GError **error)
+static gboolean find_by_end(RbdLocation *location, VolumeId *id, const char *end,
+                            gint64 deadline_us, GError **error)
 {
-    g_autoptr(GPtrArray) names = rbd_volume_list(place, id, deadline_us, error);
+    g_autoptr(GPtrArray) names = rbd_volume_list(location, id, deadline_us, error);
     for (guint i = 0; names && i < names->len; i++) {
         if (!g_str_has_suffix(names->pdata[i], end))
             continue;
@@ -44,10 +45,10 @@ VolumeId *rbd_adopt(CephConn *conn, const char *nspace, const AdoptedId *adopted
     id->name = adopted_id_volume(adopted);
     id->adopted = TRUE;
     id->handle = adopted_id_encode(adopted);
-    RbdPlace place = {conn, pool, id->rados_namespace, 0};
+    RbdLocation location = {conn, pool, id->rados_namespace, 0};
     g_autoptr(GError) cause = NULL;
-    if (is_there(&place, id, deadline_us, &cause) ||
-        (!cause && find_by_end(&place, id, adopted->uuid, deadline_us, &cause)))
+    if (is_there(&location, id, deadline_us, &cause) ||
+        (!cause && find_by_end(&location, id, adopted->uuid, deadline_us, &cause)))
         return g_steal_pointer(&id);
     g_propagate_error(error, g_steal_pointer(&cause));
     return NULL;

@@ -8,12 +8,12 @@
 #include "driver/backend/ceph/internal.h"
 #include "driver/backend/rbd/internal.h"
 
-RbdCall *rbd_call_new(const RbdPlace *place, const char *image, const char *snapshot)
+RbdCall *rbd_call_new(const RbdLocation *location, const char *image, const char *snapshot)
 {
     RbdCall *call = g_new0(RbdCall, 1);
-    call->at.conn = ceph_conn_ref(place->conn);
-    call->at.pool = g_strdup(place->pool);
-    call->at.nspace = g_strdup(place->nspace);
+    call->at.conn = ceph_conn_ref(location->conn);
+    call->at.pool = g_strdup(location->pool);
+    call->at.nspace = g_strdup(location->nspace);
     call->image = g_strdup(image);
     call->snapshot = g_strdup(snapshot);
     return call;
@@ -124,13 +124,13 @@ gboolean rbd_call_do(RbdCall *call, const char *what, void (*run)(RbdCall *), gi
     return good;
 }
 
-char *rbd_spec(const RbdPlace *place, const char *image)
+char *rbd_spec(const RbdLocation *location, const char *image)
 {
     const char *parts[4];
     guint n = 0;
-    parts[n++] = place->pool;
-    if (*place->nspace)
-        parts[n++] = place->nspace;
+    parts[n++] = location->pool;
+    if (*location->nspace)
+        parts[n++] = location->nspace;
     if (image)
         parts[n++] = image;
     parts[n] = NULL;

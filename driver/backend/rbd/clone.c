@@ -163,10 +163,10 @@ static gboolean drop_keys(RbdCall *call)
     return rc == 0 || rbd_call_fail(call, rc, "removing its source's metadata from");
 }
 
-/* As rbd_call_fail(), for requests that may lack rights at the source's place. */
+/* As rbd_call_fail(), for requests that may lack rights at the source's location. */
 static gboolean source_fail(RbdCall *call, int rc, const char *what)
 {
-    const RbdPlace from = {.pool = call->source_pool, .nspace = call->source_nspace};
+    const RbdLocation from = {.pool = call->source_pool, .nspace = call->source_nspace};
     g_autofree char *source = rbd_spec(&from, call->source);
     g_autofree char *text = g_strdup_printf("%s %s@%s to copy it to", what, source, call->snapshot);
     return rbd_call_fail(call, rc, text);
@@ -246,13 +246,13 @@ gboolean rbd_volume_copy(void *session, const VolumeId *id, const VolumeParams *
                          const VolumeId *source, const char *snapshot, gint64 deadline_us,
                          GError **error)
 {
-    const RbdPlace *place = session;
-    RbdCall *call = rbd_call_new(place, id->name, snapshot);
-    call->limit = place->max_clone_depth;
+    const RbdLocation *location = session;
+    RbdCall *call = rbd_call_new(location, id->name, snapshot);
+    call->limit = location->max_clone_depth;
     if (!source)
         return rbd_call_do(call, "flattening", resume_run, RBD_CHANGE_MS, deadline_us, error);
     /* Nodes that have the pool of their topology may not reach the source's pool. */
-    call->flag = !volume_id_same_place_within(source, id);
+    call->flag = !volume_id_same_location_within(source, id);
     if (params->topology_pools && call->flag)
         call->limit = 0;
     call->source = g_strdup(source->name);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What RBD's files share. A place is a pool and a RADOS namespace of a cluster. A call is a job at
- * a place. It runs on a thread that may be left behind (driver/backend/ceph/internal.h), so it owns
- * all it uses, and its answer. One call is one step of provisioning, with as many requests to
- * librbd and librados as the step needs. From the lowest file up: call, records, image; trash,
+ * What RBD's files share. A location is a pool and a RADOS namespace of a cluster. A call is a job
+ * at a location. It runs on a thread that may be left behind (driver/backend/ceph/internal.h), so
+ * it owns all it uses, and its answer. One call is one step of provisioning, with as many requests
+ * to librbd and librados as the step needs. From the lowest file up: call, records, image; trash,
  * interrupted; remove; volume, snap, group, clone; ops.
  */
 #ifndef HEARTH_DRIVER_BACKEND_RBD_INTERNAL_H
@@ -14,16 +14,16 @@
 #include "driver/backend/backend.h"
 #include "driver/backend/ceph/conn.h"
 
-typedef struct RbdPlace {
+typedef struct RbdLocation {
     CephConn *conn;
     char *pool, *nspace; /* "": the pool's default one */
     guint max_clone_depth;
-} RbdPlace;
+} RbdLocation;
 
 typedef struct RbdCall {
-    RbdPlace at;
+    RbdLocation at;
     char *image, *snapshot; /* its subject; image is a record's name for records */
-    char *source;           /* the image to copy from, and its place: */
+    char *source;           /* the image to copy from, and its location: */
     char *source_pool, *source_nspace;
     char *text; /* of a record, of the request or the answer */
     char *data_pool;
@@ -42,7 +42,7 @@ typedef struct RbdCall {
 } RbdCall;
 
 /* Copies the names, which may be NULL. */
-RbdCall *rbd_call_new(const RbdPlace *place, const char *image, const char *snapshot);
+RbdCall *rbd_call_new(const RbdLocation *location, const char *image, const char *snapshot);
 void rbd_call_free(RbdCall *call);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(RbdCall, rbd_call_free)
 
@@ -62,11 +62,11 @@ gboolean rbd_call_do(RbdCall *call, const char *what, void (*run)(RbdCall *), gi
                      gint64 deadline_us, GError **error);
 
 /* POOL[/NAMESPACE]/NAME, the caller's. */
-char *rbd_spec(const RbdPlace *place, const char *image);
+char *rbd_spec(const RbdLocation *location, const char *image);
 
 /*
  * Sets call->error from an answer of librbd or librados, once. `what` is done to call->image (or
- * to the place when that is NULL). Always FALSE.
+ * to the location when that is NULL). Always FALSE.
  */
 gboolean rbd_call_fail(RbdCall *call, int rc, const char *what);
 gboolean rbd_call_refuse(RbdCall *call, HearthError code, const char *format, ...)
@@ -78,7 +78,7 @@ gboolean rbd_call_missing(RbdCall *call);
 void rbd_call_on_image(RbdCall *call, int (*use)(RbdCall *call, rbd_image_t image), int fine,
                        const char *what);
 
-/* records.c: BackendOps of a RbdPlace as its session, see there. */
+/* records.c: BackendOps of a RbdLocation as its session, see there. */
 gboolean rbd_record_create(void *session, const char *name, const char *text, gboolean *existed,
                            gint64 deadline_us, GError **error);
 char *rbd_record_read(void *session, const char *name, gsize *length, gint64 deadline_us,
@@ -107,11 +107,11 @@ int rbd_note_clear(rados_ioctx_t io, RbdNote note, const char *name);
 /* NULL when there is none; the caller's. Both in one request. */
 int rbd_notes_read(rados_ioctx_t io, const char *name, char **clone, char **shell);
 /* The notes of the trash, ID -> name the image had; the caller's. *elsewhere, unless that is NULL:
- * images here may depend on some at other places. */
+ * images here may depend on some at other locations. */
 int rbd_notes_of_trash(rados_ioctx_t io, GHashTable **trash, gboolean *elsewhere);
 /* Sets that note, for good, before the first such image is made. */
 int rbd_note_elsewhere(rados_ioctx_t io);
-/* Whether records are kept at the place. */
+/* Whether records are kept at the location. */
 int rbd_records_there(rados_ioctx_t io);
 
 /* volume.c */
@@ -175,10 +175,10 @@ gboolean rbd_volume_copy(void *session, const VolumeId *id, const VolumeParams *
                          const VolumeId *source, const char *snapshot, gint64 deadline_us,
                          GError **error);
 
-/* trash.c: images, at this place or others, that nothing may depend on any more. */
+/* trash.c: images, at this location or others, that nothing may depend on any more. */
 typedef struct RbdFreed RbdFreed;
 void rbd_freed_clear(GQueue *freed);
-/* Adds an image of the call's place by its ID. */
+/* Adds an image of the call's location by its ID. */
 void rbd_trash_note(rados_ioctx_t io, const char *id, GQueue *freed);
 /* Adds the image that `image` depends on, when it is in the trash. */
 void rbd_trash_note_parent(rbd_image_t image, GQueue *freed);

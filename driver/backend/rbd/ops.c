@@ -16,14 +16,14 @@ typedef struct Rbd {
     guint max_clone_depth;
 } Rbd;
 
-static VolumeId *new_place(const char *cluster_id, const char *pool, const char *nspace)
+static VolumeId *new_location(const char *cluster_id, const char *pool, const char *nspace)
 {
-    VolumeId *place = g_new0(VolumeId, 1);
-    place->type = VOLUME_RBD;
-    place->cluster_id = g_strdup(cluster_id);
-    place->pool = g_strdup(pool);
-    place->rados_namespace = g_strdup(nspace);
-    return place;
+    VolumeId *location = g_new0(VolumeId, 1);
+    location->type = VOLUME_RBD;
+    location->cluster_id = g_strdup(cluster_id);
+    location->pool = g_strdup(pool);
+    location->rados_namespace = g_strdup(nspace);
+    return location;
 }
 
 static VolumeId *locate(void *backend, const VolumeParams *params, GError **error)
@@ -33,20 +33,21 @@ static VolumeId *locate(void *backend, const VolumeParams *params, GError **erro
         hearth_fail(
             error, HEARTH_ERROR_INVALID_ARGUMENT,
             "the class has no pool beside topologyConstrainedPools, and the request says no "
-            "place");
+            "location");
         return NULL;
     }
     g_autoptr(ClusterConfig) cluster = ceph_backend_config(b->ceph, params->cluster_id, error);
-    return cluster ? new_place(params->cluster_id, params->pool, cluster->rados_namespace) : NULL;
+    return cluster ? new_location(params->cluster_id, params->pool, cluster->rados_namespace)
+                   : NULL;
 }
 
 static void session_close(void *session)
 {
-    RbdPlace *place = session;
-    ceph_conn_unref(place->conn);
-    g_free(place->pool);
-    g_free(place->nspace);
-    g_free(place);
+    RbdLocation *location = session;
+    ceph_conn_unref(location->conn);
+    g_free(location->pool);
+    g_free(location->nspace);
+    g_free(location);
 }
 
 static void *session_open(void *backend, const VolumeId *where, const Secrets *secrets,
@@ -58,12 +59,12 @@ static void *session_open(void *backend, const VolumeId *where, const Secrets *s
         cluster ? ceph_backend_connect(b->ceph, cluster, secrets, deadline_us, error) : NULL;
     if (!conn)
         return NULL;
-    RbdPlace *place = g_new0(RbdPlace, 1);
-    place->conn = conn;
-    place->pool = g_strdup(where->pool);
-    place->nspace = g_strdup(where->rados_namespace);
-    place->max_clone_depth = b->max_clone_depth;
-    return place;
+    RbdLocation *location = g_new0(RbdLocation, 1);
+    location->conn = conn;
+    location->pool = g_strdup(where->pool);
+    location->nspace = g_strdup(where->rados_namespace);
+    location->max_clone_depth = b->max_clone_depth;
+    return location;
 }
 
 static gboolean check_reach(void *backend, const VolumeId *from, const VolumeId *to,
@@ -89,13 +90,13 @@ static void nothing_run(RbdCall *call)
 
 static void *open_beside(void *session, const VolumeId *where, gint64 deadline_us, GError **error)
 {
-    const RbdPlace *place = session;
+    const RbdLocation *location = session;
     g_autoptr(GError) cause = NULL;
-    RbdPlace *beside = g_new0(RbdPlace, 1);
-    beside->conn = ceph_conn_ref(place->conn);
+    RbdLocation *beside = g_new0(RbdLocation, 1);
+    beside->conn = ceph_conn_ref(location->conn);
     beside->pool = g_strdup(where->pool);
     beside->nspace = g_strdup(where->rados_namespace);
-    beside->max_clone_depth = place->max_clone_depth;
+    beside->max_clone_depth = location->max_clone_depth;
     if (rbd_call_do(rbd_call_new(beside, NULL, NULL), "opening the pool of", nothing_run,
                     RBD_LOOK_MS, deadline_us, &cause))
         return beside;
@@ -109,8 +110,8 @@ static void *open_beside(void *session, const VolumeId *where, gint64 deadline_u
 static gboolean capacity(void *session, const char *pool, gint64 *available, gint64 deadline_us,
                          GError **error)
 {
-    RbdPlace *place = session;
-    return ceph_mon_available(place->conn, pool ? pool : place->pool, available, deadline_us,
+    RbdLocation *location = session;
+    return ceph_mon_available(location->conn, pool ? pool : location->pool, available, deadline_us,
                               error);
 }
 
@@ -129,10 +130,10 @@ static void there_run(RbdCall *call)
 }
 
 /* FALSE only for failures; a pool without records has no volumes of ours. */
-static gboolean has_records(const RbdPlace *place, gboolean *there, gint64 deadline_us,
+static gboolean has_records(const RbdLocation *location, gboolean *there, gint64 deadline_us,
                             GError **error)
 {
-    RbdCall *call = rbd_call_new(place, NULL, NULL);
+    RbdCall *call = rbd_call_new(location, NULL, NULL);
     if (!rbd_call_run(call, "looking for the records of", there_run, RBD_LOOK_MS, deadline_us,
                       error))
         return FALSE;
@@ -141,8 +142,8 @@ static gboolean has_records(const RbdPlace *place, gboolean *there, gint64 deadl
     return TRUE;
 }
 
-static GPtrArray *places(void *backend, const VolumeId *cluster, const Secrets *secrets,
-                         gint64 deadline_us, GError **error)
+static GPtrArray *locations(void *backend, const VolumeId *cluster, const Secrets *secrets,
+                            gint64 deadline_us, GError **error)
 {
     Rbd *b = backend;
     g_autoptr(ClusterConfig) config = ceph_backend_config(b->ceph, cluster->cluster_id, error);
@@ -151,14 +152,15 @@ static GPtrArray *places(void *backend, const VolumeId *cluster, const Secrets *
     g_autoptr(GPtrArray) pools = conn ? ceph_mon_pools(conn, "rbd", deadline_us, error) : NULL;
     if (!pools)
         return NULL;
-    g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(ceph_backend_free_place);
+    g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(ceph_backend_free_location);
     for (guint i = 0; i < pools->len; i++) {
-        RbdPlace place = {conn, pools->pdata[i], config->rados_namespace, 0};
+        RbdLocation location = {conn, pools->pdata[i], config->rados_namespace, 0};
         gboolean there;
-        if (!has_records(&place, &there, deadline_us, error))
+        if (!has_records(&location, &there, deadline_us, error))
             return NULL;
         if (there)
-            g_ptr_array_add(list, new_place(cluster->cluster_id, place.pool, place.nspace));
+            g_ptr_array_add(list,
+                            new_location(cluster->cluster_id, location.pool, location.nspace));
     }
     return g_steal_pointer(&list);
 }
@@ -173,9 +175,9 @@ static VolumeId *adopt(void *backend, const AdoptedId *adopted, const Secrets *s
     return conn ? rbd_adopt(conn, config->rados_namespace, adopted, deadline_us, error) : NULL;
 }
 
-static CephPool pool_of(const RbdPlace *place)
+static CephPool pool_of(const RbdLocation *location)
 {
-    return (CephPool){.conn = place->conn, .pool = place->pool, .nspace = place->nspace};
+    return (CephPool){.conn = location->conn, .pool = location->pool, .nspace = location->nspace};
 }
 
 static gboolean journal_find(void *session, JournalKind kind, const char *handle,
@@ -235,7 +237,7 @@ static const BackendOps ops = {
     .volume_copy = rbd_volume_copy,
     .capacity = capacity,
     .clusters = clusters,
-    .places = places,
+    .locations = locations,
     .adopt = adopt,
     .journal_find = journal_find,
     .journal_forget = journal_forget,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records of a place: entries in the omap of one object. The object is in the images' own pool and
- * namespace, because a user may be confined to them. RBD keeps its objects in the same namespace,
- * so records that are objects of their own, as for CephFS, could only be found by listing the pool.
+ * Records of a location: entries in the omap of one object. The object is in the images' own pool
+ * and namespace, because a user may be confined to them. RBD keeps its objects in the same
+ * namespace, so records that are objects of their own, as for CephFS, could only be found by
+ * listing the pool.
  *
  * Exclusive creation is an assertion in the same operation: for the OSD, a missing key equals the
  * empty value (Ceph 16 and 18).

@@ -88,7 +88,7 @@ static void try_trash(rados_ioctx_t io, const char *id, GQueue *freed)
     rbd_freed_clear(&next); /* nothing was freed that it depends on */
 }
 
-/* An image of another place, whose notes say whether it is ours. */
+/* An image of another location, whose notes say whether it is ours. */
 static void try_elsewhere(rados_ioctx_t io, RbdFreed *one)
 {
     rados_ioctx_t there;

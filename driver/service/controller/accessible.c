@@ -51,7 +51,7 @@ static gboolean check_labels(const Controller *c, const GPtrArray *pools, GError
     return TRUE;
 }
 
-/* The domains of a place, label -> value, borrowed. */
+/* The domains of a topology, label -> value, borrowed. */
 static GHashTable *domains_of(const Controller *c, const Csi__V1__Topology *topology)
 {
     GHashTable *domains = g_hash_table_new(g_str_hash, g_str_equal);
@@ -65,10 +65,10 @@ static GHashTable *domains_of(const Controller *c, const Csi__V1__Topology *topo
 }
 
 static const TopologyPool *find_pool(const Controller *c, const GPtrArray *pools, const char *only,
-                                     Csi__V1__Topology *const *places, gsize n)
+                                     Csi__V1__Topology *const *topologies, gsize n)
 {
     for (gsize i = 0; i < n; i++) {
-        g_autoptr(GHashTable) domains = domains_of(c, places[i]);
+        g_autoptr(GHashTable) domains = domains_of(c, topologies[i]);
         for (guint k = 0; k < pools->len; k++) {
             const TopologyPool *pool = pools->pdata[k];
             if ((!only || strcmp(pool->pool, only) == 0) && topology_pool_fits(pool, domains))
@@ -115,7 +115,7 @@ static gboolean find_begun(const Backend *b, const VolumeParams *params, const c
         gboolean recorded = FALSE;
         g_autofree char *text = NULL;
         there.pool = pool->pool;
-        g_autoptr(VolumeId) id = controller_place(b, &there, request_name, &text, error);
+        g_autoptr(VolumeId) id = controller_location(b, &there, request_name, &text, error);
         if (!id || !provision_recorded(b, id, secrets, deadline_us, &recorded, error))
             return FALSE;
         if (recorded)
@@ -154,28 +154,28 @@ gboolean controller_choose_pool(const Controller *c, const Csi__V1__CreateVolume
     if (!pool && only)
         return hearth_fail(error, HEARTH_ERROR_RESOURCE_EXHAUSTED,
                            "volume %s %s pool %s, which topologyConstrainedPools does not give to "
-                           "the places asked for; another node may do",
+                           "the topologies asked for; another node may do",
                            r->name, begun ? "has been begun in" : "is copied from", only);
     if (!pool)
         return hearth_fail(error, HEARTH_ERROR_RESOURCE_EXHAUSTED,
                            "volume %s: no pool of topologyConstrainedPools is given to any of the "
-                           "places asked for; see the labels of nodes",
+                           "topologies asked for; see the labels of nodes",
                            r->name);
     set_pools(params, pool);
     *chosen = pool;
     return TRUE;
 }
 
-gboolean controller_capacity_pool(const Controller *c, const Csi__V1__Topology *place,
+gboolean controller_capacity_pool(const Controller *c, const Csi__V1__Topology *topology,
                                   VolumeParams *params, gboolean *none, GError **error)
 {
     *none = FALSE;
-    if (!params->topology_pools || !place)
+    if (!params->topology_pools || !topology)
         return TRUE;
     if (!check_labels(c, params->topology_pools, error))
         return FALSE;
-    Csi__V1__Topology *places[] = {(Csi__V1__Topology *)place};
-    const TopologyPool *pool = find_pool(c, params->topology_pools, NULL, places, 1);
+    Csi__V1__Topology *topologies[] = {(Csi__V1__Topology *)topology};
+    const TopologyPool *pool = find_pool(c, params->topology_pools, NULL, topologies, 1);
     *none = !pool;
     if (pool)
         set_pools(params, pool);

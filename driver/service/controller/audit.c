@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hearth-csi audit: every place of every cluster is audited with the driver's own user, then what
- * may be fixed is. A cluster that fails is reported, and the others are audited. The checks
+ * hearth-csi audit: every location of every cluster is audited with the driver's own user, then
+ * what may be fixed is. A cluster that fails is reported, and the others are audited. The checks
  * themselves are in driver/provision/audit.c and repair.c.
  */
 #include "driver/service/controller/audit.h"
@@ -13,9 +13,9 @@
 
 static void add_error(AuditResult *result, const VolumeId *where, const GError *error)
 {
-    g_autofree char *place =
-        where ? volume_id_place_text(where) : g_strdup("the cluster configuration");
-    g_ptr_array_add(result->errors, g_strdup_printf("%s: %s", place, error->message));
+    g_autofree char *location =
+        where ? volume_id_location_text(where) : g_strdup("the cluster configuration");
+    g_ptr_array_add(result->errors, g_strdup_printf("%s: %s", location, error->message));
 }
 
 static gboolean secrets_for(const AuditConfig *c, const Backend *b, const char *cluster_id,
@@ -41,21 +41,21 @@ static void audit_cluster(const AuditConfig *c, const Backend *b, const VolumeId
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(Secrets) secrets = NULL;
-    g_autoptr(GPtrArray) places = NULL;
+    g_autoptr(GPtrArray) locations = NULL;
     if (secrets_for(c, b, cluster->cluster_id, &secrets, &error))
-        places = b->ops->places(b->impl, cluster, secrets, step_deadline(), &error);
-    if (!places) {
+        locations = b->ops->locations(b->impl, cluster, secrets, step_deadline(), &error);
+    if (!locations) {
         g_autofree char *text =
             g_strdup_printf("%s of cluster %s: %s", volume_type_name(b->ops->type),
                             cluster->cluster_id ? cluster->cluster_id : "-", error->message);
         g_ptr_array_add(result->errors, g_steal_pointer(&text));
         return;
     }
-    for (guint i = 0; i < places->len; i++) {
+    for (guint i = 0; i < locations->len; i++) {
         g_clear_error(&error);
-        result->places++;
-        if (!provision_audit(b, places->pdata[i], secrets, STEP_MS, result->report, &error))
-            add_error(result, places->pdata[i], error);
+        result->locations++;
+        if (!provision_audit(b, locations->pdata[i], secrets, STEP_MS, result->report, &error))
+            add_error(result, locations->pdata[i], error);
     }
 }
 
@@ -82,7 +82,7 @@ static gint compare_findings(gconstpointer a, gconstpointer b)
     const AuditFinding *x = *(AuditFinding *const *)a, *y = *(AuditFinding *const *)b;
     if (x->id->type != y->id->type)
         return x->id->type < y->id->type ? -1 : 1;
-    int order = volume_id_compare_places(x->id, y->id);
+    int order = volume_id_compare_locations(x->id, y->id);
     if (order == 0)
         order = g_strcmp0(x->id->name, y->id->name);
     return order ? order : g_strcmp0(x->snapshot, y->snapshot);

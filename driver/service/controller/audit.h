@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The audit over all backends, clusters and places, with the driver's own user, like lists
+ * The audit over all backends, clusters and locations, with the driver's own user, like lists
  * (lists.c). A cluster that does not answer is reported, and the others are audited.
  */
 #ifndef HEARTH_DRIVER_SERVICE_CONTROLLER_AUDIT_H
@@ -19,10 +19,10 @@ typedef struct AuditConfig {
 } AuditConfig;
 
 typedef struct AuditResult {
-    AuditReport *report; /* findings in the order of cluster, place and name */
-    GPtrArray
-        *errors; /* char*: clusters and places that failed, and names that do not fit one finding */
-    guint places;
+    AuditReport *report; /* findings in the order of cluster, location and name */
+    GPtrArray *errors;   /* char*: clusters and locations that failed, and names that do not fit one
+                            finding */
+    guint locations;
 } AuditResult;
 
 AuditResult *audit_run(const AuditConfig *config);

@@ -31,15 +31,15 @@ typedef struct Sum {
 } Sum;
 
 /* File systems and pools of one cluster share its disks: the one with most space counts. */
-static gboolean visit_room(const Backend *b, const VolumeId *place, const Secrets *secrets,
+static gboolean visit_room(const Backend *b, const VolumeId *location, const Secrets *secrets,
                            void *data, gboolean *stop, GError **error)
 {
     (void)stop;
     Sum *sum = data;
     gint64 available = 0;
-    if (!provision_capacity(b, place, NULL, secrets, sum->deadline_us, &available, error))
+    if (!provision_capacity(b, location, NULL, secrets, sum->deadline_us, &available, error))
         return FALSE;
-    const char *cluster = place->cluster_id ? place->cluster_id : "";
+    const char *cluster = location->cluster_id ? location->cluster_id : "";
     const gint64 *known = g_hash_table_lookup(sum->of_cluster, cluster);
     if (!known || *known < available)
         g_hash_table_insert(sum->of_cluster, g_strdup(cluster),
@@ -70,13 +70,13 @@ static const char *node_of(const Csi__V1__GetCapacityRequest *r)
 
 /* FALSE: no node has reported the dataset, so none is better than another. */
 static gboolean warm_capacity(const Controller *c, const VolumeParams *params,
-                              const VolumeId *place, const char *node, gint64 *capacity)
+                              const VolumeId *location, const char *node, gint64 *capacity)
 {
     WarmthOf of;
     if (!c->warmth || !params->dataset)
         return FALSE;
-    g_autofree char *path = dataset_name_parent(params->dataset, place->group);
-    g_autofree char *key = dataset_key(place->cluster_id, place->fs_name, path);
+    g_autofree char *path = dataset_name_parent(params->dataset, location->group);
+    g_autofree char *key = dataset_key(location->cluster_id, location->fs_name, path);
     if (!key || !warmth_of(c->warmth, key, node, &of))
         return FALSE;
     const int percent = (int)MIN(100.0 * (double)of.bytes / (double)of.total + 0.5, WARM_MOST);
@@ -97,28 +97,28 @@ static Csi__V1__Int64Value *size_limit(RpcCall *call, gint64 bytes)
 typedef struct Question {
     const Controller *controller;
     const Backend *backend;
-    const VolumeId *place;
-    const char *pool; /* NULL: the place's own */
+    const VolumeId *location;
+    const char *pool; /* NULL: the location's own */
 } Question;
 
 static gboolean ask_cluster(void *data, gint64 deadline_us, gint64 *bytes, GError **error)
 {
     const Question *q = data;
     g_autoptr(Secrets) secrets = NULL;
-    return controller_own_secrets(q->controller, q->backend, q->place->cluster_id, &secrets,
+    return controller_own_secrets(q->controller, q->backend, q->location->cluster_id, &secrets,
                                   error) &&
-           provision_capacity(q->backend, q->place, q->pool, secrets, deadline_us, bytes, error);
+           provision_capacity(q->backend, q->location, q->pool, secrets, deadline_us, bytes, error);
 }
 
 static gboolean room_of_class(const Controller *c, const Backend *b, const VolumeParams *params,
-                              const VolumeId *place, gint64 deadline_us, gint64 *bytes,
+                              const VolumeId *location, gint64 deadline_us, gint64 *bytes,
                               GError **error)
 {
-    Question question = {c, b, place, params->data_pool ? params->data_pool : params->pool};
-    g_autofree char *where = volume_id_place_text(place);
+    Question question = {c, b, location, params->data_pool ? params->data_pool : params->pool};
+    g_autofree char *where = volume_id_location_text(location);
     g_autofree char *pool =
         question.pool ? g_strdup_printf("%s, pool %s", where, question.pool) : g_strdup(where);
-    return room_of(c->room, place->cluster_id ? place->cluster_id : "", pool, ask_cluster,
+    return room_of(c->room, location->cluster_id ? location->cluster_id : "", pool, ask_cluster,
                    &question, deadline_us, bytes, error);
 }
 
@@ -132,15 +132,15 @@ static gboolean capacity_of_class(const Controller *c, RpcCall *call,
         return FALSE;
     if (none)
         return TRUE; /* no volume of the class is made there */
-    g_autoptr(VolumeId) place = b->ops->locate(b->impl, params, error);
-    if (!place)
+    g_autoptr(VolumeId) location = b->ops->locate(b->impl, params, error);
+    if (!location)
         return FALSE;
     out->minimum_volume_size = size_limit(call, capacity_step(params->type));
-    if (warm_capacity(c, params, place, node_of(r), &out->available_capacity)) {
+    if (warm_capacity(c, params, location, node_of(r), &out->available_capacity)) {
         out->maximum_volume_size = size_limit(call, G_MAXINT64);
         return TRUE;
     }
-    if (!room_of_class(c, b, params, place, deadline_us, &out->available_capacity, error))
+    if (!room_of_class(c, b, params, location, deadline_us, &out->available_capacity, error))
         return FALSE;
     out->maximum_volume_size =
         size_limit(call, params->dataset ? G_MAXINT64 : out->available_capacity);
@@ -161,7 +161,7 @@ CONTROLLER_HANDLER(controller_get_capacity)
         g_autoptr(GHashTable) of_cluster =
             g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
         sum.of_cluster = of_cluster;
-        gboolean good = controller_each_place(c, NULL, visit_room, &sum, sum.deadline_us, error);
+        gboolean good = controller_each_location(c, NULL, visit_room, &sum, sum.deadline_us, error);
         out->available_capacity = total(&sum);
         return good;
     }

@@ -109,8 +109,8 @@ GHashTable *controller_deleter(const Controller *c, GHashTable *given)
     return g_hash_table_size(given) == 0 && c->secret_dir ? NULL : given;
 }
 
-VolumeId *controller_place(const Backend *b, const VolumeParams *params, const char *request_name,
-                           char **text, GError **error)
+VolumeId *controller_location(const Backend *b, const VolumeParams *params,
+                              const char *request_name, char **text, GError **error)
 {
     g_autoptr(VolumeId) id = b->ops->locate(b->impl, params, error);
     if (!id)

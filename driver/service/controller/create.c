@@ -61,12 +61,12 @@ static char *own_id_of_source(const VolumeId *id, gboolean snapshot, GError **er
     return snapshot_id_encode(&own, error);
 }
 
-/* Whether the backend can copy to the place `to` from the place `from`. */
+/* Whether the backend can copy to the location `to` from the location `from`. */
 static gboolean check_reach(const Creation *n, const VolumeId *from, const VolumeId *to,
                             const char *text, GError **error)
 {
     const Backend *b = n->backend;
-    if (volume_id_same_place(from, to))
+    if (volume_id_same_location(from, to))
         return TRUE;
     g_autoptr(GError) cause = NULL;
     gboolean can = b->ops->check_reach && from->type == to->type;
@@ -76,8 +76,8 @@ static gboolean check_reach(const Creation *n, const VolumeId *from, const Volum
         g_propagate_error(error, g_steal_pointer(&cause));
         return FALSE;
     }
-    g_autofree char *theirs = volume_id_place_text(from);
-    g_autofree char *ours = volume_id_place_text(to);
+    g_autofree char *theirs = volume_id_location_text(from);
+    g_autofree char *ours = volume_id_location_text(to);
     return hearth_fail(
         error, HEARTH_ERROR_INVALID_ARGUMENT,
         "volume_content_source %s is in %s, the class's volumes are in %s: %s", text, theirs, ours,
@@ -189,7 +189,7 @@ CONTROLLER_HANDLER(controller_create_volume)
     const TopologyPool *pool;
     if (!name_hold || !controller_choose_pool(c, r, b, params, given, deadline_us, &pool, error))
         return FALSE;
-    g_autoptr(VolumeId) id = controller_place(b, params, r->name, &text, error);
+    g_autoptr(VolumeId) id = controller_location(b, params, r->name, &text, error);
     source_auto Source source = {.text = NULL};
     gboolean backing_snapshot;
     g_autoptr(GHashTable) given_changes =

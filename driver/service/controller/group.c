@@ -56,7 +56,7 @@ static void free_source(gpointer source)
     volume_id_free(source);
 }
 
-/* The volumes, checked to be distinct and at one place. */
+/* The volumes, checked to be distinct and at one location. */
 static GPtrArray *read_sources(char *const *ids, gsize n, GError **error)
 {
     g_autoptr(GPtrArray) sources = g_ptr_array_new_with_free_func(free_source);
@@ -77,12 +77,12 @@ static GPtrArray *read_sources(char *const *ids, gsize n, GError **error)
                 return NULL;
             }
         }
-        if (sources->len > 0 && !volume_id_same_place(sources->pdata[0], source)) {
-            g_autofree char *first = volume_id_place_text(sources->pdata[0]);
-            g_autofree char *other = volume_id_place_text(source);
+        if (sources->len > 0 && !volume_id_same_location(sources->pdata[0], source)) {
+            g_autofree char *first = volume_id_location_text(sources->pdata[0]);
+            g_autofree char *other = volume_id_location_text(source);
             hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                         "volumes %s (%s) and %s (%s) cannot be snapshotted together; a group is of "
-                        "one place",
+                        "one location",
                         ids[0], first, ids[i], other);
             return NULL;
         }

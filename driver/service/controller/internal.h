@@ -50,8 +50,8 @@ GHashTable *controller_deleter(const Controller *c, GHashTable *given);
 
 /*
  * A volume's ID with its backend, and the Ceph user: the request's, or the driver's own for `given`
- * NULL. IDs of ceph-csi are looked up in the cluster. NOT_FOUND: there is no such place, or the ID
- * is neither ours nor ceph-csi's.
+ * NULL. IDs of ceph-csi are looked up in the cluster. NOT_FOUND: there is no such location, or the
+ * ID is neither ours nor ceph-csi's.
  */
 typedef struct VolumeRef {
     VolumeId *id;
@@ -70,9 +70,9 @@ void controller_ref_clear(VolumeRef *ref);
 Csi__V1__Volume *controller_volume(RpcCall *call, const char *id, const VolumeId *where,
                                    const VolumeRecord *record, const BackendVolume *volume);
 
-/* The volume's place and name; its ID as text is *text. */
-VolumeId *controller_place(const Backend *b, const VolumeParams *params, const char *request_name,
-                           char **text, GError **error);
+/* The volume's location and name; its ID as text is *text. */
+VolumeId *controller_location(const Backend *b, const VolumeParams *params,
+                              const char *request_name, char **text, GError **error);
 
 /*
  * accessible.c: sets params->pool and data_pool to those of the chosen pool, of the params; *chosen
@@ -82,7 +82,7 @@ gboolean controller_choose_pool(const Controller *c, const Csi__V1__CreateVolume
                                 const Backend *b, VolumeParams *params, GHashTable *given,
                                 gint64 deadline_us, const TopologyPool **chosen, GError **error);
 /* The same for GetCapacity of a topology (NULL: none); *none: no pool is for it. */
-gboolean controller_capacity_pool(const Controller *c, const Csi__V1__Topology *place,
+gboolean controller_capacity_pool(const Controller *c, const Csi__V1__Topology *location,
                                   VolumeParams *params, gboolean *none, GError **error);
 /* Sets the volume's accessible topology to that of the pool, which may be NULL. */
 void controller_accessible(const Controller *c, RpcCall *call, const TopologyPool *pool,
@@ -129,15 +129,16 @@ CONTROLLER_HANDLER(controller_list_snapshots);
 CONTROLLER_HANDLER(controller_get_snapshot);
 
 /*
- * Visits all places in the order of lists (lists.c), with the Ceph user for each: the given one, or
- * the driver's own when `given` is empty. *stop ends the visits without an error.
+ * Visits all locations in the order of lists (lists.c), with the Ceph user for each: the given one,
+ * or the driver's own when `given` is empty. *stop ends the visits without an error.
  */
-typedef gboolean (*PlaceVisit)(const Backend *b, const VolumeId *place, const Secrets *secrets,
-                               void *data, gboolean *stop, GError **error);
-gboolean controller_each_place(const Controller *c, GHashTable *given, PlaceVisit visit, void *data,
-                               gint64 deadline_us, GError **error);
-/* The order of a place relative to a token's: -1 before, 0 the same, 1 after it or no token. */
-int controller_place_order(const VolumeId *place, const VolumeId *token);
+typedef gboolean (*LocationVisit)(const Backend *b, const VolumeId *location,
+                                  const Secrets *secrets, void *data, gboolean *stop,
+                                  GError **error);
+gboolean controller_each_location(const Controller *c, GHashTable *given, LocationVisit visit,
+                                  void *data, gint64 deadline_us, GError **error);
+/* The order of a location relative to a token's: -1 before, 0 the same, 1 after it or no token. */
+int controller_location_order(const VolumeId *location, const VolumeId *token);
 /* The number of entries of a page. INVALID_ARGUMENT. */
 gboolean controller_page(gint32 max_entries, guint *max, GError **error);
 /* Sets ABORTED for a starting_token that is none. */

@@ -11,19 +11,19 @@
 /* The largest page, because an answer must fit into a call. */
 #define PAGE_MAX 500
 
-static gint compare_places(gconstpointer a, gconstpointer b)
+static gint compare_locations(gconstpointer a, gconstpointer b)
 {
     const VolumeId *x = *(VolumeId *const *)a, *y = *(VolumeId *const *)b;
-    return volume_id_compare_places(x, y);
+    return volume_id_compare_locations(x, y);
 }
 
-int controller_place_order(const VolumeId *place, const VolumeId *token)
+int controller_location_order(const VolumeId *location, const VolumeId *token)
 {
     if (!token)
         return 1;
-    if (place->type != token->type)
-        return place->type < token->type ? -1 : 1;
-    int order = compare_places(&place, &token);
+    if (location->type != token->type)
+        return location->type < token->type ? -1 : 1;
+    int order = compare_locations(&location, &token);
     return order < 0 ? -1 : order > 0;
 }
 
@@ -49,53 +49,53 @@ static gboolean secrets_of(const Controller *c, const Backend *b, const VolumeId
     return controller_own_secrets(c, b, cluster->cluster_id, secrets, error);
 }
 
-/* A cluster that denies the user its list is skipped, unless no other has any place. */
+/* A cluster that denies the user its list is skipped, unless no other has any location. */
 typedef struct Seen {
-    guint places;
+    guint locations;
     GError *denied;
 } Seen;
 
 static gboolean each_of_backend(const Controller *c, const Backend *b, GHashTable *given,
-                                PlaceVisit visit, void *data, gint64 deadline_us, gboolean *stop,
+                                LocationVisit visit, void *data, gint64 deadline_us, gboolean *stop,
                                 Seen *seen, GError **error)
 {
     g_autoptr(GPtrArray) clusters = b->ops->clusters(b->impl, error);
     if (!clusters)
         return FALSE;
-    g_ptr_array_sort(clusters, compare_places);
+    g_ptr_array_sort(clusters, compare_locations);
     for (guint i = 0; i < clusters->len && !*stop; i++) {
         const VolumeId *cluster = clusters->pdata[i];
         g_autoptr(Secrets) secrets = NULL;
         if (!secrets_of(c, b, cluster, given, &secrets, error))
             return FALSE;
         g_autoptr(GError) cause = NULL;
-        g_autoptr(GPtrArray) places =
-            b->ops->places(b->impl, cluster, secrets, deadline_us, &cause);
+        g_autoptr(GPtrArray) locations =
+            b->ops->locations(b->impl, cluster, secrets, deadline_us, &cause);
         /* The request's user belongs to one cluster; the others need not know it. */
-        if (!places && given && clusters->len > 1 &&
+        if (!locations && given && clusters->len > 1 &&
             g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_UNAUTHENTICATED))
             continue;
-        if (!places && g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_PERMISSION_DENIED)) {
+        if (!locations && g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_PERMISSION_DENIED)) {
             if (!seen->denied)
                 seen->denied = g_steal_pointer(&cause);
             continue;
         }
-        if (!places) {
+        if (!locations) {
             g_propagate_error(error, g_steal_pointer(&cause));
             return FALSE;
         }
-        g_ptr_array_sort(places, compare_places);
-        seen->places += places->len;
-        for (guint k = 0; k < places->len && !*stop; k++) {
-            if (!visit(b, places->pdata[k], secrets, data, stop, error))
+        g_ptr_array_sort(locations, compare_locations);
+        seen->locations += locations->len;
+        for (guint k = 0; k < locations->len && !*stop; k++) {
+            if (!visit(b, locations->pdata[k], secrets, data, stop, error))
                 return FALSE;
         }
     }
     return TRUE;
 }
 
-gboolean controller_each_place(const Controller *c, GHashTable *given, PlaceVisit visit, void *data,
-                               gint64 deadline_us, GError **error)
+gboolean controller_each_location(const Controller *c, GHashTable *given, LocationVisit visit,
+                                  void *data, gint64 deadline_us, GError **error)
 {
     gboolean stop = FALSE, good = TRUE;
     Seen seen = {0};
@@ -106,7 +106,7 @@ gboolean controller_each_place(const Controller *c, GHashTable *given, PlaceVisi
                                        &seen, error);
         }
     }
-    if (good && seen.denied && seen.places == 0) {
+    if (good && seen.denied && seen.locations == 0) {
         g_propagate_error(error, g_steal_pointer(&seen.denied));
         good = FALSE;
     }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Resolves a volume's ID to its place and backend. An ID of ours has all of it. An ID of ceph-csi
- * does not say whether it is of CephFS or RBD: it belongs to the first backend whose cluster has
- * such a volume or has it in ceph-csi's journal, and otherwise to the first that has such a place.
+ * Resolves a volume's ID to its location and backend. An ID of ours has all of it. An ID of
+ * ceph-csi does not say whether it is of CephFS or RBD: it belongs to the first backend whose
+ * cluster has such a volume or has it in ceph-csi's journal, and otherwise to the first that has
+ * such a location.
  */
 #include <string.h>
 #include "driver/service/controller/internal.h"

@@ -180,16 +180,16 @@ static void add_entry(Listing *l, const VolumeId *id, const SnapshotRecord *reco
     l->out->entries[l->out->n_entries++] = entry;
 }
 
-static gboolean list_place(const Backend *b, const VolumeId *place, const Secrets *secrets,
-                           void *data, gboolean *stop, GError **error)
+static gboolean list_location(const Backend *b, const VolumeId *location, const Secrets *secrets,
+                              void *data, gboolean *stop, GError **error)
 {
     Listing *l = data;
-    int order = controller_place_order(place, l->token);
-    if (order < 0 || (l->source && controller_place_order(place, l->source) != 0))
+    int order = controller_location_order(location, l->token);
+    if (order < 0 || (l->source && controller_location_order(location, l->source) != 0))
         return TRUE;
     g_autoptr(GPtrArray) list = provision_snapshot_list(
-        b, place, l->source, order == 0 ? l->token->name : NULL, l->max - (guint)l->out->n_entries,
-        secrets, l->deadline_us, &l->more, error);
+        b, location, l->source, order == 0 ? l->token->name : NULL,
+        l->max - (guint)l->out->n_entries, secrets, l->deadline_us, &l->more, error);
     for (guint i = 0; list && i < list->len; i++) {
         const ProvisionSnapshot *snapshot = list->pdata[i];
         add_entry(l, snapshot->id, snapshot->record);
@@ -250,7 +250,7 @@ CONTROLLER_HANDLER(controller_list_snapshots)
                             l.deadline_us, &source, &cause))
         return is_nothing(&cause, error);
     l.source = source.id;
-    if (!controller_each_place(c, given, list_place, &l, l.deadline_us, error))
+    if (!controller_each_location(c, given, list_location, &l, l.deadline_us, error))
         return FALSE;
     if (l.more && l.out->n_entries)
         l.out->next_token = l.out->entries[l.out->n_entries - 1]->snapshot->snapshot_id;

@@ -40,14 +40,15 @@ static char *find_mismatch(const Csi__V1__ValidateVolumeCapabilitiesRequest *r, 
     g_autoptr(GHashTable) parameters = CONTEXT_TABLE(r->parameters, r->n_parameters);
     g_autoptr(VolumeParams) params = params_parse(parameters, &cause);
     CapacityRange any = {0};
-    if (!params || !volume_record_check_same(record, record->request_name, params, id,
-                                             record->source, NULL, any, &cause))
+    const VolumeRequest wanted_request = {
+        .name = record->request_name, .params = params, .id = id, .source = record->source};
+    if (!params || !volume_record_check_same(record, &wanted_request, any, &cause))
         return g_strdup(cause->message);
     return NULL;
 }
 
 /*
- * A static volume has no record. Without mounting it, all that can be checked is that its place
+ * A static volume has no record. Without mounting it, all that can be checked is that its location
  * exists and accepts this user. *why is the reason if not; the caller's.
  */
 static gboolean check_static(const Controller *c,
@@ -55,32 +56,32 @@ static gboolean check_static(const Controller *c,
                              GHashTable *context, GHashTable *given, gint64 deadline_us, char **why,
                              GError **error)
 {
-    VolumeId place = {.cluster_id = (char *)attributes_get(context, "clusterID"),
-                      .fs_name = (char *)attributes_get(context, "fsName"),
-                      .pool = (char *)attributes_get(context, "pool"),
-                      .rados_namespace = (char *)attributes_get(context, "radosNamespace")};
+    VolumeId location = {.cluster_id = (char *)attributes_get(context, "clusterID"),
+                         .fs_name = (char *)attributes_get(context, "fsName"),
+                         .pool = (char *)attributes_get(context, "pool"),
+                         .rados_namespace = (char *)attributes_get(context, "radosNamespace")};
     g_autoptr(GError) cause = NULL;
     if (!attributes_check(r->volume_id, context, error) ||
-        !attributes_type(r->volume_id, context, &place.type, error))
+        !attributes_type(r->volume_id, context, &location.type, error))
         return FALSE;
-    const Backend *b = controller_backend(c, place.type, error);
+    const Backend *b = controller_backend(c, location.type, error);
     if (!b)
         return FALSE;
-    if (!place.cluster_id ||
-        (place.type == VOLUME_CEPHFS &&
-         (!place.fs_name ||
+    if (!location.cluster_id ||
+        (location.type == VOLUME_CEPHFS &&
+         (!location.fs_name ||
           (!attributes_root_path(context) && !g_hash_table_lookup(context, "dataset")))) ||
-        (place.type == VOLUME_RBD && !place.pool)) {
+        (location.type == VOLUME_RBD && !location.pool)) {
         *why =
-            g_strdup(place.type == VOLUME_RBD
+            g_strdup(location.type == VOLUME_RBD
                          ? "volume_context: a static image has clusterID and pool"
                          : "volume_context: a static volume has clusterID, fsName, and rootPath or "
                            "dataset");
         return TRUE;
     }
-    if (!place.rados_namespace)
-        place.rados_namespace = (char *)"";
-    if (!capability_check_supported(r->volume_capabilities, r->n_volume_capabilities, place.type,
+    if (!location.rados_namespace)
+        location.rados_namespace = (char *)"";
+    if (!capability_check_supported(r->volume_capabilities, r->n_volume_capabilities, location.type,
                                     &cause)) {
         *why = g_strdup(cause->message);
         return TRUE;
@@ -93,7 +94,7 @@ static gboolean check_static(const Controller *c,
     g_autoptr(Secrets) secrets = NULL;
     if (!controller_secrets(b, given, &secrets, error))
         return FALSE;
-    void *session = b->ops->open(b->impl, &place, secrets, deadline_us, &cause);
+    void *session = b->ops->open(b->impl, &location, secrets, deadline_us, &cause);
     if (session)
         b->ops->close(session);
     else if (g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT))

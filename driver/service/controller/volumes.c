@@ -63,7 +63,7 @@ CONTROLLER_HANDLER(controller_modify_volume)
 
 #define WELL "the volume is there"
 
-/* The position in a list: after `token` at its place, and from the start at later places. */
+/* The position in a list: after `token` at its location, and from the start at later locations. */
 typedef struct Cursor {
     const VolumeId *token; /* NULL: from the start */
     guint max;
@@ -90,15 +90,15 @@ static gboolean add_entry(RpcCall *call, Csi__V1__ListVolumesResponse *out,
     return TRUE;
 }
 
-/* The volumes of one place. *full: the page is. */
-static gboolean list_place(RpcCall *call, const Backend *b, const VolumeId *place,
-                           const Secrets *secrets, const Cursor *cursor,
-                           Csi__V1__ListVolumesResponse *out, gboolean *full, GError **error)
+/* The volumes of one location. *full: the page is. */
+static gboolean list_location(RpcCall *call, const Backend *b, const VolumeId *location,
+                              const Secrets *secrets, const Cursor *cursor,
+                              Csi__V1__ListVolumesResponse *out, gboolean *full, GError **error)
 {
-    int order = controller_place_order(place, cursor->token);
+    int order = controller_location_order(location, cursor->token);
     if (order < 0)
         return TRUE;
-    g_autoptr(GPtrArray) list = provision_list(b, place, order == 0 ? cursor->token->name : NULL,
+    g_autoptr(GPtrArray) list = provision_list(b, location, order == 0 ? cursor->token->name : NULL,
                                                cursor->max - (guint)out->n_entries, secrets,
                                                cursor->deadline_us, full, error);
     if (!list)
@@ -117,11 +117,11 @@ typedef struct Listing {
     gboolean more;
 } Listing;
 
-static gboolean visit_list(const Backend *b, const VolumeId *place, const Secrets *secrets,
+static gboolean visit_list(const Backend *b, const VolumeId *location, const Secrets *secrets,
                            void *data, gboolean *stop, GError **error)
 {
     Listing *l = data;
-    if (!list_place(l->call, b, place, secrets, &l->cursor, l->out, &l->more, error))
+    if (!list_location(l->call, b, location, secrets, &l->cursor, l->out, &l->more, error))
         return FALSE;
     *stop = l->more;
     return TRUE;
@@ -143,7 +143,7 @@ CONTROLLER_HANDLER(controller_list_volumes)
     l.cursor.deadline_us = controller_deadline(call);
     l.out->entries = rpc_alloc(call, l.cursor.max * sizeof(*l.out->entries));
     if (l.out->entries &&
-        !controller_each_place(c, NULL, visit_list, &l, l.cursor.deadline_us, error))
+        !controller_each_location(c, NULL, visit_list, &l, l.cursor.deadline_us, error))
         return FALSE;
     if (l.more && l.out->n_entries)
         l.out->next_token = l.out->entries[l.out->n_entries - 1]->volume->volume_id;

@@ -2,7 +2,7 @@
 /*
  * A backend in memory: records and volumes in two hash tables. It can fail one primitive, before or
  * after it had its effect, as a crash or a lost answer would leave it. A second one may be beside
- * it, another place of the cluster.
+ * it, another location of the cluster.
  */
 #ifndef HEARTH_TESTS_FAKE_BACKEND_H
 #define HEARTH_TESTS_FAKE_BACKEND_H
@@ -39,7 +39,7 @@ typedef struct Fake {
     int looks;           /* at volumes */
     gboolean says_free;  /* what it says of every name, without a look */
     gboolean leftover;   /* one is there, "trash" */
-    struct Fake *beside; /* the place of file system "beside"; NULL: none */
+    struct Fake *beside; /* the location of file system "beside"; NULL: none */
     struct Fake *main;   /* of that one: whose failures it shares */
 } Fake;
 
@@ -109,7 +109,7 @@ static inline VolumeId *fake_locate(void *backend, const VolumeParams *params, G
     return id;
 }
 
-/* The place; NULL: there is none. */
+/* The location; NULL: there is none. */
 static inline Fake *fake_at(Fake *f, const VolumeId *where)
 {
     Fake *main = f->main ? f->main : f;
@@ -122,7 +122,7 @@ static inline void *fake_open_beside(void *session, const VolumeId *where, gint6
     (void)deadline_us;
     Fake *there = fake_at(session, where);
     if (!there)
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "no such place");
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "no such location");
     return there;
 }
 
@@ -339,33 +339,33 @@ static inline gboolean fake_capacity(void *session, const char *pool, gint64 *av
     return TRUE;
 }
 
-static inline void fake_free_place(gpointer place)
+static inline void fake_free_location(gpointer location)
 {
-    volume_id_free(place);
+    volume_id_free(location);
 }
 
-static inline GPtrArray *fake_one_place(const char *fs_name)
+static inline GPtrArray *fake_one_location(const char *fs_name)
 {
-    VolumeId place = {.type = VOLUME_CEPHFS,
-                      .cluster_id = (char *)"c",
-                      .fs_name = (char *)fs_name,
-                      .group = (char *)"csi"};
-    GPtrArray *list = g_ptr_array_new_with_free_func(fake_free_place);
-    g_ptr_array_add(list, volume_id_copy(&place));
+    VolumeId location = {.type = VOLUME_CEPHFS,
+                         .cluster_id = (char *)"c",
+                         .fs_name = (char *)fs_name,
+                         .group = (char *)"csi"};
+    GPtrArray *list = g_ptr_array_new_with_free_func(fake_free_location);
+    g_ptr_array_add(list, volume_id_copy(&location));
     return list;
 }
 
 static inline GPtrArray *fake_clusters(void *backend, GError **error)
 {
     (void)backend, (void)error;
-    return fake_one_place(NULL);
+    return fake_one_location(NULL);
 }
 
-static inline GPtrArray *fake_places(void *backend, const VolumeId *cluster, const Secrets *secrets,
-                                     gint64 deadline_us, GError **error)
+static inline GPtrArray *fake_locations(void *backend, const VolumeId *cluster,
+                                        const Secrets *secrets, gint64 deadline_us, GError **error)
 {
     (void)cluster, (void)deadline_us;
-    return fake_open(backend, NULL, secrets, 0, error) ? fake_one_place("f") : NULL;
+    return fake_open(backend, NULL, secrets, 0, error) ? fake_one_location("f") : NULL;
 }
 
 static inline gboolean fake_volume_create(void *session, const VolumeId *id,
@@ -655,7 +655,7 @@ static const BackendOps fake_ops = {
     .leftovers = fake_leftovers,
     .leftover_remove = fake_leftover_remove,
     .clusters = fake_clusters,
-    .places = fake_places,
+    .locations = fake_locations,
     .probe = fake_probe,
     .free = fake_free,
 };

@@ -17,7 +17,7 @@ static VolumeParams params = {.type = VOLUME_CEPHFS,
                               .fs_name = (char *)"f",
                               .name_prefix = (char *)"p-",
                               .cache = TRUE};
-static VolumeId place = VOL(NULL), volume = VOL("p-v"), target = VOL("p-t"),
+static VolumeId location = VOL(NULL), volume = VOL("p-v"), target = VOL("p-t"),
                 snap = VOL("csi-snap-s");
 static Secrets secrets = {(char *)"u", (char *)"AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg=="};
 
@@ -58,7 +58,7 @@ static AuditReport *audit(const Backend *b)
 {
     g_autoptr(GError) error = NULL;
     AuditReport *report = audit_report_new();
-    gboolean good = provision_audit(b, &place, &secrets, 10000, report, &error);
+    gboolean good = provision_audit(b, &location, &secrets, 10000, report, &error);
     ck_assert_msg(good, "%s", error ? error->message : "");
     return report;
 }
@@ -252,7 +252,7 @@ START_TEST(what_a_clone_is_made_through_stays_while_it_is_made)
 }
 END_TEST
 
-START_TEST(what_a_clone_at_another_place_is_made_through_is_known_there)
+START_TEST(what_a_clone_at_another_location_is_made_through_is_known_there)
 {
     Fake *f = fake_new_with_beside();
     g_autoptr(Backend) b = fake_backend(f);
@@ -268,7 +268,7 @@ START_TEST(what_a_clone_at_another_place_is_made_through_is_known_there)
     f->beside->copy_looks = 100;
     expect(b, "");
     g_hash_table_remove_all(f->beside->copies);
-    /* Of a target that is gone, and of a place that is. */
+    /* Of a target that is gone, and of a location that is. */
     g_hash_table_remove_all(f->beside->records);
     expect(b, finding);
     g_clear_pointer(&f->beside, fake_free);
@@ -311,5 +311,5 @@ HARNESS_MAIN("driver/provision/audit", what_calls_leave_when_they_end_is_in_step
              a_volume_without_a_record_goes_by_name_only, whose_a_volume_is_shows_in_its_prefix,
              snapshots_are_looked_at_from_both_sides,
              what_a_clone_is_made_through_stays_while_it_is_made,
-             what_a_clone_at_another_place_is_made_through_is_known_there,
+             what_a_clone_at_another_location_is_made_through_is_known_there,
              a_copy_of_the_wrong_size_is_finished, a_damaged_record_is_for_people)

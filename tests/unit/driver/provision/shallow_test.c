@@ -10,10 +10,10 @@ static VolumeParams params = {.type = VOLUME_CEPHFS,
                               .fs_name = (char *)"f",
                               .name_prefix = (char *)"p-",
                               .cache = TRUE};
-static VolumeId place = {.type = VOLUME_CEPHFS,
-                         .cluster_id = (char *)"c",
-                         .fs_name = (char *)"f",
-                         .group = (char *)"csi"};
+static VolumeId location = {.type = VOLUME_CEPHFS,
+                            .cluster_id = (char *)"c",
+                            .fs_name = (char *)"f",
+                            .group = (char *)"csi"};
 static Secrets secrets = {(char *)"u", (char *)"AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg=="};
 
 enum { GIB = 1 << 30 };
@@ -21,7 +21,7 @@ typedef enum From { NOTHING, SNAPSHOT, ITSELF, SHALLOW, DATASET } From;
 
 static VolumeId named(const char *name)
 {
-    VolumeId id = place;
+    VolumeId id = location;
     id.name = (char *)name;
     return id;
 }

@@ -19,7 +19,7 @@ static VolumeId target = {.type = VOLUME_CEPHFS,
                           .fs_name = (char *)"f",
                           .group = (char *)"csi",
                           .name = (char *)"p-t"};
-/* As the target, at another place. */
+/* As the target, at another location. */
 static VolumeId far_target = {.type = VOLUME_CEPHFS,
                               .cluster_id = (char *)"c",
                               .fs_name = (char *)FAKE_BESIDE,
@@ -220,7 +220,7 @@ START_TEST(every_call_rolls_forward_from_every_step)
 }
 END_TEST
 
-START_TEST(a_copy_to_another_place_rolls_forward_from_every_step)
+START_TEST(a_copy_to_another_location_rolls_forward_from_every_step)
 {
     to = &far_target;
     ck_assert_int_eq(roll_forward(call_snapshot, call_restore), 6);
@@ -230,13 +230,13 @@ START_TEST(a_copy_to_another_place_rolls_forward_from_every_step)
 }
 END_TEST
 
-START_TEST(a_copy_to_another_place_is_whole_there_and_leaves_nothing_at_its_source)
+START_TEST(a_copy_to_another_location_is_whole_there_and_leaves_nothing_at_its_source)
 {
     Fake *f = fake_new_with_beside();
     g_autoptr(Backend) b = fake_backend(f);
     gint64 bytes;
     ck_assert_int_eq(create(b, &volume, NOTHING), 0);
-    /* Each place may have a volume of the name. */
+    /* Each location may have a volume of the name. */
     ck_assert_int_eq(create(b, &target, VOLUME), 0);
     ck_assert_int_eq(create_sized(b, &far_target, VOLUME, (CapacityRange){2u << 30, 0}, &bytes), 0);
     ck_assert_int_eq(bytes, 2ll << 30);
@@ -252,7 +252,7 @@ START_TEST(a_copy_to_another_place_is_whole_there_and_leaves_nothing_at_its_sour
 }
 END_TEST
 
-START_TEST(the_source_of_a_copy_to_another_place_may_go_before_it)
+START_TEST(the_source_of_a_copy_to_another_location_may_go_before_it)
 {
     Fake *f = fake_new_with_beside();
     g_autoptr(Backend) b = fake_backend(f);
@@ -270,7 +270,7 @@ START_TEST(the_source_of_a_copy_to_another_place_may_go_before_it)
     ck_assert_int_eq(delete (b, &far_target), 0);
     patience_ms = -1;
     ck_assert_uint_eq(left(f), 0);
-    /* What a copy left that nobody knows of any more, or whose place is gone. */
+    /* What a copy left that nobody knows of any more, or whose location is gone. */
     ck_assert_int_eq(create(b, &volume, NOTHING), 0);
     g_hash_table_insert(f->snapshots, g_strdup(FAR_SNAPSHOT), NULL);
     ck_assert_int_eq(delete (b, &volume), 0);
@@ -283,7 +283,7 @@ START_TEST(the_source_of_a_copy_to_another_place_may_go_before_it)
 }
 END_TEST
 
-START_TEST(a_volume_of_the_same_name_at_the_sources_place_is_not_the_source)
+START_TEST(a_volume_of_the_same_name_at_the_sources_location_is_not_the_source)
 {
     Fake *f = fake_new_with_beside();
     g_autoptr(Backend) b = fake_backend(f);
@@ -292,7 +292,7 @@ START_TEST(a_volume_of_the_same_name_at_the_sources_place_is_not_the_source)
     ck_assert_int_eq(create(b, &volume, NOTHING), 0);
     ck_assert_int_eq(create(b, &far_volume, NOTHING), 0);
     ck_assert_int_eq(create(b, &far_target, VOLUME), 0);
-    /* By its name, p-t is copied from a p-v that has such a snapshot; by its place it is not. */
+    /* By its name, p-t is copied from a p-v that has such a snapshot; by its location it is not. */
     g_hash_table_insert(f->beside->snapshots, g_strdup("p-v@hearth-clone-p-t"), NULL);
     ck_assert_int_eq(delete (b, &far_volume), 0);
     ck_assert_uint_eq(g_hash_table_size(f->beside->snapshots), 0);
@@ -443,10 +443,10 @@ END_TEST
 HARNESS_MAIN("driver/provision/snapshot", snapshots_are_made_and_removed_twice,
              a_snapshot_outlives_its_volume, someone_elses_snapshot_keeps_the_volume_and_its_name,
              every_call_rolls_forward_from_every_step,
-             a_copy_to_another_place_rolls_forward_from_every_step,
-             a_copy_to_another_place_is_whole_there_and_leaves_nothing_at_its_source,
-             the_source_of_a_copy_to_another_place_may_go_before_it,
-             a_volume_of_the_same_name_at_the_sources_place_is_not_the_source,
+             a_copy_to_another_location_rolls_forward_from_every_step,
+             a_copy_to_another_location_is_whole_there_and_leaves_nothing_at_its_source,
+             the_source_of_a_copy_to_another_location_may_go_before_it,
+             a_volume_of_the_same_name_at_the_sources_location_is_not_the_source,
              what_a_crash_left_of_a_clone_goes_with_its_target,
              a_long_copy_is_aborted_until_it_is_complete,
              a_copy_that_failed_leaves_nothing_and_begins_anew,

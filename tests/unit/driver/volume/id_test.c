@@ -151,21 +151,21 @@ START_TEST(an_images_namespace_may_be_the_pools_own)
     g_autoptr(VolumeId) back = volume_id_decode(text, NULL);
     ck_assert_str_eq(back->pool, "fast pool");
     ck_assert_str_eq(back->rados_namespace, "");
-    ck_assert(volume_id_same_place(&id, back));
+    ck_assert(volume_id_same_location(&id, back));
     id.rados_namespace = (char *)"team";
     g_autofree char *in_team = volume_id_encode(&id, NULL);
     ck_assert_str_eq(in_team, "h1~rbd~c~fast%20pool~team~csi-vol-n");
-    ck_assert(!volume_id_same_place(&id, back));
-    ck_assert_int_gt(volume_id_compare_places(&id, back), 0);
-    ck_assert(!volume_id_same_place_within(&id, back));
+    ck_assert(!volume_id_same_location(&id, back));
+    ck_assert_int_gt(volume_id_compare_locations(&id, back), 0);
+    ck_assert(!volume_id_same_location_within(&id, back));
     id.rados_namespace = (char *)"";
     id.cluster_id = (char *)"d";
-    ck_assert(!volume_id_same_place(&id, back) && volume_id_same_place_within(&id, back));
+    ck_assert(!volume_id_same_location(&id, back) && volume_id_same_location_within(&id, back));
     id.cluster_id = (char *)"c";
     id.rados_namespace = (char *)"team";
     g_autofree char *snapshot = snapshot_id_encode(&id, NULL);
     ck_assert_str_eq(snapshot, "h1~snap~rbd~c~fast%20pool~team~csi-vol-n");
-    g_autofree char *words = volume_id_place_text(&id);
+    g_autofree char *words = volume_id_location_text(&id);
     ck_assert_str_eq(words, "namespace team of pool fast pool of cluster c");
 }
 END_TEST

@@ -19,7 +19,7 @@ static VolumeId id = {.type = VOLUME_CEPHFS,
 static VolumeRecord *record(void)
 {
     g_autofree char *text =
-        volume_record_encode("n", &params, &id, NULL, NULL, NULL, NULL, 1 << 30);
+        volume_record_encode(&(VolumeRequest){"n", &params, &id, .source = NULL}, NULL, 1 << 30);
     g_autoptr(GError) error = NULL;
     VolumeRecord *r = volume_record_decode("p-n", text, strlen(text), &error);
     ck_assert_msg(r, "%s", error ? error->message : "");
@@ -33,7 +33,8 @@ START_TEST(holds_the_request)
     ck_assert_str_eq(r->group, "csi");
     ck_assert_int_eq(r->bytes, 1 << 30);
     CapacityRange same = {1 << 30, 0};
-    ck_assert(volume_record_check_same(r, "n", &params, &id, NULL, NULL, same, NULL));
+    ck_assert(volume_record_check_same(r, &(VolumeRequest){"n", &params, &id, .source = NULL}, same,
+                                       NULL));
 }
 END_TEST
 
@@ -43,7 +44,8 @@ START_TEST(the_claim_does_not_matter_for_being_the_same)
     VolumeParams other = params;
     other.pv_name = NULL;
     other.pvc_name = (char *)"else";
-    ck_assert(volume_record_check_same(r, "n", &other, &id, NULL, NULL, (CapacityRange){0}, NULL));
+    ck_assert(volume_record_check_same(r, &(VolumeRequest){"n", &other, &id, .source = NULL},
+                                       (CapacityRange){0}, NULL));
 }
 END_TEST
 
@@ -52,24 +54,28 @@ static void differs(const char *name, const VolumeParams *p, const VolumeId *i, 
 {
     g_autoptr(VolumeRecord) r = record();
     g_autoptr(GError) error = NULL;
-    ck_assert(
-        !volume_record_check_same(r, name, p, i, NULL, NULL, (CapacityRange){bytes, 0}, &error));
+    ck_assert(!volume_record_check_same(r, &(VolumeRequest){name, p, i, .source = NULL},
+                                        (CapacityRange){bytes, 0}, &error));
     ck_assert(g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS));
     ck_assert_msg(strstr(error->message, because) != NULL, "%s", error->message);
 }
 
 START_TEST(another_source_is_another_volume)
 {
-    g_autofree char *text =
-        volume_record_encode("n", &params, &id, "h1~snap~x", NULL, NULL, NULL, 1 << 30);
+    g_autofree char *text = volume_record_encode(
+        &(VolumeRequest){"n", &params, &id, .source = "h1~snap~x"}, NULL, 1 << 30);
     g_autoptr(VolumeRecord) r = volume_record_decode("p-n", text, strlen(text), NULL);
     ck_assert_str_eq(r->source, "h1~snap~x");
     CapacityRange any = {0};
-    ck_assert(volume_record_check_same(r, "n", &params, &id, "h1~snap~x", NULL, any, NULL));
-    ck_assert(!volume_record_check_same(r, "n", &params, &id, "h1~snap~y", NULL, any, NULL));
-    ck_assert(!volume_record_check_same(r, "n", &params, &id, NULL, NULL, any, NULL));
+    ck_assert(volume_record_check_same(
+        r, &(VolumeRequest){"n", &params, &id, .source = "h1~snap~x"}, any, NULL));
+    ck_assert(!volume_record_check_same(
+        r, &(VolumeRequest){"n", &params, &id, .source = "h1~snap~y"}, any, NULL));
+    ck_assert(!volume_record_check_same(r, &(VolumeRequest){"n", &params, &id, .source = NULL}, any,
+                                        NULL));
     g_autoptr(VolumeRecord) empty = record();
-    ck_assert(!volume_record_check_same(empty, "n", &params, &id, "h1~snap~x", NULL, any, NULL));
+    ck_assert(!volume_record_check_same(
+        empty, &(VolumeRequest){"n", &params, &id, .source = "h1~snap~x"}, any, NULL));
 }
 END_TEST
 

@@ -109,13 +109,13 @@ START_TEST(bad_groups_are_refused)
     const int invalid = HEARTH_ERROR_INVALID_ARGUMENT;
     static const char *const twice[] = {VOLUME_1, VOLUME_1, NULL};
     static const char *const missing[] = {VOLUME_1, VOLUME_1 "x", NULL};
-    static const char *const places[] = {VOLUME_1, "h1~cephfs~c~g~csi~csi-vol-pvc-2", NULL};
+    static const char *const locations[] = {VOLUME_1, "h1~cephfs~c~g~csi~csi-vol-pvc-2", NULL};
     static const char *const typo[] = {"snapshotNamePrefix=x", NULL};
     ck_assert_int_eq(take(w, "", both, NULL, NULL), invalid);
     ck_assert_int_eq(take(w, "g1", NULL, NULL, NULL), invalid);
     ck_assert_int_eq(take(w, "g1", twice, NULL, NULL), invalid);
     ck_assert_int_eq(take(w, "g1", missing, NULL, NULL), HEARTH_ERROR_NOT_FOUND);
-    ck_assert_int_eq(take(w, "g1", places, NULL, NULL), HEARTH_ERROR_FAILED_PRECONDITION);
+    ck_assert_int_eq(take(w, "g1", locations, NULL, NULL), HEARTH_ERROR_FAILED_PRECONDITION);
     ck_assert_int_eq(take(w, "g1", both, typo, NULL), invalid);
     ck_assert_int_eq(drop(w, "", NULL), invalid);
     ck_assert_int_eq(drop(w, VOLUME_1, NULL), 0);
