@@ -40,7 +40,7 @@ static gboolean valid(const char *text)
 }
 
 /* A trimmed copy, or NULL with the error. */
-static char *take(GHashTable *map, const char *name, const char *partner, GError **error)
+static char *copy_value(GHashTable *map, const char *name, const char *partner, GError **error)
 {
     const char *value = g_hash_table_lookup(map, name);
     if (!value) {
@@ -90,11 +90,11 @@ Secrets *secrets_new(GHashTable *map, SecretsPrefer prefer, GError **error)
         if (!map || (!g_hash_table_contains(map, p->id) && !g_hash_table_contains(map, p->key)))
             continue;
         g_autoptr(Secrets) secrets = g_new0(Secrets, 1);
-        g_autofree char *id = take(map, p->id, p->key, error);
+        g_autofree char *id = copy_value(map, p->id, p->key, error);
         if (!id)
             return NULL;
         secrets->user = g_strdup(g_str_has_prefix(id, "client.") ? id + 7 : id);
-        secrets->key = take(map, p->key, p->id, error);
+        secrets->key = copy_value(map, p->key, p->id, error);
         if (!secrets->key)
             return NULL;
         if (!is_usable(secrets->key, p->key, secrets->user, error))

@@ -14,8 +14,9 @@ gboolean provision_expand(const Backend *backend, const VolumeId *id, CapacityRa
     g_autoptr(VolumeRecord) record = NULL;
     g_autoptr(BackendVolume) volume = NULL;
     gint64 wanted;
-    if (!capacity_choose(range, id->type, &wanted, error) ||
-        !work_open(&w, backend, id, secrets, deadline_us, error) ||
+    if (!capacity_choose(range, id->type, &wanted, error))
+        return FALSE;
+    if (!work_open(&w, backend, id, secrets, deadline_us, error) ||
         !work_look(&w, &record, &volume, error))
         return FALSE;
     if (!w.ops->volume_resize)

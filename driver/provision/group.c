@@ -20,7 +20,7 @@ static gboolean check_can_group(const Work *w, GError **error)
         volume_type_name(w->id->type));
 }
 
-/* *as, the caller's, is what it was read from; `as` may be NULL. */
+/* *as: the text that the record was read from, the caller's; `as` may be NULL. */
 static gboolean find_group(Work *w, GroupRecord **record, char **as, GError **error)
 {
     gsize length;
@@ -256,15 +256,17 @@ static gboolean take_snapshots(Work *w, const GroupRecord *record, GError **erro
     return good;
 }
 
-/* `as`: the record, which is of the attempt that it was read by. */
+/* Notes that all snapshots were taken by this attempt. `as`: the record's text, as this attempt has
+ * read it; another text is another attempt's. */
 static gboolean note_taken(Work *w, const char *as, GError **error)
 {
     g_autofree char *key = group_record_key(w->id->name), *text = group_record_taken(as);
     gboolean same;
-    return w->ops->record_replace(w->session, key, as, text, &same, w->deadline_us, error) &&
-           (same || hearth_fail(error, HEARTH_ERROR_ABORTED,
-                                "group snapshot %s is being taken by another controller; try again",
-                                w->id->name));
+    if (!w->ops->record_replace(w->session, key, as, text, &same, w->deadline_us, error))
+        return FALSE;
+    return same || hearth_fail(error, HEARTH_ERROR_ABORTED,
+                               "group snapshot %s is being taken by another controller; try again",
+                               w->id->name);
 }
 
 gboolean provision_group_create(const Backend *backend, const VolumeId *group,
@@ -275,14 +277,16 @@ gboolean provision_group_create(const Backend *backend, const VolumeId *group,
     work_auto Work w = {0};
     g_autoptr(GroupRecord) found = NULL;
     g_autofree char *as = NULL;
-    if (!work_open(&w, backend, group, secrets, deadline_us, error) ||
-        !check_can_group(&w, error) || !find_group(&w, &found, &as, error))
+    if (!work_open(&w, backend, group, secrets, deadline_us, error) || !check_can_group(&w, error))
+        return FALSE;
+    if (!find_group(&w, &found, &as, error))
         return FALSE;
     if (!found && !create_record(&w, request_name, sources, &found, &as, error))
         return FALSE;
     guint there;
-    if (!check_same_request(&w, found, request_name, sources, error) ||
-        !create_member_records(&w, found, error) || !count_there(&w, found, &there, error))
+    if (!check_same_request(&w, found, request_name, sources, error))
+        return FALSE;
+    if (!create_member_records(&w, found, error) || !count_there(&w, found, &there, error))
         return FALSE;
     if (!found->taken || there < found->members->len) {
         GError *cause = NULL;
@@ -331,8 +335,11 @@ gboolean provision_group_delete(const Backend *backend, const VolumeId *group,
     if (!work_open(&w, backend, group, secrets, deadline_us, error) ||
         !find_group(&w, &record, NULL, error))
         return FALSE;
-    return !record || (check_members(&w, record, snapshots, error) &&
-                       seal_members(&w, record, error) && remove_all(&w, record, error));
+    if (!record)
+        return TRUE;
+    if (!check_members(&w, record, snapshots, error) || !seal_members(&w, record, error))
+        return FALSE;
+    return remove_all(&w, record, error);
 }
 
 gboolean provision_group_look(const Backend *backend, const VolumeId *group,
@@ -343,9 +350,11 @@ gboolean provision_group_look(const Backend *backend, const VolumeId *group,
     g_autoptr(GroupRecord) found = NULL;
     guint there = 0;
     if (!work_open(&w, backend, group, secrets, deadline_us, error) ||
-        !find_group(&w, &found, NULL, error) ||
-        (found &&
-         (!check_members(&w, found, snapshots, error) || !count_there(&w, found, &there, error))))
+        !find_group(&w, &found, NULL, error))
+        return FALSE;
+    if (found && !check_members(&w, found, snapshots, error))
+        return FALSE;
+    if (found && !count_there(&w, found, &there, error))
         return FALSE;
     if (!found || !found->taken || there < found->members->len)
         return hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "group snapshot %s does not exist",

@@ -65,8 +65,9 @@ gboolean provision_modify(const Backend *backend, const VolumeId *id, const json
     g_autoptr(VolumeRecord) record = NULL;
     g_autoptr(BackendVolume) volume = NULL;
     gboolean done = FALSE;
-    if (!work_open(&w, backend, id, secrets, deadline_us, error) ||
-        !check_modifiable(&w, changes, error) || !work_look(&w, &record, &volume, error))
+    if (!work_open(&w, backend, id, secrets, deadline_us, error))
+        return FALSE;
+    if (!check_modifiable(&w, changes, error) || !work_look(&w, &record, &volume, error))
         return FALSE;
     for (int i = 0; i < TRIES && !done; i++) {
         if (!replace_record(&w, changes, &done, error))

@@ -256,8 +256,9 @@ gboolean provision_inspect(const Backend *backend, const VolumeId *id, const Sec
     g_autoptr(VolumeRecord) found = NULL;
     g_autoptr(BackendVolume) seen = NULL;
     if (!work_open(&w, backend, id, secrets, deadline_us, error) ||
-        !work_find_record(&w, &found, error) ||
-        (found && !work_find_recorded(&w, found, &seen, error)))
+        !work_find_record(&w, &found, error))
+        return FALSE;
+    if (found && !work_find_recorded(&w, found, &seen, error))
         return FALSE;
     /* A volume of ceph-csi has no record of ours, so it exists only while Ceph has it. */
     if (!found || (id->adopted && !seen) || (seen && seen->incomplete) ||

@@ -175,6 +175,7 @@ gboolean provision_delete(const Backend *backend, const VolumeId *id, const Secr
         return check_no_foreign(&w, error);
     if (record->backing)
         return shallow_release(&w, record, error) && work_remove_record(&w, error);
-    return remove_volume(&w, error) && copy_clean(&w, record, error) &&
-           work_remove_record(&w, error);
+    if (!remove_volume(&w, error) || !copy_clean(&w, record, error))
+        return FALSE;
+    return work_remove_record(&w, error);
 }

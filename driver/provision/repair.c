@@ -79,17 +79,21 @@ static gboolean drop_incomplete(Work *w, const AuditFinding *f, GError **error)
         return TRUE;
     if (volume && (!volume->incomplete || volume->copying))
         return fail_came_back(f, error);
-    return remove_volume(w, error) && copy_clean(w, record, error) && drop_record(w, f, error);
+    if (!remove_volume(w, error) || !copy_clean(w, record, error))
+        return FALSE;
+    return drop_record(w, f, error);
 }
 
 static gboolean finish_copy(Work *w, GError **error)
 {
     g_autoptr(VolumeRecord) record = NULL;
     g_autoptr(BackendVolume) volume = NULL;
-    return work_look(w, &record, &volume, error) &&
-           (volume->bytes >= record->bytes ||
-            w->ops->volume_resize(w->session, w->id, record->bytes, w->deadline_us, error)) &&
-           copy_clean(w, record, error);
+    if (!work_look(w, &record, &volume, error))
+        return FALSE;
+    if (volume->bytes < record->bytes &&
+        !w->ops->volume_resize(w->session, w->id, record->bytes, w->deadline_us, error))
+        return FALSE;
+    return copy_clean(w, record, error);
 }
 
 /*
@@ -112,7 +116,9 @@ static gboolean drop_volume_record(Work *w, const AuditFinding *f, GError **erro
         g_propagate_error(error, g_steal_pointer(&cause));
         return FALSE;
     }
-    return remove_volume(w, error) && copy_clean(w, record, error) && drop_record(w, f, error);
+    if (!remove_volume(w, error) || !copy_clean(w, record, error))
+        return FALSE;
+    return drop_record(w, f, error);
 }
 
 static gboolean fix_finding(Work *w, const AuditFinding *f, GError **error)

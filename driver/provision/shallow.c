@@ -78,9 +78,9 @@ static char *dataset_path(Work *w, const VolumeId *source, const DatasetName *na
     g_autoptr(SnapshotRecord) own = NULL;
     const char *group = source->group ? source->group : "";
     gboolean there;
-    if (!work_find_volume(&of, &volume, error) ||
-        !find_own(w, source, name->snapshot, &own, error) ||
-        !work_snapshot_there(w, source, name->snapshot, &there, error))
+    if (!work_find_volume(&of, &volume, error) || !find_own(w, source, name->snapshot, &own, error))
+        return NULL;
+    if (!work_snapshot_there(w, source, name->snapshot, &there, error))
         return NULL;
     if (there && own && own->source_path) {
         *bytes = own->bytes;

@@ -65,8 +65,9 @@ gboolean provision_snapshot_create(const Backend *backend, const VolumeId *snaps
     work_auto Work w = {0};
     const char *name = snapshot->name;
     g_autoptr(SnapshotRecord) found = NULL;
-    if (!work_open(&w, backend, snapshot, secrets, deadline_us, error) ||
-        !check_has_snapshots(&w, error) || !work_find_snapshot(&w, name, &found, error))
+    if (!work_open(&w, backend, snapshot, secrets, deadline_us, error))
+        return FALSE;
+    if (!check_has_snapshots(&w, error) || !work_find_snapshot(&w, name, &found, error))
         return FALSE;
     if (!found) {
         if (!create_record(&w, snapshot, request_name, source, error) ||

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Checks of VolumeCapability, without I/O: first the form of the list, then whether the type of
+ * volume supports each element. Controller and Node call both.
+ */
 #include "driver/service/capability.h"
 #include <string.h>
 #include "common/error.h"
 
-static gboolean refuse(GError **error, gsize i, const char *text)
+static gboolean fail_element(GError **error, gsize i, const char *text)
 {
     return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                        "volume_capabilities[%" G_GSIZE_FORMAT "] %s", i, text);
@@ -17,13 +21,13 @@ gboolean capability_check_form(Csi__V1__VolumeCapability *const *list, gsize n, 
         const Csi__V1__VolumeCapability *c = list[i];
         if (c->access_type_case != CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_MOUNT &&
             c->access_type_case != CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_BLOCK)
-            return refuse(error, i, "has no access type: give mount");
+            return fail_element(error, i, "has no access type: give mount");
         if (!c->access_mode ||
             c->access_mode->mode == CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__UNKNOWN ||
             !protobuf_c_enum_descriptor_get_value(
                 &csi__v1__volume_capability__access_mode__mode__descriptor,
                 (int)c->access_mode->mode))
-            return refuse(error, i, "has no access mode, or one that is not of CSI 1.12");
+            return fail_element(error, i, "has no access mode, or one that is not of CSI 1.12");
     }
     return TRUE;
 }
@@ -35,10 +39,11 @@ static gboolean check_image(const Csi__V1__VolumeCapability *c, gsize i, GError 
     switch (c->access_mode->mode) {
     case CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__MULTI_NODE_MULTI_WRITER:
     case CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__MULTI_NODE_SINGLE_WRITER:
-        return refuse(error, i,
-                      "asks for a file system of an image on several nodes with a writer among "
-                      "them, which would destroy it; use ReadWriteOnce, or type=cephfs for "
-                      "ReadWriteMany");
+        return fail_element(
+            error, i,
+            "asks for a file system of an image on several nodes with a writer among "
+            "them, which would destroy it; use ReadWriteOnce, or type=cephfs for "
+            "ReadWriteMany");
     default:
         break;
     }
@@ -48,7 +53,7 @@ static gboolean check_image(const Csi__V1__VolumeCapability *c, gsize i, GError 
     g_autofree char *shown = g_strescape(fs_type, NULL);
     g_autofree char *text =
         g_strdup_printf("asks for file system \"%.32s\"; use ext4 or xfs", shown);
-    return refuse(error, i, text);
+    return fail_element(error, i, text);
 }
 
 gboolean capability_check_supported(Csi__V1__VolumeCapability *const *list, gsize n,
@@ -65,7 +70,7 @@ gboolean capability_check_supported(Csi__V1__VolumeCapability *const *list, gsiz
                 g_strdup_printf("asks for a block device, which type=%s has not; set volumeMode: "
                                 "Filesystem in the PersistentVolumeClaim",
                                 volume_type_name(type));
-            return refuse(error, i, text);
+            return fail_element(error, i, text);
         }
     }
     return TRUE;

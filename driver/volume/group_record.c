@@ -51,12 +51,7 @@ char *group_record_key(const char *name)
     return g_strconcat(KEY_PREFIX, name, NULL);
 }
 
-const char *group_record_key_name(const char *key)
-{
-    return g_str_has_prefix(key, KEY_PREFIX) ? key + strlen(KEY_PREFIX) : NULL;
-}
-
-static char *dump(const json_t *root)
+static char *text_of(const json_t *root)
 {
     char *dumped = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
     char *text = g_strdup(dumped);
@@ -78,14 +73,14 @@ char *group_record_encode(const char *request_name, const GPtrArray *members)
     json_auto_t *root = json_pack("{s:i, s:s, s:s, s:s, s:b, s:o}", "version", RECORD_VERSION,
                                   "kind", "groupSnapshot", "requestName", request_name, "created",
                                   created, "taken", 0, "members", list);
-    return dump(root);
+    return text_of(root);
 }
 
 char *group_record_taken(const char *text)
 {
     json_auto_t *root = json_loads(text, 0, NULL);
     json_object_set_new(root, "taken", json_true());
-    return dump(root);
+    return text_of(root);
 }
 
 /* NULL for a list that is none. */

@@ -34,9 +34,8 @@ GPtrArray *group_members_new(void);
 void group_record_free(GroupRecord *record);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(GroupRecord, group_record_free)
 
-/* "group.<name>", the caller's; and the name in one, borrowed, NULL for other records. */
+/* "group.<name>", the caller's. */
 char *group_record_key(const char *name);
-const char *group_record_key_name(const char *key);
 
 /* The text to store, the caller's: of a group that is not taken yet, and when it is. */
 char *group_record_encode(const char *request_name, const GPtrArray *members);

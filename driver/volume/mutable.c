@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One row for each mutable parameter, with its kind of value and the types of volume that enforce
+ * it. The Controller parses them for CreateVolume and ControllerModifyVolume; the result is a JSON
+ * object, as the record keeps it.
+ */
 #include "driver/volume/mutable.h"
 #include <string.h>
 #include "driver/volume/params.h"

@@ -448,8 +448,9 @@ static gboolean check_whole(VolumeParams *params, GError **error)
     if (params->type == VOLUME_RBD && params->pool &&
         (strchr(params->pool, '/') || strchr(params->pool, '@')))
         return refuse(error, "pool must have no '/' and no '@'");
-    if (!check_striping(params, error) || !check_dataset(params, error) ||
-        !qos_check(params->qos, error))
+    if (!check_striping(params, error) || !check_dataset(params, error))
+        return FALSE;
+    if (!qos_check(params->qos, error))
         return FALSE;
     if (params->cluster_id && strchr(params->cluster_id, '/'))
         return refuse(error, "clusterID must have no '/'");

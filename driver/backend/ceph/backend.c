@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The part of a backend that CephFS and RBD share. Two IDs of config.json may be one cluster, which
+ * only its fsid shows. The probe has no user: it reaches the monitors, and where there is a
+ * connection already, asks them on it.
+ */
 #include "driver/backend/ceph/backend.h"
 #include <string.h>
 #include "driver/backend/ceph/mon.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each function is one job at a pool: it reads or changes the omaps of one handle. An entry of a
+ * request is removed only if it still leads to the handle's UUID, because a later volume may have
+ * the name. Both backends call this.
+ */
 #include "driver/backend/ceph/csi_journal.h"
 #include <errno.h>
 #include <string.h>

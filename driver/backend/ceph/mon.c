@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Commands to the monitors, with JSON answers. The answer to `df` is remembered for seconds, and
+ * the fsid for the life of the connection. Both backends call this.
+ */
 #include "driver/backend/ceph/mon.h"
 #include <string.h>
 
 /* Takes over the command. */
-static json_t *ask(CephConn *conn, json_t *owned_command, gint64 deadline_us, GError **error)
+static json_t *send_command(CephConn *conn, json_t *owned_command, gint64 deadline_us,
+                            GError **error)
 {
     json_auto_t *command = owned_command;
     CephReply reply = {0};
@@ -22,7 +27,7 @@ static json_t *ask(CephConn *conn, json_t *owned_command, gint64 deadline_us, GE
 
 json_t *ceph_mon_ask(CephConn *conn, const char *prefix, gint64 deadline_us, GError **error)
 {
-    return ask(conn, json_pack("{s:s}", "prefix", prefix), deadline_us, error);
+    return send_command(conn, json_pack("{s:s}", "prefix", prefix), deadline_us, error);
 }
 
 static const char *text_of(const json_t *object, const char *name)
@@ -92,7 +97,7 @@ static gboolean each_pool(CephConn *conn, const char *application,
                           gint64 deadline_us, GError **error)
 {
     json_t *command = json_pack("{s:s, s:s}", "prefix", "osd pool ls", "detail", "detail");
-    json_auto_t *answer = ask(conn, command, deadline_us, error);
+    json_auto_t *answer = send_command(conn, command, deadline_us, error);
     if (!answer)
         return FALSE;
     gsize i;

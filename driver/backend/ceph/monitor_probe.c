@@ -22,7 +22,7 @@ static void address_clear(void *data)
     g_free(((ReachAddress *)data)->host);
 }
 
-static void add(GArray *out, const char *host, guint16 port, gboolean bare)
+static void add_address(GArray *out, const char *host, guint16 port, gboolean bare)
 {
     ReachAddress address = {.host = g_strdup(host), .port = port, .bare = bare};
     g_array_append_val(out, address);
@@ -52,10 +52,10 @@ static void parse_one(const char *text, GArray *out)
     if (!*host || (port_text && !g_ascii_string_to_unsigned(port_text, 10, 1, 65535, &port, NULL)))
         return;
     if (port) {
-        add(out, host, (guint16)port, !typed && port != PORT_MSGR1 && port != PORT_MSGR2);
+        add_address(out, host, (guint16)port, !typed && port != PORT_MSGR1 && port != PORT_MSGR2);
     } else {
-        add(out, host, PORT_MSGR2, FALSE);
-        add(out, host, PORT_MSGR1, FALSE);
+        add_address(out, host, PORT_MSGR2, FALSE);
+        add_address(out, host, PORT_MSGR1, FALSE);
     }
 }
 
@@ -90,7 +90,7 @@ typedef struct Round {
     guint answers;
 } Round;
 
-static void begin(Round *round, const ReachAddress *address, guint group)
+static void begin_attempt(Round *round, const ReachAddress *address, guint group)
 {
     g_autofree char *port = g_strdup_printf("%u", address->port);
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
@@ -216,7 +216,7 @@ void reach_monitors(const GPtrArray *clusters, gboolean *reached, gint64 deadlin
         for (char **monitor = cluster->monitors; *monitor; monitor++) {
             g_autoptr(GArray) addresses = reach_parse(*monitor);
             for (guint j = 0; j < addresses->len; j++)
-                begin(&round, &g_array_index(addresses, ReachAddress, j), i);
+                begin_attempt(&round, &g_array_index(addresses, ReachAddress, j), i);
         }
     }
     finish(&round, deadline_us, REACH_GRACE_MS);
@@ -233,7 +233,7 @@ char **reach_explicit(char *const *monitors, gint64 deadline_us)
     for (guint i = 0; i < n; i++) {
         g_autoptr(GArray) addresses = reach_parse(monitors[i]);
         if (addresses->len == 1 && g_array_index(addresses, ReachAddress, 0).bare)
-            begin(&round, &g_array_index(addresses, ReachAddress, 0), i);
+            begin_attempt(&round, &g_array_index(addresses, ReachAddress, 0), i);
     }
     finish(&round, deadline_us, G_MAXINT32);
     char **out = g_new0(char *, n + 1);
@@ -292,7 +292,7 @@ GArray *reach_each(char *const *monitors, gint64 deadline_us)
     for (guint i = 0, group = 0; i < parsed->len; i++) {
         const GArray *addresses = parsed->pdata[i];
         for (guint j = 0; j < addresses->len; j++)
-            begin(&round, &g_array_index(addresses, ReachAddress, j), group++);
+            begin_attempt(&round, &g_array_index(addresses, ReachAddress, j), group++);
     }
     finish(&round, deadline_us, G_MAXINT32);
     for (guint i = 0; i < out->len; i++)

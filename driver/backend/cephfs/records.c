@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each function is one operation on one object (object.h); an answer that the backend's contract
+ * expects is no error. The table in ops.c has these functions.
+ */
 #include "driver/backend/cephfs/records.h"
 #include <errno.h>
 #include "driver/backend/ceph/object.h"

@@ -7,14 +7,14 @@
 #include <errno.h>
 #include "driver/backend/rbd/internal.h"
 
-static int create(RbdCall *call, rbd_image_t image)
+static int create_snapshot(RbdCall *call, rbd_image_t image)
 {
     return rbd_snap_create(image, call->snapshot);
 }
 
 static void create_run(RbdCall *call)
 {
-    rbd_call_on_image(call, create, -EEXIST, "taking a snapshot of");
+    rbd_call_on_image(call, create_snapshot, -EEXIST, "taking a snapshot of");
 }
 
 gboolean rbd_snapshot_create(void *session, const VolumeId *volume, const char *snapshot,

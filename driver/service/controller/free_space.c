@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The cache of answers that free_space.h describes. One lock guards everything; it is free while a
+ * cluster is asked, and cluster->asking keeps other calls from asking it too. capacity.c calls
+ * this.
+ */
 #include "driver/service/controller/free_space.h"
 #include <pthread.h>
 

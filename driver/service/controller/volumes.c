@@ -26,9 +26,11 @@ CONTROLLER_HANDLER(controller_expand_volume)
     gint64 deadline_us = controller_deadline(call);
     ref_auto VolumeRef ref = {0};
     Csi__V1__VolumeCapability *capabilities[] = {r->volume_capability};
-    if ((r->volume_capability && !capability_check_form(capabilities, 1, error)) ||
-        !controller_resolve(c, r->volume_id, given, deadline_us, &ref, error) ||
-        (r->volume_capability && !capability_check_supported(capabilities, 1, ref.id->type, error)))
+    if (r->volume_capability && !capability_check_form(capabilities, 1, error))
+        return FALSE;
+    if (!controller_resolve(c, r->volume_id, given, deadline_us, &ref, error))
+        return FALSE;
+    if (r->volume_capability && !capability_check_supported(capabilities, 1, ref.id->type, error))
         return FALSE;
     g_autoptr(BusyHold) hold = busy_take(c->busy, r->volume_id, NULL, error);
     CapacityRange range = {r->capacity_range->required_bytes, r->capacity_range->limit_bytes};
