@@ -7,6 +7,7 @@
  * that arrives is either handed to the caller or closed, whatever else is wrong with the message.
  */
 #include "proto/wire.h"
+#include "proto/wire_keys.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <gio/gio.h>
@@ -91,8 +92,8 @@ gboolean wire_fail(GError **error, WireError code, const char *format, ...)
 json_t *wire_error_reply(const GError *error)
 {
     g_autofree char *text = g_utf8_make_valid(error->message, -1);
-    return json_pack("{s:b, s:s, s:s}", "ok", 0, "code", wire_error_name(error_code(error)),
-                     "error", text);
+    return json_pack("{s:b, s:s, s:s}", WIRE_KEY_OK, 0, WIRE_KEY_CODE,
+                     wire_error_name(error_code(error)), WIRE_KEY_ERROR, text);
 }
 
 static void wiping_free(void *memory)
@@ -154,8 +155,8 @@ int wire_connect(const char *path, GError **error)
 }
 
 /*
- * Removes a socket nobody listens on. The caller holds a lock on the directory, because a socket
- * that is bound but does not listen yet refuses connections just as a stale one does.
+ * Removes a socket on which no process listens. The caller holds a lock on the directory, because a
+ * socket that is bound but does not listen yet refuses connections just as a stale one does.
  */
 static gboolean remove_stale(const char *path, GError **error)
 {
@@ -342,16 +343,15 @@ static gboolean take_descriptor(struct msghdr *msg, int *fd, GError **error)
     return TRUE;
 }
 
-static json_t *parse(const char *text, size_t size, GError **error)
+static json_t *parse_message(const char *text, size_t size, GError **error)
 {
-    json_t *message = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
+    json_auto_t *message = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
     if (json_is_object(message))
-        return message;
-    /* The parser's own words quote the message, which may hold a secret: they are not passed on. */
+        return g_steal_pointer(&message);
+    /* The parser's own text quotes the message, which may hold a secret: it is not passed on. */
     g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
                 "a control message of %zu bytes is not one JSON object%s", size,
                 message ? "" : " (it does not parse)");
-    json_decref(message);
     return NULL;
 }
 
@@ -394,7 +394,7 @@ json_t *wire_receive(int socket, int *fd, int timeout_ms, GError **error)
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
                     "a control message is larger than the limit of %d bytes", WIRE_MAX_MESSAGE);
     else
-        message = parse(text, (size_t)n, error);
+        message = parse_message(text, (size_t)n, error);
     if (n > 0)
         explicit_bzero(text, (size_t)n);
     g_free(text);
@@ -411,20 +411,19 @@ json_t *wire_call(int socket, const json_t *request, int send_fd, int *receive_f
     if (!wire_send(socket, request, send_fd, error))
         return NULL;
     hearth_autofd int fd = -1;
-    json_t *reply = wire_receive(socket, &fd, timeout_ms, error);
+    json_auto_t *reply = wire_receive(socket, &fd, timeout_ms, error);
     if (!reply)
         return NULL;
-    if (!json_is_true(json_object_get(reply, "ok"))) {
-        const char *text = json_string_value(json_object_get(reply, "error"));
-        const char *code = json_string_value(json_object_get(reply, "code"));
-        g_set_error(error, WIRE_ERROR, error_from_name(code), "%s",
-                    text ? text : "hearthd refused the request and gave no reason");
-        json_decref(reply);
+    if (!json_is_true(json_object_get(reply, WIRE_KEY_OK))) {
+        const char *text = json_string_value(json_object_get(reply, WIRE_KEY_ERROR));
+        const char *code = json_string_value(json_object_get(reply, WIRE_KEY_CODE));
+        wire_fail(error, error_from_name(code), "%s",
+                  text ? text : "hearthd refused the request and gave no reason");
         return NULL;
     }
     if (receive_fd)
         *receive_fd = hearth_steal_fd(&fd);
-    return reply;
+    return g_steal_pointer(&reply);
 }
 
 #define MAX_SLOT_DIGITS 9

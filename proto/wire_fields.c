@@ -64,22 +64,17 @@ gboolean wire_fields_check(const char *what, const json_t *object, const WireFie
         const WireField *f = find(table, name);
         if (!f) {
             g_autofree char *known = known_names(table);
-            g_set_error(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT,
-                        "%s: unknown field '%.64s'; the fields are: %s", what, name, known);
-            return FALSE;
+            return wire_fail(error, WIRE_ERROR_INVALID_ARGUMENT,
+                             "%s: unknown field '%.64s'; the fields are: %s", what, name, known);
         }
-        if (!has_type(value, f->type)) {
-            g_set_error(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT, "%s: field '%s' must be %s",
-                        what, name, type_names[f->type]);
-            return FALSE;
-        }
+        if (!has_type(value, f->type))
+            return wire_fail(error, WIRE_ERROR_INVALID_ARGUMENT, "%s: field '%s' must be %s", what,
+                             name, type_names[f->type]);
     }
     for (const WireField *f = table; f->name; f++) {
-        if (f->required && !json_object_get(object, f->name)) {
-            g_set_error(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT, "%s: field '%s' is missing",
-                        what, f->name);
-            return FALSE;
-        }
+        if (f->required && !json_object_get(object, f->name))
+            return wire_fail(error, WIRE_ERROR_INVALID_ARGUMENT, "%s: field '%s' is missing", what,
+                             f->name);
     }
     return TRUE;
 }

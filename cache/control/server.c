@@ -48,9 +48,8 @@ static void wake_acceptor(ControlServer *server)
 
 static void send_error(int socket, const GError *error)
 {
-    json_t *reply = wire_error_reply(error);
+    json_auto_t *reply = wire_error_reply(error);
     wire_send(socket, reply, -1, NULL);
-    json_decref(reply);
 }
 
 /* One request and its reply; FALSE at the end of the connection. */
@@ -59,7 +58,7 @@ static gboolean serve_one(Connection *connection)
     int fd = -1;
     hearth_autofd int reply_fd = -1;
     g_autoptr(GError) error = NULL;
-    json_t *request = wire_receive(connection->fd, &fd, -1, &error);
+    json_auto_t *request = wire_receive(connection->fd, &fd, -1, &error);
     if (!request) {
         /* The next packet is a message of its own: go on after a bad one. */
         if (!g_error_matches(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA))
@@ -67,11 +66,9 @@ static gboolean serve_one(Connection *connection)
         send_error(connection->fd, error);
         return TRUE;
     }
-    json_t *reply =
+    json_auto_t *reply =
         ops_dispatch(&connection->server->control, connection->id, request, fd, &reply_fd);
-    json_decref(request);
     gboolean sent = wire_send(connection->fd, reply, reply_fd, &error);
-    json_decref(reply);
     if (g_error_matches(error, G_IO_ERROR, G_IO_ERROR_MESSAGE_TOO_LARGE)) {
         send_error(connection->fd, error);
         return TRUE;
@@ -129,20 +126,15 @@ static gboolean peer_is_allowed(int fd)
 
 static gboolean admit(ControlServer *server, int fd, GError **error)
 {
-    if (!peer_is_allowed(fd)) {
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_PERMISSION_DENIED,
-                    "only root may talk to hearthd");
-        return FALSE;
-    }
+    if (!peer_is_allowed(fd))
+        return wire_fail(error, WIRE_ERROR_PERMISSION_DENIED, "only root may talk to hearthd");
     pthread_mutex_lock(&server->lock);
     gboolean full = server->connections->len >= CONTROL_MAX_CONNECTIONS;
     pthread_mutex_unlock(&server->lock);
-    if (full) {
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_UNAVAILABLE,
-                    "hearthd already has %d control connections; close some",
-                    CONTROL_MAX_CONNECTIONS);
-        return FALSE;
-    }
+    if (full)
+        return wire_fail(error, WIRE_ERROR_UNAVAILABLE,
+                         "hearthd already has %d control connections; close some",
+                         CONTROL_MAX_CONNECTIONS);
     Connection *connection = g_new0(Connection, 1);
     connection->server = server;
     connection->id = ++server->last_id;
@@ -154,9 +146,8 @@ static gboolean admit(ControlServer *server, int fd, GError **error)
     pthread_mutex_unlock(&server->lock);
     if (failed) {
         g_free(connection);
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_UNAVAILABLE, "cannot start a thread: %s",
-                    g_strerror(failed));
-        return FALSE;
+        return wire_fail(error, WIRE_ERROR_UNAVAILABLE, "cannot start a thread: %s",
+                         g_strerror(failed));
     }
     return TRUE;
 }

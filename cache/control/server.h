@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hearthd's control socket: accepts connections and serves proto/wire.h on them. */
+/* hearthd's control socket: accepts connections and serves the protocol of docs/design/protocol.md.
+ */
 #ifndef HEARTH_CACHE_CONTROL_SERVER_H
 #define HEARTH_CACHE_CONTROL_SERVER_H
 

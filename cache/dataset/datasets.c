@@ -175,8 +175,8 @@ static void set_failure(const Dataset *d, const GError *cause, GError **error)
     gboolean later = g_error_matches(cause, G_IO_ERROR, G_IO_ERROR_CANCELLED) ||
                      g_error_matches(cause, G_IO_ERROR, G_IO_ERROR_TIMED_OUT) ||
                      g_error_matches(cause, G_IO_ERROR, G_IO_ERROR_NOT_CONNECTED);
-    g_set_error(error, WIRE_ERROR, later ? WIRE_ERROR_UNAVAILABLE : WIRE_ERROR_FAILED_PRECONDITION,
-                "the manifest of dataset %s cannot be made: %s", d->id, cause->message);
+    wire_fail(error, later ? WIRE_ERROR_UNAVAILABLE : WIRE_ERROR_FAILED_PRECONDITION,
+              "the manifest of dataset %s cannot be made: %s", d->id, cause->message);
 }
 
 gboolean datasets_report(Datasets *all, const char *id, DatasetReport *report)
@@ -207,7 +207,7 @@ gboolean dataset_wait(Dataset *d, gint64 wait_ms, DatasetReport *report, GError 
         ;
     report_locked(d, report);
     if (!d->members->len) {
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_UNAVAILABLE, "the volume was closed meanwhile");
+        wire_fail(error, WIRE_ERROR_UNAVAILABLE, "the volume was closed meanwhile");
         good = FALSE;
     } else if (d->state == DATASET_FAILED) {
         set_failure(d, d->error, error);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include "common/autofd.h"
 #include "cache/volume/last_seen.h"
+#include "proto/wire_keys.h"
 
 #define PAGE_DATASETS 64
 /* A message has room for so much. */
@@ -34,10 +35,11 @@ static json_t *describe(Datasets *all, const char *id, json_t *places)
     DatasetReport r;
     if (!datasets_report(all, id, &r) && !resting_report(all, id, &r))
         return NULL;
-    return json_pack("{s:s, s:O, s:I, s:I, s:I, s:I, s:b}", "dataset", id, "places", places,
-                     "filesTotal", (json_int_t)r.files, "bytesTotal", (json_int_t)r.bytes,
-                     "filesCached", (json_int_t)MIN(r.cached_files, r.files), "bytesCached",
-                     (json_int_t)MIN(r.cached_bytes, r.bytes), "pinned",
+    return json_pack("{s:s, s:O, s:I, s:I, s:I, s:I, s:b}", WIRE_KEY_DATASET, id, WIRE_KEY_PLACES,
+                     places, WIRE_KEY_FILES_TOTAL, (json_int_t)r.files, WIRE_KEY_BYTES_TOTAL,
+                     (json_int_t)r.bytes, WIRE_KEY_FILES_CACHED,
+                     (json_int_t)MIN(r.cached_files, r.files), WIRE_KEY_BYTES_CACHED,
+                     (json_int_t)MIN(r.cached_bytes, r.bytes), WIRE_KEY_PINNED,
                      (int)store_is_pinned(datasets_store(all), id));
 }
 
@@ -54,7 +56,7 @@ json_t *datasets_list(Datasets *all, const char *after, gboolean *more)
     if (!all)
         return page;
     g_autofree char *dir = datasets_manifests_dir(all);
-    json_t *known = last_seen_list(dir);
+    json_auto_t *known = last_seen_list(dir);
     g_autoptr(GPtrArray) ids = g_ptr_array_new();
     const char *id;
     json_t *places;
@@ -63,7 +65,7 @@ json_t *datasets_list(Datasets *all, const char *after, gboolean *more)
             g_ptr_array_add(ids, (gpointer)id);
     g_ptr_array_sort(ids, by_name);
     for (guint i = 0; i < ids->len && !*more; i++) {
-        json_t *one = describe(all, ids->pdata[i], json_object_get(known, ids->pdata[i]));
+        json_auto_t *one = describe(all, ids->pdata[i], json_object_get(known, ids->pdata[i]));
         if (!one)
             continue;
         bytes += json_dumpb(one, NULL, 0, JSON_COMPACT) + 1;
@@ -71,8 +73,6 @@ json_t *datasets_list(Datasets *all, const char *after, gboolean *more)
             json_array_size(page) == PAGE_DATASETS || (bytes > PAGE_BYTES && json_array_size(page));
         if (!*more)
             json_array_append(page, one);
-        json_decref(one);
     }
-    json_decref(known);
     return page;
 }

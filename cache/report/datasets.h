@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this node knows of datasets, in use or not: the JSON of op "datasets" (proto/wire.h). */
+/* What this node knows of datasets, in use or not: the JSON of op "datasets"
+ * (docs/design/protocol.md). */
 #ifndef HEARTH_CACHE_REPORT_DATASETS_H
 #define HEARTH_CACHE_REPORT_DATASETS_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hearthd's metrics, by name and label in hearthd(8). What the kernel reads by itself of a dataset
- * that is mounted natively is not seen here; of that there is how much of it is on the disk, and
- * what the disk says (disk_reads.h).
+ * hearthd's metrics; hearthd(8) lists names and labels. Reads of a natively mounted dataset do not
+ * pass through hearthd. For them there are the cached bytes of the dataset and the counters of the
+ * disk (disk_reads.h).
  */
 #ifndef HEARTH_CACHE_REPORT_METRICS_H
 #define HEARTH_CACHE_REPORT_METRICS_H
@@ -11,7 +11,7 @@
 #include "common/metrics/openmetrics.h"
 #include "cache/report/status.h"
 
-/* Volumes and datasets that are told of each by itself, the first by ID; the others are left out,
+/* This many volumes and datasets, the first by ID, have series of their own; the others are omitted
  * and counted. */
 #define METRICS_EACH_MAX 256
 
@@ -21,7 +21,7 @@ typedef struct MetricsSource {
     const StoreStats *store;  /* NULL: off */
     const StoreTimes *times;  /* NULL: off */
     const GPtrArray *volumes; /* VolumeReport, by ID */
-    const json_t *datasets;   /* as op "datasets" of proto/wire.h lists them */
+    const json_t *datasets;   /* as op "datasets" of docs/design/protocol.md lists them */
 } MetricsSource;
 
 /* The text, the caller's. */

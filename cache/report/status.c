@@ -1,44 +1,78 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/report/status.h"
+#include "proto/wire_keys.h"
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 /* JSON has no unsigned 64 bits; nothing counted here gets there. */
-static json_int_t count(uint64_t n)
+static json_int_t json_count(uint64_t n)
 {
     return (json_int_t)MIN(n, (uint64_t)G_MAXINT64);
+}
+
+typedef struct Count {
+    const char *key;
+    uint64_t n;
+} Count;
+
+static void add_counts(json_t *object, const Count *counts, gsize n)
+{
+    for (gsize i = 0; i < n; i++)
+        json_object_set_new(object, counts[i].key, json_integer(json_count(counts[i].n)));
+}
+
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
 }
 
 json_t *report_volume(const VolumeReport *v)
 {
     const FuseStats *s = &v->served;
-    return json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-        "s:I, s:I, s:s, s:I, s:b, s:s}",
-        "volume", v->volume, "type", v->type, "clusterID", v->cluster_id, "fsName", v->fs_name,
-        "rootPath", v->root_path, "attached", v->attached, "cache", v->cache, "readOnly",
-        v->read_only, "bytesCached", count(v->bytes_cached), "bytesTotal",
-        (json_int_t)v->bytes_total, "objects", count(v->objects), "opens", count(s->opens), "hits",
-        count(s->hits), "misses", count(s->misses), "bytesStore", count(s->bytes_store),
-        "bytesFill", count(s->bytes_fill), "bytesOrigin", count(s->bytes_origin), "bytesWritten",
-        count(s->bytes_written), "nodes", count(s->nodes), "dataset", v->dataset ? v->dataset : "",
-        "filesTotal", (json_int_t)v->files_total, "pinned", v->pinned, "uncached",
-        v->uncached ? v->uncached : "");
+    json_t *volume =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:s, s:s, s:I, s:I}",
+                  WIRE_KEY_VOLUME, v->volume, WIRE_KEY_TYPE, v->type, WIRE_KEY_CLUSTER_ID,
+                  v->cluster_id, WIRE_KEY_FS_NAME, v->fs_name, WIRE_KEY_ROOT_PATH, v->root_path,
+                  WIRE_KEY_ATTACHED, v->attached, WIRE_KEY_CACHE, v->cache, WIRE_KEY_READ_ONLY,
+                  v->read_only, WIRE_KEY_PINNED, v->pinned, WIRE_KEY_DATASET, or_empty(v->dataset),
+                  WIRE_KEY_UNCACHED, or_empty(v->uncached), WIRE_KEY_BYTES_TOTAL,
+                  (json_int_t)v->bytes_total, WIRE_KEY_FILES_TOTAL, (json_int_t)v->files_total);
+    const Count counts[] = {
+        {WIRE_KEY_BYTES_CACHED, v->bytes_cached},
+        {WIRE_KEY_OBJECTS, v->objects},
+        {WIRE_KEY_OPENS, s->opens},
+        {WIRE_KEY_HITS, s->hits},
+        {WIRE_KEY_MISSES, s->misses},
+        {WIRE_KEY_BYTES_STORE, s->bytes_store},
+        {WIRE_KEY_BYTES_FILL, s->bytes_fill},
+        {WIRE_KEY_BYTES_ORIGIN, s->bytes_origin},
+        {WIRE_KEY_BYTES_WRITTEN, s->bytes_written},
+        {WIRE_KEY_NODES, s->nodes},
+    };
+    add_counts(volume, counts, G_N_ELEMENTS(counts));
+    return volume;
 }
 
 static const char *disk_name(const StoreStats *store)
 {
     if (!store)
-        return "off";
+        return WIRE_DISK_OFF;
     switch (store->disk) {
     case STORE_DISK_OK:
-        return "ok";
+        return WIRE_DISK_OK;
     case STORE_DISK_SUSPECT:
-        return "suspect";
+        return WIRE_DISK_SUSPECT;
     case STORE_DISK_BYPASS:
         break;
     }
-    return "bypass";
+    return WIRE_DISK_BYPASS;
+}
+
+static const char *verity_name(const StoreStats *store)
+{
+    if (store->verity)
+        return WIRE_VERITY_ON;
+    return store->verity_wanted ? WIRE_VERITY_UNAVAILABLE : WIRE_VERITY_OFF;
 }
 
 static uint64_t free_bytes(const char *dir)
@@ -54,40 +88,52 @@ static json_t *report_pins(const GArray *pins)
     json_t *list = json_array();
     for (guint i = 0; pins && i < pins->len; i++) {
         const ReportPin *p = &g_array_index(pins, ReportPin, i);
-        json_array_append_new(list, json_pack("{s:s, s:I, s:I}", "volume", p->volume, "bytes",
-                                              count(p->bytes), "objects", count(p->objects)));
+        json_array_append_new(list, json_pack("{s:s, s:I, s:I}", WIRE_KEY_VOLUME, p->volume,
+                                              WIRE_KEY_BYTES, json_count(p->bytes),
+                                              WIRE_KEY_OBJECTS, json_count(p->objects)));
     }
     return list;
 }
 
-json_t *report_status(const ReportStatus *status)
+static json_t *report_cache(const ReportStatus *status)
 {
     static const StoreStats none;
     const StoreStats *s = status->store ? status->store : &none;
+    json_t *cache = json_pack("{s:s, s:s, s:s, s:o}", WIRE_KEY_DIR, or_empty(status->cache_dir),
+                              WIRE_KEY_DISK, disk_name(status->store), WIRE_KEY_VERITY,
+                              verity_name(s), WIRE_KEY_PINS, report_pins(status->pins));
+    const Count counts[] = {
+        {WIRE_KEY_OBJECTS, s->objects},
+        {WIRE_KEY_BYTES, s->bytes},
+        {WIRE_KEY_MAX_BYTES, s->max_bytes},
+        {WIRE_KEY_MAX_INODES, s->max_inodes},
+        {WIRE_KEY_FREE_BYTES, free_bytes(status->cache_dir)},
+        {WIRE_KEY_EVICTED_OBJECTS, s->evicted_objects},
+        {WIRE_KEY_EVICTED_BYTES, s->evicted_bytes},
+        {WIRE_KEY_ORIGIN_BYTES, s->origin_bytes},
+        {WIRE_KEY_FILLS_ACTIVE, s->fills_active},
+        {WIRE_KEY_FILLS_COMPLETED, s->fills_completed},
+        {WIRE_KEY_FILLS_FAILED, s->fills_failed},
+        {WIRE_KEY_DISK_ERRORS, s->disk_errors},
+        {WIRE_KEY_HIGH_PERCENT, s->high_percent},
+        {WIRE_KEY_LOW_PERCENT, s->low_percent},
+        {WIRE_KEY_BAD_OBJECTS, s->bad_objects},
+    };
+    add_counts(cache, counts, G_N_ELEMENTS(counts));
+    json_object_set_new(
+        cache, WIRE_KEY_SCRUB,
+        json_pack("{s:I, s:I, s:I, s:I}", WIRE_KEY_BYTES_PER_SEC, json_count(s->scrub_rate),
+                  WIRE_KEY_OBJECTS, json_count(s->scrub_objects), WIRE_KEY_BYTES,
+                  json_count(s->scrub_bytes), WIRE_KEY_ENDED_MS, json_count(s->scrub_ended_ms)));
+    return cache;
+}
+
+json_t *report_status(const ReportStatus *status)
+{
     json_t *daemon =
-        json_pack("{s:s, s:i, s:I, s:b}", "version", HEARTH_VERSION, "pid", (int)getpid(),
-                  "uptimeSec", (json_int_t)status->uptime_sec, "ioFlusher", status->io_flusher);
-    json_t *cache = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "dir",
-        status->cache_dir ? status->cache_dir : "", "disk", disk_name(status->store), "objects",
-        count(s->objects), "bytes", count(s->bytes), "maxBytes", count(s->max_bytes), "maxInodes",
-        count(s->max_inodes), "freeBytes", count(free_bytes(status->cache_dir)), "evictedObjects",
-        count(s->evicted_objects), "evictedBytes", count(s->evicted_bytes), "originBytes",
-        count(s->origin_bytes), "fillsActive", count(s->fills_active), "fillsCompleted",
-        count(s->fills_completed), "fillsFailed", count(s->fills_failed), "diskErrors",
-        count(s->disk_errors));
-    json_object_set_new(cache, "verity",
-                        json_string(s->verity          ? "on"
-                                    : s->verity_wanted ? "unavailable"
-                                                       : "off"));
-    json_object_set_new(cache, "highPercent", json_integer(count(s->high_percent)));
-    json_object_set_new(cache, "lowPercent", json_integer(count(s->low_percent)));
-    json_object_set_new(cache, "badObjects", json_integer(count(s->bad_objects)));
-    json_object_set_new(cache, "scrub",
-                        json_pack("{s:I, s:I, s:I, s:I}", "bytesPerSec", count(s->scrub_rate),
-                                  "objects", count(s->scrub_objects), "bytes",
-                                  count(s->scrub_bytes), "endedMs", count(s->scrub_ended_ms)));
-    json_object_set_new(cache, "pins", report_pins(status->pins));
-    return json_pack("{s:o, s:o, s:I}", "daemon", daemon, "cache", cache, "volumes",
-                     count(status->volumes));
+        json_pack("{s:s, s:i, s:I, s:b}", WIRE_KEY_VERSION, HEARTH_VERSION, WIRE_KEY_PID,
+                  (int)getpid(), WIRE_KEY_UPTIME_SEC, (json_int_t)status->uptime_sec,
+                  WIRE_KEY_IO_FLUSHER, status->io_flusher);
+    return json_pack("{s:o, s:o, s:I}", WIRE_KEY_DAEMON, daemon, WIRE_KEY_CACHE,
+                     report_cache(status), WIRE_KEY_VOLUMES, json_count(status->volumes));
 }

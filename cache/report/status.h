@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The JSON of hearthd's "status" and "volumes": what hearthctl shows and the node plugin reports.
- */
+/* The JSON of "status" and "volumes", for hearthctl and the node plugin. */
 #ifndef HEARTH_CACHE_REPORT_STATUS_H
 #define HEARTH_CACHE_REPORT_STATUS_H
 
@@ -10,7 +9,7 @@
 #include "cache/store/store.h"
 #include "cache/volume/report.h"
 
-/* A VOLUME of proto/wire.h. */
+/* A VOLUME of docs/design/protocol.md. */
 json_t *report_volume(const VolumeReport *volume);
 
 /* A volume that is pinned, open or not. */

@@ -51,9 +51,9 @@ static json_t *read_note(const char *path)
 /* The note of the spec's place if it is one; *key is the caller's. */
 static char *find(const char *dir, const VolumeSpec *spec, char **key)
 {
-    json_t *place = place_of(spec);
+    json_auto_t *place = place_of(spec);
     g_autofree char *path = path_of(dir, place);
-    json_t *note = read_note(path);
+    json_auto_t *note = read_note(path);
     ObjectId id;
     char *dataset = g_strdup(json_string_value(json_object_get(note, "dataset")));
     *key = g_strdup(json_string_value(json_object_get(note, "key")));
@@ -63,8 +63,6 @@ static char *find(const char *dir, const VolumeSpec *spec, char **key)
         g_clear_pointer(&dataset, g_free);
         g_clear_pointer(key, g_free);
     }
-    json_decref(note);
-    json_decref(place);
     return dataset;
 }
 
@@ -82,9 +80,8 @@ gboolean last_seen_key_matches(const char *dir, const VolumeSpec *spec)
 
 void last_seen_forget(const char *dir, const VolumeSpec *spec)
 {
-    json_t *place = place_of(spec);
+    json_auto_t *place = place_of(spec);
     g_autofree char *path = path_of(dir, place);
-    json_decref(place);
     unlink(path);
 }
 
@@ -92,7 +89,8 @@ void last_seen_forget(const char *dir, const VolumeSpec *spec)
 static void add_place(json_t *all, const char *dataset, json_t *note)
 {
     static const char *const names[] = {"clusterID", "fsName", "rootPath"};
-    json_t *place = json_object(), *list = json_object_get(all, dataset), *other;
+    json_auto_t *place = json_object();
+    json_t *list = json_object_get(all, dataset), *other;
     size_t i;
     for (i = 0; i < G_N_ELEMENTS(names); i++)
         json_object_set(place, names[i], json_object_get(note, names[i]));
@@ -105,7 +103,6 @@ static void add_place(json_t *all, const char *dataset, json_t *note)
             break;
     if (i == json_array_size(list))
         json_array_append(list, place);
-    json_decref(place);
 }
 
 json_t *last_seen_list(const char *dir)
@@ -116,14 +113,13 @@ json_t *last_seen_list(const char *dir)
         if (!g_str_has_prefix(e->d_name, PREFIX))
             continue;
         g_autofree char *path = g_build_filename(dir, e->d_name, NULL);
-        json_t *note = read_note(path);
+        json_auto_t *note = read_note(path);
         const char *dataset = json_string_value(json_object_get(note, "dataset"));
         ObjectId id;
         if (dataset && object_id_parse(dataset, &id) &&
             json_integer_value(json_object_get(note, "version")) >= 1 &&
             json_integer_value(json_object_get(note, "version")) <= VERSION)
             add_place(all, dataset, note);
-        json_decref(note);
     }
     if (files)
         closedir(files);
@@ -180,7 +176,7 @@ void last_seen_note(const char *dir, const VolumeSpec *spec, const char *dataset
         return;
     if (!known)
         make_room(dir);
-    json_t *note = place_of(spec);
+    json_auto_t *note = place_of(spec);
     g_autofree char *path = path_of(dir, note), *hash = key_hash_new(spec->user_key);
     json_object_set_new(note, "dataset", json_string(dataset));
     json_object_set_new(note, "key", json_string(hash));
@@ -192,5 +188,4 @@ void last_seen_note(const char *dir, const VolumeSpec *spec, const char *dataset
         unlink(path); /* the key that it names is not the last any more */
     }
     free(text);
-    json_decref(note);
 }

@@ -4,12 +4,12 @@
 
 static gboolean refuse(GError **error, const char *volume, const char *why)
 {
-    g_set_error(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT,
-                "volume %s: names that begin with \"" WIRE_DATASET_PREFIX
-                "\" or \"" WIRE_WARMUP_PREFIX "\" are Hearth's own, %s; give the volume another "
-                "volumeHandle",
-                volume, why);
-    return FALSE;
+    return wire_fail(error, WIRE_ERROR_INVALID_ARGUMENT,
+                     "volume %s: names that begin with \"" WIRE_DATASET_PREFIX
+                     "\" or \"" WIRE_WARMUP_PREFIX
+                     "\" are Hearth's own, %s; give the volume another "
+                     "volumeHandle",
+                     volume, why);
 }
 
 gboolean own_names_check(const VolumeSpec *spec, GError **error)

@@ -29,11 +29,10 @@
 
 static gboolean still_waiting(const Volume *v, GError **error)
 {
-    g_set_error(error, WIRE_ERROR, WIRE_ERROR_UNAVAILABLE,
-                "volume %s: Ceph does not answer a request that is still under way; it is "
-                "no longer served, detach it again to disconnect",
-                v->id);
-    return FALSE;
+    return wire_fail(error, WIRE_ERROR_UNAVAILABLE,
+                     "volume %s: Ceph does not answer a request that is still under way; it is "
+                     "no longer served, detach it again to disconnect",
+                     v->id);
 }
 
 /*
@@ -106,12 +105,10 @@ static gboolean reuse_reserved(Volumes *vs, Volume *v, VolumeSpec **spec, GError
         return FALSE;
     }
     g_autofree char *difference = spec_difference(v->spec, *spec);
-    if (difference) {
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_ALREADY_EXISTS,
-                    "volume %s is open with another %s; unmount and detach it first", v->id,
-                    difference);
-        return FALSE;
-    }
+    if (difference)
+        return wire_fail(error, WIRE_ERROR_ALREADY_EXISTS,
+                         "volume %s is open with another %s; unmount and detach it first", v->id,
+                         difference);
     const gboolean same_key = spec_same_authority(v->spec, *spec);
     if (!same_key && !volume_is_served(v)) {
         close_reserved(vs, v, error);
@@ -168,21 +165,16 @@ static gboolean attach_reserved(Volumes *vs, Volume *v, gboolean fill_layer, int
                                 GError **error)
 {
     hearth_autofd int fd = fuse_fd;
-    if (atomic_load(&v->closing)) {
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION,
-                    "volume %s is being detached; open it again first", v->id);
-        return FALSE;
-    }
-    if (volume_is_served(v) && !atomic_load(&v->ended)) {
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_ALREADY_EXISTS,
-                    "volume %s is attached to another mount; unmount and detach it first", v->id);
-        return FALSE;
-    }
-    if (fill_layer && !volumes_ready_manifest(vs, v)) {
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION,
-                    "volume %s: its manifest is not ready; op \"manifest\" makes it", v->id);
-        return FALSE;
-    }
+    if (atomic_load(&v->closing))
+        return wire_fail(error, WIRE_ERROR_FAILED_PRECONDITION,
+                         "volume %s is being detached; open it again first", v->id);
+    if (volume_is_served(v) && !atomic_load(&v->ended))
+        return wire_fail(error, WIRE_ERROR_ALREADY_EXISTS,
+                         "volume %s is attached to another mount; unmount and detach it first",
+                         v->id);
+    if (fill_layer && !volumes_ready_manifest(vs, v))
+        return wire_fail(error, WIRE_ERROR_FAILED_PRECONDITION,
+                         "volume %s: its manifest is not ready; op \"manifest\" makes it", v->id);
     if (!own_names_check_serving(v->id, fill_layer ? dataset_id(v->dataset) : NULL, error))
         return FALSE;
     if (!volumes_stop_serving(vs, v, CLOSE_TIMEOUT_SEC * 1000))
@@ -215,9 +207,8 @@ gboolean volumes_attach(Volumes *vs, const char *id, gboolean fill_layer, int fu
     }
     if (!v) {
         close(fuse_fd);
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_NOT_FOUND,
-                    "volume %s is not open; open it on this connection first", id);
-        return FALSE;
+        return wire_fail(error, WIRE_ERROR_NOT_FOUND,
+                         "volume %s is not open; open it on this connection first", id);
     }
     gboolean attached = attach_reserved(vs, v, fill_layer, fuse_fd, error);
     volumes_release(vs, v);
@@ -272,11 +263,9 @@ gboolean volumes_manifest(Volumes *vs, const char *id, gint64 wait_ms, Dataset *
     Volume *v;
     if (!volumes_reserve(vs, id, FALSE, &v, error))
         return FALSE;
-    if (!v) {
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_NOT_FOUND,
-                    "volume %s is not open; open it on this connection first", id);
-        return FALSE;
-    }
+    if (!v)
+        return wire_fail(error, WIRE_ERROR_NOT_FOUND,
+                         "volume %s is not open; open it on this connection first", id);
     Dataset *d = join_reserved(vs, v, error) ? dataset_ref(v->dataset) : NULL;
     volumes_release(vs, v);
     if (!d)
@@ -312,15 +301,15 @@ json_t *volumes_fetch(Volumes *vs, const char *id, int *fuse_fd, GError **error)
     if (!volumes_reserve(vs, id, FALSE, &v, error))
         return NULL;
     if (!v) {
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_NOT_FOUND, "volume %s is not open", id);
+        wire_fail(error, WIRE_ERROR_NOT_FOUND, "volume %s is not open", id);
     } else if (!volume_is_served(v) || atomic_load(&v->ended)) {
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION,
-                    "volume %s is open, but no mount of it is served", id);
+        wire_fail(error, WIRE_ERROR_FAILED_PRECONDITION,
+                  "volume %s is open, but no mount of it is served", id);
     } else {
         *fuse_fd = fcntl(volume_fd(v), F_DUPFD_CLOEXEC, 0);
         if (*fuse_fd < 0)
-            g_set_error(error, WIRE_ERROR, WIRE_ERROR_INTERNAL,
-                        "volume %s: cannot duplicate its descriptor: %s", id, g_strerror(errno));
+            wire_fail(error, WIRE_ERROR_INTERNAL, "volume %s: cannot duplicate its descriptor: %s",
+                      id, g_strerror(errno));
         else
             spec = json_deep_copy(v->spec->json);
     }
@@ -336,10 +325,10 @@ gboolean volumes_resize(Volumes *vs, const char *id, uint64_t *bytes, GError **e
     if (!volumes_reserve(vs, id, FALSE, &v, error))
         return FALSE;
     if (!v)
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_NOT_FOUND, "volume %s is not open", id);
+        wire_fail(error, WIRE_ERROR_NOT_FOUND, "volume %s is not open", id);
     else if (v->server != SERVER_DEVICE)
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION,
-                    "volume %s is no image, or no mount of it is served", id);
+        wire_fail(error, WIRE_ERROR_FAILED_PRECONDITION,
+                  "volume %s is no image, or no mount of it is served", id);
     else
         done = device_resize(v->device, bytes, error);
     if (v)

@@ -67,7 +67,7 @@ guint volumes_count(Volumes *volumes);
  * waits for a claim. */
 GPtrArray *volumes_list(Volumes *volumes, const char *after, guint max);
 #define VOLUMES_UNCACHED_MAX 64
-/* "uncached" of op "status" (proto/wire.h): so many, in the order of their IDs. */
+/* "uncached" of op "status" (docs/design/protocol.md): so many, in the order of their IDs. */
 json_t *volumes_uncached(Volumes *volumes);
 /* One; NULL when unknown. */
 VolumeReport *volumes_report(Volumes *volumes, const char *id);

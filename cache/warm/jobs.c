@@ -8,6 +8,7 @@
 #include "cache/warm/jobs.h"
 #include "cache/warm/warm.h"
 #include "proto/wire.h"
+#include "proto/wire_keys.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -19,13 +20,14 @@ typedef enum JobState {
     JOB_CANCELLED,
 } JobState;
 
-static const char *const state_names[] = {"running", "done", "failed", "cancelled"};
+static const char *const state_names[] = {WIRE_JOB_RUNNING, WIRE_JOB_DONE, WIRE_JOB_FAILED,
+                                          WIRE_JOB_CANCELLED};
 
 typedef struct Job {
     Jobs *jobs;
     uint64_t id;
     char *volume_id, *path, *tag;
-    Volume *volume; /* pinned while it runs */
+    Volume *volume; /* in use while it runs */
     OriginNode *node;
     OriginAttr attr;
     Warm warm;
@@ -66,12 +68,25 @@ static gboolean job_should_stop(void *data)
 }
 
 /* Gives back what a job held of its volume. */
-static void let_go(Job *job)
+static void release_volume(Job *job)
 {
     Origin *origin = volume_origin(job->volume);
     origin->ops->put(origin, job->node);
     volumes_done(job->jobs->volumes, job->volume);
     job->volume = NULL;
+}
+
+static JobState state_of(WarmResult result)
+{
+    switch (result) {
+    case WARM_DONE:
+        return JOB_DONE;
+    case WARM_FAILED:
+        return JOB_FAILED;
+    case WARM_STOPPED:
+        break;
+    }
+    return JOB_CANCELLED;
 }
 
 static void *run_job(void *data)
@@ -83,12 +98,10 @@ static void *run_job(void *data)
     gboolean closing = volume_closing(job->volume);
     if (result == WARM_DONE && !job->path[0])
         volumes_set_counted(jobs->volumes, job->volume, atomic_load(&job->warm.bytes_total));
-    let_go(job);
+    release_volume(job);
 
     pthread_mutex_lock(&jobs->lock);
-    job->state = result == WARM_DONE     ? JOB_DONE
-                 : result == WARM_FAILED ? JOB_FAILED
-                                         : JOB_CANCELLED;
+    job->state = state_of(result);
     if (error)
         job->error = g_strdup(error->message);
     else if (result == WARM_STOPPED && closing)
@@ -133,9 +146,9 @@ static Job *find_or_error_locked(Jobs *jobs, uint64_t id, GError **error)
 {
     Job *job = find_locked(jobs, id);
     if (!job)
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_NOT_FOUND,
-                    "job %" G_GUINT64_FORMAT " is not known; the last %d that ended are kept", id,
-                    JOBS_MAX_ENDED);
+        wire_fail(error, WIRE_ERROR_NOT_FOUND,
+                  "job %" G_GUINT64_FORMAT " is not known; the last %d that ended are kept", id,
+                  JOBS_MAX_ENDED);
     return job;
 }
 
@@ -157,42 +170,41 @@ static gboolean may_start_locked(Jobs *jobs, GError **error)
         running += ((Job *)jobs->list->pdata[i])->state == JOB_RUNNING;
     if (!jobs->stopping && running < JOBS_MAX_RUNNING)
         return TRUE;
-    g_set_error(error, WIRE_ERROR, WIRE_ERROR_UNAVAILABLE,
-                jobs->stopping ? "hearthd is stopping"
-                               : "too many warm jobs are running; wait for one or cancel one");
-    return FALSE;
+    return wire_fail(error, WIRE_ERROR_UNAVAILABLE,
+                     jobs->stopping ? "hearthd is stopping"
+                                    : "too many warm jobs are running; wait for one or cancel one");
 }
 
 /* Looks for the path and makes a job that is not in the list yet. */
-static Job *find_files(Jobs *jobs, const char *volume, const char *path, GError **error)
+static Job *make_job_of_path(Jobs *jobs, const char *volume, const char *path, GError **error)
 {
-    Volume *pinned = volumes_use(jobs->volumes, volume, error);
-    if (!pinned)
+    Volume *used = volumes_use(jobs->volumes, volume, error);
+    if (!used)
         return NULL;
-    if (!jobs->store || !volume_cached(pinned)) {
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION, "volume %s: %s", volume,
-                    jobs->store ? "its cache is off (StorageClass parameter cache)"
-                                : "hearthd runs without a cache; see its log and --cache-dir");
-        volumes_done(jobs->volumes, pinned);
+    if (!jobs->store || !volume_cached(used)) {
+        wire_fail(error, WIRE_ERROR_FAILED_PRECONDITION, "volume %s: %s", volume,
+                  jobs->store ? "its cache is off (StorageClass parameter cache)"
+                              : "hearthd runs without a cache; see its log and --cache-dir");
+        volumes_done(jobs->volumes, used);
         return NULL;
     }
     Job *job = g_new0(Job, 1);
-    if (!warm_find(volume_origin(pinned), path, &job->node, &job->attr, error)) {
-        volumes_done(jobs->volumes, pinned);
+    if (!warm_find(volume_origin(used), path, &job->node, &job->attr, error)) {
+        volumes_done(jobs->volumes, used);
         g_free(job);
         return NULL;
     }
     job->jobs = jobs;
-    job->volume = pinned;
+    job->volume = used;
     job->volume_id = g_strdup(volume);
     job->path = g_strdup(path);
     job->started_us = g_get_monotonic_time();
     job->warm.store = jobs->store;
-    job->warm.origin = volume_origin(pinned);
-    job->tag = volumes_tag_ahead(jobs->volumes, pinned);
+    job->warm.origin = volume_origin(used);
+    job->tag = volumes_tag_ahead(jobs->volumes, used);
     job->warm.tag = job->tag;
-    job->warm.manifest = volumes_ready_manifest(jobs->volumes, pinned);
-    job->warm.quota_bytes = volume_quota_bytes(pinned);
+    job->warm.manifest = volumes_ready_manifest(jobs->volumes, used);
+    job->warm.quota_bytes = volume_quota_bytes(used);
     job->warm.stop = job_should_stop;
     job->warm.data = job;
     warm_init(&job->warm);
@@ -205,7 +217,7 @@ static Job *make_job(Jobs *jobs, const char *volume, const char *path, const Job
     WarmList *list = options->list_fd >= 0 ? warm_list_read(options->list_fd, path, error) : NULL;
     if (!list && options->list_fd >= 0)
         return NULL;
-    Job *job = find_files(jobs, volume, path, error);
+    Job *job = make_job_of_path(jobs, volume, path, error);
     if (!job) {
         warm_list_free(list);
         return NULL;
@@ -221,11 +233,9 @@ static gboolean start_locked(Jobs *jobs, Job *job, GError **error)
         return FALSE;
     job->id = ++jobs->last_id;
     int failed = pthread_create(&job->thread, NULL, run_job, job);
-    if (failed) {
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_UNAVAILABLE, "cannot start a thread: %s",
-                    g_strerror(failed));
-        return FALSE;
-    }
+    if (failed)
+        return wire_fail(error, WIRE_ERROR_UNAVAILABLE, "cannot start a thread: %s",
+                         g_strerror(failed));
     g_ptr_array_add(jobs->list, job);
     return TRUE;
 }
@@ -247,37 +257,47 @@ gboolean jobs_warm(Jobs *jobs, const char *volume, const char *path, const JobOp
     tidy_locked(jobs);
     pthread_mutex_unlock(&jobs->lock);
     if (!started) {
-        let_go(job);
+        release_volume(job);
         free_job(job);
     }
     return same || started;
 }
 
+/* Why it failed, or why the first of its files did; "": nothing did. The caller's. */
+static char *job_error(Job *job)
+{
+    g_autofree char *first = job->error ? NULL : warm_first_error(&job->warm);
+    const char *text = job->error ? job->error : first;
+    return g_utf8_make_valid(text ? text : "", -1);
+}
+
+static json_t *report_job(Job *job)
+{
+    Warm *w = &job->warm;
+    gboolean running = job->state == JOB_RUNNING;
+    gint64 until = running ? g_get_monotonic_time() : job->ended_us;
+    g_autofree char *error = job_error(job);
+    json_int_t files_done = (json_int_t)atomic_load(&w->files_done);
+    json_int_t bytes_done = (json_int_t)atomic_load(&w->bytes_done);
+    json_int_t files_total = (json_int_t)atomic_load(&w->files_total);
+    json_int_t bytes_total = (json_int_t)atomic_load(&w->bytes_total);
+    return json_pack("{s:I, s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:s}",
+                     WIRE_KEY_JOB, (json_int_t)job->id, WIRE_KEY_BYTES_HELD,
+                     (json_int_t)atomic_load(&w->bytes_held), WIRE_KEY_VOLUME, job->volume_id,
+                     WIRE_KEY_PATH, job->path, WIRE_KEY_STATE, state_names[job->state],
+                     WIRE_KEY_FILES_DONE, files_done, WIRE_KEY_FILES_TOTAL,
+                     MAX(files_total, files_done), WIRE_KEY_BYTES_DONE, bytes_done,
+                     WIRE_KEY_BYTES_TOTAL, MAX(bytes_total, bytes_done), WIRE_KEY_FILES_FAILED,
+                     (json_int_t)atomic_load(&w->files_failed), WIRE_KEY_SCANNING,
+                     running && atomic_load(&w->scanning), WIRE_KEY_ELAPSED_MS,
+                     (json_int_t)((until - job->started_us) / 1000), WIRE_KEY_ERROR, error);
+}
+
 json_t *jobs_report(Jobs *jobs, uint64_t id, GError **error)
 {
-    json_t *report = NULL;
     pthread_mutex_lock(&jobs->lock);
     Job *job = find_or_error_locked(jobs, id, error);
-    if (job) {
-        Warm *w = &job->warm;
-        gint64 until = job->state == JOB_RUNNING ? g_get_monotonic_time() : job->ended_us;
-        g_autofree char *first = warm_first_error(w);
-        const char *why = job->error ? job->error : first ? first : "";
-        g_autofree char *text = g_utf8_make_valid(why, -1);
-        json_int_t files_done = (json_int_t)atomic_load(&w->files_done);
-        json_int_t bytes_done = (json_int_t)atomic_load(&w->bytes_done);
-        json_int_t files_total = (json_int_t)atomic_load(&w->files_total);
-        json_int_t bytes_total = (json_int_t)atomic_load(&w->bytes_total);
-        json_int_t bytes_held = (json_int_t)atomic_load(&w->bytes_held);
-        report = json_pack("{s:I, s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:s}",
-                           "job", (json_int_t)id, "bytesHeld", bytes_held, "volume", job->volume_id,
-                           "path", job->path, "state", state_names[job->state], "filesDone",
-                           files_done, "filesTotal", MAX(files_total, files_done), "bytesDone",
-                           bytes_done, "bytesTotal", MAX(bytes_total, bytes_done), "filesFailed",
-                           (json_int_t)atomic_load(&w->files_failed), "scanning",
-                           job->state == JOB_RUNNING && atomic_load(&w->scanning), "elapsedMs",
-                           (json_int_t)((until - job->started_us) / 1000), "error", text);
-    }
+    json_t *report = job ? report_job(job) : NULL;
     pthread_mutex_unlock(&jobs->lock);
     return report;
 }

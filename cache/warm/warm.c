@@ -45,8 +45,7 @@ char *warm_path(const char *path, GError **error)
         if (!(*part)[0] || strcmp(*part, ".") == 0)
             continue;
         if (strcmp(*part, "..") == 0) {
-            g_set_error(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT,
-                        "path '%s': must not contain '..'", path);
+            wire_fail(error, WIRE_ERROR_INVALID_ARGUMENT, "path '%s': must not contain '..'", path);
             g_string_free(clean, TRUE);
             return NULL;
         }
@@ -62,8 +61,8 @@ static void set_find_error(GError **error, int result, const char *path, char **
                      : result == -EACCES    ? WIRE_ERROR_PERMISSION_DENIED
                      : result == -ETIMEDOUT ? WIRE_ERROR_DEADLINE_EXCEEDED
                                             : WIRE_ERROR_INTERNAL;
-    g_set_error(error, WIRE_ERROR, code, "path '%s' in the volume: %s%s%s", path, part ? *part : "",
-                part ? ": " : "", g_strerror(-result));
+    wire_fail(error, code, "path '%s' in the volume: %s%s%s", path, part ? *part : "",
+              part ? ": " : "", g_strerror(-result));
 }
 
 gboolean warm_find(Origin *origin, const char *path, OriginNode **node, OriginAttr *attr,
@@ -87,9 +86,9 @@ gboolean warm_find(Origin *origin, const char *path, OriginNode **node, OriginAt
         at = child;
     }
     if (!S_ISDIR(attr->st.st_mode) && !S_ISREG(attr->st.st_mode)) {
-        g_set_error(error, WIRE_ERROR, WIRE_ERROR_INVALID_ARGUMENT,
-                    "path '%s' in the volume is neither a directory nor a regular file%s", path,
-                    S_ISLNK(attr->st.st_mode) ? ", but a symbolic link: name its target" : "");
+        wire_fail(error, WIRE_ERROR_INVALID_ARGUMENT,
+                  "path '%s' in the volume is neither a directory nor a regular file%s", path,
+                  S_ISLNK(attr->st.st_mode) ? ", but a symbolic link: name its target" : "");
         origin->ops->put(origin, at);
         return FALSE;
     }

@@ -27,6 +27,8 @@
 
 #define STOP_TIMEOUT_SEC 25
 #define DEFAULT_SCRUB_RATE (8u << 20)
+#define DEFAULT_LOW_PERCENT 80
+#define DEFAULT_HIGH_PERCENT 90
 /* Longer than a predecessor may take to stop. */
 #define BUSY_TIMEOUT_SEC 30
 
@@ -70,92 +72,107 @@ static const char description[] =
     "  hearthd --cache-dir=/var/lib/hearth --cache-size=800G\n"
     "  hearthd --no-cache --socket=/tmp/hearthd.sock --log-level=debug\n";
 
-static void set_bad_value(GError **error, const char *text)
+static gboolean bad_value(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static gboolean bad_value(GError **error, const char *format, ...)
 {
-    g_set_error_literal(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, text);
+    va_list args;
+    va_start(args, format);
+    if (error)
+        *error = g_error_new_valist(G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, format, args);
+    va_end(args);
+    return FALSE;
 }
 
 static gboolean check_range(const char *name, int value, int min, int max, GError **error)
 {
     if (value == 0 || (value >= min && value <= max))
         return TRUE;
-    g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "--%s=%d: must be %d to %d", name,
-                value, min, max);
-    return FALSE;
+    return bad_value(error, "--%s=%d: must be %d to %d", name, value, min, max);
 }
 
 static gboolean check_absolute(const char *name, const char *path, GError **error)
 {
-    if (!path || path[0] == '/')
+    return !path || path[0] == '/' ||
+           bad_value(error, "--%s=%s: must be an absolute path", name, path);
+}
+
+static gboolean check_cache_dir(const Options *o, GError **error)
+{
+    if (!o->no_cache && (!o->cache_dir || !o->cache_dir[0]))
+        return bad_value(error, "--cache-dir is missing: name a directory on a local disk, or give "
+                                "--no-cache to serve without a cache");
+    if (o->no_cache && (o->cache_dir || o->require_cache))
+        return bad_value(error, "--no-cache excludes --cache-dir and --require-cache");
+    return check_absolute("cache-dir", o->cache_dir, error) &&
+           check_absolute("dir-root", o->dir_root, error);
+}
+
+static gboolean check_chunk(const Options *o, GError **error)
+{
+    const gboolean in_range = o->chunk_bytes >= 4096 && o->chunk_bytes <= (4u << 20);
+    const gboolean power_of_two = (o->chunk_bytes & (o->chunk_bytes - 1)) == 0;
+    if (!o->image_chunk || (in_range && power_of_two))
         return TRUE;
-    g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                "--%s=%s: must be an absolute path", name, path);
-    return FALSE;
+    return bad_value(error, "--image-chunk=%s: must be a power of two, 4Ki to 4Mi", o->image_chunk);
+}
+
+static gboolean check_sizes(Options *o, GError **error)
+{
+    o->scrub_bytes = DEFAULT_SCRUB_RATE;
+    const struct {
+        const char *name, *text;
+        uint64_t *bytes;
+    } sizes[] = {
+        {"--cache-size", o->cache_size, &o->cache_bytes},
+        {"--scrub-rate", o->scrub_rate, &o->scrub_bytes},
+        {"--image-chunk", o->image_chunk, &o->chunk_bytes},
+        {"--warm-rate", o->warm_rate, &o->warm_bytes},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        g_autoptr(GError) cause = NULL;
+        if (sizes[i].text && !size_parse(sizes[i].name, sizes[i].text, sizes[i].bytes, &cause))
+            return bad_value(error, "%s", cause->message);
+    }
+    if (o->cache_size && o->cache_bytes == 0)
+        return bad_value(error, "--cache-size=0: give --no-cache to serve without a cache");
+    return check_chunk(o, error);
+}
+
+static gboolean check_numbers(const Options *o, GError **error)
+{
+    const struct {
+        const char *name;
+        int value, min, max;
+    } ranges[] = {
+        {"high-watermark", o->high, 2, 100},
+        {"low-watermark", o->low, 1, 99},
+        {"fill-threads", o->fill_threads, 1, 256},
+        {"fuse-threads", o->fuse_threads, 1, 256},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(ranges); i++)
+        if (!check_range(ranges[i].name, ranges[i].value, ranges[i].min, ranges[i].max, error))
+            return FALSE;
+    if (o->cache_inodes < 0)
+        return bad_value(error, "--cache-inodes=%" G_GINT64_FORMAT ": must be 0 (no bound) or more",
+                         o->cache_inodes);
+    const int low = o->low ? o->low : DEFAULT_LOW_PERCENT;
+    const int high = o->high ? o->high : DEFAULT_HIGH_PERCENT;
+    if (low >= high)
+        return bad_value(error, "--low-watermark=%d: must be below --high-watermark=%d", low, high);
+    return TRUE;
 }
 
 static gboolean check_options(Options *o, GError **error)
 {
-    if (!o->no_cache && (!o->cache_dir || !o->cache_dir[0])) {
-        set_bad_value(error, "--cache-dir is missing: name a directory on a local disk, or give "
-                             "--no-cache to serve without a cache");
+    if (!check_cache_dir(o, error))
         return FALSE;
-    }
-    if (o->no_cache && (o->cache_dir || o->require_cache)) {
-        set_bad_value(error, "--no-cache excludes --cache-dir and --require-cache");
+    if (!metrics_check(&o->metrics, error))
         return FALSE;
-    }
-    if (!metrics_check(&o->metrics, error) || !check_absolute("cache-dir", o->cache_dir, error) ||
-        !check_absolute("dir-root", o->dir_root, error))
+    if (!check_sizes(o, error))
         return FALSE;
-    g_autoptr(GError) bad_size = NULL;
-    if (o->cache_size && !size_parse("--cache-size", o->cache_size, &o->cache_bytes, &bad_size)) {
-        set_bad_value(error, bad_size->message);
-        return FALSE;
-    }
-    o->scrub_bytes = DEFAULT_SCRUB_RATE;
-    if (o->scrub_rate && !size_parse("--scrub-rate", o->scrub_rate, &o->scrub_bytes, &bad_size)) {
-        set_bad_value(error, bad_size->message);
-        return FALSE;
-    }
-    if (o->image_chunk &&
-        (!size_parse("--image-chunk", o->image_chunk, &o->chunk_bytes, &bad_size) ||
-         o->chunk_bytes < 4096 || o->chunk_bytes > (4u << 20) ||
-         (o->chunk_bytes & (o->chunk_bytes - 1)) != 0)) {
-        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "--image-chunk=%s: must be a power of two, 4Ki to 4Mi", o->image_chunk);
-        return FALSE;
-    }
-    if (o->verity && strcmp(o->verity, "auto") != 0 && strcmp(o->verity, "off") != 0) {
-        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "--verity=%s: must be auto or off", o->verity);
-        return FALSE;
-    }
-    if (o->warm_rate && !size_parse("--warm-rate", o->warm_rate, &o->warm_bytes, &bad_size)) {
-        set_bad_value(error, bad_size->message);
-        return FALSE;
-    }
-    if (o->cache_size && o->cache_bytes == 0) {
-        set_bad_value(error, "--cache-size=0: give --no-cache to serve without a cache");
-        return FALSE;
-    }
-    if (o->cache_inodes < 0) {
-        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "--cache-inodes=%" G_GINT64_FORMAT ": must be 0 (no bound) or more",
-                    o->cache_inodes);
-        return FALSE;
-    }
-    if (!check_range("high-watermark", o->high, 2, 100, error) ||
-        !check_range("low-watermark", o->low, 1, 99, error) ||
-        !check_range("fill-threads", o->fill_threads, 1, 256, error) ||
-        !check_range("fuse-threads", o->fuse_threads, 1, 256, error))
-        return FALSE;
-    if ((o->low ? o->low : 80) >= (o->high ? o->high : 90)) {
-        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "--low-watermark=%d: must be below --high-watermark=%d", o->low ? o->low : 80,
-                    o->high ? o->high : 90);
-        return FALSE;
-    }
-    return TRUE;
+    if (o->verity && strcmp(o->verity, "auto") != 0 && strcmp(o->verity, "off") != 0)
+        return bad_value(error, "--verity=%s: must be auto or off", o->verity);
+    return check_numbers(o, error);
 }
 
 static gboolean parse_options(int *argc, char ***argv, Options *o, GError **error)
@@ -203,11 +220,8 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
     g_option_context_add_main_entries(context, entries, NULL);
     if (!g_option_context_parse(context, argc, argv, error))
         return FALSE;
-    if (*argc > 1) {
-        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "unexpected argument '%s'; see hearthd --help", (*argv)[1]);
-        return FALSE;
-    }
+    if (*argc > 1)
+        return bad_value(error, "unexpected argument '%s'; see hearthd --help", (*argv)[1]);
     return o->version || check_options(o, error);
 }
 
@@ -230,14 +244,14 @@ static Store *open_when_free(const StoreConfig *config, const sigset_t *signals,
 {
     gint64 deadline = g_get_monotonic_time() + BUSY_TIMEOUT_SEC * G_USEC_PER_SEC;
     const struct timespec interval = {.tv_nsec = 100 * 1000000};
-    for (gboolean told = FALSE;; told = TRUE) {
+    for (gboolean logged = FALSE;; logged = TRUE) {
         g_autoptr(GError) failed = NULL;
         Store *store = store_open(config, &failed);
         if (store)
             return store;
         gboolean busy = g_error_matches(failed, G_IO_ERROR, G_IO_ERROR_BUSY) &&
                         g_get_monotonic_time() < deadline;
-        if (busy && !told)
+        if (busy && !logged)
             g_message("waiting for the hearthd that uses %s to end", config->dir);
         if (!busy) {
             g_propagate_error(error, g_steal_pointer(&failed));
@@ -274,20 +288,20 @@ static Store *open_store(const Options *o, const sigset_t *signals, GError **err
         g_propagate_error(error, g_steal_pointer(&failed));
         return NULL;
     }
-    g_critical("serving without a cache, every read goes to Ceph: %s; mend it and restart "
+    g_critical("serving without a cache, every read goes to Ceph: %s; fix the cause and restart "
                "hearthd",
                failed->message);
     return NULL;
 }
 
-static int fail(const GError *error)
+static int print_failure(const GError *error)
 {
     fprintf(stderr, "hearthd: %s\n", error->message);
     return error->domain == G_OPTION_ERROR ? 2 : 1;
 }
 
-/* Ceph may keep a request for ever; a mount that is not served any more must not wait for that. */
-static void give_up(int signal_number)
+/* Ceph may never answer a request; a mount that is not served any more must not wait for it. */
+static void exit_on_alarm(int signal_number)
 {
     (void)signal_number;
     static const char text[] =
@@ -304,7 +318,7 @@ static void wait_for_signal(const sigset_t *signals)
     while (sigwait(signals, &number) != 0)
         ;
     g_message("stopping: %s", strsignal(number));
-    struct sigaction action = {.sa_handler = give_up};
+    struct sigaction action = {.sa_handler = exit_on_alarm};
     sigaction(SIGALRM, &action, NULL);
     alarm(STOP_TIMEOUT_SEC);
 }
@@ -326,18 +340,18 @@ int main(int argc, char **argv)
     g_auto(Options) o = {0};
     g_autoptr(GError) error = NULL;
     no_cores("hearthd");
-    /* glibc's eight a core keep what threads of libcephfs once used: 30 MB while files are filled.
-     */
+    /* With glibc's default of eight a core, memory that threads of libcephfs once used stays
+     * allocated: 30 MB while files are filled. */
     mallopt(M_ARENA_MAX, 4);
     wire_wipe_freed_json();
     if (!parse_options(&argc, &argv, &o, &error))
-        return fail(error);
+        return print_failure(error);
     if (o.version) {
         printf("hearthd %s\n", HEARTH_VERSION);
         return 0;
     }
     if (!log_init("hearthd", o.log_level, &error))
-        return fail(error);
+        return print_failure(error);
     raise_descriptor_limit();
     warn_of_io_flusher();
     umask(077);
@@ -351,7 +365,7 @@ int main(int argc, char **argv)
 
     Store *store = open_store(&o, &signals, &error);
     if (error)
-        return fail(error);
+        return print_failure(error);
     const ControlServerConfig config = {
         .socket_path = o.socket ? o.socket : WIRE_DEFAULT_SOCKET,
         .store = store,
@@ -363,13 +377,15 @@ int main(int argc, char **argv)
     };
     ControlServer *server = control_server_start(&config, &error);
     MetricsServer *metrics = NULL;
-    if (server && o.metrics.address &&
-        !(metrics = metrics_server_new(&o.metrics, metrics_of, server, &error)))
-        control_server_stop(g_steal_pointer(&server));
+    if (server && o.metrics.address) {
+        metrics = metrics_server_new(&o.metrics, metrics_of, server, &error);
+        if (!metrics)
+            control_server_stop(g_steal_pointer(&server));
+    }
     if (!server) {
         if (store)
             store_close(store);
-        return fail(error);
+        return print_failure(error);
     }
     g_message("hearthd %s serves %s, cache %s", HEARTH_VERSION, config.socket_path,
               store ? o.cache_dir : "off");
@@ -379,8 +395,7 @@ int main(int argc, char **argv)
     if (store)
         store_close(store);
     g_message("stopped");
-    /* Threads that wait for a Ceph that is away are left behind, and use what exit() would destroy.
-     */
+    /* Threads that wait for Ceph are left behind; they use what exit() would destroy. */
     fflush(NULL);
     _exit(0);
 }

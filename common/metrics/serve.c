@@ -30,7 +30,7 @@ static char *date_of(gint64 unix_s)
     return date ? g_date_time_format(date, "%Y-%m-%d %H:%M:%S UTC") : g_strdup("for ever");
 }
 
-static void tell_of_certificate(gint64 expires_s)
+static void log_certificate(gint64 expires_s)
 {
     g_autofree char *date = date_of(expires_s);
     if (expires_s <= g_get_real_time() / G_USEC_PER_SEC)
@@ -47,7 +47,7 @@ static void on_certificate(const GError *error, gint64 expires_s, void *data)
     if (error)
         g_warning("metrics: the previous certificate is still in use: %s", error->message);
     else
-        tell_of_certificate(expires_s);
+        log_certificate(expires_s);
 }
 
 static void on_authorities(const GError *error, void *data)
@@ -63,17 +63,19 @@ static void on_authorities(const GError *error, void *data)
 
 gboolean metrics_check(const MetricsConfig *c, GError **error)
 {
-    if (c->cert_dir && !c->address)
+    if (c->cert_dir && !c->address) {
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                     "--metrics-cert-dir=%s: needs --metrics-address too", c->cert_dir);
-    else if (c->client_ca && !c->cert_dir)
+        return FALSE;
+    }
+    if (c->client_ca && !c->cert_dir) {
         g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                     "--metrics-client-ca=%s: clients show a certificate over TLS only; give "
                     "--metrics-cert-dir too",
                     c->client_ca);
-    else
-        return TRUE;
-    return FALSE;
+        return FALSE;
+    }
+    return TRUE;
 }
 
 void metrics_config_clear(MetricsConfig *c)
@@ -108,7 +110,7 @@ MetricsServer *metrics_server_new(const MetricsConfig *from, GBytes *(*text)(voi
         return NULL;
     }
     if (from->cert_dir)
-        tell_of_certificate(http_server_expires_s(s->http));
+        log_certificate(http_server_expires_s(s->http));
     return s;
 }
 

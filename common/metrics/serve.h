@@ -9,7 +9,7 @@
 typedef struct MetricsConfig {
     char *address;   /* common/http/address.h; NULL: off */
     char *cert_dir;  /* common/http/certificate.h; NULL: plain HTTP */
-    char *client_ca; /* common/http/authorities.h; NULL: whoever reaches the port is answered */
+    char *client_ca; /* common/http/authorities.h; NULL: every client is answered */
 } MetricsConfig;
 
 #define METRICS_OPTIONS(config)                                                                    \
