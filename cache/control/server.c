@@ -124,7 +124,7 @@ static gboolean peer_is_allowed(int fd)
            (peer.uid == 0 || peer.uid == geteuid());
 }
 
-static gboolean admit(ControlServer *server, int fd, GError **error)
+static gboolean admit_connection(ControlServer *server, int fd, GError **error)
 {
     if (!peer_is_allowed(fd))
         return wire_fail(error, WIRE_ERROR_PERMISSION_DENIED, "only root may talk to hearthd");
@@ -158,13 +158,13 @@ static void accept_one(ControlServer *server)
     hearth_autofd int fd = wire_accept(server->listener, &error);
     if (fd < 0) {
         g_warning("%s", error->message);
-        /* Out of descriptors the listener stays readable: rest until a connection ends, or a while.
-         */
+        /* Without free descriptors the listener stays readable: wait until a connection ends, or
+         * for a second. */
         struct pollfd p = {.fd = server->wake, .events = POLLIN};
         poll(&p, 1, 1000);
         return;
     }
-    if (admit(server, fd, &error))
+    if (admit_connection(server, fd, &error))
         hearth_steal_fd(&fd);
     else
         send_error(fd, error);
@@ -252,7 +252,7 @@ void control_server_stop(ControlServer *server)
     close(server->listener);
 
     jobs_cancel_all(server->control.jobs);
-    /* The acceptor is gone: nobody else changes the list. */
+    /* The acceptor is gone: no other thread changes the list. */
     for (guint i = 0; i < server->connections->len; i++)
         shutdown(((Connection *)server->connections->pdata[i])->fd, SHUT_RDWR);
     for (guint i = 0; i < server->connections->len; i++)

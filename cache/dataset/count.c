@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of each dataset the store holds, whoever had it fetched: asked of its index for every
- * file now and then, and in between reckoned from what was filled and evicted since. */
+/*
+ * How much of each dataset the store holds, whichever volume had it fetched. One thread counts: it
+ * looks up every file in the index of the store. Between two counts the numbers follow the objects
+ * that were filled and evicted since (dataset_report).
+ */
 #include <malloc.h>
 #include <string.h>
 #include "cache/dataset/internal.h"
@@ -28,7 +31,7 @@ static Dataset *next_to_count_locked(Datasets *all)
     return NULL;
 }
 
-static gboolean count(Dataset *d, uint64_t *files, uint64_t *bytes)
+static gboolean count_held(Dataset *d, uint64_t *files, uint64_t *bytes)
 {
     Datasets *all = d->all;
     const Manifest *m = d->manifest;
@@ -49,8 +52,9 @@ static gboolean count(Dataset *d, uint64_t *files, uint64_t *bytes)
     return TRUE;
 }
 
-/* Takes over what others had fetched, and nobody has a better claim to: a pin is for all of it. */
-static void adopt(Dataset *d)
+/* Takes over objects that other volumes had fetched and that no dataset with a higher rank owns: a
+ * pin of the dataset is for all of its objects. */
+static void adopt_objects(Dataset *d)
 {
     const Manifest *m = d->manifest;
     ObjectId ids[ADOPT_BATCH];
@@ -100,9 +104,9 @@ void *datasets_run_counter(void *data)
         if (!d->counted) /* by this thread alone */
             datasets_drop_misfits(d);
         if (shared)
-            adopt(d);
+            adopt_objects(d);
         store_tag_usage(all->store, d->id, &tag_bytes, &tag_objects);
-        gboolean complete = count(d, &files, &bytes);
+        gboolean complete = count_held(d, &files, &bytes);
         gint64 now = g_get_monotonic_time();
         pthread_mutex_lock(&all->lock);
         if (complete) {

@@ -24,7 +24,7 @@ static void begin_locked(Dataset *d)
     atomic_store(&d->progress.bytes, 0);
     atomic_store(&d->progress.cancel, FALSE);
     d->using = d->members->pdata[0];
-    d->told = FALSE;
+    d->reported = FALSE;
     d->state = DATASET_MAKING;
     int failed = pthread_create(&d->thread, NULL, dataset_run_make, d);
     d->has_thread = failed == 0;
@@ -38,10 +38,9 @@ static void begin_locked(Dataset *d)
 
 /* ---- joining and leaving */
 
-static gboolean refuse(GError **error, const char *why)
+static gboolean fail_precondition(GError **error, const char *why)
 {
-    g_set_error_literal(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION, why);
-    return FALSE;
+    return wire_fail(error, WIRE_ERROR_FAILED_PRECONDITION, "%s", why);
 }
 
 static gboolean can_serve(Datasets *all, GError **error)
@@ -49,10 +48,11 @@ static gboolean can_serve(Datasets *all, GError **error)
     StoreStats stats = {0};
     store_stats(all->store, &stats);
     if (stats.disk == STORE_DISK_BYPASS)
-        return refuse(error, "the cache disk fails and is not used for now; see hearthd's log");
+        return fail_precondition(error,
+                                 "the cache disk fails and is not used for now; see hearthd's log");
     g_autoptr(GError) cause = NULL;
     if (!all->any_filesystem && !manifests_layer_works(all->objects, &cause))
-        return refuse(error, cause->message);
+        return fail_precondition(error, cause->message);
     return TRUE;
 }
 
@@ -69,7 +69,7 @@ Dataset *datasets_join(Datasets *all, Origin *origin, gboolean immutable, GError
     }
     origin->ops->put(origin, node);
     if (!root.snapshot && !immutable) {
-        refuse(error, "the volume is no snapshot, its files may change");
+        fail_precondition(error, "the volume is no snapshot, its files may change");
         return NULL;
     }
     if (!can_serve(all, error))
@@ -119,7 +119,7 @@ gboolean dataset_leave(Dataset *d, Origin *origin, gint64 timeout_ms)
     }
     if (!last && d->state == DATASET_FAILED &&
         g_error_matches(d->error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
-        begin_locked(d); /* for those who stay */
+        begin_locked(d); /* for the volumes that stay */
     pthread_cond_broadcast(&all->changed);
     dataset_unref_locked(d);
     pthread_mutex_unlock(&all->lock);
@@ -128,7 +128,7 @@ gboolean dataset_leave(Dataset *d, Origin *origin, gint64 timeout_ms)
     return TRUE;
 }
 
-/* ---- what is told */
+/* ---- reports */
 
 static void report_locked(Dataset *d, DatasetReport *report)
 {
@@ -149,8 +149,8 @@ static void report_locked(Dataset *d, DatasetReport *report)
     report->cached_bytes = d->bytes_held;
 }
 
-/* As counted, and what was filled or evicted since. */
-static uint64_t moved(uint64_t counted, uint64_t tag_then, uint64_t tag_now, uint64_t most)
+/* The counted number, plus objects filled and minus objects evicted since the count. */
+static uint64_t adjust_count(uint64_t counted, uint64_t tag_then, uint64_t tag_now, uint64_t most)
 {
     int64_t sum = (int64_t)counted + (int64_t)tag_now - (int64_t)tag_then;
     return sum < 0 ? 0 : MIN((uint64_t)sum, most);
@@ -163,19 +163,20 @@ void dataset_report(Dataset *d, DatasetReport *report)
     pthread_mutex_lock(&d->all->lock);
     report_locked(d, report);
     if (report->ready) {
-        report->cached_files = moved(d->files_held, d->tag_objects, objects, report->files);
-        report->cached_bytes = moved(d->bytes_held, d->tag_bytes, bytes, report->bytes);
+        report->cached_files = adjust_count(d->files_held, d->tag_objects, objects, report->files);
+        report->cached_bytes = adjust_count(d->bytes_held, d->tag_bytes, bytes, report->bytes);
     }
     pthread_mutex_unlock(&d->all->lock);
 }
 
-/* Who fails because Ceph does not answer may try again; else a session can serve the volume. */
+/* UNAVAILABLE when Ceph did not answer: the caller may try again. Otherwise a session can serve the
+ * volume. */
 static void set_failure(const Dataset *d, const GError *cause, GError **error)
 {
-    gboolean later = g_error_matches(cause, G_IO_ERROR, G_IO_ERROR_CANCELLED) ||
+    gboolean again = g_error_matches(cause, G_IO_ERROR, G_IO_ERROR_CANCELLED) ||
                      g_error_matches(cause, G_IO_ERROR, G_IO_ERROR_TIMED_OUT) ||
                      g_error_matches(cause, G_IO_ERROR, G_IO_ERROR_NOT_CONNECTED);
-    wire_fail(error, later ? WIRE_ERROR_UNAVAILABLE : WIRE_ERROR_FAILED_PRECONDITION,
+    wire_fail(error, again ? WIRE_ERROR_UNAVAILABLE : WIRE_ERROR_FAILED_PRECONDITION,
               "the manifest of dataset %s cannot be made: %s", d->id, cause->message);
 }
 
@@ -200,7 +201,8 @@ gboolean dataset_wait(Dataset *d, gint64 wait_ms, DatasetReport *report, GError 
     gboolean good = TRUE;
     const struct timespec deadline = deadline_after_ms((uint64_t)MAX(wait_ms, 0));
     pthread_mutex_lock(&all->lock);
-    if ((d->state == DATASET_IDLE || (d->state == DATASET_FAILED && d->told)) && d->members->len)
+    if ((d->state == DATASET_IDLE || (d->state == DATASET_FAILED && d->reported)) &&
+        d->members->len)
         begin_locked(d);
     while (d->state == DATASET_MAKING && d->members->len &&
            pthread_cond_timedwait(&all->changed, &all->lock, &deadline) != ETIMEDOUT)
@@ -211,7 +213,7 @@ gboolean dataset_wait(Dataset *d, gint64 wait_ms, DatasetReport *report, GError 
         good = FALSE;
     } else if (d->state == DATASET_FAILED) {
         set_failure(d, d->error, error);
-        d->told = TRUE;
+        d->reported = TRUE;
         good = FALSE;
     }
     pthread_mutex_unlock(&all->lock);
@@ -247,7 +249,7 @@ void datasets_free(Datasets *all)
     pthread_cond_broadcast(&all->changed);
     pthread_mutex_unlock(&all->lock);
     pthread_join(all->counter, NULL);
-    /* What could not be left goes with the process. */
+    /* A dataset that could not be left ends with the process. */
     if (g_hash_table_size(all->by_id))
         return;
     g_hash_table_unref(all->by_id);

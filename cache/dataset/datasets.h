@@ -4,12 +4,12 @@
  *
  *   (none) --join--> IDLE --wait--> MAKING --> READY
  *                      ^               |
- *                      +---- FAILED <--+    the failure is told to who waits, then it may be tried
- *                                           again
+ *                      +---- FAILED <--+    the failure is reported to the waiters; then it can be
+ *                                           tried again
  *
  * A manifest is made by a thread of its own: found in <cache>/manifests, or built by a walk with
- * the origin of one of the volumes. When that volume leaves, the walk ends and begins anew with
- * another's; when the last one leaves, it ends for good.
+ * the origin of one of the volumes. When that volume leaves, the walk ends and begins again with
+ * the origin of another; when the last one leaves, it ends.
  */
 #ifndef HEARTH_CACHE_DATASET_DATASETS_H
 #define HEARTH_CACHE_DATASET_DATASETS_H
@@ -32,9 +32,9 @@ Datasets *datasets_new(Store *store, const char *cache_dir, gboolean any_filesys
 void datasets_free(Datasets *datasets);
 
 /*
- * Joins the dataset that is the origin's tree; `immutable` says that it is one although its root is
- * of no snapshot. Begins nothing yet. Errors: FAILED_PRECONDITION: it is none, or this node cannot
- * serve it as one; others: the origin's. The origin stays in use until dataset_leave().
+ * Joins the dataset that is the origin's tree. `immutable`: the tree counts as a dataset although
+ * its root is in no snapshot. Begins nothing yet. Errors: FAILED_PRECONDITION: it is none, or this
+ * node cannot serve it as one; others: the origin's. The origin stays in use until dataset_leave().
  */
 Dataset *datasets_join(Datasets *datasets, Origin *origin, gboolean immutable, GError **error);
 /* Ends what join began. FALSE: the origin is still in use after timeout_ms, call it again. NULL is
@@ -46,8 +46,8 @@ void dataset_unref(Dataset *dataset);
 
 typedef struct DatasetReport {
     char id[DATASET_ID];
-    gboolean ready, readable;            /* by everybody: MANIFEST_READABLE */
-    uint64_t files, directories, bytes;  /* of the tree; what was found so far while not ready */
+    gboolean ready, readable;            /* by every user: MANIFEST_READABLE */
+    uint64_t files, directories, bytes;  /* of the tree; while not ready: found so far */
     uint64_t cached_files, cached_bytes; /* of those, what the store holds */
 } DatasetReport;
 
@@ -55,7 +55,7 @@ typedef struct DatasetReport {
  * FALSE: it cannot be made (the error is WIRE_ERROR's). */
 gboolean dataset_wait(Dataset *dataset, gint64 wait_ms, DatasetReport *report, GError **error);
 void dataset_report(Dataset *dataset, DatasetReport *report);
-/* Of one that somebody has joined, once it was counted; else FALSE. */
+/* FALSE unless it is joined and was counted. */
 gboolean datasets_report(Datasets *datasets, const char *id, DatasetReport *report);
 
 /* The ID of the tree that an origin shows; -errno. */

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A manifest appears by one link(2) of a file that was complete and synced without a name, so that
+ * a crash leaves it whole or not there. One that cannot be used is removed and built again.
+ */
 #include "cache/dataset/files.h"
 #include <dirent.h>
 #include <errno.h>
@@ -13,7 +17,7 @@
 #include "common/autofd.h"
 #include "cache/store/disk/key.h"
 
-static gboolean fail(GError **error, const char *path, const char *what)
+static gboolean fail_errno(GError **error, const char *path, const char *what)
 {
     int code = errno;
     g_set_error(error, G_IO_ERROR, g_io_error_from_errno(code), "%s: %s: %s", path, what,
@@ -25,7 +29,7 @@ char *manifests_dir(const char *cache_dir, GError **error)
 {
     g_autofree char *dir = g_build_filename(cache_dir, MANIFESTS_DIR, NULL);
     if (mkdir(dir, 0700) < 0 && !(errno == EEXIST && g_file_test(dir, G_FILE_TEST_IS_DIR))) {
-        fail(error, dir, "cannot be made");
+        fail_errno(error, dir, "cannot be made");
         return NULL;
     }
     return g_steal_pointer(&dir);
@@ -48,7 +52,7 @@ Manifest *manifests_open(const char *dir, const char *id, gboolean deep, const O
         futimens(fd, NULL);
         return g_steal_pointer(&manifest);
     }
-    g_warning("manifest %s is removed, to be made anew: %s", path,
+    g_warning("manifest %s is removed and built again: %s", path,
               error ? error->message : "it is of another tree");
     if (unlink(path) < 0)
         g_warning("manifest %s cannot be removed: %s", path, g_strerror(errno));
@@ -59,7 +63,7 @@ int manifests_create(const char *dir, GError **error)
 {
     int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0)
-        fail(error, dir, "no file can be made in it");
+        fail_errno(error, dir, "no file can be made in it");
     return fd;
 }
 
@@ -72,9 +76,9 @@ gboolean manifests_publish(const char *dir, const char *id, int fd, GError **err
     /* AT_EMPTY_PATH needs a capability, /proc a mount: either will do. */
     if (linkat(fd, "", AT_FDCWD, path, AT_EMPTY_PATH) < 0 &&
         linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) < 0)
-        return fail(error, path, "cannot be made");
+        return fail_errno(error, path, "cannot be made");
     hearth_autofd int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return (dir_fd >= 0 && fsync(dir_fd) == 0) || fail(error, dir, "cannot be synced");
+    return (dir_fd >= 0 && fsync(dir_fd) == 0) || fail_errno(error, dir, "cannot be synced");
 }
 
 /* ---- what is kept */
@@ -160,7 +164,7 @@ gboolean manifests_layer_works(const char *objects, GError **error)
     };
     struct statfs fs;
     if (statfs(objects, &fs) < 0)
-        return fail(error, objects, "statfs");
+        return fail_errno(error, objects, "statfs");
     for (size_t i = 0; i < G_N_ELEMENTS(refused); i++)
         if (((unsigned long)fs.f_type & 0xffffffffUL) == refused[i].magic) {
             g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
@@ -171,7 +175,7 @@ gboolean manifests_layer_works(const char *objects, GError **error)
         }
     hearth_autofd int fd = open(objects, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0)
-        return fail(error, objects, "no file can be made in it");
+        return fail_errno(error, objects, "no file can be made in it");
     if (fsetxattr(fd, "user.hearth.probe", "", 0, 0) < 0) {
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
                     "the cache directory's file system has no extended attributes (%s); name one "

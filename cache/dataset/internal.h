@@ -29,8 +29,8 @@ struct Dataset {
     Origin *using;
     gboolean has_thread;
     pthread_t thread;
-    GError *error; /* of FAILED */
-    gboolean told; /* somebody knows of it: who asks again wants another try */
+    GError *error;     /* of FAILED */
+    gboolean reported; /* the error was reported: the next call tries again */
     Manifest *manifest;
     BuildProgress progress;
     /* Of the table: when it was counted last, and what the tag's usage was then. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making a manifest: found in this node's cache directory, or built here by a walk. It decides
- * which object a name leads to and is mounted as a file system, so it is read from no place that
- * anyone but hearthd writes to: tenants may write to the data pools of Ceph.
+ * Making a manifest: it is found in this node's cache directory, or built by a walk. A manifest
+ * decides which object belongs to a name, and it is mounted as a file system. So it is only read
+ * from a directory to which no process but hearthd writes: tenants may write to the data pools of
+ * Ceph.
  */
 #include <fcntl.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@
 
 #define MANIFESTS_MAX 64
 #define MANIFESTS_PERCENT 10 /* of what the cache may hold */
-/* What one may take at least, however small the cache is. */
+/* The bound of one manifest is never below this, even in a small cache. */
 #define MANIFEST_LEAST_BYTES (64u << 20)
 
 void datasets_prune(Datasets *all)
@@ -28,7 +29,7 @@ void datasets_prune(Datasets *all)
     while (g_hash_table_iter_next(&iter, &id, NULL))
         g_hash_table_add(keep, g_strdup(id));
     pthread_mutex_unlock(&all->lock);
-    /* Without its manifest what is pinned cannot be read while Ceph is away. */
+    /* Without its manifest a pinned dataset cannot be read while Ceph does not answer. */
     g_autoptr(GPtrArray) pins = store_pins(all->store);
     for (guint i = 0; i < pins->len; i++)
         g_hash_table_add(keep, g_strdup(pins->pdata[i]));
@@ -55,7 +56,7 @@ static Manifest *find_local(Dataset *d, const char *dir)
     return manifests_open(dir, d->id, deep, d->using, &d->root);
 }
 
-static Manifest *build(Dataset *d, const char *dir, GError **error)
+static Manifest *build_manifest(Dataset *d, const char *dir, GError **error)
 {
     Origin *origin = d->using;
     OriginNode *node;
@@ -68,7 +69,7 @@ static Manifest *build(Dataset *d, const char *dir, GError **error)
         g_set_error(error, G_IO_ERROR, g_io_error_from_errno(-r), "its root: %s", g_strerror(-r));
         return NULL;
     }
-    /* It is of the version that was joined; all else of the root may be known only now. */
+    /* The version is the one that was joined; the other attributes may be known only now. */
     attr.version = d->root.version;
     StoreStats stats = {0};
     store_stats(d->all->store, &stats);
@@ -81,7 +82,7 @@ static Manifest *build(Dataset *d, const char *dir, GError **error)
     return manifest_open(fd, FALSE, error);
 }
 
-static Manifest *make(Dataset *d, gboolean *built, GError **error)
+static Manifest *find_or_build(Dataset *d, gboolean *built, GError **error)
 {
     g_autofree char *dir = manifests_dir(d->all->cache_dir, error);
     Manifest *manifest = dir ? find_local(d, dir) : NULL;
@@ -89,7 +90,7 @@ static Manifest *make(Dataset *d, gboolean *built, GError **error)
     if (!*built)
         return manifest;
     gint64 start = g_get_monotonic_time();
-    manifest = build(d, dir, error);
+    manifest = build_manifest(d, dir, error);
     if (manifest)
         g_message("dataset %s: manifest of %" G_GUINT64_FORMAT " files built in %.1f s", d->id,
                   manifest->footer.files,
@@ -103,7 +104,7 @@ void *dataset_run_make(void *data)
     Datasets *all = d->all;
     g_autoptr(GError) error = NULL;
     gboolean built;
-    Manifest *manifest = make(d, &built, &error);
+    Manifest *manifest = find_or_build(d, &built, &error);
     if (manifest)
         datasets_prune(all);
     else if (!g_error_matches(error, G_IO_ERROR, G_IO_ERROR_CANCELLED))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An overlay reads what is in objects/ without asking anybody, and of an object that was cut short
- * by someone else's hand, or by a file system that was repaired, it would give too little. So what
- * the store takes for held of a dataset is looked at once each time the dataset comes into use;
- * what it holds is looked at by the scrub.
+ * An overlay reads the files in objects/ without hearthd. If an object was truncated, by hand or
+ * when its file system was repaired, the overlay would return too few bytes. So the size of each
+ * object of a dataset is checked each time the dataset comes into use. The scrub checks the
+ * content.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -39,7 +39,7 @@ void datasets_drop_misfits(Dataset *d)
         object_key_id(&key, &id);
         if (!is_misfit(objects, &id, key.size))
             continue;
-        /* Whoever opens it as one of this size has it dropped. */
+        /* Opening it with the expected size drops it. */
         int fd = store_open_object(all->store, &id, key.size);
         hearth_close_fd(&fd);
         dropped++;

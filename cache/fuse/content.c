@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An object is opened once, with the content; without one the first read begins a fill. After an
+ * error the content is useless: the caller reads from the origin for as long as it has this
+ * content.
+ */
 #include "cache/fuse/content.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +17,7 @@
 struct Content {
     Store *store;
     Origin *origin;
+    const char *tag;
     ObjectKey key;
     ObjectId id;
     ContentGuard guard;
@@ -19,16 +25,17 @@ struct Content {
     _Atomic unsigned refs;
     _Atomic int fd; /* of the complete object, or -1 */
     _Atomic int useless;
-    pthread_mutex_t mutex; /* guards fill: begun by whichever read comes first */
+    pthread_mutex_t mutex; /* guards fill: the first read begins it */
     StoreFill *fill;
 };
 
-Content *content_open(Store *store, Origin *origin, const OriginAttr *attr,
+Content *content_open(Store *store, Origin *origin, const char *tag, const OriginAttr *attr,
                       const ContentGuard *guard)
 {
     Content *c = g_new0(Content, 1);
     c->store = store;
     c->origin = origin;
+    c->tag = tag;
     c->guard = *guard;
     c->refs = 1;
     pthread_mutex_init(&c->mutex, NULL);
@@ -59,17 +66,12 @@ void content_unref(Content *c)
     g_free(c);
 }
 
-uint64_t content_version(const Content *c)
-{
-    return c->key.version;
-}
-
 gboolean content_was_held(const Content *c)
 {
     return c->was_held;
 }
 
-static ssize_t give_up(Content *c, ssize_t error)
+static ssize_t mark_useless(Content *c, ssize_t error)
 {
     atomic_store(&c->useless, 1);
     return error;
@@ -86,19 +88,19 @@ static ssize_t read_object(Content *c, int fd, void *buf, size_t len, uint64_t o
             /* Objects are complete: an end before the size is as bad as an error. */
             int error = n < 0 ? errno : EIO;
             store_report_bad(c->store, &c->id, error);
-            return give_up(c, -error);
+            return mark_useless(c, -error);
         }
         done += (size_t)n;
     }
     return (ssize_t)done;
 }
 
-static StoreFill *fill_of(Content *c, OriginNode *node, const char *tag)
+static StoreFill *fill_of(Content *c, OriginNode *node)
 {
     pthread_mutex_lock(&c->mutex);
     if (!c->fill) {
-        c->fill = store_fill(c->store, c->origin, node, &c->key, tag);
-        /* Whoever begins to write from now on finds the fill. */
+        c->fill = store_fill(c->store, c->origin, node, &c->key, c->tag);
+        /* A writer that begins from now on finds the fill. */
         if (c->fill && atomic_load(c->guard.writes_begun) != c->guard.seen)
             store_spoil_fills(c->store, c->origin, c->key.ino);
     }
@@ -107,8 +109,8 @@ static StoreFill *fill_of(Content *c, OriginNode *node, const char *tag)
     return fill;
 }
 
-ssize_t content_read(Content *c, OriginNode *node, const char *tag, void *buf, size_t len,
-                     uint64_t off, ContentSource *source)
+ssize_t content_read(Content *c, OriginNode *node, void *buf, size_t len, uint64_t off,
+                     ContentSource *source)
 {
     if (atomic_load(&c->useless))
         return -EIO;
@@ -119,9 +121,9 @@ ssize_t content_read(Content *c, OriginNode *node, const char *tag, void *buf, s
     *source = fd >= 0 ? CONTENT_OBJECT : CONTENT_FILL;
     if (fd >= 0)
         return read_object(c, fd, buf, len, off);
-    StoreFill *fill = fill_of(c, node, tag);
+    StoreFill *fill = fill_of(c, node);
     if (!fill)
-        return give_up(c, -ENOSPC);
+        return mark_useless(c, -ENOSPC);
     ssize_t r = store_fill_read(fill, buf, len, off);
-    return r < 0 ? give_up(c, r) : r;
+    return r < 0 ? mark_useless(c, r) : r;
 }

@@ -12,21 +12,21 @@
 typedef struct Content Content;
 
 /*
- * What a fill reads is kept only if nothing here began to write the file since its version was
- * looked at: a write that is under way shows in the bytes, but not in the version yet.
+ * A fill is kept only if no write of the file began here after its version was read: a write that
+ * is running shows in the bytes, but not in the version yet.
  */
 typedef struct ContentGuard {
     const _Atomic unsigned *writes_begun; /* lives as long as the content */
-    unsigned seen;                        /* before the version was looked at */
+    unsigned seen;                        /* before the version was read */
 } ContentGuard;
 
-/* Opens the object when it is held. Never NULL; without an object the first read begins a fill. */
-Content *content_open(Store *store, Origin *origin, const OriginAttr *attr,
+/* Opens the object when it is held. Never NULL; without an object the first read begins a fill.
+ * `tag` is the volume's in the store; it lives as long as the content. */
+Content *content_open(Store *store, Origin *origin, const char *tag, const OriginAttr *attr,
                       const ContentGuard *guard);
 Content *content_ref(Content *content);
 void content_unref(Content *content);
 
-uint64_t content_version(const Content *content);
 /* A complete object was held when it was opened. */
 gboolean content_was_held(const Content *content);
 
@@ -39,7 +39,7 @@ typedef enum ContentSource {
  * Reads; short only at the end of the file. -errno: the cache cannot serve it, and will not for
  * this content: read from the origin.
  */
-ssize_t content_read(Content *content, OriginNode *node, const char *tag, void *buf, size_t len,
-                     uint64_t off, ContentSource *source);
+ssize_t content_read(Content *content, OriginNode *node, void *buf, size_t len, uint64_t off,
+                     ContentSource *source);
 
 #endif

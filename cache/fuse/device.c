@@ -2,8 +2,8 @@
 /*
  * Invariants:
  * 1. A request is answered exactly once, by its completion (or at once, when nothing was begun).
- * 2. `under_way` counts what was begun and is not answered; the image and the libfuse session
- *    outlive it.
+ * 2. `under_way` counts requests that were begun and are not answered; the image and the libfuse
+ *    session outlive them.
  * 3. The kernel caches no page of the file (direct_io), so a size or a content that changes beneath
  *    is never hidden by one.
  */
@@ -22,13 +22,13 @@
 #include "common/monotonic.h"
 
 #define IMAGE_INO 2
-/* Each may wait for the disk: so many of its reads are under way at a time. */
+/* A thread may wait for the disk: this is the number of disk reads at a time. */
 #define THREADS 16
 #define MAX_WRITE ((1u << 20) - 4096)
 /* A loop device has 128 requests under way at most, each of up to two of ours. It bounds memory:
  * 128 MiB at worst. */
 #define MAX_UNDER_WAY 128
-/* Nothing changes but the size, and of that the kernel is told. */
+/* Only the size changes, and the kernel is notified of that. */
 #define VALID_SEC 86400.0
 /* Smaller discards cost Ceph a request each and give back nothing. */
 #define DISCARD_BYTES 65536
@@ -40,7 +40,7 @@ struct Device {
     _Atomic uint64_t bytes, opens, bytes_read, bytes_written;
     void (*ended)(void *data);
     void *data;
-    atomic_flag told;
+    atomic_flag end_reported;
     pthread_mutex_t lock;
     pthread_cond_t idle;
     unsigned under_way; /* guarded by lock */
@@ -58,10 +58,10 @@ static Device *device_of(fuse_req_t req)
     return fuse_req_userdata(req);
 }
 
-static void tell_ended(void *data)
+static void report_end(void *data)
 {
     Device *d = data;
-    if (!atomic_flag_test_and_set(&d->told) && d->ended)
+    if (!atomic_flag_test_and_set(&d->end_reported) && d->ended)
         d->ended(d->data);
 }
 
@@ -92,7 +92,7 @@ static void request_done(Request *r, ssize_t result)
     g_free(r);
     /* Blocklisted: another client has taken the image over. It never comes back by itself. */
     if (result == -ESHUTDOWN)
-        tell_ended(d);
+        report_end(d);
     pthread_mutex_lock(&d->lock);
     if (--d->under_way == 0)
         pthread_cond_broadcast(&d->idle);
@@ -318,6 +318,17 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t
         fuse_reply_buf(req, text, (size_t)n);
 }
 
+/* text NULL: removes it. An errno, or 0. */
+static int set_note(Image *image, const char *name, const char *text)
+{
+    if (image->read_only)
+        return EROFS;
+    int r = image->ops->set_note(image, name, text);
+    if (r == -EROFS)
+        return EROFS;
+    return r < 0 ? EIO : 0;
+}
+
 static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char *value,
                         size_t size, int flags)
 {
@@ -327,8 +338,7 @@ static void op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const 
     if (!name)
         return;
     g_autofree char *text = g_strndup(value, size);
-    int r = image->read_only ? -EROFS : image->ops->set_note(image, name, text);
-    fuse_reply_err(req, r < 0 ? (r == -EROFS ? EROFS : EIO) : 0);
+    fuse_reply_err(req, set_note(image, name, text));
 }
 
 static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
@@ -337,8 +347,7 @@ static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
     name = note_name(req, ino, name);
     if (!name)
         return;
-    int r = image->read_only ? -EROFS : image->ops->set_note(image, name, NULL);
-    fuse_reply_err(req, r < 0 ? (r == -EROFS ? EROFS : EIO) : 0);
+    fuse_reply_err(req, set_note(image, name, NULL));
 }
 
 static const struct fuse_lowlevel_ops ops = {
@@ -384,7 +393,7 @@ Device *device_start(Image *image, int fuse_fd, void (*ended)(void *data), void 
     d->image = image;
     d->ended = ended;
     d->data = data;
-    atomic_flag_clear(&d->told);
+    atomic_flag_clear(&d->end_reported);
     pthread_mutex_init(&d->lock, NULL);
     cond_init_monotonic(&d->idle);
     uint64_t bytes;
@@ -397,7 +406,7 @@ Device *device_start(Image *image, int fuse_fd, void (*ended)(void *data), void 
         device_free(d);
         return NULL;
     }
-    d->readers = readers_start(d->fuse, THREADS, tell_ended, d);
+    d->readers = readers_start(d->fuse, THREADS, report_end, d);
     return d;
 }
 

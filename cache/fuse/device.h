@@ -35,7 +35,7 @@ int device_fd(Device *device);
 uint64_t device_bytes(Device *device);
 /* Of these numbers a device has opens, bytes_origin (read) and bytes_written. */
 void device_stats(Device *device, FuseStats *stats);
-/* Looks at the image's size again, and has the kernel ask for the file's. Blocks on Ceph. */
+/* Asks for the image's size again, and notifies the kernel. Blocks on Ceph. */
 gboolean device_resize(Device *device, uint64_t *bytes, GError **error);
 /*
  * Stops the threads, waits for what is under way, frees. FALSE: something still is after timeout_ms

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Worker threads take lanes from a queue. One more thread, the watcher, looks at the runs that have
+ * not returned and gives the work of a late one to another run of its lane.
+ */
 #include "cache/fuse/lanes.h"
 #include <errno.h>
 #include <pthread.h>
@@ -7,7 +11,7 @@
 
 #define THREADS_KEPT 2
 #define IDLE_MS 1000
-/* A run is overtaken after so long, the next one after twice of it, and so on. */
+/* A run is overtaken after this time, the next one after twice this time, and so on. */
 #define PATIENCE_MS 20
 #define PATIENCE_MAX_MS 1000
 #define LOOKS_OFTEN 100
@@ -18,7 +22,7 @@ typedef struct Run {
     LIST_ENTRY(Run) link;
     Lane *lane;
     void *work;      /* NULL: another run has it */
-    gboolean fixed;  /* no other may have it */
+    gboolean fixed;  /* another run must not take it over */
     unsigned state;  /* when it began */
     int64_t late_ms; /* when it is overtaken */
 } Run;
@@ -155,7 +159,7 @@ static void *lane_thread(void *data)
             r = 0;
             continue;
         }
-        /* Who runs may still add. */
+        /* A running thread may still add work. */
         if ((l->stopping && g_hash_table_size(l->lanes) == 0) ||
             (r == ETIMEDOUT && l->threads > THREADS_KEPT))
             break;
@@ -222,13 +226,13 @@ static gboolean look_locked(Lanes *l, int64_t *next_ms)
 static void *watcher_thread(void *data)
 {
     Lanes *l = data;
-    unsigned looks = 0; /* at what is blocked */
+    unsigned looks = 0; /* in a row that found something blocked */
     pthread_mutex_lock(&l->lock);
     while (!l->stopping || l->threads) {
         int64_t next_ms;
         gboolean blocked = look_locked(l, &next_ms);
         looks = blocked ? looks + 1 : 0;
-        /* What is blocked for long is looked at less often. */
+        /* Runs that are blocked for long are checked less often. */
         if (looks > LOOKS_OFTEN)
             next_ms += PATIENCE_MAX_MS;
         l->watch_ms = next_ms ? next_ms : INT64_MAX;

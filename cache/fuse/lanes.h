@@ -3,12 +3,13 @@
  * Work that may block for long, by what it is about: a lane has one key, its work is merged, and
  * no lane waits for another. Threads are made when all are busy, and end when they are not needed.
  *
- * A run that takes longer than a moment is not waited for: the lane's work is given to another run,
- * which may find a way around what blocks the first. There are LANE_RUNS_MAX of them at most in a
- * lane, each later than the one before; what then comes waits until one returns.
+ * When a run takes longer than a moment, the lane's work is given to another run, which may find a
+ * way around the blocked one. A lane has at most LANE_RUNS_MAX runs, each later than the one
+ * before; further work waits until one returns.
  *
  * So there are as many lanes as keys with work, each with one piece of merged work that waits, and
- * threads_max runs. When all of them are blocked, work waits: nothing is done() that was not run.
+ * at most threads_max runs. When all of them are blocked, work waits: done() is called only for
+ * work that was run.
  */
 #ifndef HEARTH_CACHE_FUSE_LANES_H
 #define HEARTH_CACHE_FUSE_LANES_H
@@ -35,8 +36,8 @@ typedef struct LaneOps {
      * held. NULL: it needs the work itself, and is not overtaken.
      */
     void *(*aim)(void *data, const LaneKey *key, const void *work);
-    /* May block. Takes over the aim, or borrows the work. `tries`: so many runs before it have not
-     * returned. */
+    /* May block. Takes over the aim, or borrows the work. `tries`: the number of runs before it
+     * that have not returned. */
     void (*run)(void *data, const LaneKey *key, void *aim_or_work, unsigned tries);
     /* The work was run, to the end; takes it over. */
     void (*done)(void *data, const LaneKey *key, void *work);

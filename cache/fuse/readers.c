@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request may wait for Ceph for long, and the next one is not to wait for it: there are always so
- * many threads as were asked for that are not stuck. Whether one is missing is looked at by a
- * thread of its own (the watcher), and only while every other is busy: a thread more than needed
- * slows all down, since the kernel gives requests to each in turn.
+ * A request may wait for Ceph for long, and the next one must not wait for it. So there is always
+ * the configured number of threads that are not stuck. One more thread (the watcher) checks this,
+ * and only while all others are busy: a thread more than needed slows all of them down, since the
+ * kernel gives requests to each in turn.
  *
  * read(2) on /dev/fuse has no way out but a request or the end of the connection, so threads that
  * still wait at readers_stop() are interrupted with a signal.
@@ -24,7 +24,7 @@
 #define STUCK_MS 20
 /* The watcher rests when some thread was idle each time it looked. */
 #define LOOKS 50
-/* A thread beside the first ends when so many wait for a request, but not soon. */
+/* A thread that was added ends when this many wait for a request, after KEPT_MS at the earliest. */
 #define IDLE_MAX 4
 #define KEPT_MS 10000
 /* Between two looks whether a thread has ended. */
@@ -52,7 +52,7 @@ struct Readers {
     _Atomic int stopping;
     pthread_t watcher;
     gboolean watched;      /* there is one */
-    pthread_mutex_t mutex; /* of the condition, which tells the watcher */
+    pthread_mutex_t mutex; /* of the condition, which wakes the watcher */
     pthread_cond_t all_busy;
     _Atomic int rests; /* the watcher; it wants to be woken when all are busy */
 };
@@ -89,14 +89,14 @@ static gboolean is_needed(const Reader *me)
            monotonic_ms() < me->kept_until_ms;
 }
 
-/* One thread. */
-static void ends(Readers *r)
+/* Called by a thread that ends. */
+static void thread_ends(Readers *r)
 {
     if (atomic_fetch_sub(&r->running, 1) == 1 && !atomic_load(&r->stopping) && r->ended)
         r->ended(r->data);
 }
 
-static void *reader(void *data)
+static void *reader_thread(void *data)
 {
     Reader *me = data;
     Readers *r = me->readers;
@@ -114,7 +114,7 @@ static void *reader(void *data)
             break;
     }
     free(buf.mem);
-    ends(r);
+    thread_ends(r);
     atomic_store(&me->state, HAS_ENDED);
     return NULL;
 }
@@ -125,10 +125,10 @@ static void start_thread(Readers *r, Reader *me)
 {
     me->readers = r;
     atomic_store(&me->state, RUNS);
-    if (pthread_create(&me->thread, NULL, reader, me) == 0)
+    if (pthread_create(&me->thread, NULL, reader_thread, me) == 0)
         return;
     atomic_store(&me->state, NO_THREAD);
-    ends(r);
+    thread_ends(r);
 }
 
 /* Not after the last one has ended. */
@@ -146,7 +146,7 @@ static gboolean is_stuck(const Reader *thread, int64_t now)
     return since && now - since >= STUCK_MS;
 }
 
-/* So many that do not run as threads that run are stuck. */
+/* Starts a thread for each one that is stuck. */
 static void replace_stuck(Readers *r)
 {
     const int64_t now = monotonic_ms();

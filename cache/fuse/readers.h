@@ -12,7 +12,7 @@
 typedef struct Readers Readers;
 
 /*
- * Makes libfuse serve `fuse_fd`, a mounted /dev/fuse descriptor somebody else has mounted; on
+ * Makes libfuse serve `fuse_fd`, a mounted /dev/fuse descriptor; on
  * success libfuse closes it. NULL with G_IO_ERROR.
  */
 struct fuse_session *readers_serve(const struct fuse_lowlevel_ops *ops, void *data, int fuse_fd,

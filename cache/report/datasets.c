@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A dataset is known here by the notes of where it was seen (cache/volume/last_seen.h), its totals
- * by the footer of its manifest. What is held of one that is in use was counted file by file; of
- * another, what has its tag counts, which leaves out what a dataset with a better claim has in
- * common with it.
+ * The datasets are those with a note of where they were seen (cache/volume/last_seen.h). Totals
+ * come from the footer of the manifest. The objects of a dataset in use were counted file by file.
+ * For another dataset the objects with its tag are counted, without objects that it shares with a
+ * dataset of a higher rank.
  */
 #include "cache/report/datasets.h"
 #include <fcntl.h>
@@ -29,8 +29,8 @@ static gboolean resting_report(Datasets *all, const char *id, DatasetReport *r)
     return TRUE;
 }
 
-/* NULL: its manifest is not here, so nobody can tell how much of it is. */
-static json_t *describe(Datasets *all, const char *id, json_t *places)
+/* NULL: its manifest is not on this node, so its size is not known. */
+static json_t *describe_dataset(Datasets *all, const char *id, json_t *places)
 {
     DatasetReport r;
     if (!datasets_report(all, id, &r) && !resting_report(all, id, &r))
@@ -65,7 +65,8 @@ json_t *datasets_list(Datasets *all, const char *after, gboolean *more)
             g_ptr_array_add(ids, (gpointer)id);
     g_ptr_array_sort(ids, by_name);
     for (guint i = 0; i < ids->len && !*more; i++) {
-        json_auto_t *one = describe(all, ids->pdata[i], json_object_get(known, ids->pdata[i]));
+        json_auto_t *one =
+            describe_dataset(all, ids->pdata[i], json_object_get(known, ids->pdata[i]));
         if (!one)
             continue;
         bytes += json_dumpb(one, NULL, 0, JSON_COMPACT) + 1;

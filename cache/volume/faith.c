@@ -68,7 +68,7 @@ gboolean faith_take(Faith *f, const char *dataset, const VolumeSpec *spec, Origi
     return takes;
 }
 
-/* Those that Ceph has answered, for good. */
+/* Removes and returns the claims for which Ceph has a final answer. */
 static GPtrArray *steal_answered(Faith *f)
 {
     GPtrArray *answered = g_ptr_array_new_with_free_func(free_claim);
@@ -83,8 +83,8 @@ static GPtrArray *steal_answered(Faith *f)
     return answered;
 }
 
-void faith_look(Faith *f, void (*refused)(const char *dataset, const VolumeSpec *spec, void *data),
-                void *data)
+void faith_check(Faith *f, void (*refused)(const char *dataset, const VolumeSpec *spec, void *data),
+                 void *data)
 {
     g_autoptr(GPtrArray) answered = steal_answered(f);
     for (guint i = 0; i < answered->len; i++) {

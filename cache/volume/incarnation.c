@@ -13,7 +13,7 @@ struct Incarnation {
     gboolean predecessor_died;
 };
 
-static void save(const Incarnation *i, const char *state)
+static void save_state(const Incarnation *i, const char *state)
 {
     g_autofree char *text = g_strdup_printf(FORMAT, i->uuid, i->number, state);
     g_autoptr(GError) error = NULL;
@@ -21,7 +21,7 @@ static void save(const Incarnation *i, const char *state)
         g_warning("%s; after a crash, Ceph's sessions will have to time out", error->message);
 }
 
-static gboolean load(Incarnation *i)
+static gboolean load_state(Incarnation *i)
 {
     g_autofree char *text = NULL;
     g_autoptr(GError) error = NULL;
@@ -45,12 +45,12 @@ Incarnation *incarnation_begin(const char *path)
 {
     Incarnation *i = g_new0(Incarnation, 1);
     i->path = g_strdup(path);
-    if (!load(i)) {
+    if (!load_state(i)) {
         i->number = 0;
         i->uuid = g_uuid_string_random();
     }
     i->number++;
-    save(i, "running");
+    save_state(i, "running");
     return i;
 }
 
@@ -59,23 +59,23 @@ void incarnation_end(Incarnation *i, gboolean closed)
     if (!i)
         return;
     if (closed)
-        save(i, "ended");
+        save_state(i, "ended");
     g_free(i->path);
     g_free(i->uuid);
     g_free(i);
 }
 
-static char *client(const Incarnation *i, guint64 number, const char *volume)
+static char *client_name(const Incarnation *i, guint64 number, const char *volume)
 {
     return g_strdup_printf("hearth-%s-%" G_GUINT64_FORMAT "-%s", i->uuid, number, volume);
 }
 
 char *incarnation_client(const Incarnation *i, const char *volume)
 {
-    return client(i, i->number, volume);
+    return client_name(i, i->number, volume);
 }
 
 char *incarnation_dead_client(const Incarnation *i, const char *volume)
 {
-    return i->predecessor_died ? client(i, i->number - 1, volume) : NULL;
+    return i->predecessor_died ? client_name(i, i->number - 1, volume) : NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which run of hearthd this is. A run that was killed leaves sessions at the MDS whose capabilities
- * block everybody for a minute; the next run ends them, by the names it knows they had. The run's
- * number is part of the names, so ending a dead session can never hit a live one.
+ * block all other clients for a minute; the next run ends them, by the names it knows they had. The
+ * run's number is part of the names, so ending a dead session can never hit a live one.
  *
  * Kept in a file beside the control socket: gone with a reboot, as the sessions are by then.
  */

@@ -6,14 +6,15 @@
 
 #define NAME "pbkdf2-sha256"
 #define ITERATIONS 600000
-/* Of what is read: less would be no hash of ours, more would keep hearthd busy. */
+/* Bounds for a hash that is read: fewer iterations are not from this program, more would keep
+ * hearthd busy. */
 #define LEAST_ITERATIONS 1000
 #define MOST_ITERATIONS 10000000
 #define SALT_BYTES 16
 #define HASH_BYTES 32
 
-static gboolean derive(const char *key, const guchar salt[SALT_BYTES], unsigned iterations,
-                       guchar hash[HASH_BYTES])
+static gboolean derive_hash(const char *key, const guchar salt[SALT_BYTES], unsigned iterations,
+                            guchar hash[HASH_BYTES])
 {
     const gnutls_datum_t secret = {(guchar *)key, (unsigned)strlen(key)},
                          salted = {(guchar *)salt, SALT_BYTES};
@@ -24,15 +25,15 @@ char *key_hash_new(const char *key)
 {
     guchar salt[SALT_BYTES], hash[HASH_BYTES];
     if (gnutls_rnd(GNUTLS_RND_NONCE, salt, sizeof(salt)) != 0 ||
-        !derive(key, salt, ITERATIONS, hash))
+        !derive_hash(key, salt, ITERATIONS, hash))
         g_error("GnuTLS makes no hash of a key");
     g_autofree char *salt_text = g_base64_encode(salt, sizeof(salt));
     g_autofree char *hash_text = g_base64_encode(hash, sizeof(hash));
     return g_strdup_printf(NAME "$%d$%s$%s", ITERATIONS, salt_text, hash_text);
 }
 
-/* Exactly so many bytes, written as we write them. */
-static gboolean decode(const char *text, guchar *bytes, gsize n)
+/* FALSE unless the text is n bytes in the form that key_hash_new() writes. */
+static gboolean decode_base64(const char *text, guchar *bytes, gsize n)
 {
     gsize length;
     g_autofree guchar *decoded = g_base64_decode(text, &length);
@@ -51,7 +52,7 @@ gboolean key_hash_matches(const char *text, const char *key)
     return g_strv_length(part) == 4 && strcmp(part[0], NAME) == 0 &&
            g_ascii_string_to_unsigned(part[1], 10, LEAST_ITERATIONS, MOST_ITERATIONS, &iterations,
                                       NULL) &&
-           decode(part[2], salt, SALT_BYTES) && decode(part[3], hash, HASH_BYTES) &&
-           derive(key, salt, (unsigned)iterations, of_key) &&
+           decode_base64(part[2], salt, SALT_BYTES) && decode_base64(part[3], hash, HASH_BYTES) &&
+           derive_hash(key, salt, (unsigned)iterations, of_key) &&
            gnutls_memcmp(hash, of_key, HASH_BYTES) == 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is kept of a key of a Ceph user, so that it is known again and cannot be had from it:
+ * A slow hash of the key of a Ceph user: it recognizes the key and does not reveal it.
  * "pbkdf2-sha256$<iterations>$<salt>$<hash>", the last two in base64. Both calls take some 0.2 s of
- * CPU, which is their point.
+ * CPU, on purpose.
  */
 #ifndef HEARTH_CACHE_VOLUME_KEY_HASH_H
 #define HEARTH_CACHE_VOLUME_KEY_HASH_H

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One file for each location and user, named by a hash of both. It is written whole and linked
+ * under its name, so that it is complete or not there. The oldest one goes when there are too many.
+ */
 #include "cache/volume/last_seen.h"
 #include <dirent.h>
 #include <errno.h>
@@ -12,21 +16,21 @@
 #include "cache/volume/key_hash.h"
 #include "cache/store/disk/key.h"
 
-/* 1: without a key; never believed, but it tells where a dataset was seen. */
+/* 1: without a key. Such a note is listed, but no dataset is opened by it. */
 #define VERSION 2
 #define PREFIX "place."
 #define MAX_BYTES 16384
 
-/* What makes it a place; the reference is the caller's. */
-static json_t *place_of(const VolumeSpec *spec)
+/* The members that identify a location and user; the reference is the caller's. */
+static json_t *location_of(const VolumeSpec *spec)
 {
     return json_pack("{s:i, s:s, s:s, s:s, s:s}", "version", VERSION, "clusterID", spec->cluster_id,
                      "fsName", spec->fs_name, "rootPath", spec->root_path, "userID", spec->user_id);
 }
 
-static char *path_of(const char *dir, const json_t *place)
+static char *path_of(const char *dir, const json_t *location)
 {
-    char *text = json_dumps(place, JSON_COMPACT | JSON_SORT_KEYS);
+    char *text = json_dumps(location, JSON_COMPACT | JSON_SORT_KEYS);
     XXH128_canonical_t hash;
     ObjectId id;
     char hex[33];
@@ -48,18 +52,19 @@ static json_t *read_note(const char *path)
     return note;
 }
 
-/* The note of the spec's place if it is one; *key is the caller's. */
-static char *find(const char *dir, const VolumeSpec *spec, char **key)
+/* The dataset in the note of the spec's location and user, NULL without one; *key, the hash in it,
+ * is the caller's too. */
+static char *find_note(const char *dir, const VolumeSpec *spec, char **key)
 {
-    json_auto_t *place = place_of(spec);
-    g_autofree char *path = path_of(dir, place);
+    json_auto_t *location = location_of(spec);
+    g_autofree char *path = path_of(dir, location);
     json_auto_t *note = read_note(path);
     ObjectId id;
     char *dataset = g_strdup(json_string_value(json_object_get(note, "dataset")));
     *key = g_strdup(json_string_value(json_object_get(note, "key")));
     json_object_del(note, "dataset");
     json_object_del(note, "key");
-    if (!dataset || !*key || !json_equal(note, place) || !object_id_parse(dataset, &id)) {
+    if (!dataset || !*key || !json_equal(note, location) || !object_id_parse(dataset, &id)) {
         g_clear_pointer(&dataset, g_free);
         g_clear_pointer(key, g_free);
     }
@@ -69,40 +74,40 @@ static char *find(const char *dir, const VolumeSpec *spec, char **key)
 char *last_seen_dataset(const char *dir, const VolumeSpec *spec)
 {
     g_autofree char *key = NULL;
-    return find(dir, spec, &key);
+    return find_note(dir, spec, &key);
 }
 
 gboolean last_seen_key_matches(const char *dir, const VolumeSpec *spec)
 {
-    g_autofree char *key = NULL, *dataset = find(dir, spec, &key);
+    g_autofree char *key = NULL, *dataset = find_note(dir, spec, &key);
     return dataset && key_hash_matches(key, spec->user_key);
 }
 
 void last_seen_forget(const char *dir, const VolumeSpec *spec)
 {
-    json_auto_t *place = place_of(spec);
-    g_autofree char *path = path_of(dir, place);
+    json_auto_t *location = location_of(spec);
+    g_autofree char *path = path_of(dir, location);
     unlink(path);
 }
 
-/* The same place may be noted for several users. */
-static void add_place(json_t *all, const char *dataset, json_t *note)
+/* The same location may be noted for several users. */
+static void add_location(json_t *all, const char *dataset, json_t *note)
 {
     static const char *const names[] = {"clusterID", "fsName", "rootPath"};
-    json_auto_t *place = json_object();
+    json_auto_t *location = json_object();
     json_t *list = json_object_get(all, dataset), *other;
     size_t i;
     for (i = 0; i < G_N_ELEMENTS(names); i++)
-        json_object_set(place, names[i], json_object_get(note, names[i]));
+        json_object_set(location, names[i], json_object_get(note, names[i]));
     if (!list) {
         list = json_array();
         json_object_set_new(all, dataset, list);
     }
     json_array_foreach (list, i, other)
-        if (json_equal(other, place))
+        if (json_equal(other, location))
             break;
     if (i == json_array_size(list))
-        json_array_append(list, place);
+        json_array_append(list, location);
 }
 
 json_t *last_seen_list(const char *dir)
@@ -116,10 +121,10 @@ json_t *last_seen_list(const char *dir)
         json_auto_t *note = read_note(path);
         const char *dataset = json_string_value(json_object_get(note, "dataset"));
         ObjectId id;
-        if (dataset && object_id_parse(dataset, &id) &&
-            json_integer_value(json_object_get(note, "version")) >= 1 &&
-            json_integer_value(json_object_get(note, "version")) <= VERSION)
-            add_place(all, dataset, note);
+        const json_int_t version = json_integer_value(json_object_get(note, "version"));
+        const gboolean known = version >= 1 && version <= VERSION;
+        if (known && dataset && object_id_parse(dataset, &id))
+            add_location(all, dataset, note);
     }
     if (files)
         closedir(files);
@@ -146,7 +151,7 @@ static void make_room(const char *dir)
         oldest = g_strdup(e->d_name);
         when = st.st_mtim;
     }
-    if (n >= PLACES_MAX)
+    if (n >= LAST_SEEN_MAX)
         unlinkat(dirfd(all), oldest, 0);
     if (all)
         closedir(all);
@@ -171,12 +176,12 @@ static gboolean write_note(const char *dir, const char *path, const char *text)
 
 void last_seen_note(const char *dir, const VolumeSpec *spec, const char *dataset)
 {
-    g_autofree char *key = NULL, *known = find(dir, spec, &key);
+    g_autofree char *key = NULL, *known = find_note(dir, spec, &key);
     if (g_strcmp0(known, dataset) == 0 && key_hash_matches(key, spec->user_key))
         return;
     if (!known)
         make_room(dir);
-    json_auto_t *note = place_of(spec);
+    json_auto_t *note = location_of(spec);
     g_autofree char *path = path_of(dir, note), *hash = key_hash_new(spec->user_key);
     json_object_set_new(note, "dataset", json_string(dataset));
     json_object_set_new(note, "key", json_string(hash));
@@ -185,7 +190,7 @@ void last_seen_note(const char *dir, const VolumeSpec *spec, const char *dataset
         g_warning("dataset %s: it cannot be noted in %s where it is (%s), so it cannot be staged "
                   "while Ceph is away",
                   dataset, path, g_strerror(errno));
-        unlink(path); /* the key that it names is not the last any more */
+        unlink(path); /* its key is not the last one that Ceph accepted */
     }
     free(text);
 }

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which dataset a place in Ceph was when it was last seen: <cache>/manifests/place.<32 hex digits>,
- * a JSON object each. With it a dataset whose manifest is here can be opened while Ceph is away.
+ * Notes of the dataset at a location in Ceph when it was last seen, a JSON object in each file
+ * <cache>/manifests/place.<32 hex digits>. With a note, a dataset whose manifest is on this node
+ * can be opened while Ceph does not answer.
  *
- * A snapshot can be deleted and another made by its name, so a place is only believed where Ceph
- * does not answer, and only for the user that it was seen with and the key that Ceph accepted of it
- * last; whenever Ceph answers, its word counts. Of the key a slow hash is kept (key_hash.h).
+ * A snapshot can be deleted and another one made with its name. So a note is only used while Ceph
+ * does not answer, and only for the same user with the key that Ceph accepted last; an answer of
+ * Ceph always counts. The note has a slow hash of the key (key_hash.h).
  */
 #ifndef HEARTH_CACHE_VOLUME_LAST_SEEN_H
 #define HEARTH_CACHE_VOLUME_LAST_SEEN_H
 
 #include "cache/volume/spec.h"
 
-/* More are never kept; those noted least recently go. */
-#define PLACES_MAX 256
+/* The most that are kept; the oldest ones go first. */
+#define LAST_SEEN_MAX 256
 
-/* Notes what the spec's place is, and that Ceph accepted its key; failures are logged. `dir` is
- * that of the manifests. Slow. */
+/* Notes the dataset at the spec's location, and that Ceph accepted its key; failures are logged.
+ * `dir` is the directory of the manifests. Slow. */
 void last_seen_note(const char *dir, const VolumeSpec *spec, const char *dataset);
 /* The dataset's ID, the caller's; NULL: not known. */
 char *last_seen_dataset(const char *dir, const VolumeSpec *spec);

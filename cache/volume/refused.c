@@ -92,7 +92,7 @@ void volumes_end_refused(Volumes *vs)
         end_if_refused(vs, v);
         volumes_done(vs, v);
     }
-    faith_look(vs->faith, refuse_claim, vs);
+    faith_check(vs->faith, refuse_claim, vs);
 }
 
 gboolean volumes_check_rights(Volumes *vs, const char *id, Dataset *d, GError **error)

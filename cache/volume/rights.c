@@ -29,8 +29,8 @@ gboolean rights_check(Origin *origin, const VolumeSpec *spec, const Manifest *ma
             r = origin_may_read(origin, node);
             origin->ops->put(origin, node);
         } else if (asked || i + 1 < n) {
-            /* While the volume that the snapshot is of is being deleted the MDS refuses names, now
-             * and then; others tell as much. */
+            /* While the volume of the snapshot is being deleted, the MDS sometimes refuses names;
+             * another file is as good. */
             continue;
         } else {
             r = found;

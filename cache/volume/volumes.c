@@ -36,7 +36,7 @@ static gboolean still_waiting(const Volume *v, GError **error)
 }
 
 /*
- * Stops serving a claimed volume and disconnects it. FALSE: somebody still waits for Ceph; the
+ * Stops serving a reserved volume and disconnects it. FALSE: a request still waits for Ceph; the
  * volume stays, closing, and another detach goes on from there.
  */
 static gboolean close_reserved(Volumes *vs, Volume *v, GError **error)
@@ -63,7 +63,7 @@ static gboolean close_reserved(Volumes *vs, Volume *v, GError **error)
     }
     gboolean free_to_go = v->uses == 0;
     pthread_mutex_unlock(&vs->lock);
-    /* A claim, rather than what is served for it: it was opened, and mounted by now. */
+    /* A claim that is a dataset was opened and never attached: its mount is native. */
     g_autofree char *claimed = v->dataset && v->opener ? g_strdup(dataset_id(v->dataset)) : NULL;
     if (!free_to_go || !volumes_leave_dataset(vs, v, CLOSE_TIMEOUT_SEC * 1000))
         return still_waiting(v, error);
@@ -85,7 +85,7 @@ static void set_spec(Volumes *vs, Volume *v, VolumeSpec *spec)
 
 static gboolean connect_reserved(Volumes *vs, Volume *v, VolumeSpec *spec, GError **error)
 {
-    /* Told of as soon as it is connected. */
+    /* Reports show the spec as soon as the volume is connected. */
     set_spec(vs, v, spec);
     if (volumes_connect(vs, v, spec, error))
         return TRUE;
@@ -95,7 +95,7 @@ static gboolean connect_reserved(Volumes *vs, Volume *v, VolumeSpec *spec, GErro
     return FALSE;
 }
 
-/* What is left to do about a volume that is open already; FALSE with *error NULL: open it. */
+/* Uses a volume that is open already; FALSE with *error NULL: it is to be opened. */
 static gboolean reuse_reserved(Volumes *vs, Volume *v, VolumeSpec **spec, GError **error)
 {
     if (!volume_is_connected(v))
@@ -114,7 +114,7 @@ static gboolean reuse_reserved(Volumes *vs, Volume *v, VolumeSpec **spec, GError
         close_reserved(vs, v, error);
         return FALSE;
     }
-    /* What is served goes on with the connection it has. */
+    /* A served volume keeps its connection. */
     if (!same_key && !volumes_try(vs, *spec, error))
         return FALSE;
     if ((*spec)->kind->is_ceph && v->content == CONTENT_TREE)
@@ -154,7 +154,7 @@ gboolean volumes_open(Volumes *vs, VolumeSpec *given, uint64_t connection, gbool
     return open;
 }
 
-/* On a session's thread, which may hold the session's locks: so it takes none of ours. */
+/* On a thread of the server, which may hold its locks: so it takes no lock of the volumes. */
 static void on_ended(void *data)
 {
     Volume *v = data;
@@ -246,7 +246,7 @@ static gboolean join_reserved(Volumes *vs, Volume *v, GError **error)
     return dataset != NULL;
 }
 
-/* For when Ceph is away; the volume may have gone meanwhile. */
+/* For the time when Ceph does not answer; the volume may be closed by now. */
 static void note_dataset(Volumes *vs, const char *id, const Dataset *d)
 {
     Volume *v;
@@ -270,7 +270,7 @@ gboolean volumes_manifest(Volumes *vs, const char *id, gint64 wait_ms, Dataset *
     volumes_release(vs, v);
     if (!d)
         return FALSE;
-    /* Not under the claim: a detach ends the wait. */
+    /* The volume is not reserved meanwhile: a detach ends the wait. */
     if (dataset_wait(d, wait_ms, report, error) &&
         (!report->ready || volumes_check_rights(vs, id, d, error))) {
         if (report->ready)
@@ -395,7 +395,7 @@ void volumes_free(Volumes *vs)
         if (!volumes_detach(vs, ids->pdata[i], &error))
             g_warning("%s", error->message);
     }
-    /* What could not be detached goes with the process. */
+    /* A volume that could not be detached ends with the process. */
     if (g_hash_table_size(vs->by_id))
         return;
     g_hash_table_unref(vs->by_id);

@@ -26,7 +26,7 @@
 typedef struct Volumes Volumes;
 typedef struct Volume Volume;
 
-/* What is kept of what; all borrowed. NULL: no cache, none. */
+/* The caches; all borrowed. NULL: there is none. */
 typedef struct VolumesCaches {
     Store *store;
     Datasets *datasets;
@@ -40,7 +40,7 @@ Volumes *volumes_new(const VolumesCaches *caches, const Incarnation *incarnation
 /* Detaches every volume, frees. No other call may run or follow. Jobs must have ended. */
 void volumes_free(Volumes *volumes);
 
-/* Takes the spec. `connection` names who opens it: see volumes_connection_ended(). */
+/* Takes the spec. `connection` is the caller's: see volumes_connection_ended(). */
 gboolean volumes_open(Volumes *volumes, VolumeSpec *spec, uint64_t connection, gboolean *attached,
                       GError **error);
 /* Takes the descriptor, also on error. fill_layer: serves that of its dataset, not the tree. */
@@ -57,27 +57,28 @@ gboolean volumes_wants_warm(Volumes *volumes, const char *id);
 gboolean volumes_detach(Volumes *volumes, const char *id, GError **error);
 /* The spec (caller's) and a duplicate of the descriptor. */
 json_t *volumes_fetch(Volumes *volumes, const char *id, int *fuse_fd, GError **error);
-/* Looks at an image's size again: op "resize". */
+/* Asks for an image's size again: op "resize". */
 gboolean volumes_resize(Volumes *volumes, const char *id, uint64_t *bytes, GError **error);
-/* Closes what this connection opened last and nobody has attached. */
+/* Closes the volumes that this connection was the last to open and that were not attached. */
 void volumes_connection_ended(Volumes *volumes, uint64_t connection);
 
 guint volumes_count(Volumes *volumes);
 /* The volumes whose ID is greater than `after`, by ID: VolumeReport, freed with the array. Never
- * waits for a claim. */
+ * waits for an operation. */
 GPtrArray *volumes_list(Volumes *volumes, const char *after, guint max);
 #define VOLUMES_UNCACHED_MAX 64
-/* "uncached" of op "status" (docs/design/protocol.md): so many, in the order of their IDs. */
+/* "uncached" of op "status" (docs/design/protocol.md): at most this many, in the order of their
+ * IDs. */
 json_t *volumes_uncached(Volumes *volumes);
 /* One; NULL when unknown. */
 VolumeReport *volumes_report(Volumes *volumes, const char *id);
 
-/* The volumes that Ceph has refused since they were opened while it was away; a JSON array. They
- * serve nothing more, and are in the list until they are opened again. */
+/* The volumes that Ceph has refused since they were opened while it did not answer; a JSON
+ * array. They serve nothing more, and are in the list until they are opened again. */
 json_t *volumes_refused(Volumes *volumes);
 
-/* What the image that a volume is served from is called in the image cache: the caller's; NULL:
- * none is. */
+/* The name in the image cache of the image that a volume is served from, the caller's; NULL: it is
+ * not served from an image. */
 char *volumes_image_name(Volumes *volumes, const char *id);
 
 /* NULL with WIRE_ERROR_NOT_FOUND, ABORTED when it is being closed, or FAILED_PRECONDITION when it
@@ -95,13 +96,14 @@ gboolean volume_closing(Volume *volume);
 /* The tag of a volume, which need not be open: the caller's. */
 char *volumes_tag(Volumes *volumes, const char *id);
 /* The tag of what is fetched ahead for a volume in use: its own, or, when it is a dataset that
- * nobody has attached here, the dataset's. The caller's. */
+ * is not attached, the dataset's. The caller's. */
 char *volumes_tag_ahead(Volumes *volumes, const Volume *volume);
-/* The volume of a tag, as people name it: the caller's. */
+/* The ID of the volume that has a tag, the caller's. */
 char *volumes_of_tag(const char *tag);
 /* The manifest of a volume in use that is a dataset, once it is ready; else NULL. */
 const Manifest *volumes_ready_manifest(Volumes *volumes, const Volume *volume);
-/* What a walk over all its files has counted; an origin that can tell is asked again later. */
+/* The bytes that a walk over all its files has counted; an origin that knows them is asked again
+ * later. */
 void volumes_set_counted(Volumes *volumes, Volume *volume, uint64_t bytes);
 
 #endif

@@ -15,9 +15,9 @@ typedef struct Jobs Jobs;
 
 /* Both borrowed; a NULL store refuses every job. */
 Jobs *jobs_new(Volumes *volumes, Store *store);
-/* Starts no new ones and tells those that run to stop; who waits for one is answered soon. */
+/* Starts no new jobs and has running ones stop; calls that wait for a job return soon. */
 void jobs_cancel_all(Jobs *jobs);
-/* Cancels what runs and waits for it. No other call may run or follow. */
+/* Cancels running jobs and waits for them. No other call may run or follow. */
 void jobs_free(Jobs *jobs);
 
 typedef struct JobOptions {
@@ -26,8 +26,8 @@ typedef struct JobOptions {
 } JobOptions;
 
 /*
- * Begins a job, or joins the running one of this volume and path, whatever its pace; one of a list
- * is always a new one. Blocks while the origin looks for the path. Errors: NOT_FOUND,
+ * Begins a job, or joins the running job of this volume and path, even if its rate differs. A job
+ * with a list is never joined. Blocks while the origin looks up the path. Errors: NOT_FOUND,
  * INVALID_ARGUMENT, FAILED_PRECONDITION (no cache), UNAVAILABLE.
  */
 gboolean jobs_warm(Jobs *jobs, const char *volume, const char *path, const JobOptions *options,

@@ -23,27 +23,27 @@ typedef struct Walk {
     GString *path;
 } Walk;
 
-static void report(Walk *w, int result)
+static void report_failure(Walk *w, int result)
 {
     if (w->visitor->failed)
         w->visitor->failed(w->visitor->data, w->path->str, -result);
 }
 
 /* Enters the directory w->path names; takes a reference of its own. */
-static void enter(Walk *w, OriginNode *node)
+static void enter_directory(Walk *w, OriginNode *node)
 {
     Level level = {.path_length = w->path->len};
     int result = w->levels->len < MAX_DEPTH ? w->origin->ops->opendir(w->origin, node, &level.dir)
                                             : -ENAMETOOLONG;
     if (result < 0) {
-        report(w, result);
+        report_failure(w, result);
         return;
     }
     level.node = w->origin->ops->get(w->origin, node);
     g_array_append_val(w->levels, level);
 }
 
-static void leave(Walk *w)
+static void leave_directory(Walk *w)
 {
     Level *level = &g_array_index(w->levels, Level, w->levels->len - 1);
     w->origin->ops->closedir(w->origin, level->dir);
@@ -51,21 +51,21 @@ static void leave(Walk *w)
     g_array_set_size(w->levels, w->levels->len - 1);
 }
 
-static gboolean visit(Walk *w, const OriginEntry *entry)
+static gboolean visit_entry(Walk *w, const OriginEntry *entry)
 {
     if (!entry->node || strcmp(entry->name, ".") == 0 || strcmp(entry->name, "..") == 0)
         return TRUE;
     g_string_append_printf(w->path, "%s%s", w->path->len ? "/" : "", entry->name);
     mode_t mode = entry->attr.st.st_mode;
     if (S_ISDIR(mode))
-        enter(w, entry->node);
+        enter_directory(w, entry->node);
     else if (S_ISREG(mode))
         return w->visitor->file(w->visitor->data, w->path->str, entry->node, &entry->attr);
     return TRUE;
 }
 
 /* One entry of the deepest directory. */
-static gboolean step(Walk *w)
+static gboolean read_next(Walk *w)
 {
     OriginEntry entry;
     Level *level = &g_array_index(w->levels, Level, w->levels->len - 1);
@@ -74,12 +74,12 @@ static gboolean step(Walk *w)
     int result = w->origin->ops->readdir(w->origin, level->dir, level->off, TRUE, &entry);
     if (result <= 0) {
         if (result < 0)
-            report(w, result);
-        leave(w);
+            report_failure(w, result);
+        leave_directory(w);
         return TRUE;
     }
     level->off = entry.next;
-    gboolean go_on = visit(w, &entry);
+    gboolean go_on = visit_entry(w, &entry);
     if (entry.node)
         w->origin->ops->put(w->origin, entry.node);
     return go_on;
@@ -96,11 +96,11 @@ gboolean walk(Origin *origin, OriginNode *node, const OriginAttr *attr, const ch
               .path = g_string_new(path)};
     gboolean go_on = TRUE;
     if (S_ISDIR(attr->st.st_mode))
-        enter(&w, node);
+        enter_directory(&w, node);
     while (go_on && w.levels->len)
-        go_on = step(&w);
+        go_on = read_next(&w);
     while (w.levels->len)
-        leave(&w);
+        leave_directory(&w);
     g_array_unref(w.levels);
     g_string_free(w.path, TRUE);
     return go_on;

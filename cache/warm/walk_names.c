@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Names of a manifest are in the order of the walk that built it: a directory stands before its
+ * entries, and its files follow each other. */
 #include "cache/warm/walk_names.h"
 #include <string.h>
 
@@ -14,7 +16,7 @@ static gboolean is_beneath(const Names *names, uint64_t at, uint64_t wanted)
     return at == wanted;
 }
 
-/* The place of a path; FALSE when it has no name here, as empty files and symbolic links. */
+/* FALSE when the path has no name in the manifest, as empty files and symbolic links. */
 static gboolean find_path(const Names *names, const char *path, Name *found)
 {
     g_auto(GStrv) parts = g_strsplit(path, "/", -1);
@@ -37,7 +39,7 @@ static gboolean find_path(const Names *names, const char *path, Name *found)
     return FALSE;
 }
 
-static char *join(const char *directory, const char *text, size_t length)
+static char *join_path(const char *directory, const char *text, size_t length)
 {
     return g_strdup_printf("%s%s%.*s", directory, directory[0] ? "/" : "", (int)length, text);
 }
@@ -60,7 +62,7 @@ gboolean walk_names(const Manifest *manifest, const char *path,
             directory = inside ? names_path(names, parent) : NULL;
         }
         if (name.is_file && inside && directory) {
-            g_autofree char *whole = join(directory, name.text, name.length);
+            g_autofree char *whole = join_path(directory, name.text, name.length);
             NamedFile f = {whole, directory, parent, name.key};
             memcpy(f.key.space, manifest->footer.space, sizeof(f.key.space));
             go_on = file(data, &f);
@@ -108,7 +110,7 @@ static Listing *listing_of(Ahead *a, uint64_t parent)
     return l;
 }
 
-/* What it cannot list is looked up by name later, and that tells why. */
+/* Files that it cannot list are looked up by name later, which reports the error. */
 static void list_more(Ahead *a, Listing *l, const char *directory)
 {
     const OriginOps *ops = a->origin->ops;

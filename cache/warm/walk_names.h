@@ -11,7 +11,7 @@
 typedef struct NamedFile {
     const char *path;      /* beneath the root */
     const char *directory; /* likewise; one string for the files of one that follow each other */
-    uint64_t parent;       /* the directory's place among the names */
+    uint64_t parent;       /* the directory's offset in the names */
     ObjectKey key;
 } NamedFile;
 
@@ -21,8 +21,8 @@ gboolean walk_names(const Manifest *manifest, const char *path,
                     gboolean (*file)(void *data, const NamedFile *file), void *data);
 
 /*
- * Listing ahead. Whoever lists a directory of CephFS gets a thousand inodes with one request, and
- * opening one of them is free then; looked up by name each is a request.
+ * Listing ahead: one request of a CephFS listing brings a thousand inodes, and opening one of them
+ * needs no request then. A lookup by name is a request for each inode.
  */
 typedef struct Ahead Ahead;
 

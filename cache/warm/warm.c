@@ -3,9 +3,8 @@
  * The walk keeps up to IN_FLIGHT fills under way and waits for the oldest when it has more, so the
  * store's threads always have work and memory does not depend on the number of files.
  *
- * It stops with an error, rather than go round in circles, when what it has warmed and the next
- * file exceed the store's bound or the volume's quota: each further file would evict an earlier
- * one.
+ * It stops with an error when the warmed files and the next one exceed the bound of the store or
+ * the quota of the volume: each further file would evict an earlier one.
  */
 #include "cache/warm/warm.h"
 #include "cache/warm/walk.h"
@@ -54,15 +53,17 @@ char *warm_path(const char *path, GError **error)
     return g_string_free(clean, FALSE);
 }
 
-static void set_find_error(GError **error, int result, const char *path, char **part)
+static void set_find_error(GError **error, int result, const char *path, const char *part)
 {
-    WireError code = result == -ENOENT      ? WIRE_ERROR_NOT_FOUND
-                     : result == -ENOTDIR   ? WIRE_ERROR_NOT_FOUND
-                     : result == -EACCES    ? WIRE_ERROR_PERMISSION_DENIED
-                     : result == -ETIMEDOUT ? WIRE_ERROR_DEADLINE_EXCEEDED
-                                            : WIRE_ERROR_INTERNAL;
-    wire_fail(error, code, "path '%s' in the volume: %s%s%s", path, part ? *part : "",
-              part ? ": " : "", g_strerror(-result));
+    WireError code = WIRE_ERROR_INTERNAL;
+    if (result == -ENOENT || result == -ENOTDIR)
+        code = WIRE_ERROR_NOT_FOUND;
+    else if (result == -EACCES)
+        code = WIRE_ERROR_PERMISSION_DENIED;
+    else if (result == -ETIMEDOUT)
+        code = WIRE_ERROR_DEADLINE_EXCEEDED;
+    wire_fail(error, code, "path '%s' in the volume: %s%s%s", path, part, part[0] ? ": " : "",
+              g_strerror(-result));
 }
 
 gboolean warm_find(Origin *origin, const char *path, OriginNode **node, OriginAttr *attr,
@@ -71,7 +72,7 @@ gboolean warm_find(Origin *origin, const char *path, OriginNode **node, OriginAt
     OriginNode *at;
     int result = origin->ops->root(origin, &at, attr);
     if (result < 0) {
-        set_find_error(error, result, path, NULL);
+        set_find_error(error, result, path, "");
         return FALSE;
     }
     g_auto(GStrv) parts = g_strsplit(path, "/", -1);
@@ -80,7 +81,7 @@ gboolean warm_find(Origin *origin, const char *path, OriginNode **node, OriginAt
         result = origin->ops->lookup(origin, at, *part, &child, attr);
         origin->ops->put(origin, at);
         if (result < 0) {
-            set_find_error(error, result, path, part);
+            set_find_error(error, result, path, *part);
             return FALSE;
         }
         at = child;
@@ -156,7 +157,7 @@ static int wait_fill(Run *run, StoreFill *fill, uint64_t size)
             result = should_stop(run) ? -EINTR : store_fill_await(fill, off + step - 1, STOP_MS);
         while (result == -ETIMEDOUT && !run->stopped);
         if (result < 0 || off + step == size)
-            break; /* store_fill_wait() says why, or that it is kept */
+            break; /* store_fill_wait() returns the reason, or that it is kept */
         counted += step;
         atomic_fetch_add(&warm->bytes_done, step);
     }
@@ -168,8 +169,8 @@ static int wait_fill(Run *run, StoreFill *fill, uint64_t size)
     return result;
 }
 
-/* Nobody waits for what a job that was stopped has begun. */
-static void give_back(Run *run, StoreFill *fill)
+/* A fill of a job that was stopped is abandoned. */
+static void release_fill(Run *run, StoreFill *fill)
 {
     if (run->stopped)
         store_fill_abandon(fill);
@@ -177,7 +178,7 @@ static void give_back(Run *run, StoreFill *fill)
         store_fill_unref(fill);
 }
 
-/* The file changed while it was filled: once more, with what it is now. */
+/* The file changed while it was filled: fills its new version. */
 static int fill_again(Run *run, const Pending *p)
 {
     Warm *warm = run->warm;
@@ -192,7 +193,7 @@ static int fill_again(Run *run, const Pending *p)
     if (!fill)
         return -ENOSPC;
     result = wait_fill(run, fill, (uint64_t)attr.st.st_size);
-    give_back(run, fill);
+    release_fill(run, fill);
     return result;
 }
 
@@ -213,7 +214,7 @@ static void finish_oldest(Run *run)
         else if (result < 0 && !should_stop(run))
             file_failed(warm, p.path, g_strerror(-result));
     }
-    give_back(run, p.fill);
+    release_fill(run, p.fill);
     if (p.node)
         warm->origin->ops->put(warm->origin, p.node);
     g_free(p.path);
@@ -225,8 +226,8 @@ static void finish_all(Run *run)
         finish_oldest(run);
 }
 
-static void fail(Run *run, const char *format, ...) G_GNUC_PRINTF(2, 3);
-static void fail(Run *run, const char *format, ...)
+static void stop_with_error(Run *run, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static void stop_with_error(Run *run, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -235,28 +236,30 @@ static void fail(Run *run, const char *format, ...)
     va_end(args);
 }
 
-static gboolean fits(Run *run, const char *path, uint64_t size)
+static gboolean check_fits(Run *run, const char *path, uint64_t size)
 {
     Warm *warm = run->warm;
     StoreStats stats = {0};
     store_stats(warm->store, &stats);
     uint64_t wanted = atomic_load(&warm->bytes_done) + run->bytes_in_flight + size;
     if (stats.max_bytes && wanted > stats.max_bytes) {
-        fail(run,
-             "the cache is too small: it holds at most %" G_GUINT64_FORMAT
-             " bytes, and '%s' would be past that; warm a part of the volume (--path) or give "
-             "hearthd a larger --cache-size",
-             stats.max_bytes, path);
+        stop_with_error(
+            run,
+            "the cache is too small: it holds at most %" G_GUINT64_FORMAT
+            " bytes, and '%s' would be past that; warm a part of the volume (--path) or give "
+            "hearthd a larger --cache-size",
+            stats.max_bytes, path);
         return FALSE;
     }
     if (warm->quota_bytes) {
         uint64_t bytes = 0, objects = 0;
         store_tag_usage(warm->store, warm->tag, &bytes, &objects);
         if (bytes + run->bytes_in_flight + size > warm->quota_bytes) {
-            fail(run,
-                 "the volume's cacheQuota of %" G_GUINT64_FORMAT
-                 " bytes is reached at '%s'; warm a part of the volume (--path) or raise it",
-                 warm->quota_bytes, path);
+            stop_with_error(
+                run,
+                "the volume's cacheQuota of %" G_GUINT64_FORMAT
+                " bytes is reached at '%s'; warm a part of the volume (--path) or raise it",
+                warm->quota_bytes, path);
             return FALSE;
         }
     }
@@ -273,28 +276,29 @@ static StoreFill *begin_fill(Run *run, const char *path, OriginNode *node, const
     StoreFill *fill = try_fill(run->warm, path, node, key);
     if (fill || run->count == 0)
         return fill;
-    /* What is under way may hold the room this one needs. */
+    /* Fills that are running may hold the space that this one needs. */
     finish_all(run);
     return run->stopped ? NULL : try_fill(run->warm, path, node, key);
 }
 
-/* The store takes no more: says why. */
-static void refused(Run *run, const char *path, uint64_t size)
+/* The store has refused a fill: why. */
+static void set_refusal(Run *run, const char *path, uint64_t size)
 {
     StoreStats stats = {0};
     store_stats(run->warm->store, &stats);
     if (stats.disk == STORE_DISK_BYPASS)
-        fail(run, "the cache disk fails and is not used for now (at '%s'); see hearthd's log",
-             path);
+        stop_with_error(
+            run, "the cache disk fails and is not used for now (at '%s'); see hearthd's log", path);
     else
-        fail(run,
-             "the cache has no room for '%s' (%" G_GUINT64_FORMAT
-             " bytes), even after eviction; free space on its file system, evict another volume or "
-             "take a pin off",
-             path, size);
+        stop_with_error(
+            run,
+            "the cache has no room for '%s' (%" G_GUINT64_FORMAT
+            " bytes), even after eviction; free space on its file system, evict another volume or "
+            "take a pin off",
+            path, size);
 }
 
-/* Is there anything to be done about a file? */
+/* Whether a file is to be filled. One that is held is counted as done. */
 static gboolean is_wanted(Run *run, const ObjectKey *key)
 {
     ObjectId id;
@@ -310,14 +314,14 @@ static gboolean is_wanted(Run *run, const ObjectKey *key)
 static gboolean fill_wanted(Run *run, const char *path, OriginNode *node, const ObjectKey *key)
 {
     Warm *warm = run->warm;
-    if (!fits(run, path, key->size))
+    if (!check_fits(run, path, key->size))
         return FALSE;
     if (run->count == IN_FLIGHT)
         finish_oldest(run);
     StoreFill *fill = begin_fill(run, path, node, key);
     if (!fill) {
         if (!run->stopped)
-            refused(run, path, key->size);
+            set_refusal(run, path, key->size);
         return FALSE;
     }
     run->pending[(run->first + run->count++) % IN_FLIGHT] =
@@ -376,24 +380,25 @@ static gboolean count_file(void *data, const char *path, OriginNode *node, const
     return !should_stop(run);
 }
 
-/* Of a list, what no manifest knows: other kinds of files, what is not there, or all of it. */
+/* A path of a list that no manifest has: a file of another type, a missing one, or any path when
+ * there is no manifest. `report`: whether a failure counts. */
 static gboolean visit_named(Run *run, const char *path,
                             gboolean (*visit)(void *data, const char *path, OriginNode *node,
                                               const OriginAttr *attr),
-                            gboolean tell)
+                            gboolean report)
 {
     OriginNode *node;
     OriginAttr attr;
     g_autoptr(GError) error = NULL;
     if (!warm_find(run->warm->origin, path, &node, &attr, &error)) {
-        if (tell)
+        if (report)
             file_failed(run->warm, path, error->message);
         return !should_stop(run);
     }
     gboolean go_on = !should_stop(run);
     if (S_ISREG(attr.st.st_mode))
         go_on = visit(run, path, node, &attr);
-    else if (tell)
+    else if (report)
         file_failed(run->warm, path, "it is a directory; name it by --path");
     run->warm->origin->ops->put(run->warm->origin, node);
     return go_on;
@@ -463,7 +468,7 @@ WarmResult warm_run(Warm *warm, OriginNode *node, const OriginAttr *attr, const 
                                 "built again when the dataset is next staged");
     }
     if (complete && !run.stopped) {
-        /* What was told before the walk was an estimate. */
+        /* The totals before the walk were an estimate. */
         atomic_store(&warm->files_total,
                      atomic_load(&warm->files_done) + atomic_load(&warm->files_failed));
         if (!atomic_load(&warm->files_failed))

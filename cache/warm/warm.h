@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Warming: walks a subtree of an origin, or of the manifest of one that does not change, and has
- * the store fill every regular file it does not hold yet, or those of a list, a few at a time. What
- * readers need comes first. One Warm is one walk;
- * its counters may be read from other threads.
+ * Warming: walks a subtree of an origin, or of the manifest of a dataset, and has the store fill
+ * every regular file that it does not hold yet, or only the files of a list, a few at a time. Fills
+ * that readers need come first. One Warm is one walk; other threads may read its counters.
  */
 #ifndef HEARTH_CACHE_WARM_WARM_H
 #define HEARTH_CACHE_WARM_WARM_H
@@ -28,9 +27,9 @@ typedef struct Warm {
     gboolean (*stop)(void *data); /* asked between files and chunks */
     void *data;
 
-    /* Written by the walk. Totals grow while scanning, unless the origin could tell them. */
+    /* Written by the walk. Totals grow while scanning, unless the origin knows them. */
     atomic_ullong files_done, files_total, bytes_done, bytes_total, files_failed;
-    atomic_ullong bytes_held; /* of bytes_done, what was there already */
+    atomic_ullong bytes_held; /* the part of bytes_done that was cached before */
     atomic_bool scanning;
     pthread_mutex_t lock;
     char *first_error; /* lock */

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The list is an array sorted by the hash of the path; the paths themselves are read from the
+ * mapping of the memfd, whose seals keep it as it is. Entries with equal hashes are compared by
+ * path.
+ */
 #include "cache/warm/warm_list.h"
 #include "proto/wire.h"
 #include <errno.h>
@@ -24,8 +29,8 @@ struct WarmList {
     GArray *entries; /* Entry; by hash */
 };
 
-static gboolean refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
-static gboolean refuse(GError **error, const char *format, ...)
+static gboolean invalid_list(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static gboolean invalid_list(GError **error, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -68,18 +73,18 @@ static uint64_t hash_of(const char *path)
     return XXH3_64bits(path, strlen(path));
 }
 
+static gint by_offset(gconstpointer a, gconstpointer b)
+{
+    uint64_t x = ((const Entry *)a)->offset, y = ((const Entry *)b)->offset;
+    return x < y ? -1 : x > y;
+}
+
 static gint by_hash(gconstpointer a, gconstpointer b)
 {
     const Entry *x = a, *y = b;
     if (x->hash != y->hash)
         return x->hash < y->hash ? -1 : 1;
-    return x->offset < y->offset ? -1 : x->offset > y->offset;
-}
-
-static gint by_offset(gconstpointer a, gconstpointer b)
-{
-    uint64_t x = ((const Entry *)a)->offset, y = ((const Entry *)b)->offset;
-    return x < y ? -1 : x > y;
+    return by_offset(a, b);
 }
 
 /* The first entry of this hash. */
@@ -96,7 +101,7 @@ static guint lower_bound(const GArray *entries, uint64_t hash)
     return from;
 }
 
-static Entry *find(const WarmList *list, const char *path)
+static Entry *find_entry(const WarmList *list, const char *path)
 {
     uint64_t hash = hash_of(path);
     for (guint i = lower_bound(list->entries, hash); i < list->entries->len; i++) {
@@ -117,18 +122,18 @@ static gboolean read_lines(WarmList *list, GError **error)
         number++;
         g_autofree char *path = path_at(list, at);
         if (!path)
-            return refuse(error, "line %" G_GUINT64_FORMAT " of the files: must not contain '..'",
-                          number);
+            return invalid_list(
+                error, "line %" G_GUINT64_FORMAT " of the files: must not contain '..'", number);
         if (!path[0])
             continue;
         if (list->entries->len == WARM_LIST_MAX)
-            return refuse(error,
-                          "more than %u files are named; warm the directory they are in (--path)",
-                          WARM_LIST_MAX);
+            return invalid_list(
+                error, "more than %u files are named; warm the directory they are in (--path)",
+                WARM_LIST_MAX);
         Entry entry = {.hash = hash_of(path), .offset = at};
         g_array_append_val(list->entries, entry);
     }
-    return list->entries->len > 0 || refuse(error, "no files are named");
+    return list->entries->len > 0 || invalid_list(error, "no files are named");
 }
 
 /* Of lines that name the same file, the first stays. */
@@ -157,17 +162,17 @@ WarmList *warm_list_read(int fd, const char *beneath, GError **error)
     struct stat st;
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &st) < 0) {
-        refuse(error,
-               "the files must come in a memfd that is sealed against shrinking and writing");
+        invalid_list(error,
+                     "the files must come in a memfd that is sealed against shrinking and writing");
         return NULL;
     }
     if (st.st_size == 0) {
-        refuse(error, "no files are named");
+        invalid_list(error, "no files are named");
         return NULL;
     }
     void *text = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
     if (text == MAP_FAILED) {
-        refuse(error, "the list of files cannot be read: %s", g_strerror(errno));
+        invalid_list(error, "the list of files cannot be read: %s", g_strerror(errno));
         return NULL;
     }
     WarmList *list = g_new0(WarmList, 1);
@@ -193,14 +198,9 @@ void warm_list_free(WarmList *list)
     g_free(list);
 }
 
-guint warm_list_count(const WarmList *list)
-{
-    return list->entries->len;
-}
-
 gboolean warm_list_has(WarmList *list, const char *path, gboolean take)
 {
-    Entry *entry = find(list, path);
+    Entry *entry = find_entry(list, path);
     if (entry && take)
         entry->taken = 1;
     return entry != NULL;

@@ -13,13 +13,12 @@
 typedef struct WarmList WarmList;
 
 /*
- * Paths are beneath `beneath`, a clean path; empty lines are passed over, and a path counts once.
+ * Paths are below `beneath`, a clean path. Empty lines are ignored, and a path counts once.
  * WIRE_ERROR_INVALID_ARGUMENT: not sealed against shrinking and writing, no path in it, more than
  * WARM_LIST_MAX, or one with "..", whose line is named.
  */
 WarmList *warm_list_read(int fd, const char *beneath, GError **error);
 void warm_list_free(WarmList *list);
-guint warm_list_count(const WarmList *list);
 /* Whether the clean path is in it; `take`: it is not among the rest any more. */
 gboolean warm_list_has(WarmList *list, const char *path, gboolean take);
 /* Calls `each` with every path that was not taken, in the order given; FALSE ends it, and is the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A read belongs to two: who waits for it and the thread that makes it; the last one frees it. Its
- * bytes are in a buffer of its own, since who waited may be gone when they come.
+ * A read has two owners, the caller that waits for it and the thread that makes it; the last one
+ * frees it. It has a buffer of its own, since the caller may be gone when the bytes come.
  */
 #include "cache/fuse/layer/bypass.h"
 #include "common/monotonic.h"
@@ -13,13 +13,13 @@
 #include <sys/queue.h>
 #include <time.h>
 
-/* Who finds so many before him is told at once that it takes too long. */
+/* Reads queued beyond this fail immediately with ETIMEDOUT. */
 #define QUEUE_MAX 64
 
 typedef struct Read {
     TAILQ_ENTRY(Read) link;
     unsigned references; /* lock */
-    gboolean queued;     /* lock: nobody has begun it */
+    gboolean queued;     /* lock: no thread has begun it */
     gboolean done;       /* lock */
     ssize_t result;
     char *path;
@@ -29,7 +29,7 @@ typedef struct Read {
     char *buf;
 } Read;
 
-struct Past {
+struct Bypass {
     Origin *origin;
     pthread_mutex_t lock;
     pthread_cond_t work, done;
@@ -75,7 +75,9 @@ static ssize_t make_read(Origin *origin, const Read *r)
     object_key_init(&now, origin, &attr);
     if (memcmp(&now, &r->key, sizeof(now)) != 0)
         result = -ESTALE;
-    else if ((result = origin->ops->open(origin, node, O_RDONLY, &file)) == 0) {
+    else
+        result = origin->ops->open(origin, node, O_RDONLY, &file);
+    if (result == 0) {
         result = read_all(origin, file, r);
         origin->ops->close(origin, file);
     }
@@ -83,95 +85,107 @@ static ssize_t make_read(Origin *origin, const Read *r)
     return result;
 }
 
-static void leave_queue_locked(Past *p, Read *r)
+static void leave_queue_locked(Bypass *b, Read *r)
 {
-    TAILQ_REMOVE(&p->queue, r, link);
+    TAILQ_REMOVE(&b->queue, r, link);
     r->queued = FALSE;
-    p->queued--;
+    b->queued--;
 }
 
-static void *run(void *data)
+static void *bypass_thread(void *data)
 {
-    Past *p = data;
-    pthread_mutex_lock(&p->lock);
+    Bypass *b = data;
+    pthread_mutex_lock(&b->lock);
     for (;;) {
-        Read *r = TAILQ_FIRST(&p->queue);
-        if (!r && p->stopping)
+        Read *r = TAILQ_FIRST(&b->queue);
+        if (!r && b->stopping)
             break;
         if (!r) {
-            pthread_cond_wait(&p->work, &p->lock);
+            pthread_cond_wait(&b->work, &b->lock);
             continue;
         }
-        leave_queue_locked(p, r);
-        pthread_mutex_unlock(&p->lock);
-        ssize_t result = make_read(p->origin, r);
-        pthread_mutex_lock(&p->lock);
+        leave_queue_locked(b, r);
+        pthread_mutex_unlock(&b->lock);
+        ssize_t result = make_read(b->origin, r);
+        pthread_mutex_lock(&b->lock);
         r->result = result;
         r->done = TRUE;
-        pthread_cond_broadcast(&p->done);
+        pthread_cond_broadcast(&b->done);
         unref_locked(r);
     }
-    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_unlock(&b->lock);
     return NULL;
 }
 
-ssize_t past_read(Past *p, const char *path, const ObjectKey *key, void *buf, size_t len,
-                  uint64_t off, unsigned timeout_ms)
+static Read *enqueue_locked(Bypass *b, const BypassRead *wanted)
 {
-    const struct timespec deadline = deadline_after_ms(timeout_ms);
+    Read *r = g_new0(Read, 1);
+    *r = (Read){
+        .references = 2,
+        .queued = TRUE,
+        .path = g_strdup(wanted->path),
+        .key = *wanted->key,
+        .off = wanted->off,
+        .len = wanted->len,
+        .buf = g_malloc(MAX(wanted->len, 1)),
+    };
+    TAILQ_INSERT_TAIL(&b->queue, r, link);
+    b->queued++;
+    pthread_cond_signal(&b->work);
+    return r;
+}
+
+ssize_t bypass_read(Bypass *b, const BypassRead *wanted, void *buf)
+{
+    const struct timespec deadline = deadline_after_ms(wanted->timeout_ms);
     ssize_t result = -ETIMEDOUT;
-    pthread_mutex_lock(&p->lock);
-    if (p->queued < QUEUE_MAX) {
-        Read *r = g_new0(Read, 1);
-        *r = (Read){.references = 2, .path = g_strdup(path), .key = *key, .off = off, .len = len};
-        r->buf = g_malloc(MAX(len, 1));
-        TAILQ_INSERT_TAIL(&p->queue, r, link);
-        r->queued = TRUE;
-        p->queued++;
-        pthread_cond_signal(&p->work);
-        while (!r->done && pthread_cond_timedwait(&p->done, &p->lock, &deadline) != ETIMEDOUT)
+    pthread_mutex_lock(&b->lock);
+    if (b->queued < QUEUE_MAX) {
+        Read *r = enqueue_locked(b, wanted);
+        while (!r->done && pthread_cond_timedwait(&b->done, &b->lock, &deadline) != ETIMEDOUT)
             ;
         if (r->done)
             result = r->result;
-        if (r->queued) { /* it need not be made */
-            leave_queue_locked(p, r);
+        if (r->queued) { /* it is not needed any more */
+            leave_queue_locked(b, r);
             unref_locked(r);
         }
         if (result > 0)
             memcpy(buf, r->buf, (size_t)result);
         unref_locked(r);
     }
-    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_unlock(&b->lock);
     return result;
 }
 
-Past *past_start(Origin *origin, unsigned threads)
+Bypass *bypass_start(Origin *origin, unsigned threads)
 {
-    Past *p = g_new0(Past, 1);
-    p->origin = origin;
-    pthread_mutex_init(&p->lock, NULL);
-    pthread_cond_init(&p->work, NULL);
-    cond_init_monotonic(&p->done);
-    TAILQ_INIT(&p->queue);
-    p->threads = g_new0(pthread_t, threads);
-    while (p->n_threads < threads && pthread_create(&p->threads[p->n_threads], NULL, run, p) == 0)
-        p->n_threads++;
-    return p;
+    Bypass *b = g_new0(Bypass, 1);
+    b->origin = origin;
+    pthread_mutex_init(&b->lock, NULL);
+    pthread_cond_init(&b->work, NULL);
+    cond_init_monotonic(&b->done);
+    TAILQ_INIT(&b->queue);
+    b->threads = g_new0(pthread_t, threads);
+    while (b->n_threads < threads &&
+           pthread_create(&b->threads[b->n_threads], NULL, bypass_thread, b) == 0)
+        b->n_threads++;
+    return b;
 }
 
-void past_stop(Past *p)
+void bypass_stop(Bypass *b)
 {
-    if (!p)
+    if (!b)
         return;
-    pthread_mutex_lock(&p->lock);
-    p->stopping = TRUE;
-    pthread_cond_broadcast(&p->work);
-    pthread_mutex_unlock(&p->lock);
-    for (unsigned i = 0; i < p->n_threads; i++)
-        pthread_join(p->threads[i], NULL);
-    pthread_cond_destroy(&p->work);
-    pthread_cond_destroy(&p->done);
-    pthread_mutex_destroy(&p->lock);
-    g_free(p->threads);
-    g_free(p);
+    pthread_mutex_lock(&b->lock);
+    b->stopping = TRUE;
+    pthread_cond_broadcast(&b->work);
+    pthread_mutex_unlock(&b->lock);
+    for (unsigned i = 0; i < b->n_threads; i++)
+        pthread_join(b->threads[i], NULL);
+    pthread_cond_destroy(&b->work);
+    pthread_cond_destroy(&b->done);
+    pthread_mutex_destroy(&b->lock);
+    g_free(b->threads);
+    g_free(b);
 }

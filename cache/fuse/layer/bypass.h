@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads past the store, for what it does not take: its disk has failed, or what it holds may not
- * go. They are made by threads of their own, because Ceph may keep a read for as long as it is
- * away, and whoever waits for one must not.
+ * Reads that bypass the store, for objects that it cannot take: its disk has failed, or it is full
+ * of objects that must stay. Threads of their own make these reads, because Ceph may not answer one
+ * for a long time, and the caller must not wait for that.
  */
 #ifndef HEARTH_CACHE_FUSE_LAYER_BYPASS_H
 #define HEARTH_CACHE_FUSE_LAYER_BYPASS_H
@@ -10,17 +10,25 @@
 #include "cache/origin/origin.h"
 #include "cache/store/store.h"
 
-typedef struct Past Past;
+typedef struct Bypass Bypass;
 
-Past *past_start(Origin *origin, unsigned threads);
+Bypass *bypass_start(Origin *origin, unsigned threads);
+
+typedef struct BypassRead {
+    const char *path; /* below the origin's root */
+    const ObjectKey *key;
+    uint64_t off;
+    size_t len;
+    unsigned timeout_ms;
+} BypassRead;
+
 /*
- * Reads `len` bytes of the file at `path` beneath the origin's root, if it is still the one of the
- * key. The number of bytes, `len`; -ESTALE: it is another file; -ETIMEDOUT after timeout_ms: the
- * read goes on, but nobody hears of it. -EIO: past the file's end; others: the origin's.
+ * Reads `len` bytes of the file, if it is still the file of the key. The number of bytes, `len`;
+ * -ESTALE: it is another file; -ETIMEDOUT: the read goes on, but its result is dropped; -EIO: the
+ * range ends past the file's end; others: the origin's.
  */
-ssize_t past_read(Past *past, const char *path, const ObjectKey *key, void *buf, size_t len,
-                  uint64_t off, unsigned timeout_ms);
-/* Waits for the reads under way. NULL is fine. */
-void past_stop(Past *past);
+ssize_t bypass_read(Bypass *bypass, const BypassRead *wanted, void *buf);
+/* Waits for the reads that are running. NULL is fine. */
+void bypass_stop(Bypass *bypass);
 
 #endif

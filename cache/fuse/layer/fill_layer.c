@@ -23,15 +23,15 @@
 
 #define DEFAULT_THREADS 8
 #define DEFAULT_WAIT_MS 20000
-/* The kernel asks twice, once to read ahead: for so long after Ceph has kept a read waiting in
- * vain, others wait only AGAIN_MS. */
+/* The kernel asks twice, once to read ahead. For this time after a read has timed out, others wait
+ * only AGAIN_MS. */
 #define SILENCE_MS 5000
 #define AGAIN_MS 250
-/* What takes longer is left to other threads, or those that wait for Ceph would keep others from
- * what is there. */
+/* A read that takes longer goes to a waiter thread, so that reads that wait for Ceph do not block
+ * reads of cached bytes. */
 #define SOON_MS 100
 #define WAITERS_MAX 64
-#define PAST_THREADS 4
+#define BYPASS_THREADS 4
 #define MAX_READAHEAD (1u << 20)
 /* Nothing changes, ever. */
 #define VALID_SEC 1e9
@@ -48,10 +48,10 @@ struct FillLayer {
     struct fuse_session *fuse;
     Readers *readers;
     Waiters *waiters;
-    Past *past;
+    Bypass *bypass;
     Sources *sources;
     atomic_bool refused;
-    _Atomic uint64_t silent_ms; /* when a read last waited in vain for all its time; 0: never */
+    _Atomic uint64_t silent_ms; /* when a read last timed out; 0: never */
     _Atomic uint64_t reads, bytes_store, bytes_fill, bytes_origin, failed;
 };
 
@@ -89,7 +89,7 @@ static ssize_t read_object(const Source *s, char *buf, size_t len, uint64_t off)
     return (ssize_t)done;
 }
 
-/* Reads what is there, or comes soon: -EINPROGRESS if it does not. */
+/* Reads bytes that are cached or arrive soon; -EINPROGRESS: they do not. */
 static ssize_t read_soon(FillLayer *l, const Source *s, char *buf, size_t len, uint64_t off)
 {
     ssize_t n = -EIO;
@@ -107,7 +107,7 @@ static ssize_t read_soon(FillLayer *l, const Source *s, char *buf, size_t len, u
     return n < 0 ? -EINPROGRESS : n;
 }
 
-/* What read_soon() could not. */
+/* For reads that read_soon() could not answer. */
 static ssize_t read_slowly(FillLayer *l, Source *s, char *buf, size_t len, uint64_t off)
 {
     const uint64_t start = monotonic_ms();
@@ -119,23 +119,25 @@ static ssize_t read_slowly(FillLayer *l, Source *s, char *buf, size_t len, uint6
             return n;
         }
         if (n == -ETIMEDOUT) {
-            sources_drop(l->sources,
-                         s); /* it may be the origin that says so, and the fill has ended */
+            /* The fill may have ended, if the timeout is an error of the origin. */
+            sources_drop(l->sources, s);
             return timed_out(l, wait_ms);
         }
     }
     sources_drop(l->sources, s);
-    /* What has been waited for the store counts. */
+    /* The time spent waiting for the store counts. */
     unsigned waited = (unsigned)MIN(monotonic_ms() - start, UINT_MAX);
     wait_ms = wait_ms > waited + AGAIN_MS ? wait_ms - waited : MIN(wait_ms, AGAIN_MS);
     g_autofree char *path = manifest_path(l->manifest, s->index);
-    ssize_t n = path ? past_read(l->past, path, &s->key, buf, len, off, wait_ms) : -EIO;
+    const BypassRead read = {
+        .path = path, .key = &s->key, .off = off, .len = len, .timeout_ms = wait_ms};
+    ssize_t n = path ? bypass_read(l->bypass, &read, buf) : -EIO;
     if (n >= 0)
         atomic_fetch_add(&l->bytes_origin, (uint64_t)n);
     return n == -ETIMEDOUT ? timed_out(l, waited + wait_ms) : n;
 }
 
-static void reply(FillLayer *l, fuse_req_t req, const char *buf, ssize_t n)
+static void reply_read(FillLayer *l, fuse_req_t req, const char *buf, ssize_t n)
 {
     if (n < 0) {
         atomic_fetch_add(&l->failed, 1);
@@ -157,7 +159,7 @@ static void finish_slowly(void *data, gpointer job)
     FillLayer *l = data;
     g_autofree SlowRead *r = job;
     char *buf = reply_buffer(r->len);
-    reply(l, r->req, buf, read_slowly(l, r->source, buf, r->len, r->off));
+    reply_read(l, r->req, buf, read_slowly(l, r->source, buf, r->len, r->off));
     source_unref(r->source);
 }
 
@@ -176,7 +178,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
     }
     Source *s = sources_get(l->sources, ino - FIRST_FILE);
     if (s->key.size == 0) { /* no file of the manifest is empty: its record leads nowhere */
-        reply(l, req, NULL, -EIO);
+        reply_read(l, req, NULL, -EIO);
         source_unref(s);
         return;
     }
@@ -190,7 +192,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
     atomic_fetch_add(&l->reads, 1);
     ssize_t n = read_soon(l, s, buf, len, (uint64_t)off);
     if (n >= 0) {
-        reply(l, req, buf, n);
+        reply_read(l, req, buf, n);
         source_unref(s);
         return;
     }
@@ -254,7 +256,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
     if (r == 0)
         r = fill_stat(l, e.ino, &e.attr);
     if (r == -ENOENT)
-        e.ino = 0; /* which the kernel keeps in mind, too */
+        e.ino = 0; /* the kernel caches that, too */
     if (r == 0 || r == -ENOENT)
         fuse_reply_entry(req, &e);
     else
@@ -296,7 +298,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     fuse_reply_err(req, ENOSYS);
 }
 
-/* Nobody lists a data-only layer; whoever looks by hand finds it empty. */
+/* overlayfs never lists a data-only layer; a listing by hand is empty. */
 static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
                        struct fuse_file_info *fi)
 {
@@ -358,7 +360,7 @@ FillLayer *fill_layer_start(const FillLayerConfig *config, int fuse_fd, void (*e
         return NULL;
     }
     l->waiters = waiters_new(WAITERS_MAX, finish_slowly, l);
-    l->past = past_start(l->origin, PAST_THREADS);
+    l->bypass = bypass_start(l->origin, BYPASS_THREADS);
     l->readers =
         readers_start(l->fuse, config->threads ? config->threads : DEFAULT_THREADS, ended, data);
     return l;
@@ -389,7 +391,7 @@ void fill_layer_stop(FillLayer *l)
         return;
     readers_stop(l->readers);
     waiters_stop(l->waiters);
-    past_stop(l->past);
+    bypass_stop(l->bypass);
     sources_free(l->sources);
     if (l->fuse)
         fuse_session_destroy(l->fuse);

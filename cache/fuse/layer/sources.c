@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A table of Sources by their index in the manifest, and a queue in the order of use. The table has
+ * one reference to each; a thread drops those that were not used for IDLE_MS.
+ */
 #include "cache/fuse/layer/sources.h"
 #include <pthread.h>
 #include <time.h>
@@ -41,7 +45,7 @@ static void forget_locked(Sources *all, Source *s)
     g_queue_delete_link(&all->recent, s->link);
 }
 
-/* The object, or its fill, or neither. */
+/* Has the object, its fill, or neither. */
 static Source *source_new(Sources *all, uint64_t index)
 {
     Source *s = g_new0(Source, 1);
@@ -76,7 +80,7 @@ Source *sources_get(Sources *all, uint64_t index)
     Source *old = NULL, *spare = NULL;
     pthread_mutex_lock(&all->lock);
     Source *other = g_hash_table_lookup(all->by_index, &index);
-    if (other) { /* somebody was faster */
+    if (other) { /* another thread was faster */
         atomic_fetch_add(&other->references, 1);
         spare = s;
         s = other;
@@ -108,7 +112,7 @@ void sources_drop(Sources *all, Source *s)
         source_unref(s);
 }
 
-/* A thread: lets go of what nobody reads any more. */
+/* A thread: drops Sources that are not read any more. */
 static void *run_closer(void *data)
 {
     Sources *all = data;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the bytes of a dataset's files are being read from, so that one read after another does not
- * open anew. A Source may be found for a second after its last use, and lives while it is
+ * open again. A Source may be found for a second after its last use, and lives while it is
  * referenced; the last reference closes what it holds. All of it from any thread.
  */
 #ifndef HEARTH_CACHE_FUSE_LAYER_SOURCES_H
@@ -33,7 +33,7 @@ void sources_free(Sources *sources);
 /* The caller's reference. Waits for the disk, never for Ceph. */
 Source *sources_get(Sources *sources, uint64_t index);
 void source_unref(Source *source);
-/* What it holds is of no use: the next sources_get() begins anew. The caller keeps its reference.
+/* It cannot be used any more: the next sources_get() begins again. The caller keeps its reference.
  */
 void sources_drop(Sources *sources, Source *source);
 

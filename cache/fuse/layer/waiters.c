@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Threads are started when a job finds none idle, up to a bound, and end after a time without jobs.
+ */
 #include "cache/fuse/layer/waiters.h"
 #include "common/monotonic.h"
 #include <errno.h>
@@ -19,7 +21,7 @@ struct Waiters {
     gboolean stopping;      /* lock */
 };
 
-static void *serve(void *data)
+static void *waiter_thread(void *data)
 {
     Waiters *w = data;
     pthread_mutex_lock(&w->lock);
@@ -65,7 +67,7 @@ static gboolean add_thread_locked(Waiters *w)
         return FALSE;
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    gboolean made = pthread_create(&thread, &attr, serve, w) == 0;
+    gboolean made = pthread_create(&thread, &attr, waiter_thread, w) == 0;
     pthread_attr_destroy(&attr);
     w->threads += made;
     return made;

@@ -12,7 +12,7 @@ typedef struct Waiters Waiters;
 
 /* `run` serves a job on a thread of its own; there are at most `most`. */
 Waiters *waiters_new(unsigned most, void (*run)(void *data, gpointer job), void *data);
-/* FALSE: all are at work; the caller serves the job. */
+/* FALSE: all are busy; the caller serves the job. */
 gboolean waiters_give(Waiters *waiters, gpointer job);
 /* Waits until all jobs are served. None may be given meanwhile. NULL is fine. */
 void waiters_stop(Waiters *waiters);

@@ -68,7 +68,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_s
         clock_gettime(CLOCK_REALTIME, &st->st_mtim);
         set |= ORIGIN_SET_MTIME;
     }
-    /* By an open file (ftruncate) it is what is open, whatever its name. */
+    /* ftruncate() means the open file, even if its name has changed. */
     int r = 0;
     if (!fi)
         r = set & ORIGIN_SET_SIZE ? names_check(s, node) : check_unless_open(s, node);

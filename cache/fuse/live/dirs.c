@@ -148,7 +148,7 @@ static size_t add_entry_plus(fuse_req_t req, Listing *l, char *buf, size_t size,
     return fuse_add_direntry_plus(req, buf, size, p->name, &e, p->next);
 }
 
-static void list(fuse_req_t req, size_t size, int64_t off, Listing *l, gboolean plus)
+static void reply_listing(fuse_req_t req, size_t size, int64_t off, Listing *l, gboolean plus)
 {
     Session *s = l->session;
     g_autofree char *buf = g_malloc(size);
@@ -182,14 +182,14 @@ static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
                        struct fuse_file_info *fi)
 {
     (void)ino;
-    list(req, size, off, listing_of(fi), FALSE);
+    reply_listing(req, size, off, listing_of(fi), FALSE);
 }
 
 static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
                            struct fuse_file_info *fi)
 {
     (void)ino;
-    list(req, size, off, listing_of(fi), TRUE);
+    reply_listing(req, size, off, listing_of(fi), TRUE);
 }
 
 void dirs_ops(struct fuse_lowlevel_ops *ops)

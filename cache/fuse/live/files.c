@@ -2,7 +2,7 @@
 /*
  * Calls on open files. A read is answered from the store while the bytes are guaranteed
  * (handles.c), else by the origin, and then the kernel's pages of it are dropped behind the reply.
- * What was written is reported by fsync and close when it is lost (unsynced.h).
+ * Lost writes are reported by fsync and close (unsynced.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +41,7 @@ static int drop_setuid(Session *s, Node *node, uid_t caller)
 {
     const uint64_t session = unsynced_session(s);
     OriginAttr attr;
-    /* With CAP_FSETID, as far as that can be told. */
+    /* root has CAP_FSETID; for others it is not known. */
     if (caller == 0)
         return 0;
     int r = s->origin->ops->getattr(s->origin, node->origin, &attr);
@@ -128,8 +128,8 @@ static gboolean lease_again(Handle *h, gboolean *again)
 }
 
 /*
- * What was there before this handle's lease has been dropped by open(), or is unsettled when the
- * lease was taken later. So with nothing unsettled the pages are of the leased version.
+ * Pages from before this handle's lease were dropped by open(), or are unsettled when the lease was
+ * taken later. So with nothing unsettled the pages are of the leased version.
  */
 static void label_pages(Handle *h)
 {
@@ -150,7 +150,7 @@ static ssize_t read_content(Handle *h, Content *c, void *buf, size_t len, uint64
 {
     Session *s = h->session;
     ContentSource source = CONTENT_OBJECT;
-    ssize_t n = content_read(c, h->node->origin, s->volume, buf, len, off, &source);
+    ssize_t n = content_read(c, h->node->origin, buf, len, off, &source);
     if (n >= 0)
         atomic_fetch_add(source == CONTENT_OBJECT ? &s->counters.bytes_store
                                                   : &s->counters.bytes_fill,
@@ -274,8 +274,8 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
         unsynced_wrote(s, node, session);
     atomic_store(&node->dirty, 1);
     atomic_store(&node->page_version, 0);
-    /* The kernel keeps what was written, also what a mapping had changed and failed here; and puts
-     * an append where it believes the end to be. */
+    /* The kernel keeps the written pages, also those of a mapping whose write failed here, and puts
+     * an append at the end that it knows. */
     gboolean stay = n == (ssize_t)size && atomic_load(&h->lease) == LEASE_HELD && !h->append;
     if (!stay)
         atomic_fetch_add(&node->unsettled, 1);

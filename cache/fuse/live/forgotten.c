@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Each entry has the round of syncs in which it was kept: a sync makes safe only the entries of
+ * rounds before it. */
 #include "cache/fuse/live/forgotten.h"
 #include <pthread.h>
 
@@ -33,7 +35,7 @@ void forgotten_free(Forgotten *f)
 
 void forgotten_keep(Forgotten *f, uint64_t id, const Unsynced *unsynced)
 {
-    if (unsynced->writes == unsynced->synced && unsynced->losses == unsynced->told)
+    if (unsynced->writes == unsynced->synced && unsynced->losses == unsynced->reported)
         return;
     Record *record = g_new(Record, 1);
     pthread_mutex_lock(&f->mutex);
@@ -89,7 +91,7 @@ static gboolean is_safe(gpointer id, gpointer data_of_record, gpointer data)
     const Record *record = data_of_record;
     const Safe *safe = data;
     return record->round <= safe->round && record->unsynced.session == safe->session &&
-           record->unsynced.losses == record->unsynced.told;
+           record->unsynced.losses == record->unsynced.reported;
 }
 
 void forgotten_sync(Forgotten *f, Origin *origin)

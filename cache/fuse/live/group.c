@@ -3,8 +3,8 @@
  * The group that all files of a mount are for (CSI's VOLUME_MOUNT_GROUP, a pod's fsGroup). What
  * kubelet would do to every file by a recursive chown is only shown to the kernel here, which then
  * decides as if it had been done: the same bits, no walk over a million files, nothing changed in
- * Ceph, and a volume of many nodes can be for another group on each. What is created belongs to the
- * group in Ceph too.
+ * Ceph, and a volume of many nodes can have another group on each. New files belong to the group in
+ * Ceph too.
  */
 #include "cache/fuse/live/session_internal.h"
 

@@ -60,8 +60,8 @@ Handle *handle_new(Session *s, Node *node, OriginFile *file, int flags)
     return h;
 }
 
-/* An origin may tell here, too, of writes that failed after they were answered. What went with a
- * session is known otherwise. */
+/* The origin may report here that writes failed after they were answered. Writes that were lost
+ * with a session are known already (unsynced.h). */
 static void close_file(Handle *h, OriginFile *file)
 {
     int r = h->session->origin->ops->close(h->session->origin, file);
@@ -85,7 +85,7 @@ static void handle_unref(Handle *h)
     g_free(h);
 }
 
-/* Pages first, then the lease: whoever waits for it may write as soon as it is back. */
+/* Pages first, then the lease: the client that waits for it may write as soon as it is back. */
 static void queue_return(Handle *h)
 {
     atomic_store(&h->node->page_version, 0);
@@ -170,7 +170,7 @@ void handles_return_leases(Session *s, Node *node)
         queue_return(h);
     }
     pthread_mutex_unlock(&node->mutex);
-    /* Whoever goes on before that is made to wait by the origin, which recalls them too. */
+    /* A writer that goes on before that waits in the origin, which recalls the leases too. */
     if (held->len)
         notifier_await(s->notifier, none_recalled, held, RETURN_WAIT_MS);
 }
@@ -190,7 +190,8 @@ static void void_all_leases(Session *s)
     pthread_mutex_unlock(&s->open_mutex);
 }
 
-/* What was written here must be in the origin under its final version before it is cached. */
+/* Writes of this session must be in the origin, with their final version, before the file is
+ * cached. */
 static int current_attr(Session *s, Node *node, OriginAttr *attr)
 {
     if (atomic_load(&node->writers) == 0 && atomic_exchange(&node->dirty, 0)) {
@@ -242,7 +243,7 @@ static int look_at_version(Handle *h, gboolean opener, OriginAttr *attr)
     Content *content = NULL, *old;
     if (!h->writer && cacheable(s, attr) && !atomic_load(&h->node->dirty) &&
         may_read(s, h->node, opener))
-        content = content_open(s->store, s->origin, attr, &guard);
+        content = content_open(s->store, s->origin, s->volume, attr, &guard);
     pthread_mutex_lock(&h->mutex);
     old = h->content;
     h->content = content;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Under which name the kernel has each node, and until when it may use that name without asking.
- * What is changed here is changed in the kernel's own table too, at the same time: a node that is
- * renamed takes the rest of its time along, and of a name that is removed nothing is left. So a
- * name that does not lead to its node any more was changed by another node.
+ * The name by which the kernel has each inode, and until when it may use that name without asking.
+ * A change that is made through this session changes the kernel's own table at the same time: a
+ * renamed inode keeps the rest of its time, and a removed name is gone. So a name that does not
+ * lead to its inode any more was changed by another client.
  *
- * A lookup may cross a change that is made here, and be told what was before. So what changes names
- * counts, in the directory, and a name found in a directory that was changed since it was asked for
- * is not to be used again. The other way around, `moving` and `moves` tell who compares a name with
- * Ceph that it is being changed here.
+ * A lookup may cross a change that is made here, and get the answer from before it. So each change
+ * is counted in its directory, and the kernel may not keep a name that was found in a directory
+ * that has changed since the lookup began. The other way around, `moving` and `moves` show to a
+ * check of a name against Ceph that the name is being changed here.
  *
  * A file has one such name at a time: names of a file with several are always asked for.
  */

@@ -57,7 +57,7 @@ void name_change_end(Nodes *nodes, NameChange *change, gboolean done)
         Node *node = change->moving[i];
         if (!node)
             continue;
-        /* In this order: who sees none under way sees that one has ended. */
+        /* In this order: a check that finds no change running finds that one has ended. */
         atomic_fetch_add(&node->moves, 1);
         atomic_fetch_sub(&node->moving, 1);
     }

@@ -19,8 +19,8 @@ static int leads_to(Session *s, const Node *parent, const char *name, const Node
     return there == node ? 0 : -ESTALE;
 }
 
-/* The directory where the kernel has it, in use, and its name there; NULL: nowhere any more. */
-static Node *place_of(Session *s, Node *node, char **name)
+/* The directory in which the kernel has it, in use, and its name there; NULL: in none any more. */
+static Node *parent_of(Session *s, Node *node, char **name)
 {
     pthread_mutex_lock(&node->mutex);
     uint64_t parent = node->parent;
@@ -42,7 +42,7 @@ int names_lead_to(Session *s, Node *node, Node **astray)
     while (at && may_be_elsewhere(at)) {
         const unsigned moves = atomic_load(&at->moves);
         g_autofree char *name = NULL;
-        Node *parent = place_of(s, at, &name);
+        Node *parent = parent_of(s, at, &name);
         r = parent ? leads_to(s, parent, name, at) : 0;
         /* It is being renamed here, or was meanwhile: that is as good as before or after it. */
         if (r == -ESTALE && (atomic_load(&at->moving) || atomic_load(&at->moves) != moves))
@@ -63,7 +63,7 @@ int names_check(Session *s, Node *node)
 {
     Node *astray;
     int r = names_lead_to(s, node, &astray);
-    /* Once: who holds the directory open, whatever its name, goes on with it. */
+    /* Once: a process that has the directory open goes on with it, even if its name has changed. */
     if (r == -ESTALE)
         atomic_store(&astray->name_until, 0);
     nodes_done(s->nodes, astray);
@@ -106,7 +106,7 @@ gboolean names_lead_nowhere(Session *s, Node *dir, const char *name)
     Node *at = nodes_use(s->nodes, dir->id);
     while (at && may_be_elsewhere(at)) {
         char *here;
-        Node *parent = place_of(s, at, &here);
+        Node *parent = parent_of(s, at, &here);
         nodes_done(s->nodes, at);
         at = parent;
         g_ptr_array_add(names, here);

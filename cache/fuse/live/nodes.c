@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sharded by ID. A node is freed when the kernel has forgotten it and no operation uses it. */
 #include "cache/fuse/live/nodes.h"
 #include <errno.h>
 #include "cache/fuse/live/known_names.h"
@@ -137,8 +138,8 @@ Node *nodes_use_inode(Nodes *nodes, uint64_t ino, uint64_t snapshot)
     return id ? nodes_use(nodes, id) : NULL;
 }
 
-/* Gives back `uses` and `lookups`; frees what nobody holds, outside the lock. */
-static void release(Nodes *nodes, uint64_t id, Node *node, unsigned uses, uint64_t lookups)
+/* Gives back `uses` and `lookups`; frees a node without any of them, outside the lock. */
+static void drop_counts(Nodes *nodes, uint64_t id, Node *node, unsigned uses, uint64_t lookups)
 {
     Shard *shard = shard_of(nodes, id);
     gboolean gone = FALSE;
@@ -163,12 +164,12 @@ static void release(Nodes *nodes, uint64_t id, Node *node, unsigned uses, uint64
 void nodes_done(Nodes *nodes, Node *node)
 {
     if (node)
-        release(nodes, node->id, node, 1, 0);
+        drop_counts(nodes, node->id, node, 1, 0);
 }
 
 void nodes_forget(Nodes *nodes, uint64_t id, uint64_t count)
 {
-    release(nodes, id, NULL, 0, count);
+    drop_counts(nodes, id, NULL, 0, count);
 }
 
 Node *nodes_found(Nodes *nodes, OriginNode *origin_node, const OriginAttr *attr, int *error)

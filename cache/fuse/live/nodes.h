@@ -5,7 +5,7 @@
  *
  *   bits 0-47  inode number (CephFS allocates 2^40 per MDS rank)
  *   bits 48-63 0 for a live inode, else the snapshot's tag (nodes_tag)
- *   FUSE_ROOT_ID (1) stands for the root, whatever its number
+ *   FUSE_ROOT_ID (1) stands for the root, which may have any number
  *
  * Sharded by node ID; a shard's mutex guards its hash table and the counts of its nodes. No lock is
  * held across a call to the origin.
@@ -33,7 +33,7 @@ typedef struct Node {
     unsigned uses;      /* running operations and open handles; shard mutex */
 
     /*
-     * Content version of the kernel's pages (0: unknown), and of the attributes it was told. The
+     * Content version of the kernel's pages (0: unknown), and of the attributes that it has. The
      * pages are of that version only while `unsettled` is 0: it counts the reads and writes without
      * a lease and the recalls whose pages are still to be dropped.
      */
@@ -67,7 +67,7 @@ typedef struct Node {
 } Node;
 
 #define NODE_TAG_SHIFT 48
-/* Whether it is in a snapshot, so that nobody can change it. */
+/* Whether it is in a snapshot, so that it cannot change. */
 static inline gboolean node_is_snapshot(const Node *node)
 {
     return node->id >> NODE_TAG_SHIFT != 0;
@@ -79,7 +79,7 @@ void nodes_free(Nodes *nodes);
 
 /* The node, in use until nodes_done(); NULL when the kernel does not know it. */
 Node *nodes_use(Nodes *nodes, uint64_t id);
-/* The same by the origin's numbers, for what the origin tells on its own. */
+/* The same by the origin's numbers, for its notifications. */
 Node *nodes_use_inode(Nodes *nodes, uint64_t ino, uint64_t snapshot);
 void nodes_done(Nodes *nodes, Node *node);
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One lane for each inode whose pages are dropped, one for each directory whose names are, and one
+ * for each number that the origin has notified. Leases go back in finish_work(), after their pages.
+ */
 #include "cache/fuse/live/notify.h"
 #include <errno.h>
 #include <pthread.h>
@@ -7,17 +11,17 @@
 #include "cache/fuse/live/session_internal.h"
 #include "common/monotonic.h"
 
-/* Blocked ones, above all: by inodes whose requests nobody has read yet. */
+/* Mostly threads that are blocked by inodes whose requests no reader has read yet. */
 #define THREADS_MAX 64
 
-/* What lanes are of. The origin's numbers are looked up by a lane of their own, since its callbacks
- * must not. */
+/* Kinds of lanes. The origin's numbers are looked up in a lane of their own, because the callbacks
+ * of the origin must not do that. */
 enum {
-    PAGES,      /* of a node: by its ID */
-    NAMES,      /* in a directory: by its ID */
-    TOLD_PAGES, /* by inode and snapshot, as all below */
-    TOLD_NAMES, /* in that directory */
-    TOLD_UNWANTED,
+    PAGES,         /* of a node: by its ID */
+    NAMES,         /* in a directory: by its ID */
+    CHANGED_PAGES, /* by inode and snapshot, as all below */
+    CHANGED_NAMES, /* in that directory */
+    UNWANTED,
     FORGOTTEN, /* one of the session: a sync, which may wait for Ceph */
 };
 
@@ -138,9 +142,9 @@ static void drop_range(Session *s, uint64_t id, PageRange range)
 }
 
 /*
- * What a mapping has changed the kernel writes back before it drops it, and waits: for a write that
- * comes here, and may wait in Ceph for the lease that is to go back. Then the lease goes first, and
- * the rest of the drop, which nobody may overtake, goes on behind the write.
+ * The kernel writes back pages that a mapping has changed before it drops them, and waits for that
+ * write, which comes here and may wait in Ceph for the lease that is to go back. Then the lease
+ * goes first, and the rest of the drop, which must not be overtaken, goes on behind the write.
  */
 static void drop_pages(Notifier *n, Aim *a, unsigned tries)
 {
@@ -169,7 +173,7 @@ static void drop_names(Session *s, uint64_t id, const Work *work)
         fuse_lowlevel_notify_inval_entry(s->fuse, id, name, strlen(name));
 }
 
-/* Its dentry is the one way to have the kernel forget an inode. */
+/* The kernel forgets an inode only when its dentry is dropped. */
 static void drop_unwanted(Notifier *n, Node *node)
 {
     pthread_mutex_lock(&node->mutex);
@@ -180,17 +184,18 @@ static void drop_unwanted(Notifier *n, Node *node)
         add_name(n, NAMES, parent, 0, name);
 }
 
-static void told_pages(Notifier *n, Node *node, const Work *work)
+static void inode_has_changed(Notifier *n, Node *node, const Work *work)
 {
     atomic_store(&node->page_version, 0);
     atomic_store(&node->attr_version, 0);
-    /* All of it: capabilities are gone. With a lease that happens only when the session is lost. */
+    /* The whole file: the capabilities are gone. With a lease that happens only when the session is
+     * lost. */
     if (work->range.off == 0 && work->range.end == INT64_MAX)
         n->leases->lost(node);
     add_pages(n, node, work->range, 0, NULL, 0);
 }
 
-static void told_names(Notifier *n, Node *node, const Work *work)
+static void entries_have_changed(Notifier *n, Node *node, const Work *work)
 {
     GHashTableIter iter;
     gpointer name;
@@ -218,10 +223,10 @@ static void run_work(void *data, const LaneKey *key, void *aim_or_work, unsigned
     Node *node = nodes_use_inode(s->nodes, key->a, key->b);
     if (!node)
         return;
-    if (key->kind == TOLD_PAGES)
-        told_pages(n, node, aim_or_work);
-    else if (key->kind == TOLD_NAMES)
-        told_names(n, node, aim_or_work);
+    if (key->kind == CHANGED_PAGES)
+        inode_has_changed(n, node, aim_or_work);
+    else if (key->kind == CHANGED_NAMES)
+        entries_have_changed(n, node, aim_or_work);
     else
         drop_unwanted(n, node);
     nodes_done(s->nodes, node);
@@ -244,24 +249,24 @@ static void finish_work(void *data, const LaneKey *key, void *data_of_work)
     g_free(work);
 }
 
-/* ---- what comes in ---- */
+/* ---- notifications of the origin ---- */
 
 static void inode_changed(void *data, uint64_t ino, uint64_t snapshot, int64_t off, int64_t len)
 {
     Notifier *n = data;
     Work *work = g_new0(Work, 1);
     work->range = range_of(off, len);
-    lanes_add(n->lanes, &(LaneKey){TOLD_PAGES, ino, snapshot}, work);
+    lanes_add(n->lanes, &(LaneKey){CHANGED_PAGES, ino, snapshot}, work);
 }
 
 static void entry_changed(void *data, uint64_t parent, uint64_t snapshot, const char *name)
 {
-    add_name(data, TOLD_NAMES, parent, snapshot, name);
+    add_name(data, CHANGED_NAMES, parent, snapshot, name);
 }
 
 static void inode_unwanted(void *data, uint64_t ino, uint64_t snapshot)
 {
-    lanes_add(((Notifier *)data)->lanes, &(LaneKey){TOLD_UNWANTED, ino, snapshot}, g_new0(Work, 1));
+    lanes_add(((Notifier *)data)->lanes, &(LaneKey){UNWANTED, ino, snapshot}, g_new0(Work, 1));
 }
 
 static void inode_failed(void *data, uint64_t ino, int r)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the origin tells us (changed, unwanted, lease recalled) and what reads leave behind is told
- * to the kernel from threads of its own: the origin's callbacks hold its locks, and the kernel may
- * wait for pages that another request is filling.
+ * Notifies the kernel, from threads of its own, of what the origin reports (changed, unwanted,
+ * lease recalled) and of pages that a read leaves without a guarantee. The origin's callbacks hold
+ * its locks, and the kernel may wait for pages that another request is filling.
  *
  * A lease goes back when the kernel has no page of its inode left that anyone could read. What is
  * to be dropped of one inode is one piece of work, and no inode waits for another (lanes.h). A drop
@@ -33,19 +33,19 @@ Notifier *notifier_start(Session *session, const NotifierLeases *leases);
 /* Handles what is queued, then ends. No origin callback may come any more. */
 void notifier_stop(Notifier *notifier);
 
-/* Has the origin tell this notifier. */
+/* Has the origin notify this notifier. */
 void notifier_listen(Notifier *notifier, Origin *origin);
 /*
  * Has all pages of the handle's node dropped, then calls pages_dropped() on the handle.
  * The handle is kept until then by the caller's reference. Only queues.
  */
 void notifier_recall(Notifier *notifier, Node *node, Handle *handle);
-/* Drops all pages of a node soon: what nobody guarantees any more. */
+/* Drops all pages of a node soon: they are not guaranteed any more. */
 void notifier_drop_soon(Notifier *notifier, Node *node);
 /* Drops the pages of [off, off+len), then counts node->unsettled down. */
 void notifier_drop_pages(Notifier *notifier, Node *node, int64_t off, int64_t len);
 
-/* Has what is unsynced in forgotten inodes written to the origin (forgotten.h). */
+/* Has unsynced writes of forgotten inodes written to the origin (forgotten.h). */
 void notifier_sync_forgotten(Notifier *notifier);
 
 /* Waits, for so long at most, until `gone`; notifier_returned() has it look again. */

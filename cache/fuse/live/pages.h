@@ -2,9 +2,9 @@
 /*
  * Pages that the kernel keeps locked because a request of theirs waits here for the origin. Having
  * them dropped would wait for the request, which may wait in Ceph for the lease that is to go back
- * after the drop, or for an OSD that is gone. Nobody can read them meanwhile, but for what a write
- * of our own covers. So a drop goes around them, and they are dropped as soon as the request is
- * answered.
+ * after the drop, or for an OSD that is gone. They cannot be read meanwhile, except where a write
+ * of this session covers them. So a drop goes around them, and they are dropped as soon as the
+ * request is answered.
  */
 #ifndef HEARTH_CACHE_FUSE_LIVE_PAGES_H
 #define HEARTH_CACHE_FUSE_LIVE_PAGES_H
@@ -34,7 +34,7 @@ void pages_wait_begin(Node *node, PageUse *use, uint64_t off, size_t size, gbool
  */
 gboolean pages_wait_end(Node *node, PageUse *use);
 
-/* The parts of a range that nobody here keeps locked: PageRange, in order. */
+/* The parts of a range that no request here keeps locked: PageRange, in order. */
 GArray *pages_around(Node *node, PageRange range);
 /* The kernel is writing back what a mapping has changed, and waits for the origin in that. */
 gboolean pages_written_back(Node *node);

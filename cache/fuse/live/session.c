@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a session: libfuse on a descriptor that somebody else mounted, the threads that read
- * requests from it (readers.h), and the notifier.
+ * The life of a session: libfuse on a descriptor that the node plugin has mounted, the threads that
+ * read requests from it (readers.h), and the notifier.
  */
 #include "cache/fuse/live/session.h"
 #include <errno.h>
@@ -22,8 +22,8 @@ static void op_init(void *data, struct fuse_conn_info *conn)
     /* Pages are dropped by versions and leases, not by comparing times. */
     conn->want &= ~(unsigned)(FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_SPLICE_READ |
                               FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
-    /* Who writes loses setuid and setgid of the file if he lacks CAP_FSETID, which only the kernel
-     * knows: it then sets the mode. */
+    /* A write by a process without CAP_FSETID, which only the kernel knows, clears setuid and
+     * setgid: the kernel then sets the mode. */
     conn->want &= ~(unsigned)FUSE_CAP_HANDLE_KILLPRIV;
     conn->max_write = MAX_WRITE;
     conn->max_readahead = MAX_READAHEAD;

@@ -11,9 +11,9 @@
 #include "cache/fuse/live/session.h"
 
 /*
- * For how long the kernel may use what it was told without asking (seconds). libcephfs does not say
- * when a name loses its lease, so a name that is used unasked is checked by whatever comes of it:
- * what is looked up, opened, made or changed through it checks the names that led there
+ * For how long the kernel may use names and attributes without asking (seconds). libcephfs does not
+ * say when a name loses its lease, so a name that the kernel used without asking is checked by the
+ * call that follows: a lookup, open, creation or change checks the names that led there
  * (names_check) and answers ESTALE, on which the kernel walks the path again, asking. Only stat()
  * may lag, by this much.
  *
@@ -61,10 +61,11 @@ static inline Session *session_of(fuse_req_t req)
         found_node;                                                                                \
     })
 
-/* What the kernel is told of a name that was found. `listed`: in a listing. */
+/* The reply for a name that was found. `listed`: in a listing. */
 void entry_fill(Session *session, Node *node, const OriginAttr *attr, const NameAsked *asked,
                 gboolean listed, struct fuse_entry_param *e);
-/* group.c: the attributes as the kernel is told them, and the group of what a caller creates. */
+/* group.c: the attributes as the kernel sees them, and the group of a file that a caller creates.
+ */
 struct stat group_shown(Session *session, const struct stat *st);
 gid_t group_of_new(Session *session, gid_t caller);
 /*

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Counters of writes, syncs and losses of a node; a handle remembers how many losses it has seen.
+ */
 #include "cache/fuse/live/unsynced.h"
 #include <errno.h>
 #include "cache/fuse/live/session_internal.h"
@@ -20,8 +22,8 @@ static void lose_locked(Unsynced *u)
     unsynced_lose(u, -EIO);
 }
 
-/* Notices that the session of unsynced writes is not the one there is now. */
-static void look_locked(Session *s, Unsynced *u)
+/* Counts a loss when the session of the unsynced writes has ended. */
+static void check_session_locked(Session *s, Unsynced *u)
 {
     if (u->writes == u->synced || u->session == unsynced_session(s))
         return;
@@ -32,7 +34,7 @@ void unsynced_wrote(Session *s, Node *node, uint64_t in_session)
 {
     Unsynced *u = &node->unsynced;
     pthread_mutex_lock(&node->mutex);
-    look_locked(s, u);
+    check_session_locked(s, u);
     const gboolean first = u->writes++ == u->synced;
     if (first || in_session != u->session) {
         /* Of another session than writes before it: one of the two is over. */
@@ -62,7 +64,7 @@ void unsynced_synced(Session *s, Node *node, uint64_t mark)
 {
     Unsynced *u = &node->unsynced;
     pthread_mutex_lock(&node->mutex);
-    look_locked(s, u);
+    check_session_locked(s, u);
     u->synced = MAX(u->synced, mark);
     pthread_mutex_unlock(&node->mutex);
 }
@@ -71,8 +73,8 @@ UnsyncedSeen unsynced_seen(Session *s, Node *node)
 {
     Unsynced *u = &node->unsynced;
     pthread_mutex_lock(&node->mutex);
-    look_locked(s, u);
-    const UnsyncedSeen seen = {.by_fsync = u->told, .by_close = u->losses};
+    check_session_locked(s, u);
+    const UnsyncedSeen seen = {.by_fsync = u->reported, .by_close = u->losses};
     pthread_mutex_unlock(&node->mutex);
     return seen;
 }
@@ -91,10 +93,10 @@ void unsynced_failed(Node *node, int r)
     pthread_mutex_unlock(&node->mutex);
 }
 
-/* The error of a loss that is news to who has seen so many. */
+/* The error of the last loss, unless `seen` is all of the losses. */
 static int error_locked(Session *s, Unsynced *u, unsigned seen)
 {
-    look_locked(s, u);
+    check_session_locked(s, u);
     return seen == u->losses ? 0 : u->error;
 }
 
@@ -103,7 +105,7 @@ int unsynced_error(Session *s, Node *node, UnsyncedSeen *seen)
     Unsynced *u = &node->unsynced;
     pthread_mutex_lock(&node->mutex);
     int r = error_locked(s, u, seen->by_fsync);
-    seen->by_fsync = seen->by_close = u->told = u->losses;
+    seen->by_fsync = seen->by_close = u->reported = u->losses;
     pthread_mutex_unlock(&node->mutex);
     return r;
 }

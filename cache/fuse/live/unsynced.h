@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What was written to an inode and not synced, and whether it may be lost: when the origin loses
- * its session, such writes may be gone, or may never have been more than in memory. Each handle
- * that is open then gets EIO once from its next fsync, as with the kernel's errseq_t
- * (lib/errseq.c); one opened later gets it when no other has had it. Each close of a handle that
- * was open then gets EIO too, until an fsync of it has: a close takes nothing away, for it may be
- * that of a copy, in a child that was forked. The same goes for writes that were found to have
- * failed when their handle was closed.
+ * Unsynced writes of an inode, and whether they may be lost: when the origin loses its session,
+ * such writes may be gone, or were never more than in memory. Each handle that is open then gets
+ * EIO once from its next fsync, as with the kernel's errseq_t (lib/errseq.c); one opened later gets
+ * it when no other has had it. Each close of a handle that was open then gets EIO too, until an
+ * fsync of it has: a close takes nothing away, for it may be that of a copy, in a child that was
+ * forked. The same goes for writes that were found to have failed when their handle was closed.
  */
 #ifndef HEARTH_CACHE_FUSE_LIVE_UNSYNCED_H
 #define HEARTH_CACHE_FUSE_LIVE_UNSYNCED_H
@@ -19,15 +18,15 @@ typedef struct Node Node;
 
 /* Of a node, guarded by its mutex; zero at first. */
 typedef struct Unsynced {
-    uint64_t writes;  /* so many were made */
-    uint64_t synced;  /* so many of them are safe, or were reported lost */
-    uint64_t session; /* the origin's, of the first that is not */
-    unsigned losses;  /* how often some were lost */
-    unsigned told;    /* of the losses, so many were told by an fsync */
-    int error;        /* of the last loss, negative */
+    uint64_t writes;   /* number of writes */
+    uint64_t synced;   /* number of these that are safe, or were reported lost */
+    uint64_t session;  /* the origin's, of the first that is not */
+    unsigned losses;   /* how often some were lost */
+    unsigned reported; /* number of losses that an fsync has reported */
+    int error;         /* of the last loss, negative */
 } Unsynced;
 
-/* Of a handle, guarded by its node's mutex: so many of the losses are no news to it. */
+/* Of a handle, guarded by its node's mutex: the number of losses that it has seen. */
 typedef struct UnsyncedSeen {
     unsigned by_fsync;
     unsigned by_close;

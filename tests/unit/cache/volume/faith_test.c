@@ -91,16 +91,16 @@ START_TEST(a_refusal_is_told_once_of_each_user_and_key)
     ck_assert(!faith_take(f, ID, again, two)); /* one of them will do */
     ck_assert(faith_take(f, ID, other, three));
     g_autoptr(GString) told = g_string_new(NULL);
-    faith_look(f, note, told);
+    faith_check(f, note, told);
     ck_assert_str_eq(told->str, "");
     come_back(&c);
     ck_assert_int_eq(origin_later_wait(one, 60000, NULL), ORIGIN_LATER_REFUSED);
     ck_assert_int_eq(origin_later_wait(three, 60000, NULL), ORIGIN_LATER_REFUSED);
-    faith_look(f, note, told);
+    faith_check(f, note, told);
     ck_assert_ptr_nonnull(strstr(told->str, ID " u k;"));
     ck_assert_ptr_nonnull(strstr(told->str, ID " u l;"));
     g_string_truncate(told, 0);
-    faith_look(f, note, told);
+    faith_check(f, note, told);
     ck_assert_str_eq(told->str, "");
     origin_close(two);
     faith_free(f);
@@ -119,7 +119,7 @@ START_TEST(who_is_answered_is_no_more_on_faith)
     come_back(&c);
     ck_assert_int_eq(origin_later_wait(origin, 60000, NULL), ORIGIN_LATER_HERE);
     g_autoptr(GString) told = g_string_new(NULL);
-    faith_look(f, note, told);
+    faith_check(f, note, told);
     ck_assert_str_eq(told->str, "");
     /* It was let go of, so the next of this key is taken again; answered, there is no need to. */
     Origin *next = away(&c);

@@ -152,7 +152,7 @@ END_TEST
 START_TEST(there_are_never_more_than_so_many)
 {
     char *dir = harness_tmpdir();
-    for (int i = 0; i < PLACES_MAX - 1; i++) {
+    for (int i = 0; i < LAST_SEEN_MAX - 1; i++) {
         g_autofree char *path = g_strdup_printf("%s/place.%032d", dir, i);
         ck_assert(g_file_set_contents(path, "{}", -1, NULL));
     }
@@ -163,7 +163,7 @@ START_TEST(there_are_never_more_than_so_many)
         g_autofree char *found = last_seen_dataset(dir, s);
         ck_assert_ptr_nonnull(found);
     }
-    ck_assert_int_eq(count(dir), PLACES_MAX);
+    ck_assert_int_eq(count(dir), LAST_SEEN_MAX);
     harness_remove(dir);
 }
 END_TEST

@@ -98,9 +98,9 @@ START_TEST(what_failed_since_is_known_to_the_next_node)
     forgotten_sync(f, &origin);
     const Unsynced kept = forgotten_take(f, 7), unkept = forgotten_take(f, 8);
     ck_assert_int_eq(kept.error, -ENOSPC);
-    ck_assert_uint_eq(kept.losses - kept.told, 1);
+    ck_assert_uint_eq(kept.losses - kept.reported, 1);
     ck_assert_int_eq(unkept.error, -EIO);
-    ck_assert_uint_eq(unkept.losses - unkept.told, 1);
+    ck_assert_uint_eq(unkept.losses - unkept.reported, 1);
     forgotten_free(f);
 }
 END_TEST
