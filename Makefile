@@ -16,7 +16,7 @@ OPT      ?= -O2 -g
 # V=1 shows the commands.
 Q        := $(if $(V),,@)
 say       = @printf '  %-5s %s\n' $(1) $(patsubst $(O)/%,%,$@)
-# The outermost make decides; those it calls share its jobs.
+# The outermost make decides; makes that it calls share its jobs.
 ifeq ($(MAKELEVEL),0)
 MAKEFLAGS := $(if $(filter -j%,$(MAKEFLAGS)),$(MAKEFLAGS),$(MAKEFLAGS) -j$(shell nproc))
 endif
@@ -64,7 +64,7 @@ help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 .PHONY: deps
-deps: ## install what building needs (apt, when missing)
+deps: ## install missing packages for the build (apt)
 	@tests/tools/install-deps build
 
 $(O)/hearth-csi: $(call obj,$(wildcard cmd/hearth-csi/*.c)) $(O)/driver.a $(O)/common.a
@@ -128,7 +128,7 @@ clean: ## remove build/
 	rm -rf $(O)
 
 # ---- tests, demo, installation --------------------------------------------------------------------
-# Recipes call make again where one thing has to follow another: targets run in parallel.
+# Recipes call make again where one step has to follow another: targets run in parallel.
 
 AGAIN := +@$(MAKE) --no-print-directory
 # Objects of tests are kept for the next run.
@@ -148,7 +148,7 @@ demo: ## start a Ceph, provision, read cold and warm, print a table, clean up
 	@HEARTH_BUILD=$(abspath $(O)) tests/demo/demo.sh
 
 .PHONY: check test
-check: ## all tests: layout, the chart if helm is there, unit, integration (as root)
+check: ## all tests: layout, format, the chart if helm is installed, unit, integration (as root)
 	@tests/tools/install-deps test
 	$(AGAIN) programs tools unit-tests
 	+@tests/total 'tests/layout/check' '$(MAKE) --no-print-directory format-check' 'HELM=$(HELM) tests/chart/check $(abspath $(O))/helm have' \
@@ -174,7 +174,7 @@ check-tsan: ## unit tests under ThreadSanitizer
 export UNIT_TSAN
 
 .PHONY: sanitized
-sanitized: ## builds what these two run
+sanitized: ## build the tests of these two
 	$(AGAIN) $(ASAN) unit-tests
 	$(AGAIN) $(TSAN) unit-tests
 
@@ -191,7 +191,7 @@ check-crash: ## kill the controller at every call to Ceph, repeat and revert, as
 	@HEARTH_BUILD=$(abspath $(O)) CRASH_FULL=1 TYPES="$(T)" TEST_SECONDS=7200 tests/integration/run crash
 
 .PHONY: check-image-crash
-check-image-crash: ## kill hearthd and the node plugin in the midst of I/O on images, as root; ROUNDS=200 SEED=7
+check-image-crash: ## kill hearthd and the node plugin during I/O on images, as root; ROUNDS=200 SEED=7
 	@tests/tools/install-deps test
 	$(AGAIN) programs tools
 	@HEARTH_BUILD=$(abspath $(O)) ROUNDS=$(or $(ROUNDS),200) TEST_SECONDS=86400 \
@@ -272,15 +272,15 @@ define build_image
 	@tests/tools/install-deps image
 	@VERSION=$(VERSION) BASE=$(BASE) tests/image/build $(abspath $(O))/image
 endef
-image: ## the container image, without a registry and without a daemon, as root -> build/image/; BASE=debian:forky-slim
+image: ## build the container image without a registry and a daemon, as root -> build/image/; BASE=debian:forky-slim
 	$(build_image)
 	@VERSION=$(VERSION) tests/image/check $(abspath $(O))/image
 
-# For tests that run in it: made anew when the programs are.
+# For tests that run in it: built again when the programs are.
 $(O)/image/hearth.tar: $(PROGRAMS) Dockerfile
 	$(build_image)
 
-check-image: image ## that, and another build from the start, which has to be the same
+check-image: image ## check the image, and that a second build is identical
 	@VERSION=$(VERSION) BASE=$(BASE) tests/image/check $(abspath $(O))/image repeat
 
 .PHONY: release check-release
@@ -289,24 +289,24 @@ release: ## image (amd64, arm64), chart, SBOM and their signatures, as root -> b
 	$(AGAIN) $(O)/tools/sign
 	@VERSION=$(VERSION) KEY=$(KEY) IMAGE=$(IMAGE) SIGN=$(abspath $(O))/tools/sign tests/release/build $(abspath $(O))/release
 
-check-release: ## two releases from the start by a key of their own, which have to be the same; half an hour
+check-release: ## build two releases with a temporary key and compare them; half an hour
 	@tests/tools/install-deps release
 	$(AGAIN) $(O)/tools/sign
 	@VERSION=$(VERSION) SIGN=$(abspath $(O))/tools/sign tests/release/check $(abspath $(O))/release-check
 
 .PHONY: chart-check deploy
-chart-check: ## the Helm chart: lint, values, what it makes of them, and deploy/ beside it; needs Go, or HELM=PATH
+chart-check: ## test the Helm chart: lint, output for several values, deploy/; needs Go, or HELM=PATH
 	@HELM=$(HELM) tests/chart/check $(abspath $(O))/helm
 
-deploy: ## write deploy/ anew from the chart; needs Go, or HELM=PATH
+deploy: ## write deploy/ again from the chart; needs Go, or HELM=PATH
 	@HELM=$(HELM) tests/chart/check $(abspath $(O))/helm write
 
 .PHONY: check-layout
-check-layout: ## no file includes what its folder may not
+check-layout: ## rules for folders, files, names and documents
 	@tests/layout/check
 
 .PHONY: format-check
-format-check: ## is everything formatted as .clang-format says?
+format-check: ## check the format with clang-format
 	@tests/tools/install-deps format
 	@tests/layout/format
 

@@ -59,7 +59,7 @@ if [ ${#design[@]} != 0 ]; then
     done < <(grep -noHE '`([A-Z][A-Za-z]+\.[a-z_]+|[a-z]+(_[a-z0-9]+)+(\(\))?)`' "${design[@]}" | grep -v '^docs/design/promises.md:') # tests/layout/matrix.py
 fi
 
-# ---- flags: what commands say after one of our programs, up to the end of that command
+# ---- flags: words after one of our programs, up to the end of that command
 commands() { # FILE: lines of NUMBER:COMMAND
     DOCUMENTS_TOP=. "$lister" list "$1" | awk -F '\t' '{ sub(/^.*:/, "", $1)
         n = split($3, parts, /\|\||&&|[|;]/)
@@ -112,10 +112,10 @@ if [ -e driver/volume/params.c ]; then
         sed -nE 's/.*controller_snapshot_class\(.*"([A-Za-z]+Prefix)".*/\1/p' driver/service/controller/snapshot.c driver/service/controller/group.c)"
 fi
 
-# ---- error texts: the code in the first column of a table, with … for what differs
+# ---- error texts: the code in the first column of a table; … stands for a part that differs
 texts=0
 if [ -e driver/volume/params.c ]; then
-    # Literals that go on in the next line are one, and a specifier is what differs.
+    # Literals that continue in the next line are one; a format specifier is a part that differs.
     literals=$(find common proto driver cache -name '*.c' -print0 | xargs -0 sed -z 's/"[[:space:]]*G_GU\?INT64_FORMAT[[:space:]]*"/%u/g; s/"[[:space:]]*\n[[:space:]]*"//g' | tr '\0' '\n' | sed 's/\\"/"/g')
     while IFS= read -r text; do
         case $text in kubectl* | '') continue ;; esac

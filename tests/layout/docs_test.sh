@@ -1,5 +1,5 @@
 #!/bin/bash
-# The check of documents finds what it is for: each fault, planted in a tree of its own.
+# The check of documents finds each fault, planted in a tree of its own.
 set -uo pipefail
 here=$(realpath "$(dirname "$0")")
 tree=$(mktemp -d)

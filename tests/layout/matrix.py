@@ -3,9 +3,9 @@
 
    matrix.py [TOP]
 
-A cell of the matrix has names of tests, in backticks, and marks: -x, ?x or !x, with x a letter whose reason stands in the list
+A cell of the matrix has names of tests, in backticks, and marks: -x, ?x or !x, where x is a letter whose reason is in the list
 below the table. A test is `name` (tests/integration), `e2e/name`, `unit/folder/name`, `fuzz/name`, `layout/name` or
-`make target`. Every promise has a column, every fault a row; each letter is explained, and each explanation used.
+`make target`. Every promise has a column, every fault a row. Each letter has an explanation, and each explanation is used.
 """
 import glob
 import os
@@ -46,7 +46,7 @@ def files_of(name):
 
 
 def rows(lines):
-    """Of each table: its header's cells, then [(LINE NUMBER, cells)]."""
+    """For each table its header's cells and [(LINE NUMBER, cells)]."""
     tables, inside = [], False
     for number, line in lines:
         if not line.startswith("|"):

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The checks of the matrix and of clocks find what they are for: each fault, planted in a tree of its own.
+# The checks of the matrix and of clocks find each fault, planted in a tree of its own.
 set -uo pipefail
 here=$(realpath "$(dirname "$0")")
 tree=$(mktemp -d)
