@@ -15,7 +15,7 @@
 #include <string.h>
 #include "cache/block/internal.h"
 
-static Cached *of(Image *image)
+static Cached *cached_of(Image *image)
 {
     return (Cached *)image;
 }
@@ -62,7 +62,7 @@ static void read_blocks(Cached *c, void *buf, size_t len, uint64_t off, ImageDon
 static void cached_read(Image *image, void *buf, size_t len, uint64_t off, ImageDone done,
                         void *data)
 {
-    Cached *c = of(image);
+    Cached *c = cached_of(image);
     const uint64_t from = block_floor(off), to = block_ceil(off + len);
     if (!kept_is_usable(c->kept) || !watch_is_good(c) || to > atomic_load(&c->kept->end)) {
         atomic_fetch_add(&c->bytes_fetched, len);
@@ -128,10 +128,10 @@ static void on_written(void *data, ssize_t result)
     done(done_data, result);
 }
 
-static void change(Image *image, const void *buf, uint64_t len, uint64_t off, ImageDone done,
-                   void *data)
+static void begin_change(Image *image, const void *buf, uint64_t len, uint64_t off, ImageDone done,
+                         void *data)
 {
-    Cached *c = of(image);
+    Cached *c = cached_of(image);
     Kept *k = c->kept;
     const uint64_t from = block_floor(off);
     const uint64_t to = MIN(block_ceil(off + len), atomic_load(&k->end));
@@ -163,17 +163,17 @@ static void change(Image *image, const void *buf, uint64_t len, uint64_t off, Im
 static void cached_write(Image *image, const void *buf, size_t len, uint64_t off, ImageDone done,
                          void *data)
 {
-    change(image, buf, len, off, done, data);
+    begin_change(image, buf, len, off, done, data);
 }
 
 static void cached_zero(Image *image, uint64_t off, uint64_t len, ImageDone done, void *data)
 {
-    change(image, NULL, len, off, done, data);
+    begin_change(image, NULL, len, off, done, data);
 }
 
 static void cached_flush(Image *image, ImageDone done, void *data)
 {
-    Cached *c = of(image);
+    Cached *c = cached_of(image);
     c->beneath->ops->flush(c->beneath, done, data);
 }
 
@@ -181,7 +181,7 @@ static void cached_flush(Image *image, ImageDone done, void *data)
 
 static int cached_size(Image *image, uint64_t *bytes)
 {
-    Cached *c = of(image);
+    Cached *c = cached_of(image);
     Kept *k = c->kept;
     int rc = c->beneath->ops->size(c->beneath, bytes);
     if (rc < 0)
@@ -202,20 +202,20 @@ static int cached_size(Image *image, uint64_t *bytes)
 
 static ssize_t cached_get_note(Image *image, const char *name, char *text, size_t size)
 {
-    Cached *c = of(image);
+    Cached *c = cached_of(image);
     return c->beneath->ops->get_note(c->beneath, name, text, size);
 }
 
 static int cached_set_note(Image *image, const char *name, const char *text)
 {
-    Cached *c = of(image);
+    Cached *c = cached_of(image);
     return c->beneath->ops->set_note(c->beneath, name, text);
 }
 
 /* What is kept is marked before the lock goes: after that it may be another's. */
 static void cached_destroy(Image *image)
 {
-    Cached *c = of(image);
+    Cached *c = cached_of(image);
     ImageCache *cache = c->kept->cache;
     pthread_mutex_lock(&cache->lock);
     g_queue_unlink(&cache->open, &c->link);
@@ -274,7 +274,7 @@ gboolean image_cache_stats(Image *image, ImageCacheStats *stats)
 {
     if (image->ops != &cached_ops)
         return FALSE;
-    Cached *c = of(image);
+    Cached *c = cached_of(image);
     stats->bytes_hit = atomic_load(&c->bytes_hit);
     stats->bytes_fetched = atomic_load(&c->bytes_fetched);
     stats->bytes_kept =
@@ -284,5 +284,5 @@ gboolean image_cache_stats(Image *image, ImageCacheStats *stats)
 
 const char *image_cache_name(Image *image)
 {
-    return image->ops == &cached_ops ? of(image)->kept->name : NULL;
+    return image->ops == &cached_ops ? cached_of(image)->kept->name : NULL;
 }

@@ -100,7 +100,7 @@ static void add_waiter_locked(Fetch *f, void *buf, size_t len, uint64_t off, Ima
     f->waiters = w;
 }
 
-static void begin(Cached *c, Fetch *f)
+static void send_fetch(Cached *c, Fetch *f)
 {
     c->beneath->ops->read(c->beneath, f->buf, f->len, f->carrier.off, on_fetched, f);
 }
@@ -113,7 +113,8 @@ static gboolean may_join(const Fetch *f, const Cached *c, const Kept *k)
 }
 
 /* Of the fill that brings the range, if there is one: waits for it, or has it. */
-static gboolean join(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done, void *data)
+static gboolean join_fetch(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done,
+                           void *data)
 {
     Kept *k = cached_kept_of(c, off, len);
     Flights *flights = &k->flights;
@@ -158,7 +159,7 @@ static void fetch_now(Cached *c, void *buf, size_t len, uint64_t off, ImageDone 
     add_waiter_locked(f, buf, len, off, done, data);
     carrier_begin_locked(&f->carrier);
     pthread_mutex_unlock(&k->flights.lock);
-    begin(c, f);
+    send_fetch(c, f);
 }
 
 /* ---- waiting for buffers ---- */
@@ -191,7 +192,7 @@ static void begin_wanting(BufferWaiter *waiter)
 
 static void fetch_piece(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done, void *data)
 {
-    if (join(c, buf, len, off, done, data))
+    if (join_fetch(c, buf, len, off, done, data))
         return;
     ImageCache *cache = c->kept->cache;
     Wanting *w = g_new(Wanting, 1);
@@ -264,7 +265,7 @@ static void read_ahead(Cached *c, uint64_t from, uint64_t to)
         pthread_mutex_lock(&k->flights.lock);
         carrier_begin_locked(&f->carrier);
         pthread_mutex_unlock(&k->flights.lock);
-        begin(c, f);
+        send_fetch(c, f);
     }
 }
 

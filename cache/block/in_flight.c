@@ -18,7 +18,7 @@ static gboolean overlaps(const Flight *a, const Flight *b)
 }
 
 /* `other` was there before. */
-static void meet(Flight *flight, Flight *other)
+static void mark_spoilt(Flight *flight, Flight *other)
 {
     const gboolean unordered = other->is_write && other->state == FLIGHT_AIRBORNE;
     if (flight->is_write) {
@@ -35,7 +35,7 @@ void flights_begin_locked(Flights *flights, Flight *flight)
     flight->spoilt = flight->sure = FALSE;
     for (Flight *f = flights->first; f; f = f->next)
         if (overlaps(f, flight))
-            meet(flight, f);
+            mark_spoilt(flight, f);
     flight->previous = NULL;
     flight->next = flights->first;
     if (flight->next)

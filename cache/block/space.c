@@ -19,7 +19,7 @@
 #define LOW_PERCENT 90
 #define GONE_PREFIX "gone."
 
-static uint64_t low(uint64_t room)
+static uint64_t low_watermark(uint64_t room)
 {
     return room / 100 * LOW_PERCENT;
 }
@@ -190,7 +190,7 @@ static GPtrArray *hold_open(ImageCache *cache, const char *name)
     return list;
 }
 
-static void let_go(ImageCache *cache, GPtrArray *list)
+static void release_open(ImageCache *cache, GPtrArray *list)
 {
     pthread_mutex_lock(&cache->lock);
     for (guint i = 0; i < list->len; i++)
@@ -209,14 +209,14 @@ static void keep_each(GPtrArray *open)
         int rc = atomic_exchange(&k->dirty, FALSE) ? block_file_sync(k->file) : 0;
         if (rc < 0)
             kept_break(k, rc);
-        if (quota && bytes > low(quota))
-            bytes -= MIN(bytes, evict_from(k, bytes - low(quota)));
+        if (quota && bytes > low_watermark(quota))
+            bytes -= MIN(bytes, evict_from(k, bytes - low_watermark(quota)));
         atomic_store(&k->bytes, bytes);
     }
 }
 
 /* Returns what was freed. */
-static uint64_t evict(ImageCache *cache, GPtrArray *open, GArray *closed, uint64_t wanted)
+static uint64_t evict_images(ImageCache *cache, GPtrArray *open, GArray *closed, uint64_t wanted)
 {
     uint64_t freed = 0;
     g_array_sort(closed, by_age);
@@ -240,8 +240,8 @@ uint64_t image_cache_evict(ImageCache *cache, const char *name, uint64_t bytes)
     GPtrArray *open = hold_open(cache, name);
     if (!name)
         count_images(cache, closed);
-    uint64_t freed = evict(cache, open, closed, bytes);
-    let_go(cache, open);
+    uint64_t freed = evict_images(cache, open, closed, bytes);
+    release_open(cache, open);
     wake_kick(&cache->keeper);
     return freed;
 }
@@ -254,13 +254,13 @@ static void round_of(ImageCache *cache)
     uint64_t bytes = count_images(cache, closed);
     store_set_other_bytes(cache->store, STORE_OTHER_IMAGES, bytes);
     const uint64_t room = store_image_room(cache->store);
-    if (bytes > low(room)) {
-        evict(cache, open, closed, bytes - low(room));
+    if (bytes > low_watermark(room)) {
+        evict_images(cache, open, closed, bytes - low_watermark(room));
         g_array_set_size(closed, 0);
         bytes = count_images(cache, closed);
         store_set_other_bytes(cache->store, STORE_OTHER_IMAGES, bytes);
     }
-    let_go(cache, open);
+    release_open(cache, open);
     atomic_store(&cache->bytes, bytes);
     atomic_store(&cache->room, room);
 }

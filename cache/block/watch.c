@@ -58,7 +58,7 @@ static void on_checked(void *data, ssize_t result)
     cached_unuse(c);
 }
 
-static void check(Cached *c)
+static void send_check(Cached *c)
 {
     Watch *w = &c->watch;
     pthread_mutex_lock(&c->lock);
@@ -73,7 +73,7 @@ static void check(Cached *c)
         c->beneath->ops->check(c->beneath, on_checked, c);
 }
 
-static void forget(Cached *c)
+static void forget_if_wanted(Cached *c)
 {
     Watch *w = &c->watch;
     pthread_mutex_lock(&c->lock);
@@ -91,8 +91,8 @@ static void *watch_thread(void *data)
 {
     Cached *c = data;
     do {
-        forget(c);
-        check(c);
+        forget_if_wanted(c);
+        send_check(c);
     } while (wake_wait(&c->watch.wake, CHECK_MS));
     return NULL;
 }

@@ -18,7 +18,7 @@ struct Workers {
 };
 
 /* Whoever has worked naps before it sleeps. */
-static void rest(Workers *w, gboolean has_worked)
+static void wait_for_work(Workers *w, gboolean has_worked)
 {
     if (!has_worked) {
         pthread_cond_wait(&w->pushed, &w->lock);
@@ -41,7 +41,7 @@ static void *run_worker(void *data)
         if (!item && w->stopping)
             break;
         if (!item) {
-            rest(w, has_worked);
+            wait_for_work(w, has_worked);
             has_worked = FALSE;
             continue;
         }

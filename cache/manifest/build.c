@@ -218,7 +218,7 @@ static void submit(Build *b, Batch *batch)
         b->origin->ops->put(b->origin, dropped->pdata[i]);
 }
 
-static void fail(Build *b, const Dir *dir, const char *name, int code)
+static void stop_with_error(Build *b, const Dir *dir, const char *name, int code)
 {
     pthread_mutex_lock(&b->mutex);
     if (!b->error)
@@ -301,7 +301,7 @@ static void list_dir(Build *b, Dir *dir)
         ops->closedir(b->origin, handle);
     }
     if (r < 0)
-        fail(b, name || !dir->parent ? dir : dir->parent, name ? name : dir->name, -r);
+        stop_with_error(b, name || !dir->parent ? dir : dir->parent, name ? name : dir->name, -r);
 }
 
 static void *run_lister(void *data)
@@ -338,7 +338,11 @@ typedef struct Output {
 /* A mode that does not let everybody in is one too many. */
 static void note_mode(ManifestFooter *footer, mode_t mode)
 {
-    mode_t wanted = S_ISDIR(mode) ? 0005 : S_ISREG(mode) ? 0004 : 0;
+    mode_t wanted = 0;
+    if (S_ISDIR(mode))
+        wanted = 0005;
+    else if (S_ISREG(mode))
+        wanted = 0004;
     if ((mode & wanted) != wanted)
         footer->flags &= ~MANIFEST_READABLE;
 }

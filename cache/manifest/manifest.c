@@ -21,7 +21,7 @@ static gboolean invalid(GError **error, const char *why)
     return FALSE;
 }
 
-static gboolean fail(GError **error, const char *what)
+static gboolean fail_errno(GError **error, const char *what)
 {
     int code = errno;
     g_set_error(error, G_IO_ERROR, g_io_error_from_errno(code), "%s the manifest: %s", what,
@@ -72,7 +72,7 @@ static gboolean content_checksum(int fd, uint64_t bytes, uint64_t *checksum, GEr
     }
     *checksum = XXH3_64bits_digest(state);
     XXH3_freeState(state);
-    return off == bytes || fail(error, "reading");
+    return off == bytes || fail_errno(error, "reading");
 }
 
 gboolean manifest_finish(int fd, ManifestFooter *footer, GError **error)
@@ -87,11 +87,11 @@ gboolean manifest_finish(int fd, ManifestFooter *footer, GError **error)
     swap_footer(&stored);
     stored.checksum = footer_checksum(&stored);
     if (pwrite(fd, &stored, sizeof(stored), (off_t)size) != sizeof(stored) || fsync(fd) != 0)
-        return fail(error, "writing");
+        return fail_errno(error, "writing");
     return TRUE;
 }
 
-static gboolean check(const Manifest *m, int fd, gboolean deep, GError **error)
+static gboolean check_content(const Manifest *m, int fd, gboolean deep, GError **error)
 {
     uint64_t checksum;
     const ManifestFooter *f = &m->footer;
@@ -115,7 +115,7 @@ Manifest *manifest_open(int fd, gboolean deep, GError **error)
 {
     struct stat st;
     if (fstat(fd, &st) != 0) {
-        fail(error, "reading");
+        fail_errno(error, "reading");
         return NULL;
     }
     if ((uint64_t)st.st_size < EROFS_BLOCK + sizeof(ManifestFooter)) {
@@ -127,13 +127,13 @@ Manifest *manifest_open(int fd, gboolean deep, GError **error)
     m->map = mmap(NULL, m->map_bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (m->map == MAP_FAILED) {
         m->map = NULL;
-        fail(error, "reading");
+        fail_errno(error, "reading");
         return NULL;
     }
     if (!guard_copy(&m->footer, (const char *)m->map + m->map_bytes - sizeof(m->footer),
                     sizeof(m->footer))) {
         errno = EIO;
-        fail(error, "reading");
+        fail_errno(error, "reading");
         return NULL;
     }
     if (memcmp(m->footer.magic, MANIFEST_MAGIC, sizeof(m->footer.magic)) != 0) {
@@ -152,7 +152,7 @@ Manifest *manifest_open(int fd, gboolean deep, GError **error)
         invalid(error, "corrupt");
         return NULL;
     }
-    if (!check(m, fd, deep, error))
+    if (!check_content(m, fd, deep, error))
         return NULL;
     m->names.list = (const uint8_t *)m->map + m->footer.image_bytes;
     m->names.bytes = m->footer.names_bytes;

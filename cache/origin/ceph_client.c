@@ -38,8 +38,8 @@ gboolean ceph_client_same(const CephClient *a, const CephClient *b)
            g_strcmp0(a->net_namespace, b->net_namespace) == 0;
 }
 
-static gboolean refuse(GError **error, const CephClient *client, const char *name,
-                       const char *value, int result)
+static gboolean fail_option(GError **error, const CephClient *client, const char *name,
+                            const char *value, int result)
 {
     if (result == -ENOENT)
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
@@ -69,7 +69,7 @@ gboolean ceph_client_configure(const CephClient *client,
         for (const char *const *o = lists[i]; o && *o; o += 2) {
             int result = set(handle, o[0], o[1]);
             if (result < 0)
-                return refuse(error, client, o[0], o[1], result);
+                return fail_option(error, client, o[0], o[1], result);
         }
     }
     return TRUE;

@@ -115,7 +115,7 @@ static void free_parts(Store *store)
     g_free(store);
 }
 
-static gboolean start(Store *store, LayoutTrust trust, GError **error)
+static gboolean start_threads(Store *store, LayoutTrust trust, GError **error)
 {
     if (!open_index(store, trust, error))
         return FALSE;
@@ -168,7 +168,7 @@ Store *store_open_hooked(const StoreConfig *config, const StoreHooks *hooks, GEr
     ledger_init(&store->ledger);
     fills_init(store);
     store->verity = store->config.verity && verity_probe(store);
-    if (!start(store, trust, error)) {
+    if (!start_threads(store, trust, error)) {
         free_parts(store);
         return NULL;
     }

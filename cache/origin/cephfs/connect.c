@@ -48,7 +48,7 @@ static void init_changed(void)
     cond_init_monotonic(&changed);
 }
 
-static gboolean same(const CephfsOriginConfig *a, const CephfsOriginConfig *b)
+static gboolean is_same_connection(const CephfsOriginConfig *a, const CephfsOriginConfig *b)
 {
     return g_strcmp0(a->monitors, b->monitors) == 0 && g_strcmp0(a->user_id, b->user_id) == 0 &&
            g_strcmp0(a->key, b->key) == 0 && g_strcmp0(a->fs_name, b->fs_name) == 0 &&
@@ -60,12 +60,12 @@ static CephfsAttempt *find_locked(const CephfsOriginConfig *config)
 {
     CephfsAttempt *a;
     LIST_FOREACH (a, &attempts, link)
-        if (!atomic_load(&a->aborted) && same(a->config, config))
+        if (!atomic_load(&a->aborted) && is_same_connection(a->config, config))
             return a;
     return NULL;
 }
 
-static gboolean room_locked(const CephfsOriginConfig *config)
+static gboolean may_begin_locked(const CephfsOriginConfig *config)
 {
     CephfsAttempt *a;
     unsigned n = 0;
@@ -166,7 +166,7 @@ static CephfsAttempt *enter_locked(const CephfsOriginConfig *config, int64_t unt
         CephfsAttempt *a = find_locked(config);
         if (a && !a->ending)
             return a;
-        if (!a && room_locked(config))
+        if (!a && may_begin_locked(config))
             return begin_locked(config, until_ms);
         if (monotonic_ms() >= until_ms)
             return NULL;

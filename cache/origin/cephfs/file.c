@@ -43,7 +43,7 @@ static int open_again(CephfsOrigin *o, struct Inode *inode, int flags, Fh **fh)
 }
 
 /* What a close has told, while the inode is there. What goes with a session is known otherwise. */
-static void tell(CephfsOrigin *o, uint64_t ino, int r)
+static void report_failed_write(CephfsOrigin *o, uint64_t ino, int r)
 {
     if (r == 0 || r == -ENOTCONN || r == -ESHUTDOWN)
         return;
@@ -224,7 +224,7 @@ static void hear(gpointer data, gpointer origin)
     struct Inode *inode = w->inode; /* only compared once it is closed */
     const uint64_t ino = number_of(o, inode);
     int synced = ceph_ll_fsync(o->mount, w->fh, 0), r = close_witness(o, w);
-    tell(o, ino, r < 0 ? r : synced);
+    report_failed_write(o, ino, r < 0 ? r : synced);
     pthread_mutex_lock(&f->mutex);
     f->heard--;
     look_end_locked(f, inode);
@@ -356,7 +356,7 @@ int cephfs_files_look(CephfsOrigin *o, struct Inode *inode, uint64_t mark)
     int told = 0, failed = renew_writers(o, writers, mark, &told);
     int by_witness = 0;
     int heard = w ? hear_witness(o, w, mark, &by_witness) : 0;
-    tell(o, ino, told < 0 ? told : by_witness);
+    report_failed_write(o, ino, told < 0 ? told : by_witness);
     pthread_mutex_lock(&f->mutex);
     look_end_locked(f, inode);
     pthread_mutex_unlock(&f->mutex);
@@ -390,7 +390,7 @@ static int close_handle(CephfsOrigin *o, OriginFile *file)
         return r;
     /* Errors of what others wrote are told by those. */
     if (written)
-        tell(o, ino, r < 0 ? r : synced);
+        report_failed_write(o, ino, r < 0 ? r : synced);
     return 0;
 }
 

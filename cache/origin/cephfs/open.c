@@ -21,7 +21,7 @@ typedef struct Way {
     SessionName *name; /* of all of them; NULL: none */
 } Way;
 
-static void reach(void *data, const char *monitors, const char *key, unsigned timeout_sec)
+static void set_reach(void *data, const char *monitors, const char *key, unsigned timeout_sec)
 {
     Way *way = data;
     pthread_mutex_lock(&way->mutex);
@@ -52,7 +52,7 @@ static void way_free(void *data)
     g_free(way);
 }
 
-static gboolean answers(void *data)
+static gboolean new_client_is_answered(void *data)
 {
     CephfsOriginConfig *own = current_way(data), config = *own;
     config.client = config.dead_client = NULL;
@@ -61,7 +61,7 @@ static gboolean answers(void *data)
     return other != NULL;
 }
 
-static gboolean fence(void *data)
+static gboolean end_own_session(void *data)
 {
     CephfsOriginConfig *config = current_way(data);
     struct ceph_mount_info *mount = config->client ? cephfs_configured(config, NULL) : NULL;
@@ -88,11 +88,11 @@ gboolean origin_cephfs_await_ends(void)
 Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
 {
     static const ReconnectOps ops = {
-        .reach = reach,
+        .reach = set_reach,
         .connect = connect_again,
         .check = cephfs_canary_check,
-        .answers = answers,
-        .fence = fence,
+        .answers = new_client_is_answered,
+        .fence = end_own_session,
         .abandon = cephfs_abandon,
         .quiet_ms = QUIET_MS,
         .free_data = way_free,

@@ -37,7 +37,9 @@ static int is_listed(CephfsOrigin *o, uint64_t snapid)
            (r = ceph_readdirplus_r(o->mount, dir, &entry, &stx, CEPH_STATX_INO, 0, NULL)) > 0)
         found = stx.stx_dev == snapid;
     ceph_closedir(o->mount, dir);
-    return found ? 0 : r < 0 ? r : -ESTALE;
+    if (found)
+        return 0;
+    return r < 0 ? r : -ESTALE;
 }
 
 int cephfs_check_zeros(CephfsOrigin *o, const void *buf, size_t len, uint64_t off)

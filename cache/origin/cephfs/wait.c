@@ -59,7 +59,7 @@ static void patience_locked(CephfsWaits *w, const struct Inode *inode)
  * changes nothing when there is none of that name. (Of what else was tried, a lock's query, syncing
  * and opening again do not wake the write; setting a time does not either.)
  */
-static void ask(gpointer data, gpointer origin)
+static void ask_mds(gpointer data, gpointer origin)
 {
     CephfsOrigin *o = origin;
     CephfsWaits *w = &o->waits;
@@ -108,7 +108,7 @@ void cephfs_waits_start(CephfsOrigin *o)
     pthread_mutex_init(&w->mutex, NULL);
     LIST_INIT(&w->list);
     w->asked = g_hash_table_new(NULL, NULL);
-    w->askers = g_thread_pool_new(ask, o, ASKERS_MAX, FALSE, NULL);
+    w->askers = g_thread_pool_new(ask_mds, o, ASKERS_MAX, FALSE, NULL);
     pthread_create(&w->thread, NULL, watcher, o);
 }
 

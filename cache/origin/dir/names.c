@@ -20,8 +20,8 @@ struct OriginDir {
 };
 
 /* What mkdir, mknod and symlink do once the name exists. */
-static int adopt(Origin *o, OriginNode *parent, const char *name, mode_t mode,
-                 const OriginCaller *caller, OriginNode **node, OriginAttr *attr)
+static int own_new_entry(Origin *o, OriginNode *parent, const char *name, mode_t mode,
+                         const OriginCaller *caller, OriginNode **node, OriginAttr *attr)
 {
     struct stat parent_st;
     if (fstatat(parent->fd, "", &parent_st, AT_EMPTY_PATH) < 0)
@@ -45,7 +45,7 @@ int dir_mkdir(Origin *o, OriginNode *parent, const char *name, mode_t mode,
         return bad;
     if (mkdirat(parent->fd, name, 0700) < 0)
         return -errno;
-    return adopt(o, parent, name, mode, caller, node, attr);
+    return own_new_entry(o, parent, name, mode, caller, node, attr);
 }
 
 int dir_mknod(Origin *o, OriginNode *parent, const char *name, mode_t mode, dev_t rdev,
@@ -56,7 +56,7 @@ int dir_mknod(Origin *o, OriginNode *parent, const char *name, mode_t mode, dev_
         return bad;
     if (mknodat(parent->fd, name, (mode & S_IFMT) | 0600, rdev) < 0)
         return -errno;
-    return adopt(o, parent, name, mode, caller, node, attr);
+    return own_new_entry(o, parent, name, mode, caller, node, attr);
 }
 
 int dir_symlink(Origin *o, OriginNode *parent, const char *name, const char *target,
@@ -67,7 +67,7 @@ int dir_symlink(Origin *o, OriginNode *parent, const char *name, const char *tar
         return bad;
     if (symlinkat(target, parent->fd, name) < 0)
         return -errno;
-    return adopt(o, parent, name, 0777, caller, node, attr);
+    return own_new_entry(o, parent, name, 0777, caller, node, attr);
 }
 
 int dir_link(Origin *o, OriginNode *node, OriginNode *parent, const char *name, OriginAttr *attr)

@@ -43,7 +43,7 @@ static void check_ends(Check *check, int result)
     g_free(check);
 }
 
-static gboolean take(const char **at, const char *end, void *value, size_t bytes)
+static gboolean read_value(const char **at, const char *end, void *value, size_t bytes)
 {
     if ((size_t)(end - *at) < bytes)
         return FALSE;
@@ -56,7 +56,7 @@ static gboolean take(const char **at, const char *end, void *value, size_t bytes
 static gboolean take_header(const char **at, const char *end)
 {
     char header[6];
-    return take(at, end, header, sizeof(header));
+    return read_value(at, end, header, sizeof(header));
 }
 
 /* Who holds the lock, of what cls_lock_get_info_reply begins with: a map whose keys are lockers. */
@@ -66,14 +66,15 @@ char *rbd_lock_holder(const char *reply, size_t bytes, uint64_t *client)
     char cookie[MAX_COOKIE];
     uint32_t n, length;
     uint8_t type;
-    if (!reply || !take_header(&reply, end) || !take(&reply, end, &n, sizeof(n)) ||
+    if (!reply || !take_header(&reply, end) || !read_value(&reply, end, &n, sizeof(n)) ||
         GUINT32_FROM_LE(n) != 1 || !take_header(&reply, end) ||
-        !take(&reply, end, &type, sizeof(type)) || type != CLIENT_TYPE ||
-        !take(&reply, end, client, sizeof(*client)) || !take(&reply, end, &length, sizeof(length)))
+        !read_value(&reply, end, &type, sizeof(type)) || type != CLIENT_TYPE ||
+        !read_value(&reply, end, client, sizeof(*client)) ||
+        !read_value(&reply, end, &length, sizeof(length)))
         return NULL;
     *client = GUINT64_FROM_LE(*client);
     length = GUINT32_FROM_LE(length);
-    if (length > sizeof(cookie) || !take(&reply, end, cookie, length))
+    if (length > sizeof(cookie) || !read_value(&reply, end, cookie, length))
         return NULL;
     return g_strndup(cookie, length);
 }
@@ -108,7 +109,7 @@ static void on_checked(rados_completion_t completion, void *data)
     check_ends(check, result);
 }
 
-static int begin(Check *check, rados_completion_t completion)
+static int begin_check(Check *check, rados_completion_t completion)
 {
     RbdImage *r = check->image;
     if (r->base.read_only)
@@ -125,7 +126,7 @@ void rbd_check(Image *image, ImageDone done, void *data)
     rados_completion_t completion;
     *check = (Check){.image = (RbdImage *)image, .done = done, .data = data};
     rados_aio_create_completion2(check, on_checked, &completion);
-    int result = begin(check, completion);
+    int result = begin_check(check, completion);
     if (result < 0) {
         rados_aio_release(completion);
         check_ends(check, result);

@@ -81,19 +81,17 @@ static int holder(RbdImage *r, char **address)
     return 0;
 }
 
-static gboolean failed(const RbdImage *r, const char *what, int result, GError **error)
+static gboolean fail_lock_call(const RbdImage *r, const char *what, int result, GError **error)
 {
-    g_set_error(error, G_IO_ERROR,
-                result == -EPERM || result == -EACCES ? G_IO_ERROR_PERMISSION_DENIED
-                                                      : G_IO_ERROR_FAILED,
-                "image %s: %s: %s%s", r->spec, what, g_strerror(-result),
-                result == -EPERM || result == -EACCES
-                    ? "; the user needs the capabilities mon 'profile rbd' and osd 'profile rbd'"
-                    : "");
+    const gboolean denied = result == -EPERM || result == -EACCES;
+    const char *fix =
+        denied ? "; the user needs the capabilities mon 'profile rbd' and osd 'profile rbd'" : "";
+    g_set_error(error, G_IO_ERROR, denied ? G_IO_ERROR_PERMISSION_DENIED : G_IO_ERROR_FAILED,
+                "image %s: %s: %s%s", r->spec, what, g_strerror(-result), fix);
     return FALSE;
 }
 
-static gboolean refuse(const RbdImage *r, const char *address, GError **error)
+static gboolean fail_in_use(const RbdImage *r, const char *address, GError **error)
 {
     g_set_error(error, G_IO_ERROR, G_IO_ERROR_BUSY,
                 "image %s is in use by the client at %s (`rbd status` shows it); unmount it there "
@@ -142,7 +140,7 @@ static gboolean take_unlocked(RbdImage *r, const char *client, const char *dead_
     g_auto(Watchers) watchers = {0};
     int result = watchers_read(r, &watchers);
     if (result < 0)
-        return failed(r, "its watchers", result, error);
+        return fail_lock_call(r, "its watchers", result, error);
     const int64_t self = (int64_t)rados_get_instance_id(r->cluster);
     const char *own = NULL;
     for (size_t i = 0; i < watchers.n; i++) {
@@ -152,10 +150,10 @@ static gboolean take_unlocked(RbdImage *r, const char *client, const char *dead_
             continue;
         }
         if (!was_ours(r, address, dead_client))
-            return refuse(r, address, error);
+            return fail_in_use(r, address, error);
         result = rados_blocklist_add(r->cluster, address, 0);
         if (result < 0)
-            return failed(r, "blocklisting the client that died", result, error);
+            return fail_lock_call(r, "blocklisting the client that died", result, error);
     }
     note_holder(r, client, own);
     return TRUE;
@@ -172,24 +170,24 @@ static gboolean take_locked(RbdImage *r, const char *client, const char *dead_cl
         if (result == 0 && address)
             result = watchers_read(r, &watchers);
         if (result < 0)
-            return failed(r, "the holder of its lock", result, error);
+            return fail_lock_call(r, "the holder of its lock", result, error);
         const gboolean ours = address && was_ours(r, address, dead_client);
         g_free(r->base.content.taken_from);
         r->base.content.taken_from = ours ? g_strdup(dead_client) : NULL;
         if (address && watcher_at(&watchers, address)) {
             if (!ours)
-                return refuse(r, address, error);
+                return fail_in_use(r, address, error);
             result = rbd_lock_break(r->image, RBD_LOCK_MODE_EXCLUSIVE, address);
             if (result < 0 && result != -ENOENT)
-                return failed(r, "taking the lock of the client that died", result, error);
+                return fail_lock_call(r, "taking the lock of the client that died", result, error);
         }
         result = rbd_lock_acquire(r->image, RBD_LOCK_MODE_EXCLUSIVE);
     }
     g_autofree char *address = NULL;
     if (result == -EROFS && holder(r, &address) == 0 && address)
-        return refuse(r, address, error);
+        return fail_in_use(r, address, error);
     if (result < 0)
-        return failed(r, "taking its exclusive lock", result, error);
+        return fail_lock_call(r, "taking its exclusive lock", result, error);
     if (holder(r, &address) == 0)
         note_holder(r, client, address);
     return TRUE;
@@ -200,7 +198,7 @@ static gboolean has_lock(RbdImage *r, gboolean *has, GError **error)
     uint64_t features;
     int result = rbd_get_features(r->image, &features);
     if (result < 0)
-        return failed(r, "its features", result, error);
+        return fail_lock_call(r, "its features", result, error);
     *has = (features & RBD_FEATURE_EXCLUSIVE_LOCK) != 0;
     return TRUE;
 }
@@ -225,6 +223,6 @@ gboolean rbd_lock_check(RbdImage *r, GError **error)
     if (result == 0 && address)
         result = watchers_read(r, &watchers);
     if (result < 0)
-        return failed(r, "the holder of its lock", result, error);
-    return !address || !watcher_at(&watchers, address) || refuse(r, address, error);
+        return fail_lock_call(r, "the holder of its lock", result, error);
+    return !address || !watcher_at(&watchers, address) || fail_in_use(r, address, error);
 }

@@ -178,6 +178,18 @@ static gboolean open_image(const Opening *o, RbdImage *image, GError **error)
     return r == 0 || set_open_error(o, image, r, error);
 }
 
+/* POOL[/NAMESPACE]/NAME[@SNAPSHOT] */
+static char *spec_of(const Opening *o)
+{
+    GString *spec = g_string_new(o->pool);
+    if (o->rados_namespace && o->rados_namespace[0])
+        g_string_append_printf(spec, "/%s", o->rados_namespace);
+    g_string_append_printf(spec, "/%s", o->name);
+    if (o->snapshot)
+        g_string_append_printf(spec, "@%s", o->snapshot);
+    return g_string_free(spec, FALSE);
+}
+
 static void *opening_thread(void *data)
 {
     Opening *o = data;
@@ -187,10 +199,7 @@ static void *opening_thread(void *data)
     RbdImage *image = g_new0(RbdImage, 1);
     image->base.ops = &rbd_image_ops;
     rbd_quiet_init(image);
-    const gboolean in_namespace = o->rados_namespace && o->rados_namespace[0];
-    image->spec =
-        g_strconcat(o->pool, "/", in_namespace ? o->rados_namespace : "", in_namespace ? "/" : "",
-                    o->name, o->snapshot ? "@" : "", o->snapshot ? o->snapshot : "", NULL);
+    image->spec = spec_of(o);
     GError *error = NULL;
     if (!open_image(o, image, &error)) {
         rbd_destroy(&image->base);

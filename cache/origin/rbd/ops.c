@@ -46,7 +46,7 @@ static void check_begun(rbd_completion_t completion, int r)
     g_free(c);
 }
 
-static RbdImage *of(Image *image)
+static RbdImage *rbd_of(Image *image)
 {
     return (RbdImage *)image;
 }
@@ -55,7 +55,7 @@ static void rbd_image_read(Image *image, void *buf, size_t len, uint64_t off, Im
                            void *data)
 {
     rbd_completion_t c = completion_new(done, data);
-    check_begun(c, rbd_aio_read(of(image)->image, off, len, buf, c));
+    check_begun(c, rbd_aio_read(rbd_of(image)->image, off, len, buf, c));
 }
 
 /* librbd completes a write with 0. */
@@ -76,12 +76,12 @@ static void begin_write(RbdWrite *w)
                           : rbd_aio_write_zeroes(image, w->off, w->len, c, 0, 0));
 }
 
-static void change(Image *image, const void *buf, uint64_t len, uint64_t off, ImageDone done,
-                   void *data)
+static void begin_change(Image *image, const void *buf, uint64_t len, uint64_t off, ImageDone done,
+                         void *data)
 {
     RbdWrite *w = g_new(RbdWrite, 1);
     *w = (RbdWrite){.begin = begin_write,
-                    .image = of(image),
+                    .image = rbd_of(image),
                     .buf = buf,
                     .len = len,
                     .off = off,
@@ -93,30 +93,30 @@ static void change(Image *image, const void *buf, uint64_t len, uint64_t off, Im
 static void rbd_image_write(Image *image, const void *buf, size_t len, uint64_t off, ImageDone done,
                             void *data)
 {
-    change(image, buf, len, off, done, data);
+    begin_change(image, buf, len, off, done, data);
 }
 
 static void rbd_image_zero(Image *image, uint64_t off, uint64_t len, ImageDone done, void *data)
 {
-    change(image, NULL, len, off, done, data);
+    begin_change(image, NULL, len, off, done, data);
 }
 
 static void rbd_image_flush(Image *image, ImageDone done, void *data)
 {
     rbd_completion_t c = completion_new(done, data);
-    check_begun(c, rbd_aio_flush(of(image)->image, c));
+    check_begun(c, rbd_aio_flush(rbd_of(image)->image, c));
 }
 
 static int rbd_image_size(Image *image, uint64_t *bytes)
 {
-    return rbd_get_size(of(image)->image, bytes);
+    return rbd_get_size(rbd_of(image)->image, bytes);
 }
 
 static ssize_t rbd_image_get_note(Image *image, const char *name, char *text, size_t size)
 {
     g_autofree char *key = g_strconcat(NOTE_PREFIX, name, NULL);
     size_t length = size;
-    int r = rbd_metadata_get(of(image)->image, key, text, &length);
+    int r = rbd_metadata_get(rbd_of(image)->image, key, text, &length);
     if (r < 0)
         return r == -ENOENT ? -ENODATA : r;
     return (ssize_t)strnlen(text, MIN(length, size));
@@ -126,14 +126,14 @@ static int rbd_image_set_note(Image *image, const char *name, const char *text)
 {
     g_autofree char *key = g_strconcat(NOTE_PREFIX, name, NULL);
     if (text)
-        return rbd_metadata_set(of(image)->image, key, text);
-    int r = rbd_metadata_remove(of(image)->image, key);
+        return rbd_metadata_set(rbd_of(image)->image, key, text);
+    int r = rbd_metadata_remove(rbd_of(image)->image, key);
     return r == -ENOENT ? 0 : r;
 }
 
 void rbd_destroy(Image *image)
 {
-    RbdImage *r = of(image);
+    RbdImage *r = rbd_of(image);
     rbd_quiet_destroy(r);
     if (r->image)
         rbd_close(r->image);

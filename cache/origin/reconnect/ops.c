@@ -57,7 +57,7 @@ struct OriginDir {
         is_loss(result) ? -EIO : result;                                                           \
     })
 
-static Reconnect *of(Origin *base)
+static Reconnect *reconnect_of(Origin *base)
 {
     return (Reconnect *)base;
 }
@@ -107,7 +107,7 @@ static void op_put(Origin *base, OriginNode *node)
 {
     while (node && atomic_fetch_sub(&node->refs, 1) == 1) {
         OriginNode *parent = node->parent;
-        inner_put(of(base), node->connection, node->inner);
+        inner_put(reconnect_of(base), node->connection, node->inner);
         pthread_mutex_destroy(&node->mutex);
         g_free(node->name);
         g_free(node);
@@ -202,7 +202,7 @@ static int root_on(Connection *c, OriginNode **node, OriginAttr *attr)
 
 static int op_root(Origin *base, OriginNode **node, OriginAttr *attr)
 {
-    return (int)CALL(of(base), c, TRUE, root_on(c, node, attr));
+    return (int)CALL(reconnect_of(base), c, TRUE, root_on(c, node, attr));
 }
 
 static int resolve_on(Connection *c, uint64_t ino, uint64_t snapshot, OriginNode **node,
@@ -218,7 +218,7 @@ static int resolve_on(Connection *c, uint64_t ino, uint64_t snapshot, OriginNode
 static int op_resolve(Origin *base, uint64_t ino, uint64_t snapshot, OriginNode **node,
                       OriginAttr *attr)
 {
-    return (int)CALL(of(base), c, TRUE, resolve_on(c, ino, snapshot, node, attr));
+    return (int)CALL(reconnect_of(base), c, TRUE, resolve_on(c, ino, snapshot, node, attr));
 }
 
 static int op_lookup(Origin *base, OriginNode *parent, const char *name, OriginNode **node,
@@ -226,7 +226,7 @@ static int op_lookup(Origin *base, OriginNode *parent, const char *name, OriginN
 {
     OriginNode *inner = NULL;
     Connection *on = NULL;
-    int r = (int)NODE_CALL(of(base), c, TRUE, parent, in,
+    int r = (int)NODE_CALL(reconnect_of(base), c, TRUE, parent, in,
                            (on = c, c->inner->ops->lookup(c->inner, in, name, &inner, attr)));
     if (r == 0)
         *node = node_named(base, on, inner, attr, parent, name);
@@ -235,18 +235,19 @@ static int op_lookup(Origin *base, OriginNode *parent, const char *name, OriginN
 
 static int op_getattr(Origin *base, OriginNode *node, OriginAttr *attr)
 {
-    return (int)NODE_CALL(of(base), c, TRUE, node, in, c->inner->ops->getattr(c->inner, in, attr));
+    return (int)NODE_CALL(reconnect_of(base), c, TRUE, node, in,
+                          c->inner->ops->getattr(c->inner, in, attr));
 }
 
 static int op_may_read(Origin *base, OriginNode *node)
 {
-    return (int)NODE_CALL(of(base), c, TRUE, node, in, origin_may_read(c->inner, in));
+    return (int)NODE_CALL(reconnect_of(base), c, TRUE, node, in, origin_may_read(c->inner, in));
 }
 
 static int op_setattr(Origin *base, OriginNode *node, const struct stat *st, unsigned set,
                       OriginAttr *attr)
 {
-    return (int)NODE_CALL(of(base), c, FALSE, node, in,
+    return (int)NODE_CALL(reconnect_of(base), c, FALSE, node, in,
                           c->inner->ops->setattr(c->inner, in, st, set, attr));
 }
 
@@ -345,7 +346,7 @@ static int op_open(Origin *base, OriginNode *node, int flags, OriginFile **file)
 {
     OriginFile *inner = NULL;
     Connection *on = NULL;
-    int r = (int)NODE_CALL(of(base), c, !(flags & O_TRUNC), node, in,
+    int r = (int)NODE_CALL(reconnect_of(base), c, !(flags & O_TRUNC), node, in,
                            (on = c, c->inner->ops->open(c->inner, in, flags, &inner)));
     if (r == 0)
         *file = file_new(base, on, node, flags, inner);
@@ -359,7 +360,7 @@ static int op_create(Origin *base, OriginNode *parent, const char *name, mode_t 
     OriginNode *made = NULL;
     OriginFile *inner = NULL;
     Connection *on = NULL;
-    int r = (int)NODE_CALL(of(base), c, FALSE, parent, in,
+    int r = (int)NODE_CALL(reconnect_of(base), c, FALSE, parent, in,
                            (on = c, c->inner->ops->create(c->inner, in, name, mode, flags, caller,
                                                           &made, &inner, attr)));
     if (r < 0)
@@ -386,7 +387,7 @@ static int vouched(Reconnect *o, Connection *c, const OriginNode *node)
 
 static ssize_t op_read(Origin *base, OriginFile *file, void *buf, size_t len, uint64_t off)
 {
-    Reconnect *o = of(base);
+    Reconnect *o = reconnect_of(base);
     return FILE_CALL(o, c, TRUE, file, in, ({
                          int64_t r = vouched(o, c, file->node);
                          r < 0 ? r : c->inner->ops->read(c->inner, in, buf, len, off);
@@ -395,7 +396,7 @@ static ssize_t op_read(Origin *base, OriginFile *file, void *buf, size_t len, ui
 
 static ssize_t op_write(Origin *base, OriginFile *file, const void *buf, size_t len, uint64_t off)
 {
-    return FILE_CALL(of(base), c, FALSE, file, in,
+    return FILE_CALL(reconnect_of(base), c, FALSE, file, in,
                      c->inner->ops->write(c->inner, in, buf, len, off));
 }
 
@@ -403,7 +404,7 @@ static ssize_t op_write(Origin *base, OriginFile *file, const void *buf, size_t 
  * that Ceph ended without a word it hangs. So the session is checked before and after. */
 static int op_fsync(Origin *base, OriginFile *file, gboolean data_only)
 {
-    Reconnect *o = of(base);
+    Reconnect *o = reconnect_of(base);
     return (int)FILE_CALL(o, c, FALSE, file, in, ({
                               int r = connection_check(o, c);
                               if (r == 0)
@@ -414,7 +415,7 @@ static int op_fsync(Origin *base, OriginFile *file, gboolean data_only)
 
 static int op_sync_node(Origin *base, OriginNode *node)
 {
-    Reconnect *o = of(base);
+    Reconnect *o = reconnect_of(base);
     return (int)NODE_CALL(o, c, FALSE, node, in, ({
                               int r = connection_check(o, c);
                               if (r == 0)
@@ -425,7 +426,7 @@ static int op_sync_node(Origin *base, OriginNode *node)
 
 static int op_sync_all(Origin *base)
 {
-    Reconnect *o = of(base);
+    Reconnect *o = reconnect_of(base);
     return (int)CALL(o, c, FALSE, ({
                          int r = connection_check(o, c);
                          if (r == 0 && c->inner->ops->sync_all)
@@ -436,7 +437,7 @@ static int op_sync_all(Origin *base)
 
 static int op_fallocate(Origin *base, OriginFile *file, int mode, uint64_t off, uint64_t len)
 {
-    return (int)FILE_CALL(of(base), c, FALSE, file, in,
+    return (int)FILE_CALL(reconnect_of(base), c, FALSE, file, in,
                           c->inner->ops->fallocate(c->inner, in, mode, off, len));
 }
 
@@ -452,7 +453,7 @@ static void set_leased(Reconnect *o, OriginFile *file, gboolean leased)
 
 static int op_close(Origin *base, OriginFile *file)
 {
-    Reconnect *o = of(base);
+    Reconnect *o = reconnect_of(base);
     int r = opened_close(o, file->opened);
     set_leased(o, file, FALSE);
     op_put(base, file->node);
@@ -485,7 +486,7 @@ static int lease_return(Reconnect *o, OriginFile *file)
 static int op_lease(Origin *base, OriginFile *file, OriginLease kind, OriginRecall recall,
                     void *data)
 {
-    Reconnect *o = of(base);
+    Reconnect *o = reconnect_of(base);
     if (kind == ORIGIN_LEASE_NONE)
         return lease_return(o, file);
     Connection *c = connection_use(o, FALSE);
@@ -513,7 +514,7 @@ static int op_lease(Origin *base, OriginFile *file, OriginLease kind, OriginReca
     ({                                                                                             \
         OriginNode *made = NULL;                                                                   \
         Connection *on = NULL;                                                                     \
-        int got = (int)NODE_CALL(of(base), c, again, parent, in, (on = c, call));                  \
+        int got = (int)NODE_CALL(reconnect_of(base), c, again, parent, in, (on = c, call));        \
         if (got == 0)                                                                              \
             *(node) = node_named(base, on, made, attr, parent, name);                              \
         got;                                                                                       \
@@ -543,7 +544,7 @@ static int op_symlink(Origin *base, OriginNode *parent, const char *name, const 
 static int op_link(Origin *base, OriginNode *node, OriginNode *parent, const char *name,
                    OriginAttr *attr)
 {
-    Reconnect *o = of(base);
+    Reconnect *o = reconnect_of(base);
     OriginNode *dir;
     return (int)NODE_CALL(o, c, FALSE, node, in, ({
                               int r = node_on(o, c, parent, &dir);
@@ -553,19 +554,20 @@ static int op_link(Origin *base, OriginNode *node, OriginNode *parent, const cha
 
 static int op_unlink(Origin *base, OriginNode *parent, const char *name)
 {
-    return (int)NODE_CALL(of(base), c, FALSE, parent, in,
+    return (int)NODE_CALL(reconnect_of(base), c, FALSE, parent, in,
                           c->inner->ops->unlink(c->inner, in, name));
 }
 
 static int op_rmdir(Origin *base, OriginNode *parent, const char *name)
 {
-    return (int)NODE_CALL(of(base), c, FALSE, parent, in, c->inner->ops->rmdir(c->inner, in, name));
+    return (int)NODE_CALL(reconnect_of(base), c, FALSE, parent, in,
+                          c->inner->ops->rmdir(c->inner, in, name));
 }
 
 static int op_rename(Origin *base, OriginNode *from, const char *name, OriginNode *to,
                      const char *new_name, unsigned flags)
 {
-    Reconnect *o = of(base);
+    Reconnect *o = reconnect_of(base);
     OriginNode *dir;
     return (int)NODE_CALL(o, c, FALSE, from, in, ({
                               int r = node_on(o, c, to, &dir);
@@ -577,7 +579,7 @@ static int op_rename(Origin *base, OriginNode *from, const char *name, OriginNod
 
 static int op_readlink(Origin *base, OriginNode *node, char *buf, size_t size)
 {
-    return (int)NODE_CALL(of(base), c, TRUE, node, in,
+    return (int)NODE_CALL(reconnect_of(base), c, TRUE, node, in,
                           c->inner->ops->readlink(c->inner, in, buf, size));
 }
 
@@ -587,7 +589,7 @@ static int op_opendir(Origin *base, OriginNode *node, OriginDir **dir)
 {
     OriginDir *inner = NULL;
     Connection *on = NULL;
-    int r = (int)NODE_CALL(of(base), c, TRUE, node, in,
+    int r = (int)NODE_CALL(reconnect_of(base), c, TRUE, node, in,
                            (on = c, c->inner->ops->opendir(c->inner, in, &inner)));
     if (r < 0)
         return r;
@@ -624,7 +626,7 @@ static int dir_on(Reconnect *o, Connection *c, OriginDir *dir)
 static int op_readdir(Origin *base, OriginDir *dir, int64_t off, gboolean with_attr,
                       OriginEntry *entry)
 {
-    Reconnect *o = of(base);
+    Reconnect *o = reconnect_of(base);
     Connection *on = NULL;
     int r = (int)CALL(o, c, TRUE, ({
                           int reached = dir_on(o, c, dir);
@@ -640,7 +642,7 @@ static int op_readdir(Origin *base, OriginDir *dir, int64_t off, gboolean with_a
 
 static int op_closedir(Origin *base, OriginDir *dir)
 {
-    int r = inner_closedir(of(base), dir);
+    int r = inner_closedir(reconnect_of(base), dir);
     op_put(base, dir->node);
     g_free(dir);
     return r;
@@ -650,32 +652,33 @@ static int op_closedir(Origin *base, OriginDir *dir)
 
 static ssize_t op_getxattr(Origin *base, OriginNode *node, const char *name, void *buf, size_t size)
 {
-    return NODE_CALL(of(base), c, TRUE, node, in,
+    return NODE_CALL(reconnect_of(base), c, TRUE, node, in,
                      c->inner->ops->getxattr(c->inner, in, name, buf, size));
 }
 
 static ssize_t op_listxattr(Origin *base, OriginNode *node, char *buf, size_t size)
 {
-    return NODE_CALL(of(base), c, TRUE, node, in,
+    return NODE_CALL(reconnect_of(base), c, TRUE, node, in,
                      c->inner->ops->listxattr(c->inner, in, buf, size));
 }
 
 static int op_setxattr(Origin *base, OriginNode *node, const char *name, const void *value,
                        size_t size, int flags)
 {
-    return (int)NODE_CALL(of(base), c, FALSE, node, in,
+    return (int)NODE_CALL(reconnect_of(base), c, FALSE, node, in,
                           c->inner->ops->setxattr(c->inner, in, name, value, size, flags));
 }
 
 static int op_removexattr(Origin *base, OriginNode *node, const char *name)
 {
-    return (int)NODE_CALL(of(base), c, FALSE, node, in,
+    return (int)NODE_CALL(reconnect_of(base), c, FALSE, node, in,
                           c->inner->ops->removexattr(c->inner, in, name));
 }
 
 static int op_statfs(Origin *base, OriginNode *node, struct statvfs *st)
 {
-    return (int)NODE_CALL(of(base), c, TRUE, node, in, c->inner->ops->statfs(c->inner, in, st));
+    return (int)NODE_CALL(reconnect_of(base), c, TRUE, node, in,
+                          c->inner->ops->statfs(c->inner, in, st));
 }
 
 static const OriginOps reconnect_origin_ops = {

@@ -473,7 +473,7 @@ static gboolean await_idle(Reconnect *o, int64_t until_ms)
     return idle;
 }
 
-static void finish(Reconnect *o)
+static void end_all(Reconnect *o)
 {
     pthread_join(o->keeper, NULL);
     pthread_mutex_lock(&o->lock);
@@ -494,7 +494,7 @@ static void finish(Reconnect *o)
 static void finish_late(void *data)
 {
     await_idle(data, INT64_MAX);
-    finish(data);
+    end_all(data);
 }
 
 void reconnect_destroy(Origin *base)
@@ -506,7 +506,7 @@ void reconnect_destroy(Origin *base)
     pthread_mutex_unlock(&o->lock);
     pthread_join(o->lease_keeper, NULL);
     if (await_idle(o, monotonic_ms() + CLOSE_WAIT_MS)) {
-        finish(o);
+        end_all(o);
         return;
     }
     g_message("a call to Ceph has not returned: its connection ends when it does");

@@ -21,7 +21,7 @@ static void on_bus_error(int signal_number)
     raise(signal_number);
 }
 
-static void install(void)
+static void install_handler(void)
 {
     /* Not blocked while it is handled, so that there is no signal mask to be restored. */
     struct sigaction action = {.sa_handler = on_bus_error, .sa_flags = SA_NODEFER};
@@ -30,7 +30,7 @@ static void install(void)
 
 void guard_begin(Guard *guard)
 {
-    pthread_once(&once, install);
+    pthread_once(&once, install_handler);
     guard->outer = current;
     current = guard;
 }

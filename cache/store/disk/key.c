@@ -63,7 +63,7 @@ void object_id_hex(const ObjectId *id, char hex[OBJECT_ID_HEX + 1])
     hex[OBJECT_ID_HEX] = '\0';
 }
 
-static int digit(char c)
+static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -75,8 +75,8 @@ static int digit(char c)
 gboolean object_id_parse(const char *hex, ObjectId *id)
 {
     for (int i = 0; i < 16; i++) {
-        int high = digit(hex[2 * i]);
-        int low = high < 0 ? -1 : digit(hex[2 * i + 1]);
+        int high = hex_digit(hex[2 * i]);
+        int low = high < 0 ? -1 : hex_digit(hex[2 * i + 1]);
         if (low < 0)
             return FALSE;
         id->bytes[i] = (uint8_t)(high << 4 | low);

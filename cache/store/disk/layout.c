@@ -114,7 +114,7 @@ static void read_boot_id(char *out, size_t size)
 }
 
 /* An unknown boot equals no other. */
-static LayoutTrust judge(const FormatHeader *h, const char *boot_id)
+static LayoutTrust trust_of(const FormatHeader *h, const char *boot_id)
 {
     if (h->state == FORMAT_STATE_CLEAN)
         return LAYOUT_CLEAN;
@@ -212,7 +212,7 @@ static gboolean open_all(Layout *l, const char *path, const LayoutOptions *optio
     /* Only now is it certain that nobody else writes it. */
     if (!header_read(l->dir_fd, path, &h, &found, error))
         return FALSE;
-    *trust = found ? judge(&h, l->boot_id) : LAYOUT_CLEAN;
+    *trust = found ? trust_of(&h, l->boot_id) : LAYOUT_CLEAN;
     l->crashes = *trust == LAYOUT_CLEAN ? 0 : h.crashes;
 
     uint32_t state = *trust == LAYOUT_UNTRUSTED ? FORMAT_STATE_UNTRUSTED : FORMAT_STATE_OPEN;

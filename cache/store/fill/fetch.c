@@ -30,7 +30,7 @@ static gboolean is_key_of(const StoreFill *fill, Origin *origin, const OriginAtt
 }
 
 /* All chunks are there: is it still the same file? Then keep it. Called with busy > 0, unlocked. */
-static void finish(StoreFill *fill, gboolean patient)
+static void finish_fill(StoreFill *fill, gboolean patient)
 {
     Store *store = fill->store;
     Fills *fills = store->fills;
@@ -181,7 +181,7 @@ void fill_fetch_claimed_locked(Fills *fills, StoreFill *fill, uint64_t chunk, ui
         pthread_cond_broadcast(&fill->changed);
         if (fill->done == fill->n_chunks && fill_state(fill) == FILL_ACTIVE) {
             pthread_mutex_unlock(&fills->lock);
-            finish(fill, patient);
+            finish_fill(fill, patient);
             pthread_mutex_lock(&fills->lock);
         }
     }

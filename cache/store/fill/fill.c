@@ -64,10 +64,20 @@ static int prepare(Store *store, StoreFill *fill, OriginNode *node)
     return 0;
 }
 
-static StoreFill *join_or_begin(Store *store, Origin *origin, OriginNode *node, const char *path,
-                                const ObjectKey *key, const char *tag, gboolean ahead,
-                                StorePace *pace)
+typedef struct FillRequest {
+    Origin *origin;
+    OriginNode *node; /* NULL: known by its path */
+    const char *path;
+    const ObjectKey *key;
+    const char *tag;
+    gboolean ahead;
+    StorePace *pace;
+} FillRequest;
+
+static StoreFill *join_or_begin(Store *store, const FillRequest *request)
 {
+    const ObjectKey *key = request->key;
+    const gboolean ahead = request->ahead;
     Fills *fills = store->fills;
     ObjectId id;
     if (disk_state(&store->disk) == STORE_DISK_BYPASS ||
@@ -88,16 +98,16 @@ static StoreFill *join_or_begin(Store *store, Origin *origin, OriginNode *node, 
         pthread_mutex_unlock(&fills->lock);
         return fill;
     }
-    fill = fill_new(store, origin, key, &id, tag);
-    fill->path = g_strdup(path);
+    fill = fill_new(store, request->origin, key, &id, request->tag);
+    fill->path = g_strdup(request->path);
     fill->ahead = ahead;
-    fill->pace = pace_ref(pace);
+    fill->pace = pace_ref(request->pace);
     g_hash_table_insert(fills->by_id, &fill->id, fill);
     LIST_INSERT_HEAD(&fills->live, fill, live_link);
     fills->n_live++;
     pthread_mutex_unlock(&fills->lock);
 
-    int rc = prepare(store, fill, node);
+    int rc = prepare(store, fill, request->node);
 
     pthread_mutex_lock(&fills->lock);
     if (rc < 0)
@@ -118,19 +128,28 @@ static StoreFill *join_or_begin(Store *store, Origin *origin, OriginNode *node, 
 StoreFill *store_fill(Store *store, Origin *origin, OriginNode *node, const ObjectKey *key,
                       const char *tag)
 {
-    return join_or_begin(store, origin, node, NULL, key, tag, FALSE, NULL);
+    const FillRequest request = {.origin = origin, .node = node, .key = key, .tag = tag};
+    return join_or_begin(store, &request);
 }
 
 StoreFill *store_fill_path(Store *store, Origin *origin, const char *path, const ObjectKey *key,
                            const char *tag)
 {
-    return join_or_begin(store, origin, NULL, path, key, tag, FALSE, NULL);
+    const FillRequest request = {.origin = origin, .path = path, .key = key, .tag = tag};
+    return join_or_begin(store, &request);
 }
 
 StoreFill *store_fill_ahead(Store *store, Origin *origin, OriginNode *node, const char *path,
                             const ObjectKey *key, const char *tag, StorePace *pace)
 {
-    return join_or_begin(store, origin, node, node ? NULL : path, key, tag, TRUE, pace);
+    const FillRequest request = {.origin = origin,
+                                 .node = node,
+                                 .path = node ? NULL : path,
+                                 .key = key,
+                                 .tag = tag,
+                                 .ahead = TRUE,
+                                 .pace = pace};
+    return join_or_begin(store, &request);
 }
 
 void store_fill_abandon(StoreFill *fill)
@@ -224,8 +243,9 @@ static ssize_t read_until(StoreFill *fill, void *buf, size_t len, uint64_t off,
         size_t blocks = (len - done) & ~(FILL_ALIGN - 1);
         gboolean direct = fill->direct >= 0 && blocks &&
                           (((uintptr_t)buf + done) | (off + done)) % FILL_ALIGN == 0;
-        ssize_t n = pread(direct ? fill->direct : fill->partial.fd, (char *)buf + done,
-                          direct ? blocks : len - done, (off_t)(off + done));
+        int fd = direct ? fill->direct : fill->partial.fd;
+        size_t size = direct ? blocks : len - done;
+        ssize_t n = pread(fd, (char *)buf + done, size, (off_t)(off + done));
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0) {

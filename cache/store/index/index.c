@@ -77,7 +77,7 @@ static MDB_val val(const void *data, size_t size)
 
 /* --- opening --- */
 
-static gboolean longer_than_claimed(MDB_env *env, const char *path)
+static gboolean is_as_long_as_it_says(MDB_env *env, const char *path)
 {
     MDB_envinfo info;
     MDB_stat stat_env;
@@ -106,30 +106,60 @@ static int get_totals(MDB_txn *txn, MDB_dbi dbi, MDB_val key, IndexTotals *total
     return 0;
 }
 
+/* The totals, the objects and their uses must agree in number. 0 or an error of LMDB. */
+static int check_totals(const Index *index, MDB_txn *txn)
+{
+    MDB_stat objects, uses;
+    IndexTotals totals;
+    int rc = mdb_stat(txn, index->objects, &objects);
+    if (rc == 0)
+        rc = mdb_stat(txn, index->uses, &uses);
+    if (rc != 0)
+        return rc;
+    if (get_totals(txn, index->meta, val(totals_key, sizeof(totals_key)), &totals) != 0 ||
+        totals.objects != objects.ms_entries || objects.ms_entries != uses.ms_entries)
+        return MDB_CORRUPTED;
+    return 0;
+}
+
 static int open_databases(Index *index)
 {
+    const struct {
+        const char *name;
+        MDB_dbi *dbi;
+    } databases[] = {{"objects", &index->objects},
+                     {"uses", &index->uses},
+                     {"tags", &index->tags},
+                     {"meta", &index->meta}};
     MDB_txn *txn;
     int rc = mdb_txn_begin(index->env, NULL, 0, &txn);
     if (rc != 0)
         return rc;
-    if ((rc = mdb_dbi_open(txn, "objects", MDB_CREATE, &index->objects)) != 0 ||
-        (rc = mdb_dbi_open(txn, "uses", MDB_CREATE, &index->uses)) != 0 ||
-        (rc = mdb_dbi_open(txn, "tags", MDB_CREATE, &index->tags)) != 0 ||
-        (rc = mdb_dbi_open(txn, "meta", MDB_CREATE, &index->meta)) != 0) {
-        mdb_txn_abort(txn);
-        return rc;
-    }
-    /* The three must agree, or the totals are not what they say. */
-    MDB_stat objects, uses;
-    IndexTotals totals;
-    if ((rc = mdb_stat(txn, index->objects, &objects)) != 0 ||
-        (rc = mdb_stat(txn, index->uses, &uses)) != 0 ||
-        get_totals(txn, index->meta, val(totals_key, sizeof(totals_key)), &totals) != 0 ||
-        totals.objects != objects.ms_entries || objects.ms_entries != uses.ms_entries) {
-        mdb_txn_abort(txn);
-        return rc != 0 ? rc : MDB_CORRUPTED;
-    }
-    return mdb_txn_commit(txn);
+    for (size_t i = 0; rc == 0 && i < G_N_ELEMENTS(databases); i++)
+        rc = mdb_dbi_open(txn, databases[i].name, MDB_CREATE, databases[i].dbi);
+    if (rc == 0)
+        rc = check_totals(index, txn);
+    if (rc == 0)
+        return mdb_txn_commit(txn);
+    mdb_txn_abort(txn);
+    return rc;
+}
+
+/* 0 or an error of LMDB. */
+static int fill_env(Index *index)
+{
+    /* Random reads of small records: readahead would only push objects out of memory. */
+    const unsigned flags = MDB_NOSUBDIR | MDB_NOTLS | MDB_NORDAHEAD;
+    int rc = mdb_env_set_mapsize(index->env, MAP_BYTES);
+    if (rc == 0)
+        rc = mdb_env_set_maxdbs(index->env, 4);
+    if (rc == 0)
+        rc = mdb_env_set_maxreaders(index->env, MAX_READERS);
+    if (rc == 0)
+        rc = mdb_env_open(index->env, index->path, flags, 0600);
+    if (rc == 0 && !is_as_long_as_it_says(index->env, index->path))
+        rc = MDB_CORRUPTED;
+    return rc == 0 ? open_databases(index) : rc;
 }
 
 static int open_env(Index *index)
@@ -137,19 +167,13 @@ static int open_env(Index *index)
     int rc = mdb_env_create(&index->env);
     if (rc != 0)
         return rc;
-    /* Random reads of small records: readahead would only push objects out of memory. */
     Guard guard;
     if (GUARD_ENTER(&guard)) {
         index->env = NULL; /* closing it would touch it */
         return MDB_CORRUPTED;
     }
-    if ((rc = mdb_env_set_mapsize(index->env, MAP_BYTES)) != 0 ||
-        (rc = mdb_env_set_maxdbs(index->env, 4)) != 0 ||
-        (rc = mdb_env_set_maxreaders(index->env, MAX_READERS)) != 0 ||
-        (rc = mdb_env_open(index->env, index->path, MDB_NOSUBDIR | MDB_NOTLS | MDB_NORDAHEAD,
-                           0600)) != 0 ||
-        (rc = longer_than_claimed(index->env, index->path) ? 0 : MDB_CORRUPTED) != 0 ||
-        (rc = open_databases(index)) != 0) {
+    rc = fill_env(index);
+    if (rc != 0) {
         mdb_env_close(index->env);
         index->env = NULL;
     }
@@ -215,7 +239,7 @@ void index_close(Index *index)
     g_free(index);
 }
 
-static void enter(Index *index, gboolean write)
+static void lock_index(Index *index, gboolean write)
 {
     pthread_rwlock_rdlock(&index->gate);
     if (write)
@@ -230,14 +254,14 @@ static int unlock(Index *index, gboolean write, int rc)
     return rc;
 }
 
-static int leave(Index *index, gboolean write, int rc)
+static int leave_guarded(Index *index, gboolean write, int rc)
 {
     guard_leave();
     return unlock(index, write, rc);
 }
 
 /* After a SIGBUS since enter(), which has ended the guard. */
-static int lose(Index *index, gboolean write)
+static int mark_lost(Index *index, gboolean write)
 {
     if (!atomic_exchange(&index->lost, TRUE))
         g_warning("cache index %s cannot be read: it is made anew", index->path);
@@ -245,13 +269,13 @@ static int lose(Index *index, gboolean write)
 }
 
 /* Within enter() and leave(). Every success is paired with finish(). */
-static int begin(Index *index, unsigned flags, MDB_txn **txn)
+static int begin_txn(Index *index, unsigned flags, MDB_txn **txn)
 {
     gboolean usable = index->env && !atomic_load(&index->lost);
     return usable ? to_errno(mdb_txn_begin(index->env, NULL, flags, txn)) : -EUCLEAN;
 }
 
-static int finish(MDB_txn *txn, int rc, gboolean commit)
+static int end_txn(MDB_txn *txn, int rc, gboolean commit)
 {
     if (commit && rc == 0)
         return to_errno(mdb_txn_commit(txn));
@@ -271,23 +295,23 @@ static int get_record(Index *index, MDB_txn *txn, const ObjectId *id, Record *re
     return rc;
 }
 
-static int get(Index *index, const ObjectId *id, Record *record)
+static int get_by_id(Index *index, const ObjectId *id, Record *record)
 {
     MDB_txn *txn;
-    int rc = begin(index, MDB_RDONLY, &txn);
+    int rc = begin_txn(index, MDB_RDONLY, &txn);
     if (rc < 0)
         return rc;
-    rc = finish(txn, get_record(index, txn, id, record), FALSE);
+    rc = end_txn(txn, get_record(index, txn, id, record), FALSE);
     return rc == -EBADMSG || rc == -EPROTONOSUPPORT ? -ENOENT : rc;
 }
 
 int index_get(Index *index, const ObjectId *id, Record *record)
 {
     Guard guard;
-    enter(index, FALSE);
+    lock_index(index, FALSE);
     if (GUARD_ENTER(&guard))
-        return lose(index, FALSE);
-    return leave(index, FALSE, get(index, id, record));
+        return mark_lost(index, FALSE);
+    return leave_guarded(index, FALSE, get_by_id(index, id, record));
 }
 
 gboolean index_has(Index *index, const ObjectId *id)
@@ -300,14 +324,14 @@ static int read_totals(Index *index, const TagId *tag, IndexTotals *totals)
 {
     MDB_txn *txn;
     *totals = (IndexTotals){0, 0};
-    int rc = begin(index, MDB_RDONLY, &txn);
+    int rc = begin_txn(index, MDB_RDONLY, &txn);
     if (rc < 0)
         return rc;
     if (tag)
         rc = get_totals(txn, index->tags, val(tag->bytes, sizeof(tag->bytes)), totals);
     else
         rc = get_totals(txn, index->meta, val(totals_key, sizeof(totals_key)), totals);
-    return finish(txn, rc, FALSE);
+    return end_txn(txn, rc, FALSE);
 }
 
 int index_totals(Index *index, IndexTotals *totals)
@@ -318,10 +342,10 @@ int index_totals(Index *index, IndexTotals *totals)
 int index_tag_totals(Index *index, const TagId *tag, IndexTotals *totals)
 {
     Guard guard;
-    enter(index, FALSE);
+    lock_index(index, FALSE);
     if (GUARD_ENTER(&guard))
-        return lose(index, FALSE);
-    return leave(index, FALSE, read_totals(index, tag, totals));
+        return mark_lost(index, FALSE);
+    return leave_guarded(index, FALSE, read_totals(index, tag, totals));
 }
 
 static uint64_t use_ms(const FormatUse *use)
@@ -331,17 +355,25 @@ static uint64_t use_ms(const FormatUse *use)
     return be64toh(be);
 }
 
-static ssize_t list_oldest(Index *index, MDB_txn *txn, MDB_cursor *cursor,
-                           const IndexFilter *filter, IndexCursor *after, uint64_t bytes,
-                           uint64_t objects, IndexEntry *out, size_t max, gboolean *end)
+/* Arguments of index_oldest(). */
+typedef struct OldestQuery {
+    const IndexFilter *filter;
+    IndexCursor *after;
+    uint64_t bytes, objects;
+    IndexEntry *out;
+    size_t max;
+    gboolean *end;
+} OldestQuery;
+
+static ssize_t list_oldest(Index *index, MDB_txn *txn, MDB_cursor *cursor, const OldestQuery *q)
 {
-    IndexCursor here = after ? *after : (IndexCursor){.started = FALSE};
+    IndexCursor here = q->after ? *q->after : (IndexCursor){.started = FALSE};
     MDB_val key = val(&here.at, sizeof(here.at)), data;
     int rc = mdb_cursor_get(cursor, &key, &data, here.started ? MDB_SET_RANGE : MDB_FIRST);
     size_t n = 0;
     uint64_t got = 0;
     for (int looked = 0; rc == 0 && looked < LOOK_AT_MOST; looked++) {
-        if (n == max || (got >= bytes && n >= objects))
+        if (n == q->max || (got >= q->bytes && n >= q->objects))
             break;
         FormatUse use;
         if (key.mv_size != sizeof(use) || data.mv_size != sizeof(TagId))
@@ -351,8 +383,8 @@ static ssize_t list_oldest(Index *index, MDB_txn *txn, MDB_cursor *cursor,
         memcpy(&tag, data.mv_data, sizeof(tag));
         gboolean seen = here.started && memcmp(&use, &here.at, sizeof(use)) == 0;
         here = (IndexCursor){.started = TRUE, .at = use};
-        if (!seen && (!filter || filter->wanted(&tag, filter->data))) {
-            IndexEntry *entry = &out[n];
+        if (!seen && (!q->filter || q->filter->wanted(&tag, q->filter->data))) {
+            IndexEntry *entry = &q->out[n];
             Record record;
             memcpy(entry->id.bytes, use.id, sizeof(use.id));
             entry->tag = tag;
@@ -365,39 +397,39 @@ static ssize_t list_oldest(Index *index, MDB_txn *txn, MDB_cursor *cursor,
         rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT);
     }
     mapped_looked(&index->mapped, LOOK_AT_MOST / 256);
-    *end = rc == MDB_NOTFOUND;
-    if (after)
-        *after = here;
+    *q->end = rc == MDB_NOTFOUND;
+    if (q->after)
+        *q->after = here;
     return rc != 0 && rc != MDB_NOTFOUND ? to_errno(rc) : (ssize_t)n;
 }
 
-static ssize_t oldest(Index *index, const IndexFilter *filter, IndexCursor *after, uint64_t bytes,
-                      uint64_t objects, IndexEntry *out, size_t max, gboolean *end)
+static ssize_t find_oldest(Index *index, const OldestQuery *q)
 {
     MDB_txn *txn;
     MDB_cursor *cursor;
-    *end = TRUE;
-    ssize_t n = begin(index, MDB_RDONLY, &txn);
+    *q->end = TRUE;
+    ssize_t n = begin_txn(index, MDB_RDONLY, &txn);
     if (n < 0)
         return n;
     n = to_errno(mdb_cursor_open(txn, index->uses, &cursor));
     if (n == 0) {
-        n = list_oldest(index, txn, cursor, filter, after, bytes, objects, out, max, end);
+        n = list_oldest(index, txn, cursor, q);
         mdb_cursor_close(cursor);
     }
-    finish(txn, 0, FALSE);
+    end_txn(txn, 0, FALSE);
     return n;
 }
 
 ssize_t index_oldest(Index *index, const IndexFilter *filter, IndexCursor *after, uint64_t bytes,
                      uint64_t objects, IndexEntry *out, size_t max, gboolean *end)
 {
+    const OldestQuery query = {filter, after, bytes, objects, out, max, end};
     Guard guard;
-    enter(index, FALSE);
+    lock_index(index, FALSE);
     if (GUARD_ENTER(&guard))
-        return lose(index, FALSE);
-    /* Within int: it is at most `max`. */
-    return leave(index, FALSE, (int)oldest(index, filter, after, bytes, objects, out, max, end));
+        return mark_lost(index, FALSE);
+    /* The cast to int is safe: the number is at most `max`. */
+    return leave_guarded(index, FALSE, (int)find_oldest(index, &query));
 }
 
 static ssize_t list_by_id(Index *index, const ObjectId *after, IndexEntry *out, size_t max,
@@ -406,13 +438,13 @@ static ssize_t list_by_id(Index *index, const ObjectId *after, IndexEntry *out, 
     MDB_txn *txn;
     MDB_cursor *cursor;
     size_t n = 0;
-    int rc = begin(index, MDB_RDONLY, &txn);
+    int rc = begin_txn(index, MDB_RDONLY, &txn);
     if (rc < 0)
         return rc;
     MDB_val key = val(after->bytes, sizeof(after->bytes)), data;
     rc = mdb_cursor_open(txn, index->objects, &cursor);
     if (rc != 0)
-        return finish(txn, to_errno(rc), FALSE);
+        return end_txn(txn, to_errno(rc), FALSE);
     rc = mdb_cursor_get(cursor, &key, &data, MDB_SET_RANGE);
     for (; rc == 0 && n < max; rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)) {
         IndexEntry *entry = &out[n];
@@ -431,7 +463,7 @@ static ssize_t list_by_id(Index *index, const ObjectId *after, IndexEntry *out, 
     mapped_looked(&index->mapped, (unsigned)(n / 16));
     *end = rc == MDB_NOTFOUND;
     mdb_cursor_close(cursor);
-    finish(txn, 0, FALSE);
+    end_txn(txn, 0, FALSE);
     return rc != 0 && rc != MDB_NOTFOUND ? to_errno(rc) : (ssize_t)n;
 }
 
@@ -439,10 +471,10 @@ ssize_t index_by_id(Index *index, const ObjectId *after, IndexEntry *out, size_t
 {
     Guard guard;
     *end = FALSE;
-    enter(index, FALSE);
+    lock_index(index, FALSE);
     if (GUARD_ENTER(&guard))
-        return lose(index, FALSE);
-    return leave(index, FALSE, (int)list_by_id(index, after, out, max, end));
+        return mark_lost(index, FALSE);
+    return leave_guarded(index, FALSE, (int)list_by_id(index, after, out, max, end));
 }
 
 /* --- changing --- */
@@ -578,7 +610,7 @@ static int apply(Index *index, const IndexChange *changes, size_t n, uint64_t sl
                  IndexTotals *delta)
 {
     Change c = {.index = index};
-    int rc = begin(index, 0, &c.txn);
+    int rc = begin_txn(index, 0, &c.txn);
     if (rc < 0)
         return rc;
     for (size_t i = 0; rc == 0 && i < n; i++) {
@@ -594,7 +626,7 @@ static int apply(Index *index, const IndexChange *changes, size_t n, uint64_t sl
         if (rc == 0)
             rc = put_totals(&c, index->meta, key, &totals);
     }
-    rc = finish(c.txn, rc, TRUE);
+    rc = end_txn(c.txn, rc, TRUE);
     if (rc == 0)
         *delta = c.delta;
     return rc;
@@ -607,8 +639,8 @@ int index_apply(Index *index, const IndexChange *changes, size_t n, uint64_t sla
     *delta = (IndexTotals){0, 0};
     if (n == 0)
         return 0;
-    enter(index, TRUE);
+    lock_index(index, TRUE);
     if (GUARD_ENTER(&guard))
-        return lose(index, TRUE);
-    return leave(index, TRUE, apply(index, changes, n, slack_ms, delta));
+        return mark_lost(index, TRUE);
+    return leave_guarded(index, TRUE, apply(index, changes, n, slack_ms, delta));
 }

@@ -215,7 +215,7 @@ IndexTotals store_evict_locked(Store *store, EvictRun *run, uint64_t bytes, uint
 }
 
 /* In turns of a few batches, so that a fill that needs room does not wait for all of it. */
-static void relieve(Store *store)
+static void evict_excess(Store *store)
 {
     EvictRun run = {.tag = NULL};
     for (gboolean pressing = FALSE; !run.done && !wake_stopping(&store->evictor); pressing = TRUE) {
@@ -230,7 +230,7 @@ static void relieve(Store *store)
     }
 }
 
-static uint64_t evict(Store *store, EvictRun *run, uint64_t bytes)
+static uint64_t evict_until(Store *store, EvictRun *run, uint64_t bytes)
 {
     while (!run->done && run->freed.bytes < bytes) {
         evict_begin(store, FALSE);
@@ -245,7 +245,7 @@ uint64_t store_evict(Store *store, const char *tag, uint64_t bytes)
     TagId id;
     tag_id(tag, &id);
     EvictRun run = {.tag = tag ? &id : NULL, .why = STORE_EVICTS_ASKED};
-    return evict(store, &run, bytes);
+    return evict_until(store, &run, bytes);
 }
 
 uint64_t store_evict_over_quota(Store *store, const char *tag, uint64_t bytes)
@@ -253,13 +253,13 @@ uint64_t store_evict_over_quota(Store *store, const char *tag, uint64_t bytes)
     TagId id;
     tag_id(tag, &id);
     EvictRun run = {.tag = &id, .why = STORE_EVICTS_QUOTA};
-    return evict(store, &run, bytes);
+    return evict_until(store, &run, bytes);
 }
 
 uint64_t store_evict_pinned_too(Store *store, uint64_t bytes)
 {
     EvictRun run = {.pinned_too = TRUE, .why = STORE_EVICTS_ASKED};
-    return evict(store, &run, bytes);
+    return evict_until(store, &run, bytes);
 }
 
 void *store_evictor(void *data)
@@ -267,7 +267,7 @@ void *store_evictor(void *data)
     Store *store = data;
     do {
         if (disk_state(&store->disk) != STORE_DISK_BYPASS)
-            relieve(store);
+            evict_excess(store);
     } while (wake_wait(&store->evictor, store->hooks.check_ms));
     return NULL;
 }

@@ -14,7 +14,7 @@
 #include "cache/store/objects/internal.h"
 #include "cache/store/objects/verity.h"
 
-static GPtrArray *collect(Ledger *ledger)
+static GPtrArray *collect_pending(Ledger *ledger)
 {
     GPtrArray *batch = g_ptr_array_new();
     GHashTableIter iter;
@@ -33,7 +33,7 @@ static GPtrArray *collect(Ledger *ledger)
 }
 
 /* The bytes or the records of these did not reach the disk. */
-static void discard(Store *store, GPtrArray *batch)
+static void discard_batch(Store *store, GPtrArray *batch)
 {
     for (guint i = 0; i < batch->len; i++)
         layout_unlink_object(&store->layout, &((Pending *)batch->pdata[i])->id);
@@ -102,8 +102,8 @@ static GArray *changes_of(Store *store, GPtrArray *batch, GPtrArray *put, guint 
     return changes;
 }
 
-static void settle(Store *store, GPtrArray *batch, GPtrArray *put, const GArray *changes,
-                   guint n_dropped, const IndexTotals *delta)
+static void note_recorded(Store *store, GPtrArray *batch, GPtrArray *put, const GArray *changes,
+                          guint n_dropped, const IndexTotals *delta)
 {
     Ledger *ledger = &store->ledger;
     pthread_mutex_lock(&ledger->lock);
@@ -124,11 +124,11 @@ static void settle(Store *store, GPtrArray *batch, GPtrArray *put, const GArray 
 int store_flush(Store *store)
 {
     pthread_mutex_lock(&store->flush_lock);
-    g_autoptr(GPtrArray) batch = collect(&store->ledger);
+    g_autoptr(GPtrArray) batch = collect_pending(&store->ledger);
     g_autoptr(GPtrArray) put = g_ptr_array_new();
     int rc = batch->len ? sync_objects(store) : 0;
     if (rc < 0) {
-        discard(store, batch);
+        discard_batch(store, batch);
     } else {
         seal_all(store, batch);
         guint n_dropped;
@@ -137,9 +137,9 @@ int store_flush(Store *store)
         uint64_t slack = store->hooks.slack_ms == UINT64_MAX ? 0 : store->hooks.slack_ms;
         rc = index_apply(store->index, (IndexChange *)changes->data, changes->len, slack, &delta);
         if (rc < 0)
-            discard(store, batch);
+            discard_batch(store, batch);
         else
-            settle(store, batch, put, changes, n_dropped, &delta);
+            note_recorded(store, batch, put, changes, n_dropped, &delta);
         if (rc == -EUCLEAN)
             atomic_store(&store->index_lost, TRUE);
     }

@@ -83,10 +83,9 @@ static int forget_record(Store *store, const ObjectId *id)
     return rc;
 }
 
-static int seal(Store *store, Partial *partial, const ObjectId *id, const Record *record)
+static int seal_partial(Partial *partial, const ObjectId *id, const Record *record)
 {
     FormatRecord raw;
-    (void)store;
     index_record_encode(record, &raw);
     /* A file system without attributes, or a full one: a rebuilt index will know less. */
     if (fsetxattr(partial->fd, FORMAT_RECORD_XATTR, &raw, sizeof(raw), 0) < 0 && errno == EIO)
@@ -98,7 +97,7 @@ static int seal(Store *store, Partial *partial, const ObjectId *id, const Record
 static int link_in(Store *store, Partial *partial, const ObjectId *id, const Record *record)
 {
     Record old;
-    int rc = seal(store, partial, id, record);
+    int rc = seal_partial(partial, id, record);
     if (rc < 0)
         return rc;
     /*

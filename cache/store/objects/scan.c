@@ -56,7 +56,7 @@ static int read_record(Store *store, const ObjectId *id, Record *record)
 }
 
 /* 0 also when there is nothing to adopt. */
-static int adopt(Store *store, const ObjectId *id)
+static int adopt_object(Store *store, const ObjectId *id)
 {
     Record record;
     int rc = read_record(store, id, &record);
@@ -95,7 +95,7 @@ static int deal_with(Store *store, const ObjectId *id)
         ledger_linked(&store->ledger, id, FALSE, 0);
         return rc == -ENOENT ? 0 : rc;
     }
-    return adopt(store, id);
+    return adopt_object(store, id);
 }
 
 static int scan_dir(Store *store, const char *name)

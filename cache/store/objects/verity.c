@@ -11,7 +11,7 @@
 #define BLOCK 4096
 #define PROBE "verity"
 
-static int enable(Store *store, int fd)
+static int enable_verity(Store *store, int fd)
 {
     const struct fsverity_enable_arg arg = {
         .version = 1, .hash_algorithm = FS_VERITY_HASH_ALG_SHA256, .block_size = BLOCK};
@@ -35,7 +35,7 @@ int verity_seal(Store *store, const ObjectId *id)
     hearth_autofd int fd = layout_open_object(&store->layout, id);
     if (fd < 0)
         return fd;
-    int rc = enable(store, fd);
+    int rc = enable_verity(store, fd);
     return rc == -EEXIST ? 0 : rc; /* it is sealed */
 }
 
@@ -48,8 +48,8 @@ gboolean verity_probe(Store *store)
     gboolean works = probe.fd >= 0 && pwrite(probe.fd, text, sizeof(text), 0) == sizeof(text);
     if (works) {
         verity_stop_writing(&probe);
-        works =
-            enable(store, probe.fd) == 0 && pread(probe.fd, back, sizeof(back), 0) == sizeof(back);
+        works = enable_verity(store, probe.fd) == 0 &&
+                pread(probe.fd, back, sizeof(back), 0) == sizeof(back);
     }
     if (probe.fd >= 0)
         close(probe.fd);
