@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A background thread's waiting: for its next round, a kick, or the order to stop. */
+/* How a background thread waits: for its next round, a kick, or wake_stop(). */
 #ifndef HEARTH_COMMON_WAKE_H
 #define HEARTH_COMMON_WAKE_H
 
@@ -20,7 +20,7 @@ void wake_init(Wake *wake);
 void wake_destroy(Wake *wake);
 void wake_kick(Wake *wake);
 void wake_stop(Wake *wake);
-/* Waits for a kick, at most timeout_ms. FALSE: told to stop. */
+/* Waits for a kick, at most timeout_ms. FALSE: stopped. */
 gboolean wake_wait(Wake *wake, uint64_t timeout_ms);
 gboolean wake_stopping(Wake *wake);
 /* Kicks, and waits until a round that began after this call has ended. */

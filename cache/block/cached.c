@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An image of which blocks are kept.
+ * An image whose blocks are kept on the cache's disk.
  *
  * Invariants:
- * 1. A block whose word is there has the bytes that Ceph has: its word is taken away before a write
- *    of it goes to Ceph, and comes back only when it is known what Ceph made of it (in_flight.h).
- * So the words are right at every moment, also at one at which this process is killed.
- * 2. Nothing is answered that Ceph has not: a write when Ceph has it, a flush when Ceph says so.
- * 3. Of an image that others may write nothing is answered that is kept, unless Ceph said just now
- * that none has (watch.c).
+ * 1. A block with a word has the bytes that Ceph has: its word is removed before a write of it goes
+ *    to Ceph, and is written again only when Ceph's result is known (in_flight.h). So the words are
+ *    right at every moment, also when this process is killed.
+ * 2. A write is answered when Ceph has it, a flush when Ceph says so: never earlier.
+ * 3. Kept blocks of an image that others may write are used only while Ceph has said a moment ago
+ *    that no other client has written it (watch.c).
  * 4. The disk is written by the pool's threads, never by librbd's, which bring the next answers.
  */
 #include <errno.h>
@@ -92,7 +92,7 @@ typedef struct Write {
     void *data;
 } Write;
 
-/* What is to be installed outlives the caller's buffer. */
+/* Copies the bytes, because they are installed after the caller's buffer is gone. */
 static void take_data(Write *w, uint64_t from, uint64_t to)
 {
     Carrier *carrier = &w->carrier;
@@ -123,7 +123,7 @@ static void on_written(void *data, ssize_t result)
         take_data(w, from, to);
     ImageDone done = w->done;
     void *done_data = w->data;
-    /* First: who is told that it is written may close the image. */
+    /* Before done(): after that the caller may close the image. */
     carrier_landed(&w->carrier, result >= 0);
     done(done_data, result);
 }
@@ -192,7 +192,7 @@ static int cached_size(Image *image, uint64_t *bytes)
     if (end < atomic_load(&k->end))
         failed = block_file_truncate(k->file, end);
     atomic_store(&k->end, MIN(end, k->regions * REGION_BYTES));
-    /* What is cut off comes back as zeros. */
+    /* If the image grows again, the part that was cut off reads as zeros. */
     atomic_store(&c->parent_end, MIN(end, atomic_load(&c->parent_end)));
     pthread_mutex_unlock(&k->flights.lock);
     if (failed < 0)
@@ -212,7 +212,7 @@ static int cached_set_note(Image *image, const char *name, const char *text)
     return c->beneath->ops->set_note(c->beneath, name, text);
 }
 
-/* What is kept is marked before the lock goes: after that it may be another's. */
+/* The files are marked before the lock is released: after that the image may be another's. */
 static void cached_destroy(Image *image)
 {
     Cached *c = cached_of(image);

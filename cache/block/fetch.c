@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is not kept is read from Ceph in whole chunks. Who wants what is being read already waits
- * for that. Sequential reading is met by reading ahead: a device's queue is short, and Ceph's
- * answer takes as long as several reads from the disk.
+ * Blocks that are not kept are read from Ceph in whole chunks. A reader of bytes that are already
+ * being read waits for that read. Sequential reading triggers reading ahead, because a device's
+ * queue is short, and an answer from Ceph takes as long as several reads from the disk.
  */
 #include <errno.h>
 #include <string.h>
 #include "cache/block/internal.h"
 
-/* So much in a row is sequential. */
+/* This much in a row is sequential. */
 #define RUN_BYTES (512u << 10)
 #define AHEAD_BYTES (8u << 20)
 /* Requests of one stream overtake each other. */
@@ -30,7 +30,7 @@ typedef struct Fetch {
     char buf[];
 } Fetch;
 
-/* Whether it is still what the parent has: nothing that was answered so far is another's. */
+/* Whether the range still belongs to the same image: no part of it has become the clone's own. */
 static gboolean is_still_of(const Fetch *f)
 {
     return cached_kept_of(f->carrier.cached, f->carrier.off, f->len) == f->carrier.kept ||
@@ -76,7 +76,7 @@ static void on_fetched(void *data, ssize_t result)
         carrier_landed(&f->carrier, good);
 }
 
-/* `buffers` of it were taken. NULL: no memory; they are given back. */
+/* The buffers for it are taken. NULL: no memory; they are given back. */
 static Fetch *fetch_new(Cached *c, Kept *k, uint64_t off, uint64_t end)
 {
     const size_t len = end - off;
@@ -105,14 +105,14 @@ static void send_fetch(Cached *c, Fetch *f)
     c->beneath->ops->read(c->beneath, f->buf, f->len, f->carrier.off, on_fetched, f);
 }
 
-/* What another clone reads may turn out not to be the parent's. */
+/* A range that another clone reads may turn out to be that clone's own. */
 static gboolean may_join(const Fetch *f, const Cached *c, const Kept *k)
 {
     const Cached *other = f->carrier.cached;
     return other == c || f->carrier.flight.sure || (other->kept == k && c->kept == k);
 }
 
-/* Of the fill that brings the range, if there is one: waits for it, or has it. */
+/* If a fill brings the range: waits for it, or copies from it when it has landed. */
 static gboolean join_fetch(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done,
                            void *data)
 {
@@ -133,7 +133,7 @@ static gboolean join_fetch(Cached *c, void *buf, size_t len, uint64_t off, Image
     return found != NULL;
 }
 
-/* Whole chunks around the range; whose they are. */
+/* The whole chunks around the range; returns who keeps them. */
 static Kept *chunks_of(Cached *c, uint64_t off, size_t len, uint64_t *from, uint64_t *to)
 {
     const uint64_t chunk = c->kept->cache->chunk_bytes;
@@ -223,7 +223,7 @@ static void on_piece(void *data, ssize_t result)
     g_free(g);
 }
 
-/* In pieces that each are read ahead, kept or absent as one. */
+/* In units: each unit is read ahead, kept or absent as a whole. */
 void fetch_read(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done, void *data)
 {
     const uint64_t end = off + len, first = off / FETCH_UNIT_BYTES,

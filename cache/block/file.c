@@ -19,7 +19,7 @@ struct BlockFile {
     FormatHead head;
 };
 
-/* Of words written or read at a time, on the stack. */
+/* Words written or read at a time, on the stack. */
 #define WORDS_SOME 256
 /* More are forgotten by punching a hole, which costs the file system more. */
 #define WORDS_MANY 4096
@@ -96,7 +96,7 @@ int block_file_open(int dir_fd, const char *name, BlockFile **file)
         block_file_close(f);
         return rc;
     }
-    /* What comes next is asked for by who reads ahead. */
+    /* Reading ahead is done by fetch.c, not by the kernel. */
     posix_fadvise(f->data_fd, 0, 0, POSIX_FADV_RANDOM);
     f->has_head = read_head(f);
     *file = f;
@@ -133,7 +133,7 @@ static int write_head(BlockFile *f, const FormatHead *head)
 
 int block_file_mark(BlockFile *f, const FormatHead *head)
 {
-    /* Words that lie in memory alone would let those on the disk vouch for what they are of. */
+    /* Otherwise old words on the disk would vouch for other data. */
     if (head->state == FORMAT_IMAGE_CLEAN &&
         (fdatasync(f->data_fd) < 0 || fdatasync(f->sums_fd) < 0))
         return -errno;
@@ -259,7 +259,7 @@ int block_file_forget(BlockFile *f, uint64_t off, uint64_t len)
     for (uint64_t i = 0; n <= WORDS_MANY && rc == 0 && i < n; i += WORDS_SOME) {
         const size_t some = MIN(WORDS_SOME, n - i) * sizeof(*words);
         rc = pread_all(f->sums_fd, words, some, word_at(first + i));
-        /* What is absent is not written: it may be a hole, and the disk full. */
+        /* Absent words are not written: they may be a hole, and the disk full. */
         if (rc == 0 && memcmp(words, absent, some) != 0)
             rc = pwrite_all(f->sums_fd, absent, some, word_at(first + i));
     }
@@ -273,7 +273,7 @@ int block_file_forget(BlockFile *f, uint64_t off, uint64_t len)
 
 void block_file_punch(BlockFile *f, uint64_t off, uint64_t len)
 {
-    /* What fails costs space alone. */
+    /* A failure only costs space. */
     if (fallocate(f->data_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)len))
         return;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The blocks of one image on the cache's disk: what is there and right, and nothing of why. A block
- * that is read is compared with its checksum, so one that was never written through, that is being
- * punched out or that has rotted is as good as absent.
+ * The blocks of one image on the cache's disk, and which of them are valid. A block that is read is
+ * compared with its checksum, so a block that was not fully written, that is being punched out or
+ * that has rotted counts as absent.
  *
- * Any thread may call, of one range several at a time: what a reader gets is then one or the other.
- * Who writes a range keeps others from writing it (in_flight.h). Offsets and lengths are whole
+ * Any thread may call, several at a time for one range: a reader then gets one or the other. The
+ * writer of a range must exclude other writers (in_flight.h). Offsets and lengths are whole
  * blocks unless said otherwise. Returns are 0, or -errno of the disk.
  */
 #ifndef HEARTH_CACHE_BLOCK_FILE_H
@@ -19,7 +19,7 @@
 
 typedef struct BlockFile BlockFile;
 
-/* Opens or makes <dir_fd>/<id>. Whether what is there may be believed, its head says. */
+/* Opens or makes <dir_fd>/<id>. Its head says whether its blocks may be used. */
 int block_file_open(int dir_fd, const char *name, BlockFile **file);
 void block_file_close(BlockFile *file);
 /* "<32 hex>" of a content's name. */
@@ -43,9 +43,9 @@ int block_file_write(BlockFile *file, const void *buf, size_t len, uint64_t off,
 int block_file_vouch(BlockFile *file, const uint32_t *sums, uint64_t off, uint64_t len);
 /* Makes it absent. */
 int block_file_forget(BlockFile *file, uint64_t off, uint64_t len);
-/* Gives the disk its space back: of a range that was forgotten or vouched for as zeros. */
+/* Frees the disk space of a range that was forgotten or vouched for as zeros. */
 void block_file_punch(BlockFile *file, uint64_t off, uint64_t len);
-/* Forgets what is beyond the image's end. */
+/* Forgets all blocks beyond the image's end. */
 int block_file_truncate(BlockFile *file, uint64_t bytes);
 
 /* Whether all words that were written could be. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is kept of an image on the cache's disk, and by nothing else. Numbers are little-endian and
- * of fixed width.
+ * What block/ writes to the cache's disk for an image. Numbers are little-endian and of fixed
+ * width.
  *
- *   images/<id>/head    FormatHead: of which image, and when the rest may be believed
+ *   images/<id>/head    FormatHead: which image it is, and when the rest may be used
  *   images/<id>/sums    a 32-bit word for each block of the image
  *   images/<id>/data    the blocks, each at its own offset; sparse
  *
- * <id> is the first 128 bits of SHA-256 over the content's name, in hex: parts of the name are
- * chosen by tenants, who must not find another name with the same one.
+ * <id> is the first 128 bits of SHA-256 over the content's name, in hex: tenants choose
+ * parts of the name, and must not be able to find a second name with the same id.
  */
 #ifndef HEARTH_CACHE_BLOCK_FORMAT_H
 #define HEARTH_CACHE_BLOCK_FORMAT_H
@@ -26,17 +26,18 @@
 #define FORMAT_BLOCK_BYTES 4096
 
 /* What a block's word says. A word and its data are written in either order and without a sync
- * between them: data that does not make the word is not believed. */
+ * between them: data whose checksum is not the word counts as absent. */
 enum {
     FORMAT_SUM_ABSENT = 0,
     FORMAT_SUM_ZEROS = 1, /* and its data is not looked at */
     FORMAT_SUM_FIRST = 2, /* this or more: of XXH3-64 over the block, seeded with its number */
 };
 
-/* When the words of an image that changes may be believed. A snapshot's always may. */
+/* When the words of an image that changes may be used. A snapshot's always may. */
 enum {
-    FORMAT_IMAGE_CLEAN = 1, /* given back in order: while the image has `version` */
-    FORMAT_IMAGE_OPEN = 2,  /* in use: in the boot named, by who takes the lock from its user */
+    FORMAT_IMAGE_CLEAN = 1, /* closed in order: while the image has `version` */
+    FORMAT_IMAGE_OPEN =
+        2, /* in use: in this boot, by the next user that takes the lock from the last */
 };
 
 typedef struct __attribute__((packed)) FormatHead {

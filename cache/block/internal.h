@@ -20,11 +20,11 @@
 #include "common/wake.h"
 
 #define DEFAULT_CHUNK_BYTES 65536u
-/* Whether one of these was used is what eviction goes by. */
+/* The unit of eviction: a use of any block counts for its whole region. */
 #define REGION_BYTES (4u << 20)
-/* Who reads more than this, or ahead, reads it in pieces that begin at multiples of it. */
+/* Longer reads, and reads ahead, are split at multiples of this. */
 #define FETCH_UNIT_BYTES (1u << 20)
-/* Of buffers that wait for Ceph or the disk, those of requests apart. */
+/* Buffers that wait for Ceph or the disk, without those of requests. */
 #define BUFFERS_MAX_BYTES (64u << 20)
 
 struct ImageCache {
@@ -40,7 +40,7 @@ struct ImageCache {
     pthread_mutex_t lock;
     GHashTable *kept;       /* lock: name -> Kept */
     GQueue open;            /* lock: Cached */
-    pthread_cond_t changed; /* lock: one is no longer busy, or held */
+    pthread_cond_t changed; /* lock: an image is no longer busy, or held */
     Wake keeper;
     pthread_t keeper_thread;
     atomic_ulong bytes, room; /* as last counted, and what was added since */
@@ -50,16 +50,16 @@ struct ImageCache {
 typedef struct Kept {
     ImageCache *cache;
     char *name;
-    unsigned users, held;        /* ImageCache.lock: openings; the keeper's hands on it */
+    unsigned users, held;        /* ImageCache.lock: openings; holds of the keeper */
     gboolean busy;               /* ImageCache.lock: being opened or closed, which waits for Ceph */
     gboolean immutable, guarded; /* as of ImageContent */
     uint64_t version;            /* of one that is guarded */
     BlockFile *file;
     Flights flights;
     pthread_mutex_t break_lock; /* held while it is being broken */
-    atomic_bool broken;         /* words may be wrong: not to be used any more */
+    atomic_bool broken;         /* words may be wrong: not used any more */
     atomic_bool dirty;          /* words were written that may not be on the disk */
-    struct Cached *writer;      /* flights.lock: who has it open for writing */
+    struct Cached *writer;      /* flights.lock: the opening for writing; NULL: none */
     atomic_ulong bytes;         /* as last counted, and what was added since */
     atomic_ulong quota_bytes;
     _Atomic uint64_t end;  /* of the last whole block of the image */
@@ -74,14 +74,14 @@ typedef struct Ahead {
     uint64_t end, run, asked; /* lock: of what was read, in a row; what was read ahead to */
 } Ahead;
 
-/* Whether what is kept may be shown (watch.c). */
+/* Whether kept blocks may be used (watch.c). */
 typedef struct Watch {
     Wake wake;
     pthread_t thread;
     gboolean runs;           /* the thread does */
-    atomic_bool lost;        /* another client has the image now: what is kept is of the past */
+    atomic_bool lost;        /* another client has the image now: kept blocks are old */
     _Atomic int64_t good_ns; /* when the last check that was answered with 0 was sent */
-    gboolean forget;   /* Cached.lock: another client may have had it; the thread forgets all */
+    gboolean forget;   /* Cached.lock: another client may have written; the thread forgets all */
     gboolean checking; /* Cached.lock */
     int64_t sent_ns;   /* Cached.lock: of the check under way */
 } Watch;
@@ -90,8 +90,8 @@ typedef struct Cached {
     Image base;
     Image *beneath;
     Kept *kept;
-    Kept *parent; /* what is kept of the snapshot it was cloned from; NULL: nothing */
-    _Atomic uint64_t parent_end; /* up to there it may be the parent's */
+    Kept *parent;                /* of the snapshot it was cloned from; NULL: nothing is kept */
+    _Atomic uint64_t parent_end; /* blocks before this may be the parent's */
     GList link;                  /* of ImageCache.open */
     Ahead ahead;
     pthread_mutex_t lock;
@@ -101,7 +101,7 @@ typedef struct Cached {
     atomic_ulong bytes_hit, bytes_fetched;
 } Cached;
 
-/* Something under way to be installed. */
+/* Bytes under way that will be installed. */
 typedef struct Carrier {
     Flight flight; /* first */
     Cached *cached;
@@ -109,7 +109,7 @@ typedef struct Carrier {
     uint64_t off;
     uint64_t len; /* to install: whole blocks; 0: none */
     char *buf;    /* NULL: zeros */
-    char *owned;  /* buf, if it is to be freed */
+    char *owned;  /* buf, if it must be freed */
     size_t buffered;
 } Carrier;
 
@@ -191,7 +191,7 @@ void watch_stop(Cached *cached);
 void watch_destroy(Cached *cached);
 /* Whether a hit may be answered. */
 gboolean watch_is_good(const Cached *cached);
-/* Looks at an answer of Ceph's for whether the image is another's by now. */
+/* Checks an answer of Ceph: the image may be another client's by now. */
 void watch_note(Cached *cached, ssize_t result);
 
 /* --- fetch.c --- */

@@ -66,7 +66,7 @@ static void break_locked(Kept *k, int error)
     atomic_store(&k->broken, TRUE);
     report_disk(k->cache, error);
     g_warning("image %s: %s: the cache cannot follow what is written to it; it is read from Ceph "
-              "until it is attached anew",
+              "until it is attached again",
               k->name, g_strerror(-error));
     pthread_mutex_lock(&k->flights.lock);
     Image *writer = k->writer ? k->writer->beneath : NULL;
@@ -79,7 +79,6 @@ static void break_locked(Kept *k, int error)
         g_warning("image %s: its blocks stay: %s", k->name, g_strerror(-rc));
 }
 
-/* A second one waits for the first: only then may its write go on. */
 void kept_break(Kept *k, int error)
 {
     pthread_mutex_lock(&k->break_lock);
@@ -141,7 +140,7 @@ static gboolean is_believed(const Kept *k, const ImageContent *content, const ch
            strcmp(head->boot_id, store_boot_id(k->cache->store)) == 0;
 }
 
-/* Another note than before, and in the head who has it now. */
+/* Leaves a new note, and names the current client in the head. */
 static int leave_note(const Kept *k, Image *beneath, FormatHead *head)
 {
     g_autofree char *nonce = g_uuid_string_random();
@@ -156,7 +155,7 @@ static int leave_note(const Kept *k, Image *beneath, FormatHead *head)
     return rc;
 }
 
-/* Everything that is kept is right, and this is noted before anything is written. `beneath` is not
+/* Makes what is kept right, and notes this before anything is written. `beneath` is not
  * asked for anything of a snapshot. */
 static int kept_begin(Kept *k, const ImageContent *content, Image *beneath, uint64_t bytes)
 {
@@ -198,7 +197,7 @@ static gboolean may_share(const Kept *k, const ImageContent *content)
     return k->immutable || (k->guarded && content->guarded && k->version == content->version);
 }
 
-/* NULL: there is none, or somebody has it whose it is alone. */
+/* NULL: there is none, or (*taken) it is open and cannot be shared. */
 static Kept *join_locked(ImageCache *cache, const ImageContent *content, uint64_t bytes,
                          uint64_t quota_bytes, gboolean *taken)
 {
@@ -211,7 +210,7 @@ static Kept *join_locked(ImageCache *cache, const ImageContent *content, uint64_
     if (!k || *taken)
         return NULL;
     k->users++;
-    /* A clone knows no more of its parent than what it has of it. */
+    /* A clone may know of less of its parent than another clone. */
     atomic_store(&k->end,
                  MAX(atomic_load(&k->end), MIN(block_floor(bytes), k->regions * REGION_BYTES)));
     k->quota_bytes = quota_bytes && k->quota_bytes ? MAX(quota_bytes, k->quota_bytes) : 0;
@@ -290,7 +289,7 @@ static void mark_clean(Kept *k, Image *beneath)
     report_disk(k->cache, block_file_mark(k->file, &head));
 }
 
-/* TRUE: by the last user; then kept_end() follows. */
+/* TRUE: this was the last user; kept_end() must follow. */
 static gboolean give_back(Kept *k)
 {
     ImageCache *cache = k->cache;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much is kept. Room is what objects leave, and half of all at least (store_image_room). Above
- * it images that nobody has open go first, whole, those closed longest ago before others; then
- * regions of those that are open, the hand going round and sparing once what was used since it last
- * came by. The same for an image above its own quota.
+ * How much is kept: the space that objects leave, and at least half of all (store_image_room).
+ * Above that, closed images are removed first, whole, those closed longest ago before others; then
+ * regions of open images, by the clock algorithm: the hand goes round and spares a region once that
+ * was used since its last visit. The same for an image above its own quota.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "cache/block/internal.h"
 
 #define ROUND_MS 5000
-/* Down to so much of the room. */
+/* Eviction goes down to this part of the space. */
 #define LOW_PERCENT 90
 #define GONE_PREFIX "gone."
 
@@ -40,7 +40,7 @@ gboolean block_space_take(Kept *k, uint64_t len)
     return TRUE;
 }
 
-/* ---- of those that are open ---- */
+/* ---- open images ---- */
 
 static uint64_t evict_region(Kept *k, uint64_t region)
 {
@@ -71,7 +71,7 @@ static uint64_t evict_from(Kept *k, uint64_t wanted)
     return freed;
 }
 
-/* ---- of those that are not ---- */
+/* ---- closed images ---- */
 
 typedef struct Closed {
     char id[BLOCK_FILE_ID_BYTES];
@@ -86,7 +86,7 @@ static uint64_t bytes_of(int dir_fd, const char *id, const char *name)
     return fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
 }
 
-/* Once renamed nobody opens it. */
+/* After the rename it cannot be opened. */
 static void remove_image(int dir_fd, const char *name)
 {
     static const char *const files[] = {FORMAT_HEAD_NAME, FORMAT_HEAD_NEW_NAME, FORMAT_SUMS_NAME,
@@ -112,7 +112,7 @@ static gboolean is_open(ImageCache *cache, const char *id)
     return FALSE;
 }
 
-/* All there are, those not open in `closed`. */
+/* The bytes of all images; closed images are added to `closed`. */
 static uint64_t count_images(ImageCache *cache, GArray *closed)
 {
     uint64_t sum = 0;
@@ -173,8 +173,7 @@ static void hold_locked(GPtrArray *list, Kept *k)
     g_ptr_array_add(list, k);
 }
 
-/* What is open, or what the one of that name has, its parent's part too: it stays until it is let
- * go. */
+/* Holds all open images, or those of that name with their parents, until release_open(). */
 static GPtrArray *hold_open(ImageCache *cache, const char *name)
 {
     GPtrArray *list = g_ptr_array_new();
@@ -215,7 +214,7 @@ static void keep_each(GPtrArray *open)
     }
 }
 
-/* Returns what was freed. */
+/* Returns the bytes freed. */
 static uint64_t evict_images(ImageCache *cache, GPtrArray *open, GArray *closed, uint64_t wanted)
 {
     uint64_t freed = 0;
@@ -225,7 +224,7 @@ static uint64_t evict_images(ImageCache *cache, GPtrArray *open, GArray *closed,
         freed += remove_closed(cache, c) ? c->bytes : 0;
     }
     for (guint i = 0; i < open->len && freed < wanted; i++) {
-        /* Of each as much as of all. */
+        /* Splits the rest evenly. */
         uint64_t share = (wanted - freed) / (open->len - i);
         freed += evict_from(open->pdata[i], MAX(share, REGION_BYTES));
     }

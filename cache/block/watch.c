@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether what is kept of an image may be shown. Another client may take over an image of a node
- * that Ceph no longer hears from: after osd_client_watch_timeout (30 s) of silence if it is librbd
- * or krbd. That node is not told. So it asks every few seconds, and shows what is kept only while
- * Ceph has lately said that the image is still ours (of a reader: that its version is still the
- * same). The time counts from when that question was sent, by a clock that goes on while the
- * machine sleeps or the process is stopped, and it is looked at by each read: one that wakes up
- * late shows nothing old. Otherwise reads go to Ceph, which refuses them or lets them wait.
+ * Whether kept blocks of an image may be used. When Ceph no longer hears from a node, another
+ * client may take over its image: librbd and krbd do after osd_client_watch_timeout (30 s) of
+ * silence. The node gets no notice. So it asks every few seconds, and uses kept blocks only while
+ * Ceph has said a short time ago that the image is still ours (for a reader: that its version is
+ * still the same). The time counts from when that question was sent, by a clock that also runs
+ * while the machine sleeps or the process is stopped, and each read checks it: a process that wakes
+ * up late returns nothing old. Otherwise reads go to Ceph, which refuses them or lets them wait.
  *
- * A snapshot never changes, and nothing is asked.
+ * A snapshot never changes, so nothing is asked.
  *
- * Each image has a thread of its own: handing a request to librados may block when very much of the
- * same image is under way, and the disk may block whoever does the upkeep (space.c).
+ * Each image has a thread of its own: sending a request to librados may block when very many
+ * requests of the same image are under way, and the disk may block the keeper (space.c).
  */
 #include <errno.h>
 #include "cache/block/internal.h"
 
 #define CHECK_MS 3000
-/* Less than osd_client_watch_timeout less what passes between two signs of life of the watch, 10 s.
- */
+/* Less than osd_client_watch_timeout minus the watch's ping interval, 10 s. */
 #define GOOD_NS (10 * G_GINT64_CONSTANT(1000000000))
 #define LONG_AGO_NS (-GOOD_NS)
 
@@ -52,7 +51,7 @@ static void on_checked(void *data, ssize_t result)
     }
     w->checking = FALSE;
     pthread_mutex_unlock(&c->lock);
-    /* An answer that came late says nothing of now. */
+    /* A late answer says nothing about now. */
     if (result == -EAGAIN || (result == 0 && !is_recent(c)))
         wake_kick(&w->wake);
     cached_unuse(c);

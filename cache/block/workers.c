@@ -2,7 +2,7 @@
 #include "cache/block/workers.h"
 #include <pthread.h>
 
-/* Waking a thread costs who pushes more than most items cost the thread. */
+/* Waking a thread costs the caller of workers_push() more than most items cost the thread. */
 #define NAP_US 1000
 
 struct Workers {
@@ -17,7 +17,7 @@ struct Workers {
     pthread_t threads[];
 };
 
-/* Whoever has worked naps before it sleeps. */
+/* After work a thread naps before it sleeps. */
 static void wait_for_work(Workers *w, gboolean has_worked)
 {
     if (!has_worked) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A few threads that take up what is pushed, in order. GLib's pool does the same by locks that
+/* A few threads that process items in order. GLib's pool does the same with locks that
  * ThreadSanitizer cannot see. */
 #ifndef HEARTH_CACHE_BLOCK_WORKERS_H
 #define HEARTH_CACHE_BLOCK_WORKERS_H

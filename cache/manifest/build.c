@@ -5,7 +5,7 @@
  * the writer has met a directory before its first batch comes.
  *
  * A waiting directory holds a reference to its inode only while few wait; otherwise it is looked up
- * by name again in its parent, whose reference is kept for it.
+ * by name again in its parent, whose reference is kept for that.
  */
 #include "cache/manifest/build.h"
 #include <errno.h>
@@ -335,7 +335,7 @@ typedef struct Output {
     uint64_t max_bytes;
 } Output;
 
-/* A mode that does not let everybody in is one too many. */
+/* One mode that excludes some users clears the flag. */
 static void note_mode(ManifestFooter *footer, mode_t mode)
 {
     mode_t wanted = 0;
@@ -461,7 +461,7 @@ static gboolean walk_and_write(Build *b, const Output *out, Dir *root, unsigned 
     gboolean good = started > 0 && write_all(b, out, error);
     if (started == 0)
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "no thread can be started");
-    /* An error of the writer's is told rather than what it led to. */
+    /* The writer's own error is reported, not its consequence. */
     return finish_listing(b, threads, started, good ? error : NULL) && good;
 }
 

@@ -47,15 +47,15 @@ void erofs_image_free(ErofsImage *image);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ErofsImage, erofs_image_free)
 
 /*
- * Adds an entry to a directory. *child is set for a directory, and is to be ended too.
- * INVALID_DATA: no name that can be; a character device 0:0, which is overlayfs's mark for a
+ * Adds an entry to a directory. *child is set for a directory, which must be ended too.
+ * INVALID_DATA: an impossible name; a character device 0:0, which is overlayfs's mark for a
  * deleted file; too large attributes.
  */
 gboolean erofs_image_add(ErofsImage *image, ErofsImageDir *dir, const ErofsImageEntry *entry,
                          ErofsImageDir **child, GError **error);
-/* All entries of it are there: writes the directory and frees it. INVALID_DATA: a name twice. */
+/* Writes the directory, which has all its entries, and frees it. INVALID_DATA: a name twice. */
 gboolean erofs_image_end(ErofsImage *image, ErofsImageDir *dir, GError **error);
-/* Frees one that will not be ended. NULL is fine. */
+/* Frees a directory that will not be ended. NULL is fine. */
 void erofs_image_dir_free(ErofsImageDir *dir);
 /* Writes what is buffered and the superblock. `uuid` names the content. *bytes: length so far, a
  * multiple of the block. */

@@ -11,13 +11,13 @@
 #include "cache/store/disk/guard.h"
 #include "cache/store/disk/key.h"
 
-/* Records that begin like an object's and are not it: more are of somebody who made them so. */
+/* Records that begin like an object's and are another's. More than this were made on purpose. */
 #define TIES_MAX 64
 
 static gboolean invalid(GError **error, const char *why)
 {
     g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
-                "the manifest is %s; it is built anew when it is removed", why);
+                "the manifest is %s; remove it, and it is built again", why);
     return FALSE;
 }
 

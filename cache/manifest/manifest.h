@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A manifest file: all names and attributes of an immutable tree, and what its files' bytes are
- * called.
+ * A manifest file: all names and attributes of an immutable tree, and the objects that its files'
+ * bytes are in.
  *
- *     EROFS image    (image.h)   what the kernel mounts; it does not look behind its end
- *     names          (names.h)   directories and files, with the identity of what those hold
- *     table          (table.h)   objects, and the files they are of
- *     footer         below       what it is of, lengths, checksums
+ *     EROFS image    (image.h)   what the kernel mounts; it ignores the rest of the file
+ *     names          (names.h)   directories and files, with the identity of their content
+ *     table          (table.h)   objects, and the files that they belong to
+ *     footer         below       which tree, lengths, checksums
  *
- * Each node builds its own by a walk and keeps it in its cache directory, where nobody else writes:
- * the checksums show damage, and prove nothing of who wrote it.
+ * Each node builds its own by a walk and keeps it in its cache directory, where only hearthd
+ * writes. The checksums show damage; they do not prove the author.
  */
 #ifndef HEARTH_CACHE_MANIFEST_MANIFEST_H
 #define HEARTH_CACHE_MANIFEST_MANIFEST_H
@@ -22,9 +22,9 @@
 #include "cache/origin/origin.h"
 
 #define MANIFEST_MAGIC "HRTHMNFT"
-/* 1: it may have been fetched from a place that tenants write to, so none of them is used. */
+/* Version 1 may have been fetched from a directory that tenants can write to, so it is not used. */
 #define MANIFEST_VERSION 2
-/* Every file may be read, and every directory searched, by everybody. */
+/* All users may read every file and search every directory. */
 #define MANIFEST_READABLE 1u
 
 /* On disk, little-endian and without padding, the last bytes of the file. */

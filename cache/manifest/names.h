@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names of a manifest, in the order of the walk: directories, each before what is in it, and
- * files that have bytes, with the identity of those. A file is found in its origin by its names
- * from the root down, for an MDS finds an inode of a snapshot by its number only while it happens
- * to remember it. And who wants all files reads them here from front to back, directory by
- * directory, as the origin lists them.
+ * The names of a manifest, in the order of the walk: directories, each before its entries, and
+ * files that have bytes, with the identity of these. A file is found in its origin by its path,
+ * because an MDS finds an inode of a snapshot by its number only while it has the inode in memory.
+ * A reader of all files reads them here from front to back, directory by directory, as the origin
+ * lists them.
  *
- * An entry is known by its place, its offset in the list. The root is at 0.
+ * An entry is identified by its offset in the list. The root is at 0.
  */
 #ifndef HEARTH_CACHE_MANIFEST_NAMES_H
 #define HEARTH_CACHE_MANIFEST_NAMES_H
@@ -18,7 +18,7 @@
 
 /* On disk, little-endian; the name follows, without a NUL. */
 typedef struct __attribute__((packed)) NameRecord {
-    uint64_t parent; /* its place; smaller than the entry's own, but for the root's */
+    uint64_t parent; /* its offset; smaller than the entry's own, except for the root */
     uint64_t ino, version, size, mtime_sec;
     uint32_t mtime_nsec;
     uint8_t is_file, length; /* of a directory the numbers before are 0 */
@@ -28,11 +28,11 @@ _Static_assert(sizeof(NameRecord) == 46, "name record layout");
 
 typedef struct NamesWriter NamesWriter;
 
-/* Writes the root. What comes goes to an unnamed file in `dir`. */
+/* Writes the root. Later entries go to an unnamed file in `dir`. */
 NamesWriter *names_writer_new(const char *dir, GError **error);
 void names_writer_free(NamesWriter *writer);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(NamesWriter, names_writer_free)
-/* `key` NULL: a directory. *at: its place. */
+/* `key` NULL: a directory. *at: its offset. */
 gboolean names_add(NamesWriter *writer, uint64_t parent, const char *name, const ObjectKey *key,
                    uint64_t *at, GError **error);
 /* Added so far. */
@@ -44,11 +44,11 @@ gboolean names_finish(NamesWriter *writer, int fd, uint64_t *bytes, GError **err
 typedef struct Names {
     const uint8_t *list;
     uint64_t bytes;
-    atomic_bool *unreadable; /* set when a page of it cannot be read; NULL: nobody asks */
+    atomic_bool *unreadable; /* set when a page cannot be read; may be NULL */
 } Names;
 
 typedef struct Name {
-    uint64_t at, next; /* places of this entry and of the one behind it */
+    uint64_t at, next; /* offsets of this entry and of the next */
     uint64_t parent;
     gboolean is_file;
     ObjectKey key;  /* of a file; without its space */
@@ -56,8 +56,8 @@ typedef struct Name {
     size_t length;
 } Name;
 
-/* FALSE: there is no entry at that place (the end of the list is one such place), none whose name
- * could be one of a file, or the page cannot be read. */
+/* FALSE: there is no entry at that offset (or it is the end of the list), its name is impossible,
+ * or the page cannot be read. */
 gboolean names_read(const Names *names, uint64_t at, Name *name);
 /* Its path beneath the root, "" for the root's; NULL: it has none. */
 char *names_path(const Names *names, uint64_t at);

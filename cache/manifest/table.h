@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of a manifest: which of its names (names.h) an object is of, so that the fill layer,
- * which knows an object by its name alone, can tell its size without asking Ceph and fetch its
+ * The table of a manifest: the name (names.h) that each object belongs to. The fill layer knows
+ * only an object's id; with the table it knows its size without asking Ceph, and can fetch its
  * bytes. Records are sorted by the id's first 8 bytes; the rest of the id follows from the key.
  * Written in runs that are merged, so that memory does not grow with the number of files.
  */

@@ -7,18 +7,18 @@
 
 /*
  * Calls call(data) on a thread of its own, and waits for limit_ms at most, by CLOCK_MONOTONIC.
- * TRUE: it has returned. FALSE: it goes on, and free_data(data) follows on that thread when it has
- * returned. Without a thread for it, it is called on this one.
+ * TRUE: it has returned. FALSE: it still runs, and free_data(data) follows on that thread when it
+ * returns. If no thread can be made, it is called on this one.
  */
 gboolean aside_call(void (*call)(void *data), void *data, GDestroyNotify free_data,
                     unsigned limit_ms);
 
-/* How many go on that nobody waits for. */
+/* How many calls still run after their caller has stopped waiting. */
 unsigned aside_left_behind(void);
 
 /*
- * The same, but what follows is waited for by nobody: then(data), and free_data(data), are called
- * on that thread in any case. Afterwards `data` is not the caller's.
+ * As aside_call(), followed by then(data) and free_data(data), which are called on that thread in
+ * any case, and for which the caller does not wait. `data` is not the caller's any more.
  */
 gboolean aside_call_then(void (*call)(void *data), void (*then)(void *data), void *data,
                          GDestroyNotify free_data, unsigned limit_ms);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the clients of one cluster are made, beside who they are and where it is: options that the
- * administrator has set, where in the CRUSH map the node is, in which network they connect. One for
- * CephFS and images alike.
+ * How clients of one cluster are configured, in addition to user, key and monitors: options that
+ * the administrator has set, where in the CRUSH map the node is, in which network they connect. One
+ * for CephFS and images alike.
  */
 #ifndef HEARTH_CACHE_ORIGIN_CEPH_CLIENT_H
 #define HEARTH_CACHE_ORIGIN_CEPH_CLIENT_H

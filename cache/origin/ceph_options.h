@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every client of Ceph here is told first, by ceph_conf_set() or rados_conf_set(). */
+/* Options that every client of Ceph here gets first, by ceph_conf_set() or rados_conf_set(). */
 #ifndef HEARTH_CACHE_ORIGIN_CEPH_OPTIONS_H
 #define HEARTH_CACHE_ORIGIN_CEPH_OPTIONS_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Nodes and files are those of the real origin; only the root is a stand-in, so that it can be
- * given out before there is one. Closing does not wait for a try that is under way: whoever tries
- * has a reference, and closes what it may still get.
+ * given out before there is a real origin. Closing does not wait for an attempt that is running:
+ * the connecting thread has a reference, and closes a connection that it still gets.
  */
 #include "cache/origin/deferred.h"
 #include "common/monotonic.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An origin that may come later: a snapshot of which it is known what it is, but not whether Ceph
- * can be reached now. It connects on a thread of its own and goes on trying. What needs the origin
- * answers -ENOTCONN meanwhile, at once; its root's identity can be asked for at any time.
+ * An origin that may connect later: a snapshot whose identity is known, while Ceph may not be
+ * reachable now. It connects on a thread of its own and keeps trying. Meanwhile operations answer
+ * -ENOTCONN at once; the root's identity can be asked for at any time.
  *
- * What is reached in the end must be what was known: when it is another tree (a snapshot was
- * deleted, and one of its name made), everything answers -ESTALE for ever; when whoever connects is
- * refused (PERMISSION_DENIED), -EACCES for ever. Nothing is ever written.
+ * The tree that is reached must be the known one. If it is another (the snapshot was deleted, and
+ * another made under its name), every operation answers -ESTALE for ever; if Ceph refuses the user
+ * (PERMISSION_DENIED), -EACCES for ever. Nothing is ever written.
  */
 #ifndef HEARTH_CACHE_ORIGIN_DEFERRED_H
 #define HEARTH_CACHE_ORIGIN_DEFERRED_H
@@ -18,9 +18,9 @@ typedef Origin *(*OriginConnect)(void *data, GError **error);
 
 typedef enum OriginLaterState {
     ORIGIN_LATER_AWAY,    /* no answer so far */
-    ORIGIN_LATER_HERE,    /* connected, and it is what was known */
-    ORIGIN_LATER_OTHER,   /* connected, and it is something else */
-    ORIGIN_LATER_REFUSED, /* who connects has no right to it */
+    ORIGIN_LATER_HERE,    /* connected, and it is the known tree */
+    ORIGIN_LATER_OTHER,   /* connected, and it is another tree */
+    ORIGIN_LATER_REFUSED, /* Ceph refuses the user */
     ORIGIN_LATER_FAILED,  /* the last try was answered, with another error */
 } OriginLaterState;
 
@@ -31,8 +31,8 @@ typedef enum OriginLaterState {
  */
 Origin *origin_later_new(const char *name, const uint8_t *space, const OriginAttr *root,
                          OriginConnect connect, void *data, GDestroyNotify free_data);
-/* Waits until it is no longer AWAY, at most so long. The error, of REFUSED and FAILED, is the
- * caller's. */
+/* Waits until it is no longer AWAY, for timeout_ms at most. The error, with REFUSED and FAILED, is
+ * the caller's. */
 OriginLaterState origin_later_wait(Origin *later, gint64 timeout_ms, GError **error);
 /* Whether an origin is of this kind. */
 gboolean origin_is_later(const Origin *origin);

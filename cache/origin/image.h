@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An image is a device's worth of bytes: an RBD image or a snapshot of one, and above it whatever
- * keeps some of its bytes nearer. A device (fuse/device.h) sees Ceph only through this table, so a
- * cache is one more implementation that has an image beneath it.
+ * An image is the bytes of a block device: an RBD image or a snapshot of one, or a cache above one.
+ * A device (fuse/device.h) sees Ceph only through this table, so a cache is one more
+ * implementation, with another image beneath it.
  *
  * Conventions: read, write, flush and zero only begin the work. `done` is called once for each with
  * the number of bytes (of read and write), 0, or -errno, from any thread, possibly before the call
@@ -31,36 +31,36 @@ typedef struct ImageOps {
     void (*read)(Image *image, void *buf, size_t len, uint64_t off, ImageDone done, void *data);
     void (*write)(Image *image, const void *buf, size_t len, uint64_t off, ImageDone done,
                   void *data);
-    /* Whatever write and zero had done when this began will survive the loss of this node. */
+    /* Writes and zeroing that were done when this began survive the loss of this node. */
     void (*flush)(Image *image, ImageDone done, void *data);
     /* Reads as zeros afterwards, all of it; space is given back where it can be. */
     void (*zero)(Image *image, uint64_t off, uint64_t len, ImageDone done, void *data);
 
     /*
-     * Asks Ceph whether what was read still holds: 0 if nobody else can have written the image
-     * since the last such answer; -ESHUTDOWN if it is no longer ours; -ESTALE, of one with
-     * content.guarded, if another may have written it; -EAGAIN, of a writable one, if it is ours,
-     * but was not all the time. May block if very much is under way.
+     * Asks Ceph whether bytes read before are still valid: 0 if no other client can have written
+     * the image since the last such answer; -ESHUTDOWN if it is no longer ours; -ESTALE, for an
+     * image with content.guarded, if another client may have written it; -EAGAIN, for a writable
+     * one, if it is ours, but was not all the time. May block if very many requests are under way.
      */
     void (*check)(Image *image, ImageDone done, void *data);
 
     /* The size, asked of Ceph. Blocks. 0 or -errno. */
     int (*size)(Image *image, uint64_t *bytes);
     /*
-     * A short text kept with the image, by name, for whoever opens it next. Blocks. get: the length
+     * A short text kept with the image, by name, for the next opener. Blocks. get: the length
      * or -ENODATA; set: NULL removes, which is fine when there is none. Lost at a copy.
      */
     ssize_t (*get_note)(Image *image, const char *name, char *text, size_t size);
     int (*set_note)(Image *image, const char *name, const char *text);
     /*
-     * Gives the lock back, as destroy would, and tells the content.version of that very moment,
-     * which who opens it next will find if nobody writes it until then. Nothing but destroy may
+     * Gives the lock back, as destroy would, and returns the content.version of that moment. The
+     * next opener finds the same version if no client writes the image until then. Only destroy may
      * follow. Blocks. 0 or -errno.
      */
     int (*leave)(Image *image, uint64_t *version);
 } ImageOps;
 
-/* Of a clone: what it has from the snapshot it was made of. */
+/* What a clone has from the snapshot that it was made from. */
 typedef struct ImageParent {
     char *name;   /* the snapshot's ImageContent.name */
     uint64_t end; /* up to here the bytes are the snapshot's, but for: */
@@ -73,17 +73,17 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ImageParent, image_parent_free)
 
 /* What may be kept of an image's bytes from one opening to the next. */
 typedef struct ImageContent {
-    char *name;         /* of Ceph's making, the same wherever it is opened; NULL: keep nothing, for
-                           others may write it and nobody would hear of it */
-    gboolean immutable; /* a snapshot */
-    gboolean guarded;   /* it takes no lock, being opened for reading only: what was read is of
-                           `version` if check() says so afterwards */
-    uint64_t version;   /* before its lock was taken; 0: somebody may have written just then */
-    int64_t asked_ns;   /* image_clock_ns() before Ceph was asked for what check() asks for; unset
-                           of one that is immutable */
-    ImageParent *parent;  /* NULL: no clone, or it is not known what is its own */
-    char *client;         /* who has its lock now: RbdImageConfig.client; NULL: nameless */
-    char *taken_from;     /* who had the lock still, and died: dead_client; NULL: nobody had it */
+    char *name;          /* made from Ceph's IDs, the same on each node; NULL: keep nothing, because
+                            others may write it without our notice */
+    gboolean immutable;  /* a snapshot */
+    gboolean guarded;    /* it takes no lock, being opened for reading only: what was read is of
+                            `version` if check() says so afterwards */
+    uint64_t version;    /* before its lock was taken; 0: a client may have written at that time */
+    int64_t asked_ns;    /* image_clock_ns() before Ceph was asked for what check() asks for; unset
+                            of one that is immutable */
+    ImageParent *parent; /* NULL: no clone, or it is not known what is its own */
+    char *client;        /* the holder of its lock now: RbdImageConfig.client; NULL: no name */
+    char *taken_from;    /* the dead client that still had the lock: dead_client; NULL: none */
     const char *uncached; /* for people: what to change so that its bytes may be kept; a literal,
                              NULL: nothing */
 } ImageContent;
@@ -108,22 +108,22 @@ typedef struct RbdImageConfig {
     unsigned timeout_sec; /* for all of opening; 0: 25 */
     gboolean read_only;
     /*
-     * Others may have it open at the same time and write. Else it is ours alone: it is not opened
-     * while somebody alive holds its lock (for writing: or, if it has no lock, watches it).
+     * Others may have it open at the same time and write. Otherwise it is ours alone: opening fails
+     * while a live client holds its lock (for writing: or, if it has no lock, watches it).
      */
     gboolean shared;
-    const char *client;      /* names who holds the lock, unique for ever; NULL: none */
-    const char *dead_client; /* one that died and whose lock is to be taken; NULL: none */
+    const char *client;      /* name of the holder of the lock, unique for ever; NULL: none */
+    const char *dead_client; /* a client that died, whose lock is taken over; NULL: none */
     CephClient ceph;
 } RbdImageConfig;
 
 /*
- * Errors are in G_IO_ERROR: TIMED_OUT, PERMISSION_DENIED, NOT_FOUND, BUSY (someone else has it; the
- * message says who), NOT_SUPPORTED (features), FAILED; they name the image and the mend.
+ * Errors are in G_IO_ERROR: TIMED_OUT, PERMISSION_DENIED, NOT_FOUND, BUSY (another client has it;
+ * the message names it), NOT_SUPPORTED (features), FAILED; they name the image and the fix.
  */
 Image *image_rbd_open(const RbdImageConfig *config, GError **error);
 
-/* Goes on while the machine sleeps or this process is stopped. */
+/* This clock runs on while the machine sleeps or this process is stopped. */
 static inline int64_t image_clock_ns(void)
 {
     struct timespec now;

@@ -48,7 +48,7 @@ enum {
     ORIGIN_SET_CTIME = 1 << 6,
 };
 
-/* Who creates an inode: becomes its owner. */
+/* The user that creates an inode, and becomes its owner. */
 typedef struct OriginCaller {
     uid_t uid;
     gid_t gid;
@@ -79,7 +79,7 @@ typedef enum OriginLease {
 typedef void (*OriginRecall)(OriginFile *file, void *data);
 
 /*
- * What the origin tells its user on its own: content or a name may have changed. Called from a
+ * Notifications from the origin: content or a name may have changed. Called from a
  * thread of the origin's; same rule as OriginRecall.
  */
 typedef struct OriginListener {
@@ -88,8 +88,8 @@ typedef struct OriginListener {
                           const char *name);
     /* The origin asks that the inode be given back, to bound what it holds (MDS cap recall). */
     void (*inode_unwanted)(void *data, uint64_t ino, uint64_t snapshot);
-    /* Writes of the file that were answered, and were to be safe behind a sync that ends now at the
-     * latest, have failed. */
+    /* Writes of the file have failed after they were answered. A sync that ends now or later would
+     * have covered them. */
     void (*inode_failed)(void *data, uint64_t ino, int r);
     /* No lease is good any more: Ceph does not answer, or the session is lost. */
     void (*leases_void)(void *data);
@@ -99,26 +99,26 @@ typedef struct OriginListener {
 typedef struct OriginOps {
     const char *type;
     /*
-     * Where to begin a directory whose entries "." and ".." are not wanted (they may come all the
-     * same). libcephfs asks the MDS for the attributes of both.
+     * Where to begin a directory without its entries "." and ".." (they may come nevertheless).
+     * libcephfs asks the MDS for the attributes of both.
      */
     int64_t after_dots;
 
     /* Flushes, disconnects and frees. All nodes and files must have been given back. */
     void (*destroy)(Origin *o);
     /*
-     * Sets who is told of changes (copied); NULL: nobody, and no call is running any more on
-     * return. The member itself is NULL for an origin that never has anything to tell.
+     * Sets the receiver of notifications (copied). NULL: none, and no call is running any more on
+     * return. The member itself is NULL for an origin that never notifies.
      */
     void (*listen)(Origin *o, const OriginListener *listener);
     /*
-     * The number of the session with Ceph, from 1. It changes when a session is lost: what was
-     * written before and not synced may be lost with it. NULL: that never happens.
+     * The number of the session with Ceph, from 1. It changes when a session is lost: writes that
+     * were not synced may be lost with it. NULL: that never happens.
      */
     uint64_t (*session)(Origin *o);
     /*
-     * Ceph has accepted another key of the same user, or is reached otherwise: connections to come
-     * are made so. NULL: there are none.
+     * Ceph has accepted another key of the same user, or other monitors: later connections use
+     * these. NULL: there are no later connections.
      */
     void (*reach)(Origin *o, const char *monitors, const char *key, unsigned timeout_sec);
     /* Whether leases are good now: Ceph was heard from lately. NULL: always. */
@@ -134,8 +134,8 @@ typedef struct OriginOps {
 
     /*
      * Whether the origin's user may read the bytes of a file that is not empty: 0; -EPERM or
-     * -EACCES: it may not; other errors: this cannot be told now. Seeing a file's name does not
-     * mean that. NULL: it may.
+     * -EACCES: it may not; other errors: unknown now. A user may see a file's name without this
+     * right. NULL: it may.
      */
     int (*may_read)(Origin *o, OriginNode *node);
 
@@ -161,8 +161,8 @@ typedef struct OriginOps {
     int (*close)(Origin *o, OriginFile *file);
 
     /*
-     * Takes or gives back a lease on an open file's inode. -EAGAIN: somebody is using the inode
-     * in a way that conflicts; -EOPNOTSUPP: this origin cannot promise anything.
+     * Takes or gives back a lease on an open file's inode. -EAGAIN: the inode is in use in a
+     * way that conflicts; -EOPNOTSUPP: this origin cannot promise anything.
      */
     int (*lease)(Origin *o, OriginFile *file, OriginLease kind, OriginRecall recall, void *data);
 
@@ -211,21 +211,21 @@ typedef struct CephfsOriginConfig {
     const char *user_id;  /* without "client." */
     const char *key;
     const char *fs_name; /* NULL: the cluster's default */
-    /* Within a snapshot a name "*" that is not there is the only directory there is: a subvolume's
-     * content has a name of the mgr's choice. */
+    /* Within a snapshot, a name "*" that does not exist means the only directory there: the mgr
+     * chooses the name of a subvolume's content. */
     const char *root_path;
     unsigned timeout_sec;
     const char *client;      /* name of this session, unique for ever; NULL: none */
-    const char *dead_client; /* of a session whose owner died, to be ended first; NULL: none */
+    const char *dead_client; /* of a session whose owner died: it is ended first; NULL: none */
     uint64_t memory_bytes;   /* object cacher bound for writes; 0: 32 MiB */
     CephClient ceph;
 } CephfsOriginConfig;
 
 /* Errors are in G_IO_ERROR: TIMED_OUT, PERMISSION_DENIED, NOT_FOUND, FAILED; they name the value
- * and the mend. */
+ * and the fix. */
 Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error);
-/* What is closed has written all that it had, or 30 s have passed; its session ends behind that.
- * Waits until this process has no session, 5 s at most. FALSE: it may have one. */
+/* After a close has written everything, or 30 s have passed, the session ends. This waits until the
+ * process has no session, for 5 s at most. FALSE: it may have one. */
 gboolean origin_cephfs_await_ends(void);
 /* A local directory as origin: development and tests. Leases are granted and recalled among the
  * openers of this origin only. */

@@ -60,8 +60,9 @@ static gboolean open_index(Store *store, LayoutTrust trust, GError **error)
     g_autofree char *path = g_build_filename(store->layout.path, FORMAT_INDEX_NAME, NULL);
     g_autofree char *lock = g_build_filename(store->layout.path, FORMAT_INDEX_LOCK_NAME, NULL);
     if (store->layout.crashes >= CRASHES_TO_DISTRUST_INDEX) {
-        g_warning("cache: %u owners in a row died young: the index is made anew",
-                  store->layout.crashes);
+        g_warning(
+            "cache: hearthd has crashed %u times in a row soon after start: the index is rebuilt",
+            store->layout.crashes);
         unlink(path);
         unlink(lock);
     }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attempts to connect. libcephfs is not let to give up in the midst of a mount, since it aborts its
- * process then (abort.c): an attempt runs on a thread of its own for as long as Ceph takes,
- * and whoever wants the connection waits for a bounded time. Who comes back for the same one finds
- * the attempt that is still under way, and gets what it comes to; nobody there, it ends what it has
- * got. So there is one for each connection that is wanted, and a bounded number of a file system.
+ * Attempts to connect. libcephfs must not give up in the middle of a mount, because it aborts its
+ * process then (client/abort.c). So an attempt runs on a thread of its own for as long as Ceph
+ * takes, and the caller waits for a bounded time. A later caller for the same connection finds the
+ * attempt that is still running, and gets its result; without a caller the attempt closes the
+ * connection. So there is one attempt for each connection, and a bounded number for a file system.
  *
- * client_mount_timeout bounds each request of the mount, and authenticating with the monitors too,
- * which may well fail, as there is nothing yet. It is endless, so the monitors are asked by a
- * client of its own before, which gives up in time: a wrong key or address does not hold an
- * attempt.
+ * client_mount_timeout bounds each request of the mount, and authentication with the monitors too.
+ * It is endless here. So a separate client asks the monitors first, and gives up in time: a wrong
+ * key or address does not block an attempt.
  */
 #include "cache/origin/cephfs/connect.h"
 #include <gio/gio.h>
@@ -19,18 +18,18 @@
 #include <sys/queue.h>
 #include "common/monotonic.h"
 
-/* Of one file system at a time. */
+/* For one file system at a time. */
 #define ATTEMPTS_MAX 32
-/* How often an aborted one is looked for. */
+/* How often the wait checks for an aborted attempt. */
 #define STEP_MS 250
-/* Before whoever waits gives up, so that the reason is told. */
+/* Less than the caller waits, so that the caller gets the reason. */
 #define TELL_MS 1000
 
 typedef struct CephfsAttempt {
     LIST_ENTRY(CephfsAttempt) link;
     CephfsOriginConfig *config;
-    int64_t until_ms;         /* when whoever began it gives up */
-    SessionName *name;        /* its thread's, until that is stopped; NULL: none yet */
+    int64_t until_ms;         /* when the first caller gives up */
+    SessionName *name;        /* the thread's, until that is stopped; NULL: none yet */
     _Atomic gboolean aborted; /* its thread has stopped, in ceph_mount() */
     /* The lock's, as all below. */
     unsigned waiting;
@@ -146,7 +145,7 @@ static CephfsAttempt *begin_locked(const CephfsOriginConfig *config, int64_t unt
     pthread_t thread;
     a->config = cephfs_config_copy(config);
     a->until_ms = until_ms;
-    /* Whoever asks has that name, and may let go of it before there is an answer. */
+    /* The caller has that name, and may release it before there is an answer. */
     a->name = cephfs_follows(config) ? session_name_again(config->client) : NULL;
     if (pthread_create(&thread, NULL, attempt_thread, a) != 0) {
         attempt_free(a);
@@ -158,8 +157,8 @@ static CephfsAttempt *begin_locked(const CephfsOriginConfig *config, int64_t unt
     return a;
 }
 
-/* The attempt for that connection, which nobody is ending; NULL: there is none before the end of
- * the wait. */
+/* The attempt for that connection, unless it is ending; NULL: there is none before the end of the
+ * wait. */
 static CephfsAttempt *enter_locked(const CephfsOriginConfig *config, int64_t until_ms)
 {
     for (;;) {
@@ -185,7 +184,7 @@ static void await_locked(CephfsAttempt *a, int64_t until_ms)
     }
 }
 
-/* Gives up the reference of one who waited. TRUE: *origin or *error is what it came to. */
+/* Gives up a waiting caller's reference. TRUE: *origin or *error is the result. */
 static gboolean leave_locked(CephfsAttempt *a, Origin **origin, GError **error)
 {
     gboolean mine = a->done && a->listed;
@@ -201,7 +200,7 @@ static gboolean leave_locked(CephfsAttempt *a, Origin **origin, GError **error)
     return mine;
 }
 
-/* Those that nobody waits for any more. */
+/* Those without a caller. */
 static void unlist_aborted_locked(void)
 {
     CephfsAttempt *a = LIST_FIRST(&attempts), *next;
@@ -229,7 +228,7 @@ Origin *cephfs_attempt(const CephfsOriginConfig *config, unsigned extra_sec, GEr
             break;
         a->waiting++;
         await_locked(a, until_ms);
-        /* One who waited for the same has it otherwise: then there is time for another. */
+        /* Another caller took the result: try again, if there is time. */
         over = !a->done;
         over = leave_locked(a, &origin, &failure) || over;
     }

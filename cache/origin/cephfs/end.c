@@ -22,9 +22,9 @@ void cephfs_listen(Origin *origin, const OriginListener *listener)
 }
 
 /*
- * The canary: a lock that is held on the directory for as long as the session lives, and is asked
- * for at each check. libcephfs carries locks over a failure of the MDS, and answers EIO once it has
- * lost one with its session. Shared, on one byte that no file can have: it is in nobody's way.
+ * The canary: a lock on the directory that is held for as long as the session lives, and queried by
+ * each check. libcephfs keeps locks over a failure of the MDS, and answers EIO once it has lost one
+ * with its session. It is shared, on one byte that no file can have, so it disturbs no other lock.
  */
 #define CANARY_OWNER 1
 
@@ -76,7 +76,7 @@ void cephfs_unmount(CephfsOrigin *o)
     session_name_release(o->name);
 }
 
-/* What was written goes to Ceph. */
+/* Writes go to Ceph first. */
 static void end_written(void *data)
 {
     CephfsOrigin *o = data;
@@ -90,16 +90,16 @@ static void end_written(void *data)
         ceph_ll_put(o->mount, g_steal_pointer(&o->root));
     const int r = ceph_sync_fs(o->mount);
     if (r < 0)
-        g_warning("what was written last, and not synced, may not be in Ceph: %s", g_strerror(-r));
+        g_warning("the last writes that were not synced may not be in Ceph: %s", g_strerror(-r));
 }
 
-/* libcephfs lets go of the directories above a volume once a second only (client_tick_interval). */
+/* May take a second: libcephfs releases the directories above a volume on its own clock. */
 static void end_session(void *data)
 {
     cephfs_unmount(data);
 }
 
-/* Nothing is written back. What is open in it goes with it. */
+/* Nothing is written back. Open files are lost with it. */
 static void end_lost(void *data)
 {
     CephfsOrigin *o = data;

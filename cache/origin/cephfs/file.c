@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open files, and writes that fail after they were answered. When a pool gets full, or an OSD
- * refuses, libcephfs drops what it was to write and notes the error in each handle (Fh) that is
- * open on the file; the low-level calls tell it at the close of that handle alone. ceph_ll_fsync()
- * answers 0, although nothing is in Ceph.
+ * Open files, and writes that fail after they were answered. When a pool is full, or an OSD
+ * refuses, libcephfs drops the bytes and notes the error in each handle (Fh) that is open on the
+ * file. The low-level calls report it only at the close of that handle: ceph_ll_fsync() answers 0,
+ * although nothing is in Ceph.
  *
- * So behind each sync of a file the handles that wrote it are replaced by new ones and closed. For
- * one that is closed before its writes were synced another handle stays open, the witness, for the
- * next sync, or for as long as libcephfs takes to write by itself. It is opened only then, as it
- * keeps write leases from being granted, and as a directory, which the low-level calls leave to
- * their caller to check: so it wants no capabilities but to exist. With a reader's handle, which is
- * what there is where that is refused, the MDS has to change the file's state for the next client
- * that opens it, which waits for its journal.
+ * So after each sync of a file the handles that wrote it are replaced by new ones and closed. When
+ * a file is closed before its writes were synced, another handle stays open, the witness, until the
+ * next sync, or for as long as libcephfs takes to write by itself. It is opened only then, because
+ * it prevents write leases. It is opened as a directory, which the low-level calls do not check, so
+ * it needs no capabilities. Where that is refused a reader's handle is used: then the MDS has to
+ * change the file's state for the next client that opens the file, and that waits for its journal.
  *
- * Writes are numbered, since some come while a sync is under way: what the sync does not cover is
- * looked at behind the next one.
+ * Writes are numbered, because some arrive during a sync: writes that a sync does not cover are
+ * checked after the next one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,9 +22,9 @@
 
 /* libcephfs writes what is older than 5 s (client_oc_max_dirty_age). */
 #define WITNESS_MS 10000
-/* With so many, a close waits for its writes. */
+/* With this many, a close waits for its writes. */
 #define WITNESSES_MAX 4096
-/* Closed at a time: each may wait for an OSD. */
+/* How many are closed at a time: each may wait for an OSD. */
 #define HEARERS_MAX 64
 
 typedef struct CephfsWitness {
@@ -42,7 +41,7 @@ static int open_again(CephfsOrigin *o, struct Inode *inode, int flags, Fh **fh)
     return CEPHFS_LISTED(o, inode, ceph_ll_open(o->mount, inode, flags, fh, o->perms));
 }
 
-/* What a close has told, while the inode is there. What goes with a session is known otherwise. */
+/* Reports the error of a close to the listener. A lost session is reported elsewhere. */
 static void report_failed_write(CephfsOrigin *o, uint64_t ino, int r)
 {
     if (r == 0 || r == -ENOTCONN || r == -ESHUTDOWN)
@@ -60,8 +59,8 @@ static uint64_t number_of(CephfsOrigin *o, struct Inode *inode)
     return stx.stx_ino;
 }
 
-/* Handles of the inode are closed by one at a time, from one to the other: what it finds out is for
- * all who wait for it. */
+/* One thread at a time closes handles of an inode, between look_begin and look_end; its result is
+ * for all that wait. */
 static void look_await_locked(CephfsFiles *f, struct Inode *inode)
 {
     while (g_hash_table_contains(f->looked_at, inode))
@@ -135,7 +134,7 @@ void cephfs_file_done(CephfsOrigin *o, CephfsHandle *handle)
     pthread_mutex_unlock(&o->files.mutex);
 }
 
-/* *told: what the close of the old handle has. -errno: there is no new one. */
+/* *told: the result of closing the old handle. -errno: there is no new one. */
 static int renew(CephfsOrigin *o, OriginFile *file, int *told)
 {
     CephfsFiles *f = &o->files;
@@ -388,7 +387,7 @@ static int close_handle(CephfsOrigin *o, OriginFile *file)
     cephfs_lease_returned(o, inode);
     if (r == -ENOTCONN || r == -ESHUTDOWN)
         return r;
-    /* Errors of what others wrote are told by those. */
+    /* Errors of other handles' writes are reported when those are closed. */
     if (written)
         report_failed_write(o, ino, r < 0 ? r : synced);
     return 0;
@@ -399,12 +398,12 @@ int cephfs_file_close(CephfsOrigin *o, OriginFile *file)
     CephfsFiles *f = &o->files;
     struct Inode *inode = file->inode;
     const gboolean gone = atomic_load(&o->gone);
-    /* Somebody who hangs in libcephfs may still look at it. */
+    /* A thread that hangs in libcephfs may still use it. */
     if (gone && atomic_load(&o->left))
         return -ENOTCONN;
     if (can_write(file)) {
         pthread_mutex_lock(&f->mutex);
-        /* A sync of it waits for what the close tells, or for the witness. */
+        /* A sync of the file waits for the result of the close, or for the witness. */
         look_begin_locked(f, inode);
         unlist_writer_locked(f, file);
         pthread_mutex_unlock(&f->mutex);

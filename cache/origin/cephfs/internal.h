@@ -27,13 +27,13 @@ typedef struct CephfsWaits {
     pthread_cond_t changed;
     LIST_HEAD(, CephfsWait) list;
     GHashTable *asked; /* inodes that are asked for now */
-    gboolean resting;  /* the thread, until there is somebody */
+    gboolean resting;  /* the thread, until there is an operation */
     gboolean stopping;
     pthread_t thread;
     GThreadPool *askers;
 } CephfsWaits;
 
-/* What was listed for lookups to come (prime.c). */
+/* Listings that prepare later lookups (prime.c). */
 typedef struct CephfsPrime {
     pthread_mutex_t mutex;
     GHashTable *lookups; /* mutex; directory's Inode, only compared -> how many, or all listed */
@@ -65,7 +65,7 @@ struct OriginFile {
     void *data;
 };
 
-/* Of writes that are not synced (file.c). */
+/* Writes that are not synced (file.c). */
 typedef struct CephfsFiles {
     _Atomic uint64_t writes; /* of all files; what a sync covers has a number known before it */
     pthread_mutex_t mutex;   /* guards all below but the threads */
@@ -132,8 +132,8 @@ static inline uint64_t cephfs_snapshot(uint64_t snapid)
     return snapid == CEPHFS_NOSNAP ? 0 : snapid;
 }
 
-/* -ESTALE: what was just read has holes, and the snapshot that it was read of is no more. Other
- * -errno: that cannot be told. */
+/* -ESTALE: the bytes just read have holes, and their snapshot does not exist any more. Other
+ * -errno: unknown. */
 int cephfs_check_zeros(CephfsOrigin *o, const void *buf, size_t len, uint64_t off);
 
 /* --- inode.c --- */
@@ -152,7 +152,7 @@ void cephfs_waits_start(CephfsOrigin *o);
 void cephfs_waits_stop(CephfsOrigin *o);
 void cephfs_wait_begin(CephfsOrigin *o, CephfsWait *wait, struct Inode *inode);
 void cephfs_wait_end(CephfsOrigin *o, CephfsWait *wait);
-/* A lease of the inode has gone back, by itself or with its file. */
+/* A lease of the inode was returned, by itself or with its file. */
 void cephfs_lease_returned(CephfsOrigin *o, struct Inode *inode);
 
 /* The call's result; it is listed among those that may wait for capabilities of the inode. */
@@ -167,7 +167,7 @@ void cephfs_lease_returned(CephfsOrigin *o, struct Inode *inode);
 
 /* Once mounted, before any other call. */
 void cephfs_pin_init(CephfsOrigin *o);
-/* A handle of a file that asks for as little as it can. */
+/* A handle of a file that needs as few capabilities as possible. */
 int cephfs_open_witness(CephfsOrigin *o, struct Inode *inode, Fh **fh);
 
 /* `flags`: those that the handle was opened with. */
@@ -180,13 +180,13 @@ int cephfs_file_close(CephfsOrigin *o, OriginFile *file);
 void cephfs_file_wrote(CephfsOrigin *o, OriginFile *file);
 /* Taken before a sync: the writes up to this one are covered by it. */
 uint64_t cephfs_files_mark(CephfsOrigin *o);
-/* Behind a sync of the inode: tells the listener (inode_failed) of writes up to the mark that have
- * failed. -errno: that cannot be found out now. */
+/* After a sync of the inode: reports writes up to the mark that have failed to the listener
+ * (inode_failed). -errno: this cannot be checked now. */
 int cephfs_files_look(CephfsOrigin *o, struct Inode *inode, uint64_t mark);
-/* The same, behind a sync of all, of files that are closed. */
+/* The same for closed files, after a sync of all. */
 int cephfs_files_look_at_closed(CephfsOrigin *o, uint64_t mark);
 void cephfs_files_start(CephfsOrigin *o);
-/* `lost`: what is open goes with the connection. */
+/* `lost`: open files are lost with the connection. */
 void cephfs_files_stop(CephfsOrigin *o, gboolean lost);
 void cephfs_files_clear(CephfsFiles *f);
 

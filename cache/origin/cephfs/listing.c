@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Directories. With a listing come attributes that another client may have changed without having
- * sent them to the MDS yet, so each entry's are asked for; where a capability vouches for them,
- * that costs no request.
+ * Directories. A listing brings attributes that another client may have changed without having sent
+ * them to the MDS yet, so the attributes of each entry are asked for; where a capability covers
+ * them, that costs no request.
  *
  * The MDS answers for a file that was just written only once its journal is on disk, up to
- * mds_tick_interval (5 s) later, and does so for one file after another. A snapshot taken right
- * behind the writes is full of such files. In a snapshot nothing changes, so there entries are
- * looked up ahead, many at a time, and a sync of the connection makes the MDS write its journal.
+ * mds_tick_interval (5 s) later, and for one file after another. A snapshot taken right after the
+ * writes is full of such files. Nothing changes in a snapshot, so entries there are looked up
+ * ahead, many at a time, and a sync of the connection makes the MDS write its journal.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -100,7 +100,7 @@ typedef struct Looks {
     OriginEntry *entries;
     guint n;
     _Atomic guint next;
-    _Atomic int lost; /* -errno: with the connection; the entries are to be read again */
+    _Atomic int lost; /* -errno: with the connection; the entries must be read again */
     pthread_mutex_t mutex;
     pthread_cond_t done;
     guint lookers; /* mutex */

@@ -90,8 +90,8 @@ static void release_wanted(void *data, vinodeno_t vino)
     pthread_mutex_unlock(&o->listener_mutex);
 }
 
-/* What is mounted for `root_path`: a path in a snapshot is walked from the directory it is of,
- * since the MDS knows no name for it. *inside points into root_path, or is NULL. */
+/* The path to mount for `root_path`. A path in a snapshot is walked from the directory of the
+ * snapshot, because the MDS knows no name for it. *inside points into root_path, or is NULL. */
 static char *mounted_path(const char *root_path, const char **inside)
 {
     const char *snapshot = strstr(root_path, "/" CEPHFS_SNAPSHOT_DIR "/");
@@ -155,7 +155,7 @@ static gboolean leases_on(struct ceph_mount_info *mount)
     return FALSE;
 }
 
-/* Mounts, and finds what it takes to go on. */
+/* Mounts, and finds the root. */
 static int mount_all(CephfsOrigin *o, const CephfsOriginConfig *config, const SessionName *name,
                      _Atomic gboolean *aborted)
 {
@@ -193,8 +193,8 @@ static int end_session_named(const CephfsOriginConfig *config, const char *name)
 }
 
 /*
- * Sessions that an MDS may still have would hold others up: that of the connection before, which
- * had the same name, or those of a run that died, by all the names that it may have given them.
+ * Sessions that an MDS may still have would block other clients: that of the connection before,
+ * which had the same name, or those of a run that died, under all names that it may have used.
  */
 static void end_dead_sessions(const CephfsOriginConfig *config)
 {
@@ -242,8 +242,8 @@ Origin *cephfs_connect(const CephfsOriginConfig *config, SessionName *name,
         end_dead_sessions(config);
     int r;
     CephfsOrigin *o = mount_new(config, name, aborted, &r, error);
-    /* So an MDS refuses users, and also a name of which it has a session still. Nobody here has it:
-     * libcephfs gives up ending one after a while. */
+    /* With EPERM an MDS refuses a user, and also a name that still has a session. No connection
+     * here has this name: libcephfs gives up ending a session after a while. */
     if (!o && r == -EPERM && name && end_session_named(config, session_name(name)) == 0) {
         g_clear_error(error);
         o = mount_new(config, name, aborted, &r, error);

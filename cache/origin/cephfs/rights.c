@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether Ceph lets this user read a file's data, which the MDS does not say: capabilities of OSDs
- * are by pool and RADOS namespace. libcephfs tells of a file its pool, but the namespace only by a
- * request to the MDS. So one byte of the file itself is read; and of a pool with many files it is
- * tried once whether the user reads an object in a namespace that cannot be meant: then it reads
- * them all.
+ * Whether Ceph lets this user read a file's data. The MDS does not know: capabilities of OSDs are
+ * by pool and RADOS namespace. libcephfs knows a file's pool, but gets the namespace only by a
+ * request to the MDS. So one byte of the file itself is read. For a pool with many files, an object
+ * in a random namespace is tried once: if the user may read that, it may read the whole pool.
  *
- * What is found holds for this connection.
+ * The result holds for this connection.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +18,7 @@
 #define FILES_BEFORE 8
 #define POOL_WAIT_MS 5000
 
-/* O_DIRECT: what this client has written itself would tell nothing. */
+/* O_DIRECT: bytes that this client has written itself would prove nothing. */
 static int read_one_byte(CephfsOrigin *o, struct Inode *inode)
 {
     Fh *fh = NULL;
@@ -32,7 +31,7 @@ static int read_one_byte(CephfsOrigin *o, struct Inode *inode)
         ceph_ll_close(o->mount, fh);
     }
     cephfs_wait_end(o, &wait);
-    /* Of an empty file nothing was asked. */
+    /* For an empty file Ceph was not asked. */
     if (r == 0)
         return -ENODATA;
     return MIN(r, 0);

@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waking those whom libcephfs forgets. A read, a write or (with delegations) an open waits there
- * while a capability that it wants is being taken back and somebody here still uses it. Two of
- * these uses end without a word to who waits: a delegation that is returned, and the cache's own
- * read ahead or read (Ceph's tracker, 65971). It counts on the MDS to grant something, which the
- * MDS need not, when what it would grant is held already. The waiter, a page locked in the kernel
- * and whoever wants that page then wait for ever.
+ * Wakes operations that libcephfs forgets. A read, a write or (with delegations) an open waits in
+ * libcephfs while a capability that it needs is being recalled and is still in use here. Two of
+ * these uses end without waking the waiter: a delegation that is returned, and the cache's own read
+ * ahead or read (Ceph's tracker, 65971). libcephfs expects the MDS to grant something then, but the
+ * MDS does not if the client already holds it. The operation, the page that it has locked in the
+ * kernel, and all that need that page then wait for ever.
  *
- * So these are listed while they run, and one that is still there a moment after a lease of its
- * inode went back, or after a long one anyhow, has the attributes asked for: to answer, the MDS
- * takes the file's capabilities to another state and grants them anew, which wakes. Not at once and
- * not for nobody, as asking takes from the writer elsewhere what it has just been given.
+ * So these operations are listed while they run. If one is still there a moment after a lease of
+ * its inode was returned, or after a longer time in any case, the attributes are asked for: to
+ * answer, the MDS changes the state of the file's capabilities and grants them again, which wakes
+ * the operation. It is not done at once, nor without a waiter, because the question takes
+ * capabilities from a writer on another node that has just got them.
  *
- * The MDS may answer only when another client has given something back, which may wait for that
- * client's question about another file. So each file's is asked on a thread of its own.
+ * The MDS may answer only when another client has returned something, and that client may itself
+ * wait for an answer about another file. So each file is asked for on a thread of its own.
  */
 #include <time.h>
 #include "common/monotonic.h"
 #include "cache/origin/cephfs/internal.h"
 
 #define LEASE_PATIENCE_MS 50
-/* Until the first question; then twice of it, and so on: an OSD may be what is waited for. */
+/* Until the first question; then it doubles: the wait may be for an OSD. */
 #define PATIENCE_MS 300
 #define PATIENCE_MAX_MS 2400
 #define ASKERS_MAX 16
 
-/* Hearth's own and never set. */
+/* Hearth's own name, which is never set. */
 #define NO_ATTRIBUTE "trusted.hearth.none"
 
-/* The one to ask for first, of inodes that are not asked for; NULL: none. */
+/* The next one to ask for, among inodes that are not being asked for; NULL: none. */
 static CephfsWait *next_locked(CephfsWaits *w)
 {
     CephfsWait *wait, *first = NULL;
@@ -54,10 +55,10 @@ static void patience_locked(CephfsWaits *w, const struct Inode *inode)
 }
 
 /*
- * For its attributes first. libcephfs answers by itself when it holds the capabilities for them;
- * the removal of an extended attribute always goes to the MDS, and takes capabilities from us, but
- * changes nothing when there is none of that name. (Of what else was tried, a lock's query, syncing
- * and opening again do not wake the write; setting a time does not either.)
+ * Asks for the attributes first. libcephfs answers by itself when it holds the capabilities for
+ * them; the removal of an extended attribute always goes to the MDS, and takes capabilities from
+ * us, but changes nothing when there is no such attribute. (A query of a lock, a sync, opening
+ * again and setting a time do not wake a write.)
  */
 static void ask_mds(gpointer data, gpointer origin)
 {
@@ -90,7 +91,8 @@ static void *watcher(void *data)
             struct timespec until = {.tv_sec = at / 1000, .tv_nsec = at % 1000 * 1000000};
             pthread_cond_timedwait(&w->changed, &w->mutex, &until);
         } else {
-            /* Local to libcephfs; only under the mutex is the inode certain to be there. */
+            /* This call does not leave libcephfs. Only under the mutex the inode certainly exists.
+             */
             struct Inode *inode = cephfs_get(o, wait->inode);
             patience_locked(w, wait->inode);
             if (inode && g_hash_table_add(w->asked, inode))

@@ -3,9 +3,9 @@
  * Since Ceph 19 or 20, ceph_ll_open() with O_DIRECTORY takes a reference to the inode that
  * ceph_ll_close() does not give back (Client::_open, Client::close: only close by descriptor does).
  * The inode of a file that was removed then stays in the MDS, with its bytes in Ceph, for as long
- * as the mount lives. Which way the library has is found out on `.snap` of the root, to which
- * nobody else has a reference. A file system's own root tells nothing: libcephfs counts no
- * references to inode 1.
+ * as the mount lives. The library's behaviour is tested on `.snap` of the root, to which there is
+ * no other reference. A file system's own root shows nothing: libcephfs counts no references to
+ * inode 1.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ static CephfsPin find_out(CephfsOrigin *o)
     ceph_ll_put(o->mount, root);
     if (r < 0)
         return pin;
-    /* Not listed: who asks for an inode has a reference to it, too. */
+    /* Not listed among the waits: a question about an inode takes another reference to it. */
     if (ceph_ll_open(o->mount, snapshots, PINNING, &fh, o->perms) == 0) {
         ceph_ll_close(o->mount, fh);
         pin = ceph_ll_put(o->mount, snapshots) ? CEPHFS_PIN_GIVEN_BACK : CEPHFS_PIN_KEPT;

@@ -2,11 +2,12 @@
 /*
  * A local directory as origin, for development, unit tests and machines without Ceph.
  *
- * As libfuse's passthrough_ll does, a node is an O_PATH descriptor: it names the inode whatever
- * becomes of its path. Names are resolved one component at a time beneath it by openat2(2), never
- * through a symbolic link and never onto another mount, so nothing outside the directory can be
- * reached. One inode has one node, found by (dev, ino); so resolve() knows only inodes somebody
- * holds. Each node costs a descriptor: the process' limit bounds how many there can be.
+ * As in libfuse's passthrough_ll, a node is an O_PATH descriptor: it names the inode even after a
+ * rename or removal of its path. Names are resolved one component at a time beneath it by
+ * openat2(2), never through a symbolic link and never onto another mount, so nothing outside the
+ * directory can be reached. One inode has one node, found by (dev, ino); so resolve() knows only
+ * inodes that are in use. Each node costs a descriptor: the process' limit bounds how many there
+ * can be.
  *
  * `version` is the ctime in nanoseconds. Kernels before 6.13 advance it once a tick, so two changes
  * made behind this origin's back within one tick look like one; changes made through it are

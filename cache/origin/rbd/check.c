@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether an open image is still as it was: of one that is opened for reading, whether its header
- * has the version of before (content.c); of one that we write, whether its lock is ours, and is
- * the one that we took. That Ceph answers us at all is not enough: a client that took the lock from
- * us has us blocklisted, but an entry of the blocklist ends by itself (an hour later) or by hand.
+ * Whether an open image is still unchanged. For an image opened for reading: whether its header has
+ * the same version as before (content.c). For an image that we write: whether its lock is ours, and
+ * is the one that we took. An answer from Ceph is not enough: a client that takes the lock from us
+ * puts us on the blocklist, but an entry of the blocklist ends by itself (an hour later) or by
+ * hand.
  *
- * The lock is asked for by its class's own call, "get_info": librados's rados_list_lockers() waits
- * for the answer. librbd has another cookie for the lock when its watch was lost and made again, as
- * after a cut of half a minute; it may then have taken the lock again from nobody, after someone
- * else.
+ * The query uses the lock class's own call, "get_info", because librados's rados_list_lockers()
+ * waits for the answer. librbd uses another cookie for the lock when its watch was lost and made
+ * again, as after a cut of half a minute; meanwhile another client may have had the lock and
+ * released it.
  */
 #include <errno.h>
 #include <string.h>
@@ -59,7 +60,7 @@ static gboolean take_header(const char **at, const char *end)
     return read_value(at, end, header, sizeof(header));
 }
 
-/* Who holds the lock, of what cls_lock_get_info_reply begins with: a map whose keys are lockers. */
+/* The holder of the lock: cls_lock_get_info_reply begins with a map whose keys are lockers. */
 char *rbd_lock_holder(const char *reply, size_t bytes, uint64_t *client)
 {
     const char *end = reply + bytes;

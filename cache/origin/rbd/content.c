@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an image's bytes are called, and whether they are still those of before. A snapshot's never
- * change. Of an image with an exclusive lock nobody writes without having taken the lock, which
- * writes to the image's header object, and so does giving it back: so the version that RADOS has of
- * that object tells of every writer there was, whatever program it is.
+ * The name of an image's content, and whether the content is unchanged. A snapshot never changes.
+ * An image with an exclusive lock is written only by a client that has taken the lock. Taking and
+ * releasing the lock write to the image's header object, so the version that RADOS has of that
+ * object changes with every writer, whatever program it is.
  *
- * The lock is given back by a call of our own, not librbd's, for it is the version of that very
- * operation that counts: a moment later somebody else may have come and gone. librbd, closing the
- * image, finds no lock of its own any more, which it does not mind.
+ * We release the lock by a call of our own, not librbd's, because the version of that very
+ * operation counts: a moment later another client may have come and gone. librbd, when it closes
+ * the image, finds no lock of its own any more and accepts that.
  *
- * Who opens an image for reading only takes no lock. It reads the version, sees that nobody has the
- * lock then, and asks for the version again after each read of which something is to be kept.
+ * An opener for reading takes no lock. It reads the version, checks that the image is not locked,
+ * and asks for the version again after each read whose bytes are kept.
  *
- * A writer that comes and goes between our reading the version and our taking the lock would be
- * missed. It would have to open the image after we have looked at who watches it, write, and close
- * it within RACE_US. (One that is a hearthd leaves another note with the image: block/images.c.)
+ * A writer that comes and goes between our reading of the version and our taking of the lock would
+ * be missed. It would have to open the image after we have listed its watchers, write, and close it
+ * within RACE_US. (A hearthd that does so leaves another note with the image: block/kept.c.)
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -26,7 +26,7 @@
 #define NO_LOCK                                                                                    \
     "the image has no exclusive-lock, so others could write it unseen: add it by `rbd feature "    \
     "enable POOL/IMAGE exclusive-lock` while no pod uses it"
-/* What is in a longer one is not kept. */
+/* Images in a namespace with a longer name are not cached. */
 #define NAMESPACE_BYTES 97
 
 static int header_version(RbdImage *r, uint64_t *version)
@@ -38,7 +38,7 @@ static int header_version(RbdImage *r, uint64_t *version)
     return result;
 }
 
-/* Whether nobody but us has it open, as all do who may write. */
+/* Whether no other client has it open: all clients that may write do. */
 static gboolean is_alone(RbdImage *r)
 {
     rbd_image_watcher_t watchers[2];
@@ -57,9 +57,9 @@ static int created_at(rbd_image_t image, uint64_t snap, struct timespec *at)
 }
 
 /*
- * Whether the user may read the data that the image says is its own: capabilities can tell objects
- * by their names too. Asked of Ceph, not of librbd, which reads nothing where an object map has
- * nothing; a user who may not is refused also if there is no such object.
+ * Whether the user may read the data that the image says is its own: capabilities can also select
+ * objects by name. Ceph is asked directly, because librbd reads nothing where the object map has
+ * nothing. A user without the right is refused also if the object does not exist.
  */
 static gboolean may_read(rados_t cluster, rbd_image_t image, const char *namespace)
 {
@@ -78,9 +78,9 @@ static gboolean may_read(rados_t cluster, rbd_image_t image, const char *namespa
 }
 
 /*
- * An image's ID is its own for ever, a snapshot's number too; but whoever may write in a namespace
- * can make images there with whatever ID, so the namespace is part of the name. No part can be made
- * to look like another: the namespace has its length before it, and the last @ ends the ID.
+ * An image's ID is its own for ever, and so is a snapshot's number. But a user that may write in a
+ * namespace can make images there with any ID, so the namespace is part of the name. No part can be
+ * made to look like another: the namespace has its length before it, and the last @ ends the ID.
  */
 char *rbd_content_name(rados_t cluster, rados_ioctx_t io, rbd_image_t image, uint64_t snap)
 {
@@ -96,7 +96,7 @@ char *rbd_content_name(rados_t cluster, rados_ioctx_t io, rbd_image_t image, uin
                            (long long)at.tv_sec, at.tv_nsec);
 }
 
-/* Nobody: a dead one as well may write still. */
+/* No client at all: also a dead one may have writes under way. */
 static gboolean is_unlocked(RbdImage *r)
 {
     char tag[256], clients[1024], cookies[1024], addresses[1024];
@@ -168,7 +168,7 @@ int rbd_content_leave(Image *image, uint64_t *version)
     int exclusive, owner = 0;
     uint64_t features;
     int result = rbd_get_features(r->image, &features);
-    /* Closing the journal is for who has the lock. */
+    /* Only the holder of the lock closes the journal. */
     if (result == 0 && features & RBD_FEATURE_JOURNALING)
         result = -EOPNOTSUPP;
     if (result == 0)

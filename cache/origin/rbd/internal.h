@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ops.c (operations), open.c (connection), lock.c and quiet.c share. */
+/* An open RBD image, shared by the files of this folder. */
 #ifndef HEARTH_CACHE_ORIGIN_RBD_INTERNAL_H
 #define HEARTH_CACHE_ORIGIN_RBD_INTERNAL_H
 
@@ -34,7 +34,7 @@ typedef struct RbdImage {
 } RbdImage;
 
 extern const ImageOps rbd_image_ops;
-/* Whatever of it is open; frees. */
+/* Closes all of it that is open; frees. */
 void rbd_destroy(Image *image);
 
 /* A write or zeroing: begin() asks librbd for it. `buf` NULL: zeros. */
@@ -56,8 +56,8 @@ void rbd_quiet_begin(RbdImage *r, RbdWrite *write);
 void rbd_quiet_end(RbdImage *r);
 
 /*
- * Makes sure that nobody else writes the open image, and where it has the feature takes its
- * exclusive lock, so that nobody begins to. `client` and `dead_client` as in RbdImageConfig.
+ * Makes sure that no other client writes the open image, and where it has the feature takes its
+ * exclusive lock, so that none begins to. `client` and `dead_client` as in RbdImageConfig.
  * G_IO_ERROR_BUSY names the holder.
  */
 gboolean rbd_lock_take(RbdImage *r, const char *client, const char *dead_client, GError **error);
@@ -66,13 +66,13 @@ gboolean rbd_lock_take(RbdImage *r, const char *client, const char *dead_client,
  * `snapshot`: NULL, the image itself. Nothing of it is an error that hinders opening.
  */
 void rbd_content_read(RbdImage *r, const char *snapshot, gboolean shared);
-/* Once the lock is taken: notes whose it is, and forgets the version if that took so long that
- * another could have written. */
+/* Once the lock is taken: notes its holder, and forgets the version if that took so long that
+ * another client could have written. */
 void rbd_content_locked(RbdImage *r);
 int rbd_content_leave(Image *image, uint64_t *version);
 /*
  * The name of the image's content, or with `snap` not 0 of that snapshot's; NULL: it is not
- * known, or the user by whom `image` was opened in `io` may not read its data. Asks Ceph.
+ * known, or the user of `image` and `io` may not read its data. Asks Ceph.
  */
 char *rbd_content_name(rados_t cluster, rados_ioctx_t io, rbd_image_t image, uint64_t snap);
 
@@ -84,7 +84,7 @@ char *rbd_lock_holder(const char *reply, size_t bytes, uint64_t *client);
 /* parent.c: fills base.content.parent in. For a writable image once its lock is taken. */
 void rbd_parent_read(RbdImage *r);
 
-/* For a reader: refuses an image that somebody alive has locked for writing. */
+/* For a reader: refuses an image that a live client has locked for writing. */
 gboolean rbd_lock_check(RbdImage *r, GError **error);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Threads that serve a block device must not wait, for memory, for the write-back of that very
- * device: under memory pressure neither would end. The kernel is told by PR_SET_IO_FLUSHER
+ * device: under memory pressure neither would end. The kernel learns this by PR_SET_IO_FLUSHER
  * (prctl(2), Linux 5.6), which takes CAP_SYS_RESOURCE.
  */
 #ifndef HEARTH_CACHE_ORIGIN_RBD_IO_FLUSHER_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may write an image. Three facts about librbd and krbd shape this:
- *   - the exclusive lock is handed over on request: whoever asks for it gets it from a holder that
- *     uses the default policy, so asking first would let two nodes write in turns. Hence the look
- *     at the holder before, and the policy of our own lock (rbd_lock_acquire) never hands it over;
+ * Which client may write an image. Three facts about librbd and krbd shape this:
+ *   - the exclusive lock is handed over on request: a holder with the default policy gives it to
+ * any client that asks, so asking first would let two nodes write in turns. So the holder is
+ * checked before, and the policy of our own lock (rbd_lock_acquire) never hands it over;
  *   - a client that has the image open for writing watches its header; when it dies the watch ends
  *     within half a minute (osd_client_watch_timeout). A holder that does not watch is dead;
- *   - taking a dead holder's lock blocklists it first, so that what it still has under way cannot
- *     arrive later.
+ *   - taking a dead holder's lock blocklists it first, so that its requests under way cannot arrive
+ *     later.
  *
  * A hearthd that was killed would have to wait for its own watch to end. The note "holder" in the
  * image's metadata, "CLIENT ADDRESS", lets the next run know its predecessor for certain, by a
@@ -53,8 +53,8 @@ static int watchers_read(RbdImage *r, Watchers *w)
 }
 
 /*
- * Who holds the lock; NULL: nobody. Caller's. Two ways, for one wants an image that is open for
- * writing, and the other tells what was so when it was opened.
+ * The address of the lock's holder; NULL: none. Caller's. There are two ways, because one needs an
+ * image that is open for writing, and the other answers with the state at the opening.
  */
 static int holder(RbdImage *r, char **address)
 {

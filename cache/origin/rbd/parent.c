@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a clone has from its parent: objects that it does not have itself are read as the parent
- * snapshot's, whose bytes are the same for every clone of it and for ever, also when the clone is
- * flattened, which copies them. Which objects a clone has is what its object map tells, which is
- * never behind the objects.
+ * What a clone has from its parent. Objects that the clone does not have itself are read from the
+ * parent snapshot. Their bytes are the same for every clone and for ever, also when the clone is
+ * flattened, which copies them. The clone's object map says which objects it has; the map is never
+ * behind the objects.
  */
 #include <errno.h>
 #include <string.h>
@@ -45,9 +45,9 @@ static gboolean has_map(RbdImage *r)
 }
 
 /*
- * The name of the parent's content, if this image's user may read the parent itself. What an image
- * says of its parent is not believed: whoever may write an image's header can have it name any
- * snapshot, and what is kept is not asked of Ceph, which would refuse it.
+ * The name of the parent's content, if this image's user may read the parent itself. The image's
+ * header alone is no proof: a user that may write it can make it name any snapshot, and cached
+ * bytes would be read without asking Ceph, which would refuse.
  */
 static char *readable_name(const RbdImage *r, const rbd_linked_image_spec_t *spec, uint64_t snap)
 {

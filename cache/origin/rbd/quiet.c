@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Group snapshots: whoever takes one asks, through librbd's quiescing, that nothing be written to
- * any of the images until each has its snapshot (driver/backend/rbd/group.c). Others are made to
- * wait by taking the exclusive lock from them; ours is not to be taken (lock.c), so we do it
- * ourselves: new writes wait, those under way end, and then the note "paused" says so, with a text
- * that no other pause has. The note goes before writes go on: where it is, nothing is written.
+ * Group snapshots. The controller asks, through librbd's quiescing, that nothing be written to any
+ * of the images until each has its snapshot (driver/backend/rbd/group.c). Other clients are made to
+ * wait by taking the exclusive lock from them. Our lock cannot be taken (lock.c), so we pause
+ * ourselves: new writes wait, writes under way end, and then the note "paused" says so, with a text
+ * that is unique to this pause. The note is removed before writes continue: while it exists,
+ * nothing is written.
  *
- * librbd calls from threads of its own, which must not block, so each answer has a thread. An asker
- * that dies is noticed by librbd, which ends the pause after 20 s.
+ * librbd calls from threads of its own, which must not block, so each answer has a thread. When the
+ * controller dies, librbd ends the pause after 20 s.
  */
 #include <errno.h>
 #include "cache/origin/rbd/internal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What reconnect.c (connections) and ops.c (what is found and opened on them) share. */
+/* Shared by reconnect.c (connections) and ops.c (operations on them, the table). */
 #ifndef HEARTH_CACHE_ORIGIN_RECONNECT_INTERNAL_H
 #define HEARTH_CACHE_ORIGIN_RECONNECT_INTERNAL_H
 
@@ -63,13 +63,13 @@ static inline gboolean is_loss(int64_t r)
 Connection *connection_use(Reconnect *o, gboolean wait);
 /* A certain one; FALSE: it has ended. */
 gboolean connection_use_this(Reconnect *o, Connection *c);
-/* r: what the call came to. */
+/* r: the call's result. */
 void connection_done(Reconnect *o, Connection *c, int64_t r);
-/* Has a node of a lost connection put when no call can use it any more. */
+/* Puts a node of a lost connection when no call can use it any more. */
 void connection_put_at_end(Reconnect *o, Connection *c, OriginNode *inner);
-/* Asks Ceph, beginning now. 0, or -EIO: the connection is lost, or this cannot be told. */
+/* Asks Ceph, beginning now. 0, or -EIO: the connection is lost, or its state is unknown. */
 int connection_check(Reconnect *o, Connection *c);
-/* 1: another lease is held, -1: one less. */
+/* 1: one lease more is held, -1: one less. */
 void connection_count_lease(Reconnect *o, int change);
 /* Ceph was heard from lately enough for a new lease. */
 gboolean connection_was_just_heard(Reconnect *o);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The connections of an origin: which one is current, whether Ceph still answers on it, and the
- * next one. One thread has it checked and makes leases void in time, and asks Ceph for nothing;
- * another, the keeper, connects again. A check may hang for as long as Ceph does, so each runs on a
- * thread of its own, and there is one at a time.
+ * next one. One thread, the lease keeper, starts checks and makes leases void in time, and never
+ * waits for Ceph; another, the keeper, connects again. A check may hang for as long as Ceph does,
+ * so each runs on a thread of its own, and there is one at a time.
  *
  * Times. An MDS calls a client stale that has not renewed its session for session_timeout, which is
  * 30 s at least (MDSMonitor refuses less). libcephfs renews every third of it, over the connection
- * that a check takes. So when a check that was sent at T is answered, no lease goes to others
- * before T + 2/3 of 30 s. We use none after T + LEASE_MS, and have the rest for dropping the
- * kernel's pages.
+ * that a check uses. So when a check that was sent at T is answered, no lease goes to others before
+ * T + 2/3 of 30 s. We use none after T + LEASE_MS, and have the rest for dropping the kernel's
+ * pages.
  */
 #include "cache/origin/aside.h"
 #include "cache/origin/reconnect/internal.h"
@@ -18,10 +18,10 @@
 
 #define CHECK_MS 3000
 #define LEASE_MS 12000
-/* A lease that begins is not to end at once. */
+/* A new lease should not end at once. */
 #define NEW_LEASE_MS (LEASE_MS / 2)
-/* A check without an answer for so long may be of a session that Ceph has ended without a word; it
- * is, when a new client is answered and the check is not for a while longer. */
+/* A check without an answer for this long may belong to a session that Ceph has ended silently. It
+ * does, if a new client is answered while the check is still not, for SUSPECT_MS longer. */
 #define HANG_MS 30000
 #define SUSPECT_MS 5000
 #define TICK_MS 1000
@@ -29,7 +29,7 @@
 #define RETRY_MS 1000
 /* How long a call waits for the next connection. */
 #define WAIT_MS 30000
-/* Calls that are still running when the origin is closed. */
+/* How long a close waits for calls that are still running. */
 #define CLOSE_WAIT_MS 5000
 #define CLOSE_LOOK_MS 20
 
@@ -108,7 +108,7 @@ static void lose_locked(Reconnect *o, Connection *c)
 
 void connection_done(Reconnect *o, Connection *c, int64_t r)
 {
-    /* Who waits for the last use and is not told here looks again soon. */
+    /* A waiter for the last use is not woken here; it checks again soon. */
     if (!is_loss(r) && !atomic_load(&c->lost) && !atomic_load(&o->stopping)) {
         atomic_fetch_sub(&c->uses, 1); /* last: the origin may be gone then */
         return;
@@ -300,7 +300,7 @@ static void connect_locked(Reconnect *o)
         o->current = connection_add(o, inner);
         atomic_store(&o->heard_ms, sent);
         pthread_cond_broadcast(&o->changed);
-        /* Not before: who takes the listener away goes through the connections. */
+        /* Not before: removing the listener goes through the connections. */
         pthread_mutex_unlock(&o->listener_mutex);
         g_message("connected to Ceph again");
         return;
@@ -343,8 +343,8 @@ static gboolean is_used_locked(const Reconnect *o)
     return c && c->uses;
 }
 
-/* A lease that begins from here on is seen, or wakes the lease keeper. Most last for moments: to be
- * woken by each would cost the one who opens a file more than all else. */
+/* A lease that begins from here on is seen, or wakes the lease keeper. Most leases are short: if
+ * each woke the keeper, that would be the largest cost of opening a file. */
 static gboolean may_doze_locked(Reconnect *o)
 {
     atomic_store(&o->dozes, TRUE);

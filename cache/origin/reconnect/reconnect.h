@@ -3,16 +3,16 @@
  * An origin that outlives its connection. Ceph can end a client's session at any time: the MDS
  * evicts a client that was cut off or frozen for longer than the session timeout, and what the
  * client had written and not synced is lost then, without an error from its library. A client that
- * goes on as if nothing had happened may also overwrite what others have written since.
+ * continues as if nothing had happened may also overwrite what others have written since.
  *
- * So a connection that was lost is never used again. All that refers to it (nodes, files, listings)
- * is found or opened again on the next one when it is used, reads are repeated, and what was going
- * to change something answers -EIO. Whoever writes compares session() before the write and after
- * the sync: with another number, the write may be lost.
+ * So a connection that was lost is never used again. Nodes, files and listings of it are found or
+ * opened again on the next connection when they are used, reads are repeated, and operations that
+ * change something answer -EIO. A writer compares session() before the write and after the sync:
+ * with another number, the write may be lost.
  *
  * The connection is checked while it is in use. Ceph keeps the promises of a lease for as long as
- * it hears from its client; so do we only for as long as Ceph answers (vouches()), and then have
- * all leases dropped (OriginListener.leases_void), well before the MDS gives them to others.
+ * it hears from its client. We rely on a lease only for as long as Ceph answers (vouches()), and
+ * then drop all leases (OriginListener.leases_void), well before the MDS gives them to others.
  */
 #ifndef HEARTH_CACHE_ORIGIN_RECONNECT_RECONNECT_H
 #define HEARTH_CACHE_ORIGIN_RECONNECT_RECONNECT_H
@@ -21,13 +21,13 @@
 
 /* How one connection is made, checked and ended. All may block on the network. */
 typedef struct ReconnectOps {
-    /* As OriginOps.reach; while others of these are running, too. NULL: nothing is different. */
+    /* As OriginOps.reach; may run beside the other functions. NULL: not needed. */
     void (*reach)(void *data, const char *monitors, const char *key, unsigned timeout_sec);
     /* A new connection; NULL with an error. */
     Origin *(*connect)(void *data, GError **error);
     /*
      * Asks Ceph whether the session is still the one that connect() began: 0; -EIO, -ESHUTDOWN or
-     * -ENOTCONN: it is lost; another error: this cannot be told. Returns only with an answer.
+     * -ENOTCONN: it is lost; another error: unknown. Returns only with an answer.
      */
     int (*check)(Origin *connection);
     /* Whether Ceph answers a new client. */
@@ -35,10 +35,10 @@ typedef struct ReconnectOps {
     /* Ends the session that a connection without an answer may still have. TRUE: Ceph answered, and
      * there is no such session any more. */
     gboolean (*fence)(void *data);
-    /* Lets go of what a lost connection has, without writing anything to Ceph. Only put(), close(),
+    /* Releases what a lost connection has, without writing anything to Ceph. Only put(), close(),
      * closedir() and destroy() are called afterwards, and free memory. */
     void (*abandon)(Origin *connection);
-    /* Not before a connection was lost for so long. */
+    /* A connection is abandoned only when it has been lost for this long. */
     int64_t quiet_ms;
     void (*free_data)(void *data);
 } ReconnectOps;

@@ -6,7 +6,7 @@
  *                 suspect --16 successes, or a minute without error--> ok
  *   ok, suspect --an error that will not pass (read-only, gone)--> bypass
  *
- * In bypass nothing touches the disk but a probe every retry_ms. A full disk is not a sick one:
+ * In bypass only a probe touches the disk, every retry_ms. A full disk is not a failing one:
  * ENOSPC and EDQUOT are left to eviction, and running out of descriptors or memory says nothing
  * about the disk. Its lock is a leaf; disk_state() takes none.
  */

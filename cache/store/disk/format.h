@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the store writes to disk, and nothing else does. All numbers are little-endian and of fixed
+ * What the store writes to disk. All numbers are little-endian and of fixed
  * width; structs are packed and never hold a pointer. Change a layout here only together with its
  * version: another version is refused by name (header) or dropped (record).
  */

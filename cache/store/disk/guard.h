@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Survives a page of a mapped file that cannot be read: its disk failed, or somebody cut it short.
+ * Survives a page of a mapped file that cannot be read: its disk failed, or the file was truncated.
  * The kernel says so with SIGBUS, which would end the process, and with it every volume it serves.
  *
  *   Guard guard;
@@ -8,8 +8,8 @@
  *   ...
  *   guard_leave();
  *
- * The jump has ended the guard: guard_leave() is for the other way out. Guards nest. What the code
- * between was doing is left as it was: give it up.
+ * The jump has ended the guard: guard_leave() is for the other way out. Guards nest. The
+ * interrupted code leaves its data as it was: discard it.
  */
 #ifndef HEARTH_CACHE_STORE_DISK_GUARD_H
 #define HEARTH_CACHE_STORE_DISK_GUARD_H

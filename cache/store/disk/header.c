@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The header is replaced by rename, so it is whole or the one before; what is neither is refused,
- * for nothing in a directory that cannot be told to be a store may be removed.
+ * The header is replaced by rename, so the file has the old or the new header. Anything else is
+ * refused: files are removed only in a directory that is certainly a store.
  */
 #include "cache/store/disk/header.h"
 #include <endian.h>
@@ -17,19 +17,19 @@
 gboolean layout_fail(GError **error, int errsv, const char *path, const char *what)
 {
     int code = g_io_error_from_errno(errsv);
-    const char *mend = "";
+    const char *fix = "";
     if (errsv == EROFS) {
         code = G_IO_ERROR_READ_ONLY;
-        mend = "; the cache needs a writable file system";
+        fix = "; the cache needs a writable file system";
     } else if (errsv == ENOSPC || errsv == EDQUOT) {
-        mend = "; free some space";
+        fix = "; free some space";
     } else if (errsv == EACCES || errsv == EPERM) {
-        mend = "; give hearthd's user the directory";
+        fix = "; give hearthd's user the directory";
     } else if (errsv == ENOTDIR) {
-        mend = "; name a directory";
+        fix = "; name a directory";
     }
     g_set_error(error, G_IO_ERROR, code, "cache directory %s: %s: %s%s", path, what,
-                g_strerror(errsv), mend);
+                g_strerror(errsv), fix);
     return FALSE;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Directory of the store. What is under objects/ is complete; what is not, has no name there. The
- * header is replaced by rename, so it is whole or the one before. It is marked open, and synced,
- * before the first object is linked: so after a power cut nobody takes the state of an earlier
- * close for that of the last run.
+ * Directory of the store. Files under objects/ are complete; incomplete files have no name there.
+ * The header is replaced by rename, so it is the old or the new one. It is marked open, and synced,
+ * before the first object is linked: so after a power cut the state of an earlier close is not
+ * taken for that of the last run.
  */
 #include "cache/store/disk/layout.h"
 #include <dirent.h>
@@ -19,7 +19,7 @@
 #include "common/autofd.h"
 #include "cache/store/disk/header.h"
 
-/* --- what may be a cache directory --- */
+/* --- which directories are accepted --- */
 
 static gboolean check_filesystem(int fd, const char *path, GError **error)
 {
@@ -48,7 +48,7 @@ static gboolean check_filesystem(int fd, const char *path, GError **error)
     return TRUE;
 }
 
-/* Without a header we only move into a directory that is ours alone: its partial/ gets emptied. */
+/* Without a header only an empty directory is accepted, because its partial/ is emptied. */
 static gboolean check_empty(int fd, const char *path, GError **error)
 {
     static const char *const known[] = {".", "..", "lost+found", FORMAT_LOCK_NAME,
@@ -187,7 +187,7 @@ static gboolean same_file(int fd, int at, const char *name)
            held.st_ino == named.st_ino && held.st_dev == named.st_dev;
 }
 
-/* `held_lock` is -1, or the lock of the owner who takes its own directory over again. */
+/* `held_lock` is -1, or the lock of the owner that opens its own directory again. */
 static gboolean open_all(Layout *l, const char *path, const LayoutOptions *options, int held_lock,
                          LayoutTrust *trust, GError **error)
 {
@@ -209,7 +209,7 @@ static gboolean open_all(Layout *l, const char *path, const LayoutOptions *optio
         l->lock_fd = fcntl(held_lock, F_DUPFD_CLOEXEC, 0);
     else if (!take_lock(l->dir_fd, path, &l->lock_fd, error))
         return FALSE;
-    /* Only now is it certain that nobody else writes it. */
+    /* Only now is it certain that no other process writes it. */
     if (!header_read(l->dir_fd, path, &h, &found, error))
         return FALSE;
     *trust = found ? trust_of(&h, l->boot_id) : LAYOUT_CLEAN;
@@ -355,7 +355,7 @@ int layout_partial_link(Layout *layout, Partial *partial, const ObjectId *id)
     char name[LAYOUT_NAME_BYTES];
     layout_name(id, name);
     int rc = link_partial(layout, partial, name);
-    if (rc == -ENOENT) { /* somebody removed the directory of these two digits */
+    if (rc == -ENOENT) { /* the directory of these two digits was removed */
         char dir[3] = {name[0], name[1], '\0'};
         if (mkdirat(layout->objects_fd, dir, 0700) == 0 || errno == EEXIST)
             rc = link_partial(layout, partial, name);

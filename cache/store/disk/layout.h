@@ -12,7 +12,7 @@
 #include "cache/store/disk/key.h"
 
 typedef enum LayoutTrust {
-    LAYOUT_CLEAN,     /* new, or closed in order: the index says all */
+    LAYOUT_CLEAN,     /* new, or closed in order: the index is complete */
     LAYOUT_SAME_BOOT, /* the owner died: objects without a record are complete, but unrecorded */
     LAYOUT_UNTRUSTED, /* the machine died: objects without a record must not be served */
 } LayoutTrust;
@@ -35,7 +35,7 @@ typedef struct LayoutOptions {
 /*
  * Creates or opens, locks, empties partial/, and marks the store as open. Errors: G_IO_ERROR BUSY,
  * NOT_SUPPORTED (format version, file system), INVALID_DATA, READ_ONLY, NOT_DIRECTORY,
- * PERMISSION_DENIED, NO_SPACE, FAILED; each names the path and the mend.
+ * PERMISSION_DENIED, NO_SPACE, FAILED; each names the path and the fix.
  */
 gboolean layout_open(Layout *layout, const char *path, const LayoutOptions *options,
                      LayoutTrust *trust, GError **error);

@@ -17,7 +17,7 @@ void mapped_find(Mapped *m, const char *path, size_t length)
     FILE *maps = stat(path, &st) == 0 ? fopen("/proc/self/maps", "re") : NULL;
     if (!maps)
         return;
-    /* proc_pid_maps(5): the lines are as long as their paths, of which nothing is needed. */
+    /* proc_pid_maps(5): lines end with a path of any length, which is skipped. */
     uintptr_t from, to;
     uint64_t inode;
     while (!m->at && fscanf(maps, "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %" SCNu64 "%*[^\n]", &from,

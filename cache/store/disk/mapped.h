@@ -19,8 +19,8 @@ typedef struct Mapped {
 
 /* Finds the mapping of `length` bytes of the file. */
 void mapped_find(Mapped *m, const char *path, size_t length);
-/* So many places of it were looked at: gives it back now and then. Any thread, also while it is
- * being read. */
+/* Counts pages that were read, and releases the mapping from time to time. Any thread, also while
+ * it is being read. */
 void mapped_looked(Mapped *m, unsigned places);
 
 #endif

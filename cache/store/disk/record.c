@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Coding of index records. A record that does not prove itself (length, version, checksum, the id
- * that its key makes) is never used: an object lost is fetched again, a wrong one is not found out.
+ * that its key makes) is never used: a lost object is fetched again, a wrong one would go
+ * unnoticed.
  */
 #include "cache/store/disk/record.h"
 #include <endian.h>

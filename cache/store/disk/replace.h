@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small file that is written anew as a whole: who reads it finds the old one or the new one. */
+/* A small file that is replaced as a whole: a reader finds the old one or the new one. */
 #ifndef HEARTH_CACHE_STORE_DISK_REPLACE_H
 #define HEARTH_CACHE_STORE_DISK_REPLACE_H
 

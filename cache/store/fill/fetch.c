@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fetching: from the origin into a buffer, its hash, into the temporary file; and what is done when
- * that was the last chunk. The object is kept only if the file is still the one its key names.
+ * Fetching a chunk: from the origin into a buffer, hashed, into the temporary file. After the last
+ * chunk the object is kept, but only if the file is still the one that its key names.
  */
 #include "cache/store/fill/internal.h"
 #include <endian.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-/* A worker without work for so long gives back its memory. */
+/* A worker without work for this long gives back its memory. */
 #define IDLE_MS 1000
 
 static uint64_t checksum_of(const StoreFill *fill)
@@ -41,7 +41,7 @@ static void finish_fill(StoreFill *fill, gboolean patient)
         rc = -errno;
     if (rc == 0 && !is_key_of(fill, origin, &attr))
         rc = -ESTALE;
-    /* Whoever spoils it after this begins to write after all was read. */
+    /* A write that spoils it later begins after everything was read. */
     pthread_mutex_lock(&fills->lock);
     if (rc == 0 && fill->spoiled)
         rc = -ESTALE;
@@ -59,7 +59,7 @@ static void finish_fill(StoreFill *fill, gboolean patient)
         .last_use_ms = store_wall_ms(store),
         .tag = fill->tag,
     };
-    /* What is read is right even if it cannot be kept: only store_fill_wait() tells. */
+    /* The bytes are right even if they cannot be kept: only store_fill_wait() returns the error. */
     rc = store_publish(store, &fill->partial, &record, patient);
     pthread_mutex_lock(&fills->lock);
     if (rc == 0)

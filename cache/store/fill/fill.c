@@ -36,7 +36,7 @@ static StoreFill *fill_new(Store *store, Origin *origin, const ObjectKey *key, c
 /* Finds the object or makes ready to fetch it. 1: it is there already; 0; -errno. Unlocked. */
 static int prepare(Store *store, StoreFill *fill, OriginNode *node)
 {
-    /* A fill of it may have ended between the caller's look and this one. */
+    /* A fill of it may have ended since the caller checked. */
     int fd = store_open_present(store, &fill->id, fill->key.size);
     if (fd >= 0) {
         fill->partial.fd = fd;
@@ -156,7 +156,7 @@ void store_fill_abandon(StoreFill *fill)
 {
     Fills *fills = fill->store->fills;
     pthread_mutex_lock(&fills->lock);
-    /* Ours and that of `live`; who joins needs the lock. */
+    /* Two: ours and that of `live`. A joiner would need the lock. */
     if (fill->ahead && fill_state(fill) == FILL_ACTIVE && atomic_load(&fill->refs) == 2) {
         fill_fail_locked(fills, fill, -ECANCELED);
         fill_release_if_idle_locked(fills, fill);
@@ -167,7 +167,7 @@ void store_fill_abandon(StoreFill *fill)
 
 /* --- readers --- */
 
-/* Fetches a one-chunk object on the reader's thread if nobody has begun. Lock held; dropped inside.
+/* Fetches a one-chunk object on the reader's thread if no other has begun. Drops the lock inside.
  */
 static gboolean fetch_inline_locked(Fills *fills, StoreFill *fill)
 {
@@ -188,7 +188,7 @@ static gboolean fetch_inline_locked(Fills *fills, StoreFill *fill)
     return TRUE;
 }
 
-/* `deadline` NULL: for ever, and a small object may be fetched here. */
+/* `deadline` NULL: waits for ever, and a small object may be fetched here. */
 static int wait_chunk_locked(Fills *fills, StoreFill *fill, uint64_t chunk,
                              const struct timespec *deadline)
 {

@@ -15,33 +15,33 @@ typedef struct StoreFill StoreFill;
 typedef struct StorePace StorePace;
 
 /*
- * Joins the fill of an object or begins it: however many callers, one fetch. `tag` names who wants
- * it (a volume, a dataset) for accounting. The fill takes references of its own on node, and runs
- * on the store's threads until complete, also after every caller has left. Before the object is
- * linked in, the node's attributes are read again: if they no longer make `key`, it is discarded.
- * Returns NULL when the store cannot take it (disk in bypass, no room even after eviction, larger
- * than the bound, 1024 fills under way): read from the origin then. What is held already is not
- * fetched again: the fill is complete from the start.
+ * Joins the fill of an object or begins it: any number of callers share one fetch. `tag` names the
+ * volume or dataset that it is for, for accounting. The fill takes references of its own on node,
+ * and runs on the store's threads until complete, also after every caller has left. Before the
+ * object is linked in, the node's attributes are read again: if they no longer make `key`, it is
+ * discarded. Returns NULL when the store cannot take it (disk in bypass, no room even after
+ * eviction, larger than the bound, 1024 fills under way): read from the origin then. An object that
+ * is already held is not fetched again: the fill is complete from the start.
  */
 StoreFill *store_fill(Store *store, Origin *origin, OriginNode *node, const ObjectKey *key,
                       const char *tag);
 /*
- * As store_fill() of a file that is known by its path beneath the origin's root: whoever fetches
- * looks it up, so nothing here waits for Ceph.
+ * As store_fill() for a file that is known by its path beneath the origin's root. The thread that
+ * fetches looks it up, so this call does not wait for Ceph.
  */
 StoreFill *store_fill_path(Store *store, Origin *origin, const char *path, const ObjectKey *key,
                            const char *tag);
 /*
- * As store_fill(), or with node NULL as store_fill_path(), of what nobody waits for yet. It is
- * fetched when no reader needs anything, as fast as `pace` allows (NULL: no bound), and leaves
- * readers a thread; once one joins by the functions above it is a fill like any other.
+ * As store_fill(), or with node NULL as store_fill_path(), for an object that no reader needs yet.
+ * It is fetched when no reader waits, as fast as `pace` allows (NULL: no bound), and leaves a
+ * thread to readers. Once a reader joins by the functions above it is a fill like any other.
  */
 StoreFill *store_fill_ahead(Store *store, Origin *origin, OriginNode *node, const char *path,
                             const ObjectKey *key, const char *tag, StorePace *pace);
-/* Waits until the byte at `off` is there, for timeout_ms at most, and hurries nothing. 0,
- * -ETIMEDOUT, or what a failed fill gives its readers. */
+/* Waits until the byte at `off` is there, for timeout_ms at most, without raising its priority. 0,
+ * -ETIMEDOUT, or the error that readers of a failed fill get. */
 int store_fill_await(StoreFill *fill, uint64_t off, unsigned timeout_ms);
-/* As store_fill_unref(), and ends a fill from store_fill_ahead() that nobody else has. */
+/* As store_fill_unref(), and ends a fill from store_fill_ahead() without other users. */
 void store_fill_abandon(StoreFill *fill);
 /* A bound on bytes per second, over all fills that have it. The caller's reference. */
 StorePace *store_pace_new(uint64_t bytes_per_sec);
@@ -52,7 +52,7 @@ void store_pace_unref(StorePace *pace);
  * (a store fault or the origin's error); the caller reads from the origin instead.
  */
 ssize_t store_fill_read(StoreFill *fill, void *buf, size_t len, uint64_t off);
-/* As store_fill_read(), for timeout_ms at most: -ETIMEDOUT, and the fill goes on. The caller's
+/* As store_fill_read(), for timeout_ms at most: -ETIMEDOUT, and the fill continues. The caller's
  * thread never fetches, so it waits for nothing else. */
 ssize_t store_fill_read_within(StoreFill *fill, void *buf, size_t len, uint64_t off,
                                unsigned timeout_ms);
@@ -64,8 +64,8 @@ void store_fill_unref(StoreFill *fill);
 void store_cancel_fills(Store *store, Origin *origin);
 
 /*
- * Somebody is about to write that inode through the origin: what fills of it that are under way
- * read is given to their readers and not kept.
+ * The inode is about to be written through the origin: running fills of it still serve their
+ * readers, but are not kept.
  */
 void store_spoil_fills(Store *store, const Origin *origin, uint64_t ino);
 

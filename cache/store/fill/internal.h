@@ -10,10 +10,10 @@
  *     the thread that finds the fill terminal with busy == 0; only then does it leave `live`;
  *   - the temporary file is never written once all chunks are DONE, so what gets linked is final.
  *
- * Files of many chunks that nobody reads yet pass the page cache by: their bytes would drive out
- * what is in use, and one thread at a time fills the page cache of a file. Until its end is cut off
- * by whoever finishes, such a file is a multiple of FILL_ALIGN. A reader close behind is better
- * served by the page cache than by the disk.
+ * Files of many chunks that are fetched ahead bypass the page cache: their bytes would drive out
+ * pages in use, and only one thread at a time can fill the page cache of a file. Such a file is a
+ * multiple of FILL_ALIGN long until the last step cuts it. A reader close behind a fill is better
+ * served by the page cache than by the disk, so other fills use it.
  */
 #ifndef HEARTH_CACHE_STORE_FILL_INTERNAL_H
 #define HEARTH_CACHE_STORE_FILL_INTERNAL_H
@@ -57,7 +57,7 @@ struct StoreFill {
     gint64 began_us;  /* since when they may */
     gboolean opening; /* a thread opens `file`; the others wait on `changed` */
     gboolean releasing;
-    gboolean reserved; /* room, to be given back */
+    gboolean reserved; /* space, which must be given back */
     unsigned busy;
     int error;  /* of a failed fill: what readers get */
     int result; /* what store_fill_wait() returns */
@@ -67,7 +67,7 @@ struct StoreFill {
     uint64_t not_before_ms; /* while deferred */
     gboolean in_wanted, in_running, in_deferred;
     gboolean spoiled; /* not to be kept: store_spoil_fills() */
-    gboolean ahead;   /* nobody needs it: `running` is then the queue `ahead` */
+    gboolean ahead;   /* no reader needs it: `running` is then the queue `ahead` */
     StorePace *pace;  /* while it is */
     TAILQ_HEAD(, Waiter) waiters;
     pthread_cond_t changed;
@@ -91,13 +91,13 @@ void fill_complete_locked(Fills *fills, StoreFill *fill, int result);
 void fill_release_if_idle_locked(Fills *fills, StoreFill *fill);
 
 /* --- queue.c; all with Fills.lock held --- */
-/* Lets the threads have a fill that is ready. */
+/* Gives a fill that is ready to the threads. */
 void fill_enqueue_locked(Fills *fills, StoreFill *fill);
 /* A reader waits for a chunk of it. */
 void fill_want_locked(Fills *fills, StoreFill *fill);
-/* No longer leaves it to a reader. */
+/* Does not leave it to a reader any longer. */
 void fill_promote_locked(Fills *fills, StoreFill *fill);
-/* A reader has joined one that nobody needed. */
+/* A reader has joined a fill that no reader needed before. */
 void fill_need_locked(Fills *fills, StoreFill *fill);
 void fill_leave_queues_locked(Fills *fills, StoreFill *fill);
 /* Makes a missing chunk the caller's to fetch. */

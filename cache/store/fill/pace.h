@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bound on bytes per second, for what is fetched ahead of need. Who takes bytes may take all of a
- * chunk at once; the next one waits until so much time has gone by, less a little that evens out
- * how late threads wake.
+ * A bound on bytes per second, for objects that are fetched ahead. A caller may take a whole chunk
+ * at once; the next caller waits for the time that these bytes may take, minus a small slack for
+ * threads that wake late.
  */
 #ifndef HEARTH_CACHE_STORE_FILL_PACE_H
 #define HEARTH_CACHE_STORE_FILL_PACE_H

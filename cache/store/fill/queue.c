@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is fetched next. Fills take turns within each queue: `wanted` have readers waiting,
- * `running` have chunks missing, `deferred` are small and left to their reader until their time has
- * come: a reader that fetches the only chunk on its own thread saves two thread switches per file.
- * `ahead` are those that nobody needs yet: last, and never by all workers while readers come.
+ * Which chunk is fetched next. Fills take turns within each queue: `wanted` have readers waiting,
+ * `running` have chunks missing, `deferred` are small and left to their reader for a moment,
+ * because a reader that fetches the only chunk on its own thread saves two thread switches per
+ * file. Fills in `ahead` have no reader yet: they come last, and never use all workers while there
+ * are readers.
  */
 #include "cache/store/fill/internal.h"
 #include <string.h>
@@ -94,7 +95,7 @@ static StoreFill *pick_ahead_locked(Fills *fills, uint64_t now, uint64_t *chunk,
         return NULL;
     unsigned workers = fill->store->config.fill_threads;
     if (fills->ahead_busy >= (readers ? MAX(workers - 1, 1) : workers))
-        return NULL; /* when one of them ends it looks again */
+        return NULL; /* when one of them ends it tries again */
     TAILQ_REMOVE(&fills->ahead, fill, run_link);
     TAILQ_INSERT_TAIL(&fills->ahead, fill, run_link);
     *chunk = next_missing(fill);

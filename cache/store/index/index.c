@@ -7,12 +7,12 @@
  * Readers never block on a commit. `gate` is held shared by every operation and exclusively only
  * while the environment is replaced. LMDB serialises writers itself.
  *
- * LMDB does not checksum its pages. What we can see is handled: a file that is none, or is shorter
- * than its meta page says, is made anew, and so is the index of a store whose owners keep dying
- * young (store.c). LMDB reads by mapping, so a page that cannot be read is a SIGBUS (guard.h): the
- * environment is then lost, its locks with it, and every operation says -EUCLEAN until
- * index_reset(). `writing` is ours, beside LMDB's own lock, so that nobody waits for one that was
- * lost.
+ * LMDB does not checksum its pages. Visible damage is handled: a file that is not LMDB's, or is
+ * shorter than its meta page says, is replaced, and so is the index of a store whose owners crash
+ * again and again soon after start (store.c). LMDB reads by mapping, so a page that cannot be read
+ * is a SIGBUS (guard.h): the environment and its locks are lost then, and every operation answers
+ * -EUCLEAN until index_reset(). `writing` is our own lock, beside LMDB's, so that no thread waits
+ * for a lock that was lost.
  */
 #include "cache/store/index/index.h"
 #include <endian.h>
@@ -214,7 +214,7 @@ Index *index_open(const char *path, gboolean *created, GError **error)
 int index_reset(Index *index)
 {
     pthread_rwlock_wrlock(&index->gate);
-    /* One that is lost is left behind: closing it would touch what cannot be read. */
+    /* A lost environment is left behind: closing it would touch pages that cannot be read. */
     if (index->env && !atomic_load(&index->lost))
         mdb_env_close(index->env);
     index->env = NULL;
@@ -264,7 +264,7 @@ static int leave_guarded(Index *index, gboolean write, int rc)
 static int mark_lost(Index *index, gboolean write)
 {
     if (!atomic_exchange(&index->lost, TRUE))
-        g_warning("cache index %s cannot be read: it is made anew", index->path);
+        g_warning("cache index %s cannot be read: it is rebuilt", index->path);
     return unlock(index, write, -EUCLEAN);
 }
 
@@ -582,7 +582,7 @@ static int apply_one(Change *c, const IndexChange *change, uint64_t slack_ms)
         return rc < 0 ? rc : count(c, &change->record.tag, change->record.key.size, 1);
     case INDEX_DELETE:
         rc = delete_record(c, &change->id);
-        /* Where the record was damaged it could not tell its place in the order of age. */
+        /* A damaged record does not say where it is in the order of age. */
         return rc < 0 ? rc : delete_use(c, &change->id, change->record.last_use_ms);
     case INDEX_RETAG:
         rc = get_record(c->index, c->txn, &change->id, &old);

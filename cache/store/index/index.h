@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The index: an LMDB file of one record per object, a second order by age, and totals. A record
- * says that the object's bytes are on stable storage; whoever puts one has synced them before.
+ * says that the object's bytes are on stable storage: sync them before you put one.
  * Changes are applied in batches, each one durable transaction. All functions may be called from
  * any thread and return 0 or -errno: -EUCLEAN means that the file is damaged.
  */
@@ -38,8 +38,8 @@ typedef struct IndexEntry {
 } IndexEntry;
 
 /*
- * Opens `path`, or makes it. What is damaged beyond opening is removed and made anew; *created says
- * that the index began empty. NULL: the file system's error, G_IO_ERROR, naming the path.
+ * Opens `path`, or makes it. A file too damaged to open is replaced. *created: the index began
+ * empty. NULL: the file system's error, G_IO_ERROR, naming the path.
  */
 Index *index_open(const char *path, gboolean *created, GError **error);
 /* Removes the file and begins again, while other threads may be using the index. */
@@ -58,11 +58,10 @@ int index_apply(Index *index, const IndexChange *changes, size_t n, uint64_t sla
                 IndexTotals *delta);
 
 /*
- * Lists up to `max` objects, least recently used first, of the tags that `wanted` (NULL: all) holds
- * for, that follow *after
- * (NULL: from the beginning), until their charges reach `bytes` and their number `objects`.
- * Looks at no more than 65536 entries: *after (if given) gets the place to go on from, and *end
- * whether there is nothing beyond. Returns the number or -errno.
+ * Lists up to `max` objects, least recently used first, that follow *after (NULL: from the
+ * beginning) and whose tag passes the filter (NULL: all), until their charges reach `bytes` and
+ * their number `objects`. Reads no more than 65536 entries: *after (if given) becomes the position
+ * to continue from, and *end says whether there is nothing beyond. Returns the number or -errno.
  */
 typedef struct IndexCursor {
     gboolean started;

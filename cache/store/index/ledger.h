@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ledger: what is true of the store but not yet in the index, in memory of bounded size.
+ * The ledger: facts about the store that are not yet in the index, in memory of bounded size.
  *
- *   pending   objects linked in whose bytes are not known to be on stable storage; they get their
- *             records in batches, after a sync (flush.c)
+ *   pending   objects linked in that may not be on stable storage yet; they get their records in
+ *             batches, after a sync (objects/flush.c)
  *   dropped   objects removed whose records are still to be deleted
  *   uses      a sample of the objects opened since the last flush
  *
- * and the sums that room is reckoned from. One lock guards all of it; it is a leaf.
+ * and the sums from which free space is computed. One lock guards all of it; it is a leaf.
  */
 #ifndef HEARTH_CACHE_STORE_INDEX_LEDGER_H
 #define HEARTH_CACHE_STORE_INDEX_LEDGER_H
@@ -40,7 +40,7 @@ typedef struct Ledger {
     GHashTable *dropped;    /* set of ObjectId * */
     GHashTable *removing;   /* set of ObjectId *: files being removed; few */
     IndexTotals indexed, waiting, reserved;
-    IndexTotals linked; /* ever: how much was added between two looks at the file system */
+    IndexTotals linked; /* ever: the difference shows how much was added between two samples */
     ObjectId *uses;
     size_t n_uses;
     uint64_t opens; /* since the last flush */
@@ -64,8 +64,8 @@ int ledger_announce(Ledger *ledger, const ObjectId *id, const Record *record);
  */
 uint64_t ledger_linked(Ledger *ledger, const ObjectId *id, gboolean linked, uint64_t reserved);
 /*
- * Begins to remove an object's file: until ledger_removed(), nobody links one of this name. FALSE:
- * somebody else is linking or removing it, or (for eviction, `recorded`) it has only just come.
+ * Begins to remove an object's file: until ledger_removed(), no object of this id is linked. FALSE:
+ * another thread is linking or removing it, or (for eviction, `recorded`) it has just been added.
  */
 gboolean ledger_removing(Ledger *ledger, const ObjectId *id, gboolean recorded);
 void ledger_removed(Ledger *ledger, const ObjectId *id);
@@ -76,15 +76,15 @@ void ledger_used(Ledger *ledger, const ObjectId *id);
 /* Takes the sample of uses; *n ids, freed by the caller. */
 ObjectId *ledger_take_uses(Ledger *ledger, size_t *n);
 
-/* Adds to the totals of the index what index_apply() said. */
+/* Adds the result of index_apply() to the totals of the index. */
 void ledger_indexed(Ledger *ledger, const IndexTotals *delta);
-/* Held, waiting and reserved together. */
+/* Indexed, waiting and reserved together. */
 IndexTotals ledger_sum(Ledger *ledger);
 /* What is held: indexed and waiting. */
 IndexTotals ledger_held(Ledger *ledger);
 IndexTotals ledger_ever_linked(Ledger *ledger);
 void ledger_unreserve(Ledger *ledger, uint64_t bytes);
-/* Whether an object whose tag `wanted` holds for waits to be flushed. */
+/* Whether an object whose tag passes `wanted` waits to be flushed. */
 gboolean ledger_awaits(Ledger *ledger, gboolean (*wanted)(const TagId *tag, const void *data),
                        const void *data);
 IndexTotals ledger_waiting_of(Ledger *ledger, const TagId *tag);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Eviction in batches of one transaction each: first what nobody has in use, then what is in use,
- * within each the least recently used; never what is pinned, unless it is named.
+ * Eviction: objects of unused tags first, then of tags in use, each least recently used first;
+ * objects of pinned tags only when the tag is named. In batches of one transaction each.
  *
  * A file is removed before its record. A crash between the two leaves a record without a file,
  * which costs nothing: the next open misses, and the record goes with the next fill or eviction of
- * that object. The other order would leave files that nobody counts, and would not work at all on a
- * full file system, where LMDB cannot commit before something is freed. The danger of this order, a
- * record that outlives its file and vouches for a later, unsynced one of the same name, is met in
+ * that object. The other order would leave files that are not counted, and would not work at all on
+ * a full file system, where LMDB cannot commit before something is freed. The danger of this order,
+ * a record that outlives its file and vouches for a later, unsynced one of the same name, is met in
  * store_publish(): it deletes any record of the id before it links.
  *
- * Objects not yet recorded are the newest; only when nothing else is left are they flushed, so as
- * to be evicted like the others. Objects somebody has open are not spared: their descriptors stay
- * good.
+ * Objects not yet recorded are the newest; only when nothing else is left are they flushed, so
+ * that they can be evicted like the others. Open objects are evicted too: their descriptors stay
+ * valid.
  */
 #include <errno.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 #define BATCH 1024 /* a commit is two syncs of the disk, however small */
 #define TURN_BATCHES 2
 
-/* Recency that is known only in memory so far decides as well. */
+/* Uses that are only known in memory so far count as well. */
 static void apply_uses(Store *store)
 {
     size_t n;
@@ -113,7 +113,7 @@ void evict_end(Store *store)
     pthread_mutex_unlock(&turn->lock);
 }
 
-/* --- whose turn it is --- */
+/* --- the order --- */
 
 typedef struct Wanted {
     Store *store;
@@ -147,8 +147,8 @@ static uint64_t objects_of_rank(Store *store, TagRank rank)
     return objects;
 }
 
-/* Whether the index has objects of the run's rank. Told by its totals: where all is pinned nobody
- * should look through a million objects for each fill. */
+/* Whether the index has objects of the run's rank. By its totals: where all objects are pinned, a
+ * fill must not search a million of them. */
 static gboolean has_of_rank(Store *store, const EvictRun *run)
 {
     IndexTotals all;
@@ -161,7 +161,7 @@ static gboolean has_of_rank(Store *store, const EvictRun *run)
            objects_of_rank(store, TAG_RANK_USED) + objects_of_rank(store, TAG_RANK_PINNED);
 }
 
-/* When a rank has no more: the next; in the end once again, with what was not recorded so far. */
+/* After a rank the next one; after the last one once again, with objects not recorded so far. */
 static void next_rank(Store *store, EvictRun *run)
 {
     const Wanted waiting = {store, run, TRUE};

@@ -32,7 +32,7 @@ static GPtrArray *collect_pending(Ledger *ledger)
     return batch;
 }
 
-/* The bytes or the records of these did not reach the disk. */
+/* Removes objects whose bytes or records did not reach the disk. */
 static void discard_batch(Store *store, GPtrArray *batch)
 {
     for (guint i = 0; i < batch->len; i++)
@@ -50,7 +50,7 @@ static int sync_objects(Store *store)
     return rc < 0 ? -errno : 0;
 }
 
-/* One that cannot be sealed is verified by its checksum all the same. */
+/* An object that cannot be sealed is still verified by its checksum. */
 static void seal_all(Store *store, const GPtrArray *batch)
 {
     int rc = 0;

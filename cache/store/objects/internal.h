@@ -63,7 +63,7 @@ typedef struct Space {
     uint64_t credit_at_ms;
 } Space;
 
-/* Whose turn it is to evict. A fill that needs room now goes before work in the background. */
+/* One eviction at a time. A fill that needs space now goes before background work. */
 typedef struct EvictTurn {
     pthread_mutex_t lock;
     pthread_cond_t over;

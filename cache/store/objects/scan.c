@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The scan after a crash or the loss of the index. It runs beside normal work, on the flusher's
- * thread: opening the store must not keep file systems waiting while a million names are read.
+ * thread: opening the store must not make file systems wait while a million names are read.
  *
- * Objects without a record are complete, for only complete ones are linked in. When the machine
+ * Objects without a record are complete, because only complete ones are linked in. If the machine
  * stayed up their bytes are good too, and they are adopted: through the ledger, so that they get
- * their records after a sync like any other. When it did not, they are removed; until that is done
- * store_open_present() serves only what has a record.
+ * their records after a sync like any other. If it did not, they are removed; until that is done
+ * store_open_present() serves only objects with a record.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +23,7 @@ static gboolean recorded(Store *store, const ObjectId *id)
 {
     switch (ledger_find(&store->ledger, id)) {
     case LEDGER_HELD:
-    case LEDGER_DROPPED: /* or being linked: in either case somebody sees to it */
+    case LEDGER_DROPPED: /* or being linked: another thread takes care of it */
         return TRUE;
     case LEDGER_UNKNOWN:
         break;
@@ -55,7 +55,7 @@ static int read_record(Store *store, const ObjectId *id, Record *record)
     return 0;
 }
 
-/* 0 also when there is nothing to adopt. */
+/* 0 also if there is nothing to adopt. */
 static int adopt_object(Store *store, const ObjectId *id)
 {
     Record record;
@@ -75,7 +75,7 @@ static int adopt_object(Store *store, const ObjectId *id)
     }
     if (rc == -EEXIST)
         return 0;
-    /* It may have been evicted and recorded anew since: an extra look keeps the sums right. */
+    /* It may have been evicted and recorded again since: this check keeps the sums right. */
     ledger_linked(&store->ledger, id, !index_has(store->index, id), 0);
     return 0;
 }
@@ -85,7 +85,7 @@ static int deal_with(Store *store, const ObjectId *id)
     if (recorded(store, id))
         return 0;
     if (atomic_load(&store->trust) == LAYOUT_UNTRUSTED) {
-        /* Announced, so that no fill links the same name between the look and the removal. */
+        /* Announced, so that no fill links the same name between the check and the removal. */
         int rc = ledger_announce(&store->ledger, id, &(Record){.anonymous = TRUE});
         if (rc == -EBUSY)
             rc = store_flush(store) < 0 ? -EIO : -EAGAIN;

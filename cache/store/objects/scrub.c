@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The scrubber: a thread that verifies all objects in the order of their names, at a bounded rate
- * and after all other I/O of the disk. It begins at a place of its own each time, so that a hearthd
- * that is restarted often does not look at the same objects only.
+ * The scrubber: a thread that verifies all objects in the order of their ids, at a bounded rate and
+ * with the lowest I/O priority. It begins at a random id each time, so that a hearthd that is
+ * restarted often does not verify the same objects only.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #define LIST 64
 /* No more often than this. */
 #define PASS_MS (24 * 3600 * 1000ULL)
-/* Little is paused for together. */
+/* Shorter pauses are added up. */
 #define PAUSE_MS 100
 /* linux/ioprio.h, which older headers do not have: the whole thread, class idle. */
 #define IOPRIO_WHO_PROCESS 1
@@ -37,7 +37,7 @@ static gboolean pause_for(void *data, size_t bytes)
     return wake_wait(&s->store->scrubber, ms);
 }
 
-/* From `from` on; up to `to` (NULL: the last). FALSE: told to stop. */
+/* From `from` on; up to `to` (NULL: the last). FALSE: stopped. */
 static gboolean scrub_range(Scrub *s, const ObjectId *from, const ObjectId *to)
 {
     Store *store = s->store;
@@ -58,7 +58,7 @@ static gboolean scrub_range(Scrub *s, const ObjectId *from, const ObjectId *to)
             atomic_fetch_add(&store->scrub_objects, 1);
         }
         if (n <= 0 && !end && !wake_wait(&store->scrubber, store->hooks.check_ms))
-            return FALSE; /* a disk that fails, or an index that is made anew */
+            return FALSE; /* the disk fails, or the index is being rebuilt */
         if (wake_stopping(&store->scrubber))
             return FALSE;
     }

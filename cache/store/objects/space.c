@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Space: how much the store may hold. Two bounds apply, each with a high and a low watermark: the
- * configured one, on what the ledger says; and the file system's own, on what statvfs(2) says, for
- * both bytes and inodes, because others write there too and a full file system helps nobody.
+ * How much the store may hold. Two bounds apply, each with a high and a low watermark: the
+ * configured one, on the ledger's sums; and the file system's own, on what statvfs(2) says, for
+ * both bytes and inodes, because other programs write there too, and a full file system is a
+ * problem for all of them.
  *
- * Space of an object that somebody has open is not free when the object is removed. So nothing here
- * loops until statvfs shows room: what was removed is noted as credit, the credit counts as free
- * until seen, and it halves every minute in case it never is.
+ * The space of an open object is not free when the object is removed. So nothing here loops until
+ * statvfs shows free space: removed bytes are noted as credit, the credit counts as free until the
+ * file system shows it, and it halves every minute in case that never happens.
  */
 #include <limits.h>
 #include <string.h>

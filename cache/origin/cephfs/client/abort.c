@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libcephfs 16 aborts its process in two places where it has only itself to blame:
+ * libcephfs 16 aborts its process in two places by its own fault:
  *   - ceph_mount() fails half way: it asks for the mounted directory first and for its parents
- * then, and if one of these cannot be had any more, the client is deleted while it still has an
- * inode (Client.cc, inode_map.empty()). connect.c lets nothing fail there that can wait;
- * what is left is Ceph ending the session in between, by the blocklist or a refusal.
+ *     after that, and if a parent is refused, it deletes the client while that still has an inode
+ *     (Client.cc, inode_map.empty()). connect.c avoids failures there by waiting; the remaining
+ *     case is that Ceph ends the session in between, by the blocklist or a refusal.
  *   - ceph_abort_conn() while an OSD has yet to answer a read (Inode.cc, oset.objects.empty()).
- *     cache/origin/reconnect/reconnect.c gives the OSDs time for that, which a cut network may use
- * up. hearthd must not end for that, as the mounts of all pods would with it. The client in
- * question is known to nobody else: no other thread waits for it or looks at it. So the thread is
- * stopped where it is, and the client's memory, some MB, and threads stay.
+ *     cache/origin/reconnect/reconnect.c gives the OSDs time for that, but a cut network may last
+ *     longer.
+ *
+ * hearthd must not end then, because the mounts of all pods would end with it. No other thread
+ * knows this client. So the thread is stopped where it is, and the client's memory, some MB, and
+ * its threads stay.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -17,7 +19,7 @@
 #include <unistd.h>
 #include "cache/origin/cephfs/client/client.h"
 
-/* Of a run. After so many an abort is one. */
+/* In one run of hearthd. Later aborts end the process. */
 #define STOPPED_MAX 32
 
 static _Thread_local _Atomic gboolean *volatile may_stop; /* not NULL: within such a call */
@@ -26,7 +28,7 @@ static atomic_uint stopped;
 static void on_abort(int number)
 {
     static const char text[] = "hearthd: libcephfs has aborted the beginning or the end of a "
-                               "connection; its thread is stopped, and hearthd goes on\n";
+                               "connection; its thread is stopped, and hearthd continues\n";
     (void)number;
     /* With the default action abort() raises the signal again on return. */
     if (!may_stop || atomic_fetch_add(&stopped, 1) >= STOPPED_MAX)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What libcephfs is told before it connects, and what its errors mean. Permission checks are the
- * kernel's (default_permissions), so that a warm open needs no second opinion; libcephfs acts as
+ * Options of libcephfs before it connects, and the meaning of its errors. The kernel checks
+ * permissions (default_permissions), so that a warm open asks nothing of Ceph; libcephfs acts as
  * root.
  */
 #include <errno.h>
@@ -13,9 +13,9 @@
 
 #define DEFAULT_TIMEOUT_SEC 25
 #define DEFAULT_MEMORY_BYTES (32u << 20)
-/* Inodes kept beyond those the kernel holds: what makes an epoch after dropped caches cheap. */
+/* Inodes kept beyond those the kernel holds: they make an epoch after dropped caches cheap. */
 #define INODE_CACHE 65536
-/* A snapshot's files are known to the manifest; what is listed ahead is to be kept. */
+/* For a snapshot, whose files the manifest knows: enough to keep what was listed ahead. */
 #define INODE_CACHE_SNAPSHOT 16384
 
 unsigned cephfs_timeout_sec(const CephfsOriginConfig *config)
@@ -65,10 +65,10 @@ static gboolean configure(struct ceph_mount_info *mount, const CephfsOriginConfi
         {"client_permissions", "false"},
         {"fuse_default_permissions", "true"},
         {"client_oc_size", memory},
-        /* What is read back of what was written here shows that it may be read. */
+        /* A read of bytes that this client wrote must still prove that they may be read. */
         {"client_check_pool_perm", "true"},
         {"client_cache_size", names},
-        /* A client whose session was lost does not go on in another: see
+        /* A client whose session was lost does not continue in a new session: see
            cache/origin/reconnect/reconnect.h. */
         {"client_reconnect_stale", "false"},
     };
@@ -105,7 +105,7 @@ int cephfs_reach_monitors(const CephfsOriginConfig *config)
         return r;
     for (size_t i = 0; r == 0 && i < G_N_ELEMENTS(options); i++)
         r = rados_conf_set(monitors, options[i].name, options[i].value);
-    /* What it refuses is told by the connection proper. */
+    /* An option that is refused is reported when the real connection is made. */
     if (r == 0 && ceph_client_configure(&config->ceph, set_rados, monitors, NULL))
         r = rados_connect(monitors);
     rados_shutdown(monitors);
@@ -138,7 +138,7 @@ void cephfs_set_mount_error(const CephfsOriginConfig *config, int r, GError **er
     case ENOTCONN:
     case ECONNABORTED:
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
-                    "no MDS of file system %s answers: `ceph fs status` tells of them",
+                    "no MDS of file system %s answers: `ceph fs status` shows their state",
                     config->fs_name ? config->fs_name : "(default)");
         break;
     case ENOTUNIQ:

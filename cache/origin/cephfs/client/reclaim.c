@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ending the session of a client that died. While it stands, the MDS waits for capabilities that
- * nobody will give back. libcephfs waits without bound for an MDS that does not answer, so it is
- * asked on a connection and a thread of its own, and left behind when that takes too long; the
- * thread goes when the MDS is back.
+ * Ends the session of a client that died. As long as the session exists, the MDS waits for
+ * capabilities that will never be returned. libcephfs waits without bound for an MDS that does not
+ * answer, so this uses a connection and a thread of its own, which are left behind when it takes
+ * too long; the thread ends when the MDS is back.
  */
 #include <errno.h>
 #include <gio/gio.h>
 #include "cache/origin/aside.h"
 #include "cache/origin/cephfs/client/client.h"
 
-/* Beyond so many that an MDS has not answered, no more are begun: those that go on will do. */
+/* No more are begun while this many wait for an MDS. */
 #define LEFT_BEHIND_MAX 64
 
 typedef struct Reclaim {
     struct ceph_mount_info *mount;
     CephClient ceph;
-    SessionName *name; /* nobody is given it before this has ended */
+    SessionName *name; /* not used for another session before this has ended */
     int result;
 } Reclaim;
 
