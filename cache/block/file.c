@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Words and data are written without a sync between them: the checksum in the word shows whether
+ * they belong together. Zeros have a word but no data. Invariants are in cached.c; this file knows
+ * nothing of Ceph.
+ */
 #include "cache/block/file.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "cache/manifest/image.h"
+#include "common/io_error.h"
 
 #define BATCH 256
 #define BATCH_BYTES (1u << 20) /* of texts, beyond which a batch takes no more entries */
@@ -384,11 +385,10 @@ static gboolean check_size(const Output *out, GError **error)
         erofs_image_bytes(out->image) + names_bytes(out->names) + table_bytes(out->table);
     if (bytes <= out->max_bytes)
         return TRUE;
-    g_set_error(error, G_IO_ERROR, G_IO_ERROR_NO_SPACE,
-                "it would be larger than %" G_GUINT64_FORMAT
-                " bytes, the most that this cache has room for; give the cache more room",
-                out->max_bytes);
-    return FALSE;
+    return io_fail(error, G_IO_ERROR_NO_SPACE,
+                   "it would be larger than %" G_GUINT64_FORMAT
+                   " bytes, the most that this cache has room for; give the cache more room",
+                   out->max_bytes);
 }
 
 static gboolean write_batch(Build *b, const Output *out, Batch *batch, GError **error)

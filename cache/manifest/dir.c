@@ -4,6 +4,7 @@
 #include <string.h>
 #include "cache/manifest/erofs.h"
 #include "cache/manifest/image_internal.h"
+#include "common/io_error.h"
 
 typedef struct Name {
     uint64_t nid;
@@ -84,9 +85,7 @@ gboolean erofs_image_add(ErofsImage *image, ErofsImageDir *dir, const ErofsImage
         strcmp(name, "..") == 0)
         return erofs_image_bad(error, entry, "is no name");
     if (dir->text->len > G_MAXINT32) {
-        g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
-                    "a directory has more than 2 GiB of names");
-        return FALSE;
+        return io_fail(error, G_IO_ERROR_INVALID_DATA, "a directory has more than 2 GiB of names");
     }
     if (!erofs_image_write_inode(image, entry, &nid, error))
         return FALSE;

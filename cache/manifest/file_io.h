@@ -6,13 +6,13 @@
 #include <errno.h>
 #include <gio/gio.h>
 #include <unistd.h>
+#include "common/io_error.h"
 
 /* Sets errno's error (EIO where there is none) for what was done; FALSE. */
 static inline gboolean file_io_fail(GError **error, const char *what)
 {
     int code = errno ? errno : EIO;
-    g_set_error(error, G_IO_ERROR, g_io_error_from_errno(code), "%s: %s", what, g_strerror(code));
-    return FALSE;
+    return io_fail(error, g_io_error_from_errno(code), "%s: %s", what, g_strerror(code));
 }
 
 static inline gboolean file_io_write(int fd, const void *data, size_t size, const char *what,

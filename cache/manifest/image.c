@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "cache/manifest/erofs.h"
 #include "cache/manifest/image_internal.h"
+#include "common/io_error.h"
 
 ErofsImage *erofs_image_new(int fd, const ErofsImageEntry *root, ErofsImageDir **dir,
                             GError **error)
@@ -76,9 +77,8 @@ gboolean erofs_image_finish(ErofsImage *image, const uint8_t uuid[16], uint64_t 
     if (!erofs_image_write_at(image, block, sizeof(block), 0, error))
         return FALSE;
     if (ftruncate(image->fd, (off_t)image->end) != 0) {
-        g_set_error(error, G_IO_ERROR, g_io_error_from_errno(errno), "writing the manifest: %s",
-                    g_strerror(errno));
-        return FALSE;
+        return io_fail(error, g_io_error_from_errno(errno), "writing the manifest: %s",
+                       g_strerror(errno));
     }
     *bytes = image->end;
     return TRUE;

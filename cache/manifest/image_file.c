@@ -8,12 +8,12 @@
 #include <unistd.h>
 #include "cache/manifest/erofs.h"
 #include "cache/manifest/image_internal.h"
+#include "common/io_error.h"
 
 gboolean erofs_image_bad(GError **error, const ErofsImageEntry *entry, const char *why)
 {
     g_autofree char *name = entry->name ? g_strescape(entry->name, NULL) : g_strdup("/");
-    g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, "\"%s\" %s", name, why);
-    return FALSE;
+    return io_fail(error, G_IO_ERROR_INVALID_DATA, "\"%s\" %s", name, why);
 }
 
 gboolean erofs_image_write_at(ErofsImage *image, const void *data, size_t size, uint64_t at,
@@ -26,9 +26,8 @@ gboolean erofs_image_write_at(ErofsImage *image, const void *data, size_t size, 
             continue;
         if (n <= 0) {
             int code = n < 0 ? errno : EIO;
-            g_set_error(error, G_IO_ERROR, g_io_error_from_errno(code), "writing the manifest: %s",
-                        g_strerror(code));
-            return FALSE;
+            return io_fail(error, g_io_error_from_errno(code), "writing the manifest: %s",
+                           g_strerror(code));
         }
         p += n;
         at += (uint64_t)n;
@@ -96,8 +95,7 @@ gboolean erofs_image_write_blocks(ErofsImage *image, const void *data, size_t si
 {
     uint64_t at = image->end;
     if ((at + size) / EROFS_BLOCK >= EROFS_HOLE) {
-        g_set_error(error, G_IO_ERROR, G_IO_ERROR_NO_SPACE, "the manifest would exceed 16 TiB");
-        return FALSE;
+        return io_fail(error, G_IO_ERROR_NO_SPACE, "the manifest would exceed 16 TiB");
     }
     *block = (uint32_t)(at / EROFS_BLOCK);
     image->end += size;

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing and checking the footer, opening a manifest, and finding an object in it. A deep check at
+ * the opening compares the whole content with its checksum. Later the file is read through a
+ * mapping, so every access is in a Guard.
+ */
 #include "cache/manifest/manifest.h"
 #include <endian.h>
 #include <errno.h>
@@ -10,23 +15,22 @@
 #include "cache/manifest/erofs.h"
 #include "cache/store/disk/guard.h"
 #include "cache/store/disk/key.h"
+#include "common/io_error.h"
 
 /* Records that begin like an object's and are another's. More than this were made on purpose. */
 #define TIES_MAX 64
 
 static gboolean invalid(GError **error, const char *why)
 {
-    g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
-                "the manifest is %s; remove it, and it is built again", why);
-    return FALSE;
+    return io_fail(error, G_IO_ERROR_INVALID_DATA,
+                   "the manifest is %s; remove it, and it is built again", why);
 }
 
 static gboolean fail_errno(GError **error, const char *what)
 {
     int code = errno;
-    g_set_error(error, G_IO_ERROR, g_io_error_from_errno(code), "%s the manifest: %s", what,
-                g_strerror(code));
-    return FALSE;
+    return io_fail(error, g_io_error_from_errno(code), "%s the manifest: %s", what,
+                   g_strerror(code));
 }
 
 /* To the disk's order or back. */

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names are written in order to an unnamed file, and copied behind the image at the end. They are
+ * read from the mapped manifest: every field is checked, because the file may be damaged.
+ */
 #include "cache/manifest/names.h"
 #include <endian.h>
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The writer sorts records in memory and spills full runs to unnamed files; at the end it merges
+ * the runs. build.c uses it.
+ */
 #include "cache/manifest/table.h"
 #include <endian.h>
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The caller and the thread share an Aside; whichever of the two leaves last frees it. Threads that
+ * are left behind are counted, so that callers can bound their number.
+ */
 #include "cache/origin/aside.h"
 #include <errno.h>
 #include <pthread.h>

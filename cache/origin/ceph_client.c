@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <string.h>
 #include "common/autofd.h"
+#include "common/io_error.h"
 
 void ceph_client_copy(CephClient *to, const CephClient *from)
 {
@@ -83,11 +84,11 @@ gboolean ceph_client_enter_network(const CephClient *client, GError **error)
     if (fd >= 0 && setns(fd, CLONE_NEWNET) == 0)
         return TRUE;
     const int failed = errno;
-    g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED,
-                "cluster %s: cannot enter the network namespace %s, its \"netNamespaceFilePath\" "
-                "in config.json: %s; %s",
-                client->cluster, client->net_namespace, g_strerror(failed),
-                failed == EPERM ? "hearthd needs the capability SYS_ADMIN for it"
-                                : "hearthd must see the file of the namespace at this path");
-    return FALSE;
+    return io_fail(
+        error, G_IO_ERROR_FAILED,
+        "cluster %s: cannot enter the network namespace %s, its \"netNamespaceFilePath\" "
+        "in config.json: %s; %s",
+        client->cluster, client->net_namespace, g_strerror(failed),
+        failed == EPERM ? "hearthd needs the capability SYS_ADMIN for it"
+                        : "hearthd must see the file of the namespace at this path");
 }

@@ -15,6 +15,7 @@
 #include "cache/store/hooked.h"
 #include "cache/store/objects/internal.h"
 #include "cache/store/objects/verity.h"
+#include "common/io_error.h"
 
 #define CRASHES_TO_DISTRUST_INDEX 5
 
@@ -73,9 +74,8 @@ static gboolean open_index(Store *store, LayoutTrust trust, GError **error)
     IndexTotals totals;
     int rc = index_totals(store->index, &totals);
     if (rc < 0) {
-        g_set_error(error, G_IO_ERROR, g_io_error_from_errno(-rc),
-                    "cache index %s: %s; remove the file, it is rebuilt", path, g_strerror(-rc));
-        return FALSE;
+        return io_fail(error, g_io_error_from_errno(-rc),
+                       "cache index %s: %s; remove the file, it is rebuilt", path, g_strerror(-rc));
     }
     ledger_indexed(&store->ledger, &totals);
     atomic_store(&store->trust, (int)trust);

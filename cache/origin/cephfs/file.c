@@ -195,7 +195,7 @@ static gboolean keep_locked(CephfsFiles *f, struct Inode *inode, uint64_t writte
     return TRUE;
 }
 
-/* For a file that is about to be closed with writes that are not synced; nobody else looks at it.
+/* For a file that is about to be closed with writes that are not synced; no other thread uses it.
  * -errno: what they came to, as there is no witness. */
 static int leave_witness(CephfsOrigin *o, OriginFile *file, uint64_t written)
 {

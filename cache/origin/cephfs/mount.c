@@ -6,6 +6,7 @@
  */
 #include "cache/origin/cephfs/connect.h"
 #include "cache/origin/cephfs/internal.h"
+#include "common/io_error.h"
 #include <errno.h>
 #include <dirent.h>
 #include <gio/gio.h>
@@ -31,9 +32,8 @@ static gboolean read_space(CephfsOrigin *o, GError **error)
         ceph_ll_put(o->mount, root);
     }
     if (r < 0) {
-        g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "cannot read the cluster's fsid: %s",
-                    g_strerror(-r));
-        return FALSE;
+        return io_fail(error, G_IO_ERROR_FAILED, "cannot read the cluster's fsid: %s",
+                       g_strerror(-r));
     }
     size_t n = 0;
     for (const char *c = fsid; *c && n < 32; c++) {
@@ -45,9 +45,7 @@ static gboolean read_space(CephfsOrigin *o, GError **error)
         n++;
     }
     if (n != 32) {
-        g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "the cluster's fsid is no UUID: %s",
-                    fsid);
-        return FALSE;
+        return io_fail(error, G_IO_ERROR_FAILED, "the cluster's fsid is no UUID: %s", fsid);
     }
     int64_t id = GINT64_TO_LE(ceph_get_fs_cid(o->mount));
     memcpy(o->base.space + 16, &id, sizeof(id));

@@ -17,6 +17,7 @@
 #include <gio/gio.h>
 #include <string.h>
 #include "cache/origin/rbd/internal.h"
+#include "common/io_error.h"
 
 #define NOTE "holder"
 #define MAX_NOTE 1024
@@ -86,18 +87,17 @@ static gboolean fail_lock_call(const RbdImage *r, const char *what, int result, 
     const gboolean denied = result == -EPERM || result == -EACCES;
     const char *fix =
         denied ? "; the user needs the capabilities mon 'profile rbd' and osd 'profile rbd'" : "";
-    g_set_error(error, G_IO_ERROR, denied ? G_IO_ERROR_PERMISSION_DENIED : G_IO_ERROR_FAILED,
-                "image %s: %s: %s%s", r->spec, what, g_strerror(-result), fix);
-    return FALSE;
+    return io_fail(error, denied ? G_IO_ERROR_PERMISSION_DENIED : G_IO_ERROR_FAILED,
+                   "image %s: %s: %s%s", r->spec, what, g_strerror(-result), fix);
 }
 
 static gboolean fail_in_use(const RbdImage *r, const char *address, GError **error)
 {
-    g_set_error(error, G_IO_ERROR, G_IO_ERROR_BUSY,
-                "image %s is in use by the client at %s (`rbd status` shows it); unmount it there "
-                "first. A client that has died is noticed within 30 s",
-                r->spec, address);
-    return FALSE;
+    return io_fail(
+        error, G_IO_ERROR_BUSY,
+        "image %s is in use by the client at %s (`rbd status` shows it); unmount it there "
+        "first. A client that has died is noticed within 30 s",
+        r->spec, address);
 }
 
 /* Whether the note says that `address` was our predecessor. */

@@ -19,6 +19,7 @@
 #include "cache/origin/ceph_options.h"
 #include "cache/origin/rbd/io_flusher.h"
 #include "cache/origin/rbd/internal.h"
+#include "common/io_error.h"
 
 #define DEFAULT_TIMEOUT_SEC 25
 
@@ -72,9 +73,8 @@ static gboolean configure(const Opening *o, rados_t cluster, GError **error)
     for (size_t i = 0; i < G_N_ELEMENTS(options); i++) {
         int r = rados_conf_set(cluster, options[i].name, options[i].value);
         if (r < 0) {
-            g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
-                        "librados refuses option %s: %s", options[i].name, g_strerror(-r));
-            return FALSE;
+            return io_fail(error, G_IO_ERROR_INVALID_ARGUMENT, "librados refuses option %s: %s",
+                           options[i].name, g_strerror(-r));
         }
     }
     return ceph_client_configure(&o->ceph, set_option, cluster, error);
@@ -145,9 +145,8 @@ static gboolean open_image(const Opening *o, RbdImage *image, GError **error)
         image->io = NULL;
         if (r != -ENOENT)
             return set_open_error(o, image, r, error);
-        g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
-                    "there is no pool %s (`ceph osd pool ls` lists those that are)", o->pool);
-        return FALSE;
+        return io_fail(error, G_IO_ERROR_NOT_FOUND,
+                       "there is no pool %s (`ceph osd pool ls` lists those that are)", o->pool);
     }
     rados_ioctx_set_namespace(image->io, o->rados_namespace ? o->rados_namespace : "");
     r = o->read_only ? rbd_open_read_only(image->io, o->name, &image->image, o->snapshot)

@@ -13,6 +13,7 @@
 #include <xxhash.h>
 #include "common/autofd.h"
 #include "cache/store/disk/replace.h"
+#include "common/io_error.h"
 
 gboolean layout_fail(GError **error, int errsv, const char *path, const char *what)
 {
@@ -28,9 +29,7 @@ gboolean layout_fail(GError **error, int errsv, const char *path, const char *wh
     } else if (errsv == ENOTDIR) {
         fix = "; name a directory";
     }
-    g_set_error(error, G_IO_ERROR, code, "cache directory %s: %s: %s%s", path, what,
-                g_strerror(errsv), fix);
-    return FALSE;
+    return io_fail(error, code, "cache directory %s: %s: %s%s", path, what, g_strerror(errsv), fix);
 }
 
 static uint64_t header_checksum(const FormatHeader *h)
@@ -59,19 +58,17 @@ gboolean header_read(int dir_fd, const char *path, FormatHeader *h, gboolean *fo
     gboolean named = (size_t)n >= offsetof(FormatHeader, state) &&
                      memcmp(raw.magic, FORMAT_MAGIC, sizeof(raw.magic)) == 0;
     if (named && h->version != FORMAT_VERSION) {
-        g_set_error(
-            error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
+        return io_fail(
+            error, G_IO_ERROR_NOT_SUPPORTED,
             "cache directory %s has format version %u, this hearthd reads version %u: empty "
             "the directory, or run the hearthd that wrote it",
             path, h->version, FORMAT_VERSION);
-        return FALSE;
     }
     if (!named || n != sizeof(raw) || le64toh(raw.checksum) != header_checksum(&raw)) {
-        g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
-                    "cache directory %s: file " FORMAT_HEADER_NAME
-                    " is damaged: empty the directory (it is only a cache)",
-                    path);
-        return FALSE;
+        return io_fail(error, G_IO_ERROR_INVALID_DATA,
+                       "cache directory %s: file " FORMAT_HEADER_NAME
+                       " is damaged: empty the directory (it is only a cache)",
+                       path);
     }
     h->boot_id[sizeof(h->boot_id) - 1] = '\0';
     return TRUE;

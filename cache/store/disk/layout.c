@@ -18,6 +18,7 @@
 #include <sys/vfs.h>
 #include "common/autofd.h"
 #include "cache/store/disk/header.h"
+#include "common/io_error.h"
 
 /* --- which directories are accepted --- */
 
@@ -39,11 +40,11 @@ static gboolean check_filesystem(int fd, const char *path, GError **error)
         return layout_fail(error, errno, path, "statfs");
     for (size_t i = 0; i < G_N_ELEMENTS(refused); i++)
         if (((unsigned long)st.f_type & 0xffffffffUL) == refused[i].magic) {
-            g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
-                        "cache directory %s is on %s: name a directory of a local ext4 or XFS file "
-                        "system (in a container: mount one there)",
-                        path, refused[i].name);
-            return FALSE;
+            return io_fail(
+                error, G_IO_ERROR_NOT_SUPPORTED,
+                "cache directory %s is on %s: name a directory of a local ext4 or XFS file "
+                "system (in a container: mount one there)",
+                path, refused[i].name);
         }
     return TRUE;
 }
@@ -86,10 +87,9 @@ static gboolean take_lock(int dir_fd, const char *path, int *lock_fd, GError **e
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK)
             return layout_fail(error, errno, path, "locking " FORMAT_LOCK_NAME);
-        g_set_error(
-            error, G_IO_ERROR, G_IO_ERROR_BUSY,
+        return io_fail(
+            error, G_IO_ERROR_BUSY,
             "cache directory %s is in use by another hearthd: stop it, or give each its own", path);
-        return FALSE;
     }
     *lock_fd = hearth_steal_fd(&fd);
     return TRUE;

@@ -7,6 +7,7 @@
 #include <gio/gio.h>
 #include <sys/mman.h>
 #include "cache/store/fill/internal.h"
+#include "common/io_error.h"
 
 static StoreFill *find_live_locked(Fills *fills, const Origin *origin)
 {
@@ -81,20 +82,18 @@ gboolean fills_start(Store *store, GError **error)
     void *buffers = mmap(NULL, fills->buffers_bytes, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (buffers == MAP_FAILED) {
-        g_set_error(error, G_IO_ERROR, g_io_error_from_errno(errno),
-                    "cache: %u fill buffers of %zu bytes: %s", store->config.fill_threads,
-                    store->config.chunk_bytes, g_strerror(errno));
-        return FALSE;
+        return io_fail(error, g_io_error_from_errno(errno),
+                       "cache: %u fill buffers of %zu bytes: %s", store->config.fill_threads,
+                       store->config.chunk_bytes, g_strerror(errno));
     }
     fills->buffers = buffers;
     fills->threads = g_new0(pthread_t, store->config.fill_threads);
     for (unsigned i = 0; i < store->config.fill_threads; i++) {
         int rc = pthread_create(&fills->threads[i], NULL, fill_worker, store);
         if (rc != 0) {
-            g_set_error(error, G_IO_ERROR, g_io_error_from_errno(rc),
-                        "cache: starting fill thread %u of %u: %s", i + 1,
-                        store->config.fill_threads, g_strerror(rc));
-            return FALSE;
+            return io_fail(error, g_io_error_from_errno(rc),
+                           "cache: starting fill thread %u of %u: %s", i + 1,
+                           store->config.fill_threads, g_strerror(rc));
         }
         fills->n_threads++;
     }

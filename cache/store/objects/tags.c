@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A tag has an entry only while it is used or pinned. The pins file is replaced as a whole at each
+ * change; damage is logged, and then no tag is pinned.
+ */
 #include "cache/store/objects/tags.h"
 #include <endian.h>
 #include <errno.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bytes are read with O_DIRECT where the file system has it, in pieces, so that the scrubber can
+ * pause between them. The checksum is computed as at the fill: over the chunks' checksums.
+ */
 #include "cache/store/objects/verify.h"
 #include <endian.h>
 #include <errno.h>

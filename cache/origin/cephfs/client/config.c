@@ -10,6 +10,7 @@
 #include <string.h>
 #include "cache/origin/ceph_options.h"
 #include "cache/origin/cephfs/client/client.h"
+#include "common/io_error.h"
 
 #define DEFAULT_TIMEOUT_SEC 25
 #define DEFAULT_MEMORY_BYTES (32u << 20)
@@ -45,9 +46,8 @@ static gboolean set_option(struct ceph_mount_info *mount, const char *name, cons
     int r = ceph_conf_set(mount, name, value);
     if (r == 0)
         return TRUE;
-    g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT, "libcephfs refuses option %s: %s",
-                name, g_strerror(-r));
-    return FALSE;
+    return io_fail(error, G_IO_ERROR_INVALID_ARGUMENT, "libcephfs refuses option %s: %s", name,
+                   g_strerror(-r));
 }
 
 static gboolean configure(struct ceph_mount_info *mount, const CephfsOriginConfig *config,

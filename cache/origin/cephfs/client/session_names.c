@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The names in use are a list of the whole process, each with a count of its users. A name is free
+ * again when its last user releases it; session_name_take() waits for that.
+ */
 #include "cache/origin/cephfs/client/session_names.h"
 #include <errno.h>
 #include <pthread.h>

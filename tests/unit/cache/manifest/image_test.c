@@ -37,8 +37,8 @@ static void world_free(World *w)
 static ErofsImageEntry file(const char *name, off_t size)
 {
     return (ErofsImageEntry){.name = name,
-                        .st = {.st_mode = S_IFREG | 0644, .st_nlink = 1, .st_size = size},
-                        .object = size ? &object : NULL};
+                             .st = {.st_mode = S_IFREG | 0644, .st_nlink = 1, .st_size = size},
+                             .object = size ? &object : NULL};
 }
 
 static int add(World *w, const ErofsImageEntry *entry)
@@ -137,8 +137,8 @@ START_TEST(no_attribute_of_a_source_acts_on_overlayfs)
         xattrs[i] = (ErofsImageXattr){names[i], other, strlen(other)};
     World w = world_new();
     ErofsImageEntry entries[] = {file("full", 5), file("empty", 0), file("link", 1)};
-    entries[2] =
-        (ErofsImageEntry){.name = "dir", .st = {.st_mode = S_IFDIR | 0755, .st_nlink = 2, .st_ino = 9}};
+    entries[2] = (ErofsImageEntry){.name = "dir",
+                                   .st = {.st_mode = S_IFDIR | 0755, .st_nlink = 2, .st_ino = 9}};
     ErofsImageDir *child = NULL;
     for (gsize i = 0; i < G_N_ELEMENTS(entries); i++) {
         entries[i].xattrs = xattrs;

@@ -89,6 +89,6 @@ START_TEST(a_probe_every_retry_decides)
 }
 END_TEST
 
-HARNESS_MAIN("cache/store/disk/disk", three_errors_within_a_minute_are_bypass, errors_far_apart_are_not,
-             successes_clear_suspicion, read_only_is_bypass_at_once, full_is_not_sick,
-             a_probe_every_retry_decides)
+HARNESS_MAIN("cache/store/disk/disk", three_errors_within_a_minute_are_bypass,
+             errors_far_apart_are_not, successes_clear_suspicion, read_only_is_bypass_at_once,
+             full_is_not_sick, a_probe_every_retry_decides)

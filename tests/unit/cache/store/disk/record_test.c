@@ -83,6 +83,6 @@ START_TEST(charge_is_whole_blocks_and_never_nothing)
 }
 END_TEST
 
-HARNESS_MAIN("cache/store/disk/record", record_is_read_back,
-             record_with_any_bit_flipped_is_refused, record_of_another_length_or_version_is_refused,
-             record_of_another_object_is_refused, charge_is_whole_blocks_and_never_nothing)
+HARNESS_MAIN("cache/store/disk/record", record_is_read_back, record_with_any_bit_flipped_is_refused,
+             record_of_another_length_or_version_is_refused, record_of_another_object_is_refused,
+             charge_is_whole_blocks_and_never_nothing)

@@ -83,6 +83,7 @@ START_TEST(the_last_that_is_released_is_waited_for)
 }
 END_TEST
 
-HARNESS_MAIN("cache/origin/cephfs/client/session_names", each_connection_of_a_client_has_a_name_of_its_own,
-             a_name_in_use_is_not_given_again, a_name_is_free_when_all_that_had_it_have_ended,
+HARNESS_MAIN("cache/origin/cephfs/client/session_names",
+             each_connection_of_a_client_has_a_name_of_its_own, a_name_in_use_is_not_given_again,
+             a_name_is_free_when_all_that_had_it_have_ended,
              who_waits_gets_a_name_when_it_is_released, the_last_that_is_released_is_waited_for)
