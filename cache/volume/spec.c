@@ -158,7 +158,7 @@ void spec_free(VolumeSpec *spec)
     json_t *key = json_object_get(json_object_get(spec->json, WIRE_KEY_ORIGIN), WIRE_KEY_USER_KEY);
     if (json_is_string(key))
         explicit_bzero((char *)json_string_value(key), json_string_length(key));
-    json_decref(spec->json);
+    json_decref(spec->json); /* a member: json_auto_t is for variables */
     g_free(spec->location);
     g_free(spec->monitors);
     g_free(spec->conf);
