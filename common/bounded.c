@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A job has two holders, its thread and its caller; whoever is last frees it. `done` and
- * `abandoned` decide who that is and change only under the lock. Threads are detached: joining one
- * that the kernel holds would hang the joiner too. The state is counted for the same reason: a
+ * A job has two holders, its thread and its caller; the last one frees it. `done` and
+ * `abandoned` decide which that is, and change only under the lock. Threads are detached: joining
+ * one that the kernel holds would hang the joiner too. The state is counted for the same reason: a
  * stuck thread may outlive the owner. A thread that has ended a job waits a while for the next one:
  * making one costs as much as a short call to Ceph.
  */

@@ -54,7 +54,7 @@ static void hold_free(BusyHold *hold)
     g_free(hold);
 }
 
-/* Who holds what `hold` wants; *key is what that is. */
+/* The holder of the volume or path that `hold` needs; *key is which of both. */
 static const BusyHold *holder_locked(Busy *b, const BusyHold *hold, const char **key)
 {
     *key = hold->volume;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which volumes and mount points an operation is working on. Nobody waits: a second operation is
- * refused with ABORTED, as CSI asks, and the caller tries again. The exception is work of our own
- * in the background, of which no caller knows: it is short, and waited for.
+ * The volumes and mount points that operations are working on. An operation does not wait for
+ * another: the second one is refused with ABORTED, as CSI requires, and the caller tries again. The
+ * exception is our own work in the background, which no caller knows: it is short, and an operation
+ * waits for it.
  */
 #ifndef HEARTH_COMMON_BUSY_H
 #define HEARTH_COMMON_BUSY_H
@@ -24,7 +25,7 @@ BusyHold *busy_take(Busy *busy, const char *volume, const char *path, GError **e
 /* As above for the background: the volume alone, and NULL without an error. */
 BusyHold *busy_take_background(Busy *busy, const char *volume);
 /* As busy_take() of the volume alone, but waits until a moment in monotonic time, in
- * microseconds. For what several volumes share. */
+ * microseconds. For a resource that several volumes share. */
 BusyHold *busy_take_until(Busy *busy, const char *volume, gint64 until_us, GError **error);
 void busy_release(BusyHold *hold);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BusyHold, busy_release)

@@ -2,7 +2,7 @@
 /*
  * Errors of the CSI side. A code says what kind of failure the caller met, in gRPC's vocabulary,
  * whose numbers it has (https://grpc.github.io/grpc/core/md_doc_statuscodes.html), so that
- * rpc/ sends it as it is. Messages name the value and the mend and never hold a secret.
+ * rpc/ sends it as it is. Messages name the value and the fix and never hold a secret.
  */
 #ifndef HEARTH_COMMON_ERROR_H
 #define HEARTH_COMMON_ERROR_H
@@ -34,7 +34,7 @@ static inline GQuark hearth_error_quark(void)
     return g_quark_from_static_string("hearth-error");
 }
 
-/* Sets the error, and is FALSE, for who returns with it. */
+/* Sets the error and returns FALSE, so that a caller can return with it. */
 G_GNUC_PRINTF(3, 4)
 static inline gboolean hearth_fail(GError **error, HearthError code, const char *format, ...)
 {

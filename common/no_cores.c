@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "common/autofd.h"
 
-/* core(5): no kind of mapping. Inherited by what is executed. */
+/* core(5): no mapping of any kind. Programs that are executed inherit it. */
 static int filter_all(void)
 {
     hearth_autofd int fd = open("/proc/self/coredump_filter", O_WRONLY | O_CLOEXEC);

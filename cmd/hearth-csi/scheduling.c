@@ -93,7 +93,7 @@ Scheduling *scheduling_of_controller(const char *kubeconfig, const char *driver_
     s->uncached = uncached_new(s->client, driver_name, may_act, s->lease);
     hint_ops.volume_data = s->uncached;
     s->warmth = warmth_new(s->client, may_act, s->lease);
-    warmth_tell_uncached(s->warmth, uncached_report, s->uncached);
+    warmth_on_uncached(s->warmth, uncached_report, s->uncached);
     s->hints = warm_hints_new(s->client, driver_name, &hint_ops, s->lease);
     warmup_ops.claims = s->hints;
     s->warmups = warmups_new(s->client, s->warmth, &warmup_ops, s->lease);

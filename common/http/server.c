@@ -42,7 +42,7 @@ typedef struct Connection {
     HttpCertificate *certificate; /* that is shown to it; NULL: without TLS */
 } Connection;
 
-/* Of one request. */
+/* State of one request. */
 typedef struct Exchange {
     const HttpRoute *route;
     GString *body;

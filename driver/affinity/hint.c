@@ -19,7 +19,7 @@ gboolean hint_of_volume(const json_t *volume, const char *driver_name, const cha
     const json_t *spec = json_object_get(volume, "spec"), *csi = json_object_get(spec, "csi");
     const json_t *claim = json_object_get(spec, "claimRef");
     *hint = (Hint){.namespace = NULL};
-    /* One that was released still names the claim it had. */
+    /* A released volume still names the claim it had. */
     if (!g_str_equal(field_text(csi, "driver"), driver_name) ||
         !g_str_equal(field_text(json_object_get(volume, "status"), "phase"), "Bound") ||
         !*field_text(claim, "namespace") || !*field_text(claim, "name") ||

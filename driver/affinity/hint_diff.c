@@ -3,11 +3,11 @@
 #include <string.h>
 #include "driver/kube/backoff.h"
 
-/* Of a claim, what is wanted and what is there. */
+/* The hint that a claim needs, and the one it has. */
 typedef struct Claim {
     char *key; /* "namespace/name" */
     char *namespace, *name;
-    char *volume;               /* who wants it; NULL: nobody */
+    char *volume;               /* that needs it; NULL: none */
     char *want_uid, *there_uid; /* the claim's */
     char want[DATASET_KEY_DIGITS + 1], there[DATASET_KEY_DIGITS + 1];
     gboolean is_there;
@@ -16,7 +16,7 @@ typedef struct Claim {
 } Claim;
 
 struct HintDiff {
-    GHashTable *claims;  /* key -> Claim, of which something is wanted or there */
+    GHashTable *claims;  /* key -> Claim that needs or has a hint */
     GHashTable *volumes; /* name -> key of the claim it wants a hint for */
     GHashTable *differ;  /* Claim, borrowed */
 };

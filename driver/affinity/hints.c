@@ -132,7 +132,7 @@ static gboolean remove_hint(WarmHints *h, const char *path, GError **error)
     const KubeRequest r = {
         .method = "DELETE", .path = path, .timeout_ms = WRITE_MS, .cancel = h->cancel};
     g_autoptr(GError) cause = NULL;
-    /* Kubernetes removes it with the claim, and may have been quicker. */
+    /* Kubernetes removes it with the claim, and may have been faster. */
     if (kube_request(h->client, &r, NULL, &cause) || cause->code == KUBE_ERROR_NOT_FOUND)
         return TRUE;
     g_propagate_error(error, g_steal_pointer(&cause));
@@ -192,7 +192,8 @@ static void wait_locked(WarmHints *h)
         pthread_cond_wait(&h->changed, &h->lock);
 }
 
-/* Keys of what is to be written; none when nothing fails any more; NULL: it is to stop. */
+/* Keys of the hints to be written; empty when nothing fails any more; NULL: the thread must stop.
+ */
 static GPtrArray *await_work(WarmHints *h)
 {
     GPtrArray *keys = NULL;

@@ -21,7 +21,7 @@ static const json_t *get(const json_t *object, const char *a, const char *b)
     return json_object_get(json_object_get(object, a), b);
 }
 
-/* ---- what the pod says ---- */
+/* ---- reading the pod ---- */
 
 static gint by_name(gconstpointer a, gconstpointer b)
 {
@@ -73,7 +73,7 @@ static gboolean speaks_of(const json_t *affinity, const char *label, gboolean pr
     return FALSE;
 }
 
-/* ---- what is added ---- */
+/* ---- the patch ---- */
 
 static GPtrArray *labels_to_add(const json_t *pod, const char *namespace,
                                 const PreferencesHints *hints)

@@ -11,8 +11,8 @@
 
 #include "driver/affinity/preferences.h"
 
-/* The answer's text, the caller's. NULL with HEARTH_ERROR_INVALID_ARGUMENT for what is no
- * AdmissionReview of that version with a request: there is nobody to answer. */
+/* The answer's text, the caller's. NULL with HEARTH_ERROR_INVALID_ARGUMENT: the text is no
+ * AdmissionReview of that version with a request, so there is nothing to answer. */
 char *review_answer(const char *text, gsize size, const PreferencesHints *hints, GError **error);
 
 #endif

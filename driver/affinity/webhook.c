@@ -8,8 +8,8 @@
 #include "driver/kube/watch/watch.h"
 #include "driver/affinity/review.h"
 
-/* A pod is some kilobytes. A larger one is made as it is: what parsing one of 3 MiB takes, 0.2 s of
- * the one thread, is what all others would wait for. */
+/* A pod has some kilobytes. A larger one is created unchanged: parsing 3 MiB takes 0.2 s of the
+ * only thread, and all others would wait for it. */
 #define REVIEW_MAX (256 * 1024)
 #define REVIEWS_MAX (4 * 1024 * 1024)
 /* An API server keeps 25 that idle, and there may be five of them. */

@@ -100,7 +100,7 @@ static gboolean is_write(const KubeRequest *r)
     return !g_str_equal(r->method, "GET");
 }
 
-/* Done twice it is the same, but for what client.h says of DELETE. */
+/* A repetition does no harm; client.h says what it means for DELETE. */
 static gboolean is_repeatable(const KubeRequest *r)
 {
     return !g_str_equal(r->method, "POST") && !g_str_equal(r->method, "PUT");
@@ -217,7 +217,7 @@ gboolean kube_request(KubeClient *c, const KubeRequest *r, json_t **answer, GErr
     *answer = json_loadb(x.answer->str, x.answer->len, JSON_ALLOW_NUL, &why);
     if (*answer)
         return TRUE;
-    /* Not what jansson says: that quotes the bytes. */
+    /* Not the text of jansson, which quotes the bytes. */
     g_set_error(error, KUBE_ERROR, KUBE_ERROR_MALFORMED,
                 "%s %s: the answer is no JSON at its byte %d of %" G_GSIZE_FORMAT, r->method,
                 r->path, why.position, x.answer->len);

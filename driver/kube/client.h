@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests of the Kubernetes API: JSON in, JSON out, tried again in this one place.
+ * Requests of the Kubernetes API: JSON in, JSON out. Only this file tries a request again:
+ *   - without a connection, after 429 and 5xx: after Retry-After or a growing delay, as long as the
+ *     request's time allows;
+ *   - after 401: once, with a token that was read again;
+ *   - POST and PUT only when the server has certainly not done them (no connection, 429, 503 with
+ *     Retry-After): a second POST would find AlreadyExists, a second PUT a Conflict, both caused by
+ *     us. A repeated DELETE may find NotFound. Merge patches and applies can be done twice.
  *
- * What is tried again: no connection, 429 and 5xx, after Retry-After or a growing delay, for as
- * long as the request's time allows; a 401 once, with a token that was read anew. POST and PUT only
- * when the server has certainly not done them (no connection, 429, 503 with Retry-After): a second
- * POST would find AlreadyExists, a second PUT a Conflict, both of our own making. A DELETE that is
- * repeated may find NotFound. Merge patches and applies are the same done twice.
- *
- * Writes are held to a rate, so that no fault of ours floods the API server.
+ * The rate of writes is limited, so that a bug of ours cannot flood the API server.
  */
 #ifndef HEARTH_DRIVER_KUBE_CLIENT_H
 #define HEARTH_DRIVER_KUBE_CLIENT_H
@@ -26,13 +26,13 @@ typedef struct KubeClientOptions {
     gsize answer_max;         /* bytes of one answer; 0: 16 MiB */
 } KubeClientOptions;
 
-/* Takes the config over. options may be NULL. Connects when first asked. */
+/* Takes the config over. options may be NULL. Connects at the first request. */
 KubeClient *kube_client_new(KubeConfig *config, const KubeClientOptions *options);
 /* No request is under way. */
 void kube_client_free(KubeClient *client);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KubeClient, kube_client_free)
 
-/* Of the pod, or the context. */
+/* The namespace of the pod, or of the context. */
 const char *kube_client_namespace(const KubeClient *client);
 
 typedef enum KubeBody {
@@ -48,8 +48,8 @@ typedef struct KubeRequest {
     const json_t *body;       /* NULL: none */
     KubeBody body_type;
     gint64 timeout_ms;    /* with all tries; 0: 30 s */
-    unsigned tries;       /* at most; 0: what the time allows */
-    gboolean urgent;      /* not held to the rate of writes */
+    unsigned tries;       /* at most; 0: as many as the time allows */
+    gboolean urgent;      /* the rate of writes does not apply */
     const char *accept;   /* NULL: application/json */
     GCancellable *cancel; /* may be NULL */
 } KubeRequest;
@@ -59,8 +59,9 @@ typedef struct KubeRequest {
 gboolean kube_request(KubeClient *client, const KubeRequest *request, json_t **answer,
                       GError **error);
 
-/* One try, whose answer's bytes go to on_bytes as they come, none (size 0) when the server begins
- * to answer; FALSE from it ends the stream with its error. TRUE: the server ended the stream. */
+/* One try. The bytes of the answer go to on_bytes as they arrive, and size 0 when the server begins
+ * to answer; FALSE from on_bytes ends the stream with its error. TRUE: the server ended the stream.
+ */
 gboolean kube_stream(KubeClient *client, const KubeRequest *request,
                      gboolean (*on_bytes)(const char *bytes, gsize size, void *data,
                                           GError **error),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the API server is and who we are: in a pod from its service account, elsewhere from
- * a kubeconfig. What we do not speak (exec plugins, passwords, impersonation) is an error that
- * names it, never a request that goes out as someone else. Keys stay in memory: none is written to
- * a file for a library's sake.
+ * The address of the API server and our identity: in a pod from its service account, elsewhere from
+ * a kubeconfig. Unsupported members (exec plugins, passwords, impersonation) are errors that name
+ * them, so no request goes out with another identity. Keys stay in memory: none is written to a
+ * file for a library.
  *
  * Sources: Kubernetes documentation, "Accessing the Kubernetes API from a Pod" and "kubeconfig
  * (v1)".
@@ -20,7 +20,7 @@ typedef struct KubeConfig {
     /* A file or its contents; neither: the system's authorities. */
     char *ca_file;
     GBytes *ca_data;
-    gboolean insecure; /* any certificate will do */
+    gboolean insecure; /* the certificate is not checked */
     KubeToken *token;  /* NULL: none */
     /* A file or its contents (PEM); neither: no certificate of ours. */
     char *cert_file, *key_file;
@@ -39,7 +39,8 @@ KubeConfig *kube_config_load(const char *kubeconfig, GError **error);
 KubeConfig *kube_config_in_cluster(const char *directory, const char *host, const char *port,
                                    GError **error);
 KubeConfig *kube_config_read(const char *path, GError **error);
-/* Of a kubeconfig's text; `path` is where relative file names start, and is named by errors. */
+/* Parses the text of a kubeconfig; relative file names are relative to `path`, which errors name.
+ */
 KubeConfig *kube_config_parse(const char *text, gsize size, const char *path, GError **error);
 void kube_config_free(KubeConfig *config);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KubeConfig, kube_config_free)

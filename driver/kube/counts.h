@@ -11,7 +11,7 @@ KubeCounts *kube_counts_new(void);
 void kube_counts_free(KubeCounts *counts);
 /* method is borrowed for ever: a literal. status 0: no answer came. */
 void kube_counts_add(KubeCounts *counts, const char *method, int status);
-/* Of a copy, so `each` may take its time. */
+/* Goes over a copy, so `each` may be slow. */
 void kube_counts_each(KubeCounts *counts,
                       void (*each)(const char *method, int status, guint64 count, void *data),
                       void *data);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Errors of the Kubernetes client. The code says what a caller can do about it; the HTTP status,
- * the reason and the delay that the API server gave come along. Messages name the request and never
- * hold a token or key.
+ * Errors of the Kubernetes client. The code tells a caller what to do; the HTTP status, the
+ * reason and the delay that the API server gave are kept with it. Messages name the request and
+ * never hold a token or key.
  *
  * Source: Kubernetes API conventions, "Response Status Kind" (Status.reason).
  */
@@ -17,7 +17,7 @@ typedef enum KubeErrorCode {
     KUBE_ERROR_UNREACHABLE,    /* no connection, TLS, or the connection broke */
     KUBE_ERROR_DEADLINE,       /* no answer in the caller's time */
     KUBE_ERROR_CANCELLED,      /* by the caller */
-    KUBE_ERROR_MALFORMED,      /* an answer that is not what the API answers, or too large */
+    KUBE_ERROR_MALFORMED,      /* the answer is none of the API, or too large */
     KUBE_ERROR_INVALID,        /* 400, 422: the request itself */
     KUBE_ERROR_UNAUTHORIZED,   /* 401 */
     KUBE_ERROR_FORBIDDEN,      /* 403 */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kubeconfig, of which one context is followed: its cluster and its user. libyaml reads it into
- * nodes that are looked up by name, so aliases cost nothing and nothing recurses.
+ * Reads a kubeconfig: the current context, its cluster and its user. libyaml reads it into nodes
+ * that are looked up by name, so aliases cost nothing and nothing recurses.
  */
 #include <string.h>
 #include <yaml.h>
@@ -35,8 +35,8 @@ static void file_free(void *data)
     g_free(data);
 }
 
-static gboolean fail(Reader *r, const char *format, ...) G_GNUC_PRINTF(2, 3);
-static gboolean fail(Reader *r, const char *format, ...)
+static gboolean fail_at(Reader *r, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static gboolean fail_at(Reader *r, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -71,7 +71,7 @@ static yaml_node_t *member(Reader *r, const yaml_node_t *map, const char *key)
     return NULL;
 }
 
-/* *text is NULL where the key is not there or empty. FALSE for what is no text. */
+/* *text is NULL when the key is missing or empty. FALSE when the value is no text. */
 static gboolean text_of(Reader *r, const yaml_node_t *map, const char *in, const char *key,
                         char **text)
 {
@@ -81,7 +81,7 @@ static gboolean text_of(Reader *r, const yaml_node_t *map, const char *in, const
         return TRUE;
     if (node->type != YAML_SCALAR_NODE ||
         strlen((const char *)node->data.scalar.value) != node->data.scalar.length)
-        return fail(r, "%s: %s is not text", in, key);
+        return fail_at(r, "%s: %s is not text", in, key);
     *text = g_strdup((const char *)node->data.scalar.value);
     return TRUE;
 }
@@ -100,7 +100,7 @@ static yaml_node_t *entry(Reader *r, const char *list, const char *kind, const c
                 return found;
         }
     }
-    fail(r, "%s has no %s named \"%s\"", list, kind, name);
+    fail_at(r, "%s has no %s named \"%s\"", list, kind, name);
     return NULL;
 }
 
@@ -115,12 +115,12 @@ static gboolean file_or_data(Reader *r, const yaml_node_t *map, const char *in, 
         gsize size;
         guchar *decoded = g_base64_decode(encoded, &size);
         const gboolean pem = g_strstr_len((char *)decoded, (gssize)size, "-----BEGIN ") != NULL;
-        /* Wiped when freed, for it may be a key. */
+        /* Wiped when freed, because it may be a key. */
         File *kept = g_new0(File, 1);
         *kept = (File){(char *)decoded, size};
         *data = g_bytes_new_with_free_func(decoded, size, file_free, kept);
         explicit_bzero(encoded, strlen(encoded));
-        return pem || fail(r, "%s: %s is not base64 of a PEM file", in, data_key);
+        return pem || fail_at(r, "%s: %s is not base64 of a PEM file", in, data_key);
     }
     if (!path)
         return TRUE;
@@ -128,17 +128,17 @@ static gboolean file_or_data(Reader *r, const yaml_node_t *map, const char *in, 
     *file =
         g_path_is_absolute(path) ? g_steal_pointer(&path) : g_build_filename(directory, path, NULL);
     return g_file_test(*file, G_FILE_TEST_IS_REGULAR) ||
-           fail(r, "%s: %s names %s, which is not there", in, key, *file);
+           fail_at(r, "%s: %s names %s, which is not there", in, key, *file);
 }
 
-/* What would change who asks or whom, and that we do not do. */
-static gboolean refuse(Reader *r, const yaml_node_t *map, const char *in, const char *const *keys,
-                       const char *mend)
+/* Fails for members that would change our identity or the server, and are not supported. */
+static gboolean refuse_members(Reader *r, const yaml_node_t *map, const char *in,
+                               const char *const *keys, const char *fix)
 {
     for (; *keys; keys++) {
         const yaml_node_t *node = member(r, map, *keys);
         if (node && !is_scalar(node, "") && !is_scalar(node, "null"))
-            return fail(r, "%s: %s is not supported; %s", in, *keys, mend);
+            return fail_at(r, "%s: %s is not supported; %s", in, *keys, fix);
     }
     return TRUE;
 }
@@ -159,23 +159,23 @@ static gboolean read_cluster(Reader *r, const yaml_node_t *map, const char *name
 {
     static const char *const refused[] = {"proxy-url", "tls-server-name", NULL};
     g_autofree char *in = g_strdup_printf("cluster \"%s\"", name), *insecure = NULL;
-    if (!refuse(r, map, in, refused, "name the API server by what its certificate says") ||
+    if (!refuse_members(r, map, in, refused, "name the API server by what its certificate says") ||
         !text_of(r, map, in, "server", &c->server) ||
         !text_of(r, map, in, "insecure-skip-tls-verify", &insecure) ||
         !file_or_data(r, map, in, "certificate-authority", &c->ca_file, &c->ca_data))
         return FALSE;
     if (!c->server)
-        return fail(r, "%s has no server", in);
+        return fail_at(r, "%s has no server", in);
     for (gsize size = strlen(c->server); size && c->server[size - 1] == '/';)
         c->server[--size] = '\0';
     g_autoptr(GUri) uri = g_uri_parse(c->server, G_URI_FLAGS_NONE, NULL);
     if (!uri || !g_uri_get_host(uri) || !*g_uri_get_host(uri) || g_uri_get_userinfo(uri) ||
         g_uri_get_query(uri) || g_uri_get_fragment(uri))
-        return fail(r, "%s: server is no address; it is written https://HOST:PORT", in);
+        return fail_at(r, "%s: server is no address; it is written https://HOST:PORT", in);
     if (!g_str_has_prefix(c->server, "https://") &&
         !(g_str_has_prefix(c->server, "http://") && is_loopback(c->server)))
-        return fail(r, "%s: server %s is not https://, which only one on loopback may be", in,
-                    c->server);
+        return fail_at(r, "%s: server %s is not https://, which only one on loopback may be", in,
+                       c->server);
     c->insecure = insecure && g_str_equal(insecure, "true");
     return TRUE;
 }
@@ -188,13 +188,13 @@ static gboolean read_user(Reader *r, const yaml_node_t *map, const char *name, K
     g_autofree char *in = g_strdup_printf("user \"%s\"", name), *token_file = NULL;
     char *token = NULL;
     gboolean ok =
-        refuse(r, map, in, refused,
-               "use a token (`kubectl create token`), tokenFile or a client certificate") &&
+        refuse_members(r, map, in, refused,
+                       "use a token (`kubectl create token`), tokenFile or a client certificate") &&
         text_of(r, map, in, "tokenFile", &token_file) && text_of(r, map, in, "token", &token) &&
         file_or_data(r, map, in, "client-certificate", &c->cert_file, &c->cert_data) &&
         file_or_data(r, map, in, "client-key", &c->key_file, &c->key_data);
     if (ok && (c->cert_file || c->cert_data) != (c->key_file || c->key_data))
-        ok = fail(r, "%s: client-certificate and client-key belong together", in);
+        ok = fail_at(r, "%s: client-certificate and client-key belong together", in);
     /* The file wins, as for kubectl. */
     if (ok && token_file) {
         g_autofree char *directory = g_path_get_dirname(r->path);
@@ -216,11 +216,11 @@ static gboolean read_document(Reader *r, KubeConfig *c)
     const yaml_node_t *root = yaml_document_get_root_node(r->document);
     g_autofree char *current = NULL, *cluster = NULL, *user = NULL;
     if (!root || root->type != YAML_MAPPING_NODE)
-        return fail(r, "it is no map of clusters, users and contexts");
+        return fail_at(r, "it is no map of clusters, users and contexts");
     if (!text_of(r, root, "it", "current-context", &current))
         return FALSE;
     if (!current)
-        return fail(r, "current-context is not set; `kubectl config use-context NAME` does");
+        return fail_at(r, "current-context is not set; `kubectl config use-context NAME` does");
     const yaml_node_t *context = entry(r, "contexts", "context", current), *map;
     g_autofree char *in = g_strdup_printf("context \"%s\"", current);
     if (!context || !text_of(r, context, in, "cluster", &cluster) ||
@@ -228,7 +228,7 @@ static gboolean read_document(Reader *r, KubeConfig *c)
         !text_of(r, context, in, "namespace", &c->namespace))
         return FALSE;
     if (!cluster)
-        return fail(r, "%s has no cluster", in);
+        return fail_at(r, "%s has no cluster", in);
     if (!c->namespace)
         c->namespace = g_strdup("default");
     map = entry(r, "clusters", "cluster", cluster);
@@ -251,8 +251,8 @@ KubeConfig *kube_config_parse(const char *text, gsize size, const char *path, GE
     g_autoptr(KubeConfig) c = g_new0(KubeConfig, 1);
     gboolean ok = FALSE;
     if (!yaml_parser_load(&parser, &document)) {
-        fail(&r, "line %zu: %s", parser.problem_mark.line + 1,
-             parser.problem ? parser.problem : "it is no YAML");
+        fail_at(&r, "line %zu: %s", parser.problem_mark.line + 1,
+                parser.problem ? parser.problem : "it is no YAML");
     } else {
         ok = read_document(&r, c);
         yaml_document_delete(&document);

@@ -16,14 +16,14 @@ typedef struct KubeSelection {
     const char *namespace; /* NULL: all, or a kind without */
     const char *labels;    /* NULL: any; as kubectl's -l */
     const char *fields;    /* NULL: any */
-    gboolean metadata;     /* of each object no more than that */
+    gboolean metadata;     /* only the metadata of each object */
 } KubeSelection;
 
 /*
- * Calls on_object for each, which takes over no reference; objects lack kind and apiVersion.
- * page: how many a request asks for, 0: 250. timeout_ms is of each page. *resource_version (may be
- * NULL) is the caller's: what a watch goes on from. GONE: the list has become too old between two
- * pages, and what was seen of it is of no use; begin anew.
+ * Calls on_object for each object, which is borrowed; objects lack kind and apiVersion. page:
+ * objects in one request, 0: 250. timeout_ms is for each page. *resource_version (may be NULL) is
+ * the caller's: a watch continues from it. GONE: the list has become too old between two pages, and
+ * its objects must be dropped; begin again.
  */
 gboolean kube_list(KubeClient *client, const KubeSelection *selection, guint page,
                    gint64 timeout_ms, GCancellable *cancel,

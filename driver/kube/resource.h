@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kinds of objects and where the API has them.
+ * Kinds of objects and their paths in the API.
  *
  * Source: Kubernetes API concepts, "Resource URIs".
  */
@@ -16,8 +16,8 @@ typedef struct KubeResource {
 } KubeResource;
 
 /*
- * The path of one object, of its subresource ("status"), or, with no name, of all; without
- * a namespace for what has none, and to list what is in all of them. Names are escaped.
+ * The path of one object, of its subresource ("status"), or, without a name, of the list. Without a
+ * namespace: a kind that has none, or a list over all namespaces. Names are escaped.
  */
 char *kube_path(const KubeResource *resource, const char *namespace, const char *name,
                 const char *subresource);

@@ -10,7 +10,7 @@
 struct KubeToken {
     char *path; /* NULL: fixed */
     pthread_mutex_t lock;
-    char *text;     /* guarded by lock, as is what follows */
+    char *text;     /* guarded by lock, like the fields below */
     gint64 read_us; /* when, or when it was last tried */
 };
 

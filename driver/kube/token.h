@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bearer token we show. A service account's is a file that kubelet replaces before the old one
- * expires (after 48 minutes of an hour), so it is read anew when a minute has passed, and at once
- * when the API server refused it. A file that cannot be read for a moment leaves the token there
- * was: the API server judges it. Thread-safe.
+ * Our bearer token. That of a service account is a file that kubelet replaces before it expires
+ * (after 48 minutes of an hour). So it is read again after a minute, and at once when the API
+ * server has refused it. When the file cannot be read the old token is kept, and the API server
+ * decides. Thread-safe.
  */
 #ifndef HEARTH_DRIVER_KUBE_TOKEN_H
 #define HEARTH_DRIVER_KUBE_TOKEN_H
@@ -12,10 +12,11 @@
 
 typedef struct KubeToken KubeToken;
 
-/* One that never changes. NULL with CONFIG for one that no HTTP header can hold; `where` names it.
+/* A token that never changes. NULL with CONFIG when an HTTP header cannot hold it; `where` names
+ * it.
  */
 KubeToken *kube_token_new(const char *token, const char *where, GError **error);
-/* The file is read when first asked for. */
+/* The file is read by the first kube_token_get(). */
 KubeToken *kube_token_new_file(const char *path);
 void kube_token_free(KubeToken *token);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KubeToken, kube_token_free)
@@ -24,7 +25,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KubeToken, kube_token_free)
 char *kube_token_get(KubeToken *token, gint64 now_us, GError **error);
 /* Overwrites and frees. NULL is fine. */
 void kube_token_wipe(char *text);
-/* The API server did not accept `refused`: whether there is another by now. */
+/* The API server has refused this token: whether there is another now. */
 gboolean kube_token_renew(KubeToken *token, const char *refused, gint64 now_us);
 
 #endif

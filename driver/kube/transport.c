@@ -7,11 +7,11 @@
 
 /* More are closed when their exchange is over. */
 #define IDLE_MAX 8
-/* The API server closes what was idle for 90 s. */
+/* The API server closes connections that were idle for 90 s. */
 #define IDLE_SECONDS 60
 #define CONNECT_MS 10000L
 #define RETRY_AFTER_MAX_S 3600
-/* Of a status that is no success. */
+/* The longest answer that is kept with a status that is no success. */
 #define REFUSAL_MAX (64 * 1024)
 
 typedef struct Line {
@@ -156,7 +156,7 @@ static CURLcode set_identity(CURL *easy, const KubeConfig *c)
     /* The cluster's own authority alone: libcurl would take the system's as well. */
     if (c->ca_data || c->ca_file)
         SET(CURLOPT_CAPATH, NULL);
-    /* It is read anew when a cluster's authority changes. */
+    /* It is read again when a cluster's authority changes. */
     SET(CURLOPT_CA_CACHE_TIMEOUT, 600L);
     SET(CURLOPT_SSL_VERIFYPEER, c->insecure ? 0L : 1L);
     SET(CURLOPT_SSL_VERIFYHOST, c->insecure ? 0L : 2L);

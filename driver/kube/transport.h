@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One HTTP exchange with the API server, over connections that are kept (libcurl). No retry,
- * no JSON: that is client.h.
+ * One HTTP exchange with the API server, over connections that are kept (libcurl). Retries
+ * and JSON are in client.h.
  *
- * HTTP/1.1, one exchange a connection: HTTP/2 would put all watches and writes into one TCP
- * connection, where one that hangs takes the rest along, and would save the few connections a
- * process has. A multi handle is had of each only because that can be woken up: a cancelled
- * exchange ends at once. Redirects and proxies are not followed: a token goes to the API server and
- * nowhere else.
+ * HTTP/1.1, one exchange at a time on a connection. HTTP/2 would put all watches and writes into
+ * one TCP connection, where one that hangs stops the others, and would only save a few connections.
+ * Each exchange has a multi handle because that can be woken up: a cancelled exchange ends at once.
+ * Redirects and proxies are not followed: a token goes only to the API server.
  */
 #ifndef HEARTH_DRIVER_KUBE_TRANSPORT_H
 #define HEARTH_DRIVER_KUBE_TRANSPORT_H
@@ -18,7 +17,7 @@
 /* Thread-safe. */
 typedef struct KubeTransport KubeTransport;
 
-/* config is borrowed until kube_transport_free(), before which every exchange has ended. */
+/* config is borrowed until kube_transport_free(). Every exchange must have ended by then. */
 KubeTransport *kube_transport_new(const KubeConfig *config);
 void kube_transport_free(KubeTransport *transport);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KubeTransport, kube_transport_free)
@@ -35,8 +34,9 @@ typedef struct KubeExchange {
     gsize answer_max;     /* bytes; more is MALFORMED */
     GCancellable *cancel; /* may be NULL */
     /*
-     * Takes the body of a success as it arrives, without end, and before that, of no size, the end
-     * of the headers; NULL: it is in `answer`. FALSE ends the exchange, with that error.
+     * Called with the body of a success as it arrives, without a limit, and before that with size 0
+     * at the end of the headers. FALSE ends the exchange with the error. NULL: the body is in
+     * `answer`.
      */
     gboolean (*on_bytes)(const char *bytes, gsize size, void *data, GError **error);
     void *data;

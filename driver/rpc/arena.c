@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bump allocator. Chunks grow from 4 KiB, which a Probe never leaves, to 256 KiB; what is larger
- * than a quarter of the next chunk gets one of its own, so that little is left unused. Chunks come
- * zeroed and no piece is handed out twice, hence all memory is zero without clearing it here.
+ * A bump allocator. Chunks grow from 4 KiB, which are enough for a Probe, to 256 KiB; what is
+ * larger than a quarter of the next chunk gets one of its own, so that little is left unused.
+ * Chunks come zeroed and no piece is handed out twice, hence all memory is zero without clearing it
+ * here.
  */
 #include "driver/rpc/arena.h"
 

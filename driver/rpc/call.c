@@ -126,7 +126,7 @@ static gboolean handle(RpcCall *call, GError **error)
 void rpc_call_run(RpcCall *call)
 {
     g_autoptr(GError) error = NULL;
-    /* Nobody waits: the handler need not start what the caller will ask again. */
+    /* No caller waits any more: the handler need not start, because the call comes again. */
     if (atomic_load(&call->abandoned) || call->deadline_us <= g_get_monotonic_time()) {
         call->reply =
             (RpcReply){.code = HEARTH_ERROR_DEADLINE_EXCEEDED,

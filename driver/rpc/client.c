@@ -27,7 +27,7 @@ struct RpcClient {
     char *path;
     nghttp2_session *session;
     gboolean broken;
-    GByteArray *out; /* what the socket did not take yet */
+    GByteArray *out; /* bytes that the socket has not taken yet */
 
     /* The call under way. */
     gint32 stream_id; /* 0: none */
@@ -157,7 +157,7 @@ void rpc_client_close(RpcClient *client)
     g_free(client);
 }
 
-/* Sends what there is, without waiting. */
+/* Sends the pending bytes, without waiting. */
 static gboolean flush(RpcClient *client, GError **error)
 {
     for (;;) {

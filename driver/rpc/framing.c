@@ -100,7 +100,7 @@ char *rpc_percent_encode(const char *message)
                 g_string_append_c(out, byte);
         }
     }
-    /* A header's value may not begin or end with one: nghttp2 never sends what does. */
+    /* A header's value may not begin or end with a blank: nghttp2 never sends such a value. */
     if (g_str_has_suffix(out->str, " ")) {
         g_string_truncate(out, out->len - 1);
         g_string_append(out, "%20");

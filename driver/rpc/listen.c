@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Taking the path over from a dead server: connect first, and unlink only what refuses. Both traps
- * are Linux's: connecting to a regular file is refused like connecting to a dead socket, so the
- * type is looked at too; and a live server with a full backlog answers EAGAIN to a non-blocking
- * connect, which therefore counts as alive. The mode is set on the unbound socket, which bind()
- * passes on to the file, so there is no moment at which another user could connect.
+ * Taking the path over from a dead server: connect first, and unlink only a path that refuses the
+ * connection. Both traps are Linux's: connecting to a regular file is refused like connecting to a
+ * dead socket, so the type is looked at too; and a live server with a full backlog answers EAGAIN
+ * to a non-blocking connect, which therefore counts as alive. The mode is set on the unbound
+ * socket, which bind() passes on to the file, so there is no moment at which another user could
+ * connect.
  */
 #include "driver/rpc/listen.h"
 

@@ -5,7 +5,7 @@
  * in one write. A peer that does not take its output is not read from.
  *
  * At the limit of connections new ones wait in the backlog of the socket instead of being cut off:
- * kubelet opens one for every operation, and sidecars exit when theirs drops. Only when somebody
+ * kubelet opens one for every operation, and sidecars exit when theirs drops. Only when a client
  * waits do connections give way: those that never made a call, then those that have had none for
  * IDLE_GRACE_US; a header block that is not complete is no call. Whoever has sent something that
  * was not read yet is passed over, for it may be a call. So idle ones cannot keep everyone out.
@@ -26,7 +26,7 @@
 #define IN_BYTES (16 * 1024) /* fewer pings than nghttp2 takes for a flood between two flushes */
 #define OUT_BYTES (64 * 1024)
 #define UNUSED_GRACE_US G_USEC_PER_SEC     /* before a connection without calls may be dropped */
-#define IDLE_GRACE_US (5 * G_USEC_PER_SEC) /* since the last call of one that made some */
+#define IDLE_GRACE_US (5 * G_USEC_PER_SEC) /* since the last call, if it made any */
 #define ACCEPT_RETRY_US G_USEC_PER_SEC
 #define FLUSH_US G_USEC_PER_SEC /* for last answers when stopping */
 
@@ -164,7 +164,7 @@ static gboolean peer_write(Peer *peer, const guint8 *bytes, size_t length, size_
     return TRUE;
 }
 
-/* As much as fits of what the connection has to send, in `loop->out`. */
+/* Fills `loop->out` with bytes that the connection must send. */
 static size_t gather(Peer *peer)
 {
     RpcLoop *loop = peer->loop;
@@ -182,7 +182,7 @@ static size_t gather(Peer *peer)
     return length;
 }
 
-/* Writes what can be written. FALSE: the peer is to be freed. */
+/* Writes as much as the socket takes. FALSE: the peer must be freed. */
 static gboolean peer_flush(Peer *peer)
 {
     size_t sent;
@@ -265,7 +265,7 @@ static gboolean goes_before(const Peer *peer, const Peer *other)
     return peer->active_us <= other->active_us; /* the list is newest first */
 }
 
-/* Full: one that nobody misses goes, if there is one. */
+/* At the limit: an idle connection is closed, if there is one. */
 static void make_room(RpcLoop *loop)
 {
     const gint64 now_us = g_get_monotonic_time();

@@ -13,7 +13,7 @@ struct RpcPool {
     pthread_mutex_t lock;
     pthread_cond_t wake;    /* work, or the end */
     pthread_cond_t retired; /* a worker left its loop */
-    /* The lock guards what follows. */
+    /* The lock guards the fields below. */
     RpcJob *head, *tail;
     unsigned queued;
     unsigned threads;

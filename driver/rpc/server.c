@@ -17,7 +17,7 @@
 #include "driver/rpc/pool.h"
 
 #define RESERVED_WORKERS 2
-#define LEFTOVER_MS 1000 /* for handlers to notice that nobody waits */
+#define LEFTOVER_MS 1000 /* for handlers to notice that no caller waits */
 
 typedef struct Method {
     const RpcMethod *row;

@@ -94,7 +94,7 @@ static gboolean wire_type_fits(const ProtobufCFieldDescriptor *field, guint wire
     return wire_type == own || packed;
 }
 
-/* The messages that enclose a field, from the outermost; told only when there is an error. */
+/* The messages that enclose a field, from the outermost; used only in an error. */
 typedef struct Trail {
     const struct Trail *outer;
     const ProtobufCFieldDescriptor *field;
@@ -199,7 +199,7 @@ static const char *entry_key(const ProtobufCMessage *entry)
     return key ? key : "";
 }
 
-/* From the end, keeps the first sight of every key; the kept ones stay in order. */
+/* From the end, keeps the first entry of every key; the kept ones stay in order. */
 static size_t settle_map(ProtobufCMessage **entries, size_t n)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);

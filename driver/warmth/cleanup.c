@@ -10,7 +10,7 @@
 
 static const KubeResource node_resource = {"", "v1", "nodes"};
 
-/* What is to be done to one object. */
+/* A change to one object. */
 typedef struct Act {
     const KubeResource *resource;
     char *namespace, *name;
@@ -20,7 +20,7 @@ typedef struct Act {
 static void act_free(void *data)
 {
     Act *act = data;
-    json_decref(act->patch);
+    json_decref(act->patch); /* a field */
     g_free(act->namespace);
     g_free(act->name);
     g_free(act);
@@ -31,7 +31,7 @@ typedef struct Gather {
     GPtrArray *acts;
 } Gather;
 
-static void add(const Gather *g, const json_t *object, json_t *patch)
+static void add_act(const Gather *g, const json_t *object, json_t *patch)
 {
     const json_t *meta = json_object_get(object, "metadata");
     Act *act = g_new(Act, 1);
@@ -42,20 +42,20 @@ static void add(const Gather *g, const json_t *object, json_t *patch)
 
 static void on_object(const json_t *object, void *data)
 {
-    add(data, object, NULL);
+    add_act(data, object, NULL);
 }
 
 static void on_node(const json_t *object, void *data)
 {
-    json_t *ours = json_object(), *value;
+    json_auto_t *ours = json_object();
+    json_t *value;
     const char *name;
     json_object_foreach (json_object_get(json_object_get(object, "metadata"), "labels"), name,
                          value)
         if (g_str_has_prefix(name, WARM_LABEL_PREFIX) || g_str_has_prefix(name, TOPOLOGY_PREFIX))
             json_object_set_new(ours, name, json_null());
     if (json_object_size(ours))
-        add(data, object, json_pack("{s:{s:O}}", "metadata", "labels", ours));
-    json_decref(ours);
+        add_act(data, object, json_pack("{s:{s:O}}", "metadata", "labels", ours));
 }
 
 static gboolean do_act(KubeClient *client, const Act *act, GError **error)

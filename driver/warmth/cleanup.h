@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takes away what is left in Kubernetes, for who uninstalls: labels of nodes - ours, and those of
- * topology, which kubelet makes of a driver's answer and does not take back -, NodeCaches,
- * DatasetHints of ours. No controller or node may run any more, for it would write them again.
+ * Removes what Hearth leaves in Kubernetes, before it is uninstalled: NodeCaches, our DatasetHints,
+ * and labels of nodes (ours, and the topology labels that kubelet makes of a driver's answer and
+ * does not remove). No controller or node plugin may run any more: it would write them again.
  */
 #ifndef HEARTH_DRIVER_WARMTH_CLEANUP_H
 #define HEARTH_DRIVER_WARMTH_CLEANUP_H
@@ -13,8 +13,8 @@ typedef struct WarmCleanup {
     guint nodes, node_caches, hints; /* cleaned, deleted, deleted */
 } WarmCleanup;
 
-/* FALSE with the first error; what could be done is. A kind that the API server does not know has
- * no objects. */
+/* FALSE with the first error, after everything else was tried. A kind that the API server does not
+ * know has no objects. */
 gboolean warm_cleanup(KubeClient *client, WarmCleanup *done, GError **error);
 
 #endif

@@ -25,7 +25,7 @@ static GHashTable *table_of(const json_t *object)
     return map;
 }
 
-/* The caller's; NULL: it does not tell. A dataset's last name is the mgr's. */
+/* The caller's; NULL: there is none. The mgr chooses the last component of a dataset's path. */
 static char *root_of(GHashTable *context, const char *cluster_config)
 {
     const char *path = attributes_root_path(context);

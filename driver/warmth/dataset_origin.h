@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which dataset a volume shows, and where it is: from what PersistentVolumes and StorageClasses say
- * of it. No I/O but the cluster file.
+ * The dataset that a volume shows, and its location in Ceph: from a PersistentVolume or a
+ * StorageClass. No I/O but the cluster file.
  */
 #ifndef HEARTH_DRIVER_WARMTH_DATASET_ORIGIN_H
 #define HEARTH_DRIVER_WARMTH_DATASET_ORIGIN_H
@@ -17,15 +17,15 @@ typedef struct DatasetOrigin {
 } DatasetOrigin;
 
 /*
- * context: volumeAttributes of a PersistentVolume, or parameters of a StorageClass. FALSE: it is of
- * no dataset. cluster_config is the file that tells the group of a dataset whose name tells none;
- * NULL, or it does not tell: the default.
+ * context: volumeAttributes of a PersistentVolume, or parameters of a StorageClass. FALSE: it shows
+ * no dataset. cluster_config is the file with the group of a dataset whose name has none; NULL, or
+ * without a group there: the default group.
  */
 gboolean dataset_origin_of(const json_t *context, const char *cluster_config,
                            DatasetOrigin *origin);
 /* {"clusterID", "fsName", "rootPath"}; a new reference. */
 json_t *dataset_origin_json(const DatasetOrigin *origin);
-/* From that. FALSE: it is of no dataset. */
+/* The reverse. FALSE: it is no dataset. */
 gboolean dataset_origin_read(const json_t *object, DatasetOrigin *origin);
 void dataset_origin_clear(DatasetOrigin *origin);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(DatasetOrigin, dataset_origin_clear)

@@ -22,10 +22,10 @@ struct WarmLabels {
     GHashTable *datasets; /* id -> Dataset */
     GHashTable *have;     /* name of a label of ours -> value */
     gint64 alive_ms, patched_ms;
-    char *tier, *zone; /* tier NULL: not told; zone NULL: none */
-    gboolean reported; /* ever; before, what the node has is let be */
+    char *tier, *zone; /* tier NULL: not reported; zone NULL: none */
+    gboolean reported; /* ever; before that the labels are not changed */
     gboolean gone;
-    gboolean cleared; /* a patch that removes everything was given out, and no report came since */
+    gboolean cleared; /* a patch that removes everything was returned, and no report came since */
 };
 
 static void dataset_free(void *data)
@@ -64,12 +64,12 @@ static gboolean is_id(const char *text)
 
 static gboolean is_reached(const Dataset *d, double percent, int step)
 {
-    /* 100 % of a large dataset is no matter of rounding. */
+    /* 100 % means complete, however large the dataset is. */
     return step == STEPS - 1 ? d->bytes >= d->total : percent >= edges[step];
 }
 
-/* The step that it ought to have. */
-static int ought(const Dataset *d)
+/* The step that the cached bytes lead to. */
+static int target_step(const Dataset *d)
 {
     int step = d->step;
     if (d->total == 0)
@@ -82,29 +82,29 @@ static int ought(const Dataset *d)
     return step;
 }
 
-static void look(Dataset *d, gint64 now_ms)
+static void update_step(Dataset *d, gint64 now_ms)
 {
-    const int step = ought(d);
+    const int step = target_step(d);
     if (step == d->step || now_ms - d->changed_ms < WARM_DWELL_MS)
         return;
     d->step = step;
     d->changed_ms = now_ms;
 }
 
-static void look_at_all(WarmLabels *l, gint64 now_ms)
+static void update_steps(WarmLabels *l, gint64 now_ms)
 {
     GHashTableIter iter;
     gpointer value;
     g_hash_table_iter_init(&iter, l->datasets);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const Dataset *d = value;
-        look(value, now_ms);
+        update_step(value, now_ms);
         if (d->step < 0 && !d->reported)
             g_hash_table_iter_remove(&iter);
     }
 }
 
-/* With the step that the node's label tells, if it has one. */
+/* Starts from the step of the node's label, if it has one. */
 static Dataset *dataset_new(const WarmLabels *l, const char *id)
 {
     Dataset *d = g_new0(Dataset, 1);
@@ -148,7 +148,7 @@ void warm_labels_report(WarmLabels *l, const WarmDataset *datasets, gsize n, gin
     l->alive_ms = alive_ms;
     l->reported = TRUE;
     l->gone = FALSE;
-    look_at_all(l, now_ms);
+    update_steps(l, now_ms);
 }
 
 void warm_labels_place(WarmLabels *l, const char *tier, const char *zone)
@@ -177,7 +177,7 @@ void warm_labels_have(WarmLabels *l, const json_t *node_labels)
     }
 }
 
-/* Who has a label counts for a tenth more. */
+/* A dataset that has a label counts for a tenth more. */
 static double weight(const Dataset *d)
 {
     return (double)d->bytes * (d->chosen ? 1.1 : 1);
@@ -187,26 +187,29 @@ static gint by_weight(gconstpointer left, gconstpointer right)
 {
     const Dataset *a = *(const Dataset *const *)left, *b = *(const Dataset *const *)right;
     const double difference = weight(b) - weight(a);
-    return difference > 0 ? 1 : difference < 0 ? -1 : strcmp(a->id, b->id);
+    if (difference == 0)
+        return strcmp(a->id, b->id);
+    return difference > 0 ? 1 : -1;
 }
 
-/* One of a place; what it is now as long as nobody has told another. */
-static void want_place(const WarmLabels *l, GHashTable *labels, const char *name, const char *told)
+/* The tier or the zone; the present label until the node has reported them. */
+static void want_location(const WarmLabels *l, GHashTable *labels, const char *name,
+                          const char *reported)
 {
-    const char *value = l->tier ? told : g_hash_table_lookup(l->have, name);
+    const char *value = l->tier ? reported : g_hash_table_lookup(l->have, name);
     if (value)
         g_hash_table_insert(labels, g_strdup(name), (gpointer)value);
 }
 
-/* Label -> value, of which the values are borrowed. */
-static GHashTable *wanted(WarmLabels *l)
+/* Label -> value; the values are borrowed. */
+static GHashTable *wanted_labels(WarmLabels *l)
 {
     GHashTable *labels = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GPtrArray) warm = g_ptr_array_new();
     GHashTableIter iter;
     gpointer value;
-    want_place(l, labels, TOPOLOGY_TIER, l->tier);
-    want_place(l, labels, TOPOLOGY_ZONE, l->zone);
+    want_location(l, labels, TOPOLOGY_TIER, l->tier);
+    want_location(l, labels, TOPOLOGY_ZONE, l->zone);
     g_hash_table_iter_init(&iter, l->datasets);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         Dataset *d = value;
@@ -226,10 +229,10 @@ static GHashTable *wanted(WarmLabels *l)
     return labels;
 }
 
-/* What turns what the node has into what is wanted; NULL: nothing does. */
+/* The merge patch from the present labels to the wanted ones; NULL: they are the same. */
 static json_t *difference(const WarmLabels *l, GHashTable *labels)
 {
-    json_t *changes = json_object();
+    json_auto_t *changes = json_object();
     GHashTableIter iter;
     gpointer name, value;
     g_hash_table_iter_init(&iter, labels);
@@ -242,27 +245,26 @@ static json_t *difference(const WarmLabels *l, GHashTable *labels)
         if (!g_hash_table_contains(labels, name))
             json_object_set_new(changes, name, json_null());
     }
-    if (json_object_size(changes) > 0)
-        return json_pack("{s:{s:o}}", "metadata", "labels", changes);
-    json_decref(changes);
-    return NULL;
+    if (json_object_size(changes) == 0)
+        return NULL;
+    return json_pack("{s:{s:O}}", "metadata", "labels", changes);
 }
 
 json_t *warm_labels_patch(WarmLabels *l, gint64 now_ms)
 {
     const gboolean dead = l->gone || now_ms - l->alive_ms > WARM_STALE_MS;
-    /* Who comes back begins anew. */
+    /* A node that comes back starts from nothing. */
     if (dead)
         g_hash_table_remove_all(l->datasets);
     else
         l->cleared = FALSE;
     if (!dead && !l->reported)
         return NULL;
-    look_at_all(l, now_ms);
-    /* Not held up by an earlier patch; one that failed is. */
+    update_steps(l, now_ms);
+    /* The first removal does not wait after an earlier patch; its repetition does. */
     if (now_ms - l->patched_ms < WARM_PATCH_MS && !(dead && !l->cleared))
         return NULL;
-    g_autoptr(GHashTable) labels = wanted(l);
+    g_autoptr(GHashTable) labels = wanted_labels(l);
     json_t *patch = difference(l, labels);
     if (patch) {
         l->patched_ms = now_ms;

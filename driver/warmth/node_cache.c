@@ -7,7 +7,7 @@
 
 /* ---- writing ---- */
 
-/* Of a hundred, and a hundred only when nothing is missing. */
+/* 100 only when nothing is missing. */
 static int percent(guint64 bytes, guint64 total)
 {
     if (total == 0 || bytes >= total)
@@ -35,10 +35,12 @@ static int by_bytes(gconstpointer a, gconstpointer b)
 {
     const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
     const guint64 p = field_count(x, "bytes"), q = field_count(y, "bytes");
-    return p != q ? (p < q ? 1 : -1) : strcmp(field_text(x, "id"), field_text(y, "id"));
+    if (p == q)
+        return strcmp(field_text(x, "id"), field_text(y, "id"));
+    return p < q ? 1 : -1;
 }
 
-/* By the names that Kubernetes has for them: each once, the largest first. */
+/* Datasets by their names in Kubernetes: each once, the largest first. */
 static json_t *describe_all(const json_t *datasets)
 {
     g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func((GDestroyNotify)json_decref);
@@ -51,7 +53,7 @@ static json_t *describe_all(const json_t *datasets)
             if (one && g_hash_table_add(seen, (gpointer)field_text(one, "id")))
                 g_ptr_array_add(list, one);
             else
-                json_decref(one);
+                json_decref(one); /* else the list owns it */
         }
     }
     g_ptr_array_sort(list, by_bytes);
@@ -71,7 +73,7 @@ static char *summary(const json_t *datasets)
     return g_strdup_printf("%u/%zu", whole, json_array_size(datasets));
 }
 
-/* With texts for people: kubectl shows numbers as they are. */
+/* With texts for people, because kubectl shows numbers unformatted. */
 static json_t *describe_cache(const json_t *cache)
 {
     const guint64 bytes = field_count(cache, "bytes"), most = field_count(cache, "maxBytes"),
@@ -89,7 +91,7 @@ static int by_handle(gconstpointer a, gconstpointer b)
                   field_text(*(json_t *const *)b, "volumeHandle"));
 }
 
-/* In the order of their handles, so that the same ones make the same list. */
+/* Sorted by handle, so that the same volumes make the same list. */
 static json_t *describe_uncached(const json_t *volumes)
 {
     g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func((GDestroyNotify)json_decref);
@@ -186,7 +188,7 @@ static gboolean is_id(const char *text)
            strspn(text, "0123456789abcdef") == DATASET_KEY_DIGITS;
 }
 
-/* As Kubernetes takes it; "" for what it does not. */
+/* A label value as Kubernetes accepts it, else "". */
 static void read_label(const json_t *status, const char *name, char value[64])
 {
     const char *text = field_text(status, name);

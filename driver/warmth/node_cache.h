@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NodeCache (csi.hearth.dev/v1alpha1, deploy/crds): what a node says of its cache. The node's
- * plugin writes the status of the one that has the node's name; the controller reads all of them.
+ * NodeCache (csi.hearth.dev/v1alpha1, deploy/crds): what a node reports of its cache. The
+ * node's plugin writes the status of the NodeCache with the node's name; the controller reads all.
  */
 #ifndef HEARTH_DRIVER_WARMTH_NODE_CACHE_H
 #define HEARTH_DRIVER_WARMTH_NODE_CACHE_H
@@ -11,21 +11,21 @@
 #include "driver/volume/dataset_key.h"
 #include "driver/warmth/resources.h"
 
-/* As many datasets as a report has at most, those with most bytes. */
+/* The most datasets in a report; those with most bytes are in it. */
 #define NODE_CACHE_DATASETS_MAX 256
-/* And volumes of which nothing is cached though it should be. */
+/* The most volumes in a report that should be cached and are not. */
 #define NODE_CACHE_UNCACHED_MAX 64
 
 /*
- * The status, a new reference. `status` and `datasets` are what hearthd answers to the ops of those
- * names (proto/wire.h), the latter as one array; now_us: by the wall clock.
+ * The status, a new reference. `status` and `datasets` are hearthd's answers to the requests of
+ * those names (proto/wire.h), the latter as one array; now_us: wall clock.
  */
 json_t *node_cache_status(const json_t *status, const json_t *datasets, gint64 now_us);
-/* Adds where the node is to a status; zone NULL or "": in none. */
+/* Adds the node's tier and zone to a status; zone NULL or "": in none. */
 void node_cache_place(json_t *status, const char *tier, const char *zone);
-/* Whether somebody should hear of it before the next heartbeat: the disk's state, which datasets
- * and uncached volumes there are, a dataset that has entered another quarter, or a run of a
- * CacheWarmup (driver/warmup/order.h) that has come, gone, changed its state, or done another 5%.
+/* Whether it must be written before the next heartbeat: a change of the disk's state, of the set of
+ * datasets or uncached volumes, of the quarter that a dataset is in, or of a run of a CacheWarmup
+ * (driver/warmup/order.h): a new one, one that is gone, another state, or 5% more.
  */
 gboolean node_cache_is_news(const json_t *before, const json_t *after);
 
@@ -34,12 +34,12 @@ typedef struct NodeCacheDataset {
     guint64 bytes, total;
 } NodeCacheDataset;
 
-/* What a NodeCache says, of which little is believed. Datasets that are none are passed over. */
+/* The content of a NodeCache, which is trusted little. Malformed datasets are skipped. */
 typedef struct NodeCacheReport {
     char *node;
     gint64 heartbeat_us;     /* of the node's clock; 0: it has never reported */
     char disk[16];           /* of its cache */
-    char tier[64], zone[64]; /* label values; "": not told; none */
+    char tier[64], zone[64]; /* label values; "": not reported; none */
     guint64 bytes, max_bytes, free_bytes;
     GArray *datasets;    /* NodeCacheDataset */
     GPtrArray *uncached; /* handles of volumes */

@@ -10,14 +10,14 @@ typedef struct Node {
     GArray *datasets; /* NodeCacheDataset, by id */
     gint64 heartbeat_us, alive_ms;
     char disk[16];
-    guint64 bytes, free;        /* of its cache; what may be fetched before something is evicted */
+    guint64 bytes, free;        /* of its cache; free: what can be fetched without an eviction */
     json_t *orders, *reports;   /* of CacheWarmups; NULL: none */
     gboolean exists, has_cache; /* the Node; its NodeCache */
 } Node;
 
-/* Of a dataset that some nodes have reported. */
+/* A dataset that some nodes have reported. */
 typedef struct Total {
-    guint64 bytes; /* the most that any of them said */
+    guint64 bytes; /* the most that any of them reported */
     guint nodes;
 } Total;
 
@@ -87,7 +87,7 @@ static void count_out(NodeTable *t, const GArray *datasets)
     }
 }
 
-/* In this order, for what both have keeps its size. */
+/* Counts in first, so that a dataset in both lists keeps its size. */
 static void replace_datasets(NodeTable *t, Node *n, GArray *datasets)
 {
     count_in(t, datasets);
@@ -99,9 +99,10 @@ static void replace_datasets(NodeTable *t, Node *n, GArray *datasets)
 /* How far a node's clock may be off without costing it its labels. */
 #define SKEW_MS (10 * 60000)
 
-/* A heartbeat that changed is a sign of life, whatever the node's clock says. One that is seen for
- * the first time, as all are after a change of controllers, is one too unless it is so old that no
- * clock explains it: a node that died meanwhile keeps its labels for WARM_STALE_MS more. */
+/* A changed heartbeat shows that the node is alive, whatever its clock says. So does a heartbeat
+ * that is seen for the first time, as after a change of controllers, unless it is too old to be
+ * explained by a wrong clock: a node that died meanwhile keeps its labels for WARM_STALE_MS more.
+ */
 static gint64 alive_ms(const Node *n, const NodeCacheReport *r, gint64 now_ms)
 {
     if (r->heartbeat_us == n->heartbeat_us)
@@ -117,7 +118,7 @@ static void keep(json_t **place, const json_t *object, const char *part)
     *place = json_array_size(list) ? json_incref(list) : NULL;
 }
 
-/* Not before its Node was seen: which step a dataset has depends on the label that it has there. */
+/* Not before its Node was seen: the step of a dataset starts from the Node's label. */
 static void label(Node *n, gint64 now_ms)
 {
     if (!n->exists || !n->heartbeat_us)
@@ -179,7 +180,7 @@ void node_table_no_node(NodeTable *t, const char *node, gint64 now_ms)
     drop_if_gone(t, n);
 }
 
-/* ---- what is asked ---- */
+/* ---- questions ---- */
 
 static gint64 age(const Node *n, gint64 now_ms)
 {
@@ -257,7 +258,7 @@ GPtrArray *node_table_ordered(const NodeTable *t)
     return names;
 }
 
-/* ---- what is written ---- */
+/* ---- writes ---- */
 
 static void write_free(void *data)
 {

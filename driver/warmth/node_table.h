@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a controller knows of nodes and their caches, from their Nodes and NodeCaches, and what is
- * to be written of them. No I/O, no clock but the caller's (now_ms, monotonic), no lock but its
- * owner's.
+ * The nodes and their caches as a controller knows them, from Nodes and NodeCaches, and the writes
+ * that are due. No I/O, no clock but the caller's (now_ms, monotonic), no lock but its owner's.
  */
 #ifndef HEARTH_DRIVER_WARMTH_NODE_TABLE_H
 #define HEARTH_DRIVER_WARMTH_NODE_TABLE_H
@@ -23,7 +22,7 @@ void node_table_no_report(NodeTable *table, const char *node, gint64 now_ms);
 void node_table_node(NodeTable *table, const char *node, const json_t *labels, gint64 now_ms);
 void node_table_no_node(NodeTable *table, const char *node, gint64 now_ms);
 
-/* As warmth.h has them. */
+/* See warmth.h. */
 gboolean node_table_of(const NodeTable *table, const char *dataset, const char *node, WarmthOf *of,
                        gint64 now_ms);
 void node_table_cache(const NodeTable *table, const char *dataset, const char *node,
@@ -33,13 +32,13 @@ GPtrArray *node_table_ordered(const NodeTable *table);
 
 typedef struct NodeWrite {
     char *node;
-    json_t *patch; /* of the Node, its labels; NULL: its NodeCache is to be deleted */
+    json_t *patch; /* the Node's labels; NULL: delete its NodeCache */
 } NodeWrite;
 
-/* At most so many NodeWrites, the caller's. all: all Nodes have been seen, so who has none is gone.
- */
+/* At most so many NodeWrites, the caller's. all: all Nodes have been seen, so a NodeCache without a
+ * Node belongs to one that is gone. */
 GPtrArray *node_table_due(NodeTable *table, guint most, gboolean all, gint64 now_ms);
-/* It was written, and the Node has these labels. */
+/* The write was done, and the Node has these labels now. */
 void node_table_written(NodeTable *table, const char *node, const json_t *labels);
 
 #endif

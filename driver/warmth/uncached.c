@@ -12,7 +12,7 @@ static const KubeResource events = {"", "v1", "events"};
 
 typedef struct Volume {
     char *name, *handle, *namespace, *claim, *claim_uid;
-    gboolean queued, told;
+    gboolean queued, reported;
 } Volume;
 
 struct Uncached {
@@ -22,7 +22,7 @@ struct Uncached {
     void *data;
     GCancellable *cancel;
     pthread_t thread;
-    gboolean troubled; /* of the thread: the log says so */
+    gboolean troubled; /* of the thread: it was logged */
 
     pthread_mutex_t lock; /* of all below; a leaf */
     pthread_cond_t changed;
@@ -46,7 +46,7 @@ static void volume_free(void *data)
 }
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Volume, volume_free)
 
-/* NULL: it is another driver's, or not bound. */
+/* NULL: the volume belongs to another driver, or is not bound. */
 static Volume *volume_read(const json_t *object, const char *driver_name)
 {
     const json_t *spec = json_object_get(object, "spec"), *csi = json_object_get(spec, "csi"),
@@ -66,7 +66,7 @@ static Volume *volume_read(const json_t *object, const char *driver_name)
     return v;
 }
 
-/* ---- what is seen ---- */
+/* ---- volumes and reports ---- */
 
 static void forget_locked(Uncached *u, Volume *v)
 {
@@ -101,7 +101,7 @@ void uncached_report(const char *handle, void *data)
         return;
     pthread_mutex_lock(&u->lock);
     Volume *v = g_hash_table_lookup(u->handles, handle);
-    if (v && !v->queued && !v->told && g_queue_get_length(&u->due) < UNCACHED_QUEUE_MAX) {
+    if (v && !v->queued && !v->reported && g_queue_get_length(&u->due) < UNCACHED_QUEUE_MAX) {
         v->queued = TRUE;
         g_queue_push_tail(&u->due, g_strdup(v->name));
         pthread_cond_signal(&u->changed);
@@ -109,7 +109,7 @@ void uncached_report(const char *handle, void *data)
     pthread_mutex_unlock(&u->lock);
 }
 
-/* ---- what is written ---- */
+/* ---- Events ---- */
 
 static json_t *event_of(const Volume *v)
 {
@@ -117,7 +117,7 @@ static json_t *event_of(const Volume *v)
     g_autofree char *name = g_strconcat("hearth-not-cached-", v->claim_uid, NULL);
     g_autofree char *message = g_strdup_printf(
         "The RBD image of PersistentVolume %s has no exclusive-lock, so others could write it "
-        "unseen: nothing of it is cached, every read goes to Ceph. Add the feature while no pod "
+        "unseen: it is not cached, and every read goes to Ceph. Add the feature while no pod "
         "uses the volume: rbd feature enable POOL/IMAGE exclusive-lock",
         v->name);
     return json_pack(
@@ -138,15 +138,15 @@ static gboolean write_event(Uncached *u, const Volume *v, GError **error)
     const KubeRequest request = {
         .method = "POST", .path = path, .body = body, .timeout_ms = WRITE_MS, .cancel = u->cancel};
     g_autoptr(GError) cause = NULL;
-    /* Another controller may have been here. */
-    const gboolean told = kube_request(u->client, &request, NULL, &cause) ||
-                          g_error_matches(cause, KUBE_ERROR, KUBE_ERROR_ALREADY_EXISTS);
-    if (!told)
+    /* Another controller may have written it. */
+    const gboolean written = kube_request(u->client, &request, NULL, &cause) ||
+                             g_error_matches(cause, KUBE_ERROR, KUBE_ERROR_ALREADY_EXISTS);
+    if (!written)
         g_propagate_error(error, g_steal_pointer(&cause));
-    return told;
+    return written;
 }
 
-/* A copy of the next that is due; NULL: it is to stop. */
+/* A copy of the next volume that is due; NULL: the thread must stop. */
 static Volume *await_due(Uncached *u)
 {
     Volume *copy = NULL;
@@ -171,18 +171,18 @@ static Volume *await_due(Uncached *u)
     return copy;
 }
 
-static void note(Uncached *u, const Volume *copy, gboolean told)
+static void note_result(Uncached *u, const Volume *copy, gboolean reported)
 {
     pthread_mutex_lock(&u->lock);
     Volume *v = g_hash_table_lookup(u->volumes, copy->name);
     if (v && g_str_equal(v->claim_uid, copy->claim_uid)) {
         v->queued = FALSE;
-        v->told = told;
+        v->reported = reported;
     }
     pthread_mutex_unlock(&u->lock);
 }
 
-static void tell(Uncached *u, const Volume *v, const GError *error)
+static void log_trouble(Uncached *u, const Volume *v, const GError *error)
 {
     if (error && !u->troubled)
         g_warning("claim %s/%s gets no Event that its volume is not cached: %s", v->namespace,
@@ -190,7 +190,7 @@ static void tell(Uncached *u, const Volume *v, const GError *error)
     u->troubled = error != NULL;
 }
 
-static void *run(void *data)
+static void *uncached_thread(void *data)
 {
     Uncached *u = data;
     for (;;) {
@@ -198,10 +198,11 @@ static void *run(void *data)
         g_autoptr(GError) error = NULL;
         if (!v)
             return NULL;
-        const gboolean acts = u->may_act(u->data), told = acts && write_event(u, v, &error);
-        note(u, v, told);
+        const gboolean acts = u->may_act(u->data);
+        const gboolean reported = acts && write_event(u, v, &error);
+        note_result(u, v, reported);
         if (acts && !g_cancellable_is_cancelled(u->cancel))
-            tell(u, v, error);
+            log_trouble(u, v, error);
     }
 }
 
@@ -221,7 +222,7 @@ Uncached *uncached_new(KubeClient *client, const char *driver_name, gboolean (*m
     g_queue_init(&u->due);
     u->volumes = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, volume_free);
     u->handles = g_hash_table_new(g_str_hash, g_str_equal);
-    const int rc = pthread_create(&u->thread, NULL, run, u);
+    const int rc = pthread_create(&u->thread, NULL, uncached_thread, u);
     if (rc != 0)
         g_error("no thread: %s", g_strerror(rc));
     return u;

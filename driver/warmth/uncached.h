@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tells whoever claimed a volume that nothing of it is cached, though it should be: an RBD image
- * without exclusive-lock, which others could write unseen. By an Event of the claim, one for each
- * volume, however often it is staged.
+ * Reports volumes that should be cached and are not: RBD images without exclusive-lock, which
+ * another client could write unseen. It writes one Event for the claim of each such volume, however
+ * often the volume is staged.
  *
  *   NodeCaches ──reports──> handle ─┐
- *                                   ├─ bound, not told yet ──queue──thread──> Event
+ *                                   ├─ bound, not reported yet ──queue──thread──> Event
  *   PersistentVolumes ──watch──> claim
  *
- * Node plugins, of whose token little is believed, write no Events: they name a volume's handle in
- * the NodeCache of their node, and the text is the controller's. What the queue has no room for, or
- * could not be written, is seen again with the next report of its node. Of a bound volume some 300
- * bytes are kept.
+ * Node plugins may not write Events, because their token is trusted little: they name the handle of
+ * the volume in the NodeCache of their node, and the controller writes the text. A volume for which
+ * the queue has no room, or whose Event could not be written, comes again with the next report of
+ * its node. About 300 bytes are kept for each bound volume.
  *
  * An Event lives for an hour. Its name is made of the claim's UID, so that the next controller
- * finds it; one that comes later than that tells it once more.
+ * finds it; a controller that starts later than that writes it again.
  */
 #ifndef HEARTH_DRIVER_WARMTH_UNCACHED_H
 #define HEARTH_DRIVER_WARMTH_UNCACHED_H
@@ -35,8 +35,8 @@ Uncached *uncached_new(KubeClient *client, const char *driver_name, gboolean (*m
 void uncached_free(Uncached *uncached);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Uncached, uncached_free)
 
-/* From any thread; they wait for no request. A PersistentVolume was seen; and a node says that
- * nothing of the volume of this handle is cached. */
+/* From any thread; neither waits for a request. uncached_volume(): a PersistentVolume was seen.
+ * uncached_report(): a node reports that the volume with this handle is not cached. */
 void uncached_volume(KubeChange change, const json_t *object, void *uncached);
 void uncached_report(const char *handle, void *uncached);
 

@@ -7,23 +7,23 @@
 
 #define ROUND_MS 1000
 #define WRITE_MS 10000
-/* Of patches taken at a time, so that who asks what is warm never waits for long. */
+/* Patches taken at a time, so that questions about warmth never wait for long. */
 #define BATCH 64
 
 struct Warmth {
     KubeClient *client;
     gboolean (*may_act)(void *data);
     void *data;
-    KubeWatch *caches, *machines;
+    KubeWatch *caches, *nodes;
     GCancellable *stop;
     pthread_t thread;
     pthread_mutex_t lock;
-    NodeTable *table;                                      /* lock */
-    gboolean nodes_synced;                                 /* lock */
-    gboolean caches_synced;                                /* lock */
-    void (*tell_uncached)(const char *handle, void *data); /* lock */
-    void *uncached_data;                                   /* lock */
-    gboolean troubled;                                     /* of the thread */
+    NodeTable *table;                                    /* lock */
+    gboolean nodes_synced;                               /* lock */
+    gboolean caches_synced;                              /* lock */
+    void (*on_uncached)(const char *handle, void *data); /* lock */
+    void *uncached_data;                                 /* lock */
+    gboolean troubled;                                   /* of the thread */
 };
 
 static const KubeResource node_resource = {"", "v1", "nodes"};
@@ -33,7 +33,7 @@ static gint64 now_ms(void)
     return g_get_monotonic_time() / 1000;
 }
 
-/* ---- what is seen ---- */
+/* ---- NodeCaches and Nodes ---- */
 
 static void on_cache(KubeChange change, const json_t *object, void *data)
 {
@@ -46,14 +46,14 @@ static void on_cache(KubeChange change, const json_t *object, void *data)
         node_table_no_report(w->table, report.node, now_ms());
     else
         node_table_report(w->table, object, &report, now_ms());
-    void (*tell)(const char *handle, void *data) = w->tell_uncached;
-    void *tell_data = w->uncached_data;
+    void (*on_uncached)(const char *handle, void *data) = w->on_uncached;
+    void *uncached_data = w->uncached_data;
     pthread_mutex_unlock(&w->lock);
-    for (guint i = 0; tell && change != KUBE_DELETED && i < report.uncached->len; i++)
-        tell(report.uncached->pdata[i], tell_data);
+    for (guint i = 0; on_uncached && change != KUBE_DELETED && i < report.uncached->len; i++)
+        on_uncached(report.uncached->pdata[i], uncached_data);
 }
 
-static void on_machine(KubeChange change, const json_t *object, void *data)
+static void on_node(KubeChange change, const json_t *object, void *data)
 {
     Warmth *w = data;
     const json_t *meta = json_object_get(object, "metadata");
@@ -76,7 +76,7 @@ static void on_caches_synced(void *data)
     pthread_mutex_unlock(&w->lock);
 }
 
-static void on_machines_synced(void *data)
+static void on_nodes_synced(void *data)
 {
     Warmth *w = data;
     pthread_mutex_lock(&w->lock);
@@ -84,7 +84,7 @@ static void on_machines_synced(void *data)
     pthread_mutex_unlock(&w->lock);
 }
 
-static void tell_caches(const GError *error, void *data)
+static void log_caches_trouble(const GError *error, void *data)
 {
     (void)data;
     if (error)
@@ -93,7 +93,7 @@ static void tell_caches(const GError *error, void *data)
         g_message("NodeCaches are watched again");
 }
 
-static void tell_machines(const GError *error, void *data)
+static void log_nodes_trouble(const GError *error, void *data)
 {
     (void)data;
     if (error)
@@ -102,15 +102,15 @@ static void tell_machines(const GError *error, void *data)
         g_message("Nodes are watched again");
 }
 
-void warmth_tell_uncached(Warmth *w, void (*tell)(const char *handle, void *data), void *data)
+void warmth_on_uncached(Warmth *w, void (*on_uncached)(const char *handle, void *data), void *data)
 {
     pthread_mutex_lock(&w->lock);
-    w->tell_uncached = tell;
+    w->on_uncached = on_uncached;
     w->uncached_data = data;
     pthread_mutex_unlock(&w->lock);
 }
 
-/* ---- what is asked ---- */
+/* ---- questions ---- */
 
 gboolean warmth_of(Warmth *w, const char *dataset, const char *node, WarmthOf *of)
 {
@@ -143,9 +143,9 @@ GPtrArray *warmth_ordered(Warmth *w)
     return names;
 }
 
-/* ---- what is written ---- */
+/* ---- labels ---- */
 
-static void tell(Warmth *w, const NodeWrite *write, const GError *error)
+static void log_trouble(Warmth *w, const NodeWrite *write, const GError *error)
 {
     if (error && !w->troubled)
         g_warning("node %s: its %s cannot be changed: %s", write->node,
@@ -176,10 +176,10 @@ static void do_write(Warmth *w, const NodeWrite *write)
     }
     if (!g_error_matches(error, KUBE_ERROR, KUBE_ERROR_NOT_FOUND) &&
         !g_cancellable_is_cancelled(w->stop))
-        tell(w, write, error);
+        log_trouble(w, write, error);
 }
 
-static void round_of(Warmth *w)
+static void write_due(Warmth *w)
 {
     for (guint n = BATCH; n == BATCH && w->may_act(w->data);) {
         pthread_mutex_lock(&w->lock);
@@ -191,11 +191,11 @@ static void round_of(Warmth *w)
     }
 }
 
-static void *run(void *data)
+static void *warmth_thread(void *data)
 {
     Warmth *w = data;
     while (kube_pause(ROUND_MS, w->stop, NULL))
-        round_of(w);
+        write_due(w);
     return NULL;
 }
 
@@ -203,12 +203,12 @@ Warmth *warmth_new(KubeClient *client, gboolean (*may_act)(void *data), void *da
 {
     static const KubeWatchOps cache_ops = {.on_change = on_cache,
                                            .on_synced = on_caches_synced,
-                                           .on_trouble = tell_caches},
-                              machine_ops = {.on_change = on_machine,
-                                             .on_synced = on_machines_synced,
-                                             .on_trouble = tell_machines};
+                                           .on_trouble = log_caches_trouble},
+                              node_ops = {.on_change = on_node,
+                                          .on_synced = on_nodes_synced,
+                                          .on_trouble = log_nodes_trouble};
     const KubeSelection caches = {.resource = node_cache_resource},
-                        machines = {.resource = node_resource, .metadata = TRUE};
+                        nodes = {.resource = node_resource, .metadata = TRUE};
     Warmth *w = g_new0(Warmth, 1);
     w->client = client;
     w->may_act = may_act;
@@ -216,9 +216,9 @@ Warmth *warmth_new(KubeClient *client, gboolean (*may_act)(void *data), void *da
     w->stop = g_cancellable_new();
     pthread_mutex_init(&w->lock, NULL);
     w->table = node_table_new();
-    w->machines = kube_watch_new(client, &machines, &machine_ops, w, NULL);
+    w->nodes = kube_watch_new(client, &nodes, &node_ops, w, NULL);
     w->caches = kube_watch_new(client, &caches, &cache_ops, w, NULL);
-    int failed = pthread_create(&w->thread, NULL, run, w);
+    int failed = pthread_create(&w->thread, NULL, warmth_thread, w);
     if (failed)
         g_error("cannot start a thread: %s", g_strerror(failed));
     return w;
@@ -231,7 +231,7 @@ void warmth_free(Warmth *w)
     g_cancellable_cancel(w->stop);
     pthread_join(w->thread, NULL);
     kube_watch_free(w->caches);
-    kube_watch_free(w->machines);
+    kube_watch_free(w->nodes);
     g_object_unref(w->stop);
     node_table_free(w->table);
     pthread_mutex_destroy(&w->lock);

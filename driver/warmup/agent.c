@@ -21,7 +21,7 @@ struct WarmupAgent {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a thread has ended, a duty was cancelled */
     GHashTable *duties;     /* lock: run -> Duty */
-    guint threads, running; /* lock: one each duty, WARMUP_AT_A_TIME of them at it */
+    guint threads, running; /* lock: one each duty; WARMUP_AT_A_TIME of them run */
 };
 
 static void duty_unref(void *data)
@@ -35,7 +35,7 @@ static void duty_unref(void *data)
     g_free(duty);
 }
 
-/* ---- doing it ---- */
+/* ---- running ---- */
 
 static void take_news(const WarmupDoing *doing, void *data)
 {
@@ -82,7 +82,7 @@ static void *duty_thread(void *data)
     return NULL;
 }
 
-/* ---- what is ordered ---- */
+/* ---- orders ---- */
 
 static void begin_locked(WarmupAgent *a, WarmupOrder *order)
 {

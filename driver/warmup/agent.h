@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * On a node: watches the node's own NodeCache for orders of CacheWarmups (order.h), does a
- * few of them at a time, and tells what has become of them as long as they are ordered. What is
- * ordered no more is cancelled.
+ * On a node: watches the node's own NodeCache for orders of CacheWarmups (order.h), runs a
+ * few of them at a time, and reports their state as long as they are ordered. An order that is
+ * removed is cancelled.
  */
 #ifndef HEARTH_DRIVER_WARMUP_AGENT_H
 #define HEARTH_DRIVER_WARMUP_AGENT_H
@@ -16,7 +16,7 @@ typedef struct WarmupAgent WarmupAgent;
 
 /* client is borrowed until warmup_agent_free(); strings are copied. Starts its threads. */
 WarmupAgent *warmup_agent_new(KubeClient *client, const char *node, const WarmupPlace *place);
-/* Cancels what is under way and waits for it; it stays ordered, for the plugin that comes next. */
+/* Cancels the running orders and waits for them. They stay ordered, for the next plugin. */
 void warmup_agent_free(WarmupAgent *agent);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(WarmupAgent, warmup_agent_free)
 

@@ -16,7 +16,7 @@ typedef struct Candidates {
     GPtrArray *labels; /* the same */
 } Candidates;
 
-/* Of a Node no more is kept than is needed: there may be thousands. */
+/* Keeps only the needed parts of a Node: there may be thousands. */
 static void take_node(const json_t *object, void *data)
 {
     Candidates *c = data;
@@ -42,7 +42,7 @@ static gboolean was_part(const json_t *status, const char *name)
     return FALSE;
 }
 
-/* What a run still has to fetch there. */
+/* The bytes that a run has not fetched yet on the node. */
 static guint64 missing_on(const WarmupBegin *begin, const json_t *status, const char *name)
 {
     const json_t *node;
@@ -59,8 +59,8 @@ static guint64 missing_on(const WarmupBegin *begin, const json_t *status, const 
     return 0;
 }
 
-/* What other namespaces have claimed counts for half of the room at most, so that none can have it
- * all: what is fetched last displaces what is oldest. */
+/* Runs of other namespaces count for half of the room at most, so that no namespace can take all of
+ * it: newer data displaces the oldest. */
 static guint64 promised(const WarmupBegin *begin, const Warmup *to, const char *name, guint64 room)
 {
     guint64 own = 0, others = 0;

@@ -6,7 +6,7 @@
 #include "driver/warmth/warmth.h"
 #include "driver/warmup/target.h"
 
-/* One whose spec can be done, and its status as it was written last; borrowed. */
+/* A CacheWarmup with a valid spec, and its status as it was written last; borrowed. */
 typedef struct WarmupUnderWay {
     const Warmup *warmup;
     const json_t *status;
@@ -15,11 +15,11 @@ typedef struct WarmupUnderWay {
 typedef struct WarmupBegin {
     WarmupTargets targets;
     Warmth *warmth;
-    const GPtrArray *under_way; /* WarmupUnderWay: what has a claim on the room of nodes */
+    const GPtrArray *under_way; /* WarmupUnderWay: the runs that use room on nodes */
 } WarmupBegin;
 
-/* The new status, a new reference: that the run begins, or for what it waits. NULL with
- * KUBE_ERROR: the API cannot be asked. */
+/* The new status, a new reference: the run begins, or waits for the reason in it. NULL with
+ * KUBE_ERROR: the API cannot be reached. */
 json_t *warmup_begin(const WarmupBegin *begin, const Warmup *warmup, const WarmupRun *run,
                      const json_t *status, gint64 now_s, GError **error);
 

@@ -41,7 +41,7 @@ struct Warmups {
     pthread_mutex_t lock;
     GHashTable *seen; /* lock: "namespace/name" -> Seen */
     gboolean synced;  /* lock */
-    GHashTable *acts; /* of the thread, as what follows: uid -> Act */
+    GHashTable *acts; /* of the thread, like the fields below: uid -> Act */
     gboolean troubled;
 };
 
@@ -141,7 +141,7 @@ static gboolean may_act(const Warmups *w)
     return !g_cancellable_is_cancelled(w->stop) && w->ops.may_act(w->data);
 }
 
-static void tell(Warmups *w, const Warmup *warmup, const GError *error)
+static void log_trouble(Warmups *w, const Warmup *warmup, const GError *error)
 {
     if (error && !w->troubled)
         g_warning("CacheWarmup %s/%s: %s", warmup->namespace, warmup->name, error->message);
@@ -157,7 +157,7 @@ static void write_status(Warmups *w, const Seen *seen, Act *act, json_t *status)
     json_t *told = json_copy(status), *body = json_pack("{s:o}", "status", told);
     g_autoptr(GError) error = NULL;
     json_object_del(told, "origin");
-    /* Of a controller of an earlier release. */
+    /* Written by a controller of an earlier release. */
     if (json_object_get(seen->status, "origin"))
         json_object_set_new(told, "origin", json_null());
     if (kube_merge_patch(w->client, path, body, WRITE_MS, w->stop, &error)) {
@@ -168,7 +168,7 @@ static void write_status(Warmups *w, const Seen *seen, Act *act, json_t *status)
     json_decref(body);
     if (!g_error_matches(error, KUBE_ERROR, KUBE_ERROR_NOT_FOUND) &&
         !g_cancellable_is_cancelled(w->stop))
-        tell(w, warmup, error);
+        log_trouble(w, warmup, error);
 }
 
 static void report_free(void *data)
@@ -235,7 +235,7 @@ static json_t *next_status(Warmups *w, const Seen *seen, Act *act, const GPtrArr
         g_autoptr(GError) error = NULL;
         json_t *status = warmup_begin(&begin, warmup, &run, act->status, now_s, &error);
         if (!status)
-            tell(w, warmup, error);
+            log_trouble(w, warmup, error);
         return status;
     }
     if (done.under_way)
@@ -294,7 +294,7 @@ static void forget_others(Warmups *w, const GPtrArray *all)
     g_hash_table_foreach_remove(w->acts, is_not_there, there);
 }
 
-/* Of those that nodes have a part in. */
+/* The runs that nodes have a part in. */
 static GPtrArray *under_way(Warmups *w, const GPtrArray *all)
 {
     GPtrArray *runs = g_ptr_array_new_with_free_func(g_free);
@@ -366,7 +366,7 @@ static gboolean recover(Warmups *w, const Seen *seen, Act *act)
                                                act->status, g_get_real_time() / G_USEC_PER_SEC);
         write_status(w, seen, act, lost);
     } else {
-        tell(w, &seen->warmup, error);
+        log_trouble(w, &seen->warmup, error);
     }
     return FALSE;
 }
@@ -395,7 +395,7 @@ static void round_of(Warmups *w)
     const gboolean known = recover_all(w, all);
     g_autoptr(GPtrArray) runs = under_way(w, all);
     for (guint i = 0; i < all->len && may_act(w); i++)
-        if (step(w, all->pdata[i], runs)) { /* what was borrowed from the old status is gone */
+        if (step(w, all->pdata[i], runs)) { /* `runs` borrows from the old status, which is gone */
             g_ptr_array_unref(runs);
             runs = under_way(w, all);
         }

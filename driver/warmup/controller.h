@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The controller's part in CacheWarmups: watches them, and while `may_act` says so begins their
- * runs, on nodes of its choice, has the nodes do them (order.h), and tells in their status
- * how far they are. What is decided is in warmup.h, nodes.h and status.h.
+ * The controller's part in CacheWarmups: watches them, and while `may_act` returns TRUE begins
+ * their runs, chooses nodes, orders the nodes to run them (order.h), and writes their progress into
+ * their status. The decisions are in warmup.h, nodes.h and status.h.
  *
- * Nothing is kept that is not in the API: another controller goes on where this one ended.
+ * All state is in the API, so another controller continues where this one ended.
  */
 #ifndef HEARTH_DRIVER_WARMUP_CONTROLLER_H
 #define HEARTH_DRIVER_WARMUP_CONTROLLER_H
@@ -17,8 +17,8 @@ typedef struct WarmupsOps {
     const char *driver_name, *cluster_config;
     WarmupClaims claim_of; /* from that thread too */
     void *claims;          /* its data; borrowed until warmups_free() */
-    gint64 round_ms;       /* between two looks; 0: 1 s */
-    gint64 retry_ms;       /* for what a run that is due still waits; 0: 10 s */
+    gint64 round_ms;       /* between two rounds; 0: 1 s */
+    gint64 retry_ms;       /* before a run that must wait is tried again; 0: 10 s */
 } WarmupsOps;
 
 typedef struct Warmups Warmups;

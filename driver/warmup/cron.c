@@ -18,7 +18,7 @@
 typedef struct Field {
     const char *name, *example;
     int min, max;
-    const char *const *names; /* three letters each, of min and what follows; NULL: none */
+    const char *const *names; /* three letters each, from min on; NULL: none */
     gboolean is_day;
 } Field;
 
@@ -136,7 +136,7 @@ static const char *macro(const char *text, GError **error)
     return NULL;
 }
 
-/* Fields without the empty ones that runs of blanks leave. */
+/* The fields of the text; several blanks separate like one. */
 static char **split(const char *text)
 {
     char **parts = g_strsplit_set(text, " \t", -1);

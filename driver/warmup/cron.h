@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When something is to be done again, as crontab(5) and Kubernetes' CronJobs write it, in UTC:
+ * A schedule, as crontab(5) and Kubernetes' CronJobs write it, in UTC:
  *
  *     minute 0-59   hour 0-23   day of month 1-31   month 1-12|JAN-DEC   day of week 0-7|SUN-SAT
  *
@@ -9,8 +9,8 @@
  * any case. 0 and 7 are Sunday, which also ends a range: SAT-SUN. "?" is "*" for both kinds of
  * days.
  *
- * A day has to be of both kinds, but when neither field has "*" it is enough to be of one of them.
- * Where the two sources differ CronJobs are followed: a step above 1 takes "*" its being one.
+ * A day must match both fields of days, but when neither field has "*" one of them is enough.
+ * Where the two sources differ, CronJobs decide: with a step above 1, "*" does not count as "*".
  *
  * Sources: crontab(5) of Debian's cron; Kubernetes, CronJob, "Schedule syntax".
  */
@@ -23,10 +23,10 @@
 typedef struct Cron {
     guint64 minutes;
     guint32 hours, days, months, weekdays;
-    gboolean either_day; /* of days and weekdays one is enough */
+    gboolean either_day; /* matching days or weekdays is enough */
 } Cron;
 
-/* HEARTH_ERROR_INVALID_ARGUMENT, which names the field, its value and what would do. */
+/* HEARTH_ERROR_INVALID_ARGUMENT, with the field, its value and the allowed values. */
 gboolean cron_parse(const char *text, Cron *cron, GError **error);
 
 /* Times are seconds since 1970, and full minutes when returned. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the controller has a node do for a CacheWarmup: an entry of spec.warmups of its NodeCache
- * (deploy/crds). As long as it stands there the node does it, or reports what came of it in
- * status.warmups; when it goes, what is under way is cancelled. No I/O.
+ * The controller's order to a node for a CacheWarmup: an entry of spec.warmups of its NodeCache
+ * (deploy/crds). While the entry exists the node runs it, and reports the result in status.warmups.
+ * When it is removed the run is cancelled. No I/O.
  */
 #ifndef HEARTH_DRIVER_WARMUP_ORDER_H
 #define HEARTH_DRIVER_WARMUP_ORDER_H
@@ -10,9 +10,9 @@
 #include "driver/warmth/dataset_origin.h"
 #include "driver/warmup/warmup.h"
 
-/* As the schema has it. */
+/* The limit of the schema. */
 #define WARMUP_ORDERS_MAX 64
-/* Of them, those of one namespace. */
+/* The limit for one namespace. */
 #define WARMUP_ORDERS_NAMESPACE_MAX 16
 
 typedef struct WarmupOrder {
@@ -23,14 +23,14 @@ typedef struct WarmupOrder {
     guint64 rate;     /* bytes a second; 0: no bound */
 } WarmupOrder;
 
-/* What a run under way, of which `status` tells, asks of each of its nodes; a new reference. */
+/* The order to each node of the run that `status` describes; a new reference. */
 json_t *warmup_order_json(const Warmup *warmup, const json_t *status);
-/* FALSE: it cannot be understood. */
+/* FALSE: it is malformed. */
 gboolean warmup_order_read(const json_t *object, WarmupOrder *order);
 void warmup_order_clear(WarmupOrder *order);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(WarmupOrder, warmup_order_clear)
 
-/* How far a node is with one. */
+/* The progress of a node. */
 typedef struct WarmupDoing {
     const char *state; /* of status.warmups[].state; a literal */
     guint64 bytes, total, bytes_per_second;

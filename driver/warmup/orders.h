@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Has each node's NodeCache order what runs under way want of it, and no more. A node has room for
- * WARMUP_ORDERS_MAX: the oldest of each namespace comes first, then the second of each, up to
- * WARMUP_ORDERS_NAMESPACE_MAX; so none keeps another from its turn, however many it has.
+ * Writes the orders of the runs under way into the NodeCaches, and removes all others. A NodeCache
+ * has room for WARMUP_ORDERS_MAX: the oldest run of each namespace comes first, then the second of
+ * each, up to WARMUP_ORDERS_NAMESPACE_MAX. So no namespace keeps another from its turn.
  */
 #ifndef HEARTH_DRIVER_WARMUP_ORDERS_H
 #define HEARTH_DRIVER_WARMUP_ORDERS_H

@@ -75,7 +75,7 @@ static const json_t *entry_of(const json_t *warmups, const char *run)
     return NULL;
 }
 
-/* As the node says; one that says what we do not know is at it. */
+/* The state that the node reports; an unknown one counts as Running. */
 static const char *state_said(const json_t *entry)
 {
     const char *state = field_text(entry, "state");
@@ -108,7 +108,7 @@ static json_t *node_now(const json_t *was, const char *run, const WarmupReport *
     return node_json(was, "Pending", was, "", now_s);
 }
 
-/* Ended, whatever came of it. */
+/* Ended, with any result. */
 static gboolean has_ended(const json_t *node, gint64 now_s)
 {
     const char *state = field_text(node, "state");
@@ -253,7 +253,7 @@ json_t *warmup_status_begin(const Warmup *warmup, const WarmupRun *run, const Da
     return status;
 }
 
-/* That it began on fewer nodes than were asked for is said as long as it is so. */
+/* The message that the run began on fewer nodes than requested, while that is so. */
 static const char *message_before(const json_t *before)
 {
     const json_t *old;
@@ -333,7 +333,7 @@ GPtrArray *warmup_status_parts(const Warmup *warmup, const json_t *status)
 
 /* ---- writes ---- */
 
-/* Without what is not worth a write, or, with rate and ETA, not worth one so soon. */
+/* The status without the fields that need no write; `refresh` keeps rate and ETA. */
 static json_t *what_counts(const json_t *status, gboolean refresh)
 {
     static const char *const plain[] = {"bytes", "totalBytes", "bytesPerSecond", "etaSeconds"};

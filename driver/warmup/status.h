@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The status of a CacheWarmup: from what it was, and what the nodes say in their NodeCaches, comes
- * what it is. No I/O, no clock but the caller's. All fields but lastScheduleTime are always there,
- * so that {"status": STATUS} is a merge patch of the subresource, but for "origin", where the
- * dataset is: that is the controller's alone (controller.c), for whoever may see a CacheWarmup need
- * not know places in Ceph. Texts of nodes come without them (warmup_message()).
+ * The status of a CacheWarmup: computed from the status before and the reports of the nodes in
+ * their NodeCaches. No I/O, no clock but the caller's. All fields but lastScheduleTime are always
+ * there, so that {"status": STATUS} is a merge patch of the subresource. The exception is "origin",
+ * the dataset's location: the controller keeps it to itself (controller.c), because a reader of a
+ * CacheWarmup need not know paths in Ceph. Texts of nodes come without paths (warmup_message()).
  *
  *     phase                  a run...
- *     Pending                is waited for: its time, or nodes that can
+ *     Pending                waits for its time, or for nodes
  *     Warming                is under way
  *     Warm, Failed           has ended; Failed also: the spec cannot be done
  *     Suspended              was cancelled, or none is begun
@@ -17,8 +17,8 @@
  *     Running                the node's report
  *     Succeeded, Failed,     the node's report, for good; Cancelled also by suspending
  *       Cancelled
- *     Lost                   a report older than WARM_STALE_MS (driver/warmth/labels.h); what the
- * node says when it is back counts again until the run has ended
+ *     Lost                   a report older than WARM_STALE_MS (driver/warmth/labels.h); when
+ *                            the node is back its reports count again, until the run has ended
  *
  * A run ends when all its nodes have, where one that has been lost for WARMUP_PATIENCE_S counts as
  * ended: long enough for a node to boot. Then it is Warm when all succeeded, else Failed.
@@ -32,14 +32,15 @@
 #include "driver/warmup/warmup.h"
 
 #define WARMUP_PATIENCE_S 600
-/* A node has so long for its part; then it has Failed, and its place is free for others. */
+/* The longest time for a node's part; after it the node has Failed, and others may take its turn.
+ */
 #define WARMUP_DEADLINE_S (24 * 3600)
 #define WARMUP_WRITE_MS 5000
-/* Of a run on many: each node is some 200 bytes of every write. */
+/* For a run on many nodes: each adds about 200 bytes to every write. */
 #define WARMUP_WRITE_NODE_MS 10
 #define WARMUP_REFRESH_MS 30000
 
-/* Of one node, from its NodeCache; borrowed. */
+/* The report of one node, from its NodeCache; borrowed. */
 typedef struct WarmupReport {
     gint64 age_ms;         /* since its last heartbeat; < 0: it has no NodeCache that reports */
     const json_t *warmups; /* status.warmups: what runs the node has, by their names */
@@ -48,14 +49,14 @@ typedef struct WarmupReport {
 /* Each returns a new reference. `before`: the object's status; NULL: none. */
 
 /*
- * A run begins on these nodes. message: of nodes that are missing (warmup_choice_message()), or "".
+ * A run begins on these nodes. message: about missing nodes (warmup_choice_message()), or "".
  */
 json_t *warmup_status_begin(const Warmup *warmup, const WarmupRun *run, const DatasetOrigin *origin,
                             const GPtrArray *nodes, const char *message, const json_t *before,
                             gint64 now_s);
 /*
- * Of a run under way: with what nodes say now; reports: name -> WarmupReport. One that has ended
- * stays as it is. `before` is what was written last, where a watch may not have shown it yet.
+ * The progress of a run under way; reports: name -> WarmupReport. A run that has ended does not
+ * change. `before` is the status that was written last; a watch may not have shown it yet.
  */
 json_t *warmup_status_progress(const Warmup *warmup, GHashTable *reports, const json_t *before,
                                gint64 now_s);
@@ -64,23 +65,23 @@ typedef enum WarmupIdle {
     WARMUP_WAITING,   /* Pending; the message says for what */
     WARMUP_SUSPENDED, /* Suspended; ends what is under way */
     WARMUP_REFUSED,   /* Failed: the message is warmup_read()'s; ends what is under way */
-    WARMUP_LOST,      /* Failed: where the dataset of the run under way is, is not known any more */
+    WARMUP_LOST,      /* Failed: the location of the run's dataset is no longer known */
 } WarmupIdle;
 json_t *warmup_status_idle(const Warmup *warmup, WarmupIdle why, const char *message,
                            const json_t *before, gint64 now_s);
 
 /*
  * The nodes that have a part in the run under way, borrowed from the status; the array is the
- * caller's. What others do for this CacheWarmup is to be cancelled. Of a spec that has changed the
- * run is over.
+ * caller's. Orders of this CacheWarmup on other nodes must be cancelled. None when the spec has
+ * changed since: that ends the run.
  */
 GPtrArray *warmup_status_parts(const Warmup *warmup, const json_t *status);
 
 /*
- * Whether `after` is worth a write: a state, a percent, a message or anything else but the plain
- * numbers has changed, or rate and ETA have and nothing was written for WARMUP_REFRESH_MS. But for
- * another phase not sooner after the last write, since_write_ms ago (< 0: this process has made
- * none), than WARMUP_WRITE_MS, or WARMUP_WRITE_NODE_MS for each node when that is longer.
+ * Whether `after` must be written: a state, a percent, a message or anything else but a plain
+ * number has changed, or rate and ETA have and nothing was written for WARMUP_REFRESH_MS. Except
+ * for another phase, not sooner after the last write (since_write_ms ago; < 0: this process has
+ * made none) than WARMUP_WRITE_MS, or WARMUP_WRITE_NODE_MS for each node when that is longer.
  */
 gboolean warmup_status_is_worth(const json_t *before, const json_t *after, gint64 since_write_ms);
 

@@ -148,7 +148,7 @@ static gboolean of_name(const WarmupTargets *t, const Warmup *warmup, DatasetOri
             return FALSE;
         if (g_str_equal(origin->id, warmup->dataset))
             return TRUE;
-        dataset_origin_clear(origin); /* it was made anew meanwhile */
+        dataset_origin_clear(origin); /* it was replaced meanwhile */
     }
     if (!kube_list(t->client, &all, 0, ASK_MS, t->cancel, look_at, &search, NULL, error))
         return FALSE;

@@ -19,7 +19,7 @@ typedef struct Task {
     const WarmupOrder *order;
     const WarmupPlace *place;
     GCancellable *cancel;
-    void (*tell)(const WarmupDoing *doing, void *data);
+    void (*on_progress)(const WarmupDoing *doing, void *data);
     void *data;
     char *volume; /* as hearthd knows it while it is open for this */
     HearthdLink *link;
@@ -32,15 +32,15 @@ static gboolean is_cancelled(const Task *t)
     return g_cancellable_is_cancelled(t->cancel);
 }
 
-static void tell(Task *t, const char *state, const char *message)
+static void report_state(Task *t, const char *state, const char *message)
 {
     g_free(t->doing.message);
     t->doing.message = g_strdup(message);
     t->doing.state = state;
-    t->tell(&t->doing, t->data);
+    t->on_progress(&t->doing, t->data);
 }
 
-/* ---- what is opened ---- */
+/* ---- opening ---- */
 
 /* As for a mount of it; the caller's, with node_spec_free(). */
 static json_t *spec_of(const Task *t, GError **error)
@@ -78,13 +78,13 @@ static gboolean open_volume(Task *t, GError **error)
     return good;
 }
 
-/* hearthd closes what nobody has attached when its connection ends. */
+/* hearthd closes volumes that are not attached when the connection ends. */
 static void close_volume(Task *t)
 {
     g_clear_pointer(&t->link, hearthd_close);
 }
 
-/* ---- what is done ---- */
+/* ---- fetching ---- */
 
 static gboolean await_manifest(Task *t, GError **error)
 {
@@ -99,7 +99,7 @@ static gboolean await_manifest(Task *t, GError **error)
         g_autofree char *message =
             g_strdup_printf("reading its tree: %" G_GUINT64_FORMAT " files so far", manifest.files);
         t->doing.percent = 0;
-        tell(t, "Running", message);
+        report_state(t, "Running", message);
     }
 }
 
@@ -111,7 +111,7 @@ static void take_progress(Task *t, const json_t *job, guint index)
     const guint64 of_hundred = total ? MIN(100 * done / total, 100) : 0;
     t->doing.bytes = t->bytes_before + done;
     t->doing.total = MAX(paths > 1 ? t->bytes_before + total : total, t->doing.bytes);
-    /* What was there before was not fetched, and tells nothing of what is to come. */
+    /* Bytes that were there before were not fetched, and say nothing about the rate. */
     t->doing.bytes_per_second = ms && done > held ? (done - held) * 1000 / ms : 0;
     t->doing.percent = (int)((100 * index + of_hundred) / paths);
 }
@@ -149,7 +149,7 @@ static gboolean fetch(Task *t, guint index, const char *path, GError **error)
             t->bytes_before = t->doing.bytes;
             return good;
         }
-        tell(t, "Running", NULL);
+        report_state(t, "Running", NULL);
         if (!kube_pause(LOOK_MS, t->cancel, NULL))
             return hearthd_cancel(t->link, id, ANSWER_MS, error);
     }
@@ -199,7 +199,7 @@ static const char *run_to_the_end(Task *t, GError **error)
             return "Failed";
         }
         t->doing.bytes_per_second = 0;
-        tell(t, "Running", cause->message);
+        report_state(t, "Running", cause->message);
         kube_pause(pause_ms, t->cancel, NULL);
         pause_ms = MIN(pause_ms * 2, MOST_PAUSE_MS);
     }
@@ -212,16 +212,17 @@ static char *volume_of(const char *run)
 }
 
 void warmup_task_run(const WarmupOrder *order, const WarmupPlace *place, GCancellable *cancel,
-                     void (*tell_it)(const WarmupDoing *doing, void *data), void *data)
+                     void (*on_progress)(const WarmupDoing *doing, void *data), void *data)
 {
-    Task t = {.order = order, .place = place, .cancel = cancel, .tell = tell_it, .data = data};
+    Task t = {
+        .order = order, .place = place, .cancel = cancel, .on_progress = on_progress, .data = data};
     g_autoptr(GError) error = NULL;
     t.volume = volume_of(order->run);
     t.doing.percent = 0;
-    tell(&t, "Running", NULL);
+    report_state(&t, "Running", NULL);
     const char *state = run_to_the_end(&t, &error);
     t.doing.bytes_per_second = 0;
-    tell(&t, state, error ? error->message : NULL);
+    report_state(&t, state, error ? error->message : NULL);
     g_free(t.doing.message);
     g_free(t.volume);
 }

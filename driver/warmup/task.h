@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * On a node: does what one order of a CacheWarmup asks (order.h), by way of hearthd: opens
- * the dataset, waits for its manifest, has each path fetched. What may pass, as hearthd or Ceph
- * being away, is tried again for WARMUP_PATIENCE_S (status.h); hearthd goes on where it
- * ended.
+ * On a node: runs one order of a CacheWarmup (order.h) with hearthd: opens the dataset, waits for
+ * its manifest, and has each path fetched. Temporary failures, as when hearthd or Ceph is away, are
+ * tried again for WARMUP_PATIENCE_S (status.h); hearthd continues where it stopped.
  */
 #ifndef HEARTH_DRIVER_WARMUP_TASK_H
 #define HEARTH_DRIVER_WARMUP_TASK_H
@@ -21,9 +20,9 @@ typedef struct WarmupPlace {
     gint64 patience_s;       /* 0: WARMUP_PATIENCE_S */
 } WarmupPlace;
 
-/* Blocks until it has ended: the last that is told is Succeeded, Failed, or, when `cancel` was
- * cancelled, Cancelled. All is borrowed. */
+/* Blocks until it has ended: the last state passed to on_progress is Succeeded, Failed, or, when
+ * `cancel` was cancelled, Cancelled. All is borrowed. */
 void warmup_task_run(const WarmupOrder *order, const WarmupPlace *place, GCancellable *cancel,
-                     void (*tell)(const WarmupDoing *doing, void *data), void *data);
+                     void (*on_progress)(const WarmupDoing *doing, void *data), void *data);
 
 #endif

@@ -10,7 +10,7 @@ const KubeResource warmup_resource = {"csi.hearth.dev", "v1alpha1", "cachewarmup
 
 /* Characters. */
 #define MESSAGE_MAX 200
-/* Of the year 9999: what can be written as a time. */
+/* The end of the year 9999: the last time that can be written. */
 #define TIME_MAX_S G_GINT64_CONSTANT(253402300799)
 
 #define refuse(error, ...) hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, __VA_ARGS__)
@@ -25,7 +25,7 @@ static gboolean text_of(const json_t *spec, const char *name, const char **text,
     return TRUE;
 }
 
-/* ---- what ---- */
+/* ---- the dataset ---- */
 
 static gboolean read_target(const json_t *spec, Warmup *warmup, GError **error)
 {
@@ -52,7 +52,7 @@ static gboolean read_target(const json_t *spec, Warmup *warmup, GError **error)
     return TRUE;
 }
 
-/* Without what says nothing ("a//b/./"); the caller's. NULL: it climbs. */
+/* Without empty and "." components ("a//b/./"); the caller's. NULL: it has "..". */
 static char *tidy(const char *path)
 {
     g_auto(GStrv) parts = g_strsplit(path, "/", -1);
@@ -219,7 +219,7 @@ void warmup_done_read(const Warmup *warmup, const json_t *status, WarmupDone *do
     *done = (WarmupDone){.any = FALSE};
     done->any = warmup_run_parse(warmup->uid, field_text(status, "run"), &done->run);
     done->under_way = done->any && g_str_equal(field_text(status, "phase"), "Warming");
-    /* A status that was restored with an object of another uid tells nothing of this one. */
+    /* A status that was restored with another uid belongs to another object. */
     if (done->any && kube_time_parse(field_text(status, "lastScheduleTime"), &at_us))
         done->last_schedule_s = at_us / G_USEC_PER_SEC;
 }
@@ -249,7 +249,7 @@ gint64 warmup_next_s(const Warmup *warmup, gint64 now_s)
 /* GLib's, behind a file's name. */
 #define CLOSING_QUOTE "\u201d"
 
-/* Of what begins with a / at the beginning of a word: to its end. */
+/* The length of a word that begins with "/". */
 static gsize path_length(const char *text, char before)
 {
     gsize n = 0;

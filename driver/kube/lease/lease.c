@@ -97,7 +97,7 @@ static gboolean claim(KubeLease *l, gint64 end_ms, GError **error)
 
 typedef enum Attempt { HELD, TAKEN, FAILED } Attempt;
 
-/* Looks who has it, and takes it if it may. */
+/* Reads the lease, and takes it if allowed. */
 static Attempt attempt(KubeLease *l, gint64 end_ms, GError **error)
 {
     g_autoptr(GError) cause = NULL;
@@ -116,7 +116,7 @@ static Attempt attempt(KubeLease *l, gint64 end_ms, GError **error)
     g_clear_error(&cause);
     if (claim(l, end_ms, &cause))
         return HELD;
-    /* Another was quicker; the next look shows who. */
+    /* Another process was faster; the next reading shows which. */
     const gboolean race =
         cause->code == KUBE_ERROR_CONFLICT || cause->code == KUBE_ERROR_ALREADY_EXISTS;
     g_propagate_error(error, g_steal_pointer(&cause));
@@ -161,7 +161,7 @@ static void hold(KubeLease *l, GError **error)
         if (!kube_lease_is_held(l))
             break;
         g_clear_error(&cause);
-        /* As it was left, without a look; who changed it meanwhile makes this a conflict. */
+        /* Renews it without reading it first; a change by another process makes this a conflict. */
         if (claim(l, until(l), &cause)) {
             tell_trouble(l, NULL);
             continue;

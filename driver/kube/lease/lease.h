@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One of several processes acts: leader election by a Lease, by the rules that client-go follows,
- * so that either may take over from the other.
+ * Leader election with a Lease, by the rules of client-go, so that processes with either can take
+ * over from each other.
  *
  * A holder renews its lease every retry_ms. It stops acting when renew_ms have passed since it
  * *sent* the last renewal that succeeded. Others take the lease when it has not changed for the
- * duration that it states, measured from when they first saw it so: nobody's clock is compared with
- * anybody else's, and renew_ms < duration keeps both from acting. All times are of CLOCK_BOOTTIME,
- * for a machine that slept is not a holder any more.
+ * duration that it states, measured from when they first saw it so: clocks of different machines
+ * are not compared, and renew_ms < duration keeps both from acting. All times are of
+ * CLOCK_BOOTTIME, because a machine that has slept is no holder any more.
  *
  * Source: client-go, tools/leaderelection (package documentation); API reference, "Lease v1
  * coordination.k8s.io".
@@ -28,10 +28,10 @@ typedef struct KubeLeaseOptions {
 /* On the lease's thread, with no lock held; none may call kube_lease_free(). */
 typedef struct KubeLeaseOps {
     void (*on_gained)(void *data);
-    /* The lease is gone, or will be: what acts has to have stopped when it returns. error: why;
+    /* The lease is lost, or will be: all acting must have stopped when this returns. error: why;
      * NULL when kube_lease_free() was called. */
     void (*on_lost)(const GError *error, void *data);
-    /* Once when the lease cannot be looked at, and with NULL when it can again. May be NULL. */
+    /* Called once when the lease cannot be read, and with NULL when it can again. May be NULL. */
     void (*on_trouble)(const GError *error, void *data);
 } KubeLeaseOps;
 
@@ -40,12 +40,11 @@ typedef struct KubeLease KubeLease;
 /* Begins to compete. client is borrowed until kube_lease_free(); options are copied. */
 KubeLease *kube_lease_new(KubeClient *client, const KubeLeaseOptions *options,
                           const KubeLeaseOps *ops, void *data);
-/* Stops; one that holds the lease is told to stop acting, then gives it back, for which it takes 2
- * s at most. */
+/* Stops. A holder calls on_lost, then gives the lease back, which takes 2 s at most. */
 void kube_lease_free(KubeLease *lease);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KubeLease, kube_lease_free)
 
-/* Whether this process may act, by now; any thread. To be asked before each act that must not be
+/* Whether this process may act now; from any thread. To be called before each act that must not be
  * done twice: on_lost comes late in a process that was stopped for a while. */
 gboolean kube_lease_is_held(KubeLease *lease);
 const char *kube_lease_identity(const KubeLease *lease);

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "driver/kube/time.h"
 
-/* Of what another process wrote; client-go's default is 15. */
+/* The longest duration that is believed of another process; client-go's default is 15. */
 #define DURATION_MAX_S 3600
 
 static const json_t *spec_of(const json_t *object)

@@ -66,7 +66,7 @@ static gboolean take_line(KubeDecoder *d, const char *text, gsize size, GError *
     json_auto_t *event = json_loadb(text, size, JSON_ALLOW_NUL, &why);
     const json_t *object = json_object_get(event, "object");
     if (!event) {
-        /* Not what jansson says: that quotes the bytes. */
+        /* Not the text of jansson, which quotes the bytes. */
         g_set_error(error, KUBE_ERROR, KUBE_ERROR_MALFORMED, "an event is no JSON at its byte %d",
                     why.position);
         ok = FALSE;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The stream of a watch: one JSON object a line, {"type": ..., "object": ...}, cut anywhere by the
- * network. Does no I/O. What has come of a line is bounded; a line that is not such an object ends
- * the stream, since what follows cannot be trusted to be in step.
+ * network. Does no I/O. The length of a line is bounded; a line that is not such an object ends
+ * the stream, because the lines after it cannot be trusted.
  *
  * Source: Kubernetes API concepts, "Efficient detection of changes".
  */
@@ -30,8 +30,8 @@ KubeDecoder *kube_decoder_new(gsize line_max,
 void kube_decoder_free(KubeDecoder *decoder);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KubeDecoder, kube_decoder_free)
 
-/* MALFORMED, or on_event's error; after either the decoder is of no more use. Events of types that
- * we do not know are passed over. */
+/* MALFORMED, or on_event's error; after either the decoder is of no more use. Events of unknown
+ * types are skipped. */
 gboolean kube_decoder_push(KubeDecoder *decoder, const char *bytes, gsize size, GError **error);
 
 #endif

@@ -97,7 +97,7 @@ void kube_known_remove(KubeKnown *k, const json_t *object)
 {
     g_autofree char *key = key_of(object);
     const Entry *e = key ? g_hash_table_lookup(k->entries, key) : NULL;
-    /* Of one that was made again since, it is old news. */
+    /* The object was created again since: this deletion is of the earlier one. */
     if (!e || !g_str_equal(e->uid, meta(object, "uid")))
         return;
     g_hash_table_remove(k->entries, key);

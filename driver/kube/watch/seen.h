@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a watch knows to exist: of each object its uid and resourceVersion, never the object
- * itself. It turns what a list or a stream shows into changes, each told once: what a list shows
- * again, or a stream that was taken up again repeats, is no change; what a list no longer shows was
- * deleted; another uid under the same name is a deletion and an addition.
+ * The objects that a watch knows to exist: the uid and resourceVersion of each, never the object.
+ * It turns lists and streams into changes, each reported once. An object that a list shows again,
+ * or a resumed stream repeats, is no change. An object that a list no longer shows was deleted.
+ * Another uid under the same name is a deletion and an addition.
  *
  * For one thread.
  */
@@ -17,19 +17,19 @@ typedef enum KubeChange { KUBE_ADDED, KUBE_MODIFIED, KUBE_DELETED } KubeChange;
 
 typedef struct KubeKnown KubeKnown;
 
-/* on_change: `object` is borrowed. For a deletion that nobody saw it has no more than
- * metadata.{name,namespace,uid,resourceVersion}. */
+/* on_change: `object` is borrowed. After a deletion that the stream did not show it
+ * only has metadata.{name,namespace,uid,resourceVersion}. */
 KubeKnown *kube_known_new(void (*on_change)(KubeChange change, const json_t *object, void *data),
                           void *data);
 void kube_known_free(KubeKnown *known);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KubeKnown, kube_known_free)
 
-/* It exists, so. Objects without a name are passed over. */
+/* The object exists, with this content. Objects without a name are skipped. */
 void kube_known_put(KubeKnown *known, const json_t *object);
 void kube_known_remove(KubeKnown *known, const json_t *object);
-/* A list begins; begun again, it starts anew. */
+/* A list begins; a list that had begun is forgotten. */
 void kube_known_list_begin(KubeKnown *known);
-/* It was complete: what kube_known_put() has not had since its beginning is gone. */
+/* The list was complete: objects that kube_known_put() did not get since its beginning are gone. */
 void kube_known_list_end(KubeKnown *known);
 guint kube_known_count(const KubeKnown *known);
 

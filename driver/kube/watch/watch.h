@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keeps up with the objects of a kind: a list, then a watch from where the list ended, for ever, on
- * a thread of its own (what client-go calls an informer, without its store: whoever needs objects
- * keeps of them what it needs).
+ * a thread of its own (an informer of client-go, but without a store: its user keeps the parts of
+ * objects that it needs).
  *
  *              on_synced                     the server ends it, bookmark or event in hand
  *   list ────────────────> watch ──────────> watch, from the last resourceVersion
@@ -10,8 +10,8 @@
  *    └───────────────────────┘ pause, if the last time was not long ago
  *
  * The callbacks are called on that thread, with no lock held, in the order of the API server. They
- * must not call kube_watch_free(). Each change is told once (seen.h); changes between two looks
- * are told as one.
+ * must not call kube_watch_free(). Each change is reported once (seen.h); changes that the watch
+ * did not see one by one are reported as one.
  */
 #ifndef HEARTH_DRIVER_KUBE_WATCH_WATCH_H
 #define HEARTH_DRIVER_KUBE_WATCH_WATCH_H
@@ -21,18 +21,18 @@
 
 typedef struct KubeWatchOps {
     void (*on_change)(KubeChange change, const json_t *object, void *data);
-    /* All that a list showed has been told; also each time it had to be listed again. May be NULL.
+    /* All objects of a list have been reported; also each time after another list. May be NULL.
      */
     void (*on_synced)(void *data);
-    /* Once when it stops working, with why, and once with NULL when it works again; meanwhile it is
-     * tried again for ever. May be NULL. */
+    /* Called once when it stops working, with the reason, and once with NULL when it works again;
+     * meanwhile it tries again for ever. May be NULL. */
     void (*on_trouble)(const GError *error, void *data);
 } KubeWatchOps;
 
-/* How patient it is; 0 takes the default. Tests are less so. */
+/* Times; 0 is the default. Tests use shorter ones. */
 typedef struct KubeWatchTimes {
     gint64 first_pause_ms,
-        most_pause_ms; /* 500, 10 s: so late it may see that the server is back */
+        most_pause_ms; /* 500, 10 s: the longest delay until it notices that the server is back */
     gint64 list_ms;    /* a page's time; 30 s */
     gint64 stream_s;   /* after which the server is to end a watch; 300 */
     gint64 steady_ms;  /* a watch that lasted so long was no failure; 10 s */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NodeLayers over the kernel. What asks a layer may hang with hearthd, so all of it runs in bounded
- * threads.
+ * NodeLayers over the kernel. A request to a layer may hang with hearthd, so all of them run in
+ * bounded threads.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -41,7 +41,7 @@ typedef struct LayersJob {
     StackSyntax syntax;
     char *source, *manifest, *objects, *fill, *context;
     uint64_t attrs;
-    int fd; /* what is made, or looked at */
+    int fd; /* the result, or the mount to check */
     int rc; /* 0 or -errno */
     char *said;
 } LayersJob;
@@ -60,7 +60,7 @@ static void job_free(void *data)
     g_free(job);
 }
 
-/* Whether the kernel, or what it is given, will refuse this for ever. */
+/* FAILED_PRECONDITION: the kernel will refuse these arguments every time. */
 static int code_of(int rc)
 {
     switch (rc) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Closes stacks that are mounted: no file of theirs is opened any more, in whatever mount
- * namespace, so also by containers that run. By fanotify(7) on the file system, whose every
- * question a thread answers with "no" (EPERM). What was open before can be read on: Linux
- * before 6.14 asks at each read, later ones only of files that were opened since somebody wants to
- * be asked, and none of what is mapped. It holds for as long as this process lives.
+ * Closes stacks that are mounted: their files cannot be opened any more, in any mount namespace, so
+ * not by running containers either. fanotify(7) on the file system asks for permission, and a
+ * thread denies it (EPERM). Files that were open before can still be read: Linux before 6.14 asks
+ * at each read, later releases only for files opened after the mark was set, and never for mapped
+ * pages. It holds for as long as this process lives.
  */
 #ifndef HEARTH_DRIVER_NODE_DATASET_LAYERS_DENY_H
 #define HEARTH_DRIVER_NODE_DATASET_LAYERS_DENY_H

@@ -20,7 +20,7 @@ static int option(int context, const char *key, const char *value)
                : -errno;
 }
 
-/* The detached mount of a context that is set up, or what failed before. */
+/* The detached mount of a context, or the error of an earlier step. */
 static int finish(int context, int rc, uint64_t attrs, char **said)
 {
     if (rc == 0 && fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) != 0)

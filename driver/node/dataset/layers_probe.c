@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tries, in a directory of its own, what a dataset's stack needs of the kernel: a small overlay
- * whose one file is a hole that leads to another in a data-only layer. If it reads as that other
- * one, the kernel has it all.
+ * Tries, in a directory of its own, the kernel features that a dataset's stack needs: a small
+ * overlay whose one file is a hole that leads to another in a data-only layer. If it reads as that
+ * other one, the kernel has it all.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -103,7 +103,7 @@ void layers_probe(KernelLayers *k, const char *dir, char **why)
 {
     g_autofree char *tree = g_build_filename(dir, "probe", NULL);
     gboolean has_erofs = FALSE;
-    remove_tree(tree); /* of one that died */
+    remove_tree(tree); /* of a process that died */
     if (g_mkdir_with_parents(tree, 0700) == 0 && make_tree(tree)) {
         k->syntax = probe_syntax(tree, why);
         if (k->syntax != STACK_NONE)

@@ -5,7 +5,7 @@
 #include "driver/kube/client.h"
 #include "driver/kube/resource.h"
 
-/* A pod waits no longer for the API server. */
+/* The longest time that a pod waits for the API server. */
 #define READ_MS 3000
 #define KEPT_US (10 * 60 * G_USEC_PER_SEC)
 /* Between two tries that fail. */
@@ -15,10 +15,10 @@ static const KubeResource node_resource = {"", "v1", "nodes"};
 
 struct CrushPlace {
     char *kubeconfig, *node;
-    pthread_mutex_t lock; /* guards what follows; not held while the API server is asked */
+    pthread_mutex_t lock; /* guards the fields below; not held during a request to the API server */
     KubeClient *client;   /* made once */
     json_t *labels;       /* NULL: not known */
-    gint64 read_us;       /* when they were read, or when that was tried last; 0: never */
+    gint64 read_us;       /* when they were read, or last tried to be; 0: never */
 };
 
 static void add_bucket(GString *location, const char *label, const char *value)

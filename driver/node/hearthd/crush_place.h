@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where in a cluster's CRUSH map this node is, for reads of the nearest copy: "readAffinity" of
- * config.json, with the meaning that ceph-csi gives it. Labels of the Kubernetes Node tell: of the
- * label "topology.kubernetes.io/zone: a.b" the bucket's type is "zone" and its name "a-b";
- * "hostname" is the type "host".
+ * The location of this node in a cluster's CRUSH map, for reads of the nearest copy: "readAffinity"
+ * of config.json, as in ceph-csi. It comes from labels of the Kubernetes Node: for the label
+ * "topology.kubernetes.io/zone: a.b" the bucket's type is "zone" and its name "a-b"; "hostname" is
+ * the type "host".
  */
 #ifndef HEARTH_DRIVER_NODE_HEARTHD_CRUSH_PLACE_H
 #define HEARTH_DRIVER_NODE_HEARTHD_CRUSH_PLACE_H
@@ -18,15 +18,15 @@ char *crush_location(const json_t *labels, char *const *names);
 /* Thread-safe. */
 typedef struct CrushPlace CrushPlace;
 
-/* kubeconfig: NULL: as kube_config_load() finds one. Connects when first asked. */
+/* kubeconfig: NULL: as kube_config_load() finds one. Connects at the first question. */
 CrushPlace *crush_place_new(const char *kubeconfig, const char *node);
-/* Nobody asks any more. */
+/* No question may be running. */
 void crush_place_free(CrushPlace *place);
 
 /*
  * crush_location() of this node, whose labels are read again after 10 minutes; the caller's. NULL
- * too if they cannot be read, which is logged: reads then go where Ceph has them go, as without
- * affinity, and no volume has to wait for the API server.
+ * too if they cannot be read, which is logged: reads then go where Ceph sends them without
+ * affinity, and no volume waits for the API server.
  */
 char *crush_place_location(CrushPlace *place, char *const *names);
 

@@ -101,9 +101,9 @@ static json_t *call_volume(HearthdLink *link, const char *op, const char *volume
 }
 
 /*
- * Whether hearthd is of a release that does not know a field which may be left out; then it is. Of
- * what clients are told, where the node is only makes reads faster. Without the rest they would not
- * be what was asked for.
+ * Removes crushLocation from the request when hearthd is of a release that does not know it. Of the
+ * members that configure Ceph clients only this one may be left out: without it reads are slower.
+ * Without the others the clients would not be as the cluster file requires.
  */
 static gboolean leave_out_unknown(json_t *request, const GError *cause)
 {

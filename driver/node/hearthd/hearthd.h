@@ -18,7 +18,7 @@
 /* One connection, for one thread. After an error that is not hearthd's own it is of no more use. */
 typedef struct HearthdLink HearthdLink;
 
-/* *absent (may be NULL): nobody listens, so no volume is served. */
+/* *absent (may be NULL): there is no listener, so no volume is served. */
 HearthdLink *hearthd_connect(const char *socket_path, gboolean *absent, GError **error);
 void hearthd_close(HearthdLink *link);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HearthdLink, hearthd_close)
@@ -36,12 +36,12 @@ gboolean hearthd_open(HearthdLink *link, const json_t *spec, gint64 timeout_ms, 
 gboolean hearthd_attach(HearthdLink *link, const char *volume, const char *layer, int fuse_fd,
                         gint64 timeout_ms, GError **error);
 
-/* What hearthd knows of a volume's manifest. */
+/* The state of a volume's manifest. */
 typedef struct HearthdManifest {
-    gboolean ready;       /* FALSE: it is being built, and the numbers tell how far it has come */
+    gboolean ready;       /* FALSE: it is being built, and the numbers are its progress */
     char *dataset;        /* HEARTHD_DATASET_DIGITS of 0-9a-f */
     char *path, *objects; /* when ready: the EROFS image, the layer it redirects to */
-    gboolean readable;    /* everybody may read all of it */
+    gboolean readable;    /* every file is readable by everyone */
     guint64 files, directories, bytes;
 } HearthdManifest;
 
@@ -55,8 +55,8 @@ static inline void hearthd_manifest_clear(HearthdManifest *m)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(HearthdManifest, hearthd_manifest_clear)
 
-/* Of what is served of a volume: bytes that were read, wherever they came from, and objects that
- * the cache holds. */
+/* Counters of a served volume: bytes that were read, from the cache or Ceph, and objects in the
+ * cache. */
 typedef struct HearthdUse {
     guint64 bytes, objects;
 } HearthdUse;
@@ -65,8 +65,8 @@ gboolean hearthd_use(HearthdLink *link, const char *volume, gint64 timeout_ms, H
                      GError **error);
 
 /*
- * Of a volume that is open and a snapshot; waits so long for one that is being built.
- * FAILED_PRECONDITION, UNIMPLEMENTED: there can be none.
+ * The manifest of an open volume that is a snapshot; waits so long for one that is being built.
+ * FAILED_PRECONDITION, UNIMPLEMENTED: it cannot have one.
  */
 gboolean hearthd_manifest(HearthdLink *link, const char *volume, gint64 wait_ms,
                           HearthdManifest *manifest, GError **error);
@@ -79,20 +79,20 @@ gboolean hearthd_is_attached(HearthdLink *link, const char *volume, gint64 timeo
 json_t *hearthd_fetch(HearthdLink *link, const char *volume, gint64 timeout_ms, int *fuse_fd,
                       GError **error);
 
-/* Begins to fetch what is beneath a path of an open volume, or joins who does; bytes_per_second 0:
- * no bound. NOT_FOUND: the path. */
+/* Begins to fetch everything below a path of an open volume, or joins a job that does;
+ * bytes_per_second 0: no limit. NOT_FOUND: the path. */
 gboolean hearthd_warm(HearthdLink *link, const char *volume, const char *path,
                       guint64 bytes_per_second, gint64 timeout_ms, guint64 *job, GError **error);
 /* The answer to "job"; a new reference. */
 json_t *hearthd_job(HearthdLink *link, guint64 job, gint64 timeout_ms, GError **error);
 gboolean hearthd_cancel(HearthdLink *link, guint64 job, gint64 timeout_ms, GError **error);
-/* Has hearthd look at an image's size again. */
+/* Has hearthd read an image's size again. */
 gboolean hearthd_resize(HearthdLink *link, const char *volume, gint64 timeout_ms, guint64 *bytes,
                         GError **error);
 /* The answer to "status"; a new reference. */
 json_t *hearthd_status(HearthdLink *link, gint64 timeout_ms, GError **error);
 /* The volumes that Ceph has refused since they were opened while it was away: an array of IDs, a
- * new reference; NULL: hearthd does not say. */
+ * new reference; NULL: hearthd does not report them. */
 json_t *hearthd_refused(HearthdLink *link, gint64 timeout_ms);
 /* All pages of "datasets" as one array; a new reference. */
 json_t *hearthd_datasets(HearthdLink *link, gint64 timeout_ms, GError **error);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the node plugin keeps of each staged volume, in memory only: the spec given to hearthd,
+ * The node plugin's state of each staged volume, in memory only: the spec given to hearthd,
  * which holds the Ceph key, and a duplicate of the FUSE descriptor. A restarted node plugin gets
  * both back from hearthd ("fetch").
  *
  * A duplicate keeps the connection from being aborted when hearthd dies: calls of applications
- * wait instead of failing. While nobody gives it to a new hearthd they would wait for ever;
+ * wait instead of failing. Until it is given to a new hearthd they would wait for ever;
  * keeper_release() closes the duplicates, so that they fail at once. Closing one never harms a
  * volume that is served.
  *
@@ -24,7 +24,7 @@ Keeper *keeper_new(void);
 void keeper_free(Keeper *keeper);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Keeper, keeper_free)
 
-/* Replaces what was kept of the volume. Copies the spec; takes the descriptor (-1: none). */
+/* Replaces the kept state of the volume. Copies the spec; takes the descriptor (-1: none). */
 void keeper_put(Keeper *keeper, const char *volume, const json_t *spec, int fuse_fd);
 /* Replaces the spec of a volume that is kept; copies it. */
 void keeper_renew(Keeper *keeper, const char *volume, const json_t *spec);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A volume's spec: what hearthd is told to open (op "open" in proto/wire.h, without the
- * op), made of what a NodeStageVolume request says. It holds the Ceph key: free it with
+ * A volume's spec: the "open" request to hearthd (proto/wire.h, without its op), made of a
+ * NodeStageVolume request. It holds the Ceph key: free it with
  * node_spec_free().
  */
 #ifndef HEARTH_DRIVER_NODE_HEARTHD_SPEC_H
@@ -14,21 +14,21 @@
 #include "driver/volume/id.h"
 
 /*
- * `context` is the volume context, name -> value, as volume/attributes.h has them; others are
- * ignored, for CO and provisioner add their own. `secrets` is name -> value. Monitors come from the
- * cluster file at config_path, as does what its clients are told; where the node is (NULL: not
- * known) is asked for readAffinity. INVALID_ARGUMENT, or FAILED_PRECONDITION for the cluster file.
+ * `context` is the volume context, name -> value, as volume/attributes.h has them; other names are
+ * ignored, because the CO and the provisioner add their own. `secrets` is name -> value. Monitors
+ * come from the cluster file at config_path, as does the configuration of Ceph clients; `place`
+ * (NULL: not known) is used for readAffinity. INVALID_ARGUMENT, or FAILED_PRECONDITION for the
+ * cluster file.
  */
 json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secrets,
                       const char *config_path, CrushPlace *place, gboolean read_only,
                       GError **error);
-/* Takes over from `newer` what may differ for one volume while it is staged. TRUE: something does.
- */
+/* Takes over from `newer` the members that may change while a volume is staged. TRUE: one did. */
 gboolean node_spec_update(json_t *spec, const json_t *newer);
 /* Overwrites every string, then frees. It must have no other holder. NULL is fine. */
 void node_spec_free(json_t *spec);
 
-/* Puts mutable parameters (volume/mutable.h) in the place of what the context said. */
+/* Replaces values of the context by mutable parameters (volume/mutable.h). */
 void node_spec_change(json_t *spec, const json_t *changes);
 
 /*

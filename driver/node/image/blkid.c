@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is on a device, by libblkid and by the few fields of the superblocks that it does not tell.
- * Formatting depends on the answer, so it is careful in one direction: what is not known for
+ * The content of a device: from libblkid, and from a few fields of superblocks that it does not
+ * read. Formatting depends on the answer, so it is careful in one direction: what is not known for
  * certain to be empty is not blank.
  */
 #include <blkid/blkid.h>

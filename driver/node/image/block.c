@@ -108,7 +108,7 @@ static int open_point(const char *path)
     return open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* 0: an empty file, and no mount; else what it is as an errno. */
+/* 0: an empty file, and no mount; else an errno that says what it is. */
 static int check_point(int point)
 {
     struct statx stx;
@@ -157,7 +157,7 @@ static gboolean block_make_file(NodeBlock *b, const char *path, const char *tag,
     return TRUE;
 }
 
-/* A copy of the directory's mount, without what is mounted in it, shows what is below that. */
+/* A copy of the directory's mount without the mounts in it shows the files below them. */
 static char *block_file_tag(NodeBlock *b, const char *path)
 {
     char tag[FILE_TAG_MAX + 1], name[64];

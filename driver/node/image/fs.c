@@ -3,10 +3,10 @@
  * The file system on an image. Formatting is the one thing here that can destroy data, so:
  *
  * 1. Only a device that is blank is formatted, or one with the note "formatting", which we set
- *    before mkfs and take away after its result was synced: then what is there is ours and was
+ *    before mkfs and take away after its result was synced: then the content is ours and was
  *    never mounted.
- * 2. Even with the note, what has a superblock is formatted anew only if it is not complete and
- *    was never mounted: the note can be stale, if we died between the end of mkfs and taking it
+ * 2. Even with the note, a device with a superblock is formatted again only if it is not complete
+ * and was never mounted: the note can be stale, if we died between the end of mkfs and taking it
  *    away, and the image was used otherwise since.
  * 3. What is not blank and has no file system that we mount is refused.
  */
@@ -46,7 +46,7 @@ static gboolean refuse_content(const LoopDevice *device, const BlockContent *con
         device->number);
 }
 
-/* What is to be mounted, the caller's; NULL with the error for what cannot be. */
+/* The type to mount, the caller's; NULL with the error when it cannot be mounted. */
 static char *type_of(const LoopDevice *device, const BlockContent *content, const VolumeUse *use,
                      GError **error)
 {
@@ -59,8 +59,9 @@ static char *type_of(const LoopDevice *device, const BlockContent *content, cons
     return NULL;
 }
 
-static gboolean format(Staging *s, const ImagePaths *paths, const LoopDevice *device,
-                       const VolumeUse *use, const char *type, Deadline deadline, GError **error)
+static gboolean format_image(Staging *s, const ImagePaths *paths, const LoopDevice *device,
+                             const VolumeUse *use, const char *type, Deadline deadline,
+                             GError **error)
 {
     NodeBlock *b = s->block;
     return b->ops->set_note(b, paths->file, NOTE, TRUE, left_ms(deadline, G_MAXINT64), error) &&
@@ -85,8 +86,8 @@ static gboolean is_complete(Staging *s, const LoopDevice *device, const BlockCon
 }
 
 /* Makes sure that there is a file system, whole and checked. Its type, the caller's, or NULL. */
-static char *prepare(Staging *s, const ImagePaths *paths, const LoopDevice *device,
-                     const VolumeUse *use, uint64_t *fs_bytes, Deadline deadline, GError **error)
+static char *prepare_fs(Staging *s, const ImagePaths *paths, const LoopDevice *device,
+                        const VolumeUse *use, uint64_t *fs_bytes, Deadline deadline, GError **error)
 {
     NodeBlock *b = s->block;
     g_auto(BlockContent) content = {0};
@@ -100,7 +101,8 @@ static char *prepare(Staging *s, const ImagePaths *paths, const LoopDevice *devi
         return NULL;
     *fs_bytes = device->bytes;
     if (content.blank || (begun && !content.type))
-        return format(s, paths, device, use, wanted, deadline, error) ? g_strdup(wanted) : NULL;
+        return format_image(s, paths, device, use, wanted, deadline, error) ? g_strdup(wanted)
+                                                                            : NULL;
     g_autofree char *type = type_of(device, &content, use, error);
     if (!type)
         return NULL;
@@ -110,7 +112,7 @@ static char *prepare(Staging *s, const ImagePaths *paths, const LoopDevice *devi
             return NULL;
         gboolean fine = complete ? b->ops->set_note(b, paths->file, NOTE, FALSE,
                                                     left_ms(deadline, G_MAXINT64), error)
-                                 : format(s, paths, device, use, type, deadline, error);
+                                 : format_image(s, paths, device, use, type, deadline, error);
         return fine ? g_steal_pointer(&type) : NULL;
     }
     if (!b->ops->check(b, device->number, type, FALSE, left_ms(deadline, G_MAXINT64), error))
@@ -123,7 +125,7 @@ int image_fs_mount(Staging *s, const ImagePaths *paths, const LoopDevice *device
                    const VolumeUse *use, char **grow, Deadline deadline, GError **error)
 {
     uint64_t fs_bytes = device->bytes;
-    g_autofree char *type = prepare(s, paths, device, use, &fs_bytes, deadline, error);
+    g_autofree char *type = prepare_fs(s, paths, device, use, &fs_bytes, deadline, error);
     if (!type)
         return -1;
     if (!device->read_only && fs_bytes + IMAGE_LEFT_OVER_BYTES <= device->bytes) {

@@ -25,7 +25,7 @@
 #define ATTACH_ATTEMPTS 32
 /* What was made for a disk with sectors of 512 bytes can be mounted only on such a one. */
 #define SECTOR_BYTES 512
-/* udev opens every new device for some milliseconds; the kernel tells nobody when that ends. */
+/* udev opens every new device for some milliseconds; the kernel sends no event when that ends. */
 #define DETACH_ATTEMPTS 40
 #define DETACH_PAUSE_MS 50
 
@@ -113,7 +113,7 @@ gboolean loop_find(NodeBlock *b, const char *tag, LoopDevice *device, GError **e
     return TRUE;
 }
 
-/* TRUE: *fd is bound, or < 0 with the error. FALSE: somebody else has taken the device. */
+/* TRUE: *fd is bound, or < 0 with the error. FALSE: another process has taken the device. */
 static gboolean try_attach(int control, int file, const char *tag, gboolean read_only,
                            gboolean autoclear, LoopDevice *device, int *fd, GError **error)
 {
@@ -190,9 +190,9 @@ int loop_hold(NodeBlock *b, int number, GError **error)
 }
 
 /*
- * The kernel lets BLKROSET outlive the device that it was for, so who gets the number next could
- * not write. Whoever claims a device exclusively keeps others from attaching it, so what is cleared
- * is nobody's; where somebody else was faster it is his.
+ * The kernel lets BLKROSET outlive the device that it was for, so the next user of the number could
+ * not write. A process that opens a device exclusively keeps others from attaching it, so the flag
+ * is cleared only on a free device; if another process was faster, the device is its own.
  */
 static void clear_read_only(int number)
 {
@@ -202,7 +202,7 @@ static void clear_read_only(int number)
         (void)ioctl(fd, BLKROSET, &writable);
 }
 
-/* Whether the device is not the one it was, in the first round: detached, and attached by somebody
+/* Whether the device is not the one it was, in the first round: detached, and attached by another
  * else since. Who has it open keeps that from changing. */
 static gboolean is_anothers(int fd, struct loop_info64 *first, gboolean *known)
 {
@@ -235,7 +235,7 @@ gboolean loop_detach(NodeBlock *b, int number, GError **error)
             set_errno(error, errno, "detaching", path);
             return FALSE;
         }
-        close(hearth_steal_fd(&fd)); /* it ends with the last one who has it open */
+        close(hearth_steal_fd(&fd)); /* it is detached when its last user closes it */
         if (!is_bound(number)) {
             clear_read_only(number);
             return TRUE;

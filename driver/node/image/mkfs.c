@@ -18,7 +18,7 @@
 #define E2FSCK_UNCORRECTED 4
 #define E2FSCK_NOT_DONE 8
 
-/* New images are empty: nothing to discard, and what is not written takes no space. */
+/* New images are empty: there is nothing to discard, and unwritten parts take no space. */
 #define EXT4_OPTIONS "-m0 -E nodiscard,lazy_itable_init=1,lazy_journal_init=1"
 #define XFS_OPTIONS "-K"
 
@@ -138,7 +138,7 @@ gboolean mkfs_check(NodeBlock *b, int number, const char *type, gboolean thoroug
     }
     if (!is_xfs(type) && status >= E2FSCK_NOT_DONE)
         return hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
-                           "%s: e2fsck could not look at the file system: %s", path, output);
+                           "%s: e2fsck could not read the file system: %s", path, output);
     return hearth_fail(
         error, HEARTH_ERROR_FAILED_PRECONDITION,
         "%s: the file system is damaged and is not repaired without being asked: map the "

@@ -15,7 +15,7 @@
 #include "driver/node/mount/kubelet_paths.h"
 
 #define LOOP_MAJOR_NUMBER 7
-/* Of a hash that is a name. */
+/* The digits of a hash that are a name. */
 #define HASH_DIGITS 32
 
 void image_paths_clear(ImagePaths *paths)
@@ -46,7 +46,7 @@ int image_bound_device(const MountEntry *entry)
 {
     const char *name = strrchr(entry->root, '/');
     int number, length = 0;
-    /* Of the host's /dev, or a container's own. */
+    /* A file system of the host's /dev, or of a container's. */
     if (strcmp(entry->type, "devtmpfs") != 0 && strcmp(entry->type, "tmpfs") != 0)
         return -1;
     if (!name || sscanf(name, "/loop%d%n", &number, &length) != 1 || name[length])

@@ -54,7 +54,7 @@ static int spawn(const char *file, const char *const *argv, int output, pid_t *p
     return rc;
 }
 
-/* Reads what there is; FALSE at the end. */
+/* Reads the available output; FALSE at the end. */
 static gboolean take_output(int fd, GString *text)
 {
     char buf[4096];
@@ -83,7 +83,7 @@ static gboolean watch(int process, int output, gint64 deadline, GString *text)
         if (fds[1].revents)
             open = take_output(output, text);
         if (fds[0].revents) {
-            /* What it has said and nobody has read; a child of its own may keep the pipe open. */
+            /* Output that was not read yet; a child of the program may keep the pipe open. */
             while (open && poll(&fds[1], 1, 0) > 0)
                 open = take_output(output, text);
             return TRUE;

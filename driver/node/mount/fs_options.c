@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is not in the table is not passed on: some options break what an fsync(2) promises
+ * Only options in the table are passed on: some others break what an fsync(2) promises
  * (nobarrier), reach for other devices (journal_path, logdev), or take the node down
  * (errors=panic).
  */
@@ -66,8 +66,9 @@ static gboolean is_known(const char *word, unsigned types)
     return FALSE;
 }
 
-static gboolean refuse(const char *word, unsigned types, gboolean labelled, GError **error)
+static gboolean refuse_option(const char *word, unsigned types, gboolean labelled, GError **error)
 {
+    static const char *const scopes[] = {[EXT4] = " with ext4", [XFS] = " with xfs", [BOTH] = ""};
     g_autoptr(GString) names = g_string_new(MOUNT_FLAGS_KNOWN);
     for (guint i = 0; i < G_N_ELEMENTS(known); i++)
         if (known[i].types & types)
@@ -75,10 +76,7 @@ static gboolean refuse(const char *word, unsigned types, gboolean labelled, GErr
                                    g_str_has_suffix(known[i].name, "=") ? "..." : "");
     g_autofree char *shown = mount_word_shown(word);
     return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
-                       "mount option \"%s\" is not supported%s; use %s%s", shown,
-                       types == BOTH  ? ""
-                       : types == XFS ? " with xfs"
-                                      : " with ext4",
+                       "mount option \"%s\" is not supported%s; use %s%s", shown, scopes[types],
                        names->str, selinux_hint(labelled));
 }
 
@@ -109,7 +107,7 @@ gboolean fs_options_parse(const char *fs_type, char *const *flags, size_t n, uin
             else if (is_known(*word, types))
                 g_ptr_array_add(own, g_strdup(*word));
             else
-                return refuse(*word, types, labelled, error);
+                return refuse_option(*word, types, labelled, error);
         }
     }
     if (!mount_parse_flags((char *const *)general->pdata, general->len, attrs, context, error))

@@ -32,7 +32,7 @@ struct FsgroupWalk {
     dev_t dev;
     GArray *levels; /* of Level */
     ino_t skip_to;  /* the next entries were seen, up to this one; 0: none was */
-    /* Of the call that is under way: */
+    /* Fields of the current call: */
     const char *path;
     gint64 deadline_us;
     guint64 entries;
@@ -51,7 +51,7 @@ static gboolean fits(const struct stat *st, gid_t group)
     return S_ISLNK(st->st_mode) || (st->st_mode & bits_of(st)) == bits_of(st);
 }
 
-/* Of an open O_PATH descriptor, so that nobody can put another file in its place. */
+/* By an open O_PATH descriptor, so that no other file can take its place. */
 static int change(int fd, const struct stat *st, gid_t group)
 {
     char name[64];
@@ -172,7 +172,7 @@ static gboolean visit(Walk *w, const struct dirent *entry, GError **error)
     return !S_ISDIR(st.st_mode) || enter(w, fd, st.st_ino, error);
 }
 
-/* Closes what is open, and notes where to read on. */
+/* Closes all open files, and notes where to continue. */
 static gboolean stop(Walk *w, GError **error)
 {
     Level *last = level_at(w, w->levels->len - 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What kubelet's paths say. It tells a plugin the pod of a publication by nothing else, and makes
- * binds of its own of what is published: one for each subPath of a container, one of each device.
- * Those are part of the pod's publication, not another.
+ * The meaning of kubelet's paths. Only the path tells a plugin the pod of a publication. kubelet
+ * also makes binds of its own of a publication: one for each subPath of a container, one of each
+ * device. They are part of the pod's publication, not another.
  *
  *   ROOT/pods/POD/volumes/kubernetes.io~csi/PV/mount           target of a file system
  *   ROOT/pods/POD/volume-subpaths/PV/CONTAINER/N               kubelet's bind of a subPath
@@ -16,9 +16,9 @@
 
 #include <glib.h>
 
-/* Whether `path` is a bind that kubelet made of what is published at `target`, for the same pod. */
+/* Whether `path` is a bind that kubelet made of the publication at `target`, for the same pod. */
 gboolean kubelet_made_of(const char *path, const char *target);
-/* Whether `path` is kubelet's bind of a device, whosever. */
+/* Whether `path` is kubelet's bind of a device, of any pod. */
 gboolean kubelet_is_device_bind(const char *path);
 
 #endif

@@ -165,7 +165,7 @@ static int kernel_clone(NodeMounter *m, const char *path, dev_t dev, uint64_t at
     return hearth_steal_fd(&fd);
 }
 
-/* Opens what is at `path`, a mount's root if there is one, without asking the file system. */
+/* Opens `path`, or the root of a mount there, without a request to the file system. */
 static int open_path(const char *path, int flags)
 {
     return open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC | flags);
@@ -180,7 +180,7 @@ static void probe_run(void *data)
 {
     ProbeJob *job = data;
     struct statx stx;
-    /* A directory without a link was removed: whoever has it open still sees it. */
+    /* A directory without a link was removed: processes that have it open still see it. */
     job->rc = statx(job->fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &stx) != 0
                   ? errno
               : stx.stx_nlink == 0 ? ENOENT

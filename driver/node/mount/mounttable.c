@@ -47,7 +47,7 @@ static gboolean has_option(char *const *options, const char *name)
     return g_strv_contains((const gchar *const *)options, name);
 }
 
-/* What the kernel tells of a mount or a file system; for g_strfreev(). */
+/* The kernel's options of a mount or a file system; for g_strfreev(). */
 static char **told_options(const char *field)
 {
     char **words = mount_words(field, NULL);

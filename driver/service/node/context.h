@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The volume context: what CreateVolume tells the node about a volume, so that staging asks
- * neither the mgr nor the record. It holds no secret. Names: type, clusterID, cache, cacheQuota
+ * The volume context: CreateVolume gives it to the node, so that staging needs neither the mgr
+ * nor the record. It holds no secret. Names: type, clusterID, cache, cacheQuota
  * (bytes; absent without a quota); warm
  * (absent for none); of CephFS and dir also fsName, rootPath and, for a snapshot itself,
  * backingSnapshot; of RBD pool, radosNamespace, imageName and mkfsOptions.
@@ -26,8 +26,8 @@ gsize context_of(const VolumeId *id, const VolumeRecord *record, const BackendVo
 void context_clear(ContextPair *pairs, gsize n);
 
 /*
- * The first name that `given` has with another value, or NULL. Names that are not ours are the
- * CO's and are not looked at.
+ * The first name that `given` has with another value, or NULL. Other names belong to the
+ * CO and are ignored.
  */
 const char *context_difference(const ContextPair *pairs, gsize n, GHashTable *given);
 

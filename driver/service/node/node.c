@@ -25,7 +25,7 @@
 
 /* CSI 1.12, NodeGetInfoResponse.node_id. */
 #define NODE_ID_MAX 256
-/* Longer than our own IDs: a static volume's is what an admin wrote. */
+/* Longer than our own IDs: an administrator chooses those of static volumes. */
 #define VOLUME_HANDLE_MAX 256
 /* kubelet gives staging two minutes. */
 #define CALL_MS (110 * 1000)
@@ -155,7 +155,7 @@ static gboolean check_volume_id(const char *id, GError **error)
     return TRUE;
 }
 
-/* A static volume's handle is whatever its PersistentVolume says. */
+/* The handle of a static volume is chosen in its PersistentVolume. */
 static gboolean check_foreign_name(const char *id, GError **error)
 {
     if (!wire_is_own_name(id))
@@ -416,8 +416,8 @@ static gboolean add_segment(RpcCall *call, Csi__V1__Topology *topology, const ch
     return entry->key && entry->value;
 }
 
-/* The node, and what --domainlabels says, which must not change: kubelet refuses a topology that
- * does, and takes the plugin for broken. What may change are labels (warm/labels.h). */
+/* The node and its --domainlabels. They must not change: kubelet rejects a topology that does, and
+ * treats the plugin as broken. Values that may change are labels (driver/warmth/labels.h). */
 static gboolean get_info(RpcCall *call, const ProtobufCMessage *request, ProtobufCMessage *response,
                          void *data, GError **error)
 {

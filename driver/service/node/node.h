@@ -22,8 +22,8 @@ typedef struct NodeServiceConfig {
     const char *hearthd_socket; /* NULL: WIRE_DEFAULT_SOCKET */
     const char *config_path;    /* the clusters (volume/config.h); NULL: CONFIG_DEFAULT_PATH */
     const char *device_dir;  /* where images are mounted for their devices; NULL: none are staged */
-    const char *tier, *zone; /* checked here, told by warm/reporter.h; "nvme" or "none"; NULL or "":
-                                none */
+    const char *tier, *zone; /* checked here, reported by driver/warmth/reporter.h; "nvme" or
+                                "none"; NULL or "": none */
     /* Domains of the node, NAME -> value (domains.h), and their prefix; both NULL: none. */
     GHashTable *domains;
     const char *domain_prefix;

@@ -7,7 +7,7 @@
 
 /* kubelet compares only the first number, with its own. */
 #define CSI_VERSION "1.0.0"
-/* kubelet waits 5 s for an answer to what it says. */
+/* kubelet waits 5 s for the answer. */
 #define GRACE_MS 5000
 
 struct Registration {

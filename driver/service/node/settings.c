@@ -12,7 +12,7 @@ struct Settings {
     char *config_path;
     pthread_mutex_t lock; /* guards the two below; held while the backend is made, which waits for
                              nothing */
-    Backend *backend;     /* NULL while nobody uses it */
+    Backend *backend;     /* NULL while it is not used */
     unsigned users;
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a node is to do with a volume by its mutable parameters (volume/mutable.h). They are in the
- * volume's record, which the node reads when it stages the volume: a change counts from the next
- * staging on. The connection to Ceph is shared by the calls that read at the time and closed after
- * the last, so that an idle node plugin holds none.
+ * The mutable parameters of a volume (volume/mutable.h) on a node. They are in the volume's record,
+ * which the node reads when it stages the volume: a change counts from the next staging on. The
+ * connection to Ceph is shared by the calls that read at the time and closed after the last, so
+ * that an idle node plugin holds none.
  */
 #ifndef HEARTH_DRIVER_SERVICE_NODE_SETTINGS_H
 #define HEARTH_DRIVER_SERVICE_NODE_SETTINGS_H
@@ -20,8 +20,8 @@ Settings *settings_new(Backend *(*connect)(const char *config_path), const char 
 void settings_free(Settings *settings);
 
 /*
- * Puts what the record says into the spec of a volume of ours; others have none. It never fails a
- * staging: what cannot be read is logged, with the mend, and the volume is used as it was created.
+ * Puts the parameters of the record into the spec; only our own volumes have one. It never fails a
+ * staging: an error is logged with its fix, and the volume is used as it was created.
  */
 void settings_apply(Settings *settings, const char *volume, GHashTable *secrets, gint64 timeout_ms,
                     json_t *spec);
