@@ -75,7 +75,7 @@ static void world_new(World *w)
     const WarmHintsOps ops = {
         .may_act = may_act, .on_volume = uncached_volume, .volume_data = w->uncached};
     w->warmth = warmth_new(w->client, may_act, w);
-    warmth_tell_uncached(w->warmth, uncached_report, w->uncached);
+    warmth_on_uncached(w->warmth, uncached_report, w->uncached);
     w->hints = warm_hints_new(w->client, DRIVER, &ops, w);
     fake_stream_await(&w->volumes, 1);
     fake_stream_await(&w->caches, 1);
