@@ -53,7 +53,7 @@ if [ ${#design[@]} != 0 ]; then
         case $name in
         *.*) has "${name%.*}" "$words" && has "${name#*.}" "$words" ;;
         *_test) [ -n "$(find tests -name "$name.*")" ] ;;
-        mds_* | mon_* | osd_* | rados_*) ;; # options of Ceph
+        client_* | mds_* | mon_* | osd_* | rados_*) ;; # options of Ceph
         *) has "$name" "$words" || ! has "${name%%_*}" "$modules" ;;
         esac || fault "$file:$line names $name, which does not exist"
     done < <(grep -noHE '`([A-Z][A-Za-z]+\.[a-z_]+|[a-z]+(_[a-z0-9]+)+(\(\))?)`' "${design[@]}" | grep -v '^docs/design/promises.md:') # tests/layout/matrix.py
