@@ -66,6 +66,12 @@ faults thaw one 60000000
 one R 0 held 50000000 50000100 10
 one R 0 open 50000000 50000100 10
 one R 0 map 61000001 61000100 10"
+forged a_write_that_waits_keeps_its_pages_until_it_is_answered "2 old" <<<"$WROTE
+one B 0 30 1500000
+one R 0 map 13000000 13000100 10
+one R 0 map 14000000 14000100 10
+one R 0 open 14000000 14000100 10
+one W 0 30 1500000 20000000 0 write"
 [ "$FAILED" = 0 ] || exit 1
 
 # ---- the nodes, the plain client and the files ----
