@@ -123,7 +123,7 @@ at_every_call() { # OPERATION
     bad=
     # A copy takes Ceph seconds.
     [ -n "${CRASH_FULL:-}" ] || case $op in restore | clone | *group | disown) step=5 ;; *) step=2 ;; esac
-    for ((call = 1 + RANDOM % step; call < 60; call += step)); do
+    for ((call = 1 + RANDOM % step; call < 90; call += step)); do
         turn=0 pick=$((RANDOM % 4))
         for when in before after; do
             for after in repeat undo; do

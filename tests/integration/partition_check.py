@@ -17,11 +17,13 @@ The bounds (us), which ARCHITECTURE.md states:
           no lease counts any more
   FROZEN  a stopped hearthd cannot drop the kernel's pages; this long after it goes on it has. Opens and
           O_DIRECT reads wait for it instead, and are never old
+  FLIGHT  the kernel keeps the pages of a write of the same node that has waited for so long, and lets them be
+          read until the write is answered, and they are dropped behind it
 During such a time a read must not be older than what was acknowledged at its beginning."""
 import bisect, glob, math, os, sys
 
 BOUND = {"held": 200_000, "drop": 200_000, "map": 200_000}
-ENDED, FROZEN = 13_000_000, 1_000_000
+ENDED, FROZEN, FLIGHT = 13_000_000, 1_000_000, 12_000_000
 FROM_PAGES = ("held", "drop", "map")
 NEVER = math.inf
 WRONG_BYTES = 2**64 - 1
@@ -67,6 +69,7 @@ class Checker:
     def __init__(self, where):
         self.where, self.offsets = where, {}
         self.files, self.faults = {}, {}
+        self.writes = {}  # (client, file) -> value -> (began, returned)
         self.done, self.violations = {}, 0
         self.later = []  # reads for the next check
         self.out = open(os.path.join(where, "violations"), "a")
@@ -126,7 +129,11 @@ class Checker:
     def judge(self, read):
         client, file, how, began, ended, values = read
         f = self.file(file)
-        ack = f.acknowledged(self.as_of(client, how, began) - BOUND.get(how, 0))
+        owes = self.as_of(client, how, began)
+        if how in FROM_PAGES:
+            flights = self.writes.get((client, file), {}).values()
+            owes = min([owes] + [start for start, end in flights if start + FLIGHT < began < end + BOUND[how]])
+        ack = f.acknowledged(owes - BOUND.get(how, 0))
         for value in values:
             if value not in f.begun:
                 self.violation("wrong bytes" if value == WRONG_BYTES else "never written", read, value, ack)
@@ -136,10 +143,17 @@ class Checker:
     def take(self, client, words):
         """Of a write, or of what failed."""
         if words[0] == "B":
-            self.file(int(words[1])).begin(int(words[2]), int(words[3]))
+            file, value, began = map(int, words[1:4])
+            self.file(file).begin(value, began)
+            self.writes.setdefault((client, file), {})[value] = (began, NEVER)
         elif words[0] == "W":
             file, value, began, returned, synced = map(int, words[1:6])
             self.file(file).end(value, began, returned, synced)
+            flights = self.writes.get((client, file), {})
+            if returned - began <= FLIGHT:
+                flights.pop(value, None)
+            elif value in flights:
+                flights[value] = (began, returned)
             if synced:
                 self.counts[1] += 1
                 self.done[client, file, "write"] = began

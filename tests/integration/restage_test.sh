@@ -39,6 +39,7 @@ times() { # LINE METHOD VOLUME_ID
         'select(.method == $m and .volume == $v and .code == "OK") | .ms' | sort -n
 }
 median() { times "$@" | sed -n "$(((ROUNDS + 1) / 2))p" | cut -d. -f1; }
+longest() { times "$@" | tail -n 1 | cut -d. -f1; }
 again() { # LIVE|DATASET
     recall "$1"
     case $1 in
@@ -59,7 +60,8 @@ done
 same a_volume_is_staged_again_at_once "$wrong failed, $(refusals) refusals" "0 failed, 0 refusals"
 live=$(median "$line" NodeStageVolume "$LIVE_ID") dataset=$(median "$line" NodeStageVolume "$DATASET_ID")
 unstage=$(median "$line" NodeUnstageVolume "$LIVE_ID")
-echo "# NodeStageVolume again: live $live ms, dataset $dataset ms; NodeUnstageVolume: live $unstage ms, dataset" \
+echo "# median and longest of $ROUNDS: NodeStageVolume again: live $live and $(longest "$line" NodeStageVolume "$LIVE_ID") ms, dataset" \
+    "$dataset and $(longest "$line" NodeStageVolume "$DATASET_ID") ms; NodeUnstageVolume: live $unstage ms, dataset" \
     "$(median "$line" NodeUnstageVolume "$DATASET_ID") ms"
 # The end of a session takes up to a second more, by a tick of libcephfs.
 check a_known_dataset_waits_for_no_session_to_end [ "$dataset" -lt $((3 * live + 100)) ]
