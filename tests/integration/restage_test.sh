@@ -91,3 +91,20 @@ for ((i = 0; i < 3; i++)); do
     publish && [ "$(cat "$TARGET/round")" = "$i" ] && unpublish && unstage || { wrong=$((wrong + 1)) && echo "# $(said)"; }
 done
 same nor_behind_an_mds_that_hung_meanwhile "$wrong failed, $(refusals) refusals" "0 failed, 0 refusals"
+
+# An MDS whose journal hangs ends no session. Then it is not known whether it refuses the user or only the name, and
+# the key is right.
+recall LIVE
+stage && publish && echo x >"$TARGET/round" || die "$(said)"
+halt osd.0
+unpublish
+unstage
+for id in $(ceph_cmd tell mds.a client ls --format json 2>/dev/null | jq -r '.[] | select(.client_metadata.hostname != null) | .id'); do
+    timeout 5 "$ONE_NODE" ceph "$CEPH_DIR" tell mds.a client evict "id=$id" >/dev/null 2>&1
+done
+stage
+check nor_does_a_silent_mds_refuse_a_key [ "$(refusals)" = 0 ]
+check and_the_answer_says_so [ "$(grep -c 'check userID and userKey' <<<"$(said)")" = 0 ]
+continue_ceph
+staged() { stage && publish && [ "$(cat "$TARGET/round")" = x ]; }
+check it_is_staged_when_ceph_answers wait_for 100 staged

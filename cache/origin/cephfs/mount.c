@@ -233,6 +233,25 @@ static CephfsOrigin *mount_new(const CephfsOriginConfig *config, SessionName *na
     return o;
 }
 
+/*
+ * After EPERM. An MDS answers it to a user without rights, and also for a name that still has a
+ * session: libcephfs gives up ending a session after a while, so the MDS may have one of this name,
+ * although no connection here has it. Whether it was that is known when the session has ended. An
+ * MDS that does not answer has refused nobody. NULL with an error.
+ */
+static CephfsOrigin *mount_again(const CephfsOriginConfig *config, SessionName *name,
+                                 _Atomic gboolean *aborted, GError **error)
+{
+    int r = end_session_named(config, session_name(name));
+    if (r != 0 && r != -ETIMEDOUT)
+        return NULL;
+    g_clear_error(error);
+    if (r == 0)
+        return mount_new(config, name, aborted, &r, error);
+    cephfs_set_mount_error(config, r, error);
+    return NULL;
+}
+
 Origin *cephfs_connect(const CephfsOriginConfig *config, SessionName *name,
                        _Atomic gboolean *aborted, GError **error)
 {
@@ -240,12 +259,8 @@ Origin *cephfs_connect(const CephfsOriginConfig *config, SessionName *name,
         end_dead_sessions(config);
     int r;
     CephfsOrigin *o = mount_new(config, name, aborted, &r, error);
-    /* With EPERM an MDS refuses a user, and also a name that still has a session. No connection
-     * here has this name: libcephfs gives up ending a session after a while. */
-    if (!o && r == -EPERM && name && end_session_named(config, session_name(name)) == 0) {
-        g_clear_error(error);
-        o = mount_new(config, name, aborted, &r, error);
-    }
+    if (!o && r == -EPERM && name)
+        o = mount_again(config, name, aborted, error);
     if (!o)
         return NULL;
     o->leases = leases_on(o->mount);
