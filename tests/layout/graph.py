@@ -107,15 +107,13 @@ for user, used, why in [*includes(files), *symbols(files)]:
         uses[user].add(used)
         reasons.setdefault((user, used), why)
 
-upward = set()
-for user, used in sorted(reasons):
+for folder in sorted({os.path.dirname(file) for file in files} - set(FOLDERS)):
+    faults.append(f"the folder {folder} has no place in FOLDERS of tests/layout/graph.py")
+for (user, used), why in sorted(reasons.items()):
     above, below = os.path.dirname(user), os.path.dirname(used)
-    for folder in (above, below):
-        if folder not in FOLDERS and folder not in upward:
-            upward.add(folder)
-            faults.append(f"the folder {folder} has no place in FOLDERS of tests/layout/graph.py")
     if above in FOLDERS and below in FOLDERS and FOLDERS.index(below) > FOLDERS.index(above):
-        faults.append(f"{user} {reasons[user, used].replace('it', used, 1) if 'includes' in reasons[user, used] else reasons[user, used] + ' of ' + used}: {below}/ stands above {above}/")
+        arrow = f"includes {used}" if why == "includes it" else f"{why} of {used}"
+        faults.append(f"{user} {arrow}: {below}/ stands above {above}/")
 for part in circles(uses):
     arrows = [f"{a} -> {b} ({reasons[a, b]})" for a in part for b in sorted(uses[a]) if b in part]
     faults.append(f"{len(part)} files are a circle: {'; '.join(arrows)}")
