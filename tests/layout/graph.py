@@ -56,7 +56,7 @@ def includes(files):
 
 def symbols(files):
     defined, needed = collections.defaultdict(list), collections.defaultdict(list)
-    built = [file for file in files if file.endswith(".c") and os.path.exists(os.path.join(objects, file[:-2] + ".o"))]
+    built = [file for file in sorted(files) if file.endswith(".c") and os.path.exists(os.path.join(objects, file[:-2] + ".o"))]
     for file in built:
         listing = subprocess.run(["nm", "-P", os.path.join(objects, file[:-2] + ".o")], text=True, check=True, stdout=subprocess.PIPE).stdout
         for name, kind in (line.split()[:2] for line in listing.splitlines()):
