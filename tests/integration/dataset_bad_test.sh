@@ -69,9 +69,9 @@ damaged() { # NAME COMMAND...: of the file while hearthd is away
 }
 poke() { printf 'XXXXXXXX' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
 damaged manifest_changed poke "$MANIFEST" 5000
-told it_is_told "is removed, to be made anew: the manifest is corrupt"
+told it_is_told "is removed and built again: the manifest is corrupt"
 damaged manifest_cut truncate -s 4097 "$MANIFEST"
-told it_is_told_too "to be made anew"
+told it_is_told_too "is removed and built again"
 damaged manifest_empty truncate -s 0 "$MANIFEST"
 
 # ---- objects ----

@@ -232,7 +232,7 @@ stop_all
 printf 'x' | dd of="$MANIFEST" bs=1 seek=9000 conv=notrunc status=none
 start_hearthd
 check "damaged manifest is replaced" mount_tree
-same "and says so" "$(grep -c 'is removed, to be made anew' "$TMP/log/hearthd.log")" 1
+same "and says so" "$(grep -c 'is removed and built again' "$TMP/log/hearthd.log")" 1
 same "tree after damage is the snapshot's" "$(digest "$TMP/mnt/tree")" "$WANTED"
 stop_all
 exit $((FAILED > 0))

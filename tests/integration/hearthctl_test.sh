@@ -70,8 +70,8 @@ says none b
 registered "[$TOPOLOGY]"
 finds a_node_that_may_change_is_well registration ok 'csi.hearth.dev, as node test-node'
 registered "[$OLD_KEYS]"
-finds a_changed_tier_that_collides_is_found registration bad 'topology.csi.hearth.dev/tier is nvme and cannot change, and the plugin says none'
-case $(found registration) in *"/zone is a and cannot change, and the plugin says b"*) pass and_the_zone ;; *) fail and_the_zone "$(found registration)" ;; esac
+finds a_changed_tier_that_collides_is_found registration bad 'topology.csi.hearth.dev/tier is nvme and cannot change, but the plugin reports none'
+case $(found registration) in *"/zone is a and cannot change, but the plugin reports b"*) pass and_the_zone ;; *) fail and_the_zone "$(found registration)" ;; esac
 says nvme a
 registered "[$TOPOLOGY, $OLD_KEYS]"
 finds keys_of_an_earlier_release_are_found registration warn 'tier and topology.csi.hearth.dev/zone as topology'

@@ -221,7 +221,7 @@ printf '#!/bin/sh\necho "Operation not permitted while trying to open"\nexit 8\n
 chmod 755 "$TMP/bin/e2fsck"
 end node
 PATH="$TMP/bin:$PATH" start_node
-refused what_is_not_looked_at_is_not_called_damaged FAILED_PRECONDITION "could not look at" stage
+refused what_is_not_looked_at_is_not_called_damaged FAILED_PRECONDITION "e2fsck could not read" stage
 case $CSI_MESSAGE in *damaged*) fail not_damaged "$CSI_MESSAGE" ;; esac
 end node
 start_node
