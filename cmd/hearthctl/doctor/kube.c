@@ -66,7 +66,7 @@ static gboolean check_value(Doctor *d, const json_t *labels, const char *key, co
     findings_add(d->findings, FINDING_BAD, CHECK,
                  "kubectl cordon the node, drain it, delete the Node and let it register again; or "
                  "restore the old value",
-                 "kubelet rejects the plugin at its next start: the label %s of the Node is %s and "
+                 "kubelet rejects the plugin at its next start: the Node's label %s is %s and "
                  "cannot change, but the plugin reports %s",
                  key, label, says);
     return TRUE;
