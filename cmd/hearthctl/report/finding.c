@@ -95,7 +95,7 @@ json_t *findings_json(const Findings *findings)
     for (guint i = 0; i < findings->list->len; i++) {
         const Finding *finding = findings->list->pdata[i];
         const char *fix = finding->fix ? finding->fix : "";
-        /* "mend" is the name of "fix" in 0.1; it goes with the release after next. */
+        /* "mend" is the name of "fix" in 0.1; it stays for one release. */
         json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", finding->name,
                                               "level", levels[finding->level], "found",
                                               finding->found, "fix", fix, "mend", fix));
