@@ -602,6 +602,16 @@ static inline void world_mount(World *w, const char *type, const char *source, c
     pthread_mutex_unlock(&w->lock);
 }
 
+/* The path is from now on the mount of this directory of its file system. */
+static inline void world_set_root(World *w, const char *path, const char *root)
+{
+    pthread_mutex_lock(&w->lock);
+    MountEntry *e = (MountEntry *)mount_find(w->mounts, path);
+    g_free(e->root);
+    e->root = g_strdup(root);
+    pthread_mutex_unlock(&w->lock);
+}
+
 /* Binds what is mounted at one path at another, as someone else would. */
 static inline void world_bind(World *w, const char *from, const char *to)
 {

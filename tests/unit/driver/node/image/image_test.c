@@ -570,9 +570,7 @@ END_TEST
 static void publish_another(Fixture *f, const char *path)
 {
     world_mount(f->world, "devtmpfs", "udev", path);
-    MountEntry *entry = (MountEntry *)mount_find(f->world->mounts, path);
-    g_free(entry->root);
-    entry->root = g_strdup("/loop5");
+    world_set_root(f->world, path, "/loop5");
     g_hash_table_insert(f->block->notes, g_strdup(path), g_strdup("hearth:another"));
 }
 
@@ -616,9 +614,7 @@ START_TEST(lost_device_is_published_again)
     Fixture f = setup_as(TRUE);
     must(stage_and_publish(&f));
     /* Attached anew, as another device. */
-    MountEntry *entry = (MountEntry *)mount_find(f.world->mounts, f.target);
-    g_free(entry->root);
-    entry->root = g_strdup("/loop6");
+    world_set_root(f.world, f.target, "/loop6");
     must(publish(&f));
     g_autoptr(MountEntry) now = world_mounted(f.world, f.target);
     ck_assert_str_eq(now->root, "/loop5");
@@ -643,7 +639,8 @@ START_TEST(number_of_a_lost_device_is_free_for_others)
         /* hearthd's end takes nothing of others away either. */
         must(lose_hearthd(&f));
         must(stage(&f));
-        ck_assert_ptr_nonnull(mount_find(f.world->mounts, lost));
+        g_autoptr(MountEntry) left = world_mounted(f.world, lost);
+        ck_assert_ptr_nonnull(left);
         teardown(&f);
     }
 }
@@ -658,7 +655,8 @@ START_TEST(target_of_another_volume_is_left_alone)
     must(stage(&f));
     must_fail(unpublish(&f), HEARTH_ERROR_FAILED_PRECONDITION);
     must_fail(publish(&f), HEARTH_ERROR_FAILED_PRECONDITION);
-    ck_assert_ptr_nonnull(mount_find(f.world->mounts, f.target));
+    g_autoptr(MountEntry) left = world_mounted(f.world, f.target);
+    ck_assert_ptr_nonnull(left);
     teardown(&f);
 }
 END_TEST
