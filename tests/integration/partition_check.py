@@ -19,11 +19,14 @@ The bounds (us), which ARCHITECTURE.md states:
           O_DIRECT reads wait for it instead, and are never old
   FLIGHT  the kernel keeps the pages of a write of the same node that has waited for so long, and lets them be
           read until the write is answered, and they are dropped behind it
+A node that makes a file longer learns of no other size of it until that write is answered: the kernel takes
+none meanwhile (FUSE_I_SIZE_UNSTABLE). So a file that this node had cut to nothing still ends there for it.
 During such a time a read must not be older than what was acknowledged at its beginning."""
 import bisect, glob, math, os, sys
 
 BOUND = {"held": 200_000, "drop": 200_000, "map": 200_000}
 ENDED, FROZEN, FLIGHT = 13_000_000, 1_000_000, 12_000_000
+KEPT = 300_000_000  # a write is kept for so long, for reads that began before it returned
 FROM_PAGES = ("held", "drop", "map")
 NEVER = math.inf
 WRONG_BYTES = 2**64 - 1
@@ -69,7 +72,7 @@ class Checker:
     def __init__(self, where):
         self.where, self.offsets = where, {}
         self.files, self.faults = {}, {}
-        self.writes = {}  # (client, file) -> value -> (began, returned)
+        self.writes = {}  # (client, file) -> value -> (began, returned), of those of late
         self.done, self.violations = {}, 0
         self.later = []  # reads for the next check
         self.out = open(os.path.join(where, "violations"), "a")
@@ -130,11 +133,14 @@ class Checker:
         client, file, how, began, ended, values = read
         f = self.file(file)
         owes = self.as_of(client, how, began)
+        flights = self.writes.get((client, file), {}).values()
         if how in FROM_PAGES:
-            flights = self.writes.get((client, file), {}).values()
             owes = min([owes] + [start for start, end in flights if start + FLIGHT < began < end + BOUND[how]])
-        ack = f.acknowledged(owes - BOUND.get(how, 0))
         for value in values:
+            since = owes
+            if value == 0:
+                since = min([owes] + [start for start, end in flights if start < ended and began < end])
+            ack = f.acknowledged(since - BOUND.get(how, 0))
             if value not in f.begun:
                 self.violation("wrong bytes" if value == WRONG_BYTES else "never written", read, value, ack)
             elif ack and value != ack[2] and f.over(value) < ack[1]:
@@ -150,10 +156,9 @@ class Checker:
             file, value, began, returned, synced = map(int, words[1:6])
             self.file(file).end(value, began, returned, synced)
             flights = self.writes.get((client, file), {})
-            if returned - began <= FLIGHT:
-                flights.pop(value, None)
-            elif value in flights:
-                flights[value] = (began, returned)
+            flights[value] = (began, returned)
+            for old in [v for v, (_, end) in flights.items() if end < began - KEPT]:
+                del flights[old]
             if synced:
                 self.counts[1] += 1
                 self.done[client, file, "write"] = began

@@ -72,6 +72,17 @@ one R 0 map 13000000 13000100 10
 one R 0 map 14000000 14000100 10
 one R 0 open 14000000 14000100 10
 one W 0 30 1500000 20000000 0 write"
+forged an_end_moves_when_the_write_that_moves_it_is_answered "4 old" <<<"one B 0 0 800000
+one W 0 0 800000 800100 0 truncated
+one B 0 30 900000
+$WROTE
+one R 0 open 3000000 3000100 0
+one R 0 direct 3000000 3000100 0
+one R 0 open 3000000 3000100 10
+two R 0 open 3000000 3000100 0
+one W 0 30 900000 4000000 0 write
+one R 0 open 4000100 4000200 0
+one R 0 held 4200300 4200400 0"
 [ "$FAILED" = 0 ] || exit 1
 
 # ---- the nodes, the plain client and the files ----
