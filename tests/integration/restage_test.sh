@@ -39,6 +39,7 @@ times() { # LINE METHOD VOLUME_ID
         'select(.method == $m and .volume == $v and .code == "OK") | .ms' | sort -n
 }
 median() { times "$@" | sed -n "$(((ROUNDS + 1) / 2))p" | cut -d. -f1; }
+shortest() { times "$@" | head -n 1 | cut -d. -f1; }
 longest() { times "$@" | tail -n 1 | cut -d. -f1; }
 again() { # LIVE|DATASET
     recall "$1"
@@ -58,14 +59,16 @@ for ((i = 0; i < ROUNDS; i++)); do
     again DATASET || { wrong=$((wrong + 1)) && echo "# $(said)"; }
 done
 same a_volume_is_staged_again_at_once "$wrong failed, $(refusals) refusals" "0 failed, 0 refusals"
-live=$(median "$line" NodeStageVolume "$LIVE_ID") dataset=$(median "$line" NodeStageVolume "$DATASET_ID")
-unstage=$(median "$line" NodeUnstageVolume "$LIVE_ID")
-echo "# median and longest of $ROUNDS: NodeStageVolume again: live $live and $(longest "$line" NodeStageVolume "$LIVE_ID") ms, dataset" \
-    "$dataset and $(longest "$line" NodeStageVolume "$DATASET_ID") ms; NodeUnstageVolume: live $unstage ms, dataset" \
-    "$(median "$line" NodeUnstageVolume "$DATASET_ID") ms"
-# The end of a session takes up to a second more, by a tick of libcephfs.
-check a_known_dataset_waits_for_no_session_to_end [ "$dataset" -lt $((3 * live + 100)) ]
-check nor_does_unstaging [ "$unstage" -lt $((3 * live + 100)) ]
+took() { echo "$(shortest "$line" "$@"), $(median "$line" "$@"), $(longest "$line" "$@") ms"; }
+echo "# shortest, median and longest of $ROUNDS: NodeStageVolume again: live $(took NodeStageVolume "$LIVE_ID");" \
+    "dataset $(took NodeStageVolume "$DATASET_ID"); NodeUnstageVolume: live $(took NodeUnstageVolume "$LIVE_ID");" \
+    "dataset $(took NodeUnstageVolume "$DATASET_ID")"
+# The end of a session takes a second more, by a tick of libcephfs: a call that waits for it does so each time. A busy
+# machine takes longer now and then, so the shortest of all is what is compared.
+least=$(shortest "$line" NodeStageVolume "$LIVE_ID")
+waits_not() { [ "$(shortest "$line" "$1" "$2")" -lt $((3 * least + 500)) ]; }
+check a_known_dataset_waits_for_no_session_to_end waits_not NodeStageVolume "$DATASET_ID"
+check nor_does_unstaging waits_not NodeUnstageVolume "$LIVE_ID"
 
 # A claim's own session ends behind its staging.
 recall DATASET
