@@ -10,7 +10,7 @@ same whether the read came from a cache that was not told (stale), A is gone fro
 was written before A reached Ceph after it (late). Writes that overlap may end up in either order; one that
 failed, or was never synced, may be there or not until the next acknowledged one. All pages are judged alone.
 
-The bounds (us), which ARCHITECTURE.md states:
+The bounds (us), which docs/design/live-volumes.md states:
   BOUND   by how much a read may lag what is acknowledged: 0, but for descriptors and mappings held open
           without a lease, whose pages are dropped behind the write
   ENDED   an administrator ended the client's session: it learns of it by its next question to the MDS, or
