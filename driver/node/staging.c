@@ -50,10 +50,10 @@ void staging_free(Staging *s)
     g_free(s);
 }
 
-const NodeKind *staging_kind(VolumeType type, GHashTable *context)
+const NodeKind *staging_kind(const VolumeAttributes *attributes)
 {
     const NodeKind *const *kind = kinds;
-    while (!(*kind)->takes(type, context))
+    while (!(*kind)->takes(attributes))
         kind++;
     return *kind;
 }

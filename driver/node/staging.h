@@ -24,8 +24,7 @@ Staging *staging_new(NodeMounter *mounter, const char *hearthd_socket);
 void staging_free(Staging *staging);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Staging, staging_free)
 
-/* The kind of a volume of this type, with this volume context. */
-const NodeKind *staging_kind(VolumeType type, GHashTable *context);
+const NodeKind *staging_kind(const VolumeAttributes *attributes);
 
 /*
  * Paths are canonical (mount_canonical_path()). Errors are HEARTH_ERROR. The deadline bounds the

@@ -2,7 +2,7 @@
 #include "driver/volume/attributes.h"
 #include <string.h>
 
-const char *attributes_get(GHashTable *map, const char *name)
+static const char *get(GHashTable *map, const char *name)
 {
     const char *value = g_hash_table_lookup(map, name);
     return value && *value ? value : NULL;
@@ -10,63 +10,73 @@ const char *attributes_get(GHashTable *map, const char *name)
 
 static gboolean is_true(GHashTable *map, const char *name)
 {
-    return g_strcmp0(attributes_get(map, name), "true") == 0;
+    return g_strcmp0(get(map, name), "true") == 0;
 }
 
-gboolean attributes_type(const char *volume, GHashTable *map, VolumeType *type, GError **error)
+/* FALSE: there is no such type. */
+static gboolean find_type(const char *name, VolumeAttributes *a)
 {
-    const char *name = attributes_get(map, "type");
-    if (name) {
-        if (volume_type_parse(name, type))
-            return TRUE;
-        return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
-                           "volume %s: type \"%s\" is not known; use cephfs, rbd or dir", volume,
-                           name);
-    }
-    g_autoptr(VolumeId) id = volume_id_decode(volume, NULL);
-    gboolean image = attributes_get(map, "imageName") ||
-                     (attributes_get(map, "pool") && !attributes_get(map, "fsName") &&
-                      !attributes_get(map, "dataset") && !attributes_root_path(map));
-    *type = image ? VOLUME_RBD : VOLUME_CEPHFS;
+    if (name)
+        return volume_type_parse(name, &a->type);
+    g_autoptr(VolumeId) id = volume_id_decode(a->volume, NULL);
+    const gboolean in_file_system = a->fs_name || a->dataset || a->root_path;
     if (id)
-        *type = id->type;
+        a->type = id->type;
+    else if (a->image || (a->pool && !in_file_system))
+        a->type = VOLUME_RBD;
     return TRUE;
 }
 
-gboolean attributes_check(const char *volume, GHashTable *map, GError **error)
+gboolean attributes_take(const char *volume, GHashTable *map, VolumeAttributes *a)
 {
-    const char *fixed = attributes_get(map, "staticVolume");
-    const char *text = NULL;
+    *a = (VolumeAttributes){.volume = volume,
+                            .type = VOLUME_CEPHFS,
+                            .cluster_id = get(map, "clusterID"),
+                            .fs_name = get(map, "fsName"),
+                            .root_path = get(map, "rootPath"),
+                            .dataset = get(map, "dataset"),
+                            .pool = get(map, "pool"),
+                            .rados_namespace = get(map, "radosNamespace"),
+                            .image = get(map, "imageName"),
+                            .snapshot = get(map, "snapshot"),
+                            .mkfs_options = get(map, "mkfsOptions"),
+                            .cache = get(map, "cache"),
+                            .cache_quota = get(map, "cacheQuota"),
+                            .warm = get(map, "warm")};
+    if (!a->root_path)
+        a->root_path = get(map, "subvolumePath");
+    const gboolean known = find_type(get(map, "type"), a);
+    if (!a->image && is_true(map, "staticVolume"))
+        a->image = volume;
+    a->is_snapshot = is_true(map, "backingSnapshot") || a->dataset ||
+                     (a->root_path && strstr(a->root_path, "/.snap/"));
+    return known;
+}
+
+/* Why the volume would not be what its attributes say; NULL: it is. */
+static const char *why_not(const VolumeAttributes *a, GHashTable *map)
+{
+    const char *fixed = get(map, "staticVolume");
     if (fixed && strcmp(fixed, "true") != 0 && strcmp(fixed, "false") != 0)
-        text = "staticVolume must be \"true\" or \"false\"";
-    else if (is_true(map, "encrypted"))
-        text = "it is encrypted by ceph-csi, and this driver would show what is encrypted; copy "
+        return "staticVolume must be \"true\" or \"false\"";
+    if (is_true(map, "encrypted"))
+        return "it is encrypted by ceph-csi, and this driver would show what is encrypted; copy "
                "its files with ceph-csi to a volume that is not";
-    else if (attributes_get(map, "dataset") && attributes_root_path(map))
-        text = "dataset and rootPath both say where it is; leave one of them out";
-    else if (attributes_get(map, "backingSnapshotID"))
-        text = "it is a snapshot that ceph-csi shows by its journal; make a volume of this driver "
+    if (a->dataset && a->root_path)
+        return "dataset and rootPath both say where it is; leave one of them out";
+    if (get(map, "backingSnapshotID"))
+        return "it is a snapshot that ceph-csi shows by its journal; make a volume of this driver "
                "from a VolumeSnapshot, with accessModes [ReadOnlyMany]";
-    if (text)
-        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, "volume %s: %s", volume, text);
-    return text == NULL;
+    return NULL;
 }
 
-const char *attributes_root_path(GHashTable *map)
+gboolean attributes_read(const char *volume, GHashTable *map, VolumeAttributes *attributes,
+                         GError **error)
 {
-    const char *path = attributes_get(map, "rootPath");
-    return path ? path : attributes_get(map, "subvolumePath");
-}
-
-const char *attributes_image(const char *volume, GHashTable *map)
-{
-    const char *image = attributes_get(map, "imageName");
-    return !image && is_true(map, "staticVolume") ? volume : image;
-}
-
-gboolean attributes_is_snapshot(GHashTable *map)
-{
-    const char *path = attributes_root_path(map);
-    return is_true(map, "backingSnapshot") || attributes_get(map, "dataset") ||
-           (path && strstr(path, "/.snap/"));
+    if (!attributes_take(volume, map, attributes))
+        return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                           "volume %s: type \"%s\" is not known; use cephfs, rbd or dir", volume,
+                           get(map, "type"));
+    const char *why = why_not(attributes, map);
+    return !why || hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, "volume %s: %s", volume, why);
 }

@@ -3,8 +3,7 @@
  * The volumeAttributes of PersistentVolumes: those that CreateVolume wrote
  * (driver/service/node/context.h), those of an administrator's static volume, and those of a
  * PersistentVolume of ceph-csi, which has other names for some of them. ceph-csi's attributes for
- * its own mounting (mounter, kernelMountOptions, imageFeatures, ...) are ignored. `map` is name ->
- * value, borrowed, as are the results.
+ * its own mounting (mounter, kernelMountOptions, imageFeatures, ...) are ignored.
  */
 #ifndef HEARTH_DRIVER_VOLUME_ATTRIBUTES_H
 #define HEARTH_DRIVER_VOLUME_ATTRIBUTES_H
@@ -12,19 +11,31 @@
 #include <glib.h>
 #include "driver/volume/id.h"
 
-/* A value; NULL when it is absent or empty. */
-const char *attributes_get(GHashTable *map, const char *name);
-/* "type", or that of the volume's ID, or what the other attributes are of; CephFS by default.
- * INVALID_ARGUMENT. */
-gboolean attributes_type(const char *volume, GHashTable *map, VolumeType *type, GError **error);
-/* INVALID_ARGUMENT for what would not be what the attributes say: encrypted volumes and shallow
- * ones of ceph-csi, a staticVolume that is neither true nor false, a dataset beside a rootPath. */
-gboolean attributes_check(const char *volume, GHashTable *map, GError **error);
-/* The path to mount in a file system: rootPath, or ceph-csi's subvolumePath; NULL for none. */
-const char *attributes_root_path(GHashTable *map);
-/* imageName; of a static image ceph-csi takes the handle for it. NULL for none. */
-const char *attributes_image(const char *volume, GHashTable *map);
-/* Whether it is a snapshot, which cannot be written however it is mounted. */
-gboolean attributes_is_snapshot(GHashTable *map);
+/* What they say. All strings are borrowed from the map; NULL: absent or empty. */
+typedef struct VolumeAttributes {
+    const char *volume; /* the handle */
+    VolumeType type; /* "type", or that of the handle, or what the others are of: CephFS at last */
+    const char *cluster_id;
+    const char *fs_name;
+    const char *root_path; /* in a file system: rootPath, or ceph-csi's subvolumePath */
+    const char *dataset;
+    const char *pool;
+    const char *rados_namespace;
+    const char *image; /* imageName; of a static image ceph-csi takes the handle for it */
+    const char *snapshot;
+    const char *mkfs_options;
+    const char *cache, *cache_quota, *warm;
+    gboolean is_snapshot; /* of files: it cannot be written however it is mounted */
+} VolumeAttributes;
+
+/*
+ * Reads `map`, name -> value. INVALID_ARGUMENT for a type that is not known, and where the volume
+ * would not be what the attributes say: encrypted volumes and shallow ones of ceph-csi, a
+ * staticVolume that is neither true nor false, a dataset beside a rootPath.
+ */
+gboolean attributes_read(const char *volume, GHashTable *map, VolumeAttributes *attributes,
+                         GError **error);
+/* The same without these checks. FALSE: the type is not known, and CephFS is taken. */
+gboolean attributes_take(const char *volume, GHashTable *map, VolumeAttributes *attributes);
 
 #endif

@@ -26,16 +26,14 @@ static GHashTable *table_of(const json_t *object)
 }
 
 /* The caller's; NULL: there is none. The mgr chooses the last component of a dataset's path. */
-static char *root_of(GHashTable *context, const char *cluster_config)
+static char *root_of(const VolumeAttributes *a, const char *cluster_config)
 {
-    const char *path = attributes_root_path(context);
-    const char *text = attributes_get(context, "dataset");
-    const char *cluster_id = attributes_get(context, "clusterID");
-    g_autoptr(DatasetName) name = path || !text ? NULL : dataset_name_parse(text, NULL);
+    g_autoptr(DatasetName) name =
+        a->root_path || !a->dataset ? NULL : dataset_name_parse(a->dataset, NULL);
     if (!name)
-        return g_strdup(path);
+        return g_strdup(a->root_path);
     g_autoptr(ClusterConfig) cluster =
-        cluster_config && cluster_id ? config_find(cluster_config, cluster_id, NULL) : NULL;
+        cluster_config && a->cluster_id ? config_find(cluster_config, a->cluster_id, NULL) : NULL;
     g_autofree char *parent =
         dataset_name_parent(name, cluster ? cluster->subvolume_group : CONFIG_DEFAULT_GROUP);
     return g_strconcat(parent, "/*", NULL);
@@ -58,8 +56,10 @@ static gboolean fill(DatasetOrigin *origin, const char *cluster_id, const char *
 gboolean dataset_origin_of(const json_t *context, const char *cluster_config, DatasetOrigin *origin)
 {
     g_autoptr(GHashTable) map = table_of(context);
-    g_autofree char *root = root_of(map, cluster_config);
-    return fill(origin, attributes_get(map, "clusterID"), attributes_get(map, "fsName"), root);
+    VolumeAttributes attributes;
+    attributes_take("", map, &attributes);
+    g_autofree char *root = root_of(&attributes, cluster_config);
+    return fill(origin, attributes.cluster_id, attributes.fs_name, root);
 }
 
 json_t *dataset_origin_json(const DatasetOrigin *origin)

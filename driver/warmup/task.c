@@ -56,16 +56,19 @@ static json_t *spec_of(const Task *t, GError **error)
     if (!own)
         return NULL;
     g_autoptr(GHashTable) secrets = g_hash_table_new(g_str_hash, g_str_equal);
-    g_autoptr(GHashTable) context = g_hash_table_new(g_str_hash, g_str_equal);
     g_hash_table_insert(secrets, (gpointer) "userID", own->user);
     g_hash_table_insert(secrets, (gpointer) "userKey", own->key);
-    g_hash_table_insert(context, (gpointer) "type", (gpointer) "cephfs");
-    g_hash_table_insert(context, (gpointer) "clusterID", origin->cluster_id);
-    g_hash_table_insert(context, (gpointer) "rootPath", origin->root_path);
-    if (*origin->fs_name)
-        g_hash_table_insert(context, (gpointer) "fsName", origin->fs_name);
-    return node_spec_new(t->volume, context, secrets, t->place->cluster_config,
-                         t->place->crush_place, TRUE, error);
+    const VolumeAttributes attributes = {.volume = t->volume,
+                                         .type = VOLUME_CEPHFS,
+                                         .cluster_id = origin->cluster_id,
+                                         .root_path = origin->root_path,
+                                         .fs_name = *origin->fs_name ? origin->fs_name : NULL};
+    const NodeSpecSource source = {.attributes = &attributes,
+                                   .secrets = secrets,
+                                   .config_path = t->place->cluster_config,
+                                   .place = t->place->crush_place,
+                                   .read_only = TRUE};
+    return node_spec_new(&source, error);
 }
 
 static gboolean open_volume(Task *t, GError **error)

@@ -10,7 +10,6 @@
 #include <sys/mount.h>
 #include "driver/node/dataset/internal.h"
 #include "driver/node/hearthd/spec.h"
-#include "driver/volume/attributes.h"
 #include "proto/wire_keys.h"
 
 void dataset_init(Staging *s, NodeLayers *layers, unsigned refresh_ms)
@@ -37,9 +36,9 @@ static void dataset_free(Staging *s)
     s->datasets = NULL;
 }
 
-static gboolean dataset_takes(VolumeType type, GHashTable *context)
+static gboolean dataset_takes(const VolumeAttributes *attributes)
 {
-    return type != VOLUME_RBD && attributes_is_snapshot(context);
+    return attributes->type != VOLUME_RBD && attributes->is_snapshot;
 }
 
 static gboolean dataset_shows(const MountEntry *entry)

@@ -3,10 +3,8 @@
 #include <errno.h>
 #include <string.h>
 #include "driver/backend/ceph/net_namespace.h"
-#include "driver/volume/attributes.h"
 #include "driver/cluster/config.h"
 #include "driver/volume/dataset_name.h"
-#include "driver/volume/id.h"
 #include "driver/cluster/secrets.h"
 #include "proto/wire_keys.h"
 
@@ -120,32 +118,26 @@ gboolean node_spec_parse_quantity(const char *text, gint64 *bytes)
     return FALSE;
 }
 
-static const char *required(GHashTable *context, const char *key, const char *volume,
-                            GError **error)
+static gboolean require(const char *value, const char *name, const char *volume, GError **error)
 {
-    const char *value = attributes_get(context, key);
-    if (!value)
-        hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "volume %s: the volume context has no %s; for a static volume put it into "
-                    "volumeAttributes of the PersistentVolume",
-                    volume, key);
-    return value;
+    return value ||
+           hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                       "volume %s: the volume context has no %s; for a static volume put it into "
+                       "volumeAttributes of the PersistentVolume",
+                       volume, name);
 }
 
 /* An absolute path without "..": it comes from a PersistentVolume that a user may have written. */
-static const char *root_path(GHashTable *context, const char *volume, GError **error)
+static gboolean check_root_path(const VolumeAttributes *a, GError **error)
 {
-    const char *path = attributes_root_path(context);
-    if (!path)
-        path = required(context, "rootPath", volume, error);
-    if (!path)
-        return NULL;
-    g_auto(GStrv) parts = g_strsplit(path, "/", -1);
-    if (path[0] == '/' && !g_strv_contains((const gchar *const *)parts, ".."))
-        return path;
-    hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
-                "volume %s: rootPath \"%s\": give an absolute path without \"..\"", volume, path);
-    return NULL;
+    if (!require(a->root_path, "rootPath", a->volume, error))
+        return FALSE;
+    g_auto(GStrv) parts = g_strsplit(a->root_path, "/", -1);
+    if (a->root_path[0] == '/' && !g_strv_contains((const gchar *const *)parts, ".."))
+        return TRUE;
+    return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                       "volume %s: rootPath \"%s\": give an absolute path without \"..\"",
+                       a->volume, a->root_path);
 }
 
 /* A dataset's, whose last name is the mgr's; the caller's. */
@@ -186,16 +178,8 @@ static json_t *with_client(json_t *origin, const ClusterConfig *cluster, const c
                 net_namespace);
 }
 
-/* What a spec is made of; see node_spec_new(). Borrowed. */
-typedef struct Source {
-    const char *volume;
-    GHashTable *context, *secrets;
-    const char *config_path;
-    CrushPlace *place;
-} Source;
-
 /* The members that every origin in a Ceph cluster has. */
-static json_t *ceph_origin(const Source *s, const char *type, const ClusterConfig *cluster,
+static json_t *ceph_origin(const NodeSpecSource *s, const char *type, const ClusterConfig *cluster,
                            const char *net_namespace, GError **error)
 {
     g_autoptr(Secrets) secrets = secrets_new(s->secrets, SECRETS_PREFER_USER, error);
@@ -218,54 +202,50 @@ static json_t *ceph_origin(const Source *s, const char *type, const ClusterConfi
     return origin ? with_client(origin, cluster, net_namespace, s->place) : NULL;
 }
 
-static json_t *cephfs_origin(const Source *s, GError **error)
+static json_t *cephfs_origin(const NodeSpecSource *s, GError **error)
 {
-    const char *cluster_id = required(s->context, "clusterID", s->volume, error);
-    if (!cluster_id)
+    const VolumeAttributes *a = s->attributes;
+    if (!require(a->cluster_id, "clusterID", a->volume, error) ||
+        (!a->dataset && !check_root_path(a, error)))
         return NULL;
-    const char *dataset = attributes_get(s->context, "dataset");
-    const char *path = dataset ? NULL : root_path(s->context, s->volume, error);
-    if (!dataset && !path)
-        return NULL;
-    g_autoptr(ClusterConfig) cluster = config_find(s->config_path, cluster_id, error);
+    g_autoptr(ClusterConfig) cluster = config_find(s->config_path, a->cluster_id, error);
     if (!cluster)
         return NULL;
-    g_autofree char *of_dataset = dataset ? dataset_path(dataset, cluster, s->volume, error) : NULL;
-    if (dataset && !of_dataset)
+    g_autofree char *path =
+        a->dataset ? dataset_path(a->dataset, cluster, a->volume, error) : g_strdup(a->root_path);
+    if (!path)
         return NULL;
     json_t *origin =
         ceph_origin(s, WIRE_TYPE_CEPHFS, cluster, cluster->cephfs_net_namespace, error);
-    origin = with(origin, WIRE_KEY_ROOT_PATH, dataset ? of_dataset : path);
-    return with(origin, WIRE_KEY_FS_NAME, attributes_get(s->context, "fsName"));
+    return with(with(origin, WIRE_KEY_ROOT_PATH, path), WIRE_KEY_FS_NAME, a->fs_name);
 }
 
 /* A static image's namespace is the cluster file's, unless its context names one. */
-static json_t *rbd_origin(const Source *s, GError **error)
+static json_t *rbd_origin(const NodeSpecSource *s, GError **error)
 {
-    const char *cluster_id = required(s->context, "clusterID", s->volume, error);
-    const char *pool = cluster_id ? required(s->context, "pool", s->volume, error) : NULL;
-    const char *image = attributes_image(s->volume, s->context);
-    if (pool && !image)
-        image = required(s->context, "imageName", s->volume, error);
-    g_autoptr(ClusterConfig) cluster =
-        pool && image ? config_find(s->config_path, cluster_id, error) : NULL;
+    const VolumeAttributes *a = s->attributes;
+    if (!require(a->cluster_id, "clusterID", a->volume, error) ||
+        !require(a->pool, "pool", a->volume, error) ||
+        !require(a->image, "imageName", a->volume, error))
+        return NULL;
+    g_autoptr(ClusterConfig) cluster = config_find(s->config_path, a->cluster_id, error);
     if (!cluster)
         return NULL;
-    const char *nspace = attributes_get(s->context, "radosNamespace");
+    const char *nspace = a->rados_namespace ? a->rados_namespace : cluster->rados_namespace;
     json_t *origin = ceph_origin(s, WIRE_TYPE_RBD, cluster, cluster->rbd_net_namespace, error);
-    origin = with(with(origin, WIRE_KEY_POOL, pool), WIRE_KEY_IMAGE, image);
-    origin = with(origin, WIRE_KEY_SNAPSHOT, attributes_get(s->context, "snapshot"));
-    return with(origin, WIRE_KEY_RADOS_NAMESPACE, nspace ? nspace : cluster->rados_namespace);
+    origin = with(with(origin, WIRE_KEY_POOL, a->pool), WIRE_KEY_IMAGE, a->image);
+    return with(with(origin, WIRE_KEY_SNAPSHOT, a->snapshot), WIRE_KEY_RADOS_NAMESPACE, nspace);
 }
 
-static json_t *dir_origin(const Source *s, GError **error)
+static json_t *dir_origin(const NodeSpecSource *s, GError **error)
 {
-    const char *path = root_path(s->context, s->volume, error);
-    return path ? json_pack("{s:s, s:s}", WIRE_KEY_TYPE, WIRE_TYPE_DIR, WIRE_KEY_ROOT_PATH, path)
-                : NULL;
+    const VolumeAttributes *a = s->attributes;
+    return check_root_path(a, error) ? json_pack("{s:s, s:s}", WIRE_KEY_TYPE, WIRE_TYPE_DIR,
+                                                 WIRE_KEY_ROOT_PATH, a->root_path)
+                                     : NULL;
 }
 
-static json_t *(*const origins[])(const Source *s, GError **error) = {
+static json_t *(*const origins[])(const NodeSpecSource *s, GError **error) = {
     [VOLUME_CEPHFS] = cephfs_origin,
     [VOLUME_RBD] = rbd_origin,
     [VOLUME_DIR] = dir_origin,
@@ -277,12 +257,9 @@ typedef struct Caching {
     gint64 quota_bytes; /* 0: none */
 } Caching;
 
-static gboolean read_caching(GHashTable *context, const char *volume, Caching *caching,
-                             GError **error)
+static gboolean read_caching(const VolumeAttributes *a, Caching *caching, GError **error)
 {
-    const char *cache = attributes_get(context, "cache");
-    const char *quota = attributes_get(context, "cacheQuota");
-    const char *warm = attributes_get(context, "warm");
+    const char *volume = a->volume, *cache = a->cache, *quota = a->cache_quota, *warm = a->warm;
     if (cache && strcmp(cache, "on") != 0 && strcmp(cache, "off") != 0)
         return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                            "volume %s: cache \"%s\": use on or off", volume, cache);
@@ -299,33 +276,24 @@ static gboolean read_caching(GHashTable *context, const char *volume, Caching *c
     return TRUE;
 }
 
-json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secrets,
-                      const char *config_path, CrushPlace *place, gboolean read_only,
-                      GError **error)
+json_t *node_spec_new(const NodeSpecSource *source, GError **error)
 {
-    VolumeType type;
+    const VolumeAttributes *a = source->attributes;
     Caching caching = {0};
-    const Source source = {.volume = volume,
-                           .context = context,
-                           .secrets = secrets,
-                           .config_path = config_path,
-                           .place = place};
     g_autoptr(GError) cause = NULL;
-    if (!attributes_check(volume, context, error) ||
-        !attributes_type(volume, context, &type, error) ||
-        !read_caching(context, volume, &caching, error))
+    if (!read_caching(a, &caching, error))
         return NULL;
-    json_t *spec = NULL, *origin = origins[type](&source, &cause);
+    json_t *spec = NULL, *origin = origins[a->type](source, &cause);
     if (origin)
-        spec = json_pack("{s:s, s:o, s:b, s:b}", WIRE_KEY_VOLUME, volume, WIRE_KEY_ORIGIN, origin,
-                         WIRE_KEY_CACHE, caching.on, WIRE_KEY_READ_ONLY, read_only);
+        spec = json_pack("{s:s, s:o, s:b, s:b}", WIRE_KEY_VOLUME, a->volume, WIRE_KEY_ORIGIN,
+                         origin, WIRE_KEY_CACHE, caching.on, WIRE_KEY_READ_ONLY, source->read_only);
     if (cause) {
         g_propagate_error(error, g_steal_pointer(&cause));
         return NULL;
     }
     if (!spec) {
         hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
-                    "volume %s: its context or its secrets are not UTF-8", volume);
+                    "volume %s: its context or its secrets are not UTF-8", a->volume);
         return NULL;
     }
     if (caching.quota_bytes > 0)

@@ -11,18 +11,19 @@
 #include <jansson.h>
 #include "common/error.h"
 #include "driver/node/hearthd/crush_place.h"
-#include "driver/volume/id.h"
+#include "driver/volume/attributes.h"
 
-/*
- * `context` is the volume context, name -> value, as volume/attributes.h has them; other names are
- * ignored, because the CO and the provisioner add their own. `secrets` is name -> value. Monitors
- * come from the cluster file at config_path, as does the configuration of Ceph clients; `place`
- * (NULL: not known) is used for readAffinity. INVALID_ARGUMENT, or FAILED_PRECONDITION for the
- * cluster file.
- */
-json_t *node_spec_new(const char *volume, GHashTable *context, GHashTable *secrets,
-                      const char *config_path, CrushPlace *place, gboolean read_only,
-                      GError **error);
+/* What a spec is made of. Borrowed. */
+typedef struct NodeSpecSource {
+    const VolumeAttributes *attributes;
+    GHashTable *secrets;     /* name -> value */
+    const char *config_path; /* the cluster file: monitors, the configuration of Ceph clients */
+    CrushPlace *place;       /* for readAffinity; NULL: not known */
+    gboolean read_only;
+} NodeSpecSource;
+
+/* INVALID_ARGUMENT, or FAILED_PRECONDITION for the cluster file. */
+json_t *node_spec_new(const NodeSpecSource *source, GError **error);
 /* Takes over from `newer` the members that may change while a volume is staged. TRUE: one did. */
 gboolean node_spec_update(json_t *spec, const json_t *newer);
 /* Overwrites every string, then frees. It must have no other holder. NULL is fine. */

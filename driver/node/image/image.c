@@ -23,10 +23,9 @@ static void image_free(Staging *s)
     g_clear_pointer(&s->device_dir, g_free);
 }
 
-static gboolean image_takes(VolumeType type, GHashTable *context)
+static gboolean image_takes(const VolumeAttributes *attributes)
 {
-    (void)context;
-    return type == VOLUME_RBD;
+    return attributes->type == VOLUME_RBD;
 }
 
 /* ---- taking away ---- */

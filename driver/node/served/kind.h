@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <sys/statvfs.h>
 #include "driver/node/mount/mount.h"
-#include "driver/volume/id.h"
+#include "driver/volume/attributes.h"
 
 /* All volumes of this node; driver/node/staging.h. */
 typedef struct Staging Staging;
@@ -92,8 +92,8 @@ typedef struct NodeKind {
     /* The volume is a block device with a file system of its own. So it takes file system options,
      * may be published as a device, and its files get the fsGroup when it is published. */
     gboolean on_device;
-    /* Whether volumes of the type, with this volume context, are staged as this kind. */
-    gboolean (*takes)(VolumeType type, GHashTable *context);
+    /* Whether volumes with such attributes are staged as this kind. */
+    gboolean (*takes)(const VolumeAttributes *attributes);
     /* Frees what the kind keeps in `s`. NULL: it keeps nothing. */
     void (*free)(Staging *s);
 

@@ -8,9 +8,9 @@
 #include "driver/node/served/served.h"
 #include "proto/wire_keys.h"
 
-static gboolean live_takes(VolumeType type, GHashTable *context)
+static gboolean live_takes(const VolumeAttributes *attributes)
 {
-    (void)type, (void)context;
+    (void)attributes;
     return TRUE;
 }
 

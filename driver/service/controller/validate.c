@@ -56,22 +56,23 @@ static gboolean check_static(const Controller *c,
                              GHashTable *context, GHashTable *given, gint64 deadline_us, char **why,
                              GError **error)
 {
-    VolumeId location = {.cluster_id = (char *)attributes_get(context, "clusterID"),
-                         .fs_name = (char *)attributes_get(context, "fsName"),
-                         .pool = (char *)attributes_get(context, "pool"),
-                         .rados_namespace = (char *)attributes_get(context, "radosNamespace")};
+    VolumeAttributes a;
     g_autoptr(GError) cause = NULL;
-    if (!attributes_check(r->volume_id, context, error) ||
-        !attributes_type(r->volume_id, context, &location.type, error))
+    if (!attributes_read(r->volume_id, context, &a, error))
         return FALSE;
+    const VolumeId location = {.type = a.type,
+                               .cluster_id = (char *)a.cluster_id,
+                               .fs_name = (char *)a.fs_name,
+                               .pool = (char *)a.pool,
+                               .rados_namespace =
+                                   (char *)(a.rados_namespace ? a.rados_namespace : "")};
     const Backend *b = controller_backend(c, location.type, error);
     if (!b)
         return FALSE;
-    if (!location.cluster_id ||
-        (location.type == VOLUME_CEPHFS &&
-         (!location.fs_name ||
-          (!attributes_root_path(context) && !g_hash_table_lookup(context, "dataset")))) ||
-        (location.type == VOLUME_RBD && !location.pool)) {
+    const gboolean incomplete =
+        !a.cluster_id || (a.type == VOLUME_RBD && !a.pool) ||
+        (a.type == VOLUME_CEPHFS && (!a.fs_name || (!a.root_path && !a.dataset)));
+    if (incomplete) {
         *why =
             g_strdup(location.type == VOLUME_RBD
                          ? "volume_context: a static image has clusterID and pool"
@@ -79,15 +80,12 @@ static gboolean check_static(const Controller *c,
                            "dataset");
         return TRUE;
     }
-    if (!location.rados_namespace)
-        location.rados_namespace = (char *)"";
     if (!capability_check_supported(r->volume_capabilities, r->n_volume_capabilities, location.type,
                                     &cause)) {
         *why = g_strdup(cause->message);
         return TRUE;
     }
-    if (attributes_is_snapshot(context) &&
-        !capability_reads_only(r->volume_capabilities, r->n_volume_capabilities)) {
+    if (a.is_snapshot && !capability_reads_only(r->volume_capabilities, r->n_volume_capabilities)) {
         *why = g_strdup("volume_capabilities: the volume is a snapshot, for reading only");
         return TRUE;
     }

@@ -20,7 +20,6 @@
 #include "driver/service/node/use.h"
 #include "driver/volume/topology.h"
 #include "driver/service/node/settings.h"
-#include "driver/volume/attributes.h"
 #include "driver/cluster/config.h"
 
 /* CSI 1.12, NodeGetInfoResponse.node_id. */
@@ -199,44 +198,31 @@ static gboolean cleared_point(const char *given, const char *field, char **path,
     return FALSE;
 }
 
-/* Finds the volume's kind, and reads how the pod uses it. */
-static gboolean read_use(const NodeService *service, const char *volume,
-                         const Csi__V1__VolumeCapability *capability, GHashTable *context,
-                         const NodeKind **kind, NodeUse *use, GError **error)
-{
-    VolumeType type;
-    if (!attributes_type(volume, context, &type, error))
-        return FALSE;
-    *kind = staging_kind(type, context);
-    const NodeUseRequest request = {.capability = capability,
-                                    .context = context,
-                                    .type = type,
-                                    .kind = *kind,
-                                    .selinux = service->selinux};
-    return node_use_parse(&request, use, error);
-}
-
 /* The spec of a NodeStageVolume, for node_spec_free(); NULL with the error. */
 static json_t *make_spec(const NodeService *service, RpcCall *call,
-                         const Csi__V1__NodeStageVolumeRequest *r, GHashTable *context,
-                         const NodeKind *kind, const NodeUse *use, GError **error)
+                         const Csi__V1__NodeStageVolumeRequest *r,
+                         const VolumeAttributes *attributes, const NodeUse *use, GError **error)
 {
     const gboolean read_only = (use->use.attrs & MOUNT_ATTR_RDONLY) != 0;
-    g_autoptr(GHashTable) secrets = CONTEXT_TABLE(r->secrets, r->n_secrets);
-    if (!read_only && attributes_is_snapshot(context)) {
+    if (!read_only && attributes->is_snapshot) {
         invalid(error, "the volume is a snapshot, which cannot be written: use accessModes "
                        "[ReadOnlyMany], or a volume made from the snapshot");
         return NULL;
     }
-    json_t *spec = node_spec_new(r->volume_id, context, secrets, service->config_path,
-                                 service->crush_place, read_only, error);
+    g_autoptr(GHashTable) secrets = CONTEXT_TABLE(r->secrets, r->n_secrets);
+    const NodeSpecSource source = {.attributes = attributes,
+                                   .secrets = secrets,
+                                   .config_path = service->config_path,
+                                   .place = service->crush_place,
+                                   .read_only = read_only};
+    json_t *spec = node_spec_new(&source, error);
     if (!spec)
         return NULL;
     settings_apply(service->settings, r->volume_id, secrets, time_for(call, CALL_MS), spec);
     if (use->shared)
         json_object_set_new(json_object_get(spec, WIRE_KEY_ORIGIN), WIRE_KEY_SHARED, json_true());
     /* A file system of the volume's own is changed when it is published. */
-    if (use->use.group >= 0 && !kind->on_device)
+    if (use->use.group >= 0 && !use->kind->on_device)
         json_object_set_new(spec, WIRE_KEY_MOUNT_GROUP, json_integer((json_int_t)use->use.group));
     return spec;
 }
@@ -247,16 +233,18 @@ static gboolean stage(RpcCall *call, const ProtobufCMessage *request, ProtobufCM
     NodeService *service = data;
     const Csi__V1__NodeStageVolumeRequest *r = (const void *)request;
     (void)response;
-    const NodeKind *kind;
+    VolumeAttributes attributes;
     g_auto(NodeUse) use = {0};
     if (!check_volume_id(r->volume_id, error) || !check_foreign_name(r->volume_id, error))
         return FALSE;
     g_autofree char *path = mount_point(r->staging_target_path, "staging_target_path", error);
     g_autoptr(GHashTable) context = CONTEXT_TABLE(r->volume_context, r->n_volume_context);
-    if (!path ||
-        !read_use(service, r->volume_id, r->volume_capability, context, &kind, &use, error))
+    const NodeUseRequest asked = {
+        .capability = r->volume_capability, .attributes = &attributes, .selinux = service->selinux};
+    if (!path || !attributes_read(r->volume_id, context, &attributes, error) ||
+        !node_use_parse(&asked, &use, error))
         return FALSE;
-    json_t *spec = make_spec(service, call, r, context, kind, &use, error);
+    json_t *spec = make_spec(service, call, r, &attributes, &use, error);
     if (!spec)
         return FALSE;
     const NodeCall staging = {.volume = r->volume_id,
@@ -264,7 +252,7 @@ static gboolean stage(RpcCall *call, const ProtobufCMessage *request, ProtobufCM
                               .spec = spec,
                               .use = use.use,
                               .deadline = deadline_in(time_for(call, CALL_MS))};
-    const gboolean staged = staging_stage(service->staging, kind, &staging, error);
+    const gboolean staged = staging_stage(service->staging, use.kind, &staging, error);
     node_spec_free(spec);
     return staged;
 }
@@ -287,14 +275,16 @@ static gboolean publish(RpcCall *call, const ProtobufCMessage *request, Protobuf
     NodeService *service = data;
     const Csi__V1__NodePublishVolumeRequest *r = (const void *)request;
     (void)response;
-    const NodeKind *kind;
+    VolumeAttributes attributes;
     g_auto(NodeUse) use = {0};
     if (!check_volume_id(r->volume_id, error))
         return FALSE;
     g_autofree char *target = mount_point(r->target_path, "target_path", error);
     g_autoptr(GHashTable) context = CONTEXT_TABLE(r->volume_context, r->n_volume_context);
-    if (!target ||
-        !read_use(service, r->volume_id, r->volume_capability, context, &kind, &use, error))
+    const NodeUseRequest asked = {
+        .capability = r->volume_capability, .attributes = &attributes, .selinux = service->selinux};
+    if (!target || !attributes_read(r->volume_id, context, &attributes, error) ||
+        !node_use_parse(&asked, &use, error))
         return FALSE;
     if (!r->staging_target_path[0])
         return hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
@@ -310,7 +300,7 @@ static gboolean publish(RpcCall *call, const ProtobufCMessage *request, Protobuf
                                  .use = use.use,
                                  .read_only = r->readonly,
                                  .deadline = deadline_in(time_for(call, CALL_MS))};
-    return staging_publish(service->staging, kind, &publishing, error);
+    return staging_publish(service->staging, use.kind, &publishing, error);
 }
 
 static gboolean unpublish(RpcCall *call, const ProtobufCMessage *request,

@@ -3,8 +3,8 @@
 #include <sys/mount.h>
 #include "common/error.h"
 #include "driver/node/mount/fs_options.h"
+#include "driver/node/staging.h"
 #include "driver/service/capability.h"
-#include "driver/volume/attributes.h"
 
 void node_use_clear(NodeUse *u)
 {
@@ -12,13 +12,7 @@ void node_use_clear(NodeUse *u)
     g_clear_pointer(&u->fs_options, g_strfreev);
 }
 
-static const char *text_or_null(const char *text)
-{
-    return text && *text ? text : NULL;
-}
-
-static void read_mode(NodeUse *u, const NodeKind *kind,
-                      Csi__V1__VolumeCapability__AccessMode__Mode mode)
+static void read_mode(NodeUse *u, Csi__V1__VolumeCapability__AccessMode__Mode mode)
 {
     switch (mode) {
     case CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__MULTI_NODE_READER_ONLY:
@@ -33,7 +27,7 @@ static void read_mode(NodeUse *u, const NodeKind *kind,
         break;
     case CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__MULTI_NODE_SINGLE_WRITER:
     case CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__MULTI_NODE_MULTI_WRITER:
-        u->shared = kind->on_device;
+        u->shared = u->kind->on_device;
         break;
     default:
         break;
@@ -48,11 +42,11 @@ static gboolean read_flags(NodeUse *u, const NodeUseRequest *r, GError **error)
     const Csi__V1__VolumeCapability__MountVolume *mount = mounts ? r->capability->mount : NULL;
     char *const *flags = mount ? mount->mount_flags : NULL;
     const size_t n = mount ? mount->n_mount_flags : 0;
-    if (!r->kind->on_device)
+    if (!u->kind->on_device)
         return mount_parse_flags(flags, n, &u->use.attrs, &u->context, error);
     u->use.block = !mounts;
-    u->use.fs_type = text_or_null(mount ? mount->fs_type : NULL);
-    u->use.mkfs_options = attributes_get(r->context, "mkfsOptions");
+    u->use.fs_type = mount && mount->fs_type && *mount->fs_type ? mount->fs_type : NULL;
+    u->use.mkfs_options = r->attributes->mkfs_options;
     if (!fs_options_parse(u->use.fs_type, flags, n, &u->use.attrs, &u->context, &u->fs_options,
                           error))
         return FALSE;
@@ -65,15 +59,15 @@ gboolean node_use_parse(const NodeUseRequest *r, NodeUse *u, GError **error)
     if (!r->capability)
         return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, "volume_capability is missing");
     Csi__V1__VolumeCapability *const list[] = {(Csi__V1__VolumeCapability *)r->capability};
+    u->kind = staging_kind(r->attributes);
     if (!capability_check_form(list, 1, error) ||
-        !capability_check_supported(list, 1, r->type, error) || !read_flags(u, r, error))
+        !capability_check_supported(list, 1, r->attributes->type, error) ||
+        !capability_mount_group(r->capability, &u->use.group, error) || !read_flags(u, r, error))
         return FALSE;
     u->use.context = r->selinux ? u->context : NULL;
-    read_mode(u, r->kind, r->capability->access_mode->mode);
-    if (!capability_mount_group(r->capability, &u->use.group, error))
-        return FALSE;
+    read_mode(u, r->capability->access_mode->mode);
     const gboolean read_only = (u->use.attrs & MOUNT_ATTR_RDONLY) != 0;
-    if (r->kind->on_device && attributes_get(r->context, "snapshot") && !read_only)
+    if (u->kind->on_device && r->attributes->snapshot && !read_only)
         return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                            "a snapshot can only be read: use access mode ReadOnlyMany");
     return TRUE;

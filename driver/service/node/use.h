@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a pod uses a volume: read from the VolumeCapability of a call and the volume context. */
+/* The kind of a volume and how a pod uses it, from the capability and the attributes of a call. */
 #ifndef HEARTH_DRIVER_SERVICE_NODE_USE_H
 #define HEARTH_DRIVER_SERVICE_NODE_USE_H
 
@@ -8,6 +8,7 @@
 #include "driver/node/served/kind.h"
 
 typedef struct NodeUse {
+    const NodeKind *kind;
     VolumeUse use; /* borrows from the request and from below */
     /* Several nodes may have the image open at a time: hearthd must not lock it. */
     gboolean shared;
@@ -18,9 +19,7 @@ typedef struct NodeUse {
 /* What a call says of a volume. Borrowed. */
 typedef struct NodeUseRequest {
     const Csi__V1__VolumeCapability *capability;
-    GHashTable *context;
-    VolumeType type;
-    const NodeKind *kind;
+    const VolumeAttributes *attributes;
     gboolean selinux; /* the node takes SELinux contexts (mount.h); else one is left out */
 } NodeUseRequest;
 

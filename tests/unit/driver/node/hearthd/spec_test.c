@@ -35,9 +35,21 @@ static void teardown(Fixture *f)
     harness_remove(f->dir);
 }
 
-static json_t *make(Fixture *f, GError **error)
+static json_t *make_of(const Fixture *f, const char *volume, GHashTable *context,
+                       gboolean read_only, GError **error)
 {
-    return node_spec_new("v", f->context, f->secrets, f->config, NULL, FALSE, error);
+    VolumeAttributes attributes;
+    const NodeSpecSource source = {.attributes = &attributes,
+                                   .secrets = f->secrets,
+                                   .config_path = f->config,
+                                   .read_only = read_only};
+    return attributes_read(volume, context, &attributes, error) ? node_spec_new(&source, error)
+                                                                : NULL;
+}
+
+static json_t *make(const Fixture *f, GError **error)
+{
+    return make_of(f, "v", f->context, FALSE, error);
 }
 
 static void expect_refusal(Fixture *f, int code, const char *named)
@@ -56,7 +68,7 @@ START_TEST(cephfs_has_all_it_takes_to_connect)
     g_hash_table_replace(f.context, "cacheQuota", "10Gi");
     g_hash_table_replace(f.context, "cache", "off");
     g_autoptr(GError) error = NULL;
-    json_t *spec = node_spec_new("v", f.context, f.secrets, f.config, NULL, TRUE, &error);
+    json_t *spec = make_of(&f, "v", f.context, TRUE, &error);
     ck_assert_msg(spec != NULL, "%s", error ? error->message : "");
     json_t *wanted =
         json_pack("{s:s, s:b, s:b, s:I, s:{s:s, s:s, s:[s, s], s:s, s:s, s:s, s:s, s:i}}", "volume",
@@ -186,7 +198,7 @@ START_TEST(defaults_suit_a_static_volume)
     /* An ID of ours says its type. */
     g_autoptr(GHashTable) context = g_hash_table_new(g_str_hash, g_str_equal);
     g_hash_table_replace(context, "rootPath", "/srv/v");
-    spec = node_spec_new("h1~dir~v", context, f.secrets, f.config, NULL, FALSE, NULL);
+    spec = make_of(&f, "h1~dir~v", context, FALSE, NULL);
     ck_assert_ptr_nonnull(spec);
     origin = json_object_get(spec, "origin");
     ck_assert_str_eq(json_string_value(json_object_get(origin, "type")), "dir");
@@ -250,7 +262,7 @@ START_TEST(same_volume_ignores_how_it_is_reached)
         while (g_hash_table_iter_next(&iter, &key, &value))
             g_hash_table_insert(context, key, value);
         g_hash_table_replace(context, (char *)differ[i][0], (char *)differ[i][1]);
-        b = node_spec_new("v", context, f.secrets, f.config, NULL, FALSE, NULL);
+        b = make_of(&f, "v", context, FALSE, NULL);
         ck_assert_ptr_nonnull(b);
         ck_assert_msg(!node_spec_same_volume(a, b), "%s", differ[i][0]);
         ck_assert_msg(!node_spec_same_volume(b, a), "%s", differ[i][0]);
