@@ -83,8 +83,11 @@ static gboolean is_usable(const char *key, const char *name, const char *user, G
 Secrets *secrets_new(GHashTable *map, SecretsPrefer prefer, GError **error)
 {
     static const Pair admin = {"adminID", "adminKey"}, user = {"userID", "userKey"};
-    const Pair *order[] = {prefer == SECRETS_PREFER_ADMIN ? &admin : &user,
-                           prefer == SECRETS_PREFER_ADMIN ? &user : &admin};
+    const Pair *order[] = {&user, &admin};
+    if (prefer == SECRETS_PREFER_ADMIN) {
+        order[0] = &admin;
+        order[1] = &user;
+    }
     for (guint i = 0; i < G_N_ELEMENTS(order); i++) {
         const Pair *p = order[i];
         if (!map || (!g_hash_table_contains(map, p->id) && !g_hash_table_contains(map, p->key)))

@@ -176,21 +176,26 @@ static const Meaning meanings[] = {
     {EIO, HEARTH_ERROR_UNAVAILABLE, "check `ceph status`"},
 };
 
+static const Meaning *meaning_of(int rc)
+{
+    static const Meaning unknown = {0, HEARTH_ERROR_INTERNAL, ""};
+    for (guint i = 0; i < G_N_ELEMENTS(meanings); i++) {
+        if (meanings[i].number == -rc)
+            return &meanings[i];
+    }
+    return &unknown;
+}
+
 gboolean rbd_call_fail(RbdCall *call, int rc, const char *what)
 {
     if (call->error)
         return FALSE;
     ceph_conn_note(call->at.conn, rc);
-    const Meaning *found = NULL;
-    for (guint i = 0; i < G_N_ELEMENTS(meanings) && !found; i++) {
-        if (meanings[i].number == -rc)
-            found = &meanings[i];
-    }
+    const Meaning *meaning = meaning_of(rc);
     g_autofree char *spec = rbd_spec(&call->at, call->image);
-    return hearth_fail(&call->error, found ? found->code : HEARTH_ERROR_INTERNAL,
-                       "%s %s as client.%s on cluster %s: %s%s%s", what, spec, call->at.conn->user,
-                       call->at.conn->cluster_id, g_strerror(-rc), found ? "; " : "",
-                       found ? found->fix : "");
+    return hearth_fail(&call->error, meaning->code, "%s %s as client.%s on cluster %s: %s%s%s",
+                       what, spec, call->at.conn->user, call->at.conn->cluster_id, g_strerror(-rc),
+                       *meaning->fix ? "; " : "", meaning->fix);
 }
 
 gboolean rbd_call_refuse(RbdCall *call, HearthError code, const char *format, ...)

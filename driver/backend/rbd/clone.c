@@ -80,8 +80,9 @@ static gboolean add_flatten_task(RbdCall *call)
         call->limit > 0
             ? g_strdup_printf("it is deeper than %u (--rbd-max-clone-depth)", call->limit)
             : g_strdup("it is in a pool of topologyConstrainedPools and its source is elsewhere");
-    return rbd_call_refuse(call,
-                           rc == -EAGAIN ? HEARTH_ERROR_ABORTED : HEARTH_ERROR_FAILED_PRECONDITION,
+    const HearthError code =
+        rc == -EAGAIN ? HEARTH_ERROR_ABORTED : HEARTH_ERROR_FAILED_PRECONDITION;
+    return rbd_call_refuse(call, code,
                            "image %s is to be flattened, as %s, and the mgr does not take the "
                            "task: %s%s%s; see `ceph mgr module ls` for rbd_support and `rbd task "
                            "list`",
