@@ -85,8 +85,11 @@ static int code_of(int rc)
 
 static void set_failure(GError **error, const LayersJob *job, const char *what)
 {
-    hearth_fail(error, code_of(job->rc), "%s: %s%s%s", what, g_strerror(-job->rc),
-                job->said ? ": " : "", job->said ? job->said : "");
+    const char *reason = g_strerror(-job->rc);
+    if (job->said)
+        hearth_fail(error, code_of(job->rc), "%s: %s: %s", what, reason, job->said);
+    else
+        hearth_fail(error, code_of(job->rc), "%s: %s", what, reason);
 }
 
 static void manifest_run(void *data)
@@ -314,11 +317,12 @@ NodeLayers *node_layers_new(NodeBlock *block, const char *dir, LayersMode mode)
         layers_probe(k, dir, &why);
     k->base.usable = why == NULL;
     k->from_file = k->from_file && mode == LAYERS_AUTO;
+    const char *source = k->from_file ? "from files" : "through loop devices";
+    const char *syntax = k->syntax == STACK_APPENDED ? "datadir+" : "lowerdir=a::b";
     if (why)
         g_message("datasets are served by FUSE alone: %s", why);
     else
         g_message("datasets are mounted natively: EROFS %s, overlayfs with data-only layers (%s)",
-                  k->from_file ? "from files" : "through loop devices",
-                  k->syntax == STACK_APPENDED ? "datadir+" : "lowerdir=a::b");
+                  source, syntax);
     return &k->base;
 }

@@ -15,9 +15,8 @@ static int option(int context, const char *key, const char *value)
 {
     if (value && strlen(value) > OPTION_MAX)
         return -ENAMETOOLONG;
-    return fsconfig(context, value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, key, value, 0) == 0
-               ? 0
-               : -errno;
+    const unsigned command = value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG;
+    return fsconfig(context, command, key, value, 0) == 0 ? 0 : -errno;
 }
 
 /* The detached mount of a context, or the error of an earlier step. */

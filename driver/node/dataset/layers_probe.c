@@ -80,11 +80,11 @@ static StackSyntax probe_syntax(const char *dir, char **why)
         hearth_autofd int mount = rc >= 0 ? rc : -1;
         if (mount >= 0 && reads_right(mount))
             return tried[i];
+        const char *reason = "files do not lead to them";
+        if (mount < 0)
+            reason = said ? said : g_strerror(-rc);
         g_free(*why);
-        *why = g_strdup_printf("overlayfs has no data-only layers (Linux 6.5): %s",
-                               mount >= 0 ? "files do not lead to them"
-                               : said     ? said
-                                          : g_strerror(-rc));
+        *why = g_strdup_printf("overlayfs has no data-only layers (Linux 6.5): %s", reason);
     }
     return STACK_NONE;
 }

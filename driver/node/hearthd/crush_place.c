@@ -23,10 +23,12 @@ struct CrushPlace {
 
 static void add_bucket(GString *location, const char *label, const char *value)
 {
-    const char *slash = strrchr(label, '/'), *type = slash ? slash + 1 : label;
+    const char *slash = strrchr(label, '/');
+    const char *type = slash ? slash + 1 : label;
+    if (strcmp(type, "hostname") == 0)
+        type = "host";
     g_autofree char *name = g_strdelimit(g_strdup(value), ".", '-');
-    g_string_append_printf(location, "%s%s=%s", location->len ? " " : "",
-                           strcmp(type, "hostname") == 0 ? "host" : type, name);
+    g_string_append_printf(location, "%s%s=%s", location->len ? " " : "", type, name);
 }
 
 char *crush_location(const json_t *labels, char *const *names)
@@ -54,7 +56,7 @@ void crush_place_free(CrushPlace *p)
     if (!p)
         return;
     kube_client_free(p->client);
-    json_decref(p->labels);
+    g_clear_pointer(&p->labels, json_decref);
     pthread_mutex_destroy(&p->lock);
     g_free(p->kubeconfig);
     g_free(p->node);
@@ -105,10 +107,9 @@ static void renew(CrushPlace *p)
         return;
     }
     pthread_mutex_lock(&p->lock);
-    json_t *old = p->labels;
+    json_auto_t *old = p->labels; /* freed after the lock */
     p->labels = labels;
     pthread_mutex_unlock(&p->lock);
-    json_decref(old); /* the lock was held when it was replaced */
 }
 
 char *crush_place_location(CrushPlace *p, char *const *names)

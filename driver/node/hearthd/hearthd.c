@@ -125,7 +125,7 @@ gboolean hearthd_open(HearthdLink *link, const json_t *spec, gint64 timeout_ms, 
     json_t *request = json_deep_copy(spec);
     json_object_set_new(request, WIRE_KEY_OP, json_string(WIRE_OP_OPEN));
     g_autoptr(GError) cause = NULL;
-    json_t *reply = call(link, request, -1, NULL, timeout_ms, &cause);
+    json_auto_t *reply = call(link, request, -1, NULL, timeout_ms, &cause);
     if (!reply && leave_out_unknown(request, cause)) {
         g_clear_error(&cause);
         reply = call(link, request, -1, NULL, timeout_ms, &cause);
@@ -136,7 +136,6 @@ gboolean hearthd_open(HearthdLink *link, const json_t *spec, gint64 timeout_ms, 
     if (!reply)
         return FALSE;
     *attached = json_is_true(json_object_get(reply, WIRE_KEY_ATTACHED));
-    json_decref(reply);
     return TRUE;
 }
 
@@ -300,16 +299,14 @@ json_t *hearthd_refused(HearthdLink *link, gint64 timeout_ms)
 
 json_t *hearthd_datasets(HearthdLink *link, gint64 timeout_ms, GError **error)
 {
-    json_t *all = json_array();
+    json_auto_t *all = json_array();
     g_autofree char *after = g_strdup("");
     for (gboolean more = TRUE; more;) {
         json_auto_t *request =
             json_pack("{s:s, s:s}", WIRE_KEY_OP, WIRE_OP_DATASETS, WIRE_KEY_AFTER, after);
         json_auto_t *page = call(link, request, -1, NULL, timeout_ms, error);
-        if (!page) {
-            json_decref(all);
+        if (!page)
             return NULL;
-        }
         const json_t *list = json_object_get(page, WIRE_KEY_DATASETS);
         const size_t n = json_array_size(list);
         more = n && json_is_true(json_object_get(page, WIRE_KEY_MORE));
@@ -318,7 +315,7 @@ json_t *hearthd_datasets(HearthdLink *link, gint64 timeout_ms, GError **error)
         after = string(n ? json_array_get(list, n - 1) : NULL, WIRE_KEY_DATASET);
         more = more && after;
     }
-    return all;
+    return g_steal_pointer(&all);
 }
 
 gboolean hearthd_probe(const char *socket_path, gint64 timeout_ms, GError **error)

@@ -33,7 +33,7 @@ static void wipe(json_t *value)
 void node_spec_free(json_t *spec)
 {
     wipe(spec);
-    json_decref(spec);
+    json_decref(spec); /* taken from the caller */
 }
 
 gboolean node_spec_same_volume(const json_t *a, const json_t *b)

@@ -99,7 +99,9 @@ static int look_at(LookJob *job, int fd)
     blkid_free_probe(probe);
     if (found == -2)
         job->content.type = g_strdup("more than one kind of content");
-    return found == -1 ? (errno ? errno : EIO) : 0;
+    if (found != -1)
+        return 0;
+    return errno ? errno : EIO;
 }
 
 static void look_run(void *data)

@@ -75,6 +75,28 @@ static void mount_run(void *data)
     }
 }
 
+static HearthError mount_code(int rc)
+{
+    switch (rc) {
+    case ENODEV:
+    case EUCLEAN:
+        return HEARTH_ERROR_FAILED_PRECONDITION;
+    case EINVAL:
+        return HEARTH_ERROR_INVALID_ARGUMENT;
+    default:
+        return HEARTH_ERROR_INTERNAL;
+    }
+}
+
+static void set_mount_error(GError **error, const MountJob *job)
+{
+    const char *colon = job->said ? ": " : "";
+    const char *said = job->said ? job->said : "";
+    const char *hint = job->rc == ENODEV ? " (the kernel has no such file system)" : "";
+    hearth_fail(error, mount_code(job->rc), "mounting %s as %s: %s%s%s%s", job->device, job->type,
+                g_strerror(job->rc), colon, said, hint);
+}
+
 static int block_mount(NodeBlock *b, int number, const char *type, char *const *options,
                        uint64_t attrs, gint64 timeout_ms, GError **error)
 {
@@ -90,13 +112,7 @@ static int block_mount(NodeBlock *b, int number, const char *type, char *const *
         return -1;
     int fd = hearth_steal_fd(&job->fd);
     if (fd < 0)
-        hearth_fail(error,
-                    job->rc == ENODEV || job->rc == EUCLEAN ? HEARTH_ERROR_FAILED_PRECONDITION
-                    : job->rc == EINVAL                     ? HEARTH_ERROR_INVALID_ARGUMENT
-                                                            : HEARTH_ERROR_INTERNAL,
-                    "mounting %s as %s: %s%s%s%s", job->device, type, g_strerror(job->rc),
-                    job->said ? ": " : "", job->said ? job->said : "",
-                    job->rc == ENODEV ? " (the kernel has no such file system)" : "");
+        set_mount_error(error, job);
     mount_job_free(job);
     return fd;
 }
@@ -238,9 +254,18 @@ static void note_free(void *data)
 static void note_run(void *data)
 {
     NoteJob *job = data;
-    ssize_t r = job->kind == NOTE_HAS   ? getxattr(job->file, job->name, NULL, 0)
-                : job->kind == NOTE_SET ? setxattr(job->file, job->name, "1", 1, 0)
-                                        : removexattr(job->file, job->name);
+    ssize_t r = -1;
+    switch (job->kind) {
+    case NOTE_HAS:
+        r = getxattr(job->file, job->name, NULL, 0);
+        break;
+    case NOTE_SET:
+        r = setxattr(job->file, job->name, "1", 1, 0);
+        break;
+    case NOTE_REMOVE:
+        r = removexattr(job->file, job->name);
+        break;
+    }
     job->rc = r < 0 ? errno : 0;
 }
 

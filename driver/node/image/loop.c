@@ -131,8 +131,11 @@ static gboolean try_attach(int control, int file, const char *tag, gboolean read
         return TRUE;
     }
     struct loop_config config = {.fd = (__u32)file, .block_size = SECTOR_BYTES};
-    config.info.lo_flags = LO_FLAGS_DIRECT_IO | (autoclear ? LO_FLAGS_AUTOCLEAR : 0) |
-                           (read_only ? LO_FLAGS_READ_ONLY : 0);
+    config.info.lo_flags = LO_FLAGS_DIRECT_IO;
+    if (autoclear)
+        config.info.lo_flags |= LO_FLAGS_AUTOCLEAR;
+    if (read_only)
+        config.info.lo_flags |= LO_FLAGS_READ_ONLY;
     g_strlcpy((char *)config.info.lo_file_name, tag, LO_NAME_SIZE);
     if (ioctl(loop, LOOP_CONFIGURE, &config) != 0) {
         if (errno == EBUSY)

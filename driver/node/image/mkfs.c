@@ -79,10 +79,8 @@ gboolean mkfs_make(NodeBlock *b, int number, const char *type, const char *optio
     char path[LOOP_PATH_MAX];
     loop_path(number, path);
     gboolean xfs = is_xfs(type);
-    g_auto(GStrv) words = split_options(options ? options
-                                        : xfs   ? XFS_OPTIONS
-                                                : EXT4_OPTIONS,
-                                        error);
+    const char *fallback = xfs ? XFS_OPTIONS : EXT4_OPTIONS;
+    g_auto(GStrv) words = split_options(options ? options : fallback, error);
     if (!words)
         return FALSE;
     g_autoptr(GPtrArray) argv = g_ptr_array_new();
@@ -122,14 +120,16 @@ gboolean mkfs_check(NodeBlock *b, int number, const char *type, gboolean thoroug
     const char *preen[] = {"e2fsck", "-p", path, NULL};
     const char *look[] = {"e2fsck", "-f", "-n", path, NULL};
     const char *xfs_look[] = {"xfs_repair", "-n", path, NULL};
+    const char **program = preen;
+    if (thorough)
+        program = is_xfs(type) ? xfs_look : look;
     int status;
     g_autofree char *output = NULL;
     /* The kernel replays the log of an XFS at the mount, and there is nothing else to do before. */
     if (is_xfs(type) && !thorough)
         return TRUE;
     if (!can_open(path, !thorough, error) ||
-        !run_program(thorough ? is_xfs(type) ? xfs_look : look : preen, timeout_ms, &status,
-                     &output, error))
+        !run_program(program, timeout_ms, &status, &output, error))
         return FALSE;
     if (status == 0 || (!thorough && status < E2FSCK_UNCORRECTED)) {
         if (status != 0)

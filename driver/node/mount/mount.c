@@ -120,8 +120,9 @@ static int kernel_mount_fuse(NodeMounter *m, int fuse_fd, const char *volume,
         int cause = errno;
         g_autofree char *more = mount_context_message(context);
         g_autofree char *labelled = selinux_shown(wanted->context);
+        const char *colon = more ? ": " : "";
         set_errno(error, HEARTH_ERROR_INTERNAL, cause, "volume %s: mounting FUSE%s: %s%s%s", volume,
-                  labelled, step, more ? ": " : "", more ? more : "");
+                  labelled, step, colon, more ? more : "");
     }
     return fd;
 }
@@ -180,11 +181,13 @@ static void probe_run(void *data)
 {
     ProbeJob *job = data;
     struct statx stx;
-    /* A directory without a link was removed: processes that have it open still see it. */
-    job->rc = statx(job->fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &stx) != 0
-                  ? errno
-              : stx.stx_nlink == 0 ? ENOENT
-                                   : 0;
+    if (statx(job->fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS, &stx) != 0)
+        job->rc = errno;
+    else if (stx.stx_nlink == 0)
+        /* It was removed, and processes that have it open still see it. */
+        job->rc = ENOENT;
+    else
+        job->rc = 0;
 }
 
 static void fd_job_free(void *data)
@@ -218,16 +221,24 @@ static gboolean kernel_probe(NodeMounter *m, int mount_fd, const char *path, gin
     return rc == 0;
 }
 
+static HearthError open_code(int rc)
+{
+    switch (rc) {
+    case ENOENT:
+        return HEARTH_ERROR_NOT_FOUND;
+    case ENOTDIR:
+        return HEARTH_ERROR_FAILED_PRECONDITION;
+    default:
+        return HEARTH_ERROR_INTERNAL;
+    }
+}
+
 /* A directory's descriptor, reached without following a symlink at the last component. */
 static int open_mount_point(const char *path, GError **error)
 {
     int fd = open_path(path, O_DIRECTORY);
     if (fd < 0)
-        set_errno(error,
-                  errno == ENOENT    ? HEARTH_ERROR_NOT_FOUND
-                  : errno == ENOTDIR ? HEARTH_ERROR_FAILED_PRECONDITION
-                                     : HEARTH_ERROR_INTERNAL,
-                  errno, "%s", path);
+        set_errno(error, open_code(errno), errno, "%s", path);
     return fd;
 }
 

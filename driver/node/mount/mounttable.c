@@ -171,6 +171,20 @@ const char *mount_served_volume(const MountEntry *entry)
     return strcmp(entry->type, MOUNT_TYPE) == 0 ? mount_volume(entry) : NULL;
 }
 
+static HearthError realpath_code(int rc)
+{
+    switch (rc) {
+    case ENOENT:
+        return HEARTH_ERROR_NOT_FOUND;
+    case ENOTDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+        return HEARTH_ERROR_INVALID_ARGUMENT;
+    default:
+        return HEARTH_ERROR_INTERNAL;
+    }
+}
+
 char *mount_canonical_path(const char *path, const char *field, GError **error)
 {
     if (path[0] != '/') {
@@ -207,13 +221,8 @@ char *mount_canonical_path(const char *path, const char *field, GError **error)
     char *real = realpath(parent->str, NULL);
     if (!real) {
         int rc = errno;
-        hearth_fail(error,
-                    rc == ENOENT ? HEARTH_ERROR_NOT_FOUND
-                    : rc == ENOTDIR || rc == ELOOP || rc == ENAMETOOLONG
-                        ? HEARTH_ERROR_INVALID_ARGUMENT
-                        : HEARTH_ERROR_INTERNAL,
-                    "%s: its directory %.*s: %s", field, MAX(1, (int)parent->len - 2), parent->str,
-                    g_strerror(rc));
+        hearth_fail(error, realpath_code(rc), "%s: its directory %.*s: %s", field,
+                    MAX(1, (int)parent->len - 2), parent->str, g_strerror(rc));
         return NULL;
     }
     char *canonical = g_strdup_printf("%s/%s", strcmp(real, "/") == 0 ? "" : real, last);

@@ -80,14 +80,16 @@ gboolean served_check_context(const MountEntry *entry, const char *volume, const
 {
     if (!context || (entry->context && selinux_same(entry->context, context)))
         return TRUE;
+    g_autofree char *mounted = entry->context
+                                   ? g_strconcat("the SELinux context ", entry->context, NULL)
+                                   : g_strdup("no SELinux context");
     return hearth_fail(
         error, code,
-        "volume %s is mounted at %s with %s%s, and %s is asked for: a volume has one SELinux "
+        "volume %s is mounted at %s with %s, and %s is asked for: a volume has one SELinux "
         "context on a node until its last pod there has gone; give its pods the same "
         "seLinuxOptions, keep them on different nodes, or set seLinuxChangePolicy: Recursive in "
         "them",
-        volume, entry->target, entry->context ? "the SELinux context " : "no SELinux context",
-        entry->context ? entry->context : "", context);
+        volume, entry->target, mounted, context);
 }
 
 gboolean served_device_at(Staging *s, const char *path, dev_t *dev, GError **error)

@@ -64,7 +64,7 @@ void settings_apply(Settings *s, const char *volume, GHashTable *secret_map, gin
         !(secrets = secrets_new(secret_map, SECRETS_PREFER_USER, NULL)))
         return;
     gint64 deadline_us = g_get_monotonic_time() + MIN(timeout_ms / 2, READ_MS) * 1000;
-    json_t *changes = provision_read_mutable(take(s), id, secrets, deadline_us, &error);
+    json_auto_t *changes = provision_read_mutable(take(s), id, secrets, deadline_us, &error);
     give(s);
     if (changes)
         node_spec_change(spec, changes);
@@ -72,5 +72,4 @@ void settings_apply(Settings *s, const char *volume, GHashTable *secret_map, gin
         g_warning("volume %s: its mutable parameters are not known here, it is used as it was "
                   "created: %s",
                   volume, error->message);
-    json_decref(changes);
 }
