@@ -31,8 +31,9 @@ KubeClient *kube_client_new(KubeConfig *config, const KubeClientOptions *options
     c->counts = kube_counts_new();
     c->answer_max = o->answer_max ? o->answer_max : ANSWER_MAX;
     pthread_mutex_init(&c->lock, NULL);
-    kube_bucket_init(&c->writes, o->writes_per_second > 0 ? o->writes_per_second : 10,
-                     o->write_burst > 0 ? o->write_burst : 20, g_get_monotonic_time());
+    const double per_second = o->writes_per_second > 0 ? o->writes_per_second : 10;
+    const double burst = o->write_burst > 0 ? o->write_burst : 20;
+    kube_bucket_init(&c->writes, per_second, burst, g_get_monotonic_time());
     return c;
 }
 
@@ -63,10 +64,12 @@ gboolean kube_pause(gint64 ms, GCancellable *cancel, GError **error)
     GPollFD fd;
     const gboolean can = cancel && g_cancellable_make_pollfd(cancel, &fd);
     const gint64 until = g_get_monotonic_time() + ms * 1000;
+    const guint fds = can ? 1 : 0;
+    const gint64 step_ms = can || !cancel ? 60000 : 500;
     gint64 left_ms;
     while (!g_cancellable_is_cancelled(cancel) &&
            (left_ms = (until - g_get_monotonic_time() + 999) / 1000) > 0)
-        g_poll(&fd, can ? 1 : 0, (gint)MIN(left_ms, can || !cancel ? 60000 : 500));
+        g_poll(&fd, fds, (gint)MIN(left_ms, step_ms));
     if (can)
         g_cancellable_release_fd(cancel);
     if (!g_cancellable_is_cancelled(cancel))

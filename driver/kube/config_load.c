@@ -20,7 +20,8 @@ KubeConfig *kube_config_in_cluster(const char *directory, const char *host, cons
     }
     g_autoptr(KubeConfig) c = g_new0(KubeConfig, 1);
     const gboolean v6 = strchr(host, ':') != NULL;
-    c->server = g_strdup_printf("https://%s%s%s:%s", v6 ? "[" : "", host, v6 ? "]" : "", port);
+    c->server = v6 ? g_strdup_printf("https://[%s]:%s", host, port)
+                   : g_strdup_printf("https://%s:%s", host, port);
     c->ca_file = g_build_filename(directory, "ca.crt", NULL);
     if (!g_file_test(c->ca_file, G_FILE_TEST_IS_REGULAR)) {
         g_set_error(error, KUBE_ERROR, KUBE_ERROR_CONFIG,

@@ -113,8 +113,10 @@ static void set(GError **error, const char *what, int status, gint64 retry_after
     const KubeErrorCode code = code_of(status, reason);
     g_autofree char *why = plain(message, bytes);
     g_autofree char *named = plain(reason, strlen(reason));
-    g_set_error(error, KUBE_ERROR, code, "%s: %d%s%s%s%s%s", what, status, *named ? " " : "", named,
-                *why ? ": " : "", why, mend_of(code));
+    const char *space = *named ? " " : "";
+    const char *colon = *why ? ": " : "";
+    g_set_error(error, KUBE_ERROR, code, "%s: %d%s%s%s%s%s", what, status, space, named, colon, why,
+                mend_of(code));
     KubeErrorPrivate *p = kube_error_get_private(*error);
     p->status = status;
     p->reason = g_steal_pointer(&named);
@@ -130,7 +132,7 @@ static const char *text_of(const json_t *object, const char *key)
 void kube_error_set_answer(GError **error, const char *what, int status, gint64 retry_after_ms,
                            const char *body, gsize bytes)
 {
-    json_t *object = json_loadb(body, bytes, JSON_ALLOW_NUL, NULL);
+    json_auto_t *object = json_loadb(body, bytes, JSON_ALLOW_NUL, NULL);
     if (g_str_equal(text_of(object, "kind"), "Status")) {
         const char *message = text_of(object, "message");
         set(error, what, status, retry_after_ms, text_of(object, "reason"), message,
@@ -138,7 +140,6 @@ void kube_error_set_answer(GError **error, const char *what, int status, gint64 
     } else {
         set(error, what, status, retry_after_ms, "", body, bytes);
     }
-    json_decref(object);
 }
 
 void kube_error_set_event(GError **error, const char *what, const json_t *object)
@@ -147,7 +148,7 @@ void kube_error_set_event(GError **error, const char *what, const json_t *object
     const char *message = text_of(object, "message");
     const json_t *delay = json_object_get(json_object_get(object, "details"), "retryAfterSeconds");
     const gint64 seconds = json_is_integer(delay) ? json_integer_value(delay) : -1;
-    set(error, what, code >= 400 && code <= 599 ? (int)code : 500,
-        seconds >= 0 ? MIN(seconds, 3600) * 1000 : -1, text_of(object, "reason"), message,
-        strlen(message));
+    const int status = code >= 400 && code <= 599 ? (int)code : 500;
+    const gint64 retry_after_ms = seconds >= 0 ? MIN(seconds, 3600) * 1000 : -1;
+    set(error, what, status, retry_after_ms, text_of(object, "reason"), message, strlen(message));
 }

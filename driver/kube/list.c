@@ -60,12 +60,10 @@ gboolean kube_list(KubeClient *client, const KubeSelection *s, guint page, gint6
                                .accept = s->metadata ? ACCEPT_METADATA : NULL,
                                .timeout_ms = timeout_ms,
                                .cancel = cancel};
-        json_t *answer;
+        json_auto_t *answer = NULL;
         if (!kube_request(client, &r, &answer, error))
             return FALSE;
-        const gboolean ok = take_page(path, answer, on_object, data, &next, &version, error);
-        json_decref(answer);
-        if (!ok)
+        if (!take_page(path, answer, on_object, data, &next, &version, error))
             return FALSE;
     } while (next && *next);
     if (resource_version)

@@ -143,8 +143,16 @@ static CURLcode set_blob(CURL *easy, CURLoption option, GBytes *bytes)
 }
 
 /* The first failure counts. */
-#define SET(option, value) (code = code != CURLE_OK ? code : curl_easy_setopt(easy, option, value))
-#define SET_BLOB(option, bytes) (code = code != CURLE_OK ? code : set_blob(easy, option, bytes))
+#define SET(option, value)                                                                         \
+    do {                                                                                           \
+        if (code == CURLE_OK)                                                                      \
+            code = curl_easy_setopt(easy, option, value);                                          \
+    } while (0)
+#define SET_BLOB(option, bytes)                                                                    \
+    do {                                                                                           \
+        if (code == CURLE_OK)                                                                      \
+            code = set_blob(easy, option, bytes);                                                  \
+    } while (0)
 
 static CURLcode set_identity(CURL *easy, const KubeConfig *c)
 {

@@ -135,10 +135,10 @@ void rpc_call_run(RpcCall *call)
         gboolean known = error && error->domain == HEARTH_ERROR &&
                          error->code >= HEARTH_ERROR_CANCELLED &&
                          error->code <= HEARTH_ERROR_UNAUTHENTICATED;
-        call->reply = (RpcReply){
-            .code = known ? (guint)error->code : HEARTH_ERROR_INTERNAL,
-            .message = error ? g_strdup(error->message)
-                             : g_strdup_printf("%s failed without an error", call->method->path)};
+        const guint code = known ? (guint)error->code : HEARTH_ERROR_INTERNAL;
+        char *message = error ? g_strdup(error->message)
+                              : g_strdup_printf("%s failed without an error", call->method->path);
+        call->reply = (RpcReply){.code = code, .message = message};
     }
     rpc_buffer_clear(&call->request);
     rpc_arena_clear(&call->arena);

@@ -243,8 +243,8 @@ static ProtobufCMessage *take_response(RpcClient *client, const char *path,
 {
     if (client->grpc_status > 0) {
         gboolean known = client->grpc_status <= HEARTH_ERROR_UNAUTHENTICATED;
-        hearth_fail(error, known ? (int)client->grpc_status : HEARTH_ERROR_UNKNOWN, "%s",
-                    client->grpc_message ? client->grpc_message : "");
+        const HearthError code = known ? (HearthError)client->grpc_status : HEARTH_ERROR_UNKNOWN;
+        hearth_fail(error, code, "%s", client->grpc_message ? client->grpc_message : "");
         return NULL;
     }
     const GByteArray *bytes = client->response;

@@ -13,15 +13,14 @@ static const json_t *spec_of(const json_t *object)
 
 void lease_record_clear(LeaseRecord *r)
 {
-    json_decref(r->object);
-    r->object = NULL;
+    g_clear_pointer(&r->object, json_decref);
 }
 
 void lease_record_see(LeaseRecord *r, json_t *object, gint64 now_ms)
 {
     if (!r->object || !json_equal(spec_of(r->object), spec_of(object)))
         r->seen_ms = now_ms;
-    json_decref(r->object);
+    lease_record_clear(r);
     r->object = object;
 }
 

@@ -56,12 +56,11 @@ static char *key_of(const json_t *object)
 
 static void tell_gone(KubeKnown *k, const Entry *e)
 {
-    json_t *object =
+    json_auto_t *object =
         json_pack("{s:{s:s, s:s*, s:s, s:s}}", "metadata", "name", e->name, "namespace",
                   e->namespace, "uid", e->uid, "resourceVersion", e->version);
     if (object)
         k->on_change(KUBE_DELETED, object, k->data);
-    json_decref(object);
 }
 
 void kube_known_put(KubeKnown *k, const json_t *object)
