@@ -18,7 +18,10 @@ void provision_describe(const Backend *backend, const VolumeId *id, const char *
         return;
     deadline_us = MIN(deadline_us, g_get_monotonic_time() + DESCRIBE_MS * 1000);
     if (!work_open(&w, backend, id, secrets, deadline_us, &error) ||
-        !w.ops->volume_describe(w.session, id, snapshot, texts, deadline_us, &error))
+        !w.ops->volume_describe(w.session, id, snapshot, texts, deadline_us, &error)) {
+        const char *kind = snapshot ? "snapshot" : "volume";
+        const char *name = snapshot ? snapshot : id->name;
         g_warning("%s %s is made, but the names it is for could not be stored as its metadata: %s",
-                  snapshot ? "snapshot" : "volume", snapshot ? snapshot : id->name, error->message);
+                  kind, name, error->message);
+    }
 }

@@ -31,10 +31,11 @@ char *dataset_key(const char *cluster_id, const char *fs_name, const char *root_
         return NULL;
     g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
     const char *const parts[] = {cluster_id, fs_name, location};
-    for (gsize i = 0; i < G_N_ELEMENTS(parts); i++)
+    for (gsize i = 0; i < G_N_ELEMENTS(parts); i++) {
+        const char *part = parts[i] ? parts[i] : "";
         /* With the NUL, so that no two triples make one text. */
-        g_checksum_update(sum, (const guchar *)(parts[i] ? parts[i] : ""),
-                          (gssize)strlen(parts[i] ? parts[i] : "") + 1);
+        g_checksum_update(sum, (const guchar *)part, (gssize)strlen(part) + 1);
+    }
     return g_strndup(g_checksum_get_string(sum), DATASET_KEY_DIGITS);
 }
 

@@ -43,8 +43,9 @@ DatasetName *dataset_name_parse(const char *text, GError **error)
 
 char *dataset_name_text(const DatasetName *name)
 {
-    return g_strdup_printf("%s%s%s@%s", name->group ? name->group : "", name->group ? "/" : "",
-                           name->subvolume, name->snapshot);
+    if (!name->group)
+        return g_strdup_printf("%s@%s", name->subvolume, name->snapshot);
+    return g_strdup_printf("%s/%s@%s", name->group, name->subvolume, name->snapshot);
 }
 
 char *dataset_name_parent(const DatasetName *name, const char *default_group)

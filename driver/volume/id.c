@@ -164,14 +164,20 @@ static char *encode_checked(const Form *form, const VolumeId *id, GError **error
     g_autofree char *text = encode(form, id);
     gsize length = strlen(text);
     if (length > VOLUME_ID_MAX) {
+        const char *outer = "fsName", *outer_value = given(id->fs_name);
+        const char *inner = "subvolume group", *inner_value = given(id->group);
+        if (id->pool) {
+            outer = "pool";
+            outer_value = id->pool;
+            inner = "radosNamespace";
+            inner_value = given(id->rados_namespace);
+        }
         hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                     "the %s ID would have %" G_GSIZE_FORMAT
                     " bytes, and CSI allows %d: it holds clusterID \"%s\", %s \"%s\", "
                     "%s \"%s\" and the %s's name; shorten the longest of them",
-                    form->what, length, VOLUME_ID_MAX, id->cluster_id ? id->cluster_id : "",
-                    id->pool ? "pool" : "fsName", id->pool ? id->pool : given(id->fs_name),
-                    id->pool ? "radosNamespace" : "subvolume group",
-                    id->pool ? given(id->rados_namespace) : given(id->group), form->what);
+                    form->what, length, VOLUME_ID_MAX, given(id->cluster_id), outer, outer_value,
+                    inner, inner_value, form->what);
         return NULL;
     }
     return g_steal_pointer(&text);

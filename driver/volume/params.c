@@ -138,7 +138,7 @@ void params_free(VolumeParams *params)
     dataset_name_free(params->dataset);
     g_free(params->mds_pin);
     g_free(params->name_prefix);
-    json_decref(params->qos);
+    g_clear_pointer(&params->qos, json_decref);
     if (params->topology_pools)
         g_ptr_array_unref(params->topology_pools);
     g_free(params->pv_name);

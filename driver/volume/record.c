@@ -41,8 +41,8 @@ void volume_record_free(VolumeRecord *record)
     g_free(record->group);
     g_free(record->source);
     g_free(record->source_at);
-    json_decref(record->params);
-    json_decref(record->changes);
+    g_clear_pointer(&record->params, json_decref);
+    g_clear_pointer(&record->changes, json_decref);
     volume_backing_free(record->backing);
     g_free(record);
 }
@@ -163,6 +163,11 @@ char *volume_record_change(const char *name, const char *text, gsize length, con
     return text_of(root);
 }
 
+static const char *source_text(const char *source)
+{
+    return source ? source : "nothing";
+}
+
 /* The first member that differs, or NULL. */
 static const char *difference(json_t *a, json_t *b)
 {
@@ -196,8 +201,7 @@ gboolean volume_record_check_same(const VolumeRecord *record, const VolumeReques
     if (g_strcmp0(record->source, r->source) != 0)
         return hearth_fail(error, HEARTH_ERROR_ALREADY_EXISTS,
                            "volume %s exists and was made from %s, not from %s", r->id->name,
-                           record->source ? record->source : "nothing",
-                           r->source ? r->source : "nothing");
+                           source_text(record->source), source_text(r->source));
     json_auto_t *wanted = params_to_json(r->params);
     const char *name = difference(record->params, wanted);
     if (!name && strcmp(record->group, r->id->group ? r->id->group : "") != 0)

@@ -61,9 +61,12 @@ GPtrArray *topology_pools_parse(const char *text, GError **error)
     json_t *entry;
     json_auto_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &at);
     g_autoptr(GPtrArray) pools = g_ptr_array_new_with_free_func(pool_free);
-    gboolean good = json_array_size(root) > 0 ||
-                    refuse(error, NAME " is no JSON array of pools (line %d, column %d)",
-                           root ? 1 : at.line, root ? 1 : at.column);
+    /* JSON of another kind: the place is its beginning. */
+    if (root)
+        at.line = at.column = 1;
+    gboolean good =
+        json_array_size(root) > 0 ||
+        refuse(error, NAME " is no JSON array of pools (line %d, column %d)", at.line, at.column);
     json_array_foreach (root, i, entry) {
         good = good && parse_entry(entry, i, pools, error);
     }
