@@ -49,11 +49,12 @@ static json_t *describe_all(const json_t *datasets)
     size_t i, k;
     json_array_foreach (datasets, i, dataset) {
         json_array_foreach (json_object_get(dataset, "places"), k, place) {
-            json_t *one = describe(dataset, place);
-            if (one && g_hash_table_add(seen, (gpointer)field_text(one, "id")))
-                g_ptr_array_add(list, one);
-            else
-                json_decref(one); /* else the list owns it */
+            json_auto_t *one = describe(dataset, place);
+            const char *id = field_text(one, "id"); /* the list's member keeps it alive */
+            if (!one || g_hash_table_contains(seen, id))
+                continue;
+            g_hash_table_add(seen, (gpointer)id);
+            g_ptr_array_add(list, g_steal_pointer(&one));
         }
     }
     g_ptr_array_sort(list, by_bytes);

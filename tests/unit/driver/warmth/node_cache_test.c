@@ -140,13 +140,14 @@ END_TEST
 
 START_TEST(a_dataset_of_several_places_is_told_once)
 {
-    json_t *twice = json_pack("[o, o]", dataset("v1", 1, 2), dataset("v1", 1, 2));
+    json_t *datasets = json_pack("[o, o, o, o]", dataset("v1", 1, 2), dataset("v1", 1, 2),
+                                 dataset("v2", 1, 2), dataset("v1", 1, 2));
     json_t *live = json_pack("{s:s, s:[{s:s, s:s, s:s}], s:i, s:i}", "dataset", "f", "places",
                              "clusterID", "c", "fsName", "f", "rootPath", "/no/snapshot",
                              "bytesCached", 1, "bytesTotal", 2);
-    json_array_append_new(twice, live);
-    json_t *status = status_of(twice);
-    ck_assert_uint_eq(json_array_size(json_object_get(status, "datasets")), 1);
+    json_array_append_new(datasets, live);
+    json_t *status = status_of(datasets);
+    ck_assert_uint_eq(json_array_size(json_object_get(status, "datasets")), 2);
     json_decref(status);
 }
 END_TEST
