@@ -20,7 +20,7 @@ typedef struct Act {
 static void act_free(void *data)
 {
     Act *act = data;
-    json_decref(act->patch); /* a field */
+    g_clear_pointer(&act->patch, json_decref);
     g_free(act->namespace);
     g_free(act->name);
     g_free(act);

@@ -31,8 +31,8 @@ static void node_free(void *data)
     Node *n = data;
     warm_labels_free(n->labels);
     g_array_unref(n->datasets);
-    json_decref(n->orders);
-    json_decref(n->reports);
+    g_clear_pointer(&n->orders, json_decref);
+    g_clear_pointer(&n->reports, json_decref);
     g_free(n->name);
     g_free(n);
 }
@@ -114,8 +114,9 @@ static gint64 alive_ms(const Node *n, const NodeCacheReport *r, gint64 now_ms)
 static void keep(json_t **place, const json_t *object, const char *part)
 {
     json_t *list = json_object_get(json_object_get(object, part), "warmups");
-    json_decref(*place);
-    *place = json_array_size(list) ? json_incref(list) : NULL;
+    g_clear_pointer(place, json_decref);
+    if (json_array_size(list))
+        *place = json_incref(list);
 }
 
 /* Not before its Node was seen: the step of a dataset starts from the Node's label. */
@@ -238,10 +239,12 @@ void node_table_cache(const NodeTable *t, const char *dataset, const char *node,
 gboolean node_table_runs(const NodeTable *t, const char *node, WarmthRuns *runs, gint64 now_ms)
 {
     const Node *n = named(t, node);
-    *runs = (WarmthRuns){.orders = n ? json_deep_copy(n->orders) : NULL,
-                         .reports = n ? json_deep_copy(n->reports) : NULL,
-                         .age_ms = age(n, now_ms)};
-    return n && n->has_cache;
+    *runs = (WarmthRuns){.age_ms = age(n, now_ms)};
+    if (!n)
+        return FALSE;
+    runs->orders = json_deep_copy(n->orders);
+    runs->reports = json_deep_copy(n->reports);
+    return n->has_cache;
 }
 
 GPtrArray *node_table_ordered(const NodeTable *t)
@@ -263,7 +266,7 @@ GPtrArray *node_table_ordered(const NodeTable *t)
 static void write_free(void *data)
 {
     NodeWrite *write = data;
-    json_decref(write->patch);
+    g_clear_pointer(&write->patch, json_decref);
     g_free(write->node);
     g_free(write);
 }

@@ -84,7 +84,7 @@ static void report_once(Reporter *r)
     if (report && !due && !node_cache_is_news(r->written, report))
         return;
     if (report && write_report(r, report, &error)) {
-        json_decref(r->written); /* a field */
+        g_clear_pointer(&r->written, json_decref);
         r->written = json_incref(report);
         r->written_us = now;
     }
@@ -124,7 +124,7 @@ void reporter_free(Reporter *r)
     g_cancellable_cancel(r->stop);
     pthread_join(r->thread, NULL);
     g_object_unref(r->stop);
-    json_decref(r->written); /* a field */
+    g_clear_pointer(&r->written, json_decref);
     g_free(r->node);
     g_free(r->tier);
     g_free(r->zone);

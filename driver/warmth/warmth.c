@@ -127,6 +127,12 @@ void warmth_cache(Warmth *w, const char *dataset, const char *node, WarmthCache 
     pthread_mutex_unlock(&w->lock);
 }
 
+void warmth_runs_clear(WarmthRuns *runs)
+{
+    g_clear_pointer(&runs->orders, json_decref);
+    g_clear_pointer(&runs->reports, json_decref);
+}
+
 gboolean warmth_runs(Warmth *w, const char *node, WarmthRuns *runs)
 {
     pthread_mutex_lock(&w->lock);

@@ -49,6 +49,9 @@ typedef struct WarmthRuns {
     gint64 age_ms;            /* since its last heartbeat; < 0: it has no NodeCache that reports */
 } WarmthRuns;
 
+void warmth_runs_clear(WarmthRuns *runs);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(WarmthRuns, warmth_runs_clear)
+
 /* FALSE: the node has no NodeCache. */
 gboolean warmth_runs(Warmth *warmth, const char *node, WarmthRuns *runs);
 /* Names of the nodes that have orders, the caller's. NULL: NodeCaches have not all been seen yet.
