@@ -31,7 +31,7 @@ static void duty_unref(void *data)
         return;
     warmup_order_clear(&duty->order);
     g_object_unref(duty->cancel);
-    json_decref(duty->entry);
+    g_clear_pointer(&duty->entry, json_decref);
     g_free(duty);
 }
 
@@ -42,7 +42,7 @@ static void take_news(const WarmupDoing *doing, void *data)
     Duty *duty = data;
     json_t *entry = warmup_doing_json(&duty->order, doing);
     pthread_mutex_lock(&duty->agent->lock);
-    json_decref(duty->entry);
+    g_clear_pointer(&duty->entry, json_decref);
     duty->entry = entry;
     pthread_mutex_unlock(&duty->agent->lock);
 }

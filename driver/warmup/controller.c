@@ -57,14 +57,14 @@ static void seen_unref(void *data)
         return;
     warmup_clear(&seen->warmup);
     g_clear_error(&seen->bad);
-    json_decref(seen->status);
+    g_clear_pointer(&seen->status, json_decref);
     g_free(seen);
 }
 
 static void act_free(void *data)
 {
     Act *act = data;
-    json_decref(act->status);
+    g_clear_pointer(&act->status, json_decref);
     g_free(act);
 }
 
@@ -154,18 +154,18 @@ static void write_status(Warmups *w, const Seen *seen, Act *act, json_t *status)
 {
     const Warmup *warmup = &seen->warmup;
     g_autofree char *path = kube_path(&warmup_resource, warmup->namespace, warmup->name, "status");
-    json_t *told = json_copy(status), *body = json_pack("{s:o}", "status", told);
+    json_t *told = json_copy(status);
+    json_auto_t *body = json_pack("{s:o}", "status", told);
     g_autoptr(GError) error = NULL;
     json_object_del(told, "origin");
     /* Written by a controller of an earlier release. */
     if (json_object_get(seen->status, "origin"))
         json_object_set_new(told, "origin", json_null());
     if (kube_merge_patch(w->client, path, body, WRITE_MS, w->stop, &error)) {
-        json_decref(act->status);
+        g_clear_pointer(&act->status, json_decref);
         act->status = json_incref(status);
         act->written_ms = now_ms();
     }
-    json_decref(body);
     if (!g_error_matches(error, KUBE_ERROR, KUBE_ERROR_NOT_FOUND) &&
         !g_cancellable_is_cancelled(w->stop))
         log_trouble(w, warmup, error);
@@ -174,7 +174,7 @@ static void write_status(Warmups *w, const Seen *seen, Act *act, json_t *status)
 static void report_free(void *data)
 {
     WarmupReport *report = data;
-    json_decref((json_t *)report->warmups);
+    json_decref((json_t *)report->warmups); /* it is const, for the readers of WarmupReport */
     g_free(report);
 }
 
@@ -185,11 +185,10 @@ static json_t *progress(const Warmups *w, const Warmup *warmup, const Act *act, 
     const json_t *node;
     size_t i;
     json_array_foreach (json_object_get(act->status, "nodes"), i, node) {
-        WarmthRuns runs;
+        g_auto(WarmthRuns) runs = {0};
         warmth_runs(w->warmth, field_text(node, "name"), &runs);
         WarmupReport *report = g_new(WarmupReport, 1);
-        *report = (WarmupReport){.age_ms = runs.age_ms, .warmups = runs.reports};
-        json_decref(runs.orders);
+        *report = (WarmupReport){.age_ms = runs.age_ms, .warmups = g_steal_pointer(&runs.reports)};
         g_hash_table_insert(reports, (gpointer)field_text(node, "name"), report);
     }
     return warmup_status_progress(warmup, reports, act->status, now_s);
@@ -317,7 +316,7 @@ static json_t *origin_ordered(Warmups *w, const json_t *status)
     json_t *found = NULL;
     size_t i, k;
     json_array_foreach (json_object_get(status, "nodes"), i, node) {
-        WarmthRuns runs;
+        g_auto(WarmthRuns) runs = {0};
         warmth_runs(w->warmth, field_text(node, "name"), &runs);
         json_array_foreach (runs.orders, k, order) {
             g_auto(DatasetOrigin) origin = {.cluster_id = NULL};
@@ -326,8 +325,6 @@ static json_t *origin_ordered(Warmups *w, const json_t *status)
                 g_str_equal(origin.id, field_text(status, "dataset")))
                 found = dataset_origin_json(&origin);
         }
-        json_decref(runs.orders);
-        json_decref(runs.reports);
         if (found)
             break;
     }

@@ -228,11 +228,15 @@ static gint64 search(const Cron *cron, gint64 from_minute, int step)
 
 gint64 cron_next(const Cron *cron, gint64 after_s)
 {
-    return after_s >= END_S ? -1 : search(cron, after_s < 0 ? 0 : after_s / 60 + 1, 1);
+    if (after_s >= END_S)
+        return -1;
+    return search(cron, after_s < 0 ? 0 : after_s / 60 + 1, 1);
 }
 
 gint64 cron_last(const Cron *cron, gint64 not_after_s, gint64 since_s)
 {
-    const gint64 last = not_after_s < 0 ? -1 : search(cron, MIN(not_after_s, END_S - 1) / 60, -1);
+    if (not_after_s < 0)
+        return -1;
+    const gint64 last = search(cron, MIN(not_after_s, END_S - 1) / 60, -1);
     return last > since_s ? last : -1;
 }

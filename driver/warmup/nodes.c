@@ -71,13 +71,17 @@ static WarmupCannot why_not(const WarmupCandidate *c, guint64 total)
 }
 
 /* More than all of it is no better than all of it. */
+static guint64 useful_bytes(const WarmupCandidate *c, guint64 total)
+{
+    return total ? MIN(c->bytes, total) : c->bytes;
+}
+
 static int best_first(gconstpointer a, gconstpointer b, gpointer data)
 {
     const WarmupCandidate *x = *(const WarmupCandidate *const *)a,
                           *y = *(const WarmupCandidate *const *)b;
     const guint64 total = *(const guint64 *)data;
-    const guint64 p = total ? MIN(x->bytes, total) : x->bytes,
-                  q = total ? MIN(y->bytes, total) : y->bytes;
+    const guint64 p = useful_bytes(x, total), q = useful_bytes(y, total);
     if (p != q)
         return p > q ? -1 : 1;
     if (x->before != y->before)

@@ -102,12 +102,10 @@ static gboolean write_orders(KubeClient *client, const char *node, json_t *order
 static gboolean settle(KubeClient *client, Warmth *warmth, const char *node, json_t *orders,
                        GCancellable *cancel, GError **error)
 {
-    WarmthRuns runs;
+    g_auto(WarmthRuns) runs = {0};
     const gboolean there = warmth_runs(warmth, node, &runs);
     const gboolean right =
         orders ? runs.orders && json_equal(orders, runs.orders) : runs.orders == NULL;
-    json_decref(runs.orders);
-    json_decref(runs.reports);
     return !there || right || write_orders(client, node, orders, cancel, error);
 }
 

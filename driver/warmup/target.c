@@ -63,12 +63,11 @@ static gboolean of_volume(const WarmupTargets *t, const json_t *claim, const cha
                           DatasetOrigin *origin, GError **error)
 {
     const char *claim_name = field_text(json_object_get(claim, "metadata"), "name");
-    json_t *volume;
+    json_auto_t *volume = NULL;
     if (!get(t, &volumes, NULL, name, &volume, error))
         return FALSE;
     const gboolean there = volume != NULL && is_bound_to(volume, claim);
     const gboolean shows = there && volume_shows(t, volume, origin);
-    json_decref(volume);
     if (!there)
         return none(error, "claim %s is not bound to the volume %s that it names", claim_name,
                     name);
@@ -91,18 +90,16 @@ static gboolean of_class(const WarmupTargets *t, const char *claim, const char *
 static gboolean of_claim(const WarmupTargets *t, const char *namespace, const char *name,
                          DatasetOrigin *origin, GError **error)
 {
-    json_t *claim;
+    json_auto_t *claim = NULL;
     if (!get(t, &claims, namespace, name, &claim, error))
         return FALSE;
     if (!claim)
         return none(error, "there is no claim %s in namespace %s", name, namespace);
     const json_t *spec = json_object_get(claim, "spec");
     const char *volume = field_text(spec, "volumeName");
-    const gboolean good =
-        *volume ? of_volume(t, claim, volume, origin, error)
-                : of_class(t, name, field_text(spec, "storageClassName"), origin, error);
-    json_decref(claim);
-    return good;
+    if (*volume)
+        return of_volume(t, claim, volume, origin, error);
+    return of_class(t, name, field_text(spec, "storageClassName"), origin, error);
 }
 
 /* ---- of a name ---- */
