@@ -179,8 +179,9 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
 static GBytes *metrics_of(void *data)
 {
     const Role *role = data;
+    const char *name = role->controller ? "controller" : "node";
     const ServiceMetrics metrics = {
-        .role = role->controller ? "controller" : "node",
+        .role = name,
         .started_us = role->started_us,
         .calls = role->calls,
         .kube = role->scheduling ? scheduling_client(role->scheduling) : NULL,

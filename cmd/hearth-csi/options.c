@@ -16,8 +16,10 @@
 /* The flag, else the variable, else the default; the caller's. */
 static char *value_or(char *flag, const char *variable, const char *fallback)
 {
+    if (flag)
+        return flag;
     const char *value = variable ? g_getenv(variable) : NULL;
-    return flag ? flag : g_strdup(value && *value ? value : fallback);
+    return g_strdup(value && *value ? value : fallback);
 }
 
 /* "unix:///path", "unix:/path" or "/path". NULL for another scheme. */

@@ -91,8 +91,10 @@ void screen_draw(Screen *screen, char *const *lines, int bold)
             cut ? g_utf8_substring(lines[i], 0, (glong)columns) : g_strdup(lines[i]);
         if (i > 0)
             g_string_append(out, "\r\n");
-        g_string_append_printf(out, "%s%s%s\033[K", (int)i == bold ? "\033[7m" : "", fit,
-                               (int)i == bold ? "\033[0m" : "");
+        if ((int)i == bold)
+            g_string_append_printf(out, "\033[7m%s\033[0m\033[K", fit);
+        else
+            g_string_append_printf(out, "%s\033[K", fit);
     }
     g_string_append(out, "\033[J");
     put(out->str, out->len);

@@ -33,11 +33,15 @@ static char *percent(uint64_t part, uint64_t whole)
 
 static char *volume_state(const json_t *v)
 {
-    return g_strdup_printf("%s%s%s%s",
-                           json_is_true(json_object_get(v, "attached")) ? "attached" : "unmounted",
-                           json_is_true(json_object_get(v, "readOnly")) ? ",ro" : "",
-                           ctl_string(v, "dataset")[0] ? ",dataset" : "",
-                           json_is_true(json_object_get(v, "pinned")) ? ",pinned" : "");
+    const gboolean attached = json_is_true(json_object_get(v, "attached"));
+    GString *state = g_string_new(attached ? "attached" : "unmounted");
+    if (json_is_true(json_object_get(v, "readOnly")))
+        g_string_append(state, ",ro");
+    if (ctl_string(v, "dataset")[0])
+        g_string_append(state, ",dataset");
+    if (json_is_true(json_object_get(v, "pinned")))
+        g_string_append(state, ",pinned");
+    return g_string_free(state, FALSE);
 }
 
 static Row *make_row(const json_t *v)
@@ -61,9 +65,9 @@ static Row *make_row(const json_t *v)
 
 static void print_cells(const char *const *cells, const int *widths)
 {
-    for (int i = 0; i < COLUMNS; i++)
-        printf("%-*s%s", i < COLUMNS - 1 ? widths[i] + COLUMN_GAP : 0, cells[i],
-               i < COLUMNS - 1 ? "" : "\n");
+    for (int i = 0; i < COLUMNS - 1; i++)
+        printf("%-*s", widths[i] + COLUMN_GAP, cells[i]);
+    printf("%s\n", cells[COLUMNS - 1]);
 }
 
 static void print_table(const json_t *volumes)
@@ -120,8 +124,12 @@ static void print_cache(const json_t *cache)
     const char *disk = ctl_string(cache, "disk");
     const char *dir = ctl_string(cache, "dir");
     if (strcmp(disk, "off") == 0) {
-        printf("cache off%s%s: every read goes to Ceph%s\n", dir[0] ? ", " : "", dir,
-               dir[0] ? "; the directory could not be used, see hearthd's log" : "");
+        if (dir[0])
+            printf("cache off, %s: every read goes to Ceph; the directory could not be used, see "
+                   "hearthd's log\n",
+                   dir);
+        else
+            printf("cache off: every read goes to Ceph\n");
         return;
     }
     uint64_t bytes = ctl_number(cache, "bytes"), max = ctl_number(cache, "maxBytes");

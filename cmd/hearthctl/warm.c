@@ -72,20 +72,22 @@ static int print_result(const json_t *job)
     uint64_t files = ctl_number(job, "filesDone");
     uint64_t held = ctl_number(job, "bytesHeld");
     g_autofree char *before = size_format(held);
-    printf("%s: %" G_GUINT64_FORMAT " file%s, %s warm in %.1f s%s%s\n", ctl_string(job, "volume"),
-           files, files == 1 ? "" : "s", bytes, (double)ctl_number(job, "elapsedMs") / 1000,
-           held ? "; held before: " : "", held ? before : "");
+    printf("%s: %" G_GUINT64_FORMAT " file%s, %s warm in %.1f s", ctl_string(job, "volume"), files,
+           files == 1 ? "" : "s", bytes, (double)ctl_number(job, "elapsedMs") / 1000);
+    if (held)
+        printf("; held before: %s", before);
+    printf("\n");
     fflush(stdout);
-    if (strcmp(state, "done") == 0 && failed == 0)
+    const gboolean done = strcmp(state, "done") == 0;
+    const char *ended = strcmp(state, "cancelled") == 0 ? "was cancelled" : "failed";
+    if (done && failed == 0)
         return CTL_OK;
-    if (strcmp(state, "done") == 0)
+    if (done)
         fprintf(stderr,
                 "hearthctl: %" G_GUINT64_FORMAT " file%s could not be warmed; the first: %s\n",
                 failed, failed == 1 ? "" : "s", why);
     else
-        fprintf(stderr, "hearthctl: the job %s%s%s\n",
-                strcmp(state, "cancelled") == 0 ? "was cancelled" : "failed", why[0] ? ": " : "",
-                why);
+        fprintf(stderr, "hearthctl: the job %s%s%s\n", ended, why[0] ? ": " : "", why);
     return CTL_FAILED;
 }
 
@@ -201,18 +203,16 @@ int ctl_warm(Ctl *ctl, int argc, char **argv)
     if (!ctl_find_volume(argv[1], &volume, &inside, &error))
         return ctl_fail(error);
     g_autofree char *path = join_paths(inside, sub ? sub : "");
-    json_t *request = json_pack("{s:s, s:s, s:s, s:I}", "op", "warm", "volume", volume, "path",
-                                path, "rate", (json_int_t)bytes_per_sec);
+    json_auto_t *request = json_pack("{s:s, s:s, s:s, s:I}", "op", "warm", "volume", volume, "path",
+                                     path, "rate", (json_int_t)bytes_per_sec);
     if (!request) {
         ctl_usage_error(&error, "warm: the volume and the path must be UTF-8");
         return ctl_fail(error);
     }
     hearth_autofd int list = from ? ctl_list_files(from, argv[1], &error) : -1;
-    if (from && list < 0) {
-        json_decref(request);
+    if (from && list < 0)
         return ctl_fail(error);
-    }
-    json_auto_t *reply = ctl_call_with(ctl, request, list, &error);
+    json_auto_t *reply = ctl_call_with(ctl, g_steal_pointer(&request), list, &error);
     if (!reply)
         return ctl_fail(error);
     uint64_t id = ctl_number(reply, "job");

@@ -109,9 +109,11 @@ static gboolean make_cold(const Bench *b, GError **error)
 static void measure(Bench *b, const char *state, gboolean random)
 {
     const guint n = b->files.paths->len;
-    BenchPass pass = {.state = state,
-                      .order = random ? "random" : "sequential",
-                      .threads = random ? (guint)b->threads : 1};
+    BenchPass pass = {.state = state, .order = "sequential", .threads = 1};
+    if (random) {
+        pass.order = "random";
+        pass.threads = (guint)b->threads;
+    }
     g_autofree guint *order = random ? reading_shuffle(n, SEED) : g_new(guint, n);
     for (guint i = 0; !random && i < n; i++)
         order[i] = i;

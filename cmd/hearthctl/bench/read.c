@@ -50,8 +50,12 @@ gboolean bench_find(const char *path, guint max, BenchFiles *files, GError **err
         fts_close(tree);
     if (files->paths->len > 0)
         return TRUE;
-    g_set_error(error, G_IO_ERROR, g_io_error_from_errno(failure ? failure : ENOENT), "%s: %s",
-                path, failure ? g_strerror(failure) : "there is no file beneath it");
+    if (failure)
+        g_set_error(error, G_IO_ERROR, g_io_error_from_errno(failure), "%s: %s", path,
+                    g_strerror(failure));
+    else
+        g_set_error(error, G_IO_ERROR, g_io_error_from_errno(ENOENT),
+                    "%s: there is no file beneath it", path);
     bench_files_clear(files);
     return FALSE;
 }

@@ -129,9 +129,10 @@ static void print_plain(const Bench *b)
 {
     g_autofree char *size = size_format(b->files.bytes);
     g_autofree char *text = verdict(b);
-    printf("%s: %s%u files, %s%s%s\n\n", b->path, b->files.more ? "the first " : "",
-           b->files.paths->len, size, b->volume ? ", volume " : ", no volume of Hearth",
-           b->volume ? b->volume : "");
+    g_autofree char *volume =
+        b->volume ? g_strconcat("volume ", b->volume, NULL) : g_strdup("no volume of Hearth");
+    printf("%s: %s%u files, %s, %s\n\n", b->path, b->files.more ? "the first " : "",
+           b->files.paths->len, size, volume);
     print_table(b);
     printf("\n%s\n", text);
     print_doubts(b);

@@ -128,9 +128,10 @@ gboolean mounts_find_volume(const char *mountinfo, const char *path, char **volu
     gboolean found = find_mount(mountinfo, path, &m);
     *volume = found ? volume_of(&m) : NULL;
     if (!*volume) {
+        const char *fstype = found ? m.fstype : "nothing known";
+        const char *point = found ? m.point : "-";
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
-                    "%s is on no Hearth volume (it is on %s, mounted at %s)", path,
-                    found ? m.fstype : "nothing known", found ? m.point : "-");
+                    "%s is on no Hearth volume (it is on %s, mounted at %s)", path, fstype, point);
         clear_mount(&m);
         return FALSE;
     }

@@ -33,20 +33,22 @@ static void check_libraries(Doctor *d)
         rbd_version(&x, &y, &z);
         second = g_strdup_printf("librbd %d.%d.%d", x, y, z);
     }
+    const char *libcephfs = first ? first : "no libcephfs here";
+    const char *librbd = second ? second : "no librbd here";
     if (first && second)
-        findings_add(d->findings, FINDING_OK, "Ceph libraries", NULL, "%s, %s", first, second);
+        findings_add(d->findings, FINDING_OK, "Ceph libraries", NULL, "%s, %s", libcephfs, librbd);
     else
         findings_add(d->findings, FINDING_WARN, "Ceph libraries",
                      "apt-get install libcephfs2 librbd1; Hearth's image has them", "%s, %s",
-                     first ? first : "no libcephfs here", second ? second : "no librbd here");
+                     libcephfs, librbd);
     /* They stay loaded: librados has threads that do not like to be unloaded. */
 }
 
 static void add_failure(GString *text, const ReachAnswer *answer)
 {
-    g_string_append_printf(
-        text, "%s%s port %u: %s", text->len ? "; " : "", answer->host, answer->port,
-        answer->error ? g_strerror(answer->error) : "answers, but is no monitor");
+    const char *why = answer->error ? g_strerror(answer->error) : "answers, but is no monitor";
+    g_string_append_printf(text, "%s%s port %u: %s", text->len ? "; " : "", answer->host,
+                           answer->port, why);
 }
 
 /* A monitor has several addresses, of which one has to answer. */
@@ -78,8 +80,8 @@ static void check_cluster(Doctor *d, const ClusterConfig *cluster)
                                    best->host, best->port, best->version,
                                    (double)best->latency_us / 1000);
         } else {
-            g_string_append_printf(bad, "%s%s", bad->len ? "; " : "",
-                                   failures->len ? failures->str : "an address of no known form");
+            const char *why = failures->len ? failures->str : "an address of no known form";
+            g_string_append_printf(bad, "%s%s", bad->len ? "; " : "", why);
         }
     }
     if (reached == 0)
@@ -91,10 +93,12 @@ static void check_cluster(Doctor *d, const ClusterConfig *cluster)
         findings_add(d->findings, FINDING_WARN, name,
                      "start the missing monitors, or remove them from the list",
                      "%u of %u monitors answer: %s; not: %s", reached, n, good->str, bad->str);
+    else if (slowest > SLOW_US)
+        findings_add(d->findings, FINDING_WARN, name,
+                     "check the network between this node and Ceph", "monitors answer: %s",
+                     good->str);
     else
-        findings_add(d->findings, slowest > SLOW_US ? FINDING_WARN : FINDING_OK, name,
-                     slowest > SLOW_US ? "check the network between this node and Ceph" : NULL,
-                     "monitors answer: %s", good->str);
+        findings_add(d->findings, FINDING_OK, name, NULL, "monitors answer: %s", good->str);
 }
 
 void doctor_ceph(Doctor *d)

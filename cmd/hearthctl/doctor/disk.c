@@ -188,9 +188,13 @@ static void check_speed(Doctor *d, const char *dir)
     if (d->root)
         find_objects(dir, paths);
     if (paths->len == 0 || posix_memalign(&p.buffer, SMALL_BYTES, LARGE_BYTES) != 0) {
-        findings_add(d->findings, FINDING_UNKNOWN, "cache speed",
-                     d->root ? "warm a volume, and run it again" : "run it as root",
-                     d->root ? "nothing is cached yet, so it cannot be measured" : "not measured");
+        if (d->root)
+            findings_add(d->findings, FINDING_UNKNOWN, "cache speed",
+                         "warm a volume, and run it again",
+                         "nothing is cached yet, so it cannot be measured");
+        else
+            findings_add(d->findings, FINDING_UNKNOWN, "cache speed", "run it as root",
+                         "not measured");
         return;
     }
     gboolean good = probe(&p, SMALL_BYTES);
@@ -203,12 +207,13 @@ static void check_speed(Doctor *d, const char *dir)
     free(p.buffer);
     /* The rate of small objects is that of opening them. */
     const gboolean slow = rate < SLOW_LARGE && size > SMALL_BYTES * 64;
+    const FindingLevel level = slow ? FINDING_WARN : FINDING_OK;
+    const char *fix = slow ? "is the disk shared, worn or throttled? Compare with `fio`" : NULL;
     if (!good)
         findings_add(d->findings, FINDING_WARN, "cache speed", "see dmesg",
                      "objects cannot be read past the page cache: %s", g_strerror(errno));
     else
-        findings_add(d->findings, slow ? FINDING_WARN : FINDING_OK, "cache speed",
-                     slow ? "is the disk shared, worn or throttled? Compare with `fio`" : NULL,
+        findings_add(d->findings, level, "cache speed", fix,
                      "one reader, past the page cache: open and 4 KiB in %.0f us; %s/s by %s",
                      latency_us, rate_text, size_text);
 }
@@ -224,10 +229,9 @@ void doctor_disk(Doctor *d)
     }
     if (access(dir, F_OK) < 0) {
         const gboolean hidden = errno == EACCES && !d->root;
-        findings_add(d->findings, d->cache_dir && !hidden ? FINDING_BAD : FINDING_UNKNOWN,
-                     "cache disk",
-                     hidden ? "run it as root" : "run it where hearthd runs, as in its pod",
-                     "%s: %s", dir, g_strerror(errno));
+        const FindingLevel level = d->cache_dir && !hidden ? FINDING_BAD : FINDING_UNKNOWN;
+        const char *fix = hidden ? "run it as root" : "run it where hearthd runs, as in its pod";
+        findings_add(d->findings, level, "cache disk", fix, "%s: %s", dir, g_strerror(errno));
         return;
     }
     check_space(d, dir);

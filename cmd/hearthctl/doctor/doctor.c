@@ -63,8 +63,8 @@ static int examine(Doctor *d, gboolean as_json)
     } else {
         print_plain(findings);
     }
-    json_decref(d->hello);
-    json_decref(d->status);
+    g_clear_pointer(&d->hello, json_decref);
+    g_clear_pointer(&d->status, json_decref);
     g_clear_error(&d->silence);
     return findings_worst(findings) == FINDING_BAD ? CTL_FAILED : CTL_OK;
 }

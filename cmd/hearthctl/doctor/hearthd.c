@@ -97,12 +97,14 @@ void doctor_hearthd(Doctor *d)
     if (!d->hello || !d->status) {
         const gboolean denied =
             g_error_matches(d->silence, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED);
-        findings_add(d->findings, denied ? FINDING_UNKNOWN : FINDING_BAD, "hearthd",
-                     denied
-                         ? "run hearthctl as root"
-                         : "start it (its pod is one of the DaemonSet of this node), or name its "
-                           "--socket",
-                     "does not answer: %s", d->silence->message);
+        if (denied)
+            findings_add(d->findings, FINDING_UNKNOWN, "hearthd", "run hearthctl as root",
+                         "does not answer: %s", d->silence->message);
+        else
+            findings_add(d->findings, FINDING_BAD, "hearthd",
+                         "start it (its pod is one of the DaemonSet of this node), or name its "
+                         "--socket",
+                         "does not answer: %s", d->silence->message);
         return;
     }
     check_version(d);

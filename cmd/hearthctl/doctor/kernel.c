@@ -28,13 +28,13 @@ static void check_version(Doctor *d)
     const char *release = d->kernel.release;
     if (finding_kernel_is(release, 6, 5))
         findings_add(d->findings, FINDING_OK, "kernel", NULL, "Linux %s", release);
-    else
-        findings_add(d->findings, finding_kernel_is(release, 5, 12) ? FINDING_WARN : FINDING_BAD,
-                     "kernel",
-                     finding_kernel_is(release, 5, 12)
-                         ? "Linux 6.5 reads warm datasets natively, 6.12 without loop devices"
-                         : "Hearth needs Linux 5.12, and 6.12 for all of it",
+    else if (finding_kernel_is(release, 5, 12))
+        findings_add(d->findings, FINDING_WARN, "kernel",
+                     "Linux 6.5 reads warm datasets natively, 6.12 without loop devices",
                      "Linux %s", release);
+    else
+        findings_add(d->findings, FINDING_BAD, "kernel",
+                     "Hearth needs Linux 5.12, and 6.12 for all of it", "Linux %s", release);
 }
 
 /* Mounts a FUSE file system outside of every namespace and reads the kernel's FUSE_INIT. Returns
@@ -143,12 +143,13 @@ static void check_layers(Doctor *d)
     const char *release = d->kernel.release;
     LayersFeatures features = {0};
     if (!d->root || !try_layers(&features)) {
+        const char *data_only = finding_kernel_is(release, 6, 5) ? "yes" : "no";
+        const char *from_files = finding_kernel_is(release, 6, 12) ? "yes" : "no";
         findings_add(
             d->findings, FINDING_UNKNOWN, "native datasets", "run it as root",
             "not tried; by the version, data-only layers of overlayfs (6.5): %s, EROFS from "
             "files (6.12): %s",
-            finding_kernel_is(release, 6, 5) ? "yes" : "no",
-            finding_kernel_is(release, 6, 12) ? "yes" : "no");
+            data_only, from_files);
         return;
     }
     g_autofree char *why = features.why;

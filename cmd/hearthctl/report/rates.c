@@ -5,9 +5,9 @@
 
 void rates_look_clear(RatesLook *look)
 {
-    json_decref(look->status);
-    json_decref(look->volumes);
-    json_decref(look->datasets);
+    g_clear_pointer(&look->status, json_decref);
+    g_clear_pointer(&look->volumes, json_decref);
+    g_clear_pointer(&look->datasets, json_decref);
     *look = (RatesLook){0};
 }
 
@@ -63,7 +63,7 @@ static double percent(const json_t *object)
 static char *place_of(const json_t *object)
 {
     const char *fs = string(object, "fsName"), *path = string(object, "rootPath");
-    return fs[0] || path[0] ? g_strdup_printf("%s%s%s", fs, fs[0] ? ":" : "", path) : g_strdup("");
+    return fs[0] ? g_strdup_printf("%s:%s", fs, path) : g_strdup(path);
 }
 
 static RatesRow *volume_row(const json_t *before, const json_t *now, double seconds)

@@ -59,9 +59,9 @@ guint32 reading_percentile(Reading *reading, double percent)
 
 ReadingBound reading_judge(double rate, double wanted)
 {
-    return rate < wanted                   ? READING_BOUND
-           : rate < wanted * ROOM_TO_SPARE ? READING_CLOSE
-                                           : READING_FREE;
+    if (rate < wanted)
+        return READING_BOUND;
+    return rate < wanted * ROOM_TO_SPARE ? READING_CLOSE : READING_FREE;
 }
 
 const char *reading_bound_text(ReadingBound bound)
