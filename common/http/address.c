@@ -32,11 +32,9 @@ static int listen_at(const char *host, guint16 port, int family)
 {
     struct sockaddr_storage native;
     const int on = 1, off = 0;
+    const char *any = family == AF_INET6 ? "::" : "0.0.0.0";
     g_autoptr(GSocketAddress) address =
-        g_inet_socket_address_new_from_string(host                 ? host
-                                              : family == AF_INET6 ? "::"
-                                                                   : "0.0.0.0",
-                                              port);
+        g_inet_socket_address_new_from_string(host ? host : any, port);
     const gssize size = g_socket_address_get_native_size(address);
     const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)

@@ -314,12 +314,15 @@ static void or_default(HttpServerConfig *c)
 static gboolean start_daemon(HttpServer *s, int fd, GError **error)
 {
     const unsigned flags = MHD_USE_EPOLL | (s->rotation ? MHD_USE_TLS : 0);
+    struct MHD_OptionItem trust = {MHD_OPTION_END, 0, NULL};
+    /* It has clients asked for a certificate; which ones count is_known() says. */
+    if (s->authorities)
+        trust = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_TRUST, 0,
+                                        (void *)http_authorities_first(s->authorities)};
     const struct MHD_OptionItem tls[] = {
         {MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *)on_handshake},
         {MHD_OPTION_HTTPS_PRIORITIES, 0, "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
-        /* It has clients asked for a certificate; which ones count is_known() says. */
-        {s->authorities ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0,
-         s->authorities ? (void *)http_authorities_first(s->authorities) : NULL},
+        trust,
         {MHD_OPTION_END, 0, NULL}};
     const struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
     /* Its own timeout is longer than ours, which counts from the beginning. */

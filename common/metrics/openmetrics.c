@@ -70,7 +70,14 @@ static void begin_sample(OpenMetrics *m, const char *suffix, const char *labels)
 
 static const char *suffix_of(OpenMetricsKind kind)
 {
-    return kind == OPENMETRICS_COUNTER ? "_total" : kind == OPENMETRICS_INFO ? "_info" : "";
+    switch (kind) {
+    case OPENMETRICS_COUNTER:
+        return "_total";
+    case OPENMETRICS_INFO:
+        return "_info";
+    default:
+        return "";
+    }
 }
 
 void openmetrics_add(OpenMetrics *m, guint64 value, ...)
