@@ -114,12 +114,13 @@ static gboolean op_manifest(Call *call, GError **error)
                           &dataset, &r, error))
         return FALSE;
     g_autofree char *path = dataset_path(dataset), *objects = dataset_objects(dataset);
-    add_members(call, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:b}", WIRE_KEY_STATE,
-                                r.ready ? WIRE_MANIFEST_READY : WIRE_MANIFEST_BUILDING,
-                                WIRE_KEY_DATASET, r.id, WIRE_KEY_PATH, r.ready ? path : "",
-                                WIRE_KEY_OBJECTS, objects, WIRE_KEY_FILES, (json_int_t)r.files,
-                                WIRE_KEY_DIRECTORIES, (json_int_t)r.directories, WIRE_KEY_BYTES,
-                                (json_int_t)r.bytes, WIRE_KEY_READABLE, r.readable));
+    const char *state = r.ready ? WIRE_MANIFEST_READY : WIRE_MANIFEST_BUILDING;
+    const char *ready_path = r.ready ? path : "";
+    add_members(call, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:b}", WIRE_KEY_STATE, state,
+                                WIRE_KEY_DATASET, r.id, WIRE_KEY_PATH, ready_path, WIRE_KEY_OBJECTS,
+                                objects, WIRE_KEY_FILES, (json_int_t)r.files, WIRE_KEY_DIRECTORIES,
+                                (json_int_t)r.directories, WIRE_KEY_BYTES, (json_int_t)r.bytes,
+                                WIRE_KEY_READABLE, r.readable));
     dataset_unref(dataset);
     return TRUE;
 }

@@ -26,13 +26,15 @@ GBytes *ops_metrics(Control *c)
         store_stats(c->store, &stats);
     g_autoptr(GPtrArray) volumes = volumes_list(c->volumes, "", G_MAXUINT);
     json_auto_t *datasets = all_datasets(c->datasets);
-    const MetricsSource source = {
+    MetricsSource source = {
         .uptime_sec = (g_get_monotonic_time() - c->started_us) / G_TIME_SPAN_SECOND,
         .cache_dir = c->cache_dir,
-        .store = c->store ? &stats : NULL,
-        .times = c->store ? store_times(c->store) : NULL,
         .volumes = volumes,
         .datasets = datasets,
     };
+    if (c->store) {
+        source.store = &stats;
+        source.times = store_times(c->store);
+    }
     return metrics_text(&source);
 }

@@ -301,8 +301,10 @@ static void list_dir(Build *b, Dir *dir)
         r = list_open(b, dir, handle, &name);
         ops->closedir(b->origin, handle);
     }
-    if (r < 0)
-        stop_with_error(b, name || !dir->parent ? dir : dir->parent, name ? name : dir->name, -r);
+    if (r < 0 && name)
+        stop_with_error(b, dir, name, -r);
+    else if (r < 0)
+        stop_with_error(b, dir->parent ? dir->parent : dir, dir->name, -r);
 }
 
 static void *run_lister(void *data)

@@ -142,7 +142,10 @@ static gboolean write_file(ErofsImage *image, const ErofsImageEntry *entry, uint
     unsigned bits = chunk_bits(size);
     if (size > 0 && !entry->object)
         return erofs_image_bad(error, entry, "has bytes and no object");
-    start_inode(image, &entry->st, size ? EROFS_CHUNK_BASED : EROFS_FLAT_PLAIN, size ? bits : 0);
+    if (size > 0)
+        start_inode(image, &entry->st, EROFS_CHUNK_BASED, bits);
+    else
+        start_inode(image, &entry->st, EROFS_FLAT_PLAIN, 0);
     if (!append_xattrs(image, entry, error))
         return FALSE;
     uint64_t chunks = size ? (size - 1) / ((uint64_t)EROFS_BLOCK << bits) + 1 : 0;

@@ -90,8 +90,10 @@ static gboolean check_rbd(const VolumeSpec *spec, GError **error)
 
 static char *rbd_location(const VolumeSpec *spec)
 {
-    return g_strconcat(spec->pool, "/", spec->rados_namespace, spec->rados_namespace[0] ? "/" : "",
-                       spec->image, spec->snapshot[0] ? "@" : "", spec->snapshot, NULL);
+    const char *slash = spec->rados_namespace[0] ? "/" : "";
+    const char *at = spec->snapshot[0] ? "@" : "";
+    return g_strconcat(spec->pool, "/", spec->rados_namespace, slash, spec->image, at,
+                       spec->snapshot, NULL);
 }
 
 static Image *open_rbd(const VolumeSpec *spec, const ClientNames *names, GError **error)

@@ -58,10 +58,11 @@ static gboolean read_client(VolumeSpec *spec, const json_t *origin, GError **err
         spec->conf[n++] = (char *)name;
         spec->conf[n++] = (char *)json_string_value(value);
     }
-    spec->ceph = (CephClient){.cluster = spec->cluster_id,
-                              .conf = spec->conf,
-                              .crush_location = location[0] ? location : NULL,
-                              .net_namespace = path[0] ? path : NULL};
+    spec->ceph = (CephClient){.cluster = spec->cluster_id, .conf = spec->conf};
+    if (location[0])
+        spec->ceph.crush_location = location;
+    if (path[0])
+        spec->ceph.net_namespace = path;
     return TRUE;
 }
 
@@ -158,7 +159,7 @@ void spec_free(VolumeSpec *spec)
     json_t *key = json_object_get(json_object_get(spec->json, WIRE_KEY_ORIGIN), WIRE_KEY_USER_KEY);
     if (json_is_string(key))
         explicit_bzero((char *)json_string_value(key), json_string_length(key));
-    json_decref(spec->json); /* a member: json_auto_t is for variables */
+    g_clear_pointer(&spec->json, json_decref);
     g_free(spec->location);
     g_free(spec->monitors);
     g_free(spec->conf);

@@ -105,5 +105,7 @@ gboolean object_id_equal(gconstpointer a, gconstpointer b)
 
 void tag_id(const char *tag, TagId *id)
 {
-    store_hash(XXH3_128bits(tag ? tag : "", tag ? strlen(tag) : 0), id->bytes);
+    if (!tag)
+        tag = "";
+    store_hash(XXH3_128bits(tag, strlen(tag)), id->bytes);
 }
