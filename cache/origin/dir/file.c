@@ -210,7 +210,8 @@ ssize_t dir_write(Origin *o, OriginFile *file, const void *buf, size_t len, uint
 int dir_fsync(Origin *o, OriginFile *file, gboolean data_only)
 {
     (void)o;
-    return (data_only ? fdatasync(file->fd) : fsync(file->fd)) < 0 ? -errno : 0;
+    const int r = data_only ? fdatasync(file->fd) : fsync(file->fd);
+    return r < 0 ? -errno : 0;
 }
 
 int dir_sync_node(Origin *o, OriginNode *node)
