@@ -39,10 +39,23 @@ static off_t word_at(uint64_t block)
     return (off_t)(block * sizeof(uint32_t));
 }
 
+static uint32_t not_reserved(uint32_t sum)
+{
+    return sum < FORMAT_SUM_FIRST ? sum + FORMAT_SUM_FIRST : sum;
+}
+
+/* Of zeros: another word for each block, so that neither one bit of an absent word that rots nor
+ * words of another place make zeros. */
+static uint32_t zeros_of(uint64_t block)
+{
+    return GUINT32_TO_LE(not_reserved((uint32_t)((block + 1) * FORMAT_SUM_ZEROS >> 32)));
+}
+
 static uint32_t sum_of(const void *data, uint64_t block)
 {
-    uint32_t sum = (uint32_t)XXH3_64bits_withSeed(data, BLOCK_BYTES, block);
-    return GUINT32_TO_LE(sum < FORMAT_SUM_FIRST ? sum + FORMAT_SUM_FIRST : sum);
+    const uint32_t sum =
+        GUINT32_TO_LE(not_reserved((uint32_t)XXH3_64bits_withSeed(data, BLOCK_BYTES, block)));
+    return sum == zeros_of(block) ? ~sum : sum;
 }
 
 static int pread_all(int fd, void *buf, size_t len, off_t off)
@@ -173,17 +186,16 @@ static int read_words(BlockFile *f, uint32_t *words, size_t n, uint64_t first)
 
 static int read_some(BlockFile *f, char *buf, size_t n, uint64_t first)
 {
-    const uint32_t zeros = GUINT32_TO_LE(FORMAT_SUM_ZEROS);
     uint32_t words[WORDS_SOME];
     int rc = read_words(f, words, n, first);
     gboolean data = FALSE;
     for (size_t i = 0; rc == 0 && i < n; i++)
-        data |= words[i] != zeros;
+        data |= words[i] != zeros_of(first + i);
     if (rc == 0 && data)
         rc = pread_all(f->data_fd, buf, n * BLOCK_BYTES, (off_t)(first * BLOCK_BYTES));
     for (size_t i = 0; rc == 0 && i < n; i++) {
         char *block = buf + i * BLOCK_BYTES;
-        if (words[i] == zeros)
+        if (words[i] == zeros_of(first + i))
             memset(block, 0, BLOCK_BYTES);
         else if (sum_of(block, first + i) != words[i])
             rc = -ENOENT;
@@ -219,19 +231,19 @@ int block_file_write(BlockFile *f, const void *buf, size_t len, uint64_t off, ui
 {
     const char *data = buf;
     const size_t n = len / BLOCK_BYTES;
+    const uint64_t first = block_of(off);
     int rc = 0;
     for (size_t i = 0; i < n; i++)
-        sums[i] = is_zero(data + i * BLOCK_BYTES)
-                      ? GUINT32_TO_LE(FORMAT_SUM_ZEROS)
-                      : sum_of(data + i * BLOCK_BYTES, block_of(off) + i);
+        sums[i] = is_zero(data + i * BLOCK_BYTES) ? zeros_of(first + i)
+                                                  : sum_of(data + i * BLOCK_BYTES, first + i);
     /* Zeros are left out: what an image has never had written stays a hole here as well. */
     for (size_t from = 0; rc == 0 && from < n;) {
-        if (sums[from] == GUINT32_TO_LE(FORMAT_SUM_ZEROS)) {
+        if (sums[from] == zeros_of(first + from)) {
             from++;
             continue;
         }
         size_t to = from + 1;
-        while (to < n && sums[to] != GUINT32_TO_LE(FORMAT_SUM_ZEROS))
+        while (to < n && sums[to] != zeros_of(first + to))
             to++;
         rc = pwrite_all(f->data_fd, data + from * BLOCK_BYTES, (to - from) * BLOCK_BYTES,
                         (off_t)(off + from * BLOCK_BYTES));
@@ -246,12 +258,13 @@ int block_file_vouch(BlockFile *f, const uint32_t *sums, uint64_t off, uint64_t 
     const uint64_t first = block_of(off), n = len / BLOCK_BYTES;
     if (sums)
         return pwrite_all(f->sums_fd, sums, n * sizeof(*sums), word_at(first));
-    for (size_t i = 0; i < WORDS_SOME; i++)
-        zeros[i] = GUINT32_TO_LE(FORMAT_SUM_ZEROS);
     int rc = 0;
-    for (uint64_t i = 0; rc == 0 && i < n; i += WORDS_SOME)
-        rc = pwrite_all(f->sums_fd, zeros, MIN(WORDS_SOME, n - i) * sizeof(*zeros),
-                        word_at(first + i));
+    for (uint64_t i = 0; rc == 0 && i < n; i += WORDS_SOME) {
+        const size_t some = MIN(WORDS_SOME, n - i);
+        for (size_t j = 0; j < some; j++)
+            zeros[j] = zeros_of(first + i + j);
+        rc = pwrite_all(f->sums_fd, zeros, some * sizeof(*zeros), word_at(first + i));
+    }
     return rc;
 }
 

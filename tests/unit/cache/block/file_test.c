@@ -118,6 +118,34 @@ START_TEST(zeros_take_no_space)
 }
 END_TEST
 
+START_TEST(no_bit_of_an_absent_word_makes_zeros)
+{
+    World w;
+    char buf[BLOCK_BYTES];
+    begin(&w);
+    ck_assert_int_eq(keep(&w, 8 * BLOCK_BYTES), 0);
+    for (int bit = 0; bit < 32; bit++) {
+        const uint32_t word = GUINT32_TO_LE(1u << bit);
+        ck_assert_int_eq(block_file_vouch(w.file, &word, 4 * BLOCK_BYTES, BLOCK_BYTES), 0);
+        ck_assert_int_eq(block_file_read(w.file, buf, sizeof(buf), 4 * BLOCK_BYTES), -ENOENT);
+    }
+    end(&w);
+}
+END_TEST
+
+START_TEST(the_word_of_another_blocks_zeros_makes_none)
+{
+    World w;
+    char buf[BLOCK_BYTES];
+    begin(&w);
+    memset(w.data, 0, sizeof(w.data));
+    ck_assert_int_eq(keep(&w, 0), 0);
+    ck_assert_int_eq(block_file_vouch(w.file, w.sums, 8 * BLOCK_BYTES, BLOCK_BYTES), 0);
+    ck_assert_int_eq(block_file_read(w.file, buf, sizeof(buf), 8 * BLOCK_BYTES), -ENOENT);
+    end(&w);
+}
+END_TEST
+
 START_TEST(what_is_forgotten_is_absent_however_much)
 {
     World w;
@@ -168,5 +196,6 @@ END_TEST
 
 HARNESS_MAIN("cache/block/file", what_is_vouched_for_is_read,
              data_without_its_word_or_another_blocks_is_absent, damaged_or_punched_data_is_absent,
-             zeros_take_no_space, what_is_forgotten_is_absent_however_much,
+             zeros_take_no_space, no_bit_of_an_absent_word_makes_zeros,
+             the_word_of_another_blocks_zeros_makes_none, what_is_forgotten_is_absent_however_much,
              the_head_is_read_back_and_a_damaged_one_is_none)
