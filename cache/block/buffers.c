@@ -23,7 +23,9 @@ static BufferWaiter *next_waiter(ImageCache *cache)
 {
     pthread_mutex_lock(&cache->wanting_lock);
     BufferWaiter *waiter = g_queue_peek_head(&cache->wanting);
-    if (waiter && !buffers_take(cache, waiter->bytes_needed(waiter)))
+    if (waiter)
+        waiter->taken = waiter->bytes_needed(waiter);
+    if (waiter && !buffers_take(cache, waiter->taken))
         waiter = NULL;
     if (waiter)
         g_queue_pop_head(&cache->wanting);

@@ -76,17 +76,18 @@ static void on_fetched(void *data, ssize_t result)
         carrier_landed(&f->carrier, good);
 }
 
-/* The buffers for it are taken. NULL: no memory; they are given back. */
-static Fetch *fetch_new(Cached *c, Kept *k, uint64_t off, uint64_t end)
+/* `taken` is what was counted for it: more or less than its length if a write or a new size came in
+ * between. NULL: no memory; the buffers are given back. */
+static Fetch *fetch_new(Cached *c, Kept *k, uint64_t off, uint64_t end, size_t taken)
 {
     const size_t len = end - off;
     Fetch *f = g_try_malloc(sizeof(Fetch) + len);
     if (!f) {
-        buffers_give(c->kept->cache, len);
+        buffers_give(c->kept->cache, taken);
         return NULL;
     }
     f->carrier = (Carrier){
-        .flight = {.off = off, .end = end}, .cached = c, .kept = k, .off = off, .buffered = len};
+        .flight = {.off = off, .end = end}, .cached = c, .kept = k, .off = off, .buffered = taken};
     f->waiters = NULL;
     f->len = len;
     return f;
@@ -145,11 +146,12 @@ static Kept *chunks_of(Cached *c, uint64_t off, size_t len, uint64_t *from, uint
     return k;
 }
 
-static void fetch_now(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done, void *data)
+static void fetch_now(Cached *c, void *buf, size_t len, uint64_t off, size_t taken, ImageDone done,
+                      void *data)
 {
     uint64_t from, to;
     Kept *k = chunks_of(c, off, len, &from, &to);
-    Fetch *f = fetch_new(c, k, from, to);
+    Fetch *f = fetch_new(c, k, from, to, taken);
     if (!f) {
         atomic_fetch_add(&c->bytes_fetched, len);
         c->beneath->ops->read(c->beneath, buf, len, off, done, data);
@@ -185,7 +187,7 @@ static size_t bytes_needed(const BufferWaiter *waiter)
 static void begin_wanting(BufferWaiter *waiter)
 {
     Wanting *w = (Wanting *)waiter;
-    fetch_now(w->cached, w->buf, w->len, w->off, w->done, w->data);
+    fetch_now(w->cached, w->buf, w->len, w->off, waiter->taken, w->done, w->data);
     cached_unuse(w->cached);
     g_free(w);
 }
@@ -196,7 +198,8 @@ static void fetch_piece(Cached *c, void *buf, size_t len, uint64_t off, ImageDon
         return;
     ImageCache *cache = c->kept->cache;
     Wanting *w = g_new(Wanting, 1);
-    *w = (Wanting){{bytes_needed, begin_wanting}, c, buf, len, off, done, data};
+    *w = (Wanting){
+        {.bytes_needed = bytes_needed, .begin = begin_wanting}, c, buf, len, off, done, data};
     cached_use(c);
     buffers_wait(cache, &w->waiter);
 }
@@ -259,7 +262,7 @@ static void read_ahead(Cached *c, uint64_t from, uint64_t to)
         pthread_mutex_unlock(&k->flights.lock);
         if (asked || !buffers_take_ahead(k->cache, end - off))
             continue;
-        Fetch *f = fetch_new(c, k, off, end);
+        Fetch *f = fetch_new(c, k, off, end, end - off);
         if (!f)
             continue;
         pthread_mutex_lock(&k->flights.lock);

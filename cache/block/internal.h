@@ -117,6 +117,9 @@ typedef struct Carrier {
 typedef struct BufferWaiter {
     /* How many it needs now. Under ImageCache.wanting_lock. */
     size_t (*bytes_needed)(const struct BufferWaiter *waiter);
+    /* What was counted for it in the end, and is to be given back. Under the same lock until it
+     * begins. */
+    size_t taken;
     /* Begins the read; the buffers are taken. No lock is held. */
     void (*begin)(struct BufferWaiter *waiter);
 } BufferWaiter;
