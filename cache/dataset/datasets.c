@@ -110,12 +110,10 @@ gboolean dataset_leave(Dataset *d, Origin *origin, gint64 timeout_ms)
     gboolean last = d->members->len == 0;
     if (last) {
         g_hash_table_remove(all->by_id, d->id);
-        if (d->manifest && atomic_load(&d->manifest->unreadable)) {
+        if (d->manifest && atomic_load(&d->manifest->unreadable))
             g_warning("dataset %s: its manifest could not be read from the cache disk; it is "
-                      "checked, and built again, when the dataset is next staged",
+                      "built again when the dataset is next staged",
                       d->id);
-            g_hash_table_remove(all->checked, d->id);
-        }
     }
     if (!last && d->state == DATASET_FAILED &&
         g_error_matches(d->error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
@@ -232,7 +230,6 @@ Datasets *datasets_new(Store *store, const char *cache_dir, gboolean any_filesys
     pthread_mutex_init(&all->lock, NULL);
     cond_init_monotonic(&all->changed);
     all->by_id = g_hash_table_new(g_str_hash, g_str_equal);
-    all->checked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     datasets_prune(all);
     int failed = pthread_create(&all->counter, NULL, datasets_run_counter, all);
     if (failed)
@@ -253,7 +250,6 @@ void datasets_free(Datasets *all)
     if (g_hash_table_size(all->by_id))
         return;
     g_hash_table_unref(all->by_id);
-    g_hash_table_unref(all->checked);
     pthread_cond_destroy(&all->changed);
     pthread_mutex_destroy(&all->lock);
     g_free(all->cache_dir);

@@ -35,7 +35,7 @@ char *manifests_dir(const char *cache_dir, GError **error)
     return g_steal_pointer(&dir);
 }
 
-Manifest *manifests_open(const char *dir, const char *id, gboolean deep, const Origin *origin,
+Manifest *manifests_open(const char *dir, const char *id, const Origin *origin,
                          const OriginAttr *root)
 {
     g_autofree char *path = g_build_filename(dir, id, NULL);
@@ -47,7 +47,7 @@ Manifest *manifests_open(const char *dir, const char *id, gboolean deep, const O
         g_warning("manifest %s cannot be opened: %s", path, g_strerror(errno));
         return NULL;
     }
-    g_autoptr(Manifest) manifest = manifest_open(fd, deep, &error);
+    g_autoptr(Manifest) manifest = manifest_open(fd, TRUE, &error);
     if (manifest && manifest_is_of(manifest, origin, root)) {
         futimens(fd, NULL);
         return g_steal_pointer(&manifest);

@@ -13,10 +13,10 @@
 /* Makes the directory below the cache directory unless it is there; its path. */
 char *manifests_dir(const char *cache_dir, GError **error);
 /*
- * Opens a manifest and notes the use; NULL without an error: there is none. One that is damaged, of
- * another tree or of another version is removed, which is logged.
+ * Opens a manifest, reads and checks all of it, and notes the use; NULL without an error: there is
+ * none. One that is damaged, of another tree or of another version is removed, which is logged.
  */
-Manifest *manifests_open(const char *dir, const char *id, gboolean deep, const Origin *origin,
+Manifest *manifests_open(const char *dir, const char *id, const Origin *origin,
                          const OriginAttr *root);
 /* A file without a name, to be written. -1 with an error. */
 int manifests_create(const char *dir, GError **error);

@@ -46,10 +46,9 @@ struct Datasets {
     gboolean any_filesystem;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    GHashTable *by_id;   /* lock; those with members */
-    GHashTable *checked; /* lock; IDs whose file this process has read and found good */
-    gboolean stopping;   /* lock */
-    gint64 trim_at_us;   /* lock; 0: never */
+    GHashTable *by_id; /* lock; those with members */
+    gboolean stopping; /* lock */
+    gint64 trim_at_us; /* lock; 0: never */
     pthread_t counter;
 };
 

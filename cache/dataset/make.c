@@ -47,15 +47,6 @@ void datasets_drop(Datasets *all, const char *id)
     pthread_mutex_unlock(&all->lock);
 }
 
-static Manifest *find_local(Dataset *d, const char *dir)
-{
-    Datasets *all = d->all;
-    pthread_mutex_lock(&all->lock);
-    gboolean deep = !g_hash_table_contains(all->checked, d->id);
-    pthread_mutex_unlock(&all->lock);
-    return manifests_open(dir, d->id, deep, d->using, &d->root);
-}
-
 static Manifest *build_manifest(Dataset *d, const char *dir, GError **error)
 {
     Origin *origin = d->using;
@@ -85,7 +76,7 @@ static Manifest *build_manifest(Dataset *d, const char *dir, GError **error)
 static Manifest *find_or_build(Dataset *d, gboolean *built, GError **error)
 {
     g_autofree char *dir = manifests_dir(d->all->cache_dir, error);
-    Manifest *manifest = dir ? find_local(d, dir) : NULL;
+    Manifest *manifest = dir ? manifests_open(dir, d->id, d->using, &d->root) : NULL;
     *built = dir && !manifest;
     if (!*built)
         return manifest;
@@ -113,8 +104,6 @@ void *dataset_run_make(void *data)
     d->manifest = manifest;
     d->error = g_steal_pointer(&error);
     d->state = manifest ? DATASET_READY : DATASET_FAILED;
-    if (manifest)
-        g_hash_table_add(all->checked, g_strdup(d->id));
     if (manifest && built)
         all->trim_at_us = g_get_monotonic_time() + DATASETS_TRIM_SEC * G_TIME_SPAN_SECOND;
     d->using = NULL;
