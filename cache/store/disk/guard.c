@@ -8,15 +8,20 @@
 static _Thread_local Guard *current;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* From the instruction that touched the page, so nothing but this thread's own work is interrupted.
- */
-static void on_bus_error(int signal_number)
+void guard_jump(void)
 {
     Guard *guard = current;
-    if (guard) {
-        current = guard->outer;
-        siglongjmp(guard->back, 1);
-    }
+    if (!guard)
+        return;
+    current = guard->outer;
+    siglongjmp(guard->back, 1);
+}
+
+/* From the instruction that touched the page, so nothing but this thread's own work is interrupted.
+ */
+static void on_bad_page(int signal_number)
+{
+    guard_jump();
     signal(signal_number, SIG_DFL);
     raise(signal_number);
 }
@@ -24,8 +29,9 @@ static void on_bus_error(int signal_number)
 static void install_handler(void)
 {
     /* Not blocked while it is handled, so that there is no signal mask to be restored. */
-    struct sigaction action = {.sa_handler = on_bus_error, .sa_flags = SA_NODEFER};
+    struct sigaction action = {.sa_handler = on_bad_page, .sa_flags = SA_NODEFER};
     sigaction(SIGBUS, &action, NULL);
+    sigaction(SIGSEGV, &action, NULL);
 }
 
 void guard_begin(Guard *guard)

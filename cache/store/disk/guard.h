@@ -2,6 +2,7 @@
 /*
  * Survives a page of a mapped file that cannot be read: its disk failed, or the file was truncated.
  * The kernel says so with SIGBUS, which would end the process, and with it every volume it serves.
+ * A page that has rotten may lead its reader anywhere: SIGSEGV is handled the same way.
  *
  *   Guard guard;
  *   if (GUARD_ENTER(&guard)) -> the page was touched; locks taken since are still held
@@ -32,6 +33,8 @@ typedef struct Guard {
 #define GUARD_ENTER(guard) (guard_begin(guard), sigsetjmp((guard)->back, GUARD_MASK) != 0)
 void guard_begin(Guard *guard);
 void guard_leave(void);
+/* Leaves the guarded code as a page that cannot be read does. Returns if there is no guard. */
+void guard_jump(void);
 /* Copies from a mapped file; FALSE: a page of it cannot be read. */
 gboolean guard_copy(void *to, const void *from, size_t size);
 

@@ -145,12 +145,22 @@ static int open_databases(Index *index)
     return rc;
 }
 
+/* What LMDB finds wrong with its pages would end the process. */
+static void on_assert(MDB_env *env, const char *what)
+{
+    (void)env;
+    g_warning("cache index: %s", what);
+    guard_jump();
+}
+
 /* 0 or an error of LMDB. */
 static int fill_env(Index *index)
 {
     /* Random reads of small records: readahead would only push objects out of memory. */
     const unsigned flags = MDB_NOSUBDIR | MDB_NOTLS | MDB_NORDAHEAD;
-    int rc = mdb_env_set_mapsize(index->env, MAP_BYTES);
+    int rc = mdb_env_set_assert(index->env, on_assert);
+    if (rc == 0)
+        rc = mdb_env_set_mapsize(index->env, MAP_BYTES);
     if (rc == 0)
         rc = mdb_env_set_maxdbs(index->env, 4);
     if (rc == 0)

@@ -283,6 +283,31 @@ START_TEST(an_index_cut_short_while_in_use_is_lost_not_fatal)
 }
 END_TEST
 
+START_TEST(an_index_whose_pages_rot_while_in_use_is_lost_not_fatal)
+{
+    char *dir = harness_tmpdir();
+    g_autofree char *path = g_build_filename(dir, "index.mdb", NULL);
+    Index *index = open_at(path, TRUE);
+    struct stat st;
+    Record record;
+    for (uint64_t i = 0; i < 500; i++)
+        apply(index, put(i, 100, i, "x"));
+    hearth_autofd int fd = open(path, O_WRONLY | O_CLOEXEC);
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    /* The heads of all pages but the two of the environment. */
+    for (off_t at = 2 * 4096; at < st.st_size; at += 4096)
+        ck_assert_int_eq(pwrite(fd, "\xff\xff\xff\xff\xff\xff\xff\xff", 8, at + 8), 8);
+    for (uint64_t i = 0; i < 500; i++) {
+        const IndexChange c = put(i, 100, i, "x");
+        ck_assert_int_lt(index_get(index, &c.id, &record), 0);
+    }
+    ck_assert_int_eq(index_reset(index), 0);
+    assert_totals(index, NULL, 0, 0);
+    index_close(index);
+    harness_remove(dir);
+}
+END_TEST
+
 START_TEST(reset_begins_again_empty)
 {
     char *dir = harness_tmpdir();
@@ -360,5 +385,6 @@ HARNESS_MAIN("cache/store/index/index", totals_follow_puts_replacements_and_dele
              oldest_lists_by_age_and_tag_and_stops_when_enough,
              a_batch_is_applied_whole_or_not_at_all, a_file_that_is_no_index_is_made_anew,
              a_truncated_index_is_made_anew, an_index_cut_short_while_in_use_is_lost_not_fatal,
-             reset_begins_again_empty, what_was_read_at_random_does_not_stay_in_memory,
+             an_index_whose_pages_rot_while_in_use_is_lost_not_fatal, reset_begins_again_empty,
+             what_was_read_at_random_does_not_stay_in_memory,
              an_index_that_cannot_be_made_is_an_error_that_names_it)
