@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The plan of the house: which folder uses which, which file uses which, and how full the folders are.
+"""The layout of the tree: which folder uses which, which file uses which, and how many sources the folders have.
 
    graph.py [TOP] [OBJECTS]      OBJECTS: where TOP's sources were compiled to, build/obj by default
 
 A file uses another when it includes it, or when its object needs a symbol that the other's object defines. Fails on
-  - an arrow upwards: a folder uses one that stands below it in FOLDERS, or is not listed there
+  - a folder that uses a folder below it in FOLDERS, or that is not in FOLDERS
   - a circle of files (a .c and its .h are two files, so a table of functions and its users are none)
   - a folder with more than SOURCES_MAX sources
   - an extern name that two files define
@@ -18,7 +18,7 @@ import subprocess
 import sys
 
 SOURCES_MAX = 15
-# From the ground up: a folder may use those above it in this list.
+# A folder may use only folders that stand above it in this list.
 FOLDERS = """
 common common/http common/metrics proto
 cache/origin cache/origin/reconnect cache/origin/dir cache/origin/cephfs/client cache/origin/cephfs cache/origin/rbd
@@ -110,10 +110,10 @@ for user, used, why in [*includes(files), *symbols(files)]:
 for folder in sorted({os.path.dirname(file) for file in files} - set(FOLDERS)):
     faults.append(f"the folder {folder} has no place in FOLDERS of tests/layout/graph.py")
 for (user, used), why in sorted(reasons.items()):
-    above, below = os.path.dirname(user), os.path.dirname(used)
-    if above in FOLDERS and below in FOLDERS and FOLDERS.index(below) > FOLDERS.index(above):
-        arrow = f"includes {used}" if why == "includes it" else f"{why} of {used}"
-        faults.append(f"{user} {arrow}: {below}/ stands above {above}/")
+    mine, theirs = os.path.dirname(user), os.path.dirname(used)
+    if mine in FOLDERS and theirs in FOLDERS and FOLDERS.index(theirs) > FOLDERS.index(mine):
+        use = f"includes {used}" if why == "includes it" else f"{why} of {used}"
+        faults.append(f"{user} {use}: {theirs}/ stands below {mine}/ in FOLDERS")
 for part in circles(uses):
     arrows = [f"{a} -> {b} ({reasons[a, b]})" for a in part for b in sorted(uses[a]) if b in part]
     faults.append(f"{len(part)} files are a circle: {'; '.join(arrows)}")
@@ -125,5 +125,5 @@ for folder, count in sorted(crowded.items()):
 for fault in faults:
     print(f"fail layout: {fault}")
 if not faults:
-    print(f"pass layout: {len(files)} files in {len(crowded)} folders: no arrow upwards, no circle, no name twice")
+    print(f"pass layout: {len(files)} files in {len(crowded)} folders: none uses one below it, no circle, no name twice")
 sys.exit(bool(faults))

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The plan of the house finds what it is for: each fault, planted in a tree of its own and compiled.
+# graph.py finds each fault, planted in a tree of its own and compiled.
 set -uo pipefail
 here=$(realpath "$(dirname "$0")")
 tree=$(mktemp -d)
@@ -35,11 +35,11 @@ fresh() {
 }
 
 fresh
-planted a_tree_without_a_fault 0 'no arrow upwards, no circle, no name twice'
+planted a_tree_without_a_fault 0 'none uses one below it, no circle, no name twice'
 source_of common/base.c '#include "common/base.h"\n#include "cache/store/store.h"\nint base(void) { return 1; }'
-planted an_include_upwards 1 'common/base.c includes cache/store/store.h'
+planted an_include_of_a_folder_below 1 'common/base.c includes cache/store/store.h: cache/store/ stands below common/ in FOLDERS'
 source_of common/base.c '#include "common/base.h"\nint store(void);\nint base(void) { return store(); }'
-planted a_call_upwards 1 'common/base.c calls store of cache/store/store.c'
+planted a_call_of_a_folder_below 1 'common/base.c calls store of cache/store/store.c'
 source_of cache/store/a.c 'int b(void);\nint a(void) { return b(); }'
 source_of cache/store/b.c 'int a(void);\nint b(void) { return a(); }'
 planted a_circle_of_calls 1 '2 files are a circle: cache/store/a.c -> cache/store/b.c (calls b)'
