@@ -11,9 +11,11 @@ static struct {
     World world;
     Wait writing;
     char data[4 * KB];
-    pthread_mutex_t *lock; /* the write comes behind its second unlock from now; NULL: not again */
-    int unlocks;
 } t;
+
+/* The write comes behind this thread's second unlock of it; NULL: no more. */
+static _Thread_local pthread_mutex_t *unlocked;
+static _Thread_local int unlocks;
 
 int __real_pthread_mutex_unlock(pthread_mutex_t *lock);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock);
@@ -21,8 +23,8 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
 {
     int rc = __real_pthread_mutex_unlock(lock);
-    if (lock == t.lock && ++t.unlocks == 2) {
-        t.lock = NULL;
+    if (lock == unlocked && ++unlocks == 2) {
+        unlocked = NULL;
         t.world.image->ops->write(t.world.image, t.data, sizeof(t.data), 2 * OBJECT + OBJECT / 2,
                                   on_done, &t.writing);
     }
@@ -52,9 +54,9 @@ START_TEST(a_write_between_counting_and_reading_leaves_no_buffers_counted)
     detach(w);
     attach_clone(w);
     wait_init(&t.writing);
-    t.lock = &w->cache->wanting_lock;
+    unlocked = &w->cache->wanting_lock;
     ck_assert_int_eq(do_read(w->image, buf, sizeof(buf), 2 * OBJECT), sizeof(buf));
-    ck_assert_ptr_null(t.lock);
+    ck_assert_ptr_null(unlocked);
     ck_assert_int_eq(wait_for(&t.writing), sizeof(t.data));
     settle(w);
     ck_assert_int_eq(atomic_load(&w->cache->buffers), 0);
