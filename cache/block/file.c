@@ -39,22 +39,22 @@ static off_t word_at(uint64_t block)
     return (off_t)(block * sizeof(uint32_t));
 }
 
-static uint32_t not_reserved(uint32_t sum)
+static uint32_t not_absent(uint32_t sum)
 {
-    return sum < FORMAT_SUM_FIRST ? sum + FORMAT_SUM_FIRST : sum;
+    return sum == FORMAT_SUM_ABSENT ? 1 : sum;
 }
 
 /* Of zeros: another word for each block, so that neither one bit of an absent word that rots nor
  * words of another place make zeros. */
 static uint32_t zeros_of(uint64_t block)
 {
-    return GUINT32_TO_LE(not_reserved((uint32_t)((block + 1) * FORMAT_SUM_ZEROS >> 32)));
+    return GUINT32_TO_LE(not_absent((uint32_t)((block + 1) * FORMAT_SUM_ZEROS >> 32)));
 }
 
 static uint32_t sum_of(const void *data, uint64_t block)
 {
     const uint32_t sum =
-        GUINT32_TO_LE(not_reserved((uint32_t)XXH3_64bits_withSeed(data, BLOCK_BYTES, block)));
+        GUINT32_TO_LE(not_absent((uint32_t)XXH3_64bits_withSeed(data, BLOCK_BYTES, block)));
     return sum == zeros_of(block) ? ~sum : sum;
 }
 

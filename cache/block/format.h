@@ -27,13 +27,9 @@
 
 /* What a block's word says. A word and its data are written in either order and without a sync
  * between them: data whose checksum is not the word counts as absent. */
-enum {
-    FORMAT_SUM_ABSENT = 0,
-    FORMAT_SUM_FIRST = 2, /* this or more: the low half of XXH3-64 over the block, seeded with its
-                           * number */
-};
-/* A block of zeros has the high half of (its number + 1) times this, and its data is not looked at.
- */
+#define FORMAT_SUM_ABSENT 0
+/* A block of zeros has the high half of (its number + 1) times this, and its data is not looked at;
+ * others have the low half of XXH3-64 over the block, seeded with its number. */
 #define FORMAT_SUM_ZEROS UINT64_C(0x9E3779B97F4A7C15)
 
 /* When the words of an image that changes may be used. A snapshot's always may. */
