@@ -108,6 +108,7 @@ static const struct {
     {"rbd_request_timed_out_seconds", IMAGES},
     {"rbd_invalidate_object_map_on_timeout", IMAGES},
     {"rbd_skip_partial_discard", IMAGES},
+    {"rbd_disable_zero_copy_writes", IMAGES},
     {"rbd_discard_*", IMAGES},
     {"rbd_quiesce_*", IMAGES},
     {"rbd_default_*", CLASSES},

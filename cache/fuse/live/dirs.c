@@ -8,7 +8,7 @@
 #include "cache/fuse/live/session_internal.h"
 
 typedef struct Listing {
-    LIST_ENTRY(Listing) in_session;
+    uint64_t fh; /* in Session.listings */
     Session *session;
     Node *node;
     OriginDir *dir;
@@ -20,11 +20,6 @@ typedef struct Listing {
     unsigned changes;  /* of the directory's names here, when it was begun */
 } Listing;
 
-static Listing *listing_of(struct fuse_file_info *fi)
-{
-    return (Listing *)(uintptr_t)fi->fh;
-}
-
 static void drop_pending(Listing *l)
 {
     if (l->has_pending && l->pending.node)
@@ -32,13 +27,10 @@ static void drop_pending(Listing *l)
     l->has_pending = FALSE;
 }
 
-/* Removes it from the session's list; closes it. */
 static void listing_close(Listing *l)
 {
     Session *s = l->session;
-    pthread_mutex_lock(&s->open_mutex);
-    LIST_REMOVE(l, in_session);
-    pthread_mutex_unlock(&s->open_mutex);
+    opened_remove(s->listings, l->fh);
     drop_pending(l);
     s->origin->ops->closedir(s->origin, l->dir);
     atomic_fetch_sub(&l->node->listings, 1);
@@ -67,10 +59,8 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     l->seen = unsynced_seen(s, node);
     atomic_fetch_add(&node->listings, 1);
     pthread_mutex_init(&l->mutex, NULL);
-    pthread_mutex_lock(&s->open_mutex);
-    LIST_INSERT_HEAD(&s->listings, l, in_session);
-    pthread_mutex_unlock(&s->open_mutex);
-    fi->fh = (uintptr_t)l;
+    l->fh = opened_add(s->listings, l);
+    fi->fh = l->fh;
     if (fuse_reply_open(req, fi) != 0)
         listing_close(l); /* the kernel does not have it */
 }
@@ -78,14 +68,15 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 void dirs_close_all(Session *s)
 {
     Listing *l;
-    while ((l = LIST_FIRST(&s->listings)))
+    while ((l = opened_any(s->listings)))
         listing_close(l);
 }
 
 static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     (void)ino;
-    listing_close(listing_of(fi));
+    Listing *l = FIND_OPEN_OR_REPLY(session_of(req)->listings, req, fi);
+    listing_close(l);
     fuse_reply_err(req, 0);
 }
 
@@ -93,8 +84,8 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fus
 {
     (void)ino;
     (void)datasync;
-    Listing *l = listing_of(fi);
-    Session *s = l->session;
+    Session *s = session_of(req);
+    Listing *l = FIND_OPEN_OR_REPLY(s->listings, req, fi);
     const uint64_t mark = unsynced_mark(l->node);
     int r = s->origin->ops->sync_node(s->origin, l->node->origin);
     if (r == 0)
@@ -182,14 +173,16 @@ static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
                        struct fuse_file_info *fi)
 {
     (void)ino;
-    reply_listing(req, size, off, listing_of(fi), FALSE);
+    Listing *l = FIND_OPEN_OR_REPLY(session_of(req)->listings, req, fi);
+    reply_listing(req, size, off, l, FALSE);
 }
 
 static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
                            struct fuse_file_info *fi)
 {
     (void)ino;
-    reply_listing(req, size, off, listing_of(fi), TRUE);
+    Listing *l = FIND_OPEN_OR_REPLY(session_of(req)->listings, req, fi);
+    reply_listing(req, size, off, l, TRUE);
 }
 
 void dirs_ops(struct fuse_lowlevel_ops *ops)

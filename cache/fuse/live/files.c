@@ -10,11 +10,6 @@
 #include "cache/fuse/live/session_internal.h"
 #include "cache/fuse/reply_buffer.h"
 
-static Handle *handle_of(struct fuse_file_info *fi)
-{
-    return (Handle *)(uintptr_t)fi->fh;
-}
-
 /* Decides whether the kernel's pages and attributes are of the version now open. */
 static void open_reader(Handle *h, struct fuse_file_info *fi)
 {
@@ -87,7 +82,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     } else {
         fuse_lowlevel_notify_inval_inode(s->fuse, node->id, -1, 0);
     }
-    fi->fh = (uintptr_t)h;
+    fi->fh = h->fh;
     if (fuse_reply_open(req, fi) != 0)
         handle_release(h);
     nodes_done(s->nodes, node);
@@ -96,8 +91,9 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     (void)ino;
+    Handle *h = FIND_OPEN_OR_REPLY(session_of(req)->files, req, fi);
     fuse_reply_err(req, 0);
-    handle_release(handle_of(fi));
+    handle_release(h);
 }
 
 static Content *content_of(Handle *h)
@@ -174,8 +170,8 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
                     struct fuse_file_info *fi)
 {
     (void)ino;
-    Handle *h = handle_of(fi);
-    Session *s = h->session;
+    Session *s = session_of(req);
+    Handle *h = FIND_OPEN_OR_REPLY(s->files, req, fi);
     Node *node = nodes_use(s->nodes, h->node->id);
     char *buf = reply_buffer(size);
     PageUse use;
@@ -252,8 +248,8 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
                      struct fuse_file_info *fi)
 {
     (void)ino;
-    Handle *h = handle_of(fi);
-    Session *s = h->session;
+    Session *s = session_of(req);
+    Handle *h = FIND_OPEN_OR_REPLY(s->files, req, fi);
     Node *node = nodes_use(s->nodes, h->node->id);
     OriginFile *file;
     PageUse use;
@@ -296,8 +292,8 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
 static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
     (void)ino;
-    Handle *h = handle_of(fi);
-    Session *s = h->session;
+    Session *s = session_of(req);
+    Handle *h = FIND_OPEN_OR_REPLY(s->files, req, fi);
     const uint64_t mark = unsynced_mark(h->node);
     int r = s->origin->ops->fsync(s->origin, h->file, datasync);
     pthread_mutex_lock(&h->mutex);
@@ -315,7 +311,7 @@ static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
 static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     (void)ino;
-    Handle *h = handle_of(fi);
+    Handle *h = FIND_OPEN_OR_REPLY(session_of(req)->files, req, fi);
     fuse_reply_err(req, -unsynced_error_at_close(h->session, h->node, &h->seen));
 }
 
@@ -323,8 +319,8 @@ static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, of
                          struct fuse_file_info *fi)
 {
     (void)ino;
-    Handle *h = handle_of(fi);
-    Session *s = h->session;
+    Session *s = session_of(req);
+    Handle *h = FIND_OPEN_OR_REPLY(s->files, req, fi);
     const uint64_t session = unsynced_session(s);
     int r = s->origin->ops->fallocate(s->origin, h->file, mode, (uint64_t)off, (uint64_t)len);
     if (r == 0)

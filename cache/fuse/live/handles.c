@@ -42,9 +42,7 @@ Handle *handle_new(Session *s, Node *node, OriginFile *file, int flags)
     h->refs = 1;
     h->seen = unsynced_seen(s, node);
     pthread_mutex_init(&h->mutex, NULL);
-    pthread_mutex_lock(&s->open_mutex);
-    LIST_INSERT_HEAD(&s->handles, h, in_session);
-    pthread_mutex_unlock(&s->open_mutex);
+    h->fh = opened_add(s->files, h);
     pthread_mutex_lock(&node->mutex);
     LIST_INSERT_HEAD(&node->handles, h, in_node);
     pthread_mutex_unlock(&node->mutex);
@@ -175,19 +173,21 @@ void handles_return_leases(Session *s, Node *node)
         notifier_await(s->notifier, none_recalled, held, RETURN_WAIT_MS);
 }
 
+static void void_lease(void *what, void *data)
+{
+    Handle *h = what;
+    (void)data;
+    on_recall(h->file, h);
+    atomic_store(&h->node->page_version, 0);
+    atomic_store(&h->node->attr_version, 0);
+    notifier_drop_soon(h->session->notifier, h->node);
+}
+
 /* All leases of the session are void: Ceph does not answer, or has ended its session. Queues only.
  */
 static void void_all_leases(Session *s)
 {
-    Handle *h;
-    pthread_mutex_lock(&s->open_mutex);
-    LIST_FOREACH (h, &s->handles, in_session) {
-        on_recall(h->file, h);
-        atomic_store(&h->node->page_version, 0);
-        atomic_store(&h->node->attr_version, 0);
-        notifier_drop_soon(s->notifier, h->node);
-    }
-    pthread_mutex_unlock(&s->open_mutex);
+    opened_each(s->files, void_lease, NULL);
 }
 
 /* Writes of this session must be in the origin, with their final version, before the file is
@@ -293,9 +293,7 @@ gboolean handle_take_lease(Handle *h, gboolean opener, OriginAttr *attr, int *r)
 void handle_release(Handle *h)
 {
     Session *s = h->session;
-    pthread_mutex_lock(&s->open_mutex);
-    LIST_REMOVE(h, in_session);
-    pthread_mutex_unlock(&s->open_mutex);
+    opened_remove(s->files, h->fh);
     pthread_mutex_lock(&h->node->mutex);
     LIST_REMOVE(h, in_node);
     pthread_mutex_unlock(&h->node->mutex);
@@ -317,7 +315,7 @@ void handle_release(Handle *h)
 void handles_close_all(Session *s)
 {
     Handle *h;
-    while ((h = LIST_FIRST(&s->handles)))
+    while ((h = opened_any(s->files)))
         handle_release(h);
 }
 

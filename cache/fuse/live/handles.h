@@ -21,7 +21,7 @@ enum {
 };
 
 struct Handle {
-    LIST_ENTRY(Handle) in_session;
+    uint64_t fh; /* in Session.files */
     LIST_ENTRY(Handle) in_node;
     Session *session;
     Node *node;

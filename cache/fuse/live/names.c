@@ -288,7 +288,7 @@ static void op_create(fuse_req_t req, fuse_ino_t parent_id, const char *name, mo
         struct fuse_entry_param e;
         Handle *handle = handle_new(s, node, file, fi->flags);
         entry_fill(s, node, &attr, &asked, FALSE, &e);
-        fi->fh = (uintptr_t)handle;
+        fi->fh = handle->fh;
         if (fuse_reply_create(req, &e, fi) != 0) {
             handle_release(handle);
             nodes_forget(s->nodes, node->id, 1);

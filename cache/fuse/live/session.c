@@ -50,7 +50,8 @@ static void session_free(Session *s)
     if (s->fuse)
         fuse_session_destroy(s->fuse);
     nodes_free(s->nodes);
-    pthread_mutex_destroy(&s->open_mutex);
+    opened_free(s->files);
+    opened_free(s->listings);
     g_free(s->volume);
     g_free(s);
 }
@@ -64,7 +65,8 @@ Session *session_start(const SessionConfig *config, int fuse_fd, void (*ended)(v
     s->volume = g_strdup(config->volume);
     s->read_only = config->read_only;
     session_set_group(s, config->has_group, config->group);
-    pthread_mutex_init(&s->open_mutex, NULL);
+    s->files = opened_new();
+    s->listings = opened_new();
     OriginNode *root;
     OriginAttr attr;
     int r = s->origin->ops->root(s->origin, &root, &attr);

@@ -7,6 +7,7 @@
 #include "cache/fuse/live/known_names.h"
 #include "cache/fuse/live/nodes.h"
 #include "cache/fuse/live/notify.h"
+#include "cache/fuse/live/opened.h"
 #include "cache/fuse/readers.h"
 #include "cache/fuse/live/session.h"
 
@@ -39,9 +40,8 @@ struct Session {
     Nodes *nodes;
     Notifier *notifier;
     SessionCounters counters;
-    pthread_mutex_t open_mutex; /* guards the two lists */
-    LIST_HEAD(, Handle) handles;
-    LIST_HEAD(, Listing) listings;
+    Opened *files;    /* of Handle */
+    Opened *listings; /* of Listing */
     Readers *readers;
 };
 
@@ -59,6 +59,17 @@ static inline Session *session_of(fuse_req_t req)
             return;                                                                                \
         }                                                                                          \
         found_node;                                                                                \
+    })
+
+/* Likewise for what it has open: a number that was not given, or is closed, is answered EBADF. */
+#define FIND_OPEN_OR_REPLY(opened, req, fi)                                                        \
+    ({                                                                                             \
+        void *found_open = opened_find((opened), (fi)->fh);                                        \
+        if (!found_open) {                                                                         \
+            fuse_reply_err((req), EBADF);                                                          \
+            return;                                                                                \
+        }                                                                                          \
+        found_open;                                                                                \
     })
 
 /* The reply for a name that was found. `listed`: in a listing. */

@@ -63,6 +63,7 @@ START_TEST(what_breaks_a_promise_is_refused_with_the_reason)
         {"fuse_default_permissions", "fresh"},
         {"rbd_cache", "acknowledged"},
         {"rbd_cache_max_dirty", "acknowledged"},
+        {"rbd_disable_zero_copy_writes", "acknowledged"},
         {"rbd_persistent_cache_mode", "acknowledged"},
         {"rbd_blocklist_on_break_lock", "acknowledged"},
         {"rbd_default_features", "StorageClasses"},

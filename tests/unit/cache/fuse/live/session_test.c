@@ -824,6 +824,26 @@ START_TEST(unknown_node_is_stale_not_fatal)
 }
 END_TEST
 
+START_TEST(a_number_that_is_not_open_is_refused)
+{
+    World w;
+    world_up(&w);
+    uint64_t node = lookup(&w, "f");
+    uint64_t fh = open_file(&w, node, O_RDONLY, NULL);
+    kernel_release(&w.kernel, node, fh);
+    ck_assert_int_eq(kernel_read(&w.kernel, node, fh, 0, 4096)->error, -EBADF);
+    ck_assert_uint_ne(open_file(&w, node, O_RDONLY, NULL), fh);
+    ck_assert_int_eq(write_five(&w, node, fh, 0), -EBADF);
+    const uint32_t calls[] = {FUSE_FLUSH,   FUSE_FSYNC,    FUSE_FALLOCATE, FUSE_RELEASE,
+                              FUSE_READDIR, FUSE_FSYNCDIR, FUSE_RELEASEDIR};
+    struct fuse_read_in body = {.fh = fh, .size = 4096}; /* fh is the first in all of them */
+    for (guint i = 0; i < G_N_ELEMENTS(calls); i++)
+        ck_assert_int_eq(kernel_call(&w.kernel, calls[i], node, &body, sizeof(body))->error,
+                         -EBADF);
+    world_down(&w);
+}
+END_TEST
+
 HARNESS_MAIN("cache/fuse/live/session", second_open_is_served_by_the_store,
              what_this_user_may_not_read_does_not_come_from_the_store,
              pages_are_kept_only_for_the_same_version,
@@ -841,4 +861,5 @@ HARNESS_MAIN("cache/fuse/live/session", second_open_is_served_by_the_store,
              a_lease_goes_back_around_a_read_that_asks_for_one,
              a_lease_goes_back_around_a_read_of_a_bad_object_that_waits,
              a_direct_read_that_waits_keeps_no_pages, a_fill_beside_a_write_here_is_not_kept,
-             setuid_is_left_to_the_kernel_but_at_an_open, unknown_node_is_stale_not_fatal)
+             setuid_is_left_to_the_kernel_but_at_an_open, unknown_node_is_stale_not_fatal,
+             a_number_that_is_not_open_is_refused)
