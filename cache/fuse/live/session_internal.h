@@ -7,7 +7,7 @@
 #include "cache/fuse/live/known_names.h"
 #include "cache/fuse/live/nodes.h"
 #include "cache/fuse/live/notify.h"
-#include "cache/fuse/live/opened.h"
+#include "cache/fuse/opened.h"
 #include "cache/fuse/readers.h"
 #include "cache/fuse/live/session.h"
 

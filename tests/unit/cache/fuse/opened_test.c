@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cache/fuse/live/opened.h"
+#include "cache/fuse/opened.h"
 #include <pthread.h>
 #include "tests/unit/harness.h"
 
@@ -76,5 +76,5 @@ START_TEST(threads_get_numbers_of_their_own)
 }
 END_TEST
 
-HARNESS_MAIN("cache/fuse/live/opened", a_number_finds_what_was_opened_until_it_is_removed,
+HARNESS_MAIN("cache/fuse/opened", a_number_finds_what_was_opened_until_it_is_removed,
              a_number_is_not_given_twice, each_is_visited_once, threads_get_numbers_of_their_own)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cache/fuse/live/opened.h"
+#include "cache/fuse/opened.h"
 #include <glib.h>
 #include <pthread.h>
 

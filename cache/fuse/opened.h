@@ -3,10 +3,10 @@
  * The files, or the directories, that the kernel has open in a session, by the numbers with which
  * it names them (fi->fh in libfuse's fuse_common.h). A number is given once: a request with one
  * that is closed, or was never given, finds nothing and is answered EBADF. All functions may be
- * called from any thread. Only cache/fuse/live/ includes this.
+ * called from any thread.
  */
-#ifndef HEARTH_CACHE_FUSE_LIVE_OPENED_H
-#define HEARTH_CACHE_FUSE_LIVE_OPENED_H
+#ifndef HEARTH_CACHE_FUSE_OPENED_H
+#define HEARTH_CACHE_FUSE_OPENED_H
 
 #include <stdint.h>
 
