@@ -149,6 +149,7 @@ check volumes_are_listed csi controller ListVolumes '{}'
 documented docs/operations.md 'hearth-csi audit' -- --secret-dir="$TMP/own"
 check nothing_is_out_of_step grep -q '1 volumes .* 0 out of step' "$DOCUMENTED_OUT"
 documented docs/storageclass.md 'ceph fs subvolume pin' -- hearthfs "csi-vol-pvc-doc-$$" distributed 1 --group_name csi
-documented docs/operations.md 'ceph tell mds.* client evict' -- id=999999999
+documented docs/operations.md 'ceph tell mds.0 client ls'
+documented docs/operations.md 'ceph tell mds.0 client evict' ID=999999999
 truncate -s 16M "$TMP/cache.img"
 documented docs/operations.md 'mkfs.ext4 -i' -- 8192 -q "$TMP/cache.img"
