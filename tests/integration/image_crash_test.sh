@@ -108,10 +108,18 @@ fs_equals_ceph() { # the file system of now, which is taken down
 
 # ---- what is done ----
 
+ready_for_term() { # NAME: before its handler is there, a TERM ends it as an error would
+    local caught
+    running "$1" || return 0
+    [[ $(readlink "/proc/${PID[$1]}/exe") == */tools/image-* ]] || return 1
+    caught=$(awk '/^SigCgt:/ { print $2 }' "/proc/${PID[$1]}/status")
+    ((0x${caught:-0} >> 14 & 1)) # SIGTERM is 15
+}
 write_on() {
     use device
     : >"$TMP/log/writer.log"
     spawn writer "$WRITER" write "$STATE" $((SEED + round * 7)) "$TARGET"
+    try a_writer_begins ready_for_term writer
 }
 write_off() { # an error ends it, or TERM
     local status
@@ -120,7 +128,7 @@ write_off() { # an error ends it, or TERM
     wait "${PID[writer]}"
     status=$?
     if [ "$status" != 0 ]; then
-        bad what_is_read_is_what_was_written "$(head -n 4 "$TMP/log/writer.log" | tr '\n' ';')"
+        bad what_is_read_is_what_was_written "exit status $status; $(head -n 4 "$TMP/log/writer.log" | tr '\n' ';')"
     elif [ "${1:-}" = TERM ] && [ -s "$TMP/log/writer.log" ]; then
         bad io_goes_on_without_a_kill "$(head -n 4 "$TMP/log/writer.log" | tr '\n' ';')"
     fi
@@ -129,6 +137,7 @@ append_on() {
     use "$FS"
     : >"$TMP/log/records.log"
     spawn records "$RECORDS" append "$TMP/$FS.journal" $((SEED + round)) "$TARGET"
+    try records_begin ready_for_term records
 }
 pause() { sleep "$((RANDOM % 2)).$(printf %03d $((50 + RANDOM % 900)))"; }
 start_hearthd_anew() { start_hearthd $([ $((RANDOM % 3)) = 0 ] && echo --cache-size=64Mi); }
