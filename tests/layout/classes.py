@@ -11,6 +11,7 @@ import json
 import os
 import re
 import sys
+from faults import report
 
 os.chdir(sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", ".."))
 CHART = "charts/hearth"
@@ -33,8 +34,4 @@ for kind in sorted(kind for kind in values if kind.endswith("Classes")):
 if not checked:
     faults.append(f"{CHART}/values.schema.json has no classes")
 
-for fault in faults:
-    print(f"fail layout: {fault}")
-if not faults:
-    print(f"pass layout: the template of classes uses all {checked} properties of the schema")
-sys.exit(bool(faults))
+report(faults, f"the template of classes uses all {checked} properties of the schema")

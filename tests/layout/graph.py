@@ -16,6 +16,7 @@ import os
 import re
 import subprocess
 import sys
+from faults import report
 
 SOURCES_MAX = 15
 # A folder may use only folders that stand above it in this list.
@@ -122,8 +123,4 @@ for folder, count in sorted(crowded.items()):
     if count > SOURCES_MAX:
         faults.append(f"{folder}/ has {count} sources, more than {SOURCES_MAX}")
 
-for fault in faults:
-    print(f"fail layout: {fault}")
-if not faults:
-    print(f"pass layout: {len(files)} files in {len(crowded)} folders: none uses one below it, no circle, no name twice")
-sys.exit(bool(faults))
+report(faults, f"{len(files)} files in {len(crowded)} folders: none uses one below it, no circle, no name twice")

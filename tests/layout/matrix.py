@@ -11,6 +11,7 @@ import glob
 import os
 import re
 import sys
+from faults import report
 
 TOP = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..")
 MARK = re.compile(r"(?<![\w`])([-?!])([a-z])(?![\w`])")
@@ -132,8 +133,4 @@ def threats():
 
 columns, lines_of_faults, named = matrix()
 threatened = threats()
-for fault in faults:
-    print(f"fail layout: {fault}")
-if not faults:
-    print(f"pass layout: {columns} promises x {lines_of_faults} faults name {named} tests, the threat model {threatened}")
-sys.exit(bool(faults))
+report(faults, f"{columns} promises x {lines_of_faults} faults name {named} tests, the threat model {threatened}")
