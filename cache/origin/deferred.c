@@ -15,7 +15,7 @@
 
 #define RETRY_MS 2000
 
-typedef struct Later {
+typedef struct Deferred {
     Origin base;
     char *name;
     OriginAttr known;
@@ -24,29 +24,29 @@ typedef struct Later {
     GDestroyNotify free_data;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    unsigned references;    /* lock; of the owner and of the thread */
-    gboolean closed;        /* lock */
-    OriginLaterState state; /* lock; HERE, OTHER and REFUSED are for ever */
-    GError *error;          /* lock; of REFUSED and FAILED */
-    Origin *_Atomic real;   /* of HERE, with its root */
+    unsigned references;       /* lock; of the owner and of the thread */
+    gboolean closed;           /* lock */
+    OriginDeferredState state; /* lock; HERE, OTHER and REFUSED are for ever */
+    GError *error;             /* lock; of REFUSED and FAILED */
+    Origin *_Atomic real;      /* of HERE, with its root */
     OriginNode *root;
     OriginAttr root_attr;
     _Atomic int refusal; /* what is answered until then */
-} Later;
+} Deferred;
 
-static void unref(Later *l)
+static void unref(Deferred *d)
 {
-    pthread_mutex_lock(&l->lock);
-    gboolean last = --l->references == 0;
-    pthread_mutex_unlock(&l->lock);
+    pthread_mutex_lock(&d->lock);
+    gboolean last = --d->references == 0;
+    pthread_mutex_unlock(&d->lock);
     if (!last)
         return;
-    l->free_data(l->data);
-    g_clear_error(&l->error);
-    pthread_cond_destroy(&l->changed);
-    pthread_mutex_destroy(&l->lock);
-    g_free(l->name);
-    g_free(l);
+    d->free_data(d->data);
+    g_clear_error(&d->error);
+    pthread_cond_destroy(&d->changed);
+    pthread_mutex_destroy(&d->lock);
+    g_free(d->name);
+    g_free(d);
 }
 
 /* ---- connecting ---- */
@@ -58,17 +58,18 @@ static void release_real(Origin *real, OriginNode *root)
 }
 
 /* NULL with an error; *other: it is another tree. */
-static Origin *reach(Later *l, OriginNode **root, OriginAttr *attr, gboolean *other, GError **error)
+static Origin *reach(Deferred *d, OriginNode **root, OriginAttr *attr, gboolean *other,
+                     GError **error)
 {
-    g_autoptr(Origin) real = l->connect(l->data, error);
+    g_autoptr(Origin) real = d->connect(d->data, error);
     int r = real ? real->ops->root(real, root, attr) : 0;
     if (r < 0)
         g_set_error(error, G_IO_ERROR, g_io_error_from_errno(-r), "its root: %s", g_strerror(-r));
     if (!real || r < 0)
         return NULL;
-    *other = memcmp(real->space, l->base.space, sizeof(real->space)) != 0 ||
-             attr->st.st_ino != l->known.st.st_ino || attr->snapshot != l->known.snapshot ||
-             attr->version != l->known.version;
+    *other = memcmp(real->space, d->base.space, sizeof(real->space)) != 0 ||
+             attr->st.st_ino != d->known.st.st_ino || attr->snapshot != d->known.snapshot ||
+             attr->version != d->known.version;
     if (*other)
         real->ops->put(real, *root);
     return *other ? NULL : g_steal_pointer(&real);
@@ -81,54 +82,54 @@ static gboolean is_silence(const GError *error)
            g_error_matches(error, G_IO_ERROR, G_IO_ERROR_HOST_UNREACHABLE);
 }
 
-static void failed_locked(Later *l, GError *error)
+static void failed_locked(Deferred *d, GError *error)
 {
-    if (!l->error || strcmp(l->error->message, error->message) != 0)
-        g_message("%s is not reached: %s", l->name, error->message);
-    g_clear_error(&l->error);
-    l->error = error;
-    l->state = is_silence(error) ? ORIGIN_LATER_AWAY : ORIGIN_LATER_FAILED;
+    if (!d->error || strcmp(d->error->message, error->message) != 0)
+        g_message("%s is not reached: %s", d->name, error->message);
+    g_clear_error(&d->error);
+    d->error = error;
+    d->state = is_silence(error) ? ORIGIN_DEFERRED_AWAY : ORIGIN_DEFERRED_FAILED;
     if (g_error_matches(error, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED)) {
-        atomic_store(&l->refusal, -EACCES);
-        l->state = ORIGIN_LATER_REFUSED;
+        atomic_store(&d->refusal, -EACCES);
+        d->state = ORIGIN_DEFERRED_REFUSED;
     }
 }
 
-static gboolean is_for_ever(OriginLaterState state)
+static gboolean is_for_ever(OriginDeferredState state)
 {
-    return state == ORIGIN_LATER_HERE || state == ORIGIN_LATER_OTHER ||
-           state == ORIGIN_LATER_REFUSED;
+    return state == ORIGIN_DEFERRED_HERE || state == ORIGIN_DEFERRED_OTHER ||
+           state == ORIGIN_DEFERRED_REFUSED;
 }
 
 /* One try; FALSE: it was the last. */
-static gboolean try_once(Later *l)
+static gboolean try_once(Deferred *d)
 {
     GError *error = NULL;
     OriginNode *root;
     OriginAttr attr;
     gboolean other = FALSE;
-    Origin *real = reach(l, &root, &attr, &other, &error);
-    pthread_mutex_lock(&l->lock);
-    gboolean closed = l->closed;
+    Origin *real = reach(d, &root, &attr, &other, &error);
+    pthread_mutex_lock(&d->lock);
+    gboolean closed = d->closed;
     if (real && !closed) {
-        l->root = root;
-        l->root_attr = attr;
-        atomic_store(&l->real, real);
-        l->state = ORIGIN_LATER_HERE;
+        d->root = root;
+        d->root_attr = attr;
+        atomic_store(&d->real, real);
+        d->state = ORIGIN_DEFERRED_HERE;
     } else if (other) {
-        g_message("%s: it is not there any more, but another one in its place", l->name);
-        atomic_store(&l->refusal, -ESTALE);
-        l->state = ORIGIN_LATER_OTHER;
+        g_message("%s: it is not there any more, but another one in its place", d->name);
+        atomic_store(&d->refusal, -ESTALE);
+        d->state = ORIGIN_DEFERRED_OTHER;
     } else if (error) {
-        failed_locked(l, error);
+        failed_locked(d, error);
     }
-    pthread_cond_broadcast(&l->changed);
-    gboolean again = !is_for_ever(l->state) && !closed;
+    pthread_cond_broadcast(&d->changed);
+    gboolean again = !is_for_ever(d->state) && !closed;
     struct timespec next = deadline_after_ms(RETRY_MS);
-    while (again && !l->closed && pthread_cond_timedwait(&l->changed, &l->lock, &next) != ETIMEDOUT)
+    while (again && !d->closed && pthread_cond_timedwait(&d->changed, &d->lock, &next) != ETIMEDOUT)
         ;
-    again = again && !l->closed;
-    pthread_mutex_unlock(&l->lock);
+    again = again && !d->closed;
+    pthread_mutex_unlock(&d->lock);
     if (real && closed)
         release_real(real, root);
     return again;
@@ -136,169 +137,170 @@ static gboolean try_once(Later *l)
 
 static void *run(void *data)
 {
-    Later *l = data;
-    while (try_once(l))
+    Deferred *d = data;
+    while (try_once(d))
         ;
-    unref(l);
+    unref(d);
     return NULL;
 }
 
-OriginLaterState origin_later_wait(Origin *origin, gint64 timeout_ms, GError **error)
+OriginDeferredState origin_deferred_wait(Origin *origin, gint64 timeout_ms, GError **error)
 {
-    Later *l = (Later *)origin;
+    Deferred *d = (Deferred *)origin;
     const struct timespec deadline = deadline_after_ms((uint64_t)MAX(timeout_ms, 0));
-    pthread_mutex_lock(&l->lock);
-    while (l->state == ORIGIN_LATER_AWAY &&
-           pthread_cond_timedwait(&l->changed, &l->lock, &deadline) != ETIMEDOUT)
+    pthread_mutex_lock(&d->lock);
+    while (d->state == ORIGIN_DEFERRED_AWAY &&
+           pthread_cond_timedwait(&d->changed, &d->lock, &deadline) != ETIMEDOUT)
         ;
-    OriginLaterState state = l->state;
-    if (state == ORIGIN_LATER_FAILED || state == ORIGIN_LATER_REFUSED)
-        g_propagate_error(error, g_error_copy(l->error));
-    pthread_mutex_unlock(&l->lock);
+    OriginDeferredState state = d->state;
+    if (state == ORIGIN_DEFERRED_FAILED || state == ORIGIN_DEFERRED_REFUSED)
+        g_propagate_error(error, g_error_copy(d->error));
+    pthread_mutex_unlock(&d->lock);
     return state;
 }
 
 static void destroy(Origin *o)
 {
-    Later *l = (Later *)o;
-    pthread_mutex_lock(&l->lock);
-    l->closed = TRUE;
-    pthread_cond_broadcast(&l->changed);
-    pthread_mutex_unlock(&l->lock);
-    Origin *real = atomic_load(&l->real);
+    Deferred *d = (Deferred *)o;
+    pthread_mutex_lock(&d->lock);
+    d->closed = TRUE;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+    Origin *real = atomic_load(&d->real);
     if (real)
-        release_real(real, l->root);
-    unref(l);
+        release_real(real, d->root);
+    unref(d);
 }
 
 /* ---- the table ---- */
 
-#define REAL(o) Origin *real = atomic_load(&((Later *)(o))->real)
-#define REFUSAL(o) atomic_load(&((Later *)(o))->refusal)
+#define REAL(o) Origin *real = atomic_load(&((Deferred *)(o))->real)
+#define REFUSAL(o) atomic_load(&((Deferred *)(o))->refusal)
 /* Calls the real origin's function, or refuses. */
 #define PASS(o, call)                                                                              \
     REAL(o);                                                                                       \
     return real ? real->ops->call : REFUSAL(o)
-#define NODE(o, node) ((node) == stand_in(o) ? ((Later *)(o))->root : (node))
+#define NODE(o, node) ((node) == stand_in(o) ? ((Deferred *)(o))->root : (node))
 
 static OriginNode *stand_in(Origin *o)
 {
-    return (OriginNode *)&((Later *)o)->root;
+    return (OriginNode *)&((Deferred *)o)->root;
 }
 
-static void later_listen(Origin *o, const OriginListener *listener)
+static void deferred_listen(Origin *o, const OriginListener *listener)
 {
     REAL(o);
     if (real && real->ops->listen)
         real->ops->listen(real, listener);
 }
 
-static void later_reach(Origin *o, const char *monitors, const char *key, unsigned timeout_sec)
+static void deferred_reach(Origin *o, const char *monitors, const char *key, unsigned timeout_sec)
 {
     REAL(o);
     if (real)
         origin_reach(real, monitors, key, timeout_sec);
 }
 
-static int later_root(Origin *o, OriginNode **node, OriginAttr *attr)
+static int deferred_root(Origin *o, OriginNode **node, OriginAttr *attr)
 {
-    Later *l = (Later *)o;
+    Deferred *d = (Deferred *)o;
     REAL(o);
     *node = stand_in(o);
-    *attr = real ? l->root_attr : l->known;
+    *attr = real ? d->root_attr : d->known;
     const int refusal = REFUSAL(o);
     return refusal == -ENOTCONN ? 0 : refusal;
 }
 
-static int later_lookup(Origin *o, OriginNode *parent, const char *name, OriginNode **node,
-                        OriginAttr *attr)
+static int deferred_lookup(Origin *o, OriginNode *parent, const char *name, OriginNode **node,
+                           OriginAttr *attr)
 {
     PASS(o, lookup(real, NODE(o, parent), name, node, attr));
 }
 
-static int later_resolve(Origin *o, uint64_t ino, uint64_t snapshot, OriginNode **node,
-                         OriginAttr *attr)
+static int deferred_resolve(Origin *o, uint64_t ino, uint64_t snapshot, OriginNode **node,
+                            OriginAttr *attr)
 {
     PASS(o, resolve(real, ino, snapshot, node, attr));
 }
 
-static OriginNode *later_get(Origin *o, OriginNode *node)
+static OriginNode *deferred_get(Origin *o, OriginNode *node)
 {
     REAL(o);
     return node == stand_in(o) ? node : real->ops->get(real, node);
 }
 
-static void later_put(Origin *o, OriginNode *node)
+static void deferred_put(Origin *o, OriginNode *node)
 {
     REAL(o);
     if (node != stand_in(o))
         real->ops->put(real, node);
 }
 
-static int later_may_read(Origin *o, OriginNode *node)
+static int deferred_may_read(Origin *o, OriginNode *node)
 {
     REAL(o);
     return real ? origin_may_read(real, NODE(o, node)) : REFUSAL(o);
 }
 
-static int later_getattr(Origin *o, OriginNode *node, OriginAttr *attr)
+static int deferred_getattr(Origin *o, OriginNode *node, OriginAttr *attr)
 {
     PASS(o, getattr(real, NODE(o, node), attr));
 }
 
-static int later_open(Origin *o, OriginNode *node, int flags, OriginFile **file)
+static int deferred_open(Origin *o, OriginNode *node, int flags, OriginFile **file)
 {
     PASS(o, open(real, NODE(o, node), flags, file));
 }
 
-static ssize_t later_read(Origin *o, OriginFile *file, void *buf, size_t len, uint64_t off)
+static ssize_t deferred_read(Origin *o, OriginFile *file, void *buf, size_t len, uint64_t off)
 {
     PASS(o, read(real, file, buf, len, off));
 }
 
-static int later_close(Origin *o, OriginFile *file)
+static int deferred_close(Origin *o, OriginFile *file)
 {
     PASS(o, close(real, file));
 }
 
-static int later_lease(Origin *o, OriginFile *file, OriginLease kind, OriginRecall recall,
-                       void *data)
+static int deferred_lease(Origin *o, OriginFile *file, OriginLease kind, OriginRecall recall,
+                          void *data)
 {
     PASS(o, lease(real, file, kind, recall, data));
 }
 
-static int later_readlink(Origin *o, OriginNode *node, char *buf, size_t size)
+static int deferred_readlink(Origin *o, OriginNode *node, char *buf, size_t size)
 {
     PASS(o, readlink(real, NODE(o, node), buf, size));
 }
 
-static int later_opendir(Origin *o, OriginNode *node, OriginDir **dir)
+static int deferred_opendir(Origin *o, OriginNode *node, OriginDir **dir)
 {
     PASS(o, opendir(real, NODE(o, node), dir));
 }
 
-static int later_readdir(Origin *o, OriginDir *dir, int64_t off, gboolean with_attr,
-                         OriginEntry *entry)
+static int deferred_readdir(Origin *o, OriginDir *dir, int64_t off, gboolean with_attr,
+                            OriginEntry *entry)
 {
     PASS(o, readdir(real, dir, off, with_attr, entry));
 }
 
-static int later_closedir(Origin *o, OriginDir *dir)
+static int deferred_closedir(Origin *o, OriginDir *dir)
 {
     PASS(o, closedir(real, dir));
 }
 
-static ssize_t later_getxattr(Origin *o, OriginNode *node, const char *name, void *buf, size_t size)
+static ssize_t deferred_getxattr(Origin *o, OriginNode *node, const char *name, void *buf,
+                                 size_t size)
 {
     PASS(o, getxattr(real, NODE(o, node), name, buf, size));
 }
 
-static ssize_t later_listxattr(Origin *o, OriginNode *node, char *buf, size_t size)
+static ssize_t deferred_listxattr(Origin *o, OriginNode *node, char *buf, size_t size)
 {
     PASS(o, listxattr(real, NODE(o, node), buf, size));
 }
 
-static int later_statfs(Origin *o, OriginNode *node, struct statvfs *st)
+static int deferred_statfs(Origin *o, OriginNode *node, struct statvfs *st)
 {
     PASS(o, statfs(real, NODE(o, node), st));
 }
@@ -394,27 +396,27 @@ static int no_sync_node(Origin *o, OriginNode *node)
 }
 
 static const OriginOps ops = {
-    .type = "later",
+    .type = "deferred",
     .destroy = destroy,
-    .listen = later_listen,
-    .reach = later_reach,
-    .root = later_root,
-    .lookup = later_lookup,
-    .resolve = later_resolve,
-    .get = later_get,
-    .put = later_put,
-    .may_read = later_may_read,
-    .getattr = later_getattr,
+    .listen = deferred_listen,
+    .reach = deferred_reach,
+    .root = deferred_root,
+    .lookup = deferred_lookup,
+    .resolve = deferred_resolve,
+    .get = deferred_get,
+    .put = deferred_put,
+    .may_read = deferred_may_read,
+    .getattr = deferred_getattr,
     .setattr = no_setattr,
-    .open = later_open,
+    .open = deferred_open,
     .create = no_create,
-    .read = later_read,
+    .read = deferred_read,
     .write = no_write,
     .fsync = no_fsync,
     .sync_node = no_sync_node,
     .fallocate = no_fallocate,
-    .close = later_close,
-    .lease = later_lease,
+    .close = deferred_close,
+    .lease = deferred_lease,
     .mkdir = no_mkdir,
     .mknod = no_mknod,
     .symlink = no_symlink,
@@ -422,42 +424,42 @@ static const OriginOps ops = {
     .unlink = no_unlink,
     .rmdir = no_unlink,
     .rename = no_rename,
-    .readlink = later_readlink,
-    .opendir = later_opendir,
-    .readdir = later_readdir,
-    .closedir = later_closedir,
-    .getxattr = later_getxattr,
-    .listxattr = later_listxattr,
+    .readlink = deferred_readlink,
+    .opendir = deferred_opendir,
+    .readdir = deferred_readdir,
+    .closedir = deferred_closedir,
+    .getxattr = deferred_getxattr,
+    .listxattr = deferred_listxattr,
     .setxattr = no_setxattr,
     .removexattr = no_unlink,
-    .statfs = later_statfs,
+    .statfs = deferred_statfs,
 };
 
-gboolean origin_is_later(const Origin *origin)
+gboolean origin_is_deferred(const Origin *origin)
 {
     return origin->ops == &ops;
 }
 
-Origin *origin_later_new(const char *name, const uint8_t *space, const OriginAttr *root,
-                         OriginConnect connect, void *data, GDestroyNotify free_data)
+Origin *origin_deferred_new(const char *name, const uint8_t *space, const OriginAttr *root,
+                            OriginConnect connect, void *data, GDestroyNotify free_data)
 {
-    Later *l = g_new0(Later, 1);
+    Deferred *d = g_new0(Deferred, 1);
     pthread_t thread;
-    l->base.ops = &ops;
-    memcpy(l->base.space, space, sizeof(l->base.space));
-    l->name = g_strdup(name);
-    l->known = *root;
-    l->known.st.st_mode = S_IFDIR | 0755;
-    l->connect = connect;
-    l->data = data;
-    l->free_data = free_data;
-    l->references = 2;
-    atomic_init(&l->refusal, -ENOTCONN);
-    pthread_mutex_init(&l->lock, NULL);
-    cond_init_monotonic(&l->changed);
-    int failed = pthread_create(&thread, NULL, run, l);
+    d->base.ops = &ops;
+    memcpy(d->base.space, space, sizeof(d->base.space));
+    d->name = g_strdup(name);
+    d->known = *root;
+    d->known.st.st_mode = S_IFDIR | 0755;
+    d->connect = connect;
+    d->data = data;
+    d->free_data = free_data;
+    d->references = 2;
+    atomic_init(&d->refusal, -ENOTCONN);
+    pthread_mutex_init(&d->lock, NULL);
+    cond_init_monotonic(&d->changed);
+    int failed = pthread_create(&thread, NULL, run, d);
     if (failed)
         g_error("cannot start a thread: %s", g_strerror(failed));
     pthread_detach(thread);
-    return &l->base;
+    return &d->base;
 }

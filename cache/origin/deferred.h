@@ -16,25 +16,25 @@
 /* Connects, and blocks; the origin is the caller's. Called again after it failed. */
 typedef Origin *(*OriginConnect)(void *data, GError **error);
 
-typedef enum OriginLaterState {
-    ORIGIN_LATER_AWAY,    /* no answer so far */
-    ORIGIN_LATER_HERE,    /* connected, and it is the known tree */
-    ORIGIN_LATER_OTHER,   /* connected, and it is another tree */
-    ORIGIN_LATER_REFUSED, /* Ceph refuses the user */
-    ORIGIN_LATER_FAILED,  /* the last try was answered, with another error */
-} OriginLaterState;
+typedef enum OriginDeferredState {
+    ORIGIN_DEFERRED_AWAY,    /* no answer so far */
+    ORIGIN_DEFERRED_HERE,    /* connected, and it is the known tree */
+    ORIGIN_DEFERRED_OTHER,   /* connected, and it is another tree */
+    ORIGIN_DEFERRED_REFUSED, /* Ceph refuses the user */
+    ORIGIN_DEFERRED_FAILED,  /* the last try was answered, with another error */
+} OriginDeferredState;
 
 /*
  * `space` (24 bytes) and the inode, snapshot and version of `root` are what is known. `name` is for
  * the log. `data` is freed by free_data when nothing connects any more, which may be after the
  * origin was closed.
  */
-Origin *origin_later_new(const char *name, const uint8_t *space, const OriginAttr *root,
-                         OriginConnect connect, void *data, GDestroyNotify free_data);
+Origin *origin_deferred_new(const char *name, const uint8_t *space, const OriginAttr *root,
+                            OriginConnect connect, void *data, GDestroyNotify free_data);
 /* Waits until it is no longer AWAY, for timeout_ms at most. The error, with REFUSED and FAILED, is
  * the caller's. */
-OriginLaterState origin_later_wait(Origin *later, gint64 timeout_ms, GError **error);
+OriginDeferredState origin_deferred_wait(Origin *deferred, gint64 timeout_ms, GError **error);
 /* Whether an origin is of this kind. */
-gboolean origin_is_later(const Origin *origin);
+gboolean origin_is_deferred(const Origin *origin);
 
 #endif

@@ -53,7 +53,8 @@ static gboolean is_known_locked(const Faith *f, const char *dataset, const Volum
 
 gboolean faith_take(Faith *f, const char *dataset, const VolumeSpec *spec, Origin *origin)
 {
-    if (!origin_is_later(origin) || origin_later_wait(origin, 0, NULL) == ORIGIN_LATER_HERE)
+    if (!origin_is_deferred(origin) ||
+        origin_deferred_wait(origin, 0, NULL) == ORIGIN_DEFERRED_HERE)
         return FALSE;
     pthread_mutex_lock(&f->lock);
     const gboolean takes = f->claims->len < FAITH_MAX && !is_known_locked(f, dataset, spec);
@@ -75,8 +76,8 @@ static GPtrArray *steal_answered(Faith *f)
     pthread_mutex_lock(&f->lock);
     for (guint i = f->claims->len; i > 0; i--) {
         Claim *c = f->claims->pdata[i - 1];
-        const OriginLaterState state = origin_later_wait(c->origin, 0, NULL);
-        if (state != ORIGIN_LATER_AWAY && state != ORIGIN_LATER_FAILED)
+        const OriginDeferredState state = origin_deferred_wait(c->origin, 0, NULL);
+        if (state != ORIGIN_DEFERRED_AWAY && state != ORIGIN_DEFERRED_FAILED)
             g_ptr_array_add(answered, g_ptr_array_steal_index_fast(f->claims, i - 1));
     }
     pthread_mutex_unlock(&f->lock);
@@ -89,7 +90,7 @@ void faith_check(Faith *f, void (*refused)(const char *dataset, const VolumeSpec
     g_autoptr(GPtrArray) answered = steal_answered(f);
     for (guint i = 0; i < answered->len; i++) {
         const Claim *c = answered->pdata[i];
-        if (origin_later_wait(c->origin, 0, NULL) == ORIGIN_LATER_REFUSED)
+        if (origin_deferred_wait(c->origin, 0, NULL) == ORIGIN_DEFERRED_REFUSED)
             refused(c->dataset, c->spec, data);
     }
 }

@@ -97,7 +97,7 @@ static Origin *connect_known(const char *dir, const VolumeSpec *spec,
     c->spec = spec_copy(spec);
     c->incarnation = incarnation;
     c->manifest = g_build_filename(dir, dataset, NULL);
-    return origin_later_new(name, space, root, connect_now, c, free_connect);
+    return origin_deferred_new(name, space, root, connect_now, c, free_connect);
 }
 
 /* ---- the last answer of Ceph about a location ---- */
@@ -275,19 +275,19 @@ Origin *offline_connect(Offline *o, const VolumeSpec *spec, const Incarnation *i
     const gint64 now = g_get_monotonic_time(), last = atomic_load(&o->away_us);
     const gboolean again = last && now - last < AWAY_AGAIN_SEC * G_USEC_PER_SEC;
     g_autoptr(GError) cause = NULL;
-    switch (origin_later_wait(origin, again ? AWAY_AGAIN_MS : AWAY_WAIT_MS, &cause)) {
-    case ORIGIN_LATER_AWAY:
+    switch (origin_deferred_wait(origin, again ? AWAY_AGAIN_MS : AWAY_WAIT_MS, &cause)) {
+    case ORIGIN_DEFERRED_AWAY:
         return check_note(o, spec, id, error) ? g_steal_pointer(&origin) : NULL;
-    case ORIGIN_LATER_HERE:
+    case ORIGIN_DEFERRED_HERE:
         accept_answer(o, spec, id, question, TRUE);
         return g_steal_pointer(&origin);
-    case ORIGIN_LATER_OTHER:
+    case ORIGIN_DEFERRED_OTHER:
         forget_dataset(o, spec, id);
         return connect_online(o, spec, incarnation, error);
-    case ORIGIN_LATER_REFUSED:
+    case ORIGIN_DEFERRED_REFUSED:
         offline_refused(o, spec);
         break;
-    case ORIGIN_LATER_FAILED:
+    case ORIGIN_DEFERRED_FAILED:
         break;
     }
     if (g_error_matches(cause, G_IO_ERROR, G_IO_ERROR_NOT_FOUND))

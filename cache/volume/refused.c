@@ -68,13 +68,13 @@ static void refuse_volume(Volumes *vs, Volume *v)
 
 static void end_if_refused(Volumes *vs, Volume *v)
 {
-    if (!origin_is_later(v->origin) || atomic_load(&v->ended))
+    if (!origin_is_deferred(v->origin) || atomic_load(&v->ended))
         return;
-    switch (origin_later_wait(v->origin, 0, NULL)) {
-    case ORIGIN_LATER_OTHER: /* the next open gets the new snapshot */
+    switch (origin_deferred_wait(v->origin, 0, NULL)) {
+    case ORIGIN_DEFERRED_OTHER: /* the next open gets the new snapshot */
         atomic_store(&v->ended, TRUE);
         break;
-    case ORIGIN_LATER_REFUSED:
+    case ORIGIN_DEFERRED_REFUSED:
         refuse_volume(vs, v);
         break;
     default:
@@ -105,8 +105,8 @@ gboolean volumes_check_rights(Volumes *vs, const char *id, Dataset *d, GError **
     g_autoptr(VolumeSpec) spec = spec_copy(v->spec);
     pthread_mutex_unlock(&vs->lock);
     g_autoptr(GError) cause = NULL;
-    if (!known && (!origin_is_later(v->origin) ||
-                   origin_later_wait(v->origin, 0, NULL) == ORIGIN_LATER_HERE)) {
+    if (!known && (!origin_is_deferred(v->origin) ||
+                   origin_deferred_wait(v->origin, 0, NULL) == ORIGIN_DEFERRED_HERE)) {
         const gboolean readable = rights_check(v->origin, spec, dataset_manifest(d), &cause);
         pthread_mutex_lock(&vs->lock);
         v->readable = readable;

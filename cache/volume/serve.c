@@ -153,13 +153,13 @@ static void set_in_use(Volumes *vs, Volume *v, gboolean on)
 /* A session needs Ceph for every name. */
 static gboolean await_origin(Origin *origin, GError **error)
 {
-    if (!origin_is_later(origin))
+    if (!origin_is_deferred(origin))
         return TRUE;
-    switch (origin_later_wait(origin, SESSION_WAIT_MS, error)) {
-    case ORIGIN_LATER_HERE:
+    switch (origin_deferred_wait(origin, SESSION_WAIT_MS, error)) {
+    case ORIGIN_DEFERRED_HERE:
         return TRUE;
-    case ORIGIN_LATER_REFUSED:
-    case ORIGIN_LATER_FAILED:
+    case ORIGIN_DEFERRED_REFUSED:
+    case ORIGIN_DEFERRED_FAILED:
         return FALSE;
     default:
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,

@@ -78,7 +78,7 @@ static Origin *later(Ceph *c, uint64_t other_version)
     ck_assert_int_eq(real->ops->root(real, &node, &root), 0);
     real->ops->put(real, node);
     root.version += other_version;
-    return origin_later_new("dataset", real->space, &root, reach, c, freed);
+    return origin_deferred_new("dataset", real->space, &root, reach, c, freed);
 }
 
 static void down(Ceph *c, Origin *origin)
@@ -97,8 +97,8 @@ START_TEST(until_it_comes_the_root_is_known_and_nothing_else)
     up(&c);
     c.hangs = TRUE;
     Origin *o = later(&c, 0);
-    ck_assert(origin_is_later(o));
-    ck_assert_int_eq(origin_later_wait(o, 10, NULL), ORIGIN_LATER_AWAY);
+    ck_assert(origin_is_deferred(o));
+    ck_assert_int_eq(origin_deferred_wait(o, 10, NULL), ORIGIN_DEFERRED_AWAY);
     ck_assert_int_eq(o->ops->root(o, &root, &attr), 0);
     ck_assert(S_ISDIR(attr.st.st_mode));
     ck_assert_int_eq(o->ops->lookup(o, root, "file", &node, &attr), -ENOTCONN);
@@ -106,7 +106,7 @@ START_TEST(until_it_comes_the_root_is_known_and_nothing_else)
     ck_assert_int_eq(o->ops->opendir(o, root, &dir), -ENOTCONN);
     ck_assert_int_eq((int)o->ops->getxattr(o, root, "user.x", NULL, 0), -ENOTCONN);
     set_hangs(&c, FALSE);
-    ck_assert_int_eq(origin_later_wait(o, 60000, NULL), ORIGIN_LATER_HERE);
+    ck_assert_int_eq(origin_deferred_wait(o, 60000, NULL), ORIGIN_DEFERRED_HERE);
     /* The root that was given out before leads to what came. */
     ck_assert_int_eq(o->ops->lookup(o, root, "file", &node, &attr), 0);
     ck_assert_int_eq(attr.st.st_size, 5);
@@ -132,7 +132,7 @@ START_TEST(another_tree_is_stale_for_ever)
     Origin *o = later(&c, 1);
     ck_assert_int_eq(o->ops->root(o, &root, &attr), 0);
     set_hangs(&c, FALSE);
-    ck_assert_int_eq(origin_later_wait(o, 60000, NULL), ORIGIN_LATER_OTHER);
+    ck_assert_int_eq(origin_deferred_wait(o, 60000, NULL), ORIGIN_DEFERRED_OTHER);
     ck_assert_int_eq(o->ops->lookup(o, root, "file", &node, &attr), -ESTALE);
     ck_assert_int_eq(o->ops->root(o, &root, &attr), -ESTALE);
     down(&c, o);
@@ -148,14 +148,14 @@ START_TEST(an_answer_is_told_and_silence_is_not_one)
     c.refuses = TRUE;
     c.refusal = G_IO_ERROR_NOT_FOUND;
     Origin *o = later(&c, 0);
-    ck_assert_int_eq(origin_later_wait(o, 60000, &error), ORIGIN_LATER_FAILED);
+    ck_assert_int_eq(origin_deferred_wait(o, 60000, &error), ORIGIN_DEFERRED_FAILED);
     ck_assert(g_error_matches(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND));
     down(&c, o);
     up(&c);
     c.refuses = TRUE;
     c.refusal = G_IO_ERROR_TIMED_OUT;
     o = later(&c, 0);
-    ck_assert_int_eq(origin_later_wait(o, 10, NULL), ORIGIN_LATER_AWAY);
+    ck_assert_int_eq(origin_deferred_wait(o, 10, NULL), ORIGIN_DEFERRED_AWAY);
     down(&c, o);
 }
 END_TEST
@@ -175,7 +175,7 @@ START_TEST(a_refusal_is_for_ever_and_silence_before_it_is_not)
     c.refusal = G_IO_ERROR_PERMISSION_DENIED;
     pthread_mutex_unlock(&lock);
     set_hangs(&c, FALSE);
-    ck_assert_int_eq(origin_later_wait(o, 60000, &error), ORIGIN_LATER_REFUSED);
+    ck_assert_int_eq(origin_deferred_wait(o, 60000, &error), ORIGIN_DEFERRED_REFUSED);
     ck_assert(g_error_matches(error, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED));
     ck_assert_int_eq(o->ops->lookup(o, root, "file", &node, &attr), -EACCES);
     ck_assert_int_eq(o->ops->root(o, &root, &attr), -EACCES);

@@ -63,7 +63,7 @@ static Origin *away(Ceph *c)
     OriginAttr root;
     ck_assert_int_eq(real->ops->root(real, &node, &root), 0);
     real->ops->put(real, node);
-    return origin_later_new("dataset", real->space, &root, reach, c, freed);
+    return origin_deferred_new("dataset", real->space, &root, reach, c, freed);
 }
 
 static void come_back(Ceph *c)
@@ -94,8 +94,8 @@ START_TEST(a_refusal_is_told_once_of_each_user_and_key)
     faith_check(f, note, told);
     ck_assert_str_eq(told->str, "");
     come_back(&c);
-    ck_assert_int_eq(origin_later_wait(one, 60000, NULL), ORIGIN_LATER_REFUSED);
-    ck_assert_int_eq(origin_later_wait(three, 60000, NULL), ORIGIN_LATER_REFUSED);
+    ck_assert_int_eq(origin_deferred_wait(one, 60000, NULL), ORIGIN_DEFERRED_REFUSED);
+    ck_assert_int_eq(origin_deferred_wait(three, 60000, NULL), ORIGIN_DEFERRED_REFUSED);
     faith_check(f, note, told);
     ck_assert_ptr_nonnull(strstr(told->str, ID " u k;"));
     ck_assert_ptr_nonnull(strstr(told->str, ID " u l;"));
@@ -117,13 +117,13 @@ START_TEST(who_is_answered_is_no_more_on_faith)
     ck_assert(!faith_take(f, ID, a, plain));
     ck_assert(faith_take(f, ID, a, origin));
     come_back(&c);
-    ck_assert_int_eq(origin_later_wait(origin, 60000, NULL), ORIGIN_LATER_HERE);
+    ck_assert_int_eq(origin_deferred_wait(origin, 60000, NULL), ORIGIN_DEFERRED_HERE);
     g_autoptr(GString) told = g_string_new(NULL);
     faith_check(f, note, told);
     ck_assert_str_eq(told->str, "");
     /* It was let go of, so the next of this key is taken again; answered, there is no need to. */
     Origin *next = away(&c);
-    ck_assert_int_eq(origin_later_wait(next, 60000, NULL), ORIGIN_LATER_HERE);
+    ck_assert_int_eq(origin_deferred_wait(next, 60000, NULL), ORIGIN_DEFERRED_HERE);
     ck_assert(!faith_take(f, ID, a, next));
     origin_close(next);
     origin_close(plain);

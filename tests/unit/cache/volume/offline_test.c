@@ -65,7 +65,7 @@ static char *up(World *w)
     w->spec = new_spec(w->tree, "K1");
     put_file(w, "file");
     Origin *origin = open_known(w);
-    ck_assert(!origin_is_later(origin));
+    ck_assert(!origin_is_deferred(origin));
     char *id = use(w, origin);
     origin_close(origin);
     return id;
@@ -112,12 +112,12 @@ START_TEST(in_silence_it_is_what_was_known)
     g_autofree char *id = up(&w);
     fake_ceph_hang(TRUE);
     Origin *origin = open_known(&w);
-    ck_assert_int_eq(origin_later_wait(origin, 0, NULL), ORIGIN_LATER_AWAY);
+    ck_assert_int_eq(origin_deferred_wait(origin, 0, NULL), ORIGIN_DEFERRED_AWAY);
     g_autofree char *same = use(&w, origin);
     ck_assert_str_eq(same, id);
     ck_assert_int_eq(origin_find(origin, "file", &node, &attr), -ENOTCONN);
     fake_ceph_hang(FALSE);
-    ck_assert_int_eq(origin_later_wait(origin, 60000, NULL), ORIGIN_LATER_HERE);
+    ck_assert_int_eq(origin_deferred_wait(origin, 60000, NULL), ORIGIN_DEFERRED_HERE);
     ck_assert_int_eq(origin_find(origin, "file", &node, &attr), 0);
     origin->ops->put(origin, node);
     origin_close(origin);
@@ -134,7 +134,7 @@ START_TEST(whom_osds_refuse_the_mds_does_not_answer_for)
     Origin *origin = open_known(&w);
     fake_ceph_may_read = -EPERM;
     fake_ceph_hang(FALSE);
-    ck_assert_int_eq(origin_later_wait(origin, 60000, &error), ORIGIN_LATER_REFUSED);
+    ck_assert_int_eq(origin_deferred_wait(origin, 60000, &error), ORIGIN_DEFERRED_REFUSED);
     ck_assert_ptr_nonnull(strstr(error->message, "client.u"));
     ck_assert_ptr_nonnull(strstr(error->message, "osd capabilities"));
     origin_close(origin);
@@ -153,7 +153,7 @@ START_TEST(what_ceph_says_counts)
     g_autofree char *id = up(&w);
     put_file(&w, "another");
     Origin *origin = open_known(&w);
-    ck_assert(!origin_is_later(origin));
+    ck_assert(!origin_is_deferred(origin));
     ck_assert(is_known(&w, NULL));
     ck_assert(!has_manifest(&w, id));
     g_autofree char *other = use(&w, origin);
@@ -186,7 +186,7 @@ START_TEST(without_its_manifest_nothing_is_known)
     g_autofree char *path = g_build_filename(w.manifests, id, NULL);
     ck_assert_int_eq(truncate(path, 100), 0);
     Origin *origin = open_known(&w);
-    ck_assert(!origin_is_later(origin));
+    ck_assert(!origin_is_deferred(origin));
     origin_close(origin);
     /* Nor is it noted what may be read, which only the manifest tells. */
     g_autoptr(VolumeSpec) k2 = new_spec(w.tree, "K2");
