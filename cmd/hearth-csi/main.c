@@ -149,14 +149,14 @@ static gboolean make_node(Role *role, const Options *o, GError **error)
     role->node = node_service_new(&config, error);
     if (!role->node)
         return FALSE;
-    const WarmupPlace place = {.hearthd_socket = o->hearthd_socket,
-                               .cluster_config = o->cluster_config,
-                               .secret_dir = o->secret_dir,
-                               .crush_place = role->crush_place};
+    const WarmupConfig warmup = {.hearthd_socket = o->hearthd_socket,
+                                 .cluster_config = o->cluster_config,
+                                 .secret_dir = o->secret_dir,
+                                 .crush_place = role->crush_place};
     const ReporterNode here = {
         .name = o->node_id, .tier = o->tier, .zone = zone, .hearthd_socket = o->hearthd_socket};
     if (o->warmth) {
-        role->scheduling = scheduling_of_node(o->kubeconfig, &here, &place, error);
+        role->scheduling = scheduling_of_node(o->kubeconfig, &here, &warmup, error);
         if (!role->scheduling)
             return FALSE;
     }

@@ -15,7 +15,7 @@ struct Scheduling {
     KubeClient *client;
     KubeLease *lease;
     Warmth *warmth;
-    WarmHints *hints;
+    DatasetHints *hints;
     Uncached *uncached;
     Warmups *warmups;
     WarmupAgent *agent;
@@ -74,14 +74,14 @@ static void on_hint_trouble(const GError *error, void *data)
 Scheduling *scheduling_of_controller(const char *kubeconfig, const char *driver_name,
                                      const char *cluster_config, GError **error)
 {
-    WarmHintsOps hint_ops = {.may_act = may_act,
-                             .on_trouble = on_hint_trouble,
-                             .cluster_config = cluster_config,
-                             .on_volume = uncached_volume};
+    DatasetHintsOps hint_ops = {.may_act = may_act,
+                                .on_trouble = on_hint_trouble,
+                                .cluster_config = cluster_config,
+                                .on_volume = uncached_volume};
     WarmupsOps warmup_ops = {.may_act = may_act,
                              .driver_name = driver_name,
                              .cluster_config = cluster_config,
-                             .claim_of = warm_hints_claim};
+                             .claim_of = dataset_hints_claim};
     static const KubeLeaseOps ops = {
         .on_gained = on_gained, .on_lost = on_lost, .on_trouble = on_trouble};
     Scheduling *s = begin(kubeconfig, error);
@@ -94,7 +94,7 @@ Scheduling *scheduling_of_controller(const char *kubeconfig, const char *driver_
     hint_ops.volume_data = s->uncached;
     s->warmth = warmth_new(s->client, may_act, s->lease);
     warmth_on_uncached(s->warmth, uncached_report, s->uncached);
-    s->hints = warm_hints_new(s->client, driver_name, &hint_ops, s->lease);
+    s->hints = dataset_hints_new(s->client, driver_name, &hint_ops, s->lease);
     warmup_ops.claims = s->hints;
     s->warmups = warmups_new(s->client, s->warmth, &warmup_ops, s->lease);
     return s;
@@ -106,12 +106,12 @@ static json_t *report_warmups(void *agent)
 }
 
 Scheduling *scheduling_of_node(const char *kubeconfig, const ReporterNode *node,
-                               const WarmupPlace *place, GError **error)
+                               const WarmupConfig *config, GError **error)
 {
     Scheduling *s = begin(kubeconfig, error);
     if (!s)
         return NULL;
-    s->agent = warmup_agent_new(s->client, node->name, place);
+    s->agent = warmup_agent_new(s->client, node->name, config);
     const ReporterWarmups warmups = {.runs = report_warmups, .data = s->agent};
     s->reporter = reporter_new(s->client, node, &warmups);
     return s;
@@ -124,7 +124,7 @@ void scheduling_free(Scheduling *s)
     reporter_free(s->reporter);
     warmup_agent_free(s->agent);
     warmups_free(s->warmups);
-    warm_hints_free(s->hints);
+    dataset_hints_free(s->hints);
     warmth_free(s->warmth);
     uncached_free(s->uncached);
     kube_lease_free(s->lease);

@@ -20,7 +20,7 @@ typedef struct Scheduling Scheduling;
 Scheduling *scheduling_of_controller(const char *kubeconfig, const char *driver_name,
                                      const char *cluster_config, GError **error);
 Scheduling *scheduling_of_node(const char *kubeconfig, const ReporterNode *node,
-                               const WarmupPlace *place, GError **error);
+                               const WarmupConfig *config, GError **error);
 void scheduling_free(Scheduling *scheduling);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Scheduling, scheduling_free)
 

@@ -13,10 +13,10 @@ static const KubeResource volumes = {"", "v1", "persistentvolumes"};
 
 enum { VOLUMES, HINTS, WATCHES };
 
-struct WarmHints {
+struct DatasetHints {
     KubeClient *client;
     char *driver_name, *cluster_config;
-    WarmHintsOps ops;
+    DatasetHintsOps ops;
     void *data;
     GCancellable *cancel;
     KubeWatch *watches[WATCHES];
@@ -39,7 +39,7 @@ static gint64 now_ms(void)
 
 static void on_volume(KubeChange change, const json_t *object, void *data)
 {
-    WarmHints *h = data;
+    DatasetHints *h = data;
     g_auto(Hint) hint = {0};
     const char *name =
         json_string_value(json_object_get(json_object_get(object, "metadata"), "name"));
@@ -57,7 +57,7 @@ static void on_volume(KubeChange change, const json_t *object, void *data)
 
 static void on_hint(KubeChange change, const json_t *object, void *data)
 {
-    WarmHints *h = data;
+    DatasetHints *h = data;
     g_auto(Hint) hint = {0};
     if (!hint_read(object, &hint))
         return;
@@ -70,7 +70,7 @@ static void on_hint(KubeChange change, const json_t *object, void *data)
     pthread_mutex_unlock(&h->lock);
 }
 
-static void synced(WarmHints *h, guint watch)
+static void synced(DatasetHints *h, guint watch)
 {
     pthread_mutex_lock(&h->lock);
     h->synced[watch] = TRUE;
@@ -89,7 +89,7 @@ static void on_hints_synced(void *data)
 }
 
 /* Told when one of the three begins to fail, and when none does any more. */
-static void trouble(WarmHints *h, gboolean *which, const GError *error)
+static void trouble(DatasetHints *h, gboolean *which, const GError *error)
 {
     pthread_mutex_lock(&h->lock);
     const gboolean news = *which != (error != NULL);
@@ -102,19 +102,19 @@ static void trouble(WarmHints *h, gboolean *which, const GError *error)
 
 static void on_volumes_trouble(const GError *error, void *data)
 {
-    WarmHints *h = data;
+    DatasetHints *h = data;
     trouble(h, &h->ill[VOLUMES], error);
 }
 
 static void on_hints_trouble(const GError *error, void *data)
 {
-    WarmHints *h = data;
+    DatasetHints *h = data;
     trouble(h, &h->ill[HINTS], error);
 }
 
 /* ---- the writes ---- */
 
-static gboolean apply(WarmHints *h, const char *path, const Hint *hint, GError **error)
+static gboolean apply(DatasetHints *h, const char *path, const Hint *hint, GError **error)
 {
     json_auto_t *object = hint_object(hint);
     if (!object) {
@@ -127,7 +127,7 @@ static gboolean apply(WarmHints *h, const char *path, const Hint *hint, GError *
     return ok;
 }
 
-static gboolean remove_hint(WarmHints *h, const char *path, GError **error)
+static gboolean remove_hint(DatasetHints *h, const char *path, GError **error)
 {
     const KubeRequest r = {
         .method = "DELETE", .path = path, .timeout_ms = WRITE_MS, .cancel = h->cancel};
@@ -140,7 +140,7 @@ static gboolean remove_hint(WarmHints *h, const char *path, GError **error)
 }
 
 /* Makes one right, if it is still wrong. */
-static gboolean settle(WarmHints *h, const char *key, GError **error)
+static gboolean settle(DatasetHints *h, const char *key, GError **error)
 {
     g_auto(Hint) hint = {0};
     pthread_mutex_lock(&h->lock);
@@ -162,13 +162,13 @@ static gboolean settle(WarmHints *h, const char *key, GError **error)
     return ok;
 }
 
-static gboolean may_act(WarmHints *h)
+static gboolean may_act(DatasetHints *h)
 {
     return !g_cancellable_is_cancelled(h->cancel) && h->ops.may_act(h->data);
 }
 
 /* One that is refused does not keep the others waiting. */
-static void settle_all(WarmHints *h, GPtrArray *keys)
+static void settle_all(DatasetHints *h, GPtrArray *keys)
 {
     for (guint i = 0; i < keys->len && may_act(h); i++) {
         g_autoptr(GError) error = NULL;
@@ -180,7 +180,7 @@ static void settle_all(WarmHints *h, GPtrArray *keys)
     }
 }
 
-static void wait_locked(WarmHints *h)
+static void wait_locked(DatasetHints *h)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -194,7 +194,7 @@ static void wait_locked(WarmHints *h)
 
 /* Keys of the hints to be written; empty when nothing fails any more; NULL: the thread must stop.
  */
-static GPtrArray *await_work(WarmHints *h)
+static GPtrArray *await_work(DatasetHints *h)
 {
     GPtrArray *keys = NULL;
     pthread_mutex_lock(&h->lock);
@@ -213,7 +213,7 @@ static GPtrArray *await_work(WarmHints *h)
 
 static void *writer_thread(void *data)
 {
-    WarmHints *h = data;
+    DatasetHints *h = data;
     for (;;) {
         g_autoptr(GPtrArray) keys = await_work(h);
         if (!keys)
@@ -229,14 +229,14 @@ static void *writer_thread(void *data)
 
 /* ---- beginning and end ---- */
 
-WarmHints *warm_hints_new(KubeClient *client, const char *driver_name, const WarmHintsOps *ops,
-                          void *data)
+DatasetHints *dataset_hints_new(KubeClient *client, const char *driver_name,
+                                const DatasetHintsOps *ops, void *data)
 {
     static const KubeWatchOps volume_ops = {on_volume, on_volumes_synced, on_volumes_trouble};
     static const KubeWatchOps hint_ops = {on_hint, on_hints_synced, on_hints_trouble};
     const KubeSelection all_volumes = {.resource = volumes};
     const KubeSelection our_hints = {.resource = hint_resource, .labels = HINT_SELECTOR};
-    WarmHints *h = g_new0(WarmHints, 1);
+    DatasetHints *h = g_new0(DatasetHints, 1);
     h->client = client;
     h->driver_name = g_strdup(driver_name);
     h->cluster_config = g_strdup(ops->cluster_config);
@@ -258,7 +258,7 @@ WarmHints *warm_hints_new(KubeClient *client, const char *driver_name, const War
     return h;
 }
 
-void warm_hints_free(WarmHints *h)
+void dataset_hints_free(DatasetHints *h)
 {
     if (!h)
         return;
@@ -279,7 +279,7 @@ void warm_hints_free(WarmHints *h)
     g_free(h);
 }
 
-guint warm_hints_pending(WarmHints *h)
+guint dataset_hints_pending(DatasetHints *h)
 {
     pthread_mutex_lock(&h->lock);
     const guint pending = hint_diff_count(h->diff);
@@ -287,9 +287,9 @@ guint warm_hints_pending(WarmHints *h)
     return pending;
 }
 
-char *warm_hints_claim(void *hints, const char *namespace, const char *dataset)
+char *dataset_hints_claim(void *hints, const char *namespace, const char *dataset)
 {
-    WarmHints *h = hints;
+    DatasetHints *h = hints;
     pthread_mutex_lock(&h->lock);
     char *claim = hint_diff_claim(h->diff, namespace, dataset);
     pthread_mutex_unlock(&h->lock);

@@ -24,8 +24,8 @@
 
 #define HINT_FIELD_MANAGER "hearth-controller"
 
-/* Each from a thread of its own, with no lock held; none may call warm_hints_free(). */
-typedef struct WarmHintsOps {
+/* Each from a thread of its own, with no lock held; none may call dataset_hints_free(). */
+typedef struct DatasetHintsOps {
     /* Whether this process may write now: called before each write, and once a second while there
      * is something to write. */
     gboolean (*may_act)(void *data);
@@ -38,20 +38,20 @@ typedef struct WarmHintsOps {
     /* Called for each PersistentVolume when it is seen and when it changes. May be NULL. */
     void (*on_volume)(KubeChange change, const json_t *object, void *volume_data);
     void *volume_data;
-} WarmHintsOps;
+} DatasetHintsOps;
 
-typedef struct WarmHints WarmHints;
+typedef struct DatasetHints DatasetHints;
 
-/* client is borrowed until warm_hints_free(); the driver's name is copied. */
-WarmHints *warm_hints_new(KubeClient *client, const char *driver_name, const WarmHintsOps *ops,
-                          void *data);
+/* client is borrowed until dataset_hints_free(); the driver's name is copied. */
+DatasetHints *dataset_hints_new(KubeClient *client, const char *driver_name,
+                                const DatasetHintsOps *ops, void *data);
 /* Stops and joins its threads; a write under way is cancelled. */
-void warm_hints_free(WarmHints *hints);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(WarmHints, warm_hints_free)
+void dataset_hints_free(DatasetHints *hints);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(DatasetHints, dataset_hints_free)
 
 /* As hint_diff_claim(), of the volumes that have been seen. For WarmupClaims. */
-char *warm_hints_claim(void *hints, const char *namespace, const char *dataset);
+char *dataset_hints_claim(void *hints, const char *namespace, const char *dataset);
 /* How many hints differ from what their volumes need, as far as is known. */
-guint warm_hints_pending(WarmHints *hints);
+guint dataset_hints_pending(DatasetHints *hints);
 
 #endif

@@ -16,7 +16,7 @@ typedef struct Duty {
 } Duty;
 
 struct WarmupAgent {
-    WarmupPlace place; /* its strings are ours */
+    WarmupConfig config; /* its strings are ours */
     KubeWatch *watch;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a thread has ended, a duty was cancelled */
@@ -52,7 +52,7 @@ static void do_duty(Duty *duty)
     WarmupAgent *a = duty->agent;
     g_message("warmup %s/%s begins: %s", duty->order.namespace, duty->order.name,
               duty->order.origin.root_path);
-    warmup_task_run(&duty->order, &a->place, duty->cancel, take_news, duty);
+    warmup_task_run(&duty->order, &a->config, duty->cancel, take_news, duty);
     pthread_mutex_lock(&a->lock);
     g_autofree char *state = g_strdup(field_text(duty->entry, "state"));
     g_autofree char *message = g_strdup(field_text(duty->entry, "message"));
@@ -149,16 +149,16 @@ static void on_trouble(const GError *error, void *data)
 
 /* ---- beginning and end ---- */
 
-WarmupAgent *warmup_agent_new(KubeClient *client, const char *node, const WarmupPlace *place)
+WarmupAgent *warmup_agent_new(KubeClient *client, const char *node, const WarmupConfig *config)
 {
     static const KubeWatchOps ops = {.on_change = on_change, .on_trouble = on_trouble};
     g_autofree char *own = g_strconcat("metadata.name=", node, NULL);
     const KubeSelection selection = {.resource = node_cache_resource, .fields = own};
     WarmupAgent *a = g_new0(WarmupAgent, 1);
-    a->place = *place;
-    a->place.hearthd_socket = g_strdup(place->hearthd_socket);
-    a->place.cluster_config = g_strdup(place->cluster_config);
-    a->place.secret_dir = g_strdup(place->secret_dir);
+    a->config = *config;
+    a->config.hearthd_socket = g_strdup(config->hearthd_socket);
+    a->config.cluster_config = g_strdup(config->cluster_config);
+    a->config.secret_dir = g_strdup(config->secret_dir);
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->changed, NULL);
     a->duties = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, duty_unref);
@@ -179,9 +179,9 @@ void warmup_agent_free(WarmupAgent *a)
     g_hash_table_unref(a->duties);
     pthread_cond_destroy(&a->changed);
     pthread_mutex_destroy(&a->lock);
-    g_free((char *)a->place.hearthd_socket);
-    g_free((char *)a->place.cluster_config);
-    g_free((char *)a->place.secret_dir);
+    g_free((char *)a->config.hearthd_socket);
+    g_free((char *)a->config.cluster_config);
+    g_free((char *)a->config.secret_dir);
     g_free(a);
 }
 

@@ -15,7 +15,7 @@
 typedef struct WarmupAgent WarmupAgent;
 
 /* client is borrowed until warmup_agent_free(); strings are copied. Starts its threads. */
-WarmupAgent *warmup_agent_new(KubeClient *client, const char *node, const WarmupPlace *place);
+WarmupAgent *warmup_agent_new(KubeClient *client, const char *node, const WarmupConfig *config);
 /* Cancels the running orders and waits for them. They stay ordered, for the next plugin. */
 void warmup_agent_free(WarmupAgent *agent);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(WarmupAgent, warmup_agent_free)

@@ -17,7 +17,7 @@
 
 typedef struct Task {
     const WarmupOrder *order;
-    const WarmupPlace *place;
+    const WarmupConfig *config;
     GCancellable *cancel;
     void (*on_progress)(const WarmupDoing *doing, void *data);
     void *data;
@@ -46,13 +46,13 @@ static void report_state(Task *t, const char *state, const char *message)
 static json_t *spec_of(const Task *t, GError **error)
 {
     const DatasetOrigin *origin = &t->order->origin;
-    if (!t->place->secret_dir) {
+    if (!t->config->secret_dir) {
         hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                     "CacheWarmups are off: the node plugin has no Ceph user for them; set "
                     "warmth.secretName in the chart, or give hearth-csi --secret-dir");
         return NULL;
     }
-    g_autoptr(Secrets) own = secret_dir_read(t->place->secret_dir, origin->cluster_id, error);
+    g_autoptr(Secrets) own = secret_dir_read(t->config->secret_dir, origin->cluster_id, error);
     if (!own)
         return NULL;
     g_autoptr(GHashTable) secrets = g_hash_table_new(g_str_hash, g_str_equal);
@@ -65,8 +65,8 @@ static json_t *spec_of(const Task *t, GError **error)
                                          .fs_name = *origin->fs_name ? origin->fs_name : NULL};
     const NodeSpecSource source = {.attributes = &attributes,
                                    .secrets = secrets,
-                                   .config_path = t->place->cluster_config,
-                                   .place = t->place->crush_place,
+                                   .config_path = t->config->cluster_config,
+                                   .place = t->config->crush_place,
                                    .read_only = TRUE};
     return node_spec_new(&source, error);
 }
@@ -75,7 +75,7 @@ static gboolean open_volume(Task *t, GError **error)
 {
     gboolean attached;
     json_t *spec = spec_of(t, error);
-    t->link = spec ? hearthd_connect(t->place->hearthd_socket, NULL, error) : NULL;
+    t->link = spec ? hearthd_connect(t->config->hearthd_socket, NULL, error) : NULL;
     const gboolean good = t->link && hearthd_open(t->link, spec, OPEN_MS, &attached, error);
     node_spec_free(spec);
     return good;
@@ -182,8 +182,8 @@ static gboolean may_pass(const GError *error)
 
 static const char *run_to_the_end(Task *t, GError **error)
 {
-    const gint64 patience_s = t->place->patience_s ? t->place->patience_s : WARMUP_PATIENCE_S;
-    gint64 pause_ms = t->place->first_pause_ms ? t->place->first_pause_ms : FIRST_PAUSE_MS;
+    const gint64 patience_s = t->config->patience_s ? t->config->patience_s : WARMUP_PATIENCE_S;
+    gint64 pause_ms = t->config->first_pause_ms ? t->config->first_pause_ms : FIRST_PAUSE_MS;
     gint64 failing_since_us = 0;
     for (;;) {
         g_autoptr(GError) cause = NULL;
@@ -214,11 +214,14 @@ static char *volume_of(const char *run)
     return g_strconcat(WIRE_WARMUP_PREFIX, plain, NULL);
 }
 
-void warmup_task_run(const WarmupOrder *order, const WarmupPlace *place, GCancellable *cancel,
+void warmup_task_run(const WarmupOrder *order, const WarmupConfig *config, GCancellable *cancel,
                      void (*on_progress)(const WarmupDoing *doing, void *data), void *data)
 {
-    Task t = {
-        .order = order, .place = place, .cancel = cancel, .on_progress = on_progress, .data = data};
+    Task t = {.order = order,
+              .config = config,
+              .cancel = cancel,
+              .on_progress = on_progress,
+              .data = data};
     g_autoptr(GError) error = NULL;
     t.volume = volume_of(order->run);
     t.doing.percent = 0;

@@ -11,18 +11,19 @@
 #include "driver/node/hearthd/crush_place.h"
 #include "driver/warmup/order.h"
 
-typedef struct WarmupPlace {
+/* What a node needs for its tasks. */
+typedef struct WarmupConfig {
     const char *hearthd_socket;
     const char *cluster_config; /* volume/config.h */
     const char *secret_dir;  /* volume/secret_dir.h: the Ceph user; NULL: none, all orders fail */
     CrushPlace *crush_place; /* of the node; NULL: not known */
     gint64 first_pause_ms;   /* between tries; 0: 1 s. It doubles, to 30 s */
     gint64 patience_s;       /* 0: WARMUP_PATIENCE_S */
-} WarmupPlace;
+} WarmupConfig;
 
 /* Blocks until it has ended: the last state passed to on_progress is Succeeded, Failed, or, when
  * `cancel` was cancelled, Cancelled. All is borrowed. */
-void warmup_task_run(const WarmupOrder *order, const WarmupPlace *place, GCancellable *cancel,
+void warmup_task_run(const WarmupOrder *order, const WarmupConfig *config, GCancellable *cancel,
                      void (*on_progress)(const WarmupDoing *doing, void *data), void *data);
 
 #endif

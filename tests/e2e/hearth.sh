@@ -41,11 +41,11 @@ plugin() { # NODE ARGS...
 # ---- hints
 
 hints_start() {
-    rm -f "$TMP/log/warm-hints.log"
-    spawn warm-hints "$BUILD/tools/warm-hints" "$PKI/controller.conf" $DRIVER
+    rm -f "$TMP/log/dataset-hints.log"
+    spawn dataset-hints "$BUILD/tools/dataset-hints" "$PKI/controller.conf" $DRIVER
 }
-hints_end() { end warm-hints; }
-hints_writes() { sed -n 's/^requests: \([A-Z]*\) .*: \([0-9]*\)$/\1=\2/p' "$TMP/log/warm-hints.log" | grep -v ^GET= | sort | paste -sd ' '; }
+hints_end() { end dataset-hints; }
+hints_writes() { sed -n 's/^requests: \([A-Z]*\) .*: \([0-9]*\)$/\1=\2/p' "$TMP/log/dataset-hints.log" | grep -v ^GET= | sort | paste -sd ' '; }
 
 dataset_id() { # SUBVOLUME SNAPSHOT
     printf '%s\0%s\0%s\0' c1 fs1 "/volumes/csi/$1/.snap/$2" | sha256sum | cut -c 1-16

@@ -15,7 +15,7 @@
 typedef struct World {
     FakeApi api;
     KubeClient *client;
-    WarmHints *hints;
+    DatasetHints *hints;
     FakeStream volume_stream, hint_stream;
     json_t *volumes;       /* an array; guarded by api.lock, as is what follows */
     json_t *there;         /* "namespace/name" -> DatasetHint */
@@ -164,8 +164,8 @@ static void world_new(World *w)
 
 static void start(World *w)
 {
-    static const WarmHintsOps ops = {.may_act = may_act, .on_trouble = on_trouble};
-    w->hints = warm_hints_new(w->client, DRIVER, &ops, w);
+    static const DatasetHintsOps ops = {.may_act = may_act, .on_trouble = on_trouble};
+    w->hints = dataset_hints_new(w->client, DRIVER, &ops, w);
 }
 
 static void stream_clear(FakeStream *s)
@@ -178,7 +178,7 @@ static void stream_clear(FakeStream *s)
 
 static void world_free(World *w)
 {
-    warm_hints_free(w->hints);
+    dataset_hints_free(w->hints);
     kube_client_free(w->client);
     fake_stream_stop(&w->volume_stream);
     fake_stream_stop(&w->hint_stream);
@@ -220,13 +220,13 @@ static gboolean wrote(World *w, const char *wanted)
 /* Exactly these writes, after which all is right; forgets them. */
 static void await(World *w, const char *wanted)
 {
-    for (guint i = 0; i < 2000 && !(wrote(w, wanted) && warm_hints_pending(w->hints) == 0); i++)
+    for (guint i = 0; i < 2000 && !(wrote(w, wanted) && dataset_hints_pending(w->hints) == 0); i++)
         g_usleep(10000);
     pthread_mutex_lock(&w->api.lock);
     ck_assert_str_eq(w->writes->str, wanted);
     g_string_truncate(w->writes, 0);
     pthread_mutex_unlock(&w->api.lock);
-    ck_assert_uint_eq(warm_hints_pending(w->hints), 0);
+    ck_assert_uint_eq(dataset_hints_pending(w->hints), 0);
 }
 
 /* Until both have been listed and are watched. */
@@ -279,7 +279,7 @@ START_TEST(start_writes_only_what_is_wrong)
     have_hint(&w, "other", hint_for("other", "u2", "s1"));
     start(&w);
     await(&w, "PATCH jobs/other ");
-    warm_hints_free(w.hints);
+    dataset_hints_free(w.hints);
     start(&w);
     fake_stream_await(&w.hint_stream, 2);
     g_usleep(300000);
@@ -310,7 +310,7 @@ START_TEST(nothing_is_written_before_all_volumes_are_known)
     fake_stream_await(&w.hint_stream, 1);
     g_usleep(500000);
     ck_assert(wrote(&w, ""));
-    ck_assert_uint_eq(warm_hints_pending(w.hints), 1);
+    ck_assert_uint_eq(dataset_hints_pending(w.hints), 1);
     pthread_mutex_lock(&w.api.lock);
     w.slow_volumes = FALSE;
     pthread_mutex_unlock(&w.api.lock);
@@ -340,7 +340,7 @@ START_TEST(one_who_may_not_act_keeps_up_and_writes_nothing)
     json_decref(object);
     pthread_mutex_unlock(&w.api.lock);
     see_volume(&w, "DELETED", volume("pv3", "z", "u3", "Bound", "s1"));
-    while (warm_hints_pending(w.hints) != 1)
+    while (dataset_hints_pending(w.hints) != 1)
         g_usleep(10000);
     g_atomic_int_set(&w.acts, TRUE);
     await(&w, "PATCH jobs/y ");

@@ -12,7 +12,7 @@ typedef struct World {
     KubeClient *client;
     Uncached *uncached;
     Warmth *warmth;
-    WarmHints *hints;
+    DatasetHints *hints;
     FakeStream volumes, caches, others;
     GPtrArray *events; /* of json_t; api.lock, as what follows */
     GHashTable *there; /* paths of those that there are */
@@ -72,11 +72,11 @@ static void world_new(World *w)
     fake_api_new(&w->api, handler, w);
     w->client = fake_client(&w->api, &options);
     w->uncached = uncached_new(w->client, DRIVER, may_act, w);
-    const WarmHintsOps ops = {
+    const DatasetHintsOps ops = {
         .may_act = may_act, .on_volume = uncached_volume, .volume_data = w->uncached};
     w->warmth = warmth_new(w->client, may_act, w);
     warmth_on_uncached(w->warmth, uncached_report, w->uncached);
-    w->hints = warm_hints_new(w->client, DRIVER, &ops, w);
+    w->hints = dataset_hints_new(w->client, DRIVER, &ops, w);
     fake_stream_await(&w->volumes, 1);
     fake_stream_await(&w->caches, 1);
 }
@@ -86,7 +86,7 @@ static void world_free(World *w)
     fake_stream_stop(&w->volumes);
     fake_stream_stop(&w->caches);
     fake_stream_stop(&w->others);
-    warm_hints_free(w->hints);
+    dataset_hints_free(w->hints);
     warmth_free(w->warmth);
     uncached_free(w->uncached);
     kube_client_free(w->client);

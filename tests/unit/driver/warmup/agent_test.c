@@ -30,14 +30,14 @@ static void handler(const FakeRequest *request, FakeReply *reply, void *data)
 
 static World *world_new(void)
 {
-    const WarmupPlace place = {.hearthd_socket = "/nowhere/hearthd.sock",
-                               .cluster_config = "/nowhere",
-                               .first_pause_ms = 10};
+    const WarmupConfig config = {.hearthd_socket = "/nowhere/hearthd.sock",
+                                 .cluster_config = "/nowhere",
+                                 .first_pause_ms = 10};
     World *w = g_new0(World, 1);
     fake_stream_init(&w->stream);
     fake_api_new(&w->api, handler, w);
     w->client = fake_client(&w->api, NULL);
-    w->agent = warmup_agent_new(w->client, "n1", &place);
+    w->agent = warmup_agent_new(w->client, "n1", &config);
     fake_stream_await(&w->stream, 1);
     return w;
 }

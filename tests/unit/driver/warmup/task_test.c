@@ -165,7 +165,7 @@ static void take(const WarmupDoing *doing, void *data)
     pthread_mutex_unlock(&h->lock);
 }
 
-static void run_with(Hearthd *h, const char *paths, const WarmupPlace *place)
+static void run_with(Hearthd *h, const char *paths, const WarmupConfig *config)
 {
     g_auto(WarmupOrder) order = {.run = NULL};
     json_t *json = json_pack("{s:s, s:s, s:s, s:o, s:{s:s, s:s, s:s}}", "namespace", "jobs", "name",
@@ -173,17 +173,17 @@ static void run_with(Hearthd *h, const char *paths, const WarmupPlace *place)
                              "clusterID", "c", "fsName", "f", "rootPath", "/volumes/g/v/.snap/s/*");
     ck_assert(warmup_order_read(json, &order));
     json_decref(json);
-    warmup_task_run(&order, place, h->cancel, take, h);
+    warmup_task_run(&order, config, h->cancel, take, h);
 }
 
 static void run_paths(Hearthd *h, const char *paths)
 {
-    const WarmupPlace place = {.hearthd_socket = h->path,
-                               .cluster_config = h->config,
-                               .secret_dir = h->secrets,
-                               .first_pause_ms = 10,
-                               .patience_s = 5};
-    run_with(h, paths, &place);
+    const WarmupConfig config = {.hearthd_socket = h->path,
+                                 .cluster_config = h->config,
+                                 .secret_dir = h->secrets,
+                                 .first_pause_ms = 10,
+                                 .patience_s = 5};
+    run_with(h, paths, &config);
 }
 
 START_TEST(a_dataset_is_opened_listed_and_fetched)
@@ -236,14 +236,14 @@ END_TEST
 START_TEST(patience_ends)
 {
     g_autoptr(Hearthd) h = hearthd_new();
-    const WarmupPlace place = {.hearthd_socket = h->path,
-                               .cluster_config = h->config,
-                               .secret_dir = h->secrets,
-                               .first_pause_ms = 100,
-                               .patience_s = 1};
+    const WarmupConfig config = {.hearthd_socket = h->path,
+                                 .cluster_config = h->config,
+                                 .secret_dir = h->secrets,
+                                 .first_pause_ms = 100,
+                                 .patience_s = 1};
     h->refuses = "open";
     h->code = "UNAVAILABLE";
-    run_with(h, "[]", &place);
+    run_with(h, "[]", &config);
     ck_assert_str_eq(h->last.state, "Failed");
     ck_assert_uint_gt(h->connections, 2);
 }
@@ -297,8 +297,8 @@ END_TEST
 START_TEST(without_a_user_it_says_what_to_do)
 {
     g_autoptr(Hearthd) h = hearthd_new();
-    const WarmupPlace place = {.hearthd_socket = h->path, .cluster_config = h->config};
-    run_with(h, "[]", &place);
+    const WarmupConfig config = {.hearthd_socket = h->path, .cluster_config = h->config};
+    run_with(h, "[]", &config);
     ck_assert_str_eq(h->last.state, "Failed");
     ck_assert_ptr_nonnull(strstr(h->last.message, "warmth.secretName"));
     ck_assert_ptr_nonnull(strstr(h->last.message, "--secret-dir"));

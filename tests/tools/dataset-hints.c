@@ -2,7 +2,7 @@
 /*
  * Keeps DatasetHints from the command line, as the controller does, until it is told to end.
  *
- *   warm-hints KUBECONFIG DRIVER
+ *   dataset-hints KUBECONFIG DRIVER
  *
  * Prints troubles as they come, and at the end requests by method and status.
  */
@@ -31,7 +31,7 @@ static void on_count(const char *method, int status, guint64 count, void *data)
 
 int main(int argc, char **argv)
 {
-    static const WarmHintsOps ops = {.may_act = may_act, .on_trouble = on_trouble};
+    static const DatasetHintsOps ops = {.may_act = may_act, .on_trouble = on_trouble};
     g_autoptr(GError) error = NULL;
     sigset_t ends;
     int got;
@@ -43,13 +43,13 @@ int main(int argc, char **argv)
     pthread_sigmask(SIG_BLOCK, &ends, NULL);
     KubeConfig *config = argc == 3 ? kube_config_load(argv[1], &error) : NULL;
     if (!config) {
-        fprintf(stderr, "warm-hints: %s\n", error ? error->message : "KUBECONFIG DRIVER");
+        fprintf(stderr, "dataset-hints: %s\n", error ? error->message : "KUBECONFIG DRIVER");
         return 1;
     }
     g_autoptr(KubeClient) client = kube_client_new(config, NULL);
-    g_autoptr(WarmHints) hints = warm_hints_new(client, argv[2], &ops, NULL);
+    g_autoptr(DatasetHints) hints = dataset_hints_new(client, argv[2], &ops, NULL);
     sigwait(&ends, &got);
-    warm_hints_free(g_steal_pointer(&hints));
+    dataset_hints_free(g_steal_pointer(&hints));
     kube_client_each_count(client, on_count, NULL);
     return 0;
 }
