@@ -11,7 +11,7 @@
 /* A Secret has 1 MiB at most. */
 #define FILE_MAX (1024 * 1024)
 #define CHAIN_MAX 16
-#define MEND "mount a Secret of type kubernetes.io/tls there"
+#define FIX "mount a Secret of type kubernetes.io/tls there"
 
 struct HttpCertificate {
     guint refs;
@@ -27,7 +27,7 @@ G_GNUC_PRINTF(2, 3) static gboolean fail(GError **error, const char *format, ...
     va_start(values, format);
     g_autofree char *text = g_strdup_vprintf(format, values);
     va_end(values);
-    return hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION, "%s; " MEND, text);
+    return hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION, "%s; " FIX, text);
 }
 
 static void contents_clear(gnutls_datum_t *contents)

@@ -20,7 +20,7 @@
 /* Counted, not atomically: for one thread. */
 typedef struct HttpCertificate HttpCertificate;
 
-/* HEARTH_ERROR_FAILED_PRECONDITION names the file and the mend: one that is missing or malformed,
+/* HEARTH_ERROR_FAILED_PRECONDITION names the file and the fix: one that is missing or malformed,
  * a key that is encrypted or another certificate's. One that has expired is no error here. */
 HttpCertificate *http_certificate_load(const char *directory, GError **error);
 HttpCertificate *http_certificate_ref(HttpCertificate *certificate);

@@ -78,7 +78,7 @@ static KubeErrorCode code_of(int status, const char *reason)
     }
 }
 
-static const char *mend_of(KubeErrorCode code)
+static const char *fix_of(KubeErrorCode code)
 {
     switch (code) {
     case KUBE_ERROR_UNAUTHORIZED:
@@ -116,7 +116,7 @@ static void set(GError **error, const char *what, int status, gint64 retry_after
     const char *space = *named ? " " : "";
     const char *colon = *why ? ": " : "";
     g_set_error(error, KUBE_ERROR, code, "%s: %d%s%s%s%s%s", what, status, space, named, colon, why,
-                mend_of(code));
+                fix_of(code));
     KubeErrorPrivate *p = kube_error_get_private(*error);
     p->status = status;
     p->reason = g_steal_pointer(&named);

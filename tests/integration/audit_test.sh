@@ -1,6 +1,6 @@
 #!/bin/bash
 # hearth-csi audit on a real Ceph: it finds what is planted on either side, changes nothing unless
-# told to, mends what is safe, and removes what may hold data only by its name.
+# told to, fixes what is safe, and removes what may hold data only by its name.
 . "$(dirname "$0")/lib.sh"
 init
 start_ceph

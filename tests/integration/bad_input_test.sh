@@ -1,5 +1,5 @@
 #!/bin/bash
-# Bad input: each gets the CSI spec's code, a message that names the value and the mend, within 30 s,
+# Bad input: each gets the CSI spec's code, a message that names the value and the fix, within 30 s,
 # and leaves nothing half-made. (A NUL in a string cannot be said in JSON to csi-call; the unit tests of rpc/
 # send one.)
 . "$(dirname "$0")/lib.sh"

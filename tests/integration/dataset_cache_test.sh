@@ -3,7 +3,7 @@
 # built by each node and found again; the tree over it is the snapshot's, also of files that
 # were deleted since and after the MDS has forgotten everything; warming asks the MDS for directories
 # alone; what is evicted is free on the cache's own file system; pins and quotas hold; warm jobs of lists, at a rate, and begun again; damage on the
-# disk is found and mended.
+# disk is found and fixed.
 . "$(dirname "$0")/lib.sh"
 init
 truncate -s 512M "$TMP/disk"
@@ -182,7 +182,7 @@ damage
 hearthctl verify v >"$TMP/out"
 same "damage is found and named" "$? $(grep -c 'bad: deep/er/est/large, object' "$TMP/out")" "1 1"
 drop_all
-same "and mended" "$(digest "$TMP/mnt/tree")" "$WANTED"
+same "and fixed" "$(digest "$TMP/mnt/tree")" "$WANTED"
 wait_for 20 eval '[ "$(cache_stat fillsActive)" = 0 ]'
 check "for good" hearthctl verify
 damage

@@ -74,7 +74,7 @@ code no_snapshot_is_named INVALID_ARGUMENT
 said_of the_form_is_told SUBVOLUME@SNAPSHOT
 of_class pvc-x-$$ "{\"dataset\": \"team/none-$$@v1\"}"
 code a_missing_subvolume NOT_FOUND
-said_of is_named_with_the_mend "subvolume none-$$ in group team; \`ceph fs subvolume ls hearthfs"
+said_of is_named_with_the_fix "subvolume none-$$ in group team; \`ceph fs subvolume ls hearthfs"
 of_class pvc-x-$$ "{\"dataset\": \"corpus-$$@v1\"}"
 code in_the_cluster\'s_group_it_is_not NOT_FOUND
 of_class pvc-x-$$ "{\"dataset\": \"team/corpus-$$@v9\"}"
@@ -171,7 +171,7 @@ for name in manifest.$(printf '%032x' $$){,.0123456789abcdef.00000000} "manifest
     rados -c "$CEPH_CONF" -p "$DATA" -N hearth put "$name" /etc/hostname
 done
 audit --format json --repair --min-age 0 >/dev/null
-same old_manifests_are_mended "$(jq -r '.findings[] | select(.problem == "leftover") | "\(.name) \(.fixed)"' "$TMP/audit.json")" \
+same old_manifests_are_fixed "$(jq -r '.findings[] | select(.problem == "leftover") | "\(.name) \(.fixed)"' "$TMP/audit.json")" \
     "hearthfs/csi/manifest* true"
 same and_nothing_is_left_of_them "$(manifests)" ""
 

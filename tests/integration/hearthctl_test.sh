@@ -99,7 +99,7 @@ same a_file_that_is_none_is_bad "$? $(level 'Ceph monitors')" "1 bad"
 dd if=/dev/zero of="$TMP/nvme/other" bs=1M status=none 2>/dev/null
 doctor
 same a_full_disk_is_bad "$? $(level 'cache space')" "1 bad"
-finds with_its_mend 'cache space' bad 'something else fills the disk'
+finds with_its_fix 'cache space' bad 'something else fills the disk'
 rm "$TMP/nvme/other"
 mkdir "$TMP/mnt/ro"
 mount --bind "$TMP/nvme" "$TMP/mnt/ro" && mount -o remount,bind,ro "$TMP/mnt/ro" || die "no read-only mount"

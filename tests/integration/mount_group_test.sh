@@ -56,7 +56,7 @@ TARGET=$TMP/mnt/pod/second
 group 5555
 publish
 code of_another_group FAILED_PRECONDITION
-case $CSI_MESSAGE in *fsGroup*) pass names_the_mend ;; *) fail names_the_mend "$CSI_MESSAGE" ;; esac
+case $CSI_MESSAGE in *fsGroup*) pass names_the_fix ;; *) fail names_the_fix "$CSI_MESSAGE" ;; esac
 [ -e "$TARGET" ] && fail leaves_nothing "there is $TARGET" || pass leaves_nothing
 group 4242
 check of_the_same_group publish

@@ -214,7 +214,7 @@ check reads_fail_and_do_not_hang wait_for 5 dead
 refused stage_without_hearthd UNAVAILABLE "$HEARTHD" dir_stage
 refused publish_without_hearthd UNAVAILABLE "$HEARTHD" dir_publish "$SECOND"
 start_hearthd --dir-root="$TMP/src"
-check a_new_target_mends_the_stage dir_publish "$SECOND"
+check a_new_target_fixes_the_stage dir_publish "$SECOND"
 same the_new_target_reads "$(cat "$SECOND/file")" first
 check the_old_target_is_published_again dir_publish
 same the_old_target_reads "$(cat "$TARGET/file")" first

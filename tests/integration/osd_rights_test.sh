@@ -37,7 +37,7 @@ leave() { unpublish && wait_for 20 unstage || fail "$1" "$(said)"; }
 read_cold() { drop_page_cache && timeout 60 cat "$TARGET/secret"; }
 refused() { # NAME: of the call just made
     if [ "$CSI_CODE" != PERMISSION_DENIED ]; then fail "$1" "$(said)"; else
-        grep -q 'client.*osd capabilities' <<<"$CSI_MESSAGE" && pass "$1" || fail "$1" "the message says no mend: $(said)"
+        grep -q 'client.*osd capabilities' <<<"$CSI_MESSAGE" && pass "$1" || fail "$1" "the message says no fix: $(said)"
     fi
 }
 osd_reads() { "$ONE_NODE" perf "$CEPH_DIR" osd.0 osd.op_r; }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Daemons that die: a restarted node plugin keeps published volumes working; after a killed hearthd,
-# staging and publishing again mend the mounts, and what was cached is still cached.
+# staging and publishing again fix the mounts, and what was cached is still cached.
 . "$(dirname "$0")/lib.sh"
 init
 start_ceph

@@ -24,7 +24,7 @@ static void world_free(World *w)
     harness_remove(w->dir);
 }
 
-/* The message has the file's name, and the mend; nothing of the key. */
+/* The message has the file's name, and the fix; nothing of the key. */
 static void refused(World *w, const char *file, const char *why)
 {
     g_autoptr(GError) error = NULL;

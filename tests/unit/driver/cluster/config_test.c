@@ -94,7 +94,7 @@ START_TEST(a_change_counts_at_once)
 }
 END_TEST
 
-START_TEST(errors_name_file_entry_and_mend)
+START_TEST(errors_name_file_entry_and_fix)
 {
     fails(NULL, "--cluster-config");
     fails("", "line");
@@ -136,5 +136,5 @@ START_TEST(what_clients_are_told_is_checked)
 END_TEST
 
 HARNESS_MAIN("driver/cluster/config", reads_ceph_csis_file, an_unknown_cluster_lists_the_known_ones,
-             a_change_counts_at_once, errors_name_file_entry_and_mend,
+             a_change_counts_at_once, errors_name_file_entry_and_fix,
              what_clients_are_told_is_checked)

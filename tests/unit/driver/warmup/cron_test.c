@@ -167,7 +167,7 @@ START_TEST(last_and_next_are_of_one_mind)
 }
 END_TEST
 
-START_TEST(what_is_refused_names_field_value_and_mend)
+START_TEST(what_is_refused_names_field_value_and_fix)
 {
     static const struct {
         const char *text, *field, *value;
@@ -218,4 +218,4 @@ HARNESS_MAIN("driver/warmup/cron", fields_are_values_lists_ranges_and_steps,
              one_kind_of_day_is_enough_when_both_are_told, macros_are_what_they_say,
              leap_days_are_found_over_a_century_and_impossible_ones_never,
              next_is_strictly_after_and_last_is_not, last_and_next_are_of_one_mind,
-             what_is_refused_names_field_value_and_mend)
+             what_is_refused_names_field_value_and_fix)

@@ -73,11 +73,11 @@ START_TEST(the_root_among_paths_is_all_of_it)
 }
 END_TEST
 
-START_TEST(what_is_refused_names_field_value_and_mend)
+START_TEST(what_is_refused_names_field_value_and_fix)
 {
 #define OF "\"dataset\": \"0123456789abcdef\", "
     static const struct {
-        const char *spec, *field, *value, *mend;
+        const char *spec, *field, *value, *fix;
     } cases[] = {
         {"{}", "what is to be warm", "", "spec.dataset"},
         {"{" OF "\"persistentVolumeClaim\": \"data\"}", "spec.dataset", "\"data\"", "leave one"},
@@ -111,7 +111,7 @@ START_TEST(what_is_refused_names_field_value_and_mend)
         ck_assert(g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT));
         ck_assert_msg(strstr(error->message, cases[i].field) &&
                           strstr(error->message, cases[i].value) &&
-                          strstr(error->message, cases[i].mend),
+                          strstr(error->message, cases[i].fix),
                       "%s", error->message);
         /* Whose condition it becomes is known. */
         ck_assert_str_eq(w.uid, UID);
@@ -268,7 +268,7 @@ END_TEST
 
 HARNESS_MAIN("driver/warmup/warmup", what_is_asked_for_is_read,
              what_is_left_out_means_all_of_it_once_on_all_nodes, the_root_among_paths_is_all_of_it,
-             what_is_refused_names_field_value_and_mend, a_run_is_known_by_its_name_and_uid,
+             what_is_refused_names_field_value_and_fix, a_run_is_known_by_its_name_and_uid,
              once_is_due_at_once_and_again_when_the_spec_changed,
              a_status_of_another_object_says_nothing, a_schedule_is_due_at_its_times,
              of_missed_times_the_latest_is_done, never_two_runs_at_a_time,

@@ -3,7 +3,7 @@
 #include "cmd/hearthctl/report/finding.h"
 #include <string.h>
 
-START_TEST(the_worst_counts_and_each_comes_with_its_mend)
+START_TEST(the_worst_counts_and_each_comes_with_its_fix)
 {
     g_autoptr(Findings) findings = findings_new();
     ck_assert_int_eq(findings_worst(findings), FINDING_OK);
@@ -61,5 +61,5 @@ START_TEST(options_are_found_whole)
 }
 END_TEST
 
-HARNESS_MAIN("cmd/hearthctl/report/finding", the_worst_counts_and_each_comes_with_its_mend,
+HARNESS_MAIN("cmd/hearthctl/report/finding", the_worst_counts_and_each_comes_with_its_fix,
              as_json_nothing_is_left_out, kernels_are_compared_by_numbers, options_are_found_whole)
