@@ -88,16 +88,15 @@ static gboolean find_adopted_snapshot(Work *w, const VolumeId *snapshot, Snapsho
     return TRUE;
 }
 
-gboolean provision_adopted_known(const Backend *backend, const VolumeId *id, JournalKind kind,
-                                 const Secrets *secrets, gint64 deadline_us, char **name,
+gboolean provision_adopted_known(const ProvisionTarget *at, JournalKind kind, char **name,
                                  GError **error)
 {
     work_auto Work w = {0};
     g_autoptr(GError) cause = NULL;
     g_autoptr(JournalEntry) entry = NULL;
     *name = NULL;
-    gboolean found = work_open(&w, backend, id, secrets, deadline_us, &cause) &&
-                     adopted_find(&w, kind, id->handle, &entry, &cause);
+    gboolean found =
+        work_open(&w, at, &cause) && adopted_find(&w, kind, at->id->handle, &entry, &cause);
     if (found && entry)
         *name = g_strdup(entry->name);
     /* A user of images may have no right to the journal of a file system with the pool's number. */

@@ -445,7 +445,9 @@ gboolean provision_audit(const Backend *backend, const VolumeId *location, const
                          gint64 step_ms, AuditReport *report, GError **error)
 {
     work_auto Work w = {0};
-    if (!work_open(&w, backend, location, secrets, g_get_monotonic_time() + step_ms * 1000, error))
+    const ProvisionTarget at = {backend, location, secrets,
+                                g_get_monotonic_time() + step_ms * 1000};
+    if (!work_open(&w, &at, error))
         return FALSE;
     Audit a = {.w = w, .step_ms = step_ms, .report = report};
     g_autoptr(GHashTable) records =

@@ -12,7 +12,7 @@
 #ifndef HEARTH_DRIVER_PROVISION_AUDIT_H
 #define HEARTH_DRIVER_PROVISION_AUDIT_H
 
-#include "driver/backend/backend.h"
+#include "driver/provision/provision.h"
 
 typedef enum AuditKind {
     AUDIT_RECORD_WITHOUT_VOLUME,
@@ -72,11 +72,11 @@ gboolean provision_audit(const Backend *backend, const VolumeId *location, const
                          gint64 step_ms, AuditReport *report, GError **error);
 
 /*
- * Fixes one finding: a safe one when it is `min_age_seconds` old, one that may hold data when it is
- * `named`. FALSE: the error has the reason. FAILED_PRECONDITION: it may not be fixed in this way.
+ * Fixes one finding, which is about the target: a safe one when it is `min_age_seconds` old, one
+ * that may hold data when it is `named`. FALSE: the error has the reason. FAILED_PRECONDITION: it
+ * may not be fixed in this way.
  */
-gboolean provision_repair(const Backend *backend, const AuditFinding *finding,
-                          const Secrets *secrets, gint64 step_ms, gint64 min_age_seconds,
-                          gboolean named, GError **error);
+gboolean provision_repair(const ProvisionTarget *at, const AuditFinding *finding,
+                          gint64 min_age_seconds, gboolean named, GError **error);
 
 #endif

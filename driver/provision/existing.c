@@ -7,17 +7,17 @@
 #include "driver/provision/internal.h"
 #include <string.h>
 
-gboolean provision_expand(const Backend *backend, const VolumeId *id, CapacityRange range,
-                          const Secrets *secrets, gint64 deadline_us, gint64 *bytes, GError **error)
+gboolean provision_expand(const ProvisionTarget *at, CapacityRange range, gint64 *bytes,
+                          GError **error)
 {
+    const VolumeId *id = at->id;
     work_auto Work w = {0};
     g_autoptr(VolumeRecord) record = NULL;
     g_autoptr(BackendVolume) volume = NULL;
     gint64 wanted;
     if (!capacity_choose(range, id->type, &wanted, error))
         return FALSE;
-    if (!work_open(&w, backend, id, secrets, deadline_us, error) ||
-        !work_look(&w, &record, &volume, error))
+    if (!work_open(&w, at, error) || !work_look(&w, &record, &volume, error))
         return FALSE;
     if (!w.ops->volume_resize)
         return hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
@@ -38,7 +38,7 @@ gboolean provision_expand(const Backend *backend, const VolumeId *id, CapacityRa
                            id->name, volume->bytes, range.limit);
     if (volume->bytes < range.required) {
         *bytes = wanted;
-        if (!w.ops->volume_resize(w.session, id, wanted, deadline_us, error))
+        if (!w.ops->volume_resize(w.session, id, wanted, at->deadline_us, error))
             return FALSE;
     }
     /* Always, because an earlier attempt may have ended after resizing. */
@@ -78,14 +78,13 @@ static ProvisionEntry *entry_of(const Work *location, const char *name, GError *
     return entry;
 }
 
-GPtrArray *provision_list(const Backend *backend, const VolumeId *location, const char *after,
-                          guint max, const Secrets *secrets, gint64 deadline_us, gboolean *more,
-                          GError **error)
+GPtrArray *provision_list(const ProvisionTarget *location, const char *after, guint max,
+                          gboolean *more, GError **error)
 {
     work_auto Work w = {0};
-    if (!work_open(&w, backend, location, secrets, deadline_us, error))
+    if (!work_open(&w, location, error))
         return NULL;
-    g_autoptr(GPtrArray) keys = w.ops->record_list(w.session, deadline_us, error);
+    g_autoptr(GPtrArray) keys = w.ops->record_list(w.session, w.deadline_us, error);
     if (!keys)
         return NULL;
     g_ptr_array_sort(keys, work_compare_names);
@@ -111,11 +110,10 @@ GPtrArray *provision_list(const Backend *backend, const VolumeId *location, cons
     return g_steal_pointer(&list);
 }
 
-gboolean provision_capacity(const Backend *backend, const VolumeId *location, const char *pool,
-                            const Secrets *secrets, gint64 deadline_us, gint64 *available,
+gboolean provision_capacity(const ProvisionTarget *location, const char *pool, gint64 *available,
                             GError **error)
 {
     work_auto Work w = {0};
-    return work_open(&w, backend, location, secrets, deadline_us, error) &&
-           w.ops->capacity(w.session, pool, available, deadline_us, error);
+    return work_open(&w, location, error) &&
+           w.ops->capacity(w.session, pool, available, w.deadline_us, error);
 }

@@ -269,15 +269,13 @@ static gboolean note_taken(Work *w, const char *as, GError **error)
                                w->id->name);
 }
 
-gboolean provision_group_create(const Backend *backend, const VolumeId *group,
-                                const char *request_name, const GPtrArray *sources,
-                                const Secrets *secrets, gint64 deadline_us, GroupRecord **record,
-                                GError **error)
+gboolean provision_group_create(const ProvisionTarget *at, const char *request_name,
+                                const GPtrArray *sources, GroupRecord **record, GError **error)
 {
     work_auto Work w = {0};
     g_autoptr(GroupRecord) found = NULL;
     g_autofree char *as = NULL;
-    if (!work_open(&w, backend, group, secrets, deadline_us, error) || !check_can_group(&w, error))
+    if (!work_open(&w, at, error) || !check_can_group(&w, error))
         return FALSE;
     if (!find_group(&w, &found, &as, error))
         return FALSE;
@@ -326,14 +324,12 @@ static gboolean check_members(const Work *w, const GroupRecord *record, const GP
     return same;
 }
 
-gboolean provision_group_delete(const Backend *backend, const VolumeId *group,
-                                const GPtrArray *snapshots, const Secrets *secrets,
-                                gint64 deadline_us, GError **error)
+gboolean provision_group_delete(const ProvisionTarget *at, const GPtrArray *snapshots,
+                                GError **error)
 {
     work_auto Work w = {0};
     g_autoptr(GroupRecord) record = NULL;
-    if (!work_open(&w, backend, group, secrets, deadline_us, error) ||
-        !find_group(&w, &record, NULL, error))
+    if (!work_open(&w, at, error) || !find_group(&w, &record, NULL, error))
         return FALSE;
     if (!record)
         return TRUE;
@@ -342,15 +338,13 @@ gboolean provision_group_delete(const Backend *backend, const VolumeId *group,
     return remove_all(&w, record, error);
 }
 
-gboolean provision_group_look(const Backend *backend, const VolumeId *group,
-                              const GPtrArray *snapshots, const Secrets *secrets,
-                              gint64 deadline_us, GroupRecord **record, GError **error)
+gboolean provision_group_look(const ProvisionTarget *at, const GPtrArray *snapshots,
+                              GroupRecord **record, GError **error)
 {
     work_auto Work w = {0};
     g_autoptr(GroupRecord) found = NULL;
     guint there = 0;
-    if (!work_open(&w, backend, group, secrets, deadline_us, error) ||
-        !find_group(&w, &found, NULL, error))
+    if (!work_open(&w, at, error) || !find_group(&w, &found, NULL, error))
         return FALSE;
     if (found && !check_members(&w, found, snapshots, error))
         return FALSE;
@@ -358,7 +352,7 @@ gboolean provision_group_look(const Backend *backend, const VolumeId *group,
         return FALSE;
     if (!found || !found->taken || there < found->members->len)
         return hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "group snapshot %s does not exist",
-                           group->name);
+                           at->id->name);
     *record = g_steal_pointer(&found);
     return TRUE;
 }

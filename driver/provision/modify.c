@@ -58,14 +58,13 @@ static gboolean limit_again(Work *w, const json_t *changes, gint64 bytes, GError
                                             (!record || modify_limit(w, record, bytes, error)));
 }
 
-gboolean provision_modify(const Backend *backend, const VolumeId *id, const json_t *changes,
-                          const Secrets *secrets, gint64 deadline_us, GError **error)
+gboolean provision_modify(const ProvisionTarget *at, const json_t *changes, GError **error)
 {
     work_auto Work w = {0};
     g_autoptr(VolumeRecord) record = NULL;
     g_autoptr(BackendVolume) volume = NULL;
     gboolean done = FALSE;
-    if (!work_open(&w, backend, id, secrets, deadline_us, error))
+    if (!work_open(&w, at, error))
         return FALSE;
     if (!check_modifiable(&w, changes, error) || !work_look(&w, &record, &volume, error))
         return FALSE;
@@ -75,19 +74,17 @@ gboolean provision_modify(const Backend *backend, const VolumeId *id, const json
     }
     if (!done)
         return hearth_fail(error, HEARTH_ERROR_ABORTED,
-                           "volume %s is being changed by others; try again", id->name);
+                           "volume %s is being changed by others; try again", at->id->name);
     return limit_again(&w, changes, volume->bytes, error);
 }
 
-json_t *provision_read_mutable(const Backend *backend, const VolumeId *id, const Secrets *secrets,
-                               gint64 deadline_us, GError **error)
+json_t *provision_read_mutable(const ProvisionTarget *at, GError **error)
 {
     work_auto Work w = {0};
     g_autoptr(VolumeRecord) record = NULL;
-    if (!work_open(&w, backend, id, secrets, deadline_us, error) ||
-        !work_find_record(&w, &record, error))
+    if (!work_open(&w, at, error) || !work_find_record(&w, &record, error))
         return NULL;
     if (!record)
-        hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "volume %s has no record", id->name);
+        hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "volume %s has no record", at->id->name);
     return record ? json_incref(record->changes) : NULL;
 }

@@ -8,11 +8,11 @@
 #include "driver/provision/internal.h"
 #include <string.h>
 
-static VolumeRequest as_recorded(const ProvisionRequest *r)
+static VolumeRequest as_recorded(const Work *w, const ProvisionRequest *r)
 {
     return (VolumeRequest){.name = r->name,
                            .params = r->params,
-                           .id = r->id,
+                           .id = w->id,
                            .source = r->source,
                            .source_at = r->source_at,
                            .changes = r->changes};
@@ -92,12 +92,12 @@ static gboolean write_record(Work *w, const ProvisionRequest *r, gboolean is_fre
         if (!backing)
             return FALSE;
     }
-    const VolumeRequest recorded = as_recorded(r);
+    const VolumeRequest recorded = as_recorded(w, r);
     g_autofree char *text = volume_record_encode(&recorded, backing, bytes);
     if (!claim_name(w, *volume, text, fresh, error))
         return FALSE;
     if (*fresh) {
-        *record = volume_record_decode(r->id->name, text, strlen(text), error);
+        *record = volume_record_decode(w->id->name, text, strlen(text), error);
         return *record != NULL;
     }
     if (!work_find_record(w, record, error))
@@ -105,16 +105,16 @@ static gboolean write_record(Work *w, const ProvisionRequest *r, gboolean is_fre
     return !is_free || work_find_volume(w, volume, error);
 }
 
-static gboolean check_same_request(const VolumeRecord *record, const ProvisionRequest *r,
-                                   GError **error)
+static gboolean check_same_request(const Work *w, const VolumeRecord *record,
+                                   const ProvisionRequest *r, GError **error)
 {
-    const VolumeRequest recorded = as_recorded(r);
+    const VolumeRequest recorded = as_recorded(w, r);
     if (!volume_record_check_same(record, &recorded, r->range, error))
         return FALSE;
     if (r->backing_snapshot == (record->backing != NULL))
         return TRUE;
     return hearth_fail(error, HEARTH_ERROR_ALREADY_EXISTS,
-                       "volume %s exists and is %s; use another name", r->id->name,
+                       "volume %s exists and is %s; use another name", w->id->name,
                        r->backing_snapshot ? "a copy, not the snapshot itself"
                                            : "a snapshot itself, for reading only, not a copy");
 }
@@ -141,8 +141,8 @@ static gboolean take_name(Work *w, const ProvisionRequest *r, VolumeRecord **rec
     if (!*record)
         return hearth_fail(error, HEARTH_ERROR_ABORTED,
                            "volume %s is being deleted by another controller; try again",
-                           r->id->name);
-    if (!check_same_request(*record, r, error))
+                           w->id->name);
+    if (!check_same_request(w, *record, r, error))
         return FALSE;
     /* The record outlives its volume when a removal is cut short. */
     gboolean may_be_cut = !fresh && w->ops->volume_clear;
@@ -157,14 +157,14 @@ static gboolean make_empty(Work *w, const ProvisionRequest *r, gint64 bytes, Bac
     if (*volume)
         return TRUE;
     GError *cause = NULL;
-    if (!w->ops->volume_create(w->session, r->id, r->params, bytes, volume, w->deadline_us,
+    if (!w->ops->volume_create(w->session, w->id, r->params, bytes, volume, w->deadline_us,
                                &cause)) {
         release_name(w, cause);
         g_propagate_error(error, cause);
         return FALSE;
     }
     if (!*volume)
-        *volume = w->ops->volume_look(w->session, r->id, w->deadline_us, error);
+        *volume = w->ops->volume_look(w->session, w->id, w->deadline_us, error);
     return *volume != NULL;
 }
 
@@ -201,16 +201,14 @@ static gboolean make_volume(Work *w, const ProvisionRequest *r, const VolumeReco
                      : make_empty(w, r, record->bytes, volume, error);
 }
 
-gboolean provision_create(const Backend *backend, const ProvisionRequest *r, const Secrets *secrets,
-                          gint64 deadline_us, VolumeRecord **record, BackendVolume **volume,
-                          GError **error)
+gboolean provision_create(const ProvisionTarget *at, const ProvisionRequest *r,
+                          VolumeRecord **record, BackendVolume **volume, GError **error)
 {
     gint64 bytes;
     work_auto Work w = {0};
     g_autoptr(VolumeRecord) found = NULL;
     g_autoptr(BackendVolume) made = NULL;
-    if (!capacity_choose(r->range, r->params->type, &bytes, error) ||
-        !work_open(&w, backend, r->id, secrets, deadline_us, error))
+    if (!capacity_choose(r->range, r->params->type, &bytes, error) || !work_open(&w, at, error))
         return FALSE;
     if (!modify_check(&w, r->changes, error) || !take_name(&w, r, &found, &made, error))
         return FALSE;
@@ -218,7 +216,7 @@ gboolean provision_create(const Backend *backend, const ProvisionRequest *r, con
         return FALSE;
     /* Every call pins again, because nothing shows whether an earlier one came this far. */
     if (r->params->mds_pin && !found->backing &&
-        !w.ops->volume_pin(w.session, r->id, r->params->mds_pin, deadline_us, error))
+        !w.ops->volume_pin(w.session, at->id, r->params->mds_pin, at->deadline_us, error))
         return FALSE;
     if (!modify_limit(&w, found, made->bytes, error))
         return FALSE;
@@ -227,43 +225,37 @@ gboolean provision_create(const Backend *backend, const ProvisionRequest *r, con
     return TRUE;
 }
 
-gboolean provision_look(const Backend *backend, const VolumeId *id, const Secrets *secrets,
-                        gint64 deadline_us, VolumeRecord **record, BackendVolume **volume,
+gboolean provision_look(const ProvisionTarget *at, VolumeRecord **record, BackendVolume **volume,
                         GError **error)
 {
     work_auto Work w = {0};
-    return work_open(&w, backend, id, secrets, deadline_us, error) &&
-           work_look(&w, record, volume, error);
+    return work_open(&w, at, error) && work_look(&w, record, volume, error);
 }
 
-gboolean provision_recorded(const Backend *backend, const VolumeId *id, const Secrets *secrets,
-                            gint64 deadline_us, gboolean *recorded, GError **error)
+gboolean provision_recorded(const ProvisionTarget *at, gboolean *recorded, GError **error)
 {
     work_auto Work w = {0};
     g_autoptr(VolumeRecord) record = NULL;
-    if (!work_open(&w, backend, id, secrets, deadline_us, error) ||
-        !work_find_record(&w, &record, error))
+    if (!work_open(&w, at, error) || !work_find_record(&w, &record, error))
         return FALSE;
     *recorded = record != NULL;
     return TRUE;
 }
 
-gboolean provision_inspect(const Backend *backend, const VolumeId *id, const Secrets *secrets,
-                           gint64 deadline_us, VolumeRecord **record, BackendVolume **volume,
+gboolean provision_inspect(const ProvisionTarget *at, VolumeRecord **record, BackendVolume **volume,
                            GError **error)
 {
     work_auto Work w = {0};
     g_autoptr(VolumeRecord) found = NULL;
     g_autoptr(BackendVolume) seen = NULL;
-    if (!work_open(&w, backend, id, secrets, deadline_us, error) ||
-        !work_find_record(&w, &found, error))
+    if (!work_open(&w, at, error) || !work_find_record(&w, &found, error))
         return FALSE;
     if (found && !work_find_recorded(&w, found, &seen, error))
         return FALSE;
     /* A volume of ceph-csi has no record of ours, so it exists only while Ceph has it. */
-    if (!found || (id->adopted && !seen) || (seen && seen->incomplete) ||
-        !work_in_group(found->group, id))
-        return hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "volume %s does not exist", id->name);
+    if (!found || (at->id->adopted && !seen) || (seen && seen->incomplete) ||
+        !work_in_group(found->group, at->id))
+        return hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "volume %s does not exist", at->id->name);
     *record = g_steal_pointer(&found);
     *volume = g_steal_pointer(&seen);
     return TRUE;

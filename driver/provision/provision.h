@@ -18,8 +18,15 @@
 #include "driver/volume/record.h"
 #include "driver/volume/snapshot_record.h"
 
+/* What a call works on, and with what rights. Borrowed for the call. */
+typedef struct ProvisionTarget {
+    const Backend *backend;
+    const VolumeId *id; /* of a volume, snapshot or group; of a location, the name is not read */
+    const Secrets *secrets; /* NULL for a backend without */
+    gint64 deadline_us;     /* of g_get_monotonic_time() */
+} ProvisionTarget;
+
 typedef struct ProvisionRequest {
-    const VolumeId *id;
     const char *name;
     const VolumeParams *params;
     CapacityRange range;
@@ -41,9 +48,8 @@ typedef struct ProvisionRequest {
  * source. ABORTED: the copy is under way; ask again. A copy that failed is an error, and nothing of
  * it is left.
  */
-gboolean provision_create(const Backend *backend, const ProvisionRequest *request,
-                          const Secrets *secrets, gint64 deadline_us, VolumeRecord **record,
-                          BackendVolume **volume, GError **error);
+gboolean provision_create(const ProvisionTarget *at, const ProvisionRequest *request,
+                          VolumeRecord **record, BackendVolume **volume, GError **error);
 
 /*
  * A volume that does not exist is deleted already. Snapshots of ours outlive their volume.
@@ -51,44 +57,36 @@ gboolean provision_create(const Backend *backend, const ProvisionRequest *reques
  * ceph-csi is deleted with its entries in the journal; FAILED_PRECONDITION if only ceph-csi can
  * delete it.
  */
-gboolean provision_delete(const Backend *backend, const VolumeId *id, const Secrets *secrets,
-                          gint64 deadline_us, GError **error);
+gboolean provision_delete(const ProvisionTarget *at, GError **error);
 
 /* NOT_FOUND unless both the record and the complete volume are there. */
-gboolean provision_look(const Backend *backend, const VolumeId *id, const Secrets *secrets,
-                        gint64 deadline_us, VolumeRecord **record, BackendVolume **volume,
+gboolean provision_look(const ProvisionTarget *at, VolumeRecord **record, BackendVolume **volume,
                         GError **error);
 
 /* Whether there is a record of the volume's name, whether the volume exists or not. */
-gboolean provision_recorded(const Backend *backend, const VolumeId *id, const Secrets *secrets,
-                            gint64 deadline_us, gboolean *recorded, GError **error);
+gboolean provision_recorded(const ProvisionTarget *at, gboolean *recorded, GError **error);
 
 /* The record of a volume, and the volume: NULL when it is gone from Ceph. NOT_FOUND: there is no
  * record, or the volume is still being made. */
-gboolean provision_inspect(const Backend *backend, const VolumeId *id, const Secrets *secrets,
-                           gint64 deadline_us, VolumeRecord **record, BackendVolume **volume,
+gboolean provision_inspect(const ProvisionTarget *at, VolumeRecord **record, BackendVolume **volume,
                            GError **error);
 
 /*
  * Grows the volume to the size that the range asks for; *bytes is its size then. A volume that is
  * large enough keeps its size. OUT_OF_RANGE: it is larger than the range allows. NOT_FOUND.
  */
-gboolean provision_expand(const Backend *backend, const VolumeId *id, CapacityRange range,
-                          const Secrets *secrets, gint64 deadline_us, gint64 *bytes,
+gboolean provision_expand(const ProvisionTarget *at, CapacityRange range, gint64 *bytes,
                           GError **error);
 
 /* Stores texts with a volume, or with its snapshot unless that is NULL, by volume_describe(),
  * within a few seconds. A failure is only logged. */
-void provision_describe(const Backend *backend, const VolumeId *id, const char *snapshot,
-                        const json_t *texts, const Secrets *secrets, gint64 deadline_us);
+void provision_describe(const ProvisionTarget *at, const char *snapshot, const json_t *texts);
 
 /* Sets mutable parameters. NOT_FOUND. INVALID_ARGUMENT: volumes of the type have none. */
-gboolean provision_modify(const Backend *backend, const VolumeId *id, const json_t *changes,
-                          const Secrets *secrets, gint64 deadline_us, GError **error);
+gboolean provision_modify(const ProvisionTarget *at, const json_t *changes, GError **error);
 /* The mutable parameters that are set; a new reference. For nodes, whose user may only read.
  * NOT_FOUND. */
-json_t *provision_read_mutable(const Backend *backend, const VolumeId *id, const Secrets *secrets,
-                               gint64 deadline_us, GError **error);
+json_t *provision_read_mutable(const ProvisionTarget *at, GError **error);
 
 /* One volume of a list; `id` has its group and name. */
 typedef struct ProvisionEntry {
@@ -104,34 +102,28 @@ void provision_entry_free(gpointer entry);
  * (NULL: from the start), `max` at most; ProvisionEntry*, owned by the array. *more: further ones
  * follow.
  */
-GPtrArray *provision_list(const Backend *backend, const VolumeId *location, const char *after,
-                          guint max, const Secrets *secrets, gint64 deadline_us, gboolean *more,
-                          GError **error);
+GPtrArray *provision_list(const ProvisionTarget *location, const char *after, guint max,
+                          gboolean *more, GError **error);
 
 /*
- * Snapshots. `snapshot` is a snapshot's ID (volume/id.h), at the location of its volume. Creation:
+ * Snapshots. The target is a snapshot's ID (volume/id.h), at the location of its volume. Creation:
  * record, then snapshot; deletion: snapshot, then record; each rolls forward as a volume's.
  * ALREADY_EXISTS: the name is another request's, another volume's or someone else's snapshot.
  * NOT_FOUND: the volume is not there.
  */
-gboolean provision_snapshot_create(const Backend *backend, const VolumeId *snapshot,
-                                   const char *request_name, const VolumeId *source,
-                                   const Secrets *secrets, gint64 deadline_us,
-                                   SnapshotRecord **record, GError **error);
+gboolean provision_snapshot_create(const ProvisionTarget *at, const char *request_name,
+                                   const VolumeId *source, SnapshotRecord **record, GError **error);
 /* A snapshot that does not exist is deleted already. FAILED_PRECONDITION: a volume is being copied
  * from it, or volumes show it. INVALID_ARGUMENT: it is a member of a group snapshot, and is deleted
  * only with that. */
-gboolean provision_snapshot_delete(const Backend *backend, const VolumeId *snapshot,
-                                   const Secrets *secrets, gint64 deadline_us, GError **error);
+gboolean provision_snapshot_delete(const ProvisionTarget *at, GError **error);
 /* NOT_FOUND. */
-gboolean provision_snapshot_look(const Backend *backend, const VolumeId *snapshot,
-                                 const Secrets *secrets, gint64 deadline_us,
-                                 SnapshotRecord **record, GError **error);
+gboolean provision_snapshot_look(const ProvisionTarget *at, SnapshotRecord **record,
+                                 GError **error);
 
 /* Looks up the handle of an adopted ID in ceph-csi's journal: *name is the name it leads to, the
  * caller's, or NULL when the journal has no such handle. */
-gboolean provision_adopted_known(const Backend *backend, const VolumeId *id, JournalKind kind,
-                                 const Secrets *secrets, gint64 deadline_us, char **name,
+gboolean provision_adopted_known(const ProvisionTarget *at, JournalKind kind, char **name,
                                  GError **error);
 
 typedef struct ProvisionSnapshot {
@@ -141,39 +133,33 @@ typedef struct ProvisionSnapshot {
 void provision_snapshot_free(gpointer snapshot);
 
 /* As provision_list(); of one volume unless `source` is NULL. ProvisionSnapshot*. */
-GPtrArray *provision_snapshot_list(const Backend *backend, const VolumeId *location,
-                                   const VolumeId *source, const char *after, guint max,
-                                   const Secrets *secrets, gint64 deadline_us, gboolean *more,
-                                   GError **error);
+GPtrArray *provision_snapshot_list(const ProvisionTarget *location, const VolumeId *source,
+                                   const char *after, guint max, gboolean *more, GError **error);
 
 /* The ID of the volume that a snapshot was taken of; the caller's. */
 VolumeId *provision_snapshot_source(const VolumeId *snapshot, const SnapshotRecord *record);
 
 /*
- * Group snapshots: one moment of several volumes of a location. `group` is a group snapshot's ID,
- * `sources` VolumeId*. Creation: the group's record, the members' records, the snapshots at once;
- * deletion in reverse. A retry that finds only some of the snapshots removes them first, because
- * they would not be of one moment. ALREADY_EXISTS: the name is another request's or of other
- * volumes. FAILED_PRECONDITION: these volumes have no common moment. NOT_FOUND: one is not there.
+ * Group snapshots: one moment of several volumes of a location. The target is a group snapshot's
+ * ID, `sources` VolumeId*. Creation: the group's record, the members' records, the snapshots at
+ * once; deletion in reverse. A retry that finds only some of the snapshots removes them first,
+ * because they would not be of one moment. ALREADY_EXISTS: the name is another request's or of
+ * other volumes. FAILED_PRECONDITION: these volumes have no common moment. NOT_FOUND: one is not
+ * there.
  */
-gboolean provision_group_create(const Backend *backend, const VolumeId *group,
-                                const char *request_name, const GPtrArray *sources,
-                                const Secrets *secrets, gint64 deadline_us, GroupRecord **record,
-                                GError **error);
+gboolean provision_group_create(const ProvisionTarget *at, const char *request_name,
+                                const GPtrArray *sources, GroupRecord **record, GError **error);
 /* A group snapshot that does not exist is deleted already. `snapshots`: the names that the caller
  * has for the members, or NULL; INVALID_ARGUMENT when they are not the members.
  * FAILED_PRECONDITION: volumes show one of them. */
-gboolean provision_group_delete(const Backend *backend, const VolumeId *group,
-                                const GPtrArray *snapshots, const Secrets *secrets,
-                                gint64 deadline_us, GError **error);
+gboolean provision_group_delete(const ProvisionTarget *at, const GPtrArray *snapshots,
+                                GError **error);
 /* NOT_FOUND unless the record and all its snapshots exist. */
-gboolean provision_group_look(const Backend *backend, const VolumeId *group,
-                              const GPtrArray *snapshots, const Secrets *secrets,
-                              gint64 deadline_us, GroupRecord **record, GError **error);
+gboolean provision_group_look(const ProvisionTarget *at, const GPtrArray *snapshots,
+                              GroupRecord **record, GError **error);
 
 /* Bytes that the location can still store; `pool` NULL: in its own pool. */
-gboolean provision_capacity(const Backend *backend, const VolumeId *location, const char *pool,
-                            const Secrets *secrets, gint64 deadline_us, gint64 *available,
+gboolean provision_capacity(const ProvisionTarget *location, const char *pool, gint64 *available,
                             GError **error);
 
 #endif

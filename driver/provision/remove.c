@@ -158,18 +158,16 @@ static gboolean check_no_foreign(Work *w, GError **error)
                        w->id->name, foreign->path);
 }
 
-gboolean provision_delete(const Backend *backend, const VolumeId *id, const Secrets *secrets,
-                          gint64 deadline_us, GError **error)
+gboolean provision_delete(const ProvisionTarget *at, GError **error)
 {
     work_auto Work w = {0};
     g_autoptr(VolumeRecord) record = NULL;
-    if (!work_open(&w, backend, id, secrets, deadline_us, error) ||
-        !work_find_record(&w, &record, error))
+    if (!work_open(&w, at, error) || !work_find_record(&w, &record, error))
         return FALSE;
     /* A record of another group is of another volume, which has this one's name. */
-    if (record && !work_in_group(record->group, id))
+    if (record && !work_in_group(record->group, at->id))
         g_clear_pointer(&record, volume_record_free);
-    if (id->adopted)
+    if (at->id->adopted)
         return remove_adopted_volume(&w, error);
     if (!record)
         return check_no_foreign(&w, error);

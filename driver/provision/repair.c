@@ -164,11 +164,11 @@ static gboolean check_allowed(const AuditFinding *f, gint64 min_age_seconds, gbo
     return !why;
 }
 
-gboolean provision_repair(const Backend *backend, const AuditFinding *f, const Secrets *secrets,
-                          gint64 step_ms, gint64 min_age_seconds, gboolean named, GError **error)
+gboolean provision_repair(const ProvisionTarget *at, const AuditFinding *f, gint64 min_age_seconds,
+                          gboolean named, GError **error)
 {
     work_auto Work w = {0};
-    return check_allowed(f, min_age_seconds, named, error) &&
-           work_open(&w, backend, f->id, secrets, g_get_monotonic_time() + step_ms * 1000, error) &&
-           fix_finding(&w, f, error);
+    if (!check_allowed(f, min_age_seconds, named, error) || !work_open(&w, at, error))
+        return FALSE;
+    return fix_finding(&w, f, error);
 }

@@ -57,20 +57,18 @@ static gboolean create_record(Work *w, const VolumeId *snapshot, const char *req
     return w->ops->record_create(w->session, key, text, &existed, w->deadline_us, error);
 }
 
-gboolean provision_snapshot_create(const Backend *backend, const VolumeId *snapshot,
-                                   const char *request_name, const VolumeId *source,
-                                   const Secrets *secrets, gint64 deadline_us,
-                                   SnapshotRecord **record, GError **error)
+gboolean provision_snapshot_create(const ProvisionTarget *at, const char *request_name,
+                                   const VolumeId *source, SnapshotRecord **record, GError **error)
 {
     work_auto Work w = {0};
-    const char *name = snapshot->name;
+    const char *name = at->id->name;
     g_autoptr(SnapshotRecord) found = NULL;
-    if (!work_open(&w, backend, snapshot, secrets, deadline_us, error))
+    if (!work_open(&w, at, error))
         return FALSE;
     if (!check_has_snapshots(&w, error) || !work_find_snapshot(&w, name, &found, error))
         return FALSE;
     if (!found) {
-        if (!create_record(&w, snapshot, request_name, source, error) ||
+        if (!create_record(&w, at->id, request_name, source, error) ||
             !work_find_snapshot(&w, name, &found, error))
             return FALSE;
         if (!found)
@@ -83,7 +81,7 @@ gboolean provision_snapshot_create(const Backend *backend, const VolumeId *snaps
         !work_snapshot_there(&w, source, name, &there, error))
         return FALSE;
     GError *cause = NULL;
-    if (!there && !w.ops->snapshot_create(w.session, source, name, deadline_us, &cause)) {
+    if (!there && !w.ops->snapshot_create(w.session, source, name, at->deadline_us, &cause)) {
         /* The volume is gone by now: there will never be a snapshot. */
         if (work_is_not_found(cause))
             work_remove_snapshot_record(&w, name, NULL);
@@ -94,12 +92,12 @@ gboolean provision_snapshot_create(const Backend *backend, const VolumeId *snaps
     return TRUE;
 }
 
-gboolean provision_snapshot_delete(const Backend *backend, const VolumeId *snapshot,
-                                   const Secrets *secrets, gint64 deadline_us, GError **error)
+gboolean provision_snapshot_delete(const ProvisionTarget *at, GError **error)
 {
+    const VolumeId *snapshot = at->id;
     work_auto Work w = {0};
     g_autoptr(SnapshotRecord) record = NULL;
-    if (!work_open(&w, backend, snapshot, secrets, deadline_us, error))
+    if (!work_open(&w, at, error))
         return FALSE;
     if (snapshot->handle)
         return remove_adopted_snapshot(&w, snapshot, error);
@@ -118,7 +116,7 @@ gboolean provision_snapshot_delete(const Backend *backend, const VolumeId *snaps
     g_autoptr(VolumeId) source = provision_snapshot_source(snapshot, record);
     if (!shallow_seal(&w, snapshot->name, error))
         return FALSE;
-    if (w.ops->snapshot_remove(w.session, source, snapshot->name, deadline_us, error))
+    if (w.ops->snapshot_remove(w.session, source, snapshot->name, at->deadline_us, error))
         return work_remove_snapshot_record(&w, snapshot->name, error);
     shallow_unseal(&w, snapshot->name);
     return FALSE;
@@ -137,22 +135,19 @@ static SnapshotRecord *find_complete(Work *w, const VolumeId *snapshot, GError *
     return g_steal_pointer(&record);
 }
 
-gboolean provision_snapshot_look(const Backend *backend, const VolumeId *snapshot,
-                                 const Secrets *secrets, gint64 deadline_us,
-                                 SnapshotRecord **record, GError **error)
+gboolean provision_snapshot_look(const ProvisionTarget *at, SnapshotRecord **record, GError **error)
 {
     work_auto Work w = {0};
     g_autoptr(GError) cause = NULL;
-    if (!work_open(&w, backend, snapshot, secrets, deadline_us, error) ||
-        !check_has_snapshots(&w, error))
+    if (!work_open(&w, at, error) || !check_has_snapshots(&w, error))
         return FALSE;
-    *record = find_complete(&w, snapshot, &cause);
+    *record = find_complete(&w, at->id, &cause);
     if (*record)
         return TRUE;
     if (cause)
         g_propagate_error(error, g_steal_pointer(&cause));
     else
-        hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "snapshot %s does not exist", snapshot->name);
+        hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "snapshot %s does not exist", at->id->name);
     return FALSE;
 }
 
@@ -166,19 +161,17 @@ void provision_snapshot_free(gpointer data)
     g_free(snapshot);
 }
 
-GPtrArray *provision_snapshot_list(const Backend *backend, const VolumeId *location,
-                                   const VolumeId *source, const char *after, guint max,
-                                   const Secrets *secrets, gint64 deadline_us, gboolean *more,
-                                   GError **error)
+GPtrArray *provision_snapshot_list(const ProvisionTarget *location, const VolumeId *source,
+                                   const char *after, guint max, gboolean *more, GError **error)
 {
     work_auto Work w = {0};
     *more = FALSE;
-    if (!work_open(&w, backend, location, secrets, deadline_us, error))
+    if (!work_open(&w, location, error))
         return NULL;
     g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(provision_snapshot_free);
     if (!w.ops->snapshot_look)
         return g_steal_pointer(&list);
-    g_autoptr(GPtrArray) keys = w.ops->record_list(w.session, deadline_us, error);
+    g_autoptr(GPtrArray) keys = w.ops->record_list(w.session, w.deadline_us, error);
     if (!keys)
         return NULL;
     g_ptr_array_sort(keys, work_compare_names);
@@ -186,7 +179,7 @@ GPtrArray *provision_snapshot_list(const Backend *backend, const VolumeId *locat
         const char *name = snapshot_record_key_name(keys->pdata[i]);
         if (!name || (after && strcmp(name, after) <= 0))
             continue;
-        VolumeId id = *location;
+        VolumeId id = *location->id;
         id.group = NULL;
         id.name = (char *)name;
         g_autoptr(GError) cause = NULL;

@@ -14,13 +14,12 @@ void work_close(Work *work)
         work->ops->close(work->session);
 }
 
-gboolean work_open(Work *work, const Backend *backend, const VolumeId *id, const Secrets *secrets,
-                   gint64 deadline_us, GError **error)
+gboolean work_open(Work *work, const ProvisionTarget *at, GError **error)
 {
-    work->ops = backend->ops;
-    work->id = id;
-    work->deadline_us = deadline_us;
-    work->session = backend->ops->open(backend->impl, id, secrets, deadline_us, error);
+    work->ops = at->backend->ops;
+    work->id = at->id;
+    work->deadline_us = at->deadline_us;
+    work->session = work->ops->open(at->backend->impl, at->id, at->secrets, at->deadline_us, error);
     return work->session != NULL;
 }
 

@@ -14,8 +14,7 @@ typedef struct Work {
     gboolean borrowed; /* another Work owns the session and closes it */
 } Work;
 
-gboolean work_open(Work *work, const Backend *backend, const VolumeId *id, const Secrets *secrets,
-                   gint64 deadline_us, GError **error);
+gboolean work_open(Work *work, const ProvisionTarget *at, GError **error);
 /*
  * Opens the location of `id`, which is in the same cluster. When that is w's location too, it is
  * w's own session, so close *other before w. NOT_FOUND: there is no such location.

@@ -104,19 +104,21 @@ static const char *source_pool(const GPtrArray *pools, const Csi__V1__VolumeCont
 }
 
 /* The pool in which the request's volume has been begun, borrowed; NULL: in none. */
-static gboolean find_begun(const Backend *b, const VolumeParams *params, const char *request_name,
-                           const Secrets *secrets, gint64 deadline_us, const char **begun,
+static gboolean find_begun(const Creation *n, const Secrets *secrets, const char **begun,
                            GError **error)
 {
+    const GPtrArray *pools = n->params->topology_pools;
     *begun = NULL;
-    for (guint i = 0; i < params->topology_pools->len && !*begun; i++) {
-        const TopologyPool *pool = params->topology_pools->pdata[i];
-        VolumeParams there = *params;
+    for (guint i = 0; i < pools->len && !*begun; i++) {
+        const TopologyPool *pool = pools->pdata[i];
+        VolumeParams there = *n->params;
         gboolean recorded = FALSE;
         g_autofree char *text = NULL;
         there.pool = pool->pool;
-        g_autoptr(VolumeId) id = controller_location(b, &there, request_name, &text, error);
-        if (!id || !provision_recorded(b, id, secrets, deadline_us, &recorded, error))
+        g_autoptr(VolumeId) id =
+            controller_location(n->backend, &there, n->request->name, &text, error);
+        const ProvisionTarget at = {n->backend, id, secrets, n->deadline_us};
+        if (!id || !provision_recorded(&at, &recorded, error))
             return FALSE;
         if (recorded)
             *begun = pool->pool;
@@ -124,10 +126,11 @@ static gboolean find_begun(const Backend *b, const VolumeParams *params, const c
     return TRUE;
 }
 
-gboolean controller_choose_pool(const Controller *c, const Csi__V1__CreateVolumeRequest *r,
-                                const Backend *b, VolumeParams *params, GHashTable *given,
-                                gint64 deadline_us, const TopologyPool **chosen, GError **error)
+gboolean controller_choose_pool(const Creation *n, const TopologyPool **chosen, GError **error)
 {
+    const Controller *c = n->controller;
+    const Csi__V1__CreateVolumeRequest *r = n->request;
+    VolumeParams *params = n->params;
     const GPtrArray *pools = params->topology_pools;
     const Csi__V1__TopologyRequirement *wanted = r->accessibility_requirements;
     g_autoptr(Secrets) secrets = NULL;
@@ -143,8 +146,8 @@ gboolean controller_choose_pool(const Controller *c, const Csi__V1__CreateVolume
                            "the request says nothing of where the volume is to be accessible, and "
                            "the class has no pool beside topologyConstrainedPools: use "
                            "volumeBindingMode: WaitForFirstConsumer, or add a pool");
-    if (!controller_secrets(b, given, &secrets, error) ||
-        !find_begun(b, params, r->name, secrets, deadline_us, &begun, error))
+    if (!controller_secrets(n->backend, n->given, &secrets, error) ||
+        !find_begun(n, secrets, &begun, error))
         return FALSE;
     const char *of_source = source_pool(pools, r->volume_content_source);
     const char *only = begun ? begun : of_source;

@@ -144,8 +144,10 @@ static void fix_findings(const AuditConfig *c, AuditResult *result)
         const Backend *b = backend_of(c, f);
         g_autoptr(GError) error = NULL;
         g_autoptr(Secrets) secrets = NULL;
-        f->fixed = secrets_for(c, b, f->id->cluster_id, &secrets, &error) &&
-                   provision_repair(b, f, secrets, STEP_MS, c->min_age_seconds, is_named, &error);
+        if (secrets_for(c, b, f->id->cluster_id, &secrets, &error)) {
+            const ProvisionTarget at = {b, f->id, secrets, step_deadline()};
+            f->fixed = provision_repair(&at, f, c->min_age_seconds, is_named, &error);
+        }
         if (!f->fixed)
             f->failure = g_strdup(error->message);
     }

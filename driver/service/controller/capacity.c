@@ -24,35 +24,30 @@
  * be an infinite capacity. */
 #define WARM_MOST 99
 
-/* The free space of all clusters. */
-typedef struct Sum {
-    gint64 deadline_us;
-    GHashTable *of_cluster; /* ID -> gint64 */
-} Sum;
-
-/* File systems and pools of one cluster share its disks: the one with most space counts. */
-static gboolean visit_room(const Backend *b, const VolumeId *location, const Secrets *secrets,
-                           void *data, gboolean *stop, GError **error)
+/* `data`: the space of each cluster, ID -> gint64. File systems and pools of one cluster share its
+ * disks: the one with most space counts. */
+static gboolean visit_room(const ProvisionTarget *location, void *data, gboolean *stop,
+                           GError **error)
 {
     (void)stop;
-    Sum *sum = data;
+    GHashTable *of_cluster = data;
     gint64 available = 0;
-    if (!provision_capacity(b, location, NULL, secrets, sum->deadline_us, &available, error))
+    if (!provision_capacity(location, NULL, &available, error))
         return FALSE;
-    const char *cluster = location->cluster_id ? location->cluster_id : "";
-    const gint64 *known = g_hash_table_lookup(sum->of_cluster, cluster);
+    const char *cluster = location->id->cluster_id ? location->id->cluster_id : "";
+    const gint64 *known = g_hash_table_lookup(of_cluster, cluster);
     if (!known || *known < available)
-        g_hash_table_insert(sum->of_cluster, g_strdup(cluster),
+        g_hash_table_insert(of_cluster, g_strdup(cluster),
                             g_memdup2(&available, sizeof(available)));
     return TRUE;
 }
 
-static gint64 total(const Sum *sum)
+static gint64 total(GHashTable *of_cluster)
 {
     GHashTableIter iter;
     gpointer bytes;
     gint64 bytes_of_all = 0;
-    g_hash_table_iter_init(&iter, sum->of_cluster);
+    g_hash_table_iter_init(&iter, of_cluster);
     while (g_hash_table_iter_next(&iter, NULL, &bytes))
         bytes_of_all += *(gint64 *)bytes;
     return bytes_of_all;
@@ -105,29 +100,38 @@ static gboolean ask_cluster(void *data, gint64 deadline_us, gint64 *bytes, GErro
 {
     const Question *q = data;
     g_autoptr(Secrets) secrets = NULL;
-    return controller_own_secrets(q->controller, q->backend, q->location->cluster_id, &secrets,
-                                  error) &&
-           provision_capacity(q->backend, q->location, q->pool, secrets, deadline_us, bytes, error);
+    if (!controller_own_secrets(q->controller, q->backend, q->location->cluster_id, &secrets,
+                                error))
+        return FALSE;
+    const ProvisionTarget at = {q->backend, q->location, secrets, deadline_us};
+    return provision_capacity(&at, q->pool, bytes, error);
 }
 
-static gboolean room_of_class(const Controller *c, const Backend *b, const VolumeParams *params,
-                              const VolumeId *location, gint64 deadline_us, gint64 *bytes,
-                              GError **error)
+static gboolean room_of_class(Question *q, gint64 deadline_us, gint64 *bytes, GError **error)
 {
-    Question question = {c, b, location, params->data_pool ? params->data_pool : params->pool};
-    g_autofree char *where = volume_id_location_text(location);
+    g_autofree char *where = volume_id_location_text(q->location);
     g_autofree char *pool =
-        question.pool ? g_strdup_printf("%s, pool %s", where, question.pool) : g_strdup(where);
-    return room_of(c->room, location->cluster_id ? location->cluster_id : "", pool, ask_cluster,
-                   &question, deadline_us, bytes, error);
+        q->pool ? g_strdup_printf("%s, pool %s", where, q->pool) : g_strdup(where);
+    const RoomPool of = {.cluster = q->location->cluster_id ? q->location->cluster_id : "",
+                         .name = pool,
+                         .ask = ask_cluster,
+                         .data = q};
+    return room_of(q->controller->room, &of, deadline_us, bytes, error);
 }
 
 static gboolean capacity_of_class(const Controller *c, RpcCall *call,
-                                  const Csi__V1__GetCapacityRequest *r, const Backend *b,
-                                  VolumeParams *params, gint64 deadline_us,
+                                  const Csi__V1__GetCapacityRequest *r, VolumeParams *params,
                                   Csi__V1__GetCapacityResponse *out, GError **error)
 {
     gboolean none;
+    g_autoptr(GError) cause = NULL;
+    const Backend *b = controller_backend(c, params->type, error);
+    if (!b)
+        return FALSE;
+    /* There is no space for volumes that cannot be made. */
+    if (!capability_check_supported(r->volume_capabilities, r->n_volume_capabilities, params->type,
+                                    &cause))
+        return TRUE;
     if (!controller_capacity_pool(c, r->accessible_topology, params, &none, error))
         return FALSE;
     if (none)
@@ -140,7 +144,8 @@ static gboolean capacity_of_class(const Controller *c, RpcCall *call,
         out->maximum_volume_size = size_limit(call, G_MAXINT64);
         return TRUE;
     }
-    if (!room_of_class(c, b, params, location, deadline_us, &out->available_capacity, error))
+    Question question = {c, b, location, params->data_pool ? params->data_pool : params->pool};
+    if (!room_of_class(&question, controller_deadline(call), &out->available_capacity, error))
         return FALSE;
     out->maximum_volume_size =
         size_limit(call, params->dataset ? G_MAXINT64 : out->available_capacity);
@@ -152,27 +157,18 @@ CONTROLLER_HANDLER(controller_get_capacity)
     Controller *c = service;
     const Csi__V1__GetCapacityRequest *r = (const Csi__V1__GetCapacityRequest *)request;
     Csi__V1__GetCapacityResponse *out = (Csi__V1__GetCapacityResponse *)response;
-    Sum sum = {.deadline_us = controller_deadline(call)};
-    g_autoptr(GError) cause = NULL;
     if (r->n_volume_capabilities &&
         !capability_check_form(r->volume_capabilities, r->n_volume_capabilities, error))
         return FALSE;
     if (r->n_parameters == 0) { /* all there is */
         g_autoptr(GHashTable) of_cluster =
             g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-        sum.of_cluster = of_cluster;
-        gboolean good = controller_each_location(c, NULL, visit_room, &sum, sum.deadline_us, error);
-        out->available_capacity = total(&sum);
+        gboolean good = controller_each_location(c, NULL, visit_room, of_cluster,
+                                                 controller_deadline(call), error);
+        out->available_capacity = total(of_cluster);
         return good;
     }
     g_autoptr(GHashTable) parameters = CONTEXT_TABLE(r->parameters, r->n_parameters);
     g_autoptr(VolumeParams) params = params_parse(parameters, error);
-    const Backend *b = params ? controller_backend(c, params->type, error) : NULL;
-    if (!b)
-        return FALSE;
-    /* There is no space for volumes that cannot be made. */
-    if (!capability_check_supported(r->volume_capabilities, r->n_volume_capabilities, params->type,
-                                    &cause))
-        return TRUE;
-    return capacity_of_class(c, call, r, b, params, sum.deadline_us, out, error);
+    return params && capacity_of_class(c, call, r, params, out, error);
 }

@@ -24,17 +24,6 @@ static gboolean check_create(const Csi__V1__CreateVolumeRequest *r, GError **err
     return TRUE;
 }
 
-/* One CreateVolume, as its steps need it. */
-typedef struct Creation {
-    const Controller *controller;
-    const Csi__V1__CreateVolumeRequest *request;
-    const Backend *backend;
-    const VolumeParams *params;
-    GHashTable *given; /* the request's secrets, as they came */
-    const Secrets *secrets;
-    gint64 deadline_us;
-} Creation;
-
 /* The content that the volume starts with: one of the two has an ID, or none when it is empty. */
 typedef struct Source {
     VolumeRef snapshot, volume;
@@ -61,16 +50,17 @@ static char *own_id_of_source(const VolumeId *id, gboolean snapshot, GError **er
     return snapshot_id_encode(&own, error);
 }
 
-/* Whether the backend can copy to the location `to` from the location `from`. */
-static gboolean check_reach(const Creation *n, const VolumeId *from, const VolumeId *to,
-                            const char *text, GError **error)
+/* Whether the backend can copy to the target's location from the location `from`. */
+static gboolean check_reach(const ProvisionTarget *at, const VolumeId *from, const char *text,
+                            GError **error)
 {
-    const Backend *b = n->backend;
+    const Backend *b = at->backend;
+    const VolumeId *to = at->id;
     if (volume_id_same_location(from, to))
         return TRUE;
     g_autoptr(GError) cause = NULL;
     gboolean can = b->ops->check_reach && from->type == to->type;
-    if (can && b->ops->check_reach(b->impl, from, to, n->secrets, n->deadline_us, &cause))
+    if (can && b->ops->check_reach(b->impl, from, to, at->secrets, at->deadline_us, &cause))
         return TRUE;
     if (can && !g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT)) {
         g_propagate_error(error, g_steal_pointer(&cause));
@@ -86,8 +76,9 @@ static gboolean check_reach(const Creation *n, const VolumeId *from, const Volum
                 "pod that has both");
 }
 
-/* Resolves the source of the request, and checks that the volume `id` can be copied from it. */
-static gboolean read_source(const Creation *n, const VolumeId *id, Source *source, GError **error)
+/* Resolves the source of the request, and checks that the volume `at` can be copied from it. */
+static gboolean read_source(const Creation *n, const ProvisionTarget *at, Source *source,
+                            GError **error)
 {
     const Csi__V1__VolumeContentSource *from = n->request->volume_content_source;
     const VolumeId *found;
@@ -108,7 +99,7 @@ static gboolean read_source(const Creation *n, const VolumeId *id, Source *sourc
     } else {
         return refuse(error, "volume_content_source names neither a snapshot nor a volume");
     }
-    if (!check_reach(n, found, id, source->text, error))
+    if (!check_reach(at, found, source->text, error))
         return FALSE;
     if (!found->handle)
         return TRUE;
@@ -184,10 +175,10 @@ CONTROLLER_HANDLER(controller_create_volume)
     g_autoptr(Secrets) secrets = NULL;
     g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
     g_autofree char *text = NULL;
-    gint64 deadline_us = controller_deadline(call);
     g_autoptr(BusyHold) name_hold = busy_take(c->busy, r->name, NULL, error);
     const TopologyPool *pool;
-    if (!name_hold || !controller_choose_pool(c, r, b, params, given, deadline_us, &pool, error))
+    const Creation creation = {c, r, b, params, given, controller_deadline(call)};
+    if (!name_hold || !controller_choose_pool(&creation, &pool, error))
         return FALSE;
     g_autoptr(VolumeId) id = controller_location(b, params, r->name, &text, error);
     source_auto Source source = {.text = NULL};
@@ -197,8 +188,8 @@ CONTROLLER_HANDLER(controller_create_volume)
     json_auto_t *changes = mutable_parse(given_changes, params->type, error);
     if (!id || !changes || !controller_secrets(b, given, &secrets, error))
         return FALSE;
-    const Creation creation = {c, r, b, params, given, secrets, deadline_us};
-    if (!read_source(&creation, id, &source, error) ||
+    const ProvisionTarget at = {b, id, secrets, creation.deadline_us};
+    if (!read_source(&creation, &at, &source, error) ||
         !choose_backing(&creation, source.snapshot.id, &backing_snapshot, error))
         return FALSE;
 
@@ -207,8 +198,7 @@ CONTROLLER_HANDLER(controller_create_volume)
         return FALSE;
     g_autoptr(VolumeRecord) record = NULL;
     g_autoptr(BackendVolume) volume = NULL;
-    ProvisionRequest wanted = {.id = id,
-                               .name = r->name,
+    ProvisionRequest wanted = {.name = r->name,
                                .params = params,
                                .range = range,
                                .from_snapshot = source.snapshot.id,
@@ -217,10 +207,10 @@ CONTROLLER_HANDLER(controller_create_volume)
                                .source_at = source.at,
                                .backing_snapshot = backing_snapshot,
                                .changes = changes};
-    if (!provision_create(b, &wanted, secrets, deadline_us, &record, &volume, error))
+    if (!provision_create(&at, &wanted, &record, &volume, error))
         return FALSE;
     if (!record->backing)
-        controller_describe_volume(c, b, id, params, secrets, deadline_us);
+        controller_describe_volume(c, &at, params);
     Csi__V1__Volume *out = controller_volume(call, text, id, record, volume);
     controller_accessible(c, call, pool, out);
     ((Csi__V1__CreateVolumeResponse *)response)->volume = out;
@@ -244,5 +234,5 @@ CONTROLLER_HANDLER(controller_delete_volume)
         return FALSE;
     }
     g_autoptr(BusyHold) hold = busy_take(c->busy, r->volume_id, NULL, error);
-    return hold && provision_delete(ref.backend, ref.id, ref.secrets, deadline_us, error);
+    return hold && provision_delete(&ref.at, error);
 }

@@ -37,9 +37,8 @@ static void set_text(json_t *texts, const char *key, const char *value)
         json_object_set_new(texts, key, json_string(value));
 }
 
-void controller_describe_volume(const Controller *c, const Backend *b, const VolumeId *id,
-                                const VolumeParams *params, const Secrets *secrets,
-                                gint64 deadline_us)
+void controller_describe_volume(const Controller *c, const ProvisionTarget *volume,
+                                const VolumeParams *params)
 {
     if (!c->set_metadata)
         return;
@@ -48,12 +47,11 @@ void controller_describe_volume(const Controller *c, const Backend *b, const Vol
     set_text(texts, K8S "pvc/name", params->pvc_name);
     set_text(texts, K8S "pvc/namespace", params->pvc_namespace);
     set_text(texts, CLUSTER_KEY, c->cluster_name);
-    provision_describe(b, id, NULL, texts, secrets, deadline_us);
+    provision_describe(volume, NULL, texts);
 }
 
-void controller_describe_snapshot(const Controller *c, const Backend *b, const VolumeId *source,
-                                  const char *snapshot, GHashTable *parameters,
-                                  const Secrets *secrets, gint64 deadline_us)
+void controller_describe_snapshot(const Controller *c, const ProvisionTarget *source,
+                                  const char *snapshot, GHashTable *parameters)
 {
     static const char *const keys[] = {K8S "volumesnapshot/name", K8S "volumesnapshot/namespace",
                                        K8S "volumesnapshotcontent/name"};
@@ -63,5 +61,5 @@ void controller_describe_snapshot(const Controller *c, const Backend *b, const V
     for (gsize i = 0; i < G_N_ELEMENTS(keys); i++)
         set_text(texts, keys[i], g_hash_table_lookup(parameters, keys[i]));
     set_text(texts, CLUSTER_KEY, c->cluster_name);
-    provision_describe(b, source, snapshot, texts, secrets, deadline_us);
+    provision_describe(source, snapshot, texts);
 }

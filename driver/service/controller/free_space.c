@@ -145,15 +145,15 @@ static void learn_locked(Room *r, Pool *pool, const char *name, gint64 bytes, co
 
 /* Unlocks while it asks the cluster. FALSE: the caller had less time than the cluster may take, so
  * the failure says nothing about the cluster. */
-static gboolean ask_locked(Room *r, Cluster *cluster, Pool *pool, const char *name, RoomAsk ask,
-                           void *data, gint64 deadline_us, GError **error)
+static gboolean ask_locked(Room *r, Cluster *cluster, Pool *pool, const RoomPool *of,
+                           gint64 deadline_us, GError **error)
 {
     gint64 bytes = 0;
     GError *failure = NULL;
     const gint64 bound_us = g_get_monotonic_time() + ROOM_ASK_MS * 1000;
     cluster->asking = TRUE;
     pthread_mutex_unlock(&r->lock);
-    gboolean good = ask(data, MIN(bound_us, deadline_us), &bytes, &failure);
+    gboolean good = of->ask(of->data, MIN(bound_us, deadline_us), &bytes, &failure);
     pthread_mutex_lock(&r->lock);
     cluster->asking = FALSE;
     pthread_cond_broadcast(&r->answered);
@@ -163,9 +163,9 @@ static gboolean ask_locked(Room *r, Cluster *cluster, Pool *pool, const char *na
     }
     g_clear_error(&cluster->failure);
     if (good) {
-        learn_locked(r, pool, name, bytes, NULL);
+        learn_locked(r, pool, of->name, bytes, NULL);
     } else if (g_error_matches(failure, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT)) {
-        learn_locked(r, pool, name, 0, failure);
+        learn_locked(r, pool, of->name, 0, failure);
         g_error_free(failure);
     } else {
         cluster->failure = failure;
@@ -184,16 +184,15 @@ static gboolean wait_locked(Room *r, const char *id, gint64 deadline_us, GError 
                        "cluster %s has not yet answered another call what room it has", id);
 }
 
-gboolean room_of(Room *r, const char *id, const char *name, RoomAsk ask, void *data,
-                 gint64 deadline_us, gint64 *bytes, GError **error)
+gboolean room_of(Room *r, const RoomPool *of, gint64 deadline_us, gint64 *bytes, GError **error)
 {
     gboolean good = TRUE;
     pthread_mutex_lock(&r->lock);
-    Cluster *cluster = cluster_locked(r, id);
-    Pool *pool = pool_locked(cluster, name);
+    Cluster *cluster = cluster_locked(r, of->cluster);
+    Pool *pool = pool_locked(cluster, of->name);
     while (!answer_locked(r, cluster, pool, bytes, &good, error)) {
-        good = cluster->asking ? wait_locked(r, id, deadline_us, error)
-                               : ask_locked(r, cluster, pool, name, ask, data, deadline_us, error);
+        good = cluster->asking ? wait_locked(r, of->cluster, deadline_us, error)
+                               : ask_locked(r, cluster, pool, of, deadline_us, error);
         if (!good)
             break;
     }

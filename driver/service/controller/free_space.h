@@ -36,12 +36,19 @@ void room_free(Room *room);
 /* Asks the cluster. INVALID_ARGUMENT: there is no such pool. */
 typedef gboolean (*RoomAsk)(void *data, gint64 deadline_us, gint64 *bytes, GError **error);
 
+/* A pool, and how to ask for its space. Borrowed for the call. */
+typedef struct RoomPool {
+    const char *cluster, *name; /* they name the pool and nothing else */
+    RoomAsk ask;
+    void *data;
+} RoomPool;
+
 /*
- * Bytes that `pool` of `cluster` can still take, in steps, from any thread. The strings name them
- * and nothing else. Errors are the ask's; DEADLINE_EXCEEDED: another one's request took too long.
+ * Bytes that the pool can still take, in steps, from any thread. Errors are the ask's;
+ * DEADLINE_EXCEEDED: another one's request took too long.
  */
-gboolean room_of(Room *room, const char *cluster, const char *pool, RoomAsk ask, void *data,
-                 gint64 deadline_us, gint64 *bytes, GError **error);
+gboolean room_of(Room *room, const RoomPool *pool, gint64 deadline_us, gint64 *bytes,
+                 GError **error);
 
 /* The answer for `bytes` free when the last answer was `last`; < 0: there was none. */
 gint64 room_step(gint64 bytes, gint64 last);

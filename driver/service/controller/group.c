@@ -119,8 +119,8 @@ static CONTROLLER_HANDLER(create_group)
     g_autofree char *text = id->name ? group_id_encode(id, error) : NULL;
     g_autoptr(BusyHold) hold = text ? busy_take(c->busy, text, NULL, error) : NULL;
     g_autoptr(GroupRecord) record = NULL;
-    if (!hold || !provision_group_create(b, id, r->name, sources, secrets,
-                                         controller_deadline(call), &record, error))
+    const ProvisionTarget at = {b, id, secrets, controller_deadline(call)};
+    if (!hold || !provision_group_create(&at, r->name, sources, &record, error))
         return FALSE;
     ((Csi__V1__CreateVolumeGroupSnapshotResponse *)response)->group_snapshot =
         group_of(call, text, id, record);
@@ -170,8 +170,8 @@ static CONTROLLER_HANDLER(delete_group)
              : controller_own_secrets(c, b, id->cluster_id, &secrets, error)))
         return FALSE;
     g_autoptr(BusyHold) hold = busy_take(c->busy, r->group_snapshot_id, NULL, error);
-    return hold &&
-           provision_group_delete(b, id, members, secrets, controller_deadline(call), error);
+    const ProvisionTarget at = {b, id, secrets, controller_deadline(call)};
+    return hold && provision_group_delete(&at, members, error);
 }
 
 static CONTROLLER_HANDLER(get_group)
@@ -185,9 +185,12 @@ static CONTROLLER_HANDLER(get_group)
     g_autoptr(Secrets) secrets = NULL;
     g_autoptr(GPtrArray) members = NULL;
     g_autoptr(GroupRecord) record = NULL;
-    if (!b || !read_members(r->snapshot_ids, r->n_snapshot_ids, &members, error) ||
-        !controller_user(c, b, id, given, &secrets, error) ||
-        !provision_group_look(b, id, members, secrets, controller_deadline(call), &record, error))
+    if (!b || !read_members(r->snapshot_ids, r->n_snapshot_ids, &members, error))
+        return FALSE;
+    if (!controller_user(c, b, id, given, &secrets, error))
+        return FALSE;
+    const ProvisionTarget at = {b, id, secrets, controller_deadline(call)};
+    if (!provision_group_look(&at, members, &record, error))
         return FALSE;
     ((Csi__V1__GetVolumeGroupSnapshotResponse *)response)->group_snapshot =
         group_of(call, r->group_snapshot_id, id, record);

@@ -54,8 +54,8 @@ GHashTable *controller_deleter(const Controller *c, GHashTable *given);
  * ID is neither ours nor ceph-csi's.
  */
 typedef struct VolumeRef {
+    ProvisionTarget at; /* its ID and secrets are the next two */
     VolumeId *id;
-    const Backend *backend;
     Secrets *secrets;
 } VolumeRef;
 gboolean controller_resolve(const Controller *c, const char *text, GHashTable *given,
@@ -74,13 +74,22 @@ Csi__V1__Volume *controller_volume(RpcCall *call, const char *id, const VolumeId
 VolumeId *controller_location(const Backend *b, const VolumeParams *params,
                               const char *request_name, char **text, GError **error);
 
+/* One CreateVolume, as its steps need it. Borrowed. */
+typedef struct Creation {
+    const Controller *controller;
+    const Csi__V1__CreateVolumeRequest *request;
+    const Backend *backend;
+    VolumeParams *params;
+    GHashTable *given; /* the request's secrets, as they came */
+    gint64 deadline_us;
+} Creation;
+
 /*
  * accessible.c: sets params->pool and data_pool to those of the chosen pool, of the params; *chosen
  * is NULL for a class that constrains none. RESOURCE_EXHAUSTED: none is accessible.
  */
-gboolean controller_choose_pool(const Controller *c, const Csi__V1__CreateVolumeRequest *r,
-                                const Backend *b, VolumeParams *params, GHashTable *given,
-                                gint64 deadline_us, const TopologyPool **chosen, GError **error);
+gboolean controller_choose_pool(const Creation *creation, const TopologyPool **chosen,
+                                GError **error);
 /* The same for GetCapacity of a topology (NULL: none); *none: no pool is for it. */
 gboolean controller_capacity_pool(const Controller *c, const Csi__V1__Topology *location,
                                   VolumeParams *params, gboolean *none, GError **error);
@@ -89,12 +98,10 @@ void controller_accessible(const Controller *c, RpcCall *call, const TopologyPoo
                            Csi__V1__Volume *volume);
 
 /* describe.c: stores the names of claim and cluster with a new volume, or a new snapshot. */
-void controller_describe_volume(const Controller *c, const Backend *b, const VolumeId *id,
-                                const VolumeParams *params, const Secrets *secrets,
-                                gint64 deadline_us);
-void controller_describe_snapshot(const Controller *c, const Backend *b, const VolumeId *source,
-                                  const char *snapshot, GHashTable *parameters,
-                                  const Secrets *secrets, gint64 deadline_us);
+void controller_describe_volume(const Controller *c, const ProvisionTarget *volume,
+                                const VolumeParams *params);
+void controller_describe_snapshot(const Controller *c, const ProvisionTarget *source,
+                                  const char *snapshot, GHashTable *parameters);
 
 /* snapshot.c: a Snapshot of the call's memory; NULL when that is exhausted. */
 Csi__V1__Snapshot *controller_snapshot(RpcCall *call, const VolumeId *id,
@@ -132,8 +139,7 @@ CONTROLLER_HANDLER(controller_get_snapshot);
  * Visits all locations in the order of lists (lists.c), with the Ceph user for each: the given one,
  * or the driver's own when `given` is empty. *stop ends the visits without an error.
  */
-typedef gboolean (*LocationVisit)(const Backend *b, const VolumeId *location,
-                                  const Secrets *secrets, void *data, gboolean *stop,
+typedef gboolean (*LocationVisit)(const ProvisionTarget *location, void *data, gboolean *stop,
                                   GError **error);
 gboolean controller_each_location(const Controller *c, GHashTable *given, LocationVisit visit,
                                   void *data, gint64 deadline_us, GError **error);

@@ -49,35 +49,40 @@ static gboolean secrets_of(const Controller *c, const Backend *b, const VolumeId
     return controller_own_secrets(c, b, cluster->cluster_id, secrets, error);
 }
 
-/* A cluster that denies the user its list is skipped, unless no other has any location. */
-typedef struct Seen {
-    guint locations;
+/* The visits of all locations. A cluster that denies the user its list is skipped, unless no other
+ * has any location. */
+typedef struct Tour {
+    const Controller *controller;
+    GHashTable *given;
+    LocationVisit visit;
+    void *data;
+    gint64 deadline_us;
+    gboolean stop;
+    guint locations; /* seen */
     GError *denied;
-} Seen;
+} Tour;
 
-static gboolean each_of_backend(const Controller *c, const Backend *b, GHashTable *given,
-                                LocationVisit visit, void *data, gint64 deadline_us, gboolean *stop,
-                                Seen *seen, GError **error)
+static gboolean each_of_backend(Tour *t, const Backend *b, GError **error)
 {
     g_autoptr(GPtrArray) clusters = b->ops->clusters(b->impl, error);
     if (!clusters)
         return FALSE;
     g_ptr_array_sort(clusters, compare_locations);
-    for (guint i = 0; i < clusters->len && !*stop; i++) {
+    for (guint i = 0; i < clusters->len && !t->stop; i++) {
         const VolumeId *cluster = clusters->pdata[i];
         g_autoptr(Secrets) secrets = NULL;
-        if (!secrets_of(c, b, cluster, given, &secrets, error))
+        if (!secrets_of(t->controller, b, cluster, t->given, &secrets, error))
             return FALSE;
         g_autoptr(GError) cause = NULL;
         g_autoptr(GPtrArray) locations =
-            b->ops->locations(b->impl, cluster, secrets, deadline_us, &cause);
+            b->ops->locations(b->impl, cluster, secrets, t->deadline_us, &cause);
         /* The request's user belongs to one cluster; the others need not know it. */
-        if (!locations && given && clusters->len > 1 &&
+        if (!locations && t->given && clusters->len > 1 &&
             g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_UNAUTHENTICATED))
             continue;
         if (!locations && g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_PERMISSION_DENIED)) {
-            if (!seen->denied)
-                seen->denied = g_steal_pointer(&cause);
+            if (!t->denied)
+                t->denied = g_steal_pointer(&cause);
             continue;
         }
         if (!locations) {
@@ -85,9 +90,10 @@ static gboolean each_of_backend(const Controller *c, const Backend *b, GHashTabl
             return FALSE;
         }
         g_ptr_array_sort(locations, compare_locations);
-        seen->locations += locations->len;
-        for (guint k = 0; k < locations->len && !*stop; k++) {
-            if (!visit(b, locations->pdata[k], secrets, data, stop, error))
+        t->locations += locations->len;
+        for (guint k = 0; k < locations->len && !t->stop; k++) {
+            const ProvisionTarget at = {b, locations->pdata[k], secrets, t->deadline_us};
+            if (!t->visit(&at, t->data, &t->stop, error))
                 return FALSE;
         }
     }
@@ -97,19 +103,19 @@ static gboolean each_of_backend(const Controller *c, const Backend *b, GHashTabl
 gboolean controller_each_location(const Controller *c, GHashTable *given, LocationVisit visit,
                                   void *data, gint64 deadline_us, GError **error)
 {
-    gboolean stop = FALSE, good = TRUE;
-    Seen seen = {0};
-    for (int type = 0; type <= VOLUME_DIR && !stop && good; type++) {
-        for (gsize i = 0; i < c->n_backends && !stop && good; i++) {
+    gboolean good = TRUE;
+    Tour t = {
+        .controller = c, .given = given, .visit = visit, .data = data, .deadline_us = deadline_us};
+    for (int type = 0; type <= VOLUME_DIR && !t.stop && good; type++) {
+        for (gsize i = 0; i < c->n_backends && !t.stop && good; i++) {
             if (c->backends[i]->ops->type == (VolumeType)type)
-                good = each_of_backend(c, c->backends[i], given, visit, data, deadline_us, &stop,
-                                       &seen, error);
+                good = each_of_backend(&t, c->backends[i], error);
         }
     }
-    if (good && seen.denied && seen.locations == 0) {
-        g_propagate_error(error, g_steal_pointer(&seen.denied));
+    if (good && t.denied && t.locations == 0) {
+        g_propagate_error(error, g_steal_pointer(&t.denied));
         good = FALSE;
     }
-    g_clear_error(&seen.denied);
+    g_clear_error(&t.denied);
     return good;
 }

@@ -108,11 +108,11 @@ CONTROLLER_HANDLER(controller_create_snapshot)
     g_autofree char *text = id->name ? snapshot_id_encode(id, error) : NULL;
     g_autoptr(BusyHold) hold = text ? busy_take(c->busy, text, NULL, error) : NULL;
     g_autoptr(SnapshotRecord) record = NULL;
-    if (!hold || !provision_snapshot_create(ref.backend, id, r->name, source, ref.secrets,
-                                            deadline_us, &record, error))
+    ProvisionTarget at = ref.at;
+    at.id = id;
+    if (!hold || !provision_snapshot_create(&at, r->name, source, &record, error))
         return FALSE;
-    controller_describe_snapshot(c, ref.backend, source, id->name, parameters, ref.secrets,
-                                 deadline_us);
+    controller_describe_snapshot(c, &ref.at, id->name, parameters);
     ((Csi__V1__CreateSnapshotResponse *)response)->snapshot = controller_snapshot(call, id, record);
     return TRUE;
 }
@@ -134,18 +134,13 @@ CONTROLLER_HANDLER(controller_delete_snapshot)
         return FALSE;
     }
     g_autoptr(BusyHold) hold = busy_take(c->busy, r->snapshot_id, NULL, error);
-    return hold && provision_snapshot_delete(ref.backend, ref.id, ref.secrets, deadline_us, error);
+    return hold && provision_snapshot_delete(&ref.at, error);
 }
 
-/* With the request's user, or the driver's own for a class without list secrets. */
-static gboolean find_snapshot(const Controller *c, RpcCall *call, const char *text,
-                              GHashTable *given, VolumeRef *ref, SnapshotRecord **record,
-                              GError **error)
+/* A class need not have list secrets; NULL: the driver's own user. */
+static GHashTable *reader(GHashTable *given)
 {
-    gint64 deadline_us = controller_deadline(call);
-    return controller_resolve_snapshot(c, text, g_hash_table_size(given) > 0 ? given : NULL,
-                                       deadline_us, ref, error) &&
-           provision_snapshot_look(ref->backend, ref->id, ref->secrets, deadline_us, record, error);
+    return g_hash_table_size(given) > 0 ? given : NULL;
 }
 
 CONTROLLER_HANDLER(controller_get_snapshot)
@@ -154,7 +149,9 @@ CONTROLLER_HANDLER(controller_get_snapshot)
     g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
     g_autoptr(SnapshotRecord) record = NULL;
     ref_auto VolumeRef ref = {0};
-    if (!find_snapshot(service, call, r->snapshot_id, given, &ref, &record, error))
+    if (!controller_resolve_snapshot(service, r->snapshot_id, reader(given),
+                                     controller_deadline(call), &ref, error) ||
+        !provision_snapshot_look(&ref.at, &record, error))
         return FALSE;
     ((Csi__V1__GetSnapshotResponse *)response)->snapshot =
         controller_snapshot(call, ref.id, record);
@@ -180,16 +177,16 @@ static void add_entry(Listing *l, const VolumeId *id, const SnapshotRecord *reco
     l->out->entries[l->out->n_entries++] = entry;
 }
 
-static gboolean list_location(const Backend *b, const VolumeId *location, const Secrets *secrets,
-                              void *data, gboolean *stop, GError **error)
+static gboolean list_location(const ProvisionTarget *location, void *data, gboolean *stop,
+                              GError **error)
 {
     Listing *l = data;
-    int order = controller_location_order(location, l->token);
-    if (order < 0 || (l->source && controller_location_order(location, l->source) != 0))
+    int order = controller_location_order(location->id, l->token);
+    if (order < 0 || (l->source && controller_location_order(location->id, l->source) != 0))
         return TRUE;
-    g_autoptr(GPtrArray) list = provision_snapshot_list(
-        b, location, l->source, order == 0 ? l->token->name : NULL,
-        l->max - (guint)l->out->n_entries, secrets, l->deadline_us, &l->more, error);
+    g_autoptr(GPtrArray) list =
+        provision_snapshot_list(location, l->source, order == 0 ? l->token->name : NULL,
+                                l->max - (guint)l->out->n_entries, &l->more, error);
     for (guint i = 0; list && i < list->len; i++) {
         const ProvisionSnapshot *snapshot = list->pdata[i];
         add_entry(l, snapshot->id, snapshot->record);
@@ -213,7 +210,8 @@ static gboolean list_one(const Controller *c, Listing *l, const char *text, cons
     g_autoptr(GError) cause = NULL;
     g_autoptr(SnapshotRecord) record = NULL;
     ref_auto VolumeRef ref = {0};
-    if (!find_snapshot(c, l->call, text, given, &ref, &record, &cause))
+    if (!controller_resolve_snapshot(c, text, reader(given), l->deadline_us, &ref, &cause) ||
+        !provision_snapshot_look(&ref.at, &record, &cause))
         return is_nothing(&cause, error);
     g_autoptr(VolumeId) of = provision_snapshot_source(ref.id, record);
     g_autofree char *of_text = volume_id_encode(of, NULL);
@@ -246,8 +244,7 @@ CONTROLLER_HANDLER(controller_list_snapshots)
     if (*r->snapshot_id)
         return list_one(c, &l, r->snapshot_id, r->source_volume_id, given, error);
     if (*r->source_volume_id &&
-        !controller_resolve(c, r->source_volume_id, g_hash_table_size(given) > 0 ? given : NULL,
-                            l.deadline_us, &source, &cause))
+        !controller_resolve(c, r->source_volume_id, reader(given), l.deadline_us, &source, &cause))
         return is_nothing(&cause, error);
     l.source = source.id;
     if (!controller_each_location(c, given, list_location, &l, l.deadline_us, error))

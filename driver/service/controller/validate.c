@@ -53,8 +53,7 @@ static char *find_mismatch(const Csi__V1__ValidateVolumeCapabilitiesRequest *r, 
  */
 static gboolean check_static(const Controller *c,
                              const Csi__V1__ValidateVolumeCapabilitiesRequest *r,
-                             GHashTable *context, GHashTable *given, gint64 deadline_us, char **why,
-                             GError **error)
+                             GHashTable *context, gint64 deadline_us, char **why, GError **error)
 {
     VolumeAttributes a;
     g_autoptr(GError) cause = NULL;
@@ -89,6 +88,7 @@ static gboolean check_static(const Controller *c,
         *why = g_strdup("volume_capabilities: the volume is a snapshot, for reading only");
         return TRUE;
     }
+    g_autoptr(GHashTable) given = CONTEXT_TABLE(r->secrets, r->n_secrets);
     g_autoptr(Secrets) secrets = NULL;
     if (!controller_secrets(b, given, &secrets, error))
         return FALSE;
@@ -118,14 +118,14 @@ CONTROLLER_HANDLER(controller_validate_volume_capabilities)
         !capability_check_form(r->volume_capabilities, r->n_volume_capabilities, error))
         return FALSE;
     if (g_strcmp0(g_hash_table_lookup(context, "staticVolume"), "true") == 0) {
-        if (!check_static(c, r, context, given, deadline_us, &why, error))
+        if (!check_static(c, r, context, deadline_us, &why, error))
             return FALSE;
     } else {
         ref_auto VolumeRef ref = {0};
         g_autoptr(VolumeRecord) record = NULL;
         g_autoptr(BackendVolume) volume = NULL;
         if (!controller_resolve(c, r->volume_id, given, deadline_us, &ref, error) ||
-            !provision_look(ref.backend, ref.id, ref.secrets, deadline_us, &record, &volume, error))
+            !provision_look(&ref.at, &record, &volume, error))
             return FALSE;
         why = find_mismatch(r, ref.id, record, volume);
     }

@@ -39,8 +39,7 @@ CONTROLLER_HANDLER(controller_expand_volume)
      * so has the loop device of a block volume.
      */
     out->node_expansion_required = ref.id->type == VOLUME_RBD;
-    return hold && provision_expand(ref.backend, ref.id, range, ref.secrets, deadline_us,
-                                    &out->capacity_bytes, error);
+    return hold && provision_expand(&ref.at, range, &out->capacity_bytes, error);
 }
 
 CONTROLLER_HANDLER(controller_modify_volume)
@@ -60,21 +59,23 @@ CONTROLLER_HANDLER(controller_modify_volume)
         return FALSE;
     json_auto_t *changes = mutable_parse(wanted, ref.id->type, error);
     g_autoptr(BusyHold) hold = changes ? busy_take(c->busy, r->volume_id, NULL, error) : NULL;
-    return hold && provision_modify(ref.backend, ref.id, changes, ref.secrets, deadline_us, error);
+    return hold && provision_modify(&ref.at, changes, error);
 }
 
 #define WELL "the volume is there"
 
-/* The position in a list: after `token` at its location, and from the start at later locations. */
-typedef struct Cursor {
+/* A page: after `token` at its location, and from the start at later locations. */
+typedef struct Listing {
+    RpcCall *call;
     const VolumeId *token; /* NULL: from the start */
     guint max;
-    gint64 deadline_us;
-} Cursor;
+    Csi__V1__ListVolumesResponse *out;
+    gboolean more;
+} Listing;
 
-static gboolean add_entry(RpcCall *call, Csi__V1__ListVolumesResponse *out,
-                          const ProvisionEntry *entry, GError **error)
+static gboolean add_entry(Listing *l, const ProvisionEntry *entry, GError **error)
 {
+    RpcCall *call = l->call;
     g_autofree char *text = volume_id_encode(entry->id, error);
     if (!text)
         return FALSE;
@@ -88,43 +89,26 @@ static gboolean add_entry(RpcCall *call, Csi__V1__ListVolumesResponse *out,
         csi__v1__list_volumes_response__volume_status__init(e->status);
         e->status->volume_condition = condition_new(call, NULL, WELL);
     }
-    out->entries[out->n_entries++] = e;
+    l->out->entries[l->out->n_entries++] = e;
     return TRUE;
 }
 
-/* The volumes of one location. *full: the page is. */
-static gboolean list_location(RpcCall *call, const Backend *b, const VolumeId *location,
-                              const Secrets *secrets, const Cursor *cursor,
-                              Csi__V1__ListVolumesResponse *out, gboolean *full, GError **error)
+/* Stops when the page is full. */
+static gboolean list_location(const ProvisionTarget *location, void *data, gboolean *stop,
+                              GError **error)
 {
-    int order = controller_location_order(location, cursor->token);
+    Listing *l = data;
+    int order = controller_location_order(location->id, l->token);
     if (order < 0)
         return TRUE;
-    g_autoptr(GPtrArray) list = provision_list(b, location, order == 0 ? cursor->token->name : NULL,
-                                               cursor->max - (guint)out->n_entries, secrets,
-                                               cursor->deadline_us, full, error);
+    g_autoptr(GPtrArray) list = provision_list(location, order == 0 ? l->token->name : NULL,
+                                               l->max - (guint)l->out->n_entries, &l->more, error);
     if (!list)
         return FALSE;
     for (guint i = 0; i < list->len; i++) {
-        if (!add_entry(call, out, list->pdata[i], error))
+        if (!add_entry(l, list->pdata[i], error))
             return FALSE;
     }
-    return TRUE;
-}
-
-typedef struct Listing {
-    RpcCall *call;
-    Cursor cursor;
-    Csi__V1__ListVolumesResponse *out;
-    gboolean more;
-} Listing;
-
-static gboolean visit_list(const Backend *b, const VolumeId *location, const Secrets *secrets,
-                           void *data, gboolean *stop, GError **error)
-{
-    Listing *l = data;
-    if (!list_location(l->call, b, location, secrets, &l->cursor, l->out, &l->more, error))
-        return FALSE;
     *stop = l->more;
     return TRUE;
 }
@@ -134,18 +118,17 @@ CONTROLLER_HANDLER(controller_list_volumes)
     Controller *c = service;
     const Csi__V1__ListVolumesRequest *r = (const Csi__V1__ListVolumesRequest *)request;
     Listing l = {.call = call, .out = (Csi__V1__ListVolumesResponse *)response};
-    if (!controller_page(r->max_entries, &l.cursor.max, error))
+    if (!controller_page(r->max_entries, &l.max, error))
         return FALSE;
     g_autoptr(VolumeId) token = NULL;
     if (*r->starting_token && !(token = volume_id_decode(r->starting_token, NULL))) {
         controller_bad_token(error);
         return FALSE;
     }
-    l.cursor.token = token;
-    l.cursor.deadline_us = controller_deadline(call);
-    l.out->entries = rpc_alloc(call, l.cursor.max * sizeof(*l.out->entries));
+    l.token = token;
+    l.out->entries = rpc_alloc(call, l.max * sizeof(*l.out->entries));
     if (l.out->entries &&
-        !controller_each_location(c, NULL, visit_list, &l, l.cursor.deadline_us, error))
+        !controller_each_location(c, NULL, list_location, &l, controller_deadline(call), error))
         return FALSE;
     if (l.more && l.out->n_entries)
         l.out->next_token = l.out->entries[l.out->n_entries - 1]->volume->volume_id;
@@ -163,7 +146,7 @@ CONTROLLER_HANDLER(controller_get_volume)
     gint64 deadline_us = controller_deadline(call);
     ref_auto VolumeRef ref = {0};
     if (!controller_resolve(c, r->volume_id, NULL, deadline_us, &ref, error) ||
-        !provision_inspect(ref.backend, ref.id, ref.secrets, deadline_us, &record, &volume, error))
+        !provision_inspect(&ref.at, &record, &volume, error))
         return FALSE;
     BackendVolume gone = {0};
     out->volume = controller_volume(call, r->volume_id, ref.id, record, volume ? volume : &gone);

@@ -63,8 +63,12 @@ void settings_apply(Settings *s, const char *volume, GHashTable *secret_map, gin
     if (!id || id->type != VOLUME_CEPHFS ||
         !(secrets = secrets_new(secret_map, SECRETS_PREFER_USER, NULL)))
         return;
-    gint64 deadline_us = g_get_monotonic_time() + MIN(timeout_ms / 2, READ_MS) * 1000;
-    json_auto_t *changes = provision_read_mutable(take(s), id, secrets, deadline_us, &error);
+    const ProvisionTarget at = {.backend = take(s),
+                                .id = id,
+                                .secrets = secrets,
+                                .deadline_us =
+                                    g_get_monotonic_time() + MIN(timeout_ms / 2, READ_MS) * 1000};
+    json_auto_t *changes = provision_read_mutable(&at, &error);
     give(s);
     if (changes)
         node_spec_change(spec, changes);

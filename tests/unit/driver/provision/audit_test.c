@@ -20,6 +20,7 @@ static VolumeParams params = {.type = VOLUME_CEPHFS,
 static VolumeId location = VOL(NULL), volume = VOL("p-v"), target = VOL("p-t"),
                 snap = VOL("csi-snap-s");
 static Secrets secrets = {(char *)"u", (char *)"AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg=="};
+#define AT(backend, id) (&(ProvisionTarget){backend, id, &secrets, G_MAXINT64})
 
 enum { GIB = 1 << 30 };
 
@@ -28,13 +29,12 @@ static int create(const Backend *b, const VolumeId *id, gboolean clone)
     g_autoptr(GError) error = NULL;
     g_autoptr(VolumeRecord) record = NULL;
     g_autoptr(BackendVolume) made = NULL;
-    ProvisionRequest request = {
-        .id = id, .name = id->name + 2, .params = &params, .range = {GIB, 0}};
+    ProvisionRequest request = {.name = id->name + 2, .params = &params, .range = {GIB, 0}};
     if (clone) {
         request.from_volume = &volume;
         request.source = "h1~cephfs~c~f~csi~p-v";
     }
-    if (!provision_create(b, &request, &secrets, G_MAXINT64, &record, &made, &error))
+    if (!provision_create(AT(b, id), &request, &record, &made, &error))
         return error->code;
     return 0;
 }
@@ -42,16 +42,14 @@ static int create(const Backend *b, const VolumeId *id, gboolean clone)
 static int delete_volume(const Backend *b, const VolumeId *id)
 {
     g_autoptr(GError) error = NULL;
-    return provision_delete(b, id, &secrets, G_MAXINT64, &error) ? 0 : error->code;
+    return provision_delete(AT(b, id), &error) ? 0 : error->code;
 }
 
 static int snapshot(const Backend *b)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(SnapshotRecord) record = NULL;
-    return provision_snapshot_create(b, &snap, "s", &volume, &secrets, G_MAXINT64, &record, &error)
-               ? 0
-               : error->code;
+    return provision_snapshot_create(AT(b, &snap), "s", &volume, &record, &error) ? 0 : error->code;
 }
 
 static AuditReport *audit(const Backend *b)
@@ -89,9 +87,9 @@ static int repair(const Backend *b, gint64 min_age, gboolean named)
     g_autoptr(AuditReport) report = audit(b);
     g_autoptr(GError) error = NULL;
     ck_assert_uint_eq(report->findings->len, 1);
-    return provision_repair(b, report->findings->pdata[0], &secrets, 10000, min_age, named, &error)
-               ? 0
-               : error->code;
+    const AuditFinding *f = report->findings->pdata[0];
+    const ProvisionTarget at = {b, f->id, &secrets, g_get_monotonic_time() + 10 * G_USEC_PER_SEC};
+    return provision_repair(&at, f, min_age, named, &error) ? 0 : error->code;
 }
 
 START_TEST(what_calls_leave_when_they_end_is_in_step)

@@ -18,6 +18,7 @@ typedef struct World {
     Backend *backend;
     Secrets secrets;
 } World;
+#define AT(w, id) (&(ProvisionTarget){(w)->backend, id, &(w)->secrets, G_MAXINT64})
 
 static World world_with(VolumeId *const *volumes, gsize n)
 {
@@ -26,13 +27,11 @@ static World world_with(VolumeId *const *volumes, gsize n)
                            .key = (char *)"AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg=="}};
     w.backend = fake_backend(w.fake);
     for (gsize i = 0; i < n; i++) {
-        ProvisionRequest r = {.id = volumes[i],
-                              .name = volumes[i]->name,
-                              .params = &params,
-                              .range = {.required = 1 << 30}};
+        ProvisionRequest r = {
+            .name = volumes[i]->name, .params = &params, .range = {.required = 1 << 30}};
         g_autoptr(VolumeRecord) record = NULL;
         g_autoptr(BackendVolume) volume = NULL;
-        ck_assert(provision_create(w.backend, &r, &w.secrets, G_MAXINT64, &record, &volume, NULL));
+        ck_assert(provision_create(AT(&w, volumes[i]), &r, &record, &volume, NULL));
     }
     return w;
 }
@@ -52,8 +51,7 @@ static int create(World *w, const char *request, VolumeId *first, VolumeId *seco
     g_ptr_array_add(sources, first);
     if (second)
         g_ptr_array_add(sources, second);
-    gboolean good = provision_group_create(w->backend, &group, request, sources, &w->secrets,
-                                           G_MAXINT64, &record, &error);
+    gboolean good = provision_group_create(AT(w, &group), request, sources, &record, &error);
     if (good && out)
         *out = g_steal_pointer(&record);
     return good ? 0 : error->code;
@@ -65,9 +63,7 @@ static int remove_group(World *w, const char *const *snapshots)
     g_autoptr(GPtrArray) names = snapshots ? g_ptr_array_new() : NULL;
     for (; snapshots && *snapshots; snapshots++)
         g_ptr_array_add(names, (char *)*snapshots);
-    return provision_group_delete(w->backend, &group, names, &w->secrets, G_MAXINT64, &error)
-               ? 0
-               : error->code;
+    return provision_group_delete(AT(w, &group), names, &error) ? 0 : error->code;
 }
 
 static gboolean of_one_moment(World *w)
@@ -100,7 +96,7 @@ START_TEST(a_group_is_taken_once_and_goes_as_a_whole)
 
     VolumeId member = {PLACE, .name = (char *)"g-0"};
     g_autoptr(GError) error = NULL;
-    ck_assert(!provision_snapshot_delete(w.backend, &member, &w.secrets, G_MAXINT64, &error));
+    ck_assert(!provision_snapshot_delete(AT(&w, &member), &error));
     ck_assert_int_eq(error->code, HEARTH_ERROR_INVALID_ARGUMENT);
 
     static const char *const wrong[] = {"g-0", "g-2", NULL}, *const too_few[] = {"g-0", NULL};
@@ -148,8 +144,7 @@ END_TEST
 static int show(World *w, const VolumeId *id, gboolean *made)
 {
     VolumeId member = {PLACE, .name = (char *)"g-0"};
-    ProvisionRequest r = {.id = id,
-                          .name = id->name,
+    ProvisionRequest r = {.name = id->name,
                           .params = &params,
                           .range = {.required = 1 << 30},
                           .from_snapshot = &member,
@@ -158,7 +153,7 @@ static int show(World *w, const VolumeId *id, gboolean *made)
     g_autoptr(VolumeRecord) record = NULL;
     g_autoptr(BackendVolume) volume = NULL;
     g_autoptr(GError) error = NULL;
-    *made = provision_create(w->backend, &r, &w->secrets, G_MAXINT64, &record, &volume, &error);
+    *made = provision_create(AT(w, id), &r, &record, &volume, &error);
     return *made ? 0 : error->code;
 }
 
@@ -170,22 +165,21 @@ START_TEST(a_member_that_a_volume_shows_keeps_the_group)
     VolumeId later = {PLACE, .group = (char *)"csi", .name = (char *)"p-later"};
     ck_assert_int_eq(create(&w, "r", &a, &b, NULL), 0);
     /* The volume may go before: the member's record says where it was. */
-    ck_assert(provision_delete(w.backend, &a, &w.secrets, G_MAXINT64, NULL));
+    ck_assert(provision_delete(AT(&w, &a), NULL));
     ck_assert_int_eq(show(&w, &shown, &made), 0);
     ck_assert_int_eq(remove_group(&w, NULL), HEARTH_ERROR_FAILED_PRECONDITION);
     ck_assert(of_one_moment(&w));
     ck_assert_int_eq(show(&w, &later, &made), 0);
     /* It cannot be in a group itself. */
-    ck_assert_int_eq(provision_delete(w.backend, &later, &w.secrets, G_MAXINT64, NULL), TRUE);
+    ck_assert_int_eq(provision_delete(AT(&w, &later), NULL), TRUE);
     g_autoptr(GPtrArray) sources = g_ptr_array_new();
     g_autoptr(GroupRecord) record = NULL;
     g_autoptr(GError) error = NULL;
     VolumeId other = {PLACE, .name = (char *)"other"};
     g_ptr_array_add(sources, &shown);
-    ck_assert(!provision_group_create(w.backend, &other, "r2", sources, &w.secrets, G_MAXINT64,
-                                      &record, &error));
+    ck_assert(!provision_group_create(AT(&w, &other), "r2", sources, &record, &error));
     ck_assert_int_eq(error->code, HEARTH_ERROR_FAILED_PRECONDITION);
-    ck_assert(provision_delete(w.backend, &shown, &w.secrets, G_MAXINT64, NULL));
+    ck_assert(provision_delete(AT(&w, &shown), NULL));
     ck_assert_int_eq(remove_group(&w, NULL), 0);
     nothing_left(&w, 1);
     backend_free(w.backend);
@@ -222,7 +216,7 @@ END_TEST
 static gboolean is_there(World *w)
 {
     g_autoptr(GroupRecord) record = NULL;
-    return provision_group_look(w->backend, &group, NULL, &w->secrets, G_MAXINT64, &record, NULL);
+    return provision_group_look(AT(w, &group), NULL, &record, NULL);
 }
 
 /* As when Ceph makes the last snapshot after the call for it was given up. */

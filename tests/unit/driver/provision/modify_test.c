@@ -16,6 +16,7 @@ static VolumeId id = {.type = VOLUME_CEPHFS,
                       .group = (char *)"csi",
                       .name = (char *)"p-n"};
 static Secrets secrets = {(char *)"u", (char *)"AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg=="};
+#define AT(backend, id) (&(ProvisionTarget){backend, id, &secrets, G_MAXINT64})
 
 static int create(const Backend *b, const char *changes)
 {
@@ -24,8 +25,8 @@ static int create(const Backend *b, const char *changes)
     g_autoptr(BackendVolume) volume = NULL;
     json_t *object = json_loads(changes, 0, NULL);
     ProvisionRequest request = {
-        .id = &id, .name = "n", .params = &params, .range = {1 << 30, 0}, .changes = object};
-    gboolean good = provision_create(b, &request, &secrets, G_MAXINT64, &record, &volume, &error);
+        .name = "n", .params = &params, .range = {1 << 30, 0}, .changes = object};
+    gboolean good = provision_create(AT(b, &id), &request, &record, &volume, &error);
     json_decref(object);
     return good ? 0 : error->code;
 }
@@ -34,14 +35,14 @@ static int modify(const Backend *b, const char *changes)
 {
     g_autoptr(GError) error = NULL;
     json_t *object = json_loads(changes, 0, NULL);
-    gboolean good = provision_modify(b, &id, object, &secrets, G_MAXINT64, &error);
+    gboolean good = provision_modify(AT(b, &id), object, &error);
     json_decref(object);
     return good ? 0 : error->code;
 }
 
 static void is(const Backend *b, const char *wanted)
 {
-    json_t *now = provision_read_mutable(b, &id, &secrets, G_MAXINT64, NULL);
+    json_t *now = provision_read_mutable(AT(b, &id), NULL);
     char *text = json_dumps(now, JSON_COMPACT | JSON_SORT_KEYS);
     ck_assert_str_eq(text, wanted);
     free(text);

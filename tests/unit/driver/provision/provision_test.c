@@ -14,6 +14,7 @@ static VolumeId id = {.type = VOLUME_CEPHFS,
                       .group = (char *)"csi",
                       .name = (char *)"p-n"};
 static Secrets secrets = {(char *)"u", (char *)"AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg=="};
+#define AT(backend, id) (&(ProvisionTarget){backend, id, &secrets, G_MAXINT64})
 static const CapacityRange gib = {1 << 30, 0};
 
 static int create(const Backend *b, const VolumeParams *p, CapacityRange range)
@@ -21,8 +22,8 @@ static int create(const Backend *b, const VolumeParams *p, CapacityRange range)
     g_autoptr(GError) error = NULL;
     g_autoptr(VolumeRecord) record = NULL;
     g_autoptr(BackendVolume) volume = NULL;
-    ProvisionRequest request = {.id = &id, .name = "n", .params = p, .range = range};
-    if (!provision_create(b, &request, &secrets, G_MAXINT64, &record, &volume, &error))
+    ProvisionRequest request = {.name = "n", .params = p, .range = range};
+    if (!provision_create(AT(b, &id), &request, &record, &volume, &error))
         return error->code;
     ck_assert_str_eq(volume->path, "/volumes/csi/p-n");
     ck_assert_int_eq(record->bytes, 1 << 30);
@@ -32,7 +33,7 @@ static int create(const Backend *b, const VolumeParams *p, CapacityRange range)
 static int delete (const Backend *b, const VolumeId *which)
 {
     g_autoptr(GError) error = NULL;
-    return provision_delete(b, which, &secrets, G_MAXINT64, &error) ? 0 : error->code;
+    return provision_delete(AT(b, which), &error) ? 0 : error->code;
 }
 
 static int look(const Backend *b)
@@ -40,7 +41,7 @@ static int look(const Backend *b)
     g_autoptr(GError) error = NULL;
     g_autoptr(VolumeRecord) record = NULL;
     g_autoptr(BackendVolume) volume = NULL;
-    return provision_look(b, &id, &secrets, G_MAXINT64, &record, &volume, &error) ? 0 : error->code;
+    return provision_look(AT(b, &id), &record, &volume, &error) ? 0 : error->code;
 }
 
 START_TEST(creating_and_deleting_twice_is_fine)

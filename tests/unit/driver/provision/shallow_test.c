@@ -15,6 +15,7 @@ static VolumeId location = {.type = VOLUME_CEPHFS,
                             .fs_name = (char *)"f",
                             .group = (char *)"csi"};
 static Secrets secrets = {(char *)"u", (char *)"AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg=="};
+#define AT(backend, id) (&(ProvisionTarget){backend, id, &secrets, G_MAXINT64})
 
 enum { GIB = 1 << 30 };
 typedef enum From { NOTHING, SNAPSHOT, ITSELF, SHALLOW, DATASET } From;
@@ -41,7 +42,7 @@ static int create(const Backend *b, const char *name, From from)
     VolumeId id = named(name), of = named("p-shallow"), s = snap();
     VolumeParams with = params;
     DatasetName dataset = {NULL, (char *)"p-v", (char *)"s"};
-    ProvisionRequest request = {.id = &id, .name = name, .params = &params, .range = {GIB, 0}};
+    ProvisionRequest request = {.name = name, .params = &params, .range = {GIB, 0}};
     if (from == SNAPSHOT || from == ITSELF) {
         request.from_snapshot = &s;
         request.source = "h1~snap~cephfs~c~f~s";
@@ -55,7 +56,7 @@ static int create(const Backend *b, const char *name, From from)
         request.backing_snapshot = TRUE;
         request.range.required = 0;
     }
-    if (!provision_create(b, &request, &secrets, G_MAXINT64, &record, &made, &error))
+    if (!provision_create(AT(b, &id), &request, &record, &made, &error))
         return error->code;
     if (from == ITSELF || from == DATASET) {
         ck_assert_str_eq(made->path, "/volumes/csi/p-v/.snap/s");
@@ -68,7 +69,7 @@ static int delete (const Backend *b, const char *name)
 {
     g_autoptr(GError) error = NULL;
     VolumeId id = named(name);
-    return provision_delete(b, &id, &secrets, G_MAXINT64, &error) ? 0 : error->code;
+    return provision_delete(AT(b, &id), &error) ? 0 : error->code;
 }
 
 static int snapshot(const Backend *b, const char *name)
@@ -76,16 +77,14 @@ static int snapshot(const Backend *b, const char *name)
     g_autoptr(GError) error = NULL;
     g_autoptr(SnapshotRecord) record = NULL;
     VolumeId of = named(name), s = snap();
-    return provision_snapshot_create(b, &s, "s", &of, &secrets, G_MAXINT64, &record, &error)
-               ? 0
-               : error->code;
+    return provision_snapshot_create(AT(b, &s), "s", &of, &record, &error) ? 0 : error->code;
 }
 
 static int unsnapshot(const Backend *b)
 {
     g_autoptr(GError) error = NULL;
     VolumeId s = snap();
-    if (provision_snapshot_delete(b, &s, &secrets, G_MAXINT64, &error))
+    if (provision_snapshot_delete(AT(b, &s), &error))
         return 0;
     if (error->code == HEARTH_ERROR_FAILED_PRECONDITION)
         ck_assert_ptr_nonnull(strstr(error->message, "p-shallow"));
@@ -137,15 +136,13 @@ START_TEST(it_cannot_grow_or_be_snapshotted_but_copied)
     ck_assert_int_eq(create(b, "p-v", NOTHING), 0);
     ck_assert_int_eq(snapshot(b, "p-v"), 0);
     ck_assert_int_eq(create(b, "p-shallow", ITSELF), 0);
-    ck_assert(!provision_expand(b, &id, (CapacityRange){2LL * GIB, 0}, &secrets, G_MAXINT64, &bytes,
-                                &error));
+    ck_assert(!provision_expand(AT(b, &id), (CapacityRange){2LL * GIB, 0}, &bytes, &error));
     ck_assert_int_eq(error->code, HEARTH_ERROR_INVALID_ARGUMENT);
     g_autoptr(SnapshotRecord) record = NULL;
     g_clear_error(&error);
     VolumeId other = snap();
     other.name = (char *)"s2";
-    ck_assert(
-        !provision_snapshot_create(b, &other, "s2", &id, &secrets, G_MAXINT64, &record, &error));
+    ck_assert(!provision_snapshot_create(AT(b, &other), "s2", &id, &record, &error));
     ck_assert_int_eq(error->code, HEARTH_ERROR_INVALID_ARGUMENT);
     ck_assert_int_eq(create(b, "p-copy", SHALLOW), 0);
     ck_assert_int_eq(f->creations, 2);

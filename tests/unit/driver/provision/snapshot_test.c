@@ -31,6 +31,7 @@ static const VolumeId *to = &target;
 static VolumeId snap = {
     .type = VOLUME_CEPHFS, .cluster_id = (char *)"c", .fs_name = (char *)"f", .name = (char *)"s"};
 static Secrets secrets = {(char *)"u", (char *)"AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg=="};
+#define AT(backend, id) (&(ProvisionTarget){backend, id, &secrets, deadline()})
 
 enum { GIB = 1 << 30 };
 
@@ -50,7 +51,7 @@ static int create_sized(const Backend *b, const VolumeId *id, From from, Capacit
     g_autoptr(GError) error = NULL;
     g_autoptr(VolumeRecord) record = NULL;
     g_autoptr(BackendVolume) made = NULL;
-    ProvisionRequest request = {.id = id, .name = id->name, .params = &params, .range = range};
+    ProvisionRequest request = {.name = id->name, .params = &params, .range = range};
     if (from == SNAPSHOT) {
         request.from_snapshot = &snap;
         request.source = "h1~snap~cephfs~c~f~s";
@@ -58,7 +59,7 @@ static int create_sized(const Backend *b, const VolumeId *id, From from, Capacit
         request.from_volume = &volume;
         request.source = "h1~cephfs~c~f~csi~p-v";
     }
-    if (!provision_create(b, &request, &secrets, deadline(), &record, &made, &error))
+    if (!provision_create(AT(b, id), &request, &record, &made, &error))
         return error->code;
     if (bytes)
         *bytes = made->bytes;
@@ -73,14 +74,14 @@ static int create(const Backend *b, const VolumeId *id, From from)
 static int delete (const Backend *b, const VolumeId *id)
 {
     g_autoptr(GError) error = NULL;
-    return provision_delete(b, id, &secrets, deadline(), &error) ? 0 : error->code;
+    return provision_delete(AT(b, id), &error) ? 0 : error->code;
 }
 
 static int snapshot(const Backend *b, const VolumeId *source)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(SnapshotRecord) record = NULL;
-    if (!provision_snapshot_create(b, &snap, "s", source, &secrets, deadline(), &record, &error))
+    if (!provision_snapshot_create(AT(b, &snap), "s", source, &record, &error))
         return error->code;
     ck_assert_str_eq(record->source_name, source->name);
     ck_assert_int_eq(record->bytes, GIB);
@@ -90,15 +91,14 @@ static int snapshot(const Backend *b, const VolumeId *source)
 static int unsnapshot(const Backend *b)
 {
     g_autoptr(GError) error = NULL;
-    return provision_snapshot_delete(b, &snap, &secrets, deadline(), &error) ? 0 : error->code;
+    return provision_snapshot_delete(AT(b, &snap), &error) ? 0 : error->code;
 }
 
 static int look(const Backend *b)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(SnapshotRecord) record = NULL;
-    return provision_snapshot_look(b, &snap, &secrets, deadline(), &record, &error) ? 0
-                                                                                    : error->code;
+    return provision_snapshot_look(AT(b, &snap), &record, &error) ? 0 : error->code;
 }
 
 static guint left(const Fake *f)

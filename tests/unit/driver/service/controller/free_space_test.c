@@ -76,9 +76,8 @@ static gint64 told_within(World *w, const char *pool, gint64 ms)
     g_autoptr(GError) error = NULL;
     Call call = {w, pool};
     const gint64 deadline_us = g_get_monotonic_time() + ms * 1000;
-    return room_of(w->room, "cluster", pool, ask, &call, deadline_us, &bytes, &error)
-               ? bytes
-               : -error->code;
+    const RoomPool of = {.cluster = "cluster", .name = pool, .ask = ask, .data = &call};
+    return room_of(w->room, &of, deadline_us, &bytes, &error) ? bytes : -error->code;
 }
 
 static gint64 told(World *w, const char *pool)
