@@ -54,6 +54,18 @@ typedef struct JournalEntry {
 void journal_entry_free(JournalEntry *entry);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(JournalEntry, journal_entry_free)
 
+/* A snapshot of a volume. Borrowed. */
+typedef struct BackendSnapshot {
+    const VolumeId *volume;
+    const char *name;
+} BackendSnapshot;
+
+/* A change of a record that counts only while nobody else has changed it. Borrowed. */
+typedef struct RecordChange {
+    const char *name;
+    const char *expected, *text; /* before and after */
+} RecordChange;
+
 typedef struct BackendOps {
     VolumeType type;
     gboolean needs_secrets;
@@ -88,11 +100,10 @@ typedef struct BackendOps {
                          GError **error);
     gboolean (*record_remove)(void *session, const char *name, gint64 deadline_us, GError **error);
     GPtrArray *(*record_list)(void *session, gint64 deadline_us, GError **error);
-    /* Replaces `expected` by `text`, atomically. *same FALSE: the record has another text, and
-     * nothing changes. NOT_FOUND. */
-    gboolean (*record_replace)(void *session, const char *name, const char *expected,
-                               const char *text, gboolean *same, gint64 deadline_us,
-                               GError **error);
+    /* Changes a record, atomically. *same FALSE: it has another text than expected, and nothing
+     * changes. NOT_FOUND. */
+    gboolean (*record_replace)(void *session, const RecordChange *change, gboolean *same,
+                               gint64 deadline_us, GError **error);
     /*
      * Holders of a record: names of volumes that need the record's snapshot. Sealing refuses
      * further holders and then returns the present ones (owned by the array), so either a removal
@@ -107,14 +118,13 @@ typedef struct BackendOps {
     gboolean (*record_unseal)(void *session, const char *name, gint64 deadline_us, GError **error);
 
     /*
-     * Volumes. Creating one that a crashed attempt left complete or in part succeeds; *made is what
-     * volume_look() would return, the caller's, or NULL where only volume_look() knows it. Removing
-     * a missing volume succeeds; a removal also stops a copy to the volume. FAILED_PRECONDITION
-     * when it has snapshots, unless they are to be kept: then they outlive it. Looking: NOT_FOUND.
+     * Volumes. Creating one that a crashed attempt left complete or in part succeeds, and returns
+     * what volume_look() would. Removing a missing volume succeeds; a removal also stops a copy to
+     * the volume. FAILED_PRECONDITION when it has snapshots, unless they are to be kept: then they
+     * outlive it. Looking: NOT_FOUND. The volumes returned are the caller's.
      */
-    gboolean (*volume_create)(void *session, const VolumeId *id, const VolumeParams *params,
-                              gint64 bytes, BackendVolume **made, gint64 deadline_us,
-                              GError **error);
+    BackendVolume *(*volume_create)(void *session, const VolumeId *id, const VolumeParams *params,
+                                    gint64 bytes, gint64 deadline_us, GError **error);
     gboolean (*volume_remove)(void *session, const VolumeId *id, gboolean keep_snapshots,
                               gint64 deadline_us, GError **error);
     BackendVolume *(*volume_look)(void *session, const VolumeId *id, gint64 deadline_us,
@@ -184,10 +194,9 @@ typedef struct BackendOps {
     char *(*snapshot_path)(const char *path, const char *snapshot);
     /* Begins a volume as a copy of a snapshot; volume_look() reports when it is complete. One that
      * has begun is fine. The source may be at another location. NOT_FOUND: no such snapshot.
-     * `source` and `snapshot` NULL: continues a copy that volume_look() reports to resume. */
+     * `source` NULL: continues a copy that volume_look() reports to resume. */
     gboolean (*volume_copy)(void *session, const VolumeId *id, const VolumeParams *params,
-                            const VolumeId *source, const char *snapshot, gint64 deadline_us,
-                            GError **error);
+                            const BackendSnapshot *source, gint64 deadline_us, GError **error);
 
     /* Bytes that the location can still store. `pool` NULL: in its own pool. */
     gboolean (*capacity)(void *session, const char *pool, gint64 *available, gint64 deadline_us,

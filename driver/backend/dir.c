@@ -199,20 +199,15 @@ static GPtrArray *locations(void *backend, const VolumeId *cluster, const Secret
     return clusters(backend, error);
 }
 
-static gboolean volume_create(void *session, const VolumeId *id, const VolumeParams *params,
-                              gint64 bytes, BackendVolume **made, gint64 deadline_us,
-                              GError **error)
+static gboolean make_directory(Dir *d, const char *name, GError **error)
 {
-    (void)params, (void)bytes, (void)deadline_us;
-    *made = NULL;
-    Dir *d = session;
-    if (mkdirat(d->root, id->name, 0777) != 0 && errno != EEXIST)
-        return fail_by_errno(error, d, "creating", id->name);
+    if (mkdirat(d->root, name, 0777) != 0 && errno != EEXIST)
+        return fail_by_errno(error, d, "creating", name);
     /* The umask must not narrow it: as a subvolume, it is for any user of a pod. */
-    int fd = openat(d->root, id->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = openat(d->root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     gboolean good = fd >= 0 && fchmod(fd, 0777) == 0 && fsync(d->root) == 0;
     if (!good)
-        fail_by_errno(error, d, "creating", id->name);
+        fail_by_errno(error, d, "creating", name);
     if (fd >= 0)
         close(fd);
     return good;
@@ -278,6 +273,14 @@ static BackendVolume *volume_look(void *session, const VolumeId *id, gint64 dead
     volume->path = g_build_filename(d->path, id->name, NULL);
     volume->created = st.st_mtim.tv_sec;
     return volume;
+}
+
+static BackendVolume *volume_create(void *session, const VolumeId *id, const VolumeParams *params,
+                                    gint64 bytes, gint64 deadline_us, GError **error)
+{
+    (void)params, (void)bytes;
+    return make_directory(session, id->name, error) ? volume_look(session, id, deadline_us, error)
+                                                    : NULL;
 }
 
 static gboolean probe(void *backend, gint64 deadline_us, GError **error)

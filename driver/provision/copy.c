@@ -141,8 +141,8 @@ static gboolean start_copy(Work *w, const ProvisionRequest *r, GError **error)
         if (!snapshot)
             return source_missing(error, r->source);
         g_autoptr(VolumeId) of = provision_snapshot_source(r->from_snapshot, snapshot);
-        return ops->volume_copy(w->session, w->id, r->params, of, r->from_snapshot->name,
-                                w->deadline_us, error);
+        const BackendSnapshot from = {of, r->from_snapshot->name};
+        return ops->volume_copy(w->session, w->id, r->params, &from, w->deadline_us, error);
     }
     g_autoptr(VolumeRecord) record = NULL;
     if (!work_find_record(&source, &record, error))
@@ -152,13 +152,13 @@ static gboolean start_copy(Work *w, const ProvisionRequest *r, GError **error)
         VolumeId of = *r->from_volume;
         of.group = record->backing->group;
         of.name = record->backing->name;
-        return ops->volume_copy(w->session, w->id, r->params, &of, record->backing->snapshot,
-                                w->deadline_us, error);
+        const BackendSnapshot shown = {&of, record->backing->snapshot};
+        return ops->volume_copy(w->session, w->id, r->params, &shown, w->deadline_us, error);
     }
     g_autofree char *name = copy_snapshot_name(r->from_volume, w->id);
+    const BackendSnapshot made = {r->from_volume, name};
     return ops->snapshot_create(source.session, r->from_volume, name, w->deadline_us, error) &&
-           ops->volume_copy(w->session, w->id, r->params, r->from_volume, name, w->deadline_us,
-                            error);
+           ops->volume_copy(w->session, w->id, r->params, &made, w->deadline_us, error);
 }
 
 gboolean copy_clean(Work *w, const VolumeRecord *record, GError **error)
@@ -247,8 +247,7 @@ gboolean copy_finish(Work *w, const ProvisionRequest *r, const VolumeRecord *rec
                 return FALSE;
             }
         } else if ((*volume)->resume && !resumed) {
-            if (!w->ops->volume_copy(w->session, w->id, r->params, NULL, NULL, w->deadline_us,
-                                     error))
+            if (!w->ops->volume_copy(w->session, w->id, r->params, NULL, w->deadline_us, error))
                 return FALSE;
             resumed = TRUE;
         } else if (!patience_wait(&patience)) {

@@ -262,7 +262,8 @@ static gboolean note_taken(Work *w, const char *as, GError **error)
 {
     g_autofree char *key = group_record_key(w->id->name), *text = group_record_taken(as);
     gboolean same;
-    if (!w->ops->record_replace(w->session, key, as, text, &same, w->deadline_us, error))
+    const RecordChange change = {.name = key, .expected = as, .text = text};
+    if (!w->ops->record_replace(w->session, &change, &same, w->deadline_us, error))
         return FALSE;
     return same || hearth_fail(error, HEARTH_ERROR_ABORTED,
                                "group snapshot %s is being taken by another controller; try again",

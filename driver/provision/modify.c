@@ -39,9 +39,11 @@ static gboolean replace_record(Work *w, const json_t *changes, gboolean *done, G
     g_autofree char *text = w->ops->record_read(w->session, key, &length, w->deadline_us, error);
     g_autofree char *changed =
         text ? volume_record_change(w->id->name, text, length, changes, error) : NULL;
-    *done = g_strcmp0(text, changed) == 0;
-    return changed && (*done || w->ops->record_replace(w->session, key, text, changed, done,
-                                                       w->deadline_us, error));
+    if (!changed)
+        return FALSE;
+    *done = strcmp(text, changed) == 0;
+    const RecordChange change = {.name = key, .expected = text, .text = changed};
+    return *done || w->ops->record_replace(w->session, &change, done, w->deadline_us, error);
 }
 
 gboolean modify_limit(Work *w, const VolumeRecord *record, gint64 bytes, GError **error)

@@ -157,15 +157,12 @@ static gboolean make_empty(Work *w, const ProvisionRequest *r, gint64 bytes, Bac
     if (*volume)
         return TRUE;
     GError *cause = NULL;
-    if (!w->ops->volume_create(w->session, w->id, r->params, bytes, volume, w->deadline_us,
-                               &cause)) {
-        release_name(w, cause);
-        g_propagate_error(error, cause);
-        return FALSE;
-    }
-    if (!*volume)
-        *volume = w->ops->volume_look(w->session, w->id, w->deadline_us, error);
-    return *volume != NULL;
+    *volume = w->ops->volume_create(w->session, w->id, r->params, bytes, w->deadline_us, &cause);
+    if (*volume)
+        return TRUE;
+    release_name(w, cause);
+    g_propagate_error(error, cause);
+    return FALSE;
 }
 
 static gboolean make_copy(Work *w, const ProvisionRequest *r, const VolumeRecord *record,

@@ -66,19 +66,17 @@ static char *fsid_of(CephBackend *b, const char *cluster_id, const Secrets *secr
 }
 
 gboolean ceph_backend_same_cluster(CephBackend *b, const char *one, const char *other,
-                                   const Secrets *secrets, gint64 deadline_us, gboolean *same,
-                                   GError **error)
+                                   const Secrets *secrets, gint64 deadline_us, GError **error)
 {
     g_autoptr(GError) cause = NULL;
-    *same = strcmp(one, other) == 0;
-    if (*same)
+    if (strcmp(one, other) == 0)
         return TRUE;
     g_autofree char *first = fsid_of(b, one, secrets, deadline_us, &cause);
     g_autofree char *second = first ? fsid_of(b, other, secrets, deadline_us, &cause) : NULL;
-    *same = second && strcmp(first, second) == 0;
-    if (second || g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_UNAUTHENTICATED))
-        return TRUE;
-    g_propagate_error(error, g_steal_pointer(&cause));
+    if (second)
+        return strcmp(first, second) == 0;
+    if (!g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_UNAUTHENTICATED))
+        g_propagate_error(error, g_steal_pointer(&cause));
     return FALSE;
 }
 

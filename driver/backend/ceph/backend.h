@@ -23,10 +23,10 @@ ClusterConfig *ceph_backend_config(const CephBackend *backend, const char *clust
 CephConn *ceph_backend_connect(CephBackend *backend, const ClusterConfig *cluster,
                                const Secrets *secrets, gint64 deadline_us, GError **error);
 
-/* Whether two entries are of one cluster. One that does not know this user is another. */
+/* Whether two entries are of one cluster. One that does not know this user is another. FALSE also
+ * for failures, which set the error. */
 gboolean ceph_backend_same_cluster(CephBackend *backend, const char *one, const char *other,
-                                   const Secrets *secrets, gint64 deadline_us, gboolean *same,
-                                   GError **error);
+                                   const Secrets *secrets, gint64 deadline_us, GError **error);
 
 /* For BackendOps.clusters: locations of `type` with a cluster_id alone. */
 GPtrArray *ceph_backend_clusters(const CephBackend *backend, VolumeType type, GError **error);

@@ -83,13 +83,16 @@ static gboolean fail_refused(Pause *p, const CephReply *reply, GError **error)
     return FALSE;
 }
 
-/* Takes over `more`. */
+/* Takes over `more`, the members of the command that are not the same in all. */
 static gboolean send_quiesce(Pause *p, json_t *more, CephReply *reply, GError **error)
 {
     const Subvolume where = {.fs_name = p->fs_name};
-    json_object_set_new(more, "set_id", json_string(p->set));
+    json_auto_t *taken = more;
+    json_t *command = cephfs_mgr_command(PREFIX, &where);
+    json_object_update(command, taken);
+    json_object_set_new(command, "set_id", json_string(p->set));
     gint64 now = g_get_monotonic_time();
-    if (!cephfs_mgr_send(p->conn, PREFIX, &where, more, reply, p->deadline_us, error))
+    if (!cephfs_mgr_send(p->conn, command, reply, p->deadline_us, error))
         return FALSE;
     if (reply->rc == 0) {
         json_auto_t *answer = json_loads(reply->output, 0, NULL);

@@ -12,11 +12,13 @@ static inline void reply_cleanup(CephReply *reply)
 #define reply_auto __attribute__((cleanup(reply_cleanup)))
 
 /*
- * Sends {"prefix": prefix, "vol_name": ..., "sub_name": ..., "group_name": ...} and the members of
- * `more`, which it takes over.
+ * {"prefix": prefix, "vol_name": ..., "sub_name": ..., "group_name": ...}, to which the caller adds
+ * what the command needs beside; for cephfs_mgr_send().
  */
-gboolean cephfs_mgr_send(CephConn *conn, const char *prefix, const Subvolume *s, json_t *more,
-                         CephReply *reply, gint64 deadline_us, GError **error);
+json_t *cephfs_mgr_command(const char *prefix, const Subvolume *s);
+/* Sends a command, which it takes over. FALSE when no answer came in time. */
+gboolean cephfs_mgr_send(CephConn *conn, json_t *command, CephReply *reply, gint64 deadline_us,
+                         GError **error);
 /* Sets the error for an answer that is no success. */
 void cephfs_mgr_fail(GError **error, CephConn *conn, const CephReply *reply, const char *prefix,
                      const Subvolume *s);

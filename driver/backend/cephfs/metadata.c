@@ -26,10 +26,12 @@ gboolean cephfs_metadata_set(CephConn *conn, const Subvolume *s, const char *sna
     json_t *value;
     json_object_foreach ((json_t *)texts, key, value) {
         reply_auto CephReply reply = {0};
-        json_t *more = json_pack("{s:s, s:O}", "key_name", key, "value", value);
+        json_t *command = cephfs_mgr_command(prefix, s);
+        json_object_set_new(command, "key_name", json_string(key));
+        json_object_set(command, "value", value);
         if (snapshot)
-            json_object_set_new(more, "snap_name", json_string(snapshot));
-        if (!cephfs_mgr_send(conn, prefix, s, more, &reply, deadline_us, error))
+            json_object_set_new(command, "snap_name", json_string(snapshot));
+        if (!cephfs_mgr_send(conn, command, &reply, deadline_us, error))
             return FALSE;
         if (reply.rc == 0)
             continue;

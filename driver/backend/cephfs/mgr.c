@@ -11,18 +11,18 @@
 /* Any user of a pod may write, as in ceph-csi: Kubernetes narrows it by fsGroup. */
 #define SUBVOLUME_MODE "777"
 
-gboolean cephfs_mgr_create(CephConn *conn, const Subvolume *s, gint64 bytes, const char *pool,
-                           gint64 deadline_us, GError **error)
+gboolean cephfs_mgr_create(CephConn *conn, const Subvolume *s, gint64 bytes, gint64 deadline_us,
+                           GError **error)
 {
     const char *prefix = "fs subvolume create";
     for (int attempt = 0;; attempt++) {
         reply_auto CephReply reply = {0};
-        json_t *more = json_object();
-        json_object_set_new(more, "size", json_integer(bytes));
-        json_object_set_new(more, "mode", json_string(SUBVOLUME_MODE));
-        if (pool)
-            json_object_set_new(more, "pool_layout", json_string(pool));
-        if (!cephfs_mgr_send(conn, prefix, s, more, &reply, deadline_us, error))
+        json_t *command = cephfs_mgr_command(prefix, s);
+        json_object_set_new(command, "size", json_integer(bytes));
+        json_object_set_new(command, "mode", json_string(SUBVOLUME_MODE));
+        if (s->pool)
+            json_object_set_new(command, "pool_layout", json_string(s->pool));
+        if (!cephfs_mgr_send(conn, command, &reply, deadline_us, error))
             return FALSE;
         if (reply.rc == 0 || reply.rc == -EEXIST)
             return TRUE;
@@ -46,13 +46,13 @@ gboolean cephfs_mgr_remove(CephConn *conn, const Subvolume *s, gboolean retain_s
     const char *prefix = "fs subvolume rm";
     for (int attempt = 0;; attempt++) {
         reply_auto CephReply reply = {0};
-        json_t *more = json_object();
+        json_t *command = cephfs_mgr_command(prefix, s);
         if (retain_snapshots)
-            json_object_set_new(more, "retain_snapshots", json_true());
+            json_object_set_new(command, "retain_snapshots", json_true());
         /* Only a forced removal takes what a clone has left. */
         if (attempt > 0)
-            json_object_set_new(more, "force", json_true());
-        if (!cephfs_mgr_send(conn, prefix, s, more, &reply, deadline_us, error))
+            json_object_set_new(command, "force", json_true());
+        if (!cephfs_mgr_send(conn, command, &reply, deadline_us, error))
             return FALSE;
         if (reply.rc == 0 || reply.rc == -ENOENT)
             return TRUE;
@@ -72,7 +72,7 @@ char *cephfs_mgr_path(CephConn *conn, const Subvolume *s, gint64 deadline_us, GE
 {
     reply_auto CephReply reply = {0};
     const char *prefix = "fs subvolume getpath";
-    if (!cephfs_mgr_send(conn, prefix, s, NULL, &reply, deadline_us, error))
+    if (!cephfs_mgr_send(conn, cephfs_mgr_command(prefix, s), &reply, deadline_us, error))
         return NULL;
     g_strstrip(reply.output);
     if (reply.rc == 0 && *reply.output == '/')
@@ -129,7 +129,7 @@ BackendVolume *cephfs_mgr_look(CephConn *conn, const Subvolume *s, gint64 deadli
 {
     reply_auto CephReply reply = {0};
     const char *prefix = "fs subvolume info";
-    if (!cephfs_mgr_send(conn, prefix, s, NULL, &reply, deadline_us, error))
+    if (!cephfs_mgr_send(conn, cephfs_mgr_command(prefix, s), &reply, deadline_us, error))
         return NULL;
     if (reply.rc == -ENOENT) {
         cephfs_mgr_missing(error, s);
@@ -187,11 +187,11 @@ gboolean cephfs_mgr_resize(CephConn *conn, const Subvolume *s, gint64 bytes, gin
 {
     reply_auto CephReply reply = {0};
     const char *prefix = "fs subvolume resize";
-    json_t *more = json_object();
+    json_t *command = cephfs_mgr_command(prefix, s);
     g_autofree char *size = g_strdup_printf("%" G_GINT64_FORMAT, bytes);
-    json_object_set_new(more, "new_size", json_string(size));
-    json_object_set_new(more, "no_shrink", json_true());
-    if (!cephfs_mgr_send(conn, prefix, s, more, &reply, deadline_us, error))
+    json_object_set_new(command, "new_size", json_string(size));
+    json_object_set_new(command, "no_shrink", json_true());
+    if (!cephfs_mgr_send(conn, command, &reply, deadline_us, error))
         return FALSE;
     if (reply.rc == -ENOENT)
         cephfs_mgr_missing(error, s);
@@ -207,8 +207,10 @@ gboolean cephfs_mgr_pin(CephConn *conn, const Subvolume *s, const char *pin, gin
     const char *prefix = "fs subvolume pin";
     const char *setting = strchr(pin, ':');
     g_autofree char *type = g_strndup(pin, (gsize)(setting - pin));
-    json_t *more = json_pack("{s:s, s:s}", "pin_type", type, "pin_setting", setting + 1);
-    if (!cephfs_mgr_send(conn, prefix, s, more, &reply, deadline_us, error))
+    json_t *command = cephfs_mgr_command(prefix, s);
+    json_object_set_new(command, "pin_type", json_string(type));
+    json_object_set_new(command, "pin_setting", json_string(setting + 1));
+    if (!cephfs_mgr_send(conn, command, &reply, deadline_us, error))
         return FALSE;
     /* The volume exists by now, so the request alone is never at fault. */
     if (reply.rc == -EINVAL || reply.rc == -EDOM)

@@ -9,14 +9,13 @@
 
 typedef struct Subvolume {
     const char *fs_name, *group, *name;
+    const char
+        *pool; /* of the data of one that is to be made; NULL: the file system's own layout */
 } Subvolume;
 
-/*
- * Makes the group too when it is missing. `pool` NULL: the file system's own layout. One that
- * exists already is fine.
- */
+/* Makes the group too when it is missing. One that exists already is fine. */
 gboolean cephfs_mgr_create(CephConn *conn, const Subvolume *subvolume, gint64 bytes,
-                           const char *pool, gint64 deadline_us, GError **error);
+                           gint64 deadline_us, GError **error);
 /*
  * A missing one is fine. FAILED_PRECONDITION: it has snapshots, and they are not to be retained.
  * Cancels a clone that is under way to it.

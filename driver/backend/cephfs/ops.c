@@ -64,23 +64,22 @@ static Subvolume subvolume_of(const VolumeId *id)
     return (Subvolume){.fs_name = id->fs_name, .group = id->group, .name = id->name};
 }
 
-static gboolean volume_create(void *session, const VolumeId *id, const VolumeParams *params,
-                              gint64 bytes, BackendVolume **made, gint64 deadline_us,
-                              GError **error)
+static BackendVolume *volume_create(void *session, const VolumeId *id, const VolumeParams *params,
+                                    gint64 bytes, gint64 deadline_us, GError **error)
 {
     CephfsSession *s = session;
     Subvolume subvolume = subvolume_of(id);
-    *made = NULL;
-    if (!cephfs_mgr_create(s->conn, &subvolume, bytes, params->pool, deadline_us, error))
-        return FALSE;
+    subvolume.pool = params->pool;
+    if (!cephfs_mgr_create(s->conn, &subvolume, bytes, deadline_us, error))
+        return NULL;
     /* The path is the mgr's choice; the size is ours, also of one that was there. */
     char *path = cephfs_mgr_path(s->conn, &subvolume, deadline_us, error);
     if (!path)
-        return FALSE;
-    *made = g_new0(BackendVolume, 1);
-    (*made)->path = path;
-    (*made)->bytes = bytes;
-    return TRUE;
+        return NULL;
+    BackendVolume *made = g_new0(BackendVolume, 1);
+    made->path = path;
+    made->bytes = bytes;
+    return made;
 }
 
 static gboolean volume_remove(void *session, const VolumeId *id, gboolean keep_snapshots,
@@ -206,22 +205,25 @@ static char *snapshot_path(const char *path, const char *snapshot)
 }
 
 static gboolean volume_copy(void *session, const VolumeId *id, const VolumeParams *params,
-                            const VolumeId *source, const char *snapshot, gint64 deadline_us,
-                            GError **error)
+                            const BackendSnapshot *source, gint64 deadline_us, GError **error)
 {
     CephfsSession *s = session;
-    Subvolume from = subvolume_of(source), to = subvolume_of(id);
-    return cephfs_snap_clone(s->conn, &from, snapshot, &to, params->pool, deadline_us, error);
+    Subvolume from = subvolume_of(source->volume), to = subvolume_of(id);
+    to.pool = params->pool;
+    return cephfs_snap_clone(s->conn, &from, source->name, &to, deadline_us, error);
 }
 
 /* All of a file system is one location, under whatever name its cluster goes: no open_beside(). */
 static gboolean check_reach(void *backend, const VolumeId *from, const VolumeId *to,
                             const Secrets *secrets, gint64 deadline_us, GError **error)
 {
-    gboolean same;
-    if (!ceph_backend_same_cluster(backend, from->cluster_id, to->cluster_id, secrets, deadline_us,
-                                   &same, error))
+    g_autoptr(GError) cause = NULL;
+    const gboolean same = ceph_backend_same_cluster(backend, from->cluster_id, to->cluster_id,
+                                                    secrets, deadline_us, &cause);
+    if (cause) {
+        g_propagate_error(error, g_steal_pointer(&cause));
         return FALSE;
+    }
     if (same && strcmp(from->fs_name, to->fs_name) == 0)
         return TRUE;
     return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,

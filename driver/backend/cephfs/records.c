@@ -75,12 +75,14 @@ GPtrArray *cephfs_record_list(void *session, gint64 deadline_us, GError **error)
     return names;
 }
 
-gboolean cephfs_record_replace(void *session, const char *name, const char *expected,
-                               const char *text, gboolean *same, gint64 deadline_us, GError **error)
+gboolean cephfs_record_replace(void *session, const RecordChange *change, gboolean *same,
+                               gint64 deadline_us, GError **error)
 {
     CephObjectAnswer answer;
-    const CephObjectRequest request = {
-        .op = CEPH_OBJECT_REPLACE, .object = name, .text = text, .expected = expected};
+    const CephObjectRequest request = {.op = CEPH_OBJECT_REPLACE,
+                                       .object = change->name,
+                                       .text = change->text,
+                                       .expected = change->expected};
     *same = FALSE;
     if (!do_request(session, &request, -ECANCELED, &answer, deadline_us, error))
         return FALSE;

@@ -7,6 +7,7 @@
 #ifndef HEARTH_DRIVER_BACKEND_CEPHFS_RECORDS_H
 #define HEARTH_DRIVER_BACKEND_CEPHFS_RECORDS_H
 
+#include "driver/backend/backend.h"
 #include "driver/backend/ceph/conn.h"
 
 /* The session of a CephFS backend. */
@@ -24,9 +25,8 @@ char *cephfs_record_read(void *session, const char *name, gsize *length, gint64 
                          GError **error);
 gboolean cephfs_record_remove(void *session, const char *name, gint64 deadline_us, GError **error);
 GPtrArray *cephfs_record_list(void *session, gint64 deadline_us, GError **error);
-gboolean cephfs_record_replace(void *session, const char *name, const char *expected,
-                               const char *text, gboolean *same, gint64 deadline_us,
-                               GError **error);
+gboolean cephfs_record_replace(void *session, const RecordChange *change, gboolean *same,
+                               gint64 deadline_us, GError **error);
 gboolean cephfs_record_hold(void *session, const char *name, const char *holder, gboolean *held,
                             gint64 deadline_us, GError **error);
 gboolean cephfs_record_release(void *session, const char *name, const char *holder,

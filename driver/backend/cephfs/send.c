@@ -2,17 +2,23 @@
 #include "driver/backend/cephfs/internal.h"
 #include <errno.h>
 
-gboolean cephfs_mgr_send(CephConn *conn, const char *prefix, const Subvolume *s, json_t *more,
-                         CephReply *reply, gint64 deadline_us, GError **error)
+json_t *cephfs_mgr_command(const char *prefix, const Subvolume *s)
 {
-    json_auto_t *command = more ? more : json_object();
+    json_t *command = json_object();
     json_object_set_new(command, "prefix", json_string(prefix));
     json_object_set_new(command, "vol_name", json_string(s->fs_name));
     json_object_set_new(command, "group_name", json_string(s->group));
     if (s->name)
         json_object_set_new(command, "sub_name", json_string(s->name));
     json_object_set_new(command, "format", json_string("json"));
-    return ceph_conn_command(conn, CEPH_MGR, command, reply, deadline_us, error);
+    return command;
+}
+
+gboolean cephfs_mgr_send(CephConn *conn, json_t *command, CephReply *reply, gint64 deadline_us,
+                         GError **error)
+{
+    json_auto_t *taken = command;
+    return ceph_conn_command(conn, CEPH_MGR, taken, reply, deadline_us, error);
 }
 
 void cephfs_mgr_fail(GError **error, CephConn *conn, const CephReply *reply, const char *prefix,
@@ -35,7 +41,7 @@ gboolean cephfs_mgr_create_group(CephConn *conn, const Subvolume *s, gint64 dead
     reply_auto CephReply reply = {0};
     Subvolume group = {.fs_name = s->fs_name, .group = s->group};
     const char *prefix = "fs subvolumegroup create";
-    if (!cephfs_mgr_send(conn, prefix, &group, NULL, &reply, deadline_us, error))
+    if (!cephfs_mgr_send(conn, cephfs_mgr_command(prefix, &group), &reply, deadline_us, error))
         return FALSE;
     if (reply.rc != 0 && reply.rc != -EEXIST) {
         cephfs_mgr_fail(error, conn, &reply, prefix, &group);
@@ -48,7 +54,7 @@ GPtrArray *cephfs_mgr_names(CephConn *conn, const char *prefix, const Subvolume 
                             gint64 deadline_us, GError **error)
 {
     reply_auto CephReply reply = {0};
-    if (!cephfs_mgr_send(conn, prefix, s, NULL, &reply, deadline_us, error))
+    if (!cephfs_mgr_send(conn, cephfs_mgr_command(prefix, s), &reply, deadline_us, error))
         return NULL;
     if (reply.rc != 0 && reply.rc != -ENOENT) {
         cephfs_mgr_fail(error, conn, &reply, prefix, s);

@@ -8,13 +8,11 @@
 #include <string.h>
 #include "driver/backend/cephfs/internal.h"
 
-static gboolean send_snap(CephConn *conn, const char *prefix, const Subvolume *s,
-                          const char *snapshot, CephReply *reply, gint64 deadline_us,
-                          GError **error)
+static json_t *snap_command(const char *prefix, const Subvolume *s, const char *snapshot)
 {
-    json_t *more = json_object();
-    json_object_set_new(more, "snap_name", json_string(snapshot));
-    return cephfs_mgr_send(conn, prefix, s, more, reply, deadline_us, error);
+    json_t *command = cephfs_mgr_command(prefix, s);
+    json_object_set_new(command, "snap_name", json_string(snapshot));
+    return command;
 }
 
 static void fail_missing(GError **error, const Subvolume *s, const char *snapshot)
@@ -28,7 +26,7 @@ gboolean cephfs_snap_create(CephConn *conn, const Subvolume *s, const char *snap
 {
     reply_auto CephReply reply = {0};
     const char *prefix = "fs subvolume snapshot create";
-    if (!send_snap(conn, prefix, s, snapshot, &reply, deadline_us, error))
+    if (!cephfs_mgr_send(conn, snap_command(prefix, s, snapshot), &reply, deadline_us, error))
         return FALSE;
     if (reply.rc == -ENOENT)
         cephfs_mgr_missing(error, s);
@@ -42,7 +40,7 @@ gboolean cephfs_snap_remove(CephConn *conn, const Subvolume *s, const char *snap
 {
     reply_auto CephReply reply = {0};
     const char *prefix = "fs subvolume snapshot rm";
-    if (!send_snap(conn, prefix, s, snapshot, &reply, deadline_us, error))
+    if (!cephfs_mgr_send(conn, snap_command(prefix, s, snapshot), &reply, deadline_us, error))
         return FALSE;
     if (reply.rc == 0 || reply.rc == -ENOENT)
         return TRUE;
@@ -62,7 +60,7 @@ gboolean cephfs_snap_look(CephConn *conn, const Subvolume *s, const char *snapsh
 {
     reply_auto CephReply reply = {0};
     const char *prefix = "fs subvolume snapshot info";
-    if (!send_snap(conn, prefix, s, snapshot, &reply, deadline_us, error))
+    if (!cephfs_mgr_send(conn, snap_command(prefix, s, snapshot), &reply, deadline_us, error))
         return FALSE;
     if (reply.rc == -ENOENT)
         fail_missing(error, s, snapshot);
@@ -77,19 +75,17 @@ GPtrArray *cephfs_snap_list(CephConn *conn, const Subvolume *s, gint64 deadline_
 }
 
 gboolean cephfs_snap_clone(CephConn *conn, const Subvolume *source, const char *snapshot,
-                           const Subvolume *target, const char *pool, gint64 deadline_us,
-                           GError **error)
+                           const Subvolume *target, gint64 deadline_us, GError **error)
 {
     const char *prefix = "fs subvolume snapshot clone";
     for (int attempt = 0;; attempt++) {
         reply_auto CephReply reply = {0};
-        json_t *more = json_object();
-        json_object_set_new(more, "snap_name", json_string(snapshot));
-        json_object_set_new(more, "target_sub_name", json_string(target->name));
-        json_object_set_new(more, "target_group_name", json_string(target->group));
-        if (pool)
-            json_object_set_new(more, "pool_layout", json_string(pool));
-        if (!cephfs_mgr_send(conn, prefix, source, more, &reply, deadline_us, error))
+        json_t *command = snap_command(prefix, source, snapshot);
+        json_object_set_new(command, "target_sub_name", json_string(target->name));
+        json_object_set_new(command, "target_group_name", json_string(target->group));
+        if (target->pool)
+            json_object_set_new(command, "pool_layout", json_string(target->pool));
+        if (!cephfs_mgr_send(conn, command, &reply, deadline_us, error))
             return FALSE;
         if (reply.rc == 0 || reply.rc == -EEXIST)
             return TRUE;
@@ -113,9 +109,9 @@ static gboolean send_clone(CephConn *conn, const char *prefix, const Subvolume *
                            gint64 deadline_us, GError **error)
 {
     Subvolume group = {.fs_name = s->fs_name, .group = s->group};
-    json_t *more = json_object();
-    json_object_set_new(more, "clone_name", json_string(s->name));
-    return cephfs_mgr_send(conn, prefix, &group, more, reply, deadline_us, error);
+    json_t *command = cephfs_mgr_command(prefix, &group);
+    json_object_set_new(command, "clone_name", json_string(s->name));
+    return cephfs_mgr_send(conn, command, reply, deadline_us, error);
 }
 
 BackendVolume *cephfs_snap_progress(CephConn *conn, const Subvolume *s, gint64 deadline_us,

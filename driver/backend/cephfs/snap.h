@@ -18,11 +18,10 @@ gboolean cephfs_snap_look(CephConn *conn, const Subvolume *subvolume, const char
 GPtrArray *cephfs_snap_list(CephConn *conn, const Subvolume *subvolume, gint64 deadline_us,
                             GError **error);
 
-/* Begins a clone, which goes on in the mgr; one that has begun is fine. `pool` as for a new one.
- * NOT_FOUND: the snapshot is missing. Makes the target's group when it is missing. */
+/* Begins a clone, which goes on in the mgr; one that has begun is fine. NOT_FOUND: the snapshot is
+ * missing. Makes the target's group when it is missing. */
 gboolean cephfs_snap_clone(CephConn *conn, const Subvolume *source, const char *snapshot,
-                           const Subvolume *target, const char *pool, gint64 deadline_us,
-                           GError **error);
+                           const Subvolume *target, gint64 deadline_us, GError **error);
 /* The state of a clone's target that is not ready; always incomplete. */
 BackendVolume *cephfs_snap_progress(CephConn *conn, const Subvolume *target, gint64 deadline_us,
                                     GError **error);

@@ -244,21 +244,20 @@ static void resume_run(RbdCall *call)
 }
 
 gboolean rbd_volume_copy(void *session, const VolumeId *id, const VolumeParams *params,
-                         const VolumeId *source, const char *snapshot, gint64 deadline_us,
-                         GError **error)
+                         const BackendSnapshot *source, gint64 deadline_us, GError **error)
 {
     const RbdLocation *location = session;
-    RbdCall *call = rbd_call_new(location, id->name, snapshot);
+    RbdCall *call = rbd_call_new(location, id->name, source ? source->name : NULL);
     call->limit = location->max_clone_depth;
     if (!source)
         return rbd_call_do(call, "flattening", resume_run, RBD_CHANGE_MS, deadline_us, error);
     /* Nodes that have the pool of their topology may not reach the source's pool. */
-    call->flag = !volume_id_same_location_within(source, id);
+    call->flag = !volume_id_same_location_within(source->volume, id);
     if (params->topology_pools && call->flag)
         call->limit = 0;
-    call->source = g_strdup(source->name);
-    call->source_pool = g_strdup(source->pool);
-    call->source_nspace = g_strdup(source->rados_namespace);
+    call->source = g_strdup(source->volume->name);
+    call->source_pool = g_strdup(source->volume->pool);
+    call->source_nspace = g_strdup(source->volume->rados_namespace);
     rbd_call_set_options(call, params);
     rbd_image_options_set_uint64(call->options, RBD_IMAGE_OPTION_CLONE_FORMAT, 2);
     return rbd_call_do(call, "copying to image", copy_run, RBD_CHANGE_MS, deadline_us, error);

@@ -84,8 +84,8 @@ gboolean rbd_record_create(void *session, const char *name, const char *text, gb
 char *rbd_record_read(void *session, const char *name, gsize *length, gint64 deadline_us,
                       GError **error);
 gboolean rbd_record_remove(void *session, const char *name, gint64 deadline_us, GError **error);
-gboolean rbd_record_replace(void *session, const char *name, const char *expected, const char *text,
-                            gboolean *same, gint64 deadline_us, GError **error);
+gboolean rbd_record_replace(void *session, const RecordChange *change, gboolean *same,
+                            gint64 deadline_us, GError **error);
 GPtrArray *rbd_record_list(void *session, gint64 deadline_us, GError **error);
 
 /*
@@ -115,8 +115,8 @@ int rbd_note_elsewhere(rados_ioctx_t io);
 int rbd_records_there(rados_ioctx_t io);
 
 /* volume.c */
-gboolean rbd_volume_create(void *session, const VolumeId *id, const VolumeParams *params,
-                           gint64 bytes, BackendVolume **made, gint64 deadline_us, GError **error);
+BackendVolume *rbd_volume_create(void *session, const VolumeId *id, const VolumeParams *params,
+                                 gint64 bytes, gint64 deadline_us, GError **error);
 BackendVolume *rbd_volume_look(void *session, const VolumeId *id, gint64 deadline_us,
                                GError **error);
 gboolean rbd_volume_resize(void *session, const VolumeId *id, gint64 bytes, gint64 deadline_us,
@@ -172,8 +172,7 @@ gboolean rbd_snapshot_create_group(void *session, const VolumeId *const *volumes
 
 /* clone.c */
 gboolean rbd_volume_copy(void *session, const VolumeId *id, const VolumeParams *params,
-                         const VolumeId *source, const char *snapshot, gint64 deadline_us,
-                         GError **error);
+                         const BackendSnapshot *source, gint64 deadline_us, GError **error);
 
 /* trash.c: images, at this location or others, that nothing may depend on any more. */
 typedef struct RbdFreed RbdFreed;

@@ -71,10 +71,13 @@ static gboolean check_reach(void *backend, const VolumeId *from, const VolumeId 
                             const Secrets *secrets, gint64 deadline_us, GError **error)
 {
     Rbd *b = backend;
-    gboolean same;
-    if (!ceph_backend_same_cluster(b->ceph, from->cluster_id, to->cluster_id, secrets, deadline_us,
-                                   &same, error))
+    g_autoptr(GError) cause = NULL;
+    const gboolean same = ceph_backend_same_cluster(b->ceph, from->cluster_id, to->cluster_id,
+                                                    secrets, deadline_us, &cause);
+    if (cause) {
+        g_propagate_error(error, g_steal_pointer(&cause));
         return FALSE;
+    }
     return same || hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                                "clusters %s and %s of config.json are not one, for this class's "
                                "user at least, and Ceph clones images within a cluster; use a "

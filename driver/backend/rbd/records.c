@@ -262,12 +262,12 @@ static void replace_run(RbdCall *call)
         rbd_call_fail(call, rc, "replacing the record");
 }
 
-gboolean rbd_record_replace(void *session, const char *name, const char *expected, const char *text,
-                            gboolean *same, gint64 deadline_us, GError **error)
+gboolean rbd_record_replace(void *session, const RecordChange *change, gboolean *same,
+                            gint64 deadline_us, GError **error)
 {
-    RbdCall *call = rbd_call_new(session, name, NULL);
-    call->source = g_strdup(expected);
-    call->text = g_strdup(text);
+    RbdCall *call = rbd_call_new(session, change->name, NULL);
+    call->source = g_strdup(change->expected);
+    call->text = g_strdup(change->text);
     if (!rbd_call_run(call, "replacing the record", replace_run, RBD_LOOK_MS, deadline_us, error))
         return FALSE;
     *same = call->flag;

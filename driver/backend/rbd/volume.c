@@ -139,17 +139,17 @@ static void create_run(RbdCall *call)
     call->volume = volume_new(call, (guint64)call->bytes);
 }
 
-gboolean rbd_volume_create(void *session, const VolumeId *id, const VolumeParams *params,
-                           gint64 bytes, BackendVolume **made, gint64 deadline_us, GError **error)
+BackendVolume *rbd_volume_create(void *session, const VolumeId *id, const VolumeParams *params,
+                                 gint64 bytes, gint64 deadline_us, GError **error)
 {
     RbdCall *call = rbd_call_new(session, id->name, NULL);
     rbd_call_set_options(call, params);
     call->bytes = bytes;
     if (!rbd_call_run(call, "creating image", create_run, RBD_CHANGE_MS, deadline_us, error))
-        return FALSE;
-    *made = g_steal_pointer(&call->volume);
+        return NULL;
+    BackendVolume *made = g_steal_pointer(&call->volume);
     rbd_call_free(call);
-    return TRUE;
+    return made;
 }
 
 /* The pool's directory lists whole images, half made ones and shells. */

@@ -35,7 +35,7 @@ typedef struct Fake {
     gboolean unhealthy;
     gboolean incomplete; /* what is there was half made; creating finishes it */
     gboolean stalls;     /* copies go on only when they are resumed */
-    gboolean tells;      /* creating a volume answers with it */
+    gboolean tells;      /* creating a volume does not look at it */
     int looks;           /* at volumes */
     gboolean says_free;  /* what it says of every name, without a look */
     gboolean leftover;   /* one is there, "trash" */
@@ -207,18 +207,17 @@ static inline gboolean fake_record_remove(void *session, const char *name, gint6
     return fake_remove(f, f->records, name, error);
 }
 
-static inline gboolean fake_record_replace(void *session, const char *name, const char *expected,
-                                           const char *text, gboolean *same, gint64 deadline_us,
-                                           GError **error)
+static inline gboolean fake_record_replace(void *session, const RecordChange *change,
+                                           gboolean *same, gint64 deadline_us, GError **error)
 {
     (void)deadline_us;
     Fake *f = session;
     if (fake_fails(f, FALSE, error))
         return FALSE;
-    const char *now = g_hash_table_lookup(f->records, name);
-    *same = g_strcmp0(now, expected) == 0;
+    const char *now = g_hash_table_lookup(f->records, change->name);
+    *same = g_strcmp0(now, change->expected) == 0;
     if (*same)
-        g_hash_table_insert(f->records, g_strdup(name), g_strdup(text));
+        g_hash_table_insert(f->records, g_strdup(change->name), g_strdup(change->text));
     if (!now)
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "no record");
     return now && !fake_fails(f, TRUE, error);
@@ -368,11 +367,47 @@ static inline GPtrArray *fake_locations(void *backend, const VolumeId *cluster,
     return fake_open(backend, NULL, secrets, 0, error) ? fake_one_location("f") : NULL;
 }
 
-static inline gboolean fake_volume_create(void *session, const VolumeId *id,
-                                          const VolumeParams *params, gint64 bytes,
-                                          BackendVolume **made, gint64 deadline_us, GError **error)
+static inline BackendVolume *fake_volume_look(void *session, const VolumeId *id, gint64 deadline_us,
+                                              GError **error)
 {
-    (void)params, (void)deadline_us;
+    (void)deadline_us;
+    Fake *f = session;
+    pthread_mutex_lock(&f->lock);
+    f->looks++;
+    gboolean there = g_hash_table_contains(f->volumes, id->name);
+    gboolean incomplete = f->incomplete;
+    pthread_mutex_unlock(&f->lock);
+    if (!there) {
+        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "no volume");
+        return NULL;
+    }
+    BackendVolume *volume = g_new0(BackendVolume, 1);
+    volume->incomplete = incomplete;
+    pthread_mutex_lock(&f->lock);
+    const gint64 *bytes = g_hash_table_lookup(f->sizes, id->name);
+    volume->bytes = bytes ? *bytes : 0;
+    pthread_mutex_unlock(&f->lock);
+    volume->path = g_strconcat("/volumes/csi/", id->name, NULL);
+    if (g_hash_table_contains(f->copies, id->name)) {
+        volume->incomplete = TRUE;
+        if (f->copy_fails)
+            volume->failure = g_strdup("the fake cannot copy");
+        else
+            volume->copying = f->stalls || f->copy_looks-- > 0;
+        volume->resume = volume->copying && f->stalls;
+        if (!volume->copying && !volume->failure) {
+            volume->incomplete = FALSE;
+            g_hash_table_remove(f->copies, id->name);
+        }
+    }
+    return volume;
+}
+
+static inline BackendVolume *fake_volume_create(void *session, const VolumeId *id,
+                                                const VolumeParams *params, gint64 bytes,
+                                                gint64 deadline_us, GError **error)
+{
+    (void)params;
     Fake *f = session;
     pthread_mutex_lock(&f->lock);
     f->held = f->hold;
@@ -387,13 +422,13 @@ static inline gboolean fake_volume_create(void *session, const VolumeId *id,
         f->incomplete = FALSE;
         good = !fake_fails(f, TRUE, error);
     }
-    *made = good && f->tells ? g_new0(BackendVolume, 1) : NULL;
-    if (*made) {
-        (*made)->bytes = bytes;
-        (*made)->path = g_strconcat("/volumes/csi/", id->name, NULL);
+    BackendVolume *made = good && f->tells ? g_new0(BackendVolume, 1) : NULL;
+    if (made) {
+        made->bytes = bytes;
+        made->path = g_strconcat("/volumes/csi/", id->name, NULL);
     }
     pthread_mutex_unlock(&f->lock);
-    return good;
+    return made || !good ? made : fake_volume_look(f, id, deadline_us, error);
 }
 
 static inline gboolean fake_has_snapshots(Fake *f, const char *volume)
@@ -505,11 +540,14 @@ static inline GPtrArray *fake_snapshot_list(void *session, const VolumeId *volum
 
 /* The copy has the size of its source. */
 static inline gboolean fake_volume_copy(void *session, const VolumeId *id,
-                                        const VolumeParams *params, const VolumeId *source,
-                                        const char *snapshot, gint64 deadline_us, GError **error)
+                                        const VolumeParams *params,
+                                        const BackendSnapshot *from_snapshot, gint64 deadline_us,
+                                        GError **error)
 {
     (void)params;
     Fake *f = session;
+    const VolumeId *source = from_snapshot ? from_snapshot->volume : NULL;
+    const char *snapshot = from_snapshot ? from_snapshot->name : NULL;
     if (!source) {
         f->stalls = FALSE;
         f->copy_looks = 0;
@@ -538,42 +576,6 @@ static inline gboolean fake_volume_is_free(void *session, const VolumeId *id, gb
     Fake *f = session;
     *is_free = f->says_free;
     return TRUE;
-}
-
-static inline BackendVolume *fake_volume_look(void *session, const VolumeId *id, gint64 deadline_us,
-                                              GError **error)
-{
-    (void)deadline_us;
-    Fake *f = session;
-    pthread_mutex_lock(&f->lock);
-    f->looks++;
-    gboolean there = g_hash_table_contains(f->volumes, id->name);
-    gboolean incomplete = f->incomplete;
-    pthread_mutex_unlock(&f->lock);
-    if (!there) {
-        g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "no volume");
-        return NULL;
-    }
-    BackendVolume *volume = g_new0(BackendVolume, 1);
-    volume->incomplete = incomplete;
-    pthread_mutex_lock(&f->lock);
-    const gint64 *bytes = g_hash_table_lookup(f->sizes, id->name);
-    volume->bytes = bytes ? *bytes : 0;
-    pthread_mutex_unlock(&f->lock);
-    volume->path = g_strconcat("/volumes/csi/", id->name, NULL);
-    if (g_hash_table_contains(f->copies, id->name)) {
-        volume->incomplete = TRUE;
-        if (f->copy_fails)
-            volume->failure = g_strdup("the fake cannot copy");
-        else
-            volume->copying = f->stalls || f->copy_looks-- > 0;
-        volume->resume = volume->copying && f->stalls;
-        if (!volume->copying && !volume->failure) {
-            volume->incomplete = FALSE;
-            g_hash_table_remove(f->copies, id->name);
-        }
-    }
-    return volume;
 }
 
 static inline GPtrArray *fake_leftovers(void *session, gint64 deadline_us, GError **error)

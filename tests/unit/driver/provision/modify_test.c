@@ -84,18 +84,18 @@ END_TEST
 
 /* Another controller changes the record between our reading and writing. */
 static Fake *raced;
-static gboolean race(void *session, const char *name, const char *expected, const char *text,
-                     gboolean *same, gint64 deadline_us, GError **error)
+static gboolean race(void *session, const RecordChange *change, gboolean *same, gint64 deadline_us,
+                     GError **error)
 {
     if (raced) {
         json_t *theirs = json_loads("{\"cacheQuota\":7}", 0, NULL);
         g_autofree char *other =
-            volume_record_change("p-n", expected, strlen(expected), theirs, NULL);
+            volume_record_change("p-n", change->expected, strlen(change->expected), theirs, NULL);
         json_decref(theirs);
-        g_hash_table_insert(raced->records, g_strdup(name), g_steal_pointer(&other));
+        g_hash_table_insert(raced->records, g_strdup(change->name), g_steal_pointer(&other));
         raced = NULL;
     }
-    return fake_record_replace(session, name, expected, text, same, deadline_us, error);
+    return fake_record_replace(session, change, same, deadline_us, error);
 }
 
 START_TEST(two_changes_at_once_both_count)
