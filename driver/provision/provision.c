@@ -75,13 +75,26 @@ static gboolean is_known_free(Work *w, const ProvisionRequest *r, gboolean *is_f
            w->ops->volume_is_free(w->session, w->id, is_free, w->deadline_us, error);
 }
 
+/* What there is of the request's name. */
+typedef struct Taken {
+    VolumeRecord *record;
+    BackendVolume *volume;
+    gboolean is_free; /* no volume had the name a moment ago, so it was not looked for */
+    gboolean fresh;   /* the record was written by this call */
+} Taken;
+
+static void taken_clear(Taken *t)
+{
+    g_clear_pointer(&t->record, volume_record_free);
+    g_clear_pointer(&t->volume, backend_volume_free);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Taken, taken_clear)
+
 /*
- * Writes the record of a name that has none. *fresh FALSE: another call was faster; its record is
- * read, and its volume where that was not looked for before. *record is NULL when it is gone again.
+ * Writes the record of a name that has none. Not fresh: another call was faster; its record is
+ * read, and its volume where that was not looked for before. No record: it is gone again.
  */
-static gboolean write_record(Work *w, const ProvisionRequest *r, gboolean is_free,
-                             VolumeRecord **record, BackendVolume **volume, gboolean *fresh,
-                             GError **error)
+static gboolean write_record(Work *w, const ProvisionRequest *r, Taken *t, GError **error)
 {
     gint64 bytes;
     g_autoptr(VolumeBacking) backing = NULL;
@@ -94,15 +107,15 @@ static gboolean write_record(Work *w, const ProvisionRequest *r, gboolean is_fre
     }
     const VolumeRequest recorded = as_recorded(w, r);
     g_autofree char *text = volume_record_encode(&recorded, backing, bytes);
-    if (!claim_name(w, *volume, text, fresh, error))
+    if (!claim_name(w, t->volume, text, &t->fresh, error))
         return FALSE;
-    if (*fresh) {
-        *record = volume_record_decode(w->id->name, text, strlen(text), error);
-        return *record != NULL;
+    if (t->fresh) {
+        t->record = volume_record_decode(w->id->name, text, strlen(text), error);
+        return t->record != NULL;
     }
-    if (!work_find_record(w, record, error))
+    if (!work_find_record(w, &t->record, error))
         return FALSE;
-    return !is_free || work_find_volume(w, volume, error);
+    return !t->is_free || work_find_volume(w, &t->volume, error);
 }
 
 static gboolean check_same_request(const Work *w, const VolumeRecord *record,
@@ -125,27 +138,25 @@ static gboolean check_same_request(const Work *w, const VolumeRecord *record,
  * whether there is one. A copy or a dataset has to know first, because its source may be gone by
  * now.
  */
-static gboolean take_name(Work *w, const ProvisionRequest *r, VolumeRecord **record,
-                          BackendVolume **volume, GError **error)
+static gboolean take_name(Work *w, const ProvisionRequest *r, Taken *t, GError **error)
 {
-    gboolean is_free, fresh = FALSE;
-    if (!is_known_free(w, r, &is_free, error))
+    if (!is_known_free(w, r, &t->is_free, error))
         return FALSE;
-    if (!is_free && !work_find_volume(w, volume, error))
+    if (!t->is_free && !work_find_volume(w, &t->volume, error))
         return FALSE;
-    gboolean must_look = *volume || r->source || r->params->dataset;
-    if (must_look && !work_find_record(w, record, error))
+    gboolean must_look = t->volume || r->source || r->params->dataset;
+    if (must_look && !work_find_record(w, &t->record, error))
         return FALSE;
-    if (!*record && !write_record(w, r, is_free, record, volume, &fresh, error))
+    if (!t->record && !write_record(w, r, t, error))
         return FALSE;
-    if (!*record)
+    if (!t->record)
         return hearth_fail(error, HEARTH_ERROR_ABORTED,
                            "volume %s is being deleted by another controller; try again",
                            w->id->name);
-    if (!check_same_request(w, *record, r, error))
+    if (!check_same_request(w, t->record, r, error))
         return FALSE;
     /* The record outlives its volume when a removal is cut short. */
-    gboolean may_be_cut = !fresh && w->ops->volume_clear;
+    gboolean may_be_cut = !t->fresh && w->ops->volume_clear;
     return !may_be_cut || w->ops->volume_clear(w->session, w->id, w->deadline_us, error);
 }
 
@@ -203,22 +214,21 @@ gboolean provision_create(const ProvisionTarget *at, const ProvisionRequest *r,
 {
     gint64 bytes;
     work_auto Work w = {0};
-    g_autoptr(VolumeRecord) found = NULL;
-    g_autoptr(BackendVolume) made = NULL;
+    g_auto(Taken) t = {.record = NULL};
     if (!capacity_choose(r->range, r->params->type, &bytes, error) || !work_open(&w, at, error))
         return FALSE;
-    if (!modify_check(&w, r->changes, error) || !take_name(&w, r, &found, &made, error))
+    if (!modify_check(&w, r->changes, error) || !take_name(&w, r, &t, error))
         return FALSE;
-    if (!make_volume(&w, r, found, &made, error))
+    if (!make_volume(&w, r, t.record, &t.volume, error))
         return FALSE;
     /* Every call pins again, because nothing shows whether an earlier one came this far. */
-    if (r->params->mds_pin && !found->backing &&
+    if (r->params->mds_pin && !t.record->backing &&
         !w.ops->volume_pin(w.session, at->id, r->params->mds_pin, at->deadline_us, error))
         return FALSE;
-    if (!modify_limit(&w, found, made->bytes, error))
+    if (!modify_limit(&w, t.record, t.volume->bytes, error))
         return FALSE;
-    *record = g_steal_pointer(&found);
-    *volume = g_steal_pointer(&made);
+    *record = g_steal_pointer(&t.record);
+    *volume = g_steal_pointer(&t.volume);
     return TRUE;
 }
 

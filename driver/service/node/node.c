@@ -331,8 +331,11 @@ static gboolean get_volume_stats(RpcCall *call, const ProtobufCMessage *request,
         /* Nothing is mounted at a path that cannot be: the volume is not there. */
         return hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "%s", cause->message);
     }
-    return node_stats(call, service->staging, r->volume_id, path, time_for(call, STATS_MS),
-                      (void *)response, error);
+    g_auto(HealthReport) report = {0};
+    if (!health_check(service->staging, r->volume_id, path, time_for(call, STATS_MS), &report,
+                      error))
+        return FALSE;
+    return node_stats(call, &report, (void *)response);
 }
 
 static gboolean expand_volume(RpcCall *call, const ProtobufCMessage *request,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/service/node/stats.h"
 #include "driver/service/node/condition.h"
-#include "driver/node/health.h"
 
 static Csi__V1__VolumeUsage *usage(RpcCall *call, Csi__V1__VolumeUsage__Unit unit, guint64 total,
                                    guint64 free, guint64 available, guint64 block)
@@ -37,22 +36,19 @@ static Csi__V1__VolumeUsage *bytes_only(RpcCall *call, guint64 total)
     return u;
 }
 
-gboolean node_stats(RpcCall *call, Staging *staging, const char *volume, const char *path,
-                    gint64 timeout_ms, Csi__V1__NodeGetVolumeStatsResponse *out, GError **error)
+gboolean node_stats(RpcCall *call, const HealthReport *report,
+                    Csi__V1__NodeGetVolumeStatsResponse *out)
 {
-    g_auto(HealthReport) report = {0};
-    if (!health_check(staging, volume, path, timeout_ms, &report, error))
-        return FALSE;
     out->usage = rpc_alloc(call, 2 * sizeof(*out->usage));
-    out->volume_condition = condition_new(call, report.fault, "the volume is mounted and answers");
+    out->volume_condition = condition_new(call, report->fault, "the volume is mounted and answers");
     if (!out->usage || !out->volume_condition)
         return FALSE;
-    if (report.device || report.fault) {
-        out->usage[0] = bytes_only(call, report.bytes);
+    if (report->device || report->fault) {
+        out->usage[0] = bytes_only(call, report->bytes);
         out->n_usage = out->usage[0] ? 1 : 0;
         return out->n_usage == 1;
     }
-    const struct statvfs *st = &report.st;
+    const struct statvfs *st = &report->st;
     guint64 block = st->f_frsize ? st->f_frsize : st->f_bsize;
     out->usage[0] = usage(call, CSI__V1__VOLUME_USAGE__UNIT__BYTES, st->f_blocks, st->f_bfree,
                           st->f_bavail, block);
