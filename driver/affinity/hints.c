@@ -122,9 +122,9 @@ static gboolean apply(DatasetHints *h, const char *path, const Hint *hint, GErro
                     hint->namespace, hint->claim);
         return FALSE;
     }
-    const gboolean ok = kube_apply(h->client, path, HINT_FIELD_MANAGER, TRUE, object, WRITE_MS,
-                                   h->cancel, NULL, error);
-    return ok;
+    const KubeRequest r = {
+        .path = path, .body = object, .timeout_ms = WRITE_MS, .cancel = h->cancel};
+    return kube_apply(h->client, &r, HINT_FIELD_MANAGER, TRUE, NULL, error);
 }
 
 static gboolean remove_hint(DatasetHints *h, const char *path, GError **error)

@@ -237,19 +237,15 @@ gboolean kube_stream(KubeClient *c, const KubeRequest *r,
     return perform(c, &once, &x, error);
 }
 
-gboolean kube_apply(KubeClient *c, const char *path, const char *field_manager, gboolean force,
-                    const json_t *object, gint64 timeout_ms, GCancellable *cancel, json_t **answer,
-                    GError **error)
+gboolean kube_apply(KubeClient *c, const KubeRequest *request, const char *field_manager,
+                    gboolean force, json_t **answer, GError **error)
 {
     const char *const query[] = {"fieldManager", field_manager, force ? "force" : NULL, "true",
                                  NULL};
-    const KubeRequest r = {.method = "PATCH",
-                           .path = path,
-                           .query = query,
-                           .body = object,
-                           .body_type = KUBE_BODY_APPLY,
-                           .timeout_ms = timeout_ms,
-                           .cancel = cancel};
+    KubeRequest r = *request;
+    r.method = "PATCH";
+    r.query = query;
+    r.body_type = KUBE_BODY_APPLY;
     return kube_request(c, &r, answer, error);
 }
 

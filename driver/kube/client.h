@@ -67,11 +67,10 @@ gboolean kube_stream(KubeClient *client, const KubeRequest *request,
                                           GError **error),
                      void *data, GError **error);
 
-/* PATCH by server-side apply; `object` has apiVersion, kind and metadata.name. force takes fields
- * over from other managers. */
-gboolean kube_apply(KubeClient *client, const char *path, const char *field_manager, gboolean force,
-                    const json_t *object, gint64 timeout_ms, GCancellable *cancel, json_t **answer,
-                    GError **error);
+/* PATCH by server-side apply; the body has apiVersion, kind and metadata.name. force takes fields
+ * over from other managers. The request's method, query and type of body are set here. */
+gboolean kube_apply(KubeClient *client, const KubeRequest *request, const char *field_manager,
+                    gboolean force, json_t **answer, GError **error);
 
 /* PATCH by merge patch. */
 gboolean kube_merge_patch(KubeClient *client, const char *path, const json_t *body,

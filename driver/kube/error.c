@@ -105,22 +105,30 @@ static char *plain(const char *text, gsize bytes)
     return g_strdup(g_strstrip(valid));
 }
 
-static void set(GError **error, const char *what, int status, gint64 retry_after_ms,
-                const char *reason, const char *message, gsize bytes)
+/* What the server says went wrong. Borrowed. */
+typedef struct Answer {
+    int status;
+    gint64 retry_after_ms; /* < 0: it does not say */
+    const char *reason;
+    const char *message;
+    gsize message_bytes;
+} Answer;
+
+static void set(GError **error, const char *what, const Answer *a)
 {
     if (!error)
         return;
-    const KubeErrorCode code = code_of(status, reason);
-    g_autofree char *why = plain(message, bytes);
-    g_autofree char *named = plain(reason, strlen(reason));
+    const KubeErrorCode code = code_of(a->status, a->reason);
+    g_autofree char *why = plain(a->message, a->message_bytes);
+    g_autofree char *named = plain(a->reason, strlen(a->reason));
     const char *space = *named ? " " : "";
     const char *colon = *why ? ": " : "";
-    g_set_error(error, KUBE_ERROR, code, "%s: %d%s%s%s%s%s", what, status, space, named, colon, why,
-                fix_of(code));
+    g_set_error(error, KUBE_ERROR, code, "%s: %d%s%s%s%s%s", what, a->status, space, named, colon,
+                why, fix_of(code));
     KubeErrorPrivate *p = kube_error_get_private(*error);
-    p->status = status;
+    p->status = a->status;
     p->reason = g_steal_pointer(&named);
-    p->retry_after_ms = retry_after_ms;
+    p->retry_after_ms = a->retry_after_ms;
 }
 
 static const char *text_of(const json_t *object, const char *key)
@@ -133,13 +141,17 @@ void kube_error_set_answer(GError **error, const char *what, int status, gint64 
                            const char *body, gsize bytes)
 {
     json_auto_t *object = json_loadb(body, bytes, JSON_ALLOW_NUL, NULL);
+    Answer answer = {.status = status,
+                     .retry_after_ms = retry_after_ms,
+                     .reason = "",
+                     .message = body,
+                     .message_bytes = bytes};
     if (g_str_equal(text_of(object, "kind"), "Status")) {
-        const char *message = text_of(object, "message");
-        set(error, what, status, retry_after_ms, text_of(object, "reason"), message,
-            strlen(message));
-    } else {
-        set(error, what, status, retry_after_ms, "", body, bytes);
+        answer.reason = text_of(object, "reason");
+        answer.message = text_of(object, "message");
+        answer.message_bytes = strlen(answer.message);
     }
+    set(error, what, &answer);
 }
 
 void kube_error_set_event(GError **error, const char *what, const json_t *object)
@@ -148,7 +160,10 @@ void kube_error_set_event(GError **error, const char *what, const json_t *object
     const char *message = text_of(object, "message");
     const json_t *delay = json_object_get(json_object_get(object, "details"), "retryAfterSeconds");
     const gint64 seconds = json_is_integer(delay) ? json_integer_value(delay) : -1;
-    const int status = code >= 400 && code <= 599 ? (int)code : 500;
-    const gint64 retry_after_ms = seconds >= 0 ? MIN(seconds, 3600) * 1000 : -1;
-    set(error, what, status, retry_after_ms, text_of(object, "reason"), message, strlen(message));
+    const Answer answer = {.status = code >= 400 && code <= 599 ? (int)code : 500,
+                           .retry_after_ms = seconds >= 0 ? MIN(seconds, 3600) * 1000 : -1,
+                           .reason = text_of(object, "reason"),
+                           .message = message,
+                           .message_bytes = strlen(message)};
+    set(error, what, &answer);
 }

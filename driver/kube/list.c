@@ -12,9 +12,8 @@ static gboolean malformed(const char *path, const char *why, GError **error)
     return FALSE;
 }
 
-static gboolean take_page(const char *path, const json_t *page,
-                          void (*on_object)(const json_t *, void *), void *data, char **next,
-                          char **version, GError **error)
+static gboolean take_page(const char *path, const json_t *page, const KubeListing *listing,
+                          char **next, char **version, GError **error)
 {
     const json_t *items = json_object_get(page, "items");
     const json_t *meta = json_object_get(page, "metadata");
@@ -29,7 +28,7 @@ static gboolean take_page(const char *path, const json_t *page,
     json_array_foreach (items, i, object) {
         if (!json_is_object(object))
             return malformed(path, "an item is no object", error);
-        on_object(object, data);
+        listing->on_object(object, listing->data);
     }
     g_free(*next);
     *next = g_strdup(json_string_value(json_object_get(meta, "continue")));
@@ -38,12 +37,11 @@ static gboolean take_page(const char *path, const json_t *page,
     return TRUE;
 }
 
-gboolean kube_list(KubeClient *client, const KubeSelection *s, guint page, gint64 timeout_ms,
-                   GCancellable *cancel, void (*on_object)(const json_t *, void *), void *data,
+gboolean kube_list(KubeClient *client, const KubeSelection *s, const KubeListing *listing,
                    char **resource_version, GError **error)
 {
     g_autofree char *path = kube_path(&s->resource, s->namespace, NULL, NULL);
-    g_autofree char *limit = g_strdup_printf("%u", page ? page : PAGE);
+    g_autofree char *limit = g_strdup_printf("%u", listing->page ? listing->page : PAGE);
     g_autofree char *next = NULL, *version = NULL;
     do {
         const char *query[9] = {"limit", limit};
@@ -58,12 +56,12 @@ gboolean kube_list(KubeClient *client, const KubeSelection *s, guint page, gint6
                                .path = path,
                                .query = query,
                                .accept = s->metadata ? ACCEPT_METADATA : NULL,
-                               .timeout_ms = timeout_ms,
-                               .cancel = cancel};
+                               .timeout_ms = listing->timeout_ms,
+                               .cancel = listing->cancel};
         json_auto_t *answer = NULL;
         if (!kube_request(client, &r, &answer, error))
             return FALSE;
-        if (!take_page(path, answer, on_object, data, &next, &version, error))
+        if (!take_page(path, answer, listing, &next, &version, error))
             return FALSE;
     } while (next && *next);
     if (resource_version)

@@ -19,15 +19,21 @@ typedef struct KubeSelection {
     gboolean metadata;     /* only the metadata of each object */
 } KubeSelection;
 
+/* How they are asked for, and who gets them. */
+typedef struct KubeListing {
+    guint page;           /* objects in one request; 0: 250 */
+    gint64 timeout_ms;    /* for each page */
+    GCancellable *cancel; /* may be NULL */
+    /* Called for each object, which is borrowed; it lacks kind and apiVersion. */
+    void (*on_object)(const json_t *object, void *data);
+    void *data;
+} KubeListing;
+
 /*
- * Calls on_object for each object, which is borrowed; objects lack kind and apiVersion. page:
- * objects in one request, 0: 250. timeout_ms is for each page. *resource_version (may be NULL) is
- * the caller's: a watch continues from it. GONE: the list has become too old between two pages, and
- * its objects must be dropped; begin again.
+ * *resource_version (may be NULL) is the caller's: a watch continues from it. GONE: the list has
+ * become too old between two pages, and its objects must be dropped; begin again.
  */
-gboolean kube_list(KubeClient *client, const KubeSelection *selection, guint page,
-                   gint64 timeout_ms, GCancellable *cancel,
-                   void (*on_object)(const json_t *object, void *data), void *data,
+gboolean kube_list(KubeClient *client, const KubeSelection *selection, const KubeListing *listing,
                    char **resource_version, GError **error);
 
 #endif

@@ -81,7 +81,8 @@ static gboolean clean(KubeClient *client, const KubeSelection *selection,
     Gather gather = {&selection->resource, acts};
     g_autoptr(GError) cause = NULL;
     gboolean good = TRUE;
-    if (!kube_list(client, selection, 0, ANSWER_MS, NULL, each, &gather, NULL, &cause)) {
+    const KubeListing listing = {.timeout_ms = ANSWER_MS, .on_object = each, .data = &gather};
+    if (!kube_list(client, selection, &listing, NULL, &cause)) {
         if (g_error_matches(cause, KUBE_ERROR, KUBE_ERROR_NOT_FOUND))
             return TRUE;
         if (error && !*error)

@@ -65,10 +65,10 @@ static guint64 promised(const WarmupBegin *begin, const Warmup *to, const char *
 {
     guint64 own = 0, others = 0;
     for (guint i = 0; i < begin->under_way->len; i++) {
-        const WarmupUnderWay *other = begin->under_way->pdata[i];
+        const WarmupObject *other = begin->under_way->pdata[i];
         if (g_str_equal(other->warmup->uid, to->uid))
             continue;
-        g_autoptr(GPtrArray) parts = warmup_status_parts(other->warmup, other->status);
+        g_autoptr(GPtrArray) parts = warmup_status_parts(other);
         if (!g_ptr_array_find_with_equal_func(parts, name, g_str_equal, NULL))
             continue;
         if (g_str_equal(other->warmup->namespace, to->namespace))
@@ -79,11 +79,10 @@ static guint64 promised(const WarmupBegin *begin, const Warmup *to, const char *
     return MIN(own + MIN(others, room / 2), room);
 }
 
-static json_t *on_nodes(const WarmupBegin *begin, const Warmup *warmup, const WarmupRun *run,
-                        const DatasetOrigin *origin, const Candidates *c, const json_t *status,
-                        gint64 now_s)
+static void choose(const WarmupBegin *begin, const WarmupObject *object,
+                   const DatasetOrigin *origin, const Candidates *c, WarmupChoice *choice)
 {
-    g_auto(WarmupChoice) choice = {.names = NULL};
+    const Warmup *warmup = object->warmup;
     WarmthOf of = {.total = 0};
     if (warmup->paths->len == 0)
         warmth_of(begin->warmth, origin->id, NULL, &of);
@@ -95,25 +94,21 @@ static json_t *on_nodes(const WarmupBegin *begin, const Warmup *warmup, const Wa
         one->disk = cache.disk;
         one->bytes = cache.bytes;
         one->room = cache.room - promised(begin, warmup, one->name, cache.room);
-        one->before = was_part(status, one->name);
+        one->before = was_part(object->status, one->name);
     }
     warmup_nodes_choose(warmup, of.total, (const WarmupCandidate *)(void *)c->list->data,
-                        c->list->len, &choice);
-    g_autofree char *message = warmup_choice_message(warmup, &choice);
-    return choice.names->len
-               ? warmup_status_begin(warmup, run, origin, choice.names, message, status, now_s)
-               : warmup_status_idle(warmup, WARMUP_WAITING, message, status, now_s);
+                        c->list->len, choice);
 }
 
-json_t *warmup_begin(const WarmupBegin *begin, const Warmup *warmup, const WarmupRun *run,
-                     const json_t *status, gint64 now_s, GError **error)
+json_t *warmup_begin(const WarmupBegin *begin, const WarmupObject *object, const WarmupRun *run,
+                     gint64 now_s, GError **error)
 {
     const KubeSelection all = {.resource = nodes};
     g_auto(DatasetOrigin) origin = {.cluster_id = NULL};
     g_autoptr(GError) cause = NULL;
-    if (!warmup_target_find(&begin->targets, warmup, &origin, &cause)) {
+    if (!warmup_target_find(&begin->targets, object->warmup, &origin, &cause)) {
         if (cause->domain == HEARTH_ERROR)
-            return warmup_status_idle(warmup, WARMUP_WAITING, cause->message, status, now_s);
+            return warmup_status_idle(object, WARMUP_WAITING, cause->message, now_s);
         g_propagate_error(error, g_steal_pointer(&cause));
         return NULL;
     }
@@ -121,8 +116,16 @@ json_t *warmup_begin(const WarmupBegin *begin, const Warmup *warmup, const Warmu
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free),
                          labels = g_ptr_array_new_with_free_func((GDestroyNotify)json_decref);
     Candidates candidates = {list, names, labels};
-    return kube_list(begin->targets.client, &all, 0, LIST_MS, begin->targets.cancel, take_node,
-                     &candidates, NULL, error)
-               ? on_nodes(begin, warmup, run, &origin, &candidates, status, now_s)
-               : NULL;
+    const KubeListing listing = {.timeout_ms = LIST_MS,
+                                 .cancel = begin->targets.cancel,
+                                 .on_object = take_node,
+                                 .data = &candidates};
+    if (!kube_list(begin->targets.client, &all, &listing, NULL, error))
+        return NULL;
+    g_auto(WarmupChoice) choice = {.names = NULL};
+    choose(begin, object, &origin, &candidates, &choice);
+    g_autofree char *message = warmup_choice_message(object->warmup, &choice);
+    return choice.names->len
+               ? warmup_status_begin(object, run, &origin, choice.names, message, now_s)
+               : warmup_status_idle(object, WARMUP_WAITING, message, now_s);
 }

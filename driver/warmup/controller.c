@@ -178,29 +178,29 @@ static void report_free(void *data)
     g_free(report);
 }
 
-static json_t *progress(const Warmups *w, const Warmup *warmup, const Act *act, gint64 now_s)
+static json_t *progress(const Warmups *w, const WarmupObject *object, gint64 now_s)
 {
     g_autoptr(GHashTable) reports =
         g_hash_table_new_full(g_str_hash, g_str_equal, NULL, report_free);
     const json_t *node;
     size_t i;
-    json_array_foreach (json_object_get(act->status, "nodes"), i, node) {
+    json_array_foreach (json_object_get(object->status, "nodes"), i, node) {
         g_auto(WarmthRuns) runs = {0};
         warmth_runs(w->warmth, field_text(node, "name"), &runs);
         WarmupReport *report = g_new(WarmupReport, 1);
         *report = (WarmupReport){.age_ms = runs.age_ms, .warmups = g_steal_pointer(&runs.reports)};
         g_hash_table_insert(reports, (gpointer)field_text(node, "name"), report);
     }
-    return warmup_status_progress(warmup, reports, act->status, now_s);
+    return warmup_status_progress(object, reports, now_s);
 }
 
-static json_t *wait_for_time(const Warmup *warmup, const Act *act, gint64 now_s)
+static json_t *wait_for_time(const WarmupObject *object, gint64 now_s)
 {
-    const gint64 next_s = warmup_next_s(warmup, now_s);
+    const gint64 next_s = warmup_next_s(object->warmup, now_s);
     g_autoptr(GDateTime) next = next_s < 0 ? NULL : g_date_time_new_from_unix_utc(next_s);
     g_autofree char *message = next ? g_date_time_format(next, "next at %FT%TZ")
                                     : g_strdup("its schedule has no next time");
-    return warmup_status_idle(warmup, WARMUP_WAITING, message, act->status, now_s);
+    return warmup_status_idle(object, WARMUP_WAITING, message, now_s);
 }
 
 static WarmupTargets targets_of(const Warmups *w)
@@ -217,14 +217,15 @@ static WarmupTargets targets_of(const Warmups *w)
 static json_t *next_status(Warmups *w, const Seen *seen, Act *act, const GPtrArray *all)
 {
     const Warmup *warmup = &seen->warmup;
+    const WarmupObject object = {warmup, act->status};
     const gint64 now_s = g_get_real_time() / G_USEC_PER_SEC;
     const char *phase = field_text(act->status, "phase");
     WarmupDone done;
     WarmupRun run;
     if (seen->bad)
-        return warmup_status_idle(warmup, WARMUP_REFUSED, seen->bad->message, act->status, now_s);
+        return warmup_status_idle(&object, WARMUP_REFUSED, seen->bad->message, now_s);
     if (warmup->suspend)
-        return warmup_status_idle(warmup, WARMUP_SUSPENDED, "", act->status, now_s);
+        return warmup_status_idle(&object, WARMUP_SUSPENDED, "", now_s);
     warmup_done_read(warmup, act->status, &done);
     if (warmup_due(warmup, &done, now_s, &run)) {
         if (now_ms() < act->retry_ms)
@@ -232,17 +233,17 @@ static json_t *next_status(Warmups *w, const Seen *seen, Act *act, const GPtrArr
         act->retry_ms = now_ms() + (w->ops.retry_ms ? w->ops.retry_ms : RETRY_MS);
         const WarmupBegin begin = {.targets = targets_of(w), .warmth = w->warmth, .under_way = all};
         g_autoptr(GError) error = NULL;
-        json_t *status = warmup_begin(&begin, warmup, &run, act->status, now_s, &error);
+        json_t *status = warmup_begin(&begin, &object, &run, now_s, &error);
         if (!status)
             log_trouble(w, warmup, error);
         return status;
     }
     if (done.under_way)
-        return progress(w, warmup, act, now_s);
+        return progress(w, &object, now_s);
     if (warmup->scheduled &&
         (!*phase || g_str_equal(phase, "Suspended") ||
          field_count(act->status, "observedGeneration") != (guint64)warmup->generation))
-        return wait_for_time(warmup, act, now_s);
+        return wait_for_time(&object, now_s);
     return NULL;
 }
 
@@ -301,8 +302,8 @@ static GPtrArray *under_way(Warmups *w, const GPtrArray *all)
         const Seen *seen = all->pdata[i];
         if (seen->bad)
             continue;
-        WarmupUnderWay *one = g_new(WarmupUnderWay, 1);
-        *one = (WarmupUnderWay){&seen->warmup, act_of(w, seen)->status};
+        WarmupObject *one = g_new(WarmupObject, 1);
+        *one = (WarmupObject){&seen->warmup, act_of(w, seen)->status};
         g_ptr_array_add(runs, one);
     }
     return runs;
@@ -347,7 +348,8 @@ static json_t *origin_found(Warmups *w, const Warmup *warmup, const json_t *stat
 /* Has the status of a run under way say where its dataset is. FALSE: it cannot be known yet. */
 static gboolean recover(Warmups *w, const Seen *seen, Act *act)
 {
-    g_autoptr(GPtrArray) parts = warmup_status_parts(&seen->warmup, act->status);
+    const WarmupObject object = {&seen->warmup, act->status};
+    g_autoptr(GPtrArray) parts = warmup_status_parts(&object);
     g_autoptr(GError) error = NULL;
     if (parts->len == 0 || json_object_get(act->status, "origin"))
         return TRUE;
@@ -359,8 +361,8 @@ static gboolean recover(Warmups *w, const Seen *seen, Act *act)
         return TRUE;
     }
     if (error->domain == HEARTH_ERROR) {
-        json_auto_t *lost = warmup_status_idle(&seen->warmup, WARMUP_LOST, error->message,
-                                               act->status, g_get_real_time() / G_USEC_PER_SEC);
+        json_auto_t *lost = warmup_status_idle(&object, WARMUP_LOST, error->message,
+                                               g_get_real_time() / G_USEC_PER_SEC);
         write_status(w, seen, act, lost);
     } else {
         log_trouble(w, &seen->warmup, error);

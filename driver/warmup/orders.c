@@ -10,8 +10,8 @@
 
 static gint by_age(gconstpointer a, gconstpointer b)
 {
-    const Warmup *x = (*(const WarmupUnderWay *const *)a)->warmup,
-                 *y = (*(const WarmupUnderWay *const *)b)->warmup;
+    const Warmup *x = (*(const WarmupObject *const *)a)->warmup,
+                 *y = (*(const WarmupObject *const *)b)->warmup;
     if (x->created_s != y->created_s)
         return x->created_s < y->created_s ? -1 : 1;
     const int order = g_strcmp0(x->namespace, y->namespace);
@@ -27,7 +27,7 @@ GPtrArray *warmup_orders_turns(const GPtrArray *under_way)
     g_ptr_array_extend(sorted, (GPtrArray *)under_way, NULL, NULL);
     g_ptr_array_sort(sorted, by_age);
     for (guint i = 0; i < sorted->len; i++) {
-        char *namespace = ((WarmupUnderWay *)sorted->pdata[i])->warmup->namespace;
+        char *namespace = ((WarmupObject *)sorted->pdata[i])->warmup->namespace;
         const guint turn = GPOINTER_TO_UINT(g_hash_table_lookup(had, namespace));
         g_hash_table_insert(had, namespace, GUINT_TO_POINTER(turn + 1));
         if (turn == turns->len)
@@ -54,8 +54,8 @@ static GPtrArray *with_parts(const GPtrArray *under_way)
 {
     GPtrArray *runs = g_ptr_array_new();
     for (guint i = 0; i < under_way->len; i++) {
-        const WarmupUnderWay *run = under_way->pdata[i];
-        g_autoptr(GPtrArray) parts = warmup_status_parts(run->warmup, run->status);
+        const WarmupObject *run = under_way->pdata[i];
+        g_autoptr(GPtrArray) parts = warmup_status_parts(run);
         if (parts->len > 0)
             g_ptr_array_add(runs, under_way->pdata[i]);
     }
@@ -69,8 +69,8 @@ static GHashTable *wanted_of(const GPtrArray *under_way)
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)json_decref);
     g_autoptr(GPtrArray) runs = with_parts(under_way), turns = warmup_orders_turns(runs);
     for (guint i = 0; i < turns->len; i++) {
-        const WarmupUnderWay *run = turns->pdata[i];
-        g_autoptr(GPtrArray) parts = warmup_status_parts(run->warmup, run->status);
+        const WarmupObject *run = turns->pdata[i];
+        g_autoptr(GPtrArray) parts = warmup_status_parts(run);
         json_auto_t *order = parts->len ? warmup_order_json(run->warmup, run->status) : NULL;
         for (guint k = 0; k < parts->len; k++) {
             json_t *orders = g_hash_table_lookup(wanted, parts->pdata[k]);

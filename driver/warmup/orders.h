@@ -9,10 +9,10 @@
 
 #include "driver/warmup/begin.h"
 
-/* Runs in that order; WarmupUnderWay, borrowed, the array is the caller's. */
+/* Runs in that order; WarmupObject, borrowed, the array is the caller's. */
 GPtrArray *warmup_orders_turns(const GPtrArray *under_way);
 
-/* under_way: WarmupUnderWay. ordered: names of nodes that have orders now. KUBE_ERROR: of the last
+/* under_way: WarmupObject. ordered: names of nodes that have orders now. KUBE_ERROR: of the last
  * that could not be written; others were. */
 gboolean warmup_orders_settle(KubeClient *client, Warmth *warmth, const GPtrArray *under_way,
                               const GPtrArray *ordered, GCancellable *cancel, GError **error);

@@ -161,21 +161,22 @@ static char *eta_text(gint64 s)
 
 /* ---- conditions ---- */
 
-static json_t *condition(const char *type, gboolean is, const char *reason, const char *message,
-                         gint64 generation, const json_t *before, gint64 now_s)
+static json_t *condition(const WarmupObject *object, const char *type, gboolean is,
+                         const char *reason, const char *message, gint64 now_s)
 {
     const char *status = is ? "True" : "False";
     const json_t *old;
     gint64 since_s = now_s;
     size_t i;
-    json_array_foreach (json_object_get(before, "conditions"), i, old) {
+    json_array_foreach (json_object_get(object->status, "conditions"), i, old) {
         if (g_str_equal(field_text(old, "type"), type) &&
             g_str_equal(field_text(old, "status"), status))
             since_s = time_of(old, "lastTransitionTime");
     }
     return json_pack("{s:s, s:s, s:I, s:o, s:s, s:s}", "type", type, "status", status,
-                     "observedGeneration", (json_int_t)generation, "lastTransitionTime",
-                     time_json(since_s), "reason", reason, "message", message);
+                     "observedGeneration", (json_int_t)object->warmup->generation,
+                     "lastTransitionTime", time_json(since_s), "reason", reason, "message",
+                     message);
 }
 
 /* What there is to say of nodes that ended otherwise: a few by name. */
@@ -205,26 +206,25 @@ typedef struct Verdict {
     gboolean complete, failed;
 } Verdict;
 
-/* Takes nodes. Run, dataset, its origin and time are those of `before`. */
-static json_t *status_json(const Warmup *warmup, const Verdict *verdict, json_t *nodes,
-                           const json_t *before, gint64 now_s)
+/* Takes nodes. Run, dataset, its origin and time stay as they are. */
+static json_t *status_json(const WarmupObject *object, const Verdict *verdict, json_t *nodes,
+                           gint64 now_s)
 {
+    const json_t *before = object->status;
     const Sum sum = sum_up(nodes, now_s);
     const int percent = sum.nodes ? (int)(sum.percents / sum.nodes) : 0;
     g_autofree char *warm = g_strdup_printf("%u/%u", sum.succeeded, sum.nodes);
     g_autofree char *rate = rate_text(sum.rate), *eta = eta_text(sum.eta_s);
     json_t *conditions = json_array();
-    json_array_append_new(conditions,
-                          condition("Complete", verdict->complete, verdict->reason,
-                                    verdict->message, warmup->generation, before, now_s));
-    json_array_append_new(conditions, condition("Failed", verdict->failed, verdict->reason,
-                                                verdict->failed ? verdict->message : "",
-                                                warmup->generation, before, now_s));
-    json_t *status = json_pack("{s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:o, s:o}", "phase",
-                               verdict->phase, "observedGeneration", (json_int_t)warmup->generation,
-                               "run", field_text(before, "run"), "dataset",
-                               field_text(before, "dataset"), "warmNodes", warm, "percent", percent,
-                               "rate", rate, "eta", eta, "nodes", nodes, "conditions", conditions);
+    json_array_append_new(conditions, condition(object, "Complete", verdict->complete,
+                                                verdict->reason, verdict->message, now_s));
+    json_array_append_new(conditions, condition(object, "Failed", verdict->failed, verdict->reason,
+                                                verdict->failed ? verdict->message : "", now_s));
+    json_t *status = json_pack(
+        "{s:s, s:I, s:s, s:s, s:s, s:i, s:s, s:s, s:o, s:o}", "phase", verdict->phase,
+        "observedGeneration", (json_int_t)object->warmup->generation, "run",
+        field_text(before, "run"), "dataset", field_text(before, "dataset"), "warmNodes", warm,
+        "percent", percent, "rate", rate, "eta", eta, "nodes", nodes, "conditions", conditions);
     if (json_object_get(before, "origin"))
         json_object_set(status, "origin", json_object_get(before, "origin"));
     if (time_of(before, "lastScheduleTime"))
@@ -233,18 +233,18 @@ static json_t *status_json(const Warmup *warmup, const Verdict *verdict, json_t 
     return status;
 }
 
-json_t *warmup_status_begin(const Warmup *warmup, const WarmupRun *run, const DatasetOrigin *origin,
-                            const GPtrArray *nodes, const char *message, const json_t *before,
-                            gint64 now_s)
+json_t *warmup_status_begin(const WarmupObject *object, const WarmupRun *run,
+                            const DatasetOrigin *origin, const GPtrArray *nodes,
+                            const char *message, gint64 now_s)
 {
     const Verdict verdict = {.phase = "Warming", .reason = "Warming", .message = message};
-    g_autofree char *name = warmup_run_name(warmup->uid, run);
+    g_autofree char *name = warmup_run_name(object->warmup->uid, run);
     json_t *list = json_array();
     for (guint i = 0; i < nodes->len; i++) {
         json_auto_t *was = json_pack("{s:s}", "name", (const char *)nodes->pdata[i]);
         json_array_append_new(list, node_json(was, "Pending", NULL, "", now_s));
     }
-    json_t *status = status_json(warmup, &verdict, list, before, now_s);
+    json_t *status = status_json(object, &verdict, list, now_s);
     json_object_set_new(status, "run", json_string(name));
     json_object_set_new(status, "dataset", json_string(origin->id));
     json_object_set_new(status, "origin", dataset_origin_json(origin));
@@ -265,9 +265,9 @@ static const char *message_before(const json_t *before)
     return "";
 }
 
-json_t *warmup_status_progress(const Warmup *warmup, GHashTable *reports, const json_t *before,
-                               gint64 now_s)
+json_t *warmup_status_progress(const WarmupObject *object, GHashTable *reports, gint64 now_s)
 {
+    const json_t *before = object->status;
     json_t *list = json_array();
     const json_t *was;
     size_t i;
@@ -285,11 +285,11 @@ json_t *warmup_status_progress(const Warmup *warmup, GHashTable *reports, const 
     else if (sum.ended == sum.nodes)
         verdict = (Verdict){
             .phase = "Failed", .reason = "NodesFailed", .message = failed, .failed = TRUE};
-    return status_json(warmup, &verdict, list, before, now_s);
+    return status_json(object, &verdict, list, now_s);
 }
 
-json_t *warmup_status_idle(const Warmup *warmup, WarmupIdle why, const char *message,
-                           const json_t *before, gint64 now_s)
+json_t *warmup_status_idle(const WarmupObject *object, WarmupIdle why, const char *message,
+                           gint64 now_s)
 {
     const Verdict verdicts[] = {
         [WARMUP_WAITING] = {.phase = "Pending", .reason = "Waiting", .message = message},
@@ -306,16 +306,18 @@ json_t *warmup_status_idle(const Warmup *warmup, WarmupIdle why, const char *mes
     json_t *list = json_array();
     const json_t *was;
     size_t i;
-    json_array_foreach (json_object_get(before, "nodes"), i, was) {
+    json_array_foreach (json_object_get(object->status, "nodes"), i, was) {
         const gboolean ended = why == WARMUP_WAITING || is_final(field_text(was, "state"));
         json_array_append_new(list, ended ? json_deep_copy(was)
                                           : node_json(was, "Cancelled", was, "", now_s));
     }
-    return status_json(warmup, &verdicts[why], list, before, now_s);
+    return status_json(object, &verdicts[why], list, now_s);
 }
 
-GPtrArray *warmup_status_parts(const Warmup *warmup, const json_t *status)
+GPtrArray *warmup_status_parts(const WarmupObject *object)
 {
+    const Warmup *warmup = object->warmup;
+    const json_t *status = object->status;
     GPtrArray *names = g_ptr_array_new();
     WarmupDone done;
     const json_t *node;

@@ -46,20 +46,26 @@ typedef struct WarmupReport {
     const json_t *warmups; /* status.warmups: what runs the node has, by their names */
 } WarmupReport;
 
-/* Each returns a new reference. `before`: the object's status; NULL: none. */
+/* A CacheWarmup, and its status as it was written last; a watch may not have shown that yet.
+ * Borrowed. */
+typedef struct WarmupObject {
+    const Warmup *warmup;
+    const json_t *status; /* NULL: none */
+} WarmupObject;
+
+/* Each returns the object's next status, a new reference. */
 
 /*
  * A run begins on these nodes. message: about missing nodes (warmup_choice_message()), or "".
  */
-json_t *warmup_status_begin(const Warmup *warmup, const WarmupRun *run, const DatasetOrigin *origin,
-                            const GPtrArray *nodes, const char *message, const json_t *before,
-                            gint64 now_s);
+json_t *warmup_status_begin(const WarmupObject *object, const WarmupRun *run,
+                            const DatasetOrigin *origin, const GPtrArray *nodes,
+                            const char *message, gint64 now_s);
 /*
  * The progress of a run under way; reports: name -> WarmupReport. A run that has ended does not
- * change. `before` is the status that was written last; a watch may not have shown it yet.
+ * change.
  */
-json_t *warmup_status_progress(const Warmup *warmup, GHashTable *reports, const json_t *before,
-                               gint64 now_s);
+json_t *warmup_status_progress(const WarmupObject *object, GHashTable *reports, gint64 now_s);
 
 typedef enum WarmupIdle {
     WARMUP_WAITING,   /* Pending; the message says for what */
@@ -67,15 +73,15 @@ typedef enum WarmupIdle {
     WARMUP_REFUSED,   /* Failed: the message is warmup_read()'s; ends what is under way */
     WARMUP_LOST,      /* Failed: the location of the run's dataset is no longer known */
 } WarmupIdle;
-json_t *warmup_status_idle(const Warmup *warmup, WarmupIdle why, const char *message,
-                           const json_t *before, gint64 now_s);
+json_t *warmup_status_idle(const WarmupObject *object, WarmupIdle why, const char *message,
+                           gint64 now_s);
 
 /*
  * The nodes that have a part in the run under way, borrowed from the status; the array is the
  * caller's. Orders of this CacheWarmup on other nodes must be cancelled. None when the spec has
  * changed since: that ends the run.
  */
-GPtrArray *warmup_status_parts(const Warmup *warmup, const json_t *status);
+GPtrArray *warmup_status_parts(const WarmupObject *object);
 
 /*
  * Whether `after` must be written: a state, a percent, a message or anything else but a plain

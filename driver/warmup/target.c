@@ -147,7 +147,9 @@ static gboolean of_name(const WarmupTargets *t, const Warmup *warmup, DatasetOri
             return TRUE;
         dataset_origin_clear(origin); /* it was replaced meanwhile */
     }
-    if (!kube_list(t->client, &all, 0, ASK_MS, t->cancel, look_at, &search, NULL, error))
+    const KubeListing listing = {
+        .timeout_ms = ASK_MS, .cancel = t->cancel, .on_object = look_at, .data = &search};
+    if (!kube_list(t->client, &all, &listing, NULL, error))
         return FALSE;
     return search.found || none(error,
                                 "no claim of namespace %s shows dataset %s; make one, or have the "

@@ -25,12 +25,13 @@ static void try_status(const Warmup *warmup, const json_t *status)
     WarmupReport report = {.age_ms = 5, .warmups = json_object_get(status, "warmups")};
     g_autoptr(GHashTable) reports = g_hash_table_new(g_str_hash, g_str_equal);
     g_hash_table_insert(reports, (gpointer) "n1", &report);
-    json_t *next = warmup_status_progress(warmup, reports, status, NOW);
-    json_t *idle = warmup_status_idle(warmup, WARMUP_SUSPENDED, "", next, NOW);
+    json_t *next = warmup_status_progress(&(WarmupObject){warmup, status}, reports, NOW);
+    const WarmupObject after = {warmup, next};
+    json_t *idle = warmup_status_idle(&after, WARMUP_SUSPENDED, "", NOW);
     json_t *order = warmup_order_json(warmup, next);
     g_assert(next && idle);
     warmup_status_is_worth(status, next, -1);
-    g_autoptr(GPtrArray) parts = warmup_status_parts(warmup, next);
+    g_autoptr(GPtrArray) parts = warmup_status_parts(&after);
     try_order(order);
     json_decref(order);
     json_decref(idle);

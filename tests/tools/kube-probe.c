@@ -99,9 +99,9 @@ static gboolean request(KubeClient *client, const char *verb, const char *path, 
                            .body = body,
                            .body_type =
                                g_str_equal(verb, "patch") ? KUBE_BODY_MERGE_PATCH : KUBE_BODY_JSON};
-    const gboolean ok = g_str_equal(verb, "apply") ? kube_apply(client, path, "kube-probe", FALSE,
-                                                                body, 0, NULL, &answer, error)
-                                                   : kube_request(client, &r, &answer, error);
+    const gboolean ok = g_str_equal(verb, "apply")
+                            ? kube_apply(client, &r, "kube-probe", FALSE, &answer, error)
+                            : kube_request(client, &r, &answer, error);
     if (ok && answer) {
         char *dumped = json_dumps(answer, JSON_COMPACT);
         say("%s", dumped);
@@ -123,8 +123,11 @@ static gboolean objects(KubeClient *client, const char *verb, char **argv, GErro
     KubeSelection s = {.resource = {parts[0], parts[1], parts[2]}};
     if (g_str_equal(verb, "list")) {
         guint count = 0;
-        const gboolean ok = kube_list(client, &s, argv[1] ? (guint)atoi(argv[1]) : 0, 30000, NULL,
-                                      on_object, &count, NULL, error);
+        const KubeListing listing = {.page = argv[1] ? (guint)atoi(argv[1]) : 0,
+                                     .timeout_ms = 30000,
+                                     .on_object = on_object,
+                                     .data = &count};
+        const gboolean ok = kube_list(client, &s, &listing, NULL, error);
         say("%u objects", count);
         return ok;
     }

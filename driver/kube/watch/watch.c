@@ -60,9 +60,13 @@ static void on_listed(const json_t *object, void *data)
 
 static gboolean list(KubeWatch *w, GError **error)
 {
+    const KubeListing listing = {.page = w->times.page,
+                                 .timeout_ms = w->times.list_ms,
+                                 .cancel = w->cancel,
+                                 .on_object = on_listed,
+                                 .data = w};
     kube_known_list_begin(w->known);
-    if (!kube_list(w->client, &w->selection, w->times.page, w->times.list_ms, w->cancel, on_listed,
-                   w, &w->from, error))
+    if (!kube_list(w->client, &w->selection, &listing, &w->from, error))
         return FALSE;
     kube_known_list_end(w->known);
     if (w->ops.on_synced && !g_cancellable_is_cancelled(w->cancel))

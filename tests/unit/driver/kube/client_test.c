@@ -108,8 +108,8 @@ START_TEST(apply_names_its_manager)
     World w;
     world_new(&w, NULL);
     json_t *object = json_pack("{s:s}", "kind", "Thing");
-    ck_assert(kube_apply(w.client, "/apis/g/v1/things/t", "hearth", TRUE, object, 1000, NULL, NULL,
-                         NULL));
+    const KubeRequest r = {.path = "/apis/g/v1/things/t", .body = object, .timeout_ms = 1000};
+    ck_assert(kube_apply(w.client, &r, "hearth", TRUE, NULL, NULL));
     ck_assert_str_eq(w.type, "application/apply-patch+yaml");
     json_decref(object);
     world_free(&w);

@@ -5,7 +5,7 @@
 /* "namespace/name" of each, made one second after the other. */
 typedef struct World {
     Warmup warmups[200];
-    WarmupUnderWay runs[200];
+    WarmupObject runs[200];
     GPtrArray *list;
 } World;
 
@@ -24,7 +24,7 @@ static char *turns(const World *w, guint n)
     g_autoptr(GString) text = g_string_new(NULL);
     ck_assert_uint_eq(runs->len, w->list->len);
     for (guint i = 0; i < MIN(n, runs->len); i++) {
-        const WarmupUnderWay *run = runs->pdata[i];
+        const WarmupObject *run = runs->pdata[i];
         g_string_append_printf(text, "%s/%s ", run->warmup->namespace, run->warmup->name);
     }
     return g_string_free(g_steal_pointer(&text), FALSE);

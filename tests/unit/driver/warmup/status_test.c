@@ -39,6 +39,8 @@ static DatasetOrigin origin_of_test(void)
     return origin;
 }
 
+#define OBJECT(w, status) (&(WarmupObject){&(w)->warmup, status})
+
 /* With a run on `nodes`, names with "," between. */
 static World *world_new(const char *nodes)
 {
@@ -53,7 +55,7 @@ static World *world_new(const char *nodes)
     w->now_s = NOW;
     w->reports = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, report_free);
     g_auto(DatasetOrigin) origin = origin_of_test();
-    take(w, warmup_status_begin(&w->warmup, &run, &origin, list, "", NULL, w->now_s));
+    take(w, warmup_status_begin(OBJECT(w, NULL), &run, &origin, list, "", w->now_s));
     return w;
 }
 
@@ -90,7 +92,7 @@ static void says(World *w, const char *node, const char *state, int percent)
 
 static void look(World *w)
 {
-    take(w, warmup_status_progress(&w->warmup, w->reports, w->status, w->now_s));
+    take(w, warmup_status_progress(OBJECT(w, w->status), w->reports, w->now_s));
 }
 
 static const char *text(const json_t *object, const char *name)
@@ -155,7 +157,7 @@ START_TEST(scheduled_run_tells_its_time_and_who_is_missing)
     g_autoptr(GPtrArray) list = g_ptr_array_new();
     g_ptr_array_add(list, "n1");
     g_auto(DatasetOrigin) origin = origin_of_test();
-    take(w, warmup_status_begin(&w->warmup, &run, &origin, list, "1 of 2", w->status, NOW + 70));
+    take(w, warmup_status_begin(OBJECT(w, w->status), &run, &origin, list, "1 of 2", NOW + 70));
     ck_assert_str_eq(text(w->status, "lastScheduleTime"), "2024-01-01T00:01:00Z");
     ck_assert_str_eq(text(condition(w, "Complete"), "message"), "1 of 2");
     says_of(w, "n1", text(w->status, "run"), "Running", 5);
@@ -210,7 +212,7 @@ START_TEST(run_is_warm_when_all_nodes_succeeded)
     /* What comes later changes nothing. */
     says(w, "n2", "Failed", 3);
     w->now_s = NOW + 5000;
-    json_t *after = warmup_status_progress(&w->warmup, w->reports, w->status, w->now_s);
+    json_t *after = warmup_status_progress(OBJECT(w, w->status), w->reports, w->now_s);
     ck_assert(json_equal(after, w->status));
     json_decref(after);
 }
@@ -346,7 +348,7 @@ START_TEST(suspending_cancels_what_has_not_ended)
     says(w, "n1", "Succeeded", 100);
     says(w, "n2", "Running", 50);
     look(w);
-    take(w, warmup_status_idle(&w->warmup, WARMUP_SUSPENDED, "", w->status, NOW + 9));
+    take(w, warmup_status_idle(OBJECT(w, w->status), WARMUP_SUSPENDED, "", NOW + 9));
     is(w, "Suspended", "False", "False");
     ck_assert_str_eq(text(node(w, 0), "state"), "Succeeded");
     ck_assert_str_eq(text(node(w, 1), "state"), "Cancelled");
@@ -358,12 +360,12 @@ END_TEST
 START_TEST(refused_spec_and_waiting_are_told)
 {
     g_autoptr(World) w = world_new("n1");
-    take(w, warmup_status_idle(&w->warmup, WARMUP_REFUSED, "spec.rate is none", NULL, NOW));
+    take(w, warmup_status_idle(OBJECT(w, NULL), WARMUP_REFUSED, "spec.rate is none", NOW));
     is(w, "Failed", "False", "True");
     ck_assert_str_eq(text(condition(w, "Failed"), "message"), "spec.rate is none");
     ck_assert_int_eq(number(w->status, "observedGeneration"), 3);
     ck_assert_str_eq(text(w->status, "warmNodes"), "0/0");
-    take(w, warmup_status_idle(&w->warmup, WARMUP_WAITING, "no node can", w->status, NOW + 5));
+    take(w, warmup_status_idle(OBJECT(w, w->status), WARMUP_WAITING, "no node can", NOW + 5));
     is(w, "Pending", "False", "False");
     ck_assert_str_eq(text(condition(w, "Complete"), "message"), "no node can");
     ck_assert_str_eq(text(condition(w, "Failed"), "message"), "");
@@ -373,7 +375,7 @@ END_TEST
 /* Whether that, `since_ms` after the last write, is worth another. */
 static gboolean worth(World *w, gint64 since_ms)
 {
-    json_t *after = warmup_status_progress(&w->warmup, w->reports, w->status, w->now_s);
+    json_t *after = warmup_status_progress(OBJECT(w, w->status), w->reports, w->now_s);
     const gboolean is_worth = warmup_status_is_worth(w->status, after, since_ms);
     json_decref(after);
     return is_worth;
@@ -431,17 +433,17 @@ START_TEST(condition_moves_only_when_its_status_does)
     w->now_s = NOW + 60;
     says(w, "n1", "Failed", 1);
     look(w);
-    take(w, warmup_status_idle(&w->warmup, WARMUP_REFUSED, "bad", w->status, NOW + 120));
+    take(w, warmup_status_idle(OBJECT(w, w->status), WARMUP_REFUSED, "bad", NOW + 120));
     ck_assert_str_eq(text(condition(w, "Failed"), "lastTransitionTime"), "2024-01-01T00:01:00Z");
     ck_assert_str_eq(text(condition(w, "Complete"), "lastTransitionTime"), "2024-01-01T00:00:00Z");
-    take(w, warmup_status_idle(&w->warmup, WARMUP_WAITING, "", w->status, NOW + 180));
+    take(w, warmup_status_idle(OBJECT(w, w->status), WARMUP_WAITING, "", NOW + 180));
     ck_assert_str_eq(text(condition(w, "Failed"), "lastTransitionTime"), "2024-01-01T00:03:00Z");
 }
 END_TEST
 
 static const char *order(const World *w, const char *name)
 {
-    g_autoptr(GPtrArray) parts = warmup_status_parts(&w->warmup, w->status);
+    g_autoptr(GPtrArray) parts = warmup_status_parts(OBJECT(w, w->status));
     const gboolean has = g_ptr_array_find_with_equal_func(parts, (gpointer)name, g_str_equal, NULL);
     return has ? text(w->status, "run") : "-";
 }
@@ -465,7 +467,7 @@ START_TEST(node_has_a_part_while_the_run_is_under_way)
     w->warmup.generation = 4;
     ck_assert_str_eq(order(w, "n2"), "-");
     w->warmup.generation = 3;
-    take(w, warmup_status_idle(&w->warmup, WARMUP_SUSPENDED, "", w->status, NOW));
+    take(w, warmup_status_idle(OBJECT(w, w->status), WARMUP_SUSPENDED, "", NOW));
     ck_assert_str_eq(order(w, "n2"), "-");
 }
 END_TEST
