@@ -39,9 +39,7 @@ struct Job {
     Bounded *bounded;
     pthread_cond_t finished;
     char *key;
-    void (*run)(void *data);
-    void *data;
-    void (*free_data)(void *data);
+    BoundedJob work;
     gboolean done, abandoned; /* guarded by bounded->lock */
 };
 
@@ -109,7 +107,7 @@ static void job_free(Job *job)
 
 static void run_job(Bounded *b, Job *job)
 {
-    job->run(job->data);
+    job->work.run(job->work.data);
     pthread_mutex_lock(&b->lock);
     job->done = TRUE;
     gboolean abandoned = job->abandoned;
@@ -122,7 +120,7 @@ static void run_job(Bounded *b, Job *job)
     pthread_mutex_unlock(&b->lock);
     /* Not abandoned: the caller may have freed the job by now. */
     if (abandoned) {
-        job->free_data(job->data);
+        job->work.free_data(job->work.data);
         job_free(job);
     }
 }
@@ -199,8 +197,8 @@ static int start_job(Bounded *b, Job *job)
     return rc;
 }
 
-gboolean bounded_run(Bounded *b, const char *key, const char *what, void (*run)(void *data),
-                     void *data, void (*free_data)(void *data), gint64 timeout_ms, GError **error)
+gboolean bounded_run(Bounded *b, const char *key, const char *what, const BoundedJob *work,
+                     gint64 timeout_ms, GError **error)
 {
     pthread_mutex_lock(&b->lock);
     gboolean same = g_hash_table_contains(b->stuck_keys, key);
@@ -211,7 +209,7 @@ gboolean bounded_run(Bounded *b, const char *key, const char *what, void (*run)(
                     same ? "%s: an earlier attempt still hangs; check hearthd and the Ceph cluster"
                          : "%s: too many mounts hang; check hearthd and the Ceph cluster",
                     what);
-        free_data(data);
+        work->free_data(work->data);
         return FALSE;
     }
 
@@ -219,14 +217,12 @@ gboolean bounded_run(Bounded *b, const char *key, const char *what, void (*run)(
     cond_init(&job->finished);
     job->bounded = b;
     job->key = g_strdup(key);
-    job->run = run;
-    job->data = data;
-    job->free_data = free_data;
+    job->work = *work;
 
     int rc = start_job(b, job);
     if (rc != 0) {
         hearth_fail(error, HEARTH_ERROR_UNAVAILABLE, "%s: no thread: %s", what, g_strerror(rc));
-        free_data(data);
+        work->free_data(work->data);
         job_free(job);
         return FALSE;
     }

@@ -19,12 +19,18 @@ Bounded *bounded_new(unsigned max_stuck);
 void bounded_free(Bounded *bounded);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Bounded, bounded_free)
 
+typedef struct BoundedJob {
+    void (*run)(void *data);
+    void *data;
+    void (*free_data)(void *data);
+} BoundedJob;
+
 /*
  * TRUE: run(data) has returned and `data` is the caller's as before. FALSE: `data` was handed over
  * and is freed with `free_data`; DEADLINE_EXCEEDED after timeout_ms, UNAVAILABLE when too many are
  * stuck already or no thread can be had. `what` names the work in the message.
  */
-gboolean bounded_run(Bounded *bounded, const char *key, const char *what, void (*run)(void *data),
-                     void *data, void (*free_data)(void *data), gint64 timeout_ms, GError **error);
+gboolean bounded_run(Bounded *bounded, const char *key, const char *what, const BoundedJob *job,
+                     gint64 timeout_ms, GError **error);
 
 #endif

@@ -131,8 +131,8 @@ static gboolean *reach_bounded(CephBackend *b, GPtrArray *clusters, gint64 deadl
     job->reached = g_new0(gboolean, clusters->len + 1);
     job->deadline_us = deadline_us;
     /* A little longer than the sockets get, so that they decide. */
-    if (!bounded_run(b->probes, "probe", "reaching the monitors", reach_run, job, reach_free,
-                     left_ms + 250, error))
+    if (!bounded_run(b->probes, "probe", "reaching the monitors",
+                     &(BoundedJob){reach_run, job, reach_free}, left_ms + 250, error))
         return NULL;
     gboolean *reached = g_steal_pointer(&job->reached);
     reach_free(job);

@@ -70,8 +70,9 @@ gboolean ceph_conn_command(CephConn *conn, CephTarget target, const json_t *comm
     job->conn = ceph_conn_ref(conn);
     job->target = target;
     job->command = json_dumps(command, JSON_COMPACT);
-    if (!ceph_conn_run(conn, what, what, command_run, job, command_free,
-                       target == CEPH_MON ? MON_MS : MGR_MS, deadline_us, error))
+    const CephOperation operation = {what, what, target == CEPH_MON ? MON_MS : MGR_MS};
+    const BoundedJob work = {command_run, job, command_free};
+    if (!ceph_conn_run(conn, &operation, &work, deadline_us, error))
         return FALSE;
     *reply = job->reply;
     job->reply = (CephReply){0};

@@ -206,9 +206,11 @@ static gboolean connect_now(CephConn *conn, const ClusterConfig *cluster, const 
     job->monitors = g_strdupv(cluster->monitors);
     job->net_namespace = g_strdup(cluster->net_namespace);
     /* librados gives up by itself; the limit is for a resolver that hangs. */
+    const CephOperation connecting = {"connecting", "connecting",
+                                      (CONNECT_SECONDS + GREETING_SECONDS) * 1000};
+    const BoundedJob work = {connect_run, job, connect_free};
     g_autoptr(GError) cause = NULL;
-    if (!ceph_conn_run(conn, "connecting", "connecting", connect_run, job, connect_free,
-                       (CONNECT_SECONDS + GREETING_SECONDS) * 1000, deadline_us, &cause)) {
+    if (!ceph_conn_run(conn, &connecting, &work, deadline_us, &cause)) {
         fail_unreachable(error, conn);
         return FALSE;
     }
@@ -247,32 +249,32 @@ Timings *ceph_timings(void)
     return (Timings *)timings;
 }
 
-gboolean ceph_conn_run(CephConn *conn, const char *operation, const char *what, void (*run)(void *),
-                       void *data, void (*free_data)(void *), gint64 limit_ms, gint64 deadline_us,
-                       GError **error)
+gboolean ceph_conn_run(CephConn *conn, const CephOperation *operation, const BoundedJob *job,
+                       gint64 deadline_us, GError **error)
 {
     static atomic_uint serial;
     g_autofree char *key = g_strdup_printf("%u", atomic_fetch_add(&serial, 1));
     gint64 left_ms = MAX((deadline_us - g_get_monotonic_time()) / 1000, 0);
-    gint64 wait_ms = MIN(left_ms, limit_ms);
+    gint64 wait_ms = MIN(left_ms, operation->limit_ms);
     const gint64 began_us = g_get_monotonic_time();
     g_autoptr(GError) cause = NULL;
     const gboolean answered =
-        bounded_run(conn->bounded, key, what, run, data, free_data, wait_ms, &cause);
-    timings_add(ceph_timings(), operation, answered ? "answered" : "late",
+        bounded_run(conn->bounded, key, operation->what, job, wait_ms, &cause);
+    timings_add(ceph_timings(), operation->name, answered ? "answered" : "late",
                 g_get_monotonic_time() - began_us);
     if (answered)
         return TRUE;
     if (g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED))
         hearth_fail(error,
-                    left_ms > limit_ms ? HEARTH_ERROR_UNAVAILABLE : HEARTH_ERROR_DEADLINE_EXCEEDED,
+                    left_ms > operation->limit_ms ? HEARTH_ERROR_UNAVAILABLE
+                                                  : HEARTH_ERROR_DEADLINE_EXCEEDED,
                     "%s: cluster %s (%s) did not answer within %" G_GINT64_FORMAT
                     " ms; check `ceph status`, then try again",
-                    what, conn->cluster_id, conn->monitors, wait_ms);
+                    operation->what, conn->cluster_id, conn->monitors, wait_ms);
     else
         hearth_fail(error, HEARTH_ERROR_UNAVAILABLE,
-                    "%s: too many calls to Ceph hang; check `ceph status` of cluster %s (%s)", what,
-                    conn->cluster_id, conn->monitors);
+                    "%s: too many calls to Ceph hang; check `ceph status` of cluster %s (%s)",
+                    operation->what, conn->cluster_id, conn->monitors);
     return FALSE;
 }
 
@@ -451,8 +453,8 @@ gboolean ceph_conns_check(CephConns *c, const char *cluster_id, gint64 deadline_
             CheckJob *job = g_new0(CheckJob, 1);
             job->conn = ceph_conn_ref(conn);
             gint64 left_ms = MAX((deadline_us - g_get_monotonic_time()) / 1000, 0);
-            good = bounded_run(conn->checks, "check", "asking the monitors", check_run, job,
-                               check_free, left_ms, NULL);
+            good = bounded_run(conn->checks, "check", "asking the monitors",
+                               &(BoundedJob){check_run, job, check_free}, left_ms, NULL);
             if (good)
                 check_free(job);
             else

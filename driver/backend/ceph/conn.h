@@ -44,6 +44,13 @@ gboolean ceph_conns_check(CephConns *conns, const char *cluster_id, gint64 deadl
  * in time. Borrowed. */
 Timings *ceph_timings(void);
 
+/* One operation of Ceph's. Borrowed. */
+typedef struct CephOperation {
+    const char *name; /* by which it is counted */
+    const char *what; /* for messages */
+    gint64 limit_ms;  /* an answer that takes longer will not come, though the caller would wait */
+} CephOperation;
+
 typedef enum CephTarget { CEPH_MON, CEPH_MGR } CephTarget;
 
 typedef struct CephReply {

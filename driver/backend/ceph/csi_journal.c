@@ -137,7 +137,8 @@ gboolean ceph_csi_journal_find(const CephPool *at, JournalKind kind, const char 
         job->references = g_strconcat(REFERENCES, handle, NULL);
     *entry = NULL;
     g_autofree char *what = describe_work(READING, at, job->object);
-    if (!pool_job_run(&job->job, at, READING, what, JOURNAL_MS, deadline_us, error))
+    const CephOperation reading = {READING, what, JOURNAL_MS};
+    if (!pool_job_run(&job->job, at, &reading, deadline_us, error))
         return FALSE;
     if (job->job.rc == 0 && job->pairs) {
         *entry = entry_of_pairs(kind, job->pairs, id->uuid);
@@ -240,6 +241,7 @@ gboolean ceph_csi_journal_forget(const CephPool *at, JournalKind kind, const cha
         job->key = g_strconcat(kinds[kind].prefix, entry->request_name, NULL);
     job->directory_pool = entry->directory_pool;
     g_autofree char *what = describe_work(REMOVING, at, job->object);
-    return pool_job_run(&job->job, at, REMOVING, what, JOURNAL_MS, deadline_us, error) &&
+    const CephOperation removing = {REMOVING, what, JOURNAL_MS};
+    return pool_job_run(&job->job, at, &removing, deadline_us, error) &&
            end_job(&job->job, what, error);
 }

@@ -27,15 +27,13 @@ struct CephConn {
 };
 
 /*
- * Runs run(data), which is counted as `operation`, on a thread until the deadline, and for
- * `limit_ms` at most: an answer that takes longer will not come, though the caller would wait.
- * TRUE: it returned and `data` is still the caller's. FALSE: `data` was handed over and is freed by
- * free_data when the thread ends; data must hold what it uses, a reference to the connection too.
- * DEADLINE_EXCEEDED, UNAVAILABLE past the limit.
+ * Runs the job on a thread until the deadline, or the operation's limit. TRUE: it returned and its
+ * data is still the caller's. FALSE: the data was handed over and is freed when the thread ends; it
+ * must hold what it uses, a reference to the connection too. DEADLINE_EXCEEDED, UNAVAILABLE past
+ * the limit.
  */
-gboolean ceph_conn_run(CephConn *conn, const char *operation, const char *what, void (*run)(void *),
-                       void *data, void (*free_data)(void *), gint64 limit_ms, gint64 deadline_us,
-                       GError **error);
+gboolean ceph_conn_run(CephConn *conn, const CephOperation *operation, const BoundedJob *job,
+                       gint64 deadline_us, GError **error);
 /* Takes note of an answer that says that the connection is of no use any more. */
 void ceph_conn_note(CephConn *conn, int rc);
 

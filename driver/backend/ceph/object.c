@@ -188,7 +188,8 @@ gboolean ceph_object(const CephPool *at, const CephObjectRequest *request, CephO
     job->max = request->max;
     g_autofree char *what = g_strdup_printf("%s record %s in pool %s", rows[request->op].verb,
                                             request->object, at->pool);
-    if (!pool_job_run(&job->job, at, "record", what, OBJECT_MS, deadline_us, error))
+    const CephOperation operation = {"record", what, OBJECT_MS};
+    if (!pool_job_run(&job->job, at, &operation, deadline_us, error))
         return FALSE;
     answer->rc = job->job.rc;
     if (answer->rc == 0) {
@@ -233,7 +234,8 @@ gboolean ceph_object_list(const CephPool *at, GPtrArray **names, int *rc, gint64
     job->job.clear = list_clear;
     job->names = g_ptr_array_new_with_free_func(g_free);
     g_autofree char *what = g_strdup_printf("listing records in pool %s", at->pool);
-    if (!pool_job_run(&job->job, at, "records", what, LIST_MS, deadline_us, error))
+    const CephOperation listing = {"records", what, LIST_MS};
+    if (!pool_job_run(&job->job, at, &listing, deadline_us, error))
         return FALSE;
     *rc = job->job.rc;
     if (*rc == 0)

@@ -33,14 +33,14 @@ void pool_job_free(PoolJob *job)
     g_free(job);
 }
 
-gboolean pool_job_run(PoolJob *job, const CephPool *at, const char *operation, const char *what,
-                      gint64 limit_ms, gint64 deadline_us, GError **error)
+gboolean pool_job_run(PoolJob *job, const CephPool *at, const CephOperation *operation,
+                      gint64 deadline_us, GError **error)
 {
+    const BoundedJob work = {job_run, job, job_free};
     job->conn = ceph_conn_ref(at->conn);
     job->pool = g_strdup(at->pool);
     job->nspace = g_strdup(at->nspace);
-    if (!ceph_conn_run(at->conn, operation, what, job_run, job, job_free, limit_ms, deadline_us,
-                       error))
+    if (!ceph_conn_run(at->conn, operation, &work, deadline_us, error))
         return FALSE;
     ceph_conn_note(at->conn, job->rc);
     return TRUE;

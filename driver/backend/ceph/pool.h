@@ -26,12 +26,12 @@ struct PoolJob {
 };
 
 /*
- * Runs job->run(), counted as `operation`; `what` is for messages. TRUE: it has returned and the
- * job, with its answer, is the caller's, for pool_job_free(). FALSE: no answer came in time
- * (UNAVAILABLE, DEADLINE_EXCEEDED), and the job is freed by its thread.
+ * Runs job->run(). TRUE: it has returned and the job, with its answer, is the caller's, for
+ * pool_job_free(). FALSE: no answer came in time (UNAVAILABLE, DEADLINE_EXCEEDED), and the job is
+ * freed by its thread.
  */
-gboolean pool_job_run(PoolJob *job, const CephPool *at, const char *operation, const char *what,
-                      gint64 limit_ms, gint64 deadline_us, GError **error);
+gboolean pool_job_run(PoolJob *job, const CephPool *at, const CephOperation *operation,
+                      gint64 deadline_us, GError **error);
 void pool_job_free(PoolJob *job);
 
 #endif

@@ -104,8 +104,9 @@ gboolean rbd_call_run(RbdCall *call, const char *what, void (*run)(RbdCall *), g
     job->call = call;
     job->run = run;
     call->deadline_us = deadline_us;
-    if (!ceph_conn_run(call->at.conn, what, text, job_run, job, job_free, limit_ms, deadline_us,
-                       error))
+    const CephOperation operation = {what, text, limit_ms};
+    const BoundedJob work = {job_run, job, job_free};
+    if (!ceph_conn_run(call->at.conn, &operation, &work, deadline_us, error))
         return FALSE;
     g_free(job);
     if (!call->error)

@@ -125,7 +125,8 @@ static int kernel_mount_manifest(NodeLayers *l, const char *file, const char *ta
     job->manifest = g_strdup(file);
     job->fd = -1;
     g_autofree char *what = g_strdup_printf("mounting the manifest %s", file);
-    if (!bounded_run(k->bounded, what, what, manifest_run, job, job_free, timeout_ms, error))
+    if (!bounded_run(k->bounded, what, what, &(BoundedJob){manifest_run, job, job_free}, timeout_ms,
+                     error))
         return -1;
     /* EROFS reads only files of file systems that it can read pages of. */
     const gboolean loop = job->rc == -ENOTBLK;
@@ -163,7 +164,8 @@ static int kernel_mount_stack(NodeLayers *l, const LayerStack *stack, gint64 tim
     g_autofree char *labelled = selinux_shown(stack->context);
     g_autofree char *what = g_strdup_printf("mounting %s, %s and %s with overlayfs%s",
                                             stack->manifest, stack->objects, stack->fill, labelled);
-    if (!bounded_run(k->bounded, what, what, stack_run, job, job_free, timeout_ms, error))
+    if (!bounded_run(k->bounded, what, what, &(BoundedJob){stack_run, job, job_free}, timeout_ms,
+                     error))
         return -1;
     if (job->rc != 0)
         set_failure(error, job, what);
@@ -240,7 +242,8 @@ static gboolean kernel_verify(NodeLayers *l, int mount_fd, gint64 timeout_ms, GE
     job->fd = fcntl(mount_fd, F_DUPFD_CLOEXEC, 3);
     g_autofree char *key = g_strdup_printf("verify %d", mount_fd);
     static const char what[] = "opening a file of the dataset";
-    if (!bounded_run(k->bounded, key, what, verify_run, job, job_free, timeout_ms, error))
+    if (!bounded_run(k->bounded, key, what, &(BoundedJob){verify_run, job, job_free}, timeout_ms,
+                     error))
         return FALSE;
     const gboolean good = job->rc == 0;
     if (!good)

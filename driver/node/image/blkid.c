@@ -146,7 +146,8 @@ gboolean look_at_device(NodeBlock *b, int number, gint64 timeout_ms, BlockConten
     LookJob *job = g_new0(LookJob, 1);
     loop_path(number, job->path);
     g_autofree char *what = g_strdup_printf("looking at %s", job->path);
-    if (!bounded_run(k->bounded, what, what, look_run, job, look_free, timeout_ms, error))
+    if (!bounded_run(k->bounded, what, what, &(BoundedJob){look_run, job, look_free}, timeout_ms,
+                     error))
         return FALSE;
     if (job->rc != 0) {
         hearth_fail(error, HEARTH_ERROR_UNAVAILABLE, "%s: %s", what, g_strerror(job->rc));

@@ -108,7 +108,8 @@ static int block_mount(NodeBlock *b, int number, const char *type, char *const *
     job->attrs = attrs;
     job->fd = -1;
     g_autofree char *what = g_strdup_printf("mounting %s", job->device);
-    if (!bounded_run(k->bounded, what, what, mount_run, job, mount_job_free, timeout_ms, error))
+    if (!bounded_run(k->bounded, what, what, &(BoundedJob){mount_run, job, mount_job_free},
+                     timeout_ms, error))
         return -1;
     int fd = hearth_steal_fd(&job->fd);
     if (fd < 0)
@@ -278,7 +279,8 @@ static gboolean do_note(NodeBlock *b, const char *file, const char *name, int ki
     job->name = g_strconcat(NOTE_PREFIX, name, NULL);
     job->kind = kind;
     g_autofree char *what = g_strdup_printf("the image's metadata through %s", file);
-    if (!bounded_run(k->bounded, what, what, note_run, job, note_free, timeout_ms, error))
+    if (!bounded_run(k->bounded, what, what, &(BoundedJob){note_run, job, note_free}, timeout_ms,
+                     error))
         return FALSE;
     *rc = job->rc;
     note_free(job);

@@ -290,7 +290,8 @@ gboolean loop_grow(NodeBlock *b, int number, const char *file, gint64 timeout_ms
     job->file = g_strdup(file);
     job->loop = fd;
     g_autofree char *what = g_strdup_printf("the size of %s", path);
-    if (!bounded_run(k->bounded, what, what, size_run, job, size_free, timeout_ms, error))
+    if (!bounded_run(k->bounded, what, what, &(BoundedJob){size_run, job, size_free}, timeout_ms,
+                     error))
         return FALSE;
     int rc = job->rc;
     size_free(job);

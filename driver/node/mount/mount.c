@@ -209,7 +209,8 @@ static gboolean kernel_probe(NodeMounter *m, int mount_fd, const char *path, gin
     ProbeJob *job = g_new0(ProbeJob, 1);
     job->fd = fd;
     g_autofree char *what = g_strdup_printf("attributes of %s", path);
-    if (!bounded_run(k->bounded, what, what, probe_run, job, fd_job_free, timeout_ms, error))
+    if (!bounded_run(k->bounded, what, what, &(BoundedJob){probe_run, job, fd_job_free}, timeout_ms,
+                     error))
         return FALSE;
     int rc = job->rc;
     fd_job_free(job);
@@ -300,7 +301,8 @@ static gboolean kernel_unmount(NodeMounter *m, const char *path, gboolean lazy, 
     job->flags = UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0);
     g_autofree char *what = g_strdup_printf("unmounting %s", path);
     /* The last unmount writes dirty pages back, which a hung server never answers. */
-    if (!bounded_run(k->bounded, what, what, unmount_run, job, unmount_free, timeout_ms, error))
+    if (!bounded_run(k->bounded, what, what, &(BoundedJob){unmount_run, job, unmount_free},
+                     timeout_ms, error))
         return FALSE;
     int rc = job->rc;
     unmount_free(job);
@@ -396,7 +398,8 @@ static gboolean kernel_statvfs(NodeMounter *m, const char *path, dev_t dev, gint
     StatvfsJob *job = g_new0(StatvfsJob, 1);
     job->fd = hearth_steal_fd(&fd);
     g_autofree char *what = g_strdup_printf("usage of %s", path);
-    if (!bounded_run(k->bounded, what, what, statvfs_run, job, fd_job_free, timeout_ms, error))
+    if (!bounded_run(k->bounded, what, what, &(BoundedJob){statvfs_run, job, fd_job_free},
+                     timeout_ms, error))
         return FALSE;
     int rc = job->rc;
     *st = job->st;

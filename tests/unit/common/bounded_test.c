@@ -49,7 +49,7 @@ START_TEST(gives_the_result_of_work_that_ends_in_time)
 {
     g_autoptr(Bounded) b = bounded_new(2);
     Work *w = work_new(TRUE);
-    ck_assert(bounded_run(b, "v", "work", work_run, w, work_free, 10000, NULL));
+    ck_assert(bounded_run(b, "v", "work", &(BoundedJob){work_run, w, work_free}, 10000, NULL));
     ck_assert_int_eq(w->result, 42);
     close(w->gate);
     close(w->freed);
@@ -67,13 +67,15 @@ START_TEST(leaves_hung_work_behind_and_limits_it)
         Work *w = work_new(FALSE);
         gates[i] = w->gate;
         freed[i] = w->freed;
-        ck_assert(!bounded_run(b, keys[i], "work", work_run, w, work_free, 10, &error));
+        ck_assert(
+            !bounded_run(b, keys[i], "work", &(BoundedJob){work_run, w, work_free}, 10, &error));
         ck_assert(g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED));
         g_clear_error(&error);
         /* The same volume again: not another thread. */
         Work *again = work_new(TRUE);
         int gate = again->gate, done = again->freed;
-        ck_assert(!bounded_run(b, keys[i], "work", work_run, again, work_free, 10000, &error));
+        ck_assert(!bounded_run(b, keys[i], "work", &(BoundedJob){work_run, again, work_free}, 10000,
+                               &error));
         ck_assert(g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE));
         g_clear_error(&error);
         expect_freed(done);
@@ -83,7 +85,8 @@ START_TEST(leaves_hung_work_behind_and_limits_it)
     /* A third volume: too many hang. */
     Work *third = work_new(TRUE);
     int gate = third->gate, done = third->freed;
-    ck_assert(!bounded_run(b, "x", "work", work_run, third, work_free, 10000, &error));
+    ck_assert(
+        !bounded_run(b, "x", "work", &(BoundedJob){work_run, third, work_free}, 10000, &error));
     ck_assert(g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE));
     expect_freed(done);
     close(gate);
@@ -93,7 +96,7 @@ START_TEST(leaves_hung_work_behind_and_limits_it)
     eventfd_write(gates[0], 1);
     expect_freed(freed[0]);
     Work *w = work_new(TRUE);
-    ck_assert(bounded_run(b, "v", "work", work_run, w, work_free, 10000, NULL));
+    ck_assert(bounded_run(b, "v", "work", &(BoundedJob){work_run, w, work_free}, 10000, NULL));
     close(w->gate);
     close(w->freed);
     g_free(w);
