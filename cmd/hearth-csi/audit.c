@@ -133,11 +133,9 @@ static const char *status_of(const AuditFinding *f)
 
 #define COLUMNS 6
 
-static void add_row(GPtrArray *rows, const char *type, const char *kind, const char *name,
-                    const char *age, const char *status, const char *text)
+static void add_row(GPtrArray *rows, const char *const cells[COLUMNS])
 {
     char **row = g_new0(char *, COLUMNS + 1);
-    const char *const cells[COLUMNS] = {type, kind, name, age, status, text};
     for (int i = 0; i < COLUMNS; i++)
         row[i] = g_strdup(cells[i]);
     g_ptr_array_add(rows, row);
@@ -159,18 +157,22 @@ static char *meaning_of(const AuditFinding *f, const AuditText *text)
 
 static void print_table(const AuditResult *result)
 {
+    static const char *const head[COLUMNS] = {"TYPE", "PROBLEM", "NAME",
+                                              "AGE",  "STATUS",  "MEANS; WHAT TO DO"};
     const GPtrArray *findings = result->report->findings;
     if (findings->len == 0)
         return;
     g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func(free_row);
-    add_row(rows, "TYPE", "PROBLEM", "NAME", "AGE", "STATUS", "MEANS; WHAT TO DO");
+    add_row(rows, head);
     for (guint i = 0; i < findings->len; i++) {
         const AuditFinding *f = findings->pdata[i];
         const AuditText *text = audit_text(f->kind);
         g_autofree char *name = audit_finding_name(f);
         g_autofree char *age = age_text(f);
         g_autofree char *last = meaning_of(f, text);
-        add_row(rows, volume_type_name(f->id->type), text->name, name, age, status_of(f), last);
+        const char *const cells[COLUMNS] = {
+            volume_type_name(f->id->type), text->name, name, age, status_of(f), last};
+        add_row(rows, cells);
     }
     int widths[COLUMNS] = {0};
     for (guint i = 0; i < rows->len; i++) {

@@ -14,6 +14,7 @@ static const char notes[] = "WARM% is the cached share, which this node also rep
                             "Examples:\n"
                             "  hearthctl datasets\n"
                             "  hearthctl datasets --json | jq '.[] | {dataset, bytesCached}'\n";
+static const CtlHelp help = {.about = about, .notes = notes};
 
 static void print_one(const json_t *d)
 {
@@ -35,7 +36,7 @@ int ctl_datasets(Ctl *ctl, int argc, char **argv)
     const GOptionEntry entries[] = {
         {"json", 'j', 0, G_OPTION_ARG_NONE, &as_json, "Print a JSON array", NULL},
         G_OPTION_ENTRY_NULL};
-    if (!ctl_parse(ctl, &argc, &argv, entries, NULL, about, notes, &error))
+    if (!ctl_parse(ctl, &argc, &argv, entries, &help, &error))
         return ctl_fail(error);
     if (argc > 1) {
         ctl_usage_error(&error, "datasets takes no arguments");

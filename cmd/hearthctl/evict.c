@@ -13,6 +13,11 @@ static const char evict_examples[] =
     "  hearthctl evict pvc-0a1b2c\n"
     "  hearthctl evict pvc-0a1b2c --bytes 50G\n"
     "  hearthctl evict --all\n";
+static const CtlHelp evict_help = {
+    .usage = "VOLUME|PATH|--all",
+    .about = "Drops the cached data of a volume, or of all volumes.",
+    .notes = evict_examples,
+};
 
 /* The request for what the command line names; NULL with a usage or lookup error. */
 static json_t *evict_request(int argc, char **argv, gboolean all, GError **error)
@@ -38,8 +43,7 @@ int ctl_evict(Ctl *ctl, int argc, char **argv)
         {"pinned", 0, 0, G_OPTION_ARG_NONE, &pinned, "Also pinned data", NULL},
         {"bytes", 'b', 0, G_OPTION_ARG_STRING, &size, "Stop when this much is freed", "SIZE"},
         G_OPTION_ENTRY_NULL};
-    if (!ctl_parse(ctl, &argc, &argv, entries, "VOLUME|PATH|--all",
-                   "Drops the cached data of a volume, or of all volumes.", evict_examples, &error))
+    if (!ctl_parse(ctl, &argc, &argv, entries, &evict_help, &error))
         return ctl_fail(error);
     if (size && !size_parse("--bytes", size, &bytes, &error)) {
         ctl_fail(error);
@@ -70,6 +74,11 @@ static const char pin_examples[] =
     "Examples:\n"
     "  hearthctl pin pvc-0a1b2c\n"
     "  hearthctl pin /mnt/imagenet --off\n";
+static const CtlHelp pin_help = {
+    .usage = "VOLUME|PATH",
+    .about = "Protects the cached data of a volume from eviction, now and later.",
+    .notes = pin_examples,
+};
 
 int ctl_pin(Ctl *ctl, int argc, char **argv)
 {
@@ -77,9 +86,7 @@ int ctl_pin(Ctl *ctl, int argc, char **argv)
     g_autoptr(GError) error = NULL;
     const GOptionEntry entries[] = {{"off", 0, 0, G_OPTION_ARG_NONE, &off, "Remove the pin", NULL},
                                     G_OPTION_ENTRY_NULL};
-    if (!ctl_parse(ctl, &argc, &argv, entries, "VOLUME|PATH",
-                   "Protects the cached data of a volume from eviction, now and later.",
-                   pin_examples, &error))
+    if (!ctl_parse(ctl, &argc, &argv, entries, &pin_help, &error))
         return ctl_fail(error);
     if (argc != 2) {
         ctl_usage_error(&error, "pin: name one volume or path; see hearthctl pin --help");

@@ -46,9 +46,10 @@ static void print_help(void)
 
 int ctl_version(Ctl *ctl, int argc, char **argv)
 {
+    static const CtlHelp help = {.usage = "",
+                                 .about = "Shows the versions of hearthctl and hearthd."};
     g_autoptr(GError) error = NULL;
-    if (!ctl_parse(ctl, &argc, &argv, NULL, "", "Shows the versions of hearthctl and hearthd.",
-                   NULL, &error))
+    if (!ctl_parse(ctl, &argc, &argv, NULL, &help, &error))
         return ctl_fail(error);
     printf("hearthctl %s\n", HEARTH_VERSION);
     json_auto_t *hello = ctl_call(ctl, json_pack("{s:s}", "op", "hello"), &error);

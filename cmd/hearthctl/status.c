@@ -213,6 +213,19 @@ static void print_json(const json_t *status, json_t *volumes)
     printf("\n");
 }
 
+static const CtlHelp help = {
+    .usage = "",
+    .about = "Shows the cache of this node and the volumes hearthd serves on it.",
+    .notes = "CACHED is the cached part of a volume and TOTAL its size (- if it is not known).\n"
+             "HIT% is the share of opens for reading that the cache could serve. NODES is the\n"
+             "number of its inodes that the kernel holds. A dataset (a snapshot with a manifest)\n"
+             "is read by the kernel itself, so its opens are not counted.\n"
+             "\n"
+             "Examples:\n"
+             "  hearthctl status\n"
+             "  hearthctl status --json | jq '.volumes[] | {volume, bytesCached}'\n",
+};
+
 int ctl_status(Ctl *ctl, int argc, char **argv)
 {
     gboolean as_json = FALSE;
@@ -220,18 +233,7 @@ int ctl_status(Ctl *ctl, int argc, char **argv)
     const GOptionEntry entries[] = {
         {"json", 'j', 0, G_OPTION_ARG_NONE, &as_json, "Print one JSON object", NULL},
         G_OPTION_ENTRY_NULL};
-    if (!ctl_parse(
-            ctl, &argc, &argv, entries, "",
-            "Shows the cache of this node and the volumes hearthd serves on it.",
-            "CACHED is the cached part of a volume and TOTAL its size (- if it is not known).\n"
-            "HIT% is the share of opens for reading that the cache could serve. NODES is the\n"
-            "number of its inodes that the kernel holds. A dataset (a snapshot with a manifest)\n"
-            "is read by the kernel itself, so its opens are not counted.\n"
-            "\n"
-            "Examples:\n"
-            "  hearthctl status\n"
-            "  hearthctl status --json | jq '.volumes[] | {volume, bytesCached}'\n",
-            &error))
+    if (!ctl_parse(ctl, &argc, &argv, entries, &help, &error))
         return ctl_fail(error);
     if (argc > 1) {
         ctl_usage_error(&error, "status: unexpected argument '%s'", argv[1]);

@@ -33,11 +33,14 @@ static const char notes[] =
     "Examples:\n"
     "  hearthctl top --sort ceph\n"
     "  hearthctl top --batch --interval 10 --count 6\n";
+static const CtlHelp help = {.about = about, .notes = notes};
 
 typedef struct Top {
     Ctl *ctl;
     RatesSort by;
     gint64 interval_us;
+    gboolean batch;
+    int count; /* tables to print, in a batch */
     RatesLook before, now;
     unsigned name_width; /* 0: whatever they have */
     char *failure;       /* why the last look failed, or NULL */
@@ -205,11 +208,11 @@ static void run_screen(Top *top, Screen *screen)
     }
 }
 
-static gboolean run_batch(Top *top, int count, GError **error)
+static gboolean run_batch(Top *top, GError **error)
 {
     if (!look_again(top, error))
         return FALSE;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < top->count; i++) {
         /* Ctrl-C ends the program: there is nothing to clean up. */
         poll(NULL, 0, (int)(top->interval_us / 1000));
         if (!look_again(top, error))
@@ -225,8 +228,7 @@ static gboolean run_batch(Top *top, int count, GError **error)
     return TRUE;
 }
 
-static gboolean parse(Ctl *ctl, int argc, char **argv, Top *top, gboolean *batch, int *count,
-                      GError **error)
+static gboolean parse(Top *top, int argc, char **argv, GError **error)
 {
     double interval = 2;
     g_autofree char *sort = NULL;
@@ -235,18 +237,18 @@ static gboolean parse(Ctl *ctl, int argc, char **argv, Top *top, gboolean *batch
          "SECONDS"},
         {"sort", 'o', 0, G_OPTION_ARG_STRING, &sort, "Column to sort by (default: volume)",
          "COLUMN"},
-        {"batch", 'b', 0, G_OPTION_ARG_NONE, batch, "Print, also on a terminal", NULL},
-        {"count", 'n', 0, G_OPTION_ARG_INT, count, "Tables to print, with --batch (default: 1)",
-         "N"},
+        {"batch", 'b', 0, G_OPTION_ARG_NONE, &top->batch, "Print, also on a terminal", NULL},
+        {"count", 'n', 0, G_OPTION_ARG_INT, &top->count,
+         "Tables to print, with --batch (default: 1)", "N"},
         G_OPTION_ENTRY_NULL};
-    if (!ctl_parse(ctl, &argc, &argv, entries, NULL, about, notes, error))
+    if (!ctl_parse(top->ctl, &argc, &argv, entries, &help, error))
         return FALSE;
     if (argc > 1)
         ctl_usage_error(error, "top: unexpected argument '%s'", argv[1]);
     else if (!(interval >= MIN_INTERVAL_SEC && interval <= MAX_INTERVAL_SEC))
         ctl_usage_error(error, "--interval: must be %.4g to %.4g seconds", MIN_INTERVAL_SEC,
                         MAX_INTERVAL_SEC);
-    else if (*count < 1)
+    else if (top->count < 1)
         ctl_usage_error(error, "--count: must be 1 or more");
     else if (sort && !rates_sort_parse(sort, &top->by))
         ctl_usage_error(error, "--sort: no column '%s'; see hearthctl top --help", sort);
@@ -259,18 +261,16 @@ static gboolean parse(Ctl *ctl, int argc, char **argv, Top *top, gboolean *batch
 
 int ctl_top(Ctl *ctl, int argc, char **argv)
 {
-    Top top = {.ctl = ctl};
+    Top top = {.ctl = ctl, .count = 1};
     ctl->timeout_ms = CALL_TIMEOUT_MS; /* so that a key quits also when hearthd hangs */
-    gboolean batch = FALSE;
-    int count = 1;
     g_autoptr(GError) error = NULL;
-    if (parse(ctl, argc, argv, &top, &batch, &count, &error)) {
-        g_autoptr(Screen) screen = batch ? NULL : screen_open();
+    if (parse(&top, argc, argv, &error)) {
+        g_autoptr(Screen) screen = top.batch ? NULL : screen_open();
         top.name_width = screen ? NAME_WIDTH : 0;
         if (screen)
             run_screen(&top, screen);
         else
-            run_batch(&top, count, &error);
+            run_batch(&top, &error);
     }
     rates_look_clear(&top.before);
     rates_look_clear(&top.now);

@@ -57,14 +57,17 @@ static const char examples[] =
     "Examples:\n"
     "  hearthctl verify\n"
     "  hearthctl verify pvc-0a1b2c\n";
+static const CtlHelp help = {
+    .usage = "[VOLUME|PATH]",
+    .about = "Compares cached data with the checksums taken when it was fetched.",
+    .notes = examples,
+};
 
 int ctl_verify(Ctl *ctl, int argc, char **argv)
 {
     g_autoptr(GError) error = NULL;
     Sums sums = {0};
-    if (!ctl_parse(ctl, &argc, &argv, NULL, "[VOLUME|PATH]",
-                   "Compares cached data with the checksums taken when it was fetched.", examples,
-                   &error))
+    if (!ctl_parse(ctl, &argc, &argv, NULL, &help, &error))
         return ctl_fail(error);
     if (argc > 2) {
         ctl_usage_error(&error, "verify: name one volume or path; see hearthctl verify --help");

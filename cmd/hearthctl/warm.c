@@ -169,6 +169,8 @@ static const char warm_examples[] =
     "  hearthctl warm /mnt/imagenet/train\n"
     "  hearthctl warm pvc-0a1b2c --rate 100M --no-wait\n"
     "  find /mnt/imagenet/train -name '*.tar' | hearthctl warm /mnt/imagenet --files-from -\n";
+static const CtlHelp warm_help = {
+    .usage = "VOLUME|PATH", .about = warm_about, .notes = warm_examples};
 
 static char *join_paths(const char *a, const char *b)
 {
@@ -188,7 +190,7 @@ int ctl_warm(Ctl *ctl, int argc, char **argv)
         {"rate", 'r', 0, G_OPTION_ARG_STRING, &rate, "Maximum bytes per second of the job", "SIZE"},
         {"no-wait", 0, 0, G_OPTION_ARG_NONE, &no_wait, "Print the job's number and return", NULL},
         G_OPTION_ENTRY_NULL};
-    if (!ctl_parse(ctl, &argc, &argv, entries, "VOLUME|PATH", warm_about, warm_examples, &error))
+    if (!ctl_parse(ctl, &argc, &argv, entries, &warm_help, &error))
         return ctl_fail(error);
     if (argc != 2) {
         ctl_usage_error(&error, "warm: name one volume or path; see hearthctl warm --help");
@@ -222,6 +224,13 @@ int ctl_warm(Ctl *ctl, int argc, char **argv)
     return CTL_OK;
 }
 
+static const CtlHelp job_help = {
+    .usage = "NUMBER",
+    .about = "Shows a warm job, follows or cancels it.",
+    .notes = "hearthd remembers the last 64 jobs that ended.\n\nExamples:\n"
+             "  hearthctl job 7\n  hearthctl job 7 --wait\n  hearthctl job 7 --cancel\n",
+};
+
 int ctl_job(Ctl *ctl, int argc, char **argv)
 {
     gboolean cancel = FALSE, wait = FALSE;
@@ -231,10 +240,7 @@ int ctl_job(Ctl *ctl, int argc, char **argv)
         {"wait", 'w', 0, G_OPTION_ARG_NONE, &wait, "Follow it until it has ended", NULL},
         G_OPTION_ENTRY_NULL};
     guint64 id;
-    if (!ctl_parse(ctl, &argc, &argv, entries, "NUMBER", "Shows a warm job, follows or cancels it.",
-                   "hearthd remembers the last 64 jobs that ended.\n\nExamples:\n"
-                   "  hearthctl job 7\n  hearthctl job 7 --wait\n  hearthctl job 7 --cancel\n",
-                   &error))
+    if (!ctl_parse(ctl, &argc, &argv, entries, &job_help, &error))
         return ctl_fail(error);
     if (argc != 2 || !g_ascii_string_to_unsigned(argv[1], 10, 1, G_MAXINT64, &id, NULL)) {
         ctl_usage_error(&error, "job: name one job by its number; see hearthctl job --help");

@@ -40,6 +40,7 @@ static const char notes[] =
     "Examples:\n"
     "  hearthctl bench /mnt/imagenet --threads 16 --need 800M\n"
     "  hearthctl bench /mnt/imagenet/train --files 5000 --evict\n";
+static const CtlHelp help = {.usage = "PATH", .about = about, .notes = notes};
 
 static void pass_clear(void *data)
 {
@@ -224,7 +225,7 @@ static gboolean parse(Bench *b, int argc, char **argv, GError **error)
          "Drop the page cache of the machine, not of the path alone; hurts others", NULL},
         {"json", 0, 0, G_OPTION_ARG_NONE, &b->as_json, "Print one JSON object", NULL},
         G_OPTION_ENTRY_NULL};
-    if (!ctl_parse(b->ctl, &argc, &argv, entries, "PATH", about, notes, error))
+    if (!ctl_parse(b->ctl, &argc, &argv, entries, &help, error))
         return FALSE;
     g_autoptr(GError) bad = NULL;
     if (argc != 2)
@@ -242,15 +243,22 @@ static gboolean parse(Bench *b, int argc, char **argv, GError **error)
     return FALSE;
 }
 
+static int bench(Bench *b, int argc, char **argv, GError **error)
+{
+    if (!parse(b, argc, argv, error))
+        return CTL_FAILED;
+    if (!prepare(b, error))
+        return CTL_FAILED;
+    return run(b, error) ? bench_report(b) : CTL_FAILED;
+}
+
 int ctl_bench(Ctl *ctl, int argc, char **argv)
 {
     Bench b = {.ctl = ctl, .files_max = 10000, .threads = 8, .seconds = 10};
     g_autoptr(GError) error = NULL;
     b.passes = g_array_new(FALSE, FALSE, sizeof(BenchPass));
     g_array_set_clear_func(b.passes, pass_clear);
-    int code = CTL_FAILED;
-    if (parse(&b, argc, argv, &error) && prepare(&b, &error) && run(&b, &error))
-        code = bench_report(&b);
+    const int code = bench(&b, argc, argv, &error);
     g_array_unref(b.passes);
     bench_files_clear(&b.files);
     g_free(b.volume);

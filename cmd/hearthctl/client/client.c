@@ -32,7 +32,7 @@ void ctl_usage_error(GError **error, const char *format, ...)
 }
 
 gboolean ctl_parse(Ctl *ctl, int *argc, char ***argv, const GOptionEntry *entries,
-                   const char *usage, const char *about, const char *examples, GError **error)
+                   const CtlHelp *help, GError **error)
 {
     g_autofree char *socket_path = NULL;
     const GOptionEntry common[] = {{"socket", 's', 0, G_OPTION_ARG_FILENAME, &socket_path,
@@ -40,9 +40,9 @@ gboolean ctl_parse(Ctl *ctl, int *argc, char ***argv, const GOptionEntry *entrie
                                    G_OPTION_ENTRY_NULL};
     g_autofree char *program = g_strdup_printf("hearthctl %s", (*argv)[0]);
     g_set_prgname(program);
-    g_autoptr(GOptionContext) context = g_option_context_new(usage);
-    g_option_context_set_summary(context, about);
-    g_option_context_set_description(context, examples);
+    g_autoptr(GOptionContext) context = g_option_context_new(help->usage);
+    g_option_context_set_summary(context, help->about);
+    g_option_context_set_description(context, help->notes);
     if (entries)
         g_option_context_add_main_entries(context, entries, NULL);
     g_option_context_add_main_entries(context, common, NULL);

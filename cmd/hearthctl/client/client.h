@@ -19,12 +19,16 @@ typedef struct Ctl {
     int timeout_ms; /* of a call; 0: none */
 } Ctl;
 
-/*
- * Parses the options of a subcommand, --socket among them. `usage` names the arguments, `about` and
- * `examples` frame the help. FALSE with a usage error.
- */
+/* What a subcommand's --help says beside its options; each may be NULL. */
+typedef struct CtlHelp {
+    const char *usage; /* names the arguments */
+    const char *about; /* before the options */
+    const char *notes; /* after them */
+} CtlHelp;
+
+/* Parses the options of a subcommand, --socket among them. FALSE with a usage error. */
 gboolean ctl_parse(Ctl *ctl, int *argc, char ***argv, const GOptionEntry *entries,
-                   const char *usage, const char *about, const char *examples, GError **error);
+                   const CtlHelp *help, GError **error);
 /* Prints "hearthctl: ..." and gives the exit code. */
 int ctl_fail(const GError *error);
 void ctl_usage_error(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);

@@ -23,6 +23,7 @@ static const char notes[] =
     "  hearthctl doctor\n"
     "  hearthctl doctor --cluster-config /etc/ceph-csi-config/config.json\n"
     "  hearthctl doctor --json | jq '.findings[] | select(.level == \"bad\")'\n";
+static const CtlHelp help = {.about = about, .notes = notes};
 
 /* hearthd first: the other checks use its answers. */
 static void (*const checks[])(Doctor *d) = {doctor_hearthd, doctor_kernel, doctor_disk,
@@ -85,7 +86,7 @@ int ctl_doctor(Ctl *ctl, int argc, char **argv)
          "NAME"},
         {"json", 'j', 0, G_OPTION_ARG_NONE, &as_json, "Print one JSON object", NULL},
         G_OPTION_ENTRY_NULL};
-    if (!ctl_parse(ctl, &argc, &argv, entries, NULL, about, notes, &error))
+    if (!ctl_parse(ctl, &argc, &argv, entries, &help, &error))
         return ctl_fail(error);
     if (argc > 1) {
         ctl_usage_error(&error, "doctor: unexpected argument '%s'", argv[1]);
