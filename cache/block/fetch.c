@@ -14,13 +14,18 @@
 /* Requests of one stream overtake each other. */
 #define DISORDER_BYTES (2u << 20)
 
-typedef struct Waiter {
-    struct Waiter *next;
+/* A read that is answered by done(data, len or -errno). */
+typedef struct Read {
     void *buf;
     size_t len;
     uint64_t off;
     ImageDone done;
     void *data;
+} Read;
+
+typedef struct Waiter {
+    struct Waiter *next;
+    Read read;
 } Waiter;
 
 typedef struct Fetch {
@@ -63,9 +68,10 @@ static void on_fetched(void *data, ssize_t result)
     while (waiters) {
         Waiter *w = waiters;
         waiters = w->next;
+        const Read *r = &w->read;
         if (whole)
-            memcpy(w->buf, f->buf + (w->off - f->carrier.off), w->len);
-        w->done(w->data, whole ? (ssize_t)w->len : result);
+            memcpy(r->buf, f->buf + (r->off - f->carrier.off), r->len);
+        r->done(r->data, whole ? (ssize_t)r->len : result);
         g_free(w);
     }
     f->carrier.buf = f->buf;
@@ -93,11 +99,10 @@ static Fetch *fetch_new(Cached *c, Kept *k, uint64_t off, uint64_t end, size_t t
     return f;
 }
 
-static void add_waiter_locked(Fetch *f, void *buf, size_t len, uint64_t off, ImageDone done,
-                              void *data)
+static void add_waiter_locked(Fetch *f, const Read *r)
 {
     Waiter *w = g_new(Waiter, 1);
-    *w = (Waiter){f->waiters, buf, len, off, done, data};
+    *w = (Waiter){f->waiters, *r};
     f->waiters = w;
 }
 
@@ -114,23 +119,22 @@ static gboolean may_join(const Fetch *f, const Cached *c, const Kept *k)
 }
 
 /* If a fill brings the range: waits for it, or copies from it when it has landed. */
-static gboolean join_fetch(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done,
-                           void *data)
+static gboolean join_fetch(Cached *c, const Read *r)
 {
-    Kept *k = cached_kept_of(c, off, len);
+    Kept *k = cached_kept_of(c, r->off, r->len);
     Flights *flights = &k->flights;
     pthread_mutex_lock(&flights->lock);
-    Fetch *found = (Fetch *)flights_find_fill_locked(flights, off, off + len);
+    Fetch *found = (Fetch *)flights_find_fill_locked(flights, r->off, r->off + r->len);
     if (found && !may_join(found, c, k))
         found = NULL;
     const gboolean landed = found && found->carrier.flight.state != FLIGHT_AIRBORNE;
     if (landed)
-        memcpy(buf, found->buf + (off - found->carrier.off), len);
+        memcpy(r->buf, found->buf + (r->off - found->carrier.off), r->len);
     else if (found)
-        add_waiter_locked(found, buf, len, off, done, data);
+        add_waiter_locked(found, r);
     pthread_mutex_unlock(&flights->lock);
     if (landed)
-        done(data, (ssize_t)len);
+        r->done(r->data, (ssize_t)r->len);
     return found != NULL;
 }
 
@@ -146,19 +150,18 @@ static Kept *chunks_of(Cached *c, uint64_t off, size_t len, uint64_t *from, uint
     return k;
 }
 
-static void fetch_now(Cached *c, void *buf, size_t len, uint64_t off, size_t taken, ImageDone done,
-                      void *data)
+static void fetch_now(Cached *c, const Read *r, size_t taken)
 {
     uint64_t from, to;
-    Kept *k = chunks_of(c, off, len, &from, &to);
+    Kept *k = chunks_of(c, r->off, r->len, &from, &to);
     Fetch *f = fetch_new(c, k, from, to, taken);
     if (!f) {
-        atomic_fetch_add(&c->bytes_fetched, len);
-        c->beneath->ops->read(c->beneath, buf, len, off, done, data);
+        atomic_fetch_add(&c->bytes_fetched, r->len);
+        c->beneath->ops->read(c->beneath, r->buf, r->len, r->off, r->done, r->data);
         return;
     }
     pthread_mutex_lock(&k->flights.lock);
-    add_waiter_locked(f, buf, len, off, done, data);
+    add_waiter_locked(f, r);
     carrier_begin_locked(&f->carrier);
     pthread_mutex_unlock(&k->flights.lock);
     send_fetch(c, f);
@@ -169,37 +172,32 @@ static void fetch_now(Cached *c, void *buf, size_t len, uint64_t off, size_t tak
 typedef struct Wanting {
     BufferWaiter waiter; /* first */
     Cached *cached;
-    void *buf;
-    size_t len;
-    uint64_t off;
-    ImageDone done;
-    void *data;
+    Read read;
 } Wanting;
 
 static size_t bytes_needed(const BufferWaiter *waiter)
 {
     const Wanting *w = (const Wanting *)waiter;
     uint64_t from, to;
-    chunks_of(w->cached, w->off, w->len, &from, &to);
+    chunks_of(w->cached, w->read.off, w->read.len, &from, &to);
     return to - from;
 }
 
 static void begin_wanting(BufferWaiter *waiter)
 {
     Wanting *w = (Wanting *)waiter;
-    fetch_now(w->cached, w->buf, w->len, w->off, waiter->taken, w->done, w->data);
+    fetch_now(w->cached, &w->read, waiter->taken);
     cached_unuse(w->cached);
     g_free(w);
 }
 
-static void fetch_piece(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done, void *data)
+static void fetch_piece(Cached *c, const Read *r)
 {
-    if (join_fetch(c, buf, len, off, done, data))
+    if (join_fetch(c, r))
         return;
     ImageCache *cache = c->kept->cache;
     Wanting *w = g_new(Wanting, 1);
-    *w = (Wanting){
-        {.bytes_needed = bytes_needed, .begin = begin_wanting}, c, buf, len, off, done, data};
+    *w = (Wanting){{.bytes_needed = bytes_needed, .begin = begin_wanting}, c, *r};
     cached_use(c);
     buffers_wait(cache, &w->waiter);
 }
@@ -232,7 +230,7 @@ void fetch_read(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done, 
     const uint64_t end = off + len, first = off / FETCH_UNIT_BYTES,
                    last = (end - 1) / FETCH_UNIT_BYTES;
     if (first == last) {
-        fetch_piece(c, buf, len, off, done, data);
+        fetch_piece(c, &(Read){buf, len, off, done, data});
         return;
     }
     Gather *g = g_new0(Gather, 1);
@@ -244,7 +242,7 @@ void fetch_read(Cached *c, void *buf, size_t len, uint64_t off, ImageDone done, 
         if (block_file_read(cached_kept_of(c, from, to - from)->file, piece, to - from, from) == 0)
             on_piece(g, 0);
         else
-            fetch_piece(c, piece, to - from, from, on_piece, g);
+            fetch_piece(c, &(Read){piece, to - from, from, on_piece, g});
     }
 }
 

@@ -50,24 +50,22 @@ void datasets_drop(Datasets *all, const char *id)
 static Manifest *build_manifest(Dataset *d, const char *dir, GError **error)
 {
     Origin *origin = d->using;
-    OriginNode *node;
-    OriginAttr attr;
+    BuildTree tree = {.origin = origin};
     hearth_autofd int fd = manifests_create(dir, error);
     if (fd < 0)
         return NULL;
-    int r = origin->ops->root(origin, &node, &attr);
+    int r = origin->ops->root(origin, &tree.root, &tree.attr);
     if (r < 0) {
         g_set_error(error, G_IO_ERROR, g_io_error_from_errno(-r), "its root: %s", g_strerror(-r));
         return NULL;
     }
     /* The version is the one that was joined; the other attributes may be known only now. */
-    attr.version = d->root.version;
+    tree.attr.version = d->root.version;
     StoreStats stats = {0};
     store_stats(d->all->store, &stats);
     uint64_t max_bytes = MAX(stats.max_bytes / 100 * MANIFESTS_PERCENT, MANIFEST_LEAST_BYTES);
-    gboolean built =
-        manifest_build(fd, dir, origin, node, &attr, max_bytes, 0, &d->progress, error);
-    origin->ops->put(origin, node);
+    gboolean built = manifest_build(fd, dir, &tree, max_bytes, &d->progress, error);
+    origin->ops->put(origin, tree.root);
     if (!built || !manifests_publish(dir, d->id, fd, error))
         return NULL;
     return manifest_open(fd, FALSE, error);

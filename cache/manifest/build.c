@@ -467,10 +467,32 @@ static gboolean walk_and_write(Build *b, const Output *out, Dir *root, unsigned 
     return finish_listing(b, threads, started, good ? error : NULL) && good;
 }
 
-gboolean manifest_build(int fd, const char *dir, Origin *origin, OriginNode *root,
-                        const OriginAttr *attr, uint64_t max_bytes, unsigned threads,
+/* The image is written; the names and the table follow it, then the footer. */
+static gboolean write_rest(int fd, const Output *out, GError **error)
+{
+    ManifestFooter *footer = out->footer;
+    uint8_t uuid[16] = {0};
+    memcpy(uuid, &footer->root_ino, 8);
+    memcpy(uuid + 8, &footer->snapshot, 8);
+    footer->inodes = erofs_image_inodes(out->image);
+    if (!erofs_image_finish(out->image, uuid, &footer->image_bytes, error))
+        return FALSE;
+    if (lseek(fd, (off_t)footer->image_bytes, SEEK_SET) < 0) {
+        g_set_error(error, G_IO_ERROR, g_io_error_from_errno(errno), "the end of the image: %s",
+                    g_strerror(errno));
+        return FALSE;
+    }
+    if (!names_finish(out->names, fd, &footer->names_bytes, error))
+        return FALSE;
+    if (!table_finish(out->table, fd, &footer->records, error))
+        return FALSE;
+    return manifest_finish(fd, footer, error);
+}
+
+gboolean manifest_build(int fd, const char *dir, const BuildTree *tree, uint64_t max_bytes,
                         BuildProgress *progress, GError **error)
 {
+    Origin *origin = tree->origin;
     Build b = {.origin = origin,
                .progress = progress,
                .mutex = PTHREAD_MUTEX_INITIALIZER,
@@ -478,20 +500,21 @@ gboolean manifest_build(int fd, const char *dir, Origin *origin, OriginNode *roo
                .room = PTHREAD_COND_INITIALIZER,
                .batches = PTHREAD_COND_INITIALIZER,
                .queue = G_QUEUE_INIT};
-    ManifestFooter footer = {
-        .root_ino = attr->st.st_ino, .snapshot = attr->snapshot, .root_version = attr->version};
+    ManifestFooter footer = {.root_ino = tree->attr.st.st_ino,
+                             .snapshot = tree->attr.snapshot,
+                             .root_version = tree->attr.version};
     memcpy(footer.space, origin->space, sizeof(footer.space));
     footer.flags = MANIFEST_READABLE;
-    note_mode(&footer, attr->st.st_mode);
+    note_mode(&footer, tree->attr.st.st_mode);
     g_autoptr(NamesWriter) names = names_writer_new(dir, error);
     if (!names)
         return FALSE;
-    Dir *top = dir_new(NULL, "", origin->ops->get(origin, root));
+    Dir *top = dir_new(NULL, "", origin->ops->get(origin, tree->root));
     g_autoptr(TableWriter) table = table_writer_new(dir);
     g_autoptr(GPtrArray) stack = b.stack = g_ptr_array_new();
     Batch *of_root = batch_new(top);
-    ErofsImageEntry entry = {.st = attr->st};
-    int r = read_xattrs(&b, root, of_root, &entry);
+    ErofsImageEntry entry = {.st = tree->attr.st};
+    int r = read_xattrs(&b, tree->root, of_root, &entry);
     g_autoptr(ErofsImage) image = NULL;
     if (r < 0)
         set_errno(error, top, "", -r);
@@ -504,14 +527,7 @@ gboolean manifest_build(int fd, const char *dir, Origin *origin, OriginNode *roo
         return FALSE;
     }
     const Output out = {image, names, table, &footer, max_bytes};
-    if (!walk_and_write(&b, &out, top, threads ? threads : 8, error))
+    if (!walk_and_write(&b, &out, top, tree->threads ? tree->threads : 8, error))
         return FALSE;
-    uint8_t uuid[16] = {0};
-    memcpy(uuid, &footer.root_ino, 8);
-    memcpy(uuid + 8, &footer.snapshot, 8);
-    footer.inodes = erofs_image_inodes(image);
-    return erofs_image_finish(image, uuid, &footer.image_bytes, error) &&
-           lseek(fd, (off_t)footer.image_bytes, SEEK_SET) >= 0 &&
-           names_finish(names, fd, &footer.names_bytes, error) &&
-           table_finish(table, fd, &footer.records, error) && manifest_finish(fd, &footer, error);
+    return write_rest(fd, &out, error);
 }

@@ -17,16 +17,23 @@ typedef struct BuildProgress {
     atomic_bool cancel;                             /* set by anyone: the build ends, CANCELLED */
 } BuildProgress;
 
+/* An immutable tree; borrowed. */
+typedef struct BuildTree {
+    Origin *origin;
+    OriginNode *root;
+    OriginAttr attr;  /* of the root */
+    unsigned threads; /* that list its directories; 0: 8 */
+} BuildTree;
+
 /*
- * Writes the manifest of the tree beneath `root` to a new file at fd, borrowed; `dir` takes
- * temporary files. threads 0: 8. Errors: G_IO_ERROR, naming the path in the tree where it is one of
- * the tree's; what was written is then of no use. NO_SPACE: it would take more than max_bytes.
+ * Writes the manifest of the tree to a new file at fd, borrowed; `dir` takes temporary files.
+ * Errors: G_IO_ERROR, naming the path in the tree where it is one of the tree's; what was written
+ * is then of no use. NO_SPACE: it would take more than max_bytes.
  *
  * The tree's owner may be hostile: its names, sizes and attributes decide nothing but what is shown
  * of this tree, and how much is written or held in memory is bounded.
  */
-gboolean manifest_build(int fd, const char *dir, Origin *origin, OriginNode *root,
-                        const OriginAttr *attr, uint64_t max_bytes, unsigned threads,
+gboolean manifest_build(int fd, const char *dir, const BuildTree *tree, uint64_t max_bytes,
                         BuildProgress *progress, GError **error);
 
 #endif

@@ -178,6 +178,17 @@ static void release_fill(Run *run, StoreFill *fill)
         store_fill_unref(fill);
 }
 
+static StoreFill *try_fill(Warm *warm, const char *path, OriginNode *node, const ObjectKey *key)
+{
+    const FillRequest request = {.origin = warm->origin,
+                                 .node = node,
+                                 .path = path,
+                                 .key = key,
+                                 .tag = warm->tag,
+                                 .pace = warm->pace};
+    return store_fill_ahead(warm->store, &request);
+}
+
 /* The file changed while it was filled: fills its new version. */
 static int fill_again(Run *run, const Pending *p)
 {
@@ -188,8 +199,7 @@ static int fill_again(Run *run, const Pending *p)
     if (result < 0)
         return result;
     object_key_init(&key, warm->origin, &attr);
-    StoreFill *fill =
-        store_fill_ahead(warm->store, warm->origin, p->node, NULL, &key, warm->tag, warm->pace);
+    StoreFill *fill = try_fill(warm, NULL, p->node, &key);
     if (!fill)
         return -ENOSPC;
     result = wait_fill(run, fill, (uint64_t)attr.st.st_size);
@@ -264,11 +274,6 @@ static gboolean check_fits(Run *run, const char *path, uint64_t size)
         }
     }
     return TRUE;
-}
-
-static StoreFill *try_fill(Warm *warm, const char *path, OriginNode *node, const ObjectKey *key)
-{
-    return store_fill_ahead(warm->store, warm->origin, node, path, key, warm->tag, warm->pace);
 }
 
 static StoreFill *begin_fill(Run *run, const char *path, OriginNode *node, const ObjectKey *key)

@@ -177,17 +177,15 @@ int main(int argc, char **argv)
     if (argc > 3)
         width = MAX(1, g_ascii_strtoull(argv[3], NULL, 10));
     Origin origin = {.ops = &ops};
-    OriginAttr attr;
-    OriginNode *node;
+    BuildTree tree = {.origin = &origin};
     BuildProgress progress = {0};
     g_autoptr(GError) error = NULL;
     int fd = open(argv[1], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    root(&origin, &node, &attr);
+    root(&origin, &tree.root, &tree.attr);
     pthread_t watcher;
     pthread_create(&watcher, NULL, watch, NULL);
     gint64 start = g_get_monotonic_time();
-    gboolean built = fd >= 0 && manifest_build(fd, argv[1], &origin, node, &attr, UINT64_MAX, 0,
-                                               &progress, &error);
+    gboolean built = fd >= 0 && manifest_build(fd, argv[1], &tree, UINT64_MAX, &progress, &error);
     double seconds = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     atomic_store(&over, TRUE);
     pthread_join(watcher, NULL);

@@ -299,8 +299,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     take_xattrs(&in, root, take(&in, 1) & 3);
     take_children(&in, root, 0);
     int fd = memfd_create("manifest", MFD_CLOEXEC);
-    if (manifest_build(fd, g_get_tmp_dir(), &origin, root, &root->attr, MAX_BYTES, 2, &progress,
-                       &error))
+    const BuildTree tree = {.origin = &origin, .root = root, .attr = root->attr, .threads = 2};
+    if (manifest_build(fd, g_get_tmp_dir(), &tree, MAX_BYTES, &progress, &error))
         check_manifest(fd, &origin, root);
     else
         EROFS_WANT(error);

@@ -64,20 +64,9 @@ static int prepare(Store *store, StoreFill *fill, OriginNode *node)
     return 0;
 }
 
-typedef struct FillRequest {
-    Origin *origin;
-    OriginNode *node; /* NULL: known by its path */
-    const char *path;
-    const ObjectKey *key;
-    const char *tag;
-    gboolean ahead;
-    StorePace *pace;
-} FillRequest;
-
-static StoreFill *join_or_begin(Store *store, const FillRequest *request)
+static StoreFill *join_or_begin(Store *store, const FillRequest *request, gboolean ahead)
 {
     const ObjectKey *key = request->key;
-    const gboolean ahead = request->ahead;
     Fills *fills = store->fills;
     ObjectId id;
     if (disk_state(&store->disk) == STORE_DISK_BYPASS ||
@@ -99,7 +88,7 @@ static StoreFill *join_or_begin(Store *store, const FillRequest *request)
         return fill;
     }
     fill = fill_new(store, request->origin, key, &id, request->tag);
-    fill->path = g_strdup(request->path);
+    fill->path = request->node ? NULL : g_strdup(request->path);
     fill->ahead = ahead;
     fill->pace = pace_ref(request->pace);
     g_hash_table_insert(fills->by_id, &fill->id, fill);
@@ -129,27 +118,19 @@ StoreFill *store_fill(Store *store, Origin *origin, OriginNode *node, const Obje
                       const char *tag)
 {
     const FillRequest request = {.origin = origin, .node = node, .key = key, .tag = tag};
-    return join_or_begin(store, &request);
+    return join_or_begin(store, &request, FALSE);
 }
 
 StoreFill *store_fill_path(Store *store, Origin *origin, const char *path, const ObjectKey *key,
                            const char *tag)
 {
     const FillRequest request = {.origin = origin, .path = path, .key = key, .tag = tag};
-    return join_or_begin(store, &request);
+    return join_or_begin(store, &request, FALSE);
 }
 
-StoreFill *store_fill_ahead(Store *store, Origin *origin, OriginNode *node, const char *path,
-                            const ObjectKey *key, const char *tag, StorePace *pace)
+StoreFill *store_fill_ahead(Store *store, const FillRequest *request)
 {
-    const FillRequest request = {.origin = origin,
-                                 .node = node,
-                                 .path = node ? NULL : path,
-                                 .key = key,
-                                 .tag = tag,
-                                 .ahead = TRUE,
-                                 .pace = pace};
-    return join_or_begin(store, &request);
+    return join_or_begin(store, request, TRUE);
 }
 
 void store_fill_abandon(StoreFill *fill)

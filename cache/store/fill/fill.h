@@ -31,13 +31,22 @@ StoreFill *store_fill(Store *store, Origin *origin, OriginNode *node, const Obje
  */
 StoreFill *store_fill_path(Store *store, Origin *origin, const char *path, const ObjectKey *key,
                            const char *tag);
+/* What is to be fetched. Borrowed for the call. */
+typedef struct FillRequest {
+    Origin *origin;
+    OriginNode *node; /* NULL: it is known by its path */
+    const char *path;
+    const ObjectKey *key;
+    const char *tag;
+    StorePace *pace; /* of a fill ahead; NULL: no bound */
+} FillRequest;
+
 /*
  * As store_fill(), or with node NULL as store_fill_path(), for an object that no reader needs yet.
- * It is fetched when no reader waits, as fast as `pace` allows (NULL: no bound), and leaves a
- * thread to readers. Once a reader joins by the functions above it is a fill like any other.
+ * It is fetched when no reader waits, as fast as its pace allows, and leaves a thread to readers.
+ * Once a reader joins by the functions above it is a fill like any other.
  */
-StoreFill *store_fill_ahead(Store *store, Origin *origin, OriginNode *node, const char *path,
-                            const ObjectKey *key, const char *tag, StorePace *pace);
+StoreFill *store_fill_ahead(Store *store, const FillRequest *request);
 /* Waits until the byte at `off` is there, for timeout_ms at most, without raising its priority. 0,
  * -ETIMEDOUT, or the error that readers of a failed fill get. */
 int store_fill_await(StoreFill *fill, uint64_t off, unsigned timeout_ms);

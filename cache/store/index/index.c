@@ -365,17 +365,7 @@ static uint64_t use_ms(const FormatUse *use)
     return be64toh(be);
 }
 
-/* Arguments of index_oldest(). */
-typedef struct OldestQuery {
-    const IndexFilter *filter;
-    IndexCursor *after;
-    uint64_t bytes, objects;
-    IndexEntry *out;
-    size_t max;
-    gboolean *end;
-} OldestQuery;
-
-static ssize_t list_oldest(Index *index, MDB_txn *txn, MDB_cursor *cursor, const OldestQuery *q)
+static ssize_t list_oldest(Index *index, MDB_txn *txn, MDB_cursor *cursor, const IndexOldest *q)
 {
     IndexCursor here = q->after ? *q->after : (IndexCursor){.started = FALSE};
     MDB_val key = val(&here.at, sizeof(here.at)), data;
@@ -413,7 +403,7 @@ static ssize_t list_oldest(Index *index, MDB_txn *txn, MDB_cursor *cursor, const
     return rc != 0 && rc != MDB_NOTFOUND ? to_errno(rc) : (ssize_t)n;
 }
 
-static ssize_t find_oldest(Index *index, const OldestQuery *q)
+static ssize_t find_oldest(Index *index, const IndexOldest *q)
 {
     MDB_txn *txn;
     MDB_cursor *cursor;
@@ -430,16 +420,14 @@ static ssize_t find_oldest(Index *index, const OldestQuery *q)
     return n;
 }
 
-ssize_t index_oldest(Index *index, const IndexFilter *filter, IndexCursor *after, uint64_t bytes,
-                     uint64_t objects, IndexEntry *out, size_t max, gboolean *end)
+ssize_t index_oldest(Index *index, const IndexOldest *query)
 {
-    const OldestQuery query = {filter, after, bytes, objects, out, max, end};
     Guard guard;
     lock_index(index, FALSE);
     if (GUARD_ENTER(&guard))
         return mark_lost(index, FALSE);
     /* The cast to int is safe: the number is at most `max`. */
-    return leave_guarded(index, FALSE, (int)find_oldest(index, &query));
+    return leave_guarded(index, FALSE, (int)find_oldest(index, query));
 }
 
 static ssize_t list_by_id(Index *index, const ObjectId *after, IndexEntry *out, size_t max,

@@ -57,12 +57,6 @@ gboolean index_has(Index *index, const ObjectId *id);
 int index_apply(Index *index, const IndexChange *changes, size_t n, uint64_t slack_ms,
                 IndexTotals *delta);
 
-/*
- * Lists up to `max` objects, least recently used first, that follow *after (NULL: from the
- * beginning) and whose tag passes the filter (NULL: all), until their charges reach `bytes` and
- * their number `objects`. Reads no more than 65536 entries: *after (if given) becomes the position
- * to continue from, and *end says whether there is nothing beyond. Returns the number or -errno.
- */
 typedef struct IndexCursor {
     gboolean started;
     FormatUse at;
@@ -71,8 +65,19 @@ typedef struct IndexFilter {
     gboolean (*wanted)(const TagId *tag, const void *data); /* may take leaf locks alone */
     const void *data;
 } IndexFilter;
-ssize_t index_oldest(Index *index, const IndexFilter *filter, IndexCursor *after, uint64_t bytes,
-                     uint64_t objects, IndexEntry *out, size_t max, gboolean *end);
+typedef struct IndexOldest {
+    const IndexFilter *filter; /* NULL: all */
+    IndexCursor *after;        /* NULL: from the beginning; else it becomes where to continue */
+    uint64_t bytes, objects;   /* enough: that much as charged, and that many */
+    IndexEntry *out;           /* at most `max` */
+    size_t max;
+    gboolean *end; /* becomes TRUE when there is nothing beyond */
+} IndexOldest;
+/*
+ * Lists the objects that follow *after and whose tag passes the filter, least recently used first,
+ * until they are enough. Reads no more than 65536 entries. Returns the number or -errno.
+ */
+ssize_t index_oldest(Index *index, const IndexOldest *query);
 
 /* Lists up to `max` objects by id, those greater than *after. *end: there are no more. */
 ssize_t index_by_id(Index *index, const ObjectId *after, IndexEntry *out, size_t max,

@@ -192,9 +192,14 @@ IndexTotals store_evict_locked(Store *store, EvictRun *run, uint64_t bytes, uint
             continue;
         }
         gboolean end;
-        ssize_t n =
-            index_oldest(store->index, &filter, &run->cursor, bytes - MIN(bytes, total.bytes),
-                         objects - MIN(objects, total.objects), entries, BATCH, &end);
+        const IndexOldest oldest = {.filter = &filter,
+                                    .after = &run->cursor,
+                                    .bytes = bytes - MIN(bytes, total.bytes),
+                                    .objects = objects - MIN(objects, total.objects),
+                                    .out = entries,
+                                    .max = BATCH,
+                                    .end = &end};
+        ssize_t n = index_oldest(store->index, &oldest);
         if (n == -EUCLEAN)
             atomic_store(&store->index_lost, TRUE);
         IndexTotals removed = {0, 0};

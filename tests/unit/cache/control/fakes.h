@@ -362,11 +362,9 @@ StoreFill *store_fill_path(Store *store, Origin *origin, const char *path, const
     return store_fill(store, origin, NULL, key, tag);
 }
 
-StoreFill *store_fill_ahead(Store *store, Origin *origin, OriginNode *node, const char *path,
-                            const ObjectKey *key, const char *tag, StorePace *pace)
+StoreFill *store_fill_ahead(Store *store, const FillRequest *r)
 {
-    (void)path, (void)pace;
-    return store_fill(store, origin, node, key, tag);
+    return store_fill(store, r->origin, r->node, r->key, r->tag);
 }
 
 int store_fill_await(StoreFill *fill, uint64_t off, unsigned timeout_ms)

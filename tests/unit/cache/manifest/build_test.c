@@ -50,8 +50,8 @@ static void world_free(World *w)
 
 static gboolean build(World *w, GError **error)
 {
-    return manifest_build(w->fd, w->dir, w->origin, w->root, &w->attr, w->max_bytes, 4,
-                          &w->progress, error);
+    const BuildTree tree = {.origin = w->origin, .root = w->root, .attr = w->attr, .threads = 4};
+    return manifest_build(w->fd, w->dir, &tree, w->max_bytes, &w->progress, error);
 }
 
 static void put_file(const World *w, const char *name, size_t size)

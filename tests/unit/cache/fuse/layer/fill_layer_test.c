@@ -43,14 +43,13 @@ static ssize_t gated_read(Origin *o, OriginFile *file, void *buf, size_t len, ui
 
 static void build_manifest(World *w)
 {
-    OriginNode *root;
-    OriginAttr attr;
+    BuildTree tree = {.origin = w->origin, .threads = 2};
     BuildProgress progress = {0};
     g_autofree char *path = g_build_filename(w->cache, "manifest", NULL);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    ck_assert_int_eq(w->origin->ops->root(w->origin, &root, &attr), 0);
-    ck_assert(manifest_build(fd, w->cache, w->origin, root, &attr, UINT64_MAX, 2, &progress, NULL));
-    w->origin->ops->put(w->origin, root);
+    ck_assert_int_eq(w->origin->ops->root(w->origin, &tree.root, &tree.attr), 0);
+    ck_assert(manifest_build(fd, w->cache, &tree, UINT64_MAX, &progress, NULL));
+    w->origin->ops->put(w->origin, tree.root);
     w->manifest = manifest_open(fd, TRUE, NULL);
     close(fd);
 }

@@ -120,7 +120,9 @@ static void begin_ahead(OriginNode *nodes, StoreFill **fills, unsigned n, StoreP
         ObjectKey key;
         nodes[i] = fake_file(100 + i, CHUNK);
         fake_key(&f.origin, &nodes[i], &key, NULL);
-        fills[i] = store_fill_ahead(f.store, &f.origin.base, &nodes[i], NULL, &key, "ahead", pace);
+        const FillRequest request = {
+            .origin = &f.origin.base, .node = &nodes[i], .key = &key, .tag = "ahead", .pace = pace};
+        fills[i] = store_fill_ahead(f.store, &request);
         ck_assert_ptr_nonnull(fills[i]);
     }
 }
@@ -385,7 +387,9 @@ START_TEST(what_nobody_needs_yet_passes_the_page_cache_by)
     OriginNode node = fake_file(3, size);
     ObjectKey key;
     fake_key(&f.origin, &node, &key, NULL);
-    StoreFill *fill = store_fill_ahead(f.store, &f.origin.base, &node, NULL, &key, "tag", NULL);
+    const FillRequest request = {
+        .origin = &f.origin.base, .node = &node, .key = &key, .tag = "tag"};
+    StoreFill *fill = store_fill_ahead(f.store, &request);
     void *blocks;
     ck_assert_int_eq(posix_memalign(&blocks, 4096, size), 0);
     for (uint64_t off = 0; off < size; off += 32768) {

@@ -81,7 +81,7 @@ static void assert_oldest(Index *index, uint64_t ino)
     IndexEntry entry;
     gboolean end;
     IndexChange want = put(ino, 1, 0, NULL);
-    ck_assert_int_eq(index_oldest(index, NULL, NULL, 1, 1, &entry, 1, &end), 1);
+    ck_assert_int_eq(index_oldest(index, &(IndexOldest){NULL, NULL, 1, 1, &entry, 1, &end}), 1);
     ck_assert(object_id_equal(&entry.id, &want.id));
 }
 
@@ -138,7 +138,8 @@ START_TEST(retag_moves_an_object_to_another_tags_totals)
     IndexEntry entry;
     gboolean end;
     tag_id("new", &tag);
-    ck_assert_int_eq(index_oldest(index, &(IndexFilter){is_tag, &tag}, NULL, 1, 1, &entry, 1, &end),
+    ck_assert_int_eq(index_oldest(index, &(IndexOldest){&(IndexFilter){is_tag, &tag}, NULL, 1, 1,
+                                                        &entry, 1, &end}),
                      1);
     ck_assert(object_id_equal(&entry.id, &retag.id));
     /* What is not there does not come into being. */
@@ -162,18 +163,20 @@ START_TEST(oldest_lists_by_age_and_tag_and_stops_when_enough)
     gboolean end;
     TagId odd;
     tag_id("odd", &odd);
-    ck_assert_int_eq(index_oldest(index, NULL, NULL, UINT64_MAX, 0, entries, 100, &end), 100);
+    ck_assert_int_eq(
+        index_oldest(index, &(IndexOldest){NULL, NULL, UINT64_MAX, 0, entries, 100, &end}), 100);
     for (int i = 1; i < 100; i++)
         ck_assert_uint_lt(entries[i - 1].last_use_ms, entries[i].last_use_ms);
-    ck_assert_int_eq(index_oldest(index, NULL, NULL, 4096 * 3 - 1, 0, entries, 100, &end), 3);
-    ck_assert_int_eq(index_oldest(index, NULL, NULL, 0, 7, entries, 100, &end), 7);
+    ck_assert_int_eq(
+        index_oldest(index, &(IndexOldest){NULL, NULL, 4096 * 3 - 1, 0, entries, 100, &end}), 3);
+    ck_assert_int_eq(index_oldest(index, &(IndexOldest){NULL, NULL, 0, 7, entries, 100, &end}), 7);
     /* In pieces, each member of the tag once. */
     IndexCursor cursor = {.started = FALSE};
     unsigned n = 0;
     uint64_t last = 0;
     for (end = FALSE; !end;) {
-        ssize_t got = index_oldest(index, &(IndexFilter){is_tag, &odd}, &cursor, UINT64_MAX, 0,
-                                   entries, 7, &end);
+        ssize_t got = index_oldest(index, &(IndexOldest){&(IndexFilter){is_tag, &odd}, &cursor,
+                                                         UINT64_MAX, 0, entries, 7, &end});
         ck_assert_int_ge(got, 0);
         for (ssize_t i = 0; i < got; i++) {
             ck_assert_int_eq(memcmp(&entries[i].tag, &odd, sizeof(odd)), 0);
