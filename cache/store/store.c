@@ -34,7 +34,7 @@ static gboolean set_defaults(Store *store, const StoreConfig *config, const Stor
         c->low_percent = 80;
     }
     if (!c->fill_threads)
-        c->fill_threads = 4;
+        c->fill_threads = 32;
     if (!c->chunk_bytes)
         c->chunk_bytes = 4 << 20;
     h->flush_ms = h->flush_ms ? h->flush_ms : 5000;

@@ -146,7 +146,7 @@ static gboolean check_numbers(const Options *o, GError **error)
     } ranges[] = {
         {"high-watermark", o->high, 2, 100},
         {"low-watermark", o->low, 1, 99},
-        {"fill-threads", o->fill_threads, 1, 256},
+        {"fill-threads", o->fill_threads, 1, 64},
         {"fuse-threads", o->fuse_threads, 1, 256},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(ranges); i++)
@@ -191,7 +191,7 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
         {"low-watermark", 0, 0, G_OPTION_ARG_INT, &o->low,
          "Evict down to this percentage (default: 80)", "PERCENT"},
         {"fill-threads", 0, 0, G_OPTION_ARG_INT, &o->fill_threads,
-         "Threads that fetch into the cache (default: 4)", "N"},
+         "Threads that fetch into the cache, at most (default: 32)", "N"},
         {"fuse-threads", 0, 0, G_OPTION_ARG_INT, &o->fuse_threads,
          "Threads that serve each volume (default: 8)", "N"},
         {"warm-rate", 0, 0, G_OPTION_ARG_STRING, &o->warm_rate,

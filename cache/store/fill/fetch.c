@@ -8,12 +8,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #include <xxhash.h>
-
-/* A worker without work for this long gives back its memory. */
-#define IDLE_MS 1000
 
 static uint64_t checksum_of(const StoreFill *fill)
 {
@@ -187,47 +183,4 @@ void fill_fetch_claimed_locked(Fills *fills, StoreFill *fill, uint64_t chunk, ui
     }
     fill->busy--;
     fill_release_if_idle_locked(fills, fill);
-}
-
-void *fill_worker(void *data)
-{
-    Store *store = data;
-    Fills *fills = store->fills;
-    size_t size = store->config.chunk_bytes;
-    gboolean dirty = FALSE;
-    pthread_mutex_lock(&fills->lock);
-    uint8_t *buf = fills->buffers + size * fills->n_buffers++;
-    while (!fills->stop) {
-        uint64_t chunk, until = 0;
-        gboolean ahead;
-        StoreFill *fill = fill_pick_locked(fills, &chunk, &until, &ahead);
-        if (fill) {
-            dirty = TRUE;
-            /* One signal wakes one fill_worker; where there is more to do, that one wakes the next.
-             */
-            if (!TAILQ_EMPTY(&fills->wanted) || !TAILQ_EMPTY(&fills->running) ||
-                !TAILQ_EMPTY(&fills->ahead) || (!TAILQ_EMPTY(&fills->deferred) && !fills->timing))
-                pthread_cond_signal(&fills->work);
-            fill_fetch_claimed_locked(fills, fill, chunk, buf, TRUE);
-            fills->ahead_busy -= ahead ? 1 : 0;
-            continue;
-        }
-        if (until && !fills->timing) {
-            uint64_t now = monotonic_ms();
-            struct timespec deadline = deadline_after_ms(until > now ? until - now : 0);
-            fills->timing = TRUE;
-            pthread_cond_timedwait(&fills->work, &fills->lock, &deadline);
-            fills->timing = FALSE;
-        } else if (dirty) {
-            struct timespec deadline = deadline_after_ms(IDLE_MS);
-            if (pthread_cond_timedwait(&fills->work, &fills->lock, &deadline) == ETIMEDOUT) {
-                dirty = FALSE; /* the kernel may have the memory when it needs it */
-                madvise(buf, size, MADV_FREE);
-            }
-        } else {
-            pthread_cond_wait(&fills->work, &fills->lock);
-        }
-    }
-    pthread_mutex_unlock(&fills->lock);
-    return NULL;
 }

@@ -94,6 +94,7 @@ static StoreFill *join_or_begin(Store *store, const FillRequest *request, gboole
     g_hash_table_insert(fills->by_id, &fill->id, fill);
     LIST_INSERT_HEAD(&fills->live, fill, live_link);
     fills->n_live++;
+    fill_source_join_locked(fills, fill);
     pthread_mutex_unlock(&fills->lock);
 
     int rc = prepare(store, fill, request->node);
@@ -156,7 +157,7 @@ static gboolean fetch_inline_locked(Fills *fills, StoreFill *fill)
     if (!fill->ready || fill->n_chunks != 1 || fill->chunks[0] != CHUNK_MISSING ||
         size > FILL_INLINE_MAX || fills->inline_bytes + size > FILL_INLINE_TOTAL)
         return FALSE;
-    fill_claim_locked(fills, fill, 0);
+    fill_claim_locked(fill, 0);
     fills->inline_bytes += size;
     pthread_mutex_unlock(&fills->lock);
     uint8_t *buf = g_malloc(size);

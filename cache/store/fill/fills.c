@@ -68,10 +68,8 @@ void fills_init(Store *store)
     pthread_cond_init(&fills->released, NULL);
     fills->by_id = g_hash_table_new(object_id_hash, object_id_equal);
     LIST_INIT(&fills->live);
-    TAILQ_INIT(&fills->wanted);
-    TAILQ_INIT(&fills->running);
-    TAILQ_INIT(&fills->deferred);
-    TAILQ_INIT(&fills->ahead);
+    fills->sources = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    TAILQ_INIT(&fills->turns);
 }
 
 gboolean fills_start(Store *store, GError **error)
@@ -87,16 +85,14 @@ gboolean fills_start(Store *store, GError **error)
                        store->config.chunk_bytes, g_strerror(errno));
     }
     fills->buffers = buffers;
-    fills->threads = g_new0(pthread_t, store->config.fill_threads);
-    for (unsigned i = 0; i < store->config.fill_threads; i++) {
-        int rc = pthread_create(&fills->threads[i], NULL, fill_worker, store);
-        if (rc != 0) {
-            return io_fail(error, g_io_error_from_errno(rc),
-                           "cache: starting fill thread %u of %u: %s", i + 1,
-                           store->config.fill_threads, g_strerror(rc));
-        }
-        fills->n_threads++;
-    }
+    fills->most = store->config.fill_threads;
+    fills->threads = g_new0(pthread_t, fills->most);
+    pthread_mutex_lock(&fills->lock);
+    int rc = fill_start_worker_locked(fills, store);
+    pthread_mutex_unlock(&fills->lock);
+    if (rc != 0)
+        return io_fail(error, g_io_error_from_errno(rc), "cache: starting a fill thread: %s",
+                       g_strerror(rc));
     return TRUE;
 }
 
@@ -117,6 +113,7 @@ void fills_destroy(Store *store)
 {
     Fills *fills = store->fills;
     g_hash_table_destroy(fills->by_id);
+    g_hash_table_destroy(fills->sources);
     g_free(fills->threads);
     if (fills->buffers)
         munmap(fills->buffers, fills->buffers_bytes);

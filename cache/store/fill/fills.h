@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All fills of a store: the queues, the workers, starting and stopping. For store.c, for the files
- * of this folder and for tests.
+ * All fills of a store: the origins that they fetch from, the workers, starting and stopping. For
+ * store.c, for the files of this folder and for tests.
  *
  * A fill is in `by_id` while others may join it, and in `live` until nothing of its origin is in
- * use.
+ * use. Workers are started when there is more to fetch than they can, up to
+ * StoreConfig.fill_threads.
  */
 #ifndef HEARTH_CACHE_STORE_FILL_FILLS_H
 #define HEARTH_CACHE_STORE_FILL_FILLS_H
@@ -22,23 +23,32 @@
 TAILQ_HEAD(FillQueue, StoreFill);
 LIST_HEAD(FillList, StoreFill);
 
+/* The fills from one origin. It exists while there are any. */
+typedef struct FillSource {
+    Origin *origin;
+    unsigned fills;                                    /* of Fills.live */
+    unsigned busy;                                     /* workers that fetch a chunk from it */
+    struct FillQueue wanted, running, deferred, ahead; /* queue.c */
+    TAILQ_ENTRY(FillSource) turn;
+} FillSource;
+
 typedef struct Fills {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock;    /* guards all below, but not what is atomic */
     pthread_cond_t work;     /* something to fetch, or stop */
     pthread_cond_t released; /* a fill left `live` */
-    GHashTable *by_id;       /* lock: ObjectId * in the value -> StoreFill */
-    struct FillList live;    /* lock: holds a reference of each */
-    unsigned n_live;         /* lock */
-    struct FillQueue wanted, running, deferred, ahead; /* lock: see fill_pick_locked() */
-    unsigned ahead_busy;                               /* lock: workers at chunks of `ahead` */
-    uint64_t reader_ms;    /* lock: when a reader last joined or began a fill */
-    gboolean timing, stop; /* lock: a worker waits with a deadline; no more work */
-    size_t inline_bytes;   /* lock: of FILL_INLINE_TOTAL */
+    GHashTable *by_id;       /* ObjectId * in the value -> StoreFill */
+    struct FillList live;    /* holds a reference of each */
+    unsigned n_live;
+    GHashTable *sources; /* Origin -> FillSource */
+    TAILQ_HEAD(, FillSource) turns;
+    unsigned busy, ahead_busy; /* workers at chunks; those of them at chunks of `ahead` */
+    uint64_t reader_ms;        /* when a reader last joined or began a fill */
+    gboolean timing, stop;     /* a worker waits with a deadline; no more work */
+    size_t inline_bytes;       /* of FILL_INLINE_TOTAL */
     pthread_t *threads;
-    uint8_t *buffers; /* one of chunk_bytes for each worker */
+    unsigned most, n_threads, idle; /* workers: at most, started, and without work */
+    uint8_t *buffers;               /* one of chunk_bytes for each that may be started */
     size_t buffers_bytes;
-    unsigned n_buffers; /* lock: taken by workers */
-    unsigned n_threads;
     atomic_ulong started, completed, failed, origin_bytes;
 } Fills;
 

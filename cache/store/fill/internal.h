@@ -2,7 +2,8 @@
 /*
  * A fill, for the files that run it, from the bottom up: pace.c (a bound on bytes per second),
  * queue.c (which chunk is fetched next), state.c (references and the end of a fill), fetch.c
- * (fetching a chunk), fill.c (joining and reading), fills.c (starting and stopping).
+ * (fetching a chunk), workers.c (the threads that fetch), fill.c (joining and reading), fills.c
+ * (starting and stopping).
  *
  * Invariants, under Fills.lock:
  *   - a chunk goes MISSING -> BUSY -> DONE, and only the thread that made it BUSY fetches it;
@@ -50,8 +51,9 @@ struct StoreFill {
     char *path; /* from the root of the origin; used while `node` is NULL */
 
     /* Fills.lock: */
-    Origin *origin;   /* NULL once released */
-    OriginNode *node; /* NULL until fetching begins for one that is known by its number */
+    Origin *origin;     /* NULL once released */
+    FillSource *source; /* likewise */
+    OriginNode *node;   /* NULL until fetching begins for one that is known by its number */
     OriginFile *file;
     gboolean ready;   /* chunks may be fetched */
     gint64 began_us;  /* since when they may */
@@ -99,13 +101,24 @@ void fill_want_locked(Fills *fills, StoreFill *fill);
 void fill_promote_locked(Fills *fills, StoreFill *fill);
 /* A reader has joined a fill that no reader needed before. */
 void fill_need_locked(Fills *fills, StoreFill *fill);
-void fill_leave_queues_locked(Fills *fills, StoreFill *fill);
+void fill_leave_queues_locked(StoreFill *fill);
 /* Makes a missing chunk the caller's to fetch. */
-void fill_claim_locked(Fills *fills, StoreFill *fill, uint64_t chunk);
-/* Chooses and claims; NULL: nothing to do before *wait_until_ms (0: no such time). *ahead: it
- * counts in ahead_busy, and the caller takes it off. */
-StoreFill *fill_pick_locked(Fills *fills, uint64_t *chunk, uint64_t *wait_until_ms,
-                            gboolean *ahead);
+void fill_claim_locked(StoreFill *fill, uint64_t chunk);
+/* A chunk for a worker. It counts in the `busy` of Fills and FillSource, and if it is `ahead` in
+ * Fills.ahead_busy, until fill_picked_done_locked(). */
+typedef struct FillPick {
+    StoreFill *fill;
+    FillSource *source;
+    uint64_t chunk;
+    gboolean ahead;
+} FillPick;
+/* Chooses and claims. FALSE: nothing to do before *wait_until_ms (0: no such time). */
+gboolean fill_pick_locked(Fills *fills, FillPick *pick, uint64_t *wait_until_ms);
+void fill_picked_done_locked(Fills *fills, const FillPick *pick);
+gboolean fill_queues_empty_locked(const Fills *fills);
+/* A fill begins, and ends, to use its origin. */
+void fill_source_join_locked(Fills *fills, StoreFill *fill);
+void fill_source_leave_locked(Fills *fills, StoreFill *fill);
 
 /* --- fetch.c --- */
 /*
@@ -114,7 +127,11 @@ StoreFill *fill_pick_locked(Fills *fills, uint64_t *chunk, uint64_t *wait_until_
  */
 void fill_fetch_claimed_locked(Fills *fills, StoreFill *fill, uint64_t chunk, uint8_t *buf,
                                gboolean patient);
-/* A thread of the pool; its argument is the Store. */
-void *fill_worker(void *store);
+
+/* --- workers.c --- */
+/* There is something to fetch: wakes a worker, or starts one more. */
+void fill_wake_worker_locked(Fills *fills, Store *store);
+/* Starts the first one. */
+int fill_start_worker_locked(Fills *fills, Store *store);
 
 #endif

@@ -1,47 +1,94 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which chunk is fetched next. Fills take turns within each queue: `wanted` have readers waiting,
- * `running` have chunks missing, `deferred` are small and left to their reader for a moment,
- * because a reader that fetches the only chunk on its own thread saves two thread switches per
- * file. Fills in `ahead` have no reader yet: they come last, and never use all workers while there
- * are readers.
+ * Which chunk is fetched next. Fills of an origin take turns within each of its queues: `wanted`
+ * have readers waiting, `running` have chunks missing, `deferred` are small and left to their
+ * reader for a moment, because a reader that fetches the only chunk on its own thread saves two
+ * thread switches per file. Fills in `ahead` have no reader yet: they come last, and never use all
+ * workers while there are readers.
+ *
+ * Origins take turns too. One of them gets another worker only while it has fewer than are free, so
+ * an origin that does not answer never has all workers: of 32 it gets 16, the next one like it 8.
  */
 #include "cache/store/fill/internal.h"
 #include <string.h>
 
 #define READERS_AROUND_MS 1000
 
+/* --- origins --- */
+
+void fill_source_join_locked(Fills *fills, StoreFill *fill)
+{
+    FillSource *source = g_hash_table_lookup(fills->sources, fill->origin);
+    if (!source) {
+        source = g_new0(FillSource, 1);
+        source->origin = fill->origin;
+        TAILQ_INIT(&source->wanted);
+        TAILQ_INIT(&source->running);
+        TAILQ_INIT(&source->deferred);
+        TAILQ_INIT(&source->ahead);
+        TAILQ_INSERT_TAIL(&fills->turns, source, turn);
+        g_hash_table_insert(fills->sources, source->origin, source);
+    }
+    source->fills++;
+    fill->source = source;
+}
+
+static void free_source_if_unused(Fills *fills, FillSource *source)
+{
+    if (source->fills > 0 || source->busy > 0)
+        return;
+    TAILQ_REMOVE(&fills->turns, source, turn);
+    g_hash_table_remove(fills->sources, source->origin);
+}
+
+void fill_source_leave_locked(Fills *fills, StoreFill *fill)
+{
+    FillSource *source = fill->source;
+    fill->source = NULL;
+    source->fills--;
+    free_source_if_unused(fills, source);
+}
+
+/* Whether it may have another worker, and leave `spare` that it might have too. */
+static gboolean may_have_worker(const Fills *fills, const FillSource *source, unsigned spare)
+{
+    const unsigned available = fills->most - fills->busy;
+    return available > 0 && (source->busy + spare < available || fills->busy == 0);
+}
+
+/* --- the queues of an origin --- */
+
 void fill_want_locked(Fills *fills, StoreFill *fill)
 {
     if (!fill->ready || fill->in_wanted)
         return;
-    TAILQ_INSERT_TAIL(&fills->wanted, fill, wanted_link);
+    TAILQ_INSERT_TAIL(&fill->source->wanted, fill, wanted_link);
     fill->in_wanted = TRUE;
-    pthread_cond_signal(&fills->work);
+    fill_wake_worker_locked(fills, fill->store);
 }
 
-static struct FillQueue *run_queue(Fills *fills, const StoreFill *fill)
+static struct FillQueue *run_queue(const StoreFill *fill)
 {
-    return fill->ahead ? &fills->ahead : &fills->running;
+    return fill->ahead ? &fill->source->ahead : &fill->source->running;
 }
 
-void fill_leave_queues_locked(Fills *fills, StoreFill *fill)
+void fill_leave_queues_locked(StoreFill *fill)
 {
     if (fill->in_wanted)
-        TAILQ_REMOVE(&fills->wanted, fill, wanted_link);
+        TAILQ_REMOVE(&fill->source->wanted, fill, wanted_link);
     if (fill->in_running)
-        TAILQ_REMOVE(run_queue(fills, fill), fill, run_link);
+        TAILQ_REMOVE(run_queue(fill), fill, run_link);
     if (fill->in_deferred)
-        TAILQ_REMOVE(&fills->deferred, fill, run_link);
+        TAILQ_REMOVE(&fill->source->deferred, fill, run_link);
     fill->in_wanted = fill->in_running = fill->in_deferred = FALSE;
 }
 
-static void run_locked(Fills *fills, StoreFill *fill)
+static void run_locked(StoreFill *fill)
 {
     if (fill->in_deferred)
-        TAILQ_REMOVE(&fills->deferred, fill, run_link);
+        TAILQ_REMOVE(&fill->source->deferred, fill, run_link);
     fill->in_deferred = FALSE;
-    TAILQ_INSERT_TAIL(&fills->running, fill, run_link);
+    TAILQ_INSERT_TAIL(&fill->source->running, fill, run_link);
     fill->in_running = TRUE;
 }
 
@@ -50,29 +97,54 @@ void fill_need_locked(Fills *fills, StoreFill *fill)
     if (!fill->ahead)
         return;
     if (fill->in_running)
-        TAILQ_REMOVE(&fills->ahead, fill, run_link);
+        TAILQ_REMOVE(&fill->source->ahead, fill, run_link);
     fill->ahead = FALSE;
     if (fill->in_running)
-        TAILQ_INSERT_TAIL(&fills->running, fill, run_link);
-    pthread_cond_signal(&fills->work);
+        TAILQ_INSERT_TAIL(&fill->source->running, fill, run_link);
+    fill_wake_worker_locked(fills, fill->store);
 }
 
 void fill_promote_locked(Fills *fills, StoreFill *fill)
 {
     if (!fill->in_deferred)
         return;
-    run_locked(fills, fill);
-    pthread_cond_signal(&fills->work);
+    run_locked(fill);
+    fill_wake_worker_locked(fills, fill->store);
 }
 
-void fill_claim_locked(Fills *fills, StoreFill *fill, uint64_t chunk)
+void fill_enqueue_locked(Fills *fills, StoreFill *fill)
+{
+    fill->ready = TRUE;
+    fill->began_us = g_get_monotonic_time();
+    atomic_fetch_add(&fills->started, 1);
+    if (fill->ahead) {
+        TAILQ_INSERT_TAIL(&fill->source->ahead, fill, run_link);
+        fill->in_running = TRUE;
+        fill_wake_worker_locked(fills, fill->store);
+    } else if (fill->n_chunks > 1 || !TAILQ_EMPTY(&fill->waiters)) {
+        run_locked(fill);
+        if (!TAILQ_EMPTY(&fill->waiters))
+            fill_want_locked(fills, fill);
+        fill_wake_worker_locked(fills, fill->store);
+    } else {
+        fill->not_before_ms = monotonic_ms() + fill->store->hooks.grace_ms;
+        TAILQ_INSERT_TAIL(&fill->source->deferred, fill, run_link);
+        fill->in_deferred = TRUE;
+        if (!fills->timing)
+            fill_wake_worker_locked(fills, fill->store);
+    }
+}
+
+void fill_claim_locked(StoreFill *fill, uint64_t chunk)
 {
     fill->chunks[chunk] = CHUNK_BUSY;
     fill->busy++;
     fill->next = chunk + 1;
     if (--fill->missing == 0)
-        fill_leave_queues_locked(fills, fill);
+        fill_leave_queues_locked(fill);
 }
+
+/* --- choosing --- */
 
 static uint64_t next_missing(const StoreFill *fill)
 {
@@ -83,85 +155,119 @@ static uint64_t next_missing(const StoreFill *fill)
     return (uint64_t)(found - fill->chunks);
 }
 
-static StoreFill *pick_ahead_locked(Fills *fills, uint64_t now, uint64_t *chunk,
-                                    uint64_t *wait_until_ms)
+static const Waiter *waits_for_missing(const StoreFill *fill)
 {
-    gboolean readers = fills->reader_ms && now - fills->reader_ms < READERS_AROUND_MS;
+    const Waiter *waiter;
+    TAILQ_FOREACH (waiter, &fill->waiters, link)
+        if (fill->chunks[waiter->chunk] == CHUNK_MISSING)
+            break;
+    return waiter;
+}
+
+static StoreFill *pick_wanted(FillSource *source, uint64_t *chunk)
+{
     StoreFill *fill;
-    TAILQ_FOREACH (fill, &fills->ahead, run_link)
+    while ((fill = TAILQ_FIRST(&source->wanted))) {
+        const Waiter *waiter = waits_for_missing(fill);
+        TAILQ_REMOVE(&source->wanted, fill, wanted_link);
+        fill->in_wanted = waiter != NULL;
+        if (!waiter)
+            continue;
+        TAILQ_INSERT_TAIL(&source->wanted, fill, wanted_link);
+        *chunk = waiter->chunk;
+        return fill;
+    }
+    return NULL;
+}
+
+static StoreFill *pick_running(FillSource *source, uint64_t *chunk)
+{
+    StoreFill *fill = TAILQ_FIRST(&source->running);
+    if (!fill)
+        return NULL;
+    TAILQ_REMOVE(&source->running, fill, run_link);
+    TAILQ_INSERT_TAIL(&source->running, fill, run_link);
+    *chunk = next_missing(fill);
+    return fill;
+}
+
+static StoreFill *pick_ahead(FillSource *source, uint64_t *chunk, uint64_t *wait_until_ms)
+{
+    StoreFill *fill;
+    TAILQ_FOREACH (fill, &source->ahead, run_link)
         if (pace_allows_locked(fill->pace, wait_until_ms))
             break;
     if (!fill)
         return NULL;
-    unsigned workers = fill->store->config.fill_threads;
-    if (fills->ahead_busy >= (readers ? MAX(workers - 1, 1) : workers))
-        return NULL; /* when one of them ends it tries again */
-    TAILQ_REMOVE(&fills->ahead, fill, run_link);
-    TAILQ_INSERT_TAIL(&fills->ahead, fill, run_link);
+    TAILQ_REMOVE(&source->ahead, fill, run_link);
+    TAILQ_INSERT_TAIL(&source->ahead, fill, run_link);
     *chunk = next_missing(fill);
     uint64_t left = fill->key.size - *chunk * fill->chunk_bytes;
     pace_take_locked(fill->pace, MIN(left, fill->chunk_bytes));
-    fill_claim_locked(fills, fill, *chunk);
-    fills->ahead_busy++;
     return fill;
 }
 
-StoreFill *fill_pick_locked(Fills *fills, uint64_t *chunk, uint64_t *wait_until_ms, gboolean *ahead)
+/* Small fills that no reader has fetched in time are run; when the next one will be. */
+static void run_deferred(FillSource *source, uint64_t now, uint64_t *wait_until_ms)
 {
     StoreFill *fill;
-    *ahead = FALSE;
-    while ((fill = TAILQ_FIRST(&fills->wanted))) {
-        TAILQ_REMOVE(&fills->wanted, fill, wanted_link);
-        fill->in_wanted = FALSE;
-        Waiter *waiter;
-        TAILQ_FOREACH (waiter, &fill->waiters, link)
-            if (fill->chunks[waiter->chunk] == CHUNK_MISSING)
-                break;
-        if (!waiter)
-            continue;
-        *chunk = waiter->chunk;
-        TAILQ_INSERT_TAIL(&fills->wanted, fill, wanted_link);
-        fill->in_wanted = TRUE;
-        fill_claim_locked(fills, fill, *chunk);
-        return fill;
-    }
-    uint64_t now = monotonic_ms();
-    while ((fill = TAILQ_FIRST(&fills->deferred)) && fill->not_before_ms <= now)
-        run_locked(fills, fill);
-    *wait_until_ms = fill ? fill->not_before_ms : 0;
-    fill = TAILQ_FIRST(&fills->running);
-    if (!fill) {
-        fill = pick_ahead_locked(fills, now, chunk, wait_until_ms);
-        *ahead = fill != NULL;
-        return fill;
-    }
-    TAILQ_REMOVE(&fills->running, fill, run_link);
-    TAILQ_INSERT_TAIL(&fills->running, fill, run_link);
-    *chunk = next_missing(fill);
-    fill_claim_locked(fills, fill, *chunk);
-    return fill;
+    while ((fill = TAILQ_FIRST(&source->deferred)) && fill->not_before_ms <= now)
+        run_locked(fill);
+    if (fill)
+        *wait_until_ms =
+            *wait_until_ms ? MIN(*wait_until_ms, fill->not_before_ms) : fill->not_before_ms;
 }
 
-void fill_enqueue_locked(Fills *fills, StoreFill *fill)
+enum { WANTED, RUNNING, AHEAD, QUEUES };
+
+gboolean fill_pick_locked(Fills *fills, FillPick *pick, uint64_t *wait_until_ms)
 {
-    fill->ready = TRUE;
-    fill->began_us = g_get_monotonic_time();
-    atomic_fetch_add(&fills->started, 1);
-    if (fill->ahead) {
-        TAILQ_INSERT_TAIL(&fills->ahead, fill, run_link);
-        fill->in_running = TRUE;
-        pthread_cond_signal(&fills->work);
-    } else if (fill->n_chunks > 1 || !TAILQ_EMPTY(&fill->waiters)) {
-        TAILQ_INSERT_TAIL(&fills->running, fill, run_link);
-        fill->in_running = TRUE;
-        if (!TAILQ_EMPTY(&fill->waiters))
-            fill_want_locked(fills, fill);
-        pthread_cond_signal(&fills->work);
-    } else {
-        fill->not_before_ms = monotonic_ms() + fill->store->hooks.grace_ms;
-        TAILQ_INSERT_TAIL(&fills->deferred, fill, run_link);
-        fill->in_deferred = TRUE;
-        if (!fills->timing)
-            pthread_cond_signal(&fills->work);
+    const uint64_t now = monotonic_ms();
+    const gboolean readers = fills->reader_ms && now - fills->reader_ms < READERS_AROUND_MS;
+    *pick = (FillPick){.fill = NULL};
+    for (int queue = WANTED; queue < QUEUES && !pick->fill; queue++) {
+        FillSource *source;
+        TAILQ_FOREACH (source, &fills->turns, turn) {
+            if (queue == RUNNING)
+                run_deferred(source, now, wait_until_ms);
+            const unsigned spare = queue == AHEAD && readers;
+            if (pick->fill || !may_have_worker(fills, source, spare))
+                continue;
+            pick->source = source;
+            pick->ahead = queue == AHEAD;
+            if (queue == WANTED)
+                pick->fill = pick_wanted(source, &pick->chunk);
+            else if (queue == RUNNING)
+                pick->fill = pick_running(source, &pick->chunk);
+            else
+                pick->fill = pick_ahead(source, &pick->chunk, wait_until_ms);
+        }
     }
+    if (!pick->fill)
+        return FALSE;
+    fill_claim_locked(pick->fill, pick->chunk);
+    TAILQ_REMOVE(&fills->turns, pick->source, turn);
+    TAILQ_INSERT_TAIL(&fills->turns, pick->source, turn);
+    pick->source->busy++;
+    fills->busy++;
+    fills->ahead_busy += pick->ahead ? 1 : 0;
+    return TRUE;
+}
+
+void fill_picked_done_locked(Fills *fills, const FillPick *pick)
+{
+    pick->source->busy--;
+    fills->busy--;
+    fills->ahead_busy -= pick->ahead ? 1 : 0;
+    free_source_if_unused(fills, pick->source);
+}
+
+gboolean fill_queues_empty_locked(const Fills *fills)
+{
+    const FillSource *source;
+    TAILQ_FOREACH (source, &fills->turns, turn)
+        if (!TAILQ_EMPTY(&source->wanted) || !TAILQ_EMPTY(&source->running) ||
+            !TAILQ_EMPTY(&source->ahead) || (!TAILQ_EMPTY(&source->deferred) && !fills->timing))
+            return FALSE;
+    return TRUE;
 }

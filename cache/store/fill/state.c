@@ -47,7 +47,7 @@ void fill_fail_locked(Fills *fills, StoreFill *fill, int error)
         return;
     fill->error = fill->result = error;
     atomic_store_explicit(&fill->state, FILL_FAILED, memory_order_release);
-    fill_leave_queues_locked(fills, fill);
+    fill_leave_queues_locked(fill);
     if (g_hash_table_lookup(fills->by_id, &fill->id) == fill)
         g_hash_table_remove(fills->by_id, &fill->id);
     if (fill->ready)
@@ -97,6 +97,7 @@ void fill_release_if_idle_locked(Fills *fills, StoreFill *fill)
     fill->file = NULL;
     LIST_REMOVE(fill, live_link);
     fills->n_live--;
+    fill_source_leave_locked(fills, fill);
     pthread_cond_broadcast(&fills->released);
     pthread_mutex_unlock(&fills->lock);
     store_fill_unref(fill);

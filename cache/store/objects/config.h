@@ -13,7 +13,7 @@ typedef struct StoreConfig {
     uint64_t max_bytes;  /* of all objects; 0: bounded by the file system's free space alone */
     uint64_t max_inodes; /* 0: likewise */
     unsigned high_percent, low_percent; /* watermarks; 0: 90 and 80 */
-    unsigned fill_threads;              /* 0: 4 */
+    unsigned fill_threads;              /* at most; 0: 32 */
     size_t chunk_bytes;                 /* unit of a fill; 0: 4 MiB */
     gboolean verity;                    /* use fs-verity where it is available */
     uint64_t scrub_bytes_per_sec;       /* read to verify objects in the background; 0: none */

@@ -69,7 +69,7 @@ static inline void fixture_init(Fixture *f)
                              .f_files = 100000,
                              .f_ffree = 90000,
                              .f_favail = 90000};
-    f->config = (StoreConfig){.dir = f->dir, .chunk_bytes = 65536, .fill_threads = 2};
+    f->config = (StoreConfig){.dir = f->dir, .chunk_bytes = 65536, .fill_threads = 3};
     f->hooks = (StoreHooks){.boot_id = "first",
                             .any_filesystem = TRUE,
                             .flush_ms = NEVER_MS,

@@ -429,6 +429,51 @@ START_TEST(several_chunks_of_one_fill_are_fetched_at_once)
 }
 END_TEST
 
+static unsigned workers_started(void)
+{
+    pthread_mutex_lock(&f.store->fills->lock);
+    unsigned n = f.store->fills->n_threads;
+    pthread_mutex_unlock(&f.store->fills->lock);
+    return n;
+}
+
+START_TEST(an_origin_that_hangs_leaves_workers_to_others)
+{
+    enum { HUNG = 8 };
+    fixture_init(&f);
+    f.config.fill_threads = 4;
+    fixture_open(&f);
+    ck_assert_uint_eq(workers_started(), 1);
+    FakeOrigin other;
+    fake_init(&other);
+    OriginNode hung[HUNG], large = fake_file(50, 7 * CHUNK);
+    StoreFill *waiting[HUNG];
+    fake_set_gate(&f.origin, 0);
+    for (unsigned i = 0; i < HUNG; i++) {
+        hung[i] = fake_file(1 + i, 2 * CHUNK);
+        waiting[i] = fill_of(&hung[i]);
+    }
+    /* It has two, since two are free then. */
+    fake_await_reads(&f.origin, 2);
+    ObjectKey key;
+    fake_key(&other, &large, &key, NULL);
+    StoreFill *fill = store_fill(f.store, &other.base, &large, &key, "t");
+    assert_reads(fill, 50, 0, 7 * CHUNK);
+    ck_assert_int_eq(store_fill_wait(fill), 0);
+    store_fill_unref(fill);
+    store_cancel_fills(f.store, &other.base);
+    fake_assert_unused(&other, &large);
+    ck_assert_uint_eq(f.origin.most_reading, 2);
+    fake_set_gate(&f.origin, UINT64_MAX);
+    for (unsigned i = 0; i < HUNG; i++) {
+        ck_assert_int_eq(store_fill_wait(waiting[i]), 0);
+        store_fill_unref(waiting[i]);
+    }
+    ck_assert_uint_le(workers_started(), 4);
+    end(&hung[0]);
+}
+END_TEST
+
 START_TEST(an_empty_file_is_an_object_too)
 {
     begin();
@@ -701,7 +746,8 @@ HARNESS_MAIN("cache/store/fill/fill", a_reader_is_served_before_what_nobody_need
              a_small_file_nobody_reads_is_fetched_all_the_same,
              reader_is_served_before_the_fill_is_complete, chunks_asked_for_come_first,
              random_reads_of_a_large_fill_are_right, what_nobody_needs_yet_passes_the_page_cache_by,
-             several_chunks_of_one_fill_are_fetched_at_once, an_empty_file_is_an_object_too,
+             several_chunks_of_one_fill_are_fetched_at_once,
+             an_origin_that_hangs_leaves_workers_to_others, an_empty_file_is_an_object_too,
              a_file_that_changes_meanwhile_is_not_kept, a_file_shorter_than_it_said_is_not_kept,
              origin_errors_reach_readers_and_leave_nothing,
              cancelling_waits_for_the_origin_and_no_longer,
