@@ -104,6 +104,7 @@ static void free_parts(Store *store)
     layout_close(&store->layout);
     fills_destroy(store);
     tags_destroy(&store->tags);
+    evicted_destroy(&store->evicted);
     ledger_destroy(&store->ledger);
     disk_destroy(&store->disk);
     wake_destroy(&store->flusher);
@@ -162,6 +163,7 @@ Store *store_open_hooked(const StoreConfig *config, const StoreHooks *hooks, GEr
     tags_init(&store->tags);
     tags_load(&store->tags, store->layout.dir_fd);
     evict_turn_init(&store->evict_turn);
+    evicted_init(&store->evicted);
     wake_init(&store->flusher);
     wake_init(&store->evictor);
     wake_init(&store->scrubber);

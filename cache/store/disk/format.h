@@ -67,13 +67,24 @@ typedef struct __attribute__((packed)) FormatRecord {
     uint64_t inode_version;
     uint64_t mtime_sec; /* two's complement */
     uint32_t mtime_nsec;
-    uint32_t reserved;
-    uint64_t checksum; /* XXH3-64 of all before */
+    uint32_t used_again; /* 1: used since it was fetched; 0 also in records of earlier versions */
+    uint64_t checksum;   /* XXH3-64 of all before */
 } FormatRecord;
 
-/* Key of the index's second database, ordered by age: value is the object's tag. */
-typedef struct __attribute__((packed)) FormatUse {
+/*
+ * Key of the index's second database ("order"): the objects of each tag, those used since they were
+ * fetched after the others, each by age. The value is the object's size.
+ */
+typedef struct __attribute__((packed)) FormatOrder {
+    uint8_t tag[16];
+    uint8_t used_again;
     uint8_t last_use_ms_be[8]; /* big-endian, so that LMDB's byte order is time's order */
+    uint8_t id[16];
+} FormatOrder;
+
+/* Key of a database of earlier versions ("uses"), all objects by age; the value is the tag. */
+typedef struct __attribute__((packed)) FormatUse {
+    uint8_t last_use_ms_be[8];
     uint8_t id[16];
 } FormatUse;
 
@@ -98,6 +109,7 @@ typedef struct __attribute__((packed)) FormatPins {
 _Static_assert(sizeof(FormatPins) == 24, "pins layout");
 _Static_assert(sizeof(FormatHeader) == 72, "header layout");
 _Static_assert(sizeof(FormatRecord) == 112, "record layout");
+_Static_assert(sizeof(FormatOrder) == 41, "order layout");
 _Static_assert(sizeof(FormatUse) == 24, "use layout");
 
 #endif

@@ -28,6 +28,7 @@ void index_record_encode(const Record *record, FormatRecord *out)
         .inode_version = htole64(record->key.version),
         .mtime_sec = htole64((uint64_t)record->key.mtime_sec),
         .mtime_nsec = htole32(record->key.mtime_nsec),
+        .used_again = htole32(record->used_again ? 1 : 0),
     };
     memcpy(out->tag, record->tag.bytes, sizeof(out->tag));
     memcpy(out->space, record->key.space, sizeof(out->space));
@@ -57,6 +58,7 @@ int index_record_decode(const void *data, size_t len, const ObjectId *id, Record
     record->chunk_bytes = le32toh(r.chunk_bytes);
     record->data_checksum = le64toh(r.data_checksum);
     record->last_use_ms = le64toh(r.last_use_ms);
+    record->used_again = le32toh(r.used_again) != 0;
     memcpy(record->tag.bytes, r.tag, sizeof(r.tag));
     memcpy(record->key.space, r.space, sizeof(r.space));
     record->key.ino = le64toh(r.ino);

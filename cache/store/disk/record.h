@@ -12,6 +12,7 @@ typedef struct Record {
     uint32_t chunk_bytes;
     uint64_t data_checksum;
     uint64_t last_use_ms;
+    gboolean used_again; /* since it was fetched */
     TagId tag;
 } Record;
 

@@ -42,7 +42,7 @@ static int prepare(Store *store, StoreFill *fill, OriginNode *node)
         fill->partial.fd = fd;
         return 1;
     }
-    if (!space_reserve(store, fill->key.size))
+    if (!space_reserve(store, fill->key.size, fill->ahead))
         return -ENOSPC;
     fill->reserved = TRUE;
     int rc = layout_partial_create(&store->layout, &fill->partial);

@@ -4,76 +4,25 @@
  * a moment), no cache of its own, and survives a kill at any point: its transactions are
  * copy-on-write and synced before they count.
  *
- * Readers never block on a commit. `gate` is held shared by every operation and exclusively only
- * while the environment is replaced. LMDB serialises writers itself.
- *
  * LMDB does not checksum its pages. Visible damage is handled: a file that is not LMDB's, or is
  * shorter than its meta page says, is replaced, and so is the index of a store whose owners crash
  * again and again soon after start (store.c). LMDB reads by mapping, so a page that cannot be read
  * is a SIGBUS (guard.h): the environment and its locks are lost then, and every operation answers
- * -EUCLEAN until index_reset(). `writing` is our own lock, beside LMDB's, so that no thread waits
- * for a lock that was lost.
+ * -EUCLEAN until index_reset().
  */
-#include "cache/store/index/index.h"
 #include <endian.h>
 #include <errno.h>
 #include <gio/gio.h>
-#include <lmdb.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "cache/store/disk/guard.h"
-#include "cache/store/disk/mapped.h"
+#include "cache/store/index/internal.h"
 
 #define MAP_BYTES ((size_t)16 << 30) /* address space only: some 60 million objects */
 #define MAX_READERS 1024
-#define LOOK_AT_MOST 65536
-/* Pages of a record: its own and those that lead to it, of each database. */
-#define PAGES_TO_READ 3
-#define PAGES_TO_CHANGE 9
-
-struct Index {
-    char *path;
-    pthread_rwlock_t gate;
-    MDB_env *env;            /* gate; NULL after a reset that failed */
-    atomic_bool lost;        /* env is not to be touched any more */
-    pthread_mutex_t writing; /* taken after the gate */
-    MDB_dbi objects, uses, tags, meta;
-    Mapped mapped;
-};
+#define PAGES_TO_CHANGE 9 /* of a record: its own and those that lead to it, of each database */
 
 static const char totals_key[] = "totals";
-
-static int to_errno(int rc)
-{
-    switch (rc) {
-    case 0:
-        return 0;
-    case MDB_NOTFOUND:
-        return -ENOENT;
-    case MDB_MAP_FULL:
-        return -ENOSPC;
-    case MDB_READERS_FULL:
-        return -EAGAIN;
-    case MDB_CORRUPTED:
-    case MDB_PAGE_NOTFOUND:
-    case MDB_INVALID:
-    case MDB_VERSION_MISMATCH:
-    case MDB_PANIC:
-    case MDB_BAD_VALSIZE:
-    case MDB_INCOMPATIBLE:
-        return -EUCLEAN;
-    default:
-        return rc > 0 ? -rc : -EIO;
-    }
-}
-
-static MDB_val val(const void *data, size_t size)
-{
-    return (MDB_val){.mv_size = size, .mv_data = (void *)data};
-}
 
 /* --- opening --- */
 
@@ -92,32 +41,25 @@ static gboolean is_as_long_as_it_says(MDB_env *env, const char *path)
 static int get_totals(MDB_txn *txn, MDB_dbi dbi, MDB_val key, IndexTotals *totals)
 {
     MDB_val data;
-    FormatTotals disk;
     *totals = (IndexTotals){0, 0};
-    int rc = to_errno(mdb_get(txn, dbi, &key, &data));
+    int rc = index_errno(mdb_get(txn, dbi, &key, &data));
     if (rc == -ENOENT)
         return 0;
-    if (rc < 0)
-        return rc;
-    if (data.mv_size != sizeof(disk))
-        return -EUCLEAN;
-    memcpy(&disk, data.mv_data, sizeof(disk));
-    *totals = (IndexTotals){le64toh(disk.bytes), le64toh(disk.objects)};
-    return 0;
+    return rc < 0 ? rc : index_decode_totals(&data, totals);
 }
 
-/* The totals, the objects and their uses must agree in number. 0 or an error of LMDB. */
+/* The totals, the objects and their order must agree in number. 0 or an error of LMDB. */
 static int check_totals(const Index *index, MDB_txn *txn)
 {
-    MDB_stat objects, uses;
+    MDB_stat objects, order;
     IndexTotals totals;
     int rc = mdb_stat(txn, index->objects, &objects);
     if (rc == 0)
-        rc = mdb_stat(txn, index->uses, &uses);
+        rc = mdb_stat(txn, index->order, &order);
     if (rc != 0)
         return rc;
-    if (get_totals(txn, index->meta, val(totals_key, sizeof(totals_key)), &totals) != 0 ||
-        totals.objects != objects.ms_entries || objects.ms_entries != uses.ms_entries)
+    if (get_totals(txn, index->meta, index_val(totals_key, sizeof(totals_key)), &totals) != 0 ||
+        totals.objects != objects.ms_entries || objects.ms_entries != order.ms_entries)
         return MDB_CORRUPTED;
     return 0;
 }
@@ -128,7 +70,7 @@ static int open_databases(Index *index)
         const char *name;
         MDB_dbi *dbi;
     } databases[] = {{"objects", &index->objects},
-                     {"uses", &index->uses},
+                     {"order", &index->order},
                      {"tags", &index->tags},
                      {"meta", &index->meta}};
     MDB_txn *txn;
@@ -137,6 +79,8 @@ static int open_databases(Index *index)
         return rc;
     for (size_t i = 0; rc == 0 && i < G_N_ELEMENTS(databases); i++)
         rc = mdb_dbi_open(txn, databases[i].name, MDB_CREATE, databases[i].dbi);
+    if (rc == 0)
+        rc = index_order_take_over(index, txn);
     if (rc == 0)
         rc = check_totals(index, txn);
     if (rc == 0)
@@ -162,7 +106,7 @@ static int fill_env(Index *index)
     if (rc == 0)
         rc = mdb_env_set_mapsize(index->env, MAP_BYTES);
     if (rc == 0)
-        rc = mdb_env_set_maxdbs(index->env, 4);
+        rc = mdb_env_set_maxdbs(index->env, 5) /* one of an earlier version too */;
     if (rc == 0)
         rc = mdb_env_set_maxreaders(index->env, MAX_READERS);
     if (rc == 0)
@@ -207,7 +151,8 @@ Index *index_open(const char *path, gboolean *created, GError **error)
     pthread_mutex_init(&index->writing, NULL);
     *created = access(path, F_OK) < 0;
     int rc = open_env(index);
-    if (rc != 0 && to_errno(rc) == -EUCLEAN) {
+    /* Without room to take over what an earlier version wrote, the index begins anew too. */
+    if (rc != 0 && (index_errno(rc) == -EUCLEAN || index_errno(rc) == -ENOSPC)) {
         remove_files(path);
         *created = TRUE;
         rc = open_env(index);
@@ -234,7 +179,7 @@ int index_reset(Index *index)
     if (rc == 0)
         atomic_store(&index->lost, FALSE);
     pthread_rwlock_unlock(&index->gate);
-    return to_errno(rc);
+    return index_errno(rc);
 }
 
 void index_close(Index *index)
@@ -249,79 +194,25 @@ void index_close(Index *index)
     g_free(index);
 }
 
-static void lock_index(Index *index, gboolean write)
-{
-    pthread_rwlock_rdlock(&index->gate);
-    if (write)
-        pthread_mutex_lock(&index->writing);
-}
-
-static int unlock(Index *index, gboolean write, int rc)
-{
-    if (write)
-        pthread_mutex_unlock(&index->writing);
-    pthread_rwlock_unlock(&index->gate);
-    return rc;
-}
-
-static int leave_guarded(Index *index, gboolean write, int rc)
-{
-    guard_leave();
-    return unlock(index, write, rc);
-}
-
-/* After a SIGBUS since enter(), which has ended the guard. */
-static int mark_lost(Index *index, gboolean write)
-{
-    if (!atomic_exchange(&index->lost, TRUE))
-        g_warning("cache index %s cannot be read: it is rebuilt", index->path);
-    return unlock(index, write, -EUCLEAN);
-}
-
-/* Within enter() and leave(). Every success is paired with finish(). */
-static int begin_txn(Index *index, unsigned flags, MDB_txn **txn)
-{
-    gboolean usable = index->env && !atomic_load(&index->lost);
-    return usable ? to_errno(mdb_txn_begin(index->env, NULL, flags, txn)) : -EUCLEAN;
-}
-
-static int end_txn(MDB_txn *txn, int rc, gboolean commit)
-{
-    if (commit && rc == 0)
-        return to_errno(mdb_txn_commit(txn));
-    mdb_txn_abort(txn);
-    return rc;
-}
-
 /* --- reading --- */
-
-static int get_record(Index *index, MDB_txn *txn, const ObjectId *id, Record *record)
-{
-    MDB_val key = val(id->bytes, sizeof(id->bytes)), data;
-    int rc = to_errno(mdb_get(txn, index->objects, &key, &data));
-    if (rc == 0)
-        rc = index_record_decode(data.mv_data, data.mv_size, id, record);
-    mapped_looked(&index->mapped, PAGES_TO_READ);
-    return rc;
-}
 
 static int get_by_id(Index *index, const ObjectId *id, Record *record)
 {
     MDB_txn *txn;
-    int rc = begin_txn(index, MDB_RDONLY, &txn);
+    int rc = index_begin(index, MDB_RDONLY, &txn);
     if (rc < 0)
         return rc;
-    rc = end_txn(txn, get_record(index, txn, id, record), FALSE);
+    rc = index_finish(txn, index_read(index, txn, id, record), FALSE);
     return rc == -EBADMSG || rc == -EPROTONOSUPPORT ? -ENOENT : rc;
 }
 
 int index_get(Index *index, const ObjectId *id, Record *record)
 {
     Guard guard;
-    lock_index(index, FALSE);
+    index_lock(index, FALSE);
     if (GUARD_ENTER(&guard))
-        return mark_lost(index, FALSE);
-    return leave_guarded(index, FALSE, get_by_id(index, id, record));
+        return index_lost(index, FALSE);
+    return index_leave(index, FALSE, get_by_id(index, id, record));
 }
 
 gboolean index_has(Index *index, const ObjectId *id)
@@ -334,14 +225,14 @@ static int read_totals(Index *index, const TagId *tag, IndexTotals *totals)
 {
     MDB_txn *txn;
     *totals = (IndexTotals){0, 0};
-    int rc = begin_txn(index, MDB_RDONLY, &txn);
+    int rc = index_begin(index, MDB_RDONLY, &txn);
     if (rc < 0)
         return rc;
     if (tag)
-        rc = get_totals(txn, index->tags, val(tag->bytes, sizeof(tag->bytes)), totals);
+        rc = get_totals(txn, index->tags, index_val(tag->bytes, sizeof(tag->bytes)), totals);
     else
-        rc = get_totals(txn, index->meta, val(totals_key, sizeof(totals_key)), totals);
-    return end_txn(txn, rc, FALSE);
+        rc = get_totals(txn, index->meta, index_val(totals_key, sizeof(totals_key)), totals);
+    return index_finish(txn, rc, FALSE);
 }
 
 int index_totals(Index *index, IndexTotals *totals)
@@ -352,82 +243,47 @@ int index_totals(Index *index, IndexTotals *totals)
 int index_tag_totals(Index *index, const TagId *tag, IndexTotals *totals)
 {
     Guard guard;
-    lock_index(index, FALSE);
+    index_lock(index, FALSE);
     if (GUARD_ENTER(&guard))
-        return mark_lost(index, FALSE);
-    return leave_guarded(index, FALSE, read_totals(index, tag, totals));
+        return index_lost(index, FALSE);
+    return index_leave(index, FALSE, read_totals(index, tag, totals));
 }
 
-static uint64_t use_ms(const FormatUse *use)
-{
-    uint64_t be;
-    memcpy(&be, use->last_use_ms_be, sizeof(be));
-    return be64toh(be);
-}
-
-static ssize_t list_oldest(Index *index, MDB_txn *txn, MDB_cursor *cursor, const IndexOldest *q)
-{
-    IndexCursor here = q->after ? *q->after : (IndexCursor){.started = FALSE};
-    MDB_val key = val(&here.at, sizeof(here.at)), data;
-    int rc = mdb_cursor_get(cursor, &key, &data, here.started ? MDB_SET_RANGE : MDB_FIRST);
-    size_t n = 0;
-    uint64_t got = 0;
-    for (int looked = 0; rc == 0 && looked < LOOK_AT_MOST; looked++) {
-        if (n == q->max || (got >= q->bytes && n >= q->objects))
-            break;
-        FormatUse use;
-        if (key.mv_size != sizeof(use) || data.mv_size != sizeof(TagId))
-            return -EUCLEAN;
-        TagId tag; /* a copy: the filter may take a lock, and the page may not be readable */
-        memcpy(&use, key.mv_data, sizeof(use));
-        memcpy(&tag, data.mv_data, sizeof(tag));
-        gboolean seen = here.started && memcmp(&use, &here.at, sizeof(use)) == 0;
-        here = (IndexCursor){.started = TRUE, .at = use};
-        if (!seen && (!q->filter || q->filter->wanted(&tag, q->filter->data))) {
-            IndexEntry *entry = &q->out[n];
-            Record record;
-            memcpy(entry->id.bytes, use.id, sizeof(use.id));
-            entry->tag = tag;
-            entry->last_use_ms = use_ms(&use);
-            /* A record that cannot be read still has a file to remove. */
-            entry->size = get_record(index, txn, &entry->id, &record) == 0 ? record.key.size : 0;
-            got += record_charge(entry->size);
-            n++;
-        }
-        rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT);
-    }
-    mapped_looked(&index->mapped, LOOK_AT_MOST / 256);
-    *q->end = rc == MDB_NOTFOUND;
-    if (q->after)
-        *q->after = here;
-    return rc != 0 && rc != MDB_NOTFOUND ? to_errno(rc) : (ssize_t)n;
-}
-
-static ssize_t find_oldest(Index *index, const IndexOldest *q)
+static ssize_t list_tags(Index *index, const TagId *after, IndexTag *out, size_t max)
 {
     MDB_txn *txn;
     MDB_cursor *cursor;
-    *q->end = TRUE;
-    ssize_t n = begin_txn(index, MDB_RDONLY, &txn);
-    if (n < 0)
-        return n;
-    n = to_errno(mdb_cursor_open(txn, index->uses, &cursor));
-    if (n == 0) {
-        n = list_oldest(index, txn, cursor, q);
-        mdb_cursor_close(cursor);
+    size_t n = 0;
+    int rc = index_begin(index, MDB_RDONLY, &txn);
+    if (rc < 0)
+        return rc;
+    rc = mdb_cursor_open(txn, index->tags, &cursor);
+    if (rc != 0)
+        return index_finish(txn, index_errno(rc), FALSE);
+    MDB_val key = after ? index_val(after->bytes, sizeof(after->bytes)) : index_val(NULL, 0), data;
+    rc = mdb_cursor_get(cursor, &key, &data, after ? MDB_SET_RANGE : MDB_FIRST);
+    for (; rc == 0 && n < max; rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)) {
+        IndexTag *tag = &out[n];
+        if (key.mv_size != sizeof(tag->tag))
+            continue;
+        memcpy(tag->tag.bytes, key.mv_data, sizeof(tag->tag.bytes));
+        if (after && memcmp(&tag->tag, after, sizeof(*after)) == 0)
+            continue;
+        if (index_decode_totals(&data, &tag->totals) == 0)
+            n++;
     }
-    end_txn(txn, 0, FALSE);
-    return n;
+    mdb_cursor_close(cursor);
+    index_finish(txn, 0, FALSE);
+    return rc != 0 && rc != MDB_NOTFOUND ? index_errno(rc) : (ssize_t)n;
 }
 
-ssize_t index_oldest(Index *index, const IndexOldest *query)
+ssize_t index_tags(Index *index, const TagId *after, IndexTag *out, size_t max)
 {
     Guard guard;
-    lock_index(index, FALSE);
+    index_lock(index, FALSE);
     if (GUARD_ENTER(&guard))
-        return mark_lost(index, FALSE);
-    /* The cast to int is safe: the number is at most `max`. */
-    return leave_guarded(index, FALSE, (int)find_oldest(index, query));
+        return index_lost(index, FALSE);
+    return index_leave(index, FALSE, (int)list_tags(index, after, out, max));
 }
 
 static ssize_t list_by_id(Index *index, const ObjectId *after, IndexEntry *out, size_t max,
@@ -436,13 +292,13 @@ static ssize_t list_by_id(Index *index, const ObjectId *after, IndexEntry *out, 
     MDB_txn *txn;
     MDB_cursor *cursor;
     size_t n = 0;
-    int rc = begin_txn(index, MDB_RDONLY, &txn);
+    int rc = index_begin(index, MDB_RDONLY, &txn);
     if (rc < 0)
         return rc;
-    MDB_val key = val(after->bytes, sizeof(after->bytes)), data;
+    MDB_val key = index_val(after->bytes, sizeof(after->bytes)), data;
     rc = mdb_cursor_open(txn, index->objects, &cursor);
     if (rc != 0)
-        return end_txn(txn, to_errno(rc), FALSE);
+        return index_finish(txn, index_errno(rc), FALSE);
     rc = mdb_cursor_get(cursor, &key, &data, MDB_SET_RANGE);
     for (; rc == 0 && n < max; rc = mdb_cursor_get(cursor, &key, &data, MDB_NEXT)) {
         IndexEntry *entry = &out[n];
@@ -461,18 +317,18 @@ static ssize_t list_by_id(Index *index, const ObjectId *after, IndexEntry *out, 
     mapped_looked(&index->mapped, (unsigned)(n / 16));
     *end = rc == MDB_NOTFOUND;
     mdb_cursor_close(cursor);
-    end_txn(txn, 0, FALSE);
-    return rc != 0 && rc != MDB_NOTFOUND ? to_errno(rc) : (ssize_t)n;
+    index_finish(txn, 0, FALSE);
+    return rc != 0 && rc != MDB_NOTFOUND ? index_errno(rc) : (ssize_t)n;
 }
 
 ssize_t index_by_id(Index *index, const ObjectId *after, IndexEntry *out, size_t max, gboolean *end)
 {
     Guard guard;
     *end = FALSE;
-    lock_index(index, FALSE);
+    index_lock(index, FALSE);
     if (GUARD_ENTER(&guard))
-        return mark_lost(index, FALSE);
-    return leave_guarded(index, FALSE, (int)list_by_id(index, after, out, max, end));
+        return index_lost(index, FALSE);
+    return index_leave(index, FALSE, (int)list_by_id(index, after, out, max, end));
 }
 
 /* --- changing --- */
@@ -487,12 +343,12 @@ typedef struct Change {
 static int put_totals(Change *c, MDB_dbi dbi, MDB_val key, const IndexTotals *totals)
 {
     FormatTotals disk = {htole64(totals->bytes), htole64(totals->objects)};
-    MDB_val data = val(&disk, sizeof(disk));
+    MDB_val data = index_val(&disk, sizeof(disk));
     if (totals->objects == 0 && dbi == c->index->tags) {
-        int rc = to_errno(mdb_del(c->txn, dbi, &key, NULL));
+        int rc = index_errno(mdb_del(c->txn, dbi, &key, NULL));
         return rc == -ENOENT ? 0 : rc;
     }
-    return to_errno(mdb_put(c->txn, dbi, &key, &data, 0));
+    return index_errno(mdb_put(c->txn, dbi, &key, &data, 0));
 }
 
 /* sign is 1 or -1. Totals that would fall below nothing were damaged: they stop there. */
@@ -500,7 +356,7 @@ static int count(Change *c, const TagId *tag, uint64_t size, int sign)
 {
     uint64_t charge = record_charge(size);
     IndexTotals totals;
-    MDB_val key = val(tag->bytes, sizeof(tag->bytes));
+    MDB_val key = index_val(tag->bytes, sizeof(tag->bytes));
     int rc = get_totals(c->txn, c->index->tags, key, &totals);
     if (rc < 0)
         return rc;
@@ -518,45 +374,23 @@ static int count(Change *c, const TagId *tag, uint64_t size, int sign)
     return put_totals(c, c->index->tags, key, &totals);
 }
 
-static FormatUse use_key(const ObjectId *id, uint64_t last_use_ms)
-{
-    FormatUse use;
-    uint64_t be = htobe64(last_use_ms);
-    memcpy(use.last_use_ms_be, &be, sizeof(be));
-    memcpy(use.id, id->bytes, sizeof(use.id));
-    return use;
-}
-
-static int delete_use(Change *c, const ObjectId *id, uint64_t last_use_ms)
-{
-    FormatUse use = use_key(id, last_use_ms);
-    MDB_val key = val(&use, sizeof(use));
-    int rc = to_errno(mdb_del(c->txn, c->index->uses, &key, NULL));
-    return rc == -ENOENT ? 0 : rc;
-}
-
 static int put_record(Change *c, const ObjectId *id, const Record *record)
 {
     FormatRecord disk;
-    FormatUse use = use_key(id, record->last_use_ms);
     index_record_encode(record, &disk);
-    MDB_val key = val(id->bytes, sizeof(id->bytes)), data = val(&disk, sizeof(disk));
-    int rc = to_errno(mdb_put(c->txn, c->index->objects, &key, &data, 0));
-    if (rc < 0)
-        return rc;
-    key = val(&use, sizeof(use));
-    data = val(record->tag.bytes, sizeof(record->tag.bytes));
-    return to_errno(mdb_put(c->txn, c->index->uses, &key, &data, 0));
+    MDB_val key = index_val(id->bytes, sizeof(id->bytes)), data = index_val(&disk, sizeof(disk));
+    int rc = index_errno(mdb_put(c->txn, c->index->objects, &key, &data, 0));
+    return rc < 0 ? rc : index_order_put(c->index, c->txn, id, record);
 }
 
 static int delete_record(Change *c, const ObjectId *id)
 {
     Record old;
-    int rc = get_record(c->index, c->txn, id, &old);
+    int rc = index_read(c->index, c->txn, id, &old);
     if (rc == -ENOENT)
         return 0;
     if (rc == 0) {
-        rc = delete_use(c, id, old.last_use_ms);
+        rc = index_order_delete(c->index, c->txn, id, &old);
         if (rc == 0)
             rc = count(c, &old.tag, old.key.size, -1);
     } else if (rc == -EBADMSG || rc == -EPROTONOSUPPORT) {
@@ -564,8 +398,8 @@ static int delete_record(Change *c, const ObjectId *id)
     }
     if (rc < 0)
         return rc;
-    MDB_val key = val(id->bytes, sizeof(id->bytes));
-    return to_errno(mdb_del(c->txn, c->index->objects, &key, NULL));
+    MDB_val key = index_val(id->bytes, sizeof(id->bytes));
+    return index_errno(mdb_del(c->txn, c->index->objects, &key, NULL));
 }
 
 static int apply_one(Change *c, const IndexChange *change, uint64_t slack_ms)
@@ -581,24 +415,26 @@ static int apply_one(Change *c, const IndexChange *change, uint64_t slack_ms)
     case INDEX_DELETE:
         rc = delete_record(c, &change->id);
         /* A damaged record does not say where it is in the order of age. */
-        return rc < 0 ? rc : delete_use(c, &change->id, change->record.last_use_ms);
+        return rc < 0 ? rc : index_order_delete(c->index, c->txn, &change->id, &change->record);
     case INDEX_RETAG:
-        rc = get_record(c->index, c->txn, &change->id, &old);
+        rc = index_read(c->index, c->txn, &change->id, &old);
         if (rc == -ENOENT || rc == -EBADMSG || rc == -EPROTONOSUPPORT)
             return 0;
         rc = rc < 0 ? rc : count(c, &old.tag, old.key.size, -1);
+        rc = rc < 0 ? rc : index_order_delete(c->index, c->txn, &change->id, &old);
         old.tag = change->record.tag;
         rc = rc < 0 ? rc : put_record(c, &change->id, &old);
         return rc < 0 ? rc : count(c, &old.tag, old.key.size, 1);
     case INDEX_TOUCH:
-        rc = get_record(c->index, c->txn, &change->id, &old);
+        rc = index_read(c->index, c->txn, &change->id, &old);
         if (rc == -ENOENT || rc == -EBADMSG || rc == -EPROTONOSUPPORT)
             return 0;
         if (rc < 0 || change->record.last_use_ms < old.last_use_ms + slack_ms ||
             change->record.last_use_ms == old.last_use_ms)
             return rc;
-        rc = delete_use(c, &change->id, old.last_use_ms);
+        rc = index_order_delete(c->index, c->txn, &change->id, &old);
         old.last_use_ms = change->record.last_use_ms;
+        old.used_again = TRUE;
         return rc < 0 ? rc : put_record(c, &change->id, &old);
     }
     return -EINVAL;
@@ -608,7 +444,7 @@ static int apply(Index *index, const IndexChange *changes, size_t n, uint64_t sl
                  IndexTotals *delta)
 {
     Change c = {.index = index};
-    int rc = begin_txn(index, 0, &c.txn);
+    int rc = index_begin(index, 0, &c.txn);
     if (rc < 0)
         return rc;
     for (size_t i = 0; rc == 0 && i < n; i++) {
@@ -617,14 +453,14 @@ static int apply(Index *index, const IndexChange *changes, size_t n, uint64_t sl
     }
     if (rc == 0 && (c.delta.bytes || c.delta.objects)) {
         IndexTotals totals;
-        MDB_val key = val(totals_key, sizeof(totals_key));
+        MDB_val key = index_val(totals_key, sizeof(totals_key));
         rc = get_totals(c.txn, index->meta, key, &totals);
         totals.bytes += c.delta.bytes;
         totals.objects += c.delta.objects;
         if (rc == 0)
             rc = put_totals(&c, index->meta, key, &totals);
     }
-    rc = end_txn(c.txn, rc, TRUE);
+    rc = index_finish(c.txn, rc, TRUE);
     if (rc == 0)
         *delta = c.delta;
     return rc;
@@ -637,8 +473,8 @@ int index_apply(Index *index, const IndexChange *changes, size_t n, uint64_t sla
     *delta = (IndexTotals){0, 0};
     if (n == 0)
         return 0;
-    lock_index(index, TRUE);
+    index_lock(index, TRUE);
     if (GUARD_ENTER(&guard))
-        return mark_lost(index, TRUE);
-    return leave_guarded(index, TRUE, apply(index, changes, n, slack_ms, delta));
+        return index_lost(index, TRUE);
+    return index_leave(index, TRUE, apply(index, changes, n, slack_ms, delta));
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The index: an LMDB file of one record per object, a second order by age, and totals. A record
- * says that the object's bytes are on stable storage: sync them before you put one.
- * Changes are applied in batches, each one durable transaction. All functions may be called from
- * any thread and return 0 or -errno: -EUCLEAN means that the file is damaged.
+ * The index: an LMDB file of one record per object, the objects of each tag by age, and totals. A
+ * record says that the object's bytes are on stable storage: sync them before you put one. Changes
+ * are applied in batches, each one durable transaction. All functions may be called from any thread
+ * and return 0 or -errno: -EUCLEAN means that the file is damaged.
  */
 #ifndef HEARTH_CACHE_STORE_INDEX_INDEX_H
 #define HEARTH_CACHE_STORE_INDEX_INDEX_H
@@ -18,8 +18,10 @@ typedef struct IndexTotals {
 
 typedef enum IndexOp {
     INDEX_PUT,    /* record */
-    INDEX_DELETE, /* record.last_use_ms as listed by index_oldest(), or 0; none: nothing happens */
-    INDEX_TOUCH,  /* record.last_use_ms, when the record has an older one by `slack_ms` at least */
+    INDEX_DELETE, /* record.tag, used_again and last_use_ms as listed, or 0; none: nothing happens
+                   */
+    INDEX_TOUCH,  /* record.last_use_ms, when the record has an older one by `slack_ms` at least; it
+                     is used again then */
     INDEX_RETAG,  /* record.tag; no such record: nothing happens */
 } IndexOp;
 
@@ -29,13 +31,19 @@ typedef struct IndexChange {
     Record record;
 } IndexChange;
 
-/* An object in order of age. */
+/* An object as listed. */
 typedef struct IndexEntry {
     ObjectId id;
     TagId tag;
+    gboolean used_again;
     uint64_t last_use_ms;
     uint64_t size;
 } IndexEntry;
+
+typedef struct IndexTag {
+    TagId tag;
+    IndexTotals totals;
+} IndexTag;
 
 /*
  * Opens `path`, or makes it. A file too damaged to open is replaced. *created: the index began
@@ -57,27 +65,26 @@ gboolean index_has(Index *index, const ObjectId *id);
 int index_apply(Index *index, const IndexChange *changes, size_t n, uint64_t slack_ms,
                 IndexTotals *delta);
 
+typedef enum IndexFrom {
+    INDEX_FROM_OLDEST,      /* least recently used first */
+    INDEX_FROM_NEWEST_ONCE, /* those not used since they were fetched, the last fetched first */
+} IndexFrom;
 typedef struct IndexCursor {
     gboolean started;
-    FormatUse at;
+    uint64_t last_use_ms;
+    ObjectId id;
 } IndexCursor;
-typedef struct IndexFilter {
-    gboolean (*wanted)(const TagId *tag, const void *data); /* may take leaf locks alone */
-    const void *data;
-} IndexFilter;
-typedef struct IndexOldest {
-    const IndexFilter *filter; /* NULL: all */
-    IndexCursor *after;        /* NULL: from the beginning; else it becomes where to continue */
-    uint64_t bytes, objects;   /* enough: that much as charged, and that many */
-    IndexEntry *out;           /* at most `max` */
-    size_t max;
-    gboolean *end; /* becomes TRUE when there is nothing beyond */
-} IndexOldest;
 /*
- * Lists the objects that follow *after and whose tag passes the filter, least recently used first,
- * until they are enough. Reads no more than 65536 entries. Returns the number or -errno.
+ * Lists up to `max` objects of a tag that follow *after (NULL: from the beginning), until their
+ * charges reach `bytes` and their number `objects`. Looks at no others, however many there are.
+ * *after (if given) becomes the position to continue from, and *end says whether there is nothing
+ * beyond. Returns the number or -errno.
  */
-ssize_t index_oldest(Index *index, const IndexOldest *query);
+ssize_t index_list(Index *index, const TagId *tag, IndexFrom from, IndexCursor *after,
+                   uint64_t bytes, uint64_t objects, IndexEntry *out, size_t max, gboolean *end);
+/* Lists up to `max` tags that have objects and follow *after (NULL: from the beginning). Returns
+ * the number or -errno. */
+ssize_t index_tags(Index *index, const TagId *after, IndexTag *out, size_t max);
 
 /* Lists up to `max` objects by id, those greater than *after. *end: there are no more. */
 ssize_t index_by_id(Index *index, const ObjectId *after, IndexEntry *out, size_t max,

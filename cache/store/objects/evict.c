@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Eviction: objects of unused tags first, then of tags in use, each least recently used first;
+ * Eviction: objects of unused tags first, then of tags in use, each in the order of victims.h;
  * objects of pinned tags only when the tag is named. In batches of one transaction each.
  *
  * A file is removed before its record. A crash between the two leaves a record without a file,
@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <string.h>
 #include "cache/store/objects/internal.h"
+#include "cache/store/objects/victims.h"
 
 #define BATCH 1024 /* a commit is two syncs of the disk, however small */
 #define TURN_BATCHES 2
@@ -36,8 +37,8 @@ static void apply_uses(Store *store)
         index_apply(store->index, changes, n, slack, &delta);
 }
 
-/* Removes files and records of a batch. *removed gets the files there were; FALSE: the disk failed.
- */
+/* Removes files and records of a batch. *removed gets the files there were; FALSE: the disk failed,
+ * or all of them are being linked or removed by others. */
 static gboolean remove_batch(Store *store, const IndexEntry *entries, size_t n, StoreEvicts why,
                              IndexTotals *removed)
 {
@@ -58,6 +59,8 @@ static gboolean remove_batch(Store *store, const IndexEntry *entries, size_t n, 
         if (rc == 0)
             changes[gone++] = (IndexChange){.op = INDEX_DELETE,
                                             .id = entries[i].id,
+                                            .record.tag = entries[i].tag,
+                                            .record.used_again = entries[i].used_again,
                                             .record.last_use_ms = entries[i].last_use_ms};
         else
             ledger_removed(&store->ledger, &entries[i].id);
@@ -68,15 +71,18 @@ static gboolean remove_batch(Store *store, const IndexEntry *entries, size_t n, 
         ledger_indexed(&store->ledger, &delta);
     else if (indexed == -EUCLEAN)
         atomic_store(&store->index_lost, TRUE);
-    for (size_t i = 0; i < gone; i++)
+    for (size_t i = 0; i < gone; i++) {
+        if (why != STORE_EVICTS_ASKED)
+            evicted_note(&store->evicted, &changes[i].id);
         ledger_removed(&store->ledger, &changes[i].id);
+    }
     space_credit(store, removed);
     atomic_fetch_add(&store->evicted_objects[why], removed->objects);
     atomic_fetch_add(&store->evicted_bytes[why], removed->bytes);
     if (rc == 0)
         rc = indexed;
     disk_failed(&store->disk, rc, monotonic_ms());
-    return rc == 0;
+    return rc == 0 && gone > 0;
 }
 
 void evict_turn_init(EvictTurn *turn)
@@ -113,122 +119,114 @@ void evict_end(Store *store)
     pthread_mutex_unlock(&turn->lock);
 }
 
-/* --- the order --- */
-
-typedef struct Wanted {
-    Store *store;
-    const EvictRun *run;
-    gboolean any_rank; /* that the run may come to */
-} Wanted;
+/* --- one eviction --- */
 
 static TagRank last_rank(const EvictRun *run)
 {
     return run->pinned_too ? TAG_RANK_PINNED : TAG_RANK_USED;
 }
 
-static gboolean is_wanted(const TagId *tag, const void *data)
+typedef struct Waiting {
+    Store *store;
+    const EvictRun *run;
+} Waiting;
+
+static gboolean may_come_to(const TagId *tag, const void *data)
 {
-    const Wanted *w = data;
+    const Waiting *w = data;
     if (w->run->tag)
         return memcmp(tag, w->run->tag, sizeof(*tag)) == 0;
-    TagRank rank = tags_rank(&w->store->tags, tag);
-    return w->any_rank ? rank <= last_rank(w->run) : rank == w->run->rank;
-}
-
-static uint64_t objects_of_rank(Store *store, TagRank rank)
-{
-    g_autoptr(GArray) tags = tags_list(&store->tags, rank);
-    uint64_t objects = 0;
-    for (guint i = 0; i < tags->len; i++) {
-        IndexTotals totals;
-        index_tag_totals(store->index, &g_array_index(tags, TagId, i), &totals);
-        objects += totals.objects;
-    }
-    return objects;
-}
-
-/* Whether the index has objects of the run's rank. By its totals: where all objects are pinned, a
- * fill must not search a million of them. */
-static gboolean has_of_rank(Store *store, const EvictRun *run)
-{
-    IndexTotals all;
-    if (run->tag)
-        return TRUE;
-    if (run->rank != TAG_RANK_NONE)
-        return objects_of_rank(store, run->rank) > 0;
-    index_totals(store->index, &all);
-    return all.objects >
-           objects_of_rank(store, TAG_RANK_USED) + objects_of_rank(store, TAG_RANK_PINNED);
+    return tags_rank(&w->store->tags, tag) <= last_rank(w->run);
 }
 
 /* After a rank the next one; after the last one once again, with objects not recorded so far. */
 static void next_rank(Store *store, EvictRun *run)
 {
-    const Wanted waiting = {store, run, TRUE};
-    run->cursor.started = FALSE;
+    const Waiting waiting = {store, run};
     if (!run->tag && run->rank < last_rank(run)) {
         run->rank++;
         return;
     }
     run->rank = TAG_RANK_NONE;
-    run->done = run->flushed || !ledger_awaits(&store->ledger, is_wanted, &waiting) ||
+    run->done = run->flushed || !ledger_awaits(&store->ledger, may_come_to, &waiting) ||
                 store_flush(store) < 0;
     run->flushed = TRUE;
 }
 
+/* Removes a batch of the victims. FALSE: there are none left, or the run is done. */
+static gboolean evict_batch(Store *store, EvictRun *run, Victims *victims,
+                            const IndexTotals *wanted, size_t max, IndexTotals *total)
+{
+    g_autofree IndexEntry *entries = g_new(IndexEntry, max);
+    IndexTotals removed = {0, 0};
+    ssize_t n = victims_list(victims, wanted->bytes - MIN(wanted->bytes, total->bytes),
+                             wanted->objects - MIN(wanted->objects, total->objects), entries, max);
+    if (n == 0)
+        return FALSE;
+    if (n == -EUCLEAN)
+        atomic_store(&store->index_lost, TRUE);
+    if (n < 0 || !remove_batch(store, entries, (size_t)n, run->why, &removed))
+        run->done = TRUE;
+    for (ssize_t i = 0; i < n; i++)
+        total->bytes += record_charge(entries[i].size);
+    total->objects += (uint64_t)MAX(n, 0);
+    run->freed.bytes += removed.bytes;
+    run->freed.objects += removed.objects;
+    return !run->done;
+}
+
 IndexTotals store_evict_locked(Store *store, EvictRun *run, uint64_t bytes, uint64_t objects,
-                               unsigned max_batches)
+                               const EvictLimit *limit)
 {
     IndexTotals total = {0, 0};
-    g_autofree IndexEntry *entries = g_new(IndexEntry, BATCH);
-    const Wanted wanted = {store, run, FALSE};
-    const IndexFilter filter = {is_wanted, &wanted};
-    apply_uses(store);
-    for (unsigned batches = 0; batches < max_batches && !run->done;) {
-        if (total.bytes >= bytes && total.objects >= objects)
-            return total;
-        if (!run->cursor.started && !has_of_rank(store, run)) {
-            next_rank(store, run);
-            continue;
+    const IndexTotals wanted = {bytes, objects};
+    unsigned batches = 0;
+    if (!limit->for_reader)
+        apply_uses(store);
+    while (!run->done && batches < limit->batches) {
+        Victims victims;
+        victims_init(&victims, store, run);
+        gboolean more = TRUE;
+        while (more && batches < limit->batches) {
+            if (total.bytes >= bytes && total.objects >= objects) {
+                victims_clear(&victims);
+                return total;
+            }
+            more = evict_batch(store, run, &victims, &wanted, limit->batch, &total);
+            batches += more;
         }
-        gboolean end;
-        const IndexOldest oldest = {.filter = &filter,
-                                    .after = &run->cursor,
-                                    .bytes = bytes - MIN(bytes, total.bytes),
-                                    .objects = objects - MIN(objects, total.objects),
-                                    .out = entries,
-                                    .max = BATCH,
-                                    .end = &end};
-        ssize_t n = index_oldest(store->index, &oldest);
-        if (n == -EUCLEAN)
-            atomic_store(&store->index_lost, TRUE);
-        IndexTotals removed = {0, 0};
-        if (n < 0 || (n > 0 && !remove_batch(store, entries, (size_t)n, run->why, &removed))) {
-            run->done = TRUE;
-            return total;
-        }
-        for (ssize_t i = 0; i < n; i++)
-            total.bytes += record_charge(entries[i].size);
-        total.objects += (uint64_t)n;
-        run->freed.bytes += removed.bytes;
-        run->freed.objects += removed.objects;
-        batches += n > 0;
-        if (n == 0 && end)
+        victims_clear(&victims);
+        if (!more && !run->done)
             next_rank(store, run);
     }
     return total;
+}
+
+static const EvictLimit turn_limit = {.batch = BATCH, .batches = TURN_BATCHES};
+
+/* Objects that were just fetched may be the ones to go: they get their records, unless the disk is
+ * nearly full, where nothing can be written before something is removed. */
+static void record_newest(Store *store)
+{
+    IndexTotals missing;
+    if (!atomic_load(&store->index_lost) && space_file_system_fits(store, FALSE, &missing))
+        store_flush(store);
 }
 
 /* In turns of a few batches, so that a fill that needs room does not wait for all of it. */
 static void evict_excess(Store *store)
 {
     EvictRun run = {.tag = NULL};
+    const uint64_t asked = space_take_asked(store);
+    const IndexTotals first = space_excess(store, FALSE, asked);
+    if (first.bytes > 0 || first.objects > 0)
+        record_newest(store);
     for (gboolean pressing = FALSE; !run.done && !wake_stopping(&store->evictor); pressing = TRUE) {
         evict_begin(store, FALSE);
-        IndexTotals excess = space_excess(store, pressing);
+        IndexTotals excess = space_excess(store, pressing, asked);
         gboolean enough = excess.bytes == 0 && excess.objects == 0;
         if (!enough)
-            store_evict_locked(store, &run, excess.bytes, excess.objects, TURN_BATCHES);
+            store_evict_locked(store, &run, excess.bytes, excess.objects, &turn_limit);
         evict_end(store);
         if (enough)
             return;
@@ -239,7 +237,7 @@ static uint64_t evict_until(Store *store, EvictRun *run, uint64_t bytes)
 {
     while (!run->done && run->freed.bytes < bytes) {
         evict_begin(store, FALSE);
-        store_evict_locked(store, run, bytes - run->freed.bytes, 0, TURN_BATCHES);
+        store_evict_locked(store, run, bytes - run->freed.bytes, 0, &turn_limit);
         evict_end(store);
     }
     return run->freed.bytes;

@@ -15,7 +15,8 @@
  * one evictor (evict.c), one scrubber (scrub.c), all owned by store.c and joined in store_close().
  *
  * Files, from the bottom up: space.c (how much may be held), verity.c, tags.c; flush.c; objects.c
- * (find, publish, drop) and scan.c; evict.c; reserve.c; verify.c; scrub.c and flusher.c (threads).
+ * (find, publish, drop) and scan.c; evicted.c, victims.c and evict.c; reserve.c; verify.c; scrub.c
+ * and flusher.c (threads).
  */
 #ifndef HEARTH_CACHE_STORE_OBJECTS_INTERNAL_H
 #define HEARTH_CACHE_STORE_OBJECTS_INTERNAL_H
@@ -28,6 +29,7 @@
 #include "cache/store/index/index.h"
 #include "cache/store/index/ledger.h"
 #include "cache/store/objects/config.h"
+#include "cache/store/objects/evicted.h"
 #include "cache/store/objects/objects.h"
 #include "cache/store/objects/tags.h"
 #include "common/monotonic.h"
@@ -59,6 +61,7 @@ typedef struct Space {
     uint64_t used, total;        /* bytes, as df(1) reckons */
     uint64_t files, files_total; /* 0: this file system does not count inodes */
     IndexTotals linked;          /* ledger_ever_linked() at that time */
+    uint64_t asked;              /* charge of the largest fill that a reader got no space for */
     uint64_t credit_bytes, credit_files;
     uint64_t credit_at_ms;
 } Space;
@@ -93,6 +96,7 @@ struct Store {
     atomic_ulong sealed;
 
     EvictTurn evict_turn;
+    Evicted evicted;
     Wake evictor;
     pthread_t evictor_thread;
     atomic_ulong evicted_objects[STORE_EVICTS_REASONS], evicted_bytes[STORE_EVICTS_REASONS];
@@ -116,10 +120,14 @@ static inline uint64_t store_wall_ms(Store *store)
 
 /* --- space.c --- */
 /*
- * What to evict now: from above a high watermark to the low one. `pressing`: an eviction is under
- * way, which goes on until below the low one.
+ * What to evict now: from above a high watermark to the low one, and until an object of the charge
+ * `asked` fits. `pressing`: an eviction is under way, which goes on until below the low one.
  */
-IndexTotals space_excess(Store *store, gboolean pressing);
+IndexTotals space_excess(Store *store, gboolean pressing, uint64_t asked);
+/* Has the evictor make space for an object of this charge: a reader does not wait for it. */
+void space_ask(Store *store, uint64_t charge);
+/* The largest charge asked for, or 0, and forgets it. */
+uint64_t space_take_asked(Store *store);
 /* Objects were removed, whose space the file system may not show as free yet. */
 void space_credit(Store *store, const IndexTotals *removed);
 /* Forgets the sample: what was believed about the file system proved wrong. */
@@ -165,21 +173,26 @@ typedef struct EvictRun {
     const TagId *tag;    /* NULL: all */
     gboolean pinned_too; /* with all tags: also pinned ones */
     StoreEvicts why;
-    TagRank rank; /* with all tags: the rank that is evicted now */
-    IndexCursor cursor;
+    TagRank rank;      /* with all tags: the rank that is evicted now */
     gboolean flushed;  /* objects not recorded when it began are now listed too */
     gboolean done;     /* nothing is left that it may remove, or the disk failed */
     IndexTotals freed; /* files that existed and were removed */
 } EvictRun;
 
+/* How much of it is done in one turn. */
+typedef struct EvictLimit {
+    unsigned batches, batch; /* transactions, and objects of each */
+    gboolean for_reader;     /* who waits: the order may miss uses of the last seconds */
+} EvictLimit;
+
 /*
- * Removes objects, least recently used first, until both amounts are reached or max_batches done.
+ * Removes objects, in the order of victims.h, until both amounts or the limit are reached.
  * Returns what the index no longer counts, files that had gone already included. The caller has
  * the turn (evict_begin()) and must decide how much within the same turn: otherwise two evictions
  * would each remove what one was enough for.
  */
 IndexTotals store_evict_locked(Store *store, EvictRun *run, uint64_t bytes, uint64_t objects,
-                               unsigned max_batches);
+                               const EvictLimit *limit);
 void evict_begin(Store *store, gboolean for_fill);
 void evict_end(Store *store);
 void evict_turn_init(EvictTurn *turn);
@@ -187,8 +200,12 @@ void evict_turn_destroy(EvictTurn *turn);
 void *store_evictor(void *store);
 
 /* --- reserve.c --- */
-/* Reserves space for an object, evicting if it must. FALSE: there is none. */
-gboolean space_reserve(Store *store, uint64_t size);
+/*
+ * Reserves space for an object, evicting if it must. FALSE: there is none. A caller that is not
+ * patient, because a reader waits, evicts a few hundred objects at most; if that is not enough, the
+ * evictor makes the room, and a later call gets it.
+ */
+gboolean space_reserve(Store *store, uint64_t size, gboolean patient);
 
 /* --- flusher.c --- */
 void *store_flusher(void *store);

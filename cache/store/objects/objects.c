@@ -137,10 +137,12 @@ int store_publish(Store *store, Partial *partial, const Record *record, gboolean
     uint64_t waiting = ledger_linked(&store->ledger, &id, rc == 0, record_charge(record->key.size));
     if (waiting >= LEDGER_PENDING_EARLY)
         wake_kick(&store->flusher);
-    if (rc == 0)
+    if (rc == 0) {
+        tags_fetched(&store->tags, &record->tag, evicted_take(&store->evicted, &id));
         disk_succeeded(&store->disk, monotonic_ms());
-    else
+    } else {
         disk_failed(&store->disk, rc, monotonic_ms());
+    }
     return rc;
 }
 

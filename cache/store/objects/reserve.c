@@ -2,63 +2,83 @@
 /*
  * Reserving space for an object, evicting others where that helps. Two bounds have to hold: the
  * configured one, and that of the file system (space.c measures both).
+ *
+ * A reader that waits for its fill does not pay for a large eviction: it removes a little, and
+ * otherwise reads past the store until the evictor has made the room.
  */
-#include <limits.h>
 #include "cache/store/objects/internal.h"
 
+#define READER_OBJECTS 64 /* a transaction */
+#define READER_BATCHES 4
+#define AHEAD_OBJECTS 1024
+#define SPARE_BYTES (64U << 20)
+#define SPARE_OBJECTS 64
+
+static const EvictLimit reader_limit = {
+    .batches = READER_BATCHES, .batch = READER_OBJECTS, .for_reader = TRUE};
+static const EvictLimit patient_limit = {.batches = 1, .batch = AHEAD_OBJECTS};
+
 /* Reserves within the configured bound. */
-static gboolean reserve_evicting(Store *store, uint64_t charge)
+static gboolean reserve_evicting(Store *store, uint64_t charge, gboolean patient)
 {
     IndexTotals missing;
-    if (space_try_reserve(store, charge, &missing))
-        return TRUE;
-    evict_begin(store, TRUE);
     EvictRun run = {.tag = NULL};
-    gboolean fits =
-        space_try_reserve(store, charge, &missing); /* others may have evicted meanwhile */
-    if (!fits) {
-        /* A little more than this fill needs: the next fills need space as well. */
-        if (missing.bytes)
-            missing.bytes += store->config.max_bytes / 64;
-        if (missing.objects)
-            missing.objects += store->config.max_inodes / 64;
-        store_evict_locked(store, &run, missing.bytes, missing.objects, UINT_MAX);
-        fits = space_try_reserve(store, charge, &missing);
+    const EvictLimit *limit = patient ? &patient_limit : &reader_limit;
+    gboolean fits = space_try_reserve(store, charge, &missing);
+    for (gboolean more = TRUE; !fits && more;) {
+        evict_begin(store, TRUE);
+        fits = space_try_reserve(store, charge, &missing); /* others may have evicted meanwhile */
+        if (!fits) {
+            /* A little more than this fill needs: the next fills need space as well. */
+            if (missing.bytes)
+                missing.bytes += MIN(store->config.max_bytes / 64, SPARE_BYTES);
+            if (missing.objects)
+                missing.objects += MIN(store->config.max_inodes / 64, SPARE_OBJECTS);
+            store_evict_locked(store, &run, missing.bytes, missing.objects, limit);
+            more = patient && !run.done;
+            fits = space_try_reserve(store, charge, &missing);
+        }
+        evict_end(store);
     }
-    evict_end(store);
     return fits;
 }
 
 /* Makes the file system fit: evicts once, and only if that can be enough and is not done already.
  */
-static gboolean relieve_file_system(Store *store)
+static gboolean relieve_file_system(Store *store, gboolean patient)
 {
     IndexTotals missing;
-    if (space_file_system_fits(store, FALSE, &missing))
-        return TRUE;
-    evict_begin(store, TRUE);
     EvictRun run = {.tag = NULL};
-    gboolean fits =
-        space_file_system_fits(store, TRUE, &missing); /* others may have evicted meanwhile */
-    IndexTotals held = ledger_held(&store->ledger);
-    gboolean awaited = space_is_awaited(store, &missing);
-    if (!fits && !awaited && missing.bytes <= held.bytes && missing.objects <= held.objects) {
-        store_evict_locked(store, &run, missing.bytes, missing.objects, UINT_MAX);
-        fits = space_file_system_fits(store, TRUE, &missing);
+    const EvictLimit *limit = patient ? &patient_limit : &reader_limit;
+    gboolean fits = space_file_system_fits(store, FALSE, &missing);
+    for (gboolean more = TRUE; !fits && more;) {
+        evict_begin(store, TRUE);
+        fits =
+            space_file_system_fits(store, TRUE, &missing); /* others may have evicted meanwhile */
+        IndexTotals held = ledger_held(&store->ledger);
+        more = !fits && !space_is_awaited(store, &missing) && missing.bytes <= held.bytes &&
+               missing.objects <= held.objects;
+        if (more) {
+            store_evict_locked(store, &run, missing.bytes, missing.objects, limit);
+            more = patient && !run.done;
+            fits = space_file_system_fits(store, TRUE, &missing);
+        }
+        evict_end(store);
     }
-    evict_end(store);
     return fits;
 }
 
-gboolean space_reserve(Store *store, uint64_t size)
+gboolean space_reserve(Store *store, uint64_t size, gboolean patient)
 {
     uint64_t charge = record_charge(size);
     if (!space_is_enough_for(store, charge))
         return FALSE;
-    if (!reserve_evicting(store, charge))
-        return FALSE;
-    if (relieve_file_system(store))
+    gboolean reserved = reserve_evicting(store, charge, patient);
+    if (reserved && relieve_file_system(store, patient))
         return TRUE;
-    ledger_unreserve(&store->ledger, charge);
+    if (reserved)
+        ledger_unreserve(&store->ledger, charge);
+    if (!patient)
+        space_ask(store, charge);
     return FALSE;
 }

@@ -124,7 +124,34 @@ void space_forget(Store *store)
     pthread_mutex_unlock(&space->lock);
 }
 
-IndexTotals space_excess(Store *store, gboolean pressing)
+void space_ask(Store *store, uint64_t charge)
+{
+    Space *space = &store->space;
+    pthread_mutex_lock(&space->lock);
+    space->asked = MAX(space->asked, charge);
+    pthread_mutex_unlock(&space->lock);
+    wake_kick(&store->evictor);
+}
+
+uint64_t space_take_asked(Store *store)
+{
+    Space *space = &store->space;
+    pthread_mutex_lock(&space->lock);
+    uint64_t asked = space->asked;
+    space->asked = 0;
+    pthread_mutex_unlock(&space->lock);
+    return asked;
+}
+
+/* What is too much once an object of this charge is held as well; 0 if all of it is not enough. */
+static void make_fit(uint64_t *excess, uint64_t used, uint64_t asked, uint64_t limit, uint64_t held)
+{
+    uint64_t missing = above(used + asked, limit);
+    if (asked && missing <= held)
+        *excess = MAX(*excess, missing);
+}
+
+IndexTotals space_excess(Store *store, gboolean pressing, uint64_t asked)
 {
     const StoreConfig *config = &store->config;
     Space *space = &store->space;
@@ -137,10 +164,15 @@ IndexTotals space_excess(Store *store, gboolean pressing)
         excess.bytes = above(sum.bytes, percent(config->max_bytes, config->low_percent));
     if (config->max_inodes && sum.objects > percent(config->max_inodes, high))
         excess.objects = above(sum.objects, percent(config->max_inodes, config->low_percent));
+    if (config->max_bytes)
+        make_fit(&excess.bytes, sum.bytes, asked, config->max_bytes, held.bytes);
+    if (config->max_inodes)
+        make_fit(&excess.objects, sum.objects, asked ? 1 : 0, config->max_inodes, held.objects);
 
     pthread_mutex_lock(&space->lock);
     sample_locked(store, SAMPLE_MS);
     if (space->sampled) {
+        const unsigned full = (config->high_percent + 100) / 2;
         IndexTotals in_use = used_now_locked(store);
         uint64_t used = above(in_use.bytes, space->credit_bytes);
         uint64_t files = above(in_use.objects, space->credit_files);
@@ -150,6 +182,10 @@ IndexTotals space_excess(Store *store, gboolean pressing)
         if (space->files_total && files > percent(space->files_total, high))
             excess.objects =
                 MAX(excess.objects, above(files, percent(space->files_total, config->low_percent)));
+        make_fit(&excess.bytes, used, asked, percent(space->total, full), held.bytes);
+        if (space->files_total)
+            make_fit(&excess.objects, files, asked ? 1 : 0, percent(space->files_total, full),
+                     held.objects);
     }
     pthread_mutex_unlock(&space->lock);
     excess.bytes = MIN(excess.bytes, held.bytes);

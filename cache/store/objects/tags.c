@@ -20,7 +20,12 @@ typedef struct TagState {
     char *tag;
     unsigned uses;
     gboolean pinned;
+    double again; /* the part of the objects fetched lately that had been evicted */
+    double turn;  /* sum of `again` over the choices of an end, less those for the newest */
 } TagState;
+
+#define FETCHES_AVERAGED 16
+#define NEWEST_AT_MOST (15.0 / 16) /* what is never read any more must not stay for ever */
 
 static guint id_hash(gconstpointer id)
 {
@@ -106,6 +111,29 @@ TagRank tags_rank(Tags *tags, const TagId *id)
     TagRank rank = rank_of(g_hash_table_lookup(tags->by_id, id));
     pthread_mutex_unlock(&tags->lock);
     return rank;
+}
+
+void tags_fetched(Tags *tags, const TagId *id, gboolean again)
+{
+    pthread_mutex_lock(&tags->lock);
+    TagState *state = g_hash_table_lookup(tags->by_id, id);
+    if (state)
+        state->again += ((again ? 1 : 0) - state->again) / FETCHES_AVERAGED;
+    pthread_mutex_unlock(&tags->lock);
+}
+
+gboolean tags_takes_newest(Tags *tags, const TagId *id)
+{
+    gboolean newest = FALSE;
+    pthread_mutex_lock(&tags->lock);
+    TagState *state = g_hash_table_lookup(tags->by_id, id);
+    if (state) {
+        state->turn += MIN(state->again, NEWEST_AT_MOST);
+        newest = state->turn >= 0.5;
+        state->turn -= newest ? 1 : 0;
+    }
+    pthread_mutex_unlock(&tags->lock);
+    return newest;
 }
 
 GArray *tags_list(Tags *tags, TagRank rank)

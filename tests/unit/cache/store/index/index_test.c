@@ -2,6 +2,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <lmdb.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -76,13 +77,22 @@ START_TEST(totals_follow_puts_replacements_and_deletions)
 }
 END_TEST
 
+/* Of all tags. */
 static void assert_oldest(Index *index, uint64_t ino)
 {
-    IndexEntry entry;
+    IndexTag tags[8];
+    IndexEntry oldest = {.last_use_ms = UINT64_MAX}, entry;
     gboolean end;
     IndexChange want = put(ino, 1, 0, NULL);
-    ck_assert_int_eq(index_oldest(index, &(IndexOldest){NULL, NULL, 1, 1, &entry, 1, &end}), 1);
-    ck_assert(object_id_equal(&entry.id, &want.id));
+    ssize_t n = index_tags(index, NULL, tags, 8);
+    ck_assert_int_gt(n, 0);
+    for (ssize_t i = 0; i < n; i++) {
+        ck_assert_int_eq(
+            index_list(index, &tags[i].tag, INDEX_FROM_OLDEST, NULL, 1, 1, &entry, 1, &end), 1);
+        if (entry.last_use_ms < oldest.last_use_ms)
+            oldest = entry;
+    }
+    ck_assert(object_id_equal(&oldest.id, &want.id));
 }
 
 START_TEST(touch_moves_to_the_end_unless_used_a_moment_ago)
@@ -113,11 +123,6 @@ START_TEST(touch_moves_to_the_end_unless_used_a_moment_ago)
 }
 END_TEST
 
-static gboolean is_tag(const TagId *tag, const void *wanted)
-{
-    return memcmp(tag, wanted, sizeof(*tag)) == 0;
-}
-
 START_TEST(retag_moves_an_object_to_another_tags_totals)
 {
     char *dir = harness_tmpdir();
@@ -138,9 +143,7 @@ START_TEST(retag_moves_an_object_to_another_tags_totals)
     IndexEntry entry;
     gboolean end;
     tag_id("new", &tag);
-    ck_assert_int_eq(index_oldest(index, &(IndexOldest){&(IndexFilter){is_tag, &tag}, NULL, 1, 1,
-                                                        &entry, 1, &end}),
-                     1);
+    ck_assert_int_eq(index_list(index, &tag, INDEX_FROM_OLDEST, NULL, 1, 1, &entry, 1, &end), 1);
     ck_assert(object_id_equal(&entry.id, &retag.id));
     /* What is not there does not come into being. */
     retag = put(3, 1, 0, "new");
@@ -152,31 +155,38 @@ START_TEST(retag_moves_an_object_to_another_tags_totals)
 }
 END_TEST
 
+/* 100 objects of different age, of two tags. */
+static Index *open_odd_and_even(const char *path)
+{
+    Index *index = open_at(path, TRUE);
+    for (uint64_t i = 0; i < 100; i++)
+        apply(index, put(i, 4096, (i * 37) % 100 + 1, i % 2 ? "odd" : "even"));
+    return index;
+}
+
 START_TEST(oldest_lists_by_age_and_tag_and_stops_when_enough)
 {
     char *dir = harness_tmpdir();
     g_autofree char *path = g_build_filename(dir, "index.mdb", NULL);
-    Index *index = open_at(path, TRUE);
-    for (uint64_t i = 0; i < 100; i++)
-        apply(index, put(i, 4096, (i * 37) % 100 + 1, i % 2 ? "odd" : "even"));
+    Index *index = open_odd_and_even(path);
+    const IndexFrom from = INDEX_FROM_OLDEST;
     IndexEntry entries[100];
     gboolean end;
     TagId odd;
     tag_id("odd", &odd);
-    ck_assert_int_eq(
-        index_oldest(index, &(IndexOldest){NULL, NULL, UINT64_MAX, 0, entries, 100, &end}), 100);
-    for (int i = 1; i < 100; i++)
+    ck_assert_int_eq(index_list(index, &odd, from, NULL, UINT64_MAX, 0, entries, 100, &end), 50);
+    ck_assert(end);
+    for (int i = 1; i < 50; i++)
         ck_assert_uint_lt(entries[i - 1].last_use_ms, entries[i].last_use_ms);
-    ck_assert_int_eq(
-        index_oldest(index, &(IndexOldest){NULL, NULL, 4096 * 3 - 1, 0, entries, 100, &end}), 3);
-    ck_assert_int_eq(index_oldest(index, &(IndexOldest){NULL, NULL, 0, 7, entries, 100, &end}), 7);
+    ck_assert_int_eq(index_list(index, &odd, from, NULL, 4096 * 3 - 1, 0, entries, 100, &end), 3);
+    ck_assert_int_eq(index_list(index, &odd, from, NULL, 0, 7, entries, 100, &end), 7);
+    ck_assert(!end);
     /* In pieces, each member of the tag once. */
     IndexCursor cursor = {.started = FALSE};
     unsigned n = 0;
     uint64_t last = 0;
     for (end = FALSE; !end;) {
-        ssize_t got = index_oldest(index, &(IndexOldest){&(IndexFilter){is_tag, &odd}, &cursor,
-                                                         UINT64_MAX, 0, entries, 7, &end});
+        ssize_t got = index_list(index, &odd, from, &cursor, UINT64_MAX, 0, entries, 7, &end);
         ck_assert_int_ge(got, 0);
         for (ssize_t i = 0; i < got; i++) {
             ck_assert_int_eq(memcmp(&entries[i].tag, &odd, sizeof(odd)), 0);
@@ -186,6 +196,121 @@ START_TEST(oldest_lists_by_age_and_tag_and_stops_when_enough)
         n += (unsigned)got;
     }
     ck_assert_uint_eq(n, 50);
+    index_close(index);
+    harness_remove(dir);
+}
+END_TEST
+
+START_TEST(newest_lists_what_was_used_once_the_last_first)
+{
+    char *dir = harness_tmpdir();
+    g_autofree char *path = g_build_filename(dir, "index.mdb", NULL);
+    Index *index = open_odd_and_even(path);
+    const IndexFrom from = INDEX_FROM_NEWEST_ONCE;
+    IndexTotals delta;
+    for (uint64_t i = 1; i < 100; i += 4) { /* every other one of the tag */
+        IndexChange touch = put(i, 4096, 1000 + i, "odd");
+        touch.op = INDEX_TOUCH;
+        ck_assert_int_eq(index_apply(index, &touch, 1, 0, &delta), 0);
+    }
+    IndexEntry entry;
+    IndexCursor cursor = {.started = FALSE};
+    gboolean end;
+    TagId odd;
+    tag_id("odd", &odd);
+    unsigned n = 0;
+    uint64_t last = UINT64_MAX;
+    for (end = FALSE; !end; n++) {
+        ck_assert_int_eq(index_list(index, &odd, from, &cursor, 0, 1, &entry, 1, &end), 1);
+        ck_assert_uint_lt(entry.last_use_ms, last);
+        ck_assert(!entry.used_again);
+        last = entry.last_use_ms;
+    }
+    ck_assert_uint_eq(n, 25);
+    /* Of the others it is known that they were used, after the index is opened again too. */
+    index_close(index);
+    index = open_at(path, FALSE);
+    IndexEntry entries[100];
+    ck_assert_int_eq(
+        index_list(index, &odd, INDEX_FROM_OLDEST, NULL, UINT64_MAX, 0, entries, 100, &end), 50);
+    for (int i = 0; i < 50; i++)
+        ck_assert_int_eq(entries[i].used_again, i >= 25);
+    index_close(index);
+    harness_remove(dir);
+}
+END_TEST
+
+/* Writes what earlier versions had instead of the order: all objects by age. */
+static void make_earlier(const char *path)
+{
+    MDB_env *env;
+    MDB_txn *txn;
+    MDB_dbi objects, order, uses;
+    MDB_cursor *cursor;
+    MDB_val key, data;
+    ck_assert_int_eq(mdb_env_create(&env), 0);
+    ck_assert_int_eq(mdb_env_set_maxdbs(env, 8), 0);
+    ck_assert_int_eq(mdb_env_open(env, path, MDB_NOSUBDIR, 0600), 0);
+    ck_assert_int_eq(mdb_txn_begin(env, NULL, 0, &txn), 0);
+    ck_assert_int_eq(mdb_dbi_open(txn, "objects", 0, &objects), 0);
+    ck_assert_int_eq(mdb_dbi_open(txn, "order", 0, &order), 0);
+    ck_assert_int_eq(mdb_dbi_open(txn, "uses", MDB_CREATE, &uses), 0);
+    ck_assert_int_eq(mdb_cursor_open(txn, objects, &cursor), 0);
+    while (mdb_cursor_get(cursor, &key, &data, MDB_NEXT) == 0) {
+        FormatRecord record;
+        FormatUse use;
+        memcpy(&record, data.mv_data, sizeof(record));
+        uint64_t be = htobe64(le64toh(record.last_use_ms));
+        memcpy(use.last_use_ms_be, &be, sizeof(be));
+        memcpy(use.id, key.mv_data, sizeof(use.id));
+        MDB_val use_key = {sizeof(use), &use}, tag = {sizeof(record.tag), record.tag};
+        ck_assert_int_eq(mdb_put(txn, uses, &use_key, &tag, 0), 0);
+    }
+    mdb_cursor_close(cursor);
+    ck_assert_int_eq(mdb_drop(txn, order, 1), 0);
+    ck_assert_int_eq(mdb_txn_commit(txn), 0);
+    mdb_env_close(env);
+}
+
+START_TEST(an_index_of_an_earlier_version_is_taken_over)
+{
+    char *dir = harness_tmpdir();
+    g_autofree char *path = g_build_filename(dir, "index.mdb", NULL);
+    index_close(open_odd_and_even(path));
+    make_earlier(path);
+    IndexEntry entries[100];
+    gboolean end;
+    TagId odd;
+    tag_id("odd", &odd);
+    for (int opened = 0; opened < 2; opened++) {
+        Index *index = open_at(path, FALSE);
+        assert_totals(index, "odd", 50 * 4096, 50);
+        ck_assert_int_eq(
+            index_list(index, &odd, INDEX_FROM_OLDEST, NULL, UINT64_MAX, 0, entries, 100, &end),
+            50);
+        for (int i = 1; i < 50; i++) {
+            ck_assert_uint_lt(entries[i - 1].last_use_ms, entries[i].last_use_ms);
+            ck_assert_uint_eq(entries[i].size, 4096);
+        }
+        index_close(index);
+    }
+    harness_remove(dir);
+}
+END_TEST
+
+START_TEST(tags_are_listed_with_their_totals)
+{
+    char *dir = harness_tmpdir();
+    g_autofree char *path = g_build_filename(dir, "index.mdb", NULL);
+    Index *index = open_odd_and_even(path);
+    IndexTag tags[4], second;
+    ck_assert_int_eq(index_tags(index, NULL, tags, 4), 2);
+    ck_assert_int_eq(index_tags(index, NULL, tags, 1), 1);
+    ck_assert_int_eq(index_tags(index, &tags[0].tag, &second, 1), 1);
+    ck_assert_int_ne(memcmp(&tags[0].tag, &second.tag, sizeof(TagId)), 0);
+    ck_assert_int_eq(index_tags(index, &second.tag, tags, 4), 0);
+    ck_assert_uint_eq(second.totals.objects, 50);
+    ck_assert_uint_eq(second.totals.bytes, 50 * 4096);
     index_close(index);
     harness_remove(dir);
 }
@@ -396,6 +521,8 @@ HARNESS_MAIN("cache/store/index/index", totals_follow_puts_replacements_and_dele
              touch_moves_to_the_end_unless_used_a_moment_ago,
              retag_moves_an_object_to_another_tags_totals,
              oldest_lists_by_age_and_tag_and_stops_when_enough,
+             newest_lists_what_was_used_once_the_last_first,
+             an_index_of_an_earlier_version_is_taken_over, tags_are_listed_with_their_totals,
              a_batch_is_applied_whole_or_not_at_all, a_file_that_is_no_index_is_made_anew,
              a_truncated_index_is_made_anew, an_index_cut_short_while_in_use_is_lost_not_fatal,
              an_index_whose_pages_rot_while_in_use_is_lost_not_fatal, reset_begins_again_empty,
