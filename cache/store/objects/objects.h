@@ -59,7 +59,7 @@ typedef enum StoreEvicts {
 uint64_t store_evict(Store *store, const char *tag, uint64_t bytes);
 /* As store_evict() with NULL, and then pinned objects too. */
 uint64_t store_evict_pinned_too(Store *store, uint64_t bytes);
-/* As store_evict(), to keep the tag's quota. */
+/* As store_evict(), to keep the tag's quota, and in the order of tags in use. */
 uint64_t store_evict_over_quota(Store *store, const char *tag, uint64_t bytes);
 
 /* --- other users of the directory --- */
