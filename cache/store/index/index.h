@@ -74,14 +74,18 @@ typedef struct IndexCursor {
     uint64_t last_use_ms;
     ObjectId id;
 } IndexCursor;
-/*
- * Lists up to `max` objects of a tag that follow *after (NULL: from the beginning), until their
- * charges reach `bytes` and their number `objects`. Looks at no others, however many there are.
- * *after (if given) becomes the position to continue from, and *end says whether there is nothing
- * beyond. Returns the number or -errno.
- */
-ssize_t index_list(Index *index, const TagId *tag, IndexFrom from, IndexCursor *after,
-                   uint64_t bytes, uint64_t objects, IndexEntry *out, size_t max, gboolean *end);
+typedef struct IndexList {
+    const TagId *tag;
+    IndexFrom from;
+    IndexCursor *after;      /* NULL: from the beginning; else it becomes where to continue */
+    uint64_t bytes, objects; /* enough: that much as charged, and that many */
+    IndexEntry *out;         /* at most `max` */
+    size_t max;
+    gboolean *end; /* becomes TRUE when there is nothing beyond */
+} IndexList;
+/* Lists objects of a tag until they are enough. Looks at no others, however many there are. Returns
+ * the number or -errno. */
+ssize_t index_list(Index *index, const IndexList *query);
 /* Lists up to `max` tags that have objects and follow *after (NULL: from the beginning). Returns
  * the number or -errno. */
 ssize_t index_tags(Index *index, const TagId *after, IndexTag *out, size_t max);

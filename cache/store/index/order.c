@@ -144,17 +144,6 @@ static Stream *older(Stream *a, Stream *b)
     return memcmp((char *)&a->at + from, (char *)&b->at + from, sizeof(a->at) - from) <= 0 ? a : b;
 }
 
-/* Arguments of index_list(). */
-typedef struct Query {
-    const TagId *tag;
-    IndexFrom from;
-    IndexCursor *after;
-    uint64_t bytes, objects;
-    IndexEntry *out;
-    size_t max;
-    gboolean *end;
-} Query;
-
 static void fill_entry(IndexEntry *entry, const Stream *s)
 {
     uint64_t be;
@@ -166,7 +155,7 @@ static void fill_entry(IndexEntry *entry, const Stream *s)
     entry->size = s->size;
 }
 
-static int begin_streams(const Query *q, Stream streams[2])
+static int begin_streams(const IndexList *q, Stream streams[2])
 {
     static const ObjectId first = {{0}};
     ObjectId last;
@@ -186,7 +175,7 @@ static int begin_streams(const Query *q, Stream streams[2])
     return rc;
 }
 
-static ssize_t list_streams(const Query *q, Stream streams[2])
+static ssize_t list_streams(const IndexList *q, Stream streams[2])
 {
     size_t n = 0;
     uint64_t got = 0;
@@ -207,7 +196,7 @@ static ssize_t list_streams(const Query *q, Stream streams[2])
     return rc < 0 ? rc : (ssize_t)n;
 }
 
-static ssize_t list(Index *index, const Query *q)
+static ssize_t list(Index *index, const IndexList *q)
 {
     MDB_txn *txn;
     Stream streams[2] = {{.has = FALSE}, {.has = FALSE}};
@@ -227,14 +216,12 @@ static ssize_t list(Index *index, const Query *q)
     return n;
 }
 
-ssize_t index_list(Index *index, const TagId *tag, IndexFrom from, IndexCursor *after,
-                   uint64_t bytes, uint64_t objects, IndexEntry *out, size_t max, gboolean *end)
+ssize_t index_list(Index *index, const IndexList *query)
 {
-    const Query query = {tag, from, after, bytes, objects, out, max, end};
     Guard guard;
     index_lock(index, FALSE);
     if (GUARD_ENTER(&guard))
         return index_lost(index, FALSE);
     /* The cast to int is safe: the number is at most `max`. */
-    return index_leave(index, FALSE, (int)list(index, &query));
+    return index_leave(index, FALSE, (int)list(index, query));
 }

@@ -29,7 +29,8 @@ static void add_share(Victims *v, const TagId *tag, const IndexTotals *totals)
     } else {
         IndexEntry first;
         gboolean end;
-        if (index_list(v->store->index, tag, share.from, NULL, 0, 1, &first, 1, &end) == 1)
+        if (index_list(v->store->index,
+                       &(IndexList){tag, share.from, NULL, 0, 1, &first, 1, &end}) == 1)
             share.oldest_ms = first.last_use_ms;
     }
     g_array_append_val(v->shares, share);
@@ -147,8 +148,8 @@ static ssize_t take_from(Victims *v, Share *s, const Share *next, uint64_t bytes
     } else if (next) {
         max = MIN(max, STEP);
     }
-    ssize_t n =
-        index_list(v->store->index, &s->tag, s->from, &s->cursor, bytes, objects, out, max, &end);
+    ssize_t n = index_list(v->store->index, &(IndexList){&s->tag, s->from, &s->cursor, bytes,
+                                                         objects, out, max, &end});
     if (n <= 0) {
         end_share(s);
         return n;

@@ -87,8 +87,9 @@ static void assert_oldest(Index *index, uint64_t ino)
     ssize_t n = index_tags(index, NULL, tags, 8);
     ck_assert_int_gt(n, 0);
     for (ssize_t i = 0; i < n; i++) {
-        ck_assert_int_eq(
-            index_list(index, &tags[i].tag, INDEX_FROM_OLDEST, NULL, 1, 1, &entry, 1, &end), 1);
+        ck_assert_int_eq(index_list(index, &(IndexList){&tags[i].tag, INDEX_FROM_OLDEST, NULL, 1, 1,
+                                                        &entry, 1, &end}),
+                         1);
         if (entry.last_use_ms < oldest.last_use_ms)
             oldest = entry;
     }
@@ -143,7 +144,8 @@ START_TEST(retag_moves_an_object_to_another_tags_totals)
     IndexEntry entry;
     gboolean end;
     tag_id("new", &tag);
-    ck_assert_int_eq(index_list(index, &tag, INDEX_FROM_OLDEST, NULL, 1, 1, &entry, 1, &end), 1);
+    ck_assert_int_eq(
+        index_list(index, &(IndexList){&tag, INDEX_FROM_OLDEST, NULL, 1, 1, &entry, 1, &end}), 1);
     ck_assert(object_id_equal(&entry.id, &retag.id));
     /* What is not there does not come into being. */
     retag = put(3, 1, 0, "new");
@@ -174,19 +176,23 @@ START_TEST(oldest_lists_by_age_and_tag_and_stops_when_enough)
     gboolean end;
     TagId odd;
     tag_id("odd", &odd);
-    ck_assert_int_eq(index_list(index, &odd, from, NULL, UINT64_MAX, 0, entries, 100, &end), 50);
+    ck_assert_int_eq(
+        index_list(index, &(IndexList){&odd, from, NULL, UINT64_MAX, 0, entries, 100, &end}), 50);
     ck_assert(end);
     for (int i = 1; i < 50; i++)
         ck_assert_uint_lt(entries[i - 1].last_use_ms, entries[i].last_use_ms);
-    ck_assert_int_eq(index_list(index, &odd, from, NULL, 4096 * 3 - 1, 0, entries, 100, &end), 3);
-    ck_assert_int_eq(index_list(index, &odd, from, NULL, 0, 7, entries, 100, &end), 7);
+    ck_assert_int_eq(
+        index_list(index, &(IndexList){&odd, from, NULL, 4096 * 3 - 1, 0, entries, 100, &end}), 3);
+    ck_assert_int_eq(index_list(index, &(IndexList){&odd, from, NULL, 0, 7, entries, 100, &end}),
+                     7);
     ck_assert(!end);
     /* In pieces, each member of the tag once. */
     IndexCursor cursor = {.started = FALSE};
     unsigned n = 0;
     uint64_t last = 0;
     for (end = FALSE; !end;) {
-        ssize_t got = index_list(index, &odd, from, &cursor, UINT64_MAX, 0, entries, 7, &end);
+        ssize_t got =
+            index_list(index, &(IndexList){&odd, from, &cursor, UINT64_MAX, 0, entries, 7, &end});
         ck_assert_int_ge(got, 0);
         for (ssize_t i = 0; i < got; i++) {
             ck_assert_int_eq(memcmp(&entries[i].tag, &odd, sizeof(odd)), 0);
@@ -221,7 +227,8 @@ START_TEST(newest_lists_what_was_used_once_the_last_first)
     unsigned n = 0;
     uint64_t last = UINT64_MAX;
     for (end = FALSE; !end; n++) {
-        ck_assert_int_eq(index_list(index, &odd, from, &cursor, 0, 1, &entry, 1, &end), 1);
+        ck_assert_int_eq(
+            index_list(index, &(IndexList){&odd, from, &cursor, 0, 1, &entry, 1, &end}), 1);
         ck_assert_uint_lt(entry.last_use_ms, last);
         ck_assert(!entry.used_again);
         last = entry.last_use_ms;
@@ -231,8 +238,9 @@ START_TEST(newest_lists_what_was_used_once_the_last_first)
     index_close(index);
     index = open_at(path, FALSE);
     IndexEntry entries[100];
-    ck_assert_int_eq(
-        index_list(index, &odd, INDEX_FROM_OLDEST, NULL, UINT64_MAX, 0, entries, 100, &end), 50);
+    ck_assert_int_eq(index_list(index, &(IndexList){&odd, INDEX_FROM_OLDEST, NULL, UINT64_MAX, 0,
+                                                    entries, 100, &end}),
+                     50);
     for (int i = 0; i < 50; i++)
         ck_assert_int_eq(entries[i].used_again, i >= 25);
     index_close(index);
@@ -285,9 +293,9 @@ START_TEST(an_index_of_an_earlier_version_is_taken_over)
     for (int opened = 0; opened < 2; opened++) {
         Index *index = open_at(path, FALSE);
         assert_totals(index, "odd", 50 * 4096, 50);
-        ck_assert_int_eq(
-            index_list(index, &odd, INDEX_FROM_OLDEST, NULL, UINT64_MAX, 0, entries, 100, &end),
-            50);
+        ck_assert_int_eq(index_list(index, &(IndexList){&odd, INDEX_FROM_OLDEST, NULL, UINT64_MAX,
+                                                        0, entries, 100, &end}),
+                         50);
         for (int i = 1; i < 50; i++) {
             ck_assert_uint_lt(entries[i - 1].last_use_ms, entries[i].last_use_ms);
             ck_assert_uint_eq(entries[i].size, 4096);
