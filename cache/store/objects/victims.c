@@ -148,8 +148,15 @@ static ssize_t take_from(Victims *v, Share *s, const Share *next, uint64_t bytes
     } else if (next) {
         max = MIN(max, STEP);
     }
-    ssize_t n = index_list(v->store->index, &(IndexList){&s->tag, s->from, &s->cursor, bytes,
-                                                         objects, out, max, &end});
+    const IndexList list = {.tag = &s->tag,
+                            .from = s->from,
+                            .after = &s->cursor,
+                            .bytes = bytes,
+                            .objects = objects,
+                            .out = out,
+                            .max = max,
+                            .end = &end};
+    ssize_t n = index_list(v->store->index, &list);
     if (n <= 0) {
         end_share(s);
         return n;
