@@ -136,23 +136,24 @@ static void end_share(Share *s)
     s->cursor.started = FALSE;
 }
 
-/* What is wanted of one share: `bytes` of them or, with 0, `objects`. */
-static ssize_t take_from(Victims *v, Share *s, const Share *next, uint64_t bytes, uint64_t objects,
+/* Takes what is wanted of one share: bytes or, with 0 of them, objects. */
+static ssize_t take_from(Victims *v, Share *s, const Share *next, IndexTotals wanted,
                          IndexEntry *out, size_t max)
 {
     gboolean end;
     if (v->in_use && next) {
-        const uint64_t ahead = amount_of(s, bytes > 0) - amount_of(next, bytes > 0);
-        bytes = bytes ? MIN(bytes, MAX(ahead, 1)) : 0;
-        objects = bytes ? 0 : MIN(objects, MAX(ahead, 1));
+        const gboolean bytes = wanted.bytes > 0;
+        const uint64_t ahead = MAX(amount_of(s, bytes) - amount_of(next, bytes), 1);
+        wanted.bytes = MIN(wanted.bytes, ahead);
+        wanted.objects = bytes ? 0 : MIN(wanted.objects, ahead);
     } else if (next) {
         max = MIN(max, STEP);
     }
     const IndexList list = {.tag = &s->tag,
                             .from = s->from,
                             .after = &s->cursor,
-                            .bytes = bytes,
-                            .objects = objects,
+                            .bytes = wanted.bytes,
+                            .objects = wanted.objects,
                             .out = out,
                             .max = max,
                             .end = &end};
@@ -183,12 +184,14 @@ ssize_t victims_list(Victims *v, uint64_t bytes, uint64_t objects, IndexEntry *o
         g_array_index(v->shares, Share, i).listed = g_array_index(v->shares, Share, i).paused =
             FALSE;
     while (n < max && (got < bytes || n < objects)) {
-        const uint64_t more = got < bytes ? bytes - got : 0;
+        IndexTotals wanted = {.bytes = bytes - MIN(bytes, got)};
+        if (wanted.bytes == 0)
+            wanted.objects = objects - n;
         const Share *next;
-        Share *s = choose(v, more > 0, &next);
+        Share *s = choose(v, wanted.bytes > 0, &next);
         if (!s)
             break;
-        ssize_t taken = take_from(v, s, next, more, more ? 0 : objects - n, out + n, max - n);
+        ssize_t taken = take_from(v, s, next, wanted, out + n, max - n);
         if (taken < 0)
             return taken;
         for (ssize_t i = 0; i < taken; i++)
