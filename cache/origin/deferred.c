@@ -313,12 +313,10 @@ static int no_setattr(Origin *o, OriginNode *node, const struct stat *st, unsign
     return -EROFS;
 }
 
-static int no_create(Origin *o, OriginNode *parent, const char *name, mode_t mode, int flags,
-                     const OriginCaller *caller, OriginNode **node, OriginFile **file,
-                     OriginAttr *attr)
+static int no_create(Origin *o, OriginNode *parent, const char *name, const OriginNew *new,
+                     int flags, OriginCreated *created)
 {
-    (void)o, (void)parent, (void)name, (void)mode, (void)flags, (void)caller, (void)node,
-        (void)file, (void)attr;
+    (void)o, (void)parent, (void)name, (void)new, (void)flags, (void)created;
     return -EROFS;
 }
 
@@ -334,32 +332,17 @@ static int no_fallocate(Origin *o, OriginFile *file, int mode, uint64_t off, uin
     return -EROFS;
 }
 
-static int no_mkdir(Origin *o, OriginNode *parent, const char *name, mode_t mode,
-                    const OriginCaller *caller, OriginNode **node, OriginAttr *attr)
+static int no_make(Origin *o, OriginNode *parent, const char *name, const OriginNew *new,
+                   OriginNode **node, OriginAttr *attr)
 {
-    (void)o, (void)parent, (void)name, (void)mode, (void)caller, (void)node, (void)attr;
+    (void)o, (void)parent, (void)name, (void)new, (void)node, (void)attr;
     return -EROFS;
-}
-
-static int no_mknod(Origin *o, OriginNode *parent, const char *name, mode_t mode, dev_t rdev,
-                    const OriginCaller *caller, OriginNode **node, OriginAttr *attr)
-{
-    (void)rdev;
-    return no_mkdir(o, parent, name, mode, caller, node, attr);
-}
-
-static int no_symlink(Origin *o, OriginNode *parent, const char *name, const char *target,
-                      const OriginCaller *caller, OriginNode **node, OriginAttr *attr)
-{
-    (void)target;
-    return no_mkdir(o, parent, name, 0, caller, node, attr);
 }
 
 static int no_link(Origin *o, OriginNode *node, OriginNode *parent, const char *name,
                    OriginAttr *attr)
 {
-    (void)node;
-    return no_mkdir(o, parent, name, 0, NULL, NULL, attr);
+    return no_make(o, parent, name, NULL, &node, attr);
 }
 
 static int no_unlink(Origin *o, OriginNode *parent, const char *name)
@@ -417,9 +400,9 @@ static const OriginOps ops = {
     .fallocate = no_fallocate,
     .close = deferred_close,
     .lease = deferred_lease,
-    .mkdir = no_mkdir,
-    .mknod = no_mknod,
-    .symlink = no_symlink,
+    .mkdir = no_make,
+    .mknod = no_make,
+    .symlink = no_make,
     .link = no_link,
     .unlink = no_unlink,
     .rmdir = no_unlink,

@@ -48,11 +48,21 @@ enum {
     ORIGIN_SET_CTIME = 1 << 6,
 };
 
-/* The user that creates an inode, and becomes its owner. */
-typedef struct OriginCaller {
+/* A new inode. The user that creates it becomes its owner. */
+typedef struct OriginNew {
+    mode_t mode;        /* with the type, for mknod(); symlink() ignores it */
+    dev_t rdev;         /* for mknod() */
+    const char *target; /* for symlink() */
     uid_t uid;
     gid_t gid;
-} OriginCaller;
+} OriginNew;
+
+/* What create() gives out. */
+typedef struct OriginCreated {
+    OriginNode *node;
+    OriginFile *file;
+    OriginAttr attr;
+} OriginCreated;
 
 /* One directory entry. `node` is NULL unless readdir was asked for attributes; the reader puts it.
  */
@@ -146,9 +156,8 @@ typedef struct OriginOps {
 
     /* flags as open(2); O_DIRECT asks that the bytes read not be cached in memory. */
     int (*open)(Origin *o, OriginNode *node, int flags, OriginFile **file);
-    int (*create)(Origin *o, OriginNode *parent, const char *name, mode_t mode, int flags,
-                  const OriginCaller *caller, OriginNode **node, OriginFile **file,
-                  OriginAttr *attr);
+    int (*create)(Origin *o, OriginNode *parent, const char *name, const OriginNew *new, int flags,
+                  OriginCreated *created);
     ssize_t (*read)(Origin *o, OriginFile *file, void *buf, size_t len, uint64_t off);
     /* off ORIGIN_APPEND: at the end, of a file opened with O_APPEND; else O_APPEND says nothing. */
     ssize_t (*write)(Origin *o, OriginFile *file, const void *buf, size_t len, uint64_t off);
@@ -166,12 +175,12 @@ typedef struct OriginOps {
      */
     int (*lease)(Origin *o, OriginFile *file, OriginLease kind, OriginRecall recall, void *data);
 
-    int (*mkdir)(Origin *o, OriginNode *parent, const char *name, mode_t mode,
-                 const OriginCaller *caller, OriginNode **node, OriginAttr *attr);
-    int (*mknod)(Origin *o, OriginNode *parent, const char *name, mode_t mode, dev_t rdev,
-                 const OriginCaller *caller, OriginNode **node, OriginAttr *attr);
-    int (*symlink)(Origin *o, OriginNode *parent, const char *name, const char *target,
-                   const OriginCaller *caller, OriginNode **node, OriginAttr *attr);
+    int (*mkdir)(Origin *o, OriginNode *parent, const char *name, const OriginNew *new,
+                 OriginNode **node, OriginAttr *attr);
+    int (*mknod)(Origin *o, OriginNode *parent, const char *name, const OriginNew *new,
+                 OriginNode **node, OriginAttr *attr);
+    int (*symlink)(Origin *o, OriginNode *parent, const char *name, const OriginNew *new,
+                   OriginNode **node, OriginAttr *attr);
     int (*link)(Origin *o, OriginNode *node, OriginNode *parent, const char *name,
                 OriginAttr *attr);
     int (*unlink)(Origin *o, OriginNode *parent, const char *name);

@@ -7,10 +7,11 @@
 #include "cache/fuse/live/name_change.h"
 #include "cache/fuse/live/session_internal.h"
 
-static OriginCaller caller_of(fuse_req_t req)
+static OriginNew new_of(fuse_req_t req, mode_t mode)
 {
     const struct fuse_ctx *ctx = fuse_req_ctx(req);
-    return (OriginCaller){.uid = ctx->uid, .gid = group_of_new(session_of(req), ctx->gid)};
+    return (OriginNew){
+        .mode = mode, .uid = ctx->uid, .gid = group_of_new(session_of(req), ctx->gid)};
 }
 
 void entry_fill(Session *s, Node *node, const OriginAttr *attr, const NameAsked *asked,
@@ -101,15 +102,16 @@ static void op_mknod(fuse_req_t req, fuse_ino_t parent_id, const char *name, mod
     Session *s = session_of(req);
     const uint64_t session = unsynced_session(s);
     Node *parent = USE_NODE_OR_REPLY(s, req, parent_id);
-    OriginCaller caller = caller_of(req);
+    OriginNew new = new_of(req, mode);
+    new.rdev = rdev;
     OriginNode *made = NULL;
     OriginAttr attr;
     const NameAsked asked = name_asked(parent, name);
     int r = names_check(s, parent);
     if (r == 0)
-        r = unsynced_changed(s, parent, session,
-                             s->origin->ops->mknod(s->origin, parent->origin, name, mode, rdev,
-                                                   &caller, &made, &attr));
+        r = unsynced_changed(
+            s, parent, session,
+            s->origin->ops->mknod(s->origin, parent->origin, name, &new, &made, &attr));
     /* bind(2) does not walk again. */
     if (r == -ESTALE && S_ISSOCK(mode))
         r = -ENOENT;
@@ -122,7 +124,7 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent_id, const char *name, mod
     Session *s = session_of(req);
     const uint64_t session = unsynced_session(s);
     Node *parent = USE_NODE_OR_REPLY(s, req, parent_id);
-    OriginCaller caller = caller_of(req);
+    const OriginNew new = new_of(req, mode);
     OriginNode *made = NULL;
     OriginAttr attr;
     const NameAsked asked = name_asked(parent, name);
@@ -130,7 +132,7 @@ static void op_mkdir(fuse_req_t req, fuse_ino_t parent_id, const char *name, mod
     if (r == 0)
         r = unsynced_changed(
             s, parent, session,
-            s->origin->ops->mkdir(s->origin, parent->origin, name, mode, &caller, &made, &attr));
+            s->origin->ops->mkdir(s->origin, parent->origin, name, &new, &made, &attr));
     reply_entry(s, req, &asked, r, made, &attr);
     nodes_done(s->nodes, parent);
 }
@@ -140,15 +142,16 @@ static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent_id,
     Session *s = session_of(req);
     const uint64_t session = unsynced_session(s);
     Node *parent = USE_NODE_OR_REPLY(s, req, parent_id);
-    OriginCaller caller = caller_of(req);
+    OriginNew new = new_of(req, 0777);
+    new.target = target;
     OriginNode *made = NULL;
     OriginAttr attr;
     const NameAsked asked = name_asked(parent, name);
     int r = names_check(s, parent);
     if (r == 0)
-        r = unsynced_changed(s, parent, session,
-                             s->origin->ops->symlink(s->origin, parent->origin, name, target,
-                                                     &caller, &made, &attr));
+        r = unsynced_changed(
+            s, parent, session,
+            s->origin->ops->symlink(s->origin, parent->origin, name, &new, &made, &attr));
     reply_entry(s, req, &asked, r, made, &attr);
     nodes_done(s->nodes, parent);
 }
@@ -264,30 +267,28 @@ static void op_create(fuse_req_t req, fuse_ino_t parent_id, const char *name, mo
     Session *s = session_of(req);
     const uint64_t session = unsynced_session(s);
     Node *parent = USE_NODE_OR_REPLY(s, req, parent_id);
-    OriginCaller caller = caller_of(req);
-    OriginNode *made;
-    OriginFile *file;
-    OriginAttr attr;
+    const OriginNew new = new_of(req, mode);
+    OriginCreated made;
     const NameAsked asked = name_asked(parent, name);
     int flags = fi->flags | O_CREAT;
     int r = names_check(s, parent);
     if (r == 0)
-        r = unsynced_changed(s, parent, session,
-                             s->origin->ops->create(s->origin, parent->origin, name, mode, flags,
-                                                    &caller, &made, &file, &attr));
+        r = unsynced_changed(
+            s, parent, session,
+            s->origin->ops->create(s->origin, parent->origin, name, &new, flags, &made));
     if (r < 0) {
         fuse_reply_err(req, -r);
         nodes_done(s->nodes, parent);
         return;
     }
-    Node *node = nodes_found(s->nodes, made, &attr, &r);
+    Node *node = nodes_found(s->nodes, made.node, &made.attr, &r);
     if (!node) {
-        s->origin->ops->close(s->origin, file);
+        s->origin->ops->close(s->origin, made.file);
         fuse_reply_err(req, -r);
     } else {
         struct fuse_entry_param e;
-        Handle *handle = handle_new(s, node, file, fi->flags);
-        entry_fill(s, node, &attr, &asked, FALSE, &e);
+        Handle *handle = handle_new(s, node, made.file, fi->flags);
+        entry_fill(s, node, &made.attr, &asked, FALSE, &e);
         fi->fh = handle->fh;
         if (fuse_reply_create(req, &e, fi) != 0) {
             handle_release(handle);

@@ -154,24 +154,28 @@ static int op_open(Origin *o, OriginNode *node, int flags, OriginFile **file)
     return 0;
 }
 
-static int op_create(Origin *o, OriginNode *parent, const char *name, mode_t mode, int flags,
-                     const OriginCaller *caller, OriginNode **node, OriginFile **file,
-                     OriginAttr *attr)
+static UserPerm *perms_of_new(const OriginNew *new)
 {
-    UserPerm *perms = ceph_userperm_new(caller->uid, caller->gid, 0, NULL);
+    return ceph_userperm_new(new->uid, new->gid, 0, NULL);
+}
+
+static int op_create(Origin *o, OriginNode *parent, const char *name, const OriginNew *new,
+                     int flags, OriginCreated *created)
+{
+    UserPerm *perms = perms_of_new(new);
     if (!perms)
         return -ENOMEM;
     struct Inode *in;
     Fh *fh = NULL;
     struct ceph_statx stx;
-    int r = ceph_ll_create(mount_of(o), inode_of(parent), name, mode, handle_flags(flags), &in, &fh,
-                           &stx, CEPHFS_WANT, 0, perms);
+    int r = ceph_ll_create(mount_of(o), inode_of(parent), name, new->mode, handle_flags(flags), &in,
+                           &fh, &stx, CEPHFS_WANT, 0, perms);
     ceph_userperm_destroy(perms);
     if (r < 0)
         return r;
-    cephfs_fill_attr(attr, &stx);
-    *node = (OriginNode *)in;
-    *file = cephfs_file_new((CephfsOrigin *)o, fh, in, handle_flags(flags));
+    cephfs_fill_attr(&created->attr, &stx);
+    created->node = (OriginNode *)in;
+    created->file = cephfs_file_new((CephfsOrigin *)o, fh, in, handle_flags(flags));
     return 0;
 }
 
@@ -275,16 +279,16 @@ static int op_lease(Origin *o, OriginFile *file, OriginLease kind, OriginRecall 
     return r;
 }
 
-static int op_mkdir(Origin *o, OriginNode *parent, const char *name, mode_t mode,
-                    const OriginCaller *caller, OriginNode **node, OriginAttr *attr)
+static int op_mkdir(Origin *o, OriginNode *parent, const char *name, const OriginNew *new,
+                    OriginNode **node, OriginAttr *attr)
 {
-    UserPerm *perms = ceph_userperm_new(caller->uid, caller->gid, 0, NULL);
+    UserPerm *perms = perms_of_new(new);
     if (!perms)
         return -ENOMEM;
     struct Inode *in;
     struct ceph_statx stx;
-    int r =
-        ceph_ll_mkdir(mount_of(o), inode_of(parent), name, mode, &in, &stx, CEPHFS_WANT, 0, perms);
+    int r = ceph_ll_mkdir(mount_of(o), inode_of(parent), name, new->mode, &in, &stx, CEPHFS_WANT, 0,
+                          perms);
     ceph_userperm_destroy(perms);
     if (r < 0)
         return r;
@@ -293,16 +297,16 @@ static int op_mkdir(Origin *o, OriginNode *parent, const char *name, mode_t mode
     return 0;
 }
 
-static int op_mknod(Origin *o, OriginNode *parent, const char *name, mode_t mode, dev_t rdev,
-                    const OriginCaller *caller, OriginNode **node, OriginAttr *attr)
+static int op_mknod(Origin *o, OriginNode *parent, const char *name, const OriginNew *new,
+                    OriginNode **node, OriginAttr *attr)
 {
-    UserPerm *perms = ceph_userperm_new(caller->uid, caller->gid, 0, NULL);
+    UserPerm *perms = perms_of_new(new);
     if (!perms)
         return -ENOMEM;
     struct Inode *in;
     struct ceph_statx stx;
-    int r = ceph_ll_mknod(mount_of(o), inode_of(parent), name, mode, cephfs_stored_device(rdev),
-                          &in, &stx, CEPHFS_WANT, 0, perms);
+    int r = ceph_ll_mknod(mount_of(o), inode_of(parent), name, new->mode,
+                          cephfs_stored_device(new->rdev), &in, &stx, CEPHFS_WANT, 0, perms);
     ceph_userperm_destroy(perms);
     if (r < 0)
         return r;
@@ -311,16 +315,16 @@ static int op_mknod(Origin *o, OriginNode *parent, const char *name, mode_t mode
     return 0;
 }
 
-static int op_symlink(Origin *o, OriginNode *parent, const char *name, const char *target,
-                      const OriginCaller *caller, OriginNode **node, OriginAttr *attr)
+static int op_symlink(Origin *o, OriginNode *parent, const char *name, const OriginNew *new,
+                      OriginNode **node, OriginAttr *attr)
 {
-    UserPerm *perms = ceph_userperm_new(caller->uid, caller->gid, 0, NULL);
+    UserPerm *perms = perms_of_new(new);
     if (!perms)
         return -ENOMEM;
     struct Inode *in;
     struct ceph_statx stx;
-    int r = ceph_ll_symlink(mount_of(o), inode_of(parent), name, target, &in, &stx, CEPHFS_WANT, 0,
-                            perms);
+    int r = ceph_ll_symlink(mount_of(o), inode_of(parent), name, new->target, &in, &stx,
+                            CEPHFS_WANT, 0, perms);
     ceph_userperm_destroy(perms);
     if (r < 0)
         return r;

@@ -118,9 +118,8 @@ int dir_open(Origin *o, OriginNode *node, int flags, OriginFile **file)
 }
 
 /* Makes the file and nothing else: -EEXIST when there is one. */
-static int create_exclusive(DirOrigin *origin, OriginNode *parent, const char *name, mode_t mode,
-                            int flags, const OriginCaller *caller, OriginNode **node,
-                            OriginFile **file, OriginAttr *attr)
+static int create_exclusive(DirOrigin *origin, OriginNode *parent, const char *name,
+                            const OriginNew *new, int flags, OriginCreated *created)
 {
     struct stat parent_st;
     if (fstatat(parent->fd, "", &parent_st, AT_EMPTY_PATH) < 0)
@@ -130,46 +129,47 @@ static int create_exclusive(DirOrigin *origin, OriginNode *parent, const char *n
         (flags & (O_ACCMODE | O_SYNC | O_DSYNC)) | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
-    int result = dir_give_to(fd, caller, mode, parent_st.st_mode);
+    int result = dir_give_to(fd, new, parent_st.st_mode);
     if (result == 0) {
         int path_fd = open(dir_proc_path(fd).text, O_PATH | O_CLOEXEC);
-        result = path_fd < 0 ? -errno : dir_node_from_fd(origin, path_fd, node, attr);
+        result = path_fd < 0 ? -errno
+                             : dir_node_from_fd(origin, path_fd, &created->node, &created->attr);
     }
     gboolean writes = opens_for_writing(flags);
     if (result == 0) {
-        result = access_begins(origin, *node, writes);
+        result = access_begins(origin, created->node, writes);
         if (result < 0)
-            dir_put(&origin->base, *node);
+            dir_put(&origin->base, created->node);
     }
     if (result < 0) {
         close(fd);
         return result;
     }
-    *file = add_file(origin, *node, fd, writes);
+    created->file = add_file(origin, created->node, fd, writes);
     return 0;
 }
 
-int dir_create(Origin *o, OriginNode *parent, const char *name, mode_t mode, int flags,
-               const OriginCaller *caller, OriginNode **node, OriginFile **file, OriginAttr *attr)
+int dir_create(Origin *o, OriginNode *parent, const char *name, const OriginNew *new, int flags,
+               OriginCreated *created)
 {
     DirOrigin *origin = (DirOrigin *)o;
     int bad = dir_check_name(name);
     if (bad)
         return bad;
-    int result = create_exclusive(origin, parent, name, mode, flags, caller, node, file, attr);
+    int result = create_exclusive(origin, parent, name, new, flags, created);
     if (result != -EEXIST || (flags & O_EXCL))
         return result;
-    result = dir_lookup(o, parent, name, node, attr);
+    result = dir_lookup(o, parent, name, &created->node, &created->attr);
     if (result < 0)
         return result;
-    result = dir_open(o, *node, flags, file);
+    result = dir_open(o, created->node, flags, &created->file);
     if (result == 0) {
-        result = dir_getattr(o, *node, attr);
+        result = dir_getattr(o, created->node, &created->attr);
         if (result < 0)
-            dir_close(o, *file);
+            dir_close(o, created->file);
     }
     if (result < 0)
-        dir_put(o, *node);
+        dir_put(o, created->node);
     return result;
 }
 

@@ -56,18 +56,18 @@ int dir_getattr(Origin *o, OriginNode *node, OriginAttr *attr);
 /* 0, or -errno if it cannot be the name of an entry. */
 int dir_check_name(const char *name);
 /*
- * Makes `caller` the owner of a new entry. The group stays where a parent with the set-group-ID bit
+ * Gives a new entry its owner and mode. The group stays where a parent with the set-group-ID bit
  * has given it.
  */
-int dir_give_to(int fd, const OriginCaller *caller, mode_t mode, mode_t parent_mode);
+int dir_give_to(int fd, const OriginNew *new, mode_t parent_mode);
 
 /* names.c */
-int dir_mkdir(Origin *o, OriginNode *parent, const char *name, mode_t mode,
-              const OriginCaller *caller, OriginNode **node, OriginAttr *attr);
-int dir_mknod(Origin *o, OriginNode *parent, const char *name, mode_t mode, dev_t rdev,
-              const OriginCaller *caller, OriginNode **node, OriginAttr *attr);
-int dir_symlink(Origin *o, OriginNode *parent, const char *name, const char *target,
-                const OriginCaller *caller, OriginNode **node, OriginAttr *attr);
+int dir_mkdir(Origin *o, OriginNode *parent, const char *name, const OriginNew *new,
+              OriginNode **node, OriginAttr *attr);
+int dir_mknod(Origin *o, OriginNode *parent, const char *name, const OriginNew *new,
+              OriginNode **node, OriginAttr *attr);
+int dir_symlink(Origin *o, OriginNode *parent, const char *name, const OriginNew *new,
+                OriginNode **node, OriginAttr *attr);
 int dir_link(Origin *o, OriginNode *node, OriginNode *parent, const char *name, OriginAttr *attr);
 int dir_unlink(Origin *o, OriginNode *parent, const char *name);
 int dir_rmdir(Origin *o, OriginNode *parent, const char *name);
@@ -79,8 +79,8 @@ int dir_closedir(Origin *o, OriginDir *dir);
 
 /* file.c */
 int dir_open(Origin *o, OriginNode *node, int flags, OriginFile **file);
-int dir_create(Origin *o, OriginNode *parent, const char *name, mode_t mode, int flags,
-               const OriginCaller *caller, OriginNode **node, OriginFile **file, OriginAttr *attr);
+int dir_create(Origin *o, OriginNode *parent, const char *name, const OriginNew *new, int flags,
+               OriginCreated *created);
 ssize_t dir_read(Origin *o, OriginFile *file, void *buf, size_t len, uint64_t off);
 ssize_t dir_write(Origin *o, OriginFile *file, const void *buf, size_t len, uint64_t off);
 int dir_fsync(Origin *o, OriginFile *file, gboolean data_only);

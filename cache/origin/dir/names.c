@@ -20,8 +20,8 @@ struct OriginDir {
 };
 
 /* What mkdir, mknod and symlink do once the name exists. */
-static int own_new_entry(Origin *o, OriginNode *parent, const char *name, mode_t mode,
-                         const OriginCaller *caller, OriginNode **node, OriginAttr *attr)
+static int own_new_entry(Origin *o, OriginNode *parent, const char *name, const OriginNew *new,
+                         OriginNode **node, OriginAttr *attr)
 {
     struct stat parent_st;
     if (fstatat(parent->fd, "", &parent_st, AT_EMPTY_PATH) < 0)
@@ -29,7 +29,7 @@ static int own_new_entry(Origin *o, OriginNode *parent, const char *name, mode_t
     int result = dir_lookup(o, parent, name, node, attr);
     if (result < 0)
         return result;
-    result = dir_give_to((*node)->fd, caller, mode, parent_st.st_mode);
+    result = dir_give_to((*node)->fd, new, parent_st.st_mode);
     if (result == 0)
         result = dir_getattr(o, *node, attr);
     if (result < 0)
@@ -37,37 +37,37 @@ static int own_new_entry(Origin *o, OriginNode *parent, const char *name, mode_t
     return result;
 }
 
-int dir_mkdir(Origin *o, OriginNode *parent, const char *name, mode_t mode,
-              const OriginCaller *caller, OriginNode **node, OriginAttr *attr)
+int dir_mkdir(Origin *o, OriginNode *parent, const char *name, const OriginNew *new,
+              OriginNode **node, OriginAttr *attr)
 {
     int bad = dir_check_name(name);
     if (bad)
         return bad;
     if (mkdirat(parent->fd, name, 0700) < 0)
         return -errno;
-    return own_new_entry(o, parent, name, mode, caller, node, attr);
+    return own_new_entry(o, parent, name, new, node, attr);
 }
 
-int dir_mknod(Origin *o, OriginNode *parent, const char *name, mode_t mode, dev_t rdev,
-              const OriginCaller *caller, OriginNode **node, OriginAttr *attr)
+int dir_mknod(Origin *o, OriginNode *parent, const char *name, const OriginNew *new,
+              OriginNode **node, OriginAttr *attr)
 {
     int bad = dir_check_name(name);
     if (bad)
         return bad;
-    if (mknodat(parent->fd, name, (mode & S_IFMT) | 0600, rdev) < 0)
+    if (mknodat(parent->fd, name, (new->mode &S_IFMT) | 0600, new->rdev) < 0)
         return -errno;
-    return own_new_entry(o, parent, name, mode, caller, node, attr);
+    return own_new_entry(o, parent, name, new, node, attr);
 }
 
-int dir_symlink(Origin *o, OriginNode *parent, const char *name, const char *target,
-                const OriginCaller *caller, OriginNode **node, OriginAttr *attr)
+int dir_symlink(Origin *o, OriginNode *parent, const char *name, const OriginNew *new,
+                OriginNode **node, OriginAttr *attr)
 {
     int bad = dir_check_name(name);
     if (bad)
         return bad;
-    if (symlinkat(target, parent->fd, name) < 0)
+    if (symlinkat(new->target, parent->fd, name) < 0)
         return -errno;
-    return own_new_entry(o, parent, name, 0777, caller, node, attr);
+    return own_new_entry(o, parent, name, new, node, attr);
 }
 
 int dir_link(Origin *o, OriginNode *node, OriginNode *parent, const char *name, OriginAttr *attr)

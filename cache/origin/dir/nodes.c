@@ -141,12 +141,12 @@ void dir_nodes_free(GHashTable *nodes)
     g_hash_table_unref(nodes);
 }
 
-int dir_give_to(int fd, const OriginCaller *caller, mode_t mode, mode_t parent_mode)
+int dir_give_to(int fd, const OriginNew *new, mode_t parent_mode)
 {
-    mode_t wanted = mode & 07777;
-    if (caller && geteuid() == 0) {
-        gid_t gid = parent_mode & S_ISGID ? (gid_t)-1 : caller->gid;
-        if (fchownat(fd, "", caller->uid, gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0)
+    mode_t wanted = new->mode & 07777;
+    if (geteuid() == 0) {
+        gid_t gid = parent_mode & S_ISGID ? (gid_t)-1 : new->gid;
+        if (fchownat(fd, "", new->uid, gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0)
             return -errno;
     }
     struct stat st;

@@ -353,20 +353,18 @@ static int op_open(Origin *base, OriginNode *node, int flags, OriginFile **file)
     return r;
 }
 
-static int op_create(Origin *base, OriginNode *parent, const char *name, mode_t mode, int flags,
-                     const OriginCaller *caller, OriginNode **node, OriginFile **file,
-                     OriginAttr *attr)
+static int op_create(Origin *base, OriginNode *parent, const char *name, const OriginNew *new,
+                     int flags, OriginCreated *created)
 {
-    OriginNode *made = NULL;
-    OriginFile *inner = NULL;
+    OriginCreated inner = {.node = NULL};
     Connection *on = NULL;
     int r = (int)NODE_CALL(reconnect_of(base), c, FALSE, parent, in,
-                           (on = c, c->inner->ops->create(c->inner, in, name, mode, flags, caller,
-                                                          &made, &inner, attr)));
+                           (on = c, c->inner->ops->create(c->inner, in, name, new, flags, &inner)));
     if (r < 0)
         return r;
-    *node = node_new(on, made, attr);
-    *file = file_new(base, on, *node, flags, inner);
+    created->attr = inner.attr;
+    created->node = node_new(on, inner.node, &inner.attr);
+    created->file = file_new(base, on, created->node, flags, inner.file);
     return 0;
 }
 
@@ -520,25 +518,25 @@ static int op_lease(Origin *base, OriginFile *file, OriginLease kind, OriginReca
         got;                                                                                       \
     })
 
-static int op_mkdir(Origin *base, OriginNode *parent, const char *name, mode_t mode,
-                    const OriginCaller *caller, OriginNode **node, OriginAttr *attr)
+static int op_mkdir(Origin *base, OriginNode *parent, const char *name, const OriginNew *new,
+                    OriginNode **node, OriginAttr *attr)
 {
     return MAKE(base, FALSE, parent, name, node, attr,
-                c->inner->ops->mkdir(c->inner, in, name, mode, caller, &made, attr));
+                c->inner->ops->mkdir(c->inner, in, name, new, &made, attr));
 }
 
-static int op_mknod(Origin *base, OriginNode *parent, const char *name, mode_t mode, dev_t rdev,
-                    const OriginCaller *caller, OriginNode **node, OriginAttr *attr)
+static int op_mknod(Origin *base, OriginNode *parent, const char *name, const OriginNew *new,
+                    OriginNode **node, OriginAttr *attr)
 {
     return MAKE(base, FALSE, parent, name, node, attr,
-                c->inner->ops->mknod(c->inner, in, name, mode, rdev, caller, &made, attr));
+                c->inner->ops->mknod(c->inner, in, name, new, &made, attr));
 }
 
-static int op_symlink(Origin *base, OriginNode *parent, const char *name, const char *target,
-                      const OriginCaller *caller, OriginNode **node, OriginAttr *attr)
+static int op_symlink(Origin *base, OriginNode *parent, const char *name, const OriginNew *new,
+                      OriginNode **node, OriginAttr *attr)
 {
     return MAKE(base, FALSE, parent, name, node, attr,
-                c->inner->ops->symlink(c->inner, in, name, target, caller, &made, attr));
+                c->inner->ops->symlink(c->inner, in, name, new, &made, attr));
 }
 
 static int op_link(Origin *base, OriginNode *node, OriginNode *parent, const char *name,

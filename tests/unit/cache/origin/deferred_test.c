@@ -115,7 +115,7 @@ START_TEST(until_it_comes_the_root_is_known_and_nothing_else)
     ck_assert_int_eq(o->ops->open(o, node, O_RDONLY, &file), 0);
     ck_assert_int_eq((int)o->ops->read(o, file, text, sizeof(text), 0), 5);
     ck_assert_int_eq(o->ops->close(o, file), 0);
-    ck_assert_int_eq(o->ops->mkdir(o, root, "x", 0700, NULL, &node, &attr), -EROFS);
+    ck_assert_int_eq(o->ops->mkdir(o, root, "x", &(OriginNew){.mode = 0700}, &node, &attr), -EROFS);
     o->ops->put(o, node);
     o->ops->put(o, root);
     down(&c, o);

@@ -170,32 +170,28 @@ START_TEST(setattr_applies_what_is_asked_alone)
 }
 END_TEST
 
+static int create(Fixture *f, const char *name, mode_t mode, int flags, OriginCreated *created)
+{
+    const OriginNew new = {.mode = mode, .uid = geteuid(), .gid = getegid()};
+    return f->o->ops->create(f->o, f->root, name, &new, flags, created);
+}
+
 START_TEST(create_gives_exact_mode_and_opens_an_existing_file)
 {
     Fixture f = setup();
-    OriginNode *node;
-    OriginFile *file;
-    OriginCaller caller = {geteuid(), getegid()};
-    ck_assert_int_eq(f.o->ops->create(f.o, f.root, "new", S_IFREG | 0666, O_RDWR, &caller, &node,
-                                      &file, &f.attr),
-                     0);
-    ck_assert_uint_eq(f.attr.st.st_mode & 07777, 0666);
-    ck_assert_int_eq(f.o->ops->write(f.o, file, "abc", 3, 0), 3);
-    ck_assert_int_eq(f.o->ops->close(f.o, file), 0);
-    f.o->ops->put(f.o, node);
-    ck_assert_int_eq(f.o->ops->create(f.o, f.root, "new", S_IFREG | 0600, O_RDWR | O_EXCL, &caller,
-                                      &node, &file, &f.attr),
-                     -EEXIST);
-    ck_assert_int_eq(f.o->ops->create(f.o, f.root, "new", S_IFREG | 0600, O_RDWR | O_TRUNC, &caller,
-                                      &node, &file, &f.attr),
-                     0);
-    ck_assert_int_eq(f.attr.st.st_size, 0);
-    ck_assert_uint_eq(f.attr.st.st_mode & 07777, 0666);
-    f.o->ops->close(f.o, file);
-    f.o->ops->put(f.o, node);
-    ck_assert_int_eq(
-        f.o->ops->create(f.o, f.root, "a/b", 0600, O_RDWR, &caller, &node, &file, &f.attr),
-        -EINVAL);
+    OriginCreated made;
+    ck_assert_int_eq(create(&f, "new", S_IFREG | 0666, O_RDWR, &made), 0);
+    ck_assert_uint_eq(made.attr.st.st_mode & 07777, 0666);
+    ck_assert_int_eq(f.o->ops->write(f.o, made.file, "abc", 3, 0), 3);
+    ck_assert_int_eq(f.o->ops->close(f.o, made.file), 0);
+    f.o->ops->put(f.o, made.node);
+    ck_assert_int_eq(create(&f, "new", S_IFREG | 0600, O_RDWR | O_EXCL, &made), -EEXIST);
+    ck_assert_int_eq(create(&f, "new", S_IFREG | 0600, O_RDWR | O_TRUNC, &made), 0);
+    ck_assert_int_eq(made.attr.st.st_size, 0);
+    ck_assert_uint_eq(made.attr.st.st_mode & 07777, 0666);
+    f.o->ops->close(f.o, made.file);
+    f.o->ops->put(f.o, made.node);
+    ck_assert_int_eq(create(&f, "a/b", 0600, O_RDWR, &made), -EINVAL);
     teardown(&f);
 }
 END_TEST
@@ -204,18 +200,19 @@ START_TEST(names_are_made_moved_and_removed)
 {
     Fixture f = setup();
     const OriginOps *ops = f.o->ops;
-    OriginCaller caller = {geteuid(), getegid()};
+    OriginNew new = {.mode = 0777, .uid = geteuid(), .gid = getegid(), .target = "p"};
     OriginNode *d, *fifo, *link;
-    ck_assert_int_eq(ops->mkdir(f.o, f.root, "d", 0777, &caller, &d, &f.attr), 0);
+    ck_assert_int_eq(ops->mkdir(f.o, f.root, "d", &new, &d, &f.attr), 0);
     ck_assert(S_ISDIR(f.attr.st.st_mode));
     ck_assert_uint_eq(f.attr.st.st_mode & 07777, 0777);
-    ck_assert_int_eq(ops->mkdir(f.o, f.root, "d", 0777, &caller, &link, &f.attr), -EEXIST);
-    ck_assert_int_eq(ops->mknod(f.o, d, "p", S_IFIFO | 0622, 0, &caller, &fifo, &f.attr), 0);
+    ck_assert_int_eq(ops->mkdir(f.o, f.root, "d", &new, &link, &f.attr), -EEXIST);
+    new.mode = S_IFIFO | 0622;
+    ck_assert_int_eq(ops->mknod(f.o, d, "p", &new, &fifo, &f.attr), 0);
     ck_assert(S_ISFIFO(f.attr.st.st_mode));
     ck_assert_uint_eq(f.attr.st.st_mode & 07777, 0622);
     OriginFile *file;
     ck_assert_int_eq(ops->open(f.o, fifo, O_RDONLY, &file), -EINVAL); /* would block for ever */
-    ck_assert_int_eq(ops->symlink(f.o, d, "l", "p", &caller, &link, &f.attr), 0);
+    ck_assert_int_eq(ops->symlink(f.o, d, "l", &new, &link, &f.attr), 0);
     ck_assert_int_eq(ops->rename(f.o, d, "p", f.root, "q", 0), 0);
     ck_assert_int_eq(ops->rename(f.o, d, "l", f.root, "q", RENAME_NOREPLACE), -EEXIST);
     ck_assert_int_eq(ops->rename(f.o, d, "l", f.root, "q", RENAME_WHITEOUT), -EINVAL);
