@@ -190,6 +190,16 @@ static gboolean remove_stale(const char *path, GError **error)
     return TRUE;
 }
 
+/* The mode of the socket's inode before bind() is the mode of the file it makes. */
+static gboolean bind_and_listen(int fd, const struct sockaddr_un *address)
+{
+    if (fchmod(fd, 0600) < 0)
+        return FALSE;
+    if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
+        return FALSE;
+    return listen(fd, 64) == 0;
+}
+
 int wire_listen(const char *path, GError **error)
 {
     struct sockaddr_un address;
@@ -208,9 +218,7 @@ int wire_listen(const char *path, GError **error)
     if (!remove_stale(path, error))
         return -1;
     hearth_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    /* The mode of the socket's inode before bind() is the mode of the file it makes. */
-    if (fd < 0 || fchmod(fd, 0600) < 0 ||
-        bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 64) < 0) {
+    if (fd < 0 || !bind_and_listen(fd, &address)) {
         set_errno_error(error, errno, "cannot listen on", path);
         return -1;
     }

@@ -28,22 +28,30 @@ static gboolean parse(const char *address, char **host, guint16 *port)
     return parsed && (g_inet_address_get_family(parsed) == G_SOCKET_FAMILY_IPV6) == brackets;
 }
 
-static int listen_at(const char *host, guint16 port, int family)
+static gboolean bind_and_listen(int fd, GSocketAddress *address)
 {
     struct sockaddr_storage native;
+    const gssize size = g_socket_address_get_native_size(address);
+    if (!g_socket_address_to_native(address, &native, sizeof(native), NULL))
+        return FALSE;
+    if (bind(fd, (struct sockaddr *)&native, (socklen_t)size) < 0)
+        return FALSE;
+    return listen(fd, BACKLOG) == 0;
+}
+
+static int listen_at(const char *host, guint16 port, int family)
+{
     const int on = 1, off = 0;
     const char *any = family == AF_INET6 ? "::" : "0.0.0.0";
     g_autoptr(GSocketAddress) address =
         g_inet_socket_address_new_from_string(host ? host : any, port);
-    const gssize size = g_socket_address_get_native_size(address);
     const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-    if (g_socket_address_to_native(address, &native, sizeof(native), NULL) &&
-        bind(fd, (struct sockaddr *)&native, (socklen_t)size) == 0 && listen(fd, BACKLOG) == 0)
+    if (bind_and_listen(fd, address))
         return fd;
     const int number = errno;
     close(fd);

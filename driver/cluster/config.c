@@ -177,11 +177,13 @@ static gboolean parse_ceph_conf(const json_t *entry, ClusterConfig *cluster, con
 static gboolean parse_clients(const json_t *entry, ClusterConfig *cluster, const char *path,
                               const char *where, GError **error)
 {
-    return parse_net_namespace(entry, "cephFS", &cluster->cephfs_net_namespace, path, where,
-                               error) &&
-           parse_net_namespace(entry, "rbd", &cluster->rbd_net_namespace, path, where, error) &&
-           parse_affinity(entry, cluster, path, where, error) &&
-           parse_ceph_conf(entry, cluster, path, where, error);
+    if (!parse_net_namespace(entry, "cephFS", &cluster->cephfs_net_namespace, path, where, error))
+        return FALSE;
+    if (!parse_net_namespace(entry, "rbd", &cluster->rbd_net_namespace, path, where, error))
+        return FALSE;
+    if (!parse_affinity(entry, cluster, path, where, error))
+        return FALSE;
+    return parse_ceph_conf(entry, cluster, path, where, error);
 }
 
 static ClusterConfig *parse_entry(const json_t *entry, gsize index, const char *path,
@@ -219,9 +221,11 @@ static ClusterConfig *parse_entry(const json_t *entry, gsize index, const char *
         return NULL;
     }
     cluster->subvolume_group = g_strdup(name);
-    if (!parse_journal(cephfs, cluster, path, where, error) ||
-        !parse_rbd(entry, cluster, path, where, error) ||
-        !parse_clients(entry, cluster, path, where, error))
+    if (!parse_journal(cephfs, cluster, path, where, error))
+        return NULL;
+    if (!parse_rbd(entry, cluster, path, where, error))
+        return NULL;
+    if (!parse_clients(entry, cluster, path, where, error))
         return NULL;
     return g_steal_pointer(&cluster);
 }

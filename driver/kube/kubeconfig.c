@@ -159,10 +159,13 @@ static gboolean read_cluster(Reader *r, const yaml_node_t *map, const char *name
 {
     static const char *const refused[] = {"proxy-url", "tls-server-name", NULL};
     g_autofree char *in = g_strdup_printf("cluster \"%s\"", name), *insecure = NULL;
-    if (!refuse_members(r, map, in, refused, "name the API server by what its certificate says") ||
-        !text_of(r, map, in, "server", &c->server) ||
-        !text_of(r, map, in, "insecure-skip-tls-verify", &insecure) ||
-        !file_or_data(r, map, in, "certificate-authority", &c->ca_file, &c->ca_data))
+    if (!refuse_members(r, map, in, refused, "name the API server by what its certificate says"))
+        return FALSE;
+    if (!text_of(r, map, in, "server", &c->server))
+        return FALSE;
+    if (!text_of(r, map, in, "insecure-skip-tls-verify", &insecure))
+        return FALSE;
+    if (!file_or_data(r, map, in, "certificate-authority", &c->ca_file, &c->ca_data))
         return FALSE;
     if (!c->server)
         return fail_at(r, "%s has no server", in);
@@ -180,21 +183,34 @@ static gboolean read_cluster(Reader *r, const yaml_node_t *map, const char *name
     return TRUE;
 }
 
+static gboolean read_client_certificate(Reader *r, const yaml_node_t *map, const char *in,
+                                        KubeConfig *c)
+{
+    if (!file_or_data(r, map, in, "client-certificate", &c->cert_file, &c->cert_data))
+        return FALSE;
+    if (!file_or_data(r, map, in, "client-key", &c->key_file, &c->key_data))
+        return FALSE;
+    if ((c->cert_file || c->cert_data) != (c->key_file || c->key_data))
+        return fail_at(r, "%s: client-certificate and client-key belong together", in);
+    return TRUE;
+}
+
 static gboolean read_user(Reader *r, const yaml_node_t *map, const char *name, KubeConfig *c)
 {
     static const char *const refused[] = {"exec", "auth-provider", "username",  "password",
                                           "as",   "as-uid",        "as-groups", "as-user-extra",
                                           NULL};
+    static const char fix[] =
+        "use a token (`kubectl create token`), tokenFile or a client certificate";
     g_autofree char *in = g_strdup_printf("user \"%s\"", name), *token_file = NULL;
     char *token = NULL;
-    gboolean ok =
-        refuse_members(r, map, in, refused,
-                       "use a token (`kubectl create token`), tokenFile or a client certificate") &&
-        text_of(r, map, in, "tokenFile", &token_file) && text_of(r, map, in, "token", &token) &&
-        file_or_data(r, map, in, "client-certificate", &c->cert_file, &c->cert_data) &&
-        file_or_data(r, map, in, "client-key", &c->key_file, &c->key_data);
-    if (ok && (c->cert_file || c->cert_data) != (c->key_file || c->key_data))
-        ok = fail_at(r, "%s: client-certificate and client-key belong together", in);
+    if (!refuse_members(r, map, in, refused, fix))
+        return FALSE;
+    if (!text_of(r, map, in, "tokenFile", &token_file))
+        return FALSE;
+    if (!text_of(r, map, in, "token", &token))
+        return FALSE;
+    gboolean ok = read_client_certificate(r, map, in, c);
     /* The file wins, as for kubectl. */
     if (ok && token_file) {
         g_autofree char *directory = g_path_get_dirname(r->path);
@@ -223,9 +239,11 @@ static gboolean read_document(Reader *r, KubeConfig *c)
         return fail_at(r, "current-context is not set; `kubectl config use-context NAME` does");
     const yaml_node_t *context = entry(r, "contexts", "context", current), *map;
     g_autofree char *in = g_strdup_printf("context \"%s\"", current);
-    if (!context || !text_of(r, context, in, "cluster", &cluster) ||
-        !text_of(r, context, in, "user", &user) ||
-        !text_of(r, context, in, "namespace", &c->namespace))
+    if (!context || !text_of(r, context, in, "cluster", &cluster))
+        return FALSE;
+    if (!text_of(r, context, in, "user", &user))
+        return FALSE;
+    if (!text_of(r, context, in, "namespace", &c->namespace))
         return FALSE;
     if (!cluster)
         return fail_at(r, "%s has no cluster", in);

@@ -56,8 +56,11 @@ gboolean modify_limit(Work *w, const VolumeRecord *record, gint64 bytes, GError 
 static gboolean limit_again(Work *w, const json_t *changes, gint64 bytes, GError **error)
 {
     g_autoptr(VolumeRecord) record = NULL;
-    return !mutable_has_limits(changes) || (work_find_record(w, &record, error) &&
-                                            (!record || modify_limit(w, record, bytes, error)));
+    if (!mutable_has_limits(changes))
+        return TRUE;
+    if (!work_find_record(w, &record, error))
+        return FALSE;
+    return !record || modify_limit(w, record, bytes, error);
 }
 
 gboolean provision_modify(const ProvisionTarget *at, const json_t *changes, GError **error)

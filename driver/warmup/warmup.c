@@ -182,9 +182,15 @@ gboolean warmup_read(const json_t *object, Warmup *warmup, GError **error)
         .paths = g_ptr_array_new_with_free_func(g_free),
         .selector = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free),
     };
-    return read_target(spec, warmup, error) && read_paths(spec, warmup, error) &&
-           read_rate(spec, warmup, error) && read_nodes(spec, warmup, error) &&
-           read_schedule(spec, warmup, error);
+    if (!read_target(spec, warmup, error))
+        return FALSE;
+    if (!read_paths(spec, warmup, error))
+        return FALSE;
+    if (!read_rate(spec, warmup, error))
+        return FALSE;
+    if (!read_nodes(spec, warmup, error))
+        return FALSE;
+    return read_schedule(spec, warmup, error);
 }
 
 void warmup_clear(Warmup *warmup)

@@ -67,11 +67,17 @@ char *rbd_lock_holder(const char *reply, size_t bytes, uint64_t *client)
     char cookie[MAX_COOKIE];
     uint32_t n, length;
     uint8_t type;
-    if (!reply || !take_header(&reply, end) || !read_value(&reply, end, &n, sizeof(n)) ||
-        GUINT32_FROM_LE(n) != 1 || !take_header(&reply, end) ||
-        !read_value(&reply, end, &type, sizeof(type)) || type != CLIENT_TYPE ||
-        !read_value(&reply, end, client, sizeof(*client)) ||
-        !read_value(&reply, end, &length, sizeof(length)))
+    if (!reply || !take_header(&reply, end))
+        return NULL;
+    if (!read_value(&reply, end, &n, sizeof(n)) || GUINT32_FROM_LE(n) != 1)
+        return NULL;
+    if (!take_header(&reply, end))
+        return NULL;
+    if (!read_value(&reply, end, &type, sizeof(type)) || type != CLIENT_TYPE)
+        return NULL;
+    if (!read_value(&reply, end, client, sizeof(*client)))
+        return NULL;
+    if (!read_value(&reply, end, &length, sizeof(length)))
         return NULL;
     *client = GUINT64_FROM_LE(*client);
     length = GUINT32_FROM_LE(length);

@@ -86,10 +86,15 @@ char *rbd_content_name(rados_t cluster, rados_ioctx_t io, rbd_image_t image, uin
 {
     char fsid[FSID_BYTES], id[RBD_MAX_IMAGE_NAME_SIZE], namespace[NAMESPACE_BYTES];
     struct timespec at;
-    if (rados_cluster_fsid(cluster, fsid, sizeof(fsid)) < 0 ||
-        rbd_get_id(image, id, sizeof(id)) < 0 ||
-        rados_ioctx_get_namespace(io, namespace, sizeof(namespace)) < 0 ||
-        created_at(image, snap, &at) < 0 || !may_read(cluster, image, namespace))
+    if (rados_cluster_fsid(cluster, fsid, sizeof(fsid)) < 0)
+        return NULL;
+    if (rbd_get_id(image, id, sizeof(id)) < 0)
+        return NULL;
+    if (rados_ioctx_get_namespace(io, namespace, sizeof(namespace)) < 0)
+        return NULL;
+    if (created_at(image, snap, &at) < 0)
+        return NULL;
+    if (!may_read(cluster, image, namespace))
         return NULL;
     return g_strdup_printf("%s/%" PRId64 "/%zu:%s/%s@%" PRIu64 ".%lld.%09ld", fsid,
                            rados_ioctx_get_id(io), strlen(namespace), namespace, id, snap,
@@ -111,8 +116,11 @@ void rbd_content_read(RbdImage *r, const char *snapshot, gboolean shared)
     ImageContent *content = &r->base.content;
     char id[RBD_MAX_IMAGE_NAME_SIZE];
     uint64_t features = 0, snap = 0;
-    if (rbd_get_id(r->image, id, sizeof(id)) < 0 || rbd_get_features(r->image, &features) < 0 ||
-        (snapshot && rbd_snap_get_id(r->image, snapshot, &snap) < 0))
+    if (rbd_get_id(r->image, id, sizeof(id)) < 0)
+        return;
+    if (rbd_get_features(r->image, &features) < 0)
+        return;
+    if (snapshot && rbd_snap_get_id(r->image, snapshot, &snap) < 0)
         return;
     r->header = g_strconcat("rbd_header.", id, NULL);
     content->immutable = snapshot != NULL;

@@ -264,16 +264,25 @@ gboolean layout_open(Layout *layout, const char *path, const LayoutOptions *opti
     return TRUE;
 }
 
+/* Puts the files of a fresh layout in place of those that the layout has open. */
+static gboolean take_files(const Layout *layout, const Layout *fresh)
+{
+    const int from[] = {fresh->dir_fd, fresh->objects_fd, fresh->partial_fd, fresh->lock_fd};
+    const int to[] = {layout->dir_fd, layout->objects_fd, layout->partial_fd, layout->lock_fd};
+    for (size_t i = 0; i < G_N_ELEMENTS(to); i++) {
+        if (dup3(from[i], to[i], O_CLOEXEC) < 0)
+            return FALSE;
+    }
+    return TRUE;
+}
+
 gboolean layout_reopen(Layout *layout, const LayoutOptions *options, LayoutTrust *trust,
                        GError **error)
 {
     Layout fresh = {.dir_fd = -1, .objects_fd = -1, .partial_fd = -1, .lock_fd = -1};
     memcpy(fresh.boot_id, layout->boot_id, sizeof(fresh.boot_id));
     gboolean ok = open_all(&fresh, layout->path, options, layout->lock_fd, trust, error);
-    if (ok && (dup3(fresh.dir_fd, layout->dir_fd, O_CLOEXEC) < 0 ||
-               dup3(fresh.objects_fd, layout->objects_fd, O_CLOEXEC) < 0 ||
-               dup3(fresh.partial_fd, layout->partial_fd, O_CLOEXEC) < 0 ||
-               dup3(fresh.lock_fd, layout->lock_fd, O_CLOEXEC) < 0))
+    if (ok && !take_files(layout, &fresh))
         ok = layout_fail(error, errno, layout->path, "taking it over again");
     close_all(&fresh);
     return ok;

@@ -14,7 +14,9 @@ int replace_file(int dir_fd, const char *name, const char *new_name, const void 
     ssize_t n = write(fd, data, size);
     if (n != (ssize_t)size)
         return n < 0 ? -errno : -ENOSPC;
-    if (fsync(fd) < 0 || renameat(dir_fd, new_name, dir_fd, name) < 0 || fsync(dir_fd) < 0)
+    if (fsync(fd) < 0)
         return -errno;
-    return 0;
+    if (renameat(dir_fd, new_name, dir_fd, name) < 0)
+        return -errno;
+    return fsync(dir_fd) < 0 ? -errno : 0;
 }

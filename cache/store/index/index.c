@@ -31,7 +31,9 @@ static gboolean is_as_long_as_it_says(MDB_env *env, const char *path)
     MDB_envinfo info;
     MDB_stat stat_env;
     struct stat st;
-    if (mdb_env_info(env, &info) != 0 || mdb_env_stat(env, &stat_env) != 0 || stat(path, &st) < 0)
+    if (mdb_env_info(env, &info) != 0 || mdb_env_stat(env, &stat_env) != 0)
+        return FALSE;
+    if (stat(path, &st) < 0)
         return FALSE;
     /* A new environment has two meta pages that are written with the first transaction. */
     return st.st_size == 0 ||

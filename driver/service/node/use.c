@@ -60,9 +60,13 @@ gboolean node_use_parse(const NodeUseRequest *r, NodeUse *u, GError **error)
         return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT, "volume_capability is missing");
     Csi__V1__VolumeCapability *const list[] = {(Csi__V1__VolumeCapability *)r->capability};
     u->kind = staging_kind(r->attributes);
-    if (!capability_check_form(list, 1, error) ||
-        !capability_check_supported(list, 1, r->attributes->type, error) ||
-        !capability_mount_group(r->capability, &u->use.group, error) || !read_flags(u, r, error))
+    if (!capability_check_form(list, 1, error))
+        return FALSE;
+    if (!capability_check_supported(list, 1, r->attributes->type, error))
+        return FALSE;
+    if (!capability_mount_group(r->capability, &u->use.group, error))
+        return FALSE;
+    if (!read_flags(u, r, error))
         return FALSE;
     u->use.context = r->selinux ? u->context : NULL;
     read_mode(u, r->capability->access_mode->mode);
