@@ -85,6 +85,7 @@ gboolean fills_start(Store *store, GError **error)
                        store->config.chunk_bytes, g_strerror(errno));
     }
     fills->buffers = buffers;
+    fills->run_worker = fill_worker;
     fills->most = store->config.fill_threads;
     fills->threads = g_new0(pthread_t, fills->most);
     pthread_mutex_lock(&fills->lock);

@@ -46,8 +46,9 @@ typedef struct Fills {
     gboolean timing, stop;     /* a worker waits with a deadline; no more work */
     size_t inline_bytes;       /* of FILL_INLINE_TOTAL */
     pthread_t *threads;
-    unsigned most, n_threads, idle; /* workers: at most, started, and without work */
-    uint8_t *buffers;               /* one of chunk_bytes for each that may be started */
+    void *(*run_worker)(void *worker); /* of a FillWorker, which it frees */
+    unsigned most, n_threads, idle;    /* workers: at most, started, and without work */
+    uint8_t *buffers;                  /* one of chunk_bytes for each that may be started */
     size_t buffers_bytes;
     atomic_ulong started, completed, failed, origin_bytes;
 } Fills;

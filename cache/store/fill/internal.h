@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A fill, for the files that run it, from the bottom up: pace.c (a bound on bytes per second),
- * queue.c (which chunk is fetched next), state.c (references and the end of a fill), fetch.c
- * (fetching a chunk), workers.c (the threads that fetch), fill.c (joining and reading), fills.c
- * (starting and stopping).
+ * threads.c (starting and waking the threads that fetch), queue.c (which chunk is fetched next),
+ * state.c (references and the end of a fill), fetch.c (fetching a chunk), worker.c (what such a
+ * thread does), fill.c (joining and reading), fills.c (starting and stopping).
  *
  * Invariants, under Fills.lock:
  *   - a chunk goes MISSING -> BUSY -> DONE, and only the thread that made it BUSY fetches it;
@@ -128,10 +128,17 @@ void fill_source_leave_locked(Fills *fills, StoreFill *fill);
 void fill_fetch_claimed_locked(Fills *fills, StoreFill *fill, uint64_t chunk, uint8_t *buf,
                                gboolean patient);
 
-/* --- workers.c --- */
+/* --- threads.c --- */
+typedef struct FillWorker {
+    Store *store;
+    uint8_t *buf; /* of chunk_bytes */
+} FillWorker;
 /* There is something to fetch: wakes a worker, or starts one more. */
 void fill_wake_worker_locked(Fills *fills, Store *store);
 /* Starts the first one. */
 int fill_start_worker_locked(Fills *fills, Store *store);
+
+/* --- worker.c --- */
+void *fill_worker(void *worker);
 
 #endif

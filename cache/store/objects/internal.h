@@ -11,7 +11,7 @@
  *   Space.lock     the sample of the file system's use
  *   Ledger.lock, Tags.lock, Disk.lock, Wake.lock, EvictTurn.lock     leaves
  *
- * Threads: `fill_threads` workers at most (cache/store/fill/workers.c), one flusher (flusher.c),
+ * Threads: `fill_threads` workers at most (cache/store/fill/threads.c), one flusher (flusher.c),
  * one evictor (evict.c), one scrubber (scrub.c), all owned by store.c and joined in store_close().
  *
  * Files, from the bottom up: space.c (how much may be held), verity.c, tags.c; flush.c; objects.c

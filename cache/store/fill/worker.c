@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The threads that fetch chunks. One is started when there is something to fetch and all others
- * fetch already, up to StoreConfig.fill_threads; they stay until the store is closed.
- */
+/* What a thread that fetches does: it takes the next chunk, fetches it, and waits for more. */
 #include <errno.h>
 #include <sys/mman.h>
 #include "cache/store/fill/internal.h"
@@ -31,14 +28,9 @@ static gboolean wait_for_work_locked(Fills *fills, uint64_t until_ms, gboolean d
     return rc != ETIMEDOUT;
 }
 
-typedef struct Worker {
-    Store *store;
-    uint8_t *buf; /* of chunk_bytes */
-} Worker;
-
-static void *fill_worker(void *data)
+void *fill_worker(void *data)
 {
-    g_autofree Worker *me = data;
+    g_autofree FillWorker *me = data;
     Fills *fills = me->store->fills;
     gboolean dirty = FALSE;
     pthread_mutex_lock(&fills->lock);
@@ -59,24 +51,4 @@ static void *fill_worker(void *data)
     }
     pthread_mutex_unlock(&fills->lock);
     return NULL;
-}
-
-int fill_start_worker_locked(Fills *fills, Store *store)
-{
-    Worker *worker = g_new(Worker, 1);
-    *worker = (Worker){store, fills->buffers + store->config.chunk_bytes * fills->n_threads};
-    int rc = pthread_create(&fills->threads[fills->n_threads], NULL, fill_worker, worker);
-    if (rc == 0)
-        fills->n_threads++;
-    else
-        g_free(worker);
-    return rc;
-}
-
-void fill_wake_worker_locked(Fills *fills, Store *store)
-{
-    if (fills->idle)
-        pthread_cond_signal(&fills->work);
-    else if (fills->n_threads < fills->most && !fills->stop)
-        fill_start_worker_locked(fills, store); /* without one more, those there are do it */
 }
