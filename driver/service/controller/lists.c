@@ -51,7 +51,7 @@ static gboolean secrets_of(const Controller *c, const Backend *b, const VolumeId
 
 /* The visits of all locations. A cluster that denies the user its list is skipped, unless no other
  * has any location. */
-typedef struct Tour {
+typedef struct Visits {
     const Controller *controller;
     GHashTable *given;
     LocationVisit visit;
@@ -60,29 +60,29 @@ typedef struct Tour {
     gboolean stop;
     guint locations; /* seen */
     GError *denied;
-} Tour;
+} Visits;
 
-static gboolean each_of_backend(Tour *t, const Backend *b, GError **error)
+static gboolean each_of_backend(Visits *v, const Backend *b, GError **error)
 {
     g_autoptr(GPtrArray) clusters = b->ops->clusters(b->impl, error);
     if (!clusters)
         return FALSE;
     g_ptr_array_sort(clusters, compare_locations);
-    for (guint i = 0; i < clusters->len && !t->stop; i++) {
+    for (guint i = 0; i < clusters->len && !v->stop; i++) {
         const VolumeId *cluster = clusters->pdata[i];
         g_autoptr(Secrets) secrets = NULL;
-        if (!secrets_of(t->controller, b, cluster, t->given, &secrets, error))
+        if (!secrets_of(v->controller, b, cluster, v->given, &secrets, error))
             return FALSE;
         g_autoptr(GError) cause = NULL;
         g_autoptr(GPtrArray) locations =
-            b->ops->locations(b->impl, cluster, secrets, t->deadline_us, &cause);
+            b->ops->locations(b->impl, cluster, secrets, v->deadline_us, &cause);
         /* The request's user belongs to one cluster; the others need not know it. */
-        if (!locations && t->given && clusters->len > 1 &&
+        if (!locations && v->given && clusters->len > 1 &&
             g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_UNAUTHENTICATED))
             continue;
         if (!locations && g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_PERMISSION_DENIED)) {
-            if (!t->denied)
-                t->denied = g_steal_pointer(&cause);
+            if (!v->denied)
+                v->denied = g_steal_pointer(&cause);
             continue;
         }
         if (!locations) {
@@ -90,10 +90,10 @@ static gboolean each_of_backend(Tour *t, const Backend *b, GError **error)
             return FALSE;
         }
         g_ptr_array_sort(locations, compare_locations);
-        t->locations += locations->len;
-        for (guint k = 0; k < locations->len && !t->stop; k++) {
-            const ProvisionTarget at = {b, locations->pdata[k], secrets, t->deadline_us};
-            if (!t->visit(&at, t->data, &t->stop, error))
+        v->locations += locations->len;
+        for (guint k = 0; k < locations->len && !v->stop; k++) {
+            const ProvisionTarget at = {b, locations->pdata[k], secrets, v->deadline_us};
+            if (!v->visit(&at, v->data, &v->stop, error))
                 return FALSE;
         }
     }
@@ -104,18 +104,18 @@ gboolean controller_each_location(const Controller *c, GHashTable *given, Locati
                                   void *data, gint64 deadline_us, GError **error)
 {
     gboolean good = TRUE;
-    Tour t = {
+    Visits v = {
         .controller = c, .given = given, .visit = visit, .data = data, .deadline_us = deadline_us};
-    for (int type = 0; type <= VOLUME_DIR && !t.stop && good; type++) {
-        for (gsize i = 0; i < c->n_backends && !t.stop && good; i++) {
+    for (int type = 0; type <= VOLUME_DIR && !v.stop && good; type++) {
+        for (gsize i = 0; i < c->n_backends && !v.stop && good; i++) {
             if (c->backends[i]->ops->type == (VolumeType)type)
-                good = each_of_backend(&t, c->backends[i], error);
+                good = each_of_backend(&v, c->backends[i], error);
         }
     }
-    if (good && t.denied && t.locations == 0) {
-        g_propagate_error(error, g_steal_pointer(&t.denied));
+    if (good && v.denied && v.locations == 0) {
+        g_propagate_error(error, g_steal_pointer(&v.denied));
         good = FALSE;
     }
-    g_clear_error(&t.denied);
+    g_clear_error(&v.denied);
     return good;
 }
