@@ -47,7 +47,7 @@ typedef struct Role {
     NodeService *node;
     Scheduling *scheduling; /* NULL: without --warmth */
     Webhook *webhook;       /* NULL: without --webhook-address */
-    CrushPlace *crush_place;
+    CrushLocation *crush_location;
     CallLog *calls;
     gint64 started_us;
     IdentityConfig identity;
@@ -128,7 +128,7 @@ static gboolean make_node(Role *role, const Options *o, GError **error)
 {
     g_autoptr(GHashTable) domains = NULL;
     g_autofree char *prefix = domains_prefix(o->driver_name);
-    role->crush_place = crush_place_new(o->kubeconfig, o->node_id);
+    role->crush_location = crush_location_new(o->kubeconfig, o->node_id);
     if (o->domains) {
         domains = read_domains(o, error);
         if (!domains)
@@ -145,14 +145,14 @@ static gboolean make_node(Role *role, const Options *o, GError **error)
                                       .tier = o->tier,
                                       .zone = zone,
                                       .records = backend_cephfs_new_on_node,
-                                      .crush_place = role->crush_place};
+                                      .crush_location = role->crush_location};
     role->node = node_service_new(&config, error);
     if (!role->node)
         return FALSE;
     const WarmupConfig warmup = {.hearthd_socket = o->hearthd_socket,
                                  .cluster_config = o->cluster_config,
                                  .secret_dir = o->secret_dir,
-                                 .crush_place = role->crush_place};
+                                 .crush_location = role->crush_location};
     const ReporterNode here = {
         .name = o->node_id, .tier = o->tier, .zone = zone, .hearthd_socket = o->hearthd_socket};
     if (o->warmth) {
@@ -322,7 +322,7 @@ int main(int argc, char **argv)
     scheduling_free(role.scheduling);
     controller_free(role.controller);
     node_service_free(role.node);
-    crush_place_free(role.crush_place);
+    crush_location_free(role.crush_location);
     /*
      * Threads that hang in Ceph are left behind (common/bounded.h); the destructors of Ceph's
      * libraries must not run under them.

@@ -66,7 +66,7 @@ static json_t *spec_of(const Task *t, GError **error)
     const NodeSpecSource source = {.attributes = &attributes,
                                    .secrets = secrets,
                                    .config_path = t->config->cluster_config,
-                                   .place = t->config->crush_place,
+                                   .crush_location = t->config->crush_location,
                                    .read_only = TRUE};
     return node_spec_new(&source, error);
 }

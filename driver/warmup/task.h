@@ -8,7 +8,7 @@
 #define HEARTH_DRIVER_WARMUP_TASK_H
 
 #include <gio/gio.h>
-#include "driver/node/hearthd/crush_place.h"
+#include "driver/node/hearthd/crush_location.h"
 #include "driver/warmup/order.h"
 
 /* What a node needs for its tasks. */
@@ -16,7 +16,7 @@ typedef struct WarmupConfig {
     const char *hearthd_socket;
     const char *cluster_config; /* volume/config.h */
     const char *secret_dir;  /* volume/secret_dir.h: the Ceph user; NULL: none, all orders fail */
-    CrushPlace *crush_place; /* of the node; NULL: not known */
+    CrushLocation *crush_location; /* of the node; NULL: not known */
     gint64 first_pause_ms;   /* between tries; 0: 1 s. It doubles, to 30 s */
     gint64 patience_s;       /* 0: WARMUP_PATIENCE_S */
 } WarmupConfig;

@@ -165,7 +165,7 @@ static json_t *with(json_t *origin, const char *name, const char *value)
 /* How hearthd configures its Ceph clients. An older hearthd refuses members that it does not know,
  * so only those are added that the cluster file asks for. */
 static json_t *with_client(json_t *origin, const ClusterConfig *cluster, const char *net_namespace,
-                           CrushPlace *place)
+                           CrushLocation *node)
 {
     json_auto_t *conf = json_object();
     for (char **o = cluster->ceph_conf; *o; o += 2)
@@ -173,7 +173,7 @@ static json_t *with_client(json_t *origin, const ClusterConfig *cluster, const c
     if (json_object_size(conf) > 0)
         json_object_set(origin, WIRE_KEY_CEPH_CONF, conf);
     g_autofree char *location =
-        cluster->crush_labels && place ? crush_place_location(place, cluster->crush_labels) : NULL;
+        cluster->crush_labels && node ? crush_location_get(node, cluster->crush_labels) : NULL;
     return with(with(origin, WIRE_KEY_CRUSH_LOCATION, location), WIRE_KEY_NET_NAMESPACE_FILE_PATH,
                 net_namespace);
 }
@@ -199,7 +199,7 @@ static json_t *ceph_origin(const NodeSpecSource *s, const char *type, const Clus
         json_pack("{s:s, s:s, s:o, s:s, s:s, s:i}", WIRE_KEY_TYPE, type, WIRE_KEY_CLUSTER_ID,
                   cluster->cluster_id, WIRE_KEY_MONITORS, monitors, WIRE_KEY_USER_ID, secrets->user,
                   WIRE_KEY_USER_KEY, secrets->key, WIRE_KEY_TIMEOUT_SEC, CONNECT_TIMEOUT_SEC);
-    return origin ? with_client(origin, cluster, net_namespace, s->place) : NULL;
+    return origin ? with_client(origin, cluster, net_namespace, s->crush_location) : NULL;
 }
 
 static json_t *cephfs_origin(const NodeSpecSource *s, GError **error)

@@ -10,7 +10,7 @@
 #include <glib.h>
 #include <jansson.h>
 #include "common/error.h"
-#include "driver/node/hearthd/crush_place.h"
+#include "driver/node/hearthd/crush_location.h"
 #include "driver/volume/attributes.h"
 
 /* What a spec is made of. Borrowed. */
@@ -18,7 +18,7 @@ typedef struct NodeSpecSource {
     const VolumeAttributes *attributes;
     GHashTable *secrets;     /* name -> value */
     const char *config_path; /* the cluster file: monitors, the configuration of Ceph clients */
-    CrushPlace *place;       /* for readAffinity; NULL: not known */
+    CrushLocation *crush_location; /* of this node, for readAffinity; NULL: not known */
     gboolean read_only;
 } NodeSpecSource;
 

@@ -38,8 +38,8 @@ struct NodeService {
     gboolean selinux; /* of the mounter */
     Staging *staging;
     Settings *settings;
-    CrushPlace *crush_place; /* borrowed */
-    GHashTable *domains;     /* topology key -> value */
+    CrushLocation *crush_location; /* borrowed */
+    GHashTable *domains;           /* topology key -> value */
 };
 
 static gboolean is_label_value(const char *text)
@@ -97,7 +97,7 @@ NodeService *node_service_new(const NodeServiceConfig *config, GError **error)
         g_strdup(config->hearthd_socket ? config->hearthd_socket : WIRE_DEFAULT_SOCKET);
     service->config_path =
         g_strdup(config->config_path ? config->config_path : CONFIG_DEFAULT_PATH);
-    service->crush_place = config->crush_place;
+    service->crush_location = config->crush_location;
     service->domains = copy_domains(config);
     service->settings = settings_new(config->records, service->config_path);
     service->selinux = mounter->selinux;
@@ -213,7 +213,7 @@ static json_t *make_spec(const NodeService *service, RpcCall *call,
     const NodeSpecSource source = {.attributes = attributes,
                                    .secrets = secrets,
                                    .config_path = service->config_path,
-                                   .place = service->crush_place,
+                                   .crush_location = service->crush_location,
                                    .read_only = read_only};
     json_t *spec = node_spec_new(&source, error);
     if (!spec)

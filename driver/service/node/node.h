@@ -9,7 +9,7 @@
 #include <glib.h>
 #include "driver/backend/backend.h"
 #include "driver/node/image/block.h"
-#include "driver/node/hearthd/crush_place.h"
+#include "driver/node/hearthd/crush_location.h"
 #include "driver/node/dataset/layers.h"
 #include "driver/node/mount/mount.h"
 #include "driver/rpc/server.h"
@@ -33,7 +33,7 @@ typedef struct NodeServiceConfig {
     LayersMode dataset_mount;
     /* Makes the backend to read volumes' records with (settings.h); NULL: they are not read. */
     Backend *(*records)(const char *config_path);
-    CrushPlace *crush_place; /* of the node, borrowed; NULL: not known */
+    CrushLocation *crush_location; /* of the node, borrowed; NULL: not known */
 } NodeServiceConfig;
 
 NodeService *node_service_new(const NodeServiceConfig *config, GError **error);

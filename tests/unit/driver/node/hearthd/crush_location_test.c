@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/node/hearthd/crush_place.h"
+#include "driver/node/hearthd/crush_location.h"
 #include "tests/unit/harness.h"
 
 static char *location_of(const char *labels, char *const *names)
 {
     json_t *object = json_loads(labels, 0, NULL);
     ck_assert_ptr_nonnull(object);
-    char *location = crush_location(object, names);
+    char *location = crush_location_from_labels(object, names);
     json_decref(object);
     return location;
 }
@@ -34,5 +34,5 @@ START_TEST(labels_that_a_node_lacks_are_left_out)
 }
 END_TEST
 
-HARNESS_MAIN("driver/node/hearthd/crush_place", labels_become_buckets_as_in_ceph_csi,
+HARNESS_MAIN("driver/node/hearthd/crush_location", labels_become_buckets_as_in_ceph_csi,
              labels_that_a_node_lacks_are_left_out)
