@@ -190,8 +190,8 @@ gboolean staging_statvfs(Staging *s, const char *volume, const char *path, gint6
                : s->mounter->ops->statvfs(s->mounter, path, entry->dev, timeout_ms, st, error);
 }
 
-gboolean staging_expand(Staging *s, const char *volume, const char *path, guint64 at_least,
-                        gint64 timeout_ms, guint64 *bytes, GError **error)
+gboolean staging_expand(Staging *s, const char *volume, const char *path, gint64 timeout_ms,
+                        guint64 *bytes, GError **error)
 {
     struct statvfs st;
     for (const NodeKind *const *kind = kinds; *kind; kind++) {
@@ -199,7 +199,7 @@ gboolean staging_expand(Staging *s, const char *volume, const char *path, guint6
         if ((*kind)->is_staged && !(*kind)->is_staged(s, volume, &staged, error))
             return FALSE;
         if (staged)
-            return (*kind)->expand(s, volume, at_least, deadline_in(timeout_ms), bytes, error);
+            return (*kind)->expand(s, volume, *bytes, deadline_in(timeout_ms), bytes, error);
     }
     /* A subvolume's quota changes without the node: only its size is reported. */
     if (!staging_statvfs(s, volume, path, MIN(timeout_ms, STATVFS_MS), &st, error))

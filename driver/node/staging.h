@@ -53,9 +53,10 @@ gboolean staging_publish(Staging *s, const NodeKind *kind, const NodeCall *call,
 gboolean staging_unpublish(Staging *s, const char *volume, const char *target, gint64 timeout_ms,
                            GError **error);
 /* Takes over the volume's new size on this node, to the file system if it has one of its own.
- * FAILED_PRECONDITION: it is less than at_least. NOT_FOUND: the volume is not mounted at `path`. */
-gboolean staging_expand(Staging *s, const char *volume, const char *path, guint64 at_least,
-                        gint64 timeout_ms, guint64 *bytes, GError **error);
+ * *bytes is the size that is asked for, and then the one that it has. FAILED_PRECONDITION: it has
+ * less. NOT_FOUND: the volume is not mounted at `path`. */
+gboolean staging_expand(Staging *s, const char *volume, const char *path, gint64 timeout_ms,
+                        guint64 *bytes, GError **error);
 /* NOT_FOUND: the volume is not mounted at `path`. */
 gboolean staging_statvfs(Staging *s, const char *volume, const char *path, gint64 timeout_ms,
                          struct statvfs *st, GError **error);

@@ -66,7 +66,7 @@ static gboolean is_known(const char *word, unsigned types)
     return FALSE;
 }
 
-static gboolean refuse_option(const char *word, unsigned types, gboolean labelled, GError **error)
+static void refuse_option(const char *word, unsigned types, gboolean labelled, GError **error)
 {
     static const char *const scopes[] = {[EXT4] = " with ext4", [XFS] = " with xfs", [BOTH] = ""};
     g_autoptr(GString) names = g_string_new(MOUNT_FLAGS_KNOWN);
@@ -75,9 +75,9 @@ static gboolean refuse_option(const char *word, unsigned types, gboolean labelle
             g_string_append_printf(names, ", %s%s", known[i].name,
                                    g_str_has_suffix(known[i].name, "=") ? "..." : "");
     g_autofree char *shown = mount_word_shown(word);
-    return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
-                       "mount option \"%s\" is not supported%s; use %s%s", shown, scopes[types],
-                       names->str, selinux_hint(labelled));
+    hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
+                "mount option \"%s\" is not supported%s; use %s%s", shown, scopes[types],
+                names->str, selinux_hint(labelled));
 }
 
 /* Whether it is an option of any mount. */
@@ -89,8 +89,8 @@ static gboolean is_general(const char *word)
            mount_parse_flags((char *const *)&word, 1, &attrs, &context, NULL);
 }
 
-gboolean fs_options_parse(const char *fs_type, char *const *flags, size_t n, uint64_t *attrs,
-                          char **context, char ***options, GError **error)
+char **fs_options_parse(const char *fs_type, char *const *flags, size_t n, uint64_t *attrs,
+                        char **context, GError **error)
 {
     const unsigned types = mask_of(fs_type);
     g_autoptr(GPtrArray) general = g_ptr_array_new_with_free_func(g_free);
@@ -99,20 +99,21 @@ gboolean fs_options_parse(const char *fs_type, char *const *flags, size_t n, uin
     for (size_t i = 0; i < n; i++) {
         g_auto(GStrv) words = mount_words(flags[i], error);
         if (!words)
-            return FALSE;
+            return NULL;
         for (char **word = words; *word; word++) {
             labelled = labelled || selinux_is_option(*word);
-            if (is_general(*word))
+            if (is_general(*word)) {
                 g_ptr_array_add(general, g_strdup(*word));
-            else if (is_known(*word, types))
+            } else if (is_known(*word, types)) {
                 g_ptr_array_add(own, g_strdup(*word));
-            else
-                return refuse_option(*word, types, labelled, error);
+            } else {
+                refuse_option(*word, types, labelled, error);
+                return NULL;
+            }
         }
     }
     if (!mount_parse_flags((char *const *)general->pdata, general->len, attrs, context, error))
-        return FALSE;
+        return NULL;
     g_ptr_array_add(own, NULL);
-    *options = (char **)g_ptr_array_free(g_steal_pointer(&own), FALSE);
-    return TRUE;
+    return (char **)g_ptr_array_free(g_steal_pointer(&own), FALSE);
 }

@@ -8,11 +8,11 @@
 #include "common/error.h"
 
 /*
- * Splits flags into those of any mount (*attrs and *context, see mount_parse_flags()) and
- * those of the file system (*options, for g_strfreev()). fs_type "ext4", "xfs", or NULL: either.
- * INVALID_ARGUMENT for one that is not allowed, naming those that are.
+ * Splits flags into those of any mount (*attrs and *context, see mount_parse_flags()) and those of
+ * the file system, which are returned, for g_strfreev(). fs_type "ext4", "xfs", or NULL: either.
+ * NULL with INVALID_ARGUMENT for one that is not allowed, naming those that are.
  */
-gboolean fs_options_parse(const char *fs_type, char *const *flags, size_t n, uint64_t *attrs,
-                          char **context, char ***options, GError **error);
+char **fs_options_parse(const char *fs_type, char *const *flags, size_t n, uint64_t *attrs,
+                        char **context, GError **error);
 
 #endif

@@ -346,7 +346,7 @@ static gboolean expand_volume(RpcCall *call, const ProtobufCMessage *request,
     Csi__V1__NodeExpandVolumeResponse *out = (void *)response;
     const gint64 required = r->capacity_range ? r->capacity_range->required_bytes : 0;
     const gint64 limit = r->capacity_range ? r->capacity_range->limit_bytes : 0;
-    guint64 bytes;
+    guint64 bytes = (guint64)required;
     if (!check_volume_id(r->volume_id, error))
         return FALSE;
     if (!r->volume_path[0])
@@ -358,8 +358,8 @@ static gboolean expand_volume(RpcCall *call, const ProtobufCMessage *request,
     if (!path) {
         return hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "%s", cause->message);
     }
-    if (!staging_expand(service->staging, r->volume_id, path, (guint64)required,
-                        time_for(call, CALL_MS), &bytes, error))
+    if (!staging_expand(service->staging, r->volume_id, path, time_for(call, CALL_MS), &bytes,
+                        error))
         return FALSE;
     out->capacity_bytes = (gint64)bytes;
     return TRUE;

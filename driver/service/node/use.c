@@ -47,11 +47,9 @@ static gboolean read_flags(NodeUse *u, const NodeUseRequest *r, GError **error)
     u->use.block = !mounts;
     u->use.fs_type = mount && mount->fs_type && *mount->fs_type ? mount->fs_type : NULL;
     u->use.mkfs_options = r->attributes->mkfs_options;
-    if (!fs_options_parse(u->use.fs_type, flags, n, &u->use.attrs, &u->context, &u->fs_options,
-                          error))
-        return FALSE;
+    u->fs_options = fs_options_parse(u->use.fs_type, flags, n, &u->use.attrs, &u->context, error);
     u->use.fs_options = u->fs_options;
-    return TRUE;
+    return u->fs_options != NULL;
 }
 
 gboolean node_use_parse(const NodeUseRequest *r, NodeUse *u, GError **error)
