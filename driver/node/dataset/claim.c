@@ -171,7 +171,6 @@ static gboolean mount_native(Staging *s, Claim *c, Deadline deadline, GError **e
     if (shared_layers_mount(s, &shared, c->spec, manifest->path, deadline, error) &&
         dataset_renew(s, c->link, shared.volume, c->spec, deadline, error) &&
         (fd = l->ops->mount_stack(l, &stack, left_ms(deadline, G_MAXINT64), error)) >= 0 &&
-        l->ops->verify(l, fd, left_ms(deadline, G_MAXINT64), error) &&
         place_stack(s, c, fd, &made, error))
         return TRUE;
     g_autoptr(GError) dir = NULL, cause = NULL;

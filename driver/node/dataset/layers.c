@@ -104,15 +104,16 @@ static int mount_loop(KernelLayers *k, const char *file, const char *tag, gint64
                       GError **error)
 {
     char *const options[] = {"ro", NULL};
-    LoopDevice device;
     /* It goes with the mount. */
-    hearth_autofd int held =
-        k->block->ops->loop_attach(k->block, file, tag, TRUE, TRUE, &device, error);
+    LoopDevice device = {.number = -1, .read_only = TRUE, .autoclear = TRUE};
+    hearth_autofd int held = k->block->ops->loop_attach(k->block, file, tag, &device, error);
     if (held < 0)
         return -1;
-    return k->block->ops->mount(k->block, device.number, "erofs", options,
-                                MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
-                                timeout_ms, error);
+    const BlockMount mount = {.number = device.number,
+                              .type = "erofs",
+                              .options = options,
+                              .attrs = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
+    return k->block->ops->mount(k->block, &mount, timeout_ms, error);
 }
 
 static int kernel_mount_manifest(NodeLayers *l, const char *file, const char *tag,
@@ -140,18 +141,19 @@ static int kernel_mount_manifest(NodeLayers *l, const char *file, const char *ta
 static void stack_run(void *data)
 {
     LayersJob *job = data;
-    const char *const layers[] = {job->objects, job->fill};
-    const MountOptions options = {.attrs = job->attrs, .context = job->context};
-    int rc = layers_mount_overlay(job->syntax, job->source, job->manifest, layers, 2, &options,
-                                  &job->said);
+    const LayerStack stack = {.source = job->source,
+                              .manifest = job->manifest,
+                              .objects = job->objects,
+                              .fill = job->fill,
+                              .attrs = job->attrs,
+                              .context = job->context};
+    int rc = layers_mount_overlay(job->syntax, &stack, &job->said);
     job->fd = rc >= 0 ? rc : -1;
     job->rc = MIN(rc, 0);
 }
 
-static int kernel_mount_stack(NodeLayers *l, const LayerStack *stack, gint64 timeout_ms,
-                              GError **error)
+static int mount_stack(KernelLayers *k, const LayerStack *stack, gint64 timeout_ms, GError **error)
 {
-    KernelLayers *k = (KernelLayers *)l;
     LayersJob *job = g_new0(LayersJob, 1);
     job->syntax = k->syntax;
     job->source = g_strdup(stack->source);
@@ -235,9 +237,8 @@ static void verify_run(void *data)
     }
 }
 
-static gboolean kernel_verify(NodeLayers *l, int mount_fd, gint64 timeout_ms, GError **error)
+static gboolean verify(KernelLayers *k, int mount_fd, gint64 timeout_ms, GError **error)
 {
-    KernelLayers *k = (KernelLayers *)l;
     LayersJob *job = g_new0(LayersJob, 1);
     job->fd = fcntl(mount_fd, F_DUPFD_CLOEXEC, 3);
     g_autofree char *key = g_strdup_printf("verify %d", mount_fd);
@@ -250,6 +251,18 @@ static gboolean kernel_verify(NodeLayers *l, int mount_fd, gint64 timeout_ms, GE
         set_failure(error, job, what);
     job_free(job);
     return good;
+}
+
+static int kernel_mount_stack(NodeLayers *l, const LayerStack *stack, gint64 timeout_ms,
+                              GError **error)
+{
+    KernelLayers *k = (KernelLayers *)l;
+    const gint64 until_us = g_get_monotonic_time() + timeout_ms * 1000;
+    hearth_autofd int fd = mount_stack(k, stack, timeout_ms, error);
+    if (fd < 0)
+        return -1;
+    const gint64 left_ms = MAX((until_us - g_get_monotonic_time()) / 1000, 0);
+    return verify(k, fd, left_ms, error) ? hearth_steal_fd(&fd) : -1;
 }
 
 static gboolean kernel_set_readahead(NodeLayers *l, dev_t dev, unsigned kib, GError **error)
@@ -300,7 +313,6 @@ static const NodeLayersOps kernel_ops = {
     .free = kernel_free,
     .mount_manifest = kernel_mount_manifest,
     .mount_stack = kernel_mount_stack,
-    .verify = kernel_verify,
     .refresh = kernel_refresh,
     .close_stack = kernel_close_stack,
     .set_readahead = kernel_set_readahead,

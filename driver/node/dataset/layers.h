@@ -39,13 +39,12 @@ typedef struct NodeLayersOps {
     /* A detached mount of the EROFS image in `file`, or -1. `tag` names a loop device. */
     int (*mount_manifest)(NodeLayers *l, const char *file, const char *tag, gint64 timeout_ms,
                           GError **error);
-    /* A detached mount, or -1. */
-    int (*mount_stack)(NodeLayers *l, const LayerStack *stack, gint64 timeout_ms, GError **error);
     /*
-     * Whether files lead to their data: in a stack that does not follow the manifest's redirects
-     * each reads as zeros, without an error. Asks for no file's content.
+     * A detached mount, or -1. Checks that files lead to their data: in a stack that does not
+     * follow the manifest's redirects each reads as zeros, without an error. Asks for no file's
+     * content.
      */
-    gboolean (*verify)(NodeLayers *l, int mount_fd, gint64 timeout_ms, GError **error);
+    int (*mount_stack)(NodeLayers *l, const LayerStack *stack, gint64 timeout_ms, GError **error);
     /*
      * Has the kernel forget the names of the stack `dev` that is mounted at `path`, and with them
      * in which layer their files are. What is open stays.

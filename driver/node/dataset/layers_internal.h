@@ -24,13 +24,8 @@ typedef struct KernelLayers {
     LayersDeny *deny;
 } KernelLayers;
 
-/*
- * A detached overlay mount of `lower` and data-only layers, or -errno; *said is what the kernel
- * says of it, the caller's. `options` has the attributes and the context.
- */
-int layers_mount_overlay(StackSyntax syntax, const char *source, const char *lower,
-                         const char *const *data, guint n_data, const MountOptions *options,
-                         char **said);
+/* A detached overlay mount, or -errno; *said is what the kernel says of it, the caller's. */
+int layers_mount_overlay(StackSyntax syntax, const LayerStack *stack, char **said);
 /* A detached EROFS mount, or -errno. */
 int layers_mount_file(const char *file, char **said);
 

@@ -55,41 +55,39 @@ static void append_escaped(GString *list, const char *path)
     }
 }
 
-static int set_layers(int context, StackSyntax syntax, const char *lower, const char *const *data,
-                      guint n_data)
+static int set_layers(int context, StackSyntax syntax, const LayerStack *stack)
 {
+    const char *const data[] = {stack->objects, stack->fill};
     if (syntax == STACK_APPENDED) {
-        int rc = option(context, "lowerdir+", lower);
-        for (guint i = 0; rc == 0 && i < n_data; i++)
+        int rc = option(context, "lowerdir+", stack->manifest);
+        for (guint i = 0; rc == 0 && i < G_N_ELEMENTS(data); i++)
             rc = option(context, "datadir+", data[i]);
         return rc;
     }
     g_autoptr(GString) list = g_string_new(NULL);
-    append_escaped(list, lower);
-    for (guint i = 0; i < n_data; i++) {
+    append_escaped(list, stack->manifest);
+    for (guint i = 0; i < G_N_ELEMENTS(data); i++) {
         g_string_append(list, "::");
         append_escaped(list, data[i]);
     }
     return option(context, "lowerdir", list->str);
 }
 
-int layers_mount_overlay(StackSyntax syntax, const char *source, const char *lower,
-                         const char *const *data, guint n_data, const MountOptions *options,
-                         char **said)
+int layers_mount_overlay(StackSyntax syntax, const LayerStack *stack, char **said)
 {
     hearth_autofd int context = fsopen("overlay", FSOPEN_CLOEXEC);
     if (context < 0)
         return -errno;
-    int rc = option(context, "source", source);
+    int rc = option(context, "source", stack->source);
     if (rc == 0)
-        rc = set_layers(context, syntax, lower, data, n_data);
+        rc = set_layers(context, syntax, stack);
     if (rc == 0)
         rc = option(context, "metacopy", "on");
     if (rc == 0)
         rc = option(context, "redirect_dir", "on");
     if (rc == 0)
         rc = option(context, "ro", NULL);
-    if (rc == 0 && options->context)
-        rc = option(context, "context", options->context);
-    return finish(context, rc, options->attrs | MOUNT_ATTR_RDONLY, said);
+    if (rc == 0 && stack->context)
+        rc = option(context, "context", stack->context);
+    return finish(context, rc, stack->attrs | MOUNT_ATTR_RDONLY, said);
 }

@@ -38,10 +38,15 @@ static gboolean make_tree(const char *dir)
     g_autofree char *name = g_build_filename(dir, parts[0], "file", NULL);
     g_autofree char *object = g_build_filename(dir, parts[2], "object", NULL);
     g_autofree char *empty = g_build_filename(dir, "image", NULL);
-    return make_file(name, NULL, CONTENT_BYTES) && make_file(object, CONTENT, CONTENT_BYTES) &&
-           make_file(empty, NULL, 4096) &&
-           setxattr(name, "trusted.overlay.metacopy", "", 0, 0) == 0 &&
-           setxattr(name, "trusted.overlay.redirect", "/object", strlen("/object"), 0) == 0;
+    if (!make_file(name, NULL, CONTENT_BYTES))
+        return FALSE;
+    if (!make_file(object, CONTENT, CONTENT_BYTES))
+        return FALSE;
+    if (!make_file(empty, NULL, 4096))
+        return FALSE;
+    if (setxattr(name, "trusted.overlay.metacopy", "", 0, 0) != 0)
+        return FALSE;
+    return setxattr(name, "trusted.overlay.redirect", "/object", strlen("/object"), 0) == 0;
 }
 
 static void remove_tree(const char *dir)
@@ -72,11 +77,11 @@ static StackSyntax probe_syntax(const char *dir, char **why)
     g_autofree char *lower = g_build_filename(dir, parts[0], NULL);
     g_autofree char *objects = g_build_filename(dir, parts[1], NULL);
     g_autofree char *fill = g_build_filename(dir, parts[2], NULL);
-    const char *const data[] = {objects, fill};
+    const LayerStack stack = {
+        .source = "hearth", .manifest = lower, .objects = objects, .fill = fill};
     for (guint i = 0; i < G_N_ELEMENTS(tried); i++) {
         g_autofree char *said = NULL;
-        const MountOptions options = {0};
-        int rc = layers_mount_overlay(tried[i], "hearth", lower, data, 2, &options, &said);
+        int rc = layers_mount_overlay(tried[i], &stack, &said);
         hearth_autofd int mount = rc >= 0 ? rc : -1;
         if (mount >= 0 && reads_right(mount))
             return tried[i];

@@ -97,15 +97,14 @@ static void set_mount_error(GError **error, const MountJob *job)
                 g_strerror(job->rc), colon, said, hint);
 }
 
-static int block_mount(NodeBlock *b, int number, const char *type, char *const *options,
-                       uint64_t attrs, gint64 timeout_ms, GError **error)
+static int block_mount(NodeBlock *b, const BlockMount *mount, gint64 timeout_ms, GError **error)
 {
     KernelBlock *k = (KernelBlock *)b;
     MountJob *job = g_new0(MountJob, 1);
-    loop_path(number, job->device);
-    job->type = g_strdup(type);
-    job->options = g_strdupv((char **)options);
-    job->attrs = attrs;
+    loop_path(mount->number, job->device);
+    job->type = g_strdup(mount->type);
+    job->options = g_strdupv((char **)mount->options);
+    job->attrs = mount->attrs;
     job->fd = -1;
     g_autofree char *what = g_strdup_printf("mounting %s", job->device);
     if (!bounded_run(k->bounded, what, what, &(BoundedJob){mount_run, job, mount_job_free},
@@ -270,8 +269,9 @@ static void note_run(void *data)
     job->rc = r < 0 ? errno : 0;
 }
 
-static gboolean do_note(NodeBlock *b, const char *file, const char *name, int kind,
-                        gint64 timeout_ms, int *rc, GError **error)
+/* 0, or ENODATA: there is no such note; -1 with the error. */
+static int do_note(NodeBlock *b, const char *file, const char *name, int kind, gint64 timeout_ms,
+                   GError **error)
 {
     KernelBlock *k = (KernelBlock *)b;
     NoteJob *job = g_new0(NoteJob, 1);
@@ -281,30 +281,27 @@ static gboolean do_note(NodeBlock *b, const char *file, const char *name, int ki
     g_autofree char *what = g_strdup_printf("the image's metadata through %s", file);
     if (!bounded_run(k->bounded, what, what, &(BoundedJob){note_run, job, note_free}, timeout_ms,
                      error))
-        return FALSE;
-    *rc = job->rc;
+        return -1;
+    const int rc = job->rc;
     note_free(job);
-    if (*rc == 0 || *rc == ENODATA)
-        return TRUE;
-    set_errno(error, HEARTH_ERROR_UNAVAILABLE, *rc, "the image's metadata through", file);
-    return FALSE;
+    if (rc == 0 || rc == ENODATA)
+        return rc;
+    set_errno(error, HEARTH_ERROR_UNAVAILABLE, rc, "the image's metadata through", file);
+    return -1;
 }
 
 static gboolean block_has_note(NodeBlock *b, const char *file, const char *name, gint64 timeout_ms,
                                gboolean *has, GError **error)
 {
-    int rc;
-    if (!do_note(b, file, name, NOTE_HAS, timeout_ms, &rc, error))
-        return FALSE;
+    const int rc = do_note(b, file, name, NOTE_HAS, timeout_ms, error);
     *has = rc == 0;
-    return TRUE;
+    return rc >= 0;
 }
 
 static gboolean block_set_note(NodeBlock *b, const char *file, const char *name, gboolean present,
                                gint64 timeout_ms, GError **error)
 {
-    int rc;
-    return do_note(b, file, name, present ? NOTE_SET : NOTE_REMOVE, timeout_ms, &rc, error);
+    return do_note(b, file, name, present ? NOTE_SET : NOTE_REMOVE, timeout_ms, error) >= 0;
 }
 
 static void block_free(NodeBlock *b)

@@ -38,15 +38,24 @@ static inline void block_content_clear(BlockContent *content)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(BlockContent, block_content_clear)
 
+/* How the file system on a device is mounted. Borrowed. */
+typedef struct BlockMount {
+    int number; /* of /dev/loopN */
+    const char *type;
+    char *const *options; /* the file system's own, "name" or "name=value" */
+    uint64_t attrs;       /* MOUNT_ATTR_* */
+} BlockMount;
+
 /* Errors are HEARTH_ERROR and name the device. timeout_ms bounds what a hung device could hold. */
 typedef struct NodeBlockOps {
     void (*free)(NodeBlock *b);
 
     /* The loop device with that tag; of several the first. */
     gboolean (*loop_find)(NodeBlock *b, const char *tag, LoopDevice *device, GError **error);
-    /* Attaches one to `file`. The descriptor that keeps an AUTOCLEAR one in place, or -1. */
-    int (*loop_attach)(NodeBlock *b, const char *file, const char *tag, gboolean read_only,
-                       gboolean autoclear, LoopDevice *device, GError **error);
+    /* Attaches one to `file`, as device->read_only and device->autoclear say, and fills in the
+     * rest. The descriptor that keeps an AUTOCLEAR one in place, or -1. */
+    int (*loop_attach)(NodeBlock *b, const char *file, const char *tag, LoopDevice *device,
+                       GError **error);
     /* Opens it, which keeps it in place. */
     int (*loop_hold)(NodeBlock *b, int number, GError **error);
     /* Fine when it is free. FAILED_PRECONDITION: in use; it goes when that ends. */
@@ -67,11 +76,8 @@ typedef struct NodeBlockOps {
      * when that is not enough. `thorough`: looks at everything and repairs nothing. */
     gboolean (*check)(NodeBlock *b, int number, const char *type, gboolean thorough,
                       gint64 timeout_ms, GError **error);
-    /* A detached mount (driver/node/mount/mount.h), or -1; options are the file system's own,
-     * "name" or "name=value".
-     */
-    int (*mount)(NodeBlock *b, int number, const char *type, char *const *options, uint64_t attrs,
-                 gint64 timeout_ms, GError **error);
+    /* A detached mount (driver/node/mount/mount.h), or -1. */
+    int (*mount)(NodeBlock *b, const BlockMount *mount, gint64 timeout_ms, GError **error);
     /*
      * Grows the file system to the device's size: mounted for writing at `path`; or, with NULL, not
      * mounted, which only ext4 can. FAILED_PRECONDITION when this process may not do it mounted.

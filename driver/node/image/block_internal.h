@@ -17,8 +17,8 @@ void loop_path(int number, char path[LOOP_PATH_MAX]);
 
 /* loop.c */
 gboolean loop_find(NodeBlock *b, const char *tag, LoopDevice *device, GError **error);
-int loop_attach(NodeBlock *b, const char *file, const char *tag, gboolean read_only,
-                gboolean autoclear, LoopDevice *device, GError **error);
+int loop_attach(NodeBlock *b, const char *file, const char *tag, LoopDevice *device,
+                GError **error);
 int loop_hold(NodeBlock *b, int number, GError **error);
 gboolean loop_detach(NodeBlock *b, int number, GError **error);
 gboolean loop_grow(NodeBlock *b, int number, const char *file, gint64 timeout_ms, uint64_t *bytes,

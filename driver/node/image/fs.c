@@ -25,119 +25,123 @@ static gboolean is_wanted(const char *found, const char *wanted)
             (strcmp(found, "ext3") == 0 || strcmp(found, "ext2") == 0));
 }
 
-static gboolean refuse_content(const LoopDevice *device, const BlockContent *content,
-                               const VolumeUse *use, GError **error)
+static void refuse_content(const ImageFs *fs, const BlockContent *content, GError **error)
 {
-    if (content->type && use->fs_type)
-        return hearth_fail(
-            error, HEARTH_ERROR_FAILED_PRECONDITION,
-            "the image (/dev/loop%d) has %s and %s is asked for; it is never formatted over "
-            "content",
-            device->number, content->type, use->fs_type);
-    if (content->type)
-        return hearth_fail(
-            error, HEARTH_ERROR_FAILED_PRECONDITION,
-            "the image (/dev/loop%d) has %s, which is not mounted; use a block volume",
-            device->number, content->type);
-    return hearth_fail(
-        error, HEARTH_ERROR_FAILED_PRECONDITION,
-        "the image (/dev/loop%d) has no file system that is known, but is not empty; "
-        "it is never formatted over content: format it by hand, or use a block volume",
-        device->number);
+    const int number = fs->device->number;
+    if (content->type && fs->use->fs_type)
+        hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
+                    "the image (/dev/loop%d) has %s and %s is asked for; it is never formatted "
+                    "over content",
+                    number, content->type, fs->use->fs_type);
+    else if (content->type)
+        hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
+                    "the image (/dev/loop%d) has %s, which is not mounted; use a block volume",
+                    number, content->type);
+    else
+        hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
+                    "the image (/dev/loop%d) has no file system that is known, but is not empty; "
+                    "it is never formatted over content: format it by hand, or use a block volume",
+                    number);
 }
 
 /* The type to mount, the caller's; NULL with the error when it cannot be mounted. */
-static char *type_of(const LoopDevice *device, const BlockContent *content, const VolumeUse *use,
-                     GError **error)
+static char *type_of(const ImageFs *fs, const BlockContent *content, GError **error)
 {
     static const char *const known[] = {"ext4", "xfs"};
+    const char *wanted = fs->use->fs_type;
     for (guint i = 0; content->type && i < G_N_ELEMENTS(known); i++)
-        if (is_wanted(content->type, known[i]) &&
-            (!use->fs_type || strcmp(use->fs_type, known[i]) == 0))
+        if (is_wanted(content->type, known[i]) && (!wanted || strcmp(wanted, known[i]) == 0))
             return g_strdup(known[i]);
-    refuse_content(device, content, use, error);
+    refuse_content(fs, content, error);
     return NULL;
 }
 
-static gboolean format_image(Staging *s, const ImagePaths *paths, const LoopDevice *device,
-                             const VolumeUse *use, const char *type, Deadline deadline,
-                             GError **error)
+static gint64 left_of(const ImageFs *fs)
 {
-    NodeBlock *b = s->block;
-    return b->ops->set_note(b, paths->file, NOTE, TRUE, left_ms(deadline, G_MAXINT64), error) &&
-           b->ops->make(b, device->number, type, use->mkfs_options, left_ms(deadline, G_MAXINT64),
-                        error) &&
-           b->ops->set_note(b, paths->file, NOTE, FALSE, left_ms(deadline, G_MAXINT64), error);
+    return left_ms(fs->deadline, G_MAXINT64);
 }
 
-/* Whether a formatting that was begun has come to its end, as rule 2 says. */
-static gboolean is_complete(Staging *s, const LoopDevice *device, const BlockContent *content,
-                            const char *type, gboolean *complete, Deadline deadline, GError **error)
+static gboolean set_note(Staging *s, const ImageFs *fs, gboolean present, GError **error)
 {
+    return s->block->ops->set_note(s->block, fs->paths->file, NOTE, present, left_of(fs), error);
+}
+
+static gboolean format_image(Staging *s, const ImageFs *fs, const char *type, GError **error)
+{
+    NodeBlock *b = s->block;
+    if (!set_note(s, fs, TRUE, error))
+        return FALSE;
+    if (!b->ops->make(b, fs->device->number, type, fs->use->mkfs_options, left_of(fs), error))
+        return FALSE;
+    return set_note(s, fs, FALSE, error);
+}
+
+/* Ends a formatting that was begun: formats again unless it is complete, as rule 2 says. */
+static gboolean end_formatting(Staging *s, const ImageFs *fs, const BlockContent *content,
+                               const char *type, GError **error)
+{
+    NodeBlock *b = s->block;
     g_autoptr(GError) cause = NULL;
-    *complete = s->block->ops->check(s->block, device->number, type, TRUE,
-                                     left_ms(deadline, G_MAXINT64), &cause);
-    if (*complete)
-        return TRUE;
+    if (b->ops->check(b, fs->device->number, type, TRUE, left_of(fs), &cause))
+        return set_note(s, fs, FALSE, error);
     if (content->unused && g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION))
-        return TRUE;
+        return format_image(s, fs, type, error);
     g_propagate_error(error, g_steal_pointer(&cause));
     return FALSE;
 }
 
 /* Makes sure that there is a file system, whole and checked. Its type, the caller's, or NULL. */
-static char *prepare_fs(Staging *s, const ImagePaths *paths, const LoopDevice *device,
-                        const VolumeUse *use, uint64_t *fs_bytes, Deadline deadline, GError **error)
+static char *prepare_fs(Staging *s, const ImageFs *fs, uint64_t *fs_bytes, GError **error)
 {
     NodeBlock *b = s->block;
+    const LoopDevice *device = fs->device;
     g_auto(BlockContent) content = {0};
     gboolean begun = FALSE;
-    const char *wanted = use->fs_type ? use->fs_type : "ext4";
-    if (!b->ops->look(b, device->number, left_ms(deadline, G_MAXINT64), &content, error))
+    *fs_bytes = device->bytes;
+    if (!b->ops->look(b, device->number, left_of(fs), &content, error))
         return NULL;
     if (device->read_only)
-        return type_of(device, &content, use, error);
-    if (!b->ops->has_note(b, paths->file, NOTE, left_ms(deadline, G_MAXINT64), &begun, error))
+        return type_of(fs, &content, error);
+    if (!b->ops->has_note(b, fs->paths->file, NOTE, left_of(fs), &begun, error))
         return NULL;
-    *fs_bytes = device->bytes;
-    if (content.blank || (begun && !content.type))
-        return format_image(s, paths, device, use, wanted, deadline, error) ? g_strdup(wanted)
-                                                                            : NULL;
-    g_autofree char *type = type_of(device, &content, use, error);
+    if (content.blank || (begun && !content.type)) {
+        const char *wanted = fs->use->fs_type ? fs->use->fs_type : "ext4";
+        return format_image(s, fs, wanted, error) ? g_strdup(wanted) : NULL;
+    }
+    g_autofree char *type = type_of(fs, &content, error);
     if (!type)
         return NULL;
-    if (begun) {
-        gboolean complete;
-        if (!is_complete(s, device, &content, type, &complete, deadline, error))
-            return NULL;
-        gboolean fine = complete ? b->ops->set_note(b, paths->file, NOTE, FALSE,
-                                                    left_ms(deadline, G_MAXINT64), error)
-                                 : format_image(s, paths, device, use, type, deadline, error);
-        return fine ? g_steal_pointer(&type) : NULL;
-    }
-    if (!b->ops->check(b, device->number, type, FALSE, left_ms(deadline, G_MAXINT64), error))
+    if (begun)
+        return end_formatting(s, fs, &content, type, error) ? g_steal_pointer(&type) : NULL;
+    if (!b->ops->check(b, device->number, type, FALSE, left_of(fs), error))
         return NULL;
     *fs_bytes = content.bytes;
     return g_steal_pointer(&type);
 }
 
-int image_fs_mount(Staging *s, const ImagePaths *paths, const LoopDevice *device,
-                   const VolumeUse *use, char **grow, Deadline deadline, GError **error)
+/* Grows a file system that is smaller than its device, unless that is done when it is mounted:
+ * then *grow is its type. */
+static void grow_before_mount(Staging *s, const ImageFs *fs, const char *type, char **grow)
 {
-    uint64_t fs_bytes = device->bytes;
-    g_autofree char *type = prepare_fs(s, paths, device, use, &fs_bytes, deadline, error);
+    NodeBlock *b = s->block;
+    g_autoptr(GError) cause = NULL;
+    if (b->ops->can_grow_mounted(b, type))
+        *grow = g_strdup(type);
+    else if (!b->ops->grow(b, fs->device->number, type, NULL, left_of(fs), &cause))
+        g_warning("/dev/loop%d: its file system stays smaller than the image: %s",
+                  fs->device->number, cause->message);
+}
+
+int image_fs_mount(Staging *s, const ImageFs *fs, char **grow, GError **error)
+{
+    const LoopDevice *device = fs->device;
+    const VolumeUse *use = fs->use;
+    uint64_t fs_bytes;
+    g_autofree char *type = prepare_fs(s, fs, &fs_bytes, error);
     if (!type)
         return -1;
-    if (!device->read_only && fs_bytes + IMAGE_LEFT_OVER_BYTES <= device->bytes) {
-        g_autoptr(GError) cause = NULL;
-        NodeBlock *b = s->block;
-        if (b->ops->can_grow_mounted(b, type))
-            *grow = g_strdup(type);
-        else if (!b->ops->grow(b, device->number, type, NULL, left_ms(deadline, G_MAXINT64),
-                               &cause))
-            g_warning("/dev/loop%d: its file system stays smaller than the image: %s",
-                      device->number, cause->message);
-    }
+    if (!device->read_only && fs_bytes + IMAGE_LEFT_OVER_BYTES <= device->bytes)
+        grow_before_mount(s, fs, type, grow);
     g_autoptr(GPtrArray) options = g_ptr_array_new();
     gboolean xfs = strcmp(type, "xfs") == 0;
     if (device->read_only) {
@@ -157,10 +161,13 @@ int image_fs_mount(Staging *s, const ImagePaths *paths, const LoopDevice *device
     if (context)
         g_ptr_array_add(options, context);
     g_ptr_array_add(options, NULL);
-    int mount = s->block->ops->mount(s->block, device->number, type, (char *const *)options->pdata,
-                                     use->attrs, left_ms(deadline, G_MAXINT64), error);
+    const BlockMount mount = {.number = device->number,
+                              .type = type,
+                              .options = (char *const *)options->pdata,
+                              .attrs = use->attrs};
+    int fd = s->block->ops->mount(s->block, &mount, left_of(fs), error);
     g_autofree char *labelled = selinux_shown(use->context);
-    if (mount < 0 && use->context)
+    if (fd < 0 && use->context)
         g_prefix_error(error, "its file system%s: ", labelled);
-    return mount;
+    return fd;
 }

@@ -134,12 +134,12 @@ static gboolean attach_device(Staging *s, Attempt *a, GError **error)
 {
     NodeBlock *b = s->block;
     const VolumeUse *use = &a->call->use;
-    const gboolean read_only = (use->attrs & MOUNT_ATTR_RDONLY) != 0;
     if (!b->ops->loop_find(b, a->paths.tag, &a->device, error))
         return FALSE;
     if (a->device.number < 0) {
-        a->loop_fd = b->ops->loop_attach(b, a->paths.file, a->paths.tag, read_only, !use->block,
-                                         &a->device, error);
+        a->device.read_only = (use->attrs & MOUNT_ATTR_RDONLY) != 0;
+        a->device.autoclear = !use->block;
+        a->loop_fd = b->ops->loop_attach(b, a->paths.file, a->paths.tag, &a->device, error);
         a->made_loop = a->loop_fd >= 0;
         return a->made_loop;
     }
@@ -171,6 +171,10 @@ static gboolean mount_fs(Staging *s, Attempt *a, GError **error)
 {
     NodeMounter *m = s->mounter;
     const NodeCall *call = a->call;
+    const ImageFs fs = {.paths = &a->paths,
+                        .device = &a->device,
+                        .use = &call->use,
+                        .deadline = call->deadline};
     g_autoptr(GPtrArray) table = served_list(s, error);
     const MountEntry *entry = table ? mount_find(table, call->staged) : NULL;
     if (!table)
@@ -184,9 +188,8 @@ static gboolean mount_fs(Staging *s, Attempt *a, GError **error)
                                        HEARTH_ERROR_FAILED_PRECONDITION, error))
         return FALSE;
     g_autofree char *grow = NULL;
-    a->mount_fd =
-        other ? m->ops->clone(m, other->target, other->dev, call->use.attrs, error)
-              : image_fs_mount(s, &a->paths, &a->device, &call->use, &grow, call->deadline, error);
+    a->mount_fd = other ? m->ops->clone(m, other->target, other->dev, call->use.attrs, error)
+                        : image_fs_mount(s, &fs, &grow, error);
     if (a->mount_fd < 0 || !m->ops->place(m, a->mount_fd, call->staged, error))
         return FALSE;
     g_autoptr(GError) cause = NULL;

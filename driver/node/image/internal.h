@@ -20,13 +20,20 @@ void image_paths_of(const Staging *s, const char *volume, ImagePaths *paths);
 void image_paths_clear(ImagePaths *paths);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ImagePaths, image_paths_clear)
 
+/* The file system of an image, on its loop device. Borrowed. */
+typedef struct ImageFs {
+    const ImagePaths *paths;
+    const LoopDevice *device;
+    const VolumeUse *use;
+    Deadline deadline;
+} ImageFs;
+
 /*
- * A detached mount of the file system on the device, or -1: made if the device is blank, and
- * checked. *grow is its type when it is smaller than the device (the image was expanded while
- * nobody had it), else NULL; the caller's.
+ * A detached mount of the file system, or -1: made if the device is blank, and checked. *grow is
+ * its type when it is smaller than the device (the image was expanded while nobody had it), else
+ * NULL; the caller's.
  */
-int image_fs_mount(Staging *s, const ImagePaths *paths, const LoopDevice *device,
-                   const VolumeUse *use, char **grow, Deadline deadline, GError **error);
+int image_fs_mount(Staging *s, const ImageFs *fs, char **grow, GError **error);
 
 /* ---- mounts.c; entries are borrowed from the table, NULL: there is none ---- */
 

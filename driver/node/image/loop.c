@@ -114,8 +114,8 @@ gboolean loop_find(NodeBlock *b, const char *tag, LoopDevice *device, GError **e
 }
 
 /* TRUE: *fd is bound, or < 0 with the error. FALSE: another process has taken the device. */
-static gboolean try_attach(int control, int file, const char *tag, gboolean read_only,
-                           gboolean autoclear, LoopDevice *device, int *fd, GError **error)
+static gboolean try_attach(int control, int file, const char *tag, LoopDevice *device, int *fd,
+                           GError **error)
 {
     int number = ioctl(control, LOOP_CTL_GET_FREE);
     char path[LOOP_PATH_MAX];
@@ -125,16 +125,16 @@ static gboolean try_attach(int control, int file, const char *tag, gboolean read
         return TRUE;
     }
     loop_path(number, path);
-    hearth_autofd int loop = open_loop(number, read_only ? O_RDONLY : O_RDWR);
+    hearth_autofd int loop = open_loop(number, device->read_only ? O_RDONLY : O_RDWR);
     if (loop < 0) {
         set_errno(error, errno, "opening", path);
         return TRUE;
     }
     struct loop_config config = {.fd = (__u32)file, .block_size = SECTOR_BYTES};
     config.info.lo_flags = LO_FLAGS_DIRECT_IO;
-    if (autoclear)
+    if (device->autoclear)
         config.info.lo_flags |= LO_FLAGS_AUTOCLEAR;
-    if (read_only)
+    if (device->read_only)
         config.info.lo_flags |= LO_FLAGS_READ_ONLY;
     g_strlcpy((char *)config.info.lo_file_name, tag, LO_NAME_SIZE);
     if (ioctl(loop, LOOP_CONFIGURE, &config) != 0) {
@@ -145,21 +145,18 @@ static gboolean try_attach(int control, int file, const char *tag, gboolean read
     }
     /* Whoever had the number before may have left it read-only. */
     int writable = 0;
-    if (!read_only && ioctl(loop, BLKROSET, &writable) != 0) {
+    if (!device->read_only && ioctl(loop, BLKROSET, &writable) != 0) {
         set_errno(error, errno, "making writable", path);
         ioctl(loop, LOOP_CLR_FD);
         return TRUE;
     }
-    *device = (LoopDevice){.number = number,
-                           .read_only = read_only,
-                           .autoclear = autoclear,
-                           .bytes = bytes_of(number)};
+    device->number = number;
+    device->bytes = bytes_of(number);
     *fd = hearth_steal_fd(&loop);
     return TRUE;
 }
 
-int loop_attach(NodeBlock *b, const char *file, const char *tag, gboolean read_only,
-                gboolean autoclear, LoopDevice *device, GError **error)
+int loop_attach(NodeBlock *b, const char *file, const char *tag, LoopDevice *device, GError **error)
 {
     (void)b;
     hearth_autofd int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
@@ -167,14 +164,15 @@ int loop_attach(NodeBlock *b, const char *file, const char *tag, gboolean read_o
         set_errno(error, errno, "opening", "/dev/loop-control (is the module loop loaded?)");
         return -1;
     }
-    hearth_autofd int backing = open(file, (read_only ? O_RDONLY : O_RDWR) | O_DIRECT | O_CLOEXEC);
+    const int access_mode = device->read_only ? O_RDONLY : O_RDWR;
+    hearth_autofd int backing = open(file, access_mode | O_DIRECT | O_CLOEXEC);
     if (backing < 0) {
         set_errno(error, errno, "opening", file);
         return -1;
     }
     int fd;
     for (int i = 0; i < ATTACH_ATTEMPTS; i++)
-        if (try_attach(control, backing, tag, read_only, autoclear, device, &fd, error))
+        if (try_attach(control, backing, tag, device, &fd, error))
             return fd;
     hearth_fail(error, HEARTH_ERROR_ABORTED,
                 "other programs took every free loop device first; try again");

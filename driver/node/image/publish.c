@@ -50,10 +50,14 @@ static gboolean publish_fs(Staging *s, const NodeCall *call, const LoopDevice *d
     return served_bind(s, call, entry->dev, error);
 }
 
+static gboolean is_for_reading(const NodeCall *call)
+{
+    return call->read_only || (call->use.attrs & MOUNT_ATTR_RDONLY);
+}
+
 /* FALSE with the error when another publication of the device excludes this one. */
 static gboolean check_others(Staging *s, const GPtrArray *table, const NodeCall *call,
-                             const ImagePaths *paths, const LoopDevice *device, gboolean read_only,
-                             GError **error)
+                             const ImagePaths *paths, const LoopDevice *device, GError **error)
 {
     const MountEntry *other =
         image_find_publication(s, table, paths->tag, device->number, call->target);
@@ -63,7 +67,7 @@ static gboolean check_others(Staging *s, const GPtrArray *table, const NodeCall 
         return hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                            "volume %s is for a single writer and published at %s already",
                            call->volume, other->target);
-    return device->read_only == read_only ||
+    return device->read_only == is_for_reading(call) ||
            hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                        "volume %s is published at %s already, and a device is writable for all "
                        "who have it or for nobody",
@@ -94,11 +98,11 @@ static gboolean publish_device(Staging *s, const NodeCall *call, const ImagePath
                                const LoopDevice *device, GError **error)
 {
     NodeBlock *b = s->block;
-    const gboolean read_only = call->read_only || (call->use.attrs & MOUNT_ATTR_RDONLY);
+    const gboolean read_only = is_for_reading(call);
     if (!image_clear_lost(s, call->volume, call->target, call->deadline, error))
         return FALSE;
     g_autoptr(GPtrArray) table = served_list(s, error);
-    if (!table || !check_others(s, table, call, paths, device, read_only, error))
+    if (!table || !check_others(s, table, call, paths, device, error))
         return FALSE;
     const MountEntry *entry = mount_find(table, call->target);
     if (entry) {

@@ -97,8 +97,7 @@ static inline gboolean fake_loop_find(NodeBlock *b, const char *tag, LoopDevice 
 }
 
 static inline int fake_loop_attach(NodeBlock *b, const char *file, const char *tag,
-                                   gboolean read_only, gboolean autoclear, LoopDevice *device,
-                                   GError **error)
+                                   LoopDevice *device, GError **error)
 {
     FakeBlock *f = fake_of(b);
     if (fake_fails(b, "loop_attach", error))
@@ -108,9 +107,9 @@ static inline int fake_loop_attach(NodeBlock *b, const char *file, const char *t
     g_free(f->file);
     f->tag = g_strdup(tag);
     f->file = g_strdup(file);
-    f->loop = (LoopDevice){
-        .number = FAKE_LOOP, .read_only = read_only, .autoclear = autoclear, .bytes = FAKE_BYTES};
-    *device = f->loop;
+    device->number = FAKE_LOOP;
+    device->bytes = FAKE_BYTES;
+    f->loop = *device;
     pthread_mutex_lock(&f->world->lock);
     int fd = fake_hold_locked(f);
     pthread_mutex_unlock(&f->world->lock);
@@ -213,8 +212,8 @@ static inline gboolean fake_check(NodeBlock *b, int number, const char *type, gb
     return !f->damaged;
 }
 
-static inline int fake_mount(NodeBlock *b, int number, const char *type, char *const *options,
-                             uint64_t attrs, gint64 timeout_ms, GError **error)
+static inline int fake_mount(NodeBlock *b, const BlockMount *mount, gint64 timeout_ms,
+                             GError **error)
 {
     FakeBlock *f = fake_of(b);
     World *w = f->world;
@@ -222,14 +221,15 @@ static inline int fake_mount(NodeBlock *b, int number, const char *type, char *c
     if (fake_fails(b, "mount", error))
         return -1;
     ck_assert(!f->note);
-    ck_assert_str_eq(f->type, type);
+    ck_assert_str_eq(f->type, mount->type);
     g_free(f->mount_options);
-    f->mount_options = g_strjoinv(",", (char **)options);
+    f->mount_options = g_strjoinv(",", (char **)mount->options);
     f->unused = FALSE;
     pthread_mutex_lock(&w->lock);
-    MountEntry *e = world_new_entry_locked(w, type, "/dev/loop5", "", makedev(7, (unsigned)number),
-                                           (attrs & MOUNT_ATTR_RDONLY) != 0);
-    for (char *const *o = options; *o; o++)
+    MountEntry *e = world_new_entry_locked(w, mount->type, "/dev/loop5", "",
+                                           makedev(7, (unsigned)mount->number),
+                                           (mount->attrs & MOUNT_ATTR_RDONLY) != 0);
+    for (char *const *o = mount->options; *o; o++)
         if (g_str_has_prefix(*o, "context="))
             e->context = g_strdup(*o + strlen("context="));
     int fd = world_detached_locked(w, e);

@@ -53,7 +53,8 @@ static inline int fake_mount_stack(NodeLayers *l, const LayerStack *stack, gint6
     int fd = -1;
     (void)timeout_ms;
     pthread_mutex_lock(&w->lock);
-    if (!layers_fail_locked(f, "mount_stack", f->refuse_stack, error)) {
+    if (!layers_fail_locked(f, "mount_stack", f->refuse_stack, error) &&
+        !layers_fail_locked(f, "verify", f->holes, error)) {
         const MountEntry *manifest = mount_find(w->mounts, stack->manifest);
         const MountEntry *fill = mount_find(w->mounts, stack->fill);
         ck_assert(manifest && strcmp(manifest->type, "erofs") == 0);
@@ -67,16 +68,6 @@ static inline int fake_mount_stack(NodeLayers *l, const LayerStack *stack, gint6
     }
     pthread_mutex_unlock(&w->lock);
     return fd;
-}
-
-static inline gboolean fake_verify(NodeLayers *l, int mount_fd, gint64 timeout_ms, GError **error)
-{
-    FakeLayers *f = (FakeLayers *)l;
-    (void)mount_fd, (void)timeout_ms;
-    pthread_mutex_lock(&f->world->lock);
-    gboolean fails = layers_fail_locked(f, "verify", f->holes, error);
-    pthread_mutex_unlock(&f->world->lock);
-    return !fails;
 }
 
 static inline gboolean fake_set_readahead(NodeLayers *l, dev_t dev, unsigned kib, GError **error)
@@ -131,7 +122,6 @@ static inline FakeLayers *fake_layers_new(World *w)
         .free = fake_layers_release,
         .mount_manifest = fake_mount_manifest,
         .mount_stack = fake_mount_stack,
-        .verify = fake_verify,
         .refresh = fake_refresh,
         .close_stack = fake_close_stack,
         .set_readahead = fake_set_readahead,
