@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include "driver/kube/error.h"
 #include "driver/node/hearthd/hearthd.h"
+#include "driver/node/hearthd/manifest.h"
 #include "driver/warmth/node_cache.h"
 
 #define ANSWER_MS 5000

@@ -5,6 +5,7 @@
 #include "common/field.h"
 #include "driver/kube/client.h"
 #include "driver/node/hearthd/hearthd.h"
+#include "driver/node/hearthd/manifest.h"
 #include "driver/node/hearthd/spec.h"
 #include "driver/cluster/secret_dir.h"
 #include "driver/warmup/status.h"
@@ -139,7 +140,9 @@ static gboolean came_well(const json_t *job, GError **error)
 static gboolean fetch(Task *t, guint index, const char *path, GError **error)
 {
     guint64 id;
-    if (!hearthd_warm(t->link, t->volume, path, t->order->rate, OPEN_MS, &id, error))
+    const HearthdWarm warm = {
+        .volume = t->volume, .path = path, .bytes_per_second = t->order->rate};
+    if (!hearthd_warm(t->link, &warm, OPEN_MS, &id, error))
         return FALSE;
     for (;;) {
         json_auto_t *job = hearthd_job(t->link, id, ANSWER_MS, error);

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include "driver/node/dataset/layers.h"
+#include "driver/node/hearthd/manifest.h"
 #include "driver/node/served/served.h"
 #include "proto/wire.h"
 

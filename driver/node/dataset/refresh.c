@@ -71,19 +71,19 @@ static void refresh_all(Staging *s, GHashTable *before)
         close_refused(s, link, table);
     for (guint i = 0; table && i < table->len; i++) {
         const char *volume = mount_served_volume(table->pdata[i]);
-        HearthdUse use;
+        HearthdCounters now;
         if (!volume || !g_str_has_prefix(volume, DATASET_VOLUME_PREFIX) ||
             !g_hash_table_add(seen, (gpointer)volume))
             continue;
         if (!link && !(link = hearthd_connect(s->socket_path, NULL, NULL)))
             return;
-        if (!hearthd_use(link, volume, SERVED_ASK_MS, &use, NULL))
+        if (!hearthd_counters(link, volume, SERVED_ASK_MS, &now, NULL))
             continue;
-        const HearthdUse *last = g_hash_table_lookup(before, volume);
+        const HearthdCounters *last = g_hash_table_lookup(before, volume);
         /* At first it is not known how many objects there were before. */
-        if (!last || last->bytes != use.bytes || last->objects > use.objects)
+        if (!last || last->bytes != now.bytes || last->objects > now.objects)
             refresh_stacks(s, table, volume);
-        g_hash_table_replace(before, g_strdup(volume), g_memdup2(&use, sizeof(use)));
+        g_hash_table_replace(before, g_strdup(volume), g_memdup2(&now, sizeof(now)));
     }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A volume's spec: the "open" request to hearthd (proto/wire.h, without its op), made of a
- * NodeStageVolume request. It holds the Ceph key: free it with
- * node_spec_free().
+ * NodeStageVolume request. It holds the Ceph key: free it with node_spec_free(), or declare it as
+ * node_spec_auto_t.
  */
 #ifndef HEARTH_DRIVER_NODE_HEARTHD_SPEC_H
 #define HEARTH_DRIVER_NODE_HEARTHD_SPEC_H
@@ -28,6 +28,14 @@ json_t *node_spec_new(const NodeSpecSource *source, GError **error);
 gboolean node_spec_update(json_t *spec, const json_t *newer);
 /* Overwrites every string, then frees. It must have no other holder. NULL is fine. */
 void node_spec_free(json_t *spec);
+
+static inline void node_spec_clear(json_t **spec)
+{
+    node_spec_free(*spec);
+}
+
+/* Declare with an initial value: `node_spec_auto_t *spec = ...;` */
+#define node_spec_auto_t json_t __attribute__((cleanup(node_spec_clear)))
 
 /* Replaces values of the context by mutable parameters (volume/mutable.h). */
 void node_spec_change(json_t *spec, const json_t *changes);

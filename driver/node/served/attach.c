@@ -6,6 +6,7 @@
  */
 #include <sys/mount.h>
 #include "common/autofd.h"
+#include "driver/node/hearthd/manifest.h"
 #include "driver/node/hearthd/spec.h"
 #include "driver/node/served/served.h"
 #include "proto/wire_keys.h"
@@ -65,19 +66,6 @@ static gboolean open_volume(Staging *s, HearthdLink *link, Attempt *a, const GPt
     return a->opened;
 }
 
-/* Waits until the manifest of a layer is ready: hearthd serves the layer only then, and only to a
- * volume that has asked for it. */
-static gboolean wait_for_manifest(HearthdLink *link, const char *volume, Deadline deadline,
-                                  GError **error)
-{
-    g_auto(HearthdManifest) manifest = {0};
-    if (!hearthd_manifest(link, volume, left_ms(deadline, G_MAXINT64), &manifest, error))
-        return FALSE;
-    return manifest.ready ||
-           hearth_fail(error, HEARTH_ERROR_ABORTED,
-                       "the manifest of %s is being built again; ask again", volume);
-}
-
 /* Binds a mount that is served already at another path: someone else has taken the mount at ours
  * away. */
 static gboolean clone_live(Staging *s, HearthdLink *link, Attempt *a, const MountEntry *live,
@@ -104,7 +92,8 @@ static gboolean mount_new(Staging *s, HearthdLink *link, Attempt *a, Deadline de
     a->mount_fd = m->ops->mount_fuse(m, a->fuse_fd, mount->volume, &mount->options, error);
     if (a->mount_fd < 0)
         return FALSE;
-    if (mount->layer && !wait_for_manifest(link, mount->volume, deadline, error))
+    if (mount->layer &&
+        !hearthd_await_manifest(link, mount->volume, left_ms(deadline, G_MAXINT64), error))
         return FALSE;
     if (!hearthd_attach(link, mount->volume, mount->layer, a->fuse_fd,
                         left_ms(deadline, G_MAXINT64), error))
