@@ -49,16 +49,6 @@ static GPtrArray *kernel_list(NodeMounter *m, GError **error)
     return mount_parse(text);
 }
 
-static int kernel_open_fuse(NodeMounter *m, GError **error)
-{
-    (void)m;
-    int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-    if (fd < 0)
-        set_errno(error, HEARTH_ERROR_INTERNAL, errno,
-                  "/dev/fuse (is the module fuse loaded, and the device in the container?)");
-    return fd;
-}
-
 /* Lines "e <text>" read from the context. */
 char *mount_context_message(int context)
 {
@@ -70,10 +60,10 @@ char *mount_context_message(int context)
     return g_strdup(g_strstrip(text));
 }
 
-static int kernel_mount_fuse(NodeMounter *m, int fuse_fd, const char *volume,
-                             const MountOptions *wanted, GError **error)
+/* A detached mount served through fuse_fd, or -1. */
+static int mount_descriptor(int fuse_fd, const char *volume, const MountOptions *wanted,
+                            GError **error)
 {
-    (void)m;
     g_autofree char *source = g_strconcat(MOUNT_SOURCE_PREFIX, volume, NULL);
     g_autofree char *fd_text = g_strdup_printf("%d", fuse_fd);
     const struct {
@@ -125,6 +115,18 @@ static int kernel_mount_fuse(NodeMounter *m, int fuse_fd, const char *volume,
                   labelled, step, colon, more ? more : "");
     }
     return fd;
+}
+
+static int kernel_mount_fuse(NodeMounter *m, const char *volume, const MountOptions *wanted,
+                             int *fuse_fd, GError **error)
+{
+    (void)m;
+    *fuse_fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+    if (*fuse_fd >= 0)
+        return mount_descriptor(*fuse_fd, volume, wanted, error);
+    set_errno(error, HEARTH_ERROR_INTERNAL, errno,
+              "/dev/fuse (is the module fuse loaded, and the device in the container?)");
+    return -1;
 }
 
 /* The device of an open mount, without asking the file system. */
@@ -419,7 +421,6 @@ static void kernel_free(NodeMounter *m)
 static const NodeMounterOps kernel_ops = {
     .free = kernel_free,
     .list = kernel_list,
-    .open_fuse = kernel_open_fuse,
     .mount_fuse = kernel_mount_fuse,
     .clone = kernel_clone,
     .probe = kernel_probe,

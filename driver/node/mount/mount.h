@@ -93,10 +93,9 @@ typedef struct NodeMounterOps {
     void (*free)(NodeMounter *m);
     /* The mount table: array of MountEntry. */
     GPtrArray *(*list)(NodeMounter *m, GError **error);
-    /* A new /dev/fuse descriptor, or -1. */
-    int (*open_fuse)(NodeMounter *m, GError **error);
-    /* A detached mount served through fuse_fd, or -1. Closing the result unmounts. */
-    int (*mount_fuse)(NodeMounter *m, int fuse_fd, const char *volume, const MountOptions *options,
+    /* A detached mount, or -1; closing it unmounts. *fuse_fd, through which it is served, is the
+     * caller's, and may be open after an error too; else -1. */
+    int (*mount_fuse)(NodeMounter *m, const char *volume, const MountOptions *options, int *fuse_fd,
                       GError **error);
     /*
      * A detached bind of the mount at `path`, or -1. Its flags are `attrs`, not those of the

@@ -86,10 +86,7 @@ static gboolean mount_new(Staging *s, HearthdLink *link, Attempt *a, Deadline de
 {
     NodeMounter *m = s->mounter;
     const ServedMount *mount = a->mount;
-    a->fuse_fd = m->ops->open_fuse(m, error);
-    if (a->fuse_fd < 0)
-        return FALSE;
-    a->mount_fd = m->ops->mount_fuse(m, a->fuse_fd, mount->volume, &mount->options, error);
+    a->mount_fd = m->ops->mount_fuse(m, mount->volume, &mount->options, &a->fuse_fd, error);
     if (a->mount_fd < 0)
         return FALSE;
     if (mount->layer &&

@@ -133,15 +133,6 @@ static inline GPtrArray *world_list(NodeMounter *m, GError **error)
     return table;
 }
 
-static inline int world_open_fuse(NodeMounter *m, GError **error)
-{
-    World *w = (World *)m;
-    pthread_mutex_lock(&w->lock);
-    int fd = world_fails_locked(w, "open_fuse", error) ? -1 : world_descriptor_locked(w);
-    pthread_mutex_unlock(&w->lock);
-    return fd;
-}
-
 static inline MountEntry *world_new_entry_locked(World *w, const char *type, const char *source,
                                                  const char *target, dev_t dev, gboolean ro)
 {
@@ -163,12 +154,13 @@ static inline int world_detached_locked(World *w, MountEntry *e)
     return fd;
 }
 
-static inline int world_mount_fuse(NodeMounter *m, int fuse_fd, const char *volume,
-                                   const MountOptions *options, GError **error)
+static inline int world_mount_fuse(NodeMounter *m, const char *volume, const MountOptions *options,
+                                   int *fuse_fd, GError **error)
 {
     World *w = (World *)m;
     int fd = -1;
     pthread_mutex_lock(&w->lock);
+    *fuse_fd = world_fails_locked(w, "open_fuse", error) ? -1 : world_descriptor_locked(w);
     if (w->hold_mount) {
         w->holding = TRUE;
         pthread_cond_broadcast(&w->changed);
@@ -176,13 +168,13 @@ static inline int world_mount_fuse(NodeMounter *m, int fuse_fd, const char *volu
             pthread_cond_wait(&w->changed, &w->lock);
         w->holding = FALSE;
     }
-    if (!world_fails_locked(w, "mount_fuse", error)) {
+    if (*fuse_fd >= 0 && !world_fails_locked(w, "mount_fuse", error)) {
         g_autofree char *source = g_strconcat(MOUNT_SOURCE_PREFIX, volume, NULL);
         MountEntry *e = world_new_entry_locked(w, MOUNT_TYPE, source, "", 0,
                                                (options->attrs & MOUNT_ATTR_RDONLY) != 0);
         e->context = g_strdup(options->context);
         g_hash_table_insert(w->fuse_of, GSIZE_TO_POINTER(e->dev),
-                            GSIZE_TO_POINTER(world_inode(fuse_fd)));
+                            GSIZE_TO_POINTER(world_inode(*fuse_fd)));
         fd = world_detached_locked(w, e);
     }
     pthread_mutex_unlock(&w->lock);
@@ -537,7 +529,6 @@ static inline World *world_new(void)
     static const NodeMounterOps ops = {
         .free = world_mounter_free,
         .list = world_list,
-        .open_fuse = world_open_fuse,
         .mount_fuse = world_mount_fuse,
         .clone = world_clone,
         .probe = world_probe,

@@ -121,7 +121,9 @@ START_TEST(a_volume_travels_to_hearthd_and_back)
     json_t *spec = json_pack("{s:s, s:{s:s}}", "volume", "v", "origin", "rootPath", "/v");
     ck_assert(hearthd_open(link, spec, WORLD_WAIT_MS, &attached, &error));
     ck_assert(!attached);
-    int fuse_fd = w->base.ops->open_fuse(&w->base, &error);
+    const MountOptions options = {0};
+    int fuse_fd = -1;
+    close(w->base.ops->mount_fuse(&w->base, "v", &options, &fuse_fd, &error));
     ck_assert(hearthd_attach(link, "v", NULL, fuse_fd, WORLD_WAIT_MS, &error));
     ck_assert(hearthd_is_attached(link, "v", WORLD_WAIT_MS, &attached, &error));
     ck_assert(attached);
