@@ -71,22 +71,21 @@ gboolean staging_stage(Staging *s, const NodeKind *kind, const NodeCall *call, G
 static gboolean ensure_served(Staging *s, const NodeKind *kind, const NodeCall *call,
                               GError **error)
 {
-    g_auto(NodeServed) served = {0};
-    if (!kind->check(s, call, &served, error))
+    g_auto(StagedVolume) staged = {0};
+    if (!kind->check(s, call, &staged, error))
         return FALSE;
-    if (!served.lost)
+    if (!staged.lost)
         return TRUE;
-    json_t *spec = keeper_spec(s->keeper, served.volume);
+    node_spec_auto_t *spec = keeper_spec(s->keeper, staged.volume);
     if (!spec)
         return hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                            "volume %s is staged at %s but hearthd no longer serves it; unstage it "
                            "and stage it again",
                            call->volume, call->staged);
-    const gboolean restored = kind->restore(s, call, &served, spec, error);
-    node_spec_free(spec);
-    if (restored)
-        g_message("volume %s: mounted again at %s: %s", call->volume, call->staged, served.lost);
-    return restored;
+    if (!kind->restore(s, call, &staged, spec, error))
+        return FALSE;
+    g_message("volume %s: mounted again at %s: %s", call->volume, call->staged, staged.lost);
+    return TRUE;
 }
 
 gboolean staging_publish(Staging *s, const NodeKind *kind, const NodeCall *call, GError **error)
@@ -131,6 +130,16 @@ static gboolean remove_target(Staging *s, const NodeCleanup *cleanup, GError **e
     return TRUE;
 }
 
+/* Unmounts what is published at the target, and removes the mount point. */
+static gboolean clear_target(Staging *s, const NodeCleanup *cleanup, GError **error)
+{
+    if (!clear_lost(s, cleanup, error))
+        return FALSE;
+    if (!served_clear(s, cleanup->volume, cleanup->path, FALSE, cleanup->deadline, error))
+        return FALSE;
+    return remove_target(s, cleanup, error);
+}
+
 static gboolean remove_unused(Staging *s, const NodeCleanup *cleanup, GError **error)
 {
     for (const NodeKind *const *kind = kinds; *kind; kind++)
@@ -151,8 +160,9 @@ gboolean staging_unstage(Staging *s, const char *volume, const char *path, gint6
         .volume = volume, .path = path, .layer = layer, .unstaging = TRUE, .deadline = deadline};
     served_release_if_lost(s, volume);
     fsgroup_walk_free(served_steal_walk(s, volume));
-    return (!path || served_clear(s, volume, path, FALSE, deadline, error)) &&
-           remove_unused(s, &cleanup, error);
+    if (path && !served_clear(s, volume, path, FALSE, deadline, error))
+        return FALSE;
+    return remove_unused(s, &cleanup, error);
 }
 
 gboolean staging_unpublish(Staging *s, const char *volume, const char *target, gint64 timeout_ms,
@@ -166,10 +176,9 @@ gboolean staging_unpublish(Staging *s, const char *volume, const char *target, g
     const NodeCleanup cleanup = {
         .volume = volume, .path = target, .layer = layer, .deadline = deadline};
     served_release_if_lost(s, volume);
-    if (target && (!clear_lost(s, &cleanup, error) ||
-                   !served_clear(s, volume, target, FALSE, deadline, error)))
+    if (target && !clear_target(s, &cleanup, error))
         return FALSE;
-    return (!target || remove_target(s, &cleanup, error)) && remove_unused(s, &cleanup, error);
+    return remove_unused(s, &cleanup, error);
 }
 
 /* ---- sizes ---- */

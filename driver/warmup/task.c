@@ -75,11 +75,11 @@ static json_t *spec_of(const Task *t, GError **error)
 static gboolean open_volume(Task *t, GError **error)
 {
     gboolean attached;
-    json_t *spec = spec_of(t, error);
-    t->link = spec ? hearthd_connect(t->config->hearthd_socket, NULL, error) : NULL;
-    const gboolean good = t->link && hearthd_open(t->link, spec, OPEN_MS, &attached, error);
-    node_spec_free(spec);
-    return good;
+    node_spec_auto_t *spec = spec_of(t, error);
+    if (spec)
+        t->link =
+            hearthd_connect_and_open(t->config->hearthd_socket, spec, OPEN_MS, &attached, error);
+    return t->link != NULL;
 }
 
 /* hearthd closes volumes that are not attached when the connection ends. */

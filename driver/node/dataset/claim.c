@@ -42,10 +42,8 @@ static HearthdLink *open_claim(Staging *s, const char *volume, const json_t *spe
         return g_steal_pointer(&link);
     /* There is none, or its hearthd is gone. */
     g_clear_pointer(&link, hearthd_close);
-    link = hearthd_connect(s->socket_path, NULL, error);
-    return link && hearthd_open(link, spec, left_ms(deadline, G_MAXINT64), attached, error)
-               ? g_steal_pointer(&link)
-               : NULL;
+    return hearthd_connect_and_open(s->socket_path, spec, left_ms(deadline, G_MAXINT64), attached,
+                                    error);
 }
 
 /* 1234567 as "1,234,567". */
@@ -72,7 +70,7 @@ static gboolean fail_with_progress(const char *volume, const HearthdManifest *m,
 
 /* ---- claims ---- */
 
-void dataset_claim_clear(Claim *c)
+void dataset_claim_clear(DatasetClaim *c)
 {
     g_autoptr(GError) cause = NULL;
     /* Not left to the end of the connection: a session may be next to open it. */
@@ -87,7 +85,7 @@ static void log_fuse_alone(const char *volume, const char *why)
     g_message("volume %s is served by FUSE alone: %s", volume, why);
 }
 
-gboolean dataset_claim_ask(Staging *s, Claim *c, gboolean *native, Deadline deadline,
+gboolean dataset_claim_ask(Staging *s, DatasetClaim *c, gboolean *native, Deadline deadline,
                            GError **error)
 {
     gboolean attached;
@@ -121,70 +119,68 @@ gboolean dataset_claim_ask(Staging *s, Claim *c, gboolean *native, Deadline dead
     return TRUE;
 }
 
-gboolean dataset_renew(Staging *s, HearthdLink *link, const char *volume, const json_t *spec,
-                       Deadline deadline, GError **error)
-{
-    if (!watch_fetch(s->keeper, link, volume, error))
-        return FALSE;
-    json_t *kept = keeper_spec(s->keeper, volume);
-    gboolean good = kept && (!node_spec_update(kept, spec) ||
-                             served_renew(s, link, volume, kept, deadline, error));
-    node_spec_free(kept);
-    return good;
-}
-
-static gboolean place_stack(Staging *s, Claim *c, int mount, gboolean *made, GError **error)
-{
-    NodeMounter *m = s->mounter;
-    const Deadline deadline = deadline_in(SERVED_CLEANUP_MS);
-    const gboolean ready = c->over_stack
-                               ? served_clear(s, c->volume, c->path, TRUE, deadline, error)
-                               : m->ops->make_dir(m, c->path, made, error);
-    return ready && m->ops->place(m, mount, c->path, error);
-}
-
 static void warn_of_take_back(const char *volume, const GError *cause)
 {
     g_warning("volume %s: taking a failed staging back: %s", volume, cause->message);
 }
 
-/* All of the claim's stack, or nothing. */
-static gboolean mount_native(Staging *s, Claim *c, Deadline deadline, GError **error)
+/* Places the stack where nothing is mounted; or takes the directory back. */
+static gboolean place_on_directory(Staging *s, const DatasetClaim *c, int mount, GError **error)
 {
-    NodeLayers *l = s->datasets->layers;
-    const HearthdManifest *manifest = &c->manifest;
-    g_autofree char *busy = g_strconcat(DATASET_VOLUME_PREFIX, manifest->dataset, NULL);
-    g_autofree char *source = g_strconcat(MOUNT_SOURCE_PREFIX, c->volume, NULL);
-    g_auto(SharedLayers) shared = {0};
-    gboolean made = FALSE;
-    g_autoptr(BusyHold) hold = busy_take_until(s->busy, busy, deadline, error);
-    if (!hold ||
-        !shared_layers_find(s, c->link, manifest->dataset, c->spec, &shared, deadline, error))
+    NodeMounter *m = s->mounter;
+    gboolean made;
+    g_autoptr(GError) cause = NULL;
+    if (!m->ops->make_dir(m, c->path, &made, error))
         return FALSE;
+    if (m->ops->place(m, mount, c->path, error))
+        return TRUE;
+    if (made && !m->ops->remove_dir(m, c->path, &cause))
+        warn_of_take_back(c->volume, cause);
+    return FALSE;
+}
+
+/* Mounts the claim's stack over layers that are mounted. */
+static gboolean mount_stack(Staging *s, const DatasetClaim *c, const SharedLayers *shared,
+                            Deadline deadline, GError **error)
+{
+    NodeMounter *m = s->mounter;
+    NodeLayers *l = s->datasets->layers;
+    g_autofree char *source = g_strconcat(MOUNT_SOURCE_PREFIX, c->volume, NULL);
     const LayerStack stack = {.source = source,
-                              .manifest = shared.manifest,
-                              .objects = manifest->objects,
-                              .fill = shared.fill,
+                              .manifest = shared->manifest,
+                              .objects = c->manifest.objects,
+                              .fill = shared->fill,
                               .attrs = c->options.attrs,
                               .context = c->options.context};
-    hearth_autofd int fd = -1;
-    if (shared_layers_mount(s, &shared, c->spec, manifest->path, deadline, error) &&
-        dataset_renew(s, c->link, shared.volume, c->spec, deadline, error) &&
-        (fd = l->ops->mount_stack(l, &stack, left_ms(deadline, G_MAXINT64), error)) >= 0 &&
-        place_stack(s, c, fd, &made, error))
+    hearth_autofd int fd = l->ops->mount_stack(l, &stack, left_ms(deadline, G_MAXINT64), error);
+    if (fd < 0)
+        return FALSE;
+    if (!c->over_stack)
+        return place_on_directory(s, c, fd, error);
+    return served_clear(s, c->volume, c->path, TRUE, deadline_in(SERVED_CLEANUP_MS), error) &&
+           m->ops->place(m, fd, c->path, error);
+}
+
+/* All of the claim's stack, or nothing. */
+static gboolean mount_native(Staging *s, const DatasetClaim *c, Deadline deadline, GError **error)
+{
+    g_autofree char *busy = g_strconcat(DATASET_VOLUME_PREFIX, c->manifest.dataset, NULL);
+    g_auto(SharedLayers) shared = {0};
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(BusyHold) hold = busy_take_until(s->busy, busy, deadline, error);
+    if (!hold)
+        return FALSE;
+    if (shared_layers_mount(s, c, &shared, deadline, error) &&
+        mount_stack(s, c, &shared, deadline, error))
         return TRUE;
-    g_autoptr(GError) dir = NULL, cause = NULL;
-    if (made && !s->mounter->ops->remove_dir(s->mounter, c->path, &dir))
-        warn_of_take_back(c->volume, dir);
-    if (fd >= 0)
-        close(hearth_steal_fd(&fd));
-    if (!shared_layers_remove_unused(s, &shared, deadline_in(SERVED_CLEANUP_MS), &cause))
+    if (shared.id &&
+        !shared_layers_remove_unused(s, &shared, deadline_in(SERVED_CLEANUP_MS), &cause))
         warn_of_take_back(c->volume, cause);
     return FALSE;
 }
 
 /* Tries to mount the claim natively. *mounted FALSE without an error: it must be served by FUSE. */
-static gboolean try_native(Staging *s, Claim *c, gboolean *mounted, Deadline deadline,
+static gboolean try_native(Staging *s, DatasetClaim *c, gboolean *mounted, Deadline deadline,
                            GError **error)
 {
     gboolean native;
@@ -205,7 +201,7 @@ static gboolean try_native(Staging *s, Claim *c, gboolean *mounted, Deadline dea
     return TRUE;
 }
 
-gboolean dataset_claim_mount(Staging *s, Claim *c, Deadline deadline, GError **error)
+gboolean dataset_claim_mount(Staging *s, DatasetClaim *c, Deadline deadline, GError **error)
 {
     if (s->datasets && s->datasets->layers->usable &&
         json_is_true(json_object_get(c->spec, WIRE_KEY_CACHE))) {
@@ -217,6 +213,7 @@ gboolean dataset_claim_mount(Staging *s, Claim *c, Deadline deadline, GError **e
     }
     const ServedMount mount = {
         .volume = c->volume, .path = c->path, .spec = c->spec, .options = c->options};
-    return (!c->over_stack || served_clear(s, c->volume, c->path, TRUE, deadline, error)) &&
-           served_mount(s, &mount, deadline, error);
+    if (c->over_stack && !served_clear(s, c->volume, c->path, TRUE, deadline, error))
+        return FALSE;
+    return served_mount(s, &mount, deadline, error);
 }

@@ -55,29 +55,42 @@ static char *dataset_layer_below(const MountEntry *entry)
 
 /* ---- staging ---- */
 
-/* Whether the claim's bytes are those of the dataset that is mounted; *own: with the user and key
- * that the dataset is served with. hearthd tries another user or key, and fails when Ceph refuses
- * it. */
-static gboolean is_same(Staging *s, HearthdLink *link, const NodeCall *call,
-                        const SharedLayers *shared, gboolean *same, gboolean *own, GError **error)
+/* Whether two specs that differ name the same dataset: only hearthd knows. It tries another user or
+ * key, and fails when Ceph refuses it. */
+static gboolean is_same_dataset(Staging *s, const NodeCall *call, const char *id, gboolean *same,
+                                GError **error)
 {
-    if (!watch_fetch(s->keeper, link, shared->volume, error))
-        return FALSE;
-    json_t *kept = keeper_spec(s->keeper, shared->volume);
-    json_t *spec = shared_layers_spec(call->spec, shared->volume);
-    *own = kept && node_spec_same_authority(kept, spec);
-    *same = *own && node_spec_same_volume(kept, spec);
-    node_spec_free(spec);
-    node_spec_free(kept);
-    if (*same || !json_is_true(json_object_get(call->spec, WIRE_KEY_CACHE)))
-        return TRUE;
-    /* Two specs may name the same dataset: only hearthd knows. */
     gboolean native;
-    g_auto(Claim) c = {.volume = call->volume, .spec = call->spec};
+    g_auto(DatasetClaim) c = {.volume = call->volume, .spec = call->spec};
+    *same = FALSE;
+    if (!json_is_true(json_object_get(call->spec, WIRE_KEY_CACHE)))
+        return TRUE;
     if (!dataset_claim_ask(s, &c, &native, call->deadline, error))
         return FALSE;
-    *same = g_strcmp0(c.manifest.dataset, shared->id) == 0;
+    *same = g_strcmp0(c.manifest.dataset, id) == 0;
     return TRUE;
+}
+
+/* Checks that the layers, which are served, are those of the claim, and takes over what may change.
+ */
+static gboolean update_staged(Staging *s, const NodeCall *call, const SharedLayers *shared,
+                              GError **error)
+{
+    g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, NULL, error);
+    node_spec_auto_t *kept = link ? watch_spec(s->keeper, link, shared->volume, error) : NULL;
+    if (!kept)
+        return FALSE;
+    /* With the user and key that the layers are served with. */
+    const gboolean own = node_spec_same_authority(kept, call->spec);
+    gboolean same = own && node_spec_same_volume(kept, call->spec);
+    if (!same && !is_same_dataset(s, call, shared->id, &same, error))
+        return FALSE;
+    if (!same)
+        return hearth_fail(
+            error, HEARTH_ERROR_ALREADY_EXISTS,
+            "volume %s is staged at %s already, with other parameters; unstage it first",
+            call->volume, call->staged);
+    return !own || shared_layers_renew(s, link, shared->volume, call->spec, call->deadline, error);
 }
 
 /* *staged: the claim's stack is mounted as requested. FALSE with ALREADY_EXISTS: as something
@@ -86,25 +99,16 @@ static gboolean check_staged(Staging *s, const NodeCall *call, const GPtrArray *
                              const MountEntry *entry, gboolean *staged, GError **error)
 {
     g_auto(SharedLayers) shared = {0};
-    gboolean same, own;
     *staged = FALSE;
     if (!entry || !shared_layers_of(entry, &shared))
         return TRUE;
-    g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, NULL, error);
-    if (!link || !shared_layers_is_served(s, link, table, &shared, staged, call->deadline, error))
+    if (!shared_layers_is_served(s, table, &shared, staged, call->deadline, error))
         return FALSE;
     if (!*staged)
         return TRUE;
-    if (!served_check_context(entry, call->volume, call->use.context, HEARTH_ERROR_ALREADY_EXISTS,
-                              error) ||
-        !is_same(s, link, call, &shared, &same, &own, error))
-        return FALSE;
-    if (!same)
-        return hearth_fail(
-            error, HEARTH_ERROR_ALREADY_EXISTS,
-            "volume %s is staged at %s already, with other parameters; unstage it first",
-            call->volume, call->staged);
-    return !own || dataset_renew(s, link, shared.volume, call->spec, call->deadline, error);
+    return served_check_context(entry, call->volume, call->use.context, HEARTH_ERROR_ALREADY_EXISTS,
+                                error) &&
+           update_staged(s, call, &shared, error);
 }
 
 static gboolean dataset_stage(Staging *s, const NodeCall *call, GError **error)
@@ -118,31 +122,35 @@ static gboolean dataset_stage(Staging *s, const NodeCall *call, GError **error)
         return live_kind.stage(s, call, error);
     if (!check_staged(s, call, table, entry, &staged, error))
         return FALSE;
-    Claim c = {.volume = call->volume,
-               .path = call->staged,
-               .spec = call->spec,
-               .over_stack = entry != NULL,
-               .options = {.attrs = call->use.attrs, .context = call->use.context}};
-    return staged || dataset_claim_mount(s, &c, call->deadline, error);
+    if (staged)
+        return TRUE;
+    DatasetClaim c = {.volume = call->volume,
+                      .path = call->staged,
+                      .spec = call->spec,
+                      .over_stack = entry != NULL,
+                      .options = {.attrs = call->use.attrs, .context = call->use.context}};
+    return dataset_claim_mount(s, &c, call->deadline, error);
 }
 
 /* ---- publishing ---- */
 
 /* Whether a stack, which shows files as they are, can be read by the pod's group. */
-static gboolean fits_group(HearthdLink *link, const SharedLayers *shared, gint64 group,
-                           gboolean *fits, GError **error)
+static gboolean fits_group(Staging *s, const SharedLayers *shared, gint64 group, gboolean *fits,
+                           GError **error)
 {
     g_auto(HearthdManifest) manifest = {0};
     *fits = group < 0;
     if (*fits)
         return TRUE;
-    if (!hearthd_manifest(link, shared->volume, 0, &manifest, error))
+    g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, NULL, error);
+    if (!link || !hearthd_manifest(link, shared->volume, 0, &manifest, error))
         return FALSE;
     *fits = manifest.readable;
     return TRUE;
 }
 
-static gboolean dataset_check(Staging *s, const NodeCall *call, NodeServed *served, GError **error)
+static gboolean dataset_check(Staging *s, const NodeCall *call, StagedVolume *staged,
+                              GError **error)
 {
     gboolean alive, fits = FALSE;
     g_auto(SharedLayers) shared = {0};
@@ -157,41 +165,41 @@ static gboolean dataset_check(Staging *s, const NodeCall *call, NodeServed *serv
         !served_check_context(entry, call->volume, call->use.context,
                               HEARTH_ERROR_FAILED_PRECONDITION, error))
         return FALSE;
-    g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, NULL, error);
-    if (!link || !shared_layers_is_served(s, link, table, &shared, &alive, call->deadline, error) ||
-        (alive && !fits_group(link, &shared, call->use.group, &fits, error)))
+    if (!shared_layers_is_served(s, table, &shared, &alive, call->deadline, error))
+        return FALSE;
+    if (alive && !fits_group(s, &shared, call->use.group, &fits, error))
         return FALSE;
     const MountEntry *other =
         alive && !fits ? served_find_publication(table, entry->dev, call->staged) : NULL;
     if (other)
         return served_refuse_group(call->volume, other, call->use.group, error);
-    served->volume = g_strdup(shared.volume);
-    served->context = g_strdup(entry->context);
+    staged->volume = g_strdup(shared.volume);
+    staged->context = g_strdup(entry->context);
     if (!alive)
-        served->lost = "hearthd had lost it";
+        staged->lost = "hearthd had lost it";
     else if (!fits)
-        served->lost = "its pod has an fsGroup, and some files are not readable by everyone";
+        staged->lost = "its pod has an fsGroup, and some files are not readable by everyone";
     return TRUE;
 }
 
-static gboolean dataset_restore(Staging *s, const NodeCall *call, const NodeServed *served,
+static gboolean dataset_restore(Staging *s, const NodeCall *call, const StagedVolume *staged,
                                 const json_t *spec, GError **error)
 {
-    json_t *own = shared_layers_spec(spec, call->volume);
+    node_spec_auto_t *own = shared_layers_spec(spec, call->volume);
     if (call->use.group >= 0)
         json_object_set_new(own, WIRE_KEY_MOUNT_GROUP, json_integer((json_int_t)call->use.group));
-    Claim c = {.volume = call->volume,
-               .path = call->staged,
-               .spec = own,
-               .over_stack = TRUE,
-               .options = {.attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY,
-                           .context = served->context}};
-    const gboolean mounted = dataset_claim_mount(s, &c, call->deadline, error);
+    DatasetClaim c = {.volume = call->volume,
+                      .path = call->staged,
+                      .spec = own,
+                      .over_stack = TRUE,
+                      .options = {.attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY,
+                                  .context = staged->context}};
+    if (dataset_claim_mount(s, &c, call->deadline, error))
+        return TRUE;
     /* For the next attempt: taking back has dropped it. */
-    if (!mounted && !keeper_is_complete(s->keeper, served->volume))
-        keeper_put(s->keeper, served->volume, spec, -1);
-    node_spec_free(own);
-    return mounted;
+    if (!keeper_is_complete(s->keeper, staged->volume))
+        keeper_put(s->keeper, staged->volume, spec, -1);
+    return FALSE;
 }
 
 static gboolean dataset_publish(Staging *s, const NodeCall *call, GError **error)
@@ -260,9 +268,7 @@ static char *dataset_fault(Staging *s, const MountEntry *entry, Deadline deadlin
     shared_layers_of(entry, &shared);
     g_autofree char *unserved = served_fault(s, shared.volume, deadline);
     g_autoptr(GPtrArray) table = unserved ? NULL : served_list(s, &cause);
-    g_autoptr(HearthdLink) link = table ? hearthd_connect(s->socket_path, NULL, &cause) : NULL;
-    if (link && shared_layers_is_served(s, link, table, &shared, &served, deadline, &cause) &&
-        served)
+    if (table && shared_layers_is_served(s, table, &shared, &served, deadline, &cause) && served)
         return NULL;
     const char *why = "hearthd was restarted; restart the pods that use it";
     if (unserved)

@@ -40,21 +40,32 @@ typedef struct SharedLayers {
 void shared_layers_clear(SharedLayers *shared);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SharedLayers, shared_layers_clear)
 
+/* A claim of a dataset while it is being mounted. The strings, the spec and the context are
+ * borrowed. */
+typedef struct DatasetClaim {
+    const char *volume, *path;
+    const json_t *spec;
+    gboolean over_stack; /* a stack that is no longer served is mounted at the path */
+    MountOptions options;
+    HearthdLink *link; /* on which it is open */
+    HearthdManifest manifest;
+} DatasetClaim;
+
 /* The layers of a stack; FALSE when the mount is no stack of ours. */
 gboolean shared_layers_of(const MountEntry *stack, SharedLayers *shared);
-/* Whether the fill layer is mounted, answers, and is served. `link`: to hearthd. */
-gboolean shared_layers_is_served(Staging *s, HearthdLink *link, const GPtrArray *table,
-                                 const SharedLayers *shared, gboolean *served, Deadline deadline,
-                                 GError **error);
+/* Whether the fill layer is mounted, answers, and is served. */
+gboolean shared_layers_is_served(Staging *s, const GPtrArray *table, const SharedLayers *shared,
+                                 gboolean *served, Deadline deadline, GError **error);
 /*
- * The layers of a dataset that are served with the user and key of `spec`, or names for new ones;
- * removes the rest of dead ones. The dataset is held.
+ * Has the layers of a claim, whose manifest is ready, mounted and served with its user and key.
+ * *shared are these; after an error those that were begun, if any. Removes what is left of dead
+ * ones. The dataset is held.
  */
-gboolean shared_layers_find(Staging *s, HearthdLink *link, const char *id, const json_t *spec,
-                            SharedLayers *shared, Deadline deadline, GError **error);
-/* Mounts the layers that are not mounted yet. `spec` is a claim's. */
-gboolean shared_layers_mount(Staging *s, const SharedLayers *shared, const json_t *spec,
-                             const char *manifest, Deadline deadline, GError **error);
+gboolean shared_layers_mount(Staging *s, const DatasetClaim *claim, SharedLayers *shared,
+                             Deadline deadline, GError **error);
+/* Takes over what may differ between claims of one dataset: the newer one's counts. */
+gboolean shared_layers_renew(Staging *s, HearthdLink *link, const char *volume, const json_t *spec,
+                             Deadline deadline, GError **error);
 /* Removes the layers unless a stack is on them. The dataset is held. */
 gboolean shared_layers_remove_unused(Staging *s, const SharedLayers *shared, Deadline deadline,
                                      GError **error);
@@ -68,29 +79,15 @@ gboolean shared_list_has(const json_t *list, const char *text);
 
 /* ---- claim.c; the volume is held ---- */
 
-/* A claim of a dataset while it is being mounted. The strings, the spec and the context are
- * borrowed. */
-typedef struct Claim {
-    const char *volume, *path;
-    const json_t *spec;
-    gboolean over_stack; /* a stack that is no longer served is mounted at the path */
-    MountOptions options;
-    HearthdLink *link; /* on which it is open */
-    HearthdManifest manifest;
-} Claim;
-
 /* Closes the claim at hearthd. */
-void dataset_claim_clear(Claim *claim);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Claim, dataset_claim_clear)
+void dataset_claim_clear(DatasetClaim *claim);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(DatasetClaim, dataset_claim_clear)
 
 /* Opens the claim and asks for its manifest. *native: there is one, and it may be mounted. */
-gboolean dataset_claim_ask(Staging *s, Claim *claim, gboolean *native, Deadline deadline,
+gboolean dataset_claim_ask(Staging *s, DatasetClaim *claim, gboolean *native, Deadline deadline,
                            GError **error);
 /* Mounts the claim, natively if possible, and clears it. */
-gboolean dataset_claim_mount(Staging *s, Claim *claim, Deadline deadline, GError **error);
-/* Takes over what may differ between claims of one dataset; the newer counts. */
-gboolean dataset_renew(Staging *s, HearthdLink *link, const char *volume, const json_t *spec,
-                       Deadline deadline, GError **error);
+gboolean dataset_claim_mount(Staging *s, DatasetClaim *claim, Deadline deadline, GError **error);
 /* The connection that keeps the build of the volume's manifest going; the caller's, or NULL. */
 HearthdLink *dataset_steal_build(NodeDatasets *d, const char *volume);
 

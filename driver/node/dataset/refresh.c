@@ -15,7 +15,16 @@
 #include <unistd.h>
 #include "driver/node/dataset/internal.h"
 
-/* One stack of every superblock: its binds show the same. */
+/* Whether the mount is a stack that is visible, the first of its superblock: binds of it show the
+ * same. *shared are its layers. */
+static gboolean is_new_stack(const GPtrArray *table, const MountEntry *entry, GHashTable *seen,
+                             SharedLayers *shared)
+{
+    if (!shared_layers_of(entry, shared) || mount_find(table, entry->target) != entry)
+        return FALSE;
+    return g_hash_table_add(seen, GSIZE_TO_POINTER(entry->dev));
+}
+
 static void refresh_stacks(Staging *s, const GPtrArray *table, const char *volume)
 {
     NodeLayers *l = s->datasets->layers;
@@ -24,10 +33,9 @@ static void refresh_stacks(Staging *s, const GPtrArray *table, const char *volum
         const MountEntry *entry = table->pdata[i];
         g_auto(SharedLayers) shared = {0};
         g_autoptr(GError) cause = NULL;
-        if (shared_layers_of(entry, &shared) && strcmp(shared.volume, volume) == 0 &&
-            mount_find(table, entry->target) == entry &&
-            g_hash_table_add(seen, GSIZE_TO_POINTER(entry->dev)) &&
-            !l->ops->refresh(l, entry->target, entry->dev, &cause))
+        if (!is_new_stack(table, entry, seen, &shared) || strcmp(shared.volume, volume) != 0)
+            continue;
+        if (!l->ops->refresh(l, entry->target, entry->dev, &cause))
             g_message("dataset %s: %s", shared.id, cause->message);
     }
 }
@@ -43,10 +51,10 @@ static void close_refused(Staging *s, HearthdLink *link, const GPtrArray *table)
         const MountEntry *entry = table->pdata[i];
         g_auto(SharedLayers) shared = {0};
         g_autoptr(GError) cause = NULL;
-        if (shared_layers_of(entry, &shared) && mount_find(table, entry->target) == entry &&
-            g_hash_table_add(seen, GSIZE_TO_POINTER(entry->dev)) &&
-            !l->ops->close_stack(l, entry->target, entry->dev,
-                                 shared_list_has(refused, shared.volume), &cause))
+        if (!is_new_stack(table, entry, seen, &shared))
+            continue;
+        const gboolean closed = shared_list_has(refused, shared.volume);
+        if (!l->ops->close_stack(l, entry->target, entry->dev, closed, &cause))
             g_warning("dataset %s: %s", shared.id, cause->message);
     }
 }

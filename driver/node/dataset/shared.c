@@ -88,18 +88,14 @@ json_t *shared_layers_spec(const json_t *spec, const char *volume)
     return copy;
 }
 
-gboolean shared_layers_is_served(Staging *s, HearthdLink *link, const GPtrArray *table,
-                                 const SharedLayers *shared, gboolean *served, Deadline deadline,
-                                 GError **error)
+gboolean shared_layers_is_served(Staging *s, const GPtrArray *table, const SharedLayers *shared,
+                                 gboolean *served, Deadline deadline, GError **error)
 {
     const MountEntry *entry = mount_find(table, shared->fill);
     *served = FALSE;
     if (!entry || g_strcmp0(mount_served_volume(entry), shared->volume) != 0)
         return TRUE;
-    if (!hearthd_is_attached(link, shared->volume, left_ms(deadline, SERVED_ASK_MS), served, error))
-        return FALSE;
-    *served = *served && !served_is_dead(s, shared->fill);
-    return TRUE;
+    return served_is_alive(s, shared->volume, shared->fill, served, deadline, error);
 }
 
 /* ---- removing ---- */
@@ -207,35 +203,32 @@ gboolean shared_list_has(const json_t *list, const char *text)
     return FALSE;
 }
 
-/* What shared_layers_find() looks for, and has found so far. Borrowed, but for `slots`. */
-typedef struct Search {
-    HearthdLink *link;
+/* A search for layers that a claim can share, and what it has found so far. Borrowed. */
+typedef struct LayersSearch {
+    const DatasetClaim *claim;
     const GPtrArray *table;
-    const char *id;
-    const json_t *spec, *refused;
+    const json_t *refused; /* the volumes that Ceph has refused */
     GArray *slots;
-} Search;
+    Deadline deadline;
+} LayersSearch;
 
-/* A slot that is no longer known goes to the next claim, except after Ceph refused its user or key:
- * what is mounted over that stays closed. */
-static gboolean is_of_other(Staging *s, const Search *search, const char *volume)
+/* `kept`: the spec of the volume. A slot without one goes to the next claim, except after Ceph
+ * refused its user or key: what is mounted over that stays closed. */
+static gboolean is_of_other(const LayersSearch *search, const char *volume, const json_t *kept)
 {
-    json_t *kept = keeper_spec(s->keeper, volume);
-    const gboolean other = kept ? !node_spec_same_authority(kept, search->spec)
-                                : shared_list_has(search->refused, volume);
-    node_spec_free(kept);
-    return other;
+    return kept ? !node_spec_same_authority(kept, search->claim->spec)
+                : shared_list_has(search->refused, volume);
 }
 
 /* Checks one mount: *shared gets its layers when they can be shared. Removes dead ones. */
-static gboolean check_mount(Staging *s, const Search *search, const MountEntry *entry,
-                            SharedLayers *shared, Deadline deadline, GError **error)
+static gboolean check_mount(Staging *s, const LayersSearch *search, const MountEntry *entry,
+                            SharedLayers *shared, GError **error)
 {
     const gboolean fill = mount_served_volume(entry) != NULL;
     g_auto(SharedLayers) found = {0};
     const gboolean parsed =
         fill ? parse_path(entry->target, FILL, &found) : shared_layers_of(entry, &found);
-    if (!parsed || strcmp(found.id, search->id) != 0)
+    if (!parsed || strcmp(found.id, search->claim->manifest.dataset) != 0)
         return TRUE;
     Slot *slot = slot_of(search->slots, found.slot);
     slot->last = MAX(slot->last, found.generation);
@@ -244,16 +237,19 @@ static gboolean check_mount(Staging *s, const Search *search, const MountEntry *
     /* Where the host's root is mounted too, each mount is listed once more. */
     const gboolean ours = fill && strcmp(dir, s->device_dir) == 0;
     if (ours &&
-        !shared_layers_is_served(s, search->link, search->table, &found, &served, deadline, error))
+        !shared_layers_is_served(s, search->table, &found, &served, search->deadline, error))
         return FALSE;
-    if (served && !watch_fetch(s->keeper, search->link, found.volume, error))
+    node_spec_auto_t *kept = served
+                                 ? watch_spec(s->keeper, search->claim->link, found.volume, error)
+                                 : keeper_spec(s->keeper, found.volume);
+    if (served && !kept)
         return FALSE;
-    if (is_of_other(s, search, found.volume)) {
+    if (is_of_other(search, found.volume, kept)) {
         slot->other = TRUE;
         return TRUE;
     }
     if (ours && !served)
-        return remove_layers(s, &found, TRUE, deadline, error);
+        return remove_layers(s, &found, TRUE, search->deadline, error);
     if (ours) {
         *shared = found;
         found = (SharedLayers){0};
@@ -261,33 +257,41 @@ static gboolean check_mount(Staging *s, const Search *search, const MountEntry *
     return TRUE;
 }
 
-gboolean shared_layers_find(Staging *s, HearthdLink *link, const char *id, const json_t *spec,
+/* The layers that the claim can share, or names for new ones. */
+static gboolean find_layers(Staging *s, const DatasetClaim *claim, const GPtrArray *table,
                             SharedLayers *shared, Deadline deadline, GError **error)
 {
-    g_autoptr(GPtrArray) table = served_list(s, error);
     g_autoptr(GArray) slots = g_array_new(FALSE, FALSE, sizeof(Slot));
-    if (!table)
-        return FALSE;
-    json_auto_t *refused = hearthd_refused(link, SERVED_ASK_MS);
-    const Search search = {
-        .link = link, .table = table, .id = id, .spec = spec, .refused = refused, .slots = slots};
+    json_auto_t *refused = hearthd_refused(claim->link, SERVED_ASK_MS);
+    const LayersSearch search = {
+        .claim = claim, .table = table, .refused = refused, .slots = slots, .deadline = deadline};
     for (guint i = 0; !shared->id && i < table->len; i++)
-        if (!check_mount(s, &search, table->pdata[i], shared, deadline, error))
+        if (!check_mount(s, &search, table->pdata[i], shared, error))
             return FALSE;
     if (shared->id)
         return TRUE;
     unsigned number = 1;
     while (slot_of(slots, number)->other)
         number++;
-    shared_init(shared, s->device_dir, id, number, slot_of(slots, number)->last + 1);
+    shared_init(shared, s->device_dir, claim->manifest.dataset, number,
+                slot_of(slots, number)->last + 1);
     return TRUE;
+}
+
+gboolean shared_layers_renew(Staging *s, HearthdLink *link, const char *volume, const json_t *spec,
+                             Deadline deadline, GError **error)
+{
+    node_spec_auto_t *kept = watch_spec(s->keeper, link, volume, error);
+    if (!kept)
+        return FALSE;
+    return !node_spec_update(kept, spec) || served_renew(s, link, volume, kept, deadline, error);
 }
 
 static gboolean mount_fill(Staging *s, const SharedLayers *shared, const json_t *spec,
                            Deadline deadline, GError **error)
 {
     NodeLayers *l = s->datasets->layers;
-    json_t *own = shared_layers_spec(spec, shared->volume);
+    node_spec_auto_t *own = shared_layers_spec(spec, shared->volume);
     /* Without a context: claims of all kinds share it, and the kernel goes through an overlay to it
      * with the rights of this process. */
     const ServedMount mount = {
@@ -296,9 +300,9 @@ static gboolean mount_fill(Staging *s, const SharedLayers *shared, const json_t 
         .spec = own,
         .layer = WIRE_LAYER_FILL,
         .options = {.attrs = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV}};
-    const gboolean mounted = served_mount(s, &mount, deadline, error);
-    node_spec_free(own);
-    g_autoptr(GPtrArray) table = mounted ? served_list(s, error) : NULL;
+    if (!served_mount(s, &mount, deadline, error))
+        return FALSE;
+    g_autoptr(GPtrArray) table = served_list(s, error);
     const MountEntry *entry = table ? mount_find(table, shared->fill) : NULL;
     g_autoptr(GError) cause = NULL;
     if (entry && !l->ops->set_readahead(l, entry->dev, READAHEAD_KIB, &cause))
@@ -307,23 +311,34 @@ static gboolean mount_fill(Staging *s, const SharedLayers *shared, const json_t 
     return table != NULL;
 }
 
-gboolean shared_layers_mount(Staging *s, const SharedLayers *shared, const json_t *spec,
-                             const char *manifest, Deadline deadline, GError **error)
+static gboolean mount_manifest(Staging *s, const SharedLayers *shared, const char *file,
+                               Deadline deadline, GError **error)
 {
     NodeMounter *m = s->mounter;
     NodeLayers *l = s->datasets->layers;
-    g_autoptr(GPtrArray) table = served_list(s, error);
-    if (!table || !s->block->ops->make_root(s->block, s->device_dir, error))
-        return FALSE;
-    if (!mount_find(table, shared->fill) && !mount_fill(s, shared, spec, deadline, error))
-        return FALSE;
-    if (mount_find(table, shared->manifest))
-        return TRUE;
     gboolean made;
     g_autofree char *tag = g_strconcat(MOUNT_SOURCE_PREFIX, shared->id, NULL);
     if (!m->ops->make_dir(m, shared->manifest, &made, error))
         return FALSE;
     hearth_autofd int fd =
-        l->ops->mount_manifest(l, manifest, tag, left_ms(deadline, G_MAXINT64), error);
+        l->ops->mount_manifest(l, file, tag, left_ms(deadline, G_MAXINT64), error);
     return fd >= 0 && m->ops->place(m, fd, shared->manifest, error);
+}
+
+gboolean shared_layers_mount(Staging *s, const DatasetClaim *claim, SharedLayers *shared,
+                             Deadline deadline, GError **error)
+{
+    g_autoptr(GPtrArray) table = served_list(s, error);
+    if (!table || !find_layers(s, claim, table, shared, deadline, error))
+        return FALSE;
+    if (!s->block->ops->make_root(s->block, s->device_dir, error))
+        return FALSE;
+    const gboolean filled =
+        mount_find(table, shared->fill)
+            ? shared_layers_renew(s, claim->link, shared->volume, claim->spec, deadline, error)
+            : mount_fill(s, shared, claim->spec, deadline, error);
+    if (!filled)
+        return FALSE;
+    return mount_find(table, shared->manifest) ||
+           mount_manifest(s, shared, claim->manifest.path, deadline, error);
 }

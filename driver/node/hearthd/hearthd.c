@@ -59,6 +59,15 @@ gboolean hearthd_open(HearthdLink *link, const json_t *spec, gint64 timeout_ms, 
     return TRUE;
 }
 
+HearthdLink *hearthd_connect_and_open(const char *socket_path, const json_t *spec,
+                                      gint64 timeout_ms, gboolean *attached, GError **error)
+{
+    g_autoptr(HearthdLink) link = hearthd_connect(socket_path, NULL, error);
+    if (!link || !hearthd_open(link, spec, timeout_ms, attached, error))
+        return NULL;
+    return g_steal_pointer(&link);
+}
+
 gboolean hearthd_counters(HearthdLink *link, const char *volume, gint64 timeout_ms,
                           HearthdCounters *counters, GError **error)
 {
@@ -85,6 +94,18 @@ gboolean hearthd_detach(HearthdLink *link, const char *volume, gint64 timeout_ms
 {
     json_auto_t *reply = call_volume(link, WIRE_OP_DETACH, volume, NULL, timeout_ms, error);
     return reply != NULL;
+}
+
+gboolean hearthd_forget(const char *socket_path, const char *volume, gint64 timeout_ms,
+                        GError **error)
+{
+    gboolean absent;
+    g_autoptr(GError) cause = NULL;
+    g_autoptr(HearthdLink) link = hearthd_connect(socket_path, &absent, &cause);
+    if (link ? hearthd_detach(link, volume, timeout_ms, &cause) : absent)
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&cause));
+    return FALSE;
 }
 
 gboolean hearthd_is_attached(HearthdLink *link, const char *volume, gint64 timeout_ms,

@@ -13,6 +13,9 @@
  */
 gboolean hearthd_open(HearthdLink *link, const json_t *spec, gint64 timeout_ms, gboolean *attached,
                       GError **error);
+/* Connects, and opens the volume on this connection; NULL with the error of either. */
+HearthdLink *hearthd_connect_and_open(const char *socket_path, const json_t *spec,
+                                      gint64 timeout_ms, gboolean *attached, GError **error);
 /* fuse_fd is borrowed. layer: "fill", for a volume that is a dataset, whose manifest is ready on
  * this connection (manifest.h); NULL: the whole tree. */
 gboolean hearthd_attach(HearthdLink *link, const char *volume, const char *layer, int fuse_fd,
@@ -28,6 +31,9 @@ gboolean hearthd_counters(HearthdLink *link, const char *volume, gint64 timeout_
                           HearthdCounters *counters, GError **error);
 
 gboolean hearthd_detach(HearthdLink *link, const char *volume, gint64 timeout_ms, GError **error);
+/* Detaches over a connection of its own. Fine without a hearthd: it serves nothing. */
+gboolean hearthd_forget(const char *socket_path, const char *volume, gint64 timeout_ms,
+                        GError **error);
 /* Whether hearthd serves the volume; *attached is FALSE for one it does not know. */
 gboolean hearthd_is_attached(HearthdLink *link, const char *volume, gint64 timeout_ms,
                              gboolean *attached, GError **error);

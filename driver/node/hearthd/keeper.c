@@ -6,17 +6,17 @@
 
 struct Keeper {
     pthread_mutex_t lock;
-    GHashTable *volumes; /* char * -> Kept; guarded by lock */
+    GHashTable *volumes; /* char * -> KeptVolume; guarded by lock */
 };
 
-typedef struct Kept {
+typedef struct KeptVolume {
     json_t *spec; /* no one else holds a reference: it is wiped when freed */
     int fuse_fd;
-} Kept;
+} KeptVolume;
 
 static void kept_free(void *data)
 {
-    Kept *kept = data;
+    KeptVolume *kept = data;
     node_spec_free(kept->spec);
     if (kept->fuse_fd >= 0)
         close(kept->fuse_fd);
@@ -42,7 +42,7 @@ void keeper_free(Keeper *k)
 
 void keeper_put(Keeper *k, const char *volume, const json_t *spec, int fuse_fd)
 {
-    Kept *kept = g_new0(Kept, 1);
+    KeptVolume *kept = g_new0(KeptVolume, 1);
     kept->spec = json_deep_copy(spec);
     kept->fuse_fd = fuse_fd;
     pthread_mutex_lock(&k->lock);
@@ -53,7 +53,7 @@ void keeper_put(Keeper *k, const char *volume, const json_t *spec, int fuse_fd)
 void keeper_renew(Keeper *k, const char *volume, const json_t *spec)
 {
     pthread_mutex_lock(&k->lock);
-    Kept *kept = g_hash_table_lookup(k->volumes, volume);
+    KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
     if (kept) {
         node_spec_free(kept->spec);
         kept->spec = json_deep_copy(spec);
@@ -64,7 +64,7 @@ void keeper_renew(Keeper *k, const char *volume, const json_t *spec)
 json_t *keeper_spec(Keeper *k, const char *volume)
 {
     pthread_mutex_lock(&k->lock);
-    const Kept *kept = g_hash_table_lookup(k->volumes, volume);
+    const KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
     json_t *spec = kept ? json_deep_copy(kept->spec) : NULL;
     pthread_mutex_unlock(&k->lock);
     return spec;
@@ -73,7 +73,7 @@ json_t *keeper_spec(Keeper *k, const char *volume)
 gboolean keeper_is_complete(Keeper *k, const char *volume)
 {
     pthread_mutex_lock(&k->lock);
-    const Kept *kept = g_hash_table_lookup(k->volumes, volume);
+    const KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
     gboolean complete = kept && kept->fuse_fd >= 0;
     pthread_mutex_unlock(&k->lock);
     return complete;
@@ -86,7 +86,7 @@ void keeper_drop(Keeper *k, const char *volume)
     pthread_mutex_unlock(&k->lock);
 }
 
-static gboolean release_locked(Kept *kept)
+static gboolean release_locked(KeptVolume *kept)
 {
     if (!kept || kept->fuse_fd < 0)
         return FALSE;

@@ -71,12 +71,10 @@ gboolean node_spec_same_authority(const json_t *a, const json_t *b)
     return TRUE;
 }
 
-gboolean node_spec_take_authority(json_t *spec, const json_t *newer)
+static void take_authority(json_t *spec, const json_t *newer)
 {
     json_t *to = json_object_get(spec, WIRE_KEY_ORIGIN);
     const json_t *from = json_object_get(newer, WIRE_KEY_ORIGIN);
-    if (node_spec_same_authority(spec, newer))
-        return FALSE;
     for (guint i = 0; i < G_N_ELEMENTS(authority); i++) {
         const char *value = json_string_value(json_object_get(from, authority[i]));
         wipe(json_object_get(to, authority[i]));
@@ -84,7 +82,6 @@ gboolean node_spec_take_authority(json_t *spec, const json_t *newer)
         if (value)
             json_object_set_new(to, authority[i], json_string(value));
     }
-    return TRUE;
 }
 
 gboolean node_spec_parse_quantity(const char *text, gint64 *bytes)
@@ -319,17 +316,15 @@ void node_spec_change(json_t *spec, const json_t *changes)
 
 gboolean node_spec_update(json_t *spec, const json_t *newer)
 {
-    static const char *const names[] = {WIRE_KEY_CACHE_QUOTA};
-    gboolean changed = FALSE;
-    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
-        json_t *now = json_object_get(spec, names[i]), *wanted = json_object_get(newer, names[i]);
-        if (now == wanted || json_equal(now, wanted))
-            continue;
-        changed = TRUE;
-        if (wanted)
-            json_object_set(spec, names[i], wanted);
-        else
-            json_object_del(spec, names[i]);
-    }
-    return changed;
+    json_t *quota = json_object_get(newer, WIRE_KEY_CACHE_QUOTA);
+    const json_t *now = json_object_get(spec, WIRE_KEY_CACHE_QUOTA);
+    const gboolean same_quota = now == quota || json_equal(now, quota);
+    const gboolean same_authority = node_spec_same_authority(spec, newer);
+    if (!same_quota && quota)
+        json_object_set(spec, WIRE_KEY_CACHE_QUOTA, quota);
+    else if (!same_quota)
+        json_object_del(spec, WIRE_KEY_CACHE_QUOTA);
+    if (!same_authority)
+        take_authority(spec, newer);
+    return !same_quota || !same_authority;
 }

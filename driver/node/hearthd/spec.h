@@ -24,7 +24,8 @@ typedef struct NodeSpecSource {
 
 /* INVALID_ARGUMENT, or FAILED_PRECONDITION for the cluster file. */
 json_t *node_spec_new(const NodeSpecSource *source, GError **error);
-/* Takes over from `newer` the members that may change while a volume is staged. TRUE: one did. */
+/* Takes over from `newer` what may change while a volume is staged: the quota, and user and key.
+ * Wipes the old key. TRUE: something differs. */
 gboolean node_spec_update(json_t *spec, const json_t *newer);
 /* Overwrites every string, then frees. It must have no other holder. NULL is fine. */
 void node_spec_free(json_t *spec);
@@ -49,8 +50,6 @@ gboolean node_spec_same_volume(const json_t *a, const json_t *b);
 
 /* Whether both are the same Ceph user with the same key. */
 gboolean node_spec_same_authority(const json_t *a, const json_t *b);
-/* Takes over user and key from `newer`, and wipes the old key. TRUE: they differ. */
-gboolean node_spec_take_authority(json_t *spec, const json_t *newer);
 
 /* "10Gi", "500M", "1048576": Kubernetes' quantities without fractions. */
 gboolean node_spec_parse_quantity(const char *text, gint64 *bytes);

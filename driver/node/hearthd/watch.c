@@ -27,17 +27,15 @@ char *watch_busy_name(const char *volume)
                                        : g_strdup(volume);
 }
 
-gboolean watch_fetch(Keeper *keeper, HearthdLink *link, const char *volume, GError **error)
+json_t *watch_spec(Keeper *keeper, HearthdLink *link, const char *volume, GError **error)
 {
     if (keeper_is_complete(keeper, volume))
-        return TRUE;
+        return keeper_spec(keeper, volume);
     int fd = -1;
     json_t *spec = hearthd_fetch(link, volume, FETCH_TIMEOUT_MS, &fd, error);
-    if (!spec)
-        return FALSE;
-    keeper_put(keeper, volume, spec, fd);
-    node_spec_free(spec);
-    return TRUE;
+    if (spec)
+        keeper_put(keeper, volume, spec, fd);
+    return spec;
 }
 
 static void fetch_all(Watch *w, HearthdLink *link)
@@ -66,7 +64,8 @@ static void fetch_all(Watch *w, HearthdLink *link)
             continue;
         }
         g_autoptr(GError) cause = NULL;
-        if (watch_fetch(w->keeper, link, volume, &cause))
+        node_spec_auto_t *spec = watch_spec(w->keeper, link, volume, &cause);
+        if (spec)
             g_message("volume %s: taken over from hearthd after a restart", volume);
         else
             g_warning("volume %s is mounted but hearthd does not serve it: %s; it is mounted again "

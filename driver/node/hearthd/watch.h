@@ -26,8 +26,8 @@ void watch_free(Watch *watch);
  * but all volumes that hearthd serves for one dataset are held as one.
  */
 char *watch_busy_name(const char *volume);
-/* Fetches a volume that is not kept completely. FALSE with hearthd's error, NOT_FOUND among them.
- */
-gboolean watch_fetch(Keeper *keeper, HearthdLink *link, const char *volume, GError **error);
+/* The spec of a volume that hearthd serves, the caller's. One that is not kept completely is
+ * fetched, and kept from now on. NULL with hearthd's error, NOT_FOUND among them. */
+json_t *watch_spec(Keeper *keeper, HearthdLink *link, const char *volume, GError **error);
 
 #endif

@@ -104,33 +104,16 @@ static gboolean remove_dead(Staging *s, const char *volume, const ImagePaths *pa
 
 /* ---- putting together ---- */
 
-/* Whether the FUSE mount exists, and hearthd serves it. */
-static gboolean check_fuse(Staging *s, const char *volume, const ImagePaths *paths,
-                           gboolean *mounted, gboolean *served, Deadline deadline, GError **error)
-{
-    gboolean alive;
-    g_autoptr(GPtrArray) table = served_list(s, error);
-    const MountEntry *entry = table ? mount_find(table, paths->dir) : NULL;
-    if (!table || (entry && !served_check_owner(s, entry, volume, error)))
-        return FALSE;
-    g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, NULL, error);
-    if (!link || !served_is_alive(s, link, volume, paths->dir, &alive, deadline, error))
-        return FALSE;
-    *mounted = entry != NULL;
-    *served = *mounted && alive;
-    return TRUE;
-}
-
-/* What an attempt has done so far. */
-typedef struct Attempt {
+/* What an attempt to stage an image has done so far. */
+typedef struct StageAttempt {
     const NodeCall *call;
     ImagePaths paths;
     gboolean made_fuse, made_loop, made_dir;
     LoopDevice device;
     int loop_fd, mount_fd;
-} Attempt;
+} StageAttempt;
 
-static gboolean attach_device(Staging *s, Attempt *a, GError **error)
+static gboolean attach_device(Staging *s, StageAttempt *a, GError **error)
 {
     NodeBlock *b = s->block;
     const VolumeUse *use = &a->call->use;
@@ -152,7 +135,7 @@ static gboolean attach_device(Staging *s, Attempt *a, GError **error)
 }
 
 /* Checks that the file system mounted at the staging path is the one that is requested. */
-static gboolean check_fs(Staging *s, const Attempt *a, const MountEntry *entry, GError **error)
+static gboolean check_fs(Staging *s, const StageAttempt *a, const MountEntry *entry, GError **error)
 {
     const NodeCall *call = a->call;
     const gboolean read_only = (call->use.attrs & MOUNT_ATTR_RDONLY) != 0;
@@ -167,14 +150,12 @@ static gboolean check_fs(Staging *s, const Attempt *a, const MountEntry *entry, 
 }
 
 /* Mounts the file system at the staging path, unless it is mounted there. */
-static gboolean mount_fs(Staging *s, Attempt *a, GError **error)
+static gboolean mount_fs(Staging *s, StageAttempt *a, GError **error)
 {
     NodeMounter *m = s->mounter;
     const NodeCall *call = a->call;
-    const ImageFs fs = {.paths = &a->paths,
-                        .device = &a->device,
-                        .use = &call->use,
-                        .deadline = call->deadline};
+    const ImageFs fs = {
+        .paths = &a->paths, .device = &a->device, .use = &call->use, .deadline = call->deadline};
     g_autoptr(GPtrArray) table = served_list(s, error);
     const MountEntry *entry = table ? mount_find(table, call->staged) : NULL;
     if (!table)
@@ -201,13 +182,14 @@ static gboolean mount_fs(Staging *s, Attempt *a, GError **error)
 }
 
 /* Mounts the FUSE file system with the image, unless hearthd serves it already. */
-static gboolean mount_fuse(Staging *s, Attempt *a, GError **error)
+static gboolean mount_fuse(Staging *s, StageAttempt *a, GError **error)
 {
     const NodeCall *call = a->call;
-    gboolean mounted, served;
-    if (!check_fuse(s, call->volume, &a->paths, &mounted, &served, call->deadline, error))
+    g_auto(MountState) state = {0};
+    if (!served_read_state(s, call->volume, a->paths.dir, &state, call->deadline, error))
         return FALSE;
-    if (mounted && !served && !remove_dead(s, call->volume, &a->paths, call->deadline, error))
+    const gboolean dead = state.entry && !state.alive;
+    if (dead && !remove_dead(s, call->volume, &a->paths, call->deadline, error))
         return FALSE;
     if (!s->block->ops->make_root(s->block, s->device_dir, error))
         return FALSE;
@@ -220,7 +202,7 @@ static gboolean mount_fuse(Staging *s, Attempt *a, GError **error)
                                                     (call->use.attrs & MOUNT_ATTR_RDONLY)}};
     if (!served_mount(s, &mount, call->deadline, error))
         return FALSE;
-    a->made_fuse = !mounted || !served;
+    a->made_fuse = !state.alive;
     return TRUE;
 }
 
@@ -230,7 +212,7 @@ static void warn_of_take_back(const char *volume, const GError *cause)
 }
 
 /* An AUTOCLEAR device has gone with its descriptor. */
-static void take_back(Staging *s, const Attempt *a)
+static void take_back(Staging *s, const StageAttempt *a)
 {
     const char *volume = a->call->volume;
     const Deadline deadline = deadline_in(SERVED_CLEANUP_MS);
@@ -240,15 +222,17 @@ static void take_back(Staging *s, const Attempt *a)
     if (a->made_loop && a->call->use.block &&
         !s->block->ops->loop_detach(s->block, a->device.number, &loop))
         warn_of_take_back(volume, loop);
-    if (a->made_fuse && (!remove_fuse(s, volume, &a->paths, FALSE, deadline, &fuse) ||
-                         !served_detach_if_last(s, volume, deadline, &fuse)))
+    if (!a->made_fuse)
+        return;
+    if (!remove_fuse(s, volume, &a->paths, FALSE, deadline, &fuse) ||
+        !served_detach_if_last(s, volume, deadline, &fuse))
         warn_of_take_back(volume, fuse);
 }
 
 /* Builds everything that is staged, or nothing. */
 static gboolean build(Staging *s, const NodeCall *call, GError **error)
 {
-    Attempt a = {.call = call, .device = {.number = -1}, .loop_fd = -1, .mount_fd = -1};
+    StageAttempt a = {.call = call, .device = {.number = -1}, .loop_fd = -1, .mount_fd = -1};
     image_paths_of(s, call->volume, &a.paths);
     gboolean built = mount_fuse(s, &a, error) && attach_device(s, &a, error);
     if (built && !call->use.block)
@@ -277,8 +261,9 @@ static gboolean image_stage(Staging *s, const NodeCall *call, GError **error)
         return FALSE;
     g_autoptr(GPtrArray) table = served_list(s, error);
     const MountEntry *entry = table ? mount_find(table, call->staged) : NULL;
-    return table && (!entry || served_check_owner(s, entry, call->volume, error)) &&
-           build(s, call, error);
+    if (!table || (entry && !served_check_owner(s, entry, call->volume, error)))
+        return FALSE;
+    return build(s, call, error);
 }
 
 /* ---- serving again ---- */
@@ -291,34 +276,34 @@ static char *context_at(Staging *s, const char *path)
     return entry ? g_strdup(entry->context) : NULL;
 }
 
-static gboolean image_check(Staging *s, const NodeCall *call, NodeServed *served, GError **error)
+static gboolean image_check(Staging *s, const NodeCall *call, StagedVolume *staged, GError **error)
 {
-    gboolean mounted, alive;
+    g_auto(MountState) state = {0};
     if (!check_enabled(s, call->volume, error))
         return FALSE;
     g_auto(ImagePaths) paths = {0};
     image_paths_of(s, call->volume, &paths);
-    if (!check_fuse(s, call->volume, &paths, &mounted, &alive, call->deadline, error))
+    if (!served_read_state(s, call->volume, paths.dir, &state, call->deadline, error))
         return FALSE;
-    if (!mounted)
+    if (!state.entry)
         return hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                            "volume %s is not staged at %s; stage it first", call->volume,
                            call->staged);
-    if (alive)
+    if (state.alive)
         return TRUE;
-    served->volume = g_strdup(call->volume);
-    served->context = context_at(s, call->staged);
-    served->lost = "hearthd had lost it";
+    staged->volume = g_strdup(call->volume);
+    staged->context = context_at(s, call->staged);
+    staged->lost = "hearthd had lost it";
     return TRUE;
 }
 
-static gboolean image_restore(Staging *s, const NodeCall *call, const NodeServed *served,
+static gboolean image_restore(Staging *s, const NodeCall *call, const StagedVolume *staged,
                               const json_t *spec, GError **error)
 {
     NodeCall again = *call;
     again.spec = spec;
     if (!again.use.context)
-        again.use.context = served->context;
+        again.use.context = staged->context;
     return build(s, &again, error);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What may change of a volume while it is staged: its cache quota, and the group its files are
- * shown for. One mount shows them for one group, so the group changes only while no pod uses the
- * volume: a later pod with another group gets its own; a pod beside it is refused, because it could
- * not read the files.
+ * What may change of a volume while it is staged: its cache quota, its user and key, and the group
+ * its files are shown for. One mount shows them for one group, so the group changes only while no
+ * pod uses the volume: a later pod with another group gets its own; a pod beside it is refused,
+ * because it could not read the files.
  */
 #include "driver/node/hearthd/spec.h"
 #include "driver/node/served/served.h"
@@ -40,28 +40,40 @@ gboolean served_refuse_group(const char *volume, const MountEntry *other, gint64
         volume, other->target, group);
 }
 
-gboolean served_show_for_group(Staging *s, const char *volume, const char *staged, dev_t dev,
-                               gint64 group, Deadline deadline, GError **error)
+static gint64 group_in(const json_t *spec)
 {
-    if (group < 0)
+    const json_t *group = json_object_get(spec, WIRE_KEY_MOUNT_GROUP);
+    return group ? json_integer_value(group) : -1;
+}
+
+gboolean served_update(Staging *s, const ServedUpdate *u, Deadline deadline, GError **error)
+{
+    const gint64 group = u->spec ? group_in(u->spec) : u->group;
+    if (!u->spec && group < 0)
         return TRUE;
     g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, NULL, error);
-    if (!link || !watch_fetch(s->keeper, link, volume, error))
+    node_spec_auto_t *kept = link ? watch_spec(s->keeper, link, u->volume, error) : NULL;
+    if (!kept)
         return FALSE;
-    json_t *kept = keeper_spec(s->keeper, volume);
-    const json_t *now = json_object_get(kept, WIRE_KEY_MOUNT_GROUP);
-    gboolean good = TRUE;
-    if (!now || json_integer_value(now) != (json_int_t)group) {
-        g_autoptr(GPtrArray) table = served_list(s, error);
-        const MountEntry *other = table ? served_find_publication(table, dev, staged) : NULL;
+    if (u->spec && !node_spec_same_volume(kept, u->spec))
+        return hearth_fail(error, HEARTH_ERROR_ALREADY_EXISTS,
+                           "volume %s is staged at %s already, with other parameters; unstage it "
+                           "first",
+                           u->volume, u->staged);
+    /* Another key is not believed: hearthd tries it. */
+    gboolean changed = u->spec && node_spec_update(kept, u->spec);
+    const gboolean regroup = group >= 0 && group_in(kept) != group;
+    g_autoptr(GPtrArray) table = regroup ? served_list(s, error) : NULL;
+    if (regroup && !table)
+        return FALSE;
+    const MountEntry *other = regroup ? served_find_publication(table, u->dev, u->staged) : NULL;
+    if (regroup && !other) {
         json_object_set_new(kept, WIRE_KEY_MOUNT_GROUP, json_integer((json_int_t)group));
-        if (other)
-            good = served_refuse_group(volume, other, group, error);
-        else
-            good = table && served_renew(s, link, volume, kept, deadline, error);
+        changed = TRUE;
     }
-    node_spec_free(kept);
-    return good;
+    if (changed && !served_renew(s, link, u->volume, kept, deadline, error))
+        return FALSE;
+    return !other || served_refuse_group(u->volume, other, group, error);
 }
 
 FsgroupWalk *served_steal_walk(Staging *s, const char *volume)

@@ -68,19 +68,19 @@ typedef struct NodeCleanup {
     Deadline deadline;
 } NodeCleanup;
 
-/* The state of a staged volume before it is published. Owns its strings. */
-typedef struct NodeServed {
+/* A volume that is staged, before it is published. Owns its strings. */
+typedef struct StagedVolume {
     char *volume;     /* the name by which hearthd and the keeper know it */
     char *context;    /* the SELinux context it is mounted with; NULL: none */
     const char *lost; /* why it must be mounted again; NULL: it need not */
-} NodeServed;
+} StagedVolume;
 
-static inline void node_served_clear(NodeServed *served)
+static inline void staged_volume_clear(StagedVolume *staged)
 {
-    g_clear_pointer(&served->volume, g_free);
-    g_clear_pointer(&served->context, g_free);
+    g_clear_pointer(&staged->volume, g_free);
+    g_clear_pointer(&staged->context, g_free);
 }
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(NodeServed, node_served_clear)
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(StagedVolume, staged_volume_clear)
 
 /*
  * Errors are HEARTH_ERROR; driver/node/staging.h says which. The volume is held (common/busy.h),
@@ -107,9 +107,9 @@ typedef struct NodeKind {
 
     gboolean (*stage)(Staging *s, const NodeCall *call, GError **error);
     /* Checks that the volume is staged, and whether hearthd serves it as the call needs it. */
-    gboolean (*check)(Staging *s, const NodeCall *call, NodeServed *served, GError **error);
+    gboolean (*check)(Staging *s, const NodeCall *call, StagedVolume *staged, GError **error);
     /* Mounts the volume again as `spec` says, when check() has found it lost. */
-    gboolean (*restore)(Staging *s, const NodeCall *call, const NodeServed *served,
+    gboolean (*restore)(Staging *s, const NodeCall *call, const StagedVolume *staged,
                         const json_t *spec, GError **error);
     /* Makes the staged volume, which is served, visible at the target. */
     gboolean (*publish)(Staging *s, const NodeCall *call, GError **error);

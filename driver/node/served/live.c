@@ -23,32 +23,25 @@ static gboolean live_stage(Staging *s, const NodeCall *call, GError **error)
     return served_mount(s, &mount, call->deadline, error);
 }
 
-static gboolean live_check(Staging *s, const NodeCall *call, NodeServed *served, GError **error)
+static gboolean live_check(Staging *s, const NodeCall *call, StagedVolume *staged, GError **error)
 {
-    gboolean alive;
-    g_autoptr(GPtrArray) table = served_list(s, error);
-    if (!table)
+    g_auto(MountState) state = {0};
+    if (!served_read_state(s, call->volume, call->staged, &state, call->deadline, error))
         return FALSE;
-    const MountEntry *entry = mount_find(table, call->staged);
-    if (!entry)
+    if (!state.entry)
         return hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                            "volume %s is not staged at %s; stage it first", call->volume,
                            call->staged);
-    if (!served_check_owner(s, entry, call->volume, error) ||
-        !served_check_context(entry, call->volume, call->use.context,
+    if (!served_check_context(state.entry, call->volume, call->use.context,
                               HEARTH_ERROR_FAILED_PRECONDITION, error))
         return FALSE;
-    g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, NULL, error);
-    if (!link ||
-        !served_is_alive(s, link, call->volume, call->staged, &alive, call->deadline, error))
-        return FALSE;
-    served->volume = g_strdup(call->volume);
-    served->context = g_strdup(entry->context);
-    served->lost = alive ? NULL : "hearthd had lost it";
+    staged->volume = g_strdup(call->volume);
+    staged->context = g_strdup(state.entry->context);
+    staged->lost = state.alive ? NULL : "hearthd had lost it";
     return TRUE;
 }
 
-static gboolean live_restore(Staging *s, const NodeCall *call, const NodeServed *served,
+static gboolean live_restore(Staging *s, const NodeCall *call, const StagedVolume *staged,
                              const json_t *spec, GError **error)
 {
     const gboolean read_only = json_is_true(json_object_get(spec, WIRE_KEY_READ_ONLY));
@@ -57,18 +50,20 @@ static gboolean live_restore(Staging *s, const NodeCall *call, const NodeServed 
                                .spec = spec,
                                .options = {.attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
                                                     (read_only ? MOUNT_ATTR_RDONLY : 0),
-                                           .context = served->context}};
+                                           .context = staged->context}};
     return served_clear(s, call->volume, call->staged, TRUE, call->deadline, error) &&
            served_mount(s, &mount, call->deadline, error);
 }
 
 static gboolean live_publish(Staging *s, const NodeCall *call, GError **error)
 {
-    dev_t dev;
-    return served_device_at(s, call->staged, &dev, error) &&
-           served_show_for_group(s, call->volume, call->staged, dev, call->use.group,
-                                 call->deadline, error) &&
-           served_bind(s, call, dev, error);
+    ServedUpdate update = {
+        .volume = call->volume, .staged = call->staged, .group = call->use.group};
+    if (!served_device_at(s, call->staged, &update.dev, error))
+        return FALSE;
+    if (!served_update(s, &update, call->deadline, error))
+        return FALSE;
+    return served_bind(s, call, update.dev, error);
 }
 
 static gboolean live_remove_target(Staging *s, const NodeCleanup *cleanup, GError **error)

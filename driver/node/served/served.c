@@ -18,11 +18,6 @@
 /* Mounts stacked on one path, made by hand or by older kernels' races. */
 #define MAX_STACKED 16
 
-GPtrArray *served_list(Staging *s, GError **error)
-{
-    return s->mounter->ops->list(s->mounter, error);
-}
-
 /* ---- what is mounted ---- */
 
 gboolean served_owns(Staging *s, const MountEntry *entry, const char *volume)
@@ -65,14 +60,30 @@ gboolean served_is_dead(Staging *s, const char *path)
            g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION);
 }
 
-gboolean served_is_alive(Staging *s, HearthdLink *link, const char *volume, const char *path,
-                         gboolean *alive, Deadline deadline, GError **error)
+gboolean served_is_alive(Staging *s, const char *volume, const char *path, gboolean *alive,
+                         Deadline deadline, GError **error)
 {
     gboolean attached;
-    if (!hearthd_is_attached(link, volume, left_ms(deadline, SERVED_ASK_MS), &attached, error))
+    g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, NULL, error);
+    if (!link ||
+        !hearthd_is_attached(link, volume, left_ms(deadline, SERVED_ASK_MS), &attached, error))
         return FALSE;
     *alive = attached && !served_is_dead(s, path);
     return TRUE;
+}
+
+gboolean served_read_state(Staging *s, const char *volume, const char *path, MountState *state,
+                           Deadline deadline, GError **error)
+{
+    state->table = served_list(s, error);
+    if (!state->table)
+        return FALSE;
+    state->entry = mount_find(state->table, path);
+    state->alive = FALSE;
+    if (!state->entry)
+        return TRUE;
+    return served_check_owner(s, state->entry, volume, error) &&
+           served_is_alive(s, volume, path, &state->alive, deadline, error);
 }
 
 gboolean served_check_context(const MountEntry *entry, const char *volume, const char *context,
@@ -188,13 +199,7 @@ gboolean served_detach_if_last(Staging *s, const char *volume, Deadline deadline
         if (g_strcmp0(mount_served_volume(table->pdata[i]), volume) == 0)
             return TRUE;
     keeper_drop(s->keeper, volume);
-    gboolean absent;
-    g_autoptr(GError) cause = NULL;
-    g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, &absent, &cause);
-    if (link ? hearthd_detach(link, volume, left_ms(deadline, G_MAXINT64), &cause) : absent)
-        return TRUE; /* a hearthd that is not there serves nothing */
-    g_propagate_error(error, g_steal_pointer(&cause));
-    return FALSE;
+    return hearthd_forget(s->socket_path, volume, left_ms(deadline, G_MAXINT64), error);
 }
 
 /* ---- binding ---- */

@@ -34,10 +34,14 @@ struct Staging {
 
 extern const NodeKind live_kind;
 
+/* The mount table; no hold is needed. Array of MountEntry. */
+static inline GPtrArray *served_list(Staging *s, GError **error)
+{
+    return s->mounter->ops->list(s->mounter, error);
+}
+
 /* ---- served.c ---- */
 
-/* The mount table; no hold is needed. Array of MountEntry. */
-GPtrArray *served_list(Staging *s, GError **error);
 /* Whether the mount is the volume, or is on top of it; no hold is needed. */
 gboolean served_owns(Staging *s, const MountEntry *entry, const char *volume);
 /* The kind that the mount shows; the last one when it shows none, or is NULL; no hold is needed. */
@@ -48,8 +52,26 @@ gboolean served_check_owner(Staging *s, const MountEntry *entry, const char *vol
 /* Whether the mount's connection is gone for good. One that merely hangs is not dead. */
 gboolean served_is_dead(Staging *s, const char *path);
 /* Whether hearthd serves the volume, and its mount at `path` answers. */
-gboolean served_is_alive(Staging *s, HearthdLink *link, const char *volume, const char *path,
-                         gboolean *alive, Deadline deadline, GError **error);
+gboolean served_is_alive(Staging *s, const char *volume, const char *path, gboolean *alive,
+                         Deadline deadline, GError **error);
+
+/* What is mounted of a volume at a path. */
+typedef struct MountState {
+    GPtrArray *table;
+    const MountEntry *entry; /* of the table; NULL: nothing is mounted there */
+    gboolean alive;          /* as served_is_alive() */
+} MountState;
+
+static inline void mount_state_clear(MountState *state)
+{
+    g_clear_pointer(&state->table, g_ptr_array_unref);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(MountState, mount_state_clear)
+
+/* FALSE with the error when something other than the volume is mounted there. Asks hearthd only if
+ * something is. */
+gboolean served_read_state(Staging *s, const char *volume, const char *path, MountState *state,
+                           Deadline deadline, GError **error);
 /* FALSE with the code when the mount does not have the SELinux context (NULL: any is right). */
 gboolean served_check_context(const MountEntry *entry, const char *volume, const char *context,
                               int code, GError **error);
@@ -89,10 +111,18 @@ gboolean served_mount(Staging *s, const ServedMount *mount, Deadline deadline, G
 /* Gives hearthd and the keeper the newer spec of a volume that is served: it counts at once. */
 gboolean served_renew(Staging *s, HearthdLink *link, const char *volume, const json_t *spec,
                       Deadline deadline, GError **error);
-/* Has the files of the mount `dev` at `staged` shown for the group (-1: any group is right).
- * FAILED_PRECONDITION: it is published for another. */
-gboolean served_show_for_group(Staging *s, const char *volume, const char *staged, dev_t dev,
-                               gint64 group, Deadline deadline, GError **error);
+
+/* What a volume that is served is to become. Borrowed. */
+typedef struct ServedUpdate {
+    const char *volume, *staged;
+    dev_t dev;          /* of the mount at `staged` */
+    const json_t *spec; /* as it is staged now, with its group; NULL: only the group counts */
+    gint64 group;       /* for which files are to be shown; -1: any is right */
+} ServedUpdate;
+
+/* ALREADY_EXISTS: it is served as another volume than the spec says. FAILED_PRECONDITION: it is
+ * published for another group. */
+gboolean served_update(Staging *s, const ServedUpdate *update, Deadline deadline, GError **error);
 /* A mount point other than `staged` where `dev` is mounted; borrowed. NULL: there is none. */
 const MountEntry *served_find_publication(const GPtrArray *table, dev_t dev, const char *staged);
 /* FALSE with FAILED_PRECONDITION. */

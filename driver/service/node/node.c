@@ -244,7 +244,7 @@ static gboolean stage(RpcCall *call, const ProtobufCMessage *request, ProtobufCM
     if (!path || !attributes_read(r->volume_id, context, &attributes, error) ||
         !node_use_parse(&asked, &use, error))
         return FALSE;
-    json_t *spec = make_spec(service, call, r, &attributes, &use, error);
+    node_spec_auto_t *spec = make_spec(service, call, r, &attributes, &use, error);
     if (!spec)
         return FALSE;
     const NodeCall staging = {.volume = r->volume_id,
@@ -252,9 +252,7 @@ static gboolean stage(RpcCall *call, const ProtobufCMessage *request, ProtobufCM
                               .spec = spec,
                               .use = use.use,
                               .deadline = deadline_in(time_for(call, CALL_MS))};
-    const gboolean staged = staging_stage(service->staging, use.kind, &staging, error);
-    node_spec_free(spec);
-    return staged;
+    return staging_stage(service->staging, use.kind, &staging, error);
 }
 
 static gboolean unstage(RpcCall *call, const ProtobufCMessage *request, ProtobufCMessage *response,
