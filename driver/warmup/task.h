@@ -15,10 +15,10 @@
 typedef struct WarmupConfig {
     const char *hearthd_socket;
     const char *cluster_config; /* volume/config.h */
-    const char *secret_dir;  /* volume/secret_dir.h: the Ceph user; NULL: none, all orders fail */
+    const char *secret_dir; /* volume/secret_dir.h: the Ceph user; NULL: none, all orders fail */
     CrushLocation *crush_location; /* of the node; NULL: not known */
-    gint64 first_pause_ms;   /* between tries; 0: 1 s. It doubles, to 30 s */
-    gint64 patience_s;       /* 0: WARMUP_PATIENCE_S */
+    gint64 first_pause_ms;         /* between tries; 0: 1 s. It doubles, to 30 s */
+    gint64 patience_s;             /* 0: WARMUP_PATIENCE_S */
 } WarmupConfig;
 
 /* Blocks until it has ended: the last state passed to on_progress is Succeeded, Failed, or, when
