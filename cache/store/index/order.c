@@ -157,16 +157,17 @@ static void fill_entry(IndexEntry *entry, const Stream *s)
 
 static int begin_streams(const IndexList *q, Stream streams[2])
 {
-    static const ObjectId first = {{0}};
-    ObjectId last;
     const gboolean backwards = q->from == INDEX_FROM_NEWEST_ONCE;
-    memset(last.bytes, 0xff, sizeof(last.bytes));
+    IndexCursor from = {.last_use_ms = 0};
+    if (q->after && q->after->started) {
+        from = *q->after;
+    } else if (backwards) {
+        from.last_use_ms = UINT64_MAX;
+        memset(from.id.bytes, 0xff, sizeof(from.id.bytes));
+    }
     int rc = 0;
     for (int i = 0; rc == 0 && i < (backwards ? 1 : 2); i++) {
-        FormatOrder start =
-            q->after && q->after->started
-                ? order_key(q->tag, i, q->after->last_use_ms, &q->after->id)
-                : order_key(q->tag, i, backwards ? UINT64_MAX : 0, backwards ? &last : &first);
+        FormatOrder start = order_key(q->tag, i, from.last_use_ms, &from.id);
         streams[i].tag = *q->tag;
         streams[i].used_again = (uint8_t)i;
         streams[i].next = backwards ? MDB_PREV : MDB_NEXT;

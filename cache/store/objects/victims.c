@@ -180,9 +180,10 @@ ssize_t victims_list(Victims *v, uint64_t bytes, uint64_t objects, IndexEntry *o
 {
     size_t n = 0;
     uint64_t got = 0;
-    for (guint i = 0; i < v->shares->len; i++)
-        g_array_index(v->shares, Share, i).listed = g_array_index(v->shares, Share, i).paused =
-            FALSE;
+    for (guint i = 0; i < v->shares->len; i++) {
+        Share *s = &g_array_index(v->shares, Share, i);
+        s->listed = s->paused = FALSE;
+    }
     while (n < max && (got < bytes || n < objects)) {
         IndexTotals wanted = {.bytes = bytes - MIN(bytes, got)};
         if (wanted.bytes == 0)
