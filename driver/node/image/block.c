@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "common/autofd.h"
 #include "driver/node/image/block_internal.h"
+#include "driver/node/mount/mount.h"
 
 #define MAX_STUCK 32
 #define NOTE_PREFIX "user.hearth."
@@ -67,12 +68,8 @@ static void mount_run(void *data)
     if (rc == 0)
         job->fd = fsmount(context, FSMOUNT_CLOEXEC, (unsigned)job->attrs);
     job->rc = job->fd < 0 ? errno : 0;
-    char text[512];
-    ssize_t n = context < 0 || job->rc == 0 ? 0 : read(context, text, sizeof(text) - 1);
-    if (n > 0) {
-        text[n] = '\0';
-        job->said = g_strdup(g_strstrip(text));
-    }
+    if (context >= 0 && job->rc != 0)
+        job->said = mount_context_message(context);
 }
 
 static HearthError mount_code(int rc)
