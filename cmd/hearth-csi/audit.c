@@ -218,7 +218,7 @@ static void print_json(const AuditResult *result)
         json_object_set_new(o, "mend", json_string(fixes[text->fix])); /* its name in 0.1 */
         json_object_set_new(o, "detail", text_or_null(f->detail));
         json_object_set_new(o, "fixed", json_boolean(f->fixed));
-        json_object_set_new(o, "fixed", json_boolean(f->fixed)); /* its name in 0.1 */
+        json_object_set_new(o, "mended", json_boolean(f->fixed)); /* its name in 0.1 */
         json_object_set_new(o, "failure", text_or_null(f->failure));
         json_array_append_new(findings, o);
     }

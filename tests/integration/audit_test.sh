@@ -58,6 +58,8 @@ snapshot-without-record hearthfs/csi/csi-vol-$n@csi-snap-foreign-audit-$$
 END
 )"
 found --repair --min-age 0 >/dev/null
+check under_the_names_of_the_last_release_too jq -e \
+    '.findings | length > 0 and all(.fix == .mend and .fixed == .mended)' "$TMP/audit.json"
 same the_young_when_told "$(found | grep -c young)" 0
 audit --remove hearthfs/csi/csi-vol-none >/dev/null
 same a_name_of_nothing $? 1

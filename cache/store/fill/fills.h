@@ -43,7 +43,8 @@ typedef struct Fills {
     TAILQ_HEAD(, FillSource) turns;
     unsigned busy, ahead_busy; /* workers at chunks; those of them at chunks of `ahead` */
     uint64_t reader_ms;        /* when a reader last joined or began a fill */
-    gboolean timing, stop;     /* a worker waits with a deadline; no more work */
+    uint64_t timing_ms;        /* until when a worker waits at least; 0: none does */
+    gboolean stop;             /* no more work */
     size_t inline_bytes;       /* of FILL_INLINE_TOTAL */
     pthread_t *threads;
     void *(*run_worker)(void *worker); /* of a FillWorker, which it frees */

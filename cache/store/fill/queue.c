@@ -49,11 +49,12 @@ void fill_source_leave_locked(Fills *fills, StoreFill *fill)
     free_source_if_unused(fills, source);
 }
 
-/* Whether it may have another worker, and leave `spare` that it might have too. */
-static gboolean may_have_worker(const Fills *fills, const FillSource *source, unsigned spare)
+/* Whether it may have another worker, and with `spare` one more after that. */
+static gboolean may_have_worker(const Fills *fills, const FillSource *source, gboolean spare)
 {
     const unsigned available = fills->most - fills->busy;
-    return available > 0 && (source->busy + spare < available || fills->busy == 0);
+    /* The one that it gets is not available any more. */
+    return available > 0 && (source->busy + (spare ? 2 : 0) < available || fills->busy == 0);
 }
 
 /* --- the queues of an origin --- */
@@ -130,7 +131,7 @@ void fill_enqueue_locked(Fills *fills, StoreFill *fill)
         fill->not_before_ms = monotonic_ms() + fill->store->hooks.grace_ms;
         TAILQ_INSERT_TAIL(&fill->source->deferred, fill, run_link);
         fill->in_deferred = TRUE;
-        if (!fills->timing)
+        if (!fills->timing_ms || fill->not_before_ms < fills->timing_ms)
             fill_wake_worker_locked(fills, fill->store);
     }
 }
@@ -207,6 +208,11 @@ static StoreFill *pick_ahead(FillSource *source, uint64_t *chunk, uint64_t *wait
     return fill;
 }
 
+static void earlier(uint64_t *until_ms, uint64_t when)
+{
+    *until_ms = *until_ms ? MIN(*until_ms, when) : when;
+}
+
 /* Small fills that no reader has fetched in time are run; when the next one will be. */
 static void run_deferred(FillSource *source, uint64_t now, uint64_t *wait_until_ms)
 {
@@ -214,8 +220,7 @@ static void run_deferred(FillSource *source, uint64_t now, uint64_t *wait_until_
     while ((fill = TAILQ_FIRST(&source->deferred)) && fill->not_before_ms <= now)
         run_locked(fill);
     if (fill)
-        *wait_until_ms =
-            *wait_until_ms ? MIN(*wait_until_ms, fill->not_before_ms) : fill->not_before_ms;
+        earlier(wait_until_ms, fill->not_before_ms);
 }
 
 enum { WANTED, RUNNING, AHEAD, QUEUES };
@@ -230,7 +235,9 @@ gboolean fill_pick_locked(Fills *fills, FillPick *pick, uint64_t *wait_until_ms)
         TAILQ_FOREACH (source, &fills->turns, turn) {
             if (queue == RUNNING)
                 run_deferred(source, now, wait_until_ms);
-            const unsigned spare = queue == AHEAD && readers;
+            const gboolean spare = queue == AHEAD && readers;
+            if (spare && !TAILQ_EMPTY(&source->ahead))
+                earlier(wait_until_ms, fills->reader_ms + READERS_AROUND_MS);
             if (pick->fill || !may_have_worker(fills, source, spare))
                 continue;
             pick->source = source;
@@ -267,7 +274,7 @@ gboolean fill_queues_empty_locked(const Fills *fills)
     const FillSource *source;
     TAILQ_FOREACH (source, &fills->turns, turn)
         if (!TAILQ_EMPTY(&source->wanted) || !TAILQ_EMPTY(&source->running) ||
-            !TAILQ_EMPTY(&source->ahead) || (!TAILQ_EMPTY(&source->deferred) && !fills->timing))
+            !TAILQ_EMPTY(&source->ahead) || (!TAILQ_EMPTY(&source->deferred) && !fills->timing_ms))
             return FALSE;
     return TRUE;
 }

@@ -12,12 +12,13 @@ static gboolean wait_for_work_locked(Fills *fills, uint64_t until_ms, gboolean d
 {
     int rc = 0;
     fills->idle++;
-    if (until_ms && !fills->timing) {
+    if (until_ms && (!fills->timing_ms || until_ms < fills->timing_ms)) {
         const uint64_t now = monotonic_ms();
         const struct timespec deadline = deadline_after_ms(until_ms > now ? until_ms - now : 0);
-        fills->timing = TRUE;
+        fills->timing_ms = until_ms;
         pthread_cond_timedwait(&fills->work, &fills->lock, &deadline);
-        fills->timing = FALSE;
+        if (fills->timing_ms == until_ms)
+            fills->timing_ms = 0;
     } else if (dirty) {
         const struct timespec deadline = deadline_after_ms(IDLE_MS);
         rc = pthread_cond_timedwait(&fills->work, &fills->lock, &deadline);

@@ -21,6 +21,7 @@
 
 #define BATCH 1024 /* a commit is two syncs of the disk, however small */
 #define TURN_BATCHES 2
+#define REFUSED_MAX 4 /* batches of which nothing could be removed */
 
 /* Uses that are only known in memory so far count as well. */
 static void apply_uses(Store *store)
@@ -37,10 +38,10 @@ static void apply_uses(Store *store)
         index_apply(store->index, changes, n, slack, &delta);
 }
 
-/* Removes files and records of a batch. *removed gets the files there were; FALSE: the disk failed,
- * or all of them are being linked or removed by others. */
+/* Removes files and records of a batch, but not those that are being linked or removed by others.
+ * *removed gets the files there were, *records the number of records; FALSE: the disk failed. */
 static gboolean remove_batch(Store *store, const IndexEntry *entries, size_t n, StoreEvicts why,
-                             IndexTotals *removed)
+                             IndexTotals *removed, size_t *records)
 {
     g_autofree IndexChange *changes = g_new(IndexChange, n);
     size_t gone = 0;
@@ -82,7 +83,8 @@ static gboolean remove_batch(Store *store, const IndexEntry *entries, size_t n, 
     if (rc == 0)
         rc = indexed;
     disk_failed(&store->disk, rc, monotonic_ms());
-    return rc == 0 && gone > 0;
+    *records = gone;
+    return rc == 0;
 }
 
 void evict_turn_init(EvictTurn *turn)
@@ -153,6 +155,16 @@ static void next_rank(Store *store, EvictRun *run)
     run->flushed = TRUE;
 }
 
+/* Without those that were pinned since the victims were chosen. */
+static size_t drop_pinned(Store *store, const EvictRun *run, IndexEntry *entries, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (run->tag || tags_rank(&store->tags, &entries[i].tag) <= last_rank(run))
+            entries[kept++] = entries[i];
+    return kept;
+}
+
 /* Removes a batch of the victims. FALSE: there are none left, or the run is done. */
 static gboolean evict_batch(Store *store, EvictRun *run, Victims *victims,
                             const IndexTotals *wanted, size_t max, IndexTotals *total)
@@ -165,7 +177,14 @@ static gboolean evict_batch(Store *store, EvictRun *run, Victims *victims,
         return FALSE;
     if (n == -EUCLEAN)
         atomic_store(&store->index_lost, TRUE);
-    if (n < 0 || !remove_batch(store, entries, (size_t)n, run->why, &removed))
+    size_t records = 0;
+    if (n > 0)
+        n = (ssize_t)drop_pinned(store, run, entries, (size_t)n);
+    if (n < 0 || !remove_batch(store, entries, (size_t)n, run->why, &removed, &records))
+        run->done = TRUE;
+    /* Others may be linking all of them. The next ones are other objects. */
+    run->refused += records == 0;
+    if (run->refused == REFUSED_MAX)
         run->done = TRUE;
     for (ssize_t i = 0; i < n; i++)
         total->bytes += record_charge(entries[i].size);
@@ -208,8 +227,7 @@ static const EvictLimit turn_limit = {.batch = BATCH, .batches = TURN_BATCHES};
  * nearly full, where nothing can be written before something is removed. */
 static void record_newest(Store *store)
 {
-    IndexTotals missing;
-    if (!atomic_load(&store->index_lost) && space_file_system_fits(store, FALSE, &missing))
+    if (!atomic_load(&store->index_lost) && !space_is_nearly_full(store))
         store_flush(store);
 }
 

@@ -139,6 +139,8 @@ uint64_t space_of_others(Store *store);
 gboolean space_try_reserve(Store *store, uint64_t charge, IndexTotals *missing);
 /* Whether the file system has room for all that is reserved. `again`: measures it again first. */
 gboolean space_file_system_fits(Store *store, gboolean again, IndexTotals *missing);
+/* Whether the file system has no room for all that is reserved, without a word to the evictor. */
+gboolean space_is_nearly_full(Store *store);
 /* Whether objects already removed free this much as soon as the file system shows it. */
 gboolean space_is_awaited(Store *store, const IndexTotals *missing);
 /* Whether an object of this charge can ever be kept. */
@@ -176,6 +178,7 @@ typedef struct EvictRun {
     TagRank rank;      /* with all tags: the rank that is evicted now */
     gboolean flushed;  /* objects not recorded when it began are now listed too */
     gboolean done;     /* nothing is left that it may remove, or the disk failed */
+    unsigned refused;  /* batches of which nothing could be removed */
     IndexTotals freed; /* files that existed and were removed */
 } EvictRun;
 

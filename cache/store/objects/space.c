@@ -221,12 +221,13 @@ gboolean space_try_reserve(Store *store, uint64_t charge, IndexTotals *missing)
  * The file system: reservations must not go beyond halfway from the high watermark to full. What
  * is reserved may be written already; counting it twice errs on the safe side.
  */
-gboolean space_file_system_fits(Store *store, gboolean again, IndexTotals *missing)
+static gboolean file_system_fits(Store *store, gboolean again, IndexTotals *missing,
+                                 gboolean *press)
 {
     Space *space = &store->space;
     IndexTotals sum = ledger_sum(&store->ledger), held = ledger_held(&store->ledger);
     unsigned limit = (store->config.high_percent + 100) / 2;
-    gboolean press = FALSE;
+    *press = FALSE;
     *missing = (IndexTotals){0, 0};
     pthread_mutex_lock(&space->lock);
     sample_locked(store, again ? 0 : SAMPLE_MS);
@@ -234,17 +235,30 @@ gboolean space_file_system_fits(Store *store, gboolean again, IndexTotals *missi
         IndexTotals in_use = used_now_locked(store);
         uint64_t used = in_use.bytes + sum.bytes - held.bytes;
         missing->bytes = above(used, percent(space->total, limit));
-        press = used > percent(space->total, store->config.high_percent);
+        *press = used > percent(space->total, store->config.high_percent);
         if (space->files_total) {
             uint64_t files = in_use.objects + sum.objects - held.objects;
             missing->objects = above(files, percent(space->files_total, limit));
-            press |= files > percent(space->files_total, store->config.high_percent);
+            *press |= files > percent(space->files_total, store->config.high_percent);
         }
     }
     pthread_mutex_unlock(&space->lock);
+    return missing->bytes == 0 && missing->objects == 0;
+}
+
+gboolean space_file_system_fits(Store *store, gboolean again, IndexTotals *missing)
+{
+    gboolean press, fits = file_system_fits(store, again, missing, &press);
     if (press)
         wake_kick(&store->evictor);
-    return missing->bytes == 0 && missing->objects == 0;
+    return fits;
+}
+
+gboolean space_is_nearly_full(Store *store)
+{
+    gboolean press;
+    IndexTotals missing;
+    return !file_system_fits(store, FALSE, &missing, &press);
 }
 
 gboolean space_is_awaited(Store *store, const IndexTotals *missing)

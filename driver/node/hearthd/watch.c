@@ -29,10 +29,11 @@ char *watch_busy_name(const char *volume)
 
 json_t *watch_spec(Keeper *keeper, HearthdLink *link, const char *volume, GError **error)
 {
-    if (keeper_is_complete(keeper, volume))
-        return keeper_spec(keeper, volume);
     int fd = -1;
-    json_t *spec = hearthd_fetch(link, volume, FETCH_TIMEOUT_MS, &fd, error);
+    json_t *spec = keeper_is_complete(keeper, volume) ? keeper_spec(keeper, volume) : NULL;
+    if (spec)
+        return spec;
+    spec = hearthd_fetch(link, volume, FETCH_TIMEOUT_MS, &fd, error);
     if (spec)
         keeper_put(keeper, volume, spec, fd);
     return spec;

@@ -193,6 +193,57 @@ START_TEST(what_nobody_needs_leaves_a_worker_to_readers)
 }
 END_TEST
 
+START_TEST(what_nobody_needs_leaves_one_of_many_workers_to_readers)
+{
+    fixture_init(&f);
+    f.config.fill_threads = 8;
+    fixture_open(&f);
+    OriginNode nodes[20], node = fake_file(1, CHUNK), late = fake_file(2, 2 * CHUNK);
+    StoreFill *ahead[20], *fill = fill_of(&node); /* there are readers about */
+    ck_assert_int_eq(store_fill_wait(fill), 0);
+    store_fill_unref(fill);
+    fake_set_gate(&f.origin, 0);
+    begin_ahead(nodes, ahead, 20, NULL);
+    fake_await_reads(&f.origin, 3);
+    fill = fill_of(&late);
+    fake_await_reads(&f.origin, 4);
+    pthread_mutex_lock(&f.store->fills->lock);
+    ck_assert_uint_eq(f.store->fills->ahead_busy, 3);
+    pthread_mutex_unlock(&f.store->fills->lock);
+    fake_set_gate(&f.origin, UINT64_MAX);
+    assert_reads(fill, 2, 0, 2 * CHUNK);
+    store_fill_unref(fill);
+    end_ahead(ahead, 20);
+    end(&late);
+}
+END_TEST
+
+START_TEST(what_nobody_needs_begins_when_the_readers_are_gone)
+{
+    fixture_init(&f);
+    f.config.fill_threads = 2;
+    fixture_open(&f);
+    FakeOrigin other;
+    fake_init(&other);
+    OriginNode hung = fake_file(1, 2 * CHUNK), later = fake_file(2, CHUNK);
+    fake_set_gate(&f.origin, 0);
+    StoreFill *fill = fill_of(&hung);
+    fake_await_reads(&f.origin, 1);
+    ObjectKey key;
+    fake_key(&other, &later, &key, NULL);
+    const FillRequest request = {.origin = &other.base, .node = &later, .key = &key, .tag = "t"};
+    StoreFill *ahead = store_fill_ahead(f.store, &request);
+    ck_assert_int_eq(store_fill_wait(ahead), 0);
+    store_fill_unref(ahead);
+    fake_set_gate(&f.origin, UINT64_MAX);
+    ck_assert_int_eq(store_fill_wait(fill), 0);
+    store_fill_unref(fill);
+    store_cancel_fills(f.store, &other.base);
+    fake_assert_unused(&other, &later);
+    end(&hung);
+}
+END_TEST
+
 START_TEST(what_a_reader_joins_is_needed)
 {
     begin();
@@ -740,7 +791,9 @@ START_TEST(a_full_disk_fails_the_fill_but_is_not_held_against_the_disk)
 END_TEST
 
 HARNESS_MAIN("cache/store/fill/fill", a_reader_is_served_before_what_nobody_needs,
-             what_nobody_needs_leaves_a_worker_to_readers, what_a_reader_joins_is_needed,
+             what_nobody_needs_leaves_a_worker_to_readers,
+             what_nobody_needs_leaves_one_of_many_workers_to_readers,
+             what_nobody_needs_begins_when_the_readers_are_gone, what_a_reader_joins_is_needed,
              a_pace_bounds_all_that_has_it, eight_readers_of_a_small_file_cost_one_fetch,
              eight_readers_of_a_large_file_cost_one_fetch, a_small_file_is_fetched_by_its_reader,
              a_small_file_nobody_reads_is_fetched_all_the_same,

@@ -431,6 +431,36 @@ START_TEST(a_full_file_system_takes_no_fill_and_is_not_looped_on)
 }
 END_TEST
 
+static uint64_t evictor_rounds(void)
+{
+    pthread_mutex_lock(&f.store->evictor.lock);
+    uint64_t rounds = f.store->evictor.rounds;
+    pthread_mutex_unlock(&f.store->evictor.lock);
+    return rounds;
+}
+
+START_TEST(an_evictor_that_may_evict_nothing_rests)
+{
+    fixture_init(&f);
+    fixture_open(&f);
+    ck_assert_int_eq(store_pin(f.store, "pinned", TRUE), 0);
+    for (uint64_t i = 1; i <= 5; i++)
+        fixture_put(&f, i, BLOCK, "pinned");
+    ck_assert_int_eq(store_flush(f.store), 0);
+    /* Others have filled the file system to 92 %. */
+    pthread_mutex_lock(&f.clock_lock);
+    f.fs.f_bavail = f.fs.f_bfree = f.fs.f_blocks / 100 * 8;
+    pthread_mutex_unlock(&f.clock_lock);
+    space_forget(f.store);
+    wake_round(&f.store->evictor);
+    const uint64_t before = evictor_rounds();
+    g_usleep(100000);
+    ck_assert_uint_le(evictor_rounds() - before, 2);
+    ck_assert_uint_eq(fixture_objects(&f), 5);
+    fixture_done(&f);
+}
+END_TEST
+
 START_TEST(an_open_object_stays_readable_when_evicted)
 {
     fixture_init(&f);
@@ -499,5 +529,6 @@ HARNESS_MAIN("cache/store/objects/evict", the_least_recently_used_goes_first,
              a_file_system_filled_by_others_is_relieved_once,
              a_file_system_short_of_inodes_is_relieved, a_small_file_system_is_filled_over_and_over,
              a_full_file_system_takes_no_fill_and_is_not_looped_on,
-             an_open_object_stays_readable_when_evicted, a_record_without_a_file_goes_with_eviction,
+             an_evictor_that_may_evict_nothing_rests, an_open_object_stays_readable_when_evicted,
+             a_record_without_a_file_goes_with_eviction,
              a_crash_in_eviction_leaves_nothing_worse_than_a_miss)
