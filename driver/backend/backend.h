@@ -60,7 +60,7 @@ typedef struct BackendSnapshot {
     const char *name;
 } BackendSnapshot;
 
-/* A change of a record that counts only while nobody else has changed it. Borrowed. */
+/* A change of a record. It is made only if the record still is as it was read. Borrowed. */
 typedef struct RecordChange {
     const char *name;
     const char *expected, *text; /* before and after */

@@ -153,7 +153,8 @@ Index *index_open(const char *path, gboolean *created, GError **error)
     pthread_mutex_init(&index->writing, NULL);
     *created = access(path, F_OK) < 0;
     int rc = open_env(index);
-    /* Without room to take over what an earlier version wrote, the index begins anew too. */
+    /* A full disk, on which the tables of an earlier version cannot be converted: a new index too.
+     */
     if (rc != 0 && (index_errno(rc) == -EUCLEAN || index_errno(rc) == -ENOSPC)) {
         remove_files(path);
         *created = TRUE;

@@ -30,8 +30,8 @@ typedef struct ImageFs {
 
 /*
  * A detached mount of the file system, or -1: made if the device is blank, and checked. *grow is
- * its type when it is smaller than the device (the image was expanded while nobody had it), else
- * NULL; the caller's.
+ * its type when it is smaller than the device (the image was expanded while it was not attached),
+ * else NULL; the caller's.
  */
 int image_fs_mount(Staging *s, const ImageFs *fs, char **grow, GError **error);
 

@@ -69,7 +69,8 @@ static gboolean mount_new(Staging *s, MountAttempt *a, GError **error)
 }
 
 /* hearthd holds the volume from an earlier time: with this spec, or with another, as `conflict`
- * says. A mount of it that is in use stays, and is shown here too. Else the volume is opened anew.
+ * says. A mount of it that is in use stays, and is shown here too. Otherwise the volume is closed
+ * and opened again.
  */
 static gboolean mount_held(Staging *s, MountAttempt *a, GError *conflict, GError **error)
 {
