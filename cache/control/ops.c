@@ -305,14 +305,19 @@ static gboolean op_pin(Call *call, GError **error)
     return TRUE;
 }
 
-/* Evicts objects of a volume, or with tag NULL of all; bytes freed. */
+/* Evicts objects of a volume, or with tag NULL of all; bytes freed. What is there in part goes
+ * first. */
 static uint64_t evict_objects(Store *store, const char *tag, uint64_t wanted, gboolean pinned_too)
 {
     if (wanted == 0)
         return 0;
+    const uint64_t parts = store_evict_parts(store, tag);
+    const uint64_t rest = wanted - MIN(wanted, parts);
+    if (rest == 0)
+        return parts;
     if (!tag && pinned_too)
-        return store_evict_pinned_too(store, wanted);
-    return store_evict(store, tag, wanted);
+        return parts + store_evict_pinned_too(store, rest);
+    return parts + store_evict(store, tag, rest);
 }
 
 static uint64_t pinned_bytes(Store *store)

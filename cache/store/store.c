@@ -315,6 +315,6 @@ void store_stats(Store *store, StoreStats *stats)
     }
     space_bounds(store, &stats->max_bytes, &stats->max_inodes);
     pthread_mutex_lock(&fills->lock);
-    stats->fills_active = fills->n_live;
+    stats->fills_active = fills->n_live - fills->n_parked;
     pthread_mutex_unlock(&fills->lock);
 }

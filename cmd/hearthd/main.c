@@ -26,6 +26,8 @@
 #include <unistd.h>
 
 #define STOP_TIMEOUT_SEC 25
+/* Larger objects are fetched as far as they are read. */
+#define WHOLE_BYTES (4u << 20)
 #define DEFAULT_SCRUB_RATE (8u << 20)
 #define DEFAULT_LOW_PERCENT 80
 #define DEFAULT_HIGH_PERCENT 90
@@ -277,6 +279,7 @@ static Store *open_store(const Options *o, const sigset_t *signals, GError **err
         .high_percent = (unsigned)o->high,
         .low_percent = (unsigned)o->low,
         .fill_threads = (unsigned)o->fill_threads,
+        .whole_bytes = WHOLE_BYTES,
         .verity = o->verity && strcmp(o->verity, "auto") == 0,
         .scrub_bytes_per_sec = o->scrub_bytes,
     };

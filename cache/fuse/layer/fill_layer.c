@@ -32,7 +32,6 @@
 #define SOON_MS 100
 #define WAITERS_MAX 64
 #define BYPASS_THREADS 4
-#define MAX_READAHEAD (1u << 20)
 /* Nothing changes, ever. */
 #define VALID_SEC 1e9
 /* Directories 00 to ff, then the files. */
@@ -323,7 +322,6 @@ static void op_init(void *data, struct fuse_conn_info *conn)
     (void)data;
     conn->want &= ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE |
                               FUSE_CAP_AUTO_INVAL_DATA);
-    conn->max_readahead = MAX_READAHEAD;
     conn->max_background = 64;
     conn->congestion_threshold = 48;
 }

@@ -59,7 +59,7 @@ static void finish_fill(StoreFill *fill, gboolean patient)
     rc = store_publish(store, &fill->partial, &record, patient);
     pthread_mutex_lock(&fills->lock);
     if (rc == 0)
-        fill->reserved = FALSE;
+        fill->reserved = 0;
     fill_complete_locked(fills, fill, rc == -EEXIST ? 0 : rc);
     pthread_mutex_unlock(&fills->lock);
 }
@@ -120,13 +120,41 @@ static int write_all(Store *store, int fd, const uint8_t *buf, size_t len, uint6
     return 0;
 }
 
-static int fetch(StoreFill *fill, uint64_t chunk, uint8_t *buf)
+/* Of a fill in parts, whose beginning has reserved a block. */
+static int reserve(StoreFill *fill, uint64_t off, size_t len)
+{
+    Store *store = fill->store;
+    uint64_t bytes = fill_aligned(len);
+    if (off + len == fill->key.size)
+        bytes -= record_charge(0);
+    gboolean fits = space_reserve_more(store, bytes);
+    while (!fits && fill_drop_oldest_parked(store->fills))
+        fits = space_reserve_more(store, bytes);
+    if (!fits)
+        return -ENOSPC;
+    pthread_mutex_lock(&store->fills->lock);
+    fill->reserved += bytes;
+    pthread_mutex_unlock(&store->fills->lock);
+    return 0;
+}
+
+static void hash_chunks(StoreFill *fill, uint64_t chunk, const uint8_t *buf, size_t len)
+{
+    for (size_t done = 0; done < len || done == 0; done += fill->chunk_bytes) {
+        const size_t size = MIN(fill->chunk_bytes, len - done);
+        fill->hashes[chunk++] = htole64(XXH3_64bits(buf + done, size));
+    }
+}
+
+static int fetch(StoreFill *fill, uint64_t chunk, uint64_t n_chunks, uint8_t *buf)
 {
     Store *store = fill->store;
     Origin *origin = fill->origin;
     uint64_t off = chunk * fill->chunk_bytes;
-    size_t len = (size_t)MIN(fill->chunk_bytes, fill->key.size - off);
-    int rc = len ? open_origin_file(store->fills, fill) : 0;
+    size_t len = (size_t)MIN(n_chunks * fill->chunk_bytes, fill->key.size - off);
+    int rc = fill->parts ? reserve(fill, off, len) : 0;
+    if (rc == 0 && len)
+        rc = open_origin_file(store->fills, fill);
     for (size_t done = 0; rc == 0 && done < len;) {
         if (fill_state(fill) == FILL_FAILED)
             return -ECANCELED;
@@ -144,7 +172,7 @@ static int fetch(StoreFill *fill, uint64_t chunk, uint8_t *buf)
     }
     if (rc < 0)
         return rc;
-    fill->hashes[chunk] = htole64(XXH3_64bits(buf, len));
+    hash_chunks(fill, chunk, buf, len);
     if (fill->direct >= 0) {
         size_t blocks = (size_t)fill_aligned(len);
         memset(buf + len, 0, blocks - len);
@@ -161,19 +189,17 @@ static int fetch(StoreFill *fill, uint64_t chunk, uint8_t *buf)
     return rc;
 }
 
-/* Fetches a chunk that was claimed. Enters and leaves with the lock held; the fill may be gone
- * then. */
-void fill_fetch_claimed_locked(Fills *fills, StoreFill *fill, uint64_t chunk, uint8_t *buf,
-                               gboolean patient)
+void fill_fetch_claimed_locked(Fills *fills, const FillPick *pick, uint8_t *buf, gboolean patient)
 {
+    StoreFill *fill = pick->fill;
     pthread_mutex_unlock(&fills->lock);
-    int rc = fetch(fill, chunk, buf);
+    int rc = fetch(fill, pick->chunk, pick->n, buf);
     pthread_mutex_lock(&fills->lock);
     if (rc < 0) {
         fill_fail_locked(fills, fill, rc);
     } else {
-        fill->chunks[chunk] = CHUNK_DONE;
-        fill->done++;
+        memset(fill->chunks + pick->chunk, CHUNK_DONE, pick->n);
+        fill->done += pick->n;
         pthread_cond_broadcast(&fill->changed);
         if (fill->done == fill->n_chunks && fill_state(fill) == FILL_ACTIVE) {
             pthread_mutex_unlock(&fills->lock);
@@ -182,5 +208,8 @@ void fill_fetch_claimed_locked(Fills *fills, StoreFill *fill, uint64_t chunk, ui
         }
     }
     fill->busy--;
-    fill_release_if_idle_locked(fills, fill);
+    if (fill->is_parked && fill->busy == 0)
+        fill_put_origin_locked(fills, fill);
+    else
+        fill_release_if_idle_locked(fills, fill);
 }

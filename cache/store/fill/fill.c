@@ -8,25 +8,38 @@
 #include "cache/store/fill/internal.h"
 #include <errno.h>
 #include <gio/gio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 /* --- joining and beginning --- */
 
-static StoreFill *fill_new(Store *store, Origin *origin, const ObjectKey *key, const ObjectId *id,
-                           const char *tag)
+static gboolean is_in_parts(const Store *store, const FillRequest *request, gboolean ahead)
 {
+    const uint64_t whole = store->config.whole_bytes;
+    return whole && request->key->size > whole && !request->node && !ahead;
+}
+
+static StoreFill *fill_new(Store *store, const FillRequest *request, const ObjectId *id,
+                           gboolean ahead)
+{
+    const ObjectKey *key = request->key;
+    const gboolean in_parts = is_in_parts(store, request, ahead);
     StoreFill *fill = g_new0(StoreFill, 1);
     fill->refs = 2; /* the caller's, and that of `live` */
     fill->store = store;
-    fill->origin = origin;
+    fill->origin = request->origin;
     fill->key = *key;
     fill->id = *id;
-    tag_id(tag, &fill->tag);
+    tag_id(request->tag, &fill->tag);
+    fill->path = request->node ? NULL : g_strdup(request->path);
+    fill->pace = pace_ref(request->pace);
     fill->partial.fd = fill->direct = -1;
-    fill->chunk_bytes = store->config.chunk_bytes;
+    fill->parts = in_parts ? g_new0(FillParts, 1) : NULL;
+    fill->chunk_bytes = in_parts ? fill_part_bytes(store, key->size) : store->config.chunk_bytes;
     fill->n_chunks = MAX(1, (key->size + fill->chunk_bytes - 1) / fill->chunk_bytes);
-    fill->missing = fill->n_chunks;
+    fill->missing = in_parts ? 0 : fill->n_chunks;
+    fill->ahead = ahead;
     fill->busy = 1; /* the beginner */
     TAILQ_INIT(&fill->waiters);
     cond_init_monotonic(&fill->changed);
@@ -42,9 +55,9 @@ static int prepare(Store *store, StoreFill *fill, OriginNode *node)
         fill->partial.fd = fd;
         return 1;
     }
-    if (!space_reserve(store, fill->key.size, fill->ahead))
+    if (!space_reserve(store, fill->parts ? 0 : fill->key.size, fill->ahead))
         return -ENOSPC;
-    fill->reserved = TRUE;
+    fill->reserved = record_charge(fill->parts ? 0 : fill->key.size);
     int rc = layout_partial_create(&store->layout, &fill->partial);
     if (rc == 0 && fill->ahead && fill->n_chunks > 1 && fill->chunk_bytes % FILL_ALIGN == 0)
         rc = layout_partial_direct(&fill->partial, fill_aligned(fill->key.size), &fill->direct);
@@ -57,11 +70,19 @@ static int prepare(Store *store, StoreFill *fill, OriginNode *node)
         disk_failed(&store->disk, rc, monotonic_ms());
         return rc;
     }
-    fill->chunks = g_malloc0(fill->n_chunks);
+    fill->chunks = g_malloc(fill->n_chunks);
+    memset(fill->chunks, fill->parts ? CHUNK_UNREAD : CHUNK_MISSING, fill->n_chunks);
     fill->hashes = g_malloc0(fill->n_chunks * sizeof(uint64_t));
     if (node)
         fill->node = fill->origin->ops->get(fill->origin, node);
     return 0;
+}
+
+static void enqueue_locked(Fills *fills, StoreFill *fill)
+{
+    fill_enqueue_locked(fills, fill);
+    if (fill->parts && fill->parts->whole) /* wanted so meanwhile */
+        fill_ask_rest_locked(fills, fill);
 }
 
 static StoreFill *join_or_begin(Store *store, const FillRequest *request, gboolean ahead)
@@ -81,16 +102,16 @@ static StoreFill *join_or_begin(Store *store, const FillRequest *request, gboole
     if (fill || fills->stop || fills->n_live >= FILLS_MAX) {
         if (fill) {
             store_fill_ref(fill);
-            if (!ahead)
+            fill_unpark_locked(fills, fill);
+            if (ahead)
+                fill_ask_rest_locked(fills, fill);
+            else
                 fill_need_locked(fills, fill);
         }
         pthread_mutex_unlock(&fills->lock);
         return fill;
     }
-    fill = fill_new(store, request->origin, key, &id, request->tag);
-    fill->path = request->node ? NULL : g_strdup(request->path);
-    fill->ahead = ahead;
-    fill->pace = pace_ref(request->pace);
+    fill = fill_new(store, request, &id, ahead);
     g_hash_table_insert(fills->by_id, &fill->id, fill);
     LIST_INSERT_HEAD(&fills->live, fill, live_link);
     fills->n_live++;
@@ -105,7 +126,7 @@ static StoreFill *join_or_begin(Store *store, const FillRequest *request, gboole
     else if (rc > 0)
         fill_complete_locked(fills, fill, 0);
     else if (fill_state(fill) == FILL_ACTIVE)
-        fill_enqueue_locked(fills, fill);
+        enqueue_locked(fills, fill);
     fill->busy--;
     fill_release_if_idle_locked(fills, fill);
     pthread_mutex_unlock(&fills->lock);
@@ -134,6 +155,25 @@ StoreFill *store_fill_ahead(Store *store, const FillRequest *request)
     return join_or_begin(store, request, TRUE);
 }
 
+void store_fill_unref(StoreFill *fill)
+{
+    if (!fill)
+        return;
+    if (fill->parts && fill_state(fill) == FILL_ACTIVE) {
+        fill_left(fill);
+        return;
+    }
+    if (fill_state(fill) == FILL_ACTIVE) {
+        /* The reader that a small fill was left for is gone: let a fill_worker do it. */
+        Fills *fills = fill->store->fills;
+        pthread_mutex_lock(&fills->lock);
+        fill_promote_locked(fills, fill);
+        pthread_mutex_unlock(&fills->lock);
+    }
+    if (atomic_fetch_sub(&fill->refs, 1) == 1)
+        fill_free(fill);
+}
+
 void store_fill_abandon(StoreFill *fill)
 {
     Fills *fills = fill->store->fills;
@@ -157,12 +197,13 @@ static gboolean fetch_inline_locked(Fills *fills, StoreFill *fill)
     if (!fill->ready || fill->n_chunks != 1 || fill->chunks[0] != CHUNK_MISSING ||
         size > FILL_INLINE_MAX || fills->inline_bytes + size > FILL_INLINE_TOTAL)
         return FALSE;
-    fill_claim_locked(fill, 0);
+    const FillPick pick = {.fill = fill, .n = 1};
+    fill_claim_locked(fill, 0, 1);
     fills->inline_bytes += size;
     pthread_mutex_unlock(&fills->lock);
     uint8_t *buf = g_malloc(size);
     pthread_mutex_lock(&fills->lock);
-    fill_fetch_claimed_locked(fills, fill, 0, buf, FALSE);
+    fill_fetch_claimed_locked(fills, &pick, buf, FALSE);
     pthread_mutex_unlock(&fills->lock);
     g_free(buf);
     pthread_mutex_lock(&fills->lock);
@@ -182,6 +223,7 @@ static int wait_chunk_locked(Fills *fills, StoreFill *fill, uint64_t chunk,
            !(fill->ready && fill->chunks[chunk] == CHUNK_DONE)) {
         if (!deadline && fetch_inline_locked(fills, fill))
             continue;
+        fill_ask_locked(fills, fill, chunk);
         if (!waiting) {
             TAILQ_INSERT_TAIL(&fill->waiters, &waiter, link);
             waiting = TRUE;
@@ -214,6 +256,8 @@ static ssize_t read_until(StoreFill *fill, void *buf, size_t len, uint64_t off,
     if (fill_state(fill) != FILL_COMPLETE) {
         uint64_t last = len ? (off + len - 1) / fill->chunk_bytes : 0;
         pthread_mutex_lock(&fills->lock);
+        if (len)
+            fill_read_locked(fills, fill, off, len);
         for (uint64_t chunk = off / fill->chunk_bytes; len && rc == 0 && chunk <= last; chunk++)
             rc = wait_chunk_locked(fills, fill, chunk, deadline);
         pthread_mutex_unlock(&fills->lock);
@@ -257,6 +301,7 @@ int store_fill_wait(StoreFill *fill)
     Fills *fills = fill->store->fills;
     pthread_mutex_lock(&fills->lock);
     fill_promote_locked(fills, fill);
+    fill_ask_rest_locked(fills, fill);
     while (fill_state(fill) == FILL_ACTIVE)
         pthread_cond_wait(&fill->changed, &fills->lock);
     int rc = fill->result;

@@ -27,7 +27,9 @@ StoreFill *store_fill(Store *store, Origin *origin, OriginNode *node, const Obje
                       const char *tag);
 /*
  * As store_fill() for a file that is known by its path beneath the origin's root. The thread that
- * fetches looks it up, so this call does not wait for Ceph.
+ * fetches looks it up, so this call does not wait for Ceph. An object that is larger than
+ * StoreConfig.whole_bytes is fetched as far as it is read, and when every caller has left, what is
+ * there stays for the next one (parts.c).
  */
 StoreFill *store_fill_path(Store *store, Origin *origin, const char *path, const ObjectKey *key,
                            const char *tag);
@@ -65,12 +67,17 @@ ssize_t store_fill_read(StoreFill *fill, void *buf, size_t len, uint64_t off);
  * thread never fetches, so it waits for nothing else. */
 ssize_t store_fill_read_within(StoreFill *fill, void *buf, size_t len, uint64_t off,
                                unsigned timeout_ms);
-/* Waits until complete. 0, or -errno; -ESTALE: the file changed while it was filled; -ECANCELED. */
+/* Fetches all of it and waits until then. 0, or -errno; -ESTALE: the file changed while it was
+ * filled; -ECANCELED. */
 int store_fill_wait(StoreFill *fill);
 StoreFill *store_fill_ref(StoreFill *fill);
 void store_fill_unref(StoreFill *fill);
 /* Stops every fill from this origin and waits until none uses it (before origin_close). */
 void store_cancel_fills(Store *store, Origin *origin);
+
+/* Drops what no reader uses of objects that were fetched in part; of a tag, or NULL: of all.
+ * Returns how many bytes it was. */
+uint64_t store_evict_parts(Store *store, const char *tag);
 
 /*
  * The inode is about to be written through the origin: running fills of it still serve their

@@ -68,6 +68,7 @@ void fills_init(Store *store)
     pthread_cond_init(&fills->released, NULL);
     fills->by_id = g_hash_table_new(object_id_hash, object_id_equal);
     LIST_INIT(&fills->live);
+    TAILQ_INIT(&fills->parked);
     fills->sources = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     TAILQ_INIT(&fills->turns);
 }

@@ -39,6 +39,8 @@ typedef struct Fills {
     GHashTable *by_id;       /* ObjectId * in the value -> StoreFill */
     struct FillList live;    /* holds a reference of each */
     unsigned n_live;
+    struct FillQueue parked; /* the longest parked first */
+    unsigned n_parked;
     GHashTable *sources; /* Origin -> FillSource */
     TAILQ_HEAD(, FillSource) turns;
     unsigned busy, ahead_busy; /* workers at chunks; those of them at chunks of `ahead` */

@@ -6,7 +6,8 @@
  * thread does), fill.c (joining and reading), fills.c (starting and stopping).
  *
  * Invariants, under Fills.lock:
- *   - a chunk goes MISSING -> BUSY -> DONE, and only the thread that made it BUSY fetches it;
+ *   - a chunk goes [UNREAD <->] MISSING -> BUSY -> DONE, and only the thread that made it BUSY
+ * fetches it;
  *   - `busy` counts threads that may use the origin; the origin's node and file are given back by
  *     the thread that finds the fill terminal with busy == 0; only then does it leave `live`;
  *   - the temporary file is never written once all chunks are DONE, so what gets linked is final.
@@ -22,7 +23,8 @@
 #include "cache/store/fill/fills.h"
 #include "cache/store/fill/pace.h"
 
-enum { CHUNK_MISSING, CHUNK_BUSY, CHUNK_DONE };
+/* UNREAD: not to be fetched yet (parts.c). */
+enum { CHUNK_MISSING, CHUNK_BUSY, CHUNK_DONE, CHUNK_UNREAD };
 enum { FILL_ACTIVE, FILL_COMPLETE, FILL_FAILED };
 
 #define FILL_ALIGN ((uint64_t)4096)
@@ -38,6 +40,21 @@ typedef struct Waiter {
     TAILQ_ENTRY(Waiter) link;
 } Waiter;
 
+/* Reads that follow one another. */
+typedef struct ReadStream {
+    uint64_t first, next; /* where it began, and where it goes on */
+    uint64_t bytes;       /* that were read */
+    uint64_t asked;       /* up to where the object is fetched */
+    uint64_t used;        /* FillParts.reads then; 0: there is none */
+} ReadStream;
+
+#define FILL_STREAMS 4
+typedef struct FillParts {
+    ReadStream streams[FILL_STREAMS];
+    uint64_t reads;
+    gboolean whole; /* all of it is fetched, whoever leaves */
+} FillParts;
+
 struct StoreFill {
     atomic_uint refs;
     atomic_int state;
@@ -48,7 +65,8 @@ struct StoreFill {
     Partial partial; /* set before `ready` */
     int direct;      /* of the same file, past the page cache; -1: not for this one */
     uint64_t chunk_bytes, n_chunks;
-    char *path; /* from the root of the origin; used while `node` is NULL */
+    char *path;       /* from the root of the origin; used while `node` is NULL */
+    FillParts *parts; /* NULL: it is fetched as a whole */
 
     /* Fills.lock: */
     Origin *origin;     /* NULL once released */
@@ -59,7 +77,7 @@ struct StoreFill {
     gint64 began_us;  /* since when they may */
     gboolean opening; /* a thread opens `file`; the others wait on `changed` */
     gboolean releasing;
-    gboolean reserved; /* space, which must be given back */
+    uint64_t reserved; /* bytes of space that must be given back */
     unsigned busy;
     int error;  /* of a failed fill: what readers get */
     int result; /* what store_fill_wait() returns */
@@ -71,9 +89,11 @@ struct StoreFill {
     gboolean spoiled; /* not to be kept: store_spoil_fills() */
     gboolean ahead;   /* no reader needs it: `running` is then the queue `ahead` */
     StorePace *pace;  /* while it is */
+    gboolean is_parked;
     TAILQ_HEAD(, Waiter) waiters;
     pthread_cond_t changed;
     TAILQ_ENTRY(StoreFill) wanted_link, run_link; /* run_link: running or deferred */
+    TAILQ_ENTRY(StoreFill) parked_link;
     LIST_ENTRY(StoreFill) live_link;
 };
 
@@ -91,6 +111,10 @@ void fill_complete_locked(Fills *fills, StoreFill *fill, int result);
  * meanwhile; the fill may be gone then.
  */
 void fill_release_if_idle_locked(Fills *fills, StoreFill *fill);
+/* A parked one is used again, or ends. */
+void fill_unpark_locked(Fills *fills, StoreFill *fill);
+/* For the one who gave back the last reference. */
+void fill_free(StoreFill *fill);
 
 /* --- queue.c; all with Fills.lock held --- */
 /* Gives a fill that is ready to the threads. */
@@ -102,14 +126,16 @@ void fill_promote_locked(Fills *fills, StoreFill *fill);
 /* A reader has joined a fill that no reader needed before. */
 void fill_need_locked(Fills *fills, StoreFill *fill);
 void fill_leave_queues_locked(StoreFill *fill);
-/* Makes a missing chunk the caller's to fetch. */
-void fill_claim_locked(StoreFill *fill, uint64_t chunk);
-/* A chunk for a worker. It counts in the `busy` of Fills and FillSource, and if it is `ahead` in
+/* More chunks of it are missing. */
+void fill_run_more_locked(Fills *fills, StoreFill *fill);
+/* Makes n missing chunks the caller's to fetch. */
+void fill_claim_locked(StoreFill *fill, uint64_t chunk, uint64_t n);
+/* Chunks for a worker. It counts in the `busy` of Fills and FillSource, and if it is `ahead` in
  * Fills.ahead_busy, until fill_picked_done_locked(). */
 typedef struct FillPick {
     StoreFill *fill;
     FillSource *source;
-    uint64_t chunk;
+    uint64_t chunk, n;
     gboolean ahead;
 } FillPick;
 /* Chooses and claims. FALSE: nothing to do before *wait_until_ms (0: no such time). */
@@ -120,13 +146,29 @@ gboolean fill_queues_empty_locked(const Fills *fills);
 void fill_source_join_locked(Fills *fills, StoreFill *fill);
 void fill_source_leave_locked(Fills *fills, StoreFill *fill);
 
+/* --- parts.c; those that end in _locked with Fills.lock held --- */
+/* The size of a chunk of an object that is fetched in parts. */
+uint64_t fill_part_bytes(const Store *store, uint64_t size);
+/* A reader reads: this is fetched, and what it will read next. */
+void fill_read_locked(Fills *fills, StoreFill *fill, uint64_t off, uint64_t len);
+/* A reader waits for this chunk. */
+void fill_ask_locked(Fills *fills, StoreFill *fill, uint64_t chunk);
+/* Fetches all of it, also after its readers have left. */
+void fill_ask_rest_locked(Fills *fills, StoreFill *fill);
+/* Gives back a reference to a fill in parts. */
+void fill_left(StoreFill *fill);
+/* Closes the origin's file of a parked fill without workers. Drops the lock meanwhile; the fill may
+ * be gone then. */
+void fill_put_origin_locked(Fills *fills, StoreFill *fill);
+/* Makes space. FALSE: none is parked. */
+gboolean fill_drop_oldest_parked(Fills *fills);
+
 /* --- fetch.c --- */
 /*
- * Fetches a chunk that was claimed into `buf` and the file; the last one also ends the fill. Enters
+ * Fetches chunks that were claimed into `buf` and the file; the last one also ends the fill. Enters
  * and leaves with the lock held; the fill may be gone then, unless the caller has a reference.
  */
-void fill_fetch_claimed_locked(Fills *fills, StoreFill *fill, uint64_t chunk, uint8_t *buf,
-                               gboolean patient);
+void fill_fetch_claimed_locked(Fills *fills, const FillPick *pick, uint8_t *buf, gboolean patient);
 
 /* --- threads.c --- */
 typedef struct FillWorker {

@@ -118,7 +118,9 @@ void fill_enqueue_locked(Fills *fills, StoreFill *fill)
     fill->ready = TRUE;
     fill->began_us = g_get_monotonic_time();
     atomic_fetch_add(&fills->started, 1);
-    if (fill->ahead) {
+    if (fill->parts) { /* readers ask for what they want */
+        pthread_cond_broadcast(&fill->changed);
+    } else if (fill->ahead) {
         TAILQ_INSERT_TAIL(&fill->source->ahead, fill, run_link);
         fill->in_running = TRUE;
         fill_wake_worker_locked(fills, fill->store);
@@ -136,12 +138,21 @@ void fill_enqueue_locked(Fills *fills, StoreFill *fill)
     }
 }
 
-void fill_claim_locked(StoreFill *fill, uint64_t chunk)
+void fill_run_more_locked(Fills *fills, StoreFill *fill)
 {
-    fill->chunks[chunk] = CHUNK_BUSY;
+    if (!fill->in_running)
+        TAILQ_INSERT_TAIL(run_queue(fill), fill, run_link);
+    fill->in_running = TRUE;
+    fill_wake_worker_locked(fills, fill->store);
+}
+
+void fill_claim_locked(StoreFill *fill, uint64_t chunk, uint64_t n)
+{
+    memset(fill->chunks + chunk, CHUNK_BUSY, n);
     fill->busy++;
-    fill->next = chunk + 1;
-    if (--fill->missing == 0)
+    fill->next = chunk + n;
+    fill->missing -= n;
+    if (fill->missing == 0)
         fill_leave_queues_locked(fill);
 }
 
@@ -154,6 +165,17 @@ static uint64_t next_missing(const StoreFill *fill)
     if (!found)
         found = memchr(fill->chunks, CHUNK_MISSING, fill->n_chunks);
     return (uint64_t)(found - fill->chunks);
+}
+
+/* How many chunks from this one on are missing, up to what a worker fetches at once. */
+static uint64_t run_at(const StoreFill *fill, uint64_t chunk)
+{
+    const uint64_t most =
+        MIN(fill->n_chunks, chunk + fill->store->config.chunk_bytes / fill->chunk_bytes);
+    uint64_t end = chunk + 1;
+    while (end < most && fill->chunks[end] == CHUNK_MISSING)
+        end++;
+    return end - chunk;
 }
 
 static const Waiter *waits_for_missing(const StoreFill *fill)
@@ -252,7 +274,8 @@ gboolean fill_pick_locked(Fills *fills, FillPick *pick, uint64_t *wait_until_ms)
     }
     if (!pick->fill)
         return FALSE;
-    fill_claim_locked(pick->fill, pick->chunk);
+    pick->n = run_at(pick->fill, pick->chunk);
+    fill_claim_locked(pick->fill, pick->chunk, pick->n);
     TAILQ_REMOVE(&fills->turns, pick->source, turn);
     TAILQ_INSERT_TAIL(&fills->turns, pick->source, turn);
     pick->source->busy++;

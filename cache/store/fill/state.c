@@ -14,19 +14,8 @@ StoreFill *store_fill_ref(StoreFill *fill)
     return fill;
 }
 
-void store_fill_unref(StoreFill *fill)
+void fill_free(StoreFill *fill)
 {
-    if (!fill)
-        return;
-    if (fill_state(fill) == FILL_ACTIVE) {
-        /* The reader that a small fill was left for is gone: let a fill_worker do it. */
-        Fills *fills = fill->store->fills;
-        pthread_mutex_lock(&fills->lock);
-        fill_promote_locked(fills, fill);
-        pthread_mutex_unlock(&fills->lock);
-    }
-    if (atomic_fetch_sub(&fill->refs, 1) != 1)
-        return;
     if (fill->partial.fd >= 0)
         close(fill->partial.fd);
     if (fill->direct >= 0)
@@ -34,12 +23,22 @@ void store_fill_unref(StoreFill *fill)
     pthread_cond_destroy(&fill->changed);
     store_pace_unref(fill->pace);
     g_free(fill->path);
+    g_free(fill->parts);
     g_free(fill->chunks);
     g_free(fill->hashes);
     g_free(fill);
 }
 
 /* --- ends of a fill --- */
+
+void fill_unpark_locked(Fills *fills, StoreFill *fill)
+{
+    if (!fill->is_parked)
+        return;
+    TAILQ_REMOVE(&fills->parked, fill, parked_link);
+    fill->is_parked = FALSE;
+    fills->n_parked--;
+}
 
 void fill_fail_locked(Fills *fills, StoreFill *fill, int error)
 {
@@ -48,9 +47,10 @@ void fill_fail_locked(Fills *fills, StoreFill *fill, int error)
     fill->error = fill->result = error;
     atomic_store_explicit(&fill->state, FILL_FAILED, memory_order_release);
     fill_leave_queues_locked(fill);
+    fill_unpark_locked(fills, fill);
     if (g_hash_table_lookup(fills->by_id, &fill->id) == fill)
         g_hash_table_remove(fills->by_id, &fill->id);
-    if (fill->ready)
+    if (fill->ready && error != -ECANCELED)
         atomic_fetch_add(&fills->failed, 1);
     pthread_cond_broadcast(&fill->changed);
 }
@@ -61,6 +61,7 @@ void fill_complete_locked(Fills *fills, StoreFill *fill, int result)
         return;
     fill->result = result;
     atomic_store_explicit(&fill->state, FILL_COMPLETE, memory_order_release);
+    fill_unpark_locked(fills, fill);
     if (g_hash_table_lookup(fills->by_id, &fill->id) == fill)
         g_hash_table_remove(fills->by_id, &fill->id);
     if (fill->ready)
@@ -81,16 +82,16 @@ void fill_release_if_idle_locked(Fills *fills, StoreFill *fill)
     Origin *origin = fill->origin;
     OriginNode *node = fill->node;
     OriginFile *file = fill->file;
-    gboolean reserved = fill->reserved;
-    fill->reserved = FALSE;
+    const IndexTotals reserved = {fill->reserved, 1};
+    fill->reserved = 0;
     pthread_mutex_unlock(&fills->lock);
     if (file)
         origin->ops->close(origin, file);
     if (node)
         origin->ops->put(origin, node);
     layout_partial_forget(&store->layout, &fill->partial);
-    if (reserved)
-        ledger_unreserve(&store->ledger, record_charge(fill->key.size));
+    if (reserved.bytes)
+        ledger_unreserve(&store->ledger, &reserved);
     pthread_mutex_lock(&fills->lock);
     fill->origin = NULL;
     fill->node = NULL;
@@ -99,7 +100,9 @@ void fill_release_if_idle_locked(Fills *fills, StoreFill *fill)
     fills->n_live--;
     fill_source_leave_locked(fills, fill);
     pthread_cond_broadcast(&fills->released);
+    if (atomic_fetch_sub(&fill->refs, 1) != 1)
+        return;
     pthread_mutex_unlock(&fills->lock);
-    store_fill_unref(fill);
+    fill_free(fill);
     pthread_mutex_lock(&fills->lock);
 }

@@ -43,7 +43,7 @@ void *fill_worker(void *data)
             /* A signal wakes one worker. Where there is more to do, that one wakes the next. */
             if (!fill_queues_empty_locked(fills))
                 fill_wake_worker_locked(fills, me->store);
-            fill_fetch_claimed_locked(fills, pick.fill, pick.chunk, me->buf, TRUE);
+            fill_fetch_claimed_locked(fills, &pick, me->buf, TRUE);
             fill_picked_done_locked(fills, &pick);
         } else if (!wait_for_work_locked(fills, until_ms, dirty)) {
             dirty = FALSE; /* the kernel may have the memory when it needs it */

@@ -214,11 +214,11 @@ IndexTotals ledger_ever_linked(Ledger *ledger)
     return linked;
 }
 
-void ledger_unreserve(Ledger *ledger, uint64_t bytes)
+void ledger_unreserve(Ledger *ledger, const IndexTotals *charge)
 {
     pthread_mutex_lock(&ledger->lock);
-    ledger->reserved.bytes -= bytes;
-    ledger->reserved.objects--;
+    ledger->reserved.bytes -= charge->bytes;
+    ledger->reserved.objects -= charge->objects;
     pthread_mutex_unlock(&ledger->lock);
 }
 

@@ -83,7 +83,7 @@ IndexTotals ledger_sum(Ledger *ledger);
 /* What is held: indexed and waiting. */
 IndexTotals ledger_held(Ledger *ledger);
 IndexTotals ledger_ever_linked(Ledger *ledger);
-void ledger_unreserve(Ledger *ledger, uint64_t bytes);
+void ledger_unreserve(Ledger *ledger, const IndexTotals *charge);
 /* Whether an object whose tag passes `wanted` waits to be flushed. */
 gboolean ledger_awaits(Ledger *ledger, gboolean (*wanted)(const TagId *tag, const void *data),
                        const void *data);

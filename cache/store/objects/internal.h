@@ -136,7 +136,7 @@ void space_bounds(Store *store, uint64_t *max_bytes, uint64_t *max_inodes);
 /* How much of the bound other files use. */
 uint64_t space_of_others(Store *store);
 /* The configured bound: reserves `charge` if it fits, else sets what is missing. */
-gboolean space_try_reserve(Store *store, uint64_t charge, IndexTotals *missing);
+gboolean space_try_reserve(Store *store, const IndexTotals *charge, IndexTotals *missing);
 /* Whether the file system has room for all that is reserved. `again`: measures it again first. */
 gboolean space_file_system_fits(Store *store, gboolean again, IndexTotals *missing);
 /* Whether the file system has no room for all that is reserved, without a word to the evictor. */
@@ -209,6 +209,9 @@ void *store_evictor(void *store);
  * evictor makes the room, and a later call gets it.
  */
 gboolean space_reserve(Store *store, uint64_t size, gboolean patient);
+/* Likewise for an object that has a reservation, of which `bytes` more are to be written. Patient.
+ */
+gboolean space_reserve_more(Store *store, uint64_t bytes);
 
 /* --- flusher.c --- */
 void *store_flusher(void *store);

@@ -19,7 +19,7 @@ static const EvictLimit reader_limit = {
 static const EvictLimit patient_limit = {.batches = 1, .batch = AHEAD_OBJECTS};
 
 /* Reserves within the configured bound. */
-static gboolean reserve_evicting(Store *store, uint64_t charge, gboolean patient)
+static gboolean reserve_evicting(Store *store, const IndexTotals *charge, gboolean patient)
 {
     IndexTotals missing;
     EvictRun run = {.tag = NULL};
@@ -70,15 +70,26 @@ static gboolean relieve_file_system(Store *store, gboolean patient)
 
 gboolean space_reserve(Store *store, uint64_t size, gboolean patient)
 {
-    uint64_t charge = record_charge(size);
-    if (!space_is_enough_for(store, charge))
+    const IndexTotals charge = {record_charge(size), 1};
+    if (!space_is_enough_for(store, charge.bytes))
         return FALSE;
-    gboolean reserved = reserve_evicting(store, charge, patient);
+    gboolean reserved = reserve_evicting(store, &charge, patient);
     if (reserved && relieve_file_system(store, patient))
         return TRUE;
     if (reserved)
-        ledger_unreserve(&store->ledger, charge);
+        ledger_unreserve(&store->ledger, &charge);
     if (!patient)
-        space_ask(store, charge);
+        space_ask(store, charge.bytes);
+    return FALSE;
+}
+
+gboolean space_reserve_more(Store *store, uint64_t bytes)
+{
+    const IndexTotals charge = {bytes, 0};
+    if (!reserve_evicting(store, &charge, TRUE))
+        return FALSE;
+    if (relieve_file_system(store, TRUE))
+        return TRUE;
+    ledger_unreserve(&store->ledger, &charge);
     return FALSE;
 }

@@ -193,21 +193,21 @@ IndexTotals space_excess(Store *store, gboolean pressing, uint64_t asked)
     return excess;
 }
 
-gboolean space_try_reserve(Store *store, uint64_t charge, IndexTotals *missing)
+gboolean space_try_reserve(Store *store, const IndexTotals *charge, IndexTotals *missing)
 {
     const StoreConfig *config = &store->config;
     Ledger *ledger = &store->ledger;
     pthread_mutex_lock(&ledger->lock);
     uint64_t bytes = ledger->indexed.bytes + ledger->waiting.bytes + ledger->reserved.bytes +
-                     space_of_others(store) + charge;
-    uint64_t objects =
-        ledger->indexed.objects + ledger->waiting.objects + ledger->reserved.objects + 1;
+                     space_of_others(store) + charge->bytes;
+    uint64_t objects = ledger->indexed.objects + ledger->waiting.objects +
+                       ledger->reserved.objects + charge->objects;
     missing->bytes = config->max_bytes ? above(bytes, config->max_bytes) : 0;
     missing->objects = config->max_inodes ? above(objects, config->max_inodes) : 0;
     gboolean fits = missing->bytes == 0 && missing->objects == 0;
     if (fits) {
-        ledger->reserved.bytes += charge;
-        ledger->reserved.objects++;
+        ledger->reserved.bytes += charge->bytes;
+        ledger->reserved.objects += charge->objects;
     }
     pthread_mutex_unlock(&ledger->lock);
     if (fits &&

@@ -265,18 +265,6 @@ static int kernel_mount_stack(NodeLayers *l, const LayerStack *stack, gint64 tim
     return verify(k, fd, left_ms, error) ? hearth_steal_fd(&fd) : -1;
 }
 
-static gboolean kernel_set_readahead(NodeLayers *l, dev_t dev, unsigned kib, GError **error)
-{
-    (void)l;
-    g_autofree char *path =
-        g_strdup_printf("/sys/class/bdi/%u:%u/read_ahead_kb", major(dev), minor(dev));
-    g_autofree char *text = g_strdup_printf("%u", kib);
-    hearth_autofd int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text))
-        return TRUE;
-    return hearth_fail(error, HEARTH_ERROR_INTERNAL, "%s: %s", path, g_strerror(errno));
-}
-
 /* Reconfiguring a file system, as it is, drops its unused dentries; overlayfs keeps no inode
  * without one. */
 static gboolean kernel_refresh(NodeLayers *l, const char *path, dev_t dev, GError **error)
@@ -315,7 +303,6 @@ static const NodeLayersOps kernel_ops = {
     .mount_stack = kernel_mount_stack,
     .refresh = kernel_refresh,
     .close_stack = kernel_close_stack,
-    .set_readahead = kernel_set_readahead,
 };
 
 NodeLayers *node_layers_new(NodeBlock *block, const char *dir, LayersMode mode)

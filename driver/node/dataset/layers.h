@@ -54,8 +54,6 @@ typedef struct NodeLayersOps {
      * wherever else it is mounted. It may be repeated. */
     gboolean (*close_stack)(NodeLayers *l, const char *path, dev_t dev, gboolean closed,
                             GError **error);
-    /* How far the kernel reads ahead on a file system. */
-    gboolean (*set_readahead)(NodeLayers *l, dev_t dev, unsigned kib, GError **error);
 } NodeLayersOps;
 
 struct NodeLayers {

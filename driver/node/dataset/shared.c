@@ -16,9 +16,6 @@
 
 #define FILL ".fill"
 #define MANIFEST ".manifest"
-/* hearthd fetches in pieces of megabytes, several at once; FUSE_INIT cannot ask for more than
- * 128 KiB. */
-#define READAHEAD_KIB 4096
 
 void shared_layers_clear(SharedLayers *shared)
 {
@@ -290,7 +287,6 @@ gboolean shared_layers_renew(Staging *s, HearthdLink *link, const char *volume, 
 static gboolean mount_fill(Staging *s, const SharedLayers *shared, const json_t *spec,
                            Deadline deadline, GError **error)
 {
-    NodeLayers *l = s->datasets->layers;
     node_spec_auto_t *own = shared_layers_spec(spec, shared->volume);
     /* Without a context: claims of all kinds share it, and the kernel goes through an overlay to it
      * with the rights of this process. */
@@ -300,15 +296,7 @@ static gboolean mount_fill(Staging *s, const SharedLayers *shared, const json_t 
         .spec = own,
         .layer = WIRE_LAYER_FILL,
         .options = {.attrs = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV}};
-    if (!served_mount(s, &mount, deadline, error))
-        return FALSE;
-    g_autoptr(GPtrArray) table = served_list(s, error);
-    const MountEntry *entry = table ? mount_find(table, shared->fill) : NULL;
-    g_autoptr(GError) cause = NULL;
-    if (entry && !l->ops->set_readahead(l, entry->dev, READAHEAD_KIB, &cause))
-        g_message("dataset %s: reads of what is not cached are slower: %s", shared->id,
-                  cause->message);
-    return table != NULL;
+    return served_mount(s, &mount, deadline, error);
 }
 
 static gboolean mount_manifest(Staging *s, const SharedLayers *shared, const char *file,

@@ -14,7 +14,6 @@ typedef struct FakeLayers {
     World *world;
     gboolean refuse_manifest, refuse_stack, holes; /* the kernel cannot */
     unsigned stacks, manifests;                    /* made so far */
-    dev_t readahead;                               /* raised last */
     unsigned refreshed;                            /* under the world's lock */
     dev_t closed;                                  /* last, under the world's lock; 0: none */
 } FakeLayers;
@@ -70,15 +69,6 @@ static inline int fake_mount_stack(NodeLayers *l, const LayerStack *stack, gint6
     return fd;
 }
 
-static inline gboolean fake_set_readahead(NodeLayers *l, dev_t dev, unsigned kib, GError **error)
-{
-    FakeLayers *f = (FakeLayers *)l;
-    (void)error;
-    ck_assert_uint_gt(kib, 128);
-    f->readahead = dev;
-    return TRUE;
-}
-
 static inline gboolean fake_refresh(NodeLayers *l, const char *path, dev_t dev, GError **error)
 {
     FakeLayers *f = (FakeLayers *)l;
@@ -124,7 +114,6 @@ static inline FakeLayers *fake_layers_new(World *w)
         .mount_stack = fake_mount_stack,
         .refresh = fake_refresh,
         .close_stack = fake_close_stack,
-        .set_readahead = fake_set_readahead,
     };
     FakeLayers *f = g_new0(FakeLayers, 1);
     f->base.ops = &ops;
