@@ -311,7 +311,7 @@ static uint64_t evict_objects(Store *store, const char *tag, uint64_t wanted, gb
 {
     if (wanted == 0)
         return 0;
-    const uint64_t parts = store_evict_parts(store, tag);
+    const uint64_t parts = store_evict_parts(store, tag, wanted);
     const uint64_t rest = wanted - MIN(wanted, parts);
     if (rest == 0)
         return parts;

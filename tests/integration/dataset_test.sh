@@ -86,9 +86,6 @@ same the_staging_mount_is_an_overlay "$(mount_type "$STAGE")" overlay
 same its_source_is_the_volume "$(findmnt -n -o SOURCE --mountpoint "$STAGE")" "hearth:$A_ID"
 check published publish
 same two_layers_are_mounted "$(mounts_below "$DEVICES" | wc -l)" 2
-FILL=$(mounts_below "$DEVICES" | grep 'fill$')
-readahead=/sys/class/bdi/$(mountpoint -d "$FILL")/read_ahead_kb
-check the_fill_layer_reads_ahead [ "$(cat "$readahead")" -gt 128 ]
 grep -q 'read-only' < <(touch "$TARGET/x" 2>&1 | tr 'R' 'r') && pass writes_are_refused || fail writes_are_refused
 $TREE list "$TARGET" >"$TMP/cold" 2>"$TMP/err"
 check cold_it_is_the_source is_source "$TMP/cold"

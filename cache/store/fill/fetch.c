@@ -189,6 +189,15 @@ static int fetch(StoreFill *fill, uint64_t chunk, uint64_t n_chunks, uint8_t *bu
     return rc;
 }
 
+static void count_written_locked(StoreFill *fill, uint64_t n_chunks)
+{
+    const uint64_t bytes = MIN(n_chunks * fill->chunk_bytes, fill->reserved - fill->written);
+    if (!fill->parts)
+        return;
+    fill->written += bytes;
+    ledger_written(&fill->store->ledger, (int64_t)bytes);
+}
+
 void fill_fetch_claimed_locked(Fills *fills, const FillPick *pick, uint8_t *buf, gboolean patient)
 {
     StoreFill *fill = pick->fill;
@@ -200,6 +209,7 @@ void fill_fetch_claimed_locked(Fills *fills, const FillPick *pick, uint8_t *buf,
     } else {
         memset(fill->chunks + pick->chunk, CHUNK_DONE, pick->n);
         fill->done += pick->n;
+        count_written_locked(fill, pick->n);
         pthread_cond_broadcast(&fill->changed);
         if (fill->done == fill->n_chunks && fill_state(fill) == FILL_ACTIVE) {
             pthread_mutex_unlock(&fills->lock);

@@ -47,7 +47,7 @@ static StoreFill *fill_new(Store *store, const FillRequest *request, const Objec
 }
 
 /* Finds the object or makes ready to fetch it. 1: it is there already; 0; -errno. Unlocked. */
-static int prepare(Store *store, StoreFill *fill, OriginNode *node)
+static int prepare(Store *store, StoreFill *fill, OriginNode *node, gboolean ahead)
 {
     /* A fill of it may have ended since the caller checked. */
     int fd = store_open_present(store, &fill->id, fill->key.size);
@@ -55,11 +55,15 @@ static int prepare(Store *store, StoreFill *fill, OriginNode *node)
         fill->partial.fd = fd;
         return 1;
     }
-    if (!space_reserve(store, fill->parts ? 0 : fill->key.size, fill->ahead))
+    const uint64_t first = fill->parts ? 0 : fill->key.size;
+    if (!space_is_enough_for(store, record_charge(fill->key.size)))
         return -ENOSPC;
-    fill->reserved = record_charge(fill->parts ? 0 : fill->key.size);
+    if (!space_reserve(store, first, ahead) &&
+        (!fill_drop_oldest_parked(store->fills) || !space_reserve(store, first, ahead)))
+        return -ENOSPC;
+    fill->reserved = record_charge(first);
     int rc = layout_partial_create(&store->layout, &fill->partial);
-    if (rc == 0 && fill->ahead && fill->n_chunks > 1 && fill->chunk_bytes % FILL_ALIGN == 0)
+    if (rc == 0 && ahead && fill->n_chunks > 1 && fill->chunk_bytes % FILL_ALIGN == 0)
         rc = layout_partial_direct(&fill->partial, fill_aligned(fill->key.size), &fill->direct);
     if (rc == -ENOSPC || rc == -EDQUOT) {
         space_forget(store);
@@ -99,6 +103,16 @@ static StoreFill *join_or_begin(Store *store, const FillRequest *request, gboole
     StoreFill *fill = g_hash_table_lookup(fills->by_id, &id);
     if (!ahead)
         fills->reader_ms = monotonic_ms();
+    if (fill && fill->parts && (ahead || fill->origin != request->origin)) {
+        if (!fill->is_parked && fill->origin != request->origin) {
+            pthread_mutex_unlock(&fills->lock);
+            return NULL;
+        }
+        if (fill->is_parked) {
+            fill_drop_locked(fills, fill);
+            fill = g_hash_table_lookup(fills->by_id, &id);
+        }
+    }
     if (fill || fills->stop || fills->n_live >= FILLS_MAX) {
         if (fill) {
             store_fill_ref(fill);
@@ -118,7 +132,7 @@ static StoreFill *join_or_begin(Store *store, const FillRequest *request, gboole
     fill_source_join_locked(fills, fill);
     pthread_mutex_unlock(&fills->lock);
 
-    int rc = prepare(store, fill, request->node);
+    int rc = prepare(store, fill, request->node, ahead);
 
     pthread_mutex_lock(&fills->lock);
     if (rc < 0)
@@ -277,6 +291,10 @@ static ssize_t read_until(StoreFill *fill, void *buf, size_t len, uint64_t off,
         if (n <= 0) {
             rc = n < 0 ? -errno : -EIO;
             disk_failed(&fill->store->disk, rc, monotonic_ms());
+            pthread_mutex_lock(&fills->lock);
+            fill_fail_locked(fills, fill, rc);
+            fill_release_if_idle_locked(fills, fill);
+            pthread_mutex_unlock(&fills->lock);
             return rc;
         }
         done += (size_t)n;

@@ -29,7 +29,7 @@ StoreFill *store_fill(Store *store, Origin *origin, OriginNode *node, const Obje
  * As store_fill() for a file that is known by its path beneath the origin's root. The thread that
  * fetches looks it up, so this call does not wait for Ceph. An object that is larger than
  * StoreConfig.whole_bytes is fetched as far as it is read, and when every caller has left, what is
- * there stays for the next one (parts.c).
+ * there stays for the next one (parts.c). NULL also while it is read through another origin.
  */
 StoreFill *store_fill_path(Store *store, Origin *origin, const char *path, const ObjectKey *key,
                            const char *tag);
@@ -75,9 +75,9 @@ void store_fill_unref(StoreFill *fill);
 /* Stops every fill from this origin and waits until none uses it (before origin_close). */
 void store_cancel_fills(Store *store, Origin *origin);
 
-/* Drops what no reader uses of objects that were fetched in part; of a tag, or NULL: of all.
- * Returns how many bytes it was. */
-uint64_t store_evict_parts(Store *store, const char *tag);
+/* Drops what no reader uses of objects that were fetched in part, of a tag or (NULL) of all, until
+ * `bytes` are freed. Returns how many were. */
+uint64_t store_evict_parts(Store *store, const char *tag, uint64_t bytes);
 
 /*
  * The inode is about to be written through the origin: running fills of it still serve their

@@ -48,7 +48,7 @@ typedef struct ReadStream {
     uint64_t used;        /* FillParts.reads then; 0: there is none */
 } ReadStream;
 
-#define FILL_STREAMS 4
+#define FILL_STREAMS 32
 typedef struct FillParts {
     ReadStream streams[FILL_STREAMS];
     uint64_t reads;
@@ -78,6 +78,7 @@ struct StoreFill {
     gboolean opening; /* a thread opens `file`; the others wait on `changed` */
     gboolean releasing;
     uint64_t reserved; /* bytes of space that must be given back */
+    uint64_t written;  /* how many of them the file has, of a fill in parts */
     unsigned busy;
     int error;  /* of a failed fill: what readers get */
     int result; /* what store_fill_wait() returns */
@@ -157,6 +158,8 @@ void fill_ask_locked(Fills *fills, StoreFill *fill, uint64_t chunk);
 void fill_ask_rest_locked(Fills *fills, StoreFill *fill);
 /* Gives back a reference to a fill in parts. */
 void fill_left(StoreFill *fill);
+/* Ends a fill: what it has is lost. */
+void fill_drop_locked(Fills *fills, StoreFill *fill);
 /* Closes the origin's file of a parked fill without workers. Drops the lock meanwhile; the fill may
  * be gone then. */
 void fill_put_origin_locked(Fills *fills, StoreFill *fill);

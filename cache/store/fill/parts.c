@@ -6,8 +6,8 @@
  * there, or when a caller waits for all of it.
  *
  * When the last reader leaves, such a fill stops and is parked: its chunks stay in the temporary
- * file, without anything of the origin, and the next reader continues it by its path. The one that
- * was parked first goes when they are too many, or hold too much.
+ * file, without anything of the origin, and the next reader continues it by its path, unless it
+ * reads through another origin, with other rights.
  */
 #include "cache/store/fill/internal.h"
 #include <errno.h>
@@ -76,13 +76,17 @@ static ReadStream *stream_at(FillParts *parts, uint64_t off, uint64_t slack)
     return NULL;
 }
 
-static ReadStream *oldest_stream(FillParts *parts)
+/* One that is read at random goes before one that is read in sequence. */
+static ReadStream *oldest_stream(FillParts *parts, uint64_t grown)
 {
-    ReadStream *oldest = &parts->streams[0];
-    for (int i = 1; i < FILL_STREAMS; i++)
-        if (parts->streams[i].used < oldest->used)
-            oldest = &parts->streams[i];
-    return oldest;
+    ReadStream *oldest = NULL, *oldest_short = NULL;
+    for (int i = 0; i < FILL_STREAMS; i++) {
+        ReadStream *s = &parts->streams[i];
+        ReadStream **best = s->bytes < grown ? &oldest_short : &oldest;
+        if (!*best || s->used < (*best)->used)
+            *best = s;
+    }
+    return oldest_short ? oldest_short : oldest;
 }
 
 /* Up to where the object is fetched for this read: beyond it as far as was read in sequence, so
@@ -94,7 +98,7 @@ static uint64_t follow(StoreFill *fill, uint64_t off, uint64_t len)
     FillParts *parts = fill->parts;
     ReadStream *s = stream_at(parts, off, unit / 2);
     if (!s) {
-        s = oldest_stream(parts);
+        s = oldest_stream(parts, unit / 2);
         *s = (ReadStream){.first = off, .next = end, .bytes = len, .used = ++parts->reads};
         return end;
     }
@@ -124,7 +128,7 @@ void fill_read_locked(Fills *fills, StoreFill *fill, uint64_t off, uint64_t len)
 
 /* --- parked --- */
 
-static void drop_locked(Fills *fills, StoreFill *fill)
+void fill_drop_locked(Fills *fills, StoreFill *fill)
 {
     fill_fail_locked(fills, fill, -ECANCELED);
     fill_release_if_idle_locked(fills, fill);
@@ -142,21 +146,26 @@ static uint64_t parked_bytes_locked(const Fills *fills)
 void fill_put_origin_locked(Fills *fills, StoreFill *fill)
 {
     Origin *origin = fill->origin;
-    OriginFile *file = g_steal_pointer(&fill->file);
-    OriginNode *node = g_steal_pointer(&fill->node);
-    fill->busy++;
-    pthread_mutex_unlock(&fills->lock);
-    if (file)
-        origin->ops->close(origin, file);
-    if (node)
-        origin->ops->put(origin, node);
-    pthread_mutex_lock(&fills->lock);
-    fill->busy--;
+    /* Again, if a reader came and went meanwhile. */
+    while (fill->is_parked && fill->busy == 0 && (fill->file || fill->node)) {
+        OriginFile *file = g_steal_pointer(&fill->file);
+        OriginNode *node = g_steal_pointer(&fill->node);
+        fill->busy++;
+        pthread_mutex_unlock(&fills->lock);
+        if (file)
+            origin->ops->close(origin, file);
+        if (node)
+            origin->ops->put(origin, node);
+        pthread_mutex_lock(&fills->lock);
+        fill->busy--;
+    }
     fill_release_if_idle_locked(fills, fill);
 }
 
 static void stop_locked(StoreFill *fill)
 {
+    for (int i = 0; i < FILL_STREAMS; i++)
+        fill->parts->streams[i].asked = 0;
     for (uint64_t chunk = 0; fill->missing > 0; chunk++) {
         if (fill->chunks[chunk] != CHUNK_MISSING)
             continue;
@@ -166,15 +175,44 @@ static void stop_locked(StoreFill *fill)
     fill_leave_queues_locked(fill);
 }
 
+/* Which parked fill goes: one at random when they are too many, so that of a loop over more files
+ * some stay; the one with most when they hold too much. Never `fill`, the newest. */
+static StoreFill *victim_locked(const Fills *fills, const StoreFill *fill, gboolean too_many)
+{
+    StoreFill *victim = NULL, *other;
+    guint i = 0;
+    TAILQ_FOREACH (other, &fills->parked, parked_link) {
+        if (other == fill)
+            continue;
+        i++;
+        const gboolean better =
+            too_many ? g_random_int() % i == 0 : !victim || other->reserved > victim->reserved;
+        if (better)
+            victim = other;
+    }
+    return victim;
+}
+
 static void park_locked(Fills *fills, StoreFill *fill, uint64_t most_bytes)
 {
     TAILQ_INSERT_TAIL(&fills->parked, fill, parked_link);
     fill->is_parked = TRUE;
     fills->n_parked++;
+    uint64_t most = most_bytes / PARKED_SHARE;
+    if (fill->reserved > most) /* it stays, and the others with it, until the next comes */
+        most += fill->reserved;
+    /* Both drop the lock: the fill may be gone then, and is only compared with. */
     if (fill->busy == 0)
         fill_put_origin_locked(fills, fill);
-    while (fills->n_parked > PARKED_MAX || parked_bytes_locked(fills) > most_bytes / PARKED_SHARE)
-        drop_locked(fills, TAILQ_FIRST(&fills->parked));
+    StoreFill *victim = fill;
+    while (victim) {
+        const gboolean too_many = fills->n_parked > PARKED_MAX;
+        victim = too_many || parked_bytes_locked(fills) > most
+                     ? victim_locked(fills, fill, too_many)
+                     : NULL;
+        if (victim)
+            fill_drop_locked(fills, victim);
+    }
 }
 
 void fill_left(StoreFill *fill)
@@ -191,7 +229,7 @@ void fill_left(StoreFill *fill)
         if (fill->done + fill->busy > 0)
             park_locked(fills, fill, most_bytes);
         else
-            drop_locked(fills, fill);
+            fill_drop_locked(fills, fill);
     }
     pthread_mutex_unlock(&fills->lock);
     if (refs == 0)
@@ -212,24 +250,24 @@ gboolean fill_drop_oldest_parked(Fills *fills)
     pthread_mutex_lock(&fills->lock);
     StoreFill *fill = TAILQ_FIRST(&fills->parked);
     if (fill)
-        drop_locked(fills, fill);
+        fill_drop_locked(fills, fill);
     pthread_mutex_unlock(&fills->lock);
     return fill != NULL;
 }
 
-uint64_t store_evict_parts(Store *store, const char *tag)
+uint64_t store_evict_parts(Store *store, const char *tag, uint64_t bytes)
 {
     Fills *fills = store->fills;
     TagId id;
-    uint64_t bytes = 0;
+    uint64_t freed = 0;
     StoreFill *fill;
     if (tag)
         tag_id(tag, &id);
     pthread_mutex_lock(&fills->lock);
-    while ((fill = first_parked_locked(fills, tag ? &id : NULL))) {
-        bytes += fill->reserved;
-        drop_locked(fills, fill);
+    while (freed < bytes && (fill = first_parked_locked(fills, tag ? &id : NULL))) {
+        freed += fill->reserved;
+        fill_drop_locked(fills, fill);
     }
     pthread_mutex_unlock(&fills->lock);
-    return bytes;
+    return freed;
 }

@@ -83,7 +83,8 @@ void fill_release_if_idle_locked(Fills *fills, StoreFill *fill)
     OriginNode *node = fill->node;
     OriginFile *file = fill->file;
     const IndexTotals reserved = {fill->reserved, 1};
-    fill->reserved = 0;
+    const int64_t written = (int64_t)fill->written;
+    fill->reserved = fill->written = 0;
     pthread_mutex_unlock(&fills->lock);
     if (file)
         origin->ops->close(origin, file);
@@ -92,6 +93,7 @@ void fill_release_if_idle_locked(Fills *fills, StoreFill *fill)
     layout_partial_forget(&store->layout, &fill->partial);
     if (reserved.bytes)
         ledger_unreserve(&store->ledger, &reserved);
+    ledger_written(&store->ledger, -written);
     pthread_mutex_lock(&fills->lock);
     fill->origin = NULL;
     fill->node = NULL;

@@ -222,6 +222,21 @@ void ledger_unreserve(Ledger *ledger, const IndexTotals *charge)
     pthread_mutex_unlock(&ledger->lock);
 }
 
+void ledger_written(Ledger *ledger, int64_t bytes)
+{
+    pthread_mutex_lock(&ledger->lock);
+    ledger->written += (uint64_t)bytes;
+    pthread_mutex_unlock(&ledger->lock);
+}
+
+uint64_t ledger_written_bytes(Ledger *ledger)
+{
+    pthread_mutex_lock(&ledger->lock);
+    const uint64_t bytes = ledger->written;
+    pthread_mutex_unlock(&ledger->lock);
+    return bytes;
+}
+
 IndexTotals ledger_waiting_of(Ledger *ledger, const TagId *tag)
 {
     IndexTotals sum = {0, 0};

@@ -219,13 +219,15 @@ gboolean space_try_reserve(Store *store, const IndexTotals *charge, IndexTotals 
 
 /*
  * The file system: reservations must not go beyond halfway from the high watermark to full. What
- * is reserved may be written already; counting it twice errs on the safe side.
+ * is reserved by fills of whole objects may be written already; counting it twice errs on the safe
+ * side.
  */
 static gboolean file_system_fits(Store *store, gboolean again, IndexTotals *missing,
                                  gboolean *press)
 {
     Space *space = &store->space;
     IndexTotals sum = ledger_sum(&store->ledger), held = ledger_held(&store->ledger);
+    const uint64_t written = ledger_written_bytes(&store->ledger);
     unsigned limit = (store->config.high_percent + 100) / 2;
     *press = FALSE;
     *missing = (IndexTotals){0, 0};
@@ -233,7 +235,7 @@ static gboolean file_system_fits(Store *store, gboolean again, IndexTotals *miss
     sample_locked(store, again ? 0 : SAMPLE_MS);
     if (space->sampled) {
         IndexTotals in_use = used_now_locked(store);
-        uint64_t used = in_use.bytes + sum.bytes - held.bytes;
+        uint64_t used = in_use.bytes + above(sum.bytes - held.bytes, written);
         missing->bytes = above(used, percent(space->total, limit));
         *press = used > percent(space->total, store->config.high_percent);
         if (space->files_total) {

@@ -142,11 +142,11 @@ START_TEST(a_stride_is_not_taken_for_a_sequence)
 {
     begin();
     StoreFill *fill = fill_of("t");
-    for (uint64_t off = 0; off < 50 * CHUNK; off += CHUNK / 4)
-        read_at(fill, off, 100);
+    for (uint64_t off = 0; off < 90 * CHUNK; off += CHUNK / 4)
+        read_at(fill, off, 1000);
     store_fill_unref(fill);
     await_no_fill();
-    ck_assert_uint_lt(origin_bytes(), (4 * 50 + 16) * PART);
+    ck_assert_uint_lt(origin_bytes(), (4 * 90 + 16) * PART);
     end();
 }
 END_TEST
@@ -210,22 +210,156 @@ START_TEST(a_waiter_for_all_of_it_gets_the_rest)
 }
 END_TEST
 
-START_TEST(a_fill_ahead_completes_what_is_parked)
+/* A pace of a chunk a second. */
+static StoreFill *fill_ahead(StorePace *pace)
+{
+    ObjectKey key;
+    fake_key(&f.origin, &node, &key, NULL);
+    const FillRequest request = {
+        .origin = &f.origin.base, .path = "named", .key = &key, .tag = "t", .pace = pace};
+    return store_fill_ahead(f.store, &request);
+}
+
+START_TEST(a_fill_ahead_takes_the_place_of_what_is_parked)
 {
     begin();
     StoreFill *fill = fill_of("t");
     read_at(fill, 20 * CHUNK, 5 * PART);
     store_fill_unref(fill);
     await_no_fill();
-    ObjectKey key;
-    fake_key(&f.origin, &node, &key, NULL);
-    const FillRequest request = {
-        .origin = &f.origin.base, .path = "named", .key = &key, .tag = "t"};
-    fill = store_fill_ahead(f.store, &request);
+    fill = fill_ahead(NULL);
     ck_assert_int_eq(store_fill_wait(fill), 0);
     store_fill_unref(fill);
-    ck_assert_uint_eq(origin_bytes(), SIZE);
+    ck_assert_uint_eq(origin_bytes(), SIZE + 5 * PART);
     ck_assert(fixture_serves(&f, 1, SIZE));
+    end();
+}
+END_TEST
+
+START_TEST(a_fill_ahead_of_what_was_parked_has_a_pace_and_can_be_abandoned)
+{
+    begin();
+    StoreFill *fill = fill_of("t");
+    read_at(fill, 0, 1);
+    store_fill_unref(fill);
+    await_no_fill();
+    StorePace *pace = store_pace_new(CHUNK);
+    fill = fill_ahead(pace);
+    ck_assert_int_eq(store_fill_await(fill, 0, 20000), 0);
+    store_fill_abandon(fill);
+    store_pace_unref(pace);
+    await_no_fill();
+    ck_assert_uint_lt(origin_bytes(), SIZE / 2);
+    end();
+}
+END_TEST
+
+START_TEST(what_another_origin_has_parked_is_not_continued)
+{
+    static FakeOrigin other;
+    begin();
+    fake_init(&other);
+    OriginNode same = fake_file(1, SIZE);
+    other.named = &same;
+    StoreFill *fill = fill_of("t");
+    read_at(fill, 0, 1);
+    ObjectKey key;
+    fake_key(&other, &same, &key, NULL);
+    ck_assert_ptr_null(store_fill_path(f.store, &other.base, "named", &key, "other"));
+    store_fill_unref(fill);
+    await_no_fill();
+    const uint64_t before = origin_bytes();
+    fill = store_fill_path(f.store, &other.base, "named", &key, "other");
+    ck_assert_ptr_nonnull(fill);
+    read_at(fill, 0, 1);
+    store_fill_unref(fill);
+    ck_assert_uint_eq(origin_bytes(), before);
+    ck_assert_uint_eq(other.bytes_read, PART);
+    store_cancel_fills(f.store, &other.base);
+    fake_assert_unused(&other, &same);
+    end();
+}
+END_TEST
+
+START_TEST(a_file_that_cannot_fit_evicts_nothing)
+{
+    begin_of(60 * CHUNK);
+    for (unsigned i = 0; i < 20; i++)
+        fixture_put(&f, 100 + i, CHUNK, "other");
+    ObjectKey key;
+    fake_key(&f.origin, &node, &key, NULL);
+    ck_assert_ptr_null(store_fill_path(f.store, &f.origin.base, "named", &key, "t"));
+    ck_assert_uint_eq(fixture_objects(&f), 20);
+    end();
+}
+END_TEST
+
+/* What is written counts once against the file system: for it, 62 % of the disk fit. */
+static _Atomic(Store *) on_small_disk;
+
+static int statvfs_of_all(void *data, int fd, struct statvfs *st)
+{
+    Store *store = atomic_load(&on_small_disk);
+    (void)fd;
+    *st = ((Fixture *)data)->fs;
+    st->f_blocks = 160 * 16;
+    const uint64_t used = store ? ledger_sum(&store->ledger).bytes / 4096 : 0;
+    st->f_bfree = st->f_bavail = st->f_blocks - MIN(used, st->f_blocks);
+    return 0;
+}
+
+START_TEST(what_is_written_counts_once)
+{
+    fixture_init(&f);
+    f.config.whole_bytes = CHUNK;
+    f.hooks.statvfs = statvfs_of_all;
+    fixture_open(&f);
+    atomic_store(&on_small_disk, f.store);
+    node = fake_file(1, SIZE);
+    f.origin.named = &node;
+    fake_set_gate(&f.origin, 85 * CHUNK);
+    StoreFill *fill = fill_of("t");
+    read_in_sequence(fill, 0, 60 * CHUNK);
+    g_usleep(400000); /* the sample of the file system is 250 ms old at most */
+    fake_set_gate(&f.origin, UINT64_MAX);
+    ck_assert_int_eq(store_fill_wait(fill), 0);
+    store_fill_unref(fill);
+    await_no_fill();
+    ck_assert_uint_eq(ledger_written_bytes(&f.store->ledger), 0);
+    atomic_store(&on_small_disk, NULL);
+    end();
+}
+END_TEST
+
+START_TEST(a_damaged_part_is_fetched_again)
+{
+    begin();
+    StoreFill *fill = fill_of("t");
+    read_at(fill, 0, PART);
+    ck_assert_int_eq(ftruncate(fill->partial.fd, 0), 0);
+    uint8_t byte;
+    ck_assert_int_eq(store_fill_read(fill, &byte, 1, 0), -EIO);
+    store_fill_unref(fill);
+    await_no_fill();
+    ck_assert_uint_eq(parked(), 0);
+    fill = fill_of("t");
+    read_at(fill, 0, PART);
+    store_fill_unref(fill);
+    end();
+}
+END_TEST
+
+START_TEST(many_readers_in_sequence_are_all_read_ahead_for)
+{
+    begin();
+    StoreFill *fill = fill_of("t");
+    for (uint64_t off = 0; off + 8192 <= 4 * CHUNK; off += 8192)
+        for (unsigned i = 0; i < 10; i++)
+            read_at(fill, i * 9 * (uint64_t)CHUNK + off, 8192);
+    store_fill_unref(fill);
+    await_no_fill();
+    /* Less than half of one for each read. */
+    ck_assert_uint_lt(f.origin.reads, 4 * CHUNK / 8192 * 10 / 2);
     end();
 }
 END_TEST
@@ -317,14 +451,43 @@ START_TEST(parked_fills_hold_an_eighth_of_the_cache)
 }
 END_TEST
 
+START_TEST(a_loop_over_more_files_than_can_be_parked_hits_in_part)
+{
+    begin();
+    park_files(10, 280, "t", 1);
+    const uint64_t before = origin_bytes();
+    park_files(10, 280, "t", 1);
+    ck_assert_uint_lt(origin_bytes() - before, 200 * PART);
+    end();
+}
+END_TEST
+
+START_TEST(one_that_has_more_than_the_share_leaves_the_others)
+{
+    begin_of(300 * CHUNK);
+    park_files(10, 3, "t", 1);
+    node = fake_file(1, SIZE);
+    StoreFill *fill = fill_of("t");
+    for (unsigned i = 0; i < 40; i++)
+        read_at(fill, (i * 37 % 99) * (uint64_t)CHUNK, CHUNK);
+    store_fill_unref(fill);
+    await_no_fill();
+    ck_assert_uint_eq(parked(), 4);
+    park_files(20, 1, "t", 1);
+    ck_assert_uint_eq(parked(), 4); /* without the large one */
+    ck_assert_uint_le(bytes_in_use(), 300 * CHUNK / 8);
+    end();
+}
+END_TEST
+
 START_TEST(evicting_a_tag_drops_what_is_parked_of_it)
 {
     begin();
     park_files(10, 3, "one", 1);
     park_files(20, 2, "other", 1);
-    ck_assert_uint_eq(store_evict_parts(f.store, "one"), 3 * 2 * PART);
+    ck_assert_uint_eq(store_evict_parts(f.store, "one", UINT64_MAX), 3 * 2 * PART);
     ck_assert_uint_eq(parked(), 2);
-    ck_assert_uint_eq(store_evict_parts(f.store, NULL), 2 * 2 * PART);
+    ck_assert_uint_eq(store_evict_parts(f.store, NULL, UINT64_MAX), 2 * 2 * PART);
     ck_assert_uint_eq(bytes_in_use(), 0);
     end();
 }
@@ -383,7 +546,7 @@ static void *read_scattered(void *data)
         }
         store_fill_unref(fill);
         if (g_rand_int_range(s->random, 0, 10) == 0)
-            store_evict_parts(f.store, NULL);
+            store_evict_parts(f.store, NULL, UINT64_MAX);
     }
     return NULL;
 }
@@ -409,9 +572,15 @@ HARNESS_MAIN("cache/store/fill/parts", one_byte_of_a_large_file_costs_one_chunk,
              scattered_reads_fetch_little_more_than_they_read, a_stride_is_not_taken_for_a_sequence,
              a_sequence_is_fetched_ahead_of_its_reader, all_of_it_read_is_kept,
              the_rest_comes_when_more_than_half_was_read, a_waiter_for_all_of_it_gets_the_rest,
-             a_fill_ahead_completes_what_is_parked, a_fill_that_nobody_wants_stops,
+             a_fill_ahead_takes_the_place_of_what_is_parked,
+             a_fill_ahead_of_what_was_parked_has_a_pace_and_can_be_abandoned,
+             what_another_origin_has_parked_is_not_continued, a_file_that_cannot_fit_evicts_nothing,
+             what_is_written_counts_once, a_damaged_part_is_fetched_again,
+             many_readers_in_sequence_are_all_read_ahead_for, a_fill_that_nobody_wants_stops,
              a_file_known_by_its_node_is_fetched_as_a_whole, a_small_file_is_fetched_as_a_whole,
              parked_fills_are_bounded_in_number, parked_fills_hold_an_eighth_of_the_cache,
+             a_loop_over_more_files_than_can_be_parked_hits_in_part,
+             one_that_has_more_than_the_share_leaves_the_others,
              evicting_a_tag_drops_what_is_parked_of_it,
              the_origin_is_free_of_parked_fills_after_a_cancel,
              an_error_ends_the_fill_and_gives_back_its_space,
