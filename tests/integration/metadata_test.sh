@@ -7,8 +7,9 @@ init
 # The mgr of this cluster does not know one of the two commands once `hidden` is there, as before Ceph 16.2.11.
 MGR=$TMP/mgr
 mkdir -p "$MGR"
-for module in /usr/share/ceph/mgr/*; do ln -s "$module" "$MGR/"; done
-rm "$MGR/volumes" && cp -r /usr/share/ceph/mgr/volumes "$MGR/volumes"
+OWN=${CEPH_ROOT:-}/usr/share/ceph/mgr
+for module in "$OWN"/*; do ln -s "/usr/share/ceph/mgr/${module##*/}" "$MGR/"; done
+rm "$MGR/volumes" && cp -r "$OWN/volumes" "$MGR/volumes"
 start_ceph --conf "mgr_module_path = $MGR"
 start_controller --clustername=arn:aws:eks/team-1
 
