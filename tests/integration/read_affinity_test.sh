@@ -11,12 +11,13 @@ kube_api_up '{"kubernetes.io/hostname": "b", "topology.kubernetes.io/zone": "z1"
 
 add_osd() { # 1, beside osd.0
     local uuid dir=$CEPH_DIR/osd1 pid
+    local osd=(${CEPH_ROOT:+chroot "$CEPH_ROOT"} env -C / ceph-osd -c "$CEPH_CONF" -i 1 --osd-data "$dir" --keyring "$dir/keyring")
     uuid=$(</proc/sys/kernel/random/uuid)
     mkdir -m 700 "$dir"
-    ceph-authtool -C "$dir/keyring" --gen-key -n osd.1 --cap mon 'allow profile osd' --cap mgr 'allow profile osd' \
-        --cap osd 'allow *' && ceph_cmd auth add osd.1 -i "$dir/keyring" && ceph_cmd osd new "$uuid" 1 &&
-        ceph-osd -c "$CEPH_CONF" -i 1 --mkfs --osd-uuid "$uuid" --osd-data "$dir" --keyring "$dir/keyring" || return 1
-    setsid ceph-osd -c "$CEPH_CONF" -i 1 --osd-data "$dir" --keyring "$dir/keyring" -f </dev/null >>"$CEPH_DIR/log/osd.1.out" 2>&1 &
+    # The monitor makes a key that its version knows.
+    ceph_cmd auth get-or-create osd.1 mon 'allow profile osd' mgr 'allow profile osd' osd 'allow *' >"$dir/keyring" &&
+        ceph_cmd osd new "$uuid" 1 && "${osd[@]}" --mkfs --osd-uuid "$uuid" || return 1
+    setsid "${osd[@]}" -f </dev/null >>"$CEPH_DIR/log/osd.1.out" 2>&1 &
     pid=$!
     echo "osd.1 $pid $(start_time $pid)" >>"$CEPH_DIR/pids"
     wait_for 60 two_are_up && ceph_cmd osd crush set osd.0 1.0 root=default host=a &&
