@@ -191,9 +191,9 @@ static int fetch(StoreFill *fill, uint64_t chunk, uint64_t n_chunks, uint8_t *bu
 
 static void count_written_locked(StoreFill *fill, uint64_t n_chunks)
 {
-    const uint64_t bytes = MIN(n_chunks * fill->chunk_bytes, fill->reserved - fill->written);
     if (!fill->parts)
         return;
+    const uint64_t bytes = MIN(n_chunks * fill->chunk_bytes, fill->reserved - fill->written);
     fill->written += bytes;
     ledger_written(&fill->store->ledger, (int64_t)bytes);
 }
@@ -218,8 +218,5 @@ void fill_fetch_claimed_locked(Fills *fills, const FillPick *pick, uint8_t *buf,
         }
     }
     fill->busy--;
-    if (fill->is_parked && fill->busy == 0)
-        fill_put_origin_locked(fills, fill);
-    else
-        fill_release_if_idle_locked(fills, fill);
+    fill_put_origin_locked(fills, fill);
 }

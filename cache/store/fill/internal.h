@@ -52,7 +52,7 @@ typedef struct ReadStream {
 typedef struct FillParts {
     ReadStream streams[FILL_STREAMS];
     uint64_t reads;
-    gboolean whole; /* all of it is fetched, whoever leaves */
+    gboolean whole; /* all of it is fetched, also after its readers have left */
 } FillParts;
 
 struct StoreFill {
@@ -160,8 +160,8 @@ void fill_ask_rest_locked(Fills *fills, StoreFill *fill);
 void fill_left(StoreFill *fill);
 /* Ends a fill: what it has is lost. */
 void fill_drop_locked(Fills *fills, StoreFill *fill);
-/* Closes the origin's file of a parked fill without workers. Drops the lock meanwhile; the fill may
- * be gone then. */
+/* Gives back what a parked fill without workers, or a terminal one, has of its origin. Drops the
+ * lock meanwhile; the fill may be gone then. */
 void fill_put_origin_locked(Fills *fills, StoreFill *fill);
 /* Makes space. FALSE: none is parked. */
 gboolean fill_drop_oldest_parked(Fills *fills);

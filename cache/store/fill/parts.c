@@ -202,8 +202,7 @@ static void park_locked(Fills *fills, StoreFill *fill, uint64_t most_bytes)
     if (fill->reserved > most) /* it stays, and the others with it, until the next comes */
         most += fill->reserved;
     /* Both drop the lock: the fill may be gone then, and is only compared with. */
-    if (fill->busy == 0)
-        fill_put_origin_locked(fills, fill);
+    fill_put_origin_locked(fills, fill);
     StoreFill *victim = fill;
     while (victim) {
         const gboolean too_many = fills->n_parked > PARKED_MAX;

@@ -15,9 +15,9 @@ typedef struct StoreConfig {
     unsigned high_percent, low_percent; /* watermarks; 0: 90 and 80 */
     unsigned fill_threads;              /* at most; 0: 32 */
     size_t chunk_bytes;                 /* unit of a fill; 0: 4 MiB */
-    uint64_t
-        whole_bytes; /* larger files of datasets are fetched as far as they are read; 0: none */
-    gboolean verity; /* use fs-verity where it is available */
+    /* Larger files of datasets are fetched as far as they are read; 0: none are. */
+    uint64_t whole_bytes;
+    gboolean verity;              /* use fs-verity where it is available */
     uint64_t scrub_bytes_per_sec; /* read to verify objects in the background; 0: none */
 } StoreConfig;
 

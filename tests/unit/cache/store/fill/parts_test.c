@@ -86,13 +86,25 @@ static void await_no_fill(void)
     } while (stats.fills_active > 0);
 }
 
+static void leave(StoreFill *fill)
+{
+    store_fill_unref(fill);
+    await_no_fill();
+}
+
+/* It is an object, for which this much was fetched. */
+static void assert_kept(uint64_t fetched)
+{
+    ck_assert_uint_eq(origin_bytes(), fetched);
+    ck_assert(fixture_serves(&f, 1, SIZE));
+}
+
 START_TEST(one_byte_of_a_large_file_costs_one_chunk)
 {
     begin();
     StoreFill *fill = fill_of("t");
     read_at(fill, 0, 1);
-    store_fill_unref(fill);
-    await_no_fill();
+    leave(fill);
     ck_assert_uint_eq(origin_bytes(), PART);
     ck_assert_uint_eq(bytes_in_use(), 2 * PART); /* and a block, as every object */
     ck_assert_uint_eq(parked(), 1);
@@ -108,8 +120,7 @@ START_TEST(what_is_there_in_part_is_served_where_it_is)
     read_at(fill, 0, PART);
     read_at(fill, 50 * CHUNK, 2 * PART);
     read_at(fill, SIZE - 17, 100);
-    store_fill_unref(fill);
-    await_no_fill();
+    leave(fill);
     const uint64_t before = origin_bytes();
     fill = fill_of("t");
     read_at(fill, 50 * CHUNK + PART, PART - 1);
@@ -131,8 +142,7 @@ START_TEST(scattered_reads_fetch_little_more_than_they_read)
         read_at(fill, (i * 37 % 99) * (uint64_t)CHUNK + 1000, 8000);
         read += 8000;
     }
-    store_fill_unref(fill);
-    await_no_fill();
+    leave(fill);
     ck_assert_uint_lt(origin_bytes(), 2 * read);
     end();
 }
@@ -144,8 +154,7 @@ START_TEST(a_stride_is_not_taken_for_a_sequence)
     StoreFill *fill = fill_of("t");
     for (uint64_t off = 0; off < 90 * CHUNK; off += CHUNK / 4)
         read_at(fill, off, 1000);
-    store_fill_unref(fill);
-    await_no_fill();
+    leave(fill);
     ck_assert_uint_lt(origin_bytes(), (4 * 90 + 16) * PART);
     end();
 }
@@ -159,8 +168,7 @@ START_TEST(a_sequence_is_fetched_ahead_of_its_reader)
     /* What was asked for comes without another read. */
     while (origin_bytes() < 5 * CHUNK)
         g_usleep(1000);
-    store_fill_unref(fill);
-    await_no_fill();
+    leave(fill);
     /* Not more than the window, and what workers had begun. */
     ck_assert_uint_le(origin_bytes(), (4 + 8 + 3) * CHUNK + 10000);
     end();
@@ -174,8 +182,7 @@ START_TEST(all_of_it_read_is_kept)
     read_in_sequence(fill, 0, SIZE);
     ck_assert_int_eq(store_fill_wait(fill), 0);
     store_fill_unref(fill);
-    ck_assert_uint_eq(origin_bytes(), SIZE);
-    ck_assert(fixture_serves(&f, 1, SIZE));
+    assert_kept(SIZE);
     ObjectId id = fixture_id(&f, 1, SIZE);
     ck_assert_int_eq(store_flush(f.store), 0);
     ck_assert_int_eq(store_verify(f.store, &id, NULL), 0);
@@ -189,10 +196,8 @@ START_TEST(the_rest_comes_when_more_than_half_was_read)
     begin();
     StoreFill *fill = fill_of("t");
     read_in_sequence(fill, 0, 55 * CHUNK);
-    store_fill_unref(fill);
-    await_no_fill();
-    ck_assert_uint_eq(origin_bytes(), SIZE);
-    ck_assert(fixture_serves(&f, 1, SIZE));
+    leave(fill);
+    assert_kept(SIZE);
     end();
 }
 END_TEST
@@ -204,13 +209,11 @@ START_TEST(a_waiter_for_all_of_it_gets_the_rest)
     read_at(fill, 20 * CHUNK, 100);
     ck_assert_int_eq(store_fill_wait(fill), 0);
     store_fill_unref(fill);
-    ck_assert_uint_eq(origin_bytes(), SIZE);
-    ck_assert(fixture_serves(&f, 1, SIZE));
+    assert_kept(SIZE);
     end();
 }
 END_TEST
 
-/* A pace of a chunk a second. */
 static StoreFill *fill_ahead(StorePace *pace)
 {
     ObjectKey key;
@@ -225,13 +228,11 @@ START_TEST(a_fill_ahead_takes_the_place_of_what_is_parked)
     begin();
     StoreFill *fill = fill_of("t");
     read_at(fill, 20 * CHUNK, 5 * PART);
-    store_fill_unref(fill);
-    await_no_fill();
+    leave(fill);
     fill = fill_ahead(NULL);
     ck_assert_int_eq(store_fill_wait(fill), 0);
     store_fill_unref(fill);
-    ck_assert_uint_eq(origin_bytes(), SIZE + 5 * PART);
-    ck_assert(fixture_serves(&f, 1, SIZE));
+    assert_kept(SIZE + 5 * PART);
     end();
 }
 END_TEST
@@ -241,8 +242,7 @@ START_TEST(a_fill_ahead_of_what_was_parked_has_a_pace_and_can_be_abandoned)
     begin();
     StoreFill *fill = fill_of("t");
     read_at(fill, 0, 1);
-    store_fill_unref(fill);
-    await_no_fill();
+    leave(fill);
     StorePace *pace = store_pace_new(CHUNK);
     fill = fill_ahead(pace);
     ck_assert_int_eq(store_fill_await(fill, 0, 20000), 0);
@@ -266,8 +266,7 @@ START_TEST(what_another_origin_has_parked_is_not_continued)
     ObjectKey key;
     fake_key(&other, &same, &key, NULL);
     ck_assert_ptr_null(store_fill_path(f.store, &other.base, "named", &key, "other"));
-    store_fill_unref(fill);
-    await_no_fill();
+    leave(fill);
     const uint64_t before = origin_bytes();
     fill = store_fill_path(f.store, &other.base, "named", &key, "other");
     ck_assert_ptr_nonnull(fill);
@@ -323,8 +322,7 @@ START_TEST(what_is_written_counts_once)
     g_usleep(400000); /* the sample of the file system is 250 ms old at most */
     fake_set_gate(&f.origin, UINT64_MAX);
     ck_assert_int_eq(store_fill_wait(fill), 0);
-    store_fill_unref(fill);
-    await_no_fill();
+    leave(fill);
     ck_assert_uint_eq(ledger_written_bytes(&f.store->ledger), 0);
     atomic_store(&on_small_disk, NULL);
     end();
@@ -339,8 +337,7 @@ START_TEST(a_damaged_part_is_fetched_again)
     ck_assert_int_eq(ftruncate(fill->partial.fd, 0), 0);
     uint8_t byte;
     ck_assert_int_eq(store_fill_read(fill, &byte, 1, 0), -EIO);
-    store_fill_unref(fill);
-    await_no_fill();
+    leave(fill);
     ck_assert_uint_eq(parked(), 0);
     fill = fill_of("t");
     read_at(fill, 0, PART);
@@ -356,8 +353,7 @@ START_TEST(many_readers_in_sequence_are_all_read_ahead_for)
     for (uint64_t off = 0; off + 8192 <= 4 * CHUNK; off += 8192)
         for (unsigned i = 0; i < 10; i++)
             read_at(fill, i * 9 * (uint64_t)CHUNK + off, 8192);
-    store_fill_unref(fill);
-    await_no_fill();
+    leave(fill);
     /* Less than half of one for each read. */
     ck_assert_uint_lt(f.origin.reads, 4 * CHUNK / 8192 * 10 / 2);
     end();
@@ -394,10 +390,8 @@ START_TEST(a_file_known_by_its_node_is_fetched_as_a_whole)
     fake_key(&f.origin, &node, &key, NULL);
     StoreFill *fill = store_fill(f.store, &f.origin.base, &node, &key, "t");
     read_at(fill, 0, 1);
-    store_fill_unref(fill);
-    await_no_fill();
-    ck_assert_uint_eq(origin_bytes(), SIZE);
-    ck_assert(fixture_serves(&f, 1, SIZE));
+    leave(fill);
+    assert_kept(SIZE);
     end();
 }
 END_TEST
@@ -426,8 +420,7 @@ static void park_files(unsigned from, unsigned n, const char *tag, size_t len)
         StoreFill *fill = fill_of(tag);
         g_autofree uint8_t *buf = g_malloc(len);
         ck_assert_int_eq(store_fill_read(fill, buf, len, 0), (ssize_t)len);
-        store_fill_unref(fill);
-        await_no_fill();
+        leave(fill);
     }
 }
 
@@ -470,8 +463,7 @@ START_TEST(one_that_has_more_than_the_share_leaves_the_others)
     StoreFill *fill = fill_of("t");
     for (unsigned i = 0; i < 40; i++)
         read_at(fill, (i * 37 % 99) * (uint64_t)CHUNK, CHUNK);
-    store_fill_unref(fill);
-    await_no_fill();
+    leave(fill);
     ck_assert_uint_eq(parked(), 4);
     park_files(20, 1, "t", 1);
     ck_assert_uint_eq(parked(), 4); /* without the large one */
