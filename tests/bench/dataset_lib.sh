@@ -50,8 +50,6 @@ local_copy() {
     AT[local]=$TMP/local
 }
 
-# Overlay's inodes first, then those beneath them that they held.
-drop_all() { drop_page_cache && drop_page_cache && drop_page_cache; }
 # All of it in the cache, or it is not the cache that is measured.
 warm_all() {
     hearthctl warm "$dataset_id" >"$TMP/warm" 2>&1 || die "cannot warm: $(tail -n 1 "$TMP/warm")"

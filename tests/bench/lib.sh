@@ -19,7 +19,6 @@ bench_start() { # PART
 
 tell() { echo "$(date +%T) $*" >&2; }
 
-settled() { [ "$(cache_stat fillsActive)" = 0 ]; }
 settle() { wait_for 300 settled || die "fills do not end"; }
 
 record() { # SYSTEM STATE VALUE [MORE-JSON]

@@ -17,9 +17,6 @@ recall() {
     eval "VOLUME_ID=\$$1_ID VOLUME_CONTEXT=\$$1_CONTEXT ROOT_PATH=\$$1_PATH"
     STAGE=$TMP/mnt/stage-$1 TARGET=$TMP/mnt/pod/$1
 }
-settled() { [ "$(cache_stat fillsActive)" = 0 ]; }
-sub() { ceph_cmd fs subvolume "$1" hearthfs "${@:2}" 2>/dev/null; }
-subsnap() { ceph_cmd fs subvolume snapshot "$1" hearthfs "${@:2}" 2>/dev/null; }
 sums() { (cd "$TARGET" && find . -type f -name 'warm*' -exec md5sum {} + | sort -k 2); }
 # Everything of the node goes, as by a crash of it; the cache directory stays.
 reboot_node() {

@@ -12,10 +12,6 @@ start_node
 
 code() { same "$1" "$CSI_CODE" "$2"; }
 mount_type() { findmnt -n -o FSTYPE --mountpoint "$1" | tail -n 1; }
-settled() { [ "$(cache_stat fillsActive)" = 0 ]; }
-drop_all() { drop_page_cache && drop_page_cache && drop_page_cache; }
-sub() { ceph_cmd fs subvolume "$1" hearthfs "${@:2}" 2>/dev/null; }
-subsnap() { ceph_cmd fs subvolume snapshot "$1" hearthfs "${@:2}" 2>/dev/null; }
 sums() { (cd "$TARGET" && find . -type f -exec md5sum {} + | sort -k 2); }
 right() { # NAME: every byte
     drop_all

@@ -41,8 +41,6 @@ digest() { # DIR
      getfattr -R -m user. -d . 2>/dev/null | sort | sha256sum)
 }
 free_kib() { sync -f "$TMP/nvme" && df --output=avail "$TMP/nvme" | tail -n 1; }
-# Overlay's inodes first, then those beneath them that they held.
-drop_all() { drop_page_cache && drop_page_cache && drop_page_cache; }
 
 create_volume datasets || die "CreateVolume: $(said)"
 at_exit delete_volume

@@ -10,10 +10,6 @@ start_controller --secret-dir="$TMP/own"
 start_hearthd
 start_node
 
-settled() { [ "$(cache_stat fillsActive)" = 0 ]; }
-drop_all() { drop_page_cache && drop_page_cache && drop_page_cache; }
-sub() { ceph_cmd fs subvolume "$1" hearthfs "${@:2}" 2>/dev/null; }
-subsnap() { ceph_cmd fs subvolume snapshot "$1" hearthfs "${@:2}" 2>/dev/null; }
 fetched() { # COMMAND...: how many bytes that takes from Ceph
     local before=$(cache_stat originBytes)
     "$@" >"$TMP/read" || { fail read "$* fails"; return; }

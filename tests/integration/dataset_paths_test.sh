@@ -19,9 +19,6 @@ PATHS=${DATASET_PATHS:-native cold loop fuse}
 path() { case " $PATHS " in *" $1 "*) true ;; *) false ;; esac; }
 mount_type() { findmnt -n -o FSTYPE --mountpoint "$1" | tail -n 1; }
 fuse_bytes() { hearthctl status --json | jq '[.volumes[] | .bytesStore + .bytesFill + .bytesOrigin] | add // 0'; }
-settled() { [ "$(cache_stat fillsActive)" = 0 ]; }
-# Overlay's inodes first, then those beneath them that they held.
-drop_all() { drop_page_cache && drop_page_cache && drop_page_cache; }
 used() { echo "# $1: $((SECONDS - BEGAN)) s"; }
 is_source() { # NAME: what is at the target
     BEGAN=$SECONDS

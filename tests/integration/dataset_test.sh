@@ -38,8 +38,6 @@ native() {
     warm >"$TMP/out"
     [ "$(fuse_bytes)" = "$bytes" ]
 }
-# Overlay's inodes first, then those beneath them that they held.
-drop_all() { drop_page_cache && drop_page_cache && drop_page_cache; }
 # hearthd holds the objects it read last open, so others are read in between.
 evict_all() {
     hearthctl evict --all >/dev/null
@@ -57,7 +55,6 @@ fuse_bytes() { hearthctl status --json | jq '[.volumes[] | .bytesStore + .bytesF
 served() { hearthctl status --json | jq -r '[.volumes[].volume] | sort | join(" ")'; }
 says() { cat "$TMP/out" "$TMP/err" && grep -q "$1" "$TMP/err"; }
 as_before() { cmp "$TMP/warm-before" "$1" || { head -n 3 "$TMP/err" && false; }; }
-settled() { [ "$(cache_stat fillsActive)" = 0 ]; }
 
 # ---- a source ----
 create_volume pvc-src-$$ || die "CreateVolume: $(said)"

@@ -29,7 +29,6 @@ field() { awk -v row="$1" -v n="$2" '$1 == row { print $n }' "$TMP/top"; } # ROW
 above() { awk -v a="$2" -v b="$3" 'BEGIN { exit !(a > b) }' && pass "$1" || fail "$1" "$2 is not above $3"; }
 pass_of() { jq -r --arg s "$1" --arg o "$2" ".passes[] | select(.state == \$s and .order == \$o) | .$3" "$TMP/bench"; }
 drop_all() { drop_page_cache && drop_page_cache; }
-settled() { [ "$(cache_stat fillsActive)" = 0 ]; }
 
 # ---- doctor: a node that is well ----
 doctor

@@ -12,9 +12,6 @@ start_node
 
 DATA=$(ceph_cmd fs ls --format json | jq -r '.[] | select(.name == "hearthfs").data_pools[0]')
 mount_type() { findmnt -n -o FSTYPE --mountpoint "$1" | tail -n 1; }
-settled() { [ "$(cache_stat fillsActive)" = 0 ]; }
-sub() { ceph_cmd fs subvolume "$1" hearthfs "${@:2}" 2>/dev/null; }
-subsnap() { ceph_cmd fs subvolume snapshot "$1" hearthfs "${@:2}" 2>/dev/null; }
 objects() { find "$CACHE/objects" -type f -printf '%f\n' | sort; }
 read_pages() { drop_page_cache && drop_page_cache && cat "$@"; }
 leave() { unpublish && wait_for 20 unstage || fail "$1" "$(said)"; }

@@ -317,6 +317,11 @@ drop_page_cache() {
     sync
     echo 3 >/proc/sys/vm/drop_caches
 }
+# Overlay's inodes first, then those beneath them that they held.
+drop_all() { drop_page_cache && drop_page_cache && drop_page_cache; }
+settled() { [ "$(cache_stat fillsActive)" = 0 ]; } # no fill is under way
+sub() { ceph_cmd fs subvolume "$1" hearthfs "${@:2}" 2>/dev/null; }
+subsnap() { ceph_cmd fs subvolume snapshot "$1" hearthfs "${@:2}" 2>/dev/null; }
 
 # ---- CSI ----
 

@@ -15,9 +15,6 @@ RO='{mount: {}, access_mode: {mode: "MULTI_NODE_READER_ONLY"}}'
 RW='{mount: {}, access_mode: {mode: "MULTI_NODE_MULTI_WRITER"}}'
 BYTES=4000000
 mount_type() { findmnt -n -o FSTYPE --mountpoint "$1" | tail -n 1; }
-settled() { [ "$(cache_stat fillsActive)" = 0 ]; }
-sub() { ceph_cmd fs subvolume "$1" hearthfs "${@:2}" 2>/dev/null; }
-subsnap() { ceph_cmd fs subvolume snapshot "$1" hearthfs "${@:2}" 2>/dev/null; }
 as() { # USER COMMAND...
     local key=KEY_$1
     local NODE_ID=$1-$$ NODE_KEY=${!key}

@@ -33,7 +33,6 @@ restore() { # NAME [PARAMETERS]
 }
 # A number of the volume that hearthd serves for all claims of the dataset.
 dataset_stat() { hearthctl status --json | jq -r '.volumes[] | select(.volume | startswith("dataset-")) | .'"$1"; }
-settled() { [ "$(cache_stat fillsActive)" = 0 ]; }
 sums() { (cd "$TARGET" && find . -type f ! -name late -exec md5sum {} + | sort -k 2); }
 
 n=pvc-src-$$

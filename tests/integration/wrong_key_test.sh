@@ -26,8 +26,6 @@ refused() { # NAME CODES TEXT: of the call just made
     case "|$2|" in *"|$CSI_CODE|"*) ;; *) fail "$1" "wanted $2, got $(said)"; return ;; esac
     grep -qiE -- "$3" <<<"$CSI_MESSAGE" && pass "$1" || fail "$1" "the message does not name $3: $(said)"
 }
-settled() { [ "$(cache_stat fillsActive)" = 0 ]; }
-sub() { ceph_cmd fs subvolume "$1" hearthfs "${@:2}" 2>/dev/null; }
 warm() { cat "$TARGET/warm1" "$TARGET/warm2" 2>&1; }
 
 # ---- a tenant's user, with the rights of the node's, and a dataset that is known ----
