@@ -8,6 +8,7 @@ A file uses another when it includes it, or when its object needs a symbol that 
   - a circle of files (a .c and its .h are two files, so a table of functions and its users are none)
   - a folder with more than SOURCES_MAX sources
   - an extern name that two files define
+  - a folder at the top that .dockerignore keeps from the image's build
 Prints one "fail layout: ..." for each, or a line that begins with "pass layout: "; exits 1 on any. Without objects it
 says "skip layout: ..." and looks at the includes alone.
 """
@@ -122,5 +123,11 @@ crowded = collections.Counter(os.path.dirname(file) for file in files if file.en
 for folder, count in sorted(crowded.items()):
     if count > SOURCES_MAX:
         faults.append(f"{folder}/ has {count} sources, more than {SOURCES_MAX}")
+if os.path.exists(".dockerignore"):
+    with open(".dockerignore", encoding="utf-8") as text:
+        copied = text.read().splitlines()
+    for folder in sorted({file.split("/")[0] for file in files}):
+        if f"!{folder}" not in copied:
+            faults.append(f"the image is built without {folder}/, which .dockerignore does not name")
 
 report(faults, f"{len(files)} files in {len(crowded)} folders: none uses one below it, no circle, no name twice")

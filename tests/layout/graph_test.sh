@@ -54,4 +54,6 @@ source_of cache/new/a.c 'int new(void) { return 1; }'
 planted a_folder_without_a_place 1 'the folder cache/new has no place in FOLDERS'
 source_of cmd/hearthctl/main.c 'int main(void) { return 0; }'
 planted each_program_has_its_main 0 'no name twice'
+source_of .dockerignore '*\n!cache\n!cmd'
+planted a_folder_that_is_not_in_the_image 1 'the image is built without common/, which .dockerignore does not name'
 exit $failed
