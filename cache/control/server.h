@@ -7,9 +7,6 @@
 #include <glib.h>
 #include "cache/store/store.h"
 
-/* More are answered UNAVAILABLE and closed. */
-#define CONTROL_MAX_CONNECTIONS 256
-
 typedef struct ControlServer ControlServer;
 
 typedef struct ControlServerConfig {
@@ -24,9 +21,12 @@ typedef struct ControlServerConfig {
 
 /* Listens when this returns. Keeps "<socket>.run" beside it (cache/volume/incarnation.h). */
 ControlServer *control_server_start(const ControlServerConfig *config, GError **error);
-/* No new requests; jobs are cancelled, sessions stopped, origins closed; removes the socket file;
- * frees. */
-void control_server_stop(ControlServer *server);
+/*
+ * No new requests; jobs are cancelled, sessions stopped, all volumes at once, origins closed;
+ * removes the socket file; frees. FALSE: something still waits for Ceph after timeout_ms. Nothing
+ * is freed then, and threads are at work: the process has to end. NULL is fine.
+ */
+gboolean control_server_stop(ControlServer *server, gint64 timeout_ms);
 
 /* Its metrics (cache/report/metrics.h); the caller's. From any thread. */
 GBytes *control_server_metrics(ControlServer *server);

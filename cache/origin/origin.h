@@ -234,8 +234,8 @@ typedef struct CephfsOriginConfig {
  * and the fix. */
 Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error);
 /* After a close has written everything, or 30 s have passed, the session ends. This waits until the
- * process has no session, for 5 s at most. FALSE: it may have one. */
-gboolean origin_cephfs_await_ends(void);
+ * process has no session. FALSE: it may still have one after timeout_ms. */
+gboolean origin_cephfs_await_ends(unsigned timeout_ms);
 /* A local directory as origin: development and tests. Leases are granted and recalled among the
  * openers of this origin only. */
 Origin *origin_dir_open(const char *path, GError **error);

@@ -380,15 +380,97 @@ Volumes *volumes_new(const VolumesCaches *caches, const Incarnation *incarnation
     return vs;
 }
 
+/* ---- the end ---- */
+
+/* What volumes_detach_all() waits for. */
+typedef struct Ending {
+    Volumes *vs;
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    unsigned left; /* lock; volumes, and the upkeep */
+    unsigned refs; /* lock; theirs, and the caller's */
+} Ending;
+
+static void ending_unref_locked(Ending *e)
+{
+    const gboolean last = --e->refs == 0;
+    pthread_mutex_unlock(&e->lock);
+    if (!last)
+        return;
+    pthread_cond_destroy(&e->ended);
+    pthread_mutex_destroy(&e->lock);
+    g_free(e);
+}
+
+static void end_upkeep(Volumes *vs)
+{
+    pthread_mutex_lock(&vs->lock);
+    const gboolean ended = vs->stopping;
+    vs->stopping = TRUE;
+    pthread_cond_broadcast(&vs->changed);
+    pthread_mutex_unlock(&vs->lock);
+    if (!ended)
+        pthread_join(vs->upkeep, NULL);
+}
+
+/* id "": the upkeep. */
+static void end_one(gpointer id, gpointer user)
+{
+    Ending *e = user;
+    g_autoptr(GError) error = NULL;
+    if (!*(const char *)id)
+        end_upkeep(e->vs);
+    else if (!volumes_detach(e->vs, id, &error))
+        g_warning("%s", error->message);
+    g_free(id);
+    pthread_mutex_lock(&e->lock);
+    e->left--;
+    pthread_cond_signal(&e->ended);
+    ending_unref_locked(e);
+}
+
+static void tell_left(Volumes *vs)
+{
+    g_autoptr(GPtrArray) ids = volumes_collect_ids(vs, volumes_is_open, NULL);
+    g_ptr_array_add(ids, NULL);
+    g_autofree char *list = g_strjoinv(", ", (char **)ids->pdata);
+    if (ids->len > 1)
+        g_warning("stopping although Ceph does not answer: what was written and not synced may be "
+                  "lost of %s",
+                  list);
+}
+
+gboolean volumes_detach_all(Volumes *vs, gint64 timeout_ms)
+{
+    Ending *e = g_new0(Ending, 1);
+    e->vs = vs;
+    pthread_mutex_init(&e->lock, NULL);
+    cond_init_monotonic(&e->ended);
+    g_autoptr(GPtrArray) ids = volumes_collect_ids(vs, volumes_is_open, NULL);
+    e->left = ids->len + 1;
+    e->refs = e->left + 1;
+    GThreadPool *pool = g_thread_pool_new(end_one, e, -1, FALSE, NULL);
+    g_thread_pool_push(pool, g_strdup(""), NULL);
+    for (guint i = 0; i < ids->len; i++)
+        g_thread_pool_push(pool, g_strdup(ids->pdata[i]), NULL);
+    g_thread_pool_free(pool, FALSE, FALSE);
+    const struct timespec until = deadline_after_ms((uint64_t)timeout_ms);
+    int r = 0;
+    pthread_mutex_lock(&e->lock);
+    while (e->left && r != ETIMEDOUT)
+        r = pthread_cond_timedwait(&e->ended, &e->lock, &until);
+    const gboolean all = e->left == 0;
+    ending_unref_locked(e);
+    if (!all)
+        tell_left(vs);
+    return all && g_hash_table_size(vs->by_id) == 0;
+}
+
 void volumes_free(Volumes *vs)
 {
     if (!vs)
         return;
-    pthread_mutex_lock(&vs->lock);
-    vs->stopping = TRUE;
-    pthread_cond_broadcast(&vs->changed);
-    pthread_mutex_unlock(&vs->lock);
-    pthread_join(vs->upkeep, NULL);
+    end_upkeep(vs);
     g_autoptr(GPtrArray) ids = volumes_collect_ids(vs, volumes_is_open, NULL);
     for (guint i = 0; i < ids->len; i++) {
         g_autoptr(GError) error = NULL;

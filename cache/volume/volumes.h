@@ -37,7 +37,14 @@ typedef struct VolumesCaches {
  * default. */
 Volumes *volumes_new(const VolumesCaches *caches, const Incarnation *incarnation,
                      unsigned fuse_threads);
-/* Detaches every volume, frees. No other call may run or follow. Jobs must have ended. */
+/*
+ * Detaches all volumes, each on a thread of its own, so that one that waits for Ceph does not keep
+ * the others. No volume is opened any more. FALSE: not all are detached after timeout_ms; threads
+ * are still at it, so volumes_free() must not follow.
+ */
+gboolean volumes_detach_all(Volumes *volumes, gint64 timeout_ms);
+/* Detaches all, however long it takes, and frees. No other call may run or follow. Jobs must have
+ * ended. */
 void volumes_free(Volumes *volumes);
 
 /* Takes the spec. `connection` is the caller's: see volumes_connection_ended(). */

@@ -25,7 +25,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define STOP_TIMEOUT_SEC 25
+/* Kubernetes kills what has not ended after terminationGracePeriodSeconds. */
+#define STOP_TIMEOUT_MS 8500
+#define STOP_ALARM_SEC 10
 /* Larger objects are fetched as far as they are read. */
 #define WHOLE_BYTES (4u << 20)
 #define DEFAULT_SCRUB_RATE (8u << 20)
@@ -323,7 +325,7 @@ static void wait_for_signal(const sigset_t *signals)
     g_message("stopping: %s", strsignal(number));
     struct sigaction action = {.sa_handler = exit_on_alarm};
     sigaction(SIGALRM, &action, NULL);
-    alarm(STOP_TIMEOUT_SEC);
+    alarm(STOP_ALARM_SEC);
 }
 
 static void warn_of_io_flusher(void)
@@ -383,7 +385,7 @@ int main(int argc, char **argv)
     if (server && o.metrics.address) {
         metrics = metrics_server_new(&o.metrics, metrics_of, server, &error);
         if (!metrics)
-            control_server_stop(g_steal_pointer(&server));
+            control_server_stop(g_steal_pointer(&server), STOP_TIMEOUT_MS);
     }
     if (!server) {
         if (store)
@@ -394,11 +396,12 @@ int main(int argc, char **argv)
               store ? o.cache_dir : "off");
     wait_for_signal(&signals);
     metrics_server_free(metrics);
-    control_server_stop(server);
-    if (store)
+    const gboolean stopped = control_server_stop(server, STOP_TIMEOUT_MS);
+    if (stopped && store)
         store_close(store);
-    g_message("stopped");
+    if (stopped)
+        g_message("stopped");
     /* Threads that wait for Ceph are left behind; they use what exit() would destroy. */
     fflush(NULL);
-    _exit(0);
+    _exit(stopped ? 0 : 1);
 }

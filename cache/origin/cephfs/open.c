@@ -11,8 +11,6 @@
 /* libcephfs aborts when it is ended while OSDs have yet to answer, or refuse, what it had sent them
  * (Inode.cc, oset.objects.empty()): they have this long. */
 #define QUIET_MS 20000
-/* How long hearthd waits for sessions when it stops. */
-#define STOP_MS 5000
 
 /* How the next connection is made: with what Ceph accepted last. */
 typedef struct Way {
@@ -80,9 +78,9 @@ static Origin *connect_again(void *data, GError **error)
     return origin;
 }
 
-gboolean origin_cephfs_await_ends(void)
+gboolean origin_cephfs_await_ends(unsigned timeout_ms)
 {
-    return session_names_await_none(STOP_MS);
+    return session_names_await_none(timeout_ms);
 }
 
 Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/harness.h"
 #include "tests/unit/cache/control/fakes.h"
+#include "cache/control/connections.h"
 #include "cache/control/server.h"
 #include "proto/wire.h"
 #include <fcntl.h>
@@ -45,7 +46,7 @@ static Fixture setup(void)
 static void teardown(Fixture *f)
 {
     close(f->client);
-    control_server_stop(f->server);
+    ck_assert(control_server_stop(f->server, 10000));
     ck_assert(!g_file_test(f->socket_path, G_FILE_TEST_EXISTS));
     ck_assert_int_eq(fake_sessions, 0);
     fake_store_free(f->store);
@@ -654,6 +655,58 @@ START_TEST(connections_past_the_limit_are_told_so)
 }
 END_TEST
 
+static unsigned threads(void)
+{
+    g_autoptr(GDir) tasks = g_dir_open("/proc/self/task", 0, NULL);
+    unsigned n = 0;
+    while (g_dir_read_name(tasks))
+        n++;
+    return n;
+}
+
+START_TEST(a_thousand_connections_cost_no_thread)
+{
+    Fixture f = setup();
+    int clients[1000];
+    const unsigned before = threads();
+    for (gsize i = 0; i < G_N_ELEMENTS(clients); i++) {
+        clients[i] = connect_client(&f);
+        assert_ok(ask(clients[i], -1, NULL, "{\"op\":\"hello\"}"));
+    }
+    /* GLib keeps some threads for a while. */
+    ck_assert_uint_le(threads(), before + 16);
+    assert_ok(ask(clients[0], -1, NULL, "{\"op\":\"status\"}"));
+    for (gsize i = 0; i < G_N_ELEMENTS(clients); i++)
+        close(clients[i]);
+    teardown(&f);
+}
+END_TEST
+
+static ControlServer *left_behind; /* for who looks for leaks */
+
+START_TEST(what_hangs_at_the_end_keeps_nothing_else)
+{
+    Fixture f = setup();
+    assert_ok(open_volume(&f, "a"));
+    assert_ok(attach(&f, "a"));
+    fake_session_stuck = fake_session;
+    assert_ok(open_volume(&f, "b"));
+    assert_ok(attach(&f, "b"));
+    left_behind = f.server;
+    ck_assert(!control_server_stop(f.server, 1000));
+    ck_assert_int_eq(fake_sessions, 1);
+    ck_assert(!g_file_test(f.socket_path, G_FILE_TEST_EXISTS));
+    fake_session_stuck = NULL;
+    while (fake_sessions)
+        g_usleep(1000);
+    close(f.client);
+    fake_store_free(f.store);
+    g_free(f.root);
+    g_free(f.socket_path);
+    harness_remove(f.dir);
+}
+END_TEST
+
 START_TEST(stop_ends_what_is_under_way)
 {
     Fixture f = setup();
@@ -684,4 +737,5 @@ HARNESS_MAIN("cache/control/server", hello_tells_version_and_protocol,
              volumes_come_in_pages_by_id, volumes_with_long_paths_fit_into_messages,
              warm_job_and_evict_work_over_the_socket,
              what_is_pinned_is_told_and_not_evicted_by_the_way,
-             connections_past_the_limit_are_told_so, stop_ends_what_is_under_way)
+             connections_past_the_limit_are_told_so, a_thousand_connections_cost_no_thread,
+             what_hangs_at_the_end_keeps_nothing_else, stop_ends_what_is_under_way)
