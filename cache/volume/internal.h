@@ -55,6 +55,7 @@ struct Volume {
     uint64_t opener;       /* connection that opened it; 0 once attached */
     int64_t bytes_total;   /* according to the origin; -1: not known */
     int64_t bytes_counted; /* according to a walk; -1: not known */
+    gboolean measuring;
     /* Not under the lock: set by a session's thread, read in loops over files. */
     atomic_bool ended, closing;
 };
@@ -73,6 +74,7 @@ struct Volumes {
     pthread_cond_t changed; /* a reservation or a use ended, or stopping */
     GHashTable *by_id;
     gboolean stopping;
+    unsigned measuring; /* volumes, of which the upkeep has begun it */
     pthread_t upkeep;
 };
 
