@@ -298,7 +298,7 @@ void store_stats(Store *store, StoreStats *stats)
         .origin_bytes = atomic_load(&fills->origin_bytes),
         .disk_errors = atomic_load(&store->disk.errors),
         .bad_objects = atomic_load(&store->bad_objects),
-        .scrub_rate = store->config.scrub_bytes_per_sec,
+        .scrub_rate = store_scrub_rate(&store->config, held.bytes),
         .scrub_objects = atomic_load(&store->scrub_objects),
         .scrub_bytes = atomic_load(&store->scrub_bytes),
         .scrub_ended_ms = atomic_load(&store->scrub_ended_ms),

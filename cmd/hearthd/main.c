@@ -30,7 +30,6 @@
 #define STOP_ALARM_SEC 10
 /* Larger objects are fetched as far as they are read. */
 #define WHOLE_BYTES (4u << 20)
-#define DEFAULT_SCRUB_RATE (8u << 20)
 #define DEFAULT_LOW_PERCENT 80
 #define DEFAULT_HIGH_PERCENT 90
 /* Longer than a predecessor may take to stop. */
@@ -122,7 +121,7 @@ static gboolean check_chunk(const Options *o, GError **error)
 
 static gboolean check_sizes(Options *o, GError **error)
 {
-    o->scrub_bytes = DEFAULT_SCRUB_RATE;
+    o->scrub_bytes = STORE_SCRUB_DAILY;
     const struct {
         const char *name, *text;
         uint64_t *bytes;
@@ -203,7 +202,9 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
          "bound)",
          "SIZE"},
         {"scrub-rate", 0, 0, G_OPTION_ARG_STRING, &o->scrub_rate,
-         "Bytes a second that are read to verify what is cached (default: 8Mi; 0: none)", "SIZE"},
+         "Bytes a second that are read to verify what is cached (default: all of it within a day; "
+         "0: none)",
+         "SIZE"},
         {"image-chunk", 0, 0, G_OPTION_ARG_STRING, &o->image_chunk,
          "What a read that misses the cache fetches of an RBD image (default: 64Ki)", "SIZE"},
         {"verity", 0, 0, G_OPTION_ARG_STRING, &o->verity,

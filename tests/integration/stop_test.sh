@@ -63,8 +63,9 @@ pool size 2
 pool min_size 2
 wait_for 30 weak_is undersized || die "the placement group stays active"
 printf late | timeout 60 dd of="$HUNG/weak/unsynced" conv=notrunc status=none
-timeout 60 cat "$HUNG/weak/cold" >/dev/null 2>&1 &
-hung_read() { grep -q '^D' <(sed 's/.*) //' "/proc/$!/stat"); }
+cat "$HUNG/weak/cold" >/dev/null 2>&1 &
+READER=$!
+hung_read() { grep -q 'fuse\|folio' "/proc/$READER/stack"; }
 check a_read_hangs wait_for 20 hung_read
 printf two >"$WELL/two"
 in_time it_ends_although_one_volume_hangs

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include "common/metrics/histogram.h"
 
+#define STORE_SCRUB_DAILY UINT64_MAX
+
 typedef struct StoreConfig {
     const char *dir;
     uint64_t max_bytes;  /* of all objects; 0: bounded by the file system's free space alone */
@@ -18,7 +20,8 @@ typedef struct StoreConfig {
     /* Larger files of datasets are fetched as far as they are read; 0: none are. */
     uint64_t whole_bytes;
     gboolean verity;              /* use fs-verity where it is available */
-    uint64_t scrub_bytes_per_sec; /* read to verify objects in the background; 0: none */
+    uint64_t scrub_bytes_per_sec; /* read to verify objects in the background; 0: none;
+                                   * STORE_SCRUB_DAILY: so that all are verified within a day */
 } StoreConfig;
 
 /* Durations since the store was opened. */

@@ -218,5 +218,7 @@ void *store_flusher(void *store);
 
 /* --- scrub.c --- */
 void *store_scrubber(void *store);
+/* Bytes a second, of a store that holds so much. */
+uint64_t store_scrub_rate(const StoreConfig *config, uint64_t held);
 
 #endif

@@ -10,10 +10,14 @@
 #include <unistd.h>
 #include "cache/store/objects/internal.h"
 #include "cache/store/objects/verify.h"
+#include "common/monotonic.h"
 
 #define LIST 64
-/* No more often than this. */
+/* A pass begins no more often than this, */
 #define PASS_MS (24 * 3600 * 1000ULL)
+/* and takes so long at most, at this rate or more, if no rate is configured. */
+#define DAILY_SEC (20 * 3600)
+#define DAILY_MIN ((uint64_t)8 << 20)
 /* Shorter pauses are added up. */
 #define PAUSE_MS 100
 /* linux/ioprio.h, which older headers do not have: the whole thread, class idle. */
@@ -22,15 +26,24 @@
 
 typedef struct Scrub {
     Store *store;
+    uint64_t rate; /* of this pass */
     uint64_t owed_bytes;
 } Scrub;
+
+uint64_t store_scrub_rate(const StoreConfig *config, uint64_t held)
+{
+    if (config->scrub_bytes_per_sec != STORE_SCRUB_DAILY)
+        return config->scrub_bytes_per_sec;
+    const uint64_t needed = held / DAILY_SEC;
+    return MAX(needed, DAILY_MIN);
+}
 
 static gboolean pause_for(void *data, size_t bytes)
 {
     Scrub *s = data;
     s->owed_bytes += bytes;
     atomic_fetch_add(&s->store->scrub_bytes, bytes);
-    uint64_t ms = s->owed_bytes * 1000 / s->store->config.scrub_bytes_per_sec;
+    uint64_t ms = s->owed_bytes * 1000 / s->rate;
     if (ms < PAUSE_MS)
         return !wake_stopping(&s->store->scrubber);
     s->owed_bytes = 0;
@@ -74,12 +87,17 @@ void *store_scrubber(void *data)
     memset(&none, 0, sizeof(none));
     for (size_t i = 0; i < sizeof(start.bytes); i++)
         start.bytes[i] = (uint8_t)g_random_int();
+    uint64_t next_ms;
     do {
+        next_ms = monotonic_ms() + PASS_MS;
+        s.rate = store_scrub_rate(&store->config, ledger_held(&store->ledger).bytes);
         atomic_store(&store->scrub_objects, 0);
         atomic_store(&store->scrub_bytes, 0);
         if (!scrub_range(&s, &start, NULL) || !scrub_range(&s, &none, &start))
             break;
         atomic_store(&store->scrub_ended_ms, store_wall_ms(store));
-    } while (wake_wait(&store->scrubber, PASS_MS));
+        const uint64_t now = monotonic_ms();
+        next_ms = next_ms > now ? next_ms - now : 0;
+    } while (wake_wait(&store->scrubber, next_ms));
     return NULL;
 }

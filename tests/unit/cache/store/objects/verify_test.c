@@ -139,6 +139,18 @@ START_TEST(the_scrubber_finds_damage)
 }
 END_TEST
 
+START_TEST(a_cache_of_any_size_is_scrubbed_within_a_day)
+{
+    const StoreConfig none = {0}, fixed = {.scrub_bytes_per_sec = 5},
+                      daily = {.scrub_bytes_per_sec = STORE_SCRUB_DAILY};
+    ck_assert_uint_eq(store_scrub_rate(&none, 1 << 30), 0);
+    ck_assert_uint_eq(store_scrub_rate(&fixed, (uint64_t)1 << 40), 5);
+    ck_assert_uint_eq(store_scrub_rate(&daily, 0), 8 << 20);
+    for (uint64_t held = 1 << 20; held < (uint64_t)1 << 50; held *= 7)
+        ck_assert_uint_lt(held / store_scrub_rate(&daily, held), 24 * 3600);
+}
+END_TEST
+
 START_TEST(the_scrubber_keeps_to_its_rate_and_stops_at_once)
 {
     fixture_init(&f);
@@ -231,5 +243,6 @@ END_TEST
 HARNESS_MAIN("cache/store/objects/verify", damage_is_found_told_and_dropped,
              no_more_is_told_than_fits_and_the_rest_by_the_next_call,
              a_shorter_or_touched_object_is_bad, the_scrubber_finds_damage,
+             a_cache_of_any_size_is_scrubbed_within_a_day,
              the_scrubber_keeps_to_its_rate_and_stops_at_once,
              objects_are_sealed_once_they_are_synced, without_verity_objects_are_as_they_were)
