@@ -74,7 +74,7 @@ ControlServer *control_server_start(const ControlServerConfig *config, GError **
     server->control.images = server->images;
     server->control.datasets = server->datasets;
     const VolumesCaches caches = {config->store, server->datasets, server->images};
-    server->control.volumes = volumes_new(&caches, server->incarnation, config->fuse_threads);
+    server->control.volumes = volumes_new(&caches, server->incarnation);
     server->control.jobs = jobs_new(server->control.volumes, config->store);
     if (connections_serve(connections, &connection_ops, server, error))
         return server;

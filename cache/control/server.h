@@ -14,7 +14,6 @@ typedef struct ControlServerConfig {
     Store *store;               /* borrowed; NULL: off */
     const char *cache_dir;      /* shown in status; NULL: none */
     const char *dir_root;       /* of origins of type dir; NULL: none are served */
-    unsigned fuse_threads;      /* of each session; 0: its default */
     uint32_t image_chunk_bytes; /* what a miss in an image reads of Ceph; 0: its default */
     uint64_t warm_rate;         /* of jobs that an attach begins, bytes a second; 0: no bound */
 } ControlServerConfig;

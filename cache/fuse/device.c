@@ -22,8 +22,6 @@
 #include "common/monotonic.h"
 
 #define IMAGE_INO 2
-/* A thread may wait for the disk: this is the number of disk reads at a time. */
-#define THREADS 16
 #define MAX_WRITE ((1u << 20) - 4096)
 /* A loop device has 128 requests under way at most, each of up to two of ours. It bounds memory:
  * 128 MiB at worst. */
@@ -406,7 +404,11 @@ Device *device_start(Image *image, int fuse_fd, void (*ended)(void *data), void 
         device_free(d);
         return NULL;
     }
-    d->readers = readers_start(d->fuse, THREADS, report_end, d);
+    d->readers = readers_start(d->fuse, report_end, d, error);
+    if (!d->readers) {
+        device_free(d); /* closes fuse_fd */
+        return NULL;
+    }
     return d;
 }
 

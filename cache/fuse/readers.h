@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threads that read one /dev/fuse descriptor and hand each request to libfuse. They end by
- * themselves when the kernel has unmounted or aborted the connection.
+ * Reads the requests of /dev/fuse descriptors and hands them to libfuse. All sessions share the
+ * threads of the process (reader_threads.h), so an idle session has none. Requests that wait for
+ * Ceph delay no other session, and other requests of their session only when there are very many.
  */
 #ifndef HEARTH_CACHE_FUSE_READERS_H
 #define HEARTH_CACHE_FUSE_READERS_H
@@ -9,7 +10,14 @@
 #include <fuse_lowlevel.h>
 #include <glib.h>
 
+/* What an init operation sets conn->max_write to at most: a thread's buffer serves all sessions. */
+#define READERS_MAX_WRITE (1u << 20)
+
 typedef struct Readers Readers;
+
+/* The threads of the process, those that wait for Ceph not counted. Call it before the first
+ * session; 0: the default, 16. */
+void readers_set_threads(unsigned n);
 
 /*
  * Makes libfuse serve `fuse_fd`, a mounted /dev/fuse descriptor; on
@@ -18,12 +26,18 @@ typedef struct Readers Readers;
 struct fuse_session *readers_serve(const struct fuse_lowlevel_ops *ops, void *data, int fuse_fd,
                                    GError **error);
 
-/* `n` threads; for each that waits for Ceph for long one more is made, up to 64, which ends when it
- * is not needed. `ended` is called once, by the last thread, if they end by
- * themselves. */
-Readers *readers_start(struct fuse_session *fuse, unsigned n, void (*ended)(void *data),
-                       void *data);
-/* Stops and joins the threads, frees. NULL is fine. */
+/*
+ * From now on requests are served. `ended` is called once, behind the last request, if the kernel
+ * has unmounted or aborted the connection, and not after readers_stop(). NULL with G_IO_ERROR: no
+ * thread or descriptor can be had.
+ */
+Readers *readers_start(struct fuse_session *fuse, void (*ended)(void *data), void *data,
+                       GError **error);
+/* Waits for the requests of this session that are being served, and for `ended`; reads no more.
+ * Frees. NULL is fine. */
 void readers_stop(Readers *readers);
+
+/* For tests: how often a thread took an event of this session from epoll. */
+uint64_t readers_events(Readers *readers);
 
 #endif

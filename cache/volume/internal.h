@@ -69,7 +69,6 @@ struct Volumes {
     GHashTable
         *refused; /* lock: IDs of volumes that Ceph has refused, until they are opened again */
     const Incarnation *incarnation;
-    unsigned fuse_threads;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a reservation or a use ended, or stopping */
     GHashTable *by_id;

@@ -134,7 +134,6 @@ static FillLayer *start_layer(Volumes *vs, Volume *v, int fuse_fd, void (*ended)
         .origin = v->origin,
         .store = vs->store,
         .manifest = dataset_manifest(v->dataset),
-        .threads = vs->fuse_threads,
     };
     return fill_layer_start(&config, fuse_fd, ended, v, error);
 }
@@ -178,7 +177,6 @@ static Session *start_session(Volumes *vs, Volume *v, int fuse_fd, void (*ended)
         .read_only = v->spec->read_only,
         .has_group = v->spec->mount_group >= 0,
         .group = (gid_t)v->spec->mount_group,
-        .threads = vs->fuse_threads,
     };
     hearth_autofd int fd = fuse_fd;
     if (!await_origin(v->origin, error))

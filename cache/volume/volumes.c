@@ -359,8 +359,7 @@ void volumes_connection_ended(Volumes *vs, uint64_t connection)
     }
 }
 
-Volumes *volumes_new(const VolumesCaches *caches, const Incarnation *incarnation,
-                     unsigned fuse_threads)
+Volumes *volumes_new(const VolumesCaches *caches, const Incarnation *incarnation)
 {
     Volumes *vs = g_new0(Volumes, 1);
     vs->store = caches->store;
@@ -370,7 +369,6 @@ Volumes *volumes_new(const VolumesCaches *caches, const Incarnation *incarnation
     vs->faith = faith_new();
     vs->refused = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     vs->incarnation = incarnation;
-    vs->fuse_threads = fuse_threads;
     pthread_mutex_init(&vs->lock, NULL);
     cond_init_monotonic(&vs->changed);
     vs->by_id = g_hash_table_new(g_str_hash, g_str_equal);

@@ -33,10 +33,8 @@ typedef struct VolumesCaches {
     ImageCache *images;
 } VolumesCaches;
 
-/* `incarnation` is borrowed; NULL: no names for sessions. fuse_threads: of each session, 0: its
- * default. */
-Volumes *volumes_new(const VolumesCaches *caches, const Incarnation *incarnation,
-                     unsigned fuse_threads);
+/* `incarnation` is borrowed; NULL: no names for sessions. */
+Volumes *volumes_new(const VolumesCaches *caches, const Incarnation *incarnation);
 /*
  * Detaches all volumes, each on a thread of its own, so that one that waits for Ceph does not keep
  * the others. No volume is opened any more. FALSE: not all are detached after timeout_ms; threads

@@ -9,6 +9,7 @@
 #include "cache/control/server.h"
 #include "common/size.h"
 #include "proto/wire.h"
+#include "cache/fuse/readers.h"
 #include "cache/origin/rbd/io_flusher.h"
 #include "common/log.h"
 #include "common/metrics/serve.h"
@@ -196,7 +197,7 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
         {"fill-threads", 0, 0, G_OPTION_ARG_INT, &o->fill_threads,
          "Threads that fetch into the cache, at most (default: 32)", "N"},
         {"fuse-threads", 0, 0, G_OPTION_ARG_INT, &o->fuse_threads,
-         "Threads that serve each volume (default: 8)", "N"},
+         "Threads that serve all volumes, those that wait for Ceph not counted (default: 16)", "N"},
         {"warm-rate", 0, 0, G_OPTION_ARG_STRING, &o->warm_rate,
          "Most bytes a second of a warm job that a volume begins (warm: onStage; default: no "
          "bound)",
@@ -377,10 +378,10 @@ int main(int argc, char **argv)
         .store = store,
         .cache_dir = o.cache_dir,
         .dir_root = o.dir_root,
-        .fuse_threads = (unsigned)o.fuse_threads,
         .warm_rate = o.warm_bytes,
         .image_chunk_bytes = (uint32_t)o.chunk_bytes,
     };
+    readers_set_threads((unsigned)o.fuse_threads);
     ControlServer *server = control_server_start(&config, &error);
     MetricsServer *metrics = NULL;
     if (server && o.metrics.address) {

@@ -86,7 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     g_autofree char *root = make_root();
     Store *store = fake_store_new();
     Control control = {.store = store, .cache_dir = root, .dir_root = "/"};
-    control.volumes = volumes_new(&(VolumesCaches){.store = store, .datasets = NULL}, NULL, 0);
+    control.volumes = volumes_new(&(VolumesCaches){.store = store, .datasets = NULL}, NULL);
     control.jobs = jobs_new(control.volumes, store);
     const uint8_t *end = data + size;
     for (unsigned i = 0; data < end && i < MAX_PACKETS; i++) {

@@ -21,7 +21,6 @@
 #include "common/monotonic.h"
 #include "cache/store/disk/key.h"
 
-#define DEFAULT_THREADS 8
 #define DEFAULT_WAIT_MS 20000
 /* The kernel asks twice, once to read ahead. For this time after a read has timed out, others wait
  * only AGAIN_MS. */
@@ -322,6 +321,7 @@ static void op_init(void *data, struct fuse_conn_info *conn)
     (void)data;
     conn->want &= ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE |
                               FUSE_CAP_AUTO_INVAL_DATA);
+    conn->max_write = READERS_MAX_WRITE;
     conn->max_background = 64;
     conn->congestion_threshold = 48;
 }
@@ -359,8 +359,9 @@ FillLayer *fill_layer_start(const FillLayerConfig *config, int fuse_fd, void (*e
     }
     l->waiters = waiters_new(WAITERS_MAX, finish_slowly, l);
     l->bypass = bypass_start(l->origin, BYPASS_THREADS);
-    l->readers =
-        readers_start(l->fuse, config->threads ? config->threads : DEFAULT_THREADS, ended, data);
+    l->readers = readers_start(l->fuse, ended, data, error);
+    if (!l->readers)
+        g_clear_pointer(&l, fill_layer_stop);
     return l;
 }
 

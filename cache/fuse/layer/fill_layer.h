@@ -28,7 +28,6 @@ typedef struct FillLayerConfig {
     Origin *origin;
     Store *store;
     const Manifest *manifest;
-    unsigned threads; /* 0: 8 */
     unsigned wait_ms; /* for Ceph; 0: 20 s */
 } FillLayerConfig;
 

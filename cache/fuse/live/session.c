@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a session: libfuse on a descriptor that the node plugin has mounted, the threads that
- * read requests from it (readers.h), and the notifier.
+ * The life of a session: libfuse on a descriptor that the node plugin has mounted, whose requests
+ * the threads of readers.h read, and the notifier.
  */
 #include "cache/fuse/live/session.h"
 #include <errno.h>
@@ -11,7 +11,6 @@
 #include "cache/fuse/live/handles.h"
 #include "cache/fuse/live/session_internal.h"
 
-#define DEFAULT_THREADS 8
 /* A receive buffer is 1 MiB plus a page: header and a full write fit. */
 #define MAX_WRITE ((1u << 20) - 4096)
 #define MAX_READAHEAD (1u << 20)
@@ -56,6 +55,13 @@ static void session_free(Session *s)
     g_free(s);
 }
 
+static void stop_notifier(Session *s)
+{
+    if (s->origin->ops->listen)
+        s->origin->ops->listen(s->origin, NULL);
+    notifier_stop(s->notifier);
+}
+
 Session *session_start(const SessionConfig *config, int fuse_fd, void (*ended)(void *data),
                        void *data, GError **error)
 {
@@ -86,11 +92,13 @@ Session *session_start(const SessionConfig *config, int fuse_fd, void (*ended)(v
         goto fail;
     s->notifier = notifier_start(s, &handles_notifier_leases);
     notifier_listen(s->notifier, s->origin);
-    s->readers =
-        readers_start(s->fuse, config->threads ? config->threads : DEFAULT_THREADS, ended, data);
-    return s;
+    s->readers = readers_start(s->fuse, ended, data, error);
+    if (s->readers)
+        return s;
+    stop_notifier(s);
 fail:
-    close(fuse_fd);
+    if (!s->fuse)
+        close(fuse_fd);
     session_free(s);
     return NULL;
 }
@@ -122,8 +130,6 @@ void session_stop(Session *s)
     readers_stop(s->readers);
     dirs_close_all(s);
     handles_close_all(s);
-    if (s->origin->ops->listen)
-        s->origin->ops->listen(s->origin, NULL);
-    notifier_stop(s->notifier);
+    stop_notifier(s);
     session_free(s);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A FUSE session serves one live volume: names and writes through its origin, reads of unchanged
- * files from the store. It owns the threads that read one /dev/fuse descriptor.
+ * files from the store. Its requests are read by the threads of readers.h.
  */
 #ifndef HEARTH_CACHE_FUSE_LIVE_SESSION_H
 #define HEARTH_CACHE_FUSE_LIVE_SESSION_H
@@ -21,7 +21,6 @@ typedef struct SessionConfig {
     gboolean read_only;
     gboolean has_group; /* all files are for this group, see group.c */
     gid_t group;
-    unsigned threads; /* 0: 8 */
 } SessionConfig;
 
 /*
@@ -36,8 +35,8 @@ void session_stats(Session *session, FuseStats *stats);
 void session_set_group(Session *session, gboolean any, gid_t group);
 /* The descriptor, borrowed: to hand a duplicate to the keeper. */
 int session_fd(Session *session);
-/* Stops the threads, gives every node and file back to the origin, frees. The mount, if there still
- * is one, answers ENOTCONN. */
+/* Waits for its requests, gives every node and file back to the origin, frees. The mount, if there
+ * still is one, answers ENOTCONN. */
 void session_stop(Session *session);
 
 #endif

@@ -479,7 +479,7 @@ START_TEST(a_volume_is_served_by_its_fill_layer)
 {
     World w;
     world_up(&w);
-    Volumes *volumes = volumes_new(&(VolumesCaches){.store = w.store, .datasets = w.all}, NULL, 2);
+    Volumes *volumes = volumes_new(&(VolumesCaches){.store = w.store, .datasets = w.all}, NULL);
     open_volume(volumes, &w, TRUE, TRUE);
     Kernel early, kernel;
     g_autoptr(GError) error = NULL;
@@ -542,7 +542,7 @@ START_TEST(a_dataset_is_warmed_by_its_manifest)
     put_file(&w, "sub/one", "1");
     put_file(&w, "sub/b/two", "22");
     put_file(&w, "sub/b/empty", "");
-    Volumes *volumes = volumes_new(&(VolumesCaches){.store = w.store, .datasets = w.all}, NULL, 2);
+    Volumes *volumes = volumes_new(&(VolumesCaches){.store = w.store, .datasets = w.all}, NULL);
     Jobs *jobs = jobs_new(volumes, w.store);
     Kernel kernel;
     Dataset *d;
@@ -593,7 +593,7 @@ START_TEST(a_volume_without_a_manifest_says_why)
     } cases[] = {{FALSE, TRUE, "no snapshot"}, {TRUE, FALSE, "cache is off"}};
     World w;
     world_up(&w);
-    Volumes *volumes = volumes_new(&(VolumesCaches){.store = w.store, .datasets = w.all}, NULL, 2);
+    Volumes *volumes = volumes_new(&(VolumesCaches){.store = w.store, .datasets = w.all}, NULL);
     Dataset *d;
     DatasetReport report;
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {

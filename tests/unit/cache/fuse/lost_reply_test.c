@@ -49,7 +49,7 @@ static void world_up(World *w)
     put(w, "d/one");
     put(w, "d/two");
     w->origin = origin_dir_open(w->dir, NULL);
-    SessionConfig config = {.volume = "v", .origin = w->origin, .threads = 2};
+    SessionConfig config = {.volume = "v", .origin = w->origin};
     w->session = session_start(&config, kernel_start(&w->kernel), NULL, NULL, NULL);
     ck_assert_ptr_nonnull(w->session);
     kernel_init(&w->kernel);

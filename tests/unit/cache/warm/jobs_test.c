@@ -41,7 +41,7 @@ static void open_volume(Fixture *f, const char *id, gboolean cache, json_int_t q
 static Fixture setup(void)
 {
     Fixture f = {.dir = harness_tmpdir(), .store = fake_store_new()};
-    f.volumes = volumes_new(&(VolumesCaches){.store = f.store, .datasets = NULL}, NULL, 0);
+    f.volumes = volumes_new(&(VolumesCaches){.store = f.store, .datasets = NULL}, NULL);
     f.jobs = jobs_new(f.volumes, f.store);
     return f;
 }

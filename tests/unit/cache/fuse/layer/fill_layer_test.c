@@ -73,7 +73,6 @@ static void world_up_with(World *w, const char *text, uint64_t max_bytes, unsign
                               .origin = w->origin,
                               .store = w->store,
                               .manifest = w->manifest,
-                              .threads = 2,
                               .wait_ms = wait_ms};
     w->layer = fill_layer_start(&config, kernel_start(&w->kernel), NULL, NULL, NULL);
     ck_assert_ptr_nonnull(w->layer);

@@ -44,7 +44,7 @@ static void world_up_with(World *w, void (*replace)(OriginOps *ops), OriginOps *
     StoreConfig store = {.dir = w->cache, .max_bytes = 64 << 20};
     w->store = store_open(&store, &error);
     ck_assert_msg(w->store != NULL, "%s", error ? error->message : "");
-    SessionConfig config = {.volume = "v", .origin = w->origin, .store = w->store, .threads = 4};
+    SessionConfig config = {.volume = "v", .origin = w->origin, .store = w->store};
     w->session = session_start(&config, kernel_start(&w->kernel), on_end, w, &error);
     ck_assert_msg(w->session != NULL, "%s", error ? error->message : "");
     w->flags = kernel_init(&w->kernel);
