@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Worker threads take lanes from a queue. One more thread, the watcher, looks at the runs that have
- * not returned and gives the work of a late one to another run of its lane.
+ * All lanes of the process share the worker threads, one lock, and one more thread, the watcher: it
+ * looks at the runs that have not returned and gives the work of a late one to another run of its
+ * lane. The first lanes start the threads, the last ones end them.
+ *
+ * A thread takes a lane of the next Lanes that has one to run and may have one run more. So the
+ * Lanes of one session, at its bound, keep no thread from those of another.
  */
 #include "cache/fuse/lanes.h"
 #include <errno.h>
+#include <gio/gio.h>
 #include <pthread.h>
 #include <sys/queue.h>
 #include "common/monotonic.h"
@@ -19,38 +24,56 @@
 typedef struct Lane Lane;
 
 typedef struct Run {
-    LIST_ENTRY(Run) link;
+    LIST_ENTRY(Run) link;    /* all of the process */
+    LIST_ENTRY(Run) of_lane; /* those of its lane */
     Lane *lane;
     void *work;      /* NULL: another run has it */
     gboolean fixed;  /* another run must not take it over */
     unsigned state;  /* when it began */
-    int64_t late_ms; /* when it is overtaken */
+    int64_t look_ms; /* when the watcher looks at it: it is late then */
+    unsigned looks;  /* that found it late */
 } Run;
 
 struct Lane {
     LaneKey key;
+    Lanes *lanes;
     TAILQ_ENTRY(Lane) link;
     gboolean queued;
-    unsigned runs;
+    unsigned n_runs;
+    LIST_HEAD(, Run) runs; /* with or without work, until they return */
     void *waiting;
 };
 
+/* Guarded by the lock of the crew. */
 struct Lanes {
     LaneOps ops;
     void *data;
-    pthread_mutex_t lock; /* guards all below */
-    pthread_cond_t wake;  /* threads: a lane is queued, or the end */
-    pthread_cond_t watch; /* the watcher: there is a run, or the end */
-    pthread_cond_t ended; /* a thread has */
-    GHashTable *lanes;    /* &Lane.key -> Lane: with work */
+    GHashTable *lanes; /* &Lane.key -> Lane: with work */
     TAILQ_HEAD(, Lane) queue;
-    unsigned n_queued;
-    LIST_HEAD(, Run) runs; /* with or without work, until they return */
+    unsigned n_queued, n_runs;
+    unsigned wanted;          /* threads: as many of its queue as may run now */
+    TAILQ_ENTRY(Lanes) ready; /* in the crew's list: it wants some */
+    gboolean stopping;
+};
+
+static struct {
+    pthread_mutex_t life; /* guards users; held while the threads are started and ended */
+    unsigned users;
+    pthread_mutex_t lock; /* guards all below */
+    pthread_cond_t wake;  /* threads: a lane can run, or the end */
+    pthread_cond_t watch; /* the watcher: there is a run, or the end */
+    pthread_cond_t ended; /* a thread has, or some Lanes have no more work */
+    TAILQ_HEAD(ReadyLanes, Lanes) ready;
+    unsigned wanted; /* by all Lanes together */
+    LIST_HEAD(, Run) runs;
     unsigned threads, idle;
+    gboolean is_short; /* no thread could be made */
     gboolean stopping;
     int64_t watch_ms; /* when the watcher looks next */
     pthread_t watcher;
-};
+} crew = {.life = PTHREAD_MUTEX_INITIALIZER,
+          .lock = PTHREAD_MUTEX_INITIALIZER,
+          .ready = TAILQ_HEAD_INITIALIZER(crew.ready)};
 
 static guint key_hash(gconstpointer key)
 {
@@ -66,237 +89,334 @@ static gboolean key_equal(gconstpointer left, gconstpointer right)
 
 static void *lane_thread(void *data);
 
-static void thread_new_locked(Lanes *l)
+static gboolean thread_new_locked(void)
 {
     pthread_t thread;
-    if (l->threads >= l->ops.threads_max || pthread_create(&thread, NULL, lane_thread, l) != 0)
-        return;
+    crew.is_short = pthread_create(&thread, NULL, lane_thread, NULL) != 0;
+    if (crew.is_short) {
+        pthread_cond_signal(&crew.watch);
+        return FALSE;
+    }
     pthread_detach(thread);
-    l->threads++;
+    crew.threads++;
+    crew.idle++; /* until it runs */
+    return TRUE;
 }
 
-static void enqueue_locked(Lanes *l, Lane *lane)
+static void start_wanted_locked(void)
 {
+    while (crew.wanted > crew.idle && thread_new_locked())
+        ;
+}
+
+/* After each change of n_queued or n_runs. */
+static void recount_locked(Lanes *l)
+{
+    const unsigned free_runs = l->ops.threads_max - MIN(l->n_runs, l->ops.threads_max);
+    const unsigned wanted = MIN(l->n_queued, free_runs);
+    if (wanted && !l->wanted)
+        TAILQ_INSERT_TAIL(&crew.ready, l, ready);
+    else if (!wanted && l->wanted)
+        TAILQ_REMOVE(&crew.ready, l, ready);
+    crew.wanted = crew.wanted - l->wanted + wanted;
+    const gboolean more = wanted > l->wanted;
+    l->wanted = wanted;
+    if (!more)
+        return;
+    start_wanted_locked();
+    pthread_cond_signal(&crew.wake);
+}
+
+static void enqueue_locked(Lane *lane)
+{
+    Lanes *l = lane->lanes;
     lane->queued = TRUE;
     TAILQ_INSERT_TAIL(&l->queue, lane, link);
     l->n_queued++;
-    if (l->n_queued > l->idle)
-        thread_new_locked(l);
-    pthread_cond_signal(&l->wake);
+    recount_locked(l);
 }
 
-static Lane *dequeue_locked(Lanes *l)
+/* Counts its run. The Lanes go behind all others. */
+static Lane *dequeue_locked(void)
 {
+    Lanes *l = TAILQ_FIRST(&crew.ready);
+    if (!l)
+        return NULL;
+    TAILQ_REMOVE(&crew.ready, l, ready);
+    TAILQ_INSERT_TAIL(&crew.ready, l, ready);
     Lane *lane = TAILQ_FIRST(&l->queue);
-    if (lane) {
-        TAILQ_REMOVE(&l->queue, lane, link);
-        lane->queued = FALSE;
-        l->n_queued--;
-    }
+    TAILQ_REMOVE(&l->queue, lane, link);
+    lane->queued = FALSE;
+    l->n_queued--;
+    l->n_runs++;
+    recount_locked(l);
     return lane;
+}
+
+/* Those of its runs that are late are looked at soon. */
+static void hurry_locked(Lane *lane)
+{
+    const int64_t soon = monotonic_ms() + PATIENCE_MS;
+    Run *run;
+    LIST_FOREACH (run, &lane->runs, of_lane) {
+        if (!run->looks)
+            continue;
+        run->looks = 1;
+        run->look_ms = MIN(run->look_ms, soon);
+    }
+    if (crew.watch_ms > soon)
+        pthread_cond_signal(&crew.watch);
 }
 
 void lanes_add(Lanes *l, const LaneKey *key, void *work)
 {
-    pthread_mutex_lock(&l->lock);
+    pthread_mutex_lock(&crew.lock);
     Lane *lane = g_hash_table_lookup(l->lanes, key);
     if (!lane) {
         lane = g_new0(Lane, 1);
         lane->key = *key;
+        lane->lanes = l;
+        LIST_INIT(&lane->runs);
         g_hash_table_insert(l->lanes, &lane->key, lane);
     }
     lane->waiting = lane->waiting ? l->ops.merge(lane->waiting, work) : work;
-    if (!lane->queued && lane->runs == 0)
-        enqueue_locked(l, lane);
-    else if (lane->runs && l->watch_ms > monotonic_ms() + PATIENCE_MS)
-        pthread_cond_signal(&l->watch);
-    pthread_mutex_unlock(&l->lock);
+    if (!lane->queued && lane->n_runs == 0)
+        enqueue_locked(lane);
+    else if (lane->n_runs)
+        hurry_locked(lane);
+    pthread_mutex_unlock(&crew.lock);
 }
 
 static int64_t patience_ms(const Lane *lane)
 {
-    return MIN(PATIENCE_MS << (lane->runs - 1), PATIENCE_MAX_MS);
+    return MIN(PATIENCE_MS << (lane->n_runs - 1), PATIENCE_MAX_MS);
 }
 
-static void run_locked(Lanes *l, Lane *lane)
+/* Frees it when it has no work. */
+static void run_has_returned_locked(Lane *lane)
 {
-    const unsigned tries = lane->runs++;
-    Run run = {.lane = lane, .work = lane->waiting, .late_ms = monotonic_ms() + patience_ms(lane)};
+    Lanes *l = lane->lanes;
+    lane->n_runs--;
+    l->n_runs--;
+    recount_locked(l);
+    if (lane->waiting && !lane->queued && lane->n_runs == 0)
+        enqueue_locked(lane);
+    if (lane->n_runs == 0 && !lane->queued) {
+        g_hash_table_remove(l->lanes, &lane->key);
+        g_free(lane);
+    }
+    if (l->stopping && g_hash_table_size(l->lanes) == 0)
+        pthread_cond_broadcast(&crew.ended);
+}
+
+static void run_locked(Lane *lane)
+{
+    Lanes *l = lane->lanes;
+    const unsigned tries = lane->n_runs++;
+    Run run = {.lane = lane, .work = lane->waiting, .look_ms = monotonic_ms() + patience_ms(lane)};
     lane->waiting = NULL;
     run.state = l->ops.state(l->data, &lane->key, run.work);
     void *aim = l->ops.aim(l->data, &lane->key, run.work);
     run.fixed = aim == NULL;
-    LIST_INSERT_HEAD(&l->runs, &run, link);
-    if (run.late_ms < l->watch_ms)
-        pthread_cond_signal(&l->watch);
-    pthread_mutex_unlock(&l->lock);
+    LIST_INSERT_HEAD(&crew.runs, &run, link);
+    LIST_INSERT_HEAD(&lane->runs, &run, of_lane);
+    if (run.look_ms < crew.watch_ms)
+        pthread_cond_signal(&crew.watch);
+    pthread_mutex_unlock(&crew.lock);
     l->ops.run(l->data, &lane->key, aim ? aim : run.work, tries);
-    pthread_mutex_lock(&l->lock);
+    pthread_mutex_lock(&crew.lock);
     LIST_REMOVE(&run, link);
+    LIST_REMOVE(&run, of_lane);
     if (run.work) {
-        pthread_mutex_unlock(&l->lock);
+        pthread_mutex_unlock(&crew.lock);
         l->ops.done(l->data, &lane->key, run.work);
-        pthread_mutex_lock(&l->lock);
+        pthread_mutex_lock(&crew.lock);
     }
-    lane->runs--;
-    if (lane->waiting && !lane->queued && lane->runs == 0)
-        enqueue_locked(l, lane);
-    if (lane->runs == 0 && !lane->queued) {
-        g_hash_table_remove(l->lanes, &lane->key);
-        g_free(lane);
-    }
+    run_has_returned_locked(lane);
 }
 
 static void *lane_thread(void *data)
 {
-    Lanes *l = data;
+    (void)data;
     int r = 0;
-    pthread_mutex_lock(&l->lock);
+    pthread_mutex_lock(&crew.lock);
+    crew.idle--;
     for (;;) {
-        Lane *lane = dequeue_locked(l);
+        Lane *lane = dequeue_locked();
         if (lane) {
-            run_locked(l, lane);
+            run_locked(lane);
             r = 0;
             continue;
         }
-        /* A running thread may still add work. */
-        if ((l->stopping && g_hash_table_size(l->lanes) == 0) ||
-            (r == ETIMEDOUT && l->threads > THREADS_KEPT))
+        if (crew.stopping || (r == ETIMEDOUT && crew.threads > THREADS_KEPT))
             break;
         const struct timespec until = deadline_after_ms(IDLE_MS);
-        l->idle++;
-        if (l->threads > THREADS_KEPT || l->stopping)
-            r = pthread_cond_timedwait(&l->wake, &l->lock, &until);
+        crew.idle++;
+        if (crew.threads > THREADS_KEPT)
+            r = pthread_cond_timedwait(&crew.wake, &crew.lock, &until);
         else
-            r = pthread_cond_wait(&l->wake, &l->lock);
-        l->idle--;
+            r = pthread_cond_wait(&crew.wake, &crew.lock);
+        crew.idle--;
     }
-    l->threads--;
-    pthread_cond_broadcast(&l->wake);
-    pthread_cond_broadcast(&l->ended);
-    pthread_mutex_unlock(&l->lock);
+    crew.threads--;
+    pthread_cond_broadcast(&crew.ended);
+    pthread_mutex_unlock(&crew.lock);
     return NULL;
 }
 
 /* ---- the watcher ---- */
 
 /* Whether one that has not returned began in this state, and so blocks where another would. */
-static gboolean tried_locked(Lanes *l, const Lane *lane, unsigned state)
+static gboolean tried_locked(const Lane *lane, unsigned state)
 {
-    Run *run;
-    LIST_FOREACH (run, &l->runs, link)
-        if (run->lane == lane && run->state == state)
+    const Run *run;
+    LIST_FOREACH (run, &lane->runs, of_lane)
+        if (run->state == state)
             return TRUE;
     return FALSE;
 }
 
-static void overtake_locked(Lanes *l, Run *run)
+static void overtake_locked(Run *run)
 {
     Lane *lane = run->lane;
+    const Lanes *l = lane->lanes;
     const void *work = run->work ? run->work : lane->waiting;
-    if (run->fixed || lane->queued || lane->runs >= LANE_RUNS_MAX || !work ||
-        tried_locked(l, lane, l->ops.state(l->data, &lane->key, work)))
+    if (run->fixed || lane->queued || lane->n_runs >= LANE_RUNS_MAX || !work ||
+        tried_locked(lane, l->ops.state(l->data, &lane->key, work)))
         return;
     if (run->work)
         lane->waiting = lane->waiting ? l->ops.merge(lane->waiting, run->work) : run->work;
     run->work = NULL;
-    enqueue_locked(l, lane);
+    enqueue_locked(lane);
 }
 
-/* Whether something is blocked. *next_ms: when to look again; 0: nothing runs. */
-static gboolean look_locked(Lanes *l, int64_t *next_ms)
+/* Returns when to look again; INT64_MAX: nothing runs. */
+static int64_t look_locked(void)
 {
     const int64_t now = monotonic_ms();
-    gboolean blocked = FALSE;
+    int64_t next_ms = INT64_MAX;
     Run *run;
-    *next_ms = 0;
-    LIST_FOREACH (run, &l->runs, link) {
-        if (run->late_ms <= now) {
-            blocked = TRUE;
-            overtake_locked(l, run);
-        } else if (!*next_ms || run->late_ms < *next_ms) {
-            *next_ms = run->late_ms;
+    LIST_FOREACH (run, &crew.runs, link) {
+        if (run->look_ms <= now) {
+            overtake_locked(run);
+            /* What is blocked for long is looked at less often. */
+            run->look_ms = now + (run->looks < LOOKS_OFTEN ? PATIENCE_MS : PATIENCE_MAX_MS);
+            run->looks++;
         }
+        next_ms = MIN(next_ms, run->look_ms);
     }
-    if (blocked && (!*next_ms || now + PATIENCE_MS < *next_ms))
-        *next_ms = now + PATIENCE_MS;
-    return blocked;
+    if (!crew.is_short)
+        return next_ms;
+    crew.is_short = FALSE;
+    start_wanted_locked();
+    return crew.is_short ? MIN(next_ms, now + PATIENCE_MAX_MS) : next_ms;
 }
 
 static void *watcher_thread(void *data)
 {
-    Lanes *l = data;
-    unsigned looks = 0; /* in a row that found something blocked */
-    pthread_mutex_lock(&l->lock);
-    while (!l->stopping || l->threads) {
-        int64_t next_ms;
-        gboolean blocked = look_locked(l, &next_ms);
-        looks = blocked ? looks + 1 : 0;
-        /* Runs that are blocked for long are checked less often. */
-        if (looks > LOOKS_OFTEN)
-            next_ms += PATIENCE_MAX_MS;
-        l->watch_ms = next_ms ? next_ms : INT64_MAX;
-        struct timespec until = {.tv_sec = next_ms / 1000, .tv_nsec = next_ms % 1000 * 1000000};
-        if (next_ms)
-            pthread_cond_timedwait(&l->watch, &l->lock, &until);
-        else if (LIST_EMPTY(&l->runs) && (!l->stopping || l->threads))
-            pthread_cond_wait(&l->watch, &l->lock);
-        l->watch_ms = 0;
+    (void)data;
+    pthread_mutex_lock(&crew.lock);
+    while (!crew.stopping) {
+        const int64_t next_ms = crew.watch_ms = look_locked();
+        const struct timespec until = {.tv_sec = next_ms / 1000,
+                                       .tv_nsec = next_ms % 1000 * 1000000};
+        if (next_ms == INT64_MAX)
+            pthread_cond_wait(&crew.watch, &crew.lock);
+        else
+            pthread_cond_timedwait(&crew.watch, &crew.lock, &until);
+        crew.watch_ms = 0;
     }
-    pthread_mutex_unlock(&l->lock);
+    pthread_mutex_unlock(&crew.lock);
     return NULL;
 }
 
-Lanes *lanes_start(const LaneOps *ops, void *data)
+/* ---- start and end ---- */
+
+static void end_threads(void)
 {
+    pthread_mutex_lock(&crew.lock);
+    crew.stopping = TRUE;
+    pthread_cond_broadcast(&crew.wake);
+    pthread_cond_broadcast(&crew.watch);
+    while (crew.threads)
+        pthread_cond_wait(&crew.ended, &crew.lock);
+    pthread_mutex_unlock(&crew.lock);
+}
+
+static void clear_conditions(void)
+{
+    pthread_cond_destroy(&crew.wake);
+    pthread_cond_destroy(&crew.watch);
+    pthread_cond_destroy(&crew.ended);
+}
+
+static gboolean start_threads(void)
+{
+    cond_init_monotonic(&crew.wake);
+    cond_init_monotonic(&crew.watch);
+    pthread_cond_init(&crew.ended, NULL);
+    crew.stopping = FALSE;
+    pthread_mutex_lock(&crew.lock);
+    for (int i = 0; i < THREADS_KEPT; i++)
+        thread_new_locked();
+    const gboolean some = crew.threads > 0;
+    pthread_mutex_unlock(&crew.lock);
+    if (some && pthread_create(&crew.watcher, NULL, watcher_thread, NULL) == 0)
+        return TRUE;
+    end_threads();
+    clear_conditions();
+    return FALSE;
+}
+
+Lanes *lanes_start(const LaneOps *ops, void *data, GError **error)
+{
+    pthread_mutex_lock(&crew.life);
+    const gboolean running = crew.users > 0 || start_threads();
+    crew.users += running;
+    pthread_mutex_unlock(&crew.life);
+    if (!running) {
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED,
+                    "no thread can be made for notifications: check pids.max and memory");
+        return NULL;
+    }
     Lanes *l = g_new0(Lanes, 1);
     l->ops = *ops;
     l->data = data;
-    pthread_mutex_init(&l->lock, NULL);
-    cond_init_monotonic(&l->wake);
-    cond_init_monotonic(&l->watch);
-    pthread_cond_init(&l->ended, NULL);
     l->lanes = g_hash_table_new(key_hash, key_equal);
     TAILQ_INIT(&l->queue);
-    pthread_mutex_lock(&l->lock);
-    for (int i = 0; i < THREADS_KEPT; i++)
-        thread_new_locked(l);
-    pthread_mutex_unlock(&l->lock);
-    pthread_create(&l->watcher, NULL, watcher_thread, l);
     return l;
 }
 
 void lanes_stop(Lanes *l)
 {
-    pthread_mutex_lock(&l->lock);
+    pthread_mutex_lock(&crew.lock);
     l->stopping = TRUE;
-    pthread_cond_broadcast(&l->wake);
-    pthread_cond_broadcast(&l->watch);
-    while (l->threads)
-        pthread_cond_wait(&l->ended, &l->lock);
-    pthread_cond_broadcast(&l->watch);
-    pthread_mutex_unlock(&l->lock);
-    pthread_join(l->watcher, NULL);
+    while (g_hash_table_size(l->lanes))
+        pthread_cond_wait(&crew.ended, &crew.lock);
+    pthread_mutex_unlock(&crew.lock);
+    pthread_mutex_lock(&crew.life);
+    if (--crew.users == 0) {
+        end_threads();
+        pthread_join(crew.watcher, NULL);
+        clear_conditions();
+    }
+    pthread_mutex_unlock(&crew.life);
     g_hash_table_unref(l->lanes);
-    pthread_cond_destroy(&l->wake);
-    pthread_cond_destroy(&l->watch);
-    pthread_cond_destroy(&l->ended);
-    pthread_mutex_destroy(&l->lock);
     g_free(l);
 }
 
 unsigned lanes_count(Lanes *l)
 {
-    pthread_mutex_lock(&l->lock);
+    pthread_mutex_lock(&crew.lock);
     unsigned n = g_hash_table_size(l->lanes);
-    pthread_mutex_unlock(&l->lock);
+    pthread_mutex_unlock(&crew.lock);
     return n;
 }
 
-unsigned lanes_threads(Lanes *l)
+unsigned lanes_threads(void)
 {
-    pthread_mutex_lock(&l->lock);
-    unsigned n = l->threads;
-    pthread_mutex_unlock(&l->lock);
+    pthread_mutex_lock(&crew.lock);
+    unsigned n = crew.threads;
+    pthread_mutex_unlock(&crew.lock);
     return n;
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Work that may block for long, by what it is about: a lane has one key, its work is merged, and
- * no lane waits for another. Threads are made when all are busy, and end when they are not needed.
+ * no lane waits for another. All lanes of the process share its threads: these are made when all
+ * are busy, and end when they are not needed.
  *
  * When a run takes longer than a moment, the lane's work is given to another run, which may find a
  * way around the blocked one. A lane has at most LANE_RUNS_MAX runs, each later than the one
  * before; further work waits until one returns.
  *
  * So there are as many lanes as keys with work, each with one piece of merged work that waits, and
- * at most threads_max runs. When all of them are blocked, work waits: done() is called only for
- * work that was run.
+ * at most threads_max runs of one Lanes. When all of them are blocked, work waits: done() is called
+ * only for work that was run.
  */
 #ifndef HEARTH_CACHE_FUSE_LANES_H
 #define HEARTH_CACHE_FUSE_LANES_H
@@ -44,13 +45,14 @@ typedef struct LaneOps {
     unsigned threads_max;
 } LaneOps;
 
-Lanes *lanes_start(const LaneOps *ops, void *data);
+/* NULL with G_IO_ERROR: no thread can be made. */
+Lanes *lanes_start(const LaneOps *ops, void *data, GError **error);
 /* Does all there is to do, then ends. Nothing may be added any more, but by done(). */
 void lanes_stop(Lanes *lanes);
 /* Takes over `work`. Waits for nothing. */
 void lanes_add(Lanes *lanes, const LaneKey *key, void *work);
-/* For tests: lanes with work, and threads. */
+/* For tests: lanes with work, and threads of the process. */
 unsigned lanes_count(Lanes *lanes);
-unsigned lanes_threads(Lanes *lanes);
+unsigned lanes_threads(void);
 
 #endif

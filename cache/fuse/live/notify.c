@@ -341,7 +341,14 @@ void notifier_returned(Notifier *n)
     pthread_mutex_unlock(&n->lock);
 }
 
-Notifier *notifier_start(Session *session, const NotifierLeases *leases)
+static void notifier_free(Notifier *n)
+{
+    pthread_cond_destroy(&n->returned);
+    pthread_mutex_destroy(&n->lock);
+    g_free(n);
+}
+
+Notifier *notifier_start(Session *session, const NotifierLeases *leases, GError **error)
 {
     static const LaneOps ops = {
         .merge = merge_work,
@@ -356,8 +363,11 @@ Notifier *notifier_start(Session *session, const NotifierLeases *leases)
     n->leases = leases;
     pthread_mutex_init(&n->lock, NULL);
     cond_init_monotonic(&n->returned);
-    n->lanes = lanes_start(&ops, n);
-    return n;
+    n->lanes = lanes_start(&ops, n, error);
+    if (n->lanes)
+        return n;
+    notifier_free(n);
+    return NULL;
 }
 
 void notifier_stop(Notifier *n)
@@ -365,7 +375,5 @@ void notifier_stop(Notifier *n)
     if (!n)
         return;
     lanes_stop(n->lanes);
-    pthread_cond_destroy(&n->returned);
-    pthread_mutex_destroy(&n->lock);
-    g_free(n);
+    notifier_free(n);
 }

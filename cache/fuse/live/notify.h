@@ -29,7 +29,8 @@ typedef struct NotifierLeases {
     void (*all_void)(Session *session);
 } NotifierLeases;
 
-Notifier *notifier_start(Session *session, const NotifierLeases *leases);
+/* NULL with G_IO_ERROR: no thread can be made. */
+Notifier *notifier_start(Session *session, const NotifierLeases *leases, GError **error);
 /* Handles what is queued, then ends. No origin callback may come any more. */
 void notifier_stop(Notifier *notifier);
 

@@ -90,7 +90,9 @@ Session *session_start(const SessionConfig *config, int fuse_fd, void (*ended)(v
     s->fuse = readers_serve(&ops, s, fuse_fd, error);
     if (!s->fuse)
         goto fail;
-    s->notifier = notifier_start(s, &handles_notifier_leases);
+    s->notifier = notifier_start(s, &handles_notifier_leases, error);
+    if (!s->notifier)
+        goto fail;
     notifier_listen(s->notifier, s->origin);
     s->readers = readers_start(s->fuse, ended, data, error);
     if (s->readers)

@@ -3,6 +3,7 @@
 #include "cache/fuse/lanes.h"
 #include <pthread.h>
 #include <stdatomic.h>
+#include "tests/unit/cache/fuse/no_threads.h"
 #include "tests/unit/harness.h"
 
 enum { MOVABLE, FIXED };
@@ -76,7 +77,7 @@ static void world_up(World *w, unsigned threads_max)
     *w = (World){.free_keys = g_hash_table_new(NULL, NULL)};
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
-    w->lanes = lanes_start(&ops, w);
+    w->lanes = lanes_start(&ops, w, NULL);
 }
 
 static void let_all_go(World *w)
@@ -191,7 +192,7 @@ START_TEST(runs_of_a_lane_have_a_bound)
     world_up(&w, 64);
     add(&w, MOVABLE, 1);
     await(&w, &w.blocked, LANE_RUNS_MAX);
-    ck_assert_uint_eq(lanes_threads(w.lanes), LANE_RUNS_MAX);
+    ck_assert_uint_eq(lanes_threads(), LANE_RUNS_MAX);
     add(&w, MOVABLE, 1);
     allow(&w, 2);
     add(&w, MOVABLE, 2);
@@ -229,7 +230,7 @@ START_TEST(at_the_bound_of_threads_work_waits_and_nothing_is_done_unrun)
     await(&w, &w.blocked, 4);
     allow(&w, 99);
     add(&w, FIXED, 99);
-    ck_assert_uint_eq(lanes_threads(w.lanes), 4);
+    ck_assert_uint_eq(lanes_threads(), 4);
     ck_assert_uint_eq(w.done, 0);
     ck_assert_uint_eq(lanes_count(w.lanes), 5);
     allow(&w, 1); /* one of those that are blocked */
@@ -247,9 +248,78 @@ START_TEST(threads_end_when_they_are_not_needed)
     await(&w, &w.blocked, 30);
     let_all_go(&w);
     await(&w, &w.done, 30);
-    while (lanes_threads(w.lanes) > 2)
+    while (lanes_threads() > 2)
         g_usleep(10000);
     ck_assert_uint_eq(lanes_count(w.lanes), 0);
+    world_down(&w);
+}
+END_TEST
+
+START_TEST(lanes_of_the_process_share_threads)
+{
+    static World worlds[50];
+    for (guint i = 0; i < G_N_ELEMENTS(worlds); i++) {
+        world_up(&worlds[i], 64);
+        allow(&worlds[i], 1);
+        add(&worlds[i], FIXED, 1);
+        await(&worlds[i], &worlds[i].done, 1);
+    }
+    while (lanes_threads() > 2)
+        g_usleep(10000);
+    for (guint i = 0; i < G_N_ELEMENTS(worlds); i++)
+        world_down(&worlds[i]);
+    ck_assert_uint_eq(lanes_threads(), 0);
+}
+END_TEST
+
+START_TEST(lanes_at_their_bound_keep_no_thread_from_others)
+{
+    World blocked, other;
+    world_up(&blocked, 4);
+    world_up(&other, 4);
+    for (uint64_t key = 1; key <= 20; key++)
+        add(&blocked, FIXED, key);
+    await(&blocked, &blocked.blocked, 4);
+    for (uint64_t key = 1; key <= 20; key++) {
+        allow(&other, key);
+        add(&other, MOVABLE, key);
+    }
+    await(&other, &other.done, 20);
+    ck_assert_uint_eq(blocked.blocked, 4);
+    world_down(&other);
+    ck_assert_uint_eq(lanes_count(blocked.lanes), 20);
+    world_down(&blocked);
+    ck_assert_uint_eq(blocked.done, 20);
+}
+END_TEST
+
+START_TEST(work_waits_for_a_thread_that_cannot_be_made)
+{
+    World w;
+    allow_threads(TRUE);
+    world_up(&w, 64);
+    allow_threads(FALSE);
+    for (uint64_t key = 1; key <= 5; key++)
+        add(&w, FIXED, key);
+    await(&w, &w.blocked, 2);
+    ck_assert_uint_eq(lanes_threads(), 2);
+    allow_threads(TRUE);
+    await(&w, &w.blocked, 5);
+    world_down(&w);
+    ck_assert_uint_eq(w.done, 5);
+}
+END_TEST
+
+START_TEST(without_a_thread_there_are_no_lanes)
+{
+    const LaneOps ops = {.threads_max = 1};
+    g_autoptr(GError) error = NULL;
+    allow_threads(FALSE);
+    ck_assert_ptr_null(lanes_start(&ops, NULL, &error));
+    ck_assert_ptr_nonnull(strstr(error->message, "pids.max"));
+    allow_threads(TRUE);
+    World w;
+    world_up(&w, 1);
     world_down(&w);
 }
 END_TEST
@@ -260,4 +330,6 @@ HARNESS_MAIN("cache/fuse/lanes", a_blocked_lane_delays_no_other,
              work_behind_a_run_that_was_overtaken_is_done, runs_of_a_lane_have_a_bound,
              blocked_lanes_take_no_threads_from_others_while_nothing_has_changed,
              at_the_bound_of_threads_work_waits_and_nothing_is_done_unrun,
-             threads_end_when_they_are_not_needed)
+             threads_end_when_they_are_not_needed, lanes_of_the_process_share_threads,
+             lanes_at_their_bound_keep_no_thread_from_others,
+             work_waits_for_a_thread_that_cannot_be_made, without_a_thread_there_are_no_lanes)
