@@ -201,6 +201,13 @@ static void deferred_reach(Origin *o, const char *monitors, const char *key, uns
         origin_reach(real, monitors, key, timeout_sec);
 }
 
+/* While there is no real origin, operations wait for nothing. */
+static uint64_t deferred_silent_ms(Origin *o)
+{
+    REAL(o);
+    return real ? origin_silent_ms(real) : 0;
+}
+
 static int deferred_root(Origin *o, OriginNode **node, OriginAttr *attr)
 {
     Deferred *d = (Deferred *)o;
@@ -383,6 +390,7 @@ static const OriginOps ops = {
     .destroy = destroy,
     .listen = deferred_listen,
     .reach = deferred_reach,
+    .silent_ms = deferred_silent_ms,
     .root = deferred_root,
     .lookup = deferred_lookup,
     .resolve = deferred_resolve,

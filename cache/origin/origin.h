@@ -133,6 +133,12 @@ typedef struct OriginOps {
     void (*reach)(Origin *o, const char *monitors, const char *key, unsigned timeout_sec);
     /* Whether leases are good now: Ceph was heard from lately. NULL: always. */
     gboolean (*vouches)(Origin *o);
+    /*
+     * For how long Ceph has been silent although it was asked, in milliseconds; 0 if it is not. A
+     * caller that waits for Ceph calls this once in a while: it has Ceph asked. Does not block.
+     * NULL: it is never silent.
+     */
+    uint64_t (*silent_ms)(Origin *o);
 
     int (*root)(Origin *o, OriginNode **node, OriginAttr *attr);
     int (*lookup)(Origin *o, OriginNode *parent, const char *name, OriginNode **node,
@@ -259,6 +265,11 @@ static inline int origin_may_read(Origin *o, OriginNode *node)
 static inline gboolean origin_vouches(Origin *o)
 {
     return !o->ops->vouches || o->ops->vouches(o);
+}
+
+static inline uint64_t origin_silent_ms(Origin *o)
+{
+    return o->ops->silent_ms ? o->ops->silent_ms(o) : 0;
 }
 
 static inline void origin_reach(Origin *o, const char *monitors, const char *key,

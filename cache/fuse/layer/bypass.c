@@ -1,55 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A read has two owners, the caller that waits for it and the thread that makes it; the last one
- * frees it. It has a buffer of its own, since the caller may be gone when the bytes come.
+ * What runs has a buffer of its own, since the caller may be gone when the bytes come. It belongs
+ * to its thread once that has begun, and knows its caller until one of the two ends the read.
  */
 #include "cache/fuse/layer/bypass.h"
-#include "common/monotonic.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <glib.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/queue.h>
-#include <time.h>
 
-/* Reads queued beyond this fail immediately with ETIMEDOUT. */
-#define QUEUE_MAX 64
+/* At once; libcephfs has a lock that they share. */
+#define THREADS_MAX 64
 
-typedef struct Read {
-    TAILQ_ENTRY(Read) link;
-    unsigned references; /* lock */
-    gboolean queued;     /* lock: no thread has begun it */
-    gboolean done;       /* lock */
-    ssize_t result;
+typedef struct PastRead {
+    Task task;
+    Bypass *bypass;
+    BypassRead *caller; /* Bypass.lock; NULL: it was withdrawn */
     char *path;
     ObjectKey key;
     uint64_t off;
     size_t len;
     char *buf;
-} Read;
+} PastRead;
 
 struct Bypass {
     Origin *origin;
     pthread_mutex_t lock;
-    pthread_cond_t work, done;
-    TAILQ_HEAD(, Read) queue; /* lock; each with a reference */
-    unsigned queued;          /* lock */
-    gboolean stopping;        /* lock */
-    unsigned n_threads;
-    pthread_t *threads;
+    Tasks *threads;
 };
 
-static void unref_locked(Read *r)
+static void past_free(PastRead *r)
 {
-    if (--r->references > 0)
-        return;
     g_free(r->path);
     g_free(r->buf);
     g_free(r);
 }
 
-static ssize_t read_all(Origin *origin, OriginFile *file, const Read *r)
+static ssize_t read_all(Origin *origin, OriginFile *file, const PastRead *r)
 {
     size_t done = 0;
     while (done < r->len) {
@@ -63,7 +51,7 @@ static ssize_t read_all(Origin *origin, OriginFile *file, const Read *r)
     return (ssize_t)done;
 }
 
-static ssize_t make_read(Origin *origin, const Read *r)
+static ssize_t make_read(Origin *origin, const PastRead *r)
 {
     OriginNode *node;
     OriginFile *file;
@@ -85,107 +73,73 @@ static ssize_t make_read(Origin *origin, const Read *r)
     return result;
 }
 
-static void leave_queue_locked(Bypass *b, Read *r)
+static void run_read(Task *task)
 {
-    TAILQ_REMOVE(&b->queue, r, link);
-    r->queued = FALSE;
-    b->queued--;
+    PastRead *r = (PastRead *)task;
+    Bypass *b = r->bypass;
+    r->buf = g_malloc(MAX(r->len, 1));
+    const ssize_t result = make_read(b->origin, r);
+    pthread_mutex_lock(&b->lock);
+    BypassRead *caller = r->caller;
+    if (caller)
+        caller->running = NULL;
+    pthread_mutex_unlock(&b->lock);
+    if (caller) {
+        caller->result = result;
+        caller->buf = result >= 0 ? g_steal_pointer(&r->buf) : NULL;
+        caller->task.run(&caller->task);
+    }
+    past_free(r);
 }
 
-static void *bypass_thread(void *data)
+void bypass_begin(Bypass *b, BypassRead *read, const BypassRange *range)
 {
-    Bypass *b = data;
+    PastRead *r = g_new0(PastRead, 1);
+    *r = (PastRead){.task.run = run_read,
+                    .bypass = b,
+                    .caller = read,
+                    .path = g_strdup(range->path),
+                    .key = *range->key,
+                    .off = range->off,
+                    .len = range->len};
+    read->running = r;
+    if (tasks_give(b->threads, &r->task))
+        return;
+    past_free(r);
+    read->running = NULL;
+    read->result = -EAGAIN;
+    tasks_give(tasks_common(), &read->task);
+}
+
+void bypass_withdraw(Bypass *b, BypassRead *read, int result)
+{
     pthread_mutex_lock(&b->lock);
-    for (;;) {
-        Read *r = TAILQ_FIRST(&b->queue);
-        if (!r && b->stopping)
-            break;
-        if (!r) {
-            pthread_cond_wait(&b->work, &b->lock);
-            continue;
-        }
-        leave_queue_locked(b, r);
-        pthread_mutex_unlock(&b->lock);
-        ssize_t result = make_read(b->origin, r);
-        pthread_mutex_lock(&b->lock);
-        r->result = result;
-        r->done = TRUE;
-        pthread_cond_broadcast(&b->done);
-        unref_locked(r);
+    PastRead *r = read->running;
+    if (r) {
+        read->running = NULL;
+        r->caller = NULL;
+        if (tasks_take_back(b->threads, &r->task))
+            past_free(r);
+        read->result = result;
+        tasks_give(tasks_common(), &read->task);
     }
     pthread_mutex_unlock(&b->lock);
-    return NULL;
 }
 
-static Read *enqueue_locked(Bypass *b, const BypassRead *wanted)
-{
-    Read *r = g_new0(Read, 1);
-    *r = (Read){
-        .references = 2,
-        .queued = TRUE,
-        .path = g_strdup(wanted->path),
-        .key = *wanted->key,
-        .off = wanted->off,
-        .len = wanted->len,
-        .buf = g_malloc(MAX(wanted->len, 1)),
-    };
-    TAILQ_INSERT_TAIL(&b->queue, r, link);
-    b->queued++;
-    pthread_cond_signal(&b->work);
-    return r;
-}
-
-ssize_t bypass_read(Bypass *b, const BypassRead *wanted, void *buf)
-{
-    const struct timespec deadline = deadline_after_ms(wanted->timeout_ms);
-    ssize_t result = -ETIMEDOUT;
-    pthread_mutex_lock(&b->lock);
-    if (b->queued < QUEUE_MAX) {
-        Read *r = enqueue_locked(b, wanted);
-        while (!r->done && pthread_cond_timedwait(&b->done, &b->lock, &deadline) != ETIMEDOUT)
-            ;
-        if (r->done)
-            result = r->result;
-        if (r->queued) { /* it is not needed any more */
-            leave_queue_locked(b, r);
-            unref_locked(r);
-        }
-        if (result > 0)
-            memcpy(buf, r->buf, (size_t)result);
-        unref_locked(r);
-    }
-    pthread_mutex_unlock(&b->lock);
-    return result;
-}
-
-Bypass *bypass_start(Origin *origin, unsigned threads)
+Bypass *bypass_new(Origin *origin)
 {
     Bypass *b = g_new0(Bypass, 1);
     b->origin = origin;
     pthread_mutex_init(&b->lock, NULL);
-    pthread_cond_init(&b->work, NULL);
-    cond_init_monotonic(&b->done);
-    TAILQ_INIT(&b->queue);
-    b->threads = g_new0(pthread_t, threads);
-    while (b->n_threads < threads &&
-           pthread_create(&b->threads[b->n_threads], NULL, bypass_thread, b) == 0)
-        b->n_threads++;
+    b->threads = tasks_new(0, THREADS_MAX);
     return b;
 }
 
-void bypass_stop(Bypass *b)
+void bypass_free(Bypass *b)
 {
     if (!b)
         return;
-    pthread_mutex_lock(&b->lock);
-    b->stopping = TRUE;
-    pthread_cond_broadcast(&b->work);
-    pthread_mutex_unlock(&b->lock);
-    for (unsigned i = 0; i < b->n_threads; i++)
-        pthread_join(b->threads[i], NULL);
-    pthread_cond_destroy(&b->work);
-    pthread_cond_destroy(&b->done);
+    tasks_free(b->threads);
     pthread_mutex_destroy(&b->lock);
-    g_free(b->threads);
     g_free(b);
 }

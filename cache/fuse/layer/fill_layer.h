@@ -8,9 +8,9 @@
  * A file's node ID is its place in the manifest's table: nothing has to be remembered of a lookup,
  * and a later process can serve the same kernel.
  *
- * Reads of what has to be fetched fail with EIO after a while without Ceph; the fetch goes on. An
- * application's read is two of the kernel's, so what follows one that failed is not waited for as
- * long.
+ * Reads of what has to be fetched wait while Ceph is heard from, as Ceph's own clients wait. They
+ * fail with EIO when Ceph has been silent for a while, and soon while it stays silent; the fetch
+ * goes on.
  */
 #ifndef HEARTH_CACHE_FUSE_LAYER_FILL_LAYER_H
 #define HEARTH_CACHE_FUSE_LAYER_FILL_LAYER_H
@@ -28,7 +28,8 @@ typedef struct FillLayerConfig {
     Origin *origin;
     Store *store;
     const Manifest *manifest;
-    unsigned wait_ms; /* for Ceph; 0: 20 s */
+    unsigned silent_ms;  /* Ceph is away when it has been silent for so long; 0: 20 s */
+    unsigned timeout_ms; /* of a read; 0: none */
 } FillLayerConfig;
 
 typedef struct FillLayerStats {

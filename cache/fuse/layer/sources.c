@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A table of Sources by their index in the manifest, and a queue in the order of use. The table has
- * one reference to each; a thread drops those that were not used for IDLE_MS.
+ * one reference to each; a task of tasks_common() drops those that were not used for IDLE_MS, and
+ * there is none while the table is empty.
  */
 #include "cache/fuse/layer/sources.h"
 #include <pthread.h>
-#include <time.h>
 #include <unistd.h>
 #include "common/monotonic.h"
+#include "common/tasks.h"
 
 /* Files that keep their descriptor or fill between reads, and for how long: an object that was
  * evicted takes room on the disk as long as it is open. */
@@ -15,17 +16,17 @@
 #define IDLE_MS 1000
 
 struct Sources {
+    Task closer; /* first, so that its address is that of the Sources */
     Store *store;
     Origin *origin;
     const Manifest *manifest;
     const char *dataset;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* a first Source, or stopping */
-    GHashTable *by_index;   /* lock: index -> Source, with a reference */
-    GQueue recent;          /* lock: Sources, the last used first */
-    gboolean stopping;      /* lock */
-    gboolean has_closer;
-    pthread_t closer;
+    pthread_cond_t closed; /* the closer has ended */
+    GHashTable *by_index;  /* lock: index -> Source, with a reference */
+    GQueue recent;         /* lock: Sources, the last used first */
+    gboolean closing;      /* lock; the closer is given, or runs */
+    gboolean stopping;     /* lock */
 };
 
 void source_unref(Source *s)
@@ -90,8 +91,8 @@ Source *sources_get(Sources *all, uint64_t index)
         g_hash_table_insert(all->by_index, &s->index, s);
         g_queue_push_head(&all->recent, s);
         s->link = all->recent.head;
-        if (all->recent.length == 1)
-            pthread_cond_signal(&all->changed);
+        if (!all->closing)
+            all->closing = tasks_give_later(tasks_common(), &all->closer, IDLE_MS);
         if (all->recent.length > SOURCES_MAX)
             forget_locked(all, old = g_queue_peek_tail(&all->recent));
     }
@@ -112,30 +113,25 @@ void sources_drop(Sources *all, Source *s)
         source_unref(s);
 }
 
-/* A thread: drops Sources that are not read any more. */
-static void *run_closer(void *data)
+/* Drops Sources that are not read any more. */
+static void close_idle(Task *task)
 {
-    Sources *all = data;
+    Sources *all = (Sources *)task;
+    const uint64_t now = (uint64_t)monotonic_ms();
+    Source *s;
     pthread_mutex_lock(&all->lock);
-    while (!all->stopping) {
-        Source *s = g_queue_peek_tail(&all->recent);
-        if (!s) {
-            pthread_cond_wait(&all->changed, &all->lock);
-            continue;
-        }
-        uint64_t due = s->used_ms + IDLE_MS;
-        if ((uint64_t)monotonic_ms() < due) {
-            const struct timespec until = {(time_t)(due / 1000), (long)(due % 1000) * 1000000};
-            pthread_cond_timedwait(&all->changed, &all->lock, &until);
-            continue;
-        }
+    while (!all->stopping && (s = g_queue_peek_tail(&all->recent)) && s->used_ms + IDLE_MS <= now) {
         forget_locked(all, s);
         pthread_mutex_unlock(&all->lock);
         source_unref(s);
         pthread_mutex_lock(&all->lock);
     }
+    s = g_queue_peek_tail(&all->recent);
+    all->closing = s && !all->stopping &&
+                   tasks_give_later(tasks_common(), task, MAX(s->used_ms + IDLE_MS, now) - now);
+    if (!all->closing)
+        pthread_cond_signal(&all->closed);
     pthread_mutex_unlock(&all->lock);
-    return NULL;
 }
 
 Sources *sources_new(Store *store, Origin *origin, const Manifest *manifest, const char *dataset)
@@ -146,10 +142,10 @@ Sources *sources_new(Store *store, Origin *origin, const Manifest *manifest, con
     all->manifest = manifest;
     all->dataset = dataset;
     pthread_mutex_init(&all->lock, NULL);
-    cond_init_monotonic(&all->changed);
+    pthread_cond_init(&all->closed, NULL);
+    all->closer.run = close_idle;
     all->by_index = g_hash_table_new(g_int64_hash, g_int64_equal);
     g_queue_init(&all->recent);
-    all->has_closer = pthread_create(&all->closer, NULL, run_closer, all) == 0;
     return all;
 }
 
@@ -157,16 +153,17 @@ void sources_free(Sources *all)
 {
     pthread_mutex_lock(&all->lock);
     all->stopping = TRUE;
-    pthread_cond_signal(&all->changed);
+    if (tasks_take_back(tasks_common(), &all->closer))
+        all->closing = FALSE;
+    while (all->closing)
+        pthread_cond_wait(&all->closed, &all->lock);
     pthread_mutex_unlock(&all->lock);
-    if (all->has_closer)
-        pthread_join(all->closer, NULL);
     for (Source *s; (s = g_queue_peek_head(&all->recent));) {
         forget_locked(all, s);
         source_unref(s);
     }
     g_hash_table_unref(all->by_index);
-    pthread_cond_destroy(&all->changed);
+    pthread_cond_destroy(&all->closed);
     pthread_mutex_destroy(&all->lock);
     g_free(all);
 }

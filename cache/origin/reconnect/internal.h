@@ -41,9 +41,12 @@ typedef struct Reconnect {
     gboolean keeper_ended;       /* lock */
     _Atomic uint64_t number;     /* of the current one, or of the one to come */
     _Atomic int64_t heard_ms;    /* when the last check that was answered was sent; 0: none was */
-    _Atomic unsigned leases;     /* held */
-    _Atomic gboolean leased;     /* one has begun since the lease keeper looked */
-    _Atomic gboolean dozes;      /* the lease keeper: the next lease wakes it */
+    /* Since when Ceph was asked and has not answered; 0: it has. Of checks, and of connecting. */
+    _Atomic int64_t unanswered_ms;
+    _Atomic int64_t data_ms;        /* when a read of a file was last answered */
+    _Atomic unsigned leases;        /* held */
+    _Atomic gboolean leased;        /* one has begun since the lease keeper looked */
+    _Atomic gboolean dozes;         /* the lease keeper: the next lease wakes it */
     pthread_mutex_t listener_mutex; /* guards listener, also while it is called */
     OriginListener listener;
     pthread_mutex_t left_mutex; /* guards Connection.left */
@@ -74,6 +77,9 @@ void connection_count_lease(Reconnect *o, int change);
 /* Ceph was heard from lately enough for a new lease. */
 gboolean connection_was_just_heard(Reconnect *o);
 
+/* A read of a file was answered by OSDs. */
+void connection_heard_data(Reconnect *o);
+
 /* Starts with the first connection; origin_ops is the table of the origin. */
 Origin *reconnect_begin(const OriginOps *origin_ops, Origin *first, const ReconnectOps *ops,
                         void *data);
@@ -82,5 +88,6 @@ void reconnect_listen(Origin *base, const OriginListener *listener);
 void reconnect_reach(Origin *base, const char *monitors, const char *key, unsigned timeout_sec);
 uint64_t reconnect_session(Origin *base);
 gboolean reconnect_vouches(Origin *base);
+uint64_t reconnect_silent_ms(Origin *base);
 
 #endif

@@ -386,10 +386,13 @@ static int vouched(Reconnect *o, Connection *c, const OriginNode *node)
 static ssize_t op_read(Origin *base, OriginFile *file, void *buf, size_t len, uint64_t off)
 {
     Reconnect *o = reconnect_of(base);
-    return FILE_CALL(o, c, TRUE, file, in, ({
-                         int64_t r = vouched(o, c, file->node);
-                         r < 0 ? r : c->inner->ops->read(c->inner, in, buf, len, off);
-                     }));
+    const ssize_t n = FILE_CALL(o, c, TRUE, file, in, ({
+                                    int64_t r = vouched(o, c, file->node);
+                                    r < 0 ? r : c->inner->ops->read(c->inner, in, buf, len, off);
+                                }));
+    if (n > 0 && (file->flags & O_DIRECT)) /* others may be answered from memory */
+        connection_heard_data(o);
+    return n;
 }
 
 static ssize_t op_write(Origin *base, OriginFile *file, const void *buf, size_t len, uint64_t off)
@@ -687,6 +690,7 @@ static const OriginOps reconnect_origin_ops = {
     .session = reconnect_session,
     .reach = reconnect_reach,
     .vouches = reconnect_vouches,
+    .silent_ms = reconnect_silent_ms,
     .root = op_root,
     .lookup = op_lookup,
     .resolve = op_resolve,

@@ -92,6 +92,26 @@ gboolean connection_use_this(Reconnect *o, Connection *c)
     return usable;
 }
 
+/* ---- silence ---- */
+
+static void asked(Reconnect *o, int64_t now)
+{
+    int64_t answered = 0;
+    atomic_compare_exchange_strong(&o->unanswered_ms, &answered, now);
+}
+
+void connection_heard_data(Reconnect *o)
+{
+    atomic_store(&o->data_ms, boottime_ms());
+}
+
+/* Ceph has answered what was sent then. */
+static void heard_locked(Reconnect *o, int64_t sent)
+{
+    atomic_store(&o->heard_ms, sent);
+    atomic_store(&o->unanswered_ms, 0);
+}
+
 static void lose_locked(Reconnect *o, Connection *c)
 {
     if (c->lost)
@@ -99,6 +119,7 @@ static void lose_locked(Reconnect *o, Connection *c)
     c->lost_ms = boottime_ms();
     atomic_store(&c->lost, TRUE);
     atomic_store(&o->heard_ms, 0);
+    asked(o, c->lost_ms);
     atomic_fetch_add(&o->number, 1);
     o->current = NULL;
     pthread_cond_broadcast(&o->changed);
@@ -158,6 +179,7 @@ static void check_once_locked(Reconnect *o, Connection *c)
 {
     const uint64_t number = ++c->begun;
     const int64_t sent = c->asked_ms = boottime_ms();
+    asked(o, sent);
     pthread_mutex_unlock(&o->lock);
     int r = o->ops->check(c->inner);
     pthread_mutex_lock(&o->lock);
@@ -169,7 +191,7 @@ static void check_once_locked(Reconnect *o, Connection *c)
     if (r == -EIO || is_loss(r))
         lose_locked(o, c);
     else if (r == 0 && !c->lost)
-        atomic_store(&o->heard_ms, sent);
+        heard_locked(o, sent);
     pthread_cond_broadcast(&o->changed);
 }
 
@@ -225,6 +247,23 @@ int connection_check(Reconnect *o, Connection *c)
     gboolean good = !c->lost && c->answered >= number;
     pthread_mutex_unlock(&o->lock);
     return good ? 0 : -EIO;
+}
+
+/* A call that hangs says nothing: Ceph may be well but for one placement group. A file's bytes may
+ * come although the MDS does not answer. */
+uint64_t reconnect_silent_ms(Origin *base)
+{
+    Reconnect *o = (Reconnect *)base;
+    const int64_t now = boottime_ms();
+    if (now - atomic_load(&o->heard_ms) >= CHECK_MS) {
+        pthread_mutex_lock(&o->lock);
+        Connection *c = o->current;
+        if (c && !c->checking)
+            want_check_locked(o, c);
+        pthread_mutex_unlock(&o->lock);
+    }
+    const int64_t unanswered = atomic_load(&o->unanswered_ms), data = atomic_load(&o->data_ms);
+    return unanswered ? (uint64_t)MAX(now - MAX(unanswered, data), 0) : 0;
 }
 
 /* ---- the keeper ---- */
@@ -298,7 +337,7 @@ static void connect_locked(Reconnect *o)
     pthread_mutex_lock(&o->lock);
     if (inner) {
         o->current = connection_add(o, inner);
-        atomic_store(&o->heard_ms, sent);
+        heard_locked(o, sent);
         pthread_cond_broadcast(&o->changed);
         /* Not before: removing the listener goes through the connections. */
         pthread_mutex_unlock(&o->listener_mutex);

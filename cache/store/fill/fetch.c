@@ -210,7 +210,8 @@ void fill_fetch_claimed_locked(Fills *fills, const FillPick *pick, uint8_t *buf,
         memset(fill->chunks + pick->chunk, CHUNK_DONE, pick->n);
         fill->done += pick->n;
         count_written_locked(fill, pick->n);
-        pthread_cond_broadcast(&fill->changed);
+        fill_changed_locked(fill);
+        fill_want_next_locked(fills, fill);
         if (fill->done == fill->n_chunks && fill_state(fill) == FILL_ACTIVE) {
             pthread_mutex_unlock(&fills->lock);
             finish_fill(fill, patient);

@@ -82,11 +82,22 @@ static int prepare(Store *store, StoreFill *fill, OriginNode *node, gboolean ahe
     return 0;
 }
 
+/* A reader waits for this. */
+static void ask_locked(Fills *fills, StoreFill *fill, const FillWait *wait)
+{
+    for (uint64_t chunk = wait->chunk; chunk <= wait->last; chunk++)
+        fill_ask_locked(fills, fill, chunk);
+    fill_want_next_locked(fills, fill);
+}
+
 static void enqueue_locked(Fills *fills, StoreFill *fill)
 {
     fill_enqueue_locked(fills, fill);
     if (fill->parts && fill->parts->whole) /* wanted so meanwhile */
         fill_ask_rest_locked(fills, fill);
+    FillWait *wait;
+    TAILQ_FOREACH (wait, &fill->waiters, link)
+        ask_locked(fills, fill, wait);
 }
 
 static StoreFill *join_or_begin(Store *store, const FillRequest *request, gboolean ahead)
@@ -225,17 +236,13 @@ static gboolean fetch_inline_locked(Fills *fills, StoreFill *fill)
     return TRUE;
 }
 
-/* `deadline` NULL: waits for ever, and a small object may be fetched here. */
-static int wait_chunk_locked(Fills *fills, StoreFill *fill, uint64_t chunk,
-                             const struct timespec *deadline)
+/* A small object may be fetched here. */
+static int wait_chunk_locked(Fills *fills, StoreFill *fill, uint64_t chunk)
 {
-    Waiter waiter = {.chunk = chunk};
-    gboolean waiting = FALSE, timed_out = FALSE;
-    if (deadline)
-        fill_promote_locked(fills, fill);
-    while (!timed_out && fill_state(fill) == FILL_ACTIVE &&
-           !(fill->ready && fill->chunks[chunk] == CHUNK_DONE)) {
-        if (!deadline && fetch_inline_locked(fills, fill))
+    FillWait waiter = {.chunk = chunk, .last = chunk};
+    gboolean waiting = FALSE;
+    while (fill_state(fill) == FILL_ACTIVE && !(fill->ready && fill->chunks[chunk] == CHUNK_DONE)) {
+        if (fetch_inline_locked(fills, fill))
             continue;
         fill_ask_locked(fills, fill, chunk);
         if (!waiting) {
@@ -245,39 +252,17 @@ static int wait_chunk_locked(Fills *fills, StoreFill *fill, uint64_t chunk,
         }
         if (fill->ready && fill->chunks[chunk] == CHUNK_MISSING)
             fill_want_locked(fills, fill);
-        if (!deadline)
-            pthread_cond_wait(&fill->changed, &fills->lock);
-        else
-            timed_out = pthread_cond_timedwait(&fill->changed, &fills->lock, deadline) == ETIMEDOUT;
+        pthread_cond_wait(&fill->changed, &fills->lock);
     }
     if (waiting)
         TAILQ_REMOVE(&fill->waiters, &waiter, link);
-    if (timed_out && fill_state(fill) == FILL_ACTIVE &&
-        !(fill->ready && fill->chunks[chunk] == CHUNK_DONE))
-        return -ETIMEDOUT;
     return fill_state(fill) == FILL_FAILED ? fill->error : 0;
 }
 
-static ssize_t read_until(StoreFill *fill, void *buf, size_t len, uint64_t off,
-                          const struct timespec *deadline)
+ssize_t store_fill_read_now(StoreFill *fill, void *buf, size_t len, uint64_t off)
 {
     Fills *fills = fill->store->fills;
-    int rc = 0;
-    if (off >= fill->key.size)
-        len = 0;
-    else
-        len = MIN(len, fill->key.size - off);
-    if (fill_state(fill) != FILL_COMPLETE) {
-        uint64_t last = len ? (off + len - 1) / fill->chunk_bytes : 0;
-        pthread_mutex_lock(&fills->lock);
-        if (len)
-            fill_read_locked(fills, fill, off, len);
-        for (uint64_t chunk = off / fill->chunk_bytes; len && rc == 0 && chunk <= last; chunk++)
-            rc = wait_chunk_locked(fills, fill, chunk, deadline);
-        pthread_mutex_unlock(&fills->lock);
-    }
-    if (rc < 0)
-        return rc;
+    len = off >= fill->key.size ? 0 : MIN(len, fill->key.size - off);
     for (size_t done = 0; done < len;) {
         /* Whole blocks into a buffer of blocks. */
         size_t blocks = (len - done) & ~(FILL_ALIGN - 1);
@@ -289,7 +274,7 @@ static ssize_t read_until(StoreFill *fill, void *buf, size_t len, uint64_t off,
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0) {
-            rc = n < 0 ? -errno : -EIO;
+            int rc = n < 0 ? -errno : -EIO;
             disk_failed(&fill->store->disk, rc, monotonic_ms());
             pthread_mutex_lock(&fills->lock);
             fill_fail_locked(fills, fill, rc);
@@ -304,14 +289,42 @@ static ssize_t read_until(StoreFill *fill, void *buf, size_t len, uint64_t off,
 
 ssize_t store_fill_read(StoreFill *fill, void *buf, size_t len, uint64_t off)
 {
-    return read_until(fill, buf, len, off, NULL);
+    Fills *fills = fill->store->fills;
+    int rc = 0;
+    len = off >= fill->key.size ? 0 : MIN(len, fill->key.size - off);
+    if (len && fill_state(fill) != FILL_COMPLETE) {
+        uint64_t last = (off + len - 1) / fill->chunk_bytes;
+        pthread_mutex_lock(&fills->lock);
+        fill_read_locked(fills, fill, off, len);
+        for (uint64_t chunk = off / fill->chunk_bytes; rc == 0 && chunk <= last; chunk++)
+            rc = wait_chunk_locked(fills, fill, chunk);
+        pthread_mutex_unlock(&fills->lock);
+    }
+    return rc < 0 ? rc : store_fill_read_now(fill, buf, len, off);
 }
 
-ssize_t store_fill_read_within(StoreFill *fill, void *buf, size_t len, uint64_t off,
-                               unsigned timeout_ms)
+int store_fill_begin_read(StoreFill *fill, FillWait *wait, size_t len, uint64_t off)
 {
-    struct timespec deadline = deadline_after_ms(timeout_ms);
-    return read_until(fill, buf, len, off, &deadline);
+    Fills *fills = fill->store->fills;
+    if (len == 0 || off >= fill->key.size || fill_state(fill) == FILL_COMPLETE)
+        return 0;
+    len = MIN(len, fill->key.size - off);
+    wait->fill = fill;
+    wait->chunk = off / fill->chunk_bytes;
+    wait->last = (off + len - 1) / fill->chunk_bytes;
+    pthread_mutex_lock(&fills->lock);
+    fill_read_locked(fills, fill, off, len);
+    fill_promote_locked(fills, fill);
+    const int rc = fill_progress_locked(fill, wait);
+    if (rc == -EINPROGRESS) {
+        TAILQ_INSERT_TAIL(&fill->waiters, wait, link);
+        wait->waits = TRUE;
+        if (fill->ready)
+            ask_locked(fills, fill, wait);
+        pthread_cond_broadcast(&fill->changed); /* for store_fill_await_waiter() */
+    }
+    pthread_mutex_unlock(&fills->lock);
+    return rc;
 }
 
 int store_fill_wait(StoreFill *fill)

@@ -9,7 +9,9 @@
 #ifndef HEARTH_CACHE_STORE_FILL_FILL_H
 #define HEARTH_CACHE_STORE_FILL_FILL_H
 
+#include <sys/queue.h>
 #include "cache/store/objects/objects.h"
+#include "common/tasks.h"
 
 typedef struct StoreFill StoreFill;
 typedef struct StorePace StorePace;
@@ -63,10 +65,28 @@ void store_pace_unref(StorePace *pace);
  * (a store fault or the origin's error); the caller reads from the origin instead.
  */
 ssize_t store_fill_read(StoreFill *fill, void *buf, size_t len, uint64_t off);
-/* As store_fill_read(), for timeout_ms at most: -ETIMEDOUT, and the fill continues. The caller's
- * thread never fetches, so it waits for nothing else. */
-ssize_t store_fill_read_within(StoreFill *fill, void *buf, size_t len, uint64_t off,
-                               unsigned timeout_ms);
+/*
+ * A reader that waits without a thread. Its own memory, zero but for task.run, which is called once
+ * by tasks_common() after the bytes are there (`result` 0), the fill has failed (-errno as
+ * store_fill_read()) or the wait was withdrawn. The reader has a reference of the fill until then.
+ */
+typedef struct FillWait {
+    Task task; /* run NULL: a thread waits */
+    int result;
+    StoreFill *fill;
+    uint64_t chunk, last; /* Fills.lock, as the next */
+    gboolean waits;
+    TAILQ_ENTRY(FillWait) link;
+} FillWait;
+
+/* 0: the bytes are there; -EINPROGRESS: task.run will be called, or was already; or -errno. Never
+ * waits for Ceph, and never fetches. */
+int store_fill_begin_read(StoreFill *fill, FillWait *wait, size_t len, uint64_t off);
+/* Bytes that are there. As store_fill_read(), but never waits. */
+ssize_t store_fill_read_now(StoreFill *fill, void *buf, size_t len, uint64_t off);
+/* After -EINPROGRESS, until task.run was called: calls it soon, with this result unless it has one.
+ * The fill continues. */
+void store_fill_withdraw(FillWait *wait, int result);
 /* Fetches all of it and waits until then. 0, or -errno; -ESTALE: the file changed while it was
  * filled; -ECANCELED. */
 int store_fill_wait(StoreFill *fill);

@@ -2,8 +2,9 @@
 /*
  * A fill, for the files that run it, from the bottom up: pace.c (a bound on bytes per second),
  * threads.c (starting and waking the threads that fetch), queue.c (which chunk is fetched next),
- * state.c (references and the end of a fill), fetch.c (fetching a chunk), worker.c (what such a
- * thread does), fill.c (joining and reading), fills.c (starting and stopping).
+ * wait.c (readers that wait), state.c (references and the end of a fill), fetch.c (fetching a
+ * chunk), worker.c (what such a thread does), fill.c (joining and reading), fills.c (starting and
+ * stopping).
  *
  * Invariants, under Fills.lock:
  *   - a chunk goes [UNREAD <->] MISSING -> BUSY -> DONE, and only the thread that made it BUSY
@@ -33,12 +34,6 @@ static inline uint64_t fill_aligned(uint64_t bytes)
 {
     return (bytes + FILL_ALIGN - 1) & ~(FILL_ALIGN - 1);
 }
-
-/* A reader that waits; lives on its stack. */
-typedef struct Waiter {
-    uint64_t chunk;
-    TAILQ_ENTRY(Waiter) link;
-} Waiter;
 
 /* Reads that follow one another. */
 typedef struct ReadStream {
@@ -91,7 +86,7 @@ struct StoreFill {
     gboolean ahead;   /* no reader needs it: `running` is then the queue `ahead` */
     StorePace *pace;  /* while it is */
     gboolean is_parked;
-    TAILQ_HEAD(, Waiter) waiters;
+    TAILQ_HEAD(, FillWait) waiters;
     pthread_cond_t changed;
     TAILQ_ENTRY(StoreFill) wanted_link, run_link; /* run_link: running or deferred */
     TAILQ_ENTRY(StoreFill) parked_link;
@@ -102,6 +97,12 @@ static inline int fill_state(StoreFill *fill)
 {
     return atomic_load_explicit(&fill->state, memory_order_acquire);
 }
+
+/* --- wait.c; with Fills.lock held --- */
+/* A chunk is there, chunks may be fetched, or it has ended: tells its readers. */
+void fill_changed_locked(StoreFill *fill);
+/* 0: all that it waits for is there; -EINPROGRESS; or what a failed fill gives. */
+int fill_progress_locked(const StoreFill *fill, FillWait *wait);
 
 /* --- state.c; all with Fills.lock held --- */
 void fill_fail_locked(Fills *fills, StoreFill *fill, int error);
@@ -122,6 +123,8 @@ void fill_free(StoreFill *fill);
 void fill_enqueue_locked(Fills *fills, StoreFill *fill);
 /* A reader waits for a chunk of it. */
 void fill_want_locked(Fills *fills, StoreFill *fill);
+/* If a reader waits for a chunk of it that nobody fetches. */
+void fill_want_next_locked(Fills *fills, StoreFill *fill);
 /* Does not leave it to a reader any longer. */
 void fill_promote_locked(Fills *fills, StoreFill *fill);
 /* A reader has joined a fill that no reader needed before. */

@@ -119,7 +119,7 @@ void fill_enqueue_locked(Fills *fills, StoreFill *fill)
     fill->began_us = g_get_monotonic_time();
     atomic_fetch_add(&fills->started, 1);
     if (fill->parts) { /* readers ask for what they want */
-        pthread_cond_broadcast(&fill->changed);
+        fill_changed_locked(fill);
     } else if (fill->ahead) {
         TAILQ_INSERT_TAIL(&fill->source->ahead, fill, run_link);
         fill->in_running = TRUE;
@@ -178,20 +178,26 @@ static uint64_t run_at(const StoreFill *fill, uint64_t chunk)
     return end - chunk;
 }
 
-static const Waiter *waits_for_missing(const StoreFill *fill)
+static const FillWait *waits_for_missing(const StoreFill *fill)
 {
-    const Waiter *waiter;
+    const FillWait *waiter;
     TAILQ_FOREACH (waiter, &fill->waiters, link)
         if (fill->chunks[waiter->chunk] == CHUNK_MISSING)
             break;
     return waiter;
 }
 
+void fill_want_next_locked(Fills *fills, StoreFill *fill)
+{
+    if (fill_state(fill) == FILL_ACTIVE && waits_for_missing(fill))
+        fill_want_locked(fills, fill);
+}
+
 static StoreFill *pick_wanted(FillSource *source, uint64_t *chunk)
 {
     StoreFill *fill;
     while ((fill = TAILQ_FIRST(&source->wanted))) {
-        const Waiter *waiter = waits_for_missing(fill);
+        const FillWait *waiter = waits_for_missing(fill);
         TAILQ_REMOVE(&source->wanted, fill, wanted_link);
         fill->in_wanted = waiter != NULL;
         if (!waiter)

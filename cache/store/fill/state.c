@@ -52,7 +52,7 @@ void fill_fail_locked(Fills *fills, StoreFill *fill, int error)
         g_hash_table_remove(fills->by_id, &fill->id);
     if (fill->ready && error != -ECANCELED)
         atomic_fetch_add(&fills->failed, 1);
-    pthread_cond_broadcast(&fill->changed);
+    fill_changed_locked(fill);
 }
 
 void fill_complete_locked(Fills *fills, StoreFill *fill, int result)
@@ -68,7 +68,7 @@ void fill_complete_locked(Fills *fills, StoreFill *fill, int result)
         atomic_fetch_add(result == 0 ? &fills->completed : &fills->failed, 1);
     if (fill->ready && result == 0)
         histogram_add(&fill->store->times.fills, g_get_monotonic_time() - fill->began_us);
-    pthread_cond_broadcast(&fill->changed);
+    fill_changed_locked(fill);
 }
 
 /* Gives back what a terminal fill has of its origin. Drops the lock meanwhile, and its reference.

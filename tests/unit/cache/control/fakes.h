@@ -396,11 +396,20 @@ void store_pace_unref(StorePace *pace)
     (void)pace;
 }
 
-ssize_t store_fill_read_within(StoreFill *fill, void *buf, size_t len, uint64_t off,
-                               unsigned timeout_ms)
+int store_fill_begin_read(StoreFill *fill, FillWait *wait, size_t len, uint64_t off)
 {
-    (void)timeout_ms;
+    (void)fill, (void)wait, (void)len, (void)off;
+    return 0;
+}
+
+ssize_t store_fill_read_now(StoreFill *fill, void *buf, size_t len, uint64_t off)
+{
     return store_fill_read(fill, buf, len, off);
+}
+
+void store_fill_withdraw(FillWait *wait, int result)
+{
+    (void)wait, (void)result;
 }
 
 void store_report_bad(Store *store, const ObjectId *id, int error)

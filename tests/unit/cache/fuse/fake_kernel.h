@@ -17,6 +17,7 @@
 typedef struct Kernel {
     int fd;
     uint64_t unique;
+    uint32_t pid;           /* of the requests */
     unsigned pages_dropped; /* NOTIFY_INVAL_INODE with off >= 0 */
     uint64_t dropped_node;
     int64_t dropped_off, dropped_len; /* the last time */
@@ -93,6 +94,7 @@ static inline uint64_t kernel_send(Kernel *k, uint32_t opcode, uint64_t node, co
         .nodeid = node,
         .uid = getuid(),
         .gid = getgid(),
+        .pid = k->pid,
     };
     ck_assert_uint_le(in.len, sizeof(buf));
     memcpy(buf, &in, sizeof(in));

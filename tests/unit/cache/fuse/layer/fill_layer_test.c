@@ -1,123 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fill layer over a manifest of a directory, a real store, and the kernel played by the test.
- */
-#include "cache/fuse/layer/fill_layer.h"
-#include <fcntl.h>
-#include <pthread.h>
-#include "cache/manifest/build.h"
-#include "cache/store/disk/key.h"
-#include "tests/unit/cache/fuse/fake_kernel.h"
-
-typedef struct World {
-    char *dir, *cache;
-    Origin *origin;
-    Store *store;
-    Manifest *manifest;
-    FillLayer *layer;
-    Kernel kernel;
-    OriginOps ops; /* of the origin, with reads that can be held */
-    const OriginOps *real;
-} World;
-
-static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t gate_changed = PTHREAD_COND_INITIALIZER;
-static gboolean gate_closed;
-static World *gated;
-
-static void set_gate(gboolean closed)
-{
-    pthread_mutex_lock(&gate_lock);
-    gate_closed = closed;
-    pthread_cond_broadcast(&gate_changed);
-    pthread_mutex_unlock(&gate_lock);
-}
-
-static ssize_t gated_read(Origin *o, OriginFile *file, void *buf, size_t len, uint64_t off)
-{
-    pthread_mutex_lock(&gate_lock);
-    while (gate_closed)
-        pthread_cond_wait(&gate_changed, &gate_lock);
-    pthread_mutex_unlock(&gate_lock);
-    return gated->real->read(o, file, buf, len, off);
-}
-
-static void build_manifest(World *w)
-{
-    BuildTree tree = {.origin = w->origin, .threads = 2};
-    BuildProgress progress = {0};
-    g_autofree char *path = g_build_filename(w->cache, "manifest", NULL);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    ck_assert_int_eq(w->origin->ops->root(w->origin, &tree.root, &tree.attr), 0);
-    ck_assert(manifest_build(fd, w->cache, &tree, UINT64_MAX, &progress, NULL));
-    w->origin->ops->put(w->origin, tree.root);
-    w->manifest = manifest_open(fd, TRUE, NULL);
-    close(fd);
-}
-
-static void world_up_with(World *w, const char *text, uint64_t max_bytes, unsigned wait_ms)
-{
-    *w = (World){.dir = harness_tmpdir(), .cache = harness_tmpdir()};
-    g_autofree char *file = g_build_filename(w->dir, "f", NULL);
-    g_autofree char *store_dir = g_build_filename(w->cache, "store", NULL);
-    ck_assert(g_file_set_contents(file, text, -1, NULL));
-    w->origin = origin_dir_open(w->dir, NULL);
-    gated = w;
-    w->real = w->origin->ops;
-    w->ops = *w->real;
-    w->ops.read = gated_read;
-    w->origin->ops = &w->ops;
-    StoreConfig store = {.dir = store_dir, .max_bytes = max_bytes};
-    w->store = store_open(&store, NULL);
-    build_manifest(w);
-    FillLayerConfig config = {.dataset = "d",
-                              .origin = w->origin,
-                              .store = w->store,
-                              .manifest = w->manifest,
-                              .wait_ms = wait_ms};
-    w->layer = fill_layer_start(&config, kernel_start(&w->kernel), NULL, NULL, NULL);
-    ck_assert_ptr_nonnull(w->layer);
-    kernel_init(&w->kernel);
-}
-
-static void world_up(World *w, const char *text)
-{
-    world_up_with(w, text, 64 << 20, 50);
-}
-
-static void world_down(World *w)
-{
-    set_gate(FALSE);
-    fill_layer_stop(w->layer);
-    store_cancel_fills(w->store, w->origin);
-    store_close(w->store);
-    manifest_close(w->manifest);
-    origin_close(w->origin);
-    close(w->kernel.fd);
-    harness_remove(w->dir);
-    harness_remove(w->cache);
-}
-
-/* The name of the object of the one file. */
-static void name_of(World *w, char hex[OBJECT_ID_HEX + 1])
-{
-    ObjectKey key;
-    ObjectId id;
-    ck_assert(manifest_key(w->manifest, 0, &key));
-    object_key_id(&key, &id);
-    object_id_hex(&id, hex);
-}
-
-static uint64_t lookup_object(World *w)
-{
-    char hex[OBJECT_ID_HEX + 1], dir[3] = "";
-    name_of(w, hex);
-    memcpy(dir, hex, 2);
-    uint64_t parent = kernel_lookup(&w->kernel, 1, dir)->entry.nodeid;
-    Reply *r = kernel_lookup(&w->kernel, parent, hex);
-    ck_assert_int_eq(r->error, 0);
-    ck_assert_uint_ne(r->entry.nodeid, 0);
-    return r->entry.nodeid;
-}
+#include "tests/unit/cache/fuse/layer/layer_world.h"
 
 START_TEST(an_object_is_a_file_with_its_bytes_and_is_kept)
 {
@@ -190,6 +72,7 @@ START_TEST(without_the_origin_a_read_fails_in_time_and_works_afterwards)
     World w;
     world_up(&w, "cold");
     set_gate(TRUE);
+    set_silent(TRUE);
     uint64_t node = lookup_object(&w);
     ck_assert_int_eq(kernel_read(&w.kernel, node, 0, 0, 100)->error, -EIO);
     set_gate(FALSE);
@@ -206,6 +89,8 @@ END_TEST
 static gint64 read_fails_after_ms(World *w, uint64_t node)
 {
     gint64 start = g_get_monotonic_time();
+    if (!atomic_load(&silent_since_ms))
+        set_silent(TRUE);
     ck_assert_int_eq(kernel_read(&w->kernel, node, 0, 0, 100)->error, -EIO);
     return (g_get_monotonic_time() - start) / 1000;
 }
@@ -213,7 +98,7 @@ static gint64 read_fails_after_ms(World *w, uint64_t node)
 START_TEST(what_follows_a_read_that_waited_in_vain_is_answered_soon)
 {
     World w;
-    world_up_with(&w, "cold", 64 << 20, 1500);
+    world_up_with(&w, "cold", 64 << 20, 1500, 0);
     set_gate(TRUE);
     uint64_t node = lookup_object(&w);
     ck_assert_int_ge(read_fails_after_ms(&w, node), 1500);
@@ -232,7 +117,7 @@ static void send_read(World *w, uint64_t node)
 START_TEST(who_waits_for_ceph_keeps_nobody_from_what_is_there)
 {
     World w;
-    world_up_with(&w, "first", 64 << 20, 20000);
+    world_up_with(&w, "first", 64 << 20, 20000, 0);
     uint64_t node = lookup_object(&w);
     set_gate(TRUE);
     /* More than there are threads. */
@@ -250,7 +135,7 @@ END_TEST
 START_TEST(what_the_store_does_not_take_is_read_past_it)
 {
     World w;
-    world_up_with(&w, "past the store", 4096, 20000);
+    world_up_with(&w, "past the store", 4096, 20000, 0);
     uint64_t node = lookup_object(&w);
     Reply *r = kernel_read(&w.kernel, node, 0, 5, 100);
     ck_assert_int_eq(r->error, 0);
@@ -266,7 +151,7 @@ END_TEST
 START_TEST(a_read_past_the_store_fails_in_time_too)
 {
     World w;
-    world_up_with(&w, "past the store", 4096, 50);
+    world_up_with(&w, "past the store", 4096, 50, 0);
     set_gate(TRUE);
     uint64_t node = lookup_object(&w);
     ck_assert_int_lt(read_fails_after_ms(&w, node), 10000);

@@ -263,6 +263,52 @@ START_TEST(a_read_asks_a_ceph_that_was_not_heard_from)
 }
 END_TEST
 
+static gboolean becomes_silent(Origin *o, uint64_t ms)
+{
+    for (int i = 0; i < 20000 && o->ops->silent_ms(o) < ms; i++)
+        g_usleep(1000);
+    return o->ops->silent_ms(o) >= ms;
+}
+
+static gboolean is_heard(Origin *o)
+{
+    for (int i = 0; i < 20000 && o->ops->silent_ms(o) > 0; i++)
+        g_usleep(1000);
+    return o->ops->silent_ms(o) == 0;
+}
+
+/* Nobody asks but who waits: without calls and leases there are no checks. */
+START_TEST(silence_counts_from_the_first_question_and_ends_with_an_answer)
+{
+    Origin *o = up();
+    OriginNode *node = find(o, "f");
+    ck_assert_uint_lt(o->ops->silent_ms(o), 1000); /* not since the machine was started */
+    ck_assert(is_heard(o));
+    ck_assert_int_eq(o->ops->sync_all(o), 0);
+    atomic_store(&silent, TRUE);
+    ck_assert(becomes_silent(o, 200));
+    OriginFile *file = open_node(o, node, O_RDONLY | O_DIRECT);
+    expect(o, file, "text"); /* OSDs answer */
+    ck_assert_uint_lt(o->ops->silent_ms(o), 200);
+    ck_assert(becomes_silent(o, 200));
+    atomic_store(&silent, FALSE);
+    ck_assert(is_heard(o));
+    /* A lost session is no silence; that nobody lets this client in again is. */
+    pthread_mutex_lock(&lock);
+    ceph.lost = ceph.refuses = TRUE;
+    pthread_mutex_unlock(&lock);
+    o->ops->sync_all(o);
+    ck_assert(becomes_silent(o, 200));
+    pthread_mutex_lock(&lock);
+    ceph.refuses = FALSE;
+    pthread_mutex_unlock(&lock);
+    ck_assert(is_heard(o));
+    o->ops->close(o, file);
+    o->ops->put(o, node);
+    down(o);
+}
+END_TEST
+
 START_TEST(what_is_gone_is_not_found_again)
 {
     Origin *o = up();
@@ -474,7 +520,8 @@ END_TEST
 HARNESS_MAIN("cache/origin/reconnect/reconnect", connections_to_come_are_told_of_a_newer_key,
              a_sync_fails_when_the_session_was_lost, a_sync_of_a_node_fails_too,
              nodes_files_and_listings_go_on_with_the_next_connection,
-             a_read_asks_a_ceph_that_was_not_heard_from, what_is_gone_is_not_found_again,
-             a_deep_tree_of_a_snapshot_takes_no_deep_stack, leases_are_void_with_the_session,
-             readers_notice_nothing_of_many_losses,
+             a_read_asks_a_ceph_that_was_not_heard_from,
+             silence_counts_from_the_first_question_and_ends_with_an_answer,
+             what_is_gone_is_not_found_again, a_deep_tree_of_a_snapshot_takes_no_deep_stack,
+             leases_are_void_with_the_session, readers_notice_nothing_of_many_losses,
              a_connection_to_come_has_no_listener_that_is_gone)

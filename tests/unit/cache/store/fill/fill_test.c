@@ -668,26 +668,119 @@ START_TEST(a_file_known_by_its_path_is_looked_up_when_it_is_fetched)
 }
 END_TEST
 
+/* Readers without a thread, and how often each was told. */
+typedef struct Waiting {
+    FillWait wait;
+    atomic_uint told;
+} Waiting;
+
+static void count_told(Task *task)
+{
+    atomic_fetch_add(&((Waiting *)task)->told, 1);
+}
+
+static void await_told(Waiting *w, int result)
+{
+    const gint64 until = g_get_monotonic_time() + 20 * G_USEC_PER_SEC;
+    while (!atomic_load(&w->told) && g_get_monotonic_time() < until)
+        g_usleep(1000);
+    ck_assert_uint_eq(atomic_load(&w->told), 1);
+    ck_assert_int_eq(w->wait.result, result);
+}
+
+static void start_waiting(Waiting *w, StoreFill *fill, size_t len, uint64_t off)
+{
+    *w = (Waiting){.wait.task.run = count_told};
+    ck_assert_int_eq(store_fill_begin_read(fill, &w->wait, len, off), -EINPROGRESS);
+}
+
 START_TEST(a_reader_with_a_limit_does_not_wait_for_the_origin)
 {
     begin();
     OriginNode small = fake_file(1, 100), large = fake_file(2, 3 * CHUNK);
     fake_set_gate(&f.origin, 0);
     StoreFill *fills[] = {fill_of(&small), fill_of(&large)};
+    Waiting waiting[2];
     uint8_t buf[100];
-    for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(store_fill_read_within(fills[i], buf, sizeof(buf), 0, 20), -ETIMEDOUT);
+    for (int i = 0; i < 2; i++) {
+        start_waiting(&waiting[i], fills[i], sizeof(buf), 0);
+        store_fill_withdraw(&waiting[i].wait, -ETIMEDOUT);
+        await_told(&waiting[i], -ETIMEDOUT);
+        store_fill_withdraw(&waiting[i].wait, -EINTR); /* it has ended */
+        ck_assert_int_eq(waiting[i].wait.result, -ETIMEDOUT);
+        start_waiting(&waiting[i], fills[i], sizeof(buf), 0);
+    }
     fake_set_gate(&f.origin, UINT64_MAX);
     for (int i = 0; i < 2; i++) {
-        ck_assert_int_eq(store_fill_read_within(fills[i], buf, sizeof(buf), 0, 20000), 100);
+        await_told(&waiting[i], 0);
+        ck_assert_int_eq(store_fill_read_now(fills[i], buf, sizeof(buf), 0), 100);
         ck_assert(fake_is_right((uint64_t)i + 1, buf, sizeof(buf), 0));
         ck_assert_int_eq(store_fill_wait(fills[i]), 0);
+        ck_assert_int_eq(store_fill_begin_read(fills[i], &waiting[i].wait, sizeof(buf), 0), 0);
         store_fill_unref(fills[i]);
     }
     fixture_close(&f);
     fake_assert_unused(&f.origin, &small);
     fake_assert_unused(&f.origin, &large);
     fixture_done(&f);
+}
+END_TEST
+
+#define MANY 500
+
+/* At every offset: what begins in a chunk that is there may end in one that is not. */
+START_TEST(any_number_of_readers_waits_and_each_is_told_once)
+{
+    begin();
+    OriginNode node = fake_file(1, 8 * CHUNK);
+    static Waiting waiting[MANY];
+    fake_set_gate(&f.origin, 2 * CHUNK);
+    StoreFill *fill = fill_of(&node);
+    assert_reads(fill, 1, 0, 2 * CHUNK);
+    const size_t len = CHUNK + 1;
+    for (unsigned i = 0; i < MANY; i++)
+        start_waiting(&waiting[i], fill, len, CHUNK + i * (6 * CHUNK - 1) / MANY + 1);
+    for (unsigned i = 0; i < MANY; i++)
+        ck_assert_uint_eq(atomic_load(&waiting[i].told), 0);
+    fake_set_gate(&f.origin, UINT64_MAX);
+    g_autofree uint8_t *buf = g_malloc(len);
+    for (unsigned i = 0; i < MANY; i++) {
+        const uint64_t off = CHUNK + i * (6 * CHUNK - 1) / MANY + 1;
+        await_told(&waiting[i], 0);
+        ck_assert_int_eq(store_fill_read_now(fill, buf, len, off), (ssize_t)len);
+        ck_assert(fake_is_right(1, buf, len, off));
+    }
+    ck_assert_int_eq(store_fill_wait(fill), 0);
+    store_fill_unref(fill);
+    end(&node);
+}
+END_TEST
+
+START_TEST(readers_without_a_thread_hear_of_errors_and_of_the_end)
+{
+    begin();
+    OriginNode node = fake_file(1, 8 * CHUNK);
+    Waiting waiting[2];
+    for (int cancelled = 0; cancelled < 2; cancelled++) {
+        fake_set_gate(&f.origin, 0);
+        f.origin.read_error = cancelled ? 0 : -EIO;
+        StoreFill *fill = fill_of(&node);
+        for (int i = 0; i < 2; i++)
+            start_waiting(&waiting[i], fill, 10, (uint64_t)i * 3 * CHUNK);
+        fake_await_reads(&f.origin, 1);
+        pthread_t thread;
+        if (cancelled)
+            pthread_create(&thread, NULL, cancel, &node);
+        else
+            fake_set_gate(&f.origin, UINT64_MAX);
+        for (int i = 0; i < 2; i++)
+            await_told(&waiting[i], cancelled ? -ECANCELED : -EIO);
+        fake_set_gate(&f.origin, UINT64_MAX);
+        if (cancelled)
+            pthread_join(thread, NULL);
+        store_fill_unref(fill);
+    }
+    end(&node);
 }
 END_TEST
 
@@ -805,7 +898,9 @@ HARNESS_MAIN("cache/store/fill/fill", a_reader_is_served_before_what_nobody_need
              origin_errors_reach_readers_and_leave_nothing,
              cancelling_waits_for_the_origin_and_no_longer,
              a_file_known_by_its_path_is_looked_up_when_it_is_fetched,
-             a_reader_with_a_limit_does_not_wait_for_the_origin, closing_stops_fills,
+             a_reader_with_a_limit_does_not_wait_for_the_origin,
+             any_number_of_readers_waits_and_each_is_told_once,
+             readers_without_a_thread_hear_of_errors_and_of_the_end, closing_stops_fills,
              what_is_held_already_is_not_fetched_again, fills_under_way_are_bounded,
              a_write_error_reaches_readers_and_the_disk_s_health,
              a_full_disk_fails_the_fill_but_is_not_held_against_the_disk)
