@@ -46,6 +46,7 @@
 #define WIRE_KEY_CACHE_QUOTA "cacheQuota"
 #define WIRE_KEY_READ_ONLY "readOnly"
 #define WIRE_KEY_MOUNT_GROUP "mountGroup"
+#define WIRE_KEY_READ_TIMEOUT_SEC "readTimeoutSec"
 #define WIRE_KEY_ATTACHED "attached"
 
 /* ORIGIN, of open. */

@@ -134,6 +134,7 @@ static FillLayer *start_layer(Volumes *vs, Volume *v, int fuse_fd, void (*ended)
         .origin = v->origin,
         .store = vs->store,
         .manifest = dataset_manifest(v->dataset),
+        .timeout_ms = v->spec->read_timeout_sec * 1000,
     };
     return fill_layer_start(&config, fuse_fd, ended, v, error);
 }

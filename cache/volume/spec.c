@@ -9,6 +9,7 @@
 #define MAX_VOLUME_ID 512
 #define DEFAULT_TIMEOUT_SEC 25
 #define MAX_TIMEOUT_SEC 600
+#define MAX_READ_TIMEOUT_SEC 86400
 
 static const WireField open_fields[] = {
     {WIRE_KEY_VOLUME, WIRE_FIELD_STRING, TRUE},
@@ -18,6 +19,7 @@ static const WireField open_fields[] = {
     {WIRE_KEY_READ_ONLY, WIRE_FIELD_BOOLEAN, FALSE},
     {WIRE_KEY_WARM, WIRE_FIELD_BOOLEAN, FALSE},
     {WIRE_KEY_MOUNT_GROUP, WIRE_FIELD_COUNT, FALSE},
+    {WIRE_KEY_READ_TIMEOUT_SEC, WIRE_FIELD_COUNT, FALSE},
     {NULL, 0, FALSE},
 };
 
@@ -125,6 +127,11 @@ static gboolean read_open(VolumeSpec *spec, GError **error)
     spec->mount_group = group ? (int64_t)json_integer_value(group) : -1;
     if (spec->mount_group > UINT32_MAX - 1)
         return invalid(error, "open: field 'mountGroup' is no group");
+    const json_int_t seconds =
+        json_integer_value(json_object_get(spec->json, WIRE_KEY_READ_TIMEOUT_SEC));
+    if (seconds > MAX_READ_TIMEOUT_SEC)
+        return invalid(error, "open: field 'readTimeoutSec' must be at most 86400");
+    spec->read_timeout_sec = (unsigned)seconds;
     spec->warm = json_is_true(json_object_get(spec->json, WIRE_KEY_WARM));
     spec->quota_bytes =
         (uint64_t)json_integer_value(json_object_get(spec->json, WIRE_KEY_CACHE_QUOTA));

@@ -42,7 +42,8 @@ gboolean attributes_take(const char *volume, GHashTable *map, VolumeAttributes *
                             .mkfs_options = get(map, "mkfsOptions"),
                             .cache = get(map, "cache"),
                             .cache_quota = get(map, "cacheQuota"),
-                            .warm = get(map, "warm")};
+                            .warm = get(map, "warm"),
+                            .read_timeout = get(map, "readTimeout")};
     if (!a->root_path)
         a->root_path = get(map, "subvolumePath");
     const gboolean known = find_type(get(map, "type"), a);

@@ -24,7 +24,7 @@ typedef struct VolumeAttributes {
     const char *image; /* imageName; of a static image ceph-csi takes the handle for it */
     const char *snapshot;
     const char *mkfs_options;
-    const char *cache, *cache_quota, *warm;
+    const char *cache, *cache_quota, *warm, *read_timeout;
     gboolean is_snapshot; /* of files: it cannot be written however it is mounted */
 } VolumeAttributes;
 

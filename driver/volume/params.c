@@ -17,6 +17,7 @@ typedef enum Kind {
     KIND_NAME,        /* [A-Za-z0-9._-] */
     KIND_ON_OFF,      /* on, off */
     KIND_SIZE,        /* a Kubernetes quantity above 0 */
+    KIND_SECONDS,     /* see params_parse_seconds() */
     KIND_QOS,         /* a quantity, 0 too; see qos.h */
     KIND_FEATURES,    /* names of image features with commas between */
     KIND_WARM,        /* none, onStage */
@@ -38,6 +39,7 @@ enum {
     ALL = CEPH | LOCAL
 };
 
+#define SECONDS_MAX (24 * 3600)
 #define NOWHERE G_MAXSIZE
 #define AT(field) offsetof(VolumeParams, field)
 
@@ -57,6 +59,7 @@ static const Row rows[] = {
     {"cache", KIND_ON_OFF, ALL, AT(cache)},
     {"cacheQuota", KIND_SIZE, ALL, AT(cache_quota)},
     {"warm", KIND_WARM, ALL, AT(warm)},
+    {"readTimeout", KIND_SECONDS, CEPHFS, AT(read_timeout)},
     {"dataset", KIND_DATASET, CEPHFS, AT(dataset)},
     {"mdsPin", KIND_PIN, CEPHFS, AT(mds_pin)},
     {"backingSnapshot", KIND_BACKING, CEPHFS, AT(backing_snapshot)},
@@ -175,6 +178,23 @@ gboolean params_parse_size(const char *text, guint64 *bytes)
         return FALSE;
     *bytes = value * unit;
     return TRUE;
+}
+
+gboolean params_parse_seconds(const char *text, guint64 *seconds)
+{
+    char *unit;
+    if (!g_ascii_isdigit(text[0]))
+        return FALSE;
+    *seconds = g_ascii_strtoull(text, &unit, 10);
+    if (*seconds > SECONDS_MAX)
+        return FALSE;
+    if (strcmp(unit, "m") == 0)
+        *seconds *= 60;
+    else if (strcmp(unit, "h") == 0)
+        *seconds *= 3600;
+    else if (*unit && strcmp(unit, "s") != 0)
+        return FALSE;
+    return *seconds > 0 && *seconds <= SECONDS_MAX;
 }
 
 /* The start of a value, printable, for messages; the caller's. */
@@ -307,6 +327,10 @@ static gboolean parse_row(const Row *row, const char *value, VolumeParams *param
             return refuse(error, "%s=\"%s\" is no size; write bytes or a quantity such as 100Gi",
                           row->name, text);
         return TRUE;
+    case KIND_SECONDS:
+        return params_parse_seconds(value, at) ||
+               refuse(error, "%s=\"%s\": write a time such as 30s or 5m, up to 24h", row->name,
+                      text);
     case KIND_QOS:
         return parse_qos(row->name, value, params, error);
     case KIND_WARM:
@@ -517,6 +541,7 @@ json_t *params_to_json(const VolumeParams *params)
     set_text(object, "volumeNamePrefix", params->name_prefix);
     set_text(object, "cache", params->cache ? "on" : "off");
     set_size(object, "cacheQuota", params->cache_quota);
+    set_size(object, "readTimeout", params->read_timeout);
     set_text(object, "warm", params->warm ? "onStage" : NULL);
     set_text(object, "dataPool", params->data_pool);
     set_text(object, "imageFeatures", params->image_features);

@@ -36,6 +36,7 @@ typedef struct VolumeParams {
     gboolean cache;
     gboolean warm;                            /* fetched into a node's cache when staged there */
     guint64 cache_quota;                      /* bytes; 0: none */
+    guint64 read_timeout;                     /* seconds; 0: none */
     char *pv_name, *pvc_name, *pvc_namespace; /* of Kubernetes; NULL: not known */
     GPtrArray *meaningless; /* names of ceph-csi's that were given and have no meaning here; of the
                                program's texts */
@@ -57,5 +58,7 @@ json_t *params_to_json(const VolumeParams *params);
  * FALSE for anything else and beyond G_MAXINT64.
  */
 gboolean params_parse_size(const char *text, guint64 *bytes);
+/* Seconds from "30", "30s", "5m" or "1h": 1 s to a day. */
+gboolean params_parse_seconds(const char *text, guint64 *seconds);
 
 #endif

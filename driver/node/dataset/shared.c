@@ -2,8 +2,8 @@
 /*
  * The layers that all claims of a dataset on this node share: a manifest and hearthd's fill layer,
  * mounted in the device directory under a name of the dataset, the slot (one for each Ceph user and
- * key) and the generation (a new one after hearthd lost the last). The mount table is the only
- * record. dataset.c and claim.c call this with the dataset held.
+ * key, and for each readTimeout) and the generation (a new one after hearthd lost the last). The
+ * mount table is the only record. dataset.c and claim.c call this with the dataset held.
  */
 #include <stdio.h>
 #include <string.h>
@@ -173,10 +173,10 @@ GPtrArray *shared_layers_list(Staging *s)
 
 /* ---- finding and mounting ---- */
 
-/* The layers of a dataset for one user and key, of all generations. */
+/* The layers of a dataset for one user, key and readTimeout, of all generations. */
 typedef struct Slot {
     unsigned number, last; /* generation */
-    gboolean other;        /* they are of another user or key */
+    gboolean other;        /* they are of another user, key or readTimeout */
 } Slot;
 
 static Slot *slot_of(GArray *slots, unsigned number)
@@ -213,7 +213,7 @@ typedef struct LayersSearch {
  * refused its user or key: what is mounted over that stays closed. */
 static gboolean is_of_other(const LayersSearch *search, const char *volume, const json_t *kept)
 {
-    return kept ? !node_spec_same_authority(kept, search->claim->spec)
+    return kept ? !node_spec_same_reads(kept, search->claim->spec)
                 : shared_list_has(search->refused, volume);
 }
 

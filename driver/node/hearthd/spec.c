@@ -5,6 +5,7 @@
 #include "driver/backend/ceph/net_namespace.h"
 #include "driver/cluster/config.h"
 #include "driver/volume/dataset_name.h"
+#include "driver/volume/params.h"
 #include "driver/cluster/secrets.h"
 #include "proto/wire_keys.h"
 
@@ -69,6 +70,13 @@ gboolean node_spec_same_authority(const json_t *a, const json_t *b)
                       json_string_value(json_object_get(ob, authority[i]))) != 0)
             return FALSE;
     return TRUE;
+}
+
+gboolean node_spec_same_reads(const json_t *a, const json_t *b)
+{
+    return node_spec_same_authority(a, b) &&
+           json_integer_value(json_object_get(a, WIRE_KEY_READ_TIMEOUT_SEC)) ==
+               json_integer_value(json_object_get(b, WIRE_KEY_READ_TIMEOUT_SEC));
 }
 
 static void take_authority(json_t *spec, const json_t *newer)
@@ -251,7 +259,8 @@ static json_t *(*const origins[])(const NodeSpecSource *s, GError **error) = {
 /* What the context says of caching. */
 typedef struct Caching {
     gboolean on, warm;
-    gint64 quota_bytes; /* 0: none */
+    gint64 quota_bytes;       /* 0: none */
+    guint64 read_timeout_sec; /* 0: none */
 } Caching;
 
 static gboolean read_caching(const VolumeAttributes *a, Caching *caching, GError **error)
@@ -268,6 +277,11 @@ static gboolean read_caching(const VolumeAttributes *a, Caching *caching, GError
     if (warm && strcmp(warm, ON_STAGE) != 0 && strcmp(warm, "none") != 0)
         return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                            "volume %s: warm \"%s\": use none or onStage", volume, warm);
+    if (a->read_timeout && !params_parse_seconds(a->read_timeout, &caching->read_timeout_sec))
+        return hearth_fail(
+            error, HEARTH_ERROR_INVALID_ARGUMENT,
+            "volume %s: readTimeout \"%s\": give a time such as 30s or 5m, up to 24h", volume,
+            a->read_timeout);
     caching->on = !cache || strcmp(cache, "on") == 0;
     caching->warm = warm && strcmp(warm, ON_STAGE) == 0;
     return TRUE;
@@ -297,6 +311,9 @@ json_t *node_spec_new(const NodeSpecSource *source, GError **error)
         json_object_set_new(spec, WIRE_KEY_CACHE_QUOTA, json_integer(caching.quota_bytes));
     if (caching.warm)
         json_object_set_new(spec, WIRE_KEY_WARM, json_true());
+    if (caching.read_timeout_sec)
+        json_object_set_new(spec, WIRE_KEY_READ_TIMEOUT_SEC,
+                            json_integer((json_int_t)caching.read_timeout_sec));
     return spec;
 }
 

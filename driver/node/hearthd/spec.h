@@ -50,6 +50,8 @@ gboolean node_spec_same_volume(const json_t *a, const json_t *b);
 
 /* Whether both are the same Ceph user with the same key. */
 gboolean node_spec_same_authority(const json_t *a, const json_t *b);
+/* And whether their reads wait equally long for Ceph. */
+gboolean node_spec_same_reads(const json_t *a, const json_t *b);
 
 /* "10Gi", "500M", "1048576": Kubernetes' quantities without fractions. */
 gboolean node_spec_parse_quantity(const char *text, gint64 *bytes);

@@ -17,6 +17,9 @@ gsize context_of(const VolumeId *id, const VolumeRecord *record, const BackendVo
     json_int_t quota = json_integer_value(json_object_get(record->params, "cacheQuota"));
     g_autofree char *quota_text =
         quota > 0 ? g_strdup_printf("%" JSON_INTEGER_FORMAT, quota) : NULL;
+    json_int_t timeout = json_integer_value(json_object_get(record->params, "readTimeout"));
+    g_autofree char *timeout_text =
+        timeout > 0 ? g_strdup_printf("%" JSON_INTEGER_FORMAT "s", timeout) : NULL;
     add(pairs, &n, "type", volume_type_name(id->type));
     add(pairs, &n, "clusterID", id->cluster_id);
     add(pairs, &n, "fsName", id->fs_name);
@@ -29,6 +32,7 @@ gsize context_of(const VolumeId *id, const VolumeRecord *record, const BackendVo
         json_string_value(json_object_get(record->params, "mkfsOptions")));
     add(pairs, &n, "cache", json_string_value(json_object_get(record->params, "cache")));
     add(pairs, &n, "cacheQuota", quota_text);
+    add(pairs, &n, "readTimeout", timeout_text);
     add(pairs, &n, "warm", json_string_value(json_object_get(record->params, "warm")));
     return n;
 }

@@ -2,7 +2,7 @@
 /*
  * The volume context: CreateVolume gives it to the node, so that staging needs neither the mgr
  * nor the record. It holds no secret. Names: type, clusterID, cache, cacheQuota
- * (bytes; absent without a quota); warm
+ * (bytes; absent without a quota); warm, readTimeout
  * (absent for none); of CephFS and dir also fsName, rootPath and, for a snapshot itself,
  * backingSnapshot; of RBD pool, radosNamespace, imageName and mkfsOptions.
  */

@@ -75,7 +75,8 @@ END_TEST
 START_TEST(takes_our_own)
 {
     g_autoptr(VolumeParams) p = PARSE(NULL, "type=cephfs", "clusterID=c", "fsName=f", "cache=on",
-                                      "cacheQuota=100Gi", "warm=none");
+                                      "cacheQuota=100Gi", "warm=none", "readTimeout=2m");
+    ck_assert_uint_eq(p->read_timeout, 120);
     ck_assert_ptr_nonnull(p);
     ck_assert_uint_eq(p->cache_quota, G_GUINT64_CONSTANT(100) << 30);
     ck_assert_str_eq(p->name_prefix, "csi-vol-");
@@ -100,6 +101,12 @@ START_TEST(values_are_checked)
     refuses("cache=yes", "use on or off");
     refuses("cache=", "empty");
     refuses("cacheQuota=10Xi", "no size");
+    refuses("readTimeout=0", "such as 30s");
+    refuses("readTimeout=-1", "such as 30s");
+    refuses("readTimeout=soon", "such as 30s");
+    refuses("readTimeout=30ms", "such as 30s");
+    refuses("readTimeout=25h", "such as 30s");
+    refuses("readTimeout=99999999999999999999h", "such as 30s");
     refuses("cacheQuota=0", "no size");
     refuses("cacheQuota=-1", "no size");
     refuses("cacheQuota=99999999999999999999", "no size");

@@ -121,7 +121,7 @@ START_TEST(who_waits_for_ceph_keeps_nobody_from_what_is_there)
     uint64_t node = lookup_object(&w);
     set_gate(TRUE);
     /* More than there are threads. */
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 100; i++)
         send_read(&w, node);
     gint64 start = g_get_monotonic_time();
     ck_assert_uint_ne(kernel_lookup(&w.kernel, 1, "00")->entry.nodeid, 0);

@@ -103,7 +103,6 @@ static inline void world_up_with(World *w, const char *text, uint64_t max_bytes,
                               .origin = w->origin,
                               .store = w->store,
                               .manifest = w->manifest,
-                              .threads = 2,
                               .silent_ms = silent_ms,
                               .timeout_ms = timeout_ms};
     w->layer = fill_layer_start(&config, kernel_start(&w->kernel), NULL, NULL, NULL);

@@ -19,6 +19,7 @@ typedef struct Fixture {
     Staging *staging;
     char *devices, *staged, *target;
     gint64 group;        /* that a claim is staged for; -1: none */
+    int read_timeout;    /* s, of its class; 0: none */
     const char *context; /* that is asked for */
     GError *error;
 } Fixture;
@@ -66,6 +67,8 @@ static gboolean stage_with(Fixture *f, const char *volume, const char *root, con
     json_t *spec = json_pack("{s:s, s:{s:s, s:s, s:s, s:s}, s:b, s:b}", "volume", volume, "origin",
                              "type", "cephfs", "rootPath", root, "userID", user, "userKey", key,
                              "cache", 1, "readOnly", 1);
+    if (f->read_timeout)
+        json_object_set_new(spec, "readTimeoutSec", json_integer(f->read_timeout));
     if (f->group >= 0)
         json_object_set_new(spec, "mountGroup", json_integer(f->group));
     g_clear_error(&f->error);
@@ -244,6 +247,28 @@ START_TEST(another_user_or_key_has_layers_of_its_own)
     ck_assert(!world_attached(f.world, SHARED "-2"));
     must(unstage(&f));
     must(unstage_as(&f, "x", third));
+    expect_nothing(&f);
+    teardown(&f);
+}
+END_TEST
+
+/* And takes nothing over from the others. */
+START_TEST(claims_whose_reads_wait_otherwise_have_layers_of_their_own)
+{
+    Fixture f = setup();
+    g_autofree char *second = world_path(f.world, "second"), *third = world_path(f.world, "third");
+    must(stage(&f));
+    f.read_timeout = 30;
+    must(stage_as(&f, "w", "/snap", second));
+    ck_assert_uint_eq(f.world->attaches, 2);
+    ck_assert(world_attached(f.world, SHARED) && world_attached(f.world, SHARED "-2"));
+    must(stage_as(&f, "x", "/snap", third));
+    ck_assert_uint_eq(f.world->attaches, 2);
+    must(unstage_as(&f, "w", second));
+    ck_assert(world_attached(f.world, SHARED "-2"));
+    must(unstage_as(&f, "x", third));
+    ck_assert(!world_attached(f.world, SHARED "-2"));
+    must(unstage(&f));
     expect_nothing(&f);
     teardown(&f);
 }
@@ -823,21 +848,20 @@ START_TEST(claims_staged_at_once_wait_for_each_other)
 }
 END_TEST
 
-HARNESS_MAIN("driver/node/dataset/dataset", a_snapshot_is_mounted_as_a_stack,
-             every_call_may_be_repeated, claims_of_a_dataset_share_its_layers,
-             another_user_or_key_has_layers_of_its_own, what_ceph_has_refused_is_closed,
-             a_publication_keeps_the_layers, another_dataset_at_the_path_is_refused,
-             a_build_is_waited_for_over_calls, unstaging_gives_a_build_up,
-             a_build_goes_on_with_another_hearthd, without_a_manifest_a_session_serves_it,
-             what_the_kernel_cannot_a_session_serves, a_session_that_is_staged_stays,
-             a_group_that_may_not_read_all_gets_a_session, usage_is_the_datasets,
-             what_was_fetched_is_looked_for_again, publish_mounts_anew_what_hearthd_lost,
-             each_claim_has_its_selinux_context_over_layers_that_have_none,
-             a_session_in_place_of_a_stack_has_the_context, what_is_mounted_anew_keeps_its_context,
-             claims_find_what_another_mounted_anew, while_it_cannot_be_mounted_anew_the_old_stays,
-             without_hearthd_all_can_go, stage_takes_back_a_failure_at_any_step,
-             publish_takes_back_a_failure_at_any_step,
-             unpublish_continues_after_a_failure_at_any_step,
-             unstage_continues_after_a_failure_at_any_step,
-             a_crash_at_any_step_is_continued_or_removed, a_restarted_node_plugin_goes_on,
-             claims_staged_at_once_wait_for_each_other)
+HARNESS_MAIN(
+    "driver/node/dataset/dataset", a_snapshot_is_mounted_as_a_stack, every_call_may_be_repeated,
+    claims_of_a_dataset_share_its_layers, another_user_or_key_has_layers_of_its_own,
+    claims_whose_reads_wait_otherwise_have_layers_of_their_own, what_ceph_has_refused_is_closed,
+    a_publication_keeps_the_layers, another_dataset_at_the_path_is_refused,
+    a_build_is_waited_for_over_calls, unstaging_gives_a_build_up,
+    a_build_goes_on_with_another_hearthd, without_a_manifest_a_session_serves_it,
+    what_the_kernel_cannot_a_session_serves, a_session_that_is_staged_stays,
+    a_group_that_may_not_read_all_gets_a_session, usage_is_the_datasets,
+    what_was_fetched_is_looked_for_again, publish_mounts_anew_what_hearthd_lost,
+    each_claim_has_its_selinux_context_over_layers_that_have_none,
+    a_session_in_place_of_a_stack_has_the_context, what_is_mounted_anew_keeps_its_context,
+    claims_find_what_another_mounted_anew, while_it_cannot_be_mounted_anew_the_old_stays,
+    without_hearthd_all_can_go, stage_takes_back_a_failure_at_any_step,
+    publish_takes_back_a_failure_at_any_step, unpublish_continues_after_a_failure_at_any_step,
+    unstage_continues_after_a_failure_at_any_step, a_crash_at_any_step_is_continued_or_removed,
+    a_restarted_node_plugin_goes_on, claims_staged_at_once_wait_for_each_other)

@@ -223,6 +223,7 @@ START_TEST(what_is_missing_or_wrong_is_named)
         {"rootPath", "/volumes/../v", "rootPath"},
         {"cache", "maybe", "maybe"},
         {"cacheQuota", "10 GB", "10 GB"},
+        {"readTimeout", "10 days", "10 days"},
         {"fsName", "\xff", "UTF-8"},
     };
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
@@ -275,6 +276,15 @@ START_TEST(same_volume_ignores_how_it_is_reached)
     ck_assert(node_spec_update(a, b));
     ck_assert(!node_spec_update(a, b));
     ck_assert_int_eq(json_integer_value(json_object_get(a, "cacheQuota")), 1 << 30);
+    ck_assert(node_spec_same_reads(a, b));
+    node_spec_free(b);
+    /* Reads that wait otherwise are of the same volume. */
+    g_hash_table_replace(f.context, "readTimeout", "5m");
+    b = make(&f, NULL);
+    ck_assert_int_eq(json_integer_value(json_object_get(b, "readTimeoutSec")), 300);
+    ck_assert(node_spec_same_volume(a, b));
+    ck_assert(node_spec_same_authority(a, b));
+    ck_assert(!node_spec_same_reads(a, b));
     node_spec_free(b);
     node_spec_free(a);
     teardown(&f);

@@ -16,18 +16,23 @@ static void refused(World *w, Csi__V1__CreateVolumeRequest *r, int code, const c
 START_TEST(a_volume_says_all_that_staging_needs)
 {
     World *w = world_new();
-    static const char *const parameters[] = {"clusterID=c",    "fsName=f",
-                                             "cacheQuota=1Ki", "csi.storage.k8s.io/pvc/name=data",
-                                             "cache=on",       NULL};
+    static const char *const parameters[] = {"clusterID=c",
+                                             "fsName=f",
+                                             "cacheQuota=1Ki",
+                                             "csi.storage.k8s.io/pvc/name=data",
+                                             "cache=on",
+                                             "readTimeout=1m",
+                                             NULL};
     Csi__V1__CreateVolumeResponse *r = NULL;
     ck_assert_int_eq(create(w, create_request("pvc-1", parameters, 3 * GIB), &r, NULL), 0);
     ck_assert_str_eq(r->volume->volume_id, ID);
     ck_assert_int_eq(r->volume->capacity_bytes, 3 * GIB);
     ck_assert_uint_eq(r->volume->n_accessible_topology, 0);
     static const char *const expected[][2] = {
-        {"type", "cephfs"}, {"clusterID", "c"},
-        {"fsName", "f"},    {"rootPath", "/volumes/csi/csi-vol-pvc-1"},
-        {"cache", "on"},    {"cacheQuota", "1024"}};
+        {"type", "cephfs"},    {"clusterID", "c"},
+        {"fsName", "f"},       {"rootPath", "/volumes/csi/csi-vol-pvc-1"},
+        {"cache", "on"},       {"cacheQuota", "1024"},
+        {"readTimeout", "60s"}};
     ck_assert_uint_eq(r->volume->n_volume_context, G_N_ELEMENTS(expected));
     for (gsize i = 0; i < G_N_ELEMENTS(expected); i++) {
         ck_assert_str_eq(r->volume->volume_context[i]->key, expected[i][0]);
