@@ -29,6 +29,7 @@ typedef struct World {
 static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gate_changed = PTHREAD_COND_INITIALIZER;
 static gboolean gate_closed;
+static unsigned at_gate; /* gate_lock; reads that are held */
 static World *gated;
 /* Of a file "g" beside "f"; NULL: there is none. */
 static const char *second_text;
@@ -41,11 +42,21 @@ static inline void set_gate(gboolean closed)
     pthread_mutex_unlock(&gate_lock);
 }
 
+static inline unsigned reads_at_gate(void)
+{
+    pthread_mutex_lock(&gate_lock);
+    const unsigned n = at_gate;
+    pthread_mutex_unlock(&gate_lock);
+    return n;
+}
+
 static ssize_t gated_read(Origin *o, OriginFile *file, void *buf, size_t len, uint64_t off)
 {
     pthread_mutex_lock(&gate_lock);
+    at_gate++;
     while (gate_closed)
         pthread_cond_wait(&gate_changed, &gate_lock);
+    at_gate--;
     pthread_mutex_unlock(&gate_lock);
     return gated->real->read(o, file, buf, len, off);
 }
