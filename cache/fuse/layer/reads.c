@@ -201,7 +201,7 @@ static void end_locked(LayerRead *r, int result)
     r->ending = result;
     if (r->past_store)
         bypass_withdraw(r->all->bypass, &r->past, result);
-    else
+    else if (!r->told) /* otherwise it goes on, and sees `ending` */
         store_fill_withdraw(&r->fill, result);
 }
 

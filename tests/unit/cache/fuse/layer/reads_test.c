@@ -228,6 +228,25 @@ START_TEST(a_reader_that_is_killed_is_answered_and_no_other)
 }
 END_TEST
 
+/* Between two steps of the read, too, when it waits for nothing. */
+START_TEST(a_reader_is_killed_at_any_moment)
+{
+    World w;
+    world_up_with(&w, "past", 4096, 20000, 0);
+    uint64_t node = lookup_object(&w);
+    w.kernel.pid = reader;
+    atomic_store(&killed, reader);
+    for (int i = 0; i < 5000; i++) {
+        const uint64_t one = send_read(&w, node, 0);
+        interrupt(&w, one);
+        while (answer_within(&w, &reply, 20000) != one)
+            ;
+    }
+    atomic_store(&killed, 0);
+    world_down(&w);
+}
+END_TEST
+
 START_TEST(stopping_answers_what_waits)
 {
     World w;
@@ -315,6 +334,6 @@ HARNESS_MAIN("cache/fuse/layer/reads", any_number_of_reads_waits_and_costs_no_th
              what_is_cached_is_read_while_others_wait, a_read_waits_while_ceph_is_heard_from,
              reads_fail_while_ceph_is_silent_and_wait_when_it_is_heard_again,
              a_read_with_a_time_fails_although_ceph_is_heard_from,
-             a_reader_that_is_killed_is_answered_and_no_other, stopping_answers_what_waits,
-             reads_past_the_store_have_few_threads_and_hold_up_nothing,
+             a_reader_that_is_killed_is_answered_and_no_other, a_reader_is_killed_at_any_moment,
+             stopping_answers_what_waits, reads_past_the_store_have_few_threads_and_hold_up_nothing,
              a_silent_ceph_ends_reads_past_the_store_too, an_idle_layer_has_no_thread)
