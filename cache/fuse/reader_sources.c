@@ -81,8 +81,9 @@ gboolean reader_source_add(ReaderSources *all, ReaderSource *s, GError **error)
 static gboolean has_too_many(const ReaderSources *all, const ReaderSource *s)
 {
     const unsigned left = all->stuck < READER_STUCK_MAX ? READER_STUCK_MAX - all->stuck : 0;
-    return s->taken - s->stuck - s->reading >= all->fresh_max ||
-           s->stuck >= MIN(READER_SOURCE_STUCK_MAX, left);
+    const unsigned serving = s->taken - s->reading; /* each may become stuck */
+    const unsigned most = MAX(1, MIN(READER_SOURCE_STUCK_MAX, left));
+    return serving - s->stuck >= all->fresh_max || serving >= most;
 }
 
 static void unhold_locked(ReaderSources *all, ReaderSource *s)

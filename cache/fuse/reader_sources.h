@@ -20,8 +20,8 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
-/* Stuck threads of all sources, about, and of one. A source has at most as many as the others
- * leave: when all sources of the process hang, each has an equal share, and one share is free. */
+/* Stuck threads of all sources, and of one, about. A source has at most as many as the others
+ * leave, and always one: however many sources hang, the next one is served. */
 #define READER_STUCK_MAX 512
 #define READER_SOURCE_STUCK_MAX 64
 /* Threads that stay with busy sources, and with one. */

@@ -51,9 +51,12 @@ static struct {
     _Atomic int rests; /* the watcher */
 } pool = {.life = PTHREAD_MUTEX_INITIALIZER, .n = DEFAULT_THREADS};
 
+/* Sources that have one stuck thread each when the others leave none. */
+#define SOURCES_MAX 1024
+
 static unsigned max_threads(void)
 {
-    return pool.n + READER_STUCK_MAX + READER_STAY_MAX;
+    return pool.n + READER_STUCK_MAX + READER_STAY_MAX + SOURCES_MAX;
 }
 
 static void wake_watcher(void)

@@ -11,6 +11,8 @@
 #define HUNG 7
 #define SESSIONS 50
 
+static unsigned n_threads = THREADS;
+
 typedef struct World {
     Kernel kernel;
     struct fuse_session *fuse;
@@ -58,7 +60,7 @@ static void world_start(World *w)
     atomic_store(&w->ends, 0);
     pthread_mutex_init(&w->mutex, NULL);
     pthread_cond_init(&w->changed, NULL);
-    readers_set_threads(THREADS);
+    readers_set_threads(n_threads);
     w->fuse = readers_serve(&ops, w, kernel_start(&w->kernel), NULL);
     ck_assert_ptr_nonnull(w->fuse);
     g_autoptr(GError) error = NULL;
@@ -278,6 +280,31 @@ START_TEST(sessions_that_all_hang_leave_threads_for_another)
 }
 END_TEST
 
+/* With as many threads as hearthd has, a session reads many requests before one is found to be
+ * stuck; and sessions that hang one after the other leave less and less. */
+START_TEST(sessions_that_hang_one_after_the_other_leave_each_other_a_request)
+{
+    static World worlds[16];
+    World other;
+    n_threads = 16;
+    world_up(&other);
+    for (guint i = 0; i < G_N_ELEMENTS(worlds); i++)
+        world_up(&worlds[i]);
+    for (guint i = 0; i < G_N_ELEMENTS(worlds); i++) {
+        send_hanging(&worlds[i], READER_SOURCE_STUCK_MAX + 20);
+        await_hung(&worlds[i], 1);
+        g_usleep(200000); /* it gets what it may have */
+        call(&other, 1);
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(worlds); i++)
+        let_all_go(&worlds[i]);
+    for (guint i = 0; i < G_N_ELEMENTS(worlds); i++)
+        world_down(&worlds[i]);
+    world_down(&other);
+    n_threads = THREADS;
+}
+END_TEST
+
 START_TEST(a_session_that_was_busy_gives_its_threads_back)
 {
     World w;
@@ -373,6 +400,7 @@ HARNESS_MAIN("cache/fuse/readers", requests_behind_those_that_hang_are_served,
              requests_of_another_session_that_hang_delay_neither_a_request_nor_a_stop,
              a_session_at_its_bound_does_nothing_until_a_request_returns,
              sessions_that_all_hang_leave_threads_for_another,
+             sessions_that_hang_one_after_the_other_leave_each_other_a_request,
              a_session_that_was_busy_gives_its_threads_back, a_busy_session_is_stopped_at_once,
              without_a_thread_a_session_is_not_started,
              sessions_come_and_go_while_others_are_served)
