@@ -243,8 +243,10 @@ void connections_close(Connections *all)
 {
     Connection *connection;
     uint64_t one = 1;
-    /* First the name, so that a client sees "not there" rather than a hang. */
-    unlink(all->path);
+    /* First the name, so that a client sees "not there" rather than a hang. Only once: another
+     * hearthd may have made it since. */
+    if (!is_closing(all))
+        unlink(all->path);
     pthread_mutex_lock(&all->lock);
     all->closing = TRUE;
     LIST_FOREACH (connection, &all->list, link)

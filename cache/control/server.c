@@ -7,6 +7,9 @@
 #include "cache/origin/origin.h"
 #include "common/monotonic.h"
 
+/* Of the time to stop, kept for sessions with Ceph to end. */
+#define ENDS_MS 1500
+
 struct ControlServer {
     Incarnation *incarnation;
     Datasets *datasets; /* NULL: no cache */
@@ -90,7 +93,8 @@ gboolean control_server_stop(ControlServer *server, gint64 timeout_ms)
     connections_close(server->connections);
     jobs_cancel_all(server->control.jobs);
     /* A job has a use of its volume, so it has ended with it. */
-    const gboolean detached = volumes_detach_all(server->control.volumes, timeout_ms / 3 * 2);
+    const gint64 detach_ms = timeout_ms > 2 * ENDS_MS ? timeout_ms - ENDS_MS : timeout_ms / 2;
+    const gboolean detached = volumes_detach_all(server->control.volumes, detach_ms);
     if (detached && connections_await_idle(server->connections, left_ms(until_ms))) {
         server_free(server, until_ms);
         return TRUE;

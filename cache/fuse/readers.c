@@ -45,12 +45,13 @@ static ssize_t receive(ReaderSource *source, void *buffer, size_t size)
     const ssize_t n = read(source->fd, buffer, size);
     if (n >= (ssize_t)sizeof(struct fuse_in_header))
         return n;
-    /* ENOENT: the request was interrupted while it was read. */
-    if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOENT))
-        return -EAGAIN;
-    if (n < 0 && errno != ENODEV)
+    if (n >= 0 || errno == ENODEV || errno == EBADF)
+        return 0;
+    /* ENOENT: the request was interrupted while it was read. After others the kernel has failed the
+     * request, and goes on. */
+    if (errno != EAGAIN && errno != EINTR && errno != ENOENT)
         g_warning("cannot read a FUSE request: %s", g_strerror(errno));
-    return 0;
+    return -EAGAIN;
 }
 
 static void set_waits(ReaderSource *source, gboolean on)

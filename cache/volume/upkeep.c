@@ -47,9 +47,11 @@ static void measure(void *data)
 /* FALSE: enough are under way. */
 static gboolean begin_measuring(Volumes *vs, Volume *v)
 {
+    const gboolean silent = origin_silent_ms(v->origin) > 0;
     pthread_mutex_lock(&vs->lock);
     const gboolean room = vs->measuring < MEASURE_MAX;
-    const gboolean begins = room && !v->measuring;
+    /* While Ceph is silent it would not end, and the volume could not be detached. */
+    const gboolean begins = room && !v->measuring && !silent;
     vs->measuring += begins;
     v->measuring = v->measuring || begins;
     pthread_mutex_unlock(&vs->lock);
@@ -73,8 +75,10 @@ static void measure_some(Volumes *vs, char **last)
         if (v && !begin_measuring(vs, v))
             break;
     }
+    if (i == 0 && ids->len > 0)
+        return; /* from there again, next time */
     g_free(*last);
-    *last = i > 0 && i < ids->len ? g_strdup(ids->pdata[i - 1]) : NULL;
+    *last = i < ids->len ? g_strdup(ids->pdata[i - 1]) : NULL;
 }
 
 static void keep_quotas(Volumes *vs)

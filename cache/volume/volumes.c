@@ -433,9 +433,10 @@ static void tell_left(Volumes *vs)
     g_ptr_array_add(ids, NULL);
     g_autofree char *list = g_strjoinv(", ", (char **)ids->pdata);
     if (ids->len > 1)
-        g_warning("stopping although Ceph does not answer: what was written and not synced may be "
-                  "lost of %s",
-                  list);
+        g_warning(
+            "stopping before these volumes have ended: what was written to them and not synced "
+            "may be lost: %s",
+            list);
 }
 
 gboolean volumes_detach_all(Volumes *vs, gint64 timeout_ms)

@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "common/metrics/serve.h"
 #include "common/no_cores.h"
+#include "common/tasks.h"
 #include <errno.h>
 #include <gio/gio.h>
 #include <malloc.h>
@@ -369,6 +370,7 @@ int main(int argc, char **argv)
     sigaddset(&signals, SIGINT);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
+    tasks_common(); /* without a thread it could not begin later */
 
     Store *store = open_store(&o, &signals, &error);
     if (error)

@@ -78,7 +78,9 @@ static void run_read(Task *task)
     PastRead *r = (PastRead *)task;
     Bypass *b = r->bypass;
     r->buf = g_malloc(MAX(r->len, 1));
-    const ssize_t result = make_read(b->origin, r);
+    ssize_t result = make_read(b->origin, r);
+    if (result == -EINTR) /* means that the reader is killed */
+        result = -EIO;
     pthread_mutex_lock(&b->lock);
     BypassRead *caller = r->caller;
     if (caller)

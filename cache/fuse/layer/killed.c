@@ -17,7 +17,7 @@ static gboolean has_kill(const char *status, const char *field)
 
 gboolean thread_is_killed(pid_t thread)
 {
-    char path[64], status[4096];
+    char path[64], status[32768];
     if (thread <= 0)
         return FALSE;
     snprintf(path, sizeof(path), "/proc/%d/status", (int)thread);

@@ -100,6 +100,13 @@ static void enqueue_locked(Fills *fills, StoreFill *fill)
         ask_locked(fills, fill, wait);
 }
 
+/* Fills of an origin that hangs leave room for those of others. */
+static gboolean has_its_share(const Fills *fills, Origin *origin)
+{
+    const FillSource *source = g_hash_table_lookup(fills->sources, origin);
+    return source && source->fills >= FILLS_MAX / 2;
+}
+
 static StoreFill *join_or_begin(Store *store, const FillRequest *request, gboolean ahead)
 {
     const ObjectKey *key = request->key;
@@ -124,7 +131,8 @@ static StoreFill *join_or_begin(Store *store, const FillRequest *request, gboole
             fill = g_hash_table_lookup(fills->by_id, &id);
         }
     }
-    if (fill || fills->stop || fills->n_live >= FILLS_MAX) {
+    if (fill || fills->stop || fills->n_live >= FILLS_MAX ||
+        has_its_share(fills, request->origin)) {
         if (fill) {
             store_fill_ref(fill);
             fill_unpark_locked(fills, fill);

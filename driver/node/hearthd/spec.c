@@ -311,7 +311,7 @@ json_t *node_spec_new(const NodeSpecSource *source, GError **error)
         json_object_set_new(spec, WIRE_KEY_CACHE_QUOTA, json_integer(caching.quota_bytes));
     if (caching.warm)
         json_object_set_new(spec, WIRE_KEY_WARM, json_true());
-    if (caching.read_timeout_sec)
+    if (caching.read_timeout_sec && a->is_snapshot)
         json_object_set_new(spec, WIRE_KEY_READ_TIMEOUT_SEC,
                             json_integer((json_int_t)caching.read_timeout_sec));
     return spec;

@@ -812,22 +812,34 @@ END_TEST
 
 START_TEST(fills_under_way_are_bounded)
 {
+    enum { SHARE = FILLS_MAX / 2 };
     begin();
-    static OriginNode nodes[FILLS_MAX + 1];
-    static StoreFill *fills[FILLS_MAX];
+    static OriginNode nodes[SHARE + 1];
+    static StoreFill *fills[SHARE];
+    FakeOrigin other;
+    fake_init(&other);
     fake_set_gate(&f.origin, 0);
-    for (unsigned i = 0; i <= FILLS_MAX; i++)
+    for (unsigned i = 0; i <= SHARE; i++)
         nodes[i] = fake_file(i, 100);
-    for (unsigned i = 0; i < FILLS_MAX; i++)
+    for (unsigned i = 0; i < SHARE; i++)
         ck_assert_ptr_nonnull(fills[i] = fill_of(&nodes[i]));
-    ck_assert_ptr_null(fill_of(&nodes[FILLS_MAX]));
+    ck_assert_ptr_null(fill_of(&nodes[SHARE]));
+    /* An origin that hangs leaves the other half. */
+    OriginNode well = fake_file(SHARE + 2, 100);
+    ObjectKey key;
+    fake_key(&other, &well, &key, NULL);
+    StoreFill *others = store_fill(f.store, &other.base, &well, &key, "t");
+    ck_assert_ptr_nonnull(others);
     fake_set_gate(&f.origin, UINT64_MAX);
-    for (unsigned i = 0; i < FILLS_MAX; i++) {
+    ck_assert_int_eq(store_fill_wait(others), 0);
+    store_fill_unref(others);
+    for (unsigned i = 0; i < SHARE; i++) {
         ck_assert_int_eq(store_fill_wait(fills[i]), 0);
         store_fill_unref(fills[i]);
     }
     store_cancel_fills(f.store, NULL);
-    ck_assert_int_eq(fixture_fill(&f, &nodes[FILLS_MAX], "t"), 0);
+    ck_assert_int_eq(fixture_fill(&f, &nodes[SHARE], "t"), 0);
+    fake_assert_unused(&other, &well);
     end(NULL);
 }
 END_TEST

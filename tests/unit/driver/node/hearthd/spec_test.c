@@ -278,8 +278,13 @@ START_TEST(same_volume_ignores_how_it_is_reached)
     ck_assert_int_eq(json_integer_value(json_object_get(a, "cacheQuota")), 1 << 30);
     ck_assert(node_spec_same_reads(a, b));
     node_spec_free(b);
-    /* Reads that wait otherwise are of the same volume. */
+    /* It says nothing of a volume that can change. */
     g_hash_table_replace(f.context, "readTimeout", "5m");
+    b = make(&f, NULL);
+    ck_assert_ptr_null(json_object_get(b, "readTimeoutSec"));
+    node_spec_free(b);
+    /* Reads that wait otherwise are of the same volume. */
+    g_hash_table_replace(f.context, "backingSnapshot", "true");
     b = make(&f, NULL);
     ck_assert_int_eq(json_integer_value(json_object_get(b, "readTimeoutSec")), 300);
     ck_assert(node_spec_same_volume(a, b));
