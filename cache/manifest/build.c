@@ -38,7 +38,7 @@ typedef struct Entry {
     ErofsImageEntry entry;
     ObjectKey key; /* of the object */
     ObjectId object;
-    Dir *child; /* of a directory */
+    Dir *child; /* of a directory; a reference */
 } Entry;
 
 typedef struct Batch {
@@ -75,13 +75,17 @@ static void dir_unref(Build *b, Dir *dir)
     }
 }
 
+static Dir *dir_ref(Dir *dir)
+{
+    atomic_fetch_add(&dir->references, 1);
+    return dir;
+}
+
 static Dir *dir_new(Dir *parent, const char *name, OriginNode *node)
 {
     Dir *dir = g_new0(Dir, 1);
     atomic_init(&dir->references, 1);
-    if (parent)
-        atomic_fetch_add(&parent->references, 1);
-    dir->parent = parent;
+    dir->parent = parent ? dir_ref(parent) : NULL;
     dir->name = g_strdup(name);
     dir->node = node;
     return dir;
@@ -113,6 +117,8 @@ static void batch_free(Build *b, Batch *batch)
     for (guint i = 0; i < batch->entries->len; i++) {
         Entry *e = &g_array_index(batch->entries, Entry, i);
         g_free((ErofsImageXattr *)e->entry.xattrs);
+        if (e->child)
+            dir_unref(b, e->child);
     }
     g_array_unref(batch->entries);
     g_string_chunk_free(batch->texts);
@@ -123,8 +129,7 @@ static void batch_free(Build *b, Batch *batch)
 static Batch *batch_new(Dir *dir)
 {
     Batch *batch = g_new0(Batch, 1);
-    atomic_fetch_add(&dir->references, 1);
-    batch->dir = dir;
+    batch->dir = dir_ref(dir);
     batch->entries = g_array_sized_new(FALSE, TRUE, sizeof(Entry), BATCH);
     batch->texts = g_string_chunk_new(4096);
     return batch;
@@ -245,7 +250,7 @@ static int take_entry(Build *b, Batch *batch, OriginEntry *from)
     Entry e = {0};
     int r = read_entry(b, batch, from, &e);
     if (r == 0 && S_ISDIR(from->attr.st.st_mode))
-        e.child = dir_new(batch->dir, from->name, from->node);
+        e.child = dir_ref(dir_new(batch->dir, from->name, from->node));
     else
         b->origin->ops->put(b->origin, from->node);
     if (r == 0)

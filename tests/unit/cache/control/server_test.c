@@ -682,7 +682,7 @@ START_TEST(a_thousand_connections_cost_no_thread)
 }
 END_TEST
 
-static ControlServer *left_behind; /* for who looks for leaks */
+static ControlServer *volatile left_behind; /* for who looks for leaks */
 
 START_TEST(what_hangs_at_the_end_keeps_nothing_else)
 {
