@@ -14,11 +14,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "common/monotonic.h"
+#include "common/tasks.h"
 #include "proto/wire.h"
 
 #define EVENTS 64
 
 typedef struct Connection {
+    Task task;                   /* first */
     LIST_ENTRY(Connection) link; /* Connections.lock */
     Connections *all;
     uint64_t id;
@@ -32,7 +34,7 @@ struct Connections {
     int listener, epoll, wake;
     pthread_t thread;
     gboolean serving;
-    GThreadPool *pool;
+    Tasks *threads;
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t idle;  /* busy is 0 */
     LIST_HEAD(, Connection) list;
@@ -102,19 +104,29 @@ static gboolean is_closing(Connections *all)
     return closing;
 }
 
-static void serve_in_pool(gpointer data, gpointer user)
+static void count_done(Connections *all)
 {
-    Connection *connection = data;
-    Connections *all = user;
-    const gboolean lives = serve_one(connection);
-    if (!lives && !is_closing(all))
-        all->ops->ended(all->data, connection->id);
-    if (!lives || !watch(connection, EPOLL_CTL_MOD))
-        remove_connection(connection);
     pthread_mutex_lock(&all->lock);
     if (--all->busy == 0)
         pthread_cond_broadcast(&all->idle);
     pthread_mutex_unlock(&all->lock);
+}
+
+static void end_connection(Connection *connection)
+{
+    Connections *all = connection->all;
+    if (!is_closing(all))
+        all->ops->ended(all->data, connection->id);
+    remove_connection(connection);
+}
+
+static void serve(Task *task)
+{
+    Connection *connection = (Connection *)task;
+    Connections *all = connection->all;
+    if (is_closing(all) || !serve_one(connection) || !watch(connection, EPOLL_CTL_MOD))
+        end_connection(connection);
+    count_done(all);
 }
 
 /* ---- the thread that waits ---- */
@@ -171,13 +183,18 @@ static void accept_one(Connections *all)
 
 static void serve_soon(Connections *all, Connection *connection)
 {
-    g_autoptr(GError) error = NULL;
     pthread_mutex_lock(&all->lock);
     all->busy++;
     pthread_mutex_unlock(&all->lock);
-    /* If no thread can be made, the next one that is free serves it. */
-    if (!g_thread_pool_push(all->pool, connection, &error))
-        g_warning("control socket: %s; a request waits for another to end", error->message);
+    connection->task.run = serve;
+    if (tasks_give(all->threads, &connection->task))
+        return;
+    g_autoptr(GError) error = NULL;
+    wire_fail(&error, WIRE_ERROR_UNAVAILABLE,
+              "no thread can be made for a request: check pids.max and memory");
+    send_error(connection->fd, error);
+    end_connection(connection);
+    count_done(all);
 }
 
 static void *run(void *data)
@@ -230,7 +247,7 @@ gboolean connections_serve(Connections *all, const ConnectionsOps *ops, void *da
 {
     all->ops = ops;
     all->data = data;
-    all->pool = g_thread_pool_new(serve_in_pool, all, CONTROL_MAX_CONNECTIONS, FALSE, NULL);
+    all->threads = tasks_new(0, CONTROL_MAX_CONNECTIONS);
     const int failed = pthread_create(&all->thread, NULL, run, all);
     all->serving = failed == 0;
     if (failed)
@@ -276,8 +293,7 @@ void connections_free(Connections *all)
     if (!all)
         return;
     connections_close(all);
-    if (all->pool)
-        g_thread_pool_free(all->pool, FALSE, TRUE);
+    tasks_free(all->threads);
     while (!LIST_EMPTY(&all->list))
         remove_connection(LIST_FIRST(&all->list));
     close(all->listener);

@@ -23,7 +23,7 @@ ControlServer *control_server_start(const ControlServerConfig *config, GError **
 /*
  * No new requests; jobs are cancelled, sessions stopped, all volumes at once, origins closed;
  * removes the socket file; frees. FALSE: something still waits for Ceph after timeout_ms. Nothing
- * is freed then, and threads are at work: the process has to end. NULL is fine.
+ * is freed then, and threads are at work: the process ends, or this is called again. NULL is fine.
  */
 gboolean control_server_stop(ControlServer *server, gint64 timeout_ms);
 

@@ -18,6 +18,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
+#include "cache/origin/aside.h"
 #include "cache/volume/own_names.h"
 #include "common/autofd.h"
 #include "common/monotonic.h"
@@ -383,10 +384,10 @@ Volumes *volumes_new(const VolumesCaches *caches, const Incarnation *incarnation
 /* What volumes_detach_all() waits for. */
 typedef struct Ending {
     Volumes *vs;
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* guards all below */
     pthread_cond_t ended;
-    unsigned left; /* lock; volumes, and the upkeep */
-    unsigned refs; /* lock; theirs, and the caller's */
+    unsigned left; /* volumes, and the upkeep */
+    unsigned refs; /* theirs, and the caller's */
 } Ending;
 
 static void ending_unref_locked(Ending *e)
@@ -411,20 +412,32 @@ static void end_upkeep(Volumes *vs)
         pthread_join(vs->upkeep, NULL);
 }
 
-/* id "": the upkeep. */
-static void end_one(gpointer id, gpointer user)
+typedef struct EndingOne {
+    Ending *e;
+    char *id; /* NULL: the upkeep */
+} EndingOne;
+
+static void end_one(void *data)
 {
-    Ending *e = user;
+    g_autofree EndingOne *one = data;
+    g_autofree char *id = one->id;
+    Ending *e = one->e;
     g_autoptr(GError) error = NULL;
-    if (!*(const char *)id)
+    if (!id)
         end_upkeep(e->vs);
     else if (!volumes_detach(e->vs, id, &error))
         g_warning("%s", error->message);
-    g_free(id);
     pthread_mutex_lock(&e->lock);
     e->left--;
     pthread_cond_signal(&e->ended);
     ending_unref_locked(e);
+}
+
+static void begin_end(Ending *e, const char *id)
+{
+    EndingOne *one = g_new(EndingOne, 1);
+    *one = (EndingOne){e, g_strdup(id)};
+    aside_begin(end_one, one);
 }
 
 static void tell_left(Volumes *vs)
@@ -442,17 +455,15 @@ static void tell_left(Volumes *vs)
 gboolean volumes_detach_all(Volumes *vs, gint64 timeout_ms)
 {
     Ending *e = g_new0(Ending, 1);
-    e->vs = vs;
     pthread_mutex_init(&e->lock, NULL);
     cond_init_monotonic(&e->ended);
     g_autoptr(GPtrArray) ids = volumes_collect_ids(vs, volumes_is_open, NULL);
+    e->vs = vs;
     e->left = ids->len + 1;
     e->refs = e->left + 1;
-    GThreadPool *pool = g_thread_pool_new(end_one, e, -1, FALSE, NULL);
-    g_thread_pool_push(pool, g_strdup(""), NULL);
+    begin_end(e, NULL);
     for (guint i = 0; i < ids->len; i++)
-        g_thread_pool_push(pool, g_strdup(ids->pdata[i]), NULL);
-    g_thread_pool_free(pool, FALSE, FALSE);
+        begin_end(e, ids->pdata[i]);
     const struct timespec until = deadline_after_ms((uint64_t)timeout_ms);
     int r = 0;
     pthread_mutex_lock(&e->lock);

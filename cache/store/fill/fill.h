@@ -22,8 +22,9 @@ typedef struct StorePace StorePace;
  * and runs on the store's threads until complete, also after every caller has left. Before the
  * object is linked in, the node's attributes are read again: if they no longer make `key`, it is
  * discarded. Returns NULL when the store cannot take it (disk in bypass, no room even after
- * eviction, larger than the bound, 1024 fills under way, or half of these from one origin): read from the origin then. An object that
- * is already held is not fetched again: the fill is complete from the start.
+ * eviction, larger than the bound, 1024 fills under way, or half of these from one origin): read
+ * from the origin then. An object that is already held is not fetched again: the fill is complete
+ * from the start.
  */
 StoreFill *store_fill(Store *store, Origin *origin, OriginNode *node, const ObjectKey *key,
                       const char *tag);
