@@ -3,6 +3,7 @@
 # end well when it is back; other files are read meanwhile; who waits can be killed. With all of Ceph stopped, reads fail
 # in time; a class may say that they fail sooner.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/weak_pool.sh"
 init
 WAIT=${WAIT:-27} # seconds; more than 25
 KILLED_IN=3
@@ -13,18 +14,14 @@ start_hearthd
 start_node
 
 STEP=setup
-pool() { ceph_cmd osd pool set weak "$@" >>"$TMP/log/pool.log" 2>&1 || fail "${STEP}_pool" "$(tail -n 1 "$TMP/log/pool.log")"; }
-weak_is() { ceph_cmd pg ls-by-pool weak --format json | jq -e --arg s "$1" '[.pg_stats[].state | contains($s)] | all'; }
-ceph_cmd osd pool create weak 1 1 --autoscale-mode=off >/dev/null 2>&1
-pool size 1 --yes-i-really-mean-it
-ceph_cmd fs add_data_pool hearthfs weak >/dev/null 2>&1
+weak_pool
 ceph_cmd fs subvolumegroup create hearthfs csi >/dev/null 2>&1
 sub create hung-$$ --group_name csi --size 1073741824
 ROOT_PATH=$(sub getpath hung-$$ --group_name csi)
 second_client
 client() { talk client "$@" || die "the source: $* gave $ANSWER"; }
 client mkdir /weak
-wait_for 20 talk client set-xattr /weak ceph.dir.layout.pool weak || die "no layout: $ANSWER"
+weak_layout client /weak
 for i in 1 2 3 4; do client write "/weak/$i" "text of $i"; done
 for i in $(seq 40); do client write "/$i" "$i"; done
 client write /cold cold
@@ -34,9 +31,7 @@ CAPABILITY='{mount: {}, access_mode: {mode: "MULTI_NODE_READER_ONLY"}}'
 delete_volume() { :; } # it goes with the cluster, which is this test's own
 create_volume pvc-hung-$$ 1073741824 "{\"dataset\": \"hung-$$@v1\"}" || die "CreateVolume: $(said)"
 stage && publish || die "stage: $(said)"
-pool size 2
-pool min_size 2
-wait_for 30 weak_is undersized || die "the placement group stays active"
+hang_weak
 
 STEP=hung
 read_in() { # NAME SECONDS: reads the file; how long it took is in TOOK
@@ -74,8 +69,7 @@ check a_read_waits_longer_than_ceph_may_be_silent waits $waiting
 same and_without_an_error "$(<"$TMP/err")" ""
 
 STEP=back
-pool min_size 1
-pool size 1 --yes-i-really-mean-it
+heal_weak
 done_well() { ! waits $waiting; }
 check it_ends_when_the_group_is_back wait_for 60 done_well
 wait $waiting

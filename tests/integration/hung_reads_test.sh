@@ -3,6 +3,7 @@
 # file of the same mount, held open and mapped, is rewritten by another client meanwhile: who holds it sees the new bytes
 # at once. When the placement group is back, all that hung ends well.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/weak_pool.sh"
 init
 HUNG=${HUNG:-20} # reads; more than there are threads for requests
 start_ceph --conf 'mon_allow_pool_size_one = true'
@@ -15,13 +16,9 @@ talk_start putter "$BUILD/tools/cephfs-client" "$CEPH_CONF" admin "$CEPH_KEYRING
     die "the putter does not connect"
 
 STEP=setup
-pool() { ceph_cmd osd pool set weak "$@" >>"$TMP/log/pool.log" 2>&1 || fail "${STEP}_pool" "$(tail -n 1 "$TMP/log/pool.log")"; }
-weak_is() { ceph_cmd pg ls-by-pool weak --format json | jq -e --arg s "$1" '[.pg_stats[].state | contains($s)] | all'; }
-ceph_cmd osd pool create weak 1 1 --autoscale-mode=off >/dev/null 2>&1
-pool size 1 --yes-i-really-mean-it
-ceph_cmd fs add_data_pool hearthfs weak >/dev/null 2>&1
+weak_pool
 client mkdir /weak
-wait_for 20 talk client set-xattr /weak ceph.dir.layout.pool weak || die "no layout: $ANSWER"
+weak_layout client /weak
 for i in $(seq "$HUNG"); do client write "/weak/$i" "text of $i"; done
 client write /healthy HEALTHY-OLD
 client write /cold COLD
@@ -39,9 +36,7 @@ talk hold map
 same mapping_before "$ANSWER" HEALTHY-OLD
 spawn readers python3 "$TOP/tests/integration/hung_reads.py" "$TMP/run/readers" "$TMP/go" "$TARGET"/weak/*
 wait_for 20 test -e "$TMP/run/readers" || die "the readers do not open their files"
-pool size 2
-pool min_size 2
-wait_for 30 weak_is undersized || die "the placement group stays active"
+hang_weak
 
 STEP=hung
 waiting() { # N: so many threads of the readers wait in the kernel
@@ -76,8 +71,7 @@ same writers_of_their_files_wait "$ANSWER" 0
 sleep "${HANG:-0}" # by hand: longer than the library lets a lease wait
 
 STEP=back
-pool min_size 1
-pool size 1 --yes-i-really-mean-it
+heal_weak
 check hung_reads_end_well wait_for 60 grep -q "^$HUNG read well" "$TMP/log/readers.log"
 all_put() { talk putter has-put && [ "$ANSWER" = "$HUNG" ]; }
 check leases_went_back wait_for 60 all_put

@@ -2,6 +2,7 @@
 # hearthd is asked to end (SIGTERM) while Ceph does not answer for one volume, then for none: it ends within 10 s, and what
 # other volumes had written and not synced is in Ceph.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/weak_pool.sh"
 init
 LIMIT=12 # 10 s, and the time in which a busy machine ends a process
 start_ceph --conf 'mon_allow_pool_size_one = true'
@@ -20,14 +21,10 @@ at_exit remove_well
 at_exit hung
 
 STEP=setup
-pool() { ceph_cmd osd pool set weak "$@" >>"$TMP/log/pool.log" 2>&1 || fail "${STEP}_pool" "$(tail -n 1 "$TMP/log/pool.log")"; }
-weak_is() { ceph_cmd pg ls-by-pool weak --format json | jq -e --arg s "$1" '[.pg_stats[].state | contains($s)] | all'; }
-ceph_cmd osd pool create weak 1 1 --autoscale-mode=off >/dev/null 2>&1
-pool size 1 --yes-i-really-mean-it
-ceph_cmd fs add_data_pool hearthfs weak >/dev/null 2>&1
+weak_pool
 mkdir "$HUNG/weak"
 talk_start weak "$BUILD/tools/cephfs-client" "$CEPH_CONF" admin "$CEPH_KEYRING" hearthfs "$ROOT_PATH" || die "no client of the hung volume"
-wait_for 20 talk weak set-xattr /weak ceph.dir.layout.pool weak || die "no layout: $ANSWER"
+weak_layout weak /weak
 talk weak write /weak/cold COLD
 talk_end weak
 
@@ -59,9 +56,7 @@ again
 
 STEP=one_hangs
 echo early >"$HUNG/weak/unsynced" && sync -f "$HUNG" # a client asks an OSD of the pool once whether it may write
-pool size 2
-pool min_size 2
-wait_for 30 weak_is undersized || die "the placement group stays active"
+hang_weak
 printf late | timeout 60 dd of="$HUNG/weak/unsynced" conv=notrunc status=none
 cat "$HUNG/weak/cold" >/dev/null 2>&1 &
 READER=$!
@@ -72,8 +67,7 @@ in_time it_ends_although_one_volume_hangs
 check it_names_the_volume_that_hangs said_last "$HUNG_ID"
 check and_no_other [ "$(tail -n 5 "$TMP/log/hearthd.log" | grep -cF "$WELL_ID")" = 0 ]
 in_ceph two two
-pool min_size 1
-pool size 1 --yes-i-really-mean-it
+heal_weak
 again
 same its_files_are_there "$(cat "$HUNG/weak/cold")" COLD
 
