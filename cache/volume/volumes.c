@@ -480,15 +480,8 @@ void volumes_free(Volumes *vs)
 {
     if (!vs)
         return;
-    end_upkeep(vs);
-    g_autoptr(GPtrArray) ids = volumes_collect_ids(vs, volumes_is_open, NULL);
-    for (guint i = 0; i < ids->len; i++) {
-        g_autoptr(GError) error = NULL;
-        if (!volumes_detach(vs, ids->pdata[i], &error))
-            g_warning("%s", error->message);
-    }
     /* A volume that could not be detached ends with the process. */
-    if (g_hash_table_size(vs->by_id))
+    if (!volumes_detach_all(vs, G_MAXINT))
         return;
     g_hash_table_unref(vs->by_id);
     g_hash_table_unref(vs->refused);
