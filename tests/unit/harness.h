@@ -52,4 +52,15 @@ static inline void harness_remove(char *dir)
     g_free(dir);
 }
 
+/* How many threads this process has. */
+static inline unsigned harness_threads(void)
+{
+    GDir *tasks = g_dir_open("/proc/self/task", 0, NULL);
+    unsigned n = 0;
+    while (g_dir_read_name(tasks))
+        n++;
+    g_dir_close(tasks);
+    return n;
+}
+
 #endif

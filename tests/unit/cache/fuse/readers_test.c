@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions that share threads, while some of their requests wait for long. */
 #include "cache/fuse/readers.h"
-#include <dirent.h>
 #include <stdatomic.h>
 #include "cache/fuse/reader_sources.h"
 #include "tests/unit/cache/fuse/fake_kernel.h"
@@ -125,16 +124,6 @@ static void call(World *w, unsigned times)
         ck_assert_int_eq(kernel_call(&w->kernel, FUSE_ACCESS, 1, &in, sizeof(in))->error, 0);
 }
 
-static unsigned count_threads(void)
-{
-    unsigned n = 0;
-    DIR *dir = opendir("/proc/self/task");
-    for (const struct dirent *e = readdir(dir); e; e = readdir(dir))
-        n += e->d_name[0] != '.';
-    closedir(dir);
-    return n;
-}
-
 START_TEST(requests_behind_those_that_hang_are_served)
 {
     World w;
@@ -198,12 +187,12 @@ START_TEST(sessions_share_threads)
     static World worlds[SESSIONS];
     world_up(&worlds[0]);
     call(&worlds[0], 1);
-    const unsigned before = count_threads();
+    const unsigned before = harness_threads();
     for (int i = 1; i < SESSIONS; i++) {
         world_up(&worlds[i]);
         call(&worlds[i], 1);
     }
-    ck_assert_uint_eq(count_threads(), before);
+    ck_assert_uint_eq(harness_threads(), before);
     for (int i = 0; i < SESSIONS; i++)
         world_down(&worlds[i]);
 }

@@ -52,22 +52,12 @@ static void assert_answers(World *w, int error)
     ck_assert_int_eq(reply.error, error);
 }
 
-static unsigned threads(void)
-{
-    unsigned n = 0;
-    GDir *dir = g_dir_open("/proc/self/task", 0, NULL);
-    while (g_dir_read_name(dir))
-        n++;
-    g_dir_close(dir);
-    return n;
-}
-
 static void await_threads_at_most(unsigned most)
 {
     const int64_t until = monotonic_ms() + 30000;
-    while (threads() > most && monotonic_ms() < until)
+    while (harness_threads() > most && monotonic_ms() < until)
         g_usleep(10000);
-    ck_assert_uint_le(threads(), most);
+    ck_assert_uint_le(harness_threads(), most);
 }
 
 /* Fetches the file of record 0, which lookup_object() finds. */
@@ -90,13 +80,13 @@ START_TEST(any_number_of_reads_waits_and_costs_no_thread)
     set_gate(TRUE);
     send_read(&w, node, 0);
     assert_waits(&w); /* what has to be started for it is */
-    const unsigned before = threads();
+    const unsigned before = harness_threads();
     for (int i = 0; i < MANY; i++)
         send_read(&w, node, 1);
     ck_assert_uint_ne(kernel_lookup(&w.kernel, 1, "00")->entry.nodeid, 0);
     assert_waits(&w);
     /* One waits for the time; a slow machine has a few more readers. */
-    ck_assert_uint_lt(threads(), before + 20);
+    ck_assert_uint_lt(harness_threads(), before + 20);
     set_gate(FALSE);
     for (int i = 0; i <= MANY; i++) {
         assert_answers(&w, 0);
@@ -272,7 +262,7 @@ START_TEST(reads_past_the_store_have_few_threads_and_hold_up_nothing)
     World w;
     world_up_with(&w, "past", 4096, 20000, 0);
     uint64_t node = lookup_object(&w);
-    const unsigned before = threads();
+    const unsigned before = harness_threads();
     set_gate(TRUE);
     for (int i = 0; i < MANY; i++)
         send_read(&w, node, 1);
@@ -317,13 +307,13 @@ START_TEST(an_idle_layer_has_no_thread)
 {
     World w;
     world_up_with(&w, "bytes", 64 << 20, 20000, 0);
-    const unsigned before = threads();
+    const unsigned before = harness_threads();
     FillLayerConfig config = {
         .dataset = "d", .origin = w.origin, .store = w.store, .manifest = w.manifest};
     Kernel kernel;
     FillLayer *layer = fill_layer_start(&config, kernel_start(&kernel), NULL, NULL, NULL);
     kernel_init(&kernel);
-    ck_assert_uint_le(threads(), before);
+    ck_assert_uint_le(harness_threads(), before);
     fill_layer_stop(layer);
     close(kernel.fd);
     world_down(&w);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions that nobody uses have no threads. */
-#include <dirent.h>
+/* Idle sessions have no threads. */
 #include "cache/fuse/live/session.h"
 #include "tests/unit/cache/fuse/fake_kernel.h"
 
@@ -31,25 +30,15 @@ static void world_down(World *w)
     close(w->kernel.fd);
 }
 
-static unsigned count_threads(void)
-{
-    unsigned n = 0;
-    DIR *dir = opendir("/proc/self/task");
-    for (const struct dirent *e = readdir(dir); e; e = readdir(dir))
-        n += e->d_name[0] != '.';
-    closedir(dir);
-    return n;
-}
-
 START_TEST(threads_do_not_grow_with_sessions)
 {
     static World worlds[SESSIONS];
     char *dir = harness_tmpdir();
     world_up(&worlds[0], dir);
-    const unsigned one = count_threads();
+    const unsigned one = harness_threads();
     for (int i = 1; i < SESSIONS; i++)
         world_up(&worlds[i], dir);
-    const unsigned all = count_threads();
+    const unsigned all = harness_threads();
     ck_assert_msg(all <= one, "%u threads for one session, %u for %d", one, all, SESSIONS);
     for (int i = 0; i < SESSIONS; i++)
         world_down(&worlds[i]);
