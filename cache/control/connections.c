@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection is watched (EPOLLONESHOT) or has a request under way, never both: whoever was given
- * it, the only event until it is watched again, owns it.
+ * A connection is watched (EPOLLONESHOT) or has a request under way, never both. Its event comes
+ * once, and the thread that got the event owns the connection until it is watched again.
  */
 #include "cache/control/connections.h"
 #include <errno.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Invariants:
- * 1. Only who has taken a source, or holds the lock while it is in `by_id`, touches its descriptor;
- *    so nobody does after reader_source_remove(). What epoll returned late is an ID that is gone.
+ * 1. A thread touches the descriptor of a source only while it has taken the source, or while it
+ *    holds the lock and the source is in `by_id`. So none does after reader_source_remove(). An
+ *    event that epoll returns late has an ID that does not exist any more.
  * 2. A source that is not armed has a thread that reads, or is held, dead or being stopped. So no
  *    request waits for one that is being served, unless too many are.
  * 3. ended() is called by the last thread that has a dead source, which it has until then.

@@ -16,8 +16,8 @@
 #include "cache/store/disk/key.h"
 
 #define DEFAULT_SILENT_MS 20000
-/* Of the kernel's requests that nobody waits for, such as reading ahead. More than these and the
- * kernel lets no reader of the mount go on, also of bytes that are here. */
+/* Requests in the background, such as reading ahead. With more of them the kernel lets no reader of
+ * the mount go on, not even in bytes that are cached. */
 #define BACKGROUND_MAX 65535
 /* Nothing changes, ever. */
 #define VALID_SEC 1e9

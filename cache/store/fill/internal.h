@@ -123,7 +123,7 @@ void fill_free(StoreFill *fill);
 void fill_enqueue_locked(Fills *fills, StoreFill *fill);
 /* A reader waits for a chunk of it. */
 void fill_want_locked(Fills *fills, StoreFill *fill);
-/* If a reader waits for a chunk of it that nobody fetches. */
+/* Asks for the chunk that a reader waits for, if there is one that no thread fetches yet. */
 void fill_want_next_locked(Fills *fills, StoreFill *fill);
 /* Does not leave it to a reader any longer. */
 void fill_promote_locked(Fills *fills, StoreFill *fill);

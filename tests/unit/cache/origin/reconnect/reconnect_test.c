@@ -277,7 +277,7 @@ static gboolean is_heard(Origin *o)
     return o->ops->silent_ms(o) == 0;
 }
 
-/* Nobody asks but who waits: without calls and leases there are no checks. */
+/* Without calls and leases only a caller that waits has Ceph checked. */
 START_TEST(silence_counts_from_the_first_question_and_ends_with_an_answer)
 {
     Origin *o = up();
@@ -293,7 +293,7 @@ START_TEST(silence_counts_from_the_first_question_and_ends_with_an_answer)
     ck_assert(becomes_silent(o, 200));
     atomic_store(&silent, FALSE);
     ck_assert(is_heard(o));
-    /* A lost session is no silence; that nobody lets this client in again is. */
+    /* A lost session is not silence. It is silence when this client cannot connect again. */
     pthread_mutex_lock(&lock);
     ceph.lost = ceph.refuses = TRUE;
     pthread_mutex_unlock(&lock);
