@@ -41,6 +41,7 @@ static gboolean set_defaults(Store *store, const StoreConfig *config, const Stor
     h->check_ms = h->check_ms ? h->check_ms : 5000;
     h->retry_ms = h->retry_ms ? h->retry_ms : 30000;
     h->slack_ms = h->slack_ms ? h->slack_ms : 60000;
+    h->stuck_ms = h->stuck_ms ? h->stuck_ms : 1000;
     h->grace_ms = h->grace_ms ? h->grace_ms : 10;
     const char *wrong = NULL;
     if (!c->dir || !c->dir[0])

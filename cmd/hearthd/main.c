@@ -196,7 +196,7 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
         {"low-watermark", 0, 0, G_OPTION_ARG_INT, &o->low,
          "Evict down to this percentage (default: 80)", "PERCENT"},
         {"fill-threads", 0, 0, G_OPTION_ARG_INT, &o->fill_threads,
-         "Threads that fetch into the cache, at most (default: 32)", "N"},
+         "Threads that fetch into the cache, long waits for Ceph not counted (default: 32)", "N"},
         {"fuse-threads", 0, 0, G_OPTION_ARG_INT, &o->fuse_threads,
          "Threads that serve all volumes, those that wait for Ceph not counted (default: 16)", "N"},
         {"warm-rate", 0, 0, G_OPTION_ARG_STRING, &o->warm_rate,

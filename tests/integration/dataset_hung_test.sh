@@ -7,6 +7,7 @@
 init
 WAIT=${WAIT:-27} # seconds; more than 25
 KILLED_IN=3
+MANY=40 # more than the threads that fetch
 start_ceph --conf 'mon_allow_pool_size_one = true'
 own_user
 start_controller --secret-dir="$TMP/own"
@@ -23,7 +24,9 @@ client() { talk client "$@" || die "the source: $* gave $ANSWER"; }
 client mkdir /weak
 weak_layout client /weak
 for i in 1 2 3 4; do client write "/weak/$i" "text of $i"; done
+for i in $(seq "$MANY"); do client write "/weak/many$i" "many $i"; done
 for i in $(seq 40); do client write "/$i" "$i"; done
+for i in $(seq 8); do client write "/late$i" "late $i"; done
 client write /cold cold
 client write /colder colder
 subsnap create hung-$$ v1 --group_name csi
@@ -64,6 +67,15 @@ pass other_files_are_read_meanwhile
 check a_direct_read_waits waits $direct
 dies who_reads_directly_can_be_killed $direct
 dies who_reads_through_pages_can_be_killed $through_pages
+for i in $(seq "$MANY"); do
+    cat "$TARGET/weak/many$i" >"$TMP/many.$i" 2>&1 &
+    readers[i]=$!
+done
+for i in $(seq 8); do
+    [ "$(read_in "late$i" 20)" = "late $i" ] || fail beside_many_another_file_is_read "$i"
+done
+pass beside_many_other_files_are_read
+check all_of_the_many_wait waits "${readers[MANY]}"
 while [ $((SECONDS - began)) -lt "$WAIT" ]; do sleep 1; done
 check a_read_waits_longer_than_ceph_may_be_silent waits $waiting
 same and_without_an_error "$(<"$TMP/err")" ""
@@ -74,6 +86,8 @@ done_well() { ! waits $waiting; }
 check it_ends_when_the_group_is_back wait_for 60 done_well
 wait $waiting
 same well "$?/$(<"$TMP/waited")" "0/text of 1"
+wait "${readers[@]}"
+same all_of_the_many_end_well "$(for i in $(seq "$MANY"); do [ "$(<"$TMP/many.$i")" = "many $i" ] || echo "$i"; done)" ""
 same files_that_nobody_waits_for_are_read_too "$(read_in weak/4 20)" "text of 4"
 
 STEP=silent

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <gio/gio.h>
-#include <sys/mman.h>
 #include "cache/store/fill/internal.h"
 #include "common/io_error.h"
 
@@ -71,26 +70,19 @@ void fills_init(Store *store)
     TAILQ_INIT(&fills->parked);
     fills->sources = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     TAILQ_INIT(&fills->turns);
+    TAILQ_INIT(&fills->picks);
 }
 
 gboolean fills_start(Store *store, GError **error)
 {
     Fills *fills = store->fills;
-    /* Address space until it is used. */
-    fills->buffers_bytes = store->config.chunk_bytes * store->config.fill_threads;
-    void *buffers = mmap(NULL, fills->buffers_bytes, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (buffers == MAP_FAILED) {
-        return io_fail(error, g_io_error_from_errno(errno),
-                       "cache: %u fill buffers of %zu bytes: %s", store->config.fill_threads,
-                       store->config.chunk_bytes, g_strerror(errno));
-    }
-    fills->buffers = buffers;
     fills->run_worker = fill_worker;
-    fills->most = store->config.fill_threads;
-    fills->threads = g_new0(pthread_t, fills->most);
+    int rc = fill_workers_init(fills, store);
+    if (rc != 0)
+        return io_fail(error, g_io_error_from_errno(rc), "cache: %u fill buffers of %zu bytes: %s",
+                       store->config.fill_threads, store->config.chunk_bytes, g_strerror(rc));
     pthread_mutex_lock(&fills->lock);
-    int rc = fill_start_worker_locked(fills, store);
+    rc = fill_start_worker_locked(fills);
     pthread_mutex_unlock(&fills->lock);
     if (rc != 0)
         return io_fail(error, g_io_error_from_errno(rc), "cache: starting a fill thread: %s",
@@ -106,9 +98,7 @@ void fills_stop(Store *store)
     cancel_locked(fills, NULL);
     pthread_cond_broadcast(&fills->work);
     pthread_mutex_unlock(&fills->lock);
-    for (unsigned i = 0; i < fills->n_threads; i++)
-        pthread_join(fills->threads[i], NULL);
-    fills->n_threads = 0;
+    fill_workers_join(fills);
 }
 
 void fills_destroy(Store *store)
@@ -116,9 +106,8 @@ void fills_destroy(Store *store)
     Fills *fills = store->fills;
     g_hash_table_destroy(fills->by_id);
     g_hash_table_destroy(fills->sources);
-    g_free(fills->threads);
-    if (fills->buffers)
-        munmap(fills->buffers, fills->buffers_bytes);
+    if (fills->workers)
+        fill_workers_clear(fills);
     pthread_cond_destroy(&fills->work);
     pthread_cond_destroy(&fills->released);
     pthread_mutex_destroy(&fills->lock);

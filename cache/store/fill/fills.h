@@ -4,8 +4,8 @@
  * store.c, for the files of this folder and for tests.
  *
  * A fill is in `by_id` while others may join it, and in `live` until nothing of its origin is in
- * use. Workers are started when there is more to fetch than they can, up to
- * StoreConfig.fill_threads.
+ * use. Workers are started when there is more to fetch than they can: StoreConfig.fill_threads, one
+ * more for each that waits long for its origin, and one that sees that they do.
  */
 #ifndef HEARTH_CACHE_STORE_FILL_FILLS_H
 #define HEARTH_CACHE_STORE_FILL_FILLS_H
@@ -22,12 +22,16 @@
 
 TAILQ_HEAD(FillQueue, StoreFill);
 LIST_HEAD(FillList, StoreFill);
+TAILQ_HEAD(FillPicks, FillPick);
+/* Workers that wait long for their origins, at most (stuck.c). */
+#define FILL_STUCK_MAX 256
 
 /* The fills from one origin. It exists while there are any. */
 typedef struct FillSource {
     Origin *origin;
-    unsigned fills;                                    /* of Fills.live */
-    unsigned busy;                                     /* workers that fetch a chunk from it */
+    unsigned fills;       /* of Fills.live */
+    unsigned busy;        /* workers that fetch a chunk from it, but not those that are stuck */
+    unsigned stuck, cost; /* of those: how many, and what they cost (stuck.c) */
     struct FillQueue wanted, running, deferred, ahead; /* queue.c */
     TAILQ_ENTRY(FillSource) turn;
 } FillSource;
@@ -43,15 +47,18 @@ typedef struct Fills {
     unsigned n_parked;
     GHashTable *sources; /* Origin -> FillSource */
     TAILQ_HEAD(, FillSource) turns;
-    unsigned busy, ahead_busy; /* workers at chunks; those of them at chunks of `ahead` */
+    unsigned busy, ahead_busy; /* as FillSource.busy; those of them at chunks of `ahead` */
+    unsigned stuck, cost;      /* likewise */
+    struct FillPicks picks;    /* what the `busy` ones fetch, the oldest first */
     uint64_t reader_ms;        /* when a reader last joined or began a fill */
     uint64_t timing_ms;        /* until when a worker waits at least; 0: none does */
     gboolean stop;             /* no more work */
     size_t inline_bytes;       /* of FILL_INLINE_TOTAL */
-    pthread_t *threads;
-    void *(*run_worker)(void *worker); /* of a FillWorker, which it frees */
-    unsigned most, n_threads, idle;    /* workers: at most, started, and without work */
-    uint8_t *buffers;                  /* one of chunk_bytes for each that may be started */
+    struct FillWorker *workers;
+    void *(*run_worker)(void *worker); /* of a FillWorker */
+    unsigned most;                     /* `busy` is at most this */
+    unsigned n_threads, idle;          /* workers: started, and without work */
+    uint8_t *buffers;                  /* one of chunk_bytes for each worker */
     size_t buffers_bytes;
     atomic_ulong started, completed, failed, origin_bytes;
 } Fills;

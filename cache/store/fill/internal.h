@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A fill, for the files that run it, from the bottom up: pace.c (a bound on bytes per second),
- * threads.c (starting and waking the threads that fetch), queue.c (which chunk is fetched next),
+ * threads.c (starting and waking the threads that fetch), stuck.c (those that wait long for their
+ * origin), queue.c (which chunk is fetched next),
  * wait.c (readers that wait), state.c (references and the end of a fill), fetch.c (fetching a
  * chunk), worker.c (what such a thread does), fill.c (joining and reading), fills.c (starting and
  * stopping).
@@ -135,16 +136,19 @@ void fill_run_more_locked(Fills *fills, StoreFill *fill);
 /* Makes n missing chunks the caller's to fetch. */
 void fill_claim_locked(StoreFill *fill, uint64_t chunk, uint64_t n);
 /* Chunks for a worker. It counts in the `busy` of Fills and FillSource, and if it is `ahead` in
- * Fills.ahead_busy, until fill_picked_done_locked(). */
+ * Fills.ahead_busy, or in `stuck`, until fill_picked_done_locked(). */
 typedef struct FillPick {
     StoreFill *fill;
     FillSource *source;
     uint64_t chunk, n;
     gboolean ahead;
+    uint64_t began_ms;
+    unsigned cost;              /* of one that is stuck; 0: it is not */
+    TAILQ_ENTRY(FillPick) link; /* Fills.picks, of one that is not */
 } FillPick;
 /* Chooses and claims. FALSE: nothing to do before *wait_until_ms (0: no such time). */
-gboolean fill_pick_locked(Fills *fills, FillPick *pick, uint64_t *wait_until_ms);
-void fill_picked_done_locked(Fills *fills, const FillPick *pick);
+gboolean fill_pick_locked(const Store *store, FillPick *pick, uint64_t *wait_until_ms);
+void fill_picked_done_locked(Fills *fills, FillPick *pick);
 gboolean fill_queues_empty_locked(const Fills *fills);
 /* A fill begins, and ends, to use its origin. */
 void fill_source_join_locked(Fills *fills, StoreFill *fill);
@@ -176,15 +180,31 @@ gboolean fill_drop_oldest_parked(Fills *fills);
  */
 void fill_fetch_claimed_locked(Fills *fills, const FillPick *pick, uint8_t *buf, gboolean patient);
 
-/* --- threads.c --- */
+/* --- stuck.c; with Fills.lock held --- */
+/* A worker takes the pick. */
+void fill_pick_begins_locked(Fills *fills, FillPick *pick, uint64_t now);
+void fill_pick_ends_locked(Fills *fills, FillPick *pick);
+/* Finds workers that are stuck now; 0, or when another one will be. */
+uint64_t fill_find_stuck_locked(Fills *fills, const Store *store, uint64_t now);
+
+/* --- threads.c; those that end in _locked with Fills.lock held --- */
 typedef struct FillWorker {
     Store *store;
     uint8_t *buf; /* of chunk_bytes */
+    pthread_t thread;
+    gboolean runs, ended; /* Fills.lock; ended: to be joined */
 } FillWorker;
+/* 0 or an errno. */
+int fill_workers_init(Fills *fills, Store *store);
 /* There is something to fetch: wakes a worker, or starts one more. */
-void fill_wake_worker_locked(Fills *fills, Store *store);
+void fill_wake_worker_locked(Fills *fills);
 /* Starts the first one. */
-int fill_start_worker_locked(Fills *fills, Store *store);
+int fill_start_worker_locked(Fills *fills);
+/* Whether there are more than are needed, of which the caller is one; it ends then. */
+gboolean fill_worker_may_end_locked(Fills *fills, FillWorker *worker);
+/* After Fills.stop is set. */
+void fill_workers_join(Fills *fills);
+void fill_workers_clear(Fills *fills);
 
 /* --- worker.c --- */
 void *fill_worker(void *worker);

@@ -35,7 +35,7 @@ void fill_source_join_locked(Fills *fills, StoreFill *fill)
 
 static void free_source_if_unused(Fills *fills, FillSource *source)
 {
-    if (source->fills > 0 || source->busy > 0)
+    if (source->fills > 0 || source->busy > 0 || source->stuck > 0)
         return;
     TAILQ_REMOVE(&fills->turns, source, turn);
     g_hash_table_remove(fills->sources, source->origin);
@@ -65,7 +65,7 @@ void fill_want_locked(Fills *fills, StoreFill *fill)
         return;
     TAILQ_INSERT_TAIL(&fill->source->wanted, fill, wanted_link);
     fill->in_wanted = TRUE;
-    fill_wake_worker_locked(fills, fill->store);
+    fill_wake_worker_locked(fills);
 }
 
 static struct FillQueue *run_queue(const StoreFill *fill)
@@ -102,7 +102,7 @@ void fill_need_locked(Fills *fills, StoreFill *fill)
     fill->ahead = FALSE;
     if (fill->in_running)
         TAILQ_INSERT_TAIL(&fill->source->running, fill, run_link);
-    fill_wake_worker_locked(fills, fill->store);
+    fill_wake_worker_locked(fills);
 }
 
 void fill_promote_locked(Fills *fills, StoreFill *fill)
@@ -110,7 +110,7 @@ void fill_promote_locked(Fills *fills, StoreFill *fill)
     if (!fill->in_deferred)
         return;
     run_locked(fill);
-    fill_wake_worker_locked(fills, fill->store);
+    fill_wake_worker_locked(fills);
 }
 
 void fill_enqueue_locked(Fills *fills, StoreFill *fill)
@@ -123,18 +123,18 @@ void fill_enqueue_locked(Fills *fills, StoreFill *fill)
     } else if (fill->ahead) {
         TAILQ_INSERT_TAIL(&fill->source->ahead, fill, run_link);
         fill->in_running = TRUE;
-        fill_wake_worker_locked(fills, fill->store);
+        fill_wake_worker_locked(fills);
     } else if (fill->n_chunks > 1 || !TAILQ_EMPTY(&fill->waiters)) {
         run_locked(fill);
         if (!TAILQ_EMPTY(&fill->waiters))
             fill_want_locked(fills, fill);
-        fill_wake_worker_locked(fills, fill->store);
+        fill_wake_worker_locked(fills);
     } else {
         fill->not_before_ms = monotonic_ms() + fill->store->hooks.grace_ms;
         TAILQ_INSERT_TAIL(&fill->source->deferred, fill, run_link);
         fill->in_deferred = TRUE;
         if (!fills->timing_ms || fill->not_before_ms < fills->timing_ms)
-            fill_wake_worker_locked(fills, fill->store);
+            fill_wake_worker_locked(fills);
     }
 }
 
@@ -143,7 +143,7 @@ void fill_run_more_locked(Fills *fills, StoreFill *fill)
     if (!fill->in_running)
         TAILQ_INSERT_TAIL(run_queue(fill), fill, run_link);
     fill->in_running = TRUE;
-    fill_wake_worker_locked(fills, fill->store);
+    fill_wake_worker_locked(fills);
 }
 
 void fill_claim_locked(StoreFill *fill, uint64_t chunk, uint64_t n)
@@ -253,9 +253,10 @@ static void run_deferred(FillSource *source, uint64_t now, uint64_t *wait_until_
 
 enum { WANTED, RUNNING, AHEAD, QUEUES };
 
-gboolean fill_pick_locked(Fills *fills, FillPick *pick, uint64_t *wait_until_ms)
+gboolean fill_pick_locked(const Store *store, FillPick *pick, uint64_t *wait_until_ms)
 {
-    const uint64_t now = monotonic_ms();
+    Fills *fills = store->fills;
+    const uint64_t now = monotonic_ms(), stuck_ms = fill_find_stuck_locked(fills, store, now);
     const gboolean readers = fills->reader_ms && now - fills->reader_ms < READERS_AROUND_MS;
     *pick = (FillPick){.fill = NULL};
     for (int queue = WANTED; queue < QUEUES && !pick->fill; queue++) {
@@ -278,23 +279,22 @@ gboolean fill_pick_locked(Fills *fills, FillPick *pick, uint64_t *wait_until_ms)
                 pick->fill = pick_ahead(source, &pick->chunk, wait_until_ms);
         }
     }
-    if (!pick->fill)
+    if (!pick->fill) {
+        if (stuck_ms && !fill_queues_empty_locked(fills))
+            earlier(wait_until_ms, stuck_ms);
         return FALSE;
+    }
     pick->n = run_at(pick->fill, pick->chunk);
     fill_claim_locked(pick->fill, pick->chunk, pick->n);
     TAILQ_REMOVE(&fills->turns, pick->source, turn);
     TAILQ_INSERT_TAIL(&fills->turns, pick->source, turn);
-    pick->source->busy++;
-    fills->busy++;
-    fills->ahead_busy += pick->ahead ? 1 : 0;
+    fill_pick_begins_locked(fills, pick, now);
     return TRUE;
 }
 
-void fill_picked_done_locked(Fills *fills, const FillPick *pick)
+void fill_picked_done_locked(Fills *fills, FillPick *pick)
 {
-    pick->source->busy--;
-    fills->busy--;
-    fills->ahead_busy -= pick->ahead ? 1 : 0;
+    fill_pick_ends_locked(fills, pick);
     free_source_if_unused(fills, pick->source);
 }
 

@@ -1,24 +1,89 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One is started when there is something to fetch and all others fetch already, up to
- * StoreConfig.fill_threads; they stay until the store is closed. */
+/*
+ * The threads that fetch. One is started when there is something to fetch and no other is free.
+ * StoreConfig.fill_threads of them and one more stay until the store is closed; those that are
+ * there because others are stuck end when they have nothing to do.
+ */
+#include <errno.h>
+#include <sys/mman.h>
 #include "cache/store/fill/internal.h"
 
-int fill_start_worker_locked(Fills *fills, Store *store)
+static unsigned slots(const Fills *fills)
 {
-    FillWorker *worker = g_new(FillWorker, 1);
-    *worker = (FillWorker){store, fills->buffers + store->config.chunk_bytes * fills->n_threads};
-    int rc = pthread_create(&fills->threads[fills->n_threads], NULL, fills->run_worker, worker);
-    if (rc == 0)
-        fills->n_threads++;
-    else
-        g_free(worker);
+    return fills->most + 1 + FILL_STUCK_MAX;
+}
+
+/* One that is not busy sees when others are stuck. */
+static unsigned needed(const Fills *fills)
+{
+    return fills->most + 1 + fills->stuck;
+}
+
+int fill_workers_init(Fills *fills, Store *store)
+{
+    fills->most = store->config.fill_threads;
+    /* Address space until it is used. */
+    fills->buffers_bytes = store->config.chunk_bytes * slots(fills);
+    void *buffers = mmap(NULL, fills->buffers_bytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (buffers == MAP_FAILED)
+        return errno;
+    fills->buffers = buffers;
+    fills->workers = g_new0(FillWorker, slots(fills));
+    for (unsigned i = 0; i < slots(fills); i++) {
+        fills->workers[i].store = store;
+        fills->workers[i].buf = fills->buffers + store->config.chunk_bytes * i;
+    }
+    return 0;
+}
+
+int fill_start_worker_locked(Fills *fills)
+{
+    FillWorker *worker = fills->workers;
+    while (worker->runs) /* fewer are needed than there are slots */
+        worker++;
+    if (worker->ended)
+        pthread_join(worker->thread, NULL);
+    worker->ended = FALSE;
+    int rc = pthread_create(&worker->thread, NULL, fills->run_worker, worker);
+    worker->runs = rc == 0;
+    fills->n_threads += rc == 0 ? 1 : 0;
     return rc;
 }
 
-void fill_wake_worker_locked(Fills *fills, Store *store)
+void fill_wake_worker_locked(Fills *fills)
 {
     if (fills->idle)
         pthread_cond_signal(&fills->work);
-    else if (fills->n_threads < fills->most && !fills->stop)
-        fill_start_worker_locked(fills, store); /* without one more, those there are do it */
+    else if (fills->n_threads < needed(fills) && !fills->stop)
+        fill_start_worker_locked(fills); /* without one more, those there are do it */
+}
+
+gboolean fill_worker_may_end_locked(Fills *fills, FillWorker *worker)
+{
+    if (fills->n_threads <= needed(fills))
+        return FALSE;
+    fills->n_threads--;
+    worker->runs = FALSE;
+    worker->ended = TRUE;
+    return TRUE;
+}
+
+void fill_workers_join(Fills *fills)
+{
+    for (unsigned i = 0; fills->workers && i < slots(fills); i++) {
+        pthread_mutex_lock(&fills->lock);
+        const gboolean started = fills->workers[i].runs || fills->workers[i].ended;
+        pthread_mutex_unlock(&fills->lock);
+        if (started)
+            pthread_join(fills->workers[i].thread, NULL);
+    }
+    fills->n_threads = 0;
+}
+
+void fill_workers_clear(Fills *fills)
+{
+    g_free(fills->workers);
+    if (fills->buffers)
+        munmap(fills->buffers, fills->buffers_bytes);
 }

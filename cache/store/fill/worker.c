@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include "cache/store/fill/internal.h"
 
-/* A worker without work for this long gives back its memory. */
+/* A worker without work for this long gives back its memory, and ends if there are too many. */
 #define IDLE_MS 1000
 
 /* Waits for work, until then at most (0: no such time). FALSE: nothing came in IDLE_MS. */
@@ -19,7 +19,7 @@ static gboolean wait_for_work_locked(Fills *fills, uint64_t until_ms, gboolean d
         pthread_cond_timedwait(&fills->work, &fills->lock, &deadline);
         if (fills->timing_ms == until_ms)
             fills->timing_ms = 0;
-    } else if (dirty) {
+    } else if (dirty || fills->n_threads > fills->most + 1) {
         const struct timespec deadline = deadline_after_ms(IDLE_MS);
         rc = pthread_cond_timedwait(&fills->work, &fills->lock, &deadline);
     } else {
@@ -31,23 +31,25 @@ static gboolean wait_for_work_locked(Fills *fills, uint64_t until_ms, gboolean d
 
 void *fill_worker(void *data)
 {
-    g_autofree FillWorker *me = data;
+    FillWorker *me = data;
     Fills *fills = me->store->fills;
     gboolean dirty = FALSE;
     pthread_mutex_lock(&fills->lock);
     while (!fills->stop) {
         uint64_t until_ms = 0;
         FillPick pick;
-        if (fill_pick_locked(fills, &pick, &until_ms)) {
+        if (fill_pick_locked(me->store, &pick, &until_ms)) {
             dirty = TRUE;
             /* A signal wakes one worker. Where there is more to do, that one wakes the next. */
             if (!fill_queues_empty_locked(fills))
-                fill_wake_worker_locked(fills, me->store);
+                fill_wake_worker_locked(fills);
             fill_fetch_claimed_locked(fills, &pick, me->buf, TRUE);
             fill_picked_done_locked(fills, &pick);
         } else if (!wait_for_work_locked(fills, until_ms, dirty)) {
             dirty = FALSE; /* the kernel may have the memory when it needs it */
             madvise(me->buf, me->store->config.chunk_bytes, MADV_FREE);
+            if (fill_worker_may_end_locked(fills, me))
+                break;
         }
     }
     pthread_mutex_unlock(&fills->lock);

@@ -15,7 +15,7 @@ typedef struct StoreConfig {
     uint64_t max_bytes;  /* of all objects; 0: bounded by the file system's free space alone */
     uint64_t max_inodes; /* 0: likewise */
     unsigned high_percent, low_percent; /* watermarks; 0: 90 and 80 */
-    unsigned fill_threads;              /* at most; 0: 32 */
+    unsigned fill_threads;              /* those that are stuck not counted; 0: 32 */
     size_t chunk_bytes;                 /* unit of a fill; 0: 4 MiB */
     /* Larger files of datasets are fetched as far as they are read; 0: none are. */
     uint64_t whole_bytes;

@@ -11,8 +11,9 @@
  *   Space.lock     the sample of the file system's use
  *   Ledger.lock, Tags.lock, Disk.lock, Wake.lock, EvictTurn.lock     leaves
  *
- * Threads: `fill_threads` workers at most (cache/store/fill/threads.c), one flusher (flusher.c),
- * one evictor (evict.c), one scrubber (scrub.c), all owned by store.c and joined in store_close().
+ * Threads: `fill_threads` workers and more for those that are stuck (cache/store/fill/threads.c),
+ * one flusher (flusher.c), one evictor (evict.c), one scrubber (scrub.c), all owned by store.c and
+ * joined in store_close().
  *
  * Files, from the bottom up: space.c (how much may be held), verity.c, tags.c; flush.c; objects.c
  * (find, publish, drop) and scan.c; evicted.c, victims.c and evict.c; reserve.c; verify.c; scrub.c
@@ -44,6 +45,7 @@ typedef struct StoreHooks {
     uint64_t check_ms;              /* between checks of the file system's use; 0: 5000 */
     uint64_t retry_ms;              /* of the disk in bypass; 0: 30000 */
     uint64_t slack_ms;              /* uses closer together are one; 0: 60000; UINT64_MAX: none */
+    uint64_t stuck_ms;              /* a fetch that takes longer does not count; 0: 1000 */
     uint64_t grace_ms;              /* a one-chunk fill waits so long for its reader; 0: 10 */
     uint64_t (*now_ms)(void *data); /* since 1970, for last uses */
     int (*statvfs)(void *data, int fd, struct statvfs *st);

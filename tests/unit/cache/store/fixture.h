@@ -76,6 +76,7 @@ static inline void fixture_init(Fixture *f)
                             .check_ms = NEVER_MS,
                             .retry_ms = NEVER_MS,
                             .slack_ms = UINT64_MAX,
+                            .stuck_ms = NEVER_MS,
                             .now_ms = fixture_now,
                             .statvfs = fixture_statvfs,
                             .data = f};

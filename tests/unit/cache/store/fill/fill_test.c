@@ -520,7 +520,85 @@ START_TEST(an_origin_that_hangs_leaves_workers_to_others)
         ck_assert_int_eq(store_fill_wait(waiting[i]), 0);
         store_fill_unref(waiting[i]);
     }
-    ck_assert_uint_le(workers_started(), 4);
+    ck_assert_uint_le(workers_started(), 5);
+    end(&hung[0]);
+}
+END_TEST
+
+static void await_workers(unsigned most)
+{
+    while (workers_started() > most)
+        g_usleep(1000);
+}
+
+START_TEST(fetches_that_hang_leave_room_for_other_files_of_their_origin)
+{
+    enum { HUNG = 40, THREADS = 4 };
+    fixture_init(&f);
+    f.config.fill_threads = THREADS;
+    f.hooks.stuck_ms = 1;
+    fixture_open(&f);
+    OriginNode hung[HUNG], healthy = fake_file(100, 7 * CHUNK);
+    StoreFill *waiting[HUNG];
+    f.origin.passes = 100;
+    fake_set_gate(&f.origin, 0);
+    for (unsigned i = 0; i < HUNG; i++) {
+        hung[i] = fake_file(1 + i, 1000);
+        waiting[i] = fill_of(&hung[i]);
+    }
+    fake_await_reads(&f.origin, HUNG);
+    StoreFill *fill = fill_of(&healthy);
+    assert_reads(fill, 100, 0, 7 * CHUNK);
+    ck_assert_int_eq(store_fill_wait(fill), 0);
+    store_fill_unref(fill);
+    ck_assert_uint_le(workers_started(), THREADS + 1 + HUNG + 7); /* its chunks may be slow, too */
+    fake_set_gate(&f.origin, UINT64_MAX);
+    for (unsigned i = 0; i < HUNG; i++) {
+        ck_assert_int_eq(store_fill_wait(waiting[i]), 0);
+        store_fill_unref(waiting[i]);
+    }
+    await_workers(THREADS + 1);
+    for (unsigned i = 0; i < HUNG; i++)
+        ck_assert(fixture_serves(&f, 1 + i, 1000));
+    end(&healthy);
+}
+END_TEST
+
+START_TEST(the_memory_that_hung_fetches_wait_for_is_bounded)
+{
+    enum { HUNG = 20, THREADS = 8 };
+    fixture_init(&f);
+    f.config.fill_threads = THREADS;
+    f.hooks.stuck_ms = 1;
+    fixture_open(&f);
+    FakeOrigin other;
+    fake_init(&other);
+    OriginNode hung[HUNG], healthy = fake_file(100, 7 * CHUNK);
+    StoreFill *waiting[HUNG];
+    fake_set_gate(&f.origin, 0);
+    for (unsigned i = 0; i < HUNG; i++) {
+        hung[i] = fake_file(1 + i, CHUNK);
+        waiting[i] = fill_of(&hung[i]);
+    }
+    /* Half of what is for those that are stuck, and half of what may be busy. */
+    fake_await_reads(&f.origin, THREADS);
+    ObjectKey key;
+    fake_key(&other, &healthy, &key, NULL);
+    StoreFill *fill = store_fill(f.store, &other.base, &healthy, &key, "t");
+    assert_reads(fill, 100, 0, 7 * CHUNK);
+    ck_assert_int_eq(store_fill_wait(fill), 0);
+    store_fill_unref(fill);
+    store_cancel_fills(f.store, &other.base);
+    pthread_mutex_lock(&f.store->fills->lock);
+    ck_assert_uint_eq(f.store->fills->stuck, THREADS / 2);
+    ck_assert_uint_eq(f.store->fills->busy, THREADS / 2);
+    pthread_mutex_unlock(&f.store->fills->lock);
+    fake_set_gate(&f.origin, UINT64_MAX);
+    for (unsigned i = 0; i < HUNG; i++) {
+        ck_assert_int_eq(store_fill_wait(waiting[i]), 0);
+        store_fill_unref(waiting[i]);
+    }
+    ck_assert_uint_eq(f.origin.most_reading, THREADS);
     end(&hung[0]);
 }
 END_TEST
@@ -820,12 +898,12 @@ START_TEST(fills_under_way_are_bounded)
     fake_init(&other);
     fake_set_gate(&f.origin, 0);
     for (unsigned i = 0; i <= SHARE; i++)
-        nodes[i] = fake_file(i, 100);
+        nodes[i] = fake_file(1 + i, 100);
     for (unsigned i = 0; i < SHARE; i++)
         ck_assert_ptr_nonnull(fills[i] = fill_of(&nodes[i]));
     ck_assert_ptr_null(fill_of(&nodes[SHARE]));
     /* An origin that hangs leaves the other half. */
-    OriginNode well = fake_file(SHARE + 2, 100);
+    OriginNode well = fake_file(SHARE + 3, 100);
     ObjectKey key;
     fake_key(&other, &well, &key, NULL);
     StoreFill *others = store_fill(f.store, &other.base, &well, &key, "t");
@@ -905,7 +983,9 @@ HARNESS_MAIN("cache/store/fill/fill", a_reader_is_served_before_what_nobody_need
              reader_is_served_before_the_fill_is_complete, chunks_asked_for_come_first,
              random_reads_of_a_large_fill_are_right, what_nobody_needs_yet_passes_the_page_cache_by,
              several_chunks_of_one_fill_are_fetched_at_once,
-             an_origin_that_hangs_leaves_workers_to_others, an_empty_file_is_an_object_too,
+             an_origin_that_hangs_leaves_workers_to_others,
+             fetches_that_hang_leave_room_for_other_files_of_their_origin,
+             the_memory_that_hung_fetches_wait_for_is_bounded, an_empty_file_is_an_object_too,
              a_file_that_changes_meanwhile_is_not_kept, a_file_shorter_than_it_said_is_not_kept,
              origin_errors_reach_readers_and_leave_nothing,
              cancelling_waits_for_the_origin_and_no_longer,
