@@ -29,6 +29,8 @@ for i in $(seq 40); do client write "/$i" "$i"; done
 for i in $(seq 8); do client write "/late$i" "late $i"; done
 client write /cold cold
 client write /colder colder
+client mkdir /apart
+client write /apart/coldest coldest
 subsnap create hung-$$ v1 --group_name csi
 CAPABILITY='{mount: {}, access_mode: {mode: "MULTI_NODE_READER_ONLY"}}'
 delete_volume() { :; } # it goes with the cluster, which is this test's own
@@ -89,6 +91,19 @@ same well "$?/$(<"$TMP/waited")" "0/text of 1"
 wait "${readers[@]}"
 same all_of_the_many_end_well "$(for i in $(seq "$MANY"); do [ "$(<"$TMP/many.$i")" = "many $i" ] || echo "$i"; done)" ""
 same files_that_nobody_waits_for_are_read_too "$(read_in weak/4 20)" "text of 4"
+
+STEP=mds
+# A client that has not seen the directory asks the MDS.
+unpublish && unstage && stage && publish || die "staged again: $(said)"
+halt mds.a
+cat "$TARGET/apart/coldest" >"$TMP/waited" 2>"$TMP/err" &
+waiting=$!
+sleep "$WAIT"
+check a_read_waits_while_a_monitor_answers waits $waiting
+continue_ceph
+check it_ends_when_the_mds_is_back wait_for 150 done_well
+wait $waiting
+same well "$?/$(<"$TMP/waited")" "0/coldest"
 
 STEP=silent
 stop_ceph

@@ -197,6 +197,14 @@ int cephfs_closedir(Origin *origin, OriginDir *dir);
 void cephfs_lookers_start(CephfsOrigin *o);
 void cephfs_lookers_stop(CephfsOrigin *o);
 
+/* --- monitors.c --- */
+typedef struct CephfsMonitors CephfsMonitors;
+CephfsMonitors *cephfs_monitors_new(void);
+void cephfs_monitors_unref(CephfsMonitors *m);
+/* For how long none has answered, in milliseconds; UINT64_MAX: none was heard from. Has one asked
+ * now and then; does not wait. */
+uint64_t cephfs_monitors_silent_ms(CephfsMonitors *m, const CephfsOriginConfig *config);
+
 int cephfs_may_read(Origin *o, OriginNode *node);
 
 int cephfs_rename(Origin *origin, OriginNode *from, const char *name, OriginNode *to,

@@ -17,6 +17,7 @@ typedef struct Way {
     pthread_mutex_t mutex; /* a leaf */
     CephfsOriginConfig *config;
     SessionName *name; /* of all of them; NULL: none */
+    CephfsMonitors *monitors;
 } Way;
 
 static void set_reach(void *data, const char *monitors, const char *key, unsigned timeout_sec)
@@ -46,6 +47,7 @@ static void way_free(void *data)
     Way *way = data;
     cephfs_config_free(way->config);
     session_name_release(way->name);
+    cephfs_monitors_unref(way->monitors);
     pthread_mutex_destroy(&way->mutex);
     g_free(way);
 }
@@ -57,6 +59,15 @@ static gboolean new_client_is_answered(void *data)
     g_autoptr(Origin) other = cephfs_attempt(&config, 0, NULL);
     cephfs_config_free(own);
     return other != NULL;
+}
+
+static uint64_t monitors_silent_ms(void *data)
+{
+    Way *way = data;
+    CephfsOriginConfig *config = current_way(way);
+    const uint64_t ms = cephfs_monitors_silent_ms(way->monitors, config);
+    cephfs_config_free(config);
+    return ms;
 }
 
 static gboolean end_own_session(void *data)
@@ -90,6 +101,7 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
         .connect = connect_again,
         .check = cephfs_canary_check,
         .answers = new_client_is_answered,
+        .monitors_silent_ms = monitors_silent_ms,
         .fence = end_own_session,
         .abandon = cephfs_abandon,
         .quiet_ms = QUIET_MS,
@@ -101,6 +113,7 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
         return NULL;
     Way *way = g_new0(Way, 1);
     pthread_mutex_init(&way->mutex, NULL);
+    way->monitors = cephfs_monitors_new();
     CephfsOriginConfig next = *config;
     SessionName *name = ((CephfsOrigin *)first)->name;
     if (name) {

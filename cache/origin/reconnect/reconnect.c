@@ -24,6 +24,8 @@
  * does, if a new client is answered while the check is still not, for SUSPECT_MS longer. */
 #define HANG_MS 30000
 #define SUSPECT_MS 5000
+/* After so long without an answer monitors are asked. */
+#define ASK_MONITORS_MS 5000
 #define TICK_MS 1000
 #define IDLE_TICK_MS 10000
 #define RETRY_MS 1000
@@ -250,7 +252,7 @@ int connection_check(Reconnect *o, Connection *c)
 }
 
 /* A call that hangs says nothing: Ceph may be well but for one placement group. A file's bytes may
- * come although the MDS does not answer. */
+ * come although the MDS does not answer, and a monitor may answer while another MDS takes over. */
 uint64_t reconnect_silent_ms(Origin *base)
 {
     Reconnect *o = (Reconnect *)base;
@@ -263,7 +265,11 @@ uint64_t reconnect_silent_ms(Origin *base)
         pthread_mutex_unlock(&o->lock);
     }
     const int64_t unanswered = atomic_load(&o->unanswered_ms), data = atomic_load(&o->data_ms);
-    return unanswered ? (uint64_t)MAX(now - MAX(unanswered, data), 0) : 0;
+    const uint64_t silent = unanswered ? (uint64_t)MAX(now - MAX(unanswered, data), 0) : 0;
+    if (silent < ASK_MONITORS_MS || !o->ops->monitors_silent_ms)
+        return silent;
+    const uint64_t monitors = o->ops->monitors_silent_ms(o->data);
+    return MIN(silent, monitors);
 }
 
 /* ---- the keeper ---- */

@@ -32,6 +32,9 @@ typedef struct ReconnectOps {
     int (*check)(Origin *connection);
     /* Whether Ceph answers a new client. */
     gboolean (*answers)(void *data);
+    /* For how long no monitor has answered, in milliseconds; UINT64_MAX: none has been heard from.
+     * Has one asked, and does not wait. NULL: not known. */
+    uint64_t (*monitors_silent_ms)(void *data);
     /* Ends the session that a connection without an answer may still have. TRUE: Ceph answered, and
      * there is no such session any more. */
     gboolean (*fence)(void *data);

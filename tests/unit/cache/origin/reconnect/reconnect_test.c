@@ -23,7 +23,8 @@ typedef struct Ceph {
 } Ceph;
 
 static Ceph ceph;
-static _Atomic gboolean silent; /* a check tells nothing */
+static _Atomic gboolean silent;                     /* a check tells nothing */
+static _Atomic uint64_t no_monitor_ms = UINT64_MAX; /* for how long they are silent */
 
 /* A directory finds no inode by number that it has not seen; an MDS does. */
 static int resolve(Origin *o, uint64_t ino, uint64_t snapshot, OriginNode **node, OriginAttr *attr)
@@ -90,6 +91,12 @@ static gboolean yes(void *data)
     return TRUE;
 }
 
+static uint64_t monitors_silent_ms(void *data)
+{
+    (void)data;
+    return atomic_load(&no_monitor_ms);
+}
+
 static void abandon(Origin *connection)
 {
     (void)connection;
@@ -115,6 +122,7 @@ static const ReconnectOps reconnect_ops = {
     .connect = connect_again,
     .check = check_now,
     .answers = yes,
+    .monitors_silent_ms = monitors_silent_ms,
     .fence = yes,
     .abandon = abandon,
     .free_data = freed,
@@ -305,6 +313,20 @@ START_TEST(silence_counts_from_the_first_question_and_ends_with_an_answer)
     ck_assert(is_heard(o));
     o->ops->close(o, file);
     o->ops->put(o, node);
+    down(o);
+}
+END_TEST
+
+START_TEST(a_ceph_of_which_a_monitor_answers_is_not_silent)
+{
+    Origin *o = up();
+    ck_assert(is_heard(o));
+    atomic_store(&silent, TRUE);
+    ck_assert(becomes_silent(o, 5100)); /* after 5 s a monitor is asked */
+    atomic_store(&no_monitor_ms, 300);
+    ck_assert_uint_eq(o->ops->silent_ms(o), 300);
+    atomic_store(&silent, FALSE);
+    ck_assert(is_heard(o));
     down(o);
 }
 END_TEST
@@ -522,6 +544,7 @@ HARNESS_MAIN("cache/origin/reconnect/reconnect", connections_to_come_are_told_of
              nodes_files_and_listings_go_on_with_the_next_connection,
              a_read_asks_a_ceph_that_was_not_heard_from,
              silence_counts_from_the_first_question_and_ends_with_an_answer,
-             what_is_gone_is_not_found_again, a_deep_tree_of_a_snapshot_takes_no_deep_stack,
-             leases_are_void_with_the_session, readers_notice_nothing_of_many_losses,
+             a_ceph_of_which_a_monitor_answers_is_not_silent, what_is_gone_is_not_found_again,
+             a_deep_tree_of_a_snapshot_takes_no_deep_stack, leases_are_void_with_the_session,
+             readers_notice_nothing_of_many_losses,
              a_connection_to_come_has_no_listener_that_is_gone)

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a monitor answers, which it does while MDSes and OSDs are replaced. Asked by a client
+ * that connects now, on a thread that may be left behind. */
+#include "cache/origin/aside.h"
+#include "cache/origin/cephfs/internal.h"
+#include <errno.h>
+#include "common/monotonic.h"
+
+#define ASK_AGAIN_MS 5000
+
+struct CephfsMonitors {
+    _Atomic unsigned refs;
+    _Atomic gboolean asking;
+    _Atomic int64_t asked_ms, heard_ms; /* 0: never */
+};
+
+typedef struct Question {
+    CephfsMonitors *monitors;
+    CephfsOriginConfig *config;
+} Question;
+
+CephfsMonitors *cephfs_monitors_new(void)
+{
+    CephfsMonitors *m = g_new0(CephfsMonitors, 1);
+    atomic_init(&m->refs, 1);
+    return m;
+}
+
+void cephfs_monitors_unref(CephfsMonitors *m)
+{
+    if (atomic_fetch_sub(&m->refs, 1) == 1)
+        g_free(m);
+}
+
+static void ask(void *data)
+{
+    g_autofree Question *q = data;
+    CephfsMonitors *m = q->monitors;
+    const int r = ceph_client_enter_network(&q->config->ceph, NULL)
+                      ? cephfs_reach_monitors(q->config)
+                      : -ENETUNREACH;
+    if (r == 0 || r == -EACCES || r == -EPERM)
+        atomic_store(&m->heard_ms, monotonic_ms());
+    atomic_store(&m->asking, FALSE);
+    cephfs_config_free(q->config);
+    cephfs_monitors_unref(m);
+}
+
+uint64_t cephfs_monitors_silent_ms(CephfsMonitors *m, const CephfsOriginConfig *config)
+{
+    const int64_t now = monotonic_ms(), heard_ms = atomic_load(&m->heard_ms);
+    const gboolean due = now - atomic_load(&m->asked_ms) >= ASK_AGAIN_MS;
+    if (due && !atomic_exchange(&m->asking, TRUE)) {
+        Question *q = g_new(Question, 1);
+        *q = (Question){m, cephfs_config_copy(config)};
+        atomic_fetch_add(&m->refs, 1);
+        atomic_store(&m->asked_ms, now);
+        aside_begin(ask, q);
+    }
+    return heard_ms ? (uint64_t)MAX(now - heard_ms, 0) : UINT64_MAX;
+}
