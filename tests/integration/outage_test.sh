@@ -21,8 +21,8 @@ put() { printf '%s' "$2" | dd of="$1" conv=fsync status=none; } # FILE TEXT
 goes_on() { # NAME: reading what is cached and what is not, writing, renaming, listing
     local dir
     for dir in "$LIVE" "$IMAGE"; do
-        timeout 30 cat "$dir/held" >/dev/null || { fail "$1" "what is held is not read in $dir"; return; }
-        timeout 30 dd if="$dir/cold" of=/dev/null bs=64k count=1 skip=$((COLD += 2)) iflag=direct status=none || { fail "$1" "what is cold is not read in $dir"; return; }
+        timeout 120 cat "$dir/held" >/dev/null || { fail "$1" "what is held is not read in $dir"; return; }
+        timeout 120 dd if="$dir/cold" of=/dev/null bs=64k count=1 skip=$((COLD += 2)) iflag=direct status=none || { fail "$1" "what is cold is not read in $dir"; return; }
         put "$dir/$1.new" "$1" && mv "$dir/$1.new" "$dir/$1" && ls "$dir" | grep -qx "$1" || { fail "$1" "not written in $dir"; return; }
         [ "$(cat "$dir/$1")" = "$1" ] || { fail "$1" "other bytes in $dir"; return; }
     done

@@ -281,11 +281,13 @@ LAST=$NAME
 new_image after 256M
 if up && [ "$(loop_device)" = "$LOOP" ]; then
     check next_with_the_number_writes touch "$TARGET/x"
+    mine=1
 else
     skip next_with_the_number_writes "somebody else has $LOOP: $(said)"
+    mine=
 fi
 down || fail next_with_the_number_down "$(said)"
-if [ -e "/sys/block/${LOOP##*/}/loop/backing_file" ]; then
+if [ -z "$mine" ] || [ -e "/sys/block/${LOOP##*/}/loop/backing_file" ]; then
     skip its_flag_goes_with_it "somebody else has $LOOP"
 else
     same its_flag_goes_with_it "$(device_read_only "$LOOP")" 0
