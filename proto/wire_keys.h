@@ -86,6 +86,8 @@
 #define WIRE_KEY_DAEMON "daemon"
 #define WIRE_KEY_UPTIME_SEC "uptimeSec"
 #define WIRE_KEY_IO_FLUSHER "ioFlusher"
+#define WIRE_KEY_LIVE_INODES "liveInodes"
+#define WIRE_KEY_MAX_LIVE_INODES "maxLiveInodes"
 #define WIRE_KEY_DIR "dir"
 #define WIRE_KEY_DISK "disk"
 #define WIRE_KEY_MAX_BYTES "maxBytes"

@@ -9,6 +9,7 @@
 #include "proto/wire_fields.h"
 #include "cache/volume/own_names.h"
 #include "proto/wire.h"
+#include "cache/fuse/inode_budget.h"
 #include "cache/origin/rbd/io_flusher.h"
 #include "cache/report/status.h"
 #include "cache/store/disk/key.h"
@@ -182,6 +183,8 @@ static gboolean op_status(Call *call, GError **error)
         .pins = pins,
         .volumes = volumes_count(c->volumes),
         .io_flusher = io_flusher_allowed(),
+        .live_inodes = inode_budget_held(),
+        .live_inodes_most = inode_budget_most(),
     };
     add_members(call, report_status(&status));
     json_object_set_new(call->reply, WIRE_KEY_UNCACHED, volumes_uncached(c->volumes));

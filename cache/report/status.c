@@ -130,10 +130,11 @@ static json_t *report_cache(const ReportStatus *status)
 
 json_t *report_status(const ReportStatus *status)
 {
-    json_t *daemon =
-        json_pack("{s:s, s:i, s:I, s:b}", WIRE_KEY_VERSION, HEARTH_VERSION, WIRE_KEY_PID,
-                  (int)getpid(), WIRE_KEY_UPTIME_SEC, (json_int_t)status->uptime_sec,
-                  WIRE_KEY_IO_FLUSHER, status->io_flusher);
+    json_t *daemon = json_pack(
+        "{s:s, s:i, s:I, s:b, s:I, s:I}", WIRE_KEY_VERSION, HEARTH_VERSION, WIRE_KEY_PID,
+        (int)getpid(), WIRE_KEY_UPTIME_SEC, (json_int_t)status->uptime_sec, WIRE_KEY_IO_FLUSHER,
+        status->io_flusher, WIRE_KEY_LIVE_INODES, json_count(status->live_inodes),
+        WIRE_KEY_MAX_LIVE_INODES, json_count(status->live_inodes_most));
     return json_pack("{s:o, s:o, s:I}", WIRE_KEY_DAEMON, daemon, WIRE_KEY_CACHE,
                      report_cache(status), WIRE_KEY_VOLUMES, json_count(status->volumes));
 }

@@ -24,7 +24,8 @@ typedef struct ReportStatus {
     const StoreStats *store; /* NULL: the store is off */
     const GArray *pins;      /* ReportPin; NULL: none */
     uint64_t volumes;
-    gboolean io_flusher; /* see cache/origin/rbd/io_flusher.h */
+    gboolean io_flusher;                    /* see cache/origin/rbd/io_flusher.h */
+    uint64_t live_inodes, live_inodes_most; /* see cache/fuse/inode_budget.h */
 } ReportStatus;
 
 /* The members of a "status" reply. Free bytes are asked of the cache directory's file system. */

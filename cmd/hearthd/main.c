@@ -10,6 +10,7 @@
 #include "common/size.h"
 #include "proto/wire.h"
 #include "cache/fuse/readers.h"
+#include "cache/fuse/inode_budget.h"
 #include "cache/origin/rbd/io_flusher.h"
 #include "common/log.h"
 #include "common/metrics/serve.h"
@@ -41,7 +42,7 @@ typedef struct Options {
     char *socket, *cache_dir, *cache_size, *warm_rate, *scrub_rate, *image_chunk, *verity,
         *log_level, *dir_root;
     MetricsConfig metrics;
-    gint64 cache_inodes;
+    gint64 cache_inodes, live_inodes;
     uint64_t cache_bytes; /* of cache_size; 0: no bound */
     uint64_t warm_bytes;  /* of warm_rate, a second; 0: no bound */
     uint64_t scrub_bytes; /* of scrub_rate, a second; 0: none */
@@ -160,6 +161,9 @@ static gboolean check_numbers(const Options *o, GError **error)
     if (o->cache_inodes < 0)
         return bad_value(error, "--cache-inodes=%" G_GINT64_FORMAT ": must be 0 (no bound) or more",
                          o->cache_inodes);
+    if (o->live_inodes < 0)
+        return bad_value(error, "--live-inodes=%" G_GINT64_FORMAT ": must be 0 (no bound) or more",
+                         o->live_inodes);
     const int low = o->low ? o->low : DEFAULT_LOW_PERCENT;
     const int high = o->high ? o->high : DEFAULT_HIGH_PERCENT;
     if (low >= high)
@@ -199,6 +203,10 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
          "Threads that fetch into the cache, long waits for Ceph not counted (default: 32)", "N"},
         {"fuse-threads", 0, 0, G_OPTION_ARG_INT, &o->fuse_threads,
          "Threads that serve all volumes, those that wait for Ceph not counted (default: 16)", "N"},
+        {"live-inodes", 0, 0, G_OPTION_ARG_INT64, &o->live_inodes,
+         "Files and directories of live volumes that are remembered, at most, those in use apart; "
+         "2.25 KB each (default: 100000; 0: no bound)",
+         "N"},
         {"warm-rate", 0, 0, G_OPTION_ARG_STRING, &o->warm_rate,
          "Most bytes a second of a warm job that a volume begins (warm: onStage; default: no "
          "bound)",
@@ -345,7 +353,7 @@ static GBytes *metrics_of(void *server)
 
 int main(int argc, char **argv)
 {
-    g_auto(Options) o = {0};
+    g_auto(Options) o = {.live_inodes = INODE_BUDGET_DEFAULT};
     g_autoptr(GError) error = NULL;
     no_cores("hearthd");
     /* With glibc's default of eight a core, memory that threads of libcephfs once used stays
@@ -384,6 +392,7 @@ int main(int argc, char **argv)
         .image_chunk_bytes = (uint32_t)o.chunk_bytes,
     };
     readers_set_threads((unsigned)o.fuse_threads);
+    inode_budget_set((uint64_t)o.live_inodes);
     ControlServer *server = control_server_start(&config, &error);
     MetricsServer *metrics = NULL;
     if (server && o.metrics.address) {

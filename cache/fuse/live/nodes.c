@@ -2,6 +2,7 @@
 /* Sharded by ID. A node is freed when the kernel has forgotten it and no operation uses it. */
 #include "cache/fuse/live/nodes.h"
 #include <errno.h>
+#include "cache/fuse/inode_budget.h"
 #include "cache/fuse/live/known_names.h"
 
 #define SHARDS 16
@@ -10,7 +11,8 @@
 
 typedef struct Shard {
     pthread_mutex_t mutex;
-    GHashTable *by_id; /* &Node.id -> Node */
+    GHashTable *by_id;                 /* &Node.id -> Node */
+    TAILQ_HEAD(NodeTurns, Node) turns; /* of all of them; which is looked at next (nodes_unused) */
 } Shard;
 
 struct Nodes {
@@ -60,13 +62,15 @@ static uint64_t id_of(Nodes *nodes, uint64_t ino, uint64_t snapshot)
     return tag && ino >> NODE_TAG_SHIFT == 0 ? ino | tag << NODE_TAG_SHIFT : 0;
 }
 
-static Node *node_new(Nodes *nodes, uint64_t id, OriginNode *origin_node)
+static Node *node_new(Nodes *nodes, uint64_t id, OriginNode *origin_node, const OriginAttr *attr)
 {
     Node *node = g_new0(Node, 1);
     node->id = id;
+    node->is_dir = S_ISDIR(attr->st.st_mode);
     node->origin = origin_node;
     pthread_mutex_init(&node->mutex, NULL);
     atomic_fetch_add(&nodes->count, 1);
+    inode_budget_added();
     return node;
 }
 
@@ -77,6 +81,13 @@ static void node_free(Nodes *nodes, Node *node)
     pthread_mutex_destroy(&node->mutex);
     g_free(node);
     atomic_fetch_sub(&nodes->count, 1);
+    inode_budget_removed();
+}
+
+static void insert_locked(Shard *shard, Node *node)
+{
+    g_hash_table_insert(shard->by_id, &node->id, node);
+    TAILQ_INSERT_TAIL(&shard->turns, node, turn);
 }
 
 Nodes *nodes_new(Origin *origin, OriginNode *root, const OriginAttr *attr)
@@ -92,10 +103,11 @@ Nodes *nodes_new(Origin *origin, OriginNode *root, const OriginAttr *attr)
     for (int i = 0; i < SHARDS; i++) {
         pthread_mutex_init(&nodes->shards[i].mutex, NULL);
         nodes->shards[i].by_id = g_hash_table_new(id_hash, g_int64_equal);
+        TAILQ_INIT(&nodes->shards[i].turns);
     }
-    Node *node = node_new(nodes, ROOT_ID, root);
+    Node *node = node_new(nodes, ROOT_ID, root, attr);
     node->lookups = 1;
-    g_hash_table_insert(shard_of(nodes, ROOT_ID)->by_id, &node->id, node);
+    insert_locked(shard_of(nodes, ROOT_ID), node);
     return nodes;
 }
 
@@ -126,8 +138,10 @@ Node *nodes_use(Nodes *nodes, uint64_t id)
     Shard *shard = shard_of(nodes, id);
     pthread_mutex_lock(&shard->mutex);
     Node *node = g_hash_table_lookup(shard->by_id, &id);
-    if (node)
+    if (node) {
         node->uses++;
+        node->asked_for = TRUE;
+    }
     pthread_mutex_unlock(&shard->mutex);
     return node;
 }
@@ -152,6 +166,7 @@ static void drop_counts(Nodes *nodes, uint64_t id, Node *node, unsigned uses, ui
         gone = node->uses == 0 && node->lookups == 0;
         if (gone) {
             g_hash_table_remove(shard->by_id, &id);
+            TAILQ_REMOVE(&shard->turns, node, turn);
             /* Under the lock: the next node of the inode is to find it. */
             forgotten_keep(nodes->forgotten, id, &node->unsynced);
         }
@@ -185,10 +200,11 @@ Node *nodes_found(Nodes *nodes, OriginNode *origin_node, const OriginAttr *attr,
     Node *node = g_hash_table_lookup(shard->by_id, &id);
     gboolean known = node != NULL;
     if (!known) {
-        node = node_new(nodes, id, origin_node);
+        node = node_new(nodes, id, origin_node, attr);
         node->unsynced = forgotten_take(nodes->forgotten, id);
-        g_hash_table_insert(shard->by_id, &node->id, node);
+        insert_locked(shard, node);
     }
+    node->asked_for = known; /* what is listed once is not */
     node->lookups++;
     node->uses++;
     pthread_mutex_unlock(&shard->mutex);
@@ -205,6 +221,33 @@ KnownNames *nodes_names(Nodes *nodes)
 Forgotten *nodes_forgotten(Nodes *nodes)
 {
     return nodes->forgotten;
+}
+
+/* The longest passed over first, each of them once. */
+static void add_unused_locked(Shard *shard, guint n, gboolean dirs, GArray *ids)
+{
+    const guint until = ids->len + n;
+    for (guint left = g_hash_table_size(shard->by_id); left && ids->len < until; left--) {
+        Node *node = TAILQ_FIRST(&shard->turns);
+        const gboolean unused = !node->asked_for && node->uses == 0 && node->id != ROOT_ID;
+        TAILQ_REMOVE(&shard->turns, node, turn);
+        TAILQ_INSERT_TAIL(&shard->turns, node, turn);
+        node->asked_for = FALSE;
+        if (unused && (dirs || !node->is_dir))
+            g_array_append_val(ids, node->id);
+    }
+}
+
+GArray *nodes_unused(Nodes *nodes, uint64_t n, gboolean dirs)
+{
+    GArray *ids = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    for (int i = 0; i < SHARDS; i++) {
+        Shard *shard = &nodes->shards[i];
+        pthread_mutex_lock(&shard->mutex);
+        add_unused_locked(shard, (guint)(n / SHARDS + 1), dirs, ids);
+        pthread_mutex_unlock(&shard->mutex);
+    }
+    return ids;
 }
 
 uint64_t nodes_count(Nodes *nodes)

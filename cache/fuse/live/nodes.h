@@ -31,6 +31,9 @@ typedef struct Node {
     OriginNode *origin; /* one reference, given back when the node goes */
     uint64_t lookups;   /* the kernel's; shard mutex */
     unsigned uses;      /* running operations and open handles; shard mutex */
+    gboolean is_dir;
+    gboolean asked_for;     /* since it was last passed over (nodes_unused); shard mutex */
+    TAILQ_ENTRY(Node) turn; /* shard mutex */
 
     /*
      * Content version of the kernel's pages (0: unknown), and of the attributes that it has. The
@@ -90,6 +93,9 @@ void nodes_done(Nodes *nodes, Node *node);
 Node *nodes_found(Nodes *nodes, OriginNode *origin_node, const OriginAttr *attr, int *error);
 void nodes_forget(Nodes *nodes, uint64_t id, uint64_t count);
 uint64_t nodes_count(Nodes *nodes);
+/* IDs (uint64_t) of up to `n` nodes that nobody has in use here and that the kernel has not asked
+ * for lately. `dirs`: directories, too. */
+GArray *nodes_unused(Nodes *nodes, uint64_t n, gboolean dirs);
 KnownNames *nodes_names(Nodes *nodes);
 Forgotten *nodes_forgotten(Nodes *nodes);
 

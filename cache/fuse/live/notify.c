@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 #include "cache/fuse/lanes.h"
+#include "cache/fuse/prune.h"
 #include "cache/fuse/live/session_internal.h"
 #include "common/monotonic.h"
 
@@ -23,6 +24,7 @@ enum {
     CHANGED_NAMES, /* in that directory */
     UNWANTED,
     FORGOTTEN, /* one of the session: a sync, which may wait for Ceph */
+    UNUSED,    /* one of the session: inodes that the kernel is to forget */
 };
 
 typedef struct Work {
@@ -33,6 +35,7 @@ typedef struct Work {
     uint64_t pages_of;  /* what node->pages_of is behind it; 0: as it was */
     GPtrArray *leases;  /* handles whose leases go back behind it; NULL: none */
     GHashTable *names;  /* NULL: none */
+    uint64_t unused;    /* UNUSED: how many */
 } Work;
 
 /* Pages to be dropped, wherever the work is by then. */
@@ -46,6 +49,7 @@ struct Notifier {
     Session *session;
     const NotifierLeases *leases;
     Lanes *lanes;
+    gboolean prunes;      /* the kernel can; the lane's of UNUSED */
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t returned;
 };
@@ -79,6 +83,7 @@ static void *merge_work(void *into, void *more)
         g_hash_table_unref(b->names);
     }
     a->uses += b->uses;
+    a->unused = MAX(a->unused, b->unused);
     g_free(b);
     return a;
 }
@@ -184,6 +189,21 @@ static void drop_unwanted(Notifier *n, Node *node)
         add_name(n, NAMES, parent, 0, name);
 }
 
+/* A name that is dropped goes although it is some process's working directory: directories are only
+ * pruned. */
+static void ask_to_forget(Notifier *n, uint64_t count)
+{
+    Nodes *nodes = n->session->nodes;
+    g_autoptr(GArray) unused = nodes_unused(nodes, count, n->prunes);
+    n->prunes = n->prunes && fuse_prune(n->session->fuse, unused);
+    for (guint i = 0; !n->prunes && i < unused->len; i++) {
+        Node *node = nodes_use(nodes, g_array_index(unused, uint64_t, i));
+        if (node && !node->is_dir)
+            drop_unwanted(n, node);
+        nodes_done(nodes, node);
+    }
+}
+
 static void inode_has_changed(Notifier *n, Node *node, const Work *work)
 {
     atomic_store(&node->page_version, 0);
@@ -218,6 +238,10 @@ static void run_work(void *data, const LaneKey *key, void *aim_or_work, unsigned
     }
     if (key->kind == FORGOTTEN) {
         forgotten_sync(nodes_forgotten(s->nodes), s->origin);
+        return;
+    }
+    if (key->kind == UNUSED) {
+        ask_to_forget(n, ((Work *)aim_or_work)->unused);
         return;
     }
     Node *node = nodes_use_inode(s->nodes, key->a, key->b);
@@ -324,6 +348,13 @@ void notifier_sync_forgotten(Notifier *n)
     lanes_add(n->lanes, &(LaneKey){FORGOTTEN, 0, 0}, g_new0(Work, 1));
 }
 
+void notifier_forget(Notifier *n, uint64_t count)
+{
+    Work *work = g_new0(Work, 1);
+    work->unused = count;
+    lanes_add(n->lanes, &(LaneKey){UNUSED, 0, 0}, work);
+}
+
 void notifier_await(Notifier *n, gboolean (*gone)(void *data), void *data, unsigned ms)
 {
     const struct timespec until = deadline_after_ms(ms);
@@ -361,6 +392,7 @@ Notifier *notifier_start(Session *session, const NotifierLeases *leases, GError 
     Notifier *n = g_new0(Notifier, 1);
     n->session = session;
     n->leases = leases;
+    n->prunes = TRUE;
     pthread_mutex_init(&n->lock, NULL);
     cond_init_monotonic(&n->returned);
     n->lanes = lanes_start(&ops, n, error);

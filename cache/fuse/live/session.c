@@ -55,8 +55,19 @@ static void session_free(Session *s)
     g_free(s);
 }
 
+static uint64_t inodes_of(void *session)
+{
+    return nodes_count(((Session *)session)->nodes);
+}
+
+static void forget_inodes(void *session, uint64_t n)
+{
+    notifier_forget(((Session *)session)->notifier, n);
+}
+
 static void stop_notifier(Session *s)
 {
+    inode_budget_leave(&s->holder);
     if (s->origin->ops->listen)
         s->origin->ops->listen(s->origin, NULL);
     notifier_stop(s->notifier);
@@ -94,6 +105,8 @@ Session *session_start(const SessionConfig *config, int fuse_fd, void (*ended)(v
     if (!s->notifier)
         goto fail;
     notifier_listen(s->notifier, s->origin);
+    s->holder = (InodeHolder){.count = inodes_of, .forget = forget_inodes, .data = s};
+    inode_budget_join(&s->holder);
     s->readers = readers_start(s->fuse, ended, data, error);
     if (s->readers)
         return s;

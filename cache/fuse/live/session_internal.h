@@ -4,6 +4,7 @@
 #define HEARTH_CACHE_FUSE_LIVE_SESSION_INTERNAL_H
 
 #include <fuse_lowlevel.h>
+#include "cache/fuse/inode_budget.h"
 #include "cache/fuse/live/known_names.h"
 #include "cache/fuse/live/nodes.h"
 #include "cache/fuse/live/notify.h"
@@ -43,6 +44,7 @@ struct Session {
     Opened *files;    /* of Handle */
     Opened *listings; /* of Listing */
     Readers *readers;
+    InodeHolder holder;
 };
 
 static inline Session *session_of(fuse_req_t req)

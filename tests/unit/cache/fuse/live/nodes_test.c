@@ -115,6 +115,55 @@ START_TEST(forgetting_the_unknown_or_too_often_is_harmless)
 }
 END_TEST
 
+static gboolean has(const GArray *ids, uint64_t id)
+{
+    guint i = 0;
+    while (i < ids->len && g_array_index(ids, uint64_t, i) != id)
+        i++;
+    return i < ids->len;
+}
+
+START_TEST(what_is_in_use_or_was_asked_for_is_not_unused)
+{
+    Nodes *nodes = table();
+    for (uint64_t ino = 100; ino < 300; ino++)
+        nodes_done(nodes, found(nodes, ino, 0));
+    OriginAttr dir = attr_of(400, 0);
+    dir.st.st_mode = S_IFDIR | 0755;
+    int r = 0;
+    nodes_done(nodes, nodes_found(nodes, any_node, &dir, &r));
+    Node *used = nodes_use(nodes, 100);
+    nodes_done(nodes, nodes_use(nodes, 101));
+    GArray *ids = nodes_unused(nodes, 10000, FALSE);
+    ck_assert_uint_eq(ids->len, 198);
+    ck_assert(!has(ids, 1) && !has(ids, 100) && !has(ids, 101) && !has(ids, 400));
+    g_array_unref(ids);
+    /* It was not asked for since. */
+    ids = nodes_unused(nodes, 10000, TRUE);
+    ck_assert_uint_eq(ids->len, 200);
+    ck_assert(!has(ids, 1) && !has(ids, 100) && has(ids, 101) && has(ids, 400));
+    g_array_unref(ids);
+    nodes_done(nodes, used);
+    nodes_free(nodes);
+}
+END_TEST
+
+START_TEST(the_longest_unused_come_first)
+{
+    Nodes *nodes = table();
+    for (uint64_t ino = 16; ino < 16 + 32; ino++) /* two in each shard */
+        nodes_done(nodes, found(nodes, ino, 0));
+    GArray *first = nodes_unused(nodes, 1, TRUE), *second = nodes_unused(nodes, 1, TRUE);
+    ck_assert_uint_eq(first->len, 16);
+    ck_assert_uint_eq(second->len, 16);
+    for (guint i = 0; i < first->len; i++)
+        ck_assert(!has(second, g_array_index(first, uint64_t, i)));
+    g_array_unref(first);
+    g_array_unref(second);
+    nodes_free(nodes);
+}
+END_TEST
+
 static void *look_up_and_forget(void *data)
 {
     for (int i = 0; i < 5000; i++) {
@@ -144,4 +193,6 @@ END_TEST
 HARNESS_MAIN("cache/fuse/live/nodes", node_id_is_the_inode_number, root_is_one_whatever_its_inode,
              snapshot_and_live_inode_are_told_apart, more_snapshots_than_tags_is_refused,
              node_goes_with_the_last_lookup_and_use,
-             forgetting_the_unknown_or_too_often_is_harmless, many_threads_leave_nothing_behind)
+             forgetting_the_unknown_or_too_often_is_harmless,
+             what_is_in_use_or_was_asked_for_is_not_unused, the_longest_unused_come_first,
+             many_threads_leave_nothing_behind)

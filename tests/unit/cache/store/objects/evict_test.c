@@ -46,6 +46,36 @@ START_TEST(objects_not_yet_recorded_go_last_but_go)
 }
 END_TEST
 
+static atomic_bool flushing;
+
+static void *flush_again_and_again(void *data)
+{
+    (void)data;
+    while (atomic_load(&flushing)) {
+        store_flush(f.store);
+        g_usleep(500); /* its lock is for others, too */
+    }
+    return NULL;
+}
+
+START_TEST(objects_that_are_recorded_meanwhile_go_too)
+{
+    pthread_t thread;
+    fixture_init(&f);
+    fixture_open(&f);
+    atomic_store(&flushing, TRUE);
+    ck_assert_int_eq(pthread_create(&thread, NULL, flush_again_and_again, NULL), 0);
+    for (uint64_t i = 1; i <= 60; i++) {
+        fixture_put(&f, i, BLOCK, "t");
+        store_evict(f.store, NULL, UINT64_MAX);
+        ck_assert_uint_eq(fixture_objects(&f), 0);
+    }
+    atomic_store(&flushing, FALSE);
+    pthread_join(thread, NULL);
+    fixture_done(&f);
+}
+END_TEST
+
 static void assert_usage(const char *tag, uint64_t bytes, uint64_t objects)
 {
     uint64_t got_bytes, got_objects;
@@ -517,9 +547,9 @@ START_TEST(a_crash_in_eviction_leaves_nothing_worse_than_a_miss)
 END_TEST
 
 HARNESS_MAIN("cache/store/objects/evict", the_least_recently_used_goes_first,
-             objects_not_yet_recorded_go_last_but_go, a_tag_is_evicted_alone_and_counted,
-             what_is_not_in_use_goes_before_what_is, what_is_pinned_stays_until_it_is_named,
-             a_store_full_of_pinned_objects_takes_no_more,
+             objects_not_yet_recorded_go_last_but_go, objects_that_are_recorded_meanwhile_go_too,
+             a_tag_is_evicted_alone_and_counted, what_is_not_in_use_goes_before_what_is,
+             what_is_pinned_stays_until_it_is_named, a_store_full_of_pinned_objects_takes_no_more,
              objects_become_those_of_the_tag_with_the_better_claim,
              a_damaged_list_of_pins_counts_as_empty, from_above_the_high_watermark_to_the_low_one,
              what_others_keep_in_the_directory_is_within_the_bound,

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cache/fuse/inode_budget.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include "common/tasks.h"
+
+/* Some more than is too much is forgotten at a time: a part of the bound. */
+#define MORE_PART 32
+/* Kernels answer soon. What is open is not forgotten; then it is asked for less often. */
+#define AGAIN_MS 100
+#define AGAIN_MAX_MS 10000
+
+static void trim(Task *task);
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static LIST_HEAD(, InodeHolder) holders = LIST_HEAD_INITIALIZER(holders); /* lock */
+static _Atomic uint64_t held, most = INODE_BUDGET_DEFAULT;
+static _Atomic gboolean trimming; /* the task is given, or runs */
+static Task task = {.run = trim};
+static uint64_t held_before, pause_ms; /* the task's */
+
+static gboolean is_too_much(void)
+{
+    const uint64_t bound = atomic_load(&most);
+    return bound && atomic_load(&held) > bound;
+}
+
+static void begin_if_due(void)
+{
+    if (!is_too_much() || atomic_exchange(&trimming, TRUE))
+        return;
+    pause_ms = AGAIN_MS;
+    if (!tasks_give(tasks_common(), &task))
+        atomic_store(&trimming, FALSE);
+}
+
+static void ask_locked(uint64_t n)
+{
+    const uint64_t all = MAX(atomic_load(&held), 1);
+    InodeHolder *h;
+    LIST_FOREACH (h, &holders, link) {
+        const uint64_t share = n * h->count(h->data) / all;
+        if (share)
+            h->forget(h->data, share);
+    }
+}
+
+static void trim(Task *t)
+{
+    const uint64_t now = atomic_load(&held), bound = atomic_load(&most);
+    pause_ms = now < held_before ? AGAIN_MS : MIN(2 * pause_ms, AGAIN_MAX_MS);
+    held_before = now;
+    pthread_mutex_lock(&lock);
+    const gboolean ask = is_too_much() && !LIST_EMPTY(&holders);
+    if (ask)
+        ask_locked(now - MIN(now, bound) + bound / MORE_PART);
+    pthread_mutex_unlock(&lock);
+    if (ask && tasks_give_later(tasks_common(), t, pause_ms))
+        return;
+    atomic_store(&trimming, FALSE);
+    if (!ask)
+        begin_if_due();
+}
+
+void inode_budget_set(uint64_t bound)
+{
+    atomic_store(&most, bound);
+    begin_if_due();
+}
+
+uint64_t inode_budget_most(void)
+{
+    return atomic_load(&most);
+}
+
+uint64_t inode_budget_held(void)
+{
+    return atomic_load(&held);
+}
+
+void inode_budget_join(InodeHolder *holder)
+{
+    pthread_mutex_lock(&lock);
+    LIST_INSERT_HEAD(&holders, holder, link);
+    pthread_mutex_unlock(&lock);
+}
+
+void inode_budget_leave(InodeHolder *holder)
+{
+    pthread_mutex_lock(&lock);
+    LIST_REMOVE(holder, link);
+    pthread_mutex_unlock(&lock);
+}
+
+void inode_budget_added(void)
+{
+    atomic_fetch_add(&held, 1);
+    begin_if_due();
+}
+
+void inode_budget_removed(void)
+{
+    atomic_fetch_sub(&held, 1);
+}

@@ -1,0 +1,35 @@
+#!/bin/bash
+# The inodes of live volumes that hearthd remembers are bounded: kernels forget what nobody uses. What is open, and the
+# directory that a process is in, stay as they are.
+. "$(dirname "$0")/lib.sh"
+init
+start_ceph
+MOST=500 FILES=1500
+start_hearth --live-inodes=$MOST
+published_volume "pvc-inodes-$$"
+
+held() { hearthctl status --json | jq .daemon.liveInodes; }
+within() { [ "$(held)" -le $MOST ]; }
+mkdir -p "$TARGET/many" "$TARGET/deep/in/here"
+(cd "$TARGET/many" && seq "$FILES" | xargs touch)
+for i in 1 2 3; do echo "text $i" >"$TARGET/deep/in/here/$i"; done
+exec 7<"$TARGET/deep/in/here/1"
+bash -c 'cd "$1" || exit 1; while [ ! -e "$2" ]; do sleep 0.2; done; pwd; cat 2; cat <&7' - "$TARGET/deep/in/here" "$TMP/go" >"$TMP/inside" &
+INSIDE=$!
+same all_are_listed "$(ls -l "$TARGET/many" | grep -c '^-')" "$FILES"
+check the_kernel_forgets_them wait_for 30 within
+same they_are_there_nevertheless "$(ls -l "$TARGET/many" | grep -c '^-')" "$FILES"
+check and_are_forgotten_again wait_for 30 within
+for i in 1 $((FILES / 2)) "$FILES"; do echo "$i" >"$TARGET/many/$i" && [ "$(<"$TARGET/many/$i")" = "$i" ] || fail they_are_written "$i"; done
+pass they_are_written
+touch "$TMP/go"
+wait $INSIDE
+same who_was_in_a_directory_is_still_there "$(<"$TMP/inside")" "$TARGET/deep/in/here
+text 2
+text 1"
+exec 7<&-
+held_after() { hearthctl status --json | jq -e '.daemon.maxLiveInodes == 500' >/dev/null; }
+check the_bound_is_told held_after
+remove_volume
+none() { [ "$(held)" = 0 ]; }
+check a_volume_that_is_left_has_none wait_for 10 none
