@@ -256,6 +256,14 @@ IndexTotals ledger_waiting_of(Ledger *ledger, const TagId *tag)
     return sum;
 }
 
+uint64_t ledger_commits(Ledger *ledger)
+{
+    pthread_mutex_lock(&ledger->lock);
+    const uint64_t commits = ledger->commits;
+    pthread_mutex_unlock(&ledger->lock);
+    return commits;
+}
+
 gboolean ledger_awaits(Ledger *ledger, gboolean (*wanted)(const TagId *tag, const void *data),
                        const void *data)
 {

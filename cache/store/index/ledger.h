@@ -40,6 +40,7 @@ typedef struct Ledger {
     GHashTable *dropped;    /* set of ObjectId * */
     GHashTable *removing;   /* set of ObjectId *: files being removed; few */
     IndexTotals indexed, waiting, reserved;
+    uint64_t commits;   /* flushes that have written records */
     uint64_t written;   /* how many bytes of `reserved` the file system counts already */
     IndexTotals linked; /* ever: the difference shows how much was added between two samples */
     ObjectId *uses;
@@ -88,6 +89,7 @@ void ledger_unreserve(Ledger *ledger, const IndexTotals *charge);
 /* Of what is reserved, this was written, or (negative) is counted so no more. */
 void ledger_written(Ledger *ledger, int64_t bytes);
 uint64_t ledger_written_bytes(Ledger *ledger);
+uint64_t ledger_commits(Ledger *ledger);
 /* Whether an object whose tag passes `wanted` waits to be flushed. */
 gboolean ledger_awaits(Ledger *ledger, gboolean (*wanted)(const TagId *tag, const void *data),
                        const void *data);

@@ -141,7 +141,8 @@ static gboolean may_come_to(const TagId *tag, const void *data)
     return tags_rank(&w->store->tags, tag) <= last_rank(w->run);
 }
 
-/* After a rank the next one; after the last one once again, with objects not recorded so far. */
+/* After a rank the next one; after the last one once again, with objects that were not recorded, or
+ * were recorded after the index was listed. */
 static void next_rank(Store *store, EvictRun *run)
 {
     const Waiting waiting = {store, run};
@@ -150,8 +151,12 @@ static void next_rank(Store *store, EvictRun *run)
         return;
     }
     run->rank = TAG_RANK_NONE;
-    run->done = run->flushed || !ledger_awaits(&store->ledger, may_come_to, &waiting) ||
-                store_flush(store) < 0;
+    if (run->flushed)
+        run->done = TRUE;
+    else if (ledger_awaits(&store->ledger, may_come_to, &waiting))
+        run->done = store_flush(store) < 0;
+    else
+        run->done = run->commits == ledger_commits(&store->ledger);
     run->flushed = TRUE;
 }
 
@@ -200,6 +205,9 @@ IndexTotals store_evict_locked(Store *store, EvictRun *run, uint64_t bytes, uint
     IndexTotals total = {0, 0};
     const IndexTotals wanted = {bytes, objects};
     unsigned batches = 0;
+    if (!run->begun)
+        run->commits = ledger_commits(&store->ledger);
+    run->begun = TRUE;
     if (!limit->for_reader)
         apply_uses(store);
     while (!run->done && batches < limit->batches) {

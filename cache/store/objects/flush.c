@@ -107,6 +107,7 @@ static void note_recorded(Store *store, GPtrArray *batch, GPtrArray *put, const 
 {
     Ledger *ledger = &store->ledger;
     pthread_mutex_lock(&ledger->lock);
+    ledger->commits++;
     ledger->indexed.bytes += delta->bytes;
     ledger->indexed.objects += delta->objects;
     for (guint i = 0; i < n_dropped; i++)

@@ -177,7 +177,9 @@ typedef struct EvictRun {
     const TagId *tag;    /* NULL: all */
     gboolean pinned_too; /* with all tags: also pinned ones */
     StoreEvicts why;
-    TagRank rank;      /* with all tags: the rank that is evicted now */
+    TagRank rank; /* with all tags: the rank that is evicted now */
+    gboolean begun;
+    uint64_t commits;  /* ledger_commits() then */
     gboolean flushed;  /* objects not recorded when it began are now listed too */
     gboolean done;     /* nothing is left that it may remove, or the disk failed */
     unsigned refused;  /* batches of which nothing could be removed */
