@@ -4,9 +4,10 @@
 #include <stdatomic.h>
 #include "common/tasks.h"
 
-/* Some more than is too much is forgotten at a time: a part of the bound. */
+/* Kernels are asked for some more than is too much: this part of the bound. */
 #define MORE_PART 32
-/* Kernels answer soon. What is open is not forgotten; then it is asked for less often. */
+/* Kernels forget soon, except for what is in use. While nothing is forgotten, they are asked less
+ * and less often. */
 #define AGAIN_MS 100
 #define AGAIN_MAX_MS 10000
 
@@ -51,15 +52,15 @@ static void trim(Task *t)
     pause_ms = now < held_before ? AGAIN_MS : MIN(2 * pause_ms, AGAIN_MAX_MS);
     held_before = now;
     pthread_mutex_lock(&lock);
-    const gboolean ask = is_too_much() && !LIST_EMPTY(&holders);
+    const gboolean too_much = is_too_much(), ask = too_much && !LIST_EMPTY(&holders);
     if (ask)
         ask_locked(now - MIN(now, bound) + bound / MORE_PART);
     pthread_mutex_unlock(&lock);
     if (ask && tasks_give_later(tasks_common(), t, pause_ms))
         return;
     atomic_store(&trimming, FALSE);
-    if (!ask)
-        begin_if_due();
+    if (!too_much)
+        begin_if_due(); /* more may have come before the line above */
 }
 
 void inode_budget_set(uint64_t bound)
@@ -83,6 +84,7 @@ void inode_budget_join(InodeHolder *holder)
     pthread_mutex_lock(&lock);
     LIST_INSERT_HEAD(&holders, holder, link);
     pthread_mutex_unlock(&lock);
+    begin_if_due();
 }
 
 void inode_budget_leave(InodeHolder *holder)

@@ -99,5 +99,30 @@ START_TEST(what_cannot_be_forgotten_is_asked_for_less_and_less)
 }
 END_TEST
 
+static double cpu_seconds(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
+}
+
+/* As while a session ends: it takes no part any more, and frees what it has. */
+START_TEST(what_nobody_can_forget_keeps_no_thread_busy)
+{
+    Table t;
+    inode_budget_set(10);
+    for (int i = 0; i < 20; i++)
+        inode_budget_added();
+    const double before = cpu_seconds();
+    g_usleep(1000000);
+    ck_assert_double_lt(cpu_seconds() - before, 0.3);
+    join(&t, 20);
+    while (atomic_load(&t.calls) == 0)
+        g_usleep(1000);
+    leave(&t);
+}
+END_TEST
+
 HARNESS_MAIN("cache/fuse/inode_budget", each_forgets_in_proportion_to_what_it_has,
-             what_comes_later_is_bounded_too, what_cannot_be_forgotten_is_asked_for_less_and_less)
+             what_comes_later_is_bounded_too, what_cannot_be_forgotten_is_asked_for_less_and_less,
+             what_nobody_can_forget_keeps_no_thread_busy)
