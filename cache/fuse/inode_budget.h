@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bound on the inodes that kernels know of all live volumes together. What a kernel knows it may
- * ask for, so it is remembered here until the kernel forgets it, and a kernel forgets only when the
- * memory of the node is short. Above the bound kernels are asked to forget what nobody has open and
- * nobody has asked for lately: each volume's in proportion to what it has.
+ * A bound on the inodes of all live volumes together that hearthd remembers. The kernel may ask for
+ * each inode that it knows, so hearthd remembers it until the kernel forgets it. The kernel forgets
+ * only when the memory of the node is short. Above the bound it is asked to forget inodes that are
+ * not in use. Each volume gives up a part that is in proportion to what it has.
  */
 #ifndef HEARTH_CACHE_FUSE_INODE_BUDGET_H
 #define HEARTH_CACHE_FUSE_INODE_BUDGET_H

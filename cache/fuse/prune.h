@@ -7,8 +7,8 @@
 #include <fuse_lowlevel.h>
 #include <glib.h>
 
-/* Has the kernel forget those of these inodes (uint64_t) that nobody uses. FALSE: it does not know
- * the notification. May wait for pages of them that are being read. */
+/* Tells the kernel to forget these inodes (uint64_t), except for those in use. FALSE: this kernel
+ * is too old. May wait for pages of them that are being read. */
 gboolean fuse_prune(struct fuse_session *fuse, const GArray *inodes);
 
 #endif

@@ -144,6 +144,12 @@ static gboolean check_sizes(Options *o, GError **error)
     return check_chunk(o, error);
 }
 
+static gboolean check_count(const char *name, gint64 value, GError **error)
+{
+    return value >= 0 ||
+           bad_value(error, "--%s=%" G_GINT64_FORMAT ": must be 0 (no bound) or more", name, value);
+}
+
 static gboolean check_numbers(const Options *o, GError **error)
 {
     const struct {
@@ -158,12 +164,9 @@ static gboolean check_numbers(const Options *o, GError **error)
     for (gsize i = 0; i < G_N_ELEMENTS(ranges); i++)
         if (!check_range(ranges[i].name, ranges[i].value, ranges[i].min, ranges[i].max, error))
             return FALSE;
-    if (o->cache_inodes < 0)
-        return bad_value(error, "--cache-inodes=%" G_GINT64_FORMAT ": must be 0 (no bound) or more",
-                         o->cache_inodes);
-    if (o->live_inodes < 0)
-        return bad_value(error, "--live-inodes=%" G_GINT64_FORMAT ": must be 0 (no bound) or more",
-                         o->live_inodes);
+    if (!check_count("cache-inodes", o->cache_inodes, error) ||
+        !check_count("live-inodes", o->live_inodes, error))
+        return FALSE;
     const int low = o->low ? o->low : DEFAULT_LOW_PERCENT;
     const int high = o->high ? o->high : DEFAULT_HIGH_PERCENT;
     if (low >= high)

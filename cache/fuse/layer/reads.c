@@ -2,9 +2,9 @@
 /*
  * A read is listed while it waits. It waits for a fill or for a read past the store, and each of
  * these tells it once that it is over. Only that goes on with the read. To end a read early,
- * withdraw what it waits for: then it is told at once. One task looks at all reads of the layer
- * that wait: whether Ceph is silent, their time is over, or their thread was killed. There is none
- * while no read waits.
+ * what it waits for is withdrawn, which tells the read at once. One task looks at all reads of the
+ * layer that wait: whether Ceph is silent, their time is over, or their thread was killed. There is
+ * none while no read waits.
  */
 #include "cache/fuse/layer/reads.h"
 #include <errno.h>

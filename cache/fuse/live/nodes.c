@@ -11,8 +11,9 @@
 
 typedef struct Shard {
     pthread_mutex_t mutex;
-    GHashTable *by_id;                 /* &Node.id -> Node */
-    TAILQ_HEAD(NodeTurns, Node) turns; /* of all of them; which is looked at next (nodes_unused) */
+    GHashTable *by_id; /* &Node.id -> Node */
+    TAILQ_HEAD(NodeTurns, Node)
+    turns; /* all of them, in the order that nodes_unused() looks at them */
 } Shard;
 
 struct Nodes {
@@ -204,7 +205,7 @@ Node *nodes_found(Nodes *nodes, OriginNode *origin_node, const OriginAttr *attr,
         node->unsynced = forgotten_take(nodes->forgotten, id);
         insert_locked(shard, node);
     }
-    node->asked_for = known; /* what is listed once is not */
+    node->asked_for = known; /* the first time may be a listing of a large directory */
     node->lookups++;
     node->uses++;
     pthread_mutex_unlock(&shard->mutex);
@@ -223,7 +224,7 @@ Forgotten *nodes_forgotten(Nodes *nodes)
     return nodes->forgotten;
 }
 
-/* The longest passed over first, each of them once. */
+/* Looks at each node once at most, beginning with the one that was looked at longest ago. */
 static void add_unused_locked(Shard *shard, guint n, gboolean dirs, GArray *ids)
 {
     const guint until = ids->len + n;

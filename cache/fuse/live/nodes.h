@@ -32,7 +32,7 @@ typedef struct Node {
     uint64_t lookups;   /* the kernel's; shard mutex */
     unsigned uses;      /* running operations and open handles; shard mutex */
     gboolean is_dir;
-    gboolean asked_for;     /* since it was last passed over (nodes_unused); shard mutex */
+    gboolean asked_for;     /* since nodes_unused() looked at it last; shard mutex */
     TAILQ_ENTRY(Node) turn; /* shard mutex */
 
     /*
@@ -93,8 +93,8 @@ void nodes_done(Nodes *nodes, Node *node);
 Node *nodes_found(Nodes *nodes, OriginNode *origin_node, const OriginAttr *attr, int *error);
 void nodes_forget(Nodes *nodes, uint64_t id, uint64_t count);
 uint64_t nodes_count(Nodes *nodes);
-/* IDs (uint64_t) of up to `n` nodes that nobody has in use here and that the kernel has not asked
- * for lately. `dirs`: directories, too. */
+/* IDs (uint64_t) of about `n` nodes that are not in use here, and that the kernel has not asked for
+ * since an earlier call looked at them. `dirs`: also of directories. */
 GArray *nodes_unused(Nodes *nodes, uint64_t n, gboolean dirs);
 KnownNames *nodes_names(Nodes *nodes);
 Forgotten *nodes_forgotten(Nodes *nodes);

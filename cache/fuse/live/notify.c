@@ -189,8 +189,8 @@ static void drop_unwanted(Notifier *n, Node *node)
         add_name(n, NAMES, parent, 0, name);
 }
 
-/* A name that is dropped goes although it is some process's working directory: directories are only
- * pruned. */
+/* A kernel that cannot prune is told that names are not valid. For the working directory of a
+ * process that would be seen (getcwd(2) fails), so directories are only pruned. */
 static void ask_to_forget(Notifier *n, uint64_t count)
 {
     Nodes *nodes = n->session->nodes;

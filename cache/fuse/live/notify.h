@@ -49,7 +49,7 @@ void notifier_drop_pages(Notifier *notifier, Node *node, int64_t off, int64_t le
 /* Has unsynced writes of forgotten inodes written to the origin (forgotten.h). */
 void notifier_sync_forgotten(Notifier *notifier);
 
-/* Asks the kernel to forget so many inodes that nobody uses. Only queues. */
+/* Asks the kernel to forget about so many inodes that are not in use. Only queues. */
 void notifier_forget(Notifier *notifier, uint64_t count);
 
 /* Waits, for so long at most, until `gone`; notifier_returned() has it look again. */

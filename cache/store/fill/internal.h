@@ -2,10 +2,9 @@
 /*
  * A fill, for the files that run it, from the bottom up: pace.c (a bound on bytes per second),
  * threads.c (starting and waking the threads that fetch), stuck.c (those that wait long for their
- * origin), queue.c (which chunk is fetched next),
- * wait.c (readers that wait), state.c (references and the end of a fill), fetch.c (fetching a
- * chunk), worker.c (what such a thread does), fill.c (joining and reading), fills.c (starting and
- * stopping).
+ * origin), queue.c (which chunk is fetched next), wait.c (readers that wait), state.c (references
+ * and the end of a fill), fetch.c (fetching a chunk), worker.c (what such a thread does), fill.c
+ * (joining and reading), fills.c (starting and stopping).
  *
  * Invariants, under Fills.lock:
  *   - a chunk goes [UNREAD <->] MISSING -> BUSY -> DONE, and only the thread that made it BUSY

@@ -127,7 +127,7 @@ static void begin_ahead(OriginNode *nodes, StoreFill **fills, unsigned n, StoreP
     }
 }
 
-static void end_ahead(StoreFill **fills, unsigned n)
+static void end_all(StoreFill **fills, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
         ck_assert_int_eq(store_fill_wait(fills[i]), 0);
@@ -164,7 +164,7 @@ START_TEST(a_reader_is_served_before_what_nobody_needs)
     ck_assert_uint_lt(last, 10);
     ck_assert_int_eq(store_fill_wait(fill), 0);
     store_fill_unref(fill);
-    end_ahead(ahead, 20);
+    end_all(ahead, 20);
     f.origin.order = NULL;
     end(&node);
 }
@@ -188,7 +188,7 @@ START_TEST(what_nobody_needs_leaves_a_worker_to_readers)
     fake_set_gate(&f.origin, UINT64_MAX);
     assert_reads(fill, 2, 0, 2 * CHUNK);
     store_fill_unref(fill);
-    end_ahead(ahead, 4);
+    end_all(ahead, 4);
     end(&late);
 }
 END_TEST
@@ -213,7 +213,7 @@ START_TEST(what_nobody_needs_leaves_one_of_many_workers_to_readers)
     fake_set_gate(&f.origin, UINT64_MAX);
     assert_reads(fill, 2, 0, 2 * CHUNK);
     store_fill_unref(fill);
-    end_ahead(ahead, 20);
+    end_all(ahead, 20);
     end(&late);
 }
 END_TEST
@@ -282,7 +282,7 @@ START_TEST(a_pace_bounds_all_that_has_it)
     StorePace *pace = store_pace_new(20 * CHUNK);
     gint64 start = g_get_monotonic_time();
     begin_ahead(nodes, ahead, 10, pace);
-    end_ahead(ahead, 10);
+    end_all(ahead, 10);
     /* The first is free; 20 ms are let go. */
     ck_assert_int_ge(g_get_monotonic_time() - start, 9 * 50000 - 20000);
     store_pace_unref(pace);
@@ -488,6 +488,38 @@ static unsigned workers_started(void)
     return n;
 }
 
+/* Of a gate that is shut, for files with the numbers from 1. */
+static void begin_hung(OriginNode *nodes, StoreFill **fills, unsigned n, uint64_t size)
+{
+    fake_set_gate(&f.origin, 0);
+    for (unsigned i = 0; i < n; i++) {
+        nodes[i] = fake_file(1 + i, size);
+        fills[i] = fill_of(&nodes[i]);
+    }
+}
+
+static void end_hung(StoreFill **fills, unsigned n)
+{
+    fake_set_gate(&f.origin, UINT64_MAX);
+    end_all(fills, n);
+}
+
+/* A file of another origin is read, and nothing of that origin is in use any more. */
+static void other_is_served(void)
+{
+    FakeOrigin other;
+    ObjectKey key;
+    OriginNode node = fake_file(50, 7 * CHUNK);
+    fake_init(&other);
+    fake_key(&other, &node, &key, NULL);
+    StoreFill *fill = store_fill(f.store, &other.base, &node, &key, "t");
+    assert_reads(fill, 50, 0, 7 * CHUNK);
+    ck_assert_int_eq(store_fill_wait(fill), 0);
+    store_fill_unref(fill);
+    store_cancel_fills(f.store, &other.base);
+    fake_assert_unused(&other, &node);
+}
+
 START_TEST(an_origin_that_hangs_leaves_workers_to_others)
 {
     enum { HUNG = 8 };
@@ -495,31 +527,14 @@ START_TEST(an_origin_that_hangs_leaves_workers_to_others)
     f.config.fill_threads = 4;
     fixture_open(&f);
     ck_assert_uint_eq(workers_started(), 1);
-    FakeOrigin other;
-    fake_init(&other);
-    OriginNode hung[HUNG], large = fake_file(50, 7 * CHUNK);
+    OriginNode hung[HUNG];
     StoreFill *waiting[HUNG];
-    fake_set_gate(&f.origin, 0);
-    for (unsigned i = 0; i < HUNG; i++) {
-        hung[i] = fake_file(1 + i, 2 * CHUNK);
-        waiting[i] = fill_of(&hung[i]);
-    }
+    begin_hung(hung, waiting, HUNG, 2 * CHUNK);
     /* It has two, since two are free then. */
     fake_await_reads(&f.origin, 2);
-    ObjectKey key;
-    fake_key(&other, &large, &key, NULL);
-    StoreFill *fill = store_fill(f.store, &other.base, &large, &key, "t");
-    assert_reads(fill, 50, 0, 7 * CHUNK);
-    ck_assert_int_eq(store_fill_wait(fill), 0);
-    store_fill_unref(fill);
-    store_cancel_fills(f.store, &other.base);
-    fake_assert_unused(&other, &large);
+    other_is_served();
     ck_assert_uint_eq(f.origin.most_reading, 2);
-    fake_set_gate(&f.origin, UINT64_MAX);
-    for (unsigned i = 0; i < HUNG; i++) {
-        ck_assert_int_eq(store_fill_wait(waiting[i]), 0);
-        store_fill_unref(waiting[i]);
-    }
+    end_hung(waiting, HUNG);
     ck_assert_uint_le(workers_started(), 5);
     end(&hung[0]);
 }
@@ -541,22 +556,14 @@ START_TEST(fetches_that_hang_leave_room_for_other_files_of_their_origin)
     OriginNode hung[HUNG], healthy = fake_file(100, 7 * CHUNK);
     StoreFill *waiting[HUNG];
     f.origin.passes = 100;
-    fake_set_gate(&f.origin, 0);
-    for (unsigned i = 0; i < HUNG; i++) {
-        hung[i] = fake_file(1 + i, 1000);
-        waiting[i] = fill_of(&hung[i]);
-    }
+    begin_hung(hung, waiting, HUNG, 1000);
     fake_await_reads(&f.origin, HUNG);
     StoreFill *fill = fill_of(&healthy);
     assert_reads(fill, 100, 0, 7 * CHUNK);
     ck_assert_int_eq(store_fill_wait(fill), 0);
     store_fill_unref(fill);
     ck_assert_uint_le(workers_started(), THREADS + 1 + HUNG + 7); /* its chunks may be slow, too */
-    fake_set_gate(&f.origin, UINT64_MAX);
-    for (unsigned i = 0; i < HUNG; i++) {
-        ck_assert_int_eq(store_fill_wait(waiting[i]), 0);
-        store_fill_unref(waiting[i]);
-    }
+    end_hung(waiting, HUNG);
     await_workers(THREADS + 1);
     for (unsigned i = 0; i < HUNG; i++)
         ck_assert(fixture_serves(&f, 1 + i, 1000));
@@ -571,33 +578,17 @@ START_TEST(the_memory_that_hung_fetches_wait_for_is_bounded)
     f.config.fill_threads = THREADS;
     f.hooks.stuck_ms = 1;
     fixture_open(&f);
-    FakeOrigin other;
-    fake_init(&other);
-    OriginNode hung[HUNG], healthy = fake_file(100, 7 * CHUNK);
+    OriginNode hung[HUNG];
     StoreFill *waiting[HUNG];
-    fake_set_gate(&f.origin, 0);
-    for (unsigned i = 0; i < HUNG; i++) {
-        hung[i] = fake_file(1 + i, CHUNK);
-        waiting[i] = fill_of(&hung[i]);
-    }
+    begin_hung(hung, waiting, HUNG, CHUNK);
     /* Half of what is for those that are stuck, and half of what may be busy. */
     fake_await_reads(&f.origin, THREADS);
-    ObjectKey key;
-    fake_key(&other, &healthy, &key, NULL);
-    StoreFill *fill = store_fill(f.store, &other.base, &healthy, &key, "t");
-    assert_reads(fill, 100, 0, 7 * CHUNK);
-    ck_assert_int_eq(store_fill_wait(fill), 0);
-    store_fill_unref(fill);
-    store_cancel_fills(f.store, &other.base);
+    other_is_served();
     pthread_mutex_lock(&f.store->fills->lock);
     ck_assert_uint_eq(f.store->fills->stuck, THREADS / 2);
     ck_assert_uint_eq(f.store->fills->busy, THREADS / 2);
     pthread_mutex_unlock(&f.store->fills->lock);
-    fake_set_gate(&f.origin, UINT64_MAX);
-    for (unsigned i = 0; i < HUNG; i++) {
-        ck_assert_int_eq(store_fill_wait(waiting[i]), 0);
-        store_fill_unref(waiting[i]);
-    }
+    end_hung(waiting, HUNG);
     ck_assert_uint_eq(f.origin.most_reading, THREADS);
     end(&hung[0]);
 }
