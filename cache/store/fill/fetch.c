@@ -198,11 +198,11 @@ static void count_written_locked(StoreFill *fill, uint64_t n_chunks)
     ledger_written(&fill->store->ledger, (int64_t)bytes);
 }
 
-void fill_fetch_claimed_locked(Fills *fills, const FillPick *pick, uint8_t *buf, gboolean patient)
+void fill_fetch_claimed_locked(Fills *fills, const FillPick *pick, gboolean patient)
 {
     StoreFill *fill = pick->fill;
     pthread_mutex_unlock(&fills->lock);
-    int rc = fetch(fill, pick->chunk, pick->n, buf);
+    int rc = fetch(fill, pick->chunk, pick->n, pick->buf);
     pthread_mutex_lock(&fills->lock);
     if (rc < 0) {
         fill_fail_locked(fills, fill, rc);

@@ -230,15 +230,15 @@ static gboolean fetch_inline_locked(Fills *fills, StoreFill *fill)
     if (!fill->ready || fill->n_chunks != 1 || fill->chunks[0] != CHUNK_MISSING ||
         size > FILL_INLINE_MAX || fills->inline_bytes + size > FILL_INLINE_TOTAL)
         return FALSE;
-    const FillPick pick = {.fill = fill, .n = 1};
+    FillPick pick = {.fill = fill, .n = 1};
     fill_claim_locked(fill, 0, 1);
     fills->inline_bytes += size;
     pthread_mutex_unlock(&fills->lock);
-    uint8_t *buf = g_malloc(size);
+    pick.buf = g_malloc(size);
     pthread_mutex_lock(&fills->lock);
-    fill_fetch_claimed_locked(fills, &pick, buf, FALSE);
+    fill_fetch_claimed_locked(fills, &pick, FALSE);
     pthread_mutex_unlock(&fills->lock);
-    g_free(buf);
+    g_free(pick.buf);
     pthread_mutex_lock(&fills->lock);
     fills->inline_bytes -= size;
     return TRUE;

@@ -141,12 +141,15 @@ typedef struct FillPick {
     FillSource *source;
     uint64_t chunk, n;
     gboolean ahead;
-    uint64_t began_ms;
+    uint8_t *buf; /* for its bytes */
+    uint64_t bytes, began_ms;
     unsigned cost;              /* of one that is stuck; 0: it is not */
     TAILQ_ENTRY(FillPick) link; /* Fills.picks, of one that is not */
 } FillPick;
-/* Chooses and claims. FALSE: nothing to do before *wait_until_ms (0: no such time). */
-gboolean fill_pick_locked(const Store *store, FillPick *pick, uint64_t *wait_until_ms);
+/* Chooses and claims, for a worker with that buffer. FALSE: nothing to do before *wait_until_ms (0:
+ * no such time). */
+gboolean fill_pick_locked(const Store *store, uint8_t *buf, FillPick *pick,
+                          uint64_t *wait_until_ms);
 void fill_picked_done_locked(Fills *fills, FillPick *pick);
 gboolean fill_queues_empty_locked(const Fills *fills);
 /* A fill begins, and ends, to use its origin. */
@@ -174,10 +177,11 @@ gboolean fill_drop_oldest_parked(Fills *fills);
 
 /* --- fetch.c --- */
 /*
- * Fetches chunks that were claimed into `buf` and the file; the last one also ends the fill. Enters
- * and leaves with the lock held; the fill may be gone then, unless the caller has a reference.
+ * Fetches chunks that were claimed into the pick's buffer and the file; the last one also ends the
+ * fill. Enters and leaves with the lock held; the fill may be gone then, unless the caller has a
+ * reference.
  */
-void fill_fetch_claimed_locked(Fills *fills, const FillPick *pick, uint8_t *buf, gboolean patient);
+void fill_fetch_claimed_locked(Fills *fills, const FillPick *pick, gboolean patient);
 
 /* --- stuck.c; with Fills.lock held --- */
 /* A worker takes the pick. */

@@ -253,12 +253,12 @@ static void run_deferred(FillSource *source, uint64_t now, uint64_t *wait_until_
 
 enum { WANTED, RUNNING, AHEAD, QUEUES };
 
-gboolean fill_pick_locked(const Store *store, FillPick *pick, uint64_t *wait_until_ms)
+gboolean fill_pick_locked(const Store *store, uint8_t *buf, FillPick *pick, uint64_t *wait_until_ms)
 {
     Fills *fills = store->fills;
     const uint64_t now = monotonic_ms(), stuck_ms = fill_find_stuck_locked(fills, store, now);
     const gboolean readers = fills->reader_ms && now - fills->reader_ms < READERS_AROUND_MS;
-    *pick = (FillPick){.fill = NULL};
+    *pick = (FillPick){.buf = buf};
     for (int queue = WANTED; queue < QUEUES && !pick->fill; queue++) {
         FillSource *source;
         TAILQ_FOREACH (source, &fills->turns, turn) {

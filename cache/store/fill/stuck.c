@@ -4,7 +4,10 @@
  * may be busy: other files are fetched meanwhile, also those of the same origin. What they may
  * cost is bounded by the memory of the bytes that they wait for, which is as much as all workers
  * that are busy may have. An origin gets more only while it has less than is left, as with workers.
+ *
+ * The fill of a pick may be freed before the pick ends (fill_fetch_claimed_locked()).
  */
+#include <sys/mman.h>
 #include "cache/store/fill/internal.h"
 
 static uint64_t bytes_of(const FillPick *pick)
@@ -17,7 +20,15 @@ static uint64_t bytes_of(const FillPick *pick)
 static unsigned cost_of(const Fills *fills, const Store *store, const FillPick *pick)
 {
     const uint64_t unit = MAX(1, fills->most * store->config.chunk_bytes / FILL_STUCK_MAX);
-    return (unsigned)MAX(1, (bytes_of(pick) + unit - 1) / unit);
+    return (unsigned)MAX(1, (pick->bytes + unit - 1) / unit);
+}
+
+/* What earlier fetches have left in its buffer, beyond the bytes that it waits for. */
+static void give_back_rest(const Store *store, const FillPick *pick)
+{
+    const uint64_t used = fill_aligned(pick->bytes);
+    if (used < store->config.chunk_bytes)
+        madvise(pick->buf + used, store->config.chunk_bytes - used, MADV_DONTNEED);
 }
 
 static void set_busy(Fills *fills, FillPick *pick, unsigned by)
@@ -38,6 +49,7 @@ static void set_stuck(Fills *fills, FillPick *pick, unsigned by)
 void fill_pick_begins_locked(Fills *fills, FillPick *pick, uint64_t now)
 {
     pick->began_ms = now;
+    pick->bytes = bytes_of(pick);
     TAILQ_INSERT_TAIL(&fills->picks, pick, link);
     set_busy(fills, pick, 1);
 }
@@ -67,6 +79,7 @@ uint64_t fill_find_stuck_locked(Fills *fills, const Store *store, uint64_t now)
         set_busy(fills, pick, -1u);
         pick->cost = cost;
         set_stuck(fills, pick, 1);
+        give_back_rest(store, pick);
     }
     return 0;
 }

@@ -38,12 +38,12 @@ void *fill_worker(void *data)
     while (!fills->stop) {
         uint64_t until_ms = 0;
         FillPick pick;
-        if (fill_pick_locked(me->store, &pick, &until_ms)) {
+        if (fill_pick_locked(me->store, me->buf, &pick, &until_ms)) {
             dirty = TRUE;
             /* A signal wakes one worker. Where there is more to do, that one wakes the next. */
             if (!fill_queues_empty_locked(fills))
                 fill_wake_worker_locked(fills);
-            fill_fetch_claimed_locked(fills, &pick, me->buf, TRUE);
+            fill_fetch_claimed_locked(fills, &pick, TRUE);
             fill_picked_done_locked(fills, &pick);
         } else if (!wait_for_work_locked(fills, until_ms, dirty)) {
             dirty = FALSE; /* the kernel may have the memory when it needs it */

@@ -594,6 +594,92 @@ START_TEST(the_memory_that_hung_fetches_wait_for_is_bounded)
 }
 END_TEST
 
+static void await_no_fill(void)
+{
+    Fills *fills = f.store->fills;
+    pthread_mutex_lock(&fills->lock);
+    while (fills->n_live)
+        pthread_cond_wait(&fills->released, &fills->lock);
+    pthread_mutex_unlock(&fills->lock);
+}
+
+/* The fetch is the last that has the fill, which is freed before its worker is done (for ASan). */
+START_TEST(a_slow_fetch_that_nobody_waits_for_ends_beside_others)
+{
+    enum { ROUNDS = 60, OTHERS = 8 };
+    fixture_init(&f);
+    f.hooks.stuck_ms = 1;
+    f.config.fill_threads = 8;
+    fixture_open(&f);
+    static OriginNode slow[ROUNDS], others[ROUNDS * OTHERS];
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        slow[i] = fake_file(1 + i, 1000);
+        fake_set_gate(&f.origin, 0);
+        store_fill_unref(fill_of(&slow[i]));
+        fake_await_reads(&f.origin, 1);
+        g_usleep(3000); /* longer than stuck_ms */
+        fake_set_gate(&f.origin, UINT64_MAX);
+        for (unsigned j = 0; j < OTHERS; j++) {
+            others[i * OTHERS + j] = fake_file(1000 + i * OTHERS + j, 100);
+            store_fill_unref(fill_of(&others[i * OTHERS + j]));
+        }
+        await_no_fill();
+    }
+    end(&slow[0]);
+}
+END_TEST
+
+static uint64_t buffer_bytes(void)
+{
+    const Fills *fills = f.store->fills;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), n = fills->buffers_bytes / page;
+    g_autofree unsigned char *pages = g_malloc(n);
+    uint64_t bytes = 0;
+    ck_assert_int_eq(mincore(fills->buffers, fills->buffers_bytes, pages), 0);
+    for (size_t i = 0; i < n; i++)
+        bytes += pages[i] & 1 ? page : 0;
+    return bytes;
+}
+
+/* Each worker has fetched a whole chunk of another origin before. */
+START_TEST(fetches_that_hang_keep_no_memory_of_earlier_ones)
+{
+    enum { HUNG = 40, THREADS = 32, LARGE = 1 << 20 };
+    fixture_init(&f);
+    f.config.fill_threads = THREADS;
+    f.config.chunk_bytes = LARGE;
+    f.hooks.stuck_ms = 1;
+    fixture_open(&f);
+    FakeOrigin other;
+    fake_init(&other);
+    OriginNode hung[HUNG], large[HUNG];
+    StoreFill *waiting[HUNG];
+    fake_set_gate(&f.origin, 0);
+    for (unsigned i = 0; i < HUNG; i++) {
+        ObjectKey key;
+        large[i] = fake_file(1000 + i, LARGE);
+        fake_key(&other, &large[i], &key, NULL);
+        StoreFill *fill = store_fill(f.store, &other.base, &large[i], &key, "t");
+        ck_assert_int_eq(store_fill_wait(fill), 0);
+        store_fill_unref(fill);
+        hung[i] = fake_file(1 + i, 1000);
+        waiting[i] = fill_of(&hung[i]);
+        store_fill_unref(store_fill_ref(waiting[i])); /* a worker fetches it */
+        fake_await_reads(&f.origin, i + 1);
+    }
+    /* One more, until all that hang longer are found to be stuck. */
+    while (buffer_bytes() > (THREADS / 2 + 2) * (uint64_t)LARGE) {
+        OriginNode node = fake_file(2000, 100);
+        StoreFill *fill = fill_of(&node);
+        store_fill_unref(fill);
+        g_usleep(1000);
+    }
+    end_hung(waiting, HUNG);
+    store_cancel_fills(f.store, &other.base);
+    end(&hung[0]);
+}
+END_TEST
+
 START_TEST(an_empty_file_is_an_object_too)
 {
     begin();
@@ -976,7 +1062,9 @@ HARNESS_MAIN("cache/store/fill/fill", a_reader_is_served_before_what_nobody_need
              several_chunks_of_one_fill_are_fetched_at_once,
              an_origin_that_hangs_leaves_workers_to_others,
              fetches_that_hang_leave_room_for_other_files_of_their_origin,
-             the_memory_that_hung_fetches_wait_for_is_bounded, an_empty_file_is_an_object_too,
+             the_memory_that_hung_fetches_wait_for_is_bounded,
+             a_slow_fetch_that_nobody_waits_for_ends_beside_others,
+             fetches_that_hang_keep_no_memory_of_earlier_ones, an_empty_file_is_an_object_too,
              a_file_that_changes_meanwhile_is_not_kept, a_file_shorter_than_it_said_is_not_kept,
              origin_errors_reach_readers_and_leave_nothing,
              cancelling_waits_for_the_origin_and_no_longer,
