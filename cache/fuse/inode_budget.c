@@ -16,9 +16,10 @@ static void trim(Task *task);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, InodeHolder) holders = LIST_HEAD_INITIALIZER(holders); /* lock */
 static _Atomic uint64_t held, most = INODE_BUDGET_DEFAULT;
-static _Atomic gboolean trimming; /* the task is given, or runs */
+static _Atomic uint64_t forgotten; /* since the process began */
+static _Atomic gboolean trimming;  /* the task is given, or runs */
 static Task task = {.run = trim};
-static uint64_t held_before, pause_ms; /* the task's */
+static uint64_t forgotten_before, pause_ms; /* the task's */
 
 static gboolean is_too_much(void)
 {
@@ -49,8 +50,9 @@ static void ask_locked(uint64_t n)
 static void trim(Task *t)
 {
     const uint64_t now = atomic_load(&held), bound = atomic_load(&most);
-    pause_ms = now < held_before ? AGAIN_MS : MIN(2 * pause_ms, AGAIN_MAX_MS);
-    held_before = now;
+    const uint64_t gone = atomic_load(&forgotten);
+    pause_ms = gone > forgotten_before ? AGAIN_MS : MIN(2 * pause_ms, AGAIN_MAX_MS);
+    forgotten_before = gone;
     pthread_mutex_lock(&lock);
     const gboolean too_much = is_too_much(), ask = too_much && !LIST_EMPTY(&holders);
     if (ask)
@@ -103,4 +105,5 @@ void inode_budget_added(void)
 void inode_budget_removed(void)
 {
     atomic_fetch_sub(&held, 1);
+    atomic_fetch_add(&forgotten, 1);
 }

@@ -208,7 +208,7 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
          "Threads that serve all volumes, those that wait for Ceph not counted (default: 16)", "N"},
         {"live-inodes", 0, 0, G_OPTION_ARG_INT64, &o->live_inodes,
          "Files and directories of live volumes that are remembered, at most, those in use apart; "
-         "2.25 KB each (default: 100000; 0: no bound)",
+         "2.25 KB each; needs Linux 6.18 (default: 100000; 0: no bound)",
          "N"},
         {"warm-rate", 0, 0, G_OPTION_ARG_STRING, &o->warm_rate,
          "Most bytes a second of a warm job that a volume begins (warm: onStage; default: no "

@@ -63,11 +63,10 @@ static uint64_t id_of(Nodes *nodes, uint64_t ino, uint64_t snapshot)
     return tag && ino >> NODE_TAG_SHIFT == 0 ? ino | tag << NODE_TAG_SHIFT : 0;
 }
 
-static Node *node_new(Nodes *nodes, uint64_t id, OriginNode *origin_node, const OriginAttr *attr)
+static Node *node_new(Nodes *nodes, uint64_t id, OriginNode *origin_node)
 {
     Node *node = g_new0(Node, 1);
     node->id = id;
-    node->is_dir = S_ISDIR(attr->st.st_mode);
     node->origin = origin_node;
     pthread_mutex_init(&node->mutex, NULL);
     atomic_fetch_add(&nodes->count, 1);
@@ -106,7 +105,7 @@ Nodes *nodes_new(Origin *origin, OriginNode *root, const OriginAttr *attr)
         nodes->shards[i].by_id = g_hash_table_new(id_hash, g_int64_equal);
         TAILQ_INIT(&nodes->shards[i].turns);
     }
-    Node *node = node_new(nodes, ROOT_ID, root, attr);
+    Node *node = node_new(nodes, ROOT_ID, root);
     node->lookups = 1;
     insert_locked(shard_of(nodes, ROOT_ID), node);
     return nodes;
@@ -201,8 +200,9 @@ Node *nodes_found(Nodes *nodes, OriginNode *origin_node, const OriginAttr *attr,
     Node *node = g_hash_table_lookup(shard->by_id, &id);
     gboolean known = node != NULL;
     if (!known) {
-        node = node_new(nodes, id, origin_node, attr);
+        node = node_new(nodes, id, origin_node);
         node->unsynced = forgotten_take(nodes->forgotten, id);
+        atomic_store(&node->dirty, node->unsynced.writes != node->unsynced.synced);
         insert_locked(shard, node);
     }
     node->asked_for = known; /* the first time may be a listing of a large directory */
@@ -225,7 +225,7 @@ Forgotten *nodes_forgotten(Nodes *nodes)
 }
 
 /* Looks at each node once at most, beginning with the one that was looked at longest ago. */
-static void add_unused_locked(Shard *shard, guint n, gboolean dirs, GArray *ids)
+static void add_unused_locked(Shard *shard, guint n, GArray *ids)
 {
     const guint until = ids->len + n;
     for (guint left = g_hash_table_size(shard->by_id); left && ids->len < until; left--) {
@@ -234,18 +234,18 @@ static void add_unused_locked(Shard *shard, guint n, gboolean dirs, GArray *ids)
         TAILQ_REMOVE(&shard->turns, node, turn);
         TAILQ_INSERT_TAIL(&shard->turns, node, turn);
         node->asked_for = FALSE;
-        if (unused && (dirs || !node->is_dir))
+        if (unused)
             g_array_append_val(ids, node->id);
     }
 }
 
-GArray *nodes_unused(Nodes *nodes, uint64_t n, gboolean dirs)
+GArray *nodes_unused(Nodes *nodes, uint64_t n)
 {
     GArray *ids = g_array_new(FALSE, FALSE, sizeof(uint64_t));
     for (int i = 0; i < SHARDS; i++) {
         Shard *shard = &nodes->shards[i];
         pthread_mutex_lock(&shard->mutex);
-        add_unused_locked(shard, (guint)(n / SHARDS + 1), dirs, ids);
+        add_unused_locked(shard, (guint)(n / SHARDS + 1), ids);
         pthread_mutex_unlock(&shard->mutex);
     }
     return ids;

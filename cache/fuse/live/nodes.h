@@ -28,10 +28,9 @@ typedef struct Handle Handle;
 
 typedef struct Node {
     uint64_t id;
-    OriginNode *origin; /* one reference, given back when the node goes */
-    uint64_t lookups;   /* the kernel's; shard mutex */
-    unsigned uses;      /* running operations and open handles; shard mutex */
-    gboolean is_dir;
+    OriginNode *origin;     /* one reference, given back when the node goes */
+    uint64_t lookups;       /* the kernel's; shard mutex */
+    unsigned uses;          /* running operations and open handles; shard mutex */
     gboolean asked_for;     /* since nodes_unused() looked at it last; shard mutex */
     TAILQ_ENTRY(Node) turn; /* shard mutex */
 
@@ -94,8 +93,8 @@ Node *nodes_found(Nodes *nodes, OriginNode *origin_node, const OriginAttr *attr,
 void nodes_forget(Nodes *nodes, uint64_t id, uint64_t count);
 uint64_t nodes_count(Nodes *nodes);
 /* IDs (uint64_t) of about `n` nodes that are not in use here, and that the kernel has not asked for
- * since an earlier call looked at them. `dirs`: also of directories. */
-GArray *nodes_unused(Nodes *nodes, uint64_t n, gboolean dirs);
+ * since an earlier call looked at them. */
+GArray *nodes_unused(Nodes *nodes, uint64_t n);
 KnownNames *nodes_names(Nodes *nodes);
 Forgotten *nodes_forgotten(Nodes *nodes);
 

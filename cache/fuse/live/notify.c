@@ -49,8 +49,8 @@ struct Notifier {
     Session *session;
     const NotifierLeases *leases;
     Lanes *lanes;
-    gboolean prunes;      /* the kernel can; the lane's of UNUSED */
-    pthread_mutex_t lock; /* guards all below */
+    _Atomic gboolean prunes; /* the kernel can */
+    pthread_mutex_t lock;    /* guards all below */
     pthread_cond_t returned;
 };
 
@@ -178,9 +178,23 @@ static void drop_names(Session *s, uint64_t id, const Work *work)
         fuse_lowlevel_notify_inval_entry(s->fuse, id, name, strlen(name));
 }
 
-/* The kernel forgets an inode only when its dentry is dropped. */
+/* FALSE: this kernel cannot. */
+static gboolean prune(Notifier *n, const GArray *ids)
+{
+    if (!atomic_load(&n->prunes))
+        return FALSE;
+    atomic_store(&n->prunes, fuse_prune(n->session->fuse, ids));
+    return atomic_load(&n->prunes);
+}
+
+/* The MDS wants it back. The kernel forgets an inode only when its dentry is dropped; one that
+ * cannot prune also ends the mounts on it then. */
 static void drop_unwanted(Notifier *n, Node *node)
 {
+    g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    g_array_append_val(ids, node->id);
+    if (prune(n, ids))
+        return;
     pthread_mutex_lock(&node->mutex);
     const uint64_t parent = node->parent;
     g_autofree char *name = g_strdup(node->name);
@@ -189,19 +203,14 @@ static void drop_unwanted(Notifier *n, Node *node)
         add_name(n, NAMES, parent, 0, name);
 }
 
-/* A kernel that cannot prune is told that names are not valid. For the working directory of a
- * process that would be seen (getcwd(2) fails), so directories are only pruned. */
+/* A kernel that cannot prune could only be told that names are not valid. Then it also ends the
+ * mounts on them, such as a Secret that a pod has mounted on a file of the volume. */
 static void ask_to_forget(Notifier *n, uint64_t count)
 {
-    Nodes *nodes = n->session->nodes;
-    g_autoptr(GArray) unused = nodes_unused(nodes, count, n->prunes);
-    n->prunes = n->prunes && fuse_prune(n->session->fuse, unused);
-    for (guint i = 0; !n->prunes && i < unused->len; i++) {
-        Node *node = nodes_use(nodes, g_array_index(unused, uint64_t, i));
-        if (node && !node->is_dir)
-            drop_unwanted(n, node);
-        nodes_done(nodes, node);
-    }
+    if (!atomic_load(&n->prunes))
+        return;
+    g_autoptr(GArray) unused = nodes_unused(n->session->nodes, count);
+    prune(n, unused);
 }
 
 static void inode_has_changed(Notifier *n, Node *node, const Work *work)
@@ -392,7 +401,7 @@ Notifier *notifier_start(Session *session, const NotifierLeases *leases, GError 
     Notifier *n = g_new0(Notifier, 1);
     n->session = session;
     n->leases = leases;
-    n->prunes = TRUE;
+    atomic_store(&n->prunes, TRUE);
     pthread_mutex_init(&n->lock, NULL);
     cond_init_monotonic(&n->returned);
     n->lanes = lanes_start(&ops, n, error);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/fuse/inode_budget.h"
+#include <pthread.h>
 #include <stdatomic.h>
 #include "tests/unit/harness.h"
 
@@ -99,6 +100,40 @@ START_TEST(what_cannot_be_forgotten_is_asked_for_less_and_less)
 }
 END_TEST
 
+static _Atomic gboolean enough;
+
+static void *add_on(void *data)
+{
+    Table *t = data;
+    while (!atomic_load(&enough)) {
+        for (int i = 0; i < 200; i++) {
+            atomic_fetch_add(&t->n, 1);
+            inode_budget_added();
+        }
+        g_usleep(10000);
+    }
+    return NULL;
+}
+
+/* Between two questions more come than are too much. */
+START_TEST(a_kernel_that_forgets_is_asked_again_soon_although_more_come)
+{
+    Table t;
+    pthread_t adder;
+    inode_budget_set(100);
+    join(&t, 0);
+    atomic_store(&enough, FALSE);
+    pthread_create(&adder, NULL, add_on, &t);
+    const gint64 from = g_get_monotonic_time();
+    while (atomic_load(&t.calls) < 15)
+        g_usleep(1000);
+    ck_assert_int_lt(g_get_monotonic_time() - from, 20 * G_TIME_SPAN_SECOND);
+    atomic_store(&enough, TRUE);
+    pthread_join(adder, NULL);
+    leave(&t);
+}
+END_TEST
+
 static double cpu_seconds(void)
 {
     struct timespec used;
@@ -124,5 +159,7 @@ START_TEST(what_nobody_can_forget_keeps_no_thread_busy)
 END_TEST
 
 HARNESS_MAIN("cache/fuse/inode_budget", each_forgets_in_proportion_to_what_it_has,
-             what_comes_later_is_bounded_too, what_cannot_be_forgotten_is_asked_for_less_and_less,
+             what_comes_later_is_bounded_too,
+             a_kernel_that_forgets_is_asked_again_soon_although_more_come,
+             what_cannot_be_forgotten_is_asked_for_less_and_less,
              what_nobody_can_forget_keeps_no_thread_busy)

@@ -134,12 +134,12 @@ START_TEST(what_is_in_use_or_was_asked_for_is_not_unused)
     nodes_done(nodes, nodes_found(nodes, any_node, &dir, &r));
     Node *used = nodes_use(nodes, 100);
     nodes_done(nodes, nodes_use(nodes, 101));
-    GArray *ids = nodes_unused(nodes, 10000, FALSE);
-    ck_assert_uint_eq(ids->len, 198);
-    ck_assert(!has(ids, 1) && !has(ids, 100) && !has(ids, 101) && !has(ids, 400));
+    GArray *ids = nodes_unused(nodes, 10000);
+    ck_assert_uint_eq(ids->len, 199);
+    ck_assert(!has(ids, 1) && !has(ids, 100) && !has(ids, 101) && has(ids, 400));
     g_array_unref(ids);
     /* It was not asked for since. */
-    ids = nodes_unused(nodes, 10000, TRUE);
+    ids = nodes_unused(nodes, 10000);
     ck_assert_uint_eq(ids->len, 200);
     ck_assert(!has(ids, 1) && !has(ids, 100) && has(ids, 101) && has(ids, 400));
     g_array_unref(ids);
@@ -153,13 +153,29 @@ START_TEST(the_longest_unused_come_first)
     Nodes *nodes = table();
     for (uint64_t ino = 16; ino < 16 + 32; ino++) /* two in each shard */
         nodes_done(nodes, found(nodes, ino, 0));
-    GArray *first = nodes_unused(nodes, 1, TRUE), *second = nodes_unused(nodes, 1, TRUE);
+    GArray *first = nodes_unused(nodes, 1), *second = nodes_unused(nodes, 1);
     ck_assert_uint_eq(first->len, 16);
     ck_assert_uint_eq(second->len, 16);
     for (guint i = 0; i < first->len; i++)
         ck_assert(!has(second, g_array_index(first, uint64_t, i)));
     g_array_unref(first);
     g_array_unref(second);
+    nodes_free(nodes);
+}
+END_TEST
+
+START_TEST(what_was_forgotten_before_it_was_synced_is_still_to_be_synced)
+{
+    Nodes *nodes = table();
+    Node *node = found(nodes, 100, 0);
+    node->unsynced.writes = 1;
+    atomic_store(&node->dirty, 1);
+    nodes_done(nodes, node);
+    nodes_forget(nodes, 100, 1);
+    ck_assert_uint_eq(nodes_count(nodes), 1);
+    node = found(nodes, 100, 0);
+    ck_assert_int_eq(atomic_load(&node->dirty), 1);
+    nodes_done(nodes, node);
     nodes_free(nodes);
 }
 END_TEST
@@ -195,4 +211,5 @@ HARNESS_MAIN("cache/fuse/live/nodes", node_id_is_the_inode_number, root_is_one_w
              node_goes_with_the_last_lookup_and_use,
              forgetting_the_unknown_or_too_often_is_harmless,
              what_is_in_use_or_was_asked_for_is_not_unused, the_longest_unused_come_first,
+             what_was_forgotten_before_it_was_synced_is_still_to_be_synced,
              many_threads_leave_nothing_behind)
