@@ -112,15 +112,23 @@ static void *call_thread(void *data)
     return NULL;
 }
 
-void aside_begin(void (*call)(void *data), void *data)
+gboolean aside_try(void (*call)(void *data), void *data)
 {
     Call *c = g_new(Call, 1);
     *c = (Call){call, data};
     pthread_t thread;
-    if (pthread_create(&thread, NULL, call_thread, c) == 0)
+    if (pthread_create(&thread, NULL, call_thread, c) == 0) {
         pthread_detach(thread);
-    else
-        call_thread(c);
+        return TRUE;
+    }
+    g_free(c);
+    return FALSE;
+}
+
+void aside_begin(void (*call)(void *data), void *data)
+{
+    if (!aside_try(call, data))
+        call(data);
 }
 
 unsigned aside_left_behind(void)

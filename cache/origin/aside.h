@@ -22,7 +22,10 @@ unsigned aside_left_behind(void);
  */
 gboolean aside_call_then(void (*call)(void *data), void (*then)(void *data), void *data,
                          GDestroyNotify free_data, unsigned limit_ms);
-/* Calls call(data) on a thread of its own, and does not wait for it. */
+/* Calls call(data) on a thread of its own, and does not wait for it. If no thread can be made, it
+ * is called on this one. */
 void aside_begin(void (*call)(void *data), void *data);
+/* The same; FALSE: no thread could be made, and it is not called. */
+gboolean aside_try(void (*call)(void *data), void *data);
 
 #endif

@@ -7,6 +7,10 @@
 #include "common/monotonic.h"
 
 #define ASK_AGAIN_MS 5000
+/* Of all volumes at a time: each is a client with threads of its own. */
+#define QUESTIONS_MAX 32
+
+static _Atomic unsigned questions;
 
 struct CephfsMonitors {
     _Atomic unsigned refs;
@@ -32,6 +36,14 @@ void cephfs_monitors_unref(CephfsMonitors *m)
         g_free(m);
 }
 
+static void end_question(Question *q)
+{
+    atomic_store(&q->monitors->asking, FALSE);
+    atomic_fetch_sub(&questions, 1);
+    cephfs_config_free(q->config);
+    cephfs_monitors_unref(q->monitors);
+}
+
 static void ask(void *data)
 {
     g_autofree Question *q = data;
@@ -39,23 +51,28 @@ static void ask(void *data)
     const int r = ceph_client_enter_network(&q->config->ceph, NULL)
                       ? cephfs_reach_monitors(q->config)
                       : -ENETUNREACH;
-    if (r == 0 || r == -EACCES || r == -EPERM)
+    if (r == 0)
         atomic_store(&m->heard_ms, monotonic_ms());
-    atomic_store(&m->asking, FALSE);
-    cephfs_config_free(q->config);
-    cephfs_monitors_unref(m);
+    end_question(q);
+}
+
+static gboolean begin_question(CephfsMonitors *m, const CephfsOriginConfig *config)
+{
+    Question *q = g_new(Question, 1);
+    *q = (Question){m, cephfs_config_copy(config)};
+    atomic_fetch_add(&m->refs, 1);
+    if (atomic_fetch_add(&questions, 1) < QUESTIONS_MAX && aside_try(ask, q))
+        return TRUE;
+    end_question(q);
+    g_free(q);
+    return FALSE;
 }
 
 uint64_t cephfs_monitors_silent_ms(CephfsMonitors *m, const CephfsOriginConfig *config)
 {
     const int64_t now = monotonic_ms(), heard_ms = atomic_load(&m->heard_ms);
     const gboolean due = now - atomic_load(&m->asked_ms) >= ASK_AGAIN_MS;
-    if (due && !atomic_exchange(&m->asking, TRUE)) {
-        Question *q = g_new(Question, 1);
-        *q = (Question){m, cephfs_config_copy(config)};
-        atomic_fetch_add(&m->refs, 1);
+    if (due && !atomic_exchange(&m->asking, TRUE) && begin_question(m, config))
         atomic_store(&m->asked_ms, now);
-        aside_begin(ask, q);
-    }
     return heard_ms ? (uint64_t)MAX(now - heard_ms, 0) : UINT64_MAX;
 }
