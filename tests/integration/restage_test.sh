@@ -98,7 +98,7 @@ same nor_behind_an_mds_that_hung_meanwhile "$wrong failed, $(refusals) refusals"
 # An MDS whose journal hangs ends no session. Then it is not known whether it refuses the user or only the name, and
 # the key is right.
 recall LIVE
-stage && publish && echo x >"$TARGET/round" || die "$(said)"
+stage && publish && echo x >"$TARGET/round" && sync "$TARGET/round" || die "$(said)"
 halt osd.0
 unpublish
 unstage
