@@ -48,6 +48,7 @@
 #define WIRE_KEY_MOUNT_GROUP "mountGroup"
 #define WIRE_KEY_READ_TIMEOUT_SEC "readTimeoutSec"
 #define WIRE_KEY_ATTACHED "attached"
+#define WIRE_KEY_RESTS "rests"
 
 /* ORIGIN, of open. */
 #define WIRE_KEY_TYPE "type"
@@ -88,6 +89,7 @@
 #define WIRE_KEY_IO_FLUSHER "ioFlusher"
 #define WIRE_KEY_LIVE_INODES "liveInodes"
 #define WIRE_KEY_MAX_LIVE_INODES "maxLiveInodes"
+#define WIRE_KEY_CEPHFS_CONNECTIONS "cephfsConnections"
 #define WIRE_KEY_DIR "dir"
 #define WIRE_KEY_DISK "disk"
 #define WIRE_KEY_MAX_BYTES "maxBytes"

@@ -208,6 +208,12 @@ static uint64_t deferred_silent_ms(Origin *o)
     return real ? origin_silent_ms(real) : 0;
 }
 
+static gboolean deferred_rests(Origin *o)
+{
+    REAL(o);
+    return real && origin_rests(real);
+}
+
 static int deferred_root(Origin *o, OriginNode **node, OriginAttr *attr)
 {
     Deferred *d = (Deferred *)o;
@@ -391,6 +397,7 @@ static const OriginOps ops = {
     .listen = deferred_listen,
     .reach = deferred_reach,
     .silent_ms = deferred_silent_ms,
+    .rests = deferred_rests,
     .root = deferred_root,
     .lookup = deferred_lookup,
     .resolve = deferred_resolve,

@@ -139,6 +139,10 @@ typedef struct OriginOps {
      * NULL: it is never silent.
      */
     uint64_t (*silent_ms)(Origin *o);
+    /* Whether it has no connection now because nobody used it; the next call makes one. NULL:
+     * never.
+     */
+    gboolean (*rests)(Origin *o);
 
     int (*root)(Origin *o, OriginNode **node, OriginAttr *attr);
     int (*lookup)(Origin *o, OriginNode *parent, const char *name, OriginNode **node,
@@ -242,6 +246,8 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error);
 /* After a close has written everything, or 30 s have passed, the session ends. This waits until the
  * process has no session. FALSE: it may still have one after timeout_ms. */
 gboolean origin_cephfs_await_ends(unsigned timeout_ms);
+/* How many there are now. */
+unsigned origin_cephfs_connections(void);
 /* A local directory as origin: development and tests. Leases are granted and recalled among the
  * openers of this origin only. */
 Origin *origin_dir_open(const char *path, GError **error);
@@ -270,6 +276,11 @@ static inline gboolean origin_vouches(Origin *o)
 static inline uint64_t origin_silent_ms(Origin *o)
 {
     return o->ops->silent_ms ? o->ops->silent_ms(o) : 0;
+}
+
+static inline gboolean origin_rests(Origin *o)
+{
+    return o->ops->rests && o->ops->rests(o);
 }
 
 static inline void origin_reach(Origin *o, const char *monitors, const char *key,

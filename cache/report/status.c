@@ -29,14 +29,14 @@ static const char *or_empty(const char *text)
 json_t *report_volume(const VolumeReport *v)
 {
     const FuseStats *s = &v->served;
-    json_t *volume =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:s, s:s, s:I, s:I}",
-                  WIRE_KEY_VOLUME, v->volume, WIRE_KEY_TYPE, v->type, WIRE_KEY_CLUSTER_ID,
-                  v->cluster_id, WIRE_KEY_FS_NAME, v->fs_name, WIRE_KEY_ROOT_PATH, v->root_path,
-                  WIRE_KEY_ATTACHED, v->attached, WIRE_KEY_CACHE, v->cache, WIRE_KEY_READ_ONLY,
-                  v->read_only, WIRE_KEY_PINNED, v->pinned, WIRE_KEY_DATASET, or_empty(v->dataset),
-                  WIRE_KEY_UNCACHED, or_empty(v->uncached), WIRE_KEY_BYTES_TOTAL,
-                  (json_int_t)v->bytes_total, WIRE_KEY_FILES_TOTAL, (json_int_t)v->files_total);
+    json_t *volume = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:s, s:s, s:I, s:I}", WIRE_KEY_VOLUME,
+        v->volume, WIRE_KEY_TYPE, v->type, WIRE_KEY_CLUSTER_ID, v->cluster_id, WIRE_KEY_FS_NAME,
+        v->fs_name, WIRE_KEY_ROOT_PATH, v->root_path, WIRE_KEY_ATTACHED, v->attached,
+        WIRE_KEY_RESTS, v->rests, WIRE_KEY_CACHE, v->cache, WIRE_KEY_READ_ONLY, v->read_only,
+        WIRE_KEY_PINNED, v->pinned, WIRE_KEY_DATASET, or_empty(v->dataset), WIRE_KEY_UNCACHED,
+        or_empty(v->uncached), WIRE_KEY_BYTES_TOTAL, (json_int_t)v->bytes_total,
+        WIRE_KEY_FILES_TOTAL, (json_int_t)v->files_total);
     const Count counts[] = {
         {WIRE_KEY_BYTES_CACHED, v->bytes_cached},
         {WIRE_KEY_OBJECTS, v->objects},
@@ -131,10 +131,11 @@ static json_t *report_cache(const ReportStatus *status)
 json_t *report_status(const ReportStatus *status)
 {
     json_t *daemon = json_pack(
-        "{s:s, s:i, s:I, s:b, s:I, s:I}", WIRE_KEY_VERSION, HEARTH_VERSION, WIRE_KEY_PID,
+        "{s:s, s:i, s:I, s:b, s:I, s:I, s:i}", WIRE_KEY_VERSION, HEARTH_VERSION, WIRE_KEY_PID,
         (int)getpid(), WIRE_KEY_UPTIME_SEC, (json_int_t)status->uptime_sec, WIRE_KEY_IO_FLUSHER,
         status->io_flusher, WIRE_KEY_LIVE_INODES, json_count(status->live_inodes),
-        WIRE_KEY_MAX_LIVE_INODES, json_count(status->live_inodes_most));
+        WIRE_KEY_MAX_LIVE_INODES, json_count(status->live_inodes_most), WIRE_KEY_CEPHFS_CONNECTIONS,
+        (int)status->cephfs_connections);
     return json_pack("{s:o, s:o, s:I}", WIRE_KEY_DAEMON, daemon, WIRE_KEY_CACHE,
                      report_cache(status), WIRE_KEY_VOLUMES, json_count(status->volumes));
 }

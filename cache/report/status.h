@@ -26,6 +26,7 @@ typedef struct ReportStatus {
     uint64_t volumes;
     gboolean io_flusher;                    /* see cache/origin/rbd/io_flusher.h */
     uint64_t live_inodes, live_inodes_most; /* see cache/fuse/inode_budget.h */
+    unsigned cephfs_connections;
 } ReportStatus;
 
 /* The members of a "status" reply. Free bytes are asked of the cache directory's file system. */

@@ -54,6 +54,7 @@ struct Volume {
     unsigned uses;
     uint64_t opener;       /* connection that opened it; 0 once attached */
     int64_t bytes_total;   /* according to the origin; -1: not known */
+    FuseStats measured;    /* when that was last asked for */
     int64_t bytes_counted; /* according to a walk; -1: not known */
     gboolean measuring;
     /* Not under the lock: set by a session's thread, read in loops over files. */

@@ -12,6 +12,7 @@ typedef struct VolumeReport {
     char *volume, *cluster_id, *fs_name, *root_path;
     const char *type; /* of its origin */
     gboolean attached, cache, read_only, pinned;
+    gboolean rests;       /* it has no connection to Ceph, because nobody has used it for a while */
     const char *uncached; /* why nothing is cached though it should be; NULL: it is */
     int64_t bytes_total;  /* -1: not known */
     char *dataset;        /* NULL: it is none, or its manifest was not asked for */

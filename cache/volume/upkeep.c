@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The upkeep thread: it holds volumes to their quotas, ends what Ceph has refused, and has volumes
- * measured, a few at a time and one after the other. It never waits for Ceph: each measuring has a
- * thread of its own.
+ * measured, a few at a time and one after the other: those that were used since, so that the others
+ * can rest (cache/origin/reconnect/rest.c). It never waits for Ceph: each measuring has a thread of
+ * its own.
  */
 #include <errno.h>
+#include <string.h>
 #include "cache/origin/aside.h"
 #include "cache/volume/internal.h"
 #include "common/monotonic.h"
@@ -47,11 +49,18 @@ static void measure(void *data)
 /* FALSE: enough are under way. */
 static gboolean begin_measuring(Volumes *vs, Volume *v)
 {
-    const gboolean silent = origin_silent_ms(v->origin) > 0;
+    FuseStats stats = {0};
+    pthread_mutex_lock(&vs->lock);
+    volume_stats(v, &stats);
+    const gboolean used = memcmp(&stats, &v->measured, sizeof(stats)) != 0;
+    pthread_mutex_unlock(&vs->lock);
+    const gboolean asks = used && !origin_rests(v->origin) && origin_silent_ms(v->origin) == 0;
     pthread_mutex_lock(&vs->lock);
     const gboolean room = vs->measuring < MEASURE_MAX;
     /* While Ceph is silent it would not end, and the volume could not be detached. */
-    const gboolean begins = room && !v->measuring && !silent;
+    const gboolean begins = room && !v->measuring && asks;
+    if (begins)
+        v->measured = stats;
     vs->measuring += begins;
     v->measuring = v->measuring || begins;
     pthread_mutex_unlock(&vs->lock);

@@ -29,6 +29,7 @@ gboolean health_check(Staging *s, const char *volume, const char *path, gint64 t
 {
     const Deadline deadline = deadline_in(timeout_ms);
     g_autoptr(GError) cause = NULL;
+    gboolean rests = FALSE;
     *report = (HealthReport){0};
     if (!find_device(s, volume, path, report, error))
         return FALSE;
@@ -36,8 +37,11 @@ gboolean health_check(Staging *s, const char *volume, const char *path, gint64 t
     const MountEntry *entry = table ? mount_find(table, path) : NULL;
     const NodeKind *kind = served_kind_of(s, entry);
     report->fault =
-        kind->fault ? kind->fault(s, entry, deadline) : served_fault(s, volume, deadline);
+        kind->fault ? kind->fault(s, entry, deadline) : served_fault(s, volume, deadline, &rests);
     if (report->device)
+        return TRUE;
+    if (!report->fault && rests &&
+        usages_get(s->usages, volume, g_get_monotonic_time(), &report->st))
         return TRUE;
     const gboolean known =
         staging_statvfs(s, volume, path, left_ms(deadline, timeout_ms / 2), &report->st, &cause);
@@ -53,5 +57,7 @@ gboolean health_check(Staging *s, const char *volume, const char *path, gint64 t
     g_autofree char *layer = entry && kind->layer_below ? kind->layer_below(entry) : NULL;
     if (!report->fault)
         report->fault = root_fault(s, layer ? layer : path, deadline);
+    if (!report->fault)
+        usages_put(s->usages, volume, &report->st, g_get_monotonic_time());
     return TRUE;
 }

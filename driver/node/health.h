@@ -2,7 +2,8 @@
 /*
  * Whether a mounted volume works, for CSI's VolumeCondition: hearthd is there and serves it, Ceph
  * answers for it, and its root exists. Each is asked again every time and for a bounded time;
- * cached bytes say nothing about health.
+ * cached bytes say nothing about health. A live volume that nobody uses has no connection to Ceph:
+ * then Ceph is asked every 10 minutes (served/usages.h).
  */
 #ifndef HEARTH_DRIVER_NODE_HEALTH_H
 #define HEARTH_DRIVER_NODE_HEALTH_H

@@ -26,6 +26,7 @@ Staging *staging_new(NodeMounter *mounter, const char *hearthd_socket)
     s->socket_path = g_strdup(hearthd_socket);
     s->keeper = keeper_new();
     s->busy = busy_new();
+    s->usages = usages_new();
     g_mutex_init(&s->walks_lock);
     s->walks =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)fsgroup_walk_free);
@@ -42,6 +43,7 @@ void staging_free(Staging *s)
             (*kind)->free(s);
     watch_free(s->watch);
     busy_free(s->busy);
+    usages_free(s->usages);
     keeper_free(s->keeper);
     node_mounter_free(s->mounter);
     g_hash_table_unref(s->walks);

@@ -6,17 +6,21 @@
 #include "cache/origin/cephfs/connect.h"
 #include "cache/origin/cephfs/internal.h"
 #include "cache/origin/reconnect/reconnect.h"
+#include "common/io_error.h"
 #include <errno.h>
 
 /* libcephfs aborts when it is ended while OSDs have yet to answer, or refuse, what it had sent them
  * (Inode.cc, oset.objects.empty()): they have this long. */
 #define QUIET_MS 20000
+/* kubelet looks at each volume of a pod once a minute. */
+#define REST_MS 90000
 
 /* How the next connection is made: with what Ceph accepted last. */
 typedef struct Way {
     pthread_mutex_t mutex; /* a leaf */
     CephfsOriginConfig *config;
-    SessionName *name; /* of all of them; NULL: none */
+    char *client;      /* which the names of sessions are made from; NULL: none */
+    SessionName *name; /* of the last one, and of config; NULL: none */
     CephfsMonitors *monitors;
 } Way;
 
@@ -47,6 +51,7 @@ static void way_free(void *data)
     Way *way = data;
     cephfs_config_free(way->config);
     session_name_release(way->name);
+    g_free(way->client);
     cephfs_monitors_unref(way->monitors);
     pthread_mutex_destroy(&way->mutex);
     g_free(way);
@@ -80,18 +85,46 @@ static gboolean end_own_session(void *data)
     return r == 0 || r == -ENOENT;
 }
 
-static Origin *connect_again(void *data, GError **error)
+/* Connections that follow this one after a loss have its session's name. */
+static void follow(Way *way, Origin *origin)
 {
-    CephfsOriginConfig *own = current_way(data), config = *own;
-    config.dead_client = config.client;
-    Origin *origin = cephfs_attempt(&config, CEPHFS_RECLAIM_SEC, error);
+    const SessionName *name = ((CephfsOrigin *)origin)->name;
+    if (!name)
+        return;
+    pthread_mutex_lock(&way->mutex);
+    CephfsOriginConfig *old = way->config, changed = *old;
+    SessionName *old_name = way->name;
+    changed.client = session_name(name);
+    way->config = cephfs_config_copy(&changed);
+    way->name = session_name_again(changed.client);
+    pthread_mutex_unlock(&way->mutex);
+    cephfs_config_free(old);
+    session_name_release(old_name);
+}
+
+static Origin *connect_again(void *data, gboolean after_loss, GError **error)
+{
+    Way *way = data;
+    CephfsOriginConfig *own = current_way(way), config = *own;
+    config.dead_client = after_loss ? config.client : NULL;
+    /* The session of one at rest may not have ended yet. */
+    if (!after_loss)
+        config.client = way->client;
+    Origin *origin = cephfs_attempt(&config, after_loss ? CEPHFS_RECLAIM_SEC : 0, error);
     cephfs_config_free(own);
+    if (origin && !after_loss)
+        follow(way, origin);
     return origin;
 }
 
 gboolean origin_cephfs_await_ends(unsigned timeout_ms)
 {
     return session_names_await_none(timeout_ms);
+}
+
+unsigned origin_cephfs_connections(void)
+{
+    return reconnect_connections();
 }
 
 Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
@@ -105,6 +138,7 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
         .fence = end_own_session,
         .abandon = cephfs_abandon,
         .quiet_ms = QUIET_MS,
+        .rest_ms = REST_MS,
         .free_data = way_free,
     };
     Origin *first =
@@ -114,12 +148,13 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
     Way *way = g_new0(Way, 1);
     pthread_mutex_init(&way->mutex, NULL);
     way->monitors = cephfs_monitors_new();
-    CephfsOriginConfig next = *config;
-    SessionName *name = ((CephfsOrigin *)first)->name;
-    if (name) {
-        next.client = session_name(name);
-        way->name = session_name_again(next.client);
-    }
-    way->config = cephfs_config_copy(&next);
-    return origin_reconnect_new(first, &ops, way);
+    way->config = cephfs_config_copy(config);
+    way->client = g_strdup(config->client);
+    follow(way, first);
+    Origin *origin = origin_reconnect_new(first, &ops, way);
+    if (!origin)
+        io_fail(error, G_IO_ERROR_FAILED,
+                "cannot start a thread: too many are running; see "
+                "pids.max of hearthd's container");
+    return origin;
 }

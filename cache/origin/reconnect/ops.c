@@ -14,7 +14,9 @@ struct OriginNode {
     OriginNode *parent; /* of an inode in a snapshot; NULL: the root, or found by number */
     char *name;
     pthread_mutex_t mutex;
-    Connection *connection; /* mutex, as the next; inner is of it */
+    /* mutex, as all below; what `inner` is of, if it still has that number */
+    Connection *connection;
+    uint64_t number;
     OriginNode *inner;
 };
 
@@ -72,6 +74,7 @@ static OriginNode *node_new(Connection *c, OriginNode *inner, const OriginAttr *
     node->snapshot = attr->snapshot;
     pthread_mutex_init(&node->mutex, NULL);
     node->connection = c;
+    node->number = c->number;
     node->inner = inner;
     return node;
 }
@@ -94,11 +97,13 @@ static OriginNode *node_named(Origin *base, Connection *c, OriginNode *inner,
     return node;
 }
 
-static void inner_put(Reconnect *o, Connection *c, OriginNode *inner)
+static void inner_put(Reconnect *o, const OriginNode *node)
 {
-    gboolean usable = connection_use_this(o, c);
-    c->inner->ops->put(c->inner, inner);
-    if (usable)
+    Connection *c = node->connection;
+    const ConnectionUse use = connection_use_this(o, c, node->number);
+    if (use != CONNECTION_GONE)
+        c->inner->ops->put(c->inner, node->inner);
+    if (use == CONNECTION_USED)
         connection_done(o, c, 0);
 }
 
@@ -107,7 +112,7 @@ static void op_put(Origin *base, OriginNode *node)
 {
     while (node && atomic_fetch_sub(&node->refs, 1) == 1) {
         OriginNode *parent = node->parent;
-        inner_put(reconnect_of(base), node->connection, node->inner);
+        inner_put(reconnect_of(base), node);
         pthread_mutex_destroy(&node->mutex);
         g_free(node->name);
         g_free(node);
@@ -118,7 +123,7 @@ static void op_put(Origin *base, OriginNode *node)
 static gboolean is_on(Connection *c, OriginNode *node, OriginNode **inner)
 {
     pthread_mutex_lock(&node->mutex);
-    const gboolean is_there = node->connection == c;
+    const gboolean is_there = node->number == c->number;
     *inner = node->inner;
     pthread_mutex_unlock(&node->mutex);
     return is_there;
@@ -152,14 +157,15 @@ static int bring(Reconnect *o, Connection *c, OriginNode *node, OriginNode **inn
     if (r < 0)
         return r;
     pthread_mutex_lock(&node->mutex);
-    gboolean is_mine = node->connection->number < c->number;
+    gboolean is_mine = node->number < c->number;
     if (is_mine) {
         /* A call on the lost connection may still use it. */
-        connection_put_at_end(o, node->connection, node->inner);
+        connection_put_at_end(o, node->connection, node->number, node->inner);
         node->connection = c;
+        node->number = c->number;
         node->inner = found;
     }
-    *inner = node->connection == c ? node->inner : NULL;
+    *inner = node->number == c->number ? node->inner : NULL;
     pthread_mutex_unlock(&node->mutex);
     if (!is_mine)
         c->inner->ops->put(c->inner, found);
@@ -268,9 +274,9 @@ static OriginFile *file_new(Origin *base, Connection *c, OriginNode *node, int f
 static int opened_close(Reconnect *o, Opened *opened)
 {
     Connection *c = opened->connection;
-    gboolean usable = connection_use_this(o, c);
+    const ConnectionUse use = connection_use_this(o, c, c->number);
     int r = c->inner->ops->close(c->inner, opened->inner);
-    if (usable)
+    if (use == CONNECTION_USED)
         connection_done(o, c, r);
     g_free(opened);
     return r;
@@ -344,10 +350,12 @@ static int file_on(Reconnect *o, Connection *c, OriginFile *file, Opened **opene
 
 static int op_open(Origin *base, OriginNode *node, int flags, OriginFile **file)
 {
+    Reconnect *o = reconnect_of(base);
     OriginFile *inner = NULL;
     Connection *on = NULL;
-    int r = (int)NODE_CALL(reconnect_of(base), c, !(flags & O_TRUNC), node, in,
-                           (on = c, c->inner->ops->open(c->inner, in, flags, &inner)));
+    int r = (int)NODE_CALL(
+        o, c, !(flags & O_TRUNC), node, in,
+        (on = c, rest_count_handle(o, c->inner->ops->open(c->inner, in, flags, &inner))));
     if (r == 0)
         *file = file_new(base, on, node, flags, inner);
     return r;
@@ -356,10 +364,13 @@ static int op_open(Origin *base, OriginNode *node, int flags, OriginFile **file)
 static int op_create(Origin *base, OriginNode *parent, const char *name, const OriginNew *new,
                      int flags, OriginCreated *created)
 {
+    Reconnect *o = reconnect_of(base);
     OriginCreated inner = {.node = NULL};
     Connection *on = NULL;
-    int r = (int)NODE_CALL(reconnect_of(base), c, FALSE, parent, in,
-                           (on = c, c->inner->ops->create(c->inner, in, name, new, flags, &inner)));
+    int r = (int)NODE_CALL(
+        o, c, FALSE, parent, in,
+        (on = c,
+         rest_count_handle(o, c->inner->ops->create(c->inner, in, name, new, flags, &inner))));
     if (r < 0)
         return r;
     created->attr = inner.attr;
@@ -375,10 +386,10 @@ static int op_create(Origin *base, OriginNode *parent, const char *name, const O
  */
 static int vouched(Reconnect *o, Connection *c, const OriginNode *node)
 {
-    if (node->snapshot || reconnect_vouches(&o->base) || connection_check(o, c) == 0)
+    if (node->snapshot || reconnect_vouches(&o->base) || checks_ask(o, c) == 0)
         return 0;
     pthread_mutex_lock(&o->lock);
-    const gboolean lost = c->lost;
+    const gboolean lost = c->over;
     pthread_mutex_unlock(&o->lock);
     return lost ? -ENOTCONN : -EIO;
 }
@@ -391,7 +402,7 @@ static ssize_t op_read(Origin *base, OriginFile *file, void *buf, size_t len, ui
                                     r < 0 ? r : c->inner->ops->read(c->inner, in, buf, len, off);
                                 }));
     if (n > 0 && (file->flags & O_DIRECT)) /* others may be answered from memory */
-        connection_heard_data(o);
+        checks_heard_data(o);
     return n;
 }
 
@@ -407,10 +418,10 @@ static int op_fsync(Origin *base, OriginFile *file, gboolean data_only)
 {
     Reconnect *o = reconnect_of(base);
     return (int)FILE_CALL(o, c, FALSE, file, in, ({
-                              int r = connection_check(o, c);
+                              int r = checks_ask(o, c);
                               if (r == 0)
                                   r = c->inner->ops->fsync(c->inner, in, data_only);
-                              r == 0 ? connection_check(o, c) : r;
+                              r == 0 ? checks_ask(o, c) : r;
                           }));
 }
 
@@ -418,10 +429,10 @@ static int op_sync_node(Origin *base, OriginNode *node)
 {
     Reconnect *o = reconnect_of(base);
     return (int)NODE_CALL(o, c, FALSE, node, in, ({
-                              int r = connection_check(o, c);
+                              int r = checks_ask(o, c);
                               if (r == 0)
                                   r = c->inner->ops->sync_node(c->inner, in);
-                              r == 0 ? connection_check(o, c) : r;
+                              r == 0 ? checks_ask(o, c) : r;
                           }));
 }
 
@@ -429,10 +440,10 @@ static int op_sync_all(Origin *base)
 {
     Reconnect *o = reconnect_of(base);
     return (int)CALL(o, c, FALSE, ({
-                         int r = connection_check(o, c);
+                         int r = checks_ask(o, c);
                          if (r == 0 && c->inner->ops->sync_all)
                              r = c->inner->ops->sync_all(c->inner);
-                         r == 0 ? connection_check(o, c) : r;
+                         r == 0 ? checks_ask(o, c) : r;
                      }));
 }
 
@@ -457,6 +468,7 @@ static int op_close(Origin *base, OriginFile *file)
     Reconnect *o = reconnect_of(base);
     int r = opened_close(o, file->opened);
     set_leased(o, file, FALSE);
+    atomic_fetch_sub(&o->handles, 1);
     op_put(base, file->node);
     pthread_mutex_destroy(&file->mutex);
     g_free(file);
@@ -475,7 +487,7 @@ static int lease_return(Reconnect *o, OriginFile *file)
     Opened *opened = opened_use(file, NULL);
     Connection *c = opened->connection;
     int r = 0;
-    if (connection_use_this(o, c)) {
+    if (connection_use_this(o, c, c->number) == CONNECTION_USED) {
         r = c->inner->ops->lease(c->inner, opened->inner, ORIGIN_LEASE_NONE, NULL, NULL);
         connection_done(o, c, r);
     }
@@ -493,7 +505,7 @@ static int op_lease(Origin *base, OriginFile *file, OriginLease kind, OriginReca
     Connection *c = connection_use(o, FALSE);
     if (!c)
         return -EAGAIN;
-    int64_t r = connection_was_just_heard(o) ? 0 : connection_check(o, c);
+    int64_t r = checks_just_heard(o) ? 0 : checks_ask(o, c);
     file->recall = recall;
     file->recall_data = data;
     if (r == 0)
@@ -588,10 +600,12 @@ static int op_readlink(Origin *base, OriginNode *node, char *buf, size_t size)
 
 static int op_opendir(Origin *base, OriginNode *node, OriginDir **dir)
 {
+    Reconnect *o = reconnect_of(base);
     OriginDir *inner = NULL;
     Connection *on = NULL;
-    int r = (int)NODE_CALL(reconnect_of(base), c, TRUE, node, in,
-                           (on = c, c->inner->ops->opendir(c->inner, in, &inner)));
+    int r = (int)NODE_CALL(
+        o, c, TRUE, node, in,
+        (on = c, rest_count_handle(o, c->inner->ops->opendir(c->inner, in, &inner))));
     if (r < 0)
         return r;
     *dir = g_new0(OriginDir, 1);
@@ -602,9 +616,9 @@ static int op_opendir(Origin *base, OriginNode *node, OriginDir **dir)
 static int inner_closedir(Reconnect *o, OriginDir *dir)
 {
     Connection *c = dir->connection;
-    gboolean usable = connection_use_this(o, c);
+    const ConnectionUse use = connection_use_this(o, c, c->number);
     int r = c->inner->ops->closedir(c->inner, dir->inner);
-    if (usable)
+    if (use == CONNECTION_USED)
         connection_done(o, c, 0);
     return r;
 }
@@ -643,7 +657,9 @@ static int op_readdir(Origin *base, OriginDir *dir, int64_t off, gboolean with_a
 
 static int op_closedir(Origin *base, OriginDir *dir)
 {
-    int r = inner_closedir(reconnect_of(base), dir);
+    Reconnect *o = reconnect_of(base);
+    int r = inner_closedir(o, dir);
+    atomic_fetch_sub(&o->handles, 1);
     op_put(base, dir->node);
     g_free(dir);
     return r;
@@ -691,6 +707,7 @@ static const OriginOps reconnect_origin_ops = {
     .reach = reconnect_reach,
     .vouches = reconnect_vouches,
     .silent_ms = reconnect_silent_ms,
+    .rests = reconnect_rests,
     .root = op_root,
     .lookup = op_lookup,
     .resolve = op_resolve,

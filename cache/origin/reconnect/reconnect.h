@@ -13,6 +13,8 @@
  * The connection is checked while it is in use. Ceph keeps the promises of a lease for as long as
  * it hears from its client. We rely on a lease only for as long as Ceph answers (vouches()), and
  * then drop all leases (OriginListener.leases_void), well before the MDS gives them to others.
+ *
+ * A connection that nobody uses rests (rest.c): it ends, and the next use makes another one.
  */
 #ifndef HEARTH_CACHE_ORIGIN_RECONNECT_RECONNECT_H
 #define HEARTH_CACHE_ORIGIN_RECONNECT_RECONNECT_H
@@ -23,8 +25,9 @@
 typedef struct ReconnectOps {
     /* As OriginOps.reach; may run beside the other functions. NULL: not needed. */
     void (*reach)(void *data, const char *monitors, const char *key, unsigned timeout_sec);
-    /* A new connection; NULL with an error. */
-    Origin *(*connect)(void *data, GError **error);
+    /* A new connection; NULL with an error. after_loss: the one before was lost, else it has ended
+     * or is about to. */
+    Origin *(*connect)(void *data, gboolean after_loss, GError **error);
     /*
      * Asks Ceph whether the session is still the one that connect() began: 0; -EIO, -ESHUTDOWN or
      * -ENOTCONN: it is lost; another error: unknown. Returns only with an answer.
@@ -43,10 +46,16 @@ typedef struct ReconnectOps {
     void (*abandon)(Origin *connection);
     /* A connection is abandoned only when it has been lost for this long. */
     int64_t quiet_ms;
+    /* A connection that nobody has used for this long is closed, until its next use; sooner if the
+     * process has many. Its nodes are not put before. 0: never. */
+    int64_t rest_ms;
     void (*free_data)(void *data);
 } ReconnectOps;
 
-/* Takes over the first connection, and `data`. */
+/* Takes over the first connection, and `data`. NULL: no thread could be made, and both are freed.
+ */
 Origin *origin_reconnect_new(Origin *first, const ReconnectOps *ops, void *data);
+/* How many connections the process has that do not rest and are not lost. */
+unsigned reconnect_connections(void);
 
 #endif

@@ -266,7 +266,7 @@ static char *dataset_fault(Staging *s, const MountEntry *entry, Deadline deadlin
     g_auto(SharedLayers) shared = {0};
     g_autoptr(GError) cause = NULL;
     shared_layers_of(entry, &shared);
-    g_autofree char *unserved = served_fault(s, shared.volume, deadline);
+    g_autofree char *unserved = served_fault(s, shared.volume, deadline, NULL);
     g_autoptr(GPtrArray) table = unserved ? NULL : served_list(s, &cause);
     if (table && shared_layers_is_served(s, table, &shared, &served, deadline, &cause) && served)
         return NULL;

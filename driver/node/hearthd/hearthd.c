@@ -108,8 +108,8 @@ gboolean hearthd_forget(const char *socket_path, const char *volume, gint64 time
     return FALSE;
 }
 
-gboolean hearthd_is_attached(HearthdLink *link, const char *volume, gint64 timeout_ms,
-                             gboolean *attached, GError **error)
+gboolean hearthd_serving(HearthdLink *link, const char *volume, gint64 timeout_ms,
+                         HearthdServing *serving, GError **error)
 {
     g_autoptr(GError) cause = NULL;
     json_auto_t *reply = call_volume(link, WIRE_OP_VOLUME, volume, NULL, timeout_ms, &cause);
@@ -117,8 +117,9 @@ gboolean hearthd_is_attached(HearthdLink *link, const char *volume, gint64 timeo
         g_propagate_error(error, g_steal_pointer(&cause));
         return FALSE;
     }
-    *attached =
-        json_is_true(json_object_get(json_object_get(reply, WIRE_KEY_VOLUME), WIRE_KEY_ATTACHED));
+    const json_t *known = json_object_get(reply, WIRE_KEY_VOLUME);
+    serving->attached = json_is_true(json_object_get(known, WIRE_KEY_ATTACHED));
+    serving->rests = json_is_true(json_object_get(known, WIRE_KEY_RESTS));
     return TRUE;
 }
 

@@ -34,9 +34,13 @@ gboolean hearthd_detach(HearthdLink *link, const char *volume, gint64 timeout_ms
 /* Detaches over a connection of its own. Fine without a hearthd: it serves nothing. */
 gboolean hearthd_forget(const char *socket_path, const char *volume, gint64 timeout_ms,
                         GError **error);
-/* Whether hearthd serves the volume; *attached is FALSE for one it does not know. */
-gboolean hearthd_is_attached(HearthdLink *link, const char *volume, gint64 timeout_ms,
-                             gboolean *attached, GError **error);
+typedef struct HearthdServing {
+    gboolean attached; /* a mount of it is served; FALSE for one that hearthd does not know */
+    gboolean rests;    /* it has no connection to Ceph, because nobody has used it for a while */
+} HearthdServing;
+
+gboolean hearthd_serving(HearthdLink *link, const char *volume, gint64 timeout_ms,
+                         HearthdServing *serving, GError **error);
 /* The spec and a duplicate of the descriptor, both the caller's; the spec holds a secret:
  * node_spec_free(). */
 json_t *hearthd_fetch(HearthdLink *link, const char *volume, gint64 timeout_ms, int *fuse_fd,

@@ -59,8 +59,9 @@ static void fetch_all(Watch *w, HearthdLink *link)
             continue;
         if (keeper_is_complete(w->keeper, volume)) {
             /* A hearthd that came and went since the last check took its volumes with it. */
-            gboolean attached;
-            if (hearthd_is_attached(link, volume, FETCH_TIMEOUT_MS, &attached, NULL) && !attached)
+            HearthdServing serving;
+            if (hearthd_serving(link, volume, FETCH_TIMEOUT_MS, &serving, NULL) &&
+                !serving.attached)
                 keeper_release_volume(w->keeper, volume);
             continue;
         }

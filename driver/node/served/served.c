@@ -63,12 +63,11 @@ gboolean served_is_dead(Staging *s, const char *path)
 gboolean served_is_alive(Staging *s, const char *volume, const char *path, gboolean *alive,
                          Deadline deadline, GError **error)
 {
-    gboolean attached;
+    HearthdServing serving;
     g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, NULL, error);
-    if (!link ||
-        !hearthd_is_attached(link, volume, left_ms(deadline, SERVED_ASK_MS), &attached, error))
+    if (!link || !hearthd_serving(link, volume, left_ms(deadline, SERVED_ASK_MS), &serving, error))
         return FALSE;
-    *alive = attached && !served_is_dead(s, path);
+    *alive = serving.attached && !served_is_dead(s, path);
     return TRUE;
 }
 
@@ -115,20 +114,23 @@ gboolean served_device_at(Staging *s, const char *path, dev_t *dev, GError **err
     return TRUE;
 }
 
-char *served_fault(Staging *s, const char *volume, Deadline deadline)
+char *served_fault(Staging *s, const char *volume, Deadline deadline, gboolean *rests)
 {
-    gboolean absent, attached;
+    gboolean absent;
+    HearthdServing serving = {0};
     g_autoptr(GError) cause = NULL;
     g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, &absent, &cause);
     if (!link && absent)
         return g_strdup("hearthd is not running on this node, so the volume is not served; see its "
                         "pod. Files fail until it is back and the volume is published again");
-    if (!link ||
-        !hearthd_is_attached(link, volume, left_ms(deadline, SERVED_ASK_MS), &attached, &cause))
+    if (!link || !hearthd_serving(link, volume, left_ms(deadline, SERVED_ASK_MS), &serving, &cause))
         return g_strdup(cause->message);
-    return attached ? NULL
-                    : g_strdup("hearthd was restarted and no longer serves this mount; restart the "
-                               "pods that use it");
+    if (rests)
+        *rests = serving.rests;
+    return serving.attached
+               ? NULL
+               : g_strdup("hearthd was restarted and no longer serves this mount; restart the "
+                          "pods that use it");
 }
 
 /* ---- unmounting ---- */
@@ -181,10 +183,11 @@ gboolean served_clear(Staging *s, const char *volume, const char *path, gboolean
 
 void served_release_if_lost(Staging *s, const char *volume)
 {
-    gboolean absent, attached = TRUE;
+    gboolean absent;
+    HearthdServing serving;
     g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, &absent, NULL);
     const gboolean lost =
-        link ? hearthd_is_attached(link, volume, SERVED_ASK_MS, &attached, NULL) && !attached
+        link ? hearthd_serving(link, volume, SERVED_ASK_MS, &serving, NULL) && !serving.attached
              : absent;
     if (lost)
         keeper_release_volume(s->keeper, volume);

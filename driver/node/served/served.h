@@ -12,6 +12,7 @@
 #include "driver/node/hearthd/watch.h"
 #include "driver/node/mount/fsgroup.h"
 #include "driver/node/served/kind.h"
+#include "driver/node/served/usages.h"
 
 struct Staging {
     const NodeKind *const *kinds; /* NULL at the end; the last one is for any volume */
@@ -20,6 +21,7 @@ struct Staging {
     Keeper *keeper;
     Busy *busy;
     Watch *watch;
+    Usages *usages;
     struct NodeBlock *block;       /* of image/; NULL: no images on this node */
     char *device_dir;              /* of image/ and dataset/ */
     struct NodeDatasets *datasets; /* of dataset/; NULL: datasets are not mounted natively */
@@ -90,8 +92,9 @@ void served_release_if_lost(Staging *s, const char *volume);
 /* Has hearthd and the keeper forget the volume if no mount that hearthd serves of it is left. */
 gboolean served_detach_if_last(Staging *s, const char *volume, Deadline deadline, GError **error);
 /* What is wrong with the volume at hearthd, and how to fix it; the caller's. NULL: nothing. No hold
- * is needed. */
-char *served_fault(Staging *s, const char *volume, Deadline deadline);
+ * is needed. *rests (may be NULL): nobody has used it for a while, so it has no connection to Ceph
+ * now. */
+char *served_fault(Staging *s, const char *volume, Deadline deadline, gboolean *rests);
 
 /* ---- attach.c ---- */
 

@@ -519,6 +519,11 @@ gboolean origin_cephfs_await_ends(unsigned timeout_ms)
     return TRUE;
 }
 
+unsigned origin_cephfs_connections(void)
+{
+    return 0;
+}
+
 Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
 {
     pthread_mutex_lock(&fake_ceph_lock);

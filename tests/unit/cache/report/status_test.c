@@ -117,11 +117,14 @@ START_TEST(volume_has_every_member)
     assert_number(r, "bytesWritten", G_MAXINT64); /* never negative */
     assert_number(r, "nodes", 10);
     ck_assert_str_eq(json_string_value(json_object_get(r, "uncached")), "");
-    ck_assert_uint_eq(json_object_size(r), 23);
+    ck_assert(json_is_false(json_object_get(r, "rests")));
+    ck_assert_uint_eq(json_object_size(r), 24);
     json_decref(r);
+    v.rests = TRUE;
     v.uncached = "no lock";
     r = report_volume(&v);
     ck_assert_str_eq(json_string_value(json_object_get(r, "uncached")), "no lock");
+    ck_assert(json_is_true(json_object_get(r, "rests")));
     json_decref(r);
 }
 END_TEST

@@ -18,7 +18,8 @@ typedef struct Ceph {
     char *tree;
     /* All under the lock. */
     gboolean lost, refuses, freed;
-    unsigned connects, abandoned, voided;
+    unsigned connects, after_rest, abandoned, closed, voided, synced;
+    int sync_fails;
     char key[16];
 } Ceph;
 
@@ -41,7 +42,27 @@ static int resolve(Origin *o, uint64_t ino, uint64_t snapshot, OriginNode **node
     return r;
 }
 
-static OriginOps tree_ops;
+static OriginOps tree_ops, dir_ops;
+
+static void closed(Origin *o)
+{
+    dir_ops.destroy(o);
+    pthread_mutex_lock(&lock);
+    ceph.closed++;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+static int sync_all(Origin *o)
+{
+    (void)o;
+    pthread_mutex_lock(&lock);
+    const int r = ceph.sync_fails;
+    ceph.synced++;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    return r;
+}
 
 static Origin *open_tree(void)
 {
@@ -54,14 +75,17 @@ static Origin *open_tree(void)
 static void make_tree_ops(void)
 {
     g_autoptr(Origin) o = origin_dir_open(ceph.tree, NULL);
-    tree_ops = *o->ops;
+    tree_ops = dir_ops = *o->ops;
     tree_ops.resolve = resolve;
+    tree_ops.destroy = closed;
+    tree_ops.sync_all = sync_all;
 }
 
-static Origin *connect_again(void *data, GError **error)
+static Origin *connect_again(void *data, gboolean after_loss, GError **error)
 {
     (void)data;
     pthread_mutex_lock(&lock);
+    ceph.after_rest += !after_loss;
     gboolean refuses = ceph.refuses;
     ceph.connects++;
     if (!refuses)
@@ -117,7 +141,7 @@ static void reach(void *data, const char *monitors, const char *key, unsigned ti
     g_strlcpy(((Ceph *)data)->key, key, sizeof(ceph.key));
 }
 
-static const ReconnectOps reconnect_ops = {
+static ReconnectOps reconnect_ops = {
     .reach = reach,
     .connect = connect_again,
     .check = check_now,
@@ -153,6 +177,7 @@ static void down(Origin *o)
     o->ops->listen(o, NULL);
     origin_close(o);
     ck_assert(ceph.freed);
+    reconnect_ops.rest_ms = 0;
     harness_remove(ceph.tree);
 }
 
@@ -539,6 +564,195 @@ START_TEST(a_connection_to_come_has_no_listener_that_is_gone)
 }
 END_TEST
 
+/* ---- rest ---- */
+
+#define REST_MS 100
+
+static Origin *up_to_rest(void)
+{
+    reconnect_ops.rest_ms = REST_MS;
+    return up();
+}
+
+static void await_rest(Origin *o)
+{
+    while (!origin_rests(o))
+        g_usleep(1000);
+}
+
+static unsigned count(const unsigned *n)
+{
+    pthread_mutex_lock(&lock);
+    const unsigned now = *n;
+    pthread_mutex_unlock(&lock);
+    return now;
+}
+
+static void await_count(const unsigned *n, unsigned wanted)
+{
+    pthread_mutex_lock(&lock);
+    while (*n < wanted)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+static void *nothing(void *data)
+{
+    return data;
+}
+
+/* ThreadSanitizer begins one of its own beside the first. */
+static unsigned threads(void)
+{
+    pthread_t first;
+    pthread_create(&first, NULL, nothing, NULL);
+    pthread_join(first, NULL);
+    g_autoptr(GDir) dir = g_dir_open("/proc/self/task", 0, NULL);
+    unsigned n = 0;
+    while (g_dir_read_name(dir))
+        n++;
+    return n;
+}
+
+START_TEST(a_connection_that_nobody_uses_ends_and_the_next_use_makes_another)
+{
+    const unsigned before = threads();
+    Origin *o = up_to_rest();
+    OriginNode *node = find(o, "f");
+    const uint64_t session = o->ops->session(o);
+    for (unsigned i = 1; i <= 3; i++) {
+        await_rest(o);
+        await_count(&ceph.closed, i);
+        ck_assert_uint_ge(count(&ceph.synced), i);
+        while (threads() > before) /* none is kept for it */
+            g_usleep(1000);
+        ck_assert(!origin_vouches(o));
+        ck_assert_uint_eq(origin_silent_ms(o), 0);
+        OriginFile *file = open_node(o, node, O_RDONLY);
+        expect(o, file, "text");
+        o->ops->close(o, file);
+        ck_assert(!origin_rests(o));
+        ck_assert(origin_vouches(o));
+    }
+    ck_assert_uint_eq(count(&ceph.after_rest), 3);
+    ck_assert_uint_eq(o->ops->session(o), session); /* nothing was lost */
+    o->ops->put(o, node);
+    down(o);
+}
+END_TEST
+
+/* Three times as long as it takes to rest otherwise: the keeper looks every 2 s. */
+static void expect_no_rest(Origin *o)
+{
+    const unsigned synced = count(&ceph.synced);
+    for (int i = 0; i < 70; i++) {
+        ck_assert(!origin_rests(o));
+        g_usleep(100000);
+    }
+    ck_assert_uint_eq(count(&ceph.synced), synced);
+}
+
+START_TEST(open_files_listings_and_leases_keep_it)
+{
+    Origin *o = up_to_rest();
+    OriginNode *node = find(o, "f"), *root;
+    OriginAttr attr;
+    OriginDir *dir;
+    ck_assert_int_eq(o->ops->root(o, &root, &attr), 0);
+    OriginFile *file = open_node(o, node, O_RDWR);
+    expect_no_rest(o);
+    ck_assert_int_eq(o->ops->opendir(o, root, &dir), 0);
+    o->ops->close(o, file);
+    expect_no_rest(o);
+    o->ops->closedir(o, dir);
+    await_rest(o);
+    o->ops->put(o, root);
+    o->ops->put(o, node);
+    down(o);
+}
+END_TEST
+
+START_TEST(writes_that_do_not_reach_ceph_keep_it)
+{
+    Origin *o = up_to_rest();
+    pthread_mutex_lock(&lock);
+    ceph.sync_fails = -EIO;
+    pthread_mutex_unlock(&lock);
+    await_count(&ceph.synced, 2);
+    ck_assert(!origin_rests(o));
+    pthread_mutex_lock(&lock);
+    ceph.sync_fails = 0;
+    pthread_mutex_unlock(&lock);
+    await_rest(o);
+    down(o);
+}
+END_TEST
+
+START_TEST(a_lost_session_does_not_rest)
+{
+    Origin *o = up_to_rest();
+    OriginNode *node = find(o, "f");
+    const uint64_t session = o->ops->session(o);
+    lose();
+    ck_assert_int_eq(o->ops->sync_all(o), -EIO);
+    ck_assert_uint_eq(o->ops->session(o), session + 1);
+    await_rest(o); /* the next one does */
+    ck_assert_uint_eq(count(&ceph.after_rest), 0);
+    o->ops->put(o, node);
+    down(o);
+}
+END_TEST
+
+static void *open_and_rest(void *data)
+{
+    Load *l = data;
+    while (!l->stop && !l->wrong) {
+        if (!reads_text(l->o, l->node))
+            l->wrong = TRUE;
+        atomic_fetch_add(&l->reads[0], 1);
+        await_rest(l->o);
+    }
+    return NULL;
+}
+
+/* One has it rest again and again, others come at any time. */
+START_TEST(readers_notice_nothing_of_rests)
+{
+    Load l = {.o = up_to_rest()};
+    l.node = find(l.o, "f");
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, open_and_rest, &l);
+    while (!l.wrong && atomic_load(&l.reads[0]) < 12)
+        g_usleep(1000);
+    l.stop = TRUE;
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    ck_assert(!l.wrong);
+    ck_assert_uint_ge(ceph.after_rest, 3);
+    l.o->ops->put(l.o, l.node);
+    down(l.o);
+}
+END_TEST
+
+START_TEST(it_is_closed_at_rest_and_while_it_wakes)
+{
+    for (int i = 0; i < 4; i++) {
+        Origin *o = up_to_rest();
+        OriginNode *node = find(o, "f");
+        await_rest(o);
+        OriginAttr attr;
+        pthread_mutex_lock(&lock);
+        ceph.refuses = i % 2;
+        pthread_mutex_unlock(&lock);
+        if (i == 2)
+            ck_assert_int_eq(o->ops->getattr(o, node, &attr), 0);
+        o->ops->put(o, node);
+        down(o);
+    }
+}
+END_TEST
+
 HARNESS_MAIN("cache/origin/reconnect/reconnect", connections_to_come_are_told_of_a_newer_key,
              a_sync_fails_when_the_session_was_lost, a_sync_of_a_node_fails_too,
              nodes_files_and_listings_go_on_with_the_next_connection,
@@ -547,4 +761,8 @@ HARNESS_MAIN("cache/origin/reconnect/reconnect", connections_to_come_are_told_of
              a_ceph_of_which_a_monitor_answers_is_not_silent, what_is_gone_is_not_found_again,
              a_deep_tree_of_a_snapshot_takes_no_deep_stack, leases_are_void_with_the_session,
              readers_notice_nothing_of_many_losses,
-             a_connection_to_come_has_no_listener_that_is_gone)
+             a_connection_to_come_has_no_listener_that_is_gone,
+             a_connection_that_nobody_uses_ends_and_the_next_use_makes_another,
+             open_files_listings_and_leases_keep_it, writes_that_do_not_reach_ceph_keep_it,
+             a_lost_session_does_not_rest, readers_notice_nothing_of_rests,
+             it_is_closed_at_rest_and_while_it_wakes)

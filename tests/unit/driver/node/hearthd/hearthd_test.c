@@ -115,9 +115,10 @@ START_TEST(a_volume_travels_to_hearthd_and_back)
     g_autoptr(GError) error = NULL;
     g_autoptr(HearthdLink) link = hearthd_connect(w->socket_path, NULL, &error);
     ck_assert_ptr_nonnull(link);
-    gboolean attached = TRUE;
-    ck_assert(hearthd_is_attached(link, "v", WORLD_WAIT_MS, &attached, &error));
-    ck_assert(!attached);
+    gboolean attached;
+    HearthdServing serving = {.attached = TRUE};
+    ck_assert(hearthd_serving(link, "v", WORLD_WAIT_MS, &serving, &error));
+    ck_assert(!serving.attached);
     json_t *spec = json_pack("{s:s, s:{s:s}}", "volume", "v", "origin", "rootPath", "/v");
     ck_assert(hearthd_open(link, spec, WORLD_WAIT_MS, &attached, &error));
     ck_assert(!attached);
@@ -125,8 +126,8 @@ START_TEST(a_volume_travels_to_hearthd_and_back)
     int fuse_fd = -1;
     close(w->base.ops->mount_fuse(&w->base, "v", &options, &fuse_fd, &error));
     ck_assert(hearthd_attach(link, "v", NULL, fuse_fd, WORLD_WAIT_MS, &error));
-    ck_assert(hearthd_is_attached(link, "v", WORLD_WAIT_MS, &attached, &error));
-    ck_assert(attached);
+    ck_assert(hearthd_serving(link, "v", WORLD_WAIT_MS, &serving, &error));
+    ck_assert(serving.attached);
     int fetched = -1;
     json_t *back = hearthd_fetch(link, "v", WORLD_WAIT_MS, &fetched, &error);
     ck_assert(json_equal(back, spec));
