@@ -40,7 +40,7 @@ gboolean health_check(Staging *s, const char *volume, const char *path, gint64 t
         kind->fault ? kind->fault(s, entry, deadline) : served_fault(s, volume, deadline, &rests);
     if (report->device)
         return TRUE;
-    if (!report->fault && rests &&
+    if (!report->fault && rests && entry && served_owns(s, entry, volume) &&
         usages_get(s->usages, volume, g_get_monotonic_time(), &report->st))
         return TRUE;
     const gboolean known =

@@ -373,6 +373,11 @@ int cephfs_files_look_at_closed(CephfsOrigin *o, uint64_t mark)
         int r = cephfs_files_look(o, i->data, mark);
         failed = r < 0 ? r : failed;
     }
+    /* Those that are closed by their time report by themselves. */
+    pthread_mutex_lock(&f->mutex);
+    while (f->heard)
+        pthread_cond_wait(&f->changed, &f->mutex);
+    pthread_mutex_unlock(&f->mutex);
     return failed;
 }
 

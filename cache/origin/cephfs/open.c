@@ -12,6 +12,7 @@
 /* libcephfs aborts when it is ended while OSDs have yet to answer, or refuse, what it had sent them
  * (Inode.cc, oset.objects.empty()): they have this long. */
 #define QUIET_MS 20000
+#define WAIT_MS 30000
 /* kubelet looks at each volume of a pod once a minute. */
 #define REST_MS 90000
 
@@ -85,6 +86,14 @@ static gboolean end_own_session(void *data)
     return r == 0 || r == -ENOENT;
 }
 
+static void release_name(Way *way)
+{
+    pthread_mutex_lock(&way->mutex);
+    SessionName *name = g_steal_pointer(&way->name);
+    pthread_mutex_unlock(&way->mutex);
+    session_name_release(name);
+}
+
 /* Connections that follow this one after a loss have its session's name. */
 static void follow(Way *way, Origin *origin)
 {
@@ -107,9 +116,11 @@ static Origin *connect_again(void *data, gboolean after_loss, GError **error)
     Way *way = data;
     CephfsOriginConfig *own = current_way(way), config = *own;
     config.dead_client = after_loss ? config.client : NULL;
-    /* The session of one at rest may not have ended yet. */
-    if (!after_loss)
+    /* The session of one at rest may not have ended yet: it has its name as long as it needs it. */
+    if (!after_loss) {
         config.client = way->client;
+        release_name(way);
+    }
     Origin *origin = cephfs_attempt(&config, after_loss ? CEPHFS_RECLAIM_SEC : 0, error);
     cephfs_config_free(own);
     if (origin && !after_loss)
@@ -138,6 +149,7 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
         .fence = end_own_session,
         .abandon = cephfs_abandon,
         .quiet_ms = QUIET_MS,
+        .wait_ms = WAIT_MS,
         .rest_ms = REST_MS,
         .free_data = way_free,
     };

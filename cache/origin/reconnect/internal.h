@@ -67,6 +67,8 @@ typedef struct Reconnect {
     gboolean rest_begins;                    /* a thread finds out whether it can rest */
     gboolean after_loss;                     /* the connection before was lost */
     gboolean refused;                        /* Ceph refuses the next one */
+    unsigned waiters;                        /* for the next one */
+    int64_t told_ms;                         /* when the log was told that there is none yet */
     int64_t idle_ms;                         /* since when nothing has used it */
     pthread_mutex_t listener_mutex;          /* guards listener, also while it is called */
     OriginListener listener;

@@ -15,6 +15,8 @@
 #define IDLE_TICK_MS 2000
 #define LEASES_IDLE_TICK_MS 10000
 #define RETRY_MS 1000
+/* How often the log is told that there is no connection yet. */
+#define TELL_MS 30000
 
 static void leases_are_void(Reconnect *o)
 {
@@ -60,6 +62,23 @@ static gboolean is_refusal(const GError *error)
            g_error_matches(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND);
 }
 
+/* Whoever woke it has given up. */
+static void rest_again_locked(Reconnect *o)
+{
+    atomic_store(&o->resting, TRUE);
+    atomic_store(&o->unanswered_ms, 0);
+    pthread_cond_broadcast(&o->changed);
+}
+
+static void tell_locked(Reconnect *o, const GError *error)
+{
+    const int64_t now = boottime_ms();
+    if (o->told_ms && now - o->told_ms < TELL_MS)
+        return;
+    o->told_ms = now;
+    g_message("not connected to Ceph again yet: %s", error->message);
+}
+
 static void connect_locked(Reconnect *o)
 {
     g_autoptr(GError) error = NULL;
@@ -76,6 +95,7 @@ static void connect_locked(Reconnect *o)
     pthread_mutex_lock(&o->lock);
     o->refused = is_refusal(error);
     if (inner) {
+        o->told_ms = 0;
         connection_add_locked(o, inner);
         checks_heard_locked(o, sent);
         /* Not before: removing the listener goes through the connections. */
@@ -84,7 +104,11 @@ static void connect_locked(Reconnect *o)
             g_message("connected to Ceph again");
         return;
     }
-    g_message("not connected to Ceph again yet: %s", error->message);
+    tell_locked(o, error);
+    if (!after_loss && !o->waiters) {
+        rest_again_locked(o);
+        return;
+    }
     const struct timespec next = deadline_after_ms(RETRY_MS);
     int r = 0;
     while (!o->stopping && r != ETIMEDOUT)

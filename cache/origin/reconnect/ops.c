@@ -66,15 +66,26 @@ static Reconnect *reconnect_of(Origin *base)
 
 /* ---- nodes ---- */
 
-static OriginNode *node_new(Connection *c, OriginNode *inner, const OriginAttr *attr)
+/* A connection while it is in use: afterwards its struct may get another number. */
+typedef struct On {
+    Connection *c;
+    uint64_t number;
+} On;
+
+static On on_now(Connection *c)
+{
+    return (On){c, c->number};
+}
+
+static OriginNode *node_new(On on, OriginNode *inner, const OriginAttr *attr)
 {
     OriginNode *node = g_new0(OriginNode, 1);
     atomic_store(&node->refs, 1);
     node->ino = attr->st.st_ino;
     node->snapshot = attr->snapshot;
     pthread_mutex_init(&node->mutex, NULL);
-    node->connection = c;
-    node->number = c->number;
+    node->connection = on.c;
+    node->number = on.number;
     node->inner = inner;
     return node;
 }
@@ -86,10 +97,10 @@ static OriginNode *op_get(Origin *base, OriginNode *node)
     return node;
 }
 
-static OriginNode *node_named(Origin *base, Connection *c, OriginNode *inner,
-                              const OriginAttr *attr, OriginNode *parent, const char *name)
+static OriginNode *node_named(Origin *base, On on, OriginNode *inner, const OriginAttr *attr,
+                              OriginNode *parent, const char *name)
 {
-    OriginNode *node = node_new(c, inner, attr);
+    OriginNode *node = node_new(on, inner, attr);
     if (attr->snapshot) {
         node->parent = op_get(base, parent);
         node->name = g_strdup(name);
@@ -202,7 +213,7 @@ static int root_on(Connection *c, OriginNode **node, OriginAttr *attr)
     OriginNode *inner;
     int r = c->inner->ops->root(c->inner, &inner, attr);
     if (r == 0)
-        *node = node_new(c, inner, attr);
+        *node = node_new(on_now(c), inner, attr);
     return r;
 }
 
@@ -217,7 +228,7 @@ static int resolve_on(Connection *c, uint64_t ino, uint64_t snapshot, OriginNode
     OriginNode *inner;
     int r = c->inner->ops->resolve(c->inner, ino, snapshot, &inner, attr);
     if (r == 0)
-        *node = node_new(c, inner, attr);
+        *node = node_new(on_now(c), inner, attr);
     return r;
 }
 
@@ -231,9 +242,10 @@ static int op_lookup(Origin *base, OriginNode *parent, const char *name, OriginN
                      OriginAttr *attr)
 {
     OriginNode *inner = NULL;
-    Connection *on = NULL;
-    int r = (int)NODE_CALL(reconnect_of(base), c, TRUE, parent, in,
-                           (on = c, c->inner->ops->lookup(c->inner, in, name, &inner, attr)));
+    On on = {0};
+    int r =
+        (int)NODE_CALL(reconnect_of(base), c, TRUE, parent, in,
+                       (on = on_now(c), c->inner->ops->lookup(c->inner, in, name, &inner, attr)));
     if (r == 0)
         *node = node_named(base, on, inner, attr, parent, name);
     return r;
@@ -352,12 +364,12 @@ static int op_open(Origin *base, OriginNode *node, int flags, OriginFile **file)
 {
     Reconnect *o = reconnect_of(base);
     OriginFile *inner = NULL;
-    Connection *on = NULL;
+    On on = {0};
     int r = (int)NODE_CALL(
         o, c, !(flags & O_TRUNC), node, in,
-        (on = c, rest_count_handle(o, c->inner->ops->open(c->inner, in, flags, &inner))));
+        (on = on_now(c), rest_count_handle(o, c->inner->ops->open(c->inner, in, flags, &inner))));
     if (r == 0)
-        *file = file_new(base, on, node, flags, inner);
+        *file = file_new(base, on.c, node, flags, inner);
     return r;
 }
 
@@ -366,16 +378,16 @@ static int op_create(Origin *base, OriginNode *parent, const char *name, const O
 {
     Reconnect *o = reconnect_of(base);
     OriginCreated inner = {.node = NULL};
-    Connection *on = NULL;
+    On on = {0};
     int r = (int)NODE_CALL(
         o, c, FALSE, parent, in,
-        (on = c,
+        (on = on_now(c),
          rest_count_handle(o, c->inner->ops->create(c->inner, in, name, new, flags, &inner))));
     if (r < 0)
         return r;
     created->attr = inner.attr;
     created->node = node_new(on, inner.node, &inner.attr);
-    created->file = file_new(base, on, created->node, flags, inner.file);
+    created->file = file_new(base, on.c, created->node, flags, inner.file);
     return 0;
 }
 
@@ -526,8 +538,9 @@ static int op_lease(Origin *base, OriginFile *file, OriginLease kind, OriginReca
 #define MAKE(base, again, parent, name, node, attr, call)                                          \
     ({                                                                                             \
         OriginNode *made = NULL;                                                                   \
-        Connection *on = NULL;                                                                     \
-        int got = (int)NODE_CALL(reconnect_of(base), c, again, parent, in, (on = c, call));        \
+        On on = {0};                                                                               \
+        int got =                                                                                  \
+            (int)NODE_CALL(reconnect_of(base), c, again, parent, in, (on = on_now(c), call));      \
         if (got == 0)                                                                              \
             *(node) = node_named(base, on, made, attr, parent, name);                              \
         got;                                                                                       \
@@ -602,14 +615,14 @@ static int op_opendir(Origin *base, OriginNode *node, OriginDir **dir)
 {
     Reconnect *o = reconnect_of(base);
     OriginDir *inner = NULL;
-    Connection *on = NULL;
+    On on = {0};
     int r = (int)NODE_CALL(
         o, c, TRUE, node, in,
-        (on = c, rest_count_handle(o, c->inner->ops->opendir(c->inner, in, &inner))));
+        (on = on_now(c), rest_count_handle(o, c->inner->ops->opendir(c->inner, in, &inner))));
     if (r < 0)
         return r;
     *dir = g_new0(OriginDir, 1);
-    **dir = (OriginDir){op_get(base, node), on, inner};
+    **dir = (OriginDir){op_get(base, node), on.c, inner};
     return 0;
 }
 
@@ -642,10 +655,10 @@ static int op_readdir(Origin *base, OriginDir *dir, int64_t off, gboolean with_a
                       OriginEntry *entry)
 {
     Reconnect *o = reconnect_of(base);
-    Connection *on = NULL;
+    On on = {0};
     int r = (int)CALL(o, c, TRUE, ({
                           int reached = dir_on(o, c, dir);
-                          on = c;
+                          on = on_now(c);
                           reached < 0
                               ? reached
                               : c->inner->ops->readdir(c->inner, dir->inner, off, with_attr, entry);

@@ -46,6 +46,8 @@ typedef struct ReconnectOps {
     void (*abandon)(Origin *connection);
     /* A connection is abandoned only when it has been lost for this long. */
     int64_t quiet_ms;
+    /* How long a call waits for the next connection; longer while a monitor answers. */
+    int64_t wait_ms;
     /* A connection that nobody has used for this long is closed, until its next use; sooner if the
      * process has many. Its nodes are not put before. 0: never. */
     int64_t rest_ms;

@@ -61,13 +61,19 @@ typedef struct Rest {
     Connection *c; /* in use */
 } Rest;
 
+static int check(Reconnect *o, Origin *inner)
+{
+    const int r = o->ops->check(inner);
+    return r == -EIO ? -ENOTCONN : r; /* it is lost */
+}
+
 /* The library may say that all is written when it has dropped it with a lost session. */
 static int write_all(Reconnect *o, Origin *inner)
 {
-    int r = o->ops->check(inner);
+    int r = check(o, inner);
     if (r == 0 && inner->ops->sync_all)
         r = inner->ops->sync_all(inner);
-    return r == 0 ? o->ops->check(inner) : r;
+    return r == 0 ? check(o, inner) : r;
 }
 
 static void begin_rest(void *data)

@@ -3,19 +3,18 @@
 #include "common/monotonic.h"
 #include "cache/origin/reconnect/internal.h"
 
-/* How long a call waits for the next connection, and then while a monitor answers. */
-#define WAIT_MS 30000
-#define WAIT_MORE_MS 5000
+/* In how many steps a call waits. At each a monitor is asked. */
+#define STEPS 6
 
-/* A monitor answers, so an MDS may take over soon. */
-static gboolean may_come_locked(Reconnect *o)
+/* An MDS may take over soon then. */
+static gboolean monitor_answers_locked(Reconnect *o)
 {
     if (o->refused || !o->ops->monitors_silent_ms)
         return FALSE;
     pthread_mutex_unlock(&o->lock);
     const uint64_t ms = o->ops->monitors_silent_ms(o->data);
     pthread_mutex_lock(&o->lock);
-    return ms < WAIT_MS;
+    return ms < (uint64_t)o->ops->wait_ms;
 }
 
 /* FALSE: a thread could not be made. */
@@ -33,15 +32,16 @@ static gboolean wake_locked(Reconnect *o)
 
 static Connection *await_connection(Reconnect *o, gboolean wait)
 {
-    struct timespec until = deadline_after_ms(WAIT_MS);
+    const int64_t until_ms = monotonic_ms() + o->ops->wait_ms;
     pthread_mutex_lock(&o->lock);
+    o->waiters++;
     while (wait && !o->current && !o->stopping && wake_locked(o)) {
-        if (pthread_cond_timedwait(&o->changed, &o->lock, &until) != ETIMEDOUT)
-            continue;
-        if (!may_come_locked(o))
+        const struct timespec step = deadline_after_ms((uint64_t)o->ops->wait_ms / STEPS);
+        if (pthread_cond_timedwait(&o->changed, &o->lock, &step) == ETIMEDOUT &&
+            !monitor_answers_locked(o) && monotonic_ms() >= until_ms)
             break;
-        until = deadline_after_ms(WAIT_MORE_MS);
     }
+    o->waiters--;
     Connection *c = o->current;
     if (c)
         atomic_fetch_add(&c->uses, 1);

@@ -115,9 +115,13 @@ static gboolean yes(void *data)
     return TRUE;
 }
 
+static _Atomic gboolean answers_late; /* what the monitors say is known at the next question */
+
 static uint64_t monitors_silent_ms(void *data)
 {
     (void)data;
+    if (atomic_exchange(&answers_late, FALSE))
+        return UINT64_MAX;
     return atomic_load(&no_monitor_ms);
 }
 
@@ -149,6 +153,7 @@ static ReconnectOps reconnect_ops = {
     .monitors_silent_ms = monitors_silent_ms,
     .fence = yes,
     .abandon = abandon,
+    .wait_ms = 30000,
     .free_data = freed,
 };
 
@@ -178,6 +183,7 @@ static void down(Origin *o)
     origin_close(o);
     ck_assert(ceph.freed);
     reconnect_ops.rest_ms = 0;
+    atomic_store(&no_monitor_ms, UINT64_MAX);
     harness_remove(ceph.tree);
 }
 
@@ -735,6 +741,59 @@ START_TEST(readers_notice_nothing_of_rests)
 }
 END_TEST
 
+#define SHORT_WAIT_MS 600
+
+static void refuse(gboolean refuses)
+{
+    pthread_mutex_lock(&lock);
+    ceph.refuses = refuses;
+    pthread_mutex_unlock(&lock);
+}
+
+static void *accept_later(void *data)
+{
+    g_usleep(3 * SHORT_WAIT_MS * 1000);
+    refuse(FALSE);
+    return data;
+}
+
+START_TEST(a_use_at_rest_waits_as_long_as_a_monitor_answers)
+{
+    reconnect_ops.wait_ms = SHORT_WAIT_MS;
+    Origin *o = up_to_rest();
+    OriginNode *node = find(o, "f");
+    OriginAttr attr;
+    pthread_t later;
+    await_rest(o);
+    refuse(TRUE);
+    atomic_store(&answers_late, TRUE);
+    atomic_store(&no_monitor_ms, 0);
+    pthread_create(&later, NULL, accept_later, NULL);
+    ck_assert_int_eq(o->ops->getattr(o, node, &attr), 0);
+    pthread_join(later, NULL);
+    o->ops->put(o, node);
+    down(o);
+}
+END_TEST
+
+START_TEST(it_rests_again_when_nobody_waits_for_a_ceph_that_is_away)
+{
+    reconnect_ops.wait_ms = SHORT_WAIT_MS;
+    Origin *o = up_to_rest();
+    OriginNode *node = find(o, "f");
+    OriginAttr attr;
+    await_rest(o);
+    refuse(TRUE);
+    ck_assert_int_eq(o->ops->getattr(o, node, &attr), -EIO);
+    await_rest(o);
+    ck_assert_uint_eq(origin_silent_ms(o), 0);
+    refuse(FALSE);
+    ck_assert_int_eq(o->ops->getattr(o, node, &attr), 0);
+    o->ops->put(o, node);
+    down(o);
+}
+END_TEST
+
 START_TEST(it_is_closed_at_rest_and_while_it_wakes)
 {
     for (int i = 0; i < 4; i++) {
@@ -764,5 +823,6 @@ HARNESS_MAIN("cache/origin/reconnect/reconnect", connections_to_come_are_told_of
              a_connection_to_come_has_no_listener_that_is_gone,
              a_connection_that_nobody_uses_ends_and_the_next_use_makes_another,
              open_files_listings_and_leases_keep_it, writes_that_do_not_reach_ceph_keep_it,
-             a_lost_session_does_not_rest, readers_notice_nothing_of_rests,
-             it_is_closed_at_rest_and_while_it_wakes)
+             a_lost_session_does_not_rest, a_use_at_rest_waits_as_long_as_a_monitor_answers,
+             it_rests_again_when_nobody_waits_for_a_ceph_that_is_away,
+             readers_notice_nothing_of_rests, it_is_closed_at_rest_and_while_it_wakes)
