@@ -139,9 +139,8 @@ typedef struct OriginOps {
      * NULL: it is never silent.
      */
     uint64_t (*silent_ms)(Origin *o);
-    /* Whether it has no connection now because nobody used it; the next call makes one. NULL:
-     * never.
-     */
+    /* Whether it has no connection now, because nobody used it. The next call makes one. NULL: it
+     * always has one. */
     gboolean (*rests)(Origin *o);
 
     int (*root)(Origin *o, OriginNode **node, OriginAttr *attr);
@@ -246,7 +245,7 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error);
 /* After a close has written everything, or 30 s have passed, the session ends. This waits until the
  * process has no session. FALSE: it may still have one after timeout_ms. */
 gboolean origin_cephfs_await_ends(unsigned timeout_ms);
-/* How many there are now. */
+/* How many connections to CephFS the process has. */
 unsigned origin_cephfs_connections(void);
 /* A local directory as origin: development and tests. Leases are granted and recalled among the
  * openers of this origin only. */

@@ -6,8 +6,8 @@
  * Times. An MDS calls a client stale that has not renewed its session for session_timeout, which is
  * 30 s at least (MDSMonitor refuses less). libcephfs renews every third of it, over the connection
  * that a check uses. So when a check that was sent at T is answered, no lease goes to others before
- * T + 2/3 of 30 s. We use none after T + LEASE_MS, and have the rest for dropping the kernel's
- * pages.
+ * T + 2/3 of 30 s. We use none after T + RECONNECT_LEASE_MS, and have the rest for dropping the
+ * kernel's pages.
  */
 #include "cache/origin/reconnect/internal.h"
 
@@ -32,9 +32,9 @@ gboolean checks_just_heard(Reconnect *o)
     return boottime_ms() - atomic_load(&o->heard_ms) < NEW_LEASE_MS;
 }
 
-gboolean checks_vouch(Reconnect *o)
+gboolean reconnect_vouches(Origin *base)
 {
-    return boottime_ms() - atomic_load(&o->heard_ms) < RECONNECT_LEASE_MS;
+    return boottime_ms() - atomic_load(&((Reconnect *)base)->heard_ms) < RECONNECT_LEASE_MS;
 }
 
 static void check_once_locked(Reconnect *o, Connection *c)
@@ -112,8 +112,9 @@ int checks_ask(Reconnect *o, Connection *c)
 
 /* A call that hangs says nothing: Ceph may be well but for one placement group. A file's bytes may
  * come although the MDS does not answer, and a monitor may answer while another MDS takes over. */
-uint64_t checks_silent_ms(Reconnect *o)
+uint64_t reconnect_silent_ms(Origin *base)
 {
+    Reconnect *o = (Reconnect *)base;
     const int64_t now = boottime_ms();
     if (now - atomic_load(&o->heard_ms) >= RECONNECT_CHECK_MS) {
         pthread_mutex_lock(&o->lock);

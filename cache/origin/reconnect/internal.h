@@ -119,13 +119,14 @@ uint64_t checks_want_locked(Reconnect *o, Connection *c);
 int checks_ask(Reconnect *o, Connection *c);
 /* Ceph was heard from lately enough for a new lease. */
 gboolean checks_just_heard(Reconnect *o);
-/* Whether a lease that is held counts. */
-gboolean checks_vouch(Reconnect *o);
-uint64_t checks_silent_ms(Reconnect *o);
+gboolean reconnect_vouches(Origin *base);
+uint64_t reconnect_silent_ms(Origin *base);
 
 /* --- rest.c --- */
 /* Now and then, on a connection that is current: it begins to rest once it was idle for long. */
 void rest_look_locked(Reconnect *o, Connection *c);
+/* There is no connection, and the next use makes one. */
+void rest_until_used_locked(Reconnect *o);
 /* Ends what has begun to rest, when no call uses it. */
 void rest_end(Reconnect *o, Connection *c);
 /* r, the result of opening a file or a listing, which is counted. */
@@ -151,8 +152,6 @@ void reconnect_destroy(Origin *base);
 void reconnect_listen(Origin *base, const OriginListener *listener);
 void reconnect_reach(Origin *base, const char *monitors, const char *key, unsigned timeout_sec);
 uint64_t reconnect_session(Origin *base);
-gboolean reconnect_vouches(Origin *base);
-uint64_t reconnect_silent_ms(Origin *base);
 gboolean reconnect_rests(Origin *base);
 
 #endif

@@ -62,14 +62,6 @@ static gboolean is_refusal(const GError *error)
            g_error_matches(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND);
 }
 
-/* Whoever woke it has given up. */
-static void rest_again_locked(Reconnect *o)
-{
-    atomic_store(&o->resting, TRUE);
-    atomic_store(&o->unanswered_ms, 0);
-    pthread_cond_broadcast(&o->changed);
-}
-
 static void tell_locked(Reconnect *o, const GError *error)
 {
     const int64_t now = boottime_ms();
@@ -106,7 +98,7 @@ static void connect_locked(Reconnect *o)
     }
     tell_locked(o, error);
     if (!after_loss && !o->waiters) {
-        rest_again_locked(o);
+        rest_until_used_locked(o);
         return;
     }
     const struct timespec next = deadline_after_ms(RETRY_MS);

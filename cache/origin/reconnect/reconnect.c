@@ -10,7 +10,7 @@
 #define CLOSE_LOOK_MS 20
 #define END_LOOK_MS 1000
 
-/* What a connection is told, one after the other. */
+/* Gives the listener to one connection. */
 static void tell_locked(Reconnect *o, Connection *c, const OriginListener *listener)
 {
     const uint64_t number = c->number;
@@ -46,16 +46,6 @@ void reconnect_reach(Origin *base, const char *monitors, const char *key, unsign
 uint64_t reconnect_session(Origin *base)
 {
     return atomic_load(&((Reconnect *)base)->session);
-}
-
-gboolean reconnect_vouches(Origin *base)
-{
-    return checks_vouch((Reconnect *)base);
-}
-
-uint64_t reconnect_silent_ms(Origin *base)
-{
-    return checks_silent_ms((Reconnect *)base);
 }
 
 gboolean reconnect_rests(Origin *base)

@@ -8,7 +8,7 @@
  * Ceph: nothing can be lost, so the origin's session is still the same one for its users. What they
  * remember, numbers and names of inodes, is found again as after a loss.
  *
- * Whoever uses the connection while it is found out whether it can rest keeps it: `over` is set
+ * A thread finds out whether the connection can rest. A use meanwhile keeps it: `over` is set
  * first, and taken back if there was any use since.
  */
 #include "cache/origin/aside.h"
@@ -32,8 +32,15 @@ static int64_t rest_after_ms(const Reconnect *o)
 
 static gboolean is_held(Reconnect *o, const Connection *c, unsigned uses)
 {
-    return atomic_load(&c->uses) > uses || atomic_load(&o->handles) || atomic_load(&o->leases) ||
-           atomic_load(&o->touched);
+    return atomic_load(&c->uses) > uses || atomic_load(&o->handles) || atomic_load(&o->touched);
+}
+
+void rest_until_used_locked(Reconnect *o)
+{
+    atomic_store(&o->resting, TRUE);
+    atomic_store(&o->heard_ms, 0);
+    atomic_store(&o->unanswered_ms, 0);
+    pthread_cond_broadcast(&o->changed);
 }
 
 /* The caller uses it, and all that was written is in Ceph. */
@@ -49,11 +56,8 @@ static void rest_locked(Reconnect *o, Connection *c)
     c->rests = TRUE;
     o->current = NULL;
     o->after_loss = FALSE;
-    atomic_store(&o->resting, TRUE);
-    atomic_store(&o->heard_ms, 0);
-    atomic_store(&o->unanswered_ms, 0);
     connection_count(-1);
-    pthread_cond_broadcast(&o->changed);
+    rest_until_used_locked(o);
 }
 
 typedef struct Rest {
