@@ -34,7 +34,7 @@ struct Volume {
     VolumeSpec *spec; /* NULL until it is connected */
     VolumeContent content;
     union {
-        Origin *origin;
+        Origin *origin; /* NULL while it is closed */
         Image *image;
     };
     VolumeServer server;

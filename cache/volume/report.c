@@ -24,7 +24,7 @@ static VolumeReport *report_locked(const Volume *v)
     r->fs_name = g_strdup(v->spec->fs_name);
     r->root_path = g_strdup(v->spec->location);
     r->attached = volume_is_served(v) && !atomic_load(&v->ended);
-    r->rests = v->content == CONTENT_TREE && origin_rests(v->origin);
+    r->rests = v->content == CONTENT_TREE && v->origin && origin_rests(v->origin);
     r->files_total = -1;
     r->cache = v->spec->cache;
     r->uncached = v->uncached;

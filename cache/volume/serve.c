@@ -96,25 +96,33 @@ static void close_origin(void *origin)
     origin_close(origin);
 }
 
-static void disconnect_tree(Volumes *vs, Volume *v, const char *claimed)
+static void disconnect_tree(Volumes *vs, const VolumeSpec *spec, Origin *origin,
+                            const char *claimed)
 {
     if (vs->store)
-        store_cancel_fills(vs->store, v->origin);
+        store_cancel_fills(vs->store, origin);
     if (!claimed)
-        origin_close(v->origin);
-    else if (!faith_take(vs->faith, claimed, v->spec, v->origin))
-        aside_begin(close_origin, v->origin); /* a claim has nothing to write */
+        origin_close(origin);
+    else if (!faith_take(vs->faith, claimed, spec, origin))
+        aside_begin(close_origin, origin); /* a claim has nothing to write */
 }
 
 void volumes_disconnect(Volumes *vs, Volume *v, const char *claimed)
 {
+    Origin *origin = NULL;
+    Image *image = NULL;
+    pthread_mutex_lock(&vs->lock); /* a report may be looking at it */
     if (v->content == CONTENT_TREE)
-        disconnect_tree(vs, v, claimed);
+        origin = g_steal_pointer(&v->origin);
     else if (v->content == CONTENT_IMAGE)
-        image_close(v->image);
+        image = g_steal_pointer(&v->image);
+    pthread_mutex_unlock(&vs->lock);
+    if (origin)
+        disconnect_tree(vs, v->spec, origin, claimed);
+    if (image)
+        image_close(image);
     pthread_mutex_lock(&vs->lock);
     v->content = CONTENT_NONE;
-    v->origin = NULL;
     v->uncached = NULL;
     v->readable = FALSE;
     atomic_store(&v->closing, FALSE);

@@ -374,6 +374,38 @@ START_TEST(volume_that_nobody_attached_closes_with_its_connection)
 }
 END_TEST
 
+typedef struct Asking {
+    int client;
+    atomic_bool enough;
+} Asking;
+
+static void *ask_on(void *data)
+{
+    Asking *a = data;
+    while (!atomic_load(&a->enough)) {
+        json_decref(ask(a->client, -1, NULL, "{\"op\":\"volume\",\"volume\":\"v\"}"));
+        json_decref(ask(a->client, -1, NULL, "{\"op\":\"status\"}"));
+    }
+    return NULL;
+}
+
+START_TEST(reports_are_made_while_volumes_come_and_go)
+{
+    Fixture f = setup();
+    Asking a = {.client = connect_client(&f)};
+    pthread_t asking;
+    ck_assert_int_eq(pthread_create(&asking, NULL, ask_on, &a), 0);
+    for (int i = 0; i < 300; i++) {
+        assert_ok(open_volume(&f, "v"));
+        assert_ok(ask(f.client, -1, NULL, "{\"op\":\"detach\",\"volume\":\"v\"}"));
+    }
+    atomic_store(&a.enough, TRUE);
+    pthread_join(asking, NULL);
+    close(a.client);
+    teardown(&f);
+}
+END_TEST
+
 #define OPEN_CEPH                                                                                  \
     "{\"op\":\"open\",\"volume\":\"%s\",\"readOnly\":true,\"cache\":false,\"origin\":{"            \
     "\"type\":\"cephfs\",\"clusterID\":\"c\",\"monitors\":[\"%s\"],\"fsName\":\"fs\","             \
@@ -720,10 +752,10 @@ HARNESS_MAIN("cache/control/server", hello_tells_version_and_protocol,
              detach_is_fine_when_unknown_and_forgets_the_volume,
              unmounted_volume_may_be_opened_anew,
              volume_that_nobody_attached_closes_with_its_connection,
-             fetch_gives_spec_and_descriptor, layers_and_manifests_are_asked_for_by_name,
-             failed_open_tells_why_and_never_the_key, status_answers_while_an_open_waits_for_ceph,
-             volumes_come_in_pages_by_id, volumes_with_long_paths_fit_into_messages,
-             warm_job_and_evict_work_over_the_socket,
+             reports_are_made_while_volumes_come_and_go, fetch_gives_spec_and_descriptor,
+             layers_and_manifests_are_asked_for_by_name, failed_open_tells_why_and_never_the_key,
+             status_answers_while_an_open_waits_for_ceph, volumes_come_in_pages_by_id,
+             volumes_with_long_paths_fit_into_messages, warm_job_and_evict_work_over_the_socket,
              what_is_pinned_is_told_and_not_evicted_by_the_way,
              connections_past_the_limit_are_told_so, a_thousand_connections_cost_no_thread,
              what_hangs_at_the_end_keeps_nothing_else, stop_ends_what_is_under_way)
