@@ -40,7 +40,7 @@ dataset_volume() { # BYTES
 }
 mount_ceph_fuse() {
     mkdir -p "$TMP/mnt/ceph-fuse"
-    spawn ceph-fuse ceph-fuse -f -c "$CEPH_CONF" -n client.admin -k "$CEPH_KEYRING" "$TMP/mnt/ceph-fuse"
+    spawn ceph-fuse "${HEARTHD_WITH[@]}" ceph-fuse -f -c "$CEPH_CONF" -n client.admin -k "$CEPH_KEYRING" "$TMP/mnt/ceph-fuse"
     wait_for 30 mountpoint -q "$TMP/mnt/ceph-fuse" || die "ceph-fuse does not mount"
     AT[ceph-fuse]=$TMP/mnt/ceph-fuse$ROOT_PATH
 }

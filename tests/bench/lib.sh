@@ -2,6 +2,8 @@
 # build/bench/PART.jsonl.
 . "$(dirname "${BASH_SOURCE[0]}")/../integration/lib.sh"
 OUT=$BUILD/bench
+bench_ceph=()      # flags of one-node
+bench_network=true # what makes the network, before Ceph starts
 declare -A AT
 
 bench_start() { # PART
@@ -10,7 +12,8 @@ bench_start() { # PART
     SAMPLES=$OUT/$1.jsonl
     : >"$SAMPLES"
     init
-    start_ceph
+    $bench_network
+    start_ceph "${bench_ceph[@]}"
     own_user
     start_controller --secret-dir="$TMP/own"
     start_hearthd
@@ -18,6 +21,11 @@ bench_start() { # PART
 }
 
 tell() { echo "$(date +%T) $*" >&2; }
+
+# Seconds of processor time that a spawned program has taken.
+cpu() { # NAME
+    jq -n "$(sed 's/.*) //' "/proc/${PID[$1]}/stat" | awk '{ print $12 + $13 }') / $(getconf CLK_TCK)"
+}
 
 settle() { wait_for 300 settled || die "fills do not end"; }
 
