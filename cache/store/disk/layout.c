@@ -347,13 +347,20 @@ int layout_partial_create(Layout *layout, Partial *partial)
     return -errno;
 }
 
+int layout_partial_allocate(const Partial *partial, uint64_t off, uint64_t bytes)
+{
+    if (fallocate(partial->fd, 0, (off_t)off, (off_t)bytes) == 0)
+        return 0;
+    return errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -errno;
+}
+
 int layout_partial_direct(const Partial *partial, uint64_t size, int *direct)
 {
     char path[64];
     *direct = -1;
-    /* Writes beyond the end of a file, or of what it has on the disk, exclude one another. */
-    if (fallocate(partial->fd, 0, 0, (off_t)size) < 0)
-        return errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -errno;
+    const int rc = size ? layout_partial_allocate(partial, 0, size) : 0;
+    if (rc < 0)
+        return rc;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", partial->fd);
     *direct = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
     return 0;

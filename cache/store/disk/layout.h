@@ -64,6 +64,9 @@ typedef struct Partial {
     char name[32]; /* "" when it has none (O_TMPFILE) */
 } Partial;
 int layout_partial_create(Layout *layout, Partial *partial);
+/* Space on the disk, so that writes there need not exclude one another. 0 also where the file
+ * system has no such thing; -errno. */
+int layout_partial_allocate(const Partial *partial, uint64_t off, uint64_t bytes);
 /*
  * Space for `size` bytes on the disk, at once, and another descriptor of it that passes the page
  * cache by: the caller's. -1 where the file system has no such thing; -errno other than that.

@@ -176,7 +176,9 @@ static int fetch(StoreFill *fill, uint64_t chunk, uint64_t n_chunks, uint8_t *bu
     if (fill->direct >= 0) {
         size_t blocks = (size_t)fill_aligned(len);
         memset(buf + len, 0, blocks - len);
-        rc = write_all(store, fill->direct, buf, blocks, off);
+        rc = fill->parts ? layout_partial_allocate(&fill->partial, off, blocks) : 0;
+        if (rc == 0)
+            rc = write_all(store, fill->direct, buf, blocks, off);
     } else {
         rc = write_all(store, fill->partial.fd, buf, len, off);
     }
@@ -198,7 +200,7 @@ static void count_written_locked(StoreFill *fill, uint64_t n_chunks)
     ledger_written(&fill->store->ledger, (int64_t)bytes);
 }
 
-void fill_fetch_claimed_locked(Fills *fills, const FillPick *pick, gboolean patient)
+void fill_fetch_claimed_locked(Fills *fills, FillPick *pick, gboolean patient)
 {
     StoreFill *fill = pick->fill;
     pthread_mutex_unlock(&fills->lock);
@@ -210,6 +212,7 @@ void fill_fetch_claimed_locked(Fills *fills, const FillPick *pick, gboolean pati
         memset(fill->chunks + pick->chunk, CHUNK_DONE, pick->n);
         fill->done += pick->n;
         count_written_locked(fill, pick->n);
+        fill_recent_leave_locked(fills, pick);
         fill_changed_locked(fill);
         fill_want_next_locked(fills, fill);
         if (fill->done == fill->n_chunks && fill_state(fill) == FILL_ACTIVE) {

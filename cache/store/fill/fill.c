@@ -63,8 +63,12 @@ static int prepare(Store *store, StoreFill *fill, OriginNode *node, gboolean ahe
         return -ENOSPC;
     fill->reserved = record_charge(first);
     int rc = layout_partial_create(&store->layout, &fill->partial);
-    if (rc == 0 && ahead && fill->n_chunks > 1 && fill->chunk_bytes % FILL_ALIGN == 0)
-        rc = layout_partial_direct(&fill->partial, fill_aligned(fill->key.size), &fill->direct);
+    if (rc == 0 && (ahead || fill->parts) && fill->n_chunks > 1 &&
+        fill->chunk_bytes % FILL_ALIGN == 0) {
+        /* Of one in parts each part is allocated when it comes. */
+        const uint64_t now = fill->parts ? 0 : fill_aligned(fill->key.size);
+        rc = layout_partial_direct(&fill->partial, now, &fill->direct);
+    }
     if (rc == -ENOSPC || rc == -EDQUOT) {
         space_forget(store);
         wake_kick(&store->evictor);
@@ -272,6 +276,12 @@ ssize_t store_fill_read_now(StoreFill *fill, void *buf, size_t len, uint64_t off
     Fills *fills = fill->store->fills;
     len = off >= fill->key.size ? 0 : MIN(len, fill->key.size - off);
     for (size_t done = 0; done < len;) {
+        const size_t recent =
+            fill->direct >= 0 ? fill_recent_read(fill, (char *)buf + done, len - done, off + done)
+                              : 0;
+        done += recent;
+        if (recent)
+            continue;
         /* Whole blocks into a buffer of blocks. */
         size_t blocks = (len - done) & ~(FILL_ALIGN - 1);
         gboolean direct = fill->direct >= 0 && blocks &&

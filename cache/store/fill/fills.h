@@ -26,6 +26,18 @@ TAILQ_HEAD(FillPicks, FillPick);
 /* Workers that wait long for their origins, at most (stuck.c). */
 #define FILL_STUCK_MAX 256
 
+/* Buffers that hold what was fetched last (recent.c), at most: as many as workers may be busy. */
+#define FILL_RECENTS 16
+
+typedef struct FillRecent {
+    uint8_t *buf;
+    StoreFill *fill; /* not a reference; NULL: it is free */
+    uint64_t off, bytes;
+    uint64_t left;   /* bytes that were not read yet, if none was read twice */
+    uint64_t number; /* the oldest has the smallest */
+    unsigned users;  /* that copy from it */
+} FillRecent;
+
 /* The fills from one origin. It exists while there are any. */
 typedef struct FillSource {
     Origin *origin;
@@ -58,8 +70,11 @@ typedef struct Fills {
     void *(*run_worker)(void *worker); /* of a FillWorker */
     unsigned most;                     /* `busy` is at most this */
     unsigned n_threads, idle;          /* workers: started, and without work */
-    uint8_t *buffers;                  /* one of chunk_bytes for each worker */
+    uint8_t *buffers;                  /* one of chunk_bytes for each worker, and for `recents` */
     size_t buffers_bytes;
+    FillRecent recents[FILL_RECENTS];
+    unsigned n_recents;
+    uint64_t recent_number;
     atomic_ulong started, completed, failed, origin_bytes;
 } Fills;
 

@@ -2,9 +2,10 @@
 /*
  * A fill, for the files that run it, from the bottom up: pace.c (a bound on bytes per second),
  * threads.c (starting and waking the threads that fetch), stuck.c (those that wait long for their
- * origin), queue.c (which chunk is fetched next), wait.c (readers that wait), state.c (references
- * and the end of a fill), fetch.c (fetching a chunk), worker.c (what such a thread does), fill.c
- * (joining and reading), fills.c (starting and stopping).
+ * origin), queue.c (which chunk is fetched next), recent.c (what was fetched
+ * last), wait.c (readers that wait), state.c (references and the end of a fill), fetch.c (fetching
+ * a chunk), worker.c (what such a thread does), fill.c (joining and reading), fills.c (starting and
+ * stopping).
  *
  * Invariants, under Fills.lock:
  *   - a chunk goes [UNREAD <->] MISSING -> BUSY -> DONE, and only the thread that made it BUSY
@@ -13,10 +14,10 @@
  *     the thread that finds the fill terminal with busy == 0; only then does it leave `live`;
  *   - the temporary file is never written once all chunks are DONE, so what gets linked is final.
  *
- * Files of many chunks that are fetched ahead bypass the page cache: their bytes would drive out
- * pages in use, and only one thread at a time can fill the page cache of a file. Such a file is a
- * multiple of FILL_ALIGN long until the last step cuts it. A reader close behind a fill is better
- * served by the page cache than by the disk, so other fills use it.
+ * Files of many chunks that are fetched ahead or in parts bypass the page cache: their bytes would
+ * drive out pages in use, only one thread at a time can fill the page cache of a file, and what a
+ * reader reads is in the page cache already, as pages of the mount. Such a file is a multiple of
+ * FILL_ALIGN long until the last step cuts it.
  */
 #ifndef HEARTH_CACHE_STORE_FILL_INTERNAL_H
 #define HEARTH_CACHE_STORE_FILL_INTERNAL_H
@@ -58,7 +59,7 @@ struct StoreFill {
     ObjectKey key;
     TagId tag;
     Partial partial; /* set before `ready` */
-    int direct;      /* of the same file, past the page cache; -1: not for this one */
+    int direct;      /* of the same file, past the page cache; -1: not for this one; as partial */
     uint64_t chunk_bytes, n_chunks;
     char *path;       /* from the root of the origin; used while `node` is NULL */
     FillParts *parts; /* NULL: it is fetched as a whole */
@@ -175,13 +176,22 @@ void fill_put_origin_locked(Fills *fills, StoreFill *fill);
 /* Makes space. FALSE: none is parked. */
 gboolean fill_drop_oldest_parked(Fills *fills);
 
+/* --- recent.c --- */
+/* After a fetch: leaves the pick's buffer with its bytes to readers, and takes another one. */
+void fill_recent_leave_locked(Fills *fills, FillPick *pick);
+/* Bytes at `off`, as many as there are of at most `len`; without the lock. */
+size_t fill_recent_read(StoreFill *fill, void *buf, size_t len, uint64_t off);
+/* Nobody reads the fill any more. */
+void fill_recent_forget_locked(Fills *fills, const StoreFill *fill);
+void fill_recent_forget(const StoreFill *fill);
+
 /* --- fetch.c --- */
 /*
  * Fetches chunks that were claimed into the pick's buffer and the file; the last one also ends the
  * fill. Enters and leaves with the lock held; the fill may be gone then, unless the caller has a
  * reference.
  */
-void fill_fetch_claimed_locked(Fills *fills, const FillPick *pick, gboolean patient);
+void fill_fetch_claimed_locked(Fills *fills, FillPick *pick, gboolean patient);
 
 /* --- stuck.c; with Fills.lock held --- */
 /* A worker takes the pick. */

@@ -195,6 +195,7 @@ static StoreFill *victim_locked(const Fills *fills, const StoreFill *fill, gbool
 
 static void park_locked(Fills *fills, StoreFill *fill, uint64_t most_bytes)
 {
+    fill_recent_forget_locked(fills, fill);
     TAILQ_INSERT_TAIL(&fills->parked, fill, parked_link);
     fill->is_parked = TRUE;
     fills->n_parked++;

@@ -23,7 +23,9 @@ int fill_workers_init(Fills *fills, Store *store)
 {
     fills->most = store->config.fill_threads;
     /* Address space until it is used. */
-    fills->buffers_bytes = store->config.chunk_bytes * slots(fills);
+    const size_t bytes = store->config.chunk_bytes;
+    fills->n_recents = MIN(FILL_RECENTS, fills->most);
+    fills->buffers_bytes = bytes * (slots(fills) + fills->n_recents);
     void *buffers = mmap(NULL, fills->buffers_bytes, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (buffers == MAP_FAILED)
@@ -32,8 +34,10 @@ int fill_workers_init(Fills *fills, Store *store)
     fills->workers = g_new0(FillWorker, slots(fills));
     for (unsigned i = 0; i < slots(fills); i++) {
         fills->workers[i].store = store;
-        fills->workers[i].buf = fills->buffers + store->config.chunk_bytes * i;
+        fills->workers[i].buf = fills->buffers + bytes * i;
     }
+    for (unsigned i = 0; i < fills->n_recents; i++)
+        fills->recents[i].buf = fills->buffers + bytes * (slots(fills) + i);
     return 0;
 }
 

@@ -45,6 +45,7 @@ void *fill_worker(void *data)
                 fill_wake_worker_locked(fills);
             fill_fetch_claimed_locked(fills, &pick, TRUE);
             fill_picked_done_locked(fills, &pick);
+            me->buf = pick.buf;
         } else if (!wait_for_work_locked(fills, until_ms, dirty)) {
             dirty = FALSE; /* the kernel may have the memory when it needs it */
             madvise(me->buf, me->store->config.chunk_bytes, MADV_FREE);

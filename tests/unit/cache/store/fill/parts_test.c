@@ -329,11 +329,35 @@ START_TEST(what_is_written_counts_once)
 }
 END_TEST
 
+START_TEST(what_was_fetched_last_is_read_from_memory)
+{
+    begin();
+    StoreFill *fill = fill_of("t");
+    if (fill->direct < 0) {
+        printf("skipped: this file system has no direct I/O\n");
+        leave(fill);
+        end();
+        return;
+    }
+    read_at(fill, 0, PART);
+    ck_assert_int_eq(ftruncate(fill->partial.fd, 0), 0);
+    read_at(fill, 0, PART);
+    for (uint64_t i = 1; i <= f.config.fill_threads; i++)
+        read_at(fill, 2 * i * CHUNK, PART);
+    uint8_t byte;
+    ck_assert_uint_eq(fill_recent_read(fill, &byte, 1, 0), 0); /* not for ever */
+    leave(fill);
+    end();
+}
+END_TEST
+
 START_TEST(a_damaged_part_is_fetched_again)
 {
     begin();
     StoreFill *fill = fill_of("t");
     read_at(fill, 0, PART);
+    leave(fill);
+    fill = fill_of("t");
     ck_assert_int_eq(ftruncate(fill->partial.fd, 0), 0);
     uint8_t byte;
     ck_assert_int_eq(store_fill_read(fill, &byte, 1, 0), -EIO);
@@ -567,10 +591,11 @@ HARNESS_MAIN("cache/store/fill/parts", one_byte_of_a_large_file_costs_one_chunk,
              a_fill_ahead_takes_the_place_of_what_is_parked,
              a_fill_ahead_of_what_was_parked_has_a_pace_and_can_be_abandoned,
              what_another_origin_has_parked_is_not_continued, a_file_that_cannot_fit_evicts_nothing,
-             what_is_written_counts_once, a_damaged_part_is_fetched_again,
-             many_readers_in_sequence_are_all_read_ahead_for, a_fill_that_nobody_wants_stops,
-             a_file_known_by_its_node_is_fetched_as_a_whole, a_small_file_is_fetched_as_a_whole,
-             parked_fills_are_bounded_in_number, parked_fills_hold_an_eighth_of_the_cache,
+             what_is_written_counts_once, what_was_fetched_last_is_read_from_memory,
+             a_damaged_part_is_fetched_again, many_readers_in_sequence_are_all_read_ahead_for,
+             a_fill_that_nobody_wants_stops, a_file_known_by_its_node_is_fetched_as_a_whole,
+             a_small_file_is_fetched_as_a_whole, parked_fills_are_bounded_in_number,
+             parked_fills_hold_an_eighth_of_the_cache,
              a_loop_over_more_files_than_can_be_parked_hits_in_part,
              one_that_has_more_than_the_share_leaves_the_others,
              evicting_a_tag_drops_what_is_parked_of_it,
