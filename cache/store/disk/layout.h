@@ -63,7 +63,8 @@ typedef struct Partial {
     int fd;        /* -1: none */
     char name[32]; /* "" when it has none (O_TMPFILE) */
 } Partial;
-int layout_partial_create(Layout *layout, Partial *partial);
+/* `id`: of the object that it will be; NULL: of none. */
+int layout_partial_create(Layout *layout, const ObjectId *id, Partial *partial);
 /* Space on the disk, so that writes there need not exclude one another. 0 also where the file
  * system has no such thing; -errno. */
 int layout_partial_allocate(const Partial *partial, uint64_t off, uint64_t bytes);

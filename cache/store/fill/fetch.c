@@ -41,11 +41,11 @@ static void finish_fill(StoreFill *fill, gboolean patient)
     pthread_mutex_lock(&fills->lock);
     if (rc == 0 && fill->spoiled)
         rc = -ESTALE;
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
     if (rc < 0) {
         pthread_mutex_lock(&fills->lock);
         fill_fail_locked(fills, fill, rc);
-        pthread_mutex_unlock(&fills->lock);
+        fills_unlock(fills);
         return;
     }
     Record record = {
@@ -61,7 +61,7 @@ static void finish_fill(StoreFill *fill, gboolean patient)
     if (rc == 0)
         fill->reserved = 0;
     fill_complete_locked(fills, fill, rc == -EEXIST ? 0 : rc);
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
 }
 
 /* The node of a fill that knows only its path. */
@@ -82,12 +82,12 @@ static int open_origin_file(Fills *fills, StoreFill *fill)
 {
     pthread_mutex_lock(&fills->lock);
     while (fill->opening)
-        pthread_cond_wait(&fill->changed, &fills->lock);
+        fills_wait(fills, &fill->changed);
     int rc = fill->error;
     if (rc == 0 && !fill->file) {
         OriginFile *file = NULL;
         fill->opening = TRUE;
-        pthread_mutex_unlock(&fills->lock);
+        fills_unlock(fills);
         Origin *origin = fill->origin;
         OriginNode *node = fill->node;
         rc = node ? 0 : find_node(fill, &node);
@@ -101,7 +101,7 @@ static int open_origin_file(Fills *fills, StoreFill *fill)
             fill_fail_locked(fills, fill, rc);
         pthread_cond_broadcast(&fill->changed);
     }
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
     return rc;
 }
 
@@ -134,7 +134,7 @@ static int reserve(StoreFill *fill, uint64_t off, size_t len)
         return -ENOSPC;
     pthread_mutex_lock(&store->fills->lock);
     fill->reserved += bytes;
-    pthread_mutex_unlock(&store->fills->lock);
+    fills_unlock(store->fills);
     return 0;
 }
 
@@ -203,7 +203,7 @@ static void count_written_locked(StoreFill *fill, uint64_t n_chunks)
 void fill_fetch_claimed_locked(Fills *fills, FillPick *pick, gboolean patient)
 {
     StoreFill *fill = pick->fill;
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
     int rc = fetch(fill, pick->chunk, pick->n, pick->buf);
     pthread_mutex_lock(&fills->lock);
     if (rc < 0) {
@@ -216,7 +216,7 @@ void fill_fetch_claimed_locked(Fills *fills, FillPick *pick, gboolean patient)
         fill_changed_locked(fill);
         fill_want_next_locked(fills, fill);
         if (fill->done == fill->n_chunks && fill_state(fill) == FILL_ACTIVE) {
-            pthread_mutex_unlock(&fills->lock);
+            fills_unlock(fills);
             finish_fill(fill, patient);
             pthread_mutex_lock(&fills->lock);
         }

@@ -62,7 +62,7 @@ static int prepare(Store *store, StoreFill *fill, OriginNode *node, gboolean ahe
         (!fill_drop_oldest_parked(store->fills) || !space_reserve(store, first, ahead)))
         return -ENOSPC;
     fill->reserved = record_charge(first);
-    int rc = layout_partial_create(&store->layout, &fill->partial);
+    int rc = layout_partial_create(&store->layout, &fill->id, &fill->partial);
     if (rc == 0 && (ahead || fill->parts) && fill->n_chunks > 1 &&
         fill->chunk_bytes % FILL_ALIGN == 0) {
         /* Of one in parts each part is allocated when it comes. */
@@ -127,7 +127,7 @@ static StoreFill *join_or_begin(Store *store, const FillRequest *request, gboole
         fills->reader_ms = monotonic_ms();
     if (fill && fill->parts && (ahead || fill->origin != request->origin)) {
         if (!fill->is_parked && fill->origin != request->origin) {
-            pthread_mutex_unlock(&fills->lock);
+            fills_unlock(fills);
             return NULL;
         }
         if (fill->is_parked) {
@@ -145,7 +145,7 @@ static StoreFill *join_or_begin(Store *store, const FillRequest *request, gboole
             else
                 fill_need_locked(fills, fill);
         }
-        pthread_mutex_unlock(&fills->lock);
+        fills_unlock(fills);
         return fill;
     }
     fill = fill_new(store, request, &id, ahead);
@@ -153,7 +153,7 @@ static StoreFill *join_or_begin(Store *store, const FillRequest *request, gboole
     LIST_INSERT_HEAD(&fills->live, fill, live_link);
     fills->n_live++;
     fill_source_join_locked(fills, fill);
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
 
     int rc = prepare(store, fill, request->node, ahead);
 
@@ -166,7 +166,7 @@ static StoreFill *join_or_begin(Store *store, const FillRequest *request, gboole
         enqueue_locked(fills, fill);
     fill->busy--;
     fill_release_if_idle_locked(fills, fill);
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
     if (rc >= 0)
         return fill;
     store_fill_unref(fill);
@@ -205,7 +205,7 @@ void store_fill_unref(StoreFill *fill)
         Fills *fills = fill->store->fills;
         pthread_mutex_lock(&fills->lock);
         fill_promote_locked(fills, fill);
-        pthread_mutex_unlock(&fills->lock);
+        fills_unlock(fills);
     }
     if (atomic_fetch_sub(&fill->refs, 1) == 1)
         fill_free(fill);
@@ -220,7 +220,7 @@ void store_fill_abandon(StoreFill *fill)
         fill_fail_locked(fills, fill, -ECANCELED);
         fill_release_if_idle_locked(fills, fill);
     }
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
     store_fill_unref(fill);
 }
 
@@ -237,11 +237,11 @@ static gboolean fetch_inline_locked(Fills *fills, StoreFill *fill)
     FillPick pick = {.fill = fill, .n = 1};
     fill_claim_locked(fill, 0, 1);
     fills->inline_bytes += size;
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
     pick.buf = g_malloc(size);
     pthread_mutex_lock(&fills->lock);
     fill_fetch_claimed_locked(fills, &pick, FALSE);
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
     g_free(pick.buf);
     pthread_mutex_lock(&fills->lock);
     fills->inline_bytes -= size;
@@ -264,7 +264,7 @@ static int wait_chunk_locked(Fills *fills, StoreFill *fill, uint64_t chunk)
         }
         if (fill->ready && fill->chunks[chunk] == CHUNK_MISSING)
             fill_want_locked(fills, fill);
-        pthread_cond_wait(&fill->changed, &fills->lock);
+        fills_wait(fills, &fill->changed);
     }
     if (waiting)
         TAILQ_REMOVE(&fill->waiters, &waiter, link);
@@ -297,7 +297,7 @@ ssize_t store_fill_read_now(StoreFill *fill, void *buf, size_t len, uint64_t off
             pthread_mutex_lock(&fills->lock);
             fill_fail_locked(fills, fill, rc);
             fill_release_if_idle_locked(fills, fill);
-            pthread_mutex_unlock(&fills->lock);
+            fills_unlock(fills);
             return rc;
         }
         done += (size_t)n;
@@ -316,7 +316,7 @@ ssize_t store_fill_read(StoreFill *fill, void *buf, size_t len, uint64_t off)
         fill_read_locked(fills, fill, off, len);
         for (uint64_t chunk = off / fill->chunk_bytes; rc == 0 && chunk <= last; chunk++)
             rc = wait_chunk_locked(fills, fill, chunk);
-        pthread_mutex_unlock(&fills->lock);
+        fills_unlock(fills);
     }
     return rc < 0 ? rc : store_fill_read_now(fill, buf, len, off);
 }
@@ -341,7 +341,7 @@ int store_fill_begin_read(StoreFill *fill, FillWait *wait, size_t len, uint64_t 
             ask_locked(fills, fill, wait);
         pthread_cond_broadcast(&fill->changed); /* for store_fill_await_waiter() */
     }
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
     return rc;
 }
 
@@ -352,9 +352,9 @@ int store_fill_wait(StoreFill *fill)
     fill_promote_locked(fills, fill);
     fill_ask_rest_locked(fills, fill);
     while (fill_state(fill) == FILL_ACTIVE)
-        pthread_cond_wait(&fill->changed, &fills->lock);
+        fills_wait(fills, &fill->changed);
     int rc = fill->result;
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
     return rc;
 }
 
@@ -371,7 +371,7 @@ int store_fill_await(StoreFill *fill, uint64_t off, unsigned timeout_ms)
             rc = -ETIMEDOUT;
     if (fill_state(fill) != FILL_ACTIVE)
         rc = fill_state(fill) == FILL_FAILED ? fill->error : 0;
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
     return rc;
 }
 
@@ -380,6 +380,6 @@ void store_fill_await_waiter(StoreFill *fill)
     Fills *fills = fill->store->fills;
     pthread_mutex_lock(&fills->lock);
     while (TAILQ_EMPTY(&fill->waiters))
-        pthread_cond_wait(&fill->changed, &fills->lock);
-    pthread_mutex_unlock(&fills->lock);
+        fills_wait(fills, &fill->changed);
+    fills_unlock(fills);
 }

@@ -31,7 +31,7 @@ static void cancel_locked(Fills *fills, Origin *origin)
         if (idle)
             fill_release_if_idle_locked(fills, idle);
         else if (find_live_locked(fills, origin))
-            pthread_cond_wait(&fills->released, &fills->lock);
+            fills_wait(fills, &fills->released);
         else
             return;
     }
@@ -41,7 +41,7 @@ void store_cancel_fills(Store *store, Origin *origin)
 {
     pthread_mutex_lock(&store->fills->lock);
     cancel_locked(store->fills, origin);
-    pthread_mutex_unlock(&store->fills->lock);
+    fills_unlock(store->fills);
 }
 
 void store_spoil_fills(Store *store, const Origin *origin, uint64_t ino)
@@ -56,7 +56,7 @@ void store_spoil_fills(Store *store, const Origin *origin, uint64_t ino)
         if (g_hash_table_lookup(fills->by_id, &fill->id) == fill)
             g_hash_table_remove(fills->by_id, &fill->id);
     }
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
 }
 
 void fills_init(Store *store)
@@ -83,7 +83,7 @@ gboolean fills_start(Store *store, GError **error)
                        store->config.fill_threads, store->config.chunk_bytes, g_strerror(rc));
     pthread_mutex_lock(&fills->lock);
     rc = fill_start_worker_locked(fills);
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
     if (rc != 0)
         return io_fail(error, g_io_error_from_errno(rc), "cache: starting a fill thread: %s",
                        g_strerror(rc));
@@ -97,7 +97,7 @@ void fills_stop(Store *store)
     fills->stop = TRUE;
     cancel_locked(fills, NULL);
     pthread_cond_broadcast(&fills->work);
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
     fill_workers_join(fills);
 }
 

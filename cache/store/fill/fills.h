@@ -51,6 +51,7 @@ typedef struct FillSource {
 typedef struct Fills {
     pthread_mutex_t lock;    /* guards all below, but not what is atomic */
     pthread_cond_t work;     /* something to fetch, or stop */
+    gboolean wakes;          /* one of `idle` is woken by who unlocks */
     pthread_cond_t released; /* a fill left `live` */
     GHashTable *by_id;       /* ObjectId * in the value -> StoreFill */
     struct FillList live;    /* holds a reference of each */

@@ -31,6 +31,24 @@ enum { FILL_ACTIVE, FILL_COMPLETE, FILL_FAILED };
 
 #define FILL_ALIGN ((uint64_t)4096)
 
+/* A worker that is woken under the lock would wait for it at once. */
+static inline void fills_unlock(Fills *fills)
+{
+    const gboolean wakes = fills->wakes;
+    fills->wakes = FALSE;
+    pthread_mutex_unlock(&fills->lock);
+    if (wakes)
+        pthread_cond_signal(&fills->work);
+}
+
+static inline void fills_wait(Fills *fills, pthread_cond_t *changed)
+{
+    if (fills->wakes)
+        pthread_cond_signal(&fills->work);
+    fills->wakes = FALSE;
+    pthread_cond_wait(changed, &fills->lock);
+}
+
 static inline uint64_t fill_aligned(uint64_t bytes)
 {
     return (bytes + FILL_ALIGN - 1) & ~(FILL_ALIGN - 1);

@@ -151,7 +151,7 @@ void fill_put_origin_locked(Fills *fills, StoreFill *fill)
         OriginFile *file = g_steal_pointer(&fill->file);
         OriginNode *node = g_steal_pointer(&fill->node);
         fill->busy++;
-        pthread_mutex_unlock(&fills->lock);
+        fills_unlock(fills);
         if (file)
             origin->ops->close(origin, file);
         if (node)
@@ -231,7 +231,7 @@ void fill_left(StoreFill *fill)
         else
             fill_drop_locked(fills, fill);
     }
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
     if (refs == 0)
         fill_free(fill);
 }
@@ -251,7 +251,7 @@ gboolean fill_drop_oldest_parked(Fills *fills)
     StoreFill *fill = TAILQ_FIRST(&fills->parked);
     if (fill)
         fill_drop_locked(fills, fill);
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
     return fill != NULL;
 }
 
@@ -268,6 +268,6 @@ uint64_t store_evict_parts(Store *store, const char *tag, uint64_t bytes)
         freed += fill->reserved;
         fill_drop_locked(fills, fill);
     }
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
     return freed;
 }

@@ -56,7 +56,7 @@ size_t fill_recent_read(StoreFill *fill, void *buf, size_t len, uint64_t off)
             recent = r;
     if (recent)
         recent->users++;
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
     if (!recent)
         return 0;
     const uint64_t at = off - recent->off;
@@ -65,7 +65,7 @@ size_t fill_recent_read(StoreFill *fill, void *buf, size_t len, uint64_t off)
     pthread_mutex_lock(&fills->lock);
     recent->users--;
     recent->left -= MIN(recent->left, len);
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
     return len;
 }
 
@@ -85,5 +85,5 @@ void fill_recent_forget(const StoreFill *fill)
     Fills *fills = fill->store->fills;
     pthread_mutex_lock(&fills->lock);
     fill_recent_forget_locked(fills, fill);
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
 }

@@ -87,7 +87,7 @@ void fill_release_if_idle_locked(Fills *fills, StoreFill *fill)
     const IndexTotals reserved = {fill->reserved, 1};
     const int64_t written = (int64_t)fill->written;
     fill->reserved = fill->written = 0;
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
     if (file)
         origin->ops->close(origin, file);
     if (node)
@@ -106,7 +106,7 @@ void fill_release_if_idle_locked(Fills *fills, StoreFill *fill)
     pthread_cond_broadcast(&fills->released);
     if (atomic_fetch_sub(&fill->refs, 1) != 1)
         return;
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
     fill_free(fill);
     pthread_mutex_lock(&fills->lock);
 }

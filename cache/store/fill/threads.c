@@ -58,7 +58,7 @@ int fill_start_worker_locked(Fills *fills)
 void fill_wake_worker_locked(Fills *fills)
 {
     if (fills->idle)
-        pthread_cond_signal(&fills->work);
+        fills->wakes = TRUE;
     else if (fills->n_threads < needed(fills) && !fills->stop)
         fill_start_worker_locked(fills); /* without one more, those there are do it */
 }
@@ -78,7 +78,7 @@ void fill_workers_join(Fills *fills)
     for (unsigned i = 0; fills->workers && i < slots(fills); i++) {
         pthread_mutex_lock(&fills->lock);
         const gboolean started = fills->workers[i].runs || fills->workers[i].ended;
-        pthread_mutex_unlock(&fills->lock);
+        fills_unlock(fills);
         if (started)
             pthread_join(fills->workers[i].thread, NULL);
     }

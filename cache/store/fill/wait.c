@@ -47,5 +47,5 @@ void store_fill_withdraw(FillWait *wait, int result)
     pthread_mutex_lock(&fills->lock);
     if (wait->waits)
         tell_locked(wait, result);
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
 }

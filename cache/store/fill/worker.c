@@ -40,7 +40,8 @@ void *fill_worker(void *data)
         FillPick pick;
         if (fill_pick_locked(me->store, me->buf, &pick, &until_ms)) {
             dirty = TRUE;
-            /* A signal wakes one worker. Where there is more to do, that one wakes the next. */
+            /* One worker is woken. Where there is more to do, that one wakes the next. */
+            fills->wakes = FALSE;
             if (!fill_queues_empty_locked(fills))
                 fill_wake_worker_locked(fills);
             fill_fetch_claimed_locked(fills, &pick, TRUE);
@@ -53,6 +54,6 @@ void *fill_worker(void *data)
                 break;
         }
     }
-    pthread_mutex_unlock(&fills->lock);
+    fills_unlock(fills);
     return NULL;
 }

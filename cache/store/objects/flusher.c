@@ -17,7 +17,7 @@ static int probe_write(Store *store)
     static const char text[4096] = "hearth";
     char back[sizeof(text)];
     Partial partial;
-    int rc = layout_partial_create(&store->layout, &partial);
+    int rc = layout_partial_create(&store->layout, NULL, &partial);
     if (rc < 0)
         return rc;
     ssize_t n = store->hooks.pwrite
