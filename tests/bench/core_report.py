@@ -39,6 +39,8 @@ def load(directory, part):
 
 def ratio(raw, what, beside):
     """Of neighbours in time, so that a machine that is busy now and then counts for both."""
+    if len(raw[what]) != len(raw[beside]):
+        sys.exit(f"{len(raw[what])} samples of {what} and {len(raw[beside])} of {beside}")
     return statistics.median(a["value"] / b["value"] for a, b in zip(raw[what], raw[beside]))
 
 
@@ -47,6 +49,10 @@ def main():
     parts = [p[5:] for p in sys.argv[2:] if p.startswith("core_")] or ["isolation", "cold", "latency", "loop", "warm"]
     samples = {part: load(directory, part) for part in parts}
     rows = []
+    for part, raw in samples.items():
+        wanted = {w for p, _, *pair, _ in AT_LEAST + AT_MOST if p == part for w in pair if not w.startswith("base ")}
+        if not raw or wanted - raw.keys():
+            sys.exit(f"core_{part}: no samples of {', '.join(sorted(wanted - raw.keys())) or 'anything'}")
 
     def add(part, row, value, target, fits):
         rows.append({"row": f"{part}: {row}", "ratio": round(value, 3), "target": target, "pass": fits})

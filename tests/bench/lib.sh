@@ -31,5 +31,5 @@ settle() { wait_for 300 settled || die "fills do not end"; }
 
 record() { # SYSTEM STATE VALUE [MORE-JSON]
     jq -cn --arg s "$1" --arg t "$2" --argjson v "$3" --argjson more "${4:-"{}"}" \
-        '{system: $s, state: $t, value: $v} + $more' >>"$SAMPLES"
+        '{system: $s, state: $t, value: $v} + $more' >>"$SAMPLES" || die "$1 $2: no figure"
 }

@@ -116,4 +116,22 @@ echo "# at rest: $(threads) threads, $(awk '/VmRSS/ { print int($2 / 1024) }' "/
 no_session() { [ "$(sessions)" = 0 ]; }
 check nor_do_sessions_at_the_mds wait_for 60 no_session
 check all_are_unstaged unstage_all
+
+# ---- the node starts again, and kubelet stages all at once ----
+end node
+end hearthd
+start_hearthd
+start_node
+stage_one() { # NUMBER, beside others
+    at "$1"
+    local TMP=$TMP/at-once-$1
+    mkdir -p "$TMP"
+    stage >/dev/null || { echo "$1 ($(said))"; return; }
+    [ -s "$STAGE/file" ] || [ -s "$STAGE/other" ] || echo "$1 (its file is not there)"
+}
+began=$SECONDS
+bad=$(for ((i = 1; i <= VOLUMES; i++)); do stage_one $i & done; wait)
+same all_are_staged_at_once "$bad" ""
+echo "# $VOLUMES volumes staged at once: $((SECONDS - began)) s"
+check all_are_unstaged_again unstage_all
 talk_end client

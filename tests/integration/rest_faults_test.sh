@@ -80,13 +80,17 @@ same and_ends_well "$(<"$TMP/hung")" hung
 # ---- every session is evicted, and clients with it ----
 at 6
 exec 7<"$STAGE/file"
+evicted=0
 for id in $(ceph_cmd tell mds.a client ls 2>/dev/null | jq -r '.[] | select(.client_metadata.uuid // "" | startswith("hearth")) | .id'); do
     ceph_cmd tell mds.a client evict id="$id" >/dev/null 2>&1 || fail evict "cannot evict $id"
+    evicted=$((evicted + 1))
 done
+check sessions_were_evicted [ $evicted -gt 0 ]
 check seven_rests rests 7
 check volumes_at_rest_do_not_notice_an_eviction reads_soon 7
 check nor_do_those_that_follow reads_soon 8
 exec 7<&-
+check one_that_was_evicted_works_on wait_for 60 reads_soon 6
 
 # ---- Ceph is away, and the volume goes ----
 check nine_rests rests 9

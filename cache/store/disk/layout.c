@@ -378,21 +378,19 @@ int layout_partial_create(Layout *layout, const ObjectId *id, Partial *partial)
 
 int layout_partial_allocate(const Partial *partial, uint64_t off, uint64_t bytes)
 {
-    if (fallocate(partial->fd, 0, (off_t)off, (off_t)bytes) == 0)
-        return 0;
-    return errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -errno;
+    int rc;
+    do
+        rc = fallocate(partial->fd, 0, (off_t)off, (off_t)bytes);
+    while (rc < 0 && errno == EINTR);
+    return rc == 0 || errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -errno;
 }
 
 int layout_partial_direct(const Partial *partial, uint64_t size, int *direct)
 {
     char path[64];
-    *direct = -1;
-    const int rc = size ? layout_partial_allocate(partial, 0, size) : 0;
-    if (rc < 0)
-        return rc;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", partial->fd);
     *direct = open(path, O_RDWR | O_DIRECT | O_CLOEXEC);
-    return 0;
+    return *direct >= 0 && size ? layout_partial_allocate(partial, 0, size) : 0;
 }
 
 int layout_partial_link(Layout *layout, Partial *partial, const ObjectId *id)

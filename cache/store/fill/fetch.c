@@ -4,6 +4,7 @@
  * chunk the object is kept, but only if the file is still the one that its key names.
  */
 #include "cache/store/fill/internal.h"
+#include "cache/store/objects/verity.h"
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -37,6 +38,8 @@ static void finish_fill(StoreFill *fill, gboolean patient)
         rc = -errno;
     if (rc == 0 && !is_key_of(fill, origin, &attr))
         rc = -ESTALE;
+    if (rc == 0 && fill->direct >= 0)
+        verity_stop_writing(fill->direct, O_DIRECT);
     /* A write that spoils it later begins after everything was read. */
     pthread_mutex_lock(&fills->lock);
     if (rc == 0 && fill->spoiled)

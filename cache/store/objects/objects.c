@@ -132,7 +132,7 @@ int store_publish(Store *store, Partial *partial, const Record *record, gboolean
     if (rc < 0)
         return rc;
     if (store->verity)
-        verity_stop_writing(partial);
+        verity_stop_writing(partial->fd, 0);
     rc = link_in(store, partial, &id, record);
     uint64_t waiting = ledger_linked(&store->ledger, &id, rc == 0, record_charge(record->key.size));
     if (waiting >= LEDGER_PENDING_EARLY)

@@ -20,14 +20,14 @@ static int enable_verity(Store *store, int fd)
     return ioctl(fd, FS_IOC_ENABLE_VERITY, &arg) < 0 ? -errno : 0;
 }
 
-void verity_stop_writing(Partial *partial)
+void verity_stop_writing(int fd, int flags)
 {
     char self[32];
-    snprintf(self, sizeof(self), "/proc/self/fd/%d", partial->fd);
-    hearth_autofd int reading = open(self, O_RDONLY | O_CLOEXEC);
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+    hearth_autofd int reading = open(self, O_RDONLY | O_CLOEXEC | flags);
     /* In place of the other: readers use its number meanwhile. */
     if (reading >= 0)
-        dup3(reading, partial->fd, O_CLOEXEC);
+        dup3(reading, fd, O_CLOEXEC);
 }
 
 int verity_seal(Store *store, const ObjectId *id)
@@ -47,7 +47,7 @@ gboolean verity_probe(Store *store)
     Partial probe = {.fd = openat(at, PROBE, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
     gboolean works = probe.fd >= 0 && pwrite(probe.fd, text, sizeof(text), 0) == sizeof(text);
     if (works) {
-        verity_stop_writing(&probe);
+        verity_stop_writing(probe.fd, 0);
         works = enable_verity(store, probe.fd) == 0 &&
                 pread(probe.fd, back, sizeof(back), 0) == sizeof(back);
     }

@@ -14,8 +14,8 @@
 /* Whether kernel and file system can, tried with a file of its own. */
 gboolean verity_probe(Store *store);
 /* Makes the descriptor of a complete file one that only reads: what is open for writing cannot be
- * sealed. */
-void verity_stop_writing(Partial *partial);
+ * sealed. `flags`: those of open(2) that it has, such as O_DIRECT. */
+void verity_stop_writing(int fd, int flags);
 /* Seals an object. 0 or -errno: it is as it was. */
 int verity_seal(Store *store, const ObjectId *id);
 

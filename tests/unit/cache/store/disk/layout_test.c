@@ -173,7 +173,7 @@ START_TEST(partial_is_emptied_and_objects_are_kept)
             .boot_id = "first", .any_filesystem = TRUE, .named_partials = named};
         open_ok(&layout, dir, &options);
         Partial partial;
-        ck_assert_int_eq(layout_partial_create(&layout, NULL, &partial), 0);
+        ck_assert_int_eq(layout_partial_create(&layout, &id, &partial), 0);
         ck_assert_int_eq(layout_partial_link(&layout, &partial, &id), 0);
         ck_assert_int_eq(layout_partial_link(&layout, &partial, &id), -EEXIST);
         close(partial.fd);
@@ -200,7 +200,7 @@ START_TEST(an_object_directory_removed_is_made_again)
     open_ok(&layout, dir, &first);
     ck_assert_int_eq(rmdir(sub), 0);
     Partial partial;
-    ck_assert_int_eq(layout_partial_create(&layout, NULL, &partial), 0);
+    ck_assert_int_eq(layout_partial_create(&layout, &id, &partial), 0);
     ck_assert_int_eq(layout_partial_link(&layout, &partial, &id), 0);
     close(partial.fd);
     layout_close(&layout);

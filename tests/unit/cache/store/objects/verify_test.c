@@ -224,6 +224,31 @@ START_TEST(objects_are_sealed_once_they_are_synced)
 }
 END_TEST
 
+START_TEST(a_large_file_is_sealed_although_it_is_still_read)
+{
+    const uint64_t size = 20 * 65536 + 17;
+    fixture_init(&f);
+    f.config.verity = TRUE;
+    f.config.whole_bytes = 65536;
+    f.hooks.enable_verity = seal_if_nobody_writes;
+    sealed = 0;
+    fixture_open(&f);
+    OriginNode node = fake_file(1, size);
+    f.origin.named = &node;
+    ObjectKey key;
+    fake_key(&f.origin, &node, &key, NULL);
+    StoreFill *fill = store_fill_path(f.store, &f.origin.base, "named", &key, "t");
+    ck_assert_int_eq(store_fill_wait(fill), 0);
+    ck_assert_int_eq(store_flush(f.store), 0);
+    ck_assert_uint_eq(sealed, 2); /* and the trial */
+    uint8_t byte;
+    ck_assert_int_eq(store_fill_read(fill, &byte, 1, size - 1), 1);
+    store_fill_unref(fill);
+    ck_assert(fixture_serves(&f, 1, size));
+    fixture_done(&f);
+}
+END_TEST
+
 START_TEST(without_verity_objects_are_as_they_were)
 {
     fixture_init(&f);
@@ -245,4 +270,6 @@ HARNESS_MAIN("cache/store/objects/verify", damage_is_found_told_and_dropped,
              a_shorter_or_touched_object_is_bad, the_scrubber_finds_damage,
              a_cache_of_any_size_is_scrubbed_within_a_day,
              the_scrubber_keeps_to_its_rate_and_stops_at_once,
-             objects_are_sealed_once_they_are_synced, without_verity_objects_are_as_they_were)
+             objects_are_sealed_once_they_are_synced,
+             a_large_file_is_sealed_although_it_is_still_read,
+             without_verity_objects_are_as_they_were)
