@@ -149,12 +149,24 @@ static void hash_chunks(StoreFill *fill, uint64_t chunk, const uint8_t *buf, siz
     }
 }
 
-static int fetch(StoreFill *fill, uint64_t chunk, uint64_t n_chunks, uint8_t *buf)
+/* The bytes are in its buffer. A disk that is slow then is not an origin that hangs. */
+static void is_answered(StoreFill *fill, FillPick *pick)
+{
+    Fills *fills = fill->store->fills;
+    if (fill->direct < 0) /* the page cache does not let it wait */
+        return;
+    pthread_mutex_lock(&fills->lock);
+    fill_pick_answered_locked(fills, pick);
+    fills_unlock(fills);
+}
+
+static int fetch(StoreFill *fill, FillPick *pick)
 {
     Store *store = fill->store;
     Origin *origin = fill->origin;
-    uint64_t off = chunk * fill->chunk_bytes;
-    size_t len = (size_t)MIN(n_chunks * fill->chunk_bytes, fill->key.size - off);
+    uint8_t *buf = pick->buf;
+    uint64_t off = pick->chunk * fill->chunk_bytes;
+    size_t len = (size_t)MIN(pick->n * fill->chunk_bytes, fill->key.size - off);
     int rc = fill->parts ? reserve(fill, off, len) : 0;
     if (rc == 0 && len)
         rc = open_origin_file(store->fills, fill);
@@ -175,13 +187,16 @@ static int fetch(StoreFill *fill, uint64_t chunk, uint64_t n_chunks, uint8_t *bu
     }
     if (rc < 0)
         return rc;
-    hash_chunks(fill, chunk, buf, len);
+    is_answered(fill, pick);
+    hash_chunks(fill, pick->chunk, buf, len);
     if (fill->direct >= 0) {
         size_t blocks = (size_t)fill_aligned(len);
         memset(buf + len, 0, blocks - len);
         rc = fill->parts ? layout_partial_allocate(&fill->partial, off, blocks) : 0;
         if (rc == 0)
             rc = write_all(store, fill->direct, buf, blocks, off);
+        if (rc == -EINVAL) /* it wants larger blocks */
+            rc = write_all(store, fill->partial.fd, buf, blocks, off);
     } else {
         rc = write_all(store, fill->partial.fd, buf, len, off);
     }
@@ -207,7 +222,7 @@ void fill_fetch_claimed_locked(Fills *fills, FillPick *pick, gboolean patient)
 {
     StoreFill *fill = pick->fill;
     fills_unlock(fills);
-    int rc = fetch(fill, pick->chunk, pick->n, pick->buf);
+    int rc = fetch(fill, pick);
     pthread_mutex_lock(&fills->lock);
     if (rc < 0) {
         fill_fail_locked(fills, fill, rc);

@@ -274,6 +274,7 @@ static int wait_chunk_locked(Fills *fills, StoreFill *fill, uint64_t chunk)
 ssize_t store_fill_read_now(StoreFill *fill, void *buf, size_t len, uint64_t off)
 {
     Fills *fills = fill->store->fills;
+    gboolean refused = FALSE; /* direct I/O: the file system wants larger blocks */
     len = off >= fill->key.size ? 0 : MIN(len, fill->key.size - off);
     for (size_t done = 0; done < len;) {
         const size_t recent =
@@ -284,13 +285,17 @@ ssize_t store_fill_read_now(StoreFill *fill, void *buf, size_t len, uint64_t off
             continue;
         /* Whole blocks into a buffer of blocks. */
         size_t blocks = (len - done) & ~(FILL_ALIGN - 1);
-        gboolean direct = fill->direct >= 0 && blocks &&
+        gboolean direct = fill->direct >= 0 && !refused && blocks &&
                           (((uintptr_t)buf + done) | (off + done)) % FILL_ALIGN == 0;
         int fd = direct ? fill->direct : fill->partial.fd;
         size_t size = direct ? blocks : len - done;
         ssize_t n = pread(fd, (char *)buf + done, size, (off_t)(off + done));
         if (n < 0 && errno == EINTR)
             continue;
+        if (n < 0 && errno == EINVAL && direct) {
+            refused = TRUE;
+            continue;
+        }
         if (n <= 0) {
             int rc = n < 0 ? -errno : -EIO;
             disk_failed(&fill->store->disk, rc, monotonic_ms());

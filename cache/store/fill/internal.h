@@ -163,7 +163,8 @@ typedef struct FillPick {
     uint8_t *buf; /* for its bytes */
     uint64_t bytes, began_ms;
     unsigned cost;              /* of one that is stuck; 0: it is not */
-    TAILQ_ENTRY(FillPick) link; /* Fills.picks, of one that is not */
+    gboolean answered;          /* by the origin; the disk may still be written */
+    TAILQ_ENTRY(FillPick) link; /* Fills.picks, of one that is neither */
 } FillPick;
 /* Chooses and claims, for a worker with that buffer. FALSE: nothing to do before *wait_until_ms (0:
  * no such time). */
@@ -214,6 +215,8 @@ void fill_fetch_claimed_locked(Fills *fills, FillPick *pick, gboolean patient);
 /* --- stuck.c; with Fills.lock held --- */
 /* A worker takes the pick. */
 void fill_pick_begins_locked(Fills *fills, FillPick *pick, uint64_t now);
+/* It waits for its origin no more. */
+void fill_pick_answered_locked(Fills *fills, FillPick *pick);
 void fill_pick_ends_locked(Fills *fills, FillPick *pick);
 /* Finds workers that are stuck now; 0, or when another one will be. */
 uint64_t fill_find_stuck_locked(Fills *fills, const Store *store, uint64_t now);

@@ -54,14 +54,21 @@ void fill_pick_begins_locked(Fills *fills, FillPick *pick, uint64_t now)
     set_busy(fills, pick, 1);
 }
 
+void fill_pick_answered_locked(Fills *fills, FillPick *pick)
+{
+    if (pick->cost || pick->answered)
+        return;
+    pick->answered = TRUE;
+    TAILQ_REMOVE(&fills->picks, pick, link);
+}
+
 void fill_pick_ends_locked(Fills *fills, FillPick *pick)
 {
-    if (pick->cost) {
+    fill_pick_answered_locked(fills, pick);
+    if (pick->cost)
         set_stuck(fills, pick, -1u);
-    } else {
-        TAILQ_REMOVE(&fills->picks, pick, link);
+    else
         set_busy(fills, pick, -1u);
-    }
 }
 
 uint64_t fill_find_stuck_locked(Fills *fills, const Store *store, uint64_t now)

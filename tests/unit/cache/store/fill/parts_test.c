@@ -2,6 +2,8 @@
 /* Large objects: fetched as far as they are read, parked, continued, kept when they are whole. */
 #include "cache/store/fill/internal.h"
 #include "tests/unit/cache/store/fixture.h"
+#include <errno.h>
+#include <fcntl.h>
 
 #define CHUNK 65536
 #define PART 4096
@@ -351,6 +353,67 @@ START_TEST(what_was_fetched_last_is_read_from_memory)
 }
 END_TEST
 
+static atomic_uint slow_writes, found_stuck;
+
+static ssize_t slow_pwrite(void *data, int fd, const void *buf, size_t len, off_t off)
+{
+    const Store *store = ((Fixture *)data)->store;
+    Fills *fills = store->fills;
+    g_usleep(20000);
+    pthread_mutex_lock(&fills->lock);
+    fill_find_stuck_locked(fills, store, (uint64_t)monotonic_ms());
+    atomic_fetch_add(&found_stuck, fills->stuck);
+    pthread_mutex_unlock(&fills->lock);
+    atomic_fetch_add(&slow_writes, 1);
+    return pwrite(fd, buf, len, off);
+}
+
+START_TEST(a_slow_disk_is_no_origin_that_hangs)
+{
+    fixture_init(&f);
+    f.config.whole_bytes = CHUNK;
+    f.hooks.stuck_ms = 5;
+    f.hooks.pwrite = slow_pwrite;
+    fixture_open(&f);
+    node = fake_file(1, SIZE);
+    f.origin.named = &node;
+    StoreFill *fill = fill_of("t");
+    for (uint64_t i = 0; i < 10; i++)
+        read_at(fill, 2 * i * CHUNK, PART);
+    ck_assert_uint_ge(atomic_load(&slow_writes), 10);
+    if (fill->direct >= 0) /* others do not wait for the disk */
+        ck_assert_uint_eq(atomic_load(&found_stuck), 0);
+    leave(fill);
+    end();
+}
+END_TEST
+
+static ssize_t pwrite_of_large_blocks(void *data, int fd, const void *buf, size_t len, off_t off)
+{
+    (void)data;
+    if (!(fcntl(fd, F_GETFL) & O_DIRECT))
+        return pwrite(fd, buf, len, off);
+    errno = EINVAL;
+    return -1;
+}
+
+START_TEST(a_disk_of_larger_blocks_is_written_through_the_page_cache)
+{
+    fixture_init(&f);
+    f.config.whole_bytes = CHUNK;
+    f.hooks.pwrite = pwrite_of_large_blocks;
+    fixture_open(&f);
+    node = fake_file(1, SIZE);
+    f.origin.named = &node;
+    StoreFill *fill = fill_of("t");
+    ck_assert_int_eq(store_fill_wait(fill), 0);
+    leave(fill);
+    assert_kept(SIZE);
+    ck_assert_int_eq(disk_state(&f.store->disk), STORE_DISK_OK);
+    end();
+}
+END_TEST
+
 START_TEST(a_damaged_part_is_fetched_again)
 {
     begin();
@@ -583,22 +646,21 @@ START_TEST(readers_that_come_and_go_read_what_is_right)
 }
 END_TEST
 
-HARNESS_MAIN("cache/store/fill/parts", one_byte_of_a_large_file_costs_one_chunk,
-             what_is_there_in_part_is_served_where_it_is,
-             scattered_reads_fetch_little_more_than_they_read, a_stride_is_not_taken_for_a_sequence,
-             a_sequence_is_fetched_ahead_of_its_reader, all_of_it_read_is_kept,
-             the_rest_comes_when_more_than_half_was_read, a_waiter_for_all_of_it_gets_the_rest,
-             a_fill_ahead_takes_the_place_of_what_is_parked,
-             a_fill_ahead_of_what_was_parked_has_a_pace_and_can_be_abandoned,
-             what_another_origin_has_parked_is_not_continued, a_file_that_cannot_fit_evicts_nothing,
-             what_is_written_counts_once, what_was_fetched_last_is_read_from_memory,
-             a_damaged_part_is_fetched_again, many_readers_in_sequence_are_all_read_ahead_for,
-             a_fill_that_nobody_wants_stops, a_file_known_by_its_node_is_fetched_as_a_whole,
-             a_small_file_is_fetched_as_a_whole, parked_fills_are_bounded_in_number,
-             parked_fills_hold_an_eighth_of_the_cache,
-             a_loop_over_more_files_than_can_be_parked_hits_in_part,
-             one_that_has_more_than_the_share_leaves_the_others,
-             evicting_a_tag_drops_what_is_parked_of_it,
-             the_origin_is_free_of_parked_fills_after_a_cancel,
-             an_error_ends_the_fill_and_gives_back_its_space,
-             readers_that_come_and_go_read_what_is_right)
+HARNESS_MAIN(
+    "cache/store/fill/parts", one_byte_of_a_large_file_costs_one_chunk,
+    what_is_there_in_part_is_served_where_it_is, scattered_reads_fetch_little_more_than_they_read,
+    a_stride_is_not_taken_for_a_sequence, a_sequence_is_fetched_ahead_of_its_reader,
+    all_of_it_read_is_kept, the_rest_comes_when_more_than_half_was_read,
+    a_waiter_for_all_of_it_gets_the_rest, a_fill_ahead_takes_the_place_of_what_is_parked,
+    a_fill_ahead_of_what_was_parked_has_a_pace_and_can_be_abandoned,
+    what_another_origin_has_parked_is_not_continued, a_file_that_cannot_fit_evicts_nothing,
+    what_is_written_counts_once, what_was_fetched_last_is_read_from_memory,
+    a_slow_disk_is_no_origin_that_hangs, a_disk_of_larger_blocks_is_written_through_the_page_cache,
+    a_damaged_part_is_fetched_again, many_readers_in_sequence_are_all_read_ahead_for,
+    a_fill_that_nobody_wants_stops, a_file_known_by_its_node_is_fetched_as_a_whole,
+    a_small_file_is_fetched_as_a_whole, parked_fills_are_bounded_in_number,
+    parked_fills_hold_an_eighth_of_the_cache,
+    a_loop_over_more_files_than_can_be_parked_hits_in_part,
+    one_that_has_more_than_the_share_leaves_the_others, evicting_a_tag_drops_what_is_parked_of_it,
+    the_origin_is_free_of_parked_fills_after_a_cancel,
+    an_error_ends_the_fill_and_gives_back_its_space, readers_that_come_and_go_read_what_is_right)
