@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gio/gio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "common/autofd.h"
@@ -208,6 +209,31 @@ START_TEST(an_object_directory_removed_is_made_again)
 }
 END_TEST
 
+START_TEST(a_file_that_cannot_be_opened_past_the_page_cache_stays_as_it_is)
+{
+    char *dir = harness_tmpdir();
+    ObjectId id = {{0xab, 1}};
+    Layout layout;
+    Partial partial;
+    int direct = 0;
+    struct stat st;
+    struct rlimit before, none;
+    open_ok(&layout, dir, &first);
+    ck_assert_int_eq(layout_partial_create(&layout, &id, &partial), 0);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){0, before.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    ck_assert_int_eq(layout_partial_direct(&partial, 8192, &direct), 0);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    ck_assert_int_eq(direct, -1);
+    ck_assert_int_eq(fstat(partial.fd, &st), 0);
+    ck_assert_int_eq(st.st_size, 0);
+    close(partial.fd);
+    layout_close(&layout);
+    harness_remove(dir);
+}
+END_TEST
+
 START_TEST(a_vanished_directory_is_noticed_and_made_again)
 {
     char *parent = harness_tmpdir();
@@ -242,4 +268,5 @@ HARNESS_MAIN("cache/store/disk/layout", trust_follows_close_and_boot,
              a_directory_with_other_things_is_left_alone, a_file_is_no_directory,
              a_directory_that_may_not_be_written_is_refused,
              partial_is_emptied_and_objects_are_kept, an_object_directory_removed_is_made_again,
+             a_file_that_cannot_be_opened_past_the_page_cache_stays_as_it_is,
              a_vanished_directory_is_noticed_and_made_again)
