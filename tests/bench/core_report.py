@@ -2,6 +2,7 @@
 """core_report.py DIRECTORY [core_PART...]: the samples of `make bench T=core` there (PART.jsonl) as rows with their
 targets, in core.json. Exits 1 when a row misses its target."""
 import json
+import operator
 import os
 import statistics
 import sys
@@ -57,16 +58,12 @@ def main():
     def add(part, row, value, target, fits):
         rows.append({"row": f"{part}: {row}", "ratio": round(value, 3), "target": target, "pass": fits})
 
-    for part, row, what, beside, target in AT_LEAST:
-        raw = samples.get(part, {})
-        if what in raw and beside in raw:
-            value = ratio(raw, what, beside)
-            add(part, row, value, target, value >= target)
-    for part, row, what, beside, target in AT_MOST:
-        raw = samples.get(part, {})
-        if what in raw and beside in raw:
-            value = ratio(raw, what, beside)
-            add(part, row, value, target, value <= target)
+    for compared, fits in ((AT_LEAST, operator.ge), (AT_MOST, operator.le)):
+        for part, row, what, beside, target in compared:
+            raw = samples.get(part, {})
+            if what in raw and beside in raw:
+                value = ratio(raw, what, beside)
+                add(part, row, value, target, fits(value, target))
     loop = samples.get("loop", {})
     for row, state, of, most in FETCHED:
         if "dataset " + state in loop:

@@ -277,9 +277,7 @@ ssize_t store_fill_read_now(StoreFill *fill, void *buf, size_t len, uint64_t off
     gboolean refused = FALSE; /* direct I/O: the file system wants larger blocks */
     len = off >= fill->key.size ? 0 : MIN(len, fill->key.size - off);
     for (size_t done = 0; done < len;) {
-        const size_t recent =
-            fill->direct >= 0 ? fill_recent_read(fill, (char *)buf + done, len - done, off + done)
-                              : 0;
+        const size_t recent = fill_recent_read(fill, (char *)buf + done, len - done, off + done);
         done += recent;
         if (recent)
             continue;

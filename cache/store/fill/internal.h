@@ -2,10 +2,9 @@
 /*
  * A fill, for the files that run it, from the bottom up: pace.c (a bound on bytes per second),
  * threads.c (starting and waking the threads that fetch), stuck.c (those that wait long for their
- * origin), queue.c (which chunk is fetched next), recent.c (what was fetched
- * last), wait.c (readers that wait), state.c (references and the end of a fill), fetch.c (fetching
- * a chunk), worker.c (what such a thread does), fill.c (joining and reading), fills.c (starting and
- * stopping).
+ * origin), queue.c (which chunk is fetched next), recent.c (what was fetched last), wait.c (readers
+ * that wait), state.c (references and the end of a fill), fetch.c (fetching a chunk), worker.c
+ * (what such a thread does), fill.c (joining and reading), fills.c (starting and stopping).
  *
  * Invariants, under Fills.lock:
  *   - a chunk goes [UNREAD <->] MISSING -> BUSY -> DONE, and only the thread that made it BUSY
@@ -200,7 +199,7 @@ gboolean fill_drop_oldest_parked(Fills *fills);
 void fill_recent_leave_locked(Fills *fills, FillPick *pick);
 /* Bytes at `off`, as many as there are of at most `len`; without the lock. */
 size_t fill_recent_read(StoreFill *fill, void *buf, size_t len, uint64_t off);
-/* Nobody reads the fill any more. */
+/* The fill has no reader. */
 void fill_recent_forget_locked(Fills *fills, const StoreFill *fill);
 void fill_recent_forget(const StoreFill *fill);
 

@@ -13,8 +13,8 @@ static gboolean is_read(const FillRecent *recent)
     return recent->left == 0;
 }
 
-/* The one to be given up first: of no fill, read by somebody already, the oldest. NULL: all are in
- * use. */
+/* Which one is given up: one of no fill; or one that was read; or the oldest. NULL: all are in use.
+ */
 static FillRecent *oldest_locked(Fills *fills)
 {
     FillRecent *best = NULL;
@@ -50,6 +50,8 @@ size_t fill_recent_read(StoreFill *fill, void *buf, size_t len, uint64_t off)
 {
     Fills *fills = fill->store->fills;
     FillRecent *recent = NULL;
+    if (fill->direct < 0)
+        return 0;
     pthread_mutex_lock(&fills->lock);
     for (FillRecent *r = fills->recents; r < fills->recents + fills->n_recents && !recent; r++)
         if (r->fill == fill && off >= r->off && off - r->off < r->bytes)
@@ -83,6 +85,8 @@ void fill_recent_forget_locked(Fills *fills, const StoreFill *fill)
 void fill_recent_forget(const StoreFill *fill)
 {
     Fills *fills = fill->store->fills;
+    if (fill->direct < 0)
+        return;
     pthread_mutex_lock(&fills->lock);
     fill_recent_forget_locked(fills, fill);
     fills_unlock(fills);

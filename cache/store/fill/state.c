@@ -16,8 +16,7 @@ StoreFill *store_fill_ref(StoreFill *fill)
 
 void fill_free(StoreFill *fill)
 {
-    if (fill->direct >= 0)
-        fill_recent_forget(fill);
+    fill_recent_forget(fill);
     if (fill->partial.fd >= 0)
         close(fill->partial.fd);
     if (fill->direct >= 0)

@@ -384,7 +384,7 @@ static void *ask_on(void *data)
     Asking *a = data;
     while (!atomic_load(&a->enough)) {
         json_decref(ask(a->client, -1, NULL, "{\"op\":\"volume\",\"volume\":\"v\"}"));
-        json_decref(ask(a->client, -1, NULL, "{\"op\":\"status\"}"));
+        assert_ok(ask(a->client, -1, NULL, "{\"op\":\"status\"}"));
     }
     return NULL;
 }

@@ -12,14 +12,24 @@
 static Fixture f;
 static OriginNode node;
 
-static void begin_of(uint64_t max_bytes)
+static void prepare(void)
 {
     fixture_init(&f);
     f.config.whole_bytes = CHUNK;
-    f.config.max_bytes = max_bytes;
+}
+
+static void open_prepared(void)
+{
     fixture_open(&f);
     node = fake_file(1, SIZE);
     f.origin.named = &node;
+}
+
+static void begin_of(uint64_t max_bytes)
+{
+    prepare();
+    f.config.max_bytes = max_bytes;
+    open_prepared();
 }
 
 static void begin(void)
@@ -370,13 +380,10 @@ static ssize_t slow_pwrite(void *data, int fd, const void *buf, size_t len, off_
 
 START_TEST(a_slow_disk_is_no_origin_that_hangs)
 {
-    fixture_init(&f);
-    f.config.whole_bytes = CHUNK;
+    prepare();
     f.hooks.stuck_ms = 5;
     f.hooks.pwrite = slow_pwrite;
-    fixture_open(&f);
-    node = fake_file(1, SIZE);
-    f.origin.named = &node;
+    open_prepared();
     StoreFill *fill = fill_of("t");
     for (uint64_t i = 0; i < 10; i++)
         read_at(fill, 2 * i * CHUNK, PART);
@@ -399,12 +406,9 @@ static ssize_t pwrite_of_large_blocks(void *data, int fd, const void *buf, size_
 
 START_TEST(a_disk_of_larger_blocks_is_written_through_the_page_cache)
 {
-    fixture_init(&f);
-    f.config.whole_bytes = CHUNK;
+    prepare();
     f.hooks.pwrite = pwrite_of_large_blocks;
-    fixture_open(&f);
-    node = fake_file(1, SIZE);
-    f.origin.named = &node;
+    open_prepared();
     StoreFill *fill = fill_of("t");
     ck_assert_int_eq(store_fill_wait(fill), 0);
     leave(fill);
