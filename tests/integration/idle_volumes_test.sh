@@ -21,8 +21,7 @@ done
 
 at() { # NUMBER: a PersistentVolume that shows one of the directories
     VOLUME_ID=idle-$$-$1 STAGE=$TMP/mnt/stage-$1 ROOT_PATH=$PARENT/d$1
-    VOLUME_CONTEXT=$(jq -cn --arg p "$ROOT_PATH" --arg c "$CEPH_FSID" \
-        '{staticVolume: "true", clusterID: $c, fsName: "hearthfs", rootPath: $p}')
+    VOLUME_CONTEXT=$(static_context "$ROOT_PATH")
 }
 unstage_all() {
     for ((i = 1; i <= VOLUMES; i++)); do

@@ -363,6 +363,11 @@ under_way() { # NAME: so says the last call
 
 CAPABILITY='{mount: {}, access_mode: {mode: "MULTI_NODE_MULTI_WRITER"}}'
 
+# The volumeContext of a static CephFS volume.
+static_context() { # ROOT
+    jq -cn --arg p "$1" --arg c "$CEPH_FSID" '{staticVolume: "true", clusterID: $c, fsName: "hearthfs", rootPath: $p}'
+}
+
 create_request() { # NAME BYTES PARAMETERS, to those of the class
     csi_json "{name: \$name, capacity_range: {required_bytes: \$bytes},
         volume_capabilities: [$CAPABILITY], secrets: \$secrets,

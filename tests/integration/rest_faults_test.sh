@@ -26,8 +26,7 @@ talk client write d4/weak/file hung || die "$ANSWER"
 
 at() { # NUMBER: a PersistentVolume that shows one of the directories
     VOLUME_ID=rest-$$-$1 STAGE=$TMP/mnt/stage-$1 ROOT_PATH=$PARENT/d$1
-    VOLUME_CONTEXT=$(jq -cn --arg p "$ROOT_PATH" --arg c "$CEPH_FSID" \
-        '{staticVolume: "true", clusterID: $c, fsName: "hearthfs", rootPath: $p}')
+    VOLUME_CONTEXT=$(static_context "$ROOT_PATH")
 }
 connections() { hearthctl status --json | jq .daemon.cephfsConnections; }
 all_rest() { [ "$(connections)" = 0 ]; }
