@@ -19,9 +19,9 @@ struct WarmupAgent {
     WarmupConfig config; /* its strings are ours */
     KubeWatch *watch;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* a thread has ended, a duty was cancelled */
+    pthread_cond_t changed; /* a thread has ended */
     GHashTable *duties;     /* lock: run -> Duty */
-    guint threads, running; /* lock: one each duty; WARMUP_AT_A_TIME of them run */
+    guint threads;          /* lock: one each duty */
 };
 
 static void duty_unref(void *data)
@@ -50,7 +50,7 @@ static void take_news(const WarmupDoing *doing, void *data)
 static void do_duty(Duty *duty)
 {
     WarmupAgent *a = duty->agent;
-    g_message("warmup %s/%s begins: %s", duty->order.namespace, duty->order.name,
+    g_message("warmup %s/%s is ordered: %s", duty->order.namespace, duty->order.name,
               duty->order.origin.root_path);
     warmup_task_run(&duty->order, &a->config, duty->cancel, take_news, duty);
     pthread_mutex_lock(&a->lock);
@@ -65,17 +65,9 @@ static void *duty_thread(void *data)
 {
     Duty *duty = data;
     WarmupAgent *a = duty->agent;
-    pthread_mutex_lock(&a->lock);
-    while (a->running >= WARMUP_AT_A_TIME && !g_cancellable_is_cancelled(duty->cancel))
-        pthread_cond_wait(&a->changed, &a->lock);
-    const gboolean wanted = !g_cancellable_is_cancelled(duty->cancel);
-    a->running += wanted;
-    pthread_mutex_unlock(&a->lock);
-    if (wanted)
-        do_duty(duty);
+    do_duty(duty);
     duty_unref(duty);
     pthread_mutex_lock(&a->lock);
-    a->running -= wanted;
     a->threads--;
     pthread_cond_broadcast(&a->changed);
     pthread_mutex_unlock(&a->lock);
@@ -127,7 +119,7 @@ static void take_orders(WarmupAgent *a, const json_t *orders)
             begin_locked(a, &order);
     }
     if (g_hash_table_foreach_remove(a->duties, is_not_ordered, ordered))
-        pthread_cond_broadcast(&a->changed);
+        warmup_places_wake(a->config.places);
     pthread_mutex_unlock(&a->lock);
 }
 
@@ -159,6 +151,7 @@ WarmupAgent *warmup_agent_new(KubeClient *client, const char *node, const Warmup
     a->config.hearthd_socket = g_strdup(config->hearthd_socket);
     a->config.cluster_config = g_strdup(config->cluster_config);
     a->config.secret_dir = g_strdup(config->secret_dir);
+    a->config.places = warmup_places_new(WARMUP_AT_A_TIME, WARMUP_TURN_MS);
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->changed, NULL);
     a->duties = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, duty_unref);
@@ -177,6 +170,7 @@ void warmup_agent_free(WarmupAgent *a)
         pthread_cond_wait(&a->changed, &a->lock);
     pthread_mutex_unlock(&a->lock);
     g_hash_table_unref(a->duties);
+    warmup_places_free(a->config.places);
     pthread_cond_destroy(&a->changed);
     pthread_mutex_destroy(&a->lock);
     g_free((char *)a->config.hearthd_socket);

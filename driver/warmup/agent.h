@@ -11,6 +11,8 @@
 #include "driver/warmup/task.h"
 
 #define WARMUP_AT_A_TIME 4
+/* For how long one has its place at least while other namespaces wait: places.h. */
+#define WARMUP_TURN_MS (5 * 60 * 1000)
 
 typedef struct WarmupAgent WarmupAgent;
 

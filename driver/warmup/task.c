@@ -26,6 +26,8 @@ typedef struct Task {
     HearthdLink *link;
     WarmupDoing doing;
     guint64 bytes_before; /* of the paths that are done */
+    gint64 taken_us;      /* when its place was taken */
+    gboolean over;        /* another namespace waits for the place */
 } Task;
 
 static gboolean is_cancelled(const Task *t)
@@ -136,7 +138,14 @@ static gboolean came_well(const json_t *job, GError **error)
     return FALSE;
 }
 
-/* Also TRUE when it was cancelled. */
+static gboolean is_over(Task *t)
+{
+    const WarmupConfig *c = t->config;
+    t->over = c->places && warmup_places_over(c->places, t->order->namespace, t->taken_us);
+    return t->over;
+}
+
+/* Also TRUE when it was cancelled, or its turn is over. */
 static gboolean fetch(Task *t, guint index, const char *path, GError **error)
 {
     guint64 id;
@@ -156,7 +165,7 @@ static gboolean fetch(Task *t, guint index, const char *path, GError **error)
             return good;
         }
         report_state(t, "Running", NULL);
-        if (!kube_pause(LOOK_MS, t->cancel, NULL))
+        if (!kube_pause(LOOK_MS, t->cancel, NULL) || is_over(t))
             return hearthd_cancel(t->link, id, ANSWER_MS, error);
     }
 }
@@ -168,13 +177,30 @@ static gboolean attempt(Task *t, GError **error)
     gboolean good = open_volume(t, error) && await_manifest(t, error);
     if (good && paths->len == 0 && !is_cancelled(t))
         good = fetch(t, 0, "", error);
-    for (guint i = 0; good && i < paths->len && !is_cancelled(t); i++)
+    for (guint i = 0; good && i < paths->len && !is_cancelled(t) && !t->over; i++)
         good = fetch(t, i, paths->pdata[i], error);
     close_volume(t);
     return good;
 }
 
 /* ---- again and again ---- */
+
+/* An attempt in a place of its own. FALSE with an error, or without one when it was cancelled. */
+static gboolean attempt_in_place(Task *t, GError **error)
+{
+    WarmupPlaces *places = t->config->places;
+    if (places && !warmup_places_take(places, t->order->namespace, t->cancel))
+        return FALSE;
+    t->taken_us = g_get_monotonic_time();
+    /* What made the attempt before fail is told until this one gets further. */
+    if (!t->doing.state || t->over)
+        report_state(t, "Running", NULL);
+    t->over = FALSE;
+    const gboolean good = attempt(t, error);
+    if (places)
+        warmup_places_leave(places, t->order->namespace);
+    return good;
+}
 
 static gboolean may_pass(const GError *error)
 {
@@ -191,12 +217,18 @@ static const char *run_to_the_end(Task *t, GError **error)
     for (;;) {
         g_autoptr(GError) cause = NULL;
         const guint64 bytes = t->doing.bytes;
-        const gboolean good = attempt(t, &cause);
+        const gboolean good = attempt_in_place(t, &cause);
         const gint64 now_us = g_get_monotonic_time();
         if (is_cancelled(t))
             return "Cancelled";
-        if (good)
+        if (good && !t->over)
             return "Succeeded";
+        if (good) {
+            t->doing.bytes_per_second = 0;
+            report_state(t, "Running", "orders of other namespaces have their turn");
+            failing_since_us = 0;
+            continue;
+        }
         /* What got further was not in vain. */
         if (!failing_since_us || t->doing.bytes > bytes)
             failing_since_us = now_us;
@@ -228,7 +260,6 @@ void warmup_task_run(const WarmupOrder *order, const WarmupConfig *config, GCanc
     g_autoptr(GError) error = NULL;
     t.volume = volume_of(order->run);
     t.doing.percent = 0;
-    report_state(&t, "Running", NULL);
     const char *state = run_to_the_end(&t, &error);
     t.doing.bytes_per_second = 0;
     report_state(&t, state, error ? error->message : NULL);

@@ -10,6 +10,7 @@
 #include <gio/gio.h>
 #include "driver/node/hearthd/crush_location.h"
 #include "driver/warmup/order.h"
+#include "driver/warmup/places.h"
 
 /* What a node needs for its tasks. */
 typedef struct WarmupConfig {
@@ -17,6 +18,7 @@ typedef struct WarmupConfig {
     const char *cluster_config; /* volume/config.h */
     const char *secret_dir; /* volume/secret_dir.h: the Ceph user; NULL: none, all orders fail */
     CrushLocation *crush_location; /* of the node; NULL: not known */
+    WarmupPlaces *places;          /* in which it runs; NULL: it waits for no place */
     gint64 first_pause_ms;         /* between tries; 0: 1 s. It doubles, to 30 s */
     gint64 patience_s;             /* 0: WARMUP_PATIENCE_S */
 } WarmupConfig;

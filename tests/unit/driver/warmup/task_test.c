@@ -31,7 +31,9 @@ typedef struct Hearthd {
     WarmupDoing last;
     gboolean had_eta;
     GCancellable *cancel;
-    const char *cancel_at; /* a state, or an op */
+    const char *cancel_at;       /* a state, or an op */
+    void (*at_look)(void *data); /* at the first look at a job that runs */
+    void *at_look_data;
 } Hearthd;
 
 static json_t *answer(Hearthd *h, const char *op, const json_t *request)
@@ -61,6 +63,8 @@ static json_t *answer(Hearthd *h, const char *op, const json_t *request)
         const gboolean ended = h->looks == 0;
         if (!ended)
             h->looks--;
+        if (!ended && h->at_look)
+            h->at_look(h->at_look_data);
         return json_pack("{s:b, s:s, s:i, s:i, s:i, s:i, s:i, s:s}", "ok", 1, "state",
                          ended ? h->ends : "running", "bytesDone", ended ? 200 : 100, "bytesHeld",
                          0, "bytesTotal", 200, "filesFailed", h->files_failed, "elapsedMs", 1000,
@@ -306,8 +310,45 @@ START_TEST(without_a_user_it_says_what_to_do)
 }
 END_TEST
 
+/* Waits for a place as another namespace, and gives it back at once. */
+static void *take_a_turn(void *places)
+{
+    ck_assert(warmup_places_take(places, "others", NULL));
+    warmup_places_leave(places, "others");
+    return NULL;
+}
+
+static pthread_t waiting;
+
+static void begin_to_wait(void *places)
+{
+    ck_assert_int_eq(pthread_create(&waiting, NULL, take_a_turn, places), 0);
+    while (warmup_places_waiting(places) < 1)
+        g_usleep(1000);
+}
+
+START_TEST(a_place_is_given_up_for_another_namespace_and_the_rest_is_done_after_it)
+{
+    g_autoptr(Hearthd) h = hearthd_new();
+    WarmupPlaces *places = warmup_places_new(1, 0);
+    const WarmupConfig config = {.hearthd_socket = h->path,
+                                 .cluster_config = h->config,
+                                 .secret_dir = h->secrets,
+                                 .places = places};
+    h->looks = 1;
+    h->at_look = begin_to_wait;
+    h->at_look_data = places;
+    run_with(h, "[]", &config);
+    pthread_join(waiting, NULL);
+    ck_assert_str_eq(h->asked->str, "open manifest warm job cancel open manifest warm job ");
+    ck_assert_str_eq(h->last.state, "Succeeded");
+    warmup_places_free(places);
+}
+END_TEST
+
 HARNESS_MAIN("driver/warmup/task", a_dataset_is_opened_listed_and_fetched,
              paths_are_fetched_one_after_another, what_was_cut_off_is_done_again,
              what_will_not_pass_fails_at_once, patience_ends, a_job_that_failed_says_why,
              files_that_could_not_be_fetched_are_a_failure, cancelling_cancels_its_job,
-             cancelled_while_it_is_listed_it_begins_no_job, without_a_user_it_says_what_to_do)
+             cancelled_while_it_is_listed_it_begins_no_job, without_a_user_it_says_what_to_do,
+             a_place_is_given_up_for_another_namespace_and_the_rest_is_done_after_it)
