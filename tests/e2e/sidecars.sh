@@ -46,7 +46,7 @@ snapshots_up() { # SOCKET [FLAGS]
     shift
     [ -e "$PKI/sidecars.conf" ] || sidecars_account
     spawn snapshot-controller "$KUBE/snapshot-controller" --kubeconfig="$PKI/admin.conf" --leader-election=false \
-        --retry-interval-start=500ms --retry-interval-max=5s -v=4 "$@"
+        --kube-api-qps=100 --kube-api-burst=200 --retry-interval-start=500ms --retry-interval-max=5s -v=4 "$@"
     spawn csi-snapshotter "$KUBE/csi-snapshotter" --kubeconfig="$PKI/sidecars.conf" --csi-address="$socket" --timeout=60s \
-        --leader-election=false --retry-interval-start=500ms --retry-interval-max=5s -v=5 "$@"
+        --leader-election=false --kube-api-qps=100 --kube-api-burst=200 --retry-interval-start=500ms --retry-interval-max=5s -v=5 "$@"
 }

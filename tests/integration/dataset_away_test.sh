@@ -47,8 +47,7 @@ remember A
 create_volume pvc-b-$$ 1073741824 "{\"dataset\": \"away-$$@v1\"}" || die "CreateVolume: $(said)"
 remember B
 U_ID=unknown~$$ U_PATH=
-U_CONTEXT=$(jq -cn --arg p "$(dirname "$A_PATH")" --arg c "$CEPH_FSID" \
-    '{staticVolume: "true", clusterID: $c, fsName: "hearthfs", rootPath: $p}')
+U_CONTEXT=$(static_context "$(dirname "$A_PATH")")
 recall A
 stage && publish || die "stage: $(said)"
 sums >"$TMP/before"

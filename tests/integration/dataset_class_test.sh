@@ -107,8 +107,7 @@ C_ID=corpus/by-name~$$
 C_CONTEXT=$(jq -cn --arg d "team/corpus-$$@v1" --arg c "$CEPH_FSID" \
     '{staticVolume: "true", clusterID: $c, fsName: "hearthfs", dataset: $d}')
 D_ID=corpus/by-path~$$
-D_CONTEXT=$(jq -cn --arg p "$A_PATH" --arg c "$CEPH_FSID" \
-    '{staticVolume: "true", clusterID: $c, fsName: "hearthfs", rootPath: $p}')
+D_CONTEXT=$(static_context "$A_PATH")
 C_PATH= D_PATH=
 check nothing_of_it_changed cmp "$TMP/state" <(state corpus-$$ team)
 list=$(csi controller ListVolumes '{}' && jq -r '[.entries[].volume.volumeId] | join(" ")' <<<"$REPLY_JSON")

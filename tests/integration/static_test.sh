@@ -41,8 +41,7 @@ round_trip() { # NAME: mounts, writes, reads by another client, unmounts
 # ---- an admin's ----
 make_subvolume admins-$$
 VOLUME_ID=team/data~of-$$
-VOLUME_CONTEXT=$(jq -cn --arg p "$ROOT_PATH" --arg c "$CEPH_FSID" \
-    '{staticVolume: "true", clusterID: $c, fsName: "hearthfs", rootPath: $p}')
+VOLUME_CONTEXT=$(static_context "$ROOT_PATH")
 round_trip static
 validate
 same static_is_confirmed "$CSI_CODE/$(confirmed)" OK/true

@@ -117,7 +117,7 @@ NODE_ID=isolated-$$ NODE_KEY=$(ceph_cmd auth print-key "client.isolated-$$")
 CONTEXT=$VOLUME_CONTEXT HERE=("$VOLUME_ID" "$STAGE" "$TARGET")
 VOLUME_ID=isolated-$$ STAGE=$TMP/mnt/stage-isolated TARGET=$TMP/mnt/pod/isolated
 ROOT_PATH=$(ceph_cmd fs subvolume getpath hearthfs "isolated-$$" --group_name csi)
-VOLUME_CONTEXT=$(jq -cn --arg p "$ROOT_PATH" --arg c "$CEPH_FSID" '{staticVolume: "true", clusterID: $c, fsName: "hearthfs", rootPath: $p}')
+VOLUME_CONTEXT=$(static_context "$ROOT_PATH")
 check an_isolated_tenants_volume_is_mounted eval 'stage && publish'
 printf own >"$TARGET/file" && sync -f "$TARGET"
 same its_files_are_in_a_namespace_of_their_own "$(timeout 30 rados -c "$CEPH_CONF" -p hearthfs.data -N "$NAMESPACE" ls | wc -l)" 1
