@@ -232,6 +232,12 @@ check-torture: ## random operations on two nodes for minutes, as root; TORTURE_S
 	@HEARTH_BUILD=$(abspath $(O)) TORTURE_SECONDS=$(or $(TORTURE_SECONDS),60) \
 	    TORTURE_SEEDS="$(or $(TORTURE_SEEDS),1 2 3)" TEST_SECONDS=7200 tests/integration/run torture
 
+.PHONY: check-tsan-load
+check-tsan-load: ## integration tests with daemons under ThreadSanitizer, as root: half an hour; T="coherence posix" runs some
+	@tests/tools/install-deps test
+	$(AGAIN) $(TSAN) programs tools
+	@HEARTH_BUILD=$(abspath $(O))/tsan tests/integration/tsan $(T)
+
 .PHONY: check-partition
 check-partition: ## two nodes and a plain client while links, MDS, OSD and sessions fail, as root; ROUNDS=200 SEED=7
 	@tests/tools/install-deps test
