@@ -33,6 +33,7 @@ static const char *const error_names[] = {
     [WIRE_ERROR_DEADLINE_EXCEEDED] = "DEADLINE_EXCEEDED",
     [WIRE_ERROR_ABORTED] = "ABORTED",
     [WIRE_ERROR_UNIMPLEMENTED] = "UNIMPLEMENTED",
+    [WIRE_ERROR_RESOURCE_EXHAUSTED] = "RESOURCE_EXHAUSTED",
 };
 
 const char *wire_error_name(WireError code)
@@ -61,6 +62,8 @@ static WireError error_code(const GError *error)
         return WIRE_ERROR_PERMISSION_DENIED;
     case G_IO_ERROR_TIMED_OUT:
         return WIRE_ERROR_DEADLINE_EXCEEDED;
+    case G_IO_ERROR_NO_SPACE:
+        return WIRE_ERROR_RESOURCE_EXHAUSTED;
     case G_IO_ERROR_INVALID_ARGUMENT:
     case G_IO_ERROR_INVALID_DATA:
     case G_IO_ERROR_NOT_DIRECTORY:

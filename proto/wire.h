@@ -79,6 +79,7 @@ typedef enum WireError {
     WIRE_ERROR_DEADLINE_EXCEEDED,
     WIRE_ERROR_ABORTED,
     WIRE_ERROR_UNIMPLEMENTED,
+    WIRE_ERROR_RESOURCE_EXHAUSTED,
 } WireError;
 const char *wire_error_name(WireError code);
 /* Sets the error. Returns FALSE, so that a caller can fail with `return wire_fail(...)`. */

@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/queue.h>
+#include "cache/origin/thread_room.h"
 #include "common/monotonic.h"
 
 /* For one file system at a time. */
@@ -34,7 +35,8 @@ typedef struct CephfsAttempt {
     /* The lock's, as all below. */
     unsigned waiting;
     gboolean listed, done, ending;
-    Origin *origin; /* done; taken by a caller that waits */
+    gboolean has_room; /* for its threads, which may not be made yet */
+    Origin *origin;    /* done; taken by a caller that waits */
     GError *error;
 } CephfsAttempt;
 
@@ -74,8 +76,16 @@ static gboolean may_begin_locked(const CephfsOriginConfig *config)
     return n < ATTEMPTS_MAX;
 }
 
+static void leave_room_locked(CephfsAttempt *a)
+{
+    if (a->has_room)
+        thread_room_give(THREAD_ROOM_CEPHFS);
+    a->has_room = FALSE;
+}
+
 static void unlist_locked(CephfsAttempt *a)
 {
+    leave_room_locked(a);
     if (a->listed)
         LIST_REMOVE(a, link);
     a->listed = FALSE;
@@ -104,9 +114,19 @@ static gboolean take_name(CephfsAttempt *a, GError **error)
     return a->name != NULL;
 }
 
+static gboolean take_room(CephfsAttempt *a, GError **error)
+{
+    if (!thread_room_take(THREAD_ROOM_CEPHFS, THREAD_ROOM_WAIT_MS, error))
+        return FALSE;
+    pthread_mutex_lock(&lock);
+    a->has_room = TRUE;
+    pthread_mutex_unlock(&lock);
+    return TRUE;
+}
+
 static Origin *connect_here(CephfsAttempt *a, GError **error)
 {
-    if (!ceph_client_enter_network(&a->config->ceph, error))
+    if (!take_room(a, error) || !ceph_client_enter_network(&a->config->ceph, error))
         return NULL;
     int r = cephfs_reach_monitors(a->config);
     if (r < 0) {
@@ -122,6 +142,7 @@ static void *attempt_thread(void *data)
     GError *error = NULL;
     Origin *origin = connect_here(a, &error);
     pthread_mutex_lock(&lock);
+    leave_room_locked(a);
     a->done = TRUE;
     a->origin = origin;
     a->error = error;

@@ -2,6 +2,7 @@
 /* Whether a monitor answers, which it does while MDSes and OSDs are replaced. Asked by a client
  * that connects now, on a thread that may be left behind. */
 #include "cache/origin/aside.h"
+#include "cache/origin/thread_room.h"
 #include "cache/origin/cephfs/internal.h"
 #include <errno.h>
 #include "common/monotonic.h"
@@ -44,13 +45,21 @@ static void end_question(Question *q)
     cephfs_monitors_unref(q->monitors);
 }
 
+static int reach(const CephfsOriginConfig *config)
+{
+    if (!thread_room_take(THREAD_ROOM_QUESTION, 0, NULL))
+        return -EAGAIN;
+    const int r = ceph_client_enter_network(&config->ceph, NULL) ? cephfs_reach_monitors(config)
+                                                                 : -ENETUNREACH;
+    thread_room_give(THREAD_ROOM_QUESTION);
+    return r;
+}
+
 static void ask(void *data)
 {
     g_autofree Question *q = data;
     CephfsMonitors *m = q->monitors;
-    const int r = ceph_client_enter_network(&q->config->ceph, NULL)
-                      ? cephfs_reach_monitors(q->config)
-                      : -ENETUNREACH;
+    const int r = reach(q->config);
     if (r == 0)
         atomic_store(&m->heard_ms, monotonic_ms());
     end_question(q);

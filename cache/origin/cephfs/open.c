@@ -3,6 +3,7 @@
  * CephFS as an origin that connects again: connections that follow one another, each made with the
  * monitors and the key that Ceph accepted last. origin_cephfs_open() is what hearthd calls.
  */
+#include "cache/origin/thread_room.h"
 #include "cache/origin/cephfs/connect.h"
 #include "cache/origin/cephfs/internal.h"
 #include "cache/origin/reconnect/reconnect.h"
@@ -78,11 +79,14 @@ static uint64_t monitors_silent_ms(void *data)
 
 static gboolean end_own_session(void *data)
 {
+    if (!thread_room_take(THREAD_ROOM_QUESTION, 0, NULL))
+        return FALSE;
     CephfsOriginConfig *config = current_way(data);
     struct ceph_mount_info *mount = config->client ? cephfs_configured(config, NULL) : NULL;
     const int r =
         mount ? cephfs_reclaim(mount, &config->ceph, config->client, CEPHFS_RECLAIM_SEC) : -EPERM;
     cephfs_config_free(config);
+    thread_room_give(THREAD_ROOM_QUESTION);
     return r == 0 || r == -ENOENT;
 }
 

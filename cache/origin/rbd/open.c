@@ -15,10 +15,10 @@
 #include <string.h>
 #include <time.h>
 #include "common/monotonic.h"
-#include "cache/origin/rbd/io_flusher.h"
 #include "cache/origin/ceph_options.h"
 #include "cache/origin/rbd/io_flusher.h"
 #include "cache/origin/rbd/internal.h"
+#include "cache/origin/thread_room.h"
 #include "common/io_error.h"
 
 #define DEFAULT_TIMEOUT_SEC 25
@@ -67,8 +67,13 @@ static gboolean configure(const Opening *o, rados_t cluster, GError **error)
     /* Less than all of the time, so that it is this that says what does not answer. */
     g_autofree char *timeout = g_strdup_printf("%u", MAX(1, o->timeout_sec * 3 / 4));
     const CephOption options[] = {
-        CEPH_OPTIONS(o->monitors, o->key), {"debug_rbd", "0/0"},   {"debug_rados", "0/0"},
-        {"client_mount_timeout", timeout}, {"rbd_cache", "false"}, /* ops.c says why */
+        CEPH_OPTIONS(o->monitors, o->key),
+        {"debug_rbd", "0/0"},
+        {"debug_rados", "0/0"},
+        {"client_mount_timeout", timeout},
+        {"rbd_cache", "false"}, /* ops.c says why */
+        /* With two, librbd may free an image that is closed while it is opened. */
+        {"librados_thread_count", "1"},
     };
     for (size_t i = 0; i < G_N_ELEMENTS(options); i++) {
         int r = rados_conf_set(cluster, options[i].name, options[i].value);
@@ -126,7 +131,7 @@ static gboolean set_open_error(const Opening *o, const RbdImage *image, int r, G
     return FALSE;
 }
 
-static gboolean open_image(const Opening *o, RbdImage *image, GError **error)
+static gboolean open_client(const Opening *o, RbdImage *image, GError **error)
 {
     if (!ceph_client_enter_network(&o->ceph, error))
         return FALSE;
@@ -175,6 +180,15 @@ static gboolean open_image(const Opening *o, RbdImage *image, GError **error)
     rbd_parent_read(image);
     r = rbd_quiet_watch(image);
     return r == 0 || set_open_error(o, image, r, error);
+}
+
+static gboolean open_image(const Opening *o, RbdImage *image, GError **error)
+{
+    if (!thread_room_take(THREAD_ROOM_RBD, THREAD_ROOM_WAIT_MS, error))
+        return FALSE;
+    const gboolean opened = open_client(o, image, error);
+    thread_room_give(THREAD_ROOM_RBD);
+    return opened;
 }
 
 /* POOL[/NAMESPACE]/NAME[@SNAPSHOT] */

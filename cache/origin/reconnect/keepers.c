@@ -56,9 +56,11 @@ gboolean keepers_end_over_locked(Reconnect *o)
     return all;
 }
 
+/* Waiting for Ceph does not help. Without room for threads a call waits as if Ceph were away. */
 static gboolean is_refusal(const GError *error)
 {
-    return g_error_matches(error, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED) ||
+    return g_error_matches(error, G_IO_ERROR, G_IO_ERROR_NO_SPACE) ||
+           g_error_matches(error, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED) ||
            g_error_matches(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND);
 }
 

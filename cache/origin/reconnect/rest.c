@@ -13,10 +13,13 @@
  */
 #include "cache/origin/aside.h"
 #include "cache/origin/reconnect/internal.h"
+#include "cache/origin/thread_room.h"
 
 /* With more connections than that in the process, one rests as soon as it is idle. */
 #define MANY 16
 #define MANY_REST_MS 2000
+/* While another one waits for room to be made. */
+#define WANTED_REST_MS 200
 
 int rest_count_handle(Reconnect *o, int r)
 {
@@ -27,6 +30,8 @@ int rest_count_handle(Reconnect *o, int r)
 
 static int64_t rest_after_ms(const Reconnect *o)
 {
+    if (thread_room_is_wanted())
+        return MIN(o->ops->rest_ms, WANTED_REST_MS);
     return reconnect_connections() > MANY ? MIN(o->ops->rest_ms, MANY_REST_MS) : o->ops->rest_ms;
 }
 

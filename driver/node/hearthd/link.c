@@ -21,6 +21,7 @@ static const int codes[] = {
     [WIRE_ERROR_DEADLINE_EXCEEDED] = HEARTH_ERROR_DEADLINE_EXCEEDED,
     [WIRE_ERROR_ABORTED] = HEARTH_ERROR_ABORTED,
     [WIRE_ERROR_UNIMPLEMENTED] = HEARTH_ERROR_UNIMPLEMENTED,
+    [WIRE_ERROR_RESOURCE_EXHAUSTED] = HEARTH_ERROR_RESOURCE_EXHAUSTED,
 };
 
 static void set_error(const char *path, const char *what, const GError *cause, GError **error)

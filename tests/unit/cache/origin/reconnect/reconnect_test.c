@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
+#include "cache/origin/thread_room.h"
 #include "tests/unit/harness.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -678,6 +679,32 @@ START_TEST(writes_that_do_not_reach_ceph_keep_it)
 }
 END_TEST
 
+static void *want_room(void *data)
+{
+    (void)data;
+    ck_assert(!thread_room_take(1000, 20000, NULL));
+    return NULL;
+}
+
+START_TEST(an_idle_one_rests_at_once_when_another_waits_for_threads)
+{
+    pthread_t thread;
+    Origin *o = up_to_rest();
+    OriginNode *node = find(o, "f");
+    OriginFile *file = open_node(o, node, O_RDONLY);
+    reconnect_ops.rest_ms = 3600 * 1000;
+    o->ops->close(o, file);
+    expect_no_rest(o);
+    thread_room_set_most(200);
+    pthread_create(&thread, NULL, want_room, NULL);
+    await_rest(o);
+    pthread_join(thread, NULL);
+    thread_room_set_most(0);
+    o->ops->put(o, node);
+    down(o);
+}
+END_TEST
+
 START_TEST(a_lost_session_does_not_rest)
 {
     Origin *o = up_to_rest();
@@ -804,6 +831,7 @@ HARNESS_MAIN("cache/origin/reconnect/reconnect", connections_to_come_are_told_of
              a_connection_to_come_has_no_listener_that_is_gone,
              a_connection_that_nobody_uses_ends_and_the_next_use_makes_another,
              open_files_and_listings_keep_it, writes_that_do_not_reach_ceph_keep_it,
-             a_lost_session_does_not_rest, a_use_at_rest_waits_as_long_as_a_monitor_answers,
+             an_idle_one_rests_at_once_when_another_waits_for_threads, a_lost_session_does_not_rest,
+             a_use_at_rest_waits_as_long_as_a_monitor_answers,
              it_rests_again_when_nobody_waits_for_a_ceph_that_is_away,
              readers_notice_nothing_of_rests, it_is_closed_at_rest_and_after_it)
