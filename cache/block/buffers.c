@@ -52,3 +52,9 @@ void buffers_give(ImageCache *cache, size_t bytes)
     atomic_fetch_sub(&cache->buffers, bytes);
     begin_waiters(cache);
 }
+
+void image_cache_buffers(const ImageCache *cache, uint64_t *used, uint64_t *most)
+{
+    *used = atomic_load(&cache->buffers);
+    *most = cache->buffers_max;
+}

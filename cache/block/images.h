@@ -41,6 +41,8 @@ void image_cache_forget(Image *image);
 gboolean image_cache_stats(Image *image, ImageCacheStats *stats);
 /* Its name: borrowed, and NULL for an image that image_cache_open() did not make. */
 const char *image_cache_name(Image *image);
+/* Bytes of the buffers of all images. */
+void image_cache_buffers(const ImageCache *cache, uint64_t *used, uint64_t *most);
 /* Forgets blocks of the image of that name if it is open, or of all images (NULL), until `bytes`
  * are freed. Blocks that are read later are kept again. Returns the bytes freed. */
 uint64_t image_cache_evict(ImageCache *cache, const char *name, uint64_t bytes);

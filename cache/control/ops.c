@@ -186,6 +186,7 @@ static gboolean op_status(Call *call, GError **error)
         .live_inodes = inode_budget_held(),
         .live_inodes_most = inode_budget_most(),
         .cephfs_connections = origin_cephfs_connections(),
+        .uses = ops_uses(c, &stats),
     };
     add_members(call, report_status(&status));
     json_object_set_new(call->reply, WIRE_KEY_UNCACHED, volumes_uncached(c->volumes));

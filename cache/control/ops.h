@@ -9,6 +9,7 @@
 #include "cache/warm/jobs.h"
 #include "cache/volume/volumes.h"
 #include "cache/store/store.h"
+#include "cache/report/uses.h"
 
 typedef struct Control {
     Volumes *volumes;
@@ -31,5 +32,7 @@ json_t *ops_dispatch(Control *control, uint64_t connection, const json_t *reques
 
 /* metrics.h's text, the caller's. Reads small files of the cache directory. */
 GBytes *ops_metrics(Control *control);
+
+ReportUses ops_uses(const Control *control, const StoreStats *stats);
 
 #endif

@@ -31,6 +31,7 @@ GBytes *ops_metrics(Control *c)
         .cache_dir = c->cache_dir,
         .volumes = volumes,
         .datasets = datasets,
+        .uses = ops_uses(c, &stats),
     };
     if (c->store) {
         source.store = &stats;

@@ -13,6 +13,8 @@
 #include <sys/queue.h>
 
 #define INODE_BUDGET_DEFAULT 100000
+/* What one takes, with what libcephfs remembers of it. */
+#define INODE_BUDGET_BYTES 2304u
 
 /* Who remembers inodes. Its memory, zero but for these, until inode_budget_leave(). */
 typedef struct InodeHolder {

@@ -235,7 +235,7 @@ typedef struct CephfsOriginConfig {
     unsigned timeout_sec;
     const char *client;      /* name of this session, unique for ever; NULL: none */
     const char *dead_client; /* of a session whose owner died: it is ended first; NULL: none */
-    uint64_t memory_bytes;   /* object cacher bound for writes; 0: 32 MiB */
+    uint64_t memory_bytes;   /* of files that libcephfs keeps; 0: the least */
     CephClient ceph;
 } CephfsOriginConfig;
 

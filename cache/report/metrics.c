@@ -27,6 +27,7 @@ static void add_process(OpenMetrics *m, const MetricsSource *s)
     openmetrics_family(m, OPENMETRICS_GAUGE, "hearthd_uptime_seconds",
                        "Seconds since hearthd started");
     openmetrics_add_seconds(m, (double)s->uptime_sec, NULL);
+    report_uses_metrics(m, &s->uses);
 }
 
 static void add_disk(OpenMetrics *m, const MetricsSource *s)

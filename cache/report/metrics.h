@@ -21,7 +21,8 @@ typedef struct MetricsSource {
     const StoreStats *store;  /* NULL: off */
     const StoreTimes *times;  /* NULL: off */
     const GPtrArray *volumes; /* VolumeReport, by ID */
-    const json_t *datasets;   /* as op "datasets" of docs/design/protocol.md lists them */
+    ReportUses uses;
+    const json_t *datasets; /* as op "datasets" of docs/design/protocol.md lists them */
 } MetricsSource;
 
 /* The text, the caller's. */

@@ -136,6 +136,10 @@ json_t *report_status(const ReportStatus *status)
         status->io_flusher, WIRE_KEY_LIVE_INODES, json_count(status->live_inodes),
         WIRE_KEY_MAX_LIVE_INODES, json_count(status->live_inodes_most), WIRE_KEY_CEPHFS_CONNECTIONS,
         (int)status->cephfs_connections);
+    const ReportUse *threads = &status->uses.threads;
+    json_object_set_new(daemon, WIRE_KEY_MEMORY, report_memory(&status->uses));
+    json_object_set_new(daemon, WIRE_KEY_THREADS, json_integer(json_count(threads->used)));
+    json_object_set_new(daemon, WIRE_KEY_MAX_THREADS, json_integer(json_count(threads->most)));
     return json_pack("{s:o, s:o, s:I}", WIRE_KEY_DAEMON, daemon, WIRE_KEY_CACHE,
                      report_cache(status), WIRE_KEY_VOLUMES, json_count(status->volumes));
 }

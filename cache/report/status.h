@@ -6,6 +6,7 @@
 #include <glib.h>
 #include <jansson.h>
 #include <stdint.h>
+#include "cache/report/uses.h"
 #include "cache/store/store.h"
 #include "cache/volume/report.h"
 
@@ -27,6 +28,7 @@ typedef struct ReportStatus {
     gboolean io_flusher;                    /* see cache/origin/rbd/io_flusher.h */
     uint64_t live_inodes, live_inodes_most; /* see cache/fuse/inode_budget.h */
     unsigned cephfs_connections;
+    ReportUses uses;
 } ReportStatus;
 
 /* The members of a "status" reply. Free bytes are asked of the cache directory's file system. */

@@ -17,6 +17,8 @@
 #include "cache/store/objects/verity.h"
 #include "common/io_error.h"
 
+#define DEFAULT_FILL_THREADS 32
+#define DEFAULT_CHUNK_BYTES (4u << 20)
 #define CRASHES_TO_DISTRUST_INDEX 5
 
 /* --- opening and closing --- */
@@ -34,9 +36,9 @@ static gboolean set_defaults(Store *store, const StoreConfig *config, const Stor
         c->low_percent = 80;
     }
     if (!c->fill_threads)
-        c->fill_threads = 32;
+        c->fill_threads = DEFAULT_FILL_THREADS;
     if (!c->chunk_bytes)
-        c->chunk_bytes = 4 << 20;
+        c->chunk_bytes = DEFAULT_CHUNK_BYTES;
     h->flush_ms = h->flush_ms ? h->flush_ms : 5000;
     h->check_ms = h->check_ms ? h->check_ms : 5000;
     h->retry_ms = h->retry_ms ? h->retry_ms : 30000;
@@ -284,6 +286,17 @@ const StoreTimes *store_times(const Store *store)
     return &store->times;
 }
 
+/* Those that hang have as much as the others together (fill/stuck.c). */
+static uint64_t buffers_most(unsigned threads, size_t chunk_bytes)
+{
+    return (uint64_t)chunk_bytes * (2 * threads + 1 + MIN(FILL_RECENTS, threads));
+}
+
+uint64_t store_buffers_most(unsigned fill_threads)
+{
+    return buffers_most(fill_threads ? fill_threads : DEFAULT_FILL_THREADS, DEFAULT_CHUNK_BYTES);
+}
+
 void store_stats(Store *store, StoreStats *stats)
 {
     Fills *fills = store->fills;
@@ -317,5 +330,8 @@ void store_stats(Store *store, StoreStats *stats)
     space_bounds(store, &stats->max_bytes, &stats->max_inodes);
     pthread_mutex_lock(&fills->lock);
     stats->fills_active = fills->n_live - fills->n_parked;
+    const uint64_t buffers = (uint64_t)fills->n_threads * store->config.chunk_bytes;
     pthread_mutex_unlock(&fills->lock);
+    stats->max_buffer_bytes = buffers_most(fills->most, store->config.chunk_bytes);
+    stats->buffer_bytes = MIN(buffers, stats->max_buffer_bytes); /* a stuck one has less */
 }

@@ -32,7 +32,8 @@ typedef struct StoreStats {
     uint64_t evicted_objects, evicted_bytes;
     uint64_t evicted_objects_by[STORE_EVICTS_REASONS], evicted_bytes_by[STORE_EVICTS_REASONS];
     uint64_t fills_started, fills_completed, fills_failed, fills_active;
-    uint64_t origin_bytes; /* read from origins by fills */
+    uint64_t origin_bytes;                   /* read from origins by fills */
+    uint64_t buffer_bytes, max_buffer_bytes; /* of fetches that are under way */
     uint64_t disk_errors;
     uint64_t bad_objects;                /* found by verifying */
     uint64_t scrub_rate;                 /* bytes a second; 0: there is none */
@@ -73,6 +74,8 @@ size_t store_adopt(Store *store, const char *tag, const ObjectId *ids, size_t n)
 /* Bytes and objects held that were filled for this tag. */
 void store_tag_usage(Store *store, const char *tag, uint64_t *bytes, uint64_t *objects);
 void store_stats(Store *store, StoreStats *stats);
+/* Bytes of buffers that fetches take at most, with so many threads (0: the default). */
+uint64_t store_buffers_most(unsigned fill_threads);
 /* Borrowed; it is updated while it is read. */
 const StoreTimes *store_times(const Store *store);
 

@@ -186,6 +186,30 @@ static void print_pins(const json_t *pins, const json_t *volumes)
     }
 }
 
+/* The earlier hearthd, beside which an upgrade may run this hearthctl, does not tell them. */
+static void print_uses(const json_t *daemon)
+{
+    const json_t *memory = json_object_get(daemon, "memory");
+    const json_t *kinds = json_object_get(memory, "kinds");
+    if (!memory)
+        return;
+    uint64_t used = 0, most = 0;
+    for (size_t i = 0; i < json_array_size(kinds); i++) {
+        used += ctl_number(json_array_get(kinds, i), "bytes");
+        most += ctl_number(json_array_get(kinds, i), "maxBytes");
+    }
+    g_autofree char *resident = size_format(ctl_number(memory, "residentBytes"));
+    g_autofree char *of_budget = size_format(used);
+    g_autofree char *budget = size_format(most);
+    printf("memory: %s resident; %s of %s granted to volumes; %" G_GUINT64_FORMAT " threads",
+           resident, of_budget, budget, ctl_number(daemon, "threads"));
+    const uint64_t threads = ctl_number(daemon, "maxThreads");
+    if (threads)
+        printf(" of %" G_GUINT64_FORMAT, threads);
+    printf(", %" G_GUINT64_FORMAT " connections to CephFS\n",
+           ctl_number(daemon, "cephfsConnections"));
+}
+
 static void print_status(const json_t *status, const json_t *volumes)
 {
     const json_t *daemon = json_object_get(status, "daemon");
@@ -196,6 +220,7 @@ static void print_status(const json_t *status, const json_t *volumes)
     print_cache(cache);
     if (strcmp(ctl_string(cache, "disk"), "off") != 0)
         print_scrub(cache);
+    print_uses(daemon);
     print_pins(json_object_get(cache, "pins"), volumes);
     printf("\n");
     if (json_array_size(volumes))

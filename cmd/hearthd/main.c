@@ -10,8 +10,9 @@
 #include "common/size.h"
 #include "proto/wire.h"
 #include "cache/fuse/readers.h"
-#include "cache/fuse/inode_budget.h"
 #include "cache/origin/rbd/io_flusher.h"
+#include "cache/origin/thread_room.h"
+#include "cmd/hearthd/memory.h"
 #include "common/log.h"
 #include "common/metrics/serve.h"
 #include "common/no_cores.h"
@@ -39,15 +40,16 @@
 #define BUSY_TIMEOUT_SEC 30
 
 typedef struct Options {
-    char *socket, *cache_dir, *cache_size, *warm_rate, *scrub_rate, *image_chunk, *verity,
+    char *socket, *cache_dir, *cache_size, *warm_rate, *scrub_rate, *image_chunk, *verity, *memory,
         *log_level, *dir_root;
     MetricsConfig metrics;
     gint64 cache_inodes, live_inodes;
-    uint64_t cache_bytes; /* of cache_size; 0: no bound */
-    uint64_t warm_bytes;  /* of warm_rate, a second; 0: no bound */
-    uint64_t scrub_bytes; /* of scrub_rate, a second; 0: none */
-    uint64_t chunk_bytes; /* of image_chunk; 0: its default */
-    int high, low, fill_threads, fuse_threads;
+    uint64_t cache_bytes;  /* of cache_size; 0: no bound */
+    uint64_t warm_bytes;   /* of warm_rate, a second; 0: no bound */
+    uint64_t scrub_bytes;  /* of scrub_rate, a second; 0: none */
+    uint64_t chunk_bytes;  /* of image_chunk; 0: its default */
+    uint64_t memory_bytes; /* of memory; 0: its default */
+    int high, low, fill_threads, fuse_threads, max_threads;
     gboolean no_cache, require_cache, version;
 } Options;
 
@@ -60,6 +62,7 @@ static void clear_options(Options *o)
     g_free(o->scrub_rate);
     g_free(o->image_chunk);
     g_free(o->verity);
+    g_free(o->memory);
     g_free(o->log_level);
     metrics_config_clear(&o->metrics);
     g_free(o->dir_root);
@@ -133,6 +136,7 @@ static gboolean check_sizes(Options *o, GError **error)
         {"--scrub-rate", o->scrub_rate, &o->scrub_bytes},
         {"--image-chunk", o->image_chunk, &o->chunk_bytes},
         {"--warm-rate", o->warm_rate, &o->warm_bytes},
+        {"--memory", o->memory, &o->memory_bytes},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(sizes); i++) {
         g_autoptr(GError) cause = NULL;
@@ -141,6 +145,8 @@ static gboolean check_sizes(Options *o, GError **error)
     }
     if (o->cache_size && o->cache_bytes == 0)
         return bad_value(error, "--cache-size=0: give --no-cache to serve without a cache");
+    if (o->memory && o->memory_bytes < MEMORY_LEAST_BYTES)
+        return bad_value(error, "--memory=%s: must be at least 128Mi", o->memory);
     return check_chunk(o, error);
 }
 
@@ -156,16 +162,16 @@ static gboolean check_numbers(const Options *o, GError **error)
         const char *name;
         int value, min, max;
     } ranges[] = {
-        {"high-watermark", o->high, 2, 100},
-        {"low-watermark", o->low, 1, 99},
-        {"fill-threads", o->fill_threads, 1, 64},
-        {"fuse-threads", o->fuse_threads, 1, 256},
+        {"high-watermark", o->high, 2, 100},           {"low-watermark", o->low, 1, 99},
+        {"fill-threads", o->fill_threads, 1, 64},      {"fuse-threads", o->fuse_threads, 1, 256},
+        {"max-threads", o->max_threads, 200, 1000000},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(ranges); i++)
         if (!check_range(ranges[i].name, ranges[i].value, ranges[i].min, ranges[i].max, error))
             return FALSE;
     if (!check_count("cache-inodes", o->cache_inodes, error) ||
-        !check_count("live-inodes", o->live_inodes, error))
+        (o->live_inodes != MEMORY_LIVE_INODES_UNSET &&
+         !check_count("live-inodes", o->live_inodes, error)))
         return FALSE;
     const int low = o->low ? o->low : DEFAULT_LOW_PERCENT;
     const int high = o->high ? o->high : DEFAULT_HIGH_PERCENT;
@@ -208,7 +214,15 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
          "Threads that serve all volumes, those that wait for Ceph not counted (default: 16)", "N"},
         {"live-inodes", 0, 0, G_OPTION_ARG_INT64, &o->live_inodes,
          "Files and directories of live volumes that are remembered, at most, those in use apart; "
-         "2.25 KB each; needs Linux 6.18 (default: 100000; 0: no bound)",
+         "2.25 KB each; needs Linux 6.18 (default: 100000, or fewer by --memory; 0: no bound)",
+         "N"},
+        {"memory", 0, 0, G_OPTION_ARG_STRING, &o->memory,
+         "Memory for what is remembered of all volumes and kept by clients of Ceph (default: half "
+         "of the limit of the cgroup, at most 2Gi)",
+         "SIZE"},
+        {"max-threads", 0, 0, G_OPTION_ARG_INT, &o->max_threads,
+         "Threads with which no more connections to Ceph are made (default: what pids.max and the "
+         "kernel allow)",
          "N"},
         {"warm-rate", 0, 0, G_OPTION_ARG_STRING, &o->warm_rate,
          "Most bytes a second of a warm job that a volume begins (warm: onStage; default: no "
@@ -356,7 +370,7 @@ static GBytes *metrics_of(void *server)
 
 int main(int argc, char **argv)
 {
-    g_auto(Options) o = {.live_inodes = INODE_BUDGET_DEFAULT};
+    g_auto(Options) o = {.live_inodes = MEMORY_LIVE_INODES_UNSET};
     g_autoptr(GError) error = NULL;
     no_cores("hearthd");
     /* With glibc's default of eight a core, memory that threads of libcephfs once used stays
@@ -395,7 +409,8 @@ int main(int argc, char **argv)
         .image_chunk_bytes = (uint32_t)o.chunk_bytes,
     };
     readers_set_threads((unsigned)o.fuse_threads);
-    inode_budget_set((uint64_t)o.live_inodes);
+    memory_divide(o.memory_bytes, (unsigned)o.fill_threads, o.live_inodes);
+    thread_room_set_most((unsigned)o.max_threads);
     ControlServer *server = control_server_start(&config, &error);
     MetricsServer *metrics = NULL;
     if (server && o.metrics.address) {

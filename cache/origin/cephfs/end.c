@@ -5,6 +5,7 @@
  * which the caller waits a bounded time; after that the connection is left behind.
  */
 #include "cache/origin/aside.h"
+#include "cache/origin/client_memory.h"
 #include "cache/origin/cephfs/internal.h"
 #include <fcntl.h>
 
@@ -50,6 +51,7 @@ int cephfs_canary_check(Origin *origin)
 {
     CephfsOrigin *o = (CephfsOrigin *)origin;
     struct flock lock = canary_lock();
+    cephfs_names_share(o);
     return ceph_ll_getlk(o->mount, o->canary, &lock, CANARY_OWNER);
 }
 
@@ -61,6 +63,7 @@ void cephfs_release(CephfsOrigin *o)
     pthread_mutex_destroy(&o->rights.mutex);
     pthread_mutex_destroy(&o->names.mutex);
     cephfs_files_clear(&o->files);
+    client_memory_give(o->memory_bytes);
     g_free(o);
 }
 

@@ -44,7 +44,8 @@ typedef struct CephfsPrime {
 typedef struct CephfsNames {
     pthread_mutex_t mutex; /* a leaf */
     unsigned moves;        /* mutex; that want none kept */
-    unsigned kept;         /* while there are no such moves */
+    unsigned kept;         /* mutex; while there are no such moves */
+    unsigned most;
 } CephfsNames;
 
 /* An open file of libcephfs. */
@@ -102,7 +103,8 @@ typedef struct CephfsOrigin {
     Origin base;
     _Atomic unsigned holders; /* its owner, and the thread that ends it */
     struct ceph_mount_info *mount;
-    SessionName *name; /* until it has ended; NULL: none */
+    SessionName *name;     /* until it has ended; NULL: none */
+    uint64_t memory_bytes; /* taken of client_memory.h */
     gboolean mounted;
     _Atomic gboolean gone;          /* it has ended or is about to: no more calls */
     _Atomic gboolean left;          /* its end did not return in time, and libcephfs lives on */
@@ -207,6 +209,8 @@ uint64_t cephfs_monitors_silent_ms(CephfsMonitors *m, const CephfsOriginConfig *
 
 int cephfs_may_read(Origin *o, OriginNode *node);
 
+/* Has libcephfs keep as many names as are the connection's share now (client_memory.h). */
+void cephfs_names_share(CephfsOrigin *o);
 int cephfs_rename(Origin *origin, OriginNode *from, const char *name, OriginNode *to,
                   const char *new_name, unsigned flags);
 

@@ -4,6 +4,7 @@
  * mounted, what the connection needs is read and its threads start. A mount may wait for as long
  * as Ceph is silent: it runs on a thread of connect.c.
  */
+#include "cache/origin/client_memory.h"
 #include "cache/origin/cephfs/connect.h"
 #include "cache/origin/cephfs/internal.h"
 #include "common/io_error.h"
@@ -214,8 +215,11 @@ static CephfsOrigin *mount_new(const CephfsOriginConfig *config, SessionName *na
     pthread_mutex_init(&o->listener_mutex, NULL);
     pthread_mutex_init(&o->rights.mutex, NULL);
     pthread_mutex_init(&o->names.mutex, NULL);
-    o->names.kept = cephfs_names_kept(config);
-    o->mount = cephfs_configured(config, error);
+    o->memory_bytes = client_memory_take();
+    CephfsOriginConfig own = *config;
+    own.memory_bytes = o->memory_bytes;
+    o->names.most = o->names.kept = cephfs_names_most(config);
+    o->mount = cephfs_configured(&own, error);
     *r = -EINVAL;
     if (!o->mount) {
         cephfs_release(o);

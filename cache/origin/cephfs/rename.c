@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include "cache/origin/client_memory.h"
 #include "cache/origin/cephfs/internal.h"
 
 static void set_names_kept(CephfsOrigin *o, unsigned n)
@@ -34,6 +35,17 @@ static void keep_again(CephfsOrigin *o)
     pthread_mutex_lock(&names->mutex);
     if (--names->moves == 0)
         set_names_kept(o, names->kept);
+    pthread_mutex_unlock(&names->mutex);
+}
+
+void cephfs_names_share(CephfsOrigin *o)
+{
+    CephfsNames *names = &o->names;
+    const unsigned n = MIN(names->most, client_memory_names());
+    pthread_mutex_lock(&names->mutex);
+    if (names->kept != n && names->moves == 0)
+        set_names_kept(o, n);
+    names->kept = n;
     pthread_mutex_unlock(&names->mutex);
 }
 

@@ -14,8 +14,8 @@
 
 /* --- config.c --- */
 unsigned cephfs_timeout_sec(const CephfsOriginConfig *config);
-/* How many names libcephfs should keep. */
-unsigned cephfs_names_kept(const CephfsOriginConfig *config);
+/* How many names libcephfs should keep, if that many are this connection's share. */
+unsigned cephfs_names_most(const CephfsOriginConfig *config);
 /* Whether the monitors accept the user and the key: 0 or -errno within the timeout. */
 int cephfs_reach_monitors(const CephfsOriginConfig *config);
 /* A client that has its options and is not initialised; NULL with an error. */

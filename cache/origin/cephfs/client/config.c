@@ -9,13 +9,13 @@
 #include <rados/librados.h>
 #include <string.h>
 #include "cache/origin/ceph_options.h"
+#include "cache/origin/client_memory.h"
 #include "cache/origin/cephfs/client/client.h"
 #include "common/io_error.h"
 
 #define DEFAULT_TIMEOUT_SEC 25
-#define DEFAULT_MEMORY_BYTES (32u << 20)
-/* Inodes kept beyond those the kernel holds: they make an epoch after dropped caches cheap. */
-#define INODE_CACHE 65536
+/* libcephfs begins to write when so much is not in Ceph yet: its default, or less. */
+#define WRITE_FROM_BYTES (8u << 20)
 /* For a snapshot, whose files the manifest knows: enough to keep what was listed ahead. */
 #define INODE_CACHE_SNAPSHOT 16384
 
@@ -24,10 +24,11 @@ unsigned cephfs_timeout_sec(const CephfsOriginConfig *config)
     return config->timeout_sec ? config->timeout_sec : DEFAULT_TIMEOUT_SEC;
 }
 
-unsigned cephfs_names_kept(const CephfsOriginConfig *config)
+/* Names kept beyond those the kernel holds make an epoch after dropped caches cheap. */
+unsigned cephfs_names_most(const CephfsOriginConfig *config)
 {
     return strstr(config->root_path, "/" CEPHFS_SNAPSHOT_DIR "/") ? INODE_CACHE_SNAPSHOT
-                                                                  : INODE_CACHE;
+                                                                  : CLIENT_NAMES_MOST;
 }
 
 static int set_cephfs(void *mount, const char *name, const char *value)
@@ -53,9 +54,12 @@ static gboolean set_option(struct ceph_mount_info *mount, const char *name, cons
 static gboolean configure(struct ceph_mount_info *mount, const CephfsOriginConfig *config,
                           GError **error)
 {
-    g_autofree char *memory = g_strdup_printf(
-        "%" G_GUINT64_FORMAT, config->memory_bytes ? config->memory_bytes : DEFAULT_MEMORY_BYTES);
-    g_autofree char *names = g_strdup_printf("%u", cephfs_names_kept(config));
+    const uint64_t bytes = MAX(config->memory_bytes, CLIENT_BYTES_LEAST) / 2;
+    g_autofree char *half = g_strdup_printf("%" G_GUINT64_FORMAT, bytes);
+    g_autofree char *write_from =
+        g_strdup_printf("%" G_GUINT64_FORMAT, MIN(bytes / 2, WRITE_FROM_BYTES));
+    g_autofree char *names =
+        g_strdup_printf("%u", MIN(cephfs_names_most(config), client_memory_names()));
     const CephOption options[] = {
         CEPH_OPTIONS(config->monitors, config->key),
         {"debug_client", "0/0"},
@@ -64,7 +68,9 @@ static gboolean configure(struct ceph_mount_info *mount, const CephfsOriginConfi
         {"client_mount_timeout", "100000000"},
         {"client_permissions", "false"},
         {"fuse_default_permissions", "true"},
-        {"client_oc_size", memory},
+        {"client_oc_size", half}, /* without what is not written yet */
+        {"client_oc_max_dirty", half},
+        {"client_oc_target_dirty", write_from},
         /* A read of bytes that this client wrote must still prove that they may be read. */
         {"client_check_pool_perm", "true"},
         {"client_cache_size", names},

@@ -56,10 +56,19 @@ END_TEST
 START_TEST(without_a_cache_there_is_nothing_of_it)
 {
     g_autoptr(GPtrArray) volumes = g_ptr_array_new();
-    const MetricsSource source = {.volumes = volumes};
+    const MetricsSource source = {
+        .volumes = volumes,
+        .uses = {.memory = {[REPORT_CLIENT_DATA] = {3, 4}, [REPORT_LIVE_INODES] = {5, 0}},
+                 .threads = {6, 7}}};
     g_autofree char *text = text_of(&source);
     ck_assert_ptr_nonnull(strstr(text, "hearth_cache_disk_state{state=\"off\"} 1\n"));
     ck_assert_ptr_null(strstr(text, "hearth_cache_used_bytes"));
+    ck_assert_ptr_nonnull(strstr(text, "hearthd_memory_used_bytes{kind=\"clientData\"} 3\n"));
+    ck_assert_ptr_nonnull(strstr(text, "hearthd_memory_limit_bytes{kind=\"clientData\"} 4\n"));
+    ck_assert_ptr_nonnull(strstr(text, "hearthd_memory_used_bytes{kind=\"liveInodes\"} 5\n"));
+    ck_assert_ptr_null(strstr(text, "hearthd_memory_limit_bytes{kind=\"liveInodes\"}"));
+    ck_assert_ptr_nonnull(strstr(text, "hearthd_threads 6\n"));
+    ck_assert_ptr_nonnull(strstr(text, "hearthd_threads_limit 7\n"));
 }
 END_TEST
 

@@ -28,7 +28,12 @@ START_TEST(status_tells_of_the_store)
                               .low_percent = 15,
                               .disk = STORE_DISK_SUSPECT};
     const ReportStatus status = {
-        .uptime_sec = 12, .cache_dir = dir, .store = &stats, .volumes = 13, .io_flusher = TRUE};
+        .uptime_sec = 12,
+        .cache_dir = dir,
+        .store = &stats,
+        .volumes = 13,
+        .io_flusher = TRUE,
+        .uses = {.memory = {[REPORT_IMAGE_BUFFERS] = {16, 17}}, .threads = {18, 19}}};
     json_t *r = report_status(&status);
     const json_t *daemon = json_object_get(r, "daemon"), *cache = json_object_get(r, "cache");
     ck_assert_str_eq(json_string_value(json_object_get(daemon, "version")), HEARTH_VERSION);
@@ -36,6 +41,14 @@ START_TEST(status_tells_of_the_store)
     assert_number(daemon, "uptimeSec", 12);
     ck_assert(json_is_true(json_object_get(daemon, "ioFlusher")));
     assert_number(r, "volumes", 13);
+    assert_number(daemon, "threads", 18);
+    assert_number(daemon, "maxThreads", 19);
+    const json_t *memory = json_object_get(daemon, "memory");
+    ck_assert_int_gt(json_integer_value(json_object_get(memory, "residentBytes")), 0);
+    const json_t *images = json_array_get(json_object_get(memory, "kinds"), REPORT_IMAGE_BUFFERS);
+    ck_assert_str_eq(json_string_value(json_object_get(images, "kind")), "imageBuffers");
+    assert_number(images, "bytes", 16);
+    assert_number(images, "maxBytes", 17);
     ck_assert_str_eq(json_string_value(json_object_get(cache, "dir")), dir);
     ck_assert_str_eq(json_string_value(json_object_get(cache, "disk")), "suspect");
     assert_number(cache, "objects", 1);
