@@ -7,15 +7,37 @@
 #include <string.h>
 #include "driver/provision/internal.h"
 
-#define UUID_LENGTH 36
 #define TEMPORARY "-temp" /* what ceph-csi clones an image through */
+
+/* ceph-csi's names are a prefix and the UUID of the handle. Another name is of other data, which a
+ * tenant that may write to the journal wants to have read or deleted. */
+static gboolean is_name_of(const char *name, const char *handle)
+{
+    for (const char *c = name; *c; c++) {
+        if (*c == '/' || *c == '@' || g_ascii_iscntrl(*c))
+            return FALSE;
+    }
+    return strlen(handle) > UUID_LENGTH &&
+           g_str_has_suffix(name, handle + strlen(handle) - UUID_LENGTH);
+}
 
 gboolean adopted_find(Work *w, JournalKind kind, const char *handle, JournalEntry **entry,
                       GError **error)
 {
     *entry = NULL;
-    return !w->ops->journal_find ||
-           w->ops->journal_find(w->session, kind, handle, entry, w->deadline_us, error);
+    if (!w->ops->journal_find)
+        return TRUE;
+    if (!w->ops->journal_find(w->session, kind, handle, entry, w->deadline_us, error))
+        return FALSE;
+    if (!*entry || is_name_of((*entry)->name, handle))
+        return TRUE;
+    hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
+                "ceph-csi's journal leads from %s to \"%.100s\", which is not its name: ceph-csi's "
+                "names end with the last %d characters of the handle; see who has changed the "
+                "journal, and correct csi.imagename there",
+                handle, (*entry)->name, UUID_LENGTH);
+    g_clear_pointer(entry, journal_entry_free);
+    return FALSE;
 }
 
 /* The handle of the volume or snapshot `name`, which is at the location of `handle`; NULL when the

@@ -164,13 +164,21 @@ static void learn_prefix(GHashTable *set, const char *name, const char *request_
         g_hash_table_add(set, g_strndup(name, strlen(name) - strlen(request_name)));
 }
 
+/* ceph-csi's: a UUID, and perhaps the suffix of the image through which it makes a clone. */
+static gboolean is_of_ceph_csi(const char *rest)
+{
+    g_autofree char *plain = g_strndup(rest, UUID_LENGTH);
+    return g_uuid_string_is_valid(plain) &&
+           (strlen(rest) == UUID_LENGTH || strcmp(rest + UUID_LENGTH, "-temp") == 0);
+}
+
 static gboolean is_ours(GHashTable *prefixes, const char *name)
 {
     GHashTableIter iter;
     gpointer prefix;
     g_hash_table_iter_init(&iter, prefixes);
     while (g_hash_table_iter_next(&iter, &prefix, NULL)) {
-        if (g_str_has_prefix(name, prefix) && !g_uuid_string_is_valid(name + strlen(prefix)))
+        if (g_str_has_prefix(name, prefix) && !is_of_ceph_csi(name + strlen(prefix)))
             return TRUE;
     }
     return FALSE;

@@ -147,6 +147,17 @@ for set_type in cephfs images_; do
     at_journal rmomapkey "csi.volume.$UUID" csi.volume.encryptKMS
     drop "$VOLUME_ID"
 
+    # A tenant that may write to the journal has it lead to other data.
+    for name in "$NEIGHBOUR" "csi-vol-pvc-1" ""; do
+        volume
+        at_journal setomapval "csi.volume.$UUID" csi.imagename "$name"
+        delete "$VOLUME_ID"
+        says "${TYPE}_a_journal_that_leads_to_${name:-nothing}_deletes_nothing" FAILED_PRECONDITION "which is not its name"
+        at_journal setomapval "csi.volume.$UUID" csi.imagename "$NAME"
+        drop "$VOLUME_ID"
+    done
+    same ${TYPE}_the_neighbour_is_there_still "$(there "$NEIGHBOUR" | wc -l)/$(journal_has "$NEIGHBOUR_UUID")" 1/2
+
     # ---- snapshotted and cloned by Hearth
     volume
     csi controller CreateSnapshot "$(csi_json '{source_volume_id: $id, name: $name, secrets: $secrets}' --arg id "$VOLUME_ID" --arg name "snap-$TYPE-$$")"
@@ -186,6 +197,11 @@ for set_type in cephfs images_; do
         says ${TYPE}_one_that_volumes_show_stays FAILED_PRECONDITION "shown by volumes"
         at_journal rm "rt-backingsnapshot-$SNAPSHOT_ID"
     fi
+    at_journal setomapval "csi.snap.$SNAP_UUID" csi.imagename "$NAME"
+    unsnapshot
+    says ${TYPE}_a_snapshot_that_leads_to_a_volume_deletes_nothing FAILED_PRECONDITION "which is not its name"
+    same ${TYPE}_and_the_volume_is_there "$(there "$NAME" | wc -l)" 1
+    at_journal setomapval "csi.snap.$SNAP_UUID" csi.imagename "csi-snap-$SNAP_UUID"
     # The volume goes first, as Kubernetes may do it.
     delete "$VOLUME_ID"
     same ${TYPE}_its_volume_goes_before_it "$CSI_CODE/$(journal_has "$UUID")" OK/0

@@ -9,6 +9,9 @@
  * line for each call that returned: its milliseconds, its name, and the command of those to the
  * monitors and the mgr.
  *
+ * CEPH_HOLD=rbd_remove:1 stops the thread that is about to make the Nth call of that name, as if it
+ * was frozen there: it makes CEPH_HOLD_DIR/held and waits until CEPH_HOLD_DIR/go is there.
+ *
  * The wrappers know nothing of the functions but that they take at most 10 integers or pointers and
  * return one: on the ABIs of Linux, words too many are not looked at.
  */
@@ -28,14 +31,34 @@ static atomic_int calls;
 static int fault_call;
 static int fault_after;
 static int log_fd = -1;
+static char hold_name[64];
+static int hold_call;
+static const char *hold_dir;
+static atomic_int hold_calls;
 
 __attribute__((constructor)) static void read_environment(void)
 {
     const char *fault = getenv("CEPH_FAULT"), *log = getenv("CEPH_FAULT_LOG");
     if (fault && sscanf(fault, "before:%d", &fault_call) != 1)
         fault_after = sscanf(fault, "after:%d", &fault_call) == 1;
+    const char *hold = getenv("CEPH_HOLD");
+    hold_dir = getenv("CEPH_HOLD_DIR");
+    if (hold && hold_dir && sscanf(hold, "%63[^:]:%d", hold_name, &hold_call) != 2)
+        hold_call = 0;
     if (log)
         log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+}
+
+static void hold_here(const char *name)
+{
+    char path[512];
+    if (!hold_call || strcmp(name, hold_name) != 0 || ++hold_calls != hold_call)
+        return;
+    snprintf(path, sizeof(path), "%s/held", hold_dir);
+    close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    snprintf(path, sizeof(path), "%s/go", hold_dir);
+    while (access(path, F_OK) != 0)
+        usleep(5000);
 }
 
 static void die(void)
@@ -86,6 +109,7 @@ static Function find(const char *name)
         int call = ++calls;                                                                        \
         if (call == fault_call && !fault_after)                                                    \
             die();                                                                                 \
+        hold_here(#name);                                                                          \
         struct timespec start;                                                                     \
         clock_gettime(CLOCK_MONOTONIC, &start);                                                    \
         long result = function(a, b, c, d, e, f, g, h, i, j);                                      \

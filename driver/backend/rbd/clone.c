@@ -5,8 +5,12 @@
  * longer than the limit is flattened by the mgr in the background, and counts as being copied until
  * it has no parent.
  *
- *     note "begun" → clone → note gone, or
- *     note "begun" → clone → note "flatten" → the mgr's task → no parent
+ *     note "begun" → clone → its ID noted as copied → note gone, or
+ *     note "begun" → clone → note "flatten" → ID noted → the mgr's task → no parent
+ *
+ * An attempt may be stopped at any place, as a controller that is frozen, and go on after a later
+ * attempt has made the volume and somebody has used it. So "begun" says nothing of an image whose
+ * ID is noted, and half a copy is removed by its ID (remove.c).
  *
  * An image with the note "begun" must not be used: librbd makes the image, then its link to the
  * parent, then the parent's link to it. A crash between them would show an empty volume, or one
@@ -224,14 +228,27 @@ static gboolean clone_run(RbdCall *call, guint *depth)
     return good;
 }
 
+/* The clone is there. Notes that are missing after a crash are on the safe side. */
+static int note_copied(RbdCall *call, gboolean deep)
+{
+    char id[RBD_ID_MAX];
+    int rc = rbd_name_id(call->io, call->image, id);
+    if (rc == 0 && deep)
+        rc = rbd_note_set(call->io, RBD_NOTE_CLONE, call->image, RBD_CLONE_FLATTEN);
+    if (rc == 0)
+        rc = rbd_note_set(call->io, RBD_NOTE_COPIED, call->image, id);
+    if (rc == 0 && !deep)
+        rc = rbd_note_clear(call->io, RBD_NOTE_CLONE, call->image);
+    return rc;
+}
+
 static void copy_run(RbdCall *call)
 {
     guint depth = 0;
     if (!clone_run(call, &depth))
         return;
     gboolean deep = depth + 1 > call->limit;
-    int rc = deep ? rbd_note_set(call->io, RBD_NOTE_CLONE, call->image, RBD_CLONE_FLATTEN)
-                  : rbd_note_clear(call->io, RBD_NOTE_CLONE, call->image);
+    int rc = note_copied(call, deep);
     if (rc != 0)
         rbd_call_fail(call, rc, "noting the copy of");
     else if (deep)

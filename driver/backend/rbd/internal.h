@@ -97,7 +97,10 @@ typedef enum RbdNote {
                        one of the two below */
     RBD_NOTE_SHELL, /* "shell.NAME": the volume is deleted, only its snapshots are kept; its value
                        is the image's ID, so that it says nothing of a later one */
-    RBD_NOTE_TRASH, /* "trash.ID": a deleted image, in the trash for as long as it has clones */
+    RBD_NOTE_COPIED, /* "copied.NAME": the ID of an image that is a complete copy, or has become one
+                        but for its parent. It outranks "begun", which an attempt that was stopped
+                        for a while may write after a later attempt has ended. */
+    RBD_NOTE_TRASH,  /* "trash.ID": a deleted image, in the trash for as long as it has clones */
 } RbdNote;
 #define RBD_CLONE_BEGUN "begun"
 #define RBD_CLONE_FLATTEN "flatten" /* cloned; usable once it has no parent */
@@ -106,6 +109,8 @@ int rbd_note_set(rados_ioctx_t io, RbdNote note, const char *name, const char *v
 int rbd_note_clear(rados_ioctx_t io, RbdNote note, const char *name);
 /* NULL when there is none; the caller's. Both in one request. */
 int rbd_notes_read(rados_ioctx_t io, const char *name, char **clone, char **shell);
+/* Whether this image is half a copy, which may be removed. */
+int rbd_note_is_half(rados_ioctx_t io, const char *name, const char *id, gboolean *half);
 /* The notes of the trash, ID -> name the image had; the caller's. *elsewhere, unless that is NULL:
  * images here may depend on some at other locations. */
 int rbd_notes_of_trash(rados_ioctx_t io, GHashTable **trash, gboolean *elsewhere);

@@ -17,8 +17,10 @@
 /* The OSD's own limit on an answer (osd_max_omap_entries_per_request). */
 #define PAGE 1000
 
-static const char *const prefixes[] = {
-    [RBD_NOTE_CLONE] = "clone.", [RBD_NOTE_SHELL] = "shell.", [RBD_NOTE_TRASH] = "trash."};
+static const char *const prefixes[] = {[RBD_NOTE_CLONE] = "clone.",
+                                       [RBD_NOTE_SHELL] = "shell.",
+                                       [RBD_NOTE_COPIED] = "copied.",
+                                       [RBD_NOTE_TRASH] = "trash."};
 
 static char *note_key(RbdNote note, const char *name)
 {
@@ -170,6 +172,18 @@ static void add_trash(void *to, const char *key, const char *value)
 /* Among the notes of the trash, so that one request reads both; no ID of an image. */
 #define ELSEWHERE "@elsewhere"
 
+int rbd_note_is_half(rados_ioctx_t io, const char *name, const char *id, gboolean *half)
+{
+    g_autofree char *clone_key = note_key(RBD_NOTE_CLONE, name);
+    g_autofree char *copied_key = note_key(RBD_NOTE_COPIED, name);
+    char *values[2];
+    int rc = get_entries(io, (const char *const[]){clone_key, copied_key}, 2, values, NULL);
+    *half = rc == 0 && g_strcmp0(values[0], RBD_CLONE_BEGUN) == 0 && g_strcmp0(values[1], id) != 0;
+    g_free(values[0]);
+    g_free(values[1]);
+    return rc;
+}
+
 int rbd_notes_of_trash(rados_ioctx_t io, GHashTable **trash, gboolean *elsewhere)
 {
     *trash = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
@@ -275,13 +289,14 @@ gboolean rbd_record_replace(void *session, const RecordChange *change, gboolean 
     return TRUE;
 }
 
-/* The note about a copy is removed with the volume's record. */
+/* The notes about a copy are removed with the volume's record. */
 static void remove_run(RbdCall *call)
 {
     const char *volume = volume_record_key_name(call->image);
     g_autofree char *clone = volume ? note_key(RBD_NOTE_CLONE, volume) : NULL;
-    const char *keys[] = {call->image, clone};
-    int rc = remove_entries(call->io, keys, clone ? 2 : 1);
+    g_autofree char *copied = volume ? note_key(RBD_NOTE_COPIED, volume) : NULL;
+    const char *keys[] = {call->image, clone, copied};
+    int rc = remove_entries(call->io, keys, volume ? 3 : 1);
     if (rc != 0)
         rbd_call_fail(call, rc, "removing the record");
 }

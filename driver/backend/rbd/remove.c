@@ -8,6 +8,9 @@
  *     copies depend on it     (through hidden snapshots) a note, then it is moved to the trash, and
  *                             removed from there when the copies are gone
  *
+ *     half a copy             the same, since librbd's removal goes by the name, and would take the
+ *                             image of a later attempt if this one was stopped for a while
+ *
  * librbd's removal must not run after half a move to the trash: it would delete the header of an
  * image whose name is gone, and with it the data of its copies. So the notes are read first.
  */
@@ -170,15 +173,71 @@ static gboolean explain_busy(RbdCall *call)
                            "image %s is being removed or changed; try again", call->image);
 }
 
+/* The image that is in the trash under this name is not the one that was meant: back with it. */
+static gboolean give_back(RbdCall *call)
+{
+    size_t n = 0;
+    int rc = rbd_trash_list(call->io, NULL, &n);
+    if (rc != -ERANGE && rc != 0)
+        return rbd_call_fail(call, rc, "listing the trash for");
+    g_autofree rbd_trash_image_info_t *entries = g_new0(rbd_trash_image_info_t, n + 16);
+    n += 16;
+    rc = rbd_trash_list(call->io, entries, &n);
+    if (rc < 0)
+        return rbd_call_fail(call, rc, "listing the trash for");
+    for (size_t i = 0; i < n && rc >= 0; i++) {
+        if (strcmp(entries[i].name, call->image) == 0)
+            rc = rbd_trash_restore(call->io, entries[i].id, call->image);
+    }
+    rbd_trash_list_cleanup(entries, n);
+    if (rc < 0)
+        return rbd_call_fail(call, rc, "taking back from the trash");
+    return rbd_call_refuse(call, HEARTH_ERROR_ABORTED, "image %s was made just now; try again",
+                           call->image);
+}
+
+/* Half a copy, by its ID. */
+static gboolean remove_half(RbdCall *call, const char *id, GHashTable *trash, GQueue *freed)
+{
+    rbd_trash_image_info_t info;
+    int rc = rbd_note_set(call->io, RBD_NOTE_TRASH, id, call->image);
+    if (rc == 0)
+        rc = rbd_trash_move(call->io, call->image, 0);
+    if (rc == -EBUSY)
+        return explain_busy(call);
+    if (rc != 0 && rc != -ENOENT)
+        return rbd_call_fail(call, rc, "moving to the trash");
+    const gboolean moved = rc == 0;
+    rc = rbd_trash_get(call->io, id, &info);
+    if (rc == 0)
+        rbd_trash_get_cleanup(&info);
+    else if (moved)
+        return give_back(call);
+    g_hash_table_insert(trash, g_strdup(id), g_strdup(call->image));
+    rbd_trash_note(call->io, id, freed);
+    return TRUE;
+}
+
+/* Whether there is half a copy of the name that can be opened; its ID in id[RBD_ID_MAX]. */
+static gboolean find_half(RbdCall *call, char *id, gboolean *half)
+{
+    *half = FALSE;
+    if (!read_id(call, id))
+        return FALSE;
+    int rc = *id ? rbd_note_is_half(call->io, call->image, id, half) : 0;
+    return rc == 0 || rbd_call_fail(call, rc, "reading the notes of");
+}
+
 gboolean rbd_remove_image(RbdCall *call)
 {
     g_autoptr(GHashTable) trash = NULL;
     GQueue freed = G_QUEUE_INIT;
-    gboolean moved = FALSE, good = TRUE, elsewhere = FALSE;
+    gboolean moved = FALSE, good = TRUE, elsewhere = FALSE, half = FALSE;
+    char id[RBD_ID_MAX];
     int rc = rbd_notes_of_trash(call->io, &trash, &elsewhere);
     if (rc != 0)
         return rbd_call_fail(call, rc, "reading the notes of");
-    if (!end_move(call, trash, &moved))
+    if (!end_move(call, trash, &moved) || (!moved && !find_half(call, id, &half)))
         return FALSE;
     if ((elsewhere || g_hash_table_size(trash) > 0) && !moved) {
         rbd_image_t image;
@@ -187,7 +246,9 @@ gboolean rbd_remove_image(RbdCall *call)
             rbd_close(image);
         }
     }
-    if (!moved) {
+    if (half) {
+        good = remove_half(call, id, trash, &freed);
+    } else if (!moved) {
         rc = call->flag ? -ENOTEMPTY : rbd_remove(call->io, call->image);
         if (rc == -ENOTEMPTY || rc == -ECHILD)
             good = remove_with_snapshots(call);

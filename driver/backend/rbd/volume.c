@@ -27,9 +27,15 @@ static void look_at(RbdCall *call, rbd_image_t image)
 {
     g_autofree char *clone = NULL, *shell = NULL;
     guint64 bytes = 0, overlap = 0;
+    gboolean half = FALSE;
+    char id[RBD_ID_MAX];
     int rc = rbd_get_size(image, &bytes);
     if (rc == 0)
         rc = rbd_notes_read(call->io, call->image, &clone, &shell);
+    if (rc == 0 && clone)
+        rc = rbd_get_id(image, id, sizeof(id));
+    if (rc == 0 && clone)
+        rc = rbd_note_is_half(call->io, call->image, id, &half);
     if (rc != 0) {
         rbd_call_fail(call, rc, "looking at");
         return;
@@ -45,8 +51,8 @@ static void look_at(RbdCall *call, rbd_image_t image)
     gboolean parent = rbd_get_overlap(image, &overlap) == 0 && overlap > 0;
     if (g_strcmp0(clone, RBD_CLONE_FLATTEN) == 0) {
         call->volume->incomplete = call->volume->copying = call->volume->resume = parent;
-    } else if (clone) {
-        call->volume->incomplete = TRUE;
+    } else {
+        call->volume->incomplete = half;
     }
 }
 

@@ -194,6 +194,8 @@ START_TEST(whose_a_volume_is_shows_in_its_prefix)
     /* ceph-csi's */
     g_hash_table_insert(f->volumes, g_strdup("csi-vol-5a0e5b0c-1d7c-4b0e-9a44-6f0f4b8f0f0f"),
                         g_strdup(""));
+    g_hash_table_insert(f->volumes, g_strdup("csi-vol-5a0e5b0c-1d7c-4b0e-9a44-6f0f4b8f0f0f-temp"),
+                        g_strdup(""));
     expect(b, "");
     /* Now a record shows that p- is a prefix of a class. */
     ck_assert_int_eq(create(b, &volume, FALSE), 0);

@@ -1,0 +1,82 @@
+#!/bin/bash
+# A controller that is frozen in the middle of a call, as a leader whose lease ends, and that goes on after another has ended the
+# same call and somebody has used the volume: nothing of what was acknowledged goes (promise 6).
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/rbd_lib.sh"
+init
+start_ceph
+own_user
+HOLD=$TMP/hold FAULTS=$BUILD/tools/ceph-faults.so
+frozen=$TMP/run/frozen.sock other=$CONTROLLER
+
+start_frozen() { # FUNCTION:N, before which it is frozen; FUNCTION NONE for a kill there
+    rm -rf "$HOLD"
+    mkdir "$HOLD"
+    rm -f "$frozen"
+    spawn frozen env LD_PRELOAD="$FAULTS" CEPH_HOLD="$1" CEPH_HOLD_DIR="$HOLD" "$BUILD/hearth-csi" --role=controller \
+        --endpoint="unix://$frozen" --cluster-config="$TMP/config.json" --secret-dir="$TMP/own"
+    wait_socket frozen "$frozen"
+}
+frozen_call() { # METHOD REQUEST: ends with goes_on
+    (
+        CONTROLLER=$frozen
+        csi controller "$1" "$2"
+        echo "$CSI_CODE $CSI_MESSAGE" >"$TMP/frozen.said"
+    ) &
+    CALL=$!
+    wait_for 30 test -e "$HOLD/held" || die "it does not come to the call at which it is to be frozen: $(cat "$TMP/frozen.said" 2>&1)"
+}
+goes_on() {
+    touch "$HOLD/go"
+    wait $CALL
+    end frozen
+}
+killed_there() {
+    end frozen KILL
+    wait $CALL
+}
+copy_request() { image_request "$1" 33554432 '{}' "{\"volume_content_source\": {\"snapshot\": {\"snapshot_id\": \"$SNAPSHOT_ID\"}}}"; }
+text_of() { rbd_cmd export --no-progress "rbd/$1" - 2>/dev/null | head -c 40 | tr -d '\0'; }
+whole() { # NAME PVC: the volume and what was written to it
+    same "$1_its_data_is_there" "$(text_of "csi-vol-$2")" precious
+    csi controller ControllerGetVolume "$(csi_json '{volume_id: $id}' --arg id "$VOLUME_ID")"
+    same "$1_and_it_is_a_volume" "$CSI_CODE" OK
+    audit --repair --min-age=0 >/dev/null
+    same "$1_after_a_repair_too" "$(text_of "csi-vol-$2")" precious
+    pending csi controller CreateVolume "$(copy_request "$2")"
+    same "$1_and_when_it_is_asked_for_again" "$CSI_CODE $(text_of "csi-vol-$2")" "OK precious"
+}
+
+start_controller --secret-dir="$TMP/own"
+create_image pvc-source-$$ 33554432 || die "$(said)"
+SOURCE=$VOLUME_ID
+fill csi-vol-pvc-source-$$ old-text
+snapshot snap-$$ || die "$(said)"
+
+# ---- before its note that a copy begins
+start_frozen rados_write_op_operate:2
+frozen_call CreateVolume "$(copy_request pvc-note-$$)"
+pending csi controller CreateVolume "$(copy_request pvc-note-$$)" || die "$(said)"
+VOLUME_ID=$(jq -r .volume.volumeId <<<"$REPLY_JSON")
+fill csi-vol-pvc-note-$$ precious
+goes_on
+whole a_late_note pvc-note-$$
+delete_volume || fail delete "$(said)"
+
+# ---- before it removes half a copy, which an attempt that was killed has left
+start_frozen rados_write_op_operate:3
+frozen_call CreateVolume "$(copy_request pvc-half-$$)"
+killed_there
+start_frozen rbd_trash_move:1
+frozen_call CreateVolume "$(copy_request pvc-half-$$)"
+pending csi controller CreateVolume "$(copy_request pvc-half-$$)" || die "$(said)"
+VOLUME_ID=$(jq -r .volume.volumeId <<<"$REPLY_JSON")
+fill csi-vol-pvc-half-$$ precious
+goes_on
+whole a_late_removal pvc-half-$$
+delete_volume || fail delete "$(said)"
+
+same nothing_is_left "$(images note-$$)$(images half-$$)$(rbd_cmd trash ls rbd 2>/dev/null)" ""
+unsnapshot || fail unsnapshot "$(said)"
+VOLUME_ID=$SOURCE
+delete_volume || fail delete "$(said)"
