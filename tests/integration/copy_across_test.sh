@@ -124,6 +124,7 @@ same the_audit_finds_what_it_was_made_through "$(audit_finds)" "copy-snapshot rb
 audit --repair --min-age 0 >/dev/null
 same and_repair_removes_it "$(snaps $H)" ""
 rbd_cmd snap create --no-progress "rbd/$H@$THROUGH"
+in_fast on_pool rmomapkey hearth.records "copied.csi-vol-pvc-hc-$$"
 in_fast on_pool setomapval hearth.records "clone.csi-vol-pvc-hc-$$" begun # and before librbd was done
 same while_it_is_made_it_stays "$(audit_finds)" "volume-incomplete $FAST/csi-vol-pvc-hc-$$"
 delete_id "$h"

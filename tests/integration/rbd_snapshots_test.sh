@@ -191,13 +191,17 @@ snapshot half-$$
 restore pvc-hr-$$ 33554432
 hr=$VOLUME_ID
 same what_is_of_one_image_is_not_copied "$(rbd_cmd image-meta ls rbd/csi-vol-pvc-hr-$$ --format json | jq -r 'keys | join(" ")')" owner
-on_pool setomapval hearth.records "clone.csi-vol-pvc-hr-$$" begun # as if librbd had not tied it to its source yet
+half() { # as if librbd had not tied it to its source yet
+    on_pool rmomapkey hearth.records "copied.csi-vol-pvc-hr-$$"
+    on_pool setomapval hearth.records "clone.csi-vol-pvc-hr-$$" begun
+}
+half
 csi controller ControllerGetVolume "$(csi_json '{volume_id: $id}' --arg id "$hr")"
 code half_a_copy_is_no_volume NOT_FOUND
 old=$(info rbd/csi-vol-pvc-hr-$$ .id)
 restore pvc-hr-$$ 33554432
 same it_is_made_again "$CSI_CODE/$(records clone.)/$([ "$(info rbd/csi-vol-pvc-hr-$$ .id)" = "$old" ] || echo new)" OK//new
-on_pool setomapval hearth.records "clone.csi-vol-pvc-hr-$$" begun
+half
 delete_volume
 same or_deleted_with_its_note "$CSI_CODE/$(images pvc-hr)$(records pvc-hr)" OK/
 VOLUME_ID=$h

@@ -52,7 +52,9 @@ static int set_entry(rados_ioctx_t io, const char *key, const char *text)
 
 static int remove_entries(rados_ioctx_t io, const char *const *keys, gsize n)
 {
-    size_t lengths[2] = {strlen(keys[0]), n > 1 ? strlen(keys[1]) : 0};
+    g_autofree size_t *lengths = g_new(size_t, n);
+    for (gsize i = 0; i < n; i++)
+        lengths[i] = strlen(keys[i]);
     rados_write_op_t op = rados_create_write_op();
     rados_write_op_omap_rm_keys2(op, (char const *const *)keys, lengths, n);
     int rc = rados_write_op_operate(op, io, OBJECT, NULL, 0);
