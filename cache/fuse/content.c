@@ -109,6 +109,14 @@ static StoreFill *fill_of(Content *c, OriginNode *node)
     return fill;
 }
 
+int content_object(Content *c, size_t *len, uint64_t off)
+{
+    if (c->fd < 0 || atomic_load(&c->useless) || off >= c->key.size)
+        return -1;
+    *len = MIN(*len, c->key.size - off);
+    return c->fd;
+}
+
 ssize_t content_read(Content *c, OriginNode *node, void *buf, size_t len, uint64_t off,
                      ContentSource *source)
 {

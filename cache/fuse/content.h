@@ -42,4 +42,8 @@ typedef enum ContentSource {
 ssize_t content_read(Content *content, OriginNode *node, void *buf, size_t len, uint64_t off,
                      ContentSource *source);
 
+/* The descriptor of the complete object, borrowed, and how much of it a read of *len bytes at `off`
+ * gets. -1: there is none to be read there. */
+int content_object(Content *content, size_t *len, uint64_t off);
+
 #endif

@@ -11,6 +11,7 @@
 #include <gio/gio.h>
 #include <linux/fuse.h>
 #include <unistd.h>
+#include "cache/fuse/object_reply.h"
 #include "cache/fuse/reader_threads.h"
 
 /* Room for the header, as libfuse has it. */
@@ -63,7 +64,9 @@ static void set_waits(ReaderSource *source, gboolean on)
 static void process(ReaderSource *source, void *buffer, size_t len)
 {
     const struct fuse_buf buf = {.mem = buffer, .size = len};
+    object_reply_request(((const struct fuse_in_header *)buffer)->unique);
     fuse_session_process_buf(((Readers *)source)->fuse, &buf);
+    object_reply_request(0);
 }
 
 static void has_ended(ReaderSource *source)

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include "cache/fuse/live/handles.h"
 #include "cache/fuse/live/session_internal.h"
+#include "cache/fuse/object_reply.h"
 #include "cache/fuse/reply_buffer.h"
 
 /* Decides whether the kernel's pages and attributes are of the version now open. */
@@ -154,6 +155,21 @@ static ssize_t read_content(Handle *h, Content *c, void *buf, size_t len, uint64
     return n;
 }
 
+/* TRUE: it is answered, from the object, and the handle may be gone. */
+static gboolean reply_object(fuse_req_t req, Handle *h, Content *c, size_t len, uint64_t off)
+{
+    Session *s = h->session;
+    const int fd = content_object(c, &len, off);
+    if (fd < 0 || !object_reply_fill(fd, len, off))
+        return FALSE;
+    label_pages(h);
+    atomic_fetch_add(&s->counters.bytes_store, len);
+    if (object_reply_send(req, fuse_session_fd(s->fuse)))
+        return TRUE;
+    atomic_fetch_sub(&s->counters.bytes_store, len);
+    return FALSE;
+}
+
 static ssize_t read_origin(Handle *h, void *buf, size_t len, uint64_t off)
 {
     Session *s = h->session;
@@ -190,6 +206,11 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
     if (!stay) {
         atomic_fetch_add(&node->unsettled, 1);
         atomic_store(&node->page_version, 0);
+    }
+    if (c && stay && !waits && reply_object(req, h, c, size, (uint64_t)off)) {
+        content_unref(c);
+        nodes_done(s->nodes, node);
+        return;
     }
     ssize_t n = c ? read_content(h, c, buf, size, (uint64_t)off) : -EAGAIN;
     if (n < 0 && !waits && locks_pages(fi)) {
