@@ -7,9 +7,9 @@ init
 start_ceph
 own_user
 HOLD=$TMP/hold FAULTS=$BUILD/tools/ceph-faults.so
-frozen=$TMP/run/frozen.sock other=$CONTROLLER
+frozen=$TMP/run/frozen.sock
 
-start_frozen() { # FUNCTION:N, before which it is frozen; FUNCTION NONE for a kill there
+start_frozen() { # FUNCTION:N, before which it is frozen
     rm -rf "$HOLD"
     mkdir "$HOLD"
     rm -f "$frozen"
@@ -17,7 +17,7 @@ start_frozen() { # FUNCTION:N, before which it is frozen; FUNCTION NONE for a ki
         --endpoint="unix://$frozen" --cluster-config="$TMP/config.json" --secret-dir="$TMP/own"
     wait_socket frozen "$frozen"
 }
-frozen_call() { # METHOD REQUEST: ends with goes_on
+frozen_call() { # METHOD REQUEST: ends with goes_on or killed_there
     (
         CONTROLLER=$frozen
         csi controller "$1" "$2"

@@ -218,14 +218,20 @@ static gboolean remove_half(RbdCall *call, const char *id, GHashTable *trash, GQ
     return TRUE;
 }
 
-/* Whether there is half a copy of the name that can be opened; its ID in id[RBD_ID_MAX]. */
+/* Whether there is half a copy of the name that can be opened; its ID in id[RBD_ID_MAX]. Others are
+ * not opened for this. */
 static gboolean find_half(RbdCall *call, char *id, gboolean *half)
 {
     *half = FALSE;
-    if (!read_id(call, id))
+    int rc = rbd_name_id(call->io, call->image, id);
+    if (rc == 0)
+        rc = rbd_note_is_half(call->io, call->image, id, half);
+    if (rc != 0 && rc != -ENOENT)
+        return rbd_call_fail(call, rc, "reading the notes of");
+    if (*half && !read_id(call, id))
         return FALSE;
-    int rc = *id ? rbd_note_is_half(call->io, call->image, id, half) : 0;
-    return rc == 0 || rbd_call_fail(call, rc, "reading the notes of");
+    *half = *half && *id;
+    return TRUE;
 }
 
 gboolean rbd_remove_image(RbdCall *call)
