@@ -7,8 +7,6 @@
 #include <string.h>
 #include "driver/provision/internal.h"
 
-#define TEMPORARY "-temp" /* what ceph-csi clones an image through */
-
 /* ceph-csi's names are a prefix and the UUID of the handle. Another name is of other data, which a
  * tenant that may write to the journal wants to have read or deleted. */
 static gboolean is_name_of(const char *name, const char *handle)
@@ -17,8 +15,8 @@ static gboolean is_name_of(const char *name, const char *handle)
         if (*c == '/' || *c == '@' || g_ascii_iscntrl(*c))
             return FALSE;
     }
-    return strlen(handle) > UUID_LENGTH &&
-           g_str_has_suffix(name, handle + strlen(handle) - UUID_LENGTH);
+    return strlen(handle) > ADOPTED_UUID_LENGTH &&
+           g_str_has_suffix(name, handle + strlen(handle) - ADOPTED_UUID_LENGTH);
 }
 
 gboolean adopted_find(Work *w, JournalKind kind, const char *handle, JournalEntry **entry,
@@ -35,7 +33,7 @@ gboolean adopted_find(Work *w, JournalKind kind, const char *handle, JournalEntr
                 "ceph-csi's journal leads from %s to \"%.100s\", which is not its name: ceph-csi's "
                 "names end with the last %d characters of the handle; see who has changed the "
                 "journal, and correct csi.imagename there",
-                handle, (*entry)->name, UUID_LENGTH);
+                handle, (*entry)->name, ADOPTED_UUID_LENGTH);
     g_clear_pointer(entry, journal_entry_free);
     return FALSE;
 }
@@ -45,10 +43,10 @@ gboolean adopted_find(Work *w, JournalKind kind, const char *handle, JournalEntr
 static char *handle_beside(const char *handle, const char *name)
 {
     gsize length = name ? strlen(name) : 0;
-    if (length < UUID_LENGTH)
+    if (length < ADOPTED_UUID_LENGTH)
         return NULL;
-    g_autofree char *start = g_strndup(handle, strlen(handle) - UUID_LENGTH);
-    char *beside = g_strconcat(start, name + length - UUID_LENGTH, NULL);
+    g_autofree char *start = g_strndup(handle, strlen(handle) - ADOPTED_UUID_LENGTH);
+    char *beside = g_strconcat(start, name + length - ADOPTED_UUID_LENGTH, NULL);
     g_autoptr(AdoptedId) valid = adopted_id_decode(beside);
     if (!valid)
         g_clear_pointer(&beside, g_free);

@@ -167,9 +167,10 @@ static void learn_prefix(GHashTable *set, const char *name, const char *request_
 /* ceph-csi's: a UUID, and perhaps the suffix of the image through which it makes a clone. */
 static gboolean is_of_ceph_csi(const char *rest)
 {
-    g_autofree char *plain = g_strndup(rest, UUID_LENGTH);
+    g_autofree char *plain = g_strndup(rest, ADOPTED_UUID_LENGTH);
     return g_uuid_string_is_valid(plain) &&
-           (strlen(rest) == UUID_LENGTH || strcmp(rest + UUID_LENGTH, "-temp") == 0);
+           (strlen(rest) == ADOPTED_UUID_LENGTH ||
+            strcmp(rest + ADOPTED_UUID_LENGTH, ADOPTED_TEMPORARY) == 0);
 }
 
 static gboolean is_ours(GHashTable *prefixes, const char *name)

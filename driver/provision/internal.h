@@ -6,8 +6,6 @@
 #include "driver/provision/work.h"
 
 /* adopted.c: ceph-csi's volumes and snapshots, found in its journal. */
-/* ceph-csi's handles and names end with a UUID of so many characters. */
-#define UUID_LENGTH 36
 /* The journal's entry for a handle. FALSE only for failures; *entry is NULL when there is none. */
 gboolean adopted_find(Work *w, JournalKind kind, const char *handle, JournalEntry **entry,
                       GError **error);

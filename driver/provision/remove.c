@@ -9,8 +9,6 @@
 #include <string.h>
 #include "driver/provision/internal.h"
 
-#define TEMPORARY "-temp" /* ceph-csi clones an image through one with this suffix */
-
 /* Keeps a snapshot that a copy is being made through, and removes one that a copy has left. FALSE
  * only for failures. */
 static gboolean settle_copy_snapshot(Work *w, const char *snapshot, const VolumeId *target,
@@ -116,7 +114,7 @@ static gboolean remove_adopted_volume(Work *w, GError **error)
     id.name = entry->name;
     if (!remove_volume(&of, error))
         return FALSE;
-    g_autofree char *temporary = g_strconcat(entry->name, TEMPORARY, NULL);
+    g_autofree char *temporary = g_strconcat(entry->name, ADOPTED_TEMPORARY, NULL);
     id.name = temporary;
     if (id.type == VOLUME_RBD &&
         !w->ops->volume_remove(w->session, &id, FALSE, w->deadline_us, error))

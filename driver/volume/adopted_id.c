@@ -5,7 +5,6 @@
 #include "driver/volume/params.h"
 
 #define VERSION "0001-"
-#define UUID_LENGTH 36
 #define LOCATION_DIGITS 16
 #define LENGTH_DIGITS 4
 
@@ -36,12 +35,12 @@ static gboolean take_hex(const char **text, guint digits, guint64 *value)
 
 static gboolean is_uuid(const char *text)
 {
-    for (guint i = 0; i < UUID_LENGTH; i++) {
+    for (guint i = 0; i < ADOPTED_UUID_LENGTH; i++) {
         gboolean dash = i == 8 || i == 13 || i == 18 || i == 23;
         if (dash ? text[i] != '-' : !g_ascii_isxdigit(text[i]) || g_ascii_isupper(text[i]))
             return FALSE;
     }
-    return text[UUID_LENGTH] == '\0';
+    return text[ADOPTED_UUID_LENGTH] == '\0';
 }
 
 static gboolean is_cluster_id(const char *text, gsize length)

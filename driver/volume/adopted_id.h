@@ -14,6 +14,11 @@
 
 #include <glib.h>
 
+/* The characters of the UUID with which handles and names end. */
+#define ADOPTED_UUID_LENGTH 36
+/* The suffix of the image through which ceph-csi clones another. */
+#define ADOPTED_TEMPORARY "-temp"
+
 typedef struct AdoptedId {
     char *cluster_id;
     guint64 location;

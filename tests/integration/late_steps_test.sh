@@ -37,6 +37,12 @@ killed_there() {
 }
 copy_request() { image_request "$1" 33554432 '{}' "{\"volume_content_source\": {\"snapshot\": {\"snapshot_id\": \"$SNAPSHOT_ID\"}}}"; }
 text_of() { rbd_cmd export --no-progress "rbd/$1" - 2>/dev/null | head -c 40 | tr -d '\0'; }
+made_meanwhile() { # PVC: by the other controller, and used, before the frozen one goes on
+    pending csi controller CreateVolume "$(copy_request "$1")" || die "$(said)"
+    VOLUME_ID=$(jq -r .volume.volumeId <<<"$REPLY_JSON")
+    fill "csi-vol-$1" precious
+    goes_on
+}
 whole() { # NAME PVC: the volume and what was written to it
     same "$1_its_data_is_there" "$(text_of "csi-vol-$2")" precious
     csi controller ControllerGetVolume "$(csi_json '{volume_id: $id}' --arg id "$VOLUME_ID")"
@@ -56,10 +62,7 @@ snapshot snap-$$ || die "$(said)"
 # ---- before its note that a copy begins
 start_frozen rados_write_op_operate:2
 frozen_call CreateVolume "$(copy_request pvc-note-$$)"
-pending csi controller CreateVolume "$(copy_request pvc-note-$$)" || die "$(said)"
-VOLUME_ID=$(jq -r .volume.volumeId <<<"$REPLY_JSON")
-fill csi-vol-pvc-note-$$ precious
-goes_on
+made_meanwhile pvc-note-$$
 whole a_late_note pvc-note-$$
 delete_volume || fail delete "$(said)"
 
@@ -69,10 +72,7 @@ frozen_call CreateVolume "$(copy_request pvc-half-$$)"
 killed_there
 start_frozen rbd_trash_move:1
 frozen_call CreateVolume "$(copy_request pvc-half-$$)"
-pending csi controller CreateVolume "$(copy_request pvc-half-$$)" || die "$(said)"
-VOLUME_ID=$(jq -r .volume.volumeId <<<"$REPLY_JSON")
-fill csi-vol-pvc-half-$$ precious
-goes_on
+made_meanwhile pvc-half-$$
 whole a_late_removal pvc-half-$$
 delete_volume || fail delete "$(said)"
 
