@@ -173,33 +173,39 @@ static gboolean explain_busy(RbdCall *call)
                            "image %s is being removed or changed; try again", call->image);
 }
 
-/* The image that is in the trash under this name is not the one that was meant: back with it. */
-static gboolean give_back(RbdCall *call)
+/* The name may have led to the image of a later attempt when it was moved: back with that. Images
+ * of deleted volumes, which have a note, stay. ABORTED: there was one. */
+static gboolean give_back_others(RbdCall *call, const char *id)
 {
+    g_autoptr(GHashTable) deleted = NULL;
     size_t n = 0;
+    gboolean other = FALSE;
     int rc = rbd_trash_list(call->io, NULL, &n);
-    if (rc != -ERANGE && rc != 0)
+    if (rc != 0 && rc != -ERANGE)
         return rbd_call_fail(call, rc, "listing the trash for");
-    g_autofree rbd_trash_image_info_t *entries = g_new0(rbd_trash_image_info_t, n + 16);
     n += 16;
+    g_autofree rbd_trash_image_info_t *entries = g_new0(rbd_trash_image_info_t, n);
     rc = rbd_trash_list(call->io, entries, &n);
     if (rc < 0)
         return rbd_call_fail(call, rc, "listing the trash for");
-    for (size_t i = 0; i < n && rc >= 0; i++) {
-        if (strcmp(entries[i].name, call->image) == 0)
-            rc = rbd_trash_restore(call->io, entries[i].id, call->image);
+    rc = rbd_notes_of_trash(call->io, &deleted, NULL);
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        if (strcmp(entries[i].name, call->image) != 0 || strcmp(entries[i].id, id) == 0 ||
+            g_hash_table_contains(deleted, entries[i].id))
+            continue;
+        other = TRUE;
+        rc = rbd_trash_restore(call->io, entries[i].id, call->image);
     }
     rbd_trash_list_cleanup(entries, n);
-    if (rc < 0)
+    if (rc != 0)
         return rbd_call_fail(call, rc, "taking back from the trash");
-    return rbd_call_refuse(call, HEARTH_ERROR_ABORTED, "image %s was made just now; try again",
-                           call->image);
+    return !other || rbd_call_refuse(call, HEARTH_ERROR_ABORTED,
+                                     "image %s was made just now; try again", call->image);
 }
 
 /* Half a copy, by its ID. */
 static gboolean remove_half(RbdCall *call, const char *id, GHashTable *trash, GQueue *freed)
 {
-    rbd_trash_image_info_t info;
     int rc = rbd_note_set(call->io, RBD_NOTE_TRASH, id, call->image);
     if (rc == 0)
         rc = rbd_trash_move(call->io, call->image, 0);
@@ -207,12 +213,8 @@ static gboolean remove_half(RbdCall *call, const char *id, GHashTable *trash, GQ
         return explain_busy(call);
     if (rc != 0 && rc != -ENOENT)
         return rbd_call_fail(call, rc, "moving to the trash");
-    const gboolean moved = rc == 0;
-    rc = rbd_trash_get(call->io, id, &info);
-    if (rc == 0)
-        rbd_trash_get_cleanup(&info);
-    else if (moved)
-        return give_back(call);
+    if (rc == 0 && !give_back_others(call, id))
+        return FALSE;
     g_hash_table_insert(trash, g_strdup(id), g_strdup(call->image));
     rbd_trash_note(call->io, id, freed);
     return TRUE;
