@@ -37,6 +37,7 @@ half_mounted() { # staging goes on, in the background
 hearthd_is_the_same() { running hearthd; }
 asserts() { grep -c 'inode_map.empty' "$TMP/log/hearthd.log"; }
 clients() { sessions '[.[].id] | length'; }
+none_is_left() { [ "$(clients)" = 0 ]; }
 
 STEP=cut
 mds_delays 1
@@ -58,6 +59,8 @@ same libcephfs_gave_nothing_up "$(asserts)" 0
 unstage || fail unstage "$(said)"
 
 STEP=evicted
+# The session of the step before ends behind its unstage. It is not the one to be evicted.
+wait_for 60 none_is_left || die "sessions $(sessions)"
 mds_delays 1
 half_mounted
 timeout 10 ceph --admin-daemon "$CEPH_DIR/run/mds.a.asok" session evict "$SESSION" >/dev/null 2>&1

@@ -575,10 +575,15 @@ END_TEST
 
 #define REST_MS 100
 
+static Origin *up_to_rest_after(int64_t ms)
+{
+    reconnect_ops.rest_ms = ms;
+    return up();
+}
+
 static Origin *up_to_rest(void)
 {
-    reconnect_ops.rest_ms = REST_MS;
-    return up();
+    return up_to_rest_after(REST_MS);
 }
 
 static void await_rest(Origin *o)
@@ -689,10 +694,9 @@ static void *want_room(void *data)
 START_TEST(an_idle_one_rests_at_once_when_another_waits_for_threads)
 {
     pthread_t thread;
-    Origin *o = up_to_rest();
+    Origin *o = up_to_rest_after(3600 * 1000);
     OriginNode *node = find(o, "f");
     OriginFile *file = open_node(o, node, O_RDONLY);
-    reconnect_ops.rest_ms = 3600 * 1000;
     o->ops->close(o, file);
     expect_no_rest(o);
     thread_room_set_most(200);
