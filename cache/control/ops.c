@@ -249,7 +249,9 @@ static gboolean op_warm(Call *call, GError **error)
     Jobs *jobs = call->control->jobs;
     const char *path = string_field(call, WIRE_KEY_PATH);
     const JobOptions options = {.bytes_per_sec = count_field(call, WIRE_KEY_RATE),
-                                .list_fd = call->fd};
+                                .list_fd = call->fd,
+                                .check =
+                                    json_is_true(json_object_get(call->request, WIRE_KEY_CHECK))};
     if (!jobs_warm(jobs, string_field(call, WIRE_KEY_VOLUME), path ? path : "", &options, &id,
                    error))
         return FALSE;
@@ -265,6 +267,17 @@ static gboolean op_job(Call *call, GError **error)
     if (!report)
         return FALSE;
     add_members(call, report);
+    return TRUE;
+}
+
+static gboolean op_jobs(Call *call, GError **error)
+{
+    gboolean more;
+    (void)error;
+    json_t *page =
+        jobs_list(call->control->jobs, count_field(call, WIRE_KEY_AFTER), PAGE_BYTES, &more);
+    json_object_set_new(call->reply, WIRE_KEY_JOBS, page);
+    json_object_set_new(call->reply, WIRE_KEY_MORE, json_boolean(more));
     return TRUE;
 }
 
@@ -446,11 +459,12 @@ static const WireField manifest_fields[] = {{WIRE_KEY_VOLUME, WIRE_FIELD_STRING,
 static const WireField page_fields[] = {{WIRE_KEY_AFTER, WIRE_FIELD_STRING, FALSE},
                                         {NULL, 0, FALSE}};
 static const WireField job_fields[] = {{WIRE_KEY_JOB, WIRE_FIELD_COUNT, TRUE}, {NULL, 0, FALSE}};
-static const WireField warm_fields[] = {{WIRE_KEY_VOLUME, WIRE_FIELD_STRING, TRUE},
-                                        {WIRE_KEY_PATH, WIRE_FIELD_STRING, FALSE},
-                                        {WIRE_KEY_WAIT, WIRE_FIELD_BOOLEAN, FALSE},
-                                        {WIRE_KEY_RATE, WIRE_FIELD_COUNT, FALSE},
+static const WireField jobs_fields[] = {{WIRE_KEY_AFTER, WIRE_FIELD_COUNT, FALSE},
                                         {NULL, 0, FALSE}};
+static const WireField warm_fields[] = {
+    {WIRE_KEY_VOLUME, WIRE_FIELD_STRING, TRUE},  {WIRE_KEY_PATH, WIRE_FIELD_STRING, FALSE},
+    {WIRE_KEY_WAIT, WIRE_FIELD_BOOLEAN, FALSE},  {WIRE_KEY_RATE, WIRE_FIELD_COUNT, FALSE},
+    {WIRE_KEY_CHECK, WIRE_FIELD_BOOLEAN, FALSE}, {NULL, 0, FALSE}};
 static const WireField evict_fields[] = {{WIRE_KEY_VOLUME, WIRE_FIELD_STRING, FALSE},
                                          {WIRE_KEY_BYTES, WIRE_FIELD_COUNT, FALSE},
                                          {WIRE_KEY_PINNED, WIRE_FIELD_BOOLEAN, FALSE},
@@ -474,6 +488,7 @@ static const Op ops[] = {
     {WIRE_OP_REFUSED, op_refused, no_fields, FALSE},
     {WIRE_OP_WARM, op_warm, warm_fields, TRUE},
     {WIRE_OP_JOB, op_job, job_fields, FALSE},
+    {WIRE_OP_JOBS, op_jobs, jobs_fields, FALSE},
     {WIRE_OP_CANCEL, op_cancel, job_fields, FALSE},
     {WIRE_OP_EVICT, op_evict, evict_fields, FALSE},
     {WIRE_OP_RESIZE, op_resize, volume_fields, FALSE},

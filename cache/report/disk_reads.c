@@ -23,6 +23,15 @@ gboolean disk_reads_of_device(const char *dir, guint64 *bytes)
     return TRUE;
 }
 
+gboolean disk_reads_native(const char *dir, guint64 *bytes)
+{
+    guint64 all, own;
+    if (!disk_reads_of_device(dir, &all) || !disk_reads_of_process(&own))
+        return FALSE;
+    *bytes = all - MIN(all, own);
+    return TRUE;
+}
+
 gboolean disk_reads_of_process(guint64 *bytes)
 {
     static const char name[] = "\nread_bytes: ";

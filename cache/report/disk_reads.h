@@ -15,6 +15,12 @@
  */
 gboolean disk_reads_of_device(const char *dir, guint64 *bytes);
 
+/*
+ * An upper bound of what the kernel read below the directory for others than this process: datasets
+ * that are mounted natively, and whatever else is on that disk. FALSE as above.
+ */
+gboolean disk_reads_native(const char *dir, guint64 *bytes);
+
 /* Bytes that the kernel read from any disk for this process. Source: proc(5), /proc/pid/io. */
 gboolean disk_reads_of_process(guint64 *bytes);
 

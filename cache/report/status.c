@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/report/status.h"
+#include "cache/report/disk_reads.h"
 #include "proto/wire_keys.h"
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -120,6 +121,9 @@ static json_t *report_cache(const ReportStatus *status)
         {WIRE_KEY_BAD_OBJECTS, s->bad_objects},
     };
     add_counts(cache, counts, G_N_ELEMENTS(counts));
+    uint64_t native;
+    if (status->cache_dir && disk_reads_native(status->cache_dir, &native))
+        json_object_set_new(cache, WIRE_KEY_NATIVE_BYTES, json_integer(json_count(native)));
     json_object_set_new(
         cache, WIRE_KEY_SCRUB,
         json_pack("{s:I, s:I, s:I, s:I}", WIRE_KEY_BYTES_PER_SEC, json_count(s->scrub_rate),
@@ -138,6 +142,7 @@ json_t *report_status(const ReportStatus *status)
         (int)status->cephfs_connections);
     const ReportUse *threads = &status->uses.threads;
     json_object_set_new(daemon, WIRE_KEY_MEMORY, report_memory(&status->uses));
+    json_object_set_new(daemon, WIRE_KEY_CPU_MS, json_integer(json_count(report_cpu_ms())));
     json_object_set_new(daemon, WIRE_KEY_THREADS, json_integer(json_count(threads->used)));
     json_object_set_new(daemon, WIRE_KEY_MAX_THREADS, json_integer(json_count(threads->most)));
     return json_pack("{s:o, s:o, s:I}", WIRE_KEY_DAEMON, daemon, WIRE_KEY_CACHE,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/report/uses.h"
 #include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include "proto/wire_keys.h"
 
@@ -22,6 +23,19 @@ static uint64_t resident_bytes(void)
         sscanf(text, "%*u %llu", &pages) == 1)
         return pages * (uint64_t)sysconf(_SC_PAGESIZE);
     return 0;
+}
+
+static uint64_t milliseconds(const struct timeval *t)
+{
+    return (uint64_t)t->tv_sec * 1000 + (uint64_t)t->tv_usec / 1000;
+}
+
+uint64_t report_cpu_ms(void)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) < 0)
+        return 0;
+    return milliseconds(&usage.ru_utime) + milliseconds(&usage.ru_stime);
 }
 
 json_t *report_memory(const ReportUses *uses)

@@ -26,6 +26,8 @@ typedef struct ReportUses {
     ReportUse threads;
 } ReportUses;
 
+/* Milliseconds of CPU time of this process, of all threads. */
+uint64_t report_cpu_ms(void);
 /* "memory" of a "status" reply. */
 json_t *report_memory(const ReportUses *uses);
 void report_uses_metrics(OpenMetrics *m, const ReportUses *uses);

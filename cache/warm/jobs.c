@@ -32,7 +32,7 @@ typedef struct Job {
     OriginAttr attr;
     Warm warm;
     atomic_bool cancelled;
-    gint64 started_us;
+    gint64 started_us, started_wall_us; /* of the monotonic clock; since 1970 */
     pthread_t thread;
     /* Jobs.lock: */
     JobState state;
@@ -152,11 +152,17 @@ static Job *find_or_error_locked(Jobs *jobs, uint64_t id, GError **error)
     return job;
 }
 
+/* Another one that asks for the same work may have this job instead. */
+static gboolean is_joinable(const Job *job)
+{
+    return !job->warm.list && !job->warm.check;
+}
+
 static Job *find_same_locked(Jobs *jobs, const char *volume, const char *path)
 {
     for (guint i = 0; i < jobs->list->len; i++) {
         Job *job = jobs->list->pdata[i];
-        if (job->state == JOB_RUNNING && !atomic_load(&job->cancelled) && !job->warm.list &&
+        if (job->state == JOB_RUNNING && !atomic_load(&job->cancelled) && is_joinable(job) &&
             strcmp(job->volume_id, volume) == 0 && strcmp(job->path, path) == 0)
             return job;
     }
@@ -199,6 +205,7 @@ static Job *make_job_of_path(Jobs *jobs, const char *volume, const char *path, G
     job->volume_id = g_strdup(volume);
     job->path = g_strdup(path);
     job->started_us = g_get_monotonic_time();
+    job->started_wall_us = g_get_real_time();
     job->warm.store = jobs->store;
     job->warm.origin = volume_origin(used);
     job->tag = volumes_tag_ahead(jobs->volumes, used);
@@ -223,6 +230,7 @@ static Job *make_job(Jobs *jobs, const char *volume, const char *path, const Job
         return NULL;
     }
     job->warm.list = list;
+    job->warm.check = options->check;
     job->warm.pace = options->bytes_per_sec ? store_pace_new(options->bytes_per_sec) : NULL;
     return job;
 }
@@ -250,7 +258,7 @@ gboolean jobs_warm(Jobs *jobs, const char *volume, const char *path, const JobOp
     if (!job)
         return FALSE;
     pthread_mutex_lock(&jobs->lock);
-    Job *same = job->warm.list ? NULL : find_same_locked(jobs, volume, clean);
+    Job *same = is_joinable(job) ? find_same_locked(jobs, volume, clean) : NULL;
     gboolean started = !same && start_locked(jobs, job, error);
     if (same || started)
         *id = same ? same->id : job->id;
@@ -281,11 +289,12 @@ static json_t *report_job(Job *job)
     json_int_t bytes_done = (json_int_t)atomic_load(&w->bytes_done);
     json_int_t files_total = (json_int_t)atomic_load(&w->files_total);
     json_int_t bytes_total = (json_int_t)atomic_load(&w->bytes_total);
-    return json_pack("{s:I, s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:s}",
-                     WIRE_KEY_JOB, (json_int_t)job->id, WIRE_KEY_BYTES_HELD,
-                     (json_int_t)atomic_load(&w->bytes_held), WIRE_KEY_VOLUME, job->volume_id,
-                     WIRE_KEY_PATH, job->path, WIRE_KEY_STATE, state_names[job->state],
-                     WIRE_KEY_FILES_DONE, files_done, WIRE_KEY_FILES_TOTAL,
+    return json_pack("{s:I, s:b, s:I, s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:s}",
+                     WIRE_KEY_JOB, (json_int_t)job->id, WIRE_KEY_CHECK, w->check,
+                     WIRE_KEY_STARTED_MS, (json_int_t)(job->started_wall_us / 1000),
+                     WIRE_KEY_BYTES_HELD, (json_int_t)atomic_load(&w->bytes_held), WIRE_KEY_VOLUME,
+                     job->volume_id, WIRE_KEY_PATH, job->path, WIRE_KEY_STATE,
+                     state_names[job->state], WIRE_KEY_FILES_DONE, files_done, WIRE_KEY_FILES_TOTAL,
                      MAX(files_total, files_done), WIRE_KEY_BYTES_DONE, bytes_done,
                      WIRE_KEY_BYTES_TOTAL, MAX(bytes_total, bytes_done), WIRE_KEY_FILES_FAILED,
                      (json_int_t)atomic_load(&w->files_failed), WIRE_KEY_SCANNING,
@@ -300,6 +309,26 @@ json_t *jobs_report(Jobs *jobs, uint64_t id, GError **error)
     json_t *report = job ? report_job(job) : NULL;
     pthread_mutex_unlock(&jobs->lock);
     return report;
+}
+
+json_t *jobs_list(Jobs *jobs, uint64_t after, size_t max_bytes, gboolean *more)
+{
+    json_t *page = json_array();
+    size_t bytes = 0;
+    *more = FALSE;
+    pthread_mutex_lock(&jobs->lock);
+    for (guint i = 0; i < jobs->list->len && !*more; i++) {
+        Job *job = jobs->list->pdata[i];
+        if (job->id <= after)
+            continue;
+        json_auto_t *report = report_job(job);
+        bytes += json_dumpb(report, NULL, 0, JSON_COMPACT) + 1;
+        *more = json_array_size(page) > 0 && bytes > max_bytes;
+        if (!*more)
+            json_array_append(page, report);
+    }
+    pthread_mutex_unlock(&jobs->lock);
+    return page;
 }
 
 gboolean jobs_cancel(Jobs *jobs, uint64_t id, GError **error)

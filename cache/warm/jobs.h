@@ -23,17 +23,21 @@ void jobs_free(Jobs *jobs);
 typedef struct JobOptions {
     uint64_t bytes_per_sec; /* 0: as fast as it goes */
     int list_fd;            /* names of files (warm_list.h), -1: all; borrowed */
+    gboolean check;         /* fetch nothing, only count what is held */
 } JobOptions;
 
 /*
  * Begins a job, or joins the running job of this volume and path, even if its rate differs. A job
- * with a list is never joined. Blocks while the origin looks up the path. Errors: NOT_FOUND,
- * INVALID_ARGUMENT, FAILED_PRECONDITION (no cache), UNAVAILABLE.
+ * with a list, or that checks, is never joined. Blocks while the origin looks up the path. Errors:
+ * NOT_FOUND, INVALID_ARGUMENT, FAILED_PRECONDITION (no cache), UNAVAILABLE.
  */
 gboolean jobs_warm(Jobs *jobs, const char *volume, const char *path, const JobOptions *options,
                    uint64_t *id, GError **error);
 /* As the protocol's "job"; NULL with NOT_FOUND. */
 json_t *jobs_report(Jobs *jobs, uint64_t id, GError **error);
+/* The jobs with a number above `after`, oldest first, as many as `max_bytes` of JSON hold but at
+ * least one; the caller's. *more: there are others after them. */
+json_t *jobs_list(Jobs *jobs, uint64_t after, size_t max_bytes, gboolean *more);
 gboolean jobs_cancel(Jobs *jobs, uint64_t id, GError **error);
 /* Waits until the job has ended. */
 void jobs_wait(Jobs *jobs, uint64_t id);

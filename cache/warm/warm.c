@@ -303,13 +303,19 @@ static void set_refusal(Run *run, const char *path, uint64_t size)
             path, size);
 }
 
-/* Whether a file is to be filled. One that is held is counted as done. */
+/* Whether a file is to be filled. One that is held is counted as done, in a check one that is not
+ * as missing. */
 static gboolean is_wanted(Run *run, const ObjectKey *key)
 {
     ObjectId id;
     object_key_id(key, &id);
-    if (key->size > 0 && !store_has(run->warm->store, &id))
-        return TRUE;
+    if (key->size > 0 && !store_has(run->warm->store, &id)) {
+        if (!run->warm->check)
+            return TRUE;
+        atomic_fetch_add(&run->warm->files_missing, 1);
+        atomic_fetch_add(&run->warm->bytes_missing, key->size);
+        return FALSE;
+    }
     atomic_fetch_add(&run->warm->bytes_held, key->size);
     file_done(run->warm, key->size);
     return FALSE;
@@ -474,10 +480,12 @@ WarmResult warm_run(Warm *warm, OriginNode *node, const OriginAttr *attr, const 
     }
     if (complete && !run.stopped) {
         /* The totals before the walk were an estimate. */
-        atomic_store(&warm->files_total,
-                     atomic_load(&warm->files_done) + atomic_load(&warm->files_failed));
+        atomic_store(&warm->files_total, atomic_load(&warm->files_done) +
+                                             atomic_load(&warm->files_failed) +
+                                             atomic_load(&warm->files_missing));
         if (!atomic_load(&warm->files_failed))
-            atomic_store(&warm->bytes_total, atomic_load(&warm->bytes_done));
+            atomic_store(&warm->bytes_total,
+                         atomic_load(&warm->bytes_done) + atomic_load(&warm->bytes_missing));
         return WARM_DONE;
     }
     if (run.error) {

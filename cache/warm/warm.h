@@ -24,12 +24,14 @@ typedef struct Warm {
     uint64_t quota_bytes;         /* of the tag; 0: none */
     WarmList *list;               /* NULL: all files beneath the path */
     StorePace *pace;              /* NULL: as fast as it goes */
+    gboolean check;               /* fetch nothing: count what is held, which is then "done" */
     gboolean (*stop)(void *data); /* asked between files and chunks */
     void *data;
 
     /* Written by the walk. Totals grow while scanning, unless the origin knows them. */
     atomic_ullong files_done, files_total, bytes_done, bytes_total, files_failed;
-    atomic_ullong bytes_held; /* the part of bytes_done that was cached before */
+    atomic_ullong bytes_held;                   /* the part of bytes_done that was cached before */
+    atomic_ullong files_missing, bytes_missing; /* found by a check */
     atomic_bool scanning;
     pthread_mutex_t lock;
     char *first_error; /* lock */

@@ -14,6 +14,7 @@ allowed=(
     common/metrics/serve.c             # the days until a certificate ends
     cache/fuse/live/attrs.c            # a file's times, when they are set to now
     cache/store/objects/internal.h # when an object was last used, from one run to the next
+    cache/warm/jobs.c  # when a job was started, for people
     driver/provision/repair.c # the age of a record, against --min-age
     driver/kube/lease/lease.c           # what others are told in a Lease; our own is judged by CLOCK_BOOTTIME
     driver/volume/group_record.c  # when it was made, for people

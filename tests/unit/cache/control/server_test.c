@@ -601,6 +601,13 @@ START_TEST(warm_job_and_evict_work_over_the_socket)
     ck_assert_str_eq(json_string_value(json_object_get(r, "volume")), "v");
     assert_ok(r);
     assert_ok(ask(f.client, -1, NULL, "{\"op\":\"cancel\",\"job\":%" JSON_INTEGER_FORMAT "}", id));
+    r = ask(f.client, -1, NULL, "{\"op\":\"warm\",\"volume\":\"v\",\"wait\":true,\"check\":true}");
+    ck_assert_int_eq(json_integer_value(json_object_get(r, "job")), id + 1);
+    assert_ok(r);
+    r = ask(f.client, -1, NULL, "{\"op\":\"jobs\"}");
+    ck_assert_uint_eq(json_array_size(json_object_get(r, "jobs")), 2);
+    ck_assert(json_is_false(json_object_get(r, "more")));
+    assert_ok(r);
     assert_refused(ask(f.client, -1, NULL, "{\"op\":\"evict\",\"volume\":\"w\"}"), "NOT_FOUND",
                    "w");
     r = ask(f.client, -1, NULL, "{\"op\":\"evict\",\"volume\":\"v\",\"bytes\":0}");

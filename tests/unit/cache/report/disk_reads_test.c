@@ -7,6 +7,7 @@ START_TEST(what_has_no_disk_has_no_reads)
     guint64 bytes = 7;
     ck_assert(!disk_reads_of_device("/proc", &bytes));
     ck_assert(!disk_reads_of_device("/nowhere", &bytes));
+    ck_assert(!disk_reads_native("/proc", &bytes));
     ck_assert_uint_eq(bytes, 7);
 }
 END_TEST

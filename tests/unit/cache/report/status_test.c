@@ -42,6 +42,8 @@ START_TEST(status_tells_of_the_store)
     ck_assert(json_is_true(json_object_get(daemon, "ioFlusher")));
     assert_number(r, "volumes", 13);
     assert_number(daemon, "threads", 18);
+    ck_assert_int_ge(json_integer_value(json_object_get(daemon, "cpuMs")), 0);
+    ck_assert(json_is_integer(json_object_get(daemon, "cpuMs")));
     assert_number(daemon, "maxThreads", 19);
     const json_t *memory = json_object_get(daemon, "memory");
     ck_assert_int_gt(json_integer_value(json_object_get(memory, "residentBytes")), 0);

@@ -128,6 +128,53 @@ START_TEST(warms_every_file_once)
 }
 END_TEST
 
+START_TEST(a_check_counts_what_is_held_and_fetches_nothing)
+{
+    Fixture f = setup();
+    write_file(&f, "here/a", 100);
+    write_file(&f, "there/b", 30);
+    write_file(&f, "there/empty", 0);
+    open_volume(&f, "v", TRUE, 0);
+    json_decref(finish(&f, start(&f, "here")));
+    const unsigned started = f.store->started;
+    const JobOptions check = {.list_fd = -1, .check = TRUE};
+    uint64_t id;
+    ck_assert(jobs_warm(f.jobs, "v", "", &check, &id, NULL));
+    json_auto_t *job = finish(&f, id);
+    assert_job(job, "done", 2, 100, 0);
+    ck_assert(json_is_true(json_object_get(job, "check")));
+    ck_assert_int_eq(json_integer_value(json_object_get(job, "filesTotal")), 3);
+    ck_assert_int_eq(json_integer_value(json_object_get(job, "bytesTotal")), 130);
+    ck_assert_uint_eq(f.store->started, started);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(jobs_are_listed_page_by_page)
+{
+    Fixture f = setup();
+    write_file(&f, "a", 10);
+    open_volume(&f, "v", TRUE, 0);
+    gboolean more = TRUE;
+    json_auto_t *none = jobs_list(f.jobs, 0, 1, &more);
+    ck_assert(json_array_size(none) == 0 && !more);
+    const json_int_t before = g_get_real_time() / 1000;
+    for (int i = 0; i < 3; i++)
+        jobs_wait(f.jobs, start(&f, ""));
+    for (json_int_t n = 1; n <= 3; n++) {
+        json_auto_t *page = jobs_list(f.jobs, (uint64_t)n - 1, 1, &more);
+        ck_assert_uint_eq(json_array_size(page), 1);
+        const json_t *job = json_array_get(page, 0);
+        ck_assert_int_eq(json_integer_value(json_object_get(job, "job")), n);
+        ck_assert_int_ge(json_integer_value(json_object_get(job, "startedMs")), before);
+        ck_assert_int_eq(more, n < 3);
+    }
+    json_auto_t *all = jobs_list(f.jobs, 1, 100000, &more);
+    ck_assert(json_array_size(all) == 2 && !more);
+    teardown(&f);
+}
+END_TEST
+
 START_TEST(path_names_a_part_or_a_file)
 {
     Fixture f = setup();
@@ -424,10 +471,11 @@ START_TEST(free_ends_running_jobs)
 }
 END_TEST
 
-HARNESS_MAIN("cache/warm/jobs", warms_every_file_once, path_names_a_part_or_a_file,
-             a_list_names_files, bad_lists_are_refused, bad_paths_and_volumes_are_refused,
-             failed_files_are_counted_and_the_first_is_named, file_that_changed_is_tried_once_more,
-             full_store_fails_the_job_with_the_reason,
+HARNESS_MAIN("cache/warm/jobs", warms_every_file_once,
+             a_check_counts_what_is_held_and_fetches_nothing, jobs_are_listed_page_by_page,
+             path_names_a_part_or_a_file, a_list_names_files, bad_lists_are_refused,
+             bad_paths_and_volumes_are_refused, failed_files_are_counted_and_the_first_is_named,
+             file_that_changed_is_tried_once_more, full_store_fails_the_job_with_the_reason,
              warming_stops_at_the_bounds_rather_than_go_in_circles,
              same_request_joins_the_running_job, cancelled_job_stops_within_a_large_file,
              detach_ends_the_jobs_of_its_volume, only_the_last_ended_jobs_are_kept,
