@@ -131,6 +131,8 @@ stop_all
 start_hearthd
 check "it is mounted again" mount_tree
 hearthctl evict v >/dev/null
+hearthctl warm v --path many --check >"$TMP/out"
+same "a check of what is not here fails" "$? $(grep -c ': 0%$' "$TMP/out")" "1 1"
 objects() { find "$CACHE/objects" -type f | wc -l; }
 printf '%s\n' many/0010 ./many//0011 deep/er/est/large many/0000 deep/fifo/none |
     hearthctl warm v --files-from - >"$TMP/out" 2>&1
@@ -152,6 +154,8 @@ check "warming goes on with what is held" grep -q 'held before: 9' "$TMP/out"
 BEFORE=$(cache_stat originBytes)
 check "warming again" hearthctl warm v
 same "fetches nothing" "$(cache_stat originBytes)" "$BEFORE"
+same "a check finds all of it" "$(hearthctl warm v --check --json | jq -c '[.check, .state, .filesDone == .filesTotal, .bytesDone == .bytesTotal]')" '[true,"done",true,true]'
+check "and succeeds" hearthctl warm v --check
 same "warmed tree is the snapshot's" "$(digest "$TMP/mnt/tree")" "$WANTED"
 stop_all
 rm -rf "$CACHE"

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hearthctl job: one warm job of hearthd. */
+#include "cmd/hearthctl/client/commands.h"
+#include "cmd/hearthctl/follow.h"
+#include "cmd/hearthctl/report/progress.h"
+#include <stdio.h>
+
+static const CtlHelp job_help = {
+    .usage = "NUMBER",
+    .about = "Shows a warm job, follows or cancels it.",
+    .notes = "hearthd remembers the last 64 jobs that ended.\n\nExamples:\n"
+             "  hearthctl job 7\n  hearthctl job 7 --wait\n  hearthctl job 7 --cancel\n",
+};
+
+static char *warm_command(const json_t *job)
+{
+    const char *path = ctl_string(job, "path");
+    return g_strdup_printf("hearthctl warm %s%s%s", ctl_string(job, "volume"),
+                           path[0] ? " --path " : "", path);
+}
+
+static int print_job(Follow *follow, gboolean cancel, GError **error)
+{
+    json_auto_t *job = follow_ask(follow->ctl, follow->id, error);
+    if (!job)
+        return CTL_FAILED;
+    g_autofree char *again = warm_command(job);
+    const uint64_t done = ctl_number(job, "bytesDone"), held = ctl_number(job, "bytesHeld");
+    follow->again = again;
+    if (!follow_is_running(job))
+        return follow_result(follow, job, done - MIN(held, done));
+    g_autofree char *text = follow->as_json ? json_dumps(job, JSON_INDENT(2)) : NULL;
+    g_autofree char *line = progress_text(job);
+    if (text)
+        printf("%s\n", text);
+    else
+        printf("%s: %s%s\n", ctl_string(job, "volume"), line, cancel ? ", being cancelled" : "");
+    return CTL_OK;
+}
+
+static int follow_known(Follow *follow, GError **error)
+{
+    json_auto_t *job = follow_ask(follow->ctl, follow->id, error);
+    if (!job)
+        return CTL_FAILED;
+    g_autofree char *again = warm_command(job);
+    follow->again = again;
+    return follow_job(follow);
+}
+
+int ctl_job(Ctl *ctl, int argc, char **argv)
+{
+    gboolean cancel = FALSE, wait = FALSE;
+    Follow follow = {.ctl = ctl};
+    g_autoptr(GError) error = NULL;
+    const GOptionEntry entries[] = {
+        {"cancel", 0, 0, G_OPTION_ARG_NONE, &cancel, "Cancel the job", NULL},
+        {"wait", 'w', 0, G_OPTION_ARG_NONE, &wait, "Follow it until it has ended", NULL},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &follow.as_json, "Print one JSON object", NULL},
+        G_OPTION_ENTRY_NULL};
+    if (!ctl_parse(ctl, &argc, &argv, entries, &job_help, &error))
+        return ctl_fail(error);
+    if (argc != 2 || !g_ascii_string_to_unsigned(argv[1], 10, 1, G_MAXINT64, &follow.id, NULL)) {
+        ctl_usage_error(&error, "job: name one job by its number; see hearthctl job --help");
+        return ctl_fail(error);
+    }
+    if (cancel && !follow_cancel(ctl, follow.id, &error))
+        return ctl_fail(error);
+    const int code = wait ? follow_known(&follow, &error) : print_job(&follow, cancel, &error);
+    if (error)
+        return ctl_fail(error);
+    return cancel ? CTL_OK : code;
+}
