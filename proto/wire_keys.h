@@ -50,6 +50,11 @@
 #define WIRE_KEY_READ_TIMEOUT_SEC "readTimeoutSec"
 #define WIRE_KEY_ATTACHED "attached"
 #define WIRE_KEY_RESTS "rests"
+#define WIRE_KEY_NAMES "names"
+
+/* NAMES, of open. */
+#define WIRE_KEY_CLAIM "claim"
+#define WIRE_KEY_PERSISTENT_VOLUME "persistentVolume"
 
 /* ORIGIN, of open. */
 #define WIRE_KEY_TYPE "type"
@@ -137,6 +142,8 @@
 #define WIRE_KEY_FILES_TOTAL "filesTotal"
 #define WIRE_KEY_PINNED "pinned"
 #define WIRE_KEY_UNCACHED "uncached"
+#define WIRE_KEY_NAME "name"
+#define WIRE_KEY_LABEL "label"
 
 /* warm, job, cancel. */
 #define WIRE_KEY_WARM "warm"

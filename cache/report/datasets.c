@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <string.h>
 #include "common/autofd.h"
+#include "common/dataset_key.h"
+#include "common/field.h"
 #include "cache/volume/last_seen.h"
 #include "proto/wire_keys.h"
 
@@ -35,7 +37,13 @@ static json_t *describe_dataset(Datasets *all, const char *id, json_t *places)
     DatasetReport r;
     if (!datasets_report(all, id, &r) && !resting_report(all, id, &r))
         return NULL;
-    return json_pack("{s:s, s:O, s:I, s:I, s:I, s:I, s:b}", WIRE_KEY_DATASET, id, WIRE_KEY_PLACES,
+    const json_t *place = json_array_get(places, 0);
+    const char *root_path = field_text(place, WIRE_KEY_ROOT_PATH);
+    g_autofree char *name = dataset_key_title(root_path);
+    g_autofree char *label = dataset_key(field_text(place, WIRE_KEY_CLUSTER_ID),
+                                         field_text(place, WIRE_KEY_FS_NAME), root_path);
+    return json_pack("{s:s, s:s, s:s, s:O, s:I, s:I, s:I, s:I, s:b}", WIRE_KEY_DATASET, id,
+                     WIRE_KEY_NAME, name, WIRE_KEY_LABEL, label ? label : "", WIRE_KEY_PLACES,
                      places, WIRE_KEY_FILES_TOTAL, (json_int_t)r.files, WIRE_KEY_BYTES_TOTAL,
                      (json_int_t)r.bytes, WIRE_KEY_FILES_CACHED,
                      (json_int_t)MIN(r.cached_files, r.files), WIRE_KEY_BYTES_CACHED,

@@ -153,14 +153,14 @@ static const char *layer_of(const VolumeReport *v)
 
 static void add_volume(OpenMetrics *m, const VolumeFamily *f, const VolumeReport *v)
 {
-    const char *dataset = v->dataset ? v->dataset : "";
+    const char *dataset = v->dataset ? v->dataset : "", *name = v->name ? v->name : v->volume;
     const guint64 value = *(const uint64_t *)(const void *)((const char *)v + f->at);
     if (f->source)
-        openmetrics_add(m, value, "volume", v->volume, "dataset", dataset, "layer", layer_of(v),
-                        "source", f->source, NULL);
+        openmetrics_add(m, value, "volume", v->volume, "name", name, "dataset", dataset, "layer",
+                        layer_of(v), "source", f->source, NULL);
     else
-        openmetrics_add(m, value, "volume", v->volume, "dataset", dataset, "layer", layer_of(v),
-                        NULL);
+        openmetrics_add(m, value, "volume", v->volume, "name", name, "dataset", dataset, "layer",
+                        layer_of(v), NULL);
 }
 
 static void add_volumes(OpenMetrics *m, const GPtrArray *volumes)
@@ -190,7 +190,9 @@ static void add_datasets(OpenMetrics *m, const json_t *datasets, const char *nam
         if (i < METRICS_EACH_MAX)
             openmetrics_add(m, (guint64)json_integer_value(json_object_get(dataset, member)),
                             "dataset",
-                            json_string_value(json_object_get(dataset, WIRE_KEY_DATASET)), "path",
+                            json_string_value(json_object_get(dataset, WIRE_KEY_DATASET)), "name",
+                            json_string_value(json_object_get(dataset, WIRE_KEY_NAME)), "label",
+                            json_string_value(json_object_get(dataset, WIRE_KEY_LABEL)), "path",
                             json_string_value(json_object_get(location, WIRE_KEY_ROOT_PATH)), NULL);
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/report/status.h"
 #include "cache/report/disk_reads.h"
+#include "common/dataset_key.h"
 #include "proto/wire_keys.h"
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -31,13 +32,14 @@ json_t *report_volume(const VolumeReport *v)
 {
     const FuseStats *s = &v->served;
     json_t *volume = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:s, s:s, s:I, s:I}", WIRE_KEY_VOLUME,
-        v->volume, WIRE_KEY_TYPE, v->type, WIRE_KEY_CLUSTER_ID, v->cluster_id, WIRE_KEY_FS_NAME,
-        v->fs_name, WIRE_KEY_ROOT_PATH, v->root_path, WIRE_KEY_ATTACHED, v->attached,
-        WIRE_KEY_RESTS, v->rests, WIRE_KEY_CACHE, v->cache, WIRE_KEY_READ_ONLY, v->read_only,
-        WIRE_KEY_PINNED, v->pinned, WIRE_KEY_DATASET, or_empty(v->dataset), WIRE_KEY_UNCACHED,
-        or_empty(v->uncached), WIRE_KEY_BYTES_TOTAL, (json_int_t)v->bytes_total,
-        WIRE_KEY_FILES_TOTAL, (json_int_t)v->files_total);
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:s, s:s, s:I, s:I}",
+        WIRE_KEY_VOLUME, v->volume, WIRE_KEY_NAME, or_empty(v->name), WIRE_KEY_CLAIM,
+        or_empty(v->claim), WIRE_KEY_PERSISTENT_VOLUME, or_empty(v->pv), WIRE_KEY_TYPE, v->type,
+        WIRE_KEY_CLUSTER_ID, v->cluster_id, WIRE_KEY_FS_NAME, v->fs_name, WIRE_KEY_ROOT_PATH,
+        v->root_path, WIRE_KEY_ATTACHED, v->attached, WIRE_KEY_RESTS, v->rests, WIRE_KEY_CACHE,
+        v->cache, WIRE_KEY_READ_ONLY, v->read_only, WIRE_KEY_PINNED, v->pinned, WIRE_KEY_DATASET,
+        or_empty(v->dataset), WIRE_KEY_UNCACHED, or_empty(v->uncached), WIRE_KEY_BYTES_TOTAL,
+        (json_int_t)v->bytes_total, WIRE_KEY_FILES_TOTAL, (json_int_t)v->files_total);
     const Count counts[] = {
         {WIRE_KEY_BYTES_CACHED, v->bytes_cached},
         {WIRE_KEY_OBJECTS, v->objects},
@@ -51,6 +53,8 @@ json_t *report_volume(const VolumeReport *v)
         {WIRE_KEY_NODES, s->nodes},
     };
     add_counts(volume, counts, G_N_ELEMENTS(counts));
+    g_autofree char *label = dataset_key(v->cluster_id, v->fs_name, v->root_path);
+    json_object_set_new(volume, WIRE_KEY_LABEL, json_string(or_empty(label)));
     return volume;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports on volumes. They never wait for a volume that is being opened or closed. */
 #include "cache/volume/internal.h"
+#include "common/volume_name.h"
 #include "proto/wire_keys.h"
 
 void volume_report_free(VolumeReport *report)
@@ -11,14 +12,28 @@ void volume_report_free(VolumeReport *report)
     g_free(report->cluster_id);
     g_free(report->fs_name);
     g_free(report->root_path);
+    g_free(report->name);
+    g_free(report->claim);
+    g_free(report->pv);
     g_free(report->dataset);
     g_free(report);
+}
+
+static char *name_of(const Volume *v)
+{
+    const VolumeSpec *spec = v->spec;
+    const VolumeNames names = {
+        .id = v->id, .claim = spec->claim, .pv = spec->pv, .root_path = spec->root_path};
+    return volume_name(&names);
 }
 
 static VolumeReport *report_locked(const Volume *v)
 {
     VolumeReport *r = g_new0(VolumeReport, 1);
     r->volume = g_strdup(v->id);
+    r->name = name_of(v);
+    r->claim = g_strdup(v->spec->claim);
+    r->pv = g_strdup(v->spec->pv);
     r->type = v->spec->kind->type;
     r->cluster_id = g_strdup(v->spec->cluster_id);
     r->fs_name = g_strdup(v->spec->fs_name);

@@ -10,6 +10,8 @@
 /* Owns its strings, unless they are const. */
 typedef struct VolumeReport {
     char *volume, *cluster_id, *fs_name, *root_path;
+    char *name;       /* common/volume_name.h */
+    char *claim, *pv; /* "": not known */
     const char *type; /* of its origin */
     gboolean attached, cache, read_only, pinned;
     gboolean rests;       /* it has no connection to Ceph, because nobody has used it for a while */

@@ -2,6 +2,7 @@
 #include "cache/volume/spec.h"
 #include <gio/gio.h>
 #include <string.h>
+#include "common/volume_name.h"
 #include "proto/wire.h"
 #include "proto/wire_fields.h"
 #include "proto/wire_keys.h"
@@ -20,6 +21,7 @@ static const WireField open_fields[] = {
     {WIRE_KEY_WARM, WIRE_FIELD_BOOLEAN, FALSE},
     {WIRE_KEY_MOUNT_GROUP, WIRE_FIELD_COUNT, FALSE},
     {WIRE_KEY_READ_TIMEOUT_SEC, WIRE_FIELD_COUNT, FALSE},
+    {WIRE_KEY_NAMES, WIRE_FIELD_OBJECT, FALSE},
     {NULL, 0, FALSE},
 };
 
@@ -112,6 +114,19 @@ static gboolean read_origin(VolumeSpec *spec, const json_t *origin, GError **err
     return !spec->kind->is_ceph || read_ceph(spec, origin, error);
 }
 
+/* Members that are not known are ignored: a later node plugin may know more names. */
+static gboolean read_names(VolumeSpec *spec, GError **error)
+{
+    const json_t *names = json_object_get(spec->json, WIRE_KEY_NAMES);
+    spec->claim = get_string(names, WIRE_KEY_CLAIM);
+    spec->pv = get_string(names, WIRE_KEY_PERSISTENT_VOLUME);
+    if (*spec->claim && !volume_name_is_claim(spec->claim))
+        return invalid(error, "open: names.claim is no NAMESPACE/NAME of a claim");
+    if (*spec->pv && !volume_name_is_object(spec->pv))
+        return invalid(error, "open: names.persistentVolume is no name of a PersistentVolume");
+    return TRUE;
+}
+
 static gboolean read_open(VolumeSpec *spec, GError **error)
 {
     /* "fetch" returns it within one message. */
@@ -135,7 +150,7 @@ static gboolean read_open(VolumeSpec *spec, GError **error)
     spec->warm = json_is_true(json_object_get(spec->json, WIRE_KEY_WARM));
     spec->quota_bytes =
         (uint64_t)json_integer_value(json_object_get(spec->json, WIRE_KEY_CACHE_QUOTA));
-    return TRUE;
+    return read_names(spec, error);
 }
 
 VolumeSpec *spec_parse(const json_t *request, GError **error)

@@ -19,6 +19,7 @@ struct VolumeSpec {
     const char *volume;
     const OriginKind *kind;
     const char *cluster_id, *user_id, *user_key;           /* kinds in Ceph; else "" */
+    const char *claim, *pv;                                /* what it is in Kubernetes, or "" */
     const char *fs_name, *root_path;                       /* trees; else "" */
     const char *pool, *rados_namespace, *image, *snapshot; /* rbd; else "" */
     gboolean shared;                                       /* rbd */

@@ -7,9 +7,11 @@
 
 static const char about[] =
     "Shows the datasets (snapshots with a manifest) that this node knows, mounted or not.";
-static const char notes[] = "WARM% is the cached share, which this node also reports to the "
-                            "scheduler. PLACE is the\n"
-                            "directory in Ceph where it was last seen.\n"
+static const char notes[] = "LABEL names the dataset in labels of nodes, NodeCaches and "
+                            "CacheWarmups. WARM% is the cached\n"
+                            "share, which this node also reports to the scheduler. PLACE is "
+                            "the directory in Ceph where\n"
+                            "it was last seen.\n"
                             "\n"
                             "Examples:\n"
                             "  hearthctl datasets\n"
@@ -23,10 +25,10 @@ static void print_one(const json_t *d)
     g_autofree char *have = size_format(cached), *all = size_format(total);
     g_autofree char *warm =
         total ? g_strdup_printf("%.0f%%", 100.0 * (double)cached / (double)total) : g_strdup("-");
-    printf("%-34s %10s %10s %6s %10" G_GUINT64_FORMAT "  %-7s %s:%s\n", ctl_string(d, "dataset"),
-           have, all, warm, ctl_number(d, "filesTotal"),
-           json_is_true(json_object_get(d, "pinned")) ? "pinned" : "", ctl_string(place, "fsName"),
-           ctl_string(place, "rootPath"));
+    printf("%-34s %-16s %10s %10s %6s %10" G_GUINT64_FORMAT "  %-7s %s:%s\n",
+           ctl_name(d, "dataset"), ctl_string(d, "label"), have, all, warm,
+           ctl_number(d, "filesTotal"), json_is_true(json_object_get(d, "pinned")) ? "pinned" : "",
+           ctl_string(place, "fsName"), ctl_string(place, "rootPath"));
 }
 
 int ctl_datasets(Ctl *ctl, int argc, char **argv)
@@ -51,8 +53,8 @@ int ctl_datasets(Ctl *ctl, int argc, char **argv)
     } else if (json_array_size(all) == 0) {
         printf("No datasets are known on this node.\n");
     } else {
-        printf("%-34s %10s %10s %6s %10s  %-7s %s\n", "DATASET", "CACHED", "TOTAL", "WARM%",
-               "FILES", "", "PLACE");
+        printf("%-34s %-16s %10s %10s %6s %10s  %-7s %s\n", "NAME", "LABEL", "CACHED", "TOTAL",
+               "WARM%", "FILES", "", "PLACE");
         for (size_t i = 0; i < json_array_size(all); i++)
             print_one(json_array_get(all, i));
     }

@@ -51,7 +51,7 @@ static Row *make_row(const json_t *v)
     uint64_t hits = ctl_number(v, "hits"), misses = ctl_number(v, "misses");
     gboolean known = json_integer_value(json_object_get(v, "bytesTotal")) >= 0;
     gboolean cache = json_is_true(json_object_get(v, "cache")) && !ctl_string(v, "uncached")[0];
-    row->cells[0] = g_strdup(ctl_string(v, "volume"));
+    row->cells[0] = g_strdup(ctl_name(v, "volume"));
     row->cells[1] = g_strdup(ctl_string(v, "type"));
     row->cells[2] = volume_state(v);
     row->cells[3] = cache ? size_format(cached) : g_strdup("off");
@@ -92,7 +92,7 @@ static void print_uncached(const json_t *volumes)
     for (size_t i = 0; i < json_array_size(volumes); i++) {
         const json_t *v = json_array_get(volumes, i);
         if (ctl_string(v, "uncached")[0])
-            printf("not cached: %s, %s: %s\n", ctl_string(v, "volume"), ctl_string(v, "rootPath"),
+            printf("not cached: %s, %s: %s\n", ctl_name(v, "volume"), ctl_string(v, "rootPath"),
                    ctl_string(v, "uncached"));
     }
 }

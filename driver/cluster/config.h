@@ -15,10 +15,11 @@
 #define HEARTH_DRIVER_CLUSTER_CONFIG_H
 
 #include <glib.h>
+#include "common/dataset_key.h"
 #include "common/error.h"
 
 #define CONFIG_DEFAULT_PATH "/etc/ceph-csi-config/config.json"
-#define CONFIG_DEFAULT_GROUP "csi" /* ceph-csi's too */
+#define CONFIG_DEFAULT_GROUP DATASET_DEFAULT_GROUP
 #define CONFIG_DEFAULT_JOURNAL "csi"
 
 typedef struct ClusterConfig {

@@ -43,7 +43,10 @@ gboolean attributes_take(const char *volume, GHashTable *map, VolumeAttributes *
                             .cache = get(map, "cache"),
                             .cache_quota = get(map, "cacheQuota"),
                             .warm = get(map, "warm"),
-                            .read_timeout = get(map, "readTimeout")};
+                            .read_timeout = get(map, "readTimeout"),
+                            .pv_name = get(map, ATTRIBUTE_PV_NAME),
+                            .pvc_name = get(map, ATTRIBUTE_PVC_NAME),
+                            .pvc_namespace = get(map, ATTRIBUTE_PVC_NAMESPACE)};
     if (!a->root_path)
         a->root_path = get(map, "subvolumePath");
     const gboolean known = find_type(get(map, "type"), a);

@@ -11,6 +11,11 @@
 #include <glib.h>
 #include "driver/volume/id.h"
 
+/* Whom the volume was made for, as external-provisioner --extra-create-metadata tells it. */
+#define ATTRIBUTE_PV_NAME "csi.storage.k8s.io/pv/name"
+#define ATTRIBUTE_PVC_NAME "csi.storage.k8s.io/pvc/name"
+#define ATTRIBUTE_PVC_NAMESPACE "csi.storage.k8s.io/pvc/namespace"
+
 /* What they say. All strings are borrowed from the map; NULL: absent or empty. */
 typedef struct VolumeAttributes {
     const char *volume; /* the handle */
@@ -25,6 +30,7 @@ typedef struct VolumeAttributes {
     const char *snapshot;
     const char *mkfs_options;
     const char *cache, *cache_quota, *warm, *read_timeout;
+    const char *pv_name, *pvc_name, *pvc_namespace;
     gboolean is_snapshot; /* of files: it cannot be written however it is mounted */
 } VolumeAttributes;
 

@@ -4,7 +4,7 @@
  *  "source": "<ID>", "sourceAt": "<ID>", "backing": {"group", "name", "snapshot", "path"},
  *  "mutable": {...},
  *  "claim": {"pv", "pvc", "namespace"}, "created": "<UTC>"}; the source is absent for a volume that
- * starts empty, the backing for one with bytes of its own; the claim is for administrators.
+ * starts empty, the backing for one with bytes of its own; the claim is for people.
  */
 #include "driver/volume/record.h"
 #include <string.h>
@@ -44,6 +44,9 @@ void volume_record_free(VolumeRecord *record)
     g_clear_pointer(&record->params, json_decref);
     g_clear_pointer(&record->changes, json_decref);
     volume_backing_free(record->backing);
+    g_free(record->pv);
+    g_free(record->pvc);
+    g_free(record->namespace);
     g_free(record);
 }
 
@@ -148,6 +151,10 @@ VolumeRecord *volume_record_decode(const char *name, const char *text, gsize len
         json_t *changes = json_object_get(root, "mutable");
         record->changes = json_is_object(changes) ? json_incref(changes) : json_object();
         record->backing = g_steal_pointer(&backing);
+        const json_t *claim = json_object_get(root, "claim");
+        record->pv = g_strdup(json_string_value(json_object_get(claim, "pv")));
+        record->pvc = g_strdup(json_string_value(json_object_get(claim, "pvc")));
+        record->namespace = g_strdup(json_string_value(json_object_get(claim, "namespace")));
     }
     return record;
 }

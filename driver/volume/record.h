@@ -37,7 +37,8 @@ typedef struct VolumeRecord {
     gint64 created;  /* seconds since 1970, when the first attempt began; 0: not known */
     json_t *params;  /* params_to_json() */
     json_t *changes; /* mutable parameters, an object (mutable.h) */
-    VolumeBacking *backing; /* NULL: the volume has bytes of its own */
+    VolumeBacking *backing;     /* NULL: the volume has bytes of its own */
+    char *pv, *pvc, *namespace; /* whom it was made for; NULL: not told */
 } VolumeRecord;
 
 void volume_record_free(VolumeRecord *record);

@@ -8,7 +8,7 @@
 
 #include <glib.h>
 #include <jansson.h>
-#include "driver/volume/dataset_key.h"
+#include "common/dataset_key.h"
 
 typedef struct DatasetOrigin {
     char id[DATASET_KEY_DIGITS + 1];

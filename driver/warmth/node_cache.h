@@ -8,7 +8,7 @@
 
 #include <glib.h>
 #include <jansson.h>
-#include "driver/volume/dataset_key.h"
+#include "common/dataset_key.h"
 #include "driver/warmth/resources.h"
 
 /* The most datasets in a report; those with most bytes are in it. */

@@ -23,7 +23,7 @@ void warmth_on_uncached(Warmth *warmth, void (*on_uncached)(const char *handle, 
                         void *data);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Warmth, warmth_free)
 
-/* One dataset (volume/dataset_key.h) on one node. */
+/* One dataset (common/dataset_key.h) on one node. */
 typedef struct WarmthOf {
     guint64 total; /* bytes of the dataset, as nodes report it */
     guint64 bytes; /* of it on the node; 0 too when the node has not reported for WARM_STALE_MS */

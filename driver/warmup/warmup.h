@@ -21,7 +21,7 @@
 #include <glib.h>
 #include <jansson.h>
 #include "driver/kube/resource.h"
-#include "driver/volume/dataset_key.h"
+#include "common/dataset_key.h"
 #include "driver/warmup/cron.h"
 
 extern const KubeResource warmup_resource;

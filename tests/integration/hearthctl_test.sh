@@ -281,6 +281,8 @@ leave_dataset() {
 at_exit leave_dataset
 stage && publish || die "the dataset is not mounted: $(said)"
 DATASET=$(hearthctl status --json | jq -r '.volumes[].volume | select(startswith("dataset-"))')
+TITLE=$(hearthctl status --json | jq -r '.volumes[] | select(.volume | startswith("dataset-")).name')
+same a_dataset_is_shown_by_its_name "$TITLE" "csi-vol-pvc-ctl-$$@csi-snap-snap-ctl-$$"
 hearthctl bench "$TARGET/tree" --seconds 20 --evict >"$TMP/out" 2>"$TMP/err"
 same what_another_volume_holds_is_not_called_cold "$? $(grep -c 'not cold: only 0 B of ' "$TMP/out")" "0 1"
 hearthctl evict "$LIVE_ID" >/dev/null
@@ -289,9 +291,9 @@ same bench_finds_the_dataset "$? $(jq -c '[.volume, .files, .bytes]' "$TMP/bench
 same cold_it_comes_from_ceph "$(pass_of cold sequential cephBytes) $(pass_of cold random cephBytes)" "$BYTES $BYTES"
 same warm_it_does_not "$(pass_of warm random cephBytes) $(pass_of memory sequential cephBytes)" "0 0"
 hearthctl top -i 0.2 >"$TMP/top"
-same top_tells_how_warm_it_is "$(field "$DATASET" 2)" 100%
+same top_tells_how_warm_it_is "$(field "$TITLE" 2)" 100%
 unpublish && unstage || fail the_dataset_is_left "$(said)"
-is_told() { hearthctl top -i 0.2 >"$TMP/top" && [ "$(field "$DATASET" 2) $(field "$DATASET" 5)" = "100% -" ]; }
+is_told() { hearthctl top -i 0.2 >"$TMP/top" && [ "$(field "$TITLE" 2) $(field "$TITLE" 5)" = "100% -" ]; }
 wait_for 20 is_told && pass also_when_nobody_uses_it || fail also_when_nobody_uses_it "$(cat "$TMP/top")"
 leave_dataset
 AT_EXIT=("${AT_EXIT[@]:1}")

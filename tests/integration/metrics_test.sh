@@ -21,13 +21,18 @@ same the_version_is_told "$(metric node hearth_csi_build_info role=node)" 1
 
 # ---- a dataset of 6 MiB
 CAPABILITY='{mount: {}, access_mode: {mode: "MULTI_NODE_MULTI_WRITER"}}'
-create_volume "pvc-m-$$" 1073741824 || die "CreateVolume: $(said)"
+K8S=csi.storage.k8s.io
+create_volume "pvc-m-$$" 1073741824 "{\"$K8S/pv/name\": \"pvc-m\", \"$K8S/pvc/name\": \"data\", \"$K8S/pvc/namespace\": \"team\"}" ||
+    die "CreateVolume: $(said)"
 SOURCE_ID=$VOLUME_ID
 at_exit 'VOLUME_ID=$SOURCE_ID delete_volume'
 stage && publish || die "$(said)"
 for i in 1 2 3; do head -c $((2 << 20)) /dev/urandom >"$TARGET/f$i"; done
 sync -f "$TARGET"
 same what_was_written_is_counted "$(metric hearthd hearth_volume_written_bytes_total layer=live)" $((6 << 20))
+same by_the_name_of_its_claim "$(metric hearthd hearth_volume_written_bytes_total name=team/data)" $((6 << 20))
+case $(hearthctl status) in *"
+team/data "*) pass as_is_its_row_in_status ;; *) fail as_is_its_row_in_status "$(hearthctl status)" ;; esac
 drop_page_cache
 cat "$TARGET"/f* >/dev/null
 read_all() { metric hearthd hearth_volume_read_bytes_total "volume=$SOURCE_ID"; }

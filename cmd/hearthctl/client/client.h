@@ -57,6 +57,15 @@ gboolean ctl_find_volume(const char *argument, char **volume, char **inside, GEr
  * a usage or lookup error. */
 json_t *ctl_whole_volume(const char *op, const char *argument, GError **error);
 
+/* What people call a volume or dataset of a reply, for tables; borrowed. An earlier hearthd has
+ * only the ID, member `id`. */
+static inline const char *ctl_name(const json_t *object, const char *id)
+{
+    const char *name = json_string_value(json_object_get(object, "name"));
+    const char *text = name && *name ? name : json_string_value(json_object_get(object, id));
+    return text ? text : "";
+}
+
 static inline uint64_t ctl_number(const json_t *object, const char *name)
 {
     json_int_t n = json_integer_value(json_object_get(object, name));

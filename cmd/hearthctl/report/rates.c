@@ -69,7 +69,7 @@ static char *place_of(const json_t *object)
 static RatesRow *volume_row(const json_t *before, const json_t *now, double seconds)
 {
     RatesRow *row = g_new0(RatesRow, 1);
-    row->name = g_strdup(string(now, "volume"));
+    row->name = g_strdup(string(now, string(now, "name")[0] ? "name" : "volume"));
     row->place = place_of(now);
     row->served = json_is_true(json_object_get(now, "attached"));
     row->warm = json_is_true(json_object_get(now, "cache")) ? percent(now) : RATE_UNKNOWN;
@@ -87,7 +87,11 @@ static RatesRow *volume_row(const json_t *before, const json_t *now, double seco
 static RatesRow *dataset_row(const json_t *dataset)
 {
     RatesRow *row = g_new0(RatesRow, 1);
-    row->name = g_strconcat(WIRE_DATASET_PREFIX, string(dataset, "dataset"), NULL);
+    row->name = g_strdup(string(dataset, "name"));
+    if (!row->name[0]) {
+        g_free(row->name);
+        row->name = g_strconcat(WIRE_DATASET_PREFIX, string(dataset, "dataset"), NULL);
+    }
     row->place = place_of(json_array_get(json_object_get(dataset, "places"), 0));
     row->warm = percent(dataset);
     row->opens = row->cache = row->fill = row->ceph = row->written = RATE_UNKNOWN;

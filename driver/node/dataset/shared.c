@@ -82,6 +82,7 @@ json_t *shared_layers_spec(const json_t *spec, const char *volume)
     json_t *copy = json_deep_copy(spec);
     json_object_set_new(copy, WIRE_KEY_VOLUME, json_string(volume));
     json_object_del(copy, WIRE_KEY_MOUNT_GROUP); /* a claim's own */
+    json_object_del(copy, WIRE_KEY_NAMES);       /* likewise */
     return copy;
 }
 

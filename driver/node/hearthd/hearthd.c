@@ -21,23 +21,36 @@ static json_t *call_volume(HearthdLink *link, const char *op, const char *volume
     return reply;
 }
 
-/*
- * Removes crushLocation from the request when hearthd is of a release that does not know it. Of the
- * members that configure Ceph clients only this one may be left out: without it reads are slower.
- * Without the others the clients would not be as the cluster file requires.
- */
+/* A member of "open" that may be left out when hearthd is of a release that does not know it. */
+typedef struct Optional {
+    const char *name;
+    gboolean in_origin;
+    const char *loss;
+} Optional;
+
+/* Of the members that configure Ceph clients only crushLocation is one: without the others the
+ * clients would not be as the cluster file requires. */
+static const Optional optionals[] = {
+    {WIRE_KEY_CRUSH_LOCATION, TRUE, "does not read the nearest copies"},
+    {WIRE_KEY_NAMES, FALSE, "shows the volume by its ID"},
+};
+
 static gboolean leave_out_unknown(json_t *request, const GError *cause)
 {
-    static const char field[] = WIRE_KEY_CRUSH_LOCATION;
-    json_t *origin = json_object_get(request, WIRE_KEY_ORIGIN);
-    if (!g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT) ||
-        !strstr(cause->message, "unknown field 'crushLocation'") ||
-        json_object_del(origin, field) != 0)
+    if (!g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT))
         return FALSE;
-    g_message("volume %s: the hearthd of this node is older than readAffinity (%s), so it "
-              "does not read the nearest copies: replace its pod when the node is drained",
-              json_string_value(json_object_get(request, WIRE_KEY_VOLUME)), field);
-    return TRUE;
+    for (gsize i = 0; i < G_N_ELEMENTS(optionals); i++) {
+        const Optional *o = &optionals[i];
+        g_autofree char *text = g_strdup_printf("unknown field '%s'", o->name);
+        json_t *of = o->in_origin ? json_object_get(request, WIRE_KEY_ORIGIN) : request;
+        if (!strstr(cause->message, text) || json_object_del(of, o->name) != 0)
+            continue;
+        g_message("volume %s: the hearthd of this node is older and does not know %s, so it %s: "
+                  "replace its pod when the node is drained",
+                  json_string_value(json_object_get(request, WIRE_KEY_VOLUME)), o->name, o->loss);
+        return TRUE;
+    }
+    return FALSE;
 }
 
 gboolean hearthd_open(HearthdLink *link, const json_t *spec, gint64 timeout_ms, gboolean *attached,
@@ -47,7 +60,7 @@ gboolean hearthd_open(HearthdLink *link, const json_t *spec, gint64 timeout_ms, 
     json_object_set_new(request, WIRE_KEY_OP, json_string(WIRE_OP_OPEN));
     g_autoptr(GError) cause = NULL;
     json_auto_t *reply = hearthd_call(link, request, -1, NULL, timeout_ms, &cause);
-    if (!reply && leave_out_unknown(request, cause)) {
+    while (!reply && leave_out_unknown(request, cause)) {
         g_clear_error(&cause);
         reply = hearthd_call(link, request, -1, NULL, timeout_ms, &cause);
     }

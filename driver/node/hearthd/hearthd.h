@@ -8,8 +8,8 @@
 
 /*
  * spec: {"volume", "origin", "cache", "readOnly", "cacheQuota"?}, as "open" takes them. *attached:
- * it is being served already. A hearthd of a release that does not know origin.crushLocation is
- * asked without it.
+ * it is being served already. A hearthd of a release that does not know origin.crushLocation or
+ * names is asked without them.
  */
 gboolean hearthd_open(HearthdLink *link, const json_t *spec, gint64 timeout_ms, gboolean *attached,
                       GError **error);

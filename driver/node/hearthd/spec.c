@@ -2,6 +2,7 @@
 #include "driver/node/hearthd/spec.h"
 #include <errno.h>
 #include <string.h>
+#include "common/volume_name.h"
 #include "driver/backend/ceph/net_namespace.h"
 #include "driver/cluster/config.h"
 #include "driver/volume/dataset_name.h"
@@ -287,6 +288,22 @@ static gboolean read_caching(const VolumeAttributes *a, Caching *caching, GError
     return TRUE;
 }
 
+/* Names that Kubernetes would not give are left out: anyone may have written the attributes. An
+ * older hearthd does not know the member (hearthd.c). */
+static void add_names(json_t *spec, const VolumeAttributes *a)
+{
+    json_auto_t *names = json_object();
+    if (a->pvc_name && a->pvc_namespace) {
+        g_autofree char *claim = g_strdup_printf("%s/%s", a->pvc_namespace, a->pvc_name);
+        if (volume_name_is_claim(claim))
+            json_object_set_new(names, WIRE_KEY_CLAIM, json_string(claim));
+    }
+    if (a->pv_name && volume_name_is_object(a->pv_name))
+        json_object_set_new(names, WIRE_KEY_PERSISTENT_VOLUME, json_string(a->pv_name));
+    if (json_object_size(names) > 0)
+        json_object_set(spec, WIRE_KEY_NAMES, names);
+}
+
 json_t *node_spec_new(const NodeSpecSource *source, GError **error)
 {
     const VolumeAttributes *a = source->attributes;
@@ -314,6 +331,7 @@ json_t *node_spec_new(const NodeSpecSource *source, GError **error)
     if (caching.read_timeout_sec && a->is_snapshot)
         json_object_set_new(spec, WIRE_KEY_READ_TIMEOUT_SEC,
                             json_integer((json_int_t)caching.read_timeout_sec));
+    add_names(spec, a);
     return spec;
 }
 

@@ -17,7 +17,7 @@
 #include "driver/service/controller/internal.h"
 #include "driver/service/controller/free_space.h"
 #include "driver/volume/capacity.h"
-#include "driver/volume/dataset_key.h"
+#include "common/dataset_key.h"
 #include "driver/volume/topology.h"
 
 /* In percent, as the scheduler's scores are; smaller differences are not worth writing. 100 would

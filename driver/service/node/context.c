@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/service/node/context.h"
 #include <string.h>
+#include "driver/volume/attributes.h"
 
 static void add(ContextPair *pairs, gsize *n, const char *name, const char *value)
 {
@@ -34,6 +35,9 @@ gsize context_of(const VolumeId *id, const VolumeRecord *record, const BackendVo
     add(pairs, &n, "cacheQuota", quota_text);
     add(pairs, &n, "readTimeout", timeout_text);
     add(pairs, &n, "warm", json_string_value(json_object_get(record->params, "warm")));
+    add(pairs, &n, ATTRIBUTE_PV_NAME, record->pv);
+    add(pairs, &n, ATTRIBUTE_PVC_NAME, record->pvc);
+    add(pairs, &n, ATTRIBUTE_PVC_NAMESPACE, record->namespace);
     return n;
 }
 

@@ -4,7 +4,8 @@
  * nor the record. It holds no secret. Names: type, clusterID, cache, cacheQuota
  * (bytes; absent without a quota); warm, readTimeout
  * (absent for none); of CephFS and dir also fsName, rootPath and, for a snapshot itself,
- * backingSnapshot; of RBD pool, radosNamespace, imageName and mkfsOptions.
+ * backingSnapshot; of RBD pool, radosNamespace, imageName and mkfsOptions; and whom the volume was
+ * made for, under the keys of external-provisioner (driver/volume/attributes.h).
  */
 #ifndef HEARTH_DRIVER_SERVICE_NODE_CONTEXT_H
 #define HEARTH_DRIVER_SERVICE_NODE_CONTEXT_H
@@ -13,7 +14,7 @@
 #include "driver/backend/backend.h"
 #include "driver/volume/record.h"
 
-#define CONTEXT_MAX 13
+#define CONTEXT_MAX 16
 
 typedef struct ContextPair {
     const char *name;

@@ -202,6 +202,40 @@ START_TEST(ill_formed_specs_are_refused)
 }
 END_TEST
 
+#define OPEN_NAMED                                                                                 \
+    "{\"op\":\"open\",\"volume\":\"v\",\"names\":%s,\"origin\":{\"type\":\"dir\",\"rootPath\":"    \
+    "\"%s\"}}"
+
+static char *name_of(const Fixture *f)
+{
+    json_t *reply = ask(f->client, -1, NULL, "{\"op\":\"volume\",\"volume\":\"v\"}");
+    const json_t *volume = json_object_get(reply, "volume");
+    char *name = g_strdup(json_string_value(json_object_get(volume, "name")));
+    json_decref(reply);
+    return name;
+}
+
+START_TEST(volumes_have_the_names_of_kubernetes)
+{
+    Fixture f = setup();
+    static const char *const bad[] = {"{\"claim\": \"data\"}", "{\"claim\": \"a/b\\u001b[2J\"}",
+                                      "{\"persistentVolume\": \"a b\"}"};
+    for (size_t i = 0; i < G_N_ELEMENTS(bad); i++)
+        assert_refused(ask(f.client, -1, NULL, OPEN_NAMED, bad[i], f.root), "INVALID_ARGUMENT",
+                       "names.");
+    assert_ok(ask(f.client, -1, NULL, OPEN_NAMED, "{\"persistentVolume\": \"pvc-1\"}", f.root));
+    g_autofree char *pv = name_of(&f);
+    ck_assert_str_eq(pv, "pvc-1");
+    /* A later node plugin may tell more. */
+    assert_ok(ask(f.client, -1, NULL, OPEN_NAMED,
+                  "{\"persistentVolume\": \"pvc-1\", \"claim\": \"team/data\", \"pod\": \"x\"}",
+                  f.root));
+    g_autofree char *claim = name_of(&f);
+    ck_assert_str_eq(claim, "team/data");
+    teardown(&f);
+}
+END_TEST
+
 START_TEST(bad_packet_is_answered_and_the_connection_lives)
 {
     Fixture f = setup();
@@ -751,8 +785,8 @@ START_TEST(stop_ends_what_is_under_way)
 END_TEST
 
 HARNESS_MAIN("cache/control/server", hello_tells_version_and_protocol,
-             unknown_ops_and_fields_are_named, ill_formed_specs_are_refused,
-             bad_packet_is_answered_and_the_connection_lives,
+             unknown_ops_and_fields_are_named, volumes_have_the_names_of_kubernetes,
+             ill_formed_specs_are_refused, bad_packet_is_answered_and_the_connection_lives,
              open_is_idempotent_and_refuses_another_spec, no_volume_takes_a_name_of_hearths_own,
              directories_of_the_node_are_served_below_dir_root_alone,
              attach_needs_an_open_volume_and_a_descriptor,

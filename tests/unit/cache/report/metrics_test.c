@@ -36,16 +36,19 @@ START_TEST(volumes_are_told_by_what_serves_them)
         g_ptr_array_new_with_free_func((GDestroyNotify)volume_report_free);
     g_ptr_array_add(volumes, volume("dataset-00000000000000000000000000000001", "cephfs", 1));
     g_ptr_array_add(volumes, volume("image", "rbd", 2));
-    g_ptr_array_add(volumes, volume("tree", "cephfs", 3));
+    VolumeReport *tree = volume("tree", "cephfs", 3);
+    tree->name = g_strdup("team/data");
+    g_ptr_array_add(volumes, tree);
     const StoreStats stats = {.bytes = 5, .max_bytes = 9, .evicted_bytes_by = {1, 2, 3}};
     static const StoreTimes times;
     const MetricsSource source = {.store = &stats, .times = &times, .volumes = volumes};
     g_autofree char *text = text_of(&source);
     ck_assert_ptr_nonnull(strstr(text, "layer=\"fill\",source=\"cache\"} 1\n"));
-    ck_assert_ptr_nonnull(strstr(
-        text, "hearth_volume_read_bytes_total{volume=\"image\",dataset=\"\",layer=\"block\",source="
-              "\"ceph\"} 4\n"));
-    ck_assert_ptr_nonnull(strstr(text, "{volume=\"tree\",dataset=\"\",layer=\"live\"} 0\n"));
+    ck_assert_ptr_nonnull(strstr(text, "hearth_volume_read_bytes_total{volume=\"image\",name="
+                                       "\"image\",dataset=\"\",layer=\"block\",source="
+                                       "\"ceph\"} 4\n"));
+    ck_assert_ptr_nonnull(
+        strstr(text, "{volume=\"tree\",name=\"team/data\",dataset=\"\",layer=\"live\"} 0\n"));
     ck_assert_ptr_nonnull(strstr(text, "hearth_cache_disk_state{state=\"ok\"} 1\n"));
     ck_assert_ptr_nonnull(strstr(text, "hearth_cache_evicted_bytes_total{reason=\"asked\"} 3\n"));
     ck_assert_uint_eq(lines_with(text, "# TYPE hearth_volume_read_bytes "), 1);
@@ -83,12 +86,15 @@ START_TEST(not_more_volumes_are_told_than_there_is_room_for)
     json_t *datasets = json_array();
     for (guint i = 0; i < METRICS_EACH_MAX + 5; i++)
         json_array_append_new(datasets,
-                              json_pack("{s:s, s:i, s:[{s:s}]}", "dataset", "d", "bytesCached",
-                                        (int)i, "places", "rootPath", "/a"));
+                              json_pack("{s:s, s:s, s:s, s:i, s:[{s:s}]}", "dataset", "d", "name",
+                                        "imagenet@v1", "label", "0a1b", "bytesCached", (int)i,
+                                        "places", "rootPath", "/a"));
     const MetricsSource source = {.volumes = volumes, .datasets = datasets};
     g_autofree char *text = text_of(&source);
     ck_assert_uint_eq(lines_with(text, "hearth_volume_opens_total{"), METRICS_EACH_MAX);
     ck_assert_uint_eq(lines_with(text, "hearth_dataset_cached_bytes{"), METRICS_EACH_MAX);
+    ck_assert_ptr_nonnull(
+        strstr(text, "{dataset=\"d\",name=\"imagenet@v1\",label=\"0a1b\",path=\"/a\"} 255\n"));
     ck_assert_ptr_nonnull(strstr(text, "hearth_volumes 261\n"));
     ck_assert_ptr_nonnull(strstr(text, "hearth_volumes_left_out 5\n"));
     json_decref(datasets);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/harness.h"
 #include "cache/report/status.h"
+#include "common/dataset_key.h"
 #include <unistd.h>
 
 static void assert_number(const json_t *object, const char *name, json_int_t value)
@@ -93,6 +94,9 @@ START_TEST(volume_has_every_member)
 {
     VolumeReport v = {
         .volume = (char *)"v",
+        .name = (char *)"team/data",
+        .claim = (char *)"team/data",
+        .pv = (char *)"pvc-1",
         .type = "cephfs",
         .cluster_id = (char *)"c",
         .fs_name = (char *)"fs",
@@ -133,13 +137,20 @@ START_TEST(volume_has_every_member)
     assert_number(r, "nodes", 10);
     ck_assert_str_eq(json_string_value(json_object_get(r, "uncached")), "");
     ck_assert(json_is_false(json_object_get(r, "rests")));
-    ck_assert_uint_eq(json_object_size(r), 24);
+    ck_assert_str_eq(json_string_value(json_object_get(r, "name")), "team/data");
+    ck_assert_str_eq(json_string_value(json_object_get(r, "claim")), "team/data");
+    ck_assert_str_eq(json_string_value(json_object_get(r, "persistentVolume")), "pvc-1");
+    ck_assert_str_eq(json_string_value(json_object_get(r, "label")), "");
+    ck_assert_uint_eq(json_object_size(r), 28);
     json_decref(r);
     v.rests = TRUE;
     v.uncached = "no lock";
+    v.root_path = (char *)"/volumes/csi/imagenet/.snap/2026-11/0a1b";
     r = report_volume(&v);
     ck_assert_str_eq(json_string_value(json_object_get(r, "uncached")), "no lock");
     ck_assert(json_is_true(json_object_get(r, "rests")));
+    g_autofree char *label = dataset_key("c", "fs", v.root_path);
+    ck_assert_str_eq(json_string_value(json_object_get(r, "label")), label);
     json_decref(r);
 }
 END_TEST

@@ -352,9 +352,10 @@ static inline json_t *world_answer_locked(World *w, const json_t *request, int c
         json_t *spec = json_deep_copy(request);
         json_object_del(spec, "op");
         w->opens++;
-        if (w->unknown && json_object_get(json_object_get(spec, "origin"), w->unknown)) {
+        if (w->unknown && (json_object_get(json_object_get(spec, "origin"), w->unknown) ||
+                           json_object_get(spec, w->unknown))) {
             g_autofree char *text =
-                g_strdup_printf("origin: unknown field '%s'; the fields are: type", w->unknown);
+                g_strdup_printf("open: unknown field '%s'; the fields are: type", w->unknown);
             json_decref(spec);
             return world_refusal("INVALID_ARGUMENT", text);
         }

@@ -111,6 +111,28 @@ START_TEST(hearthd_is_told_how_to_make_its_clients)
 }
 END_TEST
 
+/* They come with the PersistentVolume, which anyone with the right to make one may write. */
+START_TEST(hearthd_is_told_whose_volume_it_is)
+{
+    Fixture f = setup();
+    g_hash_table_replace(f.context, "csi.storage.k8s.io/pv/name", "pvc-1");
+    g_hash_table_replace(f.context, "csi.storage.k8s.io/pvc/name", "data");
+    g_hash_table_replace(f.context, "csi.storage.k8s.io/pvc/namespace", "team");
+    json_t *spec = make(&f, NULL);
+    const json_t *names = json_object_get(spec, "names");
+    ck_assert_str_eq(json_string_value(json_object_get(names, "claim")), "team/data");
+    ck_assert_str_eq(json_string_value(json_object_get(names, "persistentVolume")), "pvc-1");
+    node_spec_free(spec);
+    g_hash_table_replace(f.context, "csi.storage.k8s.io/pv/name", "pvc-1\n");
+    g_hash_table_replace(f.context, "csi.storage.k8s.io/pvc/name", "data\"}");
+    spec = make(&f, NULL);
+    ck_assert_ptr_nonnull(spec);
+    ck_assert_ptr_null(json_object_get(spec, "names"));
+    node_spec_free(spec);
+    teardown(&f);
+}
+END_TEST
+
 /* As ceph-csi writes them into a PersistentVolume. */
 START_TEST(attributes_of_ceph_csi_are_understood)
 {
@@ -312,7 +334,7 @@ START_TEST(quantities)
 END_TEST
 
 HARNESS_MAIN("driver/node/hearthd/spec", cephfs_has_all_it_takes_to_connect,
-             hearthd_is_told_how_to_make_its_clients, attributes_of_ceph_csi_are_understood,
-             a_dataset_says_where_it_is, an_images_attributes_of_ceph_csi_are_understood,
-             defaults_suit_a_static_volume, what_is_missing_or_wrong_is_named,
-             same_volume_ignores_how_it_is_reached, quantities)
+             hearthd_is_told_how_to_make_its_clients, hearthd_is_told_whose_volume_it_is,
+             attributes_of_ceph_csi_are_understood, a_dataset_says_where_it_is,
+             an_images_attributes_of_ceph_csi_are_understood, defaults_suit_a_static_volume,
+             what_is_missing_or_wrong_is_named, same_volume_ignores_how_it_is_reached, quantities)

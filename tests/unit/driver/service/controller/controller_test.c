@@ -19,7 +19,9 @@ START_TEST(a_volume_says_all_that_staging_needs)
     static const char *const parameters[] = {"clusterID=c",
                                              "fsName=f",
                                              "cacheQuota=1Ki",
+                                             "csi.storage.k8s.io/pv/name=pvc-1",
                                              "csi.storage.k8s.io/pvc/name=data",
+                                             "csi.storage.k8s.io/pvc/namespace=team",
                                              "cache=on",
                                              "readTimeout=1m",
                                              NULL};
@@ -28,11 +30,16 @@ START_TEST(a_volume_says_all_that_staging_needs)
     ck_assert_str_eq(r->volume->volume_id, ID);
     ck_assert_int_eq(r->volume->capacity_bytes, 3 * GIB);
     ck_assert_uint_eq(r->volume->n_accessible_topology, 0);
-    static const char *const expected[][2] = {
-        {"type", "cephfs"},    {"clusterID", "c"},
-        {"fsName", "f"},       {"rootPath", "/volumes/csi/csi-vol-pvc-1"},
-        {"cache", "on"},       {"cacheQuota", "1024"},
-        {"readTimeout", "60s"}};
+    static const char *const expected[][2] = {{"type", "cephfs"},
+                                              {"clusterID", "c"},
+                                              {"fsName", "f"},
+                                              {"rootPath", "/volumes/csi/csi-vol-pvc-1"},
+                                              {"cache", "on"},
+                                              {"cacheQuota", "1024"},
+                                              {"readTimeout", "60s"},
+                                              {"csi.storage.k8s.io/pv/name", "pvc-1"},
+                                              {"csi.storage.k8s.io/pvc/name", "data"},
+                                              {"csi.storage.k8s.io/pvc/namespace", "team"}};
     ck_assert_uint_eq(r->volume->n_volume_context, G_N_ELEMENTS(expected));
     for (gsize i = 0; i < G_N_ELEMENTS(expected); i++) {
         ck_assert_str_eq(r->volume->volume_context[i]->key, expected[i][0]);

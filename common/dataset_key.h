@@ -7,16 +7,19 @@
  *     /volumes/GROUP/SUBVOLUME/.snap/NAME[/UUID]     a subvolume's, without what the mgr named it
  *     any other path with /.snap/NAME in it          as it is
  */
-#ifndef HEARTH_DRIVER_VOLUME_DATASET_KEY_H
-#define HEARTH_DRIVER_VOLUME_DATASET_KEY_H
+#ifndef HEARTH_COMMON_DATASET_KEY_H
+#define HEARTH_COMMON_DATASET_KEY_H
 
 #include <glib.h>
 
 #define DATASET_KEY_DIGITS 16
+/* The group of subvolumes whose name needs no group; ceph-csi's too. */
+#define DATASET_DEFAULT_GROUP "csi"
 
 /* The caller's; NULL: the path is of no snapshot. */
 char *dataset_key(const char *cluster_id, const char *fs_name, const char *root_path);
-/* "GROUP/SUBVOLUME@NAME", or the path; the caller's. For people. */
+/* "SUBVOLUME@NAME", with "GROUP/" before it unless that is the default, or the path; the caller's.
+ * For people. */
 char *dataset_key_title(const char *root_path);
 
 #endif

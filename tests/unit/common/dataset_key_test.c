@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/volume/dataset_key.h"
+#include "common/dataset_key.h"
 #include <string.h>
 #include "tests/unit/harness.h"
 
@@ -60,11 +60,13 @@ START_TEST(the_title_is_what_classes_say)
 {
     g_autofree char *a = dataset_key_title("/volumes/team/corpus/.snap/v1/0a1b");
     g_autofree char *b = dataset_key_title("/data/.snap/v1");
+    g_autofree char *c = dataset_key_title("/volumes/csi/imagenet/.snap/2026-11/0a1b");
     ck_assert_str_eq(a, "team/corpus@v1");
     ck_assert_str_eq(b, "/data/.snap/v1");
+    ck_assert_str_eq(c, "imagenet@2026-11");
 }
 END_TEST
 
-HARNESS_MAIN("driver/volume/dataset_key", whatever_shows_a_snapshot_has_one_key,
+HARNESS_MAIN("common/dataset_key", whatever_shows_a_snapshot_has_one_key,
              the_key_of_a_place_is_for_ever, what_differs_has_another, a_live_volume_has_none,
              the_title_is_what_classes_say)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/volume/dataset_key.h"
+#include "common/dataset_key.h"
 #include <string.h>
 
 /* Its parts, if it is the snapshot of a whole subvolume. */
@@ -42,5 +42,9 @@ char *dataset_key(const char *cluster_id, const char *fs_name, const char *root_
 char *dataset_key_title(const char *root_path)
 {
     g_auto(GStrv) parts = subvolume_parts(root_path);
-    return parts ? g_strdup_printf("%s/%s@%s", parts[2], parts[3], parts[5]) : g_strdup(root_path);
+    if (!parts)
+        return g_strdup(root_path);
+    if (strcmp(parts[2], DATASET_DEFAULT_GROUP) == 0)
+        return g_strdup_printf("%s@%s", parts[3], parts[5]);
+    return g_strdup_printf("%s/%s@%s", parts[2], parts[3], parts[5]);
 }
