@@ -27,6 +27,7 @@
 #define WIRE_OP_PIN "pin"
 #define WIRE_OP_DATASETS "datasets"
 #define WIRE_OP_VERIFY "verify"
+#define WIRE_OP_RESOLVE "resolve"
 
 /* Every request and reply. */
 #define WIRE_KEY_OP "op"

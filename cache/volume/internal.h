@@ -68,7 +68,8 @@ struct Volumes {
     ImageCache *images;
     Faith *faith;
     GHashTable
-        *refused; /* lock: IDs of volumes that Ceph has refused, until they are opened again */
+        *refused;   /* lock: IDs of volumes that Ceph has refused, until they are opened again */
+    json_t *claims; /* lock: volumes_claims() */
     const Incarnation *incarnation;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a reservation or a use ended, or stopping */
@@ -101,6 +102,9 @@ gboolean volumes_is_open(const Volume *v, const void *after);
 /* The IDs for which `wanted` holds under the lock, copied, in order. */
 GPtrArray *volumes_collect_ids(Volumes *vs, gboolean (*wanted)(const Volume *, const void *),
                                const void *data);
+
+/* A reserved volume that is being closed was a claim of this dataset. */
+void volumes_note_claim(Volumes *vs, const Volume *v, const char *dataset);
 
 /* serve.c: all but volumes_measure and volume_stats of a reserved volume. */
 gboolean volumes_connect(Volumes *vs, Volume *v, const VolumeSpec *spec, GError **error);

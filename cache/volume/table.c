@@ -9,6 +9,7 @@
 #include "cache/volume/internal.h"
 #include "common/monotonic.h"
 #include "proto/wire.h"
+#include "proto/wire_keys.h"
 
 #define RESERVE_TIMEOUT_SEC 30
 
@@ -193,6 +194,36 @@ char *volumes_of_tag(const char *tag)
 {
     ObjectId unused;
     return g_strconcat(object_id_parse(tag, &unused) ? WIRE_DATASET_PREFIX : "", tag, NULL);
+}
+
+/* ---- claims of datasets ---- */
+
+void volumes_note_claim(Volumes *vs, const Volume *v, const char *dataset)
+{
+    json_t *claim =
+        json_pack("{s:s, s:s, s:s, s:s}", WIRE_KEY_VOLUME, v->id, WIRE_KEY_DATASET, dataset,
+                  WIRE_KEY_CLAIM, v->spec->claim, WIRE_KEY_PERSISTENT_VOLUME, v->spec->pv);
+    const json_t *one;
+    size_t i;
+    pthread_mutex_lock(&vs->lock);
+    json_array_foreach (vs->claims, i, one) {
+        if (strcmp(json_string_value(json_object_get(one, WIRE_KEY_VOLUME)), v->id) != 0)
+            continue;
+        json_array_remove(vs->claims, i);
+        break;
+    }
+    if (json_array_size(vs->claims) >= VOLUMES_CLAIMS_MAX)
+        json_array_remove(vs->claims, 0);
+    json_array_append_new(vs->claims, claim);
+    pthread_mutex_unlock(&vs->lock);
+}
+
+json_t *volumes_claims(Volumes *vs)
+{
+    pthread_mutex_lock(&vs->lock);
+    json_t *copy = json_deep_copy(vs->claims);
+    pthread_mutex_unlock(&vs->lock);
+    return copy;
 }
 
 /* ---- lists ---- */

@@ -68,6 +68,8 @@ static gboolean close_reserved(Volumes *vs, Volume *v, GError **error)
     g_autofree char *claimed = v->dataset && v->opener ? g_strdup(dataset_id(v->dataset)) : NULL;
     if (!free_to_go || !volumes_leave_dataset(vs, v, CLOSE_TIMEOUT_SEC * 1000))
         return still_waiting(v, error);
+    if (claimed)
+        volumes_note_claim(vs, v, claimed);
     volumes_disconnect(vs, v, claimed);
     return TRUE;
 }
@@ -368,6 +370,7 @@ Volumes *volumes_new(const VolumesCaches *caches, const Incarnation *incarnation
     vs->images = caches->images;
     vs->offline = offline_new(caches->datasets);
     vs->faith = faith_new();
+    vs->claims = json_array();
     vs->refused = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     vs->incarnation = incarnation;
     pthread_mutex_init(&vs->lock, NULL);
@@ -485,6 +488,7 @@ void volumes_free(Volumes *vs)
         return;
     g_hash_table_unref(vs->by_id);
     g_hash_table_unref(vs->refused);
+    g_clear_pointer(&vs->claims, json_decref);
     faith_free(vs->faith);
     offline_free(vs->offline);
     pthread_cond_destroy(&vs->changed);

@@ -82,6 +82,12 @@ VolumeReport *volumes_report(Volumes *volumes, const char *id);
  * array. They serve nothing more, and are in the list until they are opened again. */
 json_t *volumes_refused(Volumes *volumes);
 
+/* The claims that were opened as a dataset and never attached, because their mounts are native: a
+ * JSON array of {"volume", "dataset", "claim", "persistentVolume"}, each a text that may be "". The
+ * last VOLUMES_CLAIMS_MAX; of some the mount has gone since. The caller's. */
+json_t *volumes_claims(Volumes *volumes);
+#define VOLUMES_CLAIMS_MAX 1024
+
 /* The name in the image cache of the image that a volume is served from, the caller's; NULL: it is
  * not served from an image. */
 char *volumes_image_name(Volumes *volumes, const char *id);

@@ -10,8 +10,8 @@ static const char evict_examples[] =
     "used data goes first. PATH names the volume mounted there.\n"
     "\n"
     "Examples:\n"
-    "  hearthctl evict pvc-0a1b2c\n"
-    "  hearthctl evict pvc-0a1b2c --bytes 50G\n"
+    "  hearthctl evict train/data\n"
+    "  hearthctl evict train/data --bytes 50G\n"
     "  hearthctl evict --all\n";
 static const CtlHelp evict_help = {
     .usage = "VOLUME|PATH|--all",
@@ -20,7 +20,7 @@ static const CtlHelp evict_help = {
 };
 
 /* The request for what the command line names; NULL with a usage or lookup error. */
-static json_t *evict_request(int argc, char **argv, gboolean all, GError **error)
+static json_t *evict_request(Ctl *ctl, int argc, char **argv, gboolean all, GError **error)
 {
     if (all ? argc != 1 : argc != 2) {
         ctl_usage_error(error, "evict: name one volume or path, or give --all; see hearthctl evict "
@@ -29,7 +29,7 @@ static json_t *evict_request(int argc, char **argv, gboolean all, GError **error
     }
     if (all)
         return json_pack("{s:s}", "op", "evict");
-    return ctl_whole_volume("evict", argv[1], error);
+    return ctl_whole_volume(ctl, "evict", argv[1], error);
 }
 
 int ctl_evict(Ctl *ctl, int argc, char **argv)
@@ -49,7 +49,7 @@ int ctl_evict(Ctl *ctl, int argc, char **argv)
         ctl_fail(error);
         return CTL_USAGE;
     }
-    json_t *request = evict_request(argc, argv, all, &error);
+    json_t *request = evict_request(ctl, argc, argv, all, &error);
     if (!request)
         return ctl_fail(error);
     json_object_set_new(request, "pinned", json_boolean(pinned));
@@ -72,7 +72,7 @@ static const char pin_examples[] =
     "fetches nothing; hearthctl warm does. PATH names the volume mounted there.\n"
     "\n"
     "Examples:\n"
-    "  hearthctl pin pvc-0a1b2c\n"
+    "  hearthctl pin imagenet@2026-11\n"
     "  hearthctl pin /mnt/imagenet --off\n";
 static const CtlHelp pin_help = {
     .usage = "VOLUME|PATH",
@@ -92,7 +92,7 @@ int ctl_pin(Ctl *ctl, int argc, char **argv)
         ctl_usage_error(&error, "pin: name one volume or path; see hearthctl pin --help");
         return ctl_fail(error);
     }
-    json_t *request = ctl_whole_volume("pin", argv[1], &error);
+    json_t *request = ctl_whole_volume(ctl, "pin", argv[1], &error);
     if (!request)
         return ctl_fail(error);
     json_object_set_new(request, "on", json_boolean(!off));

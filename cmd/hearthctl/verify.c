@@ -56,7 +56,7 @@ static const char examples[] =
     "\n"
     "Examples:\n"
     "  hearthctl verify\n"
-    "  hearthctl verify pvc-0a1b2c\n";
+    "  hearthctl verify imagenet@2026-11\n";
 static const CtlHelp help = {
     .usage = "[VOLUME|PATH]",
     .about = "Compares cached data with the checksums taken when it was fetched.",
@@ -73,7 +73,7 @@ int ctl_verify(Ctl *ctl, int argc, char **argv)
         ctl_usage_error(&error, "verify: name one volume or path; see hearthctl verify --help");
         return ctl_fail(error);
     }
-    json_auto_t *request = argc == 2 ? ctl_whole_volume("verify", argv[1], &error)
+    json_auto_t *request = argc == 2 ? ctl_whole_volume(ctl, "verify", argv[1], &error)
                                      : json_pack("{s:s}", "op", "verify");
     gboolean done = request && verify_all(ctl, request, &sums, &error);
     if (!done)

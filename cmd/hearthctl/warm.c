@@ -21,18 +21,19 @@ static const char warm_about[] =
     "Fetches the files of a volume, of a part of it, or of a list, that "
     "are not cached yet.";
 static const char warm_examples[] =
-    "VOLUME is an ID as 'hearthctl status' shows it. PATH is a directory or file on a mounted\n"
-    "volume; all files below it are fetched. The names in a list are relative to it, one a line;\n"
+    "VOLUME is a claim (NAMESPACE/CLAIM), a PersistentVolume, a dataset (SUBVOLUME@SNAPSHOT), an\n"
+    "ID, or the first letters of one of these. PATH is a directory or file on a mounted volume;\n"
+    "all files below it are fetched. The names in a list are relative to it, one a line;\n"
     "absolute names must be below PATH. Files that readers wait for are fetched first. Ctrl-C\n"
     "cancels the job; the same command continues where it stopped, also after a restart of\n"
     "hearthd. When the terminal is closed, the job goes on: 'hearthctl jobs' lists it. The exit\n"
     "code is 1 when a file could not be fetched, and with --check when not all is cached.\n"
     "\n"
     "Examples:\n"
-    "  hearthctl warm pvc-0a1b2c\n"
-    "  hearthctl warm pvc-0a1b2c --path train/shard-000\n"
+    "  hearthctl warm train/data\n"
+    "  hearthctl warm imagenet@2026-11 --path train/shard-000\n"
     "  hearthctl warm /mnt/imagenet/train\n"
-    "  hearthctl warm pvc-0a1b2c --rate 100M --no-wait\n"
+    "  hearthctl warm train/data --rate 100M --no-wait\n"
     "  hearthctl warm --check /mnt/imagenet && start-training\n"
     "  find /mnt/imagenet/train -name '*.tar' | hearthctl warm /mnt/imagenet --files-from -\n";
 static const CtlHelp warm_help = {
@@ -93,10 +94,10 @@ static gboolean parse(Ctl *ctl, WarmOptions *o, int *argc, char ***argv, GError 
     return FALSE;
 }
 
-static json_t *make_request(const WarmOptions *o, const char *argument, GError **error)
+static json_t *make_request(Ctl *ctl, const WarmOptions *o, const char *argument, GError **error)
 {
     g_autofree char *volume = NULL, *inside = NULL;
-    if (!ctl_find_volume(argument, &volume, &inside, error))
+    if (!ctl_find_volume(ctl, argument, &volume, &inside, error))
         return NULL;
     g_autofree char *path = join_paths(inside, o->sub ? o->sub : "");
     json_t *request = json_pack("{s:s, s:s, s:s, s:I}", "op", "warm", "volume", volume, "path",
@@ -115,7 +116,7 @@ int ctl_warm(Ctl *ctl, int argc, char **argv)
     g_autofree char *again = command_line(argc, argv);
     if (!parse(ctl, &o, &argc, &argv, &error))
         return ctl_fail(error);
-    json_auto_t *request = make_request(&o, argv[1], &error);
+    json_auto_t *request = make_request(ctl, &o, argv[1], &error);
     if (!request)
         return ctl_fail(error);
     hearth_autofd int list = o.from ? ctl_list_files(o.from, argv[1], &error) : -1;

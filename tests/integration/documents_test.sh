@@ -96,8 +96,8 @@ mkdir -p "$PLACE"/mnt/{train,imagenet}
 printf 'train/shard-000/%s.tar\n' 1 2 3 >"$READER/epoch-1.txt"
 AT=0a1b/volumes/kubernetes.io~csi/pv
 documented docs/warmup.md 'hearthctl warm /var/lib/kubelet/pods/…/mount' …=$AT
-documented docs/warmup.md 'hearthctl warm dataset-0f3c…' dataset-0f3c…="$HELD"
-documented docs/operations.md 'hearthctl verify dataset-0f3c…' dataset-0f3c…="$HELD"
+documented docs/warmup.md 'hearthctl warm imagenet@2026-…' imagenet@2026-…="$HELD"
+documented docs/operations.md 'hearthctl verify imagenet@2026-…' imagenet@2026-…="$HELD"
 documented docs/operations.md 'hearthctl status'
 documented docs/operations.md 'hearthctl datasets'
 documented docs/operations.md 'hearthctl top --sort ceph'

@@ -283,6 +283,15 @@ stage && publish || die "the dataset is not mounted: $(said)"
 DATASET=$(hearthctl status --json | jq -r '.volumes[].volume | select(startswith("dataset-"))')
 TITLE=$(hearthctl status --json | jq -r '.volumes[] | select(.volume | startswith("dataset-")).name')
 same a_dataset_is_shown_by_its_name "$TITLE" "csi-vol-pvc-ctl-$$@csi-snap-snap-ctl-$$"
+LABEL=$(hearthctl datasets --json | jq -r '.[0].label')
+for word in "$TITLE" "csi/$TITLE" "${TITLE%-*}" "$LABEL" "${LABEL:0:9}" "$VOLUME_ID"; do
+    hearthctl pin "$word" && [ "$(hearthctl status --json | jq -r '.cache.pins[].volume')" = "$DATASET" ] && hearthctl pin --off "$word" &&
+        pass "it_is_found_as_${word%%[-/~]*}" || fail "it_is_found_as_$word" "$(hearthctl status --json | jq -c .cache.pins)"
+done
+hearthctl pin h1 2>"$TMP/err"
+same what_may_be_two_is_refused "$? $(grep -c 'may be one of 2 volumes: ' "$TMP/err")" "1 1"
+hearthctl pin nowhere 2>"$TMP/err"
+same what_is_unknown_lists_the_others "$? $(grep -c "there are: .*$TITLE" "$TMP/err")" "1 1"
 hearthctl bench "$TARGET/tree" --seconds 20 --evict >"$TMP/out" 2>"$TMP/err"
 same what_another_volume_holds_is_not_called_cold "$? $(grep -c 'not cold: only 0 B of ' "$TMP/out")" "0 1"
 hearthctl evict "$LIVE_ID" >/dev/null

@@ -47,7 +47,7 @@ same objects_that_were_fetched "$(metric hearthd hearth_cache_fills_total result
 same and_how_long_each_took "$(metric hearthd hearth_cache_fill_seconds_count)" "$(cache_stat fillsCompleted)"
 [ "$(metric hearthd hearth_ceph_read_seconds_count)" -ge 3 ] && pass reads_of_Ceph_are_timed || fail reads_of_Ceph_are_timed "$(metric hearthd hearth_ceph_read_seconds_count)"
 held=$(cache_stat bytes)
-hearthctl evict "$SOURCE_ID" >/dev/null
+hearthctl evict team/data >/dev/null
 same evictions_by_their_reason "$(metric hearthd hearth_cache_evicted_bytes_total reason=asked) $(metric hearthd hearth_cache_evicted_bytes_total reason=room)" "$held 0"
 unpublish && unstage || die "$(said)"
 

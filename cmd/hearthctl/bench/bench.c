@@ -179,7 +179,7 @@ static gboolean find_volume(Bench *b, GError **error)
     g_autoptr(GError) why = NULL;
     /* A name without a slash would be taken for a volume's. */
     g_autofree char *path = g_canonicalize_filename(b->path, NULL);
-    if (ctl_find_volume(path, &b->volume, &inside, &why))
+    if (ctl_find_volume(b->ctl, path, &b->volume, &inside, &why))
         return TRUE;
     if (!b->evict && g_error_matches(why, G_IO_ERROR, G_IO_ERROR_NOT_FOUND))
         return TRUE;

@@ -121,16 +121,36 @@ static gboolean is_path(const char *argument)
            strcmp(argument, "..") == 0;
 }
 
-gboolean ctl_find_volume(const char *argument, char **volume, char **inside, GError **error)
+/* hearthd knows which volume a word means. That of an earlier release takes IDs alone. */
+static char *resolve(Ctl *ctl, const char *word, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    json_t *request = json_pack("{s:s, s:s}", "op", "resolve", "volume", word);
+    if (!request) {
+        ctl_usage_error(error, "the volume must be UTF-8");
+        return NULL;
+    }
+    json_auto_t *reply = ctl_call(ctl, request, &cause);
+    if (reply)
+        return g_strdup(ctl_string(reply, "volume"));
+    if (g_error_matches(cause, WIRE_ERROR, WIRE_ERROR_UNIMPLEMENTED))
+        return g_strdup(word);
+    g_propagate_error(error, g_steal_pointer(&cause));
+    return NULL;
+}
+
+gboolean ctl_find_volume(Ctl *ctl, const char *argument, char **volume, char **inside,
+                         GError **error)
 {
     char path[PATH_MAX];
     g_autofree char *mountinfo = NULL;
     if (!g_file_get_contents("/proc/self/mountinfo", &mountinfo, NULL, error))
         return FALSE;
     if (!is_path(argument)) {
-        *volume = mounts_served_volume(mountinfo, argument);
+        g_autofree char *served = mounts_served_volume(mountinfo, argument);
+        *volume = resolve(ctl, served, error);
         *inside = g_strdup("");
-        return TRUE;
+        return *volume != NULL;
     }
     if (!realpath(argument, path)) {
         g_set_error(error, G_IO_ERROR, g_io_error_from_errno(errno), "%s: %s", argument,
@@ -143,10 +163,10 @@ gboolean ctl_find_volume(const char *argument, char **volume, char **inside, GEr
     return FALSE;
 }
 
-json_t *ctl_whole_volume(const char *op, const char *argument, GError **error)
+json_t *ctl_whole_volume(Ctl *ctl, const char *op, const char *argument, GError **error)
 {
     g_autofree char *volume = NULL, *inside = NULL;
-    if (!ctl_find_volume(argument, &volume, &inside, error))
+    if (!ctl_find_volume(ctl, argument, &volume, &inside, error))
         return NULL;
     if (inside[0]) {
         ctl_usage_error(error,

@@ -49,13 +49,15 @@ json_t *ctl_pages(Ctl *ctl, const char *op, const char *id, GError **error);
 int ctl_list_files(const char *from, const char *above, GError **error);
 /*
  * What VOLUME|PATH on the command line names: the ID, and the path inside the volume ("" for its
- * root). A path begins with "/", "./" or "../", or is "." or "..".
+ * root). A path begins with "/", "./" or "../", or is "." or "..". Any other word may be each name
+ * that hearthd knows (op "resolve").
  */
-gboolean ctl_find_volume(const char *argument, char **volume, char **inside, GError **error);
+gboolean ctl_find_volume(Ctl *ctl, const char *argument, char **volume, char **inside,
+                         GError **error);
 
 /* The request {"op", "volume"} for what VOLUME|PATH on the command line names as a whole; NULL with
  * a usage or lookup error. */
-json_t *ctl_whole_volume(const char *op, const char *argument, GError **error);
+json_t *ctl_whole_volume(Ctl *ctl, const char *op, const char *argument, GError **error);
 
 /* What people call a volume or dataset of a reply, for tables; borrowed. An earlier hearthd has
  * only the ID, member `id`. */

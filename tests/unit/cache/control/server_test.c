@@ -232,6 +232,18 @@ START_TEST(volumes_have_the_names_of_kubernetes)
                   f.root));
     g_autofree char *claim = name_of(&f);
     ck_assert_str_eq(claim, "team/data");
+    static const char *const words[] = {"v", "team/data", "team/d", "pvc-1"};
+    for (size_t i = 0; i < G_N_ELEMENTS(words); i++) {
+        json_t *reply = ask(f.client, -1, NULL, "{\"op\":\"resolve\",\"volume\":\"%s\"}", words[i]);
+        const char *id = json_string_value(json_object_get(reply, "volume"));
+        ck_assert_msg(g_strcmp0(id, "v") == 0, "%s", words[i]);
+        json_decref(reply);
+    }
+    assert_refused(ask(f.client, -1, NULL, "{\"op\":\"resolve\",\"volume\":\"other\"}"),
+                   "NOT_FOUND", "there are: team/data");
+    /* All others take IDs: a name that another volume begins with is nobody. */
+    assert_refused(ask(f.client, -1, NULL, "{\"op\":\"volume\",\"volume\":\"team/data\"}"),
+                   "NOT_FOUND", "team/data");
     teardown(&f);
 }
 END_TEST
