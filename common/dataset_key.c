@@ -48,3 +48,22 @@ char *dataset_key_title(const char *root_path)
         return g_strdup_printf("%s@%s", parts[3], parts[5]);
     return g_strdup_printf("%s/%s@%s", parts[2], parts[3], parts[5]);
 }
+
+gboolean dataset_title_is(const char *text)
+{
+    const char *slash = strchr(text, '/'), *subvolume = slash ? slash + 1 : text;
+    const char *at = strchr(subvolume, '@');
+    return slash != text && at && at != subvolume && at[1] && !strchr(subvolume, '/') &&
+           !strchr(at + 1, '@');
+}
+
+gboolean dataset_title_matches(const char *title, const char *text)
+{
+    const char *slash = strchr(title, '/');
+    if (!dataset_title_is(title))
+        return FALSE;
+    if (strcmp(title, text) == 0 || (slash && strcmp(slash + 1, text) == 0))
+        return TRUE;
+    return !slash && g_str_has_prefix(text, DATASET_DEFAULT_GROUP "/") &&
+           strcmp(text + strlen(DATASET_DEFAULT_GROUP "/"), title) == 0;
+}

@@ -21,5 +21,12 @@ char *dataset_key(const char *cluster_id, const char *fs_name, const char *root_
 /* "SUBVOLUME@NAME", with "GROUP/" before it unless that is the default, or the path; the caller's.
  * For people. */
 char *dataset_key_title(const char *root_path);
+/*
+ * Whether `text`, written by a person, means the dataset with this title: the title itself, with
+ * the default group or without its group.
+ */
+gboolean dataset_title_matches(const char *title, const char *text);
+/* "[GROUP/]SUBVOLUME@SNAPSHOT", as far as its form goes. */
+gboolean dataset_title_is(const char *text);
 
 #endif

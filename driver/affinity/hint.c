@@ -11,6 +11,7 @@ void hint_clear(Hint *hint)
     g_clear_pointer(&hint->namespace, g_free);
     g_clear_pointer(&hint->claim, g_free);
     g_clear_pointer(&hint->claim_uid, g_free);
+    g_clear_pointer(&hint->title, g_free);
 }
 
 gboolean hint_of_volume(const json_t *volume, const char *driver_name, const char *cluster_config,
@@ -32,6 +33,7 @@ gboolean hint_of_volume(const json_t *volume, const char *driver_name, const cha
     hint->claim = g_strdup(field_text(claim, "name"));
     hint->claim_uid = g_strdup(field_text(claim, "uid"));
     g_strlcpy(hint->dataset, origin.id, sizeof(hint->dataset));
+    hint->title = dataset_key_title(origin.root_path);
     return TRUE;
 }
 

@@ -15,6 +15,7 @@ typedef struct Hint {
     char *namespace, *claim; /* the hint's own name too */
     char *claim_uid;         /* of the owner; "" when it has none */
     char dataset[DATASET_KEY_DIGITS + 1];
+    char *title; /* the dataset's, for people; NULL: it was read from a DatasetHint */
 } Hint;
 
 void hint_clear(Hint *hint);

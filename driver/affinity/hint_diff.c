@@ -9,6 +9,7 @@ typedef struct Claim {
     char *namespace, *name;
     char *volume;               /* that needs it; NULL: none */
     char *want_uid, *there_uid; /* the claim's */
+    char *title;                /* of the dataset that it needs; NULL: not known */
     char want[DATASET_KEY_DIGITS + 1], there[DATASET_KEY_DIGITS + 1];
     gboolean is_there;
     KubeBackoff backoff;
@@ -30,6 +31,7 @@ static void claim_free(void *data)
     g_free(c->volume);
     g_free(c->want_uid);
     g_free(c->there_uid);
+    g_free(c->title);
     g_free(c);
 }
 
@@ -96,15 +98,23 @@ static void look(HintDiff *d, Claim *c)
 
 char *hint_diff_claim(const HintDiff *d, const char *namespace, const char *dataset)
 {
+    const Claim *found = NULL;
     GHashTableIter iter;
     gpointer value;
     g_hash_table_iter_init(&iter, d->claims);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const Claim *c = value;
-        if (c->volume && strcmp(c->want, dataset) == 0 && strcmp(c->namespace, namespace) == 0)
+        if (!c->volume || strcmp(c->namespace, namespace) != 0)
+            continue;
+        if (strcmp(c->want, dataset) == 0)
             return g_strdup(c->name);
+        if (!c->title || !dataset_title_matches(c->title, dataset))
+            continue;
+        if (found && strcmp(found->want, c->want) != 0)
+            return NULL; /* two clusters or groups have one of that name */
+        found = c;
     }
-    return NULL;
+    return found ? g_strdup(found->name) : NULL;
 }
 
 void hint_diff_want(HintDiff *d, const char *volume, const Hint *hint)
@@ -124,6 +134,8 @@ void hint_diff_want(HintDiff *d, const char *volume, const Hint *hint)
     c = claim_of(d, hint);
     g_free(c->volume);
     g_free(c->want_uid);
+    g_free(c->title);
+    c->title = g_strdup(hint->title);
     c->volume = g_strdup(volume);
     c->want_uid = g_strdup(hint->claim_uid);
     memcpy(c->want, hint->dataset, sizeof(c->want));

@@ -73,3 +73,9 @@ gboolean dataset_origin_read(const json_t *object, DatasetOrigin *origin)
     return fill(origin, field_text(object, "clusterID"), field_text(object, "fsName"),
                 field_text(object, "rootPath"));
 }
+
+gboolean dataset_origin_is(const DatasetOrigin *origin, const char *text)
+{
+    g_autofree char *title = dataset_key_title(origin->root_path);
+    return g_str_equal(origin->id, text) || dataset_title_matches(title, text);
+}

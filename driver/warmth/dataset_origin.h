@@ -27,6 +27,8 @@ gboolean dataset_origin_of(const json_t *context, const char *cluster_config,
 json_t *dataset_origin_json(const DatasetOrigin *origin);
 /* The reverse. FALSE: it is no dataset. */
 gboolean dataset_origin_read(const json_t *object, DatasetOrigin *origin);
+/* Whether `text` means it: its key, or its title in each form (dataset_key.h). */
+gboolean dataset_origin_is(const DatasetOrigin *origin, const char *text);
 void dataset_origin_clear(DatasetOrigin *origin);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(DatasetOrigin, dataset_origin_clear)
 

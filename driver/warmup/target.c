@@ -127,7 +127,7 @@ static void look_at(const json_t *class, void *data)
     Search *s = data;
     g_auto(DatasetOrigin) origin = {.cluster_id = NULL};
     if (s->found || !grants(class, s->warmup->namespace) ||
-        !class_shows(s->targets, class, &origin) || !g_str_equal(origin.id, s->warmup->dataset))
+        !class_shows(s->targets, class, &origin) || !dataset_origin_is(&origin, s->warmup->dataset))
         return;
     *s->origin = origin;
     origin = (DatasetOrigin){.cluster_id = NULL};
@@ -143,10 +143,13 @@ static gboolean of_name(const WarmupTargets *t, const Warmup *warmup, DatasetOri
     if (claim) {
         if (!of_claim(t, warmup->namespace, claim, origin, error))
             return FALSE;
-        if (g_str_equal(origin->id, warmup->dataset))
+        if (dataset_origin_is(origin, warmup->dataset))
             return TRUE;
         dataset_origin_clear(origin); /* it was replaced meanwhile */
     }
+    const char *several = dataset_title_is(warmup->dataset)
+                              ? "; if datasets of two clusters have that name, write the 16 digits"
+                              : "";
     const KubeListing listing = {
         .timeout_ms = ASK_MS, .cancel = t->cancel, .on_object = look_at, .data = &search};
     if (!kube_list(t->client, &all, &listing, NULL, error))
@@ -154,8 +157,8 @@ static gboolean of_name(const WarmupTargets *t, const Warmup *warmup, DatasetOri
     return search.found || none(error,
                                 "no claim of namespace %s shows dataset %s; make one, or have the "
                                 "annotation " WARMUP_NAMESPACES
-                                " of a StorageClass that shows it name the namespace",
-                                warmup->namespace, warmup->dataset);
+                                " of a StorageClass that shows it name the namespace%s",
+                                warmup->namespace, warmup->dataset, several);
 }
 
 gboolean warmup_target_find(const WarmupTargets *t, const Warmup *warmup, DatasetOrigin *origin,

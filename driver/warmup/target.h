@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The dataset of a CacheWarmup, found with the API: that of a claim, by its volume or, while it has
- * none, by its class; or the dataset with the given name. A name is 16 digits that anyone may write
- * down. So it is accepted only from a namespace with a claim that shows the dataset, or from a
- * namespace that a StorageClass of the dataset names in its annotation WARMUP_NAMESPACES: classes
- * belong to the administrator. Other names get the same answer, whether the dataset exists or not.
- * Only StorageClasses are listed; the claims are known from the watch that maintains hints.
+ * none, by its class; or the dataset with the given name. A name is 16 digits or
+ * SUBVOLUME@SNAPSHOT, which anyone may write down. So it is accepted only from a namespace with a
+ * claim that shows the dataset, or from a namespace that a StorageClass of the dataset names in its
+ * annotation WARMUP_NAMESPACES: classes belong to the administrator. Other names get the same
+ * answer, whether the dataset exists or not. Only StorageClasses are listed; the claims are known
+ * from the watch that maintains hints.
  */
 #ifndef HEARTH_DRIVER_WARMUP_TARGET_H
 #define HEARTH_DRIVER_WARMUP_TARGET_H

@@ -27,6 +27,15 @@ static gboolean text_of(const json_t *spec, const char *name, const char **text,
 
 /* ---- the dataset ---- */
 
+/* The limit of the schema. */
+#define DATASET_MAX 512
+
+static gboolean is_key(const char *dataset)
+{
+    return strlen(dataset) == DATASET_KEY_DIGITS &&
+           strspn(dataset, "0123456789abcdef") == DATASET_KEY_DIGITS;
+}
+
 static gboolean read_target(const json_t *spec, Warmup *warmup, GError **error)
 {
     const char *claim, *dataset;
@@ -41,14 +50,15 @@ static gboolean read_target(const json_t *spec, Warmup *warmup, GError **error)
     if (!*claim && !*dataset)
         return refuse(error, "it does not say what is to be warm; give spec.persistentVolumeClaim "
                              "or spec.dataset");
-    if (*dataset && (strlen(dataset) != DATASET_KEY_DIGITS ||
-                     strspn(dataset, "0123456789abcdef") != DATASET_KEY_DIGITS))
+    if (*dataset && !is_key(dataset) &&
+        (!dataset_title_is(dataset) || strlen(dataset) > DATASET_MAX))
         return refuse(error,
-                      "spec.dataset \"%s\" is none; use the 16 hex digits that `kubectl get "
-                      "nodecache -o yaml` tells, or spec.persistentVolumeClaim",
+                      "spec.dataset \"%.512s\" is none; write SUBVOLUME@SNAPSHOT, such as "
+                      "imagenet@2026-11, or the 16 hex digits that `kubectl get nodecache -o yaml` "
+                      "tells, or use spec.persistentVolumeClaim",
                       dataset);
     warmup->claim = *claim ? g_strdup(claim) : NULL;
-    g_strlcpy(warmup->dataset, dataset, sizeof(warmup->dataset));
+    warmup->dataset = g_strdup(dataset);
     return TRUE;
 }
 
@@ -86,8 +96,8 @@ static gboolean read_paths(const json_t *spec, Warmup *warmup, GError **error)
         if (*path == '/')
             return refuse(error,
                           "spec.paths[%zu] \"%s\" is absolute; paths begin at the dataset's root, "
-                          "so leave out the first /",
-                          i, path);
+                          "so leave out the first / and write \"%s\"",
+                          i, path, path + 1);
         char *tidied = tidy(path);
         if (!tidied)
             return refuse(
@@ -199,6 +209,7 @@ void warmup_clear(Warmup *warmup)
     g_clear_pointer(&warmup->name, g_free);
     g_clear_pointer(&warmup->uid, g_free);
     g_clear_pointer(&warmup->claim, g_free);
+    g_clear_pointer(&warmup->dataset, g_free);
     g_clear_pointer(&warmup->paths, g_ptr_array_unref);
     g_clear_pointer(&warmup->selector, g_hash_table_unref);
 }

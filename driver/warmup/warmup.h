@@ -38,8 +38,8 @@ typedef struct Warmup {
     gboolean going;               /* being deleted */
     gboolean suspend;
     /* The dataset: exactly one of both. */
-    char *claim; /* a PersistentVolumeClaim of the namespace; NULL: the dataset is named */
-    char dataset[DATASET_KEY_DIGITS + 1]; /* "": the claim's */
+    char *claim;      /* a PersistentVolumeClaim of the namespace; NULL: the dataset is named */
+    char *dataset;    /* "": the claim's; else its key or its title (common/dataset_key.h) */
     GPtrArray *paths; /* relative, without "." and ".."; empty: all of it. Owns its texts */
     guint64 rate;     /* bytes a second, each node; 0: no bound */
     /* Where: so many nodes, or, with 0, all that have these labels. */

@@ -27,14 +27,15 @@ check a_warmup_of_a_claim_is_taken make CacheWarmup '{"spec": {"persistentVolume
 check a_warmup_of_a_dataset_is_taken make CacheWarmup "{\"spec\": {\"dataset\": \"$A\", \"nodeSelector\": {\"gpu\": \"h100\"}, \"schedule\": \"@daily\", \"suspend\": true}}"
 refused a_warmup_of_nothing 'exactly one of' make CacheWarmup '{"spec": {}}'
 refused a_warmup_of_two_things 'exactly one of' make CacheWarmup "{\"spec\": {\"dataset\": \"$A\", \"persistentVolumeClaim\": \"data\"}}"
-refused a_warmup_of_a_malformed_dataset 'spec.dataset' make CacheWarmup '{"spec": {"dataset": "train"}}'
+check a_warmup_of_a_datasets_name_is_taken make CacheWarmup '{"spec": {"dataset": "team/imagenet@2026-11"}}'
+refused a_warmup_of_a_malformed_dataset 'spec.dataset: .*such as imagenet@2026-11' make CacheWarmup '{"spec": {"dataset": "train"}}'
 refused a_warmup_on_a_count_and_a_selector 'one of nodes and nodeSelector' make CacheWarmup '{"spec": {"persistentVolumeClaim": "data", "nodes": 1, "nodeSelector": {"a": "b"}}}'
 refused a_warmup_on_no_nodes 'spec.nodes' make CacheWarmup '{"spec": {"persistentVolumeClaim": "data", "nodes": 0}}'
 refused a_rate_that_is_no_quantity 'rate is a quantity' make CacheWarmup '{"spec": {"persistentVolumeClaim": "data", "rate": "fast"}}'
 refused a_rate_of_nothing 'rate is a quantity' make CacheWarmup '{"spec": {"persistentVolumeClaim": "data", "rate": "0"}}'
 refused a_path_that_climbs 'paths have no' make CacheWarmup '{"spec": {"persistentVolumeClaim": "data", "paths": ["a/../../b"]}}'
-refused a_path_from_the_root 'spec.paths' make CacheWarmup '{"spec": {"persistentVolumeClaim": "data", "paths": ["/a"]}}'
-refused a_schedule_of_four_fields 'spec.schedule' make CacheWarmup '{"spec": {"persistentVolumeClaim": "data", "schedule": "0 3 * *"}}'
+refused a_path_from_the_root 'spec.paths: .*write train, not /train' make CacheWarmup '{"spec": {"persistentVolumeClaim": "data", "paths": ["/a"]}}'
+refused a_schedule_of_four_fields 'spec.schedule: .*as in crontab' make CacheWarmup '{"spec": {"persistentVolumeClaim": "data", "schedule": "0 3 * *"}}'
 refused a_field_nobody_knows 'unknown field' make CacheWarmup '{"spec": {"persistentVolumeClaim": "data", "node": 1}}'
 k create -f - >/dev/null <<<'{"apiVersion": "csi.hearth.dev/v1alpha1", "kind": "CacheWarmup", "metadata": {"name": "w"}, "spec": {"persistentVolumeClaim": "data"}}'
 k patch cacheWarmup w --subresource=status --type=merge -p '{"status": {"phase": "Warming", "warmNodes": "1/2", "percent": 60, "rate": "1.2Gi/s", "eta": "3m"}}' >/dev/null

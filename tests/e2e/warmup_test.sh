@@ -101,7 +101,7 @@ warmup named "{\"dataset\": \"$KEY\", \"paths\": [\"b/\", \"a/3\"], \"nodes\": 2
 settles a_dataset_is_warmed_by_its_name 40 Warm phase named
 same what_was_asked_for_of_it "$(cached)" $((26 << 20))
 case $(said_of named) in *"1 of the 2 nodes asked for"*"no cache that reports: n1, n3"*) pass it_says_which_nodes_could_not ;; *) fail it_says_which_nodes_could_not "$(said_of named)" ;; esac
-warmup again "{\"dataset\": \"$KEY\", \"nodeSelector\": {\"kubernetes.io/hostname\": \"n2\"}}"
+warmup again "{\"dataset\": \"$SUBVOLUME@v1\", \"nodeSelector\": {\"kubernetes.io/hostname\": \"n2\"}}"
 settles a_node_is_chosen_by_its_labels 40 Warm phase again
 same the_rest_too "$(cached)" $S
 

@@ -67,6 +67,22 @@ START_TEST(the_title_is_what_classes_say)
 }
 END_TEST
 
+START_TEST(a_title_is_meant_with_its_group_and_without)
+{
+    ck_assert(dataset_title_matches("imagenet@v1", "imagenet@v1"));
+    ck_assert(dataset_title_matches("imagenet@v1", "csi/imagenet@v1"));
+    ck_assert(dataset_title_matches("team/imagenet@v1", "imagenet@v1"));
+    ck_assert(dataset_title_matches("team/imagenet@v1", "team/imagenet@v1"));
+    ck_assert(!dataset_title_matches("team/imagenet@v1", "csi/imagenet@v1"));
+    ck_assert(!dataset_title_matches("imagenet@v1", "imagenet@v2"));
+    ck_assert(!dataset_title_matches("imagenet@v1", "imagenet"));
+    ck_assert(!dataset_title_matches("/data/.snap/v1", "/data/.snap/v1"));
+    static const char *const none[] = {"", "a", "@v", "a@", "/a@v", "g/a/b@v", "a@b@c", "a@b/c"};
+    for (gsize i = 0; i < G_N_ELEMENTS(none); i++)
+        ck_assert_msg(!dataset_title_is(none[i]), "%s", none[i]);
+}
+END_TEST
+
 HARNESS_MAIN("common/dataset_key", whatever_shows_a_snapshot_has_one_key,
              the_key_of_a_place_is_for_ever, what_differs_has_another, a_live_volume_has_none,
-             the_title_is_what_classes_say)
+             the_title_is_what_classes_say, a_title_is_meant_with_its_group_and_without)

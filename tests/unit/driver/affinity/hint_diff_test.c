@@ -8,7 +8,7 @@
 
 static Hint hint(const char *claim, const char *uid, const char *dataset)
 {
-    Hint h = {"jobs", (char *)claim, (char *)uid, ""};
+    Hint h = {"jobs", (char *)claim, (char *)uid, "", NULL};
     g_strlcpy(h.dataset, dataset, sizeof(h.dataset));
     return h;
 }
@@ -159,7 +159,35 @@ START_TEST(failure_waits_longer_each_time_and_is_forgotten_when_it_is_right)
 }
 END_TEST
 
-HARNESS_MAIN("driver/affinity/hint_diff", what_is_right_does_not_differ_whoever_was_first,
+START_TEST(a_claim_is_found_by_the_title_of_its_dataset)
+{
+    HintDiff *d = hint_diff_new();
+    Hint one = hint("one", "u1", A), two = hint("two", "u2", B), same = hint("same", "u3", A);
+    one.title = same.title = (char *)"imagenet@v1";
+    two.title = (char *)"team/imagenet@v1";
+    hint_diff_want(d, "v1", &one);
+    g_autofree char *found = hint_diff_claim(d, "jobs", "imagenet@v1");
+    g_autofree char *with_group = hint_diff_claim(d, "jobs", "csi/imagenet@v1");
+    ck_assert_str_eq(found, "one");
+    ck_assert_str_eq(with_group, "one");
+    ck_assert_ptr_null(hint_diff_claim(d, "others", "imagenet@v1"));
+    ck_assert_ptr_null(hint_diff_claim(d, "jobs", "imagenet@v2"));
+    hint_diff_want(d, "v3", &same);
+    g_autofree char *any = hint_diff_claim(d, "jobs", "imagenet@v1");
+    ck_assert_ptr_nonnull(any);
+    /* One of another group has the name too. */
+    hint_diff_want(d, "v2", &two);
+    ck_assert_ptr_null(hint_diff_claim(d, "jobs", "imagenet@v1"));
+    g_autofree char *exact = hint_diff_claim(d, "jobs", "team/imagenet@v1");
+    g_autofree char *by_key = hint_diff_claim(d, "jobs", B);
+    ck_assert_str_eq(exact, "two");
+    ck_assert_str_eq(by_key, "two");
+    hint_diff_free(d);
+}
+END_TEST
+
+HARNESS_MAIN("driver/affinity/hint_diff", a_claim_is_found_by_the_title_of_its_dataset,
+             what_is_right_does_not_differ_whoever_was_first,
              another_dataset_or_another_claim_of_the_name_differs,
              volume_that_wants_none_any_more_has_its_hint_deleted,
              release_of_an_old_volume_takes_nothing_from_the_new_one,

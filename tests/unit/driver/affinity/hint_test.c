@@ -91,7 +91,7 @@ END_TEST
 START_TEST(what_is_written_is_read)
 {
     g_auto(Hint) read = {0};
-    Hint hint = {"jobs", "data", "u-1", "0123456789abcdef"};
+    Hint hint = {"jobs", "data", "u-1", "0123456789abcdef", NULL};
     json_t *object = hint_object(&hint);
     ck_assert(hint_read(object, &read));
     ck_assert_str_eq(read.namespace, "jobs");
@@ -104,7 +104,7 @@ END_TEST
 
 START_TEST(object_is_found_by_the_selector)
 {
-    Hint hint = {"jobs", "data", "u-1", "0123456789abcdef"};
+    Hint hint = {"jobs", "data", "u-1", "0123456789abcdef", NULL};
     g_auto(GStrv) selector = g_strsplit(HINT_SELECTOR, "=", 2);
     json_t *object = hint_object(&hint);
     const json_t *labels = json_object_get(json_object_get(object, "metadata"), "labels");

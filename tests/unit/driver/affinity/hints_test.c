@@ -46,7 +46,7 @@ static json_t *volume(const char *name, const char *claim, const char *uid, cons
 
 static json_t *hint_for(const char *claim, const char *uid, const char *snapshot)
 {
-    Hint hint = {"jobs", (char *)claim, (char *)uid, ""};
+    Hint hint = {"jobs", (char *)claim, (char *)uid, "", NULL};
     g_autofree char *root = g_strconcat(ROOT, snapshot, NULL);
     g_autofree char *key = dataset_key("c", "f", root);
     g_strlcpy(hint.dataset, key, sizeof(hint.dataset));

@@ -464,7 +464,9 @@ START_TEST(or_that_a_class_of_it_names)
                       "parameters", "clusterID", "c", "fsName", "f", "dataset", "v@s");
         pthread_mutex_unlock(&w->api.lock);
         put(w, OF_WARMUPS, "w", order_of("w", 1, json_pack("{s:s}", "dataset", key)));
+        put(w, OF_WARMUPS, "named", order_of("named", 1, json_pack("{s:s}", "dataset", "v@s")));
         await_phase(w, "w", i == 0 ? "Pending" : "Warming");
+        await_phase(w, "named", i == 0 ? "Pending" : "Warming");
     }
 }
 END_TEST

@@ -73,6 +73,16 @@ START_TEST(the_root_among_paths_is_all_of_it)
 }
 END_TEST
 
+START_TEST(a_dataset_has_the_name_that_people_use)
+{
+    g_auto(Warmup) w = {0}, in_group = {0};
+    read_spec("{\"dataset\": \"imagenet@2026-11\"}", &w);
+    ck_assert_str_eq(w.dataset, "imagenet@2026-11");
+    read_spec("{\"dataset\": \"team/laion@v3\"}", &in_group);
+    ck_assert_str_eq(in_group.dataset, "team/laion@v3");
+}
+END_TEST
+
 START_TEST(what_is_refused_names_field_value_and_fix)
 {
 #define OF "\"dataset\": \"0123456789abcdef\", "
@@ -83,13 +93,14 @@ START_TEST(what_is_refused_names_field_value_and_fix)
         {"{" OF "\"persistentVolumeClaim\": \"data\"}", "spec.dataset", "\"data\"", "leave one"},
         {"{\"dataset\": \"train\"}", "spec.dataset", "\"train\"", "16 hex digits"},
         {"{\"dataset\": \"0123456789ABCDEF\"}", "spec.dataset", "ABCDEF", "16 hex digits"},
+        {"{\"dataset\": \"imagenet@\"}", "spec.dataset", "\"imagenet@\"", "imagenet@2026-11"},
         {"{\"dataset\": 7}", "spec.dataset", "", "quotes"},
         {"{" OF "\"rate\": \"fast\"}", "spec.rate", "\"fast\"", "200Mi"},
         {"{" OF "\"rate\": \"0\"}", "spec.rate", "\"0\"", "above 0"},
         {"{" OF "\"rate\": \"1\"}", "spec.rate", "\"1\"", "256Ki"},
         {"{" OF "\"rate\": \"1.5Gi\"}", "spec.rate", "\"1.5Gi\"", "whole bytes"},
         {"{" OF "\"rate\": 100}", "spec.rate", "", "quotes"},
-        {"{" OF "\"paths\": [\"ok\", \"/data\"]}", "spec.paths[1]", "\"/data\"", "leave out"},
+        {"{" OF "\"paths\": [\"ok\", \"/data\"]}", "spec.paths[1]", "\"/data\"", "write \"data\""},
         {"{" OF "\"paths\": [\"a/../../b\"]}", "spec.paths[0]", "\"a/../../b\"", "root"},
         {"{" OF "\"paths\": [\"..\"]}", "spec.paths[0]", "\"..\"", "root"},
         {"{" OF "\"paths\": [\"\"]}", "spec.paths[0]", "", "name a file"},
@@ -268,7 +279,8 @@ END_TEST
 
 HARNESS_MAIN("driver/warmup/warmup", what_is_asked_for_is_read,
              what_is_left_out_means_all_of_it_once_on_all_nodes, the_root_among_paths_is_all_of_it,
-             what_is_refused_names_field_value_and_fix, a_run_is_known_by_its_name_and_uid,
+             a_dataset_has_the_name_that_people_use, what_is_refused_names_field_value_and_fix,
+             a_run_is_known_by_its_name_and_uid,
              once_is_due_at_once_and_again_when_the_spec_changed,
              a_status_of_another_object_says_nothing, a_schedule_is_due_at_its_times,
              of_missed_times_the_latest_is_done, never_two_runs_at_a_time,
