@@ -3,7 +3,7 @@
 # client on the blocklist and without. What was written and not synced is reported lost, what others write stays, and the
 # mount works on by itself.
 . "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/two_nodes.sh"
+. "$(dirname "$0")/evict.sh"
 init
 start_ceph
 start_hearthd
@@ -18,16 +18,6 @@ says() { # NAME HOLDER WORDS... : what it answers, or the error
     same "$STEP: $1" "$ANSWER" "$WANTED"
 }
 reads() { [ "$(timeout 10 cat "$1")" = "$2" ]; }
-sessions() { # ids of those of hearthd with this volume
-    ceph_cmd tell mds.a client ls 2>/dev/null | jq -r --arg root "$ROOT_PATH" \
-        '.[] | select(.client_metadata | .root == $root and (.uuid // "" | startswith("hearth"))) | .id'
-}
-evict() {
-    local id ids
-    ids=$(sessions)
-    [ -n "$ids" ] || die "the MDS knows no session of hearthd"
-    for id in $ids; do ceph_cmd tell mds.a client evict id="$id" >/dev/null 2>&1 || die "cannot evict $id"; done
-}
 
 lose() { # with unsynced bytes in $STEP; held: one, other, and another file by clean
     for f in "$STEP" "$STEP-clean"; do printf OLD >"$TARGET/$f"; done
@@ -92,7 +82,6 @@ check_loss
 # Without the blocklist the node's library is not told, and hangs; the OSDs go on taking its writes, so others had better
 # not write the same file. That is Ceph's to say, and no promise of ours.
 STEP=evicted
-at_exit ceph_cmd config rm mds mds_session_blocklist_on_evict
-ceph_cmd config set mds mds_session_blocklist_on_evict false
+evict_without_blocklist
 lose
 check_loss

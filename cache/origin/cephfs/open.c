@@ -14,6 +14,8 @@
  * (Inode.cc, oset.objects.empty()): they have this long. */
 #define QUIET_MS 20000
 #define WAIT_MS 30000
+/* A monitor that answers needs about a second. */
+#define CEPHFS_SHUT_OUT_SEC 10
 /* kubelet looks at each volume of a pod once a minute. */
 #define REST_MS 90000
 
@@ -90,6 +92,23 @@ static gboolean end_own_session(void *data)
     return r == 0 || r == -ENOENT;
 }
 
+static gboolean end_calls(void *data, Origin *connection)
+{
+    CephfsOriginConfig *config = current_way(data);
+    const int r = cephfs_shut_out(((CephfsOrigin *)connection)->mount, config, CEPHFS_SHUT_OUT_SEC);
+    if (r == -EACCES || r == -EPERM)
+        g_warning("calls wait in a session that Ceph has ended, until the MDS restarts: user "
+                  "client.%s may not put its own client on the blocklist; give it the monitors' "
+                  "profile rbd: ceph auth caps, with mon 'allow r, profile rbd'",
+                  config->user_id);
+    else if (r < 0)
+        g_message("calls wait in a session that Ceph has ended: the monitors have not put it on "
+                  "the blocklist yet: %s",
+                  g_strerror(-r));
+    cephfs_config_free(config);
+    return r == 0;
+}
+
 static void release_name(Way *way)
 {
     pthread_mutex_lock(&way->mutex);
@@ -151,6 +170,7 @@ Origin *origin_cephfs_open(const CephfsOriginConfig *config, GError **error)
         .answers = new_client_is_answered,
         .monitors_silent_ms = monitors_silent_ms,
         .fence = end_own_session,
+        .end_calls = end_calls,
         .abandon = cephfs_abandon,
         .quiet_ms = QUIET_MS,
         .wait_ms = WAIT_MS,

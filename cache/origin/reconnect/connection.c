@@ -3,6 +3,9 @@
 #include <time.h>
 #include "cache/origin/reconnect/internal.h"
 
+/* How long calls of a lost connection have to return by themselves. */
+#define END_CALLS_MS 1000
+
 static _Atomic int connections;
 
 unsigned reconnect_connections(void)
@@ -96,11 +99,20 @@ ConnectionUse connection_use_this(Reconnect *o, Connection *c, uint64_t number)
     return CONNECTION_GONE;
 }
 
+gboolean connection_any_used_locked(const Reconnect *o)
+{
+    unsigned uses = 0;
+    for (guint i = 0; i < o->connections->len; i++)
+        uses += ((Connection *)g_ptr_array_index(o->connections, i))->uses;
+    return uses > 0;
+}
+
 void connection_lose_locked(Reconnect *o, Connection *c)
 {
     if (c->over)
         return;
     c->lost_ms = boottime_ms();
+    c->end_calls_ms = c->lost_ms + END_CALLS_MS;
     atomic_store(&c->over, TRUE);
     atomic_store(&o->heard_ms, 0);
     connection_asked(o, c->lost_ms);
@@ -162,4 +174,27 @@ void connection_put_left(Reconnect *o, Connection *c)
     pthread_mutex_unlock(&o->left_mutex);
     for (guint i = 0; c->inner && left && i < left->len; i++)
         c->inner->ops->put(c->inner, g_ptr_array_index(left, i));
+}
+
+gboolean connection_close_at_end(Reconnect *o, Connection *c, OriginFile *inner)
+{
+    if (!atomic_load(&c->over))
+        return FALSE;
+    pthread_mutex_lock(&o->lock);
+    const gboolean later = !c->rests && !c->ended;
+    if (later && !c->files)
+        c->files = g_ptr_array_new();
+    if (later)
+        g_ptr_array_add(c->files, inner);
+    pthread_mutex_unlock(&o->lock);
+    return later;
+}
+
+void connection_close_left_locked(Reconnect *o, Connection *c)
+{
+    g_autoptr(GPtrArray) files = g_steal_pointer(&c->files);
+    pthread_mutex_unlock(&o->lock);
+    for (guint i = 0; files && i < files->len; i++)
+        c->inner->ops->close(c->inner, g_ptr_array_index(files, i));
+    pthread_mutex_lock(&o->lock);
 }

@@ -33,13 +33,15 @@ typedef struct Connection {
     gboolean rests;         /* over, and all that was written is in Ceph; else it was lost */
     gboolean ending, ended; /* in this order */
     int64_t lost_ms;
+    int64_t end_calls_ms; /* when its calls are ended, if any wait then; 0: they are */
     /* Checks, numbered from 1; one is under way at a time. */
     uint64_t wanted, begun, answered, failed;
     gboolean checking; /* a thread runs them */
     int64_t asked_ms;  /* when the check under way was sent; 0: there is none */
     int64_t
         suspect_ms; /* since when a new client is answered and that check is not; 0: it is not so */
-    GPtrArray *left; /* nodes to put when it ends; Reconnect.left_mutex */
+    GPtrArray *left;  /* nodes to put when it ends; Reconnect.left_mutex */
+    GPtrArray *files; /* of one that was lost, to close when it has ended; NULL: none */
 } Connection;
 
 typedef struct Reconnect {
@@ -101,10 +103,16 @@ typedef enum ConnectionUse {
 ConnectionUse connection_use_this(Reconnect *o, Connection *c, uint64_t number);
 /* r: the call's result. */
 void connection_done(Reconnect *o, Connection *c, int64_t r);
+/* Whether a call uses any of them. */
+gboolean connection_any_used_locked(const Reconnect *o);
 void connection_lose_locked(Reconnect *o, Connection *c);
 /* Puts a node of a connection that is over when no call can use it any more. */
 void connection_put_at_end(Reconnect *o, Connection *c, uint64_t number, OriginNode *inner);
 void connection_put_left(Reconnect *o, Connection *c);
+/* Whether the connection was lost, and the file is closed when it has ended: a close could wait in
+ * it. */
+gboolean connection_close_at_end(Reconnect *o, Connection *c, OriginFile *inner);
+void connection_close_left_locked(Reconnect *o, Connection *c);
 /* 1: one lease more is held, -1: one less. */
 void connection_count_lease(Reconnect *o, int change);
 
@@ -135,7 +143,8 @@ int rest_count_handle(Reconnect *o, int r);
 /* --- keepers.c --- */
 /* Starts those that do not run. FALSE: a thread could not be made. */
 gboolean keepers_start_locked(Reconnect *o);
-/* Ends what is over, not used any more, and quiet. FALSE: something is not so yet. */
+/* Ends what is over, not used any more, and quiet; has calls that wait on it return. FALSE:
+ * something is not so yet. */
 gboolean keepers_end_over_locked(Reconnect *o);
 
 /* --- use.c --- */

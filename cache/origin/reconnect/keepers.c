@@ -15,6 +15,7 @@
 #define IDLE_TICK_MS 2000
 #define LEASES_IDLE_TICK_MS 10000
 #define RETRY_MS 1000
+#define END_CALLS_AGAIN_MS 30000
 /* How often the log is told that there is no connection yet. */
 #define TELL_MS 30000
 
@@ -31,6 +32,19 @@ static gboolean can_end_locked(const Reconnect *o, const Connection *c)
     return !c->uses && (c->rests || boottime_ms() - c->lost_ms >= o->ops->quiet_ms);
 }
 
+/* They would wait for ever for a session that Ceph has ended without a word, and that connection
+ * could not end. */
+static void end_calls_locked(Reconnect *o, Connection *c)
+{
+    if (c->rests || !c->uses || !c->end_calls_ms || boottime_ms() < c->end_calls_ms ||
+        !o->ops->end_calls)
+        return;
+    pthread_mutex_unlock(&o->lock);
+    const gboolean done = o->ops->end_calls(o->data, c->inner);
+    pthread_mutex_lock(&o->lock);
+    c->end_calls_ms = done ? 0 : boottime_ms() + END_CALLS_AGAIN_MS;
+}
+
 gboolean keepers_end_over_locked(Reconnect *o)
 {
     gboolean all = TRUE;
@@ -39,6 +53,7 @@ gboolean keepers_end_over_locked(Reconnect *o)
         if (!c->over || c->ending)
             continue;
         if (!can_end_locked(o, c)) {
+            end_calls_locked(o, c);
             all = FALSE;
             continue;
         }
@@ -51,6 +66,7 @@ gboolean keepers_end_over_locked(Reconnect *o)
             o->ops->abandon(c->inner);
         pthread_mutex_lock(&o->lock);
         c->ended = TRUE;
+        connection_close_left_locked(o, c);
         pthread_cond_broadcast(&o->changed);
     }
     return all;
@@ -109,6 +125,14 @@ static void connect_locked(Reconnect *o)
         r = pthread_cond_timedwait(&o->changed, &o->lock, &next);
 }
 
+static void lose_silently_ended_locked(Reconnect *o, Connection *c)
+{
+    if (c->over)
+        return;
+    connection_lose_locked(o, c);
+    c->end_calls_ms = c->lost_ms; /* they do not return by themselves */
+}
+
 /* With blocklisting switched off, a client whose session was ended may never hear of it: the
  * library then waits for ever. */
 static void suspect_locked(Reconnect *o, Connection *c)
@@ -121,7 +145,7 @@ static void suspect_locked(Reconnect *o, Connection *c)
     if (c->asked_ms != asked || !yes)
         c->suspect_ms = 0;
     else if (end)
-        connection_lose_locked(o, c);
+        lose_silently_ended_locked(o, c);
     else if (!c->suspect_ms)
         c->suspect_ms = boottime_ms();
 }
@@ -206,11 +230,29 @@ static gboolean keep_locked(Reconnect *o)
     return TRUE;
 }
 
+/* The origin is being closed: calls that still wait for Ceph have to return first. FALSE: none
+ * does. */
+static gboolean finish_locked(Reconnect *o)
+{
+    Connection *c = o->current;
+    keepers_end_over_locked(o);
+    if (!connection_any_used_locked(o))
+        return FALSE;
+    if (c && wants_check_locked(o, c, boottime_ms()))
+        checks_want_locked(o, c);
+    if (c && c->asked_ms && boottime_ms() - c->asked_ms >= HANG_MS)
+        suspect_locked(o, c);
+    const struct timespec next = deadline_after_ms(TICK_MS);
+    if (connection_any_used_locked(o))
+        pthread_cond_timedwait(&o->changed, &o->lock, &next);
+    return TRUE;
+}
+
 static void *keeper(void *data)
 {
     Reconnect *o = data;
     pthread_mutex_lock(&o->lock);
-    while (!o->stopping && keep_locked(o))
+    while (o->stopping ? finish_locked(o) : keep_locked(o))
         ;
     o->keeper_runs = FALSE;
     pthread_cond_broadcast(&o->changed);

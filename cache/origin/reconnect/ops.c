@@ -286,11 +286,13 @@ static OriginFile *file_new(Origin *base, Connection *c, OriginNode *node, int f
 static int opened_close(Reconnect *o, Opened *opened)
 {
     Connection *c = opened->connection;
+    g_autofree Opened *freed = opened;
+    if (connection_close_at_end(o, c, opened->inner))
+        return -ENOTCONN;
     const ConnectionUse use = connection_use_this(o, c, c->number);
     int r = c->inner->ops->close(c->inner, opened->inner);
     if (use == CONNECTION_USED)
         connection_done(o, c, r);
-    g_free(opened);
     return r;
 }
 

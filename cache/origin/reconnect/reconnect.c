@@ -100,20 +100,12 @@ Origin *reconnect_begin(const OriginOps *origin_ops, Origin *first, const Reconn
     return NULL;
 }
 
-static gboolean any_used_locked(const Reconnect *o)
-{
-    unsigned uses = 0;
-    for (guint i = 0; i < o->connections->len; i++)
-        uses += ((Connection *)g_ptr_array_index(o->connections, i))->uses;
-    return uses > 0;
-}
-
 /* FALSE: the keeper, or a call, hangs in Ceph. */
 static gboolean await_idle(Reconnect *o, int64_t until_ms)
 {
     gboolean idle;
     pthread_mutex_lock(&o->lock);
-    while (!(idle = !o->keeper_runs && !o->lease_keeper_runs && !any_used_locked(o)) &&
+    while (!(idle = !o->keeper_runs && !o->lease_keeper_runs && !connection_any_used_locked(o)) &&
            monotonic_ms() < until_ms) {
         const struct timespec next = deadline_after_ms(CLOSE_LOOK_MS);
         pthread_cond_timedwait(&o->changed, &o->lock, &next);
@@ -144,6 +136,9 @@ void reconnect_destroy(Origin *base)
     Reconnect *o = (Reconnect *)base;
     pthread_mutex_lock(&o->lock);
     o->stopping = TRUE;
+    /* A session that Ceph has ended without a word would have the end wait for ever. */
+    if (o->current && o->keeper_runs)
+        checks_want_locked(o, o->current);
     pthread_cond_broadcast(&o->changed);
     pthread_mutex_unlock(&o->lock);
     if (await_idle(o, monotonic_ms() + CLOSE_WAIT_MS)) {

@@ -41,6 +41,9 @@ typedef struct ReconnectOps {
     /* Ends the session that a connection without an answer may still have. TRUE: Ceph answered, and
      * there is no such session any more. */
     gboolean (*fence)(void *data);
+    /* Has calls that wait on a lost connection return. Called again after a while when it was not
+     * done. TRUE: done. NULL: they return by themselves. */
+    gboolean (*end_calls)(void *data, Origin *connection);
     /* Releases what a lost connection has, without writing anything to Ceph. Only put(), close(),
      * closedir() and destroy() are called afterwards, and free memory. */
     void (*abandon)(Origin *connection);

@@ -18,6 +18,8 @@ unsigned cephfs_timeout_sec(const CephfsOriginConfig *config);
 unsigned cephfs_names_most(const CephfsOriginConfig *config);
 /* Whether the monitors accept the user and the key: 0 or -errno within the timeout. */
 int cephfs_reach_monitors(const CephfsOriginConfig *config);
+/* Has the monitors run a command, in JSON: 0 or -errno within twice the timeout. */
+int cephfs_command_monitors(const CephfsOriginConfig *config, const char *command);
 /* A client that has its options and is not initialised; NULL with an error. */
 struct ceph_mount_info *cephfs_configured(const CephfsOriginConfig *config, GError **error);
 /* Sets the error for the -errno of a mount. */
@@ -47,5 +49,16 @@ void cephfs_abort_or_stop(struct ceph_mount_info *mount);
  */
 int cephfs_reclaim(struct ceph_mount_info *mount, const CephClient *ceph, const char *client,
                    unsigned limit_sec);
+
+/* --- shut_out.c --- */
+/*
+ * Puts the client of a lost connection on the blocklist, so that libcephfs ends the calls that wait
+ * in it: 0; -EACCES: the user has no right to; other -errno, also after limit_sec: not done yet.
+ */
+int cephfs_shut_out(struct ceph_mount_info *mount, const CephfsOriginConfig *config,
+                    unsigned limit_sec);
+/* The address of the one client in what ceph_getaddrs() tells, as the blocklist has it; caller's.
+ * NULL: there is none. */
+char *cephfs_blocklist_address(const char *addresses);
 
 #endif

@@ -98,23 +98,42 @@ struct ceph_mount_info *cephfs_configured(const CephfsOriginConfig *config, GErr
     return NULL;
 }
 
-int cephfs_reach_monitors(const CephfsOriginConfig *config)
+/* Connected, and to be shut down whatever the result; NULL: no memory. */
+static int connect_monitors(const CephfsOriginConfig *config, rados_t *monitors)
 {
     g_autofree char *timeout = g_strdup_printf("%u", cephfs_timeout_sec(config));
     const CephOption options[] = {
         CEPH_OPTIONS(config->monitors, config->key),
         {"client_mount_timeout", timeout},
+        {"rados_mon_op_timeout", timeout},
     };
-    rados_t monitors;
-    int r = rados_create(&monitors, config->user_id);
-    if (r < 0)
-        return r;
+    *monitors = NULL;
+    int r = rados_create(monitors, config->user_id);
     for (size_t i = 0; r == 0 && i < G_N_ELEMENTS(options); i++)
-        r = rados_conf_set(monitors, options[i].name, options[i].value);
+        r = rados_conf_set(*monitors, options[i].name, options[i].value);
     /* An option that is refused is reported when the real connection is made. */
-    if (r == 0 && ceph_client_configure(&config->ceph, set_rados, monitors, NULL))
-        r = rados_connect(monitors);
-    rados_shutdown(monitors);
+    if (r == 0 && ceph_client_configure(&config->ceph, set_rados, *monitors, NULL))
+        r = rados_connect(*monitors);
+    return r;
+}
+
+int cephfs_reach_monitors(const CephfsOriginConfig *config)
+{
+    rados_t monitors;
+    const int r = connect_monitors(config, &monitors);
+    if (monitors)
+        rados_shutdown(monitors);
+    return r;
+}
+
+int cephfs_command_monitors(const CephfsOriginConfig *config, const char *command)
+{
+    rados_t monitors;
+    int r = connect_monitors(config, &monitors);
+    if (r == 0)
+        r = rados_mon_command(monitors, &command, 1, NULL, 0, NULL, NULL, NULL, NULL);
+    if (monitors)
+        rados_shutdown(monitors);
     return r;
 }
 
