@@ -63,7 +63,7 @@ typedef struct BackendSnapshot {
 /* A change of a record. It is made only if the record still is as it was read. Borrowed. */
 typedef struct RecordChange {
     const char *name;
-    const char *expected, *text; /* before and after */
+    const char *expected, *text; /* before and after; text NULL: it is removed */
 } RecordChange;
 
 typedef struct BackendOps {

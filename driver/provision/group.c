@@ -2,9 +2,15 @@
 /*
  * Group snapshots. First comes the group's record, which says which snapshots of which volumes are
  * its members; then each member's own record, as every snapshot has; then all snapshots at once;
- * and then the group's record says that they are taken. Snapshots without that note do not count,
- * and the next attempt removes them first: an attempt that failed may leave all of them, the last
- * one made by Ceph after the writers had continued.
+ * and then the group's record says that they are taken. Snapshots without that note do not count:
+ * an attempt that failed may leave all of them, the last one made by Ceph after the writers had
+ * continued.
+ *
+ * The next attempt claims the record: it gives its snapshots names of their own, and notes which
+ * attempt was before it, whose snapshots it then removes. Each change of the record compares it
+ * with what this attempt has read. So of two controllers, one that was frozen anywhere in a call
+ * and goes on later finds the record changed, and has touched nothing but its own snapshots and
+ * those that did not count.
  */
 #include <string.h>
 #include "driver/provision/internal.h"
@@ -53,7 +59,7 @@ static gint compare_members(gconstpointer a, gconstpointer b)
     return strcmp(x->volume, y->volume);
 }
 
-/* Checks that the volumes are there, and names their snapshots: <group>-<number>. */
+/* Checks that the volumes are there. */
 static GPtrArray *plan_members(Work *w, const GPtrArray *sources, GError **error)
 {
     g_autoptr(GPtrArray) members = group_members_new();
@@ -73,10 +79,6 @@ static GPtrArray *plan_members(Work *w, const GPtrArray *sources, GError **error
                                                   volume->bytes ? volume->bytes : record->bytes));
     }
     g_ptr_array_sort(members, compare_members);
-    for (guint i = 0; i < members->len; i++) {
-        GroupMember *m = members->pdata[i];
-        m->snapshot = g_strdup_printf("%s-%u", w->id->name, i);
-    }
     return g_steal_pointer(&members);
 }
 
@@ -86,40 +88,62 @@ static gboolean fail_name_taken(GError **error, const char *what, const char *na
                        "%s %s exists and is not of this request; use another name", what, name);
 }
 
-/* Checks, before the record of a new name is created, that no snapshot has a member's name. */
-static gboolean check_free(Work *w, const GPtrArray *members, GError **error)
+static gboolean fail_not_ours(const Work *w, GError **error)
 {
-    for (guint i = 0; i < members->len; i++) {
-        const GroupMember *m = members->pdata[i];
-        g_autoptr(VolumeId) volume = volume_of(w, m);
-        g_autoptr(SnapshotRecord) record = NULL;
-        gboolean there;
-        if (!work_find_snapshot(w, m->snapshot, &record, error) ||
-            !work_snapshot_there(w, volume, m->snapshot, &there, error))
-            return FALSE;
-        if (record || there)
-            return fail_name_taken(error, "snapshot", m->snapshot);
-    }
-    return TRUE;
+    return hearth_fail(error, HEARTH_ERROR_ABORTED,
+                       "group snapshot %s is being taken or deleted by another controller; try "
+                       "again",
+                       w->id->name);
 }
 
 static gboolean create_record(Work *w, const char *request_name, const GPtrArray *sources,
                               GroupRecord **record, char **as, GError **error)
 {
-    g_autoptr(GPtrArray) members = plan_members(w, sources, error);
-    if (!members || !check_free(w, members, error))
+    g_autoptr(GroupRecord) new = g_new0(GroupRecord, 1);
+    new->request_name = g_strdup(request_name);
+    new->members = plan_members(w, sources, error);
+    if (!new->members)
         return FALSE;
+    group_record_begin(new, w->id->name);
     gboolean existed;
-    g_autofree char *text = group_record_encode(request_name, members);
+    g_autofree char *text = group_record_encode(new);
     g_autofree char *key = group_record_key(w->id->name);
-    if (!w->ops->record_create(w->session, key, text, &existed, w->deadline_us, error) ||
-        !find_group(w, record, as, error))
+    if (!w->ops->record_create(w->session, key, text, &existed, w->deadline_us, error))
         return FALSE;
-    if (!*record)
-        hearth_fail(error, HEARTH_ERROR_ABORTED,
-                    "group snapshot %s is being deleted by another controller; try again",
-                    w->id->name);
-    return *record != NULL;
+    if (existed)
+        return fail_not_ours(w, error);
+    *record = g_steal_pointer(&new);
+    *as = g_steal_pointer(&text);
+    return TRUE;
+}
+
+/* Stores `record`, or removes it when that is NULL, in the place of *as, the text that this attempt
+ * knows. *ours FALSE: it is another's by now, and nothing has changed. */
+static gboolean try_change(Work *w, const GroupRecord *record, char **as, gboolean *ours,
+                           GError **error)
+{
+    g_autofree char *key = group_record_key(w->id->name);
+    g_autofree char *text = record ? group_record_encode(record) : NULL;
+    g_autoptr(GError) cause = NULL;
+    const RecordChange change = {.name = key, .expected = *as, .text = text};
+    if (w->ops->record_replace(w->session, &change, ours, w->deadline_us, &cause)) {
+        if (*ours) {
+            g_free(*as);
+            *as = g_steal_pointer(&text);
+        }
+        return TRUE;
+    }
+    *ours = !record;
+    if (work_is_not_found(cause))
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&cause));
+    return FALSE;
+}
+
+static gboolean change_record(Work *w, const GroupRecord *record, char **as, GError **error)
+{
+    gboolean ours;
+    return try_change(w, record, as, &ours, error) && (ours || fail_not_ours(w, error));
 }
 
 static gboolean check_same_request(const Work *w, const GroupRecord *record,
@@ -199,29 +223,39 @@ static gboolean count_there(Work *w, const GroupRecord *record, guint *n, GError
     return TRUE;
 }
 
-static gboolean remove_snapshots(Work *w, const GroupRecord *record, GError **error)
+/* The snapshots of an attempt and their records. */
+static gboolean remove_attempt(Work *w, const GroupRecord *record, const char *attempt,
+                               GError **error)
 {
     for (guint i = 0; i < record->members->len; i++) {
-        const GroupMember *m = record->members->pdata[i];
-        g_autoptr(VolumeId) volume = volume_of(w, m);
-        if (!w->ops->snapshot_remove(w->session, volume, m->snapshot, w->deadline_us, error))
+        g_autoptr(VolumeId) volume = volume_of(w, record->members->pdata[i]);
+        g_autofree char *name = group_record_snapshot(w->id->name, attempt, i);
+        if (!w->ops->snapshot_remove(w->session, volume, name, w->deadline_us, error) ||
+            !work_remove_snapshot_record(w, name, error))
             return FALSE;
     }
     return TRUE;
 }
 
-/* Snapshots, their records, the group's record. */
-static gboolean remove_all(Work *w, const GroupRecord *record, GError **error)
+static gboolean remove_before(Work *w, const GroupRecord *record, GError **error)
 {
-    if (!remove_snapshots(w, record, error))
+    return !record->before || remove_attempt(w, record, record->before, error);
+}
+
+static gboolean remove_all(Work *w, const GroupRecord *record, char **as, GError **error)
+{
+    return remove_attempt(w, record, record->attempt, error) && remove_before(w, record, error) &&
+           change_record(w, NULL, as, error);
+}
+
+/* The record of an attempt that is not known to have succeeded becomes this one's. Only one attempt
+ * is noted as the one before, so what that has left must be gone. */
+static gboolean claim_record(Work *w, GroupRecord *record, char **as, GError **error)
+{
+    if (!remove_before(w, record, error))
         return FALSE;
-    for (guint i = 0; i < record->members->len; i++) {
-        const GroupMember *m = record->members->pdata[i];
-        if (!work_remove_snapshot_record(w, m->snapshot, error))
-            return FALSE;
-    }
-    g_autofree char *key = group_record_key(w->id->name);
-    return w->ops->record_remove(w->session, key, w->deadline_us, error);
+    group_record_begin(record, w->id->name);
+    return change_record(w, record, as, error) && remove_before(w, record, error);
 }
 
 /* Before a removal. FAILED_PRECONDITION: volumes show one of the members; then none is sealed. */
@@ -256,18 +290,57 @@ static gboolean take_snapshots(Work *w, const GroupRecord *record, GError **erro
     return good;
 }
 
-/* Notes that all snapshots were taken by this attempt. `as`: the record's text, as this attempt has
- * read it; another text is another attempt's. */
-static gboolean note_taken(Work *w, const char *as, GError **error)
+/* FALSE, and nothing is left, when another attempt has claimed the record meanwhile. */
+static gboolean note_taken(Work *w, GroupRecord *record, char **as, GError **error)
 {
-    g_autofree char *key = group_record_key(w->id->name), *text = group_record_taken(as);
-    gboolean same;
-    const RecordChange change = {.name = key, .expected = as, .text = text};
-    if (!w->ops->record_replace(w->session, &change, &same, w->deadline_us, error))
+    gboolean ours;
+    record->taken = TRUE;
+    if (!try_change(w, record, as, &ours, error))
         return FALSE;
-    return same || hearth_fail(error, HEARTH_ERROR_ABORTED,
-                               "group snapshot %s is being taken by another controller; try again",
-                               w->id->name);
+    if (ours)
+        return TRUE;
+    remove_attempt(w, record, record->attempt, NULL);
+    return fail_not_ours(w, error);
+}
+
+static gboolean take_group(Work *w, GroupRecord *record, char **as, GError **error)
+{
+    g_autoptr(GError) cause = NULL;
+    if (!create_member_records(w, record, error))
+        return FALSE;
+    if (take_snapshots(w, record, &cause))
+        return note_taken(w, record, as, error);
+    /* It would be refused again. */
+    if (work_is_not_found(cause) ||
+        g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION))
+        remove_all(w, record, as, NULL);
+    g_propagate_error(error, g_steal_pointer(&cause));
+    return FALSE;
+}
+
+static gboolean delete_group(Work *w, const GroupRecord *record, char **as, GError **error)
+{
+    return seal_members(w, record, error) && remove_all(w, record, as, error);
+}
+
+/* *found: the group if it is whole. A group that has lost members is deleted. */
+static gboolean look_before(Work *w, const char *request_name, const GPtrArray *sources,
+                            GroupRecord **found, char **as, GError **error)
+{
+    guint there;
+    if (!find_group(w, found, as, error))
+        return FALSE;
+    if (!*found)
+        return TRUE;
+    if (!check_same_request(w, *found, request_name, sources, error) ||
+        !count_there(w, *found, &there, error))
+        return FALSE;
+    if (!(*found)->taken || there == (*found)->members->len)
+        return TRUE;
+    if (!delete_group(w, *found, as, error))
+        return FALSE;
+    g_clear_pointer(found, group_record_free);
+    return TRUE;
 }
 
 gboolean provision_group_create(const ProvisionTarget *at, const char *request_name,
@@ -276,30 +349,13 @@ gboolean provision_group_create(const ProvisionTarget *at, const char *request_n
     work_auto Work w = {0};
     g_autoptr(GroupRecord) found = NULL;
     g_autofree char *as = NULL;
-    if (!work_open(&w, at, error) || !check_can_group(&w, error))
+    if (!work_open(&w, at, error) || !check_can_group(&w, error) ||
+        !look_before(&w, request_name, sources, &found, &as, error))
         return FALSE;
-    if (!find_group(&w, &found, &as, error))
-        return FALSE;
-    if (!found && !create_record(&w, request_name, sources, &found, &as, error))
-        return FALSE;
-    guint there;
-    if (!check_same_request(&w, found, request_name, sources, error))
-        return FALSE;
-    if (!create_member_records(&w, found, error) || !count_there(&w, found, &there, error))
-        return FALSE;
-    if (!found->taken || there < found->members->len) {
-        GError *cause = NULL;
-        if (there > 0 && !remove_snapshots(&w, found, error))
-            return FALSE;
-        if (!take_snapshots(&w, found, &cause)) {
-            /* It would be refused again: remove all of it. */
-            if (work_is_not_found(cause) ||
-                g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION))
-                remove_all(&w, found, NULL);
-            g_propagate_error(error, cause);
-            return FALSE;
-        }
-        if (!note_taken(&w, as, error))
+    if (!found || !found->taken) {
+        gboolean ours = found ? claim_record(&w, found, &as, error)
+                              : create_record(&w, request_name, sources, &found, &as, error);
+        if (!ours || !take_group(&w, found, &as, error))
             return FALSE;
     }
     *record = g_steal_pointer(&found);
@@ -330,13 +386,12 @@ gboolean provision_group_delete(const ProvisionTarget *at, const GPtrArray *snap
 {
     work_auto Work w = {0};
     g_autoptr(GroupRecord) record = NULL;
-    if (!work_open(&w, at, error) || !find_group(&w, &record, NULL, error))
+    g_autofree char *as = NULL;
+    if (!work_open(&w, at, error) || !find_group(&w, &record, &as, error))
         return FALSE;
     if (!record)
         return TRUE;
-    if (!check_members(&w, record, snapshots, error) || !seal_members(&w, record, error))
-        return FALSE;
-    return remove_all(&w, record, error);
+    return check_members(&w, record, snapshots, error) && delete_group(&w, record, &as, error);
 }
 
 gboolean provision_group_look(const ProvisionTarget *at, const GPtrArray *snapshots,

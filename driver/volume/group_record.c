@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * {"version": 1, "kind": "groupSnapshot", "requestName", "created": "<UTC>",
- *  "taken", "members": [{"volume", "group", "snapshot", "bytes"}, ...]}
+ * {"version": 1, "kind": "groupSnapshot", "requestName", "created": "<UTC>", "taken",
+ *  "attempt", "before", "members": [{"volume", "group", "snapshot", "bytes"}, ...]}
  *
  * "taken" is not in records of before, whose snapshots count as soon as all are there.
  */
@@ -42,6 +42,8 @@ void group_record_free(GroupRecord *record)
     if (!record)
         return;
     g_free(record->request_name);
+    g_free(record->attempt);
+    g_free(record->before);
     g_clear_pointer(&record->members, g_ptr_array_unref);
     g_free(record);
 }
@@ -51,36 +53,45 @@ char *group_record_key(const char *name)
     return g_strconcat(KEY_PREFIX, name, NULL);
 }
 
-static char *text_of(const json_t *root)
+char *group_record_snapshot(const char *group, const char *attempt, guint number)
 {
-    char *dumped = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
-    char *text = g_strdup(dumped);
-    free(dumped);
-    return text;
+    return *attempt ? g_strdup_printf("%s-%s-%u", group, attempt, number)
+                    : g_strdup_printf("%s-%u", group, number);
 }
 
-char *group_record_encode(const char *request_name, const GPtrArray *members)
+void group_record_begin(GroupRecord *record, const char *name)
 {
-    g_autoptr(GDateTime) now = g_date_time_new_now_utc();
-    g_autofree char *created = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
+    g_free(record->before);
+    record->before = record->attempt;
+    record->attempt = g_strdup_printf("%08x", g_random_int());
+    record->created = g_get_real_time() / G_USEC_PER_SEC;
+    record->taken = FALSE;
+    for (guint i = 0; i < record->members->len; i++) {
+        GroupMember *m = record->members->pdata[i];
+        g_free(m->snapshot);
+        m->snapshot = group_record_snapshot(name, record->attempt, i);
+    }
+}
+
+char *group_record_encode(const GroupRecord *record)
+{
+    g_autoptr(GDateTime) time = g_date_time_new_from_unix_utc(record->created);
+    g_autofree char *created = g_date_time_format(time, "%Y-%m-%dT%H:%M:%SZ");
     json_t *list = json_array();
-    for (guint i = 0; i < members->len; i++) {
-        const GroupMember *m = members->pdata[i];
+    for (guint i = 0; i < record->members->len; i++) {
+        const GroupMember *m = record->members->pdata[i];
         json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:I}", "volume", m->volume, "group",
                                               m->group, "snapshot", m->snapshot, "bytes",
                                               (json_int_t)m->bytes));
     }
-    json_auto_t *root = json_pack("{s:i, s:s, s:s, s:s, s:b, s:o}", "version", RECORD_VERSION,
-                                  "kind", "groupSnapshot", "requestName", request_name, "created",
-                                  created, "taken", 0, "members", list);
-    return text_of(root);
-}
-
-char *group_record_taken(const char *text)
-{
-    json_auto_t *root = json_loads(text, 0, NULL);
-    json_object_set_new(root, "taken", json_true());
-    return text_of(root);
+    json_auto_t *root = json_pack(
+        "{s:i, s:s, s:s, s:s, s:b, s:s, s:s*, s:o}", "version", RECORD_VERSION, "kind",
+        "groupSnapshot", "requestName", record->request_name, "created", created, "taken",
+        record->taken, "attempt", record->attempt, "before", record->before, "members", list);
+    char *dumped = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
+    char *text = g_strdup(dumped);
+    free(dumped);
+    return text;
 }
 
 /* NULL for a list that is none. */
@@ -109,6 +120,8 @@ GroupRecord *group_record_decode(const char *name, const char *text, gsize lengt
     const char *kind = json_string_value(json_object_get(root, "kind"));
     const char *request_name = json_string_value(json_object_get(root, "requestName"));
     const char *created = json_string_value(json_object_get(root, "created"));
+    const char *attempt = json_string_value(json_object_get(root, "attempt"));
+    const char *before = json_string_value(json_object_get(root, "before"));
     g_autoptr(GDateTime) time = created ? g_date_time_new_from_iso8601(created, NULL) : NULL;
     g_autoptr(GPtrArray) members = decode_members(json_object_get(root, "members"));
     GroupRecord *record = NULL;
@@ -125,6 +138,8 @@ GroupRecord *group_record_decode(const char *name, const char *text, gsize lengt
         record->request_name = g_strdup(request_name);
         record->created = g_date_time_to_unix(time);
         record->taken = !json_is_false(json_object_get(root, "taken"));
+        record->attempt = g_strdup(attempt ? attempt : "");
+        record->before = g_strdup(before);
         record->members = g_steal_pointer(&members);
     }
     return record;

@@ -20,10 +20,14 @@ typedef struct GroupMember {
     gint64 bytes;            /* of the volume then */
 } GroupMember;
 
+/* Each attempt to take a group has snapshots of its own, with names that no other attempt has. So
+ * one that is late cannot touch what another has taken. */
 typedef struct GroupRecord {
     char *request_name;
-    gint64 created;     /* seconds since 1970, UTC: when the first attempt began */
-    gboolean taken;     /* all snapshots are known to be of one moment */
+    gint64 created; /* seconds since 1970, UTC: when the attempt began */
+    gboolean taken; /* all snapshots are known to be of one moment */
+    char *attempt;  /* a random text; "" in records of before, whose attempts share their names */
+    char *before;   /* the attempt that this one follows, and whose snapshots do not count; NULL */
     GPtrArray *members; /* GroupMember*, in the order of the volumes' names */
 } GroupRecord;
 
@@ -37,9 +41,17 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(GroupRecord, group_record_free)
 /* "group.<name>", the caller's. */
 char *group_record_key(const char *name);
 
-/* The text to store, the caller's: of a group that is not taken yet, and when it is. */
-char *group_record_encode(const char *request_name, const GPtrArray *members);
-char *group_record_taken(const char *text);
+/* "<group>-<attempt>-<number>", the name of a member's snapshot; the caller's. */
+char *group_record_snapshot(const char *group, const char *attempt, guint number);
+/* How much longer than the group's name it is. */
+#define GROUP_SNAPSHOT_ROOM 12
+
+/* Makes `record` a new attempt for the group `name`: its own names, taken by nobody, from now on.
+ */
+void group_record_begin(GroupRecord *record, const char *name);
+
+/* The text to store, the caller's. */
+char *group_record_encode(const GroupRecord *record);
 /* INTERNAL: not a record; FAILED_PRECONDITION: of a later format. `name` is for the message. */
 GroupRecord *group_record_decode(const char *name, const char *text, gsize length, GError **error);
 

@@ -76,7 +76,40 @@ made_meanwhile pvc-half-$$
 whole a_late_removal pvc-half-$$
 delete_volume || fail delete "$(said)"
 
+# ---- group snapshots: before each change of Ceph that it makes, when an attempt that was killed has left all snapshots
+group() { # NAME: the request
+    csi_json '{name: $name, secrets: $secrets, source_volume_ids: [$a, $b]}' --arg name "$1" --arg a "$SOURCE" --arg b "$BESIDE"
+}
+create_image pvc-beside-$$ 33554432 || die "$(said)"
+BESIDE=$VOLUME_ID
+fill csi-vol-pvc-beside-$$ old-text
+late_group() { # NAME FUNCTION:N
+    start_frozen rados_write_op_operate:4
+    frozen_call CreateVolumeGroupSnapshot "$(group "$1-$$")"
+    killed_there
+    same "$1_is_not_a_group_yet" "$(snaps csi-vol-pvc-beside-$$ | wc -l)" 1
+    start_frozen "$2"
+    frozen_call CreateVolumeGroupSnapshot "$(group "$1-$$")"
+    csi controller CreateVolumeGroupSnapshot "$(group "$1-$$")"
+    same "$1_is_taken_by_the_other" "$CSI_CODE" OK
+    group_id=$(jq -r .groupSnapshot.groupSnapshotId <<<"$REPLY_JSON")
+    members=$(jq -c '[.groupSnapshot.snapshots[].snapshotId]' <<<"$REPLY_JSON")
+    fill csi-vol-pvc-beside-$$ new-text
+    goes_on
+    csi controller GetVolumeGroupSnapshot "$(csi_json '{group_snapshot_id: $id, snapshot_ids: $m, secrets: $secrets}' --arg id "$group_id" --argjson m "$members")"
+    same "$1_stays" "$CSI_CODE" OK
+    same "$1_is_of_its_moment" "$(text_of "csi-vol-pvc-beside-$$@$(jq -r '.[] | split("~") | last | select(endswith("-0"))' <<<"$members")")" old-text
+    same "$1_has_no_other_snapshots" "$(snaps csi-vol-pvc-beside-$$ | wc -l)" 1
+    csi controller DeleteVolumeGroupSnapshot "$(csi_json '{group_snapshot_id: $id, snapshot_ids: $m, secrets: $secrets}' --arg id "$group_id" --argjson m "$members")"
+    same "$1_is_deleted" "$CSI_CODE/$(snaps csi-vol-pvc-beside-$$)" OK/
+    fill csi-vol-pvc-beside-$$ old-text
+}
+late_group a_group_before_its_claim rados_write_op_operate:1
+late_group a_group_before_it_removes_what_is_left rbd_snap_remove:1
+late_group a_group_before_its_note rados_write_op_operate:4
+
 same nothing_is_left "$(images note-$$)$(images half-$$)$(rbd_cmd trash ls rbd 2>/dev/null)" ""
 unsnapshot || fail unsnapshot "$(said)"
-VOLUME_ID=$SOURCE
-delete_volume || fail delete "$(said)"
+for VOLUME_ID in "$SOURCE" "$BESIDE"; do
+    delete_volume || fail delete "$(said)"
+done

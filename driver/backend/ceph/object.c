@@ -67,7 +67,10 @@ static int change_object(ObjectJob *job, rados_ioctx_t io,
 static void set_content(rados_write_op_t op, ObjectJob *job)
 {
     rados_write_op_cmpext(op, job->expected, strlen(job->expected), 0, &job->compared);
-    rados_write_op_write_full(op, job->text, strlen(job->text));
+    if (job->text)
+        rados_write_op_write_full(op, job->text, strlen(job->text));
+    else
+        rados_write_op_remove(op);
 }
 
 static void add_holder(rados_write_op_t op, ObjectJob *job)

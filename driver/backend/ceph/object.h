@@ -14,7 +14,9 @@ typedef enum CephObjectOp {
     CEPH_OBJECT_READ,   /* rc -ENOENT, -EFBIG */
     CEPH_OBJECT_REMOVE, /* rc -ENOENT */
     /* Changes of an object that exists: rc -ENOENT. */
-    CEPH_OBJECT_REPLACE, /* the whole content `expected` by `text`; rc -ECANCELED: it differs */
+    /* The whole content `expected` by `text`, or by nothing when that is NULL: the object is
+     * removed. rc -ECANCELED: it differs. */
+    CEPH_OBJECT_REPLACE,
     CEPH_OBJECT_HOLD,    /* adds the holder `text`; rc -ECANCELED: the object is sealed */
     CEPH_OBJECT_RELEASE, /* removes the holder `text` */
     CEPH_OBJECT_SEAL,    /* no more holders; the answer has those there are */

@@ -253,12 +253,15 @@ char *rbd_record_read(void *session, const char *name, gsize *length, gint64 dea
 
 static int replace_entry(rados_ioctx_t io, const char *key, const char *expected, const char *text)
 {
-    size_t key_length = strlen(key), length = strlen(text);
+    size_t key_length = strlen(key), length = text ? strlen(text) : 0;
     rados_write_op_t op = rados_create_write_op();
     int unequal = 0;
     rados_write_op_omap_cmp2(op, key, LIBRADOS_CMPXATTR_OP_EQ, expected, key_length,
                              strlen(expected), &unequal);
-    rados_write_op_omap_set2(op, &key, &text, &key_length, &length, 1);
+    if (text)
+        rados_write_op_omap_set2(op, &key, &text, &key_length, &length, 1);
+    else
+        rados_write_op_omap_rm_keys2(op, &key, &key_length, 1);
     int rc = rados_write_op_operate(op, io, OBJECT, NULL, 0);
     rados_release_write_op(op);
     return rc;

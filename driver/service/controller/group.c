@@ -8,8 +8,6 @@
 #include "driver/volume/name.h"
 
 #define DEFAULT_PREFIX "csi-vol-group-" /* ceph-csi's too */
-/* A member's name is the group's with this much more, "-63". */
-#define MEMBER_ROOM 3
 
 gboolean controller_has_groups(const Controller *c)
 {
@@ -115,7 +113,8 @@ static CONTROLLER_HANDLER(create_group)
     g_clear_pointer(&id->group, g_free);
     g_free(id->name);
     gsize room = group_id_room(id);
-    id->name = name_backend(prefix, r->name, room > MEMBER_ROOM ? room - MEMBER_ROOM : 0, error);
+    id->name = name_backend(prefix, r->name,
+                            room > GROUP_SNAPSHOT_ROOM ? room - GROUP_SNAPSHOT_ROOM : 0, error);
     g_autofree char *text = id->name ? group_id_encode(id, error) : NULL;
     g_autoptr(BusyHold) hold = text ? busy_take(c->busy, text, NULL, error) : NULL;
     g_autoptr(GroupRecord) record = NULL;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A backend in memory: records and volumes in two hash tables. It can fail one primitive, before or
- * after it had its effect, as a crash or a lost answer would leave it. A second one may be beside
- * it, another location of the cluster.
+ * after it had its effect, as a crash or a lost answer would leave it. It can do something else
+ * before one, as other controllers do while this one is frozen. A second one may be beside it,
+ * another location of the cluster.
  */
 #ifndef HEARTH_TESTS_FAKE_BACKEND_H
 #define HEARTH_TESTS_FAKE_BACKEND_H
@@ -26,6 +27,9 @@ typedef struct Fake {
     int fail_at;                   /* the primitive's number from 1, counted down; 0: none */
     gboolean fail_after;           /* it had its effect */
     int fail_code;
+    int frozen_at; /* as fail_at; before it, `meanwhile` is called once */
+    void (*meanwhile)(void *data);
+    void *meanwhile_data;
     int creations; /* of volumes that were not there */
     int moments;   /* at which snapshots were taken */
     int resizes;
@@ -48,7 +52,11 @@ typedef struct Fake {
 static inline Fake *fake_new(void)
 {
     Fake *f = g_new0(Fake, 1);
-    pthread_mutex_init(&f->lock, NULL);
+    pthread_mutexattr_t recursive; /* for `meanwhile` */
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&f->lock, &recursive);
+    pthread_mutexattr_destroy(&recursive);
     pthread_cond_init(&f->changed, NULL);
     f->records = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     f->volumes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
@@ -91,6 +99,8 @@ static inline void fake_free(void *backend)
 static inline gboolean fake_fails(Fake *f, gboolean after, GError **error)
 {
     f = f->main ? f->main : f;
+    if (!after && f->frozen_at > 0 && --f->frozen_at == 0)
+        f->meanwhile(f->meanwhile_data);
     if (f->fail_at == 0 || f->fail_after != after || --f->fail_at != 0)
         return FALSE;
     g_set_error(error, HEARTH_ERROR, f->fail_code, "the fake fails");
@@ -216,8 +226,10 @@ static inline gboolean fake_record_replace(void *session, const RecordChange *ch
         return FALSE;
     const char *now = g_hash_table_lookup(f->records, change->name);
     *same = g_strcmp0(now, change->expected) == 0;
-    if (*same)
+    if (*same && change->text)
         g_hash_table_insert(f->records, g_strdup(change->name), g_strdup(change->text));
+    else if (*same)
+        g_hash_table_remove(f->records, change->name);
     if (!now)
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "no record");
     return now && !fake_fails(f, TRUE, error);

@@ -66,11 +66,24 @@ static int remove_group(World *w, const char *const *snapshots)
     return provision_group_delete(AT(w, &group), names, &error) ? 0 : error->code;
 }
 
+/* "" when there is no group; the caller's. */
+static char *member_name(World *w, guint i)
+{
+    const char *text = g_hash_table_lookup(w->fake->records, "group.g");
+    g_autoptr(GroupRecord) record =
+        text ? group_record_decode("g", text, strlen(text), NULL) : NULL;
+    const GroupMember *m = record ? record->members->pdata[i] : NULL;
+    return g_strdup(m ? m->snapshot : "");
+}
+
 static gboolean of_one_moment(World *w)
 {
     gpointer first = NULL, second = NULL;
-    return g_hash_table_lookup_extended(w->fake->snapshots, "p-a@g-0", NULL, &first) &&
-           g_hash_table_lookup_extended(w->fake->snapshots, "p-b@g-1", NULL, &second) &&
+    g_autofree char *a_name = member_name(w, 0), *b_name = member_name(w, 1);
+    g_autofree char *a_key = g_strconcat("p-a@", a_name, NULL);
+    g_autofree char *b_key = g_strconcat("p-b@", b_name, NULL);
+    return g_hash_table_lookup_extended(w->fake->snapshots, a_key, NULL, &first) &&
+           g_hash_table_lookup_extended(w->fake->snapshots, b_key, NULL, &second) &&
            first == second;
 }
 
@@ -88,19 +101,20 @@ START_TEST(a_group_is_taken_once_and_goes_as_a_whole)
     ck_assert_uint_eq(record->members->len, 2);
     const GroupMember *first = record->members->pdata[0];
     ck_assert_str_eq(first->volume, "p-a");
-    ck_assert_str_eq(first->snapshot, "g-0");
+    ck_assert(g_str_has_prefix(first->snapshot, "g-") && g_str_has_suffix(first->snapshot, "-0"));
     ck_assert_int_eq(first->bytes, 1 << 30);
     ck_assert(of_one_moment(&w));
     ck_assert_int_eq(create(&w, "r", &a, &b, NULL), 0);
     ck_assert_int_eq(w.fake->moments, 1);
 
-    VolumeId member = {PLACE, .name = (char *)"g-0"};
+    g_autofree char *zero = member_name(&w, 0), *one = member_name(&w, 1);
+    VolumeId member = {PLACE, .name = zero};
     g_autoptr(GError) error = NULL;
     ck_assert(!provision_snapshot_delete(AT(&w, &member), &error));
     ck_assert_int_eq(error->code, HEARTH_ERROR_INVALID_ARGUMENT);
 
-    static const char *const wrong[] = {"g-0", "g-2", NULL}, *const too_few[] = {"g-0", NULL};
-    static const char *const right[] = {"g-1", "g-0", NULL};
+    const char *const wrong[] = {zero, "g-2", NULL}, *const too_few[] = {zero, NULL};
+    const char *const right[] = {one, zero, NULL};
     ck_assert_int_eq(remove_group(&w, wrong), HEARTH_ERROR_INVALID_ARGUMENT);
     ck_assert_int_eq(remove_group(&w, too_few), HEARTH_ERROR_INVALID_ARGUMENT);
     ck_assert(of_one_moment(&w));
@@ -119,9 +133,6 @@ START_TEST(another_request_does_not_get_it)
     ck_assert_int_eq(create(&w, "r", &a, NULL, NULL), HEARTH_ERROR_ALREADY_EXISTS);
     ck_assert_int_eq(remove_group(&w, NULL), 0);
     nothing_left(&w, 2);
-    g_hash_table_insert(w.fake->snapshots, g_strdup("p-b@g-1"), NULL);
-    ck_assert_int_eq(create(&w, "r", &a, &b, NULL), HEARTH_ERROR_ALREADY_EXISTS);
-    ck_assert_uint_eq(g_hash_table_size(w.fake->records), 2);
     backend_free(w.backend);
 }
 END_TEST
@@ -143,12 +154,14 @@ END_TEST
 /* A volume that is the first member itself. */
 static int show(World *w, const VolumeId *id, gboolean *made)
 {
-    VolumeId member = {PLACE, .name = (char *)"g-0"};
+    g_autofree char *name = member_name(w, 0);
+    g_autofree char *handle = g_strconcat("h1~snap~cephfs~c~f~", name, NULL);
+    VolumeId member = {PLACE, .name = name};
     ProvisionRequest r = {.name = id->name,
                           .params = &params,
                           .range = {.required = 1 << 30},
                           .from_snapshot = &member,
-                          .source = "h1~snap~cephfs~c~f~g-0",
+                          .source = handle,
                           .backing_snapshot = TRUE};
     g_autoptr(VolumeRecord) record = NULL;
     g_autoptr(BackendVolume) volume = NULL;
@@ -260,9 +273,141 @@ START_TEST(a_group_of_before_counts_as_taken)
 }
 END_TEST
 
+START_TEST(an_attempt_of_before_is_followed_by_one_with_names_of_its_own)
+{
+    World w = world_of_two();
+    static const char record[] =
+        "{\"version\":1,\"kind\":\"groupSnapshot\",\"requestName\":\"r\",\"created\":"
+        "\"2026-01-01T00:00:00Z\",\"taken\":false,\"members\":[{\"volume\":\"p-a\","
+        "\"group\":\"csi\",\"snapshot\":\"g-0\",\"bytes\":1},{\"volume\":\"p-b\","
+        "\"group\":\"csi\",\"snapshot\":\"g-1\",\"bytes\":1}]}";
+    g_hash_table_insert(w.fake->records, g_strdup("group.g"), g_strdup(record));
+    g_hash_table_insert(w.fake->records, g_strdup("snap.g-0"), g_strdup("{}"));
+    g_hash_table_insert(w.fake->snapshots, g_strdup("p-a@g-0"), NULL);
+    ck_assert_int_eq(create(&w, "r", &a, &b, NULL), 0);
+    ck_assert(of_one_moment(&w));
+    ck_assert(!g_hash_table_contains(w.fake->snapshots, "p-a@g-0"));
+    ck_assert(!g_hash_table_contains(w.fake->records, "snap.g-0"));
+    ck_assert_int_eq(remove_group(&w, NULL), 0);
+    nothing_left(&w, 2);
+    backend_free(w.backend);
+}
+END_TEST
+
+typedef struct Meanwhile {
+    World *w;
+    gboolean deletes, creates;
+    char *name; /* of its first member */
+} Meanwhile;
+
+static void other_controller(void *data)
+{
+    Meanwhile *m = data;
+    if (m->deletes)
+        ck_assert_int_eq(remove_group(m->w, NULL), 0);
+    if (m->creates) {
+        ck_assert_int_eq(create(m->w, "r", &a, &b, NULL), 0);
+        m->name = member_name(m->w, 0);
+    }
+}
+
+static void freeze(World *w, int step, Meanwhile *m)
+{
+    w->fake->frozen_at = step;
+    w->fake->meanwhile = other_controller;
+    w->fake->meanwhile_data = m;
+    m->w = w;
+}
+
+/* Whether the call had as many steps. */
+static gboolean was_frozen(World *w)
+{
+    const gboolean frozen = w->fake->frozen_at == 0;
+    w->fake->frozen_at = 0;
+    return frozen;
+}
+
+/* What the other controller has acknowledged, and nothing else. */
+static void is_theirs(World *w, Meanwhile *m, int step)
+{
+    g_autofree char *name = member_name(w, 0);
+    ck_assert_msg(strcmp(name, m->name) == 0, "step %d: %s is no more, but %s", step, m->name,
+                  name);
+    ck_assert_msg(of_one_moment(w) && is_there(w), "step %d", step);
+    ck_assert_uint_eq(g_hash_table_size(w->fake->snapshots), 2);
+    ck_assert_int_eq(remove_group(w, NULL), 0);
+    nothing_left(w, 2);
+    g_free(m->name);
+}
+
+START_TEST(a_creation_that_was_frozen_leaves_the_group_of_another)
+{
+    int frozen_calls = 0;
+    for (int failed_at = 0; failed_at <= 7; failed_at++) {
+        gboolean frozen = TRUE;
+        for (int step = 1; frozen; step++) {
+            World w = world_of_two();
+            w.fake->fail_after = TRUE;
+            w.fake->fail_at = failed_at;
+            if (failed_at > 0)
+                create(&w, "r", &a, &b, NULL);
+            w.fake->fail_at = 0;
+            Meanwhile m = {.creates = TRUE};
+            freeze(&w, step, &m);
+            create(&w, "r", &a, &b, NULL);
+            frozen = was_frozen(&w);
+            if (frozen)
+                is_theirs(&w, &m, step);
+            frozen_calls += frozen;
+            backend_free(w.backend);
+        }
+    }
+    ck_assert_int_gt(frozen_calls, 50);
+}
+END_TEST
+
+START_TEST(a_creation_that_was_frozen_does_not_bring_a_deleted_group_back)
+{
+    gboolean frozen = TRUE;
+    for (int step = 1; frozen; step++) {
+        World w = world_of_two();
+        Meanwhile m = {.creates = TRUE, .deletes = TRUE};
+        freeze(&w, step, &m);
+        create(&w, "r", &a, &b, NULL);
+        frozen = was_frozen(&w);
+        if (frozen)
+            is_theirs(&w, &m, step);
+        backend_free(w.backend);
+    }
+}
+END_TEST
+
+START_TEST(a_deletion_that_was_frozen_leaves_a_later_group_of_the_name)
+{
+    gboolean frozen = TRUE;
+    int step = 1;
+    for (; frozen; step++) {
+        World w = world_of_two();
+        ck_assert_int_eq(create(&w, "r", &a, &b, NULL), 0);
+        Meanwhile m = {.creates = TRUE, .deletes = TRUE};
+        freeze(&w, step, &m);
+        remove_group(&w, NULL);
+        frozen = was_frozen(&w);
+        if (frozen)
+            is_theirs(&w, &m, step);
+        backend_free(w.backend);
+    }
+    ck_assert_int_gt(step, 5);
+}
+END_TEST
+
 HARNESS_MAIN("driver/provision/group", a_group_is_taken_once_and_goes_as_a_whole,
              another_request_does_not_get_it, what_cannot_be_leaves_nothing,
              a_member_that_a_volume_shows_keeps_the_group,
              a_crash_at_any_step_ends_in_one_moment_or_none,
              all_snapshots_of_an_attempt_that_failed_are_no_group,
-             a_group_of_before_counts_as_taken)
+             a_group_of_before_counts_as_taken,
+             an_attempt_of_before_is_followed_by_one_with_names_of_its_own,
+             a_creation_that_was_frozen_leaves_the_group_of_another,
+             a_creation_that_was_frozen_does_not_bring_a_deleted_group_back,
+             a_deletion_that_was_frozen_leaves_a_later_group_of_the_name)
