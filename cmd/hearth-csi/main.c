@@ -307,7 +307,8 @@ int main(int argc, char **argv)
     Role role = {0};
     GError *error = NULL;
     if (!options_parse(&argc, &argv, &options, &error) ||
-        (!options.version && !log_init("hearth-csi", options.log_level, &error))) {
+        (!options.version &&
+         !log_init("hearth-csi", options.log_level, options.log_format, &error))) {
         fprintf(stderr, "hearth-csi: %s\n", error->message);
         return 2;
     }

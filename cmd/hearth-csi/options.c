@@ -81,6 +81,8 @@ static void add_common(GOptionGroup *group, Options *o)
         METRICS_OPTIONS(&o->metrics),
         {"log-level", 0, 0, G_OPTION_ARG_STRING, &o->log_level,
          "error, warning, info (default) or debug", "LEVEL"},
+        {"log-format", 0, 0, G_OPTION_ARG_STRING, &o->log_format,
+         "json (default), or text as klog writes it", "FORMAT"},
         {"version", 0, 0, G_OPTION_ARG_NONE, &o->version, "Print the version and exit", NULL},
         {NULL, 0, 0, 0, NULL, NULL, NULL}};
     g_option_group_add_entries(group, entries);

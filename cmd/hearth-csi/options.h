@@ -9,7 +9,7 @@
 
 typedef struct Options {
     char *role, *endpoint, *driver_name, *cluster_config, *node_id, *hearthd_socket, *tier, *zone,
-        *log_level, *dir_root, *secret_dir, *device_dir, *dataset_mount, *kubeconfig,
+        *log_level, *log_format, *dir_root, *secret_dir, *device_dir, *dataset_mount, *kubeconfig,
         *webhook_address, *webhook_cert_dir, *webhook_client_ca, *registration_path,
         *registration_dir, *cluster_name, *domain_labels;
     const char *socket_path; /* of endpoint */

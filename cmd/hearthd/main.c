@@ -41,7 +41,7 @@
 
 typedef struct Options {
     char *socket, *cache_dir, *cache_size, *warm_rate, *scrub_rate, *image_chunk, *verity, *memory,
-        *log_level, *dir_root;
+        *log_level, *log_format, *dir_root;
     MetricsConfig metrics;
     gint64 cache_inodes, live_inodes;
     uint64_t cache_bytes;  /* of cache_size; 0: no bound */
@@ -64,6 +64,7 @@ static void clear_options(Options *o)
     g_free(o->verity);
     g_free(o->memory);
     g_free(o->log_level);
+    g_free(o->log_format);
     metrics_config_clear(&o->metrics);
     g_free(o->dir_root);
 }
@@ -244,6 +245,8 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
         METRICS_OPTIONS(&o->metrics),
         {"log-level", 0, 0, G_OPTION_ARG_STRING, &o->log_level,
          "error, warning, info (default) or debug", "LEVEL"},
+        {"log-format", 0, 0, G_OPTION_ARG_STRING, &o->log_format,
+         "json (default), or text as klog writes it", "FORMAT"},
         {"version", 0, 0, G_OPTION_ARG_NONE, &o->version, "Print the version and exit", NULL},
         G_OPTION_ENTRY_NULL};
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
@@ -383,7 +386,7 @@ int main(int argc, char **argv)
         printf("hearthd %s\n", HEARTH_VERSION);
         return 0;
     }
-    if (!log_init("hearthd", o.log_level, &error))
+    if (!log_init("hearthd", o.log_level, o.log_format, &error))
         return print_failure(error);
     raise_descriptor_limit();
     warn_of_io_flusher();

@@ -83,9 +83,10 @@ static void write_line(const Row *row, guint64 id, const char *volume, gint64 us
         level = G_LOG_LEVEL_WARNING;
     g_autofree char *ms = g_strdup_printf("%.1f", (double)us / 1000);
     g_autofree char *request = g_strdup_printf("%" G_GUINT64_FORMAT, id);
+    g_autofree char *failed = error ? g_strdup_printf("call failed: %s", error->message) : NULL;
     GLogField fields[8];
     gsize n = 0;
-    fields[n++] = (GLogField){"MESSAGE", error ? "call failed" : "call", -1};
+    fields[n++] = (GLogField){"MESSAGE", failed ? failed : "call", -1};
     fields[n++] = (GLogField){"method", row->table[0].path, -1};
     fields[n++] = (GLogField){"code", call_log_code_name(code), -1};
     fields[n++] = (GLogField){"ms", ms, -1};
