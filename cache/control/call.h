@@ -7,7 +7,7 @@
 
 typedef struct Call {
     Control *control;
-    uint64_t connection;
+    const ConnectionPeer *peer;
     const json_t *request;
     int fd;       /* a handler that keeps it steals it */
     int reply_fd; /* likewise to send */

@@ -23,7 +23,7 @@ typedef struct Connection {
     Task task;                   /* first */
     LIST_ENTRY(Connection) link; /* Connections.lock */
     Connections *all;
-    uint64_t id;
+    ConnectionPeer peer;
     int fd;
 } Connection;
 
@@ -69,7 +69,7 @@ static gboolean serve_one(Connection *connection)
         send_error(connection->fd, error);
         return TRUE;
     }
-    json_auto_t *reply = all->ops->serve(all->data, connection->id, request, fd, &reply_fd);
+    json_auto_t *reply = all->ops->serve(all->data, &connection->peer, request, fd, &reply_fd);
     gboolean sent = wire_send(connection->fd, reply, reply_fd, &error);
     if (g_error_matches(error, G_IO_ERROR, G_IO_ERROR_MESSAGE_TOO_LARGE)) {
         send_error(connection->fd, error);
@@ -116,32 +116,47 @@ static void end_connection(Connection *connection)
 {
     Connections *all = connection->all;
     if (!is_closing(all))
-        all->ops->ended(all->data, connection->id);
+        all->ops->ended(all->data, connection->peer.connection);
     remove_connection(connection);
+}
+
+/* Under the lock, which who removes the connection takes: its next event may come before
+ * epoll_ctl() has returned here. */
+static gboolean watch_again(Connection *connection)
+{
+    Connections *all = connection->all;
+    pthread_mutex_lock(&all->lock);
+    const gboolean watched = watch(connection, EPOLL_CTL_MOD);
+    pthread_mutex_unlock(&all->lock);
+    return watched;
 }
 
 static void serve(Task *task)
 {
     Connection *connection = (Connection *)task;
     Connections *all = connection->all;
-    if (is_closing(all) || !serve_one(connection) || !watch(connection, EPOLL_CTL_MOD))
+    if (is_closing(all) || !serve_one(connection) || !watch_again(connection))
         end_connection(connection);
     count_done(all);
 }
 
 /* ---- the thread that waits ---- */
 
-static gboolean peer_is_allowed(int fd)
+static gboolean peer_is_allowed(int fd, ConnectionPeer *peer)
 {
-    struct ucred peer;
-    socklen_t length = sizeof(peer);
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
-           (peer.uid == 0 || peer.uid == geteuid());
+    struct ucred who;
+    socklen_t length = sizeof(who);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) != 0)
+        return FALSE;
+    peer->pid = who.pid;
+    peer->uid = who.uid;
+    return who.uid == 0 || who.uid == geteuid();
 }
 
 static gboolean admit(Connections *all, int fd, GError **error)
 {
-    if (!peer_is_allowed(fd))
+    ConnectionPeer peer;
+    if (!peer_is_allowed(fd, &peer))
         return wire_fail(error, WIRE_ERROR_PERMISSION_DENIED, "only root may talk to hearthd");
     pthread_mutex_lock(&all->lock);
     const gboolean full = all->n >= CONTROL_MAX_CONNECTIONS;
@@ -151,7 +166,8 @@ static gboolean admit(Connections *all, int fd, GError **error)
                          "hearthd already has %d control connections; close some",
                          CONTROL_MAX_CONNECTIONS);
     Connection *connection = g_new0(Connection, 1);
-    *connection = (Connection){.all = all, .id = ++all->last_id, .fd = fd};
+    peer.connection = ++all->last_id;
+    *connection = (Connection){.all = all, .peer = peer, .fd = fd};
     pthread_mutex_lock(&all->lock);
     LIST_INSERT_HEAD(&all->list, connection, link);
     all->n++;

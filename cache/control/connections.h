@@ -10,16 +10,25 @@
 #include <glib.h>
 #include <jansson.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* More are answered UNAVAILABLE and closed. */
 #define CONTROL_MAX_CONNECTIONS 1024
 
 typedef struct Connections Connections;
 
+/* Who is at the other end (SO_PEERCRED). */
+typedef struct ConnectionPeer {
+    uint64_t connection; /* its number, from 1 */
+    pid_t pid;           /* 0: of a process in another PID namespace */
+    uid_t uid;
+} ConnectionPeer;
+
 typedef struct ConnectionsOps {
     /* The reply to a request. `fd` came with it, or is -1; takes it over. *reply_fd goes with the
      * reply, and is closed then. */
-    json_t *(*serve)(void *data, uint64_t connection, json_t *request, int fd, int *reply_fd);
+    json_t *(*serve)(void *data, const ConnectionPeer *peer, json_t *request, int fd,
+                     int *reply_fd);
     /* The connection has ended, with no request under way. Not after connections_close(). */
     void (*ended)(void *data, uint64_t connection);
 } ConnectionsOps;

@@ -6,6 +6,7 @@
  */
 #include "cache/control/ops.h"
 #include "cache/control/ops_cache.h"
+#include "cache/control/ops_log.h"
 #include "cache/control/resolve.h"
 #include "cache/report/datasets.h"
 #include "proto/wire_fields.h"
@@ -51,8 +52,8 @@ static gboolean op_open(Call *call, GError **error)
         return FALSE;
     if (!own_names_check(spec, error) || !spec_check_allowed(spec, call->control->dir_root, error))
         return FALSE;
-    if (!volumes_open(call->control->volumes, g_steal_pointer(&spec), call->connection, &attached,
-                      error))
+    if (!volumes_open(call->control->volumes, g_steal_pointer(&spec), call->peer->connection,
+                      &attached, error))
         return FALSE;
     json_object_set_new(call->reply, WIRE_KEY_ATTACHED, json_boolean(attached));
     return TRUE;
@@ -74,7 +75,10 @@ static gboolean op_attach(Call *call, GError **error)
         return FALSE;
     uint64_t job;
     g_autoptr(GError) cause = NULL;
-    const JobOptions options = {.bytes_per_sec = call->control->warm_rate, .list_fd = -1};
+    const JobOptions options = {.bytes_per_sec = call->control->warm_rate,
+                                .list_fd = -1,
+                                .pid = call->peer->pid,
+                                .uid = call->peer->uid};
     if (volumes_wants_warm(call->control->volumes, volume) &&
         !jobs_warm(call->control->jobs, volume, "", &options, &job, &cause))
         g_warning("volume %s: it is not warmed: %s", volume, cause->message);
@@ -207,7 +211,9 @@ static gboolean op_warm(Call *call, GError **error)
     const JobOptions options = {.bytes_per_sec = call_count(call, WIRE_KEY_RATE),
                                 .list_fd = call->fd,
                                 .check =
-                                    json_is_true(json_object_get(call->request, WIRE_KEY_CHECK))};
+                                    json_is_true(json_object_get(call->request, WIRE_KEY_CHECK)),
+                                .pid = call->peer->pid,
+                                .uid = call->peer->uid};
     if (!jobs_warm(jobs, call_string(call, WIRE_KEY_VOLUME), path ? path : "", &options, &id,
                    error))
         return FALSE;
@@ -334,19 +340,22 @@ static gboolean handle_request(Call *call, GError **error)
     return check_fields(op, call->request, error) && op->handler(call, error);
 }
 
-json_t *ops_dispatch(Control *control, uint64_t connection, const json_t *request, int fd,
+json_t *ops_dispatch(Control *control, const ConnectionPeer *peer, const json_t *request, int fd,
                      int *reply_fd)
 {
     json_auto_t *reply = json_object();
     Call call = {.control = control,
-                 .connection = connection,
+                 .peer = peer,
                  .request = request,
                  .fd = fd,
                  .reply_fd = -1,
                  .reply = reply};
     g_autoptr(GError) error = NULL;
     json_object_set_new(reply, WIRE_KEY_OK, json_true());
+    g_auto(OpsLog) log = {0};
+    ops_log_begin(&log, &call);
     gboolean fine = handle_request(&call, &error);
+    ops_log_end(&log, &call, error);
     hearth_close_fd(&call.fd);
     *reply_fd = call.reply_fd;
     return fine ? g_steal_pointer(&reply) : wire_error_reply(error);

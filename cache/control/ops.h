@@ -6,6 +6,7 @@
 #include <glib.h>
 #include <jansson.h>
 #include <stdint.h>
+#include "cache/control/connections.h"
 #include "cache/warm/jobs.h"
 #include "cache/volume/volumes.h"
 #include "cache/store/store.h"
@@ -24,10 +25,10 @@ typedef struct Control {
 } Control;
 
 /*
- * Handles one request and makes its reply (caller's). `connection` names the peer. Takes `fd`, the
+ * Handles one request and makes its reply (caller's). `peer` is logged. Takes `fd`, the
  * descriptor that came with the request (-1: none); *reply_fd gets the caller's to send, or -1.
  */
-json_t *ops_dispatch(Control *control, uint64_t connection, const json_t *request, int fd,
+json_t *ops_dispatch(Control *control, const ConnectionPeer *peer, const json_t *request, int fd,
                      int *reply_fd);
 
 /* metrics.h's text, the caller's. Reads small files of the cache directory. */

@@ -19,10 +19,10 @@ struct ControlServer {
     Connections *connections;
 };
 
-static json_t *serve(void *data, uint64_t connection, json_t *request, int fd, int *reply_fd)
+static json_t *serve(void *data, const ConnectionPeer *peer, json_t *request, int fd, int *reply_fd)
 {
     ControlServer *server = data;
-    return ops_dispatch(&server->control, connection, request, fd, reply_fd);
+    return ops_dispatch(&server->control, peer, request, fd, reply_fd);
 }
 
 static void connection_ended(void *data, uint64_t connection)

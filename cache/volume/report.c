@@ -38,6 +38,7 @@ static VolumeReport *report_locked(const Volume *v)
     r->cluster_id = g_strdup(v->spec->cluster_id);
     r->fs_name = g_strdup(v->spec->fs_name);
     r->root_path = g_strdup(v->spec->location);
+    r->mounted = volume_is_served(v);
     r->attached = volume_is_served(v) && !atomic_load(&v->ended);
     r->rests = v->content == CONTENT_TREE && v->origin && origin_rests(v->origin);
     r->files_total = -1;

@@ -13,6 +13,7 @@ typedef struct VolumeReport {
     char *name;       /* common/volume_name.h */
     char *claim, *pv; /* "": not known */
     const char *type; /* of its origin */
+    gboolean mounted; /* a mount was attached; it may be gone since */
     gboolean attached, cache, read_only, pinned;
     gboolean rests;       /* it has no connection to Ceph, because nobody has used it for a while */
     const char *uncached; /* why nothing is cached though it should be; NULL: it is */

@@ -7,6 +7,7 @@
  */
 #include "cache/warm/jobs.h"
 #include "cache/warm/warm.h"
+#include "common/size.h"
 #include "proto/wire.h"
 #include "proto/wire_keys.h"
 #include <pthread.h>
@@ -27,6 +28,9 @@ typedef struct Job {
     Jobs *jobs;
     uint64_t id;
     char *volume_id, *path, *tag;
+    char *name; /* of the volume, for people */
+    pid_t pid;  /* who asked first */
+    uid_t uid;
     Volume *volume; /* in use while it runs */
     OriginNode *node;
     OriginAttr attr;
@@ -55,6 +59,7 @@ static void free_job(Job *job)
 {
     warm_clear(&job->warm);
     g_free(job->volume_id);
+    g_free(job->name);
     g_free(job->path);
     g_free(job->tag);
     g_free(job->error);
@@ -89,6 +94,39 @@ static JobState state_of(WarmResult result)
     return JOB_CANCELLED;
 }
 
+/* Why it failed, or why the first of its files did; "": nothing did. The caller's. */
+static char *job_error(Job *job)
+{
+    g_autofree char *first = job->error ? NULL : warm_first_error(&job->warm);
+    const char *text = job->error ? job->error : first;
+    return g_utf8_make_valid(text ? text : "", -1);
+}
+
+/* Its end, of which its thread alone writes. */
+static void log_end(Job *job, JobState state, const char *why)
+{
+    const gint64 us = MAX(job->ended_us - job->started_us, 1);
+    const uint64_t done = atomic_load(&job->warm.bytes_done);
+    const uint64_t held = MIN(atomic_load(&job->warm.bytes_held), done);
+    const double rate = (double)(done - held) * G_USEC_PER_SEC / (double)us;
+    g_autofree char *size = size_format(done), *had = size_format(held);
+    g_autofree char *speed = size_format((uint64_t)rate);
+    g_autofree char *id = g_strdup_printf("%" G_GUINT64_FORMAT, job->id);
+    g_autofree char *bytes = g_strdup_printf("%" G_GUINT64_FORMAT, done);
+    g_autofree char *seconds = g_strdup_printf("%.3f", (double)us / G_USEC_PER_SEC);
+    g_autofree char *per_sec = g_strdup_printf("%.0f", rate);
+    g_autofree char *pid = g_strdup_printf("%d", (int)job->pid);
+    g_autofree char *uid = g_strdup_printf("%u", (unsigned)job->uid);
+    const gboolean failed = state == JOB_FAILED || atomic_load(&job->warm.files_failed) > 0;
+    g_log_structured(G_LOG_DOMAIN, failed ? G_LOG_LEVEL_WARNING : G_LOG_LEVEL_INFO, "volume",
+                     job->volume_id, "name", job->name, "job", id, "bytes", bytes, "seconds",
+                     seconds, "bytesPerSec", per_sec, "pid", pid, "uid", uid, "MESSAGE",
+                     "%s job %s of volume %s %s: %s in %s s (%s held before, %s/s), asked by "
+                     "pid %s, uid %s%s%s",
+                     job->warm.check ? "check" : "warm", id, job->name, state_names[state], size,
+                     seconds, had, speed, pid, uid, why && *why ? ": " : "", why ? why : "");
+}
+
 static void *run_job(void *data)
 {
     Job *job = data;
@@ -107,10 +145,10 @@ static void *run_job(void *data)
     else if (result == WARM_STOPPED && closing)
         job->error = g_strdup("the volume was detached");
     job->ended_us = g_get_monotonic_time();
+    g_autofree char *why = job_error(job);
     pthread_cond_broadcast(&jobs->ended);
     pthread_mutex_unlock(&jobs->lock);
-    g_log_structured(G_LOG_DOMAIN, G_LOG_LEVEL_INFO, "volume", job->volume_id, "MESSAGE",
-                     "warm job %" G_GUINT64_FORMAT " %s", job->id, state_names[job->state]);
+    log_end(job, state_of(result), why);
     return NULL;
 }
 
@@ -203,6 +241,8 @@ static Job *make_job_of_path(Jobs *jobs, const char *volume, const char *path, G
     job->jobs = jobs;
     job->volume = used;
     job->volume_id = g_strdup(volume);
+    g_autoptr(VolumeReport) report = volumes_report(jobs->volumes, volume);
+    job->name = g_strdup(report ? report->name : volume);
     job->path = g_strdup(path);
     job->started_us = g_get_monotonic_time();
     job->started_wall_us = g_get_real_time();
@@ -229,6 +269,8 @@ static Job *make_job(Jobs *jobs, const char *volume, const char *path, const Job
         warm_list_free(list);
         return NULL;
     }
+    job->pid = options->pid;
+    job->uid = options->uid;
     job->warm.list = list;
     job->warm.check = options->check;
     job->warm.pace = options->bytes_per_sec ? store_pace_new(options->bytes_per_sec) : NULL;
@@ -269,14 +311,6 @@ gboolean jobs_warm(Jobs *jobs, const char *volume, const char *path, const JobOp
         free_job(job);
     }
     return same || started;
-}
-
-/* Why it failed, or why the first of its files did; "": nothing did. The caller's. */
-static char *job_error(Job *job)
-{
-    g_autofree char *first = job->error ? NULL : warm_first_error(&job->warm);
-    const char *text = job->error ? job->error : first;
-    return g_utf8_make_valid(text ? text : "", -1);
 }
 
 static json_t *report_job(Job *job)

@@ -6,6 +6,7 @@
 #include <glib.h>
 #include <jansson.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include "cache/volume/volumes.h"
 
 #define JOBS_MAX_RUNNING 64
@@ -24,6 +25,8 @@ typedef struct JobOptions {
     uint64_t bytes_per_sec; /* 0: as fast as it goes */
     int list_fd;            /* names of files (warm_list.h), -1: all; borrowed */
     gboolean check;         /* fetch nothing, only count what is held */
+    pid_t pid;              /* who asked, for the log; 0: not known */
+    uid_t uid;
 } JobOptions;
 
 /*

@@ -65,7 +65,8 @@ static void serve_packet(Control *control, const int *pair, const uint8_t *data,
     int fd = packets % 4 == 0   ? make_list(data, size)
              : packets % 2 == 0 ? open("/dev/null", O_RDWR | O_CLOEXEC)
                                 : -1;
-    json_t *reply = ops_dispatch(control, 1 + packets % 3, request, fd, &reply_fd);
+    const ConnectionPeer peer = {.connection = 1 + packets % 3};
+    json_t *reply = ops_dispatch(control, &peer, request, fd, &reply_fd);
     /* Whatever was asked, the answer can be sent and read, and says whether it went well. */
     if (!reply || !wire_send(pair[1], reply, reply_fd, NULL))
         abort();

@@ -301,8 +301,16 @@ same cold_it_comes_from_ceph "$(pass_of cold sequential cephBytes) $(pass_of col
 same warm_it_does_not "$(pass_of warm random cephBytes) $(pass_of memory sequential cephBytes)" "0 0"
 hearthctl top -i 0.2 >"$TMP/top"
 same top_tells_how_warm_it_is "$(field "$TITLE" 2)" 100%
+lines() { grep '^{' "$TMP/log/hearthd.log" | jq -r --arg b "$1" 'select(.msg | startswith($b)) | "\(.level) \(.name) \(.volume) \(.pid > 0) \(.uid)"'; }
+hearthctl warm "$TITLE" >/dev/null || fail warming_it_again "failed"
+same a_mount_is_in_the_log "$(lines "volume $TITLE is mounted")" "info $TITLE $DATASET true 0"
+same a_pin_too "$(lines "volume $TITLE is pinned, asked by pid " | sort | uniq -c | xargs)" "6 info $TITLE $DATASET true 0"
+same and_a_warm_job_with_what_it_did "$(lines "warm job " | tail -n 1) $(grep -c "warm job .* of volume $TITLE done: .* held before, " "$TMP/log/hearthd.log")" \
+    "info $TITLE $DATASET true 0 1"
+same a_failure_is_a_warning "$(hearthctl warm "$TITLE" --path nowhere 2>/dev/null; lines "cannot warm $TITLE: ")" "warning $TITLE $DATASET true 0"
 unpublish && unstage || fail the_dataset_is_left "$(said)"
 is_told() { hearthctl top -i 0.2 >"$TMP/top" && [ "$(field "$TITLE" 2) $(field "$TITLE" 5)" = "100% -" ]; }
+same and_the_unmount "$(lines "volume $TITLE is unmounted")" "info $TITLE $DATASET true 0"
 wait_for 20 is_told && pass also_when_nobody_uses_it || fail also_when_nobody_uses_it "$(cat "$TMP/top")"
 leave_dataset
 AT_EXIT=("${AT_EXIT[@]:1}")
