@@ -2,13 +2,7 @@
 #include "driver/warmth/uncached.h"
 #include <pthread.h>
 #include "common/field.h"
-#include "driver/kube/error.h"
-#include "driver/kube/resource.h"
-#include "driver/kube/time.h"
-
-#define WRITE_MS 15000
-
-static const KubeResource events = {"", "v1", "events"};
+#include "driver/kube/event.h"
 
 typedef struct Volume {
     char *name, *handle, *namespace, *claim, *claim_uid;
@@ -111,39 +105,24 @@ void uncached_report(const char *handle, void *data)
 
 /* ---- Events ---- */
 
-static json_t *event_of(const Volume *v)
+static gboolean write_event(Uncached *u, const Volume *v, GError **error)
 {
-    g_autofree char *now = kube_time_format(g_get_real_time());
     g_autofree char *name = g_strconcat("hearth-not-cached-", v->claim_uid, NULL);
     g_autofree char *message = g_strdup_printf(
         "The RBD image of PersistentVolume %s has no exclusive-lock, so others could write it "
         "unseen: it is not cached, and every read goes to Ceph. Add the feature while no pod "
         "uses the volume: rbd feature enable POOL/IMAGE exclusive-lock",
         v->name);
-    return json_pack(
-        "{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:s, s:s, s:s, s:s}, s:s, s:s, s:s, s:{s:s}, s:s, s:s, "
-        "s:i, s:s, s:s}",
-        "apiVersion", "v1", "kind", "Event", "metadata", "namespace", v->namespace, "name", name,
-        "involvedObject", "apiVersion", "v1", "kind", "PersistentVolumeClaim", "namespace",
-        v->namespace, "name", v->claim, "uid", v->claim_uid, "type", "Warning", "reason",
-        UNCACHED_REASON, "message", message, "source", "component", "hearth-controller",
-        "firstTimestamp", now, "lastTimestamp", now, "count", 1, "reportingComponent",
-        "csi.hearth.dev", "reportingInstance", g_get_host_name());
-}
-
-static gboolean write_event(Uncached *u, const Volume *v, GError **error)
-{
-    g_autofree char *path = kube_path(&events, v->namespace, NULL, NULL);
-    json_auto_t *body = event_of(v);
-    const KubeRequest request = {
-        .method = "POST", .path = path, .body = body, .timeout_ms = WRITE_MS, .cancel = u->cancel};
-    g_autoptr(GError) cause = NULL;
-    /* Another controller may have written it. */
-    const gboolean written = kube_request(u->client, &request, NULL, &cause) ||
-                             g_error_matches(cause, KUBE_ERROR, KUBE_ERROR_ALREADY_EXISTS);
-    if (!written)
-        g_propagate_error(error, g_steal_pointer(&cause));
-    return written;
+    const KubeEvent event = {.name = name,
+                             .namespace = v->namespace,
+                             .api_version = "v1",
+                             .kind = "PersistentVolumeClaim",
+                             .object = v->claim,
+                             .uid = v->claim_uid,
+                             .warning = TRUE,
+                             .reason = UNCACHED_REASON,
+                             .message = message};
+    return kube_event_post(u->client, &event, u->cancel, error);
 }
 
 /* A copy of the next volume that is due; NULL: the thread must stop. */

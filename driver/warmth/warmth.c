@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include "driver/kube/error.h"
 #include "driver/kube/watch/watch.h"
+#include "driver/warmth/bypassed.h"
 #include "driver/warmth/node_table.h"
 
 #define ROUND_MS 1000
@@ -19,6 +20,7 @@ struct Warmth {
     pthread_t thread;
     pthread_mutex_t lock;
     NodeTable *table;                                    /* lock */
+    Bypassed *bypassed;                                  /* lock */
     gboolean nodes_synced;                               /* lock */
     gboolean caches_synced;                              /* lock */
     void (*on_uncached)(const char *handle, void *data); /* lock */
@@ -46,6 +48,7 @@ static void on_cache(KubeChange change, const json_t *object, void *data)
         node_table_no_report(w->table, report.node, now_ms());
     else
         node_table_report(w->table, object, &report, now_ms());
+    bypassed_report(w->bypassed, report.node, change == KUBE_DELETED ? NULL : report.disk);
     void (*on_uncached)(const char *handle, void *data) = w->on_uncached;
     void *uncached_data = w->uncached_data;
     pthread_mutex_unlock(&w->lock);
@@ -197,11 +200,35 @@ static void write_due(Warmth *w)
     }
 }
 
+/* ---- Events ---- */
+
+static void post_due(Warmth *w)
+{
+    if (!w->may_act(w->data))
+        return;
+    pthread_mutex_lock(&w->lock);
+    g_autoptr(GPtrArray) due = bypassed_take(w->bypassed);
+    pthread_mutex_unlock(&w->lock);
+    for (guint i = 0; i < due->len; i++) {
+        const char *node = due->pdata[i];
+        g_autoptr(GError) error = NULL;
+        if (w->may_act(w->data) && bypassed_post(w->client, node, w->stop, &error))
+            continue;
+        g_info("node %s has no Event " BYPASSED_REASON " yet: %s", node,
+               error ? error->message : "another controller acts");
+        pthread_mutex_lock(&w->lock);
+        bypassed_again(w->bypassed, node);
+        pthread_mutex_unlock(&w->lock);
+    }
+}
+
 static void *warmth_thread(void *data)
 {
     Warmth *w = data;
-    while (kube_pause(ROUND_MS, w->stop, NULL))
+    while (kube_pause(ROUND_MS, w->stop, NULL)) {
         write_due(w);
+        post_due(w);
+    }
     return NULL;
 }
 
@@ -222,6 +249,7 @@ Warmth *warmth_new(KubeClient *client, gboolean (*may_act)(void *data), void *da
     w->stop = g_cancellable_new();
     pthread_mutex_init(&w->lock, NULL);
     w->table = node_table_new();
+    w->bypassed = bypassed_new();
     w->nodes = kube_watch_new(client, &nodes, &node_ops, w, NULL);
     w->caches = kube_watch_new(client, &caches, &cache_ops, w, NULL);
     int failed = pthread_create(&w->thread, NULL, warmth_thread, w);
@@ -240,6 +268,7 @@ void warmth_free(Warmth *w)
     kube_watch_free(w->nodes);
     g_object_unref(w->stop);
     node_table_free(w->table);
+    bypassed_free(w->bypassed);
     pthread_mutex_destroy(&w->lock);
     g_free(w);
 }

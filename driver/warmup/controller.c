@@ -5,8 +5,11 @@
 #include "common/error.h"
 #include "common/field.h"
 #include "driver/kube/error.h"
+#include "driver/kube/event.h"
 #include "driver/kube/watch/watch.h"
+#include "driver/warmth/resources.h"
 #include "driver/warmup/begin.h"
+#include "driver/warmup/events.h"
 #include "driver/warmup/orders.h"
 #include "driver/warmup/status.h"
 
@@ -150,6 +153,31 @@ static void log_trouble(Warmups *w, const Warmup *warmup, const GError *error)
     w->troubled = error != NULL;
 }
 
+/* A status counts without them, so one that is refused is only logged. */
+static void post_events(Warmups *w, const Warmup *warmup, const json_t *before, const json_t *after)
+{
+    g_autoptr(GPtrArray) events = warmup_events(warmup, before, after);
+    for (guint i = 0; i < events->len && may_act(w); i++) {
+        const WarmupEvent *e = events->pdata[i];
+        const KubeEvent event = {.name = e->name,
+                                 .namespace = warmup->namespace,
+                                 .api_version = WARM_API_VERSION,
+                                 .kind = "CacheWarmup",
+                                 .object = warmup->name,
+                                 .uid = warmup->uid,
+                                 .warning = e->warning,
+                                 .reason = e->reason,
+                                 .message = e->message};
+        g_autoptr(GError) error = NULL;
+        if (kube_event_post(w->client, &event, w->stop, &error))
+            continue;
+        if (!g_cancellable_is_cancelled(w->stop))
+            g_info("CacheWarmup %s/%s has no Event %s: %s", warmup->namespace, warmup->name,
+                   e->reason, error->message);
+        return;
+    }
+}
+
 static void write_status(Warmups *w, const Seen *seen, Act *act, json_t *status)
 {
     const Warmup *warmup = &seen->warmup;
@@ -162,6 +190,7 @@ static void write_status(Warmups *w, const Seen *seen, Act *act, json_t *status)
     if (json_object_get(seen->status, "origin"))
         json_object_set_new(told, "origin", json_null());
     if (kube_merge_patch(w->client, path, body, WRITE_MS, w->stop, &error)) {
+        post_events(w, warmup, act->status, status);
         g_clear_pointer(&act->status, json_decref);
         act->status = json_incref(status);
         act->written_ms = now_ms();

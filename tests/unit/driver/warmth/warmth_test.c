@@ -18,6 +18,7 @@ typedef struct World {
     gboolean acts;    /* api.lock, as what follows */
     json_t *patched;  /* node -> labels, merged */
     GString *deleted; /* NodeCaches */
+    GString *posted;  /* Events: "PATH REASON NAME;" each */
     unsigned patches;
 } World;
 
@@ -53,6 +54,12 @@ static void handler(const FakeRequest *request, FakeReply *reply, void *data)
         take_patch(w, request, reply);
     } else if (strcmp(request->method, "DELETE") == 0) {
         g_string_append(w->deleted, strrchr(request->path, '/') + 1);
+        reply->text = g_strdup("{}");
+    } else if (strcmp(request->method, "POST") == 0) {
+        const json_t *about = json_object_get(request->body, "involvedObject");
+        g_string_append_printf(w->posted, "%s %s %s;", request->path,
+                               json_string_value(json_object_get(request->body, "reason")),
+                               json_string_value(json_object_get(about, "name")));
         reply->text = g_strdup("{}");
     } else if (fake_query(request, "watch")) {
         reply->stream = nodes ? &w->nodes : &w->caches;
@@ -109,6 +116,7 @@ static void begin(World *w, json_t *listed, gboolean acts)
     w->acts = acts;
     w->patched = json_object();
     w->deleted = g_string_new(NULL);
+    w->posted = g_string_new(NULL);
     fake_stream_init(&w->nodes);
     fake_stream_init(&w->caches);
     fake_api_new(&w->api, handler, w);
@@ -128,6 +136,7 @@ static void end(World *w)
     json_decref(w->listed);
     json_decref(w->patched);
     g_string_free(w->deleted, TRUE);
+    g_string_free(w->posted, TRUE);
 }
 
 static guint64 bytes_on(World *w, const char *id, const char *node)
@@ -248,6 +257,37 @@ START_TEST(the_NodeCache_of_a_node_that_is_gone_is_deleted)
 }
 END_TEST
 
+/* A NodeCache whose disk is in this state. */
+static json_t *with_disk(const char *node, const char *disk)
+{
+    json_t *object = cache(node, A, 80, 0);
+    json_object_set_new(json_object_get(object, "status"), "cache",
+                        json_pack("{s:s}", "disk", disk));
+    return object;
+}
+
+#define OF(node) "/api/v1/namespaces/default/events CacheBypassed " node ";"
+
+START_TEST(a_node_that_bypasses_its_disk_gets_an_Event)
+{
+    World w;
+    begin(&w, json_pack("[o, o]", with_disk("n1", "bypass"), with_disk("n2", "ok")), TRUE);
+    for (int i = 0; i < 10; i++)
+        tell(&w, "MODIFIED", with_disk("n1", "bypass"));
+    tell(&w, "MODIFIED", with_disk("n2", "bypass"));
+    gboolean done = FALSE;
+    for (int i = 0; i < 6000 && !done; i++) {
+        g_usleep(10000);
+        pthread_mutex_lock(&w.api.lock);
+        done = strstr(w.posted->str, OF("n1")) && strstr(w.posted->str, OF("n2"));
+        pthread_mutex_unlock(&w.api.lock);
+    }
+    ck_assert_uint_eq(w.posted->len, strlen(OF("n1") OF("n2"))); /* one each */
+    end(&w);
+}
+END_TEST
+
 HARNESS_MAIN("driver/warmth/warmth", it_knows_what_is_warm_on_which_node,
              a_node_that_does_not_report_has_nothing, nodes_are_labelled,
-             who_may_not_act_writes_nothing, the_NodeCache_of_a_node_that_is_gone_is_deleted)
+             who_may_not_act_writes_nothing, the_NodeCache_of_a_node_that_is_gone_is_deleted,
+             a_node_that_bypasses_its_disk_gets_an_Event)

@@ -27,6 +27,7 @@ typedef struct World {
     json_t *objects[KINDS]; /* api.lock: name -> object, as what follows */
     json_t *claim, *volume;
     GString *patches; /* "NAME " of each that was patched */
+    GString *posted;  /* Events: "REASON KIND NAME;" each */
     unsigned version;
     gboolean acts, refuses; /* writes */
     json_t *classes;        /* items; NULL: none */
@@ -110,6 +111,13 @@ static void handler(const FakeRequest *request, FakeReply *reply, void *data)
     World *w = data;
     if (g_str_equal(request->method, "PATCH")) {
         answer_patch(w, request, reply);
+        return;
+    }
+    if (g_str_equal(request->method, "POST")) {
+        const json_t *about = json_object_get(request->body, "involvedObject");
+        g_string_append_printf(w->posted, "%s %s %s;", field_text(request->body, "reason"),
+                               field_text(about, "kind"), field_text(about, "name"));
+        reply->text = g_strdup("{}");
         return;
     }
     for (guint kind = 0; kind < KINDS; kind++) {
@@ -209,6 +217,7 @@ static World *world_new(void)
     w->acts = TRUE;
     w->version = 100;
     w->patches = g_string_new(NULL);
+    w->posted = g_string_new(NULL);
     for (guint i = 0; i < KINDS; i++) {
         w->objects[i] = json_object();
         fake_stream_init(&w->streams[i]);
@@ -249,6 +258,7 @@ static void world_free(World *w)
     json_decref(w->volume);
     json_decref(w->classes);
     g_string_free(w->patches, TRUE);
+    g_string_free(w->posted, TRUE);
     g_free(w);
 }
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(World, world_free)
@@ -328,6 +338,11 @@ START_TEST(a_run_goes_to_nodes_and_ends_with_them)
     says(w, "n2", "w.1.0", "Succeeded");
     await_phase(w, "w", "Warm");
     json_decref(await_orders(w, "n2", 0));
+    pthread_mutex_lock(&w->api.lock);
+    ck_assert_str_eq(w->posted->str,
+                     "Started CacheWarmup w;NodeWarm CacheWarmup w;NodeWarm CacheWarmup w;"
+                     "Completed CacheWarmup w;");
+    pthread_mutex_unlock(&w->api.lock);
     json_decref(first);
     json_decref(second);
 }
@@ -479,6 +494,9 @@ START_TEST(a_spec_that_cannot_be_done_says_so)
     await_phase(w, "w", "Failed");
     put(w, OF_WARMUPS, "w", order_of("w", 2, spec_of(1)));
     await_phase(w, "w", "Warming");
+    pthread_mutex_lock(&w->api.lock);
+    ck_assert(g_str_has_prefix(w->posted->str, "Failed CacheWarmup w;"));
+    pthread_mutex_unlock(&w->api.lock);
 }
 END_TEST
 
