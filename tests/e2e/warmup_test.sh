@@ -71,6 +71,8 @@ settles the_node_is_done_with_it 20 "" orders
 settles and_says_no_more_of_it 40 '[]' field nodecache n2 .status.warmups
 same it_is_closed "$(hearthctl status --json | jq '.volumes | length')" 0
 same it_names_the_dataset "$(field cwu one .status.dataset)" "$KEY"
+events_of() { k get events --field-selector "involvedObject.kind=CacheWarmup,involvedObject.name=$1" -o 'jsonpath={range .items[*]}{.reason}{"\n"}{end}' | sort -u | paste -sd ' '; }
+settles it_has_its_events 20 "Completed NodeWarm Started" events_of one
 
 # ---- as documents have it
 TROUBLE=docs/troubleshooting.md
