@@ -6,6 +6,9 @@
  */
 #include "driver/service/call_log.h"
 #include <string.h>
+#include "common/volume_name.h"
+#include "driver/volume/attributes.h"
+#include "csi.pb-c.h"
 
 typedef struct Row {
     RpcMethod table[2]; /* the row with our handler, and the end */
@@ -67,6 +70,42 @@ static const char *volume_of(const ProtobufCMessage *request)
     return NULL;
 }
 
+/* A value of a map<string, string> of the request, borrowed; NULL: it has none. Each entry is a
+ * message of a key and a value. */
+static const char *map_value(const ProtobufCMessage *request, const char *map, const char *key)
+{
+    const ProtobufCFieldDescriptor *field =
+        protobuf_c_message_descriptor_get_field_by_name(request->descriptor, map);
+    if (!field || field->type != PROTOBUF_C_TYPE_MESSAGE ||
+        field->label != PROTOBUF_C_LABEL_REPEATED)
+        return NULL;
+    const size_t n =
+        *(const size_t *)(const void *)((const char *)request + field->quantifier_offset);
+    ProtobufCMessage *const *entries =
+        *(ProtobufCMessage *const *const *)(const void *)((const char *)request + field->offset);
+    for (size_t i = 0; i < n; i++) {
+        const Csi__V1__CreateVolumeRequest__ParametersEntry *entry = (const void *)entries[i];
+        if (strcmp(entry->key, key) == 0)
+            return entry->value;
+    }
+    return NULL;
+}
+
+/* "NAMESPACE/NAME" of the claim that the request is for, the caller's; NULL: it does not say. */
+static char *claim_of(const ProtobufCMessage *request)
+{
+    static const char *const maps[] = {"volume_context", "parameters"};
+    for (gsize i = 0; i < G_N_ELEMENTS(maps); i++) {
+        const char *namespace = map_value(request, maps[i], ATTRIBUTE_PVC_NAMESPACE);
+        const char *name = map_value(request, maps[i], ATTRIBUTE_PVC_NAME);
+        g_autofree char *claim =
+            namespace && name ? g_strdup_printf("%s/%s", namespace, name) : NULL;
+        if (claim && volume_name_is_claim(claim))
+            return g_steal_pointer(&claim);
+    }
+    return NULL;
+}
+
 static int code_of(const GError *error)
 {
     if (!error)
@@ -74,9 +113,11 @@ static int code_of(const GError *error)
     return error->domain == HEARTH_ERROR ? error->code : HEARTH_ERROR_INTERNAL;
 }
 
-static void write_line(const Row *row, guint64 id, const char *volume, gint64 us,
+static void write_line(const Row *row, guint64 id, const ProtobufCMessage *asked, gint64 us,
                        const GError *error)
 {
+    const char *volume = volume_of(asked);
+    g_autofree char *claim = claim_of(asked);
     const int code = code_of(error);
     GLogLevelFlags level = row->quiet ? G_LOG_LEVEL_DEBUG : G_LOG_LEVEL_INFO;
     if (code != 0)
@@ -93,6 +134,8 @@ static void write_line(const Row *row, guint64 id, const char *volume, gint64 us
     fields[n++] = (GLogField){"request", request, -1};
     if (volume && *volume)
         fields[n++] = (GLogField){"volume", volume, -1};
+    if (claim)
+        fields[n++] = (GLogField){"claim", claim, -1};
     if (error)
         fields[n++] = (GLogField){"error", error->message, -1};
     g_log_structured_array(level, fields, n);
@@ -107,7 +150,7 @@ static gboolean handle(RpcCall *call, const ProtobufCMessage *request, ProtobufC
     gboolean good = row->handler(call, request, response, row->service, &cause);
     const gint64 took_us = g_get_monotonic_time() - began_us;
     timings_add(row->timings, row->table[0].path, call_log_code_name(code_of(cause)), took_us);
-    write_line(row, rpc_call_id(call), volume_of(request), took_us, cause);
+    write_line(row, rpc_call_id(call), request, took_us, cause);
     if (cause)
         g_propagate_error(error, g_steal_pointer(&cause));
     return good;

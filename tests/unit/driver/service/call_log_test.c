@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/service/call_log.h"
+#include "driver/volume/attributes.h"
 #include "tests/unit/driver/service/world.h"
 
 /* The fields of the lines written while a test runs, as "key=value " each. */
@@ -35,6 +36,10 @@ START_TEST(a_line_has_the_call_and_no_body)
     RpcClient *client = rpc_client_connect(socket, NULL);
     World w = {.client = client};
     ck_assert_int_eq(create(&w, create_request("pvc-1", good_parameters, GIB), NULL, NULL), 0);
+    static const char *const for_claim[] = {"clusterID=c", "fsName=f",
+                                            ATTRIBUTE_PVC_NAMESPACE "=team",
+                                            ATTRIBUTE_PVC_NAME "=data", NULL};
+    ck_assert_int_eq(create(&w, create_request("pvc-2", for_claim, GIB), NULL, NULL), 0);
     ck_assert_int_eq(delete (&w, delete_request("h1~cephfs~c~f~csi~x", NULL)),
                      HEARTH_ERROR_INVALID_ARGUMENT);
     rpc_client_close(client);
@@ -42,12 +47,14 @@ START_TEST(a_line_has_the_call_and_no_body)
     harness_remove(dir);
 
     g_auto(GStrv) each = g_strsplit(lines->str, "\n", -1);
-    ck_assert_uint_eq(g_strv_length(each), 3);
+    ck_assert_uint_eq(g_strv_length(each), 4);
     ck_assert_ptr_nonnull(strstr(each[0], "method=/csi.v1.Controller/CreateVolume code=OK ms="));
     ck_assert_ptr_nonnull(strstr(each[0], " volume=pvc-1 "));
-    ck_assert_ptr_nonnull(strstr(each[1], "code=INVALID_ARGUMENT"));
-    ck_assert_ptr_nonnull(strstr(each[1], " volume=h1~cephfs~c~f~csi~x "));
-    ck_assert_ptr_nonnull(strstr(each[1], "error="));
+    ck_assert_ptr_null(strstr(each[0], " claim="));
+    ck_assert_ptr_nonnull(strstr(each[1], " volume=pvc-2 claim=team/data "));
+    ck_assert_ptr_nonnull(strstr(each[2], "code=INVALID_ARGUMENT"));
+    ck_assert_ptr_nonnull(strstr(each[2], " volume=h1~cephfs~c~f~csi~x "));
+    ck_assert_ptr_nonnull(strstr(each[2], "error="));
     ck_assert_ptr_null(strstr(lines->str, "AQAAAA"));
     ck_assert_ptr_null(strstr(lines->str, "fsName"));
     g_string_free(lines, TRUE);
