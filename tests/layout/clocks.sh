@@ -22,7 +22,7 @@ allowed=(
     driver/volume/snapshot_record.c
     driver/warmth/node_table.c      # a heartbeat that was written before we came
     driver/warmth/reporter.c        # a heartbeat
-    driver/warmth/uncached.c        # when an Event was, for people
+    driver/kube/event.c        # when an Event was, for people
     driver/warmup/controller.c         # cron's times
     driver/affinity/webhook.c         # a certificate's end
 )
