@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hearthctl job: one warm job of hearthd. */
+/* hearthctl jobs and job: the warm jobs of hearthd, and one of them. */
 #include "cmd/hearthctl/client/commands.h"
 #include "cmd/hearthctl/follow.h"
+#include "cmd/hearthctl/report/lines.h"
 #include "cmd/hearthctl/report/progress.h"
+#include "cmd/hearthctl/view/view.h"
 #include <stdio.h>
 
 static const CtlHelp job_help = {
@@ -70,4 +72,44 @@ int ctl_job(Ctl *ctl, int argc, char **argv)
     if (error)
         return ctl_fail(error);
     return cancel ? CTL_OK : code;
+}
+
+static const CtlHelp jobs_help = {
+    .usage = "",
+    .about = "Lists the warm jobs of this node: those that run, then those that ended.",
+    .notes = "ETA is the time left at the job's rate. A job runs in hearthd: it goes on when the\n"
+             "terminal of its 'hearthctl warm' is closed. hearthd remembers the last 64 jobs that\n"
+             "ended, until it is restarted.\n"
+             "\n"
+             "Examples:\n"
+             "  hearthctl jobs\n"
+             "  hearthctl job 7 --wait\n"
+             "  hearthctl jobs --json | jq '.[] | select(.state == \"running\").job'\n",
+};
+
+int ctl_jobs_command(Ctl *ctl, int argc, char **argv)
+{
+    gboolean as_json = FALSE, wide = FALSE;
+    g_autoptr(GError) error = NULL;
+    const GOptionEntry entries[] = {
+        {"json", 'j', 0, G_OPTION_ARG_NONE, &as_json, "Print a JSON array", NULL},
+        {"wide", 'w', 0, G_OPTION_ARG_NONE, &wide, CTL_WIDE_HELP, NULL},
+        G_OPTION_ENTRY_NULL};
+    if (!ctl_parse(ctl, &argc, &argv, entries, &jobs_help, &error))
+        return ctl_fail(error);
+    if (argc > 1) {
+        ctl_usage_error(&error, "jobs: unexpected argument '%s'; one job is hearthctl job NUMBER",
+                        argv[1]);
+        return ctl_fail(error);
+    }
+    json_auto_t *jobs = ctl_jobs(ctl, &error);
+    json_auto_t *volumes = jobs ? ctl_pages(ctl, "volumes", "volume", &error) : NULL;
+    if (!volumes)
+        return ctl_fail(error);
+    const View view = view_stdout(wide, ctl->no_colour);
+    if (as_json)
+        lines_print_json(jobs);
+    else
+        lines_print(view_jobs(jobs, volumes, g_get_real_time() / 1000, &view));
+    return CTL_OK;
 }

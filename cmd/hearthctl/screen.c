@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/hearthctl/screen.h"
+#include "cmd/hearthctl/report/style.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -86,9 +87,7 @@ void screen_draw(Screen *screen, char *const *lines, int bold)
     /* Written over, each line to its end, and in one write: clearing first would flicker. */
     g_autoptr(GString) out = g_string_new("\033[H");
     for (unsigned i = 0; lines[i] && i < rows; i++) {
-        const gboolean cut = g_utf8_strlen(lines[i], -1) > (glong)columns;
-        g_autofree char *fit =
-            cut ? g_utf8_substring(lines[i], 0, (glong)columns) : g_strdup(lines[i]);
+        g_autofree char *fit = style_cut(lines[i], columns);
         if (i > 0)
             g_string_append(out, "\r\n");
         if ((int)i == bold)

@@ -9,30 +9,35 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include "common/size.h"
-#include "cmd/hearthctl/report/rates.h"
-#include "cmd/hearthctl/report/table.h"
+#include "cmd/hearthctl/report/lines.h"
+#include "cmd/hearthctl/view/view.h"
 
 #define MIN_INTERVAL_SEC 0.1
 #define MAX_INTERVAL_SEC 3600.0
 #define CALL_TIMEOUT_MS 5000
-#define NAME_WIDTH 40 /* that of a dataset */
-#define HEAD_LINES 3
+#define DEFAULT_INTERVAL_SEC 2
+#define STREAM_INTERVAL_SEC 1
+#define STREAM_HEADING_EVERY 20
 
 static const char about[] =
     "Shows the current reads and writes of this node's volumes and datasets.";
 static const char notes[] =
     "CACHE/S is bytes per second read from the node's cache, FILL/S from files that are being\n"
-    "fetched, CEPH/S past the cache. HITS and MISSES count since the volume was opened. Native\n"
-    "reads of the kernel, which is all warm data of a dataset, are not counted. On a terminal q\n"
-    "quits, and < and > choose the column to sort by. Elsewhere, and with --batch, it prints one\n"
-    "table per interval, --count times.\n"
+    "fetched, CEPH/S past the cache. HITS and MISSES count since the volume was opened. "
+    "\"native\"\n"
+    "is a dataset that the kernel reads by itself, so that hearthd cannot count it; the head says\n"
+    "how much that is at most for all datasets, by the counters of the cache's disk. On a "
+    "terminal\n"
+    "q quits, and < and > choose the column to sort by; columns that do not fit are left out.\n"
+    "Elsewhere, and with --batch, it prints one table per interval, --count times. With --stream\n"
+    "it prints a line per second with the sums of the node, for tickets.\n"
     "\n"
     "Columns: volume warm hits misses opens cache fill ceph written\n"
     "\n"
     "Examples:\n"
     "  hearthctl top --sort ceph\n"
-    "  hearthctl top --batch --interval 10 --count 6\n";
+    "  hearthctl top --batch --interval 10 --count 6\n"
+    "  hearthctl top --stream\n";
 static const CtlHelp help = {.about = about, .notes = notes};
 
 typedef struct Top {
@@ -40,17 +45,12 @@ typedef struct Top {
     RatesSort by;
     gint64 interval_us;
     gboolean batch;
-    int count; /* tables to print, in a batch */
+    int count; /* samples to print, in a batch; 0: without end */
     RatesLook before, now;
-    unsigned name_width; /* 0: whatever they have */
-    char *failure;       /* why the last look failed, or NULL */
+    gboolean wide, stream, as_json;
+    int since_heading;
+    char *failure; /* why the last look failed, or NULL */
 } Top;
-
-static const TableColumn columns[] = {
-    {"VOLUME", FALSE, 0},   {"WARM%", TRUE, 0},   {"HITS", TRUE, 0},   {"MISSES", TRUE, 0},
-    {"OPENS/S", TRUE, 0},   {"CACHE/S", TRUE, 0}, {"FILL/S", TRUE, 0}, {"CEPH/S", TRUE, 0},
-    {"WRITTEN/S", TRUE, 0}, {"PLACE", FALSE, 0},
-};
 
 /* ---- looking ---- */
 
@@ -85,104 +85,25 @@ static gboolean look_again(Top *top, GError **error)
 
 /* ---- the picture ---- */
 
-static char *bytes_text(double bytes)
+/* Its lines; where there is a table, its header is number VIEW_TOP_HEAD_LINES + 1. */
+static char **picture(const Top *top, const View *view, gboolean mark)
 {
-    if (bytes < 0)
-        return NULL;
-    return bytes < 1 ? g_strdup("0") : size_format((uint64_t)bytes);
-}
-
-static char *number_text(double number)
-{
-    if (number < 0)
-        return NULL;
-    return g_strdup_printf(number > 0 && number < 10 ? "%.1f" : "%.0f", number);
-}
-
-static const char *disk_text(const char *disk)
-{
-    if (strcmp(disk, "bypass") == 0)
-        return "BYPASS, reads go to Ceph";
-    if (strcmp(disk, "suspect") == 0)
-        return "SUSPECT, an I/O error was seen";
-    return disk[0] ? disk : "?";
-}
-
-static char *or_dash(char *text)
-{
-    return text ? text : g_strdup("-");
-}
-
-static void add_head(const Top *top, const Rates *rates, GPtrArray *lines)
-{
-    const json_t *daemon = json_object_get(top->now.status, "daemon");
-    const json_t *cache = json_object_get(top->now.status, "cache");
-    const uint64_t used = ctl_number(cache, "bytes"), max = ctl_number(cache, "maxBytes");
-    g_autofree char *have = size_format(used);
-    g_autofree char *bound = max ? size_format(max) : g_strdup("no bound");
-    g_autofree char *share =
-        max ? g_strdup_printf(" (%.0f%%)", 100.0 * (double)used / (double)max) : g_strdup("");
-    g_autofree char *left = size_format(ctl_number(cache, "freeBytes"));
-    g_autofree char *fetched = or_dash(bytes_text(rates->fetched));
-    g_autofree char *evicted = or_dash(number_text(rates->evicted));
-    g_autofree char *evicted_bytes = or_dash(bytes_text(rates->evicted_bytes));
-    g_autofree char *filled = or_dash(number_text(rates->filled));
-    g_ptr_array_add(
-        lines, g_strdup_printf("hearthd %s, every %.4g s, by %s%s", ctl_string(daemon, "version"),
-                               (double)top->interval_us / G_USEC_PER_SEC, rates_sort_name(top->by),
-                               rates->restarted ? "; it was restarted" : ""));
-    g_ptr_array_add(lines,
-                    g_strdup_printf("cache %s of %s%s, %s free on its disk, disk %s", have, bound,
-                                    share, left, disk_text(ctl_string(cache, "disk"))));
-    g_ptr_array_add(lines, g_strdup_printf("from Ceph %s/s, fills %" G_GUINT64_FORMAT
-                                           " active and %s/s done, evictions %s/s (%s/s)",
-                                           fetched, ctl_number(cache, "fillsActive"), filled,
-                                           evicted, evicted_bytes));
-}
-
-static void add_row(Table *table, const RatesRow *row)
-{
-    table_row(table);
-    table_set(table, 0, row->name);
-    table_take(table, 1, row->warm < 0 ? NULL : g_strdup_printf("%.0f%%", row->warm));
-    table_take(table, 2, g_strdup_printf("%" G_GUINT64_FORMAT, row->hits));
-    table_take(table, 3, g_strdup_printf("%" G_GUINT64_FORMAT, row->misses));
-    table_take(table, 4, number_text(row->opens));
-    table_take(table, 5, bytes_text(row->cache));
-    table_take(table, 6, bytes_text(row->fill));
-    table_take(table, 7, bytes_text(row->ceph));
-    table_take(table, 8, bytes_text(row->written));
-    table_set(table, 9, row->place);
-}
-
-/* The lines of the picture; the table's header is number HEAD_LINES + 1. */
-static char **picture(const Top *top)
-{
-    GPtrArray *lines = g_ptr_array_new();
     if (top->failure) {
-        g_ptr_array_add(lines, g_strdup_printf("waiting for hearthd: %s", top->failure));
-    } else {
-        g_autoptr(Rates) rates = rates_between(&top->before, &top->now);
-        TableColumn fitted[G_N_ELEMENTS(columns)];
-        memcpy(fitted, columns, sizeof(columns));
-        fitted[0].max_width = top->name_width;
-        g_autoptr(Table) table = table_new(fitted, G_N_ELEMENTS(fitted));
-        rates_sort(rates, top->by);
-        add_head(top, rates, lines);
-        g_ptr_array_add(lines, g_strdup(""));
-        for (guint i = 0; i < rates->rows->len; i++)
-            add_row(table, rates->rows->pdata[i]);
-        g_autofree char **rows = table_lines(table, 0);
-        for (char **row = rows; *row; row++)
-            g_ptr_array_add(lines, *row);
-        if (rates->rows->len == 0)
-            g_ptr_array_add(lines, g_strdup("No volumes are served on this node."));
+        Lines *lines = lines_new();
+        lines_add(lines, view, "waiting for hearthd: %s", top->failure);
+        return lines_end(lines);
     }
-    g_ptr_array_add(lines, NULL);
-    return (char **)g_ptr_array_free(lines, FALSE);
+    g_autoptr(Rates) rates = rates_between(&top->before, &top->now);
+    rates_sort(rates, top->by);
+    const ViewTop shown = {.now = &top->now,
+                           .rates = rates,
+                           .by = top->by,
+                           .interval_us = top->interval_us,
+                           .mark = mark};
+    return view_top(&shown, view);
 }
 
-/* ---- the two ways to show it ---- */
+/* ---- the ways to show it ---- */
 
 static void change_sort(Top *top, int by)
 {
@@ -197,8 +118,11 @@ static void run_screen(Top *top, Screen *screen)
             look_again(top, NULL);
             next = g_get_monotonic_time() + top->interval_us;
         }
-        g_auto(GStrv) lines = picture(top);
-        screen_draw(screen, lines, top->failure ? -1 : HEAD_LINES + 1);
+        View view = view_stdout(FALSE, top->ctl->no_colour);
+        unsigned rows;
+        screen_size(screen, &view.columns, &rows);
+        g_auto(GStrv) lines = picture(top, &view, TRUE);
+        screen_draw(screen, lines, top->failure ? -1 : VIEW_TOP_HEAD_LINES + 1);
         char key = 0;
         const ScreenEvent event = screen_wait(screen, next, &key);
         if (event == SCREEN_END || (event == SCREEN_KEY && (key == 'q' || key == 'Q')))
@@ -208,21 +132,55 @@ static void run_screen(Top *top, Screen *screen)
     }
 }
 
+/* FALSE: nobody reads any more. */
+static gboolean print_table(Top *top, gboolean first)
+{
+    const View view = view_stdout(top->wide, top->ctl->no_colour);
+    if (!first)
+        printf("\n");
+    return lines_print(picture(top, &view, FALSE));
+}
+
+static gboolean print_json(Top *top, gboolean first)
+{
+    (void)first;
+    g_autoptr(Rates) rates = rates_between(&top->before, &top->now);
+    json_auto_t *json = rates_json(rates);
+    json_dumpf(json, stdout, JSON_COMPACT);
+    printf("\n");
+    return fflush(stdout) == 0;
+}
+
+static gboolean print_sample(Top *top, gboolean first)
+{
+    const View view = view_stdout(top->wide, top->ctl->no_colour);
+    g_autoptr(Rates) rates = rates_between(&top->before, &top->now);
+    g_autoptr(GDateTime) clock = g_date_time_new_now_local();
+    g_autofree char *time = g_date_time_format(clock, "%H:%M:%S");
+    const ViewTop shown = {.now = &top->now, .rates = rates};
+    g_autofree char *heading = view_stream_heading(&view);
+    g_autofree char *line = view_stream(&shown, time, &view);
+    if (first || ++top->since_heading == STREAM_HEADING_EVERY) {
+        printf("%s\n", heading);
+        top->since_heading = 0;
+    }
+    printf("%s\n", line);
+    return fflush(stdout) == 0;
+}
+
 static gboolean run_batch(Top *top, GError **error)
 {
+    gboolean (*print)(Top * top, gboolean first) = top->stream ? print_sample : print_table;
+    if (top->as_json)
+        print = print_json;
     if (!look_again(top, error))
         return FALSE;
-    for (int i = 0; i < top->count; i++) {
+    for (int i = 0; top->count == 0 || i < top->count; i++) {
         /* Ctrl-C ends the program: there is nothing to clean up. */
         poll(NULL, 0, (int)(top->interval_us / 1000));
         if (!look_again(top, error))
             return FALSE;
-        g_auto(GStrv) lines = picture(top);
-        if (i > 0)
-            printf("\n");
-        for (char **line = lines; *line; line++)
-            printf("%s\n", *line);
-        if (fflush(stdout) != 0)
+        if (!print(top, i == 0))
             return TRUE; /* the reader of our output has gone */
     }
     return TRUE;
@@ -230,30 +188,42 @@ static gboolean run_batch(Top *top, GError **error)
 
 static gboolean parse(Top *top, int argc, char **argv, GError **error)
 {
-    double interval = 2;
+    double interval = 0;
+    int count = -1;
     g_autofree char *sort = NULL;
     const GOptionEntry entries[] = {
-        {"interval", 'i', 0, G_OPTION_ARG_DOUBLE, &interval, "Seconds between samples (default: 2)",
-         "SECONDS"},
+        {"interval", 'i', 0, G_OPTION_ARG_DOUBLE, &interval,
+         "Seconds between samples (default: 2, with --stream 1)", "SECONDS"},
         {"sort", 'o', 0, G_OPTION_ARG_STRING, &sort, "Column to sort by (default: volume)",
          "COLUMN"},
         {"batch", 'b', 0, G_OPTION_ARG_NONE, &top->batch, "Print, also on a terminal", NULL},
-        {"count", 'n', 0, G_OPTION_ARG_INT, &top->count,
-         "Tables to print, with --batch (default: 1)", "N"},
+        {"stream", 0, 0, G_OPTION_ARG_NONE, &top->stream,
+         "Print one line for the node at each sample, until Ctrl-C", NULL},
+        {"count", 'n', 0, G_OPTION_ARG_INT, &count,
+         "Samples to print (default: 1 table; --stream: no end)", "N"},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &top->as_json, "Print one JSON object at each sample",
+         NULL},
+        {"wide", 'w', 0, G_OPTION_ARG_NONE, &top->wide, CTL_WIDE_HELP, NULL},
         G_OPTION_ENTRY_NULL};
     if (!ctl_parse(top->ctl, &argc, &argv, entries, &help, error))
         return FALSE;
     if (argc > 1)
-        ctl_usage_error(error, "top: unexpected argument '%s'", argv[1]);
-    else if (!(interval >= MIN_INTERVAL_SEC && interval <= MAX_INTERVAL_SEC))
+        ctl_usage_error(error, "top: unexpected argument '%s'; see hearthctl top --help", argv[1]);
+    else if (interval != 0 && !(interval >= MIN_INTERVAL_SEC && interval <= MAX_INTERVAL_SEC))
         ctl_usage_error(error, "--interval: must be %.4g to %.4g seconds", MIN_INTERVAL_SEC,
                         MAX_INTERVAL_SEC);
-    else if (top->count < 1)
+    else if (count != -1 && count < 1)
         ctl_usage_error(error, "--count: must be 1 or more");
     else if (sort && !rates_sort_parse(sort, &top->by))
         ctl_usage_error(error, "--sort: no column '%s'; see hearthctl top --help", sort);
     else {
+        if (interval == 0)
+            interval = top->stream ? STREAM_INTERVAL_SEC : DEFAULT_INTERVAL_SEC;
+        if (count == -1)
+            count = top->stream ? 0 : 1;
         top->interval_us = (gint64)(interval * G_USEC_PER_SEC);
+        top->count = count;
+        top->batch |= top->stream || top->as_json;
         return TRUE;
     }
     return FALSE;
@@ -261,12 +231,11 @@ static gboolean parse(Top *top, int argc, char **argv, GError **error)
 
 int ctl_top(Ctl *ctl, int argc, char **argv)
 {
-    Top top = {.ctl = ctl, .count = 1};
+    Top top = {.ctl = ctl};
     ctl->timeout_ms = CALL_TIMEOUT_MS; /* so that a key quits also when hearthd hangs */
     g_autoptr(GError) error = NULL;
     if (parse(&top, argc, argv, &error)) {
         g_autoptr(Screen) screen = top.batch ? NULL : screen_open();
-        top.name_width = screen ? NAME_WIDTH : 0;
         if (screen)
             run_screen(&top, screen);
         else

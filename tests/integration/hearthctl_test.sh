@@ -326,6 +326,9 @@ same and_the_flags_of_each "$(complete_line bench --e) $(complete_line top --ba)
 same volumes_are_those_that_are_served "$(complete_line --socket "$HEARTHD" warm "${VOLUME_ID:0:3}")" "$VOLUME_ID"
 same also_with_an_equals_sign "$(complete_line --socket = "$HEARTHD" pin "${VOLUME_ID:0:3}")" "$VOLUME_ID"
 same columns_to_sort_by "$(complete_line top --sort ce)" ceph
+NUMBER=$(hearthctl warm "$VOLUME_ID" --no-wait)
+same jobs_are_listed "$(hearthctl jobs | awk -v n="$NUMBER" 'NR > 1 && $1 == n { print NF > 6 }') $(hearthctl jobs --json | jq "any(.[]; .job == $NUMBER)")" "1 true"
+same job_numbers_are_completed "$(complete_line --socket "$HEARTHD" job "$NUMBER" | head -n 1)" "$NUMBER"
 same paths_where_paths_go "$(complete_line bench "$TARGET/tr")" "$TARGET/tree"
 same without_hearthd_no_volume "$(complete_line --socket "$TMP/run/nobody.sock" warm zz)" ""
 # ---- what is installed ----

@@ -1,6 +1,6 @@
 #!/bin/bash
 # hearthctl on real terminals (tmux) of several widths: the bar of warm stays one line when the window changes, and Ctrl-C
-# tells what came. Its hearthd answers from files (fake_hearthd.py), so that each screen is known; no Ceph is asked.
+# tells what came; tables and top fit, with colours where they are wanted. Its hearthd answers from files (fake_hearthd.py), so that each screen is known; no Ceph is asked.
 . "$(dirname "$0")/lib.sh"
 init
 command -v tmux >/dev/null || { skip all "needs tmux"; exit 0; }
@@ -58,4 +58,46 @@ case $TEXT in
 *) fail it_says_what_came_and_how_to_go_on "$TEXT" ;;
 esac
 case $TEXT in *'#'*) fail the_bar_is_gone "$TEXT" ;; *) pass the_bar_is_gone ;; esac
+
+# ---- tables, colours ----
+cat >"$TMP/node.jq" <<'EOJ'
+{daemon: {version: "0.1.0", pid: 1, uptimeSec: 183600, cpuMs: 10, memory: {residentBytes: 1, kinds: []}},
+ cache: {dir: "/c", disk: $disk, bytes: 63, maxBytes: 100, originBytes: 0, nativeBytes: 0, pins: []}}
+EOJ
+answer_status() { jq -n --arg disk "$1" -f "$TMP/node.jq" | answer status; }
+answer_status bypass
+jq -n '{more: false, volumes: [range(3) | {volume: "h1~cephfs~955aba63-f154-4ea1-b2f2-0242ac110002~hearthfs~csi~csi-vol-pvc-\(.)", type: "cephfs",
+    clusterID: "c", fsName: "hearthfs", rootPath: "/volumes/csi/csi-vol-pvc-\(.)/11", attached: true, cache: true, readOnly: false, pinned: false, dataset: "",
+    uncached: "", bytesTotal: 100, filesTotal: 1, bytesCached: 50, opens: 0, hits: 0, misses: 0, bytesStore: 0, bytesFill: 0, bytesOrigin: 0, bytesWritten: 0}]}' | answer volumes
+echo '{"datasets": [], "more": false}' | answer datasets
+jq -n --argjson job "$(job running 1 41943040)" '{jobs: [$job], more: false}' | answer jobs
+open_terminal 80 24 status
+wait_for 60 ended || fail status_ends "$(shown)"
+same status_fits_80_columns "$(shown | grep -c '^h1~') $(shown | grep -c '^ *7 ')" "3 1"
+screen capture-pane -pe | grep -q $'\e\[1m\e\[31mBYPASS\|\e\[1;31mBYPASS' && pass bypass_is_red || fail bypass_is_red "$(screen capture-pane -pe | head -n 2 | cat -v)"
+WITH=NO_COLOR=1 open_terminal 80 24 status
+wait_for 60 ended
+same without_colour_if_told_so "$(screen capture-pane -pe | grep -c $'\e')" 0
+open_terminal 80 24 status --no-color
+wait_for 60 ended
+same also_by_the_option "$(cat "$TMP/code") $(screen capture-pane -pe | grep -c $'\e')" "0 0"
+hearthctl status >"$TMP/out"
+same elsewhere_all_columns_are_shown "$(grep -c 'csi-vol-pvc-[0-2]$' "$TMP/out") $(grep -c $'\e' "$TMP/out")" "3 0"
+
+# ---- top ----
+open_terminal 60 12 top -i 0.3 --sort ceph
+wait_for 60 shows 'CEPH/S▼$' && pass the_sorted_column_is_kept_and_marked || fail the_sorted_column_is_kept_and_marked "$(shown)"
+screen resize-window -x 150 -y 12
+wait_for 60 shows 'PLACE$' && pass a_wider_window_has_more || fail a_wider_window_has_more "$(shown)"
+answer_status ok
+wait_for 60 shows 'disk ok' && pass it_is_drawn_again || fail it_is_drawn_again "$(shown)"
+screen send-keys '>'
+wait_for 60 shows 'WRITTEN/S▼' && pass a_key_sorts || fail a_key_sorts "$(shown)"
+screen send-keys C-c
+wait_for 60 ended && same ctrl_c_ends_top "$(cat "$TMP/code")" 0
+open_terminal 100 12 top --stream -i 0.2
+three_lines() { [ "$(shown | grep -cE '^[0-9]{2}:[0-9]{2}:[0-9]{2} ')" -ge 3 ]; }
+wait_for 60 three_lines && pass stream_prints_a_line_a_sample || fail stream_prints_a_line_a_sample "$(shown)"
+same below_one_heading "$(shown | grep -c 'TIME .*NATIVE/S')" 1
+same json_is_one_object_a_sample "$(hearthctl top --json -i 0.1 -n 2 | jq -c '[.cephBytesPerSec == 0, (.volumes | length)]' | tr '\n' ' ')" '[true,3] [true,3] '
 exit $((FAILED > 0))

@@ -224,6 +224,7 @@ static gboolean parse(Bench *b, int argc, char **argv, GError **error)
         {"drop-caches", 0, 0, G_OPTION_ARG_NONE, &b->drop_caches,
          "Drop the page cache of the machine, not of the path alone; hurts others", NULL},
         {"json", 0, 0, G_OPTION_ARG_NONE, &b->as_json, "Print one JSON object", NULL},
+        {"wide", 'w', 0, G_OPTION_ARG_NONE, &b->wide, CTL_WIDE_HELP, NULL},
         G_OPTION_ENTRY_NULL};
     if (!ctl_parse(b->ctl, &argc, &argv, entries, &help, error))
         return FALSE;
@@ -237,6 +238,7 @@ static gboolean parse(Bench *b, int argc, char **argv, GError **error)
         ctl_usage_error(error, "%s", bad->message);
     else {
         b->path = argv[1];
+        b->need_text = g_steal_pointer(&need);
         b->drop_caches |= b->evict;
         return TRUE;
     }
@@ -262,5 +264,6 @@ int ctl_bench(Ctl *ctl, int argc, char **argv)
     g_array_unref(b.passes);
     bench_files_clear(&b.files);
     g_free(b.volume);
+    g_free(b.need_text);
     return error ? ctl_fail(error) : code;
 }

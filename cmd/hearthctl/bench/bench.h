@@ -4,6 +4,7 @@
 #define HEARTH_CMD_HEARTHCTL_BENCH_BENCH_H
 
 #include "cmd/hearthctl/report/reading.h"
+#include "cmd/hearthctl/report/style.h"
 #include "cmd/hearthctl/client/client.h"
 
 typedef struct BenchFiles {
@@ -17,9 +18,10 @@ typedef struct Bench {
     Ctl *ctl;
     const char *path;
     int files_max, threads, seconds;
-    gboolean evict, drop_caches, as_json;
-    uint64_t need; /* bytes a second; 0: not asked */
-    char *volume;  /* NULL: not on Hearth */
+    gboolean evict, drop_caches, as_json, wide;
+    uint64_t need;   /* bytes a second; 0: not asked */
+    char *need_text; /* as it was typed */
+    char *volume;    /* NULL: not on Hearth */
     BenchFiles files;
     GArray *passes; /* BenchPass */
 } Bench;
@@ -53,6 +55,8 @@ void bench_drop_pages(const BenchFiles *files);
  * errno. */
 gboolean bench_drop_caches(void);
 
+/* The table and what it means for a job; the caller's. */
+char **bench_lines(const Bench *b, const View *view);
 /* Prints it all. The exit code: reads that failed are a failure. */
 int bench_report(const Bench *b);
 

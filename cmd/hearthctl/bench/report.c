@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "common/size.h"
-#include "cmd/hearthctl/report/table.h"
+#include "cmd/hearthctl/report/lines.h"
 
 /* Share of a pass that must come from Ceph for the pass to count as cold. */
 #define COLD_SHARE 0.9
@@ -20,40 +20,48 @@ static char *latency_text(guint32 us)
     return us < 1000 ? g_strdup_printf("%u us", us) : g_strdup_printf("%.1f ms", us / 1e3);
 }
 
-static void print_table(const Bench *b)
+enum { STATE, ORDER, THREADS, READ, RATE, FILES, FILES_RATE, P50, P99, CEPH };
+
+static const TableColumn columns[] = {
+    [STATE] = {"STATE", FALSE, 0, 0, 0},
+    [ORDER] = {"ORDER", FALSE, 0, 0, 0},
+    [THREADS] = {"THREADS", TRUE, 0, 2, 0},
+    [READ] = {"READ", TRUE, 0, 3, 0},
+    [RATE] = {"BYTES/S", TRUE, 0, 0, 0},
+    [FILES] = {"FILES", TRUE, 0, 1, 0},
+    [FILES_RATE] = {"FILES/S", TRUE, 0, 4, 0},
+    [P50] = {"P50", TRUE, 0, 5, 0},
+    [P99] = {"P99", TRUE, 0, 6, 0},
+    [CEPH] = {"FROM CEPH", TRUE, 0, 7, 0},
+};
+
+static void add_table(Lines *lines, const Bench *b, const View *view)
 {
-    static const TableColumn columns[] = {
-        {"STATE", FALSE, 0},  {"ORDER", FALSE, 0},   {"THREADS", TRUE, 0}, {"READ", TRUE, 0},
-        {"BYTES/S", TRUE, 0}, {"FILES", TRUE, 0},    {"FILES/S", TRUE, 0}, {"P50", TRUE, 0},
-        {"P99", TRUE, 0},     {"FROM CEPH", TRUE, 0}};
     g_autoptr(Table) table = table_new(columns, G_N_ELEMENTS(columns));
     for (guint i = 0; i < b->passes->len; i++) {
         BenchPass *p = &g_array_index(b->passes, BenchPass, i);
         table_row(table);
-        table_set(table, 0, p->state);
-        table_set(table, 1, p->order);
-        table_take(table, 2, g_strdup_printf("%u", p->threads));
-        table_take(table, 3, size_format(p->reading.bytes));
-        table_take(table, 4, rate_text(reading_bytes_per_s(&p->reading)));
-        table_take(table, 5, g_strdup_printf("%" G_GUINT64_FORMAT, p->reading.files));
-        table_take(table, 6, g_strdup_printf("%.0f", reading_files_per_s(&p->reading)));
-        table_take(table, 7, latency_text(reading_percentile(&p->reading, 50)));
-        table_take(table, 8, latency_text(reading_percentile(&p->reading, 99)));
-        table_take(table, 9, p->ceph_bytes < 0 ? NULL : size_format((uint64_t)p->ceph_bytes));
+        table_set(table, STATE, p->state);
+        table_set(table, ORDER, p->order);
+        table_take(table, THREADS, g_strdup_printf("%u", p->threads));
+        table_take(table, READ, size_format(p->reading.bytes));
+        table_take(table, RATE, rate_text(reading_bytes_per_s(&p->reading)));
+        table_take(table, FILES, g_strdup_printf("%" G_GUINT64_FORMAT, p->reading.files));
+        table_take(table, FILES_RATE, g_strdup_printf("%.0f", reading_files_per_s(&p->reading)));
+        table_take(table, P50, latency_text(reading_percentile(&p->reading, 50)));
+        table_take(table, P99, latency_text(reading_percentile(&p->reading, 99)));
+        table_take(table, CEPH, p->ceph_bytes < 0 ? NULL : size_format((uint64_t)p->ceph_bytes));
     }
-    g_auto(GStrv) lines = table_lines(table, 0);
-    for (char **line = lines; *line; line++)
-        printf("%s\n", *line);
+    lines_add_table(lines, view, table);
 }
 
 /* A sentence for the owner of a job, from the passes that read as jobs do. */
 static char *verdict(const Bench *b)
 {
     g_autoptr(GString) text = g_string_new(NULL);
-    g_autofree char *need = rate_text((double)b->need);
     if (b->need)
-        g_string_append_printf(text, "A job that reads %s with %d threads would be:", need,
-                               b->threads);
+        g_string_append_printf(
+            text, "A job that reads %s/s with %d threads would be:", b->need_text, b->threads);
     else
         g_string_append_printf(
             text, "With %d threads, a job is storage-bound if it needs more than:", b->threads);
@@ -102,13 +110,12 @@ static void print_json(const Bench *b)
                                   b->volume ? b->volume : "", "files", (int)b->files.paths->len,
                                   "bytes", (json_int_t)b->files.bytes, "moreFiles", b->files.more,
                                   "passes", passes, "verdict", text);
-    json_dumpf(json, stdout, JSON_INDENT(2));
-    printf("\n");
+    lines_print_json(json);
 }
 
 /* Eviction drops the objects fetched for this volume; those of other volumes with the same files
  * stay. */
-static void print_doubts(const Bench *b)
+static void add_doubts(Lines *lines, const Bench *b, const View *view)
 {
     for (guint i = 0; i < b->passes->len; i++) {
         const BenchPass *p = &g_array_index(b->passes, BenchPass, i);
@@ -117,38 +124,44 @@ static void print_doubts(const Bench *b)
             continue;
         g_autofree char *some = size_format((uint64_t)p->ceph_bytes);
         g_autofree char *all = size_format(p->reading.bytes);
-        printf(
+        lines_add(
+            lines, view,
             "It was not cold: only %s of %s came from Ceph, the rest is in the cache for another "
-            "volume with the same files (hearthctl evict --all drops it).\n",
+            "volume with the same files (hearthctl evict --all drops it).",
             some, all);
         return;
     }
 }
 
-static void print_plain(const Bench *b)
+char **bench_lines(const Bench *b, const View *view)
 {
+    Lines *lines = lines_new();
     g_autofree char *size = size_format(b->files.bytes);
     g_autofree char *text = verdict(b);
     g_autofree char *volume =
         b->volume ? g_strconcat("volume ", b->volume, NULL) : g_strdup("no volume of Hearth");
-    printf("%s: %s%u files, %s, %s\n\n", b->path, b->files.more ? "the first " : "",
-           b->files.paths->len, size, volume);
-    print_table(b);
-    printf("\n%s\n", text);
-    print_doubts(b);
+    lines_add(lines, view, "%s: %s%u files, %s, %s", b->path, b->files.more ? "the first " : "",
+              b->files.paths->len, size, volume);
+    lines_add(lines, view, "%s", "");
+    add_table(lines, b, view);
+    lines_add(lines, view, "%s", "");
+    lines_add(lines, view, "%s", text);
+    add_doubts(lines, b, view);
     if (b->volume && !b->drop_caches)
-        printf("Warm may be from memory in part, where hearthd serves the volume; --drop-caches, "
-               "as root, "
-               "measures the disk.\n");
+        lines_add(lines, view,
+                  "Warm may be from memory in part, where hearthd serves the volume; "
+                  "--drop-caches, as root, measures the disk.");
+    return lines_end(lines);
 }
 
 int bench_report(const Bench *b)
 {
     guint64 failed = 0;
+    const View view = view_stdout(b->wide, b->ctl->no_colour);
     if (b->as_json)
         print_json(b);
     else
-        print_plain(b);
+        lines_print(bench_lines(b, &view));
     for (guint i = 0; i < b->passes->len; i++)
         failed += g_array_index(b->passes, BenchPass, i).reading.failed;
     if (failed > 0)

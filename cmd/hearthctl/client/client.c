@@ -37,6 +37,8 @@ gboolean ctl_parse(Ctl *ctl, int *argc, char ***argv, const GOptionEntry *entrie
     g_autofree char *socket_path = NULL;
     const GOptionEntry common[] = {{"socket", 's', 0, G_OPTION_ARG_FILENAME, &socket_path,
                                     "Control socket of hearthd", "PATH"},
+                                   {"no-color", 0, 0, G_OPTION_ARG_NONE, &ctl->no_colour,
+                                    "Print without colours, as with NO_COLOR", NULL},
                                    G_OPTION_ENTRY_NULL};
     g_autofree char *program = g_strdup_printf("hearthctl %s", (*argv)[0]);
     g_set_prgname(program);
@@ -110,6 +112,24 @@ json_t *ctl_pages(Ctl *ctl, const char *op, const char *id, GError **error)
         json_array_extend(all, list);
         g_free(after);
         after = g_strdup(n ? ctl_string(json_array_get(list, n - 1), id) : "");
+    }
+    return json_incref(all);
+}
+
+json_t *ctl_jobs(Ctl *ctl, GError **error)
+{
+    json_auto_t *all = json_array();
+    uint64_t after = 0;
+    for (gboolean more = TRUE; more;) {
+        json_auto_t *page =
+            ctl_call(ctl, json_pack("{s:s, s:I}", "op", "jobs", "after", (json_int_t)after), error);
+        if (!page)
+            return NULL;
+        json_t *list = json_object_get(page, "jobs");
+        const size_t n = json_array_size(list);
+        more = n && json_is_true(json_object_get(page, "more"));
+        json_array_extend(all, list);
+        after = n ? ctl_number(json_array_get(list, n - 1), "job") : after;
     }
     return json_incref(all);
 }

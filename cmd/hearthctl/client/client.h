@@ -13,10 +13,13 @@ enum {
     CTL_USAGE = 2,
 };
 
+#define CTL_WIDE_HELP "Show everything, also what does not fit the terminal"
+
 typedef struct Ctl {
     char *socket_path;
     int socket;     /* -1 until the first call */
     int timeout_ms; /* of a call; 0: none */
+    gboolean no_colour;
 } Ctl;
 
 /* What a subcommand's --help says beside its options; each may be NULL. */
@@ -42,6 +45,8 @@ void ctl_disconnect(Ctl *ctl);
 /* All pages of an op that lists, as one array: the op's name is the list's too, and `id` the member
  * of an element that the next page begins after. */
 json_t *ctl_pages(Ctl *ctl, const char *op, const char *id, GError **error);
+/* All jobs of hearthd, running and ended, oldest first. */
+json_t *ctl_jobs(Ctl *ctl, GError **error);
 /*
  * The names of files in `from` ("-": standard input), one a line, as a memfd for op "warm".
  * Absolute ones must be beneath the path `above`, and come without it. -1 with an error.

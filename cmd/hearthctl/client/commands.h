@@ -10,6 +10,7 @@ int ctl_status(Ctl *ctl, int argc, char **argv);
 int ctl_datasets(Ctl *ctl, int argc, char **argv);
 int ctl_warm(Ctl *ctl, int argc, char **argv);
 int ctl_job(Ctl *ctl, int argc, char **argv);
+int ctl_jobs_command(Ctl *ctl, int argc, char **argv);
 int ctl_evict(Ctl *ctl, int argc, char **argv);
 int ctl_pin(Ctl *ctl, int argc, char **argv);
 int ctl_verify(Ctl *ctl, int argc, char **argv);

@@ -5,8 +5,7 @@
  */
 #include "cmd/hearthctl/doctor/doctor.h"
 #include "cmd/hearthctl/client/commands.h"
-#include <stdio.h>
-#include <string.h>
+#include "cmd/hearthctl/report/lines.h"
 #include <unistd.h>
 
 #define CALL_TIMEOUT_MS 5000
@@ -38,16 +37,6 @@ static void ask_hearthd(Doctor *d)
     ctl_disconnect(d->ctl);
 }
 
-static void print_plain(const Findings *findings)
-{
-    g_auto(GStrv) lines = findings_lines(findings);
-    for (char **line = lines; *line; line++)
-        printf("%s\n", *line);
-    printf("\n%u bad, %u warnings, %u not checked, %u ok\n", findings_count(findings, FINDING_BAD),
-           findings_count(findings, FINDING_WARN), findings_count(findings, FINDING_UNKNOWN),
-           findings_count(findings, FINDING_OK));
-}
-
 static int examine(Doctor *d, gboolean as_json)
 {
     g_autoptr(Findings) findings = findings_new();
@@ -59,10 +48,10 @@ static int examine(Doctor *d, gboolean as_json)
         checks[i](d);
     if (as_json) {
         json_auto_t *json = findings_json(findings);
-        json_dumpf(json, stdout, JSON_INDENT(2));
-        printf("\n");
+        lines_print_json(json);
     } else {
-        print_plain(findings);
+        const View view = view_stdout(d->wide, d->ctl->no_colour);
+        lines_print(findings_lines(findings, &view));
     }
     g_clear_pointer(&d->hello, json_decref);
     g_clear_pointer(&d->status, json_decref);
@@ -72,7 +61,7 @@ static int examine(Doctor *d, gboolean as_json)
 
 int ctl_doctor(Ctl *ctl, int argc, char **argv)
 {
-    gboolean as_json = FALSE;
+    gboolean as_json = FALSE, wide = FALSE;
     g_autofree char *config = NULL, *dir = NULL, *kubeconfig = NULL, *node = NULL;
     g_autoptr(GError) error = NULL;
     const GOptionEntry entries[] = {
@@ -85,14 +74,17 @@ int ctl_doctor(Ctl *ctl, int argc, char **argv)
         {"node", 0, 0, G_OPTION_ARG_STRING, &node, "This node's name in Kubernetes (NODE_ID)",
          "NAME"},
         {"json", 'j', 0, G_OPTION_ARG_NONE, &as_json, "Print one JSON object", NULL},
+        {"wide", 'w', 0, G_OPTION_ARG_NONE, &wide, "Do not wrap lines", NULL},
         G_OPTION_ENTRY_NULL};
     if (!ctl_parse(ctl, &argc, &argv, entries, &help, &error))
         return ctl_fail(error);
     if (argc > 1) {
-        ctl_usage_error(&error, "doctor: unexpected argument '%s'", argv[1]);
+        ctl_usage_error(&error, "doctor: unexpected argument '%s'; see hearthctl doctor --help",
+                        argv[1]);
         return ctl_fail(error);
     }
     Doctor d = {.ctl = ctl,
+                .wide = wide,
                 .cluster_config = config,
                 .cache_dir = dir,
                 .kubeconfig = kubeconfig,

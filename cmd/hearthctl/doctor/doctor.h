@@ -11,7 +11,7 @@
 typedef struct Doctor {
     Ctl *ctl;
     Findings *findings;
-    gboolean root;
+    gboolean root, wide;
     struct utsname kernel;
     const char *cluster_config; /* NULL: its default place, where there may be none */
     const char *cache_dir;      /* NULL: the one hearthd tells */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/hearthctl/report/finding.h"
-#include "cmd/hearthctl/report/table.h"
+#include "cmd/hearthctl/report/lines.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +14,12 @@ struct Findings {
 };
 
 static const char *const levels[] = {"ok", "unknown", "warn", "bad"};
+static const Style level_styles[] = {STYLE_GOOD, STYLE_DIM, STYLE_WARN, STYLE_BAD};
+
+#define LEVEL_WIDTH 7 /* of "unknown" */
+#define GAP 2
+#define FOUND_MIN 36u
+#define FIX_INDENT 3u /* of "-> " */
 
 static void finding_free(void *data)
 {
@@ -48,9 +54,9 @@ void findings_add(Findings *findings, FindingLevel level, const char *name, cons
     g_autofree char *found = g_strdup_vprintf(format, args);
     va_end(args);
     finding->level = level;
-    finding->name = g_strdup(name);
-    finding->found = g_utf8_make_valid(found, -1);
-    finding->fix = fix ? g_utf8_make_valid(fix, -1) : NULL;
+    finding->name = table_printable(name);
+    finding->found = table_printable(found);
+    finding->fix = fix ? table_printable(fix) : NULL;
     g_ptr_array_add(findings->list, finding);
 }
 
@@ -70,23 +76,66 @@ guint findings_count(const Findings *findings, FindingLevel level)
     return n;
 }
 
-char **findings_lines(const Findings *findings)
+/* The widths of the columns before what was found. */
+static unsigned check_width(const Findings *findings)
 {
-    static const TableColumn columns[] = {
-        {"LEVEL", FALSE, 0}, {"CHECK", FALSE, 0}, {"FOUND", FALSE, 0}};
-    g_autoptr(Table) table = table_new(columns, G_N_ELEMENTS(columns));
+    glong width = strlen("CHECK");
+    for (guint i = 0; i < findings->list->len; i++)
+        width = MAX(width, g_utf8_strlen(((const Finding *)findings->list->pdata[i])->name, -1));
+    return (unsigned)width;
+}
+
+/* Beside the names of checks, or below them where that leaves too little room. */
+static void add_found(Lines *lines, const View *view, const Finding *finding, unsigned width)
+{
+    const unsigned beside = LEVEL_WIDTH + width + 2 * GAP;
+    const gboolean narrow = view->columns && view->columns < beside + FOUND_MIN;
+    const unsigned indent = narrow ? LEVEL_WIDTH + GAP : beside;
+    g_autofree char *level =
+        style_text(levels[finding->level], level_styles[finding->level], view->colour);
+    const int pad = (int)(LEVEL_WIDTH - strlen(levels[finding->level]) + GAP);
+    g_autofree char *head = g_strdup_printf("%s%*s%s", level, pad, "", finding->name);
+    if (narrow) {
+        lines_add_cut(lines, view, "%s", head);
+        lines_add_text(lines, view, indent, indent, finding->found);
+    } else {
+        const int gap = (int)(width + GAP) - (int)g_utf8_strlen(finding->name, -1);
+        g_autofree char *line = g_strdup_printf("%s%*s%s", head, gap, "", finding->found);
+        lines_add_text(lines, view, 0, indent, line);
+    }
+    if (!finding->fix)
+        return;
+    g_autofree char *fix = g_strconcat("-> ", finding->fix, NULL);
+    lines_add_text(lines, view, indent, indent + FIX_INDENT, fix);
+}
+
+static void add_sum(Lines *lines, const View *view, const Findings *findings)
+{
+    g_autoptr(GString) bad = g_string_new(NULL);
     for (guint i = 0; i < findings->list->len; i++) {
         const Finding *finding = findings->list->pdata[i];
-        table_row(table);
-        table_set(table, 0, levels[finding->level]);
-        table_set(table, 1, finding->name);
-        table_set(table, 2, finding->found);
-        if (!finding->fix)
-            continue;
-        table_row(table);
-        table_take(table, 2, g_strconcat("-> ", finding->fix, NULL));
+        if (finding->level == FINDING_BAD)
+            g_string_append_printf(bad, "%s%s", bad->len ? ", " : "", finding->name);
     }
-    return table_lines(table, 0);
+    lines_add(lines, view, "%s", "");
+    lines_add(lines, view, "%u bad, %u warnings, %u not checked, %u ok",
+              findings_count(findings, FINDING_BAD), findings_count(findings, FINDING_WARN),
+              findings_count(findings, FINDING_UNKNOWN), findings_count(findings, FINDING_OK));
+    g_autofree char *word = style_text("bad:", STYLE_BAD, view->colour);
+    if (bad->len)
+        lines_add(lines, view, "%s %s", word, bad->str);
+}
+
+char **findings_lines(const Findings *findings, const View *view)
+{
+    Lines *lines = lines_new();
+    const unsigned width = check_width(findings);
+    lines_add_cut(lines, view, "%-*s%-*s%s", LEVEL_WIDTH + GAP, "LEVEL", (int)width + GAP, "CHECK",
+                  "FOUND");
+    for (guint i = 0; i < findings->list->len; i++)
+        add_found(lines, view, findings->list->pdata[i], width);
+    add_sum(lines, view, findings);
+    return lines_end(lines);
 }
 
 json_t *findings_json(const Findings *findings)

@@ -5,6 +5,7 @@
 
 #include <glib.h>
 #include <jansson.h>
+#include "cmd/hearthctl/report/style.h"
 
 /* In order of how bad they are. */
 typedef enum FindingLevel {
@@ -26,8 +27,9 @@ void findings_add(Findings *findings, FindingLevel level, const char *name, cons
 
 FindingLevel findings_worst(const Findings *findings);
 guint findings_count(const Findings *findings, FindingLevel level);
-/* One line a finding, and the fix beneath. */
-char **findings_lines(const Findings *findings);
+/* One line a finding and the fix beneath, wrapped at the width of the view; at the end a sum, which
+ * names what is bad. */
+char **findings_lines(const Findings *findings, const View *view);
 /* {"worst": LEVEL, "findings": [{"name", "level": "ok"|"unknown"|"warn"|"bad", "found",
  * "fix"}...]}; the caller's. */
 json_t *findings_json(const Findings *findings);

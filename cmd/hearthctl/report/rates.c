@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/hearthctl/report/rates.h"
+#include "cmd/hearthctl/client/client.h"
 #include "proto/wire.h"
 #include <string.h>
 
@@ -28,9 +29,12 @@ static double rate(uint64_t before, uint64_t now, double seconds)
     return now < before ? RATE_UNKNOWN : (double)(now - before) / seconds;
 }
 
-/* Of one counter of a look's object; RATE_UNKNOWN when there is no object before. */
+/* Of one counter of a look's object; RATE_UNKNOWN when there is no object before, or an earlier
+ * hearthd does not have the counter. */
 static double rate_of(const json_t *before, const json_t *now, const char *name, double seconds)
 {
+    if (!json_object_get(now, name))
+        return RATE_UNKNOWN;
     return before ? rate(number(before, name), number(now, name), seconds) : RATE_UNKNOWN;
 }
 
@@ -38,6 +42,7 @@ static void row_free(void *data)
 {
     RatesRow *row = data;
     g_free(row->name);
+    g_free(row->id);
     g_free(row->place);
     g_free(row);
 }
@@ -69,9 +74,11 @@ static char *place_of(const json_t *object)
 static RatesRow *volume_row(const json_t *before, const json_t *now, double seconds)
 {
     RatesRow *row = g_new0(RatesRow, 1);
-    row->name = g_strdup(string(now, string(now, "name")[0] ? "name" : "volume"));
+    row->id = g_strdup(string(now, "volume"));
+    row->name = g_strdup(ctl_name(now, "volume"));
     row->place = place_of(now);
     row->served = json_is_true(json_object_get(now, "attached"));
+    row->native = row->served && string(now, "dataset")[0];
     row->warm = json_is_true(json_object_get(now, "cache")) ? percent(now) : RATE_UNKNOWN;
     row->hits = number(now, "hits");
     row->misses = number(now, "misses");
@@ -87,11 +94,8 @@ static RatesRow *volume_row(const json_t *before, const json_t *now, double seco
 static RatesRow *dataset_row(const json_t *dataset)
 {
     RatesRow *row = g_new0(RatesRow, 1);
-    row->name = g_strdup(string(dataset, "name"));
-    if (!row->name[0]) {
-        g_free(row->name);
-        row->name = g_strconcat(WIRE_DATASET_PREFIX, string(dataset, "dataset"), NULL);
-    }
+    row->id = g_strconcat(WIRE_DATASET_PREFIX, string(dataset, "dataset"), NULL);
+    row->name = g_strdup(string(dataset, "name")[0] ? string(dataset, "name") : row->id);
     row->place = place_of(json_array_get(json_object_get(dataset, "places"), 0));
     row->warm = percent(dataset);
     row->opens = row->cache = row->fill = row->ceph = row->written = RATE_UNKNOWN;
@@ -128,6 +132,10 @@ Rates *rates_between(const RatesLook *before, const RatesLook *now)
     rates->evicted = rate_of(old, cache, "evictedObjects", seconds);
     rates->evicted_bytes = rate_of(old, cache, "evictedBytes", seconds);
     rates->filled = rate_of(old, cache, "fillsCompleted", seconds);
+    rates->native = rate_of(old, cache, "nativeBytes", seconds);
+    rates->cpu = rate_of(before ? was : NULL, is, "cpuMs", seconds);
+    if (rates->cpu >= 0)
+        rates->cpu /= 10; /* ms a second */
     if (rates->fetched >= 0)
         rates->fetched += origin_bytes(now->volumes, before->volumes, seconds);
     for (size_t i = 0; i < json_array_size(now->volumes); i++) {
@@ -150,6 +158,36 @@ void rates_free(Rates *rates)
         return;
     g_ptr_array_unref(rates->rows);
     g_free(rates);
+}
+
+/* ---- JSON ---- */
+
+static json_t *known(double rate)
+{
+    return rate < 0 ? json_null() : json_real(rate);
+}
+
+static json_t *row_json(const RatesRow *row)
+{
+    return json_pack("{s:s, s:s, s:s, s:b, s:b, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "volume",
+                     row->id, "name", row->name, "place", row->place, "served", row->served,
+                     "native", row->native, "warmPercent", known(row->warm), "hits",
+                     (json_int_t)row->hits, "misses", (json_int_t)row->misses, "opensPerSec",
+                     known(row->opens), "cacheBytesPerSec", known(row->cache), "fillBytesPerSec",
+                     known(row->fill), "cephBytesPerSec", known(row->ceph), "writtenBytesPerSec",
+                     known(row->written));
+}
+
+json_t *rates_json(const Rates *rates)
+{
+    json_t *rows = json_array();
+    for (guint i = 0; i < rates->rows->len; i++)
+        json_array_append_new(rows, row_json(rates->rows->pdata[i]));
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o}", "cephBytesPerSec", known(rates->fetched),
+        "nativeBytesPerSec", known(rates->native), "evictedPerSec", known(rates->evicted),
+        "evictedBytesPerSec", known(rates->evicted_bytes), "filledPerSec", known(rates->filled),
+        "cpuPercent", known(rates->cpu), "restarted", rates->restarted, "volumes", rows);
 }
 
 /* ---- order ---- */

@@ -5,7 +5,8 @@
  * counters start with hearthd or with the volume. A counter that went back was restarted; its rate
  * is not known for that interval.
  *
- * Native reads of a dataset by the kernel are not counted by hearthd, so they are not in here.
+ * hearthd does not count the native reads of datasets by the kernel. The counters of the cache's
+ * disk bound them for the whole node.
  */
 #ifndef HEARTH_CMD_HEARTHCTL_REPORT_RATES_H
 #define HEARTH_CMD_HEARTHCTL_REPORT_RATES_H
@@ -27,10 +28,12 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(RatesLook, rates_look_clear)
 
 /* All rates are per second; RATE_UNKNOWN without an earlier sample. */
 typedef struct RatesRow {
-    char *name;  /* the ID of the volume; a dataset that is not served has the one it would have */
+    char *name;  /* what people call it */
+    char *id;    /* of the volume; a dataset that is not served has the one it would have */
     char *place; /* FS:PATH; "" when not known */
     gboolean served;
-    double warm; /* percent of its bytes; RATE_UNKNOWN: not known */
+    gboolean native; /* the kernel reads what is warm, and hearthd counts only the rest */
+    double warm;     /* percent of its bytes; RATE_UNKNOWN: not known */
     uint64_t hits, misses;
     double opens;
     double cache, fill, ceph; /* bytes read, by where they came from */
@@ -41,14 +44,19 @@ typedef struct Rates {
     double fetched; /* bytes from Ceph: by fills, by warm jobs, and read past the cache */
     double evicted, evicted_bytes; /* objects; bytes */
     double filled;                 /* objects that were completed */
-    gboolean restarted;            /* hearthd was restarted between the samples */
-    GPtrArray *rows;               /* RatesRow *, by name */
+    double native; /* bytes read from the cache's disk by others than hearthd: an upper bound */
+    double cpu;    /* of hearthd, in percent of one CPU */
+    gboolean restarted; /* hearthd was restarted between the samples */
+    GPtrArray *rows;    /* RatesRow *, by name */
 } Rates;
 
 /* `before` may be NULL, or empty. */
 Rates *rates_between(const RatesLook *before, const RatesLook *now);
 void rates_free(Rates *rates);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Rates, rates_free)
+
+/* As one JSON object, with null for what is not known; the caller's. */
+json_t *rates_json(const Rates *rates);
 
 /* The columns rows are sorted by. */
 typedef enum RatesSort {

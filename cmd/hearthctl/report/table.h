@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A table of text as hearthctl prints it: columns as wide as their widest cell, numbers aligned
- * right. Cells come from other machines, so characters that are not printable become '?': no name
- * can control the terminal.
+ * right. Where a table is too wide for the terminal, columns become shorter that may, and then
+ * whole columns are left out, the one of least worth first; a heading is never cut. Cells come from
+ * other machines, so characters that are not printable become '?': no name can control the
+ * terminal.
  */
 #ifndef HEARTH_CMD_HEARTHCTL_REPORT_TABLE_H
 #define HEARTH_CMD_HEARTHCTL_REPORT_TABLE_H
 
 #include <glib.h>
+#include "cmd/hearthctl/report/style.h"
 
 typedef struct Table Table;
 
@@ -15,6 +18,8 @@ typedef struct TableColumn {
     const char *header; /* borrowed, for as long as the table */
     gboolean right;     /* a number */
     unsigned max_width; /* in characters; longer cells are cut in the middle. 0: no limit */
+    unsigned worth;     /* of two, the one with the smaller is left out first. 0: it always stays */
+    unsigned min_width; /* what it may be shortened to, in the middle of its cells. 0: it may not */
 } TableColumn;
 
 /* `columns` is borrowed, for as long as the table. */
@@ -28,12 +33,16 @@ void table_row(Table *table);
 void table_take(Table *table, guint column, char *text);
 void table_set(Table *table, guint column, const char *text);
 
-/*
- * The lines, with the header first, each cut to `max_width` characters (0: no bound), without
- * blanks at the end.
- */
-char **table_lines(const Table *table, unsigned max_width);
+/* How a cell of the last row is to look where there is colour. */
+void table_style(Table *table, guint column, Style style);
+/* This column always stays, as a column that the rows are sorted by does. */
+void table_keep(Table *table, guint column);
 
+/* The lines, with the header first, without blanks at the end; the caller's. */
+char **table_lines(const Table *table, const View *view);
+
+/* UTF-8 without control characters; the caller's. */
+char *table_printable(const char *text);
 /* `text` in `width` characters at most, without its middle if it is longer; the caller's. */
 char *table_shorten(const char *text, unsigned width);
 

@@ -8,12 +8,13 @@
 #define HEARTH_TESTS_UNIT_CMD_HEARTHCTL_GOLDEN_H
 
 #include "tests/unit/harness.h"
+#include "cmd/hearthctl/report/style.h"
 #include <jansson.h>
 
 static const unsigned golden_widths[] = {60, 80, 120, 200};
 
-/* The lines of a screen that is `columns` wide; the caller's. */
-typedef char **(*GoldenRender)(const json_t *answers, unsigned columns);
+/* The lines of a screen in this view; the caller's. */
+typedef char **(*GoldenRender)(const json_t *answers, const View *view);
 
 static inline char *golden_path(const char *name)
 {
@@ -35,7 +36,8 @@ static inline void golden_check(const char *name, const json_t *answers, GoldenR
 {
     g_autoptr(GString) screens = g_string_new(NULL);
     for (guint i = 0; i < G_N_ELEMENTS(golden_widths); i++) {
-        g_auto(GStrv) lines = render(answers, golden_widths[i]);
+        const View view = {.columns = golden_widths[i]};
+        g_auto(GStrv) lines = render(answers, &view);
         g_string_append_printf(screens, "==== %u columns\n", golden_widths[i]);
         for (char **line = lines; *line; line++) {
             ck_assert_msg(g_utf8_strlen(*line, -1) <= (glong)golden_widths[i],

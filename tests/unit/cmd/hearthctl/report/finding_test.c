@@ -15,11 +15,13 @@ START_TEST(the_worst_counts_and_each_comes_with_its_fix)
     findings_add(findings, FINDING_BAD, "fuse", "modprobe fuse", "gone");
     ck_assert_int_eq(findings_worst(findings), FINDING_BAD);
     ck_assert_uint_eq(findings_count(findings, FINDING_OK), 1);
-    g_auto(GStrv) lines = findings_lines(findings);
+    g_auto(GStrv) lines = findings_lines(findings, &(View){0});
     ck_assert_str_eq(lines[1], "warn     clock   3 s off");
     ck_assert_str_eq(lines[2], "                 -> run chrony");
     ck_assert_str_eq(lines[3], "ok       kernel  Linux");
-    ck_assert_uint_eq(g_strv_length(lines), 8);
+    ck_assert_str_eq(lines[9], "1 bad, 1 warnings, 1 not checked, 1 ok");
+    ck_assert_str_eq(lines[10], "bad: fuse");
+    ck_assert_uint_eq(g_strv_length(lines), 11);
 }
 END_TEST
 

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The screens of hearthctl, made of hearthd's answers (proto/wire.h) alone: no I/O, no clock. Each
+ * function gives lines that are the caller's, and no wider than the view.
+ */
+#ifndef HEARTH_CMD_HEARTHCTL_VIEW_VIEW_H
+#define HEARTH_CMD_HEARTHCTL_VIEW_VIEW_H
+
+#include <jansson.h>
+#include "cmd/hearthctl/report/rates.h"
+#include "cmd/hearthctl/report/style.h"
+
+/* `before` may be empty: then rates are not shown. `jobs`: NULL when hearthd cannot list them.
+ * `now_ms` is since 1970. */
+char **view_status(const RatesLook *before, const RatesLook *now, const json_t *jobs, gint64 now_ms,
+                   const View *view);
+typedef struct ViewTop {
+    const RatesLook *now;
+    const Rates *rates; /* sorted */
+    RatesSort by;
+    gint64 interval_us;
+    gboolean mark; /* mark the column that rows are sorted by */
+} ViewTop;
+
+/* VIEW_TOP_HEAD_LINES lines, an empty one, and the table. */
+#define VIEW_TOP_HEAD_LINES 4
+char **view_top(const ViewTop *top, const View *view);
+
+/* One line for each sample, for `top --stream`, and their heading; the caller's. Columns from the
+ * right are left out where the view is too narrow. */
+char *view_stream_heading(const View *view);
+char *view_stream(const ViewTop *top, const char *time, const View *view);
+
+/* `datasets`: all pages of the op. */
+char **view_datasets(const json_t *datasets, const View *view);
+/* `jobs` and `volumes`: all pages of these ops; the latter have the names, and may be NULL. */
+char **view_jobs(const json_t *jobs, const json_t *volumes, gint64 now_ms, const View *view);
+
+/* Of jobs, those that run. */
+guint view_jobs_running(const json_t *jobs);
+
+#endif
