@@ -329,3 +329,5 @@ install: ## install to $(DESTDIR)$(PREFIX)
 	@for page in $(wildcard deploy/man/*.[1-8]); do \
 	    install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$${page##*.} $$page; done
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/bash-completion/completions deploy/completion/hearthctl
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/zsh/site-functions deploy/completion/_hearthctl
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d deploy/completion/hearthctl.fish

@@ -30,7 +30,7 @@ int ctl_datasets(Ctl *ctl, int argc, char **argv)
     if (!ctl_parse(ctl, &argc, &argv, entries, &help, &error))
         return ctl_fail(error);
     if (argc > 1) {
-        ctl_usage_error(&error, "datasets takes no arguments");
+        ctl_usage_error(&error, "datasets: it takes no arguments; see hearthctl datasets --help");
         return ctl_fail(error);
     }
     json_auto_t *all = ctl_pages(ctl, "datasets", "dataset", &error);

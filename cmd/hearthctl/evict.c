@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hearthctl evict and pin: remove data from the cache, or protect it from eviction. */
+/* hearthctl evict, pin and unpin: remove data from the cache, or protect it from eviction. */
 #include "cmd/hearthctl/client/commands.h"
+#include "cmd/hearthctl/report/lines.h"
 #include "common/size.h"
 #include <stdio.h>
+#include <string.h>
 
 static const char evict_examples[] =
     "Evicted data is fetched from Ceph again when it is read; nothing "
@@ -35,13 +37,14 @@ static json_t *evict_request(Ctl *ctl, int argc, char **argv, gboolean all, GErr
 int ctl_evict(Ctl *ctl, int argc, char **argv)
 {
     g_autofree char *size = NULL;
-    gboolean all = FALSE, pinned = FALSE;
+    gboolean all = FALSE, pinned = FALSE, as_json = FALSE;
     uint64_t bytes = 0;
     g_autoptr(GError) error = NULL;
     const GOptionEntry entries[] = {
         {"all", 'a', 0, G_OPTION_ARG_NONE, &all, "Everything in the cache", NULL},
         {"pinned", 0, 0, G_OPTION_ARG_NONE, &pinned, "Also pinned data", NULL},
         {"bytes", 'b', 0, G_OPTION_ARG_STRING, &size, "Stop when this much is freed", "SIZE"},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &as_json, "Print one JSON object", NULL},
         G_OPTION_ENTRY_NULL};
     if (!ctl_parse(ctl, &argc, &argv, entries, &evict_help, &error))
         return ctl_fail(error);
@@ -58,6 +61,11 @@ int ctl_evict(Ctl *ctl, int argc, char **argv)
     json_auto_t *reply = ctl_call(ctl, request, &error);
     if (!reply)
         return ctl_fail(error);
+    if (as_json) {
+        json_object_del(reply, "ok");
+        lines_print_json(reply);
+        return CTL_OK;
+    }
     g_autofree char *freed = size_format(ctl_number(reply, "freedBytes"));
     g_autofree char *kept = size_format(ctl_number(reply, "pinnedBytes"));
     printf("%s freed\n", freed);
@@ -80,24 +88,73 @@ static const CtlHelp pin_help = {
     .notes = pin_examples,
 };
 
-int ctl_pin(Ctl *ctl, int argc, char **argv)
+static const CtlHelp unpin_help = {
+    .usage = "VOLUME|PATH",
+    .about = "Removes the pin of a volume: its cached data may be evicted again.",
+    .notes = "Examples:\n  hearthctl unpin imagenet@2026-11\n",
+};
+
+/* Of a pinned volume, which hearthd lists in its status; 0 when that is not known. */
+static uint64_t pinned_bytes(Ctl *ctl, const char *volume)
 {
-    gboolean off = FALSE;
+    json_auto_t *status = ctl_call(ctl, json_pack("{s:s}", "op", "status"), NULL);
+    const json_t *pins = json_object_get(json_object_get(status, "cache"), "pins");
+    for (size_t i = 0; i < json_array_size(pins); i++)
+        if (strcmp(ctl_string(json_array_get(pins, i), "volume"), volume) == 0)
+            return ctl_number(json_array_get(pins, i), "bytes");
+    return 0;
+}
+
+static int set_pin(Ctl *ctl, const char *argument, gboolean on, gboolean as_json, GError **error)
+{
+    json_auto_t *request = ctl_whole_volume(ctl, "pin", argument, error);
+    if (!request)
+        return CTL_FAILED;
+    json_object_set_new(request, "on", json_boolean(on));
+    const char *volume = ctl_string(request, "volume");
+    json_auto_t *reply = ctl_call(ctl, json_incref(request), error);
+    if (!reply)
+        return CTL_FAILED;
+    const uint64_t bytes = on ? pinned_bytes(ctl, volume) : 0;
+    g_autofree char *size = size_format(bytes);
+    json_auto_t *json =
+        json_pack("{s:s, s:b, s:I}", "volume", volume, "pinned", on, "bytes", (json_int_t)bytes);
+    if (as_json)
+        lines_print_json(json);
+    else if (on)
+        printf("%s: pinned; %s of it are in the cache now (hearthctl warm fetches the rest)\n",
+               volume, size);
+    else
+        printf("%s: not pinned any more\n", volume);
+    return CTL_OK;
+}
+
+static int run_pin(Ctl *ctl, int argc, char **argv, gboolean on, const CtlHelp *help)
+{
+    gboolean off = FALSE, as_json = FALSE;
+    const char *command = argv[0];
     g_autoptr(GError) error = NULL;
-    const GOptionEntry entries[] = {{"off", 0, 0, G_OPTION_ARG_NONE, &off, "Remove the pin", NULL},
-                                    G_OPTION_ENTRY_NULL};
-    if (!ctl_parse(ctl, &argc, &argv, entries, &pin_help, &error))
+    const GOptionEntry json = {"json", 0, 0, G_OPTION_ARG_NONE, &as_json, "Print one JSON object",
+                               NULL};
+    const GOptionEntry with_off[] = {
+        {"off", 0, 0, G_OPTION_ARG_NONE, &off, "Remove the pin", NULL}, json, G_OPTION_ENTRY_NULL};
+    if (!ctl_parse(ctl, &argc, &argv, on ? with_off : with_off + 1, help, &error))
         return ctl_fail(error);
     if (argc != 2) {
-        ctl_usage_error(&error, "pin: name one volume or path; see hearthctl pin --help");
+        ctl_usage_error(&error, "%s: name one volume or path; see hearthctl %s --help", command,
+                        command);
         return ctl_fail(error);
     }
-    json_t *request = ctl_whole_volume(ctl, "pin", argv[1], &error);
-    if (!request)
-        return ctl_fail(error);
-    json_object_set_new(request, "on", json_boolean(!off));
-    json_auto_t *reply = ctl_call(ctl, request, &error);
-    if (!reply)
-        return ctl_fail(error);
-    return CTL_OK;
+    const int code = set_pin(ctl, argv[1], on && !off, as_json, &error);
+    return error ? ctl_fail(error) : code;
+}
+
+int ctl_pin(Ctl *ctl, int argc, char **argv)
+{
+    return run_pin(ctl, argc, argv, TRUE, &pin_help);
+}
+
+int ctl_unpin(Ctl *ctl, int argc, char **argv)
+{
+    return run_pin(ctl, argc, argv, FALSE, &unpin_help);
 }

@@ -4,6 +4,8 @@
  * table below; the protocol is in proto/wire.h.
  */
 #include "cmd/hearthctl/client/commands.h"
+#include "cmd/hearthctl/client/suggest.h"
+#include "cmd/hearthctl/report/lines.h"
 #include "proto/wire.h"
 #include <gio/gio.h>
 #include <stdio.h>
@@ -25,6 +27,7 @@ static const Command commands[] = {
     {"job", ctl_job, "Show, follow or cancel one of them"},
     {"evict", ctl_evict, "Drop the cached data of a volume, or of all volumes"},
     {"pin", ctl_pin, "Protect the cached data of a volume from eviction"},
+    {"unpin", ctl_unpin, "End that"},
     {"verify", ctl_verify, "Compare cached data with the checksums taken when it was fetched"},
     {"doctor", ctl_doctor, "Diagnose this node and suggest fixes"},
     {"bench", ctl_bench, "Measure how fast a path is read, cold and warm"},
@@ -33,13 +36,17 @@ static const Command commands[] = {
 
 static void print_help(void)
 {
-    printf("Usage: hearthctl [--socket PATH] COMMAND [ARGUMENTS]\n\n"
+    printf("Usage: hearthctl [OPTIONS] COMMAND [ARGUMENTS]\n\n"
            "Shows and controls the Hearth cache of this node.\n\n"
            "Commands:\n");
     for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
         printf("  %-9s %s\n", commands[i].name, commands[i].help);
     printf(
-        "\n'hearthctl COMMAND --help' describes each command.\n\n"
+        "\nOptions:\n"
+        "  -s, --socket=PATH  Control socket of hearthd\n"
+        "  -h, --help         Print this\n"
+        "  --version          Print the version of hearthctl\n"
+        "\n'hearthctl COMMAND --help' and 'hearthctl help COMMAND' describe each command.\n\n"
         "The control socket of hearthd is --socket, else $HEARTH_SOCKET, else\n" WIRE_DEFAULT_SOCKET
         ". Only root may use it.\n\n"
         "Exit code: 0 done, 1 failed, 2 wrong usage.\n");
@@ -49,15 +56,26 @@ int ctl_version(Ctl *ctl, int argc, char **argv)
 {
     static const CtlHelp help = {.usage = "",
                                  .about = "Shows the versions of hearthctl and hearthd."};
+    gboolean as_json = FALSE;
     g_autoptr(GError) error = NULL;
-    if (!ctl_parse(ctl, &argc, &argv, NULL, &help, &error))
+    const GOptionEntry entries[] = {
+        {"json", 'j', 0, G_OPTION_ARG_NONE, &as_json, "Print one JSON object", NULL},
+        G_OPTION_ENTRY_NULL};
+    if (!ctl_parse(ctl, &argc, &argv, entries, &help, &error))
         return ctl_fail(error);
-    printf("hearthctl %s\n", HEARTH_VERSION);
+    if (!as_json)
+        printf("hearthctl %s\n", HEARTH_VERSION);
     json_auto_t *hello = ctl_call(ctl, json_pack("{s:s}", "op", "hello"), &error);
     if (!hello)
         return ctl_fail(error);
-    printf("hearthd   %s (pid %" G_GUINT64_FORMAT ")\n", ctl_string(hello, "version"),
-           ctl_number(hello, "pid"));
+    json_auto_t *json =
+        json_pack("{s:s, s:s, s:I}", "hearthctl", HEARTH_VERSION, "hearthd",
+                  ctl_string(hello, "version"), "pid", (json_int_t)ctl_number(hello, "pid"));
+    if (as_json)
+        lines_print_json(json);
+    else
+        printf("hearthd   %s (pid %" G_GUINT64_FORMAT ")\n", ctl_string(hello, "version"),
+               ctl_number(hello, "pid"));
     return CTL_OK;
 }
 
@@ -91,6 +109,56 @@ static gboolean parse_leading(Ctl *ctl, int *argc, char ***argv, gboolean *help,
     return TRUE;
 }
 
+static int unknown_command(const char *name)
+{
+    const char *names[G_N_ELEMENTS(commands) + 1] = {NULL};
+    for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
+        names[i] = commands[i].name;
+    const char *meant = suggest(name, names);
+    if (meant)
+        g_printerr("hearthctl: unknown command '%s'; did you mean %s? See hearthctl --help\n", name,
+                   meant);
+    else
+        g_printerr("hearthctl: unknown command '%s'; see hearthctl --help\n", name);
+    return CTL_USAGE;
+}
+
+static int run_command(Ctl *ctl, int argc, char **argv)
+{
+    const Command *command = find_command(argv[0]);
+    return command ? command->run(ctl, argc, argv) : unknown_command(argv[0]);
+}
+
+/* "help", or "help COMMAND". */
+static int run_help(Ctl *ctl, int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help();
+        return CTL_OK;
+    }
+    char *asked[] = {argv[1], (char *)"--help", NULL};
+    return run_command(ctl, 2, asked);
+}
+
+static int run(Ctl *ctl, int argc, char **argv, gboolean help, gboolean version)
+{
+    if (help) {
+        print_help();
+        return CTL_OK;
+    }
+    if (version) {
+        printf("hearthctl %s\n", HEARTH_VERSION);
+        return CTL_OK;
+    }
+    if (argc < 2) {
+        g_printerr("hearthctl: name a command; see hearthctl --help\n");
+        return CTL_USAGE;
+    }
+    if (strcmp(argv[1], "help") == 0)
+        return run_help(ctl, argc - 1, argv + 1);
+    return run_command(ctl, argc - 1, argv + 1);
+}
+
 int main(int argc, char **argv)
 {
     Ctl ctl = {.socket = -1};
@@ -100,21 +168,7 @@ int main(int argc, char **argv)
         g_printerr("hearthctl: %s; see hearthctl --help\n", error->message);
         return CTL_USAGE;
     }
-    int code = CTL_OK;
-    const Command *command = argc > 1 ? find_command(argv[1]) : NULL;
-    if (help || (argc > 1 && strcmp(argv[1], "help") == 0)) {
-        print_help();
-    } else if (version) {
-        printf("hearthctl %s\n", HEARTH_VERSION);
-    } else if (command) {
-        code = command->run(&ctl, argc - 1, argv + 1);
-    } else {
-        if (argc > 1)
-            g_printerr("hearthctl: unknown command '%s'; see hearthctl --help\n", argv[1]);
-        else
-            g_printerr("hearthctl: name a command; see hearthctl --help\n");
-        code = CTL_USAGE;
-    }
+    const int code = run(&ctl, argc, argv, help, version);
     ctl_disconnect(&ctl);
     g_free(ctl.socket_path);
     return code;

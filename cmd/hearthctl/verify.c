@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hearthctl verify: hearthd verifies one part a call, so ending this program stops the work. */
 #include "cmd/hearthctl/client/commands.h"
+#include "cmd/hearthctl/report/lines.h"
 #include "common/size.h"
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 
 typedef struct Sums {
     uint64_t objects, bytes, unchecked, bad;
+    json_t *list; /* of what is bad, for JSON; NULL: it is printed as it is found */
 } Sums;
 
 static void print_bad(const json_t *list)
@@ -36,7 +38,10 @@ static gboolean verify_all(Ctl *ctl, const json_t *request, Sums *sums, GError *
         sums->bytes += ctl_number(reply, "bytes");
         sums->unchecked += ctl_number(reply, "unchecked");
         sums->bad += json_array_size(bad);
-        print_bad(bad);
+        if (sums->list)
+            json_array_extend(sums->list, (json_t *)bad);
+        else
+            print_bad(bad);
         more = json_is_true(json_object_get(reply, "more"));
         g_free(after);
         after = g_strdup(ctl_string(reply, "after"));
@@ -46,6 +51,14 @@ static gboolean verify_all(Ctl *ctl, const json_t *request, Sums *sums, GError *
         }
     }
     return TRUE;
+}
+
+static void print_json(const Sums *sums)
+{
+    json_auto_t *json = json_pack("{s:I, s:I, s:I, s:O}", "objects", (json_int_t)sums->objects,
+                                  "bytes", (json_int_t)sums->bytes, "unchecked",
+                                  (json_int_t)sums->unchecked, "bad", sums->list);
+    lines_print_json(json);
 }
 
 static const char examples[] =
@@ -67,7 +80,11 @@ int ctl_verify(Ctl *ctl, int argc, char **argv)
 {
     g_autoptr(GError) error = NULL;
     Sums sums = {0};
-    if (!ctl_parse(ctl, &argc, &argv, NULL, &help, &error))
+    gboolean as_json = FALSE;
+    const GOptionEntry entries[] = {
+        {"json", 'j', 0, G_OPTION_ARG_NONE, &as_json, "Print one JSON object", NULL},
+        G_OPTION_ENTRY_NULL};
+    if (!ctl_parse(ctl, &argc, &argv, entries, &help, &error))
         return ctl_fail(error);
     if (argc > 2) {
         ctl_usage_error(&error, "verify: name one volume or path; see hearthctl verify --help");
@@ -75,9 +92,15 @@ int ctl_verify(Ctl *ctl, int argc, char **argv)
     }
     json_auto_t *request = argc == 2 ? ctl_whole_volume(ctl, "verify", argv[1], &error)
                                      : json_pack("{s:s}", "op", "verify");
+    json_auto_t *list = as_json ? json_array() : NULL;
+    sums.list = list;
     gboolean done = request && verify_all(ctl, request, &sums, &error);
     if (!done)
         return ctl_fail(error);
+    if (as_json) {
+        print_json(&sums);
+        return sums.bad ? CTL_FAILED : CTL_OK;
+    }
     g_autofree char *bytes = size_format(sums.bytes);
     printf("%" G_GUINT64_FORMAT " objects, %s: %" G_GUINT64_FORMAT " bad\n", sums.objects, bytes,
            sums.bad);

@@ -248,7 +248,7 @@ seen = until(b"by warm")
 seen += until(b"\033[J")
 last = seen.split(b"\033[H")[-1].replace(b"\033[K", b"").replace(b"\033[J", b"").replace(b"\r\r", b"\r")
 lines = last.split(b"\r\n")
-assert len(lines) <= 4 and all(len(l) <= 40 for l in lines), lines
+assert len(lines) <= 4 and all(len(l.decode()) <= 40 for l in lines), lines
 os.write(fd, b"q" if os.environ["END"] == "q" else b"\x03")
 until(b"\033[?1049l")
 status = os.waitpid(pid, 0)[1]
@@ -285,7 +285,7 @@ TITLE=$(hearthctl status --json | jq -r '.volumes[] | select(.volume | startswit
 same a_dataset_is_shown_by_its_name "$TITLE" "csi-vol-pvc-ctl-$$@csi-snap-snap-ctl-$$"
 LABEL=$(hearthctl datasets --json | jq -r '.[0].label')
 for word in "$TITLE" "csi/$TITLE" "${TITLE%-*}" "$LABEL" "${LABEL:0:9}" "$VOLUME_ID"; do
-    hearthctl pin "$word" && [ "$(hearthctl status --json | jq -r '.cache.pins[].volume')" = "$DATASET" ] && hearthctl pin --off "$word" &&
+    hearthctl pin "$word" >/dev/null && [ "$(hearthctl status --json | jq -r '.cache.pins[].volume')" = "$DATASET" ] && hearthctl unpin "$word" >/dev/null &&
         pass "it_is_found_as_${word%%[-/~]*}" || fail "it_is_found_as_$word" "$(hearthctl status --json | jq -c .cache.pins)"
 done
 hearthctl pin h1 2>"$TMP/err"
@@ -327,7 +327,7 @@ same volumes_are_those_that_are_served "$(complete_line --socket "$HEARTHD" warm
 same also_with_an_equals_sign "$(complete_line --socket = "$HEARTHD" pin "${VOLUME_ID:0:3}")" "$VOLUME_ID"
 same columns_to_sort_by "$(complete_line top --sort ce)" ceph
 NUMBER=$(hearthctl warm "$VOLUME_ID" --no-wait)
-same jobs_are_listed "$(hearthctl jobs | awk -v n="$NUMBER" 'NR > 1 && $1 == n { print NF > 6 }') $(hearthctl jobs --json | jq "any(.[]; .job == $NUMBER)")" "1 true"
+same jobs_are_listed "$(hearthctl jobs | awk -v n="$NUMBER" 'NR > 1 && $1 == n { print (NF > 6) }') $(hearthctl jobs --json | jq "any(.[]; .job == $NUMBER)")" "1 true"
 same job_numbers_are_completed "$(complete_line --socket "$HEARTHD" job "$NUMBER" | head -n 1)" "$NUMBER"
 same paths_where_paths_go "$(complete_line bench "$TARGET/tr")" "$TARGET/tree"
 same without_hearthd_no_volume "$(complete_line --socket "$TMP/run/nobody.sock" warm zz)" ""
@@ -336,6 +336,7 @@ documented docs/development.md 'make help' -- -s -C "$TOP"
 check it_names_the_targets grep -q '^check-unit ' "$DOCUMENTED_OUT"
 if documented docs/development.md 'make install' -- -s -C "$TOP" O="$BUILD" DESTDIR="$TMP/root" PREFIX=/usr; then
     same the_completion_is_installed "$(cat "$TMP/root/usr/share/bash-completion/completions/hearthctl" | cksum)" "$(cksum <"$TOP/deploy/completion/hearthctl")"
+    check also_those_of_zsh_and_fish test -s "$TMP/root/usr/share/zsh/site-functions/_hearthctl" -a -s "$TMP/root/usr/share/fish/vendor_completions.d/hearthctl.fish"
     sed 's/\\-/-/g' "$TOP/deploy/man/hearthctl.1" >"$TMP/page"
     check the_page_is_installed test -s "$TMP/root/usr/share/man/man1/hearthctl.1"
     for name in $("$BUILD/hearthctl" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do

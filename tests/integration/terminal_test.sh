@@ -10,12 +10,14 @@ mkdir "$ANSWERS"
 spawn hearthd python3 "$(dirname "$0")/fake_hearthd.py" "$HEARTHD" "$ANSWERS"
 wait_socket hearthd "$HEARTHD"
 
-screen() { tmux -S "$TMP/tmux" -f /dev/null "$@"; }
+NUMBER=0 # each has a server of its own: one that ends takes no new windows
+screen() { tmux -S "$TMP/tmux$NUMBER" -f /dev/null "$@"; }
 at_exit 'screen kill-server 2>/dev/null'
 open_terminal() { # COLUMNS ROWS COMMAND...: the exit code goes to $TMP/code
     local columns=$1 rows=$2
     shift 2
     screen kill-server 2>/dev/null
+    NUMBER=$((NUMBER + 1))
     rm -f "$TMP/code"
     screen new-session -d -x "$columns" -y "$rows" "env TERM=screen-256color ${WITH:-} $(printf '%q ' "$BUILD/hearthctl" --socket "$HEARTHD" "$@"); echo \$? >$TMP/code; exec cat"
 }
@@ -77,10 +79,10 @@ same status_fits_80_columns "$(shown | grep -c '^h1~') $(shown | grep -c '^ *7 '
 screen capture-pane -pe | grep -q $'\e\[1m\e\[31mBYPASS\|\e\[1;31mBYPASS' && pass bypass_is_red || fail bypass_is_red "$(screen capture-pane -pe | head -n 2 | cat -v)"
 WITH=NO_COLOR=1 open_terminal 80 24 status
 wait_for 60 ended
-same without_colour_if_told_so "$(screen capture-pane -pe | grep -c $'\e')" 0
+same without_colour_if_told_so "$(shown | grep -c BYPASS) $(screen capture-pane -pe | grep -c $'\e')" "1 0"
 open_terminal 80 24 status --no-color
 wait_for 60 ended
-same also_by_the_option "$(cat "$TMP/code") $(screen capture-pane -pe | grep -c $'\e')" "0 0"
+same also_by_the_option "$(cat "$TMP/code") $(shown | grep -c BYPASS) $(screen capture-pane -pe | grep -c $'\e')" "0 1 0"
 hearthctl status >"$TMP/out"
 same elsewhere_all_columns_are_shown "$(grep -c 'csi-vol-pvc-[0-2]$' "$TMP/out") $(grep -c $'\e' "$TMP/out")" "3 0"
 
@@ -100,4 +102,56 @@ three_lines() { [ "$(shown | grep -cE '^[0-9]{2}:[0-9]{2}:[0-9]{2} ')" -ge 3 ]; 
 wait_for 60 three_lines && pass stream_prints_a_line_a_sample || fail stream_prints_a_line_a_sample "$(shown)"
 same below_one_heading "$(shown | grep -c 'TIME .*NATIVE/S')" 1
 same json_is_one_object_a_sample "$(hearthctl top --json -i 0.1 -n 2 | jq -c '[.cephBytesPerSec == 0, (.volumes | length)]' | tr '\n' ' ')" '[true,3] [true,3] '
+
+# ---- completion of zsh and fish ----
+export PATH=$BUILD:$PATH HEARTH_SOCKET=$HEARTHD
+in_zsh() { # WORDS...: what is offered for the last one
+    zsh -fc 'compadd() { print -l -- ${(P)2} }; _describe() { print -l -- ${${(P)2}%%:*} }; _files() { print paths }
+        source $0; words=("$@"); CURRENT=$#; _hearthctl' "$TOP/deploy/completion/_hearthctl" "$@" 2>&1
+}
+in_fish() { fish --no-config -c 'source $argv[1]; complete -C $argv[2]' "$TOP/deploy/completion/hearthctl.fish" "$1" 2>&1 | cut -f 1; }
+COMMANDS=$("$BUILD/hearthctl" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' | sort | tr '\n' ' ')
+VOLUMES=$(printf 'h1~cephfs~955aba63-f154-4ea1-b2f2-0242ac110002~hearthfs~csi~csi-vol-pvc-%s ' 0 1 2)
+if command -v zsh >/dev/null; then
+    same zsh_has_the_commands "$(in_zsh hearthctl '' | sort | tr '\n' ' ')" "$COMMANDS"
+    same zsh_has_options_volumes_and_jobs "$(in_zsh hearthctl top --st | grep -x -e --stream) $(in_zsh hearthctl warm '' | tr '\n' ' ')$(in_zsh hearthctl job '')" "--stream ${VOLUMES}7"
+else
+    skip zsh "it is not installed"
+fi
+if command -v fish >/dev/null; then
+    same fish_has_the_commands "$(in_fish 'hearthctl ' | sort | tr '\n' ' ')" "$COMMANDS"
+    same fish_has_options_volumes_and_jobs "$(in_fish 'hearthctl top --st') $(in_fish 'hearthctl warm h1' | tr '\n' ' ')$(in_fish 'hearthctl job ')" "--stream ${VOLUMES}7"
+else
+    skip fish "it is not installed"
+fi
+
+# ---- words that are nearly right ----
+wrong() { # NAME CODE TEXT ARGUMENT...
+    local name=$1 wanted="$2 1" text=$3 code
+    shift 3
+    hearthctl "$@" >"$TMP/out" 2>"$TMP/err"
+    code=$?
+    same "$name" "$code $(grep -cF -e "$text" "$TMP/err")" "$wanted"
+}
+wrong a_command_is_suggested 2 "unknown command 'statsu'; did you mean status? See hearthctl --help" statsu
+wrong an_option_is_suggested 2 'unknown option --jsn; did you mean --json? See hearthctl status --help' status --jsn
+wrong an_argument_too_many_names_the_help 2 "unexpected argument 'extra'; see hearthctl status --help" status extra
+wrong a_bad_size_is_wrong_usage 2 '--rate=fast' warm v --rate fast
+wrong check_takes_no_rate 2 'it fetches nothing' warm v --check --rate 1M
+wrong an_earlier_hearthd_is_told 1 "is not known to hearthd" verify
+same help_of_a_command "$("$BUILD/hearthctl" help jobs | head -n 1)" 'Usage: hearthctl jobs [OPTIONS]'
+same help_has_no_noise "$("$BUILD/hearthctl" warm --help | grep -c 'OPTION?\|Help Options\|Application Options')" 0
+echo '{}' | answer pin
+jq '.cache.pins = [{volume: "v", bytes: 1048576, objects: 1}]' "$ANSWERS/status" | answer status
+echo '{"volume": "v"}' | answer resolve
+same pin_tells_what_it_did "$(hearthctl pin v)" 'v: pinned; 1.0 MiB of it are in the cache now (hearthctl warm fetches the rest)'
+same unpin_too "$(hearthctl unpin v) $(tail -n 1 "$ANSWERS/requests" | jq -c .on)" 'v: not pinned any more false'
+same json_of_pin "$(hearthctl pin v --json | jq -c '[.volume, .pinned, .bytes]')" '["v",true,1048576]'
+echo '{"version": "0.1.0", "pid": 7}' | answer hello
+same json_of_version "$(hearthctl version --json | jq -c '[.hearthd, .pid]')" '["0.1.0",7]'
+echo '{"objects": 2, "bytes": 10, "unchecked": 0, "bad": [{"object": "00", "path": "a"}], "after": "", "more": false}' | answer verify
+same json_of_verify "$(hearthctl verify --json | jq -c '[.objects, .bad[0].path]')" '[2,"a"]'
+for command in status datasets top jobs; do
+    hearthctl "$command" --json | jq -e . >/dev/null && pass "json_of_$command" || fail "json_of_$command" "it is none"
+done
 exit $((FAILED > 0))

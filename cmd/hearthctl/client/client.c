@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every subcommand of hearthctl needs: its options, calls of hearthd, and which volume an
- * argument names. The connection is made at the first call and kept; the protocol is in
+ * What every subcommand of hearthctl needs: errors, calls of hearthd, and which volume an argument
+ * names. The connection is made at the first call and kept; the protocol is in
  * proto/wire.h.
  */
 #include "cmd/hearthctl/client/client.h"
@@ -29,32 +29,6 @@ void ctl_usage_error(GError **error, const char *format, ...)
     if (error)
         *error = g_error_new_valist(G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, format, args);
     va_end(args);
-}
-
-gboolean ctl_parse(Ctl *ctl, int *argc, char ***argv, const GOptionEntry *entries,
-                   const CtlHelp *help, GError **error)
-{
-    g_autofree char *socket_path = NULL;
-    const GOptionEntry common[] = {{"socket", 's', 0, G_OPTION_ARG_FILENAME, &socket_path,
-                                    "Control socket of hearthd", "PATH"},
-                                   {"no-color", 0, 0, G_OPTION_ARG_NONE, &ctl->no_colour,
-                                    "Print without colours, as with NO_COLOR", NULL},
-                                   G_OPTION_ENTRY_NULL};
-    g_autofree char *program = g_strdup_printf("hearthctl %s", (*argv)[0]);
-    g_set_prgname(program);
-    g_autoptr(GOptionContext) context = g_option_context_new(help->usage);
-    g_option_context_set_summary(context, help->about);
-    g_option_context_set_description(context, help->notes);
-    if (entries)
-        g_option_context_add_main_entries(context, entries, NULL);
-    g_option_context_add_main_entries(context, common, NULL);
-    if (!g_option_context_parse(context, argc, argv, error))
-        return FALSE;
-    if (socket_path) {
-        g_free(ctl->socket_path);
-        ctl->socket_path = g_steal_pointer(&socket_path);
-    }
-    return TRUE;
 }
 
 static gboolean connect_once(Ctl *ctl, GError **error)

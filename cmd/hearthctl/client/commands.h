@@ -13,6 +13,7 @@ int ctl_job(Ctl *ctl, int argc, char **argv);
 int ctl_jobs_command(Ctl *ctl, int argc, char **argv);
 int ctl_evict(Ctl *ctl, int argc, char **argv);
 int ctl_pin(Ctl *ctl, int argc, char **argv);
+int ctl_unpin(Ctl *ctl, int argc, char **argv);
 int ctl_verify(Ctl *ctl, int argc, char **argv);
 int ctl_top(Ctl *ctl, int argc, char **argv);
 int ctl_doctor(Ctl *ctl, int argc, char **argv);
