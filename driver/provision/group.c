@@ -104,7 +104,7 @@ static gboolean create_record(Work *w, const char *request_name, const GPtrArray
     new->members = plan_members(w, sources, error);
     if (!new->members)
         return FALSE;
-    group_record_begin(new, w->id->name);
+    group_record_begin(new, w->id);
     gboolean existed;
     g_autofree char *text = group_record_encode(new);
     g_autofree char *key = group_record_key(w->id->name);
@@ -229,7 +229,7 @@ static gboolean remove_attempt(Work *w, const GroupRecord *record, const char *a
 {
     for (guint i = 0; i < record->members->len; i++) {
         g_autoptr(VolumeId) volume = volume_of(w, record->members->pdata[i]);
-        g_autofree char *name = group_record_snapshot(w->id->name, attempt, i);
+        g_autofree char *name = group_record_snapshot(w->id, attempt, i);
         if (!w->ops->snapshot_remove(w->session, volume, name, w->deadline_us, error) ||
             !work_remove_snapshot_record(w, name, error))
             return FALSE;
@@ -254,7 +254,7 @@ static gboolean claim_record(Work *w, GroupRecord *record, char **as, GError **e
 {
     if (!remove_before(w, record, error))
         return FALSE;
-    group_record_begin(record, w->id->name);
+    group_record_begin(record, w->id);
     return change_record(w, record, as, error) && remove_before(w, record, error);
 }
 
@@ -290,16 +290,22 @@ static gboolean take_snapshots(Work *w, const GroupRecord *record, GError **erro
     return good;
 }
 
-/* FALSE, and nothing is left, when another attempt has claimed the record meanwhile. */
+/* FALSE, and nothing is left, when another attempt has claimed the record meanwhile. A controller
+ * of a release without attempts claims nothing, and may have taken the group under this one's
+ * names. */
 static gboolean note_taken(Work *w, GroupRecord *record, char **as, GError **error)
 {
     gboolean ours;
+    g_autoptr(GroupRecord) now = NULL;
     record->taken = TRUE;
     if (!try_change(w, record, as, &ours, error))
         return FALSE;
     if (ours)
         return TRUE;
-    remove_attempt(w, record, record->attempt, NULL);
+    if (!find_group(w, &now, NULL, error))
+        return FALSE;
+    if (!now || strcmp(now->attempt, record->attempt) != 0)
+        remove_attempt(w, record, record->attempt, NULL);
     return fail_not_ours(w, error);
 }
 
@@ -310,9 +316,10 @@ static gboolean take_group(Work *w, GroupRecord *record, char **as, GError **err
         return FALSE;
     if (take_snapshots(w, record, &cause))
         return note_taken(w, record, as, error);
-    /* It would be refused again. */
-    if (work_is_not_found(cause) ||
-        g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION))
+    /* It would be refused again. Claimed once more, its snapshots are nobody else's. */
+    if ((work_is_not_found(cause) ||
+         g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION)) &&
+        claim_record(w, record, as, NULL))
         remove_all(w, record, as, NULL);
     g_propagate_error(error, g_steal_pointer(&cause));
     return FALSE;

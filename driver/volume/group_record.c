@@ -11,6 +11,8 @@
 
 #define RECORD_VERSION 1
 #define KEY_PREFIX "group."
+/* "-01234567-63" */
+#define ATTEMPT_AND_NUMBER 12
 
 static void free_member(gpointer data)
 {
@@ -53,13 +55,17 @@ char *group_record_key(const char *name)
     return g_strconcat(KEY_PREFIX, name, NULL);
 }
 
-char *group_record_snapshot(const char *group, const char *attempt, guint number)
+char *group_record_snapshot(const VolumeId *group, const char *attempt, guint number)
 {
-    return *attempt ? g_strdup_printf("%s-%s-%u", group, attempt, number)
-                    : g_strdup_printf("%s-%u", group, number);
+    if (!*attempt)
+        return g_strdup_printf("%s-%u", group->name, number);
+    const gsize room = snapshot_id_room(group);
+    g_autofree char *start =
+        g_strndup(group->name, room > ATTEMPT_AND_NUMBER ? room - ATTEMPT_AND_NUMBER : 0);
+    return g_strdup_printf("%s-%s-%u", start, attempt, number);
 }
 
-void group_record_begin(GroupRecord *record, const char *name)
+void group_record_begin(GroupRecord *record, const VolumeId *group)
 {
     g_free(record->before);
     record->before = record->attempt;
@@ -69,7 +75,7 @@ void group_record_begin(GroupRecord *record, const char *name)
     for (guint i = 0; i < record->members->len; i++) {
         GroupMember *m = record->members->pdata[i];
         g_free(m->snapshot);
-        m->snapshot = group_record_snapshot(name, record->attempt, i);
+        m->snapshot = group_record_snapshot(group, record->attempt, i);
     }
 }
 

@@ -10,6 +10,7 @@
 
 #include <glib.h>
 #include "common/error.h"
+#include "driver/volume/id.h"
 
 /* So that a record stays small and the volumes' writers are not held up for long. */
 #define GROUP_MAX_MEMBERS 64
@@ -41,14 +42,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(GroupRecord, group_record_free)
 /* "group.<name>", the caller's. */
 char *group_record_key(const char *name);
 
-/* "<group>-<attempt>-<number>", the name of a member's snapshot; the caller's. */
-char *group_record_snapshot(const char *group, const char *attempt, guint number);
-/* How much longer than the group's name it is. */
-#define GROUP_SNAPSHOT_ROOM 12
+/* "<group>-<attempt>-<number>", the name of a member's snapshot; the caller's. The end of the
+ * group's name is left out where the snapshot's ID has no room for it. */
+char *group_record_snapshot(const VolumeId *group, const char *attempt, guint number);
 
-/* Makes `record` a new attempt for the group `name`: its own names, taken by nobody, from now on.
- */
-void group_record_begin(GroupRecord *record, const char *name);
+/* Makes `record` a new attempt for the group: its own names, taken by nobody, from now on. */
+void group_record_begin(GroupRecord *record, const VolumeId *group);
 
 /* The text to store, the caller's. */
 char *group_record_encode(const GroupRecord *record);

@@ -104,7 +104,7 @@ settle() { # OPERATION repeat|undo WHERE
     fi
     case $op in
     snapshot | unsnapshot) got=$(snapshots "$source" | grep -cxF "csi-snap-$n") ;;
-    group | ungroup) got=$({ snapshots "$source"; snapshots "$second"; } | grep -c "^csi-vol-group-$n-[01]\$") ;;
+    group | ungroup) got=$({ snapshots "$source"; snapshots "$second"; } | grep -cE "^csi-vol-group-$n-[0-9a-f]{8}-[01]\$") ;;
     *) got=$(objects "csi-vol-$n" | wc -l) ;;
     esac
     [ "$got" = "${LEAVES[$last]}" ] || bad+="$3, then $last: $got objects; "

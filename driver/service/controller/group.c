@@ -8,6 +8,9 @@
 #include "driver/volume/name.h"
 
 #define DEFAULT_PREFIX "csi-vol-group-" /* ceph-csi's too */
+/* Of the snapshots' names of releases without attempts, "-63". It decides which names of requests
+ * are used as they are, so it stays. */
+#define MEMBER_ROOM 3
 
 gboolean controller_has_groups(const Controller *c)
 {
@@ -113,8 +116,7 @@ static CONTROLLER_HANDLER(create_group)
     g_clear_pointer(&id->group, g_free);
     g_free(id->name);
     gsize room = group_id_room(id);
-    id->name = name_backend(prefix, r->name,
-                            room > GROUP_SNAPSHOT_ROOM ? room - GROUP_SNAPSHOT_ROOM : 0, error);
+    id->name = name_backend(prefix, r->name, room > MEMBER_ROOM ? room - MEMBER_ROOM : 0, error);
     g_autofree char *text = id->name ? group_id_encode(id, error) : NULL;
     g_autoptr(BusyHold) hold = text ? busy_take(c->busy, text, NULL, error) : NULL;
     g_autoptr(GroupRecord) record = NULL;

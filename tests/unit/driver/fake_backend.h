@@ -484,8 +484,9 @@ static inline gboolean fake_snapshot_create(void *session, const VolumeId *volum
         g_set_error(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND, "no volume");
         return FALSE;
     }
-    g_hash_table_insert(f->snapshots, g_strconcat(volume->name, "@", snapshot, NULL),
-                        GINT_TO_POINTER(f->moments));
+    g_autofree char *key = g_strconcat(volume->name, "@", snapshot, NULL);
+    if (!g_hash_table_contains(f->snapshots, key))
+        g_hash_table_insert(f->snapshots, g_steal_pointer(&key), GINT_TO_POINTER(f->moments));
     return !fake_fails(f, TRUE, error);
 }
 

@@ -296,13 +296,33 @@ END_TEST
 
 typedef struct Meanwhile {
     World *w;
-    gboolean deletes, creates;
+    gboolean deletes, creates, is_older;
     char *name; /* of its first member */
 } Meanwhile;
+
+/* What a release without attempts does when there is a record: it takes the snapshots anew, under
+ * the names that are there. */
+static void take_as_older(World *w)
+{
+    static const char untaken[] = "\"taken\":false";
+    const char *text = g_hash_table_lookup(w->fake->records, "group.g");
+    const char *at = text ? strstr(text, untaken) : NULL;
+    if (!at)
+        return;
+    g_autofree char *a_name = member_name(w, 0), *b_name = member_name(w, 1);
+    gpointer moment = GINT_TO_POINTER(++w->fake->moments);
+    g_hash_table_insert(w->fake->snapshots, g_strconcat("p-a@", a_name, NULL), moment);
+    g_hash_table_insert(w->fake->snapshots, g_strconcat("p-b@", b_name, NULL), moment);
+    g_autofree char *before = g_strndup(text, (gsize)(at - text));
+    g_hash_table_insert(w->fake->records, g_strdup("group.g"),
+                        g_strconcat(before, "\"taken\":true", at + strlen(untaken), NULL));
+}
 
 static void other_controller(void *data)
 {
     Meanwhile *m = data;
+    if (m->is_older)
+        take_as_older(m->w);
     if (m->deletes)
         ck_assert_int_eq(remove_group(m->w, NULL), 0);
     if (m->creates) {
@@ -366,6 +386,39 @@ START_TEST(a_creation_that_was_frozen_leaves_the_group_of_another)
 }
 END_TEST
 
+START_TEST(a_creation_that_was_frozen_leaves_the_group_of_an_older_release)
+{
+    int left = 0;
+    gboolean frozen = TRUE;
+    for (int step = 1; frozen; step++) {
+        World w = world_of_two();
+        Meanwhile m = {.is_older = TRUE};
+        freeze(&w, step, &m);
+        const gboolean failed = create(&w, "r", &a, &b, NULL) != 0;
+        frozen = was_frozen(&w);
+        if (frozen && failed) {
+            ck_assert_msg(of_one_moment(&w) && is_there(&w), "step %d", step);
+            left++;
+        }
+        backend_free(w.backend);
+    }
+    ck_assert_int_gt(left, 3);
+}
+END_TEST
+
+START_TEST(what_an_older_release_has_taken_stays_when_taking_is_refused)
+{
+    World w = world_of_two();
+    Meanwhile m = {.is_older = TRUE};
+    w.fake->fail_code = HEARTH_ERROR_NOT_FOUND;
+    w.fake->fail_at = 4;
+    freeze(&w, 4, &m);
+    ck_assert_int_eq(create(&w, "r", &a, &b, NULL), HEARTH_ERROR_NOT_FOUND);
+    ck_assert(of_one_moment(&w) && is_there(&w));
+    backend_free(w.backend);
+}
+END_TEST
+
 START_TEST(a_creation_that_was_frozen_does_not_bring_a_deleted_group_back)
 {
     gboolean frozen = TRUE;
@@ -409,5 +462,7 @@ HARNESS_MAIN("driver/provision/group", a_group_is_taken_once_and_goes_as_a_whole
              a_group_of_before_counts_as_taken,
              an_attempt_of_before_is_followed_by_one_with_names_of_its_own,
              a_creation_that_was_frozen_leaves_the_group_of_another,
+             a_creation_that_was_frozen_leaves_the_group_of_an_older_release,
+             what_an_older_release_has_taken_stays_when_taking_is_refused,
              a_creation_that_was_frozen_does_not_bring_a_deleted_group_back,
              a_deletion_that_was_frozen_leaves_a_later_group_of_the_name)

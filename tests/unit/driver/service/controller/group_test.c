@@ -81,7 +81,9 @@ START_TEST(a_groups_members_are_snapshots)
     ck_assert_str_eq(group->group_snapshot_id, GROUP);
     ck_assert(group->ready_to_use);
     ck_assert_uint_eq(group->n_snapshots, 2);
-    ck_assert_str_eq(group->snapshots[0]->snapshot_id, "h1~snap~cephfs~c~f~csi-vol-group-g1-0");
+    const char *first = group->snapshots[0]->snapshot_id;
+    ck_assert(
+        g_regex_match_simple("^h1~snap~cephfs~c~f~csi-vol-group-g1-[0-9a-f]{8}-0$", first, 0, 0));
     ck_assert_str_eq(group->snapshots[1]->group_snapshot_id, GROUP);
     ck_assert_int_eq(group->snapshots[1]->size_bytes, 2 * GIB);
 
@@ -147,6 +149,25 @@ START_TEST(a_class_may_repeat_its_deletion_policy)
 }
 END_TEST
 
+/* A release without attempts gave the group this name, and may have begun it. */
+START_TEST(a_long_name_stays_the_groups_name)
+{
+    World *w = world_of_two();
+    Csi__V1__CreateVolumeGroupSnapshotResponse *made = NULL;
+    g_autofree char *name = g_strnfill(88, 'n');
+    g_autofree char *id = g_strconcat("h1~group~cephfs~c~f~csi-vol-group-", name, NULL);
+    ck_assert_int_eq(take(w, name, both, good_parameters, &made), 0);
+    ck_assert_str_eq(made->group_snapshot->group_snapshot_id, id);
+    for (int i = 0; i < 2; i++)
+        ck_assert_uint_le(strlen(made->group_snapshot->snapshots[i]->snapshot_id), 128);
+    ck_assert_int_eq(get(w, id, NULL), 0);
+    ck_assert_int_eq(drop(w, id, NULL), 0);
+    ck_assert_uint_eq(g_hash_table_size(w->fake->snapshots), 0);
+    csi__v1__create_volume_group_snapshot_response__free_unpacked(made, NULL);
+    world_free(w);
+}
+END_TEST
+
 HARNESS_MAIN("driver/service/controller/group", a_groups_members_are_snapshots,
-             bad_groups_are_refused, a_group_is_found_without_a_secret,
-             a_class_may_repeat_its_deletion_policy)
+             bad_groups_are_refused, a_long_name_stays_the_groups_name,
+             a_group_is_found_without_a_secret, a_class_may_repeat_its_deletion_policy)
