@@ -9,83 +9,7 @@
 #include "driver/provision/internal.h"
 
 #define SNAPSHOT_DEFAULT_PREFIX "csi-snap-"
-
-static const AuditText texts[] = {
-    [AUDIT_RECORD_WITHOUT_VOLUME] = {"record-without-volume", AUDIT_FIX_SAFE,
-                                     "CreateVolume or DeleteVolume ended half way; no data",
-                                     "retry the call, or repair removes the record"},
-    [AUDIT_RECORD_WITHOUT_SNAPSHOT] = {"record-without-snapshot", AUDIT_FIX_SAFE,
-                                       "CreateSnapshot or DeleteSnapshot ended half way; no data",
-                                       "retry the call, or repair removes the record"},
-    [AUDIT_RECORD_DAMAGED] = {"record-damaged", AUDIT_FIX_BY_HAND,
-                              "the record cannot be read, so its volume cannot be used",
-                              "inspect the object, then correct or remove it"},
-    [AUDIT_VOLUME_INCOMPLETE] = {"volume-incomplete", AUDIT_FIX_SAFE,
-                                 "CreateVolume ended half way; no data",
-                                 "retry the call, or repair removes it"},
-    [AUDIT_COPY_FAILED] = {"copy-failed", AUDIT_FIX_SAFE,
-                           "a restore or clone failed; the source has the data",
-                           "retry the call, or repair removes it"},
-    [AUDIT_COPY_UNFINISHED] = {"copy-unfinished", AUDIT_FIX_SAFE,
-                               "copied, but not yet of the size asked for",
-                               "retry the call, or repair finishes it"},
-    [AUDIT_COPY_SNAPSHOT] = {"copy-snapshot", AUDIT_FIX_SAFE,
-                             "a clone was made through it and is done or gone",
-                             "retry the call, or repair removes it"},
-    [AUDIT_VOLUME_WITHOUT_RECORD] = {"volume-without-record", AUDIT_FIX_BY_NAME,
-                                     "has a name of this driver and no record; may hold data",
-                                     "find out whose it is; remove it with --remove"},
-    [AUDIT_SNAPSHOT_WITHOUT_RECORD] = {"snapshot-without-record", AUDIT_FIX_BY_NAME,
-                                       "has a name of this driver and no record; may hold data",
-                                       "find out whose it is; remove it with --remove"},
-    [AUDIT_LEFTOVER] = {"leftover", AUDIT_FIX_SAFE,
-                        "of a deleted volume or snapshot; nothing needs it now",
-                        "repair removes it; of an image the next DeleteVolumes do, too"},
-};
-
-const AuditText *audit_text(AuditKind kind)
-{
-    return &texts[kind];
-}
-
-char *audit_finding_name(const AuditFinding *f)
-{
-    const VolumeId *id = f->id;
-    const char *parts[] = {id->fs_name, id->group, id->pool, id->rados_namespace, id->name};
-    GString *text = g_string_new(NULL);
-    for (guint i = 0; i < G_N_ELEMENTS(parts); i++) {
-        if (parts[i] && *parts[i])
-            g_string_append_printf(text, "%s%s", text->len ? "/" : "", parts[i]);
-    }
-    if (f->snapshot)
-        g_string_append_printf(text, "@%s", f->snapshot);
-    return g_string_free(text, FALSE);
-}
-
-static void finding_free(gpointer data)
-{
-    AuditFinding *f = data;
-    volume_id_free(f->id);
-    g_free(f->snapshot);
-    g_free(f->detail);
-    g_free(f->failure);
-    g_free(f);
-}
-
-AuditReport *audit_report_new(void)
-{
-    AuditReport *report = g_new0(AuditReport, 1);
-    report->findings = g_ptr_array_new_with_free_func(finding_free);
-    return report;
-}
-
-void audit_report_free(AuditReport *report)
-{
-    if (!report)
-        return;
-    g_ptr_array_unref(report->findings);
-    g_free(report);
-}
+#define GROUP_DEFAULT_PREFIX "csi-vol-group-"
 
 typedef struct Audit {
     Work w; /* its id is the location */
@@ -185,9 +109,27 @@ static gboolean is_ours(GHashTable *prefixes, const char *name)
     return FALSE;
 }
 
+static gboolean check_group(Audit *a, const char *name, GError **error)
+{
+    g_autoptr(VolumeId) id = id_of(a, NULL, name);
+    g_clear_pointer(&id->group, g_free);
+    Work w = work_at(a, id);
+    GError *cause = NULL;
+    gboolean unfinished;
+    gint64 created;
+    if (!group_is_unfinished(&w, &unfinished, &created, &cause))
+        return ignore_or_fail(cause, error);
+    if (unfinished)
+        add_finding(a, AUDIT_GROUP_UNFINISHED, id, NULL, created);
+    return TRUE;
+}
+
 static gboolean read_record(Audit *a, const char *key, GError **error)
 {
     const char *volume = volume_record_key_name(key), *snapshot = snapshot_record_key_name(key);
+    const char *group = group_record_key_name(key);
+    if (group)
+        return check_group(a, group, error);
     if (!volume && !snapshot)
         return TRUE;
     g_autoptr(VolumeId) id = id_of(a, NULL, volume ? volume : NULL);
@@ -473,6 +415,7 @@ gboolean provision_audit(const Backend *backend, const VolumeId *location, const
     a.groups = groups;
     g_hash_table_add(volume_prefixes, g_strdup(PARAMS_DEFAULT_PREFIX));
     g_hash_table_add(snapshot_prefixes, g_strdup(SNAPSHOT_DEFAULT_PREFIX));
+    g_hash_table_add(snapshot_prefixes, g_strdup(GROUP_DEFAULT_PREFIX));
     g_hash_table_add(groups, g_strdup(location->group ? location->group : ""));
     return audit_location(&a, error);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The audit finds where records and Ceph disagree at one location: records without their volume or
- * snapshot, volumes and snapshots of ours without a record, and what a call that was cut short has
- * left. It compares the two sides themselves; there is no other list of them.
+ * snapshot, volumes and snapshots of ours without a record, groups of snapshots that were not
+ * taken, and what a call that was cut short has left. It compares the two sides themselves; there
+ * is no other list of them.
  *
  * A call under way looks like one that crashed, so repair leaves everything that is younger than a
  * given age. A volume without a record may hold data, so it is removed only when it is named. It is
@@ -24,6 +25,7 @@ typedef enum AuditKind {
     AUDIT_COPY_SNAPSHOT,
     AUDIT_VOLUME_WITHOUT_RECORD,
     AUDIT_SNAPSHOT_WITHOUT_RECORD,
+    AUDIT_GROUP_UNFINISHED,
     AUDIT_LEFTOVER,
 } AuditKind;
 
@@ -43,7 +45,7 @@ const AuditText *audit_text(AuditKind kind);
 
 typedef struct AuditFinding {
     AuditKind kind;
-    VolumeId *id;   /* of the volume; without a name where only a snapshot's is known */
+    VolumeId *id;   /* of the volume or group; without a name where only a snapshot's is known */
     char *snapshot; /* NULL: it is about the volume */
     gint64 created; /* seconds since 1970; 0: not known */
     char *detail;   /* what the backend said, or NULL */

@@ -419,3 +419,35 @@ gboolean provision_group_look(const ProvisionTarget *at, const GPtrArray *snapsh
     *record = g_steal_pointer(&found);
     return TRUE;
 }
+
+static gboolean find_unfinished(Work *w, GroupRecord **record, char **as, gboolean *unfinished,
+                                GError **error)
+{
+    guint there = 0;
+    *unfinished = FALSE;
+    if (!find_group(w, record, as, error) || (*record && !count_there(w, *record, &there, error)))
+        return FALSE;
+    *unfinished = *record && (!(*record)->taken || there == 0);
+    return TRUE;
+}
+
+gboolean group_is_unfinished(Work *w, gboolean *unfinished, gint64 *created, GError **error)
+{
+    g_autoptr(GroupRecord) record = NULL;
+    if (!find_unfinished(w, &record, NULL, unfinished, error))
+        return FALSE;
+    *created = record ? record->created : 0;
+    return TRUE;
+}
+
+gboolean group_remove_unfinished(Work *w, GError **error)
+{
+    g_autoptr(GroupRecord) record = NULL;
+    g_autofree char *as = NULL;
+    gboolean unfinished;
+    if (!find_unfinished(w, &record, &as, &unfinished, error))
+        return FALSE;
+    if (!record)
+        return TRUE;
+    return unfinished ? delete_group(w, record, &as, error) : fail_not_ours(w, error);
+}

@@ -43,6 +43,14 @@ gboolean shallow_release(Work *w, const VolumeRecord *record, GError **error);
 gboolean shallow_seal(Work *w, const char *snapshot, GError **error);
 void shallow_unseal(Work *w, const char *snapshot);
 
+/*
+ * group.c: whether the group is not known to be taken, or has no snapshot left. *created: when its
+ * attempt began. FALSE only for failures.
+ */
+gboolean group_is_unfinished(Work *w, gboolean *unfinished, gint64 *created, GError **error);
+/* Removes such a group. ABORTED: it is another one by now. */
+gboolean group_remove_unfinished(Work *w, GError **error);
+
 /* copy.c: the least size of the request's volume. NOT_FOUND when the source is not there. */
 gboolean copy_source_size(Work *w, const ProvisionRequest *request, gint64 *bytes, GError **error);
 /*

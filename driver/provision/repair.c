@@ -138,6 +138,8 @@ static gboolean fix_finding(Work *w, const AuditFinding *f, GError **error)
         return w->ops->snapshot_remove(w->session, w->id, f->snapshot, w->deadline_us, error);
     case AUDIT_VOLUME_WITHOUT_RECORD:
         return w->ops->volume_remove(w->session, w->id, FALSE, w->deadline_us, error);
+    case AUDIT_GROUP_UNFINISHED:
+        return group_remove_unfinished(w, error);
     case AUDIT_LEFTOVER:
         return w->ops->leftover_remove(w->session, w->id->name, w->deadline_us, error);
     case AUDIT_RECORD_DAMAGED:

@@ -55,6 +55,11 @@ char *group_record_key(const char *name)
     return g_strconcat(KEY_PREFIX, name, NULL);
 }
 
+const char *group_record_key_name(const char *key)
+{
+    return g_str_has_prefix(key, KEY_PREFIX) ? key + strlen(KEY_PREFIX) : NULL;
+}
+
 char *group_record_snapshot(const VolumeId *group, const char *attempt, guint number)
 {
     if (!*attempt)

@@ -41,6 +41,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(GroupRecord, group_record_free)
 
 /* "group.<name>", the caller's. */
 char *group_record_key(const char *name);
+/* The name in such a key, borrowed; NULL for other keys. */
+const char *group_record_key_name(const char *key);
 
 /* "<group>-<attempt>-<number>", the name of a member's snapshot; the caller's. The end of the
  * group's name is left out where the snapshot's ID has no room for it. */

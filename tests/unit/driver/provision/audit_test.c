@@ -226,6 +226,42 @@ START_TEST(snapshots_are_looked_at_from_both_sides)
 }
 END_TEST
 
+static int take_group(const Backend *b)
+{
+    VolumeId group = VOL("csi-vol-group-g");
+    group.group = NULL;
+    g_autoptr(GPtrArray) sources = g_ptr_array_new();
+    g_autoptr(GroupRecord) record = NULL;
+    g_autoptr(GError) error = NULL;
+    g_ptr_array_add(sources, &volume);
+    return provision_group_create(AT(b, &group), "g", sources, &record, &error) ? 0 : error->code;
+}
+
+START_TEST(a_group_that_was_not_taken_is_found_and_goes_with_its_snapshots)
+{
+    Fake *f = fake_new();
+    g_autoptr(Backend) b = fake_backend(f);
+    ck_assert_int_eq(create(b, &volume, FALSE), 0);
+    ck_assert_int_eq(take_group(b), 0);
+    expect(b, "");
+    g_hash_table_remove_all(f->snapshots); /* as half of its deletion would */
+    g_autofree char *half = summary(b);
+    ck_assert_ptr_nonnull(strstr(half, "group-unfinished f/csi-vol-group-g\n"));
+    f->fail_at = 8; /* it is deleted, and taken again but for the note */
+    ck_assert_int_eq(take_group(b), HEARTH_ERROR_UNAVAILABLE);
+    expect(b, "group-unfinished f/csi-vol-group-g\n");
+    ck_assert_uint_eq(g_hash_table_size(f->snapshots), 1);
+    ck_assert_int_eq(repair(b, 600, FALSE), HEARTH_ERROR_FAILED_PRECONDITION);
+    ck_assert_int_eq(repair(b, 0, FALSE), 0);
+    ck_assert_uint_eq(g_hash_table_size(f->snapshots), 0);
+    ck_assert_uint_eq(g_hash_table_size(f->records), 1);
+    expect(b, "");
+    /* Of a controller that was killed late. */
+    g_hash_table_insert(f->snapshots, g_strdup("p-v@csi-vol-group-g-01234567-0"), (char *)"");
+    expect(b, "snapshot-without-record f/csi/p-v@csi-vol-group-g-01234567-0\n");
+}
+END_TEST
+
 START_TEST(what_a_clone_is_made_through_stays_while_it_is_made)
 {
     Fake *f = fake_new();
@@ -310,6 +346,7 @@ HARNESS_MAIN("driver/provision/audit", what_calls_leave_when_they_end_is_in_step
              half_a_volume_goes_with_its_record, what_the_backend_left_is_found_and_repaired,
              a_volume_without_a_record_goes_by_name_only, whose_a_volume_is_shows_in_its_prefix,
              snapshots_are_looked_at_from_both_sides,
+             a_group_that_was_not_taken_is_found_and_goes_with_its_snapshots,
              what_a_clone_is_made_through_stays_while_it_is_made,
              what_a_clone_at_another_location_is_made_through_is_known_there,
              a_copy_of_the_wrong_size_is_finished, a_damaged_record_is_for_people)
