@@ -27,6 +27,7 @@ typedef struct Task {
     WarmupDoing doing;
     guint64 bytes_before; /* of the paths that are done */
     gint64 taken_us;      /* when its place was taken */
+    gint64 listing_us;    /* for how much longer than a turn it may read the tree */
     gboolean over;        /* another namespace waits for the place */
 } Task;
 
@@ -92,6 +93,25 @@ static void close_volume(Task *t)
 
 /* ---- fetching ---- */
 
+static gboolean is_over(Task *t, gint64 more_us)
+{
+    const WarmupConfig *c = t->config;
+    t->over =
+        c->places && warmup_places_over(c->places, t->order->namespace, t->taken_us + more_us);
+    return t->over;
+}
+
+/* Reading the tree begins again in its next turn, which is twice as long, so that it comes to an
+ * end. */
+static gboolean is_over_listing(Task *t)
+{
+    if (!is_over(t, t->listing_us))
+        return FALSE;
+    t->listing_us = g_get_monotonic_time() - t->taken_us;
+    return TRUE;
+}
+
+/* Also TRUE when it was cancelled, or its turn is over. */
 static gboolean await_manifest(Task *t, GError **error)
 {
     for (;;) {
@@ -106,6 +126,8 @@ static gboolean await_manifest(Task *t, GError **error)
             g_strdup_printf("reading its tree: %" G_GUINT64_FORMAT " files so far", manifest.files);
         t->doing.percent = 0;
         report_state(t, "Running", message);
+        if (is_over_listing(t))
+            return TRUE;
     }
 }
 
@@ -138,13 +160,6 @@ static gboolean came_well(const json_t *job, GError **error)
     return FALSE;
 }
 
-static gboolean is_over(Task *t)
-{
-    const WarmupConfig *c = t->config;
-    t->over = c->places && warmup_places_over(c->places, t->order->namespace, t->taken_us);
-    return t->over;
-}
-
 /* Also TRUE when it was cancelled, or its turn is over. */
 static gboolean fetch(Task *t, guint index, const char *path, GError **error)
 {
@@ -165,7 +180,7 @@ static gboolean fetch(Task *t, guint index, const char *path, GError **error)
             return good;
         }
         report_state(t, "Running", NULL);
-        if (!kube_pause(LOOK_MS, t->cancel, NULL) || is_over(t))
+        if (!kube_pause(LOOK_MS, t->cancel, NULL) || is_over(t, 0))
             return hearthd_cancel(t->link, id, ANSWER_MS, error);
     }
 }
@@ -175,7 +190,7 @@ static gboolean attempt(Task *t, GError **error)
     const GPtrArray *paths = t->order->paths;
     t->bytes_before = 0;
     gboolean good = open_volume(t, error) && await_manifest(t, error);
-    if (good && paths->len == 0 && !is_cancelled(t))
+    if (good && paths->len == 0 && !is_cancelled(t) && !t->over)
         good = fetch(t, 0, "", error);
     for (guint i = 0; good && i < paths->len && !is_cancelled(t) && !t->over; i++)
         good = fetch(t, i, paths->pdata[i], error);

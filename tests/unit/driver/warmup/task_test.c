@@ -31,9 +31,10 @@ typedef struct Hearthd {
     WarmupDoing last;
     gboolean had_eta;
     GCancellable *cancel;
-    const char *cancel_at;       /* a state, or an op */
-    void (*at_look)(void *data); /* at the first look at a job that runs */
-    void *at_look_data;
+    const char *cancel_at;        /* a state, or an op */
+    void (*at_look)(void *data);  /* at the first look at a job that runs */
+    void (*at_build)(void *data); /* at the first answer before the manifest is ready */
+    void *at_look_data;           /* of both */
 } Hearthd;
 
 static json_t *answer(Hearthd *h, const char *op, const json_t *request)
@@ -51,6 +52,8 @@ static json_t *answer(Hearthd *h, const char *op, const json_t *request)
     }
     if (g_str_equal(op, "manifest") && h->builds) {
         h->builds--;
+        if (h->at_build)
+            h->at_build(h->at_look_data);
         return json_pack("{s:b, s:s, s:i}", "ok", 1, "state", "building", "files", 7);
     }
     if (g_str_equal(op, "manifest"))
@@ -346,9 +349,29 @@ START_TEST(a_place_is_given_up_for_another_namespace_and_the_rest_is_done_after_
 }
 END_TEST
 
+START_TEST(a_place_is_given_up_while_the_tree_is_read)
+{
+    g_autoptr(Hearthd) h = hearthd_new();
+    WarmupPlaces *places = warmup_places_new(1, 0);
+    const WarmupConfig config = {.hearthd_socket = h->path,
+                                 .cluster_config = h->config,
+                                 .secret_dir = h->secrets,
+                                 .places = places};
+    h->builds = 1;
+    h->at_build = begin_to_wait;
+    h->at_look_data = places;
+    run_with(h, "[]", &config);
+    pthread_join(waiting, NULL);
+    ck_assert_str_eq(h->asked->str, "open manifest open manifest warm job ");
+    ck_assert_str_eq(h->last.state, "Succeeded");
+    warmup_places_free(places);
+}
+END_TEST
+
 HARNESS_MAIN("driver/warmup/task", a_dataset_is_opened_listed_and_fetched,
              paths_are_fetched_one_after_another, what_was_cut_off_is_done_again,
              what_will_not_pass_fails_at_once, patience_ends, a_job_that_failed_says_why,
              files_that_could_not_be_fetched_are_a_failure, cancelling_cancels_its_job,
              cancelled_while_it_is_listed_it_begins_no_job, without_a_user_it_says_what_to_do,
-             a_place_is_given_up_for_another_namespace_and_the_rest_is_done_after_it)
+             a_place_is_given_up_for_another_namespace_and_the_rest_is_done_after_it,
+             a_place_is_given_up_while_the_tree_is_read)
