@@ -12,6 +12,7 @@
 #include <gio/gio.h>
 #include <pthread.h>
 #include <sys/queue.h>
+#include "cache/origin/thread_room.h"
 #include "common/monotonic.h"
 
 #define THREADS_KEPT 2
@@ -92,7 +93,8 @@ static void *lane_thread(void *data);
 static gboolean thread_new_locked(void)
 {
     pthread_t thread;
-    crew.is_short = pthread_create(&thread, NULL, lane_thread, NULL) != 0;
+    crew.is_short = (crew.threads >= THREADS_KEPT && !thread_room_has_spare()) ||
+                    pthread_create(&thread, NULL, lane_thread, NULL) != 0;
     if (crew.is_short) {
         pthread_cond_signal(&crew.watch);
         return FALSE;

@@ -79,12 +79,18 @@ gboolean reader_source_add(ReaderSources *all, ReaderSource *s, GError **error)
 
 /* ---- armed or held */
 
+/* The last thread is for a source that has none. */
+static gboolean leaves_last(const ReaderSources *all, const ReaderSource *s)
+{
+    return all->scarce && s->taken > 0 && all->threads < all->taken + 2;
+}
+
 static gboolean has_too_many(const ReaderSources *all, const ReaderSource *s)
 {
     const unsigned left = all->stuck < READER_STUCK_MAX ? READER_STUCK_MAX - all->stuck : 0;
     const unsigned serving = s->taken - s->reading; /* each may become stuck */
     const unsigned most = MAX(1, MIN(READER_SOURCE_STUCK_MAX, left));
-    return serving - s->stuck >= all->fresh_max || serving >= most;
+    return serving - s->stuck >= all->fresh_max || serving >= most || leaves_last(all, s);
 }
 
 static void unhold_locked(ReaderSources *all, ReaderSource *s)
@@ -132,6 +138,22 @@ void reader_source_is_stuck_locked(ReaderSources *all, ReaderTaken *taken)
     arm_locked(all, taken->source);
 }
 
+static void arm_held_locked(ReaderSources *all)
+{
+    ReaderSource *s, *next;
+    for (s = TAILQ_FIRST(&all->held); s; s = next) {
+        next = TAILQ_NEXT(s, held_link);
+        arm_locked(all, s);
+    }
+}
+
+void reader_sources_scarce_locked(ReaderSources *all, gboolean scarce, unsigned threads)
+{
+    all->scarce = scarce;
+    all->threads = threads;
+    arm_held_locked(all);
+}
+
 static void is_not_stuck_locked(ReaderSources *all, ReaderTaken *taken)
 {
     if (!taken->stuck)
@@ -139,11 +161,7 @@ static void is_not_stuck_locked(ReaderSources *all, ReaderTaken *taken)
     taken->stuck = FALSE;
     taken->source->stuck--;
     all->stuck--;
-    ReaderSource *s, *next;
-    for (s = TAILQ_FIRST(&all->held); s; s = next) {
-        next = TAILQ_NEXT(s, held_link);
-        arm_locked(all, s);
-    }
+    arm_held_locked(all);
 }
 
 /* ---- busy or quiet */
@@ -194,7 +212,7 @@ gboolean reader_sources_look_locked(ReaderSources *all)
     }
     gboolean fresh = FALSE; /* held until its threads return, or are found to be stuck */
     TAILQ_FOREACH (s, &all->held, held_link)
-        fresh |= s->taken - s->stuck - s->reading >= all->fresh_max;
+        fresh |= all->scarce || s->taken - s->stuck - s->reading >= all->fresh_max;
     return fresh || !TAILQ_EMPTY(&all->busy);
 }
 
@@ -223,8 +241,13 @@ gboolean reader_source_take(ReaderSources *all, ReaderTaken *taken, uint64_t id)
     }
     if (s && (s->stopping || s->dead))
         s = NULL;
+    if (s && leaves_last(all, s)) { /* it was armed while there were more */
+        arm_locked(all, s);
+        s = NULL;
+    }
     if (s) {
         s->taken++;
+        all->taken++;
         taken->source = s;
         reads_locked(taken, TRUE);
     }
@@ -253,7 +276,7 @@ gboolean reader_source_received(ReaderSources *all, ReaderTaken *taken, ssize_t 
 static gboolean may_stay(const ReaderSources *all, const ReaderTaken *taken)
 {
     const ReaderSource *s = taken->source;
-    return s->busy && !s->dead && !s->stopping &&
+    return s->busy && !s->dead && !s->stopping && !all->scarce &&
            (taken->stays ||
             (s->staying < READER_SOURCE_STAY_MAX && all->staying < READER_STAY_MAX));
 }
@@ -276,8 +299,11 @@ gboolean reader_source_answered(ReaderSources *all, ReaderTaken *taken)
         pthread_mutex_lock(&all->lock);
     }
     s->taken--;
+    all->taken--;
     taken->source = NULL;
     arm_locked(all, s);
+    if (all->scarce)
+        arm_held_locked(all);
     if (s->stopping && s->taken == 0)
         pthread_cond_broadcast(&all->returned);
     pthread_mutex_unlock(&all->lock);

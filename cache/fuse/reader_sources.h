@@ -10,6 +10,9 @@
  * waits so. A signal takes the threads back when it becomes quiet.
  *
  * A source is held, and not armed, while too many threads serve it. It costs nothing meanwhile.
+ *
+ * While threads are scarce, because no more can be made, the last one without a source is left to a
+ * source that has none, and none stays with a source.
  */
 #ifndef HEARTH_CACHE_FUSE_READER_SOURCES_H
 #define HEARTH_CACHE_FUSE_READER_SOURCES_H
@@ -79,6 +82,8 @@ typedef struct ReaderSources {
     unsigned fresh_max; /* constant */
     unsigned stuck;
     unsigned staying;
+    unsigned threads, taken; /* of the process, and those of them that have a source */
+    gboolean scarce;
     TAILQ_HEAD(, ReaderSource) held, busy;
 } ReaderSources;
 
@@ -100,6 +105,8 @@ gboolean reader_source_answered(ReaderSources *all, ReaderTaken *taken);
 
 /* ---- with the lock */
 
+/* `threads`: that there are now. */
+void reader_sources_scarce_locked(ReaderSources *all, gboolean scarce, unsigned threads);
 void reader_source_is_stuck_locked(ReaderSources *all, ReaderTaken *taken);
 /* Sources that are idle become quiet. FALSE: there is nothing to look after, until something is
  * received. */

@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include "cache/origin/thread_room.h"
 #include "common/monotonic.h"
 
 #define DEFAULT_THREADS 16
@@ -129,21 +130,48 @@ static gboolean start_thread(Thread *me)
 
 /* ---- the watcher */
 
-/* Marks the threads that are stuck. Returns the number of those that are for all sources. */
-static unsigned mark_stuck(void)
+static gboolean is_late(const ReaderTaken *taken, int64_t now)
+{
+    return taken->source && !taken->reads && !taken->stuck && now - taken->since_ms >= STUCK_MS;
+}
+
+/* How many threads there are, and how many of them are for all sources: not stuck, and not with a
+ * source that they stay with. */
+static unsigned count_locked(int64_t now, unsigned *good)
+{
+    unsigned n = 0;
+    *good = 0;
+    for (unsigned i = 0; i < max_threads(); i++) {
+        const ReaderTaken *taken = &pool.threads[i].taken;
+        if (atomic_load(&pool.threads[i].state) != RUNS)
+            continue;
+        n++;
+        *good += !(taken->source && (taken->reads || taken->stays || taken->stuck)) &&
+                 !is_late(taken, now);
+    }
+    return n;
+}
+
+static unsigned count_good(void)
+{
+    unsigned good;
+    pthread_mutex_lock(&pool.sources.lock);
+    count_locked(monotonic_ms(), &good);
+    pthread_mutex_unlock(&pool.sources.lock);
+    return good;
+}
+
+/* Marks the threads that are stuck. If threads are scarce, that is known before a source gets the
+ * next one for such a thread. Returns the number of those that are for all sources. */
+static unsigned mark_stuck(gboolean scarce)
 {
     const int64_t now = monotonic_ms();
-    unsigned good = 0;
+    unsigned good;
     pthread_mutex_lock(&pool.sources.lock);
-    for (unsigned i = 0; i < max_threads(); i++) {
-        Thread *thread = &pool.threads[i];
-        if (atomic_load(&thread->state) != RUNS)
-            continue;
-        ReaderTaken *taken = &thread->taken;
-        if (taken->source && !taken->reads && !taken->stuck && now - taken->since_ms >= STUCK_MS)
-            reader_source_is_stuck_locked(&pool.sources, taken);
-        good += !taken->source || !(taken->reads || taken->stays || taken->stuck);
-    }
+    reader_sources_scarce_locked(&pool.sources, scarce, count_locked(now, &good));
+    for (unsigned i = 0; i < max_threads(); i++)
+        if (atomic_load(&pool.threads[i].state) == RUNS && is_late(&pool.threads[i].taken, now))
+            reader_source_is_stuck_locked(&pool.sources, &pool.threads[i].taken);
     pthread_mutex_unlock(&pool.sources.lock);
     return good;
 }
@@ -151,8 +179,9 @@ static unsigned mark_stuck(void)
 /* Starts a thread for each one that is stuck, or stays with a source. */
 static void replace_stuck(void)
 {
-    unsigned good = mark_stuck();
-    for (unsigned i = 0; i < max_threads() && good < pool.n; i++) {
+    gboolean spare = count_good() >= pool.n || thread_room_has_spare();
+    unsigned good = mark_stuck(!spare);
+    for (unsigned i = 0; i < max_threads() && good < pool.n && spare; i++) {
         Thread *more = &pool.threads[i];
         const int state = atomic_load(&more->state);
         if (state == RUNS)
@@ -162,9 +191,12 @@ static void replace_stuck(void)
         atomic_store(&more->state, NO_THREAD);
         more->kept_until_ms = monotonic_ms() + KEPT_MS;
         if (!start_thread(more))
-            return;
+            break;
         good++;
+        spare = good >= pool.n || thread_room_has_spare();
     }
+    if (good < pool.n) /* no more could be made */
+        mark_stuck(TRUE);
 }
 
 static gboolean has_work(void)

@@ -16,11 +16,14 @@
 
 /* For threads of Hearth's own, which are made when they are needed and can be gone without. */
 #define SPARE 32
+/* Of these, for threads that Hearth cannot do without. */
+#define SPARE_KEPT 8
 #define LOOK_MS 100
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned taken; /* lock */
 static _Atomic unsigned configured, waiting;
+static _Atomic int64_t none_until_ms; /* there is no spare one */
 
 typedef struct Room {
     uint64_t left;
@@ -138,6 +141,22 @@ void thread_room_give(unsigned n)
     pthread_mutex_unlock(&lock);
 }
 
+gboolean thread_room_has_spare(void)
+{
+    const int64_t now = monotonic_ms();
+    if (now < atomic_load(&none_until_ms))
+        return FALSE;
+    Room room;
+    pthread_mutex_lock(&lock);
+    look(&room);
+    const gboolean some = room.left > (uint64_t)taken + SPARE_KEPT;
+    pthread_mutex_unlock(&lock);
+    g_free(room.limit);
+    if (!some)
+        atomic_store(&none_until_ms, now + LOOK_MS);
+    return some;
+}
+
 gboolean thread_room_is_wanted(void)
 {
     return atomic_load(&waiting) > 0;
@@ -146,6 +165,7 @@ gboolean thread_room_is_wanted(void)
 void thread_room_set_most(unsigned most)
 {
     atomic_store(&configured, most);
+    atomic_store(&none_until_ms, 0);
 }
 
 void thread_room_look(uint64_t *threads, uint64_t *most)

@@ -32,6 +32,13 @@ void thread_room_give(unsigned n);
 /* A call waits for connections to rest. */
 gboolean thread_room_is_wanted(void);
 
+/*
+ * Whether one more thread may be made that Hearth can do without. The threads of clients of Ceph
+ * that are being made, which may take as long as Ceph pauses, and a few more are left alone. A "no"
+ * is remembered for a moment; else it costs as much as reading some files of /proc.
+ */
+gboolean thread_room_has_spare(void);
+
 /* Threads of the process, and how many it can have; most is UINT64_MAX without a limit. */
 void thread_room_look(uint64_t *threads, uint64_t *most);
 

@@ -424,7 +424,7 @@ int cephfs_file_close(CephfsOrigin *o, OriginFile *file)
     return r;
 }
 
-void cephfs_files_start(CephfsOrigin *o)
+gboolean cephfs_files_start(CephfsOrigin *o)
 {
     CephfsFiles *f = &o->files;
     pthread_mutex_init(&f->mutex, NULL);
@@ -434,7 +434,10 @@ void cephfs_files_start(CephfsOrigin *o)
     f->witness_of = g_hash_table_new(NULL, NULL);
     TAILQ_INIT(&f->witnesses);
     f->hearers = g_thread_pool_new(hear, o, HEARERS_MAX, FALSE, NULL);
-    pthread_create(&f->thread, NULL, witness_thread, o);
+    if (pthread_create(&f->thread, NULL, witness_thread, o) == 0)
+        return TRUE;
+    g_thread_pool_free(f->hearers, FALSE, TRUE);
+    return FALSE;
 }
 
 void cephfs_files_stop(CephfsOrigin *o, gboolean lost)

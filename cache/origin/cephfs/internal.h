@@ -150,7 +150,8 @@ void cephfs_prime(CephfsOrigin *o, struct Inode *dir);
 void cephfs_prime_init(CephfsPrime *p);
 void cephfs_prime_clear(CephfsPrime *p);
 
-void cephfs_waits_start(CephfsOrigin *o);
+/* FALSE: no thread could be made. */
+gboolean cephfs_waits_start(CephfsOrigin *o);
 void cephfs_waits_stop(CephfsOrigin *o);
 void cephfs_wait_begin(CephfsOrigin *o, CephfsWait *wait, struct Inode *inode);
 void cephfs_wait_end(CephfsOrigin *o, CephfsWait *wait);
@@ -187,7 +188,8 @@ uint64_t cephfs_files_mark(CephfsOrigin *o);
 int cephfs_files_look(CephfsOrigin *o, struct Inode *inode, uint64_t mark);
 /* The same for closed files, after a sync of all. */
 int cephfs_files_look_at_closed(CephfsOrigin *o, uint64_t mark);
-void cephfs_files_start(CephfsOrigin *o);
+/* FALSE: no thread could be made. */
+gboolean cephfs_files_start(CephfsOrigin *o);
 /* `lost`: open files are lost with the connection. */
 void cephfs_files_stop(CephfsOrigin *o, gboolean lost);
 void cephfs_files_clear(CephfsFiles *f);

@@ -256,6 +256,18 @@ static CephfsOrigin *mount_again(const CephfsOriginConfig *config, SessionName *
     return NULL;
 }
 
+static gboolean start_threads(CephfsOrigin *o, GError **error)
+{
+    const gboolean waits = cephfs_waits_start(o);
+    if (waits && cephfs_files_start(o))
+        return TRUE;
+    if (waits)
+        cephfs_waits_stop(o);
+    return io_fail(error, G_IO_ERROR_NO_SPACE,
+                   "cannot start a thread: too many are running; see pids.max of hearthd's "
+                   "container");
+}
+
 Origin *cephfs_connect(const CephfsOriginConfig *config, SessionName *name,
                        _Atomic gboolean *aborted, GError **error)
 {
@@ -268,9 +280,12 @@ Origin *cephfs_connect(const CephfsOriginConfig *config, SessionName *name,
     if (!o)
         return NULL;
     o->leases = leases_on(o->mount);
-    cephfs_waits_start(o);
+    if (!start_threads(o, error)) {
+        cephfs_unmount(o);
+        cephfs_release(o);
+        return NULL;
+    }
     cephfs_pin_init(o);
-    cephfs_files_start(o);
     cephfs_prime_init(&o->prime);
     cephfs_lookers_start(o);
     return &o->base;

@@ -103,7 +103,15 @@ static void *watcher(void *data)
     return NULL;
 }
 
-void cephfs_waits_start(CephfsOrigin *o)
+static void clear(CephfsWaits *w)
+{
+    g_thread_pool_free(w->askers, FALSE, TRUE);
+    g_hash_table_unref(w->asked);
+    pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->mutex);
+}
+
+gboolean cephfs_waits_start(CephfsOrigin *o)
 {
     CephfsWaits *w = &o->waits;
     cond_init_monotonic(&w->changed);
@@ -111,7 +119,10 @@ void cephfs_waits_start(CephfsOrigin *o)
     LIST_INIT(&w->list);
     w->asked = g_hash_table_new(NULL, NULL);
     w->askers = g_thread_pool_new(ask_mds, o, ASKERS_MAX, FALSE, NULL);
-    pthread_create(&w->thread, NULL, watcher, o);
+    if (pthread_create(&w->thread, NULL, watcher, o) == 0)
+        return TRUE;
+    clear(w);
+    return FALSE;
 }
 
 void cephfs_waits_stop(CephfsOrigin *o)
@@ -122,10 +133,7 @@ void cephfs_waits_stop(CephfsOrigin *o)
     pthread_cond_signal(&w->changed);
     pthread_mutex_unlock(&w->mutex);
     pthread_join(w->thread, NULL);
-    g_thread_pool_free(w->askers, FALSE, TRUE);
-    g_hash_table_unref(w->asked);
-    pthread_cond_destroy(&w->changed);
-    pthread_mutex_destroy(&w->mutex);
+    clear(w);
 }
 
 void cephfs_wait_begin(CephfsOrigin *o, CephfsWait *wait, struct Inode *inode)

@@ -57,6 +57,13 @@ static void check_once_locked(Reconnect *o, Connection *c)
     pthread_cond_broadcast(&o->changed);
 }
 
+static void check_wanted_locked(Reconnect *o, Connection *c)
+{
+    while (!c->over && c->begun < c->wanted)
+        check_once_locked(o, c);
+    c->checking = FALSE;
+}
+
 typedef struct Checker {
     Reconnect *o;
     Connection *c;
@@ -69,20 +76,16 @@ static void *checker_thread(void *data)
     Connection *c = checker.c;
     g_free(data);
     pthread_mutex_lock(&o->lock);
-    while (!c->over && c->begun < c->wanted)
-        check_once_locked(o, c);
-    c->checking = FALSE;
+    check_wanted_locked(o, c);
     pthread_mutex_unlock(&o->lock);
     /* Last: the origin may be gone then. */
     connection_done(o, c, 0);
     return NULL;
 }
 
-uint64_t checks_want_locked(Reconnect *o, Connection *c)
+/* Of which one is wanted. FALSE: no thread can be made. */
+static gboolean begin_locked(Reconnect *o, Connection *c)
 {
-    c->wanted = c->begun + 1;
-    if (c->checking)
-        return c->wanted;
     Checker *checker = g_new0(Checker, 1);
     *checker = (Checker){o, c};
     pthread_t thread;
@@ -90,19 +93,37 @@ uint64_t checks_want_locked(Reconnect *o, Connection *c)
     atomic_fetch_add(&c->uses, 1);
     if (pthread_create(&thread, NULL, checker_thread, checker) == 0) {
         pthread_detach(thread);
-        return c->wanted;
+        return TRUE;
     }
-    c->failed = ++c->begun;
     c->checking = FALSE;
     atomic_fetch_sub(&c->uses, 1);
     g_free(checker);
+    return FALSE;
+}
+
+uint64_t checks_want_locked(Reconnect *o, Connection *c)
+{
+    c->wanted = c->begun + 1;
+    if (!c->checking && !begin_locked(o, c))
+        c->failed = ++c->begun;
     return c->wanted;
+}
+
+/* The same; without a thread the caller asks, which uses the connection. */
+static uint64_t want_certainly_locked(Reconnect *o, Connection *c)
+{
+    const uint64_t wanted = c->wanted = c->begun + 1;
+    if (c->checking || begin_locked(o, c))
+        return wanted;
+    c->checking = TRUE;
+    check_wanted_locked(o, c);
+    return wanted;
 }
 
 int checks_ask(Reconnect *o, Connection *c)
 {
     pthread_mutex_lock(&o->lock);
-    const uint64_t number = c->over ? 0 : checks_want_locked(o, c);
+    const uint64_t number = c->over ? 0 : want_certainly_locked(o, c);
     while (!c->over && c->answered < number && c->failed < number)
         pthread_cond_wait(&o->changed, &o->lock);
     gboolean good = !c->over && c->answered >= number;

@@ -71,6 +71,7 @@ typedef struct Fills {
     void *(*run_worker)(void *worker); /* of a FillWorker */
     unsigned most;                     /* `busy` is at most this */
     unsigned n_threads, idle;          /* workers: started, and without work */
+    gboolean scarce;                   /* no more workers could be made */
     uint8_t *buffers;                  /* one of chunk_bytes for each worker, and for `recents` */
     size_t buffers_bytes;
     FillRecent recents[FILL_RECENTS];

@@ -13,6 +13,8 @@
 #include <string.h>
 
 #define READERS_AROUND_MS 1000
+/* How often more workers are tried, while there are too few and work waits. */
+#define SCARCE_LOOK_MS 1000
 
 /* --- origins --- */
 
@@ -53,6 +55,10 @@ void fill_source_leave_locked(Fills *fills, StoreFill *fill)
 static gboolean may_have_worker(const Fills *fills, const FillSource *source, gboolean spare)
 {
     const unsigned available = fills->most - fills->busy;
+    /* The last worker is for an origin that has none. */
+    if (fills->scarce && source->busy + source->stuck > 0 &&
+        fills->n_threads < fills->busy + fills->stuck + 2)
+        return FALSE;
     /* The one that it gets is not available any more. */
     return available > 0 && (source->busy + (spare ? 2 : 0) < available || fills->busy == 0);
 }
@@ -259,6 +265,7 @@ gboolean fill_pick_locked(const Store *store, uint8_t *buf, FillPick *pick, uint
     const uint64_t now = monotonic_ms(), stuck_ms = fill_find_stuck_locked(fills, store, now);
     const gboolean readers = fills->reader_ms && now - fills->reader_ms < READERS_AROUND_MS;
     *pick = (FillPick){.buf = buf};
+    fill_more_workers_locked(fills);
     for (int queue = WANTED; queue < QUEUES && !pick->fill; queue++) {
         FillSource *source;
         TAILQ_FOREACH (source, &fills->turns, turn) {
@@ -282,6 +289,8 @@ gboolean fill_pick_locked(const Store *store, uint8_t *buf, FillPick *pick, uint
     if (!pick->fill) {
         if (stuck_ms && !fill_queues_empty_locked(fills))
             earlier(wait_until_ms, stuck_ms);
+        if (fills->scarce && !fill_queues_empty_locked(fills))
+            earlier(wait_until_ms, now + SCARCE_LOOK_MS);
         return FALSE;
     }
     pick->n = run_at(pick->fill, pick->chunk);

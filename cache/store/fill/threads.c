@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <sys/mman.h>
+#include "cache/origin/thread_room.h"
 #include "cache/store/fill/internal.h"
 
 static unsigned slots(const Fills *fills)
@@ -44,6 +45,9 @@ int fill_workers_init(Fills *fills, Store *store)
 int fill_start_worker_locked(Fills *fills)
 {
     FillWorker *worker = fills->workers;
+    fills->scarce = fills->n_threads > 0 && !thread_room_has_spare();
+    if (fills->scarce)
+        return EAGAIN;
     while (worker->runs) /* fewer are needed than there are slots */
         worker++;
     if (worker->ended)
@@ -51,6 +55,7 @@ int fill_start_worker_locked(Fills *fills)
     worker->ended = FALSE;
     int rc = pthread_create(&worker->thread, NULL, fills->run_worker, worker);
     worker->runs = rc == 0;
+    fills->scarce = rc != 0;
     fills->n_threads += rc == 0 ? 1 : 0;
     return rc;
 }
@@ -61,6 +66,12 @@ void fill_wake_worker_locked(Fills *fills)
         fills->wakes = TRUE;
     else if (fills->n_threads < needed(fills) && !fills->stop)
         fill_start_worker_locked(fills); /* without one more, those there are do it */
+}
+
+void fill_more_workers_locked(Fills *fills)
+{
+    if (fills->scarce && fills->n_threads < needed(fills) && !fills->stop)
+        fill_start_worker_locked(fills);
 }
 
 gboolean fill_worker_may_end_locked(Fills *fills, FillWorker *worker)

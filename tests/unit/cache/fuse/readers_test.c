@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include "cache/fuse/reader_sources.h"
 #include "tests/unit/cache/fuse/fake_kernel.h"
+#include "cache/origin/thread_room.h"
 #include "tests/unit/cache/fuse/no_threads.h"
 
 #define THREADS 2
@@ -269,6 +270,32 @@ START_TEST(sessions_that_all_hang_leave_threads_for_another)
 }
 END_TEST
 
+/* Its requests take all threads but one; those of the others are served by that one. */
+START_TEST(a_session_that_hangs_leaves_the_last_thread_when_no_more_can_be_made)
+{
+    World hung, others[3];
+    thread_room_set_most(1);
+    world_up(&hung);
+    for (guint i = 0; i < G_N_ELEMENTS(others); i++)
+        world_up(&others[i]);
+    send_hanging(&hung, 4 * THREADS);
+    await_hung(&hung, THREADS - 1);
+    for (guint i = 0; i < G_N_ELEMENTS(others); i++)
+        call(&others[i], 100);
+    pthread_mutex_lock(&hung.mutex);
+    ck_assert_uint_eq(hung.hung, THREADS - 1);
+    pthread_mutex_unlock(&hung.mutex);
+    thread_room_set_most(0); /* and more when they can */
+    call(&others[0], 1);
+    await_hung(&hung, THREADS);
+    let_all_go(&hung);
+    await_hung(&hung, 4 * THREADS);
+    for (guint i = 0; i < G_N_ELEMENTS(others); i++)
+        world_down(&others[i]);
+    world_down(&hung);
+}
+END_TEST
+
 /* With as many threads as hearthd has, a session reads many requests before one is found to be
  * stuck; and sessions that hang one after the other leave less and less. */
 START_TEST(sessions_that_hang_one_after_the_other_leave_each_other_a_request)
@@ -390,6 +417,7 @@ HARNESS_MAIN("cache/fuse/readers", requests_behind_those_that_hang_are_served,
              requests_of_another_session_that_hang_delay_neither_a_request_nor_a_stop,
              a_session_at_its_bound_does_nothing_until_a_request_returns,
              sessions_that_all_hang_leave_threads_for_another,
+             a_session_that_hangs_leaves_the_last_thread_when_no_more_can_be_made,
              sessions_that_hang_one_after_the_other_leave_each_other_a_request,
              a_session_that_was_busy_gives_its_threads_back, a_busy_session_is_stopped_at_once,
              without_a_thread_a_session_is_not_started,

@@ -43,6 +43,24 @@ START_TEST(threads_that_there_are_count)
 }
 END_TEST
 
+START_TEST(spare_threads_leave_what_is_taken)
+{
+    thread_room_set_most(MOST);
+    const unsigned free_now = MOST - (unsigned)harness_threads();
+    ck_assert(thread_room_has_spare());
+    ck_assert(thread_room_take(free_now - 40, 0, NULL));
+    ck_assert(thread_room_has_spare());
+    thread_room_set_most(MOST - 30);
+    ck_assert(thread_room_has_spare());
+    thread_room_set_most(MOST - 32);
+    ck_assert(!thread_room_has_spare());
+    thread_room_give(free_now - 40);
+    while (!thread_room_has_spare()) /* what was found is remembered for a moment */
+        g_usleep(1000);
+    thread_room_set_most(0);
+}
+END_TEST
+
 static void *give_soon(void *data)
 {
     (void)data;
@@ -65,5 +83,6 @@ START_TEST(who_waits_says_so_and_gets_what_is_given)
 }
 END_TEST
 
-HARNESS_MAIN("cache/origin/thread_room", what_is_taken_is_not_given_again,
-             threads_that_there_are_count, who_waits_says_so_and_gets_what_is_given)
+HARNESS_MAIN("cache/origin/thread_room", spare_threads_leave_what_is_taken,
+             what_is_taken_is_not_given_again, threads_that_there_are_count,
+             who_waits_says_so_and_gets_what_is_given)

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include "tests/unit/cache/fuse/no_threads.h"
 #include "tests/unit/harness.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -245,7 +246,20 @@ START_TEST(a_file_of_a_lost_connection_is_closed_when_that_has_ended)
 }
 END_TEST
 
-HARNESS_MAIN("cache/origin/reconnect/keepers",
+START_TEST(a_sync_asks_by_itself_when_no_thread_can_be_made)
+{
+    OriginNode *node;
+    Origin *o = up(&node);
+    allow_threads(FALSE);
+    ck_assert_int_eq(o->ops->sync_node(o, node), 0);
+    set(&ceph.lost, TRUE);
+    ck_assert_int_eq(o->ops->sync_node(o, node), -EIO);
+    allow_threads(TRUE);
+    down(o, node);
+}
+END_TEST
+
+HARNESS_MAIN("cache/origin/reconnect/keepers", a_sync_asks_by_itself_when_no_thread_can_be_made,
              calls_that_wait_on_a_lost_connection_are_ended_and_reads_made_again,
              nothing_is_ended_on_a_lost_connection_that_no_call_waits_on,
              a_file_of_a_lost_connection_is_closed_when_that_has_ended)

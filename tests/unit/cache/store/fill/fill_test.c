@@ -2,6 +2,7 @@
 /* Fills: one fetch for all, readers served meanwhile, and nothing kept that is not the file. */
 #include <sys/mman.h>
 #include "cache/store/fill/internal.h"
+#include "cache/origin/thread_room.h"
 #include "tests/unit/cache/store/fixture.h"
 
 #define CHUNK 65536
@@ -540,6 +541,31 @@ START_TEST(an_origin_that_hangs_leaves_workers_to_others)
 }
 END_TEST
 
+/* Of four workers the last is for the others. */
+START_TEST(an_origin_that_hangs_leaves_the_last_worker_when_no_more_can_be_made)
+{
+    enum { HUNG = 8 };
+    fixture_init(&f);
+    f.config.fill_threads = 8;
+    f.hooks.stuck_ms = 1;
+    fixture_open(&f);
+    OriginNode hung[HUNG];
+    StoreFill *waiting[HUNG];
+    thread_room_set_most((unsigned)harness_threads() + 8 + 3); /* three more */
+    begin_hung(hung, waiting, HUNG, 2 * CHUNK);
+    fake_await_reads(&f.origin, 2);
+    for (int i = 0; i < 3; i++)
+        other_is_served();
+    pthread_mutex_lock(&f.origin.lock);
+    ck_assert_uint_le(f.origin.most_reading, 3);
+    pthread_mutex_unlock(&f.origin.lock);
+    thread_room_set_most(0);
+    fake_await_reads(&f.origin, 5);
+    end_hung(waiting, HUNG);
+    end(&hung[0]);
+}
+END_TEST
+
 static void await_workers(unsigned most)
 {
     while (workers_started() > most)
@@ -1061,6 +1087,7 @@ HARNESS_MAIN("cache/store/fill/fill", a_reader_is_served_before_what_nobody_need
              random_reads_of_a_large_fill_are_right, what_nobody_needs_yet_passes_the_page_cache_by,
              several_chunks_of_one_fill_are_fetched_at_once,
              an_origin_that_hangs_leaves_workers_to_others,
+             an_origin_that_hangs_leaves_the_last_worker_when_no_more_can_be_made,
              fetches_that_hang_leave_room_for_other_files_of_their_origin,
              the_memory_that_hung_fetches_wait_for_is_bounded,
              a_slow_fetch_that_nobody_waits_for_ends_beside_others,
