@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hearthctl status: asks for all that cmd/hearthctl/view/status.c shows. */
 #include "cmd/hearthctl/client/commands.h"
+#include "cmd/hearthctl/client/mounts.h"
 #include "cmd/hearthctl/report/lines.h"
 #include "cmd/hearthctl/view/view.h"
 #include <poll.h>
@@ -9,13 +10,26 @@
  * for a rate. */
 #define SAMPLE_MS 300
 
-static void print_json(const RatesLook *now, const json_t *jobs)
+static json_t *lost_json(const GPtrArray *lost)
+{
+    json_t *list = json_array();
+    for (guint i = 0; lost && i < lost->len; i++) {
+        const LostMount *one = lost->pdata[i];
+        g_autofree char *volume = g_utf8_make_valid(one->volume, -1);
+        g_autofree char *point = g_utf8_make_valid(one->point, -1);
+        json_array_append_new(list, json_pack("{s:s, s:s}", "volume", volume, "path", point));
+    }
+    return list;
+}
+
+static void print_json(const RatesLook *now, const json_t *jobs, const GPtrArray *lost)
 {
     json_auto_t *all =
         json_pack("{s:O, s:O, s:O}", "daemon", json_object_get(now->status, "daemon"), "cache",
                   json_object_get(now->status, "cache"), "volumes", now->volumes);
     if (jobs)
         json_object_set(all, "jobs", (json_t *)jobs);
+    json_object_set_new(all, "lostMounts", lost_json(lost));
     lines_print_json(all);
 }
 
@@ -70,9 +84,10 @@ int ctl_status(Ctl *ctl, int argc, char **argv)
         return ctl_fail(error);
     /* An earlier hearthd cannot list them. */
     json_auto_t *jobs = ctl_jobs(ctl, NULL);
+    g_autoptr(GPtrArray) lost = ctl_lost_mounts(now.volumes);
     if (as_json)
-        print_json(&now, jobs);
+        print_json(&now, jobs, lost);
     else
-        lines_print(view_status(&before, &now, jobs, g_get_real_time() / 1000, &view));
+        lines_print(view_status(&before, &now, jobs, lost, g_get_real_time() / 1000, &view));
     return CTL_OK;
 }

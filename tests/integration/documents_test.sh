@@ -101,6 +101,7 @@ documented docs/operations.md 'hearthctl verify imagenet@2026-…' imagenet@2026
 documented docs/operations.md 'hearthctl status'
 documented docs/operations.md 'hearthctl datasets'
 documented docs/operations.md 'hearthctl top --sort ceph'
+documented docs/operations.md 'hearthctl jobs'
 documented docs/operations.md 'hearthctl doctor'
 documented docs/operations.md 'hearthctl bench /mnt/train'
 documented docs/troubleshooting.md 'hearthctl warm /mnt/train --rate'

@@ -86,6 +86,29 @@ same also_by_the_option "$(cat "$TMP/code") $(shown | grep -c BYPASS) $(screen c
 hearthctl status >"$TMP/out"
 same elsewhere_all_columns_are_shown "$(grep -c 'csi-vol-pvc-[0-2]$' "$TMP/out") $(grep -c $'\e' "$TMP/out")" "3 0"
 
+# ---- a mount whose hearthd is gone ----
+POD=$TMP/mnt/kubelet/pods/0a1b2c3d/volumes/kubernetes.io~csi/pv/mount
+mkdir -p "$POD"
+python3 - "$POD" <<'PY' || die "no FUSE mount"
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+fd = os.open("/dev/fuse", os.O_RDWR)
+options = f"fd={fd},rootmode=40000,user_id=0,group_id=0"
+if libc.mount(b"hearth:h1~eval", sys.argv[1].encode(), b"fuse.hearth", 0, options.encode()) != 0:
+    sys.exit(os.strerror(ctypes.get_errno()))
+PY
+open_terminal 80 40 status
+wait_for 60 ended
+check a_lost_mount_is_on_the_screen shows '^! 1 mount is not served any more'
+screen capture-pane -pe | grep -q $'\e\\[[0-9;]*31m! 1 mount' && pass in_red || fail in_red "$(screen capture-pane -pe | grep -F '!' | cat -v)"
+same and_where_it_is "$(hearthctl status --json | jq -c '.lostMounts[] | [.volume, .path]' | grep -cF "[\"h1~eval\",\"$POD\"]")" 1
+echo '{"version": "0.1.0", "pid": 7}' | answer hello
+hearthctl doctor --json >"$TMP/out"
+same doctor_has_it_too "$? $(jq -r '.findings[] | select(.name == "mounts") | .level' "$TMP/out") $(grep -cF "$POD" "$TMP/out")" "1 bad 1"
+same doctor_ends_with_what_is_bad "$(hearthctl doctor | tail -n 1 | grep -c '^bad: .*mounts')" 1
+umount "$POD"
+same it_goes_with_the_mount "$(hearthctl status --json | jq -c .lostMounts | grep -cF "$TMP")" 0
+
 # ---- top ----
 open_terminal 60 12 top -i 0.3 --sort ceph
 wait_for 60 shows 'CEPH/S▼$' && pass the_sorted_column_is_kept_and_marked || fail the_sorted_column_is_kept_and_marked "$(shown)"
@@ -147,7 +170,6 @@ echo '{"volume": "v"}' | answer resolve
 same pin_tells_what_it_did "$(hearthctl pin v)" 'v: pinned; 1.0 MiB of it are in the cache now (hearthctl warm fetches the rest)'
 same unpin_too "$(hearthctl unpin v) $(tail -n 1 "$ANSWERS/requests" | jq -c .on)" 'v: not pinned any more false'
 same json_of_pin "$(hearthctl pin v --json | jq -c '[.volume, .pinned, .bytes]')" '["v",true,1048576]'
-echo '{"version": "0.1.0", "pid": 7}' | answer hello
 same json_of_version "$(hearthctl version --json | jq -c '[.hearthd, .pid]')" '["0.1.0",7]'
 echo '{"objects": 2, "bytes": 10, "unchecked": 0, "bad": [{"object": "00", "path": "a"}], "after": "", "more": false}' | answer verify
 same json_of_verify "$(hearthctl verify --json | jq -c '[.objects, .bad[0].path]')" '[2,"a"]'

@@ -47,6 +47,9 @@ void ctl_disconnect(Ctl *ctl);
 json_t *ctl_pages(Ctl *ctl, const char *op, const char *id, GError **error);
 /* All jobs of hearthd, running and ended, oldest first. */
 json_t *ctl_jobs(Ctl *ctl, GError **error);
+/* The mounts of pods of this node that nobody serves any more: LostMount * (mounts.h), the
+ * caller's. `served`: all pages of op "volumes". NULL: the mount table cannot be read. */
+GPtrArray *ctl_lost_mounts(const json_t *served);
 /*
  * The names of files in `from` ("-": standard input), one a line, as a memfd for op "warm".
  * Absolute ones must be beneath the path `above`, and come without it. -1 with an error.

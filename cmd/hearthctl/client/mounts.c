@@ -4,6 +4,9 @@
 #include <string.h>
 #include "proto/wire.h"
 
+/* kubelet's, of the pods of a node. */
+#define POD_DIRECTORY "/pods/"
+
 /* One line: ID parent major:minor root mountpoint options [optional...] - fstype source options */
 typedef struct Mount {
     char *root, *point, *fstype, *source;
@@ -119,6 +122,62 @@ char *mounts_served_volume(const char *mountinfo, const char *volume)
         clear_mount(&m);
     }
     return served ? served : g_strdup(volume);
+}
+
+static void free_lost(void *data)
+{
+    LostMount *lost = data;
+    g_free(lost->volume);
+    g_free(lost->point);
+    g_free(lost);
+}
+
+static gboolean is_served(const json_t *served, const char *volume)
+{
+    for (size_t i = 0; i < json_array_size(served); i++) {
+        const json_t *one = json_array_get(served, i);
+        if (g_strcmp0(json_string_value(json_object_get(one, "volume")), volume) == 0)
+            return json_is_true(json_object_get(one, "attached"));
+    }
+    return FALSE;
+}
+
+static gboolean is_of_pod(const LostMount *lost)
+{
+    return strstr(lost->point, POD_DIRECTORY) != NULL;
+}
+
+static gboolean has_pod(const GPtrArray *all, const char *volume)
+{
+    for (guint i = 0; i < all->len; i++)
+        if (is_of_pod(all->pdata[i]) && strcmp(((LostMount *)all->pdata[i])->volume, volume) == 0)
+            return TRUE;
+    return FALSE;
+}
+
+GPtrArray *mounts_lost(const char *mountinfo, const json_t *served, const char *within)
+{
+    GPtrArray *all = g_ptr_array_new_with_free_func(free_lost);
+    g_auto(GStrv) lines = g_strsplit(mountinfo, "\n", -1);
+    for (char **line = lines; *line; line++) {
+        Mount m = {0};
+        g_autofree char *volume = NULL;
+        if (parse_line(*line, &m) && strcmp(m.fstype, MOUNTS_FSTYPE) == 0 &&
+            strstr(m.point, within))
+            volume = volume_of(&m);
+        if (volume && !is_served(served, volume)) {
+            LostMount *lost = g_new0(LostMount, 1);
+            *lost = (LostMount){g_steal_pointer(&volume), g_steal_pointer(&m.point)};
+            g_ptr_array_add(all, lost);
+        }
+        clear_mount(&m);
+    }
+    for (guint i = all->len; i-- > 0;) {
+        const LostMount *lost = all->pdata[i];
+        if (!is_of_pod(lost) && has_pod(all, lost->volume))
+            g_ptr_array_remove_index(all, i);
+    }
+    return all;
 }
 
 gboolean mounts_find_volume(const char *mountinfo, const char *path, char **volume, char **inside,

@@ -4,6 +4,7 @@
 #define HEARTH_CMD_HEARTHCTL_MOUNTS_H
 
 #include <glib.h>
+#include <jansson.h>
 
 #define MOUNTS_FSTYPE "fuse.hearth"
 #define MOUNTS_SOURCE_PREFIX "hearth:"
@@ -18,6 +19,17 @@
  */
 gboolean mounts_find_volume(const char *mountinfo, const char *path, char **volume, char **inside,
                             GError **error);
+
+typedef struct LostMount {
+    char *volume, *point;
+} LostMount;
+
+/*
+ * The mounts of volumes that hearthd does not serve: LostMount *, the caller's. `served`: hearthd's
+ * volumes, each with "volume" and "attached". Only mount points whose path has `within` count.
+ * Where pods use a mount, only their mount points are listed, and not the one that they share.
+ */
+GPtrArray *mounts_lost(const char *mountinfo, const json_t *served, const char *within);
 
 /* The volume that hearthd serves for this one, when a mount shows it to be a dataset; else a copy.
  */

@@ -2,6 +2,7 @@
 /* hearthctl doctor: the daemon, and the errors it has counted since it started. */
 #include "cmd/hearthctl/doctor/doctor.h"
 #include <gio/gio.h>
+#include "cmd/hearthctl/client/mounts.h"
 #include <string.h>
 #include "common/size.h"
 
@@ -92,6 +93,31 @@ static void check_io_flusher(Doctor *d)
         findings_add(d->findings, FINDING_OK, "memory for images", NULL, "PR_SET_IO_FLUSHER");
 }
 
+/* A mount outlives the hearthd that served it, and every access to it fails. */
+static void check_mounts(Doctor *d)
+{
+    json_auto_t *volumes = ctl_pages(d->ctl, "volumes", "volume", NULL);
+    g_autoptr(GPtrArray) lost = volumes ? ctl_lost_mounts(volumes) : NULL;
+    if (!lost) {
+        findings_add(d->findings, FINDING_UNKNOWN, "mounts", NULL, "hearthd lists no volumes");
+        return;
+    }
+    if (lost->len == 0) {
+        findings_add(d->findings, FINDING_OK, "mounts", NULL, "all are served");
+        return;
+    }
+    g_autoptr(GString) points = g_string_new(NULL);
+    for (guint i = 0; i < lost->len; i++) {
+        const LostMount *one = lost->pdata[i];
+        g_string_append_printf(points, "%s%s", i > 0 ? ", " : "", one->point);
+    }
+    findings_add(d->findings, FINDING_BAD, "mounts",
+                 "delete the pods that use them (their uid is in the path): kubectl -n NAMESPACE "
+                 "delete pod POD",
+                 "%u not served any more, because hearthd was restarted: %s", lost->len,
+                 points->str);
+}
+
 void doctor_hearthd(Doctor *d)
 {
     if (!d->hello || !d->status) {
@@ -108,6 +134,7 @@ void doctor_hearthd(Doctor *d)
         return;
     }
     check_version(d);
+    check_mounts(d);
     check_disk_state(d);
     check_counted(d);
     check_verity(d);

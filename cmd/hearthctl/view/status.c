@@ -5,6 +5,7 @@
  */
 #include "cmd/hearthctl/view/view.h"
 #include "cmd/hearthctl/client/client.h"
+#include "cmd/hearthctl/client/mounts.h"
 #include "cmd/hearthctl/report/lines.h"
 #include "cmd/hearthctl/report/words.h"
 #include "cmd/hearthctl/view/counters.h"
@@ -211,8 +212,28 @@ static void add_jobs(Lines *lines, const RatesLook *now, const json_t *jobs, gin
         lines_add_taken(lines, *row);
 }
 
-char **view_status(const RatesLook *before, const RatesLook *now, const json_t *jobs, gint64 now_ms,
-                   const View *view)
+/* The worst that can happen to a pod: each access to such a mount fails. */
+static void add_lost(Lines *lines, const GPtrArray *lost, const View *view)
+{
+    if (!lost || lost->len == 0)
+        return;
+    g_autofree char *text = g_strdup_printf(
+        "! %u mount%s not served any more, because hearthd was restarted: restart the pods "
+        "that use them",
+        lost->len, lost->len == 1 ? " is" : "s are");
+    g_autofree char *red = style_text(text, STYLE_BAD, view->colour);
+    lines_add(lines, view, "%s", "");
+    lines_add(lines, view, "%s", red);
+    for (guint i = 0; i < lost->len; i++) {
+        const LostMount *one = lost->pdata[i];
+        g_autofree char *line = g_strdup_printf("%s (%s)", one->point, one->volume);
+        g_autofree char *clean = table_printable(line);
+        lines_add_text(lines, view, 2, 4, clean);
+    }
+}
+
+char **view_status(const RatesLook *before, const RatesLook *now, const json_t *jobs,
+                   const GPtrArray *lost, gint64 now_ms, const View *view)
 {
     Lines *lines = lines_new();
     const json_t *cache = json_object_get(now->status, "cache");
@@ -227,5 +248,6 @@ char **view_status(const RatesLook *before, const RatesLook *now, const json_t *
     add_volumes(lines, now->volumes, view);
     add_uncached(lines, now->volumes, view);
     add_jobs(lines, now, jobs, now_ms, view);
+    add_lost(lines, lost, view);
     return lines_end(lines);
 }

@@ -11,9 +11,10 @@
 #include "cmd/hearthctl/report/style.h"
 
 /* `before` may be empty: then rates are not shown. `jobs`: NULL when hearthd cannot list them.
- * `now_ms` is since 1970. */
-char **view_status(const RatesLook *before, const RatesLook *now, const json_t *jobs, gint64 now_ms,
-                   const View *view);
+ * `lost`: LostMount *, or NULL. `now_ms` is since 1970. */
+char **view_status(const RatesLook *before, const RatesLook *now, const json_t *jobs,
+                   const GPtrArray *lost, gint64 now_ms, const View *view);
+
 typedef struct ViewTop {
     const RatesLook *now;
     const Rates *rates; /* sorted */

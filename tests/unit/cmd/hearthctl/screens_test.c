@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/cmd/hearthctl/golden.h"
 #include "cmd/hearthctl/bench/bench.h"
+#include "cmd/hearthctl/client/mounts.h"
 #include "cmd/hearthctl/report/finding.h"
 #include "cmd/hearthctl/report/progress.h"
 #include "cmd/hearthctl/view/view.h"
@@ -74,7 +75,12 @@ static char **status_lines(const json_t *answers, const View *view)
 {
     const RatesLook before = look_of(member(answers, "before")), now = look_of(answers);
     json_auto_t *jobs = golden_answers("jobs.json");
-    return view_status(&before, &now, member(jobs, "jobs"),
+    LostMount one = {.volume = (char *)"h1~cephfs~955aba63-f154-4ea1-b2f2-0242ac110002~eval",
+                     .point = (char *)"/var/lib/kubelet/pods/0a1b2c3d-6d1e-4a5b-9c3f-2f1e0d9c8b7a/"
+                                      "volumes/kubernetes.io~csi/pvc-eval/mount"};
+    g_autoptr(GPtrArray) lost = g_ptr_array_new();
+    g_ptr_array_add(lost, &one);
+    return view_status(&before, &now, member(jobs, "jobs"), lost,
                        json_integer_value(member(answers, "now")), view);
 }
 

@@ -105,6 +105,31 @@ START_TEST(mount_of_a_dataset_is_the_volume_served_for_all_of_them)
 }
 END_TEST
 
+static void assert_lost(const GPtrArray *lost, guint i, const char *volume, const char *point)
+{
+    ck_assert_uint_lt(i, lost->len);
+    const LostMount *one = lost->pdata[i];
+    ck_assert_str_eq(one->volume, volume);
+    ck_assert_str_eq(one->point, point);
+}
+
+START_TEST(mounts_that_nobody_serves_are_found_at_their_pods)
+{
+    json_auto_t *served =
+        json_pack("[{s:s, s:b}, {s:s, s:b}, {s:s, s:b}]", "volume", "pvc 2", "attached", TRUE,
+                  "volume", "below", "attached", FALSE, "volume", "above", "attached", TRUE);
+    g_autoptr(GPtrArray) lost = mounts_lost(table, served, "/");
+    assert_lost(lost, 0, "pvc-1", "/var/pods/p1/mount");
+    assert_lost(lost, 1, "pvc-1", "/var/pods/p2/sub");
+    assert_lost(lost, 2, "below", "/mnt/twice");
+    ck_assert_uint_eq(lost->len, 3);
+    g_autoptr(GPtrArray) within = mounts_lost(table, served, "/p2/");
+    assert_lost(within, 0, "pvc-1", "/var/pods/p2/sub");
+    ck_assert_uint_eq(within->len, 1);
+}
+END_TEST
+
 HARNESS_MAIN("cmd/hearthctl/mounts", mount_of_a_dataset_is_the_volume_served_for_all_of_them,
              path_is_mapped_into_its_volume, bind_mount_of_a_subdirectory_keeps_its_root,
-             escaped_characters_are_read, deepest_and_last_mount_counts, path_elsewhere_is_refused)
+             escaped_characters_are_read, deepest_and_last_mount_counts, path_elsewhere_is_refused,
+             mounts_that_nobody_serves_are_found_at_their_pods)
