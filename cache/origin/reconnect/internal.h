@@ -3,7 +3,7 @@
  * Shared by the files of this folder, from the bottom up: connection.c (which one is current, and
  * who uses it), checks.c (whether Ceph answers on it), rest.c (one that nobody uses ends),
  * keepers.c (the threads that make, check and end them), use.c (calls get one, or wait for it),
- * reconnect.c (the origin), ops.c (its operations).
+ * reconnect.c (the origin); its operations: calls.h, nodes.c, files.c, names.c, ops.c (the table).
  */
 #ifndef HEARTH_CACHE_ORIGIN_RECONNECT_INTERNAL_H
 #define HEARTH_CACHE_ORIGIN_RECONNECT_INTERNAL_H
