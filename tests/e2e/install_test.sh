@@ -136,7 +136,7 @@ warm_labels() { k get node "$1" -o json | jq -r '[.metadata.labels | to_entries[
 settles the_node_says_so 35 1/1 field nodecache "$WARM" .status.warm
 settles its_label_says_so 35 100 warm_labels "$WARM"
 documented_block docs/install.md "5. See it warm" 1 NODE="$WARM" POD="$(plugin_on "$WARM")"
-grep -qE '^dataset-[0-9a-f]{32} +100% ' "$DOCUMENTED_OUT" && pass hearthctl_top_says_so || fail hearthctl_top_says_so "$(<"$DOCUMENTED_OUT")"
+grep -qE '^(dataset-[0-9a-f]{32}|[^ ]+@[^ ]+) +100% ' "$DOCUMENTED_OUT" && pass hearthctl_top_says_so || fail hearthctl_top_says_so "$(<"$DOCUMENTED_OUT")"
 settles its_claim_has_a_hint 35 "$(k get node "$WARM" -o json | jq -r '.metadata.labels | keys[] | select(startswith("warm."))')" field datasethint imagenet .spec.label
 
 # ---- what else its reader is told to look at
