@@ -48,5 +48,8 @@ char *volume_name(const VolumeNames *names)
     g_autofree char *title = dataset_key_title(names->root_path);
     if (strcmp(title, names->root_path) != 0 && is_title(title))
         return g_steal_pointer(&title);
-    return g_strdup(*names->pv ? names->pv : names->id);
+    if (*names->pv)
+        return g_strdup(names->pv);
+    char *label = dataset_key(names->cluster_id, names->fs_name, names->root_path);
+    return label ? label : g_strdup(names->id);
 }

@@ -17,14 +17,16 @@ gboolean volume_name_is_object(const char *text);
 /* What is known of a volume. Each may be "", but for the ID. */
 typedef struct VolumeNames {
     const char *id;
-    const char *claim;     /* NAMESPACE/CLAIM */
-    const char *pv;        /* its PersistentVolume */
-    const char *root_path; /* in a file system of Ceph */
+    const char *claim; /* NAMESPACE/CLAIM */
+    const char *pv;    /* its PersistentVolume */
+    /* Where it is in a file system of Ceph. */
+    const char *cluster_id, *fs_name, *root_path;
 } VolumeNames;
 
 /*
  * The claim; of the snapshot of a subvolume "[GROUP/]SUBVOLUME@SNAPSHOT" (dataset_key.h); else the
- * PersistentVolume, else the ID. Printable, without blanks. The caller's.
+ * PersistentVolume, else of any other snapshot its label (dataset_key.h), else the ID. Printable,
+ * without blanks. The caller's.
  */
 char *volume_name(const VolumeNames *names);
 

@@ -136,7 +136,7 @@ static gboolean op_status(Call *call, GError **error)
     StoreStats stats = {0};
     if (c->store)
         store_stats(c->store, &stats);
-    g_autoptr(GArray) pins = ops_pins(c->store);
+    g_autoptr(GArray) pins = ops_pins(c);
     const ReportStatus status = {
         .uptime_sec = (g_get_monotonic_time() - c->started_us) / G_TIME_SPAN_SECOND,
         .cache_dir = c->cache_dir,

@@ -2,6 +2,7 @@
 /* The operations on what is cached. A volume need not be open: what it left is found by its tag. */
 #include "cache/control/ops_cache.h"
 #include <errno.h>
+#include "cache/report/datasets.h"
 #include "cache/report/status.h"
 #include "cache/store/disk/key.h"
 #include "proto/wire.h"
@@ -10,16 +11,26 @@
 static void clear_pin(gpointer pin)
 {
     g_free(((ReportPin *)pin)->volume);
+    g_free(((ReportPin *)pin)->name);
 }
 
-GArray *ops_pins(Store *store)
+/* The caller's. */
+static char *name_of(Control *c, const char *id)
+{
+    g_autoptr(VolumeReport) open = volumes_report(c->volumes, id);
+    char *name = open ? g_strdup(open->name) : datasets_name(c->datasets, id);
+    return name ? name : g_strdup(id);
+}
+
+GArray *ops_pins(Control *c)
 {
     GArray *pins = g_array_new(FALSE, TRUE, sizeof(ReportPin));
     g_array_set_clear_func(pins, clear_pin);
-    g_autoptr(GPtrArray) tags = store ? store_pins(store) : g_ptr_array_new();
+    g_autoptr(GPtrArray) tags = c->store ? store_pins(c->store) : g_ptr_array_new();
     for (guint i = 0; i < tags->len; i++) {
         ReportPin pin = {.volume = volumes_of_tag(tags->pdata[i])};
-        store_tag_usage(store, tags->pdata[i], &pin.bytes, &pin.objects);
+        pin.name = name_of(c, pin.volume);
+        store_tag_usage(c->store, tags->pdata[i], &pin.bytes, &pin.objects);
         g_array_append_val(pins, pin);
     }
     return pins;
@@ -77,10 +88,10 @@ static uint64_t evict_objects(Store *store, const char *tag, uint64_t wanted, gb
     return parts + store_evict(store, tag, rest);
 }
 
-static uint64_t pinned_bytes(Store *store)
+static uint64_t pinned_bytes(Control *c)
 {
     uint64_t bytes = 0;
-    g_autoptr(GArray) pins = ops_pins(store);
+    g_autoptr(GArray) pins = ops_pins(c);
     for (guint i = 0; i < pins->len; i++)
         bytes += g_array_index(pins, ReportPin, i).bytes;
     return bytes;
@@ -112,7 +123,7 @@ gboolean ops_evict(Call *call, GError **error)
     g_autofree char *image = id ? volumes_image_name(c->volumes, id) : NULL;
     if (image || !id)
         freed += image_cache_evict(c->images, image, wanted - MIN(wanted, freed));
-    uint64_t kept = id || pinned_too ? 0 : pinned_bytes(c->store);
+    uint64_t kept = id || pinned_too ? 0 : pinned_bytes(c);
     json_object_set_new(call->reply, WIRE_KEY_FREED_BYTES, json_bytes(freed));
     json_object_set_new(call->reply, WIRE_KEY_PINNED_BYTES, json_bytes(kept));
     return TRUE;

@@ -5,8 +5,8 @@
 
 #include "cache/control/call.h"
 
-/* The pins of the store (NULL: none): ReportPin, cleared with the array. */
-GArray *ops_pins(Store *store);
+/* What is pinned: ReportPin, cleared with the array. */
+GArray *ops_pins(Control *control);
 
 gboolean ops_pin(Call *call, GError **error);
 gboolean ops_evict(Call *call, GError **error);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/control/ops_log.h"
 #include <string.h>
+#include "cache/report/datasets.h"
 #include "common/field.h"
 #include "common/size.h"
 #include "proto/wire_keys.h"
@@ -91,7 +92,9 @@ void ops_log_begin(OpsLog *log, const Call *call)
         return;
     g_autoptr(VolumeReport) volume = volumes_report(call->control->volumes, id);
     log->mounted = volume && volume->mounted;
-    log->name = g_strdup(volume ? volume->name : id);
+    log->name = volume ? g_strdup(volume->name) : datasets_name(call->control->datasets, id);
+    if (!log->name)
+        log->name = g_strdup(id);
 }
 
 void ops_log_end(const OpsLog *log, const Call *call, const GError *error)

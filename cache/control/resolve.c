@@ -147,10 +147,18 @@ const char *resolve_pick(const GPtrArray *entries, const char *word, GError **er
 
 /* ---- what there is ---- */
 
+/* What volumes share: a dataset by its number, everything else by its ID. */
+static const char *thing_of(const char *id)
+{
+    const gsize prefix = strlen(WIRE_DATASET_PREFIX);
+    return g_str_has_prefix(id, WIRE_DATASET_PREFIX) ? id + prefix : id;
+}
+
 static void add_volume(GPtrArray *entries, const VolumeReport *v)
 {
-    ResolveEntry *entry = resolve_entry_new(v->volume, v->name, v->dataset ? v->dataset : v->volume,
-                                            v->attached ? RANK_ATTACHED : RANK_OPEN);
+    ResolveEntry *entry =
+        resolve_entry_new(v->volume, v->name, v->dataset ? v->dataset : thing_of(v->volume),
+                          v->attached ? RANK_ATTACHED : RANK_OPEN);
     g_autofree char *title = dataset_key_title(v->root_path);
     g_autofree char *label = dataset_key(v->cluster_id, v->fs_name, v->root_path);
     resolve_entry_add(entry, v->claim);
@@ -205,10 +213,11 @@ static GPtrArray *list_entries(Control *c)
     for (guint i = 0; i < open->len; i++)
         add_volume(entries, open->pdata[i]);
     add_datasets(entries, c);
-    g_autoptr(GArray) pins = ops_pins(c->store);
+    g_autoptr(GArray) pins = ops_pins(c);
     for (guint i = 0; i < pins->len; i++) {
-        const char *id = g_array_index(pins, ReportPin, i).volume;
-        g_ptr_array_add(entries, resolve_entry_new(id, id, id, RANK_KNOWN));
+        const ReportPin *pin = &g_array_index(pins, ReportPin, i);
+        g_ptr_array_add(
+            entries, resolve_entry_new(pin->volume, pin->name, thing_of(pin->volume), RANK_KNOWN));
     }
     return entries;
 }

@@ -11,7 +11,9 @@
 #include "common/autofd.h"
 #include "common/dataset_key.h"
 #include "common/field.h"
+#include "common/volume_name.h"
 #include "cache/volume/last_seen.h"
+#include "proto/wire.h"
 #include "proto/wire_keys.h"
 
 #define PAGE_DATASETS 64
@@ -31,17 +33,48 @@ static gboolean resting_report(Datasets *all, const char *id, DatasetReport *r)
     return TRUE;
 }
 
+static VolumeNames names_of(const char *id, const json_t *places)
+{
+    const json_t *place = json_array_get(places, 0);
+    return (VolumeNames){.id = id,
+                         .claim = "",
+                         .pv = "",
+                         .cluster_id = field_text(place, WIRE_KEY_CLUSTER_ID),
+                         .fs_name = field_text(place, WIRE_KEY_FS_NAME),
+                         .root_path = field_text(place, WIRE_KEY_ROOT_PATH)};
+}
+
+/* Each is the caller's. */
+static char *name_of(const char *id, const json_t *places)
+{
+    const VolumeNames names = names_of(id, places);
+    return volume_name(&names);
+}
+
+static char *label_of(const json_t *places)
+{
+    const VolumeNames names = names_of("", places);
+    return dataset_key(names.cluster_id, names.fs_name, names.root_path);
+}
+
+char *datasets_name(Datasets *all, const char *volume)
+{
+    if (!all || !g_str_has_prefix(volume, WIRE_DATASET_PREFIX))
+        return NULL;
+    const char *id = volume + strlen(WIRE_DATASET_PREFIX);
+    g_autofree char *dir = datasets_manifests_dir(all);
+    json_auto_t *known = last_seen_list(dir);
+    const json_t *places = json_object_get(known, id);
+    return places ? name_of(id, places) : NULL;
+}
+
 /* NULL: its manifest is not on this node, so its size is not known. */
 static json_t *describe_dataset(Datasets *all, const char *id, json_t *places)
 {
     DatasetReport r;
     if (!datasets_report(all, id, &r) && !resting_report(all, id, &r))
         return NULL;
-    const json_t *place = json_array_get(places, 0);
-    const char *root_path = field_text(place, WIRE_KEY_ROOT_PATH);
-    g_autofree char *name = dataset_key_title(root_path);
-    g_autofree char *label = dataset_key(field_text(place, WIRE_KEY_CLUSTER_ID),
-                                         field_text(place, WIRE_KEY_FS_NAME), root_path);
+    g_autofree char *name = name_of(id, places), *label = label_of(places);
     return json_pack("{s:s, s:s, s:s, s:O, s:I, s:I, s:I, s:I, s:b}", WIRE_KEY_DATASET, id,
                      WIRE_KEY_NAME, name, WIRE_KEY_LABEL, label ? label : "", WIRE_KEY_PLACES,
                      places, WIRE_KEY_FILES_TOTAL, (json_int_t)r.files, WIRE_KEY_BYTES_TOTAL,

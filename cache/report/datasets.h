@@ -11,4 +11,9 @@
  * others. Reads small files of the cache directory. */
 json_t *datasets_list(Datasets *all, const char *after, gboolean *more);
 
+/* What people call the dataset of a volume "dataset-..." (WIRE_DATASET_PREFIX), the caller's; NULL:
+ * the volume is none, or the dataset is not known. Reads the notes on it. `datasets` may be NULL.
+ */
+char *datasets_name(Datasets *datasets, const char *volume);
+
 #endif

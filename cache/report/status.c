@@ -93,9 +93,10 @@ static json_t *report_pins(const GArray *pins)
     json_t *list = json_array();
     for (guint i = 0; pins && i < pins->len; i++) {
         const ReportPin *p = &g_array_index(pins, ReportPin, i);
-        json_array_append_new(list, json_pack("{s:s, s:I, s:I}", WIRE_KEY_VOLUME, p->volume,
-                                              WIRE_KEY_BYTES, json_count(p->bytes),
-                                              WIRE_KEY_OBJECTS, json_count(p->objects)));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I}", WIRE_KEY_VOLUME, p->volume,
+                                              WIRE_KEY_NAME, or_empty(p->name), WIRE_KEY_BYTES,
+                                              json_count(p->bytes), WIRE_KEY_OBJECTS,
+                                              json_count(p->objects)));
     }
     return list;
 }

@@ -15,7 +15,7 @@ json_t *report_volume(const VolumeReport *volume);
 
 /* A volume that is pinned, open or not. */
 typedef struct ReportPin {
-    char *volume;
+    char *volume, *name;
     uint64_t bytes, objects;
 } ReportPin;
 

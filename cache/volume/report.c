@@ -22,8 +22,12 @@ void volume_report_free(VolumeReport *report)
 static char *name_of(const Volume *v)
 {
     const VolumeSpec *spec = v->spec;
-    const VolumeNames names = {
-        .id = v->id, .claim = spec->claim, .pv = spec->pv, .root_path = spec->root_path};
+    const VolumeNames names = {.id = v->id,
+                               .claim = spec->claim,
+                               .pv = spec->pv,
+                               .cluster_id = spec->cluster_id,
+                               .fs_name = spec->fs_name,
+                               .root_path = spec->root_path};
     return volume_name(&names);
 }
 

@@ -323,17 +323,17 @@ static json_t *report_job(Job *job)
     json_int_t bytes_done = (json_int_t)atomic_load(&w->bytes_done);
     json_int_t files_total = (json_int_t)atomic_load(&w->files_total);
     json_int_t bytes_total = (json_int_t)atomic_load(&w->bytes_total);
-    return json_pack("{s:I, s:b, s:I, s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:s}",
-                     WIRE_KEY_JOB, (json_int_t)job->id, WIRE_KEY_CHECK, w->check,
-                     WIRE_KEY_STARTED_MS, (json_int_t)(job->started_wall_us / 1000),
-                     WIRE_KEY_BYTES_HELD, (json_int_t)atomic_load(&w->bytes_held), WIRE_KEY_VOLUME,
-                     job->volume_id, WIRE_KEY_PATH, job->path, WIRE_KEY_STATE,
-                     state_names[job->state], WIRE_KEY_FILES_DONE, files_done, WIRE_KEY_FILES_TOTAL,
-                     MAX(files_total, files_done), WIRE_KEY_BYTES_DONE, bytes_done,
-                     WIRE_KEY_BYTES_TOTAL, MAX(bytes_total, bytes_done), WIRE_KEY_FILES_FAILED,
-                     (json_int_t)atomic_load(&w->files_failed), WIRE_KEY_SCANNING,
-                     running && atomic_load(&w->scanning), WIRE_KEY_ELAPSED_MS,
-                     (json_int_t)((until - job->started_us) / 1000), WIRE_KEY_ERROR, error);
+    return json_pack(
+        "{s:I, s:s, s:b, s:I, s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:s}",
+        WIRE_KEY_JOB, (json_int_t)job->id, WIRE_KEY_NAME, job->name, WIRE_KEY_CHECK, w->check,
+        WIRE_KEY_STARTED_MS, (json_int_t)(job->started_wall_us / 1000), WIRE_KEY_BYTES_HELD,
+        (json_int_t)atomic_load(&w->bytes_held), WIRE_KEY_VOLUME, job->volume_id, WIRE_KEY_PATH,
+        job->path, WIRE_KEY_STATE, state_names[job->state], WIRE_KEY_FILES_DONE, files_done,
+        WIRE_KEY_FILES_TOTAL, MAX(files_total, files_done), WIRE_KEY_BYTES_DONE, bytes_done,
+        WIRE_KEY_BYTES_TOTAL, MAX(bytes_total, bytes_done), WIRE_KEY_FILES_FAILED,
+        (json_int_t)atomic_load(&w->files_failed), WIRE_KEY_SCANNING,
+        running && atomic_load(&w->scanning), WIRE_KEY_ELAPSED_MS,
+        (json_int_t)((until - job->started_us) / 1000), WIRE_KEY_ERROR, error);
 }
 
 json_t *jobs_report(Jobs *jobs, uint64_t id, GError **error)

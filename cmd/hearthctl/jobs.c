@@ -17,7 +17,7 @@ static const CtlHelp job_help = {
 static char *warm_command(const json_t *job)
 {
     const char *path = ctl_string(job, "path");
-    return g_strdup_printf("hearthctl warm %s%s%s", ctl_string(job, "volume"),
+    return g_strdup_printf("hearthctl warm %s%s%s", ctl_name(job, "volume"),
                            path[0] ? " --path " : "", path);
 }
 
@@ -36,7 +36,7 @@ static int print_job(Follow *follow, gboolean cancel, GError **error)
     if (text)
         printf("%s\n", text);
     else
-        printf("%s: %s%s\n", ctl_string(job, "volume"), line, cancel ? ", being cancelled" : "");
+        printf("%s: %s%s\n", ctl_name(job, "volume"), line, cancel ? ", being cancelled" : "");
     return CTL_OK;
 }
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <endian.h>
 #include <string.h>
 #include <xxhash.h>
 #include "cache/store/disk/record.h"
@@ -23,7 +24,7 @@ static void check(const uint8_t *data, size_t size, const ObjectId *id)
         if (size != sizeof(given))
             abort();
         memcpy(&given, data, sizeof(given));
-        given.reserved = 0;
+        given.used_again = htole32(given.used_again ? 1 : 0);
         if (memcmp(&given, &again, offsetof(FormatRecord, checksum)) != 0)
             abort();
         record_charge(record.key.size);

@@ -125,8 +125,9 @@ static char *resolve(Ctl *ctl, const char *word, GError **error)
         return NULL;
     }
     json_auto_t *reply = ctl_call(ctl, request, &cause);
+    const char *id = ctl_string(reply, "volume");
     if (reply)
-        return g_strdup(ctl_string(reply, "volume"));
+        return g_strdup(*id ? id : word);
     if (g_error_matches(cause, WIRE_ERROR, WIRE_ERROR_UNIMPLEMENTED))
         return g_strdup(word);
     g_propagate_error(error, g_steal_pointer(&cause));

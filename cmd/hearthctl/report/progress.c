@@ -33,6 +33,13 @@ static const char *string(const json_t *object, const char *name)
     return text ? text : "";
 }
 
+/* An earlier hearthd has only the ID. */
+static const char *name_of(const json_t *job)
+{
+    const char *name = string(job, "name");
+    return *name ? name : string(job, "volume");
+}
+
 uint64_t progress_rate(const json_t *job)
 {
     const uint64_t ms = number(job, "elapsedMs");
@@ -156,8 +163,8 @@ static char *check_result(const json_t *job)
     g_autofree char *bytes = words_part(held, total);
     g_autofree char *share = total ? words_percent(held, total) : g_strdup("100%");
     return g_strdup_printf(
-        "%s: %" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT " files, %s in the cache: %s",
-        string(job, "volume"), number(job, "filesDone"), number(job, "filesTotal"), bytes, share);
+        "%s: %" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT " files, %s in the cache: %s", name_of(job),
+        number(job, "filesDone"), number(job, "filesTotal"), bytes, share);
 }
 
 static char *unfinished_result(const json_t *job, uint64_t came, const char *time)
@@ -165,10 +172,10 @@ static char *unfinished_result(const json_t *job, uint64_t came, const char *tim
     g_autofree char *fetched = size_format(came);
     g_autofree char *kept = size_format(number(job, "bytesDone"));
     const uint64_t files = number(job, "filesDone");
-    return g_strdup_printf(
-        "%s: stopped after %s: %s came; %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
-        " files (%s) are complete and stay in the cache",
-        string(job, "volume"), time, fetched, files, number(job, "filesTotal"), kept);
+    return g_strdup_printf("%s: stopped after %s: %s came; %" G_GUINT64_FORMAT
+                           " of %" G_GUINT64_FORMAT
+                           " files (%s) are complete and stay in the cache",
+                           name_of(job), time, fetched, files, number(job, "filesTotal"), kept);
 }
 
 char *progress_result(const json_t *job, uint64_t came)
@@ -181,7 +188,7 @@ char *progress_result(const json_t *job, uint64_t came)
         return check_result(job);
     g_autofree char *bytes = size_format(number(job, "bytesDone"));
     g_autofree char *before = size_format(held);
-    return g_strdup_printf("%s: %" G_GUINT64_FORMAT " file%s, %s warm in %s%s%s",
-                           string(job, "volume"), files, words_plural(files), bytes, time,
-                           held ? "; held before: " : "", held ? before : "");
+    return g_strdup_printf("%s: %" G_GUINT64_FORMAT " file%s, %s warm in %s%s%s", name_of(job),
+                           files, words_plural(files), bytes, time, held ? "; held before: " : "",
+                           held ? before : "");
 }

@@ -125,7 +125,7 @@ static void add_pins(Lines *lines, const json_t *pins, const json_t *volumes, co
         const json_t *pin = json_array_get(pins, i);
         g_autofree char *bytes = size_format(ctl_number(pin, "bytes"));
         if (!is_listed(volumes, ctl_string(pin, "volume")))
-            lines_add(lines, view, "pinned, not open: %s, %s", ctl_string(pin, "volume"), bytes);
+            lines_add(lines, view, "pinned, not open: %s, %s", ctl_name(pin, "volume"), bytes);
     }
 }
 

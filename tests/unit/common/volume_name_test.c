@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/harness.h"
+#include "common/dataset_key.h"
 #include "common/volume_name.h"
 #include <string.h>
 
@@ -8,7 +9,12 @@
 static void assert_name(const char *claim, const char *pv, const char *root_path,
                         const char *wanted)
 {
-    const VolumeNames names = {.id = "h1~x", .claim = claim, .pv = pv, .root_path = root_path};
+    const VolumeNames names = {.id = "h1~x",
+                               .claim = claim,
+                               .pv = pv,
+                               .cluster_id = "c1",
+                               .fs_name = "fs",
+                               .root_path = root_path};
     g_autofree char *name = volume_name(&names);
     ck_assert_str_eq(name, wanted);
 }
@@ -20,6 +26,8 @@ START_TEST(the_claim_comes_first_and_the_id_last)
     assert_name("", "", "/volumes/team/laion/.snap/v3/*", "team/laion@v3");
     assert_name("", "pvc-1", "/volumes/csi/v/uuid", "pvc-1");
     assert_name("", "pvc-1", "/data/.snap/v1", "pvc-1");
+    g_autofree char *label = dataset_key("c1", "fs", "/data/.snap/v1");
+    assert_name("", "", "/data/.snap/v1", label);
     assert_name("", "", "/volumes/csi/v/uuid", "h1~x");
     assert_name("", "", "", "h1~x");
 }

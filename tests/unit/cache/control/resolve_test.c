@@ -24,6 +24,7 @@ static GPtrArray *node(void)
     resolve_entry_add_title(entries->pdata[4], "imagenet@2026-11");
     add(entries, "dataset-0022", "team/laion@v3", "0022", 0);
     resolve_entry_add_title(entries->pdata[5], "team/laion@v3");
+    add(entries, "dataset-0022", "team/laion@v3", "0022", 0); /* it is pinned, too */
     return entries;
 }
 
@@ -57,6 +58,7 @@ START_TEST(a_beginning_is_enough_when_only_one_has_it)
     means("imagenet", "dataset-0011");
     means("h1~c", "h1~c"); /* an ID is taken at its word */
     means("train/ph", "dataset-0011");
+    means("dataset-002", "dataset-0022");
 }
 END_TEST
 
