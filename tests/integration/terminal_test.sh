@@ -1,6 +1,8 @@
 #!/bin/bash
 # hearthctl on real terminals (tmux) of several widths: the bar of warm stays one line when the window changes, and Ctrl-C
-# tells what came; tables and top fit, with colours where they are wanted. Its hearthd answers from files (fake_hearthd.py), so that each screen is known; no Ceph is asked.
+# tells what came; tables and top fit, with colours where they are wanted. Its hearthd answers from files
+# (fake_hearthd.py), so that each screen is known; no Ceph is asked.
+
 # A mount namespace of its own: the doctor of another test that runs beside this one is not to see the mount that is lost here.
 [ -n "${OWN_MOUNTS:-}" ] || [ "$(id -u)" != 0 ] || OWN_MOUNTS=1 exec unshare --mount --propagation slave bash "$0"
 . "$(dirname "$0")/lib.sh"
