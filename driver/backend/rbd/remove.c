@@ -123,6 +123,15 @@ static gboolean check_ungrouped(RbdCall *call, rbd_image_t image)
     return !grouped || rbd_call_fail(call, -EMLINK, "removing image");
 }
 
+/* librbd says ENOENT also of an image that is there: when its pool is full and has no trash yet,
+ * which librbd cannot make then. */
+static int remove_by_name(RbdCall *call)
+{
+    char id[RBD_ID_MAX];
+    int rc = rbd_remove(call->io, call->image);
+    return rc == -ENOENT && rbd_name_id(call->io, call->image, id) == 0 ? -EDQUOT : rc;
+}
+
 /* Removes an image that librbd refuses to remove because of snapshots, ours or hidden ones. */
 static gboolean remove_with_snapshots(RbdCall *call)
 {
@@ -147,7 +156,7 @@ static gboolean remove_with_snapshots(RbdCall *call)
     rbd_close(image);
     if (!good)
         return FALSE;
-    rc = rbd_remove(call->io, call->image); /* the snapshots are gone by now */
+    rc = remove_by_name(call); /* the snapshots are gone by now */
     return rc == 0 || rc == -ENOENT || rbd_call_fail(call, rc, "removing image");
 }
 
@@ -257,7 +266,7 @@ gboolean rbd_remove_image(RbdCall *call)
     if (half) {
         good = remove_half(call, id, trash, &freed);
     } else if (!moved) {
-        rc = call->flag ? -ENOTEMPTY : rbd_remove(call->io, call->image);
+        rc = call->flag ? -ENOTEMPTY : remove_by_name(call);
         if (rc == -ENOTEMPTY || rc == -ECHILD)
             good = remove_with_snapshots(call);
         else if (rc == -EBUSY || rc == -EUCLEAN)
@@ -280,7 +289,7 @@ gboolean rbd_clear_name(RbdCall *call)
         return rbd_call_fail(call, rc, "reading the notes of");
     if (!end_move(call, trash, &moved))
         return FALSE;
-    rc = moved ? 0 : rbd_remove(call->io, call->image);
+    rc = moved ? 0 : remove_by_name(call);
     return rc == 0 || rc == -ENOENT ||
            rbd_call_fail(call, rc, "removing what a crash left of image");
 }
