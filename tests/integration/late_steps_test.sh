@@ -76,6 +76,20 @@ made_meanwhile pvc-half-$$
 whole a_late_removal pvc-half-$$
 delete_volume || fail delete "$(said)"
 
+# ---- before it removes keys of the source from its copy: what hearthd has noted of the volume stays
+holder() { rbd_cmd image-meta "$1" "rbd/csi-vol-$2" hearth.holder "${@:3}" 2>/dev/null; }
+holder set pvc-source-$$ of-the-source >/dev/null
+start_frozen rbd_open:1
+frozen_call CreateVolume "$(copy_request pvc-keys-$$)"
+pending csi controller CreateVolume "$(copy_request pvc-keys-$$)" || die "$(said)"
+VOLUME_ID=$(jq -r .volume.volumeId <<<"$REPLY_JSON")
+same a_copy_has_no_notes_of_its_source "$(holder get pvc-keys-$$)" ""
+holder set pvc-keys-$$ its-own >/dev/null
+goes_on
+same a_late_removal_of_keys_leaves_its_own "$(holder get pvc-keys-$$)" its-own
+delete_volume || fail delete "$(said)"
+holder remove pvc-source-$$
+
 # ---- group snapshots: before each change of Ceph that it makes, when an attempt that was killed has left all snapshots
 group() { # NAME: the request
     csi_json '{name: $name, secrets: $secrets, source_volume_ids: [$a, $b]}' --arg name "$1" --arg a "$SOURCE" --arg b "$BESIDE"

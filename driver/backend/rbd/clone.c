@@ -152,14 +152,20 @@ static int read_own_keys(rbd_image_t image, GPtrArray *keys)
     }
 }
 
+/* Nothing of an image that a later attempt has finished meanwhile: its keys are its own. */
 static gboolean drop_keys(RbdCall *call)
 {
     rbd_image_t image;
+    char id[RBD_ID_MAX];
+    gboolean half = FALSE;
     if (call->names->len == 0)
         return TRUE;
     int rc = rbd_open(call->io, call->image, &image, NULL);
     if (rc == 0) {
-        for (guint i = 0; rc == 0 && i < call->names->len; i++) {
+        rc = rbd_get_id(image, id, sizeof(id));
+        if (rc == 0)
+            rc = rbd_note_is_half(call->io, call->image, id, &half);
+        for (guint i = 0; rc == 0 && half && i < call->names->len; i++) {
             rc = rbd_metadata_remove(image, call->names->pdata[i]);
             rc = rc == -ENOENT ? 0 : rc;
         }
