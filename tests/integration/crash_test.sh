@@ -23,7 +23,7 @@ JOURNAL_ID=journal-$$ JOURNAL_KEY=$(ceph_cmd auth print-key client.journal-$$ 2>
 
 FAULTS=$BUILD/tools/ceph-faults.so
 # What stays in the process, or only reads on.
-LOCAL='^(rados_(buffer_free|conf_set|create2|create_(read|write)_op|get_instance_id|ioctx_.*|nobjects_list_(next|close)|omap_get_.*|pool_lookup|read_op_omap_.*|release_(read|write)_op|set_pool_full_try|shutdown|write_op_(assert_exists|cmpext|cmpxattr|create|omap_.*|setxattr|write_full))|rbd_(.*_cleanup|aio_(create_completion|release|wait_for_complete)|get_(create_timestamp|features|id|overlap|size)|image_options_.*|snap_(get_namespace_type|list|list_end)))$'
+LOCAL='^(rados_(buffer_free|conf_set|create2|create_(read|write)_op|get_instance_id|ioctx_.*|nobjects_list_(next|close)|omap_get_.*|pool_lookup|read_op_omap_.*|release_(read|write)_op|set_pool_full_try|shutdown|write_op_(assert_exists|cmpext|cmpxattr|create|omap_.*|remove|setxattr|write_full))|rbd_(.*_cleanup|aio_(create_completion|release|wait_for_complete)|get_(create_timestamp|features|id|overlap|size)|image_options_.*|snap_(get_namespace_type|list|list_end)))$'
 same every_call_to_ceph_is_a_fault_point "$(comm -13 <(nm -D --defined-only "$FAULTS" | awk '{print $3}' | sort) \
     <(nm -D --undefined-only "$BUILD/hearth-csi" | awk '{print $2}' | grep -E '^(rados|rbd|ceph)_' | grep -vE "$LOCAL" | sort))" ""
 
