@@ -49,6 +49,7 @@
 #define WIRE_KEY_READ_ONLY "readOnly"
 #define WIRE_KEY_MOUNT_GROUP "mountGroup"
 #define WIRE_KEY_READ_TIMEOUT_SEC "readTimeoutSec"
+#define WIRE_KEY_SHARED_LOCKS "sharedLocks"
 #define WIRE_KEY_ATTACHED "attached"
 #define WIRE_KEY_RESTS "rests"
 #define WIRE_KEY_NAMES "names"

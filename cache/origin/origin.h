@@ -25,6 +25,7 @@ typedef struct Origin Origin;
 typedef struct OriginNode OriginNode;
 typedef struct OriginFile OriginFile;
 typedef struct OriginDir OriginDir;
+typedef struct OriginLocks OriginLocks;
 
 /*
  * Attributes of an inode. `version` changes whenever the content or the metadata does (CephFS:
@@ -183,6 +184,19 @@ typedef struct OriginOps {
      * way that conflicts; -EOPNOTSUPP: this origin cannot promise anything.
      */
     int (*lease)(Origin *o, OriginFile *file, OriginLease kind, OriginRecall recall, void *data);
+
+    /*
+     * Locks of ranges of a file's bytes, which exclude all clients of the origin. They are taken
+     * through an OriginLocks of the file, by any number of owners, and go with it. NULL, all four:
+     * it has none.
+     */
+    int (*locks_open)(Origin *o, OriginNode *node, OriginLocks **locks);
+    /* As fcntl(2)'s F_SETLK, l_whence being SEEK_SET. -EAGAIN: another lock is in the way; -EIO:
+     * the locks are lost with the session that they were taken in. */
+    int (*lock_set)(Origin *o, OriginLocks *locks, const struct flock *lock, uint64_t owner);
+    /* As F_GETLK. l_pid is what the other owner has set, on whichever node. */
+    int (*lock_get)(Origin *o, OriginLocks *locks, struct flock *lock, uint64_t owner);
+    void (*locks_close)(Origin *o, OriginLocks *locks);
 
     int (*mkdir)(Origin *o, OriginNode *parent, const char *name, const OriginNew *new,
                  OriginNode **node, OriginAttr *attr);

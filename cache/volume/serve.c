@@ -184,6 +184,7 @@ static Session *start_session(Volumes *vs, Volume *v, int fuse_fd, void (*ended)
         .origin = v->origin,
         .store = v->cached ? vs->store : NULL,
         .read_only = v->spec->read_only,
+        .shared_locks = v->spec->shared_locks,
         .has_group = v->spec->mount_group >= 0,
         .group = (gid_t)v->spec->mount_group,
     };

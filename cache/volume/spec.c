@@ -22,6 +22,7 @@ static const WireField open_fields[] = {
     {WIRE_KEY_MOUNT_GROUP, WIRE_FIELD_COUNT, FALSE},
     {WIRE_KEY_READ_TIMEOUT_SEC, WIRE_FIELD_COUNT, FALSE},
     {WIRE_KEY_NAMES, WIRE_FIELD_OBJECT, FALSE},
+    {WIRE_KEY_SHARED_LOCKS, WIRE_FIELD_BOOLEAN, FALSE},
     {NULL, 0, FALSE},
 };
 
@@ -147,6 +148,7 @@ static gboolean read_open(VolumeSpec *spec, GError **error)
     if (seconds > MAX_READ_TIMEOUT_SEC)
         return invalid(error, "open: field 'readTimeoutSec' must be at most 86400");
     spec->read_timeout_sec = (unsigned)seconds;
+    spec->shared_locks = json_is_true(json_object_get(spec->json, WIRE_KEY_SHARED_LOCKS));
     spec->warm = json_is_true(json_object_get(spec->json, WIRE_KEY_WARM));
     spec->quota_bytes =
         (uint64_t)json_integer_value(json_object_get(spec->json, WIRE_KEY_CACHE_QUOTA));

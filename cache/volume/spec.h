@@ -29,6 +29,7 @@ struct VolumeSpec {
     char **conf;          /* options of Ceph's client library: borrowed names and values */
     unsigned timeout_sec; /* for Ceph to answer */
     gboolean cache, read_only, warm;
+    gboolean shared_locks;     /* trees: file locks hold on all nodes */
     uint64_t quota_bytes;      /* 0: none */
     int64_t mount_group;       /* -1: none */
     unsigned read_timeout_sec; /* of a cold read of a fill layer; 0: none */

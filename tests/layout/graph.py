@@ -25,7 +25,7 @@ FOLDERS = """
 common common/http common/metrics proto
 cache/origin cache/origin/reconnect cache/origin/dir cache/origin/cephfs/client cache/origin/cephfs cache/origin/rbd
 cache/store/disk cache/store/index cache/store/objects cache/store/fill cache/store
-cache/manifest cache/block cache/fuse cache/fuse/layer cache/fuse/live
+cache/manifest cache/block cache/fuse cache/fuse/layer cache/fuse/locks cache/fuse/live
 cache/dataset cache/volume cache/warm cache/report cache/control
 driver/volume driver/cluster driver/kube driver/kube/watch driver/kube/lease driver/rpc
 driver/backend driver/backend/ceph driver/backend/cephfs driver/backend/rbd driver/provision

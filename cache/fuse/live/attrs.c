@@ -72,6 +72,8 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_s
     int r = 0;
     if (!fi)
         r = set & ORIGIN_SET_SIZE ? names_check(s, node) : check_unless_open(s, node);
+    if (r == 0 && set & ORIGIN_SET_SIZE && is_unlocked_by_loss(s, node))
+        r = -EIO;
     if (r < 0) {
         fuse_reply_err(req, -r);
         nodes_done(s->nodes, node);

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include "cache/fuse/live/handles.h"
 #include "cache/fuse/live/session_internal.h"
 #include "cache/fuse/object_reply.h"
@@ -78,7 +79,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     Handle *h = handle_new(s, node, file, fi->flags);
     atomic_fetch_add(&s->counters.opens, 1);
     if (!writer) {
-        fi->noflush = 1;
+        fi->noflush = !s->locks; /* a close gives back locks */
         open_reader(h, fi);
     } else {
         fuse_lowlevel_notify_inval_inode(s->fuse, node->id, -1, 0);
@@ -92,8 +93,11 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     (void)ino;
-    Handle *h = FIND_OPEN_OR_REPLY(session_of(req)->files, req, fi);
+    Session *s = session_of(req);
+    Handle *h = FIND_OPEN_OR_REPLY(s->files, req, fi);
     fuse_reply_err(req, 0);
+    if (s->locks)
+        locks_release(s->locks, h->node->id, h->fh);
     handle_release(h);
 }
 
@@ -188,6 +192,10 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
     (void)ino;
     Session *s = session_of(req);
     Handle *h = FIND_OPEN_OR_REPLY(s->files, req, fi);
+    if (is_unlocked_by_loss(s, h->node)) {
+        fuse_reply_err(req, EIO);
+        return;
+    }
     Node *node = nodes_use(s->nodes, h->node->id);
     char *buf = reply_buffer(size);
     PageUse use;
@@ -271,6 +279,10 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
     (void)ino;
     Session *s = session_of(req);
     Handle *h = FIND_OPEN_OR_REPLY(s->files, req, fi);
+    if (is_unlocked_by_loss(s, h->node)) {
+        fuse_reply_err(req, EIO);
+        return;
+    }
     Node *node = nodes_use(s->nodes, h->node->id);
     OriginFile *file;
     PageUse use;
@@ -328,12 +340,16 @@ static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
     fuse_reply_err(req, -(lost ? lost : r));
 }
 
-/* close(2), also of a duplicate. It waits for nothing, and reports what is known. */
+/* close(2), also of a duplicate. It reports what is known, and waits for nothing but locks to go
+ * back. */
 static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     (void)ino;
-    Handle *h = FIND_OPEN_OR_REPLY(session_of(req)->files, req, fi);
-    fuse_reply_err(req, -unsynced_error_at_close(h->session, h->node, &h->seen));
+    Session *s = session_of(req);
+    Handle *h = FIND_OPEN_OR_REPLY(s->files, req, fi);
+    if (s->locks)
+        locks_flush(s->locks, h->node->id, h->fh, fi->lock_owner);
+    fuse_reply_err(req, -unsynced_error_at_close(s, h->node, &h->seen));
 }
 
 static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,
@@ -343,12 +359,62 @@ static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, of
     Session *s = session_of(req);
     Handle *h = FIND_OPEN_OR_REPLY(s->files, req, fi);
     const uint64_t session = unsynced_session(s);
-    int r = s->origin->ops->fallocate(s->origin, h->file, mode, (uint64_t)off, (uint64_t)len);
+    int r = -EIO;
+    if (!is_unlocked_by_loss(s, h->node))
+        r = s->origin->ops->fallocate(s->origin, h->file, mode, (uint64_t)off, (uint64_t)len);
     if (r == 0)
         unsynced_wrote(s, h->node, session);
     atomic_store(&h->node->dirty, 1);
     atomic_store(&h->node->page_version, 0);
     fuse_reply_err(req, -r);
+}
+
+/* ---- locks ---- */
+
+static LocksFile file_to_lock(const Handle *h)
+{
+    return (LocksFile){h->node->id, node_is_snapshot(h->node) ? NULL : h->node->origin};
+}
+
+static void op_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock)
+{
+    (void)ino;
+    Session *s = session_of(req);
+    Handle *h = FIND_OPEN_OR_REPLY(s->files, req, fi);
+    const LockRequest r = {.fh = h->fh, .owner = fi->lock_owner, .lock = *lock};
+    locks_get(s->locks, req, file_to_lock(h), &r);
+}
+
+static void op_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock,
+                     int sleep)
+{
+    (void)ino;
+    Session *s = session_of(req);
+    Handle *h = FIND_OPEN_OR_REPLY(s->files, req, fi);
+    const LockRequest r = {.fh = h->fh, .owner = fi->lock_owner, .waits = sleep, .lock = *lock};
+    locks_set(s->locks, req, file_to_lock(h), &r);
+}
+
+static void op_flock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, int op)
+{
+    (void)ino;
+    Session *s = session_of(req);
+    Handle *h = FIND_OPEN_OR_REPLY(s->files, req, fi);
+    LockRequest r = {.fh = h->fh, .owner = fi->lock_owner, .is_flock = TRUE};
+    r.waits = !(op & LOCK_NB);
+    r.lock.l_pid = fuse_req_ctx(req)->pid;
+    if (op & LOCK_UN)
+        r.lock.l_type = F_UNLCK;
+    else
+        r.lock.l_type = op & LOCK_EX ? F_WRLCK : F_RDLCK;
+    locks_set(s->locks, req, file_to_lock(h), &r);
+}
+
+void files_lock_ops(struct fuse_lowlevel_ops *ops)
+{
+    ops->getlk = op_getlk;
+    ops->setlk = op_setlk;
+    ops->flock = op_flock;
 }
 
 void files_ops(struct fuse_lowlevel_ops *ops)

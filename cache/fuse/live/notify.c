@@ -146,6 +146,15 @@ static void drop_range(Session *s, uint64_t id, PageRange range)
                                      range.end == INT64_MAX ? 0 : range.end - range.off);
 }
 
+static void drop_around(Session *s, Node *node, PageRange range)
+{
+    g_autoptr(GArray) ranges = pages_around(node, range);
+    for (guint i = 0; i < ranges->len; i++)
+        drop_range(s, node->id, g_array_index(ranges, PageRange, i));
+    if (ranges->len == 0)
+        fuse_lowlevel_notify_inval_inode(s->fuse, node->id, -1, 0); /* the attributes */
+}
+
 /*
  * The kernel writes back pages that a mapping has changed before it drops them, and waits for that
  * write, which comes here and may wait in Ceph for the lease that is to go back. Then the lease
@@ -158,11 +167,7 @@ static void drop_pages(Notifier *n, Aim *a, unsigned tries)
         atomic_fetch_add(&a->node->unsettled, 1);
         add_pages(n, a->node, a->range, 1, NULL, a->pages_of);
     } else {
-        g_autoptr(GArray) ranges = pages_around(a->node, a->range);
-        for (guint i = 0; i < ranges->len; i++)
-            drop_range(s, a->node->id, g_array_index(ranges, PageRange, i));
-        if (ranges->len == 0)
-            fuse_lowlevel_notify_inval_inode(s->fuse, a->node->id, -1, 0); /* the attributes */
+        drop_around(s, a->node, a->range);
         pages_are_of(a->node, a->pages_of);
     }
     nodes_done(s->nodes, a->node);
@@ -345,6 +350,13 @@ void notifier_drop_soon(Notifier *n, Node *node)
 {
     atomic_fetch_add(&node->unsettled, 1);
     add_pages(n, node, all_pages, 1, NULL, origin_session(n->session->origin));
+}
+
+void notifier_drop_now(Notifier *n, Node *node)
+{
+    atomic_store(&node->page_version, 0);
+    atomic_store(&node->attr_version, 0);
+    drop_around(n->session, node, all_pages);
 }
 
 void notifier_drop_pages(Notifier *n, Node *node, int64_t off, int64_t len)

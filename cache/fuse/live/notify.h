@@ -43,6 +43,8 @@ void notifier_listen(Notifier *notifier, Origin *origin);
 void notifier_recall(Notifier *notifier, Node *node, Handle *handle);
 /* Drops all pages of a node soon: they are not guaranteed any more. */
 void notifier_drop_soon(Notifier *notifier, Node *node);
+/* Drops all pages of a node that no request here waits for, before it returns. */
+void notifier_drop_now(Notifier *notifier, Node *node);
 /* Drops the pages of [off, off+len), then counts node->unsettled down. */
 void notifier_drop_pages(Notifier *notifier, Node *node, int64_t off, int64_t len);
 

@@ -46,6 +46,7 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 
 static void session_free(Session *s)
 {
+    locks_free(g_steal_pointer(&s->locks));
     if (s->fuse)
         fuse_session_destroy(s->fuse);
     nodes_free(s->nodes);
@@ -63,6 +64,18 @@ static uint64_t inodes_of(void *session)
 static void forget_inodes(void *session, uint64_t n)
 {
     notifier_forget(((Session *)session)->notifier, n);
+}
+
+/* What the kernel has of the file may be older than the lock. */
+static void lock_granted(void *data, uint64_t id)
+{
+    Session *s = data;
+    Node *node = nodes_use(s->nodes, id);
+    if (!node)
+        return;
+    if (!origin_vouches(s->origin) || handles_attr_valid(node) == 0)
+        notifier_drop_now(s->notifier, node);
+    nodes_done(s->nodes, node);
 }
 
 static void stop_notifier(Session *s)
@@ -98,6 +111,10 @@ Session *session_start(const SessionConfig *config, int fuse_fd, void (*ended)(v
     attrs_ops(&ops);
     files_ops(&ops);
     dirs_ops(&ops);
+    if (config->shared_locks && s->origin->ops->lock_set) {
+        s->locks = locks_new(s->origin, lock_granted, s);
+        files_lock_ops(&ops);
+    }
     s->fuse = readers_serve(&ops, s, fuse_fd, error);
     if (!s->fuse)
         goto fail;
@@ -143,6 +160,7 @@ void session_stop(Session *s)
     if (!s)
         return;
     readers_stop(s->readers);
+    locks_free(g_steal_pointer(&s->locks));
     dirs_close_all(s);
     handles_close_all(s);
     stop_notifier(s);

@@ -19,7 +19,8 @@ typedef struct SessionConfig {
     Origin *origin;     /* borrowed until session_stop() has returned */
     Store *store;       /* borrowed; NULL: every read goes to the origin */
     gboolean read_only;
-    gboolean has_group; /* all files are for this group, see group.c */
+    gboolean shared_locks; /* the origin keeps file locks, else the kernel does, for this node */
+    gboolean has_group;    /* all files are for this group, see group.c */
     gid_t group;
 } SessionConfig;
 

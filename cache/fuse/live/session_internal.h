@@ -8,6 +8,7 @@
 #include "cache/fuse/live/known_names.h"
 #include "cache/fuse/live/nodes.h"
 #include "cache/fuse/live/notify.h"
+#include "cache/fuse/locks/locks.h"
 #include "cache/fuse/opened.h"
 #include "cache/fuse/readers.h"
 #include "cache/fuse/live/session.h"
@@ -43,6 +44,7 @@ struct Session {
     SessionCounters counters;
     Opened *files;    /* of Handle */
     Opened *listings; /* of Listing */
+    Locks *locks;     /* NULL: the kernel keeps them, for this node */
     Readers *readers;
     InodeHolder holder;
 };
@@ -91,8 +93,16 @@ int names_lead_to(Session *session, Node *node, Node **astray);
 /* There is no such name in the directory, wherever it is, nor where the names now lead. */
 gboolean names_lead_nowhere(Session *session, Node *dir, const char *name);
 
+/* What is locked here was lost: the file is neither read nor written. */
+static inline gboolean is_unlocked_by_loss(Session *session, const Node *node)
+{
+    return session->locks && locks_lost(session->locks, node->id);
+}
+
 void names_ops(struct fuse_lowlevel_ops *ops);
 void files_ops(struct fuse_lowlevel_ops *ops);
+/* With the locks, for a session that has them. */
+void files_lock_ops(struct fuse_lowlevel_ops *ops);
 void dirs_ops(struct fuse_lowlevel_ops *ops);
 void attrs_ops(struct fuse_lowlevel_ops *ops);
 

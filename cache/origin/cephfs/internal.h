@@ -173,6 +173,11 @@ void cephfs_pin_init(CephfsOrigin *o);
 /* A handle of a file that needs as few capabilities as possible. */
 int cephfs_open_witness(CephfsOrigin *o, struct Inode *inode, Fh **fh);
 
+int cephfs_locks_open(Origin *origin, OriginNode *node, OriginLocks **locks);
+int cephfs_lock_set(Origin *origin, OriginLocks *locks, const struct flock *lock, uint64_t owner);
+int cephfs_lock_get(Origin *origin, OriginLocks *locks, struct flock *lock, uint64_t owner);
+void cephfs_locks_close(Origin *origin, OriginLocks *locks);
+
 /* `flags`: those that the handle was opened with. */
 OriginFile *cephfs_file_new(CephfsOrigin *o, Fh *fh, struct Inode *inode, int flags);
 /* The handle for a call, until cephfs_file_done(). */

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
+ * Handles that need no capabilities: the witnesses of file.c, and those through which locks are
+ * taken. A file's locks need one of their own: libcephfs gives back the locks of a handle when it
+ * is closed, and file.c replaces handles.
+ *
  * Since Ceph 19 or 20, ceph_ll_open() with O_DIRECTORY takes a reference to the inode that
  * ceph_ll_close() does not give back (Client::_open, Client::close: only close by descriptor does).
  * The inode of a file that was removed then stays in the MDS, with its bytes in Ceph, for as long
@@ -59,4 +63,40 @@ int cephfs_open_witness(CephfsOrigin *o, struct Inode *inode, Fh **fh)
     }
     *fh = NULL;
     return CEPHFS_LISTED(o, inode, ceph_ll_open(o->mount, inode, O_RDONLY, fh, o->perms));
+}
+
+/* ---- locks ---- */
+
+struct OriginLocks {
+    Fh *fh;
+};
+
+int cephfs_locks_open(Origin *origin, OriginNode *node, OriginLocks **locks)
+{
+    Fh *fh;
+    int r = cephfs_open_witness((CephfsOrigin *)origin, (struct Inode *)node, &fh);
+    if (r < 0)
+        return r;
+    *locks = g_new0(OriginLocks, 1);
+    (*locks)->fh = fh;
+    return 0;
+}
+
+int cephfs_lock_set(Origin *origin, OriginLocks *locks, const struct flock *lock, uint64_t owner)
+{
+    struct flock set = *lock;
+    return ceph_ll_setlk(((CephfsOrigin *)origin)->mount, locks->fh, &set, owner, 0);
+}
+
+int cephfs_lock_get(Origin *origin, OriginLocks *locks, struct flock *lock, uint64_t owner)
+{
+    return ceph_ll_getlk(((CephfsOrigin *)origin)->mount, locks->fh, lock, owner);
+}
+
+void cephfs_locks_close(Origin *origin, OriginLocks *locks)
+{
+    CephfsOrigin *o = (CephfsOrigin *)origin;
+    if (!atomic_load(&o->gone))
+        ceph_ll_close(o->mount, locks->fh);
+    g_free(locks);
 }

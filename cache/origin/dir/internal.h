@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shared by the files of this folder, from the bottom up: nodes.c (nodes and their attributes),
- * names.c (entries of directories), file.c (open files, leases), ops.c (the table of operations).
+ * names.c (entries of directories), file.c (open files, leases), locks.c, ops.c (the table of
+ * operations).
  */
 #ifndef HEARTH_CACHE_ORIGIN_DIR_INTERNAL_H
 #define HEARTH_CACHE_ORIGIN_DIR_INTERNAL_H
@@ -90,5 +91,11 @@ int dir_close(Origin *o, OriginFile *file);
 int dir_lease(Origin *o, OriginFile *file, OriginLease kind, OriginRecall recall, void *data);
 /* Truncates by node: a write as far as leases are concerned. */
 int dir_truncate(DirOrigin *origin, OriginNode *node, off_t size);
+
+/* locks.c */
+int dir_locks_open(Origin *o, OriginNode *node, OriginLocks **locks);
+int dir_lock_set(Origin *o, OriginLocks *locks, const struct flock *lock, uint64_t owner);
+int dir_lock_get(Origin *o, OriginLocks *locks, struct flock *lock, uint64_t owner);
+void dir_locks_close(Origin *o, OriginLocks *locks);
 
 #endif

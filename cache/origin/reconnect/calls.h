@@ -49,6 +49,8 @@ OriginNode *reconnect_node_get(Origin *base, OriginNode *node);
 void reconnect_node_put(Origin *base, OriginNode *node);
 /* As OriginAttr.snapshot; constant. */
 uint64_t reconnect_node_snapshot(const OriginNode *node);
+/* Its number; constant. */
+uint64_t reconnect_node_ino(const OriginNode *node);
 /* The node on that connection; borrowed. */
 int reconnect_node_on(Reconnect *o, Connection *c, OriginNode *node, OriginNode **inner);
 

@@ -77,6 +77,8 @@ static int file_on(Reconnect *o, Connection *c, OriginFile *file, Opened **opene
     if (*opened)
         return 0;
     OriginFile *inner;
+    if (locks_are_lost(o, c, reconnect_node_ino(file->node)))
+        return -EIO;
     int r =
         (int)ON_NODE(o, c, file->node, in, c->inner->ops->open(c->inner, in, file->flags, &inner));
     if (r < 0)
@@ -287,6 +289,13 @@ static int op_lease(Origin *base, OriginFile *file, OriginLease kind, OriginReca
     return is_loss(r) || r == -EIO ? -EAGAIN : (int)r;
 }
 
+static int op_locks_open(Origin *base, OriginNode *node, OriginLocks **locks)
+{
+    Reconnect *o = reconnect_of(base);
+    return (int)NODE_CALL(o, c, TRUE, node, in,
+                          locks_open_on(o, c, reconnect_node_ino(node), in, locks));
+}
+
 void reconnect_file_ops(OriginOps *ops)
 {
     ops->open = op_open;
@@ -299,4 +308,8 @@ void reconnect_file_ops(OriginOps *ops)
     ops->fallocate = op_fallocate;
     ops->close = op_close;
     ops->lease = op_lease;
+    ops->locks_open = op_locks_open;
+    ops->lock_set = reconnect_lock_set;
+    ops->lock_get = reconnect_lock_get;
+    ops->locks_close = reconnect_locks_close;
 }

@@ -3,7 +3,8 @@
  * Shared by the files of this folder, from the bottom up: connection.c (which one is current, and
  * who uses it), checks.c (whether Ceph answers on it), rest.c (one that nobody uses ends),
  * keepers.c (the threads that make, check and end them), use.c (calls get one, or wait for it),
- * reconnect.c (the origin); its operations: calls.h, nodes.c, files.c, names.c, ops.c (the table).
+ * locks.c (file locks), reconnect.c (the origin); its operations: calls.h, nodes.c, files.c,
+ * names.c, ops.c (the table).
  */
 #ifndef HEARTH_CACHE_ORIGIN_RECONNECT_INTERNAL_H
 #define HEARTH_CACHE_ORIGIN_RECONNECT_INTERNAL_H
@@ -74,7 +75,10 @@ typedef struct Reconnect {
     int64_t idle_ms;                         /* since when nothing has used it */
     pthread_mutex_t listener_mutex;          /* guards listener, also while it is called */
     OriginListener listener;
-    pthread_mutex_t left_mutex; /* guards Connection.left, and number with the lock */
+    pthread_mutex_t locks_mutex; /* a leaf; guards both of the next */
+    GPtrArray *locks;            /* OriginLocks that are open */
+    GPtrArray *lost_locks;       /* closed ones, of connections that were lost */
+    pthread_mutex_t left_mutex;  /* guards Connection.left, and number with the lock */
 } Reconnect;
 
 /* CLOCK_BOOTTIME: goes on while the machine sleeps and this process is stopped. */
@@ -151,6 +155,17 @@ gboolean keepers_end_over_locked(Reconnect *o);
 /* The current connection, in use until connection_done(). NULL: there is none, also after waiting
  * for a while. `wait` ends a rest. */
 Connection *connection_use(Reconnect *o, gboolean wait);
+
+/* --- locks.c --- */
+/* `node` is on that connection, which is in use. */
+int locks_open_on(Reconnect *o, Connection *c, uint64_t ino, OriginNode *node, OriginLocks **locks);
+int reconnect_lock_set(Origin *base, OriginLocks *locks, const struct flock *lock, uint64_t owner);
+int reconnect_lock_get(Origin *base, OriginLocks *locks, struct flock *lock, uint64_t owner);
+void reconnect_locks_close(Origin *base, OriginLocks *locks);
+/* Whether locks of the inode that were not closed yet are of another connection. */
+gboolean locks_are_lost(Reconnect *o, const Connection *c, uint64_t ino);
+/* At the end, while the connections' structs are there. */
+void locks_free_lost(Reconnect *o);
 
 /* --- reconnect.c --- */
 /* Starts with the first connection; origin_ops is the table of the origin. NULL: no thread could be

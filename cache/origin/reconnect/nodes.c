@@ -242,6 +242,11 @@ uint64_t reconnect_node_snapshot(const OriginNode *node)
     return node->snapshot;
 }
 
+uint64_t reconnect_node_ino(const OriginNode *node)
+{
+    return node->ino;
+}
+
 void reconnect_node_ops(OriginOps *ops)
 {
     ops->get = reconnect_node_get;

@@ -67,6 +67,7 @@ static void free_all(Reconnect *o)
         connection_count(-1);
     for (guint i = 0; i < o->connections->len; i++)
         connection_put_left(o, g_ptr_array_index(o->connections, i));
+    locks_free_lost(o);
     g_ptr_array_unref(o->connections);
     o->ops->free_data(o->data);
     pthread_cond_destroy(&o->changed);
@@ -87,6 +88,9 @@ Origin *reconnect_begin(const OriginOps *origin_ops, Origin *first, const Reconn
     pthread_mutex_init(&o->lock, NULL);
     pthread_mutex_init(&o->listener_mutex, NULL);
     pthread_mutex_init(&o->left_mutex, NULL);
+    pthread_mutex_init(&o->locks_mutex, NULL);
+    o->locks = g_ptr_array_new();
+    o->lost_locks = g_ptr_array_new();
     cond_init_monotonic(&o->changed);
     o->connections = g_ptr_array_new_with_free_func(connection_free);
     atomic_store(&o->session, 1);

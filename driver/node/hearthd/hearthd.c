@@ -33,6 +33,7 @@ typedef struct Optional {
 static const Optional optionals[] = {
     {WIRE_KEY_CRUSH_LOCATION, TRUE, "does not read the nearest copies"},
     {WIRE_KEY_NAMES, FALSE, "shows the volume by its ID"},
+    {WIRE_KEY_SHARED_LOCKS, FALSE, "keeps file locks for this node alone"},
 };
 
 static gboolean leave_out_unknown(json_t *request, const GError *cause)

@@ -221,6 +221,8 @@ static json_t *make_spec(const NodeService *service, RpcCall *call,
     settings_apply(service->settings, r->volume_id, secrets, time_for(call, CALL_MS), spec);
     if (use->shared)
         json_object_set_new(json_object_get(spec, WIRE_KEY_ORIGIN), WIRE_KEY_SHARED, json_true());
+    if (use->shared_locks && !read_only && !attributes->is_snapshot)
+        json_object_set_new(spec, WIRE_KEY_SHARED_LOCKS, json_true());
     /* A file system of the volume's own is changed when it is published. */
     if (use->use.group >= 0 && !use->kind->on_device)
         json_object_set_new(spec, WIRE_KEY_MOUNT_GROUP, json_integer((json_int_t)use->use.group));

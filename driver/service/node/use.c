@@ -28,6 +28,7 @@ static void read_mode(NodeUse *u, Csi__V1__VolumeCapability__AccessMode__Mode mo
     case CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__MULTI_NODE_SINGLE_WRITER:
     case CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__MULTI_NODE_MULTI_WRITER:
         u->shared = u->kind->on_device;
+        u->shared_locks = !u->kind->on_device;
         break;
     default:
         break;

@@ -12,6 +12,7 @@ typedef struct NodeUse {
     VolumeUse use; /* borrows from the request and from below */
     /* Several nodes may have the image open at a time: hearthd must not lock it. */
     gboolean shared;
+    gboolean shared_locks; /* several nodes may write the files, so locks are to hold on all */
     char *context;
     char **fs_options;
 } NodeUse;

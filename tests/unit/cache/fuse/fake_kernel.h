@@ -121,7 +121,7 @@ static inline uint32_t kernel_init(Kernel *k)
         .minor = FUSE_KERNEL_MINOR_VERSION,
         .max_readahead = 131072,
         .flags = FUSE_ASYNC_READ | FUSE_BIG_WRITES | FUSE_DO_READDIRPLUS | FUSE_ATOMIC_O_TRUNC |
-                 FUSE_HANDLE_KILLPRIV,
+                 FUSE_HANDLE_KILLPRIV | FUSE_POSIX_LOCKS | FUSE_FLOCK_LOCKS,
     };
     const Reply *reply = kernel_call(k, FUSE_INIT, 0, &in, sizeof(in));
     ck_assert_int_eq(reply->error, 0);

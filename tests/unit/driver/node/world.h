@@ -69,7 +69,8 @@ typedef struct World {
     const char *dataset;
     gboolean building, readable;
     const char *refused; /* the volume that "refused" names; NULL: none */
-    const char *unknown; /* a field of the origin that hearthd does not know; NULL: it knows all */
+    const char
+        *unknown; /* a field, also of the origin, that hearthd does not know; NULL: it knows all */
     int64_t bytes_fill, objects; /* read of what is served, and held, of every volume */
     uint64_t image_bytes;        /* what "resize" answers */
     gboolean serving;

@@ -65,6 +65,12 @@ static int sync_all(Origin *o)
     return r;
 }
 
+static int lock_is_lost(Origin *o, OriginLocks *locks, const struct flock *wanted, uint64_t owner)
+{
+    (void)o, (void)locks, (void)wanted, (void)owner;
+    return -EIO;
+}
+
 static Origin *open_tree(void)
 {
     Origin *o = origin_dir_open(ceph.tree, NULL);
@@ -248,6 +254,56 @@ START_TEST(a_sync_fails_when_the_session_was_lost)
     ck_assert_int_eq(o->ops->fsync(o, file, FALSE), -EIO);
     ck_assert_uint_eq(o->ops->session(o), before + 1);
     o->ops->close(o, file);
+    o->ops->put(o, node);
+    down(o);
+}
+END_TEST
+
+START_TEST(locks_go_with_their_connection)
+{
+    static const struct flock all = {.l_type = F_WRLCK}, tail = {.l_type = F_WRLCK, .l_start = 9};
+    struct flock asked = all;
+    Origin *o = up();
+    OriginNode *node = find(o, "f");
+    OriginFile *file = open_node(o, node, O_RDWR), *later;
+    OriginLocks *locks, *again;
+    char c;
+    ck_assert_int_eq(o->ops->locks_open(o, node, &locks), 0);
+    ck_assert_int_eq(o->ops->lock_set(o, locks, &tail, 1), 0);
+    ck_assert_int_eq(o->ops->lock_get(o, locks, &asked, 2), 0);
+    ck_assert_int_eq(asked.l_type, F_WRLCK);
+    lose();
+    ck_assert_int_eq(o->ops->fsync(o, file, FALSE), -EIO);
+    ck_assert_int_eq(o->ops->lock_set(o, locks, &all, 1), -EIO);
+    ck_assert_int_eq(o->ops->lock_get(o, locks, &asked, 2), -EIO);
+    /* What was opened under the lock is not opened again without it. */
+    ck_assert_int_eq(o->ops->write(o, file, "T", 1, 0), -EIO);
+    ck_assert_int_eq(o->ops->read(o, file, &c, 1, 0), -EIO);
+    o->ops->locks_close(o, locks);
+    ck_assert_int_eq(o->ops->write(o, file, "T", 1, 0), 1);
+    ck_assert_int_eq(o->ops->locks_open(o, node, &again), 0);
+    later = open_node(o, node, O_RDONLY);
+    ck_assert_int_eq(o->ops->read(o, later, &c, 1, 0), 1);
+    o->ops->locks_close(o, again);
+    o->ops->close(o, later);
+    o->ops->close(o, file);
+    o->ops->put(o, node);
+    down(o);
+}
+END_TEST
+
+START_TEST(a_lost_lock_loses_the_connection)
+{
+    static const struct flock all = {.l_type = F_WRLCK};
+    Origin *o = up();
+    OriginNode *node = find(o, "f");
+    OriginLocks *locks;
+    tree_ops.lock_set = lock_is_lost;
+    ck_assert_int_eq(o->ops->locks_open(o, node, &locks), 0);
+    const uint64_t before = o->ops->session(o);
+    ck_assert_int_eq(o->ops->lock_set(o, locks, &all, 1), -EIO);
+    ck_assert_uint_eq(o->ops->session(o), before + 1);
+    o->ops->locks_close(o, locks);
     o->ops->put(o, node);
     down(o);
 }
@@ -826,6 +882,7 @@ END_TEST
 
 HARNESS_MAIN("cache/origin/reconnect/reconnect", connections_to_come_are_told_of_a_newer_key,
              a_sync_fails_when_the_session_was_lost, a_sync_of_a_node_fails_too,
+             locks_go_with_their_connection, a_lost_lock_loses_the_connection,
              nodes_files_and_listings_go_on_with_the_next_connection,
              a_read_asks_a_ceph_that_was_not_heard_from,
              silence_counts_from_the_first_question_and_ends_with_an_answer,

@@ -287,6 +287,42 @@ START_TEST(readers_get_a_read_only_mount)
 }
 END_TEST
 
+static gboolean has_shared_locks(Fixture *f)
+{
+    pthread_mutex_lock(&f->world->lock);
+    const FakeVolume *v = g_hash_table_lookup(f->world->volumes, "h1~dir~v");
+    const gboolean has = json_is_true(json_object_get(v->spec, "sharedLocks"));
+    pthread_mutex_unlock(&f->world->lock);
+    return has;
+}
+
+START_TEST(only_writers_on_several_nodes_share_locks)
+{
+    static const struct {
+        Csi__V1__VolumeCapability__AccessMode__Mode mode;
+        gboolean shared;
+    } modes[] = {
+        {MODE(MULTI_NODE_MULTI_WRITER), TRUE},   {MODE(SINGLE_NODE_WRITER), FALSE},
+        {MODE(SINGLE_NODE_MULTI_WRITER), FALSE}, {MODE(SINGLE_NODE_SINGLE_WRITER), FALSE},
+        {MODE(MULTI_NODE_READER_ONLY), FALSE},
+    };
+    Fixture *f = setup();
+    StageRequest s = stage_request(f);
+    for (guint i = 0; i < G_N_ELEMENTS(modes); i++) {
+        f->mode.mode = modes[i].mode;
+        expect(0, stage(f, &s));
+        ck_assert_int_eq(has_shared_locks(f), modes[i].shared);
+        expect(0, unstage(f, "h1~dir~v", f->staged));
+    }
+    /* A hearthd of before does not know them. */
+    f->mode.mode = MODE(MULTI_NODE_MULTI_WRITER);
+    f->world->unknown = "sharedLocks";
+    expect(0, stage(f, &s));
+    ck_assert(!has_shared_locks(f));
+    teardown(f);
+}
+END_TEST
+
 START_TEST(a_context_of_kubelets_reaches_the_mount)
 {
     Fixture *f = setup();
@@ -502,9 +538,9 @@ END_TEST
 
 HARNESS_MAIN("driver/service/node/node", a_volume_lives_and_leaves_nothing,
              bad_arguments_of_stage_are_refused, capabilities_that_cannot_be_served_are_refused,
-             readers_get_a_read_only_mount, a_single_writer_has_one_target,
-             a_context_of_kubelets_reaches_the_mount, a_context_means_nothing_where_selinux_is_off,
-             bad_arguments_of_publish_are_refused, clearing_what_is_not_there_succeeds,
-             growing_a_tree_of_files_tells_its_size, usage_is_in_bytes_and_inodes,
-             info_and_capabilities_are_constant, a_node_that_kubelet_would_refuse_does_not_start,
-             ready_follows_hearthd)
+             readers_get_a_read_only_mount, only_writers_on_several_nodes_share_locks,
+             a_single_writer_has_one_target, a_context_of_kubelets_reaches_the_mount,
+             a_context_means_nothing_where_selinux_is_off, bad_arguments_of_publish_are_refused,
+             clearing_what_is_not_there_succeeds, growing_a_tree_of_files_tells_its_size,
+             usage_is_in_bytes_and_inodes, info_and_capabilities_are_constant,
+             a_node_that_kubelet_would_refuse_does_not_start, ready_follows_hearthd)
