@@ -200,7 +200,7 @@ check-image-crash: ## kill hearthd and the node plugin during I/O on images, as 
 
 .PHONY: bench
 BENCH_PARTS := dataset_small dataset_large dataset_names dataset_memory image
-CORE_PARTS := core_isolation core_cold core_latency core_loop core_warm
+CORE_PARTS := core_isolation core_cold core_latency core_locks core_loop core_warm
 # T="small" is dataset_small, T=core all of CORE_PARTS.
 bench_parts = $(foreach part,$(or $(T),$(BENCH_PARTS)),$(if $(filter core,$(part)),$(CORE_PARTS),$(if \
     $(filter $(part),$(BENCH_PARTS) $(CORE_PARTS)),,dataset_)$(part)))

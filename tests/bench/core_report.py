@@ -14,6 +14,7 @@ AT_LEAST = [
       for n in (1, 4, 8) for other, least in (("ceph-fuse", 1.3), ("libcephfs", 0.85))],
     ("latency", "small files, 16 readers, 5 ms late, beside the older build", "dataset cold", "base cold", 8),
     ("latency", "small files, 16 readers, 5 ms late, beside ceph-fuse", "dataset cold", "ceph-fuse cold", 2.0),
+    *[("locks", f"{kind}: lock and unlock, beside ceph-fuse", f"live {kind}", f"ceph-fuse {kind}", 0.8) for kind in ("fcntl", "flock")],
     ("warm", "dataset, page cache dropped, beside the local file system", "dataset dropped", "local dropped", 0.95),
     ("warm", "dataset, page cache warm, beside the local file system", "dataset cached", "local cached", 0.95),
     ("warm", "live, page cache dropped, beside the local file system", "live dropped", "local dropped", 0.85),
@@ -47,7 +48,7 @@ def ratio(raw, what, beside):
 
 def main():
     directory = sys.argv[1]
-    parts = [p[5:] for p in sys.argv[2:] if p.startswith("core_")] or ["isolation", "cold", "latency", "loop", "warm"]
+    parts = [p[5:] for p in sys.argv[2:] if p.startswith("core_")] or ["isolation", "cold", "latency", "locks", "loop", "warm"]
     samples = {part: load(directory, part) for part in parts}
     rows = []
     for part, raw in samples.items():
