@@ -83,11 +83,13 @@ gboolean lock_request_range(const LockRequest *r, LockRange *range)
     *range = (LockRange){LOCK_FLOCK_BYTE, LOCK_FLOCK_BYTE};
     if (r->is_flock)
         return TRUE;
+    if (lock->l_start < 0)
+        return FALSE;
     range->first = lock->l_start;
     range->last = all_but_flock.last;
     if (lock->l_len > 0 && lock->l_len - 1 < range->last - range->first)
         range->last = lock->l_start + lock->l_len - 1;
-    return range->first >= 0 && range->first <= range->last;
+    return range->first <= range->last;
 }
 
 /* ---- owners ---- */

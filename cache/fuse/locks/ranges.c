@@ -19,11 +19,14 @@ void lock_ranges_remove(GArray *ranges, LockRange range)
         if (!overlap(old, range))
             continue;
         g_array_remove_index_fast(ranges, i);
-        const LockRange before = {old.first, range.first - 1}, after = {range.last + 1, old.last};
-        if (old.first < range.first)
+        if (old.first < range.first) {
+            const LockRange before = {old.first, range.first - 1};
             g_array_append_val(ranges, before);
-        if (old.last > range.last)
+        }
+        if (old.last > range.last) {
+            const LockRange after = {range.last + 1, old.last};
             g_array_append_val(ranges, after);
+        }
     }
 }
 
