@@ -7,6 +7,7 @@ import fcntl
 import glob
 import os
 import signal
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -285,6 +286,45 @@ def holds_on_a_removed_file():
     os.close(one)
     assert lock(again, "flock", "ex", True) and lock(again, "ofd", "ex", True)
     os.close(again)
+
+
+def sqlite_counts():
+    """What applications do: read, change and write a database from both nodes."""
+    fresh("count.db", b"")
+    with sqlite3.connect(os.path.join(ONE, "count.db")) as db:
+        db.execute("create table t (n integer)")
+        db.execute("insert into t values (0)")
+    db.close()
+    adders = [subprocess.Popen([sys.executable, __file__, "sqlite_adder", d, d]) for d in (ONE, TWO) * 2]
+    assert [adder.wait(PATIENCE) for adder in adders] == [0] * 4
+    for d in (ONE, TWO):
+        db = sqlite3.connect(os.path.join(d, "count.db"))
+        assert db.execute("select n from t").fetchone() == (100,), d
+        assert db.execute("pragma integrity_check").fetchone() == ("ok",), d
+        db.close()
+
+
+def sqlite_adder():
+    db = sqlite3.connect(os.path.join(ONE, "count.db"), timeout=PATIENCE, isolation_level=None)
+    for _ in range(25):
+        db.execute("begin immediate")
+        db.execute("update t set n = n + 1")
+        db.execute("commit")
+    db.close()
+
+
+def outlives_the_mds():
+    one, two = fresh("mds")
+    holder, reader = Other(one, "flock", "ex"), Other(one, "fcntl", "sh")
+    assert holder.says() == "got" and reader.says() == "got"
+    subprocess.run(os.environ["FAIL_MDS"], shell=True, check=True)
+    fd = os.open(two, os.O_RDWR)
+    assert not lock(fd, "flock", "ex") and not lock(fd, "fcntl", "ex")
+    assert lock(fd, "fcntl", "sh") and lock(fd, "fcntl", "un")
+    holder.end()
+    reader.end()
+    assert lock(fd, "flock", "ex", wait=True) and lock(fd, "fcntl", "ex", wait=True)
+    os.close(fd)
 
 
 def holds_in_a_snapshot():

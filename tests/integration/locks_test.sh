@@ -11,7 +11,7 @@ published_volume pvc-locks-$RANDOM 1073741824
 publish_on_node2
 both() { timeout -k 5 70 python3 "$TOP/tests/integration/locks.py" "$1" "$TARGET" "${2:-$TARGET2}"; }
 case_names() { sed -n 's/^def \([a-z_]*\)():$/\1/p' "$TOP/tests/integration/locks.py"; }
-later='hold|counter|holds_in_a_snapshot|goes_with_the_session|needs_no_osd|excludes_ceph_fuse'
+later='hold|counter|sqlite_adder|outlives_the_mds|holds_in_a_snapshot|goes_with_the_session|needs_no_osd|excludes_ceph_fuse'
 for case in $(case_names | grep -vxE "$later"); do
     check "$case" both "$case"
 done
@@ -28,6 +28,9 @@ export EVICT="id=\$('$ONE_NODE' ceph '$CEPH_DIR' tell mds.0 session ls 2>/dev/nu
     jq '[.[] | select(.client_metadata.root == \"$ROOT_PATH\" and (.client_metadata.uuid // \"\" | startswith(\"hearth\"))) | .id] | min') &&
     '$ONE_NODE' ceph '$CEPH_DIR' tell mds.0 client evict id=\$id"
 check goes_with_the_session both goes_with_the_session
+
+export FAIL_MDS="kill -KILL $(daemon_pid mds.a); '$ONE_NODE' start '$CEPH_DIR'"
+check outlives_the_mds both outlives_the_mds
 
 export HALT="kill -STOP $(daemon_pid osd.0)"
 STOPPED=(osd.0)

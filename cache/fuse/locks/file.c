@@ -32,6 +32,8 @@ struct LockedFile {
     pthread_mutex_t mutex; /* guards all below */
     GPtrArray *owners;
     Keeper *keeper;
+    unsigned giving; /* locks are going back, see give_back_locked() */
+    unsigned given;  /* counts those that have gone */
 };
 
 static const LockRange all_but_flock = {0, LOCK_FLOCK_BYTE - 1};
@@ -249,19 +251,30 @@ static int ask_locked(LockedFile *f, LockOwner *o, const LockRequest *r, LockRan
     return result;
 }
 
-int locked_file_set(LockedFile *f, const LockRequest *r, gboolean *freed)
+/* An flock in the way was taken through a handle that a process has closed since: if that was the
+ * last one, its release is on the way, under way, or was so since `given`. */
+static gboolean is_leaving_locked(LockedFile *f, const LockRequest *r, unsigned given)
+{
+    const LockOwner *o = flock_in_the_way_locked(f, r);
+    return r->is_flock && ((o && o->left) || f->giving || f->given != given);
+}
+
+int locked_file_set(LockedFile *f, const LockRequest *r, LockEffect *effect)
 {
     LockRange range;
+    *effect = (LockEffect){0};
     if (!lock_request_range(r, &range))
         return -EOVERFLOW;
     pthread_mutex_lock(&f->mutex);
+    const unsigned given = f->given;
     LockOwner *o = find_or_add_locked(f, r);
     const guint before = o->ranges->len;
     o->unsure = o->unsure || o->asking;
     o->asking++;
     int result = f->node ? ask_locked(f, o, r, range) : set_here_locked(f, o, r);
     o->asking--;
-    *freed = before && (r->lock.l_type != F_WRLCK || result < 0);
+    effect->freed = before && (r->lock.l_type != F_WRLCK || result < 0);
+    effect->leaving = result == -EAGAIN && is_leaving_locked(f, r, given);
     pthread_mutex_unlock(&f->mutex);
     return result;
 }
@@ -329,10 +342,13 @@ static gboolean give_back_locked(LockedFile *f, LockOwner *o)
     if (!k)
         return has;
     k->refs++;
+    f->giving++;
     pthread_mutex_unlock(&f->mutex);
     origin_set(f, k, &r, F_UNLCK, range);
     keeper_unref(f, k);
     pthread_mutex_lock(&f->mutex);
+    f->giving--;
+    f->given++;
     return has;
 }
 
@@ -379,15 +395,6 @@ gboolean locked_file_is_owner(LockedFile *f, const LockRequest *r)
     const gboolean is = o && o->ranges->len;
     pthread_mutex_unlock(&f->mutex);
     return is;
-}
-
-gboolean locked_file_is_leaving(LockedFile *f, const LockRequest *r)
-{
-    pthread_mutex_lock(&f->mutex);
-    const LockOwner *o = flock_in_the_way_locked(f, r);
-    const gboolean leaving = o && o->left;
-    pthread_mutex_unlock(&f->mutex);
-    return leaving;
 }
 
 gboolean locked_file_is_lost(LockedFile *f)

@@ -36,12 +36,16 @@ void locked_file_free(LockedFile *file);
 /* The bytes that the request means. FALSE: there are none. */
 gboolean lock_request_range(const LockRequest *request, LockRange *range);
 
+typedef struct LockEffect {
+    gboolean freed;   /* some bytes may have become free for others */
+    gboolean leaving; /* what is in the way may be a lock whose last handle here is closed */
+} LockEffect;
+
 /*
- * Does not wait for other locks: -EAGAIN then. -EIO: the owner's locks were lost. *freed is set if
- * some bytes may have become free for others. As flock(2) says, a lock that cannot be changed into
- * the other kind is gone.
+ * Does not wait for other locks: -EAGAIN then. -EIO: the owner's locks were lost. As flock(2) says,
+ * a lock that cannot be changed into the other kind is gone.
  */
-int locked_file_set(LockedFile *file, const LockRequest *request, gboolean *freed);
+int locked_file_set(LockedFile *file, const LockRequest *request, LockEffect *effect);
 /* As F_GETLK. l_pid is 0 for an owner on another node. */
 int locked_file_get(LockedFile *file, const LockRequest *request, struct flock *lock);
 /* close(2) of a duplicate of the handle by that owner: its fcntl locks go back. TRUE: there were
@@ -52,9 +56,6 @@ gboolean locked_file_release(LockedFile *file, uint64_t fh);
 
 /* The owner has locks on the file. */
 gboolean locked_file_is_owner(LockedFile *file, const LockRequest *request);
-/* An flock that is in the way was taken through a handle that a process has closed since: if that
- * was the last one, its release is on the way. */
-gboolean locked_file_is_leaving(LockedFile *file, const LockRequest *request);
 /* Owners have lost their locks with the session, and have not given them up. */
 gboolean locked_file_is_lost(LockedFile *file);
 /* No owner is known. */

@@ -116,12 +116,15 @@ static void wake(Locks *l, const Entry *e)
     pthread_mutex_unlock(&l->mutex);
 }
 
-static int ask(Locks *l, Entry *e, const LockRequest *r)
+/* *leaving: as LockEffect has it; may be NULL. */
+static int ask(Locks *l, Entry *e, const LockRequest *r, gboolean *leaving)
 {
-    gboolean freed;
-    int result = locked_file_set(e->file, r, &freed);
-    if (freed)
+    LockEffect effect;
+    int result = locked_file_set(e->file, r, &effect);
+    if (effect.freed)
         wake(l, e);
+    if (leaving)
+        *leaving = effect.leaving;
     return result;
 }
 
@@ -170,7 +173,7 @@ static void end_wait(Locks *l, Waiter *w, int result)
 static gboolean ask_again(Locks *l, Waiter *w, gboolean signalled, int *result)
 {
     const gboolean late = !w->request.waits && monotonic_ms() - w->since_ms >= LEAVING_MS;
-    *result = signalled ? -EINTR : ask(l, w->entry, &w->request);
+    *result = signalled ? -EINTR : ask(l, w->entry, &w->request, NULL);
     return *result != -EAGAIN || late;
 }
 
@@ -269,9 +272,10 @@ static void begin_wait(Locks *l, fuse_req_t req, Entry *e, const LockRequest *r)
 
 void locks_set(Locks *l, fuse_req_t req, LocksFile file, const LockRequest *r)
 {
+    gboolean leaving;
     Entry *e = entry_use(l, file);
-    const int result = ask(l, e, r);
-    if (result == -EAGAIN && (r->waits || locked_file_is_leaving(e->file, r))) {
+    const int result = ask(l, e, r, &leaving);
+    if (result == -EAGAIN && (r->waits || leaving)) {
         begin_wait(l, req, e, r);
         return;
     }
