@@ -330,41 +330,37 @@ static void begin_to_wait(void *places)
         g_usleep(1000);
 }
 
-START_TEST(a_place_is_given_up_for_another_namespace_and_the_rest_is_done_after_it)
+/* With one place, for which another namespace begins to wait meanwhile. */
+static void gives_up_its_place(Hearthd *h, const char *asked)
 {
-    g_autoptr(Hearthd) h = hearthd_new();
     WarmupPlaces *places = warmup_places_new(1, 0);
     const WarmupConfig config = {.hearthd_socket = h->path,
                                  .cluster_config = h->config,
                                  .secret_dir = h->secrets,
                                  .places = places};
-    h->looks = 1;
-    h->at_look = begin_to_wait;
     h->at_look_data = places;
     run_with(h, "[]", &config);
     pthread_join(waiting, NULL);
-    ck_assert_str_eq(h->asked->str, "open manifest warm job cancel open manifest warm job ");
+    ck_assert_str_eq(h->asked->str, asked);
     ck_assert_str_eq(h->last.state, "Succeeded");
     warmup_places_free(places);
+}
+
+START_TEST(a_place_is_given_up_for_another_namespace_and_the_rest_is_done_after_it)
+{
+    g_autoptr(Hearthd) h = hearthd_new();
+    h->looks = 1;
+    h->at_look = begin_to_wait;
+    gives_up_its_place(h, "open manifest warm job cancel open manifest warm job ");
 }
 END_TEST
 
 START_TEST(a_place_is_given_up_while_the_tree_is_read)
 {
     g_autoptr(Hearthd) h = hearthd_new();
-    WarmupPlaces *places = warmup_places_new(1, 0);
-    const WarmupConfig config = {.hearthd_socket = h->path,
-                                 .cluster_config = h->config,
-                                 .secret_dir = h->secrets,
-                                 .places = places};
     h->builds = 1;
     h->at_build = begin_to_wait;
-    h->at_look_data = places;
-    run_with(h, "[]", &config);
-    pthread_join(waiting, NULL);
-    ck_assert_str_eq(h->asked->str, "open manifest open manifest warm job ");
-    ck_assert_str_eq(h->last.state, "Succeeded");
-    warmup_places_free(places);
+    gives_up_its_place(h, "open manifest open manifest warm job ");
 }
 END_TEST
 
