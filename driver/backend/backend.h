@@ -69,6 +69,9 @@ typedef struct RecordChange {
 typedef struct BackendOps {
     VolumeType type;
     gboolean needs_secrets;
+    /* volume_remove() names the volume only. One that Ceph gets late, from a controller that was
+     * frozen, removes what has the name by then. */
+    gboolean removal_may_be_late;
 
     /* The ID that a volume of these parameters will have, without the name. INVALID_ARGUMENT,
      * FAILED_PRECONDITION. */

@@ -180,6 +180,28 @@ static gboolean read_records(Audit *a, GError **error)
     return TRUE;
 }
 
+/* A record that leads to another name: that has a record, and this one no volume. */
+static gboolean check_moved(Audit *a, const VolumeId *id, const VolumeRecord *record,
+                            GError **error)
+{
+    g_autoptr(VolumeId) to = id_of(a, record->group, record->moved);
+    Work here = work_at(a, id), there = work_at(a, to);
+    g_autoptr(BackendVolume) volume = NULL;
+    g_autoptr(VolumeRecord) again = NULL, next = NULL;
+    GError *cause = NULL;
+    if (!work_find_volume(&here, &volume, &cause) || !work_find_record(&there, &next, &cause) ||
+        !work_find_record(&here, &again, &cause))
+        return ignore_or_fail(cause, error);
+    if (!again || g_strcmp0(again->moved, record->moved) != 0)
+        return TRUE;
+    if (volume)
+        add_finding(a, AUDIT_COPY_FAILED, id, NULL, record->created)->detail =
+            g_strdup_printf("the volume has the name %s now", record->moved);
+    else if (!next)
+        add_finding(a, AUDIT_RECORD_WITHOUT_VOLUME, id, NULL, record->created);
+    return TRUE;
+}
+
 /* Checks that the volume of a record exists and is complete. */
 static gboolean check_record(Audit *a, const char *name, const VolumeRecord *record, GError **error)
 {
@@ -188,6 +210,8 @@ static gboolean check_record(Audit *a, const char *name, const VolumeRecord *rec
     g_autoptr(BackendVolume) volume = NULL;
     g_autoptr(VolumeRecord) again = NULL;
     GError *cause = NULL;
+    if (record->moved)
+        return check_moved(a, id, record, error);
     if (!work_find_recorded(&w, record, &volume, &cause))
         return ignore_or_fail(cause, error);
     if (volume && volume->copying)

@@ -11,7 +11,8 @@
  * target's whole ID, since each location may have a volume of the name.
  *
  * A call waits for a small copy and answers ABORTED for a large one. A copy that failed is removed
- * with all that was made for it; the next call begins again.
+ * with all that was made for it; the next call begins again, under another name where Ceph's
+ * removal may come late (moved.c).
  */
 #include <string.h>
 #include "driver/provision/internal.h"
@@ -51,7 +52,7 @@ VolumeId *copy_snapshot_target(const VolumeId *source, const char *snapshot)
 
 gboolean copy_is_of(const VolumeRecord *record, const VolumeId *source)
 {
-    g_autoptr(VolumeId) of = record ? work_source_volume(record) : NULL;
+    g_autoptr(VolumeId) of = record && !record->moved ? work_source_volume(record) : NULL;
     return of && strcmp(of->name, source->name) == 0 && volume_id_same_location_within(of, source);
 }
 
@@ -189,14 +190,29 @@ gboolean copy_clean(Work *w, const VolumeRecord *record, GError **error)
     }
 }
 
+/* Removes a copy that cannot become complete. *spent: its record is not needed any more. */
+static gboolean give_up_copy(Work *w, const VolumeRecord *record, gboolean *spent, GError **error)
+{
+    gboolean moves = w->ops->removal_may_be_late;
+    if ((moves && !moved_begin(w, record, error)) ||
+        !w->ops->volume_remove(w->session, w->id, FALSE, w->deadline_us, error) ||
+        !copy_clean(w, record, error))
+        return FALSE;
+    *spent = !moves || record->first;
+    return TRUE;
+}
+
 /* Removes a copy that failed, and sets the error. Always FALSE. */
 static gboolean remove_failed_copy(Work *w, const VolumeRecord *record, const BackendVolume *failed,
                                    gboolean *spent, GError **error)
 {
-    if (!w->ops->volume_remove(w->session, w->id, FALSE, w->deadline_us, error) ||
-        !copy_clean(w, record, error))
+    if (!give_up_copy(w, record, spent, error))
         return FALSE;
-    *spent = TRUE;
+    if (!failed->failure)
+        return hearth_fail(error, HEARTH_ERROR_ABORTED,
+                           "copying %s to volume %s has ended half way; ask again, and it begins "
+                           "again",
+                           record->source, w->id->name);
     return hearth_fail(
         error, failed->no_space ? HEARTH_ERROR_RESOURCE_EXHAUSTED : HEARTH_ERROR_INTERNAL,
         "copying %s to volume %s failed: %s; what was copied is removed, and the next "
@@ -218,20 +234,44 @@ static gboolean end_copy(Work *w, const VolumeRecord *record, BackendVolume **vo
     return *volume && copy_clean(w, record, error);
 }
 
+/* When the request's name leads elsewhere by now: the copy that this call began, and perhaps its
+ * record, are removed. ABORTED. */
+static gboolean check_is_here(Work *w, const VolumeRecord *record, GError **error)
+{
+    gboolean here;
+    if (!moved_is_here(w, record, &here, error) || here)
+        return here;
+    return w->ops->volume_remove(w->session, w->id, FALSE, w->deadline_us, error) &&
+           copy_clean(w, record, error) && (!record->first || work_remove_record(w, error)) &&
+           moved_fail(w->id->name, error);
+}
+
+/* Whether the source is gone, or the pool is wrong, so that there is nothing to continue. The
+ * snapshot is gone, too, when another controller has made the volume meanwhile. */
+static gboolean is_hopeless(Work *w, const VolumeRecord *record, const GError *cause)
+{
+    g_autoptr(BackendVolume) volume = NULL;
+    return (work_is_not_found(cause) ||
+            g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT)) &&
+           work_find_volume(w, &volume, NULL) && !volume && check_is_here(w, record, NULL);
+}
+
 gboolean copy_finish(Work *w, const ProvisionRequest *r, const VolumeRecord *record,
                      BackendVolume **volume, gboolean *spent, GError **error)
 {
     if (!check_can_copy(w, error))
         return FALSE;
     Patience patience = patience_new(w);
-    gboolean resumed = FALSE;
+    gboolean resumed = FALSE, started = FALSE;
     for (;;) {
         if (*volume && !(*volume)->incomplete)
-            return end_copy(w, record, volume, error);
-        if (*volume && (*volume)->failure)
+            return (!started || check_is_here(w, record, error)) &&
+                   end_copy(w, record, volume, error);
+        /* A mgr that died may have left half of it, which cannot be continued. */
+        gboolean is_half = *volume && !(*volume)->copying;
+        if (is_half && ((*volume)->failure || w->ops->removal_may_be_late))
             return remove_failed_copy(w, record, *volume, spent, error);
-        if (*volume && !(*volume)->copying) {
-            /* A mgr that died has left half of it: it cannot be continued, only made again. */
+        if (is_half) {
             if (!w->ops->volume_remove(w->session, w->id, FALSE, w->deadline_us, error))
                 return FALSE;
             g_clear_pointer(volume, backend_volume_free);
@@ -239,13 +279,12 @@ gboolean copy_finish(Work *w, const ProvisionRequest *r, const VolumeRecord *rec
         if (!*volume) {
             GError *cause = NULL;
             if (!start_copy(w, r, &cause)) {
-                /* With the source gone, or a wrong pool, there is nothing to continue. */
-                *spent = (work_is_not_found(cause) ||
-                          g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT)) &&
-                         copy_clean(w, record, NULL);
+                *spent = is_hopeless(w, record, cause) && copy_clean(w, record, NULL) &&
+                         moved_forget(w, record, NULL);
                 g_propagate_error(error, cause);
                 return FALSE;
             }
+            started = TRUE;
         } else if ((*volume)->resume && !resumed) {
             if (!w->ops->volume_copy(w->session, w->id, r->params, NULL, w->deadline_us, error))
                 return FALSE;

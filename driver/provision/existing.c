@@ -69,7 +69,8 @@ static ProvisionEntry *entry_of(const Work *location, const char *name, GError *
         return NULL;
     if (*record->group)
         id.group = record->group;
-    if (!work_find_recorded(&w, record, &volume, error) || !volume || volume->incomplete)
+    if (record->moved || !work_find_recorded(&w, record, &volume, error) || !volume ||
+        volume->incomplete)
         return NULL;
     ProvisionEntry *entry = g_new0(ProvisionEntry, 1);
     entry->id = volume_id_copy(&id);

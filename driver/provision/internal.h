@@ -60,6 +60,19 @@ gboolean copy_source_size(Work *w, const ProvisionRequest *request, gint64 *byte
  */
 gboolean copy_finish(Work *w, const ProvisionRequest *request, const VolumeRecord *record,
                      BackendVolume **volume, gboolean *spent, GError **error);
+/*
+ * moved.c: names of copies, where a removal may come late (BackendOps.removal_may_be_late).
+ */
+/* Gives up the name of a copy that failed: the next attempt has another. Before the copy is
+ * removed. ABORTED: another controller has done so. */
+gboolean moved_begin(Work *w, const VolumeRecord *record, GError **error);
+/* Whether the request's name still leads to this volume. FALSE only for failures. */
+gboolean moved_is_here(Work *w, const VolumeRecord *record, gboolean *here, GError **error);
+/* The request's name leads nowhere from now on, if it has led to this volume. */
+gboolean moved_forget(Work *w, const VolumeRecord *record, GError **error);
+/* ABORTED: another controller copies to another name. Always FALSE. */
+gboolean moved_fail(const char *name, GError **error);
+
 /* Removes the snapshot a copy of a volume is made through. */
 gboolean copy_clean(Work *w, const VolumeRecord *record, GError **error);
 /* The name of the snapshot of `source` through which the volume `target` is copied; the caller's.
@@ -76,6 +89,9 @@ gboolean copy_is_out_of_reach(const Work *at, const GError *error);
 
 /* remove.c: removes the volume; snapshots of ours stay, and outlive it. A missing one is fine. */
 gboolean remove_volume(Work *w, GError **error);
+/* Removes what a copy has left at a name that it has given up, and gives the ID of the volume; the
+ * caller's. */
+VolumeId *remove_and_follow(Work *w, const VolumeRecord *record, GError **error);
 /* As provision_snapshot_delete(), of ceph-csi's. */
 gboolean remove_adopted_snapshot(Work *w, const VolumeId *snapshot, GError **error);
 

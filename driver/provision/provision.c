@@ -8,9 +8,10 @@
 #include "driver/provision/internal.h"
 #include <string.h>
 
-static VolumeRequest as_recorded(const Work *w, const ProvisionRequest *r)
+static VolumeRequest as_recorded(const Work *w, const ProvisionRequest *r, const char *first)
 {
     return (VolumeRequest){.name = r->name,
+                           .first = first,
                            .params = r->params,
                            .id = w->id,
                            .source = r->source,
@@ -81,12 +82,14 @@ typedef struct Taken {
     BackendVolume *volume;
     gboolean is_free; /* no volume had the name a moment ago, so it was not looked for */
     gboolean fresh;   /* the record was written by this call */
+    VolumeId *moved;  /* in place of the request's, when a copy to that name failed */
 } Taken;
 
 static void taken_clear(Taken *t)
 {
     g_clear_pointer(&t->record, volume_record_free);
     g_clear_pointer(&t->volume, backend_volume_free);
+    g_clear_pointer(&t->moved, volume_id_free);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Taken, taken_clear)
 
@@ -94,7 +97,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Taken, taken_clear)
  * Writes the record of a name that has none. Not fresh: another call was faster; its record is
  * read, and its volume where that was not looked for before. No record: it is gone again.
  */
-static gboolean write_record(Work *w, const ProvisionRequest *r, Taken *t, GError **error)
+static gboolean write_record(Work *w, const ProvisionRequest *r, const char *first, Taken *t,
+                             GError **error)
 {
     gint64 bytes;
     g_autoptr(VolumeBacking) backing = NULL;
@@ -105,7 +109,7 @@ static gboolean write_record(Work *w, const ProvisionRequest *r, Taken *t, GErro
         if (!backing)
             return FALSE;
     }
-    const VolumeRequest recorded = as_recorded(w, r);
+    const VolumeRequest recorded = as_recorded(w, r, first);
     g_autofree char *text = volume_record_encode(&recorded, backing, bytes);
     if (!claim_name(w, t->volume, text, &t->fresh, error))
         return FALSE;
@@ -121,7 +125,7 @@ static gboolean write_record(Work *w, const ProvisionRequest *r, Taken *t, GErro
 static gboolean check_same_request(const Work *w, const VolumeRecord *record,
                                    const ProvisionRequest *r, GError **error)
 {
-    const VolumeRequest recorded = as_recorded(w, r);
+    const VolumeRequest recorded = as_recorded(w, r, NULL);
     if (!volume_record_check_same(record, &recorded, r->range, error))
         return FALSE;
     if (r->backing_snapshot == (record->backing != NULL))
@@ -133,12 +137,13 @@ static gboolean check_same_request(const Work *w, const VolumeRecord *record,
 }
 
 /*
- * Finds or writes the record of the request's name, and finds the volume. Most names are new, so
- * the record of a name without a volume is not looked for: creating it, which is exclusive, shows
- * whether there is one. A copy or a dataset has to know first, because its source may be gone by
- * now.
+ * Finds or writes the record of the name, and finds the volume. Most names are new, so the record
+ * of a name without a volume is not looked for: creating it, which is exclusive, shows whether
+ * there is one. A copy or a dataset has to know first, because its source may be gone by now.
+ * `first`: the request's name, when the volume has moved from that; else NULL.
  */
-static gboolean take_name(Work *w, const ProvisionRequest *r, Taken *t, GError **error)
+static gboolean take_one(Work *w, const ProvisionRequest *r, const char *first, Taken *t,
+                         GError **error)
 {
     if (!is_known_free(w, r, &t->is_free, error))
         return FALSE;
@@ -147,14 +152,30 @@ static gboolean take_name(Work *w, const ProvisionRequest *r, Taken *t, GError *
     gboolean must_look = t->volume || r->source || r->params->dataset;
     if (must_look && !work_find_record(w, &t->record, error))
         return FALSE;
-    if (!t->record && !write_record(w, r, t, error))
+    if (!t->record && !write_record(w, r, first, t, error))
         return FALSE;
     if (!t->record)
         return hearth_fail(error, HEARTH_ERROR_ABORTED,
                            "volume %s is being deleted by another controller; try again",
                            w->id->name);
-    if (!check_same_request(w, t->record, r, error))
+    return check_same_request(w, t->record, r, error);
+}
+
+static gboolean take_name(Work *w, const ProvisionRequest *r, Taken *t, GError **error)
+{
+    if (!take_one(w, r, NULL, t, error))
         return FALSE;
+    if (t->record->moved) {
+        g_autoptr(VolumeId) moved = remove_and_follow(w, t->record, error);
+        if (!moved)
+            return FALSE;
+        taken_clear(t);
+        *t = (Taken){.moved = g_steal_pointer(&moved)};
+        const char *first = w->id->name;
+        w->id = t->moved;
+        if (!take_one(w, r, first, t, error))
+            return FALSE;
+    }
     /* The record outlives its volume when a removal is cut short. */
     gboolean may_be_cut = !t->fresh && w->ops->volume_clear;
     return !may_be_cut || w->ops->volume_clear(w->session, w->id, w->deadline_us, error);
@@ -223,7 +244,7 @@ gboolean provision_create(const ProvisionTarget *at, const ProvisionRequest *r,
         return FALSE;
     /* Every call pins again, because nothing shows whether an earlier one came this far. */
     if (r->params->mds_pin && !t.record->backing &&
-        !w.ops->volume_pin(w.session, at->id, r->params->mds_pin, at->deadline_us, error))
+        !w.ops->volume_pin(w.session, w.id, r->params->mds_pin, at->deadline_us, error))
         return FALSE;
     if (!modify_limit(&w, t.record, t.volume->bytes, error))
         return FALSE;
@@ -260,7 +281,7 @@ gboolean provision_inspect(const ProvisionTarget *at, VolumeRecord **record, Bac
     if (found && !work_find_recorded(&w, found, &seen, error))
         return FALSE;
     /* A volume of ceph-csi has no record of ours, so it exists only while Ceph has it. */
-    if (!found || (at->id->adopted && !seen) || (seen && seen->incomplete) ||
+    if (!found || found->moved || (at->id->adopted && !seen) || (seen && seen->incomplete) ||
         !work_in_group(found->group, at->id))
         return hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "volume %s does not exist", at->id->name);
     *record = g_steal_pointer(&found);

@@ -44,7 +44,8 @@ typedef struct ProvisionRequest {
 /*
  * A session is opened for each. On success *record and *volume are the caller's.
  * ALREADY_EXISTS: the name is taken by another request or by a volume of someone else.
- * NOT_FOUND: the source, or the dataset, is not there. OUT_OF_RANGE: the range does not hold the
+ * The volume may have another name than asked for: record->name. NOT_FOUND: the source, or the
+ * dataset, is not there. OUT_OF_RANGE: the range does not hold the
  * source. ABORTED: the copy is under way; ask again. A copy that failed is an error, and nothing of
  * it is left.
  */

@@ -73,6 +73,16 @@ gboolean remove_volume(Work *w, GError **error)
            w->ops->volume_remove(w->session, w->id, TRUE, w->deadline_us, error);
 }
 
+VolumeId *remove_and_follow(Work *w, const VolumeRecord *record, GError **error)
+{
+    if (!remove_volume(w, error) || !copy_clean(w, record, error))
+        return NULL;
+    VolumeId *id = volume_id_copy(w->id);
+    g_free(id->name);
+    id->name = g_strdup(record->moved);
+    return id;
+}
+
 static gboolean check_csi_may_lose(const JournalEntry *entry, const char *what, GError **error)
 {
     const char *why = NULL;
@@ -156,6 +166,20 @@ static gboolean check_no_foreign(Work *w, GError **error)
                        w->id->name, foreign->path);
 }
 
+/* *moved: where the volume is that has given up this name, for the caller; NULL: there is none. */
+static gboolean follow(Work *w, const VolumeRecord *record, VolumeId **moved, GError **error)
+{
+    g_autoptr(VolumeId) id = remove_and_follow(w, record, error);
+    g_autoptr(VolumeRecord) there = NULL;
+    if (!id)
+        return FALSE;
+    Work of = work_for(w, id);
+    if (!work_find_record(&of, &there, error))
+        return FALSE;
+    *moved = there ? g_steal_pointer(&id) : NULL;
+    return TRUE;
+}
+
 gboolean provision_delete(const ProvisionTarget *at, GError **error)
 {
     work_auto Work w = {0};
@@ -169,9 +193,15 @@ gboolean provision_delete(const ProvisionTarget *at, GError **error)
         return remove_adopted_volume(&w, error);
     if (!record)
         return check_no_foreign(&w, error);
+    if (record->moved) {
+        g_autoptr(VolumeId) moved = NULL;
+        if (!follow(&w, record, &moved, error))
+            return FALSE;
+        const ProvisionTarget there = {at->backend, moved, at->secrets, at->deadline_us};
+        return moved ? provision_delete(&there, error) : work_remove_record(&w, error);
+    }
     if (record->backing)
         return shallow_release(&w, record, error) && work_remove_record(&w, error);
-    if (!remove_volume(&w, error) || !copy_clean(&w, record, error))
-        return FALSE;
-    return work_remove_record(&w, error);
+    return remove_volume(&w, error) && copy_clean(&w, record, error) &&
+           moved_forget(&w, record, error) && work_remove_record(&w, error);
 }

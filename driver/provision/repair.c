@@ -77,11 +77,14 @@ static gboolean drop_incomplete(Work *w, const AuditFinding *f, GError **error)
         return FALSE;
     if (!record)
         return TRUE;
+    if (record->moved) {
+        g_autoptr(VolumeId) moved = remove_and_follow(w, record, error);
+        return moved != NULL;
+    }
     if (volume && (!volume->incomplete || volume->copying))
         return fail_came_back(f, error);
-    if (!remove_volume(w, error) || !copy_clean(w, record, error))
-        return FALSE;
-    return drop_record(w, f, error);
+    return remove_volume(w, error) && copy_clean(w, record, error) &&
+           moved_forget(w, record, error) && drop_record(w, f, error);
 }
 
 static gboolean finish_copy(Work *w, GError **error)
@@ -116,9 +119,8 @@ static gboolean drop_volume_record(Work *w, const AuditFinding *f, GError **erro
         g_propagate_error(error, g_steal_pointer(&cause));
         return FALSE;
     }
-    if (!remove_volume(w, error) || !copy_clean(w, record, error))
-        return FALSE;
-    return drop_record(w, f, error);
+    return remove_volume(w, error) && copy_clean(w, record, error) &&
+           moved_forget(w, record, error) && drop_record(w, f, error);
 }
 
 static gboolean fix_finding(Work *w, const AuditFinding *f, GError **error)

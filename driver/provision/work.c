@@ -69,6 +69,7 @@ gboolean work_read_record(Work *w, const char *key, char **text, gsize *length, 
 static VolumeRecord *adopted_record(const VolumeId *id)
 {
     VolumeRecord *record = g_new0(VolumeRecord, 1);
+    record->name = g_strdup(id->name);
     record->request_name = g_strdup(id->name);
     record->group = g_strdup(id->group ? id->group : "");
     record->params = json_object();
@@ -147,7 +148,7 @@ gboolean work_look(Work *w, VolumeRecord **record, BackendVolume **volume, GErro
     g_autoptr(BackendVolume) seen = NULL;
     if (!work_find_record(w, &found, error) || !work_find_recorded(w, found, &seen, error))
         return FALSE;
-    if (!found || !seen || seen->incomplete || !work_in_group(found->group, w->id))
+    if (!found || !seen || seen->incomplete || found->moved || !work_in_group(found->group, w->id))
         return hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "volume %s does not exist", w->id->name);
     *record = g_steal_pointer(&found);
     *volume = g_steal_pointer(&seen);

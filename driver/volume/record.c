@@ -3,13 +3,15 @@
  * {"version": 1, "kind": "volume", "requestName", "group", "bytes", "parameters": {...},
  *  "source": "<ID>", "sourceAt": "<ID>", "backing": {"group", "name", "snapshot", "path"},
  *  "mutable": {...},
- *  "claim": {"pv", "pvc", "namespace"}, "created": "<UTC>"}; the source is absent for a volume that
- * starts empty, the backing for one with bytes of its own; the claim is for people.
+ *  "claim": {"pv", "pvc", "namespace"}, "created": "<UTC>", "first": "<NAME>"}; the source is
+ * absent for a volume that starts empty, the backing for one with bytes of its own; the claim is
+ * for people. Version 2 has "moved": "<NAME>", too: the volume has that name and a record under it.
  */
 #include "driver/volume/record.h"
 #include <string.h>
 
 #define RECORD_VERSION 1
+#define RECORD_VERSION_MOVED 2
 #define KEY_PREFIX "vol."
 
 char *volume_record_key(const char *name)
@@ -37,7 +39,10 @@ void volume_record_free(VolumeRecord *record)
 {
     if (!record)
         return;
+    g_free(record->name);
     g_free(record->request_name);
+    g_free(record->moved);
+    g_free(record->first);
     g_free(record->group);
     g_free(record->source);
     g_free(record->source_at);
@@ -76,6 +81,7 @@ char *volume_record_encode(const VolumeRequest *r, const VolumeBacking *backing,
     set_text(root, "group", r->id->group ? r->id->group : "");
     set_text(root, "source", r->source);
     set_text(root, "sourceAt", r->source_at);
+    set_text(root, "first", r->first);
     json_object_set_new(root, "bytes", json_integer(bytes));
     json_object_set_new(root, "parameters", params_to_json(r->params));
     if (backing)
@@ -127,19 +133,24 @@ VolumeRecord *volume_record_decode(const char *name, const char *text, gsize len
     json_t *params = json_object_get(root, "parameters");
     VolumeRecord *record = NULL;
     g_autoptr(VolumeBacking) backing = NULL;
-    if (version > RECORD_VERSION) {
+    const char *moved = json_string_value(json_object_get(root, "moved"));
+    if (version > RECORD_VERSION_MOVED) {
         hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                     "record vol.%s has format %d, this driver knows %d; run a later version", name,
-                    (int)version, RECORD_VERSION);
+                    (int)version, RECORD_VERSION_MOVED);
     } else if (version < 1 || g_strcmp0(kind, "volume") != 0 || !request_name || !group ||
-               bytes <= 0 || !json_is_object(params) || !decode_backing(root, &backing)) {
+               bytes <= 0 || !json_is_object(params) || !decode_backing(root, &backing) ||
+               (version == RECORD_VERSION_MOVED) != (moved != NULL)) {
         hearth_fail(error, HEARTH_ERROR_INTERNAL,
                     "record vol.%s is damaged; look at it (rados -N hearth get), and put it right "
                     "or remove it",
                     name);
     } else {
         record = g_new0(VolumeRecord, 1);
+        record->name = g_strdup(name);
         record->request_name = g_strdup(request_name);
+        record->moved = g_strdup(moved);
+        record->first = g_strdup(json_string_value(json_object_get(root, "first")));
         record->group = g_strdup(group);
         record->source = g_strdup(json_string_value(json_object_get(root, "source")));
         record->source_at = g_strdup(json_string_value(json_object_get(root, "sourceAt")));
@@ -167,6 +178,17 @@ char *volume_record_change(const char *name, const char *text, gsize length, con
         return NULL;
     json_auto_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
     json_object_set_new(root, "mutable", mutable_merge(record->changes, changes));
+    return text_of(root);
+}
+
+char *volume_record_move(const char *name, const char *text, const char *to, GError **error)
+{
+    g_autoptr(VolumeRecord) record = volume_record_decode(name, text, strlen(text), error);
+    if (!record)
+        return NULL;
+    json_auto_t *root = json_loadb(text, strlen(text), JSON_REJECT_DUPLICATES, NULL);
+    json_object_set_new(root, "version", json_integer(RECORD_VERSION_MOVED));
+    set_text(root, "moved", to);
     return text_of(root);
 }
 

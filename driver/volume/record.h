@@ -29,14 +29,17 @@ void volume_backing_free(VolumeBacking *backing);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(VolumeBacking, volume_backing_free)
 
 typedef struct VolumeRecord {
+    char *name; /* of the volume in the backend, by which the record was read */
     char *request_name;
-    char *group;     /* "" for VOLUME_DIR */
-    char *source;    /* the ID of the snapshot or volume it was made from; NULL: it started empty */
-    char *source_at; /* that of ceph-csi, in the form of our own IDs; else NULL */
-    gint64 bytes;    /* as created; expanding changes the volume, not the record */
-    gint64 created;  /* seconds since 1970, when the first attempt began; 0: not known */
-    json_t *params;  /* params_to_json() */
-    json_t *changes; /* mutable parameters, an object (mutable.h) */
+    char *moved;  /* the name that the volume has, because a copy to this one failed; else NULL */
+    char *first;  /* the name whose record leads here in that way; else NULL */
+    char *group;  /* "" for VOLUME_DIR */
+    char *source; /* the ID of the snapshot or volume it was made from; NULL: it started empty */
+    char *source_at;            /* that of ceph-csi, in the form of our own IDs; else NULL */
+    gint64 bytes;               /* as created; expanding changes the volume, not the record */
+    gint64 created;             /* seconds since 1970, when the first attempt began; 0: not known */
+    json_t *params;             /* params_to_json() */
+    json_t *changes;            /* mutable parameters, an object (mutable.h) */
     VolumeBacking *backing;     /* NULL: the volume has bytes of its own */
     char *pv, *pvc, *namespace; /* whom it was made for; NULL: not told */
 } VolumeRecord;
@@ -54,8 +57,9 @@ typedef struct VolumeRequest {
     const char *name;
     const VolumeParams *params;
     const VolumeId *id;             /* with its name */
-    const char *source, *source_at; /* as in VolumeRecord */
-    const json_t *changes;          /* mutable parameters, or NULL */
+    const char *source, *source_at; /* as in VolumeRecord, as is `first` */
+    const char *first;
+    const json_t *changes; /* mutable parameters, or NULL */
 } VolumeRequest;
 
 /* The text to store; the caller's. `backing` may be NULL. */
@@ -64,7 +68,10 @@ char *volume_record_encode(const VolumeRequest *request, const VolumeBacking *ba
 /* The text of a record with mutable parameters set; the caller's. Errors as for decoding. */
 char *volume_record_change(const char *name, const char *text, gsize length, const json_t *changes,
                            GError **error);
-/* INTERNAL: not a record; FAILED_PRECONDITION: of a later format. `name` is for the message. */
+/* The text of a record that says that its volume has moved; the caller's. Releases that do not know
+ * such records refuse them. */
+char *volume_record_move(const char *name, const char *text, const char *to, GError **error);
+/* INTERNAL: not a record; FAILED_PRECONDITION: of a later format. */
 VolumeRecord *volume_record_decode(const char *name, const char *text, gsize length,
                                    GError **error);
 

@@ -122,6 +122,48 @@ late_group a_group_before_its_claim rados_write_op_operate:1
 late_group a_group_before_it_removes_what_is_left rbd_snap_remove:1
 late_group a_group_before_its_note rados_write_op_operate:4
 
+# ---- CephFS: before it removes a copy that was given up; Ceph removes whatever has the name by then
+GROUP=csi
+META=$(ceph_cmd fs ls --format json | jq -r '.[] | select(.name == "hearthfs").metadata_pool')
+subvolumes() { ceph_cmd fs subvolume ls hearthfs --group_name $GROUP --format json 2>/dev/null | jq -r '.[].name' | grep -F "$1"; }
+records() { timeout 30 rados -c "$CEPH_DIR/ceph.conf" -p "$META" -N hearth ls 2>/dev/null | grep -F "$1"; }
+delay() { ceph_cmd config set mgr mgr/volumes/snapshot_clone_delay "$1"; } # before each copy begins
+subvolume_request() { create_request "$1" 1073741824 '{}' | jq -c --arg id "$FROM" '.volume_content_source = {volume: {volume_id: $id}}'; }
+create_volume pvc-files-$$ 1073741824 || die "$(said)"
+FROM=$VOLUME_ID
+start_hearthd
+start_node
+at_exit delay 0
+asked() { csi controller CreateVolume "$(subvolume_request "$PVC")"; }
+late_copy() { # NAME FUNCTION:N CODE, which the other controller says first
+    PVC=pvc-$1-$$
+    delay 10
+    CSI_TIMEOUT=4 asked
+    under_way "$1_is_under_way"
+    ceph_cmd fs clone cancel hearthfs "csi-vol-$PVC" --group_name "$GROUP" || fail cancel "ceph fs clone cancel"
+    delay 0
+    start_frozen "$2"
+    frozen_call CreateVolume "$(subvolume_request "$PVC")"
+    asked
+    same "$1_is_told_by_the_other" "$CSI_CODE" "$3"
+    pending asked || die "$(said)"
+    VOLUME_ID=$(jq -r .volume.volumeId <<<"$REPLY_JSON") VOLUME_CONTEXT=$(jq -c .volume.volumeContext <<<"$REPLY_JSON")
+    local made=$VOLUME_ID
+    stage && publish && echo precious >"$TARGET/file" && unpublish && unstage || fail use_it "$(said)"
+    goes_on
+    audit --repair --min-age=0 >/dev/null
+    pending asked
+    same "$1_is_given_again" "$CSI_CODE $(jq -r .volume.volumeId <<<"$REPLY_JSON")" "OK $made"
+    same "$1_has_what_was_written" "$(stage && publish && cat "$TARGET/file")" precious
+    unpublish && unstage
+    pending delete_volume || fail delete "$(said)"
+}
+late_copy a_copy_before_its_name_is_given_up rados_write_op_operate:1 INTERNAL
+late_copy a_copy_before_its_removal rados_mgr_command:3 OK
+VOLUME_ID=$FROM
+delete_volume || fail delete "$(said)"
+same and_of_the_copies_nothing_is_left "$(records copy_)$(subvolumes copy_)" ""
+
 same nothing_is_left "$(images note-$$)$(images half-$$)$(rbd_cmd trash ls rbd 2>/dev/null)" ""
 unsnapshot || fail unsnapshot "$(said)"
 for VOLUME_ID in "$SOURCE" "$BESIDE"; do

@@ -333,6 +333,7 @@ static void cephfs_free(void *backend)
 
 static const BackendOps ops = {
     .type = VOLUME_CEPHFS,
+    .removal_may_be_late = TRUE,
     .needs_secrets = TRUE,
     .locate = locate,
     .open = session_open,

@@ -209,9 +209,16 @@ CONTROLLER_HANDLER(controller_create_volume)
                                .changes = changes};
     if (!provision_create(&at, &wanted, &record, &volume, error))
         return FALSE;
+    g_autoptr(VolumeId) made = volume_id_copy(id);
+    g_free(made->name);
+    made->name = g_strdup(record->name);
+    g_autofree char *handle = volume_id_encode(made, error);
+    if (!handle)
+        return FALSE;
+    const ProvisionTarget at_made = {b, made, secrets, creation.deadline_us};
     if (!record->backing)
-        controller_describe_volume(c, &at, params);
-    Csi__V1__Volume *out = controller_volume(call, text, id, record, volume);
+        controller_describe_volume(c, &at_made, params);
+    Csi__V1__Volume *out = controller_volume(call, handle, made, record, volume);
     controller_accessible(c, call, pool, out);
     ((Csi__V1__CreateVolumeResponse *)response)->volume = out;
     return TRUE;

@@ -23,6 +23,7 @@ typedef struct Fake {
     GHashTable *copies;            /* target -> volume@snapshot it is being copied from */
     int copy_looks;                /* looks at a volume until its copy is complete */
     gboolean copy_fails;           /* instead of ever being complete */
+    GHashTable *failed;            /* copies that are known to have failed -> "" */
     const char *group;             /* what locate() gives */
     int fail_at;                   /* the primitive's number from 1, counted down; 0: none */
     gboolean fail_after;           /* it had its effect */
@@ -65,6 +66,7 @@ static inline Fake *fake_new(void)
     f->holders = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     f->sealed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     f->copies = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    f->failed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     f->group = "csi";
     f->fail_code = HEARTH_ERROR_UNAVAILABLE;
     return f;
@@ -88,6 +90,7 @@ static inline void fake_free(void *backend)
     g_hash_table_unref(f->sizes);
     g_hash_table_unref(f->snapshots);
     g_hash_table_unref(f->copies);
+    g_hash_table_unref(f->failed);
     g_hash_table_unref(f->holders);
     g_hash_table_unref(f->sealed);
     pthread_cond_destroy(&f->changed);
@@ -403,6 +406,8 @@ static inline BackendVolume *fake_volume_look(void *session, const VolumeId *id,
     if (g_hash_table_contains(f->copies, id->name)) {
         volume->incomplete = TRUE;
         if (f->copy_fails)
+            g_hash_table_add(f->failed, g_strdup(id->name));
+        if (g_hash_table_contains(f->failed, id->name))
             volume->failure = g_strdup("the fake cannot copy");
         else
             volume->copying = f->stalls || f->copy_looks-- > 0;
@@ -469,6 +474,7 @@ static inline gboolean fake_volume_remove(void *session, const VolumeId *id,
     if (!fake_remove(f, f->volumes, id->name, error))
         return FALSE;
     g_hash_table_remove(f->copies, id->name);
+    g_hash_table_remove(f->failed, id->name);
     return TRUE;
 }
 

@@ -122,7 +122,8 @@ START_TEST(refuses_what_is_no_record)
     ck_assert_int_eq(code_of("{\"version\": 1, \"kind\": \"volume\", \"requestName\": \"n\", "
                              "\"group\": \"\", \"bytes\": 0, \"parameters\": {}}"),
                      HEARTH_ERROR_INTERNAL);
-    ck_assert_int_eq(code_of("{\"version\": 2}"), HEARTH_ERROR_FAILED_PRECONDITION);
+    ck_assert_int_eq(code_of("{\"version\": 2}"), HEARTH_ERROR_INTERNAL);
+    ck_assert_int_eq(code_of("{\"version\": 3}"), HEARTH_ERROR_FAILED_PRECONDITION);
 }
 END_TEST
 
