@@ -13,8 +13,11 @@ typedef struct FuseStats {
     uint64_t bytes_fill;   /* read from objects being filled */
     uint64_t bytes_origin; /* read past the store */
     uint64_t bytes_written;
-    uint64_t bytes_kept; /* of an image, on the disk */
-    uint64_t nodes;      /* inodes the kernel holds */
+    uint64_t open_us;                 /* time that opens took, together */
+    uint64_t reads, read_us;          /* requests for bytes, and the time until their answers */
+    uint64_t origin_reads, origin_us; /* of those: reads of the origin past the store */
+    uint64_t bytes_kept;              /* of an image, on the disk */
+    uint64_t nodes;                   /* inodes the kernel holds */
 } FuseStats;
 
 #endif

@@ -50,6 +50,11 @@ json_t *report_volume(const VolumeReport *v)
         {WIRE_KEY_BYTES_FILL, s->bytes_fill},
         {WIRE_KEY_BYTES_ORIGIN, s->bytes_origin},
         {WIRE_KEY_BYTES_WRITTEN, s->bytes_written},
+        {WIRE_KEY_OPEN_US, s->open_us},
+        {WIRE_KEY_READS, s->reads},
+        {WIRE_KEY_READ_US, s->read_us},
+        {WIRE_KEY_ORIGIN_READS, s->origin_reads},
+        {WIRE_KEY_ORIGIN_US, s->origin_us},
         {WIRE_KEY_NODES, s->nodes},
     };
     add_counts(volume, counts, G_N_ELEMENTS(counts));
@@ -117,6 +122,9 @@ static json_t *report_cache(const ReportStatus *status)
         {WIRE_KEY_EVICTED_OBJECTS, s->evicted_objects},
         {WIRE_KEY_EVICTED_BYTES, s->evicted_bytes},
         {WIRE_KEY_ORIGIN_BYTES, s->origin_bytes},
+        {WIRE_KEY_ORIGIN_READS, s->origin_reads},
+        {WIRE_KEY_ORIGIN_US, s->origin_us},
+        {WIRE_KEY_REFETCHED, s->refetched},
         {WIRE_KEY_FILLS_ACTIVE, s->fills_active},
         {WIRE_KEY_FILLS_COMPLETED, s->fills_completed},
         {WIRE_KEY_FILLS_FAILED, s->fills_failed},

@@ -32,7 +32,9 @@ typedef struct StoreStats {
     uint64_t evicted_objects, evicted_bytes;
     uint64_t evicted_objects_by[STORE_EVICTS_REASONS], evicted_bytes_by[STORE_EVICTS_REASONS];
     uint64_t fills_started, fills_completed, fills_failed, fills_active;
-    uint64_t origin_bytes;                   /* read from origins by fills */
+    uint64_t origin_bytes;            /* read from origins by fills */
+    uint64_t origin_reads, origin_us; /* how many reads that took, and their time */
+    uint64_t refetched;               /* objects that were fetched again after their eviction */
     uint64_t buffer_bytes, max_buffer_bytes; /* of fetches that are under way */
     uint64_t disk_errors;
     uint64_t bad_objects;                /* found by verifying */

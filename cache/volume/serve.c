@@ -279,6 +279,8 @@ static void layer_stats(const Volume *v, FuseStats *stats)
     stats->bytes_store = layer.bytes_store;
     stats->bytes_fill = layer.bytes_fill;
     stats->bytes_origin = layer.bytes_origin;
+    stats->reads = layer.reads;
+    stats->read_us = layer.read_us;
 }
 
 static void image_stats(const Volume *v, FuseStats *stats)

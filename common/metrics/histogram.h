@@ -29,4 +29,12 @@ static inline void histogram_add(Histogram *h, int64_t us)
     atomic_fetch_add_explicit(&h->sum_us, took, memory_order_relaxed);
 }
 
+static inline uint64_t histogram_count(const Histogram *h)
+{
+    uint64_t n = 0;
+    for (unsigned i = 0; i <= HISTOGRAM_BOUNDS; i++)
+        n += atomic_load_explicit(&h->counts[i], memory_order_relaxed);
+    return n;
+}
+
 #endif

@@ -253,6 +253,7 @@ void fill_layer_stats(FillLayer *l, FillLayerStats *stats)
 {
     const ReadCounts *c = reads_counts(l->reads);
     *stats = (FillLayerStats){.reads = atomic_load(&c->reads),
+                              .read_us = atomic_load(&c->read_us),
                               .bytes_store = atomic_load(&c->bytes_store),
                               .bytes_fill = atomic_load(&c->bytes_fill),
                               .bytes_origin = atomic_load(&c->bytes_origin),

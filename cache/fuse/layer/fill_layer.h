@@ -33,7 +33,7 @@ typedef struct FillLayerConfig {
 } FillLayerConfig;
 
 typedef struct FillLayerStats {
-    uint64_t reads, bytes_store, bytes_fill, bytes_origin, failed;
+    uint64_t reads, read_us, bytes_store, bytes_fill, bytes_origin, failed;
 } FillLayerStats;
 
 /* Serves fuse_fd, which it takes, a mounted /dev/fuse descriptor. `ended` as in readers.h. */

@@ -33,6 +33,7 @@ typedef struct LayerRead {
     Source *source; /* a reference */
     size_t len;
     uint64_t off, began_ms;
+    gint64 began_us;
     TAILQ_ENTRY(LayerRead) link; /* Reads.lock, as the next */
     gboolean listed, told;       /* told: by its fill, before it was listed */
     gboolean past_store;         /* which of the two it waits for */
@@ -106,10 +107,17 @@ static void read_free(LayerRead *r)
     g_free(r);
 }
 
+static void add_time(Reads *all, gint64 began_us)
+{
+    atomic_fetch_add_explicit(&all->counts.read_us, (uint64_t)(g_get_monotonic_time() - began_us),
+                              memory_order_relaxed);
+}
+
 /* Of a read that was listed. */
 static void answer(LayerRead *r, const char *buf, ssize_t n)
 {
     Reads *all = r->all;
+    add_time(all, r->began_us);
     pthread_mutex_lock(&all->lock);
     TAILQ_REMOVE(&all->waiting, r, link);
     r->listed = FALSE;
@@ -316,7 +324,8 @@ void reads_begin(Reads *all, fuse_req_t req, Source *source, size_t len, uint64_
                      .source = source,
                      .len = len,
                      .off = off,
-                     .began_ms = (uint64_t)monotonic_ms()};
+                     .began_ms = (uint64_t)monotonic_ms(),
+                     .began_us = g_get_monotonic_time()};
     char *buf = reply_buffer(len);
     ssize_t n = -ENODATA;
     int rc = -ENODATA;
@@ -328,6 +337,7 @@ void reads_begin(Reads *all, fuse_req_t req, Source *source, size_t len, uint64_
     if (rc == 0)
         n = read_fill(all, source, buf, len, off);
     if (n >= 0) {
+        add_time(all, r->began_us);
         reply_read(all, req, buf, n);
         read_free(r);
         return;

@@ -27,6 +27,7 @@ typedef struct ReadsConfig {
 
 typedef struct ReadCounts {
     _Atomic uint64_t reads, bytes_store, bytes_fill, bytes_origin, failed;
+    _Atomic uint64_t read_us; /* until the answers */
 } ReadCounts;
 
 Reads *reads_new(const ReadsConfig *config);

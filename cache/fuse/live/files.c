@@ -55,11 +55,18 @@ static int drop_setuid(Session *s, Node *node, uid_t caller)
         s->origin->ops->setattr(s->origin, node->origin, &st, ORIGIN_SET_MODE, &attr));
 }
 
+static void add_time(_Atomic uint64_t *sum_us, gint64 began_us)
+{
+    atomic_fetch_add_explicit(sum_us, (uint64_t)(g_get_monotonic_time() - began_us),
+                              memory_order_relaxed);
+}
+
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     Session *s = session_of(req);
     Node *node = USE_NODE_OR_REPLY(s, req, ino);
     const uint64_t session = unsynced_session(s);
+    const gint64 began_us = g_get_monotonic_time();
     gboolean writer = (fi->flags & O_ACCMODE) != O_RDONLY;
     OriginFile *file;
     if (writer || fi->flags & O_TRUNC)
@@ -85,6 +92,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         fuse_lowlevel_notify_inval_inode(s->fuse, node->id, -1, 0);
     }
     fi->fh = h->fh;
+    add_time(&s->counters.open_us, began_us);
     if (fuse_reply_open(req, fi) != 0)
         handle_release(h);
     nodes_done(s->nodes, node);
@@ -178,7 +186,10 @@ static ssize_t read_origin(Handle *h, void *buf, size_t len, uint64_t off)
 {
     Session *s = h->session;
     const uint64_t session = origin_session(s->origin);
+    const gint64 began_us = g_get_monotonic_time();
     ssize_t n = s->origin->ops->read(s->origin, h->file, buf, len, off);
+    add_time(&s->counters.origin_us, began_us);
+    atomic_fetch_add(&s->counters.origin_reads, 1);
     if (n > 0) {
         atomic_fetch_add(&s->counters.bytes_origin, (uint64_t)n);
         atomic_store(&h->node->readable_in, session);
@@ -196,9 +207,11 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
         fuse_reply_err(req, EIO);
         return;
     }
+    const gint64 began_us = g_get_monotonic_time();
     Node *node = nodes_use(s->nodes, h->node->id);
     char *buf = reply_buffer(size);
     PageUse use;
+    atomic_fetch_add_explicit(&s->counters.reads, 1, memory_order_relaxed);
     gboolean again = FALSE, leased = is_leased(h);
     Content *c = leased ? content_of(h) : NULL;
     /* Before anything is asked of the origin, the lease too: it may wait for another's lease, which
@@ -216,6 +229,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
         atomic_store(&node->page_version, 0);
     }
     if (c && stay && !waits && reply_object(req, h, c, size, (uint64_t)off)) {
+        add_time(&s->counters.read_us, began_us);
         content_unref(c);
         nodes_done(s->nodes, node);
         return;
@@ -232,6 +246,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
     const gboolean gone_around = waits && pages_wait_end(node, &use);
     if (stay && !gone_around)
         label_pages(h);
+    add_time(&s->counters.read_us, began_us);
     /* The handle may be gone once the reply is out. */
     if (n < 0)
         fuse_reply_err(req, (int)-n);

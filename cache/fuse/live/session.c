@@ -151,6 +151,11 @@ void session_stats(Session *s, FuseStats *stats)
         .bytes_fill = atomic_load(&c->bytes_fill),
         .bytes_origin = atomic_load(&c->bytes_origin),
         .bytes_written = atomic_load(&c->bytes_written),
+        .open_us = atomic_load(&c->open_us),
+        .reads = atomic_load(&c->reads),
+        .read_us = atomic_load(&c->read_us),
+        .origin_reads = atomic_load(&c->origin_reads),
+        .origin_us = atomic_load(&c->origin_us),
         .nodes = nodes_count(s->nodes),
     };
 }

@@ -30,6 +30,7 @@
 typedef struct SessionCounters {
     _Atomic uint64_t opens, hits, misses;
     _Atomic uint64_t bytes_store, bytes_fill, bytes_origin, bytes_written;
+    _Atomic uint64_t open_us, reads, read_us, origin_reads, origin_us;
 } SessionCounters;
 
 struct Session {

@@ -99,6 +99,7 @@ struct Store {
 
     EvictTurn evict_turn;
     Evicted evicted;
+    atomic_ulong refetched; /* objects */
     Wake evictor;
     pthread_t evictor_thread;
     atomic_ulong evicted_objects[STORE_EVICTS_REASONS], evicted_bytes[STORE_EVICTS_REASONS];

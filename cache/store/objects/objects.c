@@ -138,7 +138,10 @@ int store_publish(Store *store, Partial *partial, const Record *record, gboolean
     if (waiting >= LEDGER_PENDING_EARLY)
         wake_kick(&store->flusher);
     if (rc == 0) {
-        tags_fetched(&store->tags, &record->tag, evicted_take(&store->evicted, &id));
+        const gboolean again = evicted_take(&store->evicted, &id);
+        if (again)
+            atomic_fetch_add(&store->refetched, 1);
+        tags_fetched(&store->tags, &record->tag, again);
         disk_succeeded(&store->disk, monotonic_ms());
     } else {
         disk_failed(&store->disk, rc, monotonic_ms());

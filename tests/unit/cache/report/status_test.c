@@ -113,6 +113,11 @@ START_TEST(volume_has_every_member)
                    .bytes_fill = 7,
                    .bytes_origin = 8,
                    .bytes_written = UINT64_MAX,
+                   .open_us = 11,
+                   .reads = 12,
+                   .read_us = 13,
+                   .origin_reads = 14,
+                   .origin_us = 15,
                    .nodes = 10},
     };
     json_t *r = report_volume(&v);
@@ -135,13 +140,18 @@ START_TEST(volume_has_every_member)
     assert_number(r, "bytesOrigin", 8);
     assert_number(r, "bytesWritten", G_MAXINT64); /* never negative */
     assert_number(r, "nodes", 10);
+    assert_number(r, "openUs", 11);
+    assert_number(r, "reads", 12);
+    assert_number(r, "readUs", 13);
+    assert_number(r, "originReads", 14);
+    assert_number(r, "originUs", 15);
     ck_assert_str_eq(json_string_value(json_object_get(r, "uncached")), "");
     ck_assert(json_is_false(json_object_get(r, "rests")));
     ck_assert_str_eq(json_string_value(json_object_get(r, "name")), "team/data");
     ck_assert_str_eq(json_string_value(json_object_get(r, "claim")), "team/data");
     ck_assert_str_eq(json_string_value(json_object_get(r, "persistentVolume")), "pvc-1");
     ck_assert_str_eq(json_string_value(json_object_get(r, "label")), "");
-    ck_assert_uint_eq(json_object_size(r), 28);
+    ck_assert_uint_eq(json_object_size(r), 33);
     json_decref(r);
     v.rests = TRUE;
     v.uncached = "no lock";
