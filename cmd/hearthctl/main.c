@@ -29,6 +29,7 @@ static const Command commands[] = {
     {"pin", ctl_pin, "Protect the cached data of a volume from eviction"},
     {"unpin", ctl_unpin, "End that"},
     {"verify", ctl_verify, "Compare cached data with the checksums taken when it was fetched"},
+    {"why", ctl_why, "Say why a job waits for storage"},
     {"doctor", ctl_doctor, "Diagnose this node and suggest fixes"},
     {"bench", ctl_bench, "Measure how fast a path is read, cold and warm"},
     {"version", ctl_version, "Show the versions of hearthctl and hearthd"},

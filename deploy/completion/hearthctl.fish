@@ -42,7 +42,7 @@ function __hearthctl_choices
     switch "$words[1]"
         case '' help
             $program --help 2>/dev/null | sed -nE '/^Commands:/,/^$/s/^  ([a-z]+) +(.*)$/\1\t\2/p'
-        case warm evict pin unpin verify
+        case warm evict pin unpin verify why
             __hearthctl_ask status | awk 'NF < 2 || $1 == "not" { table = 0 } table { print $1 ORS $NF } /^CLAIM [/] DATASET / { table = 1 }' | sort -u
         case job
             __hearthctl_ask jobs | awk 'NR > 1 { print $1 }'
@@ -50,5 +50,5 @@ function __hearthctl_choices
 end
 
 # Paths where paths go.
-complete -c hearthctl -n 'not contains -- (__hearthctl_words)[1] warm evict pin unpin verify bench' -f
+complete -c hearthctl -n 'not contains -- (__hearthctl_words)[1] warm evict pin unpin verify why bench' -f
 complete -c hearthctl -a '(__hearthctl_choices)'

@@ -50,6 +50,8 @@ json_t *ctl_jobs(Ctl *ctl, GError **error);
 /* The mounts of pods of this node that nobody serves any more: LostMount * (mounts.h), the
  * caller's. `served`: all pages of op "volumes". NULL: the mount table cannot be read. */
 GPtrArray *ctl_lost_mounts(const json_t *served);
+/* Whether nobody serves it any more. It takes a second at most. */
+gboolean ctl_mount_is_dead(const char *point);
 /*
  * The names of files in `from` ("-": standard input), one a line, as a memfd for op "warm".
  * Absolute ones must be beneath the path `above`, and come without it. -1 with an error.

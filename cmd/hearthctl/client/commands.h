@@ -17,6 +17,7 @@ int ctl_unpin(Ctl *ctl, int argc, char **argv);
 int ctl_verify(Ctl *ctl, int argc, char **argv);
 int ctl_top(Ctl *ctl, int argc, char **argv);
 int ctl_doctor(Ctl *ctl, int argc, char **argv);
+int ctl_why(Ctl *ctl, int argc, char **argv);
 int ctl_bench(Ctl *ctl, int argc, char **argv);
 int ctl_version(Ctl *ctl, int argc, char **argv);
 

@@ -43,7 +43,7 @@ static void *ask(void *data)
     return NULL;
 }
 
-static gboolean is_dead(const char *point)
+gboolean ctl_mount_is_dead(const char *point)
 {
     Probe *probe = g_atomic_rc_box_new0(Probe);
     probe->point = g_strdup(point);
@@ -67,7 +67,7 @@ GPtrArray *ctl_lost_mounts(const json_t *served)
         return NULL;
     GPtrArray *lost = mounts_lost(mountinfo, served, KUBELET_DIRECTORY);
     for (guint i = lost->len; i-- > 0;)
-        if (!is_dead(((const LostMount *)lost->pdata[i])->point))
+        if (!ctl_mount_is_dead(((const LostMount *)lost->pdata[i])->point))
             g_ptr_array_remove_index(lost, i);
     return lost;
 }

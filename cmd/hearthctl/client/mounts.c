@@ -9,12 +9,15 @@
 
 /* One line: ID parent major:minor root mountpoint options [optional...] - fstype source options */
 typedef struct Mount {
+    char *id, *device;
     char *root, *point, *fstype, *source;
     char *options; /* of the file system, as the kernel writes them */
 } Mount;
 
 static void clear_mount(Mount *m)
 {
+    g_free(m->id);
+    g_free(m->device);
     g_free(m->root);
     g_free(m->point);
     g_free(m->fstype);
@@ -48,6 +51,8 @@ static gboolean parse_line(const char *line, Mount *m)
         dash++;
     if (dash + 2 >= n)
         return FALSE;
+    m->id = g_strdup(fields[0]);
+    m->device = g_strdup(fields[2]);
     m->root = unescape(fields[3]);
     m->point = unescape(fields[4]);
     m->fstype = unescape(fields[dash + 1]);
@@ -108,6 +113,47 @@ static char *volume_of(const Mount *m)
     *number = '\0';
     g_autofree char *volume = g_strconcat(WIRE_DATASET_PREFIX, name + 1, NULL);
     return wire_dataset_of(volume, dataset) ? g_steal_pointer(&volume) : NULL;
+}
+
+static void free_entry(void *data)
+{
+    MountEntry *entry = data;
+    g_free(entry->device);
+    g_free(entry->point);
+    g_free(entry->source);
+    g_free(entry->volume);
+    g_free(entry);
+}
+
+GPtrArray *mounts_entries(const char *mountinfo)
+{
+    GPtrArray *all = g_ptr_array_new_with_free_func(free_entry);
+    g_auto(GStrv) lines = g_strsplit(mountinfo, "\n", -1);
+    for (char **line = lines; *line; line++) {
+        Mount m = {0};
+        if (parse_line(*line, &m)) {
+            MountEntry *entry = g_new0(MountEntry, 1);
+            *entry = (MountEntry){.id = (int)g_ascii_strtoll(m.id, NULL, 10),
+                                  .device = g_steal_pointer(&m.device),
+                                  .point = g_steal_pointer(&m.point),
+                                  .volume = volume_of(&m)};
+            entry->source = g_steal_pointer(&m.source);
+            g_ptr_array_add(all, entry);
+        }
+        clear_mount(&m);
+    }
+    return all;
+}
+
+const MountEntry *mounts_entry_of(const GPtrArray *entries, const char *path)
+{
+    const MountEntry *found = NULL;
+    for (guint i = 0; i < entries->len; i++) {
+        const MountEntry *entry = entries->pdata[i];
+        if (beneath(path, entry->point) && (!found || strlen(entry->point) >= strlen(found->point)))
+            found = entry;
+    }
+    return found;
 }
 
 char *mounts_served_volume(const char *mountinfo, const char *volume)

@@ -20,6 +20,19 @@
 gboolean mounts_find_volume(const char *mountinfo, const char *path, char **volume, char **inside,
                             GError **error);
 
+/* A line of mountinfo. */
+typedef struct MountEntry {
+    int id;
+    char *device; /* "major:minor" */
+    char *point, *source;
+    char *volume; /* that hearthd serves it by; NULL: it is none of Hearth's */
+} MountEntry;
+
+/* All of them: MountEntry *, the caller's. */
+GPtrArray *mounts_entries(const char *mountinfo);
+/* The mount that an absolute path is on; borrowed, NULL: none. */
+const MountEntry *mounts_entry_of(const GPtrArray *entries, const char *path);
+
 typedef struct LostMount {
     char *volume, *point;
 } LostMount;

@@ -3,8 +3,10 @@
 #include "cmd/hearthctl/bench/bench.h"
 #include "cmd/hearthctl/client/mounts.h"
 #include "cmd/hearthctl/report/finding.h"
+#include "cmd/hearthctl/report/lines.h"
 #include "cmd/hearthctl/report/progress.h"
 #include "cmd/hearthctl/view/view.h"
+#include "cmd/hearthctl/why/answer.h"
 #include <string.h>
 
 static json_t *member(const json_t *answers, const char *name)
@@ -253,7 +255,88 @@ START_TEST(table_of_bench)
 }
 END_TEST
 
+/* ---- why ---- */
+
+static Answer cold_job(void)
+{
+    return (Answer){
+        .who = "train-0",
+        .volume = "dataset-0f3c11d2aa34bb900f3c11d2aa34bb90",
+        .name = "train/imagenet",
+        .command = "kubectl hearth",
+        .heal = "kubectl -n train delete pod train-0",
+        .facts = {.seconds = 10,
+                  .wait = 0.38,
+                  .running = 2.5,
+                  .waiting = 1.5,
+                  .cpus = 2.1,
+                  .kinds = {0.9, 0, 0.1},
+                  .native = TRUE,
+                  .warm = 0.61,
+                  .bytes_cached = 104152956928,
+                  .bytes_total = 171798691840,
+                  .from_fills = 4300000000,
+                  .ceph_reads = 1024,
+                  .ceph_us = 1024 * 31000,
+                  .ceph_bytes = 4365000000,
+                  .cache_bytes = 338102501376,
+                  .cache_most = 536870912000},
+    };
+}
+
+static char **why_lines(const json_t *answers, const View *view)
+{
+    (void)answers;
+    Lines *all = lines_new();
+    Answer answers_of[] = {cold_job(), cold_job(), cold_job(), cold_job(), cold_job(), cold_job()};
+    answers_of[1].facts.lost = TRUE;
+    answers_of[2].facts.wait = 0.02;
+    answers_of[3].facts.ceph_us = 1024 * 900000;
+    answers_of[3].facts.ceph_bytes = 8 << 20;
+    answers_of[4].facts.evicted_bytes = 3 << 20;
+    answers_of[4].facts.filled = 40;
+    answers_of[4].facts.refetched = 38;
+    answers_of[5].volume = NULL;
+    for (guint i = 0; i < G_N_ELEMENTS(answers_of); i++) {
+        g_autofree char **lines = answer_lines(&answers_of[i], view);
+        for (char **line = lines; *line; line++)
+            lines_add_taken(all, *line);
+        lines_add(all, view, "%s", "");
+    }
+    return lines_end(all);
+}
+
+START_TEST(answers_of_why)
+{
+    golden_check("why.txt", NULL, why_lines);
+    const Answer answer = cold_job();
+    json_auto_t *json = answer_json(&answer);
+    ck_assert_str_eq(json_string_value(member(json, "cause")), "cold");
+    ck_assert_str_eq(json_string_value(member(json, "reason")),
+                     "train/imagenet is 60% warm (97 of 160 GiB)");
+    ck_assert_str_eq(json_string_value(member(json, "fix")),
+                     "`kubectl hearth warm train/imagenet` would take 2m35s");
+    ck_assert_int_eq(json_integer_value(member(json, "warmUpSeconds")), 155);
+    ck_assert_double_eq_tol(json_real_value(member(json, "waitPercent")), 38, 0.001);
+}
+END_TEST
+
+START_TEST(rate_of_the_last_warm_up_counts_when_it_is_more)
+{
+    Answer answer = cold_job();
+    answer.warm_rate = 4365000000;
+    json_auto_t *fast = answer_json(&answer);
+    ck_assert_int_eq(json_integer_value(member(fast, "warmUpSeconds")), 16);
+    answer.warm_rate = answer.facts.ceph_bytes = 0;
+    json_auto_t *unknown = answer_json(&answer);
+    ck_assert(json_is_null(member(unknown, "warmUpSeconds")));
+    ck_assert_str_eq(json_string_value(member(unknown, "fix")),
+                     "`kubectl hearth warm train/imagenet` before the job starts");
+}
+END_TEST
+
 HARNESS_MAIN("cmd/hearthctl/screens", bar_of_a_job, bar_never_reaches_the_last_column,
              jobs_of_a_node, status_of_a_node, status_of_a_disk_that_fails,
              details_are_shown_where_nothing_has_to_fit, datasets_of_a_node, top_of_a_node,
-             sorted_column_of_top_stays_at_any_width, findings_of_doctor, table_of_bench)
+             sorted_column_of_top_stays_at_any_width, findings_of_doctor, table_of_bench,
+             answers_of_why, rate_of_the_last_warm_up_counts_when_it_is_more)

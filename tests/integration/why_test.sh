@@ -1,0 +1,164 @@
+#!/bin/bash
+# hearthctl why names the true cause, on a real Ceph with real mounts: a dataset that is cold, a Ceph that is slow, a cache
+# that evicts what is read, a job that computes, a mount that nobody serves. Each job is in a cgroup and on a path as kubelet
+# makes them for a pod.
+
+# A mount namespace of its own: doctor and why of a test beside this one are not to see the mount that is lost here.
+[ -n "${OWN_MOUNTS:-}" ] || [ "$(id -u)" != 0 ] || OWN_MOUNTS=1 exec unshare --mount --propagation slave bash "$0"
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../documents/documented.sh"
+init
+reader_begin
+reader_has hearthctl "$BUILD/hearthctl" --socket "$HEARTHD"
+UID_OF_POD=$(cat /proc/sys/kernel/random/uuid)
+PODS=$TMP/mnt/kubelet/pods/$UID_OF_POD/volumes/kubernetes.io~csi
+CGROUPS=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+[ -n "$CGROUPS" ] || { skip all "needs a cgroup2 file system"; exit 0; }
+CGROUP=$CGROUPS/hearth-why-pod$UID_OF_POD
+mkdir "$CGROUP" || die "no cgroup $CGROUP"
+at_exit 'rmdir "$CGROUP"'
+start_ceph --conf 'mon_allow_pool_size_one = true'
+start_controller
+start_hearthd --cache-size=96Mi
+start_node
+
+job() { # MODE DIR [PAUSE]: in the pod's cgroup
+    end job
+    : >"$TMP/log/job.log"
+    spawn job bash -c 'echo $$ >"$0/cgroup.procs" && exec python3 "$@"' "$CGROUP" "$TOP/tests/integration/why_job.py" "$@"
+    wait_for 60 grep -q started "$TMP/log/job.log" || die "the job does not start: $(tail -n 2 "$TMP/log/job.log")"
+}
+why() { # [FLAGS]: -> $CAUSE, and the whole answer in $TMP/why.json
+    hearthctl why --pod "$UID_OF_POD" --name train-0 --seconds "${SECONDS_OF_WHY:-4}" --json "$@" >"$TMP/why.json" 2>"$TMP/err"
+    CAUSE=$(jq -r .cause "$TMP/why.json")
+}
+told() { jq -r ".$1" "$TMP/why.json"; }
+named() { # CHECK CAUSE
+    if [ "$CAUSE" = "$2" ]; then pass "$1"; else fail "$1" "$(jq -c . "$TMP/why.json") $(cat "$TMP/err")"; fi
+}
+at_least() { # CHECK FIELD N
+    if [ "$(jq ".$2 >= $3" "$TMP/why.json")" = true ]; then pass "$1"; else fail "$1" "$2 is $(told "$2"), wanted $3"; fi
+}
+less() { # CHECK FIELD N
+    if [ "$(jq ".$2 < $3" "$TMP/why.json")" = true ]; then pass "$1"; else fail "$1" "$2 is $(told "$2"), wanted less than $3"; fi
+}
+files() { # DIR FIRST LAST: of 256 KiB, by a plain client, so that this node has nothing of them
+    local i
+    mkdir -p "$TMP/plain/$1"
+    for ((i = $2; i <= $3; i++)); do head -c 262144 /dev/urandom >"$TMP/plain/$1/$(printf %04d "$i")"; done
+}
+pod_volume() { # NAME
+    create_volume "$1" 2147483648 || die "CreateVolume: $(said)"
+    STAGE=$TMP/mnt/kubelet/stage-$1 TARGET=$PODS/$1/mount
+    mkdir -p "$PODS/$1"
+    at_exit remove_volume
+    stage || die "NodeStageVolume: $(said)"
+    publish || die "NodePublishVolume: $(said)"
+}
+plain() { # DIR: the volume by ceph-fuse at $TMP/plain
+    mkdir -p "$TMP/plain"
+    ceph-fuse -c "$CEPH_CONF" --keyring "$CEPH_KEYRING" --id admin --client_fs hearthfs -r "$ROOT_PATH" "$TMP/plain" \
+        >"$TMP/log/ceph-fuse.log" 2>&1 || die "ceph-fuse: $(tail -n 2 "$TMP/log/ceph-fuse.log")"
+}
+
+# ---- wrong words ----
+pod_volume pvc-why-$$
+hearthctl why 2>"$TMP/err"
+same without_a_job "$? $(cat "$TMP/err")" "2 hearthctl: why: name one job: a VOLUME, --pod=UID or --pid=PID; see hearthctl why --help"
+hearthctl why --pid 99999999 2>"$TMP/err"
+same without_a_process "$? $(cat "$TMP/err")" "1 hearthctl: there is no process 99999999 here, or it is not to be seen: run this as root on its node"
+hearthctl why --pod 0 --seconds 0 2>"$TMP/err"
+same without_time "$? $(cat "$TMP/err")" "2 hearthctl: --seconds: must be 0.5 to 3600"
+hearthctl why --pod none --seconds 0.5 >"$TMP/out"
+same a_pod_without_volumes "$(cat "$TMP/out")" "pod none has no volume of Hearth on this node"
+
+# ---- cold ----
+plain
+files cold 1 300
+files warm 1 20
+files large 1 800
+umount "$TMP/plain"
+drop_page_cache
+job read "$TARGET/cold" 0.02
+why
+named a_cold_volume_is_named cold
+at_least and_the_job_waits waitPercent 20
+hearthctl why --pod "$UID_OF_POD" --name train-0 --seconds 1 >"$TMP/out"
+grep -qE '^train-0 waits for storage [0-9]+% of the time: ' "$TMP/out" && pass it_says_so_in_a_sentence || fail it_says_so_in_a_sentence "$(cat "$TMP/out")"
+documented docs/troubleshooting.md 'hearthctl why' VOLUME="$VOLUME_ID"
+end job
+
+# ---- cold, mounted natively ----
+snapshot() { # NAME
+    csi controller CreateSnapshot "$(csi_json '{source_volume_id: $id, name: $name, secrets: $secrets}' --arg id "$VOLUME_ID" --arg name "$1")" &&
+        SNAPSHOT_ID=$(jq -r .snapshot.snapshotId <<<"$REPLY_JSON")
+}
+LIVE_ID=$VOLUME_ID LIVE_CONTEXT=$VOLUME_CONTEXT LIVE_ROOT=$ROOT_PATH LIVE_STAGE=$STAGE LIVE_TARGET=$TARGET
+LIVE_CAPABILITY=$CAPABILITY
+CAPABILITY='{mount: {}, access_mode: {mode: "MULTI_NODE_READER_ONLY"}}'
+pending snapshot snap-why-$$ || die "CreateSnapshot: $(said)"
+csi controller CreateVolume "$(create_request pvc-why-set-$$ 2147483648 "{}" |
+    jq -c --arg s "$SNAPSHOT_ID" '.volume_content_source = {snapshot: {snapshot_id: $s}}')" || die "from the snapshot: $(said)"
+VOLUME_ID=$(jq -r .volume.volumeId <<<"$REPLY_JSON") VOLUME_CONTEXT=$(jq -c .volume.volumeContext <<<"$REPLY_JSON")
+STAGE=$TMP/mnt/kubelet/stage-set TARGET=$PODS/pvc-set/mount
+mkdir -p "$PODS/pvc-set"
+pending stage || die "NodeStageVolume: $(said)"
+publish || die "NodePublishVolume: $(said)"
+hearthctl evict --all >/dev/null
+drop_all
+job read "$TARGET/cold" 0.02
+why
+named a_cold_snapshot_is_named cold
+same and_it_is_the_one "$(told volume | cut -c 1-8)" dataset-
+at_least and_its_job_waits waitPercent 20
+end job
+check the_snapshot_goes unpublish
+check the_snapshot_is_unstaged unstage
+check its_volume_is_deleted delete_volume
+csi controller DeleteSnapshot "$(csi_json '{snapshot_id: $id, secrets: $secrets}' --arg id "$SNAPSHOT_ID")" || fail delete_snapshot "$(said)"
+VOLUME_ID=$LIVE_ID VOLUME_CONTEXT=$LIVE_CONTEXT ROOT_PATH=$LIVE_ROOT STAGE=$LIVE_STAGE TARGET=$LIVE_TARGET CAPABILITY=$LIVE_CAPABILITY
+
+# ---- it computes ----
+job compute "$TARGET/warm"
+wait_for 60 grep -q computes "$TMP/log/job.log"
+why
+named a_job_that_computes_is_named cpu
+less and_it_hardly_waits waitPercent 10
+at_least and_uses_a_cpu cpus 0.4
+hearthctl why --pid "${PID[job]}" --seconds 2 --json >"$TMP/why.json"
+CAUSE=$(told cause)
+named also_by_its_process cpu
+end job
+
+# ---- the cache is full ----
+drop_page_cache
+job read "$TARGET/large" 0.002
+again() { [ "$(cache_stat refetchedObjects)" -gt 100 ]; }
+wait_for 120 again && pass files_come_again || fail files_come_again "$(cache_stat refetchedObjects)"
+why
+named a_full_cache_is_named full-cache
+end job
+
+# ---- Ceph is slow ----
+slow() { ceph_cmd tell osd.0 config set osd_debug_inject_dispatch_delay_probability "$1" >/dev/null 2>&1; }
+hearthctl evict --all >/dev/null
+ceph_cmd tell osd.0 config set osd_debug_inject_dispatch_delay_duration 0.2 >/dev/null 2>&1 && slow 1 || die "the OSD cannot be slowed down"
+at_exit slow 0
+drop_page_cache
+job read "$TARGET/cold"
+why
+named a_slow_ceph_is_named slow-ceph
+at_least and_how_slow cephReadMs 100
+end job
+slow 0
+
+# ---- nobody serves the mount ----
+job read "$TARGET/warm"
+end hearthd KILL
+start_hearthd
+wait_for 30 eval '! ls "$TARGET"'
+SECONDS_OF_WHY=1 why --heal 'kubectl -n train delete pod train-0' --claim "pvc-why-$$=train/eval"
+named a_dead_mount_is_named mount-lost
+same and_which_claim_it_was "$(told name)" train/eval
+same and_what_heals_it "$(told fix)" "kubectl -n train delete pod train-0"
+end job
