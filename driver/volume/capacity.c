@@ -25,6 +25,11 @@ gboolean capacity_choose(CapacityRange range, VolumeType type, gint64 *bytes, GE
                            "capacity_range: limit_bytes %" G_GINT64_FORMAT
                            " is below required_bytes %" G_GINT64_FORMAT,
                            range.limit, range.required);
+    if (range.limit && range.limit < MIB)
+        return hearth_fail(error, HEARTH_ERROR_OUT_OF_RANGE,
+                           "limit_bytes %" G_GINT64_FORMAT
+                           " is below the smallest volume, which has 1 MiB",
+                           range.limit);
     gint64 size = range.required ? range.required : CAPACITY_DEFAULT;
     const gint64 step = capacity_step(type);
     if (size > G_MAXINT64 - step)

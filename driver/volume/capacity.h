@@ -22,8 +22,8 @@ gint64 capacity_step(VolumeType type);
 
 /*
  * The size to make: `required` rounded up to the type's step as far as `limit` allows.
- * INVALID_ARGUMENT: a negative bound. OUT_OF_RANGE: limit below required, or beyond what can be
- * counted.
+ * INVALID_ARGUMENT: a negative bound. OUT_OF_RANGE: limit below required or below 1 MiB, or beyond
+ * what can be counted.
  */
 gboolean capacity_choose(CapacityRange range, VolumeType type, gint64 *bytes, GError **error);
 

@@ -44,7 +44,7 @@ START_TEST(rounds_up_to_what_a_quota_counts_unless_limited)
     ck_assert_int_eq(chosen(1, 0), 4 * MIB);
     ck_assert_int_eq(chosen(5 * MIB, 0), 8 * MIB);
     ck_assert_int_eq(chosen(5 * MIB, 6 * MIB), 6 * MIB);
-    ck_assert_int_eq(chosen(1, 1), 1);
+    ck_assert_int_eq(chosen(MIB + 1, MIB + 1), MIB + 1);
 }
 END_TEST
 
@@ -67,6 +67,8 @@ START_TEST(refuses_what_cannot_be)
 {
     ck_assert_int_eq(chosen(-1, 0), -HEARTH_ERROR_INVALID_ARGUMENT);
     ck_assert_int_eq(chosen(0, -1), -HEARTH_ERROR_INVALID_ARGUMENT);
+    ck_assert_int_eq(chosen(0, 1), -HEARTH_ERROR_OUT_OF_RANGE);
+    ck_assert_int_eq(chosen(1, MIB - 1), -HEARTH_ERROR_OUT_OF_RANGE);
     ck_assert_int_eq(chosen(2 * GIB, GIB), -HEARTH_ERROR_OUT_OF_RANGE);
     ck_assert_int_eq(chosen(G_MAXINT64, 0), -HEARTH_ERROR_OUT_OF_RANGE);
     ck_assert_int_eq(chosen(G_MAXINT64, G_MAXINT64), -HEARTH_ERROR_OUT_OF_RANGE);
