@@ -324,7 +324,7 @@ PREFIX ?= /usr/local
 install: ## install to $(DESTDIR)$(PREFIX)
 	@tests/tools/install-deps build
 	$(AGAIN) programs
-	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(O)/hearthctl
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(O)/hearthctl deploy/kubectl/kubectl-hearth deploy/kubectl/kubectl_complete-hearth
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/sbin $(O)/hearth-csi $(O)/hearthd
 	@for page in $(wildcard deploy/man/*.[1-8]); do \
 	    install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$${page##*.} $$page; done

@@ -343,6 +343,7 @@ check it_names_the_targets grep -q '^check-unit ' "$DOCUMENTED_OUT"
 if documented docs/development.md 'make install' -- -s -C "$TOP" O="$BUILD" DESTDIR="$TMP/root" PREFIX=/usr; then
     same the_completion_is_installed "$(cat "$TMP/root/usr/share/bash-completion/completions/hearthctl" | cksum)" "$(cksum <"$TOP/deploy/completion/hearthctl")"
     check also_those_of_zsh_and_fish test -s "$TMP/root/usr/share/zsh/site-functions/_hearthctl" -a -s "$TMP/root/usr/share/fish/vendor_completions.d/hearthctl.fish"
+    check the_plugin_of_kubectl_is_installed test -x "$TMP/root/usr/bin/kubectl-hearth" -a -x "$TMP/root/usr/bin/kubectl_complete-hearth" -a -s "$TMP/root/usr/share/man/man1/kubectl-hearth.1"
     sed 's/\\-/-/g' "$TOP/deploy/man/hearthctl.1" >"$TMP/page"
     check the_page_is_installed test -s "$TMP/root/usr/share/man/man1/hearthctl.1"
     for name in $("$BUILD/hearthctl" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do

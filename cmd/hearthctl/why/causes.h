@@ -44,7 +44,7 @@ typedef struct WhyFacts {
     double kinds[WAIT_KINDS]; /* their shares of the waiting */
     /* Of the volume. */
     gboolean lost, native, uncached; /* native: the kernel reads what is warm by itself */
-    double warm;                     /* share of its bytes; WHY_UNKNOWN: its size is not known */
+    double warm; /* share of its bytes, at first; WHY_UNKNOWN: its size is not known */
     uint64_t bytes_cached, bytes_total;
     uint64_t from_cache, from_fills, from_ceph; /* bytes read through hearthd */
     uint64_t misses;

@@ -77,7 +77,10 @@ static void add_volume(WhyFacts *f, const char *volume, const RatesLook *before,
         const json_t *was = facts_find(before, ctl_string(v, "volume"));
         f->native = ctl_string(v, "dataset")[0] != '\0';
         f->uncached = !json_is_true(json_object_get(v, "cache")) || ctl_string(v, "uncached")[0];
+        /* What came while the job was watched, it has waited for. */
         f->bytes_cached = ctl_number(v, "bytesCached");
+        if (was)
+            f->bytes_cached = MIN(f->bytes_cached, ctl_number(was, "bytesCached"));
         f->bytes_total = ctl_number(v, "bytesTotal");
         if (f->bytes_total)
             f->warm = MIN(1.0, (double)f->bytes_cached / (double)f->bytes_total);

@@ -51,7 +51,7 @@ static const CtlHelp help = {
 
 typedef struct Why {
     Ctl *ctl;
-    char *pod, *volume, *name, *heal;
+    char *pod, *volume, *name, *heal, *command;
     char **claims; /* "PV=NAMESPACE/CLAIM" */
     int pid;
     double seconds;
@@ -195,13 +195,12 @@ static const char *name_of(const Why *why, const char *volume)
 
 static void print(Why *why, gboolean as_json)
 {
-    const char *command = g_getenv("HEARTHCTL_AS");
     g_autoptr(GArray) waits = waits_of_volumes(why);
     const FactsWait *all = (const FactsWait *)(void *)waits->data;
     const int at = facts_volume(all, waits->len, &why->before, &why->now);
     const FactsJob job = job_of(why);
     Answer answer = {.who = why->name,
-                     .command = command && *command ? command : "hearthctl",
+                     .command = why->command ? why->command : "hearthctl",
                      .heal = why->heal ? why->heal
                                        : "delete the pod: kubectl -n NAMESPACE delete pod POD"};
     if (at >= 0) {
@@ -268,6 +267,7 @@ int ctl_why(Ctl *ctl, int argc, char **argv)
         {"seconds", 0, 0, G_OPTION_ARG_DOUBLE, &why.seconds, "How long to watch it (10)", "N"},
         {"name", 0, 0, G_OPTION_ARG_STRING, &why.name, "What to call the job", "NAME"},
         {"claim", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING_ARRAY, &why.claims, NULL, NULL},
+        {"as", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING, &why.command, NULL, NULL},
         {"heal", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING, &why.heal, NULL, NULL},
         {"json", 'j', 0, G_OPTION_ARG_NONE, &as_json, "Print one JSON object", NULL},
         G_OPTION_ENTRY_NULL};
@@ -285,6 +285,7 @@ int ctl_why(Ctl *ctl, int argc, char **argv)
     g_free(why.volume);
     g_free(why.name);
     g_free(why.heal);
+    g_free(why.command);
     g_strfreev(why.claims);
     return error ? ctl_fail(error) : CTL_OK;
 }

@@ -18,8 +18,9 @@ static RatesLook before(void)
     return look_of("{\"disk\": \"ok\", \"originReads\": 10, \"originUs\": 1000, "
                    "\"originBytes\": 100, \"refetchedObjects\": 5, \"fillsCompleted\": 7}",
                    "[{\"volume\": \"live\", \"bytesStore\": 100, \"misses\": 3, "
-                   "\"originReads\": 4, \"originUs\": 40, \"bytesOrigin\": 7},"
-                   " {\"volume\": \"" DATASET "\", \"bytesFill\": 50}]",
+                   "\"originReads\": 4, \"originUs\": 40, \"bytesOrigin\": 7, "
+                   "\"bytesCached\": 250},"
+                   " {\"volume\": \"" DATASET "\", \"bytesFill\": 50, \"bytesCached\": 2}]",
                    100);
 }
 
@@ -30,7 +31,7 @@ static RatesLook now(void)
                    "\"evictedBytes\": 12, \"maxBytes\": 4000}",
                    "[{\"volume\": \"live\", \"cache\": true, \"bytesStore\": 150, \"misses\": 4, "
                    "\"originReads\": 6, \"originUs\": 90, \"bytesOrigin\": 27, "
-                   "\"bytesCached\": 250, \"bytesTotal\": 1000},"
+                   "\"bytesCached\": 600, \"bytesTotal\": 1000},"
                    " {\"volume\": \"" DATASET "\", \"cache\": true, \"dataset\": \"0123\", "
                    "\"bytesFill\": 850, \"bytesCached\": 1, \"bytesTotal\": 4},"
                    " {\"volume\": \"" DATASET "-2\", \"cache\": true, \"dataset\": \"0123\", "

@@ -1,0 +1,93 @@
+#!/bin/bash
+# kubectl hearth: which pod it executes hearthctl in, with which arguments, and what it says when it cannot. kubectl is a
+# script that answers from files (fake_kubectl); tests/e2e/why_test.sh runs it on a real cluster. The shell is sh, and dash.
+. "$(dirname "$0")/lib.sh"
+init
+export FAKE=$TMP/fake
+mkdir -p "$FAKE" "$TMP/bin"
+cp "$(dirname "$0")/fake_kubectl" "$TMP/bin/kubectl"
+cp "$TOP"/deploy/kubectl/* "$TMP/bin/"
+PATH=$TMP/bin:$PATH
+printf '%s\n' 'hearth hearth-node-a n1' 'hearth hearth-node-b n2' >"$FAKE/plugins"
+printf '%s\n' 'train train-0 uid-0 Running n1 imagenet scratch' 'train eval-0 uid-1 Running n2 imagenet' \
+    'train late uid-2 Pending none imagenet' 'train done uid-3 Succeeded n1 imagenet' 'other x uid-4 Running n2 weights' >"$FAKE/pods"
+printf '%s\n' 'train imagenet pvc-1' 'train scratch pvc-2' 'other weights pvc-3' 'train unused pvc-4' >"$FAKE/claims"
+printf '%s\n' n1 n2 n3 >"$FAKE/nodes"
+
+hearth() { # ARGS... -> $CODE $SAID, and what was executed in $RAN
+    : >"$FAKE/executed"
+    SAID=$("${SHELL_OF_IT:-sh}" "$TMP/bin/kubectl-hearth" "$@" 2>&1 </dev/null)
+    CODE=$?
+    RAN=$(<"$FAKE/executed")
+}
+ran() { # CHECK WANTED ARGS...
+    local name=$1 wanted=$2
+    shift 2
+    hearth "$@"
+    same "$name" "$CODE $RAN" "0 $wanted"
+}
+says() { # CHECK CODE PATTERN ARGS...
+    local name=$1 code=$2 pattern=$3
+    shift 3
+    hearth "$@"
+    if [ "$CODE" = "$code" ] && [ -z "$RAN" ] && grep -qE -e "$pattern" <<<"$SAID"; then pass "$name"; else fail "$name" "$CODE: $SAID; ran: $RAN"; fi
+}
+
+# ---- what is executed where
+A='hearth/hearth-node-a|hearthctl' B='hearth/hearth-node-b|hearthctl'
+for SHELL_OF_IT in sh $(type -P dash >/dev/null && echo dash); do
+    ran "status_of_a_node_$SHELL_OF_IT" "$B|status|" status n2
+    ran "why_a_pod_waits_$SHELL_OF_IT" "$A|why|--as|kubectl hearth|--pod|uid-0|--name|train-0|--heal|kubectl -n train delete pod train-0|--seconds|30|--claim|pvc-1=train/imagenet|--claim|pvc-2=train/scratch|" why train-0 --seconds 30
+done
+ran in_another_namespace "$B|why|--as|kubectl hearth|--pod|uid-4|--name|x|--heal|kubectl -n other delete pod x|--claim|pvc-3=other/weights|" -n other why x
+ran or_before_the_name "$B|why|--as|kubectl hearth|--pod|uid-4|--name|x|--heal|kubectl -n other delete pod x|--json|--claim|pvc-3=other/weights|" why other/x --json
+ran top_of_the_node_of_a_pod "$A|top|--sort|ceph|" top --pod train-0 --sort ceph
+ran warm_where_the_claim_is_used "$A|warm|train/scratch|--rate|100M|" warm scratch --rate 100M
+ran a_claim_of_another_namespace "$B|pin|other/weights|" pin other/weights
+ran warm_on_a_node_that_is_named "$B|warm|train/unused|" warm unused --node n2
+ran jobs_of_a_node "$A|jobs|" jobs n1
+ran any_command "$A|verify|a b'c|--help|" node n1 verify "a b'c" --help
+hearth warm imagenet --all
+same warm_on_all_that_use_it "$CODE $(tr '\n' ' ' <<<"$RAN")" "0 $A|warm|train/imagenet| $B|warm|train/imagenet| "
+hearth doctor --all
+same doctor_of_all_nodes "$CODE $(tr '\n' ' ' <<<"$RAN")$(tr '\n' ' ' <<<"$SAID")" "0 $A|doctor| $B|doctor| == n1 == n2 "
+echo 1 >"$FAKE/code"
+hearth doctor --all
+same one_that_is_bad_is_told "$CODE $(grep -c . "$FAKE/executed")" "1 2"
+rm "$FAKE/code"
+hearth datasets
+same datasets_of_the_cluster "$(cat "$FAKE/listed")" datasets.csi.hearth.dev
+ran datasets_of_a_node "$A|datasets|" datasets n1
+
+# ---- what it says when it cannot
+says without_a_command 2 'name a command; see kubectl hearth --help'
+says an_unknown_command 2 "unknown command 'statsu'" statsu n1
+says without_a_node 2 'status: name a NODE, --pod POD or --all' status
+says without_a_pod 2 'why: name a POD' why
+says without_a_claim 2 'warm: name a CLAIM' warm --rate 1
+says a_flag_without_a_value 2 '--node needs a value' warm imagenet --node
+says there_is_no_such_pod 1 'pod "gone" not found' why gone
+says a_pod_that_is_on_no_node 1 'train/late is on no node yet: kubectl -n train describe pod late' why late
+says a_pod_that_has_ended 1 'train/done has ended \(Succeeded\)' why done
+says there_is_no_such_node 1 'there is no node n9' status n9
+says a_node_without_hearth 1 "Hearth's node plugin does not run on n3" status n3
+says there_is_no_such_claim 1 'pvc "none" not found' warm none
+says a_claim_that_nobody_uses 1 'no pod that runs uses claim train/unused: name a node \(--node\), or use a CacheWarmup' warm unused
+says a_claim_on_several_nodes 1 'pods on several nodes use claim train/imagenet: name one with --node, or --all: n1 n2' warm imagenet
+touch "$FAKE/denied"
+says nothing_may_be_executed 1 'you may not execute commands in namespace hearth' status n1
+rm "$FAKE/denied"
+touch "$FAKE/forbidden"
+says pods_may_not_be_listed 1 'give --hearth-namespace' status n1
+ran but_in_its_namespace "$A|status|" status n1 --hearth-namespace hearth
+rm "$FAKE/forbidden"
+hearth --help
+same help_is_help "$CODE $(head -n 1 <<<"$SAID")" "0 Usage: kubectl hearth [-n NAMESPACE] COMMAND [ARGUMENTS] [OPTIONS]"
+same no_line_of_it_is_wide "$(awk 'length > 80' <<<"$SAID")" ""
+
+# ---- completion, as kubectl asks for it
+complete() { sh "$TMP/bin/kubectl_complete-hearth" "$@" | tr '\n' ' '; }
+same commands_are_completed "$(complete st)" "status :4 "
+same flags_are_completed "$(complete status --no)" "--node :4 "
+same the_page_has_each_command "$(for c in $("$TMP/bin/kubectl-hearth" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do grep -qE "(BI|BR|^).*$c" "$TOP/deploy/man/kubectl-hearth.1" || echo "$c"; done)" ""
+exit $((FAILED > 0))
