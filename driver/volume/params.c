@@ -15,7 +15,7 @@ typedef enum Kind {
     KIND_TYPE,
     KIND_TEXT,        /* printable */
     KIND_NAME,        /* [A-Za-z0-9._-] */
-    KIND_ON_OFF,      /* on, off */
+    KIND_ON_OFF,      /* see params_parse_switch() */
     KIND_SIZE,        /* a Kubernetes quantity above 0 */
     KIND_SECONDS,     /* see params_parse_seconds() */
     KIND_QOS,         /* a quantity, 0 too; see qos.h */
@@ -197,6 +197,12 @@ gboolean params_parse_seconds(const char *text, guint64 *seconds)
     return *seconds > 0 && *seconds <= SECONDS_MAX;
 }
 
+gboolean params_parse_switch(const char *text, gboolean *on)
+{
+    *on = strcmp(text, "on") == 0 || strcmp(text, "true") == 0;
+    return *on || strcmp(text, "off") == 0 || strcmp(text, "false") == 0;
+}
+
 /* The start of a value, printable, for messages; the caller's. */
 static char *printable_start(const char *value)
 {
@@ -318,10 +324,8 @@ static gboolean parse_row(const Row *row, const char *value, VolumeParams *param
                           row->name, text);
         break;
     case KIND_ON_OFF:
-        if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
-            return refuse(error, "%s=\"%s\": use on or off", row->name, text);
-        *(gboolean *)at = strcmp(value, "on") == 0;
-        return TRUE;
+        return params_parse_switch(value, at) ||
+               refuse(error, "%s=\"%s\": use on or off", row->name, text);
     case KIND_SIZE:
         if (!params_parse_size(value, at) || *(guint64 *)at == 0)
             return refuse(error, "%s=\"%s\" is no size; write bytes or a quantity such as 100Gi",

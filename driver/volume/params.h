@@ -60,5 +60,7 @@ json_t *params_to_json(const VolumeParams *params);
 gboolean params_parse_size(const char *text, guint64 *bytes);
 /* Seconds from "30", "30s", "5m" or "1h": 1 s to a day. */
 gboolean params_parse_seconds(const char *text, guint64 *seconds);
+/* on or off; also true or false, which YAML makes of on and off without quotes. */
+gboolean params_parse_switch(const char *text, gboolean *on);
 
 #endif

@@ -70,8 +70,9 @@ has the_notes_say_that_group_snapshots_are_off 'Group snapshots are off' 'This K
 lacks and_nothing_of_what_is_there 'has no VolumeSnapshots' ServiceAccountTokenPodNodeInfo
 notes 1.31 $(cluster 1.31)
 has or_that_snapshots_have_no_definitions 'This cluster has no VolumeSnapshots' ServiceAccountTokenPodNodeInfo
-notes 1.37 --set $GROUPS_ON $(cluster 1.37 $SNAPSHOT $GROUP)
-lacks and_nothing_where_all_is_there 'has no' 'Group snapshots are off' ServiceAccountTokenPodNodeInfo
+has or_that_there_is_no_image 'image.repository is still localhost/hearth'
+notes 1.37 --set image.repository=registry.example/hearth --set $GROUPS_ON $(cluster 1.37 $SNAPSHOT $GROUP)
+lacks and_nothing_where_all_is_there 'has no' localhost/hearth 'Group snapshots are off' ServiceAccountTokenPodNodeInfo
 unset KUBE_VERSION
 
 # ---- the document

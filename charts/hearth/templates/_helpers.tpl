@@ -23,14 +23,19 @@ after the driver, and people say kubectl exec ds/hearth-node.
 {{- merge (include "hearth.selector" . | fromJson) (index . 0).Values.commonLabels | toJson -}}
 {{- end -}}
 
-{{/* With a digest the tag is only information for people. include "hearth.reference" (list IMAGE [TAG]) */}}
+{{/* With a digest the tag is only information for people. include "hearth.reference" (list . IMAGE TAG) */}}
 {{- define "hearth.reference" -}}
-{{- $image := index . 0 -}}
-{{- printf "%s:%s" $image.repository (default (last .) $image.tag) -}}{{ with $image.digest }}@{{ . }}{{ end -}}
+{{- $registry := (default dict (index . 0).Values.global).imageRegistry -}}
+{{- $image := index . 1 -}}
+{{- $repository := $image.repository -}}
+{{- if $registry -}}
+{{- $repository = printf "%s/%s" $registry (regexReplaceAll "^(localhost|[^/]*[.:][^/]*)/" $repository "") -}}
+{{- end -}}
+{{- printf "%s:%s" $repository (default (last .) $image.tag) -}}{{ with $image.digest }}@{{ . }}{{ end -}}
 {{- end -}}
 
 {{- define "hearth.image" -}}
-{{- include "hearth.reference" (list .Values.image .Chart.AppVersion) -}}
+{{- include "hearth.reference" (list . .Values.image .Chart.AppVersion) -}}
 {{- end -}}
 
 {{- define "hearth.controllerAccount" -}}
@@ -90,6 +95,28 @@ readinessProbe: { exec: { command: [hearth-csi, probe, --ready, "--endpoint=unix
 {{/* Node plugins talk to Kubernetes at all. */}}
 {{- define "hearth.nodeToken" -}}
 {{- if or .Values.warmth.enabled .Values.topology.domainLabels (include "hearth.readAffinity" .) -}}true{{- else -}}false{{- end -}}
+{{- end -}}
+
+{{/* Fails when a class names a cluster that is not there. include "hearth.checkCluster" (list . KIND CLASS) */}}
+{{- define "hearth.checkCluster" -}}
+{{- $ := index . 0 -}}
+{{- $class := index . 2 -}}
+{{- $there := list -}}
+{{- range $.Values.csiConfig }}{{ $there = append $there .clusterID }}{{ end -}}
+{{- if and $class.clusterID $there (not $.Values.externallyManagedConfigmap) (not (has $class.clusterID $there)) -}}
+{{- fail (printf "%s: %s has clusterID %s, which no cluster in csiConfig has; csiConfig has: %s" (index . 1) $class.name $class.clusterID (join ", " $there)) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The size of a pool's cache, for hearthd. include "hearth.cacheSize" POOL */}}
+{{- define "hearth.cacheSize" -}}
+{{- $size := .cache.size -}}
+{{- if kindIs "float64" $size }}{{ $size = int64 $size }}{{ end -}}
+{{- $size = toString $size -}}
+{{- if not (regexMatch "^[1-9][0-9]*([KMGT]i?)?$" $size) -}}
+{{- fail (printf "nodePools: cache.size %q of %s is no size; write a whole number with Mi, Gi or Ti, such as 100Gi (100G is 100,000,000,000 bytes), or \"\" for the whole file system" $size (default "the first pool" .name)) -}}
+{{- end -}}
+{{- $size -}}
 {{- end -}}
 
 {{/* Fails when a cluster is in a network that nodes cannot reach. */}}

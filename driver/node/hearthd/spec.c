@@ -267,7 +267,8 @@ typedef struct Caching {
 static gboolean read_caching(const VolumeAttributes *a, Caching *caching, GError **error)
 {
     const char *volume = a->volume, *cache = a->cache, *quota = a->cache_quota, *warm = a->warm;
-    if (cache && strcmp(cache, "on") != 0 && strcmp(cache, "off") != 0)
+    caching->on = TRUE;
+    if (cache && !params_parse_switch(cache, &caching->on))
         return hearth_fail(error, HEARTH_ERROR_INVALID_ARGUMENT,
                            "volume %s: cache \"%s\": use on or off", volume, cache);
     if (quota && !node_spec_parse_quantity(quota, &caching->quota_bytes))
@@ -283,7 +284,6 @@ static gboolean read_caching(const VolumeAttributes *a, Caching *caching, GError
             error, HEARTH_ERROR_INVALID_ARGUMENT,
             "volume %s: readTimeout \"%s\": give a time such as 30s or 5m, up to 24h", volume,
             a->read_timeout);
-    caching->on = !cache || strcmp(cache, "on") == 0;
     caching->warm = warm && strcmp(warm, ON_STAGE) == 0;
     return TRUE;
 }

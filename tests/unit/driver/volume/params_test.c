@@ -82,6 +82,10 @@ START_TEST(takes_our_own)
     ck_assert_str_eq(p->name_prefix, "csi-vol-");
     g_autoptr(VolumeParams) off = PARSE(NULL, "clusterID=c", "fsName=f", "cache=off");
     ck_assert(!off->cache);
+    g_autoptr(VolumeParams) no = PARSE(NULL, "clusterID=c", "fsName=f", "cache=false");
+    ck_assert(no && !no->cache);
+    g_autoptr(VolumeParams) yes = PARSE(NULL, "clusterID=c", "fsName=f", "cache=true");
+    ck_assert(yes && yes->cache);
 }
 END_TEST
 
@@ -99,6 +103,7 @@ END_TEST
 START_TEST(values_are_checked)
 {
     refuses("cache=yes", "use on or off");
+    refuses("cache=True", "use on or off");
     refuses("cache=", "empty");
     refuses("cacheQuota=10Xi", "no size");
     refuses("readTimeout=0", "such as 30s");

@@ -78,6 +78,10 @@ START_TEST(cephfs_has_all_it_takes_to_connect)
                   "AQAAAAAAAAAAABAAMDEyMzQ1Njc4OWFiY2RlZg==", "timeoutSec", 20);
     ck_assert_ptr_nonnull(wanted);
     ck_assert(json_equal(spec, wanted));
+    g_hash_table_replace(f.context, "cache", "false");
+    json_t *same = make_of(&f, "v", f.context, TRUE, &error);
+    ck_assert(same && json_equal(same, wanted));
+    node_spec_free(same);
     json_decref(wanted);
     node_spec_free(spec);
     teardown(&f);
