@@ -5,6 +5,10 @@
 #include "driver/kube/time.h"
 #include "common/quantity.h"
 
+/* In the column for people: so many datasets, and so many bytes of a name. */
+#define SHOWN_MAX 3
+#define SHOWN_NAME_MAX 64
+
 /* ---- writing ---- */
 
 /* 100 only when nothing is missing. */
@@ -74,6 +78,23 @@ static char *summary(const json_t *datasets)
     return g_strdup_printf("%u/%zu", whole, json_array_size(datasets));
 }
 
+/* "imagenet@2026-11 100%, laion@v3 10%, 3 more": those with most bytes, which are first. */
+static char *datasets_text(const json_t *datasets)
+{
+    const size_t n = json_array_size(datasets);
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (size_t i = 0; i < MIN(n, SHOWN_MAX); i++) {
+        const json_t *one = json_array_get(datasets, i);
+        const char *name = field_text(one, "name");
+        g_string_append_printf(text, "%s%.*s %" G_GUINT64_FORMAT "%%", i > 0 ? ", " : "",
+                               SHOWN_NAME_MAX, *name ? name : field_text(one, "id"),
+                               field_count(one, "percent"));
+    }
+    if (n > SHOWN_MAX)
+        g_string_append_printf(text, ", %zu more", n - SHOWN_MAX);
+    return g_utf8_make_valid(text->str, -1);
+}
+
 /* With texts for people, because kubectl shows numbers unformatted. */
 static json_t *describe_cache(const json_t *cache)
 {
@@ -115,11 +136,12 @@ json_t *node_cache_status(const json_t *status, const json_t *datasets, gint64 n
 {
     json_t *list = describe_all(datasets);
     g_autofree char *warm = summary(list);
-    g_autofree char *now = kube_time_format(now_us);
-    return json_pack("{s:s, s:s, s:o, s:s, s:o, s:o}", "heartbeatTime", now, "version",
+    g_autofree char *now = kube_time_format(now_us), *shown = datasets_text(list);
+    return json_pack("{s:s, s:s, s:o, s:s, s:s, s:o, s:o}", "heartbeatTime", now, "version",
                      field_text(json_object_get(status, "daemon"), "version"), "cache",
-                     describe_cache(json_object_get(status, "cache")), "warm", warm, "datasets",
-                     list, "uncached", describe_uncached(json_object_get(status, "uncached")));
+                     describe_cache(json_object_get(status, "cache")), "warm", warm, "shown", shown,
+                     "datasets", list, "uncached",
+                     describe_uncached(json_object_get(status, "uncached")));
 }
 
 void node_cache_place(json_t *status, const char *tier, const char *zone)

@@ -88,7 +88,7 @@ nodecache_status() { # DISK [DATASET BYTES TOTAL]...
             {id: .[0], bytes: (.[1] | tonumber), totalBytes: (.[2] | tonumber)} |
             . + {name: "csi/\(.id)", clusterID: "c1", fsName: "fs1", percent: (100 * .bytes / .totalBytes | floor)}] |
         {status: {heartbeatTime: (now | todate), version: "0.1.0", warm: "\(map(select(.percent == 100)) | length)/\(length)",
-            cache: {disk: $disk, bytes: (map(.bytes) | add // 0), maxBytes: 1000000, freeBytes: 500000,
+            shown: (map("\(.name) \(.percent)%") | join(", ")), cache: {disk: $disk, bytes: (map(.bytes) | add // 0), maxBytes: 1000000, freeBytes: 500000,
                 used: "110/977Ki", free: "488Ki"}, datasets: .}}' \
         --args "$@"
 }

@@ -46,8 +46,12 @@ refused a_state_nobody_knows 'status.phase' k patch cwu w --subresource=status -
 
 # ---- a node plugin
 check a_node_writes_its_own nodecache_write n1 ok $A 100 100 bbbbbbbbbbbbbbbb 10 100
-same what_people_see_of_it "$(k get nodecache | awk '{ NF--; $1 = $1 } 1' | paste -sd '|')" 'NAME DISK USED FREE WARM|n1 ok 110/977Ki 488Ki 1/2'
+same what_people_see_of_it "$(k get nodecache | awk '{ NF--; $1 = $1 } 1' | paste -sd '|')" 'NAME DISK USED FREE WARM DATASETS|n1 ok 110/977Ki 488Ki 1/2 csi/aaaaaaaaaaaaaaaa 100%, csi/bbbbbbbbbbbbbbbb 10%'
 check another_writes_its_own nodecache_write n2 ok
+mkdir "$TMP/bin"
+printf '#!/bin/sh\nexec %q --kubeconfig=%q "$@"\n' "$KUBE/kubectl" "$PKI/admin.conf" >"$TMP/bin/kubectl"
+chmod +x "$TMP/bin/kubectl"
+same where_each_dataset_is_warm "$(PATH=$TMP/bin:$PATH "$TOP/deploy/kubectl/kubectl-hearth" datasets | awk '{ $1 = $1 } 1' | paste -sd '|')" "NAME SIZE WARM NODES PARTLY FILLING ETA|csi/$A 100 B 1/2 0 0 -|csi/bbbbbbbbbbbbbbbb 100 B 0/2 1 0 -"
 refused it_makes_no_other_nodes "written by its own node, and this is n1" plugin n1 create -f - <<<"$(nodecache n3)"
 refused it_writes_no_other_nodes "written by its own node, and this is n1" plugin n1 patch nodecache n2 --subresource=status --type=merge -p '{"status": {"warm": "9/9"}}'
 refused nor_its_labels "written by its own node" plugin n1 label nodecache n2 a=b

@@ -55,8 +55,20 @@ echo 1 >"$FAKE/code"
 hearth doctor --all
 same one_that_is_bad_is_told "$CODE $(grep -c . "$FAKE/executed")" "1 2"
 rm "$FAKE/code"
+says without_nodecaches 1 'cannot read NodeCaches .*warmth.enabled' datasets
+: >"$FAKE/nodecaches"
 hearth datasets
-same datasets_of_the_cluster "$(cat "$FAKE/listed")" datasets.csi.hearth.dev
+same without_datasets "$CODE $SAID" "0 No node reports a dataset yet."
+printf '%s\n' 'node n1' 'has aaaaaaaaaaaaaaaa n1 171798691840 171798691840 imagenet@2026-11' 'has bbbbbbbbbbbbbbbb n1 10 1000 team/laion@v3' \
+    'node n2' 'has aaaaaaaaaaaaaaaa n2 97000000000 171798691840 imagenet@2026-11' 'has cccccccccccccccc n2 0 0 <no value>' 'node n3' >"$FAKE/nodecaches"
+hearth datasets
+same datasets_of_the_cluster "$SAID" "NAME                    SIZE  WARM NODES  PARTLY  FILLING  ETA
+imagenet@2026-11   160.0 GiB         1/3       1        ?  -
+team/laion@v3         1000 B         0/3       1        ?  -
+cccccccccccccccc         0 B         0/3       0        ?  -"
+printf '%s\n' 'fills aaaaaaaaaaaaaaaa n2 155' 'fills aaaaaaaaaaaaaaaa n3 4000' >"$FAKE/warmups"
+hearth datasets
+same and_what_is_being_filled "$(sed -n 2p <<<"$SAID")" "imagenet@2026-11   160.0 GiB         1/3       1        2  1h6m"
 ran datasets_of_a_node "$A|datasets|" datasets n1
 
 # ---- what it says when it cannot

@@ -37,6 +37,8 @@ START_TEST(what_is_written_is_what_is_read)
     g_autofree char *id = dataset_key("c1", "fs", "/volumes/team/corpus/.snap/v1");
     json_t *status = status_of(json_pack("[o, o]", dataset("v1", 30, 100), dataset("v2", 60, 60)));
     ck_assert_str_eq(json_string_value(json_object_get(status, "warm")), "1/2");
+    ck_assert_str_eq(json_string_value(json_object_get(status, "shown")),
+                     "team/corpus@v2 100%, team/corpus@v1 30%");
     ck_assert_str_eq(json_string_value(json_object_get(status, "heartbeatTime")),
                      "2023-11-14T22:13:20Z");
     ck_assert_str_eq(json_string_value(json_object_get(json_object_get(status, "cache"), "used")),
@@ -164,6 +166,8 @@ START_TEST(the_largest_are_told_when_there_are_too_many)
     ck_assert_uint_eq(json_array_size(list), NODE_CACHE_DATASETS_MAX);
     const json_t *last = json_array_get(list, NODE_CACHE_DATASETS_MAX - 1);
     ck_assert_int_eq(json_integer_value(json_object_get(last, "bytes")), 10);
+    ck_assert_str_eq(json_string_value(json_object_get(status, "shown")),
+                     "team/corpus@v265 26%, team/corpus@v264 26%, team/corpus@v263 26%, 253 more");
     json_decref(status);
 }
 END_TEST
