@@ -17,7 +17,7 @@
 #   reader_at_a_place   the reader, and what is started by "${READER_IN[@]}", is on a machine of its own as far as paths go
 #                       (./place); what is at PATH there is at $PLACE/PATH here
 #
-# The reader is in $READER, which has the checkout's charts/ and deploy/, and has the programs that were built in the path.
+# The reader is in $READER, which has the checkout's charts/, deploy/ and overlays/, and has the programs that were built in the path.
 # What a command said is in $DOCUMENTED_OUT. It has $DOCUMENTED_SECONDS (60).
 
 DOCUMENTS=$TOP/tests/documents/commands
@@ -28,7 +28,7 @@ reader_begin() {
     READER=$TMP/reader
     DOCUMENTED_OUT=$TMP/documented.out
     mkdir -p "$TMP/reader-bin" "$READER"
-    ln -s "$TOP/charts" "$TOP/deploy" "$READER/"
+    ln -s "$TOP/charts" "$TOP/deploy" "$TOP/overlays" "$READER/"
     at_exit documented_all
 }
 reader_has() { # NAME PROGRAM [ARGS]

@@ -35,9 +35,10 @@ documented $INSTALL 'kubectl create namespace hearth'
 accepted() { k apply --dry-run=server --validate=strict -f "$TMP/made.yaml"; }
 # Monitors and rules are of kinds that are not here.
 for values in '' "$CHART"/examples/*.yaml "$TOP"/tests/chart/values/*.yaml; do
-    name=$(basename "${values:-own}" .yaml)
+    name=$(basename "${values:-own}" .yaml) more=()
+    [ "$name" != small ] || more=(--set 'csiConfig[0].monitors={m},secret.userKey=k,nodeSecret.userKey=n')
     helm template hearth "$CHART" --kube-version 1.36.0 --api-versions admissionregistration.k8s.io/v1/MutatingAdmissionPolicy \
-        ${values:+--values "$values"} --set metrics.podMonitor.enabled=false,metrics.prometheusRule.enabled=false >"$TMP/made.yaml" || die "$name: nothing is made"
+        ${values:+--values "$values"} "${more[@]}" --set metrics.podMonitor.enabled=false,metrics.prometheusRule.enabled=false >"$TMP/made.yaml" || die "$name: nothing is made"
     check "${name}_values_are_accepted" accepted
 done
 mkdir "$TMP/tree"
@@ -46,6 +47,14 @@ documented $INSTALL 'make deploy' -- -s -C "$TMP/tree" HELM="$BUILD/helm/helm"
 check it_writes_what_is_there diff -r "$TOP/deploy" "$TMP/tree/deploy"
 k kustomize "$TOP/deploy" >"$TMP/made.yaml" || die "deploy is no kustomization"
 check deploy_is_accepted accepted
+k kustomize "$TOP/overlays/example" >"$TMP/made.yaml" || die "the example of an overlay is no kustomization"
+documented $INSTALL 'kubectl apply -k overlays/example' -- --dry-run=server
+for text in 'image: registry.example/hearth:0.1.0' '"clusterID": "c1"' 'name: csi-ceph-node-secret' 'name: hearth-cephfs' 'kind: MutatingAdmissionPolicyBinding'; do
+    check "it_has_$text" grep -qF -- "$text" "$TMP/made.yaml"
+done
+cp -r "$TOP/overlays" "$TMP/tree/" && sed -i -E '/^# patches:/,$ s/^# //' "$TMP/tree/overlays/example/kustomization.yaml"
+k kustomize "$TMP/tree/overlays/example" >"$TMP/made.yaml" || die "without the policy it is no kustomization"
+check before_1_36_without_the_policy eval '! grep -q "kind: Mutating" "$TMP/made.yaml" && grep -q "kind: ValidatingAdmissionPolicy" "$TMP/made.yaml"'
 
 # ---- an install
 jq -n --slurpfile clusters "$TMP/config.json" --arg c "$CEPH_FSID" '{csiConfig: $clusters[0], cleanup: {enabled: true},

@@ -17,6 +17,11 @@ start_node --metrics-address=127.0.0.1:${METRICS[node]}
 well_formed() { metric "$1" | grep -q 'families, [1-9][0-9]* samples$'; }
 for program in controller node hearthd; do check "${program}s_are_well_formed" well_formed $program; done
 same it_is_healthy "$(python3 -c 'import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode().strip())' "http://127.0.0.1:${METRICS[hearthd]}/healthz")" ok
+undocumented() { # PROGRAM
+    python3 -c 'import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())' "http://127.0.0.1:${METRICS[$1]}/metrics" |
+        awk '$1 == "#" && $2 == "TYPE" { print $3 }' | while read -r name; do grep -qE "^\\| \`$name(_total|_info)?\` \\|" "$TOP/docs/metrics.md" || echo "$name"; done
+}
+for program in controller node hearthd; do same "docs_metrics_has_all_of_the_$program" "$(undocumented $program)" ""; done
 same the_version_is_told "$(metric node hearth_csi_build_info role=node)" 1
 
 # ---- a dataset of 6 MiB

@@ -32,7 +32,7 @@ while IFS=: read -r file line target; do
     [ -e "$(dirname "$file")/${target%%#*}" ] || fault "$file:$line links to $target, which is not there"
 done < <(grep -noHE '\]\([^) ]+\)' "${documents[@]}")
 # Everything that begins with one of our folders, in code or in prose.
-top='(cache|charts|cmd|common|deploy|docs|driver|proto|tests)'
+top='(cache|charts|cmd|common|deploy|docs|driver|overlays|proto|tests)'
 while IFS=: read -r file line path; do
     path=${path#?}
     path=${path%[.,:]}
