@@ -7,6 +7,8 @@
  * 2. A source that is not armed has a thread that reads, or is held, dead or being stopped. So no
  *    request waits for one that is being served, unless too many are.
  * 3. ended() is called by the last thread that has a dead source, which it has until then.
+ * 4. A source that has a thread never takes the last one that has none. So another source waits
+ *    only when the last one serves a source that had none.
  */
 #include "cache/fuse/reader_sources.h"
 #include <errno.h>
@@ -79,10 +81,15 @@ gboolean reader_source_add(ReaderSources *all, ReaderSource *s, GError **error)
 
 /* ---- armed or held */
 
+static gboolean is_one_left(const ReaderSources *all)
+{
+    return all->threads < all->taken + 2;
+}
+
 /* The last thread is for a source that has none. */
 static gboolean leaves_last(const ReaderSources *all, const ReaderSource *s)
 {
-    return all->scarce && s->taken > 0 && all->threads < all->taken + 2;
+    return s->taken > 0 && is_one_left(all);
 }
 
 static gboolean has_too_many(const ReaderSources *all, const ReaderSource *s)
@@ -100,6 +107,20 @@ static void unhold_locked(ReaderSources *all, ReaderSource *s)
     s->held = FALSE;
 }
 
+/* Those with fewer threads come first, and so get the next one. */
+static void hold_locked(ReaderSources *all, ReaderSource *s)
+{
+    ReaderSource *next;
+    s->held = TRUE;
+    TAILQ_FOREACH (next, &all->held, held_link)
+        if (next->taken > s->taken)
+            break;
+    if (next)
+        TAILQ_INSERT_BEFORE(next, s, held_link);
+    else
+        TAILQ_INSERT_TAIL(&all->held, s, held_link);
+}
+
 /* After each change of what it depends on. */
 static void arm_locked(ReaderSources *all, ReaderSource *s)
 {
@@ -110,8 +131,7 @@ static void arm_locked(ReaderSources *all, ReaderSource *s)
         s->armed = TRUE;
         control(all, EPOLL_CTL_MOD, s);
     } else if (!s->held) {
-        s->held = TRUE;
-        TAILQ_INSERT_TAIL(&all->held, s, held_link);
+        hold_locked(all, s);
     }
 }
 
@@ -147,11 +167,26 @@ static void arm_held_locked(ReaderSources *all)
     }
 }
 
-void reader_sources_scarce_locked(ReaderSources *all, gboolean scarce, unsigned threads)
+void reader_sources_scarce_locked(ReaderSources *all, gboolean scarce)
 {
     all->scarce = scarce;
-    all->threads = threads;
+}
+
+void reader_sources_thread_came(ReaderSources *all)
+{
+    pthread_mutex_lock(&all->lock);
+    all->threads++;
     arm_held_locked(all);
+    pthread_mutex_unlock(&all->lock);
+}
+
+gboolean reader_sources_thread_may_go(ReaderSources *all)
+{
+    pthread_mutex_lock(&all->lock);
+    const gboolean may = !is_one_left(all);
+    all->threads -= may ? 1 : 0;
+    pthread_mutex_unlock(&all->lock);
+    return may;
 }
 
 static void is_not_stuck_locked(ReaderSources *all, ReaderTaken *taken)
@@ -210,9 +245,9 @@ gboolean reader_sources_look_locked(ReaderSources *all)
         if (now - s->window_ms >= IDLE_MS)
             become_quiet_locked(all, s);
     }
-    gboolean fresh = FALSE; /* held until its threads return, or are found to be stuck */
+    gboolean fresh = FALSE; /* held until threads return, come, or are found to be stuck */
     TAILQ_FOREACH (s, &all->held, held_link)
-        fresh |= all->scarce || s->taken - s->stuck - s->reading >= all->fresh_max;
+        fresh |= is_one_left(all) || s->taken - s->stuck - s->reading >= all->fresh_max;
     return fresh || !TAILQ_EMPTY(&all->busy);
 }
 
@@ -276,7 +311,7 @@ gboolean reader_source_received(ReaderSources *all, ReaderTaken *taken, ssize_t 
 static gboolean may_stay(const ReaderSources *all, const ReaderTaken *taken)
 {
     const ReaderSource *s = taken->source;
-    return s->busy && !s->dead && !s->stopping && !all->scarce &&
+    return s->busy && !s->dead && !s->stopping && !all->scarce && all->threads > all->taken &&
            (taken->stays ||
             (s->staying < READER_SOURCE_STAY_MAX && all->staying < READER_STAY_MAX));
 }
@@ -302,8 +337,7 @@ gboolean reader_source_answered(ReaderSources *all, ReaderTaken *taken)
     all->taken--;
     taken->source = NULL;
     arm_locked(all, s);
-    if (all->scarce)
-        arm_held_locked(all);
+    arm_held_locked(all);
     if (s->stopping && s->taken == 0)
         pthread_cond_broadcast(&all->returned);
     pthread_mutex_unlock(&all->lock);

@@ -11,8 +11,8 @@
  *
  * A source is held, and not armed, while too many threads serve it. It costs nothing meanwhile.
  *
- * While threads are scarce, because no more can be made, the last one without a source is left to a
- * source that has none, and none stays with a source.
+ * The last thread without a source is always left to a source that has none, since more can come
+ * late, or never. While threads are scarce, because no more can be made, none stays with a source.
  */
 #ifndef HEARTH_CACHE_FUSE_READER_SOURCES_H
 #define HEARTH_CACHE_FUSE_READER_SOURCES_H
@@ -82,7 +82,7 @@ typedef struct ReaderSources {
     unsigned fresh_max; /* constant */
     unsigned stuck;
     unsigned staying;
-    unsigned threads, taken; /* of the process, and those of them that have a source */
+    unsigned threads, taken; /* that there are, and those of them that have a source */
     gboolean scarce;
     TAILQ_HEAD(, ReaderSource) held, busy;
 } ReaderSources;
@@ -95,7 +95,13 @@ gboolean reader_source_add(ReaderSources *all, ReaderSource *source, GError **er
 /* Waits until no thread has it. */
 void reader_source_remove(ReaderSources *all, ReaderSource *source);
 
-/* For what epoll returned: the thread is to read. FALSE: it has ended, or is being stopped. */
+/* There is one more thread. */
+void reader_sources_thread_came(ReaderSources *all);
+/* Whether a thread without a source may end; then it counts no more. */
+gboolean reader_sources_thread_may_go(ReaderSources *all);
+
+/* For what epoll returned: the thread is to read. FALSE: it has ended, is being stopped, or has to
+ * leave the last thread to others; then reader_sources_look_locked() has work. */
 gboolean reader_source_take(ReaderSources *all, ReaderTaken *taken, uint64_t id);
 /* What receive() returned. TRUE: reader_sources_look_locked() has work. */
 gboolean reader_source_received(ReaderSources *all, ReaderTaken *taken, ssize_t len);
@@ -105,8 +111,8 @@ gboolean reader_source_answered(ReaderSources *all, ReaderTaken *taken);
 
 /* ---- with the lock */
 
-/* `threads`: that there are now. */
-void reader_sources_scarce_locked(ReaderSources *all, gboolean scarce, unsigned threads);
+/* Whether more threads are needed than can be made. */
+void reader_sources_scarce_locked(ReaderSources *all, gboolean scarce);
 void reader_source_is_stuck_locked(ReaderSources *all, ReaderTaken *taken);
 /* Sources that are idle become quiet. FALSE: there is nothing to look after, until something is
  * received. */

@@ -77,7 +77,7 @@ static gboolean is_needed(const Thread *me)
 /* The ID of a source with an event; 0: the thread ends. */
 static uint64_t await_event(const Thread *me)
 {
-    while (is_needed(me)) {
+    while (is_needed(me) || !reader_sources_thread_may_go(&pool.sources)) {
         struct epoll_event event;
         atomic_fetch_add(&pool.waiting, 1);
         const int n = epoll_wait(pool.sources.epoll, &event, 1, me->first ? -1 : KEPT_MS);
@@ -91,8 +91,10 @@ static uint64_t await_event(const Thread *me)
 
 static void serve(Thread *me, uint64_t id)
 {
-    if (!reader_source_take(&pool.sources, &me->taken, id))
+    if (!reader_source_take(&pool.sources, &me->taken, id)) {
+        wake_watcher();
         return;
+    }
     ReaderSource *source = me->taken.source;
     do {
         const ssize_t len = source->ops->receive(source, me->buffer, pool.buffer_size);
@@ -121,8 +123,10 @@ static gboolean start_thread(Thread *me)
     if (!me->buffer)
         return FALSE;
     atomic_store(&me->state, RUNS);
-    if (pthread_create(&me->thread, NULL, reader_thread, me) == 0)
+    if (pthread_create(&me->thread, NULL, reader_thread, me) == 0) {
+        reader_sources_thread_came(&pool.sources);
         return TRUE;
+    }
     atomic_store(&me->state, NO_THREAD);
     free(me->buffer);
     return FALSE;
@@ -135,43 +139,21 @@ static gboolean is_late(const ReaderTaken *taken, int64_t now)
     return taken->source && !taken->reads && !taken->stuck && now - taken->since_ms >= STUCK_MS;
 }
 
-/* How many threads there are, and how many of them are for all sources: not stuck, and not with a
- * source that they stay with. */
-static unsigned count_locked(int64_t now, unsigned *good)
-{
-    unsigned n = 0;
-    *good = 0;
-    for (unsigned i = 0; i < max_threads(); i++) {
-        const ReaderTaken *taken = &pool.threads[i].taken;
-        if (atomic_load(&pool.threads[i].state) != RUNS)
-            continue;
-        n++;
-        *good += !(taken->source && (taken->reads || taken->stays || taken->stuck)) &&
-                 !is_late(taken, now);
-    }
-    return n;
-}
-
-static unsigned count_good(void)
-{
-    unsigned good;
-    pthread_mutex_lock(&pool.sources.lock);
-    count_locked(monotonic_ms(), &good);
-    pthread_mutex_unlock(&pool.sources.lock);
-    return good;
-}
-
-/* Marks the threads that are stuck. If threads are scarce, that is known before a source gets the
- * next one for such a thread. Returns the number of those that are for all sources. */
-static unsigned mark_stuck(gboolean scarce)
+/* Marks the threads that are stuck. Returns the number of those that are for all sources: not
+ * stuck, and not with a source that they stay with. */
+static unsigned mark_stuck(void)
 {
     const int64_t now = monotonic_ms();
-    unsigned good;
+    unsigned good = 0;
     pthread_mutex_lock(&pool.sources.lock);
-    reader_sources_scarce_locked(&pool.sources, scarce, count_locked(now, &good));
-    for (unsigned i = 0; i < max_threads(); i++)
-        if (atomic_load(&pool.threads[i].state) == RUNS && is_late(&pool.threads[i].taken, now))
-            reader_source_is_stuck_locked(&pool.sources, &pool.threads[i].taken);
+    for (unsigned i = 0; i < max_threads(); i++) {
+        ReaderTaken *taken = &pool.threads[i].taken;
+        if (atomic_load(&pool.threads[i].state) != RUNS)
+            continue;
+        if (is_late(taken, now))
+            reader_source_is_stuck_locked(&pool.sources, taken);
+        good += !(taken->source && (taken->reads || taken->stays || taken->stuck));
+    }
     pthread_mutex_unlock(&pool.sources.lock);
     return good;
 }
@@ -179,13 +161,14 @@ static unsigned mark_stuck(gboolean scarce)
 /* Starts a thread for each one that is stuck, or stays with a source. */
 static void replace_stuck(void)
 {
-    gboolean spare = count_good() >= pool.n || thread_room_has_spare();
-    unsigned good = mark_stuck(!spare);
-    for (unsigned i = 0; i < max_threads() && good < pool.n && spare; i++) {
+    unsigned good = mark_stuck();
+    for (unsigned i = 0; i < max_threads() && good < pool.n; i++) {
         Thread *more = &pool.threads[i];
         const int state = atomic_load(&more->state);
         if (state == RUNS)
             continue;
+        if (!thread_room_has_spare())
+            break;
         if (state == HAS_ENDED)
             pthread_join(more->thread, NULL);
         atomic_store(&more->state, NO_THREAD);
@@ -193,10 +176,10 @@ static void replace_stuck(void)
         if (!start_thread(more))
             break;
         good++;
-        spare = good >= pool.n || thread_room_has_spare();
     }
-    if (good < pool.n) /* no more could be made */
-        mark_stuck(TRUE);
+    pthread_mutex_lock(&pool.sources.lock);
+    reader_sources_scarce_locked(&pool.sources, good < pool.n);
+    pthread_mutex_unlock(&pool.sources.lock);
 }
 
 static gboolean has_work(void)

@@ -16,8 +16,6 @@
 
 /* For threads of Hearth's own, which are made when they are needed and can be gone without. */
 #define SPARE 32
-/* Of these, for threads that Hearth cannot do without. */
-#define SPARE_KEPT 8
 #define LOOK_MS 100
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -149,7 +147,7 @@ gboolean thread_room_has_spare(void)
     Room room;
     pthread_mutex_lock(&lock);
     look(&room);
-    const gboolean some = room.left > (uint64_t)taken + SPARE_KEPT;
+    const gboolean some = room.left > (uint64_t)taken + THREAD_ROOM_KEPT;
     pthread_mutex_unlock(&lock);
     g_free(room.limit);
     if (!some)

@@ -17,6 +17,8 @@
 #define THREAD_ROOM_CEPHFS 28
 #define THREAD_ROOM_RBD 28
 #define THREAD_ROOM_QUESTION 16
+/* What thread_room_has_spare() leaves for threads that Hearth cannot do without. */
+#define THREAD_ROOM_KEPT 8
 /* How long a call waits for others to rest. */
 #define THREAD_ROOM_WAIT_MS 8000
 

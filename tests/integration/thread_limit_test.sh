@@ -9,8 +9,6 @@ if [ -d /sys/fs/cgroup/pids ]; then GROUP=/sys/fs/cgroup/pids/hearth-limit-$$; e
 has_group() { mkdir "$GROUP" && [ -e "$GROUP/pids.max" ] || { echo +pids >/sys/fs/cgroup/cgroup.subtree_control; [ -e "$GROUP/pids.max" ]; }; } 2>/dev/null
 at_exit 'rmdir "$GROUP" 2>/dev/null'
 has_group || { skip "${TEST_NAME%_test}" "no cgroup with pids.max can be made"; exit 0; }
-# Known: since a close of a file of a ReadWriteMany volume is a request, it can wait here for as long as the reads hang.
-[ -n "${THREAD_LIMIT:-}" ] || { skip "${TEST_NAME%_test}" "the other volume's closes can hang (promises.md); THREAD_LIMIT=1 runs it"; exit 0; }
 start_ceph --conf 'mon_allow_pool_size_one = true'
 HEARTHD_WITH=(bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$GROUP")
 start_hearth

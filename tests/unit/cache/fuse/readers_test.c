@@ -296,6 +296,32 @@ START_TEST(a_session_that_hangs_leaves_the_last_thread_when_no_more_can_be_made)
 }
 END_TEST
 
+/* Some more can be made, and then none. */
+START_TEST(a_session_that_hangs_leaves_one_of_the_last_threads_that_are_made)
+{
+    for (unsigned more = 1; more <= 6; more++) {
+        World hung, other;
+        uint64_t threads, most;
+        n_threads = 16;
+        thread_room_set_most(0);
+        world_up(&hung);
+        world_up(&other);
+        call(&other, 1);
+        thread_room_look(&threads, &most);
+        thread_room_set_most((unsigned)threads + THREAD_ROOM_KEPT + more);
+        send_hanging(&hung, READER_SOURCE_STUCK_MAX);
+        await_hung(&hung, n_threads - 1);
+        g_usleep(150000); /* it gets what it may have */
+        call(&other, 100);
+        let_all_go(&hung);
+        world_down(&other);
+        world_down(&hung);
+    }
+    thread_room_set_most(0);
+    n_threads = THREADS;
+}
+END_TEST
+
 /* With as many threads as hearthd has, a session reads many requests before one is found to be
  * stuck; and sessions that hang one after the other leave less and less. */
 START_TEST(sessions_that_hang_one_after_the_other_leave_each_other_a_request)
@@ -418,6 +444,7 @@ HARNESS_MAIN("cache/fuse/readers", requests_behind_those_that_hang_are_served,
              a_session_at_its_bound_does_nothing_until_a_request_returns,
              sessions_that_all_hang_leave_threads_for_another,
              a_session_that_hangs_leaves_the_last_thread_when_no_more_can_be_made,
+             a_session_that_hangs_leaves_one_of_the_last_threads_that_are_made,
              sessions_that_hang_one_after_the_other_leave_each_other_a_request,
              a_session_that_was_busy_gives_its_threads_back, a_busy_session_is_stopped_at_once,
              without_a_thread_a_session_is_not_started,
