@@ -102,7 +102,7 @@ units_of = $(filter $(O)/tests/unit/$(1)/%,$(UNIT_BIN))
 $(O)/tests/unit/cache/block/buffers_test: LDFLAGS += -Wl,--wrap=pthread_mutex_unlock
 $(call units_of,driver): $(O)/driver.a
 $(call units_of,cache): $(O)/cache.a
-$(call units_of,cmd): $(O)/ctl.a
+$(call units_of,cmd): $(O)/ctl.a $(O)/driver.a
 $(UNIT_BIN): $(O)/common.a
 $(O)/tools/%: $(O)/obj/tests/tools/%.o $(O)/driver.a $(O)/cache.a $(O)/common.a
 	@mkdir -p $(@D)

@@ -19,6 +19,7 @@
 #include "common/log.h"
 #include "common/metrics/serve.h"
 #include "common/no_cores.h"
+#include "driver/node/lost.h"
 #include "driver/backend/backend.h"
 #include "driver/rpc/server.h"
 #include "driver/service/call_log.h"
@@ -43,6 +44,7 @@ static gboolean probe_node(void *service, GError **error)
 
 /* The services of the role. */
 typedef struct Role {
+    const char *hearthd_socket; /* of a node; borrowed */
     Controller *controller;
     NodeService *node;
     Scheduling *scheduling; /* NULL: without --warmth */
@@ -128,6 +130,7 @@ static gboolean make_node(Role *role, const Options *o, GError **error)
 {
     g_autoptr(GHashTable) domains = NULL;
     g_autofree char *prefix = domains_prefix(o->driver_name);
+    role->hearthd_socket = o->hearthd_socket;
     role->crush_location = crush_location_new(o->kubeconfig, o->node_id);
     if (o->domains) {
         domains = read_domains(o, error);
@@ -176,6 +179,12 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
                                               : make_node(role, o, error);
 }
 
+static int count_lost(const char *hearthd_socket)
+{
+    g_autoptr(GPtrArray) lost = lost_publications(hearthd_socket, NULL);
+    return lost ? (int)lost->len : -1;
+}
+
 static GBytes *metrics_of(void *data)
 {
     const Role *role = data;
@@ -187,6 +196,7 @@ static GBytes *metrics_of(void *data)
         .kube = role->scheduling ? scheduling_client(role->scheduling) : NULL,
         .controller = role->controller != NULL,
         .leads = role->scheduling && scheduling_leads(role->scheduling),
+        .lost = role->controller ? -1 : count_lost(role->hearthd_socket),
     };
     return service_metrics_text(&metrics);
 }

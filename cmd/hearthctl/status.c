@@ -17,7 +17,8 @@ static json_t *lost_json(const GPtrArray *lost)
         const LostMount *one = lost->pdata[i];
         g_autofree char *volume = g_utf8_make_valid(one->volume, -1);
         g_autofree char *point = g_utf8_make_valid(one->point, -1);
-        json_array_append_new(list, json_pack("{s:s, s:s}", "volume", volume, "path", point));
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s*}", "volume", volume, "path", point, "pod", one->pod));
     }
     return list;
 }
@@ -49,7 +50,8 @@ static const CtlHelp help = {
         "CACHED is the cached part of a volume and its size, where that is known. HIT% is the\n"
         "share of opens for reading that the cache could serve; \"native\": a dataset (a\n"
         "snapshot with a manifest), which the kernel reads by itself, so that its opens are not\n"
-        "counted. INODES is how many the kernel holds. On a terminal, columns that do not fit\n"
+        "counted. PODS is how many of this node have it. INODES is how many the kernel holds. On a "
+        "terminal, columns that do not fit\n"
         "are left out; --wide shows all, and hearthd's counters.\n"
         "\n"
         "Examples:\n"
@@ -85,9 +87,16 @@ int ctl_status(Ctl *ctl, int argc, char **argv)
     /* An earlier hearthd cannot list them. */
     json_auto_t *jobs = ctl_jobs(ctl, NULL);
     g_autoptr(GPtrArray) lost = ctl_lost_mounts(now.volumes);
+    g_autoptr(GPtrArray) pods = ctl_publications();
+    const ViewStatus shown = {.before = &before,
+                              .now = &now,
+                              .jobs = jobs,
+                              .lost = lost,
+                              .pods = pods,
+                              .now_ms = g_get_real_time() / 1000};
     if (as_json)
         print_json(&now, jobs, lost);
     else
-        lines_print(view_status(&before, &now, jobs, lost, g_get_real_time() / 1000, &view));
+        lines_print(view_status(&shown, &view));
     return CTL_OK;
 }

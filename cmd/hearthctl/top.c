@@ -24,6 +24,7 @@ static const char about[] =
 static const char notes[] =
     "CACHE/S is bytes per second read from the node's cache, FILL/S from files that are being\n"
     "fetched, CEPH/S past the cache. HITS and MISSES count since the volume was opened. "
+    "OPEN MS and READ MS are how long one takes on average. "
     "\"native\"\n"
     "is a dataset that the kernel reads by itself, so that hearthd cannot count it; the head says\n"
     "how much that is at most for all datasets, by the counters of the cache's disk. On a "

@@ -32,5 +32,10 @@ GBytes *service_metrics_text(const ServiceMetrics *s)
                            "1 while this controller has the lease");
         openmetrics_add(m, s->leads, NULL);
     }
+    if (s->lost >= 0) {
+        openmetrics_family(m, OPENMETRICS_GAUGE, "hearth_csi_lost_mounts",
+                           "Mounts of pods that hearthd does not serve since it was restarted");
+        openmetrics_add(m, (guint64)s->lost, NULL);
+    }
     return openmetrics_end(m);
 }

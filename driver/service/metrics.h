@@ -13,6 +13,7 @@ typedef struct ServiceMetrics {
     KubeClient *kube;    /* NULL: without --warmth */
     gboolean controller; /* then: */
     gboolean leads;      /* has the lease */
+    int lost;            /* publications that nobody serves; -1: not known, or no node plugin */
 } ServiceMetrics;
 
 /* The text, the caller's. */

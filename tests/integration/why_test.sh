@@ -20,7 +20,9 @@ at_exit 'rmdir "$CGROUP"'
 start_ceph --conf 'mon_allow_pool_size_one = true'
 start_controller
 start_hearthd --cache-size=96Mi
-start_node
+METRICS=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+start_node --metrics-address="127.0.0.1:$METRICS"
+lost_metric() { python3 -c 'import sys, urllib.request as u; print(u.urlopen(sys.argv[1]).read().decode())' "http://127.0.0.1:$METRICS/metrics" | sed -n 's/^hearth_csi_lost_mounts //p'; }
 
 job() { # MODE DIR [PAUSE]: in the pod's cgroup
     end job
@@ -71,6 +73,9 @@ hearthctl why --pod 0 --seconds 0 2>"$TMP/err"
 same without_time "$? $(cat "$TMP/err")" "2 hearthctl: --seconds: must be 0.5 to 3600"
 hearthctl why --pod none --seconds 0.5 >"$TMP/out"
 same a_pod_without_volumes "$(cat "$TMP/out")" "pod none has no volume of Hearth on this node"
+
+same its_pod_is_counted "$(hearthctl status | awk '$1 ~ /^CLAIM/ { for (i = 1; i <= NF; i++) if ($i == "PODS") at = i - 2 } /pvc-why/ { print $(at + 1) }')" 1
+same no_mount_is_lost "$(lost_metric) $(hearthctl status --json | jq -c .lostMounts)" "0 []"
 
 # ---- cold ----
 plain
@@ -162,3 +167,8 @@ named a_dead_mount_is_named mount-lost
 same and_which_claim_it_was "$(told name)" train/eval
 same and_what_heals_it "$(told fix)" "kubectl -n train delete pod train-0"
 end job
+lost() { hearthctl status --json | jq -r '.lostMounts[] | "\(.pod) \(.path)"'; }
+same status_names_it "$(lost)" "$UID_OF_POD $TARGET"
+same a_metric_counts_it "$(lost_metric)" 1
+hearthctl doctor >"$TMP/out"
+grep -q "1 not served any more, because hearthd was restarted: $TARGET" <(tr -s ' \n' ' ' <"$TMP/out") && pass and_doctor || fail and_doctor "$(grep -A3 mounts "$TMP/out")"

@@ -50,6 +50,9 @@ json_t *ctl_jobs(Ctl *ctl, GError **error);
 /* The mounts of pods of this node that nobody serves any more: LostMount * (mounts.h), the
  * caller's. `served`: all pages of op "volumes". NULL: the mount table cannot be read. */
 GPtrArray *ctl_lost_mounts(const json_t *served);
+/* Publication * of pods (driver/node/mount/publications.h), the caller's; NULL: the mount table
+ * cannot be read. */
+GPtrArray *ctl_publications(void);
 /* Whether nobody serves it any more. It takes a second at most. */
 gboolean ctl_mount_is_dead(const char *point);
 /*

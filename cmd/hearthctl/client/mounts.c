@@ -2,6 +2,7 @@
 #include "cmd/hearthctl/client/mounts.h"
 #include <gio/gio.h>
 #include <string.h>
+#include "driver/node/mount/kubelet_paths.h"
 #include "proto/wire.h"
 
 /* kubelet's, of the pods of a node. */
@@ -170,20 +171,30 @@ char *mounts_served_volume(const char *mountinfo, const char *volume)
     return served ? served : g_strdup(volume);
 }
 
-static void free_lost(void *data)
+void mounts_free_lost(void *data)
 {
     LostMount *lost = data;
     g_free(lost->volume);
     g_free(lost->point);
+    g_free(lost->pod);
     g_free(lost);
 }
 
-static gboolean is_served(const json_t *served, const char *volume)
+gboolean mounts_same_volume(const char *a, const char *b)
+{
+    char x[WIRE_DATASET_DIGITS + 1], y[WIRE_DATASET_DIGITS + 1];
+    return strcmp(a, b) == 0 ||
+           (wire_dataset_of(a, x) && wire_dataset_of(b, y) && strcmp(x, y) == 0);
+}
+
+gboolean mounts_is_served(const json_t *served, const char *volume)
 {
     for (size_t i = 0; i < json_array_size(served); i++) {
         const json_t *one = json_array_get(served, i);
-        if (g_strcmp0(json_string_value(json_object_get(one, "volume")), volume) == 0)
-            return json_is_true(json_object_get(one, "attached"));
+        const char *name = json_string_value(json_object_get(one, "volume"));
+        if (name && mounts_same_volume(name, volume) &&
+            json_is_true(json_object_get(one, "attached")))
+            return TRUE;
     }
     return FALSE;
 }
@@ -203,7 +214,7 @@ static gboolean has_pod(const GPtrArray *all, const char *volume)
 
 GPtrArray *mounts_lost(const char *mountinfo, const json_t *served, const char *within)
 {
-    GPtrArray *all = g_ptr_array_new_with_free_func(free_lost);
+    GPtrArray *all = g_ptr_array_new_with_free_func(mounts_free_lost);
     g_auto(GStrv) lines = g_strsplit(mountinfo, "\n", -1);
     for (char **line = lines; *line; line++) {
         Mount m = {0};
@@ -211,9 +222,10 @@ GPtrArray *mounts_lost(const char *mountinfo, const json_t *served, const char *
         if (parse_line(*line, &m) && strcmp(m.fstype, MOUNTS_FSTYPE) == 0 &&
             strstr(m.point, within))
             volume = volume_of(&m);
-        if (volume && !is_served(served, volume)) {
+        if (volume && !mounts_is_served(served, volume)) {
             LostMount *lost = g_new0(LostMount, 1);
-            *lost = (LostMount){g_steal_pointer(&volume), g_steal_pointer(&m.point)};
+            char *pod = kubelet_pod_of(m.point);
+            *lost = (LostMount){g_steal_pointer(&volume), g_steal_pointer(&m.point), pod};
             g_ptr_array_add(all, lost);
         }
         clear_mount(&m);

@@ -35,7 +35,14 @@ const MountEntry *mounts_entry_of(const GPtrArray *entries, const char *path);
 
 typedef struct LostMount {
     char *volume, *point;
+    char *pod; /* UID; NULL: not known */
 } LostMount;
+
+void mounts_free_lost(void *lost);
+/* Whether these are one: a dataset is served as a volume for each user and key. */
+gboolean mounts_same_volume(const char *a, const char *b);
+/* Whether hearthd serves a mount of the volume. `served`: all pages of op "volumes". */
+gboolean mounts_is_served(const json_t *served, const char *volume);
 
 /*
  * The mounts of volumes that hearthd does not serve: LostMount *, the caller's. `served`: hearthd's

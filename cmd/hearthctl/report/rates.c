@@ -38,6 +38,13 @@ static double rate_of(const json_t *before, const json_t *now, const char *name,
     return before ? rate(number(before, name), number(now, name), seconds) : RATE_UNKNOWN;
 }
 
+/* Milliseconds that each took on average. */
+static double mean_ms(const json_t *before, const json_t *now, const char *count, const char *us)
+{
+    const double n = rate_of(before, now, count, 1), sum = rate_of(before, now, us, 1);
+    return n > 0 && sum >= 0 ? sum / n / 1000 : RATE_UNKNOWN;
+}
+
 static void row_free(void *data)
 {
     RatesRow *row = data;
@@ -87,6 +94,8 @@ static RatesRow *volume_row(const json_t *before, const json_t *now, double seco
     row->fill = rate_of(before, now, "bytesFill", seconds);
     row->ceph = rate_of(before, now, "bytesOrigin", seconds);
     row->written = rate_of(before, now, "bytesWritten", seconds);
+    row->open_ms = row->native ? RATE_UNKNOWN : mean_ms(before, now, "opens", "openUs");
+    row->read_ms = mean_ms(before, now, "reads", "readUs");
     return row;
 }
 
@@ -98,7 +107,8 @@ static RatesRow *dataset_row(const json_t *dataset)
     row->name = g_strdup(string(dataset, "name")[0] ? string(dataset, "name") : row->id);
     row->place = place_of(json_array_get(json_object_get(dataset, "places"), 0));
     row->warm = percent(dataset);
-    row->opens = row->cache = row->fill = row->ceph = row->written = RATE_UNKNOWN;
+    row->open_ms = row->read_ms = row->opens = row->cache = row->fill = row->ceph = row->written =
+        RATE_UNKNOWN;
     return row;
 }
 
@@ -129,6 +139,7 @@ Rates *rates_between(const RatesLook *before, const RatesLook *now)
     const json_t *old = before ? json_object_get(before->status, "cache") : NULL;
     const json_t *cache = json_object_get(now->status, "cache");
     rates->fetched = rate_of(old, cache, "originBytes", seconds);
+    rates->ceph_ms = mean_ms(old, cache, "originReads", "originUs");
     rates->evicted = rate_of(old, cache, "evictedObjects", seconds);
     rates->evicted_bytes = rate_of(old, cache, "evictedBytes", seconds);
     rates->filled = rate_of(old, cache, "fillsCompleted", seconds);
@@ -169,13 +180,16 @@ static json_t *known(double rate)
 
 static json_t *row_json(const RatesRow *row)
 {
-    return json_pack("{s:s, s:s, s:s, s:b, s:b, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "volume",
-                     row->id, "name", row->name, "place", row->place, "served", row->served,
-                     "native", row->native, "warmPercent", known(row->warm), "hits",
-                     (json_int_t)row->hits, "misses", (json_int_t)row->misses, "opensPerSec",
-                     known(row->opens), "cacheBytesPerSec", known(row->cache), "fillBytesPerSec",
-                     known(row->fill), "cephBytesPerSec", known(row->ceph), "writtenBytesPerSec",
-                     known(row->written));
+    json_t *json =
+        json_pack("{s:s, s:s, s:s, s:b, s:b, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "volume",
+                  row->id, "name", row->name, "place", row->place, "served", row->served, "native",
+                  row->native, "warmPercent", known(row->warm), "hits", (json_int_t)row->hits,
+                  "misses", (json_int_t)row->misses, "opensPerSec", known(row->opens),
+                  "cacheBytesPerSec", known(row->cache), "fillBytesPerSec", known(row->fill),
+                  "cephBytesPerSec", known(row->ceph), "writtenBytesPerSec", known(row->written));
+    json_object_set_new(json, "openMs", known(row->open_ms));
+    json_object_set_new(json, "readMs", known(row->read_ms));
+    return json;
 }
 
 json_t *rates_json(const Rates *rates)
@@ -183,11 +197,12 @@ json_t *rates_json(const Rates *rates)
     json_t *rows = json_array();
     for (guint i = 0; i < rates->rows->len; i++)
         json_array_append_new(rows, row_json(rates->rows->pdata[i]));
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o}", "cephBytesPerSec", known(rates->fetched),
-        "nativeBytesPerSec", known(rates->native), "evictedPerSec", known(rates->evicted),
-        "evictedBytesPerSec", known(rates->evicted_bytes), "filledPerSec", known(rates->filled),
-        "cpuPercent", known(rates->cpu), "restarted", rates->restarted, "volumes", rows);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o}", "cephReadMs",
+                     known(rates->ceph_ms), "cephBytesPerSec", known(rates->fetched),
+                     "nativeBytesPerSec", known(rates->native), "evictedPerSec",
+                     known(rates->evicted), "evictedBytesPerSec", known(rates->evicted_bytes),
+                     "filledPerSec", known(rates->filled), "cpuPercent", known(rates->cpu),
+                     "restarted", rates->restarted, "volumes", rows);
 }
 
 /* ---- order ---- */

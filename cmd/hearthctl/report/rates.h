@@ -38,9 +38,11 @@ typedef struct RatesRow {
     double opens;
     double cache, fill, ceph; /* bytes read, by where they came from */
     double written;           /* bytes */
+    double open_ms, read_ms;  /* of one, on average; RATE_UNKNOWN: there was none */
 } RatesRow;
 
 typedef struct Rates {
+    double ceph_ms; /* a read of Ceph into the cache, on average; RATE_UNKNOWN: there was none */
     double fetched; /* bytes from Ceph: by fills, by warm jobs, and read past the cache */
     double evicted, evicted_bytes; /* objects; bytes */
     double filled;                 /* objects that were completed */

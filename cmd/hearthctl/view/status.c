@@ -10,6 +10,7 @@
 #include "cmd/hearthctl/report/words.h"
 #include "cmd/hearthctl/view/counters.h"
 #include "cmd/hearthctl/view/node.h"
+#include "driver/node/mount/publications.h"
 #include "common/size.h"
 #include "proto/wire_keys.h"
 #include <string.h>
@@ -18,7 +19,7 @@
 #define NARROW_BAR_WIDTH 10u
 #define NARROW 76u
 
-enum { NAME, KIND, CACHED, WARM, HIT, OPENS, INODES, STATE, ID };
+enum { NAME, KIND, CACHED, WARM, HIT, PODS, OPENS, INODES, STATE, ID };
 
 static const TableColumn columns[] = {
     [NAME] = {"CLAIM / DATASET", FALSE, 0, 0, 16},
@@ -26,9 +27,10 @@ static const TableColumn columns[] = {
     [CACHED] = {"CACHED", TRUE, 0, 6, 0},
     [WARM] = {"WARM", TRUE, 0, 0, 0},
     [HIT] = {"HIT%", TRUE, 0, 4, 0},
-    [OPENS] = {"OPENS", TRUE, 0, 2, 0},
+    [PODS] = {"PODS", TRUE, 0, 3, 0},
+    [OPENS] = {"OPENS", TRUE, 0, 1, 0},
     [INODES] = {"INODES", TRUE, 0, 1, 0},
-    [STATE] = {"STATE", FALSE, 0, 3, 0},
+    [STATE] = {"STATE", FALSE, 0, 2, 0},
     [ID] = {"ID", FALSE, 0, 0, 0},
 };
 
@@ -71,7 +73,21 @@ static char *warm_of(const json_t *v)
     return words_percent(ctl_number(v, "bytesCached"), (uint64_t)total);
 }
 
-static void add_row(Table *table, const json_t *v, gboolean details)
+/* NULL: not known. */
+static char *pods_of(const GPtrArray *pods, const char *volume)
+{
+    if (!pods)
+        return NULL;
+    g_autoptr(GHashTable) uids = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; i < pods->len; i++) {
+        const Publication *p = pods->pdata[i];
+        if (mounts_same_volume(p->volume, volume))
+            g_hash_table_add(uids, p->pod);
+    }
+    return g_strdup_printf("%u", g_hash_table_size(uids));
+}
+
+static void add_row(Table *table, const json_t *v, const GPtrArray *pods, gboolean details)
 {
     const uint64_t hits = ctl_number(v, "hits"), misses = ctl_number(v, "misses");
     const gboolean native = ctl_string(v, "dataset")[0] && is_set(v, "attached");
@@ -81,6 +97,7 @@ static void add_row(Table *table, const json_t *v, gboolean details)
     table_take(table, CACHED, cached_of(v));
     table_take(table, WARM, warm_of(v));
     table_take(table, HIT, native ? g_strdup("native") : words_percent(hits, hits + misses));
+    table_take(table, PODS, pods_of(pods, ctl_string(v, "volume")));
     table_take(table, OPENS, g_strdup_printf("%" G_GUINT64_FORMAT, ctl_number(v, "opens")));
     table_take(table, INODES, g_strdup_printf("%" G_GUINT64_FORMAT, ctl_number(v, "nodes")));
     table_take(table, STATE, state_of(v));
@@ -88,11 +105,12 @@ static void add_row(Table *table, const json_t *v, gboolean details)
         table_set(table, ID, ctl_string(v, "volume"));
 }
 
-static void add_volumes(Lines *lines, const json_t *volumes, const View *view)
+static void add_volumes(Lines *lines, const json_t *volumes, const GPtrArray *pods,
+                        const View *view)
 {
     g_autoptr(Table) table = table_new(columns, G_N_ELEMENTS(columns) - !view->details);
     for (size_t i = 0; i < json_array_size(volumes); i++)
-        add_row(table, json_array_get(volumes, i), view->details);
+        add_row(table, json_array_get(volumes, i), pods, view->details);
     if (json_array_size(volumes))
         lines_add_table(lines, view, table);
     else
@@ -232,22 +250,22 @@ static void add_lost(Lines *lines, const GPtrArray *lost, const View *view)
     }
 }
 
-char **view_status(const RatesLook *before, const RatesLook *now, const json_t *jobs,
-                   const GPtrArray *lost, gint64 now_ms, const View *view)
+char **view_status(const ViewStatus *s, const View *view)
 {
     Lines *lines = lines_new();
+    const RatesLook *now = s->now;
     const json_t *cache = json_object_get(now->status, "cache");
     add_head(lines, now, view);
-    add_activity(lines, before, now, jobs, view);
+    add_activity(lines, s->before, now, s->jobs, view);
     if (view->details)
-        counters_add(lines, now->status, now_ms, view);
+        counters_add(lines, now->status, s->now_ms, view);
     else
         counters_add_faults(lines, cache, view);
     add_pins(lines, json_object_get(cache, "pins"), now->volumes, view);
     lines_add(lines, view, "%s", "");
-    add_volumes(lines, now->volumes, view);
+    add_volumes(lines, now->volumes, s->pods, view);
     add_uncached(lines, now->volumes, view);
-    add_jobs(lines, now, jobs, now_ms, view);
-    add_lost(lines, lost, view);
+    add_jobs(lines, now, s->jobs, s->now_ms, view);
+    add_lost(lines, s->lost, view);
     return lines_end(lines);
 }

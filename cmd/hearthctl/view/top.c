@@ -11,10 +11,11 @@
 #include <string.h>
 
 #define NATIVE "native"
-#define COLUMNS 10
 #define HEADING_BYTES 32
 
-/* In the order of RatesSort, and the place. */
+enum { OPEN_MS = RATES_SORTS, READ_MS, PLACE, COLUMNS };
+
+/* In the order of RatesSort, and those that rows are not sorted by. */
 static const TableColumn columns[COLUMNS] = {
     [RATES_BY_NAME] = {"VOLUME", FALSE, 0, 0, 16},
     [RATES_BY_WARM] = {"WARM%", TRUE, 0, 9, 0},
@@ -25,7 +26,9 @@ static const TableColumn columns[COLUMNS] = {
     [RATES_BY_FILL] = {"FILL/S", TRUE, 0, 7, 0},
     [RATES_BY_CEPH] = {"CEPH/S", TRUE, 0, 8, 0},
     [RATES_BY_WRITTEN] = {"WRITTEN/S", TRUE, 0, 4, 0},
-    [RATES_SORTS] = {"PLACE", FALSE, 0, 1, 16},
+    [OPEN_MS] = {"OPEN MS", TRUE, 0, 2, 0},
+    [READ_MS] = {"READ MS", TRUE, 0, 2, 0},
+    [PLACE] = {"PLACE", FALSE, 0, 1, 16},
 };
 
 static char *number_text(double number)
@@ -70,6 +73,7 @@ static void add_head(Lines *lines, const ViewTop *top, const View *view)
     const json_t *daemon = json_object_get(top->now->status, "daemon");
     const json_t *cache = json_object_get(top->now->status, "cache");
     g_autofree char *fetched = or_dash(node_bytes_text(rates->fetched));
+    g_autofree char *ceph_ms = or_dash(number_text(rates->ceph_ms));
     g_autofree char *evicted = or_dash(number_text(rates->evicted));
     g_autofree char *evicted_bytes = or_dash(node_bytes_text(rates->evicted_bytes));
     g_autofree char *filled = or_dash(number_text(rates->filled));
@@ -78,9 +82,10 @@ static void add_head(Lines *lines, const ViewTop *top, const View *view)
                   rates->restarted ? "; it was restarted" : "");
     add_cache(lines, cache, view);
     lines_add_cut(lines, view,
-                  "from Ceph %s/s, fills %" G_GUINT64_FORMAT
+                  "from Ceph %s/s, %s ms a read, fills %" G_GUINT64_FORMAT
                   " active and %s/s done, evictions %s/s (%s/s)",
-                  fetched, ctl_number(cache, "fillsActive"), filled, evicted, evicted_bytes);
+                  fetched, ceph_ms, ctl_number(cache, "fillsActive"), filled, evicted,
+                  evicted_bytes);
     add_native(lines, top, view);
 }
 
@@ -100,7 +105,9 @@ static void add_row(Table *table, const RatesRow *row)
     table_take(table, RATES_BY_FILL, node_bytes_text(row->fill));
     table_take(table, RATES_BY_CEPH, node_bytes_text(row->ceph));
     table_take(table, RATES_BY_WRITTEN, node_bytes_text(row->written));
-    table_set(table, RATES_SORTS, row->place);
+    table_take(table, OPEN_MS, number_text(row->open_ms));
+    table_take(table, READ_MS, number_text(row->read_ms));
+    table_set(table, PLACE, row->place);
 }
 
 char **view_top(const ViewTop *top, const View *view)

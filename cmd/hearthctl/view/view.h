@@ -11,9 +11,14 @@
 #include "cmd/hearthctl/report/style.h"
 
 /* `before` may be empty: then rates are not shown. `jobs`: NULL when hearthd cannot list them.
- * `lost`: LostMount *, or NULL. `now_ms` is since 1970. */
-char **view_status(const RatesLook *before, const RatesLook *now, const json_t *jobs,
-                   const GPtrArray *lost, gint64 now_ms, const View *view);
+ * `lost`: LostMount *, or NULL. `pods`: Publication *, or NULL. `now_ms` is since 1970. */
+typedef struct ViewStatus {
+    const RatesLook *before, *now;
+    const json_t *jobs;
+    const GPtrArray *lost, *pods;
+    gint64 now_ms;
+} ViewStatus;
+char **view_status(const ViewStatus *status, const View *view);
 
 typedef struct ViewTop {
     const RatesLook *now;

@@ -49,3 +49,10 @@ gboolean kubelet_is_device_bind(const char *path)
     g_auto(GStrv) parts = g_strsplit(path, "/", -1);
     return place_of(parts).kind == DEVICE_BIND;
 }
+
+char *kubelet_pod_of(const char *target)
+{
+    g_auto(GStrv) parts = g_strsplit(target, "/", -1);
+    const Place place = place_of(parts);
+    return place.kind == TARGET || place.kind == DEVICE_TARGET ? g_strdup(place.pod) : NULL;
+}

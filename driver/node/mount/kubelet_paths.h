@@ -20,5 +20,7 @@
 gboolean kubelet_made_of(const char *path, const char *target);
 /* Whether `path` is kubelet's bind of a device, of any pod. */
 gboolean kubelet_is_device_bind(const char *path);
+/* The UID of the pod whose publication is at `target`, the caller's; NULL: it is no target. */
+char *kubelet_pod_of(const char *target);
 
 #endif

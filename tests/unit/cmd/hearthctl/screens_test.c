@@ -7,6 +7,7 @@
 #include "cmd/hearthctl/report/progress.h"
 #include "cmd/hearthctl/view/view.h"
 #include "cmd/hearthctl/why/answer.h"
+#include "driver/node/mount/publications.h"
 #include <string.h>
 
 static json_t *member(const json_t *answers, const char *name)
@@ -82,8 +83,20 @@ static char **status_lines(const json_t *answers, const View *view)
                                       "volumes/kubernetes.io~csi/pvc-eval/mount"};
     g_autoptr(GPtrArray) lost = g_ptr_array_new();
     g_ptr_array_add(lost, &one);
-    return view_status(&before, &now, member(jobs, "jobs"), lost,
-                       json_integer_value(member(answers, "now")), view);
+    Publication uses[] = {
+        {(char *)"dataset-0f3c11d2aa34bb900f3c11d2aa34bb90-2", (char *)"/a", (char *)"uid-1"},
+        {(char *)"dataset-0f3c11d2aa34bb900f3c11d2aa34bb90", (char *)"/b", (char *)"uid-2"},
+        {(char *)"dataset-0f3c11d2aa34bb900f3c11d2aa34bb90", (char *)"/c", (char *)"uid-2"}};
+    g_autoptr(GPtrArray) pods = g_ptr_array_new();
+    for (guint i = 0; i < G_N_ELEMENTS(uses); i++)
+        g_ptr_array_add(pods, &uses[i]);
+    const ViewStatus status = {.before = &before,
+                               .now = &now,
+                               .jobs = member(jobs, "jobs"),
+                               .lost = lost,
+                               .pods = pods,
+                               .now_ms = json_integer_value(member(answers, "now"))};
+    return view_status(&status, view);
 }
 
 static char **datasets_lines(const json_t *answers, const View *view)

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/node/lost.h"
+#include "driver/node/hearthd/hearthd.h"
+#include "driver/node/mount/publications.h"
+
+#define ANSWER_MS 2000
+
+/* Each volume is asked for once. */
+static gboolean is_served(HearthdLink *link, GHashTable *known, const char *volume,
+                          gboolean *served, GError **error)
+{
+    void *value;
+    HearthdServing serving;
+    if (g_hash_table_lookup_extended(known, volume, NULL, &value)) {
+        *served = GPOINTER_TO_INT(value);
+        return TRUE;
+    }
+    if (!hearthd_serving(link, volume, ANSWER_MS, &serving, error))
+        return FALSE;
+    *served = serving.attached;
+    g_hash_table_insert(known, (gpointer)volume, GINT_TO_POINTER(serving.attached));
+    return TRUE;
+}
+
+GPtrArray *lost_publications(const char *hearthd_socket, GError **error)
+{
+    g_autofree char *mountinfo = NULL;
+    if (!g_file_get_contents("/proc/self/mountinfo", &mountinfo, NULL, error))
+        return NULL;
+    g_autoptr(HearthdLink) link = hearthd_connect(hearthd_socket, NULL, error);
+    if (!link)
+        return NULL;
+    g_autoptr(GPtrArray) all = publications_of(mountinfo, NULL);
+    g_autoptr(GHashTable) known = g_hash_table_new(g_str_hash, g_str_equal);
+    GPtrArray *lost = g_ptr_array_new_with_free_func(publication_free);
+    for (guint i = 0; i < all->len; i++) {
+        const Publication *p = all->pdata[i];
+        gboolean served;
+        if (!is_served(link, known, p->volume, &served, error)) {
+            g_ptr_array_unref(lost);
+            return NULL;
+        }
+        if (!served)
+            g_ptr_array_add(lost, publication_copy(p));
+    }
+    return lost;
+}
