@@ -11,8 +11,16 @@
 
 #define OPTION_WIDTH 26
 
+/* Those for other programs alone are not shown. */
+static gboolean is_shown(const GOptionEntry *e)
+{
+    return !(e->flags & G_OPTION_FLAG_HIDDEN);
+}
+
 static void print_option(const GOptionEntry *e)
 {
+    if (!is_shown(e))
+        return;
     g_autoptr(GString) text = g_string_new("  ");
     if (e->short_name)
         g_string_append_printf(text, "-%c, ", e->short_name);
@@ -39,7 +47,8 @@ static void print_help(const char *name, const GOptionEntry *entries, const GOpt
 static void add_names(GPtrArray *names, const GOptionEntry *entries)
 {
     for (const GOptionEntry *e = entries; e && e->long_name; e++)
-        g_ptr_array_add(names, g_strconcat("--", e->long_name, NULL));
+        if (is_shown(e))
+            g_ptr_array_add(names, g_strconcat("--", e->long_name, NULL));
 }
 
 /* The word of the command line that GLib's message ends with, without "=VALUE". */
