@@ -4,6 +4,7 @@ SECONDS, prints a line for each - "ok N series: TITLE" or "empty: TITLE: QUERY" 
 lays it out."""
 import json
 import math
+import re
 import sys
 import time
 import urllib.parse
@@ -12,7 +13,23 @@ from xml.sax.saxutils import escape
 
 COLUMN, ROW, GAP = 60, 34, 8
 COLORS = ["#73bf69", "#f2cc0c", "#8ab8ff", "#ff9830", "#f2495c", "#b877d9", "#5794f2", "#fade2a", "#96d98d", "#ffb357"]
+NAMED = {"green": "#73bf69", "yellow": "#f2cc0c", "red": "#f2495c", "text": "#9fa7b3"}
 UNITS = {"Bps": ("B/s", 1024), "ops": ("/s", 1000), "reqps": ("/s", 1000), "short": ("", 1000)}
+
+
+def plain(query):
+    """With all that the variables of the dashboard can be: its own default."""
+    return re.sub(r"\$(node|dataset|volume|layer)\b", ".*", query.replace("$__rate_interval", "15s"))
+
+
+def color(panel, name, value):
+    """What Grafana gives a number by its thresholds."""
+    thresholds = panel["fieldConfig"]["defaults"].get("thresholds", {"steps": []})
+    for override in panel["fieldConfig"]["overrides"]:
+        if override["matcher"]["options"] == name:
+            thresholds = next(p["value"] for p in override["properties"] if p["id"] == "thresholds")
+    reached = [step["color"] for step in thresholds["steps"] if step["value"] is None or value >= step["value"]]
+    return NAMED.get(reached[-1] if reached else "green", "#73bf69")
 
 
 def ask(server, query, seconds):
@@ -47,10 +64,12 @@ def number(value, unit):
 
 
 def stat(panel, lines, width, height):
-    texts = [number(points[-1][1], panel["fieldConfig"]["defaults"]["unit"]) for _, points in lines]
+    values = [(name, points[-1][1]) for name, points in lines]
+    texts = [number(value, panel["fieldConfig"]["defaults"]["unit"]) for _, value in values]
+    spans = " / ".join(f'<tspan fill="{color(panel, *one)}">{escape(text)}</tspan>' for one, text in zip(values, texts))
     size = min(34, int(1.5 * width / max(len(" / ".join(texts)), 1)))
     return [f'<text x="{width / 2:.0f}" y="{height / 2 + 22:.0f}" font-size="{size}" text-anchor="middle" '
-            f'fill="#73bf69">{escape(" / ".join(texts))}</text>']
+            f'fill="#9fa7b3">{spans}</text>']
 
 
 def chart(panel, lines, width, height, since, until):
@@ -85,7 +104,7 @@ def main():
     for panel in dashboard["panels"]:
         lines = []
         for target in panel["targets"]:
-            series = ask(server, target["expr"].replace("$__rate_interval", "15s"), seconds)
+            series = ask(server, plain(target["expr"]), seconds)
             print(f"ok {len(series)} series: {panel['title']}" if series else f"empty: {panel['title']}: {target['expr']}")
             lines += [(legend(target["legendFormat"], labels), points) for labels, points in series]
         grid = panel["gridPos"]
