@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/warmth/node_cache.h"
 #include <string.h>
+#include "driver/node/mount/publications.h"
+#include "driver/warmth/mount_lost.h"
 #include "common/field.h"
 #include "driver/kube/time.h"
 #include "common/quantity.h"
 
 /* In the column for people: so many datasets, and so many bytes of a name. */
+#define UID_MAX 64
 #define SHOWN_MAX 3
 #define SHOWN_NAME_MAX 64
 
@@ -150,6 +153,28 @@ void node_cache_place(json_t *status, const char *tier, const char *zone)
     json_object_set_new(status, "zone", json_string(zone ? zone : ""));
 }
 
+static int by_text(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Sorted, and each pod once, so that the same pods make the same list. */
+void node_cache_lost(json_t *status, const GPtrArray *publications)
+{
+    g_autoptr(GPtrArray) uids = g_ptr_array_new();
+    for (guint i = 0; i < publications->len; i++) {
+        char *uid = ((const Publication *)publications->pdata[i])->pod;
+        if (strlen(uid) <= UID_MAX &&
+            !g_ptr_array_find_with_equal_func(uids, uid, g_str_equal, NULL))
+            g_ptr_array_add(uids, uid);
+    }
+    g_ptr_array_sort(uids, by_text);
+    json_t *list = json_array();
+    for (guint i = 0; i < MIN(uids->len, MOUNT_LOST_MAX); i++)
+        json_array_append_new(list, json_pack("{s:s}", "podUID", uids->pdata[i]));
+    json_object_set_new(status, "lost", list);
+}
+
 static int quarter(const json_t *dataset)
 {
     return (int)field_count(dataset, "percent") / 25;
@@ -178,6 +203,12 @@ static gboolean are_runs_as_before(const json_t *now, const json_t *before)
     return json_array_size(now) == json_array_size(before);
 }
 
+/* Without a list it is not known. */
+static gboolean are_lost_as_before(const json_t *before, const json_t *now)
+{
+    return (!before && !now) || json_equal(before, now);
+}
+
 gboolean node_cache_is_news(const json_t *before, const json_t *after)
 {
     const json_t *old = json_object_get(before, "datasets"),
@@ -187,6 +218,7 @@ gboolean node_cache_is_news(const json_t *before, const json_t *after)
                field_text(json_object_get(after, "cache"), "disk")) != 0 ||
         json_array_size(old) != json_array_size(new) ||
         !json_equal(json_object_get(before, "uncached"), json_object_get(after, "uncached")) ||
+        !are_lost_as_before(json_object_get(before, "lost"), json_object_get(after, "lost")) ||
         !are_runs_as_before(json_object_get(after, "warmups"), json_object_get(before, "warmups")))
         return TRUE;
     g_autoptr(GHashTable) quarters = g_hash_table_new(g_str_hash, g_str_equal);
@@ -233,6 +265,7 @@ gboolean node_cache_read(const json_t *object, NodeCacheReport *report)
     report->node = g_strdup(name);
     report->datasets = g_array_new(FALSE, FALSE, sizeof(NodeCacheDataset));
     report->uncached = g_ptr_array_new_with_free_func(g_free);
+    report->lost = g_ptr_array_new_with_free_func(g_free);
     if (!kube_time_parse(field_text(status, "heartbeatTime"), &report->heartbeat_us))
         report->heartbeat_us = 0;
     const json_t *cache = json_object_get(status, "cache");
@@ -254,6 +287,10 @@ gboolean node_cache_read(const json_t *object, NodeCacheReport *report)
         if (*field_text(volume, "volumeHandle") && i < NODE_CACHE_UNCACHED_MAX)
             g_ptr_array_add(report->uncached, g_strdup(field_text(volume, "volumeHandle")));
     }
+    json_array_foreach (json_object_get(status, "lost"), i, volume) {
+        if (*field_text(volume, "podUID") && i < MOUNT_LOST_MAX)
+            g_ptr_array_add(report->lost, g_strdup(field_text(volume, "podUID")));
+    }
     return TRUE;
 }
 
@@ -262,4 +299,5 @@ void node_cache_report_clear(NodeCacheReport *report)
     g_clear_pointer(&report->node, g_free);
     g_clear_pointer(&report->datasets, g_array_unref);
     g_clear_pointer(&report->uncached, g_ptr_array_unref);
+    g_clear_pointer(&report->lost, g_ptr_array_unref);
 }

@@ -23,9 +23,11 @@
 json_t *node_cache_status(const json_t *status, const json_t *datasets, gint64 now_us);
 /* Adds the node's tier and zone to a status; zone NULL or "": in none. */
 void node_cache_place(json_t *status, const char *tier, const char *zone);
+/* Adds the pods whose mounts nobody serves; `publications`: as lost_publications() gives them. */
+void node_cache_lost(json_t *status, const GPtrArray *publications);
 /* Whether it must be written before the next heartbeat: a change of the disk's state, of the set of
- * datasets or uncached volumes, of the quarter that a dataset is in, or of a run of a CacheWarmup
- * (driver/warmup/order.h): a new one, one that is gone, another state, or 5% more.
+ * datasets, uncached volumes or lost mounts, of the quarter that a dataset is in, or of a run of a
+ * CacheWarmup (driver/warmup/order.h): a new one, one that is gone, another state, or 5% more.
  */
 gboolean node_cache_is_news(const json_t *before, const json_t *after);
 
@@ -43,6 +45,7 @@ typedef struct NodeCacheReport {
     guint64 bytes, max_bytes, free_bytes;
     GArray *datasets;    /* NodeCacheDataset */
     GPtrArray *uncached; /* handles of volumes */
+    GPtrArray *lost;     /* UIDs of pods (mount_lost.h) */
 } NodeCacheReport;
 
 gboolean node_cache_read(const json_t *object, NodeCacheReport *report);

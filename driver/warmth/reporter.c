@@ -4,6 +4,7 @@
 #include "driver/kube/error.h"
 #include "driver/node/hearthd/hearthd.h"
 #include "driver/node/hearthd/manifest.h"
+#include "driver/node/lost.h"
 #include "driver/warmth/node_cache.h"
 
 #define ANSWER_MS 5000
@@ -36,6 +37,9 @@ static json_t *make_report(Reporter *r, GError **error)
     json_auto_t *status = link ? hearthd_status(link, ANSWER_MS, error) : NULL;
     json_auto_t *datasets = status ? hearthd_datasets(link, ANSWER_MS, error) : NULL;
     json_t *report = datasets ? node_cache_status(status, datasets, g_get_real_time()) : NULL;
+    g_autoptr(GPtrArray) lost = report ? lost_publications(r->socket, NULL) : NULL;
+    if (lost)
+        node_cache_lost(report, lost);
     if (report)
         node_cache_place(report, r->tier, r->zone);
     if (report)

@@ -4,10 +4,13 @@
 #include "driver/kube/error.h"
 #include "driver/kube/watch/watch.h"
 #include "driver/warmth/bypassed.h"
+#include "driver/warmth/mount_lost.h"
 #include "driver/warmth/node_table.h"
 
 #define ROUND_MS 1000
 #define WRITE_MS 10000
+/* After a failure. */
+#define PAUSE_ROUNDS 30
 /* Patches taken at a time, so that questions about warmth never wait for long. */
 #define BATCH 64
 
@@ -21,11 +24,13 @@ struct Warmth {
     pthread_mutex_t lock;
     NodeTable *table;                                    /* lock */
     Bypassed *bypassed;                                  /* lock */
+    MountLost *lost;                                     /* lock */
     gboolean nodes_synced;                               /* lock */
     gboolean caches_synced;                              /* lock */
     void (*on_uncached)(const char *handle, void *data); /* lock */
     void *uncached_data;                                 /* lock */
-    gboolean troubled;                                   /* of the thread */
+    gboolean troubled;                                   /* of the thread, as the next */
+    unsigned pause;                                      /* rounds until pods are listed again */
 };
 
 static const KubeResource node_resource = {"", "v1", "nodes"};
@@ -49,6 +54,9 @@ static void on_cache(KubeChange change, const json_t *object, void *data)
     else
         node_table_report(w->table, object, &report, now_ms());
     bypassed_report(w->bypassed, report.node, change == KUBE_DELETED ? NULL : report.disk);
+    if (change == KUBE_DELETED)
+        g_ptr_array_set_size(report.lost, 0);
+    mount_lost_report(w->lost, report.node, report.lost);
     void (*on_uncached)(const char *handle, void *data) = w->on_uncached;
     void *uncached_data = w->uncached_data;
     pthread_mutex_unlock(&w->lock);
@@ -222,12 +230,35 @@ static void post_due(Warmth *w)
     }
 }
 
+static void post_lost(Warmth *w)
+{
+    if (w->pause > 0)
+        w->pause--;
+    if (w->pause > 0 || !w->may_act(w->data))
+        return;
+    pthread_mutex_lock(&w->lock);
+    g_autoptr(GPtrArray) due = mount_lost_take(w->lost);
+    pthread_mutex_unlock(&w->lock);
+    for (guint i = 0; i < due->len; i++) {
+        g_autoptr(GError) error = NULL;
+        if (w->may_act(w->data) && mount_lost_post(w->client, due->pdata[i], w->stop, &error))
+            continue;
+        w->pause = PAUSE_ROUNDS;
+        g_info("pods of a node have no Event " MOUNT_LOST_REASON " yet: %s",
+               error ? error->message : "another controller acts");
+        pthread_mutex_lock(&w->lock);
+        mount_lost_again(w->lost, due->pdata[i]);
+        pthread_mutex_unlock(&w->lock);
+    }
+}
+
 static void *warmth_thread(void *data)
 {
     Warmth *w = data;
     while (kube_pause(ROUND_MS, w->stop, NULL)) {
         write_due(w);
         post_due(w);
+        post_lost(w);
     }
     return NULL;
 }
@@ -250,6 +281,7 @@ Warmth *warmth_new(KubeClient *client, gboolean (*may_act)(void *data), void *da
     pthread_mutex_init(&w->lock, NULL);
     w->table = node_table_new();
     w->bypassed = bypassed_new();
+    w->lost = mount_lost_new();
     w->nodes = kube_watch_new(client, &nodes, &node_ops, w, NULL);
     w->caches = kube_watch_new(client, &caches, &cache_ops, w, NULL);
     int failed = pthread_create(&w->thread, NULL, warmth_thread, w);
@@ -269,6 +301,7 @@ void warmth_free(Warmth *w)
     g_object_unref(w->stop);
     node_table_free(w->table);
     bypassed_free(w->bypassed);
+    mount_lost_free(w->lost);
     pthread_mutex_destroy(&w->lock);
     g_free(w);
 }

@@ -89,6 +89,7 @@ controller_may() { controller auth can-i "$@" 2>/dev/null; }
 same the_controller_may_nothing_else "$(controller_may update nodes) $(controller_may delete nodes) $(controller_may patch nodes --subresource=status) $(controller_may patch nodecaches --subresource=status) \
 $(controller_may get secrets) $(controller_may patch cachewarmups) $(controller_may update persistentvolumes) $(controller_may update leases/another -n hearth) $(controller_may update leases/hearth-controller -n default)" \
     "no no no no no no no no no"
+same of_pods_it_may_list_them "$(controller_may list pods) $(controller_may get pods) $(controller_may watch pods) $(controller_may delete pods)" "yes no no no"
 same but_make_events "$(controller_may create events) $(controller_may patch events) $(controller_may delete events)" "yes no no"
 same and_its_lease "$(controller_may create leases -n hearth) $(controller_may update leases/hearth-controller -n hearth)" "yes yes"
 

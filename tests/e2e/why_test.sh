@@ -60,4 +60,16 @@ kubectl_hearth top --pod "$POD" --json
 same top_of_its_node "$? $(jq -r '.volumes[0].served' "$TMP/out")" "0 true"
 kubectl_hearth doctor --all
 grep -q '^== n1$' "$TMP/out" && pass doctor_of_all_nodes || fail doctor_of_all_nodes "$(cat "$TMP/out" "$TMP/err")"
+# ---- hearthd is restarted: each access of the pod fails, and an Event at it says what heals it
+end hearthd-n1 KILL
+hearthd_start n1
+event() { k get events --field-selector "reason=MountLost,involvedObject.kind=Pod,involvedObject.name=$POD" -o 'jsonpath={.items[*].message}'; }
+says_so() { event | grep -q "kubectl -n default delete pod $POD"; }
+within 60 says_so && pass an_event_at_the_pod_says_what_heals_it || fail an_event_at_the_pod_says_what_heals_it "$(event) $(k get nodecache n1 -o 'jsonpath={.status.lost}')"
+same describe_shows_it "$(k describe pod "$POD" | grep -c ' MountLost ')" 1
+kubectl_hearth why "$POD" --seconds 1
+grep -q "the mount of default/data is not served any more" "$TMP/out" && grep -q "^-> kubectl -n default delete pod $POD" "$TMP/out" && pass why_says_so_too || fail why_says_so_too "$(cat "$TMP/out" "$TMP/err")"
+k delete pod "$POD" --timeout=60s >/dev/null
+not_lost() { [ "$(k get nodecache n1 -o 'jsonpath={.status.lost}')" = "[]" ]; }
+within 60 not_lost && pass then_it_is_lost_no_more || fail then_it_is_lost_no_more "$(k get nodecache n1 -o 'jsonpath={.status.lost}')"
 job_remove reader

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/node/mount/publications.h"
 #include "driver/warmth/node_cache.h"
 #include <string.h>
 #include "tests/unit/harness.h"
@@ -172,6 +173,29 @@ START_TEST(the_largest_are_told_when_there_are_too_many)
 }
 END_TEST
 
+START_TEST(pods_that_lost_a_mount_are_told_once_and_are_news)
+{
+    Publication pods[] = {{(char *)"v", (char *)"/b", (char *)"uid-b"},
+                          {(char *)"v", (char *)"/a", (char *)"uid-a"},
+                          {(char *)"w", (char *)"/c", (char *)"uid-b"}};
+    g_autoptr(GPtrArray) lost = g_ptr_array_new(), none = g_ptr_array_new();
+    for (guint i = 0; i < G_N_ELEMENTS(pods); i++)
+        g_ptr_array_add(lost, &pods[i]);
+    json_t *before = status_of(json_array()), *after = status_of(json_array());
+    node_cache_lost(before, none);
+    node_cache_lost(after, none);
+    ck_assert(!node_cache_is_news(before, after));
+    node_cache_lost(after, lost);
+    ck_assert(node_cache_is_news(before, after));
+    g_auto(NodeCacheReport) r = {0};
+    ck_assert(read_status(after, &r));
+    ck_assert_uint_eq(r.lost->len, 2);
+    ck_assert_str_eq(r.lost->pdata[0], "uid-a");
+    ck_assert_str_eq(r.lost->pdata[1], "uid-b");
+    json_decref(before);
+}
+END_TEST
+
 static gboolean is_news(json_int_t before, json_int_t after)
 {
     json_t *old = status_of(json_pack("[o]", dataset("v1", before, 100)));
@@ -248,7 +272,8 @@ START_TEST(runs_of_warmups_are_news_by_state_and_steps_of_five)
 }
 END_TEST
 
-HARNESS_MAIN("driver/warmth/node_cache", volumes_that_get_no_cache_are_told_and_are_news,
+HARNESS_MAIN("driver/warmth/node_cache", pods_that_lost_a_mount_are_told_once_and_are_news,
+             volumes_that_get_no_cache_are_told_and_are_news,
              a_tier_and_a_zone_are_read_as_label_values, what_is_written_is_what_is_read,
              a_hundred_is_when_nothing_is_missing, a_dataset_of_several_places_is_told_once,
              the_largest_are_told_when_there_are_too_many, news_is_another_quarter_dataset_or_disk,
