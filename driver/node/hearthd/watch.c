@@ -3,13 +3,19 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include "common/autofd.h"
+#include "driver/node/hearthd/peer.h"
 #include "driver/node/hearthd/spec.h"
 #include "proto/wire.h"
 
 #define RECONNECT_MS 500
 #define FETCH_TIMEOUT_MS 5000
+/* How often it is checked whether hearthd was killed. One that is still there at the second time
+ * does not end by itself. */
+#define DYING_CHECK_MS 3000
 
 struct Watch {
     char *socket_path;
@@ -76,6 +82,24 @@ static void fetch_all(Watch *w, HearthdLink *link)
     }
 }
 
+/* A thread of a hearthd that was killed waits for an answer that only hearthd could give, and keeps
+ * the connections open: their readers, and sync(2) of the whole node, wait with it. */
+static void abort_all(Watch *w)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) table = w->mounter->ops->list(w->mounter, &error);
+    g_warning("hearthd at %s was killed and cannot end: its mounts are ended", w->socket_path);
+    if (!table)
+        g_warning("%s", error->message);
+    for (guint i = 0; table && i < table->len; i++) {
+        const MountEntry *entry = table->pdata[i];
+        g_autoptr(GError) cause = NULL;
+        if (mount_served_volume(entry) && strcmp(entry->type, MOUNT_TYPE) == 0 &&
+            !w->mounter->ops->abort_fuse(w->mounter, entry->dev, &cause))
+            g_warning("%s: %s", entry->target, cause->message);
+    }
+}
+
 /* Waits until the link ends (TRUE) or the thread is to stop (FALSE). */
 static gboolean wait_for_end(Watch *w, HearthdLink *link)
 {
@@ -83,8 +107,14 @@ static gboolean wait_for_end(Watch *w, HearthdLink *link)
         {.fd = hearthd_link_fd(link), .events = POLLIN | POLLRDHUP},
         {.fd = w->stop, .events = POLLIN},
     };
-    while (poll(fds, 2, -1) < 0 && errno == EINTR)
-        ;
+    hearth_autofd int peer = peer_open(hearthd_link_fd(link));
+    unsigned dying = 0; /* times in a row */
+    int n;
+    while ((n = poll(fds, 2, peer >= 0 ? DYING_CHECK_MS : -1)) <= 0) {
+        dying = n == 0 && peer_is_dying(peer) ? dying + 1 : 0;
+        if (dying == 2)
+            abort_all(w);
+    }
     return fds[1].revents == 0;
 }
 

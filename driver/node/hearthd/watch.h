@@ -2,7 +2,8 @@
 /*
  * Watches hearthd from the node plugin, on one thread. It holds an idle connection, so it sees the
  * end of hearthd at once. Then it releases the keeper's descriptors, and calls on volumes that are
- * not served fail at once instead of hanging. When hearthd is there (again), it fetches the volumes
+ * not served fail at once instead of hanging. A hearthd that was killed and cannot end it helps by
+ * ending its mounts (peer.h). When hearthd is there (again), it fetches the volumes
  * that are mounted but not kept, as after a restart of the node plugin.
  */
 #ifndef HEARTH_DRIVER_NODE_HEARTHD_WATCH_H

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "common/autofd.h"
 #include "common/bounded.h"
+#include "driver/node/mount/fuse_abort.h"
 #include "driver/node/mount/fuse_mount.h"
 #include "driver/node/mount/selinux.h"
 
@@ -48,6 +49,12 @@ static GPtrArray *kernel_list(NodeMounter *m, GError **error)
         return NULL;
     }
     return mount_parse(text);
+}
+
+static gboolean kernel_abort_fuse(NodeMounter *m, dev_t dev, GError **error)
+{
+    (void)m;
+    return fuse_abort(dev, error);
 }
 
 static int kernel_mount_fuse(NodeMounter *m, const char *volume, const MountOptions *options,
@@ -350,6 +357,7 @@ static const NodeMounterOps kernel_ops = {
     .free = kernel_free,
     .list = kernel_list,
     .mount_fuse = kernel_mount_fuse,
+    .abort_fuse = kernel_abort_fuse,
     .clone = kernel_clone,
     .probe = kernel_probe,
     .place = kernel_place,

@@ -97,6 +97,9 @@ typedef struct NodeMounterOps {
      * caller's, and may be open after an error too; else -1. */
     int (*mount_fuse)(NodeMounter *m, const char *volume, const MountOptions *options, int *fuse_fd,
                       GError **error);
+    /* Ends the FUSE connection of a file system, whoever has descriptors of it: calls that wait
+     * fail. Fine when it has ended. */
+    gboolean (*abort_fuse)(NodeMounter *m, dev_t dev, GError **error);
     /*
      * A detached bind of the mount at `path`, or -1. Its flags are `attrs`, not those of the
      * original. FAILED_PRECONDITION when another file system than `dev` is mounted there.
