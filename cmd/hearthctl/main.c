@@ -64,6 +64,11 @@ int ctl_version(Ctl *ctl, int argc, char **argv)
         G_OPTION_ENTRY_NULL};
     if (!ctl_parse(ctl, &argc, &argv, entries, &help, &error))
         return ctl_fail(error);
+    if (argc > 1) {
+        ctl_usage_error(&error, "version: unexpected argument '%s'; see hearthctl version --help",
+                        argv[1]);
+        return ctl_fail(error);
+    }
     if (!as_json)
         printf("hearthctl %s\n", HEARTH_VERSION);
     json_auto_t *hello = ctl_call(ctl, json_pack("{s:s}", "op", "hello"), &error);

@@ -161,6 +161,17 @@ wrong() { # NAME CODE TEXT ARGUMENT...
     same "$name" "$code $(grep -cF -e "$text" "$TMP/err")" "$wanted"
 }
 wrong a_command_is_suggested 2 "unknown command 'statsu'; did you mean status? See hearthctl --help" statsu
+wrong an_option_of_why_is_suggested 2 'unknown option --pdo; did you mean --pod? See hearthctl why --help' why --pdo x
+wrong version_takes_nothing 2 "version: unexpected argument 'extra'" version extra
+wrong status_takes_nothing 2 "status: unexpected argument 'extra'" status extra
+wrong datasets_takes_nothing 2 'datasets: it takes no arguments' datasets extra
+wrong jobs_says_how_to_ask_for_one 2 'one job is hearthctl job NUMBER' jobs extra
+wrong job_needs_a_number 2 'job: name one job by its number' job x
+wrong pin_needs_a_volume 2 'pin: name one volume or path' pin
+wrong evict_needs_a_volume 2 'evict: name one volume or path, or give --all' evict
+wrong warm_needs_a_volume 2 'warm: name one volume or path' warm
+wrong top_has_no_such_column 2 "no column 'x'" top --sort x
+wrong need_needs_a_size 2 'Missing argument for --need; see hearthctl bench --help' bench --need
 wrong an_option_is_suggested 2 'unknown option --jsn; did you mean --json? See hearthctl status --help' status --jsn
 wrong an_argument_too_many_names_the_help 2 "unexpected argument 'extra'; see hearthctl status --help" status extra
 wrong a_bad_size_is_wrong_usage 2 '--rate=fast' warm v --rate fast
