@@ -76,7 +76,7 @@ if [ -n "${PICTURE:-}" ]; then
         [ $epoch != 1 ] || k create -f - >/dev/null <<<'{"apiVersion": "csi.hearth.dev/v1alpha1", "kind": "CacheWarmup", "metadata": {"name": "again"}, "spec": {"persistentVolumeClaim": "data", "rate": "512Ki"}}'
         drop_page_cache
         for i in $(seq 90); do
-            cat "$LIVE/epoch$i" >/dev/null
+            cat "$LIVE/epoch$i" >/dev/null || fail "epoch_${epoch}_is_read" "$LIVE/epoch$i cannot be read"
             sleep 0.5
         done
         create_volume "pvc-epoch$epoch-$$" 1048576 && delete_volume
