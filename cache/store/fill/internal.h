@@ -233,7 +233,9 @@ int fill_workers_init(Fills *fills, Store *store);
 void fill_wake_worker_locked(Fills *fills);
 /* Starts the first one. */
 int fill_start_worker_locked(Fills *fills);
-/* Tries again to start one, if threads are scarce. */
+/* Whether no more than one has nothing to do; or none. */
+gboolean fill_one_worker_left_locked(const Fills *fills);
+/* Before something is picked: starts one, if that leaves too few, or threads are scarce. */
 void fill_more_workers_locked(Fills *fills);
 /* Whether there are more than are needed, of which the caller is one; it ends then. */
 gboolean fill_worker_may_end_locked(Fills *fills, FillWorker *worker);

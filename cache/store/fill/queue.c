@@ -55,9 +55,8 @@ void fill_source_leave_locked(Fills *fills, StoreFill *fill)
 static gboolean may_have_worker(const Fills *fills, const FillSource *source, gboolean spare)
 {
     const unsigned available = fills->most - fills->busy;
-    /* The last worker is for an origin that has none. */
-    if (fills->scarce && source->busy + source->stuck > 0 &&
-        fills->n_threads < fills->busy + fills->stuck + 2)
+    /* The last worker is for an origin that has none, since more can come late, or never. */
+    if (source->busy + source->stuck > 0 && fill_one_worker_left_locked(fills))
         return FALSE;
     /* The one that it gets is not available any more. */
     return available > 0 && (source->busy + (spare ? 2 : 0) < available || fills->busy == 0);
@@ -265,7 +264,8 @@ gboolean fill_pick_locked(const Store *store, uint8_t *buf, FillPick *pick, uint
     const uint64_t now = monotonic_ms(), stuck_ms = fill_find_stuck_locked(fills, store, now);
     const gboolean readers = fills->reader_ms && now - fills->reader_ms < READERS_AROUND_MS;
     *pick = (FillPick){.buf = buf};
-    fill_more_workers_locked(fills);
+    if (!fill_queues_empty_locked(fills))
+        fill_more_workers_locked(fills);
     for (int queue = WANTED; queue < QUEUES && !pick->fill; queue++) {
         FillSource *source;
         TAILQ_FOREACH (source, &fills->turns, turn) {

@@ -68,9 +68,15 @@ void fill_wake_worker_locked(Fills *fills)
         fill_start_worker_locked(fills); /* without one more, those there are do it */
 }
 
+gboolean fill_one_worker_left_locked(const Fills *fills)
+{
+    return fills->n_threads < fills->busy + fills->stuck + 2;
+}
+
 void fill_more_workers_locked(Fills *fills)
 {
-    if (fills->scarce && fills->n_threads < needed(fills) && !fills->stop)
+    if ((fills->scarce || fill_one_worker_left_locked(fills)) && fills->n_threads < needed(fills) &&
+        !fills->stop)
         fill_start_worker_locked(fills);
 }
 
