@@ -4,7 +4,7 @@
  * table below; the protocol is in proto/wire.h.
  */
 #include "cmd/hearthctl/client/commands.h"
-#include "cmd/hearthctl/client/suggest.h"
+#include "common/suggest.h"
 #include "cmd/hearthctl/report/lines.h"
 #include "proto/wire.h"
 #include <gio/gio.h>

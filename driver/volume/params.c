@@ -4,6 +4,7 @@
  * row; tests/layout/docs.sh then asks for it in docs/storageclass.md.
  */
 #include "driver/volume/params.h"
+#include "common/suggest.h"
 #include "driver/volume/name.h"
 #include "driver/volume/qos.h"
 #include <stddef.h>
@@ -385,15 +386,19 @@ static gboolean parse_row(const Row *row, const char *value, VolumeParams *param
 
 static gboolean refuse_unknown(const char *name, GError **error)
 {
-    g_autoptr(GString) known = g_string_new(NULL);
+    const char *known[G_N_ELEMENTS(rows) + 1];
+    guint n = 0;
     for (guint i = 0; i < G_N_ELEMENTS(rows); i++) {
         if (!g_str_has_prefix(rows[i].name, K8S) && rows[i].kind != KIND_STATIC &&
             rows[i].kind != KIND_MEANINGLESS && rows[i].kind != KIND_ENCRYPTED)
-            g_string_append_printf(known, "%s%s", known->len ? ", " : "", rows[i].name);
+            known[n++] = rows[i].name;
     }
+    known[n] = NULL;
     g_autofree char *text = printable_start(name);
-    return refuse(error, "parameter \"%s\" is not known; known: %s, and those of " K8S, text,
-                  known->str);
+    g_autofree char *all = g_strjoinv(", ", (char **)known);
+    const char *meant = suggest(name, known);
+    return refuse(error, "parameter \"%s\" is not known%s%s%s; known: %s, and those of " K8S, text,
+                  meant ? ", did you mean " : "", meant ? meant : "", meant ? "?" : "", all);
 }
 
 /* In the order of names, so that of several faults the same one is reported every time. */

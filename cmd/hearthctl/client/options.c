@@ -4,7 +4,7 @@
  * are made here.
  */
 #include "cmd/hearthctl/client/client.h"
-#include "cmd/hearthctl/client/suggest.h"
+#include "common/suggest.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -95,6 +95,9 @@ START_TEST(an_unknown_name_lists_the_known_ones)
     ck_assert_ptr_nonnull(strstr(message, "\"fsname\""));
     ck_assert_ptr_nonnull(strstr(message, "fsName"));
     ck_assert_ptr_nonnull(strstr(message, "cacheQuota"));
+    refuses("cach=on", "did you mean cache?;");
+    refuses("volumeNamePrefx=a-", "did you mean volumeNamePrefix?;");
+    refuses("nonsense=1", "\"nonsense\" is not known; known: ");
     refuses("csi.storage.k8s.io/nonsense=1", "not known");
     refuses("=1", "not known");
 }

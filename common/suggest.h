@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which word was meant by one with a typing error. */
-#ifndef HEARTH_CMD_HEARTHCTL_CLIENT_SUGGEST_H
-#define HEARTH_CMD_HEARTHCTL_CLIENT_SUGGEST_H
+#ifndef HEARTH_COMMON_SUGGEST_H
+#define HEARTH_COMMON_SUGGEST_H
 
 #include <glib.h>
 

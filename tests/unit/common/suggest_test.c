@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/harness.h"
-#include "cmd/hearthctl/client/suggest.h"
+#include "common/suggest.h"
 
 static const char *const words[] = {"status", "datasets", "top",   "jobs",   "job", "pin",
                                     "unpin",  "--json",   "evict", "--wide", NULL};
@@ -30,4 +30,4 @@ START_TEST(other_words_are_not)
 }
 END_TEST
 
-HARNESS_MAIN("cmd/hearthctl/client/suggest", typing_errors_are_recognised, other_words_are_not)
+HARNESS_MAIN("common/suggest", typing_errors_are_recognised, other_words_are_not)

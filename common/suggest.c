@@ -4,7 +4,7 @@
  * string alignment). A word may have one edit for each three of its bytes, so that short words do
  * not become each other.
  */
-#include "cmd/hearthctl/client/suggest.h"
+#include "common/suggest.h"
 #include <string.h>
 
 #define LONGEST 32
