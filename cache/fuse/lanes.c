@@ -5,7 +5,8 @@
  * lane. The first lanes start the threads, the last ones end them.
  *
  * A thread takes a lane of the next Lanes that has one to run and may have one run more. So the
- * Lanes of one session, at its bound, keep no thread from those of another.
+ * Lanes of one session, at its bound, keep no thread from those of another. The last thread without
+ * a run is left to Lanes that have none, since more threads can come late, or never.
  */
 #include "cache/fuse/lanes.h"
 #include <errno.h>
@@ -15,7 +16,7 @@
 #include "cache/origin/thread_room.h"
 #include "common/monotonic.h"
 
-#define THREADS_KEPT 2
+#define THREADS_KEPT 4
 #define IDLE_MS 1000
 /* A run is overtaken after this time, the next one after twice this time, and so on. */
 #define PATIENCE_MS 20
@@ -107,7 +108,7 @@ static gboolean thread_new_locked(void)
 
 static void start_wanted_locked(void)
 {
-    while (crew.wanted > crew.idle && thread_new_locked())
+    while (crew.wanted && crew.wanted >= crew.idle && thread_new_locked())
         ;
 }
 
@@ -141,7 +142,10 @@ static void enqueue_locked(Lane *lane)
 /* Counts its run. The Lanes go behind all others. */
 static Lane *dequeue_locked(void)
 {
-    Lanes *l = TAILQ_FIRST(&crew.ready);
+    Lanes *l;
+    TAILQ_FOREACH (l, &crew.ready, ready)
+        if (l->n_runs == 0 || crew.idle > 0)
+            break;
     if (!l)
         return NULL;
     TAILQ_REMOVE(&crew.ready, l, ready);
@@ -250,7 +254,8 @@ static void *lane_thread(void *data)
             r = 0;
             continue;
         }
-        if (crew.stopping || (r == ETIMEDOUT && crew.threads > THREADS_KEPT))
+        const gboolean may_go = crew.threads > THREADS_KEPT && crew.idle > 0;
+        if (crew.stopping || (r == ETIMEDOUT && may_go))
             break;
         const struct timespec until = deadline_after_ms(IDLE_MS);
         crew.idle++;
