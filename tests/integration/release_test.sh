@@ -83,7 +83,8 @@ same the_sbom_has_the_packages_and_their_sources "$(jq -r '.packages[2:][] | .na
 xfsprogs 6.13.0-2+b1: built from the Debian source package xfsprogs 6.13.0-2"
 same and_names_them_as_scanners_do "$(jq -r '.packages[2].externalRefs[0].referenceLocator' "$spdx")" 'pkg:deb/debian/libcephfs2@20.2.4-1%2Bb2?arch=arm64&distro=debian-13'
 same of_that_commit "$(jq -r '.packages[1].sourceInfo' "$spdx")" 'git commit 0123abc'
-mkdir -p "$TMP/tree/tests" && cp -r "$TOP"/{Makefile,LICENSE,charts} "$TMP/tree/" && cp -r "$TOP/tests/release" "$TMP/tree/tests/"
+mkdir -p "$TMP"/tree/{tests,deploy} && cp -r "$TOP"/{Makefile,LICENSE,charts} "$TMP/tree/" && cp -r "$TOP/tests/release" "$TMP/tree/tests/"
+cp -r "$TOP/deploy/kubectl" "$TMP/tree/deploy/"
 in_tree() { git -C "$TMP/tree" -c user.name=Test -c user.email=test@example.com "$@"; }
 in_tree init -q && in_tree add . && in_tree commit -q -m tree && rm "$TMP/tree/LICENSE"
 REVISION= "$TMP/tree/tests/release/build" "$TMP/dirty" >/dev/null
