@@ -3,7 +3,8 @@
 # that evicts what is read, a job that computes, a mount that nobody serves. Each job is in a cgroup and on a path as kubelet
 # makes them for a pod.
 
-# A mount namespace of its own: doctor and why of a test beside this one are not to see the mount that is lost here.
+# A mount namespace of its own: doctor and why of a test beside this one are not to see the mount that is lost here. Those that
+# others have lost when it is made may be in it, too.
 [ -n "${OWN_MOUNTS:-}" ] || [ "$(id -u)" != 0 ] || OWN_MOUNTS=1 exec unshare --mount --propagation slave bash "$0"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/../documents/documented.sh"
@@ -75,7 +76,8 @@ hearthctl why --pod none --seconds 0.5 >"$TMP/out"
 same a_pod_without_volumes "$(cat "$TMP/out")" "pod none has no volume of Hearth on this node"
 
 same its_pod_is_counted "$(hearthctl status | awk '$1 ~ /^CLAIM/ { for (i = 1; i <= NF; i++) if ($i == "PODS") at = i - 2 } /pvc-why/ { print $(at + 1) }')" 1
-same no_mount_is_lost "$(lost_metric) $(hearthctl status --json | jq -c .lostMounts)" "0 []"
+lost() { hearthctl status --json | jq -r --arg here "$TMP/" '.lostMounts[] | select(.path | startswith($here)) | "\(.pod) \(.path)"'; }
+same no_mount_is_lost "$(lost)" ""
 
 # ---- cold ----
 plain
@@ -167,8 +169,7 @@ named a_dead_mount_is_named mount-lost
 same and_which_claim_it_was "$(told name)" train/eval
 same and_what_heals_it "$(told fix)" "kubectl -n train delete pod train-0"
 end job
-lost() { hearthctl status --json | jq -r '.lostMounts[] | "\(.pod) \(.path)"'; }
 same status_names_it "$(lost)" "$UID_OF_POD $TARGET"
-same a_metric_counts_it "$(lost_metric)" 1
+check a_metric_counts_it [ "$(lost_metric)" -ge 1 ]
 hearthctl doctor >"$TMP/out"
-grep -q "1 not served any more, because hearthd was restarted: $TARGET" <(tr -s ' \n' ' ' <"$TMP/out") && pass and_doctor || fail and_doctor "$(grep -A3 mounts "$TMP/out")"
+grep -q "[0-9] not served any more, because hearthd was restarted: .*$TARGET" <(tr -s ' \n' ' ' <"$TMP/out") && pass and_doctor || fail and_doctor "$(grep -A3 mounts "$TMP/out")"
