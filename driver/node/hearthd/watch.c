@@ -93,8 +93,11 @@ static void abort_all(Watch *w)
         g_warning("%s", error->message);
     for (guint i = 0; table && i < table->len; i++) {
         const MountEntry *entry = table->pdata[i];
+        const char *volume = mount_served_volume(entry);
         g_autoptr(GError) cause = NULL;
-        if (mount_served_volume(entry) && strcmp(entry->type, MOUNT_TYPE) == 0 &&
+        /* Of this hearthd: another driver may be on the node. */
+        if (volume && strcmp(entry->type, MOUNT_TYPE) == 0 &&
+            keeper_is_complete(w->keeper, volume) &&
             !w->mounter->ops->abort_fuse(w->mounter, entry->dev, &cause))
             g_warning("%s: %s", entry->target, cause->message);
     }
