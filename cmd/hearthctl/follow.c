@@ -8,6 +8,7 @@
  */
 #include "cmd/hearthctl/follow.h"
 #include "cmd/hearthctl/client/terminal.h"
+#include "cmd/hearthctl/client/text.h"
 #include "cmd/hearthctl/report/progress.h"
 #include "cmd/hearthctl/report/words.h"
 #include <signal.h>
@@ -53,7 +54,8 @@ static int check_code(const json_t *job)
 
 int follow_result(const Follow *follow, const json_t *job, uint64_t came)
 {
-    const char *state = ctl_string(job, "state"), *why = ctl_string(job, "error");
+    const char *state = ctl_string(job, "state");
+    g_autofree char *why = text_printable(ctl_string(job, "error"));
     const uint64_t failed = ctl_number(job, "filesFailed");
     const gboolean check = json_is_true(json_object_get(job, "check"));
     print_result(follow, job, came);

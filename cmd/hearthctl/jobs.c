@@ -4,6 +4,8 @@
 #include "cmd/hearthctl/follow.h"
 #include "cmd/hearthctl/report/lines.h"
 #include "cmd/hearthctl/report/progress.h"
+#include "cmd/hearthctl/report/words.h"
+#include "cmd/hearthctl/client/text.h"
 #include "cmd/hearthctl/view/view.h"
 #include <stdio.h>
 
@@ -17,8 +19,9 @@ static const CtlHelp job_help = {
 static char *warm_command(const json_t *job)
 {
     const char *path = ctl_string(job, "path");
-    return g_strdup_printf("hearthctl warm %s%s%s", ctl_name(job, "volume"),
-                           path[0] ? " --path " : "", path);
+    g_autofree char *name = words_shell(ctl_name(job, "volume")), *inside = words_shell(path);
+    return g_strdup_printf("hearthctl warm %s%s%s", name, path[0] ? " --path " : "",
+                           path[0] ? inside : "");
 }
 
 static int print_job(Follow *follow, gboolean cancel, GError **error)
@@ -32,11 +35,11 @@ static int print_job(Follow *follow, gboolean cancel, GError **error)
     if (!follow_is_running(job))
         return follow_result(follow, job, done - MIN(held, done));
     g_autofree char *text = follow->as_json ? json_dumps(job, JSON_INDENT(2)) : NULL;
-    g_autofree char *line = progress_text(job);
+    g_autofree char *line = progress_text(job), *name = text_printable(ctl_name(job, "volume"));
     if (text)
         printf("%s\n", text);
     else
-        printf("%s: %s%s\n", ctl_name(job, "volume"), line, cancel ? ", being cancelled" : "");
+        printf("%s: %s%s\n", name, line, cancel ? ", being cancelled" : "");
     return CTL_OK;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hearthctl verify: hearthd verifies one part a call, so ending this program stops the work. */
 #include "cmd/hearthctl/client/commands.h"
+#include "cmd/hearthctl/client/text.h"
 #include "cmd/hearthctl/report/lines.h"
 #include "common/size.h"
 #include <stdio.h>
@@ -16,8 +17,9 @@ static void print_bad(const json_t *list)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *bad = json_array_get(list, i);
-        const char *path = ctl_string(bad, "path");
-        printf("bad: %s%s%s\n", path, path[0] ? ", object " : "object ", ctl_string(bad, "object"));
+        g_autofree char *path = text_printable(ctl_string(bad, "path"));
+        g_autofree char *object = text_printable(ctl_string(bad, "object"));
+        printf("bad: %s%s%s\n", path, path[0] ? ", object " : "object ", object);
     }
     fflush(stdout);
 }
@@ -30,7 +32,7 @@ static gboolean verify_all(Ctl *ctl, const json_t *request, Sums *sums, GError *
     while (more) {
         json_t *part = json_copy((json_t *)request);
         json_object_set_new(part, "after", json_string(after));
-        json_auto_t *reply = ctl_call(ctl, part, error);
+        json_auto_t *reply = ctl_call_long(ctl, part, error);
         if (!reply)
             return FALSE;
         const json_t *bad = json_object_get(reply, "bad");

@@ -2,14 +2,12 @@
 /* hearthctl warm: starts a job in hearthd, and follows it unless --no-wait is given. */
 #include "cmd/hearthctl/client/commands.h"
 #include "cmd/hearthctl/follow.h"
+#include "cmd/hearthctl/report/words.h"
 #include "common/autofd.h"
 #include "common/size.h"
 #include "proto/wire.h"
 #include <stdio.h>
 #include <string.h>
-
-/* Of a word that a shell takes as it is. */
-#define PLAIN_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=./:,@%"
 
 typedef struct WarmOptions {
     char *sub, *rate, *from;
@@ -49,8 +47,7 @@ static char *command_line(int argc, char **argv)
 {
     g_autoptr(GString) line = g_string_new("hearthctl");
     for (int i = 0; i < argc; i++) {
-        const gboolean plain = strspn(argv[i], PLAIN_CHARACTERS) == strlen(argv[i]);
-        g_autofree char *word = plain ? g_strdup(argv[i]) : g_shell_quote(argv[i]);
+        g_autofree char *word = words_shell(argv[i]);
         g_string_append_printf(line, " %s", word);
     }
     return g_strdup(line->str);

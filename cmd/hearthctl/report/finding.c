@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/hearthctl/report/finding.h"
+#include "cmd/hearthctl/client/text.h"
 #include "cmd/hearthctl/report/lines.h"
 #include <stdio.h>
 #include <string.h>
@@ -54,9 +55,9 @@ void findings_add(Findings *findings, FindingLevel level, const char *name, cons
     g_autofree char *found = g_strdup_vprintf(format, args);
     va_end(args);
     finding->level = level;
-    finding->name = table_printable(name);
-    finding->found = table_printable(found);
-    finding->fix = fix ? table_printable(fix) : NULL;
+    finding->name = text_printable(name);
+    finding->found = text_printable(found);
+    finding->fix = fix ? text_printable(fix) : NULL;
     g_ptr_array_add(findings->list, finding);
 }
 
@@ -81,7 +82,7 @@ static unsigned check_width(const Findings *findings)
 {
     glong width = strlen("CHECK");
     for (guint i = 0; i < findings->list->len; i++)
-        width = MAX(width, g_utf8_strlen(((const Finding *)findings->list->pdata[i])->name, -1));
+        width = MAX(width, (glong)text_width(((const Finding *)findings->list->pdata[i])->name));
     return (unsigned)width;
 }
 
@@ -99,7 +100,7 @@ static void add_found(Lines *lines, const View *view, const Finding *finding, un
         lines_add_cut(lines, view, "%s", head);
         lines_add_text(lines, view, indent, indent, finding->found);
     } else {
-        const int gap = (int)(width + GAP) - (int)g_utf8_strlen(finding->name, -1);
+        const int gap = (int)(width + GAP) - (int)text_width(finding->name);
         g_autofree char *line = g_strdup_printf("%s%*s%s", head, gap, "", finding->found);
         lines_add_text(lines, view, 0, indent, line);
     }

@@ -11,16 +11,20 @@ Lines *lines_new(void)
     return g_ptr_array_new();
 }
 
-/* Where the first line of at most `room` characters ends: at a blank, or where the room does. */
+/* Where the first line of at most `room` columns ends: at a blank, or where the room does. */
 static const char *line_end(const char *text, unsigned room)
 {
-    const char *blank = NULL;
+    const char *blank = NULL, *next;
     unsigned shown = 0;
-    for (const char *p = text; *p; p = style_next(p, &shown)) {
+    for (const char *p = text; *p; p = next) {
+        next = style_next(p, &shown);
         if (*p == ' ' && p > text)
             blank = p;
-        if (shown == room && *p != '\033')
-            return blank ? blank : p;
+        if (shown <= room || *p == '\033')
+            continue;
+        if (blank)
+            return blank;
+        return p > text ? p : next;
     }
     return text + strlen(text);
 }

@@ -4,6 +4,7 @@
  * narrow terminal first wants to know how far it is and how long it takes.
  */
 #include "cmd/hearthctl/report/progress.h"
+#include "cmd/hearthctl/client/text.h"
 #include "cmd/hearthctl/report/table.h"
 #include "cmd/hearthctl/report/words.h"
 #include "common/size.h"
@@ -33,11 +34,11 @@ static const char *string(const json_t *object, const char *name)
     return text ? text : "";
 }
 
-/* An earlier hearthd has only the ID. */
-static const char *name_of(const json_t *job)
+/* An earlier hearthd has only the ID. The caller's. */
+static char *name_of(const json_t *job)
 {
     const char *name = string(job, "name");
-    return *name ? name : string(job, "volume");
+    return text_printable(*name ? name : string(job, "volume"));
 }
 
 uint64_t progress_rate(const json_t *job)
@@ -162,20 +163,22 @@ static char *check_result(const json_t *job)
     const uint64_t held = number(job, "bytesDone"), total = number(job, "bytesTotal");
     g_autofree char *bytes = words_part(held, total);
     g_autofree char *share = total ? words_percent(held, total) : g_strdup("100%");
-    return g_strdup_printf(
-        "%s: %" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT " files, %s in the cache: %s", name_of(job),
-        number(job, "filesDone"), number(job, "filesTotal"), bytes, share);
+    g_autofree char *name = name_of(job);
+    return g_strdup_printf("%s: %" G_GUINT64_FORMAT "/%" G_GUINT64_FORMAT
+                           " files, %s in the cache: %s",
+                           name, number(job, "filesDone"), number(job, "filesTotal"), bytes, share);
 }
 
 static char *unfinished_result(const json_t *job, uint64_t came, const char *time)
 {
     g_autofree char *fetched = size_format(came);
     g_autofree char *kept = size_format(number(job, "bytesDone"));
+    g_autofree char *name = name_of(job);
     const uint64_t files = number(job, "filesDone");
     return g_strdup_printf("%s: stopped after %s: %s came; %" G_GUINT64_FORMAT
                            " of %" G_GUINT64_FORMAT
                            " files (%s) are complete and stay in the cache",
-                           name_of(job), time, fetched, files, number(job, "filesTotal"), kept);
+                           name, time, fetched, files, number(job, "filesTotal"), kept);
 }
 
 char *progress_result(const json_t *job, uint64_t came)
@@ -187,8 +190,8 @@ char *progress_result(const json_t *job, uint64_t came)
     if (is_true(job, "check"))
         return check_result(job);
     g_autofree char *bytes = size_format(number(job, "bytesDone"));
-    g_autofree char *before = size_format(held);
-    return g_strdup_printf("%s: %" G_GUINT64_FORMAT " file%s, %s warm in %s%s%s", name_of(job),
-                           files, words_plural(files), bytes, time, held ? "; held before: " : "",
+    g_autofree char *before = size_format(held), *name = name_of(job);
+    return g_strdup_printf("%s: %" G_GUINT64_FORMAT " file%s, %s warm in %s%s%s", name, files,
+                           words_plural(files), bytes, time, held ? "; held before: " : "",
                            held ? before : "");
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/hearthctl/report/style.h"
 #include "cmd/hearthctl/client/terminal.h"
+#include "cmd/hearthctl/client/text.h"
 #include <unistd.h>
 
 #define ESCAPE '\033'
@@ -25,7 +26,7 @@ const char *style_next(const char *at, unsigned *width)
 {
     const char *next = g_utf8_next_char(at);
     if (*at != ESCAPE) {
-        (*width)++;
+        *width += text_char_width(at);
         return next;
     }
     /* It ends with a letter. */
@@ -48,8 +49,10 @@ char *style_cut(const char *line, unsigned columns)
     gboolean styled = FALSE;
     unsigned shown = 0;
     const char *next;
-    for (const char *p = line; *p && (shown < columns || *p == ESCAPE); p = next) {
+    for (const char *p = line; *p; p = next) {
         next = style_next(p, &shown);
+        if (shown > columns && *p != ESCAPE)
+            break;
         if (*p == ESCAPE)
             styled = !g_str_has_prefix(p, STYLE_END);
         g_string_append_len(out, p, next - p);

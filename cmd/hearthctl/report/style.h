@@ -28,11 +28,11 @@ typedef enum Style {
 const char *style_begin(Style style); /* "" for STYLE_PLAIN */
 /* `text` in this style, or as it is without `colour`; the caller's. */
 char *style_text(const char *text, Style style, gboolean colour);
-/* The next character or escape sequence, which have a width of one and none. */
+/* The next character or escape sequence; `width` grows by the columns that it takes. */
 const char *style_next(const char *at, unsigned *width);
-/* How many characters a terminal shows of it. */
+/* How many columns it takes on a terminal. */
 unsigned style_width(const char *line);
-/* The first `columns` characters that a terminal shows; the caller's. */
+/* What fits `columns` columns of a terminal; the caller's. */
 char *style_cut(const char *line, unsigned columns);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/hearthctl/report/table.h"
+#include "cmd/hearthctl/client/text.h"
 #include <string.h>
 
 #define GAP 2
@@ -57,28 +58,33 @@ void table_row(Table *table)
     g_ptr_array_add(table->rows, row);
 }
 
-char *table_printable(const char *text)
+/* The last characters of it that fit `width` columns. */
+static const char *tail_of(const char *text, unsigned width)
 {
-    g_autofree char *valid = g_utf8_make_valid(text, -1);
-    GString *out = g_string_new(NULL);
-    for (const char *p = valid; *p; p = g_utf8_next_char(p)) {
-        gunichar c = g_utf8_get_char(p);
-        g_string_append_unichar(out, g_unichar_isprint(c) ? c : '?');
+    const char *at = text + strlen(text);
+    while (at > text) {
+        const char *before = g_utf8_prev_char(at);
+        const unsigned more = text_char_width(before);
+        if (more > width)
+            break;
+        width -= more;
+        at = before;
     }
-    return g_string_free(out, FALSE);
+    /* A mark would join the character before it. */
+    while (*at && text_char_width(at) == 0)
+        at = g_utf8_next_char(at);
+    return at;
 }
 
 char *table_shorten(const char *text, unsigned width)
 {
-    const glong length = g_utf8_strlen(text, -1);
-    if (length <= (glong)width)
+    if (text_width(text) <= width)
         return g_strdup(text);
     if (width == 0)
         return g_strdup("");
-    const glong head = width / 2, tail = width - head - 1;
-    g_autofree char *begin = g_utf8_substring(text, 0, head);
-    const char *end = g_utf8_offset_to_pointer(text, length - tail);
-    return g_strconcat(begin, "…", end, NULL);
+    const unsigned head = width / 2;
+    g_autofree char *begin = style_cut(text, head);
+    return g_strconcat(begin, "…", tail_of(text, width - text_width(begin) - 1), NULL);
 }
 
 static Row *last_row(Table *table, guint column)
@@ -101,7 +107,7 @@ void table_take(Table *table, guint column, char *text)
 {
     char **cells = last_row(table, column)->cells;
     g_autofree char *owned = text;
-    g_autofree char *clean = table_printable(owned ? owned : "-");
+    g_autofree char *clean = text_printable(owned ? owned : "-");
     const unsigned max = table->columns[column].max_width;
     g_free(cells[column]);
     cells[column] = max ? table_shorten(clean, max) : g_steal_pointer(&clean);
@@ -115,7 +121,7 @@ void table_set(Table *table, guint column, const char *text)
 static void append_padded(GString *line, const char *cell, glong width, gboolean right,
                           const char *before)
 {
-    const glong pad = width - g_utf8_strlen(cell, -1);
+    const glong pad = width - text_width(cell);
     const char *after = before[0] ? STYLE_END : "";
     if (!right)
         g_string_append_printf(line, "%s%s%s", before, cell, after);
@@ -131,7 +137,7 @@ static glong least(const Table *table, const Layout *layout, guint i)
     const glong least = table->columns[i].min_width;
     if (least == 0)
         return layout[i].natural;
-    return MIN(layout[i].natural, MAX(least, g_utf8_strlen(table->columns[i].header, -1)));
+    return MIN(layout[i].natural, MAX(least, text_width(table->columns[i].header)));
 }
 
 static glong least_of_all(const Table *table, const Layout *layout)
@@ -177,10 +183,10 @@ static void measure(const Table *table, Layout *layout)
 {
     for (guint i = 0; i < table->n; i++) {
         layout[i].shown = TRUE;
-        layout[i].natural = g_utf8_strlen(table->columns[i].header, -1);
+        layout[i].natural = text_width(table->columns[i].header);
         for (guint r = 0; r < table->rows->len; r++) {
             const Row *row = table->rows->pdata[r];
-            layout[i].natural = MAX(layout[i].natural, g_utf8_strlen(row->cells[i], -1));
+            layout[i].natural = MAX(layout[i].natural, text_width(row->cells[i]));
         }
     }
 }

@@ -41,9 +41,7 @@ void table_keep(Table *table, guint column);
 /* The lines, with the header first, without blanks at the end; the caller's. */
 char **table_lines(const Table *table, const View *view);
 
-/* UTF-8 without control characters; the caller's. */
-char *table_printable(const char *text);
-/* `text` in `width` characters at most, without its middle if it is longer; the caller's. */
+/* `text` in `width` columns at most, without its middle if it is longer; the caller's. */
 char *table_shorten(const char *text, unsigned width);
 
 #endif

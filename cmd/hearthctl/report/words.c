@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/hearthctl/report/words.h"
 #include "common/size.h"
+#include "cmd/hearthctl/client/text.h"
 #include <string.h>
 
+/* Of a word that a shell takes as it is. */
+#define PLAIN_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=./:,@%"
 #define MINUTE 60
 #define HOUR 3600
 #define DAY 86400
@@ -52,6 +55,13 @@ char *words_part(uint64_t part, uint64_t whole)
     }
     const int decimals = unit == 0 || all >= 100 ? 0 : 1;
     return g_strdup_printf("%.*f/%.*f %s", decimals, some, decimals, all, units[unit]);
+}
+
+char *words_shell(const char *word)
+{
+    g_autofree char *text = text_printable(word);
+    return text[0] && strspn(text, PLAIN_CHARACTERS) == strlen(text) ? g_steal_pointer(&text)
+                                                                     : g_shell_quote(text);
 }
 
 const char *words_plural(uint64_t n)

@@ -14,6 +14,8 @@ char *words_duration_ms(uint64_t ms);
 char *words_percent(uint64_t part, uint64_t whole);
 /* "84/217 MiB": both in the unit of the second. */
 char *words_part(uint64_t part, uint64_t whole);
+/* As a shell takes it, to be typed again; what cannot be typed is "?". The caller's. */
+char *words_shell(const char *word);
 /* "s" for every number but 1. */
 const char *words_plural(uint64_t n);
 

@@ -6,6 +6,7 @@
 #include "cmd/hearthctl/view/view.h"
 #include "cmd/hearthctl/client/client.h"
 #include "cmd/hearthctl/client/mounts.h"
+#include "cmd/hearthctl/client/text.h"
 #include "cmd/hearthctl/report/lines.h"
 #include "cmd/hearthctl/report/words.h"
 #include "cmd/hearthctl/view/counters.h"
@@ -122,9 +123,10 @@ static void add_uncached(Lines *lines, const json_t *volumes, const View *view)
     g_autofree char *word = style_text("not cached:", STYLE_WARN, view->colour);
     for (size_t i = 0; i < json_array_size(volumes); i++) {
         const json_t *v = json_array_get(volumes, i);
+        g_autofree char *name = text_printable(ctl_name(v, "volume"));
+        g_autofree char *path = text_printable(ctl_string(v, "rootPath"));
         if (ctl_string(v, "uncached")[0])
-            lines_add(lines, view, "%s %s, %s: %s", word, ctl_name(v, "volume"),
-                      ctl_string(v, "rootPath"), ctl_string(v, "uncached"));
+            lines_add(lines, view, "%s %s, %s: %s", word, name, path, ctl_string(v, "uncached"));
     }
 }
 
@@ -142,8 +144,9 @@ static void add_pins(Lines *lines, const json_t *pins, const json_t *volumes, co
     for (size_t i = 0; i < json_array_size(pins); i++) {
         const json_t *pin = json_array_get(pins, i);
         g_autofree char *bytes = size_format(ctl_number(pin, "bytes"));
+        g_autofree char *name = text_printable(ctl_name(pin, "volume"));
         if (!is_listed(volumes, ctl_string(pin, "volume")))
-            lines_add(lines, view, "pinned, not open: %s, %s", ctl_name(pin, "volume"), bytes);
+            lines_add(lines, view, "pinned, not open: %s, %s", name, bytes);
     }
 }
 
@@ -245,7 +248,7 @@ static void add_lost(Lines *lines, const GPtrArray *lost, const View *view)
     for (guint i = 0; i < lost->len; i++) {
         const LostMount *one = lost->pdata[i];
         g_autofree char *line = g_strdup_printf("%s (%s)", one->point, one->volume);
-        g_autofree char *clean = table_printable(line);
+        g_autofree char *clean = text_printable(line);
         lines_add_text(lines, view, 2, 4, clean);
     }
 }

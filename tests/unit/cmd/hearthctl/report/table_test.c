@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/harness.h"
+#include "cmd/hearthctl/report/lines.h"
 #include "cmd/hearthctl/report/table.h"
 #include <string.h>
 
@@ -56,6 +57,25 @@ START_TEST(no_name_steers_the_terminal)
         ck_assert_msg((unsigned char)*p >= 0x20 && *p != 0x7f, "0x%02x", *p);
     ck_assert(g_str_has_prefix(lines[1], "a?[2Jb?"));
     ck_assert(g_utf8_validate(lines[1], -1, NULL));
+}
+END_TEST
+
+START_TEST(wide_characters_take_two_columns)
+{
+    static const View sixteen = {.columns = 16};
+    g_autofree char *wide = table_shorten("日本語データ", 7),
+                    *marks = table_shorten("e\u0301e\u0301e\u0301e", 4);
+    g_autofree char *cut = style_cut("日本語", 5);
+    ck_assert_str_eq(wide, "日…ータ");
+    ck_assert_str_eq(marks, "e\u0301e\u0301e\u0301e");
+    ck_assert_str_eq(cut, "日本");
+    Lines *lines = lines_new();
+    lines_add_text(lines, &sixteen, 0, 2, "日本語データセット日本語データセット");
+    lines_add_text(lines, &(const View){.columns = 1}, 0, 2, "日本");
+    for (guint i = 0; i < lines->len - 2; i++)
+        ck_assert_msg(style_width(lines->pdata[i]) <= 16, "%s", (char *)lines->pdata[i]);
+    ck_assert_uint_eq(style_width(lines->pdata[0]), 16);
+    g_strfreev(lines_end(lines));
 }
 END_TEST
 
@@ -119,4 +139,5 @@ END_TEST
 HARNESS_MAIN("cmd/hearthctl/report/table",
              columns_are_as_wide_as_their_widest_cell_and_numbers_to_the_right,
              lines_are_cut_and_long_cells_lose_their_middle, no_name_steers_the_terminal,
-             whole_columns_are_left_out_by_worth, colour_takes_no_room)
+             wide_characters_take_two_columns, whole_columns_are_left_out_by_worth,
+             colour_takes_no_room)
