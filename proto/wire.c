@@ -18,6 +18,7 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
 G_DEFINE_QUARK(wire - error, wire_error)
@@ -138,6 +139,13 @@ static void enlarge_buffer(int socket)
     setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 }
 
+/* connect(2) waits for a place in the queue of a process that accepts nothing, for this long. */
+static void limit_connect(int socket)
+{
+    const struct timeval limit = {.tv_sec = WIRE_SEND_TIMEOUT_MS / 1000};
+    setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+}
+
 int wire_connect(const char *path, GError **error)
 {
     struct sockaddr_un address;
@@ -145,10 +153,17 @@ int wire_connect(const char *path, GError **error)
         return -1;
     hearth_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     int result = fd;
-    if (fd >= 0)
+    if (fd >= 0) {
+        limit_connect(fd);
         do
             result = connect(fd, (struct sockaddr *)&address, sizeof(address));
         while (result < 0 && errno == EINTR);
+    }
+    if (result < 0 && errno == EAGAIN) {
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
+                    "cannot connect to %s: its process accepts no connection", path);
+        return -1;
+    }
     if (result < 0) {
         set_errno_error(error, errno, "cannot connect to", path);
         return -1;
@@ -421,6 +436,13 @@ json_t *wire_call(int socket, const json_t *request, int send_fd, int *receive_f
         *receive_fd = -1;
     if (!wire_send(socket, request, send_fd, error))
         return NULL;
+    return wire_reply(socket, receive_fd, timeout_ms, error);
+}
+
+json_t *wire_reply(int socket, int *receive_fd, int timeout_ms, GError **error)
+{
+    if (receive_fd)
+        *receive_fd = -1;
     hearth_autofd int fd = -1;
     json_auto_t *reply = wire_receive(socket, &fd, timeout_ms, error);
     if (!reply)

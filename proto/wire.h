@@ -34,7 +34,8 @@ static inline gboolean wire_is_own_name(const char *volume)
 void wire_wipe_freed_json(void);
 
 /*
- * Connects. Errors: G_IO_ERROR (NOT_FOUND, CONNECTION_REFUSED, ...), message names the path.
+ * Connects. Errors: G_IO_ERROR (NOT_FOUND, CONNECTION_REFUSED, ..., TIMED_OUT when the process
+ * accepts nothing for WIRE_SEND_TIMEOUT_MS), message names the path.
  * Returns the descriptor (CLOEXEC) or -1.
  */
 int wire_connect(const char *path, GError **error);
@@ -65,6 +66,9 @@ json_t *wire_receive(int socket, int *fd, int timeout_ms, GError **error);
  */
 json_t *wire_call(int socket, const json_t *request, int send_fd, int *receive_fd, int timeout_ms,
                   GError **error);
+
+/* The reply to a request that was sent, as above. After TIMED_OUT it may be asked for again. */
+json_t *wire_reply(int socket, int *receive_fd, int timeout_ms, GError **error);
 
 #define WIRE_ERROR (wire_error_quark())
 GQuark wire_error_quark(void);

@@ -58,7 +58,7 @@ int ctl_evict(Ctl *ctl, int argc, char **argv)
     json_object_set_new(request, "pinned", json_boolean(pinned));
     if (size)
         json_object_set_new(request, "bytes", json_integer((json_int_t)bytes));
-    json_auto_t *reply = ctl_call(ctl, request, &error);
+    json_auto_t *reply = ctl_call_long(ctl, request, &error);
     if (!reply)
         return ctl_fail(error);
     if (as_json) {

@@ -4,6 +4,7 @@
  * table below; the protocol is in proto/wire.h.
  */
 #include "cmd/hearthctl/client/commands.h"
+#include "cmd/hearthctl/client/output.h"
 #include "common/suggest.h"
 #include "cmd/hearthctl/report/lines.h"
 #include "proto/wire.h"
@@ -170,6 +171,7 @@ int main(int argc, char **argv)
     Ctl ctl = {.socket = -1};
     gboolean help = FALSE, version = FALSE;
     g_autoptr(GError) error = NULL;
+    output_begin();
     if (!parse_leading(&ctl, &argc, &argv, &help, &version, &error)) {
         g_printerr("hearthctl: %s; see hearthctl --help\n", error->message);
         return CTL_USAGE;
@@ -177,5 +179,5 @@ int main(int argc, char **argv)
     const int code = run(&ctl, argc, argv, help, version);
     ctl_disconnect(&ctl);
     g_free(ctl.socket_path);
-    return code;
+    return output_end(code);
 }

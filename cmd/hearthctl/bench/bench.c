@@ -101,7 +101,7 @@ static gboolean make_cold(const Bench *b, GError **error)
     /* Objects that hearthd still has open are read even after their eviction: let it close them. */
     poll(NULL, 0, HEARTHD_IDLE_MS);
     json_auto_t *reply =
-        ctl_call(b->ctl, json_pack("{s:s, s:s}", "op", "evict", "volume", b->volume), error);
+        ctl_call_long(b->ctl, json_pack("{s:s, s:s}", "op", "evict", "volume", b->volume), error);
     if (!reply)
         return FALSE;
     return drop_memory(b, error);

@@ -6,6 +6,7 @@
  */
 #include "cmd/hearthctl/client/client.h"
 #include "cmd/hearthctl/client/mounts.h"
+#include "cmd/hearthctl/client/text.h"
 #include "proto/wire.h"
 #include <errno.h>
 #include <gio/gio.h>
@@ -14,11 +15,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+/* hearthd answers at once; this is for a machine that is busy beyond measure. */
+#define ANSWER_MS 10000
 
 int ctl_fail(const GError *error)
 {
-    fprintf(stderr, "hearthctl: %s\n", error->message);
+    g_autofree char *text = text_printable(error->message);
+    fprintf(stderr, "hearthctl: %s\n", text);
     return error->domain == G_OPTION_ERROR ? CTL_USAGE : CTL_FAILED;
 }
 
@@ -39,10 +45,12 @@ static gboolean connect_once(Ctl *ctl, GError **error)
     ctl->socket = wire_connect(ctl->socket_path, &why);
     if (ctl->socket >= 0)
         return TRUE;
-    const char *fix = g_error_matches(why, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED)
-                          ? "run hearthctl as root"
-                          : "is hearthd running on this node? Another socket is named by "
-                            "--socket or HEARTH_SOCKET";
+    const char *fix = "is hearthd running on this node? Another socket is named by --socket or "
+                      "HEARTH_SOCKET";
+    if (g_error_matches(why, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED))
+        fix = "run hearthctl as root";
+    else if (g_error_matches(why, G_IO_ERROR, G_IO_ERROR_TIMED_OUT))
+        fix = "hearthd hangs or is stopped; see its log";
     g_set_error(error, why->domain, why->code, "%s; %s", why->message, fix);
     return FALSE;
 }
@@ -52,16 +60,67 @@ json_t *ctl_call(Ctl *ctl, json_t *request, GError **error)
     return ctl_call_with(ctl, request, -1, error);
 }
 
+static int timeout_of(const Ctl *ctl)
+{
+    return ctl->timeout_ms ? ctl->timeout_ms : ANSWER_MS;
+}
+
+/* What a failed call means to who called. */
+static void explain(const Ctl *ctl, GError **error)
+{
+    struct ucred peer = {0};
+    socklen_t size = sizeof(peer);
+    if (ctl->socket < 0 || !error || !*error)
+        return;
+    if (g_error_matches(*error, G_IO_ERROR, G_IO_ERROR_CLOSED))
+        g_prefix_error(error, "hearthd has stopped or restarted: ");
+    if (!g_error_matches(*error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT))
+        return;
+    getsockopt(ctl->socket, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+    g_clear_error(error);
+    g_set_error(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
+                "hearthd does not answer: it hangs or is stopped (pid %d); see its log. Its mounts "
+                "end when it is restarted",
+                (int)peer.pid);
+}
+
 json_t *ctl_call_with(Ctl *ctl, json_t *request, int fd, GError **error)
 {
     json_auto_t *sent = request;
+    g_autoptr(GError) why = NULL;
     json_t *reply = NULL;
-    if (connect_once(ctl, error))
-        reply =
-            wire_call(ctl->socket, sent, fd, NULL, ctl->timeout_ms ? ctl->timeout_ms : -1, error);
-    if (!reply && ctl->socket >= 0 && error &&
-        g_error_matches(*error, G_IO_ERROR, G_IO_ERROR_CLOSED))
-        g_prefix_error(error, "hearthd has stopped or restarted: ");
+    if (connect_once(ctl, &why))
+        reply = wire_call(ctl->socket, sent, fd, NULL, timeout_of(ctl), &why);
+    explain(ctl, &why);
+    if (why)
+        g_propagate_error(error, g_steal_pointer(&why));
+    return reply;
+}
+
+/* On a connection of its own. */
+static gboolean answers(const Ctl *ctl)
+{
+    Ctl other = {.socket_path = ctl->socket_path, .socket = -1, .timeout_ms = ctl->timeout_ms};
+    json_auto_t *hello = ctl_call(&other, json_pack("{s:s}", "op", "hello"), NULL);
+    ctl_disconnect(&other);
+    return hello != NULL;
+}
+
+json_t *ctl_call_long(Ctl *ctl, json_t *request, GError **error)
+{
+    json_auto_t *sent = request;
+    g_autoptr(GError) why = NULL;
+    json_t *reply = NULL;
+    if (connect_once(ctl, &why) && wire_send(ctl->socket, sent, -1, &why)) {
+        reply = wire_reply(ctl->socket, NULL, timeout_of(ctl), &why);
+        while (g_error_matches(why, G_IO_ERROR, G_IO_ERROR_TIMED_OUT) && answers(ctl)) {
+            g_clear_error(&why);
+            reply = wire_reply(ctl->socket, NULL, timeout_of(ctl), &why);
+        }
+    }
+    explain(ctl, &why);
+    if (why)
+        g_propagate_error(error, g_steal_pointer(&why));
     return reply;
 }
 
@@ -134,6 +193,21 @@ static char *resolve(Ctl *ctl, const char *word, GError **error)
     return NULL;
 }
 
+/* To look at a path of a hearthd that hangs would hang as well. */
+static gboolean hangs(Ctl *ctl, const char *mountinfo, const char *argument, GError **error)
+{
+    g_autofree char *path = g_canonicalize_filename(argument, NULL);
+    g_autofree char *volume = NULL, *inside = NULL;
+    g_autoptr(GError) why = NULL;
+    if (!mounts_find_volume(mountinfo, path, &volume, &inside, NULL))
+        return FALSE;
+    json_auto_t *hello = ctl_call(ctl, json_pack("{s:s}", "op", "hello"), &why);
+    if (hello || !g_error_matches(why, G_IO_ERROR, G_IO_ERROR_TIMED_OUT))
+        return FALSE;
+    g_propagate_error(error, g_steal_pointer(&why));
+    return TRUE;
+}
+
 gboolean ctl_find_volume(Ctl *ctl, const char *argument, char **volume, char **inside,
                          GError **error)
 {
@@ -147,6 +221,8 @@ gboolean ctl_find_volume(Ctl *ctl, const char *argument, char **volume, char **i
         *inside = g_strdup("");
         return *volume != NULL;
     }
+    if (hangs(ctl, mountinfo, argument, error))
+        return FALSE;
     if (!realpath(argument, path)) {
         g_set_error(error, G_IO_ERROR, g_io_error_from_errno(errno), "%s: %s", argument,
                     g_strerror(errno));

@@ -18,7 +18,7 @@ enum {
 typedef struct Ctl {
     char *socket_path;
     int socket;     /* -1 until the first call */
-    int timeout_ms; /* of a call; 0: none */
+    int timeout_ms; /* of a call; 0: the usual one */
     gboolean no_colour;
 } Ctl;
 
@@ -40,6 +40,9 @@ void ctl_usage_error(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3
 json_t *ctl_call(Ctl *ctl, json_t *request, GError **error);
 /* The same with a descriptor (borrowed; -1: none). */
 json_t *ctl_call_with(Ctl *ctl, json_t *request, int fd, GError **error);
+/* One that may take any time, such as reading the whole cache: it fails when hearthd does not
+ * answer anything meanwhile. */
+json_t *ctl_call_long(Ctl *ctl, json_t *request, GError **error);
 /* Closes the connection: the next call makes another. */
 void ctl_disconnect(Ctl *ctl);
 /* All pages of an op that lists, as one array: the op's name is the list's too, and `id` the member

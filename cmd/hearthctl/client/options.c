@@ -4,6 +4,7 @@
  * are made here.
  */
 #include "cmd/hearthctl/client/client.h"
+#include "cmd/hearthctl/client/output.h"
 #include "common/suggest.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,7 +104,7 @@ gboolean ctl_parse(Ctl *ctl, int *argc, char ***argv, const GOptionEntry *entrie
     const gboolean parsed = g_option_context_parse(context, argc, argv, &why);
     if (parsed && wanted) {
         print_help(name, entries, common, help);
-        exit(CTL_OK);
+        exit(output_end(CTL_OK));
     }
     if (!parsed) {
         improve(&why, name, entries, common);

@@ -123,7 +123,13 @@ void doctor_hearthd(Doctor *d)
     if (!d->hello || !d->status) {
         const gboolean denied =
             g_error_matches(d->silence, G_IO_ERROR, G_IO_ERROR_PERMISSION_DENIED);
-        if (denied)
+        const gboolean hangs = g_error_matches(d->silence, G_IO_ERROR, G_IO_ERROR_TIMED_OUT);
+        if (hangs)
+            findings_add(d->findings, FINDING_BAD, "hearthd",
+                         "see its log; when it does not go on, delete its pod, then the pods whose "
+                         "mounts end with it",
+                         "%s", d->silence->message);
+        else if (denied)
             findings_add(d->findings, FINDING_UNKNOWN, "hearthd", "run hearthctl as root",
                          "does not answer: %s", d->silence->message);
         else
