@@ -159,7 +159,50 @@ at_least and_how_slow cephReadMs 100
 end job
 slow 0
 
+# ---- another client writes what is read: warming would not help ----
+plain
+spawn writer python3 -c 'import os, sys, time
+file = os.open(sys.argv[1], os.O_RDWR)
+while True:
+    os.pwrite(file, os.urandom(4096), 0)
+    time.sleep(0.01)' "$TMP/plain/warm/0001"
+mkdir -p "$TMP/plain/one" && ln -f "$TMP/plain/warm/0001" "$TMP/plain/one/0001"
+sleep 1
+job read "$TARGET/one"
+why
+named what_is_being_written_is_named shared-writes
+end job
+end writer
+umount "$TMP/plain"
+
+# ---- a job that ends, one that is asleep, one that is not to be seen ----
+(cd "$TARGET/warm" && exec sleep 1) &
+hearthctl why --pid $! --seconds 3 >"$TMP/out"
+grep -q 'it ended while it was watched' "$TMP/out" && pass a_process_that_ends_is_told || fail a_process_that_ends_is_told "$(cat "$TMP/out")"
+why
+named of_a_pod_that_reads_nothing_no_cause_is_told nothing-read
+
 # ---- nobody serves the mount ----
+IMAGE_POD=$(cat /proc/sys/kernel/random/uuid)
+image() { # of its own pod
+    LIVE_ID=$VOLUME_ID LIVE_CONTEXT=$VOLUME_CONTEXT LIVE_CLASS=$CLASS
+    CLASS=$(jq -cn --arg c "$CEPH_FSID" '{type: "rbd", clusterID: $c, pool: "rbd"}')
+    CAPABILITY='{mount: {fs_type: "ext4"}, access_mode: {mode: "SINGLE_NODE_WRITER"}}'
+    STAGE=$TMP/mnt/kubelet/stage-image TARGET=$TMP/mnt/kubelet/pods/$IMAGE_POD/volumes/kubernetes.io~csi/pvc-image/mount
+    mkdir -p "$(dirname "$TARGET")"
+    create_volume pvc-why-image-$$ 67108864 && stage && publish || die "the image is not mounted: $(said)"
+    IMAGE_ID=$VOLUME_ID IMAGE_TARGET=$TARGET IMAGE_STAGE=$STAGE
+    VOLUME_ID=$LIVE_ID VOLUME_CONTEXT=$LIVE_CONTEXT CLASS=$LIVE_CLASS STAGE=$LIVE_STAGE TARGET=$LIVE_TARGET CAPABILITY=$LIVE_CAPABILITY
+}
+leave_image() {
+    umount -l "$IMAGE_TARGET" "$IMAGE_STAGE" 2>/dev/null
+    VOLUME_ID=$IMAGE_ID STAGE=$IMAGE_STAGE TARGET=$IMAGE_TARGET
+    unpublish && unstage
+    pending delete_volume || echo "DeleteVolume: $(said)" >&2
+    VOLUME_ID=$LIVE_ID STAGE=$LIVE_STAGE TARGET=$LIVE_TARGET
+}
+image
+at_exit leave_image
 job read "$TARGET/warm"
 end hearthd KILL
 start_hearthd
@@ -169,7 +212,13 @@ named a_dead_mount_is_named mount-lost
 same and_which_claim_it_was "$(told name)" train/eval
 same and_what_heals_it "$(told fix)" "kubectl -n train delete pod train-0"
 end job
-same status_names_it "$(lost)" "$UID_OF_POD $TARGET"
+hearthctl why --pod "$IMAGE_POD" --seconds 0.5 --json >"$TMP/why.json"
+same of_an_image_too "$(told cause) $(told name)" "mount-lost pvc-image"
+hearthctl why pvc-image --seconds 0.5 --json >"$TMP/why.json"
+same also_by_its_persistent_volume "$(told cause)" mount-lost
+hearthctl why train/eval 2>"$TMP/err"
+same a_claim_that_may_be_lost_is_told "$? $(grep -cE '[0-9]+ mounts? of this node (is|are) not served since hearthd was restarted' "$TMP/err")" "1 1"
+same status_names_it "$(lost | sort)" "$(printf '%s\n' "$UID_OF_POD $TARGET" "$IMAGE_POD $IMAGE_TARGET" | sort)"
 check a_metric_counts_it [ "$(lost_metric)" -ge 1 ]
 hearthctl doctor >"$TMP/out"
 grep -q "[0-9] not served any more, because hearthd was restarted: .*$TARGET" <(tr -s ' \n' ' ' <"$TMP/out") && pass and_doctor || fail and_doctor "$(grep -A3 mounts "$TMP/out")"

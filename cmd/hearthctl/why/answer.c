@@ -9,6 +9,7 @@
 #include "cmd/hearthctl/report/table.h"
 #include "cmd/hearthctl/report/words.h"
 #include "common/size.h"
+#include "proto/wire.h"
 
 #define PERCENT 100.0
 
@@ -50,17 +51,28 @@ static char *slow_text(const WhyFacts *f)
     return g_strdup_printf("Ceph is slow: a read of %s takes %.0f ms on average", size, ceph_ms(f));
 }
 
+/* There is room in the cache, so that a bound of the volume's own evicts. */
+static gboolean is_of_quota(const WhyFacts *f)
+{
+    return !why_cache_is_full(f) && (!f->cache_most || f->bytes_total <= f->cache_most);
+}
+
 static char *full_text(const Answer *a)
 {
     const WhyFacts *f = &a->facts;
     g_autofree char *most = size_format(f->cache_most), *all = size_format(f->bytes_total);
     g_autofree char *evicted = size_format(f->evicted_bytes);
+    if (why_has_no_room(f))
+        return g_strdup_printf("the cache is full of what may not be evicted, so that reads of %s "
+                               "go past it",
+                               a->name);
     if (f->cache_most && f->bytes_total > f->cache_most)
         return g_strdup_printf("the cache is full: %s has %s and the cache %s, so that data is "
                                "evicted before it is read again",
                                a->name, all, most);
-    return g_strdup_printf("the cache is full: in %.0f s %s were evicted, and %" G_GUINT64_FORMAT
+    return g_strdup_printf("%s: in %.0f s %s were evicted, and %" G_GUINT64_FORMAT
                            " of %" G_GUINT64_FORMAT " files that came had been there before",
+                           is_of_quota(f) ? "a cacheQuota is full" : "the cache is full",
                            f->seconds, evicted, f->refetched, f->filled);
 }
 
@@ -68,15 +80,22 @@ static char *reason(const Answer *a, WhyCause cause)
 {
     switch (cause) {
     case WHY_LOST:
-        return g_strdup_printf("the mount of %s is not served any more, because hearthd was "
-                               "restarted; each access to it fails",
-                               a->name);
+        return g_strdup_printf(
+            "the mount of %s is not served any more, because hearthd was "
+            "restarted; each access to %s fails",
+            a->name,
+            g_str_has_prefix(a->volume, WIRE_DATASET_PREFIX) ? "what is not in the cache" : "it");
     case WHY_OTHER:
         return g_strdup("it waits for other storage than Hearth's");
     case WHY_CPU:
         return g_strdup("it computes");
     case WHY_IDLE:
-        return g_strdup("it neither computes nor reads, and waits for something else");
+        return g_strdup(a->facts.ended ? "it ended while it was watched, and had not waited for "
+                                         "storage"
+                                       : "it neither computes nor reads, and waits for something "
+                                         "else");
+    case WHY_UNREAD:
+        return g_strdup_printf("nothing of %s was read through hearthd meanwhile", a->name);
     case WHY_SILENT:
         return g_strdup_printf("no read of %s was answered; Ceph may be away", a->name);
     case WHY_BYPASS:
@@ -95,8 +114,8 @@ static char *reason(const Answer *a, WhyCause cause)
         return g_strdup_printf("it looks up and lists files of %s, which Ceph's MDS answers",
                                a->name);
     case WHY_SHARED:
-        return g_strdup_printf("what it reads of %s is being changed by others, so that it comes "
-                               "from Ceph",
+        return g_strdup_printf("what it reads of %s is being written, here or on another node, so "
+                               "that it comes from Ceph",
                                a->name);
     case WHY_DISK:
     case WHY_CAUSES:
@@ -108,11 +127,17 @@ static char *reason(const Answer *a, WhyCause cause)
 
 static char *warm_command(const Answer *a)
 {
+    const WhyFacts *f = &a->facts;
     const uint64_t seconds = warm_sec(a);
-    g_autofree char *time = words_duration(seconds);
+    g_autofree char *time = words_duration(seconds), *name = words_shell(a->name);
+    g_autofree char *all = size_format(f->bytes_total), *most = size_format(f->cache_most);
+    if (f->image)
+        return g_strdup("blocks of an image are cached as they are read: the next pass is warm");
+    if (f->cache_most && f->bytes_total > f->cache_most)
+        return g_strdup_printf("a larger cache: it has %s, and %s does not fit", most, all);
     if (seconds == 0)
-        return g_strdup_printf("`%s warm %s` before the job starts", a->command, a->name);
-    return g_strdup_printf("`%s warm %s` would take %s", a->command, a->name, time);
+        return g_strdup_printf("`%s warm %s` before the job starts", a->command, name);
+    return g_strdup_printf("`%s warm %s` would take %s", a->command, name, time);
 }
 
 /* NULL: there is nothing to do. */
@@ -137,6 +162,12 @@ static char *fix(const Answer *a, WhyCause cause)
     case WHY_UNCACHED:
         return g_strdup_printf("`%s status` says why; `cache: \"on\"` in the class", a->command);
     case WHY_FULL:
+        if (why_has_no_room(&a->facts))
+            return g_strdup_printf("`%s status` shows what is pinned: unpin what is not needed, or "
+                                   "a larger cache",
+                                   a->command);
+        if (is_of_quota(&a->facts))
+            return g_strdup("a larger `cacheQuota` in the class");
         return g_strdup_printf("a larger cache, or `%s evict` of what is not needed; `%s pin %s` "
                                "keeps this",
                                a->command, a->command, a->name);
@@ -148,6 +179,8 @@ static char *fix(const Answer *a, WhyCause cause)
         return g_strdup("read a snapshot as a dataset, or let the writers close their files");
     case WHY_DISK:
         return g_strdup("a faster cache disk, or more memory for the page cache");
+    case WHY_UNREAD:
+        return g_strdup("run this while the job reads, as root, where its processes can be seen");
     case WHY_IDLE:
     case WHY_CAUSES:
         break;
@@ -158,7 +191,7 @@ static char *fix(const Answer *a, WhyCause cause)
 static char *headline(const Answer *a, WhyCause cause, const View *view)
 {
     const WhyFacts *f = &a->facts;
-    const gboolean good = cause == WHY_CPU || cause == WHY_IDLE;
+    const gboolean good = cause == WHY_CPU || cause == WHY_IDLE || cause == WHY_UNREAD;
     const Style style = cause == WHY_LOST ? STYLE_BAD : good ? STYLE_GOOD : STYLE_WARN;
     g_autofree char *why = reason(a, cause);
     g_autofree char *loud = style_text(why, style, view->colour);
@@ -180,6 +213,12 @@ static void add_job(Lines *lines, const WhyFacts *f, const View *view)
                   "%.0f%%, writes %.0f%%, names %.0f%%",
                   f->waiting, f->running, f->cpus, PERCENT * f->kinds[WAIT_READ],
                   PERCENT * f->kinds[WAIT_WRITE], PERCENT * f->kinds[WAIT_NAME]);
+}
+
+static void add_end(Lines *lines, const WhyFacts *f, const View *view)
+{
+    if (f->ended)
+        lines_add(lines, view, "         it ended meanwhile: the shares are of the time before");
 }
 
 static void add_volume(Lines *lines, const Answer *a, const View *view)
@@ -207,7 +246,7 @@ char **answer_lines(const Answer *a, const View *view)
 {
     Lines *lines = lines_new();
     if (!a->volume) {
-        lines_add(lines, view, "%s has no volume of Hearth on this node", a->who);
+        lines_add(lines, view, "%s", a->none);
         return lines_end(lines);
     }
     const WhyCause cause = why_cause(&a->facts);
@@ -220,6 +259,7 @@ char **answer_lines(const Answer *a, const View *view)
     lines_add(lines, view, "%s", "");
     lines_add(lines, view, "watched for %.0f s", a->facts.seconds);
     add_job(lines, &a->facts, view);
+    add_end(lines, &a->facts, view);
     add_volume(lines, a, view);
     add_node(lines, &a->facts, view);
     return lines_end(lines);

@@ -10,6 +10,7 @@
 typedef struct Answer {
     const char *who;     /* the job, on the screen */
     const char *volume;  /* its ID; NULL: the job has no volume of Hearth */
+    const char *none;    /* what is said when it has none */
     const char *name;    /* what people call it */
     const char *command; /* that a user types before "warm": "hearthctl", "kubectl hearth" */
     const char *heal;    /* what restarts the job, for a lost mount */

@@ -54,6 +54,17 @@ static guint64 argument(const char **at)
     return n;
 }
 
+/* io_uring_enter(2) waits with IORING_ENTER_GETEVENTS and min_complete, its arguments 4 and 3. */
+static gboolean awaits_completions(long number, const char *at)
+{
+    guint64 arguments[4];
+    for (guint i = 0; i < G_N_ELEMENTS(arguments); i++)
+        arguments[i] = argument(&at);
+    if (number == SYS_io_uring_enter)
+        return (arguments[3] & 1) && (guint32)arguments[2] > 0;
+    return number == SYS_io_getevents || number == SYS_io_pgetevents;
+}
+
 Call call_parse(const char *line)
 {
     char *end;
@@ -63,6 +74,8 @@ Call call_parse(const char *line)
         return (Call){.file = CALL_NONE};
     if (number < 0)
         return (Call){.file = CALL_PAGE, .kind = WAIT_READ};
+    if (awaits_completions((long)number, at))
+        return (Call){.file = CALL_ASYNC, .kind = WAIT_READ};
     for (gsize i = 0; i < G_N_ELEMENTS(by_name); i++)
         if (by_name[i] == number)
             return (Call){CALL_PATH, WAIT_NAME, AT_FDCWD, argument(&at)};

@@ -6,10 +6,11 @@
 #include "cmd/hearthctl/why/causes.h"
 
 typedef enum CallFile {
-    CALL_NONE, /* it does not wait for a file */
-    CALL_FD,   /* for the one of descriptor `fd` */
-    CALL_PATH, /* for the one whose name is at `path`, from descriptor `fd` (AT_FDCWD: the cwd) */
-    CALL_PAGE, /* for a page of memory, which may be one of a file */
+    CALL_NONE,  /* it does not wait for a file */
+    CALL_FD,    /* for the one of descriptor `fd` */
+    CALL_PATH,  /* for the one whose name is at `path`, from descriptor `fd` (AT_FDCWD: the cwd) */
+    CALL_PAGE,  /* for a page of memory, which may be one of a file */
+    CALL_ASYNC, /* for completions of reads, or of others' work */
 } CallFile;
 
 typedef struct Call {

@@ -20,6 +20,8 @@
 /* What a read of Ceph may take: a fixed time, and for each MiB as long as at 40 MiB/s. */
 #define SLOW_US 50000
 #define SLOW_US_PER_MIB 25000
+/* Of the cache: above it is full, as eviction begins at 90%. */
+#define FULL 0.85
 /* Ceph, or the network, is busy and not slow when it gives so much: many reads share it. */
 #define BUSY_BYTES_PER_SEC 100e6
 
@@ -55,11 +57,33 @@ static gboolean is_idle(const WhyFacts *f)
     return !why_waits(f);
 }
 
+static gboolean reads_nothing(const WhyFacts *f)
+{
+    return f->ceph_reads + f->misses + f->from_cache + f->from_fills + f->from_ceph == 0;
+}
+
+/* Then no counter tells anything of the job. */
+static gboolean is_unread(const WhyFacts *f)
+{
+    return f->wait < 0 && reads_nothing(f) && f->fills_active == 0;
+}
+
 /* Warm datasets are read past hearthd, so that silence needs a fetch that is under way. */
 static gboolean is_silent(const WhyFacts *f)
 {
     return f->wait >= HALF && f->kinds[WAIT_NAME] < MOST && f->ceph_reads == 0 &&
            f->from_cache + f->from_fills + f->from_ceph == 0 && (!f->native || f->fills_active > 0);
+}
+
+/* Most of what is read is neither in the cache nor on its way there. */
+static gboolean goes_past_the_cache(const WhyFacts *f)
+{
+    return !f->image && f->from_ceph > f->from_cache + f->from_fills;
+}
+
+gboolean why_cache_is_full(const WhyFacts *f)
+{
+    return f->cache_most && (double)f->cache_bytes >= FULL * (double)f->cache_most;
 }
 
 static gboolean is_bypassed(const WhyFacts *f)
@@ -83,12 +107,17 @@ static gboolean is_uncached(const WhyFacts *f)
     return f->uncached;
 }
 
+gboolean why_has_no_room(const WhyFacts *f)
+{
+    return why_cache_is_full(f) && goes_past_the_cache(f);
+}
+
 static gboolean is_full(const WhyFacts *f)
 {
     const gboolean too_large = f->cache_most && f->bytes_total > f->cache_most;
-    return f->evicted_bytes > 0 &&
-           (too_large ||
-            (f->refetched > 0 && (double)f->refetched >= REFETCHED * (double)f->filled));
+    const gboolean again =
+        f->refetched > 0 && (double)f->refetched >= REFETCHED * (double)f->filled;
+    return (f->evicted_bytes > 0 && (too_large || again)) || why_has_no_room(f);
 }
 
 static gboolean is_cold(const WhyFacts *f)
@@ -103,7 +132,7 @@ static gboolean waits_for_names(const WhyFacts *f)
 
 static gboolean is_shared(const WhyFacts *f)
 {
-    return f->from_ceph > f->from_cache;
+    return !f->native && goes_past_the_cache(f);
 }
 
 static gboolean always(const WhyFacts *f)
@@ -120,6 +149,7 @@ static const struct {
     [WHY_OTHER] = {"other-storage", waits_elsewhere},
     [WHY_CPU] = {"cpu", computes},
     [WHY_IDLE] = {"idle", is_idle},
+    [WHY_UNREAD] = {"nothing-read", is_unread},
     [WHY_SILENT] = {"ceph-silent", is_silent},
     [WHY_BYPASS] = {"cache-bypassed", is_bypassed},
     [WHY_WRITES] = {"writes", waits_for_writes},

@@ -14,15 +14,16 @@ typedef enum WhyCause {
     WHY_OTHER,    /* it waits for storage that is not Hearth's */
     WHY_CPU,      /* it computes */
     WHY_IDLE,     /* it neither computes nor waits for storage */
+    WHY_UNREAD,   /* nothing was read while its processes could not be seen */
     WHY_SILENT,   /* Ceph answers nothing */
     WHY_BYPASS,   /* the cache's disk fails, or there is none */
     WHY_WRITES,   /* it waits for its writes, which are done when Ceph has them */
     WHY_SLOW,     /* Ceph answers slowly */
     WHY_UNCACHED, /* nothing of this volume is cached */
     WHY_FULL,     /* the cache is too small: what is read was evicted before */
+    WHY_SHARED,   /* what it reads is being written, so that Ceph has to be asked */
     WHY_COLD,     /* what it reads is not in the cache yet */
     WHY_NAMES,    /* it waits for names and attributes */
-    WHY_SHARED,   /* other nodes write what it reads, so that Ceph has to be asked */
     WHY_DISK,     /* what it reads comes from the cache's disk */
     WHY_CAUSES,
 } WhyCause;
@@ -41,10 +42,13 @@ typedef struct WhyFacts {
     double running; /* threads that run, on average */
     double waiting; /* threads that wait for Hearth, on average */
     double cpus;    /* CPU seconds a second */
+    gboolean ended; /* there was no process of it any more */
     double kinds[WAIT_KINDS]; /* their shares of the waiting */
     /* Of the volume. */
-    gboolean lost, native, uncached; /* native: the kernel reads what is warm by itself */
-    double warm; /* share of its bytes, at first; WHY_UNKNOWN: its size is not known */
+    gboolean lost, uncached;
+    gboolean native; /* the kernel reads what is warm by itself */
+    gboolean image;  /* what comes of it past the cache goes into it, too */
+    double warm;     /* share of its bytes, at first; WHY_UNKNOWN: its size is not known */
     uint64_t bytes_cached, bytes_total;
     uint64_t from_cache, from_fills, from_ceph; /* bytes read through hearthd */
     uint64_t misses;
@@ -60,6 +64,9 @@ WhyCause why_cause(const WhyFacts *facts);
 const char *why_cause_name(WhyCause cause);
 /* Whether the job waits for Hearth at all; TRUE when its processes cannot be seen. */
 gboolean why_waits(const WhyFacts *facts);
+/* Whether the node's cache is full, and whether what is read finds no room in it. */
+gboolean why_cache_is_full(const WhyFacts *facts);
+gboolean why_has_no_room(const WhyFacts *facts);
 /* How long a read of Ceph may take on average before it is called slow, in microseconds. */
 uint64_t why_slow_us(const WhyFacts *facts);
 

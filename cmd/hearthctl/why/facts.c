@@ -2,7 +2,8 @@
 /*
  * A page that a thread waits for may be of any file that it has mapped, so that such waits count
  * for Hearth's volumes when the job has waited for no other files: it is what jobs that map their
- * data do.
+ * data do. Those who wait for completions (io_uring, aio) may wait for a network as well, and count
+ * while a volume of the job is read.
  */
 #include "cmd/hearthctl/why/facts.h"
 #include <string.h>
@@ -76,6 +77,7 @@ static void add_volume(WhyFacts *f, const char *volume, const RatesLook *before,
             continue;
         const json_t *was = facts_find(before, ctl_string(v, "volume"));
         f->native = ctl_string(v, "dataset")[0] != '\0';
+        f->image = strcmp(ctl_string(v, "type"), "rbd") == 0;
         f->uncached = !json_is_true(json_object_get(v, "cache")) || ctl_string(v, "uncached")[0];
         /* What came while the job was watched, it has waited for. */
         f->bytes_cached = ctl_number(v, "bytesCached");
@@ -119,6 +121,10 @@ static void add_job(WhyFacts *f, const FactsJob *job, const FactsWait *waits, gu
             kinds[k] += waits[i].kinds[k];
             waiting += waits[i].kinds[k];
         }
+    if (f->from_cache + f->from_fills + f->from_ceph > 0) {
+        kinds[WAIT_READ] += job->async;
+        waiting += job->async;
+    }
     if (waiting > 0 || elsewhere == 0) {
         kinds[WAIT_READ] += job->pages;
         waiting += job->pages;
@@ -126,6 +132,7 @@ static void add_job(WhyFacts *f, const FactsJob *job, const FactsWait *waits, gu
         elsewhere += job->pages;
     }
     f->wait = f->other = WHY_UNKNOWN;
+    f->ended = job->ended;
     if (job->looks == 0)
         return;
     const double active = (double)(waiting + job->running);

@@ -20,6 +20,8 @@ typedef struct FactsJob {
     guint64 running;
     guint64 elsewhere; /* waited for files that are on none of its volumes */
     guint64 pages;     /* waited for a page, whose volume is not known */
+    guint64 async;     /* waited for completions of io_uring or aio, the same */
+    gboolean ended;    /* it had no process at the last look */
     double cpu_sec;
 } FactsJob;
 

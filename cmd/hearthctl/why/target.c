@@ -3,6 +3,7 @@
 #include <string.h>
 #include "cmd/hearthctl/client/client.h"
 #include "cmd/hearthctl/client/mounts.h"
+#include "proto/wire.h"
 
 /* .../pods/<UID>/volumes/kubernetes.io~csi/<PV>/mount, of kubelet. */
 #define PODS "/pods/"
@@ -30,7 +31,12 @@ static char *pv_of(const char *point)
 static void add(GPtrArray *all, const MountEntry *entry, char *volume, char *point, char *pod)
 {
     TargetMount *mount = g_new0(TargetMount, 1);
-    *mount = (TargetMount){g_strdup(entry->device), volume, point, pod, pv_of(entry->point)};
+    *mount = (TargetMount){.device = g_strdup(entry->device),
+                           .volume = volume,
+                           .point = point,
+                           .pod = pod,
+                           .pv = pv_of(entry->point),
+                           .live = entry->volume && !g_str_has_prefix(volume, WIRE_DATASET_PREFIX)};
     g_ptr_array_add(all, mount);
 }
 
@@ -43,38 +49,30 @@ static char *pod_of(const char *point)
                : NULL;
 }
 
-static gboolean is_known(const json_t *volumes, const char *volume)
+/* What is mounted there; NULL: none of Hearth's. Borrowed. */
+static const char *published(const GPtrArray *publications, const char *point)
 {
-    for (size_t i = 0; i < json_array_size(volumes); i++)
-        if (strcmp(ctl_string(json_array_get(volumes, i), "volume"), volume) == 0)
-            return TRUE;
-    return FALSE;
+    for (guint i = 0; i < publications->len; i++) {
+        const Publication *p = publications->pdata[i];
+        if (strcmp(p->target, point) == 0)
+            return p->volume;
+    }
+    return NULL;
 }
 
-/* The handle that kubelet noted for the volume that is mounted here; NULL: it is none of Hearth's.
- */
-static char *noted_volume(const char *point, const json_t *volumes)
-{
-    g_autofree char *dir = g_path_get_dirname(point);
-    g_autofree char *path = g_build_filename(dir, "vol_data.json", NULL);
-    json_auto_t *data = json_load_file(path, 0, NULL);
-    const char *handle = ctl_string(data, "volumeHandle");
-    return is_known(volumes, handle) ? g_strdup(handle) : NULL;
-}
-
-GPtrArray *target_of_pod(const char *mountinfo, const char *uid, const json_t *volumes)
+GPtrArray *target_of_pod(const char *mountinfo, const char *uid, PublicationsBacking backing)
 {
     GPtrArray *all = g_ptr_array_new_with_free_func(target_mount_free);
     g_autoptr(GPtrArray) entries = mounts_entries(mountinfo);
+    g_autoptr(GPtrArray) publications = publications_of(mountinfo, backing);
     for (guint i = 0; i < entries->len; i++) {
         const MountEntry *entry = entries->pdata[i];
         g_autofree char *pod = pod_of(entry->point);
         if (!pod || (uid && strcmp(pod, uid) != 0))
             continue;
-        char *volume =
-            entry->volume ? g_strdup(entry->volume) : noted_volume(entry->point, volumes);
+        const char *volume = entry->volume ? entry->volume : published(publications, entry->point);
         if (volume)
-            add(all, entry, volume, g_strdup(entry->point), g_steal_pointer(&pod));
+            add(all, entry, g_strdup(volume), g_strdup(entry->point), g_steal_pointer(&pod));
     }
     return all;
 }
@@ -112,7 +110,18 @@ static gboolean uses(const char *pid, const GPtrArray *entries, const MountEntry
     return used;
 }
 
-GPtrArray *target_of_process(const char *mountinfo, int pid)
+/* The volume of a mount that names none: an image's is on the device that a pod has. */
+static const char *volume_of(const MountEntry *entry, const GPtrArray *pods)
+{
+    for (guint i = 0; !entry->volume && i < pods->len; i++) {
+        const TargetMount *one = pods->pdata[i];
+        if (strcmp(one->device, entry->device) == 0)
+            return one->volume;
+    }
+    return entry->volume;
+}
+
+GPtrArray *target_of_process(const char *mountinfo, int pid, const GPtrArray *pods)
 {
     GPtrArray *all = g_ptr_array_new_with_free_func(target_mount_free);
     g_autoptr(GPtrArray) entries = mounts_entries(mountinfo);
@@ -120,9 +129,10 @@ GPtrArray *target_of_process(const char *mountinfo, int pid)
     const gboolean all_seen = sees_all(number);
     for (guint i = 0; i < entries->len; i++) {
         const MountEntry *entry = entries->pdata[i];
-        if (entry->volume && (!all_seen || uses(number, entries, entry)))
-            add(all, entry, g_strdup(entry->volume),
-                g_strdup_printf("/proc/%d/root%s", pid, entry->point), NULL);
+        const char *volume = volume_of(entry, pods);
+        if (volume && (!all_seen || uses(number, entries, entry)))
+            add(all, entry, g_strdup(volume), g_strdup_printf("/proc/%d/root%s", pid, entry->point),
+                NULL);
     }
     return all;
 }

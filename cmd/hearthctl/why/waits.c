@@ -34,7 +34,7 @@ struct Waits {
     GHashTable *mounts;    /* mount namespace -> GPtrArray * of MountEntry */
     GHashTable *devices;   /* "major:minor" -> Device * */
     WaitsSum sum;
-    guint64 pages;
+    guint64 pages, async;
 };
 
 static Waits *waits_new(void)
@@ -216,6 +216,8 @@ static void look_at_call(Waits *w, int pid, const char *task, char state)
     const MountEntry *mount = NULL;
     if (call.file == CALL_PAGE)
         w->pages++;
+    else if (call.file == CALL_ASYNC)
+        w->async++;
     else if (call.file == CALL_FD)
         mount = mount_of_fd(w, pid, call.fd);
     else if (call.file == CALL_PATH)
@@ -266,7 +268,7 @@ gboolean waits_look(Waits *w)
         char state;
         int parent;
         guint64 ticks;
-        if (!parse_stat(stat, &state, &parent, &ticks))
+        if (!parse_stat(stat, &state, &parent, &ticks) || state == 'Z' || state == 'X')
             continue;
         Process *p = find(w, pid, parent);
         if (!p->ours)
@@ -275,7 +277,8 @@ gboolean waits_look(Waits *w)
         count_cpu(w, p, ticks);
         look_at_threads(w, pid);
     }
-    w->sum.looks++;
+    w->sum.ended = !any && w->sum.looks > 0;
+    w->sum.looks += any ? 1 : 0;
     return any;
 }
 
@@ -312,6 +315,11 @@ guint64 waits_elsewhere(const Waits *w, const char *const *devices)
         if (!g_strv_contains(devices, name))
             sum += ((const Device *)value)->uninterruptible;
     return sum;
+}
+
+guint64 waits_for_completions(const Waits *w)
+{
+    return w->async;
 }
 
 guint64 waits_for_pages(const Waits *w)

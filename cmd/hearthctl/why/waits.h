@@ -22,12 +22,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Waits, waits_free)
 /* Looks once at all threads. FALSE: there was no process of the job. */
 gboolean waits_look(Waits *waits);
 
-/* Of all looks: a thread counts once for each of them. */
+/* Of all looks that saw a process of it: a thread counts once for each of them. */
 typedef struct WaitsSum {
     guint looks;
     guint64 threads; /* those that were seen, asleep or not */
     guint64 running;
     double cpu_sec;
+    gboolean ended; /* the last look saw none any more */
 } WaitsSum;
 WaitsSum waits_sum(const Waits *waits);
 /* Threads that waited for a file of this device ("major:minor"), by kind. */
@@ -36,5 +37,7 @@ void waits_on(const Waits *waits, const char *device, guint64 kinds[WAIT_KINDS])
 guint64 waits_elsewhere(const Waits *waits, const char *const *devices);
 /* Threads that waited for a page of memory, whose file is not known. */
 guint64 waits_for_pages(const Waits *waits);
+/* Threads that waited for completions of io_uring or aio, whose file is not known. */
+guint64 waits_for_completions(const Waits *waits);
 
 #endif

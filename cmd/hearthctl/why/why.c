@@ -5,6 +5,7 @@
  */
 #include "cmd/hearthctl/client/commands.h"
 #include "cmd/hearthctl/client/mounts.h"
+#include "cmd/hearthctl/client/text.h"
 #include "cmd/hearthctl/report/lines.h"
 #include "cmd/hearthctl/report/progress.h"
 #include "cmd/hearthctl/why/answer.h"
@@ -35,12 +36,13 @@ static const CtlHelp help = {
         "  mount-lost      nobody serves the mount any more\n"
         "  other-storage   it waits for other storage than Hearth's\n"
         "  cpu, idle       it does not wait for storage\n"
+        "  nothing-read    its processes cannot be seen, and it read nothing\n"
         "  ceph-silent, slow-ceph   Ceph answers nothing, or slowly\n"
         "  cache-bypassed, not-cached   the cache's disk fails; the volume is not cached\n"
-        "  full-cache      what it reads was evicted before\n"
+        "  full-cache      what it reads was evicted before, or finds no room\n"
+        "  shared-writes   what it reads is being written, here or on another node\n"
         "  cold            what it reads is not in the cache yet\n"
         "  writes, names   it waits for its writes, or for lookups and listings\n"
-        "  shared-writes   other nodes write what it reads\n"
         "  cache-disk      all is warm: the disk is the limit\n"
         "\n"
         "Examples:\n"
@@ -88,7 +90,7 @@ static void keep_volume(Why *why)
 {
     for (guint i = why->mounts->len; i-- > 0;) {
         const TargetMount *mount = why->mounts->pdata[i];
-        if (strcmp(mount->volume, why->volume) != 0)
+        if (!mounts_same_volume(mount->volume, why->volume))
             g_ptr_array_remove_index(why->mounts, i);
     }
 }
@@ -99,11 +101,15 @@ static gboolean find_job(Why *why, GError **error)
     if (!mountinfo)
         return FALSE;
     if (why->pid > 0) {
-        why->mounts = target_of_process(mountinfo, why->pid);
+        g_autofree char *own = read_mountinfo(0, error);
+        if (!own)
+            return FALSE;
+        g_autoptr(GPtrArray) pods = target_of_pod(own, NULL, NULL);
+        why->mounts = target_of_process(mountinfo, why->pid, pods);
         why->waits = waits_of_process(why->pid);
         return TRUE;
     }
-    why->mounts = target_of_pod(mountinfo, why->pod, why->before.volumes);
+    why->mounts = target_of_pod(mountinfo, why->pod, NULL);
     if (why->volume)
         keep_volume(why);
     g_auto(GStrv) pods = target_pods(why->mounts);
@@ -128,8 +134,9 @@ static void watch(Why *why)
 
 static gboolean is_lost(const Why *why, const TargetMount *mount)
 {
-    const json_t *v = facts_find(&why->now, mount->volume);
-    return !json_is_true(json_object_get(v, "attached")) && ctl_mount_is_dead(mount->point);
+    /* A pod gets a dataset or an image only while hearthd serves it. */
+    return !mounts_is_served(why->now.volumes, mount->volume) &&
+           (!mount->live || ctl_mount_is_dead(mount->point));
 }
 
 /* One for each device: a pod may mount a volume more than once. */
@@ -162,6 +169,8 @@ static FactsJob job_of(const Why *why)
                       .running = sum.running,
                       .elsewhere = waits_elsewhere(why->waits, (const char *const *)devices->pdata),
                       .pages = waits_for_pages(why->waits),
+                      .async = waits_for_completions(why->waits),
+                      .ended = sum.ended,
                       .cpu_sec = sum.cpu_sec};
 }
 
@@ -193,19 +202,29 @@ static const char *name_of(const Why *why, const char *volume)
     return v ? ctl_name(v, "volume") : pv ? pv : volume;
 }
 
-static void print(Why *why, gboolean as_json)
+static char *none_text(const Why *why, const char *argument)
+{
+    if (argument)
+        return g_strdup_printf("no pod of this node has %s mounted", argument);
+    return g_strdup_printf("%s has no volume of Hearth on this node", why->name);
+}
+
+static void print(Why *why, const char *argument, gboolean as_json)
 {
     g_autoptr(GArray) waits = waits_of_volumes(why);
     const FactsWait *all = (const FactsWait *)(void *)waits->data;
     const int at = facts_volume(all, waits->len, &why->before, &why->now);
     const FactsJob job = job_of(why);
+    g_autofree char *none = none_text(why, argument), *name = NULL;
     Answer answer = {.who = why->name,
+                     .none = none,
                      .command = why->command ? why->command : "hearthctl",
                      .heal = why->heal ? why->heal
                                        : "delete the pod: kubectl -n NAMESPACE delete pod POD"};
     if (at >= 0) {
         answer.volume = all[at].volume;
-        answer.name = name_of(why, all[at].volume);
+        name = text_printable(name_of(why, all[at].volume));
+        answer.name = name;
         answer.facts = facts_of(&job, all, waits->len, (guint)at, &why->before, &why->now);
         answer.warm_rate = warm_rate(why->ctl, answer.volume);
     }
@@ -218,18 +237,48 @@ static void print(Why *why, gboolean as_json)
     lines_print(answer_lines(&answer, &view));
 }
 
-static gboolean ask(Why *why, const char *argument, gboolean as_json, GError **error)
+/* hearthd forgets the names of the volumes that it served before a restart: the mounts that it left
+ * still have IDs and PersistentVolumes. */
+static gboolean find_lost(Why *why, const char *argument, const GPtrArray *lost)
+{
+    g_autofree char *mountinfo = read_mountinfo(0, NULL);
+    g_autoptr(GPtrArray) pods = mountinfo ? target_of_pod(mountinfo, NULL, NULL) : NULL;
+    for (guint i = 0; pods && lost && i < pods->len && !why->volume; i++) {
+        const TargetMount *mount = pods->pdata[i];
+        if (strcmp(mount->volume, argument) == 0 || g_strcmp0(mount->pv, argument) == 0)
+            why->volume = g_strdup(mount->volume);
+    }
+    return why->volume != NULL;
+}
+
+static gboolean find_volume(Why *why, const char *argument, GError **error)
 {
     g_autofree char *inside = NULL;
+    g_autoptr(GError) cause = NULL;
+    if (ctl_find_volume(why->ctl, argument, &why->volume, &inside, &cause))
+        return TRUE;
+    g_autoptr(GPtrArray) lost = ctl_lost_mounts(why->before.volumes);
+    if (lost && lost->len && find_lost(why, argument, lost))
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&cause));
+    if (lost && lost->len && error)
+        g_prefix_error(error,
+                       "%u mount%s of this node %s not served since hearthd was restarted, and "
+                       "its volume may be among them ('hearthctl status' lists them): ",
+                       lost->len, lost->len == 1 ? "" : "s", lost->len == 1 ? "is" : "are");
+    return FALSE;
+}
+
+static gboolean ask(Why *why, const char *argument, gboolean as_json, GError **error)
+{
     why->ctl->timeout_ms = CALL_TIMEOUT_MS;
-    if (argument && !ctl_find_volume(why->ctl, argument, &why->volume, &inside, error))
-        return FALSE;
-    if (!take_look(why, &why->before, error) || !find_job(why, error))
+    if (!take_look(why, &why->before, error) || (argument && !find_volume(why, argument, error)) ||
+        !find_job(why, error))
         return FALSE;
     watch(why);
     if (!take_look(why, &why->now, error))
         return FALSE;
-    print(why, as_json);
+    print(why, argument, as_json);
     return TRUE;
 }
 

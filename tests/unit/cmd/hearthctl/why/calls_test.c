@@ -45,6 +45,16 @@ START_TEST(a_fault_waits_for_a_page)
 }
 END_TEST
 
+START_TEST(completions_may_be_of_reads)
+{
+    ck_assert_int_eq(parse(SYS_io_uring_enter, "0x4 0x8 0x1 0x1 0x0 0x8").file, CALL_ASYNC);
+    ck_assert_int_eq(parse(SYS_io_uring_enter, "0x4 0x8 0x0 0x1 0x0 0x8").file, CALL_NONE);
+    ck_assert_int_eq(parse(SYS_io_uring_enter, "0x4 0x8 0x1 0x0 0x0 0x8").file, CALL_NONE);
+    ck_assert_int_eq(parse(SYS_io_getevents, "0x7f00 0x1 0x8 0x7f01 0x0 0x0").file, CALL_ASYNC);
+    ck_assert_int_eq(parse(SYS_io_submit, "0x7f00 0x1 0x7f01 0x0 0x0 0x0").file, CALL_NONE);
+}
+END_TEST
+
 START_TEST(other_calls_wait_for_no_file)
 {
     ck_assert_int_eq(call_parse("running\n").file, CALL_NONE);
@@ -58,4 +68,4 @@ END_TEST
 
 HARNESS_MAIN("cmd/hearthctl/why/calls", a_call_by_descriptor_names_it,
              a_call_by_path_tells_where_the_path_is, a_fault_waits_for_a_page,
-             other_calls_wait_for_no_file)
+             completions_may_be_of_reads, other_calls_wait_for_no_file)

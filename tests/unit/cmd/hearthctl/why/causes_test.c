@@ -55,8 +55,46 @@ START_TEST(what_is_warm_is_read_from_the_disk_or_shared)
     f.from_ceph = 5 * MIB;
     f.from_cache = 5 * MIB;
     assert_cause(&f, WHY_DISK);
+    f.from_fills = 0;
     f.from_ceph++;
     assert_cause(&f, WHY_SHARED);
+}
+END_TEST
+
+START_TEST(what_goes_past_the_cache_is_being_written_or_finds_no_room)
+{
+    WhyFacts f = cold();
+    f.warm = WHY_UNKNOWN; /* as of a live volume */
+    f.from_fills = 9 * MIB;
+    f.from_cache = MIB;
+    f.from_ceph = 10 * MIB;
+    assert_cause(&f, WHY_COLD);
+    f.from_ceph++;
+    assert_cause(&f, WHY_SHARED);
+    f.image = TRUE; /* its blocks are kept as they come */
+    assert_cause(&f, WHY_COLD);
+    f.image = FALSE;
+    f.native = TRUE; /* a snapshot is never written */
+    assert_cause(&f, WHY_COLD);
+    f.cache_bytes = 849 * MIB;
+    assert_cause(&f, WHY_COLD);
+    f.cache_bytes = 850 * MIB;
+    assert_cause(&f, WHY_FULL);
+    ck_assert(why_has_no_room(&f));
+}
+END_TEST
+
+START_TEST(of_a_job_that_is_not_seen_and_reads_nothing_no_cause_is_told)
+{
+    WhyFacts f = cold();
+    f.wait = f.other = WHY_UNKNOWN;
+    f.from_fills = f.misses = f.ceph_reads = f.ceph_us = f.ceph_bytes = 0;
+    assert_cause(&f, WHY_UNREAD);
+    f.from_cache = 1;
+    assert_cause(&f, WHY_DISK);
+    f.from_cache = 0;
+    f.wait = 0.5; /* it is seen */
+    assert_cause(&f, WHY_SILENT);
 }
 END_TEST
 
@@ -209,8 +247,10 @@ START_TEST(every_cause_has_a_name_of_its_own)
 END_TEST
 
 HARNESS_MAIN("cmd/hearthctl/why/causes", a_cold_volume_is_named,
-             what_is_warm_is_read_from_the_disk_or_shared, a_dead_mount_comes_before_all,
-             a_job_that_hardly_waits_computes_or_is_idle,
+             what_is_warm_is_read_from_the_disk_or_shared,
+             what_goes_past_the_cache_is_being_written_or_finds_no_room,
+             of_a_job_that_is_not_seen_and_reads_nothing_no_cause_is_told,
+             a_dead_mount_comes_before_all, a_job_that_hardly_waits_computes_or_is_idle,
              without_its_processes_hearthd_counters_decide,
              slow_is_what_takes_longer_than_a_healthy_ceph,
              full_is_when_what_comes_had_been_evicted, silence_is_waiting_without_an_answer,

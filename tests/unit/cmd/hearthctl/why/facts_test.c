@@ -114,6 +114,16 @@ START_TEST(pages_are_of_hearth_when_nothing_else_is_waited_for)
 }
 END_TEST
 
+START_TEST(completions_count_while_a_volume_is_read)
+{
+    g_auto(RatesLook) a = before(), b = now(), c = before();
+    const FactsWait wait = {.volume = "live"};
+    const FactsJob job = {.looks = 10, .running = 5, .async = 5};
+    ck_assert_double_eq_tol(facts_of(&job, &wait, 1, 0, &a, &b).wait, 0.5, 0.001);
+    ck_assert_double_eq_tol(facts_of(&job, &wait, 1, 0, &a, &c).wait, 0, 0.001);
+}
+END_TEST
+
 START_TEST(a_disk_that_is_not_used_and_a_volume_that_is_not_cached_are_told)
 {
     g_auto(RatesLook) a = before();
@@ -133,4 +143,5 @@ END_TEST
 HARNESS_MAIN("cmd/hearthctl/why/facts", counters_of_both_samples_are_subtracted,
              volumes_of_one_dataset_count_together, the_volume_that_is_waited_for_most_counts,
              pages_are_of_hearth_when_nothing_else_is_waited_for,
+             completions_count_while_a_volume_is_read,
              a_disk_that_is_not_used_and_a_volume_that_is_not_cached_are_told)
