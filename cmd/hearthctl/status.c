@@ -10,27 +10,29 @@
  * for a rate. */
 #define SAMPLE_MS 300
 
-static json_t *lost_json(const GPtrArray *lost)
+static json_t *lost_json(const GPtrArray *lost, char *const *heals)
 {
     json_t *list = json_array();
     for (guint i = 0; lost && i < lost->len; i++) {
         const LostMount *one = lost->pdata[i];
         g_autofree char *volume = g_utf8_make_valid(one->volume, -1);
         g_autofree char *point = g_utf8_make_valid(one->point, -1);
-        json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s*}", "volume", volume, "path", point, "pod", one->pod));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:s*, s:s*}", "volume", volume, "path", point,
+                                        "pod", one->pod, "heal", mounts_heal_of(heals, one)));
     }
     return list;
 }
 
-static void print_json(const RatesLook *now, const json_t *jobs, const GPtrArray *lost)
+static void print_json(const RatesLook *now, const json_t *jobs, const GPtrArray *lost,
+                       char *const *heals)
 {
     json_auto_t *all =
         json_pack("{s:O, s:O, s:O}", "daemon", json_object_get(now->status, "daemon"), "cache",
                   json_object_get(now->status, "cache"), "volumes", now->volumes);
     if (jobs)
         json_object_set(all, "jobs", (json_t *)jobs);
-    json_object_set_new(all, "lostMounts", lost_json(lost));
+    json_object_set_new(all, "lostMounts", lost_json(lost, heals));
     lines_print_json(all);
 }
 
@@ -62,11 +64,13 @@ static const CtlHelp help = {
 int ctl_status(Ctl *ctl, int argc, char **argv)
 {
     gboolean as_json = FALSE, wide = FALSE;
+    g_auto(GStrv) heals = NULL;
     g_autoptr(GError) error = NULL;
     g_auto(RatesLook) before = {0};
     g_auto(RatesLook) now = {0};
     const GOptionEntry entries[] = {
         {"json", 'j', 0, G_OPTION_ARG_NONE, &as_json, "Print one JSON object", NULL},
+        {"heal", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING_ARRAY, &heals, NULL, NULL},
         {"wide", 'w', 0, G_OPTION_ARG_NONE, &wide, CTL_WIDE_HELP, NULL},
         G_OPTION_ENTRY_NULL};
     if (!ctl_parse(ctl, &argc, &argv, entries, &help, &error))
@@ -93,9 +97,10 @@ int ctl_status(Ctl *ctl, int argc, char **argv)
                               .jobs = jobs,
                               .lost = lost,
                               .pods = pods,
+                              .heals = heals,
                               .now_ms = g_get_real_time() / 1000};
     if (as_json)
-        print_json(&now, jobs, lost);
+        print_json(&now, jobs, lost, heals);
     else
         lines_print(view_status(&shown, &view));
     return CTL_OK;

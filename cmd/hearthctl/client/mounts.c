@@ -180,6 +180,14 @@ void mounts_free_lost(void *data)
     g_free(lost);
 }
 
+const char *mounts_heal_of(char *const *heals, const LostMount *lost)
+{
+    for (; lost->pod && heals && *heals; heals++)
+        if (g_str_has_prefix(*heals, lost->pod) && (*heals)[strlen(lost->pod)] == '=')
+            return *heals + strlen(lost->pod) + 1;
+    return NULL;
+}
+
 gboolean mounts_same_volume(const char *a, const char *b)
 {
     char x[WIRE_DATASET_DIGITS + 1], y[WIRE_DATASET_DIGITS + 1];

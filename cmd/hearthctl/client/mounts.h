@@ -38,6 +38,9 @@ typedef struct LostMount {
     char *pod; /* UID; NULL: not known */
 } LostMount;
 
+/* The command that heals it, of those that were given as "UID=COMMAND"; NULL: none. Borrowed. */
+const char *mounts_heal_of(char *const *heals, const LostMount *lost);
+
 void mounts_free_lost(void *lost);
 /* Whether these are one: a dataset is served as a volume for each user and key. */
 gboolean mounts_same_volume(const char *a, const char *b);

@@ -62,6 +62,7 @@ static int examine(Doctor *d, gboolean as_json)
 int ctl_doctor(Ctl *ctl, int argc, char **argv)
 {
     gboolean as_json = FALSE, wide = FALSE;
+    g_auto(GStrv) heals = NULL;
     g_autofree char *config = NULL, *dir = NULL, *kubeconfig = NULL, *node = NULL;
     g_autoptr(GError) error = NULL;
     const GOptionEntry entries[] = {
@@ -73,6 +74,7 @@ int ctl_doctor(Ctl *ctl, int argc, char **argv)
          "How to reach Kubernetes (KUBECONFIG, else the pod's service account)", "FILE"},
         {"node", 0, 0, G_OPTION_ARG_STRING, &node, "This node's name in Kubernetes (NODE_ID)",
          "NAME"},
+        {"heal", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING_ARRAY, &heals, NULL, NULL},
         {"json", 'j', 0, G_OPTION_ARG_NONE, &as_json, "Print one JSON object", NULL},
         {"wide", 'w', 0, G_OPTION_ARG_NONE, &wide, "Do not wrap lines", NULL},
         G_OPTION_ENTRY_NULL};
@@ -88,6 +90,7 @@ int ctl_doctor(Ctl *ctl, int argc, char **argv)
                 .cluster_config = config,
                 .cache_dir = dir,
                 .kubeconfig = kubeconfig,
+                .heals = heals,
                 .node = node ? node : g_getenv("NODE_ID")};
     return examine(&d, as_json);
 }

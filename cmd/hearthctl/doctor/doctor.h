@@ -17,6 +17,7 @@ typedef struct Doctor {
     const char *cache_dir;      /* NULL: the one hearthd tells */
     const char *kubeconfig;     /* NULL: as kube_config_load() finds one */
     const char *node;           /* in Kubernetes; NULL: not told */
+    char *const *heals;         /* "UID=COMMAND" of pods, for mounts that are lost; may be NULL */
     json_t *hello, *status;     /* of hearthd; NULL: it does not answer */
     GError *silence;            /* why it does not */
 } Doctor;

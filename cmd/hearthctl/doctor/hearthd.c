@@ -107,13 +107,18 @@ static void check_mounts(Doctor *d)
         return;
     }
     g_autoptr(GString) points = g_string_new(NULL);
+    g_autoptr(GString) fix = g_string_new(NULL);
     for (guint i = 0; i < lost->len; i++) {
         const LostMount *one = lost->pdata[i];
+        const char *heal = mounts_heal_of(d->heals, one);
         g_string_append_printf(points, "%s%s", i > 0 ? ", " : "", one->point);
+        if (heal && !strstr(fix->str, heal))
+            g_string_append_printf(fix, "%s%s", fix->len > 0 ? "; " : "", heal);
     }
-    findings_add(d->findings, FINDING_BAD, "mounts",
-                 "delete the pods that use them (their uid is in the path): kubectl -n NAMESPACE "
-                 "delete pod POD",
+    if (fix->len == 0)
+        g_string_append(fix, "delete the pods that use them; their uid is in the path, and "
+                             "`kubectl hearth status NODE` prints the commands");
+    findings_add(d->findings, FINDING_BAD, "mounts", fix->str,
                  "%u not served any more, because hearthd was restarted: %s", lost->len,
                  points->str);
 }

@@ -233,24 +233,35 @@ static void add_jobs(Lines *lines, const RatesLook *now, const json_t *jobs, gin
         lines_add_taken(lines, *row);
 }
 
-/* The worst that can happen to a pod: each access to such a mount fails. */
-static void add_lost(Lines *lines, const GPtrArray *lost, const View *view)
+static void add_lost_mount(Lines *lines, const LostMount *one, const char *heal, const View *view)
 {
+    g_autofree char *where = g_strdup_printf("%s (%s)", one->point, one->volume);
+    g_autofree char *clean = text_printable(where), *command = heal ? text_printable(heal) : NULL;
+    g_autofree char *arrow = g_strconcat("-> ", command, NULL);
+    lines_add_text(lines, view, 2, 4, clean);
+    if (heal)
+        lines_add_text(lines, view, 2, 5, arrow);
+}
+
+/* The worst that can happen to a pod: each access to such a mount fails. */
+static void add_lost(Lines *lines, const ViewStatus *s, const View *view)
+{
+    const GPtrArray *lost = s->lost;
+    gboolean unnamed = FALSE;
     if (!lost || lost->len == 0)
         return;
+    for (guint i = 0; i < lost->len; i++)
+        unnamed |= !mounts_heal_of(s->heals, lost->pdata[i]);
     g_autofree char *text = g_strdup_printf(
-        "! %u mount%s not served any more, because hearthd was restarted: restart the pods "
-        "that use them",
-        lost->len, lost->len == 1 ? " is" : "s are");
+        "! %u mount%s not served any more, because hearthd was restarted: delete the pods "
+        "that use %s%s",
+        lost->len, lost->len == 1 ? " is" : "s are", lost->len == 1 ? "it" : "them",
+        unnamed ? " (`kubectl hearth status NODE` prints the commands)" : "");
     g_autofree char *red = style_text(text, STYLE_BAD, view->colour);
-    lines_add(lines, view, "%s", "");
     lines_add(lines, view, "%s", red);
-    for (guint i = 0; i < lost->len; i++) {
-        const LostMount *one = lost->pdata[i];
-        g_autofree char *line = g_strdup_printf("%s (%s)", one->point, one->volume);
-        g_autofree char *clean = text_printable(line);
-        lines_add_text(lines, view, 2, 4, clean);
-    }
+    for (guint i = 0; i < lost->len; i++)
+        add_lost_mount(lines, lost->pdata[i], mounts_heal_of(s->heals, lost->pdata[i]), view);
+    lines_add(lines, view, "%s", "");
 }
 
 char **view_status(const ViewStatus *s, const View *view)
@@ -258,6 +269,7 @@ char **view_status(const ViewStatus *s, const View *view)
     Lines *lines = lines_new();
     const RatesLook *now = s->now;
     const json_t *cache = json_object_get(now->status, "cache");
+    add_lost(lines, s, view);
     add_head(lines, now, view);
     add_activity(lines, s->before, now, s->jobs, view);
     if (view->details)
@@ -269,6 +281,5 @@ char **view_status(const ViewStatus *s, const View *view)
     add_volumes(lines, now->volumes, s->pods, view);
     add_uncached(lines, now->volumes, view);
     add_jobs(lines, now, s->jobs, s->now_ms, view);
-    add_lost(lines, s->lost, view);
     return lines_end(lines);
 }

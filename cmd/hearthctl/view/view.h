@@ -11,11 +11,13 @@
 #include "cmd/hearthctl/report/style.h"
 
 /* `before` may be empty: then rates are not shown. `jobs`: NULL when hearthd cannot list them.
- * `lost`: LostMount *, or NULL. `pods`: Publication *, or NULL. `now_ms` is since 1970. */
+ * `lost`: LostMount *, or NULL; `heals`: "UID=COMMAND" of pods that may have them, or NULL. `pods`:
+ * Publication *, or NULL. `now_ms` is since 1970. */
 typedef struct ViewStatus {
     const RatesLook *before, *now;
     const json_t *jobs;
     const GPtrArray *lost, *pods;
+    char *const *heals;
     gint64 now_ms;
 } ViewStatus;
 char **view_status(const ViewStatus *status, const View *view);

@@ -81,8 +81,15 @@ static char **status_lines(const json_t *answers, const View *view)
     LostMount one = {.volume = (char *)"h1~cephfs~955aba63-f154-4ea1-b2f2-0242ac110002~eval",
                      .point = (char *)"/var/lib/kubelet/pods/0a1b2c3d-6d1e-4a5b-9c3f-2f1e0d9c8b7a/"
                                       "volumes/kubernetes.io~csi/pvc-eval/mount"};
+    LostMount other = {.volume = (char *)"dataset-0f3c11d2aa34bb900f3c11d2aa34bb90",
+                       .point = (char *)"/var/lib/kubelet/pods/uid-3/volumes/"
+                                        "kubernetes.io~csi/pvc-set/mount",
+                       .pod = (char *)"uid-3"};
+    char *heals[] = {(char *)"uid-1=false",
+                     (char *)"uid-3=kubectl --context=prod -n train delete pod train-0", NULL};
     g_autoptr(GPtrArray) lost = g_ptr_array_new();
     g_ptr_array_add(lost, &one);
+    g_ptr_array_add(lost, &other);
     Publication uses[] = {
         {(char *)"dataset-0f3c11d2aa34bb900f3c11d2aa34bb90-2", (char *)"/a", (char *)"uid-1"},
         {(char *)"dataset-0f3c11d2aa34bb900f3c11d2aa34bb90", (char *)"/b", (char *)"uid-2"},
@@ -95,6 +102,7 @@ static char **status_lines(const json_t *answers, const View *view)
                                .jobs = member(jobs, "jobs"),
                                .lost = lost,
                                .pods = pods,
+                               .heals = heals,
                                .now_ms = json_integer_value(member(answers, "now"))};
     return view_status(&status, view);
 }
@@ -275,6 +283,7 @@ static Answer cold_job(void)
     return (Answer){
         .who = "train-0",
         .volume = "dataset-0f3c11d2aa34bb900f3c11d2aa34bb90",
+        .none = "no pod of this node has train/imagenet mounted",
         .name = "train/imagenet",
         .command = "kubectl hearth",
         .heal = "kubectl -n train delete pod train-0",
@@ -301,7 +310,8 @@ static char **why_lines(const json_t *answers, const View *view)
 {
     (void)answers;
     Lines *all = lines_new();
-    Answer answers_of[] = {cold_job(), cold_job(), cold_job(), cold_job(), cold_job(), cold_job()};
+    Answer answers_of[] = {cold_job(), cold_job(), cold_job(), cold_job(), cold_job(),
+                           cold_job(), cold_job(), cold_job(), cold_job()};
     answers_of[1].facts.lost = TRUE;
     answers_of[2].facts.wait = 0.02;
     answers_of[3].facts.ceph_us = 1024 * 900000;
@@ -309,7 +319,12 @@ static char **why_lines(const json_t *answers, const View *view)
     answers_of[4].facts.evicted_bytes = 3 << 20;
     answers_of[4].facts.filled = 40;
     answers_of[4].facts.refetched = 38;
+    answers_of[4].facts.cache_bytes = answers_of[4].facts.cache_most / 10 * 9;
     answers_of[5].volume = NULL;
+    answers_of[6].facts.native = FALSE;
+    answers_of[6].facts.from_ceph = 5000000000;
+    answers_of[7].facts.image = answers_of[7].facts.ended = TRUE;
+    answers_of[8].facts = (WhyFacts){.seconds = 10, .wait = WHY_UNKNOWN, .other = WHY_UNKNOWN};
     for (guint i = 0; i < G_N_ELEMENTS(answers_of); i++) {
         g_autofree char **lines = answer_lines(&answers_of[i], view);
         for (char **line = lines; *line; line++)
