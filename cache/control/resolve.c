@@ -6,6 +6,7 @@
 #include "cache/report/status.h"
 #include "common/dataset_key.h"
 #include "common/field.h"
+#include "common/suggest.h"
 #include "proto/wire.h"
 #include "proto/wire_keys.h"
 
@@ -108,14 +109,35 @@ static char *list_names(const GPtrArray *entries)
     return g_string_free(text, FALSE);
 }
 
+/* The word that few edits make of this one, or that is it but for a namespace or group; borrowed,
+ * NULL: there is none. */
+static const char *meant(const GPtrArray *entries, const char *word)
+{
+    g_autoptr(GPtrArray) words = g_ptr_array_new();
+    for (guint i = 0; i < entries->len; i++) {
+        const ResolveEntry *entry = entries->pdata[i];
+        g_ptr_array_extend(words, entry->words, NULL, NULL);
+    }
+    g_ptr_array_add(words, NULL);
+    g_autofree char *end = g_strconcat("/", word, NULL);
+    for (guint i = 0; *word && i + 1 < words->len; i++)
+        if (g_str_has_suffix(words->pdata[i], end))
+            return words->pdata[i];
+    return suggest(word, (const char *const *)words->pdata);
+}
+
 static const char *fail_unknown(const GPtrArray *entries, const char *word, GError **error)
 {
     g_autoptr(GPtrArray) things = matching(entries, "", TRUE);
     g_autofree char *list = list_names(things);
-    if (things->len)
+    const char *near = meant(entries, word);
+    if (!*word)
+        wire_fail(error, WIRE_ERROR_NOT_FOUND, "the volume's name is empty; there are: %s", list);
+    else if (things->len)
         wire_fail(error, WIRE_ERROR_NOT_FOUND,
-                  "volume %s is not open on this node and nothing of it is cached; there are: %s",
-                  word, list);
+                  "volume %s is not open on this node and nothing of it is cached%s%s; there are: "
+                  "%s",
+                  word, near ? "; did you mean " : "", near ? near : "", list);
     else
         wire_fail(error, WIRE_ERROR_NOT_FOUND,
                   "volume %s is not open on this node and nothing of it is cached; no volume is",

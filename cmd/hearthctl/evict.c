@@ -2,6 +2,7 @@
 /* hearthctl evict, pin and unpin: remove data from the cache, or protect it from eviction. */
 #include "cmd/hearthctl/client/commands.h"
 #include "cmd/hearthctl/report/lines.h"
+#include "cmd/hearthctl/view/view.h"
 #include "common/size.h"
 #include <stdio.h>
 #include <string.h>
@@ -66,11 +67,8 @@ int ctl_evict(Ctl *ctl, int argc, char **argv)
         lines_print_json(reply);
         return CTL_OK;
     }
-    g_autofree char *freed = size_format(ctl_number(reply, "freedBytes"));
-    g_autofree char *kept = size_format(ctl_number(reply, "pinnedBytes"));
-    printf("%s freed\n", freed);
-    if (ctl_number(reply, "pinnedBytes"))
-        printf("%s are pinned and were skipped; --pinned drops them too\n", kept);
+    const View view = view_stdout(FALSE, ctl->no_colour);
+    lines_print(view_evicted(reply, &view));
     return CTL_OK;
 }
 
@@ -115,17 +113,14 @@ static int set_pin(Ctl *ctl, const char *argument, gboolean on, gboolean as_json
     json_auto_t *reply = ctl_call(ctl, json_incref(request), error);
     if (!reply)
         return CTL_FAILED;
-    const uint64_t bytes = on ? pinned_bytes(ctl, volume) : 0;
-    g_autofree char *size = size_format(bytes);
-    json_auto_t *json =
-        json_pack("{s:s, s:b, s:I}", "volume", volume, "pinned", on, "bytes", (json_int_t)bytes);
+    g_autofree char *name = ctl_title(ctl, volume);
+    json_auto_t *json = json_pack("{s:s, s:s, s:b, s:I}", "volume", volume, "name", name, "pinned",
+                                  on, "bytes", (json_int_t)(on ? pinned_bytes(ctl, volume) : 0));
+    const View view = view_stdout(FALSE, ctl->no_colour);
     if (as_json)
         lines_print_json(json);
-    else if (on)
-        printf("%s: pinned; %s of it are in the cache now (hearthctl warm fetches the rest)\n",
-               volume, size);
     else
-        printf("%s: not pinned any more\n", volume);
+        lines_print(view_pinned(json, &view));
     return CTL_OK;
 }
 

@@ -5,7 +5,6 @@
 #include "cmd/hearthctl/report/lines.h"
 #include "cmd/hearthctl/report/progress.h"
 #include "cmd/hearthctl/report/words.h"
-#include "cmd/hearthctl/client/text.h"
 #include "cmd/hearthctl/view/view.h"
 #include <stdio.h>
 
@@ -34,12 +33,11 @@ static int print_job(Follow *follow, gboolean cancel, GError **error)
     follow->again = again;
     if (!follow_is_running(job))
         return follow_result(follow, job, done - MIN(held, done));
-    g_autofree char *text = follow->as_json ? json_dumps(job, JSON_INDENT(2)) : NULL;
-    g_autofree char *line = progress_text(job), *name = text_printable(ctl_name(job, "volume"));
-    if (text)
-        printf("%s\n", text);
+    const View view = view_stdout(FALSE, follow->ctl->no_colour);
+    if (follow->as_json)
+        lines_print_json(job);
     else
-        printf("%s: %s%s\n", name, line, cancel ? ", being cancelled" : "");
+        lines_print(view_job(job, cancel, &view));
     return CTL_OK;
 }
 
@@ -66,7 +64,8 @@ int ctl_job(Ctl *ctl, int argc, char **argv)
     if (!ctl_parse(ctl, &argc, &argv, entries, &job_help, &error))
         return ctl_fail(error);
     if (argc != 2 || !g_ascii_string_to_unsigned(argv[1], 10, 1, G_MAXINT64, &follow.id, NULL)) {
-        ctl_usage_error(&error, "job: name one job by its number; see hearthctl job --help");
+        ctl_usage_error(&error, "job: name one job by its number%s%s; hearthctl jobs lists them",
+                        argc == 2 ? ", not " : "", argc == 2 ? argv[1] : "");
         return ctl_fail(error);
     }
     if (cancel && !follow_cancel(ctl, follow.id, &error))

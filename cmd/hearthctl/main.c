@@ -7,6 +7,7 @@
 #include "cmd/hearthctl/client/output.h"
 #include "common/suggest.h"
 #include "cmd/hearthctl/report/lines.h"
+#include "cmd/hearthctl/view/view.h"
 #include "proto/wire.h"
 #include <gio/gio.h>
 #include <stdio.h>
@@ -70,19 +71,20 @@ int ctl_version(Ctl *ctl, int argc, char **argv)
                         argv[1]);
         return ctl_fail(error);
     }
-    if (!as_json)
-        printf("hearthctl %s\n", HEARTH_VERSION);
     json_auto_t *hello = ctl_call(ctl, json_pack("{s:s}", "op", "hello"), &error);
-    if (!hello)
+    if (!hello) {
+        if (!as_json)
+            printf("hearthctl %s\n", HEARTH_VERSION);
         return ctl_fail(error);
+    }
     json_auto_t *json =
         json_pack("{s:s, s:s, s:I}", "hearthctl", HEARTH_VERSION, "hearthd",
                   ctl_string(hello, "version"), "pid", (json_int_t)ctl_number(hello, "pid"));
+    const View view = view_stdout(FALSE, ctl->no_colour);
     if (as_json)
         lines_print_json(json);
     else
-        printf("hearthd   %s (pid %" G_GUINT64_FORMAT ")\n", ctl_string(hello, "version"),
-               ctl_number(hello, "pid"));
+        lines_print(view_version(json, &view));
     return CTL_OK;
 }
 
@@ -133,6 +135,10 @@ static int unknown_command(const char *name)
 static int run_command(Ctl *ctl, int argc, char **argv)
 {
     const Command *command = find_command(argv[0]);
+    if (!command && strcmp(argv[0], "help") == 0) {
+        print_help();
+        return CTL_OK;
+    }
     return command ? command->run(ctl, argc, argv) : unknown_command(argv[0]);
 }
 

@@ -1,32 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hearthctl verify: hearthd verifies one part a call, so ending this program stops the work. */
 #include "cmd/hearthctl/client/commands.h"
-#include "cmd/hearthctl/client/text.h"
 #include "cmd/hearthctl/report/lines.h"
+#include "cmd/hearthctl/view/view.h"
 #include "common/size.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 typedef struct Sums {
-    uint64_t objects, bytes, unchecked, bad;
-    json_t *list; /* of what is bad, for JSON; NULL: it is printed as it is found */
+    uint64_t objects, bytes, unchecked;
+    json_t *list; /* of what is bad; it is also printed as it is found */
 } Sums;
 
-static void print_bad(const json_t *list)
+static void print_bad(const json_t *list, const View *view)
 {
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *bad = json_array_get(list, i);
-        g_autofree char *path = text_printable(ctl_string(bad, "path"));
-        g_autofree char *object = text_printable(ctl_string(bad, "object"));
-        printf("bad: %s%s%s\n", path, path[0] ? ", object " : "object ", object);
-    }
-    fflush(stdout);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        lines_print(view_bad_object(json_array_get(list, i), view));
 }
 
 /* FALSE with an error when a call fails. */
-static gboolean verify_all(Ctl *ctl, const json_t *request, Sums *sums, GError **error)
+static gboolean verify_all(Ctl *ctl, const json_t *request, gboolean as_json, Sums *sums,
+                           GError **error)
 {
+    const View view = view_stdout(FALSE, ctl->no_colour);
     g_autofree char *after = g_strdup("");
     gboolean terminal = isatty(STDERR_FILENO), more = TRUE;
     while (more) {
@@ -39,11 +36,9 @@ static gboolean verify_all(Ctl *ctl, const json_t *request, Sums *sums, GError *
         sums->objects += ctl_number(reply, "objects");
         sums->bytes += ctl_number(reply, "bytes");
         sums->unchecked += ctl_number(reply, "unchecked");
-        sums->bad += json_array_size(bad);
-        if (sums->list)
-            json_array_extend(sums->list, (json_t *)bad);
-        else
-            print_bad(bad);
+        json_array_extend(sums->list, (json_t *)bad);
+        if (!as_json)
+            print_bad(bad, &view);
         more = json_is_true(json_object_get(reply, "more"));
         g_free(after);
         after = g_strdup(ctl_string(reply, "after"));
@@ -55,12 +50,12 @@ static gboolean verify_all(Ctl *ctl, const json_t *request, Sums *sums, GError *
     return TRUE;
 }
 
-static void print_json(const Sums *sums)
+/* The caller's. */
+static json_t *sums_json(const Sums *sums, json_t *list)
 {
-    json_auto_t *json = json_pack("{s:I, s:I, s:I, s:O}", "objects", (json_int_t)sums->objects,
-                                  "bytes", (json_int_t)sums->bytes, "unchecked",
-                                  (json_int_t)sums->unchecked, "bad", sums->list);
-    lines_print_json(json);
+    return json_pack("{s:I, s:I, s:I, s:O}", "objects", (json_int_t)sums->objects, "bytes",
+                     (json_int_t)sums->bytes, "unchecked", (json_int_t)sums->unchecked, "bad",
+                     list);
 }
 
 static const char examples[] =
@@ -94,20 +89,16 @@ int ctl_verify(Ctl *ctl, int argc, char **argv)
     }
     json_auto_t *request = argc == 2 ? ctl_whole_volume(ctl, "verify", argv[1], &error)
                                      : json_pack("{s:s}", "op", "verify");
-    json_auto_t *list = as_json ? json_array() : NULL;
+    json_auto_t *list = json_array();
     sums.list = list;
-    gboolean done = request && verify_all(ctl, request, &sums, &error);
+    gboolean done = request && verify_all(ctl, request, as_json, &sums, &error);
     if (!done)
         return ctl_fail(error);
-    if (as_json) {
-        print_json(&sums);
-        return sums.bad ? CTL_FAILED : CTL_OK;
-    }
-    g_autofree char *bytes = size_format(sums.bytes);
-    printf("%" G_GUINT64_FORMAT " objects, %s: %" G_GUINT64_FORMAT " bad\n", sums.objects, bytes,
-           sums.bad);
-    if (sums.unchecked)
-        printf("%" G_GUINT64_FORMAT " of them could not be compared: the index was lost since\n",
-               sums.unchecked);
-    return sums.bad ? CTL_FAILED : CTL_OK;
+    json_auto_t *json = sums_json(&sums, list);
+    const View view = view_stdout(FALSE, ctl->no_colour);
+    if (as_json)
+        lines_print_json(json);
+    else
+        lines_print(view_verified(json, &view));
+    return json_array_size(list) ? CTL_FAILED : CTL_OK;
 }

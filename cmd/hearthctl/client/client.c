@@ -234,15 +234,39 @@ gboolean ctl_find_volume(Ctl *ctl, const char *argument, char **volume, char **i
     return FALSE;
 }
 
+/* The name of the one whose member `id` is that; NULL: none. The caller's. */
+static char *title_in(const json_t *list, const char *id, const char *value)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *one = json_array_get(list, i);
+        if (strcmp(ctl_string(one, id), value) == 0 && ctl_string(one, "name")[0])
+            return g_strdup(ctl_string(one, "name"));
+    }
+    return NULL;
+}
+
+char *ctl_title(Ctl *ctl, const char *volume)
+{
+    char dataset[WIRE_DATASET_DIGITS + 1];
+    json_auto_t *volumes = ctl_pages(ctl, "volumes", "volume", NULL);
+    char *title = title_in(volumes, "volume", volume);
+    if (!title && wire_dataset_of(volume, dataset)) {
+        json_auto_t *datasets = ctl_pages(ctl, "datasets", "dataset", NULL);
+        title = title_in(datasets, "dataset", dataset);
+    }
+    return title ? title : g_strdup(volume);
+}
+
 json_t *ctl_whole_volume(Ctl *ctl, const char *op, const char *argument, GError **error)
 {
     g_autofree char *volume = NULL, *inside = NULL;
     if (!ctl_find_volume(ctl, argument, &volume, &inside, error))
         return NULL;
     if (inside[0]) {
+        g_autofree char *title = ctl_title(ctl, volume);
         ctl_usage_error(error,
                         "%s: %s is '%s' in volume %s, but %s needs a whole volume: hearthctl %s %s",
-                        op, argument, inside, volume, op, op, volume);
+                        op, argument, inside, title, op, op, title);
         return NULL;
     }
     json_t *request = json_pack("{s:s, s:s}", "op", op, "volume", volume);

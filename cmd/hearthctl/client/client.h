@@ -75,6 +75,10 @@ gboolean ctl_find_volume(Ctl *ctl, const char *argument, char **volume, char **i
  * a usage or lookup error. */
 json_t *ctl_whole_volume(Ctl *ctl, const char *op, const char *argument, GError **error);
 
+/* What people call the volume with this ID, for messages; the ID itself where hearthd does not say.
+ * The caller's. */
+char *ctl_title(Ctl *ctl, const char *volume);
+
 /* What people call a volume or dataset of a reply, for tables; borrowed. An earlier hearthd has
  * only the ID, member `id`. */
 static inline const char *ctl_name(const json_t *object, const char *id)

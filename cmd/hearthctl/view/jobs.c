@@ -23,14 +23,16 @@ static gboolean is_running(const json_t *job)
     return strcmp(ctl_string(job, "state"), "running") == 0;
 }
 
-static const char *name_of(const json_t *volumes, const char *volume)
+/* An earlier hearthd does not name the volumes of jobs. */
+static const char *name_of(const json_t *volumes, const json_t *job)
 {
+    const char *volume = ctl_string(job, "volume");
     for (size_t i = 0; i < json_array_size(volumes); i++) {
         const json_t *one = json_array_get(volumes, i);
         if (strcmp(ctl_string(one, "volume"), volume) == 0)
             return ctl_name(one, "volume");
     }
-    return volume;
+    return ctl_name(job, "volume");
 }
 
 static Style style_of(const char *state)
@@ -60,7 +62,7 @@ static void add_row(Table *table, const json_t *job, const json_t *volumes, gint
     const char *path = ctl_string(job, "path");
     table_row(table);
     table_take(table, ID, g_strdup_printf("%" G_GUINT64_FORMAT, ctl_number(job, "job")));
-    table_set(table, VOLUME, name_of(volumes, ctl_string(job, "volume")));
+    table_set(table, VOLUME, name_of(volumes, job));
     table_set(table, PATH, path[0] ? path : "/");
     table_take(table, STATE, state_text(job));
     table_style(table, STATE, style_of(ctl_string(job, "state")));

@@ -89,12 +89,18 @@ static void add_head(Lines *lines, const ViewTop *top, const View *view)
     add_native(lines, top, view);
 }
 
+/* Rounded down, so that 100% is all of it. */
+static char *warm_text(double percent)
+{
+    return percent < 0 ? NULL : g_strdup_printf("%d%%", (int)percent);
+}
+
 static void add_row(Table *table, const RatesRow *row)
 {
     const gboolean native = row->native && row->cache == 0;
     table_row(table);
     table_set(table, RATES_BY_NAME, row->name);
-    table_take(table, RATES_BY_WARM, row->warm < 0 ? NULL : g_strdup_printf("%.0f%%", row->warm));
+    table_take(table, RATES_BY_WARM, warm_text(row->warm));
     if (row->native && row->hits == 0)
         table_set(table, RATES_BY_HITS, NATIVE);
     else

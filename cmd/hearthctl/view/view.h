@@ -44,6 +44,16 @@ char **view_datasets(const json_t *datasets, const View *view);
 /* `jobs` and `volumes`: all pages of these ops; the latter have the names, and may be NULL. */
 char **view_jobs(const json_t *jobs, const json_t *volumes, gint64 now_ms, const View *view);
 
+/* What commands with one result say, of their JSON: evict, pin and unpin, an object that verify
+ * found bad, and verify. */
+char **view_evicted(const json_t *result, const View *view);
+char **view_pinned(const json_t *result, const View *view);
+char **view_bad_object(const json_t *bad, const View *view);
+char **view_verified(const json_t *result, const View *view);
+/* One job; `cancel`: it was just asked to end. */
+char **view_job(const json_t *job, gboolean cancel, const View *view);
+char **view_version(const json_t *versions, const View *view);
+
 /* Of jobs, those that run. */
 guint view_jobs_running(const json_t *jobs);
 

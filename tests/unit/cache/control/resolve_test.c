@@ -76,9 +76,13 @@ START_TEST(what_is_ambiguous_or_unknown_lists_the_choice)
     fails(entries, "train/d", WIRE_ERROR_INVALID_ARGUMENT,
           "train/d may be one of 2 volumes: train/data, train/data-2;");
     fails(entries, "pvc-0", WIRE_ERROR_INVALID_ARGUMENT, "train/data, train/data-2;");
+    fails(entries, "train/dta-2", WIRE_ERROR_NOT_FOUND, "; did you mean train/data-2; there are: ");
+    fails(entries, "imagent@2026-11", WIRE_ERROR_NOT_FOUND, "; did you mean imagenet@2026-11; ");
+    fails(entries, "data-2", WIRE_ERROR_NOT_FOUND, "; did you mean train/data-2; ");
+    fails(entries, "xyz", WIRE_ERROR_NOT_FOUND, "is cached; there are: ");
     fails(entries, "xyz", WIRE_ERROR_NOT_FOUND,
           "there are: train/data, train/data-2, scratch, imagenet@2026-11, team/laion@v3");
-    fails(entries, "", WIRE_ERROR_NOT_FOUND, "there are: ");
+    fails(entries, "", WIRE_ERROR_NOT_FOUND, "name is empty; there are: ");
     g_autoptr(GPtrArray) none = g_ptr_array_new();
     fails(none, "xyz", WIRE_ERROR_NOT_FOUND, "no volume is");
     g_autoptr(GPtrArray) many = g_ptr_array_new_with_free_func((GDestroyNotify)resolve_entry_free);

@@ -40,8 +40,8 @@ static inline void golden_check(const char *name, const json_t *answers, GoldenR
         g_auto(GStrv) lines = render(answers, &view);
         g_string_append_printf(screens, "==== %u columns\n", golden_widths[i]);
         for (char **line = lines; *line; line++) {
-            ck_assert_msg(g_utf8_strlen(*line, -1) <= (glong)golden_widths[i],
-                          "%s at %u columns: %s", name, golden_widths[i], *line);
+            ck_assert_msg(style_width(*line) <= golden_widths[i], "%s at %u columns: %s", name,
+                          golden_widths[i], *line);
             g_string_append_printf(screens, "%s\n", *line);
         }
     }
