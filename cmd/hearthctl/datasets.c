@@ -28,15 +28,15 @@ int ctl_datasets(Ctl *ctl, int argc, char **argv)
         {"wide", 'w', 0, G_OPTION_ARG_NONE, &wide, CTL_WIDE_HELP, NULL},
         G_OPTION_ENTRY_NULL};
     if (!ctl_parse(ctl, &argc, &argv, entries, &help, &error))
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     if (argc > 1) {
         ctl_usage_error(&error, "datasets: it takes no arguments; see hearthctl datasets --help");
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     }
     json_auto_t *all = ctl_pages(ctl, "datasets", "dataset", &error);
     if (!all)
-        return ctl_fail(error);
-    const View view = view_stdout(wide, ctl->no_colour);
+        return ctl_fail(ctl, error);
+    const View view = view_stdout(ctl, wide);
     if (as_json)
         lines_print_json(all);
     else

@@ -48,26 +48,26 @@ int ctl_evict(Ctl *ctl, int argc, char **argv)
         {"json", 0, 0, G_OPTION_ARG_NONE, &as_json, "Print one JSON object", NULL},
         G_OPTION_ENTRY_NULL};
     if (!ctl_parse(ctl, &argc, &argv, entries, &evict_help, &error))
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     if (size && !size_parse("--bytes", size, &bytes, &error)) {
-        ctl_fail(error);
+        ctl_fail(ctl, error);
         return CTL_USAGE;
     }
     json_t *request = evict_request(ctl, argc, argv, all, &error);
     if (!request)
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     json_object_set_new(request, "pinned", json_boolean(pinned));
     if (size)
         json_object_set_new(request, "bytes", json_integer((json_int_t)bytes));
     json_auto_t *reply = ctl_call_long(ctl, request, &error);
     if (!reply)
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     if (as_json) {
         json_object_del(reply, "ok");
         lines_print_json(reply);
         return CTL_OK;
     }
-    const View view = view_stdout(FALSE, ctl->no_colour);
+    const View view = view_stdout(ctl, FALSE);
     lines_print(view_evicted(reply, &view));
     return CTL_OK;
 }
@@ -116,7 +116,7 @@ static int set_pin(Ctl *ctl, const char *argument, gboolean on, gboolean as_json
     g_autofree char *name = ctl_title(ctl, volume);
     json_auto_t *json = json_pack("{s:s, s:s, s:b, s:I}", "volume", volume, "name", name, "pinned",
                                   on, "bytes", (json_int_t)(on ? pinned_bytes(ctl, volume) : 0));
-    const View view = view_stdout(FALSE, ctl->no_colour);
+    const View view = view_stdout(ctl, FALSE);
     if (as_json)
         lines_print_json(json);
     else
@@ -134,14 +134,14 @@ static int run_pin(Ctl *ctl, int argc, char **argv, gboolean on, const CtlHelp *
     const GOptionEntry with_off[] = {
         {"off", 0, 0, G_OPTION_ARG_NONE, &off, "Remove the pin", NULL}, json, G_OPTION_ENTRY_NULL};
     if (!ctl_parse(ctl, &argc, &argv, on ? with_off : with_off + 1, help, &error))
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     if (argc != 2) {
         ctl_usage_error(&error, "%s: name one volume or path; see hearthctl %s --help", command,
                         command);
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     }
     const int code = set_pin(ctl, argv[1], on && !off, as_json, &error);
-    return error ? ctl_fail(error) : code;
+    return error ? ctl_fail(ctl, error) : code;
 }
 
 int ctl_pin(Ctl *ctl, int argc, char **argv)

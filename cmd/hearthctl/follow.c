@@ -61,8 +61,9 @@ int follow_result(const Follow *follow, const json_t *job, uint64_t came)
     print_result(follow, job, came);
     if (strcmp(state, "cancelled") == 0) {
         fprintf(stderr, "hearthctl: the job was cancelled%s%s", why[0] ? ": " : "", why);
-        if (follow->again)
-            fprintf(stderr, "; the same command continues where it stopped: %s", follow->again);
+        g_autofree char *again = text_typed(follow->again ? follow->again : "", follow->ctl->as);
+        if (again[0])
+            fprintf(stderr, "; the same command continues where it stopped: %s", again);
         fprintf(stderr, "\n");
         return CTL_FAILED;
     }
@@ -107,17 +108,17 @@ static void print_line(const json_t *job, gint64 *last_us)
 static int leave(const Follow *follow)
 {
     fprintf(stderr,
-            "hearthctl: the job is still running in hearthd; 'hearthctl job %" G_GUINT64_FORMAT
+            "hearthctl: the job is still running in hearthd; '%s job %" G_GUINT64_FORMAT
             "' shows it\n",
-            follow->id);
+            follow->ctl->as ? follow->ctl->as : "hearthctl", follow->id);
     return CTL_FAILED;
 }
 
-static int fail(const GError *error, gboolean terminal)
+static int fail(const Ctl *ctl, const GError *error, gboolean terminal)
 {
     if (terminal)
         fputs(CLEAR, stderr);
-    return ctl_fail(error);
+    return ctl_fail(ctl, error);
 }
 
 int follow_job(const Follow *follow)
@@ -134,7 +135,7 @@ int follow_job(const Follow *follow)
         g_autoptr(GError) error = NULL;
         json_auto_t *job = follow_ask(follow->ctl, follow->id, &error);
         if (!job)
-            return fail(error, terminal);
+            return fail(follow->ctl, error, terminal);
         const uint64_t done = ctl_number(job, "bytesDone"), held = ctl_number(job, "bytesHeld");
         came = MAX(came, done - MIN(held, done));
         if (!follow_is_running(job)) {
@@ -155,6 +156,6 @@ int follow_job(const Follow *follow)
         if (++stops > 1)
             return leave(follow);
         if (!follow_cancel(follow->ctl, follow->id, &error))
-            return fail(error, terminal);
+            return fail(follow->ctl, error, terminal);
     }
 }

@@ -33,7 +33,7 @@ static int print_job(Follow *follow, gboolean cancel, GError **error)
     follow->again = again;
     if (!follow_is_running(job))
         return follow_result(follow, job, done - MIN(held, done));
-    const View view = view_stdout(FALSE, follow->ctl->no_colour);
+    const View view = view_stdout(follow->ctl, FALSE);
     if (follow->as_json)
         lines_print_json(job);
     else
@@ -62,17 +62,17 @@ int ctl_job(Ctl *ctl, int argc, char **argv)
         {"json", 0, 0, G_OPTION_ARG_NONE, &follow.as_json, "Print one JSON object", NULL},
         G_OPTION_ENTRY_NULL};
     if (!ctl_parse(ctl, &argc, &argv, entries, &job_help, &error))
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     if (argc != 2 || !g_ascii_string_to_unsigned(argv[1], 10, 1, G_MAXINT64, &follow.id, NULL)) {
         ctl_usage_error(&error, "job: name one job by its number%s%s; hearthctl jobs lists them",
                         argc == 2 ? ", not " : "", argc == 2 ? argv[1] : "");
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     }
     if (cancel && !follow_cancel(ctl, follow.id, &error))
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     const int code = wait ? follow_known(&follow, &error) : print_job(&follow, cancel, &error);
     if (error)
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     return cancel ? CTL_OK : code;
 }
 
@@ -98,17 +98,17 @@ int ctl_jobs_command(Ctl *ctl, int argc, char **argv)
         {"wide", 'w', 0, G_OPTION_ARG_NONE, &wide, CTL_WIDE_HELP, NULL},
         G_OPTION_ENTRY_NULL};
     if (!ctl_parse(ctl, &argc, &argv, entries, &jobs_help, &error))
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     if (argc > 1) {
         ctl_usage_error(&error, "jobs: unexpected argument '%s'; one job is hearthctl job NUMBER",
                         argv[1]);
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     }
     json_auto_t *jobs = ctl_jobs(ctl, &error);
     json_auto_t *volumes = jobs ? ctl_pages(ctl, "volumes", "volume", &error) : NULL;
     if (!volumes)
-        return ctl_fail(error);
-    const View view = view_stdout(wide, ctl->no_colour);
+        return ctl_fail(ctl, error);
+    const View view = view_stdout(ctl, wide);
     if (as_json)
         lines_print_json(jobs);
     else

@@ -65,22 +65,22 @@ int ctl_version(Ctl *ctl, int argc, char **argv)
         {"json", 'j', 0, G_OPTION_ARG_NONE, &as_json, "Print one JSON object", NULL},
         G_OPTION_ENTRY_NULL};
     if (!ctl_parse(ctl, &argc, &argv, entries, &help, &error))
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     if (argc > 1) {
         ctl_usage_error(&error, "version: unexpected argument '%s'; see hearthctl version --help",
                         argv[1]);
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     }
     json_auto_t *hello = ctl_call(ctl, json_pack("{s:s}", "op", "hello"), &error);
     if (!hello) {
         if (!as_json)
             printf("hearthctl %s\n", HEARTH_VERSION);
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     }
     json_auto_t *json =
         json_pack("{s:s, s:s, s:I}", "hearthctl", HEARTH_VERSION, "hearthd",
                   ctl_string(hello, "version"), "pid", (json_int_t)ctl_number(hello, "pid"));
-    const View view = view_stdout(FALSE, ctl->no_colour);
+    const View view = view_stdout(ctl, FALSE);
     if (as_json)
         lines_print_json(json);
     else
@@ -185,5 +185,6 @@ int main(int argc, char **argv)
     const int code = run(&ctl, argc, argv, help, version);
     ctl_disconnect(&ctl);
     g_free(ctl.socket_path);
+    g_free(ctl.as);
     return output_end(code);
 }

@@ -74,20 +74,20 @@ int ctl_status(Ctl *ctl, int argc, char **argv)
         {"wide", 'w', 0, G_OPTION_ARG_NONE, &wide, CTL_WIDE_HELP, NULL},
         G_OPTION_ENTRY_NULL};
     if (!ctl_parse(ctl, &argc, &argv, entries, &help, &error))
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     if (argc > 1) {
         ctl_usage_error(&error, "status: unexpected argument '%s'; see hearthctl status --help",
                         argv[1]);
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     }
-    const View view = view_stdout(wide, ctl->no_colour);
+    const View view = view_stdout(ctl, wide);
     if (view.columns && !as_json) {
         if (!take_look(ctl, &before, &error))
-            return ctl_fail(error);
+            return ctl_fail(ctl, error);
         poll(NULL, 0, SAMPLE_MS);
     }
     if (!take_look(ctl, &now, &error))
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     /* An earlier hearthd cannot list them. */
     json_auto_t *jobs = ctl_jobs(ctl, NULL);
     g_autoptr(GPtrArray) lost = ctl_lost_mounts(now.volumes);

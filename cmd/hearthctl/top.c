@@ -119,7 +119,7 @@ static void run_screen(Top *top, Screen *screen)
             look_again(top, NULL);
             next = g_get_monotonic_time() + top->interval_us;
         }
-        View view = view_stdout(FALSE, top->ctl->no_colour);
+        View view = view_stdout(top->ctl, FALSE);
         unsigned rows;
         screen_size(screen, &view.columns, &rows);
         g_auto(GStrv) lines = picture(top, &view, TRUE);
@@ -136,7 +136,7 @@ static void run_screen(Top *top, Screen *screen)
 /* FALSE: nobody reads any more. */
 static gboolean print_table(Top *top, gboolean first)
 {
-    const View view = view_stdout(top->wide, top->ctl->no_colour);
+    const View view = view_stdout(top->ctl, top->wide);
     if (!first)
         printf("\n");
     return lines_print(picture(top, &view, FALSE));
@@ -154,7 +154,7 @@ static gboolean print_json(Top *top, gboolean first)
 
 static gboolean print_sample(Top *top, gboolean first)
 {
-    const View view = view_stdout(top->wide, top->ctl->no_colour);
+    const View view = view_stdout(top->ctl, top->wide);
     g_autoptr(Rates) rates = rates_between(&top->before, &top->now);
     g_autoptr(GDateTime) clock = g_date_time_new_now_local();
     g_autofree char *time = g_date_time_format(clock, "%H:%M:%S");
@@ -245,5 +245,5 @@ int ctl_top(Ctl *ctl, int argc, char **argv)
     rates_look_clear(&top.before);
     rates_look_clear(&top.now);
     g_free(top.failure);
-    return error ? ctl_fail(error) : CTL_OK;
+    return error ? ctl_fail(ctl, error) : CTL_OK;
 }

@@ -23,7 +23,7 @@ static void print_bad(const json_t *list, const View *view)
 static gboolean verify_all(Ctl *ctl, const json_t *request, gboolean as_json, Sums *sums,
                            GError **error)
 {
-    const View view = view_stdout(FALSE, ctl->no_colour);
+    const View view = view_stdout(ctl, FALSE);
     g_autofree char *after = g_strdup("");
     gboolean terminal = isatty(STDERR_FILENO), more = TRUE;
     while (more) {
@@ -82,10 +82,10 @@ int ctl_verify(Ctl *ctl, int argc, char **argv)
         {"json", 'j', 0, G_OPTION_ARG_NONE, &as_json, "Print one JSON object", NULL},
         G_OPTION_ENTRY_NULL};
     if (!ctl_parse(ctl, &argc, &argv, entries, &help, &error))
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     if (argc > 2) {
         ctl_usage_error(&error, "verify: name one volume or path; see hearthctl verify --help");
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     }
     json_auto_t *request = argc == 2 ? ctl_whole_volume(ctl, "verify", argv[1], &error)
                                      : json_pack("{s:s}", "op", "verify");
@@ -93,9 +93,9 @@ int ctl_verify(Ctl *ctl, int argc, char **argv)
     sums.list = list;
     gboolean done = request && verify_all(ctl, request, as_json, &sums, &error);
     if (!done)
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     json_auto_t *json = sums_json(&sums, list);
-    const View view = view_stdout(FALSE, ctl->no_colour);
+    const View view = view_stdout(ctl, FALSE);
     if (as_json)
         lines_print_json(json);
     else

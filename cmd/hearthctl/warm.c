@@ -47,6 +47,10 @@ static char *command_line(int argc, char **argv)
 {
     g_autoptr(GString) line = g_string_new("hearthctl");
     for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--as") == 0 && i + 1 < argc) {
+            i++;
+            continue;
+        }
         g_autofree char *word = words_shell(argv[i]);
         g_string_append_printf(line, " %s", word);
     }
@@ -112,16 +116,16 @@ int ctl_warm(Ctl *ctl, int argc, char **argv)
     g_autoptr(GError) error = NULL;
     g_autofree char *again = command_line(argc, argv);
     if (!parse(ctl, &o, &argc, &argv, &error))
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     json_auto_t *request = make_request(ctl, &o, argv[1], &error);
     if (!request)
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     hearth_autofd int list = o.from ? ctl_list_files(o.from, argv[1], &error) : -1;
     if (o.from && list < 0)
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     json_auto_t *reply = ctl_call_with(ctl, g_steal_pointer(&request), list, &error);
     if (!reply)
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     const Follow follow = {
         .ctl = ctl, .id = ctl_number(reply, "job"), .again = again, .as_json = o.as_json};
     if (!o.no_wait)

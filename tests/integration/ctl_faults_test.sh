@@ -43,6 +43,21 @@ done
 job cancelled | answer job
 same a_command_to_be_typed_again_is_quoted "$(hearthctl job 7 2>&1 | grep -c "hearthctl warm 'file?\]0;told??\[2J' --path 'a bfile?\]0;told??\[2J'\$")" 1
 
+# ---- what is to be typed, for who came by kubectl hearth
+says() { # CHECK PATTERN ARGS...
+    local name=$1 pattern=$2
+    shift 2
+    hearthctl "$@" >"$TMP/out" 2>&1
+    if grep -qE -e "$pattern" "$TMP/out" && ! grep -qE 'hearthctl (status|jobs?|warm|pin|help|--help)' "$TMP/out"; then pass "$name"; else fail "$name" "$(cat "$TMP/out")"; fi
+}
+AS='kubectl hearth --context=prod node n1'
+says an_error_names_what_was_typed "see $AS status --help" status --as "$AS" x
+says an_unknown_option_too "See $AS warm --help" warm --as "$AS" --hlep
+says help_too "^  $AS warm train/data" warm --as "$AS" --help
+says a_screen_too "1 job \($AS jobs\)" status --as "$AS"
+says a_result_too "\($AS warm fetches the rest\)" pin --as "$AS" v
+says what_goes_on_too "stopped: $AS warm 'v w'" warm --as "$AS" 'v w'
+
 # ---- output that cannot be written
 for command in --help --version 'status --help' status 'status --json' datasets 'datasets --json' jobs 'jobs --json' 'job 7 --json' version \
     'evict --all' 'evict --all --json' verify 'verify --json' 'pin v' 'unpin v --json' 'top -i 0.1' 'top -i 0.1 --json' 'top --stream -i 0.1' \

@@ -35,25 +35,27 @@ says() { # CHECK CODE PATTERN ARGS...
 
 # ---- what is executed where
 A='hearth/hearth-node-a|hearthctl' B='hearth/hearth-node-b|hearthctl'
+# What hearthctl says is to be typed here.
+ON_A='--as|kubectl hearth node n1|' ON_B='--as|kubectl hearth node n2|'
 # Only here the names of pods are known, for mounts that are lost.
 HEAL_A='--heal|uid-0=kubectl -n train delete pod train-0|--heal|uid-3=kubectl -n train delete pod done|'
 HEAL_B='--heal|uid-1=kubectl -n train delete pod eval-0|--heal|uid-4=kubectl -n other delete pod x|'
 for SHELL_OF_IT in sh $(type -P dash >/dev/null && echo dash); do
-    ran "status_of_a_node_$SHELL_OF_IT" "$B|status|$HEAL_B" status n2
+    ran "status_of_a_node_$SHELL_OF_IT" "$B|status|${ON_B}$HEAL_B" status n2
     ran "why_a_pod_waits_$SHELL_OF_IT" "$A|why|--as|kubectl hearth|--pod|uid-0|--name|train-0|--heal|kubectl -n train delete pod train-0|--seconds|30|--claim|pvc-1=train/imagenet|--claim|pvc-2=train/scratch|" why train-0 --seconds 30
 done
 ran in_another_namespace "$B|why|--as|kubectl hearth|--pod|uid-4|--name|x|--heal|kubectl -n other delete pod x|--claim|pvc-3=other/weights|" -n other why x
 ran or_before_the_name "$B|why|--as|kubectl hearth|--pod|uid-4|--name|x|--heal|kubectl -n other delete pod x|--json|--claim|pvc-3=other/weights|" why other/x --json
-ran top_of_the_node_of_a_pod "$A|top|--sort|ceph|" top --pod train-0 --sort ceph
-ran warm_where_the_claim_is_used "$A|warm|train/scratch|--rate|100M|" warm scratch --rate 100M
-ran a_claim_of_another_namespace "$B|pin|other/weights|" pin other/weights
-ran warm_on_a_node_that_is_named "$B|warm|train/unused|" warm unused --node n2
-ran jobs_of_a_node "$A|jobs|" jobs n1
-ran any_command "$A|verify|a b'c|--help|" node n1 verify "a b'c" --help
+ran top_of_the_node_of_a_pod "$A|top|${ON_A}--sort|ceph|" top --pod train-0 --sort ceph
+ran warm_where_the_claim_is_used "$A|warm|${ON_A}train/scratch|--rate|100M|" warm scratch --rate 100M
+ran a_claim_of_another_namespace "$B|pin|${ON_B}other/weights|" pin other/weights
+ran warm_on_a_node_that_is_named "$B|warm|${ON_B}train/unused|" warm unused --node n2
+ran jobs_of_a_node "$A|jobs|${ON_A}" jobs n1
+ran any_command "$A|verify|${ON_A}a b'c|--help|" node n1 verify "a b'c" --help
 hearth warm imagenet --all
-same warm_on_all_that_use_it "$CODE $(tr '\n' ' ' <<<"$RAN")" "0 $A|warm|train/imagenet| $B|warm|train/imagenet| "
+same warm_on_all_that_use_it "$CODE $(tr '\n' ' ' <<<"$RAN")" "0 $A|warm|${ON_A}train/imagenet| $B|warm|${ON_B}train/imagenet| "
 hearth doctor --all
-same doctor_of_all_nodes "$CODE $(tr '\n' ' ' <<<"$RAN")$(tr '\n' ' ' <<<"$SAID")" "0 $A|doctor|$HEAL_A $B|doctor|$HEAL_B == n1 == n2 "
+same doctor_of_all_nodes "$CODE $(tr '\n' ' ' <<<"$RAN")$(tr '\n' ' ' <<<"$SAID")" "0 $A|doctor|${ON_A}$HEAL_A $B|doctor|${ON_B}$HEAL_B == n1 == n2 "
 echo 1 >"$FAKE/code"
 hearth doctor --all
 same one_that_is_bad_is_told "$CODE $(grep -c . "$FAKE/executed")" "1 2"
@@ -80,22 +82,22 @@ same a_node_that_is_silent_does_not_count "$(head -n 3 <<<"$SAID" | tr -s ' ')" 
 NAME SIZE WARM NODES PARTLY FILLING ETA
 imagenet@2026-11 160.0 GiB 1/5 1 2 1h6m"
 same a_name_may_have_blanks_and_commands_no_terminal "$(tail -n 1 <<<"$SAID" | tr -s ' ')" "a name[2J of words@v1 1 B 1/5 0 0 -"
-ran datasets_of_a_node "$A|datasets|" datasets n1
+ran datasets_of_a_node "$A|datasets|${ON_A}" datasets n1
 
 # ---- what is hearthctl's alone, other forms, another cluster
-ran options_behind_a_node_are_hearthctls "$A|evict|--all|--node|x|-n|3|" node n1 evict --all --node x -n 3
+ran options_behind_a_node_are_hearthctls "$A|evict|${ON_A}--all|--node|x|-n|3|" node n1 evict --all --node x -n 3
 ran also_behind_a_dash "$A|why|--pod|uid-0|" node n1 -- why --pod uid-0
 for form in -nother -n=other --namespace=other; do
     ran "a_namespace_may_be_$form" "$B|why|--as|kubectl hearth|--pod|uid-4|--name|x|--heal|kubectl -n other delete pod x|--claim|pvc-3=other/weights|" "$form" why x
 done
-ran kinds_may_be_told "$A|warm|train/scratch|" warm pvc/scratch
-ran of_a_node_too "$A|jobs|" jobs node/n1
+ran kinds_may_be_told "$A|warm|${ON_A}train/scratch|" warm pvc/scratch
+ran of_a_node_too "$A|jobs|${ON_A}" jobs node/n1
 ran and_of_a_pod "$B|why|--as|kubectl hearth|--pod|uid-1|--name|eval-0|--heal|kubectl -n train delete pod eval-0|--claim|pvc-1=train/imagenet|" why pod/eval-0
 ran why_also_by_the_flag "$B|why|--as|kubectl hearth|--pod|uid-1|--name|eval-0|--heal|kubectl -n train delete pod eval-0|--claim|pvc-1=train/imagenet|" why --pod eval-0
 ran what_is_to_be_typed_names_the_cluster "$B|why|--as|kubectl hearth --context=prod '--user=a b'|--pod|uid-4|--name|x|--heal|kubectl --context=prod '--user=a b' -n other delete pod x|--claim|pvc-3=other/weights|" --context=prod --user 'a b' why other/x
 same also_for_lost_mounts "$(hearth --context prod status n2; grep -c 'heal|uid-4=kubectl --context=prod -n other delete pod x|' <<<"$RAN")" 1
 export NO_COLOR=1
-ran colours_are_left_out "$A|jobs|--no-color|" jobs n1
+ran colours_are_left_out "$A|jobs|--no-color|${ON_A}" jobs n1
 ran but_not_from_help "$A|help|why|" node n1 help why
 unset NO_COLOR
 printf '%s\n' 'hearth hearth-node-a n1 Failed' 'hearth hearth-node-b n2 Running' 'hearth hearth-node-c  Pending' >"$FAKE/plugins"
@@ -128,7 +130,7 @@ says nothing_may_be_executed 1 'you may not execute commands in namespace hearth
 rm "$FAKE/denied"
 touch "$FAKE/forbidden"
 says pods_may_not_be_listed 1 'give --hearth-namespace' status n1
-ran but_in_its_namespace "$A|status|" status n1 --hearth-namespace hearth
+ran but_in_its_namespace "$A|status|${ON_A}" status n1 --hearth-namespace hearth
 rm "$FAKE/forbidden"
 hearth --help
 same help_is_help "$CODE $(head -n 1 <<<"$SAID")" "0 Usage: kubectl hearth [-n NAMESPACE] COMMAND [ARGUMENTS] [OPTIONS]"

@@ -184,7 +184,7 @@ echo '{}' | answer pin
 jq '.cache.pins = [{volume: "v", bytes: 1048576, objects: 1}]' "$ANSWERS/status" | answer status
 echo '{"volume": "v"}' | answer resolve
 same pin_tells_what_it_did "$(hearthctl pin v)" 'v: pinned; 1.0 MiB of it are in the cache now (hearthctl warm fetches the rest)'
-same unpin_too "$(hearthctl unpin v) $(tail -n 1 "$ANSWERS/requests" | jq -c .on)" 'v: not pinned any more false'
+same unpin_too "$(hearthctl unpin v) $(grep '"op": "pin"' "$ANSWERS/requests" | tail -n 1 | jq -c .on)" 'v: not pinned any more false'
 same json_of_pin "$(hearthctl pin v --json | jq -c '[.volume, .pinned, .bytes]')" '["v",true,1048576]'
 same json_of_version "$(hearthctl version --json | jq -c '[.hearthd, .pid]')" '["0.1.0",7]'
 echo '{"objects": 2, "bytes": 10, "unchecked": 0, "bad": [{"object": "00", "path": "a"}], "after": "", "more": false}' | answer verify

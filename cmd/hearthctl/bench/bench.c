@@ -265,5 +265,5 @@ int ctl_bench(Ctl *ctl, int argc, char **argv)
     bench_files_clear(&b.files);
     g_free(b.volume);
     g_free(b.need_text);
-    return error ? ctl_fail(error) : code;
+    return error ? ctl_fail(ctl, error) : code;
 }

@@ -157,7 +157,7 @@ char **bench_lines(const Bench *b, const View *view)
 int bench_report(const Bench *b)
 {
     guint64 failed = 0;
-    const View view = view_stdout(b->wide, b->ctl->no_colour);
+    const View view = view_stdout(b->ctl, b->wide);
     if (b->as_json)
         print_json(b);
     else

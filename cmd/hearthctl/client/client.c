@@ -21,9 +21,10 @@
 /* hearthd answers at once; this is for a machine that is busy beyond measure. */
 #define ANSWER_MS 10000
 
-int ctl_fail(const GError *error)
+int ctl_fail(const Ctl *ctl, const GError *error)
 {
-    g_autofree char *text = text_printable(error->message);
+    g_autofree char *typed = text_typed(error->message, ctl->as);
+    g_autofree char *text = text_printable(typed);
     fprintf(stderr, "hearthctl: %s\n", text);
     return error->domain == G_OPTION_ERROR ? CTL_USAGE : CTL_FAILED;
 }

@@ -20,6 +20,7 @@ typedef struct Ctl {
     int socket;     /* -1 until the first call */
     int timeout_ms; /* of a call; 0: the usual one */
     gboolean no_colour;
+    char *as; /* what the user types for "hearthctl"; NULL: that */
 } Ctl;
 
 /* What a subcommand's --help says beside its options; each may be NULL. */
@@ -33,7 +34,7 @@ typedef struct CtlHelp {
 gboolean ctl_parse(Ctl *ctl, int *argc, char ***argv, const GOptionEntry *entries,
                    const CtlHelp *help, GError **error);
 /* Prints "hearthctl: ..." and gives the exit code. */
-int ctl_fail(const GError *error);
+int ctl_fail(const Ctl *ctl, const GError *error);
 void ctl_usage_error(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 /* Calls hearthd; takes the request. */

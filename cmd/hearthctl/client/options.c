@@ -5,6 +5,7 @@
  */
 #include "cmd/hearthctl/client/client.h"
 #include "cmd/hearthctl/client/output.h"
+#include "cmd/hearthctl/client/text.h"
 #include "common/suggest.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,18 +32,19 @@ static void print_option(const GOptionEntry *e)
     printf("%-*s  %s\n", OPTION_WIDTH, text->str, e->description);
 }
 
-static void print_help(const char *name, const GOptionEntry *entries, const GOptionEntry *common,
-                       const CtlHelp *help)
+static void print_help(const char *as, const char *name, const GOptionEntry *entries,
+                       const GOptionEntry *common, const CtlHelp *help)
 {
     const char *usage = help->usage ? help->usage : "";
-    printf("Usage: hearthctl %s [OPTIONS]%s%s\n\n%s\n\nOptions:\n", name, usage[0] ? " " : "",
-           usage, help->about);
+    g_autofree char *notes = help->notes ? text_typed(help->notes, as) : NULL;
+    printf("Usage: %s %s [OPTIONS]%s%s\n\n%s\n\nOptions:\n", as ? as : "hearthctl", name,
+           usage[0] ? " " : "", usage, help->about);
     for (const GOptionEntry *e = entries; e && e->long_name; e++)
         print_option(e);
     for (const GOptionEntry *e = common; e->long_name; e++)
         print_option(e);
-    if (help->notes)
-        printf("\n%s", help->notes);
+    if (notes)
+        printf("\n%s", notes);
 }
 
 static void add_names(GPtrArray *names, const GOptionEntry *entries)
@@ -88,12 +90,14 @@ gboolean ctl_parse(Ctl *ctl, int *argc, char ***argv, const GOptionEntry *entrie
 {
     g_autofree char *socket_path = NULL;
     gboolean wanted = FALSE;
-    const GOptionEntry common[] = {{"no-color", 0, 0, G_OPTION_ARG_NONE, &ctl->no_colour,
-                                    "Print without colours, as with NO_COLOR", NULL},
-                                   {"socket", 's', 0, G_OPTION_ARG_FILENAME, &socket_path,
-                                    "Control socket of hearthd", "PATH"},
-                                   {"help", 'h', 0, G_OPTION_ARG_NONE, &wanted, "Print this", NULL},
-                                   G_OPTION_ENTRY_NULL};
+    const GOptionEntry common[] = {
+        {"no-color", 0, 0, G_OPTION_ARG_NONE, &ctl->no_colour,
+         "Print without colours, as with NO_COLOR", NULL},
+        {"socket", 's', 0, G_OPTION_ARG_FILENAME, &socket_path, "Control socket of hearthd",
+         "PATH"},
+        {"as", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING, &ctl->as, NULL, NULL},
+        {"help", 'h', 0, G_OPTION_ARG_NONE, &wanted, "Print this", NULL},
+        G_OPTION_ENTRY_NULL};
     const char *name = (*argv)[0];
     g_autoptr(GError) why = NULL;
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
@@ -103,10 +107,14 @@ gboolean ctl_parse(Ctl *ctl, int *argc, char ***argv, const GOptionEntry *entrie
     g_option_context_add_main_entries(context, common, NULL);
     const gboolean parsed = g_option_context_parse(context, argc, argv, &why);
     if (parsed && wanted) {
-        print_help(name, entries, common, help);
+        print_help(ctl->as, name, entries, common, help);
         exit(output_end(CTL_OK));
     }
     if (!parsed) {
+        /* GLib takes back all values. */
+        for (int i = 1; i + 1 < *argc && !ctl->as; i++)
+            if (strcmp((*argv)[i], "--as") == 0)
+                ctl->as = g_strdup((*argv)[i + 1]);
         improve(&why, name, entries, common);
         g_propagate_error(error, g_steal_pointer(&why));
         return FALSE;

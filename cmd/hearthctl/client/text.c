@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/hearthctl/client/text.h"
+#include <string.h>
 
 char *text_printable(const char *text)
 {
@@ -9,6 +10,34 @@ char *text_printable(const char *text)
         const gunichar c = g_utf8_get_char(p);
         g_string_append_unichar(out, g_unichar_isprint(c) ? c : '?');
     }
+    return g_string_free(out, FALSE);
+}
+
+static gboolean is_command(const char *word)
+{
+    static const char *const words[] = {"status", "datasets", "top",   "warm",   "jobs",   "job",
+                                        "evict",  "pin",      "unpin", "verify", "why",    "doctor",
+                                        "bench",  "version",  "help",  "--help", "COMMAND"};
+    const gsize length = strcspn(word, " `'.,;:)\n");
+    for (gsize i = 0; i < G_N_ELEMENTS(words); i++)
+        if (strlen(words[i]) == length && strncmp(word, words[i], length) == 0)
+            return TRUE;
+    return FALSE;
+}
+
+char *text_typed(const char *text, const char *as)
+{
+    static const char program[] = "hearthctl ";
+    GString *out = g_string_new(NULL);
+    const char *at = text;
+    for (const char *found; as && (found = strstr(at, program)); at = found + strlen(program)) {
+        g_string_append_len(out, at, found - at);
+        if (is_command(found + strlen(program)))
+            g_string_append_printf(out, "%s ", as);
+        else
+            g_string_append(out, program);
+    }
+    g_string_append(out, at);
     return g_string_free(out, FALSE);
 }
 

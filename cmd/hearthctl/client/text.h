@@ -8,6 +8,8 @@
 /* With "?" for each character that is not printed: names of files may hold escape sequences, which
  * a terminal would obey. The caller's. */
 char *text_printable(const char *text);
+/* With `as` for "hearthctl" in commands that are to be typed; NULL: as it is. The caller's. */
+char *text_typed(const char *text, const char *as);
 /* How many columns the character takes: 2 of East Asian ones and emoji, 0 of combining ones. */
 unsigned text_char_width(const char *at);
 /* Of valid UTF-8. */

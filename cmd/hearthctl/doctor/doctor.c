@@ -50,7 +50,7 @@ static int examine(Doctor *d, gboolean as_json)
         json_auto_t *json = findings_json(findings);
         lines_print_json(json);
     } else {
-        const View view = view_stdout(d->wide, d->ctl->no_colour);
+        const View view = view_stdout(d->ctl, d->wide);
         lines_print(findings_lines(findings, &view));
     }
     g_clear_pointer(&d->hello, json_decref);
@@ -79,11 +79,11 @@ int ctl_doctor(Ctl *ctl, int argc, char **argv)
         {"wide", 'w', 0, G_OPTION_ARG_NONE, &wide, "Do not wrap lines", NULL},
         G_OPTION_ENTRY_NULL};
     if (!ctl_parse(ctl, &argc, &argv, entries, &help, &error))
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     if (argc > 1) {
         ctl_usage_error(&error, "doctor: unexpected argument '%s'; see hearthctl doctor --help",
                         argv[1]);
-        return ctl_fail(error);
+        return ctl_fail(ctl, error);
     }
     Doctor d = {.ctl = ctl,
                 .wide = wide,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cmd/hearthctl/report/lines.h"
+#include "cmd/hearthctl/client/text.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,8 +30,10 @@ static const char *line_end(const char *text, unsigned room)
     return text + strlen(text);
 }
 
-void lines_add_text(Lines *lines, const View *view, unsigned first, unsigned next, const char *text)
+void lines_add_text(Lines *lines, const View *view, unsigned first, unsigned next, const char *said)
 {
+    g_autofree char *typed = text_typed(said, view->as);
+    const char *text = typed;
     unsigned indent = first;
     do {
         const unsigned room = view->columns > indent ? view->columns - indent : 1;

@@ -62,10 +62,11 @@ char *style_cut(const char *line, unsigned columns)
     return g_string_free(out, FALSE);
 }
 
-View view_stdout(gboolean wide, gboolean no_colour)
+View view_stdout(const Ctl *ctl, gboolean wide)
 {
     const unsigned columns = terminal_columns(STDOUT_FILENO);
     return (View){.columns = wide ? 0 : columns,
-                  .colour = !no_colour && terminal_has_colour(STDOUT_FILENO),
+                  .as = ctl->as,
+                  .colour = !ctl->no_colour && terminal_has_colour(STDOUT_FILENO),
                   .details = wide || columns == 0};
 }

@@ -3,16 +3,17 @@
 #ifndef HEARTH_CMD_HEARTHCTL_REPORT_STYLE_H
 #define HEARTH_CMD_HEARTHCTL_REPORT_STYLE_H
 
-#include <glib.h>
+#include "cmd/hearthctl/client/client.h"
 
 typedef struct View {
     unsigned columns; /* of the terminal; 0: nothing has to fit */
     gboolean colour;
     gboolean details; /* show what only an administrator asks for */
+    const char *as;   /* what the user types for "hearthctl" in commands; NULL: that */
 } View;
 
 /* Of standard output. Where nobody looks, and with `wide`, everything is shown. */
-View view_stdout(gboolean wide, gboolean no_colour);
+View view_stdout(const Ctl *ctl, gboolean wide);
 
 typedef enum Style {
     STYLE_PLAIN,

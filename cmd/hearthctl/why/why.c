@@ -53,7 +53,7 @@ static const CtlHelp help = {
 
 typedef struct Why {
     Ctl *ctl;
-    char *pod, *volume, *name, *heal, *command;
+    char *pod, *volume, *name, *heal;
     char **claims; /* "PV=NAMESPACE/CLAIM" */
     int pid;
     double seconds;
@@ -218,7 +218,7 @@ static void print(Why *why, const char *argument, gboolean as_json)
     g_autofree char *none = none_text(why, argument), *name = NULL;
     Answer answer = {.who = why->name,
                      .none = none,
-                     .command = why->command ? why->command : "hearthctl",
+                     .command = why->ctl->as ? why->ctl->as : "hearthctl",
                      .heal = why->heal ? why->heal
                                        : "delete the pod: kubectl -n NAMESPACE delete pod POD"};
     if (at >= 0) {
@@ -233,7 +233,7 @@ static void print(Why *why, const char *argument, gboolean as_json)
         lines_print_json(json);
         return;
     }
-    const View view = view_stdout(FALSE, why->ctl->no_colour);
+    const View view = view_stdout(why->ctl, FALSE);
     lines_print(answer_lines(&answer, &view));
 }
 
@@ -316,7 +316,6 @@ int ctl_why(Ctl *ctl, int argc, char **argv)
         {"seconds", 0, 0, G_OPTION_ARG_DOUBLE, &why.seconds, "How long to watch it (10)", "N"},
         {"name", 0, 0, G_OPTION_ARG_STRING, &why.name, "What to call the job", "NAME"},
         {"claim", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING_ARRAY, &why.claims, NULL, NULL},
-        {"as", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING, &why.command, NULL, NULL},
         {"heal", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING, &why.heal, NULL, NULL},
         {"json", 'j', 0, G_OPTION_ARG_NONE, &as_json, "Print one JSON object", NULL},
         G_OPTION_ENTRY_NULL};
@@ -334,7 +333,6 @@ int ctl_why(Ctl *ctl, int argc, char **argv)
     g_free(why.volume);
     g_free(why.name);
     g_free(why.heal);
-    g_free(why.command);
     g_strfreev(why.claims);
-    return error ? ctl_fail(error) : CTL_OK;
+    return error ? ctl_fail(ctl, error) : CTL_OK;
 }
