@@ -32,18 +32,18 @@ static void add_process(OpenMetrics *m, const MetricsSource *s)
 
 static void add_disk(OpenMetrics *m, const MetricsSource *s)
 {
-    static const char *const names[] = {WIRE_DISK_OK, WIRE_DISK_SUSPECT, WIRE_DISK_BYPASS,
-                                        WIRE_DISK_OFF};
+    static const char *const names[] = {WIRE_DISK_OK, WIRE_DISK_SUSPECT, WIRE_DISK_BYPASS};
     static const StoreDisk states[] = {STORE_DISK_OK, STORE_DISK_SUSPECT, STORE_DISK_BYPASS};
+    const gboolean wanted = s->cache_dir && s->cache_dir[0];
     struct statvfs st;
     openmetrics_family(
         m, OPENMETRICS_GAUGE, "hearth_cache_disk_state",
         "1 for the current state of the cache disk; in state bypass all reads go to Ceph");
-    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
-        const gboolean is =
-            i < G_N_ELEMENTS(states) ? s->store && s->store->disk == states[i] : !s->store;
-        openmetrics_add(m, is, "state", names[i], NULL);
-    }
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++)
+        openmetrics_add(m, s->store && s->store->disk == states[i], "state", names[i], NULL);
+    openmetrics_add(m, !s->store && wanted, "state", WIRE_DISK_OFF, NULL);
+    /* A node that is to have no cache is no fault. */
+    openmetrics_add(m, !s->store && !wanted, "state", "none", NULL);
     if (s->cache_dir && statvfs(s->cache_dir, &st) == 0)
         add_one(m, OPENMETRICS_GAUGE, "hearth_cache_disk_free_bytes",
                 "Free bytes on the file system of the cache", (guint64)st.f_bavail * st.f_frsize);

@@ -99,7 +99,9 @@ static char *reason(const Answer *a, WhyCause cause)
     case WHY_SILENT:
         return g_strdup_printf("no read of %s was answered; Ceph may be away", a->name);
     case WHY_BYPASS:
-        return g_strdup("the cache's disk is not used, so that all reads go to Ceph");
+        return g_strdup(a->facts.no_cache ? "this node has no cache, so that all reads go to Ceph"
+                                          : "the cache's disk is not used, so that all reads go to "
+                                            "Ceph");
     case WHY_WRITES:
         return g_strdup_printf("its writes to %s are done only when Ceph has them", a->name);
     case WHY_SLOW:
@@ -153,6 +155,9 @@ static char *fix(const Answer *a, WhyCause cause)
     case WHY_SILENT:
         return g_strdup_printf("`ceph -s`, and `%s doctor` on the node", a->command);
     case WHY_BYPASS:
+        if (a->facts.no_cache)
+            return g_strdup("run the job on nodes with a cache: the label "
+                            "topology.csi.hearth.dev/tier=nvme");
         return g_strdup_printf("`%s doctor` on the node says what is wrong with the disk",
                                a->command);
     case WHY_WRITES:

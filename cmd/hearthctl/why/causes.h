@@ -53,7 +53,7 @@ typedef struct WhyFacts {
     uint64_t from_cache, from_fills, from_ceph; /* bytes read through hearthd */
     uint64_t misses;
     /* Of the node. */
-    gboolean disk_off;                        /* the cache's disk is not used */
+    gboolean disk_off, no_cache;              /* the cache's disk is not used; there is none */
     uint64_t ceph_reads, ceph_us, ceph_bytes; /* reads of Ceph that ended */
     uint64_t fills_active, filled, refetched; /* objects; refetched: had been evicted before */
     uint64_t evicted_bytes, cache_bytes, cache_most; /* cache_most 0: no bound */

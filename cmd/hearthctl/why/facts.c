@@ -102,6 +102,7 @@ static void add_node(WhyFacts *f, const RatesLook *before, const RatesLook *now)
     const json_t *is = json_object_get(now->status, "cache");
     const char *disk = ctl_string(is, "disk");
     f->disk_off = strcmp(disk, WIRE_DISK_OFF) == 0 || strcmp(disk, WIRE_DISK_BYPASS) == 0;
+    f->no_cache = f->disk_off && ctl_string(is, "dir")[0] == '\0';
     f->ceph_reads += grown(was, is, "originReads");
     f->ceph_us += grown(was, is, "originUs");
     f->ceph_bytes += grown(was, is, "originBytes");

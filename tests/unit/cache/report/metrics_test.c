@@ -59,12 +59,17 @@ END_TEST
 START_TEST(without_a_cache_there_is_nothing_of_it)
 {
     g_autoptr(GPtrArray) volumes = g_ptr_array_new();
-    const MetricsSource source = {
+    MetricsSource source = {
         .volumes = volumes,
         .uses = {.memory = {[REPORT_CLIENT_DATA] = {3, 4}, [REPORT_LIVE_INODES] = {5, 0}},
                  .threads = {6, 7}}};
     g_autofree char *text = text_of(&source);
-    ck_assert_ptr_nonnull(strstr(text, "hearth_cache_disk_state{state=\"off\"} 1\n"));
+    ck_assert_ptr_nonnull(strstr(text, "hearth_cache_disk_state{state=\"none\"} 1\n"));
+    ck_assert_ptr_nonnull(strstr(text, "hearth_cache_disk_state{state=\"off\"} 0\n"));
+    source.cache_dir = "/nowhere";
+    g_autofree char *unusable = text_of(&source);
+    ck_assert_ptr_nonnull(strstr(unusable, "hearth_cache_disk_state{state=\"none\"} 0\n"));
+    ck_assert_ptr_nonnull(strstr(unusable, "hearth_cache_disk_state{state=\"off\"} 1\n"));
     ck_assert_ptr_null(strstr(text, "hearth_cache_used_bytes"));
     ck_assert_ptr_nonnull(strstr(text, "hearthd_memory_used_bytes{kind=\"clientData\"} 3\n"));
     ck_assert_ptr_nonnull(strstr(text, "hearthd_memory_limit_bytes{kind=\"clientData\"} 4\n"));

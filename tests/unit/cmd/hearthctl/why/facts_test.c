@@ -134,7 +134,7 @@ START_TEST(a_disk_that_is_not_used_and_a_volume_that_is_not_cached_are_told)
     const FactsWait wait = {.volume = "live"};
     const FactsJob job = {0};
     const WhyFacts f = facts_of(&job, &wait, 1, 0, &a, &b);
-    ck_assert(f.disk_off && f.uncached);
+    ck_assert(f.disk_off && f.no_cache && f.uncached);
     ck_assert_double_eq(f.warm, WHY_UNKNOWN);
     ck_assert_uint_eq(f.from_cache, 0); /* hearthd was restarted */
 }
