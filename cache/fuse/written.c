@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A set of block numbers, and where the last write has ended. Blocks are coarse, so that writes of
- * a database to a few pages cost little memory, and reads beside them still come from the cache.
+ * A set of block numbers, and where the last write has ended. A block is a page of a database: what
+ * is read beside the pages that were written still comes from the cache.
  */
 #include "cache/fuse/written.h"
 #include <pthread.h>

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* Parts are remembered in blocks of so many bytes, and so many blocks; with more, it is all. */
-#define WRITTEN_BLOCK_BYTES 65536
+#define WRITTEN_BLOCK_BYTES 8192
 #define WRITTEN_BLOCKS_MAX 16384
 
 typedef struct Written Written;

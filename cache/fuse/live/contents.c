@@ -26,7 +26,7 @@ static void spoil_fills(Session *s, Node *node)
 }
 
 /* Kept without writers, at most: memory. */
-#define KEPT_BLOCKS_MAX 1024
+#define KEPT_BLOCKS_MAX 4096
 
 static void unref_content(gpointer content)
 {

@@ -424,7 +424,7 @@ gboolean cephfs_files_start(CephfsOrigin *o)
     if (pthread_create(&f->thread, NULL, witness_thread, o) == 0)
         return TRUE;
     g_thread_pool_free(f->hearers, FALSE, TRUE);
-    g_thread_pool_free(f->narrowers, FALSE, TRUE);
+    g_thread_pool_free(f->narrowers, TRUE, TRUE);
     return FALSE;
 }
 
@@ -437,7 +437,7 @@ void cephfs_files_stop(CephfsOrigin *o, gboolean lost)
     pthread_mutex_unlock(&f->mutex);
     pthread_join(f->thread, NULL);
     g_thread_pool_free(f->hearers, FALSE, TRUE);
-    g_thread_pool_free(f->narrowers, FALSE, TRUE);
+    g_thread_pool_free(f->narrowers, TRUE, TRUE);
     CephfsWitness *w;
     while ((w = TAILQ_FIRST(&f->witnesses))) {
         unlist_locked(f, w);
