@@ -79,6 +79,7 @@
 /* attach, fetch. */
 #define WIRE_KEY_LAYER "layer"
 #define WIRE_KEY_SPEC "spec"
+#define WIRE_KEY_RESUME "resume"
 
 /* manifest. */
 #define WIRE_KEY_WAIT_MS "waitMs"

@@ -59,6 +59,13 @@ static gboolean op_open(Call *call, GError **error)
     return TRUE;
 }
 
+static void add_resume(Call *call, const char *volume)
+{
+    g_autofree char *note = volumes_mount_note(call->control->volumes, volume);
+    if (note)
+        json_object_set_new(call->reply, WIRE_KEY_RESUME, json_string(note));
+}
+
 static gboolean op_attach(Call *call, GError **error)
 {
     struct stat st;
@@ -70,9 +77,12 @@ static gboolean op_attach(Call *call, GError **error)
     if (layer && strcmp(layer, WIRE_LAYER_FILL) != 0)
         return wire_fail(error, WIRE_ERROR_INVALID_ARGUMENT,
                          "attach: field 'layer' is '%.32s'; \"fill\" is the only one", layer);
-    if (!volumes_attach(call->control->volumes, volume, layer != NULL, hearth_steal_fd(&call->fd),
-                        error))
+    const VolumeMount mount = {.fuse_fd = hearth_steal_fd(&call->fd),
+                               .fill_layer = layer != NULL,
+                               .note = call_string(call, WIRE_KEY_RESUME)};
+    if (!volumes_attach(call->control->volumes, volume, &mount, error))
         return FALSE;
+    add_resume(call, volume);
     uint64_t job;
     g_autoptr(GError) cause = NULL;
     const JobOptions options = {.bytes_per_sec = call->control->warm_rate,
@@ -117,6 +127,7 @@ static gboolean op_fetch(Call *call, GError **error)
     if (!spec)
         return FALSE;
     json_object_set_new(call->reply, WIRE_KEY_SPEC, spec);
+    add_resume(call, call_string(call, WIRE_KEY_VOLUME));
     return TRUE;
 }
 
@@ -262,6 +273,7 @@ static const WireField volume_fields[] = {{WIRE_KEY_VOLUME, WIRE_FIELD_STRING, T
                                           {NULL, 0, FALSE}};
 static const WireField attach_fields[] = {{WIRE_KEY_VOLUME, WIRE_FIELD_STRING, TRUE},
                                           {WIRE_KEY_LAYER, WIRE_FIELD_STRING, FALSE},
+                                          {WIRE_KEY_RESUME, WIRE_FIELD_STRING, FALSE},
                                           {NULL, 0, FALSE}};
 static const WireField manifest_fields[] = {{WIRE_KEY_VOLUME, WIRE_FIELD_STRING, TRUE},
                                             {WIRE_KEY_WAIT_MS, WIRE_FIELD_COUNT, FALSE},

@@ -227,6 +227,7 @@ Datasets *datasets_new(Store *store, const char *cache_dir, gboolean any_filesys
     all->cache_dir = g_strdup(cache_dir);
     all->objects = g_build_filename(cache_dir, "objects", NULL);
     all->any_filesystem = any_filesystem;
+    all->started_us = g_get_monotonic_time();
     pthread_mutex_init(&all->lock, NULL);
     cond_init_monotonic(&all->changed);
     all->by_id = g_hash_table_new(g_str_hash, g_str_equal);

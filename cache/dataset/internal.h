@@ -48,6 +48,7 @@ struct Datasets {
     pthread_cond_t changed;
     GHashTable *by_id; /* lock; those with members */
     gboolean stopping; /* lock */
+    gint64 started_us;
     gint64 trim_at_us; /* lock; 0: never */
     pthread_t counter;
 };

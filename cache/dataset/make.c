@@ -15,6 +15,9 @@
 #define MANIFESTS_PERCENT 10 /* of what the cache may hold */
 /* The bound of one manifest is never below this, even in a small cache. */
 #define MANIFEST_LEAST_BYTES (64u << 20)
+/* After the start mounts of an earlier hearthd are taken over, with the manifests that they have.
+ */
+#define TAKEN_OVER_SEC 600
 
 void datasets_prune(Datasets *all)
 {
@@ -33,9 +36,12 @@ void datasets_prune(Datasets *all)
     g_autoptr(GPtrArray) pins = store_pins(all->store);
     for (guint i = 0; i < pins->len; i++)
         g_hash_table_add(keep, g_strdup(pins->pdata[i]));
-    store_set_other_bytes(
-        all->store, STORE_OTHER_MANIFESTS,
-        manifests_prune(dir, keep, MANIFESTS_MAX, stats.max_bytes / 100 * MANIFESTS_PERCENT));
+    const gboolean early =
+        g_get_monotonic_time() - all->started_us < TAKEN_OVER_SEC * G_TIME_SPAN_SECOND;
+    const unsigned max_files = early ? G_MAXUINT : MANIFESTS_MAX;
+    const uint64_t max_bytes = early ? 0 : stats.max_bytes / 100 * MANIFESTS_PERCENT;
+    store_set_other_bytes(all->store, STORE_OTHER_MANIFESTS,
+                          manifests_prune(dir, keep, max_files, max_bytes));
 }
 
 void datasets_drop(Datasets *all, const char *id)

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <gio/gio.h>
 #include <linux/fuse.h>
+#include <stdatomic.h>
 #include <unistd.h>
 #include "cache/fuse/object_reply.h"
 #include "cache/fuse/reader_threads.h"
@@ -23,6 +24,11 @@ struct Readers {
     void (*ended)(void *data);
     void *data;
 };
+
+static atomic_bool fail_redelivered;
+
+/* Of linux/fuse.h since Linux 6.9: in the number of a request that is sent again. */
+#define UNIQUE_RESEND (1ULL << 63)
 
 struct fuse_session *readers_serve(const struct fuse_lowlevel_ops *ops, void *data, int fuse_fd,
                                    GError **error)
@@ -61,11 +67,27 @@ static void set_waits(ReaderSource *source, gboolean on)
     fcntl(source->fd, F_SETFL, on ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
 }
 
+static void answer_eio(const ReaderSource *source, const struct fuse_in_header *in)
+{
+    const struct fuse_out_header out = {.len = sizeof(out), .error = -EIO, .unique = in->unique};
+    g_warning("request %u of a process is answered with EIO: hearthd has crashed again and again, "
+              "and it may be the cause",
+              in->opcode);
+    if (write(source->fd, &out, sizeof(out)) < 0 && errno != ENOENT)
+        g_warning("cannot answer a FUSE request: %s", g_strerror(errno));
+}
+
 static void process(ReaderSource *source, void *buffer, size_t len)
 {
+    Readers *r = (Readers *)source;
+    const struct fuse_in_header *in = buffer;
     const struct fuse_buf buf = {.mem = buffer, .size = len};
-    object_reply_request(((const struct fuse_in_header *)buffer)->unique);
-    fuse_session_process_buf(((Readers *)source)->fuse, &buf);
+    if (in->unique & UNIQUE_RESEND && atomic_load(&fail_redelivered)) {
+        answer_eio(source, in);
+        return;
+    }
+    object_reply_request(in->unique);
+    fuse_session_process_buf(r->fuse, &buf);
     object_reply_request(0);
 }
 
@@ -79,6 +101,11 @@ static void has_ended(ReaderSource *source)
 void readers_set_threads(unsigned n)
 {
     reader_threads_set(n);
+}
+
+void readers_fail_redelivered(gboolean fail)
+{
+    atomic_store(&fail_redelivered, fail);
 }
 
 Readers *readers_start(struct fuse_session *fuse, void (*ended)(void *data), void *data,

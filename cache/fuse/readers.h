@@ -19,6 +19,10 @@ typedef struct Readers Readers;
  * session; 0: the default, 16. */
 void readers_set_threads(unsigned n);
 
+/* Whether requests that the kernel sends again (take_over.h) are answered with EIO, in all
+ * sessions: one of them may be what has ended the process before, again and again. */
+void readers_fail_redelivered(gboolean fail);
+
 /*
  * Makes libfuse serve `fuse_fd`, a mounted /dev/fuse descriptor; on
  * success libfuse closes it. NULL with G_IO_ERROR.

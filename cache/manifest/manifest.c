@@ -236,6 +236,42 @@ int manifest_find(const Manifest *m, const ObjectId *id, uint64_t *index)
     return r < 0 || atomic_load(&m->unreadable) ? -EIO : -ENOENT;
 }
 
+/* Records that may be of one object are told apart by its whole ID. */
+static gboolean hash_tie(const Manifest *m, uint64_t index, XXH3_state_t *state)
+{
+    ObjectKey key;
+    ObjectId id;
+    if (!manifest_key(m, index, &key))
+        return FALSE;
+    object_key_id(&key, &id);
+    XXH3_64bits_update(state, id.bytes, sizeof(id.bytes));
+    return TRUE;
+}
+
+gboolean manifest_places(const Manifest *m, uint64_t *hash)
+{
+    XXH3_state_t *state = XXH3_createState();
+    TableRecord record;
+    uint8_t before[sizeof(record.id)];
+    gboolean good = TRUE, tied = FALSE;
+    XXH3_64bits_reset(state);
+    for (uint64_t i = 0; good && i < m->footer.records; i++) {
+        good = read_record(m, i, &record);
+        if (!good)
+            break;
+        const gboolean ties = i > 0 && memcmp(record.id, before, sizeof(before)) == 0;
+        if (ties && !tied) /* the first of them */
+            good = hash_tie(m, i - 1, state);
+        good = good && (!ties || hash_tie(m, i, state));
+        tied = ties;
+        XXH3_64bits_update(state, record.id, sizeof(record.id));
+        memcpy(before, record.id, sizeof(before));
+    }
+    *hash = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
+    return good;
+}
+
 char *manifest_path(const Manifest *m, uint64_t index)
 {
     TableRecord record;

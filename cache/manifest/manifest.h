@@ -71,6 +71,9 @@ gboolean manifest_is_of(const Manifest *manifest, const Origin *origin, const Or
 int manifest_find(const Manifest *manifest, const ObjectId *id, uint64_t *index);
 /* FALSE, and zeros, when the record leads nowhere, or cannot be read. */
 gboolean manifest_key(const Manifest *manifest, uint64_t index, ObjectKey *key);
+/* A hash of which object is at which place: of all manifests of one tree the same, although their
+ * bytes may differ. FALSE: it cannot be read. */
+gboolean manifest_places(const Manifest *manifest, uint64_t *hash);
 /* The path of the file beneath the root of the tree; NULL likewise. */
 char *manifest_path(const Manifest *manifest, uint64_t index);
 

@@ -28,6 +28,7 @@ typedef struct Deferred {
     gboolean closed;           /* lock */
     OriginDeferredState state; /* lock; HERE, OTHER and REFUSED are for ever */
     GError *error;             /* lock; of REFUSED and FAILED */
+    struct timespec patient;   /* lock; until then a lookup waits */
     Origin *_Atomic real;      /* of HERE, with its root */
     OriginNode *root;
     OriginAttr root_attr;
@@ -159,6 +160,30 @@ OriginDeferredState origin_deferred_wait(Origin *origin, gint64 timeout_ms, GErr
     return state;
 }
 
+void origin_deferred_be_patient(Origin *origin, gint64 ms)
+{
+    Deferred *d = (Deferred *)origin;
+    pthread_mutex_lock(&d->lock);
+    d->patient = deadline_after_ms((uint64_t)ms);
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* The real origin; NULL: there is none (yet). */
+static Origin *await_real(Origin *o)
+{
+    Deferred *d = (Deferred *)o;
+    Origin *real = atomic_load(&d->real);
+    if (real)
+        return real;
+    pthread_mutex_lock(&d->lock);
+    while (d->state == ORIGIN_DEFERRED_AWAY && !d->closed &&
+           pthread_cond_timedwait(&d->changed, &d->lock, &d->patient) != ETIMEDOUT)
+        ;
+    pthread_mutex_unlock(&d->lock);
+    return atomic_load(&d->real);
+}
+
 static void destroy(Origin *o)
 {
     Deferred *d = (Deferred *)o;
@@ -227,13 +252,15 @@ static int deferred_root(Origin *o, OriginNode **node, OriginAttr *attr)
 static int deferred_lookup(Origin *o, OriginNode *parent, const char *name, OriginNode **node,
                            OriginAttr *attr)
 {
-    PASS(o, lookup(real, NODE(o, parent), name, node, attr));
+    Origin *real = await_real(o);
+    return real ? real->ops->lookup(real, NODE(o, parent), name, node, attr) : REFUSAL(o);
 }
 
 static int deferred_resolve(Origin *o, uint64_t ino, uint64_t snapshot, OriginNode **node,
                             OriginAttr *attr)
 {
-    PASS(o, resolve(real, ino, snapshot, node, attr));
+    Origin *real = await_real(o);
+    return real ? real->ops->resolve(real, ino, snapshot, node, attr) : REFUSAL(o);
 }
 
 static OriginNode *deferred_get(Origin *o, OriginNode *node)

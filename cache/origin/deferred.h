@@ -2,7 +2,8 @@
 /*
  * An origin that may connect later: a snapshot whose identity is known, while Ceph may not be
  * reachable now. It connects on a thread of its own and keeps trying. Meanwhile operations answer
- * -ENOTCONN at once; the root's identity can be asked for at any time.
+ * -ENOTCONN, at once unless it was told to be patient; the root's identity can be asked for at any
+ * time.
  *
  * The tree that is reached must be the known one. If it is another (the snapshot was deleted, and
  * another made under its name), every operation answers -ESTALE for ever; if Ceph refuses the user
@@ -31,6 +32,8 @@ typedef enum OriginDeferredState {
  */
 Origin *origin_deferred_new(const char *name, const uint8_t *space, const OriginAttr *root,
                             OriginConnect connect, void *data, GDestroyNotify free_data);
+/* For so long from now on, who looks for a file waits while it is AWAY. */
+void origin_deferred_be_patient(Origin *deferred, gint64 ms);
 /* Waits until it is no longer AWAY, for timeout_ms at most. The error, with REFUSED and FAILED, is
  * the caller's. */
 OriginDeferredState origin_deferred_wait(Origin *deferred, gint64 timeout_ms, GError **error);

@@ -75,6 +75,7 @@ struct Volumes {
     pthread_cond_t changed; /* a reservation or a use ended, or stopping */
     GHashTable *by_id;
     gboolean stopping;
+    gboolean leaving;   /* lock; the process ends: nothing is opened, and another goes on serving */
     unsigned measuring; /* volumes, of which the upkeep has begun it */
     pthread_t upkeep;
 };
@@ -114,8 +115,8 @@ gboolean volumes_try(Volumes *vs, const VolumeSpec *spec, GError **error);
 /* `claimed`: the dataset that a claim was opened as, whose key is verified when Ceph is back; NULL:
  * none. */
 void volumes_disconnect(Volumes *vs, Volume *v, const char *claimed);
-gboolean volumes_serve(Volumes *vs, Volume *v, gboolean fill_layer, int fuse_fd,
-                       void (*ended)(void *data), GError **error);
+gboolean volumes_serve(Volumes *vs, Volume *v, const VolumeMount *mount, void (*ended)(void *data),
+                       GError **error);
 /* FALSE: requests to Ceph are still under way; call it again. */
 gboolean volumes_stop_serving(Volumes *vs, Volume *v, gint64 timeout_ms);
 /* FALSE: its manifest is being made with the origin; call it again. */

@@ -88,6 +88,9 @@ static gboolean known_root(const char *dir, const char *id, uint8_t space[24], O
     return TRUE;
 }
 
+/* Reads wait for so long for Ceph, which has been silent for AWAY_WAIT_MS already. */
+#define PATIENT_MS (20000 - AWAY_WAIT_MS)
+
 static Origin *connect_known(const char *dir, const VolumeSpec *spec,
                              const Incarnation *incarnation, const char *dataset,
                              const uint8_t space[24], const OriginAttr *root)
@@ -97,7 +100,9 @@ static Origin *connect_known(const char *dir, const VolumeSpec *spec,
     c->spec = spec_copy(spec);
     c->incarnation = incarnation;
     c->manifest = g_build_filename(dir, dataset, NULL);
-    return origin_deferred_new(name, space, root, connect_now, c, free_connect);
+    Origin *origin = origin_deferred_new(name, space, root, connect_now, c, free_connect);
+    origin_deferred_be_patient(origin, PATIENT_MS);
+    return origin;
 }
 
 /* ---- the last answer of Ceph about a location ---- */

@@ -134,9 +134,11 @@ void volumes_disconnect(Volumes *vs, Volume *v, const char *claimed)
 /* kubelet gives a stage call two minutes. */
 #define SESSION_WAIT_MS 20000
 
-static FillLayer *start_layer(Volumes *vs, Volume *v, int fuse_fd, void (*ended)(void *data),
-                              GError **error)
+static FillLayer *start_layer(Volumes *vs, Volume *v, const VolumeMount *mount,
+                              void (*ended)(void *data), GError **error)
 {
+    g_auto(LayerNote) note = {0};
+    hearth_autofd int fd = mount->fuse_fd;
     const FillLayerConfig config = {
         .dataset = dataset_id(v->dataset),
         .origin = v->origin,
@@ -144,7 +146,11 @@ static FillLayer *start_layer(Volumes *vs, Volume *v, int fuse_fd, void (*ended)
         .manifest = dataset_manifest(v->dataset),
         .timeout_ms = v->spec->read_timeout_sec * 1000,
     };
-    return fill_layer_start(&config, fuse_fd, ended, v, error);
+    if (!mount->note)
+        return fill_layer_start(&config, hearth_steal_fd(&fd), ended, v, error);
+    if (!layer_note_parse(mount->note, &note, error))
+        return NULL;
+    return fill_layer_take_over(&config, hearth_steal_fd(&fd), &note, ended, v, error);
 }
 
 /* Objects of a volume that is served are evicted after objects that are not in use. */
@@ -194,19 +200,19 @@ static Session *start_session(Volumes *vs, Volume *v, int fuse_fd, void (*ended)
     return session_start(&config, hearth_steal_fd(&fd), ended, v, error);
 }
 
-gboolean volumes_serve(Volumes *vs, Volume *v, gboolean fill_layer, int fuse_fd,
-                       void (*ended)(void *data), GError **error)
+gboolean volumes_serve(Volumes *vs, Volume *v, const VolumeMount *mount, void (*ended)(void *data),
+                       GError **error)
 {
     VolumeServer kind = SERVER_SESSION;
     void *server;
-    if (fill_layer) {
+    if (mount->fill_layer) {
         kind = SERVER_FILL_LAYER;
-        server = start_layer(vs, v, fuse_fd, ended, error);
+        server = start_layer(vs, v, mount, ended, error);
     } else if (v->content == CONTENT_IMAGE) {
         kind = SERVER_DEVICE;
-        server = device_start(v->image, fuse_fd, ended, v, error);
+        server = device_start(v->image, mount->fuse_fd, ended, v, error);
     } else {
-        server = start_session(vs, v, fuse_fd, ended, error);
+        server = start_session(vs, v, mount->fuse_fd, ended, error);
     }
     if (!server)
         return FALSE;
@@ -221,6 +227,14 @@ gboolean volumes_serve(Volumes *vs, Volume *v, gboolean fill_layer, int fuse_fd,
     pthread_mutex_unlock(&vs->lock);
     set_in_use(vs, v, TRUE);
     return TRUE;
+}
+
+static gboolean volumes_are_left(Volumes *vs)
+{
+    pthread_mutex_lock(&vs->lock);
+    const gboolean left = vs->leaving;
+    pthread_mutex_unlock(&vs->lock);
+    return left;
 }
 
 gboolean volumes_stop_serving(Volumes *vs, Volume *v, gint64 timeout_ms)
@@ -240,7 +254,11 @@ gboolean volumes_stop_serving(Volumes *vs, Volume *v, gint64 timeout_ms)
     set_in_use(vs, v, FALSE);
     if (session)
         session_stop(session);
-    fill_layer_stop(layer);
+    /* The node plugin keeps the descriptor for the next hearthd. */
+    if (volumes_are_left(vs))
+        fill_layer_leave(layer);
+    else
+        fill_layer_stop(layer);
     if (v->leaving && !device_stop(v->leaving, timeout_ms))
         return FALSE;
     v->leaving = NULL;

@@ -39,7 +39,7 @@ gboolean volumes_reserve(Volumes *vs, const char *id, gboolean make, Volume **vo
     pthread_mutex_lock(&vs->lock);
     for (;;) {
         Volume *v = g_hash_table_lookup(vs->by_id, id);
-        if (make && vs->stopping) {
+        if (make && (vs->stopping || vs->leaving)) {
             wire_fail(error, WIRE_ERROR_UNAVAILABLE,
                       "hearthd is stopping; try again when it is back");
             break;

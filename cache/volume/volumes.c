@@ -19,6 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "cache/origin/aside.h"
+#include "cache/origin/deferred.h"
 #include "cache/volume/own_names.h"
 #include "common/autofd.h"
 #include "common/monotonic.h"
@@ -45,6 +46,8 @@ static gboolean close_reserved(Volumes *vs, Volume *v, GError **error)
     pthread_mutex_lock(&vs->lock);
     atomic_store(&v->closing, TRUE);
     pthread_mutex_unlock(&vs->lock);
+    if (v->content == CONTENT_TREE && origin_is_deferred(v->origin))
+        origin_deferred_be_patient(v->origin, 0);
     if (!volumes_stop_serving(vs, v, CLOSE_TIMEOUT_SEC * 1000))
         return still_waiting(v, error);
     if (!volume_is_connected(v))
@@ -164,10 +167,9 @@ static void on_ended(void *data)
     atomic_store(&v->ended, TRUE);
 }
 
-static gboolean attach_reserved(Volumes *vs, Volume *v, gboolean fill_layer, int fuse_fd,
-                                GError **error)
+static gboolean attach_reserved(Volumes *vs, Volume *v, const VolumeMount *mount, GError **error)
 {
-    hearth_autofd int fd = fuse_fd;
+    hearth_autofd int fd = mount->fuse_fd;
     if (atomic_load(&v->closing))
         return wire_fail(error, WIRE_ERROR_FAILED_PRECONDITION,
                          "volume %s is being detached; open it again first", v->id);
@@ -175,15 +177,19 @@ static gboolean attach_reserved(Volumes *vs, Volume *v, gboolean fill_layer, int
         return wire_fail(error, WIRE_ERROR_ALREADY_EXISTS,
                          "volume %s is attached to another mount; unmount and detach it first",
                          v->id);
-    if (fill_layer && !volumes_ready_manifest(vs, v))
+    if (mount->note && !mount->fill_layer)
+        return wire_fail(error, WIRE_ERROR_UNIMPLEMENTED,
+                         "volume %s: only the fill layer of a dataset can be taken over", v->id);
+    if (mount->fill_layer && !volumes_ready_manifest(vs, v))
         return wire_fail(error, WIRE_ERROR_FAILED_PRECONDITION,
                          "volume %s: its manifest is not ready; op \"manifest\" makes it", v->id);
-    if (!own_names_check_serving(v->id, fill_layer ? dataset_id(v->dataset) : NULL, error))
+    if (!own_names_check_serving(v->id, mount->fill_layer ? dataset_id(v->dataset) : NULL, error))
         return FALSE;
     if (!volumes_stop_serving(vs, v, CLOSE_TIMEOUT_SEC * 1000))
         return still_waiting(v, error);
     atomic_store(&v->ended, FALSE);
-    if (!volumes_serve(vs, v, fill_layer, hearth_steal_fd(&fd), on_ended, error))
+    hearth_steal_fd(&fd);
+    if (!volumes_serve(vs, v, mount, on_ended, error))
         return FALSE;
     pthread_mutex_lock(&vs->lock);
     v->opener = 0;
@@ -200,22 +206,32 @@ gboolean volumes_wants_warm(Volumes *vs, const char *id)
     return wants;
 }
 
-gboolean volumes_attach(Volumes *vs, const char *id, gboolean fill_layer, int fuse_fd,
-                        GError **error)
+gboolean volumes_attach(Volumes *vs, const char *id, const VolumeMount *mount, GError **error)
 {
     Volume *v;
     if (!volumes_reserve(vs, id, FALSE, &v, error)) {
-        close(fuse_fd);
+        close(mount->fuse_fd);
         return FALSE;
     }
     if (!v) {
-        close(fuse_fd);
+        close(mount->fuse_fd);
         return wire_fail(error, WIRE_ERROR_NOT_FOUND,
                          "volume %s is not open; open it on this connection first", id);
     }
-    gboolean attached = attach_reserved(vs, v, fill_layer, fuse_fd, error);
+    gboolean attached = attach_reserved(vs, v, mount, error);
     volumes_release(vs, v);
     return attached;
+}
+
+char *volumes_mount_note(Volumes *vs, const char *id)
+{
+    Volume *v;
+    g_auto(LayerNote) note = {0};
+    if (!volumes_reserve(vs, id, FALSE, &v, NULL) || !v)
+        return NULL;
+    const gboolean noted = v->server == SERVER_FILL_LAYER && fill_layer_note(v->layer, &note);
+    volumes_release(vs, v);
+    return noted ? layer_note_text(&note) : NULL;
 }
 
 /* Why a volume cannot have a manifest; NULL: it can. */
@@ -455,12 +471,22 @@ static void tell_left(Volumes *vs)
             list);
 }
 
+static gboolean is_any(const Volume *v, const void *data)
+{
+    (void)v, (void)data;
+    return TRUE;
+}
+
 gboolean volumes_detach_all(Volumes *vs, gint64 timeout_ms)
 {
     Ending *e = g_new0(Ending, 1);
     pthread_mutex_init(&e->lock, NULL);
     cond_init_monotonic(&e->ended);
-    g_autoptr(GPtrArray) ids = volumes_collect_ids(vs, volumes_is_open, NULL);
+    pthread_mutex_lock(&vs->lock);
+    vs->leaving = TRUE;
+    pthread_mutex_unlock(&vs->lock);
+    /* Also those that are only now being opened. */
+    g_autoptr(GPtrArray) ids = volumes_collect_ids(vs, is_any, NULL);
     e->vs = vs;
     e->left = ids->len + 1;
     e->refs = e->left + 1;

@@ -48,9 +48,18 @@ void volumes_free(Volumes *volumes);
 /* Takes the spec. `connection` is the caller's: see volumes_connection_ended(). */
 gboolean volumes_open(Volumes *volumes, VolumeSpec *spec, uint64_t connection, gboolean *attached,
                       GError **error);
-/* Takes the descriptor, also on error. fill_layer: serves that of its dataset, not the tree. */
-gboolean volumes_attach(Volumes *volumes, const char *id, gboolean fill_layer, int fuse_fd,
-                        GError **error);
+/* A mount that is to be served. */
+typedef struct VolumeMount {
+    int fuse_fd;
+    gboolean fill_layer; /* that of the volume's dataset, not the tree */
+    const char *note;    /* of a mount that another process served; NULL: of a new one */
+} VolumeMount;
+
+/* Takes the descriptor, also on error. */
+gboolean volumes_attach(Volumes *volumes, const char *id, const VolumeMount *mount, GError **error);
+/* What another process needs to serve the volume's mount after this one, the caller's; NULL: none
+ * can. */
+char *volumes_mount_note(Volumes *volumes, const char *id);
 /*
  * Finds or begins to make the manifest of an open volume that is a dataset, and waits for it as
  * long as asked. *dataset is a reference of the caller's.

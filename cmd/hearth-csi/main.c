@@ -42,9 +42,14 @@ static gboolean probe_node(void *service, GError **error)
     return node_service_probe(service, error);
 }
 
+static gboolean volume_waits(void *service, const char *volume)
+{
+    return node_service_waits(service, volume);
+}
+
 /* The services of the role. */
 typedef struct Role {
-    const char *hearthd_socket; /* of a node; borrowed */
+    LostQuery lost; /* of a node */
     Controller *controller;
     NodeService *node;
     Scheduling *scheduling; /* NULL: without --warmth */
@@ -130,7 +135,6 @@ static gboolean make_node(Role *role, const Options *o, GError **error)
 {
     g_autoptr(GHashTable) domains = NULL;
     g_autofree char *prefix = domains_prefix(o->driver_name);
-    role->hearthd_socket = o->hearthd_socket;
     role->crush_location = crush_location_new(o->kubeconfig, o->node_id);
     if (o->domains) {
         domains = read_domains(o, error);
@@ -142,6 +146,7 @@ static gboolean make_node(Role *role, const Options *o, GError **error)
                                       .domains = domains,
                                       .domain_prefix = prefix,
                                       .hearthd_socket = o->hearthd_socket,
+                                      .wait_sec = (unsigned)o->hearthd_wait_sec,
                                       .config_path = o->cluster_config,
                                       .device_dir = o->device_dir,
                                       .dataset_mount = o->layers,
@@ -156,8 +161,10 @@ static gboolean make_node(Role *role, const Options *o, GError **error)
                                  .cluster_config = o->cluster_config,
                                  .secret_dir = o->secret_dir,
                                  .crush_location = role->crush_location};
+    role->lost =
+        (LostQuery){.hearthd_socket = o->hearthd_socket, .waits = volume_waits, .data = role->node};
     const ReporterNode here = {
-        .name = o->node_id, .tier = o->tier, .zone = zone, .hearthd_socket = o->hearthd_socket};
+        .name = o->node_id, .tier = o->tier, .zone = zone, .lost = role->lost};
     if (o->warmth) {
         role->scheduling = scheduling_of_node(o->kubeconfig, &here, &warmup, error);
         if (!role->scheduling)
@@ -179,9 +186,9 @@ static gboolean make_role(Role *role, const Options *o, GError **error)
                                               : make_node(role, o, error);
 }
 
-static int count_lost(const char *hearthd_socket)
+static int count_lost(const LostQuery *query)
 {
-    g_autoptr(GPtrArray) lost = lost_publications(hearthd_socket, NULL);
+    g_autoptr(GPtrArray) lost = lost_publications(query, NULL);
     return lost ? (int)lost->len : -1;
 }
 
@@ -196,7 +203,7 @@ static GBytes *metrics_of(void *data)
         .kube = role->scheduling ? scheduling_client(role->scheduling) : NULL,
         .controller = role->controller != NULL,
         .leads = role->scheduling && scheduling_leads(role->scheduling),
-        .lost = role->controller ? -1 : count_lost(role->hearthd_socket),
+        .lost = role->controller ? -1 : count_lost(&role->lost),
     };
     return service_metrics_text(&metrics);
 }

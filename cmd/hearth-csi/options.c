@@ -5,10 +5,12 @@
 #include "driver/backend/backend.h"
 #include "driver/service/controller/controller.h"
 #include "driver/service/node/domains.h"
+#include "driver/node/hearthd/watch.h"
 #include "driver/service/identity.h"
 #include "driver/service/node/registration.h"
 #include "driver/cluster/config.h"
 
+#define WAIT_SEC_MAX 86400
 #define DEFAULT_ENDPOINT "unix:///csi/csi.sock"
 /* The default of controller-runtime. */
 #define DEFAULT_WEBHOOK_CERT_DIR "/tmp/k8s-webhook-server/serving-certs"
@@ -96,6 +98,11 @@ static void add_node(GOptionGroup *group, Options *o)
          "node: the Kubernetes node's name (NODE_ID)", "NAME"},
         {"hearthd-socket", 0, 0, G_OPTION_ARG_FILENAME, &o->hearthd_socket,
          "node: hearthd's control socket (" WIRE_DEFAULT_SOCKET ")", "PATH"},
+        {"hearthd-wait", 0, 0, G_OPTION_ARG_INT, &o->hearthd_wait_sec,
+         "node: how long reads of datasets wait for the next hearthd, in seconds (600; 0: they "
+         "fail "
+         "at once)",
+         "SECONDS"},
         {"device-dir", 0, 0, G_OPTION_ARG_FILENAME, &o->device_dir,
          "node: where images are mounted for their devices, and the layers of datasets "
          "(/var/lib/kubelet/plugins/DRIVER-NAME/devices)",
@@ -222,6 +229,9 @@ static gboolean check_flags(const Options *o, GError **error)
 /* Values that have a format of their own. */
 static gboolean check_values(Options *o, GError **error)
 {
+    if (o->hearthd_wait_sec < 0 || o->hearthd_wait_sec > WAIT_SEC_MAX)
+        return bad_value(error, "--hearthd-wait=%d: use 0 to %d seconds", o->hearthd_wait_sec,
+                         WAIT_SEC_MAX);
     if (!metrics_check(&o->metrics, error))
         return FALSE;
     if (!layers_parse_mode(o->dataset_mount, &o->layers, error))
@@ -244,6 +254,7 @@ static gboolean check_values(Options *o, GError **error)
 gboolean options_parse(int *argc, char ***argv, Options *o, GError **error)
 {
     o->max_clone_depth = RBD_DEFAULT_CLONE_DEPTH;
+    o->hearthd_wait_sec = WATCH_WAIT_SEC;
     o->set_metadata = TRUE;
     if (!parse_flags(argc, argv, o, error))
         return FALSE;

@@ -16,7 +16,7 @@ typedef struct Options {
     MetricsConfig metrics;
     char **domains; /* of domain_labels; NULL: none */
     LayersMode layers;
-    gint max_clone_depth;
+    gint max_clone_depth, hearthd_wait_sec;
     gboolean set_metadata, warmth, version;
 } Options;
 

@@ -12,6 +12,7 @@
 #include "cache/fuse/readers.h"
 #include "cache/origin/rbd/io_flusher.h"
 #include "cache/origin/thread_room.h"
+#include "cmd/hearthd/crashes.h"
 #include "cmd/hearthd/memory.h"
 #include "common/log.h"
 #include "common/metrics/serve.h"
@@ -366,6 +367,16 @@ static void warn_of_io_flusher(void)
                   "short: give hearthd CAP_SYS_RESOURCE, which PR_SET_IO_FLUSHER takes");
 }
 
+static void suspect_requests(unsigned crashes)
+{
+    if (crashes < CRASHES_MANY)
+        return;
+    g_warning("hearthd has crashed %u times in a row: requests that were under way then are "
+              "answered with EIO",
+              crashes);
+    readers_fail_redelivered(TRUE);
+}
+
 static GBytes *metrics_of(void *server)
 {
     return control_server_metrics(server);
@@ -399,6 +410,7 @@ int main(int argc, char **argv)
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
     tasks_common(); /* without a thread it could not begin later */
+    suspect_requests(crashes_begin(o.socket ? o.socket : WIRE_DEFAULT_SOCKET));
 
     Store *store = open_store(&o, &signals, &error);
     if (error)

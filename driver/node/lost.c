@@ -22,12 +22,12 @@ static gboolean is_served(HearthdLink *link, GHashTable *known, const char *volu
     return TRUE;
 }
 
-GPtrArray *lost_publications(const char *hearthd_socket, GError **error)
+GPtrArray *lost_publications(const LostQuery *query, GError **error)
 {
     g_autofree char *mountinfo = NULL;
     if (!g_file_get_contents("/proc/self/mountinfo", &mountinfo, NULL, error))
         return NULL;
-    g_autoptr(HearthdLink) link = hearthd_connect(hearthd_socket, NULL, error);
+    g_autoptr(HearthdLink) link = hearthd_connect(query->hearthd_socket, NULL, error);
     if (!link)
         return NULL;
     g_autoptr(GPtrArray) all = publications_of(mountinfo, NULL);
@@ -40,7 +40,7 @@ GPtrArray *lost_publications(const char *hearthd_socket, GError **error)
             g_ptr_array_unref(lost);
             return NULL;
         }
-        if (!served)
+        if (!served && !query->waits(query->data, p->volume))
             g_ptr_array_add(lost, publication_copy(p));
     }
     return lost;

@@ -8,8 +8,16 @@
 
 #include <glib.h>
 
+/* Where to ask. Borrowed. */
+typedef struct LostQuery {
+    const char *hearthd_socket;
+    /* Whether a volume that hearthd does not serve waits for it and fails no access. */
+    gboolean (*waits)(void *data, const char *volume);
+    void *data;
+} LostQuery;
+
 /* Publication * (driver/node/mount/publications.h), the caller's. NULL with an error: hearthd does
  * not answer, so that it is not known. */
-GPtrArray *lost_publications(const char *hearthd_socket, GError **error);
+GPtrArray *lost_publications(const LostQuery *query, GError **error);
 
 #endif

@@ -18,7 +18,7 @@
  * image's device before hearthd forgets the volume. */
 static const NodeKind *const kinds[] = {&dataset_kind, &image_kind, &live_kind, NULL};
 
-Staging *staging_new(NodeMounter *mounter, const char *hearthd_socket)
+Staging *staging_new(NodeMounter *mounter, const char *hearthd_socket, unsigned wait_sec)
 {
     Staging *s = g_new0(Staging, 1);
     s->kinds = kinds;
@@ -30,7 +30,12 @@ Staging *staging_new(NodeMounter *mounter, const char *hearthd_socket)
     g_mutex_init(&s->walks_lock);
     s->walks =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)fsgroup_walk_free);
-    s->watch = watch_new(hearthd_socket, mounter, s->keeper, s->busy);
+    const WatchConfig watch = {.socket_path = hearthd_socket,
+                               .mounter = mounter,
+                               .keeper = s->keeper,
+                               .busy = s->busy,
+                               .wait_sec = wait_sec};
+    s->watch = watch_new(&watch);
     return s;
 }
 
@@ -50,6 +55,11 @@ void staging_free(Staging *s)
     g_mutex_clear(&s->walks_lock);
     g_free(s->socket_path);
     g_free(s);
+}
+
+gboolean staging_waits(Staging *s, const char *volume)
+{
+    return keeper_may_wait(s->keeper, volume);
 }
 
 const NodeKind *staging_kind(const VolumeAttributes *attributes)

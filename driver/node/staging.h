@@ -17,12 +17,15 @@
 
 #include "driver/node/served/kind.h"
 
-/* Takes the mounter over. Starts to watch hearthd (hearthd/watch.h). Images and datasets need
- * image_init() and dataset_init() too, before the first call. */
-Staging *staging_new(NodeMounter *mounter, const char *hearthd_socket);
+/* Takes the mounter over. Starts to watch hearthd (hearthd/watch.h; wait_sec: WatchConfig). Images
+ * and datasets need image_init() and dataset_init() too, before the first call. */
+Staging *staging_new(NodeMounter *mounter, const char *hearthd_socket, unsigned wait_sec);
 /* No call may be running. Mounts stay. */
 void staging_free(Staging *staging);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Staging, staging_free)
+
+/* Whether the volume, which hearthd does not serve, waits for the next hearthd. */
+gboolean staging_waits(Staging *staging, const char *volume);
 
 const NodeKind *staging_kind(const VolumeAttributes *attributes);
 

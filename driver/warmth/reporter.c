@@ -4,7 +4,6 @@
 #include "driver/kube/error.h"
 #include "driver/node/hearthd/hearthd.h"
 #include "driver/node/hearthd/manifest.h"
-#include "driver/node/lost.h"
 #include "driver/warmth/node_cache.h"
 
 #define ANSWER_MS 5000
@@ -14,6 +13,7 @@ struct Reporter {
     KubeClient *client;
     ReporterWarmups warmups;
     char *node, *socket, *tier, *zone;
+    LostQuery lost;
     GCancellable *stop;
     pthread_t thread;
     /* Of the thread. */
@@ -37,7 +37,7 @@ static json_t *make_report(Reporter *r, GError **error)
     json_auto_t *status = link ? hearthd_status(link, ANSWER_MS, error) : NULL;
     json_auto_t *datasets = status ? hearthd_datasets(link, ANSWER_MS, error) : NULL;
     json_t *report = datasets ? node_cache_status(status, datasets, g_get_real_time()) : NULL;
-    g_autoptr(GPtrArray) lost = report ? lost_publications(r->socket, NULL) : NULL;
+    g_autoptr(GPtrArray) lost = report ? lost_publications(&r->lost, NULL) : NULL;
     if (lost)
         node_cache_lost(report, lost);
     if (report)
@@ -114,7 +114,9 @@ Reporter *reporter_new(KubeClient *client, const ReporterNode *node, const Repor
     r->node = g_strdup(node->name);
     r->tier = g_strdup(node->tier);
     r->zone = g_strdup(node->zone);
-    r->socket = g_strdup(node->hearthd_socket);
+    r->socket = g_strdup(node->lost.hearthd_socket);
+    r->lost = node->lost;
+    r->lost.hearthd_socket = r->socket;
     r->stop = g_cancellable_new();
     int failed = pthread_create(&r->thread, NULL, reporter_thread, r);
     if (failed)

@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 #include "driver/kube/client.h"
+#include "driver/node/lost.h"
 
 #define REPORTER_LOOK_MS 5000
 #define REPORTER_BEAT_MS 30000
@@ -17,7 +18,7 @@ typedef struct Reporter Reporter;
 
 typedef struct ReporterNode {
     const char *name, *tier, *zone; /* zone NULL or "": none */
-    const char *hearthd_socket;
+    LostQuery lost;
 } ReporterNode;
 
 /* Where status.warmups comes from: runs() returns a new reference. Called from the thread. */

@@ -8,7 +8,7 @@ start_ceph
 own_user
 start_controller --secret-dir="$TMP/own"
 start_hearthd
-start_node
+start_node --hearthd-wait=2
 
 TREE="python3 $(dirname "$0")/tree.py"
 code() { same "$1" "$CSI_CODE" "$2"; }
@@ -160,7 +160,7 @@ check as_they_are_in_the_source is_source "$TMP/back"
 # ---- the node plugin is restarted ----
 wait_for 60 settled
 end node KILL
-start_node
+start_node --hearthd-wait=2
 check after_a_restart_it_is_staged stage
 check after_a_restart_it_is_published publish
 same nothing_was_mounted_again "$(mounts_below "$DEVICES" | wc -l)" 2
@@ -195,6 +195,7 @@ check which_is_right cmp "$TARGET/tree/small/file240" "$TMP/mnt/ceph$A_PATH/tree
 end hearthd KILL
 warm >"$TMP/warm-dead" 2>"$TMP/err"
 check without_hearthd_warm_files_are_read as_before "$TMP/warm-dead"
+cat "$TARGET/tree/small/file249" >/dev/null 2>&1 # waits for the next hearthd
 b2sum "$TARGET/tree/small/file250" >"$TMP/out" 2>"$TMP/err"
 check cold_ones_say_it_is_not_connected says "endpoint is not connected"
 start_hearthd

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "cache/fuse/readers.h"
+#include "cache/fuse/take_over.h"
 #include "cache/fuse/layer/reads.h"
 #include "cache/store/disk/key.h"
 
@@ -29,6 +30,7 @@ struct FillLayer {
     const Manifest *manifest;
     char *dataset;
     struct fuse_session *fuse;
+    GBytes *init; /* NULL: no other process can take the mount over */
     Readers *readers;
     Sources *sources;
     Reads *reads;
@@ -210,8 +212,7 @@ static const struct fuse_lowlevel_ops operations = {
     .statfs = op_statfs,
 };
 
-FillLayer *fill_layer_start(const FillLayerConfig *config, int fuse_fd, void (*ended)(void *data),
-                            void *data, GError **error)
+static FillLayer *layer_new(const FillLayerConfig *config)
 {
     FillLayer *l = g_new0(FillLayer, 1);
     l->manifest = config->manifest;
@@ -226,7 +227,14 @@ FillLayer *fill_layer_start(const FillLayerConfig *config, int fuse_fd, void (*e
         .timeout_ms = config->timeout_ms,
     };
     l->reads = reads_new(&reads);
-    l->fuse = readers_serve(&operations, l, fuse_fd, error);
+    return l;
+}
+
+FillLayer *fill_layer_start(const FillLayerConfig *config, int fuse_fd, void (*ended)(void *data),
+                            void *data, GError **error)
+{
+    FillLayer *l = layer_new(config);
+    l->fuse = take_over_begin(&operations, l, fuse_fd, &l->init, error);
     if (!l->fuse) {
         close(fuse_fd);
         fill_layer_stop(l);
@@ -236,6 +244,43 @@ FillLayer *fill_layer_start(const FillLayerConfig *config, int fuse_fd, void (*e
     if (!l->readers)
         g_clear_pointer(&l, fill_layer_stop);
     return l;
+}
+
+static gboolean has_same_places(const Manifest *manifest, const LayerNote *note, GError **error)
+{
+    uint64_t places;
+    if (manifest_places(manifest, &places) && places == note->places)
+        return TRUE;
+    g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
+                "the mount was served with another manifest");
+    return FALSE;
+}
+
+FillLayer *fill_layer_take_over(const FillLayerConfig *config, int fuse_fd, const LayerNote *note,
+                                void (*ended)(void *data), void *data, GError **error)
+{
+    FillLayer *l = layer_new(config);
+    if (has_same_places(l->manifest, note, error))
+        l->fuse = take_over_serve(&operations, l, fuse_fd, note->init, error);
+    if (!l->fuse) {
+        close(fuse_fd);
+        fill_layer_leave(l);
+        return NULL;
+    }
+    l->init = g_bytes_ref(note->init);
+    l->readers = readers_start(l->fuse, ended, data, error);
+    if (!l->readers || !take_over_resend(l->fuse, error))
+        g_clear_pointer(&l, fill_layer_leave);
+    return l;
+}
+
+gboolean fill_layer_note(FillLayer *l, LayerNote *note)
+{
+    *note = (LayerNote){0};
+    if (!l->init || !manifest_places(l->manifest, &note->places))
+        return FALSE;
+    note->init = g_bytes_ref(l->init);
+    return TRUE;
 }
 
 int fill_layer_fd(FillLayer *l)
@@ -260,15 +305,28 @@ void fill_layer_stats(FillLayer *l, FillLayerStats *stats)
                               .failed = atomic_load(&c->failed)};
 }
 
-void fill_layer_stop(FillLayer *l)
+static void layer_free(FillLayer *l)
 {
-    if (!l)
-        return;
     readers_stop(l->readers);
     reads_free(l->reads);
     sources_free(l->sources);
     if (l->fuse)
         fuse_session_destroy(l->fuse);
+    g_clear_pointer(&l->init, g_bytes_unref);
     g_free(l->dataset);
     g_free(l);
+}
+
+void fill_layer_stop(FillLayer *l)
+{
+    if (l)
+        layer_free(l);
+}
+
+void fill_layer_leave(FillLayer *l)
+{
+    if (!l)
+        return;
+    reads_leave(l->reads);
+    layer_free(l);
 }

@@ -5,8 +5,9 @@
  * the objects; reading fetches the object, once, while readers are served, so that later opens find
  * it in the native layer.
  *
- * A file's node ID is its place in the manifest's table: nothing has to be remembered of a lookup,
- * and a later process can serve the same kernel.
+ * A file's node ID is its place in the manifest's table, so nothing has to be remembered of a
+ * lookup, and a later process can go on serving the same mount (take_over.h) with a manifest
+ * of the same tree.
  *
  * Reads of what has to be fetched wait while Ceph is heard from, as Ceph's own clients wait. They
  * fail with EIO when Ceph has been silent for a while, and soon while it stays silent; the fetch
@@ -16,6 +17,7 @@
 #define HEARTH_CACHE_FUSE_LAYER_FILL_LAYER_H
 
 #include <gio/gio.h>
+#include "cache/fuse/layer/note.h"
 #include "cache/manifest/manifest.h"
 #include "cache/origin/origin.h"
 #include "cache/store/store.h"
@@ -39,6 +41,12 @@ typedef struct FillLayerStats {
 /* Serves fuse_fd, which it takes, a mounted /dev/fuse descriptor. `ended` as in readers.h. */
 FillLayer *fill_layer_start(const FillLayerConfig *config, int fuse_fd, void (*ended)(void *data),
                             void *data, GError **error);
+/* As above, for a mount that another process served; INVALID_DATA: it had a manifest of another
+ * tree. What that process read and did not answer is read again. */
+FillLayer *fill_layer_take_over(const FillLayerConfig *config, int fuse_fd, const LayerNote *note,
+                                void (*ended)(void *data), void *data, GError **error);
+/* FALSE: no other process can serve the mount. */
+gboolean fill_layer_note(FillLayer *layer, LayerNote *note);
 /* From now on reads and lookups answer EACCES. */
 void fill_layer_refuse(FillLayer *layer);
 void fill_layer_stats(FillLayer *layer, FillLayerStats *stats);
@@ -46,5 +54,8 @@ void fill_layer_stats(FillLayer *layer, FillLayerStats *stats);
 int fill_layer_fd(FillLayer *layer);
 /* Stops, gives back what it uses of the store and the origin, frees. NULL is fine. */
 void fill_layer_stop(FillLayer *layer);
+/* As above, for a mount that another process is to serve: what cannot be answered now is not
+ * answered. */
+void fill_layer_leave(FillLayer *layer);
 
 #endif

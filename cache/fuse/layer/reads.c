@@ -46,6 +46,7 @@ struct Reads {
     ReadsConfig config;
     Bypass *bypass;
     atomic_bool refused;
+    atomic_bool left;
     ReadCounts counts;
     pthread_mutex_t lock;
     pthread_cond_t changed;          /* fewer reads, or the task has ended */
@@ -86,6 +87,10 @@ static void reply_read(Reads *all, fuse_req_t req, const char *buf, ssize_t n)
 {
     if (n >= 0 && !atomic_load(&all->refused)) {
         fuse_reply_buf(req, buf, (size_t)n);
+        return;
+    }
+    if (atomic_load(&all->left)) {
+        fuse_reply_none(req);
         return;
     }
     atomic_fetch_add(&all->counts.failed, 1);
@@ -368,6 +373,11 @@ void reads_refuse(Reads *all)
     atomic_store(&all->refused, TRUE);
 }
 
+void reads_leave(Reads *all)
+{
+    atomic_store(&all->left, TRUE);
+}
+
 const ReadCounts *reads_counts(const Reads *all)
 {
     return &all->counts;
@@ -377,7 +387,7 @@ void reads_free(Reads *all)
 {
     if (!all)
         return;
-    const struct timespec until = deadline_after_ms(STOP_MS);
+    const struct timespec until = deadline_after_ms(atomic_load(&all->left) ? 0 : STOP_MS);
     LayerRead *r;
     pthread_mutex_lock(&all->lock);
     while (all->unanswered > 0 &&

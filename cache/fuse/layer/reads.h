@@ -38,9 +38,12 @@ void reads_begin(Reads *reads, fuse_req_t req, Source *source, size_t len, uint6
 void reads_fail(Reads *reads, fuse_req_t req);
 /* From now on all reads are answered EACCES. */
 void reads_refuse(Reads *reads);
+/* Another process is to answer: from now on a read that would be answered with an error is not
+ * answered. */
+void reads_leave(Reads *reads);
 const ReadCounts *reads_counts(const Reads *reads);
-/* Gives what waits a short time, then answers it with EIO. No read may begin meanwhile. NULL is
- * fine. */
+/* Gives what waits a short time (none after reads_leave()), then answers it with EIO. No read may
+ * begin meanwhile. NULL is fine. */
 void reads_free(Reads *reads);
 
 #endif

@@ -7,6 +7,7 @@
 
 static _Thread_local Guard *current;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct sigaction bus_before, segv_before;
 
 void guard_jump(void)
 {
@@ -22,7 +23,7 @@ void guard_jump(void)
 static void on_bad_page(int signal_number)
 {
     guard_jump();
-    signal(signal_number, SIG_DFL);
+    sigaction(signal_number, signal_number == SIGBUS ? &bus_before : &segv_before, NULL);
     raise(signal_number);
 }
 
@@ -30,8 +31,8 @@ static void install_handler(void)
 {
     /* Not blocked while it is handled, so that there is no signal mask to be restored. */
     struct sigaction action = {.sa_handler = on_bad_page, .sa_flags = SA_NODEFER};
-    sigaction(SIGBUS, &action, NULL);
-    sigaction(SIGSEGV, &action, NULL);
+    sigaction(SIGBUS, &action, &bus_before);
+    sigaction(SIGSEGV, &action, &segv_before);
 }
 
 void guard_begin(Guard *guard)

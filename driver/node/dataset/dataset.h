@@ -15,9 +15,10 @@
  * The mount table is the only record here too (staging.h): an overlay's options name its layers.
  * Layers that a crash left without a claim are removed by the next unstaging of any volume.
  *
- * When hearthd was killed, files that the node holds stay readable through an overlay. Others
- * answer ENOTCONN, and nothing that is mounted at D.fill afterwards changes that for this overlay.
- * So the next stage or publish mounts layers of the next generation and an overlay on them.
+ * When hearthd was killed, files that the node holds stay readable through an overlay. Reads of
+ * others wait for the next hearthd (hearthd/hand_over.h). If it cannot serve D.fill, they answer
+ * ENOTCONN, and nothing that is mounted at D.fill afterwards changes that for this overlay. So the
+ * next stage or publish mounts layers of the next generation and an overlay on them.
  *
  * A dataset that cannot be mounted so is a live volume (served/live.c): on kernels that cannot do
  * it (layers.h), without a manifest, and when a pod has an fsGroup but some files are not readable

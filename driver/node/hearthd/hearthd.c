@@ -95,12 +95,19 @@ gboolean hearthd_counters(HearthdLink *link, const char *volume, gint64 timeout_
     return TRUE;
 }
 
-gboolean hearthd_attach(HearthdLink *link, const char *volume, const char *layer, int fuse_fd,
+static char *note_in(const json_t *reply)
+{
+    return g_strdup(json_string_value(json_object_get(reply, WIRE_KEY_RESUME)));
+}
+
+gboolean hearthd_attach(HearthdLink *link, const HearthdMount *mount, char **note,
                         gint64 timeout_ms, GError **error)
 {
-    json_auto_t *request = json_pack("{s:s, s:s, s:s*}", WIRE_KEY_OP, WIRE_OP_ATTACH,
-                                     WIRE_KEY_VOLUME, volume, WIRE_KEY_LAYER, layer);
-    json_auto_t *reply = hearthd_call(link, request, fuse_fd, NULL, timeout_ms, error);
+    json_auto_t *request =
+        json_pack("{s:s, s:s, s:s*, s:s*}", WIRE_KEY_OP, WIRE_OP_ATTACH, WIRE_KEY_VOLUME,
+                  mount->volume, WIRE_KEY_LAYER, mount->layer, WIRE_KEY_RESUME, mount->note);
+    json_auto_t *reply = hearthd_call(link, request, mount->fuse_fd, NULL, timeout_ms, error);
+    *note = note_in(reply);
     return reply != NULL;
 }
 
@@ -138,7 +145,7 @@ gboolean hearthd_serving(HearthdLink *link, const char *volume, gint64 timeout_m
 }
 
 json_t *hearthd_fetch(HearthdLink *link, const char *volume, gint64 timeout_ms, int *fuse_fd,
-                      GError **error)
+                      char **note, GError **error)
 {
     hearth_autofd int fd = -1;
     node_spec_auto_t *reply = call_volume(link, WIRE_OP_FETCH, volume, &fd, timeout_ms, error);
@@ -152,6 +159,7 @@ json_t *hearthd_fetch(HearthdLink *link, const char *volume, gint64 timeout_ms, 
         return NULL;
     }
     *fuse_fd = hearth_steal_fd(&fd);
+    *note = note_in(reply);
     return json_deep_copy(spec);
 }
 

@@ -16,9 +16,17 @@ gboolean hearthd_open(HearthdLink *link, const json_t *spec, gint64 timeout_ms, 
 /* Connects, and opens the volume on this connection; NULL with the error of either. */
 HearthdLink *hearthd_connect_and_open(const char *socket_path, const json_t *spec,
                                       gint64 timeout_ms, gboolean *attached, GError **error);
-/* fuse_fd is borrowed. layer: "fill", for a volume that is a dataset, whose manifest is ready on
- * this connection (manifest.h); NULL: the whole tree. */
-gboolean hearthd_attach(HearthdLink *link, const char *volume, const char *layer, int fuse_fd,
+/* A mount that hearthd is to serve. Borrowed. */
+typedef struct HearthdMount {
+    const char *volume;
+    const char *layer; /* "fill", for a volume that is a dataset, whose manifest is ready on this
+                          connection (manifest.h); NULL: the whole tree */
+    const char *note;  /* of a mount that another hearthd served; NULL: of a new one */
+    int fuse_fd;
+} HearthdMount;
+
+/* *note is for the next hearthd, the caller's; NULL: it cannot serve the mount. */
+gboolean hearthd_attach(HearthdLink *link, const HearthdMount *mount, char **note,
                         gint64 timeout_ms, GError **error);
 
 /* Counters of a served volume: bytes that were read, from the cache or Ceph, and objects in the
@@ -41,10 +49,10 @@ typedef struct HearthdServing {
 
 gboolean hearthd_serving(HearthdLink *link, const char *volume, gint64 timeout_ms,
                          HearthdServing *serving, GError **error);
-/* The spec and a duplicate of the descriptor, both the caller's; the spec holds a secret:
- * node_spec_free(). */
+/* The spec, a duplicate of the descriptor and the note as above, all the caller's; the spec holds a
+ * secret: node_spec_free(). */
 json_t *hearthd_fetch(HearthdLink *link, const char *volume, gint64 timeout_ms, int *fuse_fd,
-                      GError **error);
+                      char **note, GError **error);
 
 /* What is to be fetched of an open volume: everything below the path. Borrowed. */
 typedef struct HearthdWarm {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/node/hearthd/keeper.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 #include "driver/node/hearthd/spec.h"
@@ -7,11 +9,15 @@
 struct Keeper {
     pthread_mutex_t lock;
     GHashTable *volumes; /* char * -> KeptVolume; guarded by lock */
+    guint64 places;      /* guarded by lock */
 };
 
 typedef struct KeptVolume {
     json_t *spec; /* no one else holds a reference: it is wiped when freed */
+    char *note;   /* NULL: the next hearthd cannot serve it */
     int fuse_fd;
+    guint64 place;
+    gint64 lost_us; /* when hearthd ended; 0: not known to have */
 } KeptVolume;
 
 static void kept_free(void *data)
@@ -20,6 +26,7 @@ static void kept_free(void *data)
     node_spec_free(kept->spec);
     if (kept->fuse_fd >= 0)
         close(kept->fuse_fd);
+    g_free(kept->note);
     g_free(kept);
 }
 
@@ -40,12 +47,14 @@ void keeper_free(Keeper *k)
     g_free(k);
 }
 
-void keeper_put(Keeper *k, const char *volume, const json_t *spec, int fuse_fd)
+void keeper_put(Keeper *k, const char *volume, const json_t *spec, const char *note, int fuse_fd)
 {
     KeptVolume *kept = g_new0(KeptVolume, 1);
     kept->spec = json_deep_copy(spec);
+    kept->note = g_strdup(note);
     kept->fuse_fd = fuse_fd;
     pthread_mutex_lock(&k->lock);
+    kept->place = ++k->places;
     g_hash_table_replace(k->volumes, g_strdup(volume), kept);
     pthread_mutex_unlock(&k->lock);
 }
@@ -102,17 +111,112 @@ void keeper_release_volume(Keeper *k, const char *volume)
     pthread_mutex_unlock(&k->lock);
 }
 
+static gboolean may_wait(const KeptVolume *kept)
+{
+    return kept && kept->fuse_fd >= 0 && kept->note;
+}
+
 unsigned keeper_release(Keeper *k)
 {
     unsigned released = 0;
     GHashTableIter iter;
     gpointer value;
+    const gint64 now = g_get_monotonic_time();
     pthread_mutex_lock(&k->lock);
     g_hash_table_iter_init(&iter, k->volumes);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        if (release_locked(value))
-            released++;
+        KeptVolume *kept = value;
+        if (!may_wait(kept))
+            released += release_locked(kept) ? 1 : 0;
+        else if (!kept->lost_us)
+            kept->lost_us = now;
     }
     pthread_mutex_unlock(&k->lock);
     return released;
+}
+
+/* ---- volumes that the next hearthd can serve */
+
+gboolean keeper_may_wait(Keeper *k, const char *volume)
+{
+    pthread_mutex_lock(&k->lock);
+    const gboolean may = may_wait(g_hash_table_lookup(k->volumes, volume));
+    pthread_mutex_unlock(&k->lock);
+    return may;
+}
+
+GPtrArray *keeper_waiting(Keeper *k)
+{
+    GPtrArray *all = g_ptr_array_new_with_free_func(g_free);
+    GHashTableIter iter;
+    gpointer name, value;
+    pthread_mutex_lock(&k->lock);
+    g_hash_table_iter_init(&iter, k->volumes);
+    while (g_hash_table_iter_next(&iter, &name, &value)) {
+        const KeptVolume *kept = value;
+        if (may_wait(kept) && kept->lost_us)
+            g_ptr_array_add(all, g_strdup(name));
+    }
+    pthread_mutex_unlock(&k->lock);
+    return all;
+}
+
+unsigned keeper_release_overdue(Keeper *k, gint64 wait_ms)
+{
+    unsigned released = 0;
+    GHashTableIter iter;
+    gpointer value;
+    const gint64 before = g_get_monotonic_time() - wait_ms * 1000;
+    pthread_mutex_lock(&k->lock);
+    g_hash_table_iter_init(&iter, k->volumes);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        KeptVolume *kept = value;
+        if (kept->lost_us && kept->lost_us <= before)
+            released += release_locked(kept) ? 1 : 0;
+    }
+    pthread_mutex_unlock(&k->lock);
+    return released;
+}
+
+void kept_mount_clear(KeptMount *m)
+{
+    node_spec_free(m->spec);
+    g_free(m->note);
+    if (m->fuse_fd >= 0)
+        close(m->fuse_fd);
+    *m = (KeptMount){.fuse_fd = -1};
+}
+
+gboolean keeper_lend(Keeper *k, const char *volume, KeptMount *m)
+{
+    *m = (KeptMount){.fuse_fd = -1};
+    pthread_mutex_lock(&k->lock);
+    const KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
+    if (may_wait(kept)) {
+        m->fuse_fd = fcntl(kept->fuse_fd, F_DUPFD_CLOEXEC, 0);
+        if (m->fuse_fd < 0)
+            g_warning("volume %s: its descriptor cannot be duplicated: %s", volume,
+                      g_strerror(errno));
+    }
+    if (m->fuse_fd >= 0) {
+        m->spec = json_deep_copy(kept->spec);
+        m->note = g_strdup(kept->note);
+        m->place = kept->place;
+    }
+    pthread_mutex_unlock(&k->lock);
+    return m->fuse_fd >= 0;
+}
+
+gboolean keeper_served_again(Keeper *k, const char *volume, guint64 place, const char *note)
+{
+    pthread_mutex_lock(&k->lock);
+    KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
+    const gboolean same = may_wait(kept) && kept->place == place;
+    if (same) {
+        g_free(kept->note);
+        kept->note = g_strdup(note);
+        kept->lost_us = 0;
+    }
+    pthread_mutex_unlock(&k->lock);
+    return same;
 }

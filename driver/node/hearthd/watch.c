@@ -9,9 +9,11 @@
 #include "common/autofd.h"
 #include "driver/node/hearthd/peer.h"
 #include "driver/node/hearthd/spec.h"
+#include "driver/node/hearthd/hand_over.h"
 #include "proto/wire.h"
 
-#define RECONNECT_MS 500
+/* Readers wait meanwhile. */
+#define RECONNECT_MS 100
 #define FETCH_TIMEOUT_MS 5000
 /* How often it is checked whether hearthd was killed. One that is still there at the second time
  * does not end by itself. */
@@ -22,6 +24,8 @@ struct Watch {
     NodeMounter *mounter;
     Keeper *keeper;
     Busy *busy;
+    HandOver *hand_over;
+    gint64 wait_ms;
     int stop; /* eventfd: readable when the thread is to end */
     pthread_t thread;
 };
@@ -36,13 +40,29 @@ char *watch_busy_name(const char *volume)
 json_t *watch_spec(Keeper *keeper, HearthdLink *link, const char *volume, GError **error)
 {
     int fd = -1;
+    g_autofree char *note = NULL;
     json_t *spec = keeper_is_complete(keeper, volume) ? keeper_spec(keeper, volume) : NULL;
     if (spec)
         return spec;
-    spec = hearthd_fetch(link, volume, FETCH_TIMEOUT_MS, &fd, error);
+    spec = hearthd_fetch(link, volume, FETCH_TIMEOUT_MS, &fd, &note, error);
     if (spec)
-        keeper_put(keeper, volume, spec, fd);
+        keeper_put(keeper, volume, spec, note, fd);
     return spec;
+}
+
+static void hand_over_waiting(Watch *w)
+{
+    g_autoptr(GPtrArray) waiting = keeper_waiting(w->keeper);
+    for (guint i = 0; i < waiting->len; i++)
+        hand_over_begin(w->hand_over, waiting->pdata[i]);
+}
+
+static void release_or_hand_over(Watch *w, const char *volume)
+{
+    if (keeper_may_wait(w->keeper, volume))
+        hand_over_begin(w->hand_over, volume);
+    else
+        keeper_release_volume(w->keeper, volume);
 }
 
 static void fetch_all(Watch *w, HearthdLink *link)
@@ -68,7 +88,7 @@ static void fetch_all(Watch *w, HearthdLink *link)
             HearthdServing serving;
             if (hearthd_serving(link, volume, FETCH_TIMEOUT_MS, &serving, NULL) &&
                 !serving.attached)
-                keeper_release_volume(w->keeper, volume);
+                release_or_hand_over(w, volume);
             continue;
         }
         g_autoptr(GError) cause = NULL;
@@ -83,7 +103,8 @@ static void fetch_all(Watch *w, HearthdLink *link)
 }
 
 /* A thread of a hearthd that was killed waits for an answer that only hearthd could give, and keeps
- * the connections open: their readers, and sync(2) of the whole node, wait with it. */
+ * the connections open: their readers, and sync(2) of the whole node, wait with it. Volumes that
+ * the next hearthd can serve are not those: hearthd takes no pages of theirs. */
 static void abort_all(Watch *w)
 {
     g_autoptr(GError) error = NULL;
@@ -97,7 +118,7 @@ static void abort_all(Watch *w)
         g_autoptr(GError) cause = NULL;
         /* Of this hearthd: another driver may be on the node. */
         if (volume && strcmp(entry->type, MOUNT_TYPE) == 0 &&
-            keeper_is_complete(w->keeper, volume) &&
+            keeper_is_complete(w->keeper, volume) && !keeper_may_wait(w->keeper, volume) &&
             !w->mounter->ops->abort_fuse(w->mounter, entry->dev, &cause))
             g_warning("%s: %s", entry->target, cause->message);
     }
@@ -113,10 +134,12 @@ static gboolean wait_for_end(Watch *w, HearthdLink *link)
     hearth_autofd int peer = peer_open(hearthd_link_fd(link));
     unsigned dying = 0; /* times in a row */
     int n;
-    while ((n = poll(fds, 2, peer >= 0 ? DYING_CHECK_MS : -1)) <= 0) {
+    while ((n = poll(fds, 2, DYING_CHECK_MS)) <= 0) {
         dying = n == 0 && peer_is_dying(peer) ? dying + 1 : 0;
         if (dying == 2)
             abort_all(w);
+        if (!dying)
+            hand_over_waiting(w);
     }
     return fds[1].revents == 0;
 }
@@ -128,6 +151,24 @@ static gboolean pause_ms(Watch *w, int ms)
     return poll(&fd, 1, ms) > 0;
 }
 
+static void tell_waiting(Watch *w)
+{
+    g_autoptr(GPtrArray) waiting = keeper_waiting(w->keeper);
+    if (waiting->len > 0)
+        g_warning("hearthd at %s went away; %u volumes wait for the next one, for %" G_GINT64_FORMAT
+                  " s at most",
+                  w->socket_path, waiting->len, w->wait_ms / 1000);
+}
+
+static void release_overdue(Watch *w)
+{
+    const unsigned released = keeper_release_overdue(w->keeper, w->wait_ms);
+    if (released > 0)
+        g_warning("hearthd at %s has not come back; %u volumes answer with errors until they are "
+                  "staged again",
+                  w->socket_path, released);
+}
+
 static void *watch_thread(void *data)
 {
     Watch *w = data;
@@ -136,6 +177,7 @@ static void *watch_thread(void *data)
         g_autoptr(HearthdLink) link = hearthd_connect(w->socket_path, &absent, NULL);
         gboolean ended = FALSE;
         if (link) {
+            hand_over_waiting(w);
             fetch_all(w, link);
             ended = wait_for_end(w, link);
             if (!ended)
@@ -148,19 +190,24 @@ static void *watch_thread(void *data)
                     "hearthd at %s went away; %u volumes are not served and answer with errors "
                     "until they are staged again",
                     w->socket_path, released);
+            if (ended)
+                tell_waiting(w);
         }
+        release_overdue(w);
         if (pause_ms(w, RECONNECT_MS))
             return NULL;
     }
 }
 
-Watch *watch_new(const char *socket_path, NodeMounter *mounter, Keeper *keeper, Busy *busy)
+Watch *watch_new(const WatchConfig *config)
 {
     Watch *w = g_new0(Watch, 1);
-    w->socket_path = g_strdup(socket_path);
-    w->mounter = mounter;
-    w->keeper = keeper;
-    w->busy = busy;
+    w->socket_path = g_strdup(config->socket_path);
+    w->mounter = config->mounter;
+    w->keeper = config->keeper;
+    w->busy = config->busy;
+    w->wait_ms = (gint64)config->wait_sec * 1000;
+    w->hand_over = hand_over_new(config->socket_path, config->keeper);
     w->stop = eventfd(0, EFD_CLOEXEC);
     if (w->stop < 0)
         g_error("eventfd: %s", g_strerror(errno));
@@ -170,6 +217,11 @@ Watch *watch_new(const char *socket_path, NodeMounter *mounter, Keeper *keeper, 
     return w;
 }
 
+void watch_hand_over(Watch *w, const char *volume)
+{
+    hand_over_begin(w->hand_over, volume);
+}
+
 void watch_free(Watch *w)
 {
     if (!w)
@@ -177,6 +229,7 @@ void watch_free(Watch *w)
     eventfd_write(w->stop, 1);
     pthread_join(w->thread, NULL);
     close(w->stop);
+    hand_over_free(w->hand_over);
     g_free(w->socket_path);
     g_free(w);
 }

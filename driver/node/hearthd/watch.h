@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Watches hearthd from the node plugin, on one thread. It holds an idle connection, so it sees the
- * end of hearthd at once. Then it releases the keeper's descriptors, and calls on volumes that are
- * not served fail at once instead of hanging. A hearthd that was killed and cannot end it helps by
- * ending its mounts (peer.h). When hearthd is there (again), it fetches the volumes
- * that are mounted but not kept, as after a restart of the node plugin.
+ * end of hearthd at once. Then it releases the keeper's descriptors that the next hearthd cannot
+ * serve, and calls on those volumes fail at once instead of hanging. The others wait for the next
+ * hearthd, which gets them as soon as it is there (hand_over.h), but not for ever. A hearthd that
+ * was killed and cannot end it helps by ending its mounts (peer.h). When hearthd is there (again),
+ * it fetches the volumes that are mounted but not kept, as after a restart of the node plugin.
  */
 #ifndef HEARTH_DRIVER_NODE_HEARTHD_WATCH_H
 #define HEARTH_DRIVER_NODE_HEARTHD_WATCH_H
@@ -17,10 +18,25 @@
 
 typedef struct Watch Watch;
 
-/* All are borrowed until watch_free() has returned. */
-Watch *watch_new(const char *socket_path, NodeMounter *mounter, Keeper *keeper, Busy *busy);
+/* How long volumes wait for the next hearthd when nothing else is said. */
+#define WATCH_WAIT_SEC 600
+
+/* What is watched. Borrowed until watch_free() has returned. */
+typedef struct WatchConfig {
+    const char *socket_path;
+    NodeMounter *mounter;
+    Keeper *keeper;
+    Busy *busy;
+    unsigned wait_sec; /* how long volumes wait for the next hearthd */
+} WatchConfig;
+
+Watch *watch_new(const WatchConfig *config);
 /* Stops and joins the thread. */
 void watch_free(Watch *watch);
+
+/* hearthd does not serve the volume, although it has not been seen to end: it gets the mount again,
+ * if it can serve it. */
+void watch_hand_over(Watch *watch, const char *volume);
 
 /*
  * The name under which a served volume is held (common/busy.h); the caller's. It is the volume's,

@@ -57,14 +57,16 @@ static gboolean mount_new(Staging *s, MountAttempt *a, GError **error)
     if (mount->layer &&
         !hearthd_await_manifest(a->link, mount->volume, left_ms(a->deadline, G_MAXINT64), error))
         return FALSE;
-    if (!hearthd_attach(a->link, mount->volume, mount->layer, a->fuse_fd,
-                        left_ms(a->deadline, G_MAXINT64), error))
+    const HearthdMount attach = {
+        .volume = mount->volume, .layer = mount->layer, .fuse_fd = a->fuse_fd};
+    g_autofree char *note = NULL;
+    if (!hearthd_attach(a->link, &attach, &note, left_ms(a->deadline, G_MAXINT64), error))
         return FALSE;
     if (!m->ops->probe(m, a->mount_fd, mount->path, left_ms(a->deadline, G_MAXINT64), error))
         return FALSE;
     if (!m->ops->place(m, a->mount_fd, mount->path, error))
         return FALSE;
-    keeper_put(s->keeper, mount->volume, mount->spec, hearth_steal_fd(&a->fuse_fd));
+    keeper_put(s->keeper, mount->volume, mount->spec, note, hearth_steal_fd(&a->fuse_fd));
     return TRUE;
 }
 

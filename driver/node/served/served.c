@@ -15,6 +15,8 @@
 /* The shortest time for an unmount: one that is begun and not waited for takes effect later, when
  * the caller does not expect it. */
 #define UNMOUNT_LEAST_MS 2000
+/* How often it is asked whether the new hearthd serves a mount. */
+#define HAND_OVER_LOOK_MS 50
 /* Mounts stacked on one path, made by hand or by older kernels' races. */
 #define MAX_STACKED 16
 
@@ -60,14 +62,35 @@ gboolean served_is_dead(Staging *s, const char *path)
            g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION);
 }
 
+/* A hearthd that has just come is given the mounts of the last one. */
+static gboolean await_served(Staging *s, const char *volume, gboolean *attached, Deadline deadline,
+                             GError **error)
+{
+    for (;;) {
+        HearthdServing serving;
+        g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, NULL, error);
+        if (!link ||
+            !hearthd_serving(link, volume, left_ms(deadline, SERVED_ASK_MS), &serving, error))
+            return FALSE;
+        *attached = serving.attached;
+        if (serving.attached || !keeper_may_wait(s->keeper, volume))
+            return TRUE;
+        if (left_ms(deadline, G_MAXINT64) == 0)
+            return hearth_fail(error, HEARTH_ERROR_ABORTED,
+                               "volume %s: the new hearthd begins to serve its mount; ask again",
+                               volume);
+        watch_hand_over(s->watch, volume);
+        g_usleep(HAND_OVER_LOOK_MS * 1000);
+    }
+}
+
 gboolean served_is_alive(Staging *s, const char *volume, const char *path, gboolean *alive,
                          Deadline deadline, GError **error)
 {
-    HearthdServing serving;
-    g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, NULL, error);
-    if (!link || !hearthd_serving(link, volume, left_ms(deadline, SERVED_ASK_MS), &serving, error))
+    gboolean attached;
+    if (!await_served(s, volume, &attached, deadline, error))
         return FALSE;
-    *alive = serving.attached && !served_is_dead(s, path);
+    *alive = attached && !served_is_dead(s, path);
     return TRUE;
 }
 
@@ -120,6 +143,9 @@ char *served_fault(Staging *s, const char *volume, Deadline deadline, gboolean *
     HearthdServing serving = {0};
     g_autoptr(GError) cause = NULL;
     g_autoptr(HearthdLink) link = hearthd_connect(s->socket_path, &absent, &cause);
+    const gboolean waits = keeper_may_wait(s->keeper, volume);
+    if (!link && absent && waits)
+        return g_strdup("hearthd is not running on this node: reads wait for it; see its pod");
     if (!link && absent)
         return g_strdup("hearthd is not running on this node, so the volume is not served; see its "
                         "pod. Files fail until it is back and the volume is published again");
@@ -127,6 +153,8 @@ char *served_fault(Staging *s, const char *volume, Deadline deadline, gboolean *
         return g_strdup(cause->message);
     if (rests)
         *rests = serving.rests;
+    if (!serving.attached && waits)
+        return g_strdup("hearthd was restarted and begins to serve this mount; reads wait");
     return serving.attached
                ? NULL
                : g_strdup("hearthd was restarted and no longer serves this mount; restart the "

@@ -101,7 +101,8 @@ NodeService *node_service_new(const NodeServiceConfig *config, GError **error)
     service->domains = copy_domains(config);
     service->settings = settings_new(config->records, service->config_path);
     service->selinux = mounter->selinux;
-    service->staging = staging_new(g_steal_pointer(&mounter), service->hearthd_socket);
+    service->staging =
+        staging_new(g_steal_pointer(&mounter), service->hearthd_socket, config->wait_sec);
     if (config->device_dir) {
         g_autofree char *device_dir = mount_canonical_dir(config->device_dir);
         g_autoptr(NodeLayers) own =
@@ -124,6 +125,11 @@ void node_service_free(NodeService *service)
     g_free(service->config_path);
     g_hash_table_unref(service->domains);
     g_free(service);
+}
+
+gboolean node_service_waits(NodeService *service, const char *volume)
+{
+    return staging_waits(service->staging, volume);
 }
 
 gboolean node_service_probe(NodeService *service, GError **error)

@@ -20,6 +20,7 @@ typedef struct NodeService NodeService;
 typedef struct NodeServiceConfig {
     const char *node_id;        /* the Kubernetes node's name; 1 to 256 bytes */
     const char *hearthd_socket; /* NULL: WIRE_DEFAULT_SOCKET */
+    unsigned wait_sec;          /* how long reads of datasets wait for the next hearthd */
     const char *config_path;    /* the clusters (volume/config.h); NULL: CONFIG_DEFAULT_PATH */
     const char *device_dir;  /* where images are mounted for their devices; NULL: none are staged */
     const char *tier, *zone; /* checked here, reported by driver/warmth/reporter.h; "nvme" or
@@ -44,6 +45,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(NodeService, node_service_free)
 /* For rpc_server_add(), with the NodeService as its service. */
 const RpcMethod *node_service_methods(void);
 
+/* Whether a volume that hearthd does not serve waits for the next hearthd, and fails no access. */
+gboolean node_service_waits(NodeService *service, const char *volume);
 /* Whether volumes can be staged: hearthd answers. */
 gboolean node_service_probe(NodeService *service, GError **error);
 

@@ -475,6 +475,12 @@ static void open_volume(Volumes *volumes, const World *w, gboolean read_only, gb
     json_decref(request);
 }
 
+static gboolean attach_layer(Volumes *volumes, Kernel *kernel, GError **error)
+{
+    const VolumeMount mount = {.fuse_fd = kernel_start(kernel), .fill_layer = TRUE};
+    return volumes_attach(volumes, "v", &mount, error);
+}
+
 START_TEST(a_volume_is_served_by_its_fill_layer)
 {
     World w;
@@ -483,7 +489,7 @@ START_TEST(a_volume_is_served_by_its_fill_layer)
     open_volume(volumes, &w, TRUE, TRUE);
     Kernel early, kernel;
     g_autoptr(GError) error = NULL;
-    ck_assert(!volumes_attach(volumes, "v", TRUE, kernel_start(&early), &error));
+    ck_assert(!attach_layer(volumes, &early, &error));
     ck_assert(g_error_matches(error, WIRE_ERROR, WIRE_ERROR_FAILED_PRECONDITION));
     close(early.fd);
     Dataset *d;
@@ -491,7 +497,7 @@ START_TEST(a_volume_is_served_by_its_fill_layer)
     ck_assert(volumes_manifest(volumes, "v", 60000, &d, &report, NULL));
     ck_assert(report.ready);
     dataset_unref(d);
-    ck_assert(volumes_attach(volumes, "v", TRUE, kernel_start(&kernel), NULL));
+    ck_assert(attach_layer(volumes, &kernel, NULL));
     kernel_init(&kernel);
     ck_assert_uint_ne(kernel_lookup(&kernel, 1, "00")->entry.nodeid, 0);
     ck_assert_uint_eq(kernel_lookup(&kernel, 1, "a")->entry.nodeid, 0);
@@ -550,7 +556,7 @@ START_TEST(a_dataset_is_warmed_by_its_manifest)
     open_volume(volumes, &w, TRUE, TRUE);
     ck_assert(volumes_manifest(volumes, "v", 60000, &d, &report, NULL));
     dataset_unref(d);
-    ck_assert(volumes_attach(volumes, "v", TRUE, kernel_start(&kernel), NULL));
+    ck_assert(attach_layer(volumes, &kernel, NULL));
     kernel_init(&kernel);
     /* Had it walked the origin, it would have met this one. */
     put_file(&w, "sub/later", "not of the dataset");

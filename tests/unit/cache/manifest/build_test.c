@@ -332,6 +332,37 @@ START_TEST(a_listed_directory_is_not_looked_up)
 }
 END_TEST
 
+/* So a node whose manifest was lost can go on serving a mount. */
+START_TEST(a_tree_has_the_same_places_however_often_it_is_built)
+{
+    World w = world_new();
+    uint64_t first = 0;
+    for (int i = 0; i < 40; i++) {
+        g_autofree char *dir = g_strdup_printf("d%d", i);
+        put_dir(&w, dir);
+        for (int j = 0; j < 20; j++) {
+            g_autofree char *name = g_strdup_printf("d%d/f%d", i, j);
+            put_file(&w, name, (size_t)(j * 10));
+        }
+    }
+    g_autofree char *from = g_build_filename(w.tree, "d7/f3", NULL),
+                    *to = g_build_filename(w.tree, "d30/link", NULL);
+    ck_assert_int_eq(link(from, to), 0);
+    world_open(&w);
+    for (int i = 0; i < 10; i++) {
+        ck_assert_int_eq(ftruncate(w.fd, 0), 0);
+        ck_assert_int_eq(lseek(w.fd, 0, SEEK_SET), 0);
+        ck_assert(build(&w, NULL));
+        g_autoptr(Manifest) m = manifest_open(w.fd, TRUE, NULL);
+        uint64_t places;
+        ck_assert(manifest_places(m, &places));
+        first = i == 0 ? places : first;
+        ck_assert_uint_eq(places, first);
+    }
+    world_free(&w);
+}
+END_TEST
+
 START_TEST(an_unreadable_directory_is_named)
 {
     World w = world_new();
@@ -383,4 +414,5 @@ HARNESS_MAIN("cache/manifest/build", a_manifest_tells_what_it_is_of,
              damage_shows, a_page_that_cannot_be_read_is_an_error,
              many_ties_of_a_hostile_tree_are_not_searched, a_build_can_be_cancelled,
              what_it_may_take_is_bounded, a_listed_directory_is_not_looked_up,
-             an_unreadable_directory_is_named, of_one_deep_down_the_end_of_its_path_is_shown)
+             a_tree_has_the_same_places_however_often_it_is_built, an_unreadable_directory_is_named,
+             of_one_deep_down_the_end_of_its_path_is_shown)

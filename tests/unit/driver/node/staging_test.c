@@ -19,7 +19,7 @@ typedef struct Fixture {
 static Fixture setup(void)
 {
     Fixture f = {.world = world_new()};
-    f.staging = staging_new(&f.world->base, f.world->socket_path);
+    f.staging = staging_new(&f.world->base, f.world->socket_path, 600);
     f.staged = world_path(f.world, "staged");
     f.target = world_path(f.world, "target");
     return f;
@@ -97,7 +97,8 @@ static gint64 group_of(Fixture *f)
 {
     g_autoptr(HearthdLink) link = hearthd_connect(f->world->socket_path, NULL, NULL);
     int fd = -1;
-    json_t *spec = hearthd_fetch(link, "v", LIMIT_MS, &fd, NULL);
+    g_autofree char *note = NULL;
+    json_t *spec = hearthd_fetch(link, "v", LIMIT_MS, &fd, &note, NULL);
     ck_assert_ptr_nonnull(spec);
     close(fd);
     const json_t *group = json_object_get(spec, "mountGroup");
@@ -307,7 +308,8 @@ START_TEST(hearthd_is_told_of_no_context)
     must(stage(&f));
     g_autoptr(HearthdLink) link = hearthd_connect(f.world->socket_path, NULL, NULL);
     int fd = -1;
-    json_t *spec = hearthd_fetch(link, "v", LIMIT_MS, &fd, NULL);
+    g_autofree char *note = NULL;
+    json_t *spec = hearthd_fetch(link, "v", LIMIT_MS, &fd, &note, NULL);
     g_autofree char *text = json_dumps(spec, JSON_COMPACT);
     ck_assert_ptr_null(strstr(text, "container_file_t"));
     close(fd);
@@ -693,7 +695,7 @@ START_TEST(a_restarted_node_plugin_fetches_what_it_kept)
     Fixture f = setup();
     must(stage_and_publish(&f));
     staging_free(f.staging);
-    f.staging = staging_new(&f.world->base, f.world->socket_path);
+    f.staging = staging_new(&f.world->base, f.world->socket_path, 600);
     world_expect_fetches(f.world, 1);
     /* Waits for the watch, which holds the volume until it has kept it. */
     must(publish(&f));
@@ -711,7 +713,7 @@ START_TEST(a_restarted_node_plugin_goes_on)
     Fixture f = setup();
     must(stage_and_publish(&f));
     staging_free(f.staging);
-    f.staging = staging_new(&f.world->base, f.world->socket_path);
+    f.staging = staging_new(&f.world->base, f.world->socket_path, 600);
     must(stage(&f));
     must_fail(stage_as(&f, "v", "/other", "key", f.staged), HEARTH_ERROR_ALREADY_EXISTS);
     must(publish(&f));

@@ -65,6 +65,9 @@ typedef struct World {
 
     GHashTable *volumes; /* id -> FakeVolume */
     unsigned opens, attaches, fetches;
+    const char *note;      /* for the next hearthd, of fill layers; NULL: there is none */
+    unsigned served_again; /* attached with that note */
+    gboolean refuses_note; /* such an attach */
     /* What "manifest" says: the dataset; NULL: there is none. */
     const char *dataset;
     gboolean building, readable;
@@ -385,9 +388,13 @@ static inline json_t *world_answer_locked(World *w, const json_t *request, int c
         v->fill = json_object_get(request, "layer") != NULL;
         if (v->fill && !v->asked)
             return world_refusal("FAILED_PRECONDITION", "its manifest is not ready");
+        const char *note = json_string_value(json_object_get(request, "resume"));
+        if (note && (w->refuses_note || g_strcmp0(note, w->note) != 0))
+            return world_refusal("INVALID_ARGUMENT", "another note");
         w->attaches++;
+        w->served_again += note ? 1 : 0;
         v->fuse_fd = hearth_steal_fd(fd);
-        return json_pack("{s:b}", "ok", 1);
+        return json_pack("{s:b, s:s*}", "ok", 1, "resume", v->fill ? w->note : NULL);
     }
     if (strcmp(op, "manifest") == 0) {
         if (!v || !w->dataset)
@@ -407,7 +414,8 @@ static inline json_t *world_answer_locked(World *w, const json_t *request, int c
             return world_refusal("NOT_FOUND", "no such volume");
         w->fetches++;
         *reply_fd = v->fuse_fd;
-        return json_pack("{s:b, s:O}", "ok", 1, "spec", v->spec);
+        return json_pack("{s:b, s:O, s:s*}", "ok", 1, "spec", v->spec, "resume",
+                         v->fill ? w->note : NULL);
     }
     if (strcmp(op, "volume") == 0) {
         if (!v)

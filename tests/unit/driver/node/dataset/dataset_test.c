@@ -26,7 +26,7 @@ typedef struct Fixture {
 
 static void start_refreshing(Fixture *f, unsigned refresh_ms)
 {
-    f->staging = staging_new(&f->world->base, f->world->socket_path);
+    f->staging = staging_new(&f->world->base, f->world->socket_path, 600);
     image_init(f->staging, &f->block->base, f->devices);
     dataset_init(f->staging, &f->layers->base, refresh_ms);
 }
@@ -538,6 +538,93 @@ static gboolean lose_hearthd(Fixture *f)
     return TRUE;
 }
 
+/* The fill layer's descriptor is kept, so its readers wait. */
+static gboolean restart_hearthd(Fixture *f)
+{
+    if (!stage_and_publish(f))
+        return FALSE;
+    world_kill_hearthd(f->world);
+    world_start_hearthd(f->world);
+    return TRUE;
+}
+
+static void expect_first_layer_served(Fixture *f)
+{
+    g_autofree char *second = world_path(f->world, "second"), *first = layer(f, 1, "fill"),
+                    *next = layer(f, 2, "fill");
+    ck_assert_msg(publish_for(f, second, -1), "%s", f->error ? f->error->message : "");
+    g_autoptr(MountEntry) a = world_mounted(f->world, f->target);
+    g_autoptr(MountEntry) b = world_mounted(f->world, second);
+    ck_assert_uint_eq(a->dev, b->dev);
+    expect_type(f, first, MOUNT_TYPE);
+    ck_assert(!g_file_test(next, G_FILE_TEST_EXISTS));
+    ck_assert(staging_unpublish(f->staging, "v", second, LIMIT_MS, &f->error));
+}
+
+START_TEST(the_next_hearthd_serves_the_layers_again)
+{
+    Fixture f = setup();
+    f.world->note = "a note";
+    must(restart_hearthd(&f));
+    expect_first_layer_served(&f);
+    ck_assert_uint_eq(f.world->served_again, 1);
+    must(unpublish(&f));
+    must(unstage(&f));
+    expect_nothing(&f);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(also_after_a_restart_of_the_plugin)
+{
+    Fixture f = setup();
+    f.world->note = "a note";
+    must(stage_and_publish(&f));
+    staging_free(f.staging);
+    start_staging(&f);
+    while (!staging_waits(f.staging, "dataset-" DATASET)) /* until it is fetched */
+        g_usleep(1000);
+    world_kill_hearthd(f.world);
+    world_start_hearthd(f.world);
+    expect_first_layer_served(&f);
+    must(unpublish(&f));
+    must(unstage(&f));
+    expect_nothing(&f);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(what_the_next_hearthd_refuses_is_mounted_anew)
+{
+    Fixture f = setup();
+    g_autofree char *first = layer(&f, 1, "fill"), *next = layer(&f, 2, "fill");
+    f.world->note = "a note";
+    f.world->refuses_note = TRUE;
+    must(restart_hearthd(&f));
+    must(publish(&f));
+    expect_type(&f, next, MOUNT_TYPE);
+    ck_assert(!g_file_test(first, G_FILE_TEST_EXISTS));
+    must(unpublish(&f));
+    must(unstage(&f));
+    expect_nothing(&f);
+    teardown(&f);
+}
+END_TEST
+
+START_TEST(layers_that_wait_can_go)
+{
+    Fixture f = setup();
+    f.world->note = "a note";
+    must(stage_and_publish(&f));
+    world_kill_hearthd(f.world);
+    must(unpublish(&f));
+    must(unstage(&f));
+    world_start_hearthd(f.world);
+    expect_nothing(&f);
+    teardown(&f);
+}
+END_TEST
+
 START_TEST(publish_mounts_anew_what_hearthd_lost)
 {
     Fixture f = setup();
@@ -848,20 +935,24 @@ START_TEST(claims_staged_at_once_wait_for_each_other)
 }
 END_TEST
 
-HARNESS_MAIN(
-    "driver/node/dataset/dataset", a_snapshot_is_mounted_as_a_stack, every_call_may_be_repeated,
-    claims_of_a_dataset_share_its_layers, another_user_or_key_has_layers_of_its_own,
-    claims_whose_reads_wait_otherwise_have_layers_of_their_own, what_ceph_has_refused_is_closed,
-    a_publication_keeps_the_layers, another_dataset_at_the_path_is_refused,
-    a_build_is_waited_for_over_calls, unstaging_gives_a_build_up,
-    a_build_goes_on_with_another_hearthd, without_a_manifest_a_session_serves_it,
-    what_the_kernel_cannot_a_session_serves, a_session_that_is_staged_stays,
-    a_group_that_may_not_read_all_gets_a_session, usage_is_the_datasets,
-    what_was_fetched_is_looked_for_again, publish_mounts_anew_what_hearthd_lost,
-    each_claim_has_its_selinux_context_over_layers_that_have_none,
-    a_session_in_place_of_a_stack_has_the_context, what_is_mounted_anew_keeps_its_context,
-    claims_find_what_another_mounted_anew, while_it_cannot_be_mounted_anew_the_old_stays,
-    without_hearthd_all_can_go, stage_takes_back_a_failure_at_any_step,
-    publish_takes_back_a_failure_at_any_step, unpublish_continues_after_a_failure_at_any_step,
-    unstage_continues_after_a_failure_at_any_step, a_crash_at_any_step_is_continued_or_removed,
-    a_restarted_node_plugin_goes_on, claims_staged_at_once_wait_for_each_other)
+HARNESS_MAIN("driver/node/dataset/dataset", a_snapshot_is_mounted_as_a_stack,
+             every_call_may_be_repeated, claims_of_a_dataset_share_its_layers,
+             another_user_or_key_has_layers_of_its_own,
+             claims_whose_reads_wait_otherwise_have_layers_of_their_own,
+             what_ceph_has_refused_is_closed, a_publication_keeps_the_layers,
+             another_dataset_at_the_path_is_refused, a_build_is_waited_for_over_calls,
+             unstaging_gives_a_build_up, a_build_goes_on_with_another_hearthd,
+             without_a_manifest_a_session_serves_it, what_the_kernel_cannot_a_session_serves,
+             a_session_that_is_staged_stays, a_group_that_may_not_read_all_gets_a_session,
+             usage_is_the_datasets, what_was_fetched_is_looked_for_again,
+             publish_mounts_anew_what_hearthd_lost, the_next_hearthd_serves_the_layers_again,
+             also_after_a_restart_of_the_plugin, what_the_next_hearthd_refuses_is_mounted_anew,
+             layers_that_wait_can_go, each_claim_has_its_selinux_context_over_layers_that_have_none,
+             a_session_in_place_of_a_stack_has_the_context, what_is_mounted_anew_keeps_its_context,
+             claims_find_what_another_mounted_anew, while_it_cannot_be_mounted_anew_the_old_stays,
+             without_hearthd_all_can_go, stage_takes_back_a_failure_at_any_step,
+             publish_takes_back_a_failure_at_any_step,
+             unpublish_continues_after_a_failure_at_any_step,
+             unstage_continues_after_a_failure_at_any_step,
+             a_crash_at_any_step_is_continued_or_removed, a_restarted_node_plugin_goes_on,
+             claims_staged_at_once_wait_for_each_other)

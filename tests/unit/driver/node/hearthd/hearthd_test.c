@@ -125,11 +125,13 @@ START_TEST(a_volume_travels_to_hearthd_and_back)
     const MountOptions options = {0};
     int fuse_fd = -1;
     close(w->base.ops->mount_fuse(&w->base, "v", &options, &fuse_fd, &error));
-    ck_assert(hearthd_attach(link, "v", NULL, fuse_fd, WORLD_WAIT_MS, &error));
+    const HearthdMount mount = {.volume = "v", .fuse_fd = fuse_fd};
+    g_autofree char *note = NULL;
+    ck_assert(hearthd_attach(link, &mount, &note, WORLD_WAIT_MS, &error));
     ck_assert(hearthd_serving(link, "v", WORLD_WAIT_MS, &serving, &error));
     ck_assert(serving.attached);
     int fetched = -1;
-    json_t *back = hearthd_fetch(link, "v", WORLD_WAIT_MS, &fetched, &error);
+    json_t *back = hearthd_fetch(link, "v", WORLD_WAIT_MS, &fetched, &note, &error);
     ck_assert(json_equal(back, spec));
     ck_assert_uint_eq(world_inode(fetched), world_inode(fuse_fd));
     close(fetched);
@@ -137,7 +139,7 @@ START_TEST(a_volume_travels_to_hearthd_and_back)
     node_spec_free(back);
     node_spec_free(spec);
     ck_assert(hearthd_detach(link, "v", WORLD_WAIT_MS, &error));
-    ck_assert_ptr_null(hearthd_fetch(link, "v", WORLD_WAIT_MS, &fetched, &error));
+    ck_assert_ptr_null(hearthd_fetch(link, "v", WORLD_WAIT_MS, &fetched, &note, &error));
     ck_assert(g_error_matches(error, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND));
     world_expect_all_closed(w);
     world_free(w);

@@ -39,11 +39,11 @@ START_TEST(keeps_replaces_and_drops)
     ck_assert(!keeper_is_complete(k, "v"));
     int first, second;
     json_t *spec = spec_with("one");
-    keeper_put(k, "v", spec, descriptor(&first));
+    keeper_put(k, "v", spec, NULL, descriptor(&first));
     node_spec_free(spec);
     ck_assert(keeper_is_complete(k, "v"));
     spec = spec_with("two");
-    keeper_put(k, "v", spec, descriptor(&second));
+    keeper_put(k, "v", spec, NULL, descriptor(&second));
     node_spec_free(spec);
     ck_assert(is_closed(first));
     spec = keeper_spec(k, "v");
@@ -63,8 +63,8 @@ START_TEST(release_closes_descriptors_and_keeps_specs)
     g_autoptr(Keeper) k = keeper_new();
     int peer;
     json_t *spec = spec_with("one");
-    keeper_put(k, "v", spec, descriptor(&peer));
-    keeper_put(k, "w", spec, -1);
+    keeper_put(k, "v", spec, NULL, descriptor(&peer));
+    keeper_put(k, "w", spec, NULL, -1);
     node_spec_free(spec);
     ck_assert_uint_eq(keeper_release(k), 1);
     ck_assert_uint_eq(keeper_release(k), 0);
@@ -74,6 +74,60 @@ START_TEST(release_closes_descriptors_and_keeps_specs)
     ck_assert_str_eq(key_of(spec), "one");
     node_spec_free(spec);
     close(peer);
+}
+END_TEST
+
+START_TEST(a_volume_with_a_note_waits_for_the_next_hearthd)
+{
+    g_autoptr(Keeper) k = keeper_new();
+    int peer;
+    json_t *spec = spec_with("one");
+    keeper_put(k, "v", spec, "a note", descriptor(&peer));
+    node_spec_free(spec);
+    ck_assert(keeper_may_wait(k, "v"));
+    g_autoptr(GPtrArray) before = keeper_waiting(k);
+    ck_assert_uint_eq(before->len, 0); /* hearthd serves it */
+    ck_assert_uint_eq(keeper_release_overdue(k, 0), 0);
+
+    ck_assert_uint_eq(keeper_release(k), 0);
+    ck_assert(!is_closed(peer));
+    g_autoptr(GPtrArray) waiting = keeper_waiting(k);
+    ck_assert_uint_eq(waiting->len, 1);
+    ck_assert_uint_eq(keeper_release_overdue(k, 60000), 0);
+    g_auto(KeptMount) lent = {.fuse_fd = -1};
+    ck_assert(keeper_lend(k, "v", &lent));
+    ck_assert_str_eq(lent.note, "a note");
+    ck_assert_str_eq(key_of(lent.spec), "one");
+    ck_assert(keeper_served_again(k, "v", lent.place, "another"));
+    g_autoptr(GPtrArray) after = keeper_waiting(k);
+    ck_assert_uint_eq(after->len, 0);
+
+    ck_assert_uint_eq(keeper_release(k), 0);
+    g_usleep(2000);
+    ck_assert_uint_eq(keeper_release_overdue(k, 1), 1);
+    ck_assert(!keeper_may_wait(k, "v"));
+    ck_assert(!keeper_served_again(k, "v", lent.place, "late"));
+    close(peer);
+}
+END_TEST
+
+START_TEST(who_was_lent_a_mount_does_not_touch_the_next_one)
+{
+    g_autoptr(Keeper) k = keeper_new();
+    int first, second;
+    json_t *spec = spec_with("one");
+    g_auto(KeptMount) lent = {.fuse_fd = -1}, none = {.fuse_fd = -1};
+    ck_assert(!keeper_lend(k, "v", &none));
+    keeper_put(k, "v", spec, "first", descriptor(&first));
+    ck_assert(keeper_lend(k, "v", &lent));
+    keeper_put(k, "v", spec, "second", descriptor(&second));
+    ck_assert(!keeper_served_again(k, "v", lent.place, "late"));
+    g_auto(KeptMount) now = {.fuse_fd = -1};
+    ck_assert(keeper_lend(k, "v", &now));
+    ck_assert_str_eq(now.note, "second");
+    node_spec_free(spec);
+    close(first);
+    close(second);
 }
 END_TEST
 
@@ -100,9 +154,9 @@ START_TEST(secrets_are_overwritten_before_they_are_freed)
     json_set_alloc_funcs(count_alloc, count_free);
     json_t *spec = spec_with("s3cr3t-k3y");
     Keeper *k = keeper_new();
-    keeper_put(k, "v", spec, -1);
-    keeper_put(k, "v", spec, -1);
-    keeper_put(k, "w", spec, -1);
+    keeper_put(k, "v", spec, NULL, -1);
+    keeper_put(k, "v", spec, NULL, -1);
+    keeper_put(k, "w", spec, NULL, -1);
     node_spec_free(spec);
     node_spec_free(keeper_spec(k, "v"));
     keeper_drop(k, "w");
@@ -116,4 +170,6 @@ END_TEST
 
 HARNESS_MAIN("driver/node/hearthd/keeper", keeps_replaces_and_drops,
              release_closes_descriptors_and_keeps_specs,
+             a_volume_with_a_note_waits_for_the_next_hearthd,
+             who_was_lent_a_mount_does_not_touch_the_next_one,
              secrets_are_overwritten_before_they_are_freed)

@@ -20,7 +20,7 @@ static Fixture setup_as(gboolean block)
 {
     Fixture f = {.world = world_new()};
     f.block = fake_block_new(f.world);
-    f.staging = staging_new(&f.world->base, f.world->socket_path);
+    f.staging = staging_new(&f.world->base, f.world->socket_path, 600);
     f.devices = world_path(f.world, "devices");
     f.staged = world_path(f.world, "staged");
     f.target = world_path(f.world, "target");

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cache/fuse/take_over.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <gio/gio.h>
+#include <linux/fuse.h>
+#include <unistd.h>
+#include "cache/fuse/readers.h"
+#include "common/autofd.h"
+
+/* Of linux/fuse.h since Linux 6.9. */
+#define NOTIFY_RESEND 7
+/* The kernel refuses smaller buffers (FUSE_MIN_READ_BUFFER). */
+#define RECEIVE_BYTES 8192
+
+gboolean take_over_is_init(GBytes *init)
+{
+    gsize size;
+    const struct fuse_in_header *in = g_bytes_get_data(init, &size);
+    return size >= sizeof(*in) + 2 * sizeof(uint32_t) && size <= TAKE_OVER_INIT_MAX &&
+           in->len == size && in->opcode == FUSE_INIT;
+}
+
+/* What the kernel sends first on a new connection; NULL: it is no new one. */
+static GBytes *receive_init(int fuse_fd)
+{
+    g_autofree char *buffer = g_malloc(RECEIVE_BYTES);
+    const int flags = fcntl(fuse_fd, F_GETFL);
+    fcntl(fuse_fd, F_SETFL, flags | O_NONBLOCK);
+    const ssize_t n = read(fuse_fd, buffer, RECEIVE_BYTES);
+    fcntl(fuse_fd, F_SETFL, flags);
+    g_autoptr(GBytes) init = n > 0 ? g_bytes_new(buffer, (gsize)n) : NULL;
+    return init && take_over_is_init(init) ? g_steal_pointer(&init) : NULL;
+}
+
+static void process_init(struct fuse_session *fuse, GBytes *init)
+{
+    gsize size;
+    /* libfuse only reads it. */
+    void *data = (void *)g_bytes_get_data(init, &size); /* NOLINT */
+    const struct fuse_buf buf = {.mem = data, .size = size};
+    fuse_session_process_buf(fuse, &buf);
+}
+
+gboolean take_over_resend(struct fuse_session *fuse, GError **error)
+{
+    const struct fuse_out_header resend = {.len = sizeof(resend), .error = NOTIFY_RESEND};
+    if (write(fuse_session_fd(fuse), &resend, sizeof(resend)) == sizeof(resend))
+        return TRUE;
+    g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
+                "the kernel does not send its requests again (FUSE_NOTIFY_RESEND, Linux 6.9): %s",
+                g_strerror(errno));
+    return FALSE;
+}
+
+struct fuse_session *take_over_begin(const struct fuse_lowlevel_ops *ops, void *data, int fuse_fd,
+                                     GBytes **init, GError **error)
+{
+    g_autoptr(GBytes) first = receive_init(fuse_fd);
+    struct fuse_session *fuse = readers_serve(ops, data, fuse_fd, error);
+    *init = NULL;
+    if (!fuse || !first)
+        return fuse;
+    process_init(fuse, first);
+    if (take_over_resend(fuse, NULL)) /* there is nothing to send yet */
+        *init = g_steal_pointer(&first);
+    return fuse;
+}
+
+struct fuse_session *take_over_serve(const struct fuse_lowlevel_ops *ops, void *data, int fuse_fd,
+                                     GBytes *init, GError **error)
+{
+    hearth_autofd int slot = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct fuse_session *fuse = slot >= 0 ? readers_serve(ops, data, slot, error) : NULL;
+    if (!fuse) {
+        if (slot < 0)
+            g_set_error(error, G_IO_ERROR, g_io_error_from_errno(errno), "/dev/null: %s",
+                        g_strerror(errno));
+        return NULL;
+    }
+    process_init(fuse, init); /* the answer goes to /dev/null */
+    if (dup3(fuse_fd, hearth_steal_fd(&slot), O_CLOEXEC) >= 0) {
+        close(fuse_fd);
+        return fuse;
+    }
+    g_set_error(error, G_IO_ERROR, g_io_error_from_errno(errno), "dup3: %s", g_strerror(errno));
+    fuse_session_destroy(fuse);
+    return NULL;
+}

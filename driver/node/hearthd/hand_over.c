@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver/node/hearthd/hand_over.h"
+#include <pthread.h>
+#include <time.h>
+#include "common/monotonic.h"
+#include "driver/node/hearthd/hearthd.h"
+#include "driver/node/hearthd/manifest.h"
+#include "proto/wire_keys.h"
+
+/* Volumes at once. */
+#define THREADS_MAX 16
+/* hearthd itself waits for Ceph for a shorter time, then goes on without it. */
+#define CALL_MS 60000
+#define AGAIN_MS 200
+
+struct HandOver {
+    char *socket_path;
+    Keeper *keeper;
+    GThreadPool *threads;
+    pthread_mutex_t lock;
+    pthread_cond_t stopped;
+    gboolean stopping;     /* lock */
+    GHashTable *under_way; /* lock: char * */
+};
+
+static gboolean is_passing(const GError *cause)
+{
+    return g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE) ||
+           g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_ABORTED) ||
+           g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED);
+}
+
+static gboolean attach(HandOver *all, HearthdLink *link, const char *volume, const KeptMount *kept,
+                       GError **error)
+{
+    const HearthdMount mount = {
+        .volume = volume, .layer = WIRE_LAYER_FILL, .note = kept->note, .fuse_fd = kept->fuse_fd};
+    g_autofree char *note = NULL;
+    if (!hearthd_await_manifest(link, volume, CALL_MS, error) ||
+        !hearthd_attach(link, &mount, &note, CALL_MS, error))
+        return FALSE;
+    if (!keeper_served_again(all->keeper, volume, kept->place, note))
+        hearthd_detach(link, volume, CALL_MS, NULL);
+    return TRUE;
+}
+
+/* FALSE with an error: hearthd does not serve it. */
+static gboolean serve_again(HandOver *all, const char *volume, const KeptMount *kept,
+                            GError **error)
+{
+    gboolean attached;
+    g_autoptr(HearthdLink) link =
+        hearthd_connect_and_open(all->socket_path, kept->spec, CALL_MS, &attached, error);
+    if (!link)
+        return FALSE;
+    if (!attached)
+        return attach(all, link, volume, kept, error);
+    keeper_served_again(all->keeper, volume, kept->place, kept->note);
+    return TRUE;
+}
+
+/* FALSE: once more. */
+static gboolean try_once(HandOver *all, const char *volume)
+{
+    g_auto(KeptMount) kept = {.fuse_fd = -1};
+    g_autoptr(GError) cause = NULL;
+    if (!keeper_lend(all->keeper, volume, &kept))
+        return TRUE;
+    if (serve_again(all, volume, &kept, &cause)) {
+        g_message("volume %s: the new hearthd serves its mount", volume);
+        return TRUE;
+    }
+    if (is_passing(cause))
+        return FALSE;
+    g_warning("volume %s: the new hearthd does not serve its mount: %s; it is mounted again when "
+              "it is next staged or published",
+              volume, cause->message);
+    keeper_release_volume(all->keeper, volume);
+    return TRUE;
+}
+
+/* FALSE: it is to stop. */
+static gboolean rest(HandOver *all)
+{
+    const struct timespec until = deadline_after_ms(AGAIN_MS);
+    pthread_mutex_lock(&all->lock);
+    if (!all->stopping)
+        pthread_cond_timedwait(&all->stopped, &all->lock, &until);
+    const gboolean goes_on = !all->stopping;
+    pthread_mutex_unlock(&all->lock);
+    return goes_on;
+}
+
+static void run(gpointer data, gpointer user)
+{
+    g_autofree char *volume = data;
+    HandOver *all = user;
+    while (!try_once(all, volume) && rest(all))
+        ;
+    pthread_mutex_lock(&all->lock);
+    g_hash_table_remove(all->under_way, volume);
+    pthread_mutex_unlock(&all->lock);
+}
+
+HandOver *hand_over_new(const char *socket_path, Keeper *keeper)
+{
+    HandOver *all = g_new0(HandOver, 1);
+    all->socket_path = g_strdup(socket_path);
+    all->keeper = keeper;
+    all->threads = g_thread_pool_new(run, all, THREADS_MAX, FALSE, NULL);
+    pthread_mutex_init(&all->lock, NULL);
+    cond_init_monotonic(&all->stopped);
+    all->under_way = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    return all;
+}
+
+void hand_over_begin(HandOver *all, const char *volume)
+{
+    if (!keeper_may_wait(all->keeper, volume))
+        return;
+    pthread_mutex_lock(&all->lock);
+    const gboolean begins = !all->stopping && g_hash_table_add(all->under_way, g_strdup(volume));
+    pthread_mutex_unlock(&all->lock);
+    if (begins)
+        g_thread_pool_push(all->threads, g_strdup(volume), NULL);
+}
+
+void hand_over_free(HandOver *all)
+{
+    if (!all)
+        return;
+    pthread_mutex_lock(&all->lock);
+    all->stopping = TRUE;
+    pthread_cond_broadcast(&all->stopped);
+    pthread_mutex_unlock(&all->lock);
+    g_thread_pool_free(all->threads, FALSE, TRUE);
+    g_hash_table_unref(all->under_way);
+    pthread_cond_destroy(&all->stopped);
+    pthread_mutex_destroy(&all->lock);
+    g_free(all->socket_path);
+    g_free(all);
+}
