@@ -43,6 +43,8 @@ done
 job cancelled | answer job
 same a_command_to_be_typed_again_is_quoted "$(hearthctl job 7 2>&1 | grep -c "hearthctl warm 'file?\]0;told??\[2J' --path 'a bfile?\]0;told??\[2J'\$")" 1
 
+same a_job_may_be_called_anything "$(hearthctl why --pod none --seconds 0.5 --name $'\e[2J' --json | jq -r .job)" '?[2J'
+
 # ---- what is to be typed, for who came by kubectl hearth
 says() { # CHECK PATTERN ARGS...
     local name=$1 pattern=$2

@@ -3,6 +3,7 @@
 #include "cmd/hearthctl/client/text.h"
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define INDENT 2u
@@ -93,7 +94,11 @@ gboolean lines_print(char **lines)
 
 void lines_print_json(const json_t *json)
 {
-    json_dumpf(json, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
-    printf("\n");
+    g_autofree char *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_ENCODE_ANY) : NULL;
+    if (!text) {
+        fprintf(stderr, "hearthctl: there is no JSON of a name that is not UTF-8\n");
+        exit(CTL_FAILED);
+    }
+    printf("%s\n", text);
     fflush(stdout);
 }

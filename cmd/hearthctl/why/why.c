@@ -321,8 +321,9 @@ int ctl_why(Ctl *ctl, int argc, char **argv)
         G_OPTION_ENTRY_NULL};
     if (ctl_parse(ctl, &argc, &argv, entries, &help, &error) && check_usage(&why, argc, &error)) {
         const char *argument = argc == 2 ? argv[1] : NULL;
-        if (!why.name)
-            why.name = default_name(&why, argument);
+        g_autofree char *name = why.name ? g_strdup(why.name) : default_name(&why, argument);
+        g_free(why.name);
+        why.name = text_printable(name);
         ask(&why, argument, as_json, &error);
     }
     rates_look_clear(&why.before);
