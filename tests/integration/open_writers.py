@@ -279,13 +279,13 @@ def acknowledged_writes_are_seen():
 
 def reads():
     """For the test: each block of a warm file once, beside a few writes."""
-    fds = descriptors(f"{one}/warm")
-    with open(f"{one}/warm", "rb") as f:
+    with open(f"{two}/warm", "rb") as f:
         content = f.read()
+    fds = [os.open(f"{one}/warm", os.O_RDWR) for _ in range(2)]
     drop_pages()
     for i in range(len(content) // BLOCK):
         block = content[i * BLOCK:(i + 1) * BLOCK]
-        expect(os.pread(fds[i % 3], BLOCK, i * BLOCK), block, f"block {i}")
+        expect(os.pread(fds[i % 2], BLOCK, i * BLOCK), block, f"block {i}")
         if i % 200 == 0:
             os.pwrite(fds[1], block, i * BLOCK)
 

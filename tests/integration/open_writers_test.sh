@@ -21,10 +21,11 @@ for case in writes_here_are_read_here writes_there_are_read_here syncs_and_close
     check "$case" both "$case"
 done
 
-# A warm file of 16 MiB, open for writing twice and for reading, read once by all of them.
+# A warm file of 16 MiB that the kernel has forgotten, open for writing twice, read once by both.
 dd if=/dev/urandom of="$TARGET/warm" bs=1M count=16 conv=fsync status=none || die "cannot write"
 hearthctl warm "$TARGET" >/dev/null || die "cannot warm: $(hearthctl warm "$TARGET" 2>&1 | tail -n 1)"
 check fills_end wait_for 30 settled
+drop_all
 from_store=$(volume_stat bytesStore) from_ceph=$(volume_stat bytesOrigin)
 check reads_beside_an_open_writer both reads
 from_store=$(($(volume_stat bytesStore) - from_store)) from_ceph=$(($(volume_stat bytesOrigin) - from_ceph))

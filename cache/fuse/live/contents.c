@@ -312,7 +312,10 @@ int contents_look(Handle *h, gboolean opener, OriginAttr *attr)
         return r;
     atomic_store(&h->version, attr->version);
     Content *content = NULL;
-    if (h->reader && cacheable(s, attr) && may_read(s, h->node, opener)) {
+    const gboolean wanted = h->reader && cacheable(s, attr);
+    const gboolean may = wanted && may_read(s, h->node, opener);
+    atomic_store(&h->unasked, wanted && !may && !opener);
+    if (may) {
         content = written ? content_of_another(h, written) : NULL;
         if (!content)
             content = content_of_version(h, attr, written, &guard);

@@ -239,6 +239,8 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
     atomic_fetch_add_explicit(&s->counters.reads, 1, memory_order_relaxed);
     const unsigned lease = atomic_load(&h->leases);
     gboolean again = FALSE, leased = is_leased(h);
+    if (leased)
+        handle_look_again(h);
     Content *c = leased ? content_for(h, size, (uint64_t)off) : NULL;
     /* Before anything is asked of the origin, the lease too: it may wait for another's lease, which
      * goes back behind a drop of these pages. */

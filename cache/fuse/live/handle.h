@@ -35,6 +35,7 @@ struct Handle {
      * those from before are dropped. */
     _Atomic unsigned leases, settled;
     gboolean joined;          /* another handle's lease held when this one's was taken */
+    _Atomic gboolean unasked; /* whether the user may read it: the store was not looked at */
     pthread_mutex_t mutex;    /* guards content, written, plain; after Node.mutex */
     _Atomic uint64_t version; /* seen when the lease was taken */
     Content *content;         /* what the store has of the leased version; NULL: nothing */

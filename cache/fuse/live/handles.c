@@ -275,6 +275,20 @@ gboolean handle_take_lease(Handle *h, gboolean opener, OriginAttr *attr, int *r)
     return kept && usable;
 }
 
+void handle_look_again(Handle *h)
+{
+    OriginAttr attr;
+    if (!atomic_load(&h->unasked) ||
+        atomic_load(&h->node->readable_in) != origin_session(h->session->origin))
+        return;
+    /* No other lease begins meanwhile. */
+    if (atomic_exchange(&h->taking, 1))
+        return;
+    if (handle_is_leased(h) && atomic_exchange(&h->unasked, FALSE))
+        contents_look(h, FALSE, &attr);
+    atomic_store(&h->taking, 0);
+}
+
 /* TRUE: it was the last that could write. */
 static gboolean unlist_handle(Handle *h)
 {

@@ -18,6 +18,9 @@ void handles_close_all(Session *session);
  * and must not ask for more than its bytes.
  */
 gboolean handle_take_lease(Handle *handle, gboolean opener, OriginAttr *attr, int *r);
+/* Looks at what the store has, under the handle's lease, if only the right to read was missing for
+ * that, and a read has shown it since. */
+void handle_look_again(Handle *handle);
 /* Whether any handle of the node has a lease: no other client changes the file. */
 gboolean handles_leased(Node *node);
 /* Whether a read through this handle may ask for a lease now, after it was refused one. */
