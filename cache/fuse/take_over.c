@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gio/gio.h>
 #include <linux/fuse.h>
+#include <poll.h>
 #include <unistd.h>
 #include "cache/fuse/readers.h"
 #include "common/autofd.h"
@@ -45,11 +46,18 @@ static void process_init(struct fuse_session *fuse, GBytes *init)
 gboolean take_over_resend(struct fuse_session *fuse, GError **error)
 {
     const struct fuse_out_header resend = {.len = sizeof(resend), .error = NOTIFY_RESEND};
-    if (write(fuse_session_fd(fuse), &resend, sizeof(resend)) == sizeof(resend))
+    struct pollfd fd = {.fd = fuse_session_fd(fuse), .events = POLLIN};
+    if (write(fd.fd, &resend, sizeof(resend)) != sizeof(resend)) {
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
+                    "the kernel does not send its requests again (FUSE_NOTIFY_RESEND, Linux 6.9): "
+                    "%s",
+                    g_strerror(errno));
+        return FALSE;
+    }
+    /* It takes that also for a connection that has ended. */
+    if (poll(&fd, 1, 0) < 0 || !(fd.revents & POLLERR))
         return TRUE;
-    g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
-                "the kernel does not send its requests again (FUSE_NOTIFY_RESEND, Linux 6.9): %s",
-                g_strerror(errno));
+    g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, "the mount's connection has ended");
     return FALSE;
 }
 

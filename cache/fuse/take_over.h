@@ -26,7 +26,8 @@ struct fuse_session *take_over_begin(const struct fuse_lowlevel_ops *ops, void *
 /* As readers_serve(), of a connection whose FUSE_INIT another process has answered. */
 struct fuse_session *take_over_serve(const struct fuse_lowlevel_ops *ops, void *data, int fuse_fd,
                                      GBytes *init, GError **error);
-/* Has the kernel send again what was read and not answered: once the session is being served. */
+/* Has the kernel send again what was read and not answered. INVALID_DATA: the connection has ended,
+ * or the kernel cannot do it. */
 gboolean take_over_resend(struct fuse_session *fuse, GError **error);
 
 /* Whether these bytes can be a FUSE_INIT. */

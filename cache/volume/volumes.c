@@ -37,6 +37,12 @@ static gboolean still_waiting(const Volume *v, GError **error)
                      v->id);
 }
 
+static void end_patience(const Volume *v)
+{
+    if (v->content == CONTENT_TREE && origin_is_deferred(v->origin))
+        origin_deferred_be_patient(v->origin, 0);
+}
+
 /*
  * Stops serving a reserved volume and disconnects it. FALSE: a request still waits for Ceph; the
  * volume stays, closing, and another detach goes on from there.
@@ -45,11 +51,14 @@ static gboolean close_reserved(Volumes *vs, Volume *v, GError **error)
 {
     pthread_mutex_lock(&vs->lock);
     atomic_store(&v->closing, TRUE);
+    const gboolean leaving = vs->leaving;
     pthread_mutex_unlock(&vs->lock);
-    if (v->content == CONTENT_TREE && origin_is_deferred(v->origin))
-        origin_deferred_be_patient(v->origin, 0);
+    /* What is left to the next hearthd must not fail first. */
+    if (!leaving)
+        end_patience(v);
     if (!volumes_stop_serving(vs, v, CLOSE_TIMEOUT_SEC * 1000))
         return still_waiting(v, error);
+    end_patience(v);
     if (!volume_is_connected(v))
         return TRUE;
 

@@ -31,7 +31,8 @@ static void is_stable(Task *task)
 unsigned crashes_begin(const char *socket_path)
 {
     static Task stable = {.run = is_stable};
-    static const int signals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE};
+    /* SIGTRAP: GLib, when there is no memory. */
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
     const struct sigaction action = {.sa_handler = on_crash, .sa_flags = SA_RESETHAND};
     struct stat st;
     g_snprintf(path, sizeof(path), "%s.crashes", socket_path);

@@ -268,8 +268,10 @@ FillLayer *fill_layer_take_over(const FillLayerConfig *config, int fuse_fd, cons
         return NULL;
     }
     l->init = g_bytes_ref(note->init);
-    l->readers = readers_start(l->fuse, ended, data, error);
-    if (!l->readers || !take_over_resend(l->fuse, error))
+    /* Before anything is read: what comes later is not sent again. */
+    if (take_over_resend(l->fuse, error))
+        l->readers = readers_start(l->fuse, ended, data, error);
+    if (!l->readers)
         g_clear_pointer(&l, fill_layer_leave);
     return l;
 }

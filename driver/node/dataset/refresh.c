@@ -54,6 +54,11 @@ static void close_refused(Staging *s, HearthdLink *link, const GPtrArray *table)
         if (!is_new_stack(table, entry, seen, &shared))
             continue;
         const gboolean closed = shared_list_has(refused, shared.volume);
+        HearthdServing serving;
+        /* A hearthd that was restarted does not know what was refused before. */
+        if (!closed && (!hearthd_serving(link, shared.volume, SERVED_ASK_MS, &serving, NULL) ||
+                        !serving.attached))
+            continue;
         if (!l->ops->close_stack(l, entry->target, entry->dev, closed, &cause))
             g_warning("dataset %s: %s", shared.id, cause->message);
     }

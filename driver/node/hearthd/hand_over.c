@@ -7,10 +7,11 @@
 #include "driver/node/hearthd/manifest.h"
 #include "proto/wire_keys.h"
 
-/* Volumes at once. */
-#define THREADS_MAX 16
+/* Volumes at once. Those that were not tried yet come before those that were in vain. */
+#define THREADS_MAX 64
 /* hearthd itself waits for Ceph for a shorter time, then goes on without it. */
 #define CALL_MS 60000
+#define MANIFEST_MS 5000
 #define AGAIN_MS 200
 
 struct HandOver {
@@ -23,11 +24,42 @@ struct HandOver {
     GHashTable *under_way; /* lock: char * */
 };
 
-static gboolean is_passing(const GError *cause)
+typedef struct HandOverOne {
+    char *volume;
+    unsigned tries;
+} HandOverOne;
+
+/* Another try would not help. */
+static gboolean is_final(const GError *cause)
 {
-    return g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_UNAVAILABLE) ||
-           g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_ABORTED) ||
-           g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_DEADLINE_EXCEEDED);
+    return g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_PERMISSION_DENIED) ||
+           g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND) ||
+           g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_INVALID_ARGUMENT) ||
+           g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_ALREADY_EXISTS) ||
+           g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_UNIMPLEMENTED);
+}
+
+static gboolean is_stopping(HandOver *all)
+{
+    pthread_mutex_lock(&all->lock);
+    const gboolean stopping = all->stopping;
+    pthread_mutex_unlock(&all->lock);
+    return stopping;
+}
+
+/* On one connection: hearthd stops to build it when the connection ends. */
+static gboolean await_manifest(HandOver *all, HearthdLink *link, const char *volume, GError **error)
+{
+    for (;;) {
+        g_autoptr(GError) cause = NULL;
+        if (hearthd_await_manifest(link, volume, MANIFEST_MS, &cause))
+            return TRUE;
+        const gboolean builds = g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_ABORTED);
+        if (!builds || is_stopping(all) || !keeper_may_wait(all->keeper, volume)) {
+            g_propagate_error(error, g_steal_pointer(&cause));
+            return FALSE;
+        }
+    }
 }
 
 static gboolean attach(HandOver *all, HearthdLink *link, const char *volume, const KeptMount *kept,
@@ -36,7 +68,7 @@ static gboolean attach(HandOver *all, HearthdLink *link, const char *volume, con
     const HearthdMount mount = {
         .volume = volume, .layer = WIRE_LAYER_FILL, .note = kept->note, .fuse_fd = kept->fuse_fd};
     g_autofree char *note = NULL;
-    if (!hearthd_await_manifest(link, volume, CALL_MS, error) ||
+    if (!await_manifest(all, link, volume, error) ||
         !hearthd_attach(link, &mount, &note, CALL_MS, error))
         return FALSE;
     if (!keeper_served_again(all->keeper, volume, kept->place, note))
@@ -70,12 +102,12 @@ static gboolean try_once(HandOver *all, const char *volume)
         g_message("volume %s: the new hearthd serves its mount", volume);
         return TRUE;
     }
-    if (is_passing(cause))
+    if (!is_final(cause))
         return FALSE;
     g_warning("volume %s: the new hearthd does not serve its mount: %s; it is mounted again when "
               "it is next staged or published",
               volume, cause->message);
-    keeper_release_volume(all->keeper, volume);
+    keeper_release_lent(all->keeper, volume, kept.place);
     return TRUE;
 }
 
@@ -91,15 +123,32 @@ static gboolean rest(HandOver *all)
     return goes_on;
 }
 
+static void one_free(HandOverOne *one)
+{
+    g_free(one->volume);
+    g_free(one);
+}
+
 static void run(gpointer data, gpointer user)
 {
-    g_autofree char *volume = data;
+    HandOverOne *one = data;
     HandOver *all = user;
-    while (!try_once(all, volume) && rest(all))
-        ;
+    if (!is_stopping(all) && !try_once(all, one->volume) && rest(all)) {
+        one->tries++;
+        g_thread_pool_push(all->threads, one, NULL);
+        return;
+    }
     pthread_mutex_lock(&all->lock);
-    g_hash_table_remove(all->under_way, volume);
+    g_hash_table_remove(all->under_way, one->volume);
     pthread_mutex_unlock(&all->lock);
+    one_free(one);
+}
+
+static gint fewer_tries_first(gconstpointer a, gconstpointer b, gpointer user)
+{
+    const HandOverOne *x = a, *y = b;
+    (void)user;
+    return (x->tries > y->tries) - (x->tries < y->tries);
 }
 
 HandOver *hand_over_new(const char *socket_path, Keeper *keeper)
@@ -108,6 +157,7 @@ HandOver *hand_over_new(const char *socket_path, Keeper *keeper)
     all->socket_path = g_strdup(socket_path);
     all->keeper = keeper;
     all->threads = g_thread_pool_new(run, all, THREADS_MAX, FALSE, NULL);
+    g_thread_pool_set_sort_function(all->threads, fewer_tries_first, NULL);
     pthread_mutex_init(&all->lock, NULL);
     cond_init_monotonic(&all->stopped);
     all->under_way = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -121,8 +171,11 @@ void hand_over_begin(HandOver *all, const char *volume)
     pthread_mutex_lock(&all->lock);
     const gboolean begins = !all->stopping && g_hash_table_add(all->under_way, g_strdup(volume));
     pthread_mutex_unlock(&all->lock);
-    if (begins)
-        g_thread_pool_push(all->threads, g_strdup(volume), NULL);
+    if (!begins)
+        return;
+    HandOverOne *one = g_new0(HandOverOne, 1);
+    one->volume = g_strdup(volume);
+    g_thread_pool_push(all->threads, one, NULL);
 }
 
 void hand_over_free(HandOver *all)

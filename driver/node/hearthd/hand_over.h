@@ -2,7 +2,8 @@
 /*
  * Gives the mounts that a hearthd has served to the next one. Their readers wait meanwhile, and see
  * no error. It works in the background, on several volumes at once, so that a Ceph cluster that
- * does not answer delays no volume of another. A mount that hearthd refuses for good is released:
+ * does not answer delays no volume of another for long. A mount that hearthd refuses for good is
+ * released:
  * its readers get errors, and the next stage or publish mounts the volume again.
  *
  * It takes no hold of a volume. A mount that is removed meanwhile is no longer kept, which ends the

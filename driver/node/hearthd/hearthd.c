@@ -152,7 +152,8 @@ json_t *hearthd_fetch(HearthdLink *link, const char *volume, gint64 timeout_ms, 
     if (!reply)
         return NULL;
     const json_t *spec = json_object_get(reply, WIRE_KEY_SPEC);
-    if (!json_is_object(spec) || fd < 0) {
+    const char *of = json_string_value(json_object_get(spec, WIRE_KEY_VOLUME));
+    if (g_strcmp0(of, volume) != 0 || fd < 0) {
         hearth_fail(error, HEARTH_ERROR_INTERNAL,
                     "hearthd answered \"fetch\" of volume %s without its spec or descriptor",
                     volume);

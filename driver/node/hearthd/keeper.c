@@ -191,8 +191,10 @@ gboolean keeper_lend(Keeper *k, const char *volume, KeptMount *m)
 {
     *m = (KeptMount){.fuse_fd = -1};
     pthread_mutex_lock(&k->lock);
-    const KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
+    KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
     if (may_wait(kept)) {
+        if (!kept->lost_us)
+            kept->lost_us = g_get_monotonic_time();
         m->fuse_fd = fcntl(kept->fuse_fd, F_DUPFD_CLOEXEC, 0);
         if (m->fuse_fd < 0)
             g_warning("volume %s: its descriptor cannot be duplicated: %s", volume,
@@ -205,6 +207,15 @@ gboolean keeper_lend(Keeper *k, const char *volume, KeptMount *m)
     }
     pthread_mutex_unlock(&k->lock);
     return m->fuse_fd >= 0;
+}
+
+void keeper_release_lent(Keeper *k, const char *volume, guint64 place)
+{
+    pthread_mutex_lock(&k->lock);
+    KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
+    if (kept && kept->place == place)
+        release_locked(kept);
+    pthread_mutex_unlock(&k->lock);
 }
 
 gboolean keeper_served_again(Keeper *k, const char *volume, guint64 place, const char *note)

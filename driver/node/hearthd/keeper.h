@@ -61,8 +61,10 @@ typedef struct KeptMount {
 void kept_mount_clear(KeptMount *mount);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(KeptMount, kept_mount_clear)
 
-/* FALSE: it cannot wait (any more). */
+/* FALSE: it cannot wait (any more). From now on it waits, if it did not before. */
 gboolean keeper_lend(Keeper *keeper, const char *volume, KeptMount *mount);
+/* Closes what was lent: hearthd refuses it. Nothing if it was replaced meanwhile. */
+void keeper_release_lent(Keeper *keeper, const char *volume, guint64 place);
 /* It is served again, with this note from now on. FALSE: it was released or replaced meanwhile. */
 gboolean keeper_served_again(Keeper *keeper, const char *volume, guint64 place, const char *note);
 

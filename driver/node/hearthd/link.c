@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/node/hearthd/link.h"
 #include <gio/gio.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include "proto/wire.h"
 #include "proto/wire_keys.h"
@@ -77,6 +78,9 @@ json_t *hearthd_call(HearthdLink *link, const json_t *request, int send_fd, int 
     g_autoptr(GError) cause = NULL;
     int timeout = (int)CLAMP(timeout_ms, 0, G_MAXINT);
     json_t *reply = wire_call(link->fd, request, send_fd, receive_fd, timeout, &cause);
+    /* The answer may come later, and would be taken for that of the next request. */
+    if (g_error_matches(cause, G_IO_ERROR, G_IO_ERROR_TIMED_OUT))
+        shutdown(link->fd, SHUT_RDWR);
     if (!reply)
         set_error(link->path, json_string_value(json_object_get(request, "op")), cause, error);
     return reply;

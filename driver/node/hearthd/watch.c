@@ -124,6 +124,15 @@ static void abort_all(Watch *w)
     }
 }
 
+static void release_overdue(Watch *w)
+{
+    const unsigned released = keeper_release_overdue(w->keeper, w->wait_ms);
+    if (released > 0)
+        g_warning("hearthd at %s has not come back; %u volumes answer with errors until they are "
+                  "staged again",
+                  w->socket_path, released);
+}
+
 /* Waits until the link ends (TRUE) or the thread is to stop (FALSE). */
 static gboolean wait_for_end(Watch *w, HearthdLink *link)
 {
@@ -140,6 +149,7 @@ static gboolean wait_for_end(Watch *w, HearthdLink *link)
             abort_all(w);
         if (!dying)
             hand_over_waiting(w);
+        release_overdue(w);
     }
     return fds[1].revents == 0;
 }
@@ -158,15 +168,6 @@ static void tell_waiting(Watch *w)
         g_warning("hearthd at %s went away; %u volumes wait for the next one, for %" G_GINT64_FORMAT
                   " s at most",
                   w->socket_path, waiting->len, w->wait_ms / 1000);
-}
-
-static void release_overdue(Watch *w)
-{
-    const unsigned released = keeper_release_overdue(w->keeper, w->wait_ms);
-    if (released > 0)
-        g_warning("hearthd at %s has not come back; %u volumes answer with errors until they are "
-                  "staged again",
-                  w->socket_path, released);
 }
 
 static void *watch_thread(void *data)
