@@ -135,12 +135,23 @@ static int op_setattr(Origin *o, OriginNode *node, const struct stat *st, unsign
     return r < 0 ? r : op_getattr(o, node, attr);
 }
 
+/* A direct write of libcephfs goes past its memory and leaves there what it has replaced, for
+ * readers of other handles. */
+static int handle_flags(int flags)
+{
+    return (flags & O_ACCMODE) == O_RDONLY ? flags : flags & ~O_DIRECT;
+}
+
 static int op_open(Origin *o, OriginNode *node, int flags, OriginFile **file)
 {
-    const int r = cephfs_file_open((CephfsOrigin *)o, inode_of(node), flags, file);
-    if (r == 0)
-        cephfs_file_is_witness((CephfsOrigin *)o, *file);
-    return r;
+    Fh *fh = NULL; /* libcephfs lists what is there as open, also when the open failed */
+    int r = CEPHFS_LISTED(
+        o, inode_of(node),
+        ceph_ll_open(mount_of(o), inode_of(node), handle_flags(flags), &fh, perms_of(o)));
+    if (r < 0)
+        return r;
+    *file = cephfs_file_new((CephfsOrigin *)o, fh, inode_of(node), handle_flags(flags));
+    return 0;
 }
 
 static UserPerm *perms_of_new(const OriginNew *new)
@@ -157,15 +168,14 @@ static int op_create(Origin *o, OriginNode *parent, const char *name, const Orig
     struct Inode *in;
     Fh *fh = NULL;
     struct ceph_statx stx;
-    int r = ceph_ll_create(mount_of(o), inode_of(parent), name, new->mode,
-                           cephfs_handle_flags(flags) | (flags & (O_CREAT | O_EXCL | O_TRUNC)), &in,
+    int r = ceph_ll_create(mount_of(o), inode_of(parent), name, new->mode, handle_flags(flags), &in,
                            &fh, &stx, CEPHFS_WANT, 0, perms);
     ceph_userperm_destroy(perms);
     if (r < 0)
         return r;
     cephfs_fill_attr(&created->attr, &stx);
     created->node = (OriginNode *)in;
-    created->file = cephfs_file_new((CephfsOrigin *)o, fh, in, flags);
+    created->file = cephfs_file_new((CephfsOrigin *)o, fh, in, handle_flags(flags));
     return 0;
 }
 
@@ -188,11 +198,10 @@ static ssize_t op_read(Origin *o, OriginFile *file, void *buf, size_t len, uint6
     return doubt < 0 ? doubt : r;
 }
 
-/* Within WITH_FH. */
-static int wrote(Origin *o, CephfsHandle *handle, int r)
+static int wrote(Origin *o, OriginFile *file, int r)
 {
     if (r >= 0)
-        cephfs_file_wrote((CephfsOrigin *)o, handle);
+        cephfs_file_wrote((CephfsOrigin *)o, file);
     return r;
 }
 
@@ -200,7 +209,7 @@ static ssize_t op_write(Origin *o, OriginFile *file, const void *buf, size_t len
 {
     /* -1, which ORIGIN_APPEND becomes: libcephfs looks at O_APPEND only when no offset is given. */
     return WITH_FH(o, file, fh,
-                   wrote(o, used,
+                   wrote(o, file,
                          CEPHFS_LISTED(o, file->inode,
                                        ceph_ll_write(mount_of(o), fh, (int64_t)off, len, buf))));
 }
@@ -233,7 +242,7 @@ static int op_fallocate(Origin *o, OriginFile *file, int mode, uint64_t off, uin
 {
     return WITH_FH(
         o, file, fh,
-        wrote(o, used,
+        wrote(o, file,
               CEPHFS_LISTED(o, file->inode,
                             ceph_ll_fallocate(mount_of(o), fh, mode, (int64_t)off, (int64_t)len))));
 }
@@ -241,6 +250,33 @@ static int op_fallocate(Origin *o, OriginFile *file, int mode, uint64_t off, uin
 static int op_close(Origin *o, OriginFile *file)
 {
     return cephfs_file_close((CephfsOrigin *)o, file);
+}
+
+static void recalled(Fh *fh, void *data)
+{
+    (void)fh;
+    OriginFile *file = data;
+    file->recall(file, file->data);
+}
+
+static int op_lease(Origin *o, OriginFile *file, OriginLease kind, OriginRecall recall, void *data)
+{
+    if (!((CephfsOrigin *)o)->leases)
+        return -EOPNOTSUPP;
+    static const unsigned commands[] = {
+        [ORIGIN_LEASE_NONE] = CEPH_DELEGATION_NONE,
+        [ORIGIN_LEASE_READ] = CEPH_DELEGATION_RD,
+        [ORIGIN_LEASE_WRITE] = CEPH_DELEGATION_WR,
+    };
+    if (kind != ORIGIN_LEASE_NONE) {
+        file->recall = recall;
+        file->data = data;
+    }
+    int r =
+        WITH_FH(o, file, fh, ceph_ll_delegation(mount_of(o), fh, commands[kind], recalled, file));
+    if (kind == ORIGIN_LEASE_NONE)
+        cephfs_lease_returned((CephfsOrigin *)o, file->inode);
+    return r;
 }
 
 static int op_mkdir(Origin *o, OriginNode *parent, const char *name, const OriginNew *new,
@@ -369,7 +405,7 @@ const OriginOps cephfs_origin_ops = {
     .sync_all = op_sync_all,
     .fallocate = op_fallocate,
     .close = op_close,
-    .lease = cephfs_lease,
+    .lease = op_lease,
     .locks_open = cephfs_locks_open,
     .lock_set = cephfs_lock_set,
     .lock_get = cephfs_lock_get,
