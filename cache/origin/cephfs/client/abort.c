@@ -24,15 +24,17 @@
 
 static _Thread_local _Atomic gboolean *volatile may_stop; /* not NULL: within such a call */
 static atomic_uint stopped;
+static struct sigaction before; /* of SIGABRT */
 
 static void on_abort(int number)
 {
     static const char text[] = "hearthd: libcephfs has aborted the beginning or the end of a "
                                "connection; its thread is stopped, and hearthd continues\n";
-    (void)number;
-    /* With the default action abort() raises the signal again on return. */
-    if (!may_stop || atomic_fetch_add(&stopped, 1) >= STOPPED_MAX)
+    if (!may_stop || atomic_fetch_add(&stopped, 1) >= STOPPED_MAX) {
+        sigaction(number, &before, NULL);
+        raise(number); /* taken on return */
         return;
+    }
     atomic_store(may_stop, TRUE);
     if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
         atomic_store(may_stop, TRUE);
@@ -42,10 +44,8 @@ static void on_abort(int number)
 
 static void handle_aborts(void)
 {
-    struct sigaction before, action = {.sa_handler = on_abort};
-    sigaction(SIGABRT, NULL, &before);
-    if (before.sa_handler == SIG_DFL)
-        sigaction(SIGABRT, &action, NULL);
+    const struct sigaction action = {.sa_handler = on_abort};
+    sigaction(SIGABRT, &action, &before);
 }
 
 int cephfs_mount_or_stop(struct ceph_mount_info *mount, const char *path, _Atomic gboolean *aborted)
