@@ -4,10 +4,13 @@
  * session or, when it is a dataset, by the fill layer below what the kernel serves itself. An image
  * is served by a device. Everything else about them is the same.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include "cache/origin/aside.h"
 #include "cache/origin/deferred.h"
 #include "cache/volume/internal.h"
 #include "common/autofd.h"
+#include "proto/wire.h"
 
 static Image *connect_image(Volumes *vs, const VolumeSpec *spec, const char **uncached,
                             GError **error)
@@ -327,4 +330,59 @@ void volume_stats(const Volume *v, FuseStats *stats)
     case SERVER_NONE:
         break;
     }
+}
+
+/* ---- of a mount that is served ---- */
+
+char *volumes_mount_note(Volumes *vs, const char *id)
+{
+    Volume *v;
+    g_auto(LayerNote) note = {0};
+    if (!volumes_reserve(vs, id, FALSE, &v, NULL) || !v)
+        return NULL;
+    const gboolean noted = v->server == SERVER_FILL_LAYER && fill_layer_note(v->layer, &note);
+    volumes_release(vs, v);
+    return noted ? layer_note_text(&note) : NULL;
+}
+
+json_t *volumes_fetch(Volumes *vs, const char *id, int *fuse_fd, GError **error)
+{
+    Volume *v;
+    json_t *spec = NULL;
+    if (!volumes_reserve(vs, id, FALSE, &v, error))
+        return NULL;
+    if (!v) {
+        wire_fail(error, WIRE_ERROR_NOT_FOUND, "volume %s is not open", id);
+    } else if (!volume_is_served(v) || atomic_load(&v->ended)) {
+        wire_fail(error, WIRE_ERROR_FAILED_PRECONDITION,
+                  "volume %s is open, but no mount of it is served", id);
+    } else {
+        *fuse_fd = fcntl(volume_fd(v), F_DUPFD_CLOEXEC, 0);
+        if (*fuse_fd < 0)
+            wire_fail(error, WIRE_ERROR_INTERNAL, "volume %s: cannot duplicate its descriptor: %s",
+                      id, g_strerror(errno));
+        else
+            spec = json_deep_copy(v->spec->json);
+    }
+    if (v)
+        volumes_release(vs, v);
+    return spec;
+}
+
+gboolean volumes_resize(Volumes *vs, const char *id, uint64_t *bytes, GError **error)
+{
+    Volume *v;
+    gboolean done = FALSE;
+    if (!volumes_reserve(vs, id, FALSE, &v, error))
+        return FALSE;
+    if (!v)
+        wire_fail(error, WIRE_ERROR_NOT_FOUND, "volume %s is not open", id);
+    else if (v->server != SERVER_DEVICE)
+        wire_fail(error, WIRE_ERROR_FAILED_PRECONDITION,
+                  "volume %s is no image, or no mount of it is served", id);
+    else
+        done = device_resize(v->device, bytes, error);
+    if (v)
+        volumes_release(vs, v);
+    return done;
 }

@@ -15,7 +15,6 @@
  */
 #include "cache/volume/internal.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 #include "cache/origin/aside.h"
@@ -232,17 +231,6 @@ gboolean volumes_attach(Volumes *vs, const char *id, const VolumeMount *mount, G
     return attached;
 }
 
-char *volumes_mount_note(Volumes *vs, const char *id)
-{
-    Volume *v;
-    g_auto(LayerNote) note = {0};
-    if (!volumes_reserve(vs, id, FALSE, &v, NULL) || !v)
-        return NULL;
-    const gboolean noted = v->server == SERVER_FILL_LAYER && fill_layer_note(v->layer, &note);
-    volumes_release(vs, v);
-    return noted ? layer_note_text(&note) : NULL;
-}
-
 /* Why a volume cannot have a manifest; NULL: it can. */
 static const char *why_no_manifest(const Volumes *vs, const Volume *v)
 {
@@ -320,48 +308,6 @@ gboolean volumes_detach(Volumes *vs, const char *id, GError **error)
     gboolean closed = close_reserved(vs, v, error);
     volumes_release(vs, v);
     return closed;
-}
-
-json_t *volumes_fetch(Volumes *vs, const char *id, int *fuse_fd, GError **error)
-{
-    Volume *v;
-    json_t *spec = NULL;
-    if (!volumes_reserve(vs, id, FALSE, &v, error))
-        return NULL;
-    if (!v) {
-        wire_fail(error, WIRE_ERROR_NOT_FOUND, "volume %s is not open", id);
-    } else if (!volume_is_served(v) || atomic_load(&v->ended)) {
-        wire_fail(error, WIRE_ERROR_FAILED_PRECONDITION,
-                  "volume %s is open, but no mount of it is served", id);
-    } else {
-        *fuse_fd = fcntl(volume_fd(v), F_DUPFD_CLOEXEC, 0);
-        if (*fuse_fd < 0)
-            wire_fail(error, WIRE_ERROR_INTERNAL, "volume %s: cannot duplicate its descriptor: %s",
-                      id, g_strerror(errno));
-        else
-            spec = json_deep_copy(v->spec->json);
-    }
-    if (v)
-        volumes_release(vs, v);
-    return spec;
-}
-
-gboolean volumes_resize(Volumes *vs, const char *id, uint64_t *bytes, GError **error)
-{
-    Volume *v;
-    gboolean done = FALSE;
-    if (!volumes_reserve(vs, id, FALSE, &v, error))
-        return FALSE;
-    if (!v)
-        wire_fail(error, WIRE_ERROR_NOT_FOUND, "volume %s is not open", id);
-    else if (v->server != SERVER_DEVICE)
-        wire_fail(error, WIRE_ERROR_FAILED_PRECONDITION,
-                  "volume %s is no image, or no mount of it is served", id);
-    else
-        done = device_resize(v->device, bytes, error);
-    if (v)
-        volumes_release(vs, v);
-    return done;
 }
 
 static gboolean opened_by(const Volume *v, const void *data)
