@@ -85,19 +85,6 @@ static void explain(const Ctl *ctl, GError **error)
                 (int)peer.pid);
 }
 
-json_t *ctl_call_with(Ctl *ctl, json_t *request, int fd, GError **error)
-{
-    json_auto_t *sent = request;
-    g_autoptr(GError) why = NULL;
-    json_t *reply = NULL;
-    if (connect_once(ctl, &why))
-        reply = wire_call(ctl->socket, sent, fd, NULL, timeout_of(ctl), &why);
-    explain(ctl, &why);
-    if (why)
-        g_propagate_error(error, g_steal_pointer(&why));
-    return reply;
-}
-
 /* On a connection of its own. */
 static gboolean answers(const Ctl *ctl)
 {
@@ -107,14 +94,15 @@ static gboolean answers(const Ctl *ctl)
     return hello != NULL;
 }
 
-json_t *ctl_call_long(Ctl *ctl, json_t *request, GError **error)
+/* `any_time`: it is waited for as long as hearthd answers something else. */
+static json_t *call(Ctl *ctl, json_t *request, int fd, gboolean any_time, GError **error)
 {
     json_auto_t *sent = request;
     g_autoptr(GError) why = NULL;
     json_t *reply = NULL;
-    if (connect_once(ctl, &why) && wire_send(ctl->socket, sent, -1, &why)) {
+    if (connect_once(ctl, &why) && wire_send(ctl->socket, sent, fd, &why)) {
         reply = wire_reply(ctl->socket, NULL, timeout_of(ctl), &why);
-        while (g_error_matches(why, G_IO_ERROR, G_IO_ERROR_TIMED_OUT) && answers(ctl)) {
+        while (any_time && g_error_matches(why, G_IO_ERROR, G_IO_ERROR_TIMED_OUT) && answers(ctl)) {
             g_clear_error(&why);
             reply = wire_reply(ctl->socket, NULL, timeout_of(ctl), &why);
         }
@@ -123,6 +111,16 @@ json_t *ctl_call_long(Ctl *ctl, json_t *request, GError **error)
     if (why)
         g_propagate_error(error, g_steal_pointer(&why));
     return reply;
+}
+
+json_t *ctl_call_with(Ctl *ctl, json_t *request, int fd, GError **error)
+{
+    return call(ctl, request, fd, FALSE, error);
+}
+
+json_t *ctl_call_long(Ctl *ctl, json_t *request, GError **error)
+{
+    return call(ctl, request, -1, TRUE, error);
 }
 
 void ctl_disconnect(Ctl *ctl)
