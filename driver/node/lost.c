@@ -5,23 +5,6 @@
 
 #define ANSWER_MS 2000
 
-/* Each volume is asked for once. */
-static gboolean is_served(HearthdLink *link, GHashTable *known, const char *volume,
-                          gboolean *served, GError **error)
-{
-    void *value;
-    HearthdServing serving;
-    if (g_hash_table_lookup_extended(known, volume, NULL, &value)) {
-        *served = GPOINTER_TO_INT(value);
-        return TRUE;
-    }
-    if (!hearthd_serving(link, volume, ANSWER_MS, &serving, error))
-        return FALSE;
-    *served = serving.attached;
-    g_hash_table_insert(known, (gpointer)volume, GINT_TO_POINTER(serving.attached));
-    return TRUE;
-}
-
 GPtrArray *lost_publications(const LostQuery *query, GError **error)
 {
     g_autofree char *mountinfo = NULL;
@@ -31,12 +14,12 @@ GPtrArray *lost_publications(const LostQuery *query, GError **error)
     if (!link)
         return NULL;
     g_autoptr(GPtrArray) all = publications_of(mountinfo, NULL);
-    g_autoptr(GHashTable) known = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) known = hearthd_served_new();
     GPtrArray *lost = g_ptr_array_new_with_free_func(publication_free);
     for (guint i = 0; i < all->len; i++) {
         const Publication *p = all->pdata[i];
         gboolean served;
-        if (!is_served(link, known, p->volume, &served, error)) {
+        if (!hearthd_served(link, known, p->volume, ANSWER_MS, &served, error)) {
             g_ptr_array_unref(lost);
             return NULL;
         }

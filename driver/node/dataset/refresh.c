@@ -46,6 +46,7 @@ static void close_refused(Staging *s, HearthdLink *link, const GPtrArray *table)
 {
     NodeLayers *l = s->datasets->layers;
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    g_autoptr(GHashTable) known = hearthd_served_new();
     json_auto_t *refused = hearthd_refused(link, SERVED_ASK_MS);
     for (guint i = 0; refused && i < table->len; i++) {
         const MountEntry *entry = table->pdata[i];
@@ -54,10 +55,10 @@ static void close_refused(Staging *s, HearthdLink *link, const GPtrArray *table)
         if (!is_new_stack(table, entry, seen, &shared))
             continue;
         const gboolean closed = shared_list_has(refused, shared.volume);
-        HearthdServing serving;
+        gboolean served = FALSE;
         /* A hearthd that was restarted does not know what was refused before. */
-        if (!closed && (!hearthd_serving(link, shared.volume, SERVED_ASK_MS, &serving, NULL) ||
-                        !serving.attached))
+        if (!closed &&
+            (!hearthd_served(link, known, shared.volume, SERVED_ASK_MS, &served, NULL) || !served))
             continue;
         if (!l->ops->close_stack(l, entry->target, entry->dev, closed, &cause))
             g_warning("dataset %s: %s", shared.id, cause->message);

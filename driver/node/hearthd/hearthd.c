@@ -144,6 +144,27 @@ gboolean hearthd_serving(HearthdLink *link, const char *volume, gint64 timeout_m
     return TRUE;
 }
 
+GHashTable *hearthd_served_new(void)
+{
+    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+}
+
+gboolean hearthd_served(HearthdLink *link, GHashTable *known, const char *volume, gint64 timeout_ms,
+                        gboolean *served, GError **error)
+{
+    void *value;
+    HearthdServing serving;
+    if (g_hash_table_lookup_extended(known, volume, NULL, &value)) {
+        *served = GPOINTER_TO_INT(value);
+        return TRUE;
+    }
+    if (!hearthd_serving(link, volume, timeout_ms, &serving, error))
+        return FALSE;
+    *served = serving.attached;
+    g_hash_table_insert(known, g_strdup(volume), GINT_TO_POINTER(serving.attached));
+    return TRUE;
+}
+
 json_t *hearthd_fetch(HearthdLink *link, const char *volume, gint64 timeout_ms, int *fuse_fd,
                       char **note, GError **error)
 {

@@ -49,6 +49,11 @@ typedef struct HearthdServing {
 
 gboolean hearthd_serving(HearthdLink *link, const char *volume, gint64 timeout_ms,
                          HearthdServing *serving, GError **error);
+/* Whether a mount of it is served, asked once for each volume: `known` is a hearthd_served_new().
+ */
+GHashTable *hearthd_served_new(void);
+gboolean hearthd_served(HearthdLink *link, GHashTable *known, const char *volume, gint64 timeout_ms,
+                        gboolean *served, GError **error);
 /* The spec, a duplicate of the descriptor and the note as above, all the caller's; the spec holds a
  * secret: node_spec_free(). */
 json_t *hearthd_fetch(HearthdLink *link, const char *volume, gint64 timeout_ms, int *fuse_fd,
