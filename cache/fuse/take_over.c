@@ -26,10 +26,9 @@ gboolean take_over_is_init(GBytes *init)
 static GBytes *receive_init(int fuse_fd)
 {
     g_autofree char *buffer = g_malloc(RECEIVE_BYTES);
-    const int flags = fcntl(fuse_fd, F_GETFL);
-    fcntl(fuse_fd, F_SETFL, flags | O_NONBLOCK);
-    const ssize_t n = read(fuse_fd, buffer, RECEIVE_BYTES);
-    fcntl(fuse_fd, F_SETFL, flags);
+    struct pollfd fd = {.fd = fuse_fd, .events = POLLIN};
+    const gboolean waits = poll(&fd, 1, 0) == 1 && fd.revents & POLLIN;
+    const ssize_t n = waits ? read(fuse_fd, buffer, RECEIVE_BYTES) : 0;
     g_autoptr(GBytes) init = n > 0 ? g_bytes_new(buffer, (gsize)n) : NULL;
     return init && take_over_is_init(init) ? g_steal_pointer(&init) : NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A FUSE connection outlives the process that serves it, as long as somebody has a descriptor of
+ * A FUSE connection outlives the process that serves it while another process has a descriptor of
  * it. A later process goes on where the last one ended:
  *
  *   1. it needs the FUSE_INIT that the kernel sends once, when the connection is made: the first
@@ -19,7 +19,8 @@
 
 /*
  * As readers_serve(), of a new connection, whose FUSE_INIT it answers. *init is a copy of it, the
- * caller's; NULL: the kernel cannot send requests again, so nobody can take the connection over.
+ * caller's; NULL: the kernel cannot send requests again, so no other process can serve the
+ * connection.
  */
 struct fuse_session *take_over_begin(const struct fuse_lowlevel_ops *ops, void *data, int fuse_fd,
                                      GBytes **init, GError **error);

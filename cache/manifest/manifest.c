@@ -236,7 +236,7 @@ int manifest_find(const Manifest *m, const ObjectId *id, uint64_t *index)
     return r < 0 || atomic_load(&m->unreadable) ? -EIO : -ENOENT;
 }
 
-/* Records that may be of one object are told apart by its whole ID. */
+/* The table has the beginning of IDs. Where two begin alike, the order is seen by the whole ID. */
 static gboolean hash_tie(const Manifest *m, uint64_t index, XXH3_state_t *state)
 {
     ObjectKey key;
@@ -251,19 +251,14 @@ static gboolean hash_tie(const Manifest *m, uint64_t index, XXH3_state_t *state)
 gboolean manifest_places(const Manifest *m, uint64_t *hash)
 {
     XXH3_state_t *state = XXH3_createState();
-    TableRecord record;
+    TableRecord record = {.at = 0};
     uint8_t before[sizeof(record.id)];
-    gboolean good = TRUE, tied = FALSE;
+    gboolean good = TRUE;
     XXH3_64bits_reset(state);
     for (uint64_t i = 0; good && i < m->footer.records; i++) {
         good = read_record(m, i, &record);
-        if (!good)
-            break;
-        const gboolean ties = i > 0 && memcmp(record.id, before, sizeof(before)) == 0;
-        if (ties && !tied) /* the first of them */
-            good = hash_tie(m, i - 1, state);
-        good = good && (!ties || hash_tie(m, i, state));
-        tied = ties;
+        if (good && i > 0 && memcmp(record.id, before, sizeof(before)) == 0)
+            good = hash_tie(m, i, state);
         XXH3_64bits_update(state, record.id, sizeof(record.id));
         memcpy(before, record.id, sizeof(before));
     }

@@ -99,9 +99,8 @@ static void add_node(GOptionGroup *group, Options *o)
         {"hearthd-socket", 0, 0, G_OPTION_ARG_FILENAME, &o->hearthd_socket,
          "node: hearthd's control socket (" WIRE_DEFAULT_SOCKET ")", "PATH"},
         {"hearthd-wait", 0, 0, G_OPTION_ARG_INT, &o->hearthd_wait_sec,
-         "node: how long reads of datasets wait for the next hearthd, in seconds (600; 0: they "
-         "fail "
-         "at once)",
+         "node: seconds that reads of datasets wait for the next hearthd (600; 0: they fail at "
+         "once)",
          "SECONDS"},
         {"device-dir", 0, 0, G_OPTION_ARG_FILENAME, &o->device_dir,
          "node: where images are mounted for their devices, and the layers of datasets "

@@ -11,7 +11,7 @@
 #define CRASHES_MANY 3
 
 /* The crashes before this start, of a hearthd with this control socket. This one counts from now
- * on; the count begins anew when it has run for a minute. */
+ * on; the count is 0 again when it has run for a minute. */
 unsigned crashes_begin(const char *socket_path);
 
 #endif

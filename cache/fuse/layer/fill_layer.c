@@ -307,8 +307,10 @@ void fill_layer_stats(FillLayer *l, FillLayerStats *stats)
                               .failed = atomic_load(&c->failed)};
 }
 
-static void layer_free(FillLayer *l)
+void fill_layer_stop(FillLayer *l)
 {
+    if (!l)
+        return;
     readers_stop(l->readers);
     reads_free(l->reads);
     sources_free(l->sources);
@@ -319,16 +321,9 @@ static void layer_free(FillLayer *l)
     g_free(l);
 }
 
-void fill_layer_stop(FillLayer *l)
-{
-    if (l)
-        layer_free(l);
-}
-
 void fill_layer_leave(FillLayer *l)
 {
-    if (!l)
-        return;
-    reads_leave(l->reads);
-    layer_free(l);
+    if (l)
+        reads_leave(l->reads);
+    fill_layer_stop(l);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What another process needs, beside the descriptor, to go on serving the mount of a fill layer.
- * Whoever keeps the descriptor keeps the note as a text that only hearthd understands.
+ * The node plugin keeps both; to it the note is a text, which only hearthd reads.
  */
 #ifndef HEARTH_CACHE_FUSE_LAYER_NOTE_H
 #define HEARTH_CACHE_FUSE_LAYER_NOTE_H
