@@ -33,8 +33,8 @@ gboolean health_check(Staging *s, const char *volume, const char *path, gint64 t
     *report = (HealthReport){0};
     if (!find_device(s, volume, path, report, error))
         return FALSE;
-    g_autoptr(GPtrArray) table = served_list(s, NULL);
-    const MountEntry *entry = table ? mount_find(table, path) : NULL;
+    g_autoptr(MountEntry) entry = NULL;
+    served_find(s, path, &entry, NULL);
     const NodeKind *kind = served_kind_of(s, entry);
     report->fault =
         kind->fault ? kind->fault(s, entry, deadline) : served_fault(s, volume, deadline, &rests);

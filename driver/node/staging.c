@@ -103,12 +103,11 @@ static gboolean ensure_served(Staging *s, const NodeKind *kind, const NodeCall *
 gboolean staging_publish(Staging *s, const NodeKind *kind, const NodeCall *call, GError **error)
 {
     g_autoptr(BusyHold) hold = busy_take(s->busy, call->volume, call->target, error);
-    g_autoptr(GPtrArray) table = hold ? served_list(s, error) : NULL;
-    if (!table)
+    g_autoptr(MountEntry) entry = NULL;
+    if (!hold || !served_find(s, call->staged, &entry, error))
         return FALSE;
     /* A dataset may have been staged as a live volume: the mount shows it. */
-    const NodeKind *staged =
-        kind->on_device ? kind : served_kind_of(s, mount_find(table, call->staged));
+    const NodeKind *staged = kind->on_device ? kind : served_kind_of(s, entry);
     return ensure_served(s, staged, call, error) && staged->publish(s, call, error);
 }
 
@@ -117,13 +116,14 @@ gboolean staging_publish(Staging *s, const NodeKind *kind, const NodeCall *call,
 /* The layer below what is mounted at the path; the caller's. NULL: there is none. */
 static gboolean find_layer(Staging *s, const char *path, char **layer, GError **error)
 {
+    g_autoptr(MountEntry) entry = NULL;
     *layer = NULL;
-    g_autoptr(GPtrArray) table = path ? served_list(s, error) : NULL;
-    const MountEntry *entry = table ? mount_find(table, path) : NULL;
+    if (path && !served_find(s, path, &entry, error))
+        return FALSE;
     const NodeKind *kind = served_kind_of(s, entry);
     if (entry && kind->layer_below)
         *layer = kind->layer_below(entry);
-    return !path || table;
+    return TRUE;
 }
 
 static gboolean clear_lost(Staging *s, const NodeCleanup *cleanup, GError **error)
@@ -198,10 +198,9 @@ gboolean staging_unpublish(Staging *s, const char *volume, const char *target, g
 gboolean staging_statvfs(Staging *s, const char *volume, const char *path, gint64 timeout_ms,
                          struct statvfs *st, GError **error)
 {
-    g_autoptr(GPtrArray) table = served_list(s, error);
-    if (!table)
+    g_autoptr(MountEntry) entry = NULL;
+    if (!served_find(s, path, &entry, error))
         return FALSE;
-    const MountEntry *entry = mount_find(table, path);
     if (!entry || !served_owns(s, entry, volume))
         return hearth_fail(error, HEARTH_ERROR_NOT_FOUND, "volume %s is not mounted at %s", volume,
                            path);

@@ -107,9 +107,8 @@ static gboolean is_on(const MountEntry *entry, const SharedLayers *shared)
 static gboolean unmount_manifest(Staging *s, const SharedLayers *shared, Deadline deadline,
                                  GError **error)
 {
-    g_autoptr(GPtrArray) table = served_list(s, error);
-    const MountEntry *entry = table ? mount_find(table, shared->manifest) : NULL;
-    if (!table)
+    g_autoptr(MountEntry) entry = NULL;
+    if (!served_find(s, shared->manifest, &entry, error))
         return FALSE;
     if (entry && strcmp(entry->type, "erofs") != 0)
         return hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,

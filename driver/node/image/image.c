@@ -156,13 +156,15 @@ static gboolean mount_fs(Staging *s, StageAttempt *a, GError **error)
     const NodeCall *call = a->call;
     const ImageFs fs = {
         .paths = &a->paths, .device = &a->device, .use = &call->use, .deadline = call->deadline};
-    g_autoptr(GPtrArray) table = served_list(s, error);
-    const MountEntry *entry = table ? mount_find(table, call->staged) : NULL;
-    if (!table)
+    g_autoptr(MountEntry) entry = NULL;
+    if (!served_find(s, call->staged, &entry, error))
         return FALSE;
     if (entry)
         return check_fs(s, a, entry, error);
     if (!m->ops->make_dir(m, call->staged, &a->made_dir, error))
+        return FALSE;
+    g_autoptr(GPtrArray) table = served_list(s, error);
+    if (!table)
         return FALSE;
     const MountEntry *other = image_find_fs(table, a->device.number);
     if (other && !served_check_context(other, call->volume, call->use.context,
@@ -259,9 +261,9 @@ static gboolean image_stage(Staging *s, const NodeCall *call, GError **error)
 {
     if (!check_enabled(s, call->volume, error))
         return FALSE;
-    g_autoptr(GPtrArray) table = served_list(s, error);
-    const MountEntry *entry = table ? mount_find(table, call->staged) : NULL;
-    if (!table || (entry && !served_check_owner(s, entry, call->volume, error)))
+    g_autoptr(MountEntry) entry = NULL;
+    if (!served_find(s, call->staged, &entry, error) ||
+        (entry && !served_check_owner(s, entry, call->volume, error)))
         return FALSE;
     return build(s, call, error);
 }
@@ -271,8 +273,8 @@ static gboolean image_stage(Staging *s, const NodeCall *call, GError **error)
 /* The SELinux context of what is mounted there, the caller's; NULL: none. */
 static char *context_at(Staging *s, const char *path)
 {
-    g_autoptr(GPtrArray) table = served_list(s, NULL);
-    const MountEntry *entry = table ? mount_find(table, path) : NULL;
+    g_autoptr(MountEntry) entry = NULL;
+    served_find(s, path, &entry, NULL);
     return entry ? g_strdup(entry->context) : NULL;
 }
 

@@ -129,9 +129,9 @@ gboolean image_clear_lost(Staging *s, const char *volume, const char *target, De
         return TRUE;
     g_auto(ImagePaths) paths = {0};
     image_paths_of(s, volume, &paths);
-    g_autoptr(GPtrArray) table = served_list(s, error);
-    const MountEntry *entry = table ? mount_find(table, target) : NULL;
-    if (!table || (entry && !is_lost(s, entry, paths.tag, &lost, error)))
+    g_autoptr(MountEntry) entry = NULL;
+    if (!served_find(s, target, &entry, error) ||
+        (entry && !is_lost(s, entry, paths.tag, &lost, error)))
         return FALSE;
     /* Lazily: a process that has the node open has nothing of the volume. */
     return !lost ||

@@ -34,10 +34,9 @@ static gboolean give_to_group(Staging *s, const NodeCall *call, dev_t dev, GErro
 static gboolean publish_fs(Staging *s, const NodeCall *call, const LoopDevice *device,
                            GError **error)
 {
-    g_autoptr(GPtrArray) table = served_list(s, error);
-    if (!table)
+    g_autoptr(MountEntry) entry = NULL;
+    if (!served_find(s, call->staged, &entry, error))
         return FALSE;
-    const MountEntry *entry = mount_find(table, call->staged);
     if (!entry || !image_is_fs_on(entry, device->number))
         return hearth_fail(error, HEARTH_ERROR_FAILED_PRECONDITION,
                            "volume %s is not staged at %s; stage it first", call->volume,

@@ -81,9 +81,9 @@ gboolean image_device_bytes(Staging *s, const char *volume, const char *path, gb
         return TRUE;
     g_auto(ImagePaths) paths = {0};
     image_paths_of(s, volume, &paths);
-    g_autoptr(GPtrArray) table = served_list(s, error);
-    const MountEntry *entry = table ? mount_find(table, path) : NULL;
-    if (!table || !s->block->ops->loop_find(s->block, paths.tag, &device, error))
+    g_autoptr(MountEntry) entry = NULL;
+    if (!served_find(s, path, &entry, error) ||
+        !s->block->ops->loop_find(s->block, paths.tag, &device, error))
         return FALSE;
     *is_device =
         entry && device.number >= 0 && image_is_published(s, entry, paths.tag, device.number);

@@ -18,6 +18,7 @@
 #include "common/bounded.h"
 #include "driver/node/mount/fuse_abort.h"
 #include "driver/node/mount/fuse_mount.h"
+#include "driver/node/mount/mount_lookup.h"
 #include "driver/node/mount/selinux.h"
 
 /* Threads left behind in hung mounts, all volumes together. */
@@ -49,6 +50,19 @@ static GPtrArray *kernel_list(NodeMounter *m, GError **error)
         return NULL;
     }
     return mount_parse(text);
+}
+
+static gboolean kernel_find(NodeMounter *m, const char *path, MountEntry **entry, GError **error)
+{
+    if (mount_lookup(path, entry))
+        return TRUE;
+    g_autoptr(GPtrArray) table = kernel_list(m, error);
+    guint at;
+    if (!table)
+        return FALSE;
+    if (g_ptr_array_find(table, mount_find(table, path), &at))
+        *entry = g_ptr_array_steal_index(table, at);
+    return TRUE;
 }
 
 static gboolean kernel_abort_fuse(NodeMounter *m, dev_t dev, GError **error)
@@ -356,6 +370,7 @@ static void kernel_free(NodeMounter *m)
 static const NodeMounterOps kernel_ops = {
     .free = kernel_free,
     .list = kernel_list,
+    .find = kernel_find,
     .mount_fuse = kernel_mount_fuse,
     .abort_fuse = kernel_abort_fuse,
     .clone = kernel_clone,

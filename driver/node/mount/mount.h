@@ -48,6 +48,8 @@ typedef struct MountOptions {
     const char *context; /* the SELinux context of all its files; NULL: none is requested */
 } MountOptions;
 
+/* Fills in what the options of the file system say, as mountinfo has them. */
+void mount_entry_take_options(MountEntry *entry, const char *super);
 /* Parses one line of mountinfo, escapes (\040 and the like) decoded. NULL: malformed. */
 MountEntry *mount_parse_line(const char *line);
 /* Parses a whole mountinfo; malformed lines are skipped. Array of MountEntry in its order. */
@@ -93,6 +95,9 @@ typedef struct NodeMounterOps {
     void (*free)(NodeMounter *m);
     /* The mount table: array of MountEntry. */
     GPtrArray *(*list)(NodeMounter *m, GError **error);
+    /* The mount that is visible at a path: *entry is the caller's; NULL: none. From Linux 6.13 on
+     * this takes as long with a thousand mounts as with ten, unlike list(). */
+    gboolean (*find)(NodeMounter *m, const char *path, MountEntry **entry, GError **error);
     /* A detached mount, or -1; closing it unmounts. *fuse_fd, through which it is served, is the
      * caller's, and may be open after an error too; else -1. */
     int (*mount_fuse)(NodeMounter *m, const char *volume, const MountOptions *options, int *fuse_fd,

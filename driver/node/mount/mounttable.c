@@ -102,6 +102,15 @@ static char *context_of(char *const *list)
     return NULL;
 }
 
+void mount_entry_take_options(MountEntry *entry, const char *super)
+{
+    g_auto(GStrv) list = told_options(super);
+    if (strcmp(entry->type, MOUNT_STACK_TYPE) == 0)
+        entry->lower = first_lower(list);
+    entry->context = context_of(list);
+    entry->read_only = entry->read_only || has_option(list, "ro");
+}
+
 /*
  * 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
  * id parent dev root target options [optional fields] - type source super-options
@@ -128,11 +137,9 @@ MountEntry *mount_parse_line(const char *line)
     entry->target = unescape(fields[4]);
     entry->type = unescape(fields[dash + 1]);
     entry->source = unescape(fields[dash + 2]);
-    g_auto(GStrv) own = told_options(fields[5]), super = told_options(fields[dash + 3]);
-    if (strcmp(entry->type, MOUNT_STACK_TYPE) == 0)
-        entry->lower = first_lower(super);
-    entry->context = context_of(super);
-    entry->read_only = has_option(own, "ro") || has_option(super, "ro");
+    g_auto(GStrv) own = told_options(fields[5]);
+    entry->read_only = has_option(own, "ro");
+    mount_entry_take_options(entry, fields[dash + 3]);
     return entry;
 }
 

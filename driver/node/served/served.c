@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads, clears and binds mounts that hearthd serves. The mount table is read again before each
- * step: it is the only record, and other processes change it too.
+ * Reads, clears and binds mounts that hearthd serves. What is mounted is looked up again before
+ * each step: the kernel has the only record, and other processes change it too.
  */
 #include "driver/node/served/served.h"
 #include <string.h>
@@ -97,11 +97,9 @@ gboolean served_is_alive(Staging *s, const char *volume, const char *path, gbool
 gboolean served_read_state(Staging *s, const char *volume, const char *path, MountState *state,
                            Deadline deadline, GError **error)
 {
-    state->table = served_list(s, error);
-    if (!state->table)
-        return FALSE;
-    state->entry = mount_find(state->table, path);
     state->alive = FALSE;
+    if (!served_find(s, path, &state->entry, error))
+        return FALSE;
     if (!state->entry)
         return TRUE;
     return served_check_owner(s, state->entry, volume, error) &&
@@ -127,10 +125,9 @@ gboolean served_check_context(const MountEntry *entry, const char *volume, const
 
 gboolean served_device_at(Staging *s, const char *path, dev_t *dev, GError **error)
 {
-    g_autoptr(GPtrArray) table = served_list(s, error);
-    if (!table)
+    g_autoptr(MountEntry) entry = NULL;
+    if (!served_find(s, path, &entry, error))
         return FALSE;
-    const MountEntry *entry = mount_find(table, path);
     if (!entry)
         return hearth_fail(error, HEARTH_ERROR_ABORTED, "%s: unmounted meanwhile; try again", path);
     *dev = entry->dev;
@@ -163,12 +160,11 @@ char *served_fault(Staging *s, const char *volume, Deadline deadline, gboolean *
 
 /* ---- unmounting ---- */
 
-/* Whether the mount is still in the table; TRUE when that cannot be read. */
+/* Whether the mount is still there; TRUE when that cannot be told. */
 static gboolean is_mounted(Staging *s, const char *path, uint64_t id)
 {
-    g_autoptr(GPtrArray) table = served_list(s, NULL);
-    const MountEntry *entry = table ? mount_find(table, path) : NULL;
-    return !table || (entry && entry->id == id);
+    g_autoptr(MountEntry) entry = NULL;
+    return !served_find(s, path, &entry, NULL) || (entry && entry->id == id);
 }
 
 /* Unmounts. A mount that is in use is only unmounted when it is dead, and so of no use. */
@@ -194,10 +190,9 @@ gboolean served_clear(Staging *s, const char *volume, const char *path, gboolean
                       Deadline deadline, GError **error)
 {
     for (unsigned i = 0; i < MAX_STACKED; i++) {
-        g_autoptr(GPtrArray) table = served_list(s, error);
-        if (!table)
+        g_autoptr(MountEntry) entry = NULL;
+        if (!served_find(s, path, &entry, error))
             return FALSE;
-        const MountEntry *entry = mount_find(table, path);
         if (!entry)
             return TRUE;
         if (!served_check_owner(s, entry, volume, error) ||
@@ -239,10 +234,10 @@ gboolean served_detach_if_last(Staging *s, const char *volume, Deadline deadline
  * FALSE with the error when the volume is mounted anywhere but at its staging path and the target.
  * kubelet publishes again after its restart, and has made binds of its own of the first time.
  */
-static gboolean check_exclusive(Staging *s, const GPtrArray *table, const NodeCall *call, dev_t dev,
-                                GError **error)
+static gboolean check_exclusive(Staging *s, const NodeCall *call, dev_t dev, GError **error)
 {
-    for (guint i = 0; i < table->len; i++) {
+    g_autoptr(GPtrArray) table = served_list(s, error);
+    for (guint i = 0; table && i < table->len; i++) {
         const MountEntry *entry = table->pdata[i];
         /* By suffix: where the host's root is mounted too, each mount is listed once more. */
         const gboolean ours = g_str_has_suffix(entry->target, call->staged) ||
@@ -253,14 +248,16 @@ static gboolean check_exclusive(Staging *s, const GPtrArray *table, const NodeCa
                                "volume %s is for a single writer and published at %s already",
                                call->volume, entry->target);
     }
-    return TRUE;
+    return table != NULL;
 }
 
 /* Checks that a publication that is there already is read-only, or writable, as requested. */
-static gboolean check_same_bind(const GPtrArray *table, const NodeCall *call,
-                                const MountEntry *entry, uint64_t attrs, GError **error)
+static gboolean check_same_bind(Staging *s, const NodeCall *call, const MountEntry *entry,
+                                uint64_t attrs, GError **error)
 {
-    const MountEntry *origin = mount_find(table, call->staged);
+    g_autoptr(MountEntry) origin = NULL;
+    if (!served_find(s, call->staged, &origin, error))
+        return FALSE;
     const gboolean read_only = (attrs & MOUNT_ATTR_RDONLY) || (origin && origin->read_only);
     if (entry->read_only == read_only)
         return TRUE;
@@ -289,15 +286,16 @@ static gboolean make_bind(Staging *s, const NodeCall *call, dev_t dev, uint64_t 
 gboolean served_bind(Staging *s, const NodeCall *call, dev_t dev, GError **error)
 {
     const uint64_t attrs = call->use.attrs | (call->read_only ? MOUNT_ATTR_RDONLY : 0);
-    g_autoptr(GPtrArray) table = served_list(s, error);
-    if (!table || (call->use.exclusive && !check_exclusive(s, table, call, dev, error)))
+    g_autoptr(MountEntry) entry = NULL;
+    if (call->use.exclusive && !check_exclusive(s, call, dev, error))
         return FALSE;
-    const MountEntry *entry = mount_find(table, call->target);
+    if (!served_find(s, call->target, &entry, error))
+        return FALSE;
     if (entry) {
         if (!served_check_owner(s, entry, call->volume, error))
             return FALSE;
         if (entry->dev == dev)
-            return check_same_bind(table, call, entry, attrs, error);
+            return check_same_bind(s, call, entry, attrs, error);
         /* Another device: a bind of an earlier mount, which is stale. */
         if (!served_clear(s, call->volume, call->target, TRUE, call->deadline, error))
             return FALSE;

@@ -42,6 +42,13 @@ static inline GPtrArray *served_list(Staging *s, GError **error)
     return s->mounter->ops->list(s->mounter, error);
 }
 
+/* What is mounted at a path, without reading that table; no hold is needed. *entry is the caller's;
+ * NULL: nothing. */
+static inline gboolean served_find(Staging *s, const char *path, MountEntry **entry, GError **error)
+{
+    return s->mounter->ops->find(s->mounter, path, entry, error);
+}
+
 /* ---- served.c ---- */
 
 /* Whether the mount is the volume, or is on top of it; no hold is needed. */
@@ -59,14 +66,13 @@ gboolean served_is_alive(Staging *s, const char *volume, const char *path, gbool
 
 /* What is mounted of a volume at a path. */
 typedef struct MountState {
-    GPtrArray *table;
-    const MountEntry *entry; /* of the table; NULL: nothing is mounted there */
-    gboolean alive;          /* as served_is_alive() */
+    MountEntry *entry; /* NULL: nothing is mounted there */
+    gboolean alive;    /* as served_is_alive() */
 } MountState;
 
 static inline void mount_state_clear(MountState *state)
 {
-    g_clear_pointer(&state->table, g_ptr_array_unref);
+    g_clear_pointer(&state->entry, mount_entry_free);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(MountState, mount_state_clear)
 

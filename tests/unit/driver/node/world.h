@@ -137,6 +137,20 @@ static inline GPtrArray *world_list(NodeMounter *m, GError **error)
     return table;
 }
 
+static inline gboolean world_find(NodeMounter *m, const char *path, MountEntry **entry,
+                                  GError **error)
+{
+    World *w = (World *)m;
+    *entry = NULL;
+    pthread_mutex_lock(&w->lock);
+    const gboolean fails = world_fails_locked(w, "find", error);
+    const MountEntry *there = fails ? NULL : mount_find(w->mounts, path);
+    if (there)
+        *entry = world_entry_copy(there);
+    pthread_mutex_unlock(&w->lock);
+    return !fails;
+}
+
 static inline MountEntry *world_new_entry_locked(World *w, const char *type, const char *source,
                                                  const char *target, dev_t dev, gboolean ro)
 {
@@ -539,6 +553,7 @@ static inline World *world_new(void)
     static const NodeMounterOps ops = {
         .free = world_mounter_free,
         .list = world_list,
+        .find = world_find,
         .mount_fuse = world_mount_fuse,
         .clone = world_clone,
         .probe = world_probe,
