@@ -16,6 +16,7 @@ TAILQ_HEAD(TaskQueue, Task);
 
 struct Tasks {
     unsigned least, most;
+    gboolean (*has_spare)(void); /* NULL: always */
     pthread_mutex_t lock;
     pthread_cond_t work, timer, ended;
     struct TaskQueue ready, later; /* lock, as all below; `later` in the order of due_ms */
@@ -32,7 +33,7 @@ static gboolean add_thread_locked(Tasks *w)
 {
     pthread_t thread;
     pthread_attr_t attr;
-    if (w->threads >= w->most)
+    if (w->threads >= w->most || (w->threads && w->has_spare && !w->has_spare()))
         return FALSE;
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
@@ -142,6 +143,11 @@ Tasks *tasks_new(unsigned least, unsigned most)
     TAILQ_INIT(&w->ready);
     TAILQ_INIT(&w->later);
     return w;
+}
+
+void tasks_set_spare(Tasks *w, gboolean (*has_spare)(void))
+{
+    w->has_spare = has_spare;
 }
 
 void tasks_free(Tasks *w)

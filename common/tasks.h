@@ -23,6 +23,9 @@ typedef struct Task {
 
 /* `least` threads stay once they were made. */
 Tasks *tasks_new(unsigned least, unsigned most);
+/* Before tasks are given: a thread beside others is made only when has_spare() says that one may
+ * be. Tasks wait for those that there are otherwise. */
+void tasks_set_spare(Tasks *tasks, gboolean (*has_spare)(void));
 /* Runs what was given for now, and waits until no thread is left. NULL is fine. */
 void tasks_free(Tasks *tasks);
 /* Those of the process, for tasks that do not wait for Ceph. They never end. */

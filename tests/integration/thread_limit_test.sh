@@ -59,6 +59,16 @@ check some_threads_are_left [ "$(<"$GROUP/pids.current")" -lt "$LIMIT" ]
 lives() { running hearthd && [ "${PID[hearthd]}" = "$FIRST" ]; }
 check hearthd_lives lives
 
+# ---- not one more ----
+echo "$(<"$GROUP/pids.current")" >"$GROUP/pids.max"
+echo closed >"$OTHER/closed"
+began=$SECONDS
+# Its handle is looked at after 10 s (WITNESS_MS in cache/origin/cephfs/file.c), by a thread if there is one.
+until [ $((SECONDS - began)) -ge 12 ]; do sleep 0.5; done
+check what_was_closed_before_is_synced timeout 20 sync "$OTHER/closed"
+check another_volume_is_read_without_a_thread reads 5
+check hearthd_lives_without_a_thread lives
+
 heal_weak
 check hung_reads_end_well wait_for 120 grep -q "^$HUNG read well" "$TMP/log/readers.log"
 echo max >"$GROUP/pids.max"

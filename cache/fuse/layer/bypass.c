@@ -9,6 +9,7 @@
 #include <glib.h>
 #include <pthread.h>
 #include <string.h>
+#include "cache/origin/thread_room.h"
 
 /* At once; libcephfs has a lock that they share. */
 #define THREADS_MAX 64
@@ -134,6 +135,7 @@ Bypass *bypass_new(Origin *origin)
     b->origin = origin;
     pthread_mutex_init(&b->lock, NULL);
     b->threads = tasks_new(0, THREADS_MAX);
+    tasks_set_spare(b->threads, thread_room_has_spare);
     return b;
 }
 

@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include "common/monotonic.h"
 #include "cache/origin/cephfs/internal.h"
+#include "cache/origin/thread_room.h"
 
 /* libcephfs writes what is older than 5 s (client_oc_max_dirty_age). */
 #define WITNESS_MS 10000
@@ -28,6 +29,8 @@
 #define HEARERS_MAX 64
 
 typedef struct CephfsWitness {
+    Task task; /* hear() */
+    CephfsOrigin *o;
     TAILQ_ENTRY(CephfsWitness) link;
     struct Inode *inode; /* of fh, which keeps it */
     Fh *fh;
@@ -172,11 +175,18 @@ static int close_witness(CephfsOrigin *o, CephfsWitness *w)
     return r;
 }
 
-static void list_locked(CephfsFiles *f, struct Inode *inode, Fh *fh, uint64_t written)
+static void hear(Task *task);
+
+static void list_locked(CephfsOrigin *o, struct Inode *inode, Fh *fh, uint64_t written)
 {
+    CephfsFiles *f = &o->files;
     CephfsWitness *w = g_new0(CephfsWitness, 1);
-    *w = (CephfsWitness){
-        .inode = inode, .fh = fh, .written = written, .until_ms = monotonic_ms() + WITNESS_MS};
+    *w = (CephfsWitness){.task = {.run = hear},
+                         .o = o,
+                         .inode = inode,
+                         .fh = fh,
+                         .written = written,
+                         .until_ms = monotonic_ms() + WITNESS_MS};
     g_hash_table_insert(f->witness_of, inode, w);
     TAILQ_INSERT_TAIL(&f->witnesses, w, link);
     pthread_cond_broadcast(&f->changed);
@@ -210,16 +220,16 @@ static int leave_witness(CephfsOrigin *o, OriginFile *file, uint64_t written)
     if (many || cephfs_open_witness(o, file->inode, &fh) < 0)
         return ceph_ll_fsync(o->mount, file->handle->fh, 0);
     pthread_mutex_lock(&f->mutex);
-    list_locked(f, file->inode, fh, written);
+    list_locked(o, file->inode, fh, written);
     pthread_mutex_unlock(&f->mutex);
     return 0;
 }
 
-static void hear(gpointer data, gpointer origin)
+static void hear(Task *task)
 {
-    CephfsOrigin *o = origin;
+    CephfsWitness *w = (CephfsWitness *)task;
+    CephfsOrigin *o = w->o;
     CephfsFiles *f = &o->files;
-    CephfsWitness *w = data;
     struct Inode *inode = w->inode; /* only compared once it is closed */
     const uint64_t ino = number_of(o, inode);
     int synced = ceph_ll_fsync(o->mount, w->fh, 0), r = close_witness(o, w);
@@ -259,7 +269,12 @@ static void *witness_thread(void *data)
             unlist_locked(f, w);
             look_begin_locked(f, w->inode);
             f->heard++;
-            g_thread_pool_push(f->hearers, w, NULL);
+            if (tasks_give(f->hearers, &w->task))
+                continue;
+            /* No thread can be made, and a sync waits for those that are heard. */
+            pthread_mutex_unlock(&f->mutex);
+            hear(&w->task);
+            pthread_mutex_lock(&f->mutex);
         }
     }
     pthread_mutex_unlock(&f->mutex);
@@ -322,7 +337,7 @@ static int hear_witness(CephfsOrigin *o, CephfsWitness *w, uint64_t mark, int *t
         Fh *next;
         int r = cephfs_open_witness(o, w->inode, &next);
         pthread_mutex_lock(&f->mutex);
-        list_locked(f, w->inode, r < 0 ? w->fh : next, w->written);
+        list_locked(o, w->inode, r < 0 ? w->fh : next, w->written);
         pthread_mutex_unlock(&f->mutex);
         if (r < 0) {
             g_free(w);
@@ -433,10 +448,11 @@ gboolean cephfs_files_start(CephfsOrigin *o)
     f->looked_at = g_hash_table_new(NULL, NULL);
     f->witness_of = g_hash_table_new(NULL, NULL);
     TAILQ_INIT(&f->witnesses);
-    f->hearers = g_thread_pool_new(hear, o, HEARERS_MAX, FALSE, NULL);
+    f->hearers = tasks_new(0, HEARERS_MAX);
+    tasks_set_spare(f->hearers, thread_room_has_spare);
     if (pthread_create(&f->thread, NULL, witness_thread, o) == 0)
         return TRUE;
-    g_thread_pool_free(f->hearers, FALSE, TRUE);
+    tasks_free(f->hearers);
     return FALSE;
 }
 
@@ -448,7 +464,7 @@ void cephfs_files_stop(CephfsOrigin *o, gboolean lost)
     pthread_cond_broadcast(&f->changed);
     pthread_mutex_unlock(&f->mutex);
     pthread_join(f->thread, NULL);
-    g_thread_pool_free(f->hearers, FALSE, TRUE);
+    tasks_free(f->hearers);
     CephfsWitness *w;
     while ((w = TAILQ_FIRST(&f->witnesses))) {
         unlist_locked(f, w);

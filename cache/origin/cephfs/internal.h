@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 #include "cache/origin/cephfs/client/client.h"
+#include "common/tasks.h"
 
 /* An operation under way that may wait for capabilities; on its thread's stack. */
 typedef struct CephfsWait {
@@ -30,7 +31,7 @@ typedef struct CephfsWaits {
     gboolean resting;  /* the thread, until there is an operation */
     gboolean stopping;
     pthread_t thread;
-    GThreadPool *askers;
+    Tasks *askers;
 } CephfsWaits;
 
 /* Listings that prepare later lookups (prime.c). */
@@ -79,7 +80,7 @@ typedef struct CephfsFiles {
     unsigned heard;                        /* witnesses that are being closed */
     gboolean stopping;
     pthread_t thread;
-    GThreadPool *hearers;
+    Tasks *hearers;
 } CephfsFiles;
 
 typedef struct CephfsPoolRights {
@@ -120,7 +121,7 @@ typedef struct CephfsOrigin {
     CephfsNames names;
     CephfsFiles files;
     CephfsPin pin;
-    GThreadPool *lookers; /* of entries of snapshots (listing.c) */
+    Tasks *lookers; /* of entries of snapshots (listing.c) */
 } CephfsOrigin;
 
 /* Attributes that are asked for. */

@@ -15,6 +15,7 @@
 #include <string.h>
 #include "common/monotonic.h"
 #include "cache/origin/cephfs/internal.h"
+#include "cache/origin/thread_room.h"
 
 #define AHEAD 256
 /* Looked up at a time, of one connection. */
@@ -94,8 +95,14 @@ static int next_live(CephfsOrigin *o, OriginDir *dir, int64_t off, OriginEntry *
 
 /* ---- in a snapshot ---- */
 
+typedef struct Looker {
+    Task task;
+    struct Looks *looks;
+} Looker;
+
 /* Entries that are looked up by some threads, each the next one. */
 typedef struct Looks {
+    CephfsOrigin *o;
     struct Inode *dir;
     OriginEntry *entries;
     guint n;
@@ -104,12 +111,14 @@ typedef struct Looks {
     pthread_mutex_t mutex;
     pthread_cond_t done;
     guint lookers; /* mutex */
+    Looker first, others[LOOKERS_MAX];
 } Looks;
 
 /* A lookup waits for what other clients hold; ceph_ll_getattr() never asks for a snapshot's inode.
  */
-static void look_up(CephfsOrigin *o, Looks *l, OriginEntry *entry)
+static void look_up(Looks *l, OriginEntry *entry)
 {
+    CephfsOrigin *o = l->o;
     struct Inode *inode;
     struct ceph_statx stx;
     if (strcmp(entry->name, ".") == 0 || strcmp(entry->name, "..") == 0)
@@ -123,23 +132,30 @@ static void look_up(CephfsOrigin *o, Looks *l, OriginEntry *entry)
     cephfs_fill_attr(&entry->attr, &stx);
 }
 
-static void run_looker(gpointer data, gpointer origin)
+static void look_up_rest(Looks *l)
 {
-    Looks *l = data;
     guint i;
     while ((i = atomic_fetch_add(&l->next, 1)) < l->n)
-        look_up(origin, l, &l->entries[i]);
+        look_up(l, &l->entries[i]);
+}
+
+static void run_looker(Task *task)
+{
+    Looks *l = ((Looker *)task)->looks;
+    look_up_rest(l);
     pthread_mutex_lock(&l->mutex);
     if (--l->lookers == 0)
         pthread_cond_signal(&l->done);
     pthread_mutex_unlock(&l->mutex);
 }
 
-static void add_lookers_locked(CephfsOrigin *o, Looks *l, guint n)
+/* FALSE: there is no thread for it. */
+static gboolean add_looker_locked(Looks *l, Looker *looker)
 {
-    l->lookers += n;
-    for (guint i = 0; i < n; i++)
-        g_thread_pool_push(o->lookers, l, NULL);
+    *looker = (Looker){.task = {.run = run_looker}, .looks = l};
+    const gboolean given = tasks_give(l->o->lookers, &looker->task);
+    l->lookers += given;
+    return given;
 }
 
 /* FALSE: some still look. */
@@ -151,22 +167,39 @@ static gboolean await_locked(Looks *l, unsigned ms)
     return l->lookers == 0;
 }
 
-static void look_up_all(CephfsOrigin *o, Looks *l)
+/* FALSE: no thread looks. *done: all were looked up already. */
+static gboolean begin_locked(Looks *l, gboolean *done)
 {
+    *done = FALSE;
+    if (!add_looker_locked(l, &l->first))
+        return FALSE;
+    *done = await_locked(l, ALONE_MS);
+    /* No thread is free, and none can be made. */
+    if (!*done && tasks_take_back(l->o->lookers, &l->first.task)) {
+        l->lookers = 0;
+        return FALSE;
+    }
+    return TRUE;
+}
+
+static void look_up_all(Looks *l)
+{
+    gboolean done;
     pthread_mutex_init(&l->mutex, NULL);
     cond_init_monotonic(&l->done);
     pthread_mutex_lock(&l->mutex);
-    add_lookers_locked(o, l, 1);
-    const gboolean alone = await_locked(l, ALONE_MS);
+    const gboolean begun = begin_locked(l, &done);
     const guint next = atomic_load(&l->next);
-    if (!alone && next < l->n)
-        add_lookers_locked(o, l, MIN(l->n - next, LOOKERS_MAX));
+    for (guint i = 0; begun && !done && i < LOOKERS_MAX && next + i < l->n; i++)
+        add_looker_locked(l, &l->others[i]);
     for (unsigned ms = SYNC_AFTER_MS; !await_locked(l, ms); ms = MIN(2 * ms, SYNC_AFTER_MAX_MS)) {
         pthread_mutex_unlock(&l->mutex);
-        ceph_sync_fs(o->mount);
+        ceph_sync_fs(l->o->mount);
         pthread_mutex_lock(&l->mutex);
     }
     pthread_mutex_unlock(&l->mutex);
+    if (!begun)
+        look_up_rest(l);
     pthread_cond_destroy(&l->done);
     pthread_mutex_destroy(&l->mutex);
 }
@@ -191,8 +224,8 @@ static int read_ahead(CephfsOrigin *o, OriginDir *dir, int64_t off)
             break;
         off = ahead->entries[ahead->n++].next;
     }
-    Looks looks = {.dir = dir->inode, .entries = ahead->entries, .n = ahead->n};
-    look_up_all(o, &looks);
+    Looks looks = {.o = o, .dir = dir->inode, .entries = ahead->entries, .n = ahead->n};
+    look_up_all(&looks);
     int lost = atomic_load(&looks.lost);
     if (lost < 0) {
         put_ahead(o, ahead);
@@ -240,10 +273,11 @@ int cephfs_closedir(Origin *origin, OriginDir *dir)
 
 void cephfs_lookers_start(CephfsOrigin *o)
 {
-    o->lookers = g_thread_pool_new(run_looker, o, LOOKERS_MAX, FALSE, NULL);
+    o->lookers = tasks_new(0, LOOKERS_MAX);
+    tasks_set_spare(o->lookers, thread_room_has_spare);
 }
 
 void cephfs_lookers_stop(CephfsOrigin *o)
 {
-    g_thread_pool_free(o->lookers, FALSE, TRUE);
+    tasks_free(o->lookers);
 }

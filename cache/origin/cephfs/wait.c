@@ -14,11 +14,13 @@
  * capabilities from a writer on another node that has just got them.
  *
  * The MDS may answer only when another client has returned something, and that client may itself
- * wait for an answer about another file. So each file is asked for on a thread of its own.
+ * wait for an answer about another file. So each file is asked for on a thread of its own, unless
+ * no thread can be made: then the watcher asks by itself.
  */
 #include <time.h>
 #include "common/monotonic.h"
 #include "cache/origin/cephfs/internal.h"
+#include "cache/origin/thread_room.h"
 
 #define LEASE_PATIENCE_MS 50
 /* Until the first question; then it doubles: the wait may be for an OSD. */
@@ -54,17 +56,24 @@ static void patience_locked(CephfsWaits *w, const struct Inode *inode)
     }
 }
 
+typedef struct Question {
+    Task task;
+    CephfsOrigin *o;
+    struct Inode *inode;
+} Question;
+
 /*
  * Asks for the attributes first. libcephfs answers by itself when it holds the capabilities for
  * them; the removal of an extended attribute always goes to the MDS, and takes capabilities from
  * us, but changes nothing when there is no such attribute. (A query of a lock, a sync, opening
  * again and setting a time do not wake a write.)
  */
-static void ask_mds(gpointer data, gpointer origin)
+static void ask_mds(Task *task)
 {
-    CephfsOrigin *o = origin;
+    Question *question = (Question *)task;
+    CephfsOrigin *o = question->o;
     CephfsWaits *w = &o->waits;
-    struct Inode *inode = data;
+    struct Inode *inode = question->inode;
     struct ceph_statx stx;
     ceph_ll_getattr(o->mount, inode, &stx, CEPH_STATX_BASIC_STATS, 0, o->perms);
     ceph_ll_removexattr(o->mount, inode, NO_ATTRIBUTE, o->perms);
@@ -73,6 +82,19 @@ static void ask_mds(gpointer data, gpointer origin)
     pthread_cond_signal(&w->changed);
     pthread_mutex_unlock(&w->mutex);
     ceph_ll_put(o->mount, inode);
+    g_free(question);
+}
+
+static void ask_locked(CephfsOrigin *o, struct Inode *inode)
+{
+    CephfsWaits *w = &o->waits;
+    Question *question = g_new0(Question, 1);
+    *question = (Question){.task = {.run = ask_mds}, .o = o, .inode = inode};
+    if (tasks_give(w->askers, &question->task))
+        return;
+    pthread_mutex_unlock(&w->mutex);
+    ask_mds(&question->task);
+    pthread_mutex_lock(&w->mutex);
 }
 
 static void *watcher(void *data)
@@ -96,7 +118,7 @@ static void *watcher(void *data)
             struct Inode *inode = cephfs_get(o, wait->inode);
             patience_locked(w, wait->inode);
             if (inode && g_hash_table_add(w->asked, inode))
-                g_thread_pool_push(w->askers, inode, NULL);
+                ask_locked(o, inode);
         }
     }
     pthread_mutex_unlock(&w->mutex);
@@ -105,7 +127,7 @@ static void *watcher(void *data)
 
 static void clear(CephfsWaits *w)
 {
-    g_thread_pool_free(w->askers, FALSE, TRUE);
+    tasks_free(w->askers);
     g_hash_table_unref(w->asked);
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->mutex);
@@ -118,7 +140,8 @@ gboolean cephfs_waits_start(CephfsOrigin *o)
     pthread_mutex_init(&w->mutex, NULL);
     LIST_INIT(&w->list);
     w->asked = g_hash_table_new(NULL, NULL);
-    w->askers = g_thread_pool_new(ask_mds, o, ASKERS_MAX, FALSE, NULL);
+    w->askers = tasks_new(0, ASKERS_MAX);
+    tasks_set_spare(w->askers, thread_room_has_spare);
     if (pthread_create(&w->thread, NULL, watcher, o) == 0)
         return TRUE;
     clear(w);

@@ -58,6 +58,37 @@ START_TEST(each_work_gets_a_thread_until_there_are_enough)
 }
 END_TEST
 
+static atomic_bool spare;
+
+static gboolean is_spare(void)
+{
+    return atomic_load(&spare);
+}
+
+START_TEST(without_room_for_a_thread_work_waits_for_the_one_there_is)
+{
+    Tasks *w = tasks_new(0, 4);
+    Task tasks[4] = {{.run = NULL}};
+    tasks_set_spare(w, is_spare);
+    atomic_store(&spare, FALSE);
+    set_gate(TRUE);
+    for (int i = 0; i < 3; i++) {
+        tasks[i].run = run_gated;
+        ck_assert(tasks_give(w, &tasks[i]));
+    }
+    await_count(&running, 1);
+    ck_assert_uint_eq(tasks_threads(w), 1);
+    atomic_store(&spare, TRUE);
+    tasks[3].run = run_gated;
+    ck_assert(tasks_give(w, &tasks[3]));
+    await_count(&running, 2);
+    ck_assert_uint_ge(tasks_threads(w), 2);
+    set_gate(FALSE);
+    tasks_free(w);
+    ck_assert_uint_eq(atomic_load(&ran), 4);
+}
+END_TEST
+
 START_TEST(work_that_was_taken_back_is_not_run)
 {
     Tasks *w = tasks_new(0, 1);
@@ -146,6 +177,7 @@ START_TEST(work_gives_itself_again)
 END_TEST
 
 HARNESS_MAIN("common/tasks", each_work_gets_a_thread_until_there_are_enough,
+             without_room_for_a_thread_work_waits_for_the_one_there_is,
              work_that_was_taken_back_is_not_run,
              later_work_is_run_when_it_is_due_also_when_sooner_work_comes,
              later_work_does_not_wait_for_other_work, work_gives_itself_again)
