@@ -2,6 +2,7 @@
 /* Collects what is used of each budget. */
 #include "cache/control/ops.h"
 #include "cache/fuse/inode_budget.h"
+#include "cache/fuse/layer/bypass_budget.h"
 #include "cache/origin/client_memory.h"
 #include "cache/origin/thread_room.h"
 
@@ -24,6 +25,7 @@ ReportUses ops_uses(const Control *c, const StoreStats *stats)
                 [REPORT_CLIENT_DATA] = {clients.bytes, clients.bytes_most},
                 [REPORT_CLIENT_NAMES] = client_names(&clients),
                 [REPORT_FETCH_BUFFERS] = {stats->buffer_bytes, stats->max_buffer_bytes},
+                [REPORT_BYPASS_BUFFERS] = {bypass_budget_used(), BYPASS_BUDGET_BYTES},
             },
         .threads = {threads, most == UINT64_MAX ? 0 : most},
     };

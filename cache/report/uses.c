@@ -6,7 +6,7 @@
 #include "proto/wire_keys.h"
 
 static const char *const kinds[REPORT_MEMORY_KINDS] = {
-    "liveInodes", "clientData", "clientNames", "fetchBuffers", "imageBuffers",
+    "liveInodes", "clientData", "clientNames", "fetchBuffers", "imageBuffers", "bypassBuffers",
 };
 
 static json_int_t count(uint64_t n)

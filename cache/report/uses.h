@@ -14,6 +14,7 @@ typedef enum ReportMemory {
     REPORT_CLIENT_NAMES,
     REPORT_FETCH_BUFFERS,
     REPORT_IMAGE_BUFFERS,
+    REPORT_BYPASS_BUFFERS,
     REPORT_MEMORY_KINDS,
 } ReportMemory;
 

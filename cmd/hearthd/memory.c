@@ -5,6 +5,7 @@
  */
 #include "cmd/hearthd/memory.h"
 #include "cache/fuse/inode_budget.h"
+#include "cache/fuse/layer/bypass_budget.h"
 #include "cache/origin/client_memory.h"
 #include "cache/store/store.h"
 #include "common/cgroup.h"
@@ -21,7 +22,7 @@ static uint64_t default_bytes(void)
 void memory_divide(uint64_t bytes, unsigned fill_threads, gint64 live_inodes)
 {
     const uint64_t all = bytes ? bytes : MAX(default_bytes(), MEMORY_LEAST_BYTES);
-    const uint64_t buffers = store_buffers_most(fill_threads) + IMAGE_BUFFERS;
+    const uint64_t buffers = store_buffers_most(fill_threads) + IMAGE_BUFFERS + BYPASS_BUDGET_BYTES;
     const uint64_t rest = MAX(all - MIN(buffers, all), all / 4), quarter = rest / 4;
     client_memory_set(rest / 2, quarter / CLIENT_NAME_BYTES);
     if (live_inodes != MEMORY_LIVE_INODES_UNSET)

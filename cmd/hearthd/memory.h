@@ -12,8 +12,9 @@
 
 /*
  * Divides the budget among what hearthd remembers and what Ceph's clients keep, after the buffers
- * of fetches and images, which have bounds of their own. bytes 0: half of what the cgroup allows,
- * at most 2 GiB. live_inodes: given, or MEMORY_LIVE_INODES_UNSET. Before the first volume.
+ * of fetches, images and reads that bypass the cache, which have bounds of their own. bytes 0: half
+ * of what the cgroup allows, at most 2 GiB. live_inodes: given, or MEMORY_LIVE_INODES_UNSET. Before
+ * the first volume.
  */
 void memory_divide(uint64_t bytes, unsigned fill_threads, gint64 live_inodes);
 

@@ -9,6 +9,7 @@
 #include <glib.h>
 #include <pthread.h>
 #include <string.h>
+#include "cache/fuse/layer/bypass_budget.h"
 #include "cache/origin/thread_room.h"
 
 /* At once; libcephfs has a lock that they share. */
@@ -23,12 +24,14 @@ typedef struct PastRead {
     uint64_t off;
     size_t len;
     char *buf;
+    atomic_bool withdrawn;
 } PastRead;
 
 struct Bypass {
     Origin *origin;
     pthread_mutex_t lock;
     Tasks *threads;
+    BypassShare share;
 };
 
 static void past_free(PastRead *r)
@@ -78,6 +81,10 @@ static void run_read(Task *task)
 {
     PastRead *r = (PastRead *)task;
     Bypass *b = r->bypass;
+    if (!bypass_budget_take(&b->share, r->len, &r->withdrawn)) {
+        past_free(r);
+        return;
+    }
     r->buf = g_malloc(MAX(r->len, 1));
     ssize_t result = make_read(b->origin, r);
     if (result == -EINTR) /* means that the reader is killed */
@@ -92,6 +99,7 @@ static void run_read(Task *task)
         caller->buf = result >= 0 ? g_steal_pointer(&r->buf) : NULL;
         caller->task.run(&caller->task);
     }
+    bypass_budget_give(&b->share, r->len);
     past_free(r);
 }
 
@@ -121,8 +129,12 @@ void bypass_withdraw(Bypass *b, BypassRead *read, int result)
     if (r) {
         read->running = NULL;
         r->caller = NULL;
-        if (tasks_take_back(b->threads, &r->task))
+        if (tasks_take_back(b->threads, &r->task)) {
             past_free(r);
+        } else {
+            atomic_store(&r->withdrawn, TRUE);
+            bypass_budget_wake();
+        }
         read->result = result;
         tasks_give(tasks_common(), &read->task);
     }

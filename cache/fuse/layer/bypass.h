@@ -2,7 +2,8 @@
 /*
  * Reads that bypass the store, for objects that it cannot take: its disk has failed, or it is full
  * of objects that must stay. Ceph may not answer one for a long time, so each has a thread of its
- * own while it runs, up to 64 for an origin; more wait for one of these, without a thread.
+ * own while it runs, up to 64 for an origin; more wait for one of these, without a thread. Their
+ * buffers have a bound for all origins (bypass_budget.h).
  */
 #ifndef HEARTH_CACHE_FUSE_LAYER_BYPASS_H
 #define HEARTH_CACHE_FUSE_LAYER_BYPASS_H
@@ -17,7 +18,7 @@ typedef struct Bypass Bypass;
 typedef struct BypassRead {
     Task task;
     ssize_t result; /* as bypass_begin() says */
-    char *buf;      /* the bytes, if there are; the caller's to free */
+    char *buf;      /* the bytes, if there are; the caller's to free, in task.run */
     struct PastRead *running;
 } BypassRead;
 
