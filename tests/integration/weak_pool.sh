@@ -3,9 +3,12 @@
 weak_set() { # NAME VALUE...
     ceph_cmd osd pool set weak "$@" >>"$TMP/log/pool.log" 2>&1 || fail "${STEP}_pool" "$(tail -n 1 "$TMP/log/pool.log")"
 }
-weak_pool() {
+weak_pool_of_its_own() { # CephFS has no part of it
     ceph_cmd osd pool create weak 1 1 --autoscale-mode=off >/dev/null 2>&1
     weak_set size 1 --yes-i-really-mean-it
+}
+weak_pool() {
+    weak_pool_of_its_own
     ceph_cmd fs add_data_pool hearthfs weak >/dev/null 2>&1
 }
 # Files that are made in DIR from now on are in the pool. NAME is a cephfs-client that talks.
