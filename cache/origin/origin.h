@@ -78,8 +78,10 @@ typedef struct OriginEntry {
 
 typedef enum OriginLease {
     ORIGIN_LEASE_NONE,
-    ORIGIN_LEASE_READ,  /* no one writes the inode while this is held */
-    ORIGIN_LEASE_WRITE, /* no one else reads or writes it */
+    /* No other client writes the inode while this is held. Other files of this origin may, when
+     * they are open for writing at the time that it is granted. */
+    ORIGIN_LEASE_READ,
+    ORIGIN_LEASE_WRITE, /* no other client reads or writes it */
 } OriginLease;
 
 /*

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open files, and writes that fail after they were answered. When a pool is full, or an OSD
- * refuses, libcephfs drops the bytes and notes the error in each handle (Fh) that is open on the
- * file. The low-level calls report it only at the close of that handle: ceph_ll_fsync() answers 0,
- * although nothing is in Ceph.
+ * Writes that fail after they were answered. When a pool is full, or an OSD refuses, libcephfs
+ * drops the bytes and notes the error in each handle (Fh) that is open on the file. The low-level
+ * calls report it only at the close of that handle: ceph_ll_fsync() answers 0, although nothing is
+ * in Ceph.
  *
- * So after each sync of a file the handles that wrote it are replaced by new ones and closed. When
- * a file is closed before its writes were synced, another handle stays open, the witness, until the
- * next sync, or for as long as libcephfs takes to write by itself. It is opened only then, because
- * it prevents write leases. It is opened as a directory, which the low-level calls do not check, so
- * it needs no capabilities. Where that is refused a reader's handle is used: then the MDS has to
- * change the file's state for the next client that opens the file, and that waits for its journal.
+ * So after each sync of a file the handles that wrote it are replaced by new ones and closed
+ * (share.c). When a file is closed before its writes were synced, another handle stays open, the
+ * witness, until the next sync, or for as long as libcephfs takes to write by itself. It is opened
+ * only then, and closed when the file is opened for writing again, because it prevents write
+ * leases. It is opened as a directory, which the low-level
+ * calls do not check, so it needs no capabilities. Where that is refused a reader's handle is used:
+ * then the MDS has to change the file's state for the next client that opens the file, and that
+ * waits for its journal.
  *
  * Writes are numbered, because some arrive during a sync: writes that a sync does not cover are
  * checked after the next one.
@@ -27,6 +29,8 @@
 #define WITNESSES_MAX 4096
 /* How many are closed at a time: each may wait for an OSD. */
 #define HEARERS_MAX 64
+/* Files whose readers get handles of their own at a time: each waits for a lease. */
+#define NARROWERS_MAX 16
 
 typedef struct CephfsWitness {
     Task task; /* hear() */
@@ -38,29 +42,12 @@ typedef struct CephfsWitness {
     int64_t until_ms;
 } CephfsWitness;
 
-static int open_again(CephfsOrigin *o, struct Inode *inode, int flags, Fh **fh)
-{
-    *fh = NULL;
-    return CEPHFS_LISTED(o, inode, ceph_ll_open(o->mount, inode, flags, fh, o->perms));
-}
-
-/* Reports the error of a close to the listener. A lost session is reported elsewhere. */
-static void report_failed_write(CephfsOrigin *o, uint64_t ino, int r)
-{
-    if (r == 0 || r == -ENOTCONN || r == -ESHUTDOWN)
-        return;
-    pthread_mutex_lock(&o->listener_mutex);
-    if (o->listener.inode_failed)
-        o->listener.inode_failed(o->listener.data, ino, r);
-    pthread_mutex_unlock(&o->listener_mutex);
-}
-
-static uint64_t number_of(CephfsOrigin *o, struct Inode *inode)
-{
-    struct ceph_statx stx = {0};
-    ceph_ll_getattr(o->mount, inode, &stx, CEPH_STATX_INO, AT_STATX_DONT_SYNC, o->perms);
-    return stx.stx_ino;
-}
+/* Readers of an inode are to get handles of their own. */
+typedef struct CephfsNarrowing {
+    Task task; /* narrow() */
+    CephfsOrigin *o;
+    struct Inode *inode; /* a reference */
+} CephfsNarrowing;
 
 /* One thread at a time closes handles of an inode, between look_begin and look_end; its result is
  * for all that wait. */
@@ -82,85 +69,12 @@ static void look_end_locked(CephfsFiles *f, struct Inode *inode)
     pthread_cond_broadcast(&f->changed);
 }
 
-/* ---- handles ---- */
-
-static gboolean can_write(const OriginFile *file)
-{
-    return (file->flags & O_ACCMODE) != O_RDONLY;
-}
-
-OriginFile *cephfs_file_new(CephfsOrigin *o, Fh *fh, struct Inode *inode, int flags)
-{
-    CephfsFiles *f = &o->files;
-    OriginFile *file = g_new0(OriginFile, 1);
-    file->handle = g_new0(CephfsHandle, 1);
-    file->handle->fh = fh;
-    file->inode = inode;
-    file->flags = flags & ~(O_CREAT | O_EXCL | O_TRUNC);
-    if (!can_write(file))
-        return file;
-    pthread_mutex_lock(&f->mutex);
-    GPtrArray *writers = g_hash_table_lookup(f->writers, inode);
-    if (!writers) {
-        writers = g_ptr_array_new();
-        g_hash_table_insert(f->writers, inode, writers);
-    }
-    g_ptr_array_add(writers, file);
-    pthread_mutex_unlock(&f->mutex);
-    return file;
-}
-
-static void unlist_writer_locked(CephfsFiles *f, OriginFile *file)
-{
-    GPtrArray *writers = g_hash_table_lookup(f->writers, file->inode);
-    g_ptr_array_remove_fast(writers, file);
-    if (writers->len)
-        return;
-    g_hash_table_remove(f->writers, file->inode);
-    g_ptr_array_unref(writers);
-}
-
-CephfsHandle *cephfs_file_use(CephfsOrigin *o, OriginFile *file)
-{
-    pthread_mutex_lock(&o->files.mutex);
-    CephfsHandle *handle = file->handle;
-    handle->uses++;
-    pthread_mutex_unlock(&o->files.mutex);
-    return handle;
-}
-
-void cephfs_file_done(CephfsOrigin *o, CephfsHandle *handle)
-{
-    pthread_mutex_lock(&o->files.mutex);
-    if (--handle->uses == 0 && handle->replaced)
-        pthread_cond_broadcast(&o->files.changed);
-    pthread_mutex_unlock(&o->files.mutex);
-}
-
-/* *told: the result of closing the old handle. -errno: there is no new one. */
-static int renew(CephfsOrigin *o, OriginFile *file, int *told)
-{
-    CephfsFiles *f = &o->files;
-    CephfsHandle *handle = g_new0(CephfsHandle, 1);
-    int r = open_again(o, file->inode, file->flags, &handle->fh);
-    if (r < 0) {
-        g_free(handle);
-        return r;
-    }
-    pthread_mutex_lock(&f->mutex);
-    CephfsHandle *old = file->handle;
-    file->handle = handle;
-    old->replaced = TRUE;
-    while (old->uses)
-        pthread_cond_wait(&f->changed, &f->mutex);
-    pthread_mutex_unlock(&f->mutex);
-    *told = ceph_ll_close(o->mount, old->fh);
-    cephfs_lease_returned(o, file->inode);
-    g_free(old);
-    return 0;
-}
-
 /* ---- witnesses ---- */
+
+static gboolean handle_can_write(const CephfsHandle *h)
+{
+    return cephfs_can_write(h->flags);
+}
 
 static void unlist_locked(CephfsFiles *f, CephfsWitness *w)
 {
@@ -205,24 +119,48 @@ static gboolean keep_locked(CephfsFiles *f, struct Inode *inode, uint64_t writte
     return TRUE;
 }
 
-/* For a file that is about to be closed with writes that are not synced; no other thread uses it.
+/* For a handle that is about to be closed with writes that are not synced; no other thread uses it.
  * -errno: what they came to, as there is no witness. */
-static int leave_witness(CephfsOrigin *o, OriginFile *file, uint64_t written)
+static int leave_witness(CephfsOrigin *o, CephfsHandle *h)
 {
     CephfsFiles *f = &o->files;
     pthread_mutex_lock(&f->mutex);
-    gboolean there = keep_locked(f, file->inode, written);
+    gboolean there = keep_locked(f, h->inode, h->written);
     gboolean many = g_hash_table_size(f->witness_of) >= WITNESSES_MAX;
     pthread_mutex_unlock(&f->mutex);
     if (there)
         return 0;
     Fh *fh = NULL;
-    if (many || cephfs_open_witness(o, file->inode, &fh) < 0)
-        return ceph_ll_fsync(o->mount, file->handle->fh, 0);
+    if (many || cephfs_open_witness(o, h->inode, &fh) < 0)
+        return ceph_ll_fsync(o->mount, h->fh, 0);
     pthread_mutex_lock(&f->mutex);
-    list_locked(o, file->inode, fh, written);
+    list_locked(o, h->inode, fh, h->written);
     pthread_mutex_unlock(&f->mutex);
     return 0;
+}
+
+void cephfs_file_is_witness(CephfsOrigin *o, OriginFile *file)
+{
+    CephfsFiles *f = &o->files;
+    struct Inode *inode = file->inode;
+    pthread_mutex_lock(&f->mutex);
+    CephfsHandle *h = file->handle;
+    /* Not beside reads, which may hang: it goes by its time then. */
+    const gboolean takes = handle_can_write(h) && !h->reads;
+    CephfsWitness *w = takes ? g_hash_table_lookup(f->witness_of, inode) : NULL;
+    if (!w || g_hash_table_contains(f->looked_at, inode)) {
+        pthread_mutex_unlock(&f->mutex);
+        return;
+    }
+    look_begin_locked(f, inode);
+    unlist_locked(f, w);
+    h->written = MAX(h->written, w->written);
+    pthread_mutex_unlock(&f->mutex);
+    const uint64_t ino = cephfs_number_of(o, inode);
+    cephfs_report_failed_write(o, ino, close_witness(o, w));
+    pthread_mutex_lock(&f->mutex);
+    look_end_locked(f, inode);
+    pthread_mutex_unlock(&f->mutex);
 }
 
 static void hear(Task *task)
@@ -231,9 +169,9 @@ static void hear(Task *task)
     CephfsOrigin *o = w->o;
     CephfsFiles *f = &o->files;
     struct Inode *inode = w->inode; /* only compared once it is closed */
-    const uint64_t ino = number_of(o, inode);
+    const uint64_t ino = cephfs_number_of(o, inode);
     int synced = ceph_ll_fsync(o->mount, w->fh, 0), r = close_witness(o, w);
-    report_failed_write(o, ino, r < 0 ? r : synced);
+    cephfs_report_failed_write(o, ino, r < 0 ? r : synced);
     pthread_mutex_lock(&f->mutex);
     f->heard--;
     look_end_locked(f, inode);
@@ -283,48 +221,45 @@ static void *witness_thread(void *data)
 
 /* ---- behind syncs, and at the close ---- */
 
-void cephfs_file_wrote(CephfsOrigin *o, OriginFile *file)
-{
-    const uint64_t number = atomic_fetch_add(&o->files.writes, 1) + 1;
-    uint64_t last = atomic_load(&file->written);
-    while (last < number && !atomic_compare_exchange_weak(&file->written, &last, number)) {
-    }
-}
-
 uint64_t cephfs_files_mark(CephfsOrigin *o)
 {
     return atomic_load(&o->files.writes);
 }
 
-static gboolean written_locked(const GPtrArray *writers)
+/* A handle of the inode that has writes, or any that can write, and was not looked at in this
+ * round; NULL: none. */
+static CephfsHandle *not_looked_at_locked(CephfsFiles *f, struct Inode *inode, uint64_t round,
+                                          gboolean any)
 {
-    for (guint i = 0; writers && i < writers->len; i++)
-        if (atomic_load(&((OriginFile *)writers->pdata[i])->written))
-            return TRUE;
-    return FALSE;
+    const GPtrArray *files = cephfs_files_of_locked(f, inode);
+    for (guint i = 0; files && i < files->len; i++) {
+        CephfsHandle *h = ((OriginFile *)files->pdata[i])->handle;
+        if (h->round != round && (h->written || (any && handle_can_write(h))))
+            return h;
+    }
+    return NULL;
 }
 
 /* Of those that wrote. An error is noted in the others as well, where it is not to be found again.
  */
-static int renew_writers(CephfsOrigin *o, const GPtrArray *writers, uint64_t mark, int *told)
+static int renew_handles(CephfsOrigin *o, struct Inode *inode, uint64_t mark, int *told)
 {
+    CephfsFiles *f = &o->files;
+    CephfsHandle *h;
     int failed = 0;
-    for (guint i = 0; i < writers->len; i++) {
-        OriginFile *file = writers->pdata[i];
+    pthread_mutex_lock(&f->mutex);
+    const uint64_t round = ++f->looks;
+    while ((h = not_looked_at_locked(f, inode, round, *told < 0))) {
+        h->round = round;
+        h->uses++;
+        pthread_mutex_unlock(&f->mutex);
         int one = 0;
-        uint64_t written = atomic_load(&file->written);
-        if (!written)
-            continue;
-        int r = renew(o, file, &one);
-        if (r == 0 && written <= mark)
-            atomic_compare_exchange_strong(&file->written, &written, 0);
+        const int r = cephfs_handle_renew(o, h, mark, &one);
         failed = r < 0 ? r : failed;
         *told = one < 0 ? one : *told;
+        pthread_mutex_lock(&f->mutex);
     }
-    for (guint i = 0; i < writers->len && *told < 0; i++) {
-        int again = 0;
-        renew(o, writers->pdata[i], &again);
-    }
+    pthread_mutex_unlock(&f->mutex);
     return failed;
 }
 
@@ -348,32 +283,40 @@ static int hear_witness(CephfsOrigin *o, CephfsWitness *w, uint64_t mark, int *t
     return 0;
 }
 
+/* The handles that were replaced while they had writes have reported. */
+static void await_leaving_locked(CephfsFiles *f, struct Inode *inode)
+{
+    while (cephfs_handles_leave_locked(f, inode))
+        pthread_cond_wait(&f->changed, &f->mutex);
+}
+
 int cephfs_files_look(CephfsOrigin *o, struct Inode *inode, uint64_t mark)
 {
     CephfsFiles *f = &o->files;
+    g_autoptr(GPtrArray) unused = g_ptr_array_new();
     pthread_mutex_lock(&f->mutex);
     look_await_locked(f, inode);
-    const GPtrArray *listed = g_hash_table_lookup(f->writers, inode);
     CephfsWitness *w = g_hash_table_lookup(f->witness_of, inode);
-    if (!w && !written_locked(listed)) {
+    if (!w && !not_looked_at_locked(f, inode, f->looks + 1, FALSE)) {
+        await_leaving_locked(f, inode);
         pthread_mutex_unlock(&f->mutex);
         return 0;
     }
     look_begin_locked(f, inode);
-    g_autoptr(GPtrArray) writers = g_ptr_array_new();
-    for (guint i = 0; listed && i < listed->len; i++)
-        g_ptr_array_add(writers, listed->pdata[i]);
     if (w)
         unlist_locked(f, w);
     pthread_mutex_unlock(&f->mutex);
-    const uint64_t ino = number_of(o, inode);
-    int told = 0, failed = renew_writers(o, writers, mark, &told);
+    const uint64_t ino = cephfs_number_of(o, inode);
+    int told = 0, failed = renew_handles(o, inode, mark, &told);
     int by_witness = 0;
     int heard = w ? hear_witness(o, w, mark, &by_witness) : 0;
-    report_failed_write(o, ino, told < 0 ? told : by_witness);
+    cephfs_report_failed_write(o, ino, told < 0 ? told : by_witness);
     pthread_mutex_lock(&f->mutex);
+    await_leaving_locked(f, inode);
+    cephfs_beside_drop_locked(f, inode, unused);
     look_end_locked(f, inode);
     pthread_mutex_unlock(&f->mutex);
+    cephfs_handles_close(unused);
     return heard < 0 ? heard : failed;
 }
 
@@ -396,21 +339,80 @@ int cephfs_files_look_at_closed(CephfsOrigin *o, uint64_t mark)
     return failed;
 }
 
-/* 0, or that there is no connection any more. */
-static int close_handle(CephfsOrigin *o, OriginFile *file)
+/* The last file that had it is closed, and the caller uses it. 0, or that there is no connection
+ * any more. */
+static int close_handle(CephfsOrigin *o, CephfsHandle *h)
 {
-    struct Inode *inode = file->inode; /* only compared once it is closed: it may be gone */
-    const uint64_t written = atomic_load(&file->written);
-    const uint64_t ino = written ? number_of(o, inode) : 0;
-    int synced = written ? leave_witness(o, file, written) : 0;
-    int r = ceph_ll_close(o->mount, file->handle->fh);
-    cephfs_lease_returned(o, inode);
+    CephfsFiles *f = &o->files;
+    /* The end of the connection writes all that is left; a lost one is reported elsewhere. */
+    const gboolean wrote = h->written && !atomic_load(&o->gone);
+    const uint64_t ino = wrote ? cephfs_number_of(o, h->inode) : 0;
+    int synced = wrote ? leave_witness(o, h) : 0;
+    g_autoptr(GPtrArray) unused = g_ptr_array_new();
+    pthread_mutex_lock(&f->mutex);
+    const gboolean close = --h->uses == 0;
+    if (!close)
+        cephfs_handle_abandon_locked(h, unused); /* another call closes it */
+    pthread_mutex_unlock(&f->mutex);
+    int r = close ? cephfs_handle_close(h) : 0;
     if (r == -ENOTCONN || r == -ESHUTDOWN)
         return r;
     /* Errors of other handles' writes are reported when those are closed. */
-    if (written)
-        report_failed_write(o, ino, r < 0 ? r : synced);
+    if (ino)
+        cephfs_report_failed_write(o, ino, r < 0 ? r : synced);
     return 0;
+}
+
+/* Of a mount that is no more: nothing is closed. */
+static void forget(CephfsFiles *f, OriginFile *file)
+{
+    g_autoptr(GPtrArray) unused = g_ptr_array_new();
+    pthread_mutex_lock(&f->mutex);
+    if (file->leased)
+        g_ptr_array_remove_fast(file->leased->lessees, file);
+    cephfs_beside_drop_locked(f, file->inode, unused);
+    CephfsHandle *h = cephfs_file_unlist_locked(f, file);
+    if (h->files == 0)
+        cephfs_handle_abandon_locked(h, unused);
+    pthread_mutex_unlock(&f->mutex);
+    cephfs_handles_close(unused); /* frees them */
+    g_free(file);
+}
+
+/* On a thread of its own: the lease that goes back meanwhile may be behind the close that has this
+ * done. The mount is there: its end waits for this, in cephfs_files_stop(). */
+static void narrow(Task *task)
+{
+    g_autofree CephfsNarrowing *n = (CephfsNarrowing *)task;
+    CephfsOrigin *o = n->o;
+    CephfsFiles *f = &o->files;
+    struct Inode *inode = n->inode;
+    pthread_mutex_lock(&f->mutex);
+    look_begin_locked(f, inode);
+    pthread_mutex_unlock(&f->mutex);
+    g_autoptr(GPtrArray) left = g_ptr_array_new();
+    if (!atomic_load(&o->gone))
+        cephfs_share_narrow(o, inode, left);
+    for (guint i = 0; i < left->len; i++)
+        close_handle(o, left->pdata[i]);
+    pthread_mutex_lock(&f->mutex);
+    look_end_locked(f, inode);
+    pthread_mutex_unlock(&f->mutex);
+    ceph_ll_put(o->mount, inode);
+}
+
+/* Without a thread they keep the handle that can write. */
+static void narrow_soon(CephfsOrigin *o, struct Inode *inode)
+{
+    struct Inode *kept = cephfs_get(o, inode); /* the caller's node is there */
+    if (!kept)
+        return;
+    CephfsNarrowing *n = g_new0(CephfsNarrowing, 1);
+    *n = (CephfsNarrowing){.task.run = narrow, .o = o, .inode = kept};
+    if (tasks_give(o->files.narrowers, &n->task))
+        return;
+    ceph_ll_put(o->mount, kept);
+    g_free(n);
 }
 
 int cephfs_file_close(CephfsOrigin *o, OriginFile *file)
@@ -418,23 +420,41 @@ int cephfs_file_close(CephfsOrigin *o, OriginFile *file)
     CephfsFiles *f = &o->files;
     struct Inode *inode = file->inode;
     const gboolean gone = atomic_load(&o->gone);
+    g_autoptr(GPtrArray) unused = g_ptr_array_new();
+    int r = 0;
     /* A thread that hangs in libcephfs may still use it. */
     if (gone && atomic_load(&o->left))
         return -ENOTCONN;
-    if (can_write(file)) {
-        pthread_mutex_lock(&f->mutex);
-        /* A sync of the file waits for the result of the close, or for the witness. */
-        look_begin_locked(f, inode);
-        unlist_writer_locked(f, file);
-        pthread_mutex_unlock(&f->mutex);
+    if (gone) {
+        forget(f, file);
+        return -ENOTCONN;
     }
-    int r = gone ? -ENOTCONN : close_handle(o, file);
-    if (can_write(file)) {
+    cephfs_lease_give(o, file);
+    pthread_mutex_lock(&f->mutex);
+    /* A sync of the file waits for the result of the close, or for the witness. Of a handle that
+     * other files have, nothing is closed, and nothing waits: it could be for a lease of theirs,
+     * which goes back on this thread. */
+    const gboolean looks =
+        file->handle->files == 1 && (handle_can_write(file->handle) || file->handle->written);
+    if (looks)
+        look_begin_locked(f, inode);
+    cephfs_beside_drop_locked(f, inode, unused);
+    CephfsHandle *h = cephfs_file_unlist_locked(f, file);
+    const gboolean last = h->files == 0;
+    const gboolean narrows = !last && handle_can_write(h) && !cephfs_files_write_locked(f, inode);
+    if (last)
+        h->uses++;
+    pthread_mutex_unlock(&f->mutex);
+    cephfs_handles_close(unused);
+    if (last)
+        r = close_handle(o, h);
+    if (narrows)
+        narrow_soon(o, inode);
+    if (looks) {
         pthread_mutex_lock(&f->mutex);
         look_end_locked(f, inode);
         pthread_mutex_unlock(&f->mutex);
     }
-    g_free(file->handle);
     g_free(file);
     return r;
 }
@@ -444,15 +464,20 @@ gboolean cephfs_files_start(CephfsOrigin *o)
     CephfsFiles *f = &o->files;
     pthread_mutex_init(&f->mutex, NULL);
     cond_init_monotonic(&f->changed);
-    f->writers = g_hash_table_new(NULL, NULL);
+    f->open = g_hash_table_new(NULL, NULL);
+    f->beside = g_hash_table_new(NULL, NULL);
+    f->leaving = g_hash_table_new(NULL, NULL);
     f->looked_at = g_hash_table_new(NULL, NULL);
     f->witness_of = g_hash_table_new(NULL, NULL);
     TAILQ_INIT(&f->witnesses);
     f->hearers = tasks_new(0, HEARERS_MAX);
     tasks_set_spare(f->hearers, thread_room_has_spare);
+    f->narrowers = tasks_new(0, NARROWERS_MAX);
+    tasks_set_spare(f->narrowers, thread_room_has_spare);
     if (pthread_create(&f->thread, NULL, witness_thread, o) == 0)
         return TRUE;
     tasks_free(f->hearers);
+    tasks_free(f->narrowers);
     return FALSE;
 }
 
@@ -465,6 +490,7 @@ void cephfs_files_stop(CephfsOrigin *o, gboolean lost)
     pthread_mutex_unlock(&f->mutex);
     pthread_join(f->thread, NULL);
     tasks_free(f->hearers);
+    tasks_free(f->narrowers);
     CephfsWitness *w;
     while ((w = TAILQ_FIRST(&f->witnesses))) {
         unlist_locked(f, w);
@@ -477,9 +503,11 @@ void cephfs_files_stop(CephfsOrigin *o, gboolean lost)
 
 void cephfs_files_clear(CephfsFiles *f)
 {
-    if (!f->writers)
+    if (!f->open)
         return;
-    g_hash_table_unref(f->writers);
+    g_hash_table_unref(f->open);
+    g_hash_table_unref(f->beside);
+    g_hash_table_unref(f->leaving);
     g_hash_table_unref(f->looked_at);
     g_hash_table_unref(f->witness_of);
     pthread_cond_destroy(&f->changed);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A connection to CephFS, for the files of this folder, from the bottom up: inode.c (references,
- * attributes), wait.c, prime.c, rights.c, rename.c, snapshot.c; witness.c, file.c (open files),
- * listing.c; end.c (how a connection ends); ops.c (the table of operations); mount.c (how it is
- * made); connect.c (attempts with a bounded wait); open.c (connections that follow one another).
+ * attributes), wait.c, prime.c, rights.c, rename.c; witness.c, handle.c (handles of open files,
+ * leases), share.c (which file has which), file.c (their writes), listing.c; end.c (how a
+ * connection ends); ops.c (the table of operations); mount.c (how it is made); connect.c (attempts
+ * with a bounded wait); open.c (connections that follow one another).
  */
 #ifndef HEARTH_CACHE_ORIGIN_CEPHFS_INTERNAL_H
 #define HEARTH_CACHE_ORIGIN_CEPHFS_INTERNAL_H
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/queue.h>
@@ -49,20 +51,35 @@ typedef struct CephfsNames {
     unsigned most;
 } CephfsNames;
 
-/* An open file of libcephfs. */
+/* An open file of libcephfs (handle.c). */
 typedef struct CephfsHandle {
+    struct CephfsOrigin *origin;
+    struct Inode *inode; /* which it keeps */
     Fh *fh;
-    unsigned uses; /* CephfsFiles.mutex, as the next */
-    gboolean replaced;
+    int flags;         /* to open it with again */
+    int64_t opened_ms; /* CephfsFiles.beside: CLOCK_MONOTONIC */
+    unsigned files;    /* that have it; CephfsFiles.mutex, as all below */
+    unsigned uses;     /* running calls, of which these are reads and writes: */
+    unsigned reads, writes;
+    unsigned writing;   /* writes of its files that wait, run, or run with one that it replaced */
+    gboolean abandoned; /* no file has it, and the last call closes it */
+    gboolean awaited;   /* a sync waits for that: CephfsFiles.leaving */
+    uint64_t round;     /* of the last look at it (file.c) */
+    /* The number of the last write that no sync has covered (CephfsFiles.writes); 0: there is none,
+     * as always when it cannot write. */
+    uint64_t written;
+    gboolean leasing;   /* a thread asks libcephfs for its lease, or gives it back */
+    gboolean recalled;  /* the lease */
+    gboolean narrows;   /* no lease is granted */
+    GPtrArray *lessees; /* OriginFiles that have the lease */
 } CephfsHandle;
 
 struct OriginFile {
     struct Inode *inode;  /* of the handle, which keeps it */
-    int flags;            /* to open it with again */
-    CephfsHandle *handle; /* CephfsFiles.mutex */
-    /* The number of the last write that no sync has covered (CephfsFiles.writes); 0: there is none.
-     */
-    _Atomic uint64_t written;
+    int flags;            /* that it was opened with */
+    CephfsHandle *handle; /* CephfsFiles.mutex, as the next two */
+    unsigned writing;     /* writes, from before they begin */
+    CephfsHandle *leased; /* whose lease it has; NULL: none */
     OriginRecall recall;
     void *data;
 };
@@ -72,15 +89,19 @@ typedef struct CephfsFiles {
     _Atomic uint64_t writes; /* of all files; what a sync covers has a number known before it */
     pthread_mutex_t mutex;   /* guards all below but the threads */
     pthread_cond_t changed;
-    GHashTable *writers; /* inode -> GPtrArray of its OriginFiles that can write */
-    GHashTable
-        *looked_at; /* inodes of which a handle is being closed; none of its files is freed */
+    GHashTable *open;    /* inode -> GPtrArray of its OriginFiles */
+    GHashTable *beside;  /* inode -> CephfsHandle for reads beside writes; it has a file then */
+    GHashTable *leaving; /* inode -> how many of its handles are awaited */
+    /* Inodes of which a handle that can write is being closed; no file that has one is freed. */
+    GHashTable *looked_at;
+    uint64_t looks;                        /* so many began */
     GHashTable *witness_of;                /* inode -> CephfsWitness */
     TAILQ_HEAD(, CephfsWitness) witnesses; /* the oldest first */
     unsigned heard;                        /* witnesses that are being closed */
     gboolean stopping;
     pthread_t thread;
     Tasks *hearers;
+    Tasks *narrowers;
 } CephfsFiles;
 
 typedef struct CephfsPoolRights {
@@ -123,6 +144,12 @@ typedef struct CephfsOrigin {
     CephfsPin pin;
     Tasks *lookers; /* of entries of snapshots (listing.c) */
 } CephfsOrigin;
+
+/* flags as open(2). */
+static inline gboolean cephfs_can_write(int flags)
+{
+    return (flags & O_ACCMODE) != O_RDONLY;
+}
 
 /* Attributes that are asked for. */
 #define CEPHFS_WANT (CEPH_STATX_BASIC_STATS | CEPH_STATX_VERSION)
@@ -179,14 +206,69 @@ int cephfs_lock_set(Origin *origin, OriginLocks *locks, const struct flock *lock
 int cephfs_lock_get(Origin *origin, OriginLocks *locks, struct flock *lock, uint64_t owner);
 void cephfs_locks_close(Origin *origin, OriginLocks *locks);
 
-/* `flags`: those that the handle was opened with. */
+/* --- handle.c --- */
+/* Of the handle for a file that is opened with these. */
+int cephfs_handle_flags(int flags);
+int cephfs_open_again(CephfsOrigin *o, struct Inode *inode, int flags, Fh **fh);
+/* Reports the error of a close to the listener. A lost session is reported elsewhere. */
+void cephfs_report_failed_write(CephfsOrigin *o, uint64_t ino, int r);
+uint64_t cephfs_number_of(CephfsOrigin *o, struct Inode *inode);
+CephfsHandle *cephfs_handle_new(CephfsOrigin *o, struct Inode *inode, Fh *fh, int flags);
+/* Closes it and frees it. No file or call has it. */
+int cephfs_handle_close(CephfsHandle *handle);
+void cephfs_handle_free(CephfsHandle *handle);
+/* No file has it any more. It is closed by the call that uses it last; or it is added to `unused`,
+ * which is for cephfs_handles_close() once it is unlocked. */
+void cephfs_handle_abandon_locked(CephfsHandle *handle, GPtrArray *unused);
+/* They report errors of writes that went through them. */
+void cephfs_handles_close(const GPtrArray *abandoned);
+/* Whether handles that had writes are still to be closed, and then report. */
+gboolean cephfs_handles_leave_locked(const CephfsFiles *f, const struct Inode *inode);
+/* Ends the use of a handle, which was counted in `uses`. */
+void cephfs_handle_done(CephfsOrigin *o, CephfsHandle *handle);
+/* The inode's handle for reads beside writes, opened if need be; used by one more. */
+int cephfs_beside_use(CephfsOrigin *o, struct Inode *inode, CephfsHandle **used);
+/* Gives it up; as abandon(). */
+void cephfs_beside_drop_locked(CephfsFiles *f, struct Inode *inode, GPtrArray *unused);
+/* There is one, and it was opened just now. */
+gboolean cephfs_beside_is_new_locked(const CephfsFiles *f, struct Inode *inode);
+/* Gives back a file's part in a lease, if it has one. */
+void cephfs_lease_give(CephfsOrigin *o, OriginFile *file);
+void cephfs_lease_recall_locked(CephfsHandle *handle);
+int cephfs_lease(Origin *origin, OriginFile *file, OriginLease kind, OriginRecall recall,
+                 void *data);
+
+/* --- share.c --- */
+/* flags as open(2). */
+int cephfs_file_open(CephfsOrigin *o, struct Inode *inode, int flags, OriginFile **file);
+/* `flags`: those that fh was opened with. */
 OriginFile *cephfs_file_new(CephfsOrigin *o, Fh *fh, struct Inode *inode, int flags);
-/* The handle for a call, until cephfs_file_done(). */
-CephfsHandle *cephfs_file_use(CephfsOrigin *o, OriginFile *file);
-void cephfs_file_done(CephfsOrigin *o, CephfsHandle *handle);
+/* The inode's files, borrowed; NULL: none. */
+GPtrArray *cephfs_files_of_locked(CephfsFiles *f, struct Inode *inode);
+/* Whether one of them can write. */
+gboolean cephfs_files_write_locked(CephfsFiles *f, struct Inode *inode);
+/* The handle that it had, which may have no file now. */
+CephfsHandle *cephfs_file_unlist_locked(CephfsFiles *f, OriginFile *file);
+/* The last file that can write was closed: the others get handles of their own. Waits until the
+ * lease has gone back, or the connection ends. Adds the handles that have no file then, in use, for
+ * the caller to close. */
+void cephfs_share_narrow(CephfsOrigin *o, struct Inode *inode, GPtrArray *left);
+/*
+ * Replaces a handle in all its files by a new one, and closes it: *told is the result of that. The
+ * caller has used it, which this ends. `mark`: of cephfs_files_look(). -errno: there is no new one.
+ */
+int cephfs_handle_renew(CephfsOrigin *o, CephfsHandle *handle, uint64_t mark, int *told);
+/* The handle that a read of the file uses until its end. -errno: there is none. */
+int cephfs_read_begin(CephfsOrigin *o, OriginFile *file, CephfsHandle **used);
+void cephfs_read_end(CephfsOrigin *o, CephfsHandle *used);
+/* The same of a write. `wrote`: it may have changed something. */
+int cephfs_write_begin(CephfsOrigin *o, OriginFile *file, CephfsHandle **used);
+void cephfs_write_end(CephfsOrigin *o, OriginFile *file, CephfsHandle *used, gboolean wrote);
+
+/* --- file.c --- */
+/* A file that was opened: if its handle can write, it takes the place of the inode's witness. */
+void cephfs_file_is_witness(CephfsOrigin *o, OriginFile *file);
 int cephfs_file_close(CephfsOrigin *o, OriginFile *file);
-/* Each write, once it is answered. */
-void cephfs_file_wrote(CephfsOrigin *o, OriginFile *file);
 /* Taken before a sync: the writes up to this one are covered by it. */
 uint64_t cephfs_files_mark(CephfsOrigin *o);
 /* After a sync of the inode: reports writes up to the mark that have failed to the listener
@@ -206,14 +288,6 @@ int cephfs_readdir(Origin *origin, OriginDir *dir, int64_t off, gboolean with_at
 int cephfs_closedir(Origin *origin, OriginDir *dir);
 void cephfs_lookers_start(CephfsOrigin *o);
 void cephfs_lookers_stop(CephfsOrigin *o);
-
-/* --- monitors.c --- */
-typedef struct CephfsMonitors CephfsMonitors;
-CephfsMonitors *cephfs_monitors_new(void);
-void cephfs_monitors_unref(CephfsMonitors *m);
-/* For how long none has answered, in milliseconds; UINT64_MAX: none was heard from. Has one asked
- * now and then; does not wait. */
-uint64_t cephfs_monitors_silent_ms(CephfsMonitors *m, const CephfsOriginConfig *config);
 
 int cephfs_may_read(Origin *o, OriginNode *node);
 

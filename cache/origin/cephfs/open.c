@@ -4,6 +4,7 @@
  * monitors and the key that Ceph accepted last. origin_cephfs_open() is what hearthd calls.
  */
 #include "cache/origin/thread_room.h"
+#include "cache/origin/cephfs/client/monitors.h"
 #include "cache/origin/cephfs/connect.h"
 #include "cache/origin/cephfs/internal.h"
 #include "cache/origin/reconnect/reconnect.h"

@@ -135,23 +135,12 @@ static int op_setattr(Origin *o, OriginNode *node, const struct stat *st, unsign
     return r < 0 ? r : op_getattr(o, node, attr);
 }
 
-/* A direct write of libcephfs goes past its memory and leaves there what it has replaced, for
- * readers of other handles. */
-static int handle_flags(int flags)
-{
-    return (flags & O_ACCMODE) == O_RDONLY ? flags : flags & ~O_DIRECT;
-}
-
 static int op_open(Origin *o, OriginNode *node, int flags, OriginFile **file)
 {
-    Fh *fh = NULL; /* libcephfs lists what is there as open, also when the open failed */
-    int r = CEPHFS_LISTED(
-        o, inode_of(node),
-        ceph_ll_open(mount_of(o), inode_of(node), handle_flags(flags), &fh, perms_of(o)));
-    if (r < 0)
-        return r;
-    *file = cephfs_file_new((CephfsOrigin *)o, fh, inode_of(node), handle_flags(flags));
-    return 0;
+    const int r = cephfs_file_open((CephfsOrigin *)o, inode_of(node), flags, file);
+    if (r == 0)
+        cephfs_file_is_witness((CephfsOrigin *)o, *file);
+    return r;
 }
 
 static UserPerm *perms_of_new(const OriginNew *new)
@@ -168,56 +157,55 @@ static int op_create(Origin *o, OriginNode *parent, const char *name, const Orig
     struct Inode *in;
     Fh *fh = NULL;
     struct ceph_statx stx;
-    int r = ceph_ll_create(mount_of(o), inode_of(parent), name, new->mode, handle_flags(flags), &in,
+    int r = ceph_ll_create(mount_of(o), inode_of(parent), name, new->mode,
+                           cephfs_handle_flags(flags) | (flags & (O_CREAT | O_EXCL | O_TRUNC)), &in,
                            &fh, &stx, CEPHFS_WANT, 0, perms);
     ceph_userperm_destroy(perms);
     if (r < 0)
         return r;
     cephfs_fill_attr(&created->attr, &stx);
     created->node = (OriginNode *)in;
-    created->file = cephfs_file_new((CephfsOrigin *)o, fh, in, handle_flags(flags));
+    created->file = cephfs_file_new((CephfsOrigin *)o, fh, in, flags);
     return 0;
 }
 
-/* A call with the file's handle. */
-#define WITH_FH(o, file, fh, call)                                                                 \
+/* A write of the file; it may wait for capabilities. */
+#define WRITING(o, file, fh, call)                                                                 \
     ({                                                                                             \
-        CephfsHandle *used = cephfs_file_use((CephfsOrigin *)(o), file);                           \
-        Fh *fh = used->fh;                                                                         \
-        int with = (call);                                                                         \
-        cephfs_file_done((CephfsOrigin *)(o), used);                                               \
-        with;                                                                                      \
+        CephfsHandle *used;                                                                        \
+        int r_of = cephfs_write_begin((CephfsOrigin *)(o), file, &used);                           \
+        if (r_of == 0) {                                                                           \
+            Fh *fh = used->fh;                                                                     \
+            r_of = CEPHFS_LISTED(o, (file)->inode, call);                                          \
+            cephfs_write_end((CephfsOrigin *)(o), file, used, r_of >= 0);                          \
+        }                                                                                          \
+        r_of;                                                                                      \
     })
 
 static ssize_t op_read(Origin *o, OriginFile *file, void *buf, size_t len, uint64_t off)
 {
-    int r = WITH_FH(
-        o, file, fh,
-        CEPHFS_LISTED(o, file->inode, ceph_ll_read(mount_of(o), fh, (int64_t)off, len, buf)));
+    CephfsHandle *used;
+    int r = cephfs_read_begin((CephfsOrigin *)o, file, &used);
+    if (r < 0)
+        return r;
+    r = CEPHFS_LISTED(o, file->inode, ceph_ll_read(mount_of(o), used->fh, (int64_t)off, len, buf));
+    cephfs_read_end((CephfsOrigin *)o, used);
     int doubt = r > 0 ? cephfs_check_zeros((CephfsOrigin *)o, buf, (size_t)r, off) : 0;
     return doubt < 0 ? doubt : r;
-}
-
-static int wrote(Origin *o, OriginFile *file, int r)
-{
-    if (r >= 0)
-        cephfs_file_wrote((CephfsOrigin *)o, file);
-    return r;
 }
 
 static ssize_t op_write(Origin *o, OriginFile *file, const void *buf, size_t len, uint64_t off)
 {
     /* -1, which ORIGIN_APPEND becomes: libcephfs looks at O_APPEND only when no offset is given. */
-    return WITH_FH(o, file, fh,
-                   wrote(o, file,
-                         CEPHFS_LISTED(o, file->inode,
-                                       ceph_ll_write(mount_of(o), fh, (int64_t)off, len, buf))));
+    return WRITING(o, file, fh, ceph_ll_write(mount_of(o), fh, (int64_t)off, len, buf));
 }
 
+/* Not ceph_ll_fsync(): that takes an error away that is noted in the handle, which other files have
+ * as well. */
 static int op_fsync(Origin *o, OriginFile *file, gboolean data_only)
 {
     const uint64_t mark = cephfs_files_mark((CephfsOrigin *)o);
-    int r = WITH_FH(o, file, fh, ceph_ll_fsync(mount_of(o), fh, data_only));
+    int r = ceph_ll_sync_inode(mount_of(o), file->inode, data_only);
     int look = cephfs_files_look((CephfsOrigin *)o, file->inode, mark);
     return r < 0 ? r : look;
 }
@@ -240,43 +228,13 @@ static int op_sync_all(Origin *o)
 
 static int op_fallocate(Origin *o, OriginFile *file, int mode, uint64_t off, uint64_t len)
 {
-    return WITH_FH(
-        o, file, fh,
-        wrote(o, file,
-              CEPHFS_LISTED(o, file->inode,
-                            ceph_ll_fallocate(mount_of(o), fh, mode, (int64_t)off, (int64_t)len))));
+    return WRITING(o, file, fh,
+                   ceph_ll_fallocate(mount_of(o), fh, mode, (int64_t)off, (int64_t)len));
 }
 
 static int op_close(Origin *o, OriginFile *file)
 {
     return cephfs_file_close((CephfsOrigin *)o, file);
-}
-
-static void recalled(Fh *fh, void *data)
-{
-    (void)fh;
-    OriginFile *file = data;
-    file->recall(file, file->data);
-}
-
-static int op_lease(Origin *o, OriginFile *file, OriginLease kind, OriginRecall recall, void *data)
-{
-    if (!((CephfsOrigin *)o)->leases)
-        return -EOPNOTSUPP;
-    static const unsigned commands[] = {
-        [ORIGIN_LEASE_NONE] = CEPH_DELEGATION_NONE,
-        [ORIGIN_LEASE_READ] = CEPH_DELEGATION_RD,
-        [ORIGIN_LEASE_WRITE] = CEPH_DELEGATION_WR,
-    };
-    if (kind != ORIGIN_LEASE_NONE) {
-        file->recall = recall;
-        file->data = data;
-    }
-    int r =
-        WITH_FH(o, file, fh, ceph_ll_delegation(mount_of(o), fh, commands[kind], recalled, file));
-    if (kind == ORIGIN_LEASE_NONE)
-        cephfs_lease_returned((CephfsOrigin *)o, file->inode);
-    return r;
 }
 
 static int op_mkdir(Origin *o, OriginNode *parent, const char *name, const OriginNew *new,
@@ -405,7 +363,7 @@ const OriginOps cephfs_origin_ops = {
     .sync_all = op_sync_all,
     .fallocate = op_fallocate,
     .close = op_close,
-    .lease = op_lease,
+    .lease = cephfs_lease,
     .locks_open = cephfs_locks_open,
     .lock_set = cephfs_lock_set,
     .lock_get = cephfs_lock_get,

@@ -3,8 +3,10 @@
  * that connects now, on a thread that may be left behind. */
 #include "cache/origin/aside.h"
 #include "cache/origin/thread_room.h"
-#include "cache/origin/cephfs/internal.h"
+#include "cache/origin/cephfs/client/client.h"
+#include "cache/origin/cephfs/client/monitors.h"
 #include <errno.h>
+#include <stdatomic.h>
 #include "common/monotonic.h"
 
 #define ASK_AGAIN_MS 5000
