@@ -99,6 +99,7 @@ $(UNIT_BIN): $(O)/%: $(O)/obj/%.o
 	$(call say,LD)
 	$(Q)$(LINK) $(LIBS) $(CHECK_LIBS)
 units_of = $(filter $(O)/tests/unit/$(1)/%,$(UNIT_BIN))
+$(O)/tests/unit/cache/fuse/live/session_test: LDFLAGS += -Wl,--wrap=store_spoil_fills
 $(O)/tests/unit/cache/block/buffers_test: LDFLAGS += -Wl,--wrap=pthread_mutex_unlock
 $(call units_of,driver): $(O)/driver.a
 $(call units_of,cache): $(O)/cache.a

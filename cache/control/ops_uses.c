@@ -3,6 +3,7 @@
 #include "cache/control/ops.h"
 #include "cache/fuse/inode_budget.h"
 #include "cache/fuse/layer/bypass_budget.h"
+#include "cache/fuse/written.h"
 #include "cache/origin/client_memory.h"
 #include "cache/origin/thread_room.h"
 
@@ -22,6 +23,7 @@ ReportUses ops_uses(const Control *c, const StoreStats *stats)
             {
                 [REPORT_LIVE_INODES] = {inode_budget_held() * INODE_BUDGET_BYTES,
                                         inode_budget_most() * INODE_BUDGET_BYTES},
+                [REPORT_WRITTEN_BLOCKS] = {written_memory_held(), written_memory_most()},
                 [REPORT_CLIENT_DATA] = {clients.bytes, clients.bytes_most},
                 [REPORT_CLIENT_NAMES] = client_names(&clients),
                 [REPORT_FETCH_BUFFERS] = {stats->buffer_bytes, stats->max_buffer_bytes},

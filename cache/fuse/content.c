@@ -29,8 +29,8 @@ struct Content {
     StoreFill *fill;
 };
 
-Content *content_open(Store *store, Origin *origin, const char *tag, const OriginAttr *attr,
-                      const ContentGuard *guard)
+Content *content_open_key(Store *store, Origin *origin, const char *tag, const ObjectKey *key,
+                          const ContentGuard *guard)
 {
     Content *c = g_new0(Content, 1);
     c->store = store;
@@ -39,7 +39,7 @@ Content *content_open(Store *store, Origin *origin, const char *tag, const Origi
     c->guard = *guard;
     c->refs = 1;
     pthread_mutex_init(&c->mutex, NULL);
-    object_key_init(&c->key, origin, attr);
+    c->key = *key;
     object_key_id(&c->key, &c->id);
     int fd = store_open_object(store, &c->id, c->key.size);
     c->fd = fd >= 0 ? fd : -1;
@@ -47,6 +47,14 @@ Content *content_open(Store *store, Origin *origin, const char *tag, const Origi
         posix_fadvise(fd, 0, (off_t)MIN(c->key.size, PREFETCH_BYTES), POSIX_FADV_WILLNEED);
     c->was_held = fd >= 0;
     return c;
+}
+
+Content *content_open(Store *store, Origin *origin, const char *tag, const OriginAttr *attr,
+                      const ContentGuard *guard)
+{
+    ObjectKey key;
+    object_key_init(&key, origin, attr);
+    return content_open_key(store, origin, tag, &key, guard);
 }
 
 Content *content_ref(Content *c)
@@ -64,6 +72,11 @@ void content_unref(Content *c)
     store_fill_unref(c->fill);
     pthread_mutex_destroy(&c->mutex);
     g_free(c);
+}
+
+const ObjectKey *content_key(const Content *c)
+{
+    return &c->key;
 }
 
 gboolean content_was_held(const Content *c)

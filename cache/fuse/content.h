@@ -24,9 +24,14 @@ typedef struct ContentGuard {
  * `tag` is the volume's in the store; it lives as long as the content. */
 Content *content_open(Store *store, Origin *origin, const char *tag, const OriginAttr *attr,
                       const ContentGuard *guard);
+/* The same, by what names the content. */
+Content *content_open_key(Store *store, Origin *origin, const char *tag, const ObjectKey *key,
+                          const ContentGuard *guard);
 Content *content_ref(Content *content);
 void content_unref(Content *content);
 
+/* Borrowed. */
+const ObjectKey *content_key(const Content *content);
 /* A complete object was held when it was opened. */
 gboolean content_was_held(const Content *content);
 

@@ -6,7 +6,8 @@
 #include "proto/wire_keys.h"
 
 static const char *const kinds[REPORT_MEMORY_KINDS] = {
-    "liveInodes", "clientData", "clientNames", "fetchBuffers", "imageBuffers", "bypassBuffers",
+    "liveInodes",   "writtenBlocks", "clientData",    "clientNames",
+    "fetchBuffers", "imageBuffers",  "bypassBuffers",
 };
 
 static json_int_t count(uint64_t n)

@@ -10,6 +10,7 @@
 /* Kinds of memory, in the order of their names in uses.c. */
 typedef enum ReportMemory {
     REPORT_LIVE_INODES,
+    REPORT_WRITTEN_BLOCKS,
     REPORT_CLIENT_DATA,
     REPORT_CLIENT_NAMES,
     REPORT_FETCH_BUFFERS,

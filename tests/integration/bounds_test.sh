@@ -146,7 +146,7 @@ check bounds_are_within_the_budget [ "$(daemon '.memory.kinds | map(.maxBytes) |
 resident=$(($(daemon .memory.residentBytes) >> 20))
 echo "# $IN_USE volumes in use: $resident MiB resident"
 # What the budget gives to these parts, 20 MiB for each connection in use (docs/operations.md), and hearthd itself.
-parts=$(daemon '.memory.kinds | map(select(.kind == "liveInodes" or .kind == "clientData" or .kind == "clientNames").maxBytes) | add')
+parts=$(daemon '.memory.kinds | map(select(.kind == "liveInodes" or .kind == "writtenBlocks" or .kind == "clientData" or .kind == "clientNames").maxBytes) | add')
 check memory_is_within_it [ "$resident" -lt $(((parts >> 20) + IN_USE * 20 + 40)) ]
 release
 check the_last_are_unstaged unstage_all

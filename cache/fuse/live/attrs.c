@@ -1,10 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes and extended attributes. */
+/* Attributes and extended attributes, and the group that a mount shows. */
 #include <errno.h>
 #include <sys/xattr.h>
 #include <time.h>
+#include "cache/fuse/live/contents.h"
 #include "cache/fuse/live/handles.h"
 #include "cache/fuse/live/session_internal.h"
+
+/* ---- the group that all files of a mount are for ---- */
+
+/*
+ * CSI's VOLUME_MOUNT_GROUP, a pod's fsGroup. What kubelet would do to every file by a recursive
+ * chown is only shown to the kernel here, which then decides as if it had been done: the same bits,
+ * no walk over a million files, nothing changed in Ceph, and a volume of many nodes can have
+ * another group on each. New files belong to the group in Ceph too.
+ */
+#define READ_WRITE (S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP)
+#define READ_ONLY (S_IRUSR | S_IRGRP)
+#define SEARCH (S_IXUSR | S_IXGRP | S_ISGID)
+
+void session_set_group(Session *s, gboolean any, gid_t group)
+{
+    atomic_store(&s->group, any ? (int64_t)group : -1);
+}
+
+gid_t group_of_new(Session *s, gid_t caller)
+{
+    int64_t group = atomic_load(&s->group);
+    return group < 0 ? caller : (gid_t)group;
+}
+
+struct stat group_shown(Session *s, const struct stat *st)
+{
+    struct stat shown = *st;
+    int64_t group = atomic_load(&s->group);
+    if (group < 0)
+        return shown;
+    shown.st_gid = (gid_t)group;
+    if (S_ISLNK(st->st_mode))
+        return shown;
+    shown.st_mode |= s->read_only ? READ_ONLY : READ_WRITE;
+    if (S_ISDIR(st->st_mode))
+        shown.st_mode |= SEARCH;
+    return shown;
+}
+
+/* ---- operations ---- */
 
 static void reply_attr(fuse_req_t req, Node *node, const OriginAttr *attr)
 {
@@ -81,11 +122,14 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_s
     }
     if (set & ORIGIN_SET_SIZE) {
         handles_return_leases(s, node);
-        atomic_store(&node->page_version, 0);
+        contents_resize_begin(s, node);
     }
     OriginAttr attr;
     const uint64_t session = unsynced_session(s);
+    atomic_store(&node->dirty, 1);
     r = s->origin->ops->setattr(s->origin, node->origin, st, set, &attr);
+    if (set & ORIGIN_SET_SIZE)
+        contents_resize_end(node);
     if (r == 0)
         unsynced_wrote(s, node, session);
     atomic_store(&node->dirty, 1);

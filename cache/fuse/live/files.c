@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include "cache/fuse/live/contents.h"
 #include "cache/fuse/live/handles.h"
 #include "cache/fuse/live/session_internal.h"
 #include "cache/fuse/object_reply.h"
@@ -24,10 +25,23 @@ static void open_reader(Handle *h, struct fuse_file_info *fi)
         fuse_lowlevel_notify_inval_inode(s->fuse, node->id, -1, 0);
     if (!leased)
         return;
-    fi->keep_cache =
-        atomic_load(&node->page_version) == attr.version && atomic_load(&node->unsettled) == 0;
+    fi->keep_cache = (h->joined || atomic_load(&node->page_version) == attr.version) &&
+                     atomic_load(&node->unsettled) == 0;
     if (h->content)
         atomic_fetch_add(content_was_held(h->content) ? &s->counters.hits : &s->counters.misses, 1);
+}
+
+/* Under the lease of another handle of this node the kernel keeps its pages. */
+static void open_writer(Handle *h, struct fuse_file_info *fi)
+{
+    Node *node = h->node;
+    OriginAttr attr;
+    int r;
+    if (h->reader && !(fi->flags & O_TRUNC) && handles_leased(node) &&
+        handle_take_lease(h, TRUE, &attr, &r) && h->joined)
+        fi->keep_cache = atomic_load(&node->unsettled) == 0;
+    else
+        fuse_lowlevel_notify_inval_inode(h->session->fuse, node->id, -1, 0);
 }
 
 /*
@@ -69,8 +83,10 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     const gint64 began_us = g_get_monotonic_time();
     gboolean writer = (fi->flags & O_ACCMODE) != O_RDONLY;
     OriginFile *file;
-    if (writer || fi->flags & O_TRUNC)
+    if (fi->flags & O_TRUNC || (writer && atomic_load(&node->writers) == 0))
         handles_return_leases(s, node);
+    if (fi->flags & O_TRUNC)
+        contents_resize_begin(s, node);
     int r = names_check(s, node);
     if (r == 0 && fi->flags & O_TRUNC)
         r = drop_setuid(s, node, fuse_req_ctx(req)->uid);
@@ -89,7 +105,7 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
         fi->noflush = !s->locks; /* a close gives back locks */
         open_reader(h, fi);
     } else {
-        fuse_lowlevel_notify_inval_inode(s->fuse, node->id, -1, 0);
+        open_writer(h, fi);
     }
     fi->fh = h->fh;
     add_time(&s->counters.open_us, began_us);
@@ -109,12 +125,15 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     handle_release(h);
 }
 
-static Content *content_of(Handle *h)
+/* What the store has of these bytes, the caller's. NULL: nothing, or they were written since. */
+static Content *content_for(Handle *h, size_t len, uint64_t off)
 {
-    pthread_mutex_lock(&h->mutex);
-    Content *c = h->content ? content_ref(h->content) : NULL;
-    pthread_mutex_unlock(&h->mutex);
-    return c;
+    Content *c;
+    g_autoptr(Written) written = NULL;
+    if (!contents_of(h, &c, &written) || !written_touches(written, off, len, content_key(c)->size))
+        return c;
+    content_unref(c);
+    return NULL;
 }
 
 /* Whether what is read now is guaranteed, without asking the origin. */
@@ -127,25 +146,31 @@ static gboolean is_leased(Handle *h)
 /* The same when it asks. *again: it was not guaranteed since the open. */
 static gboolean lease_again(Handle *h, gboolean *again)
 {
-    if (!origin_vouches(h->session->origin))
+    if (!origin_vouches(h->session->origin) || !handle_may_ask(h))
         return FALSE;
     OriginAttr attr;
     int r;
     gboolean leased = handle_take_lease(h, FALSE, &attr, &r);
-    *again = leased && atomic_load(&h->node->page_version) != atomic_load(&h->version);
+    *again =
+        leased && !h->joined && atomic_load(&h->node->page_version) != atomic_load(&h->version);
     return leased;
 }
 
 /*
  * Pages from before this handle's lease were dropped by open(), or are unsettled when the lease was
- * taken later. So with nothing unsettled the pages are of the leased version.
+ * taken later. So with nothing unsettled the pages are of the leased version, and of what was
+ * written since: then they have no version that another open could compare.
  */
 static void label_pages(Handle *h)
 {
     Node *node = h->node;
     uint64_t version = atomic_load(&h->version);
-    if (!h->writer && atomic_load(&node->page_version) != version &&
-        atomic_load(&node->unsettled) == 0)
+    if (atomic_load(&node->page_version) == version || atomic_load(&node->unsettled))
+        return;
+    pthread_mutex_lock(&h->mutex);
+    const gboolean written = h->written != NULL;
+    pthread_mutex_unlock(&h->mutex);
+    if (!written && !h->writer)
         atomic_store(&node->page_version, version);
 }
 
@@ -212,19 +237,29 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
     char *buf = reply_buffer(size);
     PageUse use;
     atomic_fetch_add_explicit(&s->counters.reads, 1, memory_order_relaxed);
+    const unsigned lease = atomic_load(&h->leases);
     gboolean again = FALSE, leased = is_leased(h);
-    Content *c = leased ? content_of(h) : NULL;
     /* Before anything is asked of the origin, the lease too: it may wait for another's lease, which
      * goes back behind a drop of these pages. */
-    gboolean waits = locks_pages(fi) && (!c || !content_was_held(c));
+    const gboolean looks = leased && handle_looks_again(h);
+    gboolean waits = looks && locks_pages(fi);
     if (waits)
         pages_wait_begin(node, &use, (uint64_t)off, size, FALSE);
+    if (looks)
+        handle_look_again(h);
+    Content *c = leased ? content_for(h, size, (uint64_t)off) : NULL;
+    if (!waits && locks_pages(fi) && (!c || !content_was_held(c))) {
+        waits = TRUE;
+        pages_wait_begin(node, &use, (uint64_t)off, size, FALSE);
+    }
     if (!leased) {
         leased = lease_again(h, &again);
-        c = leased ? content_of(h) : NULL;
+        c = leased ? content_for(h, size, (uint64_t)off) : NULL;
     }
     gboolean stay = leased && !again;
-    if (!stay) {
+    if (stay) {
+        atomic_store(&h->settled, lease);
+    } else {
         atomic_fetch_add(&node->unsettled, 1);
         atomic_store(&node->page_version, 0);
     }
@@ -311,16 +346,21 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
     const uint64_t session = unsynced_session(s);
     if (n == 0 && fi->writepage && atomic_load(&node->pages_of) != session)
         n = -EIO; /* the kernel reports it, as for each page that cannot be written */
+    BytesChange change;
+    if (at == ORIGIN_APPEND)
+        contents_append_begin(s, node, &change);
+    else
+        contents_write_begin(s, node, &change, at, size);
     if (n == 0)
         n = s->origin->ops->write(s->origin, file, buf, size, at);
+    contents_write_end(node, &change);
     const gboolean gone_around = waits && pages_wait_end(node, &use);
     if (n > 0)
         unsynced_wrote(s, node, session);
-    atomic_store(&node->dirty, 1);
     atomic_store(&node->page_version, 0);
     /* The kernel keeps the written pages, also those of a mapping whose write failed here, and puts
      * an append at the end that it knows. */
-    gboolean stay = n == (ssize_t)size && atomic_load(&h->lease) == LEASE_HELD && !h->append;
+    gboolean stay = n == (ssize_t)size && handles_leased(node) && !h->append;
     if (!stay)
         atomic_fetch_add(&node->unsettled, 1);
     if (n > 0)
@@ -343,6 +383,7 @@ static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
     Session *s = session_of(req);
     Handle *h = FIND_OPEN_OR_REPLY(s->files, req, fi);
     const uint64_t mark = unsynced_mark(h->node);
+    contents_keep(s, h->node);
     int r = s->origin->ops->fsync(s->origin, h->file, datasync);
     pthread_mutex_lock(&h->mutex);
     OriginFile *plain = h->plain;
@@ -375,11 +416,13 @@ static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, of
     Handle *h = FIND_OPEN_OR_REPLY(s->files, req, fi);
     const uint64_t session = unsynced_session(s);
     int r = -EIO;
+    BytesChange change;
+    contents_write_begin(s, h->node, &change, (uint64_t)off, (uint64_t)len);
     if (!is_unlocked_by_loss(s, h->node))
         r = s->origin->ops->fallocate(s->origin, h->file, mode, (uint64_t)off, (uint64_t)len);
+    contents_write_end(h->node, &change);
     if (r == 0)
         unsynced_wrote(s, h->node, session);
-    atomic_store(&h->node->dirty, 1);
     atomic_store(&h->node->page_version, 0);
     fuse_reply_err(req, -r);
 }

@@ -16,17 +16,26 @@
 #include "cache/fuse/live/handles.h"
 #include <errno.h>
 #include <fcntl.h>
+#include "cache/fuse/live/contents.h"
 #include "cache/fuse/live/session_internal.h"
+#include "common/monotonic.h"
 
 /* For leases of our own that are in the way of a writer here. */
 #define RETURN_WAIT_MS 1000
 
-/* Before anything here writes the file. */
-static void spoil_fills(Session *s, Node *node)
+static void list_handle(Handle *h)
 {
-    atomic_fetch_add(&node->writes_begun, 1);
-    if (s->store)
-        store_spoil_fills(s->store, s->origin, node->id);
+    g_autoptr(GPtrArray) forgotten = contents_array();
+    Node *node = h->node;
+    pthread_mutex_lock(&node->mutex);
+    LIST_INSERT_HEAD(&node->handles, h, in_node);
+    if (h->writer && atomic_fetch_add(&node->writers, 1) == 0) {
+        /* The kernel drops its pages when the first writer opens a file, because it is not told to
+         * keep them. The handle is listed, so the end of this session is reported to it. */
+        atomic_store(&node->pages_of, unsynced_session(h->session));
+        contents_begin_locked(node, forgotten);
+    }
+    pthread_mutex_unlock(&node->mutex);
 }
 
 Handle *handle_new(Session *s, Node *node, OriginFile *file, int flags)
@@ -43,18 +52,13 @@ Handle *handle_new(Session *s, Node *node, OriginFile *file, int flags)
     h->seen = unsynced_seen(s, node);
     pthread_mutex_init(&h->mutex, NULL);
     h->fh = opened_add(s->files, h);
-    pthread_mutex_lock(&node->mutex);
-    LIST_INSERT_HEAD(&node->handles, h, in_node);
-    pthread_mutex_unlock(&node->mutex);
-    /* When the first writer opens a file, the kernel drops its pages, because it is not told to
-     * keep them. From now on the handle is listed, so the end of this session is reported to it. */
-    if (h->writer && atomic_fetch_add(&node->writers, 1) == 0)
-        atomic_store(&node->pages_of, unsynced_session(s));
-    if (h->writer || flags & O_TRUNC) {
-        spoil_fills(s, node);
-        atomic_store(&node->dirty, 1);
-        atomic_store(&node->page_version, 0);
+    list_handle(h);
+    if (flags & O_TRUNC) {
+        contents_resize_begin(s, node);
+        contents_resize_end(node);
     }
+    if (h->writer)
+        atomic_store(&node->page_version, 0);
     return h;
 }
 
@@ -75,6 +79,7 @@ static void handle_unref(Handle *h)
         return;
     Session *s = h->session;
     content_unref(h->content);
+    written_unref(h->written);
     if (h->plain)
         close_file(h, h->plain);
     close_file(h, h->file);
@@ -86,6 +91,7 @@ static void handle_unref(Handle *h)
 /* Pages first, then the lease: the client that waits for it may write as soon as it is back. */
 static void queue_return(Handle *h)
 {
+    atomic_fetch_add(&h->node->recalls, 1);
     atomic_store(&h->node->page_version, 0);
     atomic_store(&h->node->attr_version, 0);
     notifier_recall(h->session->notifier, h->node, h);
@@ -115,18 +121,26 @@ static void return_recalled_lease(Session *s, Handle *h)
     handle_unref(h);
 }
 
-/* Whether the node is open through a handle that is not guaranteed the content unchanged. */
+gboolean handles_leased(Node *node)
+{
+    gboolean leased = FALSE;
+    Handle *h;
+    pthread_mutex_lock(&node->mutex);
+    LIST_FOREACH (h, &node->handles, in_node)
+        leased |= handle_is_leased(h);
+    pthread_mutex_unlock(&node->mutex);
+    return leased;
+}
+
+/* Whether the node is open and not guaranteed unchanged. */
 static gboolean is_open_without_lease(Node *node)
 {
-    gboolean found = FALSE;
-    Handle *h;
     if (node_is_snapshot(node))
         return FALSE;
     pthread_mutex_lock(&node->mutex);
-    LIST_FOREACH (h, &node->handles, in_node)
-        found |= atomic_load(&h->lease) != LEASE_HELD;
+    const gboolean open = !LIST_EMPTY(&node->handles);
     pthread_mutex_unlock(&node->mutex);
-    return found;
+    return open && !handles_leased(node);
 }
 
 double handles_attr_valid(Node *node)
@@ -157,7 +171,6 @@ void handles_return_leases(Session *s, Node *node)
 {
     g_autoptr(GPtrArray) held = g_ptr_array_new_with_free_func((GDestroyNotify)handle_unref);
     Handle *h;
-    spoil_fills(s, node);
     pthread_mutex_lock(&node->mutex);
     LIST_FOREACH (h, &node->handles, in_node) {
         int is_held = LEASE_HELD;
@@ -190,73 +203,42 @@ static void void_all_leases(Session *s)
     opened_each(s->files, void_lease, NULL);
 }
 
-/* Writes of this session must be in the origin, with their final version, before the file is
- * cached. */
-static int current_attr(Session *s, Node *node, OriginAttr *attr)
+/* Whether another handle's lease holds, and guarantees the pages that the kernel has. */
+static gboolean joins(Handle *h)
 {
-    if (atomic_load(&node->writers) == 0 && atomic_exchange(&node->dirty, 0)) {
-        const uint64_t mark = unsynced_mark(node);
-        int r = s->origin->ops->sync_node(s->origin, node->origin);
-        if (r < 0) {
-            atomic_store(&node->dirty, 1);
-            return r;
-        }
-        unsynced_synced(s, node, mark);
-        if (atomic_load(&node->writers)) /* opened meanwhile */
-            atomic_store(&node->dirty, 1);
-    }
-    return s->origin->ops->getattr(s->origin, node->origin, attr);
+    gboolean joins = FALSE;
+    Handle *other;
+    pthread_mutex_lock(&h->node->mutex);
+    LIST_FOREACH (other, &h->node->handles, in_node)
+        joins |= other != h && handle_is_leased(other) &&
+                 atomic_load(&other->settled) == atomic_load(&other->leases);
+    pthread_mutex_unlock(&h->node->mutex);
+    return joins;
 }
 
-static gboolean cacheable(const Session *s, const OriginAttr *attr)
+/* A lease that was refused is asked for again after a while, which doubles. */
+#define PATIENCE_MIN_MS 5
+#define PATIENCE_MAX_MS 250
+
+gboolean handle_may_ask(const Handle *h)
 {
-    return s->store && S_ISREG(attr->st.st_mode) && attr->st.st_size > 0;
+    const int64_t after = atomic_load(&h->node->lease_after);
+    return after == 0 || monotonic_ms() >= after;
 }
 
-/*
- * Whether the origin lets this user read the file: others may have had fetched what the store
- * holds. It is asked by an opener; a read holds pages locked, and finds out by what it reads.
- */
-static gboolean may_read(Session *s, Node *node, gboolean opener)
+static void note_answer(Node *node, gboolean granted)
 {
-    const uint64_t session = origin_session(s->origin);
-    if (!s->origin->ops->may_read || atomic_load(&node->readable_in) == session)
-        return TRUE;
-    if (!opener || origin_may_read(s->origin, node->origin) < 0)
-        return FALSE;
-    atomic_store(&node->readable_in, session);
-    return TRUE;
-}
-
-/* What the version is now and what the store has of it. */
-static int look_at_version(Handle *h, gboolean opener, OriginAttr *attr)
-{
-    Session *s = h->session;
-    const ContentGuard guard = {
-        .writes_begun = &h->node->writes_begun,
-        .seen = atomic_load(&h->node->writes_begun),
-    };
-    int r = current_attr(s, h->node, attr);
-    if (r < 0)
-        return r;
-    atomic_store(&h->version, attr->version);
-    Content *content = NULL, *old;
-    if (!h->writer && cacheable(s, attr) && !atomic_load(&h->node->dirty) &&
-        may_read(s, h->node, opener))
-        content = content_open(s->store, s->origin, s->volume, attr, &guard);
-    pthread_mutex_lock(&h->mutex);
-    old = h->content;
-    h->content = content;
-    pthread_mutex_unlock(&h->mutex);
-    content_unref(old);
-    return 0;
+    const int patience = atomic_load(&node->lease_patience);
+    const int next = granted ? 0 : CLAMP(2 * patience, PATIENCE_MIN_MS, PATIENCE_MAX_MS);
+    atomic_store(&node->lease_patience, next);
+    atomic_store(&node->lease_after, granted ? 0 : monotonic_ms() + next);
 }
 
 gboolean handle_take_lease(Handle *h, gboolean opener, OriginAttr *attr, int *r)
 {
     Session *s = h->session;
     if (node_is_snapshot(h->node)) {
-        *r = look_at_version(h, opener, attr);
+        *r = contents_look(h, opener, attr);
         return *r == 0;
     }
     int state = LEASE_NONE;
@@ -272,10 +254,13 @@ gboolean handle_take_lease(Handle *h, gboolean opener, OriginAttr *attr, int *r)
         return state == LEASE_HELD;
     }
     gboolean granted = s->origin->ops->lease(s->origin, h->file, h->kind, on_recall, h) == 0;
+    note_answer(h->node, granted);
+    atomic_fetch_add(&h->leases, 1);
+    h->joined = granted && joins(h);
     if (granted)
-        *r = look_at_version(h, opener, attr);
+        *r = contents_look(h, opener, attr);
     else
-        *r = opener ? current_attr(s, h->node, attr) : -EAGAIN;
+        *r = opener ? contents_current_attr(s, h->node, attr) : -EAGAIN;
     gboolean usable = granted && *r == 0;
     state = LEASE_TRYING;
     gboolean kept =
@@ -290,18 +275,48 @@ gboolean handle_take_lease(Handle *h, gboolean opener, OriginAttr *attr, int *r)
     return kept && usable;
 }
 
+gboolean handle_looks_again(const Handle *h)
+{
+    return atomic_load(&h->unasked) &&
+           atomic_load(&h->node->readable_in) == origin_session(h->session->origin);
+}
+
+void handle_look_again(Handle *h)
+{
+    OriginAttr attr;
+    /* No other lease begins meanwhile. */
+    if (atomic_exchange(&h->taking, 1))
+        return;
+    if (handle_is_leased(h) && atomic_exchange(&h->unasked, FALSE))
+        contents_look(h, FALSE, &attr);
+    atomic_store(&h->taking, 0);
+}
+
+/* TRUE: it was the last that could write. */
+static gboolean unlist_handle(Handle *h)
+{
+    Node *node = h->node;
+    pthread_mutex_lock(&node->mutex);
+    LIST_REMOVE(h, in_node);
+    const gboolean last = h->writer && atomic_fetch_sub(&node->writers, 1) == 1;
+    if (last)
+        contents_end_locked(node);
+    pthread_mutex_unlock(&node->mutex);
+    return last;
+}
+
 void handle_release(Handle *h)
 {
     Session *s = h->session;
+    /* While it asks Ceph, the end of all leases is to find the handle among those that are open. */
+    if (handle_is_leased(h))
+        contents_keep(s, h->node);
     opened_remove(s->files, h->fh);
-    pthread_mutex_lock(&h->node->mutex);
-    LIST_REMOVE(h, in_node);
-    pthread_mutex_unlock(&h->node->mutex);
-    if (h->writer)
-        atomic_fetch_sub(&h->node->writers, 1);
+    const gboolean last_writer = unlist_handle(h);
     /* From here a recall finds nothing to do; the lease goes back with the file at the latest. */
-    /* Pages outlive the lease only with their version known, for opens that compare it. */
-    const gboolean drop = h->writer || is_open_without_lease(h->node);
+    /* Pages outlive the lease only with their version known, for opens that compare it, or under
+     * the lease of another handle. */
+    const gboolean drop = last_writer || is_open_without_lease(h->node);
     int held = LEASE_HELD;
     if (atomic_compare_exchange_strong(&h->lease, &held, drop ? LEASE_RECALLED : LEASE_NONE)) {
         if (drop)

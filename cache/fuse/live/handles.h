@@ -3,40 +3,7 @@
 #ifndef HEARTH_CACHE_FUSE_LIVE_HANDLES_H
 #define HEARTH_CACHE_FUSE_LIVE_HANDLES_H
 
-#include <glib.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdint.h>
-#include <sys/queue.h>
-#include "cache/fuse/content.h"
-#include "cache/fuse/live/nodes.h"
-#include "cache/fuse/live/notify.h"
-#include "cache/fuse/live/unsynced.h"
-
-enum {
-    LEASE_NONE,
-    LEASE_TRYING,
-    LEASE_HELD,
-    LEASE_RECALLED,
-};
-
-struct Handle {
-    uint64_t fh; /* in Session.files */
-    LIST_ENTRY(Handle) in_node;
-    Session *session;
-    Node *node;
-    OriginFile *file;
-    gboolean writer, reader, append;
-    OriginLease kind;
-    _Atomic unsigned refs;
-    _Atomic int lease;
-    _Atomic int taking;       /* a lease: by one at a time, from its beginning to its end */
-    pthread_mutex_t mutex;    /* guards content, plain */
-    _Atomic uint64_t version; /* seen when the lease was taken */
-    Content *content;         /* what the store has of the leased version; NULL: nothing */
-    OriginFile *plain;        /* for pages written back through an O_APPEND handle */
-    UnsyncedSeen seen;        /* Node.mutex */
-};
+#include "cache/fuse/live/handle.h"
 
 /* Takes over `file`, which was opened with these flags. */
 Handle *handle_new(Session *session, Node *node, OriginFile *file, int flags);
@@ -51,8 +18,19 @@ void handles_close_all(Session *session);
  * and must not ask for more than its bytes.
  */
 gboolean handle_take_lease(Handle *handle, gboolean opener, OriginAttr *attr, int *r);
-/* Gives back the leases of a node's readers and drops the kernel's pages, before a write here. */
+/* Whether only the right to read was missing to look at what the store has, and a read has shown it
+ * since. */
+gboolean handle_looks_again(const Handle *handle);
+/* Looks, under the handle's lease. It may wait for Ceph: the pages of a read are noted before. */
+void handle_look_again(Handle *handle);
+/* Whether any handle of the node has a lease: no other client changes the file. */
+gboolean handles_leased(Node *node);
+/* Whether a read through this handle may ask for a lease now, after it was refused one. */
+gboolean handle_may_ask(const Handle *handle);
+/* Gives back the leases of a node's readers and drops the kernel's pages, before a writer opens the
+ * file here. */
 void handles_return_leases(Session *session, Node *node);
+
 /* What the notifier calls. */
 extern const NotifierLeases handles_notifier_leases;
 

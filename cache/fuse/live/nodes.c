@@ -78,6 +78,7 @@ static void node_free(Nodes *nodes, Node *node)
 {
     known_names_forget(nodes->names, node);
     nodes->origin->ops->put(nodes->origin, node->origin);
+    kept_free(node->kept);
     pthread_mutex_destroy(&node->mutex);
     g_free(node);
     atomic_fetch_sub(&nodes->count, 1);

@@ -20,6 +20,8 @@
 #include "cache/fuse/live/forgotten.h"
 #include "cache/fuse/live/pages.h"
 #include "cache/fuse/live/unsynced.h"
+#include "cache/fuse/kept.h"
+#include "cache/fuse/written.h"
 #include "cache/origin/origin.h"
 
 typedef struct Nodes Nodes;
@@ -46,7 +48,7 @@ typedef struct Node {
     _Atomic uint64_t readable_in;
     /* Written through this session since the last sync_node(): not to be cached before. */
     _Atomic int dirty;
-    _Atomic int writers; /* handles open for writing */
+    _Atomic int writers; /* handles open for writing; changes under mutex */
     /* While there are writers: the origin_session() that the kernel's oldest pages are of. What a
      * mapping changed in pages of a session that was lost is not written: others may have written
      * the file since, and a page has bytes beside those that were changed. */
@@ -54,6 +56,11 @@ typedef struct Node {
     /* Rises before anything here writes the file: a fill that began before is not kept. */
     _Atomic unsigned writes_begun;
     _Atomic unsigned page_waits; /* how many began: pages.h */
+    /* No read asks for a lease before (CLOCK_MONOTONIC, ms): it was refused. How long the wait is.
+     */
+    _Atomic int64_t lease_after;
+    _Atomic int lease_patience;
+    _Atomic unsigned recalls; /* of leases, also those that go back unasked */
     /* Until then (CLOCK_MONOTONIC_COARSE, ms) the kernel may use the name without asking. */
     _Atomic int64_t name_until;
     _Atomic unsigned moving, moves; /* changes of the name here: under way, ended */
@@ -63,8 +70,10 @@ typedef struct Node {
     pthread_mutex_t mutex;       /* guards all below */
     LIST_HEAD(, Handle) handles; /* open ones */
     LIST_HEAD(, PageUse) page_uses;
-    uint64_t parent; /* where the kernel has it (known_names.h) */
-    char *name;      /* NULL: nowhere */
+    Written *written; /* while there are writers: since its contents are of an older version */
+    Kept *kept;       /* NULL: nothing */
+    uint64_t parent;  /* where the kernel has it (known_names.h) */
+    char *name;       /* NULL: nowhere */
     Unsynced unsynced;
 } Node;
 

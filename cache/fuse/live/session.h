@@ -20,7 +20,7 @@ typedef struct SessionConfig {
     Store *store;       /* borrowed; NULL: every read goes to the origin */
     gboolean read_only;
     gboolean shared_locks; /* the origin keeps file locks, else the kernel does, for this node */
-    gboolean has_group;    /* all files are for this group, see group.c */
+    gboolean has_group;    /* all files are for this group, see attrs.c */
     gid_t group;
 } SessionConfig;
 

@@ -80,7 +80,7 @@ static inline Session *session_of(fuse_req_t req)
 /* The reply for a name that was found. `listed`: in a listing. */
 void entry_fill(Session *session, Node *node, const OriginAttr *attr, const NameAsked *asked,
                 gboolean listed, struct fuse_entry_param *e);
-/* group.c: the attributes as the kernel sees them, and the group of a file that a caller creates.
+/* attrs.c: the attributes as the kernel sees them, and the group of a file that a caller creates.
  */
 struct stat group_shown(Session *session, const struct stat *st);
 gid_t group_of_new(Session *session, gid_t caller);

@@ -267,7 +267,9 @@ START_TEST(read_beside_a_writer_leaves_no_pages)
     ops->put(w.origin, there);
     ops->put(w.origin, root);
 
-    expect_text(&w, node, fh, "FIRST version");
+    /* A lease that was refused is asked for again a moment later. */
+    while (stats_of(&w).bytes_fill == 0)
+        expect_text(&w, node, fh, "FIRST version");
     ck_assert_uint_eq(stats_of(&w).bytes_fill, 13);
     kernel_release(&w.kernel, node, fh);
     world_down(&w);
@@ -589,7 +591,9 @@ END_TEST
  */
 static struct {
     OriginOps real, ops;
-    _Atomic gboolean reads, leases;
+    _Atomic gboolean reads, leases, attrs, spoils;
+    _Atomic unsigned attrs_asked, closed;
+    _Atomic gboolean silent; /* Ceph: leases do not count */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     gboolean open; /* lock */
@@ -622,11 +626,52 @@ static int hanging_lease(Origin *o, OriginFile *file, OriginLease lease, OriginR
     return hang.real.lease(o, file, lease, recall, data);
 }
 
+static int hanging_getattr(Origin *o, OriginNode *node, OriginAttr *attr)
+{
+    atomic_fetch_add(&hang.attrs_asked, 1);
+    if (atomic_load(&hang.attrs))
+        hang_here();
+    return hang.real.getattr(o, node, attr);
+}
+
+static int counted_close(Origin *o, OriginFile *file)
+{
+    const int r = hang.real.close(o, file);
+    atomic_fetch_add(&hang.closed, 1);
+    return r;
+}
+
+static gboolean vouches_now(Origin *o)
+{
+    (void)o;
+    return !atomic_load(&hang.silent);
+}
+
+/* The linker has calls of the store's function come here. */
+void __real_store_spoil_fills(Store *s, const Origin *origin, uint64_t ino);
+void __wrap_store_spoil_fills(Store *s, const Origin *origin, uint64_t ino);
+void __wrap_store_spoil_fills(Store *s, const Origin *origin, uint64_t ino)
+{
+    if (atomic_exchange(&hang.spoils, FALSE))
+        hang_here();
+    __real_store_spoil_fills(s, origin, ino);
+}
+
 static void may_hang(OriginOps *ops)
 {
     hang.real = *ops;
     ops->read = hanging_read;
     ops->lease = hanging_lease;
+    ops->getattr = hanging_getattr;
+    ops->close = counted_close;
+    ops->vouches = vouches_now;
+    ops->listen = hear_listener;
+}
+
+static void may_hang_and_refuse(OriginOps *ops)
+{
+    may_hang(ops);
+    say_who_may_read(ops);
 }
 
 static void world_up_to_hang(World *w)
@@ -719,6 +764,142 @@ START_TEST(a_lease_goes_back_around_a_read_that_asks_for_one)
 }
 END_TEST
 
+START_TEST(a_lease_goes_back_around_a_read_that_looks_again)
+{
+    World w;
+    atomic_store(&may_read_says, -EPERM);
+    world_up_with(&w, may_hang_and_refuse, &hang.ops);
+    uint64_t node = lookup(&w, "f");
+    uint64_t fh = open_file(&w, node, O_RDONLY, NULL);
+    write_elsewhere(&w);
+    /* Until a read takes a lease that does not know yet whether it may read. */
+    unsigned asked;
+    do {
+        asked = atomic_load(&hang.attrs_asked);
+        atomic_fetch_add(&session_number, 1);
+        expect_text(&w, node, fh, "other version");
+    } while (atomic_load(&hang.attrs_asked) == asked);
+    atomic_store(&hang.attrs, TRUE);
+    expect_drop_around(&w, begin_read(&w, node, fh));
+    kernel_release(&w.kernel, node, fh);
+    world_down(&w);
+}
+END_TEST
+
+/* ---- a file of three blocks, the first of which is written here ---- */
+
+#define BLOCK 8192u
+
+static uint64_t lookup_blocks(World *w)
+{
+    g_autofree char *text = g_strnfill(3 * BLOCK, 'b');
+    put(w, "blocks", text);
+    return lookup(w, "blocks");
+}
+
+/* Of the last block. */
+static void read_last_block(World *w, uint64_t node, uint64_t fh)
+{
+    Reply *r = kernel_read(&w->kernel, node, fh, 2 * BLOCK, BLOCK);
+    ck_assert_int_eq(r->error, 0);
+    ck_assert_uint_eq(r->len, BLOCK);
+    ck_assert_int_eq(r->data[0], 'b');
+}
+
+START_TEST(a_file_is_dirty_before_a_write_of_it_counts_as_begun)
+{
+    World w;
+    static Reply reply;
+    world_up_to_hang(&w);
+    uint64_t node = lookup_blocks(&w);
+    uint64_t fh = open_file(&w, node, O_RDWR, NULL);
+    struct {
+        struct fuse_write_in in;
+        char text[5 + 1];
+    } body = {{.fh = fh, .size = 5}, "FIRST"};
+    atomic_store(&hang.spoils, TRUE);
+    uint64_t unique = kernel_send(&w.kernel, FUSE_WRITE, node, &body, sizeof(body.in) + 5);
+    await_hung(1);
+    read_last_block(&w, node, fh);
+    ck_assert_uint_eq(stats_of(&w).bytes_fill, 0);
+    ck_assert_uint_eq(stats_of(&w).bytes_origin, BLOCK);
+    let_reads_go();
+    while (!kernel_receive(&w.kernel, unique, &reply, 10000))
+        ;
+    kernel_release(&w.kernel, node, fh);
+    world_down(&w);
+}
+END_TEST
+
+/* The last block is read from the store beside a write, the file is closed, with `meanwhile` while
+ * that asks the origin, and opened again. How much is then read from the origin. */
+static uint64_t origin_bytes_behind_a_close(void (*meanwhile)(void))
+{
+    World w;
+    world_up_to_hang(&w);
+    uint64_t node = lookup_blocks(&w), fh;
+    do {
+        fh = open_file(&w, node, O_RDONLY, NULL);
+        read_last_block(&w, node, fh);
+        kernel_release(&w.kernel, node, fh);
+    } while (stats_of(&w).bytes_store == 0);
+    fh = open_file(&w, node, O_RDWR, NULL);
+    read_last_block(&w, node, fh);
+    ck_assert_int_eq(write_five(&w, node, fh, 0), 0);
+    const uint64_t before = stats_of(&w).bytes_store;
+    while (stats_of(&w).bytes_store == before)
+        read_last_block(&w, node, fh);
+    const unsigned closed = atomic_load(&hang.closed);
+    atomic_store(&hang.attrs, TRUE);
+    kernel_release(&w.kernel, node, fh);
+    await_hung(1);
+    atomic_store(&hang.attrs, FALSE);
+    meanwhile();
+    let_reads_go();
+    while (atomic_load(&hang.closed) == closed)
+        g_usleep(1000);
+    atomic_store(&hang.silent, FALSE);
+    const uint64_t origin = stats_of(&w).bytes_origin;
+    fh = open_file(&w, node, O_RDWR, NULL);
+    read_last_block(&w, node, fh);
+    const uint64_t bytes = stats_of(&w).bytes_origin - origin;
+    kernel_release(&w.kernel, node, fh);
+    world_down(&w);
+    return bytes;
+}
+
+static void nothing_happens(void)
+{
+}
+
+static void leases_end(void)
+{
+    heard.leases_void(heard.data);
+}
+
+static void ceph_is_silent(void)
+{
+    atomic_store(&hang.silent, TRUE);
+}
+
+START_TEST(what_is_read_of_a_written_file_is_kept_over_a_close)
+{
+    ck_assert_uint_eq(origin_bytes_behind_a_close(nothing_happens), 0);
+}
+END_TEST
+
+START_TEST(nothing_is_kept_when_leases_end_during_a_close)
+{
+    ck_assert_uint_eq(origin_bytes_behind_a_close(leases_end), BLOCK);
+}
+END_TEST
+
+START_TEST(nothing_is_kept_when_leases_do_not_count)
+{
+    ck_assert_uint_eq(origin_bytes_behind_a_close(ceph_is_silent), BLOCK);
+}
+END_TEST
+
 static int cut_short(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
     (void)ftw;
@@ -784,6 +965,12 @@ START_TEST(a_fill_beside_a_write_here_is_not_kept)
     Reply *opened = kernel_call(&w.kernel, FUSE_OPEN, node, &open, sizeof(open));
     ck_assert_int_eq(opened->error, 0);
     uint64_t writer = opened->open.fh;
+    struct {
+        struct fuse_write_in in;
+        char text[5 + 1];
+    } body = {{.fh = writer, .size = 5}, "FIRST"};
+    Reply *wrote = kernel_call(&w.kernel, FUSE_WRITE, node, &body, sizeof(body.in) + 5);
+    ck_assert_int_eq(wrote->error, 0);
     let_reads_go();
     while (!kernel_receive(&w.kernel, unique, &reply, 10000))
         ;
@@ -792,6 +979,9 @@ START_TEST(a_fill_beside_a_write_here_is_not_kept)
     kernel_release(&w.kernel, node, reader);
     kernel_release(&w.kernel, node, writer);
     store_cancel_fills(w.store, w.origin);
+    StoreStats held;
+    store_stats(w.store, &held);
+    ck_assert_uint_eq(held.objects, 0);
     ck_assert_uint_eq(stats_of(&w).misses, 1);
     /* The writer's end comes behind its answer; until then the cache is not asked. */
     do {
@@ -842,22 +1032,24 @@ START_TEST(a_number_that_is_not_open_is_refused)
 }
 END_TEST
 
-HARNESS_MAIN("cache/fuse/live/session", second_open_is_served_by_the_store,
-             what_this_user_may_not_read_does_not_come_from_the_store,
-             pages_are_kept_only_for_the_same_version,
-             writer_elsewhere_waits_until_pages_are_dropped, read_beside_a_writer_leaves_no_pages,
-             own_writer_ends_the_leases_of_own_readers,
-             what_a_mapping_changed_before_a_loss_is_not_written_after_it,
-             name_moved_elsewhere_is_stale_once,
-             nothing_below_a_directory_moved_elsewhere_is_not_there,
-             what_there_is_where_the_name_now_leads_is_not_denied,
-             directory_renamed_here_is_not_stale, open_file_moved_elsewhere_is_not_stale,
-             file_replaced_after_a_listing_is_not_opened,
-             without_a_store_everything_is_read_from_the_origin,
-             object_lost_from_the_disk_is_read_from_the_origin, end_of_the_connection_is_told_once,
-             files_are_shown_for_the_group, a_lease_goes_back_around_a_read_that_waits,
-             a_lease_goes_back_around_a_read_that_asks_for_one,
-             a_lease_goes_back_around_a_read_of_a_bad_object_that_waits,
-             a_direct_read_that_waits_keeps_no_pages, a_fill_beside_a_write_here_is_not_kept,
-             setuid_is_left_to_the_kernel_but_at_an_open, unknown_node_is_stale_not_fatal,
-             a_number_that_is_not_open_is_refused)
+HARNESS_MAIN(
+    "cache/fuse/live/session", second_open_is_served_by_the_store,
+    what_this_user_may_not_read_does_not_come_from_the_store,
+    pages_are_kept_only_for_the_same_version, writer_elsewhere_waits_until_pages_are_dropped,
+    read_beside_a_writer_leaves_no_pages, own_writer_ends_the_leases_of_own_readers,
+    what_a_mapping_changed_before_a_loss_is_not_written_after_it,
+    name_moved_elsewhere_is_stale_once, nothing_below_a_directory_moved_elsewhere_is_not_there,
+    what_there_is_where_the_name_now_leads_is_not_denied, directory_renamed_here_is_not_stale,
+    open_file_moved_elsewhere_is_not_stale, file_replaced_after_a_listing_is_not_opened,
+    without_a_store_everything_is_read_from_the_origin,
+    object_lost_from_the_disk_is_read_from_the_origin, end_of_the_connection_is_told_once,
+    files_are_shown_for_the_group, a_lease_goes_back_around_a_read_that_waits,
+    a_lease_goes_back_around_a_read_that_asks_for_one,
+    a_lease_goes_back_around_a_read_that_looks_again,
+    a_file_is_dirty_before_a_write_of_it_counts_as_begun,
+    what_is_read_of_a_written_file_is_kept_over_a_close,
+    nothing_is_kept_when_leases_end_during_a_close, nothing_is_kept_when_leases_do_not_count,
+    a_lease_goes_back_around_a_read_of_a_bad_object_that_waits,
+    a_direct_read_that_waits_keeps_no_pages, a_fill_beside_a_write_here_is_not_kept,
+    setuid_is_left_to_the_kernel_but_at_an_open, unknown_node_is_stale_not_fatal,
+    a_number_that_is_not_open_is_refused)
