@@ -9,10 +9,9 @@
  * (share.c). When a file is closed before its writes were synced, another handle stays open, the
  * witness, until the next sync, or for as long as libcephfs takes to write by itself. It is opened
  * only then, and closed when the file is opened for writing again, because it prevents write
- * leases. It is opened as a directory, which the low-level
- * calls do not check, so it needs no capabilities. Where that is refused a reader's handle is used:
- * then the MDS has to change the file's state for the next client that opens the file, and that
- * waits for its journal.
+ * leases. It is opened as a directory, which the low-level calls do not check, so it needs no
+ * capabilities. Where that is refused a reader's handle is used: then the MDS has to change the
+ * file's state for the next client that opens the file, and that waits for its journal.
  *
  * Writes are numbered, because some arrive during a sync: writes that a sync does not cover are
  * checked after the next one.
