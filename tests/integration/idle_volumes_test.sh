@@ -75,8 +75,12 @@ head -n 10 "$TMP/costs" >"$TMP/first"
 tail -n 10 "$TMP/costs" >"$TMP/last"
 echo "# a stage of the first 10: $(costs first)"
 echo "# a stage of the last 10 of $VOLUMES: $(costs last)"
-# The mount table has a line more for each.
-check the_last_one_reads_as_little_as_the_tenth [ "$(middle last 2)" -le $(($(middle first 2) * 12 / 10)) ]
+# The mount table has a line more for each, and is not read (Linux 6.13).
+if uname -r | grep -qE '^([0-5]\.|6\.([0-9]|1[0-2])\.)'; then
+    skip the_last_one_reads_as_little_as_the_tenth "the kernel $(uname -r) does not tell of one mount alone"
+else
+    check the_last_one_reads_as_little_as_the_tenth [ "$(middle last 2)" -le $(($(middle first 2) * 12 / 10)) ]
+fi
 echo "# at most $most threads, then $(connections) connections"
 only_those_in_use() { [ "$(connections)" = $((1 + ${#HELD[@]})) ]; }
 check those_that_nobody_uses_rest wait_for 60 only_those_in_use

@@ -94,4 +94,35 @@ again() { # NAME
 again hung-1
 again hung-2
 check all_are_unstaged unstage_all
+
+# ---- with fewer threads than that takes ----
+if [ -d /sys/fs/cgroup/pids ]; then GROUP=/sys/fs/cgroup/pids/hearth-storm-$$; else GROUP=/sys/fs/cgroup/hearth-storm-$$; fi
+has_group() { mkdir "$GROUP" && [ -e "$GROUP/pids.max" ] || { echo +pids >/sys/fs/cgroup/cgroup.subtree_control; [ -e "$GROUP/pids.max" ]; }; } 2>/dev/null
+at_exit 'rmdir "$GROUP" 2>/dev/null'
+has_group || { skip with_few_threads "no cgroup with pids.max can be made"; exit 0; }
+end node
+end hearthd
+HEARTHD_WITH=(bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$GROUP")
+start_hearthd
+start_node
+FIRST=${PID[hearthd]}
+echo 400 >"$GROUP/pids.max"
+rm -rf "$TMP"/at-once-*
+began=$SECONDS rounds=0 blamed=
+# kubelet asks again for each that fails.
+until all_are_staged || [ $((SECONDS - began)) -gt 240 ]; do
+    STORM=()
+    for i in $(good_ones); do
+        [ "$(said_of "$i" 2>/dev/null)" = OK ] && continue
+        stage_one "$i" &
+        STORM+=($!)
+    done
+    wait "${STORM[@]}"
+    [ $((rounds += 1)) -gt 1 ] || blamed=$(cat "$TMP"/at-once-*/said | grep 'no answer from the monitors' | head -n 1)
+done
+echo "# $(staged) staged with 400 threads at most, after $rounds times and $((SECONDS - began)) s"
+check all_are_staged_with_few_threads all_are_staged
+same the_reason_that_is_told_is_not_ceph "$blamed" ""
+same hearthd_is_the_same_with_few_threads "${PID[hearthd]} $(running hearthd && echo runs)" "$FIRST runs"
+check all_are_unstaged_with_few_threads unstage_all
 talk_end client

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/queue.h>
 #include "cache/origin/thread_room.h"
+#include "common/io_error.h"
 #include "common/monotonic.h"
 
 /* For one file system at a time. */
@@ -232,6 +233,20 @@ static void unlist_aborted_locked(void)
     }
 }
 
+/* The time is over. `asked`: there was an attempt, with room for its threads. */
+static void set_unanswered(const CephfsOriginConfig *config, gboolean asked, GError **error)
+{
+    if (asked)
+        cephfs_set_mount_error(config, -ETIMEDOUT, error);
+    else
+        io_fail(error, G_IO_ERROR_TIMED_OUT,
+                "connecting to file system %s did not begin within %u s: up to %d other "
+                "connections to it are being made on this node, and they wait for Ceph or for "
+                "room for their threads; check `ceph fs status`, and hearthd's pids.max",
+                config->fs_name ? config->fs_name : "(default)", cephfs_timeout_sec(config),
+                ATTEMPTS_MAX);
+}
+
 Origin *cephfs_attempt(const CephfsOriginConfig *config, unsigned extra_sec, GError **error)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -240,7 +255,7 @@ Origin *cephfs_attempt(const CephfsOriginConfig *config, unsigned extra_sec, GEr
         monotonic_ms() + (int64_t)(cephfs_timeout_sec(config) + extra_sec) * 1000;
     Origin *origin = NULL;
     GError *failure = NULL;
-    gboolean over = FALSE;
+    gboolean over = FALSE, asked = FALSE;
     pthread_mutex_lock(&lock);
     unlist_aborted_locked();
     while (!over) {
@@ -251,12 +266,13 @@ Origin *cephfs_attempt(const CephfsOriginConfig *config, unsigned extra_sec, GEr
         await_locked(a, until_ms);
         /* Another caller took the result: try again, if there is time. */
         over = !a->done;
+        asked = a->has_room || a->done;
         over = leave_locked(a, &origin, &failure) || over;
     }
     pthread_mutex_unlock(&lock);
     if (failure)
         g_propagate_error(error, failure);
     else if (!origin)
-        cephfs_set_mount_error(config, -ETIMEDOUT, error);
+        set_unanswered(config, asked, error);
     return origin;
 }
