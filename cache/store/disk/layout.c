@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include "common/autofd.h"
+#include "cache/store/disk/descriptors.h"
 #include "cache/store/disk/header.h"
 #include "common/io_error.h"
 
@@ -334,7 +335,7 @@ int layout_open_object(const Layout *layout, const ObjectId *id)
     int fd = openat(layout->objects_fd, name, flags | O_NOATIME);
     if (fd < 0 && errno == EPERM) /* O_NOATIME is the owner's */
         fd = openat(layout->objects_fd, name, flags);
-    return fd < 0 ? -errno : fd;
+    return descriptors_admit(fd);
 }
 
 int layout_unlink_object(const Layout *layout, const ObjectId *id)
@@ -356,7 +357,7 @@ static int create_unnamed(const Layout *layout, const ObjectId *id)
     }
     if (fd < 0 && (!id || errno == ENOENT))
         fd = openat(layout->partial_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    return fd < 0 ? -errno : fd;
+    return descriptors_admit(fd);
 }
 
 int layout_partial_create(Layout *layout, const ObjectId *id, Partial *partial)
@@ -368,12 +369,14 @@ int layout_partial_create(Layout *layout, const ObjectId *id, Partial *partial)
     }
     snprintf(partial->name, sizeof(partial->name), "%lx",
              atomic_fetch_add(&layout->next_partial, 1));
-    partial->fd =
-        openat(layout->partial_fd, partial->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    partial->fd = descriptors_admit(
+        openat(layout->partial_fd, partial->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (partial->fd >= 0)
         return 0;
+    if (partial->fd == -EMFILE)
+        layout_partial_forget(layout, partial);
     partial->name[0] = '\0';
-    return -errno;
+    return partial->fd;
 }
 
 int layout_partial_allocate(const Partial *partial, uint64_t off, uint64_t bytes)

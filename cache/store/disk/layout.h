@@ -54,7 +54,8 @@ void layout_close(Layout *layout);
 /* "<2 hex>/<32 hex>", below objects_fd. */
 #define LAYOUT_NAME_BYTES (3 + OBJECT_ID_HEX + 1)
 void layout_name(const ObjectId *id, char name[LAYOUT_NAME_BYTES]);
-/* openat(2) for reading that leaves the access time alone. Descriptor or -errno. */
+/* openat(2) for reading that leaves the access time alone. Descriptor or -errno; -EMFILE: also
+ * when the others are left for connections (descriptors.h), as below. */
 int layout_open_object(const Layout *layout, const ObjectId *id);
 int layout_unlink_object(const Layout *layout, const ObjectId *id);
 

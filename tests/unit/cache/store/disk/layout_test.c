@@ -234,6 +234,59 @@ START_TEST(a_file_that_cannot_be_opened_past_the_page_cache_stays_as_it_is)
 }
 END_TEST
 
+static unsigned open_until(Layout *layout, const ObjectId *id, int fds[], unsigned most, int error)
+{
+    unsigned n = 0;
+    int fd = -1;
+    while (n < most && (fd = layout_open_object(layout, id)) >= 0)
+        fds[n++] = fd;
+    ck_assert_int_eq(fd, error);
+    return n;
+}
+
+static void leave_descriptors_for_connections(const LayoutOptions *options)
+{
+    char *dir = harness_tmpdir();
+    ObjectId id = {{0xab, 1}};
+    Layout layout;
+    Partial partial;
+    int fds[128], others[32];
+    struct rlimit before, few;
+    open_ok(&layout, dir, options);
+    ck_assert_int_eq(layout_partial_create(&layout, &id, &partial), 0);
+    ck_assert_int_eq(layout_partial_link(&layout, &partial, &id), 0);
+    close(partial.fd);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = (struct rlimit){128, before.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    const unsigned n = open_until(&layout, &id, fds, G_N_ELEMENTS(fds), -EMFILE);
+    ck_assert_int_eq(layout_partial_create(&layout, &id, &partial), -EMFILE);
+    for (unsigned i = 0; i < G_N_ELEMENTS(others); i++) {
+        others[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        ck_assert_int_ge(others[i], 0);
+    }
+    for (unsigned i = 0; i < G_N_ELEMENTS(others); i++)
+        close(others[i]);
+    /* One that is closed makes room for another. */
+    close(fds[n - 1]);
+    fds[n - 1] = layout_open_object(&layout, &id);
+    ck_assert_int_ge(fds[n - 1], 0);
+    for (unsigned i = 0; i < n; i++)
+        close(fds[i]);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    layout_close(&layout);
+    harness_remove(dir);
+}
+
+START_TEST(descriptors_are_left_for_connections)
+{
+    LayoutOptions named = first;
+    named.named_partials = TRUE;
+    leave_descriptors_for_connections(&first);
+    leave_descriptors_for_connections(&named);
+}
+END_TEST
+
 START_TEST(a_vanished_directory_is_noticed_and_made_again)
 {
     char *parent = harness_tmpdir();
@@ -264,9 +317,9 @@ END_TEST
 HARNESS_MAIN("cache/store/disk/layout", trust_follows_close_and_boot,
              distrust_outlives_an_owner_who_dies_before_the_scan_is_done,
              an_unknown_boot_equals_no_other, a_second_owner_is_refused,
-             another_format_version_is_refused_by_name, a_damaged_header_is_refused,
-             a_directory_with_other_things_is_left_alone, a_file_is_no_directory,
-             a_directory_that_may_not_be_written_is_refused,
+             descriptors_are_left_for_connections, another_format_version_is_refused_by_name,
+             a_damaged_header_is_refused, a_directory_with_other_things_is_left_alone,
+             a_file_is_no_directory, a_directory_that_may_not_be_written_is_refused,
              partial_is_emptied_and_objects_are_kept, an_object_directory_removed_is_made_again,
              a_file_that_cannot_be_opened_past_the_page_cache_stays_as_it_is,
              a_vanished_directory_is_noticed_and_made_again)
