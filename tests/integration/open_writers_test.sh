@@ -13,6 +13,8 @@ published_volume pvc-writers-$RANDOM 1073741824
 publish_on_node2
 
 export SETTLED="'$BUILD/hearthctl' --socket '$HEARTHD' status --json | jq -e '.cache.fillsActive == 0'"
+export FROM_STORE="'$BUILD/hearthctl' --socket '$HEARTHD' status --json |
+    jq '.volumes[] | select(.volume == \"$VOLUME_ID\").bytesStore'"
 both() { # CASE: in a session of its own, as one that hangs in the kernel is not to be waited for
     timeout -k 5 120 python3 "$TOP/tests/integration/open_writers.py" "$1" "$TARGET" "$TARGET2"
 }
