@@ -8,10 +8,12 @@
 
 #include <unistd.h>
 
+/* Closes it, if there is one, and leaves -1 behind. */
 static inline void hearth_close_fd(int *fd)
 {
     if (*fd >= 0)
         close(*fd);
+    *fd = -1;
 }
 
 /* Declare with an initial value: `hearth_autofd int fd = -1;` */

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 G_DEFINE_QUARK(wire - error, wire_error)
 
@@ -91,6 +92,12 @@ gboolean wire_fail(GError **error, WireError code, const char *format, ...)
     va_end(args);
     g_set_error_literal(error, WIRE_ERROR, (gint)code, text);
     return FALSE;
+}
+
+gboolean wire_state_is_left(int fd)
+{
+    char first;
+    return pread(fd, &first, 1, 0) == 1 && first != '\0';
 }
 
 json_t *wire_error_reply(const GError *error)

@@ -60,6 +60,9 @@ gboolean wire_send(int socket, const json_t *message, int fd, GError **error);
  */
 json_t *wire_receive(int socket, int *fd, int timeout_ms, GError **error);
 
+/* Whether what "state" gave (docs/design/protocol.md) holds all that the next hearthd needs. */
+gboolean wire_state_is_left(int fd);
+
 /*
  * One request and its reply. NULL on transport errors as above, or when the reply is not ok:
  * then domain WIRE_ERROR, with the code of the list above and the peer's text.

@@ -11,6 +11,8 @@
 #define WIRE_OP_HELLO "hello"
 #define WIRE_OP_OPEN "open"
 #define WIRE_OP_ATTACH "attach"
+#define WIRE_OP_STATE "state"
+#define WIRE_OP_RESTORE "restore"
 #define WIRE_OP_DETACH "detach"
 #define WIRE_OP_MANIFEST "manifest"
 #define WIRE_OP_FETCH "fetch"
@@ -80,6 +82,7 @@
 #define WIRE_KEY_LAYER "layer"
 #define WIRE_KEY_SPEC "spec"
 #define WIRE_KEY_RESUME "resume"
+#define WIRE_KEY_RESTORED "restored"
 
 /* manifest. */
 #define WIRE_KEY_WAIT_MS "waitMs"

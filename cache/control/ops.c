@@ -79,6 +79,8 @@ static gboolean op_attach(Call *call, GError **error)
                          "attach: field 'layer' is '%.32s'; \"fill\" is the only one", layer);
     const VolumeMount mount = {.fuse_fd = hearth_steal_fd(&call->fd),
                                .fill_layer = layer != NULL,
+                               .restored =
+                                   json_is_true(json_object_get(call->request, WIRE_KEY_RESTORED)),
                                .note = call_string(call, WIRE_KEY_RESUME)};
     if (!volumes_attach(call->control->volumes, volume, &mount, error))
         return FALSE;
@@ -93,6 +95,22 @@ static gboolean op_attach(Call *call, GError **error)
         !jobs_warm(call->control->jobs, volume, "", &options, &job, &cause))
         g_warning("volume %s: it is not warmed: %s", volume, cause->message);
     return TRUE;
+}
+
+static gboolean op_state(Call *call, GError **error)
+{
+    call->reply_fd =
+        volumes_mount_state(call->control->volumes, call_string(call, WIRE_KEY_VOLUME), error);
+    return call->reply_fd >= 0;
+}
+
+static gboolean op_restore(Call *call, GError **error)
+{
+    if (call->fd < 0)
+        return wire_fail(error, WIRE_ERROR_INVALID_ARGUMENT,
+                         "restore: the message must carry what \"state\" has given");
+    return volumes_restore(call->control->volumes, call_string(call, WIRE_KEY_VOLUME),
+                           hearth_steal_fd(&call->fd), error);
 }
 
 static gboolean op_manifest(Call *call, GError **error)
@@ -274,6 +292,7 @@ static const WireField volume_fields[] = {{WIRE_KEY_VOLUME, WIRE_FIELD_STRING, T
 static const WireField attach_fields[] = {{WIRE_KEY_VOLUME, WIRE_FIELD_STRING, TRUE},
                                           {WIRE_KEY_LAYER, WIRE_FIELD_STRING, FALSE},
                                           {WIRE_KEY_RESUME, WIRE_FIELD_STRING, FALSE},
+                                          {WIRE_KEY_RESTORED, WIRE_FIELD_BOOLEAN, FALSE},
                                           {NULL, 0, FALSE}};
 static const WireField manifest_fields[] = {{WIRE_KEY_VOLUME, WIRE_FIELD_STRING, TRUE},
                                             {WIRE_KEY_WAIT_MS, WIRE_FIELD_COUNT, FALSE},
@@ -302,6 +321,8 @@ static const Op ops[] = {
     {WIRE_OP_HELLO, op_hello, no_fields, FALSE},
     {WIRE_OP_OPEN, op_open, NULL, FALSE},
     {WIRE_OP_ATTACH, op_attach, attach_fields, TRUE},
+    {WIRE_OP_STATE, op_state, volume_fields, FALSE},
+    {WIRE_OP_RESTORE, op_restore, volume_fields, TRUE},
     {WIRE_OP_DETACH, op_detach, volume_fields, FALSE},
     {WIRE_OP_FETCH, op_fetch, volume_fields, FALSE},
     {WIRE_OP_STATUS, op_status, no_fields, FALSE},

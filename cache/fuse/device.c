@@ -18,7 +18,9 @@
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
+#include "cache/fuse/mount_state.h"
 #include "cache/fuse/readers.h"
+#include "cache/fuse/take_over.h"
 #include "common/monotonic.h"
 
 #define IMAGE_INO 2
@@ -34,6 +36,7 @@
 struct Device {
     Image *image;
     struct fuse_session *fuse;
+    GBytes *init; /* NULL: no other process can take the mount over */
     Readers *readers;
     _Atomic uint64_t bytes, opens, bytes_read, bytes_written;
     void (*ended)(void *data);
@@ -42,6 +45,7 @@ struct Device {
     pthread_mutex_t lock;
     pthread_cond_t idle;
     unsigned under_way; /* guarded by lock */
+    ssize_t flushed;    /* what the flush came to, when it has left */
 };
 
 typedef struct Request {
@@ -379,13 +383,15 @@ static void device_free(Device *d)
 {
     if (d->fuse)
         fuse_session_destroy(d->fuse);
+    g_clear_pointer(&d->init, g_bytes_unref);
     pthread_cond_destroy(&d->idle);
     pthread_mutex_destroy(&d->lock);
     g_free(d);
 }
 
-Device *device_start(Image *image, int fuse_fd, void (*ended)(void *data), void *data,
-                     GError **error)
+/* `init`: of a mount that another process has left; NULL: of a new one. */
+static Device *start(Image *image, int fuse_fd, GBytes *init, int state_fd,
+                     void (*ended)(void *data), void *data, GError **error)
 {
     Device *d = g_new0(Device, 1);
     d->image = image;
@@ -397,19 +403,43 @@ Device *device_start(Image *image, int fuse_fd, void (*ended)(void *data), void 
     uint64_t bytes;
     if (read_size(image, &bytes, error) == 0) {
         atomic_store(&d->bytes, bytes);
-        d->fuse = readers_serve(&ops, d, fuse_fd, error);
+        d->fuse = init ? take_over_serve(&ops, d, fuse_fd, init, error)
+                       : take_over_begin(&ops, d, fuse_fd, &d->init, error);
     }
     if (!d->fuse) {
         close(fuse_fd);
         device_free(d);
         return NULL;
     }
-    d->readers = readers_start(d->fuse, report_end, d, error);
+    if (init) {
+        d->init = g_bytes_ref(init);
+        mount_state_consume(state_fd);
+    }
+    /* Before anything is read: what comes later is not sent again. */
+    if (!init || take_over_resend(d->fuse, error))
+        d->readers = readers_start(d->fuse, report_end, d, error);
     if (!d->readers) {
         device_free(d); /* closes fuse_fd */
         return NULL;
     }
     return d;
+}
+
+Device *device_start(Image *image, int fuse_fd, void (*ended)(void *data), void *data,
+                     GError **error)
+{
+    return start(image, fuse_fd, NULL, -1, ended, data, error);
+}
+
+Device *device_take_over(Image *image, int fuse_fd, int state_fd, void (*ended)(void *data),
+                         void *data, GError **error)
+{
+    g_autoptr(GBytes) init = NULL;
+    json_auto_t *state = mount_state_read(state_fd, MOUNT_STATE_IMAGE, &init, error);
+    if (state)
+        return start(image, fuse_fd, init, state_fd, ended, data, error);
+    close(fuse_fd);
+    return NULL;
 }
 
 int device_fd(Device *device)
@@ -440,19 +470,70 @@ gboolean device_resize(Device *d, uint64_t *bytes, GError **error)
     return TRUE;
 }
 
+static gboolean await_idle(Device *d, gint64 timeout_ms)
+{
+    const struct timespec until = deadline_after_ms((uint64_t)timeout_ms);
+    pthread_mutex_lock(&d->lock);
+    while (d->under_way && pthread_cond_timedwait(&d->idle, &d->lock, &until) != ETIMEDOUT)
+        ;
+    const gboolean idle = d->under_way == 0;
+    pthread_mutex_unlock(&d->lock);
+    return idle;
+}
+
+static gboolean serves_none(void *data, const struct fuse_in_header *in, size_t len)
+{
+    (void)data, (void)in, (void)len;
+    return FALSE;
+}
+
+/* request_done() counts the last step of leaving, the flush, as it counts a request. */
+static void on_flushed(void *data, ssize_t result)
+{
+    Request *r = data;
+    r->device->flushed = result;
+    request_done(r, result);
+}
+
+static void flush(Device *d)
+{
+    Request *r = g_new0(Request, 1);
+    r->device = d;
+    pthread_mutex_lock(&d->lock);
+    d->under_way++;
+    pthread_mutex_unlock(&d->lock);
+    d->image->ops->flush(d->image, on_flushed, r);
+}
+
+gboolean device_can_be_left(Device *d)
+{
+    return d->init != NULL;
+}
+
+gboolean device_leave(Device *d, int state_fd, gint64 timeout_ms, GError **error)
+{
+    const int64_t until = monotonic_ms() + timeout_ms;
+    readers_park(d->readers, serves_none, NULL);
+    gboolean idle = readers_await_served(d->readers, (unsigned)timeout_ms) &&
+                    await_idle(d, MAX(until - monotonic_ms(), 0));
+    if (idle && !d->image->read_only) {
+        flush(d);
+        idle = await_idle(d, MAX(until - monotonic_ms(), 0));
+    }
+    readers_stop(g_steal_pointer(&d->readers));
+    if (idle && d->flushed >= 0)
+        return mount_state_leave(state_fd, MOUNT_STATE_IMAGE, d->init, json_object(), error);
+    g_set_error(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT, "what was written is not in Ceph: %s",
+                idle ? g_strerror((int)-d->flushed) : "requests are still under way");
+    return FALSE;
+}
+
 gboolean device_stop(Device *d, gint64 timeout_ms)
 {
     if (!d)
         return TRUE;
     readers_stop(g_steal_pointer(&d->readers));
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += timeout_ms / 1000;
-    pthread_mutex_lock(&d->lock);
-    while (d->under_way && pthread_cond_timedwait(&d->idle, &d->lock, &until) != ETIMEDOUT)
-        ;
-    gboolean idle = d->under_way == 0;
-    pthread_mutex_unlock(&d->lock);
+    const gboolean idle = await_idle(d, timeout_ms);
     if (idle)
         device_free(d);
     return idle;

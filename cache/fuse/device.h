@@ -30,6 +30,16 @@ typedef struct Device Device;
  */
 Device *device_start(Image *image, int fuse_fd, void (*ended)(void *data), void *data,
                      GError **error);
+/* As above, of a mount that another process has left (mount_state.h). */
+Device *device_take_over(Image *image, int fuse_fd, int state_fd, void (*ended)(void *data),
+                         void *data, GError **error);
+/* Whether another process could go on. */
+gboolean device_can_be_left(Device *device);
+/*
+ * Before device_stop(): from now on requests wait for another process, which goes on with
+ * `state_fd`. All that was written is in Ceph. FALSE: it is not, within timeout_ms.
+ */
+gboolean device_leave(Device *device, int state_fd, gint64 timeout_ms, GError **error);
 /* The descriptor, borrowed: to hand a duplicate to the keeper. */
 int device_fd(Device *device);
 uint64_t device_bytes(Device *device);

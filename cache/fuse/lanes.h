@@ -51,7 +51,7 @@ Lanes *lanes_start(const LaneOps *ops, void *data, GError **error);
 void lanes_stop(Lanes *lanes);
 /* Takes over `work`. Waits for nothing. */
 void lanes_add(Lanes *lanes, const LaneKey *key, void *work);
-/* For tests: lanes with work, and threads of the process. */
+/* Lanes with work. For tests: threads of the process. */
 unsigned lanes_count(Lanes *lanes);
 unsigned lanes_threads(void);
 

@@ -8,6 +8,7 @@
 #ifndef HEARTH_CACHE_FUSE_OPENED_H
 #define HEARTH_CACHE_FUSE_OPENED_H
 
+#include <glib.h>
 #include <stdint.h>
 
 typedef struct Opened Opened;
@@ -17,6 +18,12 @@ void opened_free(Opened *opened);
 
 /* The number of what was opened, never 0. The caller owns `what` and removes it before its end. */
 uint64_t opened_add(Opened *opened, void *what);
+/* With the number that it had in another process, which opened_continue() knows. */
+void opened_add_as(Opened *opened, uint64_t fh, void *what);
+/* The last number that was given. */
+uint64_t opened_last(Opened *opened);
+/* Before the first is given: it is greater than `last`. */
+void opened_continue(Opened *opened, uint64_t last);
 void opened_remove(Opened *opened, uint64_t fh);
 /* NULL: nothing is open by this number. */
 void *opened_find(Opened *opened, uint64_t fh);
@@ -24,5 +31,32 @@ void *opened_find(Opened *opened, uint64_t fh);
 void *opened_any(Opened *opened);
 /* Calls `visit` for each, with the table's lock held: it must not open or close. */
 void opened_each(Opened *opened, void (*visit)(void *what, void *data), void *data);
+
+/*
+ * What the kernel had open when another process served the mount, by the numbers that it was given
+ * then. Each is opened again when the kernel uses it.
+ */
+typedef struct Reopens Reopens;
+
+typedef struct Reopen {
+    uint64_t fh, node;
+    int flags;                             /* of open(2) */
+    unsigned seen_by_fsync, seen_by_close; /* losses (unsynced.h) */
+} Reopen;
+
+Reopens *reopens_new(void);
+/* NULL is fine. */
+void reopens_free(Reopens *reopens);
+void reopens_add(Reopens *reopens, const Reopen *what);
+
+/* TRUE: the caller opens it again, or closes it, and calls reopens_end(). While another is at it
+ * this waits. FALSE: it is not open any more, or was opened again. */
+gboolean reopens_begin(Reopens *reopens, uint64_t fh, Reopen *what);
+/* `done`: it is no longer to be opened. */
+void reopens_end(Reopens *reopens, uint64_t fh, gboolean done);
+/* Whether some are of that node. */
+gboolean reopens_has(Reopens *reopens, uint64_t node);
+/* Those that nobody has used. Reopen; the caller's. */
+GArray *reopens_left(Reopens *reopens);
 
 #endif

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "cache/fuse/object_reply.h"
 #include "cache/fuse/reader_threads.h"
+#include "common/monotonic.h"
 
 /* Room for the header, as libfuse has it. */
 #define BUFFER_SIZE (READERS_MAX_WRITE + 4096)
@@ -23,6 +24,10 @@ struct Readers {
     struct fuse_session *fuse;
     void (*ended)(void *data);
     void *data;
+    atomic_uint serving;
+    atomic_bool parked;
+    gboolean (*serves)(void *data, const struct fuse_in_header *in, size_t len);
+    void *serves_data;
 };
 
 static atomic_bool fail_redelivered;
@@ -86,9 +91,14 @@ static void process(ReaderSource *source, void *buffer, size_t len)
         answer_eio(source, in);
         return;
     }
-    object_reply_request(in->unique);
-    fuse_session_process_buf(r->fuse, &buf);
-    object_reply_request(0);
+    /* In this order: who has parked sees either the count or nothing that goes on. */
+    atomic_fetch_add(&r->serving, 1);
+    if (!atomic_load(&r->parked) || r->serves(r->serves_data, in, len)) {
+        object_reply_request(in->unique);
+        fuse_session_process_buf(r->fuse, &buf);
+        object_reply_request(0);
+    }
+    atomic_fetch_sub(&r->serving, 1);
 }
 
 static void has_ended(ReaderSource *source)
@@ -122,6 +132,24 @@ Readers *readers_start(struct fuse_session *fuse, void (*ended)(void *data), voi
     if (!reader_threads_add(&r->source, BUFFER_SIZE, error))
         g_clear_pointer(&r, g_free);
     return r;
+}
+
+void readers_park(Readers *r,
+                  gboolean (*serves)(void *data, const struct fuse_in_header *in, size_t len),
+                  void *data)
+{
+    r->serves = serves;
+    r->serves_data = data;
+    atomic_store(&r->parked, TRUE);
+}
+
+gboolean readers_await_served(Readers *r, unsigned timeout_ms)
+{
+    const int64_t until = monotonic_ms() + timeout_ms;
+    const struct timespec soon = {.tv_nsec = 1000000};
+    while (atomic_load(&r->serving) && monotonic_ms() < until)
+        nanosleep(&soon, NULL);
+    return atomic_load(&r->serving) == 0;
 }
 
 void readers_stop(Readers *r)

@@ -14,6 +14,7 @@
 #define READERS_MAX_WRITE (1u << 20)
 
 typedef struct Readers Readers;
+struct fuse_in_header; /* linux/fuse.h */
 
 /* The threads of the process, those that wait for Ceph not counted. Call it before the first
  * session; 0: the default, 16. */
@@ -37,6 +38,17 @@ struct fuse_session *readers_serve(const struct fuse_lowlevel_ops *ops, void *da
  */
 Readers *readers_start(struct fuse_session *fuse, void (*ended)(void *data), void *data,
                        GError **error);
+/*
+ * From now on only the requests that `serves` wants are served. The others are read and not
+ * answered, so the kernel sends them to the next process again (take_over.h). `in` is followed by
+ * the rest of the request.
+ */
+void readers_park(Readers *readers,
+                  gboolean (*serves)(void *data, const struct fuse_in_header *in, size_t len),
+                  void *data);
+/* TRUE: since readers_park(), no request is being served; FALSE: some still were after timeout_ms.
+ */
+gboolean readers_await_served(Readers *readers, unsigned timeout_ms);
 /* Waits for the requests of this session that are being served, and for `ended`; reads no more.
  * Frees. NULL is fine. */
 void readers_stop(Readers *readers);

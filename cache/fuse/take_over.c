@@ -22,15 +22,20 @@ gboolean take_over_is_init(GBytes *init)
            in->len == size && in->opcode == FUSE_INIT;
 }
 
-/* What the kernel sends first on a new connection; NULL: it is no new one. */
-static GBytes *receive_init(int fuse_fd)
+/* What the kernel sends first on a new connection. NULL: nothing yet, or with *error: the
+ * connection is no new one, and a request of somebody's is lost. */
+static GBytes *receive_init(int fuse_fd, GError **error)
 {
     g_autofree char *buffer = g_malloc(RECEIVE_BYTES);
     struct pollfd fd = {.fd = fuse_fd, .events = POLLIN};
     const gboolean waits = poll(&fd, 1, 0) == 1 && fd.revents & POLLIN;
     const ssize_t n = waits ? read(fuse_fd, buffer, RECEIVE_BYTES) : 0;
     g_autoptr(GBytes) init = n > 0 ? g_bytes_new(buffer, (gsize)n) : NULL;
-    return init && take_over_is_init(init) ? g_steal_pointer(&init) : NULL;
+    if (!init || take_over_is_init(init))
+        return g_steal_pointer(&init);
+    g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
+                "the mount is no new one: it is served, or was");
+    return NULL;
 }
 
 static void process_init(struct fuse_session *fuse, GBytes *init)
@@ -63,9 +68,14 @@ gboolean take_over_resend(struct fuse_session *fuse, GError **error)
 struct fuse_session *take_over_begin(const struct fuse_lowlevel_ops *ops, void *data, int fuse_fd,
                                      GBytes **init, GError **error)
 {
-    g_autoptr(GBytes) first = receive_init(fuse_fd);
-    struct fuse_session *fuse = readers_serve(ops, data, fuse_fd, error);
+    g_autoptr(GError) failed = NULL;
+    g_autoptr(GBytes) first = receive_init(fuse_fd, &failed);
     *init = NULL;
+    if (failed) {
+        g_propagate_error(error, g_steal_pointer(&failed));
+        return NULL;
+    }
+    struct fuse_session *fuse = readers_serve(ops, data, fuse_fd, error);
     if (!fuse || !first)
         return fuse;
     process_init(fuse, first);

@@ -45,6 +45,9 @@ struct Volume {
     };
     const char *uncached; /* ImageContent.uncached, of one that was to be cached */
     Dataset *dataset;     /* joined: its manifest was asked for */
+    int state_fd;         /* what is left to the next process (mount_state.h); -1: none */
+    int left_fd;          /* what another process has left; -1: nothing. The reserving thread's */
+    gboolean state_taken; /* the node plugin has a descriptor of state_fd */
     Device *leaving;      /* stopped, but requests are still under way; the reserving thread's */
     gboolean readable;    /* Ceph lets its user read the dataset's bytes */
     gboolean cached;

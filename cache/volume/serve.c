@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include "cache/origin/aside.h"
+#include "cache/fuse/mount_state.h"
 #include "cache/origin/deferred.h"
 #include "cache/volume/internal.h"
 #include "common/autofd.h"
@@ -136,6 +137,8 @@ void volumes_disconnect(Volumes *vs, Volume *v, const char *claimed)
 
 /* kubelet gives a stage call two minutes. */
 #define SESSION_WAIT_MS 20000
+/* hearthd ends after 8.5 s in any case. */
+#define LEAVE_MS 4000
 
 static FillLayer *start_layer(Volumes *vs, Volume *v, const VolumeMount *mount,
                               void (*ended)(void *data), GError **error)
@@ -188,7 +191,18 @@ static gboolean await_origin(Origin *origin, GError **error)
 static Session *start_session(Volumes *vs, Volume *v, int fuse_fd, void (*ended)(void *data),
                               GError **error)
 {
+    hearth_autofd int fd = fuse_fd;
+    g_autoptr(GBytes) init = NULL;
+    json_auto_t *state = NULL;
+    if (v->left_fd >= 0) {
+        state = mount_state_read(v->left_fd, MOUNT_STATE_TREE, &init, error);
+        if (!state)
+            return NULL;
+    }
     const SessionConfig config = {
+        .state = state,
+        .init = init,
+        .state_fd = v->left_fd,
         .volume = v->id,
         .origin = v->origin,
         .store = v->cached ? vs->store : NULL,
@@ -197,10 +211,33 @@ static Session *start_session(Volumes *vs, Volume *v, int fuse_fd, void (*ended)
         .has_group = v->spec->mount_group >= 0,
         .group = (gid_t)v->spec->mount_group,
     };
-    hearth_autofd int fd = fuse_fd;
     if (!await_origin(v->origin, error))
         return NULL;
     return session_start(&config, hearth_steal_fd(&fd), ended, v, error);
+}
+
+static Device *start_device(Volume *v, int fuse_fd, void (*ended)(void *data), GError **error)
+{
+    if (v->left_fd < 0)
+        return device_start(v->image, fuse_fd, ended, v, error);
+    return device_take_over(v->image, fuse_fd, v->left_fd, ended, v, error);
+}
+
+/* Of what is served now. */
+static void renew_state(Volumes *vs, Volume *v)
+{
+    g_autoptr(GError) error = NULL;
+    const gboolean can = (v->server == SERVER_SESSION && session_can_be_left(v->session)) ||
+                         (v->server == SERVER_DEVICE && device_can_be_left(v->device));
+    const int fd = can ? mount_state_new(&error) : -1;
+    if (error)
+        g_warning("volume %s: the next hearthd cannot serve its mount: %s", v->id, error->message);
+    pthread_mutex_lock(&vs->lock);
+    hearth_close_fd(&v->left_fd);
+    hearth_close_fd(&v->state_fd);
+    v->state_fd = fd;
+    v->state_taken = FALSE;
+    pthread_mutex_unlock(&vs->lock);
 }
 
 gboolean volumes_serve(Volumes *vs, Volume *v, const VolumeMount *mount, void (*ended)(void *data),
@@ -213,7 +250,7 @@ gboolean volumes_serve(Volumes *vs, Volume *v, const VolumeMount *mount, void (*
         server = start_layer(vs, v, mount, ended, error);
     } else if (v->content == CONTENT_IMAGE) {
         kind = SERVER_DEVICE;
-        server = device_start(v->image, mount->fuse_fd, ended, v, error);
+        server = start_device(v, mount->fuse_fd, ended, error);
     } else {
         server = start_session(vs, v, mount->fuse_fd, ended, error);
     }
@@ -228,6 +265,7 @@ gboolean volumes_serve(Volumes *vs, Volume *v, const VolumeMount *mount, void (*
         v->session = server;
     v->server = kind;
     pthread_mutex_unlock(&vs->lock);
+    renew_state(vs, v);
     set_in_use(vs, v, TRUE);
     return TRUE;
 }
@@ -238,6 +276,35 @@ static gboolean volumes_are_left(Volumes *vs)
     const gboolean left = vs->leaving;
     pthread_mutex_unlock(&vs->lock);
     return left;
+}
+
+/* Whether the node plugin keeps the mount for the next hearthd. */
+static gboolean is_to_be_left(Volumes *vs, const Volume *v)
+{
+    return v->state_taken && !atomic_load(&v->ended) && volumes_are_left(vs);
+}
+
+static void tell_not_left(const Volume *v, const GError *error)
+{
+    g_warning("volume %s: its mount ends with this hearthd: %s", v->id, error->message);
+}
+
+static void stop_session(Volumes *vs, Volume *v, Session *session)
+{
+    g_autoptr(GError) error = NULL;
+    if (!is_to_be_left(vs, v))
+        session_stop(session);
+    else if (!session_leave(session, v->state_fd, LEAVE_MS, &error))
+        tell_not_left(v, error);
+}
+
+static gboolean stop_device(Volumes *vs, Volume *v, gint64 timeout_ms)
+{
+    g_autoptr(GError) error = NULL;
+    if (is_to_be_left(vs, v) && !device_leave(v->leaving, v->state_fd, LEAVE_MS, &error))
+        tell_not_left(v, error);
+    v->state_taken = FALSE; /* once */
+    return device_stop(v->leaving, timeout_ms);
 }
 
 gboolean volumes_stop_serving(Volumes *vs, Volume *v, gint64 timeout_ms)
@@ -256,13 +323,13 @@ gboolean volumes_stop_serving(Volumes *vs, Volume *v, gint64 timeout_ms)
     pthread_mutex_unlock(&vs->lock);
     set_in_use(vs, v, FALSE);
     if (session)
-        session_stop(session);
+        stop_session(vs, v, session);
     /* The node plugin keeps the descriptor for the next hearthd. */
     if (volumes_are_left(vs))
         fill_layer_leave(layer);
     else
         fill_layer_stop(layer);
-    if (v->leaving && !device_stop(v->leaving, timeout_ms))
+    if (v->leaving && !stop_device(vs, v, timeout_ms))
         return FALSE;
     v->leaving = NULL;
     return TRUE;
@@ -343,6 +410,44 @@ char *volumes_mount_note(Volumes *vs, const char *id)
     const gboolean noted = v->server == SERVER_FILL_LAYER && fill_layer_note(v->layer, &note);
     volumes_release(vs, v);
     return noted ? layer_note_text(&note) : NULL;
+}
+
+int volumes_mount_state(Volumes *vs, const char *id, GError **error)
+{
+    Volume *v;
+    int fd = -1;
+    if (!volumes_reserve(vs, id, FALSE, &v, error))
+        return -1;
+    if (v && v->state_fd >= 0)
+        fd = fcntl(v->state_fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0)
+        wire_fail(error, WIRE_ERROR_FAILED_PRECONDITION,
+                  "volume %s: no mount of it that the next hearthd could serve", id);
+    if (v) {
+        v->state_taken |= fd >= 0;
+        volumes_release(vs, v);
+    }
+    return fd;
+}
+
+gboolean volumes_restore(Volumes *vs, const char *id, int left_fd, GError **error)
+{
+    Volume *v;
+    hearth_autofd int fd = left_fd;
+    if (!volumes_reserve(vs, id, FALSE, &v, error))
+        return FALSE;
+    if (!v)
+        return wire_fail(error, WIRE_ERROR_NOT_FOUND,
+                         "volume %s is not open; open it on this connection first", id);
+    const gboolean fits = !volume_is_served(v);
+    if (fits) {
+        hearth_close_fd(&v->left_fd);
+        v->left_fd = hearth_steal_fd(&fd);
+    } else {
+        wire_fail(error, WIRE_ERROR_ALREADY_EXISTS, "volume %s is served already", id);
+    }
+    volumes_release(vs, v);
+    return fits;
 }
 
 json_t *volumes_fetch(Volumes *vs, const char *id, int *fuse_fd, GError **error)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "cache/store/disk/key.h"
 #include "cache/volume/internal.h"
+#include "common/autofd.h"
 #include "common/monotonic.h"
 #include "proto/wire.h"
 #include "proto/wire_keys.h"
@@ -20,12 +21,15 @@ static Volume *add_locked(Volumes *vs, const char *id)
     Volume *v = g_new0(Volume, 1);
     v->id = g_strdup(id);
     v->bytes_total = v->bytes_counted = -1;
+    v->state_fd = v->left_fd = -1;
     g_hash_table_insert(vs->by_id, v->id, v);
     return v;
 }
 
 static void free_volume(Volume *v)
 {
+    hearth_close_fd(&v->state_fd);
+    hearth_close_fd(&v->left_fd);
     spec_free(v->spec);
     g_free(v->id);
     g_free(v);

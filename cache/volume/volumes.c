@@ -185,6 +185,11 @@ static gboolean attach_reserved(Volumes *vs, Volume *v, const VolumeMount *mount
         return wire_fail(error, WIRE_ERROR_ALREADY_EXISTS,
                          "volume %s is attached to another mount; unmount and detach it first",
                          v->id);
+    if (!mount->restored)
+        hearth_close_fd(&v->left_fd);
+    else if (v->left_fd < 0)
+        return wire_fail(error, WIRE_ERROR_ABORTED,
+                         "volume %s: \"restore\" was for another attach; begin again", v->id);
     if (mount->note && !mount->fill_layer)
         return wire_fail(error, WIRE_ERROR_UNIMPLEMENTED,
                          "volume %s: only the fill layer of a dataset can be taken over", v->id);

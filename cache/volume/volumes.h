@@ -52,6 +52,7 @@ gboolean volumes_open(Volumes *volumes, VolumeSpec *spec, uint64_t connection, g
 typedef struct VolumeMount {
     int fuse_fd;
     gboolean fill_layer; /* that of the volume's dataset, not the tree */
+    gboolean restored;   /* it goes on with what volumes_restore() took */
     const char *note;    /* of a mount that another process served; NULL: of a new one */
 } VolumeMount;
 
@@ -60,6 +61,11 @@ gboolean volumes_attach(Volumes *volumes, const char *id, const VolumeMount *mou
 /* What another process needs to serve the volume's mount after this one, the caller's; NULL: none
  * can. */
 char *volumes_mount_note(Volumes *volumes, const char *id);
+/* The same for a volume that has no note: a descriptor of the state that this process leaves
+ * (cache/fuse/mount_state.h), the caller's. -1 with FAILED_PRECONDITION: none can. */
+int volumes_mount_state(Volumes *volumes, const char *id, GError **error);
+/* Takes what another process has left of the mount, which is attached next, with `restored`. */
+gboolean volumes_restore(Volumes *volumes, const char *id, int left_fd, GError **error);
 /*
  * Finds or begins to make the manifest of an open volume that is a dataset, and waits for it as
  * long as asked. *dataset is a reference of the caller's.

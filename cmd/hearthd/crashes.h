@@ -13,5 +13,7 @@
 /* The crashes before this start, of a hearthd with this control socket. This one counts from now
  * on; the count is 0 again when it has run for a minute. */
 unsigned crashes_begin(const char *socket_path);
+/* It ends because it was asked to: the count is 0 again. */
+void crashes_end(void);
 
 #endif

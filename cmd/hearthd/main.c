@@ -445,8 +445,10 @@ int main(int argc, char **argv)
     const gboolean stopped = control_server_stop(server, STOP_TIMEOUT_MS);
     if (stopped && store)
         store_close(store);
-    if (stopped)
+    if (stopped) {
+        crashes_end();
         g_message("stopped");
+    }
     /* Threads that wait for Ceph are left behind; they use what exit() would destroy. */
     fflush(NULL);
     _exit(stopped ? 0 : 1);

@@ -187,7 +187,9 @@ gboolean staging_unpublish(Staging *s, const char *volume, const char *target, g
         return FALSE;
     const NodeCleanup cleanup = {
         .volume = volume, .path = target, .layer = layer, .deadline = deadline};
-    served_release_if_lost(s, volume);
+    /* Other pods may wait for the next hearthd with this one. */
+    if (!keeper_may_yet_wait(s->keeper, volume))
+        served_release_if_lost(s, volume);
     if (target && !clear_target(s, &cleanup, error))
         return FALSE;
     return remove_unused(s, &cleanup, error);

@@ -38,7 +38,7 @@ gone() { ! in_kernel; }
 check the_process_ends wait_for 10 gone
 readers_ended() { ! running readers; }
 check readers_do_not_hang wait_for 10 readers_ended
-check the_log_says_why grep -q 'was killed and cannot end' "$TMP/log/node.log"
+check the_log_says_why grep -q 'cannot end: its mounts' "$TMP/log/node.log"
 heal_weak
 end hearthd KILL
 start_hearthd

@@ -51,7 +51,7 @@ static void reply_attr(fuse_req_t req, Node *node, const OriginAttr *attr)
 {
     atomic_store(&node->attr_version, attr->version);
     struct stat shown = group_shown(session_of(req), &attr->st);
-    fuse_reply_attr(req, &shown, handles_attr_valid(node));
+    fuse_reply_attr(req, &shown, handles_attr_valid(session_of(req), node));
 }
 
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

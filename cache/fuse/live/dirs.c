@@ -39,6 +39,19 @@ static void listing_close(Listing *l)
     g_free(l);
 }
 
+/* Takes over the use of the node. */
+static Listing *listing_new(Session *s, Node *node, OriginDir *dir)
+{
+    Listing *l = g_new0(Listing, 1);
+    l->session = s;
+    l->node = node;
+    l->dir = dir;
+    l->seen = unsynced_seen(s, node);
+    atomic_fetch_add(&node->listings, 1);
+    pthread_mutex_init(&l->mutex, NULL);
+    return l;
+}
+
 static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     Session *s = session_of(req);
@@ -52,17 +65,46 @@ static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
         nodes_done(s->nodes, node);
         return;
     }
-    Listing *l = g_new0(Listing, 1);
-    l->session = s;
-    l->node = node;
-    l->dir = dir;
-    l->seen = unsynced_seen(s, node);
-    atomic_fetch_add(&node->listings, 1);
-    pthread_mutex_init(&l->mutex, NULL);
+    Listing *l = listing_new(s, node, dir);
     l->fh = opened_add(s->listings, l);
     fi->fh = l->fh;
     if (fuse_reply_open(req, fi) != 0)
         listing_close(l); /* the kernel does not have it */
+}
+
+void listing_reopen(const void *listing, Reopen *what)
+{
+    const Listing *l = listing;
+    *what = (Reopen){l->fh, l->node->id, 0, l->seen.by_fsync, l->seen.by_close};
+}
+
+static Listing *open_again(Session *s, const Reopen *o, int *error)
+{
+    OriginDir *dir;
+    Node *node = nodes_use_again(s->nodes, o->node, error);
+    if (!node)
+        return NULL;
+    *error = s->origin->ops->opendir(s->origin, node->origin, &dir);
+    if (*error < 0) {
+        nodes_done(s->nodes, node);
+        return NULL;
+    }
+    Listing *l = listing_new(s, node, dir);
+    l->fh = o->fh;
+    l->seen = (UnsyncedSeen){o->seen_by_fsync, o->seen_by_close};
+    opened_add_as(s->listings, o->fh, l);
+    return l;
+}
+
+static void *listing_again(Session *s, uint64_t fh, int *error)
+{
+    Reopen o;
+    *error = -EBADF;
+    if (!reopens_begin(s->old_listings, fh, &o))
+        return opened_find(s->listings, fh); /* another has opened it */
+    Listing *l = open_again(s, &o, error);
+    reopens_end(s->old_listings, fh, l != NULL);
+    return l;
 }
 
 void dirs_close_all(Session *s)
@@ -75,7 +117,14 @@ void dirs_close_all(Session *s)
 static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     (void)ino;
-    Listing *l = FIND_OPEN_OR_REPLY(session_of(req)->listings, req, fi);
+    Session *s = session_of(req);
+    Reopen before;
+    if (s->resumed && reopens_begin(s->old_listings, fi->fh, &before)) {
+        reopens_end(s->old_listings, fi->fh, TRUE);
+        fuse_reply_err(req, 0);
+        return;
+    }
+    Listing *l = FIND_OPEN_OR_REPLY(s, s->listings, listing_again, req, fi);
     listing_close(l);
     fuse_reply_err(req, 0);
 }
@@ -85,7 +134,7 @@ static void op_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fus
     (void)ino;
     (void)datasync;
     Session *s = session_of(req);
-    Listing *l = FIND_OPEN_OR_REPLY(s->listings, req, fi);
+    Listing *l = FIND_OPEN_OR_REPLY(s, s->listings, listing_again, req, fi);
     const uint64_t mark = unsynced_mark(l->node);
     int r = s->origin->ops->sync_node(s->origin, l->node->origin);
     if (r == 0)
@@ -173,7 +222,8 @@ static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
                        struct fuse_file_info *fi)
 {
     (void)ino;
-    Listing *l = FIND_OPEN_OR_REPLY(session_of(req)->listings, req, fi);
+    Session *s = session_of(req);
+    Listing *l = FIND_OPEN_OR_REPLY(s, s->listings, listing_again, req, fi);
     reply_listing(req, size, off, l, FALSE);
 }
 
@@ -181,7 +231,8 @@ static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
                            struct fuse_file_info *fi)
 {
     (void)ino;
-    Listing *l = FIND_OPEN_OR_REPLY(session_of(req)->listings, req, fi);
+    Session *s = session_of(req);
+    Listing *l = FIND_OPEN_OR_REPLY(s, s->listings, listing_again, req, fi);
     reply_listing(req, size, off, l, TRUE);
 }
 

@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include "cache/fuse/live/contents.h"
 #include "cache/fuse/live/handles.h"
+#include "cache/fuse/live/resume.h"
 #include "cache/fuse/live/session_internal.h"
 #include "cache/fuse/object_reply.h"
 #include "cache/fuse/reply_buffer.h"
@@ -118,11 +119,44 @@ static void op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 {
     (void)ino;
     Session *s = session_of(req);
-    Handle *h = FIND_OPEN_OR_REPLY(s->files, req, fi);
+    if (resume_release_file(s, fi->fh)) {
+        fuse_reply_err(req, 0);
+        return;
+    }
+    Handle *h = FIND_OPEN_OR_REPLY(s, s->files, resume_file, req, fi);
     fuse_reply_err(req, 0);
     if (s->locks)
         locks_release(s->locks, h->node->id, h->fh);
     handle_release(h);
+}
+
+/* A request past the page cache locks none: those that are there can be read, and dropped. */
+static gboolean locks_pages(const struct fuse_file_info *fi)
+{
+    return fi->writepage || !(fi->flags & O_DIRECT);
+}
+
+/* What is open, for a request that keeps pages locked: opening it again may wait in Ceph for a
+ * lease that goes back behind a drop of these pages. */
+static Handle *find_under_pages(Session *s, fuse_ino_t ino, const struct fuse_file_info *fi,
+                                uint64_t off, size_t size, int *error)
+{
+    Handle *h = opened_find(s->files, fi->fh);
+    PageUse use;
+    *error = -EBADF;
+    if (h || !s->resumed)
+        return h;
+    if (!locks_pages(fi))
+        return resume_file(s, fi->fh, error);
+    Node *node = nodes_use_again(s->nodes, ino, error);
+    if (!node)
+        return NULL;
+    pages_wait_begin(node, &use, off, size, fi->writepage);
+    h = resume_file(s, fi->fh, error);
+    if (pages_wait_end(node, &use))
+        notifier_drop_pages(s->notifier, node, (int64_t)off, (int64_t)size);
+    nodes_done(s->nodes, node);
+    return h;
 }
 
 /* What the store has of these bytes, the caller's. NULL: nothing, or they were written since. */
@@ -174,12 +208,6 @@ static void label_pages(Handle *h)
         atomic_store(&node->page_version, version);
 }
 
-/* A request past the page cache locks none: those that are there can be read, and dropped. */
-static gboolean locks_pages(const struct fuse_file_info *fi)
-{
-    return fi->writepage || !(fi->flags & O_DIRECT);
-}
-
 static ssize_t read_content(Handle *h, Content *c, void *buf, size_t len, uint64_t off)
 {
     Session *s = h->session;
@@ -225,9 +253,13 @@ static ssize_t read_origin(Handle *h, void *buf, size_t len, uint64_t off)
 static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
                     struct fuse_file_info *fi)
 {
-    (void)ino;
     Session *s = session_of(req);
-    Handle *h = FIND_OPEN_OR_REPLY(s->files, req, fi);
+    int not_open;
+    Handle *h = find_under_pages(s, ino, fi, (uint64_t)off, size, &not_open);
+    if (!h) {
+        fuse_reply_err(req, -not_open);
+        return;
+    }
     if (is_unlocked_by_loss(s, h->node)) {
         fuse_reply_err(req, EIO);
         return;
@@ -326,9 +358,13 @@ static int file_for_write(Handle *h, gboolean page, OriginFile **file)
 static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
                      struct fuse_file_info *fi)
 {
-    (void)ino;
     Session *s = session_of(req);
-    Handle *h = FIND_OPEN_OR_REPLY(s->files, req, fi);
+    int not_open;
+    Handle *h = find_under_pages(s, ino, fi, (uint64_t)off, size, &not_open);
+    if (!h) {
+        fuse_reply_err(req, -not_open);
+        return;
+    }
     if (is_unlocked_by_loss(s, h->node)) {
         fuse_reply_err(req, EIO);
         return;
@@ -381,7 +417,7 @@ static void op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_f
 {
     (void)ino;
     Session *s = session_of(req);
-    Handle *h = FIND_OPEN_OR_REPLY(s->files, req, fi);
+    Handle *h = FIND_OPEN_OR_REPLY(s, s->files, resume_file, req, fi);
     const uint64_t mark = unsynced_mark(h->node);
     contents_keep(s, h->node);
     int r = s->origin->ops->fsync(s->origin, h->file, datasync);
@@ -402,7 +438,7 @@ static void op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     (void)ino;
     Session *s = session_of(req);
-    Handle *h = FIND_OPEN_OR_REPLY(s->files, req, fi);
+    Handle *h = FIND_OPEN_OR_REPLY(s, s->files, resume_file, req, fi);
     if (s->locks)
         locks_flush(s->locks, h->node->id, h->fh, fi->lock_owner);
     fuse_reply_err(req, -unsynced_error_at_close(s, h->node, &h->seen));
@@ -413,7 +449,7 @@ static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, of
 {
     (void)ino;
     Session *s = session_of(req);
-    Handle *h = FIND_OPEN_OR_REPLY(s->files, req, fi);
+    Handle *h = FIND_OPEN_OR_REPLY(s, s->files, resume_file, req, fi);
     const uint64_t session = unsynced_session(s);
     int r = -EIO;
     BytesChange change;
@@ -438,7 +474,7 @@ static void op_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, 
 {
     (void)ino;
     Session *s = session_of(req);
-    Handle *h = FIND_OPEN_OR_REPLY(s->files, req, fi);
+    Handle *h = FIND_OPEN_OR_REPLY(s, s->files, resume_file, req, fi);
     const LockRequest r = {.fh = h->fh, .owner = fi->lock_owner, .lock = *lock};
     locks_get(s->locks, req, file_to_lock(h), &r);
 }
@@ -448,7 +484,7 @@ static void op_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, 
 {
     (void)ino;
     Session *s = session_of(req);
-    Handle *h = FIND_OPEN_OR_REPLY(s->files, req, fi);
+    Handle *h = FIND_OPEN_OR_REPLY(s, s->files, resume_file, req, fi);
     const LockRequest r = {.fh = h->fh, .owner = fi->lock_owner, .waits = sleep, .lock = *lock};
     locks_set(s->locks, req, file_to_lock(h), &r);
 }
@@ -457,7 +493,7 @@ static void op_flock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, 
 {
     (void)ino;
     Session *s = session_of(req);
-    Handle *h = FIND_OPEN_OR_REPLY(s->files, req, fi);
+    Handle *h = FIND_OPEN_OR_REPLY(s, s->files, resume_file, req, fi);
     LockRequest r = {.fh = h->fh, .owner = fi->lock_owner, .is_flock = TRUE};
     r.waits = !(op & LOCK_NB);
     r.lock.l_pid = fuse_req_ctx(req)->pid;

@@ -26,6 +26,7 @@ struct Handle {
     Session *session;
     Node *node;
     OriginFile *file;
+    int flags; /* of open(2), but for O_CREAT, O_EXCL and O_TRUNC */
     gboolean writer, reader, append;
     OriginLease kind;
     _Atomic unsigned refs;

@@ -38,20 +38,24 @@ static void list_handle(Handle *h)
     pthread_mutex_unlock(&node->mutex);
 }
 
-Handle *handle_new(Session *s, Node *node, OriginFile *file, int flags)
+/* `before`: what an earlier process had open; NULL: nothing. */
+static Handle *make_handle(Session *s, Node *node, OriginFile *file, int flags,
+                           const Reopen *before)
 {
     Handle *h = g_new0(Handle, 1);
     h->session = s;
     h->node = nodes_use(s->nodes, node->id);
     h->file = file;
+    h->flags = flags & ~(O_CREAT | O_EXCL | O_TRUNC);
     h->writer = (flags & O_ACCMODE) != O_RDONLY;
     h->reader = (flags & O_ACCMODE) != O_WRONLY;
     h->append = (flags & O_APPEND) != 0;
     h->kind = h->writer ? ORIGIN_LEASE_WRITE : ORIGIN_LEASE_READ;
     h->refs = 1;
-    h->seen = unsynced_seen(s, node);
+    h->seen = before ? (UnsyncedSeen){before->seen_by_fsync, before->seen_by_close}
+                     : unsynced_seen(s, node);
     pthread_mutex_init(&h->mutex, NULL);
-    h->fh = opened_add(s->files, h);
+    h->fh = before ? before->fh : opened_add(s->files, h);
     list_handle(h);
     if (flags & O_TRUNC) {
         contents_resize_begin(s, node);
@@ -59,7 +63,19 @@ Handle *handle_new(Session *s, Node *node, OriginFile *file, int flags)
     }
     if (h->writer)
         atomic_store(&node->page_version, 0);
+    if (before) /* other threads know its number: nothing of it may be missing */
+        opened_add_as(s->files, h->fh, h);
     return h;
+}
+
+Handle *handle_new(Session *s, Node *node, OriginFile *file, int flags)
+{
+    return make_handle(s, node, file, flags, NULL);
+}
+
+Handle *handle_reopened(Session *s, Node *node, OriginFile *file, const Reopen *before)
+{
+    return make_handle(s, node, file, before->flags, before);
 }
 
 /* The origin may report here that writes failed after they were answered. Writes that were lost
@@ -133,19 +149,20 @@ gboolean handles_leased(Node *node)
 }
 
 /* Whether the node is open and not guaranteed unchanged. */
-static gboolean is_open_without_lease(Node *node)
+static gboolean is_open_without_lease(Session *s, Node *node)
 {
     if (node_is_snapshot(node))
         return FALSE;
     pthread_mutex_lock(&node->mutex);
-    const gboolean open = !LIST_EMPTY(&node->handles);
+    gboolean open = !LIST_EMPTY(&node->handles);
     pthread_mutex_unlock(&node->mutex);
+    open |= s->old_files && reopens_has(s->old_files, node->id);
     return open && !handles_leased(node);
 }
 
-double handles_attr_valid(Node *node)
+double handles_attr_valid(Session *s, Node *node)
 {
-    return is_open_without_lease(node) ? 0 : VALID_SEC;
+    return is_open_without_lease(s, node) ? 0 : VALID_SEC;
 }
 
 /* The leases of a node are void, without a recall: the origin has lost its session. */
@@ -316,7 +333,7 @@ void handle_release(Handle *h)
     /* From here a recall finds nothing to do; the lease goes back with the file at the latest. */
     /* Pages outlive the lease only with their version known, for opens that compare it, or under
      * the lease of another handle. */
-    const gboolean drop = last_writer || is_open_without_lease(h->node);
+    const gboolean drop = last_writer || is_open_without_lease(s, h->node);
     int held = LEASE_HELD;
     if (atomic_compare_exchange_strong(&h->lease, &held, drop ? LEASE_RECALLED : LEASE_NONE)) {
         if (drop)

@@ -4,9 +4,12 @@
 #define HEARTH_CACHE_FUSE_LIVE_HANDLES_H
 
 #include "cache/fuse/live/handle.h"
+#include "cache/fuse/opened.h"
 
 /* Takes over `file`, which was opened with these flags. */
 Handle *handle_new(Session *session, Node *node, OriginFile *file, int flags);
+/* The same for what an earlier process had open. */
+Handle *handle_reopened(Session *session, Node *node, OriginFile *file, const Reopen *before);
 /* Ends the opening: the kernel asks for it, or the reply to it was lost. */
 void handle_release(Handle *handle);
 /* Releases all that the kernel did not before the end. No worker is running. */
@@ -36,6 +39,6 @@ extern const NotifierLeases handles_notifier_leases;
 
 /* For how long the kernel may use the node's attributes without asking (seconds): not at all while
  * it is open without a lease, as the size tells a reader where the file ends. */
-double handles_attr_valid(Node *node);
+double handles_attr_valid(Session *session, Node *node);
 
 #endif

@@ -23,7 +23,7 @@ void entry_fill(Session *s, Node *node, const OriginAttr *attr, const NameAsked 
     *e = (struct fuse_entry_param){
         .ino = node->id,
         .attr = group_shown(s, &attr->st),
-        .attr_timeout = handles_attr_valid(node),
+        .attr_timeout = handles_attr_valid(s, node),
         .entry_timeout = kept ? VALID_SEC : 0,
     };
     atomic_store(&node->attr_version, attr->version);
@@ -161,10 +161,10 @@ static void op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent_id, const 
     Session *s = session_of(req);
     const uint64_t session = unsynced_session(s);
     Node *node = USE_NODE_OR_REPLY(s, req, ino);
-    Node *parent = nodes_use(s->nodes, parent_id);
+    int r;
+    Node *parent = node_of_kernel(s, parent_id, &r);
     OriginNode *again = NULL;
     OriginAttr attr;
-    int r = -ESTALE;
     if (parent) {
         const NameAsked asked = name_asked(parent, name);
         r = names_check(s, node);
@@ -224,11 +224,13 @@ static void op_rename(fuse_req_t req, fuse_ino_t from_id, const char *name, fuse
     Session *s = session_of(req);
     const uint64_t session = unsynced_session(s);
     Node *from = USE_NODE_OR_REPLY(s, req, from_id);
-    Node *to = nodes_use(s->nodes, to_id);
-    int r = to ? names_check(s, from) : -ESTALE;
-    if (r == 0)
+    int r;
+    Node *to = node_of_kernel(s, to_id, &r);
+    if (to)
+        r = names_check(s, from);
+    if (to && r == 0)
         r = names_check(s, to);
-    if (r == 0) {
+    if (to && r == 0) {
         NameChange change = {.from = from,
                              .name = name,
                              .to = to,

@@ -215,6 +215,109 @@ Node *nodes_found(Nodes *nodes, OriginNode *origin_node, const OriginAttr *attr,
     return node;
 }
 
+/* ---- of an earlier process ---- */
+
+/* FALSE: a tag that was never given. */
+static gboolean numbers_of(Nodes *nodes, uint64_t id, uint64_t *ino, uint64_t *snapshot)
+{
+    const uint64_t tag = id >> NODE_TAG_SHIFT;
+    GHashTableIter iter;
+    gpointer of, is;
+    *ino = id & ((1ull << NODE_TAG_SHIFT) - 1);
+    *snapshot = 0;
+    if (!tag)
+        return TRUE;
+    gboolean found = FALSE;
+    pthread_mutex_lock(&nodes->tags_mutex);
+    g_hash_table_iter_init(&iter, nodes->tags);
+    while (!found && g_hash_table_iter_next(&iter, &of, &is)) {
+        found = GPOINTER_TO_SIZE(is) == tag;
+        if (found)
+            *snapshot = *(const uint64_t *)of;
+    }
+    pthread_mutex_unlock(&nodes->tags_mutex);
+    return found;
+}
+
+Node *nodes_use_again(Nodes *nodes, uint64_t id, int *error)
+{
+    uint64_t ino, snapshot;
+    OriginNode *found;
+    OriginAttr attr;
+    Node *node = nodes_use(nodes, id);
+    *error = -ESTALE;
+    if (node || !numbers_of(nodes, id, &ino, &snapshot))
+        return node;
+    int r = nodes->origin->ops->resolve(nodes->origin, ino, snapshot, &found, &attr);
+    if (r < 0) {
+        *error = r == -ENOENT ? -ESTALE : r;
+        return NULL;
+    }
+    /* It counts one lookup: the kernel forgets at least as many. */
+    node = nodes_found(nodes, found, &attr, error);
+    if (node && node->id != id) {
+        nodes_forget(nodes, node->id, 1);
+        nodes_done(nodes, node);
+        *error = -ESTALE;
+        return NULL;
+    }
+    return node;
+}
+
+void nodes_restore_unsynced(Nodes *nodes, uint64_t id, const Unsynced *unsynced)
+{
+    Node *node = nodes_use(nodes, id);
+    if (!node) {
+        forgotten_restore(nodes->forgotten, id, unsynced);
+        return;
+    }
+    pthread_mutex_lock(&node->mutex);
+    node->unsynced = *unsynced;
+    pthread_mutex_unlock(&node->mutex);
+    nodes_done(nodes, node);
+}
+
+void nodes_each(Nodes *nodes, void (*visit)(Node *node, void *data), void *data)
+{
+    for (int i = 0; i < SHARDS; i++) {
+        Shard *shard = &nodes->shards[i];
+        Node *node;
+        pthread_mutex_lock(&shard->mutex);
+        TAILQ_FOREACH (node, &shard->turns, turn)
+            visit(node, data);
+        pthread_mutex_unlock(&shard->mutex);
+    }
+}
+
+json_t *nodes_tags(Nodes *nodes)
+{
+    json_t *tags = json_array();
+    GHashTableIter iter;
+    gpointer snapshot, tag;
+    pthread_mutex_lock(&nodes->tags_mutex);
+    g_hash_table_iter_init(&iter, nodes->tags);
+    while (g_hash_table_iter_next(&iter, &snapshot, &tag))
+        json_array_append_new(tags, json_pack("[I, I]", (json_int_t) * (const uint64_t *)snapshot,
+                                              (json_int_t)GPOINTER_TO_SIZE(tag)));
+    pthread_mutex_unlock(&nodes->tags_mutex);
+    return tags;
+}
+
+void nodes_set_tags(Nodes *nodes, const json_t *tags)
+{
+    size_t i;
+    const json_t *pair;
+    pthread_mutex_lock(&nodes->tags_mutex);
+    json_array_foreach (tags, i, pair) {
+        const uint64_t snapshot = (uint64_t)json_integer_value(json_array_get(pair, 0));
+        const json_int_t tag = json_integer_value(json_array_get(pair, 1));
+        if (tag > 0 && tag <= TAG_MAX)
+            g_hash_table_insert(nodes->tags, g_memdup2(&snapshot, sizeof(snapshot)),
+                                GSIZE_TO_POINTER((gsize)tag));
+    }
+    pthread_mutex_unlock(&nodes->tags_mutex);
+}
+
 KnownNames *nodes_names(Nodes *nodes)
 {
     return nodes->names;

@@ -13,13 +13,13 @@
 #ifndef HEARTH_CACHE_FUSE_LIVE_NODES_H
 #define HEARTH_CACHE_FUSE_LIVE_NODES_H
 
+#include <jansson.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/queue.h>
-#include "cache/fuse/live/forgotten.h"
-#include "cache/fuse/live/pages.h"
 #include "cache/fuse/live/unsynced.h"
+#include "cache/fuse/live/pages.h"
 #include "cache/fuse/kept.h"
 #include "cache/fuse/written.h"
 #include "cache/origin/origin.h"
@@ -90,6 +90,9 @@ void nodes_free(Nodes *nodes);
 
 /* The node, in use until nodes_done(); NULL when the kernel does not know it. */
 Node *nodes_use(Nodes *nodes, uint64_t id);
+/* The same for one that the kernel knows from an earlier process, if need be: the origin is asked
+ * for it. NULL with *error, -ESTALE when there is none any more. */
+Node *nodes_use_again(Nodes *nodes, uint64_t id, int *error);
 /* The same by the origin's numbers, for its notifications. */
 Node *nodes_use_inode(Nodes *nodes, uint64_t ino, uint64_t snapshot);
 void nodes_done(Nodes *nodes, Node *node);
@@ -104,6 +107,13 @@ uint64_t nodes_count(Nodes *nodes);
 /* IDs (uint64_t) of about `n` nodes that are not in use here, and that the kernel has not asked for
  * since an earlier call looked at them. */
 GArray *nodes_unused(Nodes *nodes, uint64_t n);
+/* Calls `visit` for each, with locks of the table held. */
+void nodes_each(Nodes *nodes, void (*visit)(Node *node, void *data), void *data);
+/* What is known of writes of a node, of an earlier process. Before anything is served. */
+void nodes_restore_unsynced(Nodes *nodes, uint64_t id, const Unsynced *unsynced);
+/* The tags of snapshots: arrays of [snapshot, tag]. They have to be the same in a later process. */
+json_t *nodes_tags(Nodes *nodes);
+void nodes_set_tags(Nodes *nodes, const json_t *tags);
 KnownNames *nodes_names(Nodes *nodes);
 Forgotten *nodes_forgotten(Nodes *nodes);
 

@@ -246,6 +246,10 @@ static void run_work(void *data, const LaneKey *key, void *aim_or_work, unsigned
         drop_pages(n, aim_or_work, tries);
         return;
     }
+    /* A request that is not answered may hold the directory. Names are too old for the next process
+     * (resume.h). */
+    if (key->kind != PAGES && atomic_load(&s->leaves))
+        return;
     if (key->kind == NAMES) {
         drop_names(s, key->a, aim_or_work);
         return;
@@ -384,6 +388,15 @@ void notifier_await(Notifier *n, gboolean (*gone)(void *data), void *data, unsig
     while (!gone(data) && r != ETIMEDOUT)
         r = pthread_cond_timedwait(&n->returned, &n->lock, &until);
     pthread_mutex_unlock(&n->lock);
+}
+
+gboolean notifier_await_idle(Notifier *n, unsigned timeout_ms)
+{
+    const int64_t until = monotonic_ms() + timeout_ms;
+    const struct timespec soon = {.tv_nsec = 1000000};
+    while (lanes_count(n->lanes) && monotonic_ms() < until)
+        nanosleep(&soon, NULL);
+    return lanes_count(n->lanes) == 0;
 }
 
 void notifier_returned(Notifier *n)

@@ -48,12 +48,15 @@ void notifier_drop_now(Notifier *notifier, Node *node);
 /* Drops the pages of [off, off+len), then counts node->unsettled down. */
 void notifier_drop_pages(Notifier *notifier, Node *node, int64_t off, int64_t len);
 
-/* Has unsynced writes of forgotten inodes written to the origin (forgotten.h). */
+/* Has unsynced writes of forgotten inodes written to the origin (unsynced.h). */
 void notifier_sync_forgotten(Notifier *notifier);
 
 /* Asks the kernel to forget about so many inodes that are not in use. Only queues. */
 void notifier_forget(Notifier *notifier, uint64_t count);
 
+/* For a session that leaves. TRUE: nothing is queued or under way; FALSE: something still was after
+ * timeout_ms. */
+gboolean notifier_await_idle(Notifier *notifier, unsigned timeout_ms);
 /* Waits, for so long at most, until `gone`; notifier_returned() has it look again. */
 void notifier_await(Notifier *notifier, gboolean (*gone)(void *data), void *data, unsigned ms);
 void notifier_returned(Notifier *notifier);

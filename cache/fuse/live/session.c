@@ -9,7 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 #include "cache/fuse/live/handles.h"
+#include "cache/fuse/live/resume.h"
 #include "cache/fuse/live/session_internal.h"
+#include "cache/fuse/mount_state.h"
+#include "cache/fuse/take_over.h"
 
 /* A receive buffer is 1 MiB plus a page: header and a full write fit. */
 #define MAX_WRITE ((1u << 20) - 4096)
@@ -21,6 +24,8 @@ static void op_init(void *data, struct fuse_conn_info *conn)
     /* Pages are dropped by versions and leases, not by comparing times. */
     conn->want &= ~(unsigned)(FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_SPLICE_READ |
                               FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
+    /* What is wanted here, and what is answered at all, is in the state of a mount that is left
+     * (mount_state.c, VERSION): the kernel does not ask again. */
     /* A write by a process without CAP_FSETID, which only the kernel knows, clears setuid and
      * setgid: the kernel then sets the mode. */
     conn->want &= ~(unsigned)FUSE_CAP_HANDLE_KILLPRIV;
@@ -52,6 +57,10 @@ static void session_free(Session *s)
     nodes_free(s->nodes);
     opened_free(s->files);
     opened_free(s->listings);
+    reopens_free(s->old_files);
+    reopens_free(s->old_listings);
+    g_clear_pointer(&s->init, g_bytes_unref);
+    pthread_mutex_destroy(&s->parked_mutex);
     g_free(s->volume);
     g_free(s);
 }
@@ -73,7 +82,7 @@ static void lock_granted(void *data, uint64_t id)
     Node *node = nodes_use(s->nodes, id);
     if (!node)
         return;
-    if (!origin_vouches(s->origin) || handles_attr_valid(node) == 0)
+    if (!origin_vouches(s->origin) || handles_attr_valid(s, node) == 0)
         notifier_drop_now(s->notifier, node);
     nodes_done(s->nodes, node);
 }
@@ -95,6 +104,7 @@ Session *session_start(const SessionConfig *config, int fuse_fd, void (*ended)(v
     s->volume = g_strdup(config->volume);
     s->read_only = config->read_only;
     session_set_group(s, config->has_group, config->group);
+    pthread_mutex_init(&s->parked_mutex, NULL);
     s->files = opened_new();
     s->listings = opened_new();
     OriginNode *root;
@@ -115,7 +125,14 @@ Session *session_start(const SessionConfig *config, int fuse_fd, void (*ended)(v
         s->locks = locks_new(s->origin, lock_granted, s);
         files_lock_ops(&ops);
     }
-    s->fuse = readers_serve(&ops, s, fuse_fd, error);
+    if (config->state) {
+        s->init = g_bytes_ref(config->init);
+        s->fuse = resume_begin(s, config->state, error)
+                      ? take_over_serve(&ops, s, fuse_fd, s->init, error)
+                      : NULL;
+    } else {
+        s->fuse = take_over_begin(&ops, s, fuse_fd, &s->init, error);
+    }
     if (!s->fuse)
         goto fail;
     s->notifier = notifier_start(s, &handles_notifier_leases, error);
@@ -124,7 +141,11 @@ Session *session_start(const SessionConfig *config, int fuse_fd, void (*ended)(v
     notifier_listen(s->notifier, s->origin);
     s->holder = (InodeHolder){.count = inodes_of, .forget = forget_inodes, .data = s};
     inode_budget_join(&s->holder);
-    s->readers = readers_start(s->fuse, ended, data, error);
+    if (config->state)
+        mount_state_consume(config->state_fd);
+    /* Before anything is read: what comes later is not sent again. */
+    if (!config->state || take_over_resend(s->fuse, error))
+        s->readers = readers_start(s->fuse, ended, data, error);
     if (s->readers)
         return s;
     stop_notifier(s);
@@ -160,11 +181,33 @@ void session_stats(Session *s, FuseStats *stats)
     };
 }
 
+gboolean session_can_be_left(Session *s)
+{
+    return s->init != NULL;
+}
+
+gboolean session_leave(Session *s, int state_fd, unsigned timeout_ms, GError **error)
+{
+    if (!resume_park(s, timeout_ms)) {
+        session_stop(s);
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT,
+                    "requests to Ceph are still under way");
+        return FALSE;
+    }
+    readers_stop(g_steal_pointer(&s->readers));
+    json_t *state = resume_collect(s);
+    g_autoptr(GBytes) init = g_bytes_ref(s->init);
+    stop_notifier(s);
+    session_free(s);
+    return mount_state_leave(state_fd, MOUNT_STATE_TREE, init, state, error);
+}
+
 void session_stop(Session *s)
 {
     if (!s)
         return;
     readers_stop(s->readers);
+    resume_unpark(s);
     locks_free(g_steal_pointer(&s->locks));
     dirs_close_all(s);
     handles_close_all(s);

@@ -7,6 +7,7 @@
 #define HEARTH_CACHE_FUSE_LIVE_SESSION_H
 
 #include <glib.h>
+#include <jansson.h>
 #include <stdint.h>
 #include "cache/fuse/stats.h"
 #include "cache/origin/origin.h"
@@ -20,6 +21,9 @@ typedef struct SessionConfig {
     Store *store;       /* borrowed; NULL: every read goes to the origin */
     gboolean read_only;
     gboolean shared_locks; /* the origin keeps file locks, else the kernel does, for this node */
+    const json_t *state;   /* of a mount that another process has left; NULL: it is a new one */
+    GBytes *init;          /* with `state`: the kernel's FUSE_INIT (take_over.h) */
+    int state_fd;          /* with `state`: where it was read (mount_state.h) */
     gboolean has_group;    /* all files are for this group, see attrs.c */
     gid_t group;
 } SessionConfig;
@@ -36,6 +40,14 @@ void session_stats(Session *session, FuseStats *stats);
 void session_set_group(Session *session, gboolean any, gid_t group);
 /* The descriptor, borrowed: to hand a duplicate to the keeper. */
 int session_fd(Session *session);
+/* Whether another process could go on. */
+gboolean session_can_be_left(Session *session);
+/*
+ * As session_stop(), for another process that goes on with `state_fd` (mount_state.h): requests
+ * wait for it, and what is open stays open. FALSE: it is stopped; requests that do not end in time,
+ * or the state cannot be written.
+ */
+gboolean session_leave(Session *session, int state_fd, unsigned timeout_ms, GError **error);
 /* Waits for its requests, gives every node and file back to the origin, frees. The mount, if there
  * still is one, answers ENOTCONN. */
 void session_stop(Session *session);

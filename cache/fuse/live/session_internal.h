@@ -48,6 +48,13 @@ struct Session {
     Locks *locks;     /* NULL: the kernel keeps them, for this node */
     Readers *readers;
     InodeHolder holder;
+
+    GBytes *init; /* NULL: no other process can take the mount over */
+    atomic_bool leaves;
+    gboolean resumed;                  /* another process has served the mount before */
+    Reopens *old_files, *old_listings; /* NULL: not resumed */
+    pthread_mutex_t parked_mutex;
+    LIST_HEAD(, Parked) parked; /* parked_mutex; see resume.h */
 };
 
 static inline Session *session_of(fuse_req_t req)
@@ -55,23 +62,36 @@ static inline Session *session_of(fuse_req_t req)
     return fuse_req_userdata(req);
 }
 
-/* The kernel names a node only after a lookup; one it never looked up is answered ESTALE. */
+/* The kernel names a node only after a lookup, in this process or in an earlier one. NULL with
+ * *error, -ESTALE for one that it never looked up. */
+static inline Node *node_of_kernel(Session *session, uint64_t id, int *error)
+{
+    *error = -ESTALE;
+    return session->resumed ? nodes_use_again(session->nodes, id, error)
+                            : nodes_use(session->nodes, id);
+}
+
 #define USE_NODE_OR_REPLY(session, req, ino)                                                       \
     ({                                                                                             \
-        Node *found_node = nodes_use((session)->nodes, (ino));                                     \
+        int no_node;                                                                               \
+        Node *found_node = node_of_kernel((session), (ino), &no_node);                             \
         if (!found_node) {                                                                         \
-            fuse_reply_err((req), ESTALE);                                                         \
+            fuse_reply_err((req), -no_node);                                                       \
             return;                                                                                \
         }                                                                                          \
         found_node;                                                                                \
     })
 
-/* Likewise for what it has open: a number that was not given, or is closed, is answered EBADF. */
-#define FIND_OPEN_OR_REPLY(opened, req, fi)                                                        \
+/* Likewise for what it has open: a number that was not given, or is closed, is answered EBADF.
+ * `again` opens what an earlier process had open. */
+#define FIND_OPEN_OR_REPLY(session, opened, again, req, fi)                                        \
     ({                                                                                             \
+        int not_open = -EBADF;                                                                     \
         void *found_open = opened_find((opened), (fi)->fh);                                        \
+        if (!found_open && (session)->resumed)                                                     \
+            found_open = (again)((session), (fi)->fh, &not_open);                                  \
         if (!found_open) {                                                                         \
-            fuse_reply_err((req), EBADF);                                                          \
+            fuse_reply_err((req), -not_open);                                                      \
             return;                                                                                \
         }                                                                                          \
         found_open;                                                                                \
@@ -109,5 +129,7 @@ void attrs_ops(struct fuse_lowlevel_ops *ops);
 
 /* Closes what the kernel did not release before the end. No worker is running. */
 void dirs_close_all(Session *session);
+/* What a later process needs to open the listing again. */
+void listing_reopen(const void *listing, Reopen *what);
 
 #endif

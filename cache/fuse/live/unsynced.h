@@ -12,6 +12,7 @@
 
 #include <glib.h>
 #include <stdint.h>
+#include "cache/origin/origin.h"
 
 typedef struct Session Session;
 typedef struct Node Node;
@@ -45,6 +46,8 @@ int unsynced_changed(Session *session, Node *node, uint64_t in_session, int r);
 uint64_t unsynced_mark(Node *node);
 /* A sync that began at `mark` has succeeded. */
 void unsynced_synced(Session *session, Node *node, uint64_t mark);
+/* Whether there are writes that no sync has made safe. */
+gboolean unsynced_any(Node *node);
 /* A message for the log. */
 void unsynced_report(const char *volume, uint64_t ino, int r);
 /* Writes before have failed, with r. */
@@ -56,5 +59,34 @@ UnsyncedSeen unsynced_seen(Session *session, Node *node);
 int unsynced_error(Session *session, Node *node, UnsyncedSeen *seen);
 /* The same for a close, which changes nothing. */
 int unsynced_error_at_close(Session *session, Node *node, const UnsyncedSeen *seen);
+
+/* ---- of inodes that the kernel has forgotten ---- */
+
+/*
+ * Their nodes are gone: a loss is still to be reported to the next opener of the file. Thread-safe.
+ */
+/* With this many, the whole volume is synced, after which the table can be emptied. */
+#define FORGOTTEN_MANY 4096
+
+typedef struct Forgotten Forgotten;
+
+Forgotten *forgotten_new(void);
+void forgotten_free(Forgotten *forgotten);
+/* Keeps the state of the node with that ID, unless its writes are safe and its losses reported. */
+void forgotten_keep(Forgotten *forgotten, uint64_t id, const Unsynced *unsynced);
+/* Removes and returns the state, which the new node of the inode has from then on; zero: none. */
+Unsynced forgotten_take(Forgotten *forgotten, uint64_t id);
+/* Writes of the inode have failed, with r. */
+void forgotten_failed(Forgotten *forgotten, uint64_t id, int r);
+/* TRUE, once until forgotten_sync(): there are FORGOTTEN_MANY more than it left. */
+gboolean forgotten_are_many(Forgotten *forgotten);
+/* Has all of the volume written to Ceph, and drops the entries that are safe then. */
+void forgotten_sync(Forgotten *forgotten, Origin *origin);
+/* Calls `visit` for each, with the table's lock held. */
+void forgotten_each(Forgotten *forgotten,
+                    void (*visit)(uint64_t id, const Unsynced *unsynced, void *data), void *data);
+/* Of an earlier process: kept in any case. */
+void forgotten_restore(Forgotten *forgotten, uint64_t id, const Unsynced *unsynced);
+guint forgotten_count(Forgotten *forgotten);
 
 #endif

@@ -21,9 +21,9 @@ typedef struct LockOwner {
 
 /* What the origin gives locks through. */
 typedef struct Keeper {
-    OriginLocks *locks;
-    uint64_t session; /* of the origin, that they belong to */
-    unsigned refs;    /* LockedFile.mutex */
+    OriginLocks *locks; /* NULL: they were lost with another process */
+    uint64_t session;   /* of the origin, that they belong to */
+    unsigned refs;      /* LockedFile.mutex */
 } Keeper;
 
 struct LockedFile {
@@ -65,7 +65,8 @@ static void keeper_unref(LockedFile *f, Keeper *k)
     pthread_mutex_unlock(&f->mutex);
     if (!last)
         return;
-    f->origin->ops->locks_close(f->origin, k->locks);
+    if (k->locks)
+        f->origin->ops->locks_close(f->origin, k->locks);
     g_free(k);
 }
 
@@ -415,4 +416,44 @@ gboolean locked_file_is_idle(LockedFile *f)
     const gboolean idle = f->owners->len == 0;
     pthread_mutex_unlock(&f->mutex);
     return idle;
+}
+
+/* ---- over processes ---- */
+
+/* No origin has it. */
+#define NO_SESSION UINT64_MAX
+
+void locked_file_leave(LockedFile *f, uint64_t id, json_t *lost)
+{
+    for (guint i = 0; i < f->owners->len; i++) {
+        const LockOwner *o = g_ptr_array_index(f->owners, i);
+        for (guint k = 0; k < o->ranges->len; k++) {
+            const LockRange *r = &g_array_index(o->ranges, LockRange, k);
+            json_array_append_new(lost, json_pack("[I, I, I, i, i, i, I, I]", (json_int_t)id,
+                                                  (json_int_t)o->fh, (json_int_t)o->owner,
+                                                  o->is_flock, o->pid, o->type,
+                                                  (json_int_t)r->first, (json_int_t)r->last));
+        }
+    }
+}
+
+void locked_file_add_lost(LockedFile *f, const json_t *lost)
+{
+    json_int_t n[8];
+    for (size_t i = 0; i < G_N_ELEMENTS(n); i++)
+        n[i] = json_integer_value(json_array_get(lost, i));
+    const LockRequest r = {.fh = (uint64_t)n[1],
+                           .owner = (uint64_t)n[2],
+                           .is_flock = n[3] != 0,
+                           .lock = {.l_pid = (pid_t)n[4]}};
+    const LockRange range = {n[6], n[7]};
+    if (range.first < 0 || range.last < range.first)
+        return;
+    pthread_mutex_lock(&f->mutex);
+    note_locked(find_or_add_locked(f, &r), (short)n[5], range);
+    if (!f->keeper) {
+        f->keeper = g_new0(Keeper, 1);
+        *f->keeper = (Keeper){.session = NO_SESSION, .refs = 1};
+    }
+    pthread_mutex_unlock(&f->mutex);
 }

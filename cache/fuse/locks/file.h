@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <glib.h>
+#include <jansson.h>
 #include "cache/fuse/locks/ranges.h"
 #include "cache/origin/origin.h"
 
@@ -58,6 +59,11 @@ gboolean locked_file_release(LockedFile *file, uint64_t fh);
 gboolean locked_file_is_owner(LockedFile *file, const LockRequest *request);
 /* Owners have lost their locks with the session, and have not given them up. */
 gboolean locked_file_is_lost(LockedFile *file);
+/* Adds what owners have, to be given to another process, to the array: [id, handle, owner,
+ * is_flock, pid, type, first, last] each. No call is running. */
+void locked_file_leave(LockedFile *file, uint64_t id, json_t *lost);
+/* One of these, in the other process. */
+void locked_file_add_lost(LockedFile *file, const json_t *lost);
 /* No owner is known. */
 gboolean locked_file_is_idle(LockedFile *file);
 

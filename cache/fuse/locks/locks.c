@@ -340,21 +340,65 @@ Locks *locks_new(Origin *origin, void (*granted)(void *data, uint64_t id), void 
     return l;
 }
 
-void locks_free(Locks *l)
+void locks_stop_asking(Locks *l)
 {
-    Waiter *w;
-    if (!l)
-        return;
     pthread_mutex_lock(&l->mutex);
     l->stopping = TRUE;
     pthread_cond_signal(&l->changed);
     pthread_mutex_unlock(&l->mutex);
     if (l->runs)
         pthread_join(l->thread, NULL);
+    l->runs = FALSE;
+}
+
+/* Its request is sent to the next process again. */
+static void leave_wait(Locks *l, Waiter *w)
+{
+    fuse_req_interrupt_func(w->req, NULL, NULL);
+    fuse_reply_none(w->req);
+    entry_done(l, w->entry);
+    g_free(w);
+}
+
+static void end_waits(Locks *l, gboolean answered)
+{
+    Waiter *w;
     while ((w = TAILQ_FIRST(&l->waiters))) {
         TAILQ_REMOVE(&l->waiters, w, link);
-        end_wait(l, w, -EINTR);
+        if (answered)
+            end_wait(l, w, -EINTR);
+        else
+            leave_wait(l, w);
     }
+}
+
+json_t *locks_leave(Locks *l)
+{
+    json_t *lost = json_array();
+    GHashTableIter iter;
+    gpointer entry;
+    locks_stop_asking(l);
+    end_waits(l, FALSE);
+    g_hash_table_iter_init(&iter, l->entries);
+    while (g_hash_table_iter_next(&iter, NULL, &entry))
+        locked_file_leave(((const Entry *)entry)->file, ((const Entry *)entry)->id, lost);
+    locks_free(l);
+    return lost;
+}
+
+void locks_add_lost(Locks *l, LocksFile file, const json_t *lost)
+{
+    Entry *e = entry_use(l, file);
+    locked_file_add_lost(e->file, lost);
+    entry_done(l, e);
+}
+
+void locks_free(Locks *l)
+{
+    if (!l)
+        return;
+    locks_stop_asking(l);
+    end_waits(l, TRUE);
     g_hash_table_unref(l->entries);
     pthread_cond_destroy(&l->changed);
     pthread_mutex_destroy(&l->mutex);

@@ -34,6 +34,16 @@ void locks_flush(Locks *locks, uint64_t id, uint64_t fh, uint64_t owner);
 /* The handle is released. */
 void locks_release(Locks *locks, uint64_t id, uint64_t fh);
 
+/* Before locks_leave(): who waits is granted nothing any more. */
+void locks_stop_asking(Locks *locks);
+/*
+ * As locks_free(), for another process that goes on with the session: who waits is not answered,
+ * and the result, the caller's, says which owners have locks: they lose them.
+ */
+json_t *locks_leave(Locks *locks);
+/* One of them, of that file, in the other process. */
+void locks_add_lost(Locks *locks, LocksFile file, const json_t *lost);
+
 /* Somebody here has lost locks of the file with the session: until they are given up, others may
  * have the locks, and the file is neither to be read nor written. */
 gboolean locks_lost(Locks *locks, uint64_t id);

@@ -198,7 +198,7 @@ static gboolean dataset_restore(Staging *s, const NodeCall *call, const StagedVo
         return TRUE;
     /* For the next attempt: taking back has dropped it. */
     if (!keeper_is_complete(s->keeper, staged->volume))
-        keeper_put(s->keeper, staged->volume, spec, NULL, -1);
+        keeper_put(s->keeper, staged->volume, spec, &KEPT_RESUME_NONE, -1);
     return FALSE;
 }
 

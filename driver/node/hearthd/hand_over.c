@@ -67,16 +67,28 @@ static gboolean await_manifest(HandOver *all, HearthdLink *link, const char *vol
     }
 }
 
+/* The volume is open on the link; what its mount needs is there then. */
+static gboolean prepare(HandOver *all, HearthdLink *link, const char *volume, const KeptMount *kept,
+                        GError **error)
+{
+    return kept->note ? await_manifest(all, link, volume, error)
+                      : hearthd_restore(link, volume, kept->state_fd, CALL_MS, error);
+}
+
 static gboolean attach(HandOver *all, HearthdLink *link, const char *volume, const KeptMount *kept,
                        GError **error)
 {
-    const HearthdMount mount = {
-        .volume = volume, .layer = WIRE_LAYER_FILL, .note = kept->note, .fuse_fd = kept->fuse_fd};
+    const HearthdMount mount = {.volume = volume,
+                                .layer = kept->note ? WIRE_LAYER_FILL : NULL,
+                                .note = kept->note,
+                                .restored = !kept->note,
+                                .fuse_fd = kept->fuse_fd};
     g_autofree char *note = NULL;
-    if (!await_manifest(all, link, volume, error) ||
+    if (!prepare(all, link, volume, kept, error) ||
         !hearthd_attach(link, &mount, &note, CALL_MS, error))
         return FALSE;
-    if (!keeper_served_again(all->keeper, volume, kept->place, note))
+    const KeptResume resume = {note, note ? -1 : hearthd_state(link, volume, CALL_MS)};
+    if (!keeper_served_again(all->keeper, volume, kept->place, &resume))
         hearthd_detach(link, volume, CALL_MS, NULL);
     return TRUE;
 }
@@ -92,14 +104,15 @@ static gboolean serve_again(HandOver *all, const char *volume, const KeptMount *
         return FALSE;
     if (!attached)
         return attach(all, link, volume, kept, error);
-    keeper_served_again(all->keeper, volume, kept->place, kept->note);
+    const KeptResume resume = {kept->note, kept->note ? -1 : hearthd_state(link, volume, CALL_MS)};
+    keeper_served_again(all->keeper, volume, kept->place, &resume);
     return TRUE;
 }
 
 /* FALSE: once more. */
 static gboolean try_once(HandOver *all, const char *volume)
 {
-    g_auto(KeptMount) kept = {.fuse_fd = -1};
+    g_auto(KeptMount) kept = KEPT_MOUNT_NONE;
     g_autoptr(GError) cause = NULL;
     if (!keeper_lend(all->keeper, volume, &kept))
         return TRUE;

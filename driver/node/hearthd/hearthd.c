@@ -106,8 +106,26 @@ gboolean hearthd_attach(HearthdLink *link, const HearthdMount *mount, char **not
     json_auto_t *request =
         json_pack("{s:s, s:s, s:s*, s:s*}", WIRE_KEY_OP, WIRE_OP_ATTACH, WIRE_KEY_VOLUME,
                   mount->volume, WIRE_KEY_LAYER, mount->layer, WIRE_KEY_RESUME, mount->note);
+    if (mount->restored)
+        json_object_set_new(request, WIRE_KEY_RESTORED, json_true());
     json_auto_t *reply = hearthd_call(link, request, mount->fuse_fd, NULL, timeout_ms, error);
     *note = note_in(reply);
+    return reply != NULL;
+}
+
+int hearthd_state(HearthdLink *link, const char *volume, gint64 timeout_ms)
+{
+    int fd = -1;
+    json_auto_t *reply = call_volume(link, WIRE_OP_STATE, volume, &fd, timeout_ms, NULL);
+    return reply ? fd : -1;
+}
+
+gboolean hearthd_restore(HearthdLink *link, const char *volume, int state_fd, gint64 timeout_ms,
+                         GError **error)
+{
+    json_auto_t *request =
+        json_pack("{s:s, s:s}", WIRE_KEY_OP, WIRE_OP_RESTORE, WIRE_KEY_VOLUME, volume);
+    json_auto_t *reply = hearthd_call(link, request, state_fd, NULL, timeout_ms, error);
     return reply != NULL;
 }
 

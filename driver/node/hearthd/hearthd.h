@@ -22,12 +22,20 @@ typedef struct HearthdMount {
     const char *layer; /* "fill", for a volume that is a dataset, whose manifest is ready on this
                           connection (manifest.h); NULL: the whole tree */
     const char *note;  /* of a mount that another hearthd served; NULL: of a new one */
+    gboolean restored; /* hearthd_restore() came before, on this connection */
     int fuse_fd;
 } HearthdMount;
 
 /* *note is for the next hearthd, the caller's; NULL: it cannot serve the mount. */
 gboolean hearthd_attach(HearthdLink *link, const HearthdMount *mount, char **note,
                         gint64 timeout_ms, GError **error);
+
+/* What hearthd leaves of a mount without a note when it is asked to end, for the next one
+ * (wire_state_is_left()): a descriptor, the caller's; -1: nothing, for any reason. */
+int hearthd_state(HearthdLink *link, const char *volume, gint64 timeout_ms);
+/* Before hearthd_attach(), of a mount that another hearthd has left; borrows the descriptor. */
+gboolean hearthd_restore(HearthdLink *link, const char *volume, int state_fd, gint64 timeout_ms,
+                         GError **error);
 
 /* Counters of a served volume: bytes that were read, from the cache or Ceph, and objects in the
  * cache. */

@@ -4,7 +4,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
+#include "common/autofd.h"
 #include "driver/node/hearthd/spec.h"
+#include "proto/wire.h"
 
 struct Keeper {
     pthread_mutex_t lock;
@@ -14,7 +16,8 @@ struct Keeper {
 
 typedef struct KeptVolume {
     json_t *spec; /* no one else holds a reference: it is wiped when freed */
-    char *note;   /* NULL: the next hearthd cannot serve it */
+    char *note;   /* with neither, the next hearthd cannot serve it */
+    int state_fd;
     int fuse_fd;
     guint64 place;
     gint64 lost_us; /* when hearthd ended; 0: not known to have */
@@ -24,8 +27,8 @@ static void kept_free(void *data)
 {
     KeptVolume *kept = data;
     node_spec_free(kept->spec);
-    if (kept->fuse_fd >= 0)
-        close(kept->fuse_fd);
+    hearth_close_fd(&kept->fuse_fd);
+    hearth_close_fd(&kept->state_fd);
     g_free(kept->note);
     g_free(kept);
 }
@@ -47,11 +50,13 @@ void keeper_free(Keeper *k)
     g_free(k);
 }
 
-void keeper_put(Keeper *k, const char *volume, const json_t *spec, const char *note, int fuse_fd)
+void keeper_put(Keeper *k, const char *volume, const json_t *spec, const KeptResume *resume,
+                int fuse_fd)
 {
     KeptVolume *kept = g_new0(KeptVolume, 1);
     kept->spec = json_deep_copy(spec);
-    kept->note = g_strdup(note);
+    kept->note = g_strdup(resume->note);
+    kept->state_fd = resume->state_fd;
     kept->fuse_fd = fuse_fd;
     pthread_mutex_lock(&k->lock);
     kept->place = ++k->places;
@@ -99,8 +104,7 @@ static gboolean release_locked(KeptVolume *kept)
 {
     if (!kept || kept->fuse_fd < 0)
         return FALSE;
-    close(kept->fuse_fd);
-    kept->fuse_fd = -1;
+    hearth_close_fd(&kept->fuse_fd);
     return TRUE;
 }
 
@@ -113,7 +117,32 @@ void keeper_release_volume(Keeper *k, const char *volume)
 
 static gboolean may_wait(const KeptVolume *kept)
 {
-    return kept && kept->fuse_fd >= 0 && kept->note;
+    return kept && kept->fuse_fd >= 0 &&
+           (kept->note || (kept->state_fd >= 0 && wire_state_is_left(kept->state_fd)));
+}
+
+gboolean keeper_may_yet_wait(Keeper *k, const char *volume)
+{
+    pthread_mutex_lock(&k->lock);
+    const KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
+    const gboolean may = kept && kept->fuse_fd >= 0 && (kept->note || kept->state_fd >= 0);
+    pthread_mutex_unlock(&k->lock);
+    return may;
+}
+
+gboolean keeper_may_be_left(Keeper *k)
+{
+    GHashTableIter iter;
+    gpointer value;
+    gboolean any = FALSE;
+    pthread_mutex_lock(&k->lock);
+    g_hash_table_iter_init(&iter, k->volumes);
+    while (!any && g_hash_table_iter_next(&iter, NULL, &value)) {
+        const KeptVolume *kept = value;
+        any = kept->fuse_fd >= 0 && kept->state_fd >= 0;
+    }
+    pthread_mutex_unlock(&k->lock);
+    return any;
 }
 
 unsigned keeper_release(Keeper *k)
@@ -182,31 +211,47 @@ void kept_mount_clear(KeptMount *m)
 {
     node_spec_free(m->spec);
     g_free(m->note);
-    if (m->fuse_fd >= 0)
-        close(m->fuse_fd);
-    *m = (KeptMount){.fuse_fd = -1};
+    hearth_close_fd(&m->fuse_fd);
+    hearth_close_fd(&m->state_fd);
+    *m = (KeptMount)KEPT_MOUNT_NONE;
+}
+
+/* -1, and a warning, when there is none. */
+static int duplicate(const char *volume, int fd)
+{
+    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0)
+        g_warning("volume %s: its descriptor cannot be duplicated: %s", volume, g_strerror(errno));
+    return copy;
+}
+
+/* FALSE: no descriptor can be had. */
+static gboolean lend_locked(const KeptVolume *kept, const char *volume, KeptMount *m)
+{
+    m->fuse_fd = duplicate(volume, kept->fuse_fd);
+    if (m->fuse_fd >= 0 && !kept->note)
+        m->state_fd = duplicate(volume, kept->state_fd);
+    if (m->fuse_fd < 0 || (!kept->note && m->state_fd < 0))
+        return FALSE;
+    m->spec = json_deep_copy(kept->spec);
+    m->note = g_strdup(kept->note);
+    m->place = kept->place;
+    return TRUE;
 }
 
 gboolean keeper_lend(Keeper *k, const char *volume, KeptMount *m)
 {
-    *m = (KeptMount){.fuse_fd = -1};
+    gboolean lent = FALSE;
+    *m = (KeptMount)KEPT_MOUNT_NONE;
     pthread_mutex_lock(&k->lock);
     KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
     if (may_wait(kept)) {
         if (!kept->lost_us)
             kept->lost_us = g_get_monotonic_time();
-        m->fuse_fd = fcntl(kept->fuse_fd, F_DUPFD_CLOEXEC, 0);
-        if (m->fuse_fd < 0)
-            g_warning("volume %s: its descriptor cannot be duplicated: %s", volume,
-                      g_strerror(errno));
-    }
-    if (m->fuse_fd >= 0) {
-        m->spec = json_deep_copy(kept->spec);
-        m->note = g_strdup(kept->note);
-        m->place = kept->place;
+        lent = lend_locked(kept, volume, m);
     }
     pthread_mutex_unlock(&k->lock);
-    return m->fuse_fd >= 0;
+    return lent;
 }
 
 void keeper_release_lent(Keeper *k, const char *volume, guint64 place)
@@ -218,14 +263,17 @@ void keeper_release_lent(Keeper *k, const char *volume, guint64 place)
     pthread_mutex_unlock(&k->lock);
 }
 
-gboolean keeper_served_again(Keeper *k, const char *volume, guint64 place, const char *note)
+gboolean keeper_served_again(Keeper *k, const char *volume, guint64 place, const KeptResume *resume)
 {
+    hearth_autofd int state_fd = resume->state_fd;
     pthread_mutex_lock(&k->lock);
     KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
-    const gboolean same = may_wait(kept) && kept->place == place;
+    const gboolean same = kept && kept->fuse_fd >= 0 && kept->place == place;
     if (same) {
         g_free(kept->note);
-        kept->note = g_strdup(note);
+        kept->note = g_strdup(resume->note);
+        hearth_close_fd(&kept->state_fd);
+        kept->state_fd = hearth_steal_fd(&state_fd);
         kept->lost_us = 0;
     }
     pthread_mutex_unlock(&k->lock);

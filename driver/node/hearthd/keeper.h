@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The node plugin's state of each staged volume, in memory only: the spec given to hearthd,
- * which holds the Ceph key, a duplicate of the FUSE descriptor, and hearthd's note if its successor
- * can serve the mount. A restarted node plugin gets all back from hearthd ("fetch").
+ * which holds the Ceph key, a duplicate of the FUSE descriptor, and what its successor needs to
+ * serve the mount: a note, or the state that a hearthd leaves when it is asked to end
+ * (wire_state_is_left()). A restarted node plugin gets all back from hearthd ("fetch").
  *
  * A duplicate keeps the connection from being aborted when hearthd dies: calls of applications
- * wait instead of failing. With a note they wait for the next hearthd (hand_over.h). Without one
- * they would wait for ever: keeper_release() closes such duplicates, so that they fail at once.
- * Closing one never harms a volume that is served.
+ * wait instead of failing. With a note, or a state that was left, they wait for the next hearthd
+ * (hand_over.h). Without they would wait for ever: keeper_release() closes such duplicates, so that
+ * they fail at once. Closing one never harms a volume that is served.
  *
  * Every function may be called from any thread.
  */
@@ -24,9 +25,15 @@ Keeper *keeper_new(void);
 void keeper_free(Keeper *keeper);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Keeper, keeper_free)
 
-/* Replaces the kept state of the volume. Copies spec and note (NULL: none); takes the descriptor
- * (-1: none). */
-void keeper_put(Keeper *keeper, const char *volume, const json_t *spec, const char *note,
+/* For the next hearthd: one of the two, or none. */
+typedef struct KeptResume {
+    const char *note; /* NULL: none */
+    int state_fd;     /* -1: none */
+} KeptResume;
+#define KEPT_RESUME_NONE ((KeptResume){.state_fd = -1})
+
+/* Replaces what is kept of the volume. Copies spec and note; takes the descriptors (-1: none). */
+void keeper_put(Keeper *keeper, const char *volume, const json_t *spec, const KeptResume *resume,
                 int fuse_fd);
 /* Replaces the spec of a volume that is kept; copies it. */
 void keeper_renew(Keeper *keeper, const char *volume, const json_t *spec);
@@ -37,13 +44,17 @@ gboolean keeper_is_complete(Keeper *keeper, const char *volume);
 void keeper_drop(Keeper *keeper, const char *volume);
 /* Closes the volume's descriptor and keeps its spec. */
 void keeper_release_volume(Keeper *keeper, const char *volume);
-/* hearthd has ended. Closes every descriptor without a note and keeps the specs. The number closed.
- */
+/* Whether it waits for the next hearthd, or may do so when this one has ended. */
+gboolean keeper_may_yet_wait(Keeper *keeper, const char *volume);
+/* Whether a hearthd that ends now may still leave a state. */
+gboolean keeper_may_be_left(Keeper *keeper);
+/* hearthd has ended. Closes every descriptor of a mount that cannot wait and keeps the specs. The
+ * number closed. */
 unsigned keeper_release(Keeper *keeper);
 
 /* ---- volumes that the next hearthd can serve */
 
-/* Whether descriptor and note are kept. */
+/* Whether the descriptor is kept, and a note or a state that was left. */
 gboolean keeper_may_wait(Keeper *keeper, const char *volume);
 /* Those that wait since keeper_release(): array of char *, the caller's. */
 GPtrArray *keeper_waiting(Keeper *keeper);
@@ -52,11 +63,17 @@ unsigned keeper_release_overdue(Keeper *keeper, gint64 wait_ms);
 
 /* What the next hearthd needs. */
 typedef struct KeptMount {
-    json_t *spec; /* a copy, with a secret */
-    char *note;
-    int fuse_fd;   /* a duplicate */
+    json_t *spec;  /* a copy, with a secret */
+    char *note;    /* NULL: there is a state */
+    int fuse_fd;   /* a duplicate, as is state_fd */
+    int state_fd;  /* -1: there is a note */
     guint64 place; /* which keeper_put() it is of */
 } KeptMount;
+
+#define KEPT_MOUNT_NONE                                                                            \
+    {                                                                                              \
+        .fuse_fd = -1, .state_fd = -1                                                              \
+    }
 
 void kept_mount_clear(KeptMount *mount);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(KeptMount, kept_mount_clear)
@@ -65,7 +82,9 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(KeptMount, kept_mount_clear)
 gboolean keeper_lend(Keeper *keeper, const char *volume, KeptMount *mount);
 /* Closes what was lent: hearthd refuses it. Nothing if it was replaced meanwhile. */
 void keeper_release_lent(Keeper *keeper, const char *volume, guint64 place);
-/* It is served again, with this note from now on. FALSE: it was released or replaced meanwhile. */
-gboolean keeper_served_again(Keeper *keeper, const char *volume, guint64 place, const char *note);
+/* It is served again, and this is for the hearthd after the next; takes the descriptor. FALSE: it
+ * was released or replaced meanwhile. */
+gboolean keeper_served_again(Keeper *keeper, const char *volume, guint64 place,
+                             const KeptResume *resume);
 
 #endif

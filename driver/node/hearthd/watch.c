@@ -18,6 +18,8 @@
 /* How often it is checked whether hearthd was killed. One that is still there at the second time
  * does not end by itself. */
 #define DYING_CHECK_MS 3000
+/* It ends itself after 10 s. */
+#define LEAVE_MS 12000
 
 struct Watch {
     char *socket_path;
@@ -45,8 +47,10 @@ json_t *watch_spec(Keeper *keeper, HearthdLink *link, const char *volume, GError
     if (spec)
         return spec;
     spec = hearthd_fetch(link, volume, FETCH_TIMEOUT_MS, &fd, &note, error);
-    if (spec)
-        keeper_put(keeper, volume, spec, note, fd);
+    if (!spec)
+        return NULL;
+    const KeptResume resume = {note, note ? -1 : hearthd_state(link, volume, FETCH_TIMEOUT_MS)};
+    keeper_put(keeper, volume, spec, &resume, fd);
     return spec;
 }
 
@@ -104,12 +108,13 @@ static void fetch_all(Watch *w, HearthdLink *link)
 
 /* A thread of a hearthd that was killed waits for an answer that only hearthd could give, and keeps
  * the connections open: their readers, and sync(2) of the whole node, wait with it. Volumes that
- * the next hearthd can serve are not those: hearthd takes no pages of theirs. */
+ * the next hearthd can serve are not those: it takes no pages of datasets, and all of what it has
+ * left. */
 static void abort_all(Watch *w)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) table = w->mounter->ops->list(w->mounter, &error);
-    g_warning("hearthd at %s was killed and cannot end: its mounts are ended", w->socket_path);
+    g_warning("hearthd at %s cannot end: its mounts are ended", w->socket_path);
     if (!table)
         g_warning("%s", error->message);
     for (guint i = 0; table && i < table->len; i++) {
@@ -134,13 +139,12 @@ static void release_overdue(Watch *w)
 }
 
 /* Waits until the link ends (TRUE) or the thread is to stop (FALSE). */
-static gboolean wait_for_end(Watch *w, HearthdLink *link)
+static gboolean wait_for_end(Watch *w, HearthdLink *link, int peer)
 {
     struct pollfd fds[] = {
         {.fd = hearthd_link_fd(link), .events = POLLIN | POLLRDHUP},
         {.fd = w->stop, .events = POLLIN},
     };
-    hearth_autofd int peer = peer_open(hearthd_link_fd(link));
     unsigned dying = 0; /* times in a row */
     int n;
     while ((n = poll(fds, 2, DYING_CHECK_MS)) <= 0) {
@@ -152,6 +156,14 @@ static gboolean wait_for_end(Watch *w, HearthdLink *link)
         release_overdue(w);
     }
     return fds[1].revents == 0;
+}
+
+/* A hearthd that is asked to end closes its socket first, and then leaves its mounts. */
+static void await_left(Watch *w, int peer)
+{
+    struct pollfd fds[] = {{.fd = peer, .events = POLLIN}, {.fd = w->stop, .events = POLLIN}};
+    if (peer >= 0 && keeper_may_be_left(w->keeper) && poll(fds, 2, LEAVE_MS) == 0)
+        abort_all(w);
 }
 
 /* TRUE: the thread is to stop. */
@@ -180,9 +192,11 @@ static void *watch_thread(void *data)
         if (link) {
             hand_over_waiting(w);
             fetch_all(w, link);
-            ended = wait_for_end(w, link);
+            hearth_autofd int peer = peer_open(hearthd_link_fd(link));
+            ended = wait_for_end(w, link, peer);
             if (!ended)
                 return NULL;
+            await_left(w, peer);
         }
         if (ended || absent) {
             unsigned released = keeper_release(w->keeper);

@@ -66,7 +66,9 @@ static gboolean mount_new(Staging *s, MountAttempt *a, GError **error)
         return FALSE;
     if (!m->ops->place(m, a->mount_fd, mount->path, error))
         return FALSE;
-    keeper_put(s->keeper, mount->volume, mount->spec, note, hearth_steal_fd(&a->fuse_fd));
+    const KeptResume resume = {note,
+                               note ? -1 : hearthd_state(a->link, mount->volume, SERVED_ASK_MS)};
+    keeper_put(s->keeper, mount->volume, mount->spec, &resume, hearth_steal_fd(&a->fuse_fd));
     return TRUE;
 }
 

@@ -471,6 +471,19 @@ int session_fd(Session *session)
     return session->fd;
 }
 
+gboolean session_can_be_left(Session *session)
+{
+    (void)session;
+    return FALSE;
+}
+
+gboolean session_leave(Session *session, int state_fd, unsigned timeout_ms, GError **error)
+{
+    (void)state_fd, (void)timeout_ms, (void)error;
+    session_stop(session);
+    return TRUE;
+}
+
 void session_stop(Session *session)
 {
     while (fake_session_stuck == session)

@@ -113,8 +113,7 @@ static inline Reply *kernel_call(Kernel *k, uint32_t opcode, uint64_t node, cons
     return &reply;
 }
 
-/* The flags of the reply. */
-static inline uint32_t kernel_init(Kernel *k)
+static inline uint64_t kernel_send_init(Kernel *k)
 {
     struct fuse_init_in in = {
         .major = FUSE_KERNEL_VERSION,
@@ -123,9 +122,22 @@ static inline uint32_t kernel_init(Kernel *k)
         .flags = FUSE_ASYNC_READ | FUSE_BIG_WRITES | FUSE_DO_READDIRPLUS | FUSE_ATOMIC_O_TRUNC |
                  FUSE_HANDLE_KILLPRIV | FUSE_POSIX_LOCKS | FUSE_FLOCK_LOCKS,
     };
-    const Reply *reply = kernel_call(k, FUSE_INIT, 0, &in, sizeof(in));
-    ck_assert_int_eq(reply->error, 0);
-    return reply->init.flags;
+    return kernel_send(k, FUSE_INIT, 0, &in, sizeof(in));
+}
+
+/* The flags of the reply. */
+static inline uint32_t kernel_await_init(Kernel *k, uint64_t unique)
+{
+    static Reply reply;
+    while (!kernel_receive(k, unique, &reply, 10000))
+        ;
+    ck_assert_int_eq(reply.error, 0);
+    return reply.init.flags;
+}
+
+static inline uint32_t kernel_init(Kernel *k)
+{
+    return kernel_await_init(k, kernel_send_init(k));
 }
 
 static inline Reply *kernel_lookup(Kernel *k, uint64_t parent, const char *name)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is known of unsynced writes when the kernel has forgotten the inode. */
-#include "cache/fuse/live/forgotten.h"
+#include "cache/fuse/live/unsynced.h"
 #include <errno.h>
 #include "tests/unit/harness.h"
 

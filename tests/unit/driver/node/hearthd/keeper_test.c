@@ -39,11 +39,11 @@ START_TEST(keeps_replaces_and_drops)
     ck_assert(!keeper_is_complete(k, "v"));
     int first, second;
     json_t *spec = spec_with("one");
-    keeper_put(k, "v", spec, NULL, descriptor(&first));
+    keeper_put(k, "v", spec, &KEPT_RESUME_NONE, descriptor(&first));
     node_spec_free(spec);
     ck_assert(keeper_is_complete(k, "v"));
     spec = spec_with("two");
-    keeper_put(k, "v", spec, NULL, descriptor(&second));
+    keeper_put(k, "v", spec, &KEPT_RESUME_NONE, descriptor(&second));
     node_spec_free(spec);
     ck_assert(is_closed(first));
     spec = keeper_spec(k, "v");
@@ -63,8 +63,8 @@ START_TEST(release_closes_descriptors_and_keeps_specs)
     g_autoptr(Keeper) k = keeper_new();
     int peer;
     json_t *spec = spec_with("one");
-    keeper_put(k, "v", spec, NULL, descriptor(&peer));
-    keeper_put(k, "w", spec, NULL, -1);
+    keeper_put(k, "v", spec, &KEPT_RESUME_NONE, descriptor(&peer));
+    keeper_put(k, "w", spec, &KEPT_RESUME_NONE, -1);
     node_spec_free(spec);
     ck_assert_uint_eq(keeper_release(k), 1);
     ck_assert_uint_eq(keeper_release(k), 0);
@@ -82,7 +82,7 @@ START_TEST(a_volume_with_a_note_waits_for_the_next_hearthd)
     g_autoptr(Keeper) k = keeper_new();
     int peer;
     json_t *spec = spec_with("one");
-    keeper_put(k, "v", spec, "a note", descriptor(&peer));
+    keeper_put(k, "v", spec, &(KeptResume){"a note", -1}, descriptor(&peer));
     node_spec_free(spec);
     ck_assert(keeper_may_wait(k, "v"));
     g_autoptr(GPtrArray) before = keeper_waiting(k);
@@ -98,7 +98,7 @@ START_TEST(a_volume_with_a_note_waits_for_the_next_hearthd)
     ck_assert(keeper_lend(k, "v", &lent));
     ck_assert_str_eq(lent.note, "a note");
     ck_assert_str_eq(key_of(lent.spec), "one");
-    ck_assert(keeper_served_again(k, "v", lent.place, "another"));
+    ck_assert(keeper_served_again(k, "v", lent.place, &(KeptResume){"another", -1}));
     g_autoptr(GPtrArray) after = keeper_waiting(k);
     ck_assert_uint_eq(after->len, 0);
 
@@ -106,7 +106,7 @@ START_TEST(a_volume_with_a_note_waits_for_the_next_hearthd)
     g_usleep(2000);
     ck_assert_uint_eq(keeper_release_overdue(k, 1), 1);
     ck_assert(!keeper_may_wait(k, "v"));
-    ck_assert(!keeper_served_again(k, "v", lent.place, "late"));
+    ck_assert(!keeper_served_again(k, "v", lent.place, &(KeptResume){"late", -1}));
     close(peer);
 }
 END_TEST
@@ -118,10 +118,10 @@ START_TEST(who_was_lent_a_mount_does_not_touch_the_next_one)
     json_t *spec = spec_with("one");
     g_auto(KeptMount) lent = {.fuse_fd = -1}, none = {.fuse_fd = -1};
     ck_assert(!keeper_lend(k, "v", &none));
-    keeper_put(k, "v", spec, "first", descriptor(&first));
+    keeper_put(k, "v", spec, &(KeptResume){"first", -1}, descriptor(&first));
     ck_assert(keeper_lend(k, "v", &lent));
-    keeper_put(k, "v", spec, "second", descriptor(&second));
-    ck_assert(!keeper_served_again(k, "v", lent.place, "late"));
+    keeper_put(k, "v", spec, &(KeptResume){"second", -1}, descriptor(&second));
+    ck_assert(!keeper_served_again(k, "v", lent.place, &(KeptResume){"late", -1}));
     g_auto(KeptMount) now = {.fuse_fd = -1};
     ck_assert(keeper_lend(k, "v", &now));
     ck_assert_str_eq(now.note, "second");
@@ -154,9 +154,9 @@ START_TEST(secrets_are_overwritten_before_they_are_freed)
     json_set_alloc_funcs(count_alloc, count_free);
     json_t *spec = spec_with("s3cr3t-k3y");
     Keeper *k = keeper_new();
-    keeper_put(k, "v", spec, NULL, -1);
-    keeper_put(k, "v", spec, NULL, -1);
-    keeper_put(k, "w", spec, NULL, -1);
+    keeper_put(k, "v", spec, &KEPT_RESUME_NONE, -1);
+    keeper_put(k, "v", spec, &KEPT_RESUME_NONE, -1);
+    keeper_put(k, "w", spec, &KEPT_RESUME_NONE, -1);
     node_spec_free(spec);
     node_spec_free(keeper_spec(k, "v"));
     keeper_drop(k, "w");
