@@ -419,6 +419,8 @@ static Device *start(Image *image, int fuse_fd, GBytes *init, int state_fd,
     if (!init || take_over_resend(d->fuse, error))
         d->readers = readers_start(d->fuse, report_end, d, error);
     if (!d->readers) {
+        if (init)
+            mount_state_give_back(state_fd);
         device_free(d); /* closes fuse_fd */
         return NULL;
     }

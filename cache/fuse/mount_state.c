@@ -66,6 +66,12 @@ void mount_state_consume(int fd)
         g_warning("the state of a mount cannot be consumed: %s", g_strerror(errno));
 }
 
+void mount_state_give_back(int fd)
+{
+    if (!write_at(fd, "{", 1, 0))
+        g_warning("the state of a mount cannot be given back: %s", g_strerror(errno));
+}
+
 static GBytes *init_in(const json_t *state)
 {
     const char *base64 = json_string_value(json_object_get(state, "init"));

@@ -23,6 +23,8 @@ int mount_state_new(GError **error);
 gboolean mount_state_leave(int fd, const char *kind, GBytes *init, json_t *state, GError **error);
 /* Before the first request is served: the state is of no use any more, to nobody. */
 void mount_state_consume(int fd);
+/* None was served. */
+void mount_state_give_back(int fd);
 /* The object, with a reference to *init, the kernel's FUSE_INIT (take_over.h). NULL with
  * INVALID_DATA: nothing was left, or something of another kind or release. */
 json_t *mount_state_read(int fd, const char *kind, GBytes **init, GError **error);

@@ -70,17 +70,18 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 
 /* What is open is reached by its descriptor: the kernel does not walk again (session_internal.h).
  */
-static gboolean is_open(Node *node)
+static gboolean is_open(Session *s, Node *node)
 {
     pthread_mutex_lock(&node->mutex);
     gboolean open = !LIST_EMPTY(&node->handles) || atomic_load(&node->listings);
     pthread_mutex_unlock(&node->mutex);
-    return open;
+    return open || (s->resumed && (reopens_has(s->old_files, node->id) ||
+                                   reopens_has(s->old_listings, node->id)));
 }
 
 static int check_unless_open(Session *s, Node *node)
 {
-    return is_open(node) ? 0 : names_check(s, node);
+    return is_open(s, node) ? 0 : names_check(s, node);
 }
 
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int to_set,

@@ -258,6 +258,10 @@ gboolean handle_take_lease(Handle *h, gboolean opener, OriginAttr *attr, int *r)
         *r = contents_look(h, opener, attr);
         return *r == 0;
     }
+    if (atomic_load(&s->leaves)) { /* it would be given back by nobody */
+        *r = opener ? contents_current_attr(s, h->node, attr) : -EAGAIN;
+        return FALSE;
+    }
     int state = LEASE_NONE;
     if (atomic_exchange(&h->taking, 1)) {
         *r = -EAGAIN;

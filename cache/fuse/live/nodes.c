@@ -188,7 +188,9 @@ void nodes_forget(Nodes *nodes, uint64_t id, uint64_t count)
     drop_counts(nodes, id, NULL, 0, count);
 }
 
-Node *nodes_found(Nodes *nodes, OriginNode *origin_node, const OriginAttr *attr, int *error)
+/* `again`: the kernel has it from an earlier process; only a new node counts that. */
+static Node *found(Nodes *nodes, OriginNode *origin_node, const OriginAttr *attr, gboolean again,
+                   int *error)
 {
     uint64_t id = id_of(nodes, attr->st.st_ino, attr->snapshot);
     if (id == 0) {
@@ -207,12 +209,18 @@ Node *nodes_found(Nodes *nodes, OriginNode *origin_node, const OriginAttr *attr,
         insert_locked(shard, node);
     }
     node->asked_for = known; /* the first time may be a listing of a large directory */
-    node->lookups++;
+    if (!again || !known)
+        node->lookups++;
     node->uses++;
     pthread_mutex_unlock(&shard->mutex);
     if (known)
         nodes->origin->ops->put(nodes->origin, origin_node);
     return node;
+}
+
+Node *nodes_found(Nodes *nodes, OriginNode *origin_node, const OriginAttr *attr, int *error)
+{
+    return found(nodes, origin_node, attr, FALSE, error);
 }
 
 /* ---- of an earlier process ---- */
@@ -242,19 +250,19 @@ static gboolean numbers_of(Nodes *nodes, uint64_t id, uint64_t *ino, uint64_t *s
 Node *nodes_use_again(Nodes *nodes, uint64_t id, int *error)
 {
     uint64_t ino, snapshot;
-    OriginNode *found;
+    OriginNode *origin_node;
     OriginAttr attr;
     Node *node = nodes_use(nodes, id);
     *error = -ESTALE;
     if (node || !numbers_of(nodes, id, &ino, &snapshot))
         return node;
-    int r = nodes->origin->ops->resolve(nodes->origin, ino, snapshot, &found, &attr);
+    int r = nodes->origin->ops->resolve(nodes->origin, ino, snapshot, &origin_node, &attr);
     if (r < 0) {
         *error = r == -ENOENT ? -ESTALE : r;
         return NULL;
     }
     /* It counts one lookup: the kernel forgets at least as many. */
-    node = nodes_found(nodes, found, &attr, error);
+    node = found(nodes, origin_node, &attr, TRUE, error);
     if (node && node->id != id) {
         nodes_forget(nodes, node->id, 1);
         nodes_done(nodes, node);

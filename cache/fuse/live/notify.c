@@ -179,7 +179,7 @@ static void drop_names(Session *s, uint64_t id, const Work *work)
     GHashTableIter iter;
     gpointer name;
     g_hash_table_iter_init(&iter, work->names);
-    while (g_hash_table_iter_next(&iter, &name, NULL))
+    while (g_hash_table_iter_next(&iter, &name, NULL) && !atomic_load(&s->leaves))
         fuse_lowlevel_notify_inval_entry(s->fuse, id, name, strlen(name));
 }
 

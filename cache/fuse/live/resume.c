@@ -13,6 +13,8 @@
 
 /* A drop of pages takes less, unless a request keeps it. */
 #define DROP_MS 200
+/* Bytes of requests; what does not fit is served. */
+#define PARKED_MAX (32u << 20)
 
 /* A parked request that keeps pages locked. */
 struct Parked {
@@ -23,13 +25,18 @@ struct Parked {
     char request[]; /* as it was read */
 };
 
-static void park_pages(Session *s, const struct fuse_in_header *in, size_t len, uint64_t off,
-                       uint32_t size)
+/* FALSE: there is no room for it. */
+static gboolean park_pages(Session *s, const struct fuse_in_header *in, size_t len, uint64_t off,
+                           uint32_t size)
 {
-    Node *node = nodes_use(s->nodes, in->nodeid);
-    struct Parked *p = node ? g_malloc0(sizeof(*p) + len) : NULL;
-    if (!p)
-        return;
+    pthread_mutex_lock(&s->parked_mutex);
+    const gboolean fits = s->parked_bytes + len <= PARKED_MAX;
+    s->parked_bytes += fits ? len : 0;
+    pthread_mutex_unlock(&s->parked_mutex);
+    Node *node = fits ? nodes_use(s->nodes, in->nodeid) : NULL;
+    if (!node)
+        return fits;
+    struct Parked *p = g_malloc0(sizeof(*p) + len);
     p->node = node;
     p->len = len;
     memcpy(p->request, in, len);
@@ -37,16 +44,22 @@ static void park_pages(Session *s, const struct fuse_in_header *in, size_t len, 
     pthread_mutex_lock(&s->parked_mutex);
     LIST_INSERT_HEAD(&s->parked, p, link);
     pthread_mutex_unlock(&s->parked_mutex);
+    return TRUE;
 }
 
-static struct Parked *take_parked(Session *s)
+/* All that are parked now, the oldest first. */
+static GPtrArray *take_parked(Session *s)
 {
+    GPtrArray *all = g_ptr_array_new();
+    struct Parked *p;
     pthread_mutex_lock(&s->parked_mutex);
-    struct Parked *p = LIST_FIRST(&s->parked);
-    if (p)
+    while ((p = LIST_FIRST(&s->parked))) {
         LIST_REMOVE(p, link);
+        g_ptr_array_insert(all, 0, p);
+    }
+    s->parked_bytes = 0;
     pthread_mutex_unlock(&s->parked_mutex);
-    return p;
+    return all;
 }
 
 static void parked_end(Session *s, struct Parked *p)
@@ -59,8 +72,9 @@ static void parked_end(Session *s, struct Parked *p)
  * ones are served after all. */
 static void serve_parked(Session *s)
 {
-    struct Parked *p;
-    while ((p = take_parked(s))) {
+    g_autoptr(GPtrArray) all = take_parked(s);
+    for (guint i = 0; i < all->len; i++) {
+        struct Parked *p = all->pdata[i];
         const struct fuse_buf buf = {.mem = p->request, .size = p->len};
         parked_end(s, p);
         fuse_session_process_buf(s->fuse, &buf);
@@ -69,47 +83,65 @@ static void serve_parked(Session *s)
     }
 }
 
+/* The body of a request; NULL: it is shorter than that. */
+static const void *body_of(const struct fuse_in_header *in, size_t len, size_t size)
+{
+    return len >= sizeof(*in) + size ? in + 1 : NULL;
+}
+
+/* While it waits, the kernel sends no page that a mapping has changed. */
+static gboolean truncates(const struct fuse_in_header *in, size_t len)
+{
+    const struct fuse_setattr_in *set = body_of(in, len, sizeof(*set));
+    const struct fuse_open_in *open =
+        body_of(in, len, sizeof(*open)); /* fuse_create_in begins so */
+    if (in->opcode == FUSE_SETATTR)
+        return set && set->valid & FATTR_SIZE;
+    return (in->opcode == FUSE_OPEN || in->opcode == FUSE_CREATE) && open && open->flags & O_TRUNC;
+}
+
 /* Whether it is served although the session leaves. */
 static gboolean serves(void *data, const struct fuse_in_header *in, size_t len)
 {
     Session *s = data;
-    const struct fuse_write_in *write = (const void *)(in + 1);
-    const struct fuse_read_in *read = (const void *)(in + 1);
-    if (in->opcode == FUSE_WRITE && len >= sizeof(*in) + sizeof(*write)) {
-        if (write->write_flags & FUSE_WRITE_CACHE)
-            return TRUE;
-        if (!(write->flags & O_DIRECT))
-            park_pages(s, in, len, write->offset, write->size);
-    } else if (in->opcode == FUSE_READ && len >= sizeof(*in) + sizeof(*read)) {
-        if (!(read->flags & O_DIRECT))
-            park_pages(s, in, len, read->offset, read->size);
-    }
-    return FALSE;
+    const struct fuse_write_in *write = body_of(in, len, sizeof(*write));
+    const struct fuse_read_in *read = body_of(in, len, sizeof(*read));
+    if (in->opcode == FUSE_WRITE && write && write->write_flags & FUSE_WRITE_CACHE)
+        return TRUE;
+    if (in->opcode == FUSE_WRITE && write && !(write->flags & O_DIRECT))
+        return !park_pages(s, in, len, write->offset, write->size);
+    if (in->opcode == FUSE_READ && read && !(read->flags & O_DIRECT))
+        return !park_pages(s, in, len, read->offset, read->size);
+    return truncates(in, len);
 }
 
 gboolean resume_park(Session *s, unsigned timeout_ms)
 {
     const int64_t until = monotonic_ms() + timeout_ms;
+    gboolean idle, voided = FALSE;
     if (s->locks)
         locks_stop_asking(s->locks);
     atomic_store(&s->leaves, TRUE);
+    notifier_await_idle(s->notifier, DROP_MS); /* of names, which nothing may hold up later */
     readers_park(s->readers, serves, s);
-    gboolean idle = readers_await_served(s->readers, timeout_ms);
-    if (idle)
-        handles_notifier_leases.all_void(s);
-    while (idle && !notifier_await_idle(s->notifier, DROP_MS)) {
-        serve_parked(s);
-        idle = monotonic_ms() < until;
-    }
-    if (!idle)
-        serve_parked(s);
-    return idle && readers_await_served(s->readers, DROP_MS);
+    do {
+        idle = readers_await_served(s->readers, DROP_MS);
+        if (idle && !voided)
+            handles_notifier_leases.all_void(s);
+        voided |= idle;
+        idle = idle && notifier_await_idle(s->notifier, DROP_MS) &&
+               readers_await_served(s->readers, DROP_MS);
+        if (!idle)
+            serve_parked(s);
+    } while (!idle && monotonic_ms() < until);
+    return idle;
 }
 
 void resume_unpark(Session *s)
 {
-    struct Parked *p;
-    while ((p = take_parked(s))) {
+    g_autoptr(GPtrArray) all = take_parked(s);
+    for (guint i = 0; i < all->len; i++) {
+        struct Parked *p = all->pdata[i];
         pages_wait_end(p->node, &p->use);
         nodes_done(s->nodes, p->node);
         g_free(p);

@@ -148,6 +148,8 @@ Session *session_start(const SessionConfig *config, int fuse_fd, void (*ended)(v
         s->readers = readers_start(s->fuse, ended, data, error);
     if (s->readers)
         return s;
+    if (config->state)
+        mount_state_give_back(config->state_fd);
     stop_notifier(s);
 fail:
     if (!s->fuse)
@@ -207,10 +209,10 @@ void session_stop(Session *s)
     if (!s)
         return;
     readers_stop(s->readers);
-    resume_unpark(s);
     locks_free(g_steal_pointer(&s->locks));
     dirs_close_all(s);
     handles_close_all(s);
+    resume_unpark(s);
     stop_notifier(s);
     session_free(s);
 }

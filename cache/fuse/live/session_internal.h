@@ -54,7 +54,8 @@ struct Session {
     gboolean resumed;                  /* another process has served the mount before */
     Reopens *old_files, *old_listings; /* NULL: not resumed */
     pthread_mutex_t parked_mutex;
-    LIST_HEAD(, Parked) parked; /* parked_mutex; see resume.h */
+    LIST_HEAD(, Parked) parked; /* parked_mutex, as the next; see resume.h */
+    size_t parked_bytes;
 };
 
 static inline Session *session_of(fuse_req_t req)

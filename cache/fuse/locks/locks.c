@@ -240,6 +240,8 @@ static void interrupted(fuse_req_t req, void *data)
 
 static gboolean start_locked(Locks *l)
 {
+    if (l->stopping) /* who waits now is answered, or not, at the end */
+        return TRUE;
     if (!l->runs)
         l->runs = pthread_create(&l->thread, NULL, asker, l) == 0;
     return l->runs;
@@ -344,11 +346,12 @@ void locks_stop_asking(Locks *l)
 {
     pthread_mutex_lock(&l->mutex);
     l->stopping = TRUE;
+    const gboolean runs = l->runs;
+    l->runs = FALSE;
     pthread_cond_signal(&l->changed);
     pthread_mutex_unlock(&l->mutex);
-    if (l->runs)
+    if (runs)
         pthread_join(l->thread, NULL);
-    l->runs = FALSE;
 }
 
 /* Its request is sent to the next process again. */

@@ -158,11 +158,20 @@ static gboolean wait_for_end(Watch *w, HearthdLink *link, int peer)
     return fds[1].revents == 0;
 }
 
+/* The link may end while hearthd lives: a call took too long, or there were too many. */
+static gboolean is_absent(Watch *w)
+{
+    gboolean absent = FALSE;
+    g_autoptr(HearthdLink) link = hearthd_connect(w->socket_path, &absent, NULL);
+    return !link && absent;
+}
+
 /* A hearthd that is asked to end closes its socket first, and then leaves its mounts. */
 static void await_left(Watch *w, int peer)
 {
     struct pollfd fds[] = {{.fd = peer, .events = POLLIN}, {.fd = w->stop, .events = POLLIN}};
-    if (peer >= 0 && keeper_may_be_left(w->keeper) && poll(fds, 2, LEAVE_MS) == 0)
+    if (peer >= 0 && keeper_may_be_left(w->keeper) && is_absent(w) && poll(fds, 2, LEAVE_MS) == 0 &&
+        is_absent(w))
         abort_all(w);
 }
 
