@@ -69,21 +69,27 @@ static void report_end(void *data)
 
 /* ---- requests ---- */
 
-/* NULL: answered already. */
-static Request *request_new(fuse_req_t req, size_t len)
+/* `req` NULL: the device's own. NULL: no memory. */
+static Request *request_begin(Device *d, fuse_req_t req, size_t len)
 {
-    Device *d = device_of(req);
     Request *r = g_try_malloc(sizeof(Request) + len);
-    if (!r) {
-        fuse_reply_err(req, ENOMEM);
+    if (!r)
         return NULL;
-    }
     r->device = d;
     r->req = req;
     r->len = len;
     pthread_mutex_lock(&d->lock);
     d->under_way++;
     pthread_mutex_unlock(&d->lock);
+    return r;
+}
+
+/* NULL: answered already. */
+static Request *request_new(fuse_req_t req, size_t len)
+{
+    Request *r = request_begin(device_of(req), req, len);
+    if (!r)
+        fuse_reply_err(req, ENOMEM);
     return r;
 }
 
@@ -411,16 +417,11 @@ static Device *start(Image *image, int fuse_fd, GBytes *init, int state_fd,
         device_free(d);
         return NULL;
     }
-    if (init) {
+    if (init)
         d->init = g_bytes_ref(init);
-        mount_state_consume(state_fd);
-    }
-    /* Before anything is read: what comes later is not sent again. */
-    if (!init || take_over_resend(d->fuse, error))
-        d->readers = readers_start(d->fuse, report_end, d, error);
+    d->readers = init ? mount_state_go_on(state_fd, d->fuse, report_end, d, error)
+                      : readers_start(d->fuse, report_end, d, error);
     if (!d->readers) {
-        if (init)
-            mount_state_give_back(state_fd);
         device_free(d); /* closes fuse_fd */
         return NULL;
     }
@@ -499,12 +500,11 @@ static void on_flushed(void *data, ssize_t result)
 
 static void flush(Device *d)
 {
-    Request *r = g_new0(Request, 1);
-    r->device = d;
-    pthread_mutex_lock(&d->lock);
-    d->under_way++;
-    pthread_mutex_unlock(&d->lock);
-    d->image->ops->flush(d->image, on_flushed, r);
+    Request *r = request_begin(d, NULL, 0);
+    if (r)
+        d->image->ops->flush(d->image, on_flushed, r);
+    else
+        d->flushed = -ENOMEM;
 }
 
 gboolean device_can_be_left(Device *d)

@@ -56,6 +56,7 @@ struct Lanes {
     unsigned wanted;          /* threads: as many of its queue as may run now */
     TAILQ_ENTRY(Lanes) ready; /* in the crew's list: it wants some */
     gboolean stopping;
+    gboolean awaited; /* lanes_await_idle() runs */
 };
 
 static struct {
@@ -211,7 +212,7 @@ static void run_has_returned_locked(Lane *lane)
         g_hash_table_remove(l->lanes, &lane->key);
         g_free(lane);
     }
-    if (l->stopping && g_hash_table_size(l->lanes) == 0)
+    if ((l->stopping || l->awaited) && g_hash_table_size(l->lanes) == 0)
         pthread_cond_broadcast(&crew.ended);
 }
 
@@ -361,7 +362,7 @@ static gboolean start_threads(void)
 {
     cond_init_monotonic(&crew.wake);
     cond_init_monotonic(&crew.watch);
-    pthread_cond_init(&crew.ended, NULL);
+    cond_init_monotonic(&crew.ended);
     crew.stopping = FALSE;
     pthread_mutex_lock(&crew.lock);
     for (int i = 0; i < THREADS_KEPT; i++)
@@ -410,6 +411,20 @@ void lanes_stop(Lanes *l)
     pthread_mutex_unlock(&crew.life);
     g_hash_table_unref(l->lanes);
     g_free(l);
+}
+
+gboolean lanes_await_idle(Lanes *l, unsigned timeout_ms)
+{
+    const struct timespec until = deadline_after_ms(timeout_ms);
+    int r = 0;
+    pthread_mutex_lock(&crew.lock);
+    l->awaited = TRUE;
+    while (g_hash_table_size(l->lanes) && r != ETIMEDOUT)
+        r = pthread_cond_timedwait(&crew.ended, &crew.lock, &until);
+    l->awaited = FALSE;
+    const gboolean idle = g_hash_table_size(l->lanes) == 0;
+    pthread_mutex_unlock(&crew.lock);
+    return idle;
 }
 
 unsigned lanes_count(Lanes *l)

@@ -51,7 +51,9 @@ Lanes *lanes_start(const LaneOps *ops, void *data, GError **error);
 void lanes_stop(Lanes *lanes);
 /* Takes over `work`. Waits for nothing. */
 void lanes_add(Lanes *lanes, const LaneKey *key, void *work);
-/* Lanes with work. For tests: threads of the process. */
+/* TRUE: there is nothing to do; FALSE: there still was after timeout_ms. One caller at a time. */
+gboolean lanes_await_idle(Lanes *lanes, unsigned timeout_ms);
+/* For tests: lanes with work, and threads of the process. */
 unsigned lanes_count(Lanes *lanes);
 unsigned lanes_threads(void);
 

@@ -60,16 +60,23 @@ gboolean mount_state_leave(int fd, const char *kind, GBytes *init, json_t *state
     return done || fail_errno(error, "write");
 }
 
-void mount_state_consume(int fd)
+/* Its first byte: wire_state_is_left(). */
+static void mark(int fd, const char *first)
 {
-    if (!write_at(fd, "", 1, 0))
-        g_warning("the state of a mount cannot be consumed: %s", g_strerror(errno));
+    if (!write_at(fd, first, 1, 0))
+        g_warning("the state of a mount cannot be marked: %s", g_strerror(errno));
 }
 
-void mount_state_give_back(int fd)
+Readers *mount_state_go_on(int fd, struct fuse_session *fuse, void (*ended)(void *data), void *data,
+                           GError **error)
 {
-    if (!write_at(fd, "{", 1, 0))
-        g_warning("the state of a mount cannot be given back: %s", g_strerror(errno));
+    mark(fd, "");
+    /* Before anything is read: what comes later is not sent again. */
+    Readers *readers =
+        take_over_resend(fuse, error) ? readers_start(fuse, ended, data, error) : NULL;
+    if (!readers)
+        mark(fd, "{");
+    return readers;
 }
 
 static GBytes *init_in(const json_t *state)

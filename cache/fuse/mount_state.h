@@ -9,6 +9,7 @@
 
 #include <glib.h>
 #include <jansson.h>
+#include "cache/fuse/readers.h"
 
 /* The longest that is believed. */
 #define MOUNT_STATE_MAX (256 << 20)
@@ -21,10 +22,12 @@
 int mount_state_new(GError **error);
 /* Once, and last of all. Takes over `state`. `kind` says what it is of. */
 gboolean mount_state_leave(int fd, const char *kind, GBytes *init, json_t *state, GError **error);
-/* Before the first request is served: the state is of no use any more, to nobody. */
-void mount_state_consume(int fd);
-/* None was served. */
-void mount_state_give_back(int fd);
+/*
+ * As readers_start(), of a mount that was left with that state, which is of no use to anyone from
+ * then on. It is again when this fails.
+ */
+Readers *mount_state_go_on(int fd, struct fuse_session *fuse, void (*ended)(void *data), void *data,
+                           GError **error);
 /* The object, with a reference to *init, the kernel's FUSE_INIT (take_over.h). NULL with
  * INVALID_DATA: nothing was left, or something of another kind or release. */
 json_t *mount_state_read(int fd, const char *kind, GBytes **init, GError **error);

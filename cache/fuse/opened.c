@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cache/fuse/opened.h"
+#include <errno.h>
 #include <glib.h>
 #include <pthread.h>
 
@@ -153,7 +154,8 @@ void reopens_add(Reopens *all, const Reopen *what)
     g_free(e);
 }
 
-gboolean reopens_begin(Reopens *all, uint64_t fh, Reopen *what)
+/* TRUE: the caller opens it again, or closes it, and calls end(). */
+static gboolean begin(Reopens *all, uint64_t fh, Reopen *what)
 {
     Entry *e;
     pthread_mutex_lock(&all->mutex);
@@ -167,7 +169,8 @@ gboolean reopens_begin(Reopens *all, uint64_t fh, Reopen *what)
     return e != NULL;
 }
 
-void reopens_end(Reopens *all, uint64_t fh, gboolean done)
+/* `done`: it is no longer to be opened. */
+static void end(Reopens *all, uint64_t fh, gboolean done)
 {
     pthread_mutex_lock(&all->mutex);
     Entry *e = g_hash_table_lookup(all->by_fh, &fh);
@@ -178,6 +181,26 @@ void reopens_end(Reopens *all, uint64_t fh, gboolean done)
     }
     pthread_cond_broadcast(&all->ended);
     pthread_mutex_unlock(&all->mutex);
+}
+
+void *reopens_find(Reopens *all, Opened *opened, uint64_t fh, ReopenOpen open, void *data,
+                   int *error)
+{
+    Reopen what;
+    *error = -EBADF;
+    if (!all || !begin(all, fh, &what))
+        return opened_find(opened, fh); /* another may have opened it */
+    void *again = open(data, &what, error);
+    end(all, fh, again != NULL);
+    return again;
+}
+
+gboolean reopens_close(Reopens *all, uint64_t fh, Reopen *what)
+{
+    if (!all || !begin(all, fh, what))
+        return FALSE;
+    end(all, fh, TRUE);
+    return TRUE;
 }
 
 gboolean reopens_has(Reopens *all, uint64_t node)

@@ -49,11 +49,15 @@ Reopens *reopens_new(void);
 void reopens_free(Reopens *reopens);
 void reopens_add(Reopens *reopens, const Reopen *what);
 
-/* TRUE: the caller opens it again, or closes it, and calls reopens_end(). While another is at it
- * this waits. FALSE: it is not open any more, or was opened again. */
-gboolean reopens_begin(Reopens *reopens, uint64_t fh, Reopen *what);
-/* `done`: it is no longer to be opened. */
-void reopens_end(Reopens *reopens, uint64_t fh, gboolean done);
+/* Opens it again, and adds it to what is open (opened_add_as()); NULL with *error. */
+typedef void *(*ReopenOpen)(void *data, const Reopen *what, int *error);
+/* What is open by that number, after `open` if need be, which is called by one thread at a time for
+ * a number; the others wait. NULL with *error, -EBADF: nothing is. `all` NULL: there was no earlier
+ * process. */
+void *reopens_find(Reopens *all, Opened *opened, uint64_t fh, ReopenOpen open, void *data,
+                   int *error);
+/* It was closed before it was opened again. FALSE: it is not to be opened again. */
+gboolean reopens_close(Reopens *all, uint64_t fh, Reopen *what);
 /* Whether some are of that node. */
 gboolean reopens_has(Reopens *reopens, uint64_t node);
 /* Those that nobody has used. Reopen; the caller's. */

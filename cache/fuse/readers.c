@@ -26,6 +26,8 @@ struct Readers {
     void *data;
     atomic_uint serving;
     atomic_bool parked;
+    pthread_mutex_t lock; /* of the condition, which tells that none is served */
+    pthread_cond_t served;
     gboolean (*serves)(void *data, const struct fuse_in_header *in, size_t len);
     void *serves_data;
 };
@@ -98,7 +100,11 @@ static void process(ReaderSource *source, void *buffer, size_t len)
         fuse_session_process_buf(r->fuse, &buf);
         object_reply_request(0);
     }
-    atomic_fetch_sub(&r->serving, 1);
+    if (atomic_fetch_sub(&r->serving, 1) == 1 && atomic_load(&r->parked)) {
+        pthread_mutex_lock(&r->lock);
+        pthread_cond_broadcast(&r->served);
+        pthread_mutex_unlock(&r->lock);
+    }
 }
 
 static void has_ended(ReaderSource *source)
@@ -118,6 +124,13 @@ void readers_fail_redelivered(gboolean fail)
     atomic_store(&fail_redelivered, fail);
 }
 
+static void readers_free(Readers *r)
+{
+    pthread_cond_destroy(&r->served);
+    pthread_mutex_destroy(&r->lock);
+    g_free(r);
+}
+
 Readers *readers_start(struct fuse_session *fuse, void (*ended)(void *data), void *data,
                        GError **error)
 {
@@ -129,8 +142,10 @@ Readers *readers_start(struct fuse_session *fuse, void (*ended)(void *data), voi
     r->fuse = fuse;
     r->ended = ended;
     r->data = data;
+    pthread_mutex_init(&r->lock, NULL);
+    cond_init_monotonic(&r->served);
     if (!reader_threads_add(&r->source, BUFFER_SIZE, error))
-        g_clear_pointer(&r, g_free);
+        g_clear_pointer(&r, readers_free);
     return r;
 }
 
@@ -145,10 +160,12 @@ void readers_park(Readers *r,
 
 gboolean readers_await_served(Readers *r, unsigned timeout_ms)
 {
-    const int64_t until = monotonic_ms() + timeout_ms;
-    const struct timespec soon = {.tv_nsec = 1000000};
-    while (atomic_load(&r->serving) && monotonic_ms() < until)
-        nanosleep(&soon, NULL);
+    const struct timespec until = deadline_after_ms(timeout_ms);
+    int error = 0;
+    pthread_mutex_lock(&r->lock);
+    while (atomic_load(&r->serving) && error != ETIMEDOUT)
+        error = pthread_cond_timedwait(&r->served, &r->lock, &until);
+    pthread_mutex_unlock(&r->lock);
     return atomic_load(&r->serving) == 0;
 }
 
@@ -158,7 +175,7 @@ void readers_stop(Readers *r)
         return;
     reader_threads_remove(&r->source);
     fuse_session_exit(r->fuse);
-    g_free(r);
+    readers_free(r);
 }
 
 uint64_t readers_events(Readers *r)

@@ -11,10 +11,7 @@ start_controller --secret-dir="$TMP/own"
 start_hearthd
 start_node
 
-uname -r | grep -qE '^([0-5]\.|6\.[0-8]\.)' && {
-    echo "skipped: the kernel $(uname -r) does not send requests again (Linux 6.9)"
-    exit 0
-}
+needs_resend
 
 STEP=setup
 ceph_cmd fs subvolumegroup create hearthfs csi >/dev/null 2>&1

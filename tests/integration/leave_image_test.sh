@@ -4,10 +4,7 @@
 . "$(dirname "$0")/rbd_static.sh"
 init
 ROUNDS=${ROUNDS:-4} # ends under load
-uname -r | grep -qE '^([0-5]\.|6\.[0-8]\.)' && {
-    echo "skipped: the kernel $(uname -r) does not send requests again (Linux 6.9)"
-    exit 0
-}
+needs_resend
 start_ceph
 start_hearthd
 start_node

@@ -4,10 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 init
 ROUNDS=${ROUNDS:-6} # ends under load
-uname -r | grep -qE '^([0-5]\.|6\.[0-8]\.)' && {
-    echo "skipped: the kernel $(uname -r) does not send requests again (Linux 6.9)"
-    exit 0
-}
+needs_resend
 start_ceph
 start_hearth
 published_volume pvc-leave-$RANDOM 4294967296

@@ -75,8 +75,8 @@ static gboolean is_open(Session *s, Node *node)
     pthread_mutex_lock(&node->mutex);
     gboolean open = !LIST_EMPTY(&node->handles) || atomic_load(&node->listings);
     pthread_mutex_unlock(&node->mutex);
-    return open || (s->resumed && (reopens_has(s->old_files, node->id) ||
-                                   reopens_has(s->old_listings, node->id)));
+    return open || (session_is_resumed(s) && (reopens_has(s->old_files, node->id) ||
+                                              reopens_has(s->old_listings, node->id)));
 }
 
 static int check_unless_open(Session *s, Node *node)

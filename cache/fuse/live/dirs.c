@@ -78,8 +78,9 @@ void listing_reopen(const void *listing, Reopen *what)
     *what = (Reopen){l->fh, l->node->id, 0, l->seen.by_fsync, l->seen.by_close};
 }
 
-static Listing *open_again(Session *s, const Reopen *o, int *error)
+static void *open_again(void *session, const Reopen *o, int *error)
 {
+    Session *s = session;
     OriginDir *dir;
     Node *node = nodes_use_again(s->nodes, o->node, error);
     if (!node)
@@ -98,13 +99,7 @@ static Listing *open_again(Session *s, const Reopen *o, int *error)
 
 static void *listing_again(Session *s, uint64_t fh, int *error)
 {
-    Reopen o;
-    *error = -EBADF;
-    if (!reopens_begin(s->old_listings, fh, &o))
-        return opened_find(s->listings, fh); /* another has opened it */
-    Listing *l = open_again(s, &o, error);
-    reopens_end(s->old_listings, fh, l != NULL);
-    return l;
+    return reopens_find(s->old_listings, s->listings, fh, open_again, s, error);
 }
 
 void dirs_close_all(Session *s)
@@ -119,8 +114,7 @@ static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info 
     (void)ino;
     Session *s = session_of(req);
     Reopen before;
-    if (s->resumed && reopens_begin(s->old_listings, fi->fh, &before)) {
-        reopens_end(s->old_listings, fi->fh, TRUE);
+    if (reopens_close(s->old_listings, fi->fh, &before)) {
         fuse_reply_err(req, 0);
         return;
     }

@@ -144,7 +144,7 @@ static Handle *find_under_pages(Session *s, fuse_ino_t ino, const struct fuse_fi
     Handle *h = opened_find(s->files, fi->fh);
     PageUse use;
     *error = -EBADF;
-    if (h || !s->resumed)
+    if (h || !session_is_resumed(s))
         return h;
     if (!locks_pages(fi))
         return resume_file(s, fi->fh, error);

@@ -258,7 +258,7 @@ gboolean handle_take_lease(Handle *h, gboolean opener, OriginAttr *attr, int *r)
         *r = contents_look(h, opener, attr);
         return *r == 0;
     }
-    if (atomic_load(&s->leaves)) { /* it would be given back by nobody */
+    if (atomic_load(&s->leaves)) { /* none would give it back */
         *r = opener ? contents_current_attr(s, h->node, attr) : -EAGAIN;
         return FALSE;
     }

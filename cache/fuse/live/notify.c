@@ -392,11 +392,7 @@ void notifier_await(Notifier *n, gboolean (*gone)(void *data), void *data, unsig
 
 gboolean notifier_await_idle(Notifier *n, unsigned timeout_ms)
 {
-    const int64_t until = monotonic_ms() + timeout_ms;
-    const struct timespec soon = {.tv_nsec = 1000000};
-    while (lanes_count(n->lanes) && monotonic_ms() < until)
-        nanosleep(&soon, NULL);
-    return lanes_count(n->lanes) == 0;
+    return lanes_await_idle(n->lanes, timeout_ms);
 }
 
 void notifier_returned(Notifier *n)

@@ -47,7 +47,7 @@ static gboolean park_pages(Session *s, const struct fuse_in_header *in, size_t l
     return TRUE;
 }
 
-/* All that are parked now, the oldest first. */
+/* All that are parked now, the oldest last. */
 static GPtrArray *take_parked(Session *s)
 {
     GPtrArray *all = g_ptr_array_new();
@@ -55,17 +55,17 @@ static GPtrArray *take_parked(Session *s)
     pthread_mutex_lock(&s->parked_mutex);
     while ((p = LIST_FIRST(&s->parked))) {
         LIST_REMOVE(p, link);
-        g_ptr_array_insert(all, 0, p);
+        g_ptr_array_add(all, p);
     }
     s->parked_bytes = 0;
     pthread_mutex_unlock(&s->parked_mutex);
     return all;
 }
 
-static void parked_end(Session *s, struct Parked *p)
+static void parked_free(Session *s, struct Parked *p)
 {
-    if (pages_wait_end(p->node, &p->use))
-        notifier_drop_pages(s->notifier, p->node, p->use.off, p->use.end - p->use.off);
+    nodes_done(s->nodes, p->node);
+    g_free(p);
 }
 
 /* A request that was read only after a drop of its pages had begun keeps that from its end. Parked
@@ -73,13 +73,13 @@ static void parked_end(Session *s, struct Parked *p)
 static void serve_parked(Session *s)
 {
     g_autoptr(GPtrArray) all = take_parked(s);
-    for (guint i = 0; i < all->len; i++) {
+    for (guint i = all->len; i-- > 0;) {
         struct Parked *p = all->pdata[i];
         const struct fuse_buf buf = {.mem = p->request, .size = p->len};
-        parked_end(s, p);
+        if (pages_wait_end(p->node, &p->use))
+            notifier_drop_pages(s->notifier, p->node, p->use.off, p->use.end - p->use.off);
         fuse_session_process_buf(s->fuse, &buf);
-        nodes_done(s->nodes, p->node);
-        g_free(p);
+        parked_free(s, p);
     }
 }
 
@@ -143,8 +143,7 @@ void resume_unpark(Session *s)
     for (guint i = 0; i < all->len; i++) {
         struct Parked *p = all->pdata[i];
         pages_wait_end(p->node, &p->use);
-        nodes_done(s->nodes, p->node);
-        g_free(p);
+        parked_free(s, p);
     }
 }
 
@@ -331,7 +330,6 @@ gboolean resume_begin(Session *s, const json_t *state, GError **error)
                     "the state that was left of the mount is not whole");
         return FALSE;
     }
-    s->resumed = TRUE;
     const json_int_t last_file = json_integer_value(json_object_get(state, numbers[0])),
                      last_listing = json_integer_value(json_object_get(state, numbers[1]));
     opened_continue(s->files, (uint64_t)last_file);
@@ -345,41 +343,32 @@ gboolean resume_begin(Session *s, const json_t *state, GError **error)
 }
 
 /* As a new open, but for its number, and that it does not truncate. */
-static int open_again(Session *s, const Reopen *o, Handle **handle)
+static void *open_again(void *session, const Reopen *o, int *error)
 {
-    int r;
+    Session *s = session;
     OriginFile *file;
-    Node *node = nodes_use_again(s->nodes, o->node, &r);
+    Node *node = nodes_use_again(s->nodes, o->node, error);
     if (!node)
-        return r;
+        return NULL;
     if ((o->flags & O_ACCMODE) != O_RDONLY)
         handles_return_leases(s, node);
-    r = s->origin->ops->open(s->origin, node->origin, o->flags, &file);
-    if (r == 0)
-        *handle = handle_reopened(s, node, file, o);
+    const int r = s->origin->ops->open(s->origin, node->origin, o->flags, &file);
+    Handle *h = r == 0 ? handle_reopened(s, node, file, o) : NULL;
     nodes_done(s->nodes, node);
-    return r == -ENOENT ? -ESTALE : r;
+    *error = r == -ENOENT ? -ESTALE : r;
+    return h;
 }
 
 Handle *resume_file(Session *s, uint64_t fh, int *error)
 {
-    Reopen o;
-    Handle *h = NULL;
-    *error = -EBADF;
-    if (s->old_files && reopens_begin(s->old_files, fh, &o)) {
-        *error = open_again(s, &o, &h);
-        reopens_end(s->old_files, fh, h != NULL);
-        return h;
-    }
-    return s->old_files ? opened_find(s->files, fh) : NULL; /* another has opened it */
+    return reopens_find(s->old_files, s->files, fh, open_again, s, error);
 }
 
 gboolean resume_release_file(Session *s, uint64_t fh)
 {
     Reopen o;
-    if (!s->old_files || !reopens_begin(s->old_files, fh, &o))
+    if (!reopens_close(s->old_files, fh, &o))
         return FALSE;
-    reopens_end(s->old_files, fh, TRUE);
     if (s->locks)
         locks_release(s->locks, o.node, fh);
     return TRUE;

@@ -141,15 +141,10 @@ Session *session_start(const SessionConfig *config, int fuse_fd, void (*ended)(v
     notifier_listen(s->notifier, s->origin);
     s->holder = (InodeHolder){.count = inodes_of, .forget = forget_inodes, .data = s};
     inode_budget_join(&s->holder);
-    if (config->state)
-        mount_state_consume(config->state_fd);
-    /* Before anything is read: what comes later is not sent again. */
-    if (!config->state || take_over_resend(s->fuse, error))
-        s->readers = readers_start(s->fuse, ended, data, error);
+    s->readers = config->state ? mount_state_go_on(config->state_fd, s->fuse, ended, data, error)
+                               : readers_start(s->fuse, ended, data, error);
     if (s->readers)
         return s;
-    if (config->state)
-        mount_state_give_back(config->state_fd);
     stop_notifier(s);
 fail:
     if (!s->fuse)

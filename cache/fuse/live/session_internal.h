@@ -51,12 +51,17 @@ struct Session {
 
     GBytes *init; /* NULL: no other process can take the mount over */
     atomic_bool leaves;
-    gboolean resumed;                  /* another process has served the mount before */
-    Reopens *old_files, *old_listings; /* NULL: not resumed */
+    Reopens *old_files, *old_listings; /* NULL: no process has served the mount before */
     pthread_mutex_t parked_mutex;
     LIST_HEAD(, Parked) parked; /* parked_mutex, as the next; see resume.h */
     size_t parked_bytes;
 };
+
+/* Another process has served the mount before. */
+static inline gboolean session_is_resumed(const Session *session)
+{
+    return session->old_files != NULL;
+}
 
 static inline Session *session_of(fuse_req_t req)
 {
@@ -68,8 +73,8 @@ static inline Session *session_of(fuse_req_t req)
 static inline Node *node_of_kernel(Session *session, uint64_t id, int *error)
 {
     *error = -ESTALE;
-    return session->resumed ? nodes_use_again(session->nodes, id, error)
-                            : nodes_use(session->nodes, id);
+    return session_is_resumed(session) ? nodes_use_again(session->nodes, id, error)
+                                       : nodes_use(session->nodes, id);
 }
 
 #define USE_NODE_OR_REPLY(session, req, ino)                                                       \
@@ -89,7 +94,7 @@ static inline Node *node_of_kernel(Session *session, uint64_t id, int *error)
     ({                                                                                             \
         int not_open = -EBADF;                                                                     \
         void *found_open = opened_find((opened), (fi)->fh);                                        \
-        if (!found_open && (session)->resumed)                                                     \
+        if (!found_open && session_is_resumed(session))                                            \
             found_open = (again)((session), (fi)->fh, &not_open);                                  \
         if (!found_open) {                                                                         \
             fuse_reply_err((req), -not_open);                                                      \

@@ -283,12 +283,9 @@ START_TEST(a_state_without_members_is_refused)
     World w;
     world_up(&w);
     leave(&w);
-    g_autoptr(GBytes) init = NULL;
+    g_autoptr(GBytes) init = NULL, none = NULL;
+    ck_assert_ptr_null(mount_state_read(w.state, MOUNT_STATE_IMAGE, &none, NULL));
     json_auto_t *state = mount_state_read(w.state, MOUNT_STATE_TREE, &init, NULL);
-    ck_assert_ptr_null(mount_state_read(w.state, MOUNT_STATE_IMAGE, &init, NULL));
-    init = NULL;
-    json_decref(g_steal_pointer(&state));
-    state = mount_state_read(w.state, MOUNT_STATE_TREE, &init, NULL);
     json_object_del(state, "files");
     g_autoptr(GError) error = NULL;
     ck_assert_ptr_null(start(&w, state, init, &error));
