@@ -5,7 +5,7 @@
  * longer than the limit is flattened by the mgr in the background, and counts as being copied until
  * it has no parent.
  *
- *     note "begun" → clone → its ID noted as copied → note gone, or
+ *     note "begun" → clone → its ID noted as copied and the note gone, in one step, or
  *     note "begun" → clone → note "flatten" → ID noted → the mgr's task → no parent
  *
  * An attempt may be stopped at any place, as a controller that is frozen, and go on after a later
@@ -242,9 +242,8 @@ static int note_copied(RbdCall *call, gboolean deep)
     if (rc == 0 && deep)
         rc = rbd_note_set(call->io, RBD_NOTE_CLONE, call->image, RBD_CLONE_FLATTEN);
     if (rc == 0)
-        rc = rbd_note_set(call->io, RBD_NOTE_COPIED, call->image, id);
-    if (rc == 0 && !deep)
-        rc = rbd_note_clear(call->io, RBD_NOTE_CLONE, call->image);
+        rc = deep ? rbd_note_set(call->io, RBD_NOTE_COPIED, call->image, id)
+                  : rbd_note_copied(call->io, call->image, id);
     return rc;
 }
 

@@ -165,6 +165,20 @@ int rbd_notes_read(rados_ioctx_t io, const char *name, char **clone, char **shel
     return rc;
 }
 
+int rbd_note_copied(rados_ioctx_t io, const char *name, const char *id)
+{
+    g_autofree char *copied = note_key(RBD_NOTE_COPIED, name);
+    g_autofree char *clone = note_key(RBD_NOTE_CLONE, name);
+    const char *set = copied, *clear = clone;
+    size_t set_length = strlen(set), clear_length = strlen(clear), length = strlen(id);
+    rados_write_op_t op = rados_create_write_op();
+    rados_write_op_omap_set2(op, &set, &id, &set_length, &length, 1);
+    rados_write_op_omap_rm_keys2(op, &clear, &clear_length, 1);
+    int rc = rados_write_op_operate(op, io, OBJECT, NULL, 0);
+    rados_release_write_op(op);
+    return rc;
+}
+
 static void add_trash(void *to, const char *key, const char *value)
 {
     const char *id = key + strlen(prefixes[RBD_NOTE_TRASH]);
