@@ -24,7 +24,7 @@ ARG VERSION
 # Names of functions stay, for who attaches a debugger; there are no core dumps (common/no_cores.h).
 RUN make ${VERSION:+VERSION="$VERSION"} \
     && make ${VERSION:+VERSION="$VERSION"} install DESTDIR=/out PREFIX=/usr \
-    && "${CROSS:+$CROSS-}strip" --strip-debug /out/usr/bin/hearthctl /out/usr/sbin/hearth-csi /out/usr/sbin/hearthd \
+    && "${CROSS:+$CROSS-}strip" --strip-debug /out/usr/bin/hearthctl /out/usr/sbin/hearth-csi /out/usr/sbin/hearthd /out/usr/sbin/hearth-keeper \
     && rm -r /out/usr/share/man
 # Of xfsprogs what the node plugin runs. The package as a whole brings Python and ICU for xfs_scrub, 65 MB.
 WORKDIR /xfs

@@ -40,6 +40,7 @@ LINK       = $(CC) $(SAN) $(LDFLAGS) -Wl,--as-needed -o $@ $^
 LIBS       = $(PKG_LIBS) -llmdb $(CEPH_LIBS) -pthread
 
 PROGRAMS := $(O)/hearth-csi $(O)/hearthd $(O)/hearthctl
+KEEPER   := $(O)/hearth-keeper
 
 sources     = $(shell find $(1) -name '*.c')
 obj         = $(patsubst %.c,$(O)/obj/%.o,$(1))
@@ -73,6 +74,10 @@ $(O)/hearthctl: $(call obj,cmd/hearthctl/main.c) $(O)/ctl.a $(O)/driver.a $(O)/c
 $(PROGRAMS):
 	$(call say,LD)
 	$(Q)$(LINK) $(LIBS)
+# With the C library alone, see there.
+$(KEEPER): $(call obj,$(wildcard cmd/hearth-keeper/*.c) proto/keep.c)
+	$(call say,LD)
+	$(Q)$(LINK) $(if $(SAN),,-static)
 
 $(O)/proto/%.pb-c.c $(O)/proto/%.pb-c.h: proto/%.proto
 	@mkdir -p $(O)/proto
@@ -139,7 +144,7 @@ AGAIN := +@$(MAKE) --no-print-directory
 .PHONY: test-deps programs tools unit-tests
 test-deps:
 	@tests/tools/install-deps test
-programs: $(PROGRAMS) ; @:
+programs: $(PROGRAMS) $(KEEPER) ; @:
 tools: $(TOOL_BIN) ; @:
 unit-tests: $(UNIT_BIN) ; @:
 
@@ -287,7 +292,7 @@ image: ## build the container image without a registry and a daemon, as root -> 
 	@VERSION=$(VERSION) tests/image/check $(abspath $(O))/image
 
 # For tests that run in it: built again when the programs are.
-$(O)/image/hearth.tar: $(PROGRAMS) Dockerfile
+$(O)/image/hearth.tar: $(PROGRAMS) $(KEEPER) Dockerfile
 	$(build_image)
 
 check-image: image ## check the image, and that a second build is identical
@@ -326,7 +331,7 @@ install: ## install to $(DESTDIR)$(PREFIX)
 	@tests/tools/install-deps build
 	$(AGAIN) programs
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(O)/hearthctl deploy/kubectl/kubectl-hearth deploy/kubectl/kubectl_complete-hearth
-	install -D -m 755 -t $(DESTDIR)$(PREFIX)/sbin $(O)/hearth-csi $(O)/hearthd
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/sbin $(O)/hearth-csi $(O)/hearthd $(KEEPER)
 	@for page in $(wildcard deploy/man/*.[1-8]); do \
 	    install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$${page##*.} $$page; done
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/bash-completion/completions deploy/completion/hearthctl

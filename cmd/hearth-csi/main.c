@@ -14,6 +14,7 @@
 #include "proto/wire.h"
 #include "cmd/hearth-csi/audit.h"
 #include "cmd/hearth-csi/cleanup.h"
+#include "cmd/hearth-csi/linger.h"
 #include "cmd/hearth-csi/options.h"
 #include "cmd/hearth-csi/probe.h"
 #include "common/log.h"
@@ -295,6 +296,8 @@ static gboolean serve(const Options *o, Role *role, GError **error)
     /* First, so that kubelet does not call a driver that is ending. */
     end_beside(&beside);
     const gboolean idle = rpc_server_stop(server, GRACE_MS), refused = atomic_load(&beside.refused);
+    if (role->node)
+        linger_for_mounts();
     if (refused)
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED,
                     "kubelet rejected the driver; ending, to register again after the restart");

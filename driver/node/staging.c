@@ -7,6 +7,7 @@
  */
 #include "driver/node/staging.h"
 #include "driver/node/dataset/dataset.h"
+#include "driver/node/hearthd/kept_copy.h"
 #include "driver/node/hearthd/spec.h"
 #include "driver/node/image/image.h"
 #include "driver/node/served/served.h"
@@ -18,6 +19,24 @@
  * image's device before hearthd forgets the volume. */
 static const NodeKind *const kinds[] = {&dataset_kind, &image_kind, &live_kind, NULL};
 
+/* NULL: not known. */
+static GHashTable *mounted_volumes(NodeMounter *mounter)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) table = mounter->ops->list(mounter, &error);
+    if (!table) {
+        g_warning("%s", error->message);
+        return NULL;
+    }
+    GHashTable *mounted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (guint i = 0; i < table->len; i++) {
+        const char *volume = mount_served_volume(table->pdata[i]);
+        if (volume)
+            g_hash_table_add(mounted, g_strdup(volume));
+    }
+    return mounted;
+}
+
 Staging *staging_new(NodeMounter *mounter, const char *hearthd_socket, unsigned wait_sec)
 {
     Staging *s = g_new0(Staging, 1);
@@ -25,6 +44,8 @@ Staging *staging_new(NodeMounter *mounter, const char *hearthd_socket, unsigned 
     s->mounter = mounter;
     s->socket_path = g_strdup(hearthd_socket);
     s->keeper = keeper_new();
+    g_autoptr(GHashTable) mounted = mounted_volumes(mounter);
+    s->kept_copy = kept_copy_new(hearthd_socket, s->keeper, mounted);
     s->busy = busy_new();
     s->usages = usages_new();
     g_mutex_init(&s->walks_lock);
@@ -49,6 +70,7 @@ void staging_free(Staging *s)
     watch_free(s->watch);
     busy_free(s->busy);
     usages_free(s->usages);
+    kept_copy_free(s->kept_copy);
     keeper_free(s->keeper);
     node_mounter_free(s->mounter);
     g_hash_table_unref(s->walks);

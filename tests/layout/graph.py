@@ -31,7 +31,7 @@ driver/volume driver/cluster driver/kube driver/kube/watch driver/kube/lease dri
 driver/backend driver/backend/ceph driver/backend/cephfs driver/backend/rbd driver/provision
 driver/node/mount driver/node/hearthd driver/node/served driver/node/image driver/node/dataset driver/node
 driver/warmth driver/affinity driver/warmup driver/service driver/service/node driver/service/controller
-cmd/hearthd cmd/hearth-csi cmd/hearthctl/client cmd/hearthctl/report cmd/hearthctl/view cmd/hearthctl/bench cmd/hearthctl/doctor cmd/hearthctl/why cmd/hearthctl
+cmd/hearth-keeper cmd/hearthd cmd/hearth-csi cmd/hearthctl/client cmd/hearthctl/report cmd/hearthctl/view cmd/hearthctl/bench cmd/hearthctl/doctor cmd/hearthctl/why cmd/hearthctl
 """.split()
 
 top = os.path.realpath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "..", ".."))

@@ -12,6 +12,8 @@ struct Keeper {
     pthread_mutex_t lock;
     GHashTable *volumes; /* char * -> KeptVolume; guarded by lock */
     guint64 places;      /* guarded by lock */
+    void (*changed)(void *data, const char *volume);
+    void *changed_data;
 };
 
 typedef struct KeptVolume {
@@ -19,6 +21,7 @@ typedef struct KeptVolume {
     char *note;   /* with neither, the next hearthd cannot serve it */
     int state_fd;
     int fuse_fd;
+    gboolean loaded;
     guint64 place;
     gint64 lost_us; /* when hearthd ended; 0: not known to have */
 } KeptVolume;
@@ -50,17 +53,54 @@ void keeper_free(Keeper *k)
     g_free(k);
 }
 
-void keeper_put(Keeper *k, const char *volume, const json_t *spec, const KeptResume *resume,
-                int fuse_fd)
+void keeper_on_change(Keeper *k, void (*changed)(void *data, const char *volume), void *data)
+{
+    k->changed = changed;
+    k->changed_data = data;
+}
+
+static void tell_locked(Keeper *k, const char *volume)
+{
+    if (k->changed)
+        k->changed(k->changed_data, volume);
+}
+
+static KeptVolume *kept_new(const json_t *spec, const KeptResume *resume, int fuse_fd)
 {
     KeptVolume *kept = g_new0(KeptVolume, 1);
     kept->spec = json_deep_copy(spec);
     kept->note = g_strdup(resume->note);
     kept->state_fd = resume->state_fd;
     kept->fuse_fd = fuse_fd;
-    pthread_mutex_lock(&k->lock);
+    return kept;
+}
+
+static void put_locked(Keeper *k, const char *volume, KeptVolume *kept)
+{
     kept->place = ++k->places;
     g_hash_table_replace(k->volumes, g_strdup(volume), kept);
+    tell_locked(k, volume);
+}
+
+void keeper_put(Keeper *k, const char *volume, const json_t *spec, const KeptResume *resume,
+                int fuse_fd)
+{
+    KeptVolume *kept = kept_new(spec, resume, fuse_fd);
+    pthread_mutex_lock(&k->lock);
+    put_locked(k, volume, kept);
+    pthread_mutex_unlock(&k->lock);
+}
+
+void keeper_put_loaded(Keeper *k, const char *volume, const json_t *spec, const KeptResume *resume,
+                       int fuse_fd)
+{
+    KeptVolume *kept = kept_new(spec, resume, fuse_fd);
+    kept->loaded = TRUE;
+    pthread_mutex_lock(&k->lock);
+    if (g_hash_table_contains(k->volumes, volume))
+        kept_free(kept);
+    else
+        put_locked(k, volume, kept);
     pthread_mutex_unlock(&k->lock);
 }
 
@@ -71,6 +111,7 @@ void keeper_renew(Keeper *k, const char *volume, const json_t *spec)
     if (kept) {
         node_spec_free(kept->spec);
         kept->spec = json_deep_copy(spec);
+        tell_locked(k, volume);
     }
     pthread_mutex_unlock(&k->lock);
 }
@@ -88,75 +129,108 @@ gboolean keeper_is_complete(Keeper *k, const char *volume)
 {
     pthread_mutex_lock(&k->lock);
     const KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
-    gboolean complete = kept && kept->fuse_fd >= 0;
+    gboolean complete = kept && kept->fuse_fd >= 0 && !kept->loaded;
     pthread_mutex_unlock(&k->lock);
     return complete;
+}
+
+gboolean keeper_has_descriptor(Keeper *k, const char *volume)
+{
+    pthread_mutex_lock(&k->lock);
+    const KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
+    const gboolean has = kept && kept->fuse_fd >= 0;
+    pthread_mutex_unlock(&k->lock);
+    return has;
 }
 
 void keeper_drop(Keeper *k, const char *volume)
 {
     pthread_mutex_lock(&k->lock);
-    g_hash_table_remove(k->volumes, volume);
+    if (g_hash_table_remove(k->volumes, volume))
+        tell_locked(k, volume);
     pthread_mutex_unlock(&k->lock);
 }
 
-static gboolean release_locked(KeptVolume *kept)
+static gboolean release_locked(Keeper *k, const char *volume, KeptVolume *kept)
 {
     if (!kept || kept->fuse_fd < 0)
         return FALSE;
     hearth_close_fd(&kept->fuse_fd);
+    tell_locked(k, volume);
     return TRUE;
 }
 
 void keeper_release_volume(Keeper *k, const char *volume)
 {
     pthread_mutex_lock(&k->lock);
-    release_locked(g_hash_table_lookup(k->volumes, volume));
+    release_locked(k, volume, g_hash_table_lookup(k->volumes, volume));
     pthread_mutex_unlock(&k->lock);
+}
+
+static gboolean may_yet_wait(const KeptVolume *kept)
+{
+    return kept && kept->fuse_fd >= 0 && (kept->note || kept->state_fd >= 0);
 }
 
 static gboolean may_wait(const KeptVolume *kept)
 {
-    return kept && kept->fuse_fd >= 0 &&
-           (kept->note || (kept->state_fd >= 0 && wire_state_is_left(kept->state_fd)));
+    return may_yet_wait(kept) && (kept->note || wire_state_is_left(kept->state_fd));
 }
 
 gboolean keeper_may_yet_wait(Keeper *k, const char *volume)
 {
     pthread_mutex_lock(&k->lock);
     const KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
-    const gboolean may = kept && kept->fuse_fd >= 0 && (kept->note || kept->state_fd >= 0);
+    const gboolean may = may_yet_wait(kept);
     pthread_mutex_unlock(&k->lock);
     return may;
 }
 
-gboolean keeper_may_be_left(Keeper *k)
+static gboolean any_is(Keeper *k, gboolean (*is)(const KeptVolume *kept))
 {
     GHashTableIter iter;
     gpointer value;
     gboolean any = FALSE;
     pthread_mutex_lock(&k->lock);
     g_hash_table_iter_init(&iter, k->volumes);
-    while (!any && g_hash_table_iter_next(&iter, NULL, &value)) {
-        const KeptVolume *kept = value;
-        any = kept->fuse_fd >= 0 && kept->state_fd >= 0;
-    }
+    while (!any && g_hash_table_iter_next(&iter, NULL, &value))
+        any = is(value);
     pthread_mutex_unlock(&k->lock);
     return any;
+}
+
+static gboolean may_be_left(const KeptVolume *kept)
+{
+    return kept->fuse_fd >= 0 && kept->state_fd >= 0;
+}
+
+gboolean keeper_may_be_left(Keeper *k)
+{
+    return any_is(k, may_be_left);
+}
+
+static gboolean awaits_state(const KeptVolume *kept)
+{
+    return kept->loaded && may_be_left(kept) && !wire_state_is_left(kept->state_fd);
+}
+
+gboolean keeper_awaits_state(Keeper *k)
+{
+    return any_is(k, awaits_state);
 }
 
 unsigned keeper_release(Keeper *k)
 {
     unsigned released = 0;
     GHashTableIter iter;
-    gpointer value;
+    gpointer name, value;
     const gint64 now = g_get_monotonic_time();
     pthread_mutex_lock(&k->lock);
     g_hash_table_iter_init(&iter, k->volumes);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+    while (g_hash_table_iter_next(&iter, &name, &value)) {
         KeptVolume *kept = value;
         if (!may_wait(kept))
-            released += release_locked(kept) ? 1 : 0;
+            released += release_locked(k, name, kept) ? 1 : 0;
         else if (!kept->lost_us)
             kept->lost_us = now;
     }
@@ -194,14 +268,14 @@ unsigned keeper_release_overdue(Keeper *k, gint64 wait_ms)
 {
     unsigned released = 0;
     GHashTableIter iter;
-    gpointer value;
+    gpointer name, value;
     const gint64 before = g_get_monotonic_time() - wait_ms * 1000;
     pthread_mutex_lock(&k->lock);
     g_hash_table_iter_init(&iter, k->volumes);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+    while (g_hash_table_iter_next(&iter, &name, &value)) {
         KeptVolume *kept = value;
         if (kept->lost_us && kept->lost_us <= before)
-            released += release_locked(kept) ? 1 : 0;
+            released += release_locked(k, name, kept) ? 1 : 0;
     }
     pthread_mutex_unlock(&k->lock);
     return released;
@@ -239,6 +313,29 @@ static gboolean lend_locked(const KeptVolume *kept, const char *volume, KeptMoun
     return TRUE;
 }
 
+gboolean keeper_look(Keeper *k, const char *volume, KeptMount *m)
+{
+    *m = (KeptMount)KEPT_MOUNT_NONE;
+    pthread_mutex_lock(&k->lock);
+    const KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
+    const gboolean found = may_yet_wait(kept) && lend_locked(kept, volume, m);
+    pthread_mutex_unlock(&k->lock);
+    return found;
+}
+
+GPtrArray *keeper_volumes(Keeper *k)
+{
+    GPtrArray *all = g_ptr_array_new_with_free_func(g_free);
+    GHashTableIter iter;
+    gpointer name;
+    pthread_mutex_lock(&k->lock);
+    g_hash_table_iter_init(&iter, k->volumes);
+    while (g_hash_table_iter_next(&iter, &name, NULL))
+        g_ptr_array_add(all, g_strdup(name));
+    pthread_mutex_unlock(&k->lock);
+    return all;
+}
+
 gboolean keeper_lend(Keeper *k, const char *volume, KeptMount *m)
 {
     gboolean lent = FALSE;
@@ -259,7 +356,7 @@ void keeper_release_lent(Keeper *k, const char *volume, guint64 place)
     pthread_mutex_lock(&k->lock);
     KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
     if (kept && kept->place == place)
-        release_locked(kept);
+        release_locked(k, volume, kept);
     pthread_mutex_unlock(&k->lock);
 }
 
@@ -275,6 +372,8 @@ gboolean keeper_served_again(Keeper *k, const char *volume, guint64 place, const
         hearth_close_fd(&kept->state_fd);
         kept->state_fd = hearth_steal_fd(&state_fd);
         kept->lost_us = 0;
+        kept->loaded = FALSE;
+        tell_locked(k, volume);
     }
     pthread_mutex_unlock(&k->lock);
     return same;

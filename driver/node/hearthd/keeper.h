@@ -3,7 +3,8 @@
  * The node plugin's state of each staged volume, in memory only: the spec given to hearthd,
  * which holds the Ceph key, a duplicate of the FUSE descriptor, and what its successor needs to
  * serve the mount: a note, or the state that a hearthd leaves when it is asked to end
- * (wire_state_is_left()). A restarted node plugin gets all back from hearthd ("fetch").
+ * (wire_state_is_left()). A restarted node plugin gets all back from hearthd ("fetch"), or from
+ * hearth-keeper when hearthd has ended too (kept_copy.h).
  *
  * A duplicate keeps the connection from being aborted when hearthd dies: calls of applications
  * wait instead of failing. With a note, or a state that was left, they wait for the next hearthd
@@ -23,6 +24,9 @@ typedef struct Keeper Keeper;
 Keeper *keeper_new(void);
 /* Overwrites the secrets, closes the descriptors. */
 void keeper_free(Keeper *keeper);
+/* `changed` is called after each change of what keeper_look() shows of a volume, with a lock held:
+ * it must not call the keeper. Set once, before other threads use the keeper. */
+void keeper_on_change(Keeper *keeper, void (*changed)(void *data, const char *volume), void *data);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Keeper, keeper_free)
 
 /* For the next hearthd: one of the two, or none. */
@@ -35,12 +39,18 @@ typedef struct KeptResume {
 /* Replaces what is kept of the volume. Copies spec and note; takes the descriptors (-1: none). */
 void keeper_put(Keeper *keeper, const char *volume, const json_t *spec, const KeptResume *resume,
                 int fuse_fd);
+/* As keeper_put(), unless the volume is kept already. What hearthd says of it outranks this: until
+ * then the volume is not complete. */
+void keeper_put_loaded(Keeper *keeper, const char *volume, const json_t *spec,
+                       const KeptResume *resume, int fuse_fd);
 /* Replaces the spec of a volume that is kept; copies it. */
 void keeper_renew(Keeper *keeper, const char *volume, const json_t *spec);
 /* A copy of the spec, for node_spec_free(); NULL when the volume is not kept. */
 json_t *keeper_spec(Keeper *keeper, const char *volume);
-/* Whether both spec and descriptor are kept. */
+/* Whether both spec and descriptor are kept, and were not loaded. */
 gboolean keeper_is_complete(Keeper *keeper, const char *volume);
+/* Whether the descriptor is kept. */
+gboolean keeper_has_descriptor(Keeper *keeper, const char *volume);
 void keeper_drop(Keeper *keeper, const char *volume);
 /* Closes the volume's descriptor and keeps its spec. */
 void keeper_release_volume(Keeper *keeper, const char *volume);
@@ -48,6 +58,8 @@ void keeper_release_volume(Keeper *keeper, const char *volume);
 gboolean keeper_may_yet_wait(Keeper *keeper, const char *volume);
 /* Whether a hearthd that ends now may still leave a state. */
 gboolean keeper_may_be_left(Keeper *keeper);
+/* Whether a hearthd that is ending may still leave the state of one that was loaded. */
+gboolean keeper_awaits_state(Keeper *keeper);
 /* hearthd has ended. Closes every descriptor of a mount that cannot wait and keeps the specs. The
  * number closed. */
 unsigned keeper_release(Keeper *keeper);
@@ -77,6 +89,12 @@ typedef struct KeptMount {
 
 void kept_mount_clear(KeptMount *mount);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(KeptMount, kept_mount_clear)
+
+/* What is kept of a mount that a later hearthd might serve. FALSE: it is not kept, or could not be
+ * served. */
+gboolean keeper_look(Keeper *keeper, const char *volume, KeptMount *mount);
+/* All volumes: array of char *, the caller's. */
+GPtrArray *keeper_volumes(Keeper *keeper);
 
 /* FALSE: it cannot wait (any more). From now on it waits, if it did not before. */
 gboolean keeper_lend(Keeper *keeper, const char *volume, KeptMount *mount);

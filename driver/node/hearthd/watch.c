@@ -99,6 +99,8 @@ static void fetch_all(Watch *w, HearthdLink *link)
         node_spec_auto_t *spec = watch_spec(w->keeper, link, volume, &cause);
         if (spec)
             g_message("volume %s: taken over from hearthd after a restart", volume);
+        else if (keeper_may_yet_wait(w->keeper, volume))
+            release_or_hand_over(w, volume);
         else
             g_warning("volume %s is mounted but hearthd does not serve it: %s; it is mounted again "
                       "when it is next staged or published",
@@ -123,7 +125,7 @@ static void abort_all(Watch *w)
         g_autoptr(GError) cause = NULL;
         /* Of this hearthd: another driver may be on the node. */
         if (volume && strcmp(entry->type, MOUNT_TYPE) == 0 &&
-            keeper_is_complete(w->keeper, volume) && !keeper_may_wait(w->keeper, volume) &&
+            keeper_has_descriptor(w->keeper, volume) && !keeper_may_wait(w->keeper, volume) &&
             !w->mounter->ops->abort_fuse(w->mounter, entry->dev, &cause))
             g_warning("%s: %s", entry->target, cause->message);
     }
@@ -182,6 +184,22 @@ static gboolean pause_ms(Watch *w, int ms)
     return poll(&fd, 1, ms) > 0;
 }
 
+/* A hearthd that was asked to end while no node plugin ran may still be leaving its mounts. FALSE:
+ * the thread is to stop. */
+static gboolean await_loaded(Watch *w)
+{
+    const gint64 until = g_get_monotonic_time() + LEAVE_MS * 1000;
+    while (keeper_awaits_state(w->keeper) && is_absent(w)) {
+        if (g_get_monotonic_time() > until) {
+            abort_all(w);
+            return TRUE;
+        }
+        if (pause_ms(w, RECONNECT_MS))
+            return FALSE;
+    }
+    return TRUE;
+}
+
 static void tell_waiting(Watch *w)
 {
     g_autoptr(GPtrArray) waiting = keeper_waiting(w->keeper);
@@ -194,6 +212,8 @@ static void tell_waiting(Watch *w)
 static void *watch_thread(void *data)
 {
     Watch *w = data;
+    if (!await_loaded(w))
+        return NULL;
     for (;;) {
         gboolean absent;
         g_autoptr(HearthdLink) link = hearthd_connect(w->socket_path, &absent, NULL);

@@ -19,6 +19,7 @@ struct Staging {
     NodeMounter *mounter;
     char *socket_path;
     Keeper *keeper;
+    struct KeptCopy *kept_copy;
     Busy *busy;
     Watch *watch;
     Usages *usages;
