@@ -1,0 +1,200 @@
+#!/bin/bash
+# hearthd and the node plugin end at the same time, in every order. hearth-keeper has the mounts
+# meanwhile, and no application sees an error.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/rbd_static.sh"
+init
+ROUNDS=${ROUNDS:-6} # ends under load
+needs_resend
+start_ceph
+start_keeper() {
+    spawn keeper "$BUILD/hearth-keeper" --socket="$TMP/run/keeper.sock"
+    wait_socket keeper "$TMP/run/keeper.sock"
+}
+# Descriptors of mounts that it holds.
+held() { find "/proc/${PID[keeper]}/fd" -lname '/dev/fuse*' 2>/dev/null | wc -l; }
+holds() { [ "$(held)" = "$1" ]; }
+start_keeper
+start_hearth
+
+# A live volume, a dataset and an image: $TARGET is below $TMP/mnt/pod for each.
+at() { STAGE=$TMP/mnt/stage-$1 TARGET=$TMP/mnt/pod/$1; }
+remember() { eval "$1_ID=\$VOLUME_ID $1_CONTEXT=\$VOLUME_CONTEXT $1_CAPABILITY=\$CAPABILITY"; }
+recall() {
+    eval "VOLUME_ID=\$$1_ID VOLUME_CONTEXT=\$$1_CONTEXT CAPABILITY=\$$1_CAPABILITY"
+    at "$1"
+}
+again() { stage && publish; }
+
+at live
+create_volume pvc-keeper-$$ 4294967296 || die "CreateVolume: $(said)"
+again || die "$(said)"
+remember live
+mkdir "$TARGET/users" "$TARGET/set"
+python3 - "$TARGET/set" <<'P'
+import random, sys
+for i in range(200):
+    with open(f"{sys.argv[1]}/{i}", "wb") as f:
+        f.write(random.Random(i).randbytes(40000))
+P
+SUBVOLUME=csi-vol-pvc-keeper-$$
+subsnap create "$SUBVOLUME" v1 --group_name csi || die "no snapshot"
+at set
+CAPABILITY='{mount: {}, access_mode: {mode: "MULTI_NODE_READER_ONLY"}}'
+create_volume pvc-set-$$ 1073741824 "{\"dataset\": \"$SUBVOLUME@v1\"}" || die "CreateVolume: $(said)"
+pending stage && publish || die "$(said)"
+remember set
+at image
+RUN=$RANDOM
+new_image keeper 1G
+at_exit 'rbd_cmd rm --no-progress "rbd/$NAME"'
+capability ext4 "$WRITER"
+again || die "$(said)"
+remember image
+check it_holds_each_mount wait_for 10 holds 3
+
+readers() { # of the dataset, each file once more after the page cache was dropped
+    python3 -u - "$TMP/mnt/pod/set/set" "$TMP/stop" <<'P'
+import os, random, sys
+n = 0
+while not os.path.exists(sys.argv[2]):
+    i = random.randrange(200)
+    fd = os.open(f"{sys.argv[1]}/{i}", os.O_RDONLY)
+    got = os.read(fd, 50000)
+    assert got == random.Random(i).randbytes(40000), i
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(fd)
+    n += 1
+print(n)
+P
+}
+database() {
+    python3 -u - "$TMP/mnt/pod/image/db" "$TMP/stop" <<'P'
+import os, sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.execute("pragma journal_mode = wal")
+db.execute("create table if not exists t (n integer primary key)")
+n = db.execute("select count(*) from t").fetchone()[0]
+while not os.path.exists(sys.argv[2]):
+    with db:
+        db.executemany("insert into t values (?)", [(n + i,) for i in range(20)])
+    n += 20
+assert db.execute("select count(*), sum(n) from t").fetchone() == (n, n * (n - 1) // 2)
+print(n)
+P
+}
+
+STEP=both
+has_begun() { grep -q began "$TMP/users"; }
+rm -f "$TMP/stop"
+python3 "$TOP/tests/integration/live_users.py" "$TMP/mnt/pod/live/users" 600 >"$TMP/users" 2>&1 &
+users=$!
+readers >"$TMP/readers" 2>&1 &
+readers=$!
+database >"$TMP/database" 2>&1 &
+database=$!
+wait_for 60 has_begun || die "no users: $(cat "$TMP/users")"
+sleep 2
+for ((i = 0; i < ROUNDS; i++)); do
+    case $((i % 3)) in
+    0) # Both at once; hearthd is back first.
+        kill -KILL "${PID[node]}"
+        end hearthd TERM 25
+        end node KILL
+        start_hearthd
+        start_node
+        ;;
+    1) # The node plugin is back while hearthd leaves its mounts.
+        end node KILL
+        kill -TERM "${PID[hearthd]}"
+        start_node
+        end hearthd TERM 25
+        start_hearthd
+        ;;
+    2) # hearthd ends after the node plugin, which is back first.
+        end node TERM 25
+        end hearthd TERM 25
+        start_node
+        start_hearthd
+        ;;
+    esac
+    sleep "2.$((RANDOM % 9))"
+done
+touch "$TMP/stop"
+kill -TERM $users
+wait $users
+seen=$(tail -n 1 "$TMP/users")
+echo "# $ROUNDS ends: $seen"
+same no_error "$(jq -c .errors <<<"$seen")" "[]"
+same no_wrong_byte "$(jq -c .wrong <<<"$seen")" "[]"
+check they_did_much test "$(jq .steps <<<"$seen")" -gt 200
+wait $readers
+same readers_of_a_dataset_see_no_error "$?:$(grep -c Error "$TMP/readers")" 0:0
+wait $database
+same nor_does_a_database_on_an_image "$?:$(grep -c Error "$TMP/database")" 0:0
+echo "# $(tail -n 1 "$TMP/readers") files read, $(tail -n 1 "$TMP/database") rows"
+same no_mount_ended "$(grep -c 'answer with errors' "$TMP/log/node.log")" 0
+check it_holds_the_same_mounts wait_for 10 holds 3
+
+STEP=killed
+# Nothing is left of a live volume when hearthd is killed: it fails, and does not hang.
+recall live
+end node KILL
+end hearthd KILL
+start_node
+check its_mount_ends_when_no_state_was_left timeout 40 bash -c "until stat '$TARGET' 2>&1 >/dev/null | grep -q 'not connected'; do sleep 0.2; done"
+check only_the_dataset_is_held wait_for 10 holds 1
+start_hearthd
+recall set
+check a_dataset_goes_on timeout 60 cmp "$TARGET/set/7" <(python3 -c 'import random, sys; sys.stdout.buffer.write(random.Random(7).randbytes(40000))')
+recall image
+unpublish
+unstage
+pending stage && publish || fail an_image_is_staged_again "$(said)"
+recall live
+check a_live_volume_is_staged_again again
+check and_all_is_held_again wait_for 10 holds 3
+
+STEP=keeper
+end keeper KILL
+start_keeper
+check a_new_keeper_gets_all_mounts wait_for 10 holds 3
+echo "# $(awk '/^VmRSS/ {print $2}' "/proc/${PID[keeper]}/status") kB of memory"
+check it_is_small test "$(awk '/^VmRSS/ {print $2}' "/proc/${PID[keeper]}/status")" -le 1024
+kill -STOP "${PID[keeper]}"
+began=$SECONDS
+recall live
+unpublish && unstage || fail unstage "$(said)"
+again || fail stage "$(said)"
+check staging_does_not_wait_for_a_frozen_keeper test $((SECONDS - began)) -lt 5
+kill -CONT "${PID[keeper]}"
+check it_holds_the_new_mount wait_for 20 holds 3
+echo text >"$TARGET/file"
+end node KILL
+end hearthd TERM 25
+start_hearthd
+start_node
+same which_goes_on_after_both_ended "$(timeout 60 cat "$TARGET/file")" text
+
+STEP=unstaged
+recall live
+unpublish && unstage || fail unstage "$(said)"
+check it_holds_no_mount_that_is_gone wait_for 10 holds 2
+# One that goes while no node plugin runs, as at the drain of a node by hand.
+recall set
+kill -STOP "${PID[keeper]}"
+unpublish
+unstage
+end node KILL
+kill -CONT "${PID[keeper]}"
+start_node
+check also_if_the_node_plugin_could_not_say_so wait_for 10 holds 1
+recall image
+unpublish
+unstage
+check at_last_it_holds_nothing wait_for 10 holds 0
+recall set
+delete_volume
+recall live
+subsnap rm "$SUBVOLUME" v1 --group_name csi
+delete_volume
