@@ -176,6 +176,46 @@ start_hearthd
 start_node
 same which_goes_on_after_both_ended "$(timeout 60 cat "$TARGET/file")" text
 
+STEP=forged
+python3 - "$TMP/run/keeper.sock" >"$TMP/out" 2>&1 <<'P'
+import array, os, socket, struct, sys
+def connect():
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.settimeout(5)
+    s.connect(sys.argv[1])
+    return s
+def call(s, what, name=b"", fds=()):
+    s.sendmsg([struct.pack("i", what) + name],
+              [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else [])
+    data, anc, _, _ = s.recvmsg(600, 200)
+    got = [fd for _, _, b in anc for fd in array.array("i", b)]
+    for fd in got:
+        os.close(fd)
+    return struct.unpack("i", data[:4])[0], data[4:], len(got)
+s = connect()
+null = os.open("/dev/null", os.O_RDONLY)
+print(call(s, 99), call(s, -1, b"x" * 511), call(s, 1, b"x" * 512), call(s, 3, b"a\0b"), call(s, 3, b"zzz"))
+s.send(b"abc")
+print(struct.unpack("i", s.recv(600)[:4])[0])
+print(call(s, 1, b"~many", [null] * 3), call(s, 3, b"~many"), call(s, 1, b"~more", [null] * 4), call(s, 3, b"~"), call(s, 2, b"~many"), call(s, 2, b"~many"))
+full = 0
+for i in range(16384):
+    full = call(s, 1, b"~%d" % i)[0]
+    if full:
+        break
+print(full, i > 16000)
+for i in range(16384):
+    call(s, 2, b"~%d" % i)
+others = [connect() for _ in range(20)]
+print(call(s, 3, b"~"))
+P
+same messages_that_are_wrong_are_refused "$(cat "$TMP/out")" "(38, b'', 0) (38, b'', 0) (74, b'', 0) (74, b'', 0) (2, b'', 0)
+74
+(0, b'', 0) (2, b'', 0) (24, b'', 0) (0, b'~many', 3) (0, b'', 0) (0, b'', 0)
+28 True
+(2, b'', 0)"
+check it_still_holds_what_it_held holds 3
+
 STEP=unstaged
 recall live
 unpublish && unstage || fail unstage "$(said)"

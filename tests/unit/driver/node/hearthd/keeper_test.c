@@ -2,7 +2,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include "driver/node/hearthd/keeper.h"
 #include "driver/node/hearthd/spec.h"
 #include "tests/unit/harness.h"
@@ -149,6 +151,90 @@ static void count_free(void *memory)
     free(p);
 }
 
+/* A memfd, as hearthd leaves it. */
+static int state(gboolean left)
+{
+    const int fd = memfd_create("state", MFD_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert(!left || write(fd, "{", 1) == 1);
+    return fd;
+}
+
+START_TEST(what_hearthd_says_outranks_what_was_loaded)
+{
+    g_autoptr(Keeper) k = keeper_new();
+    int loaded, fetched, late;
+    json_t *spec = spec_with("one");
+    const KeptResume resume = {NULL, state(FALSE)};
+    keeper_put_loaded(k, "v", spec, &resume, descriptor(&loaded));
+    ck_assert(!keeper_is_complete(k, "v"));
+    ck_assert(keeper_has_descriptor(k, "v"));
+    ck_assert(keeper_may_yet_wait(k, "v"));
+    ck_assert(keeper_awaits_state(k));
+    keeper_put(k, "v", spec, &(KeptResume){"note", -1}, descriptor(&fetched));
+    ck_assert(is_closed(loaded));
+    ck_assert(keeper_is_complete(k, "v"));
+    ck_assert(!keeper_awaits_state(k));
+    keeper_put_loaded(k, "v", spec, &(KeptResume){"old", -1}, descriptor(&late));
+    ck_assert(is_closed(late));
+    ck_assert(!is_closed(fetched));
+    node_spec_free(spec);
+}
+END_TEST
+
+START_TEST(a_loaded_volume_whose_state_was_left_waits)
+{
+    g_autoptr(Keeper) k = keeper_new();
+    int peer;
+    json_t *spec = spec_with("one");
+    const KeptResume resume = {NULL, state(TRUE)};
+    keeper_put_loaded(k, "v", spec, &resume, descriptor(&peer));
+    node_spec_free(spec);
+    ck_assert(!keeper_awaits_state(k));
+    ck_assert_uint_eq(keeper_release(k), 0);
+    g_auto(KeptMount) lent = KEPT_MOUNT_NONE;
+    ck_assert(keeper_lend(k, "v", &lent));
+    ck_assert(keeper_served_again(k, "v", lent.place, &(KeptResume){NULL, state(FALSE)}));
+    ck_assert(keeper_is_complete(k, "v"));
+    ck_assert(!is_closed(peer));
+}
+END_TEST
+
+static void note_change(void *data, const char *volume)
+{
+    g_string_append(data, volume);
+}
+
+static gboolean can_be_served_later(Keeper *k, const char *volume)
+{
+    g_auto(KeptMount) mount = KEPT_MOUNT_NONE;
+    return keeper_look(k, volume, &mount);
+}
+
+START_TEST(each_change_is_told)
+{
+    g_autoptr(Keeper) k = keeper_new();
+    g_autoptr(GString) told = g_string_new(NULL);
+    int peer;
+    json_t *spec = spec_with("one");
+    keeper_on_change(k, note_change, told);
+    keeper_put(k, "a", spec, &(KeptResume){"note", -1}, descriptor(&peer));
+    ck_assert(can_be_served_later(k, "a"));
+    keeper_renew(k, "a", spec);
+    keeper_renew(k, "none", spec);
+    keeper_release_volume(k, "a");
+    ck_assert(!can_be_served_later(k, "a"));
+    keeper_release_volume(k, "a");
+    keeper_put(k, "b", spec, &KEPT_RESUME_NONE, descriptor(&peer));
+    ck_assert(!can_be_served_later(k, "b"));
+    ck_assert_uint_eq(keeper_release(k), 1);
+    keeper_drop(k, "b");
+    keeper_drop(k, "b");
+    ck_assert_str_eq(told->str, "aaabbb");
+    node_spec_free(spec);
+}
+END_TEST
+
 START_TEST(secrets_are_overwritten_before_they_are_freed)
 {
     json_set_alloc_funcs(count_alloc, count_free);
@@ -172,4 +258,5 @@ HARNESS_MAIN("driver/node/hearthd/keeper", keeps_replaces_and_drops,
              release_closes_descriptors_and_keeps_specs,
              a_volume_with_a_note_waits_for_the_next_hearthd,
              who_was_lent_a_mount_does_not_touch_the_next_one,
-             secrets_are_overwritten_before_they_are_freed)
+             what_hearthd_says_outranks_what_was_loaded, a_loaded_volume_whose_state_was_left_waits,
+             each_change_is_told, secrets_are_overwritten_before_they_are_freed)
