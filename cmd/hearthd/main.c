@@ -14,6 +14,7 @@
 #include "cache/origin/thread_room.h"
 #include "cmd/hearthd/crashes.h"
 #include "cmd/hearthd/memory.h"
+#include "cmd/hearthd/standby.h"
 #include "common/log.h"
 #include "common/metrics/serve.h"
 #include "common/no_cores.h"
@@ -37,7 +38,7 @@
 #define WHOLE_BYTES (4u << 20)
 #define DEFAULT_LOW_PERCENT 80
 #define DEFAULT_HIGH_PERCENT 90
-/* Longer than a predecessor may take to stop. */
+/* Longer than a predecessor may take to stop that does not keep its lock so long (standby.h). */
 #define BUSY_TIMEOUT_SEC 30
 
 typedef struct Options {
@@ -199,7 +200,10 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
 {
     const GOptionEntry entries[] = {
         {"socket", 's', 0, G_OPTION_ARG_FILENAME, &o->socket,
-         "Control socket (default: " WIRE_DEFAULT_SOCKET ")", "PATH"},
+         "Control socket (default: " WIRE_DEFAULT_SOCKET
+         "); while another hearthd serves it, this one "
+         "waits",
+         "PATH"},
         {"cache-dir", 0, 0, G_OPTION_ARG_FILENAME, &o->cache_dir,
          "Directory of the cache; made when there is none", "DIR"},
         {"cache-size", 0, 0, G_OPTION_ARG_STRING, &o->cache_size,
@@ -273,8 +277,8 @@ static void raise_descriptor_limit(void)
 }
 
 /*
- * A predecessor that is still stopping holds the directory: an upgrade must not leave the new
- * hearthd without its cache. A signal ends the wait.
+ * A hearthd of 0.1.0, or one that could not stop in time, holds the directory for longer than the
+ * socket: an upgrade must not leave the new hearthd without its cache. A signal ends the wait.
  */
 static Store *open_when_free(const StoreConfig *config, const sigset_t *signals, GError **error)
 {
@@ -409,14 +413,18 @@ int main(int argc, char **argv)
     sigaddset(&signals, SIGINT);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
+    const char *socket_path = o.socket ? o.socket : WIRE_DEFAULT_SOCKET;
+    const Standby standby = standby_begin(socket_path, &signals, &error);
+    if (standby != STANDBY_SERVES)
+        return standby == STANDBY_ENDS ? 0 : print_failure(error);
     tasks_common(); /* without a thread it could not begin later */
-    suspect_requests(crashes_begin(o.socket ? o.socket : WIRE_DEFAULT_SOCKET));
+    suspect_requests(crashes_begin(socket_path));
 
     Store *store = open_store(&o, &signals, &error);
     if (error)
         return print_failure(error);
     const ControlServerConfig config = {
-        .socket_path = o.socket ? o.socket : WIRE_DEFAULT_SOCKET,
+        .socket_path = socket_path,
         .store = store,
         .cache_dir = o.cache_dir,
         .dir_root = o.dir_root,
@@ -449,6 +457,7 @@ int main(int argc, char **argv)
         crashes_end();
         g_message("stopped");
     }
+    standby_end();
     /* Threads that wait for Ceph are left behind; they use what exit() would destroy. */
     fflush(NULL);
     _exit(stopped ? 0 : 1);
