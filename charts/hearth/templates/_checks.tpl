@@ -6,6 +6,7 @@
 {{- end -}}
 {{- range .Values.storageClasses }}{{ include "hearth.checkClass" . }}{{ end -}}
 {{- include "hearth.checkPools" . -}}
+{{- include "hearth.checkUpgrade" . -}}
 {{- $m := .Values.metrics -}}
 {{- if $m.enabled -}}
 {{- $daemon := toString (int64 $m.ports.hearthd) -}}
@@ -70,6 +71,24 @@
 {{- end -}}
 {{- if hasPrefix (printf "%s/" $.Values.kubeletDir) (printf "%s/" $dir) -}}
 {{- fail (printf "nodePools: cache.dir %s of %s is below kubeletDir (%s), where kubelet removes what it does not know" $dir $name $.Values.kubeletDir) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A rolling update ends each hearthd. Where it cannot leave its mounts, pods would lose them. */}}
+{{- define "hearth.checkUpgrade" -}}
+{{- if and .Release.IsUpgrade (eq .Values.hearthd.updateStrategy.type "RollingUpdate") -}}
+{{- $instead := "pods would lose their volumes; set hearthd.updateStrategy.type to OnDelete, and see docs/operations.md, \"Upgrade\"" -}}
+{{- range .Values.nodePools -}}
+{{- $of := ternary "" (printf "-%s" .name) (empty .name) -}}
+{{- if and (lookup "apps/v1" "DaemonSet" $.Release.Namespace (printf "hearthd%s" $of)) (not (lookup "apps/v1" "DaemonSet" $.Release.Namespace (printf "hearth-keeper%s" $of))) -}}
+{{- fail (printf "hearthd.updateStrategy: the hearthd%s that runs is of 0.1.0 and does not leave its mounts to the next one: %s" $of $instead) -}}
+{{- end -}}
+{{- end -}}
+{{- range (lookup "v1" "Node" "" "").items -}}
+{{- if and (get (default dict .metadata.labels) "topology.csi.hearth.dev/node") (regexMatch "^([0-5]\\.|6\\.[0-8]\\.)" .status.nodeInfo.kernelVersion) -}}
+{{- fail (printf "hearthd.updateStrategy: node %s has Linux %s, and a hearthd leaves its mounts to the next one from 6.9 on: %s" .metadata.name .status.nodeInfo.kernelVersion $instead) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

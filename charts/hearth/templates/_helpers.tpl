@@ -165,6 +165,16 @@ readinessProbe: { exec: { command: [hearth-csi, probe, --ready, "--endpoint=unix
 {{- end }}
 {{- end -}}
 
+{{/* Of each endpoint of the PodMonitor. */}}
+{{- define "hearth.monitored" -}}
+{{- $m := .Values.metrics -}}
+{{- if $m.tls.secret -}}
+scheme: https
+tlsConfig: {{ toJson $m.podMonitor.tlsConfig }}
+{{ end -}}
+interval: {{ $m.podMonitor.interval }}
+{{- end -}}
+
 {{- define "hearth.checkMetrics" -}}
 {{- $m := .Values.metrics -}}
 {{- if and $m.tls.clientCA (not $m.tls.secret) }}{{ fail "metrics.tls.clientCA: clients show a certificate over TLS only; name metrics.tls.secret too" }}{{ end -}}
