@@ -1,7 +1,7 @@
 #!/bin/bash
 # The Helm chart and deploy/ before a real API server: all they make is accepted, an install works with the rights it
 # brings - the controller and the CSI sidecars run here with the arguments and as the account of the Deployment, on a
-# real Ceph - an upgrade ends no hearthd, and after the end nothing is left.
+# real Ceph - an upgrade ends no hearthd before the next one is ready, and after the end nothing is left.
 . "$(dirname "$0")/../integration/lib.sh"
 . "$(dirname "$0")/cluster.sh"
 . "$(dirname "$0")/objects.sh"
@@ -89,6 +89,7 @@ pods() { pods_of "$1" | jq '[.items[] | select(.metadata.deletionTimestamp == nu
 settles two_controllers 30 2 pods controller
 settles a_node_plugin_each 30 2 pods node
 settles a_hearthd_each 30 2 pods hearthd
+settles a_keeper_each 30 2 pods keeper
 same controllers_are_apart "$(pods_of controller | jq '[.items[].spec.nodeName] | unique | length')" 2
 
 # ---- its controller, with the Deployment's own arguments and rights
@@ -144,19 +145,26 @@ denials=$(grep -hE 'is forbidden' "$TMP"/log/csi-*.log "$TMP/log/controller.log"
 same nothing_was_forbidden_to_them "$denials" ""
 
 # ---- an upgrade
-hearthds() { pods_of hearthd | jq -c '[.items[].metadata | .uid, .deletionTimestamp]'; }
-before=$(hearthds)
+going() { pods_of "$1" | jq '[.items[] | select(.metadata.deletionTimestamp != null)] | length'; }
 jq '. + {logLevel: "debug", image: {tag: "9.9.9"}}' "$READER/values.yaml" >"$TMP/values" && mv "$TMP/values" "$READER/values.yaml"
-documented docs/operations.md 'helm upgrade'
+documented_block docs/operations.md "Upgrade" 1
 seen() { k get daemonset "$1" -n hearth -o 'jsonpath={.metadata.generation} {.status.observedGeneration} {.status.updatedNumberScheduled}'; }
-settles hearthd_is_to_change 30 "2 2 " seen hearthd
+settles hearthd_is_to_change 30 "2 2 2" seen hearthd
 # None is ever ready here, so both may go at once; and they stay until a kubelet has ended them.
-going() { pods_of node | jq '[.items[] | select(.metadata.deletionTimestamp != null)] | length'; }
-settles node_plugins_are_replaced 60 2 going
-same and_no_hearthd_is_touched "$(hearthds)" "$before"
+settles node_plugins_are_replaced 60 2 going node
+settles the_next_hearthds_are_beside_the_old_ones 30 4 pods hearthd
+same which_go_when_these_are_ready "$(going hearthd) $(going keeper)" "0 0"
 k delete pod -n hearth -l app.kubernetes.io/component=hearthd --force --grace-period=0 >/dev/null 2>&1
 images() { pods_of hearthd | jq -r '[.items[].spec.containers[0].image] | unique | join(" ")'; }
 settles deleted_it_comes_back_new 60 localhost/hearth:9.9.9 images
+upgrade() { helm upgrade hearth "$CHART" --values "$READER/values.yaml" "$@"; }
+k patch node n1 --subresource=status --type=merge -p '{"status": {"nodeInfo": {"kernelVersion": "6.8.0-1"}}}' >/dev/null
+refused where_hearthd_cannot_leave_its_mounts_it_does_not_roll 'n1 has Linux 6.8.0-1' upgrade
+k patch node n1 --subresource=status --type=merge -p '{"status": {"nodeInfo": {"kernelVersion": "6.9.1"}}}' >/dev/null
+k delete daemonset hearth-keeper -n hearth >/dev/null
+refused nor_where_it_is_of_a_release_before 'the hearthd that runs is of 0.1.0' upgrade
+check unless_somebody_replaces_it upgrade --set hearthd.updateStrategy.type=OnDelete
+check and_afterwards_it_rolls upgrade
 
 # ---- the end
 k label node n1 warm.csi.hearth.dev/aaaaaaaaaaaaaaaa=100 >/dev/null

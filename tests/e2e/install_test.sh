@@ -2,7 +2,7 @@
 # From the documents alone: who reads docs/install.md and types what it says has Hearth on two real kubelets and a
 # real Ceph, installed by Helm, in its image and with its sidecars, everything in pods; a training job reads a dataset
 # cold, the next one is led to where it is warm and fetches nothing. By operations.md the release is upgraded while one pod
-# reads and another writes, then hearthd node by node; in the end it is uninstalled, and nothing is left.
+# reads and another writes, then hearthd of one by hand; in the end it is uninstalled, and nothing is left.
 #   What is not here: a registry (docker's build and push give the nodes the image of `make image`), network policies.
 . "$(dirname "$0")/../integration/lib.sh"
 for part in cluster objects kubelets network pods images; do . "$(dirname "$0")/$part.sh"; done
@@ -73,18 +73,19 @@ documented_block docs/install.md "3. Hearth"
 
 # ---- it runs
 ready() { # of all but tests' and hooks'
-    k get pods -n hearth -l 'app.kubernetes.io/component in (controller, node, hearthd)' -o json |
+    k get pods -n hearth -l 'app.kubernetes.io/component in (controller, node, hearthd, keeper)' -o json |
         jq -r '[.items[] | select(.metadata.deletionTimestamp == null)] |
             "\(map(select(.status.conditions // [] | any(.type == "Ready" and .status == "True"))) | length)/\(length)"'
 }
-settles all_pods_are_ready 120 6/6 ready
+settles all_pods_are_ready 120 8/8 ready
 for node in n1 n2; do settles "the_driver_is_registered_on_$node" 30 $DRIVER field csinode $node '.spec.drivers[*].name'; done
 same a_claim_of_its_class_was_tried "$(reader helm status hearth -n hearth -o json | jq -r '[.hooks[] | select(.events | index("test")) | .last_run.phase] | unique | join(" ")')" Succeeded
 
-# ---- a Prometheus, which takes from the pods' ports of the name what the chart's PodMonitor names
+# ---- a Prometheus, which takes what the chart's PodMonitor does: the pods' ports of its name, and that of hearthd, which
+# declares none
 targets() {
     k get pods -n hearth -o json | jq '[.items[] | . as $pod | select(.status.podIP and .metadata.deletionTimestamp == null) |
-        .spec.containers[] | . as $container | .ports[]? | select(.name == "metrics") |
+        .spec.containers[] | . as $container | if .name == "hearthd" then {containerPort: 9810} else .ports[]? | select(.name == "metrics") end |
         {targets: ["\($pod.status.podIP):\(.containerPort)"], labels: {job: "hearth/hearth", namespace: "hearth", pod: $pod.metadata.name,
             container: $container.name, node: $pod.spec.nodeName}}]' >"$TMP/targets.new" && mv "$TMP/targets.new" "$TMP/targets.json"
 }
@@ -178,6 +179,7 @@ pods_of() { # COMPONENT: who they are, and of which image
 }
 hearthds=$(pods_of hearthd)
 plugins=$(pods_of node)
+keepers=$(pods_of keeper)
 controllers=$(pods_of controller)
 { reader docker build -t registry.example/hearth:0.1.1 . && reader docker push registry.example/hearth:0.1.1; } || die "no second image"
 pushed
@@ -186,8 +188,11 @@ documented_block docs/operations.md "Upgrade" 1
 versions() { pods_of "$1" | cut -d ' ' -f 2 | sort | uniq -c | xargs; }
 settles the_controllers_are_replaced 180 "2 0.1.1" versions controller
 settles the_node_plugins_are_replaced 180 "2 0.1.1" versions node
-settles and_all_are_ready_again 120 6/6 ready
-same hearthd_is_not_touched "$(pods_of hearthd)" "$hearthds"
+settles the_hearthds_are_replaced 180 "2 0.1.1" versions hearthd
+documented_block docs/operations.md "Upgrade" 2
+settles and_all_are_ready_again 120 8/8 ready
+same no_hearthd_is_as_before "$(comm -12 <(echo "$hearthds") <(pods_of hearthd))" ""
+same but_the_keepers_are "$(pods_of keeper)" "$keepers"
 same no_node_plugin_is_as_before "$(comm -12 <(echo "$plugins") <(pods_of node))" ""
 same no_controller_either "$(comm -12 <(echo "$controllers") <(pods_of controller))" ""
 # What is cold, too, is read.
@@ -202,17 +207,15 @@ for job in reads writes; do
     job_remove $job
 done
 
-# The new plugins mount by the hearthd of before.
 settles what_was_evicted_is_warm_again 100 100 warm_labels "$WARM"
 before=$(fetched)
-again with_new_plugins_the_job
+again after_the_upgrade_the_job
 
-# ---- hearthd, node by node
-for node in n1 n2; do
-    documented_block docs/operations.md "Upgrade" 2 NODE=$node
-    settles "after_${node}_all_are_ready" 120 6/6 ready
-done
-same hearthd_is_replaced "$(versions hearthd)" "2 0.1.1"
+# ---- hearthd, by hand
+hearthds=$(pods_of hearthd)
+documented_block docs/operations.md "Upgrade" 3 NODE=n1
+settles after_n1_all_are_ready 120 8/8 ready
+same its_hearthd_alone_is_replaced "$(comm -12 <(echo "$hearthds") <(pods_of hearthd) | wc -l)" 1
 settles what_was_warm_is_warm 35 1/1 field nodecache "$WARM" .status.warm
 settles its_label_stays 35 100 warm_labels "$WARM"
 before=$(fetched)
@@ -221,7 +224,7 @@ again with_a_new_hearthd_the_job
 documented_block docs/operations.md "Looking after Ceph"
 
 # ---- who leads is gone
-settles all_are_there 120 6/6 ready
+settles all_are_there 120 8/8 ready
 leads() { # who has the provisioner's lease and is there, which may take a while after a drain
     leader=$(k get lease csi-hearth-dev -n hearth -o 'jsonpath={.spec.holderIdentity}') && k get pod "$leader" -n hearth
 }
@@ -245,7 +248,7 @@ check its_log_tells_why grep -q 'stopping: Terminated' "$DOCUMENTED_OUT"
 
 # ---- warm before the job comes
 documented_block docs/install.md "6. Warm before a job comes" 1 FSNAME=cephfs
-settles with_a_user_for_it_all_are_ready 120 6/6 ready
+settles with_a_user_for_it_all_are_ready 120 8/8 ready
 documented_block docs/install.md "6. Warm before a job comes" 2
 for node in n1 n2; do settles "${node}_has_it_whole" 35 1/1 field nodecache $node .status.warm; done
 within 120 job_ended warm-train >/dev/null || fail the_job_is_let_go "$(k get jobs; k get pods)"
