@@ -145,15 +145,19 @@ denials=$(grep -hE 'is forbidden' "$TMP"/log/csi-*.log "$TMP/log/controller.log"
 same nothing_was_forbidden_to_them "$denials" ""
 
 # ---- an upgrade
+# No kubelet says that they are ready.
+for pod in $(pods_of hearthd | jq -r '.items[].metadata.name'); do
+    k patch pod "$pod" -n hearth --subresource=status --type=merge -p '{"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2024-01-01T00:00:00Z"}]}}' >/dev/null
+done
 going() { pods_of "$1" | jq '[.items[] | select(.metadata.deletionTimestamp != null)] | length'; }
 jq '. + {logLevel: "debug", image: {tag: "9.9.9"}}' "$READER/values.yaml" >"$TMP/values" && mv "$TMP/values" "$READER/values.yaml"
 documented_block docs/operations.md "Upgrade" 1
 seen() { k get daemonset "$1" -n hearth -o 'jsonpath={.metadata.generation} {.status.observedGeneration} {.status.updatedNumberScheduled}'; }
-settles hearthd_is_to_change 30 "2 2 2" seen hearthd
+settles hearthd_is_to_change 30 "2 2 1" seen hearthd
 # None is ever ready here, so both may go at once; and they stay until a kubelet has ended them.
 settles node_plugins_are_replaced 60 2 going node
-settles the_next_hearthds_are_beside_the_old_ones 30 4 pods hearthd
-same which_go_when_these_are_ready "$(going hearthd) $(going keeper)" "0 0"
+settles the_next_hearthd_is_beside_the_old_ones 30 3 pods hearthd
+same which_stay_until_it_is_ready "$(going hearthd) $(going keeper)" "0 0"
 k delete pod -n hearth -l app.kubernetes.io/component=hearthd --force --grace-period=0 >/dev/null 2>&1
 images() { pods_of hearthd | jq -r '[.items[].spec.containers[0].image] | unique | join(" ")'; }
 settles deleted_it_comes_back_new 60 localhost/hearth:9.9.9 images
