@@ -1,11 +1,13 @@
 #!/bin/bash
 # A second hearthd of a socket waits for the end of the first and takes over its mounts, so that an
-# upgrade starts the new one before it ends the old one. While it waits it disturbs nothing.
+# upgrade starts the new one before it ends the old one. While it waits it disturbs nothing. The node
+# plugin may be asked to end meanwhile.
 . "$(dirname "$0")/lib.sh"
 init
 ROUNDS=${ROUNDS:-5} # ends under load
 needs_resend
 start_ceph
+spawn keeper "$BUILD/hearth-keeper" --socket="$TMP/run/keeper.sock"
 start_hearth
 
 # The standby's lines "another hearthd serves" are counted.
@@ -16,10 +18,11 @@ start_standby() { # [FLAGS of hearthd]
 }
 waits() { [ "$(grep -c "another hearthd serves $HEARTHD; this one starts when it ends" "$TMP/log/standby.log")" = "$1" ]; }
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
-take_over() { # SIGNAL: for the first one; MS from it until the standby listens
+take_over() { # SIGNAL [COMMAND...]: for the first one; MS from it until the standby listens
     local began
     began=$(now_ms)
     kill "-$1" "${PID[hearthd]}"
+    "${@:2}"
     wait_for 25 listens "${PID[standby]}" || die "nobody takes over: $(tail -n 3 "$TMP/log/standby.log")"
     MS=$(($(now_ms) - began))
     end hearthd KILL
@@ -111,6 +114,16 @@ for ((i = 0; i < ROUNDS; i++)); do
     take_over TERM
     times="$times $MS"
     sleep "$((1 + RANDOM % 2)).$((RANDOM % 9))"
+done
+end_plugin() { # while hearthd leaves its mounts
+    sleep 0.$((RANDOM % 5))
+    end node TERM 25
+}
+for ((i = 0; i < 3; i++)); do
+    start_standby
+    take_over TERM end_plugin
+    start_node
+    sleep 2
 done
 sleep 2
 kill -TERM $users "${PID[readers]}"

@@ -226,6 +226,9 @@ static void *watch_thread(void *data)
             if (!ended)
                 return NULL;
             await_left(w, peer);
+            /* What hearthd has not left yet is for the next node plugin. */
+            if (pause_ms(w, 0))
+                return NULL;
         }
         if (ended || absent) {
             unsigned released = keeper_release(w->keeper);
