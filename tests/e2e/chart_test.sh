@@ -153,7 +153,7 @@ going() { pods_of "$1" | jq '[.items[] | select(.metadata.deletionTimestamp != n
 jq '. + {logLevel: "debug", image: {tag: "9.9.9"}}' "$READER/values.yaml" >"$TMP/values" && mv "$TMP/values" "$READER/values.yaml"
 documented_block docs/operations.md "Upgrade" 1
 seen() { k get daemonset "$1" -n hearth -o 'jsonpath={.metadata.generation} {.status.observedGeneration} {.status.updatedNumberScheduled}'; }
-settles hearthd_is_to_change 30 "2 2 1" seen hearthd
+settles hearthd_is_to_change 30 "2 2 " seen hearthd
 # None is ever ready here, so both may go at once; and they stay until a kubelet has ended them.
 settles node_plugins_are_replaced 60 2 going node
 settles the_next_hearthd_is_beside_the_old_ones 30 3 pods hearthd

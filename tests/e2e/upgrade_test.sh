@@ -1,6 +1,7 @@
 #!/bin/bash
 # helm upgrade on two real kubelets while pods write, read and commit: node plugins, hearthds and controllers are all
-# replaced at once, and no pod sees an error or a wrong byte, only a pause. A hearthd that cannot start replaces none.
+# replaced at once, and no pod sees an error or a wrong byte, only a pause. So it is when hearthd and node plugin of a node
+# are deleted together. A hearthd that cannot start replaces none.
 . "$(dirname "$0")/../integration/lib.sh"
 for part in cluster objects kubelets network pods images; do . "$(dirname "$0")/$part.sh"; done
 init
@@ -155,6 +156,20 @@ for pod in $(pods_of hearthd | cut -d ' ' -f 1); do
     check "the_new_hearthd_has_waited_for_the_old_one" grep -q "another hearthd serves" <(k logs -n hearth "$pod")
 done
 sleep 5
+
+# ---- hearthd and node plugin of a node together, whose descriptors the keeper has
+on_n1() { k get pods -n hearth -l "app.kubernetes.io/component=$1" --field-selector spec.nodeName=n1 -o name; }
+for first in node hearthd; do
+    other=hearthd
+    [ $first = node ] || other=node
+    before=$(on_n1 node && on_n1 hearthd)
+    k delete -n hearth --wait=false "$(on_n1 $first)" >/dev/null
+    k delete -n hearth --wait=false "$(on_n1 $other)" >/dev/null
+    replaced() { ! { on_n1 node && on_n1 hearthd; } | grep -qxF "$before" && [ "$(ready node) $(ready hearthd)" = "2 2" ]; }
+    within 120 replaced >/dev/null && pass "both_are_deleted_${first}_first" || fail "both_are_deleted_${first}_first" "$(k get pods -n hearth)"
+    same "and_the_pods_of_the_jobs_go_on_${first}" "$(pods_of_jobs)" "$jobs_before"
+    sleep 5
+done
 
 # ---- a hearthd that cannot start
 pods_of hearthd | cut -d ' ' -f 1 >"$TMP/hearthd.before"
