@@ -78,11 +78,15 @@
 
 {{/* A rolling update ends each hearthd. Where it cannot leave its mounts, pods would lose them. */}}
 {{- define "hearth.checkUpgrade" -}}
-{{- if and .Release.IsUpgrade (eq .Values.hearthd.updateStrategy.type "RollingUpdate") -}}
+{{- if and .Release.IsUpgrade (ne (get (default dict .Values.hearthd.updateStrategy) "type") "OnDelete") -}}
 {{- $instead := "pods would lose their volumes; set hearthd.updateStrategy.type to OnDelete, and see docs/operations.md, \"Upgrade\"" -}}
 {{- range .Values.nodePools -}}
 {{- $of := ternary "" (printf "-%s" .name) (empty .name) -}}
-{{- if and (lookup "apps/v1" "DaemonSet" $.Release.Namespace (printf "hearthd%s" $of)) (not (lookup "apps/v1" "DaemonSet" $.Release.Namespace (printf "hearth-keeper%s" $of))) -}}
+{{- $old := lookup "apps/v1" "DaemonSet" $.Release.Namespace (printf "hearthd%s" $of) -}}
+{{- if and $old (eq (dig "spec" "updateStrategy" "type" "" $old) "OnDelete") (lt (int (dig "status" "updatedNumberScheduled" 0 $old)) (int (dig "status" "desiredNumberScheduled" 0 $old))) -}}
+{{- fail (printf "hearthd.updateStrategy: the last upgrade has set hearthd%s to OnDelete, and not all of its pods have been replaced since: %s" $of $instead) -}}
+{{- end -}}
+{{- if and $old (not (lookup "apps/v1" "DaemonSet" $.Release.Namespace (printf "hearth-keeper%s" $of))) -}}
 {{- fail (printf "hearthd.updateStrategy: the hearthd%s that runs is of 0.1.0 and does not leave its mounts to the next one: %s" $of $instead) -}}
 {{- end -}}
 {{- end -}}

@@ -47,7 +47,7 @@ static gboolean leave_out_unknown(json_t *request, const GError *cause)
         if (!strstr(cause->message, text) || json_object_del(of, o->name) != 0)
             continue;
         g_message("volume %s: the hearthd of this node is older and does not know %s, so it %s: "
-                  "replace its pod when the node is drained",
+                  "upgrade it (docs/operations.md)",
                   json_string_value(json_object_get(request, WIRE_KEY_VOLUME)), o->name, o->loss);
         return TRUE;
     }
