@@ -9,11 +9,14 @@
 #include "common/bounded.h"
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <time.h>
 
 /* Threads that wait, and how long. */
 #define MAX_IDLE 32
 #define IDLE_MS (10 * 1000)
+
+static atomic_int running; /* of mounts */
 
 typedef struct Job Job;
 
@@ -33,6 +36,7 @@ struct Bounded {
     Idle *idle;             /* the last to become so first */
     unsigned n_idle;
     gboolean closed; /* the owner is gone */
+    gboolean of_mounts;
 };
 
 struct Job {
@@ -105,9 +109,22 @@ static void job_free(Job *job)
     g_free(job);
 }
 
+void bounded_set_of_mounts(Bounded *b)
+{
+    b->of_mounts = TRUE;
+}
+
+gboolean bounded_any_of_mounts(void)
+{
+    return atomic_load(&running) > 0;
+}
+
 static void run_job(Bounded *b, Job *job)
 {
+    const gboolean counts = b->of_mounts;
+    atomic_fetch_add(&running, counts);
     job->work.run(job->work.data);
+    atomic_fetch_sub(&running, counts);
     pthread_mutex_lock(&b->lock);
     job->done = TRUE;
     gboolean abandoned = job->abandoned;

@@ -25,6 +25,11 @@ typedef struct BoundedJob {
     void (*free_data)(void *data);
 } BoundedJob;
 
+/* Its jobs are about mounts, and keep the process from ending: bounded_any_of_mounts() tells
+ * whether one runs. Call it before the first job. */
+void bounded_set_of_mounts(Bounded *bounded);
+gboolean bounded_any_of_mounts(void);
+
 /*
  * TRUE: run(data) has returned and `data` is the caller's as before. FALSE: `data` was handed over
  * and is freed with `free_data`; DEADLINE_EXCEEDED after timeout_ms, UNAVAILABLE when too many are

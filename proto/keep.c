@@ -5,10 +5,12 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #define BACKLOG 8
+#define CONNECT_SEC 2
 
 typedef union FdRoom {
     struct cmsghdr align;
@@ -101,10 +103,15 @@ static int close_failed(int fd)
     return rc;
 }
 
-int keep_connect(const char *path)
+int keep_connect(const char *path, int limit_sec)
 {
     struct sockaddr_un address;
     const int fd = make_socket(path, &address);
+    const struct timeval limit = {.tv_sec = limit_sec};
+    if (fd >= 0) {
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+    }
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
         return fd;
     return close_failed(fd);
@@ -113,7 +120,7 @@ int keep_connect(const char *path)
 int keep_listen(const char *path)
 {
     struct sockaddr_un address;
-    const int other = keep_connect(path);
+    const int other = keep_connect(path, CONNECT_SEC);
     if (other >= 0) {
         close(other);
         return -EADDRINUSE;

@@ -41,8 +41,9 @@ int keep_receive(int socket, KeepMessage *message, int flags);
 /* Closes its descriptors. */
 void keep_close(KeepMessage *message);
 
-/* A socket that is bound, or connected, to the path; -errno. */
+/* A socket that is bound, or connected, to the path; -errno. Connecting, and each call later, waits
+ * for `limit_sec`. */
 int keep_listen(const char *path);
-int keep_connect(const char *path);
+int keep_connect(const char *path, int limit_sec);
 
 #endif

@@ -7,7 +7,7 @@
 #ifndef HEARTH_CMD_CSI_LINGER_H
 #define HEARTH_CMD_CSI_LINGER_H
 
-/* Call it before anything is freed. Returns after 100 s at the latest. */
+/* Call it before anything is freed. Returns after 90 s at the latest. */
 void linger_for_mounts(void);
 
 #endif

@@ -17,6 +17,7 @@
 #include "cmd/hearth-csi/linger.h"
 #include "cmd/hearth-csi/options.h"
 #include "cmd/hearth-csi/probe.h"
+#include "common/descriptor_limit.h"
 #include "common/log.h"
 #include "common/metrics/serve.h"
 #include "common/no_cores.h"
@@ -134,6 +135,7 @@ static gboolean make_controller(Role *role, const Options *o, GError **error)
 
 static gboolean make_node(Role *role, const Options *o, GError **error)
 {
+    raise_descriptor_limit(); /* two for each mount (driver/node/hearthd/keeper.h) */
     g_autoptr(GHashTable) domains = NULL;
     g_autofree char *prefix = domains_prefix(o->driver_name);
     role->crush_location = crush_location_new(o->kubeconfig, o->node_id);

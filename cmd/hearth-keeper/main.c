@@ -5,6 +5,7 @@
  * statically, with the C library alone, reads no file, and touches no mount: nothing can hang it.
  */
 #include "cmd/hearth-keeper/table.h"
+#include "common/descriptor_limit.h"
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
@@ -12,12 +13,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 /* Node plugins; there is one. */
 #define CLIENTS_MAX 8
+/* How long mounts may wait while no node plugin runs. */
+#define ALONE_MS (10 * 60 * 1000)
+#define ACCEPT_AGAIN_MS 100
 
 static const char help[] =
     "Usage: hearth-keeper [--socket=PATH]\n\n"
@@ -72,8 +75,10 @@ static int is_own_user(int client)
 static void add_client(struct pollfd *fds, int listener)
 {
     const int client = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-    if (client < 0)
+    if (client < 0) {
+        poll(NULL, 0, ACCEPT_AGAIN_MS);
         return;
+    }
     for (int i = 1; i <= CLIENTS_MAX && is_own_user(client); i++) {
         if (fds[i].fd < 0) {
             fds[i].fd = client;
@@ -83,13 +88,31 @@ static void add_client(struct pollfd *fds, int listener)
     close(client);
 }
 
+static int any_client(const struct pollfd *fds)
+{
+    int any = 0;
+    for (int i = 1; i <= CLIENTS_MAX; i++)
+        any |= fds[i].fd >= 0;
+    return any;
+}
+
+static void drop_all(void)
+{
+    KeepMessage first;
+    while (table_next("", &first) == 0)
+        table_drop(first.name);
+}
+
 static void serve_all(int listener)
 {
     struct pollfd fds[1 + CLIENTS_MAX];
     for (int i = 0; i <= CLIENTS_MAX; i++)
         fds[i] = (struct pollfd){.fd = i == 0 ? listener : -1, .events = POLLIN};
     for (;;) {
-        if (poll(fds, 1 + CLIENTS_MAX, -1) < 0)
+        const int changed = poll(fds, 1 + CLIENTS_MAX, any_client(fds) ? -1 : ALONE_MS);
+        if (changed == 0)
+            drop_all();
+        if (changed <= 0)
             continue;
         for (int i = 1; i <= CLIENTS_MAX; i++) {
             if (fds[i].fd >= 0 && fds[i].revents != 0 && serve(fds[i].fd) != 0) {
@@ -107,15 +130,6 @@ static void end(int signal_number)
 {
     (void)signal_number;
     _exit(0);
-}
-
-static void raise_descriptor_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
 }
 
 int main(int argc, char **argv)

@@ -15,6 +15,7 @@
 #include "cmd/hearthd/crashes.h"
 #include "cmd/hearthd/memory.h"
 #include "cmd/hearthd/standby.h"
+#include "common/descriptor_limit.h"
 #include "common/log.h"
 #include "common/metrics/serve.h"
 #include "common/no_cores.h"
@@ -27,7 +28,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -265,17 +265,6 @@ static gboolean parse_options(int *argc, char ***argv, Options *o, GError **erro
     return o->version || check_options(o, error);
 }
 
-/* Each node of a directory origin and each open object is a descriptor. */
-static void raise_descriptor_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-        g_warning("cannot raise the limit of open files: %s", g_strerror(errno));
-}
-
 /*
  * A hearthd of 0.1.0, or one that could not stop in time, holds the directory for longer than the
  * socket: an upgrade must not leave the new hearthd without its cache. A signal ends the wait.
@@ -345,6 +334,7 @@ static int print_failure(const GError *error)
 static void exit_on_alarm(int signal_number)
 {
     (void)signal_number;
+    standby_end(); /* a thread in the kernel may keep the process for longer */
     static const char text[] =
         "{\"level\":\"error\",\"program\":\"hearthd\",\"msg\":\"stopping took "
         "too long, ending now\"}\n";
@@ -403,7 +393,10 @@ int main(int argc, char **argv)
     }
     if (!log_init("hearthd", o.log_level, o.log_format, &error))
         return print_failure(error);
-    raise_descriptor_limit();
+    /* Each node of a directory origin and each open object is a descriptor. */
+    const int limited = raise_descriptor_limit();
+    if (limited != 0)
+        g_warning("cannot raise the limit of open files: %s", g_strerror(limited));
     warn_of_io_flusher();
     umask(077);
     /* Blocked before the first thread, so that every thread leaves them to sigwait(). */

@@ -311,6 +311,7 @@ NodeLayers *node_layers_new(NodeBlock *block, const char *dir, LayersMode mode)
     k->base.ops = &kernel_ops;
     k->block = block;
     k->bounded = bounded_new(MAX_STUCK);
+    bounded_set_of_mounts(k->bounded);
     k->deny = layers_deny_new();
     g_autofree char *why = NULL;
     if (mode == LAYERS_FUSE)

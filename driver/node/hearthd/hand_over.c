@@ -88,7 +88,9 @@ static gboolean attach(HandOver *all, HearthdLink *link, const char *volume, con
         !hearthd_attach(link, &mount, &note, CALL_MS, error))
         return FALSE;
     const KeptResume resume = {note, note ? -1 : hearthd_state(link, volume, CALL_MS)};
-    if (!keeper_served_again(all->keeper, volume, kept->place, &resume))
+    /* Replaced: who did that keeps what hearthd serves now. */
+    if (!keeper_served_again(all->keeper, volume, kept->place, &resume) &&
+        !keeper_has_descriptor(all->keeper, volume))
         hearthd_detach(link, volume, CALL_MS, NULL);
     return TRUE;
 }
@@ -104,6 +106,9 @@ static gboolean serve_again(HandOver *all, const char *volume, const KeptMount *
         return FALSE;
     if (!attached)
         return attach(all, link, volume, kept, error);
+    /* A loaded one may be of an earlier mount: it is fetched from hearthd (watch.c). */
+    if (!keeper_is_complete(all->keeper, volume))
+        return TRUE;
     const KeptResume resume = {kept->note, kept->note ? -1 : hearthd_state(link, volume, CALL_MS)};
     keeper_served_again(all->keeper, volume, kept->place, &resume);
     return TRUE;
@@ -117,11 +122,14 @@ static gboolean try_once(HandOver *all, const char *volume)
     if (!keeper_lend(all->keeper, volume, &kept))
         return TRUE;
     if (serve_again(all, volume, &kept, &cause)) {
+        keeper_give_back(all->keeper, volume, kept.place);
         g_message("volume %s: the new hearthd serves its mount", volume);
         return TRUE;
     }
-    if (!is_final(cause))
+    if (!is_final(cause)) {
+        keeper_give_back(all->keeper, volume, kept.place);
         return FALSE;
+    }
     g_warning("volume %s: the new hearthd does not serve its mount: %s; it is mounted again when "
               "it is next staged or published",
               volume, cause->message);
@@ -194,6 +202,14 @@ void hand_over_begin(HandOver *all, const char *volume)
     HandOverOne *one = g_new0(HandOverOne, 1);
     one->volume = g_strdup(volume);
     g_thread_pool_push(all->threads, one, NULL);
+}
+
+gboolean hand_over_is_under_way(HandOver *all, const char *volume)
+{
+    pthread_mutex_lock(&all->lock);
+    const gboolean is = g_hash_table_contains(all->under_way, volume);
+    pthread_mutex_unlock(&all->lock);
+    return is;
 }
 
 void hand_over_free(HandOver *all)

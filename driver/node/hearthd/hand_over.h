@@ -25,5 +25,6 @@ void hand_over_free(HandOver *all);
 /* Begins, unless it is under way; nothing if the volume cannot wait (keeper.h). It goes on until
  * the volume is served, or cannot wait any more. */
 void hand_over_begin(HandOver *all, const char *volume);
+gboolean hand_over_is_under_way(HandOver *all, const char *volume);
 
 #endif

@@ -22,6 +22,7 @@ typedef struct KeptVolume {
     int state_fd;
     int fuse_fd;
     gboolean loaded;
+    gboolean lent; /* who has it uses up the state that was left */
     guint64 place;
     gint64 lost_us; /* when hearthd ended; 0: not known to have */
 } KeptVolume;
@@ -151,11 +152,21 @@ void keeper_drop(Keeper *k, const char *volume)
     pthread_mutex_unlock(&k->lock);
 }
 
+void keeper_drop_loaded(Keeper *k, const char *volume)
+{
+    pthread_mutex_lock(&k->lock);
+    const KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
+    if (kept && kept->loaded && g_hash_table_remove(k->volumes, volume))
+        tell_locked(k, volume);
+    pthread_mutex_unlock(&k->lock);
+}
+
 static gboolean release_locked(Keeper *k, const char *volume, KeptVolume *kept)
 {
     if (!kept || kept->fuse_fd < 0)
         return FALSE;
     hearth_close_fd(&kept->fuse_fd);
+    kept->loaded = kept->lent = FALSE;
     tell_locked(k, volume);
     return TRUE;
 }
@@ -174,7 +185,7 @@ static gboolean may_yet_wait(const KeptVolume *kept)
 
 static gboolean may_wait(const KeptVolume *kept)
 {
-    return may_yet_wait(kept) && (kept->note || wire_state_is_left(kept->state_fd));
+    return may_yet_wait(kept) && (kept->lent || kept->note || wire_state_is_left(kept->state_fd));
 }
 
 gboolean keeper_may_yet_wait(Keeper *k, const char *volume)
@@ -199,19 +210,19 @@ static gboolean any_is(Keeper *k, gboolean (*is)(const KeptVolume *kept))
     return any;
 }
 
-static gboolean may_be_left(const KeptVolume *kept)
+static gboolean ends(const KeptVolume *kept)
 {
-    return kept->fuse_fd >= 0 && kept->state_fd >= 0;
+    return kept->fuse_fd >= 0 && !may_wait(kept);
 }
 
-gboolean keeper_may_be_left(Keeper *k)
+gboolean keeper_any_ends(Keeper *k)
 {
-    return any_is(k, may_be_left);
+    return any_is(k, ends);
 }
 
 static gboolean awaits_state(const KeptVolume *kept)
 {
-    return kept->loaded && may_be_left(kept) && !wire_state_is_left(kept->state_fd);
+    return may_yet_wait(kept) && !may_wait(kept);
 }
 
 gboolean keeper_awaits_state(Keeper *k)
@@ -248,7 +259,7 @@ gboolean keeper_may_wait(Keeper *k, const char *volume)
     return may;
 }
 
-GPtrArray *keeper_waiting(Keeper *k)
+static GPtrArray *those_that(Keeper *k, gboolean (*is)(const KeptVolume *kept))
 {
     GPtrArray *all = g_ptr_array_new_with_free_func(g_free);
     GHashTableIter iter;
@@ -256,12 +267,31 @@ GPtrArray *keeper_waiting(Keeper *k)
     pthread_mutex_lock(&k->lock);
     g_hash_table_iter_init(&iter, k->volumes);
     while (g_hash_table_iter_next(&iter, &name, &value)) {
-        const KeptVolume *kept = value;
-        if (may_wait(kept) && kept->lost_us)
+        if (is(value))
             g_ptr_array_add(all, g_strdup(name));
     }
     pthread_mutex_unlock(&k->lock);
     return all;
+}
+
+static gboolean is_waiting(const KeptVolume *kept)
+{
+    return may_wait(kept) && kept->lost_us;
+}
+
+GPtrArray *keeper_waiting(Keeper *k)
+{
+    return those_that(k, is_waiting);
+}
+
+static gboolean is_loaded(const KeptVolume *kept)
+{
+    return kept->loaded;
+}
+
+GPtrArray *keeper_loaded(Keeper *k)
+{
+    return those_that(k, is_loaded);
 }
 
 unsigned keeper_release_overdue(Keeper *k, gint64 wait_ms)
@@ -318,22 +348,21 @@ gboolean keeper_look(Keeper *k, const char *volume, KeptMount *m)
     *m = (KeptMount)KEPT_MOUNT_NONE;
     pthread_mutex_lock(&k->lock);
     const KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
-    const gboolean found = may_yet_wait(kept) && lend_locked(kept, volume, m);
+    const gboolean found = may_yet_wait(kept);
+    if (found)
+        lend_locked(kept, volume, m);
     pthread_mutex_unlock(&k->lock);
     return found;
 }
 
+static gboolean is_any(const KeptVolume *kept)
+{
+    return kept != NULL;
+}
+
 GPtrArray *keeper_volumes(Keeper *k)
 {
-    GPtrArray *all = g_ptr_array_new_with_free_func(g_free);
-    GHashTableIter iter;
-    gpointer name;
-    pthread_mutex_lock(&k->lock);
-    g_hash_table_iter_init(&iter, k->volumes);
-    while (g_hash_table_iter_next(&iter, &name, NULL))
-        g_ptr_array_add(all, g_strdup(name));
-    pthread_mutex_unlock(&k->lock);
-    return all;
+    return those_that(k, is_any);
 }
 
 gboolean keeper_lend(Keeper *k, const char *volume, KeptMount *m)
@@ -345,10 +374,19 @@ gboolean keeper_lend(Keeper *k, const char *volume, KeptMount *m)
     if (may_wait(kept)) {
         if (!kept->lost_us)
             kept->lost_us = g_get_monotonic_time();
-        lent = lend_locked(kept, volume, m);
+        lent = kept->lent = lend_locked(kept, volume, m);
     }
     pthread_mutex_unlock(&k->lock);
     return lent;
+}
+
+void keeper_give_back(Keeper *k, const char *volume, guint64 place)
+{
+    pthread_mutex_lock(&k->lock);
+    KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
+    if (kept && kept->place == place)
+        kept->lent = FALSE;
+    pthread_mutex_unlock(&k->lock);
 }
 
 void keeper_release_lent(Keeper *k, const char *volume, guint64 place)
@@ -372,7 +410,7 @@ gboolean keeper_served_again(Keeper *k, const char *volume, guint64 place, const
         hearth_close_fd(&kept->state_fd);
         kept->state_fd = hearth_steal_fd(&state_fd);
         kept->lost_us = 0;
-        kept->loaded = FALSE;
+        kept->loaded = kept->lent = FALSE;
         tell_locked(k, volume);
     }
     pthread_mutex_unlock(&k->lock);

@@ -52,13 +52,18 @@ gboolean keeper_is_complete(Keeper *keeper, const char *volume);
 /* Whether the descriptor is kept. */
 gboolean keeper_has_descriptor(Keeper *keeper, const char *volume);
 void keeper_drop(Keeper *keeper, const char *volume);
+/* If it is one that keeper_loaded() names. */
+void keeper_drop_loaded(Keeper *keeper, const char *volume);
 /* Closes the volume's descriptor and keeps its spec. */
 void keeper_release_volume(Keeper *keeper, const char *volume);
 /* Whether it waits for the next hearthd, or may do so when this one has ended. */
 gboolean keeper_may_yet_wait(Keeper *keeper, const char *volume);
-/* Whether a hearthd that ends now may still leave a state. */
-gboolean keeper_may_be_left(Keeper *keeper);
-/* Whether a hearthd that is ending may still leave the state of one that was loaded. */
+/* Those that were loaded, of which hearthd has not told anything yet: array of char *, the
+ * caller's. */
+GPtrArray *keeper_loaded(Keeper *keeper);
+/* Whether the descriptor of any is kept that cannot wait. */
+gboolean keeper_any_ends(Keeper *keeper);
+/* Whether a hearthd that is ending may still leave the state of any. */
 gboolean keeper_awaits_state(Keeper *keeper);
 /* hearthd has ended. Closes every descriptor of a mount that cannot wait and keeps the specs. The
  * number closed. */
@@ -66,7 +71,7 @@ unsigned keeper_release(Keeper *keeper);
 
 /* ---- volumes that the next hearthd can serve */
 
-/* Whether the descriptor is kept, and a note or a state that was left. */
+/* Whether the descriptor is kept, and a note or a state that was left, or it is lent. */
 gboolean keeper_may_wait(Keeper *keeper, const char *volume);
 /* Those that wait since keeper_release(): array of char *, the caller's. */
 GPtrArray *keeper_waiting(Keeper *keeper);
@@ -91,13 +96,15 @@ void kept_mount_clear(KeptMount *mount);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(KeptMount, kept_mount_clear)
 
 /* What is kept of a mount that a later hearthd might serve. FALSE: it is not kept, or could not be
- * served. */
+ * served. Without `spec`: there is no descriptor for it now. */
 gboolean keeper_look(Keeper *keeper, const char *volume, KeptMount *mount);
 /* All volumes: array of char *, the caller's. */
 GPtrArray *keeper_volumes(Keeper *keeper);
 
 /* FALSE: it cannot wait (any more). From now on it waits, if it did not before. */
 gboolean keeper_lend(Keeper *keeper, const char *volume, KeptMount *mount);
+/* Another try may be made. */
+void keeper_give_back(Keeper *keeper, const char *volume, guint64 place);
 /* Closes what was lent: hearthd refuses it. Nothing if it was replaced meanwhile. */
 void keeper_release_lent(Keeper *keeper, const char *volume, guint64 place);
 /* It is served again, and this is for the hearthd after the next; takes the descriptor. FALSE: it

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "common/autofd.h"
+#include "common/monotonic.h"
 #include "driver/node/hearthd/spec.h"
 #include "proto/keep.h"
 #include "proto/wire.h"
@@ -18,22 +19,25 @@
 
 #define AGAIN_MS 1000
 /* It answers at once, unless it is frozen. */
-#define CALL_SEC 5
+#define CALL_SEC 2
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 #define KEY_NOTE "note"
 
 struct KeptCopy {
     char *path;
     Keeper *keeper;
-    GHashTable *mounted; /* until it is loaded */
-    int link;            /* to hearth-keeper; -1 */
-    int reported;        /* what was said last of the link: 0 or an errno */
+    GHashTable *mounted; /* until it is loaded; NULL: not known */
     gboolean loaded;
-    int wake; /* eventfd */
+    int link;     /* to hearth-keeper; -1 */
+    int reported; /* what was said last of the link: 0 or an errno */
+    int wake;     /* eventfd */
     pthread_t thread;
     pthread_mutex_t lock;
-    GHashTable *changed; /* lock: char *, volumes */
-    gboolean stopping;   /* lock */
+    pthread_cond_t settled; /* all that was marked is copied, or there is no link */
+    GHashTable *changed;    /* lock: char *, volumes */
+    gboolean linked;        /* lock */
+    gboolean busy;          /* lock: some are being copied */
+    gboolean stopping;      /* lock */
 };
 
 /* ---- one volume */
@@ -72,8 +76,6 @@ static json_t *read_sealed(int fd)
 /* Not 0: an errno; the request's descriptors are the caller's in any case. */
 static int pack(const char *volume, const KeptMount *mount, KeepMessage *request)
 {
-    if (strlen(volume) > KEEP_NAME_MAX)
-        return ENAMETOOLONG;
     strcpy(request->name, volume);
     json_t *kept = json_pack("{s:O, s:s*}", WIRE_KEY_SPEC, mount->spec, KEY_NOTE, mount->note);
     request->fds[0] = kept ? seal_json(kept) : -1;
@@ -103,9 +105,18 @@ static gboolean unpack(Keeper *keeper, KeepMessage *held)
 
 /* ---- all of them */
 
+static void set_linked(KeptCopy *c, gboolean linked)
+{
+    pthread_mutex_lock(&c->lock);
+    c->linked = linked;
+    pthread_cond_broadcast(&c->settled);
+    pthread_mutex_unlock(&c->lock);
+}
+
 static void lose_link(KeptCopy *c, int rc)
 {
     hearth_close_fd(&c->link);
+    set_linked(c, FALSE);
     if (rc != c->reported)
         g_message("hearth-keeper at %s: %s; without it the mounts of this node end when hearthd "
                   "and the node plugin end at the same time",
@@ -124,86 +135,101 @@ static int call(KeptCopy *c, const KeepMessage *request, KeepMessage *reply)
     return rc;
 }
 
-static int drop(KeptCopy *c, const char *volume)
+static void drop(KeptCopy *c, const char *volume)
 {
     KeepMessage request = {.what = KEEP_DROP}, reply;
     g_strlcpy(request.name, volume, sizeof(request.name));
-    const int rc = call(c, &request, &reply);
-    if (rc == 0)
+    if (call(c, &request, &reply) == 0)
         keep_close(&reply);
-    return rc;
 }
 
-static int put(KeptCopy *c, const char *volume, const KeptMount *mount)
+static void put(KeptCopy *c, const char *volume, const KeptMount *mount)
 {
-    KeepMessage request = {.what = KEEP_PUT}, reply = {0};
-    int rc = 0, refused = pack(volume, mount, &request);
+    KeepMessage request = {.what = KEEP_PUT, .fds = {-1, -1, -1}}, reply = {0};
+    /* A copy that it has is of an earlier state. */
+    int rc = 0, refused = mount->spec ? pack(volume, mount, &request) : EMFILE;
     if (refused == 0)
         rc = call(c, &request, &reply);
     if (rc == 0 && refused == 0)
         refused = reply.what;
-    if (refused != 0)
-        g_warning("volume %s: hearth-keeper cannot keep it: %s", volume, g_strerror(refused));
     keep_close(&reply);
     hearth_close_fd(&request.fds[0]);
-    return rc;
+    if (rc != 0 || refused == 0)
+        return;
+    g_warning("volume %s: hearth-keeper cannot keep it: %s", volume, g_strerror(refused));
+    drop(c, volume);
 }
 
-static int copy_one(KeptCopy *c, const char *volume)
+static void copy_one(KeptCopy *c, const char *volume)
 {
     g_auto(KeptMount) mount = KEPT_MOUNT_NONE;
-    return keeper_look(c->keeper, volume, &mount) ? put(c, volume, &mount) : drop(c, volume);
+    if (keeper_look(c->keeper, volume, &mount))
+        put(c, volume, &mount);
+    else
+        drop(c, volume);
 }
 
 static void mark(void *data, const char *volume)
 {
     KeptCopy *c = data;
+    if (strlen(volume) > KEEP_NAME_MAX)
+        return;
     pthread_mutex_lock(&c->lock);
     g_hash_table_add(c->changed, g_strdup(volume));
     pthread_mutex_unlock(&c->lock);
     eventfd_write(c->wake, 1);
 }
 
-/* Goes through what is held: the first time it is loaded, later what is not kept is dropped. */
-static int walk(KeptCopy *c)
+/* The names of all that is held, the caller's; NULL: the link is lost. Calls `take` for each. */
+static GPtrArray *walk(KeptCopy *c, void (*take)(KeepMessage *held, void *data), void *data)
 {
-    KeepMessage request = {.what = KEEP_NEXT};
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    KeepMessage request = {.what = KEEP_NEXT}, held;
     for (;;) {
-        KeepMessage held;
-        const int rc = call(c, &request, &held);
-        if (rc != 0 || held.what != 0)
-            return rc;
-        if (!c->loaded && (!c->mounted || g_hash_table_contains(c->mounted, held.name)) &&
-            !unpack(c->keeper, &held))
-            g_warning("volume %s: what hearth-keeper has of it is not known here", held.name);
+        if (call(c, &request, &held) != 0)
+            return NULL;
+        if (held.what != 0)
+            return g_steal_pointer(&names);
+        if (take)
+            take(&held, data);
         keep_close(&held);
-        /* keeper_look() of one that is not kept drops it. */
-        mark(c, held.name);
+        g_ptr_array_add(names, g_strdup(held.name));
         memcpy(request.name, held.name, sizeof(request.name));
     }
 }
 
+static void mark_all(KeptCopy *c, GPtrArray *volumes)
+{
+    for (guint i = 0; i < volumes->len; i++)
+        mark(c, volumes->pdata[i]);
+}
+
+static void load(KeepMessage *held, void *data)
+{
+    const KeptCopy *c = data;
+    if ((!c->mounted || g_hash_table_contains(c->mounted, held->name)) && !unpack(c->keeper, held))
+        g_warning("volume %s: what hearth-keeper has of it is not known here", held->name);
+}
+
+/* The first time, what is held is loaded. Later, what is not kept is dropped. */
 static void begin_link(KeptCopy *c)
 {
-    c->link = keep_connect(c->path);
+    c->link = keep_connect(c->path, CALL_SEC);
     if (c->link < 0) {
         const int rc = -c->link;
         c->link = -1;
-        /* One that begins later has nothing. */
-        c->loaded |= rc == ENOENT || rc == ECONNREFUSED;
         lose_link(c, rc);
         return;
     }
-    const struct timeval limit = {.tv_sec = CALL_SEC};
-    setsockopt(c->link, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-    setsockopt(c->link, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-    if (walk(c) != 0)
+    g_autoptr(GPtrArray) held = walk(c, c->loaded ? NULL : load, c);
+    if (!held)
         return;
     c->loaded = TRUE;
     c->reported = 0;
-    g_autoptr(GPtrArray) volumes = keeper_volumes(c->keeper);
-    for (guint i = 0; i < volumes->len; i++)
-        mark(c, volumes->pdata[i]);
+    set_linked(c, TRUE);
+    g_autoptr(GPtrArray) kept = keeper_volumes(c->keeper);
+    mark_all(c, held);
+    mark_all(c, kept);
 }
 
 static GHashTable *take_changed(KeptCopy *c, gboolean *stopping)
@@ -212,6 +238,7 @@ static GHashTable *take_changed(KeptCopy *c, gboolean *stopping)
     pthread_mutex_lock(&c->lock);
     GHashTable *changed = c->changed;
     c->changed = none;
+    c->busy = TRUE;
     *stopping = c->stopping;
     pthread_mutex_unlock(&c->lock);
     return changed;
@@ -225,13 +252,31 @@ static void copy_changed(KeptCopy *c, GHashTable *changed)
     g_hash_table_iter_init(&iter, changed);
     while (c->link >= 0 && g_hash_table_iter_next(&iter, &volume, NULL))
         copy_one(c, volume);
+    pthread_mutex_lock(&c->lock);
+    c->busy = FALSE;
+    pthread_cond_broadcast(&c->settled);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void rest(KeptCopy *c)
+{
+    const struct timespec until = deadline_after_ms(AGAIN_MS);
+    int rc = 0;
+    pthread_mutex_lock(&c->lock);
+    while (rc == 0 && !c->stopping)
+        rc = pthread_cond_timedwait(&c->settled, &c->lock, &until);
+    pthread_mutex_unlock(&c->lock);
 }
 
 static void wait_for_change(KeptCopy *c)
 {
     eventfd_t count;
     struct pollfd fds[] = {{.fd = c->wake, .events = POLLIN}, {.fd = c->link, .events = POLLRDHUP}};
-    poll(fds, 2, c->link < 0 ? AGAIN_MS : -1);
+    if (c->link < 0) {
+        rest(c);
+        return;
+    }
+    poll(fds, 2, -1);
     if (fds[0].revents)
         eventfd_read(c->wake, &count);
     if (fds[1].revents)
@@ -258,18 +303,29 @@ KeptCopy *kept_copy_new(const char *hearthd_socket, Keeper *keeper, GHashTable *
     c->path = g_build_filename(directory, KEEP_SOCKET, NULL);
     c->link = -1;
     c->keeper = keeper;
-    c->mounted = mounted ? g_hash_table_ref(mounted) : NULL;
     c->changed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     pthread_mutex_init(&c->lock, NULL);
+    cond_init_monotonic(&c->settled);
     c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (c->wake < 0)
         g_error("eventfd: %s", g_strerror(errno));
     keeper_on_change(keeper, mark, c);
+    c->mounted = mounted ? g_hash_table_ref(mounted) : NULL;
     begin_link(c);
     const int rc = pthread_create(&c->thread, NULL, copy_thread, c);
     if (rc != 0)
         g_error("no thread: %s", g_strerror(rc));
     return c;
+}
+
+void kept_copy_settle(KeptCopy *c, gint64 timeout_ms)
+{
+    const struct timespec until = deadline_after_ms((uint64_t)timeout_ms);
+    int rc = 0;
+    pthread_mutex_lock(&c->lock);
+    while (rc == 0 && c->linked && (c->busy || g_hash_table_size(c->changed) > 0))
+        rc = pthread_cond_timedwait(&c->settled, &c->lock, &until);
+    pthread_mutex_unlock(&c->lock);
 }
 
 void kept_copy_free(KeptCopy *c)
@@ -278,6 +334,7 @@ void kept_copy_free(KeptCopy *c)
         return;
     pthread_mutex_lock(&c->lock);
     c->stopping = TRUE;
+    pthread_cond_broadcast(&c->settled);
     pthread_mutex_unlock(&c->lock);
     eventfd_write(c->wake, 1);
     pthread_join(c->thread, NULL);
@@ -287,6 +344,7 @@ void kept_copy_free(KeptCopy *c)
     if (c->mounted)
         g_hash_table_unref(c->mounted);
     g_hash_table_unref(c->changed);
+    pthread_cond_destroy(&c->settled);
     pthread_mutex_destroy(&c->lock);
     g_free(c->path);
     g_free(c);

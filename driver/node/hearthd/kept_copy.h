@@ -22,6 +22,8 @@ typedef struct KeptCopy KeptCopy;
  * kept_copy_free(), and sets keeper_on_change().
  */
 KeptCopy *kept_copy_new(const char *hearthd_socket, Keeper *keeper, GHashTable *mounted);
+/* Waits until all changes are copied. */
+void kept_copy_settle(KeptCopy *copy, gint64 timeout_ms);
 /* The copies stay. No other thread may use the keeper. */
 void kept_copy_free(KeptCopy *copy);
 

@@ -50,7 +50,13 @@ json_t *watch_spec(Keeper *keeper, HearthdLink *link, const char *volume, GError
     if (!spec)
         return NULL;
     const KeptResume resume = {note, note ? -1 : hearthd_state(link, volume, FETCH_TIMEOUT_MS)};
-    keeper_put(keeper, volume, spec, &resume, fd);
+    HearthdServing serving;
+    /* What was loaded may have the state, if hearthd is ending just now. */
+    if (!note && resume.state_fd < 0 && keeper_has_descriptor(keeper, volume) &&
+        !hearthd_serving(link, volume, FETCH_TIMEOUT_MS, &serving, NULL))
+        close(fd);
+    else
+        keeper_put(keeper, volume, spec, &resume, fd);
     return spec;
 }
 
@@ -65,27 +71,49 @@ static void release_or_hand_over(Watch *w, const char *volume)
 {
     if (keeper_may_wait(w->keeper, volume))
         hand_over_begin(w->hand_over, volume);
-    else
+    else if (!hand_over_is_under_way(w->hand_over, volume))
         keeper_release_volume(w->keeper, volume);
 }
 
-static void fetch_all(Watch *w, HearthdLink *link)
+/* Of volumes that were unmounted while no node plugin could say so. */
+static void drop_unmounted(Watch *w, GHashTable *mounted)
+{
+    g_autoptr(GPtrArray) loaded = keeper_loaded(w->keeper);
+    for (guint i = 0; i < loaded->len; i++) {
+        const char *volume = loaded->pdata[i];
+        g_autofree char *name = watch_busy_name(volume);
+        g_autoptr(BusyHold) hold = busy_take_background(w->busy, name);
+        if (hold && !g_hash_table_contains(mounted, volume))
+            keeper_drop_loaded(w->keeper, volume);
+    }
+}
+
+/* hearthd has said that it does not serve the volume. Other errors say nothing. */
+static gboolean is_answer(const GError *cause)
+{
+    return g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_NOT_FOUND) ||
+           g_error_matches(cause, HEARTH_ERROR, HEARTH_ERROR_FAILED_PRECONDITION);
+}
+
+/* FALSE: hearthd does not answer any more. */
+static gboolean fetch_all(Watch *w, HearthdLink *link)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) table = w->mounter->ops->list(w->mounter, &error);
     if (!table) {
         g_warning("%s", error->message);
-        return;
+        return TRUE;
     }
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     for (guint i = 0; i < table->len; i++) {
         const char *volume = mount_served_volume(table->pdata[i]);
         if (!volume || !g_hash_table_add(seen, (gpointer)volume))
             continue;
-        /* A volume that is held is kept, or dropped, by the call that holds it. */
+        /* A volume that is held is kept, or dropped, by the call that holds it; one that was loaded
+         * is looked at again. */
         g_autofree char *name = watch_busy_name(volume);
         g_autoptr(BusyHold) hold = busy_take_background(w->busy, name);
-        if (!hold)
+        if (!hold || hand_over_is_under_way(w->hand_over, volume))
             continue;
         if (keeper_is_complete(w->keeper, volume)) {
             /* A hearthd that came and went since the last check took its volumes with it. */
@@ -99,6 +127,8 @@ static void fetch_all(Watch *w, HearthdLink *link)
         node_spec_auto_t *spec = watch_spec(w->keeper, link, volume, &cause);
         if (spec)
             g_message("volume %s: taken over from hearthd after a restart", volume);
+        else if (!is_answer(cause) && keeper_may_yet_wait(w->keeper, volume))
+            return FALSE;
         else if (keeper_may_yet_wait(w->keeper, volume))
             release_or_hand_over(w, volume);
         else
@@ -106,29 +136,70 @@ static void fetch_all(Watch *w, HearthdLink *link)
                       "when it is next staged or published",
                       volume, cause->message);
     }
+    drop_unmounted(w, seen);
+    return TRUE;
+}
+
+/* The link may end while hearthd lives: a call took too long, or there were too many. */
+static gboolean is_absent(Watch *w)
+{
+    gboolean absent = FALSE;
+    g_autoptr(HearthdLink) link = hearthd_connect(w->socket_path, &absent, NULL);
+    return !link && absent;
+}
+
+/* Ends the mounts that no later hearthd can serve. `only_if_absent`: none that a hearthd which
+ * began meanwhile may serve. */
+static void abort_all(Watch *w, gboolean only_if_absent)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) table = w->mounter->ops->list(w->mounter, &error);
+    if (!table)
+        g_warning("%s", error->message);
+    for (guint i = 0; table && i < table->len; i++) {
+        const MountEntry *entry = table->pdata[i];
+        const char *volume = mount_served_volume(entry);
+        /* Of this hearthd: another driver may be on the node. */
+        if (!volume || strcmp(entry->type, MOUNT_TYPE) != 0 ||
+            !keeper_has_descriptor(w->keeper, volume) || keeper_may_wait(w->keeper, volume))
+            continue;
+        g_autofree char *name = watch_busy_name(volume);
+        g_autoptr(BusyHold) hold = only_if_absent ? busy_take_background(w->busy, name) : NULL;
+        if (only_if_absent && (!hold || !is_absent(w)))
+            continue;
+        g_autoptr(GError) cause = NULL;
+        if (!w->mounter->ops->abort_fuse(w->mounter, entry->dev, &cause))
+            g_warning("%s: %s", entry->target, cause->message);
+    }
+}
+
+static gboolean has_exited(int peer)
+{
+    struct pollfd fd = {.fd = peer, .events = POLLIN};
+    return peer >= 0 && poll(&fd, 1, 0) > 0;
 }
 
 /* A thread of a hearthd that was killed waits for an answer that only hearthd could give, and keeps
  * the connections open: their readers, and sync(2) of the whole node, wait with it. Volumes that
  * the next hearthd can serve are not those: it takes no pages of datasets, and all of what it has
  * left. */
-static void abort_all(Watch *w)
+static void abort_stuck(Watch *w)
 {
-    g_autoptr(GError) error = NULL;
-    g_autoptr(GPtrArray) table = w->mounter->ops->list(w->mounter, &error);
-    g_warning("hearthd at %s cannot end: its mounts are ended", w->socket_path);
-    if (!table)
-        g_warning("%s", error->message);
-    for (guint i = 0; table && i < table->len; i++) {
-        const MountEntry *entry = table->pdata[i];
-        const char *volume = mount_served_volume(entry);
-        g_autoptr(GError) cause = NULL;
-        /* Of this hearthd: another driver may be on the node. */
-        if (volume && strcmp(entry->type, MOUNT_TYPE) == 0 &&
-            keeper_has_descriptor(w->keeper, volume) && !keeper_may_wait(w->keeper, volume) &&
-            !w->mounter->ops->abort_fuse(w->mounter, entry->dev, &cause))
-            g_warning("%s: %s", entry->target, cause->message);
-    }
+    g_warning("hearthd at %s has not left its mounts: they are ended", w->socket_path);
+    abort_all(w, FALSE);
+}
+
+/* hearthd has ended. A descriptor that hearth-keeper has, or another process got, would keep a
+ * mount. */
+static void release(Watch *w)
+{
+    if (keeper_any_ends(w->keeper))
+        abort_all(w, TRUE);
+    const unsigned released = keeper_release(w->keeper);
+    if (released > 0)
+        g_warning("hearthd at %s went away; %u volumes are not served and answer with errors until "
+                  "they are staged again",
+                  w->socket_path, released);
 }
 
 static void release_overdue(Watch *w)
@@ -138,6 +209,13 @@ static void release_overdue(Watch *w)
         g_warning("hearthd at %s has not come back; %u volumes answer with errors until they are "
                   "staged again",
                   w->socket_path, released);
+}
+
+/* FALSE: hearthd does not answer. */
+static gboolean look_at_loaded(Watch *w, HearthdLink *link)
+{
+    g_autoptr(GPtrArray) loaded = keeper_loaded(w->keeper);
+    return loaded->len == 0 || fetch_all(w, link);
 }
 
 /* Waits until the link ends (TRUE) or the thread is to stop (FALSE). */
@@ -152,29 +230,14 @@ static gboolean wait_for_end(Watch *w, HearthdLink *link, int peer)
     while ((n = poll(fds, 2, DYING_CHECK_MS)) <= 0) {
         dying = n == 0 && peer_is_dying(peer) ? dying + 1 : 0;
         if (dying == 2)
-            abort_all(w);
+            abort_stuck(w);
         if (!dying)
             hand_over_waiting(w);
         release_overdue(w);
+        if (!dying && !look_at_loaded(w, link))
+            return TRUE;
     }
     return fds[1].revents == 0;
-}
-
-/* The link may end while hearthd lives: a call took too long, or there were too many. */
-static gboolean is_absent(Watch *w)
-{
-    gboolean absent = FALSE;
-    g_autoptr(HearthdLink) link = hearthd_connect(w->socket_path, &absent, NULL);
-    return !link && absent;
-}
-
-/* A hearthd that is asked to end closes its socket first, and then leaves its mounts. */
-static void await_left(Watch *w, int peer)
-{
-    struct pollfd fds[] = {{.fd = peer, .events = POLLIN}, {.fd = w->stop, .events = POLLIN}};
-    if (peer >= 0 && keeper_may_be_left(w->keeper) && is_absent(w) && poll(fds, 2, LEAVE_MS) == 0 &&
-        is_absent(w))
-        abort_all(w);
 }
 
 /* TRUE: the thread is to stop. */
@@ -184,19 +247,43 @@ static gboolean pause_ms(Watch *w, int ms)
     return poll(&fd, 1, ms) > 0;
 }
 
-/* A hearthd that was asked to end while no node plugin ran may still be leaving its mounts. FALSE:
- * the thread is to stop. */
-static gboolean await_loaded(Watch *w)
+/* A hearthd that is asked to end closes its socket first, and then leaves its mounts. The next one
+ * begins when all are left. `peer` -1: it is not known, and what it leaves tells. FALSE: the thread
+ * is to stop. */
+static gboolean await_left(Watch *w, int peer)
 {
     const gint64 until = g_get_monotonic_time() + LEAVE_MS * 1000;
-    while (keeper_awaits_state(w->keeper) && is_absent(w)) {
+    while (keeper_awaits_state(w->keeper) && !has_exited(peer) && is_absent(w)) {
         if (g_get_monotonic_time() > until) {
-            abort_all(w);
+            abort_stuck(w);
             return TRUE;
         }
         if (pause_ms(w, RECONNECT_MS))
             return FALSE;
     }
+    /* What was not left is for the next node plugin. */
+    return !pause_ms(w, 0);
+}
+
+/* FALSE: the thread is to stop. */
+static gboolean end_if_dying(Watch *w, int peer)
+{
+    struct pollfd fds[] = {{.fd = peer, .events = POLLIN}, {.fd = w->stop, .events = POLLIN}};
+    if (peer_is_dying(peer) && poll(fds, 2, DYING_CHECK_MS) == 0 && peer_is_dying(peer))
+        abort_stuck(w);
+    return fds[1].revents == 0;
+}
+
+/* Serves the link until it ends. *ended: hearthd has, too; the link may end while it lives. FALSE:
+ * the thread is to stop. */
+static gboolean follow(Watch *w, HearthdLink *link, gboolean *ended)
+{
+    hearth_autofd int peer = peer_open(hearthd_link_fd(link));
+    hand_over_waiting(w);
+    fetch_all(w, link);
+    if (!wait_for_end(w, link, peer) || !end_if_dying(w, peer) || !await_left(w, peer))
+        return FALSE;
+    *ended = has_exited(peer) || is_absent(w);
     return TRUE;
 }
 
@@ -212,34 +299,15 @@ static void tell_waiting(Watch *w)
 static void *watch_thread(void *data)
 {
     Watch *w = data;
-    if (!await_loaded(w))
-        return NULL;
     for (;;) {
-        gboolean absent;
+        gboolean absent, ended = FALSE;
         g_autoptr(HearthdLink) link = hearthd_connect(w->socket_path, &absent, NULL);
-        gboolean ended = FALSE;
-        if (link) {
-            hand_over_waiting(w);
-            fetch_all(w, link);
-            hearth_autofd int peer = peer_open(hearthd_link_fd(link));
-            ended = wait_for_end(w, link, peer);
-            if (!ended)
-                return NULL;
-            await_left(w, peer);
-            /* What hearthd has not left yet is for the next node plugin. */
-            if (pause_ms(w, 0))
-                return NULL;
-        }
-        if (ended || absent) {
-            unsigned released = keeper_release(w->keeper);
-            if (released > 0)
-                g_warning(
-                    "hearthd at %s went away; %u volumes are not served and answer with errors "
-                    "until they are staged again",
-                    w->socket_path, released);
-            if (ended)
-                tell_waiting(w);
-        }
+        if (link ? !follow(w, link, &ended) : absent && !await_left(w, -1))
+            return NULL;
+        if (ended || (!link && is_absent(w)))
+            release(w);
+        if (ended)
+            tell_waiting(w);
         release_overdue(w);
         if (pause_ms(w, RECONNECT_MS))
             return NULL;

@@ -337,5 +337,6 @@ NodeBlock *node_block_new(void)
     KernelBlock *k = g_new0(KernelBlock, 1);
     k->base.ops = &kernel_ops;
     k->bounded = bounded_new(MAX_STUCK);
+    bounded_set_of_mounts(k->bounded);
     return &k->base;
 }

@@ -388,5 +388,6 @@ NodeMounter *node_mounter_new(void)
     k->base.ops = &kernel_ops;
     k->base.selinux = selinux_is_enabled();
     k->bounded = bounded_new(MAX_STUCK);
+    bounded_set_of_mounts(k->bounded);
     return &k->base;
 }

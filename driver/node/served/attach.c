@@ -6,9 +6,13 @@
  */
 #include <sys/mount.h>
 #include "common/autofd.h"
+#include "driver/node/hearthd/kept_copy.h"
 #include "driver/node/hearthd/manifest.h"
 #include "driver/node/hearthd/spec.h"
 #include "driver/node/served/served.h"
+
+/* For hearth-keeper to have the mount before the call is answered. */
+#define COPY_MS 100
 
 /* What an attempt to mount a volume has done so far. */
 typedef struct MountAttempt {
@@ -69,6 +73,7 @@ static gboolean mount_new(Staging *s, MountAttempt *a, GError **error)
     const KeptResume resume = {note,
                                note ? -1 : hearthd_state(a->link, mount->volume, SERVED_ASK_MS)};
     keeper_put(s->keeper, mount->volume, mount->spec, &resume, hearth_steal_fd(&a->fuse_fd));
+    kept_copy_settle(s->kept_copy, COPY_MS);
     return TRUE;
 }
 
