@@ -185,7 +185,7 @@ static gboolean has_exited(int peer)
  * left. */
 static void abort_stuck(Watch *w)
 {
-    g_warning("hearthd at %s has not left its mounts: they are ended", w->socket_path);
+    g_warning("hearthd at %s cannot end: its mounts are ended", w->socket_path);
     abort_all(w, FALSE);
 }
 
