@@ -544,6 +544,15 @@ static inline GLogWriterOutput world_drop_log(GLogLevelFlags level, const GLogFi
     return G_LOG_WRITER_HANDLED;
 }
 
+/* What the node plugin does with its descriptor tells the same. */
+static gboolean world_abort_fuse(NodeMounter *m, dev_t dev, GError **error)
+{
+    (void)m;
+    (void)dev;
+    (void)error;
+    return TRUE;
+}
+
 static inline World *world_new(void)
 {
     static gboolean quiet;
@@ -562,6 +571,7 @@ static inline World *world_new(void)
         .make_dir = world_make_dir,
         .remove_dir = world_remove_dir,
         .statvfs = world_statvfs,
+        .abort_fuse = world_abort_fuse,
     };
     World *w = g_new0(World, 1);
     w->base.ops = &ops;
