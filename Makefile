@@ -197,6 +197,13 @@ check-crash: ## kill the controller at every call to Ceph, repeat and revert, as
 	$(AGAIN) programs tools
 	@HEARTH_BUILD=$(abspath $(O)) CRASH_FULL=1 TYPES="$(T)" TEST_SECONDS=7200 tests/integration/run crash
 
+.PHONY: chaos
+chaos: ## hearthd, node plugin, keeper and Ceph's daemons end under load, as root; ROUNDS=1000 SEED=7 -> build/chaos/
+	@tests/tools/install-deps test
+	$(AGAIN) programs tools
+	@HEARTH_BUILD=$(abspath $(O)) ROUNDS=$(or $(ROUNDS),300) TEST_SECONDS=36000 tests/integration/run chaos
+export SEED
+
 .PHONY: check-image-crash
 check-image-crash: ## kill hearthd and the node plugin during I/O on images, as root; ROUNDS=200 SEED=7
 	@tests/tools/install-deps test

@@ -7,7 +7,8 @@ Each user is a thread with a file or directory of its own below DIR: one writes 
 back through the descriptor that it holds, one appends, one changes a mapping, one reads what it
 has mapped, one makes, renames, lists and removes names, one holds a long listing, one has a random
 access file open twice. Every byte is compared. Ends at a signal or after SECONDS. Prints "began" when all have made their files, and in the end JSON:
-steps, errors (a list), wrong (a list), pause_max_ms, pause_p99_ms.
+steps, errors (a list), wrong (a list), pause_max_ms, pause_p99_ms, and synced: how many lines of the file "appender" an
+fsync has acknowledged.
 """
 import json
 import mmap
@@ -21,6 +22,7 @@ import time
 top, seconds = sys.argv[1], float(sys.argv[2])
 until = time.monotonic() + seconds
 times, errors, wrong, lock = [], [], [], threading.Lock()
+synced = 0  # lines of the appender that an fsync has acknowledged
 
 
 def stop(_signal, _frame):
@@ -49,6 +51,7 @@ def writer(path):
 
 
 def appender(path):
+    global synced
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     n = 0
     while True:
@@ -56,6 +59,7 @@ def appender(path):
         n += 1
         if n % 20 == 0:
             os.fsync(fd)
+            synced = n
             with open(path, "rb") as f:
                 expect("appended", f.read(), b"".join(b"%09d\n" % i for i in range(n)))
         yield
@@ -193,7 +197,7 @@ for thread in threads:
     thread.join()
 times.sort()
 print(json.dumps({
-    "steps": len(times), "errors": errors, "wrong": wrong[:10],
+    "steps": len(times), "synced": synced, "errors": errors, "wrong": wrong[:10],
     "pause_max_ms": round(times[-1] * 1000) if times else 0,
     "pause_p99_ms": round(times[len(times) * 99 // 100] * 1000) if times else 0,
 }))
