@@ -56,6 +56,7 @@ live_users() { # NAME DIRECTORY
     user "$1" live_users.py "$2"
     wait_for 60 grep -q began "$TMP/$1.json" || die "$1 does not begin: $(cat "$TMP/$1.json")"
 }
+at_exit 'kill -KILL ${USER[@]} 2>/dev/null'
 stop_users() {
     kill -TERM "${USER[@]}"
     wait "${USER[@]}"
@@ -84,19 +85,24 @@ both_end() {
     if [ $((RANDOM % 2)) = 0 ]; then start_hearthd && start_node; else start_node && start_hearthd; fi
 }
 plugin_first() { end node TERM 25 && end hearthd TERM 25 && start_node && pause && start_hearthd; }
+# While the mounts wait for the next hearthd, nobody else has them.
+all_are_served() { [ "$(hearthctl status --json | jq '[.volumes[] | select(.attached)] | length')" = 3 ]; }
 keeper_and_plugin() {
+    wait_for 60 all_are_served || return
     kill -KILL "${PID[node]}" "${PID[keeper]}"
     end node KILL
     end keeper KILL
     start_keeper
     start_node
 }
-# A hearthd that is asked to end while Ceph does not answer cannot leave its mounts.
-is_active() { ceph_cmd mds stat 2>/dev/null | grep -q up:active && pgs_are_clean; }
+# A hearthd that is asked to end while Ceph does not answer cannot leave its mounts. Ceph's own words
+# may be of before.
+is_active() { ceph_cmd mds stat 2>/dev/null | grep -q up:active && pgs_are_clean >/dev/null; }
+is_written() { dd if=/dev/zero of="$1/written" bs=4k count=1 conv=fsync 2>/dev/null; }
 ceph_restarts() {
     "$ONE_NODE" restart "$CEPH_DIR" "$1" >/dev/null 2>&1
     sleep 1
-    wait_for 180 is_active
+    wait_for 180 is_active && is_written "$LIVE" && is_written "$IMAGE_DIR"
 }
 forget() { hearthctl evict --all >/dev/null; } # so that datasets are read through hearthd
 hearthd_is_killed() { forget && end hearthd KILL && pause && start_hearthd; }

@@ -67,12 +67,33 @@ static void hand_over_waiting(Watch *w)
         hand_over_begin(w->hand_over, waiting->pdata[i]);
 }
 
-static void release_or_hand_over(Watch *w, const char *volume)
+static void abort_mount(Watch *w, const MountEntry *entry)
 {
-    if (keeper_may_wait(w->keeper, volume))
+    g_autoptr(GError) cause = NULL;
+    if (!w->mounter->ops->abort_fuse(w->mounter, entry->dev, &cause))
+        g_warning("%s: %s", entry->target, cause->message);
+}
+
+/* Whether it is of this hearthd (another driver may be on the node), and no later one can serve it.
+ */
+static gboolean ends(Watch *w, const MountEntry *entry)
+{
+    const char *volume = mount_served_volume(entry);
+    return volume && strcmp(entry->type, MOUNT_TYPE) == 0 &&
+           keeper_has_descriptor(w->keeper, volume) && !keeper_may_wait(w->keeper, volume);
+}
+
+/* hearthd does not serve the mount. The volume is held. */
+static void release_or_hand_over(Watch *w, const MountEntry *entry)
+{
+    const char *volume = mount_served_volume(entry);
+    if (keeper_may_wait(w->keeper, volume)) {
         hand_over_begin(w->hand_over, volume);
-    else if (!hand_over_is_under_way(w->hand_over, volume))
+    } else if (!hand_over_is_under_way(w->hand_over, volume)) {
+        if (ends(w, entry))
+            abort_mount(w, entry);
         keeper_release_volume(w->keeper, volume);
+    }
 }
 
 /* Of volumes that were unmounted while no node plugin could say so. */
@@ -120,7 +141,7 @@ static gboolean fetch_all(Watch *w, HearthdLink *link)
             HearthdServing serving;
             if (hearthd_serving(link, volume, FETCH_TIMEOUT_MS, &serving, NULL) &&
                 !serving.attached)
-                release_or_hand_over(w, volume);
+                release_or_hand_over(w, table->pdata[i]);
             continue;
         }
         g_autoptr(GError) cause = NULL;
@@ -130,7 +151,7 @@ static gboolean fetch_all(Watch *w, HearthdLink *link)
         else if (!is_answer(cause) && keeper_may_yet_wait(w->keeper, volume))
             return FALSE;
         else if (keeper_may_yet_wait(w->keeper, volume))
-            release_or_hand_over(w, volume);
+            release_or_hand_over(w, table->pdata[i]);
         else
             g_warning("volume %s is mounted but hearthd does not serve it: %s; it is mounted again "
                       "when it is next staged or published",
@@ -158,18 +179,12 @@ static void abort_all(Watch *w, gboolean only_if_absent)
         g_warning("%s", error->message);
     for (guint i = 0; table && i < table->len; i++) {
         const MountEntry *entry = table->pdata[i];
-        const char *volume = mount_served_volume(entry);
-        /* Of this hearthd: another driver may be on the node. */
-        if (!volume || strcmp(entry->type, MOUNT_TYPE) != 0 ||
-            !keeper_has_descriptor(w->keeper, volume) || keeper_may_wait(w->keeper, volume))
+        if (!ends(w, entry))
             continue;
-        g_autofree char *name = watch_busy_name(volume);
+        g_autofree char *name = watch_busy_name(mount_served_volume(entry));
         g_autoptr(BusyHold) hold = only_if_absent ? busy_take_background(w->busy, name) : NULL;
-        if (only_if_absent && (!hold || !is_absent(w)))
-            continue;
-        g_autoptr(GError) cause = NULL;
-        if (!w->mounter->ops->abort_fuse(w->mounter, entry->dev, &cause))
-            g_warning("%s: %s", entry->target, cause->message);
+        if (!only_if_absent || (hold && is_absent(w)))
+            abort_mount(w, entry);
     }
 }
 
