@@ -6,7 +6,8 @@
  * it has no parent.
  *
  *     note "begun" → clone → its ID noted as copied and the note gone, in one step, or
- *     note "begun" → clone → note "flatten" → ID noted → the mgr's task → no parent
+ *     note "begun" → clone → its ID noted and note "flatten", in one step → the mgr's task → no
+ *     parent
  *
  * An attempt may be stopped at any place, as a controller that is frozen, and go on after a later
  * attempt has made the volume and somebody has used it. So "begun" says nothing of an image whose
@@ -239,12 +240,7 @@ static int note_copied(RbdCall *call, gboolean deep)
 {
     char id[RBD_ID_MAX];
     int rc = rbd_name_id(call->io, call->image, id);
-    if (rc == 0 && deep)
-        rc = rbd_note_set(call->io, RBD_NOTE_CLONE, call->image, RBD_CLONE_FLATTEN);
-    if (rc == 0)
-        rc = deep ? rbd_note_set(call->io, RBD_NOTE_COPIED, call->image, id)
-                  : rbd_note_copied(call->io, call->image, id);
-    return rc;
+    return rc != 0 ? rc : rbd_note_copied(call->io, call->image, id, deep);
 }
 
 static void copy_run(RbdCall *call)

@@ -107,8 +107,8 @@ typedef enum RbdNote {
 
 int rbd_note_set(rados_ioctx_t io, RbdNote note, const char *name, const char *value);
 int rbd_note_clear(rados_ioctx_t io, RbdNote note, const char *name);
-/* Sets RBD_NOTE_COPIED and clears RBD_NOTE_CLONE, both or neither. */
-int rbd_note_copied(rados_ioctx_t io, const char *name, const char *id);
+/* Sets RBD_NOTE_COPIED, and RBD_NOTE_CLONE to "flatten" or clears it: both or neither. */
+int rbd_note_copied(rados_ioctx_t io, const char *name, const char *id, gboolean flatten);
 /* NULL when there is none; the caller's. Both in one request. */
 int rbd_notes_read(rados_ioctx_t io, const char *name, char **clone, char **shell);
 /* Whether this image is half a copy, which may be removed. */

@@ -165,15 +165,17 @@ int rbd_notes_read(rados_ioctx_t io, const char *name, char **clone, char **shel
     return rc;
 }
 
-int rbd_note_copied(rados_ioctx_t io, const char *name, const char *id)
+int rbd_note_copied(rados_ioctx_t io, const char *name, const char *id, gboolean flatten)
 {
     g_autofree char *copied = note_key(RBD_NOTE_COPIED, name);
     g_autofree char *clone = note_key(RBD_NOTE_CLONE, name);
-    const char *set = copied, *clear = clone;
-    size_t set_length = strlen(set), clear_length = strlen(clear), length = strlen(id);
+    const char *const keys[] = {copied, clone}, *const values[] = {id, RBD_CLONE_FLATTEN};
+    const size_t key_lengths[] = {strlen(copied), strlen(clone)};
+    const size_t lengths[] = {strlen(id), strlen(RBD_CLONE_FLATTEN)};
     rados_write_op_t op = rados_create_write_op();
-    rados_write_op_omap_set2(op, &set, &id, &set_length, &length, 1);
-    rados_write_op_omap_rm_keys2(op, &clear, &clear_length, 1);
+    rados_write_op_omap_set2(op, keys, values, key_lengths, lengths, flatten ? 2 : 1);
+    if (!flatten)
+        rados_write_op_omap_rm_keys2(op, keys + 1, key_lengths + 1, 1);
     int rc = rados_write_op_operate(op, io, OBJECT, NULL, 0);
     rados_release_write_op(op);
     return rc;
