@@ -121,20 +121,18 @@ static gboolean try_once(HandOver *all, const char *volume)
     g_autoptr(GError) cause = NULL;
     if (!keeper_lend(all->keeper, volume, &kept))
         return TRUE;
-    if (serve_again(all, volume, &kept, &cause)) {
-        keeper_give_back(all->keeper, volume, kept.place);
-        g_message("volume %s: the new hearthd serves its mount", volume);
+    const gboolean served = serve_again(all, volume, &kept, &cause);
+    if (!served && is_final(cause)) {
+        g_warning("volume %s: the new hearthd does not serve its mount: %s; it is mounted again "
+                  "when it is next staged or published",
+                  volume, cause->message);
+        keeper_release_lent(all->keeper, volume, kept.place);
         return TRUE;
     }
-    if (!is_final(cause)) {
-        keeper_give_back(all->keeper, volume, kept.place);
-        return FALSE;
-    }
-    g_warning("volume %s: the new hearthd does not serve its mount: %s; it is mounted again when "
-              "it is next staged or published",
-              volume, cause->message);
-    keeper_release_lent(all->keeper, volume, kept.place);
-    return TRUE;
+    keeper_give_back(all->keeper, volume, kept.place);
+    if (served)
+        g_message("volume %s: the new hearthd serves its mount", volume);
+    return served;
 }
 
 /* FALSE: it is to stop. */

@@ -126,23 +126,69 @@ json_t *keeper_spec(Keeper *k, const char *volume)
     return spec;
 }
 
-gboolean keeper_is_complete(Keeper *k, const char *volume)
+/* ---- what is true of a volume */
+
+static gboolean has_descriptor(const KeptVolume *kept)
+{
+    return kept->fuse_fd >= 0;
+}
+
+static gboolean is_complete(const KeptVolume *kept)
+{
+    return has_descriptor(kept) && !kept->loaded;
+}
+
+static gboolean may_yet_wait(const KeptVolume *kept)
+{
+    return has_descriptor(kept) && (kept->note || kept->state_fd >= 0);
+}
+
+static gboolean may_wait(const KeptVolume *kept)
+{
+    return may_yet_wait(kept) && (kept->lent || kept->note || wire_state_is_left(kept->state_fd));
+}
+
+static gboolean ends(const KeptVolume *kept)
+{
+    return has_descriptor(kept) && !may_wait(kept);
+}
+
+/* FALSE for a volume that is not kept. */
+static gboolean volume_is(Keeper *k, const char *volume, gboolean (*is)(const KeptVolume *kept))
 {
     pthread_mutex_lock(&k->lock);
     const KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
-    gboolean complete = kept && kept->fuse_fd >= 0 && !kept->loaded;
+    const gboolean it_is = kept && is(kept);
     pthread_mutex_unlock(&k->lock);
-    return complete;
+    return it_is;
+}
+
+gboolean keeper_is_complete(Keeper *k, const char *volume)
+{
+    return volume_is(k, volume, is_complete);
 }
 
 gboolean keeper_has_descriptor(Keeper *k, const char *volume)
 {
-    pthread_mutex_lock(&k->lock);
-    const KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
-    const gboolean has = kept && kept->fuse_fd >= 0;
-    pthread_mutex_unlock(&k->lock);
-    return has;
+    return volume_is(k, volume, has_descriptor);
 }
+
+gboolean keeper_may_yet_wait(Keeper *k, const char *volume)
+{
+    return volume_is(k, volume, may_yet_wait);
+}
+
+gboolean keeper_may_wait(Keeper *k, const char *volume)
+{
+    return volume_is(k, volume, may_wait);
+}
+
+gboolean keeper_ends(Keeper *k, const char *volume)
+{
+    return volume_is(k, volume, ends);
+}
+
+/* ---- letting go */
 
 void keeper_drop(Keeper *k, const char *volume)
 {
@@ -178,25 +224,6 @@ void keeper_release_volume(Keeper *k, const char *volume)
     pthread_mutex_unlock(&k->lock);
 }
 
-static gboolean may_yet_wait(const KeptVolume *kept)
-{
-    return kept && kept->fuse_fd >= 0 && (kept->note || kept->state_fd >= 0);
-}
-
-static gboolean may_wait(const KeptVolume *kept)
-{
-    return may_yet_wait(kept) && (kept->lent || kept->note || wire_state_is_left(kept->state_fd));
-}
-
-gboolean keeper_may_yet_wait(Keeper *k, const char *volume)
-{
-    pthread_mutex_lock(&k->lock);
-    const KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
-    const gboolean may = may_yet_wait(kept);
-    pthread_mutex_unlock(&k->lock);
-    return may;
-}
-
 static gboolean any_is(Keeper *k, gboolean (*is)(const KeptVolume *kept))
 {
     GHashTableIter iter;
@@ -208,11 +235,6 @@ static gboolean any_is(Keeper *k, gboolean (*is)(const KeptVolume *kept))
         any = is(value);
     pthread_mutex_unlock(&k->lock);
     return any;
-}
-
-static gboolean ends(const KeptVolume *kept)
-{
-    return kept->fuse_fd >= 0 && !may_wait(kept);
 }
 
 gboolean keeper_any_ends(Keeper *k)
@@ -250,14 +272,6 @@ unsigned keeper_release(Keeper *k)
 }
 
 /* ---- volumes that the next hearthd can serve */
-
-gboolean keeper_may_wait(Keeper *k, const char *volume)
-{
-    pthread_mutex_lock(&k->lock);
-    const gboolean may = may_wait(g_hash_table_lookup(k->volumes, volume));
-    pthread_mutex_unlock(&k->lock);
-    return may;
-}
 
 static GPtrArray *those_that(Keeper *k, gboolean (*is)(const KeptVolume *kept))
 {
@@ -348,7 +362,7 @@ gboolean keeper_look(Keeper *k, const char *volume, KeptMount *m)
     *m = (KeptMount)KEPT_MOUNT_NONE;
     pthread_mutex_lock(&k->lock);
     const KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
-    const gboolean found = may_yet_wait(kept);
+    const gboolean found = kept && may_yet_wait(kept);
     if (found)
         lend_locked(kept, volume, m);
     pthread_mutex_unlock(&k->lock);
@@ -371,7 +385,7 @@ gboolean keeper_lend(Keeper *k, const char *volume, KeptMount *m)
     *m = (KeptMount)KEPT_MOUNT_NONE;
     pthread_mutex_lock(&k->lock);
     KeptVolume *kept = g_hash_table_lookup(k->volumes, volume);
-    if (may_wait(kept)) {
+    if (kept && may_wait(kept)) {
         if (!kept->lost_us)
             kept->lost_us = g_get_monotonic_time();
         lent = kept->lent = lend_locked(kept, volume, m);

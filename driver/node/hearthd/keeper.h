@@ -61,7 +61,8 @@ gboolean keeper_may_yet_wait(Keeper *keeper, const char *volume);
 /* Those that were loaded, of which hearthd has not told anything yet: array of char *, the
  * caller's. */
 GPtrArray *keeper_loaded(Keeper *keeper);
-/* Whether the descriptor of any is kept that cannot wait. */
+/* Whether the descriptor is kept, and it cannot wait. */
+gboolean keeper_ends(Keeper *keeper, const char *volume);
 gboolean keeper_any_ends(Keeper *keeper);
 /* Whether a hearthd that is ending may still leave the state of any. */
 gboolean keeper_awaits_state(Keeper *keeper);

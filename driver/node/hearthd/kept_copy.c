@@ -77,9 +77,8 @@ static json_t *read_sealed(int fd)
 static int pack(const char *volume, const KeptMount *mount, KeepMessage *request)
 {
     strcpy(request->name, volume);
-    json_t *kept = json_pack("{s:O, s:s*}", WIRE_KEY_SPEC, mount->spec, KEY_NOTE, mount->note);
+    json_auto_t *kept = json_pack("{s:O, s:s*}", WIRE_KEY_SPEC, mount->spec, KEY_NOTE, mount->note);
     request->fds[0] = kept ? seal_json(kept) : -1;
-    json_decref(kept);
     if (request->fds[0] < 0)
         return errno ? errno : ENOMEM;
     request->fds[1] = mount->fuse_fd;
@@ -180,8 +179,16 @@ static void mark(void *data, const char *volume)
     eventfd_write(c->wake, 1);
 }
 
-/* The names of all that is held, the caller's; NULL: the link is lost. Calls `take` for each. */
-static GPtrArray *walk(KeptCopy *c, void (*take)(KeepMessage *held, void *data), void *data)
+/* Takes what it uses of `held`. */
+static void load(KeptCopy *c, KeepMessage *held)
+{
+    if ((!c->mounted || g_hash_table_contains(c->mounted, held->name)) && !unpack(c->keeper, held))
+        g_warning("volume %s: what hearth-keeper has of it is not known here", held->name);
+}
+
+/* The names of all that is held, which is loaded the first time; the caller's. NULL: the link is
+ * lost. */
+static GPtrArray *walk(KeptCopy *c)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     KeepMessage request = {.what = KEEP_NEXT}, held;
@@ -190,8 +197,8 @@ static GPtrArray *walk(KeptCopy *c, void (*take)(KeepMessage *held, void *data),
             return NULL;
         if (held.what != 0)
             return g_steal_pointer(&names);
-        if (take)
-            take(&held, data);
+        if (!c->loaded)
+            load(c, &held);
         keep_close(&held);
         g_ptr_array_add(names, g_strdup(held.name));
         memcpy(request.name, held.name, sizeof(request.name));
@@ -204,14 +211,7 @@ static void mark_all(KeptCopy *c, GPtrArray *volumes)
         mark(c, volumes->pdata[i]);
 }
 
-static void load(KeepMessage *held, void *data)
-{
-    const KeptCopy *c = data;
-    if ((!c->mounted || g_hash_table_contains(c->mounted, held->name)) && !unpack(c->keeper, held))
-        g_warning("volume %s: what hearth-keeper has of it is not known here", held->name);
-}
-
-/* The first time, what is held is loaded. Later, what is not kept is dropped. */
+/* What is held and not kept, after the first time, is dropped. */
 static void begin_link(KeptCopy *c)
 {
     c->link = keep_connect(c->path, CALL_SEC);
@@ -221,7 +221,7 @@ static void begin_link(KeptCopy *c)
         lose_link(c, rc);
         return;
     }
-    g_autoptr(GPtrArray) held = walk(c, c->loaded ? NULL : load, c);
+    g_autoptr(GPtrArray) held = walk(c);
     if (!held)
         return;
     c->loaded = TRUE;
@@ -303,6 +303,7 @@ KeptCopy *kept_copy_new(const char *hearthd_socket, Keeper *keeper, GHashTable *
     c->path = g_build_filename(directory, KEEP_SOCKET, NULL);
     c->link = -1;
     c->keeper = keeper;
+    c->mounted = mounted ? g_hash_table_ref(mounted) : NULL;
     c->changed = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     pthread_mutex_init(&c->lock, NULL);
     cond_init_monotonic(&c->settled);
@@ -310,7 +311,6 @@ KeptCopy *kept_copy_new(const char *hearthd_socket, Keeper *keeper, GHashTable *
     if (c->wake < 0)
         g_error("eventfd: %s", g_strerror(errno));
     keeper_on_change(keeper, mark, c);
-    c->mounted = mounted ? g_hash_table_ref(mounted) : NULL;
     begin_link(c);
     const int rc = pthread_create(&c->thread, NULL, copy_thread, c);
     if (rc != 0)

@@ -79,8 +79,7 @@ static void abort_mount(Watch *w, const MountEntry *entry)
 static gboolean ends(Watch *w, const MountEntry *entry)
 {
     const char *volume = mount_served_volume(entry);
-    return volume && strcmp(entry->type, MOUNT_TYPE) == 0 &&
-           keeper_has_descriptor(w->keeper, volume) && !keeper_may_wait(w->keeper, volume);
+    return volume && strcmp(entry->type, MOUNT_TYPE) == 0 && keeper_ends(w->keeper, volume);
 }
 
 /* hearthd does not serve the mount. The volume is held. */
@@ -148,14 +147,14 @@ static gboolean fetch_all(Watch *w, HearthdLink *link)
         node_spec_auto_t *spec = watch_spec(w->keeper, link, volume, &cause);
         if (spec)
             g_message("volume %s: taken over from hearthd after a restart", volume);
-        else if (!is_answer(cause) && keeper_may_yet_wait(w->keeper, volume))
-            return FALSE;
-        else if (keeper_may_yet_wait(w->keeper, volume))
-            release_or_hand_over(w, table->pdata[i]);
-        else
+        else if (!keeper_may_yet_wait(w->keeper, volume))
             g_warning("volume %s is mounted but hearthd does not serve it: %s; it is mounted again "
                       "when it is next staged or published",
                       volume, cause->message);
+        else if (is_answer(cause))
+            release_or_hand_over(w, table->pdata[i]);
+        else
+            return FALSE;
     }
     drop_unmounted(w, seen);
     return TRUE;
